@@ -1,0 +1,279 @@
+package source
+
+// The built-in functions of OpenCL C 1.2 (less images), as one table. It types
+// calls, checks their arguments, and says which forms the preludes offer: for
+// every function and every concrete form there is a cc_ function of that name
+// that takes exactly these types. Overloading is decided here, in Go, so that no
+// target's compiler decides it by rules of its own (C++ would turn
+// pow(float, int) into double).
+
+// bType is a type as the table sees it. The zero value means "not known": it
+// fits every parameter and binds nothing.
+type bType struct {
+	Kind  Kind  // of the scalar, the vector's lanes, or what a pointer points to
+	Width int   // lanes: 1, 2, 3, 4, 8, 16; 0 counts as 1
+	Ptr   bool  // a pointer to such a value; Kind Void is then "void *"
+	Space Space // what a pointer points into
+	Const bool  // a pointer to const
+	Event bool  // event_t (or a pointer to one), whatever Kind says
+	None  bool  // the result of a function that returns nothing
+}
+
+// known reports whether the type says anything.
+func (t bType) known() bool { return t.Kind != Void || t.Ptr || t.Event || t.None }
+
+// width returns the number of lanes, at least 1.
+func (t bType) width() int {
+	if t.Width == 0 {
+		return 1
+	}
+	return t.Width
+}
+
+// builtin is one row of the table.
+type builtin struct {
+	Name     string // as OpenCL C spells it
+	Member   bool   // in host, CUDA ... renderings a member of the work-item base (ids, barriers, printf)
+	Barrier  bool   // synchronizes the group: the renderer adds a site number as last argument
+	Variadic bool   // printf: arguments beyond the parameters are passed as they are
+	Atomic   bool   // an atomic: with a 64-bit pointee it needs Features.Int64Atomic
+	Ext      string // extension or later version that the whole function needs, or ""
+	forms    []form
+}
+
+// builtinCall is one call with its overload chosen.
+type builtinCall struct {
+	Func   *builtin
+	Name   string  // the prelude's function: "cc_pow"
+	Params []bType // what each argument is to be converted to; a scalar for a vector parameter splats
+	Result bType   // None for void
+}
+
+// lookupBuiltin finds the built-in of that name. Conversions (convert_T, as_T)
+// are not functions of the table; see parseConversion.
+func lookupBuiltin(name string) (*builtin, bool) {
+	b, ok := builtinTable()[name]
+	return b, ok
+}
+
+// resolve chooses the form for arguments of these types, by OpenCL's rules where
+// they decide and by the usual arithmetic conversions where they would call the
+// call ambiguous. It is false when no form fits: wrong number of arguments,
+// vectors of different types, a pointer to something else.
+func (b *builtin) resolve(args []bType) (builtinCall, bool) {
+	best, bestCost := builtinCall{}, -1
+	for i := range b.forms {
+		call, cost, ok := b.forms[i].match(b, args)
+		if ok && (bestCost < 0 || cost < bestCost) {
+			best, bestCost = call, cost
+		}
+	}
+	if bestCost < 0 {
+		return builtinCall{}, false
+	}
+	best.Func, best.Name = b, "cc_"+b.Name
+	return best, true
+}
+
+// usage returns the forms of the function for a message: what can be called.
+func (b *builtin) usage() string {
+	s := ""
+	for i, f := range b.forms {
+		if i > 0 {
+			s += "; "
+		}
+		s += f.describe(b.Name)
+	}
+	return s
+}
+
+// form is one overload family: a class that the generic type G ranges over and
+// the slots that depend on it.
+type form struct {
+	class  *class
+	result slot
+	params []slot
+}
+
+// slot is one parameter or the result.
+type slot struct {
+	sym   byte // see slotNames
+	ptr   bool
+	width int // fixed lanes of 'x' and 'f', else 0
+}
+
+// Costs of an argument that is not exactly of the parameter's type. A splat
+// loses to any form that takes the scalar itself.
+const (
+	costConvert = 1
+	costSplat   = 8
+)
+
+// match tries to call the form with these arguments.
+func (f *form) match(b *builtin, args []bType) (builtinCall, int, bool) {
+	if len(args) < len(f.params) || (len(args) > len(f.params) && !b.Variadic) {
+		return builtinCall{}, 0, false
+	}
+	g, ok := f.bind(args)
+	if !ok {
+		return builtinCall{}, 0, false
+	}
+	call, cost := builtinCall{}, 0
+	for i, p := range f.params {
+		want, c, ok := p.accept(g, args[i])
+		if !ok {
+			return builtinCall{}, 0, false
+		}
+		cost += c
+		call.Params = append(call.Params, want)
+	}
+	call.Params = append(call.Params, args[len(f.params):]...)
+	call.Result = f.result.of(g, resultHint(f, args))
+	return call, cost, true
+}
+
+// bind finds G: from pointers first, then from vectors, then from the scalars
+// together. Without a class there is nothing to bind.
+func (f *form) bind(args []bType) (bType, bool) {
+	if f.class == nil {
+		return bType{}, true
+	}
+	var g bType
+	set := func(t bType) bool {
+		if !g.known() {
+			g = t
+			return true
+		}
+		return g == t
+	}
+	for i, p := range f.params {
+		if p.ptr && args[i].Ptr && args[i].Kind != Void {
+			if t, ok := p.invert(bType{Kind: args[i].Kind, Width: args[i].width()}); ok && !set(t) {
+				return g, false
+			}
+		}
+	}
+	for i, p := range f.params {
+		if !p.ptr && !args[i].Ptr && args[i].width() > 1 {
+			if t, ok := p.invert(args[i]); ok && !set(t) {
+				return g, false
+			}
+		}
+	}
+	if !g.known() {
+		g = f.bindScalars(args)
+	}
+	if !g.known() {
+		return g, false
+	}
+	return g, f.class.has(g)
+}
+
+// bindScalars combines the kinds of the scalar arguments in generic slots.
+func (f *form) bindScalars(args []bType) bType {
+	kind := Void
+	for i, p := range f.params {
+		if p.ptr || args[i].Ptr || !args[i].known() || (p.sym != 'G' && p.sym != 's' && p.sym != 'U') {
+			continue
+		}
+		k := args[i].Kind
+		if p.sym == 'U' && kind != Void {
+			continue // follows G
+		}
+		switch {
+		case k == Bool:
+			k = Int
+		case kind != Void && k != kind:
+			k = bUsual(kind, k)
+		}
+		kind = k
+	}
+	if kind == Void {
+		return bType{}
+	}
+	return bType{Kind: f.class.nearest(kind), Width: 1}
+}
+
+// bUsual is C's conversion of two different scalar kinds to one, with
+// half below float.
+func bUsual(a, b Kind) Kind {
+	for _, k := range []Kind{Double, Float, Half} {
+		if a == k || b == k {
+			return k
+		}
+	}
+	if a < Int {
+		a = Int
+	}
+	if b < Int {
+		b = Int
+	}
+	return max(a, b) // Int < UInt < Long < ULong is the order of rank
+}
+
+// bIsInt reports whether k is an integer kind (bool is not).
+func bIsInt(k Kind) bool { return k >= Char && k <= ULong }
+
+// bIsFloat reports whether k is half, float or double.
+func bIsFloat(k Kind) bool { return k >= Half && k <= Double }
+
+// bBytes is the size of a scalar of that kind, 0 for void and structs.
+func bBytes(k Kind) int {
+	switch k {
+	case Bool, Char, UChar:
+		return 1
+	case Short, UShort, Half:
+		return 2
+	case Int, UInt, Float:
+		return 4
+	case Long, ULong, Double:
+		return 8
+	}
+	return 0
+}
+
+// bIntKind is the integer kind of that many bytes.
+func bIntKind(bytes int, signed bool) Kind {
+	k := map[int]Kind{1: Char, 2: Short, 4: Int, 8: Long}[bytes]
+	if !signed {
+		k++
+	}
+	return k
+}
+
+// bTypeOf is the table's view of a type of the parser.
+func bTypeOf(t *ctype) bType {
+	switch t.kind {
+	case tEvent:
+		return bType{Event: true}
+	case tScalar:
+		return bType{Kind: t.base, Width: 1, None: t.base == Void}
+	case tVector:
+		return bType{Kind: t.base, Width: t.n}
+	case tRecord:
+		return bType{Kind: Struct, Width: 1}
+	case tPointer, tArray: // an array argument decays
+		e := bTypeOf(t.elem)
+		if e.Ptr || t.elem.kind == tArray || t.elem.kind == tFunc {
+			e = bType{Kind: Struct, Width: 1} // a pointer to what no built-in takes
+		}
+		e.Ptr, e.None, e.Space, e.Const = true, false, t.elem.space, t.elem.isConst()
+		return e
+	}
+	return bType{}
+}
+
+// ctype is the parser's view of a type of the table.
+func (t bType) ctype() *ctype {
+	c := vector(t.Kind, t.width())
+	if t.Event {
+		c = eventType
+	}
+	if !t.Ptr {
+		return c // None: Kind is Void
+	}
+	if t.Const {
+		c = c.with(qConst)
+	}
+	return pointerTo(c.in(t.Space))
+}

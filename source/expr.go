@@ -1,0 +1,283 @@
+package source
+
+// Expressions: the grammar. Typing is in expr_*.go beside it.
+
+// node finishes an expression: its depth is one more than its deepest operand's.
+func (p *parser) node(e *expr) *expr {
+	d := 0
+	for _, k := range [...]*expr{e.a, e.b, e.c} {
+		if k != nil {
+			d = max(d, k.depth)
+		}
+	}
+	for _, k := range e.args {
+		d = max(d, k.depth)
+	}
+	e.depth = d + 1
+	if e.depth > maxDepth {
+		p.fail(p.posOf(e), "expression", "the expression is deeper than %d operators", maxDepth)
+	}
+	if e.typ == nil {
+		e.typ = unknownType
+	}
+	return e
+}
+
+// bad is an expression after an error that has been reported.
+func (p *parser) bad(tok int) *expr { return &expr{op: opBad, typ: unknownType, tok: tok} }
+
+// expression parses a comma expression.
+func (p *parser) expression() *expr {
+	tok := p.i
+	e := p.assignment()
+	for p.at(",") {
+		p.next()
+		b := p.rvalue(p.assignment())
+		e = p.node(&expr{op: opComma, a: e, b: b, typ: b.typ.bare(), tok: tok})
+	}
+	return e
+}
+
+var assignOps = map[string]bool{
+	"=": true, "+=": true, "-=": true, "*=": true, "/=": true, "%=": true,
+	"&=": true, "|=": true, "^=": true, "<<=": true, ">>=": true,
+}
+
+// assignment parses an assignment expression.
+func (p *parser) assignment() *expr {
+	p.enter("expression")
+	defer func() { p.nest-- }()
+	e := p.conditional()
+	t := p.peek()
+	if t.kind == tokPunct && assignOps[t.text] {
+		p.next()
+		return p.assign(e, t.text, p.assignment(), t.pos)
+	}
+	return e
+}
+
+// conditional parses a ? b : c and everything that binds tighter.
+func (p *parser) conditional() *expr {
+	tok := p.i
+	e := p.binary(1)
+	if !p.at("?") {
+		return e
+	}
+	p.enter("?:")
+	defer func() { p.nest-- }()
+	pos := p.next().pos
+	b := p.expression()
+	p.expect(":", "?:")
+	c := p.conditional()
+	return p.choose(e, b, c, tok, pos)
+}
+
+var binaryPrec = map[string]int{
+	"||": 1, "&&": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, ">": 7, "<=": 7, ">=": 7,
+	"<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "%": 10,
+}
+
+// binary parses operators of at least this binaryPrec, left to right.
+func (p *parser) binary(least int) *expr {
+	tok := p.i
+	e := p.castExpr()
+	for {
+		t := p.peek()
+		prec := binaryPrec[t.text]
+		if t.kind != tokPunct || prec < least {
+			return e
+		}
+		p.next()
+		b := p.binary(prec + 1)
+		e = p.operate(e, t.text, b, tok, t.pos)
+	}
+}
+
+// castExpr parses casts, vector literals and compound literals.
+func (p *parser) castExpr() *expr {
+	if !p.at("(") || !p.startsType(p.peekAt(1)) {
+		return p.unary()
+	}
+	p.enter("cast")
+	defer func() { p.nest-- }()
+	tok := p.i
+	p.next()
+	typ := p.typeName()
+	p.expect(")", "cast")
+	if p.at("{") {
+		return p.postfix(p.compound(typ, tok), tok)
+	}
+	if typ.isVector() && p.at("(") && !p.startsType(p.peekAt(1)) {
+		return p.vectorOperand(typ, tok)
+	}
+	return p.cast(typ, p.castExpr(), tok)
+}
+
+// vectorOperand parses what follows (float4): a parenthesized list, or one
+// parenthesized expression that postfix operators may follow.
+func (p *parser) vectorOperand(typ *ctype, tok int) *expr {
+	open := p.i
+	p.next()
+	args := []*expr{p.assignment()}
+	for p.accept(",") {
+		args = append(args, p.assignment())
+	}
+	p.expect(")", "vector literal")
+	if len(args) == 1 {
+		paren := p.node(&expr{op: opParen, a: args[0], typ: args[0].typ, lval: args[0].lval, tok: open})
+		return p.cast(typ, p.postfix(paren, open), tok)
+	}
+	return p.postfix(p.vectorLiteral(typ, args, tok), tok)
+}
+
+// unary parses prefix operators and sizeof.
+func (p *parser) unary() *expr {
+	t := p.peek()
+	tok := p.i
+	if t.kind == tokPunct {
+		switch t.text {
+		case "+", "-", "!", "~", "*", "&":
+			p.enter("expression")
+			defer func() { p.nest-- }()
+			p.next()
+			return p.prefix(t.text, p.castExpr(), tok)
+		case "++", "--":
+			p.enter("expression")
+			defer func() { p.nest-- }()
+			p.next()
+			return p.increment(opPreInc, t.text, p.unary(), tok)
+		}
+	}
+	if t.kind == tokIdent {
+		switch t.text {
+		case "sizeof", "vec_step", "alignof", "__alignof__", "__alignof", "_Alignof":
+			p.enter("expression")
+			defer func() { p.nest-- }()
+			return p.sizeOf(t.text)
+		case "__extension__":
+			p.next()
+			return p.castExpr()
+		}
+	}
+	return p.postfix(p.primary(), tok)
+}
+
+// sizeOf parses sizeof, vec_step and alignof of a type or an expression.
+func (p *parser) sizeOf(word string) *expr {
+	tok := p.i
+	p.next()
+	var typ *ctype
+	if p.at("(") && p.startsType(p.peekAt(1)) {
+		p.next()
+		typ = p.typeName()
+		p.expect(")", word)
+		if p.at("{") { // sizeof (T){...}
+			typ = p.postfix(p.compound(typ, tok), tok).typ
+		}
+	} else {
+		typ = p.unary().typ
+	}
+	e := &expr{op: opSizeof, typ: sizeType, tok: tok}
+	n, ok := typ.size()
+	switch {
+	case typ.isUnknown():
+		e.typ = unknownType
+	case !ok || typ.kind == tFunc:
+		p.errorf(p.posOf(e), word, "%s of the incomplete type '%s'", word, typ)
+	case word == "vec_step":
+		e.typ, n = intType, typ.width()
+		if n == 3 {
+			n = 4
+		}
+	case word != "sizeof":
+		n = typ.alignment()
+	}
+	e.val = constant{ok: true, i: int64(n)}
+	return p.node(e)
+}
+
+// postfix parses what may follow a primary expression.
+func (p *parser) postfix(e *expr, tok int) *expr {
+	for {
+		t := p.peek()
+		if t.kind != tokPunct {
+			return e
+		}
+		switch t.text {
+		case "[":
+			p.next()
+			i := p.expression()
+			p.expect("]", "index")
+			e = p.index(e, i, tok)
+		case "(":
+			p.fail(t.pos, "call", "what stands here is not a function that can be called")
+		case ".", "->":
+			p.next()
+			name := p.next()
+			if name.kind != tokIdent {
+				p.fail(name.pos, "member", "expected a member's name before %s", describe(name))
+			}
+			if t.text == "->" {
+				e = p.arrow(e, tok, t.pos)
+			}
+			e = p.member(e, name.text, tok, name.pos)
+		case "++", "--":
+			p.next()
+			e = p.increment(opPostInc, t.text, e, tok)
+		default:
+			return e
+		}
+	}
+}
+
+// primary parses identifiers, literals and parentheses.
+func (p *parser) primary() *expr {
+	t := p.peek()
+	tok := p.i
+	switch t.kind {
+	case tokInt, tokFloat, tokChar:
+		p.next()
+		return p.literal(t, tok)
+	case tokString:
+		return p.stringLiteral(tok)
+	case tokIdent:
+		if isKeyword(t.text) {
+			p.fail(t.pos, "expression", "expected an expression before '%s'", t.text)
+		}
+		p.next()
+		return p.name(t, tok)
+	case tokPunct:
+		if t.text == "(" {
+			p.next()
+			if p.at("{") {
+				p.fail(t.pos, "statement expression", "statement expressions are not part of OpenCL C")
+			}
+			e := p.expression()
+			p.expect(")", "expression")
+			return p.node(&expr{op: opParen, a: e, typ: e.typ, lval: e.lval, tok: tok})
+		}
+		if t.text == "^" {
+			p.fail(t.pos, "block", "blocks are not part of the portable language")
+		}
+	}
+	p.fail(t.pos, "expression", "expected an expression before %s", describe(t))
+	return nil
+}
+
+// stringLiteral parses adjacent string literals. They are of use only as the
+// format of printf and to initialize a char array.
+func (p *parser) stringLiteral(tok int) *expr {
+	text := ""
+	for p.peek().kind == tokString {
+		if text != "" {
+			text += " "
+		}
+		text += p.next().text
+	}
+	n, err := stringBytes(text)
+	if err != "" {
+		p.fail(p.toks[tok].pos, "string", "%s", err)
+	}
+	typ := arrayOf(charType.in(Constant).with(qConst), len(n)+1)
+	return p.node(&expr{op: opString, text: text, typ: typ, lval: true, tok: tok})
+}

@@ -1,0 +1,98 @@
+package source
+
+// convert_T_sat_rte(x) and as_T(x).
+
+import (
+	"strconv"
+	"strings"
+)
+
+// conversion is a call of convert_T or as_T by its name.
+type conversion struct {
+	as   bool
+	to   *ctype
+	sat  bool
+	mode string // "", "_rte", "_rtz", "_rtp" or "_rtn"
+}
+
+func isConversion(name string) bool {
+	_, ok := conversionOf(name)
+	return ok
+}
+
+var kindByName = func() map[string]Kind {
+	m := map[string]Kind{}
+	for k, name := range kindNames {
+		if k >= int(Char) && k <= int(Double) {
+			m[name] = Kind(k)
+		}
+	}
+	return m
+}()
+
+// conversionOf takes a name such as convert_uchar4_sat_rtz apart.
+func conversionOf(name string) (c conversion, ok bool) {
+	rest, isConvert := strings.CutPrefix(name, "convert_")
+	if !isConvert {
+		if rest, c.as = strings.CutPrefix(name, "as_"); !c.as {
+			return c, false
+		}
+	} else {
+		for _, m := range []string{"_rte", "_rtz", "_rtp", "_rtn"} {
+			if r, found := strings.CutSuffix(rest, m); found {
+				rest, c.mode = r, m
+			}
+		}
+		rest, c.sat = strings.CutSuffix(rest, "_sat")
+	}
+	if alias, found := map[string]string{"size_t": "ulong", "ptrdiff_t": "long", "intptr_t": "long", "uintptr_t": "ulong"}[rest]; found {
+		rest = alias
+	}
+	letters := strings.TrimRight(rest, "0123456789")
+	k, found := kindByName[letters]
+	if !found {
+		return c, false
+	}
+	n := 1
+	if digits := rest[len(letters):]; digits != "" {
+		n, _ = strconv.Atoi(digits)
+		if n != 2 && n != 3 && n != 4 && n != 8 && n != 16 || digits[0] == '0' {
+			return c, false
+		}
+	}
+	c.to = vector(k, n)
+	return c, !(c.sat && !isIntKind(k))
+}
+
+// conversionCall types one.
+func (p *parser) conversionCall(t *token, tok int) *expr {
+	args, end := p.arguments()
+	c, _ := conversionOf(t.text)
+	if len(args) != 1 {
+		p.errorf(t.pos, "call", "'%s' takes 1 argument, not %d", t.text, len(args))
+		return p.bad(tok)
+	}
+	a := p.value(args[0])
+	e := &expr{op: opBuiltin, text: t.text, args: []*expr{a}, typ: c.to, tok: tok, end: end}
+	p.checkFeature(c.to, t.pos)
+	if a.typ.isUnknown() {
+		e.op, e.typ = opBad, unknownType
+		return p.node(e)
+	}
+	from, _ := a.typ.size()
+	to, _ := c.to.size()
+	switch {
+	case c.as && a.typ.isPointer():
+	case !a.typ.isArith():
+		p.errorf(t.pos, "call", "'%s' cannot take '%s'", t.text, a.typ.bare())
+		return p.bad(tok)
+	case c.as && from != to:
+		p.errorf(t.pos, "call", "'%s' takes a value of its own size, not '%s'", t.text, a.typ.bare())
+		return p.bad(tok)
+	case !c.as && a.typ.width() != c.to.width():
+		p.errorf(t.pos, "call", "'%s' takes as many components as it returns, not '%s'", t.text, a.typ.bare())
+		return p.bad(tok)
+	}
+	p.checkHalf(e)
+	return p.node(e)
+}

@@ -1,0 +1,182 @@
+package source
+
+// Literals: their types and values.
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// literal types a number or character.
+func (p *parser) literal(t *token, tok int) *expr {
+	e := &expr{op: opLit, text: t.text, tok: tok}
+	msg := ""
+	switch t.kind {
+	case tokInt:
+		e.typ, e.val, msg = intLiteral(t.text)
+	case tokFloat:
+		e.typ, e.val, msg = p.floatLiteral(t)
+	case tokChar:
+		e.typ, e.val, msg = charLiteral(t.text)
+	}
+	if msg != "" {
+		p.errorf(t.pos, "literal", "%s", msg)
+		e.typ = unknownType
+	}
+	return p.node(e)
+}
+
+// intLiteral gives an integer the first type that holds it, as C99 says with a
+// 64-bit long.
+func intLiteral(text string) (*ctype, constant, string) {
+	digits := strings.TrimRight(text, "uUlL")
+	suffix := strings.ToLower(text[len(digits):])
+	unsigned, long := strings.Contains(suffix, "u"), strings.Contains(suffix, "l")
+	base := 10
+	switch d := strings.ToLower(digits); {
+	case strings.HasPrefix(d, "0x"):
+		base, digits = 16, digits[2:]
+	case strings.HasPrefix(d, "0b"):
+		base, digits = 2, digits[2:]
+	case len(d) > 1 && d[0] == '0':
+		base = 8
+	}
+	v, err := strconv.ParseUint(digits, base, 64)
+	if err != nil || strings.Count(suffix, "u") > 1 || strings.Count(suffix, "l") > 2 {
+		return nil, constant{}, "'" + text + "' is not an integer that fits into 64 bits"
+	}
+	c := constant{ok: true, i: int64(v)}
+	switch {
+	case !unsigned && !long && v <= math.MaxInt32:
+		return intType, c, ""
+	case !long && v <= math.MaxUint32 && (unsigned || base != 10):
+		return uintType, c, ""
+	case !unsigned && v <= math.MaxInt64:
+		return longType, c, ""
+	}
+	return ulongType, c, ""
+}
+
+// floatLiteral types a floating literal: without a suffix it is double where
+// the device has double, and float elsewhere.
+func (p *parser) floatLiteral(t *token) (*ctype, constant, string) {
+	body, typ := t.text, doubleType
+	hex := len(body) > 1 && (body[1] == 'x' || body[1] == 'X')
+	switch body[len(body)-1] {
+	case 'f', 'F':
+		if !hex || strings.ContainsAny(body, "pP") {
+			body, typ = body[:len(body)-1], floatType
+		}
+	case 'h', 'H':
+		body, typ = body[:len(body)-1], halfType
+		if !p.feats.FP16 {
+			return nil, constant{}, "a half literal needs the feature cl_khr_fp16, which the device does not have"
+		}
+	case 'l', 'L':
+		return nil, constant{}, "long double is not part of OpenCL C"
+	}
+	if typ == doubleType && !p.feats.FP64 {
+		typ = floatType
+	}
+	bits := 64
+	if typ != doubleType {
+		bits = 32
+	}
+	v, err := strconv.ParseFloat(body, bits)
+	if err != nil && !math.IsInf(v, 0) || strings.Contains(body, "_") {
+		return nil, constant{}, "'" + t.text + "' is not a number"
+	}
+	return typ, constant{ok: true, float: true, f: v}, ""
+}
+
+// charLiteral gives a character its int value; char is signed.
+func charLiteral(text string) (*ctype, constant, string) {
+	if len(text) < 3 || text[0] != '\'' || text[len(text)-1] != '\'' {
+		return nil, constant{}, text + " is not a character"
+	}
+	b, msg := unescape(text[1 : len(text)-1])
+	if msg != "" || len(b) == 0 || len(b) > 4 {
+		return nil, constant{}, text + " is not a character"
+	}
+	v := int64(int8(b[0]))
+	for _, c := range b[1:] {
+		v = v<<8 | int64(c)
+	}
+	return intType, constant{ok: true, i: int64(int32(v))}, ""
+}
+
+// stringBytes returns the bytes of adjacent string literals.
+func stringBytes(text string) (string, string) {
+	out := strings.Builder{}
+	for len(text) > 0 {
+		text = strings.TrimLeft(text, " ")
+		if len(text) < 2 || text[0] != '"' {
+			return "", "a string literal of another kind than \"...\""
+		}
+		end := 1
+		for end < len(text) && text[end] != '"' {
+			if text[end] == '\\' {
+				end++
+			}
+			end++
+		}
+		if end >= len(text) {
+			return "", "a string without its end"
+		}
+		b, msg := unescape(text[1:end])
+		if msg != "" {
+			return "", msg
+		}
+		out.WriteString(b)
+		text = text[end+1:]
+	}
+	return out.String(), ""
+}
+
+var simpleEscapes = map[byte]byte{
+	'n': '\n', 't': '\t', 'r': '\r', 'a': 7, 'b': 8, 'f': 12, 'v': 11, 'e': 27,
+	'\\': '\\', '\'': '\'', '"': '"', '?': '?',
+}
+
+// unescape replaces C's escape sequences.
+func unescape(s string) (string, string) {
+	out := strings.Builder{}
+	for i := 0; i < len(s); i++ {
+		if s[i] != '\\' {
+			out.WriteByte(s[i])
+			continue
+		}
+		i++
+		if i == len(s) {
+			return "", "a backslash at the end"
+		}
+		if c, ok := simpleEscapes[s[i]]; ok {
+			out.WriteByte(c)
+			continue
+		}
+		base, digits := 8, 3
+		start := i
+		if s[i] == 'x' {
+			base, digits, start = 16, 8, i+1
+		}
+		end := start
+		for end < len(s) && end < start+digits && isDigitOf(s[end], base) {
+			end++
+		}
+		v, err := strconv.ParseUint(s[start:end], base, 32)
+		if err != nil {
+			return "", "an unknown escape sequence '\\" + s[i:i+1] + "'"
+		}
+		out.WriteByte(byte(v))
+		i = end - 1
+	}
+	return out.String(), ""
+}
+
+func isDigitOf(c byte, base int) bool {
+	if base == 8 {
+		return c >= '0' && c <= '7'
+	}
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
+}

@@ -1,0 +1,331 @@
+package source
+
+// The parser: its state, token access, errors and scopes. Parsing and typing are
+// one pass, as C declares before it uses. A syntax error abandons the statement
+// or declaration it stands in; a typing error gives an unknown type, which
+// silences what follows from it.
+
+import "fmt"
+
+// Limits that keep any input finite: how deep constructs nest and how long a
+// chain of operators gets.
+const (
+	maxNest  = 256
+	maxDepth = 4000
+)
+
+// parser holds what is known while one program is read.
+type parser struct {
+	toks    []token // without pragmas, ends with tokEOF
+	origin  []int   // index of toks[i] in the preprocessor's tokens
+	unrolls map[int]string
+	i       int
+	nest    int
+	feats   Features
+	errs    ErrorList
+
+	scopes  []*scope
+	fn      *function
+	inLoop  int
+	inBreak int
+	inSwtch []*switchState
+
+	funcs   []*function
+	globals []*symbol // program-scope constants in order
+	records []*record // complete ones, in order of completion
+	tagged  []*record // all, in order of their first mention
+	unique  map[string]int
+	sites   int
+	nodes   int // initializer elements so far
+}
+
+// scope is one level of names. Tags are a name space of their own.
+type scope struct {
+	names map[string]*symbol
+	tags  map[string]*tag
+}
+
+// tag is a struct, union or enum by its name.
+type tag struct {
+	rec  *record
+	enum *ctype
+	word string
+}
+
+type switchState struct {
+	typ        *ctype
+	seen       map[int64]bool
+	hasDefault bool
+}
+
+// bail is what a syntax error panics with; it never leaves the parser.
+type bail struct{}
+
+// stop is what too many errors panic with.
+type stop struct{}
+
+// parseTokens parses a whole program.
+func parseTokens(all []token, feats Features) (p *parser) {
+	p = &parser{feats: feats, unrolls: map[int]string{}, unique: map[string]int{}}
+	for i, t := range all {
+		if t.kind == tokPragma {
+			if w := unrollPragma(t.text); w != "" {
+				p.unrolls[len(p.toks)] = w
+			}
+			continue
+		}
+		p.toks = append(p.toks, t)
+		p.origin = append(p.origin, i)
+	}
+	if n := len(p.toks); n == 0 || p.toks[n-1].kind != tokEOF {
+		p.toks = append(p.toks, token{kind: tokEOF})
+		p.origin = append(p.origin, len(all))
+	}
+	p.push()
+	p.declareTypeNames()
+	p.push()
+	defer func() {
+		switch r := recover(); r.(type) {
+		case nil, stop:
+		default:
+			panic(r)
+		}
+	}()
+	for p.peek().kind != tokEOF {
+		p.guard(p.externalDecl, p.skipDecl)
+	}
+	p.checkProgram()
+	return p
+}
+
+// guard runs parse; after a syntax error it calls recovery to find a place
+// where parsing can go on, and always moves forward.
+func (p *parser) guard(parse func(), recovery func(braces int)) {
+	start, nest, depth := p.i, p.nest, len(p.scopes)
+	loop, brk, sw := p.inLoop, p.inBreak, p.inSwtch
+	defer func() {
+		switch r := recover(); r.(type) {
+		case nil:
+		case bail:
+			p.nest, p.inLoop, p.inBreak, p.inSwtch = nest, loop, brk, sw
+			p.scopes = p.scopes[:depth]
+			recovery(p.openBraces(start))
+			if p.i == start {
+				p.next()
+			}
+		default:
+			panic(r)
+		}
+	}()
+	parse()
+}
+
+// openBraces counts the braces that were opened since token start and are not
+// closed yet.
+func (p *parser) openBraces(start int) int {
+	n := 0
+	for _, t := range p.toks[start:p.i] {
+		if t.kind == tokPunct && t.text == "{" {
+			n++
+		} else if t.kind == tokPunct && t.text == "}" {
+			n--
+		}
+	}
+	return max(n, 0)
+}
+
+// skipDecl moves behind the declaration that could not be parsed, from inside
+// level braces of it.
+func (p *parser) skipDecl(level int) {
+	p.fn = nil
+	for p.peek().kind != tokEOF {
+		t := p.next()
+		if t.kind != tokPunct {
+			continue
+		}
+		switch t.text {
+		case "{":
+			level++
+		case "}":
+			level--
+			if level <= 0 {
+				p.accept(";")
+				return
+			}
+		case ";":
+			if level <= 0 {
+				return
+			}
+		}
+	}
+}
+
+func (p *parser) peek() *token { return &p.toks[p.i] }
+
+func (p *parser) peekAt(n int) *token {
+	return &p.toks[min(p.i+n, len(p.toks)-1)]
+}
+
+func (p *parser) next() *token {
+	t := &p.toks[p.i]
+	if p.i < len(p.toks)-1 {
+		p.i++
+	}
+	return t
+}
+
+// at tells whether the next token is this punctuation or word.
+func (p *parser) at(text string) bool {
+	t := p.peek()
+	return t.text == text && (t.kind == tokPunct || t.kind == tokIdent)
+}
+
+func (p *parser) accept(text string) bool {
+	if p.at(text) {
+		p.next()
+		return true
+	}
+	return false
+}
+
+// expect takes the given punctuation or reports what stands there instead.
+func (p *parser) expect(text, construct string) *token {
+	if p.at(text) {
+		return p.next()
+	}
+	pos, found := p.peek().pos, describe(p.peek())
+	if text == ";" && p.i > 0 && p.peek().bol {
+		// The mistake is at the end of the line before.
+		prev := &p.toks[p.i-1]
+		pos = prev.pos
+		pos.Col += len(prev.text)
+	}
+	p.fail(pos, construct, "expected '%s' before %s", text, found)
+	return nil
+}
+
+func describe(t *token) string {
+	if t.kind == tokEOF {
+		return "the end of the program"
+	}
+	text := t.text
+	if len(text) > 40 {
+		text = text[:40] + "..."
+	}
+	return "'" + text + "'"
+}
+
+func (p *parser) pos() Pos { return p.peek().pos }
+
+func (p *parser) posOf(e *expr) Pos { return p.toks[e.tok].pos }
+
+// errorf records an error and goes on.
+func (p *parser) errorf(pos Pos, construct, format string, args ...any) {
+	msg := fmt.Sprintf(format, args...)
+	for _, e := range p.errs {
+		if e.Pos == pos && e.Msg == msg {
+			return
+		}
+	}
+	p.errs = append(p.errs, &Error{Pos: pos, Construct: construct, Msg: msg})
+	if len(p.errs) >= maxErrors {
+		panic(stop{})
+	}
+}
+
+// fail records an error and abandons the statement or declaration.
+func (p *parser) fail(pos Pos, construct, format string, args ...any) {
+	p.errorf(pos, construct, format, args...)
+	panic(bail{})
+}
+
+// enter counts a nesting level; leave it with p.nest--.
+func (p *parser) enter(construct string) {
+	p.nest++
+	if p.nest > maxNest {
+		p.fail(p.pos(), construct, "nested deeper than %d levels", maxNest)
+	}
+}
+
+func (p *parser) push() {
+	p.scopes = append(p.scopes, &scope{names: map[string]*symbol{}, tags: map[string]*tag{}})
+}
+
+func (p *parser) pop() { p.scopes = p.scopes[:len(p.scopes)-1] }
+
+func (p *parser) level() int { return len(p.scopes) - 1 }
+
+func (p *parser) lookup(name string) *symbol {
+	for i := len(p.scopes) - 1; i >= 0; i-- {
+		if s := p.scopes[i].names[name]; s != nil {
+			return s
+		}
+	}
+	return nil
+}
+
+func (p *parser) lookupTag(name string) (t *tag, level int) {
+	for i := len(p.scopes) - 1; i >= 0; i-- {
+		if t := p.scopes[i].tags[name]; t != nil {
+			return t, i
+		}
+	}
+	return nil, 0
+}
+
+// declare enters a symbol into the innermost scope and gives it its name in
+// renderings. Names that shadow another of the same function are told apart,
+// because C++ forbids some of what C allows there.
+func (p *parser) declare(s *symbol) {
+	s.scope = p.level()
+	s.fn = p.fnOf(s)
+	top := p.scopes[len(p.scopes)-1]
+	if old := top.names[s.name]; old != nil && s.scope > 0 && !p.redeclares(old, s) {
+		p.errorf(s.pos, "declaration", "'%s' is already declared at %s", s.name, old.pos)
+	}
+	s.cname = "u_" + s.name
+	if s.scope >= 2 && !s.inst {
+		n := 1
+		for i := 2; i < len(p.scopes); i++ {
+			if old := p.scopes[i].names[s.name]; old != nil && old != s && !old.inst {
+				n++
+			}
+		}
+		if n > 1 {
+			s.cname = fmt.Sprintf("u%d_%s", n, s.name)
+		}
+	}
+	top.names[s.name] = s
+}
+
+func (p *parser) fnOf(s *symbol) *function {
+	if s.kind == symFunc {
+		return s.fn
+	}
+	return p.fn
+}
+
+// redeclares tells whether s may stand beside old in one scope.
+func (p *parser) redeclares(old, s *symbol) bool {
+	if old.kind != s.kind {
+		return false
+	}
+	switch s.kind {
+	case symTypedef:
+		return sameObject(old.typ, s.typ)
+	case symFunc:
+		return true // declareFunction has looked at it
+	}
+	return false
+}
+
+// uniqueName makes a name that no other of the program has, for what a
+// rendering moves out of the scope it was declared in.
+func (p *parser) uniqueName(prefix, name string) string {
+	key := prefix + name
+	p.unique[key]++
+	if n := p.unique[key]; n > 1 {
+		return fmt.Sprintf("%s%d_%s", prefix, n, name)
+	}
+	return prefix + "_" + name
+}

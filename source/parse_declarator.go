@@ -1,0 +1,272 @@
+package source
+
+// Declarators: the part of a declaration that wraps a type around a name.
+
+// declOp is one step of a declarator, applied to the type from the outside in.
+type declOp struct {
+	kind   byte // '*', '[' or '('
+	q      qual
+	space  Space
+	n      int
+	pos    Pos
+	params *paramList
+}
+
+// paramList is a parsed parameter list.
+type paramList struct {
+	syms     []*symbol
+	types    []*ctype
+	toks     [][2]int
+	nameToks []int
+	variadic bool
+	close    int
+}
+
+// declarator parses a declarator with a name.
+func (p *parser) declarator(base *ctype, construct string) (string, *ctype, Pos) {
+	name, typ, pos, _ := p.fullDeclarator(base, construct, false)
+	return name, typ, pos
+}
+
+// fullDeclarator also returns the parameter list when the declarator declares a
+// function. With abstract the name may be missing.
+func (p *parser) fullDeclarator(base *ctype, construct string, abstract bool) (string, *ctype, Pos, *paramList) {
+	ops, nameTok := p.declaratorOps(construct, abstract)
+	name, pos := "", p.pos()
+	if nameTok >= 0 {
+		name, pos = p.toks[nameTok].text, p.toks[nameTok].pos
+	}
+	typ := base
+	for _, op := range ops {
+		typ = p.applyOp(typ, op)
+	}
+	var params *paramList
+	if len(ops) > 0 && ops[len(ops)-1].kind == '(' {
+		params = ops[len(ops)-1].params
+	}
+	return name, typ, pos, params
+}
+
+// declaratorOps returns the steps in the order in which they apply, and the
+// index of the name's token or -1.
+func (p *parser) declaratorOps(construct string, abstract bool) (ops []declOp, nameTok int) {
+	p.enter(construct)
+	defer func() { p.nest-- }()
+	nameTok = -1
+	for p.at("*") {
+		op := declOp{kind: '*', pos: p.next().pos}
+		p.pointerQualifiers(&op)
+		ops = append(ops, op)
+	}
+	if p.at("^") {
+		p.fail(p.pos(), "block", "blocks are not part of the portable language")
+	}
+	var inner []declOp
+	t := p.peek()
+	switch {
+	case t.kind == tokIdent && statementWords[t.text]:
+		p.fail(t.pos, construct, "the keyword '%s' cannot be a name", t.text)
+	case t.kind == tokIdent && !isKeyword(t.text):
+		nameTok = p.i
+		p.next()
+	case p.at("(") && p.nestedDeclarator(abstract):
+		p.next()
+		inner, nameTok = p.declaratorOps(construct, abstract)
+		p.expect(")", construct)
+	case !abstract:
+		if t.kind == tokIdent {
+			p.fail(t.pos, construct, "the keyword '%s' cannot be a name", t.text)
+		}
+		p.fail(t.pos, construct, "expected a name before %s", describe(t))
+	}
+	var suffix []declOp
+	for p.at("[") || p.at("(") {
+		if p.at("[") {
+			suffix = append(suffix, p.arraySuffix(construct))
+		} else {
+			suffix = append(suffix, p.functionSuffix())
+		}
+	}
+	for i := len(suffix) - 1; i >= 0; i-- {
+		ops = append(ops, suffix[i])
+	}
+	return append(ops, inner...), nameTok
+}
+
+// nestedDeclarator tells ( declarator ) from a parameter list.
+func (p *parser) nestedDeclarator(abstract bool) bool {
+	t := p.peekAt(1)
+	if t.kind == tokPunct {
+		return t.text == "*" || t.text == "(" || t.text == "[" || t.text == "^"
+	}
+	return !abstract && !p.startsType(t)
+}
+
+func (p *parser) pointerQualifiers(op *declOp) {
+	for {
+		t := p.peek()
+		if q, ok := qualifierWords[t.text]; ok {
+			op.q |= q
+		} else if s, ok := spaceWords[t.text]; ok {
+			op.space = s
+		} else if t.text == "__attribute__" || t.text == "__attribute" {
+			var a attributes
+			p.attributes(&a)
+			continue
+		} else {
+			return
+		}
+		p.next()
+	}
+}
+
+// arraySuffix parses [n], [] and, in parameters, [const n] and [static n].
+func (p *parser) arraySuffix(construct string) declOp {
+	op := declOp{kind: '[', n: -1, pos: p.next().pos}
+	for {
+		t := p.peek()
+		if _, ok := qualifierWords[t.text]; !ok && t.text != "static" {
+			break
+		}
+		p.next()
+	}
+	if !p.at("]") {
+		e := p.assignment()
+		c := fold(e)
+		switch {
+		case e.typ.isUnknown():
+			op.n = 1
+		case !e.typ.isInteger():
+			p.errorf(op.pos, "array", "the array size is not an integer")
+			op.n = 1
+		case !c.ok:
+			p.errorf(p.posOf(e), "variable length array", "the array size is not a constant: variable length arrays are not part of OpenCL C")
+			op.n = 1
+		case c.i < 0 || c.i > bigSize:
+			p.errorf(p.posOf(e), "array", "the array size %d is out of range", c.i)
+			op.n = 1
+		default:
+			op.n = int(c.i)
+		}
+	}
+	p.expect("]", construct)
+	return op
+}
+
+// functionSuffix parses a parameter list.
+func (p *parser) functionSuffix() declOp {
+	op := declOp{kind: '(', pos: p.next().pos, params: &paramList{}}
+	l := op.params
+	p.push()
+	defer p.pop()
+	if p.at("void") && p.peekAt(1).text == ")" {
+		p.next()
+	}
+	for !p.at(")") {
+		if p.accept("...") {
+			l.variadic = true
+			break
+		}
+		p.param(l)
+		if !p.accept(",") {
+			break
+		}
+	}
+	l.close = p.i
+	p.expect(")", "parameter list")
+	return op
+}
+
+// param parses one parameter. Arrays become pointers.
+func (p *parser) param(l *paramList) {
+	start := p.i
+	s := p.specifiers("parameter")
+	ops, nameTok := p.declaratorOps("parameter", true)
+	typ := s.typ
+	for _, op := range ops {
+		typ = p.applyOp(typ, op)
+	}
+	var a attributes
+	p.attributes(&a)
+	sym := &symbol{kind: symParam, pos: s.pos}
+	if nameTok >= 0 {
+		sym.name, sym.pos = p.toks[nameTok].text, p.toks[nameTok].pos
+	}
+	switch typ.kind {
+	case tArray:
+		typ = pointerTo(typ.elem)
+	case tFunc:
+		p.fail(sym.pos, "function pointer", "a parameter cannot be a function")
+	}
+	if typ.isVoid() {
+		p.errorf(sym.pos, "parameter", "a parameter cannot be void")
+		typ = unknownType
+	}
+	if _, ok := typ.size(); !ok && !typ.isUnknown() {
+		p.errorf(sym.pos, "parameter", "the parameter has the incomplete type '%s'", typ)
+		typ = unknownType
+	}
+	if typ.space != Private {
+		p.errorf(sym.pos, "parameter", "a parameter itself lives in private memory, not in %s", typ.space)
+		typ = typ.in(Private)
+	}
+	sym.typ = typ
+	l.syms = append(l.syms, sym)
+	l.types = append(l.types, typ)
+	l.toks = append(l.toks, [2]int{start, p.i})
+	l.nameToks = append(l.nameToks, nameTok)
+	if sym.name != "" {
+		p.declare(sym) // so that a later parameter can mention it
+	}
+}
+
+// applyOp wraps one step around a type and checks that C allows it.
+func (p *parser) applyOp(t *ctype, op declOp) *ctype {
+	if t.isUnknown() && op.kind != '(' {
+		return t
+	}
+	if t.depth >= maxNest {
+		p.fail(op.pos, "declaration", "pointers and arrays nested deeper than %d levels", maxNest)
+	}
+	switch op.kind {
+	case '*':
+		if t.kind == tFunc {
+			p.fail(op.pos, "function pointer", "function pointers are not part of OpenCL C")
+		}
+		out := pointerTo(t).with(op.q)
+		return out.in(op.space)
+	case '[':
+		if t.kind == tFunc || t.isVoid() || t.kind == tEvent && op.n > 1<<16 {
+			p.fail(op.pos, "array", "an array of '%s' is not possible", t)
+		}
+		n, ok := t.size()
+		if !ok {
+			p.fail(op.pos, "array", "the array elements have the incomplete type '%s'", t)
+		}
+		if n > 0 && op.n > bigSize/n {
+			p.fail(op.pos, "array", "the array is too large")
+		}
+		return arrayOf(t, op.n)
+	}
+	if t.kind == tFunc || t.kind == tArray {
+		p.fail(op.pos, "function", "a function cannot return '%s'", t)
+	}
+	return &ctype{kind: tFunc, elem: t.bare(), params: op.params.types, variadic: op.params.variadic}
+}
+
+// typeName parses a type in a cast, sizeof or compound literal.
+func (p *parser) typeName() *ctype {
+	s := p.specifiers("type name")
+	if s.typedef || s.static || s.extern || s.kernel || s.inline {
+		p.errorf(s.pos, "type name", "a type name takes no storage class")
+	}
+	ops, nameTok := p.declaratorOps("type name", true)
+	if nameTok >= 0 {
+		p.fail(p.toks[nameTok].pos, "type name", "unexpected name '%s' in a type", p.toks[nameTok].text)
+	}
+	typ := s.typ
+	for _, op := range ops {
+		typ = p.applyOp(typ, op)
+	}
+	return typ
+}

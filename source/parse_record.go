@@ -1,0 +1,236 @@
+package source
+
+// Structs, unions and __attribute__.
+
+import "strconv"
+
+// recordSpecifier parses struct or union, with or without its members.
+func (p *parser) recordSpecifier(s *specifiers) *ctype {
+	word := p.next().text
+	pos := p.pos()
+	var attrs attributes
+	p.attributes(&attrs)
+	name := ""
+	if t := p.peek(); t.kind == tokIdent && !isKeyword(t.text) {
+		name = p.next().text
+	}
+	p.attributes(&attrs)
+	top := p.scopes[len(p.scopes)-1]
+	if !p.at("{") {
+		if name == "" {
+			p.fail(p.pos(), word, "expected a name or '{' before %s", describe(p.peek()))
+		}
+		t, level := p.lookupTag(name)
+		if t == nil || p.at(";") && level != p.level() {
+			t = p.newRecord(name, word, pos)
+			top.tags[name] = t
+		}
+		return p.taggedRecord(t, name, word, pos)
+	}
+	t := top.tags[name]
+	if name == "" || t == nil {
+		t = p.newRecord(name, word, pos)
+		if name != "" {
+			top.tags[name] = t
+		}
+	}
+	typ := p.taggedRecord(t, name, word, pos)
+	if t.rec.complete {
+		p.fail(pos, word, "%s '%s' is already declared at %s", word, name, t.rec.pos)
+	}
+	s.ownType = true
+	p.members(t.rec, word)
+	p.attributes(&attrs)
+	t.rec.packed, t.rec.reqAlign = attrs.packed, attrs.align
+	t.rec.layout()
+	if t.rec.size >= bigSize {
+		p.errorf(pos, word, "the %s is too large", word)
+	}
+	p.records = append(p.records, t.rec)
+	return typ
+}
+
+func (p *parser) newRecord(name, word string, pos Pos) *tag {
+	rec := &record{tag: name, union: word == "union", pos: pos}
+	base := name
+	if base == "" {
+		base = "anonymous"
+	}
+	rec.cname = p.uniqueName("t", base)
+	p.tagged = append(p.tagged, rec)
+	return &tag{rec: rec, word: word}
+}
+
+func (p *parser) taggedRecord(t *tag, name, word string, pos Pos) *ctype {
+	if t.word != word {
+		p.fail(pos, word, "'%s' is declared as %s", name, t.word)
+	}
+	return &ctype{kind: tRecord, rec: t.rec}
+}
+
+// members parses { ... } of a struct or union.
+func (p *parser) members(r *record, word string) {
+	p.enter(word)
+	p.next()
+	for !p.at("}") {
+		if p.peek().kind == tokEOF {
+			p.fail(p.pos(), word, "expected '}' before the end of the program")
+		}
+		if p.accept(";") {
+			continue
+		}
+		p.memberDecl(r, word)
+	}
+	p.next()
+	p.nest--
+}
+
+func (p *parser) memberDecl(r *record, word string) {
+	s := p.specifiers("member")
+	if s.typedef || s.static || s.extern || s.kernel {
+		p.errorf(s.pos, "member", "a member takes no storage class")
+	}
+	if p.at(";") && s.typ.kind == tRecord {
+		p.next()
+		f := &field{typ: s.typ.bare(), cname: "cc_a" + strconv.Itoa(len(r.fields))}
+		p.checkMember(r, f, s.pos)
+		return
+	}
+	for {
+		name, typ, pos := p.declarator(s.typ, "member")
+		attrs := s.attrs
+		p.attributes(&attrs)
+		if p.at(":") {
+			p.fail(p.pos(), "bit-field", "bit-fields are not part of OpenCL C 1.2")
+		}
+		f := &field{name: name, cname: "u_" + name, typ: typ, align: attrs.align, packed: attrs.packed}
+		p.checkMember(r, f, pos)
+		if !p.accept(",") {
+			break
+		}
+	}
+	p.expect(";", "member")
+}
+
+// checkMember adds a member that has a size and an unused name.
+func (p *parser) checkMember(r *record, f *field, pos Pos) {
+	if f.typ.isUnknown() {
+		r.fields = append(r.fields, f)
+		return
+	}
+	if base := arrayBase(f.typ); base.space != Private && base.kind != tFunc {
+		p.errorf(pos, "member", "member '%s' cannot have an address space of its own", f.name)
+		f.typ = f.typ.in(Private)
+	}
+	switch _, ok := f.typ.size(); {
+	case f.typ.kind == tFunc:
+		p.fail(pos, "function pointer", "member '%s' is a function", f.name)
+	case f.typ.kind == tArray && f.typ.n < 0:
+		p.fail(pos, "flexible array member", "member '%s' has no size: flexible array members are not part of OpenCL C", f.name)
+	case !ok || f.typ.isVoid():
+		p.fail(pos, "member", "member '%s' has the incomplete type '%s'", f.name, f.typ)
+	}
+	if f.typ.kind == tEvent {
+		p.errorf(pos, "member", "event_t cannot be a member")
+	}
+	if f.name != "" && r.find(f.name) != nil {
+		p.errorf(pos, "member", "member '%s' is declared twice", f.name)
+	}
+	if f.name == "" {
+		for _, sub := range f.typ.rec.fields {
+			if sub.name != "" && r.find(sub.name) != nil {
+				p.errorf(pos, "member", "member '%s' is declared twice", sub.name)
+			}
+		}
+	}
+	r.fields = append(r.fields, f)
+}
+
+// attributes parses any number of __attribute__((...)) into a.
+func (p *parser) attributes(a *attributes) {
+	for p.at("__attribute__") || p.at("__attribute") {
+		p.next()
+		p.expect("(", "attribute")
+		p.expect("(", "attribute")
+		for !p.at(")") {
+			if p.accept(",") {
+				continue
+			}
+			p.attribute(a)
+		}
+		p.next()
+		p.expect(")", "attribute")
+	}
+}
+
+// attribute parses one attribute; those that mean nothing here are skipped.
+func (p *parser) attribute(a *attributes) {
+	t := p.next()
+	if t.kind != tokIdent {
+		p.fail(t.pos, "attribute", "expected an attribute before %s", describe(t))
+	}
+	name := trimUnderscores(t.text)
+	switch name {
+	case "packed":
+		a.packed = true
+	case "overloadable":
+		a.overload = true
+	case "aligned":
+		a.align = 16
+		if p.accept("(") {
+			n := p.constantOf(p.assignment(), "aligned").i
+			if n <= 0 || n&(n-1) != 0 || n > 4096 {
+				p.errorf(t.pos, "aligned", "the alignment must be a power of two up to 4096")
+				n = 16
+			}
+			a.align = int(n)
+			p.expect(")", "aligned")
+		}
+	case "reqd_work_group_size":
+		p.expect("(", name)
+		for i := range a.reqd {
+			n := p.constantOf(p.assignment(), name).i
+			if n <= 0 || n > 1<<31 {
+				p.errorf(t.pos, name, "the sizes must be positive")
+				n = 1
+			}
+			a.reqd[i] = int(n)
+			if i < 2 {
+				p.expect(",", name)
+			}
+		}
+		a.hasReqd = true
+		p.expect(")", name)
+	default:
+		if p.at("(") {
+			p.skipParens()
+		}
+	}
+}
+
+func trimUnderscores(s string) string {
+	if len(s) > 4 && s[:2] == "__" && s[len(s)-2:] == "__" {
+		return s[2 : len(s)-2]
+	}
+	return s
+}
+
+// skipParens moves behind a balanced ( ... ).
+func (p *parser) skipParens() {
+	level := 0
+	for p.peek().kind != tokEOF {
+		t := p.next()
+		if t.kind != tokPunct {
+			continue
+		}
+		if t.text == "(" {
+			level++
+		} else if t.text == ")" {
+			level--
+			if level == 0 {
+				return
+			}
+		}
+	}
+	p.fail(p.pos(), "attribute", "expected ')' before the end of the program")
+}

@@ -1,0 +1,364 @@
+package source
+
+// Declaration specifiers: storage, qualifiers, address spaces, type names,
+// structs, unions, enums and attributes.
+
+import "strings"
+
+// words that start or continue declaration specifiers, and what they mean.
+var typeWords = map[string]bool{
+	"void": true, "bool": true, "_Bool": true, "char": true, "short": true, "int": true, "long": true,
+	"signed": true, "__signed__": true, "__signed": true, "unsigned": true, "half": true, "float": true, "double": true,
+	"struct": true, "union": true, "enum": true, "typeof": true, "__typeof__": true, "__typeof": true,
+}
+
+var qualifierWords = map[string]qual{
+	"const": qConst, "__const": qConst, "__const__": qConst, "volatile": qVolatile, "__volatile__": qVolatile,
+	"__volatile": qVolatile, "restrict": qRestrict, "__restrict": qRestrict, "__restrict__": qRestrict,
+}
+
+var spaceWords = map[string]Space{
+	"global": Global, "__global": Global, "local": Local, "__local": Local,
+	"constant": Constant, "__constant": Constant, "private": Private, "__private": Private,
+}
+
+var storageWords = map[string]bool{
+	"typedef": true, "static": true, "extern": true, "inline": true, "__inline": true, "__inline__": true,
+	"register": true, "auto": true, "kernel": true, "__kernel": true, "__attribute__": true, "__attribute": true,
+	"__extension__": true,
+}
+
+var accessWords = map[string]bool{
+	"read_only": true, "__read_only": true, "write_only": true, "__write_only": true,
+	"read_write": true, "__read_write": true,
+}
+
+// statementWords are keywords that can be neither a type nor a name.
+var statementWords = map[string]bool{
+	"if": true, "else": true, "for": true, "while": true, "do": true, "switch": true, "case": true,
+	"default": true, "goto": true, "break": true, "continue": true, "return": true, "sizeof": true,
+	"asm": true, "__asm__": true, "__asm": true, "vec_step": true, "alignof": true, "__alignof__": true, "_Alignof": true,
+}
+
+// refusedTypes are type names of OpenCL C that the portable language leaves out.
+var refusedTypes = map[string]string{
+	"image1d_t": "image", "image1d_array_t": "image", "image1d_buffer_t": "image", "image2d_t": "image",
+	"image2d_array_t": "image", "image2d_depth_t": "image", "image2d_array_depth_t": "image",
+	"image3d_t": "image", "image2d_msaa_t": "image",
+	"sampler_t": "sampler", "pipe": "pipe", "queue_t": "device enqueue", "ndrange_t": "device enqueue",
+	"clk_event_t": "device enqueue", "reserve_id_t": "pipe",
+	"generic": "generic address space", "__generic": "generic address space",
+	"quad": "quad", "complex": "complex", "_Complex": "complex", "imaginary": "imaginary", "__int128": "__int128",
+}
+
+// isKeyword tells whether a word cannot name anything.
+func isKeyword(w string) bool {
+	_, q := qualifierWords[w]
+	_, s := spaceWords[w]
+	return q || s || typeWords[w] || storageWords[w] || accessWords[w] || statementWords[w]
+}
+
+// declareTypeNames enters the vector types and the named integers of OpenCL C
+// into the outermost scope, where a program can hide them.
+func (p *parser) declareTypeNames() {
+	names := map[string]Kind{
+		"char": Char, "uchar": UChar, "short": Short, "ushort": UShort, "int": Int, "uint": UInt,
+		"long": Long, "ulong": ULong, "half": Half, "float": Float, "double": Double,
+	}
+	add := func(name string, t *ctype) {
+		p.declare(&symbol{kind: symTypedef, name: name, typ: t})
+	}
+	for name, k := range names {
+		if !typeWords[name] {
+			add(name, scalar(k))
+		}
+		for _, n := range []string{"2", "3", "4", "8", "16"} {
+			w := map[string]int{"2": 2, "3": 3, "4": 4, "8": 8, "16": 16}[n]
+			add(name+n, vector(k, w))
+		}
+	}
+	add("size_t", sizeType)
+	add("ptrdiff_t", &ctype{kind: tScalar, base: Long, alias: "ptrdiff_t"})
+	add("intptr_t", &ctype{kind: tScalar, base: Long, alias: "intptr_t"})
+	add("uintptr_t", &ctype{kind: tScalar, base: ULong, alias: "uintptr_t"})
+	add("event_t", eventType)
+	add("cl_mem_fence_flags", uintType)
+}
+
+// specifiers is what stands in front of the declarators of a declaration.
+type specifiers struct {
+	typ      *ctype
+	typedef  bool
+	static   bool
+	extern   bool
+	inline   bool
+	kernel   bool
+	space    bool // an address space was written
+	attrs    attributes
+	pos      Pos
+	ownType  bool // declared a struct, union or enum here
+	hasType  bool
+	spaceVal Space
+}
+
+// startsType tells whether token t can begin a type name or declaration.
+func (p *parser) startsType(t *token) bool {
+	if t.kind != tokIdent {
+		return false
+	}
+	if _, ok := qualifierWords[t.text]; ok {
+		return true
+	}
+	if _, ok := spaceWords[t.text]; ok {
+		return true
+	}
+	if typeWords[t.text] || storageWords[t.text] || accessWords[t.text] {
+		return true
+	}
+	s := p.lookup(t.text)
+	if s != nil {
+		return s.kind == symTypedef
+	}
+	return refusedTypes[t.text] != ""
+}
+
+// specifiers parses declaration specifiers. Without a type it fails.
+func (p *parser) specifiers(construct string) specifiers {
+	s := specifiers{pos: p.pos()}
+	var q qual
+	var words []string // char, unsigned, long, ... in any order
+	var typ *ctype
+	for {
+		t := p.peek()
+		if t.kind != tokIdent {
+			break
+		}
+		if v, ok := qualifierWords[t.text]; ok {
+			q |= v
+			p.next()
+			continue
+		}
+		if v, ok := spaceWords[t.text]; ok {
+			if s.space && s.spaceVal != v {
+				p.errorf(t.pos, "address space", "two address spaces: %s and %s", s.spaceVal, v)
+			}
+			s.space, s.spaceVal = true, v
+			p.next()
+			continue
+		}
+		if storageWords[t.text] {
+			p.storage(&s)
+			continue
+		}
+		if accessWords[t.text] {
+			p.next()
+			continue
+		}
+		if typeWords[t.text] {
+			if typ != nil {
+				p.fail(t.pos, construct, "'%s' after a complete type", t.text)
+			}
+			switch t.text {
+			case "struct", "union":
+				typ = p.recordSpecifier(&s)
+			case "enum":
+				typ = p.enumSpecifier(&s)
+			case "typeof", "__typeof__", "__typeof":
+				typ = p.typeofSpecifier()
+			default:
+				words = append(words, strings.Trim(t.text, "_"))
+				p.next()
+			}
+			continue
+		}
+		if typ != nil || len(words) > 0 {
+			break
+		}
+		sym := p.lookup(t.text)
+		if sym == nil || sym.kind != symTypedef {
+			if what := refusedTypes[t.text]; what != "" && sym == nil {
+				p.fail(t.pos, what, "'%s': %s is not part of the portable language", t.text, article(what))
+			}
+			break
+		}
+		p.next()
+		typ = sym.typ
+	}
+	if len(words) > 0 {
+		if typ != nil {
+			p.fail(s.pos, construct, "two types in one declaration")
+		}
+		typ = p.wordType(words, s.pos, construct)
+	}
+	if typ == nil {
+		p.noType(construct)
+	}
+	s.hasType = true
+	p.checkFeature(typ, s.pos)
+	typ = typ.with(q)
+	if s.space {
+		typ = typ.in(s.spaceVal)
+	}
+	s.typ = typ
+	return s
+}
+
+// article puts "a" or "an" before a construct's name.
+func article(what string) string {
+	if strings.ContainsRune("aeiou", rune(what[0])) {
+		return "an " + what
+	}
+	return "a " + what
+}
+
+// noType reports that a type should stand at the next token.
+func (p *parser) noType(construct string) {
+	t := p.peek()
+	if t.kind == tokIdent && !isKeyword(t.text) {
+		p.fail(t.pos, construct, "unknown type name '%s'", t.text)
+	}
+	p.fail(t.pos, construct, "expected a type before %s", describe(t))
+}
+
+// checkFeature refuses double where the device has none.
+func (p *parser) checkFeature(t *ctype, pos Pos) {
+	if !p.feats.FP64 && (t.kind == tScalar || t.kind == tVector) && t.base == Double {
+		p.errorf(pos, "double", "double needs the feature cl_khr_fp64, which the device does not have")
+	}
+}
+
+// storage takes one storage class, kernel, inline or attribute.
+func (p *parser) storage(s *specifiers) {
+	t := p.peek()
+	switch t.text {
+	case "__attribute__", "__attribute":
+		p.attributes(&s.attrs)
+		return
+	case "typedef":
+		s.typedef = true
+	case "static":
+		s.static = true
+	case "extern":
+		s.extern = true
+	case "inline", "__inline", "__inline__":
+		s.inline = true
+	case "kernel", "__kernel":
+		s.kernel = true
+	case "auto", "register":
+		p.errorf(t.pos, "storage class", "'%s' is not part of OpenCL C", t.text)
+	}
+	p.next()
+}
+
+// wordType makes a scalar type of words such as "unsigned long int".
+func (p *parser) wordType(words []string, pos Pos, construct string) *ctype {
+	n := map[string]int{}
+	for _, w := range words {
+		n[w]++
+	}
+	unsigned, signed, long := n["unsigned"] > 0, n["signed"] > 0, n["long"]
+	sum := len(words) - n["unsigned"] - n["signed"]
+	pick := func(s, u Kind) *ctype {
+		if unsigned {
+			return scalar(u)
+		}
+		return scalar(s)
+	}
+	if !(unsigned && signed) && n["unsigned"] <= 1 && n["signed"] <= 1 && n["int"] <= 1 {
+		switch {
+		case n["char"] == 1 && sum == 1:
+			return pick(Char, UChar)
+		case n["short"] == 1 && sum == 1+n["int"]:
+			return pick(Short, UShort)
+		case long >= 1 && long <= 2 && sum == long+n["int"]:
+			return pick(Long, ULong)
+		case sum == n["int"]:
+			return pick(Int, UInt)
+		case unsigned || signed || sum != 1:
+		case n["void"] == 1:
+			return voidType
+		case n["Bool"] == 1 || n["bool"] == 1:
+			return boolType
+		case n["half"] == 1:
+			return halfType
+		case n["float"] == 1:
+			return floatType
+		case n["double"] == 1:
+			return doubleType
+		}
+	}
+	p.errorf(pos, construct, "'%s' is not a type", strings.Join(words, " "))
+	return unknownType
+}
+
+// typeofSpecifier parses typeof(type) and typeof(expression).
+func (p *parser) typeofSpecifier() *ctype {
+	p.next()
+	p.expect("(", "typeof")
+	var t *ctype
+	if p.startsType(p.peek()) {
+		t = p.typeName()
+	} else {
+		t = p.expression().typ
+	}
+	p.expect(")", "typeof")
+	return t
+}
+
+// enumSpecifier parses enum tag { A, B = 2 }. Its type is an unsigned integer
+// unless a value is negative, as clang and GCC have it.
+func (p *parser) enumSpecifier(s *specifiers) *ctype {
+	p.next()
+	p.attributes(&s.attrs)
+	name, pos := "", p.pos()
+	if t := p.peek(); t.kind == tokIdent && !isKeyword(t.text) {
+		name = p.next().text
+	}
+	p.attributes(&s.attrs)
+	if !p.at("{") {
+		t, _ := p.lookupTag(name)
+		if t == nil || t.enum == nil {
+			p.fail(pos, "enum", "enum '%s' is not declared", name)
+		}
+		return t.enum
+	}
+	p.next()
+	s.ownType = true
+	typ := uintType
+	next := constant{ok: true}
+	for !p.at("}") {
+		t := p.next()
+		if t.kind != tokIdent || isKeyword(t.text) {
+			p.fail(t.pos, "enum", "expected a name before %s", describe(t))
+		}
+		if p.accept("=") {
+			e := p.conditional()
+			next = p.constantOf(e, "enum")
+		}
+		if next.i < 0 {
+			typ = intType
+		}
+		p.declare(&symbol{kind: symEnumConst, name: t.text, typ: enumConstType(next), pos: t.pos, val: next})
+		next.i++
+		if !p.accept(",") {
+			break
+		}
+	}
+	p.expect("}", "enum")
+	p.attributes(&s.attrs)
+	if name != "" {
+		p.scopes[len(p.scopes)-1].tags[name] = &tag{enum: typ, word: "enum"}
+	}
+	return typ
+}
+
+// enumConstType is int, or the next type that can hold the value.
+func enumConstType(c constant) *ctype {
+	switch {
+	case c.i == int64(int32(c.i)):
+		return intType
+	case c.i == int64(uint32(c.i)):
+		return uintType
+	}
+	return longType
+}

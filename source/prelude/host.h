@@ -1,0 +1,178 @@
+// host.h: where a work item finds itself on the host: ids, barriers, printf, asynchronous copies,
+// and the table of kernels that the executor reads (see abi.h and csrc/host/host.h).
+
+// Kernels and what finds their ids are inlined before any other optimization, so that the item
+// loop sees through them.
+#define CC_ALWAYS inline __attribute__((always_inline))
+#define CC_KERNEL_FN CC_ALWAYS
+
+namespace {
+
+struct cc_event { cc_uint none; };
+
+// A program is a struct derived from cc_item whose members are its functions. One object serves a
+// whole group of a kernel without barriers (the loop below moves it from item to item, and the
+// compiler keeps it in registers), or one item that has a fiber.
+struct cc_item {
+  concord_ctx *cc_ctx;
+  cc_size cc_lid[3];  // local id
+  cc_size cc_base[3]; // global id of the group's first item
+  bool cc_small;      // every global id of the launch fits an int
+
+  CC_ALWAYS void cc_enter(concord_ctx *ctx) {
+    // Spelled out: a loop here would keep the object in memory until it is unrolled, too late for
+    // what get_global_id promises.
+    const concord_grid *g = ctx->grid;
+    cc_ctx = ctx;
+    cc_lid[0] = ctx->item[0];
+    cc_lid[1] = ctx->item[1];
+    cc_lid[2] = ctx->item[2];
+    cc_base[0] = ctx->group[0] * g->local[0] + g->offset[0];
+    cc_base[1] = ctx->group[1] * g->local[1] + g->offset[1];
+    cc_base[2] = ctx->group[2] * g->local[2] + g->offset[2];
+    cc_small = false;
+  }
+  CC_ALWAYS cc_uint cc_get_work_dim() const { return cc_ctx->grid->dim; }
+  // Most kernels keep their id in an int. Knowing that it fits is what lets the compiler see
+  // consecutive addresses, and vectorize.
+  CC_ALWAYS cc_size cc_get_global_id(cc_uint d) const {
+    cc_size id = d < 3 ? cc_base[d] + cc_lid[d] : 0;
+    if (cc_small && id > 0x7fffffff)
+      __builtin_unreachable();
+    return id;
+  }
+  CC_ALWAYS cc_size cc_get_local_id(cc_uint d) const { return d < 3 ? cc_lid[d] : 0; }
+  CC_ALWAYS cc_size cc_get_group_id(cc_uint d) const { return d < 3 ? cc_ctx->group[d] : 0; }
+  CC_ALWAYS cc_size cc_get_global_size(cc_uint d) const { return d < 3 ? cc_ctx->grid->global[d] : 1; }
+  CC_ALWAYS cc_size cc_get_local_size(cc_uint d) const { return d < 3 ? cc_ctx->grid->local[d] : 1; }
+  CC_ALWAYS cc_size cc_get_num_groups(cc_uint d) const { return d < 3 ? cc_ctx->grid->groups[d] : 1; }
+  CC_ALWAYS cc_size cc_get_global_offset(cc_uint d) const { return d < 3 ? cc_ctx->grid->offset[d] : 0; }
+
+  // cc_local is the kernel's block of local variables, one per group.
+  template <class L> CC_FN L &cc_local() const { return *static_cast<L *>(cc_ctx->local); }
+
+  // All items of a group run on one thread, so a barrier orders memory for them by itself; the
+  // fences are for atomics between groups.
+  CC_FN void cc_barrier(cc_uint, cc_uint site) const {
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    cc_ctx->calls->barrier(cc_ctx, site);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  }
+  CC_FN void cc_mem_fence(cc_uint) const { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+  CC_FN void cc_read_mem_fence(cc_uint) const { __atomic_thread_fence(__ATOMIC_ACQUIRE); }
+  CC_FN void cc_write_mem_fence(cc_uint) const { __atomic_thread_fence(__ATOMIC_RELEASE); }
+
+  // Each item copies its share at once; waiting is a barrier.
+  template <class T>
+  CC_FN cc_event cc_copy_(T *dst, const T *src, cc_size n, cc_size dstep, cc_size sstep) const {
+    const cc_size *l = cc_ctx->grid->local, items = l[0] * l[1] * l[2];
+    for (cc_size i = cc_lid[0] + l[0] * (cc_lid[1] + l[1] * cc_lid[2]); i < n; i += items)
+      dst[i * dstep] = src[i * sstep];
+    return {0};
+  }
+  template <class T>
+  CC_FN cc_event cc_async_work_group_copy(T *dst, const cc_id<T> *src, cc_size n, cc_event) const {
+    return cc_copy_<T>(dst, src, n, 1, 1);
+  }
+  // The stride is that of the global side; the renderer knows which one that is.
+  template <class T>
+  CC_FN cc_event cc_async_work_group_strided_copy(T *dst, const cc_id<T> *src, cc_size n,
+                                                  cc_size stride, cc_event) const {
+    const char *d = (const char *)dst, *l = (const char *)cc_ctx->local;
+    bool to_local = d >= l && d < l + cc_ctx->local_bytes;
+    return cc_copy_<T>(dst, src, n, to_local ? 1 : stride, to_local ? stride : 1);
+  }
+  CC_FN void cc_wait_group_events(cc_int, const cc_event *, cc_uint site) const { cc_barrier(0, site); }
+  template <class T> CC_FN void cc_prefetch(const T *, cc_size) const {}
+
+  // printf collects its arguments; the executor knows the formats.
+  template <class T> static CC_FN concord_value cc_value(const T &x) {
+    typedef cc_lane_of<T> L;
+    int kind = cc_is_fp<L> ? CONCORD_VALUE_FLOAT : cc_is_signed<L> ? CONCORD_VALUE_SIGNED : CONCORD_VALUE_UNSIGNED;
+    return {cc_uchar(kind), cc_uchar(cc_width_of<T>), sizeof(L), 0, &x};
+  }
+  static CC_FN concord_value cc_value(const char *const &s) { return {CONCORD_VALUE_STRING, 1, 8, 0, s}; }
+  static CC_FN concord_value cc_value(char *const &s) { return {CONCORD_VALUE_STRING, 1, 8, 0, s}; }
+  static CC_FN concord_value cc_value(const cc_char *const &s) { return {CONCORD_VALUE_STRING, 1, 8, 0, s}; }
+  static CC_FN concord_value cc_value(cc_char *const &s) { return {CONCORD_VALUE_STRING, 1, 8, 0, s}; }
+  template <class T> static CC_FN concord_value cc_value(T *const &p) {
+    return {CONCORD_VALUE_POINTER, 1, 8, 0, (const void *)p};
+  }
+  template <class... A> CC_FN cc_int cc_printf(const void *format, const A &...a) const {
+    const concord_value v[sizeof...(A) + 1] = {cc_value(a)...};
+    return cc_ctx->calls->print(cc_ctx, static_cast<const char *>(format), v, sizeof...(A));
+  }
+};
+
+// cc_entry<&P::kernel> unpacks the arguments by the kernel's own parameter types.
+template <int... I> struct cc_seq {};
+template <int N, int... I> struct cc_seq_ : cc_seq_<N - 1, N - 1, I...> {};
+template <int... I> struct cc_seq_<0, I...> { typedef cc_seq<I...> type; };
+
+template <class M, M F> struct cc_entry;
+template <class P, class... A, void (P::*F)(A...)> struct cc_entry<void (P::*)(A...), F> {
+  static constexpr cc_uint count = sizeof...(A);
+  static constexpr uint32_t bytes[sizeof...(A) + 1] = {sizeof(A)...};
+
+  // One item, on its fiber.
+  template <int... I> static CC_ALWAYS void item(concord_ctx *ctx, void *const *args, cc_seq<I...>) {
+    P p;
+    p.cc_enter(ctx);
+    (p.*F)(*static_cast<A *>(args[I])...);
+  }
+  // All items of a group. The arguments are loaded once, before the kernel can write to memory.
+  static CC_ALWAYS void loop(P p, cc_size nx, cc_size ny, cc_size nz, A... a) {
+    for (cc_size z = 0; z < nz; z++)
+      for (cc_size y = 0; y < ny; y++)
+        for (cc_size x = 0; x < nx; x++) {
+          p.cc_lid[0] = x;
+          p.cc_lid[1] = y;
+          p.cc_lid[2] = z;
+          (p.*F)(a...);
+        }
+  }
+  // Launches with ids beyond 2^31 are rare: their copy of the kernel is made small, not fast.
+  __attribute__((cold, noinline)) static void big(P p, cc_size nx, cc_size ny, cc_size nz, A... a) {
+    p.cc_small = false;
+    loop(p, nx, ny, nz, a...);
+  }
+  template <int... I> static CC_ALWAYS void group(concord_ctx *ctx, void *const *args, cc_seq<I...>) {
+    P p;
+    p.cc_enter(ctx);
+    const concord_grid *g = ctx->grid;
+    // Sums of two 63-bit numbers at most: the executor refuses larger ones.
+    uint64_t top = (g->offset[0] + g->global[0]) | (g->offset[1] + g->global[1]) |
+                   (g->offset[2] + g->global[2]);
+    p.cc_small = true;
+    if (top <= 0x7fffffff)
+      loop(p, g->local[0], g->local[1], g->local[2], *static_cast<A *>(args[I])...);
+    else
+      big(p, g->local[0], g->local[1], g->local[2], *static_cast<A *>(args[I])...);
+  }
+  template <bool Fibers> static void run(concord_ctx *ctx, void *const *args) {
+    if constexpr (Fibers)
+      item(ctx, args, typename cc_seq_<sizeof...(A)>::type());
+    else
+      group(ctx, args, typename cc_seq_<sizeof...(A)>::type());
+  }
+};
+
+} // namespace
+
+#define CC_PROGRAM_BEGIN \
+  namespace { \
+  constexpr concord_kernel cc_kernels[] = {
+#define CC_KERNEL(name, P, k, fibers, local_bytes) \
+  {name, \
+   (fibers) ? CONCORD_KERNEL_FIBERS : 0u, \
+   cc_entry<decltype(&P::k), &P::k>::count, \
+   cc_entry<decltype(&P::k), &P::k>::bytes, \
+   local_bytes, \
+   cc_entry<decltype(&P::k), &P::k>::template run<(fibers) != 0>},
+#define CC_PROGRAM_END \
+  {nullptr, 0, 0, nullptr, 0, nullptr} \
+  } \
+  ; \
+  } \
+  extern "C" __attribute__((visibility("default"))) const concord_module concord_program; \
+  const concord_module concord_program = {CONCORD_HOST_ABI, sizeof(cc_kernels) / sizeof(cc_kernels[0]) - 1, cc_kernels};

@@ -1,0 +1,198 @@
+// math2.h: mathematical functions that give a second result through a pointer, the half_ and
+// native_ forms, the common and the geometric functions.
+
+namespace {
+
+// P is a pointer to the second result; volatile or not.
+template <class F> CC_FN F cc_t_fract(F x, F *p) {
+  F f = cc_m_floor(x);
+  *p = f;
+  if (cc_t_isinf(x))
+    return cc_m_copysign(F(0), x);
+  F d = x - f, top = cc_step_to(F(1), false);
+  return d < top || !(x == x) ? d : top;
+}
+template <class F> CC_FN F cc_t_modf(F x, F *p) {
+  F t = cc_m_trunc(x);
+  *p = t;
+  return cc_m_copysign(cc_t_isinf(x) ? F(0) : x - t, x);
+}
+template <class F> CC_FN F cc_t_sincos(F x, F *p) {
+  *p = cc_m_cos(x);
+  return cc_m_sin(x);
+}
+#define CC_PTR1(f) \
+  CC_FN float cc_##f(float x, float *p) { return cc_t_##f(x, p); } \
+  CC_FN double cc_##f(double x, double *p) { return cc_t_##f(x, p); } \
+  CC_FN cc_half cc_##f(cc_half x, cc_half *p) { float q, r = cc_t_##f(float(x), &q); *p = cc_half(q); return cc_half(r); } \
+  CC_T CC_FN CC_V cc_##f(CC_V x, CC_V *p) { CC_V r; CC_LANES(cc_##f(x.v[i], &p->v[i])); }
+CC_PTR1(fract) CC_PTR1(modf) CC_PTR1(sincos)
+#undef CC_PTR1
+
+template <class F> CC_FN F cc_t_frexp(F x, cc_int *e) {
+  if (cc_t_isnan(x) || cc_t_isinf(x)) {
+    *e = 0;
+    return x;
+  }
+  return cc_m_frexp(x, e);
+}
+template <class F> CC_FN F cc_t_lgamma_r(F x, cc_int *s) { return cc_m_lgamma_r(x, s); }
+#define CC_PTRI(f) \
+  CC_FN float cc_##f(float x, cc_int *p) { return cc_t_##f(x, p); } \
+  CC_FN double cc_##f(double x, cc_int *p) { return cc_t_##f(x, p); } \
+  CC_FN cc_half cc_##f(cc_half x, cc_int *p) { return cc_half(cc_t_##f(float(x), p)); } \
+  CC_T CC_FN CC_V cc_##f(CC_V x, cc_vec<cc_int, N> *p) { CC_V r; CC_LANES(cc_##f(x.v[i], &p->v[i])); }
+CC_PTRI(frexp) CC_PTRI(lgamma_r)
+#undef CC_PTRI
+
+// The remainder and the low seven bits of the quotient (the C library gives three). Every
+// subtraction is exact.
+template <class F> CC_FN F cc_t_remquo(F x, F y, cc_int *quo) {
+  F a = cc_m_fabs(x), b = cc_m_fabs(y);
+  *quo = 0;
+  if (!(x == x) || !(y == y) || cc_t_isinf(x) || b == F(0))
+    return F(CC_NAN);
+  if (cc_t_isinf(y))
+    return x;
+  cc_uint q = 0;
+  if (!cc_t_isinf(b * F(128)))
+    a = cc_m_fmod(a, b * F(128));
+  for (cc_uint k = 64; k > 0; k >>= 1)
+    if (a >= F(k) * b) {
+      a -= F(k) * b;
+      q += k;
+    }
+  F rest = b - a;
+  if (a > rest || (a == rest && (q & 1))) {
+    a -= b;
+    q++;
+  }
+  q &= 127;
+  *quo = (x < F(0)) != (y < F(0)) ? -cc_int(q) : cc_int(q);
+  if (a == F(0))
+    return cc_m_copysign(a, x);
+  return cc_m_copysign(F(1), x) < F(0) ? -a : a;
+}
+CC_FN float cc_remquo(float x, float y, cc_int *q) { return cc_t_remquo(x, y, q); }
+CC_FN double cc_remquo(double x, double y, cc_int *q) { return cc_t_remquo(x, y, q); }
+CC_FN cc_half cc_remquo(cc_half x, cc_half y, cc_int *q) { return cc_half(cc_t_remquo(float(x), float(y), q)); }
+CC_T CC_FN CC_V cc_remquo(CC_V x, CC_V y, cc_vec<cc_int, N> *q) {
+  CC_V r;
+  CC_LANES(cc_remquo(x.v[i], y.v[i], &q->v[i]));
+}
+
+// half_ and native_ promise less than the functions they stand for; here they are those.
+#define CC_FAST1(f) \
+  CC_FN float cc_half_##f(float x) { return cc_##f(x); } \
+  CC_FN float cc_native_##f(float x) { return cc_##f(x); } \
+  template <int N> CC_FN cc_vec<float, N> cc_half_##f(cc_vec<float, N> x) { return cc_##f(x); } \
+  template <int N> CC_FN cc_vec<float, N> cc_native_##f(cc_vec<float, N> x) { return cc_##f(x); }
+#define CC_FAST2(f) \
+  CC_FN float cc_half_##f(float x, float y) { return cc_##f(x, y); } \
+  CC_FN float cc_native_##f(float x, float y) { return cc_##f(x, y); } \
+  template <int N> CC_FN cc_vec<float, N> cc_half_##f(cc_vec<float, N> x, cc_vec<float, N> y) { return cc_##f(x, y); } \
+  template <int N> CC_FN cc_vec<float, N> cc_native_##f(cc_vec<float, N> x, cc_vec<float, N> y) { return cc_##f(x, y); }
+CC_FN float cc_recip(float x) { return 1.0f / x; }
+template <int N> CC_FN cc_vec<float, N> cc_recip(cc_vec<float, N> x) { return 1.0f / x; }
+CC_FN float cc_divide(float x, float y) { return x / y; }
+template <int N> CC_FN cc_vec<float, N> cc_divide(cc_vec<float, N> x, cc_vec<float, N> y) { return x / y; }
+CC_FAST1(cos) CC_FAST1(exp) CC_FAST1(exp2) CC_FAST1(exp10) CC_FAST1(log) CC_FAST1(log2)
+CC_FAST1(log10) CC_FAST1(recip) CC_FAST1(rsqrt) CC_FAST1(sin) CC_FAST1(sqrt) CC_FAST1(tan)
+CC_FAST2(divide) CC_FAST2(powr)
+#undef CC_FAST1
+#undef CC_FAST2
+
+// ---- common functions; max, min and clamp are for integers too ----
+
+template <class F> CC_FN F cc_max(F x, F y) { return x < y ? y : x; }
+template <class F> CC_FN F cc_min(F x, F y) { return y < x ? y : x; }
+template <class F> CC_FN F cc_clamp(F x, F lo, F hi) { return cc_min(cc_max(x, lo), hi); }
+CC_T CC_FN CC_V cc_max(CC_V x, CC_V y) { CC_V r; CC_LANES(cc_max(x.v[i], y.v[i])); }
+CC_T CC_FN CC_V cc_min(CC_V x, CC_V y) { CC_V r; CC_LANES(cc_min(x.v[i], y.v[i])); }
+CC_T CC_FN CC_V cc_clamp(CC_V x, CC_V l, CC_V h) { CC_V r; CC_LANES(cc_clamp(x.v[i], l.v[i], h.v[i])); }
+CC_T CC_FN CC_V cc_max(CC_V x, cc_id<T> y) { return cc_max(x, cc_splat<T, N>(y)); }
+CC_T CC_FN CC_V cc_min(CC_V x, cc_id<T> y) { return cc_min(x, cc_splat<T, N>(y)); }
+CC_T CC_FN CC_V cc_clamp(CC_V x, cc_id<T> l, cc_id<T> h) { return cc_clamp(x, cc_splat<T, N>(l), cc_splat<T, N>(h)); }
+
+CC_F F cc_t_degrees(F x) { return x * F(57.295779513082320877); }
+CC_F F cc_t_radians(F x) { return x * F(0.017453292519943295769); }
+CC_F F cc_t_sign(F x) { return x > F(0) ? F(1) : x < F(0) ? F(-1) : x == F(0) ? x : F(0); }
+CC_F F cc_t_step(F e, F x) { return x < e ? F(0) : F(1); }
+CC_F F cc_t_mix(F x, F y, F a) { return x + (y - x) * a; }
+CC_F F cc_t_smoothstep(F l, F h, F x) {
+  F t = cc_min(cc_max((x - l) / (h - l), F(0)), F(1));
+  return t * t * (F(3) - F(2) * t);
+}
+CC_BOTH1(degrees) CC_BOTH1(radians) CC_BOTH1(sign) CC_BOTH2(step)
+#define CC_BOTH3(f) \
+  CC_FN float cc_##f(float x, float y, float z) { return cc_t_##f(x, y, z); } \
+  CC_FN double cc_##f(double x, double y, double z) { return cc_t_##f(x, y, z); } \
+  CC_WRAP3(f)
+CC_BOTH3(mix) CC_BOTH3(smoothstep)
+CC_T CC_FN CC_V cc_step(cc_id<T> e, CC_V x) { return cc_step(cc_splat<T, N>(e), x); }
+CC_T CC_FN CC_V cc_mix(CC_V x, CC_V y, cc_id<T> a) { return cc_mix(x, y, cc_splat<T, N>(a)); }
+CC_T CC_FN CC_V cc_smoothstep(cc_id<T> l, cc_id<T> h, CC_V x) {
+  return cc_smoothstep(cc_splat<T, N>(l), cc_splat<T, N>(h), x);
+}
+
+// ---- geometric functions ----
+
+template <class F> CC_FN F cc_dot(F x, F y) { return x * y; }
+CC_T CC_FN T cc_dot(CC_V x, CC_V y) {
+  T s = x.v[0] * y.v[0];
+  for (int i = 1; i < N; i++)
+    s += x.v[i] * y.v[i];
+  return s;
+}
+template <class T, int N> CC_FN cc_vec<T, N> cc_cross(cc_vec<T, N> a, cc_vec<T, N> b) {
+  cc_vec<T, N> r;
+  r.v[0] = a.v[1] * b.v[2] - a.v[2] * b.v[1];
+  r.v[1] = a.v[2] * b.v[0] - a.v[0] * b.v[2];
+  r.v[2] = a.v[0] * b.v[1] - a.v[1] * b.v[0];
+  if (N == 4)
+    r.v[3] = T(0);
+  return r;
+}
+// Squares of floats and halves fit double. A double is scaled by a power of two where they might
+// not.
+template <class T, int N> CC_FN double cc_norm(CC_V x, double *scale) {
+  double m = 0, s = 0, k = 1;
+  if (cc_same<T, double>) {
+    for (int i = 0; i < N; i++)
+      m = cc_t_fmax(m, cc_m_fabs(double(x.v[i])));
+    k = m > 0x1p500 ? 0x1p-520 : m < 0x1p-450 ? 0x1p520 : 1;
+  }
+  for (int i = 0; i < N; i++)
+    s += double(x.v[i]) * k * (double(x.v[i]) * k);
+  *scale = k;
+  return cc_m_sqrt(s);
+}
+CC_T CC_FN T cc_length(CC_V x) {
+  double k, n = cc_norm(x, &k);
+  return T(n / k);
+}
+CC_T CC_FN CC_V cc_normalize(CC_V x) {
+  double k, n = cc_norm(x, &k);
+  if (cc_t_isinf(n)) { // infinite lanes point the way
+    for (int i = 0; i < N; i++)
+      x.v[i] = T(cc_m_copysign(cc_t_isinf(double(x.v[i])) ? 1.0 : 0.0, double(x.v[i])));
+    n = cc_norm(x, &k);
+  }
+  CC_V r;
+  CC_LANES(n == 0 ? x.v[i] : T(double(x.v[i]) * k / n));
+}
+CC_T CC_FN T cc_distance(CC_V x, CC_V y) { return cc_length(x - y); }
+#define CC_SCALAR(F) \
+  CC_FN F cc_length(F x) { return F(cc_m_fabs(x)); } \
+  CC_FN F cc_distance(F x, F y) { return cc_length(F(x - y)); } \
+  CC_FN F cc_normalize(F x) { return cc_sign(x); }
+CC_SCALAR(float) CC_SCALAR(double)
+CC_FN cc_half cc_length(cc_half x) { return cc_fabs(x); }
+CC_FN cc_half cc_distance(cc_half x, cc_half y) { return cc_fabs(x - y); }
+CC_FN cc_half cc_normalize(cc_half x) { return cc_sign(x); }
+#undef CC_SCALAR
+template <class V> CC_FN cc_lane_of<V> cc_fast_length(V x) { return cc_length(x); }
+template <class V> CC_FN cc_lane_of<V> cc_fast_distance(V x, V y) { return cc_distance(x, y); }
+template <class V> CC_FN V cc_fast_normalize(V x) { return cc_normalize(x); }
+
+} // namespace

@@ -1,0 +1,332 @@
+// types.h: the scalar and vector types of OpenCL C for C++ targets, vector literals, swizzles and
+// casts. Shared by the host, CUDA, HIP: it calls no library and includes nothing. A target's own
+// part comes first and defines CC_FN (how functions are declared) and the cc_m_ and cc_a_ hooks.
+
+namespace {
+
+// Fixed widths everywhere, char is signed, long has 64 bits; size_t is ulong, the same type.
+typedef bool cc_bool;
+typedef signed char cc_char;
+typedef unsigned char cc_uchar;
+typedef short cc_short;
+typedef unsigned short cc_ushort;
+typedef int cc_int;
+typedef unsigned int cc_uint;
+typedef long cc_long;
+typedef unsigned long cc_ulong;
+typedef float cc_float;
+typedef double cc_double;
+typedef unsigned long cc_size, cc_uintptr;
+typedef long cc_ptrdiff, cc_intptr;
+static_assert(sizeof(cc_long) == 8 && sizeof(void *) == 8, "concord needs an LP64 target");
+
+#define CC_INFINITY (__builtin_inff())
+#define CC_NAN (__builtin_nanf(""))
+#define CC_HUGE_VAL (__builtin_inf())
+#define CC_MAXFLOAT 0x1.fffffep127f
+#define CC_NULL nullptr
+#define CC_LOCAL_MEM_FENCE 1u
+#define CC_GLOBAL_MEM_FENCE 2u
+
+// cc_id keeps a parameter out of template deduction, so that a scalar converts to the lanes' type.
+template <class T> struct cc_id_ { typedef T type; };
+template <class T> using cc_id = typename cc_id_<T>::type;
+
+template <bool C, class A, class B> struct cc_if_ { typedef A type; };
+template <class A, class B> struct cc_if_<false, A, B> { typedef B type; };
+template <bool C, class A, class B> using cc_if = typename cc_if_<C, A, B>::type;
+
+template <class A, class B> constexpr bool cc_same = false;
+template <class A> constexpr bool cc_same<A, A> = true;
+
+// Integers of a given size, and of the size of T.
+template <int Bytes> struct cc_ints;
+template <> struct cc_ints<1> { typedef cc_char s; typedef cc_uchar u; };
+template <> struct cc_ints<2> { typedef cc_short s; typedef cc_ushort u; };
+template <> struct cc_ints<4> { typedef cc_int s; typedef cc_uint u; };
+template <> struct cc_ints<8> { typedef cc_long s; typedef cc_ulong u; };
+template <class T> using cc_sint = typename cc_ints<sizeof(T)>::s;
+template <class T> using cc_unsig = typename cc_ints<sizeof(T)>::u;
+
+// cc_as_bits is the reinterpretation that everything below uses.
+template <class R, class T> CC_FN R cc_as_bits(T x) {
+  static_assert(sizeof(R) == sizeof(T), "as_type needs types of one size");
+  R r;
+  __builtin_memcpy(&r, &x, sizeof(r));
+  return r;
+}
+
+// ---- half ----
+
+// Branch-free, so that loops over halves vectorize: the product with 2^112 moves the exponent and
+// normalizes denormals, infinities and NaNs get their exponent filled.
+CC_FN float cc_half_to_float(cc_ushort h) {
+  cc_uint bits = cc_uint(h & 0x7fffu) << 13;
+  cc_uint out = cc_as_bits<cc_uint>(cc_as_bits<float>(bits) * 0x1p112f);
+  out |= bits >= 0x0f800000u ? 0x7f800000u : 0u;
+  return cc_as_bits<float>(out | cc_uint(h & 0x8000u) << 16);
+}
+
+// To nearest, ties to even.
+CC_FN cc_ushort cc_float_to_half(float f) {
+  cc_uint u = cc_as_bits<cc_uint>(f), sign = (u >> 16) & 0x8000u, a = u & 0x7fffffffu;
+  // Denormal halves: adding 0.5 lets the adder round at the right bit.
+  cc_uint small = cc_as_bits<cc_uint>(cc_as_bits<float>(a) + 0.5f) - 0x3f000000u;
+  cc_uint normal = (a + 0xc8000fffu + ((a >> 13) & 1u)) >> 13; // rebias by -112, round to even
+  cc_uint big = a > 0x7f800000u ? 0x7e00u | ((a >> 13) & 0x1ffu) : 0x7c00u;
+  cc_uint h = a < 0x38800000u ? small : normal;
+  return cc_ushort(sign | (a >= 0x47800000u ? big : h));
+}
+
+// A double goes through float without being rounded twice: what float cannot hold is folded into
+// its last bit (round to odd), where the second rounding still sees it.
+CC_FN float cc_double_to_odd(double d) {
+  float f = float(d);
+  cc_uint u = cc_as_bits<cc_uint>(f);
+  double back = double(f);
+  if (back == d || d != d)
+    return f;
+  double ad = d < 0 ? -d : d, ab = back < 0 ? -back : back;
+  if (ab > ad)
+    u--; // towards zero; an infinity becomes the largest float
+  return cc_as_bits<float>(u | 1u);
+}
+
+struct cc_half {
+  cc_ushort bits;
+  cc_half() = default;
+  CC_FN cc_half(float f) : bits(cc_float_to_half(f)) {}
+  CC_FN cc_half(double d) : bits(cc_float_to_half(cc_double_to_odd(d))) {}
+  CC_FN cc_half(cc_int i) : cc_half(double(i)) {}
+  CC_FN cc_half(cc_uint i) : cc_half(double(i)) {}
+  CC_FN cc_half(cc_long i) : cc_half(double(i)) {} // beyond 2^53 it is infinite anyway
+  CC_FN cc_half(cc_ulong i) : cc_half(double(i)) {}
+  CC_FN operator float() const { return cc_half_to_float(bits); }
+};
+#define CC_OP(op) \
+  CC_FN cc_half operator op(cc_half a, cc_half b) { return cc_half(float(a) op float(b)); } \
+  CC_FN cc_half &operator op##=(cc_half &a, cc_half b) { return a = a op b; }
+CC_OP(+) CC_OP(-) CC_OP(*) CC_OP(/)
+#undef CC_OP
+CC_FN cc_half operator-(cc_half a) { a.bits ^= 0x8000; return a; }
+
+// Traits of scalars.
+template <class T> constexpr bool cc_is_fp = false;
+template <> constexpr bool cc_is_fp<float> = true;
+template <> constexpr bool cc_is_fp<double> = true;
+template <> constexpr bool cc_is_fp<cc_half> = true;
+template <class T> constexpr bool cc_is_signed = T(-1) < T(1);
+template <> constexpr bool cc_is_signed<cc_half> = true;
+template <class T> constexpr T cc_int_max =
+    cc_is_signed<T> ? T((cc_ulong(1) << (sizeof(T) * 8 - 1)) - 1) : T(-1);
+template <class T> constexpr T cc_int_min = T(-cc_int_max<T> - 1) * T(cc_is_signed<T>);
+
+// ---- vectors ----
+
+// cc_vec has OpenCL's size and alignment (three lanes take the room of four) and a trivial default
+// constructor; lanes are an array, so that pointers into a vector work. It is trivially copyable:
+// the template constructor and assignment below serve volatile vectors only and are not copy
+// operations.
+template <class T, int N> struct alignas(sizeof(T) * (N == 3 ? 4 : N)) cc_vec {
+  T v[N == 3 ? 4 : N];
+  typedef T lane;
+  static constexpr int lanes = N;
+  cc_vec() = default;
+  template <class V, class = cc_if<cc_same<V, volatile cc_vec> || cc_same<V, const volatile cc_vec>,
+                                   int, void> (*)[1]>
+  CC_FN cc_vec(V &o) {
+    for (int i = 0; i < N; i++)
+      v[i] = o.v[i];
+  }
+  template <class V> CC_FN cc_vec operator=(const V &o) volatile {
+    cc_vec c = o;
+    for (int i = 0; i < N; i++)
+      v[i] = c.v[i];
+    return c;
+  }
+};
+
+#define CC_VECTORS(T) \
+  typedef cc_vec<cc_##T, 2> cc_##T##2; \
+  typedef cc_vec<cc_##T, 3> cc_##T##3; \
+  typedef cc_vec<cc_##T, 4> cc_##T##4; \
+  typedef cc_vec<cc_##T, 8> cc_##T##8; \
+  typedef cc_vec<cc_##T, 16> cc_##T##16;
+CC_VECTORS(char) CC_VECTORS(uchar) CC_VECTORS(short) CC_VECTORS(ushort) CC_VECTORS(int)
+CC_VECTORS(uint) CC_VECTORS(long) CC_VECTORS(ulong) CC_VECTORS(half) CC_VECTORS(float)
+CC_VECTORS(double)
+#undef CC_VECTORS
+
+// cc_lane_of<V>: the scalar of a vector, a scalar itself; cc_width_of<V>: its lanes.
+template <class V> struct cc_lane_ { typedef V type; static constexpr int n = 1; };
+template <class T, int N> struct cc_lane_<cc_vec<T, N>> { typedef T type; static constexpr int n = N; };
+template <class V> using cc_lane_of = typename cc_lane_<V>::type;
+template <class V> constexpr int cc_width_of = cc_lane_<V>::n;
+
+template <class T, int N> CC_FN constexpr cc_vec<T, N> cc_splat(cc_id<T> s) {
+  cc_vec<T, N> r{};
+  for (int i = 0; i < N; i++)
+    r.v[i] = s;
+  return r;
+}
+
+// cc_make is the vector literal (float4)(a, b.xy, 1): one scalar fills all lanes.
+template <class T, int N, class S>
+CC_FN constexpr void cc_put(cc_vec<T, N> &r, int &k, const S &s) {
+  if (k < N)
+    r.v[k++] = T(s);
+}
+template <class T, int N, int M>
+CC_FN constexpr void cc_put(cc_vec<T, N> &r, int &k, const cc_vec<T, M> &s) {
+  for (int i = 0; i < M && k < N; i++)
+    r.v[k++] = s.v[i];
+}
+template <class V, class... A> CC_FN constexpr V cc_make(const A &...a) {
+  V r{};
+  int k = 0;
+  (cc_put(r, k, a), ...);
+  if (sizeof...(A) == 1)
+    for (; k < V::lanes; k++)
+      r.v[k] = r.v[0];
+  return r;
+}
+
+// cc_swz reads a swizzle of two or more lanes: a value.
+template <int... I, class T, int N>
+CC_FN constexpr cc_vec<T, int(sizeof...(I))> cc_swz(cc_vec<T, N> a) {
+  cc_vec<T, int(sizeof...(I))> r{};
+  int k = 0;
+  ((r.v[k++] = a.v[I]), ...);
+  return r;
+}
+
+// cc_ref is a swizzle that is assigned to. V may be volatile.
+template <class V, class T, int... I> struct cc_lanes {
+  typedef cc_vec<T, int(sizeof...(I))> value;
+  V &r;
+  CC_FN operator value() const {
+    value x{};
+    int k = 0;
+    ((x.v[k++] = r.v[I]), ...);
+    return x;
+  }
+  CC_FN value operator=(value x) const {
+    int k = 0;
+    ((r.v[I] = x.v[k++]), ...);
+    return x;
+  }
+  CC_FN value operator=(T s) const { return *this = cc_splat<T, int(sizeof...(I))>(s); }
+  CC_FN value operator=(const cc_lanes &o) const { return *this = value(o); }
+#define CC_OP(op) \
+  template <class X> CC_FN value operator op##=(X x) const { return *this = value(*this) op x; }
+  CC_OP(+) CC_OP(-) CC_OP(*) CC_OP(/) CC_OP(%) CC_OP(&) CC_OP(|) CC_OP(^) CC_OP(<<) CC_OP(>>)
+#undef CC_OP
+  CC_FN value operator++() const { return *this = value(*this) + T(1); }
+  CC_FN value operator--() const { return *this = value(*this) - T(1); }
+  CC_FN value operator++(int) const { value x = *this; *this = x + T(1); return x; }
+  CC_FN value operator--(int) const { value x = *this; *this = x - T(1); return x; }
+};
+template <int... I, class T, int N>
+CC_FN cc_lanes<cc_vec<T, N>, T, I...> cc_ref(cc_vec<T, N> &a) { return {a}; }
+template <int... I, class T, int N>
+CC_FN cc_lanes<volatile cc_vec<T, N>, T, I...> cc_ref(volatile cc_vec<T, N> &a) { return {a}; }
+
+// cc_cast is the C cast: a vector to itself, a scalar to all lanes. true becomes all bits set in
+// integer lanes.
+template <class V, class S> struct cc_cast_ {
+  static CC_FN constexpr V to(const S &s) { return V(s); }
+};
+template <class T, int N, class S> struct cc_cast_<cc_vec<T, N>, S> {
+  static CC_FN constexpr cc_vec<T, N> to(const S &s) {
+    return cc_splat<T, N>(cc_same<S, bool> && !cc_is_fp<T> ? T(-T(s)) : T(s));
+  }
+};
+template <class T, int N> struct cc_cast_<cc_vec<T, N>, cc_vec<T, N>> {
+  static CC_FN constexpr cc_vec<T, N> to(const cc_vec<T, N> &s) { return s; }
+};
+template <class V, class S> CC_FN constexpr V cc_cast(S s) { return cc_cast_<V, S>::to(s); }
+
+template <class V> CC_FN constexpr cc_int cc_vec_step(const V &) {
+  return cc_width_of<V> == 3 ? 4 : cc_width_of<V>;
+}
+
+// ---- operators ----
+
+#define CC_LANES(expr) \
+  for (int i = 0; i < N; i++) \
+    r.v[i] = (expr); \
+  return r
+#define CC_T template <class T, int N>
+#define CC_V cc_vec<T, N>
+#define CC_B cc_vec<cc_sint<T>, N> // what comparisons give: lanes of 0 and -1
+
+#define CC_ASSIGN(op) \
+  CC_T CC_FN CC_V &operator op##=(CC_V & a, CC_V b) { return a = a op b; } \
+  CC_T CC_FN CC_V &operator op##=(CC_V & a, cc_id<T> b) { return a = a op b; }
+#define CC_OP(op) \
+  CC_T CC_FN CC_V operator op(CC_V a, CC_V b) { CC_V r; CC_LANES(T(a.v[i] op b.v[i])); } \
+  CC_T CC_FN CC_V operator op(CC_V a, cc_id<T> b) { CC_V r; CC_LANES(T(a.v[i] op b)); } \
+  CC_T CC_FN CC_V operator op(cc_id<T> a, CC_V b) { CC_V r; CC_LANES(T(a op b.v[i])); } \
+  CC_ASSIGN(op)
+CC_OP(+) CC_OP(-) CC_OP(*) CC_OP(/) CC_OP(%) CC_OP(&) CC_OP(|) CC_OP(^)
+#undef CC_OP
+
+#define CC_OP(op) \
+  CC_T CC_FN CC_B operator op(CC_V a, CC_V b) { CC_B r; CC_LANES(-(a.v[i] op b.v[i])); } \
+  CC_T CC_FN CC_B operator op(CC_V a, cc_id<T> b) { CC_B r; CC_LANES(-(a.v[i] op b)); } \
+  CC_T CC_FN CC_B operator op(cc_id<T> a, CC_V b) { CC_B r; CC_LANES(-(a op b.v[i])); }
+CC_OP(==) CC_OP(!=) CC_OP(<) CC_OP(>) CC_OP(<=) CC_OP(>=)
+#undef CC_OP
+
+// Both sides are always evaluated, as OpenCL has it for vectors.
+#define CC_OP(op) \
+  CC_T CC_FN CC_B operator op(CC_V a, CC_V b) { CC_B r; CC_LANES(-((a.v[i] != T(0)) op (b.v[i] != T(0)))); } \
+  CC_T CC_FN CC_B operator op(CC_V a, cc_id<T> b) { return a op cc_splat<T, N>(b); } \
+  CC_T CC_FN CC_B operator op(cc_id<T> a, CC_V b) { return cc_splat<T, N>(a) op b; }
+CC_OP(&&) CC_OP(||)
+#undef CC_OP
+
+CC_T CC_FN CC_B operator!(CC_V a) { CC_B r; CC_LANES(-(a.v[i] == T(0))); }
+CC_T CC_FN CC_V operator~(CC_V a) { CC_V r; CC_LANES(T(~a.v[i])); }
+CC_T CC_FN CC_V operator-(CC_V a) { CC_V r; CC_LANES(T(-a.v[i])); }
+CC_T CC_FN CC_V operator+(CC_V a) { return a; }
+CC_T CC_FN CC_V &operator++(CC_V &a) { return a = a + T(1); }
+CC_T CC_FN CC_V &operator--(CC_V &a) { return a = a - T(1); }
+CC_T CC_FN CC_V operator++(CC_V &a, int) { CC_V r = a; a = a + T(1); return r; }
+CC_T CC_FN CC_V operator--(CC_V &a, int) { CC_V r = a; a = a - T(1); return r; }
+
+// Shifts take the count modulo the width: of the lane, of the promoted type for scalars. Left
+// shifts go through the unsigned type, where no bit pattern is undefined.
+template <class T, class C> CC_FN T cc_shl_lane(T a, C n) {
+  return T(cc_unsig<T>(a) << (cc_uint(n) & (sizeof(T) * 8 - 1)));
+}
+template <class T, class C> CC_FN T cc_shr_lane(T a, C n) {
+  return T(a >> (cc_uint(n) & (sizeof(T) * 8 - 1)));
+}
+template <class T, class C> CC_FN auto cc_shl(T a, C n) { return cc_shl_lane(+a, n); }
+template <class T, class C> CC_FN auto cc_shr(T a, C n) { return cc_shr_lane(+a, n); }
+template <class T, class C> CC_FN T cc_shl_assign(T &a, C n) { return a = T(cc_shl(+a, n)); }
+template <class T, class C> CC_FN T cc_shr_assign(T &a, C n) { return a = T(cc_shr(+a, n)); }
+#define CC_OP(op, f) \
+  template <class T, int N, class C> CC_FN CC_V operator op(CC_V a, cc_vec<C, N> n) { CC_V r; CC_LANES(f(a.v[i], n.v[i])); } \
+  CC_T CC_FN CC_V operator op(CC_V a, cc_long n) { CC_V r; CC_LANES(f(a.v[i], n)); } \
+  CC_T CC_FN CC_V operator op(cc_id<T> a, CC_V n) { CC_V r; CC_LANES(f(a, n.v[i])); } \
+  template <class T, int N, class C> CC_FN CC_V &operator op##=(CC_V &a, C n) { return a = a op n; }
+CC_OP(<<, cc_shl_lane) CC_OP(>>, cc_shr_lane)
+#undef CC_OP
+template <class T, int N, class C> CC_FN CC_V cc_shl(CC_V a, C n) { return a << n; }
+template <class T, int N, class C> CC_FN CC_V cc_shr(CC_V a, C n) { return a >> n; }
+
+// cc_select_vec is c ? a : b with a vector condition: by the top bit of each lane.
+template <class T, int N, class C> CC_FN CC_V cc_select_vec(cc_vec<C, N> c, CC_V a, CC_V b) {
+  CC_V r;
+  CC_LANES(cc_sint<C>(c.v[i]) < 0 ? a.v[i] : b.v[i]);
+}
+template <class T, int N, class C> CC_FN CC_V cc_select_vec(cc_vec<C, N> c, CC_V a, cc_id<T> b) {
+  return cc_select_vec(c, a, cc_splat<T, N>(b));
+}
+template <class T, int N, class C> CC_FN CC_V cc_select_vec(cc_vec<C, N> c, cc_id<T> a, CC_V b) {
+  return cc_select_vec(c, cc_splat<T, N>(a), b);
+}
+
+} // namespace

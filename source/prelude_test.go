@@ -1,0 +1,147 @@
+package source
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// kernelFlags are the flags that kernels are compiled with, less optimization.
+var kernelFlags = []string{"-std=c++17", "-Wall", "-Werror", "-fno-exceptions", "-fno-rtti", "-fwrapv",
+	"-fno-strict-aliasing", "-ffp-contract=off"}
+
+// eachCompiler runs f for every C++ compiler that is here.
+func eachCompiler(t *testing.T, f func(t *testing.T, cxx string)) {
+	found := false
+	for _, cxx := range []string{"g++", "clang++"} {
+		if _, err := exec.LookPath(cxx); err == nil {
+			found = true
+			t.Run(cxx, func(t *testing.T) { f(t, cxx) })
+		}
+	}
+	if !found {
+		t.Skip("neither g++ nor clang++ here")
+	}
+}
+
+// compilePrelude compiles text behind the host prelude.
+func compilePrelude(t *testing.T, cxx, text string, flags ...string) (string, []byte, error) {
+	t.Helper()
+	dir := t.TempDir()
+	src, bin := filepath.Join(dir, "t.cc"), filepath.Join(dir, "t")
+	require.NoError(t, os.WriteFile(src, []byte(preludeText(Host)+text), 0o644))
+	out, err := exec.Command(cxx, append(append(append([]string{}, kernelFlags...), "-o", bin, src), flags...)...).CombinedOutput()
+	return bin, out, err
+}
+
+// The ABI that a rendered program carries is word for word the executor's.
+func TestPreludeABI(t *testing.T) {
+	b, err := os.ReadFile("../csrc/host/host.h")
+	require.NoError(t, err)
+	const begin, end = "// ---- ABI begin ----\n", "// ---- ABI end ----\n"
+	cut := func(s string) string {
+		_, s, ok := strings.Cut(s, begin)
+		require.True(t, ok, "no line %q", begin)
+		s, _, ok = strings.Cut(s, end)
+		require.True(t, ok, "no line %q", end)
+		return s
+	}
+	assert.Equal(t, cut(string(b)), cut(preludeABI),
+		"copy the part of csrc/host/host.h between the ABI lines into source/prelude/abi.h")
+}
+
+func TestPreludeValues(t *testing.T) {
+	text, err := os.ReadFile("testdata/prelude_test.cc")
+	require.NoError(t, err)
+	eachCompiler(t, func(t *testing.T, cxx string) {
+		for _, flags := range [][]string{{"-O0"}, {"-O3", "-march=native"}} {
+			bin, out, err := compilePrelude(t, cxx, string(text), flags...)
+			require.NoError(t, err, "%s", head(out))
+			out, err = exec.Command(bin).CombinedOutput()
+			assert.NoError(t, err, "%s: %s", flags, head(out))
+		}
+	})
+}
+
+// cppName spells a type of the table in C++.
+func cppName(b bType) string {
+	s := "cc_" + vector(b.Kind, b.width()).String()
+	switch {
+	case b.Event:
+		s = "cc_event"
+	case b.None:
+		s = "void"
+	}
+	if b.Ptr {
+		s += " *"
+	}
+	return s
+}
+
+// Every form of every built-in, with every type that its class allows, has a
+// function in the prelude that takes exactly these types and gives the result.
+func TestPreludeOffersTable(t *testing.T) {
+	var names []string
+	for name := range builtinTable() {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	var text strings.Builder
+	text.WriteString("namespace {\nstruct cc_program : cc_item {\ntemplate <class T> static T v() { return T(); }\nvoid all() {\n")
+	calls := 0
+	for _, name := range names {
+		b := builtinTable()[name]
+		if name == "printf" {
+			continue
+		}
+		for i := range b.forms {
+			for _, g := range classTypes(b.forms[i].class) {
+				calls++
+				text.WriteString(offered(b, &b.forms[i], g))
+			}
+		}
+	}
+	text.WriteString("}\n};\n}\nCC_PROGRAM_BEGIN\nCC_KERNEL(\"all\", cc_program, all, 1, 0)\nCC_PROGRAM_END\n")
+	assert.Greater(t, calls, 3000)
+	eachCompiler(t, func(t *testing.T, cxx string) {
+		_, out, err := compilePrelude(t, cxx, text.String(), "-c", "-Wno-unused", "-Wno-undefined-inline", "-Wno-undefined-internal")
+		assert.NoError(t, err, "%s", head(out))
+	})
+}
+
+// classTypes lists what a class allows; no class is one form without G.
+func classTypes(c *class) []bType {
+	if c == nil {
+		return []bType{{}}
+	}
+	var ts []bType
+	for k := Char; k <= Double; k++ {
+		for w := 1; w <= 16; w++ {
+			if t := (bType{Kind: k, Width: w}); c.has(t) {
+				ts = append(ts, t)
+			}
+		}
+	}
+	return ts
+}
+
+// offered is one call, with a check of its type.
+func offered(b *builtin, f *form, g bType) string {
+	var args []string
+	hint := bType{Kind: UInt, Width: 4}
+	for _, s := range f.params {
+		args = append(args, fmt.Sprintf("v<%s>()", cppName(s.of(g, hint))))
+	}
+	if b.Barrier {
+		args = append(args, "1u")
+	}
+	call := fmt.Sprintf("cc_%s(%s)", b.Name, strings.Join(args, ", "))
+	return fmt.Sprintf("static_assert(cc_same<decltype(%s), %s>, \"\"); %s;\n", call, cppName(f.result.of(g, hint)), call)
+}

@@ -1,0 +1,206 @@
+package source
+
+// Renderings. OpenCL devices get the text as it was written; the C++ targets get
+// a walk of the tree: this file and its like write what they share, the dialect
+// says where they differ.
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// ErrTarget says that a Unit cannot be rendered for the target that was asked
+// for.
+var ErrTarget = errors.New("source: target not available yet")
+
+// Render returns the program in the language of target t: the original text for
+// OpenCL, a complete C++17 translation unit for Host. For a target that is not
+// there yet the error wraps ErrTarget.
+func (u *Unit) Render(t Target) (string, error) {
+	switch t {
+	case OpenCL:
+		return u.renderOpenCL(), nil
+	case Host:
+		return u.renderHost()
+	}
+	return "", fmt.Errorf("%w: %s", ErrTarget, t)
+}
+
+// dialect is where one C++ target differs from the others.
+type dialect struct {
+	space    [4]string // what stands for an address space in front of a type
+	restrict string
+}
+
+var hostDialect = dialect{restrict: "__restrict"}
+
+// renderer writes one program for one C++ target.
+type renderer struct {
+	p       *parser
+	d       *dialect
+	out     strings.Builder
+	fn      *function
+	file    string // the place that the target's compiler believes it is at
+	line    int
+	bol     bool
+	called  map[*function]bool // kernels that other kernels call
+	content bool               // something of the program was written on this line
+}
+
+func (u *Unit) renderHost() (string, error) {
+	prelude := preludeText(Host)
+	r := &renderer{p: u.tree, d: &hostDialect, bol: true, called: map[*function]bool{}}
+	for _, fn := range r.p.funcs {
+		for _, c := range fn.calls {
+			if c.to.kernel {
+				r.called[c.to] = true
+			}
+		}
+	}
+	r.out.WriteString(prelude)
+	if !strings.HasSuffix(prelude, "\n") {
+		r.out.WriteByte('\n')
+	}
+	r.program()
+	return r.out.String(), nil
+}
+
+// program writes everything behind the prelude.
+func (r *renderer) program() {
+	r.raw("namespace {\n")
+	for _, rec := range r.p.tagged {
+		r.raw(recordWord(rec) + " " + rec.cname + ";\n")
+	}
+	for _, rec := range r.p.records {
+		r.record(rec)
+	}
+	for _, g := range r.p.globals {
+		r.global(g)
+	}
+	var kernels []*function
+	for _, fn := range r.p.funcs {
+		if fn.kernel && fn.defined {
+			kernels = append(kernels, fn)
+		}
+	}
+	done := map[*function]bool{}
+	for _, k := range kernels {
+		r.locals(k, done)
+	}
+	r.raw("struct cc_program : cc_item {\n")
+	for _, fn := range r.p.funcs {
+		if fn.defined {
+			r.function(fn)
+		}
+	}
+	r.raw("};\n}\n")
+	r.raw("#line 1 \"concord\"\nCC_PROGRAM_BEGIN\n")
+	for _, k := range kernels {
+		bytes := "0"
+		if r.hasLocals(k) {
+			bytes = "sizeof(cc_locals_" + k.name + ")"
+		}
+		fibers := "0"
+		if k.barrier {
+			fibers = "1"
+		}
+		r.raw("CC_KERNEL(\"" + k.name + "\", cc_program, " + k.cname + ", " + fibers + ", " + bytes + ")\n")
+	}
+	r.raw("CC_PROGRAM_END\n")
+}
+
+// raw writes whole lines of our own.
+func (r *renderer) raw(text string) {
+	if !r.bol {
+		r.out.WriteByte('\n')
+	}
+	r.out.WriteString(text)
+	r.file, r.bol = "", true
+}
+
+// at begins a line that belongs to pos in the portable text.
+func (r *renderer) at(pos Pos) {
+	if !r.bol {
+		r.out.WriteByte('\n')
+		r.line++
+		r.bol = true
+	}
+	if pos.Line == 0 || r.file == pos.File && r.line == pos.Line {
+		return
+	}
+	if gap := pos.Line - r.line; r.file == pos.File && gap > 0 && gap < 4 {
+		r.out.WriteString("\n\n\n"[:gap])
+	} else {
+		r.out.WriteString(lineDirective(pos))
+	}
+	r.file, r.line = pos.File, pos.Line
+}
+
+// lineDirective tells a compiler where the next line comes from.
+func lineDirective(pos Pos) string {
+	name := strings.NewReplacer("\\", "\\\\", "\"", "\\\"", "\n", " ", "\r", " ").Replace(pos.File)
+	return "#line " + strconv.Itoa(pos.Line) + " \"" + name + "\"\n"
+}
+
+func (r *renderer) w(parts ...string) {
+	for _, s := range parts {
+		r.out.WriteString(s)
+	}
+	r.bol = false
+}
+
+// typeText spells a type of the program, around a name if there is one.
+func (r *renderer) typeText(t *ctype, name string) string {
+	return strings.TrimSpace(declare(t, name, r.baseType, r.pointer))
+}
+
+// plain is the type without its own qualifiers.
+func (r *renderer) plain(t *ctype) string {
+	c := *t
+	c.q &^= qConst | qRestrict
+	if t.kind != tArray {
+		c.space = Private
+	}
+	return r.typeText(&c, "")
+}
+
+func (r *renderer) baseType(t *ctype) string {
+	s := ""
+	if t.q&qConst != 0 || t.space == Constant {
+		s = "const "
+	}
+	if t.q&qVolatile != 0 {
+		s += "volatile "
+	}
+	s += r.d.space[t.space]
+	switch t.kind {
+	case tScalar:
+		if t.base == Void {
+			return s + "void"
+		}
+		return s + "cc_" + t.base.String()
+	case tVector:
+		return s + "cc_" + t.base.String() + strconv.Itoa(t.n)
+	case tRecord:
+		return s + t.rec.cname
+	case tEvent:
+		return s + "cc_event"
+	}
+	return s + "cc_unknown"
+}
+
+func (r *renderer) pointer(t *ctype) string {
+	s := "*"
+	if t.q&qConst != 0 || t.space == Constant {
+		s += " const"
+	}
+	if t.q&qVolatile != 0 {
+		s += " volatile"
+	}
+	if t.q&qRestrict != 0 {
+		s += " " + r.d.restrict
+	}
+	return s
+}

@@ -1,0 +1,133 @@
+package source
+
+// OpenCL renderings: the text itself, and the text with offsets added to its
+// pointer parameters.
+
+import "strings"
+
+// clHeader stands before every OpenCL text: no fused multiply-add behind the
+// program's back, so that all devices round alike.
+const clHeader = "#pragma OPENCL FP_CONTRACT OFF\n"
+
+// renderOpenCL returns the original text; includes are not known to an OpenCL
+// compiler, so a text with includes is given preprocessed.
+func (u *Unit) renderOpenCL() string {
+	if len(u.resolved) == 0 {
+		return clHeader + lineDirective(Pos{File: u.name, Line: 1}) + u.text
+	}
+	return clHeader + textOf(u.tokens)
+}
+
+// RenderOffsets returns OpenCL text in which every kernel takes, after its own
+// parameters, one ulong for each global and constant pointer among them: a
+// number of bytes that the kernel adds to that pointer first. It serves views
+// that begin where an OpenCL device could not make a buffer begin.
+func (u *Unit) RenderOffsets() (string, error) {
+	p := u.tree
+	edits := &tokenEdits{before: map[int][]token{}, rename: map[int]string{}}
+	for _, fn := range p.funcs {
+		if fn.kernel {
+			edits.kernel(p, fn)
+		}
+		for _, c := range fn.calls {
+			if !c.to.kernel {
+				continue
+			}
+			for i := range offsetParams(c.to) {
+				comma := ", "
+				if i == 0 && len(c.to.typ.params) == 0 {
+					comma = ""
+				}
+				edits.insert(p.origin[c.e.end], u.tokens, comma+"0ul")
+			}
+		}
+	}
+	return clHeader + textOf(edits.apply(u.tokens)), nil
+}
+
+// offsetParams returns the indices of the parameters that get an offset.
+func offsetParams(fn *function) []int {
+	var list []int
+	for i, t := range fn.typ.params {
+		if t.isPointer() && (t.elem.space == Global || t.elem.space == Constant) {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// tokenEdits collects changes to a token list.
+type tokenEdits struct {
+	before map[int][]token
+	rename map[int]string
+}
+
+// kernel edits every parameter list of a kernel and the start of its body.
+func (t *tokenEdits) kernel(p *parser, fn *function) {
+	params := offsetParams(fn)
+	if len(params) == 0 {
+		return
+	}
+	for _, pr := range fn.protos {
+		at := p.origin[pr.close]
+		for _, i := range params {
+			t.insertAt(at, p.toks[pr.close].pos, ", ulong cc_o"+itoa(i))
+			if n := pr.names[i]; n >= 0 && pr.close == fn.close {
+				t.rename[p.origin[n]] = "cc_p" + itoa(i)
+			}
+		}
+	}
+	if !fn.defined {
+		return
+	}
+	open := p.toks[fn.open]
+	for _, i := range params {
+		s := fn.params[i]
+		if s.name == "" {
+			continue
+		}
+		// restrict would promise that the copy is the only way to the memory.
+		typ := s.typ.bare()
+		bytes := "char"
+		if typ.elem.q&qConst != 0 {
+			bytes = "const char"
+		}
+		if typ.elem.q&qVolatile != 0 {
+			bytes = "volatile " + bytes
+		}
+		text := clDeclare(typ, s.name) + " = (" + clDeclare(typ, "") + ")((" +
+			typ.elem.space.String() + " " + bytes + " *)cc_p" + itoa(i) + " + cc_o" + itoa(i) + ");"
+		t.insertAt(p.origin[fn.open]+1, open.pos, text)
+	}
+}
+
+func (t *tokenEdits) insert(at int, toks []token, text string) {
+	t.insertAt(at, toks[at].pos, text)
+}
+
+// insertAt puts words of our own in front of token at. They are one token to
+// the writer, which only copies texts.
+func (t *tokenEdits) insertAt(at int, pos Pos, text string) {
+	t.before[at] = append(t.before[at], token{kind: tokIdent, text: text, pos: pos, space: true})
+}
+
+func (t *tokenEdits) apply(toks []token) []token {
+	out := make([]token, 0, len(toks)+len(t.before))
+	for i, k := range toks {
+		out = append(out, t.before[i]...)
+		if name, ok := t.rename[i]; ok {
+			k.text = name
+		}
+		out = append(out, k)
+	}
+	return out
+}
+
+// unrollPragma returns what a #pragma unroll asks for ("" for other pragmas).
+func unrollPragma(text string) string {
+	words := strings.Fields(strings.TrimPrefix(strings.TrimSpace(text), "#"))
+	if len(words) >= 2 && words[0] == "pragma" && words[1] == "unroll" {
+		return strings.Join(words[1:], " ")
+	}
+	return ""
+}

@@ -1,0 +1,271 @@
+package source
+
+// Declarations in C++: records, constants, local memory, functions, variables.
+
+func recordWord(rec *record) string {
+	if rec.union {
+		return "union"
+	}
+	return "struct"
+}
+
+// record writes a struct or union, and has the C++ compiler check that it takes
+// the room that the parser told everybody.
+func (r *renderer) record(rec *record) {
+	r.at(rec.pos)
+	r.w(recordWord(rec), " ")
+	if rec.packed {
+		r.w("__attribute__((packed)) ")
+	}
+	if rec.reqAlign > 0 {
+		r.w("__attribute__((aligned(", itoa(rec.reqAlign), "))) ")
+	}
+	r.w(rec.cname, " { ")
+	if len(rec.fields) == 0 {
+		r.w("cc_char cc_empty[0]; ") // an empty struct takes no room in C
+	}
+	for _, f := range rec.fields {
+		r.w(r.typeText(f.typ, f.cname))
+		if a := max(f.align, arrayBase(f.typ).align, f.typ.align); a > 0 {
+			r.w(" __attribute__((aligned(", itoa(a), ")))")
+		}
+		if f.packed {
+			r.w(" __attribute__((packed))")
+		}
+		r.w("; ")
+	}
+	r.w("}; static_assert(sizeof(", rec.cname, ") == ", itoa(rec.size), ", \"layout of ", rec.cname, "\");")
+}
+
+// global writes a constant of program scope.
+func (r *renderer) global(g *symbol) {
+	if g.init == nil || g.typ.isUnknown() {
+		return
+	}
+	r.at(g.pos)
+	r.w("static ", alignPrefix(g.typ), r.typeText(g.typ.in(Constant), g.cname), " = ")
+	r.initializer(g.init)
+	r.w(";")
+}
+
+func alignPrefix(t *ctype) string {
+	if t.align > 0 {
+		return "alignas(" + itoa(t.align) + ") "
+	}
+	return ""
+}
+
+// hasLocals tells whether a kernel needs a block of local memory: for its own
+// variables or for those of kernels that it calls.
+func (r *renderer) hasLocals(k *function) bool {
+	if len(k.locals) > 0 {
+		return true
+	}
+	for _, c := range k.calls {
+		if c.to.kernel && c.to != k && r.hasLocals(c.to) {
+			return true
+		}
+	}
+	return false
+}
+
+// locals writes the struct of a kernel's local variables. A kernel that calls
+// another holds the other's block too.
+func (r *renderer) locals(k *function, done map[*function]bool) {
+	if done[k] || !r.hasLocals(k) {
+		return
+	}
+	done[k] = true
+	for _, c := range k.calls {
+		if c.to.kernel {
+			r.locals(c.to, done)
+		}
+	}
+	r.at(k.pos)
+	r.w("struct cc_locals_", k.name, " { ")
+	for _, s := range k.locals {
+		r.w(alignPrefix(s.typ), r.typeText(s.typ, s.cname), "; ")
+	}
+	seen := map[*function]bool{}
+	for _, c := range k.calls {
+		if c.to.kernel && !seen[c.to] && r.hasLocals(c.to) {
+			seen[c.to] = true
+			r.w("cc_locals_", c.to.name, " cc_sub_", c.to.name, "; ")
+		}
+	}
+	r.w("};")
+}
+
+// function writes a function or kernel as a member of the program. A kernel
+// with local memory that others call is split, so that each caller brings the
+// memory.
+func (r *renderer) function(fn *function) {
+	r.fn = fn
+	r.at(fn.pos)
+	locals := fn.kernel && r.hasLocals(fn)
+	if locals && r.called[fn] {
+		r.w("void ", fn.cname, "(")
+		r.params(fn, "")
+		r.w(") { kc_", fn.name, "(cc_local<cc_locals_", fn.name, ">()")
+		for _, s := range fn.params {
+			r.w(", ", s.cname)
+		}
+		r.w("); }")
+		r.at(fn.pos)
+		r.w("void kc_", fn.name, "(")
+		r.params(fn, "cc_locals_"+fn.name+" &cc_l")
+		r.w(") {")
+	} else {
+		r.w(declareResult(r, fn), "(")
+		r.params(fn, "")
+		r.w(") {")
+		if locals {
+			r.w(" cc_locals_", fn.name, " &cc_l = cc_local<cc_locals_", fn.name, ">(); (void)cc_l;")
+		}
+	}
+	for _, t := range fn.temps {
+		r.w(" ", alignPrefix(t.typ), r.typeText(dropConst(t.typ), t.cname), ";")
+	}
+	for _, s := range fn.body.list {
+		r.stmt(s)
+	}
+	if !endsInReturn(fn.body) && !fn.typ.elem.isVoid() {
+		// C lets a function end without a value that nobody uses; C++ compilers
+		// take the end for unreachable.
+		r.w(" return {};")
+	}
+	r.w(" }")
+	r.fn = nil
+}
+
+// declareResult spells the result type and name of a function.
+func declareResult(r *renderer, fn *function) string {
+	return r.plain(fn.typ.elem) + " " + fn.cname
+}
+
+func endsInReturn(b *stmt) bool {
+	return len(b.list) > 0 && b.list[len(b.list)-1].kind == stReturn
+}
+
+func (r *renderer) params(fn *function, first string) {
+	r.w(first)
+	for i, s := range fn.params {
+		if i > 0 || first != "" {
+			r.w(", ")
+		}
+		r.w(r.typeText(s.typ, s.cname))
+	}
+}
+
+// dropConst makes a variable's type writable, for one that is assigned after
+// its declaration.
+func dropConst(t *ctype) *ctype {
+	c := *t
+	if t.kind == tArray {
+		c.elem = dropConst(t.elem)
+		return &c
+	}
+	c.q &^= qConst
+	return &c
+}
+
+// variable writes the declaration of one variable as a statement.
+func (r *renderer) variable(s *symbol) {
+	t := s.typ
+	apart := r.fn.split || needsAssign(s.init)
+	if apart || s.init == nil {
+		t = dropConst(t)
+	}
+	r.w(alignPrefix(t), r.typeText(t, s.cname))
+	switch {
+	case s.init == nil:
+		r.w(";")
+	case apart:
+		r.w("; ")
+		r.assignInit(s.cname, s.init, "; ")
+	default:
+		r.w(" = ")
+		r.initializer(s.init)
+		r.w(";")
+	}
+}
+
+// needsAssign tells whether an initializer cannot be written in braces: it
+// names a member of a union other than the first.
+func needsAssign(n *initNode) bool {
+	if n == nil || n.value != nil {
+		return false
+	}
+	for i, k := range n.kids {
+		if n.typ.kind == tRecord && n.typ.rec.union && i > 0 || needsAssign(k) {
+			return true
+		}
+	}
+	return false
+}
+
+// initializer writes an initializer in braces.
+func (r *renderer) initializer(n *initNode) {
+	switch {
+	case n.value != nil:
+		r.expr(n.value)
+	case needsAssign(n):
+		r.w("[&]{ ", r.typeText(dropConst(n.typ.in(Private)), "cc_r"), "; ")
+		r.assignInit("cc_r", n, "; ")
+		r.w("return cc_r; }()")
+	case len(n.kids) == 0:
+		r.w("{}")
+	default:
+		r.w("{")
+		last := 0
+		for i := range n.kids {
+			last = max(last, i)
+		}
+		for i := 0; i <= last; i++ {
+			if i > 0 {
+				r.w(", ")
+			}
+			if k := n.kids[i]; k != nil {
+				r.initializer(k)
+			} else {
+				r.w("{}")
+			}
+		}
+		r.w("}")
+	}
+}
+
+// assignInit writes an initializer as assignments to lhs, each followed by sep.
+func (r *renderer) assignInit(lhs string, n *initNode, sep string) {
+	if n.value == nil && !n.typ.isAggregate() {
+		r.w(lhs, " = {}", sep)
+		return
+	}
+	if n.value == nil {
+		r.w("__builtin_memset((void *)&", lhs, ", 0, sizeof(", lhs, "))", sep)
+	}
+	r.assignParts(lhs, n, sep)
+}
+
+func (r *renderer) assignParts(lhs string, n *initNode, sep string) {
+	if n.value != nil {
+		r.w(lhs, " = ")
+		r.expr(n.value)
+		r.w(sep)
+		return
+	}
+	last := -1
+	for i := range n.kids {
+		last = max(last, i)
+	}
+	for i := 0; i <= last; i++ {
+		k := n.kids[i]
+		switch {
+		case k == nil || k.value == nil && !k.typ.isAggregate():
+		case n.typ.kind == tArray:
+			r.assignParts(lhs+"["+itoa(i)+"]", k, sep)
+		default:
+			r.assignParts(lhs+"."+n.typ.rec.fields[i].cname, k, sep)
+		}
+	}
+}

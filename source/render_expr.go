@@ -1,0 +1,390 @@
+package source
+
+// Expressions in C++. Operands stand as the user grouped them; what is rewritten
+// becomes a call or stands in parentheses of its own.
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// expr writes a value or object.
+func (r *renderer) expr(e *expr) {
+	switch e.op {
+	case opLit, opSizeof:
+		r.literal(e)
+	case opString:
+		r.w("((const cc_char *)", e.text, ")") // plain char is another type
+	case opNull, opNamed:
+		r.w(e.text)
+	case opSym:
+		r.symbol(e.sym)
+	case opParen:
+		r.w("(")
+		r.expr(e.a)
+		r.w(")")
+	case opDecay:
+		r.expr(e.a)
+	case opUnary:
+		r.unary(e)
+	case opPreInc, opPostInc:
+		r.increment(e)
+	case opBinary:
+		r.expr(e.a)
+		r.w(" ", e.text, " ")
+		r.operand(e.b)
+	case opShift:
+		r.shift(e)
+	case opCompare, opLogic:
+		r.w("cc_int(")
+		r.cond(e)
+		r.w(")")
+	case opCond:
+		r.cond(e.a)
+		r.w(" ? ")
+		r.expr(e.b)
+		r.w(" : ")
+		r.expr(e.c)
+	case opVecCond:
+		r.call("cc_select_vec", e.a, e.b, e.c)
+	case opAssign:
+		r.assign(e)
+	case opComma:
+		r.expr(e.a)
+		r.w(", ")
+		r.expr(e.b)
+	case opCompound:
+		r.compound(e)
+	case opCast, opConv:
+		r.cast(e)
+	case opVecLit:
+		r.call("cc_make<"+r.plain(e.typ)+">", e.args...)
+	case opCall:
+		r.userCall(e)
+	case opBuiltin:
+		r.builtin(e)
+	default:
+		r.access(e)
+	}
+}
+
+// access writes members, indices and components.
+func (r *renderer) access(e *expr) {
+	switch e.op {
+	case opIndex:
+		r.base(e.a)
+		r.w("[")
+		r.expr(e.b)
+		r.w("]")
+	case opComponent:
+		r.base(e.a)
+		r.w(".v[")
+		r.expr(e.b)
+		r.w("]")
+	case opMember:
+		r.base(e.a)
+		for _, f := range e.path {
+			r.w(".", f.cname)
+		}
+	case opSwizzle:
+		if len(e.lanes) == 1 {
+			r.base(e.a)
+			r.w(".v[", itoa(e.lanes[0]), "]")
+			return
+		}
+		r.call("cc_swz<"+laneList(e.lanes)+">", e.a)
+	}
+}
+
+func laneList(lanes []int) string {
+	s := make([]string, len(lanes))
+	for i, l := range lanes {
+		s[i] = itoa(l)
+	}
+	return strings.Join(s, ",")
+}
+
+// base writes the operand of a postfix operator.
+func (r *renderer) base(e *expr) {
+	in := e
+	for in.op == opDecay {
+		in = in.a
+	}
+	switch in.op {
+	case opUnary, opPreInc, opBinary, opAssign, opCond, opComma, opShift, opLit:
+		r.w("(")
+		r.expr(in)
+		r.w(")")
+	default:
+		r.expr(in)
+	}
+}
+
+// operand writes the right side of a binary operator.
+func (r *renderer) operand(e *expr) { r.expr(e) }
+
+// call writes f(args...).
+func (r *renderer) call(f string, args ...*expr) {
+	r.w(f, "(")
+	r.list(args)
+	r.w(")")
+}
+
+func (r *renderer) list(args []*expr) {
+	for i, a := range args {
+		if i > 0 {
+			r.w(", ")
+		}
+		r.expr(a)
+	}
+}
+
+func (r *renderer) symbol(s *symbol) {
+	if s.inst && s.typ.space == Local {
+		r.w("cc_l.")
+	}
+	r.w(s.cname)
+}
+
+// cond writes e where C++ asks for a truth value, which needs no int.
+func (r *renderer) cond(e *expr) {
+	switch {
+	case e.op == opParen:
+		r.w("(")
+		r.cond(e.a)
+		r.w(")")
+	case e.op == opCompare:
+		r.expr(e.a)
+		r.w(" ", e.text, " ")
+		r.expr(e.b)
+	case e.op == opLogic:
+		r.cond(e.a)
+		r.w(" ", e.text, " ")
+		r.cond(e.b)
+	case e.op == opUnary && e.text == "!" && e.typ.isScalar():
+		r.w("!")
+		r.cond(e.a)
+	default:
+		r.expr(e)
+	}
+}
+
+func (r *renderer) unary(e *expr) {
+	if e.text == "!" && e.typ.isScalar() {
+		r.w("cc_int(!")
+		r.cond(e.a)
+		r.w(")")
+		return
+	}
+	r.w(e.text)
+	switch e.a.op {
+	case opUnary, opPreInc, opLit: // - -x is not --x
+		r.w("(")
+		r.expr(e.a)
+		r.w(")")
+	default:
+		r.expr(e.a)
+	}
+}
+
+// increment writes ++ and --. C++17 has no ++ for bool.
+func (r *renderer) increment(e *expr) {
+	if e.typ.is(Bool) {
+		r.w("(")
+		r.expr(e.a)
+		if e.text == "++" {
+			r.w(" = true)")
+		} else {
+			r.w(" ^= true)")
+		}
+		return
+	}
+	if e.op == opPreInc {
+		r.w(e.text)
+	}
+	r.object(e.a)
+	if e.op == opPostInc {
+		r.w(e.text)
+	}
+}
+
+// object writes what is assigned to: a swizzle becomes a proxy.
+func (r *renderer) object(e *expr) {
+	if s := unparen(e); s.op == opSwizzle && len(s.lanes) > 1 {
+		r.call("cc_ref<"+laneList(s.lanes)+">", s.a)
+		return
+	}
+	r.expr(e)
+}
+
+// shift writes a scalar shift; a constant count in range needs no mask.
+func (r *renderer) shift(e *expr) {
+	if n := fold(e.b); n.ok && n.i >= 0 && n.i < int64(8*kindSize(e.typ.base)) {
+		r.expr(e.a)
+		r.w(" ", e.text, " ", strconv.FormatInt(n.i, 10))
+		return
+	}
+	f := "cc_shl"
+	if e.text == ">>" {
+		f = "cc_shr"
+	}
+	r.call(f, e.a, e.b)
+}
+
+func (r *renderer) assign(e *expr) {
+	if (e.text == "<<=" || e.text == ">>=") && e.a.typ.isScalar() {
+		f := "cc_shl_assign("
+		if e.text == ">>=" {
+			f = "cc_shr_assign("
+		}
+		r.w(f)
+		r.object(e.a)
+		r.w(", ")
+		r.expr(e.b)
+		r.w(")")
+		return
+	}
+	r.object(e.a)
+	r.w(" ", e.text, " ")
+	r.expr(e.b)
+}
+
+// cast writes explicit and implicit conversions.
+func (r *renderer) cast(e *expr) {
+	t, from := e.typ, e.a.typ
+	switch {
+	case t.isVector() && sameType(t, from), t.kind == tRecord:
+		r.w("(")
+		r.expr(e.a)
+		r.w(")")
+	case t.isVector() && from.isVector():
+		r.call("cc_convert<"+r.plain(t)+", 0, CC_RT_DEFAULT>", e.a)
+	case t.isVector():
+		r.call("cc_cast<"+r.plain(t)+">", e.a)
+	case t.kind == tEvent:
+		r.w("cc_event()")
+	case t.isInteger() && from.isPointer() && !t.is(Bool):
+		r.w("((", r.plain(t), ")(cc_ulong)(")
+		r.expr(e.a)
+		r.w("))")
+	case t.isPointer() && from.isInteger() && !isNullConstant(e.a):
+		r.w("((", r.plain(t), ")(cc_ulong)(")
+		r.expr(e.a)
+		r.w("))")
+	case e.op == opConv && t.isScalar() && unparen(e.a).op == opLit && t.base != Half:
+		in := unparen(e.a)
+		if v := in.val.convert(in.typ).convert(t); v.ok && !math.IsInf(v.f, 0) {
+			r.literal(&expr{op: opLit, typ: t, val: v})
+			return
+		}
+		fallthrough
+	default:
+		r.w("((", r.plain(t), ")(")
+		r.expr(e.a)
+		r.w("))")
+	}
+}
+
+// literal writes a constant of a scalar type.
+func (r *renderer) literal(e *expr) {
+	v := e.val.i
+	switch e.typ.base {
+	case Float:
+		r.w(floatText(e.val.f, 32))
+	case Double:
+		r.w(floatText(e.val.f, 64))
+	case Half:
+		r.w("cc_half(", floatText(e.val.f, 32), ")")
+	case UInt:
+		r.w(strconv.FormatInt(v, 10), "u")
+	case Long:
+		if v == math.MinInt64 {
+			r.w("cc_long(-9223372036854775807LL - 1)")
+			return
+		}
+		r.w("cc_long(", strconv.FormatInt(v, 10), "LL)")
+	case ULong:
+		r.w("cc_ulong(", strconv.FormatUint(uint64(v), 10), "ULL)")
+	default:
+		switch {
+		case v == math.MinInt32:
+			r.w("(-2147483647 - 1)")
+		case v < 0:
+			r.w("(", strconv.FormatInt(v, 10), ")")
+		default:
+			r.w(strconv.FormatInt(v, 10))
+		}
+	}
+}
+
+// floatText spells a floating constant so that it reads back as the same value.
+func floatText(f float64, bits int) string {
+	suffix := ""
+	if bits == 32 {
+		suffix = "f"
+	}
+	if math.IsInf(f, 0) {
+		return "CC_INFINITY"
+	}
+	s := strconv.FormatFloat(f, 'g', -1, bits)
+	if !strings.ContainsAny(s, ".e") {
+		s += ".0"
+	}
+	if f < 0 {
+		return "(" + s + suffix + ")"
+	}
+	return s + suffix
+}
+
+// compound writes a compound literal: its object is a variable of the function.
+func (r *renderer) compound(e *expr) {
+	if e.sym == nil {
+		r.expr(e.init.value)
+		return
+	}
+	r.w("(")
+	r.assignInit(e.sym.cname, e.init, ", ")
+	r.w(e.sym.cname, ")")
+}
+
+// userCall writes a call of a user function. A kernel with local memory gets
+// the block that its caller holds for it.
+func (r *renderer) userCall(e *expr) {
+	fn := e.sym.fn
+	if fn.kernel && r.hasLocals(fn) {
+		r.w("kc_", fn.name, "(cc_l.cc_sub_", fn.name)
+		for _, a := range e.args {
+			r.w(", ")
+			r.expr(a)
+		}
+		r.w(")")
+		return
+	}
+	r.call(e.sym.cname, e.args...)
+}
+
+// builtin writes a call of a built-in function.
+func (r *renderer) builtin(e *expr) {
+	if c, ok := conversionOf(e.text); ok {
+		f := "cc_as<" + r.plain(c.to) + ">"
+		if !c.as {
+			sat, mode := "0", "CC_RT_DEFAULT"
+			if c.sat {
+				sat = "CC_SAT"
+			}
+			if c.mode != "" {
+				mode = "CC_" + strings.ToUpper(c.mode[1:])
+			}
+			f = "cc_convert<" + r.plain(c.to) + ", " + sat + ", " + mode + ">"
+		}
+		r.call(f, e.args...)
+		return
+	}
+	r.w(e.text, "(")
+	r.list(e.args)
+	if e.site > 0 {
+		r.w(", ", itoa(e.site))
+	}
+	r.w(")")
+}

@@ -1,0 +1,169 @@
+package source
+
+// Statements in C++.
+
+// stmt writes one statement on the line it comes from.
+func (r *renderer) stmt(s *stmt) {
+	if s == nil {
+		return
+	}
+	r.at(s.pos)
+	switch s.kind {
+	case stEmpty:
+		r.w(";")
+	case stExpr:
+		r.expr(s.e)
+		r.w(";")
+	case stDecl:
+		for i, sym := range s.syms {
+			if i > 0 {
+				r.w(" ")
+			}
+			r.variable(sym)
+		}
+	case stBlock:
+		r.w("{")
+		for _, k := range s.list {
+			r.stmt(k)
+		}
+		r.w(" }")
+	case stIf:
+		r.ifStmt(s)
+	case stWhile:
+		r.w("while (")
+		r.cond(s.e)
+		r.w(") ")
+		r.body(s.body)
+	case stDo:
+		r.w("do ")
+		r.body(s.body)
+		r.w(" while (")
+		r.cond(s.e)
+		r.w(");")
+	case stFor:
+		r.forStmt(s)
+	case stSwitch:
+		r.w("switch (")
+		r.expr(s.e)
+		r.w(") ")
+		r.body(s.body)
+	default:
+		r.jumpStmt(s)
+	}
+}
+
+func (r *renderer) jumpStmt(s *stmt) {
+	switch s.kind {
+	case stCase:
+		r.w("case ")
+		r.literal(&expr{op: opLit, typ: s.caseType(), val: s.val})
+		r.w(": ")
+		r.labelled(s.body)
+	case stDefault:
+		r.w("default: ")
+		r.labelled(s.body)
+	case stLabel:
+		r.w("u_", s.text, ": ")
+		r.labelled(s.body)
+	case stGoto:
+		r.w("goto u_", s.text, ";")
+	case stBreak:
+		r.w("break;")
+	case stContinue:
+		r.w("continue;")
+	case stReturn:
+		r.w("return")
+		if s.e != nil {
+			r.w(" ")
+			r.expr(s.e)
+		}
+		r.w(";")
+	}
+}
+
+// caseType is the type of a case label: that of the switch.
+func (s *stmt) caseType() *ctype {
+	if s.e != nil {
+		return s.e.typ
+	}
+	return intType
+}
+
+// labelled writes what a label stands before: C++ wants a statement there.
+func (r *renderer) labelled(s *stmt) {
+	if s.kind == stDecl {
+		r.w(";")
+	}
+	r.stmt(s)
+}
+
+// body writes a statement in braces, which keep every else with its if.
+func (r *renderer) body(s *stmt) {
+	r.w("{")
+	if s.kind == stBlock {
+		for _, k := range s.list {
+			r.stmt(k)
+		}
+	} else {
+		r.stmt(s)
+	}
+	r.w(" }")
+}
+
+// ifStmt writes a chain of else if without recursion, which keeps long chains
+// shallow for the C++ compiler's readers too.
+func (r *renderer) ifStmt(s *stmt) {
+	for {
+		r.w("if (")
+		r.cond(s.e)
+		r.w(") ")
+		r.body(s.body)
+		if s.alt == nil {
+			return
+		}
+		r.w(" else ")
+		if s.alt.kind != stIf {
+			r.body(s.alt)
+			return
+		}
+		s = s.alt
+		r.at(s.pos)
+	}
+}
+
+// forStmt writes a loop. Several variables, and any where jumps may pass an
+// initializer, move in front of it.
+func (r *renderer) forStmt(s *stmt) {
+	outside := s.init != nil && s.init.kind == stDecl &&
+		(r.fn.split || len(s.init.syms) != 1 || needsAssign(s.init.syms[0].init))
+	if outside {
+		r.w("{ ")
+		for _, sym := range s.init.syms {
+			r.variable(sym)
+			r.w(" ")
+		}
+	}
+	r.w("for (")
+	switch {
+	case s.init == nil || outside:
+		r.w(";")
+	case s.init.kind == stDecl:
+		r.variable(s.init.syms[0])
+	default:
+		r.expr(s.init.e)
+		r.w(";")
+	}
+	if s.e != nil {
+		r.w(" ")
+		r.cond(s.e)
+	}
+	r.w("; ")
+	if s.post != nil {
+		r.expr(s.post)
+	}
+	r.w(") ")
+	r.body(s.body)
+	if outside {
+		r.w(" }")
+	}
+}

@@ -1,0 +1,131 @@
+package source
+
+import (
+	"io/fs"
+)
+
+// Define is one -D: Name, or Name=Value. An empty Value with Set means "defined
+// as nothing"; the command's -D NAME defines it as 1, as compilers do.
+type Define struct {
+	Name  string
+	Value string
+}
+
+// Features says what the device that a program is compiled for can do. They
+// answer the extension macros (cl_khr_fp64 ...) during preprocessing, and a
+// program that uses what is absent is refused with a position.
+type Features struct {
+	FP64        bool // double and its built-ins (cl_khr_fp64)
+	FP16        bool // arithmetic on half (cl_khr_fp16); storage always works
+	Int64Atomic bool // cl_khr_int64_base_atomics and _extended_
+}
+
+// Options are the inputs of Parse besides the text. The zero value parses a
+// self-contained program for a device with every feature of Portable.
+type Options struct {
+	Name     string    // name of the text in positions; "program.cl" when empty
+	Defines  []Define  // in order; later ones win
+	Includes []fs.FS   // searched in order by #include; never the machine's own
+	Features *Features // what the device can do; nil means Portable
+}
+
+func (o *Options) features() Features {
+	if o.Features == nil {
+		return Portable
+	}
+	return *o.Features
+}
+
+// Portable is the set of features that Options without any assume.
+var Portable = Features{FP64: true, Int64Atomic: true}
+
+// Space is an OpenCL address space.
+type Space uint8
+
+// The address spaces of OpenCL C 1.2.
+const (
+	Private Space = iota
+	Global
+	Constant
+	Local
+)
+
+// Kind is a scalar type of OpenCL C.
+type Kind uint8
+
+// The scalar kinds. Struct stands for a struct or union passed by value.
+const (
+	Void Kind = iota
+	Bool
+	Char
+	UChar
+	Short
+	UShort
+	Int
+	UInt
+	Long
+	ULong
+	Half
+	Float
+	Double
+	Struct
+)
+
+// Param is one parameter of a kernel, as a caller has to know it.
+type Param struct {
+	Name    string
+	Pointer bool   // true: a buffer (Global, Constant) or local memory (Local)
+	Space   Space  // of what it points to; Private for values
+	Kind    Kind   // element kind of a pointer, kind of a value
+	Width   int    // vector width of the element or value: 1, 2, 3, 4, 8 or 16
+	Size    int    // bytes of the element or value in memory; 0 when unknown (an incomplete struct)
+	Const   bool   // the kernel cannot write through it
+	Decl    string // the type as written, for messages: "global const float4 *"
+}
+
+// Kernel is one entry point of a program.
+type Kernel struct {
+	Name       string
+	Params     []Param
+	ReqdLocal  [3]int // reqd_work_group_size, or zeros
+	Barrier    bool   // it, or something it calls, synchronizes its group
+	LocalBytes int    // local memory declared in its body, as far as known
+	Pos        Pos
+}
+
+// Unit is one program, preprocessed, parsed and checked, for one set of
+// definitions, includes and features. It is immutable and safe for concurrent
+// use. A Unit is compared by identity: the runtime keeps one loaded program per
+// device for each Unit.
+type Unit struct {
+	// ID names a kernel family of the catalog ("gemm"), or is empty. Devices
+	// with an implementation of their own are asked for it by this name.
+	ID string
+
+	name     string
+	text     string
+	options  Options
+	kernels  []Kernel
+	resolved []File // every include that was read, in order of first use
+	hash     [32]byte
+	tokens   []token // preprocessed, pragmas included
+	tree     *parser // what was parsed
+}
+
+// File is one text that took part in a program.
+type File struct {
+	Name string
+	Text string
+}
+
+// Target is a language that a Unit can be rendered in.
+type Target uint8
+
+// The targets of Render.
+const (
+	OpenCL Target = iota
+	Host
+	CUDA
+	HIP
+	Metal
+)

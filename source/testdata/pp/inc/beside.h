@@ -1,0 +1,1 @@
+int beside_at_top;

@@ -1,0 +1,5 @@
+#ifndef GUARD_H
+#define GUARD_H
+int guarded;
+#include "sub/inner.h"
+#endif

@@ -1,0 +1,1 @@
+int beside_in_sub;

@@ -1,0 +1,164 @@
+package source
+
+// Unit: a parsed program and what can be asked of it.
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// hashSchema changes whenever the same inputs begin to mean something else: the
+// front end reads or renders them differently.
+const hashSchema = "concord source 1"
+
+// Parse preprocesses, parses and checks a program. The error, if any, is an
+// ErrorList: every mistake with its file, line and column, and the name of the
+// construct. The Unit owns nothing that has to be released.
+func Parse(text string, opt Options) (*Unit, error) {
+	if opt.Name == "" {
+		opt.Name = "program.cl"
+	}
+	features := opt.features()
+	opt.Features = &features // the caller may change its own
+	pp, err := preprocess(text, opt)
+	if err != nil {
+		return nil, err
+	}
+	tree := parseTokens(pp.tokens, features)
+	if err := tree.errs.err(); err != nil {
+		return nil, err
+	}
+	opt.Defines = slices.Clone(opt.Defines)
+	opt.Includes = slices.Clone(opt.Includes)
+	u := &Unit{name: opt.Name, text: text, options: opt, resolved: pp.files, tokens: pp.tokens, tree: tree}
+	for _, fn := range tree.funcs {
+		if fn.kernel && fn.defined {
+			u.kernels = append(u.kernels, describeKernel(fn))
+		}
+	}
+	u.hash = u.computeHash()
+	return u, nil
+}
+
+// describeKernel makes the public description of a kernel.
+func describeKernel(fn *function) Kernel {
+	k := Kernel{Name: fn.name, ReqdLocal: fn.attrs.reqd, Barrier: fn.barrier, Pos: fn.pos}
+	k.LocalBytes = localBytes(fn)
+	for _, s := range fn.params {
+		k.Params = append(k.Params, describeParam(s))
+	}
+	return k
+}
+
+// localBytes is the local memory that a kernel and the kernels it calls declare.
+func localBytes(fn *function) int {
+	n := 0
+	for _, s := range fn.locals {
+		size, _ := s.typ.size()
+		n = alignUp(n, s.typ.alignment()) + size
+	}
+	seen := map[*function]bool{}
+	for _, c := range fn.calls {
+		if c.to.kernel && !seen[c.to] {
+			seen[c.to] = true
+			n += localBytes(c.to)
+		}
+	}
+	return n
+}
+
+func describeParam(s *symbol) Param {
+	q := Param{Name: s.name, Decl: s.typ.String()}
+	v := s.typ
+	if v.isPointer() {
+		q.Pointer, q.Space = true, v.elem.space
+		v = v.elem
+		q.Const = v.isConst()
+	}
+	q.Size, _ = v.size()
+	if v.isVoid() {
+		q.Size = 0
+	}
+	v = arrayBase(v)
+	q.Kind, q.Width = Struct, 1
+	if v.kind == tScalar || v.kind == tVector {
+		q.Kind, q.Width = v.base, v.width()
+	}
+	return q
+}
+
+// Kernels returns the program's entry points in the order of their definition.
+// The slice is the caller's.
+func (u *Unit) Kernels() []Kernel { return slices.Clone(u.kernels) }
+
+// Kernel finds an entry point by its name.
+func (u *Unit) Kernel(name string) (*Kernel, bool) {
+	for i := range u.kernels {
+		if u.kernels[i].Name == name {
+			k := u.kernels[i]
+			return &k, true
+		}
+	}
+	return nil, false
+}
+
+// Name returns the name of the text in positions.
+func (u *Unit) Name() string { return u.name }
+
+// Text returns the text as it was given to Parse.
+func (u *Unit) Text() string { return u.text }
+
+// Defines returns the definitions that the program was parsed with, in order.
+func (u *Unit) Defines() []Define { return slices.Clone(u.options.Defines) }
+
+// Includes returns every file that #include read, in order of first use.
+func (u *Unit) Includes() []File { return slices.Clone(u.resolved) }
+
+// Features returns what the program was told that the device can do.
+func (u *Unit) Features() Features { return *u.options.Features }
+
+// Hash identifies everything that a rendering depends on. It was computed once,
+// by Parse.
+func (u *Unit) Hash() [32]byte { return u.hash }
+
+// String names the unit and its kernels, for messages.
+func (u *Unit) String() string {
+	names := make([]string, len(u.kernels))
+	for i, k := range u.kernels {
+		names[i] = k.Name
+	}
+	return fmt.Sprintf("%s (%s)", u.name, strings.Join(names, ", "))
+}
+
+// computeHash hashes every input with its length in front, so that no two
+// different inputs make the same bytes.
+func (u *Unit) computeHash() [32]byte {
+	h := sha256.New()
+	count := func(n int) {
+		var b [8]byte
+		binary.LittleEndian.PutUint64(b[:], uint64(n))
+		h.Write(b[:])
+	}
+	put := func(s string) {
+		count(len(s))
+		h.Write([]byte(s))
+	}
+	put(hashSchema)
+	put(u.name) // it is in the #line of every rendering
+	put(u.text)
+	count(len(u.options.Defines))
+	for _, d := range u.options.Defines {
+		put(d.Name)
+		put(d.Value)
+	}
+	count(len(u.resolved))
+	for _, f := range u.resolved {
+		put(f.Name)
+		put(f.Text)
+	}
+	put(fmt.Sprintf("%+v", *u.options.Features))
+	return [32]byte(h.Sum(nil))
+}

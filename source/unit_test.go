@@ -1,0 +1,99 @@
+package source
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"io/fs"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func mustParse(t *testing.T, text string, opt Options) *Unit {
+	t.Helper()
+	u, err := Parse(text, opt)
+	require.NoError(t, err)
+	return u
+}
+
+func TestKernelDescription(t *testing.T) {
+	u := mustParse(t, `
+typedef struct { char c; float4 v; } S;
+void sync() { barrier(CLK_LOCAL_MEM_FENCE); }
+kernel __attribute__((reqd_work_group_size(8, 4, 1)))
+void a(float x, global const float3 *p, constant S *s, local uchar *l, S v, global void *w, int2 n, volatile global uint *q) { local float t[4]; local double d; sync(); }
+kernel void b() { }
+`, Options{Name: "d.cl"})
+	require.Len(t, u.Kernels(), 2)
+	k, ok := u.Kernel("a")
+	require.True(t, ok)
+	assert.Equal(t, [3]int{8, 4, 1}, k.ReqdLocal)
+	assert.True(t, k.Barrier, "through a helper")
+	assert.Equal(t, 24, k.LocalBytes)
+	assert.Equal(t, Pos{"d.cl", 5, 6}, k.Pos)
+	want := []Param{
+		{Name: "x", Kind: Float, Width: 1, Size: 4, Decl: "float"},
+		{Name: "p", Pointer: true, Space: Global, Kind: Float, Width: 3, Size: 16, Const: true, Decl: "global const float3 *"},
+		{Name: "s", Pointer: true, Space: Constant, Kind: Struct, Width: 1, Size: 32, Const: true, Decl: "constant S *"},
+		{Name: "l", Pointer: true, Space: Local, Kind: UChar, Width: 1, Size: 1, Decl: "local uchar *"},
+		{Name: "v", Kind: Struct, Width: 1, Size: 32, Decl: "S"},
+		{Name: "w", Pointer: true, Space: Global, Kind: Void, Width: 1, Decl: "global void *"},
+		{Name: "n", Kind: Int, Width: 2, Size: 8, Decl: "int2"},
+		{Name: "q", Pointer: true, Space: Global, Kind: UInt, Width: 1, Size: 4, Decl: "global volatile uint *"},
+	}
+	assert.Equal(t, want, k.Params)
+	b, _ := u.Kernel("b")
+	assert.False(t, b.Barrier)
+	_, ok = u.Kernel("c")
+	assert.False(t, ok)
+	assert.Equal(t, "d.cl (a, b)", u.String())
+}
+
+func TestHash(t *testing.T) {
+	text := "#include \"a.h\"\nkernel void k(global int *o) { o[0] = A + B; }"
+	dir := func(h string) []fs.FS { return []fs.FS{fstest.MapFS{"a.h": {Data: []byte(h)}}} }
+	base := Options{Defines: []Define{{"B", "2"}}, Includes: dir("#define A 1")}
+	h := mustParse(t, text, base).Hash()
+	assert.Equal(t, h, mustParse(t, text, base).Hash(), "the same inputs")
+	for name, u := range map[string]*Unit{
+		"text":     mustParse(t, text+" ", base),
+		"define":   mustParse(t, text, Options{Defines: []Define{{"B", "3"}}, Includes: base.Includes}),
+		"include":  mustParse(t, text, Options{Defines: base.Defines, Includes: dir("#define A 2")}),
+		"features": mustParse(t, text, Options{Defines: base.Defines, Includes: base.Includes, Features: &Features{FP64: true}}),
+		"name":     mustParse(t, text, Options{Name: "other.cl", Defines: base.Defines, Includes: base.Includes}),
+	} {
+		assert.NotEqual(t, h, u.Hash(), name)
+	}
+	assert.Equal(t, []File{{"a.h", "#define A 1"}}, mustParse(t, text, base).Includes())
+}
+
+func TestRenderOpenCL(t *testing.T) {
+	text := "kernel void k(global float *x, local int *l) { x[0] = N; }\n"
+	u := mustParse(t, text, Options{Name: "a.cl", Defines: []Define{{"N", "3"}}})
+	cl, err := u.Render(OpenCL)
+	require.NoError(t, err)
+	assert.Equal(t, "#pragma OPENCL FP_CONTRACT OFF\n#line 1 \"a.cl\"\n"+text, cl)
+	moved, err := u.RenderOffsets()
+	require.NoError(t, err)
+	assert.Contains(t, moved, "ulong cc_o0")
+	assert.NotContains(t, moved, "cc_o1")
+	assert.Contains(t, moved, "x[0] = 3;")
+	for _, target := range []Target{CUDA, HIP, Metal} {
+		_, err := u.Render(target)
+		assert.True(t, errors.Is(err, ErrTarget), "%s: %v", target, err)
+		assert.Contains(t, err.Error(), target.String())
+	}
+}
+
+// TestHostLines: the C++ compiler's messages carry the portable text's lines.
+func TestHostLines(t *testing.T) {
+	u := mustParse(t, "\n\n\nkernel void k(global float *x) {\n\n\n\n\n\n  x[0] = 1;\n}\n", Options{Name: "dir/\"odd\".cl"})
+	cpp, err := u.Render(Host)
+	require.NoError(t, err)
+	assert.Contains(t, cpp, "#line 4 \"dir/\\\"odd\\\".cl\"\nvoid k_k(")
+	assert.Contains(t, cpp, "#line 10 \"dir/\\\"odd\\\".cl\"\nu_x[0] = 1.0f;")
+	assert.True(t, strings.HasSuffix(cpp, "CC_PROGRAM_END\n"))
+}

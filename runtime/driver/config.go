@@ -1,0 +1,253 @@
+package driver
+
+// The configuration of a program, and the one place where environment variables
+// are read.
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Fallback is the policy for when the device that was asked for fails to open.
+type Fallback string
+
+// The policies. None of them is silent: what happened is logged, counted and in
+// the record.
+const (
+	Prefer  Fallback = "prefer"  // the named device, then the next ones down to the CPU
+	Require Fallback = "require" // the named device or an error
+	Any     Fallback = "any"     // as Prefer, and a router may start elsewhere
+)
+
+// Config is the whole configuration. The zero value is the default. What is set
+// here overrides the environment, except that CONCORD_STRICT=1 stays in force.
+type Config struct {
+	Device   string   // CONCORD_DEVICE: what Open("auto") opens; "" means auto
+	Fallback Fallback // CONCORD_FALLBACK; "" means Prefer
+	Strict   bool     // CONCORD_STRICT: fakes refused, Require, unknown variables refused
+	Debug    int      // CONCORD_DEBUG: 1 logs discovery, compiles, fallbacks; 2 also launches and allocations
+
+	MemoryLimit  int64  // CONCORD_MEMORY_LIMIT: hard limit per device in bytes; 0 means none
+	NoMemoryPool bool   // CONCORD_MEMORY_POOL=0: every allocation goes to the driver, as it always does before there is a pool
+	CacheDir     string // CONCORD_CACHE_DIR: "" means concord in the user's cache directory, "off" no disk
+	CacheSize    int64  // CONCORD_CACHE_SIZE: disk limit in bytes; 0 means 256 MiB; not enforced yet
+
+	FakeDevices  *string       // CONCORD_FAKE_DEVICES: replaces discovery when not nil
+	NoProbeCache bool          // CONCORD_PROBE_CACHE=0: probe at every call
+	ProbeTimeout time.Duration // CONCORD_PROBE_TIMEOUT: per backend; 0 means 5 s
+	Required     []string      // CONCORD_REQUIRE: backends whose absence fails tests
+
+	CPUThreads int // CONCORD_CPU_THREADS: 0 means one per core
+
+	// Backends replaces the registered ones, for tests and programs that bring
+	// their own. Nil means driver.Backends().
+	Backends []Backend
+}
+
+// variable is one row of the table of environment variables.
+type variable struct {
+	Name    string
+	Default string
+	Doc     string
+	set     func(c *Config, value string) error
+}
+
+// Variables is the table of every environment variable that Concord reads.
+var Variables = []variable{
+	{"CONCORD_DEBUG", "0", "1: log discovery, compiles, fallbacks; 2: also launches and allocations", func(c *Config, v string) (err error) {
+		c.Debug, err = parseInt(v, 0, 2)
+		return err
+	}},
+	{"CONCORD_DEVICE", "auto", "the device that auto opens: auto, cpu, a backend, backend:index or a merged index", func(c *Config, v string) error {
+		c.Device = v
+		return nil
+	}},
+	{"CONCORD_MEMORY_POOL", "1", "0: every allocation goes to the driver (this version has no pool yet: it always does)", func(c *Config, v string) error {
+		on, err := parseBool(v)
+		c.NoMemoryPool = !on
+		return err
+	}},
+	{"CONCORD_MEMORY_LIMIT", "", "hard limit per device in bytes, suffix K, M or G", func(c *Config, v string) (err error) {
+		c.MemoryLimit, err = ParseSize(v)
+		return err
+	}},
+	{"CONCORD_CACHE_DIR", "", "directory of the kernel cache; off keeps it in memory", func(c *Config, v string) error {
+		c.CacheDir = v
+		return nil
+	}},
+	{"CONCORD_CACHE_SIZE", "256M", "disk limit of the kernel cache (this version reads it and does not enforce it yet)", func(c *Config, v string) (err error) {
+		c.CacheSize, err = ParseSize(v)
+		return err
+	}},
+	{"CONCORD_FAKE_DEVICES", "", "backends to pretend, for tests: cuda,rocm:2; empty but set: no GPU at all", func(c *Config, v string) error {
+		c.FakeDevices = &v
+		return nil
+	}},
+	{"CONCORD_STRICT", "0", "1: fakes refused, fallback require, unknown CONCORD_ names refused", func(c *Config, v string) (err error) {
+		c.Strict, err = parseBool(v)
+		return err
+	}},
+	{"CONCORD_FALLBACK", "prefer", "require, prefer or any", func(c *Config, v string) error {
+		c.Fallback = Fallback(strings.ToLower(v))
+		return checkFallback(c.Fallback)
+	}},
+	{"CONCORD_REQUIRE", "", "backends whose absence must fail tests instead of skipping them", func(c *Config, v string) error {
+		c.Required = strings.FieldsFunc(strings.ToLower(v), func(r rune) bool { return r == ',' || r == ' ' })
+		for _, name := range c.Required {
+			if !slices.Contains(BackendNames, name) {
+				return fmt.Errorf("%q is not one of %v", name, BackendNames)
+			}
+		}
+		return nil
+	}},
+	{"CONCORD_PROBE_CACHE", "1", "0: look for devices at every call", func(c *Config, v string) error {
+		on, err := parseBool(v)
+		c.NoProbeCache = !on
+		return err
+	}},
+	{"CONCORD_PROBE_TIMEOUT", "5s", "time that looking for the devices of one backend may take", func(c *Config, v string) (err error) {
+		c.ProbeTimeout, err = time.ParseDuration(v)
+		if err == nil && c.ProbeTimeout <= 0 {
+			err = fmt.Errorf("%q is not positive", v)
+		}
+		return err
+	}},
+	{"CONCORD_CPU_THREADS", "", "threads of the cpu backend; default one per core", func(c *Config, v string) (err error) {
+		c.CPUThreads, err = parseInt(v, 1, 4096)
+		return err
+	}},
+}
+
+// ParseEnv reads a configuration from an environment in the form of os.Environ.
+// A malformed value is an error that names the variable.
+func ParseEnv(environ []string) (Config, error) {
+	var c Config
+	var unknown []string
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		if !strings.HasPrefix(name, "CONCORD_") {
+			continue
+		}
+		i := slices.IndexFunc(Variables, func(v variable) bool { return v.Name == name })
+		if i < 0 {
+			unknown = append(unknown, name)
+			continue
+		}
+		if value == "" && name != "CONCORD_FAKE_DEVICES" {
+			continue // empty is unset, as in most programs; an empty list of fakes means "no GPU"
+		}
+		if err := Variables[i].set(&c, value); err != nil {
+			return Config{}, fmt.Errorf("%s=%s: %w: %w", name, value, err, ErrInvalidArgument)
+		}
+	}
+	if c.Strict && len(unknown) > 0 {
+		return Config{}, fmt.Errorf("%s: not a variable that Concord knows, refused by CONCORD_STRICT=1: %w",
+			strings.Join(unknown, ", "), ErrInvalidArgument)
+	}
+	if c.Strict {
+		c.Fallback = Require
+	}
+	return c, nil
+}
+
+// Merge returns c with every field that is unset taken from env. A strict
+// environment cannot be loosened.
+func (c Config) Merge(env Config) Config {
+	pick(&c.Device, env.Device)
+	pick(&c.Fallback, env.Fallback)
+	pick(&c.Debug, env.Debug)
+	pick(&c.MemoryLimit, env.MemoryLimit)
+	pick(&c.NoMemoryPool, env.NoMemoryPool)
+	pick(&c.CacheDir, env.CacheDir)
+	pick(&c.CacheSize, env.CacheSize)
+	pick(&c.FakeDevices, env.FakeDevices)
+	pick(&c.NoProbeCache, env.NoProbeCache)
+	pick(&c.ProbeTimeout, env.ProbeTimeout)
+	pick(&c.CPUThreads, env.CPUThreads)
+	if c.Required == nil {
+		c.Required = env.Required
+	}
+	if c.Backends == nil {
+		c.Backends = env.Backends
+	}
+	c.Strict = c.Strict || env.Strict
+	if c.Strict {
+		c.Fallback = Require
+	}
+	return c
+}
+
+// Check reports a value that can never be right.
+func (c *Config) Check() error {
+	if err := checkFallback(c.Fallback); err != nil {
+		return fmt.Errorf("Config.Fallback: %w: %w", err, ErrInvalidArgument)
+	}
+	for name, n := range map[string]int64{"MemoryLimit": c.MemoryLimit, "CacheSize": c.CacheSize,
+		"ProbeTimeout": int64(c.ProbeTimeout), "CPUThreads": int64(c.CPUThreads)} {
+		if n < 0 {
+			return fmt.Errorf("Config.%s is negative: %w", name, ErrInvalidArgument)
+		}
+	}
+	return nil
+}
+
+func pick[T comparable](field *T, from T) {
+	var zero T
+	if *field == zero {
+		*field = from
+	}
+}
+
+func checkFallback(f Fallback) error {
+	switch f {
+	case "", Prefer, Require, Any:
+		return nil
+	}
+	return fmt.Errorf("%q is not require, prefer or any", string(f))
+}
+
+// ParseSize reads a number of bytes with an optional suffix K, M or G (powers of
+// 1024).
+func ParseSize(s string) (int64, error) {
+	digits, scale := s, int64(1)
+	if s != "" {
+		switch s[len(s)-1] {
+		case 'k', 'K':
+			scale = 1 << 10
+		case 'm', 'M':
+			scale = 1 << 20
+		case 'g', 'G':
+			scale = 1 << 30
+		}
+		if scale > 1 {
+			digits = s[:len(s)-1]
+		}
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || n <= 0 || n > math.MaxInt64/scale {
+		return 0, fmt.Errorf("%q is not a positive size such as 4096, 512M or 2G", s)
+	}
+	return n * scale, nil
+}
+
+func parseBool(s string) (bool, error) {
+	switch s {
+	case "0":
+		return false, nil
+	case "1":
+		return true, nil
+	}
+	return false, fmt.Errorf("%q is not 0 or 1", s)
+}
+
+func parseInt(s string, low, high int) (int, error) {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < low || n > high {
+		return 0, fmt.Errorf("%q is not a number from %d to %d", s, low, high)
+	}
+	return n, nil
+}

@@ -1,0 +1,177 @@
+package driver
+
+// Every error that crosses the API: sentinels for errors.Is, and the two types
+// that carry the circumstances.
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// finer is a sentinel that is also its parent: errors.Is matches both.
+type finer struct {
+	text   string
+	parent error
+}
+
+func (e *finer) Error() string { return e.text }
+func (e *finer) Unwrap() error { return e.parent }
+
+// The sentinels. The indented ones are also the one above them.
+var (
+	// ErrInvalidArgument: an argument, shape or state that can never be right.
+	ErrInvalidArgument = errors.New("invalid argument")
+	//   ErrBufferOverflow: a range that passes the end of its buffer.
+	ErrBufferOverflow error = &finer{"range passes the end of the buffer", ErrInvalidArgument}
+	//   ErrEventNotRecorded: an event that no stream has recorded.
+	ErrEventNotRecorded error = &finer{"event was not recorded", ErrInvalidArgument}
+	//   ErrTimingDisabled: an event recorded without timing has no time.
+	ErrTimingDisabled error = &finer{"event was recorded without timing", ErrInvalidArgument}
+	//   ErrNoHostMemory, ErrNoDeviceMemory: a buffer without that side.
+	ErrNoHostMemory   error = &finer{"buffer has no host side", ErrInvalidArgument}
+	ErrNoDeviceMemory error = &finer{"buffer has no device side", ErrInvalidArgument}
+
+	// ErrDimension: lengths or shapes that disagree.
+	ErrDimension = errors.New("dimensions disagree")
+
+	// ErrNoDevice: not built, not present, nothing left.
+	ErrNoDevice = errors.New("no such device")
+	//   ErrDeviceIndex: the backend is there, the index is not.
+	ErrDeviceIndex error = &finer{"no device with that index", ErrNoDevice}
+	//   ErrFakeDevice: a device of CONCORD_FAKE_DEVICES cannot be opened.
+	ErrFakeDevice error = &finer{"device is fake", ErrNoDevice}
+	//   ErrAllBackendsExhausted: every device of a fallback failed.
+	ErrAllBackendsExhausted error = &finer{"no backend is left to try", ErrNoDevice}
+
+	// ErrUnknownBackend: no backend has that name.
+	ErrUnknownBackend = errors.New("unknown backend")
+
+	// ErrUnsupported: known, but not possible here.
+	ErrUnsupported = errors.New("not supported here")
+	//   ErrUnsupportedPrecision: the device lacks that arithmetic.
+	ErrUnsupportedPrecision error = &finer{"precision is not supported here", ErrUnsupported}
+
+	// ErrOutOfMemory: the device had no room. Only when the vendor said so.
+	ErrOutOfMemory = errors.New("out of device memory")
+	// ErrTooLarge: it can never fit.
+	ErrTooLarge = errors.New("can never fit")
+	// ErrBudget: a limit of our own configuration would be passed.
+	ErrBudget = errors.New("configured limit would be passed")
+
+	// ErrCompile: a program did not build. *BuildError has the log.
+	ErrCompile = errors.New("program did not build")
+	// ErrLaunch: a kernel was refused, or failed while it ran.
+	ErrLaunch = errors.New("kernel failed")
+	// ErrTimeout: a watchdog ended it.
+	ErrTimeout = errors.New("timed out")
+	// ErrDeviceLost: the whole context is gone; every later call says so.
+	ErrDeviceLost = errors.New("device lost")
+	// ErrClosed: used after Close.
+	ErrClosed = errors.New("already closed")
+
+	// ErrCorrupt: damaged or truncated data.
+	ErrCorrupt = errors.New("data is corrupt")
+	//   ErrFormat: data that is not of the expected format at all.
+	ErrFormat error = &finer{"data is not of this format", ErrCorrupt}
+
+	// ErrSync: a step over several devices failed.
+	ErrSync = errors.New("synchronization between devices failed")
+	// ErrNumerical: a non-finite value where none may be.
+	ErrNumerical = errors.New("value is not finite")
+)
+
+// OpError says on which device which operation failed, and why.
+type OpError struct {
+	Backend string // "cuda"
+	Device  string // "cuda:0"; empty when no device was chosen yet
+	Op      string // "alloc 8.0 GiB", "launch saxpy"
+	Code    int    // the vendor's code; 0 when there is none
+	Detail  string // the vendor's name or text for it, or what else helps
+	Err     error  // a sentinel, or what wraps one
+}
+
+// Error reads "cuda:0: alloc 8.0 GiB: out of device memory (code 2)".
+func (e *OpError) Error() string {
+	var b strings.Builder
+	where := e.Device
+	if where == "" {
+		where = e.Backend
+	}
+	if where != "" {
+		b.WriteString(where + ": ")
+	}
+	if e.Op != "" {
+		b.WriteString(e.Op + ": ")
+	}
+	if e.Detail != "" {
+		b.WriteString(e.Detail + ": ")
+	}
+	if e.Err != nil {
+		b.WriteString(e.Err.Error())
+	}
+	if e.Code != 0 {
+		fmt.Fprintf(&b, " (code %d)", e.Code)
+	}
+	return b.String()
+}
+
+// Unwrap returns the sentinel.
+func (e *OpError) Unwrap() error { return e.Err }
+
+// BuildError is a program that did not build for a target. It matches ErrCompile.
+type BuildError struct {
+	Source string // name of the program
+	Target string // what it was built for: "host", "opencl:0", "sm_90"
+	Log    string // the compiler's whole output, positions mapped to the portable text
+	Err    error  // what made it fail besides the program itself, or nil
+}
+
+// Error is one line: where, for what, and the first line of the log that says error.
+func (e *BuildError) Error() string {
+	s := fmt.Sprintf("%s: build for %s: %v", e.Source, e.Target, ErrCompile)
+	if line := e.firstError(); line != "" {
+		s += ": " + line
+	}
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+func (e *BuildError) firstError() string {
+	first := ""
+	for line := range strings.Lines(e.Log) {
+		line = strings.TrimSpace(line)
+		if strings.Contains(line, "error") {
+			return line
+		}
+		if first == "" {
+			first = line
+		}
+	}
+	return first
+}
+
+// Unwrap makes errors.Is(err, ErrCompile) true, and reaches the cause.
+func (e *BuildError) Unwrap() []error {
+	if e.Err == nil {
+		return []error{ErrCompile}
+	}
+	return []error{ErrCompile, e.Err}
+}
+
+// FormatBytes writes a size as people read it: "640 B", "8.0 GiB".
+func FormatBytes(n int64) string {
+	if n < 1024 && n > -1024 {
+		return fmt.Sprintf("%d B", n)
+	}
+	f := float64(n)
+	for _, unit := range []string{"KiB", "MiB", "GiB", "TiB", "PiB"} {
+		f /= 1024
+		if f < 1024 && f > -1024 {
+			return fmt.Sprintf("%.1f %s", f, unit)
+		}
+	}
+	return fmt.Sprintf("%.1f EiB", f/1024)
+}

@@ -1,0 +1,110 @@
+package driver
+
+// What is known of backends and devices before and after they are opened.
+
+import (
+	"time"
+
+	"github.com/concord-compute/concord/source"
+)
+
+// State says whether a backend can be used.
+type State string
+
+// The states of a backend.
+const (
+	Available   State = "available"
+	Unavailable State = "unavailable" // not here: Reason says what is missing
+	Disabled    State = "disabled"    // by build tag or environment
+	Fake        State = "fake"        // CONCORD_FAKE_DEVICES
+)
+
+// Probe is what discovery found out about one backend.
+type Probe struct {
+	Backend         string        `json:"backend"`
+	State           State         `json:"state"`
+	Reason          string        `json:"reason,omitempty"` // one sentence, never empty unless available
+	Tried           []string      `json:"tried,omitempty"`  // libraries and tools that were looked for, with the outcome
+	DriverVersion   string        `json:"driver_version,omitempty"`
+	RuntimeVersion  string        `json:"runtime_version,omitempty"`
+	CompilerVersion string        `json:"compiler_version,omitempty"`
+	Devices         []Info        `json:"devices"`
+	Elapsed         time.Duration `json:"elapsed_ns"`
+}
+
+// Kind is what a device is.
+type Kind string
+
+// The kinds of devices.
+const (
+	Discrete    Kind = "discrete"
+	Integrated  Kind = "integrated"
+	Virtual     Kind = "virtual"
+	CPU         Kind = "cpu"
+	Accelerator Kind = "accelerator"
+)
+
+// Info describes one device. A zero number is unknown, never a guess, and a
+// flag that cannot be proven is false.
+type Info struct {
+	ID            string `json:"id"`    // how Open names it: "cuda:0", "cpu:reference"
+	Index         int    `json:"index"` // position in the merged list of all backends
+	Backend       string `json:"backend"`
+	NativeIndex   int    `json:"native_index"`
+	Name          string `json:"name"`
+	Vendor        string `json:"vendor,omitempty"`
+	DriverVersion string `json:"driver_version,omitempty"`
+	UUID          string `json:"uuid,omitempty"`
+	Kind          Kind   `json:"kind"`
+	Fake          bool   `json:"fake,omitempty"`
+	Simulated     bool   `json:"simulated,omitempty"`
+
+	Arch         string `json:"arch,omitempty"` // "sm_90", "gfx90a", a CPU's instruction sets
+	ComputeMajor int    `json:"compute_major,omitempty"`
+	ComputeMinor int    `json:"compute_minor,omitempty"`
+
+	TotalMemory     int64 `json:"total_memory,omitempty"`
+	FreeMemory      int64 `json:"free_memory,omitempty"` // read at call time; only with FreeKnown
+	FreeMemoryKnown bool  `json:"free_memory_known"`
+	MaxAllocation   int64 `json:"max_allocation,omitempty"`
+	BaseAlign       int64 `json:"base_align,omitempty"` // bytes; every allocation and aligned view starts at a multiple
+
+	Multiprocessors    int     `json:"multiprocessors,omitempty"`
+	WarpSize           int     `json:"warp_size,omitempty"`
+	ClockMHz           int     `json:"clock_mhz,omitempty"`
+	MemoryBandwidthGBs float64 `json:"memory_bandwidth_gbs,omitempty"`
+	PeakGFLOPS         float64 `json:"peak_gflops,omitempty"`
+
+	MaxThreadsPerBlock          int    `json:"max_threads_per_block,omitempty"` // items of a group
+	MaxThreadsPerMultiprocessor int    `json:"max_threads_per_multiprocessor,omitempty"`
+	MaxBlocksPerMultiprocessor  int    `json:"max_blocks_per_multiprocessor,omitempty"`
+	MaxWorkGroup                [3]int `json:"max_work_group"`
+	MaxGroups                   [3]int `json:"max_groups,omitzero"`        // groups per dimension; 0 = no limit
+	SharedPerBlock              int64  `json:"shared_per_block,omitempty"` // local memory of a group
+	SharedPerBlockOptIn         int64  `json:"shared_per_block_opt_in,omitempty"`
+	SharedPerMultiprocessor     int64  `json:"shared_per_multiprocessor,omitempty"`
+	RegistersPerMultiprocessor  int    `json:"registers_per_multiprocessor,omitempty"`
+
+	UnifiedMemory bool   `json:"unified_memory"`
+	PeerAccess    []bool `json:"peer_access,omitempty"`
+
+	// Features answer the extension macros of portable programs.
+	Features source.Features `json:"features"`
+
+	SupportsFP16            bool `json:"supports_fp16"`
+	FastFP16                bool `json:"fast_fp16"`
+	SupportsDP4A            bool `json:"supports_dp4a"`
+	HasTensorCores          bool `json:"has_tensor_cores"`
+	SupportsInt8TensorCores bool `json:"supports_int8_tensor_cores"`
+	SupportsBF16            bool `json:"supports_bf16"`
+	SupportsTF32            bool `json:"supports_tf32"`
+	SupportsFP8             bool `json:"supports_fp8"`
+	SupportsClusters        bool `json:"supports_clusters"`
+}
+
+// IsGPU reports whether the device is a graphics processor that is really there:
+// neither a CPU that OpenCL exposes, nor fake, nor simulated.
+func (i *Info) IsGPU() bool {
+	real := !i.Fake && !i.Simulated
+	return real && (i.Kind == Discrete || i.Kind == Integrated || i.Kind == Virtual)
+}

@@ -1,0 +1,162 @@
+package kernels
+
+// The family arith (add, sub, mul, div) and its cases: every form, integers that
+// wrap, special values.
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+var arithFamily = &Family{
+	ID: "arith", Doc: "add, sub, mul, div of arrays, of an array and a scalar, and broadcast to four dimensions",
+	Kernels: []string{"add", "sub", "mul", "div", "add_scalar", "sub_scalar", "mul_scalar", "div_scalar",
+		"scalar_sub", "scalar_div", "add_broadcast", "sub_broadcast", "mul_broadcast", "div_broadcast"},
+	Types: allTypes, Defines: []string{"T"},
+	cases: arithCases,
+}
+
+func arithCases(f *Family) []Case {
+	var list []Case
+	for _, t := range f.Types {
+		for _, k := range f.Kernels {
+			op := strings.TrimPrefix(strings.Split(k, "_")[0], "scalar")
+			if strings.Contains(k, "div") && !isFloat(t) {
+				continue
+			}
+			switch {
+			case strings.HasSuffix(k, "_broadcast"):
+				list = append(list, broadcastCases(f, k, t)...)
+			case k == op:
+				list = append(list, arrayCases(f, k, t)...)
+			default:
+				list = append(list, scalarCases(f, k, t)...)
+			}
+		}
+	}
+	return list
+}
+
+// operands keeps what is divided by away from 0; special values have their own case.
+func operands(k, t string, na, nb int) (a, b func() []float64) {
+	a, b = uniform(t, na, 1, -100, 100), uniform(t, nb, 2, -100, 100)
+	if strings.Contains(k, "div") {
+		b = uniform(t, nb, 2, 0.5, 100)
+	}
+	return a, b
+}
+
+func arrayCases(f *Family, k, t string) []Case {
+	var list []Case
+	make := func(shape string, n int, a, b func() []float64) {
+		global, local := ElementsGrid(n)
+		list = append(list, arithBound(f.newCase(k, t, shape), k, t, 0, 1).
+			with(global, local, in(t, n, a), in(t, n, b), out(t, n), ulongArg(n)))
+	}
+	for _, n := range sizesFor(t) {
+		a, b := operands(k, t, n, n)
+		make(fmt.Sprintf("n=%d", n), n, a, b)
+	}
+	if isFloat(t) {
+		a, b := pairs(t)
+		make("special values", len(a), numbers(a), numbers(b))
+	}
+	return list
+}
+
+func scalarCases(f *Family, k, t string) []Case {
+	var list []Case
+	left := strings.HasPrefix(k, "scalar_")
+	for _, n := range shortSizes {
+		for _, s := range []float64{3, 40} {
+			global, local := ElementsGrid(n)
+			a, _ := operands(k, t, n, n)
+			args := []Arg{in(t, n, a), value(scalarOf(t), s), out(t, n), ulongArg(n)}
+			x, y := 0, 1
+			if left {
+				_, b := operands(k, t, n, n)
+				args[0], args[1] = args[1], in(t, n, b)
+			}
+			list = append(list, arithBound(f.newCase(k, t, fmt.Sprintf("n=%d s=%g", n, s)), k, t, x, y).
+				with(global, local, args...))
+		}
+	}
+	return list
+}
+
+// broadcastCases stretch either side along each dimension.
+func broadcastCases(f *Family, k, t string) []Case {
+	var list []Case
+	for _, s := range []struct {
+		shape      string
+		d, sa, sb  [4]int
+		lenA, lenB int
+	}{
+		{"[1 1 1 7] rows of both", [4]int{1, 1, 1, 7}, [4]int{0, 0, 0, 1}, [4]int{0, 0, 0, 1}, 7, 7},
+		{"[1 1 31 33] + row", [4]int{1, 1, 31, 33}, [4]int{0, 0, 33, 1}, [4]int{0, 0, 0, 1}, 31 * 33, 33},
+		{"[1 1 31 33] + column", [4]int{1, 1, 31, 33}, [4]int{0, 0, 33, 1}, [4]int{0, 0, 1, 0}, 31 * 33, 31},
+		{"[2 3 5 7] outer product", [4]int{2, 3, 5, 7}, [4]int{3, 1, 0, 0}, [4]int{0, 0, 7, 1}, 6, 35},
+		{"[2 3 5 7] + element", [4]int{2, 3, 5, 7}, [4]int{105, 35, 7, 1}, [4]int{}, 210, 1},
+		{"[2 0 5 7] empty", [4]int{2, 0, 5, 7}, [4]int{}, [4]int{}, 1, 1},
+	} {
+		a, b := operands(k, t, s.lenA, s.lenB)
+		n := s.d[0] * s.d[1] * s.d[2] * s.d[3]
+		global, local := ElementsGrid(n)
+		args := []Arg{in(t, s.lenA, a), in(t, s.lenB, b), out(t, n)}
+		for _, v := range [][4]int{s.d, s.sa, s.sb} {
+			args = append(args, uintArg(v[0]), uintArg(v[1]), uintArg(v[2]), uintArg(v[3]))
+		}
+		list = append(list, arithBound(f.newCase(k, t, s.shape), k, t, -1, -1).with(global, local, args...))
+	}
+	return list
+}
+
+// arithBound states the error of a op b; a and b are arguments x and y, or negative
+// where the data has no denormals.
+func arithBound(c Case, k, t string, x, y int) Case {
+	switch {
+	case !isFloat(t):
+		return c.exact("integers wrap modulo 2^bits")
+	case strings.Contains(k, "div") && t != "f64":
+		return c.within("6ε·|a/b|", "OpenCL divides to 2.5 ulp = 5ε; the reference rounds once",
+			arithFlush(k, t, x, y, 6))
+	}
+	return c.within("0, or what flushing a denormal takes away", "one correctly rounded operation; half and bfloat16 operands "+
+		"are exact in float, which has more than twice their digits, so that rounding twice is rounding once",
+		arithFlush(k, t, x, y, 0))
+}
+
+// arithFlush bounds a operation where an operand or the result may be taken for 0.
+func arithFlush(k, t string, x, y int, c float64) func(int, [][]float64, []float64) []float64 {
+	at := func(v []float64, i int) float64 { return v[min(i, len(v)-1)] }
+	return func(_ int, in [][]float64, ref []float64) []float64 {
+		tiny, u := flush(t), roundoff(t)
+		bound := make([]float64, len(ref))
+		for i, r := range ref {
+			e := c * u * math.Abs(r)
+			if r != 0 && math.Abs(r) < tiny {
+				e += tiny
+			}
+			lost := 0.0
+			if x >= 0 {
+				lost = flushed(k, t, at(in[x], i), at(in[y], i))
+			}
+			bound[i] = max(stored(t, r, e+lost), lost)
+		}
+		return bound
+	}
+}
+
+// flushed is how far a op b may move when a denormal operand becomes 0.
+func flushed(k, t string, a, b float64) float64 {
+	switch {
+	case !denormal(t, a) && !denormal(t, b):
+		return 0
+	case strings.Contains(k, "div"):
+		return math.Inf(1) // x/0 is anything from 0 to NaN
+	case strings.Contains(k, "mul"):
+		return flush(t) * max(math.Abs(a), math.Abs(b), 1)
+	}
+	return 2 * flush(t)
+}

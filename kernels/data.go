@@ -1,0 +1,135 @@
+package kernels
+
+// Data for cases: reproducible, and with the values that hurt.
+
+import (
+	"math"
+	"math/rand/v2"
+)
+
+// Elementwise kernels run at these lengths: around the sizes of warps and groups,
+// and beyond 2^16. The short list serves types that differ in loads and stores only.
+var (
+	hardSizes  = []int{0, 1, 2, 31, 32, 33, 255, 256, 257, 1000, 65537}
+	shortSizes = []int{0, 1, 257}
+)
+
+func sizesFor(dtype string) []int {
+	if dtype == "f32" {
+		return hardSizes
+	}
+	return shortSizes
+}
+
+// constant is n times v. A buffer has at least one element.
+func constant(n int, v float64) func() []float64 {
+	return func() []float64 {
+		x := make([]float64, max(n, 1))
+		for i := range x {
+			x[i] = v
+		}
+		return x
+	}
+}
+
+// uniform is numbers from lo to hi; whole ones, over the range of the type, if the
+// type is an integer's.
+func uniform(dtype string, n int, seed uint64, lo, hi float64) func() []float64 {
+	return func() []float64 {
+		r := rand.New(rand.NewPCG(seed, 20260101))
+		x := make([]float64, max(n, 1))
+		for i := range x {
+			if isFloat(dtype) {
+				x[i] = lo + (hi-lo)*r.Float64()
+			} else {
+				x[i] = anyInteger(dtype, r)
+			}
+		}
+		return x
+	}
+}
+
+// anyInteger is a number of the type that float64 has too: every bit set or not of
+// the short types, the upper 53 of the long ones; often one of the ends.
+func anyInteger(dtype string, r *rand.Rand) float64 {
+	lo, hi := rangeOf(dtype)
+	switch r.IntN(8) {
+	case 0:
+		return lo
+	case 1:
+		return hi
+	case 2:
+		return math.Trunc(max(lo, -3) + 6*r.Float64())
+	}
+	return math.Trunc(lo + (hi-lo)*r.Float64())
+}
+
+// rangeOf gives the ends of an integer type, of the long ones the last that float64
+// has.
+func rangeOf(dtype string) (lo, hi float64) {
+	bits := map[string]int{"i8": 7, "i16": 15, "i32": 31, "i64": 63, "u8": 8, "u16": 16, "u32": 32, "u64": 64}[dtype]
+	hi = math.Ldexp(1, bits) - 1
+	if bits > 53 {
+		hi = math.Ldexp(1, bits) - math.Ldexp(1, bits-53)
+	}
+	if dtype[0] == 'i' {
+		lo = -math.Ldexp(1, bits)
+	}
+	return lo, hi
+}
+
+// special are the values of floating types that go wrong most often.
+func special(dtype string) []float64 {
+	big, small, tiny := math.MaxFloat32, 0x1p-126, 0x1p-149
+	switch dtype {
+	case "f64":
+		big, small, tiny = math.MaxFloat64, 0x1p-1022, 0x1p-1074
+	case "f16":
+		big, small, tiny = 65504, 0x1p-14, 0x1p-24
+	case "bf16":
+		big, tiny = 0x1.fep127, 0x1p-133
+	}
+	return []float64{0, math.Copysign(0, -1), 1, -1, math.Inf(1), math.Inf(-1), math.NaN(),
+		big, -big, small, -small, tiny, -3 * tiny, 0.5, -2, 3}
+}
+
+// pairs is every pair of special values: the first of each, then the second.
+func pairs(dtype string) (a, b []float64) {
+	s := special(dtype)
+	for _, x := range s {
+		for _, y := range s {
+			a, b = append(a, x), append(b, y)
+		}
+	}
+	return a, b
+}
+
+func numbers(x []float64) func() []float64 {
+	return func() []float64 { return append([]float64(nil), x...) }
+}
+
+// mixed puts a value at some places of other data.
+func mixed(data func() []float64, v float64, places ...int) func() []float64 {
+	return func() []float64 {
+		x := data()
+		for _, i := range places {
+			x[i] = v
+		}
+		return x
+	}
+}
+
+func isFloat(dtype string) bool { return dtype[0] == 'f' || dtype[0] == 'b' }
+
+// scalarOf is the type that scalar arguments of a type are passed as.
+func scalarOf(dtype string) string {
+	switch dtype {
+	case "f16", "bf16":
+		return "f32"
+	case "i8", "i16":
+		return "i32"
+	case "u8", "u16":
+		return "u32"
+	}
+	return dtype
+}

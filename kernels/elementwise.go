@@ -1,0 +1,129 @@
+package kernels
+
+// fill, copy and cast: values that are moved or converted, never computed.
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/concord-compute/concord/source"
+)
+
+var fillFamily = &Family{
+	ID: "fill", Doc: "every element is a value",
+	Kernels: []string{"fill"}, Types: allTypes, Defines: []string{"T"},
+	cases: func(f *Family) (list []Case) {
+		for _, t := range f.Types {
+			values := []float64{0, 77}
+			if isFloat(t) {
+				values = []float64{math.Copysign(0, -1), 0.1, 1e30, math.Inf(-1), math.NaN()}
+			}
+			for i, v := range values {
+				if scalarOf(t) == "f32" {
+					v = float64(float32(v))
+				}
+				for _, n := range sizesFor(t) {
+					if i != 1 && n != 257 {
+						continue
+					}
+					global, local := ElementsGrid(n)
+					list = append(list, f.newCase("fill", t, fmt.Sprintf("n=%d value=%g", n, v)).
+						with(global, local, out(t, n), value(scalarOf(t), v), ulongArg(n)).
+						exact("the value is rounded once, to nearest even"))
+				}
+			}
+		}
+		return list
+	},
+}
+
+var copyFamily = &Family{
+	ID: "copy", Doc: "out[i] = in[i], bit for bit",
+	Kernels: []string{"copy"}, Types: allTypes, Defines: []string{"T"},
+	cases: func(f *Family) (list []Case) {
+		add := func(t, shape string, n int, data func() []float64) {
+			global, local := ElementsGrid(n)
+			list = append(list, f.newCase("copy", t, shape).
+				with(global, local, in(t, n, data), out(t, n), ulongArg(n)).exact("bits are moved"))
+		}
+		for _, t := range f.Types {
+			for _, n := range sizesFor(t) {
+				add(t, fmt.Sprintf("n=%d", n), n, uniform(t, n, 1, -1e4, 1e4))
+			}
+			if isFloat(t) {
+				add(t, "special values", len(special(t)), numbers(special(t)))
+			}
+		}
+		return list
+	},
+}
+
+var castFamily = &Family{
+	ID: "cast", Doc: "conversion between any two types: to nearest even, integers toward zero and saturating",
+	Kernels: []string{"cast"}, Types: allTypes, Defines: []string{"FROM", "TO"},
+	cases: castCases,
+}
+
+func castCases(f *Family) (list []Case) {
+	for _, from := range f.Types {
+		for _, to := range f.Types {
+			data := castData(from)
+			list = append(list, castCase(f, from, to, "edges", len(data), numbers(data)))
+			if from == "f32" && to != "f32" {
+				for _, n := range []int{0, 1, 65537} {
+					list = append(list, castCase(f, from, to, fmt.Sprintf("n=%d", n), n, uniform(from, n, 3, -300, 300)))
+				}
+			}
+		}
+	}
+	return list
+}
+
+func castCase(f *Family, from, to, shape string, n int, data func() []float64) Case {
+	c := f.newCase("cast", from+"-"+to, shape)
+	c.need(from)
+	c.need(to)
+	c.Defines = []source.Define{{Name: "FROM", Value: from}, {Name: "TO", Value: to}}
+	global, local := ElementsGrid(n)
+	c = c.with(global, local, in(from, n, data), out(to, n), ulongArg(n))
+	if !isFloat(from) || !isFloat(to) || from == to {
+		return c.exact("every conversion rounds once, and which way is stated")
+	}
+	return c.within("0, or the smallest normal float where a denormal may be flushed", "every conversion rounds once",
+		func(_ int, in [][]float64, ref []float64) []float64 {
+			b := make([]float64, len(ref))
+			for i, r := range ref {
+				x := in[0][i]
+				if denormal("f32", r) || denormal(from, x) || (to == "f64" || from == "f64") && denormal("f32", x) {
+					b[i] = 0x1p-126
+				}
+			}
+			return b
+		})
+}
+
+// castData is numbers at the edges of every target type, exact in float64: ties
+// between neighbours, the ends of the integers and one beyond, and the cases in
+// which rounding twice is not rounding once.
+func castData(from string) []float64 {
+	var x []float64
+	if !isFloat(from) {
+		lo, hi := rangeOf(from)
+		for _, e := range []float64{7, 8, 9, 11, 12, 15, 16, 17, 23, 24, 25, 31, 32, 33, 40, 52, 53, 62, 63} {
+			p := math.Ldexp(1, int(e))
+			for _, v := range []float64{p - 1, p, p + 1, -p - 1, -p, -p + 1, p + p/256, p + p/256 + 1, -p - p/256 - 1} {
+				if v >= lo && v <= hi && v == math.Trunc(v) {
+					x = append(x, v)
+				}
+			}
+		}
+		return append(x, 0, 1, 2, 100, lo, hi, min(65519, hi), min(65520, hi))
+	}
+	for _, v := range []float64{0.5, 1.5, 2.5, 0.1, 126.5, 127, 127.5, 128, 255, 255.5, 256, 32767, 32768, 65504, 65519,
+		65520, 65535, 65536, 2147483520, 2147483648, 4294967040, 4294967296, 0x1p63, 0x1p64, 0x1.fffffep62, 1e30,
+		1 + 0x1p-11, 1 + 0x1p-11 + 0x1p-23, 1 + 0x1p-8, 1 + 0x1p-8 + 0x1p-23, 1 + 0x1p-8 + 0x1p-30, 1 + 0x1p-11 + 0x1p-30,
+		1 + 0x1p-24, 1 + 0x1p-24 + 0x1p-50, 0x1p-14, 0x1p-24, 0x1p-25, 0x1p-25 + 0x1p-40, 0x1.8p-24, 2147483647, 9007199254740991} {
+		x = append(x, v, -v)
+	}
+	return append(x, special(from)...)
+}

@@ -1,0 +1,8 @@
+// out[i] = value over n elements.
+#include "elem.h"
+
+kernel void fill(global TYPE *out, SCALAR value, ulong n) {
+  size_t i = get_global_id(0);
+  if (i < n)
+    STORE(out, i, value);
+}

@@ -1,0 +1,100 @@
+// C = alpha·op(A)·op(B) + beta·C with op(A) m×k, op(B) k×n, C m×n, all row-major with
+// leading dimensions lda, ldb, ldc (elements from one row to the next). -D TRANS_A=1:
+// A is stored k×m and op transposes it; -D TRANS_B=1: B is stored n×k. With beta 0, C
+// is not read; with alpha 0, A and B are not. f16 and bf16 are summed in float.
+//
+// A group of 8×8 items computes a 64×64 tile of C, each item 8×8 of it in registers;
+// DEPTH columns of A and rows of B at a time wait in local memory. 8 numbers of one row
+// of C are one vector, which is what a CPU needs and a GPU does not mind.
+#include "elem.h"
+
+#define ITEMS 8
+#define EACH 8
+#define SPAN 64
+#define DEPTH 16
+
+#ifndef TRANS_A
+#define TRANS_A 0
+#endif
+#ifndef TRANS_B
+#define TRANS_B 0
+#endif
+
+#define VEC JOIN(ARITH, 8)
+
+// Elements col to col + DEPTH of a row, as the array part; 0 beyond the ends.
+void read_part(ARITH *part, global const TYPE *x, size_t ld, size_t row, size_t rows, size_t col,
+               size_t cols) {
+  x += row * ld + col;
+  if (row < rows && col + DEPTH <= cols) {
+    vstore16(LOAD16(x, 0), 0, part);
+    return;
+  }
+#pragma unroll 1
+  for (uint e = 0; e < DEPTH; e++)
+    part[e] = row < rows && col + e < cols ? LOAD(x, e) : (ARITH)0;
+}
+
+kernel __attribute__((reqd_work_group_size(ITEMS, ITEMS, 1))) void
+gemm(uint m, uint n, uint k, SCALAR alpha, global const TYPE *a, uint lda, global const TYPE *b,
+     uint ldb, SCALAR beta, global TYPE *c, uint ldc) {
+  local ARITH as[SPAN][DEPTH + 1]; // as[i][p] = op(A)[i0 + i][p0 + p]
+  local ARITH bs[DEPTH][SPAN + 4]; // bs[p][j] = op(B)[p0 + p][j0 + j]
+  size_t lx = get_local_id(0), ly = get_local_id(1);
+  size_t j0 = get_group_id(0) * SPAN, i0 = get_group_id(1) * SPAN;
+  // What an item brings: row `item` of 64 rows of DEPTH, or a quarter of one of DEPTH
+  // rows of 64.
+  size_t item = ly * ITEMS + lx;
+  size_t p = item / 4, quarter = item % 4 * DEPTH;
+
+  VEC acc[EACH];
+  for (uint r = 0; r < EACH; r++)
+    acc[r] = (VEC)(0);
+
+  size_t depth = alpha == 0 ? 0 : k;
+  for (size_t p0 = 0; p0 < depth; p0 += DEPTH) {
+    ARITH part[DEPTH];
+#if TRANS_A
+    read_part(part, a, lda, p0 + p, k, i0 + quarter, m);
+    for (uint e = 0; e < DEPTH; e++)
+      as[quarter + e][p] = part[e];
+#else
+    read_part(part, a, lda, i0 + item, m, p0, k);
+    for (uint e = 0; e < DEPTH; e++)
+      as[item][e] = part[e];
+#endif
+#if TRANS_B
+    read_part(part, b, ldb, j0 + item, n, p0, k);
+    for (uint e = 0; e < DEPTH; e++)
+      bs[e][item] = part[e];
+#else
+    read_part(part, b, ldb, p0 + p, k, j0 + quarter, n);
+    for (uint e = 0; e < DEPTH; e++)
+      bs[p][quarter + e] = part[e];
+#endif
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint e = 0; e < DEPTH; e++) {
+      VEC y = vload8(lx, &bs[e][0]);
+#pragma unroll
+      for (uint r = 0; r < EACH; r++)
+        acc[r] = MAD((VEC)(as[ly * EACH + r][e]), y, acc[r]);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+
+#pragma unroll
+  for (uint r = 0; r < EACH; r++) {
+    ARITH row[EACH];
+    vstore8(acc[r], 0, row);
+    size_t i = i0 + ly * EACH + r;
+    for (uint s = 0; s < EACH; s++) {
+      size_t j = j0 + lx * EACH + s;
+      if (i < m && j < n) {
+        ARITH x = alpha * row[s];
+        if (beta != 0)
+          x = MAD(beta, LOAD(c, i * ldc + j), x);
+        STORE(c, i * ldc + j, x);
+      }
+    }
+  }
+}

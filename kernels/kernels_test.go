@@ -1,0 +1,181 @@
+package kernels
+
+// The catalog against itself: every case fits a program that parses, and the judge
+// sees mistakes.
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/source"
+)
+
+// Every case names a program that parses, a kernel in it, and arguments that fit
+// its parameters.
+func TestCasesFitTheirKernels(t *testing.T) {
+	names := map[string]bool{}
+	for _, f := range Families() {
+		used := map[string]bool{}
+		for _, c := range Cases(f.ID) {
+			require.False(t, names[c.Name()], "two cases are called %s", c.Name())
+			names[c.Name()] = true
+			used[c.Kernel] = true
+			u, err := Unit(c.Family, nil, c.Defines...)
+			require.NoError(t, err, c.Name())
+			require.Equal(t, c.Family, u.ID)
+			k, ok := u.Kernel(c.Kernel)
+			require.True(t, ok, c.Name())
+			require.Len(t, c.Args, len(k.Params), c.Name())
+			for i, a := range c.Args {
+				p := k.Params[i]
+				assert.Equal(t, a.Dir != Value, p.Pointer, "%s: %s", c.Name(), p.Name)
+				assert.Equal(t, kinds[a.Type], p.Kind, "%s: %s is %s", c.Name(), p.Name, p.Decl)
+				assert.Equal(t, a.Dir == In, p.Pointer && p.Const, "%s: direction of %s", c.Name(), p.Name)
+			}
+			if k.ReqdLocal != [3]int{} {
+				assert.Equal(t, k.ReqdLocal, c.Local, c.Name())
+			}
+			for d := range 3 {
+				assert.Positive(t, c.Global[d], c.Name())
+				if c.Local[d] > 0 {
+					assert.Zero(t, c.Global[d]%c.Local[d], c.Name())
+				}
+			}
+			assert.NotEmpty(t, c.Tolerance, c.Name())
+			assert.NotEmpty(t, c.Why, c.Name())
+		}
+		for _, k := range f.Kernels {
+			assert.True(t, used[k], "%s/%s has no case", f.ID, k)
+		}
+		assert.Len(t, used, len(f.Kernels), f.ID)
+	}
+	t.Logf("%d cases", len(names))
+}
+
+var kinds = map[string]source.Kind{
+	"f32": source.Float, "f64": source.Double, "f16": source.Half, "bf16": source.UShort,
+	"i8": source.Char, "i16": source.Short, "i32": source.Int, "i64": source.Long,
+	"u8": source.UChar, "u16": source.UShort, "u32": source.UInt, "u64": source.ULong,
+}
+
+func TestDataFits(t *testing.T) {
+	for _, f := range Families() {
+		for _, c := range Cases(f.ID) {
+			for i, a := range c.Args {
+				assert.Positive(t, max(a.Len, btoi(a.Dir == Value)), c.Name())
+				if a.Dir == In || a.Dir == InOut {
+					require.Len(t, a.Data(), a.Len, "%s: argument %d", c.Name(), i)
+				}
+			}
+		}
+	}
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func TestUnitIsMemoized(t *testing.T) {
+	a, err := Unit("gemm", nil)
+	require.NoError(t, err)
+	b, err := Unit("gemm", nil, source.Define{Name: "T", Value: "f32"})
+	require.NoError(t, err)
+	assert.Same(t, a, b, "f32 is the default")
+	c, err := Unit("gemm", nil, source.Define{Name: "T", Value: "f64"})
+	require.NoError(t, err)
+	assert.NotSame(t, a, c)
+	d, err := Unit("gemm", &source.Features{FP64: true})
+	require.NoError(t, err)
+	assert.NotSame(t, a, d)
+}
+
+func TestUnitRefuses(t *testing.T) {
+	for _, c := range []struct {
+		id, name, value, want string
+		features              *source.Features
+	}{
+		{"none", "T", "f32", "no family", nil},
+		{"gemm", "T", "i8", "not one of f32 f64 f16 bf16", nil},
+		{"gemm", "TILE", "8", "not one of [T TRANS_A TRANS_B]", nil},
+		{"gemm", "TRANS_A", "2", "not 0 or 1", nil},
+		{"gemm", "T", "f64", "double precision", &source.Features{Int64Atomic: true}},
+		{"reduce", "GROUP", "100", "power of two", nil},
+		{"transpose", "TILE", "64", "1 to 32", nil},
+	} {
+		_, err := Unit(c.id, c.features, source.Define{Name: c.name, Value: c.value})
+		assert.ErrorContains(t, err, c.want)
+	}
+}
+
+// With every other value of the definitions that are not types the programs parse too.
+func TestOtherDefinitions(t *testing.T) {
+	for id, def := range map[string]source.Define{"reduce": {Name: "GROUP", Value: "1"}, "softmax": {Name: "GROUP", Value: "1024"},
+		"topk": {Name: "GROUP", Value: "32"}, "transpose": {Name: "TILE", Value: "32"}} {
+		u, err := Unit(id, nil, def)
+		require.NoError(t, err)
+		assert.NotEmpty(t, u.Kernels())
+	}
+}
+
+// A device without double precision gets every program that uses none.
+func TestNoDoubleWithoutFP64(t *testing.T) {
+	for _, f := range Families() {
+		_, err := Unit(f.ID, &source.Features{Int64Atomic: true})
+		assert.NoError(t, err, f.ID)
+	}
+}
+
+func TestCompare(t *testing.T) {
+	nan, inf := math.NaN(), math.Inf(1)
+	exact := Case{}
+	bounded := exact.within("", "", func(int, [][]float64, []float64) []float64 { return []float64{0.1, 0.1} })
+	for _, c := range []struct {
+		c        Case
+		ref, got []float64
+		ok       bool
+	}{
+		{exact, []float64{1, nan}, []float64{1, nan}, true},
+		{exact, []float64{1, 2}, []float64{1, 2.0000001}, false},
+		{exact, []float64{0, 0}, []float64{0, math.Copysign(0, -1)}, false},
+		{exact, []float64{1, inf}, []float64{1, inf}, true},
+		{exact, []float64{1}, []float64{1, 1}, false},
+		{bounded, []float64{1, 2}, []float64{1.05, 1.95}, true},
+		{bounded, []float64{1, 2}, []float64{1, 2.2}, false},
+		{bounded, []float64{0, 2}, []float64{math.Copysign(0, -1), 2}, true},
+		{bounded, []float64{1, nan}, []float64{1, 2}, false},
+		{bounded, []float64{1, 2}, []float64{1, nan}, false},
+		{bounded, []float64{1, inf}, []float64{1, -inf}, false},
+		{bounded, []float64{1, 2}, []float64{1, inf}, false},
+	} {
+		assert.Equal(t, c.ok, c.c.Compare(0, nil, c.ref, c.got).OK, "%v %v", c.ref, c.got)
+	}
+}
+
+// Bounds scale with the data, and are small enough to see a wrong element.
+func TestBoundsSeeMistakes(t *testing.T) {
+	for _, c := range Cases("gemm") {
+		if !strings.HasPrefix(c.Shape, "m=127") {
+			continue
+		}
+		in := make([][]float64, len(c.Args))
+		for i := range c.Args {
+			in[i] = c.Args[i].Data()
+		}
+		ref := make([]float64, c.Args[9].Len)
+		bound := c.Bound(9, in, ref)
+		for i := range bound {
+			// One product left out of 67 in [-1, 1] is about 0.25.
+			assert.Less(t, bound[i], 1e-3)
+			assert.Greater(t, bound[i], 1e-7)
+		}
+		return
+	}
+	t.Fatal("no case")
+}

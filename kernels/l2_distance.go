@@ -1,0 +1,61 @@
+package kernels
+
+// The family l2_distance and its cases.
+
+import (
+	"fmt"
+	"math"
+)
+
+var l2Family = &Family{
+	ID: "l2_distance", Doc: "squared distance of every query to every vector",
+	Kernels: []string{"l2_distance_fp32", "l2_distance_fp16", "l2_distance_int8"},
+	cases:   l2Cases,
+}
+
+// l2Types are the element types of the kernels, by kernel.
+var l2Types = map[string]string{"l2_distance_fp32": "f32", "l2_distance_fp16": "f16", "l2_distance_int8": "i8"}
+
+func l2Cases(f *Family) (list []Case) {
+	for _, k := range f.Kernels {
+		t := l2Types[k]
+		for _, s := range [][3]int{{1, 1, 1}, {0, 3, 4}, {3, 0, 4}, {2, 3, 0}, {1, 1, 31}, {3, 1025, 2}, {64, 64, 16}, {65, 63, 17},
+			{31, 33, 127}, {2, 5, 784}, {257, 1031, 3}} {
+			q, v, dim := s[0], s[1], s[2]
+			list = append(list, l2Case(f, k, t, fmt.Sprintf("q=%d v=%d dim=%d", q, v, dim), s,
+				uniform(t, q*dim, 11, -1, 1), uniform(t, v*dim, 12, -1, 1)))
+		}
+		// 255²·70,000 is above 2^32; integers have to notice.
+		long := 5000
+		if t == "i8" {
+			long = 70000
+		}
+		list = append(list, l2Case(f, k, t, fmt.Sprintf("q=1 v=2 dim=%d furthest apart", long), [3]int{1, 2, long},
+			constant(long, -128), constant(2*long, 127)))
+		if t != "i8" {
+			list = append(list,
+				l2Case(f, k, t, "q=9 v=70 dim=49 pixels", [3]int{9, 70, 49}, pixels(9*49, 13), pixels(70*49, 14)).
+					exact("whole numbers below 2^24 add up exactly in any order"),
+				l2Case(f, k, t, "q=3 v=5 dim=33 NaN and Inf", [3]int{3, 5, 33}, mixed(uniform(t, 99, 15, -1, 1), math.NaN(), 33),
+					mixed(uniform(t, 165, 16, -1, 1), math.Inf(1), 34)))
+		}
+	}
+	return list
+}
+
+// pixels are whole numbers from 0 to 255.
+func pixels(n int, seed uint64) func() []float64 { return uniform("u8", n, seed, 0, 255) }
+
+func l2Case(f *Family, k, t, shape string, s [3]int, queries, vectors func() []float64) Case {
+	q, v, dim := s[0], s[1], s[2]
+	global, local := L2Grid(q, v)
+	c := f.newCase(k, t, shape).with(global, local, in(t, q*dim, queries), in(t, v*dim, vectors), out("f32", q*v),
+		uintArg(q), uintArg(v), uintArg(dim))
+	if t == "i8" {
+		return c.within("7ε·d", "the integer sum is exact; it is rounded to float, divided (2.5 ulp = 5ε), and the reference rounds once",
+			relative("f32", 7, nil))
+	}
+	return c.within("ε·(dim + 4)·d", "each difference rounds once and counts twice in its square, the square and the additions round once "+
+		"each; all terms are positive; the reference rounds once",
+		relative("f32", float64(dim+4), func([][]float64, int) float64 { return float64(dim) }))
+}

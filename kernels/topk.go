@@ -1,0 +1,56 @@
+package kernels
+
+// The family topk and its cases: ties, NaN, rows longer than a group, k up to the
+// whole row.
+
+import (
+	"fmt"
+	"math"
+)
+
+var topkFamily = &Family{
+	ID: "topk", Doc: "the k smallest values of each row with their places, ascending",
+	Kernels: []string{"topk"}, Types: floatTypes, Defines: []string{"T", "GROUP"},
+	cases: func(f *Family) (list []Case) {
+		for _, t := range f.Types {
+			for i, s := range [][3]int{{1, 1, 1}, {0, 4, 2}, {2, 0, 0}, {3, 4, 0}, {3, 2, 2}, {5, 31, 3}, {4, 257, 257}, {2, 1000, 10},
+				{7, 1009, 128}, {1, 65537, 17}, {2, 3001, 1025}} {
+				if t != "f32" && i != 0 && i != 5 && i != 8 {
+					continue
+				}
+				n := s[0] * s[1]
+				list = append(list, topkCase(f, t, "", s, uniform(t, n, 17, -1e3, 1e3)))
+			}
+			n := 600
+			zero := constant(n, 0)
+			nan := mixed(uniform(t, 2*n, 18, -1, 1), math.NaN(), 0, 5, n-1, n+1)
+			odd := numbers(append(special(t), special(t)...))
+			list = append(list,
+				topkCase(f, t, " all equal", [3]int{1, n, 300}, zero),
+				topkCase(f, t, " few values", [3]int{1, n, 301}, uniformSteps(n)),
+				topkCase(f, t, " NaN", [3]int{2, n, n}, nan),
+				topkCase(f, t, " special values", [3]int{1, 32, 32}, odd),
+				topkCase(f, t, " special values", [3]int{2, 16, 9}, odd))
+		}
+		return list
+	},
+}
+
+// uniformSteps is one of four values per element, both zeros among them.
+func uniformSteps(n int) func() []float64 {
+	return func() []float64 {
+		x := uniform("u8", n, 19, 0, 3)()
+		for i, v := range x {
+			x[i] = []float64{-1, math.Copysign(0, -1), 0, 2}[int(v)&3]
+		}
+		return x
+	}
+}
+
+func topkCase(f *Family, t, note string, s [3]int, data func() []float64) Case {
+	rows, n, k := s[0], s[1], s[2]
+	global, local := RowsGrid(rows)
+	return f.newCase("topk", t, fmt.Sprintf("rows=%d n=%d k=%d%s", rows, n, k, note)).
+		with(global, local, in(t, rows*n, data), out(t, rows*k), out("u32", rows*k), uintArg(rows), uintArg(n), uintArg(k)).
+		exact("values are chosen, not computed, and the order is total: by value, then by place, NaN last")
+}

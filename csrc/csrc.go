@@ -1,0 +1,13 @@
+// Package csrc holds the C and Objective-C of the module: the host executor and
+// the vendor shims. It embeds its own files and has no other code: packages with
+// cgo compile these files through a forwarder of one #include, and import csrc
+// blankly, so that the go command sees an edit of any of them and rebuilds, and
+// vendoring keeps them.
+package csrc
+
+import "embed"
+
+// Files are the sources, by directory.
+//
+//go:embed host/*.h host/*.c opencl/*.h opencl/*.c
+var Files embed.FS

@@ -1,0 +1,110 @@
+package csrc
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// compiler returns $CC or the first C compiler that is here, or skips.
+func compiler(t *testing.T) string {
+	t.Helper()
+	for _, cc := range []string{os.Getenv("CC"), "gcc", "cc", "clang"} {
+		if cc == "" {
+			continue
+		}
+		if _, err := exec.LookPath(cc); err == nil {
+			return cc
+		}
+	}
+	t.Skip("no C compiler here")
+	return ""
+}
+
+// build compiles the executor's test program. Warnings are errors.
+func build(t *testing.T, cc string, flags ...string) string {
+	t.Helper()
+	bin := filepath.Join(t.TempDir(), "host_test")
+	args := append([]string{"-std=c11", "-Wall", "-Wextra", "-Werror", "-g", "-o", bin, "testdata/host_test.c"}, flags...)
+	out, err := exec.Command(cc, append(args, "-lpthread")...).CombinedOutput()
+	if err != nil && strings.Contains(string(out), "cannot find") {
+		t.Skipf("%s has no library for %v: %s", cc, flags, out)
+	}
+	require.NoError(t, err, "%s", out)
+	return bin
+}
+
+// run runs a test program, with a limit: what hangs is a failure.
+func run(t *testing.T, bin string, args ...string) {
+	t.Helper()
+	cmd := exec.Command(bin, args...)
+	timer := time.AfterFunc(2*time.Minute, func() { cmd.Process.Kill() })
+	defer timer.Stop()
+	out, err := cmd.CombinedOutput()
+	assert.NoError(t, err, "%s", out)
+}
+
+func TestHost(t *testing.T) {
+	bin := build(t, compiler(t), "-O2")
+	for _, name := range []string{"grids", "barriers", "faults", "cancel", "concurrent", "print", "chain"} {
+		t.Run(name, func(t *testing.T) { run(t, bin, name) })
+	}
+}
+
+// The other ways to build it: ucontext instead of assembly, the address
+// sanitizer, the other compiler.
+func TestHostVariants(t *testing.T) {
+	if testing.Short() {
+		t.Skip("several compilations")
+	}
+	for _, v := range []struct {
+		name, cc string
+		flags    []string
+	}{
+		{"ucontext", "", []string{"-O2", "-DCONCORD_UCONTEXT"}},
+		{"asan", "", []string{"-O1", "-fsanitize=address", "-fno-omit-frame-pointer"}},
+		{"clang", "clang", []string{"-O2"}},
+	} {
+		t.Run(v.name, func(t *testing.T) {
+			cc := v.cc
+			if cc == "" {
+				cc = compiler(t)
+			} else if _, err := exec.LookPath(cc); err != nil {
+				t.Skipf("no %s here", cc)
+			}
+			run(t, build(t, cc, v.flags...))
+		})
+	}
+}
+
+// The executor inside a Go program, with Go's signal handlers behind its own.
+func TestHostInGo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds a Go program")
+	}
+	compiler(t)
+	bin := filepath.Join(t.TempDir(), "gohost")
+	cmd := exec.Command("go", "build", "-o", bin, "./testdata/gohost")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	run(t, bin)
+}
+
+// The embedded files are what a forwarder's build depends on.
+func TestFiles(t *testing.T) {
+	b, err := Files.ReadFile("host/host.c")
+	require.NoError(t, err)
+	for _, line := range strings.Split(string(b), "\n") {
+		if name, ok := strings.CutPrefix(line, `#include "`); ok {
+			_, err := Files.ReadFile("host/" + strings.TrimSuffix(name, `"`))
+			assert.NoError(t, err)
+		}
+	}
+}

@@ -1,0 +1,164 @@
+// fault.c: faults of kernel code. Handlers for the four synchronous signals are put in front of
+// whatever was there (Go's, usually). A fault of a worker that is in kernel code ends the kernel:
+// the handler records it and goes back to where the worker waits. Every other signal is handed on
+// as if these handlers did not exist.
+
+#include "exec.h"
+
+#include <ucontext.h>
+
+enum { FAULT_SIGNALS = 4, FAULT_CHAIN = 8 };
+
+static const int fault_signals[FAULT_SIGNALS] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+
+// fault_prev holds the handlers that were found in our place, oldest first. A library that comes
+// later (an OpenCL driver) may put its own in front of ours; the next launch then puts ours in
+// front of that one, which hands on to ours: a second entry for the same signal goes one further
+// down the list, so there is no circle.
+static struct {
+  struct sigaction chain[FAULT_CHAIN];
+  _Atomic int count;
+} fault_prev[FAULT_SIGNALS];
+
+// Signal handlers may not use thread-local storage that is allocated at first use.
+#define FAULT_TLS static __thread __attribute__((tls_model("initial-exec")))
+FAULT_TLS struct worker *fault_self;
+FAULT_TLS int fault_depth;
+
+// fault_forward gives the signal to the handler that would have got it.
+static void fault_forward(int slot, int sig, siginfo_t *info, void *context) {
+  int at = atomic_load(&fault_prev[slot].count) - 1 - fault_depth;
+  const struct sigaction *prev = &fault_prev[slot].chain[at < 0 ? 0 : at];
+  if (prev->sa_flags & SA_SIGINFO) {
+    fault_depth++;
+    prev->sa_sigaction(sig, info, context);
+    fault_depth--;
+    return;
+  }
+  bool sent = info->si_code <= 0; // by kill, not by the processor
+  if (prev->sa_handler == SIG_IGN && sent)
+    return;
+  if (prev->sa_handler != SIG_DFL && prev->sa_handler != SIG_IGN) {
+    fault_depth++;
+    prev->sa_handler(sig);
+    fault_depth--;
+    return;
+  }
+  // The default action: take effect when this handler returns and the instruction faults again.
+  struct sigaction dfl;
+  memset(&dfl, 0, sizeof dfl);
+  dfl.sa_handler = SIG_DFL;
+  sigaction(sig, &dfl, NULL);
+  if (sent)
+    raise(sig);
+}
+
+static void fault_handler(int sig, siginfo_t *info, void *context) {
+  struct worker *w = fault_self;
+  int saved = errno;
+  if (w == NULL || !w->in_kernel || info->si_code <= 0) {
+    for (int i = 0; i < FAULT_SIGNALS; i++)
+      if (fault_signals[i] == sig)
+        fault_forward(i, sig, info, context);
+    errno = saved;
+    return;
+  }
+  w->in_kernel = 0;
+  w->signal_number = sig;
+  w->signal_code = info->si_code;
+  w->signal_address = (uint64_t)(uintptr_t)info->si_addr;
+  w->failed = CONCORD_FAULT;
+  // The handler's mask blocks everything, and leaving without a return would keep that.
+  pthread_sigmask(SIG_SETMASK, &((ucontext_t *)context)->uc_sigmask, NULL);
+  void *lost;
+  fiber_switch(&lost, w->sched);
+}
+
+// fault_install puts the handlers in place, or in front again. The pool's lock is held.
+static int fault_install(void) {
+  for (int i = 0; i < FAULT_SIGNALS; i++) {
+    struct sigaction now, ours;
+    if (sigaction(fault_signals[i], NULL, &now) != 0)
+      return errno;
+    if ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == fault_handler)
+      continue;
+    int n = atomic_load(&fault_prev[i].count);
+    if (n == FAULT_CHAIN)
+      continue;
+    fault_prev[i].chain[n] = now;
+    atomic_store(&fault_prev[i].count, n + 1);
+    memset(&ours, 0, sizeof ours);
+    ours.sa_sigaction = fault_handler;
+    ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+    sigfillset(&ours.sa_mask);
+    if (sigaction(fault_signals[i], &ours, NULL) != 0) {
+      atomic_store(&fault_prev[i].count, n);
+      return errno;
+    }
+  }
+  return 0;
+}
+
+// fault_stack gives the thread a stack for its signal handlers if it has none: a fiber's may be
+// what overflowed. Go's threads have one.
+static int fault_stack(void) {
+  FAULT_TLS bool checked;
+  stack_t alt;
+  if (checked)
+    return 0;
+  if (sigaltstack(NULL, &alt) != 0)
+    return errno;
+  if (alt.ss_flags & SS_DISABLE) {
+    void *map = mmap(NULL, ALT_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map == MAP_FAILED)
+      return ENOMEM;
+    alt = (stack_t){.ss_sp = map, .ss_size = ALT_STACK};
+    if (sigaltstack(&alt, NULL) != 0)
+      return errno;
+  }
+  checked = true;
+  return 0;
+}
+
+// fault_thread makes the calling thread the worker's, or nobody's.
+static int fault_thread(struct worker *w) {
+  fault_self = w;
+  return w != NULL ? fault_stack() : 0;
+}
+
+// fault_mask leaves a pool's thread no signals but the four: the process's own go to threads that
+// expect them.
+static void fault_mask(void) {
+  sigset_t mask;
+  sigfillset(&mask);
+  for (int i = 0; i < FAULT_SIGNALS; i++)
+    sigdelset(&mask, fault_signals[i]);
+  pthread_sigmask(SIG_SETMASK, &mask, NULL);
+}
+
+// fault_explain fills in what a worker's fault was.
+static void fault_explain(const struct worker *w, concord_error *err) {
+  const struct fiber *f = w->current;
+  uint64_t base = (uint64_t)(uintptr_t)f->base;
+  const char *what;
+  err->address = w->signal_address;
+  switch (w->signal_number) {
+  case SIGFPE:
+    err->fault = CONCORD_FAULT_ARITHMETIC;
+    what = "integer division by zero or overflow";
+    break;
+  case SIGILL:
+    err->fault = CONCORD_FAULT_ILLEGAL;
+    what = "illegal instruction";
+    break;
+  default:
+    err->fault = CONCORD_FAULT_ADDRESS;
+    what = "bad address";
+    if (w->signal_address >= base && w->signal_address < base + STACK_GUARD) {
+      err->fault = CONCORD_FAULT_STACK;
+      what = "stack overflow";
+    }
+  }
+  snprintf(err->message, sizeof err->message, "%s (0x%llx)", what,
+           (unsigned long long)w->signal_address);
+}

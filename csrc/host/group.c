@@ -1,0 +1,277 @@
+// group.c: how one worker runs groups. A kernel without barriers is called once per group, on the
+// worker's main fiber (a stack with a guard, so that an overflow is a fault like others). A kernel
+// with barriers has a fiber per item; they run in the order of their ids, each up to its next
+// barrier: a round. Item 0 decides what the round's barrier is, all others must come to the same.
+
+#include "exec.h"
+
+// worker_fail leaves the fiber for good.
+static _Noreturn void worker_fail(struct worker *w, uint32_t status) {
+  void *lost;
+  w->failed = status;
+  fiber_switch(&lost, w->sched);
+  abort();
+}
+
+// fiber_step ends an item's part of the round and lets the next item run.
+static inline void fiber_step(struct fiber *f, uint32_t site) {
+  struct worker *w = f->worker;
+  if (f->index == 0)
+    w->round = site;
+  else if (w->round != site) {
+    w->other = site;
+    worker_fail(w, CONCORD_BARRIER);
+  }
+  uint32_t next = f->index + 1;
+  if (next == w->items) {
+    if (site == ROUND_DONE) {
+      fiber_switch(&f->sp, w->sched);
+      return;
+    }
+    next = 0;
+  }
+  struct fiber *to = w->fibers[next];
+  if (to == f)
+    return;
+  w->current = to;
+  fiber_switch(&f->sp, to->sp);
+}
+
+static void group_barrier(concord_ctx *ctx, uint32_t site) {
+  fiber_step((struct fiber *)ctx, site);
+}
+
+// The renderer marks every kernel that can reach a barrier; one that does without the mark can only
+// be right where a group is one item.
+static void group_no_barrier(concord_ctx *ctx, uint32_t site) {
+  struct worker *w = ((struct fiber *)ctx)->worker;
+  if (w->job->items == 1)
+    return;
+  w->round = site;
+  w->other = ROUND_DONE;
+  worker_fail(w, CONCORD_BARRIER);
+}
+
+static const concord_calls calls_fiber = {group_barrier, print_values};
+static const concord_calls calls_loop = {group_no_barrier, print_values};
+
+// group_at sets w->group from a linear number.
+static void group_at(struct worker *w, uint64_t n) {
+  const uint64_t *g = w->job->grid.groups;
+  w->group[0] = n % g[0];
+  n /= g[0];
+  w->group[1] = n % g[1];
+  w->group[2] = n / g[1];
+}
+
+static void group_next(struct worker *w) {
+  const uint64_t *g = w->job->grid.groups;
+  if (++w->group[0] < g[0])
+    return;
+  w->group[0] = 0;
+  if (++w->group[1] < g[1])
+    return;
+  w->group[1] = 0;
+  w->group[2]++;
+}
+
+// group_stopped is asked between groups.
+static bool group_stopped(struct worker *w) {
+  struct job *j = w->job;
+  const int32_t *cancel = j->launch->cancel;
+  if (atomic_load_explicit(&j->stop, memory_order_relaxed))
+    return true;
+  if (cancel == NULL || __atomic_load_n(cancel, __ATOMIC_RELAXED) == 0)
+    return false;
+  job_fail(j, CONCORD_CANCELLED, NULL, "cancelled");
+  return true;
+}
+
+// group_main runs the chunk of a kernel without barriers. It is on the main fiber.
+static void group_main(struct fiber *f) {
+  struct worker *w = f->worker;
+  concord_run run = w->job->kernel->run;
+  for (; w->first < w->last && !group_stopped(w); w->first++, group_next(w)) {
+    memcpy(f->ctx.group, w->group, sizeof w->group);
+    w->in_kernel = 1;
+    run(&f->ctx, w->args);
+    w->in_kernel = 0;
+  }
+}
+
+static void fiber_body(struct fiber *f) {
+  struct worker *w = f->worker;
+  for (;;) {
+    if (f == w->main) {
+      group_main(f);
+      fiber_switch(&f->sp, w->sched);
+    } else {
+      w->job->kernel->run(&f->ctx, w->args);
+      fiber_step(f, ROUND_DONE);
+    }
+  }
+}
+
+// group_chunk runs groups first..last-1. It returns false when something failed on a fiber.
+static bool group_chunk(struct worker *w) {
+  w->failed = 0;
+  if (!(w->job->kernel->flags & CONCORD_KERNEL_FIBERS)) {
+    w->current = w->main;
+    fiber_switch(&w->sched, w->main->sp);
+    w->in_kernel = 0;
+    return w->failed == 0;
+  }
+  for (; w->first < w->last && !group_stopped(w); w->first++, group_next(w)) {
+    for (uint32_t i = 0; i < w->items; i++)
+      memcpy(w->fibers[i]->ctx.group, w->group, sizeof w->group);
+    w->current = w->fibers[0];
+    w->in_kernel = 1;
+    fiber_switch(&w->sched, w->fibers[0]->sp);
+    w->in_kernel = 0;
+    if (w->failed)
+      return false;
+  }
+  return true;
+}
+
+// group_report tells the job what failed and puts every fiber back to its beginning.
+static void group_report(struct worker *w) {
+  struct job *j = w->job;
+  if (w->failed == CONCORD_FAULT) {
+    job_fail(j, CONCORD_FAULT, w, "fault");
+  } else if (!(j->kernel->flags & CONCORD_KERNEL_FIBERS)) {
+    job_fail(j, CONCORD_BARRIER, w, "a barrier in a kernel that was compiled without any");
+  } else {
+    job_fail(j, CONCORD_BARRIER, w, "divergent barrier: not all items of the group reached it");
+  }
+  fiber_reset(w->main);
+  for (uint32_t i = 0; i < w->fiber_count; i++)
+    fiber_reset(w->fibers[i]);
+}
+
+// group_fibers makes sure of count fibers with stacks of that size.
+static bool group_fibers(struct worker *w, uint32_t count, size_t stack_bytes) {
+  if (stack_bytes > w->stack_bytes) {
+    for (uint32_t i = 0; i < w->fiber_count; i++)
+      fiber_free(w->fibers[i]);
+    w->fiber_count = 0;
+    w->stack_bytes = stack_bytes;
+  }
+  if (count <= w->fiber_count)
+    return true;
+  struct fiber **fs = realloc(w->fibers, count * sizeof *fs);
+  if (fs == NULL)
+    return false;
+  w->fibers = fs;
+  for (; w->fiber_count < count; w->fiber_count++)
+    if ((fs[w->fiber_count] = fiber_new(w, w->fiber_count, w->stack_bytes)) == NULL)
+      return false;
+  return true;
+}
+
+// group_local makes sure of a local block. It ends at a page that cannot be touched: what runs over
+// the end of the last local array by more than the alignment is a fault.
+static bool group_local(struct worker *w, uint64_t bytes) {
+  size_t page = (size_t)sysconf(_SC_PAGESIZE), room = (size_t)(bytes + page - 1) / page * page;
+  if (w->local_map == NULL || room + page > w->local_map_bytes) {
+    char *map = mmap(NULL, room + page, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (map == MAP_FAILED)
+      return false;
+    mprotect(map + room, page, PROT_NONE); // without it only the check is lost
+    if (w->local_map != NULL)
+      munmap(w->local_map, w->local_map_bytes);
+    w->local_map = map;
+    w->local_map_bytes = room + page;
+  }
+  w->local = w->local_map + w->local_map_bytes - page - bytes;
+  return true;
+}
+
+static uint64_t local_align(uint64_t n) {
+  return (n + ALIGN_LOCAL - 1) / ALIGN_LOCAL * ALIGN_LOCAL;
+}
+
+// group_args builds the job's argument table, with this worker's slices of local memory.
+static bool group_args(struct worker *w, struct job *j) {
+  const concord_launch *l = j->launch;
+  if (l->arg_count > w->arg_room) {
+    void **args = realloc(w->args, l->arg_count * sizeof *args);
+    if (args == NULL)
+      return false;
+    w->args = args;
+    void **slots = realloc(w->slots, l->arg_count * sizeof *slots);
+    if (slots == NULL)
+      return false;
+    w->slots = slots;
+    w->arg_room = l->arg_count;
+  }
+  uint64_t at = local_align(j->kernel->local_bytes);
+  for (uint32_t i = 0; i < l->arg_count; i++) {
+    if (l->local_bytes == NULL || l->local_bytes[i] == 0) {
+      w->args[i] = l->args[i];
+      continue;
+    }
+    w->slots[i] = w->local + at;
+    w->args[i] = &w->slots[i];
+    at += local_align(l->local_bytes[i]);
+  }
+  return true;
+}
+
+// worker_enter prepares the worker for a job.
+static bool worker_enter(struct worker *w, struct job *j) {
+  const concord_launch *l = j->launch;
+  bool fibers = j->kernel->flags & CONCORD_KERNEL_FIBERS;
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  size_t stack =
+      l->stack_bytes > 0 ? (size_t)((l->stack_bytes + page - 1) / page * page) : STACK_DEFAULT;
+  w->job = j;
+  w->items = (uint32_t)j->items;
+  if (w->main == NULL && (w->main = fiber_new(w, 0, STACK_MAIN)) == NULL)
+    return false;
+  if (fibers && !group_fibers(w, w->items, stack))
+    return false;
+  if (!group_local(w, j->local_bytes) || !group_args(w, j))
+    return false;
+  const uint64_t *n = j->grid.local;
+  for (uint32_t i = 0; i < (fibers ? w->items : 1); i++) {
+    concord_ctx *c = fibers ? &w->fibers[i]->ctx : &w->main->ctx;
+    *c = (concord_ctx){.grid = &j->grid,
+                       .calls = fibers ? &calls_fiber : &calls_loop,
+                       .local = w->local,
+                       .local_bytes = j->local_bytes,
+                       .item = {i % n[0], i / n[0] % n[1], i / n[0] / n[1]}};
+  }
+  return true;
+}
+
+static uint64_t group_now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+// worker_run works on a job until it has no groups left, or until another job needs the worker.
+// Groups are taken in chunks of about 50 microseconds: longer ones would let others wait, shorter
+// ones spend their time on the shared counter.
+static void worker_run(struct worker *w, struct job *j) {
+  uint64_t chunk = 1, share = j->total / (j->limit * 4u) + 1, start = group_now();
+  do {
+    w->first = atomic_fetch_add_explicit(&j->next, chunk, memory_order_relaxed);
+    if (w->first >= j->total)
+      return;
+    w->last = j->total - w->first < chunk ? j->total : w->first + chunk;
+    group_at(w, w->first);
+    if (!group_chunk(w)) {
+      group_report(w);
+      return;
+    }
+    uint64_t end = group_now(), took = end - start;
+    start = end;
+    if (took < 25000 && chunk * 2 <= share)
+      chunk *= 2;
+    else if (took > 100000 && chunk > 1)
+      chunk /= 2;
+  } while (job_left(j) && (w->guest || !pool_wanted(j)));
+}

@@ -1,0 +1,181 @@
+// host.h is the manual of the host executor: the form of a compiled program (a shared object made
+// from a rendered portable source) and the call that runs one of its kernels on the CPU's threads.
+//
+// The part between the two ABI lines is what a compiled program and the executor share. The prelude
+// of every rendered program carries the same text (source/prelude/abi.h; a test compares the two),
+// so it is valid C11 and C++17 and includes nothing but stdint.h.
+
+#ifndef CONCORD_HOST_H
+#define CONCORD_HOST_H
+
+// ---- ABI begin ----
+#include <stdint.h>
+
+// CONCORD_HOST_ABI changes whenever a struct below does. The executor refuses other numbers.
+#define CONCORD_HOST_ABI 1u
+
+// CONCORD_MAX_GROUP is the largest number of items in a group of a kernel that synchronizes:
+// each of them has a stack of its own. Kernels without barriers have no such limit.
+#define CONCORD_MAX_GROUP 4096u
+
+// concord_grid is the index space of a launch. All three entries of every array are valid, unused
+// dimensions hold 1 (offset: 0). global counts items and is a multiple of local, which counts the
+// items of a group; groups is global / local.
+typedef struct concord_grid {
+  uint32_t dim;
+  uint32_t reserved;
+  uint64_t global[3];
+  uint64_t local[3];
+  uint64_t offset[3];
+  uint64_t groups[3];
+} concord_grid;
+
+// concord_value is one argument of a kernel's printf: width lanes of bytes bytes each at data.
+typedef struct concord_value {
+  uint8_t kind;   // one of CONCORD_VALUE_*
+  uint8_t width;  // lanes: 1, 2, 3, 4, 8, 16
+  uint16_t bytes; // of a lane
+  uint32_t reserved;
+  const void *data;
+} concord_value;
+
+enum {
+  CONCORD_VALUE_SIGNED = 1,
+  CONCORD_VALUE_UNSIGNED = 2,
+  CONCORD_VALUE_FLOAT = 3,   // 2 (half), 4 or 8 bytes
+  CONCORD_VALUE_POINTER = 4, // data is the pointer itself
+  CONCORD_VALUE_STRING = 5,  // data is the NUL-terminated text itself
+};
+
+struct concord_ctx;
+
+// concord_calls are the executor's functions, reached through the context so that a compiled
+// program has no symbol of the executor to resolve.
+typedef struct concord_calls {
+  // barrier returns when every item of the group has called it from the same site. Only items of
+  // a kernel with CONCORD_KERNEL_FIBERS may call it. It may never return (another item faulted, or
+  // went another way), so a kernel holds nothing across it that somebody would have to release.
+  void (*barrier)(struct concord_ctx *ctx, uint32_t site);
+  // print formats count values after OpenCL's rules and hands the text to the launch's sink in
+  // one piece. It returns 0, or -1 for a bad format.
+  int32_t (*print)(struct concord_ctx *ctx, const char *format, const concord_value *values,
+                   uint32_t count);
+} concord_calls;
+
+// concord_ctx is where a running item, or group of a kernel without fibers, finds itself.
+typedef struct concord_ctx {
+  const concord_grid *grid;
+  const concord_calls *calls;
+  void *local;          // the group's local block, 128-byte aligned: static part first, then slices
+  uint64_t local_bytes; // of the whole block
+  uint64_t group[3];    // index of the group
+  uint64_t item[3];     // local index of the item; zeros for kernels without fibers
+} concord_ctx;
+
+// concord_run runs one item (CONCORD_KERNEL_FIBERS) or all items of one group. args[i] points to
+// the value of argument i: for a buffer to the pointer, for local memory to the pointer of this
+// group's slice.
+typedef void (*concord_run)(concord_ctx *ctx, void *const *args);
+
+enum {
+  CONCORD_KERNEL_FIBERS = 1, // synchronizes: each item needs a fiber
+};
+
+// concord_kernel is one entry point of a compiled program.
+typedef struct concord_kernel {
+  const char *name;
+  uint32_t flags;
+  uint32_t param_count;
+  const uint32_t *param_bytes; // size of each parameter as passed; pointers: 8
+  uint64_t local_bytes;        // static local memory of a group
+  concord_run run;
+} concord_kernel;
+
+// concord_module is what a compiled program exports, as one constant named concord_program.
+typedef struct concord_module {
+  uint32_t abi; // CONCORD_HOST_ABI of the prelude that it was compiled with
+  uint32_t kernel_count;
+  const concord_kernel *kernels;
+} concord_module;
+// ---- ABI end ----
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// What concord_host_launch returns.
+enum {
+  CONCORD_OK = 0,
+  CONCORD_INVALID = 1,   // an argument of the launch makes no sense; nothing ran
+  CONCORD_NOMEM = 2,     // no memory for stacks, local blocks or threads
+  CONCORD_CANCELLED = 3, // *cancel became non-zero; some groups did not run
+  CONCORD_FAULT = 4,     // kernel code faulted; some groups did not run
+  CONCORD_BARRIER = 5,   // the items of a group did not all reach the same barrier
+};
+
+// Kinds of fault.
+enum {
+  CONCORD_FAULT_ADDRESS = 1,    // memory that is not there or not writable
+  CONCORD_FAULT_STACK = 2,      // an item outgrew its stack
+  CONCORD_FAULT_ARITHMETIC = 3, // integer division by zero, or INT_MIN / -1
+  CONCORD_FAULT_ILLEGAL = 4,    // an instruction that this CPU lacks, or a trap
+};
+
+// concord_error says what went wrong with a launch. The caller owns it; every field is written on
+// each call.
+typedef struct concord_error {
+  int32_t status;    // as returned
+  int32_t fault;     // CONCORD_FAULT_*, or 0
+  uint64_t address;  // that faulted: of the data (ADDRESS, STACK) or of the instruction
+  uint64_t group[3]; // where it happened (FAULT, BARRIER)
+  uint64_t item[3];  // local index of the item, for kernels with fibers
+  uint32_t has_item; // item is known
+  uint32_t site;     // BARRIER: the barrier that some items wait at
+  uint32_t site2;    // BARRIER: the one that others wait at, or 0xffffffff: they have returned
+  uint32_t reserved;
+  char message[256]; // one line of text, NUL-terminated
+} concord_error;
+
+// concord_print_fn receives the text of one printf call. Calls are serialized. It runs on a thread
+// of the pool and must return.
+typedef void (*concord_print_fn)(void *user, const char *text, uint64_t bytes);
+
+// concord_launch is one launch. Everything that it points to belongs to the caller and is only
+// read; nothing is kept after concord_host_launch returns.
+typedef struct concord_launch {
+  const concord_kernel *kernel;
+  uint32_t dim;       // 1, 2 or 3; the entries below beyond it are ignored
+  uint32_t arg_count; // must equal kernel->param_count
+  uint64_t global[3]; // items; zero is allowed and runs nothing
+  uint64_t local[3];  // items of a group; divides global
+  uint64_t offset[3]; // of the global ids
+  void *const *args;  // args[i] points to the value of argument i; ignored for local memory
+  const uint64_t
+      *local_bytes;       // per argument: > 0 makes it local memory of that many bytes; or NULL
+  const int32_t *cancel;  // polled between groups, may be set by any thread; or NULL
+  concord_print_fn print; // sink of printf; NULL: standard error
+  void *print_user;
+  uint64_t stack_bytes; // of an item that has a fiber; 0: 256 KiB, committed as it is used
+  uint32_t threads;     // at most that many threads work on it; 0: as many as the pool has
+  uint32_t reserved;
+} concord_launch;
+
+// concord_host_init starts the pool with that many threads (0: one per CPU that this process may
+// use) and installs the signal handlers. It may be called at any time from any thread; a pool that
+// exists grows and never shrinks. A launch calls it with 0 where nobody has.
+int32_t concord_host_init(uint32_t threads, concord_error *err);
+
+// concord_host_threads returns the size of the pool, 0 before the first use.
+uint32_t concord_host_threads(void);
+
+// concord_host_launch runs one kernel over one grid and returns when no thread works on it any
+// more. Any number of threads may call it at a time; their launches share the pool. It returns
+// err->status. A launch that failed leaves its buffers half written and nothing else behind: the
+// pool takes the next one. A kernel that never ends cannot be stopped.
+int32_t concord_host_launch(const concord_launch *launch, concord_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

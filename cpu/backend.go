@@ -1,0 +1,100 @@
+package cpu
+
+// The backend: what is found without opening anything, and opening it.
+
+import (
+	"context"
+	"fmt"
+	goruntime "runtime"
+	"time"
+
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/source"
+)
+
+func init() { driver.Register(backend{}) }
+
+type backend struct{}
+
+var _ driver.Backend = backend{}
+
+// The two devices, by NativeIndex.
+const (
+	fastIndex = iota
+	referenceIndex
+	deviceCount
+)
+
+const (
+	// maxGroup is the executor's limit for kernels that synchronize, where each
+	// item of a group has a stack of its own.
+	maxGroup = 4096
+	// maxLocal is what a group may use as local memory: it is ordinary memory
+	// here, and what does not fit the second-level cache is slow.
+	maxLocal = 1 << 20
+)
+
+// Name implements driver.Backend.
+func (backend) Name() string { return "cpu" }
+
+// Probe implements driver.Backend. The processor is always there; what may be
+// missing is a host compiler, and Tried says so.
+func (backend) Probe(ctx context.Context, cfg *driver.Config) driver.Probe {
+	start := time.Now()
+	p := driver.Probe{Backend: "cpu", State: driver.Available, RuntimeVersion: goruntime.Version()}
+	for i := range deviceCount {
+		p.Devices = append(p.Devices, describe(i))
+	}
+	p.CompilerVersion, p.Tried = probeCompiler(ctx)
+	p.Elapsed = time.Since(start)
+	return p
+}
+
+// Open implements driver.Backend.
+func (backend) Open(_ context.Context, index int, cfg *driver.Config) (driver.Device, error) {
+	if index < 0 || index >= deviceCount {
+		return nil, &driver.OpError{Backend: "cpu", Op: fmt.Sprintf("open %d of %d devices", index, deviceCount), Err: driver.ErrDeviceIndex}
+	}
+	threads := goruntime.GOMAXPROCS(0)
+	if cfg != nil && cfg.CPUThreads > 0 {
+		threads = cfg.CPUThreads
+	}
+	return newDevice(describe(index), threads, index == referenceIndex), nil
+}
+
+// describe reads what the system says about the processor.
+func describe(index int) driver.Info {
+	info := driver.Info{
+		ID:                  "cpu:0",
+		Backend:             "cpu",
+		NativeIndex:         index,
+		Name:                cpuName(),
+		Vendor:              cpuVendor(),
+		Kind:                driver.CPU,
+		Arch:                cpuArch(),
+		BaseAlign:           baseAlign,
+		Multiprocessors:     goruntime.NumCPU(),
+		ClockMHz:            cpuClockMHz(),
+		MaxThreadsPerBlock:  maxGroup,
+		MaxWorkGroup:        [3]int{maxGroup, maxGroup, maxGroup},
+		SharedPerBlock:      maxLocal,
+		SharedPerBlockOptIn: maxLocal,
+		UnifiedMemory:       true,
+		Features:            source.Features{FP64: true, FP16: true, Int64Atomic: true},
+		SupportsFP16:        true, // computed in float and rounded: right, not fast
+	}
+	if index == referenceIndex {
+		info.ID = "cpu:reference"
+		info.Name += " (float64 reference)"
+	}
+	info.TotalMemory, _ = systemMemory()
+	info.MaxAllocation = info.TotalMemory
+	info.FreeMemory, info.FreeMemoryKnown = freeMemory()
+	return info
+}
+
+// freeMemory is what a program could still get, where the system says so.
+func freeMemory() (n int64, known bool) {
+	_, n = systemMemory()
+	return n, n > 0
+}

@@ -1,0 +1,136 @@
+package cpu
+
+// Portable programs through the host's C++ compiler: the part that does not
+// depend on the system. toolchain.go runs the compiler, shim.go the program.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	goruntime "runtime"
+	"strings"
+
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/source"
+)
+
+// installHint is what to do about a missing compiler.
+const installHint = "install one (apt-get install g++, dnf install gcc-c++, apk add g++, xcode-select --install) or name one in CXX"
+
+// errReference is why the reference device compiles nothing.
+var errReference = fmt.Errorf("cpu:reference runs only the float64 implementations of catalog kernels; "+
+	"cpu:0 runs portable programs: %w", driver.ErrUnsupported)
+
+// Identity implements driver.Compiler.
+func (d *device) Identity(ctx context.Context) ([]string, error) {
+	c, err := d.toolchain(ctx)
+	if err != nil {
+		return nil, d.opError("compile", err)
+	}
+	rendering, err := renderIdentity()
+	if err != nil {
+		return nil, d.opError("compile", err)
+	}
+	return append([]string{"host", cpuFeatures(), fmt.Sprintf("abi %d", hostABI), rendering, c.path, c.version}, c.flags()...), nil
+}
+
+// Compile implements driver.Compiler.
+func (d *device) Compile(ctx context.Context, u *source.Unit, options []string) (driver.Binary, error) {
+	c, err := d.toolchain(ctx)
+	if err != nil {
+		return driver.Binary{}, d.opError("compile "+u.Name(), err)
+	}
+	extra, err := hostOptions(options)
+	if err != nil {
+		return driver.Binary{}, d.opError("compile "+u.Name(), err)
+	}
+	text, err := u.Render(source.Host)
+	if err != nil {
+		return driver.Binary{}, &driver.BuildError{Source: u.Name(), Target: "host", Log: err.Error(), Err: err}
+	}
+	object, log, err := c.build(ctx, text, extra)
+	switch {
+	case err == nil:
+		return driver.Binary{Code: seal(object), Log: log}, nil
+	case ctx.Err() != nil:
+		return driver.Binary{}, d.opError("compile "+u.Name(), context.Cause(ctx))
+	case errors.Is(err, errBuild):
+		return driver.Binary{}, &driver.BuildError{Source: u.Name(), Target: "host", Log: log}
+	}
+	return driver.Binary{}, &driver.BuildError{Source: u.Name(), Target: "host", Log: log, Err: err}
+}
+
+// errBuild says that the compiler refused the program; its log says why.
+var errBuild = errors.New("the compiler refused the program")
+
+// Load implements driver.Compiler.
+func (d *device) Load(_ context.Context, u *source.Unit, bin driver.Binary) (driver.Module, error) {
+	if d.reference {
+		return nil, d.opError("load "+u.Name(), errReference)
+	}
+	object, err := unseal(bin.Code)
+	if err != nil {
+		return nil, d.opError("load "+u.Name(), err)
+	}
+	m, err := d.load(u, object)
+	if err != nil {
+		return nil, d.opError("load "+u.Name(), err)
+	}
+	return m, nil
+}
+
+// hostFlags are the options of every build. Two's complement and pointers of any
+// type are what kernels count on; one rounding per operation is what makes a
+// kernel compute here what it does elsewhere.
+var hostFlags = []string{
+	"-std=c++17", "-O3", "-shared", "-fPIC", "-pipe",
+	"-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math",
+	"-fno-exceptions", "-fno-rtti", "-fvisibility=hidden", "-fno-threadsafe-statics",
+	"-fdiagnostics-color=never", "-fmessage-length=0", "-Wno-psabi",
+}
+
+// archFlag makes the compiler use every instruction of this processor.
+func archFlag() string {
+	switch goruntime.GOARCH {
+	case "amd64", "386":
+		return "-march=native"
+	case "arm64", "arm":
+		return "-mcpu=native"
+	}
+	return ""
+}
+
+// relaxed is -ffast-math in parts. The option itself would link an object that
+// makes the loading thread flush denormals to zero, whoever runs on it later.
+var relaxed = []string{"-fassociative-math", "-freciprocal-math", "-fno-signed-zeros", "-ffp-contract=fast"}
+
+// hostOptions translates the options of a program: those of OpenCL that mean
+// something here, and the compiler's own.
+func hostOptions(options []string) ([]string, error) {
+	var out []string
+	for _, o := range options {
+		switch {
+		case o == "-cl-fast-relaxed-math", o == "-ffast-math", o == "-Ofast":
+			out = append(append(out, relaxed...), "-ffinite-math-only")
+		case o == "-cl-unsafe-math-optimizations", o == "-funsafe-math-optimizations":
+			out = append(out, relaxed...)
+		case o == "-cl-finite-math-only":
+			out = append(out, "-ffinite-math-only")
+		case o == "-cl-mad-enable":
+			out = append(out, "-ffp-contract=fast")
+		case o == "-cl-no-signed-zeros":
+			out = append(out, "-fno-signed-zeros")
+		case o == "-cl-opt-disable":
+			out = append(out, "-O0")
+		case strings.HasPrefix(o, "-cl-"):
+			// It allows what is done anyway, or is about something else.
+		case strings.HasPrefix(o, "-Wl,"), strings.HasPrefix(o, "-Wp,"), strings.HasPrefix(o, "-Wa,"):
+			return nil, fmt.Errorf("option %q: %w", o, driver.ErrInvalidArgument)
+		case len(o) > 1 && o[0] == '-' && strings.IndexByte("fmOgW", o[1]) >= 0:
+			out = append(out, o)
+		default:
+			return nil, fmt.Errorf("option %q: %w", o, driver.ErrInvalidArgument)
+		}
+	}
+	return out, nil
+}

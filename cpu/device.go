@@ -1,0 +1,137 @@
+package cpu
+
+// One opened device: cpu:0 or cpu:reference.
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/source"
+)
+
+// device is the machine's processor and memory. Two opened devices share nothing
+// but the threads of the host executor.
+type device struct {
+	id        string
+	reference bool
+	threads   int
+	info      driver.Info
+	memory    memory
+
+	ctx       context.Context // done when the device is being closed
+	stop      context.CancelFunc
+	cancelled int32 // the same for running C code; set atomically
+
+	mu      sync.Mutex
+	streams map[*stream]struct{}
+	closed  atomic.Bool
+}
+
+var (
+	_ driver.Device   = (*device)(nil)
+	_ driver.Compiler = (*device)(nil)
+	_ driver.Natives  = (*device)(nil)
+)
+
+func newDevice(info driver.Info, threads int, reference bool) *device {
+	d := &device{id: info.ID, reference: reference, threads: threads, info: info, streams: map[*stream]struct{}{}}
+	d.memory.total = info.TotalMemory
+	d.ctx, d.stop = context.WithCancel(context.Background())
+	return d
+}
+
+func (d *device) opError(op string, err error) error {
+	return &driver.OpError{Backend: "cpu", Device: d.id, Op: op, Err: err}
+}
+
+// Info implements driver.Device.
+func (d *device) Info() driver.Info {
+	info := d.info
+	info.FreeMemory, info.FreeMemoryKnown = freeMemory()
+	return info
+}
+
+// Alloc implements driver.Device. All kinds of memory are the same here.
+func (d *device) Alloc(n int64, kind driver.MemoryKind) (driver.Memory, error) {
+	if d.closed.Load() {
+		return driver.Memory{}, d.opError("alloc", driver.ErrClosed)
+	}
+	m, err := d.memory.alloc(n)
+	if err != nil {
+		return m, d.opError("alloc "+driver.FormatBytes(n), err)
+	}
+	m.Kind = kind
+	return m, nil
+}
+
+// Free implements driver.Device.
+func (d *device) Free(m driver.Memory) error {
+	if d.closed.Load() {
+		return nil // Close gave it back
+	}
+	if err := d.memory.free(m); err != nil {
+		return d.opError("free", err)
+	}
+	return nil
+}
+
+// NewStream implements driver.Device.
+func (d *device) NewStream() (driver.Stream, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed.Load() {
+		return nil, d.opError("stream", driver.ErrClosed)
+	}
+	s := newStream(d)
+	d.streams[s] = struct{}{}
+	return s, nil
+}
+
+func (d *device) forget(s *stream) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.streams, s)
+}
+
+// Native implements driver.Natives: the registered Go functions. On cpu:reference
+// they are the float64 ones and there is nothing else.
+func (d *device) Native(u *source.Unit, name string) (driver.Kernel, bool) {
+	f, ok := d.find(u, name)
+	if !ok {
+		return nil, false
+	}
+	return &kernel{
+		info:   driver.KernelInfo{Name: name, Implementation: f.implementation, Native: true, MaxGroup: maxGroup, GroupMultiple: 1},
+		device: d,
+		unit:   u,
+		params: unitParams(u, name),
+		run:    f.run,
+	}, true
+}
+
+// Close implements driver.Device. Streams that are still open are stopped: their
+// running launches end between two groups or ranges, the others never run.
+func (d *device) Close() error {
+	d.mu.Lock()
+	if d.closed.Swap(true) {
+		d.mu.Unlock()
+		return nil
+	}
+	open := make([]*stream, 0, len(d.streams))
+	for s := range d.streams {
+		open = append(open, s)
+	}
+	d.mu.Unlock()
+	atomic.StoreInt32(&d.cancelled, 1)
+	d.stop()
+	for _, s := range open {
+		_ = s.Close() // it says that its work was stopped, which is what was asked for
+	}
+	if err := d.memory.freeAll(); err != nil {
+		return d.opError("close", fmt.Errorf("memory: %w", err))
+	}
+	return nil
+}

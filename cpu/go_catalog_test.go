@@ -1,0 +1,226 @@
+package cpu
+
+// The Go kernels of the catalog against the references, in every case.
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/kernels"
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+// encode rounds numbers to an element type.
+func encode(typ string, x []float64) []byte {
+	t, err := driver.ParseType(typ)
+	if err != nil {
+		panic(err)
+	}
+	b := make([]byte, 0, len(x)*t.Size())
+	put := func(bits uint64) {
+		for j := range t.Size() {
+			b = append(b, byte(bits>>(8*j)))
+		}
+	}
+	for _, v := range x {
+		switch {
+		case t == driver.F32:
+			put(uint64(math.Float32bits(float32(v))))
+		case t == driver.F64:
+			put(math.Float64bits(v))
+		case t == driver.F16:
+			put(uint64(driver.ToFloat16(v)))
+		case t == driver.BF16:
+			put(uint64(driver.ToBFloat16(v)))
+		case v < 0:
+			put(uint64(int64(v)))
+		default:
+			put(uint64(v))
+		}
+	}
+	return b
+}
+
+// decode is the numbers in a buffer.
+func decode(typ string, b []byte) []float64 {
+	t, _ := driver.ParseType(typ)
+	size := t.Size()
+	x := make([]float64, len(b)/size)
+	for i := range x {
+		var u uint64
+		for j, v := range b[i*size : (i+1)*size] {
+			u |= uint64(v) << (8 * j)
+		}
+		switch {
+		case t == driver.F32:
+			x[i] = float64(math.Float32frombits(uint32(u)))
+		case t == driver.F64:
+			x[i] = math.Float64frombits(u)
+		case t == driver.F16:
+			x[i] = driver.Float16(u).Float64()
+		case t == driver.BF16:
+			x[i] = driver.BFloat16(u).Float64()
+		case typ[0] == 'i':
+			x[i] = float64(int64(u<<(64-8*size)) >> (64 - 8*size))
+		default:
+			x[i] = float64(u)
+		}
+	}
+	return x
+}
+
+// band is the bytes around every buffer that a kernel must leave alone.
+const band = 256
+
+// runCase launches a case on a device and returns the bytes of every argument
+// afterwards.
+func runCase(t testing.TB, d *device, c *kernels.Case) [][]byte {
+	t.Helper()
+	u, err := kernels.Unit(c.Family, nil, c.Defines...)
+	require.NoError(t, err)
+	k, ok := d.Native(u, c.Kernel)
+	require.True(t, ok, "%s has no %s", d.info.ID, c.Name())
+	l := &driver.Launch{Kernel: k, Dim: 3, Global: c.Global, Local: c.Local}
+	whole := make([][]byte, len(c.Args))
+	for i := range c.Args {
+		a := &c.Args[i]
+		data := encode(a.Type, a.Data())
+		if a.Dir == kernels.Value {
+			for len(l.Data)%8 != 0 {
+				l.Data = append(l.Data, 0)
+			}
+			l.Args = append(l.Args, driver.Arg{Kind: driver.ArgValue, Offset: len(l.Data), Size: len(data)})
+			l.Data = append(l.Data, data...)
+			continue
+		}
+		typ, _ := driver.ParseType(a.Type)
+		n := int64(a.Len * typ.Size())
+		m, err := d.Alloc(n+2*band, driver.OnDevice)
+		require.NoError(t, err)
+		defer func() { assert.NoError(t, d.Free(m)) }()
+		whole[i], err = d.memory.bytes(m)
+		require.NoError(t, err)
+		for j := range whole[i] {
+			whole[i][j] = 0xa5
+		}
+		copy(whole[i][band:], data)
+		l.Args = append(l.Args, driver.Arg{Kind: driver.ArgMemory, Memory: driver.Memory{Handle: m.Handle, Offset: band, Size: n}})
+	}
+	s, err := d.NewStream()
+	require.NoError(t, err)
+	require.NoError(t, s.Launch(l), c.Name())
+	require.NoError(t, s.Sync(background(t)), c.Name())
+	require.NoError(t, s.Close())
+	after := make([][]byte, len(c.Args))
+	for i, b := range whole {
+		if b == nil {
+			continue
+		}
+		for j, v := range b {
+			if (j < band || j >= len(b)-band) && v != 0xa5 {
+				t.Fatalf("%s: argument %d: byte %d beside the buffer was written", c.Name(), i, j-band)
+			}
+		}
+		after[i] = bytes.Clone(b[band : len(b)-band])
+	}
+	return after
+}
+
+// inputs are the data of a case, rounded to their types.
+func inputs(c *kernels.Case) [][]float64 {
+	in := make([][]float64, len(c.Args))
+	for i := range c.Args {
+		in[i] = decode(c.Args[i].Type, encode(c.Args[i].Type, c.Args[i].Data()))
+	}
+	return in
+}
+
+// judge compares every output and says what is wrong with them.
+func judge(c *kernels.Case, ref, got [][]byte) error {
+	for i, a := range c.Args {
+		switch a.Dir {
+		case kernels.In:
+			if !bytes.Equal(got[i], encode(a.Type, c.Args[i].Data())) {
+				return fmt.Errorf("argument %d was written", i)
+			}
+		case kernels.Out, kernels.InOut:
+			v := c.Compare(i, inputs(c), decode(a.Type, ref[i]), decode(a.Type, got[i]))
+			if !v.OK {
+				return fmt.Errorf("argument %d: %v, %s", i, v, c.Tolerance)
+			}
+			integer := a.Type[0] == 'i' || a.Type[0] == 'u'
+			if integer && !bytes.Equal(ref[i], got[i]) {
+				return fmt.Errorf("argument %d: bytes differ", i)
+			}
+		}
+	}
+	return nil
+}
+
+func TestGoAgainstReference(t *testing.T) {
+	fast, exact := openIndex(t, fastIndex), openIndex(t, referenceIndex)
+	for _, f := range kernels.Families() {
+		t.Run(f.ID, func(t *testing.T) {
+			start := time.Now()
+			cases := kernels.Cases(f.ID)
+			for i := range cases {
+				c := &cases[i]
+				if testing.Short() && i%7 != 0 {
+					continue
+				}
+				if err := judge(c, runCase(t, exact, c), runCase(t, fast, c)); err != nil {
+					t.Errorf("%s: %v", c.Name(), err)
+				}
+			}
+			t.Logf("%d cases in %v", len(cases), time.Since(start).Round(time.Millisecond))
+		})
+	}
+}
+
+// TestJudgeSeesMistakes corrupts one element of each kernel's result, by a little
+// more than its bound, and expects that to be seen.
+func TestJudgeSeesMistakes(t *testing.T) {
+	exact := openIndex(t, referenceIndex)
+	seen := map[string]bool{}
+	for _, f := range kernels.Families() {
+		cases := kernels.Cases(f.ID)
+		for i := range cases {
+			c := &cases[i]
+			out := len(c.Args) - 1
+			for out >= 0 && c.Args[out].Dir != kernels.Out && c.Args[out].Dir != kernels.InOut {
+				out--
+			}
+			if seen[c.Kernel+c.DType] || out < 0 || c.Args[out].Len < 6 {
+				continue
+			}
+			ref := runCase(t, exact, c)
+			typ := c.Args[out].Type
+			x := decode(typ, ref[out])
+			at := len(x) - 2
+			v := math.Max(math.Abs(x[at]), 1)
+			if x[at] != x[at] || math.IsInf(x[at], 0) {
+				continue
+			}
+			seen[c.Kernel+c.DType] = true
+			require.NoError(t, judge(c, ref, ref), c.Name())
+			switch typ[0] {
+			case 'f', 'b':
+				x[at] += v / 16
+			default:
+				if x[at] = math.Trunc(x[at] / 2); v < 3 {
+					x[at] = 5
+				}
+			}
+			got := append([][]byte(nil), ref...)
+			got[out] = encode(typ, x)
+			require.Error(t, judge(c, ref, got), "%s: %v became %v and nobody saw", c.Name(), decode(typ, ref[out])[at], x[at])
+		}
+	}
+	assert.Greater(t, len(seen), 150)
+}

@@ -1,0 +1,156 @@
+package cpu
+
+// What the Go implementations of the catalog share: buffers of half and bfloat16
+// seen as float32, a piece at a time, and sums that keep their rounding errors small.
+
+import (
+	"math"
+	"sync"
+
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/source"
+)
+
+// number is what floating kernels are computed in.
+type number interface{ float32 | float64 }
+
+// grain is how many elements are worth a goroutine's while; piece is how many are
+// converted at a time.
+const (
+	grain = 4096
+	piece = 1024
+)
+
+// view is a buffer of floating type: its own memory where the type is computed in
+// itself, and the bits of 16-bit types otherwise.
+type view[F number] struct {
+	full []F
+	bits []uint16
+	bf16 bool
+}
+
+// viewOf returns argument i as a buffer of the element type T (f32, f64, f16, bf16).
+func viewOf[F number](c *Call, i int, t string) view[F] {
+	switch t {
+	case "f16", "bf16":
+		return view[F]{bits: c.U16(i), bf16: t == "bf16"}
+	}
+	return view[F]{full: buffer[F](c, i, source.Float, source.Double)}
+}
+
+// read returns elements lo to hi: the buffer itself, or a converted copy in scratch,
+// which must be long enough.
+func (v *view[F]) read(lo, hi int, scratch []F) []F {
+	if v.bits == nil {
+		return v.full[lo:hi]
+	}
+	scratch = scratch[:hi-lo]
+	if v.bf16 {
+		for i, b := range v.bits[lo:hi] {
+			scratch[i] = F(math.Float32frombits(uint32(b) << 16))
+		}
+		return scratch
+	}
+	table := halves()
+	for i, b := range v.bits[lo:hi] {
+		scratch[i] = F(table[b])
+	}
+	return scratch
+}
+
+// target returns where elements lo to hi are to be computed: the buffer itself or
+// scratch. write puts them into the buffer.
+func (v *view[F]) target(lo, hi int, scratch []F) []F {
+	if v.bits == nil {
+		return v.full[lo:hi]
+	}
+	return scratch[:hi-lo]
+}
+
+func (v *view[F]) write(lo int, x []F) {
+	switch {
+	case v.bits == nil:
+	case v.bf16:
+		for i, f := range x {
+			v.bits[lo+i] = uint16(driver.ToBFloat16(float64(f)))
+		}
+	default:
+		for i, f := range x {
+			v.bits[lo+i] = uint16(driver.ToFloat16(float64(f)))
+		}
+	}
+}
+
+// at and set are for single elements.
+func (v *view[F]) at(i int) F {
+	if v.bits == nil {
+		return v.full[i]
+	}
+	var one [1]F
+	return v.read(i, i+1, one[:])[0]
+}
+
+func (v *view[F]) set(i int, x F) {
+	if v.bits == nil {
+		v.full[i] = x
+		return
+	}
+	v.write(i, []F{x})
+}
+
+// halves is every half as a float32.
+var halves = sync.OnceValue(func() *[1 << 16]float32 {
+	t := new([1 << 16]float32)
+	for i := range t {
+		t[i] = driver.Float16(i).Float32()
+	}
+	return t
+})
+
+// typed picks the implementation for the element type: f64, or float32 for f32,
+// f16 and bf16.
+func typed(f32, f64 func(c *Call, t string) error) Func {
+	return func(c *Call) error {
+		t := refType(c, "T")
+		if t == "f64" {
+			return f64(c, t)
+		}
+		return f32(c, t)
+	}
+}
+
+// pieces calls f for ranges of at most piece elements that cover [0, n), in
+// parallel.
+func pieces(c *Call, n int, f func(lo, hi int)) error {
+	return c.Parallel(n, grain, func(lo, hi int) {
+		for ; lo < hi; lo += piece {
+			f(lo, min(lo+piece, hi))
+		}
+	})
+}
+
+// sumOf adds in pairs of halves down to 128 numbers, and those in eight lanes: no
+// number goes through more than 19 + log₂(n/128) additions.
+func sumOf[F number](x []F) F {
+	if len(x) > 128 {
+		half := (len(x)/2 + 7) &^ 7
+		return sumOf(x[:half]) + sumOf(x[half:])
+	}
+	var s [8]F
+	for len(x) >= 8 {
+		y := x[:8:8]
+		s[0] += y[0]
+		s[1] += y[1]
+		s[2] += y[2]
+		s[3] += y[3]
+		s[4] += y[4]
+		s[5] += y[5]
+		s[6] += y[6]
+		s[7] += y[7]
+		x = x[8:]
+	}
+	for i, v := range x {
+		s[i] += v
+	}
+	return ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]))
+}

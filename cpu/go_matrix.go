@@ -1,0 +1,191 @@
+package cpu
+
+// gemm and the L2 distances in Go: products of rows with rows. The result is cut
+// into tiles; the rows that a tile needs are copied (converted, transposed) into
+// panels that stay in the cache, and 4×2 results at a time are kept in registers.
+
+func init() {
+	native("gemm", "gemm", typed(goGemm[float32], goGemm[float64]))
+	native("l2_distance", "l2_distance_fp32", func(c *Call) error { return goL2(c, "f32") })
+	native("l2_distance", "l2_distance_fp16", func(c *Call) error { return goL2(c, "f16") })
+	native("l2_distance", "l2_distance_int8", goL2Int)
+}
+
+const (
+	tileRows  = 32
+	tileCols  = 64
+	tileDepth = 512
+)
+
+// panelElem is what panels hold.
+type panelElem interface{ float32 | float64 | int32 }
+
+// rowProducts computes out(i, j, Σ over p of a kernel of row i and row j) for an m×n
+// result, in parallel. pack copies elements p0 to p1 of row i of the left or right
+// operand into a panel. micro adds up one part of 4×2 results; S holds whole sums.
+func rowProducts[F panelElem, S float32 | float64 | int64](c *Call, m, n, k int,
+	packLeft, packRight func(i, p0, p1 int, dst []F), micro func(a0, a1, a2, a3, b0, b1 []F) [8]F,
+	out func(i, j int, sums []S)) error {
+	across := (n + tileCols - 1) / tileCols
+	tiles := across * ((m + tileRows - 1) / tileRows)
+	return c.Parallel(tiles, 1, func(lo, hi int) {
+		left, right := make([]F, tileRows*tileDepth), make([]F, tileCols*tileDepth)
+		sums := make([]S, tileRows*tileCols)
+		for t := lo; t < hi; t++ {
+			i0, j0 := t/across*tileRows, t%across*tileCols
+			rows, cols := min(tileRows, m-i0), min(tileCols, n-j0)
+			clear(sums)
+			for p0 := 0; p0 < k; p0 += tileDepth {
+				p1 := min(p0+tileDepth, k)
+				depth := p1 - p0
+				for i := range rows {
+					packLeft(i0+i, p0, p1, left[i*depth:(i+1)*depth])
+				}
+				for j := range cols {
+					packRight(j0+j, p0, p1, right[j*depth:(j+1)*depth])
+				}
+				panelProducts(left, right, rows, cols, depth, micro, sums)
+			}
+			for i := range rows {
+				out(i0+i, j0, sums[i*tileCols:i*tileCols+cols])
+			}
+		}
+	})
+}
+
+func panelProducts[F panelElem, S float32 | float64 | int64](left, right []F, rows, cols, depth int,
+	micro func(a0, a1, a2, a3, b0, b1 []F) [8]F, sums []S) {
+	row := func(x []F, i, n int) []F { // the last row stands in for those that are not there
+		i = min(i, n-1)
+		return x[i*depth : (i+1)*depth]
+	}
+	for i := 0; i < rows; i += 4 {
+		a0, a1, a2, a3 := row(left, i, rows), row(left, i+1, rows), row(left, i+2, rows), row(left, i+3, rows)
+		for j := 0; j < cols; j += 2 {
+			s := micro(a0, a1, a2, a3, row(right, j, cols), row(right, j+1, cols))
+			for r := range min(4, rows-i) {
+				for q := range min(2, cols-j) {
+					sums[(i+r)*tileCols+j+q] += S(s[2*r+q])
+				}
+			}
+		}
+	}
+}
+
+// dots is a·b for 4×2 rows.
+func dots[F panelElem](a0, a1, a2, a3, b0, b1 []F) [8]F {
+	var s00, s01, s10, s11, s20, s21, s30, s31 F
+	n := len(a0)
+	a1, a2, a3, b0, b1 = a1[:n], a2[:n], a3[:n], b0[:n], b1[:n]
+	for p, x := range a0 {
+		y, z := b0[p], b1[p]
+		s00 += x * y
+		s01 += x * z
+		x = a1[p]
+		s10 += x * y
+		s11 += x * z
+		x = a2[p]
+		s20 += x * y
+		s21 += x * z
+		x = a3[p]
+		s30 += x * y
+		s31 += x * z
+	}
+	return [8]F{s00, s01, s10, s11, s20, s21, s30, s31}
+}
+
+// distances is Σ(a-b)² for 4×2 rows.
+func distances[F panelElem](a0, a1, a2, a3, b0, b1 []F) [8]F {
+	var s00, s01, s10, s11, s20, s21, s30, s31 F
+	n := len(a0)
+	a1, a2, a3, b0, b1 = a1[:n], a2[:n], a3[:n], b0[:n], b1[:n]
+	for p, x := range a0 {
+		y, z := b0[p], b1[p]
+		d, e := x-y, x-z
+		s00 += d * d
+		s01 += e * e
+		x = a1[p]
+		d, e = x-y, x-z
+		s10 += d * d
+		s11 += e * e
+		x = a2[p]
+		d, e = x-y, x-z
+		s20 += d * d
+		s21 += e * e
+		x = a3[p]
+		d, e = x-y, x-z
+		s30 += d * d
+		s31 += e * e
+	}
+	return [8]F{s00, s01, s10, s11, s20, s21, s30, s31}
+}
+
+// rowsOf packs rows of a matrix; columnsOf packs its columns.
+func rowsOf[F number](x view[F], ld int) func(i, p0, p1 int, dst []F) {
+	return func(i, p0, p1 int, dst []F) {
+		copy(dst, x.read(i*ld+p0, i*ld+p1, dst)) // a view of 16 bits has converted into dst already
+	}
+}
+
+func columnsOf[F number](x view[F], ld int) func(i, p0, p1 int, dst []F) {
+	return func(i, p0, p1 int, dst []F) {
+		for p := p0; p < p1; p++ {
+			dst[p-p0] = x.at(p*ld + i)
+		}
+	}
+}
+
+// goGemm: C = alpha·op(A)·op(B) + beta·C.
+func goGemm[F number](c *Call, t string) error {
+	m, n, k := int(c.Int(0)), int(c.Int(1)), int(c.Int(2))
+	alpha, beta := F(c.Float(3)), F(c.Float(8))
+	a, b, out := viewOf[F](c, 4, t), viewOf[F](c, 6, t), viewOf[F](c, 9, t)
+	lda, ldb, ldc := int(c.Int(5)), int(c.Int(7)), int(c.Int(10))
+	left, right := rowsOf(a, lda), columnsOf(b, ldb)
+	if v, _ := c.Define("TRANS_A"); v == "1" {
+		left = columnsOf(a, lda)
+	}
+	if v, _ := c.Define("TRANS_B"); v == "1" {
+		right = rowsOf(b, ldb)
+	}
+	if alpha == 0 {
+		k = 0 // A and B are not read
+	}
+	return rowProducts(c, m, n, k, left, right, dots[F], func(i, j int, sums []F) {
+		for q, s := range sums {
+			x := alpha * s
+			if beta != 0 {
+				x += beta * out.at(i*ldc+j+q)
+			}
+			out.set(i*ldc+j+q, x)
+		}
+	})
+}
+
+// goL2: Σ (q - v)² in float32.
+func goL2(c *Call, t string) error {
+	queries, vectors, dim := int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
+	left, right, out := rowsOf(viewOf[float32](c, 0, t), dim), rowsOf(viewOf[float32](c, 1, t), dim), c.F32(2)
+	return rowProducts(c, queries, vectors, dim, left, right, distances[float32], func(i, j int, sums []float32) {
+		copy(out[i*vectors+j:], sums)
+	})
+}
+
+// goL2Int sums exactly and divides once. A part of a sum is at most 512·255², which
+// 32 bits hold.
+func goL2Int(c *Call) error {
+	queries, vectors, dim := int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
+	rows := func(x []int8) func(i, p0, p1 int, dst []int32) {
+		return func(i, p0, p1 int, dst []int32) {
+			for j, v := range x[i*dim+p0 : i*dim+p1] {
+				dst[j] = int32(v)
+			}
+		}
+	}
+	out := c.F32(2)
+	return rowProducts(c, queries, vectors, dim, rows(c.I8(0)), rows(c.I8(1)), distances[int32], func(i, j int, sums []int64) {
+		for q, s := range sums {
+			out[i*vectors+j+q] = float32(float64(s) / 16129)
+		}
+	})
+}

@@ -1,0 +1,216 @@
+package cpu
+
+// Reductions, softmax and top-k in Go.
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+func init() {
+	for _, op := range []string{"sum", "mean", "max", "min"} {
+		run := typed(
+			func(c *Call, t string) error { return goReduce[float32](c, t, op) },
+			func(c *Call, t string) error { return goReduce[float64](c, t, op) })
+		native("reduce", "reduce_"+op, run)
+		native("reduce", "reduce_"+op+"_columns", run)
+	}
+	argmax := typed(goArgMax[float32], goArgMax[float64])
+	native("reduce", "reduce_argmax", argmax)
+	native("reduce", "reduce_argmax_columns", argmax)
+	native("softmax", "softmax", typed(goSoftmax[float32], goSoftmax[float64]))
+	native("topk", "topk", typed(goTopK[float32], goTopK[float64]))
+}
+
+// overAxis calls f with the elements of each result's row, in parallel. The rows of
+// a long inner dimension are gathered 16 neighbours at a time.
+func overAxis[F number](c *Call, t string, f func(o int, row []F)) error {
+	in := viewOf[F](c, 0, t)
+	outer, axis, inner := int(c.Int(2)), int(c.Int(3)), int(c.Int(4))
+	return c.Parallel(outer*inner, max(1, grain/max(axis, 1)), func(lo, hi int) {
+		const width = 16
+		scratch, rows := make([]F, max(axis, width)), make([]F, 0)
+		for o := lo; o < hi; {
+			begin := o/inner*axis*inner + o%inner
+			if inner == 1 {
+				f(o, in.read(begin, begin+axis, scratch))
+				o++
+				continue
+			}
+			w := min(width, hi-o, inner-o%inner)
+			rows = slices.Grow(rows[:0], w*axis)[:w*axis]
+			for j := range axis {
+				at := begin + j*inner
+				for i, x := range in.read(at, at+w, scratch) {
+					rows[i*axis+j] = x
+				}
+			}
+			for i := range w {
+				f(o+i, rows[i*axis:(i+1)*axis])
+			}
+			o += w
+		}
+	})
+}
+
+func goReduce[F number](c *Call, t, op string) error {
+	out := viewOf[F](c, 1, t)
+	return overAxis(c, t, func(o int, row []F) {
+		switch op {
+		case "sum":
+			out.set(o, sumOf(row))
+		case "mean":
+			out.set(o, sumOf(row)/F(len(row)))
+		case "max":
+			out.set(o, largest(row))
+		case "min":
+			out.set(o, smallest(row))
+		}
+	})
+}
+
+// largest is -∞ of nothing, and NaN where there is one.
+func largest[F number](x []F) F {
+	m := F(math.Inf(-1))
+	for _, v := range x {
+		if !(v <= m) && m == m {
+			m = v
+		}
+	}
+	return m
+}
+
+func smallest[F number](x []F) F {
+	m := F(math.Inf(1))
+	for _, v := range x {
+		if !(v >= m) && m == m {
+			m = v
+		}
+	}
+	return m
+}
+
+func goArgMax[F number](c *Call, t string) error {
+	out := c.U32(1)
+	return overAxis(c, t, func(o int, row []F) {
+		at := 0
+		for i, v := range row {
+			if v != v {
+				at = i
+				break
+			}
+			if v > row[at] {
+				at = i
+			}
+		}
+		out[o] = uint32(at)
+	})
+}
+
+// goSoftmax: e^(x - max) / Σ e^(x - max).
+func goSoftmax[F number](c *Call, t string) error {
+	in, out := viewOf[F](c, 0, t), viewOf[F](c, 1, t)
+	rows, n := int(c.Int(2)), int(c.Int(3))
+	return c.Parallel(rows, max(1, grain/max(n, 1)), func(lo, hi int) {
+		sx, y := make([]F, n), make([]F, n)
+		for r := lo; r < hi; r++ {
+			x := in.read(r*n, r*n+n, sx)
+			m := largest(x)
+			for j, v := range x {
+				y[j] = F(math.Exp(float64(v - m)))
+			}
+			sum := sumOf(y)
+			to := out.target(r*n, r*n+n, y)
+			for j, e := range y {
+				to[j] = e / sum
+			}
+			out.write(r*n, to)
+		}
+	})
+}
+
+// candidate is an element of a row: its value as a number that orders like it, and
+// its place.
+type candidate struct {
+	key uint64
+	at  uint32
+}
+
+func (a candidate) before(b candidate) bool { return a.key < b.key || a.key == b.key && a.at < b.at }
+
+// orderKey orders as the values do, with both zeros equal and NaN last.
+func orderKey(x float64) uint64 {
+	u := math.Float64bits(x)
+	switch {
+	case x != x:
+		return math.MaxUint64
+	case x == 0:
+		return 1 << 63
+	case u>>63 == 1:
+		return ^u
+	}
+	return u | 1<<63
+}
+
+// goTopK keeps the best k of a row so far in a heap whose top is the worst of them:
+// most elements are compared with it once and are gone.
+func goTopK[F number](c *Call, t string) error {
+	in, out, places := viewOf[F](c, 0, t), viewOf[F](c, 1, t), c.U32(2)
+	rows, n, k := int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
+	want := min(n, k)
+	if want == 0 {
+		return nil
+	}
+	return c.Parallel(rows, max(1, grain/n), func(lo, hi int) {
+		scratch, heap := make([]F, n), make([]candidate, 0, want)
+		for r := lo; r < hi; r++ {
+			row := in.read(r*n, r*n+n, scratch)
+			heap = selectSmallest(row, want, heap[:0])
+			for i, best := range heap {
+				places[r*k+i] = best.at
+				out.set(r*k+i, row[best.at])
+			}
+		}
+	})
+}
+
+func selectSmallest[F number](row []F, k int, heap []candidate) []candidate {
+	for i, x := range row[:k] {
+		heap = append(heap, candidate{orderKey(float64(x)), uint32(i)})
+	}
+	for i := k/2 - 1; i >= 0; i-- {
+		siftDown(heap, i)
+	}
+	worst := row[heap[0].at]
+	for i := k; i < len(row); i++ {
+		// Equal elements come later and lose, so x needs to be smaller; a NaN at the
+		// top loses to any number.
+		if x := row[i]; x < worst || worst != worst && x == x {
+			heap[0] = candidate{orderKey(float64(x)), uint32(i)}
+			siftDown(heap, 0)
+			worst = row[heap[0].at]
+		}
+	}
+	slices.SortFunc(heap, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.at, b.at))
+	})
+	return heap
+}
+
+func siftDown(heap []candidate, i int) {
+	for {
+		child := 2*i + 1
+		if child >= len(heap) {
+			return
+		}
+		if child+1 < len(heap) && heap[child].before(heap[child+1]) {
+			child++
+		}
+		if !heap[i].before(heap[child]) {
+			return
+		}
+		heap[i], heap[child] = heap[child], heap[i]
+		i = child
+	}
+}

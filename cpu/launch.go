@@ -1,0 +1,196 @@
+package cpu
+
+// One queued launch: what it needs of the caller's description, copied, and how
+// it runs.
+
+import (
+	"errors"
+	"fmt"
+	goruntime "runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/source"
+)
+
+// kernel is a driver.Kernel of any origin: a Go function, or an entry point of a
+// compiled program.
+type kernel struct {
+	info   driver.KernelInfo
+	device *device
+	unit   *source.Unit
+	params []source.Param
+	run    Func      // Go functions
+	module *module   // compiled programs
+	entry  hostEntry // compiled programs
+}
+
+var _ driver.Kernel = (*kernel)(nil)
+
+func (k *kernel) Info() driver.KernelInfo { return k.info }
+
+// launch is the copy of a driver.Launch that waits in a queue. Copies are reused,
+// so that a launch allocates nothing once a stream is warm.
+type launch struct {
+	kernel *kernel
+	call   Call
+	raw    []byte // memory behind call.data, with room to align it
+	host   hostCall
+}
+
+var launches = sync.Pool{New: func() any { return new(launch) }}
+
+// maxAlign is the alignment of the widest OpenCL type, double16.
+const maxAlign = 128
+
+// newLaunch copies what l says. The buffers are looked up here, where a handle
+// that names no memory is still an error of the call.
+func newLaunch(d *device, k *kernel, l *driver.Launch) (*launch, error) {
+	p := launches.Get().(*launch)
+	p.kernel = k
+	c := &p.call
+	c.Unit, c.Kernel, c.Params = k.unit, k.info.Name, k.params
+	c.Dim, c.Global, c.Local = l.Dim, l.Global, l.Local
+	c.device, c.ctx = d, d.ctx
+	c.args = append(c.args[:0], l.Args...)
+	c.buffers = c.buffers[:0]
+	for i := range l.Args {
+		var b []byte
+		if l.Args[i].Kind == driver.ArgMemory {
+			var err error
+			if b, err = d.memory.bytes(l.Args[i].Memory); err != nil {
+				p.release()
+				return nil, fmt.Errorf("argument %d: %w", i, err)
+			}
+		}
+		c.buffers = append(c.buffers, b)
+	}
+	if k.module == nil {
+		c.data = p.space(len(l.Data))
+		copy(c.data, l.Data)
+		return p, nil
+	}
+	if err := p.pack(l); err != nil {
+		p.release()
+		return nil, err
+	}
+	if err := k.module.use(); err != nil {
+		p.release()
+		return nil, err
+	}
+	return p, nil
+}
+
+// space returns n bytes that start at a multiple of maxAlign.
+func (p *launch) space(n int) []byte {
+	if need := n + maxAlign; cap(p.raw) < need {
+		p.raw = make([]byte, max(need, 4*maxAlign))
+	}
+	p.raw = p.raw[:cap(p.raw)]
+	skip := int(-address(p.raw) & (maxAlign - 1))
+	return p.raw[skip : skip+n]
+}
+
+// release makes p free for another launch.
+func (p *launch) release() {
+	clear(p.call.args)
+	clear(p.call.buffers)
+	p.call = Call{args: p.call.args[:0], buffers: p.call.buffers[:0]}
+	p.kernel = nil
+	launches.Put(p)
+}
+
+// done is release for a launch that was queued.
+func (p *launch) done() {
+	if m := p.kernel.module; m != nil {
+		m.unuse()
+	}
+	p.release()
+}
+
+// execute runs the launch and waits for it.
+func (p *launch) execute() error {
+	if err := p.call.ctx.Err(); err != nil {
+		return p.failed("the device was closed before it ran", driver.ErrClosed)
+	}
+	if p.kernel.module != nil {
+		return p.runHost()
+	}
+	err := p.runGo()
+	if err == nil && p.call.ctx.Err() != nil {
+		err = fmt.Errorf("the device was closed while it ran: %w", driver.ErrClosed)
+	}
+	if err != nil {
+		return p.failed("", fmt.Errorf("%w: %w", driver.ErrLaunch, err))
+	}
+	return nil
+}
+
+// errGoexit stands for a kernel function that ended its goroutine.
+var errGoexit = errors.New("the function called runtime.Goexit")
+
+func (p *launch) runGo() (err error) {
+	// Assembly that runs past its buffer meets the guard page too.
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		switch v := recover().(type) {
+		case nil:
+		case *panicked: // from another goroutine of Parallel
+			err = v.error()
+		default:
+			err = (&panicked{v, panicSite()}).error()
+		}
+	}()
+	return p.kernel.run(&p.call)
+}
+
+// panicked is what a Go kernel panicked with, and where.
+type panicked struct {
+	value any
+	site  string
+}
+
+func (p *panicked) error() error {
+	switch v := p.value.(type) {
+	case misuse:
+		return v.err
+	case error:
+		if errors.Is(v, errGoexit) {
+			return v
+		}
+		return fmt.Errorf("the function panicked at %s: %w", p.site, v)
+	}
+	return fmt.Errorf("the function panicked at %s: %v", p.site, p.value)
+}
+
+// panicSite returns the file and line that panicked, for the deferred function
+// that recovers.
+func panicSite() string {
+	pcs := make([]uintptr, 64)
+	frames := goruntime.CallersFrames(pcs[:goruntime.Callers(2, pcs)])
+	panicking := false
+	for {
+		f, more := frames.Next()
+		inRuntime := strings.HasPrefix(f.Function, "runtime.")
+		if panicking && !inRuntime {
+			return fmt.Sprintf("%s:%d", f.File, f.Line)
+		}
+		panicking = panicking || inRuntime
+		if !more {
+			return "an unknown place"
+		}
+	}
+}
+
+// failed is an error of this launch: which, and where in it.
+func (p *launch) failed(detail string, err error) error {
+	return &driver.OpError{Backend: "cpu", Device: p.call.device.id, Op: p.describe(), Detail: detail, Err: err}
+}
+
+// describe reads "launch saxpy global=(1024,1,1) local=(64,1,1)".
+func (p *launch) describe() string {
+	g, l := p.call.Global, p.call.Local
+	return fmt.Sprintf("launch %s global=(%d,%d,%d) local=(%d,%d,%d)", p.kernel.info.Name, g[0], g[1], g[2], l[0], l[1], l[2])
+}

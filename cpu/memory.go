@@ -1,0 +1,110 @@
+package cpu
+
+// The device's memory: blocks by address, so that Go kernels get slices of them
+// and a handle that is not (or no longer) a block is an error and not a crash.
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+// baseAlign is the alignment of every block: a cache line, and the widest vector
+// register. A block whose size is a multiple of 128 is aligned to that, which is
+// what the widest OpenCL vectors ask for.
+const baseAlign = 64
+
+// checkAbove is the size from which an allocation is compared with the memory
+// that the system has left. Systems that overcommit grant everything and kill the
+// process when it is used.
+const checkAbove = 16 << 20
+
+// errNoRoom is what mapBlock returns when the system has no memory left.
+var errNoRoom = fmt.Errorf("the system has no memory left: %w", driver.ErrOutOfMemory)
+
+// block is one allocation.
+type block struct {
+	data    []byte // what was asked for
+	mapping []byte // all of it, guards included; nil for Go memory
+}
+
+// memory is the table of a device's blocks.
+type memory struct {
+	total  int64 // of the machine; 0 when unknown
+	mu     sync.RWMutex
+	blocks map[uint64]block
+}
+
+func (m *memory) alloc(n int64) (driver.Memory, error) {
+	if n <= 0 {
+		return driver.Memory{}, fmt.Errorf("%d bytes: %w", n, driver.ErrInvalidArgument)
+	}
+	if m.total > 0 && n > m.total {
+		return driver.Memory{}, fmt.Errorf("the machine has %s: %w", driver.FormatBytes(m.total), driver.ErrTooLarge)
+	}
+	if n > maxBlock {
+		return driver.Memory{}, driver.ErrTooLarge
+	}
+	if n >= checkAbove {
+		if _, available := systemMemory(); available > 0 && n > available {
+			return driver.Memory{}, fmt.Errorf("the machine has %s left: %w", driver.FormatBytes(available), driver.ErrOutOfMemory)
+		}
+	}
+	b, err := mapBlock(n)
+	if err != nil {
+		return driver.Memory{}, err
+	}
+	handle := address(b.data)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.blocks == nil {
+		m.blocks = map[uint64]block{}
+	}
+	m.blocks[handle] = b
+	return driver.Memory{Handle: handle, Size: n}, nil
+}
+
+func (m *memory) free(at driver.Memory) error {
+	m.mu.Lock()
+	b, ok := m.blocks[at.Handle]
+	delete(m.blocks, at.Handle)
+	m.mu.Unlock()
+	if !ok {
+		return fmt.Errorf("no memory at %#x: %w", at.Handle, driver.ErrInvalidArgument)
+	}
+	return unmapBlock(b)
+}
+
+// bytes returns the range that at names.
+func (m *memory) bytes(at driver.Memory) ([]byte, error) {
+	if at.Size == 0 {
+		return nil, nil
+	}
+	m.mu.RLock()
+	b, ok := m.blocks[at.Handle]
+	m.mu.RUnlock()
+	if !ok {
+		return nil, fmt.Errorf("no memory at %#x: %w", at.Handle, driver.ErrInvalidArgument)
+	}
+	if at.Offset < 0 || at.Size < 0 || at.Offset > int64(len(b.data))-at.Size {
+		return nil, fmt.Errorf("bytes %d to %d of %d: %w", at.Offset, at.Offset+at.Size, len(b.data), driver.ErrBufferOverflow)
+	}
+	return b.data[at.Offset : at.Offset+at.Size : at.Offset+at.Size], nil
+}
+
+// freeAll gives back what was forgotten.
+func (m *memory) freeAll() error {
+	m.mu.Lock()
+	blocks := m.blocks
+	m.blocks = nil
+	m.mu.Unlock()
+	var errs []error
+	for _, b := range blocks {
+		errs = append(errs, unmapBlock(b))
+	}
+	return errors.Join(errs...)
+}
+
+func roundUp(n, to int64) int64 { return (n + to - 1) / to * to }

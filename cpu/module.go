@@ -1,0 +1,207 @@
+package cpu
+
+// Compiled programs: their bytes, loaded, and how a launch of one is packed.
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"unsafe"
+
+	"github.com/concord-compute/concord/internal/cgo"
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/source"
+)
+
+// A compiled program is a header and a shared object: the dynamic loader trusts
+// what it is given, so damaged bytes must never reach it.
+//
+//	8 bytes   magic
+//	8 bytes   length of the shared object, little endian
+//	32 bytes  its SHA-256
+const (
+	binaryMagic  = "CNCDHST1"
+	binaryHeader = len(binaryMagic) + 8 + sha256.Size
+)
+
+// sharedObjects are the first bytes of what the loaders of our systems accept.
+var sharedObjects = [][]byte{[]byte("\x7fELF"), {0xcf, 0xfa, 0xed, 0xfe}, {0xca, 0xfe, 0xba, 0xbe}}
+
+func seal(object []byte) []byte {
+	sum := sha256.Sum256(object)
+	b := append(make([]byte, 0, binaryHeader+len(object)), binaryMagic...)
+	b = binary.LittleEndian.AppendUint64(b, uint64(len(object)))
+	b = append(b, sum[:]...)
+	return append(b, object...)
+}
+
+// unseal returns the shared object in code.
+func unseal(code []byte) ([]byte, error) {
+	if len(code) < binaryHeader || string(code[:len(binaryMagic)]) != binaryMagic {
+		return nil, fmt.Errorf("not a program of this device: %w", driver.ErrFormat)
+	}
+	object := code[binaryHeader:]
+	if n := binary.LittleEndian.Uint64(code[len(binaryMagic):]); n != uint64(len(object)) {
+		return nil, fmt.Errorf("%d bytes instead of %d: %w", len(object), n, driver.ErrCorrupt)
+	}
+	if sha256.Sum256(object) != [sha256.Size]byte(code[len(binaryMagic)+8:binaryHeader]) {
+		return nil, fmt.Errorf("wrong checksum: %w", driver.ErrCorrupt)
+	}
+	if !slices.ContainsFunc(sharedObjects, func(magic []byte) bool { return bytes.HasPrefix(object, magic) }) {
+		return nil, fmt.Errorf("not a shared object: %w", driver.ErrCorrupt)
+	}
+	return object, nil
+}
+
+// hostEntry is the C description of an entry point, inside a loaded library.
+type hostEntry unsafe.Pointer
+
+// hostKernel is one row of a compiled program.
+type hostKernel struct {
+	name       string
+	fibers     bool
+	localBytes int64
+	params     []uint32 // sizes as passed
+	entry      hostEntry
+}
+
+// module is a loaded program. The library stays until Close was called and no
+// launch of it is queued.
+type module struct {
+	kernels map[string]*kernel
+
+	mu     sync.Mutex
+	lib    cgo.Library
+	users  int
+	closed bool
+}
+
+var _ driver.Module = (*module)(nil)
+
+// newModule checks that the rows of a library are those of the unit.
+func newModule(d *device, u *source.Unit, lib cgo.Library, rows []hostKernel) (*module, error) {
+	m := &module{lib: lib, kernels: map[string]*kernel{}}
+	for _, row := range rows {
+		params := unitParams(u, row.name)
+		if err := checkParams(row, params); err != nil {
+			return nil, err
+		}
+		info := driver.KernelInfo{Name: row.name, Implementation: "c++", GroupMultiple: 1, MaxGroup: maxGroup, LocalBytes: row.localBytes}
+		m.kernels[row.name] = &kernel{info: info, device: d, unit: u, params: params, module: m, entry: row.entry}
+	}
+	for _, k := range u.Kernels() {
+		if m.kernels[k.Name] == nil {
+			return nil, fmt.Errorf("kernel %s is missing: %w", k.Name, driver.ErrCorrupt)
+		}
+	}
+	return m, nil
+}
+
+func checkParams(row hostKernel, params []source.Param) error {
+	if len(row.params) != len(params) {
+		return fmt.Errorf("kernel %s has %d parameters instead of %d: %w", row.name, len(row.params), len(params), driver.ErrCorrupt)
+	}
+	for i, p := range params {
+		if !p.Pointer && p.Size > 0 && int(row.params[i]) != p.Size {
+			return fmt.Errorf("kernel %s: parameter %s has %d bytes instead of %d: %w", row.name, p.Name, row.params[i], p.Size, driver.ErrCorrupt)
+		}
+	}
+	return nil
+}
+
+// Kernel implements driver.Module.
+func (m *module) Kernel(name string) (driver.Kernel, error) {
+	if k, ok := m.kernels[name]; ok {
+		return k, nil
+	}
+	var names []string
+	for n := range m.kernels {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	return nil, fmt.Errorf("no kernel %q, there are %s: %w", name, strings.Join(names, ", "), driver.ErrCompile)
+}
+
+func (m *module) use() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return fmt.Errorf("program: %w", driver.ErrClosed)
+	}
+	m.users++
+	return nil
+}
+
+func (m *module) unuse() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.users--; m.users == 0 && m.closed {
+		_ = m.lib.Close() // nobody is left to tell; nothing depends on it
+	}
+}
+
+// Close implements driver.Module.
+func (m *module) Close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return nil
+	}
+	m.closed = true
+	if m.users > 0 {
+		return nil // the last launch unloads it
+	}
+	return m.lib.Close()
+}
+
+// hostCall is a launch in the form that crosses into C: flat, without pointers.
+type hostCall struct {
+	grid    [6]uint64 // global, local
+	offsets []uint32  // of each argument's value in the block
+	locals  []uint64  // of each argument: bytes of local memory, or 0
+}
+
+// pack lays the arguments out for the executor. Each value gets an alignment of
+// its own, as a kernel may load it with one aligned instruction: the lowest bit of
+// its size, which no C type's alignment exceeds.
+func (p *launch) pack(l *driver.Launch) error {
+	h := &p.host
+	for i := range 3 {
+		h.grid[i], h.grid[3+i] = uint64(l.Global[i]), uint64(l.Local[i])
+	}
+	h.offsets, h.locals = h.offsets[:0], h.locals[:0]
+	end := 0
+	for i := range l.Args {
+		size, align, local := 8, 8, 0
+		switch a := &l.Args[i]; a.Kind {
+		case driver.ArgValue:
+			size = a.Size
+			align = min(max(size&-size, 1), maxAlign)
+		case driver.ArgLocal:
+			local = a.Size
+		}
+		at := int(roundUp(int64(end), int64(align)))
+		h.offsets = append(h.offsets, uint32(at))
+		h.locals = append(h.locals, uint64(local))
+		end = at + size
+	}
+	if want := len(p.kernel.params); len(l.Args) != want {
+		return fmt.Errorf("%d arguments instead of %d: %w", len(l.Args), want, driver.ErrInvalidArgument)
+	}
+	block := p.space(end)
+	for i := range l.Args {
+		at := block[h.offsets[i]:]
+		switch a := &l.Args[i]; a.Kind {
+		case driver.ArgValue:
+			copy(at[:a.Size], l.Data[a.Offset:])
+		case driver.ArgMemory:
+			binary.NativeEndian.PutUint64(at, address(p.call.buffers[i]))
+		}
+	}
+	p.call.data = block
+	return nil
+}

@@ -1,0 +1,42 @@
+//go:build !cgo || !unix
+
+package cpu
+
+// The build without C: Go kernels only.
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/source"
+)
+
+const hostABI = 0
+
+var errNoShim = fmt.Errorf("portable programs need cgo (on a Unix system), which this binary was built without; "+
+	"the catalog and registered Go kernels run: %w", driver.ErrUnsupported)
+
+// toolchain stands for the compiler that cannot be used.
+type toolchain struct{ path, version string }
+
+func (d *device) toolchain(context.Context) (*toolchain, error) {
+	if d.reference {
+		return nil, errReference
+	}
+	return nil, errNoShim
+}
+
+func (*toolchain) flags() []string { return nil }
+
+func (*toolchain) build(context.Context, string, []string) ([]byte, string, error) {
+	return nil, "", errNoShim
+}
+
+func probeCompiler(context.Context) (version string, tried []string) {
+	return "", []string{"host compiler: not looked for: portable programs need cgo"}
+}
+
+func (d *device) load(*source.Unit, []byte) (*module, error) { return nil, errNoShim }
+
+func (p *launch) runHost() error { return p.failed("", errNoShim) }

@@ -1,0 +1,91 @@
+package cpu
+
+// Spreading the work of one Go kernel over threads.
+
+import (
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+)
+
+// Parallel calls f for consecutive ranges that together are [0, n), each of at
+// least grain indexes where there are so many, on up to Threads goroutines at
+// once. It returns when every call has. When the context of c is done no further
+// range is started and its error is returned; a function that ignores it only
+// computes what nobody reads, as the launch fails anyway. A panic of f ends the
+// launch like one of the function itself.
+func (c *Call) Parallel(n, grain int, f func(lo, hi int)) error {
+	if n <= 0 {
+		return c.ctx.Err()
+	}
+	threads := c.device.threads
+	// Several ranges per thread even out what one of them is late with; they are
+	// handed out by a counter.
+	size := max(grain, 1, (n+4*threads-1)/(4*threads))
+	ranges := (n + size - 1) / size
+	if threads = min(threads, ranges); threads == 1 {
+		return c.serial(n, size, f)
+	}
+	s := &split{n: n, size: size, f: f, done: c.ctx.Done()}
+	s.running.Add(threads - 1)
+	for range threads - 1 {
+		go s.goWork()
+	}
+	s.work()
+	s.running.Wait()
+	if p := s.failed.Load(); p != nil {
+		panic(p)
+	}
+	return c.ctx.Err()
+}
+
+func (c *Call) serial(n, size int, f func(lo, hi int)) error {
+	for lo := 0; lo < n; lo += size {
+		if err := c.ctx.Err(); err != nil {
+			return err
+		}
+		f(lo, min(lo+size, n))
+	}
+	return nil
+}
+
+// split is one call of Parallel.
+type split struct {
+	n, size int
+	f       func(lo, hi int)
+	next    atomic.Int64
+	done    <-chan struct{}
+	failed  atomic.Pointer[panicked]
+	running sync.WaitGroup
+}
+
+func (s *split) goWork() {
+	defer s.running.Done()
+	debug.SetPanicOnFault(true) // as in runGo; it ends with the goroutine
+	s.work()
+}
+
+func (s *split) work() {
+	whole := false
+	defer func() {
+		if v := recover(); v != nil {
+			s.failed.CompareAndSwap(nil, &panicked{v, panicSite()})
+		} else if !whole { // runtime.Goexit: the rest of the work is missing
+			s.failed.CompareAndSwap(nil, &panicked{errGoexit, ""})
+		}
+	}()
+	for s.failed.Load() == nil {
+		select {
+		case <-s.done:
+			whole = true
+			return
+		default:
+		}
+		lo := int(s.next.Add(1)-1) * s.size
+		if lo >= s.n {
+			break
+		}
+		s.f(lo, min(lo+s.size, s.n))
+	}
+	whole = true
+}

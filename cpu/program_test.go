@@ -1,0 +1,385 @@
+//go:build cgo && unix
+
+package cpu
+
+// Portable programs, from text to results. Without a C++ compiler these skip.
+
+import (
+	"context"
+	"math"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/source"
+)
+
+const saxpyText = `
+kernel void saxpy(float a, global const float *x, global float *y, int n) {
+  int i = get_global_id(0);
+  if (i < n) y[i] = a * x[i] + y[i];
+}
+`
+
+const sumText = `
+kernel void sum(global const float *x, global float *out, local float *tile) {
+  int l = get_local_id(0);
+  tile[l] = x[get_global_id(0)];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int s = get_local_size(0) / 2; s > 0; s /= 2) {
+    if (l < s) tile[l] += tile[l + s];
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+  if (l == 0) out[get_group_id(0)] = tile[0];
+}
+`
+
+func needCompiler(t testing.TB) {
+	t.Helper()
+	if _, _, err := findToolchain(context.Background()); err != nil {
+		t.Skip(err)
+	}
+}
+
+func parse(t testing.TB, text string, defines ...source.Define) *source.Unit {
+	t.Helper()
+	u, err := source.Parse(text, source.Options{Name: "test.cl", Defines: defines})
+	require.NoError(t, err)
+	return u
+}
+
+var built sync.Map // text of a program: its driver.Binary; a build takes a second
+
+func buildProgram(t testing.TB, d *device, u *source.Unit) driver.Binary {
+	t.Helper()
+	if bin, ok := built.Load(u.Hash()); ok {
+		return bin.(driver.Binary)
+	}
+	bin, err := d.Compile(background(t), u, nil)
+	require.NoError(t, err)
+	assert.Empty(t, bin.Log, "a correct program gives no warning")
+	built.Store(u.Hash(), bin)
+	return bin
+}
+
+func loadKernel(t testing.TB, d *device, text, name string) driver.Kernel {
+	t.Helper()
+	needCompiler(t)
+	u := parse(t, text)
+	m, err := d.Load(background(t), u, buildProgram(t, d, u))
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, m.Close()) })
+	k, err := m.Kernel(name)
+	require.NoError(t, err)
+	return k
+}
+
+func upload[T any](t testing.TB, s *stream, v []T) driver.Memory {
+	t.Helper()
+	m := allocBytes(t, s.device, int64(len(bytesOf(v))))
+	require.NoError(t, s.Upload(background(t), m, bytesOf(v)))
+	return m
+}
+
+func count(n int) []float32 {
+	v := make([]float32, n)
+	for i := range v {
+		v[i] = float32(i % 1000)
+	}
+	return v
+}
+
+func saxpyLaunch(k driver.Kernel, a float32, x, y driver.Memory, n, local int) *driver.Launch {
+	l := &driver.Launch{Kernel: k, Dim: 1, Global: [3]int{(n + local - 1) / local * local, 1, 1}, Local: [3]int{local, 1, 1}}
+	pass(l, a)
+	l.Args = append(l.Args, driver.Arg{Kind: driver.ArgMemory, Memory: x}, driver.Arg{Kind: driver.ArgMemory, Memory: y})
+	pass(l, int32(n))
+	return l
+}
+
+func TestSaxpy(t *testing.T) {
+	d := openDevice(t)
+	k := loadKernel(t, d, saxpyText, "saxpy")
+	assert.Equal(t, "c++", k.Info().Implementation)
+	assert.False(t, k.Info().Native)
+	s := openStream(t, d)
+	for _, n := range []int{1, 2, 31, 33, 257, 65537} {
+		x := count(n)
+		mx, my := upload(t, s, x), upload(t, s, x)
+		require.NoError(t, s.Launch(saxpyLaunch(k, 2, mx, my, n, 64)))
+		require.NoError(t, s.Launch(saxpyLaunch(k, -1, mx, my, n, 1)))
+		out := make([]float32, n)
+		require.NoError(t, s.Download(background(t), bytesOf(out), my))
+		for i := range out {
+			require.Equal(t, 2*x[i], out[i])
+		}
+	}
+}
+
+func TestSumWithBarriers(t *testing.T) {
+	d := openDevice(t)
+	k := loadKernel(t, d, sumText, "sum")
+	s := openStream(t, d)
+	for _, local := range []int{1, 2, 64, 256, 1024} {
+		groups := 37
+		x := count(groups * local)
+		in, out := upload(t, s, x), upload(t, s, make([]float32, groups))
+		l := launchOf(k, len(x), in, out)
+		l.Local[0] = local
+		l.Args = append(l.Args, driver.Arg{Kind: driver.ArgLocal, Size: 4 * local})
+		require.NoError(t, s.Launch(l))
+		got := make([]float32, groups)
+		require.NoError(t, s.Download(background(t), bytesOf(got), out))
+		for g := range got {
+			want := float32(0)
+			for _, v := range x[g*local : (g+1)*local] {
+				want += v
+			}
+			require.Equal(t, want, got[g], "group %d of %d items", g, local)
+		}
+	}
+}
+
+func TestWideValuesAreAligned(t *testing.T) {
+	d := openDevice(t)
+	k := loadKernel(t, d, `
+struct pair { char c; double d; };
+kernel void wide(char c, double16 v, float3 w, struct pair p, global double *out) {
+  out[0] = v.s0 + v.sf + w.z + p.d + c;
+}`, "wide")
+	s := openStream(t, d)
+	out := upload(t, s, make([]float64, 1))
+	l := launchOf(k, 1)
+	pass(l, int8(1))
+	pass(l, [16]float64{0: 10, 15: 20})
+	pass(l, [4]float32{0, 0, 3, 0})
+	pass(l, struct {
+		c int8
+		d float64
+	}{7, 400})
+	l.Args = append(l.Args, driver.Arg{Kind: driver.ArgMemory, Memory: out})
+	require.NoError(t, s.Launch(l))
+	got := make([]float64, 1)
+	require.NoError(t, s.Download(background(t), bytesOf(got), out))
+	assert.EqualValues(t, 434, got[0])
+}
+
+func TestHalfArithmetic(t *testing.T) {
+	d := openDevice(t)
+	needCompiler(t)
+	features := d.Info().Features
+	u, err := source.Parse(`
+#ifndef cl_khr_fp16
+#error no half
+#endif
+kernel void h(global half *x, half4 v) {
+  half a = x[0] * x[1] + (half)0.1f;
+  x[2] = sqrt(a) > v.y ? max(a, v.z) : a;
+}`, source.Options{Features: &features})
+	require.NoError(t, err)
+	m, err := d.Load(background(t), u, buildProgram(t, d, u))
+	require.NoError(t, err)
+	defer m.Close()
+	k, err := m.Kernel("h")
+	require.NoError(t, err)
+	s := openStream(t, d)
+	x := upload(t, s, []driver.Float16{driver.ToFloat16(1.5), driver.ToFloat16(3), 0, 0})
+	l := launchOf(k, 1, x)
+	pass(l, [4]driver.Float16{0, driver.ToFloat16(2), driver.ToFloat16(9), 0})
+	require.NoError(t, s.Launch(l))
+	got := make([]driver.Float16, 4)
+	require.NoError(t, s.Download(background(t), bytesOf(got), x))
+	sum := driver.ToFloat16(4.5 + driver.ToFloat16(0.1).Float64())
+	want := sum
+	if math.Sqrt(sum.Float64()) > 2 {
+		want = driver.ToFloat16(9)
+	}
+	assert.Equal(t, want, got[2])
+}
+
+func TestEightStreamsOfPrograms(t *testing.T) {
+	d := openDevice(t)
+	k := loadKernel(t, d, saxpyText, "saxpy")
+	var wg sync.WaitGroup
+	ctx := background(t)
+	for range 8 {
+		s := openStream(t, d)
+		n := 5000
+		mx, my := upload(t, s, count(n)), upload(t, s, make([]float32, n))
+		wg.Go(func() {
+			for range 100 {
+				assert.NoError(t, s.Launch(saxpyLaunch(k, 1, mx, my, n, 50)))
+			}
+			out := make([]float32, n)
+			assert.NoError(t, s.Download(ctx, bytesOf(out), my))
+			assert.EqualValues(t, 100*999, out[999])
+		})
+	}
+	wg.Wait()
+}
+
+func TestBinaryMovesBetweenDevices(t *testing.T) {
+	d := openDevice(t)
+	needCompiler(t)
+	u := parse(t, saxpyText)
+	bin := buildProgram(t, d, u)
+	for range 20 { // each a different library behind what may be the same file number
+		m, err := openDevice(t).Load(background(t), u, bin)
+		require.NoError(t, err)
+		_, err = m.Kernel("axpy")
+		require.ErrorIs(t, err, driver.ErrCompile)
+		assert.Contains(t, err.Error(), "saxpy", "the error lists what is there")
+		require.NoError(t, m.Close())
+		require.NoError(t, m.Close())
+	}
+	other := parse(t, "kernel void saxpy(global float *x) { x[0] = 1; }")
+	_, err := d.Load(background(t), other, bin)
+	require.ErrorIs(t, err, driver.ErrCorrupt, "a binary of another program")
+}
+
+// Two programs that are loaded one after the other through the same file number
+// must not be taken for each other by the loader.
+func TestLoaderDoesNotConfusePrograms(t *testing.T) {
+	d := openDevice(t)
+	s := openStream(t, d)
+	out := upload(t, s, make([]int32, 1))
+	for i, text := range []string{"kernel void k(global int *x) { x[0] = 1; }", "kernel void k(global int *x) { x[0] = 2; }"} {
+		k := loadKernel(t, d, text, "k") // both stay loaded
+		require.NoError(t, s.Launch(launchOf(k, 1, out)))
+		got := make([]int32, 1)
+		require.NoError(t, s.Download(background(t), bytesOf(got), out))
+		assert.EqualValues(t, i+1, got[0])
+	}
+}
+
+func TestModuleClosedWhileQueued(t *testing.T) {
+	d := openDevice(t)
+	needCompiler(t)
+	u := parse(t, saxpyText)
+	m, err := d.Load(background(t), u, buildProgram(t, d, u))
+	require.NoError(t, err)
+	k, err := m.Kernel("saxpy")
+	require.NoError(t, err)
+	s := openStream(t, d)
+	f, started, open := gate()
+	require.NoError(t, s.Launch(launchOf(goKernel(d, "gate", f), 1)))
+	<-started
+	x := allocBytes(t, d, 64)
+	require.NoError(t, s.Launch(saxpyLaunch(k, 1, x, x, 16, 16)))
+	require.NoError(t, m.Close())
+	require.ErrorIs(t, s.Launch(saxpyLaunch(k, 1, x, x, 16, 16)), driver.ErrClosed)
+	close(open)
+	require.NoError(t, s.Sync(background(t)), "a queued launch keeps its program")
+}
+
+func TestCorruptBinary(t *testing.T) {
+	d := openDevice(t)
+	needCompiler(t)
+	u := parse(t, saxpyText)
+	good := buildProgram(t, d, u).Code
+	elf, err := unseal(good)
+	require.NoError(t, err)
+	change := func(at int) []byte {
+		b := append([]byte(nil), good...)
+		b[at] ^= 1
+		return b
+	}
+	for name, code := range map[string][]byte{
+		"empty": nil, "short": good[:20], "header only": good[:binaryHeader], "truncated": good[:len(good)-1], "longer": append(change(0)[:0:0], append(good, 0)...),
+		"magic": change(0), "length": change(9), "checksum": change(20), "payload": change(len(good) / 2),
+		"sealed text": seal([]byte("#!/bin/sh\n")), "sealed truncated": seal(elf[:len(elf)/2]), "sealed header": seal(elf[:64]), "sealed magic": seal(elf[:4]),
+	} {
+		_, err := d.Load(background(t), u, driver.Binary{Code: code})
+		assert.ErrorIs(t, err, driver.ErrCorrupt, name)
+	}
+	_, err = d.Load(background(t), u, driver.Binary{Code: []byte("something else entirely, of sufficient length to hold a header")})
+	require.ErrorIs(t, err, driver.ErrFormat)
+}
+
+func TestUniquePath(t *testing.T) {
+	seen := map[string]bool{}
+	for n := range uint32(1000) {
+		p := uniquePath(7, n+1)
+		assert.False(t, seen[p])
+		seen[p] = true
+		assert.Equal(t, "/proc/self/fd/7", filepath.Clean(p))
+	}
+}
+
+func BenchmarkCompileSaxpy(b *testing.B) {
+	d := openDevice(b)
+	needCompiler(b)
+	u := parse(b, saxpyText)
+	for b.Loop() {
+		_, err := d.Compile(context.Background(), u, nil)
+		require.NoError(b, err)
+	}
+}
+
+func BenchmarkLoadSaxpy(b *testing.B) {
+	d := openDevice(b)
+	needCompiler(b)
+	u := parse(b, saxpyText)
+	bin := buildProgram(b, d, u)
+	for b.Loop() {
+		m, err := d.Load(context.Background(), u, bin)
+		require.NoError(b, err)
+		require.NoError(b, m.Close())
+	}
+}
+
+func BenchmarkProgramLaunchSync(b *testing.B) {
+	benchmarkSaxpy(b, 64, 64)
+}
+
+func BenchmarkSaxpyMillion(b *testing.B) {
+	benchmarkSaxpy(b, 1<<20, 4096)
+}
+
+func benchmarkSaxpy(b *testing.B, n, local int) {
+	d := openDevice(b)
+	k := loadKernel(b, d, saxpyText, "saxpy")
+	s := openStream(b, d)
+	ctx := context.Background()
+	l := saxpyLaunch(k, 2, upload(b, s, count(n)), upload(b, s, count(n)), n, local)
+	b.ReportAllocs()
+	b.SetBytes(int64(12 * n))
+	for b.Loop() {
+		if s.Launch(l) != nil || s.Sync(ctx) != nil {
+			b.Fatal(s.Err())
+		}
+	}
+}
+
+func TestProgramLaunchAllocations(t *testing.T) {
+	if instrumented {
+		t.Skip("the checker allocates")
+	}
+	d := openDevice(t)
+	k := loadKernel(t, d, saxpyText, "saxpy")
+	s := openStream(t, d)
+	x := allocBytes(t, d, 256)
+	l := saxpyLaunch(k, 1, x, x, 64, 64)
+	ctx := background(t)
+	n := testing.AllocsPerRun(500, func() {
+		_ = s.Launch(l)
+		_ = s.Sync(ctx)
+	})
+	assert.LessOrEqual(t, n, 0.5)
+}
+
+func BenchmarkExecutorAlone(b *testing.B) {
+	d := openDevice(b)
+	k := loadKernel(b, d, saxpyText, "saxpy")
+	s := openStream(b, d)
+	p, err := newLaunch(d, k.(*kernel), saxpyLaunch(k, 2, upload(b, s, count(64)), upload(b, s, count(64)), 64, 64))
+	require.NoError(b, err)
+	defer p.done()
+	for b.Loop() {
+		_ = p.runHost()
+	}
+}

@@ -1,0 +1,174 @@
+package cpu
+
+// What the references share. A reference reads every element as a float64 (or, of
+// integers, its bits), computes in float64, and rounds once when it writes. It is
+// slow and right.
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/source"
+)
+
+// refType returns a definition that names an element type.
+func refType(c *Call, name string) string {
+	t, ok := c.Define(name)
+	if !ok {
+		return "f32" // the default of the catalog
+	}
+	return t
+}
+
+// refGet returns a function that reads one element of a buffer of floating type.
+func refGet(c *Call, i int, typ string) func(at int) float64 {
+	switch typ {
+	case "f32":
+		p := c.F32(i)
+		return func(at int) float64 { return float64(p[at]) }
+	case "f64":
+		p := c.F64(i)
+		return func(at int) float64 { return p[at] }
+	case "f16":
+		p := c.U16(i)
+		return func(at int) float64 { return driver.Float16(p[at]).Float64() }
+	case "bf16":
+		p := c.U16(i)
+		return func(at int) float64 { return driver.BFloat16(p[at]).Float64() }
+	}
+	panic(misuse{fmt.Errorf("%s is not a floating type: %w", typ, driver.ErrInvalidArgument)})
+}
+
+// refSet returns a function that rounds a number to one element of a buffer of
+// floating type.
+func refSet(c *Call, i int, typ string) func(at int, x float64) {
+	switch typ {
+	case "f32":
+		p := c.F32(i)
+		return func(at int, x float64) { p[at] = float32(x) }
+	case "f64":
+		p := c.F64(i)
+		return func(at int, x float64) { p[at] = x }
+	case "f16":
+		p := c.U16(i)
+		return func(at int, x float64) { p[at] = uint16(driver.ToFloat16(x)) }
+	case "bf16":
+		p := c.U16(i)
+		return func(at int, x float64) { p[at] = uint16(driver.ToBFloat16(x)) }
+	}
+	panic(misuse{fmt.Errorf("%s is not a floating type: %w", typ, driver.ErrInvalidArgument)})
+}
+
+// refRead returns n elements of a buffer of floating type from element at on, stride
+// apart.
+func refRead(get func(int) float64, at, n, stride int) []float64 {
+	x := make([]float64, n)
+	for j := range x {
+		x[j] = get(at + j*stride)
+	}
+	return x
+}
+
+// refGetInt returns a function that reads one integer exactly.
+func refGetInt(c *Call, i int, typ string) func(at int) *big.Int {
+	size := refSize(typ)
+	get := refGetBits(c, i, size)
+	signed := typ[0] == 'i'
+	return func(at int) *big.Int {
+		x := new(big.Int).SetUint64(get(at))
+		if signed && x.Bit(8*size-1) == 1 {
+			x.Sub(x, new(big.Int).Lsh(big.NewInt(1), uint(8*size)))
+		}
+		return x
+	}
+}
+
+// refSetInt returns a function that writes one integer modulo 2^bits.
+func refSetInt(c *Call, i int, typ string) func(at int, x *big.Int) {
+	size := refSize(typ)
+	set := refSetBits(c, i, size)
+	mask := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), uint(8*size)), big.NewInt(1))
+	return func(at int, x *big.Int) { set(at, new(big.Int).And(x, mask).Uint64()) }
+}
+
+func refSize(typ string) int {
+	t, err := driver.ParseType(typ)
+	if err != nil {
+		panic(misuse{err})
+	}
+	return t.Size()
+}
+
+// refGetBits reads elements of a size as little-endian bits, whatever they mean.
+func refGetBits(c *Call, i, size int) func(at int) uint64 {
+	b := c.Bytes(i)
+	return func(at int) (x uint64) {
+		for j, v := range b[at*size : at*size+size] {
+			x |= uint64(v) << (8 * j)
+		}
+		return x
+	}
+}
+
+func refSetBits(c *Call, i, size int) func(at int, x uint64) {
+	b := c.Bytes(i)
+	return func(at int, x uint64) {
+		for j := range size {
+			b[at*size+j] = byte(x >> (8 * j))
+		}
+	}
+}
+
+func refIsFloat(typ string) bool { return typ[0] == 'f' || typ[0] == 'b' }
+
+// refRound rounds an integer to a floating type of that many digits.
+func refRound(x *big.Int, digits uint) float64 {
+	f, _ := new(big.Float).SetPrec(digits).SetMode(big.ToNearestEven).SetInt(x).Float64()
+	return f
+}
+
+// refDigits is the precision of a floating type.
+func refDigits(typ string) uint {
+	return map[string]uint{"f32": 24, "f64": 53, "f16": 11, "bf16": 8}[typ]
+}
+
+// refClamp is the integer of a type that is nearest to x.
+func refClamp(x *big.Int, typ string) *big.Int {
+	bits := uint(8 * refSize(typ))
+	lo, hi := new(big.Int), new(big.Int).Lsh(big.NewInt(1), bits)
+	if typ[0] == 'i' {
+		hi.Rsh(hi, 1)
+		lo.Neg(hi)
+	}
+	hi.Sub(hi, big.NewInt(1))
+	switch {
+	case x.Cmp(lo) < 0:
+		return lo
+	case x.Cmp(hi) > 0:
+		return hi
+	}
+	return x
+}
+
+// refScalarInt returns an integer argument exactly.
+func refScalarInt(c *Call, i int) *big.Int {
+	v := c.Int(i)
+	if c.Params[i].Kind == source.ULong {
+		return new(big.Int).SetUint64(uint64(v))
+	}
+	return big.NewInt(v)
+}
+
+// finite tells whether every number is one.
+func finite(lists ...[]float64) bool {
+	for _, x := range lists {
+		for _, v := range x {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return false
+			}
+		}
+	}
+	return true
+}

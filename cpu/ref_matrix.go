@@ -1,0 +1,127 @@
+package cpu
+
+// References of gemm and of the L2 distances.
+
+import (
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
+)
+
+func init() {
+	reference("gemm", "gemm", refGemm)
+	reference("l2_distance", "l2_distance_fp32", func(c *Call) error { return refL2(c, "f32") })
+	reference("l2_distance", "l2_distance_fp16", func(c *Call) error { return refL2(c, "f16") })
+	reference("l2_distance", "l2_distance_int8", refL2Int)
+}
+
+// refGemm: C = alpha·op(A)·op(B) + beta·C.
+func refGemm(c *Call) error {
+	t := refType(c, "T")
+	m, n, k := int(c.Int(0)), int(c.Int(1)), int(c.Int(2))
+	alpha, beta := c.Float(3), c.Float(8)
+	if m == 0 || n == 0 {
+		return nil
+	}
+	ta, rowsA, colsA := refTrans(c, "TRANS_A", m, k)
+	tb, rowsB, colsB := refTrans(c, "TRANS_B", k, n)
+	a := refMatrix(c, 4, t, rowsA, colsA, int(c.Int(5)))
+	b := refMatrix(c, 6, t, rowsB, colsB, int(c.Int(7)))
+	out := blas64.General{Rows: m, Cols: n, Stride: n, Data: make([]float64, m*n)}
+	if beta != 0 { // else C is not read
+		out = refMatrix(c, 9, t, m, n, int(c.Int(10)))
+	}
+	switch {
+	case k == 0 || alpha == 0:
+		floats.Scale(beta, out.Data)
+	case finite(a.Data, b.Data):
+		blas64.Gemm(ta, tb, alpha, a, b, beta, out)
+	default:
+		refGemmLoop(ta, tb, k, alpha, a, b, beta, out)
+	}
+	set, ldc := refSet(c, 9, t), int(c.Int(10))
+	for i := range m {
+		for j := range n {
+			set(i*ldc+j, out.Data[i*n+j])
+		}
+	}
+	return nil
+}
+
+// refGemmLoop is the formula as it stands. gonum leaves out products with a zero
+// of A, which hides that 0·NaN and 0·∞ are NaN.
+func refGemmLoop(ta, tb blas.Transpose, k int, alpha float64, a, b blas64.General, beta float64, c blas64.General) {
+	at := func(x blas64.General, trans blas.Transpose, i, j int) float64 {
+		if trans == blas.Trans {
+			i, j = j, i
+		}
+		return x.Data[i*x.Stride+j]
+	}
+	for i := range c.Rows {
+		for j := range c.Cols {
+			sum := 0.0
+			for p := range k {
+				sum += at(a, ta, i, p) * at(b, tb, p, j)
+			}
+			x := &c.Data[i*c.Stride+j]
+			if sum *= alpha; beta != 0 {
+				sum += beta * *x
+			}
+			*x = sum
+		}
+	}
+}
+
+// refTrans returns how a rows×cols operand is stored.
+func refTrans(c *Call, define string, rows, cols int) (t blas.Transpose, storedRows, storedCols int) {
+	if v, _ := c.Define(define); v == "1" {
+		return blas.Trans, cols, rows
+	}
+	return blas.NoTrans, rows, cols
+}
+
+// refMatrix copies a matrix without the padding of its rows.
+func refMatrix(c *Call, arg int, t string, rows, cols, ld int) blas64.General {
+	get := refGet(c, arg, t)
+	x := blas64.General{Rows: rows, Cols: cols, Stride: max(cols, 1), Data: make([]float64, 0, rows*cols)}
+	for i := range rows {
+		x.Data = append(x.Data, refRead(get, i*ld, cols, 1)...)
+	}
+	return x
+}
+
+// refL2: Σ (q - v)², the dot product of the difference with itself.
+func refL2(c *Call, t string) error {
+	queries, vectors, dim := int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
+	getQ, getV, out := refGet(c, 0, t), refGet(c, 1, t), c.F32(2)
+	diff := make([]float64, dim)
+	rows := make([][]float64, vectors)
+	for v := range rows {
+		rows[v] = refRead(getV, v*dim, dim, 1)
+	}
+	for q := range queries {
+		x := refRead(getQ, q*dim, dim, 1)
+		for v, y := range rows {
+			floats.SubTo(diff, x, y)
+			out[q*vectors+v] = float32(floats.Dot(diff, diff))
+		}
+	}
+	return nil
+}
+
+// refL2Int: Σ (q - v)² exactly, then one division by 127².
+func refL2Int(c *Call) error {
+	queries, vectors, dim := int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
+	x, y, out := c.I8(0), c.I8(1), c.F32(2)
+	for q := range queries {
+		for v := range vectors {
+			sum := int64(0)
+			for d := range dim {
+				diff := int64(x[q*dim+d]) - int64(y[v*dim+d])
+				sum += diff * diff
+			}
+			out[q*vectors+v] = float32(float64(sum) / (127 * 127))
+		}
+	}
+	return nil
+}

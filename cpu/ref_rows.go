@@ -1,0 +1,119 @@
+package cpu
+
+// References of the kernels that work on rows: reductions, softmax, top-k.
+
+import (
+	"math"
+	"slices"
+	"sort"
+	"strings"
+
+	"gonum.org/v1/gonum/floats"
+)
+
+func init() {
+	for name, f := range refReductions {
+		run := func(c *Call) error { return refReduce(c, f) }
+		reference("reduce", "reduce_"+name, run)
+		reference("reduce", "reduce_"+name+"_columns", run)
+	}
+	reference("softmax", "softmax", refSoftmax)
+	reference("topk", "topk", refTopK)
+}
+
+// refReductions reduce one row.
+var refReductions = map[string]func(x []float64) float64{
+	"sum":    refSum,
+	"mean":   func(x []float64) float64 { return refSum(x) / float64(len(x)) },
+	"max":    refMax,
+	"min":    func(x []float64) float64 { floats.Scale(-1, x); return -refMax(x) },
+	"argmax": refArgMax,
+}
+
+// refSum is compensated, so that it is right to the last place whatever the length.
+func refSum(x []float64) float64 {
+	if !finite(x) {
+		return floats.Sum(x) // a compensation would make NaN of infinities
+	}
+	return floats.SumCompensated(x)
+}
+
+func refMax(x []float64) float64 {
+	switch {
+	case len(x) == 0:
+		return math.Inf(-1)
+	case floats.HasNaN(x):
+		return math.NaN()
+	}
+	return floats.Max(x)
+}
+
+// refArgMax is the place of the first NaN, else of the first maximum.
+func refArgMax(x []float64) float64 {
+	if len(x) == 0 {
+		return 0
+	}
+	if i := slices.IndexFunc(x, math.IsNaN); i >= 0 {
+		return float64(i)
+	}
+	return float64(floats.MaxIdx(x))
+}
+
+func refReduce(c *Call, f func([]float64) float64) error {
+	t := refType(c, "T")
+	outer, axis, inner := int(c.Int(2)), int(c.Int(3)), int(c.Int(4))
+	get := refGet(c, 0, t)
+	set := func(at int, x float64) { c.U32(1)[at] = uint32(x) }
+	if !strings.Contains(c.Kernel, "argmax") {
+		set = refSet(c, 1, t)
+	}
+	for o := range outer {
+		for i := range inner {
+			set(o*inner+i, f(refRead(get, o*axis*inner+i, axis, inner)))
+		}
+	}
+	return nil
+}
+
+// refSoftmax: e^(x - max) / Σ e^(x - max).
+func refSoftmax(c *Call) error {
+	t, rows, n := refType(c, "T"), int(c.Int(2)), int(c.Int(3))
+	get, set := refGet(c, 0, t), refSet(c, 1, t)
+	for r := range rows {
+		y := refRead(get, r*n, n, 1)
+		floats.AddConst(-refMax(y), y)
+		for j, z := range y {
+			y[j] = math.Exp(z)
+		}
+		sum := refSum(y)
+		for j, e := range y {
+			set(r*n+j, e/sum)
+		}
+	}
+	return nil
+}
+
+// refTopK sorts the places of a row by value, NaN last; the sort is stable, so that
+// equal values stay in order.
+func refTopK(c *Call) error {
+	t, rows, n, k := refType(c, "T"), int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
+	get, size := refGet(c, 0, t), refSize(t)
+	bits, set := refGetBits(c, 0, size), refSetBits(c, 1, size)
+	places := c.U32(2)
+	for r := range rows {
+		x := refRead(get, r*n, n, 1)
+		order := make([]int, n)
+		for i := range order {
+			order[i] = i
+		}
+		sort.SliceStable(order, func(i, j int) bool {
+			a, b := x[order[i]], x[order[j]]
+			return a < b || math.IsNaN(b) && !math.IsNaN(a)
+		})
+		for i := range min(k, n) {
+			set(r*k+i, bits(r*n+order[i]))
+			places[r*k+i] = uint32(order[i])
+		}
+	}
+	return nil
+}

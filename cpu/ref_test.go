@@ -1,0 +1,268 @@
+package cpu
+
+// The references against values computed by hand and against formulas that are not
+// theirs.
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/kernels"
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/source"
+)
+
+// arg is one argument of callReference: numbers of a type; one number where value is
+// set.
+type arg struct {
+	typ   string
+	x     []float64
+	value bool
+}
+
+func buf(typ string, x ...float64) arg { return arg{typ, x, false} }
+func val(typ string, x float64) arg    { return arg{typ, []float64{x}, true} }
+func zeros(typ string, n int) arg      { return arg{typ, make([]float64, n), false} }
+func uints(v ...int) (args []arg)      { return numbersOf("u32", v) }
+func counts(v ...int) (args []arg)     { return numbersOf("u64", v) }
+func define(kv ...string) (d []source.Define) {
+	for i := 0; i < len(kv); i += 2 {
+		d = append(d, source.Define{Name: kv[i], Value: kv[i+1]})
+	}
+	return d
+}
+
+func numbersOf(typ string, v []int) (args []arg) {
+	for _, n := range v {
+		args = append(args, val(typ, float64(n)))
+	}
+	return args
+}
+
+// callReference runs a reference and returns the numbers in argument out afterwards.
+func callReference(t *testing.T, family, kernel string, defs []source.Define, out int, args ...arg) []float64 {
+	t.Helper()
+	d := openIndex(t, referenceIndex)
+	u, err := kernels.Unit(family, nil, defs...)
+	require.NoError(t, err)
+	k, ok := d.Native(u, kernel)
+	require.True(t, ok, kernel)
+	l := &driver.Launch{Kernel: k, Dim: 1, Global: [3]int{1, 1, 1}, Local: [3]int{1, 1, 1}}
+	var result []byte
+	for i, a := range args {
+		data := encode(a.typ, a.x)
+		if a.value {
+			for len(l.Data)%8 != 0 {
+				l.Data = append(l.Data, 0)
+			}
+			l.Args = append(l.Args, driver.Arg{Kind: driver.ArgValue, Offset: len(l.Data), Size: len(data)})
+			l.Data = append(l.Data, data...)
+			continue
+		}
+		m := allocBytes(t, d, int64(len(data)))
+		b, err := d.memory.bytes(m)
+		require.NoError(t, err)
+		copy(b, data)
+		if i == out {
+			result = b
+		}
+		l.Args = append(l.Args, driver.Arg{Kind: driver.ArgMemory, Memory: m})
+	}
+	s := openStream(t, d)
+	require.NoError(t, s.Launch(l))
+	require.NoError(t, s.Sync(background(t)))
+	return decode(args[out].typ, result)
+}
+
+func TestReferenceArith(t *testing.T) {
+	for _, c := range []struct {
+		kernel, typ string
+		a, b        arg
+		want        []float64
+	}{
+		{"add", "f32", buf("f32", 1, 0x1p24), buf("f32", 0.5, 1), []float64{1.5, 0x1p24}},
+		{"div", "f32", buf("f32", 1, -1, 0), buf("f32", 3, 0, 0), []float64{float64(float32(1) / 3), math.Inf(-1), math.NaN()}},
+		{"mul", "f16", buf("f16", 300, 0.1), buf("f16", 300, 3), []float64{math.Inf(1), driver.ToFloat16(driver.ToFloat16(0.1).Float64() * 3).Float64()}},
+		{"add", "bf16", buf("bf16", 256), buf("bf16", 1), []float64{256}}, // the tie goes to even
+		{"add", "i8", buf("i8", 127, -128), buf("i8", 1, -1), []float64{-128, 127}},
+		{"sub", "u16", buf("u16", 0, 5), buf("u16", 1, 5), []float64{65535, 0}},
+		{"mul", "i32", buf("i32", 65536, -3), buf("i32", 65536, 7), []float64{0, -21}},
+		{"mul", "u64", buf("u64", 0x1p63), buf("u64", 2), []float64{0}},
+		{"sub_scalar", "i16", buf("i16", -32768), val("i32", 1), []float64{32767}},
+		{"scalar_sub", "f32", val("f32", 10), buf("f32", 1, 2), []float64{9, 8}},
+		{"scalar_div", "f64", val("f64", 1), buf("f64", 4), []float64{0.25}},
+	} {
+		n := len(c.want)
+		args := append([]arg{c.a, c.b, zeros(c.typ, n)}, counts(n)...)
+		got := callReference(t, "arith", c.kernel, define("T", c.typ), 2, args...)
+		assert.True(t, same(c.want, got), "%s %s: got %v, want %v", c.kernel, c.typ, got, c.want)
+	}
+	// A column of 2 times a row of 3.
+	args := append([]arg{buf("f32", 2, 3), buf("f32", 1, 10, 100), zeros("f32", 6)}, uints(1, 1, 2, 3, 0, 0, 1, 0, 0, 0, 0, 1)...)
+	assert.Equal(t, []float64{2, 20, 200, 3, 30, 300}, callReference(t, "arith", "mul_broadcast", nil, 2, args...))
+}
+
+// same compares numbers; NaN equals NaN.
+func same(a, b []float64) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] && (a[i] == a[i] || b[i] == b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func TestReferenceElementwise(t *testing.T) {
+	args := append([]arg{val("f32", 2), buf("f32", 1, 2, 3), buf("f32", 10, 20, 30)}, counts(2)...)
+	assert.Equal(t, []float64{12, 24, 30}, callReference(t, "saxpy", "saxpy", nil, 2, args...), "the third is beyond n")
+	args = append([]arg{zeros("i8", 3), val("i32", -7)}, counts(2)...)
+	assert.Equal(t, []float64{-7, -7, 0}, callReference(t, "fill", "fill", define("T", "i8"), 0, args...))
+	args = append([]arg{buf("f32", 1, math.Inf(1), 3), zeros("f32", 3)}, counts(3)...)
+	assert.Equal(t, []float64{1, math.Inf(1), 3}, callReference(t, "copy", "copy", nil, 1, args...))
+	args = append([]arg{buf("f32", 1, 2, 3, 4, 5, 6), zeros("f32", 6)}, uints(2, 3)...)
+	assert.Equal(t, []float64{1, 4, 2, 5, 3, 6}, callReference(t, "transpose", "transpose", nil, 1, args...))
+}
+
+func TestReferenceCast(t *testing.T) {
+	inf, nan := math.Inf(1), math.NaN()
+	for _, c := range []struct {
+		from, to string
+		x, want  []float64
+	}{
+		{"f32", "i8", []float64{1.9, -1.9, 127.9, 300, -300, inf, -inf, nan}, []float64{1, -1, 127, 127, -128, 127, -128, 0}},
+		{"f32", "u8", []float64{-1, 255.9, 256}, []float64{0, 255, 255}},
+		{"f64", "i32", []float64{2147483647.9, -2147483649}, []float64{2147483647, -2147483648}},
+		{"i32", "u8", []float64{-5, 300, 7}, []float64{0, 255, 7}},
+		{"i16", "i8", []float64{-200, 200}, []float64{-128, 127}},
+		{"f32", "f16", []float64{65519, 65520, 1 + 0x1p-11, 1 + 3*0x1p-11, 0x1p-24, 0x1p-26}, []float64{65504, inf, 1, 1 + 0x1p-9, 0x1p-24, 0}},
+		{"f32", "bf16", []float64{257, 259, 1e30}, []float64{256, 260, driver.ToBFloat16(1e30).Float64()}},
+		{"f64", "f16", []float64{1 + 0x1p-11 + 0x1p-40}, []float64{1 + 0x1p-10}}, // through float it would be 1
+		{"i64", "bf16", []float64{0x1p40 + 0x1p32 + 1}, []float64{0x1p40 + 0x1p33}},
+		{"u64", "f32", []float64{0x1p63 + 0x1p39 + 0x1p11}, []float64{0x1p63 + 0x1p40}},
+		{"f16", "f64", []float64{65504, 0x1p-24}, []float64{65504, 0x1p-24}},
+	} {
+		n := len(c.x)
+		args := append([]arg{buf(c.from, c.x...), zeros(c.to, n)}, counts(n)...)
+		got := callReference(t, "cast", "cast", define("FROM", c.from, "TO", c.to), 1, args...)
+		assert.True(t, same(c.want, got), "%s to %s: got %v, want %v", c.from, c.to, got, c.want)
+	}
+}
+
+func TestReferenceActivations(t *testing.T) {
+	x := []float64{-2, -1, 0, 1, 2}
+	for kernel, want := range map[string][]float64{ // to 6 places, from tables
+		"relu":      {0, 0, 0, 1, 2},
+		"sigmoid":   {0.119203, 0.268941, 0.5, 0.731059, 0.880797},
+		"tanh_act":  {-0.964028, -0.761594, 0, 0.761594, 0.964028},
+		"gelu":      {-0.045500, -0.158655, 0, 0.841345, 1.954500},
+		"gelu_tanh": {-0.045402, -0.158808, 0, 0.841192, 1.954598},
+		"swish":     {-0.238406, -0.268941, 0, 0.731059, 1.761594},
+	} {
+		args := append([]arg{buf("f64", x...), zeros("f64", len(x))}, counts(len(x))...)
+		got := callReference(t, "activation", kernel, define("T", "f64"), 1, args...)
+		assert.InDeltaSlice(t, want, got, 1e-6, kernel)
+	}
+	// The forms in use against those of the books, where nothing cancels.
+	for x := -4.0; x < 4; x += 0.37 {
+		u := math.Sqrt(2/math.Pi) * (x + 0.044715*x*x*x)
+		assert.InDelta(t, x/2*(1+math.Erf(x/math.Sqrt2)), refActivations["gelu"](x), 1e-14)
+		assert.InDelta(t, x/2*(1+math.Tanh(u)), refActivations["gelu_tanh"](x), 1e-14)
+	}
+}
+
+func TestReferenceReductions(t *testing.T) {
+	x := buf("f32", 1, 5, 3, 4, 5, 2, -1, -5, -3, -4, -5, -2) // 2×3×2
+	for op, want := range map[string][]float64{
+		"sum": {9, 11, -9, -11}, "mean": {3, float64(float32(11) / 3), -3, float64(float32(-11) / 3)},
+		"max": {5, 5, -1, -2}, "min": {1, 2, -5, -5}, "argmax": {2, 0, 0, 2},
+	} {
+		typ := "f32"
+		if op == "argmax" {
+			typ = "u32"
+		}
+		for _, form := range []string{"", "_columns"} {
+			args := append([]arg{x, zeros(typ, 4)}, uints(2, 3, 2)...)
+			assert.Equal(t, want, callReference(t, "reduce", "reduce_"+op+form, nil, 1, args...), op+form)
+		}
+	}
+	args := append([]arg{buf("f64", 1, 1e100, 1, -1e100), zeros("f64", 1)}, uints(1, 4, 1)...)
+	assert.Equal(t, []float64{2}, callReference(t, "reduce", "reduce_sum", define("T", "f64"), 1, args...), "compensated")
+	assert.True(t, math.IsNaN(refMax([]float64{1, math.NaN(), 2})))
+	assert.EqualValues(t, 1, refArgMax([]float64{1, math.NaN(), 2, math.NaN()}))
+	assert.EqualValues(t, math.Inf(1), refSum([]float64{math.Inf(1), 1}))
+}
+
+func TestReferenceSoftmax(t *testing.T) {
+	args := append([]arg{buf("f64", 0, math.Log(3), 1000, 1000), zeros("f64", 4)}, uints(2, 2)...)
+	assert.InDeltaSlice(t, []float64{0.25, 0.75, 0.5, 0.5}, callReference(t, "softmax", "softmax", define("T", "f64"), 1, args...), 1e-15)
+}
+
+func TestReferenceTopK(t *testing.T) {
+	x := buf("f32", 3, math.NaN(), 1, 2, 1, math.Inf(1), math.Copysign(0, -1), 0)
+	args := append([]arg{x, zeros("f32", 8), zeros("u32", 8)}, uints(1, 8, 8)...)
+	assert.True(t, same([]float64{0, 0, 1, 1, 2, 3, math.Inf(1), math.NaN()}, callReference(t, "topk", "topk", nil, 1, args...)))
+	assert.Equal(t, []float64{6, 7, 2, 4, 3, 0, 5, 1}, callReference(t, "topk", "topk", nil, 2, args...))
+}
+
+func TestReferenceGemm(t *testing.T) {
+	// [1 2; 3 4]·[5 6; 7 8] and its transposes.
+	for trans, want := range map[string][]float64{
+		"00": {19, 22, 43, 50}, "10": {26, 30, 38, 44}, "01": {17, 23, 39, 53}, "11": {23, 31, 34, 46},
+	} {
+		args := []arg{val("u32", 2), val("u32", 2), val("u32", 2), val("f32", 2), buf("f32", 1, 2, 3, 4), val("u32", 2),
+			buf("f32", 5, 6, 7, 8), val("u32", 2), val("f32", 1), buf("f32", 1, 1, 1, 1), val("u32", 2)}
+		for i := range want {
+			want[i] = 2*want[i] + 1
+		}
+		defs := define("TRANS_A", trans[:1], "TRANS_B", trans[1:])
+		assert.Equal(t, want, callReference(t, "gemm", "gemm", defs, 9, args...), trans)
+	}
+}
+
+// The loop that serves infinities agrees with gonum where both may be used.
+func TestReferenceGemmLoop(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	m, n, k := 5, 7, 9
+	data := func(n int) []float64 {
+		x := make([]float64, n)
+		for i := range x {
+			x[i] = r.NormFloat64()
+		}
+		return x
+	}
+	a, b, c := data(m*k), data(k*n), data(m*n)
+	for _, last := range []float64{1, math.NaN()} { // a NaN in the last row of A takes the other way
+		a[m*k-1] = last
+		args := []arg{val("u32", 5), val("u32", 7), val("u32", 9), val("f64", 0.5), buf("f64", a...), val("u32", 9),
+			buf("f64", b...), val("u32", 7), val("f64", 3), buf("f64", c...), val("u32", 7)}
+		got := callReference(t, "gemm", "gemm", define("T", "f64"), 9, args...)
+		for i := range m - 1 {
+			for j := range n {
+				want := 3 * c[i*n+j]
+				for p := range k {
+					want += 0.5 * a[i*k+p] * b[p*n+j]
+				}
+				assert.InDelta(t, want, got[i*n+j], 1e-14, fmt.Sprint(last, i, j))
+			}
+		}
+		assert.Equal(t, math.IsNaN(last), math.IsNaN(got[m*n-1]))
+	}
+}
+
+func TestReferenceL2(t *testing.T) {
+	args := append([]arg{buf("f32", 0, 0, 1, 2), buf("f32", 3, 4, 1, 2, 0, 0), zeros("f32", 6)}, uints(2, 3, 2)...)
+	assert.Equal(t, []float64{25, 5, 0, 8, 0, 5}, callReference(t, "l2_distance", "l2_distance_fp32", nil, 2, args...))
+	args[0].typ, args[1].typ = "f16", "f16"
+	assert.Equal(t, []float64{25, 5, 0, 8, 0, 5}, callReference(t, "l2_distance", "l2_distance_fp16", nil, 2, args...))
+	args = append([]arg{buf("i8", 127, -128), buf("i8", -128, 127, 0, 0), zeros("f32", 2)}, uints(1, 2, 2)...)
+	want := []float64{float64(float32(2.0 * 255 * 255 / 16129)), float64(float32((127.0*127 + 128*128) / 16129))}
+	assert.Equal(t, want, callReference(t, "l2_distance", "l2_distance_int8", nil, 2, args...))
+}

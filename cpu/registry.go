@@ -1,0 +1,88 @@
+package cpu
+
+// The tables of kernels that are Go functions: Concord's own for the catalog,
+// and those that programs register.
+
+import (
+	"sync"
+
+	"github.com/concord-compute/concord/source"
+)
+
+// entry names a Go kernel: the Unit's ID and the kernel's name in it.
+type entry struct{ id, kernel string }
+
+// function is a registered Go kernel.
+type function struct {
+	run            Func
+	implementation string
+	when           func(u *source.Unit) bool // nil: for every set of definitions
+}
+
+// natives and references are filled in init functions of this package and never
+// change afterwards.
+var (
+	natives    = map[entry]function{}
+	references = map[entry]function{}
+)
+
+var (
+	registeredMu sync.RWMutex
+	registered   = map[entry]function{}
+)
+
+// native makes f the implementation that cpu:0 has of a catalog kernel.
+func native(id, kernel string, f Func) { nativeWhen(id, kernel, "go", nil, f) }
+
+// nativeWhen is native for a function that serves only the units for which when
+// is true (some definitions), or that calls itself something other than "go".
+func nativeWhen(id, kernel, implementation string, when func(u *source.Unit) bool, f Func) {
+	add(natives, id, kernel, function{f, implementation, when})
+}
+
+// reference makes f the implementation that cpu:reference has of a catalog kernel.
+func reference(id, kernel string, f Func) { add(references, id, kernel, function{f, "reference", nil}) }
+
+// Register makes f the implementation of a kernel on cpu:0 for programs whose
+// Unit.ID is id: a program's own kernels, where no host compiler is or where Go is
+// the better language. An implementation that Concord brings for the same kernel
+// goes first. It is meant for init functions and panics when f is nil, a name is
+// empty or the pair is taken.
+func Register(id, kernel string, f Func) {
+	registeredMu.Lock()
+	defer registeredMu.Unlock()
+	add(registered, id, kernel, function{f, "go", nil})
+}
+
+func add(to map[entry]function, id, kernel string, f function) {
+	switch _, taken := to[entry{id, kernel}]; {
+	case f.run == nil:
+		panic("concord: cpu: no function for kernel " + id + "/" + kernel)
+	case id == "" || kernel == "":
+		panic("concord: cpu: a Go kernel needs the ID of its program and a name")
+	case taken:
+		panic("concord: cpu: registered twice: kernel " + id + "/" + kernel)
+	}
+	to[entry{id, kernel}] = f
+}
+
+// find returns the Go kernel that a device has for a kernel of a unit.
+func (d *device) find(u *source.Unit, kernel string) (function, bool) {
+	if u == nil || u.ID == "" {
+		return function{}, false
+	}
+	at := entry{u.ID, kernel}
+	if d.reference {
+		f, ok := references[at]
+		return f, ok && f.serves(u)
+	}
+	if f, ok := natives[at]; ok && f.serves(u) {
+		return f, true
+	}
+	registeredMu.RLock()
+	defer registeredMu.RUnlock()
+	f, ok := registered[at]
+	return f, ok
+}
+
+func (f function) serves(u *source.Unit) bool { return f.when == nil || f.when(u) }

@@ -1,0 +1,181 @@
+//go:build cgo && unix
+
+package cpu
+
+// The crossing into the host executor: one call per launch.
+
+/*
+#cgo linux LDFLAGS: -lpthread -lm
+#cgo noescape cpu_launch
+#cgo nocallback cpu_launch
+#cgo noescape concord_host_init
+#cgo nocallback concord_host_init
+
+#include "../csrc/host/host.h"
+
+enum { CPU_MAX_ARGS = 256 };
+
+// cpu_launch builds the pointers that the executor wants on its own stack, so that
+// only flat memory crosses. Nothing of it is kept.
+static int32_t cpu_launch(const concord_kernel *kernel, uint32_t dim, uint32_t count, const uint64_t *grid,
+                          unsigned char *block, const uint32_t *offsets, const uint64_t *locals,
+                          const int32_t *cancel, uint32_t threads, concord_error *err) {
+  void *args[CPU_MAX_ARGS];
+  concord_launch l = {.kernel = kernel, .dim = dim, .arg_count = count, .args = args, .local_bytes = locals,
+                      .cancel = cancel, .threads = threads};
+  for (uint32_t i = 0; i < count; i++) args[i] = block + offsets[i];
+  for (int i = 0; i < 3; i++) {
+    l.global[i] = grid[i];
+    l.local[i] = grid[3 + i];
+  }
+  return concord_host_launch(&l, err);
+}
+*/
+import "C"
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"unsafe"
+
+	_ "github.com/concord-compute/concord/csrc" // rebuilds this package when the C changes
+	"github.com/concord-compute/concord/internal/cgo"
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/source"
+)
+
+// hostABI is the form of compiled programs that the executor runs.
+const hostABI = C.CONCORD_HOST_ABI
+
+// load makes a shared object of ours ready to run.
+func (d *device) load(u *source.Unit, object []byte) (*module, error) {
+	if err := startExecutor(d.threads); err != nil {
+		return nil, err
+	}
+	lib, err := openObject(object)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", err, driver.ErrCorrupt)
+	}
+	m, err := readProgram(d, u, lib)
+	if err != nil {
+		return nil, errors.Join(err, lib.Close())
+	}
+	return m, nil
+}
+
+// startExecutor makes sure that the pool has that many threads.
+func startExecutor(threads int) error {
+	var e C.concord_error
+	if C.concord_host_init(C.uint32_t(threads), &e) != C.CONCORD_OK {
+		return fmt.Errorf("start %d threads: %s: %w", threads, message(&e), driver.ErrUnsupported)
+	}
+	return nil
+}
+
+func readProgram(d *device, u *source.Unit, lib cgo.Library) (*module, error) {
+	at, err := lib.Lookup("concord_program")
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", err, driver.ErrCorrupt)
+	}
+	program := (*C.concord_module)(at)
+	if program.abi != C.CONCORD_HOST_ABI {
+		return nil, fmt.Errorf("program for another executor (version %d instead of %d): %w", program.abi, hostABI, driver.ErrCorrupt)
+	}
+	var rows []hostKernel
+	if program.kernels != nil {
+		for i := range unsafe.Slice(program.kernels, program.kernel_count) {
+			k := (*C.concord_kernel)(unsafe.Add(unsafe.Pointer(program.kernels), uintptr(i)*unsafe.Sizeof(*program.kernels)))
+			row := hostKernel{
+				name:       C.GoString(k.name),
+				fibers:     k.flags&C.CONCORD_KERNEL_FIBERS != 0,
+				localBytes: int64(k.local_bytes),
+				entry:      hostEntry(k),
+			}
+			if k.param_count > C.CPU_MAX_ARGS {
+				return nil, fmt.Errorf("kernel %s has %d parameters, %d are possible: %w", row.name, k.param_count, C.CPU_MAX_ARGS, driver.ErrUnsupported)
+			}
+			if k.param_count > 0 {
+				for _, n := range unsafe.Slice(k.param_bytes, k.param_count) {
+					row.params = append(row.params, uint32(n))
+				}
+			}
+			rows = append(rows, row)
+		}
+	}
+	return newModule(d, u, lib, rows)
+}
+
+// runHost runs the launch on the executor and waits for it.
+func (p *launch) runHost() error {
+	h, d := &p.host, p.call.device
+	var e C.concord_error
+	status := C.cpu_launch((*C.concord_kernel)(p.kernel.entry), C.uint32_t(p.call.Dim), C.uint32_t(len(h.offsets)),
+		(*C.uint64_t)(unsafe.Pointer(&h.grid[0])), (*C.uchar)(unsafe.Pointer(unsafe.SliceData(p.call.data))),
+		(*C.uint32_t)(unsafe.Pointer(unsafe.SliceData(h.offsets))), (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(h.locals))),
+		(*C.int32_t)(unsafe.Pointer(&d.cancelled)), C.uint32_t(d.threads), &e)
+	if status == C.CONCORD_OK {
+		return nil
+	}
+	return p.hostError(&e)
+}
+
+// hostError says what the executor says, in the words of this package.
+func (p *launch) hostError(e *C.concord_error) error {
+	group := fmt.Sprintf("(%d,%d,%d)", e.group[0], e.group[1], e.group[2])
+	if e.has_item != 0 {
+		group += fmt.Sprintf(" item (%d,%d,%d)", e.item[0], e.item[1], e.item[2])
+	}
+	switch e.status {
+	case C.CONCORD_FAULT:
+		what := "fault"
+		switch e.fault {
+		case C.CONCORD_FAULT_ADDRESS:
+			what = fmt.Sprintf("bad address %#x", uint64(e.address))
+			if near := p.nearest(uint64(e.address)); near != "" {
+				what += " (" + near + ")"
+			}
+		case C.CONCORD_FAULT_STACK:
+			what = "stack overflow"
+		case C.CONCORD_FAULT_ARITHMETIC:
+			what = "division by zero"
+		case C.CONCORD_FAULT_ILLEGAL:
+			what = "illegal instruction"
+		}
+		return p.failed(what+" in group "+group, driver.ErrLaunch)
+	case C.CONCORD_BARRIER:
+		return p.failed("divergent barrier in group "+group+": "+message(e), driver.ErrLaunch)
+	case C.CONCORD_CANCELLED:
+		return p.failed("the device was closed while it ran", driver.ErrClosed)
+	case C.CONCORD_NOMEM:
+		return p.failed(message(e), fmt.Errorf("%w: %w", driver.ErrLaunch, driver.ErrOutOfMemory))
+	}
+	return p.failed(message(e), fmt.Errorf("%w: %w", driver.ErrLaunch, driver.ErrInvalidArgument))
+}
+
+// nearest names the buffer argument whose guard page an address lies in.
+func (p *launch) nearest(at uint64) string {
+	const reach = 64 << 10 // the largest pages in use
+	for i, b := range p.call.buffers {
+		if len(b) == 0 {
+			continue
+		}
+		start := address(b)
+		end := start + uint64(len(b))
+		switch {
+		case at >= end && at-end < reach:
+			return fmt.Sprintf("%d bytes behind argument %d", at-end, i)
+		case at < start && start-at < reach:
+			return fmt.Sprintf("%d bytes before argument %d", start-at, i)
+		}
+	}
+	return ""
+}
+
+// message cuts the text out of e. Handing e to a function of cgo would move every
+// launch's e to the heap.
+func message(e *C.concord_error) string {
+	all := unsafe.Slice((*byte)(unsafe.Pointer(&e.message[0])), len(e.message))
+	text, _, _ := bytes.Cut(all, []byte{0})
+	return string(text)
+}

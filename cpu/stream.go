@@ -1,0 +1,299 @@
+package cpu
+
+// The in-order queue: what a program calls. worker.go is the other end.
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+const (
+	// inlineBytes is the size up to which an idle stream fills and copies at
+	// once: that is faster than waking a worker.
+	inlineBytes = 64 << 10
+	// stageBytes is the size up to which an upload to a busy stream is copied
+	// aside; a larger one waits for its turn.
+	stageBytes = 256 << 10
+)
+
+// stream is a queue of operations and, while it is not empty, one goroutine that
+// works on it. An idle stream costs no goroutine.
+type stream struct {
+	device *device
+	drain  func() // s.work, made once: starting it allocates nothing
+
+	done    atomic.Uint64 // operations that are over, dropped ones included
+	waiting atomic.Int32  // len(waiters)
+	failure atomic.Pointer[failure]
+
+	mu       sync.Mutex
+	pending  []op // accepted and not yet taken by the worker
+	spare    []op // the worker's last batch, empty, for its memory
+	working  bool
+	queued   uint64 // operations accepted
+	waiters  []*waiter
+	closed   bool
+	reported bool // a call has returned the failure
+}
+
+var _ driver.Stream = (*stream)(nil)
+
+// failure is why a stream refuses work, and at which operation that began.
+type failure struct {
+	err error
+	at  uint64
+}
+
+// waiter waits for done to reach seq.
+type waiter struct {
+	seq uint64
+	ch  chan struct{} // holds one
+}
+
+var waiterPool = sync.Pool{New: func() any { return &waiter{ch: make(chan struct{}, 1)} }}
+
+func newStream(d *device) *stream {
+	s := &stream{device: d}
+	s.drain = s.work
+	return s
+}
+
+// refuse returns why the stream takes no work. The caller holds mu.
+func (s *stream) refuse() error {
+	if s.closed {
+		return s.opError("stream", driver.ErrClosed)
+	}
+	if f := s.failure.Load(); f != nil {
+		s.reported = true
+		return f.err
+	}
+	return nil
+}
+
+func (s *stream) opError(op string, err error) error {
+	return &driver.OpError{Backend: "cpu", Device: s.device.id, Op: op, Err: err}
+}
+
+// ready reports whether the stream takes work and, if so, whether it is idle.
+func (s *stream) ready() (idle bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.working, s.refuse()
+}
+
+// push queues an operation and starts a worker where none runs.
+func (s *stream) push(o op) error {
+	s.mu.Lock()
+	if err := s.refuse(); err != nil {
+		s.mu.Unlock()
+		return err
+	}
+	s.queued++
+	s.pending = append(s.pending, o)
+	start := !s.working
+	s.working = true
+	s.mu.Unlock()
+	if start {
+		go s.drain()
+	}
+	return nil
+}
+
+// Upload implements driver.Stream.
+func (s *stream) Upload(ctx context.Context, dst driver.Memory, src []byte) error {
+	idle, err := s.ready()
+	if err != nil {
+		return err
+	}
+	to, err := s.device.memory.bytes(dst)
+	if err != nil {
+		return s.opError("upload "+driver.FormatBytes(int64(len(src))), err)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if !idle && len(src) <= stageBytes {
+		stage := takeStage(len(src))
+		copy(*stage, src)
+		return s.push(op{kind: opCopy, dst: to, src: *stage, stage: stage})
+	}
+	if !idle {
+		if err := s.Sync(ctx); err != nil {
+			return err
+		}
+	}
+	copy(to, src)
+	return nil
+}
+
+// Download implements driver.Stream. It copies on the caller's goroutine, so that
+// nothing writes to dst after a call that ctx ended.
+func (s *stream) Download(ctx context.Context, dst []byte, src driver.Memory) error {
+	if _, err := s.ready(); err != nil {
+		return err
+	}
+	from, err := s.device.memory.bytes(src)
+	if err != nil {
+		return s.opError("download "+driver.FormatBytes(int64(len(dst))), err)
+	}
+	if err := s.Sync(ctx); err != nil {
+		return err
+	}
+	copy(dst, from)
+	return nil
+}
+
+// Copy implements driver.Stream.
+func (s *stream) Copy(dst, src driver.Memory) error {
+	idle, err := s.ready()
+	if err != nil {
+		return err
+	}
+	to, err := s.device.memory.bytes(dst)
+	if err != nil {
+		return s.opError("copy", err)
+	}
+	from, err := s.device.memory.bytes(src)
+	if err != nil {
+		return s.opError("copy", err)
+	}
+	o := op{kind: opCopy, dst: to, src: from}
+	if idle && len(to) <= inlineBytes {
+		return o.run()
+	}
+	return s.push(o)
+}
+
+// Fill implements driver.Stream.
+func (s *stream) Fill(dst driver.Memory, pattern []byte) error {
+	idle, err := s.ready()
+	if err != nil {
+		return err
+	}
+	to, err := s.device.memory.bytes(dst)
+	if err != nil {
+		return s.opError("fill", err)
+	}
+	o := op{kind: opFill, dst: to, size: uint8(len(pattern))}
+	if len(pattern) == 0 || len(pattern) > len(o.pattern) {
+		return s.opError("fill", fmt.Errorf("pattern of %d bytes: %w", len(pattern), driver.ErrInvalidArgument))
+	}
+	copy(o.pattern[:], pattern)
+	if idle && len(to) <= inlineBytes {
+		return o.run()
+	}
+	return s.push(o)
+}
+
+// Launch implements driver.Stream.
+func (s *stream) Launch(l *driver.Launch) error {
+	k, ok := l.Kernel.(*kernel)
+	if !ok || k.device != s.device {
+		return s.opError("launch", fmt.Errorf("kernel of another device: %w", driver.ErrInvalidArgument))
+	}
+	p, err := newLaunch(s.device, k, l)
+	if err != nil {
+		return s.opError("launch "+k.info.Name, err)
+	}
+	if err := s.push(op{kind: opLaunch, launch: p}); err != nil {
+		p.done()
+		return err
+	}
+	return nil
+}
+
+// Record implements driver.Stream.
+func (s *stream) Record(timing bool) (driver.Event, error) {
+	e := &event{stream: s, timing: timing}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.refuse(); err != nil {
+		return nil, err
+	}
+	switch {
+	case !timing:
+	case !s.working:
+		e.at = time.Since(epoch)
+	default:
+		s.queued++
+		s.pending = append(s.pending, op{kind: opRecord, event: e})
+	}
+	e.seq = s.queued
+	return e, nil
+}
+
+// Wait implements driver.Stream. An event of a failed stream makes this one fail
+// too: what was to come before its next work did not happen.
+func (s *stream) Wait(other driver.Event) error {
+	e, ok := other.(*event)
+	if !ok || e.stream.device != s.device {
+		return s.opError("wait", fmt.Errorf("event of another device: %w", driver.ErrInvalidArgument))
+	}
+	if _, err := s.ready(); err != nil {
+		return err
+	}
+	if e.closed.Load() {
+		return s.opError("wait", driver.ErrClosed)
+	}
+	if reached, err := e.Done(); e.stream == s || reached && err == nil {
+		return nil // later work of s comes after it already
+	}
+	return s.push(op{kind: opWait, event: e})
+}
+
+// Sync implements driver.Stream.
+func (s *stream) Sync(ctx context.Context) error {
+	s.mu.Lock()
+	seq, err := s.queued, s.refuse()
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := s.await(ctx, seq); err != nil {
+		return err
+	}
+	return s.Err()
+}
+
+// Err implements driver.Stream.
+func (s *stream) Err() error {
+	f := s.failure.Load()
+	if f == nil {
+		return nil
+	}
+	s.mu.Lock()
+	s.reported = true
+	s.mu.Unlock()
+	return f.err
+}
+
+// Close implements driver.Stream. It returns the failure of the stream where no
+// call has returned it before, so that none goes unseen.
+func (s *stream) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	seq := s.queued
+	s.mu.Unlock()
+	if err := s.await(context.Background(), seq); err != nil {
+		return err
+	}
+	s.device.forget(s)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f := s.failure.Load(); f != nil && !s.reported {
+		return f.err
+	}
+	return nil
+}

@@ -1,0 +1,252 @@
+//go:build cgo && unix
+
+package cpu
+
+// Finding the host's C++ compiler and running it: never through a shell, in a
+// process group of its own that ends with the context, in a private directory
+// that is always removed.
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	goruntime "runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+// toolchain is a compiler that was found.
+type toolchain struct {
+	path    string   // of the program
+	args    []string // that come first: what CXX holds besides the program
+	version string   // what it says about itself
+}
+
+// maxLog bounds what is kept of a compiler's output.
+const maxLog = 4 << 20
+
+// waitDelay is how long a killed compiler's pipes may stay open.
+const waitDelay = 2 * time.Second
+
+// found remembers the last toolchain by what it depends on, as asking a compiler
+// for its version costs a process.
+var found struct {
+	sync.Mutex
+	key       string
+	toolchain *toolchain
+}
+
+// toolchain returns the compiler for portable programs.
+func (d *device) toolchain(ctx context.Context) (*toolchain, error) {
+	if d.reference {
+		return nil, errReference
+	}
+	c, _, err := findToolchain(ctx)
+	return c, err
+}
+
+// findToolchain looks for CXX, or else c++, g++ and clang++. What CXX names and
+// is not there is an error: another compiler in its place would be a surprise.
+func findToolchain(ctx context.Context) (c *toolchain, tried []string, err error) {
+	candidates := [][]string{{"c++"}, {"g++"}, {"clang++"}}
+	if cxx := strings.Fields(os.Getenv("CXX")); len(cxx) > 0 {
+		candidates = [][]string{cxx}
+	}
+	for _, words := range candidates {
+		path, lookErr := exec.LookPath(words[0])
+		if lookErr != nil {
+			tried = append(tried, words[0]+": not found in PATH")
+			continue
+		}
+		if path, lookErr = filepath.Abs(path); lookErr != nil {
+			tried = append(tried, words[0]+": "+lookErr.Error())
+			continue
+		}
+		c = &toolchain{path: path, args: words[1:]}
+		if err := c.identify(ctx); err != nil {
+			if ctx.Err() != nil {
+				return nil, tried, ctx.Err()
+			}
+			tried = append(tried, path+": "+err.Error())
+			continue
+		}
+		return c, append(tried, path+": "+firstLine(c.version)), nil
+	}
+	return nil, tried, fmt.Errorf("no C++ compiler: %s; %s: %w", strings.Join(tried, "; "), installHint, driver.ErrUnsupported)
+}
+
+// identify asks the compiler for its version.
+func (c *toolchain) identify(ctx context.Context) error {
+	info, err := os.Stat(c.path)
+	if err != nil {
+		return err
+	}
+	key := strings.Join(append([]string{c.path, info.ModTime().String(), fmt.Sprint(info.Size())}, c.args...), "\x00")
+	found.Lock()
+	known := found.toolchain
+	if found.key != key {
+		known = nil
+	}
+	found.Unlock()
+	if known != nil {
+		c.version = known.version
+		return nil
+	}
+	out, err := c.run(ctx, "", append(slices.Clone(c.args), "--version")...)
+	if err != nil {
+		return fmt.Errorf("--version: %w", err)
+	}
+	lines := strings.SplitN(strings.TrimSpace(out), "\n", 3)
+	c.version = strings.Join(lines[:min(len(lines), 2)], "\n")
+	if c.version == "" {
+		return errors.New("--version says nothing")
+	}
+	found.Lock()
+	defer found.Unlock()
+	found.key, found.toolchain = key, c
+	return nil
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
+
+// flags are all options of a build but those of the program itself.
+func (c *toolchain) flags() []string {
+	flags := append(slices.Clone(c.args), hostFlags...)
+	if f := archFlag(); f != "" {
+		flags = append(flags, f)
+	}
+	if strings.Contains(c.version, "clang") {
+		flags = append(flags, "-ferror-limit=50")
+	} else {
+		// A unique symbol would keep a library loaded after it was closed.
+		flags = append(flags, "-fmax-errors=50", "-fno-gnu-unique")
+	}
+	if goruntime.GOOS == "linux" {
+		// A frame larger than the guard below an item's stack touches every page of
+		// it on its way down.
+		flags = append(flags, "-fstack-clash-protection", "-Wl,--as-needed")
+	}
+	return flags
+}
+
+// build compiles text and returns the shared object and what the compiler said.
+// The error is errBuild when the compiler refused the text.
+func (c *toolchain) build(ctx context.Context, text string, options []string) (object []byte, log string, err error) {
+	sweepOnce.Do(func() { sweep(os.TempDir(), time.Now().Add(-staleAfter)) })
+	dir, err := os.MkdirTemp("", buildPrefix) // mode 0700
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() {
+		if removeErr := os.RemoveAll(dir); err == nil {
+			err = removeErr
+		}
+	}()
+	in, out := filepath.Join(dir, "program.cpp"), filepath.Join(dir, "program.so")
+	if err := os.WriteFile(in, []byte(text), 0o600); err != nil {
+		return nil, "", err
+	}
+	args := append(c.flags(), options...)
+	log, err = c.run(ctx, dir, append(args, "-o", out, in)...)
+	log = strings.ReplaceAll(log, in, "<rendered>")
+	if err != nil {
+		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.Exited() {
+			err = errBuild
+		}
+		return nil, log, err
+	}
+	object, err = os.ReadFile(out)
+	return object, log, err
+}
+
+// A process that was killed while it compiled leaves its directory behind. The
+// next one to compile removes what is too old to be in use.
+const (
+	buildPrefix = "concord-build-"
+	staleAfter  = time.Hour
+)
+
+var sweepOnce sync.Once
+
+// sweep removes build directories of this user that were last changed before then.
+func sweep(tmp string, then time.Time) {
+	entries, _ := os.ReadDir(tmp) // what cannot be read is not ours to clean
+	for _, e := range entries {
+		if !e.IsDir() || !strings.HasPrefix(e.Name(), buildPrefix) {
+			continue
+		}
+		info, err := e.Info()
+		if err != nil || !info.ModTime().Before(then) {
+			continue
+		}
+		if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) == os.Getuid() {
+			_ = os.RemoveAll(filepath.Join(tmp, e.Name())) // another process may do the same
+		}
+	}
+}
+
+// passed are the variables of the environment that a compiler needs to find its
+// own parts; nothing else of ours is its business.
+var passed = []string{"PATH", "HOME", "LD_LIBRARY_PATH", "SDKROOT", "DEVELOPER_DIR", "MACOSX_DEPLOYMENT_TARGET"}
+
+// run runs the compiler and returns what it printed.
+func (c *toolchain) run(ctx context.Context, dir string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, c.path, args...)
+	cmd.Dir = dir
+	cmd.Env = []string{"LANG=C", "LC_ALL=C"}
+	for _, name := range passed {
+		if v, ok := os.LookupEnv(name); ok {
+			cmd.Env = append(cmd.Env, name+"="+v)
+		}
+	}
+	if dir != "" {
+		cmd.Env = append(cmd.Env, "TMPDIR="+dir) // a killed compiler leaves its files there
+	}
+	out := &limited{left: maxLog}
+	cmd.Stdout, cmd.Stderr = out, out
+	// The driver of a compiler starts others; killing the group ends them all.
+	cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
+	cmd.WaitDelay = waitDelay
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	return out.kept.String(), err
+}
+
+// limited keeps the beginning of what is written to it.
+type limited struct {
+	kept bytes.Buffer // a field: embedded, its ReadFrom would get round Write
+	left int
+}
+
+func (l *limited) Write(b []byte) (int, error) {
+	n := min(len(b), l.left)
+	l.left -= n
+	_, _ = l.kept.Write(b[:n]) // never fails
+	return len(b), nil
+}
+
+// probeCompiler says what discovery found.
+func probeCompiler(ctx context.Context) (version string, tried []string) {
+	c, tried, err := findToolchain(ctx)
+	if err != nil {
+		return "", append(tried, "portable programs need a C++ compiler: "+installHint)
+	}
+	return firstLine(c.version), tried
+}

@@ -1,0 +1,223 @@
+package cpu
+
+// The working end of a stream: operations, the goroutine that runs them, and
+// those who wait for it.
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+type opKind uint8
+
+const (
+	opCopy opKind = iota
+	opFill
+	opLaunch
+	opRecord
+	opWait
+)
+
+// op is one queued operation.
+type op struct {
+	kind     opKind
+	size     uint8 // of the pattern
+	pattern  [8]byte
+	dst, src []byte
+	stage    *[]byte // memory behind src that goes back to the pool
+	launch   *launch
+	event    *event
+}
+
+// run does the work of o.
+func (o *op) run() error {
+	switch o.kind {
+	case opCopy:
+		copy(o.dst, o.src)
+	case opFill:
+		fill(o.dst, o.pattern[:o.size])
+	case opLaunch:
+		return o.launch.execute()
+	case opRecord:
+		o.event.at = time.Since(epoch)
+	case opWait:
+		d := o.event.stream.device
+		if err := o.event.reach(d.ctx); err != nil {
+			return &driver.OpError{Backend: "cpu", Device: d.id, Op: "wait", Err: fmt.Errorf("the event was not reached: %w", err)}
+		}
+	}
+	return nil
+}
+
+// drop releases what o holds.
+func (o *op) drop() {
+	if o.launch != nil {
+		o.launch.done()
+	}
+	if o.stage != nil {
+		stages.Put(o.stage)
+	}
+	*o = op{}
+}
+
+// fill repeats pattern over dst by doubling what is filled.
+func fill(dst, pattern []byte) {
+	for n := copy(dst, pattern); n > 0 && n < len(dst); n *= 2 {
+		copy(dst[n:], dst[:n])
+	}
+}
+
+var stages = sync.Pool{New: func() any { return new([]byte) }}
+
+func takeStage(n int) *[]byte {
+	b := stages.Get().(*[]byte)
+	if cap(*b) < n {
+		*b = make([]byte, n)
+	}
+	*b = (*b)[:n]
+	return b
+}
+
+// work runs what is queued and returns when nothing is.
+func (s *stream) work() {
+	s.mu.Lock()
+	for len(s.pending) > 0 && s.failure.Load() == nil {
+		batch := s.pending
+		s.pending, s.spare = s.spare, nil
+		s.mu.Unlock()
+		s.runBatch(batch)
+		s.mu.Lock()
+		if cap(batch) <= 1024 { // one long queue is no reason to keep its memory
+			s.spare = batch[:0]
+		}
+	}
+	s.working = false
+	s.mu.Unlock()
+}
+
+func (s *stream) runBatch(batch []op) {
+	seq := s.done.Load()
+	i := 0
+	whole := false
+	defer func() {
+		if !whole && batch[i].launch != nil {
+			// A Go kernel ended this goroutine, which cannot be stopped.
+			s.fail(batch[i].launch.failed("", fmt.Errorf("%w: %w", driver.ErrLaunch, errGoexit)), seq+1)
+			dropAll(batch[i:])
+			s.finish()
+		}
+	}()
+	for ; i < len(batch); i++ {
+		if err := batch[i].run(); err != nil {
+			s.fail(err, seq+1)
+			dropAll(batch[i:])
+			s.finish()
+			break
+		}
+		batch[i].drop()
+		seq++
+		s.reach(seq)
+	}
+	whole = true
+}
+
+func dropAll(ops []op) {
+	for i := range ops {
+		ops[i].drop()
+	}
+}
+
+// fail makes err the stream's answer from operation at on.
+func (s *stream) fail(err error, at uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failure.Store(&failure{err, at})
+}
+
+// finish is the end of a failed stream's work: what is still queued is dropped,
+// and whoever waits is told.
+func (s *stream) finish() {
+	s.mu.Lock()
+	dropAll(s.pending)
+	s.pending, s.working = nil, false
+	seq := s.queued
+	s.mu.Unlock()
+	s.reach(seq)
+}
+
+// reach says that operation seq and all before it are over.
+func (s *stream) reach(seq uint64) {
+	s.done.Store(seq)
+	if s.waiting.Load() == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiters = slices.DeleteFunc(s.waiters, func(w *waiter) bool {
+		if w.seq > seq {
+			return false
+		}
+		w.ch <- struct{}{}
+		return true
+	})
+	s.waiting.Store(int32(len(s.waiters)))
+}
+
+// await waits until operation seq is over.
+func (s *stream) await(ctx context.Context, seq uint64) error {
+	if s.done.Load() >= seq {
+		return nil
+	}
+	w := waiterPool.Get().(*waiter)
+	w.seq = seq
+	s.mu.Lock()
+	s.waiters = append(s.waiters, w)
+	s.waiting.Store(int32(len(s.waiters)))
+	// The worker stores done and then loads waiting; here it is the other way
+	// round, so one of the two sees the other.
+	if s.done.Load() >= seq {
+		s.remove(w)
+		s.mu.Unlock()
+		waiterPool.Put(w)
+		return nil
+	}
+	s.mu.Unlock()
+	select {
+	case <-w.ch:
+		waiterPool.Put(w)
+		return nil
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	if !s.remove(w) {
+		<-w.ch // told at the same time
+	}
+	s.mu.Unlock()
+	waiterPool.Put(w)
+	return ctx.Err()
+}
+
+// remove takes w off the list and reports whether it was there. The caller holds
+// mu.
+func (s *stream) remove(w *waiter) bool {
+	i := slices.Index(s.waiters, w)
+	if i < 0 {
+		return false
+	}
+	s.waiters = slices.Delete(s.waiters, i, i+1)
+	s.waiting.Store(int32(len(s.waiters)))
+	return true
+}
+
+// errorAt returns the failure of the stream if it came at operation seq or before.
+func (s *stream) errorAt(seq uint64) error {
+	if f := s.failure.Load(); f != nil && f.at <= seq {
+		return f.err
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package kernelcache
+
+// Keys: a hash of named lists of strings that no two different inputs share.
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+// schema is the first thing hashed into every key. Changing what entries mean
+// changes it, and every older entry is then simply never asked for.
+const schema = "concord kernel 1"
+
+// Key identifies one compiled kernel.
+type Key [sha256.Size]byte
+
+// String returns the key in hexadecimal, as it appears in file names.
+func (k Key) String() string { return hex.EncodeToString(k[:]) }
+
+// ParseKey is the inverse of Key.String. Only lower-case digits are accepted, so
+// that a key has one spelling.
+func ParseKey(s string) (Key, error) {
+	var k Key
+	if n, err := hex.Decode(k[:], []byte(s[:min(len(s), 2*len(k))])); err != nil || n != len(k) || k.String() != s {
+		return Key{}, fmt.Errorf("kernel cache: %.80q is not a key: %w", s, driver.ErrInvalidArgument)
+	}
+	return k, nil
+}
+
+// Field is one named ingredient of a key.
+type Field struct {
+	Name   string
+	Values []string
+}
+
+// F makes a Field.
+func F(name string, values ...string) Field { return Field{Name: name, Values: values} }
+
+// KeyOf hashes the ingredients of a compiled kernel in the order given. Every
+// name, value and count is preceded by its length, so that two different lists of
+// fields never hash the same bytes: ("ab", "c") is not ("a", "bc"), and an option
+// is never taken for a definition.
+//
+// What belongs in: backend; device architecture in full; versions of driver and
+// compiler (these three are what driver.Compiler.Identity lists); language and
+// entry point; options and definitions in their order; names and texts of what
+// was included; the source. Whatever is left out and matters makes the cache
+// return a kernel that was compiled from something else.
+func KeyOf(fields ...Field) Key {
+	n := 16 + len(schema)
+	for _, f := range fields {
+		n += 16 + len(f.Name)
+		for _, v := range f.Values {
+			n += 8 + len(v)
+		}
+	}
+	buf := appendString(make([]byte, 0, n), schema)
+	buf = binary.LittleEndian.AppendUint64(buf, uint64(len(fields)))
+	for _, f := range fields {
+		buf = appendString(buf, f.Name)
+		buf = binary.LittleEndian.AppendUint64(buf, uint64(len(f.Values)))
+		for _, v := range f.Values {
+			buf = appendString(buf, v)
+		}
+	}
+	return sha256.Sum256(buf)
+}
+
+func appendString(buf []byte, s string) []byte {
+	return append(binary.LittleEndian.AppendUint64(buf, uint64(len(s))), s...)
+}

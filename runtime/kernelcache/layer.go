@@ -1,0 +1,85 @@
+package kernelcache
+
+// Between the cache and its disk: opened once, counted, and given up with one
+// warning when it cannot be used.
+
+import (
+	"errors"
+	"io/fs"
+	"log/slog"
+	"syscall"
+
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+// layer returns the disk layer, or nil. The first call opens it.
+func (c *Cache) layer() *disk {
+	if c.options.Dir == "" {
+		return nil
+	}
+	c.diskOnce.Do(func() {
+		d, err := openDisk(c.options.Dir)
+		if err != nil {
+			c.giveUp(err)
+			return
+		}
+		c.disk.Store(d)
+	})
+	return c.disk.Load()
+}
+
+// giveUp goes on without the disk.
+func (c *Cache) giveUp(reason error) {
+	c.disk.Store(nil)
+	c.count(func(s *Stats) { s.DiskErrors++; s.DiskOff = reason.Error() })
+	c.warn("kernel cache: kept in memory only", reason)
+}
+
+func (c *Cache) warn(text string, reason error) {
+	c.warnOnce.Do(func() {
+		logger := c.options.Logger
+		if logger == nil {
+			logger = slog.Default()
+		}
+		logger.Warn(text, "dir", c.options.Dir, "reason", reason)
+	})
+}
+
+// load asks the disk. Whatever goes wrong there is a miss.
+func (c *Cache) load(key Key) (Entry, bool) {
+	d := c.layer()
+	if d == nil {
+		return Entry{}, false
+	}
+	entry, err := d.load(key)
+	switch {
+	case err == nil:
+		c.count(func(s *Stats) { s.DiskHits++ })
+		return entry, true
+	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, driver.ErrCorrupt):
+		c.count(func(s *Stats) { s.Corrupt++ })
+	default:
+		c.count(func(s *Stats) { s.DiskErrors++ })
+		c.warn("kernel cache: entry not read", err)
+	}
+	return Entry{}, false
+}
+
+// store writes to the disk. Whatever goes wrong there leaves the caller with the
+// entry it compiled.
+func (c *Cache) store(key Key, entry Entry) {
+	d := c.layer()
+	if d == nil {
+		return
+	}
+	err := d.store(key, entry)
+	switch {
+	case err == nil:
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		c.giveUp(err) // it will not get better
+	default: // a full disk may
+		c.count(func(s *Stats) { s.DiskErrors++ })
+		c.warn("kernel cache: entry not written", err)
+	}
+}

@@ -1,0 +1,195 @@
+package kernelcache
+
+// What people ask about a cache: counters, contents, health, and emptying it.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+// Stats are the counters of one Cache since it was opened, and its state.
+type Stats struct {
+	MemoryHits   int64 `json:"memory_hits"`
+	DiskHits     int64 `json:"disk_hits"`
+	NegativeHits int64 `json:"negative_hits"` // failed builds answered from memory
+	Misses       int64 `json:"misses"`        // neither memory nor disk had it
+	Compiles     int64 `json:"compiles"`      // calls of a compile function
+	Failures     int64 `json:"failures"`      // those that returned an error
+	Waits        int64 `json:"waits"`         // callers that shared the search of another
+	Evictions    int64 `json:"evictions"`     // entries that memory had no room for
+	Corrupt      int64 `json:"corrupt"`       // files that were bad and deleted
+	DiskErrors   int64 `json:"disk_errors"`   // reads and writes that failed
+
+	MemoryEntries int    `json:"memory_entries"` // remembered failures included
+	MemoryBytes   int64  `json:"memory_bytes"`
+	Dir           string `json:"dir,omitempty"`      // directory in use; empty: memory only
+	DiskOff       string `json:"disk_off,omitempty"` // why the configured directory is not in use
+}
+
+// Info describes one entry on disk.
+type Info struct {
+	Key     Key
+	Label   string    // as written; Verify says whether it is intact
+	Bytes   int64     // size of the file
+	ModTime time.Time // when it was compiled
+}
+
+// Report is the outcome of Verify.
+type Report struct {
+	Checked int   // entries read
+	Bytes   int64 // of the good ones
+	Corrupt []Key // bad ones, deleted
+	Temp    int   // leftovers of processes that died, deleted
+}
+
+// Stats returns the counters. It opens the disk layer if nobody has yet.
+func (c *Cache) Stats() Stats {
+	d := c.layer()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.stats
+	s.MemoryEntries, s.MemoryBytes = c.memory.order.Len(), c.memory.bytes
+	if d != nil {
+		s.Dir = filepath.Dir(d.root)
+	}
+	return s
+}
+
+// List returns the entries on disk in the order of their keys; a cache in memory
+// only has none. Only headers are read. Files that are no entries are left out.
+func (c *Cache) List() ([]Info, error) {
+	d := c.layer()
+	if d == nil {
+		return nil, nil
+	}
+	var list []Info
+	err := d.walk(func(key Key, info fs.FileInfo) error {
+		if label, ok := d.label(key, info); ok {
+			list = append(list, Info{Key: key, Label: label, Bytes: info.Size(), ModTime: info.ModTime()})
+		}
+		return nil
+	})
+	return list, err
+}
+
+// label reads the head of a file.
+func (d *disk) label(key Key, info fs.FileInfo) (string, bool) {
+	if !info.Mode().IsRegular() {
+		return "", false
+	}
+	f, err := os.Open(d.path(key))
+	if err != nil {
+		return "", false
+	}
+	defer f.Close()
+	var buf [headerSize + maxLabel]byte
+	n, err := io.ReadFull(f, buf[:])
+	if err != nil && err != io.ErrUnexpectedEOF {
+		return "", false
+	}
+	h, err := decodeHeader(key, buf[:n], info.Size())
+	if err != nil {
+		return "", false
+	}
+	return cleanLabel(string(buf[headerSize:min(headerSize+int(h.label), n)])), true
+}
+
+// Size returns the number of entries on disk and the bytes of their files.
+func (c *Cache) Size() (n int, bytes int64, err error) {
+	d := c.layer()
+	if d == nil {
+		return 0, 0, nil
+	}
+	err = d.walk(func(_ Key, info fs.FileInfo) error {
+		n++
+		bytes += info.Size()
+		return nil
+	})
+	return n, bytes, err
+}
+
+// Verify reads every entry on disk whole, deletes the bad ones and the leftovers
+// of processes that died, and returns what it found. It takes as long as the
+// disk takes and stops with ctx. Bad entries are a result and not an error.
+func (c *Cache) Verify(ctx context.Context) (Report, error) {
+	var r Report
+	d := c.layer()
+	if d == nil {
+		return r, nil
+	}
+	err := d.walk(func(key Key, info fs.FileInfo) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		_, err := d.load(key)
+		switch {
+		case err == nil:
+			r.Checked++
+			r.Bytes += info.Size()
+		case errors.Is(err, driver.ErrCorrupt):
+			r.Checked++
+			r.Corrupt = append(r.Corrupt, key)
+			c.count(func(s *Stats) { s.Corrupt++ })
+		default:
+			return ignoreMissing(err)
+		}
+		return nil
+	})
+	r.Temp = d.sweep(time.Now().Add(-tempAge))
+	if err != nil {
+		return r, fmt.Errorf("kernel cache: verify: %w", err)
+	}
+	return r, nil
+}
+
+// Evict forgets one key, in memory and on disk, and reports whether there was
+// anything. It is for an entry that is intact and that the device's driver
+// refuses to load all the same.
+func (c *Cache) Evict(key Key) bool {
+	c.mu.Lock()
+	known := c.memory.remove(key)
+	c.mu.Unlock()
+	if d := c.layer(); d != nil && d.remove(key) == nil {
+		known = true
+	}
+	return known
+}
+
+// Clear forgets everything, remembered failures included, and deletes the
+// entries on disk. It returns how many entries, of how many bytes, are gone: those
+// on disk, or those in memory if there is no disk. Files that are not the cache's
+// are left alone. A compile that is running is stored when it is done.
+func (c *Cache) Clear() (n int, bytes int64, err error) {
+	d := c.layer()
+	c.mu.Lock()
+	n, bytes = c.memory.order.Len(), c.memory.bytes
+	c.memory = memory{}
+	c.mu.Unlock()
+	if d == nil {
+		return n, bytes, nil
+	}
+	n, bytes = 0, 0
+	var failed []error
+	err = d.walk(func(key Key, info fs.FileInfo) error {
+		if err := d.remove(key); err == nil {
+			n++
+			bytes += info.Size()
+		} else if ignoreMissing(err) != nil {
+			failed = append(failed, err)
+		}
+		return nil
+	})
+	d.sweep(time.Now().Add(-tempAge))
+	if err = errors.Join(append(failed, err)...); err != nil {
+		return n, bytes, fmt.Errorf("kernel cache: clear: %w", err)
+	}
+	return n, bytes, nil
+}

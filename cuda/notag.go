@@ -1,0 +1,5 @@
+//go:build cgo && !cuda
+
+package cuda
+
+const remedy = "rebuild with -tags cuda"

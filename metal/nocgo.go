@@ -1,0 +1,5 @@
+//go:build !cgo
+
+package metal
+
+const remedy = "needs cgo and -tags metal"

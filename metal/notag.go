@@ -1,0 +1,5 @@
+//go:build cgo && !metal
+
+package metal
+
+const remedy = "rebuild with -tags metal"

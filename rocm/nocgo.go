@@ -1,0 +1,5 @@
+//go:build !cgo
+
+package rocm
+
+const remedy = "needs cgo and -tags rocm"

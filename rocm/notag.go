@@ -1,0 +1,5 @@
+//go:build cgo && !rocm
+
+package rocm
+
+const remedy = "rebuild with -tags rocm"

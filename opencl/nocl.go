@@ -1,0 +1,39 @@
+//go:build !cgo || !opencl || !(linux || darwin)
+
+package opencl
+
+// The backend of a build without OpenCL: it is listed, and says why it is not
+// there.
+
+import (
+	"context"
+	goruntime "runtime"
+
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+const name = "opencl"
+
+func init() { driver.Register(disabled{}) }
+
+type disabled struct{}
+
+var _ driver.Backend = disabled{}
+
+func (disabled) Name() string { return name }
+
+func (disabled) Probe(context.Context, *driver.Config) driver.Probe {
+	return driver.Probe{Backend: name, State: driver.Disabled, Reason: reason()}
+}
+
+func (disabled) Open(context.Context, int, *driver.Config) (driver.Device, error) {
+	return nil, &driver.OpError{Backend: name, Op: "open", Detail: reason(), Err: driver.ErrNoDevice}
+}
+
+func reason() string {
+	switch goruntime.GOOS {
+	case "linux", "darwin":
+		return "not in this build: " + remedy
+	}
+	return "not in this build: OpenCL is supported on linux and darwin, not on " + goruntime.GOOS
+}

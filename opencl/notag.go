@@ -1,0 +1,5 @@
+//go:build cgo && (!opencl || !(linux || darwin))
+
+package opencl
+
+const remedy = "rebuild with -tags opencl"

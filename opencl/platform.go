@@ -1,0 +1,209 @@
+//go:build cgo && opencl && (linux || darwin)
+
+package opencl
+
+// Platforms, and what OpenCL tells about a device.
+
+import (
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"unsafe"
+
+	"github.com/go-gl/cl/v1.2/cl"
+
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/source"
+)
+
+// Queries that the binding has no name for.
+const (
+	deviceUUID   cl.DeviceInfo = 0x106A // cl_khr_device_uuid
+	nvMajor      cl.DeviceInfo = 0x4000 // cl_nv_device_attribute_query
+	nvMinor      cl.DeviceInfo = 0x4001
+	nvWarp       cl.DeviceInfo = 0x4003
+	amdBoard     cl.DeviceInfo = 0x4038 // cl_amd_device_attribute_query
+	amdFree      cl.DeviceInfo = 0x4039
+	amdWavefront cl.DeviceInfo = 0x4043
+)
+
+type platform struct {
+	id            cl.PlatformID
+	name, version string
+	devices       []cl.DeviceId
+	reason        string // why devices is empty
+}
+
+// listPlatforms asks the loader for everything it knows. A platform without
+// devices is normal: a driver whose hardware is not there.
+func listPlatforms() ([]platform, error) {
+	var n uint32
+	code := cl.GetPlatformIDs(0, nil, &n)
+	if code == codeNoPlatform || code == cl.SUCCESS && n == 0 {
+		return nil, nil
+	}
+	if code != cl.SUCCESS {
+		return nil, fmt.Errorf("clGetPlatformIDs: %s (code %d)", codeName(code), code)
+	}
+	ids := make([]cl.PlatformID, n)
+	if code = cl.GetPlatformIDs(n, &ids[0], &n); code != cl.SUCCESS {
+		return nil, fmt.Errorf("clGetPlatformIDs: %s (code %d)", codeName(code), code)
+	}
+	list := make([]platform, 0, n)
+	for _, id := range ids[:n] {
+		list = append(list, listDevices(id))
+	}
+	return list, nil
+}
+
+func listDevices(id cl.PlatformID) platform {
+	p := platform{id: id, name: platformText(id, cl.PLATFORM_NAME), version: platformText(id, cl.PLATFORM_VERSION)}
+	var n uint32
+	code := cl.GetDeviceIDs(id, cl.DEVICE_TYPE_ALL, 0, nil, &n)
+	if code == cl.SUCCESS && n > 0 {
+		p.devices = make([]cl.DeviceId, n)
+		code = cl.GetDeviceIDs(id, cl.DEVICE_TYPE_ALL, n, &p.devices[0], &n)
+		p.devices = p.devices[:n]
+	}
+	if code != cl.SUCCESS {
+		p.devices = nil
+		p.reason = fmt.Sprintf("no device: %s (code %d)", codeName(code), code)
+	} else if len(p.devices) == 0 {
+		p.reason = "no device"
+	}
+	return p
+}
+
+func platformText(id cl.PlatformID, what cl.PlatformInfo) string {
+	return text(func(n uint64, p unsafe.Pointer, got *uint64) cl.ErrorCode {
+		return cl.GetPlatformInfo(id, what, n, p, got)
+	})
+}
+
+func deviceText(id cl.DeviceId, what cl.DeviceInfo) string {
+	return text(func(n uint64, p unsafe.Pointer, got *uint64) cl.ErrorCode {
+		return cl.GetDeviceInfo(id, what, n, p, got)
+	})
+}
+
+// text fetches a string of any length; what cannot be told is empty.
+func text(get func(n uint64, p unsafe.Pointer, got *uint64) cl.ErrorCode) string {
+	var n uint64
+	if get(0, nil, &n) != cl.SUCCESS || n == 0 || n > 1<<28 {
+		return ""
+	}
+	buf := make([]byte, n)
+	if get(n, unsafe.Pointer(&buf[0]), &n) != cl.SUCCESS {
+		return ""
+	}
+	s, _, _ := strings.Cut(string(buf), "\x00")
+	return strings.TrimSpace(s)
+}
+
+// number fetches an integer of 4 or 8 bytes; what cannot be told is 0.
+func number(id cl.DeviceId, what cl.DeviceInfo) uint64 {
+	var v, n uint64 // a shorter answer fills the low bytes
+	if cl.GetDeviceInfo(id, what, 8, unsafe.Pointer(&v), &n) != cl.SUCCESS || n > 8 {
+		return 0
+	}
+	return v
+}
+
+func describe(pl platform, id cl.DeviceId, index int) driver.Info {
+	ext := strings.Fields(deviceText(id, cl.DEVICE_EXTENSIONS))
+	has := func(extension string) bool { return slices.Contains(ext, extension) }
+	info := driver.Info{
+		ID: fmt.Sprintf("%s:%d", name, index), Backend: name, NativeIndex: index,
+		Name: deviceText(id, cl.DEVICE_NAME), Vendor: deviceText(id, cl.DEVICE_VENDOR),
+		DriverVersion: deviceText(id, cl.DRIVER_VERSION),
+
+		TotalMemory:   int64(number(id, cl.DEVICE_GLOBAL_MEM_SIZE)),
+		MaxAllocation: int64(number(id, cl.DEVICE_MAX_MEM_ALLOC_SIZE)),
+		BaseAlign:     max(int64(number(id, cl.DEVICE_MEM_BASE_ADDR_ALIGN)/8), 1), // the answer is in bits
+
+		Multiprocessors:    int(number(id, cl.DEVICE_MAX_COMPUTE_UNITS)),
+		ClockMHz:           int(number(id, cl.DEVICE_MAX_CLOCK_FREQUENCY)),
+		MaxThreadsPerBlock: int(number(id, cl.DEVICE_MAX_WORK_GROUP_SIZE)),
+		SharedPerBlock:     int64(number(id, cl.DEVICE_LOCAL_MEM_SIZE)),
+		UnifiedMemory:      number(id, cl.DEVICE_HOST_UNIFIED_MEMORY) != 0,
+		Features: source.Features{
+			FP64:        has("cl_khr_fp64") || number(id, cl.DEVICE_DOUBLE_FP_CONFIG) != 0,
+			FP16:        has("cl_khr_fp16"),
+			Int64Atomic: has("cl_khr_int64_base_atomics") && has("cl_khr_int64_extended_atomics"),
+		},
+	}
+	info.Kind = kindOf(number(id, cl.DEVICE_TYPE), info.UnifiedMemory)
+	var sizes [8]uint64
+	if cl.GetDeviceInfo(id, cl.DEVICE_MAX_WORK_ITEM_SIZES, 64, unsafe.Pointer(&sizes), nil) == cl.SUCCESS {
+		info.MaxWorkGroup = [3]int{int(sizes[0]), int(sizes[1]), int(sizes[2])}
+	}
+	if has("cl_khr_device_uuid") {
+		var uuid [16]byte
+		if cl.GetDeviceInfo(id, deviceUUID, 16, unsafe.Pointer(&uuid), nil) == cl.SUCCESS {
+			info.UUID = hex.EncodeToString(uuid[:])
+		}
+	}
+	if has("cl_nv_device_attribute_query") {
+		info.ComputeMajor, info.ComputeMinor = int(number(id, nvMajor)), int(number(id, nvMinor))
+		info.Arch = fmt.Sprintf("sm_%d%d", info.ComputeMajor, info.ComputeMinor)
+		info.WarpSize = int(number(id, nvWarp))
+	}
+	if has("cl_amd_device_attribute_query") {
+		info.Arch = info.Name // "gfx90a:sramecc+:xnack-"
+		if board := deviceText(id, amdBoard); board != "" {
+			info.Name = board
+		}
+		info.WarpSize = int(number(id, amdWavefront))
+	}
+	quirks(pl, &info)
+	info.SupportsFP16 = info.Features.FP16
+	info.FreeMemory, info.FreeMemoryKnown = freeMemory(id, has("cl_amd_device_attribute_query"))
+	return info
+}
+
+// Platforms that need special care.
+const (
+	pocl     = "Portable Computing Language"
+	rusticl  = "rusticl"
+	oclgrind = "Oclgrind"
+)
+
+// quirks corrects what drivers are known to say wrongly.
+func quirks(pl platform, info *driver.Info) {
+	if pl.name == oclgrind {
+		info.Features.FP16 = false // it claims half and dies in a kernel that uses it
+		info.Simulated = true
+	}
+	for _, soft := range []string{"llvmpipe", "softpipe", "swrast"} {
+		if strings.Contains(info.Name, soft) {
+			info.Kind = driver.CPU // Mesa's renderers on the processor, whatever their type says
+		}
+	}
+}
+
+// kindOf turns a device's type bits into a kind. A simulator may have several
+// bits: what is also a CPU is not taken for a GPU.
+func kindOf(bits uint64, unified bool) driver.Kind {
+	switch {
+	case bits&uint64(cl.DEVICE_TYPE_CPU) != 0:
+		return driver.CPU
+	case bits&uint64(cl.DEVICE_TYPE_GPU) != 0 && unified:
+		return driver.Integrated
+	case bits&uint64(cl.DEVICE_TYPE_GPU) != 0:
+		return driver.Discrete
+	}
+	return driver.Accelerator
+}
+
+// freeMemory is known to AMD's extension only; OpenCL itself cannot tell.
+func freeMemory(id cl.DeviceId, amd bool) (bytes int64, known bool) {
+	if !amd {
+		return 0, false
+	}
+	var kib [2]uint64
+	if cl.GetDeviceInfo(id, amdFree, 16, unsafe.Pointer(&kib), nil) != cl.SUCCESS {
+		return 0, false
+	}
+	return int64(kib[0]) << 10, true
+}

@@ -1,0 +1,3 @@
+//go:build opencl && (linux || darwin)
+
+#include "../csrc/opencl/shim.c"

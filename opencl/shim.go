@@ -1,0 +1,219 @@
+//go:build cgo && opencl && (linux || darwin)
+
+package opencl
+
+// The crossing into csrc/opencl: one Go function per C function, in the types of
+// the binding. Nothing else here imports "C". No function calls back into Go or
+// keeps a pointer, so none makes its arguments escape.
+
+/*
+#cgo linux LDFLAGS: -L${SRCDIR} -ldl -lpthread
+
+#include "../csrc/opencl/opencl.h"
+
+#cgo noescape concord_cl_library
+#cgo nocallback concord_cl_library
+#cgo noescape concord_cl_queue_new
+#cgo nocallback concord_cl_queue_new
+#cgo noescape concord_cl_queue_free
+#cgo nocallback concord_cl_queue_free
+#cgo noescape concord_cl_settle
+#cgo nocallback concord_cl_settle
+#cgo noescape concord_cl_launch
+#cgo nocallback concord_cl_launch
+#cgo noescape concord_cl_write
+#cgo nocallback concord_cl_write
+#cgo noescape concord_cl_read
+#cgo nocallback concord_cl_read
+#cgo noescape concord_cl_copy
+#cgo nocallback concord_cl_copy
+#cgo noescape concord_cl_fill
+#cgo nocallback concord_cl_fill
+#cgo noescape concord_cl_mark
+#cgo nocallback concord_cl_mark
+#cgo noescape concord_cl_after
+#cgo nocallback concord_cl_after
+#cgo noescape concord_cl_last
+#cgo nocallback concord_cl_last
+#cgo noescape concord_cl_event_retain
+#cgo nocallback concord_cl_event_retain
+#cgo noescape concord_cl_event_release
+#cgo nocallback concord_cl_event_release
+#cgo noescape concord_cl_event_status
+#cgo nocallback concord_cl_event_status
+#cgo noescape concord_cl_event_wait
+#cgo nocallback concord_cl_event_wait
+#cgo noescape concord_cl_event_times
+#cgo nocallback concord_cl_event_times
+#cgo noescape concord_cl_touch
+#cgo nocallback concord_cl_touch
+#cgo noescape concord_cl_binary
+#cgo nocallback concord_cl_binary
+*/
+import "C"
+
+import (
+	"strings"
+	"unsafe"
+
+	"github.com/go-gl/cl/v1.2/cl"
+
+	_ "github.com/concord-compute/concord/csrc" // an edit of the C there rebuilds this package
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+// driver.Arg crosses as it is: these fail to compile when the layouts part.
+var (
+	_ = [1]struct{}{}[unsafe.Sizeof(driver.Arg{})-unsafe.Sizeof(C.concord_cl_arg{})]
+	_ = [1]struct{}{}[unsafe.Offsetof(driver.Arg{}.Offset)-unsafe.Offsetof(C.concord_cl_arg{}.offset)]
+	_ = [1]struct{}{}[unsafe.Offsetof(driver.Arg{}.Size)-unsafe.Offsetof(C.concord_cl_arg{}.size)]
+	_ = [1]struct{}{}[unsafe.Offsetof(driver.Arg{}.Memory)-unsafe.Offsetof(C.concord_cl_arg{}.mem)]
+	_ = [1]struct{}{}[unsafe.Offsetof(driver.Memory{}.Offset)-8]
+	_ = [1]struct{}{}[unsafe.Offsetof(driver.Memory{}.Size)-16]
+	_ = [1]struct{}{}[unsafe.Offsetof(driver.Memory{}.Kind)-24]
+	_ = [1]struct{}{}[driver.ArgValue-C.CONCORD_CL_VALUE]
+	_ = [1]struct{}{}[driver.ArgMemory-C.CONCORD_CL_MEMORY]
+	_ = [1]struct{}{}[driver.ArgLocal-C.CONCORD_CL_LOCAL]
+)
+
+const (
+	ringSize   = C.CONCORD_CL_RING
+	ringRoom   = C.CONCORD_CL_ROOM
+	stageLimit = C.CONCORD_CL_STAGE
+	stageTotal = C.CONCORD_CL_STAGED
+)
+
+// library opens the OpenCL loader and lists what was tried.
+func library() (tried []string, found bool) {
+	var text *C.char
+	found = C.concord_cl_library(&text) != 0
+	return strings.Split(C.GoString(text), "\n"), found
+}
+
+// queue is a command queue with the commands whose outcome is open. Its owner
+// holds a lock, except for what may run at any time.
+type queue struct{ c *C.concord_cl_queue }
+
+func newQueue(q cl.CommandQueue) (queue, bool) {
+	c := C.concord_cl_queue_new(C.cl_command_queue(unsafe.Pointer(q)))
+	return queue{c}, c != nil
+}
+
+// free waits for the queue and releases it.
+func (q queue) free() { C.concord_cl_queue_free(q.c) }
+
+func (q queue) handle() unsafe.Pointer { return unsafe.Pointer(q.c.queue) }
+
+// next is the number of the next command.
+func (q queue) next() uint64 { return uint64(q.c.pushed) }
+
+// settle retires what is done. It reports whether all is.
+func (q queue) settle() bool { return C.concord_cl_settle(q.c, 0) != 0 }
+
+// room waits until a few commands can be queued.
+func (q queue) room() {
+	if q.c.pushed-q.c.done > ringSize-ringRoom {
+		C.concord_cl_settle(q.c, 1)
+	}
+}
+
+// failure returns the first command that failed, and with what.
+func (q queue) failure() (at uint64, code cl.ErrorCode) {
+	return uint64(q.c.failed_at), cl.ErrorCode(q.c.failed)
+}
+
+// badArg is the argument that the last launch was refused for, or -1.
+func (q queue) badArg() int { return int(q.c.bad_arg) }
+
+// stageable reports whether n bytes can be copied aside now.
+func (q queue) stageable(n int) bool {
+	return n <= stageLimit && uint64(q.c.staged)+uint64(n) <= stageTotal
+}
+
+func (q queue) launch(k cl.Kernel, l *driver.Launch, args []driver.Arg, offsets bool) cl.ErrorCode {
+	var with C.int
+	if offsets {
+		with = 1
+	}
+	return cl.ErrorCode(C.concord_cl_launch(q.c, C.cl_kernel(unsafe.Pointer(k)),
+		(*C.concord_cl_arg)(unsafe.Pointer(unsafe.SliceData(args))), C.uint32_t(len(args)),
+		(*C.uchar)(unsafe.SliceData(l.Data)), with, C.uint32_t(l.Dim),
+		(*C.size_t)(unsafe.Pointer(&l.Global)), (*C.size_t)(unsafe.Pointer(&l.Local))))
+}
+
+// write copies to the device. later copies aside and returns at once; else it may
+// run at any time, as read does.
+func (q queue) write(m driver.Memory, src []byte, later bool) cl.ErrorCode {
+	var aside C.int
+	if later {
+		aside = 1
+	}
+	return cl.ErrorCode(C.concord_cl_write(q.c, C.uint64_t(m.Handle), C.size_t(m.Offset),
+		(*C.uchar)(unsafe.SliceData(src)), C.size_t(len(src)), aside))
+}
+
+func (q queue) read(m driver.Memory, dst []byte) cl.ErrorCode {
+	return cl.ErrorCode(C.concord_cl_read(q.c, C.uint64_t(m.Handle), C.size_t(m.Offset),
+		(*C.uchar)(unsafe.SliceData(dst)), C.size_t(len(dst))))
+}
+
+func (q queue) copy(dst, src driver.Memory) cl.ErrorCode {
+	return cl.ErrorCode(C.concord_cl_copy(q.c, C.uint64_t(dst.Handle), C.size_t(dst.Offset),
+		C.uint64_t(src.Handle), C.size_t(src.Offset), C.size_t(src.Size)))
+}
+
+func (q queue) fill(m driver.Memory, pattern []byte) cl.ErrorCode {
+	return cl.ErrorCode(C.concord_cl_fill(q.c, C.uint64_t(m.Handle), C.size_t(m.Offset), C.size_t(m.Size),
+		(*C.uchar)(unsafe.SliceData(pattern)), C.size_t(len(pattern))))
+}
+
+// mark queues an event, which the caller releases.
+func (q queue) mark() (clEvent, cl.ErrorCode) {
+	var e C.cl_event
+	code := cl.ErrorCode(C.concord_cl_mark(q.c, &e))
+	return clEvent{e}, code
+}
+
+func (q queue) after(e clEvent) cl.ErrorCode { return cl.ErrorCode(C.concord_cl_after(q.c, e.c)) }
+
+// last returns the event of the newest open command, which the caller releases.
+func (q queue) last() (clEvent, bool) {
+	e := C.concord_cl_last(q.c)
+	return clEvent{e}, e != nil
+}
+
+// clEvent is a bare event. The binding's own is a Go struct of four words, which
+// is wrong in lists.
+type clEvent struct{ c C.cl_event }
+
+func (e clEvent) retain() cl.ErrorCode { return cl.ErrorCode(C.concord_cl_event_retain(e.c)) }
+
+func (e clEvent) release() { C.concord_cl_event_release(e.c) }
+
+// status is 0 for done, negative for failed, positive for not yet.
+func (e clEvent) status() (int, cl.ErrorCode) {
+	var s C.cl_int
+	code := cl.ErrorCode(C.concord_cl_event_status(e.c, &s))
+	return int(s), code
+}
+
+// wait waits for the event and returns its failure.
+func (e clEvent) wait() cl.ErrorCode { return cl.ErrorCode(C.concord_cl_event_wait(e.c)) }
+
+// times returns when the command was queued, submitted, started and ended, in
+// nanoseconds of the device's clock.
+func (e clEvent) times() (t [4]uint64, code cl.ErrorCode) {
+	code = cl.ErrorCode(C.concord_cl_event_times(e.c, (*C.cl_ulong)(unsafe.Pointer(&t))))
+	return t, code
+}
+
+// touch makes the device allocate a buffer now.
+func touch(q cl.CommandQueue, handle uint64) cl.ErrorCode {
+	return cl.ErrorCode(C.concord_cl_touch(C.cl_command_queue(unsafe.Pointer(q)), C.uint64_t(handle)))
+}
+
+// copyBinary copies a program's binary to dst.
+func copyBinary(p cl.Program, dst []byte) cl.ErrorCode {
+	return cl.ErrorCode(C.concord_cl_binary(C.cl_program(unsafe.Pointer(p)),
+		(*C.uchar)(unsafe.SliceData(dst)), C.size_t(len(dst))))
+}

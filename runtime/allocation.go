@@ -1,0 +1,250 @@
+package runtime
+
+// Device memory and who still needs it: handles that are open, calls under way,
+// work that is queued. Memory is freed when the last of them is gone, by a call
+// on its device, never by the garbage collector's thread.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+// allocation is one piece of memory from the driver, shared by a buffer and its
+// views.
+type allocation struct {
+	core *core
+	mem  driver.Memory
+	refs atomic.Int64 // open buffers and views, and calls that are using it
+	dead atomic.Bool  // freed by the device's Close
+	last atomic.Pointer[Stream]
+
+	mu   sync.Mutex
+	used []*Stream // streams that were given work with it
+}
+
+// ref keeps the memory for the length of a call. It fails once the last handle
+// is closed.
+func (a *allocation) ref() bool {
+	for {
+		n := a.refs.Load()
+		if n <= 0 || a.dead.Load() {
+			return false
+		}
+		if a.refs.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+func (a *allocation) unref() {
+	if a.refs.Add(-1) == 0 && !a.dead.Load() {
+		a.core.free(a)
+	}
+}
+
+// usedBy notes that work on a stream uses the memory. The caller holds a ref.
+func (a *allocation) usedBy(s *Stream) {
+	if a.last.Load() == s {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.last.Store(s)
+	for _, have := range a.used {
+		if have == s {
+			return
+		}
+	}
+	a.used = append(a.used, s)
+}
+
+// deferredFree is memory that queued work may still use.
+type deferredFree struct {
+	mem  driver.Memory
+	uses []use
+}
+
+// use is the last work on one stream that may use some memory.
+type use struct {
+	stream *Stream
+	seq    uint64 // the stream's count of that work
+	event  driver.Event
+}
+
+// done reports whether the work is over: a Sync of the stream has seen it, or the
+// event tells. An error means that the stream failed and nothing runs any more.
+func (u use) done() bool {
+	if u.stream.finished.Load() >= u.seq {
+		return true
+	}
+	done, err := u.event.Done()
+	return done || err != nil
+}
+
+// alloc gets memory from the driver. When the device has no room it frees what is
+// closed, waiting for the work that uses it, and tries once more.
+func (c *core) alloc(n int64, kind driver.MemoryKind) (*allocation, error) {
+	op := "alloc " + driver.FormatBytes(n)
+	if m := c.info.MaxAllocation; m > 0 && n > m {
+		return nil, c.error(op, fmt.Errorf("largest allocation is %s: %w", driver.FormatBytes(m), ErrTooLarge))
+	}
+	if m := c.info.TotalMemory; m > 0 && n > m {
+		return nil, c.error(op, fmt.Errorf("the device has %s: %w", driver.FormatBytes(m), ErrTooLarge))
+	}
+	c.drain()
+	if err := c.reserve(n); errors.Is(err, ErrBudget) {
+		c.drainWaiting()
+		err = c.reserve(n)
+		if err != nil {
+			return nil, c.error(op, err)
+		}
+	} else if err != nil {
+		return nil, c.error(op, err)
+	}
+	mem, err := c.drv.Alloc(n, kind)
+	if errors.Is(err, ErrOutOfMemory) {
+		c.drainWaiting()
+		mem, err = c.drv.Alloc(n, kind)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil && c.closed {
+		err = errors.Join(c.error(op, ErrClosed), c.drv.Free(mem))
+	}
+	if err != nil {
+		c.stats.Live -= n
+		c.stats.LiveBuffers--
+		if errors.Is(err, ErrOutOfMemory) {
+			err = fmt.Errorf("%w; live %s in %d buffers, free %s", err,
+				driver.FormatBytes(c.stats.Live), c.stats.LiveBuffers, c.freeText())
+		}
+		return nil, err
+	}
+	c.session.debug(2, "allocated", "device", c.info.ID, "bytes", n)
+	a := &allocation{core: c, mem: mem}
+	a.refs.Store(1)
+	c.live[a] = struct{}{}
+	c.stats.Allocations++
+	c.stats.Peak = max(c.stats.Peak, c.stats.Live+c.stats.Deferred)
+	return a, nil
+}
+
+// reserve counts n bytes as live if the configured limit allows them.
+func (c *core) reserve(n int64) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return ErrClosed
+	}
+	held := c.stats.Live + c.stats.Deferred
+	if limit := c.session.cfg.MemoryLimit; limit > 0 && held+n > limit {
+		return fmt.Errorf("live %s of a limit of %s: %w", driver.FormatBytes(held), driver.FormatBytes(limit), ErrBudget)
+	}
+	c.stats.Live += n
+	c.stats.LiveBuffers++
+	return nil
+}
+
+func (c *core) freeText() string {
+	info := c.drv.Info()
+	if !info.FreeMemoryKnown {
+		return "unknown"
+	}
+	return driver.FormatBytes(info.FreeMemory)
+}
+
+// free frees memory whose last handle is closed: at once if no queued work uses
+// it, else when that work is done.
+func (c *core) free(a *allocation) {
+	a.mu.Lock()
+	used := a.used
+	a.mu.Unlock()
+	d := deferredFree{mem: a.mem}
+	for _, s := range used {
+		if u, busy := s.lastUse(); busy {
+			d.uses = append(d.uses, u)
+		}
+	}
+	c.mu.Lock()
+	if c.closed || a.dead.Load() {
+		c.mu.Unlock()
+		closeEvents(d.uses)
+		return
+	}
+	delete(c.live, a)
+	c.stats.Live -= a.mem.Size
+	c.stats.LiveBuffers--
+	c.stats.Deferred += a.mem.Size
+	c.deferred = append(c.deferred, d)
+	c.mu.Unlock()
+	c.drain()
+}
+
+// drain frees what is forgotten or closed and no longer in use. It never waits.
+func (c *core) drain() {
+	c.lostMu.Lock()
+	lost := c.lost
+	c.lost = nil
+	c.lostMu.Unlock()
+	for _, a := range lost {
+		c.mu.Lock()
+		c.stats.Forgotten++
+		c.mu.Unlock()
+		a.unref()
+	}
+	c.settle(use.done)
+}
+
+// drainWaiting frees everything that is closed, waiting for the work that uses it.
+func (c *core) drainWaiting() {
+	c.drain()
+	c.settle(func(u use) bool {
+		_ = u.event.Wait(context.Background()) // an error belongs to the stream, which reports it
+		return true
+	})
+}
+
+// settle frees the deferred memory whose uses are all done, as done tells.
+func (c *core) settle(done func(use) bool) {
+	c.mu.Lock()
+	waiting := c.deferred
+	c.deferred = nil
+	c.mu.Unlock()
+	if len(waiting) == 0 {
+		return
+	}
+	var keep []deferredFree
+	var freed, bytes int64
+	for _, d := range waiting {
+		ready := true
+		for _, u := range d.uses {
+			ready = ready && done(u)
+		}
+		if !ready {
+			keep = append(keep, d)
+			continue
+		}
+		closeEvents(d.uses)
+		if err := c.drv.Free(d.mem); err != nil {
+			c.session.debug(1, "free failed", "device", c.info.ID, "error", err)
+		}
+		freed++
+		bytes += d.mem.Size
+	}
+	c.mu.Lock()
+	c.deferred = append(c.deferred, keep...)
+	c.stats.Frees += freed
+	c.stats.Deferred -= bytes
+	c.mu.Unlock()
+}
+
+func closeEvents(uses []use) {
+	for _, u := range uses {
+		_ = u.event.Close() // an event that is only waited for has nothing to report
+	}
+}

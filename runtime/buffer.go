@@ -1,0 +1,220 @@
+package runtime
+
+// Buffers: typed memory of a device, and views of parts of it.
+
+import (
+	"context"
+	"fmt"
+	"math"
+	goruntime "runtime"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+// Buffer is memory of one device holding elements of one type. A Buffer is either
+// an allocation or a view of part of one; views keep the memory alive. It is safe
+// for concurrent use; what concurrent kernels do to its contents is the program's
+// business.
+type Buffer struct {
+	a       *allocation
+	typ     Type
+	mem     driver.Memory
+	n       int
+	closed  atomic.Bool
+	cleanup goruntime.Cleanup
+}
+
+// Element is the set of Go types that buffers hold.
+type Element interface {
+	float32 | float64 | Float16 | BFloat16 | int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64
+}
+
+// TypeOf returns the element type of a Go type.
+func TypeOf[T Element]() Type {
+	var zero T
+	switch any(zero).(type) {
+	case float32:
+		return F32
+	case float64:
+		return F64
+	case Float16:
+		return F16
+	case BFloat16:
+		return BF16
+	case int8:
+		return I8
+	case int16:
+		return I16
+	case int32:
+		return I32
+	case int64:
+		return I64
+	case uint8:
+		return U8
+	case uint16:
+		return U16
+	case uint32:
+		return U32
+	}
+	return U64
+}
+
+// Alloc returns a buffer of n elements of type T, contents undefined.
+func Alloc[T Element](d *Device, n int) (*Buffer, error) { return d.Alloc(TypeOf[T](), n) }
+
+// Upload returns a new buffer with a copy of data, which must not be empty. It
+// waits for the copy, on the device's own stream.
+func Upload[T Element](ctx context.Context, d *Device, data []T) (*Buffer, error) {
+	b, err := Alloc[T](d, len(data))
+	if err != nil {
+		return nil, err
+	}
+	if err := Write(ctx, b, data); err != nil {
+		b.Close()
+		return nil, err
+	}
+	return b, nil
+}
+
+// Write copies data to the beginning of a buffer, on the device's own stream.
+func Write[T Element](ctx context.Context, b *Buffer, data []T) error {
+	if err := sameType[T](b, "write"); err != nil {
+		return err
+	}
+	return b.device().stream.Write(ctx, b, 0, bytesOf(data))
+}
+
+// Read copies the beginning of a buffer to data, on the device's own stream,
+// after the work queued there.
+func Read[T Element](ctx context.Context, b *Buffer, data []T) error {
+	if err := sameType[T](b, "read"); err != nil {
+		return err
+	}
+	return b.device().stream.Read(ctx, b, 0, bytesOf(data))
+}
+
+func sameType[T Element](b *Buffer, op string) error {
+	if b == nil {
+		return fmt.Errorf("%s: buffer is nil: %w", op, ErrInvalidArgument)
+	}
+	if t := TypeOf[T](); t != b.typ {
+		return b.a.core.error(op, fmt.Errorf("buffer holds %v, not %v: %w", b.typ, t, ErrInvalidArgument))
+	}
+	return nil
+}
+
+// bytesOf is the memory of a slice of numbers.
+func bytesOf[T Element](s []T) []byte {
+	if len(s) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(&s[0])), len(s)*int(unsafe.Sizeof(s[0])))
+}
+
+// Alloc returns a buffer of n elements, contents undefined.
+func (d *Device) Alloc(t Type, n int) (*Buffer, error) {
+	c := d.core
+	switch {
+	case d.closed.Load():
+		return nil, c.error("alloc", ErrClosed)
+	case t.Size() == 0:
+		return nil, c.error("alloc", fmt.Errorf("%v is not an element type: %w", t, ErrInvalidArgument))
+	case n <= 0:
+		return nil, c.error("alloc", fmt.Errorf("%d elements: %w", n, ErrInvalidArgument))
+	case n > math.MaxInt64/t.Size():
+		return nil, c.error("alloc", fmt.Errorf("%d elements of %v overflow: %w", n, t, ErrTooLarge))
+	}
+	a, err := c.alloc(int64(n)*int64(t.Size()), driver.OnDevice)
+	if err != nil {
+		return nil, err
+	}
+	return newBuffer(a, t, a.mem, n), nil
+}
+
+// newBuffer makes a handle that owns one ref of a.
+func newBuffer(a *allocation, t Type, mem driver.Memory, n int) *Buffer {
+	b := &Buffer{a: a, typ: t, mem: mem, n: n}
+	b.cleanup = goruntime.AddCleanup(b, forget, a)
+	return b
+}
+
+// forget runs on the collector's thread for a buffer that nobody closed: it only
+// enqueues.
+func forget(a *allocation) {
+	c := a.core
+	c.lostMu.Lock()
+	c.lost = append(c.lost, a)
+	c.lostMu.Unlock()
+}
+
+// Slice returns a view of n elements from element off on. It shares the memory,
+// keeps it alive, and is closed by itself.
+func (b *Buffer) Slice(off, n int) (*Buffer, error) {
+	if b == nil {
+		return nil, fmt.Errorf("slice: buffer is nil: %w", ErrInvalidArgument)
+	}
+	c := b.a.core
+	if off < 0 || n <= 0 || off > b.n || n > b.n-off {
+		return nil, c.error("slice", fmt.Errorf("elements %d to %d of %d: %w", off, off+n, b.n, ErrBufferOverflow))
+	}
+	mem := b.mem
+	mem.Offset += int64(off) * int64(b.typ.Size())
+	mem.Size = int64(n) * int64(b.typ.Size())
+	return b.view(b.typ, mem, n)
+}
+
+// As returns a view of the same bytes as elements of another type. The size must
+// be a multiple of the new element, and the start must be aligned to it.
+func (b *Buffer) As(t Type) (*Buffer, error) {
+	if b == nil {
+		return nil, fmt.Errorf("as: buffer is nil: %w", ErrInvalidArgument)
+	}
+	size := int64(t.Size())
+	if size == 0 || b.mem.Size%size != 0 || b.mem.Offset%size != 0 {
+		return nil, b.a.core.error("as", fmt.Errorf("%d bytes at offset %d are not whole elements of %v: %w",
+			b.mem.Size, b.mem.Offset, t, ErrInvalidArgument))
+	}
+	return b.view(t, b.mem, int(b.mem.Size/size))
+}
+
+func (b *Buffer) view(t Type, mem driver.Memory, n int) (*Buffer, error) {
+	if b.closed.Load() || !b.a.ref() {
+		return nil, b.a.core.error("slice", ErrClosed)
+	}
+	return newBuffer(b.a, t, mem, n), nil
+}
+
+// Len returns the number of elements.
+func (b *Buffer) Len() int { return b.n }
+
+// Type returns the element type.
+func (b *Buffer) Type() Type { return b.typ }
+
+// Bytes returns the size in bytes.
+func (b *Buffer) Bytes() int64 { return b.mem.Size }
+
+// Memory returns what the backend knows the buffer as. It is valid until Close.
+func (b *Buffer) Memory() driver.Memory { return b.mem }
+
+// String reads "f32[1000] on cuda:0".
+func (b *Buffer) String() string {
+	if b == nil {
+		return "nil buffer"
+	}
+	return fmt.Sprintf("%v[%d] on %s", b.typ, b.n, b.a.core.info.ID)
+}
+
+func (b *Buffer) device() *core { return b.a.core }
+
+// Close gives the memory back, as soon as the work that uses it is done; it does
+// not wait. Closing twice, or after the device, does nothing.
+func (b *Buffer) Close() error {
+	if b == nil || b.closed.Swap(true) {
+		return nil
+	}
+	b.cleanup.Stop()
+	b.a.unref()
+	return nil
+}

@@ -1,0 +1,195 @@
+package runtime
+
+// A device that is open: its memory accounts, its streams and its programs.
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/kernelcache"
+	"github.com/concord-compute/concord/source"
+)
+
+// Device is one open device. Opening the same device twice gives two Devices that
+// share everything underneath; each is closed by itself, and the last Close
+// closes what is still open on the device. It is safe for concurrent use.
+type Device struct {
+	core     *core
+	fallback error
+	closed   atomic.Bool
+}
+
+// core is what all handles of one device share.
+type core struct {
+	session  *Session
+	info     Info
+	drv      driver.Device
+	compiler driver.Compiler // nil if the device cannot build programs
+	natives  driver.Natives  // nil if it has none
+	handles  int             // guarded by session.mu
+
+	mu       sync.Mutex
+	closed   bool
+	live     map[*allocation]struct{}
+	streams  map[*Stream]struct{}
+	programs map[programKey]*programCore
+	keys     map[programKey]kernelcache.Key
+	identity []string // of the compiler, once it was asked
+	deferred []deferredFree
+	stats    Stats
+	stream   *Stream // the device's own, made at first use
+
+	lostMu sync.Mutex
+	lost   []*allocation // forgotten buffers, found by the garbage collector
+}
+
+// Stats are the accounts of one device since it was opened. Bytes are those
+// asked for.
+type Stats struct {
+	Live        int64 // bytes of buffers that are open
+	LiveBuffers int64
+	Deferred    int64 // bytes closed whose last use is still queued
+	Peak        int64 // largest Live + Deferred
+	Allocations int64
+	Frees       int64
+	Forgotten   int64 // buffers never closed, freed after the collector found them
+	Launches    int64
+	Compiles    int64 // programs built here, not taken from the cache
+}
+
+func newCore(s *Session, info Info, drv driver.Device) (*core, error) {
+	index := info.Index
+	info = drv.Info()
+	info.Index = index
+	c := &core{session: s, info: info, drv: drv, handles: 1,
+		live:     map[*allocation]struct{}{},
+		streams:  map[*Stream]struct{}{},
+		programs: map[programKey]*programCore{},
+		keys:     map[programKey]kernelcache.Key{},
+	}
+	c.compiler, _ = drv.(driver.Compiler)
+	c.natives, _ = drv.(driver.Natives)
+	stream, err := c.newStream()
+	if err != nil {
+		return nil, err
+	}
+	c.stream = stream
+	return c, nil
+}
+
+// Info describes the device. FreeMemory is that of the moment.
+func (d *Device) Info() Info {
+	info := d.core.drv.Info()
+	info.Index = d.core.info.Index
+	return info
+}
+
+// String returns the device's name for Open: "cuda:0".
+func (d *Device) String() string { return d.core.info.ID }
+
+// Fallback returns why this device stands in for the one asked for, or nil.
+func (d *Device) Fallback() error { return d.fallback }
+
+// Features returns what programs for this device may use, for source.Options.
+func (d *Device) Features() *source.Features {
+	f := d.core.info.Features
+	return &f
+}
+
+// Stream returns the stream that every device has from the start. It is closed
+// with the device.
+func (d *Device) Stream() *Stream { return d.core.stream }
+
+// NewStream returns another in-order queue. The caller closes it.
+func (d *Device) NewStream() (*Stream, error) {
+	if d.closed.Load() {
+		return nil, d.core.error("new stream", ErrClosed)
+	}
+	return d.core.newStream()
+}
+
+// Stats returns the accounts of the device.
+func (d *Device) Stats() Stats {
+	c := d.core
+	c.drain()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	stats := c.stats
+	for s := range c.streams {
+		stats.Launches += s.launches.Load()
+	}
+	return stats
+}
+
+// Driver returns the backend's own device, for optional interfaces such as
+// driver.NativeHandles. Memory and streams made through it are the caller's.
+func (d *Device) Driver() driver.Device { return d.core.drv }
+
+// Sync waits until everything queued on every stream of the device is done, and
+// returns the errors of those that failed.
+func (d *Device) Sync(ctx context.Context) error {
+	if d.closed.Load() {
+		return d.core.error("sync", ErrClosed)
+	}
+	var errs []error
+	for _, s := range d.core.streamList() {
+		if err := s.sync(ctx); err != nil && !errors.Is(err, ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Close gives the device back. The last Close of a device waits for its queued
+// work and closes what is still open on it; buffers, streams and programs of it
+// then answer ErrClosed. Closing twice does nothing.
+func (d *Device) Close() error {
+	if d.closed.Swap(true) {
+		return nil
+	}
+	return d.core.session.release(d.core)
+}
+
+func (c *core) error(op string, err error) error {
+	return &OpError{Backend: c.info.Backend, Device: c.info.ID, Op: op, Err: err}
+}
+
+func (c *core) streamList() []*Stream {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list := make([]*Stream, 0, len(c.streams))
+	for s := range c.streams {
+		list = append(list, s)
+	}
+	return list
+}
+
+// close ends everything on the device, in the order in which it depends on each
+// other: work, programs, memory, device.
+func (c *core) close() error {
+	var errs []error
+	for _, s := range c.streamList() {
+		errs = append(errs, s.close())
+	}
+	c.drainWaiting()
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return nil
+	}
+	c.closed = true
+	programs, live := c.programs, c.live
+	c.programs, c.live = nil, nil
+	c.mu.Unlock()
+	for _, p := range programs {
+		errs = append(errs, p.unload())
+	}
+	for a := range live {
+		a.dead.Store(true)
+		errs = append(errs, c.drv.Free(a.mem))
+	}
+	return errors.Join(append(errs, c.drv.Close())...)
+}

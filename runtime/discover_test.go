@@ -1,0 +1,249 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// session returns a session over backends, without disk or environment.
+func session(t *testing.T, cfg Config, backends ...driver.Backend) *Session {
+	t.Helper()
+	cfg.Backends, cfg.CacheDir = backends, "off"
+	s, err := New(cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+func cpuBackend() *nullBackend { return &nullBackend{name: "cpu", kind: driver.CPU, devices: 1} }
+
+func TestDiscoverListsEveryBackend(t *testing.T) {
+	s := session(t, Config{ProbeTimeout: 50 * time.Millisecond},
+		&nullBackend{name: "cuda", devices: 2},
+		&nullBackend{name: "rocm", probe: func(context.Context) Probe { panic("driver bug") }},
+		&nullBackend{name: "opencl", probe: func(ctx context.Context) Probe { time.Sleep(time.Second); return Probe{} }},
+		cpuBackend())
+	start := time.Now()
+	probes, err := s.Discover(t.Context())
+	require.NoError(t, err)
+	assert.Less(t, time.Since(start), 900*time.Millisecond, "a probe that hangs is left behind")
+	require.Len(t, probes, 5)
+	for i, want := range []struct {
+		backend string
+		state   driver.State
+		reason  string
+	}{
+		{"cuda", driver.Available, ""},
+		{"rocm", driver.Unavailable, "probe panicked: driver bug"},
+		{"metal", driver.Disabled, "not imported"},
+		{"opencl", driver.Unavailable, "timed out"},
+		{"cpu", driver.Available, ""},
+	} {
+		assert.Equal(t, want.backend, probes[i].Backend)
+		assert.Equal(t, want.state, probes[i].State, want.backend)
+		assert.Contains(t, probes[i].Reason, want.reason)
+		assert.NotNil(t, probes[i].Devices, "an empty list, not null, in JSON")
+	}
+	list, err := s.Devices(t.Context())
+	require.NoError(t, err)
+	for i, d := range list {
+		assert.Equal(t, i, d.Index)
+	}
+	assert.True(t, s.GPUAvailable(t.Context()))
+	line, err := s.Summary(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, "Available GPU backends: CUDA 1.2", line)
+	assert.NoError(t, s.Preflight(t.Context()))
+}
+
+func TestDiscoverIsKept(t *testing.T) {
+	var probed atomic.Int64
+	b := cpuBackend()
+	b.probe = func(context.Context) Probe {
+		probed.Add(1)
+		return Probe{State: driver.Available, Devices: []Info{b.info(0)}}
+	}
+	s := session(t, Config{}, b)
+	for range 3 {
+		_, err := s.Discover(t.Context())
+		require.NoError(t, err)
+	}
+	assert.EqualValues(t, 1, probed.Load())
+	_, err := s.Rediscover(t.Context())
+	require.NoError(t, err)
+	assert.EqualValues(t, 2, probed.Load())
+	fresh := session(t, Config{NoProbeCache: true}, b)
+	for range 2 {
+		_, err = fresh.Discover(t.Context())
+		require.NoError(t, err)
+	}
+	assert.EqualValues(t, 4, probed.Load())
+}
+
+func TestPreflightNamesReasonsAndRemedies(t *testing.T) {
+	s := session(t, Config{}, cpuBackend(),
+		&nullBackend{name: "cuda", probe: func(context.Context) Probe {
+			return Probe{State: driver.Unavailable, Reason: "libcuda.so.1 not found"}
+		}})
+	err := s.Preflight(t.Context())
+	require.ErrorIs(t, err, ErrNoDevice)
+	assert.True(t, strings.HasPrefix(err.Error(), "No GPU backend detected.\n"))
+	assert.Contains(t, err.Error(), "cuda: libcuda.so.1 not found")
+	assert.Contains(t, err.Error(), "install the NVIDIA driver")
+	assert.Contains(t, err.Error(), "CUDA_VISIBLE_DEVICES")
+	line, err := s.Summary(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, "No GPU backends available", line)
+}
+
+func TestFakes(t *testing.T) {
+	for value, want := range map[string]string{
+		"":               "No GPU backends available",
+		"none":           "No GPU backends available",
+		"cuda":           "Available GPU backends: CUDA (fake)",
+		"Metal":          "Available GPU backends: Metal (fake)",
+		"rocm,cuda":      "Available GPU backends: CUDA (fake), ROCm (fake)",
+		"xxwgpuyyopencl": "Available GPU backends: OpenCL (fake), WebGPU (fake)",
+	} {
+		s := session(t, Config{FakeDevices: &value}, cpuBackend(), &nullBackend{name: "cuda", devices: 8})
+		line, err := s.Summary(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, want, line, "%q", value)
+		assert.False(t, s.GPUAvailable(t.Context()), "a fake is no GPU")
+		assert.ErrorIs(t, s.Preflight(t.Context()), ErrNoDevice)
+		d, err := s.Open(t.Context(), "auto")
+		require.NoError(t, err)
+		assert.Equal(t, "cpu:0", d.String(), "a fake is never chosen")
+	}
+	value := "cuda:3,rocm"
+	s := session(t, Config{FakeDevices: &value}, cpuBackend())
+	list, err := s.Devices(t.Context())
+	require.NoError(t, err)
+	require.Len(t, list, 5)
+	for _, d := range list[:4] {
+		assert.True(t, d.Fake)
+		assert.True(t, strings.HasPrefix(d.Name, "fake "))
+		assert.Empty(t, d.DriverVersion)
+	}
+	_, err = s.Open(t.Context(), "cuda:2")
+	assert.ErrorIs(t, err, ErrFakeDevice)
+	assert.ErrorIs(t, err, ErrNoDevice)
+	_, err = s.Open(t.Context(), "cuda:3")
+	assert.ErrorIs(t, err, ErrDeviceIndex)
+
+	strict := session(t, Config{FakeDevices: &value, Strict: true}, cpuBackend())
+	_, err = strict.Discover(t.Context())
+	assert.ErrorIs(t, err, ErrFakeDevice)
+}
+
+func TestOpenByName(t *testing.T) {
+	cl := &nullBackend{name: "opencl", kind: driver.CPU, devices: 2}
+	s := session(t, Config{}, cl, cpuBackend())
+	for name, want := range map[string]string{
+		"auto": "cpu:0", "": "cpu:0", "cpu": "cpu:0", "CPU:0": "cpu:0", "opencl": "opencl:0", "opencl:1": "opencl:1", "1": "opencl:1", "2": "cpu:0",
+	} {
+		d, err := s.Open(t.Context(), name)
+		require.NoError(t, err, name)
+		assert.Equal(t, want, d.String(), name)
+		require.NoError(t, d.Close())
+	}
+	for name, want := range map[string]error{
+		"vulkan": ErrUnknownBackend, "cuda": ErrNoDevice, "hip:0": ErrNoDevice, "opencl:2": ErrDeviceIndex,
+		"opencl:x": ErrDeviceIndex, "3": ErrDeviceIndex, "-1": ErrDeviceIndex, "sim-cuda:0": ErrUnknownBackend,
+	} {
+		_, err := s.Open(t.Context(), name)
+		assert.ErrorIs(t, err, want, name)
+	}
+	_, err := s.Open(t.Context(), "vulkan")
+	assert.ErrorContains(t, err, "cuda, rocm, metal, opencl, cpu", "the valid names are listed")
+	_, err = s.Open(t.Context(), "opencl:7")
+	assert.ErrorContains(t, err, "index 7 of 2")
+}
+
+func TestAutomaticChoice(t *testing.T) {
+	gpu := &nullBackend{name: "opencl", devices: 1}
+	s := session(t, Config{}, gpu, cpuBackend())
+	d, err := s.Open(t.Context(), "auto")
+	require.NoError(t, err)
+	assert.Equal(t, "opencl:0", d.String(), "a real GPU comes first")
+
+	named := session(t, Config{Device: "cpu"}, gpu, cpuBackend())
+	d, err = named.Open(t.Context(), "auto")
+	require.NoError(t, err)
+	assert.Equal(t, "cpu:0", d.String(), "the configured device")
+	require.NoError(t, named.SetActiveDevice(t.Context(), 0))
+	d, err = named.Open(t.Context(), "auto")
+	require.NoError(t, err)
+	assert.Equal(t, "opencl:0", d.String(), "the active device wins")
+	for _, i := range []int{-1, 2} {
+		assert.ErrorIs(t, named.SetActiveDevice(t.Context(), i), ErrDeviceIndex)
+	}
+	missing := session(t, Config{Device: "cuda:1"}, gpu, cpuBackend())
+	_, err = missing.Open(t.Context(), "auto")
+	assert.ErrorIs(t, err, ErrNoDevice, "a named device is never replaced silently")
+	none := session(t, Config{}, &nullBackend{name: "opencl", kind: driver.CPU, devices: 1})
+	_, err = none.Open(t.Context(), "auto")
+	assert.ErrorIs(t, err, ErrNoDevice)
+}
+
+func TestFallbackPolicies(t *testing.T) {
+	broken := &nullBackend{name: "cuda", devices: 1, openErr: fmt.Errorf("no room for a context: %w", ErrOutOfMemory)}
+	for _, policy := range []driver.Fallback{"", Prefer, Any} {
+		s := session(t, Config{Fallback: policy}, broken, cpuBackend())
+		d, err := s.Open(t.Context(), "cuda:0")
+		require.NoError(t, err)
+		assert.Equal(t, "cpu:0", d.String())
+		assert.ErrorIs(t, d.Fallback(), ErrOutOfMemory, "the reason is visible")
+		assert.EqualValues(t, 1, s.Fallbacks(), "and counted")
+	}
+	s := session(t, Config{Fallback: Require}, broken, cpuBackend())
+	_, err := s.Open(t.Context(), "cuda:0")
+	assert.ErrorIs(t, err, ErrOutOfMemory)
+	assert.Zero(t, s.Fallbacks())
+
+	invalid := &nullBackend{name: "cuda", devices: 1, openErr: ErrInvalidArgument}
+	s = session(t, Config{}, invalid, cpuBackend())
+	_, err = s.Open(t.Context(), "cuda:0")
+	assert.ErrorIs(t, err, ErrInvalidArgument, "an error that no other device would cure")
+
+	cpu := cpuBackend()
+	cpu.openErr = fmt.Errorf("no cpu: %w", ErrUnsupported)
+	s = session(t, Config{}, broken, cpu)
+	_, err = s.Open(t.Context(), "cuda:0")
+	assert.ErrorIs(t, err, ErrAllBackendsExhausted)
+	assert.ErrorIs(t, err, ErrOutOfMemory, "both causes are told")
+	assert.ErrorIs(t, err, ErrUnsupported)
+}
+
+func TestOpenShares(t *testing.T) {
+	s := session(t, Config{}, cpuBackend())
+	a, err := s.Open(t.Context(), "cpu")
+	require.NoError(t, err)
+	b, err := s.Open(t.Context(), "cpu")
+	require.NoError(t, err)
+	buf := buffer(t, a, F32, 4)
+	require.NoError(t, a.Close())
+	require.NoError(t, a.Close(), "closing one handle twice does not close the other")
+	require.NoError(t, Write(t.Context(), buf, []float32{1, 2}))
+	require.NoError(t, b.Close())
+	assert.ErrorIs(t, Write(t.Context(), buf, []float32{1, 2}), ErrClosed)
+}
+
+func TestCancelledDiscovery(t *testing.T) {
+	s := session(t, Config{}, cpuBackend())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := s.Discover(ctx)
+	assert.True(t, errors.Is(err, context.Canceled))
+	_, err = s.Discover(t.Context())
+	assert.NoError(t, err, "a cancelled search leaves nothing behind")
+}

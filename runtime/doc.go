@@ -1,0 +1,36 @@
+// Package runtime is what a program imports to compile, launch and check compute
+// kernels on CUDA, ROCm, OpenCL, Metal and the CPU.
+//
+// # Basics
+//
+// A program names the backends it wants by blank imports (package
+// [github.com/concord-compute/concord/runtime/all] is all of them), opens a
+// device, parses a kernel written in OpenCL C, and launches it:
+//
+//	dev, err := runtime.Open(ctx, "auto")
+//	unit, err := source.Parse(text, source.Options{})
+//	prog, err := dev.Program(ctx, unit)
+//	saxpy, err := prog.Kernel("saxpy")
+//	x, err := runtime.Upload(ctx, dev, xs)
+//	y, err := runtime.Upload(ctx, dev, ys)
+//	err = dev.Stream().Launch(saxpy, runtime.Items(len(xs)), float32(2), x, y, int32(len(xs)))
+//	err = runtime.Read(ctx, y, ys)
+//
+// Work on one [Stream] happens in order; [Stream.Launch] queues and returns.
+// Everything that waits takes a context. Every argument of a launch is checked
+// against the kernel's parameters before a driver is called.
+//
+// Compiled programs are kept by the kernel cache, in memory and on disk.
+//
+// # Caveats
+//
+// Close is the contract: it may be called twice and in any order. A buffer that
+// is forgotten is found after the garbage collector saw it, freed by the next
+// call on its device, and counted in [Stats.Forgotten].
+//
+// An asynchronous failure belongs to its stream: every later call on that stream
+// returns the same error until it is closed. Other streams go on.
+//
+// The package keeps its name although the standard library has one too: alias the
+// standard one (goruntime "runtime"); no exported name is in both.
+package runtime

@@ -1,0 +1,64 @@
+package runtime
+
+// Fake devices: discovery for tests of programs that choose a device, without
+// the hardware. A fake can be listed and planned with, never opened.
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+// fakeName finds the names that count anywhere in the value, with an optional
+// number of devices right behind.
+var fakeName = regexp.MustCompile(`(cuda|metal|rocm|opencl|webgpu|wgpu)(?::(\d{1,4}))?`)
+
+// fakeProbes is discovery as CONCORD_FAKE_DEVICES describes it. The CPU stays
+// what it is: there is always a device that works.
+func (s *Session) fakeProbes(ctx context.Context, value string) []Probe {
+	counts := map[string]int{}
+	for _, m := range fakeName.FindAllStringSubmatch(strings.ToLower(value), -1) {
+		name, n := m[1], 1
+		if name == "wgpu" {
+			name = "webgpu"
+		}
+		if m[2] != "" {
+			n, _ = strconv.Atoi(m[2]) // four digits always parse
+		}
+		if _, seen := counts[name]; !seen && n > 0 {
+			counts[name] = n
+		}
+	}
+	var probes []Probe
+	for _, name := range []string{"cuda", "rocm", "metal", "opencl", "webgpu"} {
+		n := counts[name]
+		switch {
+		case n > 0:
+			probes = append(probes, fakeProbe(name, n))
+		case name != "webgpu": // no backend of ours: it exists only as a fake
+			probes = append(probes, Probe{Backend: name, State: driver.Unavailable,
+				Reason: "CONCORD_FAKE_DEVICES replaces discovery and does not name it"})
+		}
+	}
+	for _, b := range s.backends() {
+		if b.Name() == "cpu" {
+			probes = append(probes, s.probe(ctx, b))
+		}
+	}
+	return probes
+}
+
+func fakeProbe(backend string, n int) Probe {
+	p := Probe{Backend: backend, State: driver.Fake, Reason: "pretended by CONCORD_FAKE_DEVICES"}
+	for i := range n {
+		p.Devices = append(p.Devices, Info{
+			ID: fmt.Sprintf("%s:%d", backend, i), Backend: backend, NativeIndex: i,
+			Name: fmt.Sprintf("fake %s device %d", backend, i), Kind: driver.Discrete, Fake: true,
+		})
+	}
+	return p
+}

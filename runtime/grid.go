@@ -1,0 +1,172 @@
+package runtime
+
+// The shape of a launch.
+
+import (
+	"fmt"
+	"math"
+)
+
+// Grid is the shape of a launch: how many items there are, and how many of them
+// form a group. It counts items, as OpenCL does: 1,000 items in groups of 100 are
+// 10 groups. Each dimension is a multiple of the group's. Dimensions after the
+// first may be left 0, which means that there are fewer. A Grid with no group size
+// leaves the choice to the runtime.
+type Grid struct {
+	Items [3]int
+	Group [3]int
+}
+
+// Items returns a grid of one, two or three dimensions. More are ignored by no
+// one: the launch refuses them.
+func Items(n ...int) Grid {
+	var g Grid
+	if len(n) > 3 {
+		g.Items = [3]int{-1, -1, -1}
+		return g
+	}
+	copy(g.Items[:], n)
+	return g
+}
+
+// In returns the grid with a group size: Items(1024, 1024).In(16, 16).
+func (g Grid) In(n ...int) Grid {
+	g.Group = [3]int{}
+	if len(n) > 3 {
+		g.Group = [3]int{-1, -1, -1}
+		return g
+	}
+	copy(g.Group[:], n)
+	return g
+}
+
+// Cover returns a one-dimensional grid of whole groups with at least n items, for
+// kernels that check their bounds.
+func Cover(n, group int) Grid {
+	if n <= 0 || group <= 0 || n > math.MaxInt-group {
+		return Items(-1)
+	}
+	return Items((n + group - 1) / group * group).In(group)
+}
+
+// String reads "1024x1024 in 16x16".
+func (g Grid) String() string {
+	s := dims(g.Items)
+	if g.Group != [3]int{} {
+		s += " in " + dims(g.Group)
+	}
+	return s
+}
+
+func dims(d [3]int) string {
+	switch {
+	case d[2] != 0:
+		return fmt.Sprintf("%dx%dx%d", d[0], d[1], d[2])
+	case d[1] != 0:
+		return fmt.Sprintf("%dx%d", d[0], d[1])
+	}
+	return fmt.Sprint(d[0])
+}
+
+// maxGroups is the number of groups per dimension where a device names none. It
+// is CUDA's along x; a kernel that counts groups in an int is right below it.
+const maxGroups = math.MaxInt32
+
+// resolve checks a grid against a kernel and its device and fills in what was
+// left out.
+func (g Grid) resolve(k *Kernel) (dim int, items, group [3]int, err error) {
+	items, group = g.Items, g.Group
+	dim = 3
+	for dim > 1 && items[dim-1] == 0 && group[dim-1] == 0 {
+		dim--
+	}
+	for i := range items {
+		if i >= dim {
+			items[i] = 1
+		}
+		if items[i] <= 0 || group[i] < 0 {
+			return 0, items, group, fmt.Errorf("grid %v: %w", g, ErrInvalidArgument)
+		}
+	}
+	if items[0] > math.MaxInt/items[1] || items[0]*items[1] > math.MaxInt/items[2] {
+		return 0, items, group, fmt.Errorf("grid %v has more items than can be counted: %w", g, ErrTooLarge)
+	}
+	if group == [3]int{} {
+		group = k.pickGroup(dim, items)
+	}
+	for i := dim; i < 3; i++ {
+		group[i] = 1
+	}
+	return dim, items, group, k.checkGroup(g, items, group)
+}
+
+// checkGroup reports a group size that the kernel cannot have.
+func (k *Kernel) checkGroup(g Grid, items, group [3]int) error {
+	info := &k.program.device.info
+	for i := range items {
+		if group[i] == 0 || items[i]%group[i] != 0 {
+			return fmt.Errorf("grid %v: items are not a multiple of the group: %w", g, ErrInvalidArgument)
+		}
+		limit := info.MaxGroups[i]
+		if limit == 0 {
+			limit = maxGroups
+		}
+		if n := items[i] / group[i]; n > limit {
+			return fmt.Errorf("grid %v: %d groups in dimension %d, at most %d: %w", g, n, i, limit, ErrTooLarge)
+		}
+		if most := info.MaxWorkGroup[i]; most > 0 && group[i] > most {
+			return fmt.Errorf("grid %v: group of %d in dimension %d, at most %d: %w", g, group[i], i, most, ErrTooLarge)
+		}
+	}
+	if most := k.maxGroup(); most > 0 && (group[0] > most || group[0]*group[1] > most || group[0]*group[1]*group[2] > most) {
+		return fmt.Errorf("grid %v: groups larger than the %d items that %s allows: %w", g, most, k.decl.Name, ErrTooLarge)
+	}
+	if want := k.decl.ReqdLocal; want != [3]int{} && group != want && !k.info.Native {
+		return fmt.Errorf("grid %v: %s requires groups of %v: %w", g, k.decl.Name, want, ErrInvalidArgument)
+	}
+	return nil
+}
+
+// maxGroup is the largest group of the kernel as far as anyone told, or 0.
+func (k *Kernel) maxGroup() int {
+	if k.info.MaxGroup > 0 {
+		return k.info.MaxGroup
+	}
+	return k.program.device.info.MaxThreadsPerBlock
+}
+
+// preferredGroup is how many items a chosen group has at most: enough to keep any
+// device busy, small enough for every one.
+const preferredGroup = 256
+
+// pickGroup chooses a group size that divides the items: the one the kernel
+// requires, else the largest divisor of the first dimension that is not above
+// 256, and then of the others for what room is left.
+func (k *Kernel) pickGroup(dim int, items [3]int) (group [3]int) {
+	if k.decl.ReqdLocal != [3]int{} {
+		return k.decl.ReqdLocal
+	}
+	room := preferredGroup
+	if most := k.maxGroup(); most > 0 {
+		room = min(room, most)
+	}
+	group = [3]int{1, 1, 1}
+	for i := range dim {
+		most := room
+		if limit := k.program.device.info.MaxWorkGroup[i]; limit > 0 {
+			most = min(most, limit)
+		}
+		group[i] = largestDivisor(items[i], most)
+		room /= group[i]
+	}
+	return group
+}
+
+func largestDivisor(n, most int) int {
+	for d := min(n, most); d > 1; d-- {
+		if n%d == 0 {
+			return d
+		}
+	}
+	return 1
+}

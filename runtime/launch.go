@@ -1,0 +1,255 @@
+package runtime
+
+// The path of a launch: check everything, pack the arguments into one flat block,
+// hand it to the driver. Nothing here allocates when the launch is right.
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"reflect"
+
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/source"
+)
+
+// Local is an argument for a parameter in local memory: its size in bytes.
+type Local int
+
+// Launch queues a kernel. The arguments are, in the order of the parameters:
+//
+//   - *Buffer for a pointer to global or constant memory, of the same element
+//     type (or any, for pointers to void and structs)
+//   - Local for a pointer to local memory
+//   - for a value, the Go type of the same kind and width (float32 for float,
+//     uint32 for uint, Float16 for half), or an int for any integer type that can
+//     hold it
+//   - []byte for a vector or struct passed by value: exactly its bytes
+//
+// Everything is checked before the driver is called: count, types, sizes,
+// lifetimes, the grid against the kernel and its device. Launch does not wait.
+// What goes wrong later is an error of the stream.
+func (s *Stream) Launch(k *Kernel, g Grid, args ...any) error {
+	if k == nil {
+		return fmt.Errorf("launch: kernel is nil: %w", ErrInvalidArgument)
+	}
+	if err := s.lock("launch"); err != nil {
+		return err
+	}
+	err := s.pack(k, g, args)
+	if err == nil {
+		err = s.drv.Launch(&s.spec)
+	} else {
+		err = s.launchError(k, err)
+	}
+	if err == nil {
+		s.launches.Add(1)
+		if s.core.session.cfg.Debug >= 2 { // asked here, so that the arguments of the message cost nothing
+			s.core.session.debug(2, "launched", "device", s.core.info.ID, "kernel", k.decl.Name, "grid", g.String())
+		}
+	}
+	s.unlock(err == nil)
+	return err
+}
+
+func (s *Stream) launchError(k *Kernel, err error) error {
+	if _, told := err.(*OpError); told {
+		return err
+	}
+	return s.core.error("launch "+k.decl.Name, err)
+}
+
+// pack checks a launch and writes it to s.spec.
+//
+// The arguments must not escape, or every int and float in args would be
+// allocated: they are taken apart by one switch over exact types, nothing keeps
+// them, and messages take their types by reflection, which does not either.
+func (s *Stream) pack(k *Kernel, g Grid, args []any) error {
+	if k.program.device != s.core {
+		return fmt.Errorf("kernel belongs to %s: %w", k.program.device.info.ID, ErrInvalidArgument)
+	}
+	if k.program.gone.Load() {
+		return fmt.Errorf("program: %w", ErrClosed)
+	}
+	spec := &s.spec
+	var err error
+	if spec.Dim, spec.Global, spec.Local, err = g.resolve(k); err != nil {
+		return err
+	}
+	params := k.decl.Params
+	if len(args) != len(params) {
+		return fmt.Errorf("%d arguments for the %d parameters of %s: %w", len(args), len(params), k, ErrInvalidArgument)
+	}
+	spec.Kernel, spec.Args, spec.Data = k.drv, spec.Args[:0], spec.Data[:0]
+	local := k.info.LocalBytes
+	for i := range args {
+		p := &params[i]
+		var arg driver.Arg
+		switch v := args[i].(type) {
+		case *Buffer:
+			arg, err = s.packBuffer(p, v)
+		case Local:
+			arg, err = packLocal(p, v)
+			local += int64(arg.Size)
+		default:
+			arg, err = s.packValue(p, args[i])
+		}
+		if err != nil {
+			return fmt.Errorf("argument %d (%s %s): %w", i, p.Decl, p.Name, err)
+		}
+		spec.Args = append(spec.Args, arg)
+	}
+	if most := s.core.info.SharedPerBlock; most > 0 && local > most {
+		return fmt.Errorf("%d bytes of local memory, the device has %d: %w", local, most, ErrLaunch)
+	}
+	return nil
+}
+
+func (s *Stream) packBuffer(p *source.Param, b *Buffer) (driver.Arg, error) {
+	if !p.Pointer || p.Space == source.Local {
+		return driver.Arg{}, fmt.Errorf("is no buffer: %w", ErrInvalidArgument)
+	}
+	if err := s.use(b, "launch"); err != nil {
+		return driver.Arg{}, err
+	}
+	if p.Kind != source.Void && p.Kind != source.Struct && p.Kind != b.typ.Kind() {
+		return driver.Arg{}, fmt.Errorf("buffer holds %v: %w", b.typ, ErrInvalidArgument)
+	}
+	if b.mem.Size < int64(p.Size) {
+		return driver.Arg{}, fmt.Errorf("buffer of %d bytes is smaller than one element of %d: %w", b.mem.Size, p.Size, ErrInvalidArgument)
+	}
+	return driver.Arg{Kind: driver.ArgMemory, Memory: b.mem}, nil
+}
+
+func packLocal(p *source.Param, n Local) (driver.Arg, error) {
+	if !p.Pointer || p.Space != source.Local {
+		return driver.Arg{}, fmt.Errorf("is not local memory: %w", ErrInvalidArgument)
+	}
+	if n <= 0 || int(n) < p.Size || n > math.MaxInt32 {
+		return driver.Arg{}, fmt.Errorf("%d bytes of local memory, one element has %d: %w", int(n), p.Size, ErrInvalidArgument)
+	}
+	return driver.Arg{Kind: driver.ArgLocal, Size: int(n)}, nil
+}
+
+// packValue appends a value to the flat block.
+func (s *Stream) packValue(p *source.Param, arg any) (driver.Arg, error) {
+	if p.Pointer {
+		want := "*runtime.Buffer"
+		if p.Space == source.Local {
+			want = "runtime.Local"
+		}
+		return driver.Arg{}, fmt.Errorf("takes a %s, not %v: %w", want, typeName(arg), ErrInvalidArgument)
+	}
+	size := p.Size
+	if v, ok := arg.([]byte); ok {
+		if len(v) != size || size == 0 {
+			return driver.Arg{}, fmt.Errorf("%d bytes for a value of %d: %w", len(v), size, ErrInvalidArgument)
+		}
+		off := s.reserve(size)
+		copy(s.spec.Data[off:], v)
+		return driver.Arg{Kind: driver.ArgValue, Offset: off, Size: size}, nil
+	}
+	if p.Width != 1 || p.Kind == source.Struct {
+		return driver.Arg{}, fmt.Errorf("takes its %d bytes as []byte, not %v: %w", size, typeName(arg), ErrInvalidArgument)
+	}
+	bits, kind := valueBits(arg)
+	if v, ok := arg.(int); ok {
+		if bits, ok = fitInt(p.Kind, int64(v)); !ok {
+			return driver.Arg{}, fmt.Errorf("the int %d does not fit: %w", v, ErrInvalidArgument)
+		}
+	} else if kind != p.Kind {
+		return driver.Arg{}, fmt.Errorf("takes a %s, not %v: %w", goTypes[p.Kind], typeName(arg), ErrInvalidArgument)
+	}
+	off := s.reserve(8)
+	binary.LittleEndian.PutUint64(s.spec.Data[off:], bits)
+	return driver.Arg{Kind: driver.ArgValue, Offset: off, Size: size}, nil
+}
+
+// typeName names the type of an argument without letting it escape.
+func typeName(arg any) string {
+	if arg == nil {
+		return "nil"
+	}
+	return reflect.TypeOf(arg).String()
+}
+
+// reserve makes room for n bytes at the end of the flat block, aligned as a value
+// of that size has to be.
+func (s *Stream) reserve(n int) int {
+	align := 8
+	if n > 8 {
+		align = 16
+	}
+	off := (len(s.spec.Data) + align - 1) / align * align
+	for len(s.spec.Data) < off+n {
+		s.spec.Data = append(s.spec.Data, 0)
+	}
+	return off
+}
+
+// valueBits returns the bits of a scalar, in the low bytes, and the kind of
+// parameter that takes it.
+func valueBits(arg any) (uint64, source.Kind) {
+	switch v := arg.(type) {
+	case float32:
+		return uint64(math.Float32bits(v)), source.Float
+	case float64:
+		return math.Float64bits(v), source.Double
+	case Float16:
+		return uint64(v), source.Half
+	case int8:
+		return uint64(v), source.Char
+	case int16:
+		return uint64(v), source.Short
+	case int32:
+		return uint64(v), source.Int
+	case int64:
+		return uint64(v), source.Long
+	case uint8:
+		return uint64(v), source.UChar
+	case uint16:
+		return uint64(v), source.UShort
+	case uint32:
+		return uint64(v), source.UInt
+	case uint64:
+		return v, source.ULong
+	case BFloat16:
+		return uint64(v), source.UShort
+	}
+	return 0, source.Void
+}
+
+// goTypes names the Go type that a kind of parameter takes.
+var goTypes = map[source.Kind]string{
+	source.Char: "int8", source.UChar: "uint8", source.Short: "int16", source.UShort: "uint16",
+	source.Int: "int32", source.UInt: "uint32", source.Long: "int64", source.ULong: "uint64",
+	source.Half: "runtime.Float16", source.Float: "float32", source.Double: "float64",
+	source.Bool: "nothing: bool is no type of a kernel's parameter",
+}
+
+// fitInt converts Go's int, which has no counterpart in kernels, to an integer
+// parameter if nothing is lost.
+func fitInt(kind source.Kind, v int64) (uint64, bool) {
+	low, high := int64(0), int64(0)
+	switch kind {
+	case source.Char:
+		low, high = math.MinInt8, math.MaxInt8
+	case source.UChar:
+		high = math.MaxUint8
+	case source.Short:
+		low, high = math.MinInt16, math.MaxInt16
+	case source.UShort:
+		high = math.MaxUint16
+	case source.Int:
+		low, high = math.MinInt32, math.MaxInt32
+	case source.UInt:
+		high = math.MaxUint32
+	case source.Long:
+		low, high = math.MinInt64, math.MaxInt64
+	case source.ULong:
+		high = math.MaxInt64
+	default:
+		return 0, false
+	}
+	return uint64(v), low <= v && v <= high
+}

@@ -1,0 +1,190 @@
+package runtime
+
+// A driver that does nothing: what the runtime itself costs and checks, without
+// any backend.
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/source"
+	"github.com/stretchr/testify/require"
+)
+
+// nullBackend has devices whose work is done as soon as it is queued. Its fields
+// are what a test wants to go wrong.
+type nullBackend struct {
+	name     string
+	kind     driver.Kind
+	devices  int
+	probe    func(ctx context.Context) Probe
+	openErr  error
+	allocErr func() error
+	compile  func(ctx context.Context) error
+	slow     *atomic.Bool // events are not done while it is true
+
+	allocs, frees, compiles, loads, launches atomic.Int64
+	last                                     driver.Launch // the last launch, copied
+	noCompiler                               bool
+	refuseLoads                              int64 // the first so many fail
+}
+
+func (b *nullBackend) Name() string { return b.name }
+
+func (b *nullBackend) Probe(ctx context.Context, _ *Config) Probe {
+	if b.probe != nil {
+		return b.probe(ctx)
+	}
+	p := Probe{State: driver.Available, DriverVersion: "1.2"}
+	for i := range b.devices {
+		p.Devices = append(p.Devices, b.info(i))
+	}
+	return p
+}
+
+func (b *nullBackend) info(i int) Info {
+	kind := b.kind
+	if kind == "" {
+		kind = driver.Discrete
+	}
+	return Info{ID: fmt.Sprintf("%s:%d", b.name, i), Backend: b.name, NativeIndex: i, Name: "null", Kind: kind,
+		TotalMemory: 1 << 40, MaxAllocation: 1 << 38, MaxThreadsPerBlock: 1024, MaxWorkGroup: [3]int{1024, 1024, 64},
+		SharedPerBlock: 48 << 10, Features: source.Portable}
+}
+
+func (b *nullBackend) Open(_ context.Context, i int, _ *Config) (driver.Device, error) {
+	if b.openErr != nil {
+		return nil, b.openErr
+	}
+	return &nullDevice{b: b, i: i}, nil
+}
+
+type nullDevice struct {
+	b      *nullBackend
+	i      int
+	handle atomic.Uint64
+}
+
+func (d *nullDevice) Info() Info { return d.b.info(d.i) }
+func (d *nullDevice) Alloc(n int64, kind driver.MemoryKind) (driver.Memory, error) {
+	if d.b.allocErr != nil {
+		if err := d.b.allocErr(); err != nil {
+			return driver.Memory{}, err
+		}
+	}
+	d.b.allocs.Add(1)
+	return driver.Memory{Handle: d.handle.Add(1), Size: n, Kind: kind}, nil
+}
+func (d *nullDevice) Free(driver.Memory) error          { d.b.frees.Add(1); return nil }
+func (d *nullDevice) NewStream() (driver.Stream, error) { return &nullStream{b: d.b}, nil }
+func (d *nullDevice) Close() error                      { return nil }
+func (d *nullDevice) Identity(context.Context) ([]string, error) {
+	if d.b.noCompiler {
+		return nil, fmt.Errorf("install one: %w", ErrUnsupported)
+	}
+	return []string{"null 1"}, nil
+}
+func (d *nullDevice) Compile(ctx context.Context, u *source.Unit, _ []string) (driver.Binary, error) {
+	d.b.compiles.Add(1)
+	if d.b.compile != nil {
+		if err := d.b.compile(ctx); err != nil {
+			return driver.Binary{}, err
+		}
+	}
+	return driver.Binary{Code: []byte(u.Name())}, nil
+}
+func (d *nullDevice) Load(_ context.Context, u *source.Unit, _ driver.Binary) (driver.Module, error) {
+	if d.b.loads.Add(1) <= d.b.refuseLoads {
+		return nil, fmt.Errorf("not by this driver: %w", ErrCorrupt)
+	}
+	return nullModule{u}, nil
+}
+
+type nullModule struct{ u *source.Unit }
+
+func (m nullModule) Kernel(name string) (driver.Kernel, error) { return nullKernel{name}, nil }
+func (m nullModule) Close() error                              { return nil }
+
+type nullKernel struct{ name string }
+
+func (k nullKernel) Info() KernelInfo { return KernelInfo{Name: k.name, Implementation: "null"} }
+
+type nullStream struct {
+	b   *nullBackend
+	err error
+}
+
+func (s *nullStream) Upload(context.Context, driver.Memory, []byte) error   { return s.err }
+func (s *nullStream) Download(context.Context, []byte, driver.Memory) error { return s.err }
+func (s *nullStream) Copy(_, _ driver.Memory) error                         { return s.err }
+func (s *nullStream) Fill(driver.Memory, []byte) error                      { return s.err }
+func (s *nullStream) Launch(l *driver.Launch) error {
+	s.b.launches.Add(1)
+	s.b.last.Kernel, s.b.last.Dim, s.b.last.Global, s.b.last.Local = l.Kernel, l.Dim, l.Global, l.Local
+	s.b.last.Args = append(s.b.last.Args[:0], l.Args...)
+	s.b.last.Data = append(s.b.last.Data[:0], l.Data...)
+	return s.err
+}
+func (s *nullStream) Record(bool) (driver.Event, error) { return nullEvent{s.b}, s.err }
+func (s *nullStream) Wait(driver.Event) error           { return s.err }
+func (s *nullStream) Sync(context.Context) error        { return s.err }
+func (s *nullStream) Err() error                        { return s.err }
+func (s *nullStream) Close() error                      { return nil }
+
+type nullEvent struct{ b *nullBackend }
+
+func (e nullEvent) Done() (bool, error)                         { return e.b.slow == nil || !e.b.slow.Load(), nil }
+func (e nullEvent) Wait(context.Context) error                  { return nil }
+func (e nullEvent) Elapsed(driver.Event) (time.Duration, error) { return 0, nil }
+func (e nullEvent) Close() error                                { return nil }
+
+const nullText = `kernel void axpy(float a, global const float *x, global float *y, int n) {
+	int i = get_global_id(0);
+	if (i < n) y[i] += a * x[i];
+}
+kernel void odd(global float4 *v, local float *tmp, uint u, ulong w, float2 pair, global void *any) { }
+kernel __attribute__((reqd_work_group_size(8, 4, 1))) void sized(global int *p) { p[0] = 1; }
+`
+
+// open returns a session with one open device over a null backend.
+func open(t testing.TB, b *nullBackend, cfg Config) (*Session, *Device) {
+	t.Helper()
+	if b.name == "" {
+		b.name = "cuda"
+	}
+	if b.devices == 0 {
+		b.devices = 2
+	}
+	if cfg.Backends == nil {
+		cfg.Backends = []driver.Backend{b}
+	}
+	cfg.CacheDir = "off"
+	s, err := New(cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	d, err := s.Open(t.Context(), b.name+":0")
+	require.NoError(t, err)
+	return s, d
+}
+
+func kernel(t testing.TB, d *Device, name string) *Kernel {
+	t.Helper()
+	u, err := source.Parse(nullText, source.Options{Name: "null.cl"})
+	require.NoError(t, err)
+	p, err := d.Program(context.Background(), u)
+	require.NoError(t, err)
+	k, err := p.Kernel(name)
+	require.NoError(t, err)
+	return k
+}
+
+func buffer(t testing.TB, d *Device, typ Type, n int) *Buffer {
+	t.Helper()
+	b, err := d.Alloc(typ, n)
+	require.NoError(t, err)
+	return b
+}

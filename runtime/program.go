@@ -1,0 +1,351 @@
+package runtime
+
+// Programs and kernels: from a parsed unit to something that can be launched.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/kernelcache"
+	"github.com/concord-compute/concord/source"
+)
+
+// Implementation says which implementation of a catalog kernel a program uses.
+type Implementation uint8
+
+// The choices.
+const (
+	Fastest  Implementation = iota // the device's own where it has one, else the portable text
+	Portable                       // the portable text, always
+	Native                         // the device's own, or ErrUnsupported
+)
+
+// ProgramOptions say how a unit is built. The zero value is the default.
+type ProgramOptions struct {
+	Implementation Implementation
+	Flags          []string // passed to the device's compiler as they are
+}
+
+// Built says where a program came from.
+type Built struct {
+	From    string        // "compiled", "disk", "memory" or "native"
+	Elapsed time.Duration // to build or fetch, and to load
+	Log     string        // what the compiler said
+}
+
+// Program is a unit built for one device. It is safe for concurrent use.
+type Program struct {
+	core   *programCore
+	closed atomic.Bool
+}
+
+type programKey struct {
+	unit  *source.Unit
+	impl  Implementation
+	flags string
+}
+
+// programCore is what all Programs of one unit on one device share.
+type programCore struct {
+	device *core
+	key    programKey
+	users  int // guarded by device.mu
+	built  Built
+	module driver.Module // nil when every kernel is native
+
+	mu      sync.Mutex
+	kernels map[string]*Kernel
+	gone    atomic.Bool
+}
+
+// Program builds a unit for the device, or takes it from the kernel cache. The
+// same unit gives the same program for as long as one of its Programs is open.
+// Options may be left out. Building can take seconds; ctx stops it.
+func (d *Device) Program(ctx context.Context, unit *source.Unit, options ...ProgramOptions) (*Program, error) {
+	c := d.core
+	var opt ProgramOptions
+	switch {
+	case d.closed.Load():
+		return nil, c.error("program", ErrClosed)
+	case unit == nil:
+		return nil, c.error("program", fmt.Errorf("unit is nil: %w", ErrInvalidArgument))
+	case len(options) > 1:
+		return nil, c.error("program", fmt.Errorf("%d option structs, at most one: %w", len(options), ErrInvalidArgument))
+	case len(options) == 1:
+		opt = options[0]
+	}
+	key := programKey{unit, opt.Implementation, strings.Join(opt.Flags, "\x00")}
+	if p := c.shared(key, nil); p != nil {
+		return p, nil
+	}
+	core, err := c.build(ctx, key, opt)
+	if err != nil {
+		return nil, err
+	}
+	p := c.shared(key, core)
+	if p == nil {
+		return nil, errors.Join(c.error("program", ErrClosed), core.unload())
+	}
+	return p, nil
+}
+
+// shared returns another Program of one that is loaded, or of made if there is
+// none. Two goroutines may build the same unit at once (the cache compiles once);
+// the one that comes second unloads its own. Nil means that there is none, or
+// that the device is closed.
+func (c *core) shared(key programKey, made *programCore) *Program {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return nil
+	}
+	have := c.programs[key]
+	if have == nil && made != nil {
+		have, made = made, nil
+		c.programs[key] = have
+	}
+	if have != nil {
+		have.users++
+	}
+	c.mu.Unlock()
+	if have == nil {
+		return nil
+	}
+	if made != nil {
+		_ = made.unload() // a copy of what is there
+	}
+	return &Program{core: have}
+}
+
+// build compiles or fetches a unit and loads it.
+func (c *core) build(ctx context.Context, key programKey, opt ProgramOptions) (*programCore, error) {
+	p := &programCore{device: c, key: key, kernels: map[string]*Kernel{}}
+	start := time.Now()
+	if opt.Implementation != Portable && c.allNative(key.unit) {
+		p.built = Built{From: "native", Elapsed: time.Since(start)}
+		return p, nil
+	}
+	if opt.Implementation == Native {
+		return nil, c.error("program "+key.unit.Name(), fmt.Errorf("the device has no implementation of its own: %w", ErrUnsupported))
+	}
+	if c.compiler == nil {
+		return nil, c.error("program "+key.unit.Name(), fmt.Errorf("the device runs only its own kernels: %w", ErrUnsupported))
+	}
+	bin, hit, err := c.binary(ctx, key, opt.Flags)
+	if err != nil {
+		return nil, err
+	}
+	p.module, err = c.compiler.Load(ctx, key.unit, driver.Binary{Code: bin.Binary, Log: bin.Log})
+	if err != nil && hit != kernelcache.Compiled && ctx.Err() == nil {
+		// Intact bytes that the driver refuses all the same are compiled anew, once.
+		if bin, hit, err = c.again(ctx, key, opt.Flags); err == nil {
+			p.module, err = c.compiler.Load(ctx, key.unit, driver.Binary{Code: bin.Binary, Log: bin.Log})
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.built = Built{From: hit.String(), Elapsed: time.Since(start), Log: bin.Log}
+	c.session.debug(1, "built", "device", c.info.ID, "program", key.unit.Name(), "from", p.built.From, "elapsed", p.built.Elapsed)
+	return p, nil
+}
+
+// allNative reports whether the device has an implementation of its own for
+// every kernel of the unit, so that nothing needs to be compiled.
+func (c *core) allNative(unit *source.Unit) bool {
+	if c.natives == nil || unit.ID == "" {
+		return false
+	}
+	for _, k := range unit.Kernels() {
+		if _, ok := c.natives.Native(unit, k.Name); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// binary gets the compiled bytes of a unit from the cache.
+func (c *core) binary(ctx context.Context, key programKey, flags []string) (kernelcache.Entry, kernelcache.Hit, error) {
+	cacheKey, err := c.cacheKey(ctx, key, flags)
+	if err != nil {
+		return kernelcache.Entry{}, 0, err
+	}
+	cache := c.session.cache()
+	if e, ok := cache.Lookup(cacheKey); ok {
+		return e, kernelcache.Memory, nil
+	}
+	return cache.Get(ctx, cacheKey, func(ctx context.Context) (kernelcache.Entry, error) {
+		bin, err := c.compiler.Compile(ctx, key.unit, flags)
+		if err != nil {
+			return kernelcache.Entry{}, err
+		}
+		c.mu.Lock()
+		c.stats.Compiles++
+		c.mu.Unlock()
+		return kernelcache.Entry{Binary: bin.Code, Log: bin.Log, Label: c.info.ID + " " + key.unit.Name()}, nil
+	})
+}
+
+// again drops a cached binary and builds it anew.
+func (c *core) again(ctx context.Context, key programKey, flags []string) (kernelcache.Entry, kernelcache.Hit, error) {
+	cacheKey, err := c.cacheKey(ctx, key, flags)
+	if err != nil {
+		return kernelcache.Entry{}, 0, err
+	}
+	c.session.cache().Evict(cacheKey)
+	return c.binary(ctx, key, flags)
+}
+
+// cacheKey is the complete key of a unit on this device. It is computed once for
+// each unit: its parts are hashed by the unit, and the device's do not change.
+func (c *core) cacheKey(ctx context.Context, key programKey, flags []string) (kernelcache.Key, error) {
+	c.mu.Lock()
+	k, ok := c.keys[key]
+	identity := c.identity
+	c.mu.Unlock()
+	if ok {
+		return k, nil
+	}
+	if identity == nil {
+		var err error
+		if identity, err = c.compiler.Identity(ctx); err != nil {
+			return kernelcache.Key{}, err
+		}
+	}
+	unit := key.unit.Hash()
+	k = kernelcache.KeyOf(
+		kernelcache.F("backend", c.info.Backend),
+		kernelcache.F("arch", c.info.Arch),
+		kernelcache.F("identity", identity...),
+		kernelcache.F("flags", flags...),
+		kernelcache.F("unit", string(unit[:])),
+	)
+	c.mu.Lock()
+	c.identity = identity
+	c.keys[key] = k
+	c.mu.Unlock()
+	return k, nil
+}
+
+// Built says where the program came from and how long that took.
+func (p *Program) Built() Built { return p.core.built }
+
+// Unit returns what the program was built from.
+func (p *Program) Unit() *source.Unit { return p.core.key.unit }
+
+// Kernel returns an entry point. A name that is not there is an error that
+// matches ErrCompile and lists those that are. A Kernel lives as long as its
+// program is open somewhere; it needs no Close.
+func (p *Program) Kernel(name string) (*Kernel, error) {
+	if p == nil {
+		return nil, fmt.Errorf("kernel %s: program is nil: %w", name, ErrInvalidArgument)
+	}
+	if p.closed.Load() {
+		return nil, p.core.device.error("kernel "+name, ErrClosed)
+	}
+	return p.core.kernel(name)
+}
+
+func (p *programCore) kernel(name string) (*Kernel, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if k := p.kernels[name]; k != nil {
+		return k, nil
+	}
+	unit, c := p.key.unit, p.device
+	decl, ok := unit.Kernel(name)
+	if !ok {
+		var names []string
+		for _, k := range unit.Kernels() {
+			names = append(names, k.Name)
+		}
+		return nil, c.error("kernel "+name, fmt.Errorf("%s has %s: %w", unit.Name(), strings.Join(names, ", "), ErrCompile))
+	}
+	var drv driver.Kernel
+	if p.key.impl != Portable && c.natives != nil && unit.ID != "" {
+		drv, _ = c.natives.Native(unit, name)
+	}
+	if drv == nil {
+		var err error
+		if drv, err = p.module.Kernel(name); err != nil {
+			return nil, err
+		}
+	}
+	k := &Kernel{program: p, drv: drv, info: drv.Info(), decl: decl}
+	p.kernels[name] = k
+	return k, nil
+}
+
+// Close gives the program back; the last Close unloads it, after the work queued
+// on the device is done. Closing twice does nothing.
+func (p *Program) Close() error {
+	if p == nil || p.closed.Swap(true) {
+		return nil
+	}
+	c := p.core.device
+	c.mu.Lock()
+	p.core.users--
+	last := p.core.users == 0 && !c.closed
+	if last {
+		delete(c.programs, p.core.key)
+		delete(c.keys, p.core.key)
+	}
+	c.mu.Unlock()
+	if !last {
+		return nil
+	}
+	p.core.gone.Store(true)
+	for _, s := range c.streamList() {
+		_ = s.sync(context.Background()) // its error belongs to the stream, which reports it
+	}
+	return p.core.unload()
+}
+
+func (p *programCore) unload() error {
+	p.gone.Store(true)
+	if p.module == nil {
+		return nil
+	}
+	return p.module.Close()
+}
+
+// Kernel is one entry point of a program. It is immutable and safe for concurrent
+// use.
+type Kernel struct {
+	program *programCore
+	drv     driver.Kernel
+	info    KernelInfo
+	decl    *source.Kernel
+}
+
+// Info describes the kernel as compiled.
+func (k *Kernel) Info() KernelInfo { return k.info }
+
+// Name returns the name of the entry point.
+func (k *Kernel) Name() string { return k.decl.Name }
+
+// Params returns the kernel's parameters.
+func (k *Kernel) Params() []source.Param { return k.decl.Params }
+
+// String reads "saxpy(float a, global const float *x, ...)".
+func (k *Kernel) String() string {
+	parts := make([]string, len(k.decl.Params))
+	for i, p := range k.decl.Params {
+		parts[i] = p.Decl + " " + p.Name
+	}
+	return k.decl.Name + "(" + strings.Join(parts, ", ") + ")"
+}
+
+// id names the kernel in records: family and entry point.
+func (k *Kernel) id() string {
+	if id := k.program.key.unit.ID; id != "" && id != k.decl.Name {
+		return id + "/" + k.decl.Name
+	}
+	return k.decl.Name
+}

@@ -1,0 +1,180 @@
+package runtime
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/source"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestProgramIsBuiltOnce(t *testing.T) {
+	b := &nullBackend{}
+	s, d := open(t, b, Config{})
+	u, err := source.Parse(nullText, source.Options{Name: "null.cl"})
+	require.NoError(t, err)
+	var wg sync.WaitGroup
+	for range 32 {
+		wg.Go(func() {
+			p, err := d.Program(context.Background(), u)
+			if assert.NoError(t, err) {
+				_, err = p.Kernel("axpy")
+				assert.NoError(t, err)
+			}
+		})
+	}
+	wg.Wait()
+	assert.EqualValues(t, 1, b.compiles.Load())
+	other, err := s.Open(t.Context(), "cuda:1")
+	require.NoError(t, err)
+	p, err := other.Program(t.Context(), u)
+	require.NoError(t, err)
+	assert.Equal(t, "memory", p.Built().From, "an equal device shares the binary")
+	_, err = d.Program(t.Context(), u, ProgramOptions{Flags: []string{"-x"}})
+	require.NoError(t, err)
+	assert.EqualValues(t, 2, b.compiles.Load(), "options are part of the key")
+}
+
+func TestProgramCloses(t *testing.T) {
+	b := &nullBackend{}
+	_, d := open(t, b, Config{})
+	k := kernel(t, d, "axpy")
+	p := &Program{core: k.program}
+	q, err := d.Program(t.Context(), p.Unit())
+	require.NoError(t, err)
+	x := buffer(t, d, F32, 1)
+	require.NoError(t, p.Close())
+	require.NoError(t, p.Close(), "closing one twice leaves the other")
+	require.NoError(t, d.Stream().Launch(k, Items(1), float32(1), x, x, int32(1)))
+	require.NoError(t, q.Close())
+	assert.ErrorIs(t, d.Stream().Launch(k, Items(1), float32(1), x, x, int32(1)), ErrClosed)
+	_, err = q.Kernel("axpy")
+	assert.ErrorIs(t, err, ErrClosed)
+	again, err := d.Program(t.Context(), p.Unit())
+	require.NoError(t, err)
+	assert.Equal(t, "memory", again.Built().From)
+	assert.EqualValues(t, 2, b.loads.Load())
+}
+
+func TestProgramRefuses(t *testing.T) {
+	b := &nullBackend{}
+	_, d := open(t, b, Config{})
+	_, err := d.Program(t.Context(), nil)
+	assert.ErrorIs(t, err, ErrInvalidArgument)
+	u, err := source.Parse(nullText, source.Options{Name: "null.cl"})
+	require.NoError(t, err)
+	_, err = d.Program(t.Context(), u, ProgramOptions{Implementation: Native})
+	assert.ErrorIs(t, err, ErrUnsupported)
+
+	build := &BuildError{Source: "null.cl", Target: "cuda:0", Log: "null.cl:3: error: no"}
+	fails := true
+	b.compile = func(context.Context) error {
+		if fails {
+			return build
+		}
+		return nil
+	}
+	bad, err := source.Parse(nullText+" ", source.Options{Name: "bad.cl"})
+	require.NoError(t, err)
+	for range 2 {
+		_, err = d.Program(t.Context(), bad)
+		assert.ErrorIs(t, err, ErrCompile)
+		var be *BuildError
+		require.ErrorAs(t, err, &be)
+		assert.Equal(t, build.Log, be.Log)
+	}
+	fails = false
+	p, err := d.Program(t.Context(), u)
+	require.NoError(t, err, "a failed compile changes nothing")
+	_, err = p.Kernel("missing")
+	assert.ErrorIs(t, err, ErrCompile)
+	assert.ErrorContains(t, err, "axpy, odd, sized", "the entry points that are there")
+}
+
+func TestProgramWithoutCompiler(t *testing.T) {
+	_, d := open(t, &nullBackend{noCompiler: true}, Config{})
+	u, err := source.Parse(nullText, source.Options{})
+	require.NoError(t, err)
+	_, err = d.Program(t.Context(), u)
+	assert.ErrorIs(t, err, ErrUnsupported)
+	assert.ErrorContains(t, err, "install one")
+}
+
+func TestStreamFailureIsTold(t *testing.T) {
+	_, d := open(t, &nullBackend{}, Config{})
+	s, err := d.NewStream()
+	require.NoError(t, err)
+	failure := &OpError{Device: "cuda:0", Op: "launch axpy", Err: ErrLaunch}
+	s.drv.(*nullStream).err = failure
+	x := buffer(t, d, F32, 1)
+	for _, err := range []error{s.Sync(t.Context()), s.Err(), s.Copy(x, x), s.Write(t.Context(), x, 0, []byte{1}),
+		s.Launch(kernel(t, d, "axpy"), Items(1), float32(1), x, x, 1)} {
+		assert.Same(t, failure, err)
+	}
+	assert.NoError(t, s.Close())
+	assert.NoError(t, d.Stream().Sync(t.Context()), "other streams go on")
+}
+
+func TestReceipt(t *testing.T) {
+	_, d := open(t, &nullBackend{}, Config{})
+	x := buffer(t, d, F32, 1)
+	rec, err := d.Stream().Run(t.Context(), kernel(t, d, "axpy"), Items(1), float32(1), x, x, 1)
+	require.NoError(t, err)
+	assert.True(t, rec.GPUExecuted)
+	assert.Equal(t, "axpy", rec.KernelID)
+	assert.NoError(t, NewReceipt([]Record{rec}).Validate())
+	many := make([]string, maxReceiptKernels+1)
+	for i := range many {
+		many[i] = "k"
+	}
+	long := string(make([]rune, maxKernelID+1))
+	for _, r := range []Receipt{{}, {ComputePath: "real"}, {ComputePath: "mock", Kernels: []string{"k"}},
+		{ComputePath: "real", Kernels: []string{""}}, {ComputePath: "real", Kernels: []string{"a", "MockGemm"}},
+		{ComputePath: "real", Kernels: []string{long}}, {ComputePath: "real", Kernels: many}} {
+		assert.ErrorIs(t, r.Validate(), ErrInvalidArgument)
+	}
+}
+
+func TestDeviceStats(t *testing.T) {
+	var s DeviceStats
+	s.Target(Info{ID: "cuda:0", Backend: "cuda", Kind: driver.Discrete}, true)
+	assert.Zero(t, s.Read().GPUEfficiency())
+	for i := range 10 {
+		s.Count(MatmulOp, Record{GPUExecuted: i < 8}, 2e6)
+	}
+	c := s.Read()
+	assert.Equal(t, 0.8, c.GPUEfficiency())
+	assert.False(t, c.IsGPUEffective(), "strictly above 0.8")
+	s.Count(QuantizationOp, Record{GPUExecuted: true}, 3e6)
+	s.Count(OtherOp, Record{Fallback: true, FallbackReason: "lost"}, 0)
+	c = s.Read()
+	c.MemoryUsedBytes, c.MemoryTotalBytes = 512<<20, 1024<<20
+	assert.Equal(t, "Device: CUDA+fallback | Total: 12 ops (1 quantize, 10 matmul) | Time: 23.00ms | GPU: 75.0% | Fallbacks: 1 | Memory: 512.0/1024.0MB (50.0%)", c.Summary())
+	assert.Equal(t, 2.0, c.AverageMatmulTimeMs())
+	s.Reset()
+	assert.Zero(t, s.Read().TotalOperations)
+	assert.Equal(t, "cuda:0", s.Read().TargetDevice)
+	c = DeviceCounts{DeviceType: "CPU"}
+	assert.Contains(t, c.Summary(), "Memory: 0.0/0.0MB (0.0%)")
+}
+
+func TestProgramThatDoesNotLoadIsBuiltAnew(t *testing.T) {
+	b := &nullBackend{}
+	s, d := open(t, b, Config{})
+	u := kernel(t, d, "axpy").program.key.unit
+	other, err := s.Open(t.Context(), "cuda:1")
+	require.NoError(t, err)
+	b.refuseLoads = b.loads.Load() + 1
+	p, err := other.Program(t.Context(), u)
+	require.NoError(t, err)
+	assert.Equal(t, "compiled", p.Built().From)
+	assert.EqualValues(t, 2, b.compiles.Load())
+	require.NoError(t, p.Close())
+	b.refuseLoads = 1 << 40
+	_, err = other.Program(t.Context(), u)
+	assert.ErrorIs(t, err, ErrCorrupt, "once is enough")
+	assert.EqualValues(t, 3, b.compiles.Load())
+}

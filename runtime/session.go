@@ -1,0 +1,255 @@
+package runtime
+
+// A Session is one configuration with its discovered and opened devices. Most
+// programs use the default one, through the functions of the package.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/kernelcache"
+)
+
+// Session holds what devices of one configuration share: the discovery, the
+// kernel cache, the active device. It is safe for concurrent use.
+type Session struct {
+	cfg    Config
+	active atomic.Int64 // merged index of the active device, or -1
+	cache  func() *kernelcache.Cache
+
+	mu     sync.Mutex
+	probes []Probe
+	open   map[string]*core // by Info.ID
+	warned map[string]bool  // fallbacks already logged
+	falls  int64
+}
+
+// New returns a session for a configuration; what cfg leaves unset comes from
+// the environment. Close it to close what is still open.
+func New(cfg Config) (*Session, error) {
+	env, err := driver.ParseEnv(os.Environ())
+	if err != nil {
+		return nil, err
+	}
+	cfg = cfg.Merge(env)
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
+	s := &Session{cfg: cfg, open: map[string]*core{}, warned: map[string]bool{}}
+	s.active.Store(-1)
+	s.cache = sync.OnceValue(func() *kernelcache.Cache {
+		return kernelcache.Open(kernelcache.Options{Dir: CacheDir(cfg)})
+	})
+	return s, nil
+}
+
+var defaultSession = sync.OnceValues(func() (*Session, error) { return New(Config{}) })
+
+// Default returns the session of the package's functions, configured by the
+// environment alone. A malformed variable is an error that names it.
+func Default() (*Session, error) { return defaultSession() }
+
+// CacheDir returns the directory of the kernel cache that a configuration names,
+// or "" when nothing is kept on disk.
+func CacheDir(cfg Config) string {
+	switch cfg.CacheDir {
+	case "off":
+		return ""
+	case "":
+		base, err := os.UserCacheDir()
+		if err != nil {
+			return ""
+		}
+		return filepath.Join(base, "concord", "kernels")
+	}
+	return cfg.CacheDir
+}
+
+// Config returns the configuration in force, environment included.
+func (s *Session) Config() Config { return s.cfg }
+
+// Cache returns the session's kernel cache.
+func (s *Session) Cache() *kernelcache.Cache { return s.cache() }
+
+// Open opens a device of the default session. See Session.Open.
+func Open(ctx context.Context, name string) (*Device, error) {
+	s, err := Default()
+	if err != nil {
+		return nil, err
+	}
+	return s.Open(ctx, name)
+}
+
+// Devices lists the devices of the default session in the order of preference.
+func Devices(ctx context.Context) ([]Info, error) {
+	s, err := Default()
+	if err != nil {
+		return nil, err
+	}
+	return s.Devices(ctx)
+}
+
+// Open opens a device by name: "auto", a backend ("cpu"), a backend and index
+// ("opencl:0", "cpu:reference") or a merged index ("2"). "auto" is the active
+// device if one was set, else Config.Device, else the first real GPU, else the
+// CPU.
+//
+// Opening a device that is already open shares it; each Device is closed by
+// itself. A name that is not there is an error, never something else. A device
+// that is there and fails to open is replaced as Config.Fallback says, which is
+// logged and told by Device.Fallback.
+func (s *Session) Open(ctx context.Context, name string) (*Device, error) {
+	probes, err := s.Discover(ctx)
+	if err != nil {
+		return nil, err
+	}
+	candidates, err := s.candidates(name, probes)
+	if err != nil {
+		return nil, err
+	}
+	var causes []error
+	for _, info := range candidates {
+		c, err := s.acquire(ctx, info)
+		if err == nil {
+			d := &Device{core: c}
+			if len(causes) > 0 {
+				d.fallback = errors.Join(causes...)
+				s.noteFallback(c.info.ID, "open", d.fallback)
+			}
+			return d, nil
+		}
+		if ctx.Err() != nil || s.cfg.Fallback == Require || !allowsFallback(err) {
+			return nil, errors.Join(append(causes, err)...)
+		}
+		causes = append(causes, err)
+	}
+	if len(causes) == 1 {
+		return nil, causes[0]
+	}
+	return nil, fmt.Errorf("%w: %w", ErrAllBackendsExhausted, errors.Join(causes...))
+}
+
+// allowsFallback reports whether an error is one after which another device may
+// do the work (spec: the column "CPU fallback").
+func allowsFallback(err error) bool {
+	if errors.Is(err, ErrDeviceIndex) || errors.Is(err, ErrFakeDevice) {
+		return false
+	}
+	for _, is := range []error{ErrNoDevice, ErrUnsupported, ErrOutOfMemory, ErrTooLarge, ErrCompile, ErrLaunch, ErrTimeout, ErrDeviceLost} {
+		if errors.Is(err, is) {
+			return true
+		}
+	}
+	return false
+}
+
+// noteFallback counts a fallback, and logs it once per operation and reason.
+func (s *Session) noteFallback(to, op string, cause error) {
+	s.mu.Lock()
+	s.falls++
+	key := to + "\x00" + op + "\x00" + cause.Error()
+	first := !s.warned[key]
+	s.warned[key] = true
+	s.mu.Unlock()
+	if first {
+		slog.Warn("concord: fell back", "to", to, "op", op, "reason", cause)
+	}
+}
+
+// Fallbacks returns how often another device than the one asked for was used.
+func (s *Session) Fallbacks() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.falls
+}
+
+// acquire returns the open core of a device, opening it if need be.
+func (s *Session) acquire(ctx context.Context, info Info) (*core, error) {
+	if info.Fake {
+		return nil, &OpError{Backend: info.Backend, Device: info.ID, Op: "open", Err: ErrFakeDevice}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.open[info.ID]; c != nil {
+		c.handles++
+		return c, nil
+	}
+	b := s.backend(info.Backend)
+	if b == nil {
+		return nil, &OpError{Backend: info.Backend, Device: info.ID, Op: "open", Err: ErrNoDevice}
+	}
+	drv, err := b.Open(ctx, info.NativeIndex, &s.cfg)
+	if err != nil {
+		return nil, err
+	}
+	c, err := newCore(s, info, drv)
+	if err != nil {
+		return nil, errors.Join(err, drv.Close())
+	}
+	s.open[info.ID] = c
+	s.debug(1, "opened", "device", info.ID, "name", info.Name)
+	return c, nil
+}
+
+// release gives back one handle of a core and closes it with the last one.
+func (s *Session) release(c *core) error {
+	s.mu.Lock()
+	c.handles--
+	last := c.handles == 0
+	if last {
+		delete(s.open, c.info.ID)
+	}
+	s.mu.Unlock()
+	if !last {
+		return nil
+	}
+	return c.close()
+}
+
+// Close closes every device that is still open. It may be called twice.
+func (s *Session) Close() error {
+	s.mu.Lock()
+	cores := make([]*core, 0, len(s.open))
+	for _, c := range s.open {
+		cores = append(cores, c)
+	}
+	clear(s.open)
+	s.mu.Unlock()
+	slices.SortFunc(cores, func(a, b *core) int { return a.info.Index - b.info.Index })
+	var errs []error
+	for _, c := range cores {
+		errs = append(errs, c.close())
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Session) backends() []driver.Backend {
+	if s.cfg.Backends != nil {
+		return s.cfg.Backends
+	}
+	return driver.Backends()
+}
+
+func (s *Session) backend(name string) driver.Backend {
+	for _, b := range s.backends() {
+		if b.Name() == name {
+			return b
+		}
+	}
+	return nil
+}
+
+// debug logs at a level of CONCORD_DEBUG.
+func (s *Session) debug(level int, msg string, args ...any) {
+	if s.cfg.Debug >= level {
+		slog.Info("concord: "+msg, args...)
+	}
+}

@@ -1,0 +1,133 @@
+// Package npy reads and writes arrays as NumPy does: files of format 1.0, 2.0
+// and 3.0 with the element types of Concord.
+//
+// # Basics
+//
+// [ReadFile] and [Read] return an [Array] in C order and little-endian whatever
+// the file has; [WriteFile] and [Write] write one. The format is described at
+// https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html.
+//
+// # Caveats
+//
+// NumPy has no bfloat16: it is written as unsigned 16-bit integers and comes back
+// as driver.U16, for the caller to reinterpret. Booleans come back as driver.U8.
+// Nothing is ever unpickled: arrays of objects, strings, structures and complex
+// numbers are driver.ErrUnsupported.
+//
+// No header is believed: memory grows with the bytes that are really there, so
+// that a short file cannot ask for a large array. What is wrong with a file is an
+// error that matches driver.ErrCorrupt (damaged or truncated), driver.ErrFormat
+// (not such a file at all; it matches ErrCorrupt too) or driver.ErrTooLarge.
+package npy
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+// maxDims is NumPy's own limit.
+const maxDims = 64
+
+// Array is an n-dimensional array in C order: the last index changes fastest. An
+// empty Shape is a scalar, one element.
+type Array struct {
+	Type  driver.Type
+	Shape []int
+	Data  []byte // little-endian, exactly the size that Type and Shape ask for
+}
+
+// Len returns the number of elements, or -1 if the shape is not a valid one.
+func (a Array) Len() int {
+	n, err := size(a.Shape, 1)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// size multiplies a shape and an element size. Dimensions of zero are left out
+// of the check for overflow only to be refused as NumPy does: (0, 2^62, 2^62) is
+// no shape, although it has no elements.
+func size(shape []int, elem int) (int, error) {
+	if len(shape) > maxDims {
+		return 0, fmt.Errorf("npy: %d dimensions, at most %d: %w", len(shape), maxDims, driver.ErrTooLarge)
+	}
+	n := elem
+	for _, d := range shape {
+		if d < 0 {
+			return 0, fmt.Errorf("npy: dimension %d is negative: %w", d, driver.ErrFormat)
+		}
+		if d == 0 {
+			continue
+		}
+		if n > math.MaxInt/d {
+			return 0, fmt.Errorf("npy: shape %v of %d byte elements: %w", shape, elem, driver.ErrTooLarge)
+		}
+		n *= d
+	}
+	if slices.Contains(shape, 0) {
+		return 0, nil
+	}
+	return n, nil
+}
+
+// descr is the type of the elements of a file.
+type descr struct {
+	elem driver.Type
+	big  bool // most significant byte first
+}
+
+// kinds maps what follows the byte order in NumPy's name of a type.
+var kinds = map[string]driver.Type{
+	"f2": driver.F16, "f4": driver.F32, "f8": driver.F64,
+	"i1": driver.I8, "i2": driver.I16, "i4": driver.I32, "i8": driver.I64,
+	"u1": driver.U8, "u2": driver.U16, "u4": driver.U32, "u8": driver.U64,
+	"b1": driver.U8,
+}
+
+// typeChars are what a name of a type consists of: "M8[ns]" is one, if not one
+// of ours, and "f4, " is no name.
+const typeChars = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789[]"
+
+// parseDescr reads a name such as "<f4" or "|u1". The byte order has to be
+// stated: "=f4" and "f4" mean that of a machine nobody knows any more.
+func parseDescr(s string) (descr, error) {
+	if s == "" {
+		return descr{}, fmt.Errorf("npy: element type is empty: %w", driver.ErrFormat)
+	}
+	elem, known := kinds[s[1:]]
+	if strings.Trim(s[1:], typeChars) != "" {
+		return descr{}, fmt.Errorf("npy: element type %.40q: %w", s, driver.ErrFormat)
+	}
+	if _, bare := kinds[s]; bare || s[0] == '=' {
+		return descr{}, fmt.Errorf("npy: element type %q has no byte order: %w", s, driver.ErrFormat)
+	}
+	if !known {
+		return descr{}, fmt.Errorf("npy: element type %.40q: %w", s, driver.ErrUnsupported)
+	}
+	switch order := s[0]; {
+	case order == '<', order == '>', order == '|' && elem.Size() == 1:
+		return descr{elem: elem, big: order == '>'}, nil
+	}
+	return descr{}, fmt.Errorf("npy: element type %.40q has no byte order: %w", s, driver.ErrFormat)
+}
+
+// descrOf is the name of a type as written.
+func descrOf(t driver.Type) (string, error) {
+	if t == driver.BF16 {
+		return "<u2", nil
+	}
+	for name, elem := range kinds {
+		if elem == t && name != "b1" {
+			if t.Size() == 1 {
+				return "|" + name, nil
+			}
+			return "<" + name, nil
+		}
+	}
+	return "", fmt.Errorf("npy: element type %v: %w", t, driver.ErrInvalidArgument)
+}

@@ -1,0 +1,129 @@
+package main
+
+// What all commands share: where they print, their session, their flags.
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/concord-compute/concord/runtime"
+)
+
+// app is one call of the command.
+type app struct {
+	stdout, stderr io.Writer
+	json           bool // --json
+	started        bool // the command line was understood
+	printed        bool // the JSON document is out
+	session        *runtime.Session
+}
+
+func newApp(stdout, stderr io.Writer) *app { return &app{stdout: stdout, stderr: stderr} }
+
+// do wraps the work of a command: errors before it are mistakes of usage.
+func (a *app) do(work func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		a.started = true
+		return work(cmd.Context(), args)
+	}
+}
+
+// jsonFlag adds --json.
+func (a *app) jsonFlag(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&a.json, "json", false, "print one JSON document and nothing else")
+}
+
+// open returns the session of this call. A malformed environment is a mistake of
+// usage.
+func (a *app) open(cfg runtime.Config) (*runtime.Session, error) {
+	s, err := runtime.New(cfg)
+	if err != nil {
+		return nil, usage{err}
+	}
+	a.session = s
+	return s, nil
+}
+
+// exactly is the configuration of commands that speak of devices one by one: what
+// does not open is an error and never replaced.
+var exactly = runtime.Config{Fallback: runtime.Require}
+
+// close closes what is open. After an interrupt the process ends without: closing
+// waits for work, and that may be what the user does not want to wait for.
+func (a *app) close(ctx context.Context) error {
+	if a.session == nil || ctx.Err() != nil {
+		return nil
+	}
+	return a.session.Close()
+}
+
+// print writes the one JSON document.
+func (a *app) print(v any) error {
+	enc := json.NewEncoder(a.stdout)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("write JSON: %w", err)
+	}
+	a.printed = true
+	return nil
+}
+
+// number is a float64 in JSON, where what is no number is null.
+type number float64
+
+// MarshalJSON implements json.Marshaler.
+func (n number) MarshalJSON() ([]byte, error) {
+	if f := float64(n); math.IsNaN(f) || math.IsInf(f, 0) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(n))
+}
+
+// version describes the build, as far as the go command noted it.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	v := info.Main.Version
+	if v == "" {
+		v = "(devel)"
+	}
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision" && !strings.Contains(v, s.Value[:min(len(s.Value), 12)]):
+			v += " " + s.Value[:min(len(s.Value), 12)]
+		case s.Key == "-tags":
+			v += " tags " + s.Value
+		case s.Key == "CGO_ENABLED" && s.Value == "0":
+			v += " without cgo"
+		}
+	}
+	return v + " " + info.GoVersion
+}
+
+// isTerminal reports whether people look at w.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// notHere reports whether err says that a device or what it needs is absent, as
+// against present and not working.
+func notHere(err error) bool {
+	return errors.Is(err, runtime.ErrNoDevice) || errors.Is(err, runtime.ErrUnsupported)
+}
+
+// unknown is a number that nobody knows.
+var unknown = number(math.NaN())

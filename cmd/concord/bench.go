@@ -1,0 +1,232 @@
+package main
+
+// concord bench: rates of devices, beside what they can do at most as far as it
+// was measured in the same run.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/concord-compute/concord/runtime"
+)
+
+// benchResult is one rate or time. What is not known is null.
+type benchResult struct {
+	Suite  string `json:"suite"`
+	Name   string `json:"name"`
+	Device string `json:"device"`
+	Median number `json:"median"`
+	Spread number `json:"spread"` // from the 10th to the 90th percentile
+	Unit   string `json:"unit"`
+	Limit  number `json:"limit"`
+	Ratio  number `json:"ratio"` // of the median to the limit
+	Reason string `json:"reason,omitempty"`
+}
+
+// suites are the parts of bench, in the order in which they run.
+var suites = []struct {
+	name, doc string
+	run       func(b *bencher, ctx context.Context) error
+}{
+	{"launch", "host time to queue a launch, and to launch and wait", (*bencher).launch},
+	{"copy", "between host and device; limit: copying within host memory", (*bencher).copies},
+	{"saxpy", "memory rate; limit: copying within the device", (*bencher).saxpy},
+	{"gemm", "matrix product of 512×512; limit: multiply-adds in registers", (*bencher).gemm},
+	{"l2", "squared distances; limit: multiply-adds in registers", (*bencher).l2},
+}
+
+func suiteNames() []string {
+	names := make([]string, len(suites))
+	for i, s := range suites {
+		names[i] = s.name
+	}
+	return names
+}
+
+func (a *app) benchCommand() *cobra.Command {
+	var devices []string
+	var list strings.Builder
+	for _, s := range suites {
+		fmt.Fprintf(&list, "\n  %-8s %s", s.name, s.doc)
+	}
+	cmd := &cobra.Command{
+		Use:   "bench [SUITE]",
+		Short: "Measure rates of devices beside their own limits",
+		Long: `Bench measures medians of repeated runs. Limits are measured in the same run on the
+same device; spread is from the 10th to the 90th percentile. Suites:
+` + list.String(),
+		Example: `  concord bench --device cpu:0
+  concord bench gemm --json`,
+		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
+		ValidArgs: suiteNames(),
+	}
+	cmd.Flags().StringArrayVar(&devices, "device", nil, "`device` to measure (repeat); all when absent")
+	a.jsonFlag(cmd)
+	cmd.RunE = a.do(func(ctx context.Context, args []string) error {
+		s, err := a.open(exactly)
+		if err != nil {
+			return err
+		}
+		targets, err := demoTargets(ctx, s, devices)
+		if err != nil {
+			return err
+		}
+		targets = slices.DeleteFunc(targets, func(t demoTarget) bool { return t.device == "" })
+		results, err := a.bench(ctx, s, targets, args)
+		if err != nil {
+			return err
+		}
+		return a.finishBench(results)
+	})
+	return cmd
+}
+
+func (a *app) bench(ctx context.Context, s *runtime.Session, targets []demoTarget, only []string) ([]benchResult, error) {
+	bar := a.progress(len(targets) * len(suites))
+	defer bar.end()
+	results := []benchResult{}
+	for _, t := range targets {
+		dev, err := s.Open(ctx, t.device)
+		if err != nil {
+			return nil, err
+		}
+		b := &bencher{dev: dev, target: t}
+		for _, suite := range suites {
+			if len(only) == 0 || slices.Contains(only, suite.name) {
+				bar.doing(t.label + " " + suite.name)
+				b.suite = suite.name
+				err := suite.run(b, ctx)
+				if ctx.Err() != nil {
+					return nil, ctx.Err()
+				}
+				b.missed(err)
+			}
+			bar.step()
+		}
+		results = append(results, b.results...)
+		dev.Close()
+	}
+	return results, nil
+}
+
+func (a *app) finishBench(results []benchResult) error {
+	if a.json {
+		if err := a.print(struct {
+			Results []benchResult `json:"results"`
+		}{results}); err != nil {
+			return err
+		}
+	} else {
+		a.writeBench(results)
+	}
+	for _, r := range results {
+		if r.Unit == benchFailed {
+			return told{exitFailed}
+		}
+	}
+	return nil
+}
+
+func (a *app) writeBench(results []benchResult) {
+	t := &table{}
+	t.add("DEVICE", "SUITE", "NAME", "MEDIAN", "SPREAD", "UNIT", "LIMIT", "RATIO")
+	for _, r := range results {
+		if r.Reason != "" {
+			t.add(r.Device, r.Suite, r.Name, oneLine(r.Reason))
+			continue
+		}
+		t.add(r.Device, r.Suite, r.Name, digits3(r.Median), digits3(r.Spread), r.Unit, digits3(r.Limit), digits3(r.Ratio))
+	}
+	t.write(a.stdout, "")
+}
+
+func digits3(n number) string {
+	if f := float64(n); !math.IsNaN(f) {
+		return fmt.Sprintf("%.3g", f)
+	}
+	return "-"
+}
+
+// bencher measures one device.
+type bencher struct {
+	dev     *runtime.Device
+	target  demoTarget
+	suite   string
+	results []benchResult
+	fma     *number // the measured limit of multiply-adds, once it was
+}
+
+// benchFailed and benchAbsent stand for a unit where there is no result.
+const (
+	benchFailed = "failed"
+	benchAbsent = "not here"
+)
+
+// missed notes that a suite did not come to its end.
+func (b *bencher) missed(err error) {
+	if err == nil {
+		return
+	}
+	unit := benchFailed
+	if notHere(err) {
+		unit = benchAbsent
+	}
+	b.results = append(b.results, benchResult{Suite: b.suite, Name: b.suite, Device: b.target.label,
+		Median: unknown, Spread: unknown, Limit: unknown, Ratio: unknown, Unit: unit, Reason: err.Error()})
+}
+
+// note adds a result.
+func (b *bencher) note(name, unit string, m measured, limit number) {
+	b.results = append(b.results, benchResult{Suite: b.suite, Name: name, Device: b.target.label, Unit: unit,
+		Median: number(m.median), Spread: number(m.spread), Limit: limit, Ratio: number(m.median) / limit})
+}
+
+// measured is the summary of samples.
+type measured struct{ median, spread float64 }
+
+// Samples: at least so many, then until the time is over or there are plenty.
+const (
+	fewestSamples = 7
+	mostSamples   = 201
+	sampleTime    = 400 * time.Millisecond
+)
+
+// measure takes samples. The first is thrown away: it pays for what later ones
+// find warm.
+func measure(ctx context.Context, sample func() (float64, error)) (measured, error) {
+	var all []float64
+	start := time.Now()
+	for n := 0; n <= fewestSamples || (n <= mostSamples && time.Since(start) < sampleTime); n++ {
+		if err := ctx.Err(); err != nil {
+			return measured{}, err
+		}
+		v, err := sample()
+		if err != nil {
+			return measured{}, err
+		}
+		if n > 0 {
+			all = append(all, v)
+		}
+	}
+	slices.Sort(all)
+	at := func(share float64) float64 { return all[int(share*float64(len(all)-1)+0.5)] }
+	return measured{median: at(0.5), spread: at(0.9) - at(0.1)}, nil
+}
+
+// errNoTime says that a device does not tell how long a kernel ran.
+var errNoTime = errors.New("the device measured no time")
+
+// rate turns work and the device's time into a rate per nanosecond: giga per second.
+func rate(work float64, rec runtime.Record) (float64, error) {
+	if rec.DeviceTimeNs <= 0 {
+		return 0, errNoTime
+	}
+	return work / float64(rec.DeviceTimeNs), nil
+}

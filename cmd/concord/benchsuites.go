@@ -1,0 +1,303 @@
+package main
+
+// The suites of concord bench.
+
+import (
+	"context"
+	"time"
+
+	"github.com/concord-compute/concord/kernels"
+	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/source"
+)
+
+// Sizes: large enough not to fit the caches of a CPU, small enough to take
+// milliseconds on one.
+const (
+	copyBytes   = 64 << 20
+	saxpyN      = 1 << 23
+	gemmN       = 512
+	l2Queries   = 256
+	l2Vectors   = 2048
+	l2Dim       = 128
+	launchBatch = 200
+)
+
+func (b *bencher) kernel(ctx context.Context, family, name string) (*runtime.Kernel, error) {
+	unit, err := kernels.Unit(family, b.dev.Features())
+	if err != nil {
+		return nil, err
+	}
+	prog, err := b.dev.Program(ctx, unit, b.target.opt)
+	if err != nil {
+		return nil, err
+	}
+	return prog.Kernel(name)
+}
+
+// floats allocates buffers of numbers that are neither zero nor denormal.
+func (b *bencher) floats(ctx context.Context, sizes ...int) ([]*runtime.Buffer, func(), error) {
+	var list []*runtime.Buffer
+	free := func() {
+		for _, buf := range list {
+			buf.Close()
+		}
+	}
+	for _, n := range sizes {
+		data := make([]float32, n)
+		for i := range data {
+			data[i] = float32(i%251)/251 + 0.5
+		}
+		buf, err := runtime.Upload(ctx, b.dev, data)
+		if err != nil {
+			free()
+			return nil, nil, err
+		}
+		list = append(list, buf)
+	}
+	return list, free, nil
+}
+
+// sampleKernel measures a launch in units of work per nanosecond.
+func (b *bencher) sampleKernel(ctx context.Context, k *runtime.Kernel, global, local [3]int, work float64, args ...any) (measured, error) {
+	return measure(ctx, func() (float64, error) {
+		rec, err := b.dev.Stream().Run(ctx, k, runtime.Grid{Items: global, Group: local}, args...)
+		if err != nil {
+			return 0, err
+		}
+		return rate(work, rec)
+	})
+}
+
+func (b *bencher) launch(ctx context.Context) error {
+	k, err := b.kernel(ctx, "saxpy", "saxpy")
+	if err != nil {
+		return err
+	}
+	bufs, free, err := b.floats(ctx, 1, 1)
+	if err != nil {
+		return err
+	}
+	defer free()
+	global, local := kernels.ElementsGrid(1)
+	grid := runtime.Grid{Items: global, Group: local}
+	stream := b.dev.Stream()
+	queue := func(n int) error {
+		for range n {
+			if err := stream.Launch(k, grid, float32(1), bufs[0], bufs[1], uint64(1)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	queued, err := measure(ctx, func() (float64, error) {
+		start := time.Now()
+		err := queue(launchBatch)
+		took := time.Since(start)
+		if err == nil {
+			err = stream.Sync(ctx)
+		}
+		return float64(took.Nanoseconds()) / 1e3 / launchBatch, err
+	})
+	if err != nil {
+		return err
+	}
+	b.note("queue", "µs", queued, unknown)
+	waited, err := measure(ctx, func() (float64, error) {
+		start := time.Now()
+		if err := queue(1); err != nil {
+			return 0, err
+		}
+		err := stream.Sync(ctx)
+		return float64(time.Since(start).Nanoseconds()) / 1e3, err
+	})
+	if err != nil {
+		return err
+	}
+	b.note("launch and wait", "µs", waited, unknown)
+	return nil
+}
+
+func (b *bencher) copies(ctx context.Context) error {
+	host, other := make([]byte, copyBytes), make([]byte, copyBytes)
+	for i := range host {
+		host[i] = byte(i)
+	}
+	timed := func(f func() error) func() (float64, error) {
+		return func() (float64, error) {
+			start := time.Now()
+			err := f()
+			return copyBytes / float64(time.Since(start).Nanoseconds()), err
+		}
+	}
+	limit, err := measure(ctx, timed(func() error { copy(other, host); return nil }))
+	if err != nil {
+		return err
+	}
+	buf, err := b.dev.Alloc(runtime.U8, copyBytes)
+	if err != nil {
+		return err
+	}
+	defer buf.Close()
+	stream := b.dev.Stream()
+	up, err := measure(ctx, timed(func() error {
+		if err := stream.Write(ctx, buf, 0, host); err != nil {
+			return err
+		}
+		return stream.Sync(ctx) // a write may return before the device has it
+	}))
+	if err != nil {
+		return err
+	}
+	b.note("upload", "GB/s", up, number(limit.median))
+	down, err := measure(ctx, timed(func() error { return stream.Read(ctx, buf, 0, other) }))
+	if err != nil {
+		return err
+	}
+	b.note("download", "GB/s", down, number(limit.median))
+	return nil
+}
+
+func (b *bencher) saxpy(ctx context.Context) error {
+	k, err := b.kernel(ctx, "saxpy", "saxpy")
+	if err != nil {
+		return err
+	}
+	bufs, free, err := b.floats(ctx, saxpyN, saxpyN)
+	if err != nil {
+		return err
+	}
+	defer free()
+	stream := b.dev.Stream()
+	limit, err := measure(ctx, func() (float64, error) {
+		start := time.Now()
+		if err := stream.Copy(bufs[1], bufs[0]); err != nil {
+			return 0, err
+		}
+		err := stream.Sync(ctx)
+		return 2 * 4 * saxpyN / float64(time.Since(start).Nanoseconds()), err
+	})
+	if err != nil {
+		return err
+	}
+	global, local := kernels.ElementsGrid(saxpyN)
+	// a is 0: y would grow from one sample to the next, beyond all numbers.
+	m, err := b.sampleKernel(ctx, k, global, local, 3*4*saxpyN, float32(0), bufs[0], bufs[1], uint64(saxpyN))
+	if err != nil {
+		return err
+	}
+	b.note("n=8388608", "GB/s", m, number(limit.median))
+	return nil
+}
+
+func (b *bencher) gemm(ctx context.Context) error {
+	k, err := b.kernel(ctx, "gemm", "gemm")
+	if err != nil {
+		return err
+	}
+	const n = gemmN
+	bufs, free, err := b.floats(ctx, n*n, n*n, n*n)
+	if err != nil {
+		return err
+	}
+	defer free()
+	limit, err := b.fmaLimit(ctx)
+	if err != nil {
+		return err
+	}
+	global, local := kernels.GemmGrid(n, n)
+	m, err := b.sampleKernel(ctx, k, global, local, 2*n*n*n, uint32(n), uint32(n), uint32(n), float32(1),
+		bufs[0], uint32(n), bufs[1], uint32(n), float32(0), bufs[2], uint32(n))
+	if err != nil {
+		return err
+	}
+	b.note("f32 512×512×512", "GFLOP/s", m, limit)
+	return nil
+}
+
+func (b *bencher) l2(ctx context.Context) error {
+	k, err := b.kernel(ctx, "l2_distance", "l2_distance_fp32")
+	if err != nil {
+		return err
+	}
+	bufs, free, err := b.floats(ctx, l2Queries*l2Dim, l2Vectors*l2Dim, l2Queries*l2Vectors)
+	if err != nil {
+		return err
+	}
+	defer free()
+	limit, err := b.fmaLimit(ctx)
+	if err != nil {
+		return err
+	}
+	global, local := kernels.L2Grid(l2Queries, l2Vectors)
+	m, err := b.sampleKernel(ctx, k, global, local, 3*l2Queries*l2Vectors*l2Dim, bufs[0], bufs[1], bufs[2],
+		uint32(l2Queries), uint32(l2Vectors), uint32(l2Dim))
+	if err != nil {
+		return err
+	}
+	b.note("f32 256×2048×128", "GFLOP/s", m, limit)
+	return nil
+}
+
+// fmaText keeps as many multiply-adds in flight as hardware can take, with nothing
+// to load or store.
+const fmaText = `
+kernel void multiply_add(global float *out, float a, float b) {
+  float16 x = (float16)((float)get_global_id(0)) * (float16)(1.0f, 2.0f, 3.0f, 4.0f, 5.0f, 6.0f, 7.0f, 8.0f,
+                                                     9.0f, 10.0f, 11.0f, 12.0f, 13.0f, 14.0f, 15.0f, 16.0f);
+  float16 y0 = x, y1 = x + 1.0f, y2 = x + 2.0f, y3 = x + 3.0f, y4 = x + 4.0f, y5 = x + 5.0f, y6 = x + 6.0f, y7 = x + 7.0f;
+  float16 va = a, vb = b;
+  for (int i = 0; i < 1024; i++) {
+    y0 = fma(y0, va, vb); y1 = fma(y1, va, vb); y2 = fma(y2, va, vb); y3 = fma(y3, va, vb);
+    y4 = fma(y4, va, vb); y5 = fma(y5, va, vb); y6 = fma(y6, va, vb); y7 = fma(y7, va, vb);
+  }
+  x = y0 + y1 + y2 + y3 + y4 + y5 + y6 + y7;
+  float8 s8 = x.lo + x.hi;
+  float4 s4 = s8.lo + s8.hi;
+  out[get_global_id(0)] = s4.x + s4.y + s4.z + s4.w;
+}
+`
+
+const (
+	fmaItems = 16384
+	fmaFlops = 2 * 16 * 8 * 1024 // of one item
+)
+
+// fmaLimit measures the rate of multiply-adds in registers. A device that has no
+// compiler here has no limit that could be measured.
+func (b *bencher) fmaLimit(ctx context.Context) (number, error) {
+	if b.fma != nil {
+		return *b.fma, nil
+	}
+	limit := unknown
+	m, err := b.measureFMA(ctx)
+	switch {
+	case err == nil:
+		limit = number(m.median)
+	case !notHere(err):
+		return unknown, err
+	}
+	b.fma = &limit
+	return limit, nil
+}
+
+func (b *bencher) measureFMA(ctx context.Context) (measured, error) {
+	unit, err := source.Parse(fmaText, source.Options{Name: "multiply_add.cl", Features: b.dev.Features()})
+	if err != nil {
+		return measured{}, err
+	}
+	prog, err := b.dev.Program(ctx, unit)
+	if err != nil {
+		return measured{}, err
+	}
+	k, err := prog.Kernel("multiply_add")
+	if err != nil {
+		return measured{}, err
+	}
+	bufs, free, err := b.floats(ctx, fmaItems)
+	if err != nil {
+		return measured{}, err
+	}
+	defer free()
+	return b.sampleKernel(ctx, k, [3]int{fmaItems, 1, 1}, [3]int{}, fmaItems*fmaFlops, bufs[0], float32(0.999), float32(0.001))
+}

@@ -1,0 +1,274 @@
+package main
+
+// concord demo: the main job on real data. Handwritten digits are recognized by
+// their nearest neighbours, on every device, and every device must find the same.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/concord-compute/concord/runtime"
+)
+
+// demoRow is the outcome of one device. Where nothing ran the numbers are null.
+type demoRow struct {
+	Device        string `json:"device"`
+	Name          string `json:"name,omitempty"`
+	Built         string `json:"built,omitempty"` // compiled, disk, memory or native
+	CompileMS     number `json:"compile_ms"`
+	UploadMS      number `json:"upload_ms"`
+	KernelMS      number `json:"kernel_ms"`
+	Accuracy      number `json:"accuracy"`
+	MaxDifference number `json:"max_difference"`
+	Verdict       string `json:"verdict"`
+	Reason        string `json:"reason,omitempty"`
+}
+
+// The verdicts of a row.
+const (
+	judge    = "reference"
+	concords = "concords"
+	differs  = "differs"
+	failed   = "failed"
+	absent   = "not here"
+)
+
+// demoTarget is one row to be made: a device and how it is used.
+type demoTarget struct {
+	device string // for Open; "" when there is nothing to open
+	label  string
+	name   string
+	reason string // why there is nothing to open
+	opt    runtime.ProgramOptions
+}
+
+func (a *app) demoCommand() *cobra.Command {
+	var devices []string
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Recognize handwritten digits on every device and compare with the reference",
+		Long: `Demo takes 10,000 images of handwritten digits (the test set of MNIST). For each of
+1,000 it finds the nearest of the other 9,000, by distance and top-k kernels, and
+takes over their label. The float64 reference on the CPU is the judge: a device
+concords if it finds the same neighbours at the same distances.
+
+cpu:0 runs Concord's own Go and SIMD kernels, cpu:0 (compiled) the portable text that
+GPUs get too. Compiled programs are kept: a second run takes them from disk.`,
+		Example: `  concord demo
+  concord demo --device opencl:0 --json`,
+		Args: cobra.NoArgs,
+	}
+	cmd.Flags().StringArrayVar(&devices, "device", nil, "`device` to run on besides the reference (repeat); all when absent")
+	a.jsonFlag(cmd)
+	cmd.RunE = a.do(func(ctx context.Context, _ []string) error {
+		data, err := loadDigits()
+		if err != nil {
+			return err
+		}
+		s, err := a.open(exactly)
+		if err != nil {
+			return err
+		}
+		targets, err := demoTargets(ctx, s, devices)
+		if err != nil {
+			return err
+		}
+		rows, err := a.demoRows(ctx, s, data, targets)
+		if err != nil {
+			return err
+		}
+		return a.finishDemo(data, rows)
+	})
+	return cmd
+}
+
+// demoTargets lists what to run: the devices that were named, or all there are and
+// the reasons of those that are not.
+func demoTargets(ctx context.Context, s *runtime.Session, names []string) ([]demoTarget, error) {
+	var list []demoTarget
+	for _, name := range names {
+		info, err := find(ctx, s, name)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, targetsOf(info)...)
+	}
+	if len(names) > 0 {
+		return list, nil
+	}
+	probes, err := s.Discover(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range probes {
+		for _, info := range p.Devices {
+			list = append(list, targetsOf(info)...)
+		}
+		if len(p.Devices) == 0 {
+			list = append(list, demoTarget{label: p.Backend, reason: p.Reason})
+		}
+	}
+	return list, nil
+}
+
+// targetsOf lists the rows of a device. The reference has its row anyway.
+func targetsOf(info runtime.Info) []demoTarget {
+	t := demoTarget{device: info.ID, label: info.ID, name: info.Name}
+	switch {
+	case info.ID == "cpu:reference":
+		return nil
+	case info.Fake:
+		return []demoTarget{{label: info.ID, name: info.Name, reason: "a fake device"}}
+	case info.Backend == "cpu":
+		compiled := t
+		compiled.label += " (compiled)"
+		compiled.opt.Implementation = runtime.Portable
+		return []demoTarget{t, compiled}
+	}
+	return []demoTarget{t}
+}
+
+// referenceBatch is how many queries the reference does between two steps of the
+// progress bar.
+const referenceBatch = 50
+
+// demoRows runs the reference and then every target.
+func (a *app) demoRows(ctx context.Context, s *runtime.Session, data *digits, targets []demoTarget) ([]demoRow, error) {
+	bar := a.progress(data.batches(referenceBatch) + len(targets))
+	defer bar.end()
+	bar.doing("cpu:reference, in float64")
+	ref, err := runNeighbours(ctx, s, demoTarget{device: "cpu:reference"}, data, referenceBatch, bar.step)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the reference, without which nothing can be judged: %w", err)
+	}
+	rows := []demoRow{ref.row(demoTarget{label: "cpu:reference", name: "float64"}, data)}
+	rows[0].Verdict = judge
+	for _, t := range targets {
+		bar.doing(t.label)
+		row := t.nothing(absent, t.reason)
+		if t.device != "" {
+			row = demoTargetRow(ctx, s, t, data, ref)
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+		bar.step()
+	}
+	return rows, nil
+}
+
+func demoTargetRow(ctx context.Context, s *runtime.Session, t demoTarget, data *digits, ref *neighbours) demoRow {
+	got, err := runNeighbours(ctx, s, t, data, data.queries(), func() {})
+	if err != nil {
+		row := t.nothing(failed, err.Error())
+		if notHere(err) {
+			row.Verdict = absent
+		}
+		if b, ok := errors.AsType[*runtime.BuildError](err); ok {
+			row.Reason += "\n" + b.Log
+		}
+		return row
+	}
+	row := got.row(t, data)
+	diff, reason := got.compare(ref, data)
+	row.MaxDifference, row.Reason, row.Verdict = number(diff), reason, concords
+	if reason != "" {
+		row.Verdict = differs
+	}
+	return row
+}
+
+// finishDemo prints the rows and fails if a device that is here is wrong.
+func (a *app) finishDemo(data *digits, rows []demoRow) error {
+	counts := map[string]int{}
+	for _, r := range rows {
+		counts[r.Verdict]++
+	}
+	bad := counts[differs] + counts[failed]
+	if a.json {
+		if err := a.print(struct {
+			Queries int            `json:"queries"`
+			Base    int            `json:"base"`
+			Dim     int            `json:"dim"`
+			K       int            `json:"k"`
+			Results []demoRow      `json:"results"`
+			Summary map[string]int `json:"summary"`
+		}{data.queries(), data.vectors(), data.dim, data.k, rows, counts}); err != nil {
+			return err
+		}
+	} else {
+		a.writeDemo(data, rows, counts[concords], bad)
+	}
+	if bad > 0 {
+		return told{exitFailed}
+	}
+	return nil
+}
+
+func (a *app) writeDemo(data *digits, rows []demoRow, good, bad int) {
+	fmt.Fprintf(a.stdout, "Handwritten digits: the nearest of %d images for each of %d others (%d pixels, k = %d).\n\n",
+		data.vectors(), data.queries(), data.dim, data.k)
+	t := &table{}
+	t.add("DEVICE", "COMPILE", "UPLOAD", "KERNELS", "ACCURACY", "LARGEST DIFF", "VERDICT")
+	for _, r := range rows {
+		if r.Built == "" {
+			t.add(r.Device, a.paintVerdict(r.Verdict)+": "+oneLine(firstLine(r.Reason)))
+			continue
+		}
+		compile := r.Built
+		if r.Built != driverNative {
+			compile = fmt.Sprintf("%s (%s)", ms(duration(float64(r.CompileMS))), r.Built)
+		}
+		verdict := a.paintVerdict(r.Verdict)
+		if r.Reason != "" {
+			verdict += ": " + oneLine(r.Reason)
+		}
+		diff := fmt.Sprint(float64(r.MaxDifference))
+		if r.Verdict == judge {
+			diff = "-"
+		}
+		t.add(r.Device, compile, ms(duration(float64(r.UploadMS))), ms(duration(float64(r.KernelMS))), fmt.Sprintf("%.3f", float64(r.Accuracy)), diff, verdict)
+	}
+	t.write(a.stdout, "")
+	for _, r := range rows {
+		if _, log, more := strings.Cut(r.Reason, "\n"); more && r.Verdict == failed {
+			fmt.Fprintf(a.stdout, "\n%s:\n%s\n", r.Device, log)
+		}
+	}
+	fmt.Fprintf(a.stdout, "\n%d concord with the reference, %d do not.\n", good, bad)
+}
+
+// driverNative is what Built.From says of kernels that need no compiler.
+const driverNative = "native"
+
+func (a *app) paintVerdict(v string) string {
+	switch v {
+	case concords:
+		return a.paint(green, v)
+	case differs, failed:
+		return a.paint(red, v)
+	case absent:
+		return a.paint(yellow, v)
+	}
+	return v
+}
+
+// row starts the row of what was computed.
+func (n *neighbours) row(t demoTarget, data *digits) demoRow {
+	return demoRow{Device: t.label, Name: t.name, Built: n.built, CompileMS: number(milliseconds(n.compile)),
+		UploadMS: number(milliseconds(n.upload)), KernelMS: number(milliseconds(n.kernels)), Accuracy: number(data.accuracy(n.indices))}
+}
+
+// nothing is the row of what did not run.
+func (t *demoTarget) nothing(verdict, reason string) demoRow {
+	return demoRow{Device: t.label, Name: t.name, Verdict: verdict, Reason: reason,
+		CompileMS: unknown, UploadMS: unknown, KernelMS: unknown, Accuracy: unknown, MaxDifference: unknown}
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/runtime"
+)
+
+// someDigits is the problem of the demo with fewer images.
+func someDigits(t *testing.T) *digits {
+	t.Helper()
+	d, err := loadDigits()
+	require.NoError(t, err)
+	assert.Equal(t, 9000, d.vectors())
+	assert.Equal(t, 1000, d.queries())
+	d.base, d.baseLabel = d.base[:200*d.dim], d.baseLabel[:200]
+	d.query, d.queryLabel = d.query[:7*d.dim], d.queryLabel[:7]
+	return d
+}
+
+func TestNeighbours(t *testing.T) {
+	ctx := context.Background()
+	s, err := runtime.New(exactly)
+	require.NoError(t, err)
+	defer s.Close()
+	d := someDigits(t)
+	steps := 0
+	ref, err := runNeighbours(ctx, s, demoTarget{device: "cpu:reference"}, d, 3, func() { steps++ })
+	require.NoError(t, err)
+	assert.Equal(t, 3, steps)
+	assert.Equal(t, 3, d.batches(3))
+	for q := range d.queries() { // the reference itself, against the plain definition
+		want := make([]float64, d.vectors())
+		for v := range want {
+			for i := range d.dim {
+				diff := float64(d.query[q*d.dim+i]) - float64(d.base[v*d.dim+i])
+				want[v] += diff * diff
+			}
+			require.Equal(t, float32(want[v]), ref.distances[q*d.vectors()+v])
+		}
+		nearest := slices.Index(want, slices.Min(want))
+		assert.EqualValues(t, nearest, ref.indices[q*d.k])
+	}
+	targets, err := demoTargets(ctx, s, []string{"cpu:0"})
+	require.NoError(t, err)
+	require.Len(t, targets, 2)
+	for _, target := range targets {
+		row := demoTargetRow(ctx, s, target, d, ref)
+		if row.Verdict == absent {
+			t.Logf("%s: %s", row.Device, row.Reason)
+			continue
+		}
+		assert.Equal(t, concords, row.Verdict, row.Reason)
+		assert.Zero(t, row.MaxDifference)
+		assert.NotEmpty(t, row.Built)
+	}
+}
+
+// The judge is shown to find each kind of mistake.
+func TestCompareFinds(t *testing.T) {
+	d := &digits{baseLabel: make([]uint8, 2), queryLabel: make([]uint8, 1), dim: 1, k: 2}
+	ref := func() *neighbours {
+		return &neighbours{distances: []float32{4, 1 << 25}, values: []float32{4, 1 << 25}, indices: []uint32{0, 1}}
+	}
+	diff, reason := ref().compare(ref(), d)
+	assert.Zero(t, diff)
+	assert.Empty(t, reason)
+	for name, spoil := range map[string]func(n *neighbours){
+		"small distance": func(n *neighbours) { n.distances[0] = math.Nextafter32(4, 5) },
+		"large distance": func(n *neighbours) { n.distances[1] += 1 << 10 },
+		"NaN":            func(n *neighbours) { n.distances[0] = float32(math.NaN()) },
+		"order":          func(n *neighbours) { n.indices[0], n.indices[1] = 1, 0 },
+		"value":          func(n *neighbours) { n.values[0] = 3 },
+	} {
+		got := ref()
+		spoil(got)
+		_, reason := got.compare(ref(), d)
+		assert.NotEmpty(t, reason, name)
+	}
+	got := ref()
+	got.distances[1] += 4 // one unit in the last place: no whole number is exact there
+	diff, reason = got.compare(ref(), d)
+	assert.EqualValues(t, 4, diff)
+	assert.Empty(t, reason)
+}
+
+func TestFinishDemo(t *testing.T) {
+	d := &digits{baseLabel: make([]uint8, 2), queryLabel: make([]uint8, 1), dim: 1, k: 2}
+	target := &demoTarget{label: "cuda"}
+	good := demoRow{Device: "cpu:0", Built: driverNative, Verdict: concords}
+	for _, tc := range []struct {
+		row    demoRow
+		status int
+	}{
+		{target.nothing(absent, "not in this build"), exitOK},
+		{target.nothing(failed, "device lost"), exitFailed},
+		{demoRow{Device: "cuda:0", Built: "disk", Verdict: differs, Reason: "neighbours"}, exitFailed},
+	} {
+		for _, asJSON := range []bool{false, true} {
+			var out, errs bytes.Buffer
+			a := newApp(&out, &errs)
+			a.json = asJSON
+			err := a.finishDemo(d, []demoRow{good, tc.row})
+			if tc.status == exitOK {
+				assert.NoError(t, err)
+			} else {
+				assert.Equal(t, told{tc.status}, err)
+			}
+			assert.Contains(t, out.String(), tc.row.Reason)
+			assert.Equal(t, asJSON, json.Valid(out.Bytes()))
+		}
+	}
+}
+
+func TestParityVerdicts(t *testing.T) {
+	status, stdout, stderr := concord("parity", "--device", "cpu:0", "--kernel", "copy")
+	require.Equal(t, exitOK, status, stderr)
+	assert.Contains(t, stdout, " 0 fail")
+	b, err := json.Marshal([]number{1.5, number(math.NaN()), number(math.Inf(1))})
+	require.NoError(t, err)
+	assert.Equal(t, "[1.5,null,null]", string(b))
+}

@@ -1,0 +1,190 @@
+package main
+
+// concord doctor: what is here, what is missing, what is wrong, and what helps.
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+// diagnosis is the document of doctor.
+type diagnosis struct {
+	Version     string          `json:"version"`
+	Summary     string          `json:"summary"`
+	Backends    []runtime.Probe `json:"backends"`
+	Remedies    []remedy        `json:"remedies"`
+	Tools       []tool          `json:"tools"`
+	Nodes       []node          `json:"device_nodes"`
+	Environment []setting       `json:"environment"`
+	Cache       cacheState      `json:"cache"`
+	Compiler    string          `json:"host_compiler"`
+	Checks      []check         `json:"checks"`
+	OK          bool            `json:"ok"`
+}
+
+// remedy is what would make a backend available.
+type remedy struct {
+	Backend string `json:"backend"`
+	Reason  string `json:"reason"`
+	Remedy  string `json:"remedy"`
+}
+
+func (a *app) doctorCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check the machine: libraries, permissions, settings, a kernel on every device",
+		Long: `Doctor says what was looked for and found, and runs a small kernel on every device.
+It succeeds if every device that is available passes; a backend that is missing is
+no failure.`,
+		Example: `  concord doctor
+  concord doctor --json`,
+		Args: cobra.NoArgs,
+	}
+	a.jsonFlag(cmd)
+	cmd.RunE = a.do(func(ctx context.Context, _ []string) error {
+		d, err := a.diagnose(ctx)
+		if err != nil {
+			return err
+		}
+		if a.json {
+			err = a.print(d)
+		} else {
+			a.writeDiagnosis(d)
+		}
+		if err == nil && !d.OK {
+			err = told{exitFailed}
+		}
+		return err
+	})
+	return cmd
+}
+
+func (a *app) diagnose(ctx context.Context) (*diagnosis, error) {
+	s, err := a.open(exactly)
+	if err != nil {
+		return nil, err
+	}
+	d := &diagnosis{Version: version(), Remedies: []remedy{}, Checks: []check{}, OK: true}
+	if d.Backends, err = s.Discover(ctx); err != nil {
+		return nil, err
+	}
+	if d.Summary, err = s.Summary(ctx); err != nil {
+		return nil, err
+	}
+	if d.Cache, err = stateOf(s); err != nil {
+		d.Cache.Off = err.Error()
+	}
+	d.Environment = settings()
+	d.Nodes = deviceNodes()
+	d.Tools = hints(ctx, s.Config().ProbeTimeout)
+	d.Compiler = "none"
+	for _, p := range d.Backends {
+		if text := runtime.Remedy(p); text != "" {
+			d.Remedies = append(d.Remedies, remedy{p.Backend, p.Reason, text})
+		}
+		if p.Backend == "cpu" && p.CompilerVersion != "" {
+			d.Compiler = p.CompilerVersion
+		}
+		if p.State != driver.Available { // a fake cannot be opened
+			continue
+		}
+		for _, info := range p.Devices {
+			d.Checks = append(d.Checks, smoke(ctx, s, info.ID)...)
+		}
+	}
+	for _, c := range d.Checks {
+		d.OK = d.OK && c.Result != fail
+	}
+	return d, ctx.Err()
+}
+
+// writeDiagnosis prints the document for people.
+func (a *app) writeDiagnosis(d *diagnosis) {
+	w := a.stdout
+	section := func(title string) { fmt.Fprintf(w, "\n%s\n", a.paint(bold, title)) }
+	fmt.Fprintf(w, "concord %s\n%s\n", d.Version, d.Summary)
+	section("Backends")
+	t := a.deviceTable(d.Backends)
+	t.write(w, "  ")
+	section("Looked for")
+	a.writeTried(d.Backends)
+	section("Tools (hints only)")
+	t = &table{}
+	for _, h := range d.Tools {
+		t.add(h.Name, h.String())
+	}
+	t.write(w, "  ")
+	section("Device nodes")
+	if len(d.Nodes) == 0 {
+		fmt.Fprintln(w, "  none of /dev/dri, /dev/nvidia*, /dev/kfd")
+	}
+	t = &table{}
+	for _, n := range d.Nodes {
+		t.add(n.Path, n.Mode, n.Owner, n.access(), n.Remedy)
+	}
+	t.write(w, "  ")
+	section("Environment")
+	t = &table{}
+	for _, v := range d.Environment {
+		t.add(v.Name, v.shown(), v.Doc)
+	}
+	t.write(w, "  ")
+	section("Kernel cache")
+	fmt.Fprintf(w, "  %s\n", d.Cache)
+	section("Host compiler")
+	fmt.Fprintf(w, "  %s\n", d.Compiler)
+	section(fmt.Sprintf("Self-check (y = a·x + y over %d numbers)", smokeN))
+	a.writeChecks(d.Checks)
+	if len(d.Remedies) > 0 {
+		section("What would make more available")
+		t = &table{}
+		for _, r := range d.Remedies {
+			t.add(r.Backend, r.Remedy)
+		}
+		t.write(w, "  ")
+	}
+}
+
+func (a *app) writeTried(probes []runtime.Probe) {
+	t := &table{}
+	for _, p := range probes {
+		var versions []string
+		for _, v := range []struct{ what, version string }{
+			{"driver", p.DriverVersion}, {"runtime", p.RuntimeVersion}, {"compiler", p.CompilerVersion},
+		} {
+			if v.version != "" {
+				versions = append(versions, v.what+" "+v.version)
+			}
+		}
+		t.add(p.Backend, "in "+ms(p.Elapsed), strings.Join(versions, ", "))
+		for _, tried := range p.Tried {
+			t.add("", "", oneLine(tried))
+		}
+	}
+	t.write(a.stdout, "  ")
+}
+
+func (a *app) writeChecks(checks []check) {
+	for _, c := range checks {
+		colour := map[string]string{pass: green, fail: red, skip: yellow}[c.Result]
+		what := c.Name
+		if c.Implementation != "" {
+			what += " (" + c.Implementation + ")"
+		}
+		took := ms(time.Duration(c.MS * float64(time.Millisecond)))
+		fmt.Fprintf(a.stdout, "  %s  %-13s  %-24s  %s\n", a.paint(colour, c.Result), c.Device, what, took)
+		for line := range strings.Lines(c.Error) {
+			fmt.Fprintf(a.stdout, "        %s\n", strings.TrimRight(line, "\n"))
+		}
+		if c.Remedy != "" {
+			fmt.Fprintf(a.stdout, "        what helps: %s\n", c.Remedy)
+		}
+	}
+}

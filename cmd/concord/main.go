@@ -1,0 +1,153 @@
+// Command concord lists devices, compiles and runs portable kernels on them, and
+// checks that they all compute the same: the backends concord.
+//
+// Exit status: 0 success, 1 the work failed, 2 wrong usage. With --json a command
+// prints exactly one JSON document to standard output and nothing else; what
+// kernels and drivers print goes to standard error.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/concord-compute/concord/runtime"
+	_ "github.com/concord-compute/concord/runtime/all" // every backend of this build
+	"github.com/concord-compute/concord/source"
+)
+
+func main() { os.Exit(run(os.Args[1:], takeStdout(), os.Stderr)) }
+
+// The exit statuses.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// run is the whole program, for main and for tests.
+func run(args []string, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// The first Ctrl-C cancels; a second one ends a process that does not listen.
+	defer context.AfterFunc(ctx, stop)()
+	a := newApp(stdout, stderr)
+	root := a.root()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err != nil && !a.started {
+		a.json = slices.Contains(args, "--json") // flags may not have been parsed
+		err = usage{err}
+	}
+	if closeErr := a.close(ctx); err == nil {
+		err = closeErr
+	}
+	if ctx.Err() != nil && err != nil {
+		if isChild() {
+			return exitFailed // its parent knows why, and says it
+		}
+		err = fmt.Errorf("interrupted: %w", err)
+	}
+	return a.report(root, args, err)
+}
+
+// root is the command with all its parts.
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "concord",
+		Short: "Compile, launch and check compute kernels on every device of this machine",
+		Long: `Concord runs kernels written once, in OpenCL C, on CUDA, ROCm, OpenCL, Metal and
+the CPU, and checks them against a float64 reference.
+
+Devices are named cuda:0, rocm:0, opencl:0, metal:0, cpu:0, cpu:reference, or auto:
+the first real GPU, else the CPU.
+
+Exit status: 0 success, 1 the work failed, 2 wrong usage.`,
+		Example: `  concord devices
+  concord demo
+  concord run --device cpu:0 --kernel saxpy --global 1024 \
+      --arg f32:2 --arg @x.npy --arg @y.npy --arg u64:1000 --out 2=result.npy saxpy.cl`,
+		Version:       version(),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE:          needsCommand,
+	}
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	root.AddCommand(a.devicesCommand(), a.doctorCommand(), a.demoCommand(), a.translateCommand(),
+		a.compileCommand(), a.runCommand(), a.parityCommand(), a.benchCommand(), a.cacheCommand())
+	return root
+}
+
+// needsCommand answers a command that only groups others.
+func needsCommand(cmd *cobra.Command, _ []string) error {
+	return fmt.Errorf("%s needs a command", cmd.CommandPath())
+}
+
+// usage is a command line that was not understood.
+type usage struct{ error }
+
+func (u usage) Unwrap() error { return u.error }
+
+// usagef makes an error for a mistake that can be seen in the command line alone.
+func usagef(format string, args ...any) error { return usage{fmt.Errorf(format, args...)} }
+
+// told is an error that the user has already read; only its exit status counts.
+type told struct{ status int }
+
+func (t told) Error() string { return fmt.Sprintf("exit status %d", t.status) }
+
+// failure is the document of a command that failed before it had another.
+type failure struct {
+	Error  string `json:"error"`
+	Log    string `json:"log,omitempty"`
+	Remedy string `json:"remedy,omitempty"`
+}
+
+// report tells the user about err and returns the exit status.
+func (a *app) report(root *cobra.Command, args []string, err error) int {
+	if err == nil {
+		return exitOK
+	}
+	if t, ok := errors.AsType[told](err); ok {
+		return t.status
+	}
+	f := failure{Error: err.Error(), Remedy: runtime.RemedyFor(err)}
+	if errors.Is(err, runtime.ErrCompile) {
+		f.Remedy = "" // it is to read the log, which is printed
+	}
+	if build, ok := errors.AsType[*runtime.BuildError](err); ok {
+		f.Log = build.Log
+	}
+	if list, ok := errors.AsType[source.ErrorList](err); ok && f.Error == list.Error() {
+		fmt.Fprintln(a.stderr, f.Error) // file:line:col: as compilers and editors have it
+	} else {
+		fmt.Fprintf(a.stderr, "%s %s\n", a.paintErr(red, "concord:"), f.Error)
+	}
+	if log := strings.TrimSpace(f.Log); log != "" && !strings.Contains(f.Error, log) {
+		fmt.Fprintln(a.stderr, log)
+	}
+	if f.Remedy != "" {
+		fmt.Fprintf(a.stderr, "what helps: %s\n", f.Remedy)
+	}
+	if a.json && !a.printed {
+		_ = json.NewEncoder(a.stdout).Encode(f) // nobody is left to be told
+	}
+	if _, ok := errors.AsType[usage](err); !ok && !errors.Is(err, runtime.ErrUnknownBackend) {
+		return exitFailed
+	}
+	if cmd, _, findErr := root.Find(args); findErr == nil {
+		root = cmd
+	}
+	fmt.Fprintf(a.stderr, "see %s --help\n", root.CommandPath())
+	return exitUsage
+}

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestMain gives the tests a cache of their own, and is the command itself where
+// run --timeout starts this binary again.
+func TestMain(m *testing.M) {
+	if isChild() {
+		os.Exit(run(os.Args[1:], takeStdout(), os.Stderr))
+	}
+	for _, entry := range os.Environ() {
+		if name, _, _ := strings.Cut(entry, "="); strings.HasPrefix(name, "CONCORD_") && name != "CONCORD_REQUIRE" {
+			os.Unsetenv(name)
+		}
+	}
+	dir, err := os.MkdirTemp("", "concord-test-")
+	if err != nil {
+		panic(err)
+	}
+	os.Setenv("CONCORD_CACHE_DIR", dir)
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// concord runs the command.
+func concord(args ...string) (status int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	status = run(args, &out, &errs)
+	return status, out.String(), errs.String()
+}
+
+// document checks that a text is exactly one JSON object, and returns it.
+func document(t *testing.T, text string) map[string]any {
+	t.Helper()
+	dec := json.NewDecoder(strings.NewReader(text))
+	var doc map[string]any
+	require.NoError(t, dec.Decode(&doc), "standard output is %q", text)
+	_, err := dec.Token()
+	require.ErrorIs(t, err, io.EOF, "nothing comes after the document")
+	return doc
+}
+
+// file writes a text into a temporary directory.
+func file(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+func TestUsage(t *testing.T) {
+	cl := file(t, "k.cl", "kernel void k(global int *x) { x[0] = 1; }")
+	for _, args := range [][]string{
+		{},
+		{"frobnicate"},
+		{"--frobnicate"},
+		{"devices", "extra"},
+		{"cache"},
+		{"cache", "frobnicate"},
+		{"translate", cl},
+		{"translate", "--to", "fortran", cl},
+		{"translate", "--to", "host"},
+		{"translate", "--to", "host", "-D", "1x=2", cl},
+		{"compile", cl},
+		{"compile", "--target", "toaster", cl},
+		{"run", cl},
+		{"run", "--global", "0", cl},
+		{"run", "--global", "1,2,3,4", cl},
+		{"run", "--global", "8", "--local", "x", cl},
+		{"run", "--global", "8", "--arg", "7", cl},
+		{"run", "--global", "8", "--arg", "i32:x", cl},
+		{"run", "--global", "8", "--arg", "zeros:i32:4", "--out", "1=x.npy", cl},
+		{"run", "--global", "8", "--arg", "zeros:i32:4", "--out", "x.npy", cl},
+		{"run", "--global", "8", "--timeout", "-1s", cl},
+		{"run", "--global", "8", "--timeout", "soon", cl},
+		{"run", "--global", "8", "--device", "toaster:0", cl},
+		{"parity", "--kernel", "frobnicate"},
+		{"bench", "frobnicate"},
+	} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			status, stdout, stderr := concord(args...)
+			assert.Equal(t, exitUsage, status)
+			assert.Empty(t, stdout)
+			assert.Contains(t, stderr, "--help", "it says where to read on")
+		})
+	}
+}
+
+func TestFailures(t *testing.T) {
+	cl := file(t, "k.cl", "kernel void k(global int *x) { x[0] = 1; }")
+	bad := file(t, "bad.cl", "kernel void k(global int *x) {\n  x[0] = nothing;\n}")
+	for _, tc := range []struct {
+		says string
+		args []string
+	}{
+		{"no such file", []string{"translate", "--to", "host", "missing.cl"}},
+		{"bad.cl:2:10", []string{"translate", "--to", "host", bad}},
+		{"-I missing", []string{"translate", "--to", "host", "-I", "missing", cl}},
+		{"not available in this version", []string{"compile", "--target", "sm_90", cl}},
+		{"not available in this version", []string{"compile", "--target", "gfx90a", cl}},
+		{"not available in this version", []string{"run", "--global", "1", "k.cu"}},
+		{"cpu:9", []string{"run", "--device", "cpu:9", "--global", "1", cl}},
+		{"not in this build", []string{"run", "--device", "metal:0", "--global", "1", cl}},
+		{"k.cl has k", []string{"run", "--device", "cpu:0", "--kernel", "other", "--global", "1", cl}},
+		{"0 arguments for the 1 parameters", []string{"run", "--device", "cpu:0", "--global", "1", cl}},
+		{"argument 0 (@missing.npy)", []string{"run", "--device", "cpu:0", "--global", "1", "--arg", "@missing.npy", cl}},
+		{"argument 0 (@" + cl, []string{"run", "--device", "cpu:0", "--global", "1", "--arg", "@" + cl, cl}},
+		{"elements of type int, not f32", []string{"run", "--device", "cpu:0", "--global", "1", "--arg", "zeros:f32:4", cl}},
+		{"takes a buffer", []string{"run", "--device", "cpu:0", "--global", "1", "--arg", "i32:4", cl}},
+	} {
+		t.Run(strings.Join(tc.args, " "), func(t *testing.T) {
+			status, stdout, stderr := concord(tc.args...)
+			assert.Equal(t, exitFailed, status)
+			assert.Empty(t, stdout)
+			assert.Contains(t, stderr, tc.says)
+		})
+	}
+}
+
+// Whatever happens, standard output is one document.
+func TestJSON(t *testing.T) {
+	cl := file(t, "k.cl", "kernel void k(global int *x) { x[0] = 1; }")
+	for _, tc := range []struct {
+		status int
+		has    string
+		args   []string
+	}{
+		{exitOK, "devices", []string{"devices", "--json"}},
+		{exitOK, "checks", []string{"doctor", "--json"}},
+		{exitOK, "dir", []string{"cache", "stats", "--json"}},
+		{exitOK, "entries", []string{"cache", "list", "--json"}},
+		{exitOK, "corrupt", []string{"cache", "verify", "--json"}},
+		{exitOK, "results", []string{"parity", "--device", "cpu:0", "--kernel", "fill", "--json"}},
+		{exitOK, "results", []string{"bench", "launch", "--device", "cpu:0", "--json"}},
+		{exitFailed, "error", []string{"compile", "--target", "sm_90", "--json", cl}},
+		{exitFailed, "error", []string{"run", "--device", "cpu:9", "--global", "1", "--json", cl}},
+		{exitUsage, "error", []string{"run", "--json", cl}},
+		{exitUsage, "error", []string{"devices", "--json", "extra"}},
+	} {
+		t.Run(strings.Join(tc.args, " "), func(t *testing.T) {
+			status, stdout, stderr := concord(tc.args...)
+			require.Equal(t, tc.status, status, stderr)
+			assert.Contains(t, document(t, stdout), tc.has)
+		})
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	t.Run("malformed", func(t *testing.T) {
+		t.Setenv("CONCORD_DEBUG", "loud")
+		status, _, stderr := concord("devices")
+		assert.Equal(t, exitUsage, status)
+		assert.Contains(t, stderr, "CONCORD_DEBUG")
+	})
+	t.Run("fakes are listed", func(t *testing.T) {
+		t.Setenv("CONCORD_FAKE_DEVICES", "cuda:2")
+		status, stdout, _ := concord("devices")
+		assert.Equal(t, exitOK, status)
+		assert.Contains(t, stdout, "fake cuda device 1")
+	})
+	t.Run("strict refuses fakes", func(t *testing.T) {
+		t.Setenv("CONCORD_FAKE_DEVICES", "cuda")
+		t.Setenv("CONCORD_STRICT", "1")
+		status, _, stderr := concord("devices")
+		assert.Equal(t, exitFailed, status)
+		assert.Contains(t, stderr, "fake")
+	})
+}
+
+func TestHelp(t *testing.T) {
+	root := newApp(io.Discard, io.Discard).root()
+	for _, cmd := range root.Commands() {
+		assert.NotEmpty(t, cmd.Example, "%s has examples", cmd.Name())
+	}
+	status, stdout, stderr := concord("run", "--help")
+	assert.Equal(t, exitOK, status)
+	assert.Contains(t, stdout, "--global")
+	assert.Empty(t, stderr)
+	status, stdout, _ = concord("--version")
+	assert.Equal(t, exitOK, status)
+	assert.Contains(t, stdout, "go1")
+}
+
+func TestDevices(t *testing.T) {
+	_, stdout, _ := concord("devices", "--json")
+	var backends []string
+	for _, e := range document(t, stdout)["devices"].([]any) {
+		entry := e.(map[string]any)
+		backends = append(backends, entry["backend"].(string))
+		if entry["state"] != "available" {
+			assert.NotEmpty(t, entry["reason"], "%v says why", entry["backend"])
+		}
+	}
+	assert.Equal(t, []string{"cuda", "rocm", "metal", "opencl", "cpu"}, backends)
+}
+
+func TestTranslate(t *testing.T) {
+	cl := file(t, "k.cl", "#include \"part.h\"\nkernel void k(global T *x) { x[0] = ONE; }")
+	inc := filepath.Dir(file(t, "part.h", "#define ONE 1\n"))
+	status, stdout, stderr := concord("translate", "--to", "host", "-D", "T=float", "-I", inc, cl)
+	require.Equal(t, exitOK, status, stderr)
+	assert.Contains(t, stdout, "k_k")
+	status, stdout, _ = concord("translate", "--to", "opencl", "-DT=float", "-I", inc, cl)
+	require.Equal(t, exitOK, status)
+	assert.Contains(t, stdout, "global float *x")
+	// Without includes the text is the original, and the definitions come with it.
+	plain := file(t, "plain.cl", "kernel void k(global T *x) { x[0] = N; }")
+	status, stdout, _ = concord("translate", "--to", "opencl", "-D", "T=int", "-D", "N", plain)
+	require.Equal(t, exitOK, status)
+	assert.Contains(t, stdout, "#define T int\n#define N 1\n")
+	assert.Contains(t, stdout, "global T *x")
+}
+
+func TestTable(t *testing.T) {
+	var b bytes.Buffer
+	tab := &table{}
+	tab.add("a", "bb", "c")
+	tab.add("\x1b[31mäöü\x1b[0m", "b", "c")
+	tab.add("x", "a long last cell moves nothing")
+	tab.write(&b, " ")
+	assert.Equal(t, " a    bb  c\n \x1b[31mäöü\x1b[0m  b   c\n x    a long last cell moves nothing\n", b.String())
+	assert.Equal(t, "x", newApp(&b, &b).paint(red, "x"), "no colour where no terminal is")
+}

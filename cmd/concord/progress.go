@@ -1,0 +1,62 @@
+package main
+
+// Progress on standard error, for people only.
+
+import (
+	"sync/atomic"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+)
+
+// progress is a bar, or nothing when nobody looks. The nil progress does nothing.
+type progress struct {
+	all   *mpb.Progress
+	bar   *mpb.Bar
+	label atomic.Value // string
+}
+
+// progress starts a bar of that many steps; 0 when they are not known yet.
+func (a *app) progress(steps int) *progress {
+	if !isTerminal(a.stderr) {
+		return nil
+	}
+	p := &progress{}
+	p.label.Store("")
+	p.all = mpb.New(mpb.WithOutput(a.stderr), mpb.WithWidth(60))
+	p.bar = p.all.AddBar(int64(steps),
+		mpb.BarRemoveOnComplete(),
+		mpb.PrependDecorators(decor.CountersNoUnit("%d/%d ")),
+		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return p.label.Load().(string) })))
+	return p
+}
+
+// doing says what the next step is.
+func (p *progress) doing(what string) {
+	if p != nil {
+		p.label.Store(what)
+	}
+}
+
+// step counts one step as done.
+func (p *progress) step() {
+	if p != nil {
+		p.bar.Increment()
+	}
+}
+
+// at sets how far it is, of how much.
+func (p *progress) at(done, total int) {
+	if p != nil {
+		p.bar.SetTotal(int64(total), false)
+		p.bar.SetCurrent(int64(done))
+	}
+}
+
+// end removes the bar.
+func (p *progress) end() {
+	if p != nil {
+		p.bar.Abort(true)
+		p.all.Wait()
+	}
+}

@@ -1,0 +1,340 @@
+package main
+
+// concord run: any portable kernel, with arrays from files and to files.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/concord-compute/concord/internal/npy"
+	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/source"
+)
+
+// runFlags are the flags of run, as they were written.
+type runFlags struct {
+	program programFlags
+	device  string
+	kernel  string
+	global  string
+	local   string
+	args    []string
+	outs    []string
+	timeout time.Duration
+}
+
+// job is a run that was understood.
+type job struct {
+	file    string
+	program *programFlags
+	device  string
+	kernel  string
+	grid    runtime.Grid
+	args    []argument
+}
+
+// ran is the document of run.
+type ran struct {
+	Device         string   `json:"device"`
+	Kernel         string   `json:"kernel"`
+	MS             float64  `json:"ms"`
+	Implementation string   `json:"implementation,omitempty"`
+	Built          string   `json:"built"` // compiled, disk or memory
+	BuildMS        float64  `json:"build_ms"`
+	Outputs        []output `json:"outputs"`
+}
+
+// output is an argument that was written to a file.
+type output struct {
+	Arg   int    `json:"arg"`
+	File  string `json:"file"`
+	DType string `json:"dtype"`
+	Shape []int  `json:"shape"`
+}
+
+func (a *app) runCommand() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "run --global X[,Y[,Z]] [--arg A]... FILE",
+		Short: "Run a portable kernel with arrays from .npy files",
+		Long: `Run compiles FILE, a program in OpenCL C, launches one of its kernels once and waits.
+
+Arguments, one --arg for each parameter in order:
+  @file.npy            a buffer with the file's array and element type
+  zeros:f32:32,32      a buffer of zeros of that shape
+  local:f32:256        local memory for 256 elements
+  f32:1.5  i32:7       a value; types f32 f64 f16 bf16 i8 i16 i32 i64 u8 u16 u32 u64
+  f32:1,2,3,4          a vector
+bfloat16 travels as 16-bit unsigned integers, in files and in parameters (ushort).
+
+--global counts items, as OpenCL does: each dimension a multiple of --local.
+With --timeout the kernel runs in a process of its own that is ended in time: an
+endless kernel cannot be stopped otherwise. printf goes to standard error.`,
+		Example: `  concord run --device cpu:0 --kernel saxpy --global 1024 --arg f32:2 --arg @x.npy \
+      --arg @y.npy --arg u64:1000 --out 2=result.npy saxpy.cl
+  concord run --global 64,64 --local 8,8 --arg zeros:f32:64,64 --out 0=out.npy \
+      --timeout 5s -D TILE=8 --json kernel.cl`,
+		Args: cobra.ExactArgs(1),
+	}
+	f.add(cmd)
+	a.jsonFlag(cmd)
+	cmd.RunE = a.do(func(ctx context.Context, args []string) error {
+		j, err := f.job(args[0])
+		if err != nil {
+			return err
+		}
+		if f.timeout > 0 && !isChild() {
+			return a.runInChild(ctx, &f, j)
+		}
+		r, err := a.runJob(ctx, j)
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return a.print(r)
+		}
+		a.writeRan(r)
+		return nil
+	})
+	return cmd
+}
+
+// add declares the flags.
+func (f *runFlags) add(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.StringVar(&f.device, "device", "auto", "`device` to run on")
+	fs.StringVar(&f.kernel, "kernel", "", "`name` of the kernel; not needed if the file has one")
+	fs.StringVar(&f.global, "global", "", "items: `X[,Y[,Z]]`")
+	fs.StringVar(&f.local, "local", "", "items of a group: `X[,Y[,Z]]`; chosen when absent")
+	fs.StringArrayVar(&f.args, "arg", nil, "`argument` of the kernel (repeat, in order)")
+	fs.StringArrayVar(&f.outs, "out", nil, "write argument I to a file after the run: `I=F.npy` (repeat)")
+	fs.DurationVar(&f.timeout, "timeout", 0, "end the run after this time, such as 5s")
+	_ = cmd.MarkFlagRequired("global") // the flag exists
+	f.program.add(cmd)
+}
+
+func (a *app) writeRan(r *ran) {
+	fmt.Fprintf(a.stdout, "%s on %s: %s (%s, program: %s in %s)\n", r.Kernel, r.Device,
+		ms(duration(r.MS)), r.Implementation, r.Built, ms(duration(r.BuildMS)))
+	for _, o := range r.Outputs {
+		fmt.Fprintf(a.stdout, "argument %d: %s, %s of shape %v\n", o.Arg, o.File, o.DType, o.Shape)
+	}
+}
+
+func duration(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
+
+// job checks what can be seen in the command line alone.
+func (f *runFlags) job(file string) (*job, error) {
+	j := &job{file: file, program: &f.program, device: f.device, kernel: f.kernel}
+	if _, err := f.program.definitions(); err != nil {
+		return nil, err
+	}
+	if f.timeout < 0 {
+		return nil, usagef("--timeout %v: negative", f.timeout)
+	}
+	var err error
+	if j.grid.Items, err = parseGrid(f.global); err != nil {
+		return nil, usagef("--global %s: %w", f.global, err)
+	}
+	if f.local != "" {
+		if j.grid.Group, err = parseGrid(f.local); err != nil {
+			return nil, usagef("--local %s: %w", f.local, err)
+		}
+	}
+	for i, text := range f.args {
+		arg, err := parseArgument(text)
+		if err != nil {
+			return nil, usagef("argument %d (--arg %s): %w", i, text, err)
+		}
+		j.args = append(j.args, arg)
+	}
+	for _, text := range f.outs {
+		if err := j.addOut(text); err != nil {
+			return nil, usagef("--out %s: %w", text, err)
+		}
+	}
+	return j, nil
+}
+
+// parseGrid reads "X[,Y[,Z]]".
+func parseGrid(text string) (grid [3]int, err error) {
+	parts := strings.Split(text, ",")
+	if len(parts) > 3 {
+		return grid, fmt.Errorf("%d dimensions, at most 3", len(parts))
+	}
+	for i, part := range parts {
+		n, err := strconv.Atoi(strings.TrimSpace(part))
+		if err != nil || n <= 0 {
+			return grid, fmt.Errorf("%q is not a positive number", part)
+		}
+		grid[i] = n
+	}
+	return grid, nil
+}
+
+func (j *job) addOut(text string) error {
+	index, file, ok := strings.Cut(text, "=")
+	i, err := strconv.Atoi(index)
+	switch {
+	case !ok || err != nil || file == "":
+		return errors.New("not I=F.npy, where I counts arguments from 0")
+	case i < 0 || i >= len(j.args):
+		return fmt.Errorf("there are %d arguments, counted from 0", len(j.args))
+	case !j.args[i].array:
+		return fmt.Errorf("argument %d (%s) is no buffer", i, j.args[i].text)
+	}
+	j.args[i].out = append(j.args[i].out, file)
+	return nil
+}
+
+// runJob runs a job in this process.
+func (a *app) runJob(ctx context.Context, j *job) (*ran, error) {
+	s, err := a.open(runtime.Config{})
+	if err != nil {
+		return nil, err
+	}
+	dev, err := s.Open(ctx, j.device)
+	if err != nil {
+		return nil, fmt.Errorf("--device %s: %w", j.device, err)
+	}
+	unit, err := j.program.parse(j.file, dev.Features())
+	if err != nil {
+		return nil, err
+	}
+	decl, err := chooseKernel(unit, j.kernel)
+	if err != nil {
+		return nil, err
+	}
+	if err := j.readArguments(decl); err != nil {
+		return nil, err
+	}
+	prog, err := dev.Program(ctx, unit)
+	if err != nil {
+		return nil, err
+	}
+	k, err := prog.Kernel(decl.Name)
+	if err != nil {
+		return nil, err
+	}
+	args, buffers, err := j.upload(ctx, dev, decl)
+	if err != nil {
+		return nil, err
+	}
+	rec, err := dev.Stream().Run(ctx, k, j.grid, args...)
+	if err != nil {
+		return nil, err
+	}
+	built := prog.Built()
+	r := &ran{Device: dev.String(), Kernel: decl.Name, MS: float64(rec.DeviceTimeNs) / 1e6, Implementation: rec.Implementation,
+		Built: built.From, BuildMS: milliseconds(built.Elapsed), Outputs: []output{}}
+	return r, j.download(ctx, dev, buffers, r)
+}
+
+// chooseKernel finds the kernel that is meant.
+func chooseKernel(unit *source.Unit, name string) (*source.Kernel, error) {
+	list := unit.Kernels()
+	var names []string
+	for _, k := range list {
+		names = append(names, k.Name)
+	}
+	switch {
+	case len(list) == 0:
+		return nil, fmt.Errorf("%s has no kernel: %w", unit.Name(), runtime.ErrCompile)
+	case name == "" && len(list) > 1:
+		return nil, usagef("%s has %d kernels: say --kernel with one of %s", unit.Name(), len(list), strings.Join(names, ", "))
+	case name == "":
+		return &list[0], nil
+	}
+	k, ok := unit.Kernel(name)
+	if !ok {
+		return nil, fmt.Errorf("--kernel %s: %s has %s: %w", name, unit.Name(), strings.Join(names, ", "), runtime.ErrCompile)
+	}
+	return k, nil
+}
+
+// readArguments reads the files and compares everything with the parameters,
+// before anything is compiled.
+func (j *job) readArguments(decl *source.Kernel) error {
+	if len(j.args) != len(decl.Params) {
+		return fmt.Errorf("%d arguments for the %d parameters of %s: %w", len(j.args), len(decl.Params), signature(decl), runtime.ErrInvalidArgument)
+	}
+	for i := range j.args {
+		if err := j.args[i].read(); err != nil {
+			return fmt.Errorf("argument %d (%s): %w", i, j.args[i].text, err)
+		}
+	}
+	for i, p := range decl.Params {
+		if err := j.args[i].check(p); err != nil {
+			return fmt.Errorf("argument %d (%s) for %s %s: %w: %w", i, j.args[i].text, p.Decl, p.Name, err, runtime.ErrInvalidArgument)
+		}
+	}
+	return nil
+}
+
+// signature reads "saxpy(float a, global const float * x)".
+func signature(k *source.Kernel) string {
+	params := make([]string, len(k.Params))
+	for i, p := range k.Params {
+		params[i] = p.Decl + " " + p.Name
+	}
+	return k.Name + "(" + strings.Join(params, ", ") + ")"
+}
+
+// upload makes the arguments of the launch. buffers has one for every array.
+func (j *job) upload(ctx context.Context, dev *runtime.Device, decl *source.Kernel) (args []any, buffers []*runtime.Buffer, err error) {
+	buffers = make([]*runtime.Buffer, len(j.args))
+	for i := range j.args {
+		arg := &j.args[i]
+		if !arg.array {
+			args = append(args, arg.launch(decl.Params[i]))
+			continue
+		}
+		b, err := uploadArray(ctx, dev, arg)
+		if err != nil {
+			return nil, nil, fmt.Errorf("argument %d (%s): %w", i, arg.text, err)
+		}
+		buffers[i] = b
+		args = append(args, b)
+	}
+	return args, buffers, nil
+}
+
+// uploadArray makes a buffer. There are no empty ones: an array of no elements
+// gets one that is never looked at.
+func uploadArray(ctx context.Context, dev *runtime.Device, arg *argument) (*runtime.Buffer, error) {
+	b, err := dev.Alloc(arg.typ, max(elements(arg.shape), 1))
+	if err != nil {
+		return nil, err
+	}
+	if arg.file == "" {
+		return b, dev.Stream().Fill(b, make([]byte, arg.typ.Size()))
+	}
+	return b, dev.Stream().Write(ctx, b, 0, arg.data)
+}
+
+// download writes what --out asks for.
+func (j *job) download(ctx context.Context, dev *runtime.Device, buffers []*runtime.Buffer, r *ran) error {
+	for i := range j.args {
+		arg := &j.args[i]
+		if len(arg.out) == 0 {
+			continue
+		}
+		array := npy.Array{Type: arg.typ, Shape: arg.shape, Data: make([]byte, elements(arg.shape)*arg.typ.Size())}
+		if err := dev.Stream().Read(ctx, buffers[i], 0, array.Data); err != nil {
+			return fmt.Errorf("argument %d: %w", i, err)
+		}
+		for _, file := range arg.out {
+			if err := npy.WriteFile(file, array); err != nil {
+				return fmt.Errorf("--out %d=%s: %w", i, file, err)
+			}
+			r.Outputs = append(r.Outputs, output{i, file, arg.typ.String(), arg.shape})
+		}
+	}
+	return nil
+}

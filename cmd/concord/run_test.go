@@ -1,0 +1,200 @@
+package main
+
+import (
+	"encoding/binary"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/internal/npy"
+	"github.com/concord-compute/concord/runtime"
+)
+
+// needsCompiler skips where portable programs cannot run, and says why.
+func needsCompiler(t *testing.T) {
+	t.Helper()
+	cl := file(t, "nothing.cl", "kernel void k(global int *x) {}")
+	if status, _, stderr := concord("compile", "--target", "host", cl); status != exitOK {
+		require.Contains(t, stderr, "not supported here", "only a missing compiler may keep this from running")
+		t.Skip(stderr)
+	}
+}
+
+func saveFloats(t *testing.T, name string, shape []int, values ...float32) string {
+	t.Helper()
+	data, err := binary.Append(nil, binary.LittleEndian, values)
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), name)
+	require.NoError(t, npy.WriteFile(path, npy.Array{Type: runtime.F32, Shape: shape, Data: data}))
+	return path
+}
+
+func loadFloats(t *testing.T, path string) ([]float32, []int) {
+	t.Helper()
+	a, err := npy.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, runtime.F32, a.Type)
+	out := make([]float32, a.Len())
+	for i := range out {
+		out[i] = math.Float32frombits(binary.LittleEndian.Uint32(a.Data[4*i:]))
+	}
+	return out, a.Shape
+}
+
+const saxpyText = `#include "scale.h"
+kernel void saxpy(float a, global const float *x, global float *y, uint n) {
+  uint i = get_global_id(0);
+  if (i < n) y[i] = scale(a) * x[i] + y[i] + EXTRA;
+}
+`
+
+func TestRun(t *testing.T) {
+	needsCompiler(t)
+	cl := file(t, "saxpy.cl", saxpyText)
+	inc := filepath.Dir(file(t, "scale.h", "float scale(float a) { return 2.0f * a; }\n"))
+	x, y := saveFloats(t, "x.npy", []int{2, 3}, 1, 2, 3, 4, 5, 6), saveFloats(t, "y.npy", []int{6}, 10, 20, 30, 40, 50, 60)
+	out := filepath.Join(t.TempDir(), "out.npy")
+	args := []string{"run", "--device", "cpu:0", "--kernel", "saxpy", "--global", "8", "--local", "4", "--arg", "f32:3", "--arg", "@" + x,
+		"--arg", "@" + y, "--arg", "u32:6", "--out", "2=" + out, "--out", "1=" + x, "-I", inc, "-D", "EXTRA=0.5f"}
+	status, stdout, stderr := concord(append(args, "--json", cl)...)
+	require.Equal(t, exitOK, status, stderr)
+	doc := document(t, stdout)
+	assert.Equal(t, "cpu:0", doc["device"])
+	assert.Equal(t, "saxpy", doc["kernel"])
+	assert.Len(t, doc["outputs"], 2)
+	got, shape := loadFloats(t, out)
+	assert.Equal(t, []float32{16.5, 32.5, 48.5, 64.5, 80.5, 96.5}, got)
+	assert.Equal(t, []int{6}, shape)
+	got, shape = loadFloats(t, x)
+	assert.Equal(t, []float32{1, 2, 3, 4, 5, 6}, got)
+	assert.Equal(t, []int{2, 3}, shape, "the shape is that of the file it came from")
+	status, stdout, stderr = concord(append(args, "--timeout", "1m", cl)...)
+	require.Equal(t, exitOK, status, stderr)
+	assert.Contains(t, stdout, "saxpy on cpu:0")
+}
+
+func TestRunArguments(t *testing.T) {
+	needsCompiler(t)
+	cl := file(t, "all.cl", `kernel void all(global float *out, local float *tmp, float4 v, float3 w, char c, ushort bf, long l) {
+  size_t i = get_global_id(0);
+  tmp[get_local_id(0)] = v.w + w.z + c + bf + l;
+  out[i] = tmp[get_local_id(0)];
+}`)
+	out := filepath.Join(t.TempDir(), "out.npy")
+	status, _, stderr := concord("run", "--device", "cpu:0", "--global", "4,2", "--arg", "zeros:f32:4,2", "--arg", "local:f32:8",
+		"--arg", "f32:1,2,3,4", "--arg", "f32:5,6,7", "--arg", "i8:-1", "--arg", "bf16:0", "--arg", "i64:100", "--out", "0="+out, cl)
+	require.Equal(t, exitOK, status, stderr)
+	got, shape := loadFloats(t, out)
+	assert.Equal(t, []float32{110, 110, 110, 110, 0, 0, 0, 0}, got)
+	assert.Equal(t, []int{4, 2}, shape)
+	// Arrays without elements are allowed; kernels that look at none do not mind.
+	status, _, stderr = concord("run", "--device", "cpu:0", "--global", "1", "--arg", "zeros:i32:0", "--out", "0="+out,
+		file(t, "none.cl", "kernel void none(global int *x) {}"))
+	require.Equal(t, exitOK, status, stderr)
+	a, err := npy.ReadFile(out)
+	require.NoError(t, err)
+	assert.Equal(t, []int{0}, a.Shape)
+}
+
+func TestRunTimeout(t *testing.T) {
+	needsCompiler(t)
+	cl := file(t, "spin.cl", "kernel void spin(global volatile int *x) { while (x[0] == 0) {} }")
+	concord("compile", "--target", "host", cl) // the time below is that of the kernel
+	start := time.Now()
+	status, stdout, stderr := concord("run", "--device", "cpu:0", "--global", "1", "--arg", "zeros:i32:1", "--timeout", "500ms", "--json", cl)
+	assert.Equal(t, exitFailed, status)
+	assert.Contains(t, document(t, stdout)["error"], "timed out")
+	assert.Contains(t, stderr, "spin.cl over 1")
+	assert.Less(t, time.Since(start), 20*time.Second)
+	t.Run("a failure passes through", func(t *testing.T) {
+		bad := file(t, "bad.cl", "kernel void k(global int *x) { x[0] = y; }")
+		status, stdout, stderr := concord("run", "--device", "cpu:0", "--global", "1", "--arg", "zeros:i32:1", "--timeout", "1m", "--json", bad)
+		assert.Equal(t, exitFailed, status)
+		assert.Contains(t, document(t, stdout)["error"], "'y'")
+		assert.Contains(t, stderr, "'y'")
+	})
+}
+
+// printf of a kernel goes to standard error, even where it is written to
+// descriptor 1 behind Go's back.
+func TestRunPrintf(t *testing.T) {
+	needsCompiler(t)
+	cl := file(t, "hello.cl", `kernel void hello(global int *x) { printf("hello %d\n", x[0]); }`)
+	cmd := exec.Command(os.Args[0], "run", "--device", "cpu:0", "--global", "1", "--arg", "zeros:i32:1", "--json", cl)
+	cmd.Env = append(os.Environ(), childVariable+"=1")
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	stdout, err := cmd.Output()
+	require.NoError(t, err, stderr.String())
+	document(t, string(stdout))
+	assert.Contains(t, stderr.String(), "hello 0")
+}
+
+func TestCompile(t *testing.T) {
+	needsCompiler(t)
+	cl := file(t, "two.cl", `kernel void one(global const float4 *x, constant int *c, local uchar *l, ulong n) {}
+kernel void two(global int *x) { local int tile[32]; tile[get_local_id(0)] = 0; barrier(CLK_LOCAL_MEM_FENCE); x[0] = tile[0]; }`)
+	for _, cached := range []bool{false, true} {
+		status, stdout, stderr := concord("compile", "--target", "host", "--json", cl)
+		require.Equal(t, exitOK, status, stderr)
+		doc := document(t, stdout)
+		assert.Equal(t, cached, doc["cached"])
+		list := doc["kernels"].([]any)
+		require.Len(t, list, 2)
+		one, two := list[0].(map[string]any), list[1].(map[string]any)
+		assert.Equal(t, "one", one["name"])
+		var spaces []string
+		for _, p := range one["params"].([]any) {
+			spaces = append(spaces, p.(map[string]any)["space"].(string))
+		}
+		assert.Equal(t, []string{"global", "constant", "local", "private"}, spaces)
+		assert.EqualValues(t, 128, two["local_bytes"])
+		assert.Nil(t, two["registers"], "unknown is unknown")
+	}
+	status, stdout, _ := concord("compile", "--target", "host", cl)
+	assert.Equal(t, exitOK, status)
+	assert.Contains(t, stdout, "from the cache")
+}
+
+func TestCache(t *testing.T) {
+	needsCompiler(t)
+	dir := t.TempDir()
+	require.NoError(t, os.Chmod(dir, 0o700))
+	t.Setenv("CONCORD_CACHE_DIR", dir)
+	cl := file(t, "kept.cl", "kernel void k(global int *x) {}")
+	status, _, stderr := concord("compile", "--target", "host", cl)
+	require.Equal(t, exitOK, status, stderr)
+	status, stdout, _ := concord("cache", "stats")
+	assert.Equal(t, exitOK, status)
+	assert.Contains(t, stdout, "1 entries")
+	_, stdout, _ = concord("cache", "list", "--json")
+	entries := document(t, stdout)["entries"].([]any)
+	require.Len(t, entries, 1)
+	assert.Contains(t, entries[0].(map[string]any)["label"], "kept.cl")
+	status, _, _ = concord("cache", "verify")
+	assert.Equal(t, exitOK, status)
+	// Damage is found, told by the exit status, and gone the next time.
+	damaged, err := filepath.Glob(filepath.Join(dir, "*", "*", "*.kernel"))
+	require.NoError(t, err)
+	require.Len(t, damaged, 1)
+	require.NoError(t, os.Truncate(damaged[0], 1000))
+	status, stdout, _ = concord("cache", "verify", "--json")
+	assert.Equal(t, exitFailed, status)
+	assert.Len(t, document(t, stdout)["corrupt"], 1)
+	status, _, _ = concord("cache", "verify")
+	assert.Equal(t, exitOK, status)
+	concord("compile", "--target", "host", cl)
+	_, stdout, _ = concord("cache", "clear", "--json")
+	assert.EqualValues(t, 1, document(t, stdout)["entries"])
+	t.Setenv("CONCORD_CACHE_DIR", "off")
+	status, stdout, _ = concord("cache", "stats")
+	assert.Equal(t, exitOK, status)
+	assert.Contains(t, stdout, "in memory only")
+}

@@ -1,0 +1,91 @@
+package main
+
+// Text for people: tables, colours, sizes and times.
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// The colours, as ANSI codes.
+const (
+	red    = "31"
+	green  = "32"
+	yellow = "33"
+	bold   = "1"
+)
+
+// paint colours s for standard output, if it is a terminal and NO_COLOR is unset.
+func (a *app) paint(code, s string) string { return paintFor(a.stdout, code, s) }
+
+func (a *app) paintErr(code, s string) string { return paintFor(a.stderr, code, s) }
+
+func paintFor(w io.Writer, code, s string) string {
+	if s == "" || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" || !isTerminal(w) {
+		return s
+	}
+	return "\x1b[" + code + "m" + s + "\x1b[0m"
+}
+
+var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+// table aligns columns. text/tabwriter would count the colours.
+type table struct{ rows [][]string }
+
+func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+
+// write prints the table, indented. Columns but the last are padded.
+func (t *table) write(w io.Writer, indent string) {
+	var widths []int
+	for _, row := range t.rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			if i < len(row)-1 { // the last cell of a row may run over
+				widths[i] = max(widths[i], width(cell))
+			}
+		}
+	}
+	for _, row := range t.rows {
+		var b strings.Builder
+		b.WriteString(indent)
+		for i, cell := range row {
+			b.WriteString(cell)
+			if i < len(row)-1 {
+				b.WriteString(strings.Repeat(" ", widths[i]-width(cell)+2))
+			}
+		}
+		fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
+	}
+}
+
+// width is the number of characters that are seen.
+func width(s string) int { return utf8.RuneCountInString(escapes.ReplaceAllString(s, "")) }
+
+// milliseconds converts for JSON.
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// ms reads "0.42 ms" or "1.3 s".
+func ms(d time.Duration) string {
+	switch m := milliseconds(d); {
+	case d >= 10*time.Second:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d >= time.Second:
+		return fmt.Sprintf("%.2f s", d.Seconds())
+	case m >= 100:
+		return fmt.Sprintf("%.0f ms", m)
+	case m >= 1:
+		return fmt.Sprintf("%.1f ms", m)
+	default:
+		return fmt.Sprintf("%.3f ms", m)
+	}
+}
+
+// oneLine makes a text fit a row of a table.
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

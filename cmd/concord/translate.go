@@ -1,0 +1,86 @@
+package main
+
+// concord translate: a portable program in another language.
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/concord-compute/concord/source"
+)
+
+// renderTarget is a value of --to.
+type renderTarget struct {
+	name     string
+	target   source.Target
+	features source.Features // of its devices, as far as it can be said without one
+}
+
+var everyFeature = source.Features{FP64: true, FP16: true, Int64Atomic: true}
+
+var renderTargets = []renderTarget{
+	{"cuda", source.CUDA, everyFeature},
+	{"hip", source.HIP, everyFeature},
+	{"metal", source.Metal, source.Features{FP16: true}},
+	{"opencl", source.OpenCL, everyFeature},
+	{"host", source.Host, source.Portable},
+}
+
+func (a *app) translateCommand() *cobra.Command {
+	var to string
+	var program programFlags
+	cmd := &cobra.Command{
+		Use:   "translate --to cuda|hip|metal|opencl|host FILE",
+		Short: "Print a portable program rendered for a target",
+		Long: `Translate prints FILE, a program in OpenCL C, as the compiler of a target gets it:
+OpenCL devices the text itself, the others C++ with a prelude. What cannot be
+rendered is an error with file, line, column and the construct's name.`,
+		Example: `  concord translate --to host saxpy.cl
+  concord translate --to opencl -D T=float -I include gemm.cl > gemm.out.cl`,
+		Args: cobra.ExactArgs(1),
+	}
+	cmd.Flags().StringVar(&to, "to", "", "target `language`: cuda, hip, metal, opencl or host")
+	_ = cmd.MarkFlagRequired("to") // the flag exists
+	program.add(cmd)
+	cmd.RunE = a.do(func(_ context.Context, args []string) error {
+		i := slices.IndexFunc(renderTargets, func(t renderTarget) bool { return t.name == strings.ToLower(to) })
+		if i < 0 {
+			return usagef("--to %s: not one of cuda, hip, metal, opencl, host", to)
+		}
+		unit, err := program.parse(args[0], &renderTargets[i].features)
+		if err != nil {
+			return err
+		}
+		text, err := render(unit, renderTargets[i].target)
+		if err != nil {
+			return err
+		}
+		_, err = io.WriteString(a.stdout, text)
+		return err
+	})
+	return cmd
+}
+
+// render returns a text that stands for itself. An OpenCL compiler gets the
+// definitions as options, which a file has not.
+func render(unit *source.Unit, target source.Target) (string, error) {
+	text, err := unit.Render(target)
+	if err != nil {
+		return "", err
+	}
+	if !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	var defines strings.Builder
+	if target == source.OpenCL && len(unit.Includes()) == 0 { // else it is preprocessed
+		for _, d := range unit.Defines() {
+			fmt.Fprintf(&defines, "#define %s %s\n", d.Name, d.Value)
+		}
+	}
+	return defines.String() + text, nil
+}

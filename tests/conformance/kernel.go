@@ -1,0 +1,329 @@
+package conformance
+
+// Kernels: every kind of argument arrives, ids are right, groups share memory
+// and meet at barriers.
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"sync"
+	"testing"
+
+	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/source"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var kernelChecks = []check{
+	{"kernel/saxpy", true, checkSaxpy},
+	{"kernel/scalars", true, checkScalars},
+	{"kernel/by value", true, checkByValue},
+	{"kernel/ids", true, checkIDs},
+	{"kernel/barrier", true, checkBarrier},
+	{"kernel/local arguments", true, checkLocalArguments},
+	{"kernel/atomics", true, checkAtomics},
+	{"kernel/constant", true, checkConstant},
+	{"kernel/views", true, checkKernelViews},
+	{"kernel/definitions", true, checkDefinitions},
+	{"kernel/types", true, checkKernelTypes},
+	{"kernel/shared by streams", true, checkSharedKernel},
+	{"kernel/info", true, checkKernelInfo},
+}
+
+const saxpyText = `kernel void saxpy(float a, global const float *x, global float *y, uint n) {
+	size_t i = get_global_id(0);
+	if (i < n) y[i] = a * x[i] + y[i];
+}`
+
+func checkSaxpy(t *testing.T, d *device) {
+	k := d.kernel(t, saxpyText, "saxpy")
+	for _, n := range []int{1, 2, 31, 33, 255, 257, 1000, 65537} {
+		xs, ys := make([]float32, n), make([]float32, n)
+		for i := range xs {
+			xs[i], ys[i] = float32(i), float32(2*i)
+		}
+		x, y := upload(t, d, xs), upload(t, d, ys)
+		require.NoError(t, d.Stream().Launch(k, runtime.Cover(n, 64), float32(3), x, y, uint32(n)))
+		for i, got := range read[float32](t, y) {
+			if got != float32(5*i) {
+				t.Fatalf("n = %d: element %d is %v, not %v", n, i, got, 5*i)
+			}
+		}
+	}
+}
+
+const scalarText = `kernel void scalars(char c, uchar uc, short s, ushort us, int i, uint ui, long l, ulong ul,
+		float f, global long *out, global float *fout) {
+	out[0] = c; out[1] = uc; out[2] = s; out[3] = us; out[4] = i; out[5] = ui; out[6] = l; out[7] = ul; fout[0] = f;
+}`
+
+func checkScalars(t *testing.T, d *device) {
+	k := d.kernel(t, scalarText, "scalars")
+	out, fout := d.alloc(t, runtime.I64, 8), d.alloc(t, runtime.F32, 1)
+	err := d.Stream().Launch(k, runtime.Items(1), int8(-5), uint8(250), int16(-300), uint16(65000), int32(-70000),
+		uint32(4e9), int64(-1<<40), uint64(1<<63-1), float32(-0.1), out, fout)
+	require.NoError(t, err)
+	assert.Equal(t, []int64{-5, 250, -300, 65000, -70000, 4e9, -1 << 40, 1<<63 - 1}, read[int64](t, out), "each scalar with its own width")
+	assert.Equal(t, []float32{-0.1}, read[float32](t, fout))
+}
+
+const byValueText = `typedef struct { int a; float3 v; uchar last; } item;
+kernel void by_value(float4 v, int2 w, item s, global float *out) {
+	out[0] = v.x; out[1] = v.w; out[2] = w.y; out[3] = s.a; out[4] = s.v.z; out[5] = s.last; out[6] = sizeof(item);
+}`
+
+func checkByValue(t *testing.T, d *device) {
+	k := d.kernel(t, byValueText, "by_value")
+	v, w, s := make([]byte, 16), make([]byte, 8), make([]byte, 48)
+	le := binary.LittleEndian
+	le.PutUint32(v, math.Float32bits(1.5))
+	le.PutUint32(v[12:], math.Float32bits(4.5))
+	le.PutUint32(w[4:], 22)
+	le.PutUint32(s, 33)
+	le.PutUint32(s[24:], math.Float32bits(6.5)) // a float3 is 16 bytes, aligned to 16
+	s[32] = 77
+	out := d.alloc(t, runtime.F32, 7)
+	require.NoError(t, d.Stream().Launch(k, runtime.Items(1), v, w, s, out))
+	assert.Equal(t, []float32{1.5, 4.5, 22, 33, 6.5, 77, 48}, read[float32](t, out))
+}
+
+const idsText = `kernel void ids(global uint *out) {
+	uint x = get_global_id(0), y = get_global_id(1), z = get_global_id(2);
+	uint i = (z * get_global_size(1) + y) * get_global_size(0) + x;
+	uint ok = get_work_dim() == 3
+		&& get_group_id(0) * get_local_size(0) + get_local_id(0) == x
+		&& get_group_id(1) * get_local_size(1) + get_local_id(1) == y
+		&& get_group_id(2) * get_local_size(2) + get_local_id(2) == z
+		&& get_num_groups(0) == 3 && get_num_groups(1) == 2 && get_num_groups(2) == 5
+		&& get_global_offset(0) == 0 && get_global_size(3) == 1 && get_global_id(3) == 0;
+	out[i] = ok ? i : 0xffffffffu;
+}`
+
+func checkIDs(t *testing.T, d *device) {
+	k := d.kernel(t, idsText, "ids")
+	out := d.alloc(t, runtime.U32, 12*6*5)
+	require.NoError(t, d.Stream().Launch(k, runtime.Items(12, 6, 5).In(4, 3, 1), out))
+	for i, got := range read[uint32](t, out) {
+		if got != uint32(i) {
+			t.Fatalf("item %d wrote %#x", i, got)
+		}
+	}
+}
+
+const barrierText = `kernel void reverse(global int *data) {
+	local int tile[64];
+	int l = get_local_id(0), n = get_local_size(0);
+	tile[l] = data[get_global_id(0)];
+	barrier(CLK_LOCAL_MEM_FENCE);
+	data[get_global_id(0)] = tile[n - 1 - l];
+	for (int step = 0; step < 3; step++) {
+		barrier(CLK_LOCAL_MEM_FENCE);
+		tile[(l + 1) % n] = data[get_global_id(0)] + step;
+		barrier(CLK_LOCAL_MEM_FENCE);
+		data[get_global_id(0)] = tile[l];
+	}
+}`
+
+func checkBarrier(t *testing.T, d *device) {
+	k := d.kernel(t, barrierText, "reverse")
+	for _, group := range []int{1, 2, 7, 32, 64} {
+		data, want := make([]int32, group*9), make([]int32, group*9)
+		for i := range data {
+			data[i] = int32(i)
+			l := ((i%group-3)%group + group) % group // three turns to the right
+			want[i] = int32(i/group*group+group-1-l) + 3
+		}
+		b := upload(t, d, data)
+		require.NoError(t, d.Stream().Launch(k, runtime.Items(len(data)).In(group), b))
+		assert.Equal(t, want, read[int32](t, b), "groups of %d", group)
+	}
+}
+
+const localArgText = `kernel void sums(global const int *in, global int *out, local int *a, local int *b) {
+	int l = get_local_id(0), n = get_local_size(0);
+	a[l] = in[get_global_id(0)];
+	b[l] = -a[l];
+	barrier(CLK_LOCAL_MEM_FENCE);
+	if (l == 0) {
+		int s = 0, m = 0;
+		for (int i = 0; i < n; i++) { s += a[i]; m += b[i]; }
+		out[2 * get_group_id(0)] = s;
+		out[2 * get_group_id(0) + 1] = m;
+	}
+}`
+
+func checkLocalArguments(t *testing.T, d *device) {
+	k := d.kernel(t, localArgText, "sums")
+	data := make([]int32, 96)
+	for i := range data {
+		data[i] = int32(i * i)
+	}
+	in, out := upload(t, d, data), d.alloc(t, runtime.I32, 6)
+	for _, size := range []runtime.Local{128, 132, 1024} { // what is after the first may not overlap it
+		require.NoError(t, d.Stream().Launch(k, runtime.Items(96).In(32), in, out, size, runtime.Local(128)))
+		var want []int32
+		for g := range 3 {
+			s := int32(0)
+			for _, x := range data[32*g : 32*g+32] {
+				s += x
+			}
+			want = append(want, s, -s)
+		}
+		assert.Equal(t, want, read[int32](t, out))
+	}
+}
+
+const atomicText = `kernel void count(global uint *total, global int *least, global int *most, global uint *seen) {
+	local uint sub;
+	if (get_local_id(0) == 0) sub = 0;
+	barrier(CLK_LOCAL_MEM_FENCE);
+	atomic_inc(&sub);
+	barrier(CLK_LOCAL_MEM_FENCE);
+	if (get_local_id(0) == 0) atomic_add(total, sub);
+	int i = get_global_id(0) * 37 % 1024 - 500;
+	atomic_min(least, i);
+	atomic_max(most, i);
+	seen[atomic_add(total + 1, 1u)] = 1;
+}`
+
+func checkAtomics(t *testing.T, d *device) {
+	k := d.kernel(t, atomicText, "count")
+	total, least, most := upload(t, d, []uint32{0, 0}), upload(t, d, []int32{0}), upload(t, d, []int32{0})
+	seen := upload(t, d, make([]uint32, 1024))
+	require.NoError(t, d.Stream().Launch(k, runtime.Items(1024).In(32), total, least, most, seen))
+	assert.Equal(t, []uint32{1024, 1024}, read[uint32](t, total))
+	assert.Equal(t, []int32{-500}, read[int32](t, least))
+	assert.Equal(t, []int32{523}, read[int32](t, most))
+	assert.NotContains(t, read[uint32](t, seen), uint32(0), "every value is handed out once")
+}
+
+const constantText = `constant float table[4] = { 1.0f, 2.0f, 4.0f, 8.0f };
+kernel void look(constant int *which, global float *out) {
+	out[get_global_id(0)] = table[which[get_global_id(0)]];
+}`
+
+func checkConstant(t *testing.T, d *device) {
+	k := d.kernel(t, constantText, "look")
+	which, out := upload(t, d, []int32{3, 0, 2, 1, 3}), d.alloc(t, runtime.F32, 5)
+	require.NoError(t, d.Stream().Launch(k, runtime.Items(5), which, out))
+	assert.Equal(t, []float32{8, 1, 4, 2, 8}, read[float32](t, out))
+}
+
+// checkKernelViews passes views at every element offset: a backend that cannot
+// address them directly has to find another way.
+func checkKernelViews(t *testing.T, d *device) {
+	k := d.kernel(t, saxpyText, "saxpy")
+	const n = 64
+	for off := range 9 {
+		xs, ys := make([]float32, n+16), make([]float32, n+16)
+		for i := range xs {
+			xs[i], ys[i] = float32(i), 100
+		}
+		x, y := upload(t, d, xs), upload(t, d, ys)
+		xv, err := x.Slice(off, n)
+		require.NoError(t, err)
+		yv, err := y.Slice(2*off%7, n)
+		require.NoError(t, err)
+		require.NoError(t, d.Stream().Launch(k, runtime.Items(n), float32(1), xv, yv, uint32(n)))
+		for i := range n {
+			ys[2*off%7+i] += xs[off+i]
+		}
+		assert.Equal(t, ys, read[float32](t, y), "offset %d", off)
+		require.NoError(t, xv.Close())
+		require.NoError(t, yv.Close())
+	}
+}
+
+func checkDefinitions(t *testing.T, d *device) {
+	const text = `kernel void k(global T *out) { out[get_global_id(0)] = (T)(VALUE) + SPACED; }`
+	spaced := source.Define{Name: "SPACED", Value: "(1 + 2)"}
+	i := d.kernel(t, text, "k", source.Define{Name: "T", Value: "int"}, source.Define{Name: "VALUE", Value: "2.75f"}, spaced)
+	f := d.kernel(t, text, "k", source.Define{Name: "T", Value: "float"}, source.Define{Name: "VALUE", Value: "2.75f"}, spaced)
+	iout, fout := d.alloc(t, runtime.I32, 2), d.alloc(t, runtime.F32, 2)
+	require.NoError(t, d.Stream().Launch(i, runtime.Items(2), iout))
+	require.NoError(t, d.Stream().Launch(f, runtime.Items(2), fout))
+	assert.Equal(t, []int32{5, 5}, read[int32](t, iout))
+	assert.Equal(t, []float32{5.75, 5.75}, read[float32](t, fout))
+}
+
+func checkKernelTypes(t *testing.T, d *device) {
+	const text = `kernel void bump(global T *p) { p[get_global_id(0)] += 1; }`
+	bump(t, d, text, "char", []int8{-128, 0, 126})
+	bump(t, d, text, "uchar", []uint8{0, 254})
+	bump(t, d, text, "short", []int16{-32768, 5})
+	bump(t, d, text, "ushort", []uint16{65534, 5})
+	bump(t, d, text, "int", []int32{-1, 5})
+	bump(t, d, text, "uint", []uint32{4e9, 5})
+	bump(t, d, text, "long", []int64{-1 << 62, 5})
+	bump(t, d, text, "ulong", []uint64{1 << 63, 5})
+	bump(t, d, text, "float", []float32{-1.5, 5})
+	if d.Features().FP64 {
+		bump(t, d, text, "double", []float64{-1.5, 1 << 52})
+	}
+	half := d.kernel(t, `kernel void twice(global half *p) {
+		int i = get_global_id(0);
+		vstore_half(2 * vload_half(i, p), i, p);
+	}`, "twice")
+	b := upload(t, d, []runtime.Float16{0x3c00, 0xc000, 0x0001})
+	require.NoError(t, d.Stream().Launch(half, runtime.Items(3), b))
+	assert.Equal(t, []runtime.Float16{0x4000, 0xc400, 0x0002}, read[runtime.Float16](t, b))
+}
+
+func bump[T runtime.Element](t *testing.T, d *device, text, typ string, data []T) {
+	t.Helper()
+	k := d.kernel(t, text, "bump", source.Define{Name: "T", Value: typ})
+	b := upload(t, d, data)
+	require.NoError(t, d.Stream().Launch(k, runtime.Items(len(data)), b))
+	for i := range data {
+		data[i]++
+	}
+	assert.Equal(t, data, read[T](t, b), typ)
+}
+
+// checkSharedKernel launches one kernel from many goroutines on streams of their
+// own: arguments of one launch must never reach another.
+func checkSharedKernel(t *testing.T, d *device) {
+	k := d.kernel(t, `kernel void put(global int *out, int a, int b) { out[get_global_id(0)] = a * 1000 + b; }`, "put")
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			s, err := d.NewStream()
+			if !assert.NoError(t, err) {
+				return
+			}
+			defer s.Close()
+			b, err := d.Alloc(runtime.I32, 256)
+			if !assert.NoError(t, err) {
+				return
+			}
+			defer b.Close()
+			for i := range 30 {
+				assert.NoError(t, s.Launch(k, runtime.Items(256), b, int32(g), int32(i)))
+				got := make([]byte, 4)
+				assert.NoError(t, s.Read(t.Context(), b, 4*255, got))
+				assert.EqualValues(t, g*1000+i, binary.LittleEndian.Uint32(got))
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func checkKernelInfo(t *testing.T, d *device) {
+	p := d.program(t, barrierText+"\n"+saxpyText)
+	k, err := p.Kernel("reverse")
+	require.NoError(t, err)
+	info := k.Info()
+	assert.Equal(t, "reverse", info.Name)
+	assert.NotEmpty(t, info.Implementation)
+	assert.False(t, info.Native, "user text has no native implementation")
+	assert.Equal(t, "saxpy(float a, global const float * x, global float * y, uint n)", kernelText(t, p, "saxpy"))
+}
+
+func kernelText(t *testing.T, p *runtime.Program, name string) string {
+	t.Helper()
+	k, err := p.Kernel(name)
+	require.NoError(t, err)
+	return fmt.Sprint(k)
+}

@@ -1,0 +1,96 @@
+package conformance
+
+// Lifetimes: Close in any order, twice, with work under way.
+
+import (
+	"testing"
+
+	"github.com/concord-compute/concord/runtime"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var lifetimeChecks = []check{
+	{"lifetime/closed", false, checkClosed},
+	{"lifetime/work under way", true, checkCloseUnderWay},
+	{"lifetime/any order", true, checkAnyOrder},
+	{"lifetime/foreign", true, checkForeign},
+}
+
+func checkClosed(t *testing.T, d *device) {
+	b, err := d.Alloc(runtime.F32, 4)
+	require.NoError(t, err)
+	require.NoError(t, b.Close())
+	require.NoError(t, b.Close(), "twice is nothing")
+	assert.ErrorIs(t, runtime.Read(t.Context(), b, make([]float32, 4)), runtime.ErrClosed)
+	assert.ErrorIs(t, runtime.Fill(d.Stream(), b, float32(1)), runtime.ErrClosed)
+	_, err = b.Slice(0, 1)
+	assert.ErrorIs(t, err, runtime.ErrClosed)
+}
+
+// checkCloseUnderWay closes buffers while kernels that use them are queued: the
+// memory may not be freed before they are done.
+func checkCloseUnderWay(t *testing.T, d *device) {
+	k := d.kernel(t, spinText, "spin")
+	s := d.Stream()
+	for range 20 {
+		b, err := d.Alloc(runtime.U32, 1024)
+		require.NoError(t, err)
+		require.NoError(t, s.Launch(k, runtime.Items(1024), b, uint32(2000)))
+		require.NoError(t, b.Close())
+		c, err := d.Alloc(runtime.U32, 1024) // would get the same memory if it had been freed
+		require.NoError(t, err)
+		require.NoError(t, runtime.Fill(s, c, uint32(7)))
+		got := make([]uint32, 1024)
+		require.NoError(t, runtime.Read(t.Context(), c, got))
+		require.NotContains(t, got, uint32(0))
+		require.EqualValues(t, 7, got[1023])
+		require.NoError(t, c.Close())
+	}
+}
+
+func checkAnyOrder(t *testing.T, d *device) {
+	p := d.program(t, saxpyText)
+	k, err := p.Kernel("saxpy")
+	require.NoError(t, err)
+	s, err := d.NewStream()
+	require.NoError(t, err)
+	x, err := runtime.Upload(t.Context(), d.Device, []float32{1, 2})
+	require.NoError(t, err)
+	e, err := s.Record()
+	require.NoError(t, err)
+	require.NoError(t, s.Launch(k, runtime.Items(2), float32(1), x, x, uint32(2)))
+	require.NoError(t, p.Close())
+	require.NoError(t, p.Close())
+	assert.ErrorIs(t, s.Launch(k, runtime.Items(2), float32(1), x, x, uint32(2)), runtime.ErrClosed, "its program is closed")
+	require.NoError(t, s.Close())
+	require.NoError(t, e.Close(), "an event after its stream")
+	assert.Equal(t, []float32{2, 4}, read[float32](t, x))
+	require.NoError(t, x.Close())
+}
+
+// checkForeign takes a second session's device: the same hardware, but nothing of
+// one may be used with the other.
+func checkForeign(t *testing.T, d *device) {
+	s, err := runtime.New(runtime.Config{Fallback: runtime.Require})
+	require.NoError(t, err)
+	other, err := s.Open(t.Context(), d.String())
+	if err != nil {
+		require.NoError(t, s.Close())
+		t.Skipf("no second session of %s: %v", d, err)
+	}
+	b, err := runtime.Upload(t.Context(), other, []float32{1})
+	require.NoError(t, err)
+	mine := upload(t, d, []float32{1})
+	k := d.kernel(t, saxpyText, "saxpy")
+	assert.ErrorIs(t, d.Stream().Launch(k, runtime.Items(1), float32(1), b, mine, uint32(1)), runtime.ErrInvalidArgument)
+	assert.ErrorIs(t, d.Stream().Copy(mine, b), runtime.ErrInvalidArgument)
+	assert.ErrorIs(t, other.Stream().Launch(k, runtime.Items(1), float32(1), mine, mine, uint32(1)), runtime.ErrInvalidArgument)
+	e, err := other.Stream().Record()
+	require.NoError(t, err)
+	assert.ErrorIs(t, d.Stream().Wait(e), runtime.ErrInvalidArgument)
+	require.NoError(t, e.Close())
+	require.NoError(t, s.Close())
+	assert.NoError(t, b.Close(), "after its device")
+	assert.Equal(t, []float32{1}, read[float32](t, mine))
+}

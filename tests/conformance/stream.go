@@ -1,0 +1,187 @@
+package conformance
+
+// Streams and events: order within a stream, waiting across streams, time, and
+// contexts.
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/concord-compute/concord/runtime"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var streamChecks = []check{
+	{"stream/order", false, checkOrder},
+	{"stream/across", false, checkAcross},
+	{"stream/events", false, checkEvents},
+	{"stream/times", true, checkTimes},
+	{"stream/context", false, checkContext},
+	{"stream/close", false, checkStreamClose},
+	{"stream/concurrency", false, checkConcurrency},
+}
+
+func checkOrder(t *testing.T, d *device) {
+	s, err := d.NewStream()
+	require.NoError(t, err)
+	a, b := d.alloc(t, runtime.U32, 1<<16), d.alloc(t, runtime.U32, 1<<16)
+	for i := range 50 { // without waiting in between
+		require.NoError(t, runtime.Fill(s, a, uint32(i)))
+		require.NoError(t, s.Copy(b, a))
+	}
+	require.NoError(t, runtime.Fill(s, a, uint32(0)))
+	got := make([]uint32, 1)
+	require.NoError(t, s.Sync(t.Context()))
+	require.NoError(t, runtime.Read(t.Context(), b, got))
+	assert.EqualValues(t, 49, got[0], "work of one stream happens in order")
+	require.NoError(t, s.Close())
+}
+
+func checkAcross(t *testing.T, d *device) {
+	p, err := d.NewStream()
+	require.NoError(t, err)
+	q, err := d.NewStream()
+	require.NoError(t, err)
+	a, b := d.alloc(t, runtime.U32, 1<<18), d.alloc(t, runtime.U32, 1<<18)
+	require.NoError(t, d.Sync(t.Context()))
+	for i := range 20 {
+		require.NoError(t, runtime.Fill(p, a, uint32(i+1)))
+		ready, err := p.Record()
+		require.NoError(t, err)
+		require.NoError(t, q.Wait(ready))
+		require.NoError(t, q.Copy(b, a))
+		taken, err := q.Record()
+		require.NoError(t, err)
+		require.NoError(t, p.Wait(taken))
+		require.NoError(t, ready.Close())
+		require.NoError(t, taken.Close())
+	}
+	require.NoError(t, q.Sync(t.Context()))
+	for i, got := range read[uint32](t, b) {
+		if got != 20 {
+			t.Fatalf("element %d is %d: the second stream did not wait", i, got)
+		}
+	}
+	require.NoError(t, p.Close())
+	require.NoError(t, q.Close())
+}
+
+func checkEvents(t *testing.T, d *device) {
+	s := d.Stream()
+	b := d.alloc(t, runtime.U32, 1<<16)
+	e, err := s.Record()
+	require.NoError(t, err)
+	require.NoError(t, e.Wait(t.Context()))
+	done, err := e.Done()
+	require.NoError(t, err)
+	assert.True(t, done, "an event that was waited for is done")
+	require.NoError(t, runtime.Fill(s, b, uint32(1)))
+	f, err := s.Record()
+	require.NoError(t, err)
+	require.NoError(t, f.Wait(t.Context()))
+	took, err := f.Elapsed(e)
+	require.NoError(t, err)
+	assert.GreaterOrEqual(t, took, time.Duration(0))
+	back, err := e.Elapsed(f)
+	require.NoError(t, err)
+	assert.Equal(t, -took, back)
+	require.NoError(t, e.Close())
+	require.NoError(t, e.Close(), "twice is nothing")
+	_, err = f.Elapsed(e)
+	assert.ErrorIs(t, err, runtime.ErrClosed)
+	require.NoError(t, f.Close())
+	var zero runtime.Event
+	_, err = zero.Done()
+	assert.ErrorIs(t, err, runtime.ErrEventNotRecorded)
+	assert.ErrorIs(t, s.Wait(&zero), runtime.ErrEventNotRecorded)
+}
+
+const spinText = `kernel void spin(global uint *out, uint rounds) {
+	uint x = get_global_id(0) + 1;
+	for (uint i = 0; i < rounds; i++) { x ^= x << 13; x ^= x >> 17; x ^= x << 5; }
+	out[get_global_id(0)] = x;
+}`
+
+// checkTimes demands that a kernel with a hundred times the work takes longer:
+// device times are times, not counters of calls.
+func checkTimes(t *testing.T, d *device) {
+	k := d.kernel(t, spinText, "spin")
+	out := d.alloc(t, runtime.U32, 64)
+	s := d.Stream()
+	best := func(rounds uint32) int64 {
+		var least int64 = 1 << 62
+		for range 5 {
+			r, err := s.Run(t.Context(), k, runtime.Items(64), out, rounds)
+			require.NoError(t, err)
+			assert.Equal(t, "spin", r.KernelID)
+			least = min(least, r.DeviceTimeNs)
+		}
+		return least
+	}
+	short, long := best(1000), best(1_000_000)
+	assert.Positive(t, long)
+	assert.Greater(t, long, short, "a longer kernel takes longer")
+}
+
+func checkContext(t *testing.T, d *device) {
+	b := d.alloc(t, runtime.U32, 16)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s := d.Stream()
+	e, err := s.Record()
+	require.NoError(t, err)
+	for what, err := range map[string]error{
+		"read": runtime.Read(ctx, b, make([]uint32, 16)), "write": runtime.Write(ctx, b, make([]uint32, 16)),
+	} {
+		if err != nil { // it may be done before anyone looks at the context
+			assert.ErrorIs(t, err, context.Canceled, what)
+		}
+	}
+	require.NoError(t, s.Sync(t.Context()), "a cancelled wait is no failure of the stream")
+	require.NoError(t, e.Wait(t.Context()))
+	require.NoError(t, e.Close())
+}
+
+func checkStreamClose(t *testing.T, d *device) {
+	s, err := d.NewStream()
+	require.NoError(t, err)
+	b := d.alloc(t, runtime.U32, 1<<16)
+	require.NoError(t, d.Sync(t.Context()))
+	require.NoError(t, runtime.Fill(s, b, uint32(5)))
+	require.NoError(t, s.Close(), "close waits for the work in flight")
+	require.NoError(t, s.Close(), "twice is nothing")
+	assert.EqualValues(t, 5, read[uint32](t, b)[1<<16-1])
+	assert.ErrorIs(t, runtime.Fill(s, b, uint32(6)), runtime.ErrClosed)
+	assert.ErrorIs(t, s.Sync(t.Context()), runtime.ErrClosed)
+	_, err = s.Record()
+	assert.ErrorIs(t, err, runtime.ErrClosed)
+}
+
+func checkConcurrency(t *testing.T, d *device) {
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			s, err := d.NewStream()
+			if !assert.NoError(t, err) {
+				return
+			}
+			defer s.Close()
+			for i := range 20 {
+				b, err := d.Alloc(runtime.U32, 1000+i)
+				if !assert.NoError(t, err) {
+					return
+				}
+				value := uint32(g*1000 + i)
+				assert.NoError(t, runtime.Fill(s, b, value))
+				got := make([]byte, 4)
+				assert.NoError(t, s.Read(t.Context(), b, int64(4*(999+i)), got))
+				assert.Equal(t, value, uint32(got[0])|uint32(got[1])<<8|uint32(got[2])<<16|uint32(got[3])<<24)
+				assert.NoError(t, b.Close())
+			}
+		})
+	}
+	wg.Wait()
+}

@@ -1,0 +1,111 @@
+package tests
+
+import (
+	"go/parser"
+	"go/token"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// sound is a small house that keeps every rule. %M stands for our module.
+var sound = map[string]string{
+	"source/source.go":           "// Package source parses.\npackage source\n",
+	"runtime/driver/driver.go":   "// Package driver is the contract.\npackage driver\nimport _ \"%M/source\"\n",
+	"runtime/runtime.go":         "// Package runtime runs.\npackage runtime\nimport (\n_ \"%M/runtime/driver\"\n_ \"golang.org/x/sys/unix\"\n)\nfunc Open() {}\n",
+	"runtime/runtime_test.go":    "package runtime\nimport (\ngoruntime \"runtime\"\n_ \"github.com/stretchr/testify/assert\"\n_ \"%M/tests/conformance\"\n)\n",
+	"cuda/cuda.go":               "// Package cuda is a backend.\npackage cuda\nimport \"%M/runtime/driver\"\nfunc init() { driver.Register(nil) }\n",
+	"cuda/shim.go":               "package cuda\nimport \"C\"\nfunc open() { C.open() }\n",
+	"cpu/cpu.go":                 "// Package cpu is a backend.\npackage cpu\nimport \"%M/internal/cgo\"\nvar later = func() { cgo.Open() }\nfunc init() { add(func() { cgo.Open() }) }\nfunc add(f func()) {}\n",
+	"internal/cgo/cgo.go":        "// Package cgo calls.\npackage cgo\nimport \"C\"\nfunc Open() {}\n",
+	"csrc/csrc.go":               "// Package csrc embeds itself.\npackage csrc\nimport \"embed\"\n//go:embed cuda host/*.c\nvar _ embed.FS\n",
+	"cmd/concord/main.go":        "// Concord is the command.\npackage main\nimport (\n_ \"github.com/spf13/cobra\"\n\"%M/runtime\"\n)\n",
+	"tests/conformance/suite.go": "// Package conformance is a suite.\npackage conformance\nimport (\n\"%M/runtime\"\n_ \"github.com/stretchr/testify/assert\"\n)\n",
+	"cuda/shim.c":                "//go:build cgo && cuda\n\n#include \"../csrc/cuda/cuda.c\"\n",
+}
+
+// planted are violations: a file that is added to the sound house, and what has to
+// be said about it.
+var planted = []struct {
+	rule, path, text, want string
+}{
+	{"floors", "source/up.go", "package source\nimport _ \"%M/runtime\"\n", "source may not import runtime"},
+	{"floors", "cuda/up.go", "package cuda\nimport _ \"%M/runtime\"\n", "cuda may not import runtime"},
+	{"floors", "cuda/side.go", "package cuda\nimport _ \"%M/cpu\"\n", "cuda may not import cpu"},
+	{"floors", "runtime/down.go", "package runtime\nimport _ \"%M/cuda\"\n", "runtime may not import cuda"},
+	{"floors", "runtime/t.go", "package runtime\nimport _ \"%M/tests/conformance\"\n", "runtime may not import tests/conformance"},
+	{"floors", "cmd/concord/t.go", "package main\nimport _ \"%M/tests/conformance\"\n", "cmd may not import tests/conformance"},
+	{"floors", "examples/01-a/main.go", "package main\nimport _ \"%M/internal/npy\"\n", "examples may not import internal/npy"},
+	{"floors", "kernels/root.go", "package kernels\nimport _ \"%M\"\n", "kernels may not import ."},
+	{"floors", "attic/attic.go", "package attic\n", "no row in floors"},
+	{"floors", "runtime/attic/attic.go", "package attic\n", "no row in floors"},
+	{"outside", "runtime/p.go", "package runtime\nimport _ \"github.com/stretchr/testify/assert\"\n", "runtime may not import github.com/stretchr"},
+	{"outside", "source/x.go", "package source\nimport _ \"golang.org/x/sys/unix\"\n", "source may not import golang.org/x/sys"},
+	{"outside", "cuda/x.go", "package cuda\nimport _ \"example.org/new\"\n", "cuda may not import example.org/new"},
+	{"outside", "cpu/x.go", "package cpu\nimport _ \"gonum.org/v1/plot\"\n", "cpu may not import gonum.org/v1/plot"},
+	{"reach", "runtime/driver/x.go", "package driver\nimport _ \"github.com/spf13/cobra\"\n", "runtime reaches github.com/spf13/cobra"},
+	{"reach", "runtime/driver/x.go", "package driver\nimport _ \"gonum.org/v1/gonum/mat\"\n", "runtime reaches gonum.org/v1/gonum/mat"},
+	{"import C", "runtime/c.go", "package runtime\nimport \"C\"\n", "has no place in runtime"},
+	{"import C", "cuda/more.go", "package cuda\nimport \"C\"\n", `import "C" is in cuda/`},
+	{"goruntime", "cuda/gc.go", "package cuda\nimport \"runtime\"\n", "import the standard runtime as goruntime"},
+	{"goruntime", "cuda/gc_test.go", "package cuda\nimport rt \"runtime\"\n", "import the standard runtime as goruntime"},
+	{"goruntime", "cmd/concord/rt.go", "package main\nimport concord \"%M/runtime\"\n", "import our runtime by its own name"},
+	{"init", "opencl/a.go", "package opencl\nimport \"github.com/go-gl/cl/v1.2/cl\"\nfunc init() { cl.GetPlatformIDs() }\n", "cl.GetPlatformIDs is called before"},
+	{"init", "opencl/a.go", "package opencl\nimport \"github.com/go-gl/cl/v1.2/cl\"\nvar n = cl.GetPlatformIDs()\n", "cl.GetPlatformIDs is called before"},
+	{"init", "cuda/a.go", "package cuda\nfunc init() { warm() }\nfunc warm() { open() }\n", "C.open is called before"},
+	{"init", "cpu/a.go", "package cpu\nimport \"os/exec\"\nfunc init() { exec.Command(\"g++\") }\n", "exec.Command is called before"},
+	{"init", "rocm/a.go", "package rocm\nimport \"%M/runtime/driver\"\nfunc init() { driver.Backends() }\n", "init may register, not call driver.Backends"},
+	{"package docs", "cuda/doc.go", "// Package cuda again.\npackage cuda\n", "package cuda has 2 doc comments"},
+	{"package docs", "ann/ann.go", "//go:build linux\n\npackage ann\n", "package ann has 0 doc comments"},
+	{"package docs", "ann/ann.go", "// Vector search.\npackage ann\n", `starts with "Package ann "`},
+	{"names", "runtime/v.go", "package runtime\nfunc Version() {}\n", "Version is also in the standard runtime"},
+	{"names", "runtime/v.go", "package runtime\ntype Func struct{}\n", "Func is also in the standard runtime"},
+	{"forwarders", "cpu/shim.c", "#include \"../csrc/host/host.c\"\n", "cpu/shim.c: more or less than"},
+	{"forwarders", "metal/shim.m", "//go:build metal\n#include \"../csrc/host/host.c\"\nint x;\n", "metal/shim.m: more or less than"},
+	{"forwarders", "csrc/rocm/", "", "csrc/rocm is not embedded"},
+}
+
+// buildHouse makes a house of sources in memory.
+func buildHouse(t *testing.T, std map[string]bool, sources ...map[string]string) *house {
+	t.Helper()
+	h := &house{std: std, forwarders: map[string]string{}, csrc: []string{"cuda", "host"}}
+	for _, set := range sources {
+		for name, text := range set {
+			text = strings.ReplaceAll(text, "%M", module)
+			switch {
+			case strings.HasSuffix(name, ".go"):
+				a, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ParseComments|parser.SkipObjectResolution)
+				require.NoError(t, err)
+				h.files = append(h.files, file{name, a})
+			case strings.HasSuffix(name, "/"):
+				h.csrc = append(h.csrc, strings.TrimPrefix(strings.TrimSuffix(name, "/"), "csrc/"))
+			default:
+				h.forwarders[name] = text
+			}
+		}
+	}
+	return h
+}
+
+// TestRulesFindPlantedViolations shows that each rule fails when it should, says
+// what is wrong, and only then.
+func TestRulesFindPlantedViolations(t *testing.T) {
+	std := standardNames(t)
+	for _, r := range rules {
+		assert.Empty(t, r.check(buildHouse(t, std, sound)), "%s: a sound house", r.name)
+		found := false
+		for _, p := range planted {
+			if p.rule != r.name {
+				continue
+			}
+			found = true
+			bad := r.check(buildHouse(t, std, sound, map[string]string{p.path: p.text}))
+			if assert.Len(t, bad, 1, "%s: %s: %s", r.name, p.path, p.text) {
+				assert.Contains(t, bad[0], p.want)
+			}
+		}
+		assert.True(t, found, "%s: nothing is planted for it", r.name)
+	}
+}

@@ -1,0 +1,366 @@
+package tests
+
+// The rules themselves. Each returns what breaks it, in words.
+
+import (
+	"fmt"
+	"go/ast"
+	"go/build"
+	"go/parser"
+	"go/token"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var rules = []struct {
+	name  string
+	check func(h *house) []string
+}{
+	{"floors", checkFloors},
+	{"outside", checkOutside},
+	{"reach", checkReach},
+	{"import C", checkC},
+	{"goruntime", checkAlias},
+	{"init", checkInit},
+	{"package docs", checkDocs},
+	{"names", checkNames},
+	{"forwarders", checkForwarders},
+}
+
+// checkFloors: a room imports only rooms below it, and nothing but tests imports
+// tests.
+func checkFloors(h *house) (bad []string) {
+	for _, f := range h.files {
+		room, may, ok := roomOf(f.dir())
+		if !ok {
+			bad = append(bad, fmt.Sprintf("%s: no row in floors for this room", f.path))
+		}
+		if !ok || f.test() {
+			continue
+		}
+		for _, i := range f.imports() {
+			dir, own := i.own()
+			if !own {
+				continue
+			}
+			to, _, known := roomOf(dir)
+			free := slices.Contains(may, "*") && to != "tests"
+			if !known || to != room && !free && !slices.Contains(may, to) {
+				bad = append(bad, fmt.Sprintf("%s: %s may not import %s", f.path, room, dir))
+			}
+		}
+	}
+	return bad
+}
+
+// checkOutside: what is not ours is imported only where its row says.
+func checkOutside(h *house) (bad []string) {
+	for _, f := range h.files {
+		if f.test() {
+			continue
+		}
+		room, _, _ := roomOf(f.dir())
+		for _, i := range f.imports() {
+			if !i.outside() {
+				continue
+			}
+			row := slices.IndexFunc(outside, func(o floor) bool { return within(i.path, o.name) })
+			if row < 0 || !slices.Contains(outside[row].may, room) {
+				bad = append(bad, fmt.Sprintf("%s: %s may not import %s", f.path, room, i.path))
+			}
+		}
+	}
+	return bad
+}
+
+// checkReach: importing us does not bring in more than reach says.
+func checkReach(h *house) (bad []string) {
+	for _, r := range reach {
+		seen := map[string]bool{}
+		queue := []string{r.from}
+		for len(queue) > 0 {
+			dir := queue[0]
+			queue = queue[1:]
+			if seen[dir] {
+				continue
+			}
+			seen[dir] = true
+			for _, f := range h.files {
+				if f.dir() != dir || f.test() {
+					continue
+				}
+				for _, i := range f.imports() {
+					if own, ok := i.own(); ok {
+						queue = append(queue, own)
+					} else if i.outside() && !slices.ContainsFunc(r.modules, func(m string) bool { return within(i.path, m) }) {
+						bad = append(bad, fmt.Sprintf("%s: %s reaches %s", f.path, r.from, i.path))
+					}
+				}
+			}
+		}
+	}
+	return bad
+}
+
+// checkC: import "C" stands in internal/cgo, opencl, the tests that are made for it,
+// and in one file of each other backend.
+func checkC(h *house) (bad []string) {
+	shims := map[string]string{}
+	for _, f := range h.files {
+		if !slices.ContainsFunc(f.imports(), func(i spec) bool { return i.path == "C" }) {
+			continue
+		}
+		dir := f.dir()
+		switch {
+		case dir == "internal/cgo", dir == "opencl", within(dir, "tests/peers"), within(dir, "tests/sim"):
+		case !slices.Contains(backends, dir):
+			bad = append(bad, fmt.Sprintf(`%s: import "C" has no place in %s`, f.path, dir))
+		case shims[dir] != "":
+			bad = append(bad, fmt.Sprintf(`%s: import "C" is in %s already`, f.path, shims[dir]))
+		default:
+			shims[dir] = f.path
+		}
+	}
+	return bad
+}
+
+// checkAlias: the standard runtime is goruntime everywhere, and ours is runtime. On
+// a name that both have, tools would pick the standard one without a word.
+func checkAlias(h *house) (bad []string) {
+	for _, f := range h.files {
+		for _, i := range f.imports() {
+			if i.path == "runtime" && i.name != "goruntime" {
+				bad = append(bad, fmt.Sprintf("%s: import the standard runtime as goruntime", f.path))
+			}
+			if i.path == module+"/runtime" && i.name != "" {
+				bad = append(bad, fmt.Sprintf("%s: import our runtime by its own name", f.path))
+			}
+		}
+	}
+	return bad
+}
+
+// drivers are the packages through which a driver, a library or another process is
+// reached.
+var drivers = []string{"C", "github.com/go-gl/cl", module + "/internal/cgo", "os/exec", "plugin", "syscall", "golang.org/x/sys"}
+
+// checkInit: before anyone asks, a backend only registers. Whatever its init
+// functions and variables call, to any depth, reaches no driver.
+func checkInit(h *house) (bad []string) {
+	for _, dir := range backends {
+		funcs := map[string][]call{} // the functions of the package, by name
+		var start []call
+		for _, f := range h.files {
+			if f.dir() != dir || f.test() {
+				continue
+			}
+			for _, d := range f.ast.Decls {
+				switch d := d.(type) {
+				case *ast.FuncDecl:
+					if d.Recv == nil && d.Name.Name == "init" {
+						start = append(start, call{f, d.Body})
+					} else if d.Recv == nil && d.Body != nil {
+						funcs[d.Name.Name] = append(funcs[d.Name.Name], call{f, d.Body})
+					}
+				case *ast.GenDecl:
+					if d.Tok == token.VAR {
+						start = append(start, call{f, d})
+					}
+				}
+			}
+		}
+		seen := map[string]bool{}
+		for len(start) > 0 {
+			c := start[0]
+			start = start[1:]
+			for _, name := range c.names() {
+				pkg, fn, selector := strings.Cut(name, ".")
+				switch {
+				case selector && c.file.driver(pkg):
+					bad = append(bad, fmt.Sprintf("%s: %s is called before anyone asks for the backend", c.file.path, name))
+				case selector && fn != "Register" && dir != "cpu" && pkg == "driver":
+					bad = append(bad, fmt.Sprintf("%s: init may register, not call %s", c.file.path, name))
+				case !selector && !seen[name]:
+					seen[name] = true
+					start = append(start, funcs[name]...)
+				}
+			}
+		}
+	}
+	return bad
+}
+
+// call is something that is run, and the file it stands in.
+type call struct {
+	file file
+	node ast.Node
+}
+
+// names lists the functions that are called by name, "f" or "pkg.f", outside of
+// function literals, which run later.
+func (c call) names() (list []string) {
+	ast.Inspect(c.node, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncLit:
+			return false
+		case *ast.CallExpr:
+			switch f := n.Fun.(type) {
+			case *ast.Ident:
+				list = append(list, f.Name)
+			case *ast.SelectorExpr:
+				if x, ok := f.X.(*ast.Ident); ok {
+					list = append(list, x.Name+"."+f.Sel.Name)
+				}
+			}
+		}
+		return true
+	})
+	return list
+}
+
+// driver reports whether a package name of the file is one of drivers.
+func (f file) driver(name string) bool {
+	for _, i := range f.imports() {
+		if i.name == name || i.name == "" && path.Base(i.path) == name {
+			return slices.ContainsFunc(drivers, func(d string) bool { return within(i.path, d) })
+		}
+	}
+	return false
+}
+
+// checkDocs: every package has one doc comment, in one file.
+func checkDocs(h *house) (bad []string) {
+	count, name := map[string]int{}, map[string]string{}
+	for _, f := range h.files {
+		if f.test() {
+			continue
+		}
+		dir := f.dir()
+		count[dir] += 0
+		name[dir] = f.ast.Name.Name
+		if f.ast.Doc == nil {
+			continue
+		}
+		count[dir]++
+		if want := "Package " + name[dir] + " "; name[dir] != "main" && !strings.HasPrefix(f.ast.Doc.Text(), want) {
+			bad = append(bad, fmt.Sprintf("%s: the doc comment starts with %q", f.path, want))
+		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(count)) {
+		if count[dir] != 1 {
+			bad = append(bad, fmt.Sprintf("%s: package %s has %d doc comments", dir, name[dir], count[dir]))
+		}
+	}
+	return bad
+}
+
+// checkNames: our runtime exports no name that the standard one exports.
+func checkNames(h *house) (bad []string) {
+	for _, f := range h.files {
+		if f.dir() != "runtime" || f.test() {
+			continue
+		}
+		for _, name := range exported(f.ast) {
+			if h.std[name] {
+				bad = append(bad, fmt.Sprintf("%s: %s is also in the standard runtime", f.path, name))
+			}
+		}
+	}
+	return bad
+}
+
+// exported lists the exported names that a file declares in its package.
+func exported(f *ast.File) (names []string) {
+	add := func(list ...*ast.Ident) {
+		for _, id := range list {
+			if id.IsExported() {
+				names = append(names, id.Name)
+			}
+		}
+	}
+	for _, d := range f.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			if d.Recv == nil {
+				add(d.Name)
+			}
+		case *ast.GenDecl:
+			for _, s := range d.Specs {
+				switch s := s.(type) {
+				case *ast.TypeSpec:
+					add(s.Name)
+				case *ast.ValueSpec:
+					add(s.Names...)
+				}
+			}
+		}
+	}
+	return names
+}
+
+// standardNames reads the exported names of the standard package runtime.
+func standardNames(t *testing.T) map[string]bool {
+	t.Helper()
+	dir := filepath.Join(build.Default.GOROOT, "src", "runtime")
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files, "the standard library's sources are in %s", dir)
+	names := map[string]bool{}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		require.NoError(t, err)
+		for _, n := range exported(f) {
+			names[n] = true
+		}
+	}
+	require.True(t, names["GC"] && names["Version"], "%v", names)
+	return names
+}
+
+// checkForwarders: a backend's C file is a build line and one include of csrc, and
+// csrc embeds all its directories: otherwise edits would not rebuild, and vendoring
+// would lose files.
+func checkForwarders(h *house) (bad []string) {
+	for _, name := range slices.Sorted(maps.Keys(h.forwarders)) {
+		var lines []string
+		for line := range strings.Lines(h.forwarders[name]) {
+			if line = strings.TrimSpace(line); line != "" {
+				lines = append(lines, line)
+			}
+		}
+		if len(lines) != 2 || !strings.HasPrefix(lines[0], "//go:build ") || !strings.HasPrefix(lines[1], `#include "../csrc/`) {
+			bad = append(bad, fmt.Sprintf("%s: more or less than a build line and one include of csrc", name))
+		}
+	}
+	embedded := map[string]bool{}
+	for _, f := range h.files {
+		if f.dir() != "csrc" {
+			continue
+		}
+		for _, g := range f.ast.Comments {
+			for _, c := range g.List {
+				if patterns, ok := strings.CutPrefix(c.Text, "//go:embed "); ok {
+					for _, p := range strings.Fields(patterns) {
+						dir, _, _ := strings.Cut(p, "/")
+						embedded[dir] = true
+					}
+				}
+			}
+		}
+	}
+	for _, dir := range h.csrc {
+		if !embedded[dir] {
+			bad = append(bad, fmt.Sprintf("csrc/%s is not embedded by csrc/csrc.go", dir))
+		}
+	}
+	return bad
+}

@@ -1,0 +1,215 @@
+// Package tests keeps the house in order: which room may import which, who may say
+// import "C", what backends do before anyone asks them to. It reads the sources as
+// text, with every build tag and system at once.
+package tests
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/concord-compute/concord"
+
+// floor is a room or a module, and the rooms that it may import or that may import it.
+type floor struct {
+	name string
+	may  []string
+}
+
+// floors lists the rooms from the ground up, and for each the rooms it may import.
+// Tests are free; what they import reaches no program.
+var floors = []floor{
+	{"source", nil},
+	{"csrc", nil},
+	{"testdata/mnist", nil},
+	{"kernels", []string{"source"}},
+	{"runtime/driver", []string{"source"}},
+	{"internal/cgo", []string{"runtime/driver", "csrc"}},
+	{"internal/npy", []string{"runtime/driver"}},
+	{"internal/mnist", []string{"runtime/driver", "testdata/mnist"}},
+	{"runtime/kernelcache", []string{"runtime/driver", "source"}},
+	{"runtime/mempool", []string{"runtime/driver", "source"}},
+	{"runtime/profile", []string{"runtime/driver", "source"}},
+	{"cpu", []string{"runtime/driver", "internal/cgo", "source", "csrc", "kernels"}},
+	{"cuda", []string{"runtime/driver", "internal/cgo", "source", "csrc"}},
+	{"rocm", []string{"runtime/driver", "internal/cgo", "source", "csrc"}},
+	{"opencl", []string{"runtime/driver", "internal/cgo", "source", "csrc"}},
+	{"metal", []string{"runtime/driver", "internal/cgo", "source", "csrc"}},
+	{"runtime", []string{"runtime/driver", "source", "runtime/kernelcache", "runtime/mempool", "runtime/profile"}},
+	{"runtime/all", backends},
+	{"runtime/parity", []string{"runtime", "runtime/driver", "kernels", "source"}},
+	{"runtime/tune", []string{"runtime", "runtime/driver", "source"}},
+	{"runtime/cluster", []string{"runtime", "runtime/driver", "source"}},
+	{"tensor", []string{"runtime", "runtime/driver", "kernels", "source", "runtime/tune"}},
+	{"nn", []string{"tensor", "runtime", "kernels", "runtime/cluster"}},
+	{"ann", []string{"tensor", "runtime", "kernels", "runtime/cluster"}},
+	{"quant", []string{"tensor", "runtime", "kernels", "runtime/cluster"}},
+	{"cmd", everything},
+	{"examples", []string{"runtime", "runtime/all", "source", "kernels", "cpu", "cuda", "rocm", "opencl", "metal"}},
+	{"tests", append(slices.Clone(everything), "tests")},
+}
+
+var (
+	backends   = []string{"cpu", "cuda", "rocm", "opencl", "metal"}
+	everything = []string{"*"} // every room but tests
+)
+
+// outside lists the modules that are not ours, and the rooms that may import them.
+var outside = []floor{
+	{"gonum.org/v1/gonum", []string{"cpu"}},
+	{"gonum.org/v1/plot", []string{"cmd"}},
+	{"github.com/klauspost/cpuid/v2", []string{"cpu"}},
+	{"github.com/go-gl/cl", []string{"opencl"}},
+	{"golang.org/x/sys", []string{"cpu", "runtime", "runtime/kernelcache", "internal/cgo", "cmd"}},
+	{"golang.org/x/sync", []string{"cpu", "runtime", "runtime/parity", "cmd"}},
+	{"golang.org/x/term", []string{"cmd"}},
+	{"github.com/spf13/cobra", []string{"cmd"}},
+	{"github.com/spf13/pflag", []string{"cmd"}},
+	{"github.com/vbauerster/mpb/v8", []string{"cmd"}},
+	{"github.com/stretchr/testify", []string{"tests"}},
+	{"pgregory.net/rapid", []string{"tests"}},
+}
+
+// reach lists what programs get into their builds by importing a package of ours,
+// through any number of ours.
+var reach = []struct {
+	from    string
+	modules []string
+}{
+	{"runtime", []string{"golang.org/x/sys", "golang.org/x/sync"}},
+	{"runtime/all", []string{"golang.org/x/sys", "golang.org/x/sync", "gonum.org/v1/gonum",
+		"github.com/klauspost/cpuid/v2", "github.com/go-gl/cl"}},
+}
+
+// house is everything that the rules look at.
+type house struct {
+	files      []file
+	std        map[string]bool   // exported names of the standard package runtime
+	forwarders map[string]string // C files of backends, by path
+	csrc       []string          // directories in csrc
+}
+
+type file struct {
+	path string // below the root, with slashes
+	ast  *ast.File
+}
+
+func (f file) dir() string { return path.Dir(f.path) }
+
+// test reports whether what f imports reaches no program.
+func (f file) test() bool { return strings.HasSuffix(f.path, "_test.go") }
+
+// spec is one import: the path, and the name given to it.
+type spec struct{ path, name string }
+
+func (f file) imports() []spec {
+	var list []spec
+	for _, i := range f.ast.Imports {
+		p, _ := strconv.Unquote(i.Path.Value)
+		s := spec{path: p}
+		if i.Name != nil {
+			s.name = i.Name.Name
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// own returns the directory of one of our packages.
+func (s spec) own() (dir string, ok bool) {
+	if s.path == module {
+		return ".", true
+	}
+	return strings.CutPrefix(s.path, module+"/")
+}
+
+// outside reports whether the import is neither ours nor of the standard library.
+func (s spec) outside() bool {
+	_, own := s.own()
+	first, _, _ := strings.Cut(s.path, "/")
+	return !own && strings.Contains(first, ".")
+}
+
+func within(dir, room string) bool { return dir == room || strings.HasPrefix(dir, room+"/") }
+
+// roomOf returns the row of floors for a directory: its own, or that of the room it
+// is a part of. A room that has others inside has no parts.
+func roomOf(dir string) (room string, may []string, ok bool) {
+	for _, f := range floors {
+		if dir == f.name {
+			return f.name, f.may, true
+		}
+	}
+	for _, f := range floors {
+		inside := func(g floor) bool { return g.name != f.name && within(g.name, f.name) }
+		if within(dir, f.name) && !slices.ContainsFunc(floors, inside) {
+			return f.name, f.may, true
+		}
+	}
+	return "", nil, false
+}
+
+// load reads the house from the disk.
+func load(t *testing.T, root string) *house {
+	h := &house{std: standardNames(t), forwarders: map[string]string{}}
+	fset := token.NewFileSet()
+	err := filepath.WalkDir(root, func(name string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(root, name)
+		rel = filepath.ToSlash(rel)
+		if e.IsDir() {
+			if rel != "." && rel != "testdata" && (strings.HasPrefix(e.Name(), ".") || e.Name() == "testdata" || rel == "build" || rel == "bin") {
+				return fs.SkipDir
+			}
+			if path.Dir(rel) == "csrc" {
+				h.csrc = append(h.csrc, e.Name())
+			}
+			return nil
+		}
+		switch path.Ext(rel) {
+		case ".go":
+			a, err := parser.ParseFile(fset, name, nil, parser.ParseComments|parser.SkipObjectResolution)
+			if err != nil {
+				return err
+			}
+			h.files = append(h.files, file{rel, a})
+		case ".c", ".m":
+			if slices.Contains(backends, path.Dir(rel)) {
+				text, err := os.ReadFile(name)
+				if err != nil {
+					return err
+				}
+				h.forwarders[rel] = string(text)
+			}
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	return h
+}
+
+func TestLayout(t *testing.T) {
+	h := load(t, "..")
+	require.NotEmpty(t, h.files)
+	for _, r := range rules {
+		t.Run(r.name, func(t *testing.T) {
+			for _, v := range r.check(h) {
+				assert.Fail(t, v)
+			}
+		})
+	}
+}

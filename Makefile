@@ -1,0 +1,132 @@
+# Concord. Each target is a few commands, and make prints them: they can be typed by
+# hand. Building and importing need no make, except that -tags opencl needs a variable
+# that `make env` prints.
+#
+#	make test TAGS=        without any vendor's shim
+#	make test GO=go1.26.8  with another go command
+
+GO          ?= go
+STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.7.0
+FUZZTIME    ?= 10s
+
+# The shims whose needs are met here: cuda and rocm need cgo, opencl also OpenCL's
+# headers, metal macOS. None needs a vendor's SDK or driver.
+comma := ,
+space := $(subst x,,x x)
+os    := $(shell uname)
+cgo    = $(filter 1,$(shell $(GO) env CGO_ENABLED))
+opencl = $(if $(filter Linux,$(os)),$(shell echo '\#include <CL/opencl.h>' | `$(GO) env CC` -xc -E - >/dev/null 2>&1 && echo opencl))
+TAGS  ?= $(subst $(space),$(comma),$(strip $(if $(cgo),cuda rocm $(opencl) $(if $(filter Darwin,$(os)),metal))))
+
+# What the OpenCL binding needs to build against today's headers. CGO_CFLAGS replaces
+# the go command's own -O2 -g, so these stay in it, and reaches every package with C.
+clflags = -DCL_TARGET_OPENCL_VERSION=120 -Wno-deprecated-declarations \
+	-DCL_DEVICE_IMAGE_PITCH_ALIGNMENT=0x104A -DCL_DEVICE_IMAGE_BASE_ADDRESS_ALIGNMENT=0x104B
+cflags  = $(shell $(GO) env CGO_CFLAGS) $(if $(findstring CL_TARGET,$(CGO_CFLAGS)),,$(clflags))
+flags   = $(if $(findstring opencl,$(TAGS)),CGO_CFLAGS='$(strip $(cflags))')
+tags    = $(if $(TAGS),-tags=$(TAGS))
+
+# A checkout that belongs to another user has no version control to stamp.
+export GOFLAGS := $(strip $(GOFLAGS) -buildvcs=false)
+
+# What the tests need besides Go: a C++ compiler and an OpenCL that runs on any CPU.
+packages := g++ opencl-c-headers ocl-icd-libopencl1 pocl-opencl-icd
+
+# Packages that are tested under the race detector, the address sanitizer and the
+# strict check of pointers that cross into C.
+concurrent := ./runtime/... ./cpu/... ./opencl/...
+with_c     := ./internal/cgo/... ./cpu/... ./opencl/...
+
+.PHONY: help build demo test deps race asan cgocheck nocgo check vet check-c test-rusticl \
+	test-oclgrind bench bench-launch bench-cache fuzz gpu-bundle env fmt clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
+
+build: ## every package, and the command in bin/concord
+	$(flags) $(GO) build $(tags) ./...
+	$(flags) $(GO) build $(tags) -o bin/concord ./cmd/concord
+
+demo: ## the main job on real data, on every device that is here; needs Go and g++
+	$(flags) $(GO) run $(tags) ./cmd/concord demo
+
+test: deps ## all tests; installs what they need where it may
+	$(flags) $(GO) test $(tags) -count=1 -timeout=20m ./...
+
+deps: ## install what the tests need (Debian, as root), or say what is missing
+	@.ci/deps $(packages)
+
+race: ## the concurrent packages under the race detector
+	$(flags) $(GO) test $(tags) -race -count=1 -timeout=30m $(concurrent)
+
+asan: ## the packages with C in them under the address sanitizer
+	ASAN_OPTIONS=detect_leaks=0 $(flags) $(GO) test $(tags) -asan -count=1 -timeout=20m $(with_c)
+
+cgocheck: ## the same under the strict check of pointers that cross into C
+	GOEXPERIMENT=cgocheck2 $(flags) $(GO) test $(tags) -count=1 -timeout=20m $(with_c)
+
+nocgo: ## all tests without cgo: the Go half of the cpu backend
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout=20m ./...
+
+check: vet check-c ## gofmt, vet in every build, staticcheck, the C sources, the layout
+	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "not gofmt'ed:"; echo "$$unformatted"; exit 1; }
+	$(flags) $(GO) run $(STATICCHECK) $(tags) ./...
+	CGO_ENABLED=0 $(GO) run $(STATICCHECK) ./...
+	$(GO) test -count=1 ./tests
+
+vet: ## go vet: as built here, without tags, without cgo, for other systems
+	$(flags) $(GO) vet $(tags) ./...
+	$(GO) vet ./...
+	CGO_ENABLED=0 $(GO) vet ./...
+	CGO_ENABLED=0 GOOS=darwin $(GO) vet ./...
+	CGO_ENABLED=0 GOOS=windows $(GO) vet ./...
+
+check-c: ## the C sources with every warning an error
+	$(if $(cgo),for f in */*.c; do $$($(GO) env CC) -std=c11 -O2 -Wall -Wextra -Werror -c -o /dev/null $$f || exit; done)
+
+test-rusticl: packages += mesa-opencl-icd
+test-rusticl: deps ## conformance and parity on Mesa's OpenCL
+	RUSTICL_ENABLE=llvmpipe OCL_ICD_VENDORS=/etc/OpenCL/vendors/rusticl.icd CONCORD_REQUIRE=opencl \
+	$(flags) $(GO) test $(tags) -count=1 -timeout=30m -run '/opencl' ./tests/conformance ./tests/parity
+
+# Left out are the tests that keep a device busy for long, which a simulator makes
+# longer still, and those that queue from several threads at once, which this one does
+# not survive. It reports to a log, which has to stay empty.
+test-oclgrind: packages += oclgrind
+test-oclgrind: deps ## conformance on a simulator that finds overruns and data races in kernels
+	@mkdir -p build && echo /usr/lib/oclgrind/liboclgrind-rt-icd.so >build/oclgrind.icd && : >build/oclgrind.log
+	OCL_ICD_VENDORS=$(CURDIR)/build/oclgrind.icd OCLGRIND_LOG=$(CURDIR)/build/oclgrind.log OCLGRIND_DATA_RACES=1 \
+	CONCORD_REQUIRE=opencl $(flags) $(GO) test $(tags) -count=1 -timeout=30m -run '/opencl' \
+	-skip '/opencl/stream/(times|concurrency)|/opencl/kernel/shared|/opencl/lifetime/work' ./tests/conformance
+	@cat build/oclgrind.log; [ ! -s build/oclgrind.log ]
+
+bench: ## measured rates of this machine's devices beside their limits
+	$(flags) $(GO) run $(tags) ./cmd/concord bench
+
+bench-launch: ## what a launch costs
+	$(flags) $(GO) test $(tags) -run '^$$' -bench Launch -benchmem ./runtime ./cpu ./opencl
+
+bench-cache: ## what the kernel cache saves; PoCL's own cache is off
+	POCL_KERNEL_CACHE=0 $(flags) $(GO) test $(tags) -run '^$$' -bench 'Hit|Lookup|Key|Program|Compile|Load' -benchmem ./runtime/kernelcache ./runtime ./cpu
+
+fuzz: ## every fuzz target for FUZZTIME
+	@grep -ro --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sed 's/:func / /' | while read -r file name; do \
+		set -- $(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")"; \
+		echo "$$@"; "$$@" </dev/null || exit; \
+	done
+
+gpu-bundle: ## test programs for a machine with a GPU and without Go, in build/gpu
+	@mkdir -p build/gpu
+	$(flags) $(GO) build $(tags) -trimpath -ldflags '-s -w' -o build/gpu/concord ./cmd/concord
+	for p in conformance parity; do $(flags) $(GO) test $(tags) -trimpath -ldflags '-s -w' -c -o build/gpu/$$p.test ./tests/$$p || exit; done
+	cp tests/gpu/run.sh build/gpu/run.sh
+
+env: ## print what programs that import Concord with these tags need: eval "$$(make -s env)"
+	@echo "export GOFLAGS=$(tags)"; $(if $(flags),echo "export $(flags)")
+
+fmt: ## format Go, and C where clang-format is
+	gofmt -w .
+	-command -v clang-format >/dev/null && clang-format -i csrc/*/*.c csrc/*/*.h
+
+clean: ## remove what these targets made
+	rm -rf bin build

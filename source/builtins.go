@@ -121,7 +121,7 @@ func (f *form) match(b *builtin, args []bType) (builtinCall, int, bool) {
 	call, cost := builtinCall{}, 0
 	for i, p := range f.params {
 		want, c, ok := p.accept(g, args[i])
-		if !ok {
+		if !ok || p.sym == 'V' && !f.class.widths[want.width()] {
 			return builtinCall{}, 0, false
 		}
 		cost += c

@@ -124,7 +124,7 @@ func newClasses() map[string]*class {
 	add("any", "gentype", all, every...)
 	add("all", "gentype", all, append(every, Bool)...)
 	add("scalar", "scalar", []int{1}, every...)
-	add("vector", "gentypen", []int{2, 3, 4, 8, 16}, every...)
+	add("vector", "gentypen", []int{2, 4, 8, 16}, every...)
 	add("atomic32", "int|uint", []int{1}, Int, UInt)
 	add("atomicx", "int|uint|float", []int{1}, Int, UInt, Float)
 	add("atomic", "int|uint|long|ulong", []int{1}, Int, UInt, Long, ULong)

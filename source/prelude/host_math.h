@@ -3,6 +3,10 @@
 // products and atomics. Relaxed order is what OpenCL 1.2 promises of atomics.
 
 #define CC_FN inline
+#define CC_COPY __builtin_memcpy
+#define CC_INFINITY (__builtin_inff())
+#define CC_NAN (__builtin_nanf(""))
+#define CC_HUGE_VAL (__builtin_inf())
 
 #pragma GCC diagnostic ignored "-Woverflow"
 #ifdef __clang__

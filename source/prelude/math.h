@@ -174,11 +174,11 @@ CC_FN double cc_rootn(double x, cc_int n) {
     r = (a == 0) == (n > 0) ? 0.0 : CC_HUGE_VAL;
     return n % 2 ? cc_m_copysign(r, x) : r;
   }
-  if (n != 1) {
-    r = cc_m_pow(a, 1.0 / n);
-    double p = cc_m_pow(r, double(n)); // one step of Newton: 1/n was rounded
-    if (p > 0 && !cc_t_isinf(p))
-      r += r * ((a - p) / p) / n;
+  if (n != 1) { // 1/n was rounded: e is what it lacks, and r * e * log a what r lacks for it
+    double y = 1.0 / n, e = cc_m_fma(-double(n), y, 1.0) / n;
+    r = cc_m_pow(a, y);
+    if (e != 0 && !cc_t_isinf(r))
+      r += r * (e * cc_m_log(a));
   }
   return x < 0 ? -r : r;
 }

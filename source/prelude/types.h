@@ -1,6 +1,7 @@
 // types.h: the scalar and vector types of OpenCL C for C++ targets, vector literals, swizzles and
 // casts. Shared by the host, CUDA, HIP: it calls no library and includes nothing. A target's own
-// part comes first and defines CC_FN (how functions are declared) and the cc_m_ and cc_a_ hooks.
+// part comes first and defines CC_FN (how functions are declared), CC_COPY (memcpy), CC_INFINITY and
+// its like, and the cc_m_ and cc_a_ hooks.
 
 namespace {
 
@@ -20,9 +21,6 @@ typedef unsigned long cc_size, cc_uintptr;
 typedef long cc_ptrdiff, cc_intptr;
 static_assert(sizeof(cc_long) == 8 && sizeof(void *) == 8, "concord needs an LP64 target");
 
-#define CC_INFINITY (__builtin_inff())
-#define CC_NAN (__builtin_nanf(""))
-#define CC_HUGE_VAL (__builtin_inf())
 #define CC_MAXFLOAT 0x1.fffffep127f
 #define CC_NULL nullptr
 #define CC_LOCAL_MEM_FENCE 1u
@@ -52,7 +50,7 @@ template <class T> using cc_unsig = typename cc_ints<sizeof(T)>::u;
 template <class R, class T> CC_FN R cc_as_bits(T x) {
   static_assert(sizeof(R) == sizeof(T), "as_type needs types of one size");
   R r;
-  __builtin_memcpy(&r, &x, sizeof(r));
+  CC_COPY(&r, &x, sizeof(r));
   return r;
 }
 

@@ -84,7 +84,7 @@ func (d *device) Load(_ context.Context, u *source.Unit, bin driver.Binary) (dri
 // kernel compute here what it does elsewhere.
 var hostFlags = []string{
 	"-std=c++17", "-O3", "-shared", "-fPIC", "-pipe",
-	"-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math",
+	"-fwrapv", "-fno-finite-loops", "-fno-strict-aliasing", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math",
 	"-fno-exceptions", "-fno-rtti", "-fvisibility=hidden", "-fno-threadsafe-statics",
 	"-fdiagnostics-color=never", "-fmessage-length=0", "-Wno-psabi",
 }

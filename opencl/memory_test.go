@@ -45,7 +45,7 @@ func TestOutOfMemory(t *testing.T) {
 }
 
 func helpMemory() {
-	d, err := backend{}.Open(context.Background(), 0, nil)
+	d, err := backend{}.Open(context.Background(), 0, config())
 	if err != nil {
 		panic(err)
 	}

@@ -31,10 +31,10 @@ const install = "install a loader (Debian: ocl-icd-libopencl1) and a driver " +
 
 // Probe lists platforms and devices. Drivers can take long to wake up: the work
 // goes on in its goroutine when ctx is done, and its result is dropped.
-func (backend) Probe(ctx context.Context, _ *driver.Config) driver.Probe {
+func (backend) Probe(ctx context.Context, cfg *driver.Config) driver.Probe {
 	start := time.Now()
 	result := make(chan driver.Probe, 1)
-	go func() { result <- probe() }()
+	go func() { result <- probe(cfg) }()
 	select {
 	case p := <-result:
 		p.Elapsed = time.Since(start)
@@ -45,9 +45,9 @@ func (backend) Probe(ctx context.Context, _ *driver.Config) driver.Probe {
 	}
 }
 
-func probe() driver.Probe {
+func probe(cfg *driver.Config) driver.Probe {
 	p := driver.Probe{Backend: name, State: driver.Unavailable}
-	tried, there := library()
+	tried, there := library(cfg)
 	p.Tried = tried
 	if !there {
 		p.Reason = "no OpenCL loader (" + strings.Join(tried, "; ") + "); " + install
@@ -95,12 +95,12 @@ func noDevices(platforms []platform) string {
 }
 
 // Open opens the device with that index in Probe's list.
-func (backend) Open(ctx context.Context, nativeIndex int, _ *driver.Config) (driver.Device, error) {
+func (backend) Open(ctx context.Context, nativeIndex int, cfg *driver.Config) (driver.Device, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	id := fmt.Sprintf("%s:%d", name, nativeIndex)
-	if tried, there := library(); !there {
+	if tried, there := library(cfg); !there {
 		return nil, &driver.OpError{Backend: name, Device: id, Op: "open", Detail: strings.Join(tried, "; ") + "; " + install, Err: driver.ErrNoDevice}
 	}
 	platforms, err := listPlatforms()

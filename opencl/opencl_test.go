@@ -70,14 +70,14 @@ func child(t *testing.T, env []string, args ...string) (string, error) {
 // open opens the first device, or skips where there is none and none is required.
 func open(t testing.TB) *device {
 	t.Helper()
-	p := backend{}.Probe(context.Background(), nil)
+	p := backend{}.Probe(context.Background(), config())
 	if p.State != driver.Available {
 		if strings.Contains(os.Getenv("CONCORD_REQUIRE"), name) {
 			t.Fatalf("CONCORD_REQUIRE names opencl: %s", p.Reason)
 		}
 		t.Skipf("no OpenCL device: %s", p.Reason)
 	}
-	d, err := backend{}.Open(context.Background(), 0, nil)
+	d, err := backend{}.Open(context.Background(), 0, config())
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, d.Close()) })
 	return d.(*device)
@@ -174,7 +174,7 @@ func view(m driver.Memory, offset, size int64) driver.Memory {
 
 func TestProbe(t *testing.T) {
 	d := open(t)
-	p := backend{}.Probe(t.Context(), nil)
+	p := backend{}.Probe(t.Context(), config())
 	require.Equal(t, driver.Available, p.State)
 	assert.Empty(t, p.Reason)
 	assert.NotEmpty(t, p.DriverVersion)
@@ -208,7 +208,7 @@ func TestProbe(t *testing.T) {
 func TestProbeGivesUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	p := backend{}.Probe(ctx, nil)
+	p := backend{}.Probe(ctx, config())
 	if p.State != driver.Available { // the answer may have been quicker
 		assert.NotEmpty(t, p.Reason)
 	}
@@ -217,7 +217,7 @@ func TestProbeGivesUp(t *testing.T) {
 func TestOpenIndex(t *testing.T) {
 	open(t)
 	for _, i := range []int{-1, 1000} {
-		_, err := backend{}.Open(t.Context(), i, nil)
+		_, err := backend{}.Open(t.Context(), i, config())
 		require.ErrorIs(t, err, driver.ErrDeviceIndex)
 		assert.ErrorIs(t, err, driver.ErrNoDevice)
 		assert.Contains(t, err.Error(), "OpenCL devices")
@@ -263,7 +263,7 @@ func TestMissingLibrary(t *testing.T) {
 }
 
 func helpMissing() {
-	p := backend{}.Probe(context.Background(), nil)
+	p := backend{}.Probe(context.Background(), config())
 	check := func(ok bool, what string) {
 		if !ok {
 			panic(fmt.Sprintf("%s: %+v", what, p))
@@ -272,7 +272,7 @@ func helpMissing() {
 	check(p.State == driver.Unavailable, "state")
 	check(len(p.Tried) == 1 && strings.HasPrefix(p.Tried[0], noSuchLibrary+": "), "tried")
 	check(strings.Contains(p.Reason, "pocl-opencl-icd") && strings.Contains(p.Reason, "ocl-icd-libopencl1"), "reason")
-	_, err := backend{}.Open(context.Background(), 0, nil)
+	_, err := backend{}.Open(context.Background(), 0, config())
 	check(err != nil && strings.Contains(err.Error(), noSuchLibrary), "open")
 	var n uint32
 	check(cl.GetPlatformIDs(0, nil, &n) == codeNoPlatform, "clGetPlatformIDs")
@@ -312,3 +312,12 @@ func TestOtherDrivers(t *testing.T) {
 
 // ptr is the address of a copy of v, for the binding.
 func ptr[T any](v T) unsafe.Pointer { return unsafe.Pointer(&v) }
+
+// config is the environment's configuration.
+func config() *driver.Config {
+	cfg, err := driver.ParseEnv(os.Environ())
+	if err != nil {
+		panic(err)
+	}
+	return &cfg
+}

@@ -232,7 +232,7 @@ func helpLoad() {
 		}
 	}
 	ctx := context.Background()
-	opened, err := backend{}.Open(ctx, 0, nil)
+	opened, err := backend{}.Open(ctx, 0, config())
 	must(err)
 	d := opened.(*device)
 	code, err := os.ReadFile(os.Getenv("OPENCL_TEST_BINARY"))

@@ -83,10 +83,13 @@ const (
 	stageTotal = C.CONCORD_CL_STAGED
 )
 
-// library opens the OpenCL loader and lists what was tried.
-func library() (tried []string, found bool) {
+// library opens the OpenCL loader, by the configured name if there is one, and
+// lists what was tried.
+func library(cfg *driver.Config) (tried []string, found bool) {
+	name := C.CString(cfg.OpenCLLibrary)
+	defer C.free(unsafe.Pointer(name))
 	var text *C.char
-	found = C.concord_cl_library(&text) != 0
+	found = C.concord_cl_library(name, &text) != 0
 	return strings.Split(C.GoString(text), "\n"), found
 }
 

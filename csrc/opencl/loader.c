@@ -6,7 +6,8 @@
 
 #ifdef __APPLE__ // the binding links the OpenCL framework
 
-int concord_cl_library(const char **text) {
+int concord_cl_library(const char *name, const char **text) {
+  (void)name;
   *text = "OpenCL.framework: linked";
   return 1;
 }
@@ -23,6 +24,7 @@ int concord_cl_library(const char **text) {
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void *library;
 static char tried[1024];
+static char chosen[512]; // the name to open instead of the usual ones
 
 static int open_as(const char *name) {
   // Local: its symbols serve nobody but us. Lazy binding would turn a broken driver into a crash.
@@ -39,17 +41,21 @@ static int open_as(const char *name) {
 }
 
 static void open_library(void) {
-  const char *name = getenv("CONCORD_OPENCL_LIBRARY");
-  if (name != NULL && *name != '\0') {
-    open_as(name);
+  if (chosen[0] != '\0') {
+    open_as(chosen);
     return;
   }
   if (!open_as("libOpenCL.so.1"))
     open_as("libOpenCL.so");
 }
 
-int concord_cl_library(const char **text) {
+int concord_cl_library(const char *name, const char **text) {
+  static pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER;
+  pthread_mutex_lock(&first);
+  if (tried[0] == '\0') // nothing was opened yet: open_library reads it next
+    snprintf(chosen, sizeof chosen, "%s", name);
   pthread_once(&once, open_library);
+  pthread_mutex_unlock(&first);
   *text = tried;
   return library != NULL;
 }

@@ -42,9 +42,10 @@
 #pragma GCC visibility push(hidden)
 
 // concord_cl_library opens the OpenCL loader if that was not done yet, returns whether it is there
-// and sets *tried to one line per name that was tried, with the outcome. The text is static.
-// CONCORD_OPENCL_LIBRARY in the environment replaces the names that are tried.
-int concord_cl_library(const char **tried);
+// and sets *tried to one line per name that was tried, with the outcome. The text is static. A name
+// that is not empty replaces the usual ones; it counts in the first call of the process, as a
+// library that was opened stays.
+int concord_cl_library(const char *name, const char **tried);
 
 // concord_cl_arg is one kernel argument. It has the layout of driver.Arg, so that the runtime's
 // table crosses as it is.

@@ -41,6 +41,8 @@ type Config struct {
 	ProbeTimeout time.Duration // CONCORD_PROBE_TIMEOUT: per backend; 0 means 5 s
 	Required     []string      // CONCORD_REQUIRE: backends whose absence fails tests
 
+	OpenCLLibrary string // CONCORD_OPENCL_LIBRARY: the OpenCL loader; "" means the usual names. The first one opened stays
+
 	CPUThreads int // CONCORD_CPU_THREADS: 0 means one per core
 
 	// Backends replaces the registered ones, for tests and programs that bring
@@ -116,6 +118,10 @@ var Variables = []variable{
 		}
 		return err
 	}},
+	{"CONCORD_OPENCL_LIBRARY", "", "path of the OpenCL loader, instead of the usual names", func(c *Config, v string) error {
+		c.OpenCLLibrary = v
+		return nil
+	}},
 	{"CONCORD_CPU_THREADS", "", "threads of the cpu backend; default one per core", func(c *Config, v string) (err error) {
 		c.CPUThreads, err = parseInt(v, 1, 4096)
 		return err
@@ -167,6 +173,7 @@ func (c Config) Merge(env Config) Config {
 	pick(&c.FakeDevices, env.FakeDevices)
 	pick(&c.NoProbeCache, env.NoProbeCache)
 	pick(&c.ProbeTimeout, env.ProbeTimeout)
+	pick(&c.OpenCLLibrary, env.OpenCLLibrary)
 	pick(&c.CPUThreads, env.CPUThreads)
 	if c.Required == nil {
 		c.Required = env.Required

@@ -3,14 +3,15 @@
 // integers truncate toward zero and saturate, a NaN becomes the integer 0.
 #include "elem.h"
 
-// Every source type is read into one of four wide kinds, exactly.
+// Every source type is read into one of five kinds, exactly. int stays int: rusticl of
+// Mesa 22.3 loses its sign on the way to a long that is then clamped.
 #define wide_f32 f
 #define wide_f16 f
 #define wide_bf16 f
 #define wide_f64 d
 #define wide_i8 l
 #define wide_i16 l
-#define wide_i32 l
+#define wide_i32 i
 #define wide_i64 l
 #define wide_u8 u
 #define wide_u16 u
@@ -19,6 +20,7 @@
 
 #define wide_type_f float
 #define wide_type_d double
+#define wide_type_i int
 #define wide_type_l long
 #define wide_type_u ulong
 
@@ -35,6 +37,14 @@ ulong odd_u(ulong x) {
 }
 
 float odd_from_u(ulong x) { return (float)odd_u(x); }
+
+float odd_from_i(int x) {
+  uint size = x < 0 ? 0u - (uint)x : (uint)x;
+  int drop = 8 - (int)clz(size | 1u);
+  if (drop > 0)
+    size = (size >> drop | (uint)((size & ((1u << drop) - 1u)) != 0)) << drop;
+  return x < 0 ? -(float)size : (float)size;
+}
 
 float odd_from_l(long x) {
   return x < 0 ? -(float)odd_u((ulong)0 - (ulong)x) : (float)odd_u((ulong)x);
@@ -56,15 +66,22 @@ float odd_from_d(double x) {
 #define to_f64(p, i, x, K) ((p)[i] = (double)(x))
 #define to_f16(p, i, x, K) vstore_half_rte(JOIN(odd_from_, K)(x), (i), (p))
 #define to_bf16(p, i, x, K) ((p)[i] = bf16_from_float(JOIN(odd_from_, K)(x)))
-#define to_i8(p, i, x, K) ((p)[i] = convert_char_sat(x))
-#define to_i16(p, i, x, K) ((p)[i] = convert_short_sat(x))
-#define to_i32(p, i, x, K) ((p)[i] = convert_int_sat(x))
-#define to_i64(p, i, x, K) ((p)[i] = convert_long_sat(x))
-#define to_u8(p, i, x, K) ((p)[i] = convert_uchar_sat(x))
-#define to_u16(p, i, x, K) ((p)[i] = convert_ushort_sat(x))
-#define to_u32(p, i, x, K) ((p)[i] = convert_uint_sat(x))
-#define to_u64(p, i, x, K) ((p)[i] = convert_ulong_sat(x))
+#define to_i8(p, i, x, K) ((p)[i] = convert_char_sat(JOIN(number_, K)(x)))
+#define to_i16(p, i, x, K) ((p)[i] = convert_short_sat(JOIN(number_, K)(x)))
+#define to_i32(p, i, x, K) ((p)[i] = convert_int_sat(JOIN(number_, K)(x)))
+#define to_i64(p, i, x, K) ((p)[i] = convert_long_sat(JOIN(number_, K)(x)))
+#define to_u8(p, i, x, K) ((p)[i] = convert_uchar_sat(JOIN(number_, K)(x)))
+#define to_u16(p, i, x, K) ((p)[i] = convert_ushort_sat(JOIN(number_, K)(x)))
+#define to_u32(p, i, x, K) ((p)[i] = convert_uint_sat(JOIN(number_, K)(x)))
+#define to_u64(p, i, x, K) ((p)[i] = convert_ulong_sat(JOIN(number_, K)(x)))
 #define odd_from_f(x) (x)
+
+// What a saturating conversion makes of a NaN differs between devices.
+#define number_f(x) (isnan(x) ? 0.0f : (x))
+#define number_d(x) (isnan(x) ? 0.0 : (x))
+#define number_i(x) (x)
+#define number_l(x) (x)
+#define number_u(x) (x)
 
 #define KIND JOIN(wide_, FROM)
 #define WIDE JOIN(wide_type_, KIND)

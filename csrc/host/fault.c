@@ -1,4 +1,4 @@
-// fault.c: faults of kernel code. Handlers for the four synchronous signals are put in front of
+// fault.c: faults of kernel code. Handlers for the five synchronous signals are put in front of
 // whatever was there (Go's, usually). A fault of a worker that is in kernel code ends the kernel:
 // the handler records it and goes back to where the worker waits. Every other signal is handed on
 // as if these handlers did not exist.
@@ -7,9 +7,9 @@
 
 #include <ucontext.h>
 
-enum { FAULT_SIGNALS = 4, FAULT_CHAIN = 8 };
+enum { FAULT_SIGNALS = 5, FAULT_CHAIN = 8 };
 
-static const int fault_signals[FAULT_SIGNALS] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+static const int fault_signals[FAULT_SIGNALS] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
 
 // fault_prev holds the handlers that were found in our place, oldest first. A library that comes
 // later (an OpenCL driver) may put its own in front of ours; the next launch then puts ours in
@@ -126,7 +126,7 @@ static int fault_thread(struct worker *w) {
   return w != NULL ? fault_stack() : 0;
 }
 
-// fault_mask leaves a pool's thread no signals but the four: the process's own go to threads that
+// fault_mask leaves a pool's thread no signals but the five: the process's own go to threads that
 // expect them.
 static void fault_mask(void) {
   sigset_t mask;
@@ -148,6 +148,7 @@ static void fault_explain(const struct worker *w, concord_error *err) {
     what = "integer division by zero or overflow";
     break;
   case SIGILL:
+  case SIGTRAP: // what __builtin_trap is on arm64
     err->fault = CONCORD_FAULT_ILLEGAL;
     what = "illegal instruction";
     break;

@@ -117,7 +117,7 @@ enum {
 enum {
   CONCORD_FAULT_ADDRESS = 1,    // memory that is not there or not writable
   CONCORD_FAULT_STACK = 2,      // an item outgrew its stack
-  CONCORD_FAULT_ARITHMETIC = 3, // integer division by zero, or INT_MIN / -1
+  CONCORD_FAULT_ARITHMETIC = 3, // integer division by zero, or INT_MIN / -1, where it traps (x86)
   CONCORD_FAULT_ILLEGAL = 4,    // an instruction that this CPU lacks, or a trap
 };
 

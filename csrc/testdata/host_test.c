@@ -85,6 +85,12 @@ static void no_mark(concord_ctx *c, void *const *a) {
   c->calls->barrier(c, 4);
 }
 
+#if defined(__x86_64__)
+#define DIVIDE_STATUS CONCORD_FAULT
+#else
+#define DIVIDE_STATUS CONCORD_OK // other processors give a number
+#endif
+
 static volatile int zero;
 static void divide(concord_ctx *c, void *const *a) {
   if (c->group[0] == 5)
@@ -261,7 +267,8 @@ static void test_faults(void) {
   int out = 0;
   for (int i = 0; i < 3; i++) {
     concord_error e = run("divide", 64, 8, &out, NULL);
-    CHECK(e.status == CONCORD_FAULT && e.fault == CONCORD_FAULT_ARITHMETIC && e.group[0] == 5,
+    CHECK(e.status == DIVIDE_STATUS &&
+              (e.status == CONCORD_OK || (e.fault == CONCORD_FAULT_ARITHMETIC && e.group[0] == 5)),
           "%d %d %s", e.status, e.fault, e.message);
     e = run("null_write", 64, 8, NULL, NULL);
     CHECK(e.status == CONCORD_FAULT && e.fault == CONCORD_FAULT_ADDRESS && e.address == 0 &&
@@ -327,8 +334,22 @@ static void *launcher(void *arg) {
     free(out);
     int x;
     if (n % 3 == 0)
-      CHECK(run("divide", 64, 8, &x, NULL).status == CONCORD_FAULT, "thread %d", n);
+      CHECK(run("divide", 64, 8, &x, NULL).status == DIVIDE_STATUS, "thread %d", n);
   }
+  return NULL;
+}
+
+static void *long_launch(void *arg) {
+  void *args[] = {&arg};
+  concord_error e;
+  concord_launch l = {.kernel = kernel("slow"),
+                      .dim = 1,
+                      .arg_count = 1,
+                      .args = args,
+                      .global = {1000},
+                      .local = {1},
+                      .cancel = &cancel_flag};
+  CHECK(concord_host_launch(&l, &e) == CONCORD_CANCELLED, "%s", e.message);
   return NULL;
 }
 
@@ -340,23 +361,14 @@ static void test_concurrent(void) {
     pthread_join(t[i], NULL);
   // A short launch does not wait for a long one.
   _Atomic int done = 0;
-  void *p = &done, *args[] = {&p};
+  pthread_t c, d;
   cancel_flag = 0;
-  concord_launch l = {.kernel = kernel("slow"),
-                      .dim = 1,
-                      .arg_count = 1,
-                      .args = args,
-                      .global = {100},
-                      .local = {1},
-                      .cancel = &cancel_flag};
-  struct {
-    concord_launch *l;
-  } box = {&l};
-  (void)box;
-  concord_error e;
-  pthread_t c;
+  pthread_create(&d, NULL, long_launch, &done);
   pthread_create(&c, NULL, cancel_soon, NULL);
-  CHECK(concord_host_launch(&l, &e) == CONCORD_CANCELLED, "%s", e.message);
+  uint32_t out[64] = {0};
+  CHECK(run("mark", 64, 1, out, NULL).status == CONCORD_OK && done < 1000,
+        "waited for the long one");
+  pthread_join(d, NULL);
   pthread_join(c, NULL);
 }
 
@@ -396,7 +408,7 @@ static void test_chain(void) {
   sa.sa_flags = SA_SIGINFO;
   sigaction(SIGFPE, &sa, &ours);
   int out;
-  CHECK(run("divide", 64, 8, &out, NULL).status == CONCORD_FAULT, "in front again");
+  CHECK(run("divide", 64, 8, &out, NULL).status == DIVIDE_STATUS, "in front again");
   raise(SIGFPE);
   CHECK(chained == 2, "%d", chained);
 }

@@ -87,7 +87,11 @@ func main() {
 				k := (g + i) % 4
 				var fault C.int
 				status := C.launch(C.int(k), &fault)
-				if want := [4]C.int{0, 3, 1, 2}[k]; fault != want || (status == 4) != (want != 0) {
+				want := [4]C.int{0, 3, 1, 2}[k]
+				if k == 1 && runtime.GOARCH != "amd64" {
+					want = 0 // the division gives a number
+				}
+				if fault != want || (status == 4) != (want != 0) {
 					fmt.Println("kernel", k, "status", status, "fault", fault)
 					os.Exit(1)
 				}

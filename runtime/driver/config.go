@@ -191,12 +191,12 @@ func (c Config) Merge(env Config) Config {
 // Check reports a value that can never be right.
 func (c *Config) Check() error {
 	if err := checkFallback(c.Fallback); err != nil {
-		return fmt.Errorf("Config.Fallback: %w: %w", err, ErrInvalidArgument)
+		return fmt.Errorf("fallback policy: %w: %w", err, ErrInvalidArgument)
 	}
 	for name, n := range map[string]int64{"MemoryLimit": c.MemoryLimit, "CacheSize": c.CacheSize,
 		"ProbeTimeout": int64(c.ProbeTimeout), "CPUThreads": int64(c.CPUThreads)} {
 		if n < 0 {
-			return fmt.Errorf("Config.%s is negative: %w", name, ErrInvalidArgument)
+			return fmt.Errorf("negative Config.%s: %w", name, ErrInvalidArgument)
 		}
 	}
 	return nil

@@ -27,11 +27,7 @@ func (d *device) Identity(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, d.opError("compile", err)
 	}
-	rendering, err := renderIdentity()
-	if err != nil {
-		return nil, d.opError("compile", err)
-	}
-	return append([]string{"host", cpuFeatures(), fmt.Sprintf("abi %d", hostABI), rendering, c.path, c.version}, c.flags()...), nil
+	return append([]string{"host", cpuFeatures(), fmt.Sprintf("abi %d", hostABI), c.path, c.version}, c.flags()...), nil
 }
 
 // Compile implements driver.Compiler.

@@ -3,10 +3,6 @@ package cpu
 // What this package reads of a portable program.
 
 import (
-	"crypto/sha256"
-	"fmt"
-	"sync"
-
 	"github.com/concord-compute/concord/source"
 )
 
@@ -32,17 +28,3 @@ func unitParams(u *source.Unit, name string) []source.Param {
 	}
 	return k.Params
 }
-
-// renderIdentity names what a rendering has that its Unit does not determine: the
-// prelude, by what an empty program becomes.
-var renderIdentity = sync.OnceValues(func() (string, error) {
-	u, err := source.Parse("", source.Options{})
-	if err != nil {
-		return "", err
-	}
-	text, err := u.Render(source.Host)
-	if err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("rendering %x", sha256.Sum256([]byte(text))), nil
-})

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -55,11 +56,7 @@ func (a *allocation) usedBy(s *Stream) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.last.Store(s)
-	for _, have := range a.used {
-		if have == s {
-			return
-		}
-	}
+	a.used = slices.DeleteFunc(a.used, func(have *Stream) bool { return have == s || have.gone.Load() })
 	a.used = append(a.used, s)
 }
 
@@ -143,7 +140,7 @@ func (c *core) reserve(n int64) error {
 	}
 	held := c.stats.Live + c.stats.Deferred
 	if limit := c.session.cfg.MemoryLimit; limit > 0 && held+n > limit {
-		return fmt.Errorf("live %s of a limit of %s: %w", driver.FormatBytes(held), driver.FormatBytes(limit), ErrBudget)
+		return fmt.Errorf("holding %s of a limit of %s: %w", driver.FormatBytes(held), driver.FormatBytes(limit), ErrBudget)
 	}
 	c.stats.Live += n
 	c.stats.LiveBuffers++
@@ -197,12 +194,17 @@ func (c *core) drain() {
 		c.mu.Unlock()
 		a.unref()
 	}
-	c.settle(use.done)
+	if c.settling.TryLock() { // else someone is at it
+		c.settle(use.done)
+		c.settling.Unlock()
+	}
 }
 
 // drainWaiting frees everything that is closed, waiting for the work that uses it.
 func (c *core) drainWaiting() {
 	c.drain()
+	c.settling.Lock() // and waits for who is at it: what they free is still counted
+	defer c.settling.Unlock()
 	c.settle(func(u use) bool {
 		_ = u.event.Wait(context.Background()) // an error belongs to the stream, which reports it
 		return true
@@ -210,6 +212,7 @@ func (c *core) drainWaiting() {
 }
 
 // settle frees the deferred memory whose uses are all done, as done tells.
+// The caller holds c.settling.
 func (c *core) settle(done func(use) bool) {
 	c.mu.Lock()
 	waiting := c.deferred

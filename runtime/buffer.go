@@ -96,7 +96,7 @@ func Read[T Element](ctx context.Context, b *Buffer, data []T) error {
 }
 
 func sameType[T Element](b *Buffer, op string) error {
-	if b == nil {
+	if b.none() {
 		return fmt.Errorf("%s: buffer is nil: %w", op, ErrInvalidArgument)
 	}
 	if t := TypeOf[T](); t != b.typ {
@@ -115,10 +115,11 @@ func bytesOf[T Element](s []T) []byte {
 
 // Alloc returns a buffer of n elements, contents undefined.
 func (d *Device) Alloc(t Type, n int) (*Buffer, error) {
-	c := d.core
+	c, err := d.use("alloc")
+	if err != nil {
+		return nil, err
+	}
 	switch {
-	case d.closed.Load():
-		return nil, c.error("alloc", ErrClosed)
 	case t.Size() == 0:
 		return nil, c.error("alloc", fmt.Errorf("%v is not an element type: %w", t, ErrInvalidArgument))
 	case n <= 0:
@@ -152,7 +153,7 @@ func forget(a *allocation) {
 // Slice returns a view of n elements from element off on. It shares the memory,
 // keeps it alive, and is closed by itself.
 func (b *Buffer) Slice(off, n int) (*Buffer, error) {
-	if b == nil {
+	if b.none() {
 		return nil, fmt.Errorf("slice: buffer is nil: %w", ErrInvalidArgument)
 	}
 	c := b.a.core
@@ -168,7 +169,7 @@ func (b *Buffer) Slice(off, n int) (*Buffer, error) {
 // As returns a view of the same bytes as elements of another type. The size must
 // be a multiple of the new element, and the start must be aligned to it.
 func (b *Buffer) As(t Type) (*Buffer, error) {
-	if b == nil {
+	if b.none() {
 		return nil, fmt.Errorf("as: buffer is nil: %w", ErrInvalidArgument)
 	}
 	size := int64(t.Size())
@@ -186,6 +187,9 @@ func (b *Buffer) view(t Type, mem driver.Memory, n int) (*Buffer, error) {
 	return newBuffer(b.a, t, mem, n), nil
 }
 
+// none reports a Buffer that is nil or that nobody allocated.
+func (b *Buffer) none() bool { return b == nil || b.a == nil }
+
 // Len returns the number of elements.
 func (b *Buffer) Len() int { return b.n }
 
@@ -200,7 +204,7 @@ func (b *Buffer) Memory() driver.Memory { return b.mem }
 
 // String reads "f32[1000] on cuda:0".
 func (b *Buffer) String() string {
-	if b == nil {
+	if b.none() {
 		return "nil buffer"
 	}
 	return fmt.Sprintf("%v[%d] on %s", b.typ, b.n, b.a.core.info.ID)
@@ -211,7 +215,7 @@ func (b *Buffer) device() *core { return b.a.core }
 // Close gives the memory back, as soon as the work that uses it is done; it does
 // not wait. Closing twice, or after the device, does nothing.
 func (b *Buffer) Close() error {
-	if b == nil || b.closed.Swap(true) {
+	if b.none() || b.closed.Swap(true) {
 		return nil
 	}
 	b.cleanup.Stop()

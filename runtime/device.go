@@ -5,6 +5,7 @@ package runtime
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -25,19 +26,21 @@ type Device struct {
 // core is what all handles of one device share.
 type core struct {
 	session  *Session
+	key      string // in session.open
 	info     Info
 	drv      driver.Device
 	compiler driver.Compiler // nil if the device cannot build programs
 	natives  driver.Natives  // nil if it has none
 	handles  int             // guarded by session.mu
 
+	settling sync.Mutex // held while deferred memory is freed, so that nobody overtakes it
+
 	mu       sync.Mutex
-	closed   bool
+	closed   bool // from the beginning of close on
 	live     map[*allocation]struct{}
 	streams  map[*Stream]struct{}
 	programs map[programKey]*programCore
 	keys     map[programKey]kernelcache.Key
-	identity []string // of the compiler, once it was asked
 	deferred []deferredFree
 	stats    Stats
 	stream   *Stream // the device's own, made at first use
@@ -61,10 +64,10 @@ type Stats struct {
 }
 
 func newCore(s *Session, info Info, drv driver.Device) (*core, error) {
-	index := info.Index
+	key, index := info.ID, info.Index
 	info = drv.Info()
 	info.Index = index
-	c := &core{session: s, info: info, drv: drv, handles: 1,
+	c := &core{session: s, key: key, info: info, drv: drv, handles: 1,
 		live:     map[*allocation]struct{}{},
 		streams:  map[*Stream]struct{}{},
 		programs: map[programKey]*programCore{},
@@ -80,6 +83,17 @@ func newCore(s *Session, info Info, drv driver.Device) (*core, error) {
 	return c, nil
 }
 
+// use returns what is behind a handle that is open.
+func (d *Device) use(op string) (*core, error) {
+	if d == nil || d.core == nil {
+		return nil, fmt.Errorf("%s: device is nil: %w", op, ErrInvalidArgument)
+	}
+	if d.closed.Load() {
+		return nil, d.core.error(op, ErrClosed)
+	}
+	return d.core, nil
+}
+
 // Info describes the device. FreeMemory is that of the moment.
 func (d *Device) Info() Info {
 	info := d.core.drv.Info()
@@ -89,6 +103,18 @@ func (d *Device) Info() Info {
 
 // String returns the device's name for Open: "cuda:0".
 func (d *Device) String() string { return d.core.info.ID }
+
+// Run launches a kernel on the device's own stream, waits for it, and returns the
+// record of where it ran. Unlike Stream().Run, whose stream is shared by everyone
+// who opened the device, its record tells that the device stands in for another.
+func (d *Device) Run(ctx context.Context, k *Kernel, g Grid, args ...any) (Record, error) {
+	c, err := d.use("run")
+	if err != nil {
+		return Record{}, err
+	}
+	r, err := c.stream.Run(ctx, k, g, args...)
+	return r.after(d.fallback), err
+}
 
 // Fallback returns why this device stands in for the one asked for, or nil.
 func (d *Device) Fallback() error { return d.fallback }
@@ -105,10 +131,16 @@ func (d *Device) Stream() *Stream { return d.core.stream }
 
 // NewStream returns another in-order queue. The caller closes it.
 func (d *Device) NewStream() (*Stream, error) {
-	if d.closed.Load() {
-		return nil, d.core.error("new stream", ErrClosed)
+	c, err := d.use("new stream")
+	if err != nil {
+		return nil, err
 	}
-	return d.core.newStream()
+	s, err := c.newStream()
+	if err != nil {
+		return nil, err
+	}
+	s.fallback = d.fallback
+	return s, nil
 }
 
 // Stats returns the accounts of the device.
@@ -131,11 +163,12 @@ func (d *Device) Driver() driver.Device { return d.core.drv }
 // Sync waits until everything queued on every stream of the device is done, and
 // returns the errors of those that failed.
 func (d *Device) Sync(ctx context.Context) error {
-	if d.closed.Load() {
-		return d.core.error("sync", ErrClosed)
+	c, err := d.use("sync")
+	if err != nil {
+		return err
 	}
 	var errs []error
-	for _, s := range d.core.streamList() {
+	for _, s := range c.streamList() {
 		if err := s.sync(ctx); err != nil && !errors.Is(err, ErrClosed) {
 			errs = append(errs, err)
 		}
@@ -147,10 +180,16 @@ func (d *Device) Sync(ctx context.Context) error {
 // work and closes what is still open on it; buffers, streams and programs of it
 // then answer ErrClosed. Closing twice does nothing.
 func (d *Device) Close() error {
-	if d.closed.Swap(true) {
+	if d == nil || d.core == nil || d.closed.Swap(true) {
 		return nil
 	}
 	return d.core.session.release(d.core)
+}
+
+func (c *core) isClosed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed
 }
 
 func (c *core) error(op string, err error) error {
@@ -170,17 +209,19 @@ func (c *core) streamList() []*Stream {
 // close ends everything on the device, in the order in which it depends on each
 // other: work, programs, memory, device.
 func (c *core) close() error {
-	var errs []error
-	for _, s := range c.streamList() {
-		errs = append(errs, s.close())
-	}
-	c.drainWaiting()
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
 		return nil
 	}
 	c.closed = true
+	c.mu.Unlock()
+	var errs []error
+	for _, s := range c.streamList() {
+		errs = append(errs, s.close())
+	}
+	c.drainWaiting()
+	c.mu.Lock()
 	programs, live := c.programs, c.live
 	c.programs, c.live = nil, nil
 	c.mu.Unlock()

@@ -25,7 +25,7 @@ func (s *Session) Discover(ctx context.Context) ([]Probe, error) {
 	kept := s.probes
 	s.mu.Unlock()
 	if kept != nil && !s.cfg.NoProbeCache {
-		return slices.Clone(kept), nil
+		return cloneProbes(kept), nil
 	}
 	return s.Rediscover(ctx)
 }
@@ -42,7 +42,17 @@ func (s *Session) Rediscover(ctx context.Context) ([]Probe, error) {
 	for _, p := range probes {
 		s.debug(1, "probed", "backend", p.Backend, "state", p.State, "devices", len(p.Devices), "reason", p.Reason, "elapsed", p.Elapsed)
 	}
-	return slices.Clone(probes), nil
+	return cloneProbes(probes), nil
+}
+
+// cloneProbes copies what the caller may change without the session seeing it.
+func cloneProbes(probes []Probe) []Probe {
+	out := slices.Clone(probes)
+	for i := range out {
+		out[i].Devices = slices.Clone(out[i].Devices)
+		out[i].Tried = slices.Clone(out[i].Tried)
+	}
+	return out
 }
 
 func (s *Session) probeAll(ctx context.Context) ([]Probe, error) {
@@ -111,7 +121,7 @@ func (s *Session) probe(ctx context.Context, b driver.Backend) Probe {
 func (s *Session) number(probes []Probe) []Probe {
 	n := 0
 	for i := range probes {
-		if probes[i].Devices == nil {
+		if probes[i].Devices = slices.Clone(probes[i].Devices); probes[i].Devices == nil {
 			probes[i].Devices = []Info{}
 		}
 		for j := range probes[i].Devices {

@@ -204,6 +204,17 @@ func TestFallbackPolicies(t *testing.T) {
 		assert.Equal(t, "cpu:0", d.String())
 		assert.ErrorIs(t, d.Fallback(), ErrOutOfMemory, "the reason is visible")
 		assert.EqualValues(t, 1, s.Fallbacks(), "and counted")
+		k := kernel(t, d, "axpy")
+		x := buffer(t, d, F32, 1)
+		rec, err := d.Run(t.Context(), k, Items(1), float32(1), x, x, 1)
+		require.NoError(t, err)
+		assert.True(t, rec.Fallback, "and in the record")
+		assert.Contains(t, rec.FallbackReason, "no room for a context")
+		own, err := d.NewStream()
+		require.NoError(t, err)
+		rec, err = own.Run(t.Context(), k, Items(1), float32(1), x, x, 1)
+		require.NoError(t, err)
+		assert.True(t, rec.Fallback)
 	}
 	s := session(t, Config{Fallback: Require}, broken, cpuBackend())
 	_, err := s.Open(t.Context(), "cuda:0")
@@ -236,6 +247,25 @@ func TestOpenShares(t *testing.T) {
 	require.NoError(t, Write(t.Context(), buf, []float32{1, 2}))
 	require.NoError(t, b.Close())
 	assert.ErrorIs(t, Write(t.Context(), buf, []float32{1, 2}), ErrClosed)
+}
+
+// A device opened after Session.Close is not disturbed by handles from before.
+func TestStaleHandle(t *testing.T) {
+	s := session(t, Config{}, cpuBackend())
+	a, err := s.Open(t.Context(), "cpu")
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	b, err := s.Open(t.Context(), "cpu")
+	require.NoError(t, err)
+	require.NoError(t, a.Close())
+	c, err := s.Open(t.Context(), "cpu")
+	require.NoError(t, err)
+	assert.Same(t, b.core, c.core)
+	_, err = a.Alloc(F32, 1)
+	assert.ErrorIs(t, err, ErrClosed)
+	require.NoError(t, s.Close())
+	_, err = b.NewStream()
+	assert.ErrorIs(t, err, ErrClosed)
 }
 
 func TestCancelledDiscovery(t *testing.T) {

@@ -15,7 +15,10 @@ import (
 
 // fakeName finds the names that count anywhere in the value, with an optional
 // number of devices right behind.
-var fakeName = regexp.MustCompile(`(cuda|metal|rocm|opencl|webgpu|wgpu)(?::(\d{1,4}))?`)
+var fakeName = regexp.MustCompile(`(cuda|metal|rocm|opencl|webgpu|wgpu)(?::(\d+))?`)
+
+// maxFakes bounds what a typing mistake can ask for.
+const maxFakes = 1024
 
 // fakeProbes is discovery as CONCORD_FAKE_DEVICES describes it. The CPU stays
 // what it is: there is always a device that works.
@@ -27,7 +30,9 @@ func (s *Session) fakeProbes(ctx context.Context, value string) []Probe {
 			name = "webgpu"
 		}
 		if m[2] != "" {
-			n, _ = strconv.Atoi(m[2]) // four digits always parse
+			if n, _ = strconv.Atoi(m[2]); n > maxFakes || len(m[2]) > 9 {
+				n = maxFakes
+			}
 		}
 		if _, seen := counts[name]; !seen && n > 0 {
 			counts[name] = n

@@ -30,33 +30,28 @@ type Local int
 // lifetimes, the grid against the kernel and its device. Launch does not wait.
 // What goes wrong later is an error of the stream.
 func (s *Stream) Launch(k *Kernel, g Grid, args ...any) error {
-	if k == nil {
+	if k == nil || k.program == nil {
 		return fmt.Errorf("launch: kernel is nil: %w", ErrInvalidArgument)
 	}
 	if err := s.lock("launch"); err != nil {
 		return err
 	}
+	queued := false
+	defer func() { s.unlock(queued) }()
 	err := s.pack(k, g, args)
 	if err == nil {
 		err = s.drv.Launch(&s.spec)
 	} else {
-		err = s.launchError(k, err)
+		err = s.core.error("launch "+k.decl.Name, err)
 	}
 	if err == nil {
+		queued = true
 		s.launches.Add(1)
 		if s.core.session.cfg.Debug >= 2 { // asked here, so that the arguments of the message cost nothing
 			s.core.session.debug(2, "launched", "device", s.core.info.ID, "kernel", k.decl.Name, "grid", g.String())
 		}
 	}
-	s.unlock(err == nil)
 	return err
-}
-
-func (s *Stream) launchError(k *Kernel, err error) error {
-	if _, told := err.(*OpError); told {
-		return err
-	}
-	return s.core.error("launch "+k.decl.Name, err)
 }
 
 // pack checks a launch and writes it to s.spec.
@@ -109,7 +104,7 @@ func (s *Stream) packBuffer(p *source.Param, b *Buffer) (driver.Arg, error) {
 	if !p.Pointer || p.Space == source.Local {
 		return driver.Arg{}, fmt.Errorf("is no buffer: %w", ErrInvalidArgument)
 	}
-	if err := s.use(b, "launch"); err != nil {
+	if err := s.use(b); err != nil {
 		return driver.Arg{}, err
 	}
 	if p.Kind != source.Void && p.Kind != source.Struct && p.Kind != b.typ.Kind() {
@@ -153,7 +148,7 @@ func (s *Stream) packValue(p *source.Param, arg any) (driver.Arg, error) {
 		return driver.Arg{}, fmt.Errorf("takes its %d bytes as []byte, not %v: %w", size, typeName(arg), ErrInvalidArgument)
 	}
 	bits, kind := valueBits(arg)
-	if v, ok := arg.(int); ok {
+	if v, ok := arg.(int); ok && p.Kind != source.Float && p.Kind != source.Double && p.Kind != source.Half {
 		if bits, ok = fitInt(p.Kind, int64(v)); !ok {
 			return driver.Arg{}, fmt.Errorf("the int %d does not fit: %w", v, ErrInvalidArgument)
 		}

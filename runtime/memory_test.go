@@ -2,6 +2,7 @@ package runtime
 
 import (
 	goruntime "runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -180,4 +181,92 @@ func TestDeviceCloseFreesEverything(t *testing.T) {
 	require.NoError(t, v.Close())
 	require.NoError(t, x.Close())
 	assert.EqualValues(t, 1, b.frees.Load(), "freed exactly once")
+}
+
+// A budget that is just enough must do while others look at the accounts.
+func TestBudgetUnderConcurrentDrains(t *testing.T) {
+	_, d := open(t, &nullBackend{}, Config{MemoryLimit: 1000})
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					d.Stats()
+				}
+			}
+		})
+	}
+	for range 2000 {
+		b, err := d.Alloc(U8, 1000)
+		require.NoError(t, err)
+		require.NoError(t, Fill(d.Stream(), b, uint8(1)))
+		require.NoError(t, b.Close())
+	}
+	close(stop)
+	wg.Wait()
+}
+
+func TestClosedStreamsAreForgotten(t *testing.T) {
+	_, d := open(t, &nullBackend{}, Config{})
+	b := buffer(t, d, U8, 10)
+	for range 100 {
+		s, err := d.NewStream()
+		require.NoError(t, err)
+		require.NoError(t, Fill(s, b, uint8(1)))
+		require.NoError(t, s.Close())
+	}
+	assert.LessOrEqual(t, len(b.a.used), 1)
+}
+
+// What nobody made is refused like what is nil, and leaves no lock behind.
+func TestZeroValues(t *testing.T) {
+	_, d := open(t, &nullBackend{}, Config{})
+	ctx := t.Context()
+	good := buffer(t, d, F32, 4)
+	var noDevice *Device
+	var noBuffer *Buffer
+	var noStream *Stream
+	for what, call := range map[string]func() error{
+		"alloc":       func() error { _, err := noDevice.Alloc(F32, 1); return err },
+		"alloc zero":  func() error { _, err := (&Device{}).Alloc(F32, 1); return err },
+		"upload":      func() error { _, err := Upload(ctx, noDevice, []float32{1}); return err },
+		"new stream":  func() error { _, err := noDevice.NewStream(); return err },
+		"program":     func() error { _, err := noDevice.Program(ctx, nil); return err },
+		"sync":        func() error { return noDevice.Sync(ctx) },
+		"run":         func() error { _, err := noDevice.Run(ctx, nil, Items(1)); return err },
+		"open":        func() error { _, err := (*Session)(nil).Open(ctx, "cpu"); return err },
+		"open zero":   func() error { _, err := new(Session).Open(ctx, "cpu"); return err },
+		"write":       func() error { return Write(ctx, noBuffer, []float32{1}) },
+		"write zero":  func() error { return Write(ctx, &Buffer{}, []float32{1}) },
+		"read zero":   func() error { return d.Stream().Read(ctx, &Buffer{}, 0, []byte{1}) },
+		"slice zero":  func() error { _, err := (&Buffer{}).Slice(0, 1); return err },
+		"copy":        func() error { return d.Stream().Copy(good, noBuffer) },
+		"no stream":   func() error { return noStream.Copy(good, good) },
+		"zero stream": func() error { return new(Stream).Sync(ctx) },
+		"launch":      func() error { return d.Stream().Launch(&Kernel{}, Items(1)) },
+		"kernel":      func() error { _, err := (*Program)(nil).Kernel("k"); return err },
+		"kernel zero": func() error { _, err := new(Program).Kernel("k"); return err },
+	} {
+		assert.ErrorIs(t, call(), ErrInvalidArgument, what)
+	}
+	assert.NoError(t, noDevice.Close())
+	assert.NoError(t, (&Device{}).Close())
+	assert.NoError(t, (&Buffer{}).Close())
+	assert.NoError(t, noStream.Close())
+	assert.NoError(t, new(Program).Close())
+	assert.NoError(t, (*Session)(nil).Close())
+	assert.NoError(t, d.Stream().Sync(ctx), "the stream is as before")
+}
+
+// A driver that panics must not leave its stream locked.
+func TestDriverPanicLeavesNoLock(t *testing.T) {
+	_, d := open(t, &nullBackend{}, Config{})
+	b := buffer(t, d, F32, 4)
+	s := d.Stream()
+	assert.Panics(t, func() { _ = s.queue("test", func() error { panic("driver bug") }) })
+	assert.NoError(t, Fill(s, b, float32(1)))
 }

@@ -68,11 +68,12 @@ type programCore struct {
 // same unit gives the same program for as long as one of its Programs is open.
 // Options may be left out. Building can take seconds; ctx stops it.
 func (d *Device) Program(ctx context.Context, unit *source.Unit, options ...ProgramOptions) (*Program, error) {
-	c := d.core
+	c, err := d.use("program")
+	if err != nil {
+		return nil, err
+	}
 	var opt ProgramOptions
 	switch {
-	case d.closed.Load():
-		return nil, c.error("program", ErrClosed)
 	case unit == nil:
 		return nil, c.error("program", fmt.Errorf("unit is nil: %w", ErrInvalidArgument))
 	case len(options) > 1:
@@ -86,6 +87,11 @@ func (d *Device) Program(ctx context.Context, unit *source.Unit, options ...Prog
 	}
 	core, err := c.build(ctx, key, opt)
 	if err != nil {
+		c.mu.Lock()
+		if c.programs[key] == nil { // nobody needs what was noted for it
+			delete(c.keys, key)
+		}
+		c.mu.Unlock()
 		return nil, err
 	}
 	p := c.shared(key, core)
@@ -125,6 +131,9 @@ func (c *core) shared(key programKey, made *programCore) *Program {
 
 // build compiles or fetches a unit and loads it.
 func (c *core) build(ctx context.Context, key programKey, opt ProgramOptions) (*programCore, error) {
+	if c.isClosed() {
+		return nil, c.error("program", ErrClosed)
+	}
 	p := &programCore{device: c, key: key, kernels: map[string]*Kernel{}}
 	start := time.Now()
 	if opt.Implementation != Portable && c.allNative(key.unit) {
@@ -172,13 +181,20 @@ func (c *core) allNative(unit *source.Unit) bool {
 
 // binary gets the compiled bytes of a unit from the cache.
 func (c *core) binary(ctx context.Context, key programKey, flags []string) (kernelcache.Entry, kernelcache.Hit, error) {
+	cache := c.session.cache()
+	c.mu.Lock()
+	cacheKey, ok := c.keys[key]
+	c.mu.Unlock()
+	if ok {
+		if e, ok := cache.Lookup(cacheKey); ok {
+			return e, kernelcache.Memory, nil
+		}
+	}
+	// Before a disk or a compiler is asked the key is made anew: the compiler may
+	// not be the one that it was.
 	cacheKey, err := c.cacheKey(ctx, key, flags)
 	if err != nil {
 		return kernelcache.Entry{}, 0, err
-	}
-	cache := c.session.cache()
-	if e, ok := cache.Lookup(cacheKey); ok {
-		return e, kernelcache.Memory, nil
 	}
 	return cache.Get(ctx, cacheKey, func(ctx context.Context) (kernelcache.Entry, error) {
 		bin, err := c.compiler.Compile(ctx, key.unit, flags)
@@ -202,24 +218,15 @@ func (c *core) again(ctx context.Context, key programKey, flags []string) (kerne
 	return c.binary(ctx, key, flags)
 }
 
-// cacheKey is the complete key of a unit on this device. It is computed once for
-// each unit: its parts are hashed by the unit, and the device's do not change.
+// cacheKey computes the complete key of a unit on this device and notes it for the
+// next time.
 func (c *core) cacheKey(ctx context.Context, key programKey, flags []string) (kernelcache.Key, error) {
-	c.mu.Lock()
-	k, ok := c.keys[key]
-	identity := c.identity
-	c.mu.Unlock()
-	if ok {
-		return k, nil
-	}
-	if identity == nil {
-		var err error
-		if identity, err = c.compiler.Identity(ctx); err != nil {
-			return kernelcache.Key{}, err
-		}
+	identity, err := c.compiler.Identity(ctx)
+	if err != nil {
+		return kernelcache.Key{}, err
 	}
 	unit := key.unit.Hash()
-	k = kernelcache.KeyOf(
+	k := kernelcache.KeyOf(
 		kernelcache.F("backend", c.info.Backend),
 		kernelcache.F("arch", c.info.Arch),
 		kernelcache.F("identity", identity...),
@@ -227,7 +234,6 @@ func (c *core) cacheKey(ctx context.Context, key programKey, flags []string) (ke
 		kernelcache.F("unit", string(unit[:])),
 	)
 	c.mu.Lock()
-	c.identity = identity
 	c.keys[key] = k
 	c.mu.Unlock()
 	return k, nil
@@ -243,10 +249,10 @@ func (p *Program) Unit() *source.Unit { return p.core.key.unit }
 // matches ErrCompile and lists those that are. A Kernel lives as long as its
 // program is open somewhere; it needs no Close.
 func (p *Program) Kernel(name string) (*Kernel, error) {
-	if p == nil {
+	if p == nil || p.core == nil {
 		return nil, fmt.Errorf("kernel %s: program is nil: %w", name, ErrInvalidArgument)
 	}
-	if p.closed.Load() {
+	if p.closed.Load() || p.core.gone.Load() {
 		return nil, p.core.device.error("kernel "+name, ErrClosed)
 	}
 	return p.core.kernel(name)
@@ -285,7 +291,7 @@ func (p *programCore) kernel(name string) (*Kernel, error) {
 // Close gives the program back; the last Close unloads it, after the work queued
 // on the device is done. Closing twice does nothing.
 func (p *Program) Close() error {
-	if p == nil || p.closed.Swap(true) {
+	if p == nil || p.core == nil || p.closed.Swap(true) {
 		return nil
 	}
 	c := p.core.device

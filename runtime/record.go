@@ -23,6 +23,15 @@ type Record struct {
 	FallbackReason string `json:"fallback_reason,omitempty"`
 }
 
+// after returns the record of work that was done here because of a fallback, if
+// there was one.
+func (r Record) after(fallback error) Record {
+	if fallback != nil {
+		r.Fallback, r.FallbackReason = true, fallback.Error()
+	}
+	return r
+}
+
 // Receipt is a batch of records that a program shows for its work.
 type Receipt struct {
 	ComputePath string   `json:"compute_path"`

@@ -25,11 +25,12 @@ type Session struct {
 	active atomic.Int64 // merged index of the active device, or -1
 	cache  func() *kernelcache.Cache
 
-	mu     sync.Mutex
-	probes []Probe
-	open   map[string]*core // by Info.ID
-	warned map[string]bool  // fallbacks already logged
-	falls  int64
+	mu      sync.Mutex
+	probes  []Probe
+	open    map[string]*core         // by Info.ID
+	opening map[string]chan struct{} // devices that someone is opening; closed when that is over
+	warned  map[string]bool          // fallbacks already logged
+	falls   int64
 }
 
 // New returns a session for a configuration; what cfg leaves unset comes from
@@ -43,7 +44,7 @@ func New(cfg Config) (*Session, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	s := &Session{cfg: cfg, open: map[string]*core{}, warned: map[string]bool{}}
+	s := &Session{cfg: cfg, open: map[string]*core{}, opening: map[string]chan struct{}{}, warned: map[string]bool{}}
 	s.active.Store(-1)
 	s.cache = sync.OnceValue(func() *kernelcache.Cache {
 		return kernelcache.Open(kernelcache.Options{Dir: CacheDir(cfg)})
@@ -107,6 +108,9 @@ func Devices(ctx context.Context) ([]Info, error) {
 // that is there and fails to open is replaced as Config.Fallback says, which is
 // logged and told by Device.Fallback.
 func (s *Session) Open(ctx context.Context, name string) (*Device, error) {
+	if s == nil || s.cache == nil {
+		return nil, fmt.Errorf("open %s: the session is not one of New: %w", name, ErrInvalidArgument)
+	}
 	probes, err := s.Discover(ctx)
 	if err != nil {
 		return nil, err
@@ -176,12 +180,41 @@ func (s *Session) acquire(ctx context.Context, info Info) (*core, error) {
 	if info.Fake {
 		return nil, &OpError{Backend: info.Backend, Device: info.ID, Op: "open", Err: ErrFakeDevice}
 	}
+	over := make(chan struct{})
+	for {
+		s.mu.Lock()
+		if c := s.open[info.ID]; c != nil {
+			c.handles++
+			s.mu.Unlock()
+			return c, nil
+		}
+		other := s.opening[info.ID]
+		if other == nil {
+			s.opening[info.ID] = over
+			s.mu.Unlock()
+			break
+		}
+		s.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	// Outside of the lock: a driver that hangs keeps nobody from other devices.
+	c, err := s.openCore(ctx, info)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c := s.open[info.ID]; c != nil {
-		c.handles++
-		return c, nil
+	delete(s.opening, info.ID)
+	close(over)
+	if err != nil {
+		return nil, err
 	}
+	s.open[info.ID] = c
+	return c, nil
+}
+
+func (s *Session) openCore(ctx context.Context, info Info) (*core, error) {
 	b := s.backend(info.Backend)
 	if b == nil {
 		return nil, &OpError{Backend: info.Backend, Device: info.ID, Op: "open", Err: ErrNoDevice}
@@ -194,7 +227,6 @@ func (s *Session) acquire(ctx context.Context, info Info) (*core, error) {
 	if err != nil {
 		return nil, errors.Join(err, drv.Close())
 	}
-	s.open[info.ID] = c
 	s.debug(1, "opened", "device", info.ID, "name", info.Name)
 	return c, nil
 }
@@ -204,8 +236,8 @@ func (s *Session) release(c *core) error {
 	s.mu.Lock()
 	c.handles--
 	last := c.handles == 0
-	if last {
-		delete(s.open, c.info.ID)
+	if last && s.open[c.key] == c { // after Session.Close another may have taken its place
+		delete(s.open, c.key)
 	}
 	s.mu.Unlock()
 	if !last {
@@ -216,6 +248,9 @@ func (s *Session) release(c *core) error {
 
 // Close closes every device that is still open. It may be called twice.
 func (s *Session) Close() error {
+	if s == nil {
+		return nil
+	}
 	s.mu.Lock()
 	cores := make([]*core, 0, len(s.open))
 	for _, c := range s.open {

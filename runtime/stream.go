@@ -25,6 +25,8 @@ type Stream struct {
 	drv      driver.Stream
 	launches atomic.Int64
 	finished atomic.Uint64 // work up to here is known to be done
+	gone     atomic.Bool   // closed
+	fallback error         // why its device stands in for another
 
 	mu     sync.Mutex // held while something is queued, which is what makes order
 	queued uint64     // work queued so far
@@ -34,6 +36,9 @@ type Stream struct {
 }
 
 func (c *core) newStream() (*Stream, error) {
+	if c.isClosed() {
+		return nil, c.error("new stream", ErrClosed)
+	}
 	drv, err := c.drv.NewStream()
 	if err != nil {
 		return nil, err
@@ -51,9 +56,12 @@ func (c *core) newStream() (*Stream, error) {
 	return s, nil
 }
 
+// none reports a Stream that is nil or of no device.
+func (s *Stream) none() bool { return s == nil || s.core == nil }
+
 // lock takes the stream for queueing, or says why it cannot be used.
 func (s *Stream) lock(op string) error {
-	if s == nil {
+	if s.none() {
 		return fmt.Errorf("%s: stream is nil: %w", op, ErrInvalidArgument)
 	}
 	s.mu.Lock()
@@ -68,16 +76,15 @@ func (s *Stream) lock(op string) error {
 	return nil
 }
 
-// use checks a buffer and keeps its memory for the call under way. The caller
-// holds s.mu and calls drop when it has unlocked it.
-func (s *Stream) use(b *Buffer, op string) error {
+// use checks a buffer and keeps its memory for the call under way, until unlock.
+func (s *Stream) use(b *Buffer) error {
 	switch {
-	case b == nil:
-		return s.core.error(op, fmt.Errorf("buffer is nil: %w", ErrInvalidArgument))
+	case b.none():
+		return fmt.Errorf("buffer is nil: %w", ErrInvalidArgument)
 	case b.a.core != s.core:
-		return s.core.error(op, fmt.Errorf("buffer belongs to %s: %w", b.a.core.info.ID, ErrInvalidArgument))
+		return fmt.Errorf("buffer belongs to %s: %w", b.a.core.info.ID, ErrInvalidArgument)
 	case b.closed.Load() || !b.a.ref():
-		return s.core.error(op, fmt.Errorf("buffer: %w", ErrClosed))
+		return fmt.Errorf("buffer: %w", ErrClosed)
 	}
 	b.a.usedBy(s)
 	s.held = append(s.held, b.a)
@@ -100,78 +107,95 @@ func (s *Stream) unlock(queued bool) {
 	}
 }
 
+// named puts device and operation before an error of ours; a driver's has them.
+func (s *Stream) named(op string, err error) error {
+	if _, told := err.(*OpError); told || err == nil {
+		return err
+	}
+	return s.core.error(op, err)
+}
+
+// queue runs one call that queues something, with the stream locked. The lock is
+// given back even if a driver panics.
+func (s *Stream) queue(op string, call func() error) (err error) {
+	if err := s.lock(op); err != nil {
+		return err
+	}
+	queued := true // what a driver refused half way may have queued something
+	defer func() { s.unlock(queued) }()
+	return s.named(op, call())
+}
+
+// stagedBytes is the size of a write that every backend copies aside at once. For
+// more it waits for the work before, which Write does where ctx can end it.
+const stagedBytes = 256 << 10
+
 // Write copies bytes to a buffer from byte offset off on, after the work queued
 // so far, and waits until data may be changed.
 func (s *Stream) Write(ctx context.Context, b *Buffer, off int64, data []byte) error {
 	const op = "write"
-	if err := s.lock(op); err != nil {
-		return err
+	if len(data) > stagedBytes {
+		if err := s.Sync(ctx); err != nil {
+			return err
+		}
 	}
-	err := s.use(b, op)
-	if err == nil {
-		err = s.checkRange(op, b, off, int64(len(data)))
-	}
-	if err == nil && len(data) > 0 {
-		err = s.drv.Upload(ctx, part(b.mem, off, int64(len(data))), data)
-	}
-	s.unlock(true)
-	return err
+	return s.queue(op, func() error {
+		if err := s.use(b); err != nil {
+			return err
+		}
+		if err := checkRange(b, off, int64(len(data))); err != nil || len(data) == 0 {
+			return err
+		}
+		return s.drv.Upload(ctx, part(b.mem, off, int64(len(data))), data)
+	})
 }
 
 // Read copies bytes from byte offset off of a buffer on, after the work queued so
 // far, and waits for them. It does not keep others from queueing while it waits
 // for that work.
 func (s *Stream) Read(ctx context.Context, b *Buffer, off int64, data []byte) error {
-	const op = "read"
 	if err := s.Sync(ctx); err != nil {
 		return err
 	}
-	if err := s.lock(op); err != nil {
-		return err
-	}
-	err := s.use(b, op)
-	if err == nil {
-		err = s.checkRange(op, b, off, int64(len(data)))
-	}
-	if err == nil && len(data) > 0 {
-		err = s.drv.Download(ctx, data, part(b.mem, off, int64(len(data))))
-	}
-	s.unlock(true)
-	return err
+	return s.queue("read", func() error {
+		if err := s.use(b); err != nil {
+			return err
+		}
+		if err := checkRange(b, off, int64(len(data))); err != nil || len(data) == 0 {
+			return err
+		}
+		return s.drv.Download(ctx, data, part(b.mem, off, int64(len(data))))
+	})
 }
 
 // Copy queues a copy of the whole of src to the beginning of dst. The element
 // types must agree. Parts are copied through views; ranges of one allocation that
 // overlap are refused.
 func (s *Stream) Copy(dst, src *Buffer) error {
-	const op = "copy"
-	if err := s.lock(op); err != nil {
-		return err
-	}
-	err := s.use(dst, op)
-	if err == nil {
-		err = s.use(src, op)
-	}
-	if err == nil {
-		err = s.checkCopy(op, dst, src)
-	}
-	if err == nil {
-		err = s.drv.Copy(part(dst.mem, 0, src.mem.Size), src.mem)
-	}
-	s.unlock(err == nil)
-	return err
+	return s.queue("copy", func() error {
+		if err := s.use(dst); err != nil {
+			return err
+		}
+		if err := s.use(src); err != nil {
+			return err
+		}
+		if err := checkCopy(dst, src); err != nil {
+			return err
+		}
+		return s.drv.Copy(part(dst.mem, 0, src.mem.Size), src.mem)
+	})
 }
 
-func (s *Stream) checkCopy(op string, dst, src *Buffer) error {
+func checkCopy(dst, src *Buffer) error {
 	if dst.typ != src.typ {
-		return s.core.error(op, fmt.Errorf("%v to %v: %w", src.typ, dst.typ, ErrInvalidArgument))
+		return fmt.Errorf("%v to %v: %w", src.typ, dst.typ, ErrInvalidArgument)
 	}
-	if err := s.checkRange(op, dst, 0, src.mem.Size); err != nil {
+	if err := checkRange(dst, 0, src.mem.Size); err != nil {
 		return err
 	}
 	d, f := dst.mem.Offset, src.mem.Offset
 	if dst.a == src.a && d < f+src.mem.Size && f < d+src.mem.Size {
-		return s.core.error(op, fmt.Errorf("ranges overlap: %w", ErrInvalidArgument))
+		return fmt.Errorf("ranges overlap: %w", ErrInvalidArgument)
 	}
 	return nil
 }
@@ -179,19 +203,15 @@ func (s *Stream) checkCopy(op string, dst, src *Buffer) error {
 // Fill queues setting every element of b to a value given as the bytes of one
 // element. runtime.Fill takes a number instead.
 func (s *Stream) Fill(b *Buffer, element []byte) error {
-	const op = "fill"
-	if err := s.lock(op); err != nil {
-		return err
-	}
-	err := s.use(b, op)
-	if err == nil && len(element) != b.typ.Size() {
-		err = s.core.error(op, fmt.Errorf("pattern of %d bytes for elements of %v: %w", len(element), b.typ, ErrInvalidArgument))
-	}
-	if err == nil {
-		err = s.drv.Fill(b.mem, element)
-	}
-	s.unlock(err == nil)
-	return err
+	return s.queue("fill", func() error {
+		if err := s.use(b); err != nil {
+			return err
+		}
+		if len(element) != b.typ.Size() {
+			return fmt.Errorf("pattern of %d bytes for elements of %v: %w", len(element), b.typ, ErrInvalidArgument)
+		}
+		return s.drv.Fill(b.mem, element)
+	})
 }
 
 // Fill queues setting every element of b to value.
@@ -206,11 +226,11 @@ func Fill[T Element](s *Stream, b *Buffer, value T) error {
 // Record returns an event at this point of the stream, with timing. The caller
 // closes it.
 func (s *Stream) Record() (*Event, error) {
-	if err := s.lock("record"); err != nil {
-		return nil, err
-	}
-	drv, err := s.drv.Record(true)
-	s.unlock(err == nil)
+	var drv driver.Event
+	err := s.queue("record", func() (err error) {
+		drv, err = s.drv.Record(true)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -220,27 +240,22 @@ func (s *Stream) Record() (*Event, error) {
 // Wait makes later work of this stream wait for an event of the same device. It
 // does not wait itself.
 func (s *Stream) Wait(e *Event) error {
-	const op = "wait"
-	drv, err := e.get(op)
+	drv, err := e.get("wait")
 	if err != nil {
 		return err
 	}
-	if err := s.lock(op); err != nil {
-		return err
-	}
-	if e.core != s.core {
-		err = s.core.error(op, fmt.Errorf("event of %s: %w", e.core.info.ID, ErrInvalidArgument))
-	} else {
-		err = s.drv.Wait(drv)
-	}
-	s.unlock(err == nil)
-	return err
+	return s.queue("wait", func() error {
+		if e.core != s.core {
+			return fmt.Errorf("event of %s: %w", e.core.info.ID, ErrInvalidArgument)
+		}
+		return s.drv.Wait(drv)
+	})
 }
 
 // Sync waits until everything queued so far is done, and returns the error of
 // what failed.
 func (s *Stream) Sync(ctx context.Context) error {
-	if s == nil {
+	if s.none() {
 		return fmt.Errorf("sync: stream is nil: %w", ErrInvalidArgument)
 	}
 	err := s.sync(ctx)
@@ -281,8 +296,7 @@ func (s *Stream) lastUse() (use, bool) {
 		return use{}, false
 	}
 	e, err := s.drv.Record(false)
-	if err != nil { // the stream failed: wait for what still runs, then nothing does
-		_ = s.drv.Sync(context.Background())
+	if err != nil { // the stream failed: none of its work runs any more
 		return use{}, false
 	}
 	return use{s, s.queued, e}, true
@@ -290,7 +304,7 @@ func (s *Stream) lastUse() (use, bool) {
 
 // Err returns the error that made the stream fail, or nil. It never waits.
 func (s *Stream) Err() error {
-	if s == nil {
+	if s.none() {
 		return nil
 	}
 	return s.drv.Err()
@@ -305,10 +319,7 @@ func (s *Stream) Driver() driver.Stream { return s.drv }
 // Close waits for the work in flight and releases the stream. Closing twice does
 // nothing. The device's own stream is closed with the device.
 func (s *Stream) Close() error {
-	if s == nil {
-		return nil
-	}
-	if s == s.core.stream {
+	if s.none() || s == s.core.stream {
 		return nil
 	}
 	return s.close()
@@ -322,6 +333,7 @@ func (s *Stream) close() error {
 	}
 	s.closed = true
 	s.mu.Unlock()
+	s.gone.Store(true)
 	err := s.drv.Close()
 	c := s.core
 	c.mu.Lock()
@@ -355,7 +367,7 @@ func (s *Stream) Run(ctx context.Context, k *Kernel, g Grid, args ...any) (Recor
 	if err != nil {
 		return Record{}, err
 	}
-	return s.record(k, took), nil
+	return s.record(k, took).after(s.fallback), nil
 }
 
 func (s *Stream) record(k *Kernel, took time.Duration) Record {
@@ -367,9 +379,9 @@ func (s *Stream) record(k *Kernel, took time.Duration) Record {
 	}
 }
 
-func (s *Stream) checkRange(op string, b *Buffer, off, n int64) error {
+func checkRange(b *Buffer, off, n int64) error {
 	if off < 0 || off > b.mem.Size || n > b.mem.Size-off {
-		return s.core.error(op, fmt.Errorf("bytes %d to %d of %d: %w", off, off+n, b.mem.Size, ErrBufferOverflow))
+		return fmt.Errorf("bytes %d to %d of %d: %w", off, off+n, b.mem.Size, ErrBufferOverflow)
 	}
 	return nil
 }

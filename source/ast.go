@@ -23,6 +23,7 @@ const (
 	opCompare                 // a text b on scalars or pointers: int 0 or 1
 	opLogic                   // a text b on scalars: && ||
 	opCond                    // a ? b : c
+	opElvis                   // a ?: c, a evaluated once
 	opVecCond                 // a ? b : c with a vector a
 	opAssign                  // a text b: = += -= ...
 	opComma                   // a , b
@@ -35,9 +36,11 @@ const (
 	opCast                    // explicit cast to typ
 	opConv                    // implicit conversion to typ
 	opDecay                   // an array as the pointer to its first element
+	opLoad                    // the value of a volatile vector or record, which C++ does not copy
 	opVecLit                  // (float4)(args...)
 	opCompound                // (T){...}; init
 	opSizeof                  // a constant of type size_t; val
+	opStmts                   // ({ ... }): body, whose last statement has the value
 )
 
 // expr is one expression.
@@ -58,6 +61,7 @@ type expr struct {
 	lanes []int
 	sym   *symbol
 	init  *initNode
+	body  *stmt
 	val   constant
 }
 
@@ -67,8 +71,6 @@ type initNode struct {
 	typ   *ctype
 	value *expr             // leaf
 	kids  map[int]*initNode // arrays, structs, vectors, by index; unions have one
-	str   string            // a char array from a string literal: its bytes
-	isStr bool
 }
 
 // symKind is what an identifier names.
@@ -150,7 +152,6 @@ type attributes struct {
 	reqd     [3]int
 	hasReqd  bool
 	overload bool
-	used     bool
 }
 
 // stmtKind says what a statement is.
@@ -188,7 +189,8 @@ type stmt struct {
 	list   []*stmt
 	syms   []*symbol // stDecl
 	val    constant
-	unroll string // the #pragma unroll in front of a loop
+	last   constant // stCase: the end of its range, val if it is none
+	unroll string   // the #pragma unroll in front of a loop
 }
 
 // constant is a value known at compile time.

@@ -85,7 +85,6 @@ type diffCase struct {
 	b      *builtin
 	call   builtinCall
 	args   []bType // of the parameters; pointers are second results
-	items  int
 	files  []string
 	outs   []bType
 	got    [2][]string // output files of host and device

@@ -20,7 +20,7 @@ func (p *parser) checkConstant(n *initNode) {
 // notConstant returns the part of e that is not known before a program runs.
 func notConstant(e *expr) *expr {
 	switch e.op {
-	case opAssign, opPreInc, opPostInc, opCall:
+	case opAssign, opPreInc, opPostInc, opCall, opStmts:
 		return e
 	case opBuiltin:
 		if c, ok := conversionOf(e.text); !ok || !c.as {

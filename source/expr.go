@@ -66,6 +66,9 @@ func (p *parser) conditional() *expr {
 	p.enter("?:")
 	defer func() { p.nest-- }()
 	pos := p.next().pos
+	if p.accept(":") {
+		return p.elvis(e, p.conditional(), tok, pos)
+	}
 	b := p.expression()
 	p.expect(":", "?:")
 	c := p.conditional()
@@ -250,7 +253,7 @@ func (p *parser) primary() *expr {
 		if t.text == "(" {
 			p.next()
 			if p.at("{") {
-				p.fail(t.pos, "statement expression", "statement expressions are not part of OpenCL C")
+				return p.statements(tok)
 			}
 			e := p.expression()
 			p.expect(")", "expression")
@@ -262,6 +265,25 @@ func (p *parser) primary() *expr {
 	}
 	p.fail(t.pos, "expression", "expected an expression before %s", describe(t))
 	return nil
+}
+
+// statements parses ({ ... }), which OpenCL compilers take from GNU C: the value
+// is that of the last statement.
+func (p *parser) statements(tok int) *expr {
+	if p.fn == nil {
+		p.fail(p.toks[tok].pos, "statement expression", "a constant cannot be initialized by statements")
+	}
+	p.push()
+	body := p.block()
+	p.pop()
+	p.expect(")", "statement expression")
+	e := &expr{op: opStmts, body: body, typ: voidType, tok: tok}
+	if n := len(body.list); n > 0 && body.list[n-1].kind == stExpr {
+		last := body.list[n-1]
+		last.e = p.rvalue(last.e)
+		e.typ = last.e.typ.bare()
+	}
+	return p.node(e)
 }
 
 // stringLiteral parses adjacent string literals. They are of use only as the

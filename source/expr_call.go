@@ -49,7 +49,11 @@ func (p *parser) namedConstant(t *token, tok int) *expr {
 		return p.bad(tok)
 	}
 	if t.text == "__func__" || t.text == "__FUNCTION__" {
-		p.fail(t.pos, "expression", "'%s' is not part of the portable language", t.text)
+		if p.fn == nil {
+			p.fail(t.pos, "expression", "'%s' stands outside of a function", t.text)
+		}
+		typ := arrayOf(charType.in(Constant).with(qConst), len(p.fn.name)+1)
+		return p.node(&expr{op: opString, text: `"` + p.fn.name + `"`, typ: typ, lval: true, tok: tok})
 	}
 	p.errorf(t.pos, "identifier", "'%s' is not declared", t.text)
 	return p.bad(tok)

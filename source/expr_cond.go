@@ -51,6 +51,27 @@ func (p *parser) choose(a, b, c *expr, tok int, pos Pos) *expr {
 	return p.node(e)
 }
 
+// elvis types a ?: c, which OpenCL compilers take from GNU C: a if it is not
+// zero, else c.
+func (p *parser) elvis(a, c *expr, tok int, pos Pos) *expr {
+	a, c = p.condition(a), p.value(c)
+	e := &expr{op: opElvis, a: a, c: c, tok: tok}
+	x, y := a.typ, c.typ
+	switch {
+	case x.isUnknown() || y.isUnknown():
+	case x.isScalar() && y.isScalar():
+		e.typ = usual(x, y)
+		e.a, e.c = p.conv(a, e.typ), p.conv(c, e.typ)
+	case x.isPointer() && (sameType(x, y) || isNullConstant(c)):
+		e.typ = x.bare()
+		e.c = p.conv(c, e.typ)
+	default:
+		p.errorf(pos, "?:", "the two values have different types: '%s' and '%s'", x.bare(), y.bare())
+		return p.bad(tok)
+	}
+	return p.node(e)
+}
+
 // mergePointers is the common type of two pointers: the qualifiers of both.
 func mergePointers(x, y *ctype) *ctype {
 	elem := x.elem

@@ -48,8 +48,13 @@ func (p *parser) sameVectors(e *expr) (t *ctype, ok bool) {
 
 // checkRank refuses a scalar that the lanes of vector type v could not hold in
 // general, as the specification (6.2.6) and clang do: a cast says what is meant.
+// A constant that the lanes do hold is taken, as older compilers had it: v * 0.5
+// with float lanes means one thing only.
 func (p *parser) checkRank(s *expr, v *ctype) {
 	k, lane := s.typ.base, v.base
+	if c := fold(s); c.ok && (!c.float && c.convert(scalar(lane)) == c || c.float && !isIntKind(lane)) {
+		return
+	}
 	ok := k <= lane // the order of Kind is the order of rank, floating types last
 	if !isIntKind(k) && k != lane {
 		ok = map[Kind]int{Half: 1, Float: 2, Double: 3}[k] <= map[Kind]int{Half: 1, Float: 2, Double: 3}[lane]
@@ -97,6 +102,7 @@ func (p *parser) halfOperands(e *expr) {
 
 // pointerArithmetic types p + i, i + p, p - i and p - q.
 func (p *parser) pointerArithmetic(e *expr) bool {
+	e.a, e.b = p.voidAsBytes(e.a), p.voidAsBytes(e.b)
 	a, b := e.a.typ, e.b.typ
 	switch {
 	case e.text == "-" && a.isPointer() && b.isPointer():
@@ -117,6 +123,17 @@ func (p *parser) pointerArithmetic(e *expr) bool {
 		return false
 	}
 	return p.complete(a, e.a)
+}
+
+// voidAsBytes makes a void pointer one to bytes, which is how OpenCL compilers
+// take arithmetic on it, from GNU C.
+func (p *parser) voidAsBytes(e *expr) *expr {
+	if !e.typ.isPointer() || !e.typ.elem.isVoid() {
+		return e
+	}
+	byteType := *e.typ.elem
+	byteType.base = Char
+	return p.conv(e, pointerTo(&byteType))
 }
 
 // complete checks that a pointer's elements have a size.

@@ -73,8 +73,10 @@ func (p *parser) programVar(name string, typ *ctype, pos Pos, s *specifiers, att
 	if s.kernel {
 		p.errorf(pos, "kernel", "'kernel' belongs to a function")
 	}
-	if typ.kind == tPointer && typ.space != Constant && !typ.isUnknown() ||
-		typ.kind != tPointer && typ.space != Constant && !typ.isUnknown() {
+	if typ.space == Private && typ.isConst() {
+		typ = typ.in(Constant) // what early compilers took; it can only mean one thing
+	}
+	if typ.space != Constant && !typ.isUnknown() {
 		p.errorf(pos, "program-scope variable", "'%s' must be constant: OpenCL C 1.2 has no other variables outside functions", name)
 		typ = typ.in(Constant)
 	}

@@ -44,8 +44,7 @@ func (p *parser) stringInit(typ *ctype, e *expr) *initNode {
 		n = len(text) + 1
 	}
 	if len(text) > n {
-		p.errorf(p.posOf(e), "initializer", "the string is longer than the array")
-		text = text[:n]
+		text = text[:n] // C compilers warn and cut it
 	}
 	out := &initNode{typ: arrayOf(typ.elem, n), kids: map[int]*initNode{}}
 	for i := range len(text) {
@@ -95,7 +94,7 @@ func (p *parser) braced(typ *ctype) *initNode {
 		p.expect("}", "initializer")
 		return n
 	case typ.kind != tArray && typ.kind != tRecord:
-		return p.scalarBraces(typ, open)
+		return p.scalarBraces(typ)
 	}
 	if typ.kind == tRecord && !typ.rec.complete {
 		p.fail(open, "initializer", "'%s' is not defined here", typ)
@@ -129,7 +128,7 @@ func (p *parser) braced(typ *ctype) *initNode {
 }
 
 // scalarBraces parses { e } and { } for a scalar or pointer.
-func (p *parser) scalarBraces(typ *ctype, open Pos) *initNode {
+func (p *parser) scalarBraces(typ *ctype) *initNode {
 	node := &initNode{typ: typ}
 	if !p.at("}") {
 		if p.at("{") {
@@ -137,10 +136,9 @@ func (p *parser) scalarBraces(typ *ctype, open Pos) *initNode {
 		} else {
 			node = p.leaf(typ, p.assignment())
 		}
-		p.accept(",")
-	}
-	if !p.at("}") && !p.at(",") && p.peek().kind != tokPunct {
-		p.fail(open, "initializer", "'%s' takes one value", typ)
+		for p.accept(",") && !p.at("}") {
+			p.excess()
+		}
 	}
 	p.expect("}", "initializer")
 	return node
@@ -166,12 +164,25 @@ func (p *parser) slot(node *initNode, i int, pos Pos) *ctype {
 
 // positional parses the next element of a braced list.
 func (p *parser) positional(node *initNode, i int) {
+	if n := slots(node.typ); n >= 0 && i >= n {
+		p.excess()
+		return
+	}
 	t := p.slot(node, i, p.pos())
 	if p.at("{") {
 		node.kids[i] = p.braced(t)
 		return
 	}
 	node.kids[i] = p.place(t, p.assignment())
+}
+
+// excess parses a value that there is no room for: C compilers warn and drop it.
+func (p *parser) excess() {
+	if p.at("{") {
+		p.skipBalanced("{", "}")
+		return
+	}
+	p.value(p.assignment())
 }
 
 // place initializes an element of type t from e, whose braces may have been
@@ -314,12 +325,11 @@ func (p *parser) designated(node *initNode) int {
 // descend returns the element i of node, making it if needed.
 func (p *parser) descend(node *initNode, i int) *initNode {
 	kid := node.kids[i]
-	t := slotType(node.typ, i)
 	if kid != nil && kid.value != nil {
 		p.fail(p.pos(), "designator", "the element is already initialized as a whole")
 	}
 	if kid == nil {
-		t = p.slot(node, i, p.pos())
+		t := p.slot(node, i, p.pos())
 		kid = &initNode{typ: t, kids: map[int]*initNode{}}
 		node.kids[i] = kid
 	}

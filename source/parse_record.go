@@ -216,21 +216,24 @@ func trimUnderscores(s string) string {
 }
 
 // skipParens moves behind a balanced ( ... ).
-func (p *parser) skipParens() {
+func (p *parser) skipParens() { p.skipBalanced("(", ")") }
+
+// skipBalanced moves behind what stands between a pair of brackets.
+func (p *parser) skipBalanced(open, end string) {
 	level := 0
 	for p.peek().kind != tokEOF {
 		t := p.next()
 		if t.kind != tokPunct {
 			continue
 		}
-		if t.text == "(" {
+		if t.text == open {
 			level++
-		} else if t.text == ")" {
+		} else if t.text == end {
 			level--
 			if level == 0 {
 				return
 			}
 		}
 	}
-	p.fail(p.pos(), "attribute", "expected ')' before the end of the program")
+	p.fail(p.pos(), "declaration", "expected '%s' before the end of the program", end)
 }

@@ -325,16 +325,34 @@ func (p *parser) caseStatement(st *stmt) {
 			st.val = st.val.convert(sw.typ)
 			st.e = &expr{op: opLit, typ: sw.typ, val: st.val, tok: e.tok}
 		}
-		if sw.seen[st.val.i] && st.val.ok {
-			p.errorf(st.pos, word, "the case %d is there twice", st.val.i)
+		st.last = st.val
+		if p.accept("...") { // OpenCL compilers take ranges from GNU C
+			st.last = p.constantOf(p.conditional(), "case").convert(sw.typ)
 		}
-		sw.seen[st.val.i] = true
-		if p.at("...") {
-			p.fail(p.pos(), word, "case ranges are not part of OpenCL C")
-		}
+		p.caseValues(sw, st, word)
 	}
 	p.expect(":", word)
 	st.body = p.labelled()
+}
+
+// caseValues enters the values of a label; of a long range, only the ends.
+func (p *parser) caseValues(sw *switchState, st *stmt, word string) {
+	step := int64(1)
+	if n := uint64(st.last.i) - uint64(st.val.i); n > 1<<12 {
+		step = int64(n)
+	}
+	if !st.val.ok || !st.last.ok || step <= 0 {
+		return
+	}
+	for v := st.val.i; ; v += step {
+		if sw.seen[v] {
+			p.errorf(st.pos, word, "the case %d is there twice", v)
+		}
+		sw.seen[v] = true
+		if v >= st.last.i {
+			return
+		}
+	}
 }
 
 func (p *parser) returnStatement(st *stmt) {

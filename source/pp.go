@@ -29,7 +29,7 @@ const (
 	maxIncludes     = 10000    // files entered, repeats included
 	maxFileBytes    = 16 << 20 // one text
 	maxBytes        = 64 << 20 // of text read, and again of text produced
-	maxTokens       = 1 << 19  // of the result
+	maxTokens       = 1 << 20  // of the result
 	maxSteps        = 2 << 20  // tokens read or substituted on the way
 	maxNesting      = 1000     // calls inside arguments, parentheses in #if
 )

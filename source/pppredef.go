@@ -57,6 +57,8 @@ HUGE_VALF HUGE_VALF
 CLK_LOCAL_MEM_FENCE CLK_LOCAL_MEM_FENCE
 CLK_GLOBAL_MEM_FENCE CLK_GLOBAL_MEM_FENCE
 MAXFLOAT 0x1.fffffep127f
+kernel_exec(n,t) __kernel __attribute__((work_group_size_hint(n,1,1))) __attribute__((vec_type_hint(t)))
+__kernel_exec(n,t) kernel_exec(n,t)
 CHAR_BIT 8
 SCHAR_MAX 127
 SCHAR_MIN (-127-1)

@@ -38,15 +38,14 @@ var hostDialect = dialect{restrict: "__restrict"}
 
 // renderer writes one program for one C++ target.
 type renderer struct {
-	p       *parser
-	d       *dialect
-	out     strings.Builder
-	fn      *function
-	file    string // the place that the target's compiler believes it is at
-	line    int
-	bol     bool
-	called  map[*function]bool // kernels that other kernels call
-	content bool               // something of the program was written on this line
+	p      *parser
+	d      *dialect
+	out    strings.Builder
+	fn     *function
+	file   string // the place that the target's compiler believes it is at
+	line   int
+	bol    bool
+	called map[*function]bool // kernels that other kernels call
 }
 
 func (u *Unit) renderHost() (string, error) {

@@ -25,7 +25,13 @@ func (r *renderer) record(rec *record) {
 		r.w("cc_char cc_empty[0]; ") // an empty struct takes no room in C
 	}
 	for _, f := range rec.fields {
-		r.w(r.typeText(f.typ, f.cname))
+		typ := f.typ
+		if storesWhole(typ) {
+			c := *typ // the record could not be copied
+			c.q &^= qVolatile
+			typ = &c
+		}
+		r.w(r.typeText(typ, f.cname))
 		if a := max(f.align, arrayBase(f.typ).align, f.typ.align); a > 0 {
 			r.w(" __attribute__((aligned(", itoa(a), ")))")
 		}
@@ -249,6 +255,12 @@ func (r *renderer) assignInit(lhs string, n *initNode, sep string) {
 
 func (r *renderer) assignParts(lhs string, n *initNode, sep string) {
 	if n.value != nil {
+		if storesWhole(n.typ) {
+			r.w("cc_store(", lhs, ", ")
+			r.expr(n.value)
+			r.w(")", sep)
+			return
+		}
 		r.w(lhs, " = ")
 		r.expr(n.value)
 		r.w(sep)

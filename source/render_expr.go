@@ -26,6 +26,8 @@ func (r *renderer) expr(e *expr) {
 		r.w(")")
 	case opDecay:
 		r.expr(e.a)
+	case opLoad:
+		r.call("cc_load", e.a)
 	case opUnary:
 		r.unary(e)
 	case opPreInc, opPostInc:
@@ -46,6 +48,18 @@ func (r *renderer) expr(e *expr) {
 		r.expr(e.b)
 		r.w(" : ")
 		r.expr(e.c)
+	case opElvis:
+		r.w("(", r.plain(e.typ), ")(")
+		r.expr(e.a)
+		r.w(" ?: ")
+		r.expr(e.c)
+		r.w(")")
+	case opStmts:
+		r.w("({ ")
+		for _, s := range e.body.list {
+			r.stmt(s)
+		}
+		r.w(" })")
 	case opVecCond:
 		r.call("cc_select_vec", e.a, e.b, e.c)
 	case opAssign:
@@ -93,7 +107,14 @@ func (r *renderer) access(e *expr) {
 			r.w(".v[", itoa(e.lanes[0]), "]")
 			return
 		}
-		r.call("cc_swz<"+laneList(e.lanes)+">", e.a)
+		f := "cc_swz<" + laneList(e.lanes) + ">"
+		if e.a.typ.q&qVolatile != 0 {
+			r.w(f, "(")
+			r.call("cc_load", e.a)
+			r.w(")")
+			return
+		}
+		r.call(f, e.a)
 	}
 }
 
@@ -200,12 +221,71 @@ func (r *renderer) increment(e *expr) {
 		}
 		return
 	}
-	if e.op == opPreInc {
-		r.w(e.text)
-	}
-	r.object(e.a)
+	before, after := e.text, ""
 	if e.op == opPostInc {
-		r.w(e.text)
+		before, after = "", e.text
+	}
+	if e.typ.isVector() && inPacked(e.a) {
+		r.throughCopy(e.a, before, func() { r.w(after) })
+		return
+	}
+	r.w(before)
+	r.stepped(e.a)
+	r.w(after)
+}
+
+// stepped writes what ++, --, += and -= change. Pointers to void step by bytes.
+func (r *renderer) stepped(e *expr) {
+	if e.typ.isPointer() && e.typ.elem.isVoid() {
+		r.w("(*(cc_char **)&(")
+		r.expr(e)
+		r.w("))")
+		return
+	}
+	r.object(e)
+}
+
+// throughCopy changes an object that no reference can be bound to, a member of a
+// packed record: in a copy that is written back. The change stands around the
+// copy's name.
+func (r *renderer) throughCopy(e *expr, before string, after func()) {
+	whole, name := unparen(e), "cc_t"
+	if whole.op == opSwizzle && len(whole.lanes) > 1 {
+		name = "cc_ref<" + laneList(whole.lanes) + ">(cc_t)"
+		whole = whole.a
+	}
+	r.w("[&]{ ", r.typeText(whole.typ.bare(), "cc_t"), " = ")
+	r.expr(whole)
+	r.w("; auto cc_r = ", before, name)
+	after()
+	r.w("; ")
+	r.expr(whole)
+	r.w(" = cc_t; return cc_r; }()")
+}
+
+// inPacked tells whether e designates a part of a packed record, which may lie
+// anywhere.
+func inPacked(e *expr) bool {
+	for {
+		switch e.op {
+		case opMember:
+			if e.a.typ.rec.packed {
+				return true
+			}
+			for _, f := range e.path {
+				if f.packed || f.typ.kind == tRecord && f.typ.rec.packed && f != e.path[len(e.path)-1] {
+					return true
+				}
+			}
+		case opParen, opSwizzle, opComponent, opDecay:
+		case opIndex:
+			if e.a.op != opDecay {
+				return false
+			}
+		default:
+			return false
+		}
+		e = e.a
 	}
 }
 
@@ -233,21 +313,52 @@ func (r *renderer) shift(e *expr) {
 }
 
 func (r *renderer) assign(e *expr) {
-	if (e.text == "<<=" || e.text == ">>=") && e.a.typ.isScalar() {
-		f := "cc_shl_assign("
-		if e.text == ">>=" {
-			f = "cc_shr_assign("
+	shift := (e.text == "<<=" || e.text == ">>=") && e.a.typ.isScalar()
+	swizzle := unparen(e.a).op == opSwizzle && e.a.typ.isVector()
+	if (shift || swizzle || e.text != "=" && e.a.typ.isVector()) && inPacked(e.a) {
+		value := func() {
+			r.w(" ", e.text, " ")
+			r.expr(e.b)
 		}
-		r.w(f)
+		before := ""
+		if shift {
+			before = shiftAssign[e.text] + "("
+			value = func() {
+				r.w(", ")
+				r.expr(e.b)
+				r.w(")")
+			}
+		}
+		r.throughCopy(e.a, before, value)
+		return
+	}
+	if shift {
+		r.w(shiftAssign[e.text], "(")
 		r.object(e.a)
 		r.w(", ")
 		r.expr(e.b)
 		r.w(")")
 		return
 	}
-	r.object(e.a)
+	if e.text == "=" && storesWhole(e.a.typ) && !swizzle {
+		r.call("cc_store", e.a, e.b)
+		return
+	}
+	if e.text == "=" {
+		r.object(e.a)
+	} else {
+		r.stepped(e.a)
+	}
 	r.w(" ", e.text, " ")
 	r.expr(e.b)
+}
+
+var shiftAssign = map[string]string{"<<=": "cc_shl_assign", ">>=": "cc_shr_assign"}
+
+// storesWhole tells whether an object of type t takes a call to be assigned: C++
+// has no assignment to volatile classes.
+func storesWhole(t *ctype) bool {
+	return t.q&qVolatile != 0 && (t.kind == tVector || t.kind == tRecord)
 }
 
 // cast writes explicit and implicit conversions.

@@ -57,6 +57,10 @@ func (r *renderer) jumpStmt(s *stmt) {
 	case stCase:
 		r.w("case ")
 		r.literal(&expr{op: opLit, typ: s.caseType(), val: s.val})
+		if s.last != s.val && s.last.ok {
+			r.w(" ... ")
+			r.literal(&expr{op: opLit, typ: s.caseType(), val: s.last})
+		}
 		r.w(": ")
 		r.labelled(s.body)
 	case stDefault:

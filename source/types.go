@@ -156,7 +156,6 @@ func (t *ctype) isVector() bool    { return t.kind == tVector }
 func (t *ctype) isPointer() bool   { return t.kind == tPointer }
 func (t *ctype) isArith() bool     { return t.isScalar() || t.isVector() }
 func (t *ctype) isInteger() bool   { return t.isScalar() && isIntKind(t.base) }
-func (t *ctype) isFloating() bool  { return t.isScalar() && !isIntKind(t.base) }
 func (t *ctype) isUnknown() bool   { return t.kind == tUnknown }
 func (t *ctype) isAggregate() bool { return t.kind == tArray || t.kind == tRecord }
 func (t *ctype) intElem() bool     { return t.isArith() && isIntKind(t.base) }
@@ -170,10 +169,6 @@ func (t *ctype) width() int {
 }
 
 func isIntKind(k Kind) bool { return k >= Bool && k <= ULong }
-
-func isUnsigned(k Kind) bool {
-	return k == Bool || k == UChar || k == UShort || k == UInt || k == ULong
-}
 
 // kindSize is the size in bytes of a scalar; void counts 1, as GNU C has it.
 func kindSize(k Kind) int {

@@ -10,10 +10,6 @@ import (
 	"strings"
 )
 
-// hashSchema changes whenever the same inputs begin to mean something else: the
-// front end reads or renders them differently.
-const hashSchema = "concord source 1"
-
 // Parse preprocesses, parses and checks a program. The error, if any, is an
 // ErrorList: every mistake with its file, line and column, and the name of the
 // construct. The Unit owns nothing that has to be released.
@@ -120,8 +116,8 @@ func (u *Unit) Includes() []File { return slices.Clone(u.resolved) }
 // Features returns what the program was told that the device can do.
 func (u *Unit) Features() Features { return *u.options.Features }
 
-// Hash identifies everything that a rendering depends on. It was computed once,
-// by Parse.
+// Hash identifies everything that a rendering depends on: the program, and the
+// front end itself. It was computed once, by Parse.
 func (u *Unit) Hash() [32]byte { return u.hash }
 
 // String names the unit and its kernels, for messages.
@@ -146,7 +142,7 @@ func (u *Unit) computeHash() [32]byte {
 		count(len(s))
 		h.Write([]byte(s))
 	}
-	put(hashSchema)
+	put(revision())
 	put(u.name) // it is in the #line of every rendering
 	put(u.text)
 	count(len(u.options.Defines))

@@ -10,7 +10,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"runtime"
+	goruntime "runtime"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -111,10 +111,10 @@ func TestMalformedImages(t *testing.T) {
 		assert.ErrorIs(t, err, driver.ErrCorrupt, "cut to %d", i)
 	}
 	claim := idx(imageMagic, []uint32{1 << 20, 28, 28}, []byte("abc"))
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
+	var before, after goruntime.MemStats
+	goruntime.ReadMemStats(&before)
 	_, err = ParseImages(claim)
-	runtime.ReadMemStats(&after)
+	goruntime.ReadMemStats(&after)
 	assert.ErrorIs(t, err, driver.ErrCorrupt)
 	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20), "a claim of 800 MB is not allocated")
 }

@@ -9,7 +9,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"runtime"
+	goruntime "runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -114,11 +114,11 @@ func TestClaimsAreNotAllocated(t *testing.T) {
 			file := raw("{'descr': '|u1', 'fortran_order': "+order+", 'shape': "+shape+"}") + "short"
 			path := filepath.Join(dir, "a.npy")
 			require.NoError(t, os.WriteFile(path, []byte(file), 0o600))
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
+			var before, after goruntime.MemStats
+			goruntime.ReadMemStats(&before)
 			_, err := Read(strings.NewReader(file))
 			_, errFile := ReadFile(path)
-			runtime.ReadMemStats(&after)
+			goruntime.ReadMemStats(&after)
 			want := driver.ErrCorrupt
 			if strconv.IntSize == 32 {
 				want = driver.ErrTooLarge

@@ -8,7 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"runtime"
+	goruntime "runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -105,7 +105,7 @@ func TestHammerCompilesOncePerKey(t *testing.T) {
 				for k := range keys {
 					got, _, err := c.Get(t.Context(), key(k), func(context.Context) (Entry, error) {
 						calls[k].Add(1)
-						runtime.Gosched()
+						goruntime.Gosched()
 						return entry(k), nil
 					})
 					assert.NoError(t, err)
@@ -269,7 +269,7 @@ func TestPanicDoesNotPoisonTheKey(t *testing.T) {
 		// A goroutine that ends itself inside its compile leaves nothing behind.
 		go func() {
 			_, _, _ = c.Get(t.Context(), key(2), func(context.Context) (Entry, error) {
-				runtime.Goexit()
+				goruntime.Goexit()
 				return Entry{}, nil
 			})
 		}()

@@ -144,6 +144,8 @@ type subject struct {
 	impl   runtime.Implementation
 	absent error // why it cannot be run here at all
 	broken map[*source.Unit]error
+
+	programs []*runtime.Program // kept open, so that the cases find them loaded
 }
 
 // openSubjects opens the devices. One with implementations of its own that also
@@ -165,6 +167,9 @@ func openSubjects(ctx context.Context, s *runtime.Session, names []string) ([]*s
 		d, err := s.Open(ctx, name)
 		if err != nil {
 			return subjects, err
+		}
+		if cause := d.Fallback(); cause != nil { // judging another device under this name would be a lie
+			return append(subjects, &subject{dev: d}), fmt.Errorf("parity: %s did not open: %w", name, cause)
 		}
 		_, natives := d.Driver().(driver.Natives)
 		compiler, compiles := d.Driver().(driver.Compiler)
@@ -191,6 +196,9 @@ func openSubjects(ctx context.Context, s *runtime.Session, names []string) ([]*s
 
 func closeSubjects(subjects []*subject) {
 	for _, sub := range subjects {
+		for _, p := range sub.programs {
+			_ = p.Close()
+		}
 		_ = sub.dev.Close() // what it had to say, the results say
 	}
 }
@@ -212,12 +220,12 @@ func (sub *subject) build(ctx context.Context, cases []kernels.Case) error {
 		}
 	}
 	errs := make([]error, len(units))
+	sub.programs = make([]*runtime.Program, len(units))
 	var g errgroup.Group
 	g.SetLimit(builders)
 	for i, u := range units {
 		g.Go(func() error {
-			// The program stays open with the device: the cases find it there.
-			_, errs[i] = sub.dev.Program(ctx, u, runtime.ProgramOptions{Implementation: sub.impl})
+			sub.programs[i], errs[i] = sub.dev.Program(ctx, u, runtime.ProgramOptions{Implementation: sub.impl})
 			return nil
 		})
 	}
@@ -246,6 +254,7 @@ func (sub *subject) judge(ctx context.Context, c *kernels.Case, want *outcome) R
 		r.Verdict, r.Reason = Fail, err.Error()
 		return r
 	}
+	worst := 0.0 // error as a share of what is allowed; 0/0 compares false and changes nothing
 	for arg := range c.Args {
 		if got.numbers[arg] == nil {
 			continue
@@ -254,8 +263,8 @@ func (sub *subject) judge(ctx context.Context, c *kernels.Case, want *outcome) R
 		if c.Bound == nil && wide(c.Args[arg].Type) && !slices.Equal(want.bytes[arg], got.bytes[arg]) {
 			v.OK = false
 		}
-		if !v.OK || v.MaxError >= r.MaxError {
-			r.MaxError, r.Tolerance = v.MaxError, v.Tolerance
+		if share := v.MaxError / v.Tolerance; !v.OK || share >= worst {
+			worst, r.MaxError, r.Tolerance = share, v.MaxError, v.Tolerance
 		}
 		if !v.OK {
 			r.Verdict, r.Reason = Fail, fmt.Sprintf("argument %d: %v (%s)", arg, v, c.Tolerance)

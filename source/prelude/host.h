@@ -15,32 +15,23 @@ struct cc_event { cc_uint none; };
 // compiler keeps it in registers), or one item that has a fiber.
 struct cc_item {
   concord_ctx *cc_ctx;
-  cc_size cc_lid[3];  // local id
-  cc_size cc_base[3]; // global id of the group's first item
-  bool cc_small;      // every global id of the launch fits an int
+  cc_size cc_lid[3]; // local id
+  cc_size cc_gid[3]; // global id
 
   CC_ALWAYS void cc_enter(concord_ctx *ctx) {
     // Spelled out: a loop here would keep the object in memory until it is unrolled, too late for
-    // what get_global_id promises.
+    // the optimizations of the item loop.
     const concord_grid *g = ctx->grid;
     cc_ctx = ctx;
     cc_lid[0] = ctx->item[0];
     cc_lid[1] = ctx->item[1];
     cc_lid[2] = ctx->item[2];
-    cc_base[0] = ctx->group[0] * g->local[0] + g->offset[0];
-    cc_base[1] = ctx->group[1] * g->local[1] + g->offset[1];
-    cc_base[2] = ctx->group[2] * g->local[2] + g->offset[2];
-    cc_small = false;
+    cc_gid[0] = ctx->group[0] * g->local[0] + g->offset[0] + ctx->item[0];
+    cc_gid[1] = ctx->group[1] * g->local[1] + g->offset[1] + ctx->item[1];
+    cc_gid[2] = ctx->group[2] * g->local[2] + g->offset[2] + ctx->item[2];
   }
   CC_ALWAYS cc_uint cc_get_work_dim() const { return cc_ctx->grid->dim; }
-  // Most kernels keep their id in an int. Knowing that it fits is what lets the compiler see
-  // consecutive addresses, and vectorize.
-  CC_ALWAYS cc_size cc_get_global_id(cc_uint d) const {
-    cc_size id = d < 3 ? cc_base[d] + cc_lid[d] : 0;
-    if (cc_small && id > 0x7fffffff)
-      __builtin_unreachable();
-    return id;
-  }
+  CC_ALWAYS cc_size cc_get_global_id(cc_uint d) const { return d < 3 ? cc_gid[d] : 0; }
   CC_ALWAYS cc_size cc_get_local_id(cc_uint d) const { return d < 3 ? cc_lid[d] : 0; }
   CC_ALWAYS cc_size cc_get_group_id(cc_uint d) const { return d < 3 ? cc_ctx->group[d] : 0; }
   CC_ALWAYS cc_size cc_get_global_size(cc_uint d) const { return d < 3 ? cc_ctx->grid->global[d] : 1; }
@@ -120,22 +111,28 @@ template <class P, class... A, void (P::*F)(A...)> struct cc_entry<void (P::*)(A
     p.cc_enter(ctx);
     (p.*F)(*static_cast<A *>(args[I])...);
   }
-  // All items of a group. The arguments are loaded once, before the kernel can write to memory.
-  static CC_ALWAYS void loop(P p, cc_size nx, cc_size ny, cc_size nz, A... a) {
-    for (cc_size z = 0; z < nz; z++)
-      for (cc_size y = 0; y < ny; y++)
-        for (cc_size x = 0; x < nx; x++) {
-          p.cc_lid[0] = x;
-          p.cc_lid[1] = y;
-          p.cc_lid[2] = z;
+  // All items of a group. The arguments are loaded once, before the kernel can write to memory. Most
+  // kernels keep their id in an int: where all ids of the launch fit one, I is int, the conversion to
+  // size_t and back disappears, and the compiler sees consecutive addresses. Both ids are counted
+  // along, since their difference would be moved about and hide the same.
+  template <class I> static CC_ALWAYS void loop(P p, A... a) {
+    const concord_grid *g = p.cc_ctx->grid;
+    const I gx = I(p.cc_gid[0]), gy = I(p.cc_gid[1]), gz = I(p.cc_gid[2]);
+    const I ex = gx + I(g->local[0]), ey = gy + I(g->local[1]), ez = gz + I(g->local[2]);
+    for (I k = gz, z = 0; k < ez; k++, z++)
+      for (I j = gy, y = 0; j < ey; j++, y++)
+        for (I i = gx, x = 0; i < ex; i++, x++) {
+          p.cc_lid[0] = cc_size(x);
+          p.cc_lid[1] = cc_size(y);
+          p.cc_lid[2] = cc_size(z);
+          p.cc_gid[0] = cc_size(i);
+          p.cc_gid[1] = cc_size(j);
+          p.cc_gid[2] = cc_size(k);
           (p.*F)(a...);
         }
   }
   // Launches with ids beyond 2^31 are rare: their copy of the kernel is made small, not fast.
-  __attribute__((cold, noinline)) static void big(P p, cc_size nx, cc_size ny, cc_size nz, A... a) {
-    p.cc_small = false;
-    loop(p, nx, ny, nz, a...);
-  }
+  __attribute__((cold, noinline)) static void big(P p, A... a) { loop<cc_size>(p, a...); }
   template <int... I> static CC_ALWAYS void group(concord_ctx *ctx, void *const *args, cc_seq<I...>) {
     P p;
     p.cc_enter(ctx);
@@ -143,11 +140,10 @@ template <class P, class... A, void (P::*F)(A...)> struct cc_entry<void (P::*)(A
     // Sums of two 63-bit numbers at most: the executor refuses larger ones.
     uint64_t top = (g->offset[0] + g->global[0]) | (g->offset[1] + g->global[1]) |
                    (g->offset[2] + g->global[2]);
-    p.cc_small = true;
     if (top <= 0x7fffffff)
-      loop(p, g->local[0], g->local[1], g->local[2], *static_cast<A *>(args[I])...);
+      loop<cc_int>(p, *static_cast<A *>(args[I])...);
     else
-      big(p, g->local[0], g->local[1], g->local[2], *static_cast<A *>(args[I])...);
+      big(p, *static_cast<A *>(args[I])...);
   }
   template <bool Fibers> static void run(concord_ctx *ctx, void *const *args) {
     if constexpr (Fibers)

@@ -9,6 +9,7 @@
 #define CC_HUGE_VAL (__builtin_inf())
 
 #pragma GCC diagnostic ignored "-Woverflow"
+#pragma GCC diagnostic ignored "-Wpsabi"
 #ifdef __clang__
 #pragma GCC diagnostic ignored "-Wconstant-conversion"
 #pragma GCC diagnostic ignored "-Wunused-value"

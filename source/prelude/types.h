@@ -121,28 +121,31 @@ template <class T> constexpr T cc_int_min = T(-cc_int_max<T> - 1) * T(cc_is_sign
 
 // ---- vectors ----
 
-// cc_vec has OpenCL's size and alignment (three lanes take the room of four) and a trivial default
-// constructor; lanes are an array, so that pointers into a vector work. It is trivially copyable:
-// the template constructor and assignment below serve volatile vectors only and are not copy
-// operations.
+// cc_vec has OpenCL's size and alignment (three lanes take the room of four); lanes are an array, so
+// that pointers into a vector work. It is an aggregate with no constructors: only those can be
+// members of unions and of packed structs.
 template <class T, int N> struct alignas(sizeof(T) * (N == 3 ? 4 : N)) cc_vec {
   T v[N == 3 ? 4 : N];
   typedef T lane;
   static constexpr int lanes = N;
-  cc_vec() = default;
-  template <class V, class = cc_if<cc_same<V, volatile cc_vec> || cc_same<V, const volatile cc_vec>,
-                                   int, void> (*)[1]>
-  CC_FN cc_vec(V &o) {
-    for (int i = 0; i < N; i++)
-      v[i] = o.v[i];
-  }
-  template <class V> CC_FN cc_vec operator=(const V &o) volatile {
-    cc_vec c = o;
-    for (int i = 0; i < N; i++)
-      v[i] = c.v[i];
-    return c;
-  }
 };
+
+// cc_load and cc_store copy a volatile vector or record, in words of its alignment.
+template <class T> using cc_word =
+    cc_if<alignof(T) % 8 == 0, cc_ulong,
+          cc_if<alignof(T) % 4 == 0, cc_uint, cc_if<alignof(T) % 2 == 0, cc_ushort, cc_uchar>>>;
+template <class T> CC_FN T cc_load(const volatile T &x) {
+  T r;
+  for (cc_size i = 0; i < sizeof(T) / sizeof(cc_word<T>); i++)
+    ((cc_word<T> *)&r)[i] = ((const volatile cc_word<T> *)&x)[i];
+  return r;
+}
+template <class T> CC_FN T cc_store(volatile T &x, const cc_id<T> &o) {
+  T r = o;
+  for (cc_size i = 0; i < sizeof(T) / sizeof(cc_word<T>); i++)
+    ((volatile cc_word<T> *)&x)[i] = ((const cc_word<T> *)&r)[i];
+  return r;
+}
 
 #define CC_VECTORS(T) \
   typedef cc_vec<cc_##T, 2> cc_##T##2; \
@@ -260,7 +263,9 @@ template <class V> CC_FN constexpr cc_int cc_vec_step(const V &) {
 
 #define CC_ASSIGN(op) \
   CC_T CC_FN CC_V &operator op##=(CC_V & a, CC_V b) { return a = a op b; } \
-  CC_T CC_FN CC_V &operator op##=(CC_V & a, cc_id<T> b) { return a = a op b; }
+  CC_T CC_FN CC_V &operator op##=(CC_V & a, cc_id<T> b) { return a = a op b; } \
+  CC_T CC_FN CC_V operator op##=(volatile CC_V & a, CC_V b) { return cc_store(a, cc_load(a) op b); } \
+  CC_T CC_FN CC_V operator op##=(volatile CC_V & a, cc_id<T> b) { return cc_store(a, cc_load(a) op b); }
 #define CC_OP(op) \
   CC_T CC_FN CC_V operator op(CC_V a, CC_V b) { CC_V r; CC_LANES(T(a.v[i] op b.v[i])); } \
   CC_T CC_FN CC_V operator op(CC_V a, cc_id<T> b) { CC_V r; CC_LANES(T(a.v[i] op b)); } \
@@ -292,6 +297,10 @@ CC_T CC_FN CC_V &operator++(CC_V &a) { return a = a + T(1); }
 CC_T CC_FN CC_V &operator--(CC_V &a) { return a = a - T(1); }
 CC_T CC_FN CC_V operator++(CC_V &a, int) { CC_V r = a; a = a + T(1); return r; }
 CC_T CC_FN CC_V operator--(CC_V &a, int) { CC_V r = a; a = a - T(1); return r; }
+CC_T CC_FN CC_V operator++(volatile CC_V &a) { return cc_store(a, cc_load(a) + T(1)); }
+CC_T CC_FN CC_V operator--(volatile CC_V &a) { return cc_store(a, cc_load(a) - T(1)); }
+CC_T CC_FN CC_V operator++(volatile CC_V &a, int) { CC_V r = cc_load(a); cc_store(a, r + T(1)); return r; }
+CC_T CC_FN CC_V operator--(volatile CC_V &a, int) { CC_V r = cc_load(a); cc_store(a, r - T(1)); return r; }
 
 // Shifts take the count modulo the width: of the lane, of the promoted type for scalars. Left
 // shifts go through the unsigned type, where no bit pattern is undefined.
@@ -309,7 +318,8 @@ template <class T, class C> CC_FN T cc_shr_assign(T &a, C n) { return a = T(cc_s
   template <class T, int N, class C> CC_FN CC_V operator op(CC_V a, cc_vec<C, N> n) { CC_V r; CC_LANES(f(a.v[i], n.v[i])); } \
   CC_T CC_FN CC_V operator op(CC_V a, cc_long n) { CC_V r; CC_LANES(f(a.v[i], n)); } \
   CC_T CC_FN CC_V operator op(cc_id<T> a, CC_V n) { CC_V r; CC_LANES(f(a, n.v[i])); } \
-  template <class T, int N, class C> CC_FN CC_V &operator op##=(CC_V &a, C n) { return a = a op n; }
+  template <class T, int N, class C> CC_FN CC_V &operator op##=(CC_V &a, C n) { return a = a op n; } \
+  template <class T, int N, class C> CC_FN CC_V operator op##=(volatile CC_V &a, C n) { return cc_store(a, cc_load(a) op n); }
 CC_OP(<<, cc_shl_lane) CC_OP(>>, cc_shr_lane)
 #undef CC_OP
 template <class T, int N, class C> CC_FN CC_V cc_shl(CC_V a, C n) { return a << n; }

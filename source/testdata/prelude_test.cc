@@ -57,9 +57,9 @@ static void vectors() {
   EQ(a++, F4(4, 1, 4, 3));
   EQ(--a, F4(4, 1, 4, 3));
   volatile cc_float4 vol;
-  vol = a;
-  cc_float4 back = vol;
-  back += vol;
+  cc_store(vol, a);
+  cc_float4 back = cc_load(vol);
+  back += cc_load(vol);
   EQ(back, F4(8, 2, 8, 6));
   EQ(cc_make<cc_int8>(cc_make<cc_int4>(1), cc_make<cc_int3>(2), 3).v[6], 2);
   cc_uchar4 u = cc_make<cc_uchar4>(250, 1, 2, 3);
@@ -320,7 +320,50 @@ static void maths() {
   NEAR(c.v[0], 0.877582562);
 }
 
+// A program as the renderer makes it, run without the executor: ids of small and of huge grids.
+namespace {
+struct cc_program : cc_item {
+  CC_KERNEL_FN void k_ids(cc_ulong *u_out, cc_char u_add) {
+    cc_size at =
+        cc_get_local_id(0) + cc_get_local_size(0) * (cc_get_local_id(1) + 2 * cc_get_local_id(2));
+    u_add += 1; // a parameter is the item's own
+    u_out[at] = cc_get_global_id(0) + cc_ulong(u_add);
+    u_out[at] += (cc_get_global_id(1) << 8) + (cc_get_global_id(2) << 16) + cc_get_global_id(3) +
+                 cc_get_local_size(7);
+  }
+  void k_none() {}
+};
+} // namespace
+CC_PROGRAM_BEGIN
+CC_KERNEL("ids", cc_program, k_ids, 0, 0)
+CC_KERNEL("none", cc_program, k_none, 1, 64)
+CC_PROGRAM_END
+
+static void ids(cc_ulong offset) {
+  const concord_kernel *k = concord_program.kernels;
+  EQ(concord_program.kernel_count, 2u);
+  EQ(concord_program.abi, CONCORD_HOST_ABI);
+  EQ(k->param_count, 2u);
+  EQ(k->param_bytes[0], 8u);
+  EQ(k->param_bytes[1], 1u);
+  EQ(k[1].param_count, 0u);
+  EQ(k[1].flags, cc_uint(CONCORD_KERNEL_FIBERS));
+  EQ(k[1].local_bytes, 64ul);
+  concord_grid g = {3, 0, {12, 4, 2}, {4, 2, 2}, {offset, 0, 1}, {3, 2, 1}};
+  concord_ctx ctx = {&g, nullptr, nullptr, 0, {2, 1, 0}, {0, 0, 0}};
+  cc_ulong out[16], *p = out;
+  cc_char add = 5;
+  void *args[] = {&p, &add};
+  k->run(&ctx, args);
+  for (cc_ulong i = 0; i < 16; i++)
+    EQ(out[i], offset + 8 + i % 4 + 6 + ((2 + i / 4 % 2) << 8) + ((1 + i / 8) << 16) + 1);
+}
+
 int main() {
+  ids(0);
+  ids(1ul << 40);
+  ids(0x7fffffff - 12);
+  ids(0x80000000);
   vectors();
   conversions();
   integers();

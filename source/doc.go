@@ -1,0 +1,23 @@
+// Package source is the front end of the portable language: OpenCL C 1.2 without
+// images, pipes and device-side enqueue. It preprocesses, parses and checks a
+// program once, so that every kernel's parameters are known to the caller and
+// mistakes have a file, a line and a column, and renders it for a target.
+//
+// # Basics
+//
+//	unit, err := source.Parse(text, source.Options{Name: "saxpy.cl", Features: dev.Features()})
+//	for _, k := range unit.Kernels() { ... }
+//	cpp, err := unit.Render(source.Host)
+//
+// A [Unit] is a function of its text, definitions, included files and the features
+// of the device it is for: [Unit.Hash] is over all of them and over the front end
+// itself.
+//
+// # Caveats
+//
+// What cannot be rendered is an error with position and construct, never wrong
+// code: recursion, pointers to functions, variable length arrays, bit-fields,
+// images. For the host, one rounding per operation is kept: products and sums are
+// not contracted. CUDA, HIP and Metal are targets by name; rendering for them gives
+// ErrTarget in this version.
+package source

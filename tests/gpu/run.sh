@@ -11,6 +11,6 @@ failed=0
 ./concord devices
 for test in ./*.test; do
 	echo "== $test"
-	"$test" -test.timeout=20m || failed=1
+	"$test" -test.v -test.timeout=20m || failed=1
 done
 exit $failed

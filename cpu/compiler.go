@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	goruntime "runtime"
+	"slices"
 	"strings"
 
 	"github.com/concord-compute/concord/runtime/driver"
@@ -50,10 +51,32 @@ func (d *device) Compile(ctx context.Context, u *source.Unit, options []string) 
 		return driver.Binary{Code: seal(object), Log: log}, nil
 	case ctx.Err() != nil:
 		return driver.Binary{}, d.opError("compile "+u.Name(), context.Cause(ctx))
-	case errors.Is(err, errBuild):
+	case errors.Is(err, errBuild) && !starved(log):
 		return driver.Binary{}, &driver.BuildError{Source: u.Name(), Target: "host", Log: log}
+	case errors.Is(err, errBuild):
+		err = errStarved
 	}
-	return driver.Binary{}, &driver.BuildError{Source: u.Name(), Target: "host", Log: log, Err: err}
+	// The next try may well succeed: without ErrCompile nobody remembers this one.
+	return driver.Binary{}, &driver.OpError{Backend: "cpu", Device: d.id, Op: "compile " + u.Name(),
+		Detail: strings.TrimSpace(log[:min(len(log), maxDetail)]), Err: err}
+}
+
+// maxDetail bounds what an error repeats of a compiler's output.
+const maxDetail = 2000
+
+// errStarved says that a compiler ended for want of memory or disk.
+var errStarved = errors.New("the compiler was killed or ran out of memory or disk")
+
+// starvation is what compilers, linkers and the drivers that start them say when
+// the machine, not the program, is to blame.
+var starvation = []string{
+	"Killed signal", "signal 9 [Killed]", "command: Killed", "out of memory", "virtual memory exhausted",
+	"Cannot allocate memory", "Resource temporarily unavailable", "No space left on device",
+}
+
+// starved reports whether a log says so.
+func starved(log string) bool {
+	return slices.ContainsFunc(starvation, func(words string) bool { return strings.Contains(log, words) })
 }
 
 // errBuild says that the compiler refused the program; its log says why.

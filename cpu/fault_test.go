@@ -7,6 +7,7 @@ package cpu
 
 import (
 	"os/exec"
+	goruntime "runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -23,6 +24,8 @@ const faultText = `
 kernel void divide(global int *x, int by) { x[get_global_id(0)] = 100 / by; }
 
 kernel void overrun(global int *x, int from) { x[get_global_id(0) + from] = 1; }
+
+kernel void astray(global int *x, long from) { x[from] = 1; }
 
 kernel void underrun(global const int *x, global int *y, int by) { y[0] = x[get_global_id(0) - by]; }
 
@@ -126,6 +129,28 @@ func TestGoFaultsStayGoFaults(t *testing.T) {
 	assert.PanicsWithError(t, "runtime error: invalid memory address or nil pointer dereference", func() { *p = 1 })
 	zero := 0
 	assert.PanicsWithError(t, "runtime error: integer divide by zero", func() { zero = 1 / zero })
+}
+
+// x86 does not say which address was no address at all. A null pointer is one.
+func TestUnknownAddress(t *testing.T) {
+	if goruntime.GOOS != "linux" || goruntime.GOARCH != "amd64" {
+		t.Skip("the system tells the address")
+	}
+	d := openDevice(t)
+	k := loadKernel(t, d, faultText, "astray")
+	mem := allocBytes(t, d, 4)
+	b, err := d.memory.bytes(mem)
+	require.NoError(t, err)
+	base := int64(address(b))
+	for from, says := range map[int64]string{1 << 60: "bad address (unknown) in group (0,0,0)", -base / 4: "bad address 0x0 in group (0,0,0)"} {
+		s := openStream(t, d)
+		l := launchOf(k, 1, mem)
+		pass(l, from)
+		require.NoError(t, s.Launch(l))
+		err := s.Sync(background(t))
+		require.ErrorIs(t, err, driver.ErrLaunch)
+		assert.Contains(t, err.Error(), says)
+	}
 }
 
 func TestRecursionIsRefused(t *testing.T) {

@@ -115,6 +115,12 @@ func checkParams(row hostKernel, params []source.Param) error {
 
 // Kernel implements driver.Module.
 func (m *module) Kernel(name string) (driver.Kernel, error) {
+	m.mu.Lock()
+	closed := m.closed
+	m.mu.Unlock()
+	if closed {
+		return nil, fmt.Errorf("program: %w", driver.ErrClosed)
+	}
 	if k, ok := m.kernels[name]; ok {
 		return k, nil
 	}

@@ -131,6 +131,10 @@ func (p *launch) hostError(e *C.concord_error) error {
 		what := "fault"
 		switch e.fault {
 		case C.CONCORD_FAULT_ADDRESS:
+			if e.address == C.CONCORD_ADDRESS_UNKNOWN {
+				what = "bad address (unknown)"
+				break
+			}
 			what = fmt.Sprintf("bad address %#x", uint64(e.address))
 			if near := p.nearest(uint64(e.address)); near != "" {
 				what += " (" + near + ")"

@@ -134,6 +134,11 @@ func (c *toolchain) flags() []string {
 	} else {
 		// A unique symbol would keep a library loaded after it was closed.
 		flags = append(flags, "-fmax-errors=50", "-fno-gnu-unique")
+		if goruntime.GOARCH == "amd64" {
+			// GCC 12 picks wrong lanes in 512-bit permutations, and folds constant
+			// vectors wrongly with the vector form of popcnt.
+			flags = append(flags, "-mprefer-vector-width=256", "-mno-avx512vpopcntdq")
+		}
 	}
 	if goruntime.GOOS == "linux" {
 		// A frame larger than the guard below an item's stack touches every page of

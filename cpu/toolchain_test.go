@@ -139,16 +139,29 @@ func TestCompilerThatMisbehaves(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
 	for name, body := range map[string]string{
-		"fails silently":        "exit 3",
-		"succeeds with nothing": "exit 0",
-		"dies":                  "kill -9 $$",
-		"talks a lot":           "yes error: no | head -c 9000000; exit 1",
+		"fails silently": "exit 3",
+		"talks a lot":    "yes error: no | head -c 9000000; exit 1",
 	} {
 		fakeCompiler(t, body)
 		_, err := d.Compile(background(t), u, nil)
 		var build *driver.BuildError
 		require.ErrorAs(t, err, &build, name)
 		assert.LessOrEqual(t, len(build.Log), maxLog)
+	}
+	for name, body := range map[string]string{
+		"succeeds with nothing":  "exit 0",
+		"dies":                   "echo working; kill -9 $$",
+		"has a killed part":      "echo 'c++: fatal error: Killed signal terminated program cc1plus'; exit 1",
+		"has no memory":          "echo 'cc1plus: out of memory allocating 65536 bytes'; exit 1",
+		"has no memory, says ld": "echo 'virtual memory exhausted: Cannot allocate memory'; exit 1",
+		"has no disk":            "echo 'ld: final link failed: No space left on device'; exit 1",
+	} {
+		fakeCompiler(t, body)
+		_, err := d.Compile(background(t), u, nil)
+		var op *driver.OpError
+		require.ErrorAs(t, err, &op, name)
+		assert.NotErrorIs(t, err, driver.ErrCompile, "%s: the program is not to blame", name)
+		assert.Contains(t, err.Error(), "cpu:0: compile test.cl: ", name)
 	}
 	left, err := os.ReadDir(tmp)
 	require.NoError(t, err)

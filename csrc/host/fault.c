@@ -159,6 +159,13 @@ static void fault_explain(const struct worker *w, concord_error *err) {
       err->fault = CONCORD_FAULT_STACK;
       what = "stack overflow";
     }
+#ifdef __linux__
+    if (w->signal_code == SI_KERNEL) { // x86 tells none for an address that is not canonical
+      err->address = CONCORD_ADDRESS_UNKNOWN;
+      snprintf(err->message, sizeof err->message, "bad address (unknown)");
+      return;
+    }
+#endif
   }
   snprintf(err->message, sizeof err->message, "%s (0x%llx)", what,
            (unsigned long long)w->signal_address);

@@ -121,12 +121,16 @@ enum {
   CONCORD_FAULT_ILLEGAL = 4,    // an instruction that this CPU lacks, or a trap
 };
 
+// What a fault's address is when the system does not tell it.
+#define CONCORD_ADDRESS_UNKNOWN UINT64_MAX
+
 // concord_error says what went wrong with a launch. The caller owns it; every field is written on
 // each call.
 typedef struct concord_error {
   int32_t status;    // as returned
   int32_t fault;     // CONCORD_FAULT_*, or 0
-  uint64_t address;  // that faulted: of the data (ADDRESS, STACK) or of the instruction
+  uint64_t address;  // that faulted: of the data (ADDRESS, STACK) or of the instruction;
+                     // CONCORD_ADDRESS_UNKNOWN: no part of the address space (ADDRESS, x86)
   uint64_t group[3]; // where it happened (FAULT, BARRIER)
   uint64_t item[3];  // local index of the item, for kernels with fibers
   uint32_t has_item; // item is known

@@ -21,30 +21,6 @@
 // reason why it has no devices.
 package metal
 
-import (
-	"context"
+import "github.com/concord-compute/concord/runtime/driver"
 
-	"github.com/concord-compute/concord/runtime/driver"
-)
-
-const name = "metal"
-
-func init() { driver.Register(backend{}) }
-
-type backend struct{}
-
-var _ driver.Backend = backend{}
-
-// Name implements driver.Backend.
-func (backend) Name() string { return name }
-
-// Probe implements driver.Backend: the backend is listed with the reason why it
-// has no devices.
-func (backend) Probe(context.Context, *driver.Config) driver.Probe {
-	return driver.Probe{Backend: name, State: state, Reason: reason}
-}
-
-// Open implements driver.Backend.
-func (backend) Open(context.Context, int, *driver.Config) (driver.Device, error) {
-	return nil, &driver.OpError{Backend: name, Op: "open", Detail: reason, Err: driver.ErrNoDevice}
-}
+func init() { driver.Register(driver.Missing("metal", state, reason)) }

@@ -117,6 +117,9 @@ func (a *app) bench(ctx context.Context, s *runtime.Session, targets []demoTarge
 }
 
 func (a *app) finishBench(results []benchResult) error {
+	if len(results) == 0 {
+		return fmt.Errorf("nothing was measured: %w", runtime.ErrNoDevice)
+	}
 	if a.json {
 		if err := a.print(struct {
 			Results []benchResult `json:"results"`

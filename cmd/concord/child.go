@@ -1,6 +1,6 @@
 package main
 
-// Running in a child process, which can be ended whatever its kernel does.
+// Running in a child process, which can be ended, or die, whatever its kernel does.
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"time"
 
 	"github.com/concord-compute/concord/runtime"
@@ -20,18 +21,35 @@ const childVariable = "_CONCORD_RUN_CHILD"
 
 func isChild() bool { return os.Getenv(childVariable) != "" }
 
+// childUsage is a child's exit status for wrong usage. A Go program that dies exits
+// with the usual one.
+const childUsage = 3
+
+// onCPU reports whether a device's name is one of the cpu backend, which takes a
+// kernel's faults and has no substitute. What "auto" and numbers mean would have to
+// be asked of the drivers, so they count as others.
+func onCPU(device string) bool {
+	backend, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(device)), ":")
+	return backend == "cpu"
+}
+
 // childGrace is how long a child may take to stop by itself. One that runs a
 // compiler ends it and removes its files; one in an endless kernel does nothing.
 const childGrace = 500 * time.Millisecond
 
 // runInChild repeats the command in a child process and passes on what it says.
+// There is a deadline if --timeout sets one.
 func (a *app) runInChild(ctx context.Context, f *runFlags, j *job) error {
 	self, err := os.Executable()
 	if err != nil {
-		return fmt.Errorf("--timeout: %w", err)
+		return fmt.Errorf("find this program: %w", err)
 	}
-	limited, cancel := context.WithTimeout(ctx, f.timeout)
-	defer cancel()
+	limited := ctx
+	if f.timeout > 0 {
+		var cancel context.CancelFunc
+		limited, cancel = context.WithTimeout(ctx, f.timeout)
+		defer cancel()
+	}
 	cmd := exec.CommandContext(limited, self, f.commandLine(j.file, a.json)...)
 	cmd.Env = append(os.Environ(), childVariable+"=1")
 	var stdout bytes.Buffer
@@ -45,17 +63,25 @@ func (a *app) runInChild(ctx context.Context, f *runFlags, j *job) error {
 	case limited.Err() != nil && err != nil:
 		return &runtime.OpError{Device: j.device, Op: "run " + describe(j), Detail: fmt.Sprintf("ended after %v", f.timeout), Err: runtime.ErrTimeout}
 	}
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok && !exit.Exited() {
-		return &runtime.OpError{Device: j.device, Op: "run " + describe(j), Detail: "the process died: " + exit.String(), Err: runtime.ErrLaunch}
-	} else if !ok && err != nil {
-		return fmt.Errorf("--timeout: %w", err)
+	status := exitOK
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		switch status = exit.ExitCode(); status {
+		case childUsage:
+			status = exitUsage
+		case exitFailed:
+		default: // a signal (-1), the end of a Go program (2), or what a driver exits with
+			return &runtime.OpError{Device: j.device, Op: "run " + describe(j),
+				Detail: "the kernel crashed the driver and its process: " + exit.String(), Err: runtime.ErrLaunch}
+		}
+	} else if err != nil {
+		return fmt.Errorf("run in a process of its own: %w", err)
 	}
 	if _, writeErr := a.stdout.Write(stdout.Bytes()); writeErr != nil {
 		return writeErr
 	}
 	a.printed = stdout.Len() > 0
-	if err != nil {
-		return told{cmd.ProcessState.ExitCode()}
+	if status != exitOK {
+		return told{status}
 	}
 	return nil
 }

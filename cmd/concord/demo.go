@@ -97,7 +97,11 @@ func demoTargets(ctx context.Context, s *runtime.Session, names []string) ([]dem
 		}
 		list = append(list, targetsOf(info)...)
 	}
-	if len(names) > 0 {
+	switch {
+	case len(names) > 0 && len(list) == 0:
+		return nil, fmt.Errorf("--device %s: the reference is what other devices are compared with; name one of them: %w",
+			strings.Join(names, ", "), runtime.ErrInvalidArgument)
+	case len(names) > 0:
 		return list, nil
 	}
 	probes, err := s.Discover(ctx)
@@ -207,19 +211,32 @@ func (a *app) finishDemo(data *digits, rows []demoRow) error {
 	} else {
 		a.writeDemo(data, rows, counts[concords], bad)
 	}
-	if bad > 0 {
+	switch {
+	case bad > 0:
 		return told{exitFailed}
+	case counts[concords] == 0:
+		return fmt.Errorf("nothing was compared with the reference: %w", runtime.ErrNoDevice)
 	}
 	return nil
 }
 
+// writeDemo prints a row for what is here; the reference comes above the table, as
+// the rows are compared with it, and what is not here below.
 func (a *app) writeDemo(data *digits, rows []demoRow, good, bad int) {
-	fmt.Fprintf(a.stdout, "Handwritten digits: the nearest of %d images for each of %d others (%d pixels, k = %d).\n\n",
+	fmt.Fprintf(a.stdout, "Handwritten digits: the nearest of %d images for each of %d others (%d pixels, k = %d).\n",
 		data.vectors(), data.queries(), data.dim, data.k)
+	rest := &strings.Builder{}
 	t := &table{}
 	t.add("DEVICE", "COMPILE", "UPLOAD", "KERNELS", "ACCURACY", "LARGEST DIFF", "VERDICT")
 	for _, r := range rows {
-		if r.Built == "" {
+		switch {
+		case r.Verdict == judge:
+			fmt.Fprintf(a.stdout, "Reference: %s, %s, accuracy %.3f\n", r.Device, ms(duration(float64(r.KernelMS))), float64(r.Accuracy))
+			continue
+		case r.Verdict == absent:
+			fmt.Fprintf(rest, "%s %s: %s\n", a.paint(yellow, "Not here:"), r.Device, oneLine(firstLine(r.Reason)))
+			continue
+		case r.Built == "":
 			t.add(r.Device, a.paintVerdict(r.Verdict)+": "+oneLine(firstLine(r.Reason)))
 			continue
 		}
@@ -231,19 +248,21 @@ func (a *app) writeDemo(data *digits, rows []demoRow, good, bad int) {
 		if r.Reason != "" {
 			verdict += ": " + oneLine(r.Reason)
 		}
-		diff := fmt.Sprint(float64(r.MaxDifference))
-		if r.Verdict == judge {
-			diff = "-"
-		}
-		t.add(r.Device, compile, ms(duration(float64(r.UploadMS))), ms(duration(float64(r.KernelMS))), fmt.Sprintf("%.3f", float64(r.Accuracy)), diff, verdict)
+		t.add(r.Device, compile, ms(duration(float64(r.UploadMS))), ms(duration(float64(r.KernelMS))),
+			fmt.Sprintf("%.3f", float64(r.Accuracy)), fmt.Sprint(float64(r.MaxDifference)), verdict)
 	}
-	t.write(a.stdout, "")
+	fmt.Fprintln(a.stdout)
+	if len(t.rows) > 1 {
+		t.write(a.stdout, "")
+		fmt.Fprintln(a.stdout)
+	}
+	fmt.Fprint(a.stdout, rest)
 	for _, r := range rows {
 		if _, log, more := strings.Cut(r.Reason, "\n"); more && r.Verdict == failed {
 			fmt.Fprintf(a.stdout, "\n%s:\n%s\n", r.Device, log)
 		}
 	}
-	fmt.Fprintf(a.stdout, "\n%d concord with the reference, %d do not.\n", good, bad)
+	fmt.Fprintf(a.stdout, "%d concord with the reference, %d do not.\n", good, bad)
 }
 
 // driverNative is what Built.From says of kernels that need no compiler.
@@ -255,8 +274,6 @@ func (a *app) paintVerdict(v string) string {
 		return a.paint(green, v)
 	case differs, failed:
 		return a.paint(red, v)
-	case absent:
-		return a.paint(yellow, v)
 	}
 	return v
 }

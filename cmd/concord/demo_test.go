@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -118,6 +120,42 @@ func TestFinishDemo(t *testing.T) {
 			assert.Equal(t, asJSON, json.Valid(out.Bytes()))
 		}
 	}
+}
+
+// Every row of the table ends with its verdict; what is not here has a line below.
+func TestDemoTable(t *testing.T) {
+	d := &digits{baseLabel: make([]uint8, 2), queryLabel: make([]uint8, 1), dim: 1, k: 2}
+	compiled, cuda := &demoTarget{label: "cpu:0 (compiled)"}, &demoTarget{label: "cuda"}
+	rows := []demoRow{
+		{Device: "cpu:reference", Built: driverNative, KernelMS: 1500, Accuracy: 0.959, Verdict: judge},
+		cuda.nothing(absent, "not in this build"),
+		{Device: "opencl:0", Built: "disk", Verdict: concords},
+		{Device: "cpu:0", Built: driverNative, Verdict: concords},
+		compiled.nothing(absent, "no C++ compiler\nand more"),
+	}
+	var out bytes.Buffer
+	require.NoError(t, newApp(&out, &out).finishDemo(d, rows))
+	lines := strings.Split(out.String(), "\n")
+	require.Len(t, lines, 11, out.String())
+	assert.Equal(t, "Reference: cpu:reference, 1.50 s, accuracy 0.959", lines[1])
+	assert.True(t, strings.HasPrefix(lines[3], "DEVICE "))
+	for _, row := range lines[4:6] {
+		assert.True(t, strings.HasSuffix(row, "  concords"), row)
+	}
+	assert.Equal(t, []string{"", "Not here: cuda: not in this build", "Not here: cpu:0 (compiled): no C++ compiler",
+		"2 concord with the reference, 0 do not.", ""}, lines[6:])
+	err := newApp(&out, &out).finishDemo(d, rows[:2])
+	require.ErrorIs(t, err, runtime.ErrNoDevice, "nothing was compared")
+}
+
+func TestNothingToCompare(t *testing.T) {
+	for _, command := range []string{"demo", "bench"} {
+		status, stdout, stderr := concord(command, "--device", "cpu:reference", "--json")
+		assert.Equal(t, exitFailed, status)
+		assert.Contains(t, document(t, stdout)["error"], "--device cpu:reference")
+		assert.Contains(t, stderr, "invalid argument")
+	}
+	require.ErrorIs(t, newApp(io.Discard, io.Discard).finishBench(nil), runtime.ErrNoDevice)
 }
 
 func TestParityVerdicts(t *testing.T) {

@@ -57,7 +57,11 @@ func run(args []string, stdout, stderr io.Writer) int {
 		}
 		err = fmt.Errorf("interrupted: %w", err)
 	}
-	return a.report(root, args, err)
+	status := a.report(root, args, err)
+	if status == exitUsage && isChild() {
+		return childUsage
+	}
+	return status
 }
 
 // root is the command with all its parts.

@@ -74,7 +74,8 @@ Arguments, one --arg for each parameter in order:
 bfloat16 travels as 16-bit unsigned integers, in files and in parameters (ushort).
 
 --global counts items, as OpenCL does: each dimension a multiple of --local.
-With --timeout the kernel runs in a process of its own that is ended in time: an
+A kernel that writes outside can crash a driver: except with --device cpu:N it runs
+in a process of its own. With --timeout it always does, and is ended in time: an
 endless kernel cannot be stopped otherwise. printf goes to standard error.`,
 		Example: `  concord run --device cpu:0 --kernel saxpy --global 1024 --arg f32:2 --arg @x.npy \
       --arg @y.npy --arg u64:1000 --out 2=result.npy saxpy.cl
@@ -89,7 +90,7 @@ endless kernel cannot be stopped otherwise. printf goes to standard error.`,
 		if err != nil {
 			return err
 		}
-		if f.timeout > 0 && !isChild() {
+		if (f.timeout > 0 || !onCPU(j.device)) && !isChild() {
 			return a.runInChild(ctx, &f, j)
 		}
 		r, err := a.runJob(ctx, j)

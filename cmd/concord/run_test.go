@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/binary"
+	"io"
 	"math"
 	"os"
 	"os/exec"
@@ -120,6 +121,50 @@ func TestRunTimeout(t *testing.T) {
 		assert.Contains(t, document(t, stdout)["error"], "'y'")
 		assert.Contains(t, stderr, "'y'")
 	})
+}
+
+// What kills the child is an error like any other, and wrong usage stays that.
+func TestRunDies(t *testing.T) {
+	cl := file(t, "wild.cl", "kernel void wild(global int *x) { x[1 << 28] = 1; }")
+	for how, says := range map[string]string{"signal": "signal: killed", "panic": "exit status 2"} {
+		t.Run(how, func(t *testing.T) {
+			t.Setenv(childDies, how)
+			status, stdout, stderr := concord("run", "--global", "1", "--arg", "zeros:i32:1", "--json", cl)
+			assert.Equal(t, exitFailed, status)
+			assert.Contains(t, document(t, stdout)["error"], "the kernel crashed the driver and its process: "+says)
+			assert.Contains(t, stderr, "wild.cl over 1")
+			var f runFlags
+			f.global, f.device = "1", "opencl:0"
+			j, err := f.job(cl)
+			require.NoError(t, err)
+			require.ErrorIs(t, newApp(io.Discard, io.Discard).runInChild(t.Context(), &f, j), runtime.ErrLaunch)
+		})
+	}
+	for device, want := range map[string]bool{"cpu": true, "CPU:0": true, "cpu:reference": true, "auto": false, "": false, "opencl:0": false, "0": false} {
+		assert.Equal(t, want, onCPU(device), device)
+	}
+}
+
+// A driver that runs kernels in the process itself, as PoCL does, dies of one that
+// writes outside.
+func TestRunCrash(t *testing.T) {
+	_, stdout, _ := concord("devices", "--json")
+	here := false
+	for _, e := range document(t, stdout)["devices"].([]any) {
+		entry := e.(map[string]any)
+		here = here || entry["backend"] == "opencl" && entry["state"] == "available"
+	}
+	if !here {
+		t.Skip("no OpenCL device")
+	}
+	cl := file(t, "wild.cl", "kernel void wild(global int *x, ulong at) { x[at] = 1; }")
+	args := []string{"run", "--device", "opencl:0", "--global", "1", "--arg", "zeros:i32:1", "--json", "--arg"}
+	status, stdout, stderr := concord(append(args, "u64:0", cl)...)
+	require.Equal(t, exitOK, status, stderr)
+	assert.Equal(t, "wild", document(t, stdout)["kernel"])
+	status, stdout, stderr = concord(append(args, "u64:1152921504606846976", cl)...)
+	assert.Equal(t, exitFailed, status, stderr)
+	assert.Contains(t, document(t, stdout)["error"], "kernel")
 }
 
 // printf of a kernel goes to standard error, even where it is written to

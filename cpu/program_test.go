@@ -272,6 +272,8 @@ func TestModuleClosedWhileQueued(t *testing.T) {
 	require.NoError(t, s.Launch(saxpyLaunch(k, 1, x, x, 16, 16)))
 	require.NoError(t, m.Close())
 	require.ErrorIs(t, s.Launch(saxpyLaunch(k, 1, x, x, 16, 16)), driver.ErrClosed)
+	_, err = m.Kernel(k.Info().Name)
+	require.ErrorIs(t, err, driver.ErrClosed)
 	close(open)
 	require.NoError(t, s.Sync(background(t)), "a queued launch keeps its program")
 }

@@ -43,9 +43,10 @@ type Result struct {
 
 // Options choose what to run. The zero value is everything on everything.
 type Options struct {
-	Session  *runtime.Session // nil: the default one
-	Devices  []string         // names for Open; none: every device but the reference
-	Kernels  []string         // families or kernels; none: all
+	Session  *runtime.Session         // nil: the default one
+	Devices  []string                 // names for Open; none: every device but the reference
+	Kernels  []string                 // families or kernels; none: all
+	Keep     func(*kernels.Case) bool // which of their cases; nil: all
 	Progress func(done, total int, last Result)
 }
 
@@ -63,6 +64,9 @@ func Run(ctx context.Context, opt Options) ([]Result, error) {
 	cases, err := choose(opt.Kernels)
 	if err != nil {
 		return nil, err
+	}
+	if opt.Keep != nil {
+		cases = slices.DeleteFunc(cases, func(c kernels.Case) bool { return !opt.Keep(&c) })
 	}
 	judge, err := s.Open(ctx, Reference)
 	if err != nil {
@@ -223,6 +227,9 @@ func (sub *subject) build(ctx context.Context, cases []kernels.Case) error {
 	sub.programs = make([]*runtime.Program, len(units))
 	var g errgroup.Group
 	g.SetLimit(builders)
+	if sub.dev.Info().Simulated {
+		g.SetLimit(1) // oclgrind crashes when two programs are built at once
+	}
 	for i, u := range units {
 		g.Go(func() error {
 			sub.programs[i], errs[i] = sub.dev.Program(ctx, u, runtime.ProgramOptions{Implementation: sub.impl})

@@ -21,6 +21,7 @@ var kernelChecks = []check{
 	{"kernel/scalars", true, checkScalars},
 	{"kernel/by value", true, checkByValue},
 	{"kernel/ids", true, checkIDs},
+	{"kernel/no such dimension", true, checkNoSuchDimension},
 	{"kernel/barrier", true, checkBarrier},
 	{"kernel/local arguments", true, checkLocalArguments},
 	{"kernel/atomics", true, checkAtomics},
@@ -97,7 +98,7 @@ const idsText = `kernel void ids(global uint *out) {
 		&& get_group_id(1) * get_local_size(1) + get_local_id(1) == y
 		&& get_group_id(2) * get_local_size(2) + get_local_id(2) == z
 		&& get_num_groups(0) == 3 && get_num_groups(1) == 2 && get_num_groups(2) == 5
-		&& get_global_offset(0) == 0 && get_global_size(3) == 1 && get_global_id(3) == 0;
+		&& get_global_offset(0) == 0;
 	out[i] = ok ? i : 0xffffffffu;
 }`
 
@@ -110,6 +111,16 @@ func checkIDs(t *testing.T, d *device) {
 			t.Fatalf("item %d wrote %#x", i, got)
 		}
 	}
+}
+
+// checkNoSuchDimension asks for the fourth of three dimensions, which has one item.
+func checkNoSuchDimension(t *testing.T, d *device) {
+	k := d.kernel(t, `kernel void ask(global uint *out) {
+	out[0] = get_global_size(3), out[1] = get_global_id(3);
+}`, "ask")
+	out := d.alloc(t, runtime.U32, 2)
+	require.NoError(t, d.Stream().Launch(k, runtime.Items(1), out))
+	assert.Equal(t, []uint32{1, 0}, read[uint32](t, out))
 }
 
 const barrierText = `kernel void reverse(global int *data) {

@@ -20,6 +20,7 @@ var streamChecks = []check{
 	{"stream/events", false, checkEvents},
 	{"stream/times", true, checkTimes},
 	{"stream/context", false, checkContext},
+	{"stream/deadline", true, checkDeadline},
 	{"stream/close", false, checkStreamClose},
 	{"stream/concurrency", false, checkConcurrency},
 }
@@ -109,23 +110,23 @@ const spinText = `kernel void spin(global uint *out, uint rounds) {
 // device times are times, not counters of calls.
 func checkTimes(t *testing.T, d *device) {
 	k := d.kernel(t, spinText, "spin")
-	out := d.alloc(t, runtime.U32, 64)
+	items, fewer, more := 4096, uint32(100), uint32(50_000) // Mesa's llvmpipe ends loops after 2^16 rounds
+	if d.Info().Simulated {
+		items, fewer, more = 64, 5, 500 // a simulator is ten thousand times slower
+	}
+	out := d.alloc(t, runtime.U32, items)
 	s := d.Stream()
 	best := func(rounds uint32) int64 {
 		var least int64 = 1 << 62
 		for range 5 {
-			r, err := s.Run(t.Context(), k, runtime.Items(64), out, rounds)
+			r, err := s.Run(t.Context(), k, runtime.Items(items), out, rounds)
 			require.NoError(t, err)
 			assert.Equal(t, "spin", r.KernelID)
 			least = min(least, r.DeviceTimeNs)
 		}
 		return least
 	}
-	rounds := uint32(1000)
-	if d.Info().Simulated {
-		rounds = 5 // a simulator is ten thousand times slower
-	}
-	short, long := best(rounds), best(1000*rounds)
+	short, long := best(fewer), best(more)
 	assert.Positive(t, long)
 	assert.Greater(t, long, short, "a longer kernel takes longer")
 }
@@ -147,6 +148,56 @@ func checkContext(t *testing.T, d *device) {
 	require.NoError(t, s.Sync(t.Context()), "a cancelled wait is no failure of the stream")
 	require.NoError(t, e.Wait(t.Context()))
 	require.NoError(t, e.Close())
+}
+
+// checkDeadline waits, no longer than its contexts allow, for work of seconds. It is
+// several launches because llvmpipe ends each loop after 65,535 rounds.
+func checkDeadline(t *testing.T, d *device) {
+	const n = 1 << 12
+	k := d.kernel(t, spinText, "spin")
+	out := d.alloc(t, runtime.U32, n)
+	s := d.Stream()
+	spin := func(rounds uint32) time.Duration {
+		least := time.Hour // of three: the first may have to finish the program
+		for range 3 {
+			start := time.Now()
+			require.NoError(t, s.Launch(k, runtime.Items(n), out, rounds))
+			require.NoError(t, s.Sync(t.Context()))
+			least = min(least, time.Since(start))
+		}
+		return least
+	}
+	rounds := uint32(1000)
+	took := spin(rounds)
+	for took < 50*time.Millisecond && rounds < 1<<28 {
+		rounds *= 4
+		took = spin(rounds)
+	}
+	for range 2*time.Second/took + 1 {
+		require.NoError(t, s.Launch(k, runtime.Items(n), out, rounds))
+	}
+	e, err := s.Record()
+	require.NoError(t, err)
+	waits := []struct {
+		name string
+		wait func(context.Context) error
+	}{
+		{"sync", s.Sync},
+		{"event", e.Wait},
+		{"read", func(ctx context.Context) error { return s.Read(ctx, out, 0, make([]byte, 4)) }},
+	}
+	for _, w := range waits {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		assert.ErrorIs(t, w.wait(ctx), context.DeadlineExceeded, w.name)
+		cancel()
+	}
+	done, err := e.Done()
+	require.NoError(t, err)
+	assert.False(t, done, "nobody may wait for the work beyond his deadline")
+	require.NoError(t, s.Sync(t.Context()), "a deadline is no failure of the stream")
+	require.NoError(t, e.Wait(t.Context()))
+	require.NoError(t, e.Close())
+	assert.NotZero(t, read[uint32](t, out)[0])
 }
 
 func checkStreamClose(t *testing.T, d *device) {

@@ -3,23 +3,112 @@
 package parity
 
 import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
 	"testing"
 
+	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime"
 	_ "github.com/concord-compute/concord/runtime/all"
+	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/runtime/parity"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
 // TestCatalog demands that every kernel of the catalog passes on every device that
-// is here, and that what is skipped says why.
+// is here, and that what is skipped says why. A backend that CONCORD_REQUIRE names
+// has to be here.
 func TestCatalog(t *testing.T) {
 	s, err := runtime.New(runtime.Config{Fallback: runtime.Require})
 	require.NoError(t, err)
 	defer s.Close()
 	results, err := parity.Run(t.Context(), parity.Options{Session: s})
 	require.NoError(t, err)
+	passed := check(t, results)
+	assert.Positive(t, passed["cpu:0"])
+	for _, backend := range s.Config().Required {
+		n := 0
+		for device := range passed {
+			if strings.HasPrefix(device, backend+":") {
+				n += passed[device]
+			}
+		}
+		assert.Positive(t, n, "CONCORD_REQUIRE names %s", backend)
+	}
+	d, err := s.Open(t.Context(), "cpu:0")
+	require.NoError(t, err)
+	_, err = d.Driver().(driver.Compiler).Identity(t.Context())
+	if !errors.Is(err, runtime.ErrUnsupported) {
+		assert.NoError(t, err)
+		assert.Positive(t, passed["cpu:0 (compiled)"], "there is a host compiler")
+	}
+}
+
+// smallVariable names a device for TestSmall, a simulator.
+const smallVariable = "PARITY_SMALL"
+
+// TestSmall runs every kernel of the catalog at sizes that a simulator can bear, on
+// the device that PARITY_SMALL names. It takes one program at a time: oclgrind does
+// not survive two builds at once.
+func TestSmall(t *testing.T) {
+	device := os.Getenv(smallVariable)
+	if device == "" {
+		t.Skip(smallVariable + " names no device")
+	}
+	s, err := runtime.New(runtime.Config{Fallback: runtime.Require})
+	require.NoError(t, err)
+	defer s.Close()
+	passed := map[string]bool{}
+	for _, f := range kernels.Families() {
+		var programs []string
+		seen := map[string]bool{}
+		for _, c := range kernels.Cases(f.ID) {
+			if p := fmt.Sprint(c.Defines); small(&c) && !seen[p] {
+				seen[p], programs = true, append(programs, p)
+			}
+		}
+		t.Run(f.ID, func(t *testing.T) {
+			var results []parity.Result
+			for _, p := range programs {
+				r, err := parity.Run(t.Context(), parity.Options{
+					Session: s, Devices: []string{device}, Kernels: []string{f.ID},
+					Keep: func(c *kernels.Case) bool { return small(c) && fmt.Sprint(c.Defines) == p },
+				})
+				require.NoError(t, err)
+				results = append(results, r...)
+			}
+			check(t, results)
+			for _, r := range results {
+				passed[r.Kernel] = passed[r.Kernel] || r.Verdict == parity.Pass
+			}
+			for _, k := range f.Kernels {
+				assert.True(t, passed[f.ID+"/"+k], "no small case of %s passed", k)
+			}
+		})
+	}
+}
+
+// small reports whether a case has few items and little data.
+func small(c *kernels.Case) bool {
+	items := 1
+	for _, n := range c.Global {
+		items *= max(n, 1)
+	}
+	for _, a := range c.Args {
+		if a.Len > 2048 {
+			return false
+		}
+	}
+	return items <= 2048
+}
+
+// check fails the test for every result that failed, logs the rest, and returns how
+// many passed on each device.
+func check(t *testing.T, results []parity.Result) (passed map[string]int) {
+	t.Helper()
 	counts, reasons := map[string]map[string]int{}, map[string]int{}
 	for _, r := range results {
 		if counts[r.Device] == nil {
@@ -40,5 +129,9 @@ func TestCatalog(t *testing.T) {
 	for reason, n := range reasons {
 		t.Logf("%d skipped on %s", n, reason)
 	}
-	assert.Positive(t, counts["cpu:0"][parity.Pass])
+	passed = map[string]int{}
+	for device, c := range counts {
+		passed[device] = c[parity.Pass]
+	}
+	return passed
 }

@@ -129,7 +129,7 @@ func (m *module) Kernel(name string) (driver.Kernel, error) {
 		names = append(names, n)
 	}
 	slices.Sort(names)
-	return nil, fmt.Errorf("no kernel %q, there are %s: %w", name, strings.Join(names, ", "), driver.ErrCompile)
+	return nil, fmt.Errorf("%q, there are %s: %w", name, strings.Join(names, ", "), driver.ErrNoKernel)
 }
 
 func (m *module) use() error {

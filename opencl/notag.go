@@ -2,4 +2,4 @@
 
 package opencl
 
-const remedy = "rebuild with -tags opencl"
+const remedy = "rebuild with -tags opencl and the CGO_CFLAGS that `make env` prints"

@@ -260,7 +260,7 @@ func (m *module) Kernel(name string) (driver.Kernel, error) {
 		for _, k := range m.unit.Kernels() {
 			names = append(names, k.Name)
 		}
-		return nil, m.d.errorf(op, driver.ErrCompile, "%s has no such kernel, only %s", m.unit.Name(), strings.Join(names, ", "))
+		return nil, m.d.errorf(op, driver.ErrNoKernel, "%s has %s", m.unit.Name(), strings.Join(names, ", "))
 	}
 	if code != cl.SUCCESS {
 		return nil, m.d.failed(op, code, driver.ErrCompile)

@@ -60,6 +60,7 @@ var (
 	ErrTooLarge             = driver.ErrTooLarge
 	ErrBudget               = driver.ErrBudget
 	ErrCompile              = driver.ErrCompile
+	ErrNoKernel             = driver.ErrNoKernel
 	ErrLaunch               = driver.ErrLaunch
 	ErrTimeout              = driver.ErrTimeout
 	ErrDeviceLost           = driver.ErrDeviceLost

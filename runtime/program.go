@@ -246,7 +246,7 @@ func (p *Program) Built() Built { return p.core.built }
 func (p *Program) Unit() *source.Unit { return p.core.key.unit }
 
 // Kernel returns an entry point. A name that is not there is an error that
-// matches ErrCompile and lists those that are. A Kernel lives as long as its
+// matches ErrNoKernel and lists those that are. A Kernel lives as long as its
 // program is open somewhere; it needs no Close.
 func (p *Program) Kernel(name string) (*Kernel, error) {
 	if p == nil || p.core == nil {
@@ -271,7 +271,7 @@ func (p *programCore) kernel(name string) (*Kernel, error) {
 		for _, k := range unit.Kernels() {
 			names = append(names, k.Name)
 		}
-		return nil, c.error("kernel "+name, fmt.Errorf("%s has %s: %w", unit.Name(), strings.Join(names, ", "), ErrCompile))
+		return nil, c.error("kernel "+name, fmt.Errorf("%s has %s: %w", unit.Name(), strings.Join(names, ", "), ErrNoKernel))
 	}
 	var drv driver.Kernel
 	if p.key.impl != Portable && c.natives != nil && unit.ID != "" {

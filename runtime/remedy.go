@@ -18,6 +18,8 @@ func Remedy(p Probe) string {
 	}
 	reason := strings.ToLower(p.Reason)
 	switch {
+	case strings.Contains(reason, "this version"):
+		return "" // nothing that anyone can install
 	case strings.Contains(reason, "not in this build"), strings.Contains(reason, "not imported"):
 		return p.Reason
 	case strings.Contains(reason, "timed out"):
@@ -60,9 +62,11 @@ func RemedyFor(err error) string {
 	case errors.Is(err, ErrBudget):
 		return "raise CONCORD_MEMORY_LIMIT or close buffers first"
 	case errors.Is(err, ErrTimeout):
-		return "give each launch less work, look for endless loops, and check temperature, power limits and a display's watchdog"
+		return "give each launch less work or more time and look for endless loops; on a GPU check temperature, power limits and a display's watchdog"
 	case errors.Is(err, ErrDeviceLost):
 		return "close every Device of it and open it again; other devices stay usable"
+	case errors.Is(err, ErrNoKernel):
+		return ""
 	case errors.Is(err, ErrCompile):
 		return "the BuildError's log has the compiler's whole output with lines of the portable source"
 	}

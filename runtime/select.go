@@ -53,7 +53,8 @@ func (s *Session) DefaultDevice(ctx context.Context) (Info, error) {
 func (s *Session) candidates(name string, probes []Probe) ([]Info, error) {
 	all := devicesOf(probes)
 	name = strings.ToLower(strings.TrimSpace(name))
-	if name == "" || name == "auto" {
+	configured := name == "" || name == "auto"
+	if configured {
 		if i := int(s.active.Load()); i >= 0 && i < len(all) {
 			return append([]Info{all[i]}, below(all[i], all)...), nil
 		}
@@ -63,6 +64,9 @@ func (s *Session) candidates(name string, probes []Probe) ([]Info, error) {
 		return automatic(all)
 	}
 	first, err := find(name, probes)
+	if err != nil && configured {
+		err = fmt.Errorf("CONCORD_DEVICE or Config.Device: %w", err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +83,7 @@ func automatic(all []Info) ([]Info, error) {
 	}
 	list = append(list, cpuOf(all)...)
 	if len(list) == 0 {
-		return nil, fmt.Errorf("auto: neither a GPU nor the cpu backend is there: %w", ErrNoDevice)
+		return nil, fmt.Errorf("auto: neither a GPU nor the cpu backend is there; a blank import of runtime/all registers every backend: %w", ErrNoDevice)
 	}
 	return list, nil
 }

@@ -246,7 +246,7 @@ func chooseKernel(unit *source.Unit, name string) (*source.Kernel, error) {
 	}
 	switch {
 	case len(list) == 0:
-		return nil, fmt.Errorf("%s has no kernel: %w", unit.Name(), runtime.ErrCompile)
+		return nil, fmt.Errorf("%s: %w: a function marked kernel", unit.Name(), runtime.ErrNoKernel)
 	case name == "" && len(list) > 1:
 		return nil, usagef("%s has %d kernels: say --kernel with one of %s", unit.Name(), len(list), strings.Join(names, ", "))
 	case name == "":
@@ -254,7 +254,7 @@ func chooseKernel(unit *source.Unit, name string) (*source.Kernel, error) {
 	}
 	k, ok := unit.Kernel(name)
 	if !ok {
-		return nil, fmt.Errorf("--kernel %s: %s has %s: %w", name, unit.Name(), strings.Join(names, ", "), runtime.ErrCompile)
+		return nil, fmt.Errorf("--kernel %s: %s has %s: %w", name, unit.Name(), strings.Join(names, ", "), runtime.ErrNoKernel)
 	}
 	return k, nil
 }

@@ -92,7 +92,7 @@ type Binary struct {
 // Module is a program loaded on a device.
 type Module interface {
 	// Kernel returns an entry point. A name that is not there is an error that
-	// matches ErrCompile and lists those that are.
+	// matches ErrNoKernel and lists those that are.
 	Kernel(name string) (Kernel, error)
 	Close() error
 }

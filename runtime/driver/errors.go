@@ -61,6 +61,9 @@ var (
 
 	// ErrCompile: a program did not build. *BuildError has the log.
 	ErrCompile = errors.New("program did not build")
+	//   ErrNoKernel: a program without an entry point of that name.
+	ErrNoKernel error = &finer{"no such kernel", ErrCompile}
+
 	// ErrLaunch: a kernel was refused, or failed while it ran.
 	ErrLaunch = errors.New("kernel failed")
 	// ErrTimeout: a watchdog ended it.

@@ -149,23 +149,67 @@ static void group_report(struct worker *w) {
     fiber_reset(w->fibers[i]);
 }
 
-// group_fibers makes sure of count fibers with stacks of that size.
+// Each fiber is two mappings, its stack and its guard, and Linux gives a process 65530 of them unless
+// told otherwise. Who takes the last one kills the process: Go's allocator cannot live with a mapping
+// that fails. So all workers together stay below half of them, and keep at most half of that while
+// they do nothing.
+static _Atomic uint32_t stacks_made;
+
+static uint32_t stacks_allowed(void) {
+  static _Atomic uint32_t allowed;
+  uint32_t n = atomic_load(&allowed);
+  if (n == 0) {
+    n = 65530 / 4;
+    FILE *f = fopen("/proc/sys/vm/max_map_count", "re");
+    unsigned maps;
+    if (f != NULL && fscanf(f, "%u", &maps) == 1 && maps >= 4)
+      n = maps / 4;
+    if (f != NULL)
+      fclose(f);
+    atomic_store(&allowed, n);
+  }
+  return n;
+}
+
+static bool stacks_take(uint32_t n) {
+  uint32_t have = atomic_load(&stacks_made);
+  do {
+    if (n > stacks_allowed() || have > stacks_allowed() - n)
+      return false;
+  } while (!atomic_compare_exchange_weak(&stacks_made, &have, have + n));
+  return true;
+}
+
+// group_keep frees a worker's fibers from the count-th on.
+static void group_keep(struct worker *w, uint32_t count) {
+  for (; w->fiber_count > count; w->fiber_count--) {
+    fiber_free(w->fibers[w->fiber_count - 1]);
+    atomic_fetch_sub(&stacks_made, 1);
+  }
+}
+
+// group_fibers makes sure of count fibers with stacks of that size. If it cannot, the worker has those
+// that it had, or none.
 static bool group_fibers(struct worker *w, uint32_t count, size_t stack_bytes) {
   if (stack_bytes > w->stack_bytes) {
-    for (uint32_t i = 0; i < w->fiber_count; i++)
-      fiber_free(w->fibers[i]);
-    w->fiber_count = 0;
+    group_keep(w, 0);
     w->stack_bytes = stack_bytes;
   }
-  if (count <= w->fiber_count)
+  uint32_t had = w->fiber_count;
+  if (count <= had)
     return true;
   struct fiber **fs = realloc(w->fibers, count * sizeof *fs);
   if (fs == NULL)
     return false;
   w->fibers = fs;
+  if (!stacks_take(count - had))
+    return false;
   for (; w->fiber_count < count; w->fiber_count++)
-    if ((fs[w->fiber_count] = fiber_new(w, w->fiber_count, w->stack_bytes)) == NULL)
+    if ((fs[w->fiber_count] = fiber_new(w, w->fiber_count, w->stack_bytes)) == NULL) {
+      atomic_fetch_sub(&stacks_made, count - w->fiber_count); // of those that were not made
+      group_keep(w, had);
       return false;
+    }
   return true;
 }
 

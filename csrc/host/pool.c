@@ -124,6 +124,8 @@ static void pool_work_on(struct worker *w, struct job *j) {
   bool able = worker_enter(w, j);
   if (able)
     worker_run(w, j);
+  if (atomic_load(&stacks_made) > stacks_allowed() / 2)
+    group_keep(w, 0);
   pthread_mutex_lock(&pool_lock);
   job_leave(j, able);
   pool_recount();

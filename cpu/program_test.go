@@ -201,6 +201,37 @@ kernel void h(global half *x, half4 v) {
 	assert.Equal(t, want, got[2])
 }
 
+// A compound assignment with half computes in the usual type and rounds once.
+func TestHalfCompound(t *testing.T) {
+	d := openDevice(t)
+	needCompiler(t)
+	features := d.Info().Features
+	u, err := source.Parse(`kernel void h(global int *o) {
+  half h = 1.0h;
+  float f = 0x1.002p-11f; // just above half a step of 1.0h
+  h += f;
+  o[0] = as_ushort(h);
+  int i = 2049;
+  i += 1.0h; // half counts in twos here
+  o[1] = i;
+  half n = 2.0h;
+  o[2] = as_ushort(n++);
+  o[3] = as_ushort(--n);
+}`, source.Options{Features: &features})
+	require.NoError(t, err)
+	m, err := d.Load(background(t), u, buildProgram(t, d, u))
+	require.NoError(t, err)
+	defer m.Close()
+	k, err := m.Kernel("h")
+	require.NoError(t, err)
+	s := openStream(t, d)
+	x := upload(t, s, make([]int32, 4))
+	require.NoError(t, s.Launch(launchOf(k, 1, x)))
+	got := make([]int32, 4)
+	require.NoError(t, s.Download(background(t), bytesOf(got), x))
+	assert.Equal(t, []int32{0x3c01, 2048, 0x4000, 0x4000}, got)
+}
+
 func TestEightStreamsOfPrograms(t *testing.T) {
 	d := openDevice(t)
 	k := loadKernel(t, d, saxpyText, "saxpy")

@@ -33,9 +33,7 @@ func (r *renderer) expr(e *expr) {
 	case opPreInc, opPostInc:
 		r.increment(e)
 	case opBinary:
-		r.expr(e.a)
-		r.w(" ", e.text, " ")
-		r.operand(e.b)
+		r.sides(e)
 	case opShift:
 		r.shift(e)
 	case opCompare, opLogic:
@@ -142,25 +140,6 @@ func (r *renderer) base(e *expr) {
 	}
 }
 
-// operand writes the right side of a binary operator.
-func (r *renderer) operand(e *expr) { r.expr(e) }
-
-// call writes f(args...).
-func (r *renderer) call(f string, args ...*expr) {
-	r.w(f, "(")
-	r.list(args)
-	r.w(")")
-}
-
-func (r *renderer) list(args []*expr) {
-	for i, a := range args {
-		if i > 0 {
-			r.w(", ")
-		}
-		r.expr(a)
-	}
-}
-
 func (r *renderer) symbol(s *symbol) {
 	if s.inst && s.typ.space == Local {
 		r.w("cc_l.")
@@ -176,9 +155,7 @@ func (r *renderer) cond(e *expr) {
 		r.cond(e.a)
 		r.w(")")
 	case e.op == opCompare:
-		r.expr(e.a)
-		r.w(" ", e.text, " ")
-		r.expr(e.b)
+		r.sides(e)
 	case e.op == opLogic:
 		r.cond(e.a)
 		r.w(" ", e.text, " ")
@@ -221,6 +198,16 @@ func (r *renderer) increment(e *expr) {
 		}
 		return
 	}
+	if e.typ.isScalar() && e.typ.base == Half {
+		r.w("[&]{ auto &cc_o = ")
+		r.expr(e.a)
+		result := "cc_o"
+		if e.op == opPostInc {
+			result = "cc_was"
+		}
+		r.w("; cc_half cc_was = cc_o; (void)cc_was; cc_o = (cc_half)((cc_float)cc_o ", e.text[:1], " 1.0f); return ", result, "; }()")
+		return
+	}
 	before, after := e.text, ""
 	if e.op == opPostInc {
 		before, after = "", e.text
@@ -254,13 +241,29 @@ func (r *renderer) throughCopy(e *expr, before string, after func()) {
 		name = "cc_ref<" + laneList(whole.lanes) + ">(cc_t)"
 		whole = whole.a
 	}
-	r.w("[&]{ ", r.typeText(whole.typ.bare(), "cc_t"), " = ")
+	// Its address is taken once: what designates it may have side effects.
+	r.w("[&]{ char *cc_p = (char *)&(")
 	r.expr(whole)
-	r.w("; auto cc_r = ", before, name)
+	r.w("); ", r.typeText(whole.typ.bare(), "cc_t"), "; __builtin_memcpy(&cc_t, cc_p, sizeof cc_t); auto cc_r = ", before, name)
 	after()
-	r.w("; ")
-	r.expr(whole)
-	r.w(" = cc_t; return cc_r; }()")
+	r.w("; __builtin_memcpy(cc_p, &cc_t, sizeof cc_t); return cc_r; }()")
+}
+
+// mixedHalf tells whether a compound assignment computes in another type than that
+// of its left side because half is one of them. C++ would take the class's operator
+// and round the right side to half first.
+func mixedHalf(e *expr) bool {
+	a, b := e.a.typ, e.b.typ
+	return e.text != "=" && a.isScalar() && b.isScalar() && a.base != b.base && (a.base == Half || b.base == Half)
+}
+
+// assignMixed converts the left side, computes, and converts back once.
+func (r *renderer) assignMixed(e *expr) {
+	r.w("[&]() -> auto & { auto &cc_o = ")
+	r.expr(e.a)
+	r.w("; return cc_o = (", r.typeText(e.a.typ.bare(), ""), ")((", r.typeText(e.b.typ.bare(), ""), ")cc_o ", strings.TrimSuffix(e.text, "="), " ")
+	r.expr(e.b)
+	r.w("); }()")
 }
 
 // inPacked tells whether e designates a part of a packed record, which may lie
@@ -330,6 +333,10 @@ func (r *renderer) assign(e *expr) {
 			}
 		}
 		r.throughCopy(e.a, before, value)
+		return
+	}
+	if mixedHalf(e) {
+		r.assignMixed(e)
 		return
 	}
 	if shift {
@@ -464,12 +471,11 @@ func (r *renderer) compound(e *expr) {
 func (r *renderer) userCall(e *expr) {
 	fn := e.sym.fn
 	if fn.kernel && r.hasLocals(fn) {
-		r.w("kc_", fn.name, "(cc_l.cc_sub_", fn.name)
-		for _, a := range e.args {
-			r.w(", ")
-			r.expr(a)
+		open := "kc_" + fn.name + "(cc_l.cc_sub_" + fn.name
+		if len(e.args) > 0 {
+			open += ", "
 		}
-		r.w(")")
+		r.invoke(open, e.args, ")")
 		return
 	}
 	r.call(e.sym.cname, e.args...)
@@ -492,10 +498,9 @@ func (r *renderer) builtin(e *expr) {
 		r.call(f, e.args...)
 		return
 	}
-	r.w(e.text, "(")
-	r.list(e.args)
+	end := ")"
 	if e.site > 0 {
-		r.w(", ", itoa(e.site))
+		end = ", " + itoa(e.site) + ")"
 	}
-	r.w(")")
+	r.invoke(e.text+"(", e.args, end)
 }

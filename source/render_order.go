@@ -1,0 +1,126 @@
+package source
+
+// The order of evaluation. C leaves it open in f(next(&s), next(&s)), but every
+// OpenCL compiler goes from left to right, and programs have come to count on it;
+// C++ compilers differ. Where the order can be seen, operands become variables.
+
+import "strings"
+
+// call writes f(args...).
+func (r *renderer) call(f string, args ...*expr) { r.invoke(f+"(", args, ")") }
+
+// invoke writes a call between open and end.
+func (r *renderer) invoke(open string, args []*expr, end string) {
+	names, done := r.inOrder(args)
+	r.w(open)
+	for i, a := range args {
+		if i > 0 {
+			r.w(", ")
+		}
+		r.named(a, names[i])
+	}
+	r.w(end)
+	done()
+}
+
+// sides writes a binary operator. On vectors it is a call to C++; on scalars the
+// left side comes first by itself unless the right one changes it.
+func (r *renderer) sides(e *expr) {
+	names, done := []string{"", ""}, func() {}
+	if e.a.typ.isVector() || e.b.typ.isVector() || hasEffects(e.b) {
+		names, done = r.inOrder([]*expr{e.a, e.b})
+	}
+	r.named(e.a, names[0])
+	r.w(" ", e.text, " ")
+	r.named(e.b, names[1])
+	done()
+}
+
+// named writes e, or the variable that holds it.
+func (r *renderer) named(e *expr, name string) {
+	if name != "" {
+		r.w(name)
+		return
+	}
+	r.expr(e)
+}
+
+// inOrder begins an expression whose operands are evaluated from left to right:
+// if it matters, they become variables of a statement expression, which done
+// ends. The names are those of the variables, or empty.
+func (r *renderer) inOrder(args []*expr) (names []string, done func()) {
+	names = make([]string, len(args))
+	if !orderMatters(args) {
+		return names, func() {}
+	}
+	r.w("({ ")
+	for i, a := range args {
+		if settled(a) {
+			continue
+		}
+		names[i] = "cc_a" + itoa(i)
+		r.w("auto ", names[i], " = ")
+		r.expr(a)
+		r.w("; ")
+	}
+	return names, func() { r.w("; })") }
+}
+
+// orderMatters tells whether one operand can change what another computes.
+func orderMatters(args []*expr) bool {
+	open, effects := 0, false
+	for _, a := range args {
+		if !settled(a) {
+			open++
+			effects = effects || hasEffects(a)
+		}
+	}
+	return open > 1 && effects
+}
+
+// settled tells whether e is the same whenever it is evaluated.
+func settled(e *expr) bool {
+	switch e.op {
+	case opLit, opString, opNull, opNamed, opSizeof:
+		return true
+	case opParen, opCast, opConv:
+		return settled(e.a)
+	case opDecay:
+		return e.a.op == opSym || e.a.op == opString
+	case opUnary:
+		return e.text == "&" && e.a.op == opSym
+	}
+	return false
+}
+
+// hasEffects tells whether evaluating e changes anything that another expression
+// can see.
+func hasEffects(e *expr) bool {
+	switch e.op {
+	case opAssign, opPreInc, opPostInc, opStmts:
+		return true
+	case opCall:
+		for _, t := range e.sym.typ.params {
+			if t.isPointer() || t.kind == tRecord {
+				return true
+			}
+		}
+	case opBuiltin:
+		for _, a := range e.args {
+			if a.typ.isPointer() && !strings.HasPrefix(e.text, "cc_vload") {
+				return true
+			}
+		}
+	}
+	for _, k := range [...]*expr{e.a, e.b, e.c} {
+		if k != nil && hasEffects(k) {
+			return true
+		}
+	}
+	for _, k := range e.args {
+		if hasEffects(k) {
+			return true
+		}
+	}
+	return false
+}

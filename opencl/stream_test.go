@@ -92,18 +92,18 @@ func TestElapsedIsDeviceTime(t *testing.T) {
 	d := open(t)
 	s := newStream(t, d)
 	k := kernelOf(t, load(t, d, `kernel void spin(global int *p, int n) {
-  uint x = p[0];
-  for (int j = 0; j < n; j++) // two loops, as Mesa's llvmpipe ends each after 2^16 rounds
-    for (int i = 0; i < 50000; i++) x = x * 1664525u + 1013904223u;
-  p[0] = x;
+  uint x = p[get_global_id(0)];
+  for (int i = 0; i < n; i++) x = x * 1664525u + 1013904223u;
+  p[get_global_id(0)] = x;
 }`), "spin")
-	out := alloc(t, d, 4)
-	upload(t, s, out, []int32{1})
+	const items = 1 << 13 // many, as Mesa's llvmpipe ends each loop after 2^16 rounds
+	out := alloc(t, d, 4*items)
+	upload(t, s, out, make([]int32, items))
 	run := func(n int32) (device, wall time.Duration) {
 		start := time.Now()
 		a, err := s.Record(true)
 		require.NoError(t, err)
-		require.NoError(t, s.Launch(launch(k, 1, 1, out, n)))
+		require.NoError(t, s.Launch(launch(k, items, 64, out, n)))
 		b, err := s.Record(true)
 		require.NoError(t, err)
 		require.NoError(t, b.Wait(t.Context()))
@@ -115,7 +115,7 @@ func TestElapsedIsDeviceTime(t *testing.T) {
 		return device, wall
 	}
 	run(1)
-	device, wall := run(400)
+	device, wall := run(60_000)
 	t.Logf("device %v, wall %v", device, wall)
 	assert.Greater(t, device, wall/4)
 	assert.Less(t, device, wall*5/4)

@@ -332,9 +332,11 @@ func (s *Stream) close() error {
 		return nil
 	}
 	s.closed = true
+	n := s.queued
 	s.mu.Unlock()
 	s.gone.Store(true)
 	err := s.drv.Close()
+	s.finish(n) // the driver has waited for it
 	c := s.core
 	c.mu.Lock()
 	delete(c.streams, s)

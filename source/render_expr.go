@@ -348,7 +348,11 @@ func (r *renderer) assign(e *expr) {
 		return
 	}
 	if e.text == "=" && storesWhole(e.a.typ) && !swizzle {
-		r.call("cc_store", e.a, e.b)
+		r.w("cc_store(")
+		r.expr(e.a)
+		r.w(", ")
+		r.expr(e.b)
+		r.w(")")
 		return
 	}
 	if e.text == "=" {

@@ -56,7 +56,7 @@ func (a *app) demoCommand() *cobra.Command {
 takes over their label. The float64 reference on the CPU is the judge: a device
 concords if it finds the same neighbours at the same distances.
 
-cpu:0 runs Concord's own Go and SIMD kernels, cpu:0 (compiled) the portable text that
+cpu:0 runs the catalog's kernels written in Go, cpu:0 (compiled) the portable text that
 GPUs get too. Compiled programs are kept: a second run takes them from disk.`,
 		Example: `  concord demo
   concord demo --device opencl:0 --json`,

@@ -65,7 +65,7 @@ struct cc_item {
   CC_FN cc_event cc_async_work_group_copy(T *dst, const cc_id<T> *src, cc_size n, cc_event) const {
     return cc_copy_<T>(dst, src, n, 1, 1);
   }
-  // The stride is that of the global side; the renderer knows which one that is.
+  // The stride is that of the global side: the other one lies in the local block.
   template <class T>
   CC_FN cc_event cc_async_work_group_strided_copy(T *dst, const cc_id<T> *src, cc_size n,
                                                   cc_size stride, cc_event) const {

@@ -14,8 +14,8 @@
 //
 // Importing the package registers the backend. A kernel runs in one of three forms:
 //
-//   - a Go function of Concord's own for the catalog (driver.Natives): portable Go
-//     and Go on cpu:0, float64 on cpu:reference;
+//   - a Go function of Concord's own for the catalog (driver.Natives): Go
+//     on cpu:0, float64 on cpu:reference;
 //   - a Go function that the program registered with [Register];
 //   - portable text, compiled once by the C++ compiler that CXX names or that PATH
 //     has (c++, g++, clang++), and run by the executor in csrc/host.

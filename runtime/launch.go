@@ -75,24 +75,26 @@ func (s *Stream) pack(k *Kernel, g Grid, args []any) error {
 	if len(args) != len(params) {
 		return fmt.Errorf("%d arguments for the %d parameters of %s: %w", len(args), len(params), k, ErrInvalidArgument)
 	}
-	spec.Kernel, spec.Args, spec.Data = k.drv, spec.Args[:0], spec.Data[:0]
+	spec.Kernel, spec.Data = k.drv, spec.Data[:0]
+	if cap(spec.Args) < len(params) {
+		spec.Args = make([]driver.Arg, len(params))
+	}
+	spec.Args = spec.Args[:len(params)]
 	local := k.info.LocalBytes
 	for i := range args {
-		p := &params[i]
-		var arg driver.Arg
+		p, arg := &params[i], &spec.Args[i]
 		switch v := args[i].(type) {
 		case *Buffer:
-			arg, err = s.packBuffer(p, v)
+			err = s.packBuffer(arg, p, v)
 		case Local:
-			arg, err = packLocal(p, v)
-			local += int64(arg.Size)
+			err = packLocal(arg, p, v)
+			local += int64(v)
 		default:
-			arg, err = s.packValue(p, args[i])
+			err = s.packValue(arg, p, args[i])
 		}
 		if err != nil {
 			return fmt.Errorf("argument %d (%s %s): %w", i, p.Decl, p.Name, err)
 		}
-		spec.Args = append(spec.Args, arg)
 	}
 	if most := s.core.info.SharedPerBlock; most > 0 && local > most {
 		return fmt.Errorf("%d bytes of local memory, the device has %d: %w", local, most, ErrLaunch)
@@ -100,64 +102,68 @@ func (s *Stream) pack(k *Kernel, g Grid, args []any) error {
 	return nil
 }
 
-func (s *Stream) packBuffer(p *source.Param, b *Buffer) (driver.Arg, error) {
+func (s *Stream) packBuffer(arg *driver.Arg, p *source.Param, b *Buffer) error {
 	if !p.Pointer || p.Space == source.Local {
-		return driver.Arg{}, fmt.Errorf("is no buffer: %w", ErrInvalidArgument)
+		return fmt.Errorf("is no buffer: %w", ErrInvalidArgument)
 	}
 	if err := s.use(b); err != nil {
-		return driver.Arg{}, err
+		return err
 	}
 	if p.Kind != source.Void && p.Kind != source.Struct && p.Kind != b.typ.Kind() {
-		return driver.Arg{}, fmt.Errorf("buffer holds %v: %w", b.typ, ErrInvalidArgument)
+		return fmt.Errorf("buffer holds %v: %w", b.typ, ErrInvalidArgument)
 	}
 	if b.mem.Size < int64(p.Size) {
-		return driver.Arg{}, fmt.Errorf("buffer of %d bytes is smaller than one element of %d: %w", b.mem.Size, p.Size, ErrInvalidArgument)
+		return fmt.Errorf("buffer of %d bytes is smaller than one element of %d: %w", b.mem.Size, p.Size, ErrInvalidArgument)
 	}
-	return driver.Arg{Kind: driver.ArgMemory, Memory: b.mem}, nil
+	*arg = driver.Arg{Kind: driver.ArgMemory, Memory: b.mem}
+	return nil
 }
 
-func packLocal(p *source.Param, n Local) (driver.Arg, error) {
+func packLocal(arg *driver.Arg, p *source.Param, n Local) error {
 	if !p.Pointer || p.Space != source.Local {
-		return driver.Arg{}, fmt.Errorf("is not local memory: %w", ErrInvalidArgument)
+		return fmt.Errorf("is not local memory: %w", ErrInvalidArgument)
 	}
 	if n <= 0 || int(n) < p.Size || n > math.MaxInt32 {
-		return driver.Arg{}, fmt.Errorf("%d bytes of local memory, one element has %d: %w", int(n), p.Size, ErrInvalidArgument)
+		return fmt.Errorf("%d bytes of local memory, one element has %d: %w", int(n), p.Size, ErrInvalidArgument)
 	}
-	return driver.Arg{Kind: driver.ArgLocal, Size: int(n)}, nil
+	*arg = driver.Arg{Kind: driver.ArgLocal, Size: int(n)}
+	return nil
 }
 
 // packValue appends a value to the flat block.
-func (s *Stream) packValue(p *source.Param, arg any) (driver.Arg, error) {
+func (s *Stream) packValue(out *driver.Arg, p *source.Param, arg any) error {
 	if p.Pointer {
 		want := "*runtime.Buffer"
 		if p.Space == source.Local {
 			want = "runtime.Local"
 		}
-		return driver.Arg{}, fmt.Errorf("takes a %s, not %v: %w", want, typeName(arg), ErrInvalidArgument)
+		return fmt.Errorf("takes a %s, not %v: %w", want, typeName(arg), ErrInvalidArgument)
 	}
 	size := p.Size
 	if v, ok := arg.([]byte); ok {
 		if len(v) != size || size == 0 {
-			return driver.Arg{}, fmt.Errorf("%d bytes for a value of %d: %w", len(v), size, ErrInvalidArgument)
+			return fmt.Errorf("%d bytes for a value of %d: %w", len(v), size, ErrInvalidArgument)
 		}
 		off := s.reserve(size)
 		copy(s.spec.Data[off:], v)
-		return driver.Arg{Kind: driver.ArgValue, Offset: off, Size: size}, nil
+		*out = driver.Arg{Kind: driver.ArgValue, Offset: off, Size: size}
+		return nil
 	}
 	if p.Width != 1 || p.Kind == source.Struct {
-		return driver.Arg{}, fmt.Errorf("takes its %d bytes as []byte, not %v: %w", size, typeName(arg), ErrInvalidArgument)
+		return fmt.Errorf("takes its %d bytes as []byte, not %v: %w", size, typeName(arg), ErrInvalidArgument)
 	}
 	bits, kind := valueBits(arg)
 	if v, ok := arg.(int); ok && p.Kind != source.Float && p.Kind != source.Double && p.Kind != source.Half {
 		if bits, ok = fitInt(p.Kind, int64(v)); !ok {
-			return driver.Arg{}, fmt.Errorf("the int %d does not fit: %w", v, ErrInvalidArgument)
+			return fmt.Errorf("the int %d does not fit: %w", v, ErrInvalidArgument)
 		}
 	} else if kind != p.Kind {
-		return driver.Arg{}, fmt.Errorf("takes a %s, not %v: %w", goTypes[p.Kind], typeName(arg), ErrInvalidArgument)
+		return fmt.Errorf("takes a %s, not %v: %w", goTypes[p.Kind], typeName(arg), ErrInvalidArgument)
 	}
 	off := s.reserve(8)
 	binary.LittleEndian.PutUint64(s.spec.Data[off:], bits)
-	return driver.Arg{Kind: driver.ArgValue, Offset: off, Size: size}, nil
+	*out = driver.Arg{Kind: driver.ArgValue, Offset: off, Size: size}
+	return nil
 }
 
 // typeName names the type of an argument without letting it escape.

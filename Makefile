@@ -119,6 +119,7 @@ bench-launch: ## what a launch costs
 
 bench-cache: ## what the kernel cache saves; PoCL's own cache is off
 	POCL_KERNEL_CACHE=0 $(flags) $(GO) test $(tags) -run '^$$' -bench 'Hit|Lookup|Key|Program|Compile|Load' -benchmem ./runtime/kernelcache ./runtime ./cpu
+	POCL_KERNEL_CACHE=0 $(flags) $(GO) test $(tags) -run '^$$' -bench NewProcess -benchtime 5x ./tests/cache
 
 fuzz: ## every fuzz target for FUZZTIME
 	@grep -ro --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sed 's/:func / /' | while read -r file name; do \

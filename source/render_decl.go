@@ -90,7 +90,7 @@ func (r *renderer) locals(k *function, done map[*function]bool) {
 	r.at(k.pos)
 	r.w("struct cc_locals_", k.name, " { ")
 	for _, s := range k.locals {
-		r.w(alignPrefix(s.typ), r.typeText(s.typ, s.cname), "; ")
+		r.w("alignas(", itoa(localAlignment(s.typ)), ") ", r.typeText(s.typ, s.cname), "; ")
 	}
 	seen := map[*function]bool{}
 	for _, c := range k.calls {

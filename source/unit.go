@@ -54,7 +54,7 @@ func localBytes(fn *function) int {
 	n := 0
 	for _, s := range fn.locals {
 		size, _ := s.typ.size()
-		n = alignUp(n, s.typ.alignment()) + size
+		n = alignUp(n, localAlignment(s.typ)) + size
 	}
 	seen := map[*function]bool{}
 	for _, c := range fn.calls {
@@ -64,6 +64,18 @@ func localBytes(fn *function) int {
 		}
 	}
 	return n
+}
+
+// localAlignment is the alignment of a local variable. Large ones get more than
+// their type asks for, as OpenCL devices have it: programs read arrays of float
+// as vectors.
+func localAlignment(t *ctype) int {
+	n, _ := t.size()
+	a := t.alignment()
+	for a < 128 && 2*a <= n {
+		a *= 2
+	}
+	return a
 }
 
 func describeParam(s *symbol) Param {

@@ -244,9 +244,7 @@ func (p *parser) storage(s *specifiers) {
 		s.inline = true
 	case "kernel", "__kernel":
 		s.kernel = true
-	case "auto", "register":
-		p.errorf(t.pos, "storage class", "'%s' is not part of OpenCL C", t.text)
-	}
+	} // auto and register change nothing: early compilers took them
 	p.next()
 }
 

@@ -47,6 +47,7 @@ const (
 type expr struct {
 	op    exprOp
 	lval  bool // designates an object
+	acts  bool // evaluating it changes something that other expressions can see
 	site  int  // opBuiltin: number of this barrier in the program
 	tok   int  // index of its first token
 	end   int  // opCall: index of the closing parenthesis

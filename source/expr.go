@@ -5,13 +5,16 @@ package source
 // node finishes an expression: its depth is one more than its deepest operand's.
 func (p *parser) node(e *expr) *expr {
 	d := 0
+	e.acts = actsItself(e)
 	for _, k := range [...]*expr{e.a, e.b, e.c} {
 		if k != nil {
 			d = max(d, k.depth)
+			e.acts = e.acts || k.acts
 		}
 	}
 	for _, k := range e.args {
 		d = max(d, k.depth)
+		e.acts = e.acts || k.acts
 	}
 	e.depth = d + 1
 	if e.depth > maxDepth {

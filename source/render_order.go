@@ -27,7 +27,7 @@ func (r *renderer) invoke(open string, args []*expr, end string) {
 // left side comes first by itself unless the right one changes it.
 func (r *renderer) sides(e *expr) {
 	names, done := []string{"", ""}, func() {}
-	if e.a.typ.isVector() || e.b.typ.isVector() || hasEffects(e.b) {
+	if e.a.typ.isVector() || e.b.typ.isVector() || e.b.acts {
 		names, done = r.inOrder([]*expr{e.a, e.b})
 	}
 	r.named(e.a, names[0])
@@ -72,7 +72,7 @@ func orderMatters(args []*expr) bool {
 	for _, a := range args {
 		if !settled(a) {
 			open++
-			effects = effects || hasEffects(a)
+			effects = effects || a.acts
 		}
 	}
 	return open > 1 && effects
@@ -93,9 +93,9 @@ func settled(e *expr) bool {
 	return false
 }
 
-// hasEffects tells whether evaluating e changes anything that another expression
-// can see.
-func hasEffects(e *expr) bool {
+// actsItself tells whether e, leaving its operands aside, changes anything that
+// another expression can see.
+func actsItself(e *expr) bool {
 	switch e.op {
 	case opAssign, opPreInc, opPostInc, opStmts:
 		return true
@@ -110,16 +110,6 @@ func hasEffects(e *expr) bool {
 			if a.typ.isPointer() && !strings.HasPrefix(e.text, "cc_vload") {
 				return true
 			}
-		}
-	}
-	for _, k := range [...]*expr{e.a, e.b, e.c} {
-		if k != nil && hasEffects(k) {
-			return true
-		}
-	}
-	for _, k := range e.args {
-		if hasEffects(k) {
-			return true
 		}
 	}
 	return false

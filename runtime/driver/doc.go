@@ -8,8 +8,8 @@
 // there. [Backend.Probe] says what is on the machine, [Backend.Open] opens one
 // device. A [Device] hands out memory and streams; a device that can build
 // programs is also a [Compiler]; whatever else not every device has is an
-// optional interface found by assertion: [Natives], [NativeHandles] and those
-// that later rooms add. Generic code in runtime stands in where one is absent.
+// optional interface found by assertion: [Natives], [NativeHandles] and those of
+// optional.go. Generic code in runtime stands in where one is absent.
 //
 // # What runtime has checked before a backend is called
 //

@@ -111,7 +111,8 @@ type KernelInfo struct {
 	MaxGroup       int    // largest number of items of a group
 	GroupMultiple  int    // sizes of groups that use the hardware well are multiples of this
 	LocalBytes     int64  // local memory used by the kernel itself
-	Registers      int
+	Registers      int    // per item
+	SpillBytes     int64  // private memory per item that did not fit registers
 }
 
 // Memory names a range of device memory. Handle is the backend's own: a device

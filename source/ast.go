@@ -141,6 +141,12 @@ type call struct {
 	e   *expr
 }
 
+// use is where a program uses a built-in.
+type use struct {
+	name string
+	pos  Pos
+}
+
 type gotoRef struct {
 	name string
 	pos  Pos

@@ -77,6 +77,16 @@ vload_half: - f1(z,*h)
 @async_work_group_copy: all e(*G,*G,z,e)
 @async_work_group_strided_copy: all e(*G,*G,z,z,e)
 !wait_group_events: - v(n,*e)
+
+@get_sub_group_size @get_max_sub_group_size @get_num_sub_groups @get_enqueued_num_sub_groups @get_sub_group_id @get_sub_group_local_id: - u()
+@sub_group_barrier: - v(u)
+@sub_group_all @sub_group_any: - n(n)
+@sub_group_broadcast: subgroup G(G,u)
+@sub_group_reduce_add @sub_group_reduce_min @sub_group_reduce_max: subgroup G(G)
+@sub_group_scan_inclusive_add @sub_group_scan_inclusive_min @sub_group_scan_inclusive_max: subgroup G(G)
+@sub_group_scan_exclusive_add @sub_group_scan_exclusive_min @sub_group_scan_exclusive_max: subgroup G(G)
+@sub_group_shuffle @sub_group_shuffle_xor @sub_group_shuffle_up @sub_group_shuffle_down: scalar G(G,u)
+
 @prefetch: all v(*G,z)
 
 atomic_add atomic_sub atomic_min atomic_max atomic_and atomic_or atomic_xor: atomic32 s(*G,s)
@@ -93,6 +103,9 @@ shuffle2: vector M(G,G,V)
 vec_step: all n(G)
 @printf: - n(p)
 `
+
+// subgroupExt is what all functions of sub-groups need.
+const subgroupExt = "cl_khr_subgroups"
 
 // newClasses returns the sets that G ranges over, by name.
 func newClasses() map[string]*class {
@@ -129,6 +142,7 @@ func newClasses() map[string]*class {
 	add("atomicx", "int|uint|float", []int{1}, Int, UInt, Float)
 	add("atomic", "int|uint|long|ulong", []int{1}, Int, UInt, Long, ULong)
 	add("atomicx64", "int|uint|float|long|ulong", []int{1}, Int, UInt, Long, ULong, Float)
+	add("subgroup", "int|uint|long|ulong|half|float|double", []int{1}, Int, UInt, Long, ULong, Half, Float, Double)
 	add("fdata", "float|double", all, Float, Double)
 	return cs
 }
@@ -193,6 +207,9 @@ func addRow(table map[string]*builtin, cs map[string]*class, line string) {
 		b.Name = strings.TrimLeft(name, "@!")
 		b.Member, b.Barrier = name != b.Name, name[0] == '!'
 		b.Atomic = strings.HasPrefix(b.Name, "atom")
+		if strings.Contains(b.Name, "sub_group") {
+			b.Ext = subgroupExt
+		}
 		table[b.Name] = b
 	}
 }

@@ -17,7 +17,13 @@
 //
 // What cannot be rendered is an error with position and construct, never wrong
 // code: recursion, pointers to functions, variable length arrays, bit-fields,
-// images. For the host, one rounding per operation is kept: products and sums are
-// not contracted. CUDA, HIP and Metal are targets by name; rendering for them gives
-// ErrTarget in this version.
+// images. What a target lacks, sub-groups on the host for one, is ErrUnsupported
+// with the places. Metal is a target by name; rendering for it gives ErrTarget in
+// this version.
+//
+// One rounding per operation is kept: products and sums are not contracted, denormals
+// are kept, division is exact. That needs flags. NVRTC: --std=c++17 --fmad=false
+// --prec-div=true --prec-sqrt=true --ftz=false. hipRTC: -std=c++17 -ffp-contract=off
+// -fwrapv -fno-strict-aliasing. Overflow of signed integers is undefined on CUDA, as
+// it is in C; elsewhere it wraps.
 package source

@@ -167,7 +167,7 @@ var refusedCalls = []struct{ prefix, construct string }{
 // builtinCall types a call of a built-in.
 func (p *parser) builtinCall(t *token, tok int) *expr {
 	for _, r := range refusedCalls {
-		if strings.HasPrefix(t.text, r.prefix) {
+		if strings.HasPrefix(t.text, r.prefix) && !(p.feats.Subgroups && r.construct == "sub-group") {
 			p.fail(t.pos, r.construct, "'%s': %s functions are not part of the portable language", t.text, r.construct)
 		}
 	}
@@ -175,7 +175,7 @@ func (p *parser) builtinCall(t *token, tok int) *expr {
 		return p.conversionCall(t, tok)
 	}
 	b, ok := lookupBuiltin(t.text)
-	if !ok {
+	if !ok || b.Ext == subgroupExt && !p.feats.Subgroups {
 		p.errorf(t.pos, "call", "'%s' is not declared", t.text)
 		p.arguments()
 		return p.bad(tok)
@@ -241,6 +241,9 @@ func (p *parser) checkBuiltin(e *expr, b *builtin, c builtinCall, pos Pos) {
 	if b.Ext != "" {
 		p.checkExtension(b, pos)
 	}
+	if b.Ext == subgroupExt && p.subgroup == nil {
+		p.subgroup = &use{b.Name, pos}
+	}
 	if b.Barrier {
 		p.sites++
 		e.site = p.sites
@@ -271,6 +274,7 @@ func (p *parser) checkBuiltin(e *expr, b *builtin, c builtinCall, pos Pos) {
 func (p *parser) checkExtension(b *builtin, pos Pos) {
 	has := map[string]bool{
 		"cl_khr_fp64": p.feats.FP64, "cl_khr_fp16": p.feats.FP16,
+		subgroupExt:                 p.feats.Subgroups,
 		"cl_khr_int64_base_atomics": p.feats.Int64Atomic, "cl_khr_int64_extended_atomics": p.feats.Int64Atomic,
 	}
 	if ok, known := has[b.Ext]; known && !ok {

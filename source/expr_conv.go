@@ -13,7 +13,7 @@ func (p *parser) rvalue(e *expr) *expr {
 		return p.bad(e.tok)
 	}
 	p.checkHalf(e)
-	if e.lval && e.typ.q&qVolatile != 0 && (e.typ.kind == tVector || e.typ.kind == tRecord) && unparen(e).op != opSwizzle {
+	if e.lval && storesWhole(e.typ) && unparen(e).op != opSwizzle {
 		return p.node(&expr{op: opLoad, a: e, typ: e.typ.bare(), tok: e.tok})
 	}
 	return e

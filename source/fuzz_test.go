@@ -4,6 +4,7 @@ package source
 // it accepts it can render.
 
 import (
+	"errors"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -34,11 +35,10 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		if _, err := u.Render(Host); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := u.Render(OpenCL); err != nil {
-			t.Fatal(err)
+		for _, target := range []Target{OpenCL, Host, CUDA, HIP} {
+			if _, err := u.Render(target); err != nil && !errors.Is(err, ErrUnsupported) {
+				t.Fatal(err)
+			}
 		}
 		moved, err := u.RenderOffsets()
 		if err != nil {
@@ -88,8 +88,11 @@ func TestMutations(t *testing.T) {
 				continue
 			}
 			accepted++
-			_, err = u.Render(Host)
-			require.NoError(t, err)
+			for _, target := range []Target{Host, CUDA, HIP} {
+				if _, err = u.Render(target); !errors.Is(err, ErrUnsupported) {
+					require.NoError(t, err)
+				}
+			}
 			_, err = u.RenderOffsets()
 			require.NoError(t, err)
 		}

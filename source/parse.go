@@ -30,13 +30,14 @@ type parser struct {
 	inBreak int
 	inSwtch []*switchState
 
-	funcs   []*function
-	globals []*symbol // program-scope constants in order
-	records []*record // complete ones, in order of completion
-	tagged  []*record // all, in order of their first mention
-	unique  map[string]int
-	sites   int
-	nodes   int // initializer elements so far
+	funcs    []*function
+	globals  []*symbol // program-scope constants in order
+	subgroup *use      // the first call of a sub-group function, if any
+	records  []*record // complete ones, in order of completion
+	tagged   []*record // all, in order of their first mention
+	unique   map[string]int
+	sites    int
+	nodes    int // initializer elements so far
 }
 
 // scope is one level of names. Tags are a name space of their own.

@@ -16,6 +16,15 @@ func (p *preprocessor) predefine(f Features) {
 	if f.Int64Atomic {
 		p.predefineAll(atomic64Macros)
 	}
+	if f.FastFMA {
+		p.predefineAll("FP_FAST_FMAF 1\n")
+	}
+	if f.FastFMA && f.FP64 {
+		p.predefineAll("FP_FAST_FMA 1\n")
+	}
+	if f.Subgroups {
+		p.predefineAll(subgroupMacros)
+	}
 	for name, b := range map[string]builtinMacro{
 		"__LINE__": lineMacro, "__FILE__": fileMacro, "__COUNTER__": counterMacro,
 	} {
@@ -154,6 +163,12 @@ M_2_PI_H 0.636619772367581343075535053490057448h
 M_2_SQRTPI_H 1.12837916709551257389615890312154517h
 M_SQRT2_H 1.41421356237309504880168872420969808h
 M_SQRT1_2_H 0.707106781186547524400844362104849039h
+`
+
+const subgroupMacros = `
+cl_khr_subgroups 1
+cl_khr_subgroup_shuffle 1
+cl_khr_subgroup_shuffle_relative 1
 `
 
 const atomic64Macros = `

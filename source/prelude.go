@@ -15,6 +15,12 @@ var (
 	preludeABI string
 	//go:embed prelude/host_math.h
 	preludeHostMath string
+	//go:embed prelude/cuda.h
+	preludeCUDA string
+	//go:embed prelude/hip.h
+	preludeHIP string
+	//go:embed prelude/gpu_math.h
+	preludeGPUMath string
 	//go:embed prelude/types.h
 	preludeTypes string
 	//go:embed prelude/convert.h
@@ -27,25 +33,47 @@ var (
 	preludeInteger string
 	//go:embed prelude/host.h
 	preludeHost string
+	//go:embed prelude/gpu.h
+	preludeGPU string
 )
+
+// preludePart is one file of a prelude.
+type preludePart struct{ name, text string }
+
+// preludeParts returns the files of a target's prelude, in order.
+func preludeParts(t Target) []preludePart {
+	var parts []preludePart
+	switch t {
+	case Host:
+		parts = []preludePart{{"abi.h", preludeABI}, {"host_math.h", preludeHostMath}}
+	case CUDA:
+		parts = []preludePart{{"cuda.h", preludeCUDA}, {"gpu_math.h", preludeGPUMath}}
+	case HIP:
+		parts = []preludePart{{"hip.h", preludeHIP}, {"gpu_math.h", preludeGPUMath}}
+	default:
+		return nil
+	}
+	parts = append(parts, preludePart{"types.h", preludeTypes}, preludePart{"convert.h", preludeConvert},
+		preludePart{"math.h", preludeMath}, preludePart{"math2.h", preludeMath2},
+		preludePart{"integer.h", preludeInteger})
+	if t == Host {
+		return append(parts, preludePart{"host.h", preludeHost})
+	}
+	return append(parts, preludePart{"gpu.h", preludeGPU})
+}
 
 // preludeText returns what a rendering for t starts with, or "" for a target
 // without a prelude of ours. It ends with a newline; the renderer's #line
 // follows.
 func preludeText(t Target) string {
-	if t != Host {
-		return ""
-	}
 	var b strings.Builder
-	for _, p := range []struct{ name, text string }{
-		{"abi.h", preludeABI}, {"host_math.h", preludeHostMath}, {"types.h", preludeTypes},
-		{"convert.h", preludeConvert}, {"math.h", preludeMath}, {"math2.h", preludeMath2},
-		{"integer.h", preludeInteger}, {"host.h", preludeHost},
-	} {
+	for _, p := range preludeParts(t) {
 		// Flag 3 makes it a system header: a program's warnings are not the prelude's.
 		b.WriteString("# 1 \"concord/prelude/" + p.name + "\" 3\n")
 		b.WriteString(p.text)
 	}
-	b.WriteString("# 1 \"concord/program\"\n")
+	if b.Len() > 0 {
+		b.WriteString("# 1 \"concord/program\"\n")
+	}
 	return b.String()
 }

@@ -15,26 +15,39 @@ import (
 // for.
 var ErrTarget = errors.New("source: target not available yet")
 
+// ErrUnsupported says that a Unit is correct but a target has no way to do what
+// it asks for. The error has an ErrorList with the places.
+var ErrUnsupported = errors.New("source: the target cannot do this")
+
 // Render returns the program in the language of target t: the original text for
-// OpenCL, a complete C++17 translation unit for Host. For a target that is not
-// there yet the error wraps ErrTarget.
+// OpenCL, a complete C++17 translation unit for Host, CUDA and HIP (what an entry
+// point takes is said at EntryPrefix). For a target that is not there yet the
+// error wraps ErrTarget; where the target cannot do what the program does it wraps
+// ErrUnsupported and an ErrorList with the places.
 func (u *Unit) Render(t Target) (string, error) {
 	switch t {
 	case OpenCL:
 		return u.renderOpenCL(), nil
-	case Host:
-		return u.renderHost()
+	case Host, CUDA, HIP:
+		return u.renderCPP(dialects[t])
 	}
 	return "", fmt.Errorf("%w: %s", ErrTarget, t)
 }
 
 // dialect is where one C++ target differs from the others.
 type dialect struct {
-	space    [4]string // what stands for an address space in front of a type
-	restrict string
+	target   Target
+	gpu      bool   // every function says where it runs; constants are in memory of their own
+	gnu      bool   // the compiler knows GNU's extensions: ({ ... }), a ?: b, case 1 ... 3
+	function string // stands before a function of the program
+	kernel   string // stands before a kernel of it
 }
 
-var hostDialect = dialect{restrict: "__restrict"}
+var dialects = map[Target]*dialect{
+	Host: {target: Host, gnu: true},
+	CUDA: {target: CUDA, gpu: true, function: "static CC_FN ", kernel: "static CC_INLINE "},
+	HIP:  {target: HIP, gpu: true, gnu: true, function: "static CC_FN ", kernel: "static CC_INLINE "},
+}
 
 // renderer writes one program for one C++ target.
 type renderer struct {
@@ -46,11 +59,14 @@ type renderer struct {
 	line   int
 	bol    bool
 	called map[*function]bool // kernels that other kernels call
+	places map[*symbol]string // on GPUs: the memory that a constant lives in
+	errs   ErrorList          // what the target cannot do
 }
 
-func (u *Unit) renderHost() (string, error) {
-	prelude := preludeText(Host)
-	r := &renderer{p: u.tree, d: &hostDialect, bol: true, called: map[*function]bool{}}
+// renderCPP writes the program in C++.
+func (u *Unit) renderCPP(d *dialect) (string, error) {
+	prelude := preludeText(d.target)
+	r := &renderer{p: u.tree, d: d, bol: true, called: map[*function]bool{}}
 	for _, fn := range r.p.funcs {
 		for _, c := range fn.calls {
 			if c.to.kernel {
@@ -63,7 +79,18 @@ func (u *Unit) renderHost() (string, error) {
 		r.out.WriteByte('\n')
 	}
 	r.program()
+	if s := u.tree.subgroup; s != nil && !d.gpu {
+		r.refuse(s.pos, "sub-group", "'%s': there are no sub-groups on the host", s.name)
+	}
+	if err := r.errs.err(); err != nil {
+		return "", fmt.Errorf("%w: %w", ErrUnsupported, err)
+	}
 	return r.out.String(), nil
+}
+
+// refuse records that the target cannot do what the program asks for.
+func (r *renderer) refuse(pos Pos, construct, format string, args ...any) {
+	r.errs.add(pos, construct, format, args...)
 }
 
 // program writes everything behind the prelude.
@@ -74,6 +101,9 @@ func (r *renderer) program() {
 	}
 	for _, rec := range r.p.records {
 		r.record(rec)
+	}
+	if r.d.gpu {
+		r.places = placeConstants(r.p.globals)
 	}
 	for _, g := range r.p.globals {
 		r.global(g)
@@ -95,6 +125,15 @@ func (r *renderer) program() {
 		}
 	}
 	r.raw("};\n}\n")
+	if r.d.gpu {
+		r.entries(kernels)
+		return
+	}
+	r.table(kernels)
+}
+
+// table writes what the host executor finds the kernels by.
+func (r *renderer) table(kernels []*function) {
 	r.raw("#line 1 \"concord\"\nCC_PROGRAM_BEGIN\n")
 	for _, k := range kernels {
 		bytes := "0"
@@ -173,7 +212,6 @@ func (r *renderer) baseType(t *ctype) string {
 	if t.q&qVolatile != 0 {
 		s += "volatile "
 	}
-	s += r.d.space[t.space]
 	switch t.kind {
 	case tScalar:
 		if t.base == Void {
@@ -199,7 +237,7 @@ func (r *renderer) pointer(t *ctype) string {
 		s += " volatile"
 	}
 	if t.q&qRestrict != 0 {
-		s += " " + r.d.restrict
+		s += " __restrict"
 	}
 	return s
 }

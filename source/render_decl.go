@@ -21,7 +21,7 @@ func (r *renderer) record(rec *record) {
 		r.w("__attribute__((aligned(", itoa(rec.reqAlign), "))) ")
 	}
 	r.w(rec.cname, " { ")
-	if len(rec.fields) == 0 {
+	if len(rec.fields) == 0 && r.d.gnu {
 		r.w("cc_char cc_empty[0]; ") // an empty struct takes no room in C
 	}
 	for _, f := range rec.fields {
@@ -40,6 +40,10 @@ func (r *renderer) record(rec *record) {
 		}
 		r.w("; ")
 	}
+	if len(rec.fields) == 0 && !r.d.gnu {
+		r.w("};") // it takes room: a record that has it as a member will not pass
+		return
+	}
 	r.w("}; static_assert(sizeof(", rec.cname, ") == ", itoa(rec.size), ", \"layout of ", rec.cname, "\");")
 }
 
@@ -49,7 +53,7 @@ func (r *renderer) global(g *symbol) {
 		return
 	}
 	r.at(g.pos)
-	r.w("static ", alignPrefix(g.typ), r.typeText(g.typ.in(Constant), g.cname), " = ")
+	r.w("static ", r.places[g], alignPrefix(g.typ), r.typeText(g.typ.in(Constant), g.cname), " = ")
 	r.initializer(g.init)
 	r.w(";")
 }
@@ -110,23 +114,30 @@ func (r *renderer) function(fn *function) {
 	r.at(fn.pos)
 	locals := fn.kernel && r.hasLocals(fn)
 	if locals && r.called[fn] {
-		r.w("void ", fn.cname, "(")
+		r.w(r.d.kernel, "void ", fn.cname, "(")
 		r.params(fn, "")
-		r.w(") { kc_", fn.name, "(cc_local<cc_locals_", fn.name, ">()")
+		r.w(") {")
+		r.localBlock(fn)
+		r.w(" kc_", fn.name, "(cc_l")
 		for _, s := range fn.params {
 			r.w(", ", s.cname)
 		}
 		r.w("); }")
 		r.at(fn.pos)
-		r.w("void kc_", fn.name, "(")
+		r.w(r.d.kernel, "void kc_", fn.name, "(")
 		r.params(fn, "cc_locals_"+fn.name+" &cc_l")
 		r.w(") {")
 	} else {
+		if fn.kernel {
+			r.w(r.d.kernel)
+		} else {
+			r.w(r.d.function)
+		}
 		r.w(declareResult(r, fn), "(")
 		r.params(fn, "")
 		r.w(") {")
 		if locals {
-			r.w(" cc_locals_", fn.name, " &cc_l = cc_local<cc_locals_", fn.name, ">(); (void)cc_l;")
+			r.localBlock(fn)
 		}
 	}
 	for _, t := range fn.temps {
@@ -142,6 +153,15 @@ func (r *renderer) function(fn *function) {
 	}
 	r.w(" }")
 	r.fn = nil
+}
+
+// localBlock declares cc_l, the block of a kernel's local variables.
+func (r *renderer) localBlock(fn *function) {
+	if r.d.gpu {
+		r.w(" __shared__ cc_locals_", fn.name, " cc_l;")
+		return
+	}
+	r.w(" cc_locals_", fn.name, " &cc_l = cc_local<cc_locals_", fn.name, ">(); (void)cc_l;")
 }
 
 // declareResult spells the result type and name of a function.
@@ -213,32 +233,43 @@ func needsAssign(n *initNode) bool {
 // initializer writes an initializer in braces.
 func (r *renderer) initializer(n *initNode) {
 	switch {
+	case n.value != nil && r.fn == nil && r.d.gpu && n.typ.isArith():
+		r.constantValue(n.value)
 	case n.value != nil:
 		r.expr(n.value)
+	case needsAssign(n) && r.fn == nil && r.d.gpu:
+		r.unionConstant(n)
 	case needsAssign(n):
 		r.w("[&]{ ", r.typeText(dropConst(n.typ.in(Private)), "cc_r"), "; ")
 		r.assignInit("cc_r", n, "; ")
 		r.w("return cc_r; }()")
-	case len(n.kids) == 0:
-		r.w("{}")
 	default:
-		r.w("{")
-		last := 0
-		for i := range n.kids {
-			last = max(last, i)
-		}
-		for i := 0; i <= last; i++ {
-			if i > 0 {
-				r.w(", ")
-			}
-			if k := n.kids[i]; k != nil {
-				r.initializer(k)
-			} else {
-				r.w("{}")
-			}
-		}
-		r.w("}")
+		r.braces(n)
 	}
+}
+
+// braces writes the elements of an initializer.
+func (r *renderer) braces(n *initNode) {
+	if len(n.kids) == 0 {
+		r.w("{}")
+		return
+	}
+	r.w("{")
+	last := 0
+	for i := range n.kids {
+		last = max(last, i)
+	}
+	for i := 0; i <= last; i++ {
+		if i > 0 {
+			r.w(", ")
+		}
+		if k := n.kids[i]; k != nil {
+			r.initializer(k)
+		} else {
+			r.w("{}")
+		}
+	}
+	r.w("}")
 }
 
 // assignInit writes an initializer as assignments to lhs, each followed by sep.
@@ -248,7 +279,7 @@ func (r *renderer) assignInit(lhs string, n *initNode, sep string) {
 		return
 	}
 	if n.value == nil {
-		r.w("__builtin_memset((void *)&", lhs, ", 0, sizeof(", lhs, "))", sep)
+		r.w("CC_CLEAR((void *)&", lhs, ", 0, sizeof(", lhs, "))", sep)
 	}
 	r.assignParts(lhs, n, sep)
 }

@@ -16,8 +16,13 @@ func (r *renderer) expr(e *expr) {
 		r.literal(e)
 	case opString:
 		r.w("((const cc_char *)", e.text, ")") // plain char is another type
-	case opNull, opNamed:
+	case opNull:
 		r.w(e.text)
+	case opNamed:
+		r.w(e.text)
+		if r.fn == nil && e.typ.isScalar() && !e.typ.isInteger() && e.text != "CC_MAXFLOAT" {
+			r.w("_INIT")
+		}
 	case opSym:
 		r.symbol(e.sym)
 	case opParen:
@@ -47,17 +52,9 @@ func (r *renderer) expr(e *expr) {
 		r.w(" : ")
 		r.expr(e.c)
 	case opElvis:
-		r.w("(", r.plain(e.typ), ")(")
-		r.expr(e.a)
-		r.w(" ?: ")
-		r.expr(e.c)
-		r.w(")")
+		r.elvis(e)
 	case opStmts:
-		r.w("({ ")
-		for _, s := range e.body.list {
-			r.stmt(s)
-		}
-		r.w(" })")
+		r.statements(e)
 	case opVecCond:
 		r.call("cc_select_vec", e.a, e.b, e.c)
 	case opAssign:
@@ -144,6 +141,12 @@ func (r *renderer) symbol(s *symbol) {
 	if s.inst && s.typ.space == Local {
 		r.w("cc_l.")
 	}
+	if r.d.gpu && r.fn == nil && writtenOut(s) {
+		r.w("((", r.plain(s.typ), ")(")
+		r.expr(s.init.value)
+		r.w("))")
+		return
+	}
 	r.w(s.cname)
 }
 
@@ -176,6 +179,10 @@ func (r *renderer) unary(e *expr) {
 		return
 	}
 	r.w(e.text)
+	if e.text == "&" && e.a.op == opSym && r.fn == nil {
+		r.w(e.a.sym.cname)
+		return
+	}
 	switch e.a.op {
 	case opUnary, opPreInc, opLit: // - -x is not --x
 		r.w("(")
@@ -184,121 +191,6 @@ func (r *renderer) unary(e *expr) {
 	default:
 		r.expr(e.a)
 	}
-}
-
-// increment writes ++ and --. C++17 has no ++ for bool.
-func (r *renderer) increment(e *expr) {
-	if e.typ.is(Bool) {
-		r.w("(")
-		r.expr(e.a)
-		if e.text == "++" {
-			r.w(" = true)")
-		} else {
-			r.w(" ^= true)")
-		}
-		return
-	}
-	if e.typ.isScalar() && e.typ.base == Half {
-		r.w("[&]{ auto &cc_o = ")
-		r.expr(e.a)
-		result := "cc_o"
-		if e.op == opPostInc {
-			result = "cc_was"
-		}
-		r.w("; cc_half cc_was = cc_o; (void)cc_was; cc_o = (cc_half)((cc_float)cc_o ", e.text[:1], " 1.0f); return ", result, "; }()")
-		return
-	}
-	before, after := e.text, ""
-	if e.op == opPostInc {
-		before, after = "", e.text
-	}
-	if e.typ.isVector() && inPacked(e.a) {
-		r.throughCopy(e.a, before, func() { r.w(after) })
-		return
-	}
-	r.w(before)
-	r.stepped(e.a)
-	r.w(after)
-}
-
-// stepped writes what ++, --, += and -= change. Pointers to void step by bytes.
-func (r *renderer) stepped(e *expr) {
-	if e.typ.isPointer() && e.typ.elem.isVoid() {
-		r.w("(*(cc_char **)&(")
-		r.expr(e)
-		r.w("))")
-		return
-	}
-	r.object(e)
-}
-
-// throughCopy changes an object that no reference can be bound to, a member of a
-// packed record: in a copy that is written back. The change stands around the
-// copy's name.
-func (r *renderer) throughCopy(e *expr, before string, after func()) {
-	whole, name := unparen(e), "cc_t"
-	if whole.op == opSwizzle && len(whole.lanes) > 1 {
-		name = "cc_ref<" + laneList(whole.lanes) + ">(cc_t)"
-		whole = whole.a
-	}
-	// Its address is taken once: what designates it may have side effects.
-	r.w("[&]{ char *cc_p = (char *)&(")
-	r.expr(whole)
-	r.w("); ", r.typeText(whole.typ.bare(), "cc_t"), "; __builtin_memcpy(&cc_t, cc_p, sizeof cc_t); auto cc_r = ", before, name)
-	after()
-	r.w("; __builtin_memcpy(cc_p, &cc_t, sizeof cc_t); return cc_r; }()")
-}
-
-// mixedHalf tells whether a compound assignment computes in another type than that
-// of its left side because half is one of them. C++ would take the class's operator
-// and round the right side to half first.
-func mixedHalf(e *expr) bool {
-	a, b := e.a.typ, e.b.typ
-	return e.text != "=" && a.isScalar() && b.isScalar() && a.base != b.base && (a.base == Half || b.base == Half)
-}
-
-// assignMixed converts the left side, computes, and converts back once.
-func (r *renderer) assignMixed(e *expr) {
-	r.w("[&]() -> auto & { auto &cc_o = ")
-	r.expr(e.a)
-	r.w("; return cc_o = (", r.typeText(e.a.typ.bare(), ""), ")((", r.typeText(e.b.typ.bare(), ""), ")cc_o ", strings.TrimSuffix(e.text, "="), " ")
-	r.expr(e.b)
-	r.w("); }()")
-}
-
-// inPacked tells whether e designates a part of a packed record, which may lie
-// anywhere.
-func inPacked(e *expr) bool {
-	for {
-		switch e.op {
-		case opMember:
-			if e.a.typ.rec.packed {
-				return true
-			}
-			for _, f := range e.path {
-				if f.packed || f.typ.kind == tRecord && f.typ.rec.packed && f != e.path[len(e.path)-1] {
-					return true
-				}
-			}
-		case opParen, opSwizzle, opComponent, opDecay:
-		case opIndex:
-			if e.a.op != opDecay {
-				return false
-			}
-		default:
-			return false
-		}
-		e = e.a
-	}
-}
-
-// object writes what is assigned to: a swizzle becomes a proxy.
-func (r *renderer) object(e *expr) {
-	if s := unparen(e); s.op == opSwizzle && len(s.lanes) > 1 {
-		r.call("cc_ref<"+laneList(s.lanes)+">", s.a)
-		return
-	}
-	r.expr(e)
 }
 
 // shift writes a scalar shift; a constant count in range needs no mask.
@@ -313,63 +205,6 @@ func (r *renderer) shift(e *expr) {
 		f = "cc_shr"
 	}
 	r.call(f, e.a, e.b)
-}
-
-func (r *renderer) assign(e *expr) {
-	shift := (e.text == "<<=" || e.text == ">>=") && e.a.typ.isScalar()
-	swizzle := unparen(e.a).op == opSwizzle && e.a.typ.isVector()
-	if (shift || swizzle || e.text != "=" && e.a.typ.isVector()) && inPacked(e.a) {
-		value := func() {
-			r.w(" ", e.text, " ")
-			r.expr(e.b)
-		}
-		before := ""
-		if shift {
-			before = shiftAssign[e.text] + "("
-			value = func() {
-				r.w(", ")
-				r.expr(e.b)
-				r.w(")")
-			}
-		}
-		r.throughCopy(e.a, before, value)
-		return
-	}
-	if mixedHalf(e) {
-		r.assignMixed(e)
-		return
-	}
-	if shift {
-		r.w(shiftAssign[e.text], "(")
-		r.object(e.a)
-		r.w(", ")
-		r.expr(e.b)
-		r.w(")")
-		return
-	}
-	if e.text == "=" && storesWhole(e.a.typ) && !swizzle {
-		r.w("cc_store(")
-		r.expr(e.a)
-		r.w(", ")
-		r.expr(e.b)
-		r.w(")")
-		return
-	}
-	if e.text == "=" {
-		r.object(e.a)
-	} else {
-		r.stepped(e.a)
-	}
-	r.w(" ", e.text, " ")
-	r.expr(e.b)
-}
-
-var shiftAssign = map[string]string{"<<=": "cc_shl_assign", ">>=": "cc_shr_assign"}
-
-// storesWhole tells whether an object of type t takes a call to be assigned: C++
-// has no assignment to volatile classes.
-func storesWhole(t *ctype) bool {
-	return t.q&qVolatile != 0 && (t.kind == tVector || t.kind == tRecord)
 }
 
 // cast writes explicit and implicit conversions.
@@ -394,6 +229,8 @@ func (r *renderer) cast(e *expr) {
 		r.w("((", r.plain(t), ")(cc_ulong)(")
 		r.expr(e.a)
 		r.w("))")
+	case r.fn == nil && t.is(Half) && fold(e.a).ok:
+		r.literal(&expr{op: opLit, typ: t, val: constant{ok: true, float: true, f: fold(e.a).convert(doubleType).f}})
 	case e.op == opConv && t.isScalar() && unparen(e.a).op == opLit && t.base != Half:
 		in := unparen(e.a)
 		if v := in.val.convert(in.typ).convert(t); v.ok && !math.IsInf(v.f, 0) {
@@ -413,11 +250,11 @@ func (r *renderer) literal(e *expr) {
 	v := e.val.i
 	switch e.typ.base {
 	case Float:
-		r.w(floatText(e.val.f, 32))
+		r.w(r.floatText(e.val.f, 32))
 	case Double:
-		r.w(floatText(e.val.f, 64))
+		r.w(r.floatText(e.val.f, 64))
 	case Half:
-		r.w("cc_half(", floatText(e.val.f, 32), ")")
+		r.w("cc_half(cc_half_bits{", itoa(int(halfBits(e.val.f))), "})")
 	case UInt:
 		r.w(strconv.FormatInt(v, 10), "u")
 	case Long:
@@ -441,10 +278,13 @@ func (r *renderer) literal(e *expr) {
 }
 
 // floatText spells a floating constant so that it reads back as the same value.
-func floatText(f float64, bits int) string {
+func (r *renderer) floatText(f float64, bits int) string {
 	suffix := ""
 	if bits == 32 {
 		suffix = "f"
+	}
+	if math.IsInf(f, 0) && r.fn == nil {
+		return "CC_INFINITY_INIT"
 	}
 	if math.IsInf(f, 0) {
 		return "CC_INFINITY"
@@ -506,5 +346,16 @@ func (r *renderer) builtin(e *expr) {
 	if e.site > 0 {
 		end = ", " + itoa(e.site) + ")"
 	}
-	r.invoke(e.text+"(", e.args, end)
+	name := e.text
+	switch {
+	case !r.d.gpu:
+	case name == "cc_printf":
+		r.printf(e)
+		return
+	case name == "cc_async_work_group_strided_copy" && e.args[0].typ.elem.space == Local:
+		name = "cc_strided_to_local"
+	case name == "cc_async_work_group_strided_copy":
+		name = "cc_strided_to_global"
+	}
+	r.invoke(name+"(", e.args, end)
 }

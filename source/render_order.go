@@ -53,7 +53,7 @@ func (r *renderer) inOrder(args []*expr) (names []string, done func()) {
 	if !orderMatters(args) {
 		return names, func() {}
 	}
-	r.w("({ ")
+	r.w(r.opening())
 	for i, a := range args {
 		if settled(a) {
 			continue
@@ -63,7 +63,99 @@ func (r *renderer) inOrder(args []*expr) (names []string, done func()) {
 		r.expr(a)
 		r.w("; ")
 	}
-	return names, func() { r.w("; })") }
+	r.w(r.result())
+	return names, func() { r.w("; ", r.closing()) }
+}
+
+// opening, result and closing stand round a block with a value: a statement
+// expression, or a lambda for a compiler that has none.
+func (r *renderer) opening() string {
+	if r.d.gnu {
+		return "({ "
+	}
+	return "[&] { "
+}
+
+func (r *renderer) result() string {
+	if r.d.gnu {
+		return ""
+	}
+	return "return "
+}
+
+func (r *renderer) closing() string {
+	if r.d.gnu {
+		return "})"
+	}
+	return "}()"
+}
+
+// elvis writes a ?: c, whose first operand is evaluated once.
+func (r *renderer) elvis(e *expr) {
+	typ := r.plain(e.typ)
+	if r.d.gnu {
+		r.w("(", typ, ")(")
+		r.expr(e.a)
+		r.w(" ?: ")
+		r.expr(e.c)
+		r.w(")")
+		return
+	}
+	r.w("[&] { auto cc_e = ")
+	r.expr(e.a)
+	r.w("; return cc_e ? (", typ, ")(cc_e) : (", typ, ")(")
+	r.expr(e.c)
+	r.w("); }()")
+}
+
+// statements writes ({ ... }).
+func (r *renderer) statements(e *expr) {
+	if !r.d.gnu {
+		if s := jumpOut(e.body.list, false, false); s != nil {
+			r.refuse(s.pos, "statement expression", "a jump out of a statement expression cannot be rendered for this target")
+			return
+		}
+	}
+	r.w(r.opening())
+	for i, s := range e.body.list {
+		if i == len(e.body.list)-1 && s.kind == stExpr && !r.d.gnu {
+			r.at(s.pos)
+			r.w("return ")
+			r.expr(s.e)
+			r.w(";")
+			continue
+		}
+		r.stmt(s)
+	}
+	r.w(" ", r.closing())
+}
+
+// jumpOut finds a statement that may leave the block it is in: a return, a goto, or
+// a break or continue that belongs to something outside of it.
+func jumpOut(list []*stmt, loop, sw bool) *stmt {
+	for _, s := range list {
+		if s == nil {
+			continue
+		}
+		switch s.kind {
+		case stReturn, stGoto, stLabel:
+			return s
+		case stBreak:
+			if !loop && !sw {
+				return s
+			}
+		case stContinue:
+			if !loop {
+				return s
+			}
+		}
+		inLoop := loop || s.kind == stFor || s.kind == stWhile || s.kind == stDo
+		inSwitch := sw || s.kind == stSwitch
+		if out := jumpOut(append([]*stmt{s.body, s.alt}, s.list...), inLoop, inSwitch); out != nil {
+			return out
+		}
+	}
+	return nil
 }
 
 // orderMatters tells whether one operand can change what another computes.

@@ -2,6 +2,8 @@ package source
 
 // Statements in C++.
 
+import "strings"
+
 // stmt writes one statement on the line it comes from.
 func (r *renderer) stmt(s *stmt) {
 	if s == nil {
@@ -30,11 +32,13 @@ func (r *renderer) stmt(s *stmt) {
 	case stIf:
 		r.ifStmt(s)
 	case stWhile:
+		r.unroll(s)
 		r.w("while (")
 		r.cond(s.e)
 		r.w(") ")
 		r.body(s.body)
 	case stDo:
+		r.unroll(s)
 		r.w("do ")
 		r.body(s.body)
 		r.w(" while (")
@@ -55,13 +59,7 @@ func (r *renderer) stmt(s *stmt) {
 func (r *renderer) jumpStmt(s *stmt) {
 	switch s.kind {
 	case stCase:
-		r.w("case ")
-		r.literal(&expr{op: opLit, typ: s.caseType(), val: s.val})
-		if s.last != s.val && s.last.ok {
-			r.w(" ... ")
-			r.literal(&expr{op: opLit, typ: s.caseType(), val: s.last})
-		}
-		r.w(": ")
+		r.cases(s)
 		r.labelled(s.body)
 	case stDefault:
 		r.w("default: ")
@@ -82,6 +80,39 @@ func (r *renderer) jumpStmt(s *stmt) {
 			r.expr(s.e)
 		}
 		r.w(";")
+	}
+}
+
+// cases writes the label of a case, which may stand for a range of values.
+func (r *renderer) cases(s *stmt) {
+	const most = 4096 // labels in a row, where ranges have to be written out
+	value := func(c constant) {
+		r.literal(&expr{op: opLit, typ: s.caseType(), val: c})
+	}
+	r.w("case ")
+	value(s.val)
+	switch {
+	case !s.last.ok || s.last == s.val:
+	case r.d.gnu:
+		r.w(" ... ")
+		value(s.last)
+	case uint64(s.last.i-s.val.i) > most:
+		r.refuse(s.pos, "case", "a range of more than %d values cannot be rendered for this target", most)
+	default:
+		for c := s.val; c.i < s.last.i; {
+			c.i++
+			r.w(": case ")
+			value(c)
+		}
+	}
+	r.w(": ")
+}
+
+// unroll passes a #pragma unroll on to the compilers that it is for: alone or with
+// a number.
+func (r *renderer) unroll(s *stmt) {
+	if count, ok := strings.CutPrefix(s.unroll, "unroll"); ok && r.d.gpu && strings.Trim(count, " ()0123456789") == "" {
+		r.w("_Pragma(\"", s.unroll, "\") ")
 	}
 }
 
@@ -147,6 +178,7 @@ func (r *renderer) forStmt(s *stmt) {
 			r.w(" ")
 		}
 	}
+	r.unroll(s)
 	r.w("for (")
 	switch {
 	case s.init == nil || outside:

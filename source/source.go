@@ -18,6 +18,8 @@ type Features struct {
 	FP64        bool // double and its built-ins (cl_khr_fp64)
 	FP16        bool // arithmetic on half (cl_khr_fp16); storage always works
 	Int64Atomic bool // cl_khr_int64_base_atomics and _extended_
+	FastFMA     bool // fma is as fast as a product: FP_FAST_FMAF is defined, and FP_FAST_FMA with FP64
+	Subgroups   bool // cl_khr_subgroups and its shuffles; every item of a sub-group has to reach each call
 }
 
 // Options are the inputs of Parse besides the text. The zero value parses a

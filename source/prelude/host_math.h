@@ -4,9 +4,13 @@
 
 #define CC_FN inline
 #define CC_COPY __builtin_memcpy
+#define CC_CLEAR __builtin_memset
 #define CC_INFINITY (__builtin_inff())
 #define CC_NAN (__builtin_nanf(""))
 #define CC_HUGE_VAL (__builtin_inf())
+#define CC_INFINITY_INIT CC_INFINITY // in the initializer of a constant
+#define CC_NAN_INIT CC_NAN
+#define CC_HUGE_VAL_INIT CC_HUGE_VAL
 
 #pragma GCC diagnostic ignored "-Woverflow"
 #pragma GCC diagnostic ignored "-Wpsabi"
@@ -40,6 +44,11 @@ CC_M2(atan2) CC_M2(copysign) CC_M2(fdim) CC_M2(fmod) CC_M2(hypot) CC_M2(pow) CC_
 #undef CC_M1
 #undef CC_M2
 
+// A float's result is computed in double and rounded once.
+CC_FN double cc_m_exp10(double x) { return cc_m_pow(10.0, x); }
+CC_FN float cc_m_exp10(float x) { return float(cc_m_pow(10.0, double(x))); }
+CC_FN double cc_m_rsqrt(double x) { return 1.0 / cc_m_sqrt(x); }
+CC_FN float cc_m_rsqrt(float x) { return float(1.0 / cc_m_sqrt(double(x))); }
 CC_FN float cc_m_fma(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
 CC_FN double cc_m_fma(double x, double y, double z) { return __builtin_fma(x, y, z); }
 // Without the instruction fma is a slow function, and mad need not be exact.
@@ -80,5 +89,16 @@ template <class T> CC_FN T cc_a_cas(volatile T *p, T want, T v) {
   __atomic_compare_exchange(p, &want, &v, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
   return want;
 }
+template <class T> CC_FN T cc_a_least(volatile T *p, T v, bool most) {
+  T old = *p;
+  for (;;) {
+    T seen = cc_a_cas(p, old, (v < old) != most ? v : old);
+    if (seen == old)
+      return old;
+    old = seen;
+  }
+}
+template <class T> CC_FN T cc_a_min(volatile T *p, T v) { return cc_a_least(p, v, false); }
+template <class T> CC_FN T cc_a_max(volatile T *p, T v) { return cc_a_least(p, v, true); }
 
 } // namespace

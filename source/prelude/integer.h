@@ -206,34 +206,22 @@ CC_STORE_HALF(_rtp, CC_RTP) CC_STORE_HALF(_rtn, CC_RTN)
 #undef CC_STORE_HALFN
 #undef CC_MEM
 
-// ---- atomics over the hooks cc_a_add, cc_a_xchg and cc_a_cas, which return the old value ----
+// ---- atomics over the hooks cc_a_add, cc_a_min, cc_a_cas and so on, which return the old value ----
 
-#define CC_ATOMIC(name, expr) \
-  CC_I T cc_atomic_##name(volatile T *p, cc_id<T> v) { \
-    T old = *p; \
-    for (;;) { \
-      T seen = cc_a_cas(p, old, T(expr)); \
-      if (seen == old) \
-        return old; \
-      old = seen; \
-    } \
-  } \
-  CC_I T cc_atom_##name(volatile T *p, cc_id<T> v) { return cc_atomic_##name(p, v); }
-#define CC_ATOMIC1(name, params, expr) \
+#define CC_ATOMIC(name, params, expr) \
   CC_I T cc_atomic_##name params { return (expr); } \
   CC_I T cc_atom_##name params { return (expr); }
-CC_ATOMIC(min, old < v ? old : v)
-CC_ATOMIC(max, old > v ? old : v)
-CC_ATOMIC1(and, (volatile T *p, cc_id<T> v), cc_a_and(p, v))
-CC_ATOMIC1(or, (volatile T *p, cc_id<T> v), cc_a_or(p, v))
-CC_ATOMIC1(xor, (volatile T *p, cc_id<T> v), cc_a_xor(p, v))
-CC_ATOMIC1(add, (volatile T *p, cc_id<T> v), cc_a_add(p, v))
-CC_ATOMIC1(sub, (volatile T *p, cc_id<T> v), cc_a_add(p, T(-v)))
-CC_ATOMIC1(inc, (volatile T *p), cc_a_add(p, T(1)))
-CC_ATOMIC1(dec, (volatile T *p), cc_a_add(p, T(-1)))
-CC_ATOMIC1(cmpxchg, (volatile T *p, cc_id<T> c, cc_id<T> v), cc_a_cas(p, c, v))
-CC_ATOMIC1(xchg, (volatile T *p, cc_id<T> v), cc_a_xchg(p, v))
+CC_ATOMIC(min, (volatile T *p, cc_id<T> v), cc_a_min(p, v))
+CC_ATOMIC(max, (volatile T *p, cc_id<T> v), cc_a_max(p, v))
+CC_ATOMIC(and, (volatile T *p, cc_id<T> v), cc_a_and(p, v))
+CC_ATOMIC(or, (volatile T *p, cc_id<T> v), cc_a_or(p, v))
+CC_ATOMIC(xor, (volatile T *p, cc_id<T> v), cc_a_xor(p, v))
+CC_ATOMIC(add, (volatile T *p, cc_id<T> v), cc_a_add(p, v))
+CC_ATOMIC(sub, (volatile T *p, cc_id<T> v), cc_a_add(p, T(-v)))
+CC_ATOMIC(inc, (volatile T *p), cc_a_add(p, T(1)))
+CC_ATOMIC(dec, (volatile T *p), cc_a_add(p, T(-1)))
+CC_ATOMIC(cmpxchg, (volatile T *p, cc_id<T> c, cc_id<T> v), cc_a_cas(p, c, v))
+CC_ATOMIC(xchg, (volatile T *p, cc_id<T> v), cc_a_xchg(p, v))
 #undef CC_ATOMIC
-#undef CC_ATOMIC1
 
 } // namespace

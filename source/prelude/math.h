@@ -27,9 +27,9 @@ namespace {
   CC_WRAP2(f)
 CC_LIB1(acos) CC_LIB1(acosh) CC_LIB1(asin) CC_LIB1(asinh) CC_LIB1(atan) CC_LIB1(atanh) CC_LIB1(cbrt)
 CC_LIB1(ceil) CC_LIB1(cos) CC_LIB1(cosh) CC_LIB1(erf) CC_LIB1(erfc) CC_LIB1(exp) CC_LIB1(exp2)
-CC_LIB1(expm1) CC_LIB1(fabs) CC_LIB1(floor) CC_LIB1(lgamma) CC_LIB1(log) CC_LIB1(log2)
-CC_LIB1(log10) CC_LIB1(log1p) CC_LIB1(logb) CC_LIB1(rint) CC_LIB1(round) CC_LIB1(sin)
-CC_LIB1(sinh) CC_LIB1(sqrt) CC_LIB1(tan) CC_LIB1(tanh) CC_LIB1(tgamma) CC_LIB1(trunc)
+CC_LIB1(exp10) CC_LIB1(expm1) CC_LIB1(fabs) CC_LIB1(floor) CC_LIB1(lgamma) CC_LIB1(log) CC_LIB1(log2)
+CC_LIB1(log10) CC_LIB1(log1p) CC_LIB1(logb) CC_LIB1(rint) CC_LIB1(round) CC_LIB1(rsqrt)
+CC_LIB1(sin) CC_LIB1(sinh) CC_LIB1(sqrt) CC_LIB1(tan) CC_LIB1(tanh) CC_LIB1(tgamma) CC_LIB1(trunc)
 CC_LIB2(atan2) CC_LIB2(copysign) CC_LIB2(fdim) CC_LIB2(fmod) CC_LIB2(hypot) CC_LIB2(pow)
 CC_LIB2(remainder)
 #undef CC_LIB1
@@ -76,11 +76,7 @@ CC_FN float cc_atanpi(float x) { return float(cc_m_atan(double(x)) / cc_pi); }
 CC_FN double cc_atanpi(double x) { return cc_m_atan(x) / cc_pi; }
 CC_FN float cc_atan2pi(float y, float x) { return float(cc_m_atan2(double(y), double(x)) / cc_pi); }
 CC_FN double cc_atan2pi(double y, double x) { return cc_m_atan2(y, x) / cc_pi; }
-CC_FN float cc_exp10(float x) { return float(cc_m_pow(10.0, double(x))); }
-CC_FN double cc_exp10(double x) { return cc_m_pow(10.0, x); }
-CC_FN float cc_rsqrt(float x) { return float(1.0 / cc_m_sqrt(double(x))); }
-CC_FN double cc_rsqrt(double x) { return 1.0 / cc_m_sqrt(x); }
-CC_WRAP1(acospi) CC_WRAP1(asinpi) CC_WRAP1(atanpi) CC_WRAP2(atan2pi) CC_WRAP1(exp10) CC_WRAP1(rsqrt)
+CC_WRAP1(acospi) CC_WRAP1(asinpi) CC_WRAP1(atanpi) CC_WRAP2(atan2pi)
 
 // sin and cos of pi x: the argument is reduced exactly before pi comes in. q is the quarter turn.
 template <class F> CC_FN F cc_quarter(F x, int *q) {

@@ -81,17 +81,25 @@ CC_T CC_FN CC_V cc_remquo(CC_V x, CC_V y, cc_vec<cc_int, N> *q) {
   CC_LANES(cc_remquo(x.v[i], y.v[i], &q->v[i]));
 }
 
-// half_ and native_ promise less than the functions they stand for; here they are those.
+// half_ promises less than the function it stands for; here it is that. So is native_ where the target
+// has no faster form, a hook cc_n_name.
+#ifdef CC_NATIVE
+#define CC_NATIVE1(f) cc_n_##f(x)
+#define CC_NATIVE2(f) cc_n_##f(x, y)
+#else
+#define CC_NATIVE1(f) cc_##f(x)
+#define CC_NATIVE2(f) cc_##f(x, y)
+#endif
 #define CC_FAST1(f) \
   CC_FN float cc_half_##f(float x) { return cc_##f(x); } \
-  CC_FN float cc_native_##f(float x) { return cc_##f(x); } \
+  CC_FN float cc_native_##f(float x) { return CC_NATIVE1(f); } \
   template <int N> CC_FN cc_vec<float, N> cc_half_##f(cc_vec<float, N> x) { return cc_##f(x); } \
-  template <int N> CC_FN cc_vec<float, N> cc_native_##f(cc_vec<float, N> x) { return cc_##f(x); }
+  template <class T, int N> CC_FN CC_V cc_native_##f(CC_V x) { CC_V r; CC_LANES(cc_native_##f(x.v[i])); }
 #define CC_FAST2(f) \
   CC_FN float cc_half_##f(float x, float y) { return cc_##f(x, y); } \
-  CC_FN float cc_native_##f(float x, float y) { return cc_##f(x, y); } \
+  CC_FN float cc_native_##f(float x, float y) { return CC_NATIVE2(f); } \
   template <int N> CC_FN cc_vec<float, N> cc_half_##f(cc_vec<float, N> x, cc_vec<float, N> y) { return cc_##f(x, y); } \
-  template <int N> CC_FN cc_vec<float, N> cc_native_##f(cc_vec<float, N> x, cc_vec<float, N> y) { return cc_##f(x, y); }
+  template <class T, int N> CC_FN CC_V cc_native_##f(CC_V x, CC_V y) { CC_V r; CC_LANES(cc_native_##f(x.v[i], y.v[i])); }
 CC_FN float cc_recip(float x) { return 1.0f / x; }
 template <int N> CC_FN cc_vec<float, N> cc_recip(cc_vec<float, N> x) { return 1.0f / x; }
 CC_FN float cc_divide(float x, float y) { return x / y; }

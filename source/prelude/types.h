@@ -1,7 +1,8 @@
 // types.h: the scalar and vector types of OpenCL C for C++ targets, vector literals, swizzles and
 // casts. Shared by the host, CUDA, HIP: it calls no library and includes nothing. A target's own
-// part comes first and defines CC_FN (how functions are declared), CC_COPY (memcpy), CC_INFINITY and
-// its like, and the cc_m_ and cc_a_ hooks.
+// part comes first and defines CC_FN (how functions are declared), CC_COPY and CC_CLEAR (memcpy,
+// memset), CC_INFINITY and its like (with _INIT: in the initializer of a constant), and the cc_m_ and
+// cc_a_ hooks.
 
 namespace {
 
@@ -56,6 +57,10 @@ template <class R, class T> CC_FN R cc_as_bits(T x) {
 
 // ---- half ----
 
+#ifdef CC_HALF_CONVERTS // the target has instructions for it
+CC_FN float cc_half_to_float(cc_ushort h) { return cc_m_half_to_float(h); }
+CC_FN cc_ushort cc_float_to_half(float f) { return cc_m_float_to_half(f); }
+#else
 // Branch-free, so that loops over halves vectorize: the product with 2^112 moves the exponent and
 // normalizes denormals, infinities and NaNs get their exponent filled.
 CC_FN float cc_half_to_float(cc_ushort h) {
@@ -75,6 +80,7 @@ CC_FN cc_ushort cc_float_to_half(float f) {
   cc_uint h = a < 0x38800000u ? small : normal;
   return cc_ushort(sign | (a >= 0x47800000u ? big : h));
 }
+#endif
 
 // A double goes through float without being rounded twice: what float cannot hold is folded into
 // its last bit (round to odd), where the second rounding still sees it.
@@ -90,9 +96,12 @@ CC_FN float cc_double_to_odd(double d) {
   return cc_as_bits<float>(u | 1u);
 }
 
+// The bits of a half, for constants: they are known when the program is rendered.
+struct cc_half_bits { cc_ushort bits; };
 struct cc_half {
   cc_ushort bits;
   cc_half() = default;
+  CC_FN constexpr cc_half(cc_half_bits b) : bits(b.bits) {}
   CC_FN cc_half(float f) : bits(cc_float_to_half(f)) {}
   CC_FN cc_half(double d) : bits(cc_float_to_half(cc_double_to_odd(d))) {}
   CC_FN cc_half(cc_int i) : cc_half(double(i)) {}
@@ -103,7 +112,14 @@ struct cc_half {
 };
 #define CC_OP(op) \
   CC_FN cc_half operator op(cc_half a, cc_half b) { return cc_half(float(a) op float(b)); } \
-  CC_FN cc_half &operator op##=(cc_half &a, cc_half b) { return a = a op b; }
+  CC_FN cc_half &operator op##=(cc_half &a, cc_half b) { return a = a op b; } \
+  CC_FN cc_half operator op##=(volatile cc_half &a, cc_half b) { \
+    cc_half r; \
+    r.bits = a.bits; \
+    r = r op b; \
+    a.bits = r.bits; \
+    return r; \
+  }
 CC_OP(+) CC_OP(-) CC_OP(*) CC_OP(/)
 #undef CC_OP
 CC_FN cc_half operator-(cc_half a) { a.bits ^= 0x8000; return a; }

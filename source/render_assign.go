@@ -1,0 +1,189 @@
+package source
+
+// What changes objects, in C++: ++, --, assignments, and the detours that swizzles,
+// volatile classes, packed records and halves take.
+
+import "strings"
+
+// increment writes ++ and --. C++17 has no ++ for bool.
+func (r *renderer) increment(e *expr) {
+	if e.typ.is(Bool) {
+		r.w("(")
+		r.expr(e.a)
+		if e.text == "++" {
+			r.w(" = true)")
+		} else {
+			r.w(" ^= true)")
+		}
+		return
+	}
+	if e.typ.isScalar() && e.typ.base == Half {
+		r.w("[&]{ auto &cc_o = ")
+		r.expr(e.a)
+		result := "cc_r"
+		if e.op == opPostInc {
+			result = "cc_was"
+		}
+		load, store := loadStore(e.a.typ)
+		r.w("; cc_half cc_was = ", load, ", cc_r = (cc_half)((cc_float)cc_was ", e.text[:1], " 1.0f); ", store, "; return ", result, "; }()")
+		return
+	}
+	before, after := e.text, ""
+	if e.op == opPostInc {
+		before, after = "", e.text
+	}
+	if e.typ.isVector() && inPacked(e.a) {
+		r.throughCopy(e.a, before, func() { r.w(after) })
+		return
+	}
+	r.w(before)
+	r.stepped(e.a)
+	r.w(after)
+}
+
+// stepped writes what ++, --, += and -= change. Pointers to void step by bytes.
+func (r *renderer) stepped(e *expr) {
+	if e.typ.isPointer() && e.typ.elem.isVoid() {
+		r.w("(*(cc_char **)&(")
+		r.expr(e)
+		r.w("))")
+		return
+	}
+	r.object(e)
+}
+
+// throughCopy changes an object that no reference can be bound to, a member of a
+// packed record: in a copy that is written back. The change stands around the
+// copy's name.
+func (r *renderer) throughCopy(e *expr, before string, after func()) {
+	whole, name := unparen(e), "cc_t"
+	if whole.op == opSwizzle && len(whole.lanes) > 1 {
+		name = "cc_ref<" + laneList(whole.lanes) + ">(cc_t)"
+		whole = whole.a
+	}
+	// Its address is taken once: what designates it may have side effects.
+	r.w("[&]{ char *cc_p = (char *)&(")
+	r.expr(whole)
+	r.w("); ", r.typeText(whole.typ.bare(), "cc_t"), "; CC_COPY(&cc_t, cc_p, sizeof cc_t); auto cc_r = ", before, name)
+	after()
+	r.w("; CC_COPY(cc_p, &cc_t, sizeof cc_t); return cc_r; }()")
+}
+
+// mixedHalf tells whether a compound assignment computes in another type than that
+// of its left side because half is one of them. C++ would take the class's operator
+// and round the right side to half first.
+func mixedHalf(e *expr) bool {
+	a, b := e.a.typ, e.b.typ
+	return e.text != "=" && a.isScalar() && b.isScalar() && a.base != b.base && (a.base == Half || b.base == Half)
+}
+
+// assignMixed converts the left side, computes, and converts back once.
+func (r *renderer) assignMixed(e *expr) {
+	typ := r.typeText(e.a.typ.bare(), "")
+	load, store := loadStore(e.a.typ)
+	r.w("[&]{ auto &cc_o = ")
+	r.expr(e.a)
+	r.w("; ", typ, " cc_r = (", typ, ")((", r.typeText(e.b.typ.bare(), ""), ")", load, " ", strings.TrimSuffix(e.text, "="), " ")
+	r.expr(e.b)
+	r.w("); ", store, "; return cc_r; }()")
+}
+
+// inPacked tells whether e designates a part of a packed record, which may lie
+// anywhere.
+func inPacked(e *expr) bool {
+	for {
+		switch e.op {
+		case opMember:
+			if e.a.typ.rec.packed {
+				return true
+			}
+			for _, f := range e.path {
+				if f.packed || f.typ.kind == tRecord && f.typ.rec.packed && f != e.path[len(e.path)-1] {
+					return true
+				}
+			}
+		case opParen, opSwizzle, opComponent, opDecay:
+		case opIndex:
+			if e.a.op != opDecay {
+				return false
+			}
+		default:
+			return false
+		}
+		e = e.a
+	}
+}
+
+// object writes what is assigned to: a swizzle becomes a proxy.
+func (r *renderer) object(e *expr) {
+	if s := unparen(e); s.op == opSwizzle && len(s.lanes) > 1 {
+		r.call("cc_ref<"+laneList(s.lanes)+">", s.a)
+		return
+	}
+	r.expr(e)
+}
+
+func (r *renderer) assign(e *expr) {
+	shift := (e.text == "<<=" || e.text == ">>=") && e.a.typ.isScalar()
+	swizzle := unparen(e.a).op == opSwizzle && e.a.typ.isVector()
+	if (shift || swizzle || e.text != "=" && e.a.typ.isVector()) && inPacked(e.a) {
+		value := func() {
+			r.w(" ", e.text, " ")
+			r.expr(e.b)
+		}
+		before := ""
+		if shift {
+			before = shiftAssign[e.text] + "("
+			value = func() {
+				r.w(", ")
+				r.expr(e.b)
+				r.w(")")
+			}
+		}
+		r.throughCopy(e.a, before, value)
+		return
+	}
+	if mixedHalf(e) {
+		r.assignMixed(e)
+		return
+	}
+	if shift {
+		r.w(shiftAssign[e.text], "(")
+		r.object(e.a)
+		r.w(", ")
+		r.expr(e.b)
+		r.w(")")
+		return
+	}
+	if e.text == "=" && storesWhole(e.a.typ) && !swizzle {
+		r.w("cc_store(")
+		r.expr(e.a)
+		r.w(", ")
+		r.expr(e.b)
+		r.w(")")
+		return
+	}
+	if e.text == "=" {
+		r.object(e.a)
+	} else {
+		r.stepped(e.a)
+	}
+	r.w(" ", e.text, " ")
+	r.expr(e.b)
+}
+
+var shiftAssign = map[string]string{"<<=": "cc_shl_assign", ">>=": "cc_shr_assign"}
+
+// storesWhole tells whether an object of type t takes a call to be assigned: C++
+// has no assignment to volatile classes.
+func storesWhole(t *ctype) bool {
+	return t.q&qVolatile != 0 && (t.kind == tVector || t.kind == tRecord || t.is(Half))
+}
+
+// loadStore says how the object cc_o of type t is read, and how cc_r is written to it.
+func loadStore(t *ctype) (load, store string) {
+	if storesWhole(t) {
+		return "cc_load(cc_o)", "cc_store(cc_o, cc_r)"
+	}
+	return "cc_o", "cc_o = cc_r"
+}

@@ -1,0 +1,122 @@
+package source
+
+// What only CUDA and HIP renderings have: entry points, and constants that those
+// compilers take.
+
+import (
+	"maps"
+	"slices"
+)
+
+// EntryPrefix stands before a kernel's name in CUDA and HIP renderings: the entry
+// point of NAME is extern "C" __global__ cc_kernel_NAME. It takes the kernel's
+// parameters in order: a pointer to global or constant memory as a device pointer
+// of 8 bytes; a pointer to local memory as an unsigned int, the offset in bytes of
+// its memory in the launch's dynamic shared memory, which has to be a multiple of
+// 128; a value as it is, with OpenCL's size and alignment. Every dimension of the
+// grid counts groups. A global offset is not rendered: get_global_offset is 0.
+// get_work_dim is the number of dimensions up to the last with more than one item.
+const EntryPrefix = "cc_kernel_"
+
+// entries writes the entry points, which call the kernels.
+func (r *renderer) entries(kernels []*function) {
+	for _, k := range kernels {
+		r.at(k.pos)
+		r.w("extern \"C\" __global__ ")
+		if n := k.attrs.reqd; n[0] > 0 {
+			r.w("__launch_bounds__(", itoa(n[0]*n[1]*n[2]), ") ")
+		}
+		r.w("void ", EntryPrefix, k.name, "(")
+		for i, s := range k.params {
+			if i > 0 {
+				r.w(", ")
+			}
+			if isLocalPointer(s.typ) {
+				r.w("cc_uint cc_p", itoa(i))
+			} else {
+				r.w(r.typeText(s.typ, "cc_p"+itoa(i)))
+			}
+		}
+		r.w(") { cc_program::", k.cname, "(")
+		for i, s := range k.params {
+			if i > 0 {
+				r.w(", ")
+			}
+			if isLocalPointer(s.typ) {
+				r.w("(", r.plain(s.typ), ")(cc_dynamic + cc_p", itoa(i), ")")
+			} else {
+				r.w("cc_p", itoa(i))
+			}
+		}
+		r.w("); }")
+	}
+	r.raw("")
+}
+
+func isLocalPointer(t *ctype) bool { return t.isPointer() && t.elem.space == Local }
+
+// constantBank is how much goes into the memory for constants, which is fast when
+// all items read the same and has 64 KiB. The rest lies in global memory.
+const constantBank = 48 << 10
+
+// placeConstants says where the constants of a program live on a GPU. One that
+// another points to must be in global memory: NVRTC 11.8 takes an address that it
+// reads from a constant for a global one.
+func placeConstants(globals []*symbol) map[*symbol]string {
+	where := map[*symbol]string{}
+	for _, g := range globals {
+		eachValue(g.init, func(e *expr) {
+			if _, ok := lanes(e); ok {
+				return
+			}
+			eachPointedTo(e, func(s *symbol) { where[s] = "__device__ " })
+		})
+	}
+	room := constantBank
+	for _, g := range globals {
+		if n, _ := g.typ.size(); where[g] == "" && n <= room {
+			where[g] = "__constant__ "
+			room -= n + localAlignment(g.typ)
+		} else {
+			where[g] = "__device__ "
+		}
+	}
+	return where
+}
+
+// eachValue visits the values of an initializer, in order.
+func eachValue(n *initNode, visit func(*expr)) {
+	if n == nil {
+		return
+	}
+	if n.value != nil {
+		visit(n.value)
+	}
+	for _, i := range slices.Sorted(maps.Keys(n.kids)) {
+		eachValue(n.kids[i], visit)
+	}
+}
+
+// eachPointedTo visits the constants that e, which is in the initializer of another,
+// needs the address of. Where it needs the value the renderer writes that.
+func eachPointedTo(e *expr, visit func(*symbol)) {
+	if e == nil {
+		return
+	}
+	if e.op == opSym && e.sym.inst && !writtenOut(e.sym) {
+		visit(e.sym)
+	}
+	if e.op == opUnary && e.text == "&" && e.a.op == opSym {
+		visit(e.a.sym)
+	}
+	for _, k := range [...]*expr{e.a, e.b, e.c} {
+		eachPointedTo(k, visit)
+	}
+	for _, k := range e.args {
+		eachPointedTo(k, visit)
+	}
+}
+
+// writtenOut tells whether a constant's value stands for its name in the
+// initializer of another: a constant's value is no constant to C++.
+func writtenOut(s *symbol) bool { return s.inst && s.init != nil && s.init.value != nil }

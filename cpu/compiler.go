@@ -31,6 +31,11 @@ func (d *device) Identity(ctx context.Context) ([]string, error) {
 	return append([]string{"host", cpuFeatures(), fmt.Sprintf("abi %d", hostABI), c.path, c.version}, c.flags()...), nil
 }
 
+// Target implements driver.Targeter: what Identity says, without the compiler.
+func (d *device) Target() []string {
+	return append([]string{"host", targetFeatures(), fmt.Sprintf("abi %d", hostABI), archFlag()}, hostFlags...)
+}
+
 // Compile implements driver.Compiler.
 func (d *device) Compile(ctx context.Context, u *source.Unit, options []string) (driver.Binary, error) {
 	c, err := d.toolchain(ctx)

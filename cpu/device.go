@@ -31,9 +31,10 @@ type device struct {
 }
 
 var (
-	_ driver.Device   = (*device)(nil)
-	_ driver.Compiler = (*device)(nil)
-	_ driver.Natives  = (*device)(nil)
+	_ driver.Device      = (*device)(nil)
+	_ driver.Compiler    = (*device)(nil)
+	_ driver.Natives     = (*device)(nil)
+	_ driver.HostVisible = (*device)(nil)
 )
 
 func newDevice(info driver.Info, threads int, reference bool) *device {
@@ -76,6 +77,12 @@ func (d *device) Free(m driver.Memory) error {
 		return d.opError("free", err)
 	}
 	return nil
+}
+
+// HostBytes implements driver.HostVisible: all memory here is the host's.
+func (d *device) HostBytes(m driver.Memory) ([]byte, bool) {
+	b, err := d.memory.bytes(m)
+	return b, err == nil && len(b) > 0
 }
 
 // NewStream implements driver.Device.

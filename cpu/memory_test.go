@@ -30,6 +30,24 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
+func TestHostBytes(t *testing.T) {
+	d := openDevice(t)
+	for _, kind := range []driver.MemoryKind{driver.OnDevice, driver.Pinned, driver.Unified} {
+		m, err := d.Alloc(100, kind)
+		require.NoError(t, err)
+		all, ok := d.HostBytes(m)
+		require.True(t, ok)
+		part, ok := d.HostBytes(driver.Memory{Handle: m.Handle, Offset: 10, Size: 5})
+		require.True(t, ok)
+		assert.Same(t, &all[10], &part[0], "the memory itself")
+		_, ok = d.HostBytes(driver.Memory{Handle: m.Handle, Offset: 96, Size: 5})
+		assert.False(t, ok)
+		require.NoError(t, d.Free(m))
+		_, ok = d.HostBytes(m)
+		assert.False(t, ok)
+	}
+}
+
 const hugeTest = 5 << 20
 
 // touch writes one byte at an address and reports whether that faulted.

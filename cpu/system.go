@@ -60,4 +60,10 @@ func cpuFeatures() string {
 		cpuid.CPU.Family, cpuid.CPU.Model, cpuid.CPU.Stepping, strings.Join(cpuid.CPU.FeatureSet(), ","))
 }
 
+// targetFeatures names what compiled code can depend on: every instruction set, as
+// -march=native uses what is there, but not the model, for which code is only tuned.
+func targetFeatures() string {
+	return goruntime.GOOS + "/" + goruntime.GOARCH + " " + strings.Join(cpuid.CPU.FeatureSet(), ",")
+}
+
 func cpuClockMHz() int { return int(cpuid.CPU.Hz / 1e6) }

@@ -10,6 +10,8 @@ type (
 	Info       = driver.Info
 	Probe      = driver.Probe
 	Type       = driver.Type
+	MemoryKind = driver.MemoryKind
+	Priority   = driver.Priority
 	Float16    = driver.Float16
 	BFloat16   = driver.BFloat16
 	OpError    = driver.OpError
@@ -31,6 +33,20 @@ const (
 	U16  = driver.U16
 	U32  = driver.U32
 	U64  = driver.U64
+)
+
+// Kinds of memory for Device.AllocKind.
+const (
+	OnDevice = driver.OnDevice
+	Pinned   = driver.Pinned
+	Unified  = driver.Unified
+)
+
+// Priorities for Device.NewPriorityStream.
+const (
+	Low    = driver.Low
+	Normal = driver.Normal
+	High   = driver.High
 )
 
 // Fallback policies for Config.Fallback.

@@ -20,12 +20,15 @@ import (
 type allocation struct {
 	core *core
 	mem  driver.Memory
-	refs atomic.Int64 // open buffers and views, and calls that are using it
+	refs atomic.Int64 // open buffers and views, graphs, and calls that are using it
 	dead atomic.Bool  // freed by the device's Close
 	last atomic.Pointer[Stream]
 
+	home  *Stream      // whose order it is allocated and freed in, or nil
+	ready driver.Event // in home: the memory is there
+
 	mu   sync.Mutex
-	used []*Stream // streams that were given work with it
+	used []*Stream // streams that were given work with it, of other devices as well
 }
 
 // ref keeps the memory for the length of a call. It fails once the last handle
@@ -48,22 +51,33 @@ func (a *allocation) unref() {
 	}
 }
 
-// usedBy notes that work on a stream uses the memory. The caller holds a ref.
-func (a *allocation) usedBy(s *Stream) {
+// usedBy notes that work on a stream uses the memory, and lets the stream wait for
+// memory that comes in the order of another. The caller holds a ref and the stream.
+func (a *allocation) usedBy(s *Stream) error {
 	if a.last.Load() == s {
-		return
+		return nil
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	known := slices.Contains(a.used, s)
+	if a.ready != nil && !known && s != a.home && s.core == a.core { // other devices' streams come after a Sync
+		if err := s.drv.Wait(a.ready); err != nil {
+			return err
+		}
+	}
 	a.last.Store(s)
-	a.used = slices.DeleteFunc(a.used, func(have *Stream) bool { return have == s || have.gone.Load() })
-	a.used = append(a.used, s)
+	if !known {
+		a.used = slices.DeleteFunc(a.used, func(have *Stream) bool { return have.gone.Load() })
+		a.used = append(a.used, s)
+	}
+	return nil
 }
 
 // deferredFree is memory that queued work may still use.
 type deferredFree struct {
 	mem  driver.Memory
 	uses []use
+	home *Stream // which frees it in its order, or nil
 }
 
 // use is the last work on one stream that may use some memory.
@@ -83,15 +97,13 @@ func (u use) done() bool {
 	return done || err != nil
 }
 
-// alloc gets memory from the driver. When the device has no room it frees what is
-// closed, waiting for the work that uses it, and tries once more.
-func (c *core) alloc(n int64, kind driver.MemoryKind) (*allocation, error) {
+// alloc gets memory from the driver, in the order of a stream if there is one. When
+// the device has no room it frees what is closed, waiting for the work that uses it,
+// and tries once more.
+func (c *core) alloc(n int64, kind driver.MemoryKind, home *Stream) (*allocation, error) {
 	op := "alloc " + driver.FormatBytes(n)
-	if m := c.info.MaxAllocation; m > 0 && n > m {
-		return nil, c.error(op, fmt.Errorf("largest allocation is %s: %w", driver.FormatBytes(m), ErrTooLarge))
-	}
-	if m := c.info.TotalMemory; m > 0 && n > m {
-		return nil, c.error(op, fmt.Errorf("the device has %s: %w", driver.FormatBytes(m), ErrTooLarge))
+	if err := c.checkSize(n, kind); err != nil {
+		return nil, c.error(op, err)
 	}
 	c.drain()
 	if err := c.reserve(n); errors.Is(err, ErrBudget) {
@@ -101,19 +113,20 @@ func (c *core) alloc(n int64, kind driver.MemoryKind) (*allocation, error) {
 			return nil, c.error(op, err)
 		}
 	} else if err != nil {
-		return nil, c.error(op, err)
+		return nil, c.ended(op)
 	}
-	mem, err := c.drv.Alloc(n, kind)
+	mem, ready, err := c.get(n, kind, home)
 	if errors.Is(err, ErrOutOfMemory) {
 		c.drainWaiting()
-		mem, err = c.drv.Alloc(n, kind)
+		mem, ready, err = c.get(n, kind, home)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err == nil && c.closed {
-		err = errors.Join(c.error(op, ErrClosed), c.drv.Free(mem))
+		err = errors.Join(c.ended(op), c.drv.Free(mem))
 	}
 	if err != nil {
+		_ = c.noticed(err)
 		c.stats.Live -= n
 		c.stats.LiveBuffers--
 		if errors.Is(err, ErrOutOfMemory) {
@@ -124,11 +137,28 @@ func (c *core) alloc(n int64, kind driver.MemoryKind) (*allocation, error) {
 	}
 	c.session.debug(2, "allocated", "device", c.info.ID, "bytes", n)
 	a := &allocation{core: c, mem: mem}
+	if ready != nil {
+		a.home, a.ready, a.used = home, ready, []*Stream{home}
+	}
 	a.refs.Store(1)
 	c.live[a] = struct{}{}
 	c.stats.Allocations++
 	c.stats.Peak = max(c.stats.Peak, c.stats.Live+c.stats.Deferred)
 	return a, nil
+}
+
+// checkSize refuses what can never fit.
+func (c *core) checkSize(n int64, kind driver.MemoryKind) error {
+	if kind == driver.Pinned {
+		return checkHost(n)
+	}
+	if m := c.info.MaxAllocation; m > 0 && n > m {
+		return fmt.Errorf("largest allocation is %s: %w", driver.FormatBytes(m), ErrTooLarge)
+	}
+	if m := c.info.TotalMemory; m > 0 && n > m {
+		return fmt.Errorf("the device has %s: %w", driver.FormatBytes(m), ErrTooLarge)
+	}
+	return nil
 }
 
 // reserve counts n bytes as live if the configured limit allows them.
@@ -158,11 +188,14 @@ func (c *core) freeText() string {
 // free frees memory whose last handle is closed: at once if no queued work uses
 // it, else when that work is done.
 func (c *core) free(a *allocation) {
-	a.mu.Lock()
-	used := a.used
-	a.mu.Unlock()
-	d := deferredFree{mem: a.mem}
-	for _, s := range used {
+	d := deferredFree{mem: a.mem, home: a.home}
+	if a.ready != nil {
+		_ = a.ready.Close() // who waits for it has been told
+	}
+	for _, s := range a.users() {
+		if s == a.home {
+			continue
+		}
 		if u, busy := s.lastUse(); busy {
 			d.uses = append(d.uses, u)
 		}
@@ -194,8 +227,11 @@ func (c *core) drain() {
 		c.mu.Unlock()
 		a.unref()
 	}
+	if c.capturing.Load() > 0 {
+		return // not every driver can free while it records
+	}
 	if c.settling.TryLock() { // else someone is at it
-		c.settle(use.done)
+		c.settle(false)
 		c.settling.Unlock()
 	}
 }
@@ -205,15 +241,27 @@ func (c *core) drainWaiting() {
 	c.drain()
 	c.settling.Lock() // and waits for who is at it: what they free is still counted
 	defer c.settling.Unlock()
-	c.settle(func(u use) bool {
-		_ = u.event.Wait(context.Background()) // an error belongs to the stream, which reports it
-		return true
-	})
+	c.settle(true)
 }
 
-// settle frees the deferred memory whose uses are all done, as done tells.
-// The caller holds c.settling.
-func (c *core) settle(done func(use) bool) {
+// ready reports whether nothing uses the memory any more, after waiting for that if
+// it may.
+func (d *deferredFree) ready(wait bool) bool {
+	for _, u := range d.uses {
+		switch {
+		case u.done(): // also where a stream of another device is closed by now
+		case !wait:
+			return false
+		default:
+			_ = u.event.Wait(context.Background()) // an error belongs to the stream, which reports it
+		}
+	}
+	return true
+}
+
+// settle frees the deferred memory whose uses are all done, or all of it after
+// waiting. The caller holds c.settling.
+func (c *core) settle(wait bool) {
 	c.mu.Lock()
 	waiting := c.deferred
 	c.deferred = nil
@@ -224,16 +272,17 @@ func (c *core) settle(done func(use) bool) {
 	var keep []deferredFree
 	var freed, bytes int64
 	for _, d := range waiting {
-		ready := true
-		for _, u := range d.uses {
-			ready = ready && done(u)
+		if !d.ready(wait) {
+			keep = append(keep, d)
+			continue
 		}
-		if !ready {
+		given, err := c.give(&d, wait)
+		if !given {
 			keep = append(keep, d)
 			continue
 		}
 		closeEvents(d.uses)
-		if err := c.drv.Free(d.mem); err != nil {
+		if err != nil {
 			c.session.debug(1, "free failed", "device", c.info.ID, "error", err)
 		}
 		freed++

@@ -5,7 +5,6 @@ package runtime
 import (
 	"context"
 	"fmt"
-	"math"
 	goruntime "runtime"
 	"sync/atomic"
 	"unsafe"
@@ -65,20 +64,26 @@ func TypeOf[T Element]() Type {
 func Alloc[T Element](d *Device, n int) (*Buffer, error) { return d.Alloc(TypeOf[T](), n) }
 
 // Upload returns a new buffer with a copy of data, which must not be empty. It
-// waits for the copy, on the device's own stream.
+// waits for the copy, on the device's own stream, so that every stream may use the
+// buffer at once.
 func Upload[T Element](ctx context.Context, d *Device, data []T) (*Buffer, error) {
 	b, err := Alloc[T](d, len(data))
 	if err != nil {
 		return nil, err
 	}
-	if err := Write(ctx, b, data); err != nil {
+	err = Write(ctx, b, data)
+	if err == nil {
+		err = b.device().stream.Sync(ctx) // Write may have put the data aside
+	}
+	if err != nil {
 		b.Close()
 		return nil, err
 	}
 	return b, nil
 }
 
-// Write copies data to the beginning of a buffer, on the device's own stream.
+// Write copies data to the beginning of a buffer, on the device's own stream, and
+// waits until data may be changed.
 func Write[T Element](ctx context.Context, b *Buffer, data []T) error {
 	if err := sameType[T](b, "write"); err != nil {
 		return err
@@ -114,25 +119,7 @@ func bytesOf[T Element](s []T) []byte {
 }
 
 // Alloc returns a buffer of n elements, contents undefined.
-func (d *Device) Alloc(t Type, n int) (*Buffer, error) {
-	c, err := d.use("alloc")
-	if err != nil {
-		return nil, err
-	}
-	switch {
-	case t.Size() == 0:
-		return nil, c.error("alloc", fmt.Errorf("%v is not an element type: %w", t, ErrInvalidArgument))
-	case n <= 0:
-		return nil, c.error("alloc", fmt.Errorf("%d elements: %w", n, ErrInvalidArgument))
-	case n > math.MaxInt64/t.Size():
-		return nil, c.error("alloc", fmt.Errorf("%d elements of %v overflow: %w", n, t, ErrTooLarge))
-	}
-	a, err := c.alloc(int64(n)*int64(t.Size()), driver.OnDevice)
-	if err != nil {
-		return nil, err
-	}
-	return newBuffer(a, t, a.mem, n), nil
-}
+func (d *Device) Alloc(t Type, n int) (*Buffer, error) { return d.AllocKind(OnDevice, t, n) }
 
 // newBuffer makes a handle that owns one ref of a.
 func newBuffer(a *allocation, t Type, mem driver.Memory, n int) *Buffer {
@@ -182,7 +169,7 @@ func (b *Buffer) As(t Type) (*Buffer, error) {
 
 func (b *Buffer) view(t Type, mem driver.Memory, n int) (*Buffer, error) {
 	if b.closed.Load() || !b.a.ref() {
-		return nil, b.a.core.error("slice", ErrClosed)
+		return nil, b.a.core.ended("slice")
 	}
 	return newBuffer(b.a, t, mem, n), nil
 }

@@ -33,12 +33,17 @@ type core struct {
 	natives  driver.Natives  // nil if it has none
 	handles  int             // guarded by session.mu
 
+	loss      atomic.Pointer[error] // why the device is lost, once a call has met that
+	capturing atomic.Int32          // captures by the driver under way
+	guests    sync.WaitGroup        // calls of other devices that use memory of this one
+
 	settling sync.Mutex // held while deferred memory is freed, so that nobody overtakes it
 
 	mu       sync.Mutex
 	closed   bool // from the beginning of close on
 	live     map[*allocation]struct{}
 	streams  map[*Stream]struct{}
+	graphs   map[*Graph]struct{}
 	programs map[programKey]*programCore
 	keys     map[programKey]kernelcache.Key
 	deferred []deferredFree
@@ -52,7 +57,7 @@ type core struct {
 // Stats are the accounts of one device since it was opened. Bytes are those
 // asked for.
 type Stats struct {
-	Live        int64 // bytes of buffers that are open
+	Live        int64 // bytes of buffers that are open or in a graph
 	LiveBuffers int64
 	Deferred    int64 // bytes closed whose last use is still queued
 	Peak        int64 // largest Live + Deferred
@@ -66,16 +71,17 @@ type Stats struct {
 func newCore(s *Session, info Info, drv driver.Device) (*core, error) {
 	key, index := info.ID, info.Index
 	info = drv.Info()
-	info.Index = index
+	info.Index, info.Simulated = index, info.Simulated || driver.IsSimulated(info.Backend)
 	c := &core{session: s, key: key, info: info, drv: drv, handles: 1,
 		live:     map[*allocation]struct{}{},
 		streams:  map[*Stream]struct{}{},
+		graphs:   map[*Graph]struct{}{},
 		programs: map[programKey]*programCore{},
 		keys:     map[programKey]kernelcache.Key{},
 	}
 	c.compiler, _ = drv.(driver.Compiler)
 	c.natives, _ = drv.(driver.Natives)
-	stream, err := c.newStream()
+	stream, err := c.newStream(driver.Normal)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +103,7 @@ func (d *Device) use(op string) (*core, error) {
 // Info describes the device. FreeMemory is that of the moment.
 func (d *Device) Info() Info {
 	info := d.core.drv.Info()
-	info.Index = d.core.info.Index
+	info.Index, info.Simulated = d.core.info.Index, d.core.info.Simulated
 	return info
 }
 
@@ -130,12 +136,21 @@ func (d *Device) Features() *source.Features {
 func (d *Device) Stream() *Stream { return d.core.stream }
 
 // NewStream returns another in-order queue. The caller closes it.
-func (d *Device) NewStream() (*Stream, error) {
-	c, err := d.use("new stream")
+func (d *Device) NewStream() (*Stream, error) { return d.NewPriorityStream(Normal) }
+
+// NewPriorityStream is NewStream with a priority: when two streams have work that
+// is ready, that of the one with the higher priority starts first. A device without
+// priorities gives a stream like any other.
+func (d *Device) NewPriorityStream(p Priority) (*Stream, error) {
+	const op = "new stream"
+	c, err := d.use(op)
 	if err != nil {
 		return nil, err
 	}
-	s, err := c.newStream()
+	if p < Low || p > High {
+		return nil, c.error(op, fmt.Errorf("%d is no priority: %w", p, ErrInvalidArgument))
+	}
+	s, err := c.newStream(p)
 	if err != nil {
 		return nil, err
 	}
@@ -165,6 +180,9 @@ func (d *Device) Driver() driver.Device { return d.core.drv }
 func (d *Device) Sync(ctx context.Context) error {
 	c, err := d.use("sync")
 	if err != nil {
+		return err
+	}
+	if err := c.lostError(); err != nil {
 		return err
 	}
 	var errs []error
@@ -207,7 +225,7 @@ func (c *core) streamList() []*Stream {
 }
 
 // close ends everything on the device, in the order in which it depends on each
-// other: work, programs, memory, device.
+// other: work, graphs, programs, memory, device.
 func (c *core) close() error {
 	c.mu.Lock()
 	if c.closed {
@@ -216,21 +234,32 @@ func (c *core) close() error {
 	}
 	c.closed = true
 	c.mu.Unlock()
+	c.guests.Wait()
+	lost := c.lostError() != nil
 	var errs []error
+	done := func(err error) { errs = append(errs, unlessLost(lost, err)) }
 	for _, s := range c.streamList() {
-		errs = append(errs, s.close())
+		done(s.close())
 	}
 	c.drainWaiting()
 	c.mu.Lock()
-	programs, live := c.programs, c.live
-	c.programs, c.live = nil, nil
+	graphs, programs, live := c.graphs, c.programs, c.live
+	c.graphs, c.programs, c.live = nil, nil, nil
 	c.mu.Unlock()
+	for g := range graphs {
+		done(g.drop())
+	}
 	for _, p := range programs {
-		errs = append(errs, p.unload())
+		done(p.unload())
 	}
 	for a := range live {
 		a.dead.Store(true)
-		errs = append(errs, c.drv.Free(a.mem))
+		a.leaveOthers()
+		if a.ready != nil {
+			done(a.ready.Close())
+		}
+		done(c.drv.Free(a.mem))
 	}
-	return errors.Join(append(errs, c.drv.Close())...)
+	done(c.drv.Close())
+	return errors.Join(errs...)
 }

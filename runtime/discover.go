@@ -17,7 +17,8 @@ import (
 const defaultProbeTimeout = 5 * time.Second
 
 // Discover returns one entry for every backend, in the order of preference, also
-// for those that are missing. It opens nothing and fails only for
+// for those that are missing. Simulated backends (sim-cuda, sim-rocm) are among
+// them only with Config.SimDir. It opens nothing and fails only for
 // CONCORD_STRICT=1 with fakes (ErrFakeDevice) or when ctx is done. The result is
 // kept until Rediscover.
 func (s *Session) Discover(ctx context.Context) ([]Probe, error) {
@@ -60,9 +61,12 @@ func (s *Session) probeAll(ctx context.Context) ([]Probe, error) {
 		if s.cfg.Strict {
 			return nil, fmt.Errorf("CONCORD_FAKE_DEVICES=%s refused by CONCORD_STRICT=1: %w", *s.cfg.FakeDevices, ErrFakeDevice)
 		}
-		return s.number(s.fakeProbes(ctx, *s.cfg.FakeDevices)), ctx.Err()
+		return number(s.fakeProbes(ctx, *s.cfg.FakeDevices)), ctx.Err()
 	}
-	backends := s.backends()
+	backends := slices.Clone(s.backends())
+	if s.cfg.SimDir == "" {
+		backends = slices.DeleteFunc(backends, func(b driver.Backend) bool { return driver.IsSimulated(b.Name()) })
+	}
 	probes := make([]Probe, len(backends))
 	var wg sync.WaitGroup
 	for i, b := range backends {
@@ -79,7 +83,18 @@ func (s *Session) probeAll(ctx context.Context) ([]Probe, error) {
 			probes = slices.Insert(probes, min(i, len(probes)), missing)
 		}
 	}
-	return s.number(probes), nil
+	return number(probes), nil
+}
+
+// withSimulated adds the backend that a name asks for if it is a simulated one,
+// which discovery has not looked for. It comes after all that is listed.
+func (s *Session) withSimulated(ctx context.Context, name string, probes []Probe) ([]Probe, error) {
+	name, _, _ = strings.Cut(strings.ToLower(strings.TrimSpace(name)), ":")
+	b := s.backend(name)
+	if b == nil || !driver.IsSimulated(name) || slices.ContainsFunc(probes, func(p Probe) bool { return p.Backend == name }) {
+		return probes, nil
+	}
+	return number(append(probes, s.probe(ctx, b))), ctx.Err()
 }
 
 // probe asks one backend, for no longer than the timeout. A probe that hangs in a
@@ -118,14 +133,15 @@ func (s *Session) probe(ctx context.Context, b driver.Backend) Probe {
 }
 
 // number gives every device its place in the merged list.
-func (s *Session) number(probes []Probe) []Probe {
+func number(probes []Probe) []Probe {
 	n := 0
 	for i := range probes {
 		if probes[i].Devices = slices.Clone(probes[i].Devices); probes[i].Devices == nil {
 			probes[i].Devices = []Info{}
 		}
 		for j := range probes[i].Devices {
-			probes[i].Devices[j].Index = n
+			d := &probes[i].Devices[j]
+			d.Index, d.Simulated = n, d.Simulated || driver.IsSimulated(probes[i].Backend)
 			n++
 		}
 	}

@@ -22,6 +22,14 @@
 //
 // Compiled programs are kept by the kernel cache, in memory and on disk.
 //
+// # What not every device has
+//
+// Memory that the host sees too ([Device.AllocKind], [Host]), priorities
+// ([Device.NewPriorityStream]), allocation in the order of a stream ([Stream.Alloc]),
+// graphs ([Stream.Capture]) and copies between devices ([CopyAcross]) can be used on every device: where the driver has none of them,
+// something of Concord's stands in, or the call says ErrUnsupported. How kernels
+// fill a device ([Kernel.Occupancy]) only some can tell.
+//
 // # Caveats
 //
 // Close is the contract: it may be called twice and in any order. A buffer that
@@ -29,7 +37,12 @@
 // call on its device, and counted in [Stats.Forgotten].
 //
 // An asynchronous failure belongs to its stream: every later call on that stream
-// returns the same error until it is closed. Other streams go on.
+// returns the same error until it is closed. Other streams go on. Only a device that
+// is lost (ErrDeviceLost) takes all of its streams with it; opening it anew gives a
+// fresh one, and whoever had it before keeps the lost one.
+//
+// Simulated devices (sim-cuda:0, sim-rocm:0) execute, are opened by name alone, and
+// never count as a GPU.
 //
 // The package keeps its name although the standard library has one too: alias the
 // standard one (goruntime "runtime"); no exported name is in both.

@@ -53,7 +53,7 @@ func (e *Event) Wait(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return drv.Wait(ctx)
+	return e.core.noticed(drv.Wait(ctx))
 }
 
 // Elapsed returns the device's time from an earlier event to this one. Both must

@@ -30,28 +30,41 @@ type Local int
 // lifetimes, the grid against the kernel and its device. Launch does not wait.
 // What goes wrong later is an error of the stream.
 func (s *Stream) Launch(k *Kernel, g Grid, args ...any) error {
+	_, err := s.launch(k, g, args)
+	return err
+}
+
+// launch is Launch, and returns what the driver was given to run.
+func (s *Stream) launch(k *Kernel, g Grid, args []any) (driver.Kernel, error) {
 	if k == nil || k.program == nil {
-		return fmt.Errorf("launch: kernel is nil: %w", ErrInvalidArgument)
+		return nil, fmt.Errorf("launch: kernel is nil: %w", ErrInvalidArgument)
 	}
 	if err := s.lock("launch"); err != nil {
-		return err
+		return nil, err
 	}
 	queued := false
 	defer func() { s.unlock(queued) }()
 	err := s.pack(k, g, args)
+	if err == nil && s.capture != nil {
+		err = s.capture.keepProgram(k.program)
+	}
 	if err == nil {
-		err = s.drv.Launch(&s.spec)
+		err = s.core.noticed(s.drv.Launch(&s.spec))
 	} else {
 		err = s.core.error("launch "+k.decl.Name, err)
 	}
 	if err == nil {
 		queued = true
-		s.launches.Add(1)
+		if s.capture != nil {
+			s.capture.kernels++
+		} else {
+			s.launches.Add(1)
+		}
 		if s.core.session.cfg.Debug >= 2 { // asked here, so that the arguments of the message cost nothing
 			s.core.session.debug(2, "launched", "device", s.core.info.ID, "kernel", k.decl.Name, "grid", g.String())
 		}
 	}
-	return err
+	return s.spec.Kernel, err
 }
 
 // pack checks a launch and writes it to s.spec.
@@ -96,8 +109,12 @@ func (s *Stream) pack(k *Kernel, g Grid, args []any) error {
 			return fmt.Errorf("argument %d (%s %s): %w", i, p.Decl, p.Name, err)
 		}
 	}
-	if most := s.core.info.SharedPerBlock; most > 0 && local > most {
+	// Above SharedPerBlock a kernel opts in, which its driver does for it.
+	if most := max(s.core.info.SharedPerBlock, s.core.info.SharedPerBlockOptIn); most > 0 && local > most {
 		return fmt.Errorf("%d bytes of local memory, the device has %d: %w", local, most, ErrLaunch)
+	}
+	if k.own != nil && k.own.Takes(spec) {
+		spec.Kernel = k.own
 	}
 	return nil
 }

@@ -93,6 +93,15 @@ func TestCloseWaitsForWorkWithoutBlocking(t *testing.T) {
 	assert.EqualValues(t, 1, st.Frees)
 }
 
+// Every stream may use what Upload returns, so it has waited for the copy.
+func TestUploadWaits(t *testing.T) {
+	b := &nullBackend{syncErr: ErrTimeout}
+	_, d := open(t, b, Config{})
+	_, err := Upload(t.Context(), d, []float32{1})
+	assert.ErrorIs(t, err, ErrTimeout)
+	assert.Zero(t, d.Stats().Live)
+}
+
 func TestViews(t *testing.T) {
 	_, d := open(t, &nullBackend{}, Config{})
 	x := buffer(t, d, F32, 10)

@@ -6,6 +6,7 @@ package runtime
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -30,7 +31,20 @@ type nullBackend struct {
 	allocs, frees, compiles, loads, launches atomic.Int64
 	last                                     driver.Launch // the last launch, copied
 	noCompiler                               bool
-	refuseLoads                              int64 // the first so many fail
+	full                                     bool // devices and streams have every optional interface
+	captureErr                               error
+	allocKindErr                             error // of memory that is neither the device's nor pinned
+	syncErr                                  error
+	allocHereErr                             error
+	handle                                   atomic.Uint64
+	transferErr                              func() error // of uploads and downloads
+	optIn                                    int64        // SharedPerBlockOptIn
+	opened                                   atomic.Int64
+
+	mu          sync.Mutex
+	told        bool     // calls of streams are noted
+	calls       []string // what streams were told
+	refuseLoads int64    // the first so many fail
 }
 
 func (b *nullBackend) Name() string { return b.name }
@@ -53,14 +67,37 @@ func (b *nullBackend) info(i int) Info {
 	}
 	return Info{ID: fmt.Sprintf("%s:%d", b.name, i), Backend: b.name, NativeIndex: i, Name: "null", Kind: kind,
 		TotalMemory: 1 << 40, MaxAllocation: 1 << 38, MaxThreadsPerBlock: 1024, MaxWorkGroup: [3]int{1024, 1024, 64},
-		SharedPerBlock: 48 << 10, Features: source.Portable}
+		SharedPerBlock: 48 << 10, SharedPerBlockOptIn: b.optIn, Features: source.Portable}
 }
 
 func (b *nullBackend) Open(_ context.Context, i int, _ *Config) (driver.Device, error) {
 	if b.openErr != nil {
 		return nil, b.openErr
 	}
-	return &nullDevice{b: b, i: i}, nil
+	b.opened.Add(1)
+	d := &nullDevice{b: b, i: i}
+	if b.full {
+		return &fullDevice{d}, nil
+	}
+	return d, nil
+}
+
+// note keeps the name of a call if the test wants to know.
+func (b *nullBackend) note(call string) {
+	if b.told {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.calls = append(b.calls, call)
+	}
+}
+
+// heard returns the calls noted so far and forgets them.
+func (b *nullBackend) heard() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	calls := b.calls
+	b.calls = nil
+	return calls
 }
 
 type nullDevice struct {
@@ -71,6 +108,9 @@ type nullDevice struct {
 
 func (d *nullDevice) Info() Info { return d.b.info(d.i) }
 func (d *nullDevice) Alloc(n int64, kind driver.MemoryKind) (driver.Memory, error) {
+	if kind == driver.Unified && d.b.allocKindErr != nil {
+		return driver.Memory{}, d.b.allocKindErr
+	}
 	if d.b.allocErr != nil {
 		if err := d.b.allocErr(); err != nil {
 			return driver.Memory{}, err
@@ -118,11 +158,27 @@ type nullStream struct {
 	err error
 }
 
-func (s *nullStream) Upload(context.Context, driver.Memory, []byte) error   { return s.err }
-func (s *nullStream) Download(context.Context, []byte, driver.Memory) error { return s.err }
-func (s *nullStream) Copy(_, _ driver.Memory) error                         { return s.err }
-func (s *nullStream) Fill(driver.Memory, []byte) error                      { return s.err }
+func (s *nullStream) Upload(context.Context, driver.Memory, []byte) error {
+	s.b.note("upload")
+	return s.transferred()
+}
+func (s *nullStream) Download(context.Context, []byte, driver.Memory) error {
+	s.b.note("download")
+	return s.transferred()
+}
+func (s *nullStream) transferred() error {
+	if s.err == nil && s.b.transferErr != nil {
+		return s.b.transferErr()
+	}
+	return s.err
+}
+func (s *nullStream) Copy(_, _ driver.Memory) error { s.b.note("copy"); return s.err }
+func (s *nullStream) Fill(driver.Memory, []byte) error {
+	s.b.note("fill")
+	return s.err
+}
 func (s *nullStream) Launch(l *driver.Launch) error {
+	s.b.note("launch")
 	s.b.launches.Add(1)
 	s.b.last.Kernel, s.b.last.Dim, s.b.last.Global, s.b.last.Local = l.Kernel, l.Dim, l.Global, l.Local
 	s.b.last.Args = append(s.b.last.Args[:0], l.Args...)
@@ -131,9 +187,14 @@ func (s *nullStream) Launch(l *driver.Launch) error {
 }
 func (s *nullStream) Record(bool) (driver.Event, error) { return nullEvent{s.b}, s.err }
 func (s *nullStream) Wait(driver.Event) error           { return s.err }
-func (s *nullStream) Sync(context.Context) error        { return s.err }
-func (s *nullStream) Err() error                        { return s.err }
-func (s *nullStream) Close() error                      { return nil }
+func (s *nullStream) Sync(context.Context) error {
+	if s.err == nil && s.b.syncErr != nil {
+		return s.b.syncErr
+	}
+	return s.err
+}
+func (s *nullStream) Err() error   { return s.err }
+func (s *nullStream) Close() error { return nil }
 
 type nullEvent struct{ b *nullBackend }
 

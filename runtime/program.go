@@ -21,7 +21,7 @@ type Implementation uint8
 
 // The choices.
 const (
-	Fastest  Implementation = iota // the device's own where it has one, else the portable text
+	Fastest  Implementation = iota // the device's own where it has one that is better, else the portable text
 	Portable                       // the portable text, always
 	Native                         // the device's own, or ErrUnsupported
 )
@@ -34,7 +34,7 @@ type ProgramOptions struct {
 
 // Built says where a program came from.
 type Built struct {
-	From    string        // "compiled", "disk", "memory" or "native"
+	From    string        // "compiled", "disk", "memory", "bundle" or "native"
 	Elapsed time.Duration // to build or fetch, and to load
 	Log     string        // what the compiler said
 }
@@ -92,11 +92,11 @@ func (d *Device) Program(ctx context.Context, unit *source.Unit, options ...Prog
 			delete(c.keys, key)
 		}
 		c.mu.Unlock()
-		return nil, err
+		return nil, c.noticed(err)
 	}
 	p := c.shared(key, core)
 	if p == nil {
-		return nil, errors.Join(c.error("program", ErrClosed), core.unload())
+		return nil, errors.Join(c.ended("program"), core.unload())
 	}
 	return p, nil
 }
@@ -132,11 +132,11 @@ func (c *core) shared(key programKey, made *programCore) *Program {
 // build compiles or fetches a unit and loads it.
 func (c *core) build(ctx context.Context, key programKey, opt ProgramOptions) (*programCore, error) {
 	if c.isClosed() {
-		return nil, c.error("program", ErrClosed)
+		return nil, c.ended("program")
 	}
 	p := &programCore{device: c, key: key, kernels: map[string]*Kernel{}}
 	start := time.Now()
-	if opt.Implementation != Portable && c.allNative(key.unit) {
+	if c.allNative(key.unit, opt.Implementation) {
 		p.built = Built{From: "native", Elapsed: time.Since(start)}
 		return p, nil
 	}
@@ -153,8 +153,11 @@ func (c *core) build(ctx context.Context, key programKey, opt ProgramOptions) (*
 	p.module, err = c.compiler.Load(ctx, key.unit, driver.Binary{Code: bin.Binary, Log: bin.Log})
 	if err != nil && hit != kernelcache.Compiled && ctx.Err() == nil {
 		// Intact bytes that the driver refuses all the same are compiled anew, once.
+		refused := err
 		if bin, hit, err = c.again(ctx, key, opt.Flags); err == nil {
 			p.module, err = c.compiler.Load(ctx, key.unit, driver.Binary{Code: bin.Binary, Log: bin.Log})
+		} else if errors.Is(err, ErrUnsupported) { // no compiler: why the bytes were refused says more
+			err = errors.Join(refused, err)
 		}
 	}
 	if err != nil {
@@ -165,18 +168,27 @@ func (c *core) build(ctx context.Context, key programKey, opt ProgramOptions) (*
 	return p, nil
 }
 
-// allNative reports whether the device has an implementation of its own for
-// every kernel of the unit, so that nothing needs to be compiled.
-func (c *core) allNative(unit *source.Unit) bool {
-	if c.natives == nil || unit.ID == "" {
-		return false
-	}
+// allNative reports whether the device has an implementation of its own for every
+// launch of every kernel of the unit, so that nothing needs to be compiled.
+func (c *core) allNative(unit *source.Unit, impl Implementation) bool {
 	for _, k := range unit.Kernels() {
-		if _, ok := c.natives.Native(unit, k.Name); !ok {
+		own := c.native(unit, k.Name, impl)
+		_, selective := own.(driver.Selective)
+		if own == nil || selective && impl == Fastest {
 			return false
 		}
 	}
 	return true
+}
+
+// native returns the device's own implementation of a kernel, nil if there is none
+// or nobody wants it.
+func (c *core) native(unit *source.Unit, name string, impl Implementation) driver.Kernel {
+	if c.natives == nil || unit.ID == "" || impl == Portable {
+		return nil
+	}
+	k, _ := c.natives.Native(unit, name)
+	return k
 }
 
 // binary gets the compiled bytes of a unit from the cache.
@@ -194,6 +206,9 @@ func (c *core) binary(ctx context.Context, key programKey, flags []string) (kern
 	// not be the one that it was.
 	cacheKey, err := c.cacheKey(ctx, key, flags)
 	if err != nil {
+		if e, hit, ok := c.prebuilt(key, flags, err); ok {
+			return e, hit, nil
+		}
 		return kernelcache.Entry{}, 0, err
 	}
 	return cache.Get(ctx, cacheKey, func(ctx context.Context) (kernelcache.Entry, error) {
@@ -204,7 +219,8 @@ func (c *core) binary(ctx context.Context, key programKey, flags []string) (kern
 		c.mu.Lock()
 		c.stats.Compiles++
 		c.mu.Unlock()
-		return kernelcache.Entry{Binary: bin.Code, Log: bin.Log, Label: c.info.ID + " " + key.unit.Name()}, nil
+		return kernelcache.Entry{Binary: bin.Code, Log: bin.Log, Label: c.info.ID + " " + key.unit.Name(),
+			Target: c.targetKey(key, flags)}, nil
 	})
 }
 
@@ -225,17 +241,8 @@ func (c *core) cacheKey(ctx context.Context, key programKey, flags []string) (ke
 	if err != nil {
 		return kernelcache.Key{}, err
 	}
-	unit := key.unit.Hash()
-	k := kernelcache.KeyOf(
-		kernelcache.F("backend", c.info.Backend),
-		kernelcache.F("arch", c.info.Arch),
-		kernelcache.F("identity", identity...),
-		kernelcache.F("flags", flags...),
-		kernelcache.F("unit", string(unit[:])),
-	)
-	c.mu.Lock()
-	c.keys[key] = k
-	c.mu.Unlock()
+	k := c.keyOf("identity", identity, key.unit, flags)
+	c.note(key, k)
 	return k, nil
 }
 
@@ -273,44 +280,65 @@ func (p *programCore) kernel(name string) (*Kernel, error) {
 		}
 		return nil, c.error("kernel "+name, fmt.Errorf("%s has %s: %w", unit.Name(), strings.Join(names, ", "), ErrNoKernel))
 	}
-	var drv driver.Kernel
-	if p.key.impl != Portable && c.natives != nil && unit.ID != "" {
-		drv, _ = c.natives.Native(unit, name)
+	k := &Kernel{program: p, drv: c.native(unit, name, p.key.impl), decl: decl}
+	if own, ok := k.drv.(driver.Selective); ok && p.key.impl == Fastest {
+		k.own, k.drv = own, nil
 	}
-	if drv == nil {
+	if k.drv == nil {
 		var err error
-		if drv, err = p.module.Kernel(name); err != nil {
+		if k.drv, err = p.module.Kernel(name); err != nil {
 			return nil, err
 		}
 	}
-	k := &Kernel{program: p, drv: drv, info: drv.Info(), decl: decl}
+	k.info = k.drv.Info()
+	if k.own != nil {
+		k.info.Implementation += " or " + k.own.Info().Implementation
+	}
 	p.kernels[name] = k
 	return k, nil
 }
 
 // Close gives the program back; the last Close unloads it, after the work queued
-// on the device is done. Closing twice does nothing.
+// on the device is done. A graph keeps the programs of its kernels loaded. Closing
+// twice does nothing.
 func (p *Program) Close() error {
 	if p == nil || p.core == nil || p.closed.Swap(true) {
 		return nil
 	}
-	c := p.core.device
+	return p.core.release()
+}
+
+// retain keeps a program loaded. It fails once the last user is gone.
+func (p *programCore) retain() bool {
+	p.device.mu.Lock()
+	defer p.device.mu.Unlock()
+	if p.users == 0 || p.device.closed {
+		return false
+	}
+	p.users++
+	return true
+}
+
+// release gives one use back; the last one unloads the program, after the work
+// queued on the device is done.
+func (p *programCore) release() error {
+	c := p.device
 	c.mu.Lock()
-	p.core.users--
-	last := p.core.users == 0 && !c.closed
+	p.users--
+	last := p.users == 0 && !c.closed
 	if last {
-		delete(c.programs, p.core.key)
-		delete(c.keys, p.core.key)
+		delete(c.programs, p.key)
+		delete(c.keys, p.key)
 	}
 	c.mu.Unlock()
 	if !last {
 		return nil
 	}
-	p.core.gone.Store(true)
+	p.gone.Store(true)
 	for _, s := range c.streamList() {
 		_ = s.sync(context.Background()) // its error belongs to the stream, which reports it
 	}
-	return p.core.unload()
+	return p.unload()
 }
 
 func (p *programCore) unload() error {
@@ -326,11 +354,13 @@ func (p *programCore) unload() error {
 type Kernel struct {
 	program *programCore
 	drv     driver.Kernel
+	own     driver.Selective // what runs the launches that it takes, or nil
 	info    KernelInfo
 	decl    *source.Kernel
 }
 
-// Info describes the kernel as compiled.
+// Info describes the kernel as compiled. Where the device's own implementation runs
+// some launches, Implementation names both; records name the one that ran.
 func (k *Kernel) Info() KernelInfo { return k.info }
 
 // Name returns the name of the entry point.

@@ -64,7 +64,7 @@ func RemedyFor(err error) string {
 	case errors.Is(err, ErrTimeout):
 		return "give each launch less work or more time and look for endless loops; on a GPU check temperature, power limits and a display's watchdog"
 	case errors.Is(err, ErrDeviceLost):
-		return "close every Device of it and open it again; other devices stay usable"
+		return "open it again: what was on it is gone, and the Devices from before stay lost; other devices are as they were"
 	case errors.Is(err, ErrNoKernel):
 		return ""
 	case errors.Is(err, ErrCompile):

@@ -41,11 +41,22 @@ func (s *Session) DefaultDevice(ctx context.Context) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
+	if probes, err = s.withSimulated(ctx, s.meant("auto"), probes); err != nil {
+		return Info{}, err
+	}
 	list, err := s.candidates("auto", probes)
 	if err != nil {
 		return Info{}, err
 	}
 	return list[0], nil
+}
+
+// meant is the name that "auto" stands for, as far as one is configured.
+func (s *Session) meant(name string) string {
+	if name = strings.ToLower(strings.TrimSpace(name)); name != "" && name != "auto" || s.active.Load() >= 0 {
+		return name
+	}
+	return s.cfg.Device
 }
 
 // candidates returns the devices to try for a name, best first: the one that is

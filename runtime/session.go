@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -47,7 +46,7 @@ func New(cfg Config) (*Session, error) {
 	s := &Session{cfg: cfg, open: map[string]*core{}, opening: map[string]chan struct{}{}, warned: map[string]bool{}}
 	s.active.Store(-1)
 	s.cache = sync.OnceValue(func() *kernelcache.Cache {
-		return kernelcache.Open(kernelcache.Options{Dir: CacheDir(cfg)})
+		return kernelcache.Open(cacheOptions(cfg))
 	})
 	return s, nil
 }
@@ -57,22 +56,6 @@ var defaultSession = sync.OnceValues(func() (*Session, error) { return New(Confi
 // Default returns the session of the package's functions, configured by the
 // environment alone. A malformed variable is an error that names it.
 func Default() (*Session, error) { return defaultSession() }
-
-// CacheDir returns the directory of the kernel cache that a configuration names,
-// or "" when nothing is kept on disk.
-func CacheDir(cfg Config) string {
-	switch cfg.CacheDir {
-	case "off":
-		return ""
-	case "":
-		base, err := os.UserCacheDir()
-		if err != nil {
-			return ""
-		}
-		return filepath.Join(base, "concord", "kernels")
-	}
-	return cfg.CacheDir
-}
 
 // Config returns the configuration in force, environment included.
 func (s *Session) Config() Config { return s.cfg }
@@ -104,15 +87,21 @@ func Devices(ctx context.Context) ([]Info, error) {
 // CPU.
 //
 // Opening a device that is already open shares it; each Device is closed by
-// itself. A name that is not there is an error, never something else. A device
+// itself. One that was lost is opened anew, while the Devices from before stay
+// lost. A name that is not there is an error, never something else. A device
 // that is there and fails to open is replaced as Config.Fallback says, which is
 // logged and told by Device.Fallback.
+//
+// A simulated device ("sim-cuda:0") is opened only by its name.
 func (s *Session) Open(ctx context.Context, name string) (*Device, error) {
 	if s == nil || s.cache == nil {
 		return nil, fmt.Errorf("open %s: the session is not one of New: %w", name, ErrInvalidArgument)
 	}
 	probes, err := s.Discover(ctx)
 	if err != nil {
+		return nil, err
+	}
+	if probes, err = s.withSimulated(ctx, s.meant(name), probes); err != nil {
 		return nil, err
 	}
 	candidates, err := s.candidates(name, probes)
@@ -181,9 +170,11 @@ func (s *Session) acquire(ctx context.Context, info Info) (*core, error) {
 		return nil, &OpError{Backend: info.Backend, Device: info.ID, Op: "open", Err: ErrFakeDevice}
 	}
 	over := make(chan struct{})
+	var dead *core
 	for {
 		s.mu.Lock()
-		if c := s.open[info.ID]; c != nil {
+		c := s.open[info.ID]
+		if c != nil && c.isLost() == nil {
 			c.handles++
 			s.mu.Unlock()
 			return c, nil
@@ -191,6 +182,9 @@ func (s *Session) acquire(ctx context.Context, info Info) (*core, error) {
 		other := s.opening[info.ID]
 		if other == nil {
 			s.opening[info.ID] = over
+			if dead = c; dead != nil {
+				delete(s.open, info.ID)
+			}
 			s.mu.Unlock()
 			break
 		}
@@ -202,6 +196,11 @@ func (s *Session) acquire(ctx context.Context, info Info) (*core, error) {
 		}
 	}
 	// Outside of the lock: a driver that hangs keeps nobody from other devices.
+	if dead != nil { // first, as what is lost may be one context for all of the process
+		if err := dead.close(); err != nil {
+			s.debug(1, "closing a lost device", "device", info.ID, "error", err)
+		}
+	}
 	c, err := s.openCore(ctx, info)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -27,6 +27,8 @@ type Stream struct {
 	finished atomic.Uint64 // work up to here is known to be done
 	gone     atomic.Bool   // closed
 	fallback error         // why its device stands in for another
+	priority driver.Priority
+	capture  *capture // what is recorded, of a stream that Capture made; else nil
 
 	mu     sync.Mutex // held while something is queued, which is what makes order
 	queued uint64     // work queued so far
@@ -35,15 +37,27 @@ type Stream struct {
 	held   []*allocation // memory in use by the call under way
 }
 
-func (c *core) newStream() (*Stream, error) {
+func (c *core) newStream(p driver.Priority) (*Stream, error) {
 	if c.isClosed() {
-		return nil, c.error("new stream", ErrClosed)
+		return nil, c.ended("new stream")
 	}
-	drv, err := c.drv.NewStream()
+	drv, err := c.driverStream(p)
 	if err != nil {
-		return nil, err
+		return nil, c.noticed(err)
 	}
-	s := &Stream{core: c, drv: drv}
+	return c.register(&Stream{core: c, drv: drv, priority: p})
+}
+
+// driverStream gets a stream of the driver's, with a priority where it has any.
+func (c *core) driverStream(p driver.Priority) (driver.Stream, error) {
+	if has, ok := c.drv.(driver.PriorityStreams); ok && p != driver.Normal {
+		return has.NewPriorityStream(p)
+	}
+	return c.drv.NewStream()
+}
+
+// register makes s one of the streams that the device closes.
+func (c *core) register(s *Stream) (*Stream, error) {
 	c.mu.Lock()
 	closed := c.closed
 	if !closed {
@@ -51,7 +65,7 @@ func (c *core) newStream() (*Stream, error) {
 	}
 	c.mu.Unlock()
 	if closed {
-		return nil, errors.Join(c.error("new stream", ErrClosed), drv.Close())
+		return nil, errors.Join(c.ended("new stream"), s.drv.Close())
 	}
 	return s, nil
 }
@@ -65,15 +79,19 @@ func (s *Stream) lock(op string) error {
 		return fmt.Errorf("%s: stream is nil: %w", op, ErrInvalidArgument)
 	}
 	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return s.core.error(op, ErrClosed)
+	var err error
+	switch {
+	case s.closed:
+		err = s.core.ended(op)
+	case s.core.lostError() != nil:
+		err = s.core.lostError()
+	default:
+		err = s.core.noticed(s.drv.Err())
 	}
-	if err := s.drv.Err(); err != nil {
+	if err != nil {
 		s.mu.Unlock()
-		return err
 	}
-	return nil
+	return err
 }
 
 // use checks a buffer and keeps its memory for the call under way, until unlock.
@@ -86,7 +104,12 @@ func (s *Stream) use(b *Buffer) error {
 	case b.closed.Load() || !b.a.ref():
 		return fmt.Errorf("buffer: %w", ErrClosed)
 	}
-	b.a.usedBy(s)
+	if s.capture == nil { // else nothing runs yet
+		if err := b.a.usedBy(s); err != nil {
+			b.a.unref()
+			return err
+		}
+	}
 	s.held = append(s.held, b.a)
 	return nil
 }
@@ -94,7 +117,10 @@ func (s *Stream) use(b *Buffer) error {
 // unlock ends the call under way. Dropping the last reference to memory can queue
 // an event on this very stream, so it happens after the lock is given back.
 func (s *Stream) unlock(queued bool) {
-	if queued {
+	switch {
+	case s.capture != nil && queued:
+		s.capture.keep(s.held) // until the graph is closed
+	case queued:
 		s.queued++
 	}
 	var few [8]*allocation
@@ -123,109 +149,24 @@ func (s *Stream) queue(op string, call func() error) (err error) {
 	}
 	queued := true // what a driver refused half way may have queued something
 	defer func() { s.unlock(queued) }()
-	return s.named(op, call())
+	return s.core.noticed(s.named(op, call()))
 }
 
-// stagedBytes is the size of a write that every backend copies aside at once. For
-// more it waits for the work before, which Write does where ctx can end it.
-const stagedBytes = 256 << 10
-
-// Write copies bytes to a buffer from byte offset off on, after the work queued
-// so far, and waits until data may be changed.
-func (s *Stream) Write(ctx context.Context, b *Buffer, off int64, data []byte) error {
-	const op = "write"
-	if len(data) > stagedBytes {
-		if err := s.Sync(ctx); err != nil {
-			return err
-		}
+// live refuses what a stream that records cannot do: what waits, or what is told
+// to the host.
+func (s *Stream) live(op string) error {
+	if s.none() || s.capture == nil {
+		return nil
 	}
-	return s.queue(op, func() error {
-		if err := s.use(b); err != nil {
-			return err
-		}
-		if err := checkRange(b, off, int64(len(data))); err != nil || len(data) == 0 {
-			return err
-		}
-		return s.drv.Upload(ctx, part(b.mem, off, int64(len(data))), data)
-	})
-}
-
-// Read copies bytes from byte offset off of a buffer on, after the work queued so
-// far, and waits for them. It does not keep others from queueing while it waits
-// for that work.
-func (s *Stream) Read(ctx context.Context, b *Buffer, off int64, data []byte) error {
-	if err := s.Sync(ctx); err != nil {
-		return err
-	}
-	return s.queue("read", func() error {
-		if err := s.use(b); err != nil {
-			return err
-		}
-		if err := checkRange(b, off, int64(len(data))); err != nil || len(data) == 0 {
-			return err
-		}
-		return s.drv.Download(ctx, data, part(b.mem, off, int64(len(data))))
-	})
-}
-
-// Copy queues a copy of the whole of src to the beginning of dst. The element
-// types must agree. Parts are copied through views; ranges of one allocation that
-// overlap are refused.
-func (s *Stream) Copy(dst, src *Buffer) error {
-	return s.queue("copy", func() error {
-		if err := s.use(dst); err != nil {
-			return err
-		}
-		if err := s.use(src); err != nil {
-			return err
-		}
-		if err := checkCopy(dst, src); err != nil {
-			return err
-		}
-		return s.drv.Copy(part(dst.mem, 0, src.mem.Size), src.mem)
-	})
-}
-
-func checkCopy(dst, src *Buffer) error {
-	if dst.typ != src.typ {
-		return fmt.Errorf("%v to %v: %w", src.typ, dst.typ, ErrInvalidArgument)
-	}
-	if err := checkRange(dst, 0, src.mem.Size); err != nil {
-		return err
-	}
-	d, f := dst.mem.Offset, src.mem.Offset
-	if dst.a == src.a && d < f+src.mem.Size && f < d+src.mem.Size {
-		return fmt.Errorf("ranges overlap: %w", ErrInvalidArgument)
-	}
-	return nil
-}
-
-// Fill queues setting every element of b to a value given as the bytes of one
-// element. runtime.Fill takes a number instead.
-func (s *Stream) Fill(b *Buffer, element []byte) error {
-	return s.queue("fill", func() error {
-		if err := s.use(b); err != nil {
-			return err
-		}
-		if len(element) != b.typ.Size() {
-			return fmt.Errorf("pattern of %d bytes for elements of %v: %w", len(element), b.typ, ErrInvalidArgument)
-		}
-		return s.drv.Fill(b.mem, element)
-	})
-}
-
-// Fill queues setting every element of b to value.
-func Fill[T Element](s *Stream, b *Buffer, value T) error {
-	if err := sameType[T](b, "fill"); err != nil {
-		return err
-	}
-	one := [1]T{value}
-	return s.Fill(b, bytesOf(one[:]))
+	return s.core.error(op, fmt.Errorf("the stream is recording a graph: %w", ErrInvalidArgument))
 }
 
 // Record returns an event at this point of the stream, with timing. The caller
 // closes it.
 func (s *Stream) Record() (*Event, error) {
+	if err := s.live("record"); err != nil {
+		return nil, err
+	}
 	var drv driver.Event
 	err := s.queue("record", func() (err error) {
 		drv, err = s.drv.Record(true)
@@ -240,6 +181,9 @@ func (s *Stream) Record() (*Event, error) {
 // Wait makes later work of this stream wait for an event of the same device. It
 // does not wait itself.
 func (s *Stream) Wait(e *Event) error {
+	if err := s.live("wait"); err != nil {
+		return err
+	}
 	drv, err := e.get("wait")
 	if err != nil {
 		return err
@@ -258,20 +202,26 @@ func (s *Stream) Sync(ctx context.Context) error {
 	if s.none() {
 		return fmt.Errorf("sync: stream is nil: %w", ErrInvalidArgument)
 	}
+	if err := s.live("sync"); err != nil {
+		return err
+	}
 	err := s.sync(ctx)
 	s.core.drain()
 	return err
 }
 
 func (s *Stream) sync(ctx context.Context) error {
+	if s.capture != nil {
+		return nil // nothing of it runs
+	}
 	s.mu.Lock()
 	n, closed := s.queued, s.closed
 	s.mu.Unlock()
 	if closed {
-		return s.core.error("sync", ErrClosed)
+		return s.core.ended("sync")
 	}
 	if err := s.drv.Sync(ctx); err != nil {
-		return err
+		return s.core.noticed(err)
 	}
 	s.finish(n)
 	return nil
@@ -307,7 +257,10 @@ func (s *Stream) Err() error {
 	if s.none() {
 		return nil
 	}
-	return s.drv.Err()
+	if err := s.core.lostError(); err != nil {
+		return err
+	}
+	return s.core.noticed(s.drv.Err())
 }
 
 // Device returns the name of the stream's device.
@@ -335,7 +288,11 @@ func (s *Stream) close() error {
 	n := s.queued
 	s.mu.Unlock()
 	s.gone.Store(true)
-	err := s.drv.Close()
+	var err error
+	if s.capture != nil {
+		err = s.stopRecording()
+	}
+	err = errors.Join(err, s.drv.Close())
 	s.finish(n) // the driver has waited for it
 	c := s.core
 	c.mu.Lock()
@@ -354,7 +311,8 @@ func (s *Stream) Run(ctx context.Context, k *Kernel, g Grid, args ...any) (Recor
 		return Record{}, err
 	}
 	defer start.Close()
-	if err := s.Launch(k, g, args...); err != nil {
+	ran, err := s.launch(k, g, args)
+	if err != nil {
 		return Record{}, err
 	}
 	end, err := s.Record()
@@ -369,28 +327,15 @@ func (s *Stream) Run(ctx context.Context, k *Kernel, g Grid, args ...any) (Recor
 	if err != nil {
 		return Record{}, err
 	}
-	return s.record(k, took).after(s.fallback), nil
+	return s.record(k, ran, took).after(s.fallback), nil
 }
 
-func (s *Stream) record(k *Kernel, took time.Duration) Record {
+// record is that of a launch of k, which ran as ran.
+func (s *Stream) record(k *Kernel, ran driver.Kernel, took time.Duration) Record {
 	info := &s.core.info
 	return Record{
 		Backend: info.Backend, DeviceIndex: info.Index, DeviceName: info.Name,
 		GPUExecuted: info.IsGPU(), KernelID: k.id(), DeviceTimeNs: took.Nanoseconds(),
-		Implementation: k.info.Implementation,
+		Implementation: ran.Info().Implementation,
 	}
-}
-
-func checkRange(b *Buffer, off, n int64) error {
-	if off < 0 || off > b.mem.Size || n > b.mem.Size-off {
-		return fmt.Errorf("bytes %d to %d of %d: %w", off, off+n, b.mem.Size, ErrBufferOverflow)
-	}
-	return nil
-}
-
-// part is n bytes of m from byte off on.
-func part(m driver.Memory, off, n int64) driver.Memory {
-	m.Offset += off
-	m.Size = n
-	return m
 }

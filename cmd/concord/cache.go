@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,11 +20,13 @@ import (
 func (a *app) cacheCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cache",
-		Short: "Look at, check and empty the cache of compiled kernels",
+		Short: "Look at, check, empty and hand on the cache of compiled kernels",
 		Long: `The kernel cache keeps compiled programs, so that each is compiled once per machine.
-CONCORD_CACHE_DIR names its directory; off keeps nothing on disk.`,
+CONCORD_CACHE_DIR names its directory; off keeps nothing on disk. CONCORD_CACHE_SIZE
+bounds it; the least recently used programs go first.`,
 		Example: `  concord cache stats
-  concord cache verify --json`,
+  concord cache verify --json
+  concord cache export kernels.bundle`,
 		Args: cobra.NoArgs,
 		RunE: needsCommand,
 	}
@@ -31,6 +35,14 @@ CONCORD_CACHE_DIR names its directory; off keeps nothing on disk.`,
 		a.cachePart("list", "List the compiled programs on disk", a.cacheList),
 		a.cachePart("verify", "Read every entry, delete the damaged ones; fails if there were any", a.cacheVerify),
 		a.cachePart("clear", "Delete every entry", a.cacheClear),
+		a.cacheFile("export", "Write every entry to one file, a bundle",
+			`Export writes every entry to FILE, a bundle: for concord cache import on machines with
+the same devices and drivers, and to be built into programs (runtime.Config.Bundles).`, a.cacheExport),
+		a.cacheFile("import", "Keep the entries of a bundle, marked as imported",
+			`Import keeps the entries of FILE, which concord cache export wrote. Programs use one
+only where device, driver and compiler are those it was made for; on a machine without
+a C++ compiler, cpu:0 uses what was made for the same system and processor features.
+A bundle is code that will run: import only what you would run.`, a.cacheImport),
 	)
 	return cmd
 }
@@ -51,12 +63,40 @@ func (a *app) cachePart(name, short string, work func(context.Context, *runtime.
 	return cmd
 }
 
+// cacheFile is a part that takes a file and needs the cache to be on disk.
+func (a *app) cacheFile(name, short, long string, work func(s *runtime.Session, file string) error) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: name + " FILE", Short: short, Long: long, Args: cobra.ExactArgs(1),
+		Example: "  concord cache " + name + " kernels.bundle",
+	}
+	a.jsonFlag(cmd)
+	cmd.RunE = a.do(func(_ context.Context, args []string) error {
+		s, err := a.open(exactly)
+		if err != nil {
+			return err
+		}
+		c, err := stateOf(s)
+		if err != nil {
+			return err
+		}
+		if c.Dir == "" {
+			return fmt.Errorf("the kernel cache is in memory only (%s): %w", c.Off, runtime.ErrUnsupported)
+		}
+		return work(s, args[0])
+	})
+	return cmd
+}
+
 // cacheState is where the cache is and what it holds.
 type cacheState struct {
 	Dir     string `json:"dir"`           // empty: memory only
 	Off     string `json:"off,omitempty"` // why the directory is not in use
 	Entries int    `json:"entries"`
 	Bytes   int64  `json:"bytes"`
+	Limit   int64  `json:"limit"` // of Bytes
+	// Of the entries: those that came in a bundle, and those compiled on this machine.
+	Imported int `json:"imported"`
+	Compiles int `json:"compiles"`
 }
 
 func stateOf(s *runtime.Session) (cacheState, error) {
@@ -65,8 +105,18 @@ func stateOf(s *runtime.Session) (cacheState, error) {
 	if c.Dir == "" && c.Off == "" {
 		c.Off = "no directory: CONCORD_CACHE_DIR is off, or the user has no cache directory"
 	}
-	var err error
-	c.Entries, c.Bytes, err = s.Cache().Size()
+	if c.Limit = s.Config().CacheSize; c.Limit == 0 {
+		c.Limit = kernelcache.DefaultDiskBytes
+	}
+	list, err := s.Cache().List()
+	for _, e := range list {
+		c.Entries++
+		c.Bytes += e.Bytes
+		if e.Imported {
+			c.Imported++
+		}
+	}
+	c.Compiles = c.Entries - c.Imported
 	return c, err
 }
 
@@ -74,7 +124,8 @@ func (c cacheState) String() string {
 	if c.Dir == "" {
 		return "in memory only: " + c.Off
 	}
-	return fmt.Sprintf("%s: %d entries, %s", c.Dir, c.Entries, driver.FormatBytes(c.Bytes))
+	return fmt.Sprintf("%s: %d entries (%d compiles, %d imported), %s of %s", c.Dir, c.Entries, c.Compiles, c.Imported,
+		driver.FormatBytes(c.Bytes), driver.FormatBytes(c.Limit))
 }
 
 func (a *app) cacheStats(_ context.Context, s *runtime.Session) error {
@@ -94,7 +145,8 @@ type cacheEntry struct {
 	Key      string    `json:"key"`
 	Label    string    `json:"label"`
 	Bytes    int64     `json:"bytes"`
-	Compiled time.Time `json:"compiled"`
+	Used     time.Time `json:"used"`
+	Imported bool      `json:"imported"`
 }
 
 func (a *app) cacheList(_ context.Context, s *runtime.Session) error {
@@ -104,7 +156,7 @@ func (a *app) cacheList(_ context.Context, s *runtime.Session) error {
 	}
 	entries := make([]cacheEntry, len(list))
 	for i, e := range list {
-		entries[i] = cacheEntry{e.Key.String(), e.Label, e.Bytes, e.ModTime}
+		entries[i] = cacheEntry{e.Key.String(), e.Label, e.Bytes, e.Used, e.Imported}
 	}
 	if a.json {
 		return a.print(struct {
@@ -112,9 +164,13 @@ func (a *app) cacheList(_ context.Context, s *runtime.Session) error {
 		}{entries})
 	}
 	t := &table{}
-	t.add("KEY", "SIZE", "COMPILED", "PROGRAM")
+	t.add("KEY", "SIZE", "LAST USED", "FROM", "PROGRAM")
 	for _, e := range entries {
-		t.add(e.Key[:16], driver.FormatBytes(e.Bytes), e.Compiled.Format(time.DateTime), e.Label)
+		from := "compiled"
+		if e.Imported {
+			from = "imported"
+		}
+		t.add(e.Key[:16], driver.FormatBytes(e.Bytes), e.Used.Format(time.DateTime), from, e.Label)
 	}
 	t.write(a.stdout, "")
 	return nil
@@ -161,4 +217,56 @@ func (a *app) cacheClear(_ context.Context, s *runtime.Session) error {
 	}
 	fmt.Fprintf(a.stdout, "%d entries deleted, %s\n", n, driver.FormatBytes(bytes))
 	return err
+}
+
+// cacheExport writes the bundle beside its place and then moves it there: what
+// bears the name is a whole bundle.
+func (a *app) cacheExport(s *runtime.Session, file string) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+"-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // after the rename there is nothing of that name
+	moved, err := s.Cache().Export(f, nil)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), file)
+	}
+	if err != nil {
+		return err
+	}
+	return a.tellMoved("written to", file, moved)
+}
+
+func (a *app) cacheImport(s *runtime.Session, file string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	moved, err := s.Cache().Import(f)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return a.tellMoved("imported from", file, moved)
+}
+
+// tellMoved says what went out or came in.
+func (a *app) tellMoved(how, file string, m kernelcache.Moved) error {
+	if a.json {
+		return a.print(struct {
+			File    string `json:"file"`
+			Entries int    `json:"entries"`
+			Bytes   int64  `json:"bytes"`
+			Known   int    `json:"known"`
+		}{file, m.Entries, m.Bytes, m.Known})
+	}
+	known := ""
+	if m.Known > 0 {
+		known = fmt.Sprintf("; %d were there already", m.Known)
+	}
+	fmt.Fprintf(a.stdout, "%d entries, %s, %s %s%s\n", m.Entries, driver.FormatBytes(m.Bytes), how, file, known)
+	return nil
 }

@@ -5,6 +5,7 @@ package driver
 
 import (
 	"fmt"
+	"io/fs"
 	"math"
 	"slices"
 	"strconv"
@@ -34,7 +35,7 @@ type Config struct {
 	MemoryLimit  int64  // CONCORD_MEMORY_LIMIT: hard limit per device in bytes; 0 means none
 	NoMemoryPool bool   // CONCORD_MEMORY_POOL=0: every allocation goes to the driver, as it always does before there is a pool
 	CacheDir     string // CONCORD_CACHE_DIR: "" means concord in the user's cache directory, "off" no disk
-	CacheSize    int64  // CONCORD_CACHE_SIZE: disk limit in bytes; 0 means 256 MiB; not enforced yet
+	CacheSize    int64  // CONCORD_CACHE_SIZE: disk limit of the kernel cache in bytes; 0 means 256 MiB
 
 	FakeDevices  *string       // CONCORD_FAKE_DEVICES: replaces discovery when not nil
 	NoProbeCache bool          // CONCORD_PROBE_CACHE=0: probe at every call
@@ -42,8 +43,23 @@ type Config struct {
 	Required     []string      // CONCORD_REQUIRE: backends whose absence fails tests
 
 	OpenCLLibrary string // CONCORD_OPENCL_LIBRARY: the OpenCL loader; "" means the usual names. The first one opened stays
+	CUDALibrary   string // CONCORD_CUDA_LIBRARY: the CUDA driver; "" means the usual names
+	NVRTCLibrary  string // CONCORD_NVRTC_LIBRARY: NVRTC; "" means the usual names
+	HIPLibrary    string // CONCORD_HIP_LIBRARY: libamdhip64, with hipRTC inside or beside it; "" means the usual names
+	// Libraries that telemetry reads; "" means the usual names. The first one opened stays.
+	NVMLLibrary    string // CONCORD_NVML_LIBRARY
+	ROCmSMILibrary string // CONCORD_ROCM_SMI_LIBRARY
+
+	// SimDir is CONCORD_SIM_DIR, where the simulated vendor libraries are. When it is
+	// set, sim-cuda and sim-rocm are listed; by name they can be opened without, from
+	// build/sim in the working directory.
+	SimDir string
 
 	CPUThreads int // CONCORD_CPU_THREADS: 0 means one per core
+
+	// Bundles holds compiled kernels that come with the program, such as an embed.FS
+	// of files that "concord cache export" wrote: see kernelcache.Options.Bundles.
+	Bundles fs.FS
 
 	// Backends replaces the registered ones, for tests and programs that bring
 	// their own. Nil means driver.Backends().
@@ -81,7 +97,7 @@ var Variables = []variable{
 		c.CacheDir = v
 		return nil
 	}},
-	{"CONCORD_CACHE_SIZE", "256M", "disk limit of the kernel cache (this version reads it and does not enforce it yet)", func(c *Config, v string) (err error) {
+	{"CONCORD_CACHE_SIZE", "256M", "disk limit of the kernel cache, suffix K, M or G; the least recently used kernels go first", func(c *Config, v string) (err error) {
 		c.CacheSize, err = ParseSize(v)
 		return err
 	}},
@@ -100,8 +116,8 @@ var Variables = []variable{
 	{"CONCORD_REQUIRE", "", "backends whose absence must fail tests instead of skipping them", func(c *Config, v string) error {
 		c.Required = strings.FieldsFunc(strings.ToLower(v), func(r rune) bool { return r == ',' || r == ' ' })
 		for _, name := range c.Required {
-			if !slices.Contains(BackendNames, name) {
-				return fmt.Errorf("%q is not one of %v", name, BackendNames)
+			if known := slices.Concat(BackendNames, SimulatedNames); !slices.Contains(known, name) {
+				return fmt.Errorf("%q is not one of %v", name, known)
 			}
 		}
 		return nil
@@ -120,6 +136,30 @@ var Variables = []variable{
 	}},
 	{"CONCORD_OPENCL_LIBRARY", "", "path of the OpenCL loader, instead of the usual names", func(c *Config, v string) error {
 		c.OpenCLLibrary = v
+		return nil
+	}},
+	{"CONCORD_CUDA_LIBRARY", "", "path of the CUDA driver's library, instead of libcuda.so.1", func(c *Config, v string) error {
+		c.CUDALibrary = v
+		return nil
+	}},
+	{"CONCORD_NVRTC_LIBRARY", "", "path of NVRTC, the compiler for NVIDIA devices, instead of the usual names", func(c *Config, v string) error {
+		c.NVRTCLibrary = v
+		return nil
+	}},
+	{"CONCORD_HIP_LIBRARY", "", "path of AMD's libamdhip64, with hipRTC inside or beside it, instead of the usual names", func(c *Config, v string) error {
+		c.HIPLibrary = v
+		return nil
+	}},
+	{"CONCORD_NVML_LIBRARY", "", "path of NVML, for the telemetry of NVIDIA devices, instead of libnvidia-ml.so.1", func(c *Config, v string) error {
+		c.NVMLLibrary = v
+		return nil
+	}},
+	{"CONCORD_ROCM_SMI_LIBRARY", "", "path of ROCm SMI, for the telemetry of AMD devices, instead of the usual names", func(c *Config, v string) error {
+		c.ROCmSMILibrary = v
+		return nil
+	}},
+	{"CONCORD_SIM_DIR", "", "directory of simulated vendor libraries; set, sim-cuda and sim-rocm are listed too; by name they open without it, from build/sim", func(c *Config, v string) error {
+		c.SimDir = v
 		return nil
 	}},
 	{"CONCORD_CPU_THREADS", "", "threads of the cpu backend; default one per core", func(c *Config, v string) (err error) {
@@ -174,9 +214,18 @@ func (c Config) Merge(env Config) Config {
 	pick(&c.NoProbeCache, env.NoProbeCache)
 	pick(&c.ProbeTimeout, env.ProbeTimeout)
 	pick(&c.OpenCLLibrary, env.OpenCLLibrary)
+	pick(&c.CUDALibrary, env.CUDALibrary)
+	pick(&c.NVRTCLibrary, env.NVRTCLibrary)
+	pick(&c.HIPLibrary, env.HIPLibrary)
+	pick(&c.NVMLLibrary, env.NVMLLibrary)
+	pick(&c.ROCmSMILibrary, env.ROCmSMILibrary)
+	pick(&c.SimDir, env.SimDir)
 	pick(&c.CPUThreads, env.CPUThreads)
 	if c.Required == nil {
 		c.Required = env.Required
+	}
+	if c.Bundles == nil {
+		c.Bundles = env.Bundles
 	}
 	if c.Backends == nil {
 		c.Backends = env.Backends

@@ -5,6 +5,7 @@ package driver
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/concord-compute/concord/source"
@@ -68,6 +69,16 @@ type Natives interface {
 	Native(unit *source.Unit, kernel string) (Kernel, bool)
 }
 
+// Selective is implemented by native Kernels that are better than the portable text
+// for some launches only.
+type Selective interface {
+	Kernel
+	// Takes reports whether the native kernel should run a launch, packed as for
+	// Stream.Launch; the portable one does otherwise. A program that insists on what
+	// is native gets it for every launch, or Launch's ErrUnsupported. It is cheap.
+	Takes(l *Launch) bool
+}
+
 // NativeHandles is the optional interface of devices that share objects with
 // programs that already use the vendor's API.
 type NativeHandles interface {
@@ -112,7 +123,11 @@ type KernelInfo struct {
 	GroupMultiple  int    // sizes of groups that use the hardware well are multiples of this
 	LocalBytes     int64  // local memory used by the kernel itself
 	Registers      int    // per item
-	SpillBytes     int64  // private memory per item that did not fit registers
+
+	// SpillBytes is private memory per item that is not in registers: what did not
+	// fit, and arrays that the program indexes. NVRTC, asked without a device, tells
+	// them apart and counts only what did not fit.
+	SpillBytes int64
 }
 
 // Memory names a range of device memory. Handle is the backend's own: a device
@@ -134,6 +149,14 @@ const (
 	Pinned                     // the host's, page-locked, visible to the device
 	Unified                    // one address for both
 )
+
+// String returns the kind as a word.
+func (k MemoryKind) String() string {
+	if names := [...]string{"on-device", "pinned", "unified"}; int(k) < len(names) {
+		return names[k]
+	}
+	return fmt.Sprintf("MemoryKind(%d)", k)
+}
 
 // ArgKind says what an argument of a launch is.
 type ArgKind uint8

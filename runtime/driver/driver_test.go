@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -24,6 +25,17 @@ func TestParseEnv(t *testing.T) {
 	c, err = ParseEnv(nil)
 	require.NoError(t, err)
 	assert.Equal(t, Config{}, c, "the zero value is the default")
+}
+
+func TestSimulatedBackends(t *testing.T) {
+	c, err := ParseEnv([]string{"CONCORD_REQUIRE=sim-cuda,sim-rocm,cpu", "CONCORD_SIM_DIR=/sim"})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"sim-cuda", "sim-rocm", "cpu"}, c.Required)
+	assert.Equal(t, "/sim", Config{}.Merge(c).SimDir)
+	assert.Equal(t, "/mine", Config{SimDir: "/mine"}.Merge(c).SimDir)
+	names := []string{"sim-rocm", "cpu", "other", "sim-cuda", "opencl", "cuda"}
+	slices.SortFunc(names, compareBackends)
+	assert.Equal(t, []string{"cuda", "opencl", "other", "cpu", "sim-cuda", "sim-rocm"}, names)
 }
 
 func TestParseEnvNamesTheVariable(t *testing.T) {

@@ -55,6 +55,7 @@ type Info struct {
 	Vendor        string `json:"vendor,omitempty"`
 	DriverVersion string `json:"driver_version,omitempty"`
 	UUID          string `json:"uuid,omitempty"`
+	PCI           string `json:"pci,omitempty"` // "0000:3b:00.0"
 	Kind          Kind   `json:"kind"`
 	Fake          bool   `json:"fake,omitempty"`
 	Simulated     bool   `json:"simulated,omitempty"`

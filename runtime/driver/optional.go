@@ -35,7 +35,8 @@ type HostVisible interface {
 }
 
 // PinnedCopier is implemented by streams that copy between the device and pinned
-// memory without the host waiting.
+// memory without the host waiting. From pinned memory to pinned memory, and where a
+// stream has no PinnedCopier, it is Stream.Copy that takes pinned memory.
 type PinnedCopier interface {
 	// UploadPinned queues a copy. src is Pinned memory and stays unchanged until
 	// the stream has passed.
@@ -69,13 +70,17 @@ type StreamAllocator interface {
 	// on may use.
 	AllocHere(n int64) (Memory, error)
 	// FreeHere gives back memory of AllocHere once the work queued so far is done.
+	// Device.Free takes it too, when no work uses it any more; the stream may be
+	// closed by then.
 	FreeHere(m Memory) error
 }
 
 // Capturer is implemented by streams whose work can be recorded once and run many
 // times.
 type Capturer interface {
-	// BeginCapture makes the stream record what is queued instead of running it.
+	// BeginCapture makes the stream record what is queued instead of running it;
+	// runtime makes a stream of its own for each capture, and queues launches, copies
+	// and fills. ErrUnsupported makes runtime record by itself.
 	// Meanwhile Upload, Download, Sync and Record are refused
 	// (ErrInvalidArgument), which leaves the capture as it was.
 	BeginCapture() error
@@ -109,6 +114,9 @@ type CrossCompiler interface {
 	// "gfx90a". Without a compiler it returns an error that matches ErrUnsupported
 	// and says what to install.
 	Targets(ctx context.Context, cfg *Config) ([]string, error)
+	// TargetFeatures are those of the devices of a target: a unit for CompileFor is
+	// parsed with them.
+	TargetFeatures(target string) source.Features
 	// CompileFor builds a unit for a target. One that is not of Targets is
 	// ErrInvalidArgument; a program that does not build gives a *BuildError.
 	CompileFor(ctx context.Context, cfg *Config, target string, unit *source.Unit, options []string) (Compiled, error)
@@ -118,4 +126,15 @@ type CrossCompiler interface {
 type Compiled struct {
 	Binary
 	Kernels []KernelInfo // in the order of the unit; what the compiler tells of them
+}
+
+// Targeter is implemented by Compilers whose binaries run wherever the target is
+// the same, whichever compiler made them: a machine without a compiler can then run
+// what another one compiled.
+type Targeter interface {
+	// Target lists everything besides the Unit and its options that decides whether
+	// the bytes of a Compile run here and mean the same: system, processor, ABI, and
+	// the fixed options that are not a compiler's own. It needs no compiler, and is
+	// part of a cache key as Identity is.
+	Target() []string
 }

@@ -5,6 +5,7 @@ package driver
 import (
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -29,7 +30,7 @@ func Register(b Backend) {
 }
 
 // Backends returns the registered backends in the order of preference: cuda,
-// rocm, metal, opencl, then others by name, cpu last.
+// rocm, metal, opencl, then others by name, cpu, then simulated ones.
 func Backends() []Backend {
 	registryMu.RLock()
 	defer registryMu.RUnlock()
@@ -45,10 +46,19 @@ func Backends() []Backend {
 // whether or not they are registered.
 var BackendNames = []string{"cuda", "rocm", "metal", "opencl", "cpu"}
 
+// SimulatedNames lists the backends over simulated vendor libraries. They execute,
+// are no GPU, and are found only by name or with Config.SimDir.
+var SimulatedNames = []string{"sim-cuda", "sim-rocm"}
+
+// IsSimulated reports whether a backend's name is that of a simulated one.
+func IsSimulated(name string) bool { return strings.HasPrefix(name, "sim-") }
+
 func compareBackends(a, b string) int {
 	rank := func(name string) int {
 		i := slices.Index(BackendNames, name)
 		switch {
+		case IsSimulated(name):
+			return len(BackendNames) + 2
 		case name == "cpu":
 			return len(BackendNames) + 1
 		case i < 0:

@@ -11,6 +11,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/concord-compute/concord/runtime/driver"
 )
@@ -19,6 +20,9 @@ import (
 const (
 	DefaultMemoryBytes   = 256 << 20
 	DefaultMemoryEntries = 1000
+	DefaultDiskBytes     = 256 << 20
+	DefaultDiskEntries   = 1000
+	DefaultLockWait      = 30 * time.Second
 )
 
 // Options configure a Cache. The zero value keeps entries in memory only.
@@ -27,6 +31,23 @@ type Options struct {
 	// mode 0700 if it is not there. One that others can write to, or that
 	// belongs to another user, is refused. Several processes may share it.
 	Dir string
+	// NoDir is why Dir is "" although a disk layer was wanted: it is said as any
+	// other reason for which a disk cannot be used.
+	NoDir error
+	// DiskBytes and DiskEntries bound the disk layer; the least recently used
+	// entries go first. 0 is the default, a negative number no bound. Processes
+	// that share a directory may each pass a bound by a sixteenth of it for a while.
+	DiskBytes   int64
+	DiskEntries int
+	// LockWait is how long a compile waits for another process that compiles the
+	// same kernel before it goes ahead all the same: 0 is the default, with a
+	// negative number nobody waits.
+	LockWait time.Duration
+	// Bundles is searched after memory and disk: every file of it whose name ends
+	// in .bundle, in directories too, is one that Export wrote. Its files are read
+	// at offsets (io.ReaderAt), as those of embed.FS and os.DirFS can be. Like any
+	// code, it has to come from where the program's own code comes from.
+	Bundles fs.FS
 	// MemoryBytes and MemoryEntries bound the memory layer: 0 is the default,
 	// a negative number keeps nothing in memory.
 	MemoryBytes   int64
@@ -42,6 +63,10 @@ type Entry struct {
 	Binary []byte
 	Log    string // what the compiler said, warnings included
 	Label  string // what it is, for people: "cuda:0 gemm.cl". One line, cut to 200 bytes
+	// Target is the key of the same program for all compilers: Find returns the
+	// entry by it. Zero if the binary is only good where that compiler is.
+	Target   Key
+	Imported bool // it came in a bundle and was not compiled here
 }
 
 // Hit says where an entry came from.
@@ -53,9 +78,10 @@ const (
 	Memory              // this process had it; also a failed build that is remembered
 	Disk                // a file had it
 	Compiled            // the compiler was called, by this caller or by one it waited for
+	Bundled             // a bundle of Options.Bundles had it
 )
 
-// String returns "memory", "disk", "compiled" or "none".
+// String returns "memory", "disk", "compiled", "bundle" or "none".
 func (h Hit) String() string {
 	switch h {
 	case Memory:
@@ -64,6 +90,8 @@ func (h Hit) String() string {
 		return "disk"
 	case Compiled:
 		return "compiled"
+	case Bundled:
+		return "bundle"
 	}
 	return "none"
 }
@@ -81,6 +109,9 @@ type Cache struct {
 	diskOnce sync.Once
 	disk     atomic.Pointer[disk] // nil: memory only
 	warnOnce sync.Once
+
+	bundleOnce sync.Once
+	index      bundleIndex // of Options.Bundles, by bundles
 }
 
 // Open returns a cache. It never fails and touches no disk: the directory is
@@ -94,8 +125,9 @@ type flight struct {
 	entry     Entry
 	hit       Hit
 	err       error
-	abandoned bool // there is no outcome to share: a waiter takes over
-	keep      bool // the outcome goes into memory
+	abandoned bool   // there is no outcome to share: a waiter takes over
+	keep      bool   // the outcome goes into memory
+	unlock    func() // ends the lock against other processes; nil: there is none
 }
 
 // Lookup returns the entry if it is in memory. It never waits for a disk or a
@@ -111,14 +143,16 @@ func (c *Cache) Lookup(key Key) (Entry, bool) {
 	return it.entry, true
 }
 
-// Get returns the entry for key from memory, from disk, or from compile. A
-// memory hit allocates nothing and does not look at ctx.
+// Get returns the entry for key from memory, from disk, from a bundle, or from
+// compile. A memory hit allocates nothing and does not look at ctx.
 //
 // compile runs on the caller's goroutine, with the caller's ctx, which it should
 // honour, and at most once at a time for each key; the cache owns what it
-// returns. It must not call Get for the same key. Others that ask for the key meanwhile wait, each no longer than its
-// own ctx, and share the outcome. If the ctx of the caller that compiles ends, or
-// its compile panics, one of those that wait compiles again with its own ctx.
+// returns. It must not call Get for the same key. Others that ask for the key
+// meanwhile wait, each no longer than its own ctx, and share the outcome. If the
+// ctx of the caller that compiles ends, or its compile panics, one of those that
+// wait compiles again with its own ctx. Other processes that use the directory
+// wait too, up to Options.LockWait, and then find the entry on disk.
 //
 // A program that the compiler refused (an error that matches driver.ErrCompile)
 // is remembered until Clear or the end of the process and returned with Memory
@@ -168,9 +202,14 @@ func (c *Cache) takeOff(key Key) *flight {
 	return f
 }
 
-// compileAndStore leads a flight. Those that wait have the entry before it is
-// written to disk; the caller itself returns after.
+// compileAndStore leads a flight. Those that wait in this process have the entry
+// before it is written to disk, those in others after; the caller returns last.
 func (c *Cache) compileAndStore(ctx context.Context, key Key, f *flight, compile func(context.Context) (Entry, error)) (Entry, Hit, error) {
+	defer func() {
+		if f.unlock != nil {
+			f.unlock()
+		}
+	}()
 	c.lead(ctx, key, f, compile)
 	if f.hit == Compiled && f.err == nil {
 		c.store(key, f.entry)
@@ -185,12 +224,20 @@ func (c *Cache) lead(ctx context.Context, key Key, f *flight, compile func(conte
 	if f.err = ctx.Err(); f.err != nil {
 		return
 	}
-	if entry, ok := c.load(key); ok {
-		f.entry, f.hit, f.keep, f.abandoned = entry, Disk, true, false
+	if c.search(key, f) {
 		return
 	}
 	if compile == nil {
 		f.err = fmt.Errorf("kernel cache: no compile function: %w", driver.ErrInvalidArgument)
+		return
+	}
+	if f.unlock, f.err = c.lock(ctx, key); f.err != nil {
+		f.err = fmt.Errorf("kernel cache: waiting for another process: %w", f.err)
+		return
+	}
+	// Another process may have been done between the search and the lock.
+	if entry, ok := c.load(key); ok {
+		f.found(entry, Disk)
 		return
 	}
 	c.count(func(s *Stats) { s.Misses++; s.Compiles++ })
@@ -204,30 +251,43 @@ func (c *Cache) lead(ctx context.Context, key Key, f *flight, compile func(conte
 		f.keep = !f.abandoned && verdict(err)
 		return
 	}
-	f.entry, f.keep, f.abandoned = seal(entry), true, false
+	entry.Imported = false
+	f.found(seal(entry), Compiled)
+}
+
+// search looks where others may have left the entry: on disk and in bundles.
+func (c *Cache) search(key Key, f *flight) bool {
+	entry, ok := c.load(key)
+	hit := Disk
+	if !ok {
+		entry, ok = c.bundled(key)
+		hit = Bundled
+	}
+	if ok {
+		f.found(entry, hit)
+	}
+	return ok
+}
+
+func (f *flight) found(entry Entry, hit Hit) {
+	f.entry, f.hit, f.keep, f.abandoned = entry, hit, true, false
 }
 
 // land ends a flight and lets those that wait go on.
 func (c *Cache) land(key Key, f *flight) {
 	c.mu.Lock()
 	if f.keep {
-		bytes, entries := c.bounds()
-		c.stats.Evictions += int64(c.memory.add(newItem(key, f.entry, f.err), bytes, entries))
+		c.remember(newItem(key, f.entry, f.err))
 	}
 	delete(c.flights, key)
 	c.mu.Unlock()
 	close(f.done)
 }
 
-func (c *Cache) bounds() (bytes int64, entries int) {
-	bytes, entries = c.options.MemoryBytes, c.options.MemoryEntries
-	if bytes == 0 {
-		bytes = DefaultMemoryBytes
-	}
-	if entries == 0 {
-		entries = DefaultMemoryEntries
-	}
-	return bytes, entries
+// remember puts an item into memory. It is called with the mutex held.
+func (c *Cache) remember(it *item) {
+	bytes, entries := c.options.MemoryBytes, c.options.MemoryEntries
+	c.stats.Evictions += int64(c.memory.add(it, orDefault(bytes, DefaultMemoryBytes), orDefault(entries, DefaultMemoryEntries)))
 }
 
 // verdict reports whether err is the compiler's judgement of the program, which

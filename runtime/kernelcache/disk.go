@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/concord-compute/concord/runtime/driver"
@@ -23,19 +24,25 @@ const (
 	tempAge = time.Hour
 )
 
-// disk is a directory of entries. It has no state besides its path: any number
-// of processes may use the directory at once.
+// disk is a directory of entries. Any number of processes may use the directory
+// at once.
 type disk struct {
-	root string // Dir/v1, absolute
+	root   string // Dir/v2, absolute
+	flock  func(*os.File) error
+	bounds bounds
 }
 
 // openDisk makes the directory ready, or says why it cannot be used.
-func openDisk(dir string) (*disk, error) {
+func openDisk(dir string, maxBytes int64, maxEntries int) (*disk, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
 	}
-	d := &disk{root: filepath.Join(abs, fmt.Sprintf("v%d", version))}
+	d := &disk{
+		root:   filepath.Join(abs, fmt.Sprintf("v%d", version)),
+		flock:  flock,
+		bounds: bounds{maxBytes: maxBytes, maxEntries: maxEntries},
+	}
 	for _, path := range []string{abs, d.root, d.temp()} {
 		if err := os.MkdirAll(path, 0o700); err != nil {
 			return nil, err
@@ -50,18 +57,23 @@ func openDisk(dir string) (*disk, error) {
 	}
 	d.sweep(time.Now().Add(-tempAge))
 	probe, err := os.CreateTemp(d.temp(), tempPrefix)
-	if err != nil {
+	switch {
+	case errors.Is(err, syscall.ENOSPC): // what is there can be read
+		return d, nil
+	case err != nil:
 		return nil, err
 	}
 	probe.Close()
 	return d, os.Remove(probe.Name())
 }
 
-func (d *disk) temp() string            { return filepath.Join(d.root, "tmp") }
-func (d *disk) shard(key Key) string    { return filepath.Join(d.root, key.String()[:2]) }
-func (d *disk) path(key Key) string     { return filepath.Join(d.shard(key), key.String()+fileSuffix) }
-func (d *disk) remove(key Key) error    { return os.Remove(d.path(key)) }
-func (d *disk) isTemp(name string) bool { return strings.HasPrefix(name, tempPrefix) }
+func (d *disk) temp() string         { return filepath.Join(d.root, "tmp") }
+func (d *disk) shard(key Key) string { return filepath.Join(d.root, key.String()[:2]) }
+func (d *disk) path(key Key) string  { return filepath.Join(d.shard(key), key.String()+fileSuffix) }
+func (d *disk) remove(key Key) error { return os.Remove(d.path(key)) }
+func (d *disk) isTemp(name string) bool {
+	return strings.HasPrefix(name, tempPrefix) || strings.HasPrefix(name, lockPrefix)
+}
 
 // load reads and checks one file. An error that matches driver.ErrCorrupt means
 // that the file was bad and is gone; fs.ErrNotExist that there is none.
@@ -113,10 +125,13 @@ func readRegular(path string) ([]byte, error) {
 
 // store writes an entry under a private name, forces it to the disk and only
 // then gives it its own name: no reader, and no crash, ever sees half of it.
-func (d *disk) store(key Key, e Entry) error {
+//
+// It returns how many others had to go for it. An entry that is larger than all of
+// the cache may be is kept in memory only, by rule and not by accident.
+func (d *disk) store(key Key, e Entry) (evicted int, err error) {
 	head := encodeHead(key, e)
-	if len(e.Binary) > maxFile-len(head) {
-		return nil // kept in memory only, by rule and not by accident
+	if len(e.Binary) > maxFile-len(head) || !d.bounds.fits(int64(len(head)+len(e.Binary))) {
+		return 0, nil
 	}
 	f, err := os.CreateTemp(d.temp(), tempPrefix)
 	if errors.Is(err, fs.ErrNotExist) { // somebody removed the directory
@@ -125,7 +140,7 @@ func (d *disk) store(key Key, e Entry) error {
 		}
 	}
 	if err != nil {
-		return err
+		return 0, err
 	}
 	err = writeAndClose(f, head, e.Binary)
 	if err == nil {
@@ -136,11 +151,11 @@ func (d *disk) store(key Key, e Entry) error {
 	}
 	if err != nil {
 		os.Remove(f.Name())
-		return err
+		return 0, err
 	}
 	// Without this the name may be missing after a power failure: a miss.
 	syncDir(d.shard(key))
-	return nil
+	return d.stored(key, int64(len(head)+len(e.Binary))), nil
 }
 
 func writeAndClose(f *os.File, parts ...[]byte) (err error) {
@@ -166,6 +181,27 @@ func (d *disk) sweep(before time.Time) (n int) {
 		}
 	}
 	return n
+}
+
+// head reads and checks the header and the label of a file, and nothing else of it.
+func (d *disk) head(key Key, info fs.FileInfo) (h header, label string, ok bool) {
+	if !info.Mode().IsRegular() {
+		return h, "", false
+	}
+	f, err := os.Open(d.path(key))
+	if err != nil {
+		return h, "", false
+	}
+	defer f.Close()
+	var buf [headerSize + maxLabel]byte
+	n, err := io.ReadFull(f, buf[:])
+	if err != nil && err != io.ErrUnexpectedEOF {
+		return h, "", false
+	}
+	if h, err = headerOf(key, buf[:n], info.Size()); err != nil {
+		return h, "", false
+	}
+	return h, cleanLabel(string(buf[headerSize:min(headerSize+int(h.label), n)])), true
 }
 
 // walk calls visit for every file with an entry's name, in the order of keys.

@@ -41,7 +41,7 @@ func put(t testing.TB, dir string, numbers ...int) {
 }
 
 func file(dir string, n int) string {
-	return filepath.Join(dir, "v1", key(n).String()[:2], key(n).String()+".kernel")
+	return filepath.Join(dir, "v2", key(n).String()[:2], key(n).String()+".kernel")
 }
 
 func TestDiskIsSeenByTheNextCache(t *testing.T) {
@@ -60,13 +60,13 @@ func TestDiskIsSeenByTheNextCache(t *testing.T) {
 	assert.EqualValues(t, 1, s.DiskHits)
 	assert.Zero(t, s.Misses)
 
-	for path, mode := range map[string]os.FileMode{dir: 0o700, filepath.Join(dir, "v1"): 0o700,
+	for path, mode := range map[string]os.FileMode{dir: 0o700, filepath.Join(dir, "v2"): 0o700,
 		filepath.Dir(file(dir, 1)): 0o700, file(dir, 1): 0o600} {
 		info, err := os.Stat(path)
 		require.NoError(t, err)
 		assert.Equal(t, mode, info.Mode().Perm(), path)
 	}
-	left, err := os.ReadDir(filepath.Join(dir, "v1", "tmp"))
+	left, err := os.ReadDir(filepath.Join(dir, "v2", "tmp"))
 	require.NoError(t, err)
 	assert.Empty(t, left, "no temporary file stays")
 }
@@ -147,6 +147,26 @@ func TestEveryDamageIsAMiss(t *testing.T) {
 	assert.Equal(t, Disk, hit, "and after all that the entry is repaired")
 }
 
+// Every value of every byte, and every length, without a disk.
+func TestEveryChangedByteIsNoticed(t *testing.T) {
+	e := entry(1)
+	e.Target, e.Imported = key(2), true
+	good := append(encodeHead(key(1), e), e.Binary...)
+	got, err := decode(key(1), good)
+	require.NoError(t, err)
+	require.Equal(t, e, got)
+	for i := range good {
+		bad := bytes.Clone(good)
+		for x := 1; x < 256; x++ {
+			bad[i] = good[i] ^ byte(x)
+			_, err := decode(key(1), bad)
+			require.ErrorIs(t, err, driver.ErrCorrupt, "byte %d changed by %#x", i, x)
+		}
+		_, err := decode(key(1), good[:i])
+		require.ErrorIs(t, err, driver.ErrCorrupt, "cut to %d", i)
+	}
+}
+
 // A damaged header with a checksum that was made to match must not allocate what
 // it claims, and an entry renamed to another key is not that key's.
 func TestForgedFilesAreMisses(t *testing.T) {
@@ -171,6 +191,7 @@ func TestForgedFilesAreMisses(t *testing.T) {
 	}
 	damaged(t, dir, forge(func(d []byte) { binary.LittleEndian.PutUint32(d[12:], 1<<32-1) }), "length of label", 0)
 	damaged(t, dir, forge(func(d []byte) { binary.LittleEndian.PutUint32(d[8:], version+1) }), "version", version+1)
+	damaged(t, dir, forge(func(d []byte) { d[96] = 2 }), "flags", 2)
 	other, err := os.ReadFile(file(dir, 2))
 	require.NoError(t, err)
 	damaged(t, dir, other, "entry of key", 2)
@@ -254,7 +275,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 	logger, buf := warnings()
 	c := Open(Options{Dir: dir, Logger: logger})
 	assert.Empty(t, c.Stats().DiskOff)
-	require.NoError(t, os.Chmod(filepath.Join(dir, "v1", "tmp"), 0o500))
+	require.NoError(t, os.Chmod(filepath.Join(dir, "v2", "tmp"), 0o500))
 	for i := range 3 {
 		_, _, err := c.Get(t.Context(), key(i), fixed(entry(i)))
 		require.NoError(t, err)
@@ -275,7 +296,7 @@ func TestDirectoryOfOthersIsRefused(t *testing.T) {
 	}
 	dir := privateDir(t)
 	put(t, dir, 1)
-	require.NoError(t, os.Chmod(filepath.Join(dir, "v1"), 0o777))
+	require.NoError(t, os.Chmod(filepath.Join(dir, "v2"), 0o777))
 	memoryOnly(t, dir, "others can write to it")
 	if os.Geteuid() == 0 {
 		dir := privateDir(t)
@@ -310,7 +331,7 @@ func TestDirectoryThatBreaksLater(t *testing.T) {
 func TestLeftoversAreIgnoredAndSwept(t *testing.T) {
 	dir := privateDir(t)
 	put(t, dir, 1)
-	tmp := filepath.Join(dir, "v1", "tmp")
+	tmp := filepath.Join(dir, "v2", "tmp")
 	old, young, other := filepath.Join(tmp, "entry-1"), filepath.Join(tmp, "entry-2"), filepath.Join(tmp, "mine")
 	for _, path := range []string{old, young, other} {
 		require.NoError(t, os.WriteFile(path, []byte("half"), 0o600))
@@ -334,7 +355,7 @@ func TestLeftoversAreIgnoredAndSwept(t *testing.T) {
 func TestListSizeVerifyEvictClear(t *testing.T) {
 	dir := privateDir(t)
 	put(t, dir, 1, 2, 3)
-	notes := filepath.Join(dir, "v1", "notes.txt")
+	notes := filepath.Join(dir, "v2", "notes.txt")
 	strange := filepath.Join(filepath.Dir(file(dir, 1)), "strange.kernel")
 	for _, path := range []string{notes, strange} {
 		require.NoError(t, os.WriteFile(path, []byte("mine"), 0o600))
@@ -346,7 +367,7 @@ func TestListSizeVerifyEvictClear(t *testing.T) {
 	for _, info := range list {
 		labels[info.Label] = true
 		total += info.Bytes
-		assert.WithinDuration(t, time.Now(), info.ModTime, time.Minute)
+		assert.WithinDuration(t, time.Now(), info.Used, time.Minute)
 	}
 	assert.Equal(t, map[string]bool{"test:0 k1.cl": true, "test:0 k2.cl": true, "test:0 k3.cl": true}, labels)
 	n, size, err := c.Size()

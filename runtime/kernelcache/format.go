@@ -8,8 +8,10 @@ package kernelcache
 //	16  length of the log    uint64
 //	24  length of the binary uint64
 //	32  key     32 bytes
-//	64  SHA-256 of everything before and after it, 32 bytes
-//	96  label, log, binary
+//	64  target  32 bytes, zero if there is none
+//	96  flags   uint64; 1: imported
+//	104 SHA-256 of everything before and after it, 32 bytes
+//	136 label, log, binary
 //
 // The file ends there. The checksum covers the header too, so that no byte of a
 // file can change unnoticed.
@@ -29,19 +31,26 @@ import (
 
 const (
 	magic      = "CNCRDkrn"
-	version    = 1 // also the name of the directory
-	sumOffset  = 64
+	version    = 2 // also the name of the directory
+	sumOffset  = 104
 	headerSize = sumOffset + sha256.Size
 	maxLabel   = 200
 	maxFile    = min(1<<30, math.MaxInt) // larger files are neither written nor read
 )
 
+// imported is the flag of an entry that was not compiled for this directory.
+const imported = 1
+
 // header is the fixed part of a file.
 type header struct {
 	label, log, binary uint64 // lengths
-	key                Key
+	key, target        Key
+	flags              uint64
 	sum                [sha256.Size]byte
 }
+
+// size returns the length of the file that the header belongs to.
+func (h *header) size() int64 { return int64(headerSize + h.label + h.log + h.binary) }
 
 // encodeHead returns all of the file but the binary, which follows it.
 func encodeHead(key Key, e Entry) []byte {
@@ -52,6 +61,10 @@ func encodeHead(key Key, e Entry) []byte {
 	binary.LittleEndian.PutUint64(head[16:], uint64(len(e.Log)))
 	binary.LittleEndian.PutUint64(head[24:], uint64(len(e.Binary)))
 	copy(head[32:], key[:])
+	copy(head[64:], e.Target[:])
+	if e.Imported {
+		binary.LittleEndian.PutUint64(head[96:], imported)
+	}
 	head = append(append(head, e.Label...), e.Log...)
 	sum := checksum(head, e.Binary)
 	copy(head[sumOffset:], sum[:])
@@ -69,9 +82,9 @@ func checksum(head, rest []byte) (sum [sha256.Size]byte) {
 	return sum
 }
 
-// decodeHeader checks all that the header alone can tell: that it is one, that
-// it belongs to key, and that the lengths add up to a file of size bytes.
-func decodeHeader(key Key, data []byte, size int64) (header, error) {
+// readHeader checks all that a header alone can tell. The lengths are then such
+// that size cannot wrap.
+func readHeader(data []byte) (header, error) {
 	var h header
 	if len(data) < headerSize || !bytes.Equal(data[:len(magic)], []byte(magic)) {
 		return h, fmt.Errorf("kernel cache: no header: %w", driver.ErrFormat)
@@ -82,21 +95,34 @@ func decodeHeader(key Key, data []byte, size int64) (header, error) {
 	h.label = uint64(binary.LittleEndian.Uint32(data[12:]))
 	h.log = binary.LittleEndian.Uint64(data[16:])
 	h.binary = binary.LittleEndian.Uint64(data[24:])
+	h.flags = binary.LittleEndian.Uint64(data[96:])
 	copy(h.key[:], data[32:])
+	copy(h.target[:], data[64:])
 	copy(h.sum[:], data[sumOffset:])
-	if h.key != key {
-		return h, fmt.Errorf("kernel cache: the entry is that of %v: %w", h.key, driver.ErrCorrupt)
+	if h.flags > imported {
+		return h, fmt.Errorf("kernel cache: flags %#x: %w", h.flags, driver.ErrFormat)
 	}
-	// Each length is bounded before they are added, so that the sum cannot wrap.
-	if h.label > maxLabel || h.log > maxFile || h.binary > maxFile || h.label+h.log+h.binary+headerSize != uint64(size) {
-		return h, fmt.Errorf("kernel cache: lengths disagree with a file of %d bytes: %w", size, driver.ErrCorrupt)
+	if h.label > maxLabel || h.log > maxFile || h.binary > maxFile || h.size() > maxFile {
+		return h, fmt.Errorf("kernel cache: lengths that no entry has: %w", driver.ErrCorrupt)
 	}
 	return h, nil
 }
 
+// headerOf checks that the header is that of a file of size bytes for key.
+func headerOf(key Key, data []byte, size int64) (header, error) {
+	h, err := readHeader(data)
+	if err == nil && h.key != key {
+		err = fmt.Errorf("kernel cache: the entry is that of %v: %w", h.key, driver.ErrCorrupt)
+	}
+	if err == nil && h.size() != size {
+		err = fmt.Errorf("kernel cache: lengths disagree with a file of %d bytes: %w", size, driver.ErrCorrupt)
+	}
+	return h, err
+}
+
 // decode checks a whole file. The binary of the entry is part of data.
 func decode(key Key, data []byte) (Entry, error) {
-	h, err := decodeHeader(key, data, int64(len(data)))
+	h, err := headerOf(key, data, int64(len(data)))
 	if err != nil {
 		return Entry{}, err
 	}
@@ -106,9 +132,11 @@ func decode(key Key, data []byte) (Entry, error) {
 	text := headerSize + h.label
 	code := text + h.log
 	return seal(Entry{
-		Label:  string(data[headerSize:text]),
-		Log:    string(data[text:code]),
-		Binary: data[code:],
+		Label:    string(data[headerSize:text]),
+		Log:      string(data[text:code]),
+		Binary:   data[code:],
+		Target:   h.target,
+		Imported: h.flags&imported != 0,
 	}), nil
 }
 

@@ -4,21 +4,28 @@ package kernelcache
 // warning when it cannot be used.
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"log/slog"
 	"syscall"
+	"time"
 
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
 // layer returns the disk layer, or nil. The first call opens it.
 func (c *Cache) layer() *disk {
-	if c.options.Dir == "" {
+	if c.options.Dir == "" && c.options.NoDir == nil {
 		return nil
 	}
 	c.diskOnce.Do(func() {
-		d, err := openDisk(c.options.Dir)
+		if c.options.Dir == "" {
+			c.giveUp(c.options.NoDir)
+			return
+		}
+		d, err := openDisk(c.options.Dir, orDefault(c.options.DiskBytes, DefaultDiskBytes),
+			orDefault(c.options.DiskEntries, DefaultDiskEntries))
 		if err != nil {
 			c.giveUp(err)
 			return
@@ -26,6 +33,13 @@ func (c *Cache) layer() *disk {
 		c.disk.Store(d)
 	})
 	return c.disk.Load()
+}
+
+func orDefault[T int | int64 | time.Duration](n, otherwise T) T {
+	if n == 0 {
+		return otherwise
+	}
+	return n
 }
 
 // giveUp goes on without the disk.
@@ -54,6 +68,7 @@ func (c *Cache) load(key Key) (Entry, bool) {
 	entry, err := d.load(key)
 	switch {
 	case err == nil:
+		d.touch(key)
 		c.count(func(s *Stats) { s.DiskHits++ })
 		return entry, true
 	case errors.Is(err, fs.ErrNotExist):
@@ -66,6 +81,28 @@ func (c *Cache) load(key Key) (Entry, bool) {
 	return Entry{}, false
 }
 
+// lock takes the lock that keeps other processes from compiling the same kernel,
+// and returns what gives it back. Only a context that is over is an error; where
+// there is no lock to be had, everyone compiles for himself.
+func (c *Cache) lock(ctx context.Context, key Key) (unlock func(), err error) {
+	d, limit := c.layer(), orDefault(c.options.LockWait, DefaultLockWait)
+	if d == nil || limit < 0 {
+		return func() {}, nil
+	}
+	unlock, err = d.lock(ctx, key, limit)
+	switch {
+	case err == nil:
+		return unlock, nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case errors.Is(err, errLate):
+		c.count(func(s *Stats) { s.LockTimeouts++ })
+	default:
+		c.count(func(s *Stats) { s.LockErrors++ })
+	}
+	return func() {}, nil
+}
+
 // store writes to the disk. Whatever goes wrong there leaves the caller with the
 // entry it compiled.
 func (c *Cache) store(key Key, entry Entry) {
@@ -73,9 +110,10 @@ func (c *Cache) store(key Key, entry Entry) {
 	if d == nil {
 		return
 	}
-	err := d.store(key, entry)
+	evicted, err := d.store(key, entry)
 	switch {
 	case err == nil:
+		c.count(func(s *Stats) { s.DiskEvictions += int64(evicted) })
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		c.giveUp(err) // it will not get better
 	default: // a full disk may

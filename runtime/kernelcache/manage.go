@@ -6,9 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -19,14 +17,19 @@ import (
 type Stats struct {
 	MemoryHits   int64 `json:"memory_hits"`
 	DiskHits     int64 `json:"disk_hits"`
+	BundleHits   int64 `json:"bundle_hits"`
 	NegativeHits int64 `json:"negative_hits"` // failed builds answered from memory
-	Misses       int64 `json:"misses"`        // neither memory nor disk had it
+	Misses       int64 `json:"misses"`        // nothing had it
 	Compiles     int64 `json:"compiles"`      // calls of a compile function
 	Failures     int64 `json:"failures"`      // those that returned an error
 	Waits        int64 `json:"waits"`         // callers that shared the search of another
 	Evictions    int64 `json:"evictions"`     // entries that memory had no room for
-	Corrupt      int64 `json:"corrupt"`       // files that were bad and deleted
+	Corrupt      int64 `json:"corrupt"`       // files that were bad and deleted, bundles and entries of bundles that were bad
 	DiskErrors   int64 `json:"disk_errors"`   // reads and writes that failed
+
+	DiskEvictions int64 `json:"disk_evictions"` // entries that this process removed to keep the disk's bounds
+	LockTimeouts  int64 `json:"lock_timeouts"`  // compiles that waited for another process in vain
+	LockErrors    int64 `json:"lock_errors"`    // compiles without a lock because the file system has none
 
 	MemoryEntries int    `json:"memory_entries"` // remembered failures included
 	MemoryBytes   int64  `json:"memory_bytes"`
@@ -36,10 +39,11 @@ type Stats struct {
 
 // Info describes one entry on disk.
 type Info struct {
-	Key     Key
-	Label   string    // as written; Verify says whether it is intact
-	Bytes   int64     // size of the file
-	ModTime time.Time // when it was compiled
+	Key      Key
+	Label    string    // as written; Verify says whether it is intact
+	Bytes    int64     // size of the file
+	Used     time.Time // when it was last written or read, give or take a minute
+	Imported bool      // it came in a bundle and was not compiled here
 }
 
 // Report is the outcome of Verify.
@@ -72,34 +76,12 @@ func (c *Cache) List() ([]Info, error) {
 	}
 	var list []Info
 	err := d.walk(func(key Key, info fs.FileInfo) error {
-		if label, ok := d.label(key, info); ok {
-			list = append(list, Info{Key: key, Label: label, Bytes: info.Size(), ModTime: info.ModTime()})
+		if h, label, ok := d.head(key, info); ok {
+			list = append(list, Info{key, label, info.Size(), info.ModTime(), h.flags&imported != 0})
 		}
 		return nil
 	})
 	return list, err
-}
-
-// label reads the head of a file.
-func (d *disk) label(key Key, info fs.FileInfo) (string, bool) {
-	if !info.Mode().IsRegular() {
-		return "", false
-	}
-	f, err := os.Open(d.path(key))
-	if err != nil {
-		return "", false
-	}
-	defer f.Close()
-	var buf [headerSize + maxLabel]byte
-	n, err := io.ReadFull(f, buf[:])
-	if err != nil && err != io.ErrUnexpectedEOF {
-		return "", false
-	}
-	h, err := decodeHeader(key, buf[:n], info.Size())
-	if err != nil {
-		return "", false
-	}
-	return cleanLabel(string(buf[headerSize:min(headerSize+int(h.label), n)])), true
 }
 
 // Size returns the number of entries on disk and the bytes of their files.
@@ -150,13 +132,14 @@ func (c *Cache) Verify(ctx context.Context) (Report, error) {
 	return r, nil
 }
 
-// Evict forgets one key, in memory and on disk, and reports whether there was
-// anything. It is for an entry that is intact and that the device's driver
-// refuses to load all the same.
+// Evict forgets one key, in memory, on disk and in the bundles, and reports whether
+// there was anything in memory or on disk. It is for an entry that is intact and
+// that the device's driver refuses to load all the same.
 func (c *Cache) Evict(key Key) bool {
 	c.mu.Lock()
 	known := c.memory.remove(key)
 	c.mu.Unlock()
+	c.bundles().forget(key)
 	if d := c.layer(); d != nil && d.remove(key) == nil {
 		known = true
 	}

@@ -31,7 +31,7 @@ const (
 // Result is the verdict on one case on one device. MaxError and Tolerance are
 // those of the element nearest to its bound.
 type Result struct {
-	Device    string  `json:"device"` // "cpu:0", or "cpu:0 (compiled)" for the portable text
+	Device    string  `json:"device"` // "cpu:0"; "cpu:0 (compiled)" for its portable text, "cuda:0 (native)" for its library
 	Kernel    string  `json:"kernel"` // "family/kernel"
 	DType     string  `json:"dtype"`
 	Shape     string  `json:"shape"`
@@ -87,7 +87,14 @@ func Run(ctx context.Context, opt Options) ([]Result, error) {
 }
 
 func runCases(ctx context.Context, judge *subject, subjects []*subject, cases []kernels.Case, progress func(int, int, Result)) ([]Result, error) {
-	total := len(cases) * len(subjects)
+	total := 0
+	for _, sub := range subjects {
+		for i := range cases {
+			if sub.wants(&cases[i]) {
+				total++
+			}
+		}
+	}
 	results := make([]Result, 0, total)
 	for i := range cases {
 		c := &cases[i]
@@ -99,6 +106,9 @@ func runCases(ctx context.Context, judge *subject, subjects []*subject, cases []
 			return nil, fmt.Errorf("%s: %w", c.Name(), err)
 		}
 		for _, sub := range subjects {
+			if !sub.wants(c) {
+				continue
+			}
 			r := sub.judge(ctx, c, want)
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
@@ -146,14 +156,16 @@ type subject struct {
 	name   string
 	dev    *runtime.Device
 	impl   runtime.Implementation
-	absent error // why it cannot be run here at all
+	some   driver.Natives // set: only the kernels that it has are of interest
+	absent error          // why it cannot be run here at all
 	broken map[*source.Unit]error
 
 	programs []*runtime.Program // kept open, so that the cases find them loaded
 }
 
 // openSubjects opens the devices. One with implementations of its own that also
-// builds portable programs is two subjects.
+// builds portable programs is two subjects. Where its own are of the whole catalog
+// they come first, else what is built does.
 func openSubjects(ctx context.Context, s *runtime.Session, names []string) ([]*subject, error) {
 	if len(names) == 0 {
 		infos, err := s.Devices(ctx)
@@ -175,14 +187,15 @@ func openSubjects(ctx context.Context, s *runtime.Session, names []string) ([]*s
 		if cause := d.Fallback(); cause != nil { // judging another device under this name would be a lie
 			return append(subjects, &subject{dev: d}), fmt.Errorf("parity: %s did not open: %w", name, cause)
 		}
-		_, natives := d.Driver().(driver.Natives)
+		natives, has := d.Driver().(driver.Natives)
 		compiler, compiles := d.Driver().(driver.Compiler)
+		all := has && hasAll(d, natives)
 		first := &subject{name: d.String(), dev: d, impl: runtime.Portable}
-		if natives {
+		if all {
 			first.impl = runtime.Native
 		}
 		subjects = append(subjects, first)
-		if !natives || !compiles || d.String() == Reference {
+		if !has || !compiles || d.String() == Reference {
 			continue
 		}
 		again, err := s.Open(ctx, name)
@@ -190,12 +203,44 @@ func openSubjects(ctx context.Context, s *runtime.Session, names []string) ([]*s
 			return subjects, err
 		}
 		second := &subject{name: d.String() + " (compiled)", dev: again, impl: runtime.Portable}
-		if _, err := compiler.Identity(ctx); err != nil {
+		if !all {
+			second.name, second.impl, second.some = d.String()+" (native)", runtime.Native, natives
+		} else if _, err := compiler.Identity(ctx); err != nil {
 			second.absent = err
 		}
 		subjects = append(subjects, second)
 	}
 	return subjects, nil
+}
+
+// hasAll reports whether a device has an implementation of its own of every kernel of
+// the catalog.
+func hasAll(d *runtime.Device, natives driver.Natives) bool {
+	for _, f := range kernels.Families() {
+		u, err := kernels.Unit(f.ID, d.Features())
+		if err != nil {
+			return false
+		}
+		for _, k := range u.Kernels() {
+			if _, ok := natives.Native(u, k.Name); !ok {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// wants reports whether a case is of interest.
+func (sub *subject) wants(c *kernels.Case) bool {
+	if sub.some == nil {
+		return true
+	}
+	u, err := sub.unit(c)
+	if err != nil {
+		return false
+	}
+	_, ok := sub.some.Native(u, c.Kernel)
+	return ok
 }
 
 func closeSubjects(subjects []*subject) {
@@ -257,6 +302,10 @@ func (sub *subject) judge(ctx context.Context, c *kernels.Case, want *outcome) R
 		return r
 	}
 	got, err := sub.run(ctx, c)
+	if sub.some != nil && errors.Is(err, runtime.ErrUnsupported) { // it leaves this to the portable text
+		r.Verdict, r.Reason = Skip, err.Error()
+		return r
+	}
 	if err != nil {
 		r.Verdict, r.Reason = Fail, err.Error()
 		return r

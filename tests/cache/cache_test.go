@@ -3,6 +3,7 @@
 package cache
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,21 +18,28 @@ import (
 	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime"
 	_ "github.com/concord-compute/concord/runtime/all"
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/kernelcache"
 	"github.com/concord-compute/concord/source"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
 // childVariable makes a process of this test a child that builds one program on
-// the device it names and prints a report.
-const childVariable = "CACHE_TEST_DEVICE"
+// the device it names and prints a report. bundlesVariable names a directory of
+// bundles that the child has as if they were built into it.
+const (
+	childVariable   = "CACHE_TEST_DEVICE"
+	bundlesVariable = "CACHE_TEST_BUNDLES"
+)
 
 // report is what a child found.
 type report struct {
-	From  string        // where the program came from
-	Ready time.Duration // until the program was loaded
-	First time.Duration // until its first launch was done, too
-	Skip  string        // why there is nothing to report
+	From  string            // where the program came from
+	Ready time.Duration     // until the program was loaded
+	First time.Duration     // until its first launch was done, too
+	Stats kernelcache.Stats // of its cache, at the end
+	Skip  string            // why there is nothing to report
 }
 
 func TestMain(m *testing.M) {
@@ -51,14 +59,24 @@ func TestMain(m *testing.M) {
 
 // build builds the catalog's gemm from its portable text and runs it once.
 func build(ctx context.Context, name string) (r report, err error) {
-	s, err := runtime.New(runtime.Config{Fallback: runtime.Require})
+	backend, _, _ := strings.Cut(name, ":")
+	cfg := runtime.Config{Fallback: runtime.Require, Backends: []driver.Backend{}}
+	for _, b := range driver.Backends() { // looking for the others' devices is not what is measured
+		if b.Name() == backend {
+			cfg.Backends = append(cfg.Backends, b)
+		}
+	}
+	if dir := os.Getenv(bundlesVariable); dir != "" {
+		cfg.Bundles = os.DirFS(dir)
+	}
+	s, err := runtime.New(cfg)
 	if err != nil {
 		return r, err
 	}
 	defer s.Close()
 	d, err := s.Open(ctx, name)
-	backend, _, _ := strings.Cut(name, ":")
-	if errors.Is(err, runtime.ErrNoDevice) && !slices.Contains(s.Config().Required, backend) {
+	absent := errors.Is(err, runtime.ErrNoDevice) || errors.Is(err, runtime.ErrUnknownBackend) // a simulated one may not be in this build
+	if absent && !slices.Contains(s.Config().Required, backend) {
 		return report{Skip: err.Error()}, nil
 	}
 	if err != nil {
@@ -83,6 +101,7 @@ func build(ctx context.Context, name string) (r report, err error) {
 		return r, err
 	}
 	r.First = time.Since(start)
+	r.Stats = s.Cache().Stats()
 	return r, p.Close()
 }
 
@@ -108,24 +127,40 @@ func launch(ctx context.Context, d *runtime.Device, p *runtime.Program) error {
 	return d.Stream().Sync(ctx)
 }
 
-// child runs build in a process of its own, with the cache in dir and without the
-// OpenCL driver's own cache.
-func child(t testing.TB, name, dir string) report {
+// child runs build in a process of its own, with the cache in dir, and with the
+// OpenCL driver's own cache off and in a place of its own: PoCL writes there all the
+// same, and aborts where several processes do. It skips the test if the device is
+// not here.
+func child(t testing.TB, name, dir string, env ...string) report {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), childVariable+"="+name, "CONCORD_CACHE_DIR="+dir, "POCL_KERNEL_CACHE=0")
-	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
+	r, err := start(t, name, dir, env...)()
 	require.NoError(t, err)
-	var r report
-	require.NoError(t, json.Unmarshal(out, &r), "%s", out)
 	if r.Skip != "" {
 		t.Skip(r.Skip)
 	}
 	return r
 }
 
-var devices = []string{"cpu:0", "opencl:0"}
+// start starts such a process and returns what waits for its report.
+func start(t testing.TB, name, dir string, env ...string) func() (report, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), childVariable+"="+name, "CONCORD_CACHE_DIR="+dir,
+		"POCL_KERNEL_CACHE=0", "POCL_CACHE_DIR="+t.TempDir())
+	cmd.Env = append(cmd.Env, env...)
+	cmd.Stderr = os.Stderr
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	require.NoError(t, cmd.Start())
+	return func() (r report, err error) {
+		if err := cmd.Wait(); err != nil {
+			return r, err
+		}
+		return r, json.Unmarshal(out.Bytes(), &r)
+	}
+}
+
+var devices = []string{"cpu:0", "opencl:0", "sim-cuda:0", "sim-rocm:0"}
 
 func TestSecondProcessDoesNotCompile(t *testing.T) {
 	for _, name := range devices {

@@ -32,5 +32,12 @@ func TestEveryDevice(t *testing.T) {
 			})
 		}
 	}
+	for _, name := range s.Config().Required { // simulated ones, which are not listed
+		if !slices.ContainsFunc(probes, func(p runtime.Probe) bool { return p.Backend == name }) {
+			t.Run(name, func(t *testing.T) {
+				conformance.Run(t, func(t *testing.T) *runtime.Device { return conformance.Open(t, name) })
+			})
+		}
+	}
 	require.NoError(t, s.Close())
 }

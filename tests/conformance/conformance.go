@@ -37,7 +37,7 @@ type OpenFunc func(t *testing.T) *runtime.Device
 
 // Run runs the whole suite.
 func Run(t *testing.T, open OpenFunc) {
-	for _, c := range slices.Concat(memoryChecks, streamChecks, kernelChecks, errorChecks, lifetimeChecks) {
+	for _, c := range slices.Concat(memoryChecks, kindChecks, streamChecks, kernelChecks, graphChecks, acrossChecks, errorChecks, lifetimeChecks) {
 		t.Run(c.name, func(t *testing.T) {
 			d := &device{Device: open(t)}
 			if c.portable {
@@ -72,7 +72,8 @@ func OpenIn(t *testing.T, s *runtime.Session, name string) *runtime.Device {
 	t.Helper()
 	d, err := s.Open(t.Context(), name)
 	backend, _, _ := strings.Cut(name, ":")
-	if errors.Is(err, runtime.ErrNoDevice) && !slices.Contains(s.Config().Required, backend) {
+	absent := errors.Is(err, runtime.ErrNoDevice) || driver.IsSimulated(backend) && errors.Is(err, runtime.ErrUnknownBackend)
+	if absent && !slices.Contains(s.Config().Required, backend) {
 		t.Skipf("%s is not here: %v", name, err)
 	}
 	require.NoError(t, err, "opening %s", name)
@@ -85,6 +86,7 @@ type device struct {
 	bands    []band
 	programs []*runtime.Program
 	buffers  []*runtime.Buffer
+	given    bool // the check has closed the device
 }
 
 // band is a buffer around one under test: both ends hold the pattern.
@@ -101,8 +103,17 @@ const (
 // alloc returns a buffer of n elements between two guard bands.
 func (d *device) alloc(t *testing.T, typ runtime.Type, n int) *runtime.Buffer {
 	t.Helper()
+	return d.allocKind(t, runtime.OnDevice, typ, n)
+}
+
+// allocKind is alloc in memory of a kind, or nil where the device has none of it.
+func (d *device) allocKind(t *testing.T, kind runtime.MemoryKind, typ runtime.Type, n int) *runtime.Buffer {
+	t.Helper()
 	size := n * typ.Size()
-	whole, err := d.Alloc(runtime.U8, bandBytes+size+bandBytes)
+	whole, err := d.AllocKind(kind, runtime.U8, bandBytes+size+bandBytes)
+	if kind != runtime.OnDevice && errors.Is(err, runtime.ErrUnsupported) {
+		return nil
+	}
 	require.NoError(t, err)
 	require.NoError(t, runtime.Fill(d.Stream(), whole, uint8(bandPattern)))
 	require.NoError(t, d.Stream().Sync(t.Context()), "other streams use it next")
@@ -121,6 +132,7 @@ func upload[T runtime.Element](t *testing.T, d *device, data []T) *runtime.Buffe
 	t.Helper()
 	b := d.alloc(t, runtime.TypeOf[T](), len(data))
 	require.NoError(t, runtime.Write(t.Context(), b, data))
+	require.NoError(t, d.Stream().Sync(t.Context()), "other streams may use it next")
 	return b
 }
 
@@ -173,9 +185,20 @@ func notHere(err error) bool {
 // end checks the guard bands, closes everything, and demands that nothing is
 // left.
 func (d *device) end(t *testing.T) {
-	if t.Failed() || t.Skipped() {
+	if t.Failed() || t.Skipped() || d.given {
 		return
 	}
+	d.close(t)
+	st := d.Stats()
+	require.Zero(t, st.Live, "bytes live at the end")
+	require.Zero(t, st.Deferred, "bytes waiting to be freed at the end")
+	require.Equal(t, st.Allocations, st.Frees, "every allocation is freed once")
+	require.NoError(t, d.Close())
+}
+
+// close checks the guard bands and closes what was made on the device.
+func (d *device) close(t *testing.T) {
+	t.Helper()
 	for _, b := range d.bands {
 		whole := make([]uint8, b.whole.Len())
 		err := runtime.Read(t.Context(), b.whole, whole)
@@ -194,9 +217,5 @@ func (d *device) end(t *testing.T) {
 		require.NoError(t, p.Close())
 	}
 	require.NoError(t, d.Sync(t.Context()))
-	st := d.Stats()
-	require.Zero(t, st.Live, "bytes live at the end")
-	require.Zero(t, st.Deferred, "bytes waiting to be freed at the end")
-	require.Equal(t, st.Allocations, st.Frees, "every allocation is freed once")
-	require.NoError(t, d.Close())
+	d.bands, d.buffers, d.programs = nil, nil, nil
 }

@@ -4,10 +4,12 @@ package conformance
 // call works.
 
 import (
+	"errors"
 	"math"
 	"testing"
 
 	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/source"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -17,6 +19,7 @@ var errorChecks = []check{
 	{"error/alloc", false, checkAllocErrors},
 	{"error/launch", true, checkLaunchErrors},
 	{"error/build", true, checkBuildErrors},
+	{"error/fault", true, checkFault},
 }
 
 func checkAllocErrors(t *testing.T, d *device) {
@@ -77,4 +80,54 @@ func checkBuildErrors(t *testing.T, d *device) {
 	assert.ErrorContains(t, err, "saxpy", "the entry points that are there are named")
 	_, err = d.Program(t.Context(), nil)
 	assert.ErrorIs(t, err, runtime.ErrInvalidArgument)
+}
+
+const astrayText = `kernel void astray(global int *x, long at) { x[at] = 1; }`
+
+// checkFault runs a kernel that writes where nothing is. A CPU and a simulator
+// notice that for sure; a real GPU may take the whole process with it.
+func checkFault(t *testing.T, d *device) {
+	if backend := d.Info().Backend; backend != "cpu" && !driver.IsSimulated(backend) {
+		t.Skipf("%s need not notice a bad address", d)
+	}
+	name := d.String()
+	require.NoError(t, d.Close()) // it may share what is lost
+	d.given = true
+	s, err := runtime.New(runtime.Config{Fallback: runtime.Require})
+	require.NoError(t, err)
+	d = &device{Device: OpenIn(t, s, name)}
+	k := d.kernel(t, astrayText, "astray")
+	x := upload(t, d, []int32{0})
+	faulty, err := d.NewStream()
+	require.NoError(t, err)
+	require.NoError(t, faulty.Launch(k, runtime.Items(1), x, int64(1)<<40), "what fails later is no error of the launch")
+	err = faulty.Sync(t.Context())
+	lost := errors.Is(err, runtime.ErrDeviceLost)
+	assert.True(t, lost || errors.Is(err, runtime.ErrLaunch), "%v", err)
+	assert.ErrorContains(t, err, "astray", "the error names what failed")
+	assert.EqualError(t, faulty.Err(), err.Error(), "the stream keeps its first error")
+	assert.EqualError(t, faulty.Launch(k, runtime.Items(1), x, int64(0)), err.Error())
+	assert.EqualError(t, runtime.Fill(faulty, x, int32(1)), err.Error())
+	if lost {
+		assert.ErrorIs(t, runtime.Fill(d.Stream(), x, int32(1)), runtime.ErrDeviceLost, "on every stream")
+		_, err = d.NewStream()
+		assert.ErrorIs(t, err, runtime.ErrDeviceLost)
+		_, err = d.Alloc(runtime.F32, 1)
+		assert.ErrorIs(t, err, runtime.ErrDeviceLost)
+	} else {
+		require.NoError(t, runtime.Fill(d.Stream(), x, int32(2)), "other streams go on")
+		assert.Equal(t, []int32{2}, read[int32](t, x))
+	}
+	assert.NoError(t, faulty.Close())
+	if !lost {
+		require.NoError(t, d.Close())
+	}
+	anew := &device{Device: OpenIn(t, s, name)}
+	checkSaxpy(t, anew)
+	if lost {
+		assert.ErrorIs(t, runtime.Fill(d.Stream(), x, int32(1)), runtime.ErrDeviceLost, "the old one stays lost")
+		assert.NoError(t, d.Close())
+	}
+	anew.end(t)
+	require.NoError(t, s.Close())
 }

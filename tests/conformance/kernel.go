@@ -31,6 +31,8 @@ var kernelChecks = []check{
 	{"kernel/types", true, checkKernelTypes},
 	{"kernel/shared by streams", true, checkSharedKernel},
 	{"kernel/info", true, checkKernelInfo},
+	{"kernel/much local memory", true, checkMuchLocal},
+	{"kernel/occupancy", true, checkOccupancy},
 }
 
 const saxpyText = `kernel void saxpy(float a, global const float *x, global float *y, uint n) {

@@ -23,6 +23,8 @@ var streamChecks = []check{
 	{"stream/deadline", true, checkDeadline},
 	{"stream/close", false, checkStreamClose},
 	{"stream/concurrency", false, checkConcurrency},
+	{"stream/priorities", true, checkPriorities},
+	{"stream/memory", false, checkStreamMemory},
 }
 
 func checkOrder(t *testing.T, d *device) {
@@ -239,4 +241,71 @@ func checkConcurrency(t *testing.T, d *device) {
 		})
 	}
 	wg.Wait()
+}
+
+// checkPriorities demands right results, not an order: which of two streams goes
+// first is seen only where the device is full.
+func checkPriorities(t *testing.T, d *device) {
+	k := d.kernel(t, spinText, "spin")
+	var want []uint32
+	for _, p := range []runtime.Priority{runtime.Low, runtime.Normal, runtime.High} {
+		s, err := d.NewPriorityStream(p)
+		require.NoError(t, err)
+		out := d.alloc(t, runtime.U32, 256)
+		for range 4 {
+			require.NoError(t, s.Launch(k, runtime.Items(256), out, uint32(20)))
+		}
+		require.NoError(t, s.Sync(t.Context()))
+		got := read[uint32](t, out)
+		if want == nil {
+			want = got
+		}
+		assert.Equal(t, want, got, "priority %d", p)
+		require.NoError(t, s.Close())
+	}
+	_, err := d.NewPriorityStream(runtime.High + 1)
+	assert.ErrorIs(t, err, runtime.ErrInvalidArgument)
+}
+
+// checkStreamMemory allocates and closes in the middle of queued work: memory that is
+// handed out again too early would be written by two steps at once.
+func checkStreamMemory(t *testing.T, d *device) {
+	const n, rounds = 1 << 16, 30
+	s, err := d.NewStream()
+	require.NoError(t, err)
+	other, err := d.NewStream()
+	require.NoError(t, err)
+	all := d.alloc(t, runtime.U32, n*rounds)
+	for i := range rounds {
+		part, err := all.Slice(i*n, n)
+		require.NoError(t, err)
+		step, err := s.Alloc(runtime.U32, n)
+		require.NoError(t, err)
+		use := s
+		if i%3 == 2 {
+			use = other // comes after the allocation by itself
+		}
+		require.NoError(t, runtime.Fill(use, step, uint32(i)))
+		require.NoError(t, use.Copy(part, step))
+		require.NoError(t, step.Close())
+		require.NoError(t, part.Close())
+	}
+	require.NoError(t, s.Sync(t.Context()))
+	require.NoError(t, other.Sync(t.Context()))
+	for i, got := range read[uint32](t, all) {
+		if got != uint32(i/n) {
+			t.Fatalf("element %d is %d, not %d", i, got, i/n)
+		}
+	}
+	left, err := s.Alloc(runtime.U32, n)
+	require.NoError(t, err)
+	require.NoError(t, runtime.Fill(s, left, uint32(7)))
+	require.NoError(t, s.Close())
+	assert.EqualValues(t, 7, read[uint32](t, left)[n-1], "it outlives its stream")
+	require.NoError(t, left.Close())
+	_, err = s.Alloc(runtime.U32, n)
+	assert.ErrorIs(t, err, runtime.ErrClosed)
+	_, err = other.Alloc(runtime.U32, 0)
+	assert.ErrorIs(t, err, runtime.ErrInvalidArgument)
+	require.NoError(t, other.Close())
 }

@@ -1,0 +1,164 @@
+package driver
+
+// What a device's sensors say at one moment, and the registry of those who read them.
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Telemetry reads the sensors of one vendor's devices, through a library that is
+// not the one that computes: NVML, ROCm SMI.
+type Telemetry interface {
+	// Name is the backend whose devices these are: "cuda", "rocm".
+	Name() string
+	// Sample reads every device once. It opens the vendor's library at the first
+	// call. Without library, driver or device the error matches ErrNoDevice and
+	// says what is missing; the next call looks again.
+	//
+	// An error does not void the samples that come with it: it says of which
+	// devices more could not be read (ErrDeviceLost). A value that a device does not
+	// tell is unknown and no error.
+	//
+	// It may be called from any goroutine. It blocks while the driver answers,
+	// which ctx cannot cut short: ctx is looked at between devices.
+	Sample(ctx context.Context, cfg *Config) ([]Sample, error)
+}
+
+// Sample is one device at one moment. A nil number, a nil list and an empty text
+// are unknown; no number is ever made up. In JSON what is unknown is left out.
+type Sample struct {
+	Backend string    `json:"backend"`
+	Index   int       `json:"index"` // in the vendor's order, which need not be that of NativeIndex
+	Name    string    `json:"name,omitempty"`
+	UUID    string    `json:"uuid,omitempty"` // as the vendor writes it; see Sample.Of
+	PCI     string    `json:"pci,omitempty"`  // "0000:3b:00.0", lower case
+	Time    time.Time `json:"time"`
+
+	// Percent of the time, 0 to 100, over a window that the vendor chooses.
+	Busy       *float64 `json:"busy_percent,omitempty"`        // some kernel was running
+	MemoryBusy *float64 `json:"memory_busy_percent,omitempty"` // the memory controller was at work
+
+	// Bytes of the device's memory. What the driver keeps for itself is part of Used
+	// with most vendors.
+	MemoryUsed  *int64 `json:"memory_used,omitempty"`
+	MemoryFree  *int64 `json:"memory_free,omitempty"`
+	MemoryTotal *int64 `json:"memory_total,omitempty"`
+
+	Temperature *float64 `json:"temperature_celsius,omitempty"`
+	Power       *float64 `json:"power_watts,omitempty"`
+	PowerLimit  *float64 `json:"power_limit_watts,omitempty"`
+	Fan         *float64 `json:"fan_percent,omitempty"` // of the fan's own maximum
+
+	// Clocks in MHz, now and at most.
+	Clock          *float64 `json:"clock_mhz,omitempty"` // of the multiprocessors
+	MaxClock       *float64 `json:"max_clock_mhz,omitempty"`
+	MemoryClock    *float64 `json:"memory_clock_mhz,omitempty"`
+	MaxMemoryClock *float64 `json:"max_memory_clock_mhz,omitempty"`
+
+	// Memory errors since the driver was loaded.
+	ECC            *bool  `json:"ecc,omitempty"` // errors are detected
+	ECCCorrected   *int64 `json:"ecc_corrected,omitempty"`
+	ECCUncorrected *int64 `json:"ecc_uncorrected,omitempty"`
+
+	// Throttle says in words why the clock is not at its maximum; empty and not nil
+	// means that nothing holds it back.
+	Throttle []string `json:"throttle,omitzero"`
+	// Processes are those that compute on the device; empty and not nil means none.
+	Processes []Process `json:"processes,omitzero"`
+}
+
+// Process is one process on a device.
+type Process struct {
+	PID        int    `json:"pid"`
+	Name       string `json:"name,omitempty"`        // "" where it may not be read
+	MemoryUsed *int64 `json:"memory_used,omitempty"` // bytes of the device's memory
+}
+
+// Of reports whether the sample is one of that device: the same backend and the
+// same UUID or PCI address, whichever of the two both sides know. Indices prove
+// nothing: vendors number devices in more than one order.
+func (s *Sample) Of(i *Info) bool {
+	if s.Backend != i.Backend || i.Fake || i.Simulated {
+		return false
+	}
+	if a, b := plainUUID(s.UUID), plainUUID(i.UUID); a != "" && a == b {
+		return true
+	}
+	return s.PCI != "" && strings.EqualFold(s.PCI, i.PCI)
+}
+
+// plainUUID returns the digits of a UUID: "GPU-9A...-..." and "9a..." are the same.
+func plainUUID(s string) string {
+	s = strings.TrimPrefix(strings.ToLower(s), "gpu-")
+	s = strings.ReplaceAll(s, "-", "")
+	if strings.Trim(s, "0") == "" {
+		return "" // all zero is what drivers return that have none
+	}
+	return s
+}
+
+var (
+	telemetryMu sync.RWMutex
+	telemetry   []Telemetry
+)
+
+// RegisterTelemetry makes a reader of sensors known. It is called from init
+// functions and touches no library. It panics when t is nil or its name is taken.
+func RegisterTelemetry(t Telemetry) {
+	if t == nil {
+		panic("concord: RegisterTelemetry of nil")
+	}
+	telemetryMu.Lock()
+	defer telemetryMu.Unlock()
+	if slices.ContainsFunc(telemetry, func(o Telemetry) bool { return o.Name() == t.Name() }) {
+		panic("concord: RegisterTelemetry called twice for " + t.Name())
+	}
+	telemetry = append(telemetry, t)
+}
+
+// Telemetries returns the registered readers, in the order of Backends.
+func Telemetries() []Telemetry {
+	telemetryMu.RLock()
+	defer telemetryMu.RUnlock()
+	list := slices.Clone(telemetry)
+	slices.SortFunc(list, func(a, b Telemetry) int { return compareBackends(a.Name(), b.Name()) })
+	return list
+}
+
+// NoTelemetry returns a Telemetry that is listed and not there, for builds
+// without it: Sample says why (ErrNoDevice).
+func NoTelemetry(name, reason string) Telemetry { return noTelemetry{name, reason} }
+
+type noTelemetry struct{ name, reason string }
+
+// Name implements Telemetry.
+func (n noTelemetry) Name() string { return n.name }
+
+// Sample implements Telemetry.
+func (n noTelemetry) Sample(context.Context, *Config) ([]Sample, error) {
+	return nil, &OpError{Backend: n.name, Op: "telemetry", Detail: n.reason, Err: ErrNoDevice}
+}
+
+// ProcessName returns the name of a process as the system tells it, or "" where it
+// does not. Drivers number processes as the whole machine does; in a container the
+// same number is somebody else, and no name is given.
+func ProcessName(pid int) string {
+	if space, err := os.Readlink("/proc/self/ns/pid"); err != nil || space != machineSpace {
+		return ""
+	}
+	name, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(name))
+}
+
+// machineSpace is the name that Linux has fixed for the first namespace of process
+// numbers.
+const machineSpace = "pid:[4026531836]"

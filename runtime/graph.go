@@ -1,0 +1,305 @@
+package runtime
+
+// Graphs: work that is recorded once and launched many times.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+// Graph is work of one device, recorded by Stream.Capture and launched as a whole
+// as often as wanted. Each launch does exactly what was recorded, with the same
+// buffers. It keeps them and the programs of its kernels until it is closed, also
+// when they are closed. It is safe for concurrent use.
+type Graph struct {
+	core     *core
+	priority Priority
+
+	mu       sync.Mutex // held while it is launched, replaced or closed
+	drv      driver.Graph
+	software bool // of recorder, not of the driver
+	kept     *capture
+	streams  []*Stream // that it was launched on
+	closed   bool
+}
+
+// capture is what a recording has used.
+type capture struct {
+	memory   map[*allocation]struct{}
+	programs map[*programCore]struct{}
+	kernels  int64 // launches
+	ended    bool
+}
+
+// Capture returns a graph of what record queues on the stream that it is given:
+// launches, copies and fills. Nothing of it runs yet. That stream is another one
+// than s, with the same priority, and ends with record; s and all other streams go
+// on as they were.
+//
+// Read, Write, Sync, Record, Wait, Prefetch and Run of the recording stream, and
+// launching a graph on it, are ErrInvalidArgument and leave the recording as it
+// was. Allocating buffers and building programs meanwhile happens at once and is
+// no part of the graph; memory that is closed meanwhile is freed afterwards. An
+// error of record is returned, and drops the recording, as a panic does.
+//
+// Where the driver has graphs it is one of those; elsewhere Concord keeps the
+// checked and packed calls and queues them again. The caller closes the graph.
+func (s *Stream) Capture(record func(s *Stream) error) (*Graph, error) {
+	const op = "capture"
+	if err := s.live(op); err != nil {
+		return nil, err
+	}
+	if err := s.lock(op); err != nil {
+		return nil, err
+	}
+	s.mu.Unlock()
+	g := &Graph{core: s.core, priority: s.priority, kept: &capture{}}
+	if err := g.record(op, record); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// Update records the graph anew. Where only arguments and grids differ a driver
+// changes the graph in place, which costs less than another Capture. Launches from
+// before are not touched. When it fails the graph is as it was.
+func (g *Graph) Update(record func(s *Stream) error) error {
+	const op = "update graph"
+	if err := g.usable(op); err != nil {
+		return err
+	}
+	return g.record(op, record)
+}
+
+func (g *Graph) usable(op string) error {
+	if g == nil || g.core == nil {
+		return fmt.Errorf("%s: graph is nil: %w", op, ErrInvalidArgument)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return g.core.ended(op)
+	}
+	return nil
+}
+
+func (g *Graph) record(op string, record func(s *Stream) error) error {
+	if record == nil {
+		return g.core.error(op, fmt.Errorf("function is nil: %w", ErrInvalidArgument))
+	}
+	s, software, err := g.core.newRecording(g.priority, g.software)
+	if err != nil {
+		return err
+	}
+	kept := s.capture
+	defer func() { // also when record panics
+		if err := s.close(); err != nil {
+			g.core.session.debug(1, "closing a recording stream", "device", g.core.info.ID, "error", err)
+		}
+		kept.release()
+	}()
+	if err := record(s); err != nil {
+		return err
+	}
+	if !g.core.enter() {
+		return g.core.ended(op)
+	}
+	defer g.core.guests.Done()
+	old, err := g.replace(op, s, software)
+	if err == nil {
+		kept = old
+	}
+	return err
+}
+
+// replace makes what s has recorded the contents of the graph, and returns what
+// the contents before it kept.
+func (g *Graph) replace(op string, s *Stream, software bool) (old *capture, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if g.closed || s.closed {
+		return nil, g.core.ended(op)
+	}
+	s.capture.ended = true
+	drv, err := s.drv.(driver.Capturer).EndCapture(g.drv)
+	if err != nil {
+		return nil, g.core.noticed(s.named(op, err))
+	}
+	g.core.mu.Lock()
+	g.core.graphs[g] = struct{}{} // which is there, as the caller has entered
+	g.core.mu.Unlock()
+	old, g.kept = g.kept, s.capture
+	g.drv, g.software = drv, software
+	return old, nil
+}
+
+// Launch queues the whole graph on a stream of its device, and returns. What goes
+// wrong later is an error of the stream.
+func (g *Graph) Launch(s *Stream) error {
+	const op = "launch graph"
+	if g == nil || g.core == nil {
+		return fmt.Errorf("%s: graph is nil: %w", op, ErrInvalidArgument)
+	}
+	if err := s.live(op); err != nil {
+		return err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return g.core.ended(op)
+	}
+	return s.queue(op, func() error {
+		if s.core != g.core {
+			return fmt.Errorf("graph of %s: %w", g.core.info.ID, ErrInvalidArgument)
+		}
+		if !slices.Contains(g.streams, s) {
+			g.streams = slices.DeleteFunc(g.streams, func(s *Stream) bool { return s.gone.Load() })
+			g.streams = append(g.streams, s)
+		}
+		for a := range g.kept.memory {
+			if err := a.usedBy(s); err != nil {
+				return err
+			}
+		}
+		if err := g.drv.Launch(s.drv); err != nil {
+			return err
+		}
+		s.launches.Add(g.kept.kernels)
+		return nil
+	})
+}
+
+// Close waits for the launches of the graph and gives back what it keeps. Closing
+// twice, or after the device, does nothing.
+func (g *Graph) Close() error {
+	if g == nil || g.core == nil || !g.core.enter() {
+		return nil
+	}
+	defer g.core.guests.Done()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return nil
+	}
+	g.closed = true
+	for _, s := range g.streams {
+		_ = s.sync(context.Background()) // its error belongs to the stream, which reports it
+	}
+	g.core.mu.Lock()
+	delete(g.core.graphs, g)
+	g.core.mu.Unlock()
+	err := g.drv.Close()
+	g.kept.release()
+	return err
+}
+
+// drop closes the graph with its device, which frees what it keeps.
+func (g *Graph) drop() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return nil
+	}
+	g.closed = true
+	return g.drv.Close()
+}
+
+// newRecording returns a stream that records, by the driver if it can.
+func (c *core) newRecording(p Priority, software bool) (s *Stream, isSoftware bool, err error) {
+	if c.isClosed() {
+		return nil, false, c.ended("capture")
+	}
+	var drv driver.Stream
+	if !software {
+		if drv, err = c.beginCapture(p); err != nil {
+			return nil, false, c.noticed(err)
+		}
+	}
+	if drv == nil {
+		drv, software = &recorder{}, true
+	}
+	s, err = c.register(&Stream{core: c, drv: drv, priority: p, capture: &capture{
+		memory: map[*allocation]struct{}{}, programs: map[*programCore]struct{}{}}})
+	return s, software, err
+}
+
+// beginCapture returns a stream of the driver's in capture mode, or nil if the
+// driver has no graphs.
+func (c *core) beginCapture(p Priority) (driver.Stream, error) {
+	if _, ok := c.stream.drv.(driver.Capturer); !ok {
+		return nil, nil
+	}
+	drv, err := c.driverStream(p)
+	if err != nil {
+		return nil, err
+	}
+	c.capturing.Add(1)
+	if err = drv.(driver.Capturer).BeginCapture(); err == nil {
+		return drv, nil
+	}
+	c.capturing.Add(-1)
+	if closing := drv.Close(); !errors.Is(err, ErrUnsupported) {
+		return nil, errors.Join(err, closing)
+	}
+	return nil, nil
+}
+
+// stopRecording takes the driver's stream out of capture mode if it is in it.
+func (s *Stream) stopRecording() error {
+	var err error
+	if !s.capture.ended {
+		err = s.drv.(driver.Capturer).DropCapture()
+	}
+	if _, software := s.drv.(*recorder); !software {
+		s.core.capturing.Add(-1)
+	}
+	return err
+}
+
+// keep holds memory for as long as the recording is needed. The caller has refs.
+func (k *capture) keep(memory []*allocation) {
+	for _, a := range memory {
+		if _, have := k.memory[a]; !have && a.ref() {
+			k.memory[a] = struct{}{}
+		}
+	}
+}
+
+// keepProgram does the same for the program of a kernel.
+func (k *capture) keepProgram(p *programCore) error {
+	if _, have := k.programs[p]; have {
+		return nil
+	}
+	if !p.retain() {
+		return fmt.Errorf("program: %w", ErrClosed)
+	}
+	k.programs[p] = struct{}{}
+	return nil
+}
+
+func (k *capture) release() {
+	for a := range k.memory {
+		a.unref()
+	}
+	for p := range k.programs {
+		_ = p.release() // a module that does not unload is nothing that a graph can tell
+	}
+}
+
+// enter keeps the device from being closed until guests.Done.
+func (c *core) enter() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	c.guests.Add(1)
+	return true
+}

@@ -1,0 +1,88 @@
+package kernelcache
+
+// Single flight across processes. The lock saves work and nothing depends on it:
+// whoever cannot have it, or has waited for long enough, compiles for himself.
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+const (
+	// lockPrefix begins the names of lock files, which lie among the temporary ones.
+	lockPrefix = "lock-"
+	// How long to wait between two tries: short at first, as many compiles are.
+	firstPause, longestPause = time.Millisecond, 25 * time.Millisecond
+	// lockTries bounds how often a lock file may vanish while it is being locked.
+	lockTries = 100
+)
+
+// errLocked says that another process has the lock.
+var errLocked = errors.New("locked by another process")
+
+// errLate says that the lock was not free within the limit; errNoName that a file
+// system does not tell whether an open file still has its name.
+var (
+	errLate   = errors.New("still locked")
+	errNoName = errors.New("lock files lose their names")
+)
+
+// lock takes the lock of a key, waiting up to limit, and returns what gives it
+// back. An error means that there is no lock: the context's if that is over,
+// errLate, or what the file system said.
+func (d *disk) lock(ctx context.Context, key Key, limit time.Duration) (unlock func(), err error) {
+	path := filepath.Join(d.temp(), lockPrefix+key.String())
+	deadline := time.Now().Add(limit)
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		unlock, err := d.tryLock(path)
+		if !errors.Is(err, errLocked) {
+			return unlock, err
+		}
+		left := time.Until(deadline)
+		if left <= 0 {
+			return nil, errLate
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(min(pause, left)):
+		}
+	}
+}
+
+// tryLock takes the lock if it is free. A lock counts only while its file still
+// has its name: its holder removes the file before it lets go, so that those who
+// waited with the old file open start again with the next one's.
+func (d *disk) tryLock(path string) (unlock func(), err error) {
+	for range lockTries {
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		if err := d.flock(f); err != nil {
+			f.Close()
+			return nil, err
+		}
+		if named(f, path) {
+			return func() {
+				os.Remove(path)
+				f.Close()
+			}, nil
+		}
+		f.Close()
+	}
+	return nil, errNoName
+}
+
+// named reports whether path is the name of the open file.
+func named(f *os.File, path string) bool {
+	mine, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := os.Lstat(path)
+	return err == nil && os.SameFile(mine, there)
+}

@@ -1,0 +1,115 @@
+package kernelcache
+
+// Tests with disks that are full or read-only.
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+func init() { roles["cramped"] = cramped }
+
+// crowd uses a cache whose disk has no room for its entries, and demands that
+// everything works from memory and that the user is told once.
+func crowd(dir string) error {
+	logger, buf := warnings()
+	c := Open(Options{Dir: dir, Logger: logger})
+	const keys = 8
+	big := func(n int) Entry {
+		return Entry{Binary: binary.LittleEndian.AppendUint64(make([]byte, 60_000), uint64(n))}
+	}
+	for range 2 {
+		for n := range keys {
+			e, _, err := c.Get(context.Background(), key(n), fixed(big(n)))
+			if err != nil || string(e.Binary) != string(big(n).Binary) {
+				return fmt.Errorf("key %d: %d bytes, error %w", n, len(e.Binary), err)
+			}
+		}
+	}
+	s := c.Stats()
+	if s.Compiles != keys || s.MemoryHits != keys || s.DiskErrors == 0 {
+		return fmt.Errorf("not from memory, or the disk had room: %+v", s)
+	}
+	if n := strings.Count(buf.String(), "level=WARN"); n != 1 {
+		return fmt.Errorf("%d warnings: %s", n, buf)
+	}
+	if r, err := c.Verify(context.Background()); err != nil || len(r.Corrupt) != 0 {
+		return fmt.Errorf("verify: %+v, error %w", r, err)
+	}
+	left, _ := os.ReadDir(filepath.Join(dir, "v2", "tmp"))
+	if len(left) != 0 {
+		return fmt.Errorf("%d temporary files stay", len(left))
+	}
+	return nil
+}
+
+// cramped is a child that may write only small files.
+func cramped(dir string, _ plan) error {
+	limit := unix.Rlimit{Cur: 4096, Max: 4096}
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &limit); err != nil {
+		return err
+	}
+	return crowd(dir)
+}
+
+func TestDiskWithoutRoom(t *testing.T) {
+	t.Run("file size limit", func(t *testing.T) {
+		assert.NoError(t, child(t, "cramped", privateDir(t), plan{}).Run())
+	})
+	t.Run("full file system", func(t *testing.T) {
+		dir := mounted(t, "size=128k")
+		require.NoError(t, crowd(dir))
+		n, _, err := Open(Options{Dir: dir}).Size()
+		require.NoError(t, err)
+		assert.Positive(t, n, "as many as there is room for are there")
+	})
+	t.Run("no room for a name", func(t *testing.T) {
+		dir := mounted(t, "size=1m,nr_inodes=8")
+		put(t, dir, 1)
+		for i := 0; ; i++ {
+			if err := os.WriteFile(filepath.Join(dir, strconv.Itoa(i)), nil, 0o600); err != nil {
+				require.ErrorIs(t, err, unix.ENOSPC)
+				break
+			}
+		}
+		c := Open(Options{Dir: dir, Logger: slog.New(slog.DiscardHandler)})
+		_, hit, err := c.Get(t.Context(), key(1), mustNotCompile(t))
+		require.NoError(t, err)
+		assert.Equal(t, Disk, hit, "what is there is read")
+		_, hit, err = c.Get(t.Context(), key(2), fixed(entry(2)))
+		require.NoError(t, err)
+		assert.Equal(t, Compiled, hit)
+	})
+	t.Run("read-only file system", func(t *testing.T) {
+		dir := mounted(t, "size=1m")
+		put(t, dir, 1)
+		open := Open(Options{Dir: dir, Logger: slog.New(slog.DiscardHandler)})
+		open.Stats()
+		require.NoError(t, unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
+		_, _, err := open.Get(t.Context(), key(2), fixed(entry(2)))
+		require.NoError(t, err)
+		assert.Contains(t, open.Stats().DiskOff, "read-only")
+		memoryOnly(t, dir, "read-only")
+	})
+}
+
+// mounted is a small file system of its own, where the user may have one.
+func mounted(t *testing.T, options string) string {
+	dir := privateDir(t)
+	if err := unix.Mount("none", dir, "tmpfs", 0, "mode=0700,"+options); err != nil {
+		t.Skipf("no file system of its own for a user who is not root: %v", err)
+	}
+	t.Cleanup(func() { assert.NoError(t, unix.Unmount(dir, 0)) })
+	return dir
+}

@@ -1,0 +1,99 @@
+package runtime
+
+// The kinds of memory: the device's own, the host's that the device sees, one
+// that both see.
+
+import (
+	"fmt"
+	"math"
+	"unsafe"
+
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+// AllocKind returns a buffer of n elements in memory of a kind, contents
+// undefined. Every call that takes a buffer takes all kinds.
+//
+//   - OnDevice is what Alloc gives.
+//   - Pinned is memory of the host that the device can read and write, slowly.
+//     Stream.Copy between it and the device's memory does not make the host wait.
+//   - Unified has one address for both, and moves by itself.
+//
+// A kind that the device does not have is ErrUnsupported. Host returns the
+// contents where the host can see them.
+func (d *Device) AllocKind(kind MemoryKind, t Type, n int) (*Buffer, error) {
+	c, err := d.use("alloc")
+	if err != nil {
+		return nil, err
+	}
+	size, err := sizeOf(t, n)
+	if err == nil && kind > driver.Unified {
+		err = fmt.Errorf("%d is no kind of memory: %w", kind, ErrInvalidArgument)
+	}
+	if err != nil {
+		return nil, c.error("alloc", err)
+	}
+	a, err := c.alloc(size, kind, nil)
+	if err != nil {
+		return nil, err
+	}
+	return newBuffer(a, t, a.mem, n), nil
+}
+
+// sizeOf returns the bytes of n elements.
+func sizeOf(t Type, n int) (int64, error) {
+	switch {
+	case t.Size() == 0:
+		return 0, fmt.Errorf("%v is not an element type: %w", t, ErrInvalidArgument)
+	case n <= 0:
+		return 0, fmt.Errorf("%d elements: %w", n, ErrInvalidArgument)
+	case n > math.MaxInt64/t.Size():
+		return 0, fmt.Errorf("%d elements of %v overflow: %w", n, t, ErrTooLarge)
+	}
+	return int64(n) * int64(t.Size()), nil
+}
+
+// Kind returns where the buffer's memory lives.
+func (b *Buffer) Kind() MemoryKind { return b.mem.Kind }
+
+// Host returns a buffer's memory as the host sees it: Pinned and Unified memory,
+// and all memory of a CPU. Where there is no such view it is ErrNoHostMemory.
+//
+// The slice is the memory itself, valid until the buffer, its last view or the
+// device is closed; using it later ends the process. So keep the buffer: what the
+// collector finds forgotten is freed. Who touches it while queued work uses the
+// buffer gets what the device makes of that: Sync first.
+func Host[T Element](b *Buffer) ([]T, error) {
+	const op = "host"
+	if err := sameType[T](b, op); err != nil {
+		return nil, err
+	}
+	if b.closed.Load() || !b.a.ref() {
+		return nil, b.a.core.ended(op)
+	}
+	defer b.a.unref()
+	view, ok := b.hostBytes()
+	if !ok {
+		return nil, b.a.core.error(op, ErrNoHostMemory)
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(&view[0])), b.n), nil
+}
+
+// hostBytes returns the host's view of a buffer that the caller keeps alive.
+func (b *Buffer) hostBytes() ([]byte, bool) {
+	visible, ok := b.a.core.drv.(driver.HostVisible)
+	if !ok {
+		return nil, false
+	}
+	view, ok := visible.HostBytes(b.mem)
+	return view, ok && int64(len(view)) == b.mem.Size
+}
+
+// checkHost refuses more host memory than the machine has; a device's limits say
+// nothing about it.
+func checkHost(n int64) error {
+	if _, total := hostMemory(); total > 0 && n > total {
+		return fmt.Errorf("the machine has %s: %w", driver.FormatBytes(total), ErrTooLarge)
+	}
+	return nil
+}

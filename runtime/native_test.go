@@ -1,0 +1,76 @@
+package runtime
+
+import (
+	"context"
+	"testing"
+
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/source"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// ownBackend has devices with an implementation of their own of axpy, for n above 100.
+type ownBackend struct{ *nullBackend }
+
+func (b ownBackend) Open(ctx context.Context, i int, cfg *Config) (driver.Device, error) {
+	d, err := b.nullBackend.Open(ctx, i, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return ownDevice{d.(*nullDevice)}, nil
+}
+
+type ownDevice struct{ *nullDevice }
+
+func (ownDevice) Native(u *source.Unit, name string) (driver.Kernel, bool) {
+	return ownKernel{}, name == "axpy"
+}
+
+type ownKernel struct{}
+
+func (ownKernel) Info() KernelInfo {
+	return KernelInfo{Name: "axpy", Implementation: "own", Native: true}
+}
+func (ownKernel) Takes(l *driver.Launch) bool { return l.Data[l.Args[3].Offset] > 100 }
+
+// A native kernel that is better for some launches runs these, and the record says
+// so; who wants one of both gets it.
+func TestSelective(t *testing.T) {
+	b := &nullBackend{}
+	_, d := open(t, b, Config{Backends: []driver.Backend{ownBackend{b}}})
+	u, err := source.Parse(`kernel void axpy(float a, global const float *x, global float *y, int n) { y[get_global_id(0)] += a * x[0]; }`, source.Options{})
+	require.NoError(t, err)
+	u.ID = "axpy"
+	s, err := d.NewStream()
+	require.NoError(t, err)
+	defer s.Close()
+	x := buffer(t, d, F32, 64)
+	defer x.Close()
+	for impl, want := range map[Implementation]struct {
+		small, large, from string
+	}{Fastest: {"null", "own", "text"}, Portable: {"null", "null", "text"}, Native: {"own", "own", "native"}} {
+		p, err := d.Program(t.Context(), u, ProgramOptions{Implementation: impl})
+		require.NoError(t, err)
+		assert.Equal(t, want.from == "native", p.Built().From == "native", p.Built().From)
+		k, err := p.Kernel("axpy")
+		require.NoError(t, err)
+		for n, ran := range map[int]string{100: want.small, 101: want.large} {
+			rec, err := s.Run(t.Context(), k, Items(64), float32(1), x, x, n)
+			require.NoError(t, err)
+			assert.Equal(t, ran, rec.Implementation, "%d of %d", impl, n)
+			assert.Equal(t, ran, b.last.Kernel.Info().Implementation)
+		}
+		info := k.Info()
+		assert.Equal(t, impl == Native, info.Native)
+		if impl == Fastest {
+			assert.Equal(t, "null or own", info.Implementation)
+		}
+		assert.Zero(t, testing.AllocsPerRun(100, func() {
+			if err := s.Launch(k, Items(64), float32(1), x, x, 101); err != nil {
+				t.Error(err)
+			}
+		}))
+		require.NoError(t, p.Close())
+	}
+}

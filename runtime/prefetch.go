@@ -1,0 +1,82 @@
+package runtime
+
+// Filling the kernel cache ahead of need.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	goruntime "runtime"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/concord-compute/concord/source"
+)
+
+// ProgramRequest names a program that will be wanted.
+type ProgramRequest struct {
+	Unit    *source.Unit
+	Options ProgramOptions
+}
+
+// Prefetch builds programs into the kernel cache, several at a time, so that
+// Program finds them there; it loads none. Programs that the device has
+// implementations of its own for need nothing. It goes on after an error and
+// returns all of them, in the order of the requests; ctx stops it.
+//
+// progress, if it is not nil, is called after each program, one call at a time on
+// no particular goroutine, and must not call Prefetch's device.
+func (d *Device) Prefetch(ctx context.Context, requests []ProgramRequest, progress func(done, total int)) error {
+	c, err := d.use("prefetch")
+	if err != nil {
+		return err
+	}
+	errs := make([]error, len(requests)+1)
+	var group errgroup.Group
+	group.SetLimit(goruntime.GOMAXPROCS(0))
+	var mu sync.Mutex
+	done := 0
+	for i, r := range requests {
+		if ctx.Err() != nil {
+			break
+		}
+		group.Go(func() error {
+			if errs[i] = c.prefetch(ctx, r); errs[i] != nil && ctx.Err() != nil {
+				errs[i] = nil // said once, below
+				return nil
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if done++; progress != nil {
+				progress(done, len(requests))
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // each error is in its place
+	if ctx.Err() != nil {
+		errs[len(requests)] = c.error(fmt.Sprintf("prefetch, %d of %d programs done", done, len(requests)), ctx.Err())
+	}
+	return errors.Join(errs...)
+}
+
+func (c *core) prefetch(ctx context.Context, r ProgramRequest) error {
+	switch {
+	case r.Unit == nil:
+		return c.error("prefetch", fmt.Errorf("unit is nil: %w", ErrInvalidArgument))
+	case r.Options.Implementation == Native, c.allNative(r.Unit, r.Options.Implementation):
+		return nil
+	case c.compiler == nil:
+		return c.error("prefetch "+r.Unit.Name(), fmt.Errorf("the device runs only its own kernels: %w", ErrUnsupported))
+	}
+	key := programKey{r.Unit, r.Options.Implementation, strings.Join(r.Options.Flags, "\x00")}
+	_, _, err := c.binary(ctx, key, r.Options.Flags)
+	c.mu.Lock()
+	if c.programs[key] == nil { // the key is noted again when the program is wanted
+		delete(c.keys, key)
+	}
+	c.mu.Unlock()
+	return err
+}

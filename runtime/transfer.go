@@ -1,0 +1,165 @@
+package runtime
+
+// What moves data on a stream: from and to the host, within the device, between
+// the device and pinned memory.
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+// stagedBytes is the size of a write that every backend copies aside at once. For
+// more it waits for the work before, which Write does where ctx can end it.
+const stagedBytes = 256 << 10
+
+// Write copies bytes to a buffer from byte offset off on, after the work queued
+// so far, and waits until data may be changed.
+func (s *Stream) Write(ctx context.Context, b *Buffer, off int64, data []byte) error {
+	const op = "write"
+	if err := s.live(op); err != nil {
+		return err
+	}
+	if len(data) > stagedBytes {
+		if err := s.Sync(ctx); err != nil {
+			return err
+		}
+	}
+	return s.queue(op, func() error {
+		if err := s.use(b); err != nil {
+			return err
+		}
+		if err := checkRange(b, off, int64(len(data))); err != nil || len(data) == 0 {
+			return err
+		}
+		return s.drv.Upload(ctx, part(b.mem, off, int64(len(data))), data)
+	})
+}
+
+// Read copies bytes from byte offset off of a buffer on, after the work queued so
+// far, and waits for them. It does not keep others from queueing while it waits
+// for that work.
+func (s *Stream) Read(ctx context.Context, b *Buffer, off int64, data []byte) error {
+	const op = "read"
+	if err := s.live(op); err != nil {
+		return err
+	}
+	if err := s.Sync(ctx); err != nil {
+		return err
+	}
+	return s.queue(op, func() error {
+		if err := s.use(b); err != nil {
+			return err
+		}
+		if err := checkRange(b, off, int64(len(data))); err != nil || len(data) == 0 {
+			return err
+		}
+		return s.drv.Download(ctx, data, part(b.mem, off, int64(len(data))))
+	})
+}
+
+// Copy queues a copy of the whole of src to the beginning of dst, and returns at
+// once; that holds for Pinned buffers too, on either side. The element types must
+// agree. Parts are copied through views; ranges of one allocation that overlap are
+// refused. Buffers of two devices: CopyAcross.
+func (s *Stream) Copy(dst, src *Buffer) error {
+	return s.queue("copy", func() error {
+		if err := s.use(dst); err != nil {
+			return err
+		}
+		if err := s.use(src); err != nil {
+			return err
+		}
+		if err := checkCopy(dst, src); err != nil {
+			return err
+		}
+		return copyOn(s.drv, part(dst.mem, 0, src.mem.Size), src.mem)
+	})
+}
+
+// copyOn queues a copy in the way that the kinds of memory ask for. Where a stream
+// has no way of its own for pinned memory, that is as good as the device's.
+func copyOn(s driver.Stream, dst, src driver.Memory) error {
+	to, from := dst.Kind == driver.Pinned, src.Kind == driver.Pinned
+	if p, ok := s.(driver.PinnedCopier); ok && to != from {
+		if to {
+			return p.DownloadPinned(dst, src)
+		}
+		return p.UploadPinned(dst, src)
+	}
+	return s.Copy(dst, src)
+}
+
+func checkCopy(dst, src *Buffer) error {
+	if dst.typ != src.typ {
+		return fmt.Errorf("%v to %v: %w", src.typ, dst.typ, ErrInvalidArgument)
+	}
+	if err := checkRange(dst, 0, src.mem.Size); err != nil {
+		return err
+	}
+	d, f := dst.mem.Offset, src.mem.Offset
+	if dst.a == src.a && d < f+src.mem.Size && f < d+src.mem.Size {
+		return fmt.Errorf("ranges overlap: %w", ErrInvalidArgument)
+	}
+	return nil
+}
+
+// Fill queues setting every element of b to a value given as the bytes of one
+// element. runtime.Fill takes a number instead.
+func (s *Stream) Fill(b *Buffer, element []byte) error {
+	return s.queue("fill", func() error {
+		if err := s.use(b); err != nil {
+			return err
+		}
+		if len(element) != b.typ.Size() {
+			return fmt.Errorf("pattern of %d bytes for elements of %v: %w", len(element), b.typ, ErrInvalidArgument)
+		}
+		return s.drv.Fill(b.mem, element)
+	})
+}
+
+// Fill queues setting every element of b to value.
+func Fill[T Element](s *Stream, b *Buffer, value T) error {
+	if err := sameType[T](b, "fill"); err != nil {
+		return err
+	}
+	one := [1]T{value}
+	return s.Fill(b, bytesOf(one[:]))
+}
+
+// Prefetch queues moving a Unified buffer to the device, or to the host, ahead of
+// its use there. It changes no contents; a device with one memory for both has
+// nothing to do.
+func (s *Stream) Prefetch(b *Buffer, toHost bool) error {
+	const op = "prefetch"
+	if err := s.live(op); err != nil {
+		return err
+	}
+	return s.queue(op, func() error {
+		if err := s.use(b); err != nil {
+			return err
+		}
+		if b.mem.Kind != driver.Unified {
+			return fmt.Errorf("buffer is not Unified: %w", ErrInvalidArgument)
+		}
+		if p, ok := s.drv.(driver.Prefetcher); ok {
+			return p.Prefetch(b.mem, toHost)
+		}
+		return nil
+	})
+}
+
+func checkRange(b *Buffer, off, n int64) error {
+	if off < 0 || off > b.mem.Size || n > b.mem.Size-off {
+		return fmt.Errorf("bytes %d to %d of %d: %w", off, off+n, b.mem.Size, ErrBufferOverflow)
+	}
+	return nil
+}
+
+// part is n bytes of m from byte off on.
+func part(m driver.Memory, off, n int64) driver.Memory {
+	m.Offset += off
+	m.Size = n
+	return m
+}

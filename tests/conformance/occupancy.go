@@ -1,0 +1,78 @@
+package conformance
+
+// What a group may have, and how many fit.
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/concord-compute/concord/runtime"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const muchLocalText = `kernel void much(global uint *out, local uint *tile, uint n) {
+	uint l = get_local_id(0), size = get_local_size(0), seed = get_group_id(0) + 1;
+	for (uint i = l; i < n; i += size) tile[i] = i * seed;
+	barrier(CLK_LOCAL_MEM_FENCE);
+	uint sum = 0;
+	for (uint i = l; i < n; i += size) sum += tile[n - 1 - i];
+	out[get_global_id(0)] = sum;
+}`
+
+// checkMuchLocal uses all the local memory that a group may have, where that is
+// more than the 48 KiB which CUDA gives without being asked.
+func checkMuchLocal(t *testing.T, d *device) {
+	const usual = 48 << 10
+	info := d.Info()
+	most := max(info.SharedPerBlock, info.SharedPerBlockOptIn)
+	if most <= usual {
+		t.Skipf("%s has %d bytes of local memory for a group", d, most)
+	}
+	k := d.kernel(t, muchLocalText, "much")
+	const groups, group = 3, 32
+	out := d.alloc(t, runtime.U32, groups*group)
+	for _, size := range []int64{usual, usual + 128, most} {
+		n := uint32(min(size, 1<<20) / 4) // more takes a while
+		require.NoError(t, d.Stream().Launch(k, runtime.Items(groups*group).In(group), out, runtime.Local(4*n), n), "%d bytes", size)
+		sums := make([]uint32, groups)
+		for i, x := range read[uint32](t, out) {
+			sums[i/group] += x
+		}
+		for g := range sums {
+			assert.Equal(t, uint32(g+1)*uint32(uint64(n)*uint64(n-1)/2), sums[g], "%d bytes, group %d", size, g)
+		}
+	}
+	err := d.Stream().Launch(k, runtime.Items(group).In(group), out, runtime.Local(most+128), uint32(1))
+	assert.ErrorIs(t, err, runtime.ErrLaunch, "more than there is")
+	require.NoError(t, d.Stream().Sync(t.Context()))
+}
+
+func checkOccupancy(t *testing.T, d *device) {
+	k := d.kernel(t, muchLocalText, "much")
+	b, rows, cols, err := k.LaunchParams2D(1000, 100)
+	require.NoError(t, err)
+	assert.Contains(t, []int{8, 16, 32}, b)
+	assert.Equal(t, []int{(999 + b) / b, (99 + b) / b}, []int{rows, cols})
+	n, err := k.Occupancy(64, 0)
+	if errors.Is(err, runtime.ErrUnsupported) {
+		_, err = k.SuggestGroup(0)
+		assert.ErrorIs(t, err, runtime.ErrUnsupported)
+		t.Skipf("%s does not tell", d)
+	}
+	require.NoError(t, err)
+	info := d.Info()
+	assert.Positive(t, n, "a group of 64 fits anywhere")
+	if info.MaxThreadsPerMultiprocessor > 0 {
+		assert.LessOrEqual(t, 64*n, info.MaxThreadsPerMultiprocessor)
+	}
+	fewer, err := k.Occupancy(64, info.SharedPerBlock)
+	require.NoError(t, err)
+	assert.LessOrEqual(t, fewer, n, "groups with more local memory are not more")
+	group, err := k.SuggestGroup(0)
+	require.NoError(t, err)
+	assert.True(t, group > 0 && group <= info.MaxThreadsPerBlock, "%d", group)
+	best, err := k.Occupancy(group, 0)
+	require.NoError(t, err)
+	assert.GreaterOrEqual(t, best*group, n*64, "what is suggested keeps as many items running as any other")
+}

@@ -27,11 +27,17 @@ func compiler(t *testing.T) string {
 	return ""
 }
 
-// build compiles the executor's test program. Warnings are errors.
+// build compiles the executor's test program.
 func build(t *testing.T, cc string, flags ...string) string {
 	t.Helper()
-	bin := filepath.Join(t.TempDir(), "host_test")
-	args := append([]string{"-std=c11", "-Wall", "-Wextra", "-Werror", "-g", "-o", bin, "testdata/host_test.c"}, flags...)
+	return buildFrom(t, cc, "testdata/host_test.c", flags...)
+}
+
+// buildFrom compiles a test program. Warnings are errors.
+func buildFrom(t *testing.T, cc, source string, flags ...string) string {
+	t.Helper()
+	bin := filepath.Join(t.TempDir(), "program")
+	args := append([]string{"-std=c11", "-Wall", "-Wextra", "-Werror", "-g", "-o", bin, source}, flags...)
 	out, err := exec.Command(cc, append(args, "-lpthread")...).CombinedOutput()
 	if err != nil && strings.Contains(string(out), "cannot find") {
 		t.Skipf("%s has no library for %v: %s", cc, flags, out)

@@ -172,6 +172,9 @@ typedef struct concord_shim {
   // device_count initializes the driver. CS_NO_DEVICE, with the driver's reason, if it will not.
   int32_t (*device_count)(cs_lib *lib, int32_t *count, cs_error *err);
   int32_t (*device_info)(cs_lib *lib, int32_t ordinal, cs_info *out, cs_error *err);
+  // peer_access (optional) tells whether device to can reach the memory of device from directly. It
+  // opens neither.
+  int32_t (*peer_access)(cs_lib *lib, int32_t to, int32_t from, int32_t *can, cs_error *err);
 
   // -- compiler: needs no device --
 

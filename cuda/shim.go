@@ -1,11 +1,17 @@
-//go:build cgo && cuda
+//go:build cgo && cuda && linux
 
 package cuda
 
-import "github.com/concord-compute/concord/runtime/driver"
+// extern const void *concord_shim_cuda(void);
+import "C"
 
-// With the tag there is still nothing to open: the shim is a later step.
-const (
-	state  = driver.Unavailable
-	reason = "this version of Concord has no CUDA shim yet"
+import (
+	"unsafe"
+
+	_ "github.com/concord-compute/concord/csrc" // an edit there rebuilds the shim
 )
+
+const missing = ""
+
+// table returns the shim's functions: csrc/shim.h.
+func table() unsafe.Pointer { return unsafe.Pointer(C.concord_shim_cuda()) }

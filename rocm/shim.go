@@ -1,11 +1,17 @@
-//go:build cgo && rocm
+//go:build cgo && rocm && linux
 
 package rocm
 
-import "github.com/concord-compute/concord/runtime/driver"
+// extern const void *concord_shim_rocm(void);
+import "C"
 
-// With the tag there is still nothing to open: the shim is a later step.
-const (
-	state  = driver.Unavailable
-	reason = "this version of Concord has no HIP shim yet"
+import (
+	"unsafe"
+
+	_ "github.com/concord-compute/concord/csrc" // an edit there rebuilds the shim
 )
+
+const missing = ""
+
+// table returns the shim's functions: csrc/shim.h.
+func table() unsafe.Pointer { return unsafe.Pointer(C.concord_shim_rocm()) }

@@ -23,6 +23,7 @@ var sound = map[string]string{
 	"csrc/csrc.go":               "// Package csrc embeds itself.\npackage csrc\nimport \"embed\"\n//go:embed cuda host/*.c\nvar _ embed.FS\n",
 	"cmd/concord/main.go":        "// Concord is the command.\npackage main\nimport (\n_ \"github.com/spf13/cobra\"\n\"%M/runtime\"\n)\n",
 	"tests/conformance/suite.go": "// Package conformance is a suite.\npackage conformance\nimport (\n\"%M/runtime\"\n_ \"github.com/stretchr/testify/assert\"\n)\n",
+	"cuda/nvml/nvml.go":          "// Package nvml reads sensors.\npackage nvml\nimport (\n\"%M/runtime/driver\"\n_ \"github.com/NVIDIA/go-nvml/pkg/nvml\"\n)\nfunc init() { driver.RegisterTelemetry(nil) }\n",
 	"cuda/shim.c":                "//go:build cgo && cuda\n\n#include \"../csrc/cuda/cuda.c\"\n",
 }
 
@@ -44,11 +45,15 @@ var planted = []struct {
 	{"outside", "runtime/p.go", "package runtime\nimport _ \"github.com/stretchr/testify/assert\"\n", "runtime may not import github.com/stretchr"},
 	{"outside", "source/x.go", "package source\nimport _ \"golang.org/x/sys/unix\"\n", "source may not import golang.org/x/sys"},
 	{"outside", "cuda/x.go", "package cuda\nimport _ \"example.org/new\"\n", "cuda may not import example.org/new"},
+	{"outside", "cuda/x.go", "package cuda\nimport _ \"github.com/NVIDIA/go-nvml/pkg/nvml\"\n", "cuda may not import github.com/NVIDIA/go-nvml"},
 	{"outside", "cpu/x.go", "package cpu\nimport _ \"gonum.org/v1/plot\"\n", "cpu may not import gonum.org/v1/plot"},
+	{"reach", "runtime/all/x.go", "package all\nimport _ \"%M/cuda/nvml\"\n", "runtime/all reaches github.com/NVIDIA/go-nvml"},
+	{"floors", "runtime/all/x.go", "package all\nimport _ \"%M/cuda/nvml\"\n", "runtime/all may not import cuda/nvml"},
 	{"reach", "runtime/driver/x.go", "package driver\nimport _ \"github.com/spf13/cobra\"\n", "runtime reaches github.com/spf13/cobra"},
 	{"reach", "runtime/driver/x.go", "package driver\nimport _ \"gonum.org/v1/gonum/mat\"\n", "runtime reaches gonum.org/v1/gonum/mat"},
 	{"import C", "runtime/c.go", "package runtime\nimport \"C\"\n", "has no place in runtime"},
 	{"import C", "cuda/more.go", "package cuda\nimport \"C\"\n", `import "C" is in cuda/`},
+	{"import C", "cuda/nvml/more/c.go", "package more\nimport \"C\"\n", "has no place in cuda/nvml/more"},
 	{"goruntime", "cuda/gc.go", "package cuda\nimport \"runtime\"\n", "import the standard runtime as goruntime"},
 	{"goruntime", "cuda/gc_test.go", "package cuda\nimport rt \"runtime\"\n", "import the standard runtime as goruntime"},
 	{"goruntime", "cmd/concord/rt.go", "package main\nimport concord \"%M/runtime\"\n", "import our runtime by its own name"},
@@ -57,6 +62,7 @@ var planted = []struct {
 	{"init", "cuda/a.go", "package cuda\nfunc init() { warm() }\nfunc warm() { open() }\n", "C.open is called before"},
 	{"init", "cpu/a.go", "package cpu\nimport \"os/exec\"\nfunc init() { exec.Command(\"g++\") }\n", "exec.Command is called before"},
 	{"init", "rocm/a.go", "package rocm\nimport \"%M/runtime/driver\"\nfunc init() { driver.Backends() }\n", "init may register, not call driver.Backends"},
+	{"init", "cuda/nvml/a.go", "package nvml\nimport \"github.com/NVIDIA/go-nvml/pkg/nvml\"\nfunc init() { nvml.Init() }\n", "nvml.Init is called before"},
 	{"package docs", "cuda/doc.go", "// Package cuda again.\npackage cuda\n", "package cuda has 2 doc comments"},
 	{"package docs", "ann/ann.go", "//go:build linux\n\npackage ann\n", "package ann has 0 doc comments"},
 	{"package docs", "ann/ann.go", "// Vector search.\npackage ann\n", `starts with "Package ann "`},
@@ -64,6 +70,7 @@ var planted = []struct {
 	{"names", "runtime/v.go", "package runtime\ntype Func struct{}\n", "Func is also in the standard runtime"},
 	{"forwarders", "cpu/shim.c", "#include \"../csrc/host/host.c\"\n", "cpu/shim.c: more or less than"},
 	{"forwarders", "metal/shim.m", "//go:build metal\n#include \"../csrc/host/host.c\"\nint x;\n", "metal/shim.m: more or less than"},
+	{"forwarders", "rocm/smi/smi.c", "//go:build rocm\n#include \"../csrc/rocm_smi/smi.c\"\n", "rocm/smi/smi.c: more or less than"},
 	{"forwarders", "csrc/rocm/", "", "csrc/rocm is not embedded"},
 }
 

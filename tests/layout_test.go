@@ -36,7 +36,7 @@ var floors = []floor{
 	{"testdata/mnist", nil},
 	{"kernels", []string{"source"}},
 	{"runtime/driver", []string{"source"}},
-	{"internal/cgo", []string{"runtime/driver", "csrc"}},
+	{"internal/cgo", []string{"runtime/driver", "source", "csrc"}},
 	{"internal/npy", []string{"runtime/driver"}},
 	{"internal/mnist", []string{"runtime/driver", "testdata/mnist"}},
 	{"runtime/kernelcache", []string{"runtime/driver", "source"}},
@@ -47,6 +47,8 @@ var floors = []floor{
 	{"rocm", []string{"runtime/driver", "internal/cgo", "source", "csrc"}},
 	{"opencl", []string{"runtime/driver", "internal/cgo", "source", "csrc"}},
 	{"metal", []string{"runtime/driver", "internal/cgo", "source", "csrc"}},
+	{"cuda/nvml", []string{"runtime/driver", "internal/cgo"}},
+	{"rocm/smi", []string{"runtime/driver", "csrc"}},
 	{"runtime", []string{"runtime/driver", "source", "runtime/kernelcache", "runtime/mempool", "runtime/profile"}},
 	{"runtime/all", backends},
 	{"runtime/parity", []string{"runtime", "runtime/driver", "kernels", "source"}},
@@ -62,7 +64,11 @@ var floors = []floor{
 }
 
 var (
-	backends   = []string{"cpu", "cuda", "rocm", "opencl", "metal"}
+	backends = []string{"cpu", "cuda", "rocm", "opencl", "metal"}
+	// sensors read telemetry. They keep a backend's rules for C and init, and runtime/all
+	// may not import them: go-nvml changes how a whole program is linked.
+	sensors    = []string{"cuda/nvml", "rocm/smi"}
+	vendors    = append(slices.Clone(backends), sensors...)
 	everything = []string{"*"} // every room but tests
 )
 
@@ -72,6 +78,7 @@ var outside = []floor{
 	{"gonum.org/v1/plot", []string{"cmd"}},
 	{"github.com/klauspost/cpuid/v2", []string{"cpu"}},
 	{"github.com/go-gl/cl", []string{"opencl"}},
+	{"github.com/NVIDIA/go-nvml", []string{"cuda/nvml", "cmd"}},
 	{"golang.org/x/sys", []string{"cpu", "runtime", "runtime/kernelcache", "internal/cgo", "cmd"}},
 	{"golang.org/x/sync", []string{"cpu", "runtime", "runtime/parity", "cmd"}},
 	{"golang.org/x/term", []string{"cmd"}},
@@ -188,7 +195,7 @@ func load(t *testing.T, root string) *house {
 			}
 			h.files = append(h.files, file{rel, a})
 		case ".c", ".m":
-			if slices.Contains(backends, path.Dir(rel)) {
+			if slices.Contains(vendors, path.Dir(rel)) {
 				text, err := os.ReadFile(name)
 				if err != nil {
 					return err

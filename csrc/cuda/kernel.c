@@ -1,0 +1,269 @@
+// kernel.c loads programs, describes their kernels, and launches them.
+
+#include "state.h"
+
+// -- modules --
+
+static uint64_t little(const unsigned char *at, int bytes) {
+  uint64_t v = 0;
+  for (int i = bytes; i-- > 0;)
+    v = v << 8 | at[i];
+  return v;
+}
+
+// whole tells whether an ELF file has all that its tables promise. The driver takes no size and
+// reads on past the end of one that was cut.
+static int whole(const unsigned char *code, uint64_t bytes) {
+  if (bytes < 64 || code[4] != 2) // 64-bit headers
+    return 0;
+  uint64_t sections = little(code + 0x28, 8), size = little(code + 0x3a, 2);
+  uint64_t count = little(code + 0x3c, 2);
+  if (sections > bytes || size < 64 || count > (bytes - sections) / size)
+    return 0;
+  for (uint64_t i = 0; i < count; i++) {
+    const unsigned char *section = code + sections + i * size;
+    uint64_t type = little(section + 4, 4);
+    uint64_t from = little(section + 0x18, 8), length = little(section + 0x20, 8);
+    if (type != 0 && type != 8 && (from > bytes || length > bytes - from)) // none; no bits
+      return 0;
+  }
+  uint64_t segments = little(code + 0x20, 8), each = little(code + 0x36, 2);
+  uint64_t parts = little(code + 0x38, 2);
+  if (parts == 0)
+    return 1;
+  if (segments > bytes || each < 56 || parts > (bytes - segments) / each)
+    return 0;
+  for (uint64_t i = 0; i < parts; i++) {
+    const unsigned char *part = code + segments + i * each;
+    uint64_t from = little(part + 8, 8), length = little(part + 0x20, 8);
+    if (from > bytes || length > bytes - from)
+      return 0;
+  }
+  return 1;
+}
+
+static int32_t load(cs_device *d, const void *image, CUmodule *out, char *log, uint64_t log_bytes,
+                    cs_error *err) {
+  char info[4096], errors[4096];
+  info[0] = errors[0] = '\0';
+  int options[] = {JIT_INFO_LOG, JIT_INFO_LOG_BYTES, JIT_ERROR_LOG, JIT_ERROR_LOG_BYTES};
+  void *values[] = {info, (void *)(uintptr_t)sizeof info, errors, (void *)(uintptr_t)sizeof errors};
+  int32_t status = CALL(d, cuModuleLoadDataEx, out, image, 4, options, values);
+  info[sizeof info - 1] = errors[sizeof errors - 1] = '\0';
+  if (log_bytes > 0)
+    snprintf(log, log_bytes, "%s%s%s", errors, errors[0] != '\0' && info[0] != '\0' ? "\n" : "",
+             info);
+  return status;
+}
+
+static int32_t cuda_module_load(cs_device *d, const unsigned char *code, uint64_t bytes,
+                                cs_module **mod, char *log, uint64_t log_bytes, cs_error *err) {
+  if (log_bytes > 0)
+    log[0] = '\0';
+  if (bytes == 0)
+    return tell(err, CS_FORMAT, 0, "a program of 0 bytes");
+  int elf = bytes >= 4 && memcmp(code, "\177ELF", 4) == 0;
+  if (elf && !whole(code, bytes))
+    return tell(err, CS_FORMAT, 0, "the program is damaged or cut short");
+  int32_t status = enter(d, err);
+  if (status != CS_OK)
+    return status;
+  cs_module *m = calloc(1, sizeof *m);
+  // Text (PTX) ends in a NUL for the driver.
+  unsigned char *copy = elf ? NULL : malloc(bytes + 1);
+  if (m == NULL || (!elf && copy == NULL)) {
+    free(m);
+    free(copy);
+    return no_host_memory(err);
+  }
+  if (copy != NULL) {
+    memcpy(copy, code, bytes);
+    copy[bytes] = '\0';
+  }
+  m->dev = d;
+  status = load(d, elf ? code : copy, &m->handle, log, log_bytes, err);
+  free(copy);
+  if (status != CS_OK) {
+    free(m);
+    return status;
+  }
+  pthread_mutex_init(&m->lock, NULL);
+  *mod = m;
+  return CS_OK;
+}
+
+static int32_t cuda_module_unload(cs_module *m, cs_error *err) {
+  int32_t status = enter(m->dev, err);
+  if (status == CS_OK)
+    status = CALL(m->dev, cuModuleUnload, m->handle);
+  else
+    m->dev->lib->cu.cuModuleUnload(m->handle);
+  for (cs_kernel *k = m->kernels, *next; k != NULL; k = next) {
+    next = k->next;
+    free(k);
+  }
+  pthread_mutex_destroy(&m->lock);
+  free(m);
+  return status;
+}
+
+// -- kernels --
+
+static int32_t describe(cs_device *d, CUfunction f, cs_kernel_info *info, cs_error *err) {
+  struct {
+    int which;
+    int value;
+  } rows[] = {{FUNC_MAX_THREADS, 0},
+              {FUNC_REGISTERS, 0},
+              {FUNC_SHARED_BYTES, 0},
+              {FUNC_LOCAL_BYTES, 0},
+              {FUNC_CONST_BYTES, 0}};
+  for (int i = 0; i < 5; i++) {
+    int32_t status = CALL(d, cuFuncGetAttribute, &rows[i].value, rows[i].which, f);
+    if (status != CS_OK)
+      return status;
+  }
+  *info = (cs_kernel_info){.max_group = rows[0].value,
+                           .registers = rows[1].value,
+                           .local_bytes = (uint64_t)rows[2].value,
+                           .spill_bytes = (uint64_t)rows[3].value,
+                           .constant_bytes = (uint64_t)rows[4].value};
+  return CS_OK;
+}
+
+// allow lets a kernel ask for all the shared memory of the device, which beyond 48 KiB takes an
+// opt-in. It returns how much dynamic memory that leaves.
+static uint64_t allow(cs_device *d, CUfunction f, uint64_t fixed) {
+  uint64_t plain = d->shared > 0 ? (uint64_t)d->shared : 0;
+  uint64_t most = d->shared_optin > d->shared ? (uint64_t)d->shared_optin : plain;
+  if (most > plain && most > fixed && d->lib->cu.cuFuncSetAttribute != NULL &&
+      d->lib->cu.cuFuncSetAttribute(f, FUNC_MAX_DYNAMIC_SHARED, (int)(most - fixed)) == CU_OK)
+    return most - fixed;
+  return plain > fixed ? plain - fixed : 0;
+}
+
+// keep returns the module's kernel for a function, made at the first call.
+static cs_kernel *keep(cs_module *m, CUfunction f, uint64_t dynamic) {
+  pthread_mutex_lock(&m->lock);
+  cs_kernel *k = m->kernels;
+  while (k != NULL && k->handle != f)
+    k = k->next;
+  if (k == NULL && (k = calloc(1, sizeof *k)) != NULL) {
+    *k = (cs_kernel){.module = m, .handle = f, .max_dynamic = dynamic, .next = m->kernels};
+    m->kernels = k;
+  }
+  pthread_mutex_unlock(&m->lock);
+  return k;
+}
+
+static int32_t cuda_module_kernel(cs_module *m, const char *name, cs_kernel **kernel,
+                                  cs_kernel_info *info, cs_error *err) {
+  cs_device *d = m->dev;
+  CUfunction f = NULL;
+  cs_kernel_info found;
+  int32_t status = enter(d, err);
+  if (status == CS_OK)
+    status = CALL(d, cuModuleGetFunction, &f, m->handle, name);
+  if (status == CS_OK)
+    status = describe(d, f, &found, err);
+  if (status != CS_OK)
+    return status;
+  found.max_dynamic_bytes = allow(d, f, found.local_bytes);
+  cs_kernel *k = keep(m, f, found.max_dynamic_bytes);
+  if (k == NULL)
+    return no_host_memory(err);
+  *kernel = k;
+  *info = found;
+  return CS_OK;
+}
+
+static int32_t cuda_occupancy(cs_kernel *k, int32_t group, uint64_t dynamic_bytes, int32_t *groups,
+                              cs_error *err) {
+  cs_device *d = k->module->dev;
+  if (d->lib->cu.cuOccupancyMaxActiveBlocksPerMultiprocessor == NULL)
+    return lacks(err, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
+  if (group < 1)
+    return tell(err, CS_INVALID, 0, "a group of %d items", group);
+  int n = 0;
+  int32_t status = enter(d, err);
+  if (status == CS_OK)
+    status =
+        CALL(d, cuOccupancyMaxActiveBlocksPerMultiprocessor, &n, k->handle, group, dynamic_bytes);
+  if (status == CS_OK)
+    *groups = n;
+  return status;
+}
+
+static int32_t cuda_suggest(cs_kernel *k, uint64_t dynamic_bytes, int32_t *group, cs_error *err) {
+  cs_device *d = k->module->dev;
+  if (d->lib->cu.cuOccupancyMaxPotentialBlockSize == NULL)
+    return lacks(err, "cuOccupancyMaxPotentialBlockSize");
+  int grid = 0, best = 0;
+  int32_t status = enter(d, err);
+  if (status == CS_OK)
+    status =
+        CALL(d, cuOccupancyMaxPotentialBlockSize, &grid, &best, k->handle, NULL, dynamic_bytes, 0);
+  if (status == CS_OK)
+    *group = best;
+  return status;
+}
+
+// -- launching --
+
+// pack points params at the arguments. Addresses and the offsets of local memory live in slots.
+static int32_t pack(const cs_arg *args, uint32_t count, const unsigned char *data, uint64_t *slots,
+                    void **params, uint64_t *shared, cs_error *err) {
+  uint64_t dynamic = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    const cs_arg *a = &args[i];
+    params[i] = &slots[i];
+    switch (a->kind) {
+    case CS_ARG_VALUE: // the driver takes as many bytes as the kernel's parameter has
+      params[i] = (void *)(uintptr_t)(data + a->offset);
+      break;
+    case CS_ARG_MEMORY:
+      slots[i] = a->mem + (uint64_t)a->mem_offset;
+      break;
+    case CS_ARG_LOCAL: {
+      dynamic = (dynamic + CS_LOCAL_ALIGN - 1) & ~(uint64_t)(CS_LOCAL_ALIGN - 1);
+      if (a->size < 0 || dynamic + (uint64_t)a->size > INT32_MAX)
+        return tell(err, CS_TOO_LARGE, 0, "argument %u: %lld bytes of local memory", i,
+                    (long long)a->size);
+      uint32_t offset = (uint32_t)dynamic;
+      memcpy(&slots[i], &offset, sizeof offset);
+      dynamic += (uint64_t)a->size;
+      break;
+    }
+    default:
+      return tell(err, CS_INVALID, 0, "argument %u: no argument of kind %d", i, a->kind);
+    }
+  }
+  *shared = dynamic;
+  return CS_OK;
+}
+
+static int32_t cuda_launch(cs_stream *s, cs_kernel *k, const uint64_t *groups,
+                           const uint64_t *group, const cs_arg *args, uint32_t count,
+                           const unsigned char *data, cs_error *err) {
+  uint64_t slots[CS_MAX_ARGS], shared = 0;
+  void *params[CS_MAX_ARGS];
+  if (count > CS_MAX_ARGS)
+    return tell(err, CS_INVALID, 0, "%u arguments, the most is %u", count, CS_MAX_ARGS);
+  for (int i = 0; i < 3; i++)
+    if (groups[i] > INT32_MAX || group[i] > INT32_MAX)
+      return tell(err, CS_TOO_LARGE, 0, "a grid of %llu groups of %llu items in dimension %d",
+                  (unsigned long long)groups[i], (unsigned long long)group[i], i);
+  int32_t status = pack(args, count, data, slots, params, &shared, err);
+  if (status == CS_OK)
+    status = enter(s->dev, err);
+  if (status != CS_OK)
+    return status;
+  cs_device *d = s->dev;
+  status = CALL(d, cuLaunchKernel, k->handle, (unsigned)groups[0], (unsigned)groups[1],
+                (unsigned)groups[2], (unsigned)group[0], (unsigned)group[1], (unsigned)group[2],
+                (unsigned)shared, s->handle, params, NULL);
+  if (status == CS_INVALID &&
+      err->code == CU_INVALID_VALUE) // a grid that the kernel does not allow
+    err->status = status = CS_LAUNCH;
+  return status;
+}

@@ -1,0 +1,267 @@
+// load.c opens the vendor's libraries and tells what failed in their words.
+
+#include "state.h"
+
+// The classes of CUresult.
+static int32_t class_of(CUresult code) {
+  switch (code) {
+  case 1:   // invalid value
+  case 400: // invalid handle
+  case 401: // illegal state
+  case 704: // peer access already enabled, not enabled, primary context active
+  case 705:
+  case 708:
+  case 712: // host memory registered already, not registered
+  case 713:
+  case 910: // graph update failed
+    return CS_INVALID;
+  case 2:
+    return CS_NO_MEMORY;
+  case 3:   // not initialized
+  case 34:  // stub library
+  case 35:  // driver older than the runtime
+  case 46:  // device unavailable
+  case 100: // no device, invalid device, not licensed
+  case 101:
+  case 102:
+  case 802: // system not ready, driver mismatch, no compatibility mode
+  case 803:
+  case 804:
+    return CS_NO_DEVICE;
+  case 200: // invalid image, no binary for this GPU, invalid PTX, invalid source
+  case 209:
+  case 218:
+  case 300:
+    return CS_FORMAT;
+  case 215: // limit, peer access
+  case 217:
+  case 221: // no just-in-time compiler, PTX too new for it, it is disabled
+  case 222:
+  case 223:
+  case 224:
+  case 711: // too many peers
+  case 800: // not permitted
+  case 801: // not supported
+    return CS_UNSUPPORTED;
+  case 500:
+    return CS_NOT_FOUND;
+  case 701: // more resources than there are: the launch was refused, the context is well
+  case 703:
+  case 720: // cooperative launch, cluster too large
+  case 912:
+    return CS_LAUNCH;
+  case 702: // the watchdog of a launch
+  case 909:
+    return CS_TIMEOUT;
+  }
+  if (code >= 805 && code <= 809) // MPS
+    return CS_NO_DEVICE;
+  if (code >= 900 && code <= 908) // stream capture
+    return CS_INVALID;
+  return sticky(code) ? CS_LOST : CS_FAILED;
+}
+
+// sticky: the context is of no use any more.
+static int sticky(CUresult code) {
+  switch (code) {
+  case 4:   // the driver is shutting down
+  case 201: // invalid context
+  case 214: // uncorrectable errors of memory, of NVLink
+  case 220:
+  case 700: // illegal address
+  case 702: // launch timeout
+  case 709: // context destroyed
+  case 710: // assert
+  case 721: // tensor memory leak
+  case 810: // ended by MPS
+    return 1;
+  }
+  return code >= 714 && code <= 719; // stack, instruction, misaligned, address space, pc, failed
+}
+
+// -- symbols --
+
+struct symbol {
+  const char *names; // separated by spaces, the first one found counts
+  size_t at;         // where in the table
+  int required;
+};
+
+#define ROW_AT(table, member, names, needed) {names, offsetof(struct table, member), needed},
+#define DRIVER_NEEDED(member, names, result, params) ROW_AT(driver_api, member, names, 1)
+#define DRIVER_EXTRA(member, names, result, params) ROW_AT(driver_api, member, names, 0)
+#define NVRTC_NEEDED(member, names, result, params) ROW_AT(nvrtc_api, member, names, 1)
+#define NVRTC_EXTRA(member, names, result, params) ROW_AT(nvrtc_api, member, names, 0)
+#define PTX_NEEDED(member, names, result, params) ROW_AT(ptx_api, member, names, 1)
+#define BLAS_NEEDED(member, names, result, params) ROW_AT(blas_api, member, names, 1)
+#define BLAS_EXTRA(member, names, result, params) ROW_AT(blas_api, member, names, 0)
+
+static const struct symbol driver_symbols[] = {CUDA_REQUIRED(DRIVER_NEEDED)
+                                                   CUDA_OPTIONAL(DRIVER_EXTRA){NULL, 0, 0}};
+static const struct symbol nvrtc_symbols[] = {NVRTC_REQUIRED(NVRTC_NEEDED)
+                                                  NVRTC_OPTIONAL(NVRTC_EXTRA){NULL, 0, 0}};
+static const struct symbol ptx_symbols[] = {PTX_REQUIRED(PTX_NEEDED){NULL, 0, 0}};
+static const struct symbol blas_symbols[] = {BLAS_REQUIRED(BLAS_NEEDED)
+                                                 BLAS_OPTIONAL(BLAS_EXTRA){NULL, 0, 0}};
+
+// find looks one symbol up under each of its names.
+static void *find(void *library, const char *names) {
+  char name[96];
+  while (*names != '\0') {
+    size_t n = strcspn(names, " ");
+    snprintf(name, sizeof name, "%.*s", (int)n, names);
+    void *p = dlsym(library, name);
+    if (p != NULL)
+      return p;
+    names += n + (names[n] == ' ');
+  }
+  return NULL;
+}
+
+// resolve fills a table. It returns the names of a required symbol that is not there, or NULL.
+static const char *resolve(void *library, const struct symbol *symbols, void *table) {
+  for (const struct symbol *s = symbols; s->names != NULL; s++) {
+    void *p = find(library, s->names);
+    if (p == NULL && s->required)
+      return s->names;
+    memcpy((char *)table + s->at, &p, sizeof p);
+  }
+  return NULL;
+}
+
+// -- opening --
+
+// A note is text that grows up to a limit.
+struct note {
+  char *text;
+  uint64_t bytes, used;
+};
+
+__attribute__((format(printf, 2, 3))) static void add(struct note *n, const char *format, ...) {
+  if (n->bytes == 0 || n->used + 1 >= n->bytes)
+    return;
+  va_list args;
+  va_start(args, format);
+  int wrote = vsnprintf(n->text + n->used, n->bytes - n->used, format, args);
+  va_end(args);
+  if (wrote > 0)
+    n->used += (uint64_t)wrote;
+  if (n->used >= n->bytes)
+    n->used = n->bytes - 1;
+}
+
+// open_first opens the first of names that has what is required and fills the table from it.
+static void *open_first(const char *names, const struct symbol *symbols, void *table,
+                        struct note *tried) {
+  for (const char *name = names; *name != '\0'; name += strlen(name) + 1) {
+    const char *line = tried->used > 0 ? "\n" : "";
+    // Local: its symbols serve nobody but us. All at once: what is missing fails here.
+    void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL) {
+      const char *why = dlerror();
+      size_t n = strlen(name);
+      if (why != NULL && strncmp(why, name, n) == 0 && strncmp(why + n, ": ", 2) == 0)
+        why += n + 2; // the loader mostly begins with the name by itself
+      add(tried, "%s%s: not found: %s", line, name,
+          why != NULL ? why : "the loader does not say why");
+      continue;
+    }
+    const char *missing = resolve(library, symbols, table);
+    if (missing == NULL) {
+      add(tried, "%s%s: found", line, name);
+      return library;
+    }
+    // It stays open: vendors' libraries do not survive being closed.
+    add(tried, "%s%s: of no use: it has no %s", line, name, missing);
+  }
+  return NULL;
+}
+
+static pthread_mutex_t libs_lock = PTHREAD_MUTEX_INITIALIZER;
+static cs_lib *libs;
+
+static int32_t cuda_open(const char *driver_names, const char *compiler_names, cs_lib **lib,
+                         char *tried, uint64_t tried_bytes, cs_error *err) {
+  struct note note = {tried, tried_bytes, 0};
+  if (tried_bytes > 0)
+    tried[0] = '\0';
+  cs_lib *made = calloc(1, sizeof *made);
+  if (made == NULL)
+    return no_host_memory(err);
+  made->driver = open_first(driver_names, driver_symbols, &made->cu, &note);
+  made->compiler = open_first(compiler_names, nvrtc_symbols, &made->rtc, &note);
+  if (made->driver == NULL && made->compiler == NULL) {
+    free(made);
+    return tell(err, CS_NO_DEVICE, 0, "neither a CUDA driver nor NVRTC was found");
+  }
+  // The loader gives one handle for one file.
+  pthread_mutex_lock(&libs_lock);
+  for (cs_lib *l = libs; l != NULL; l = l->next) {
+    if (l->driver != made->driver || l->compiler != made->compiler)
+      continue;
+    pthread_mutex_unlock(&libs_lock);
+    free(made);
+    *lib = l;
+    return CS_OK;
+  }
+  pthread_mutex_init(&made->lock, NULL);
+  made->simulated = made->driver != NULL && dlsym(made->driver, "concord_sim_control") != NULL;
+  made->next = libs;
+  libs = made;
+  pthread_mutex_unlock(&libs_lock);
+  *lib = made;
+  return CS_OK;
+}
+
+static int32_t cuda_has_driver(cs_lib *lib) { return lib->driver != NULL; }
+
+static int32_t cuda_has_compiler(cs_lib *lib) { return lib->compiler != NULL; }
+
+static void list_missing(struct note *n, const struct symbol *symbols, const void *table) {
+  for (const struct symbol *s = symbols; s->names != NULL; s++) {
+    void *p;
+    memcpy(&p, (const char *)table + s->at, sizeof p);
+    if (p == NULL)
+      add(n, "%s%.*s", n->used > 0 ? " " : "", (int)strcspn(s->names, " "), s->names);
+  }
+}
+
+static void cuda_missing(cs_lib *lib, char *text, uint64_t bytes) {
+  struct note n = {text, bytes, 0};
+  if (bytes > 0)
+    text[0] = '\0';
+  if (lib->driver != NULL)
+    list_missing(&n, driver_symbols, &lib->cu);
+  if (lib->compiler != NULL)
+    list_missing(&n, nvrtc_symbols, &lib->rtc);
+}
+
+static int32_t cuda_versions(cs_lib *lib, cs_versions *out, cs_error *err) {
+  cs_versions v = {0, 0, 0, 0};
+  if (lib->driver != NULL) {
+    int32_t status = check(lib, lib->cu.cuDriverGetVersion(&v.driver), "cuDriverGetVersion", err);
+    if (status != CS_OK)
+      return status;
+  }
+  if (lib->compiler != NULL &&
+      lib->rtc.nvrtcVersion(&v.compiler_major, &v.compiler_minor) != NVRTC_OK)
+    v.compiler_major = v.compiler_minor = 0;
+  *out = v;
+  return CS_OK;
+}
+
+// start initializes the driver. A driver that will not is no device, whatever its reason.
+static int32_t start(cs_lib *lib, cs_error *err) {
+  if (lib->driver == NULL)
+    return tell(err, CS_NO_DEVICE, 0, "no CUDA driver was found");
+  pthread_mutex_lock(&lib->lock);
+  int32_t status = CS_OK;
+  if (!lib->initialized) {
+    status = check(lib, lib->cu.cuInit(0), "cuInit", err);
+    lib->initialized = status == CS_OK;
+  }
+  pthread_mutex_unlock(&lib->lock);
+  if (status != CS_OK)
+    err->status = status = CS_NO_DEVICE;
+  return status;
+}

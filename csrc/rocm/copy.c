@@ -1,0 +1,280 @@
+// copy.c moves and sets memory in stream order.
+
+#include "state.h"
+
+// -- the ring of pinned memory --
+
+static void drop_ring(cs_stream *s) {
+  for (int i = 0; i < CHUNKS; i++)
+    if (s->ring[i].passed != NULL)
+      s->dev->lib->hip.hipEventDestroy(s->ring[i].passed);
+  // No context ends here that would free it, so one refusal is not the end.
+  if (s->pinned != NULL && s->dev->lib->hip.hipHostFree(s->pinned) != 0)
+    s->dev->lib->hip.hipHostFree(s->pinned);
+  memset(s->ring, 0, sizeof s->ring);
+  s->pinned = NULL;
+  s->at = 0;
+}
+
+// make_ring allocates it at the first copy.
+static int32_t make_ring(cs_stream *s, cs_error *err) {
+  cs_device *d = s->dev;
+  if (s->pinned != NULL)
+    return CS_OK;
+  void *host = NULL;
+  int32_t status = CALL(d, hipHostMalloc, &host, (size_t)CHUNKS * CHUNK_BYTES, HOST_PORTABLE);
+  if (status != CS_OK)
+    return status;
+  s->pinned = host;
+  for (int i = 0; i < CHUNKS && status == CS_OK; i++) {
+    s->ring[i].at = s->pinned + (size_t)i * CHUNK_BYTES;
+    status = CALL(d, hipEventCreateWithFlags, &s->ring[i].passed, DISABLE_TIMING);
+  }
+  if (status != CS_OK)
+    drop_ring(s);
+  return status;
+}
+
+// settle waits for the copies of a chunk.
+static int32_t settle(cs_stream *s, struct chunk *c, cs_error *err) {
+  int32_t status = c->busy ? CALL(s->dev, hipEventSynchronize, c->passed) : CS_OK;
+  if (status == CS_OK)
+    c->busy = 0;
+  return status;
+}
+
+// room returns a chunk with that many bytes free: the one being filled, or the next one, emptied.
+static int32_t room(cs_stream *s, uint64_t bytes, struct chunk **out, cs_error *err) {
+  struct chunk *c = &s->ring[s->at];
+  if (CHUNK_BYTES - c->used < bytes) {
+    s->at = (s->at + 1) % CHUNKS;
+    c = &s->ring[s->at];
+    int32_t status = settle(s, c, err);
+    if (status != CS_OK)
+      return status;
+    c->used = 0;
+  }
+  *out = c;
+  return CS_OK;
+}
+
+// mark notes that n bytes at the end of a chunk are in use until the stream has passed.
+static int32_t mark(cs_stream *s, struct chunk *c, uint64_t n, cs_error *err) {
+  c->used = (c->used + n + 63) & ~(uint64_t)63; // the next copy begins at a cache line
+  int32_t status = CALL(s->dev, hipEventRecord, c->passed, s->handle);
+  if (status == CS_OK)
+    c->busy = 1;
+  else // without the event nobody would know when: now
+    s->dev->lib->hip.hipStreamSynchronize(s->handle);
+  return status;
+}
+
+// -- between pageable memory and the device --
+
+static int32_t rocm_upload(cs_stream *s, uint64_t dst, const unsigned char *src, uint64_t bytes,
+                           cs_error *err) {
+  if (atomic_load(&s->capturing))
+    return capturing("a copy from pageable memory", err);
+  cs_device *d = s->dev;
+  int32_t status = enter(d, err);
+  if (status != CS_OK || bytes == 0)
+    return status;
+  if (make_ring(s, err) != CS_OK) {
+    if (atomic_load(&d->lost))
+      return err->status;
+    status = CALL(d, hipMemcpyHtoDAsync, dst, src, bytes, s->handle);
+    return status != CS_OK ? status : CALL(d, hipStreamSynchronize, s->handle);
+  }
+  while (bytes > 0 && status == CS_OK) {
+    uint64_t n = bytes < CHUNK_BYTES ? bytes : CHUNK_BYTES;
+    struct chunk *c;
+    status = room(s, n, &c, err);
+    if (status != CS_OK)
+      break;
+    memcpy(c->at + c->used, src, n);
+    status = CALL(d, hipMemcpyHtoDAsync, dst, c->at + c->used, n, s->handle);
+    if (status == CS_OK)
+      status = mark(s, c, n, err);
+    dst += n;
+    src += n;
+    bytes -= n;
+  }
+  return status;
+}
+
+// fetch queues one piece of a download into the next chunk.
+static int32_t fetch(cs_stream *s, uint64_t src, uint64_t n, cs_error *err) {
+  struct chunk *c;
+  s->ring[s->at].used = CHUNK_BYTES; // a piece has its chunk to itself
+  int32_t status = room(s, CHUNK_BYTES, &c, err);
+  if (status == CS_OK)
+    status = CALL(s->dev, hipMemcpyDtoHAsync, c->at, src, n, s->handle);
+  return status != CS_OK ? status : mark(s, c, CHUNK_BYTES, err);
+}
+
+static int32_t rocm_download(cs_stream *s, unsigned char *dst, uint64_t src, uint64_t bytes,
+                             cs_error *err) {
+  if (atomic_load(&s->capturing))
+    return capturing("a copy to pageable memory", err);
+  cs_device *d = s->dev;
+  int32_t status = enter(d, err);
+  if (status != CS_OK || bytes == 0)
+    return status;
+  if (make_ring(s, err) != CS_OK) {
+    if (atomic_load(&d->lost))
+      return err->status;
+    status = CALL(d, hipMemcpyDtoHAsync, dst, src, bytes, s->handle);
+    return status != CS_OK ? status : CALL(d, hipStreamSynchronize, s->handle);
+  }
+  uint64_t asked = 0, got = 0;
+  int oldest = (s->at + 1) % CHUNKS;
+  while (got < bytes && status == CS_OK) {
+    if (asked < bytes && asked - got < (uint64_t)CHUNKS * CHUNK_BYTES) {
+      uint64_t n = bytes - asked < CHUNK_BYTES ? bytes - asked : CHUNK_BYTES;
+      status = fetch(s, src + asked, n, err);
+      asked += n;
+      continue;
+    }
+    uint64_t n = bytes - got < CHUNK_BYTES ? bytes - got : CHUNK_BYTES;
+    status = settle(s, &s->ring[oldest], err);
+    if (status == CS_OK)
+      memcpy(dst + got, s->ring[oldest].at, n);
+    got += n;
+    oldest = (oldest + 1) % CHUNKS;
+  }
+  return status;
+}
+
+// -- between memory that the device sees --
+
+static int32_t rocm_upload_pinned(cs_stream *s, uint64_t dst, uint64_t host, uint64_t bytes,
+                                  cs_error *err) {
+  int32_t status = enter(s->dev, err);
+  if (status != CS_OK || bytes == 0)
+    return status;
+  return CALL(s->dev, hipMemcpyHtoDAsync, dst, (const void *)(uintptr_t)host, bytes, s->handle);
+}
+
+static int32_t rocm_download_pinned(cs_stream *s, uint64_t host, uint64_t src, uint64_t bytes,
+                                    cs_error *err) {
+  int32_t status = enter(s->dev, err);
+  if (status != CS_OK || bytes == 0)
+    return status;
+  return CALL(s->dev, hipMemcpyDtoHAsync, (void *)(uintptr_t)host, src, bytes, s->handle);
+}
+
+static int32_t rocm_copy(cs_stream *s, uint64_t dst, uint64_t src, uint64_t bytes, cs_error *err) {
+  int32_t status = enter(s->dev, err);
+  if (status != CS_OK || bytes == 0)
+    return status;
+  return CALL(s->dev, hipMemcpyDtoDAsync, dst, src, bytes, s->handle);
+}
+
+static int32_t rocm_copy_peer(cs_stream *s, cs_device *to, uint64_t dst, cs_device *from,
+                              uint64_t src, uint64_t bytes, cs_error *err) {
+  if (to->lib->hip.hipMemcpyPeerAsync == NULL)
+    return lacks(err, "hipMemcpyPeerAsync");
+  int32_t status = enter(to, err);
+  if (status != CS_OK || bytes == 0)
+    return status;
+  return CALL(to, hipMemcpyPeerAsync, dst, to->handle, src, from->handle, bytes, s->handle);
+}
+
+static int32_t rocm_peer(cs_device *to, cs_device *from, int32_t enable, int32_t *can,
+                         cs_error *err) {
+  int yes = 1;
+  if (to->handle != from->handle) {
+    if (to->lib->hip.hipDeviceCanAccessPeer == NULL)
+      return lacks(err, "hipDeviceCanAccessPeer");
+    int32_t status = CALL(to, hipDeviceCanAccessPeer, &yes, to->handle, from->handle);
+    if (status == CS_OK && yes && enable) {
+      if (to->lib->hip.hipDeviceEnablePeerAccess == NULL)
+        return lacks(err, "hipDeviceEnablePeerAccess");
+      status = enter(to, err);
+      hipError code = HIP_OK;
+      if (status == CS_OK)
+        code = to->lib->hip.hipDeviceEnablePeerAccess(from->handle, 0);
+      if (code != HIP_PEER_ALREADY_ENABLED)
+        status = status != CS_OK ? status : on_device(to, code, "hipDeviceEnablePeerAccess", err);
+    }
+    if (status != CS_OK)
+      return status;
+  }
+  *can = yes != 0;
+  return CS_OK;
+}
+
+static int32_t rocm_prefetch(cs_stream *s, uint64_t address, uint64_t bytes, int32_t host,
+                             cs_error *err) {
+  cs_device *d = s->dev;
+  if (d->lib->hip.hipMemPrefetchAsync == NULL || !d->concurrent_managed)
+    return tell(err, CS_UNSUPPORTED, 0, "managed memory does not move ahead of its use here");
+  int32_t status = enter(d, err);
+  if (status != CS_OK || bytes == 0)
+    return status;
+  return CALL(d, hipMemPrefetchAsync, address, bytes, host ? DEVICE_CPU : d->handle, s->handle);
+}
+
+// -- filling --
+
+// shorten returns the smallest pattern that repeats to the same bytes.
+static uint64_t shorten(const unsigned char *pattern, uint64_t n) {
+  while (n > 1 && memcmp(pattern, pattern + n / 2, n / 2) == 0)
+    n /= 2;
+  return n;
+}
+
+// set writes count copies of a unit of 1, 2 or 4 bytes.
+static int32_t set(cs_stream *s, uint64_t dst, const unsigned char *unit, uint64_t n,
+                   uint64_t count, cs_error *err) {
+  cs_device *d = s->dev;
+  uint32_t value = 0;
+  memcpy(&value, unit, n); // little-endian, as every host of HIP is
+  switch (n) {
+  case 1:
+    return CALL(d, hipMemsetD8Async, dst, (unsigned char)value, count, s->handle);
+  case 2:
+    return CALL(d, hipMemsetD16Async, dst, (unsigned short)value, count, s->handle);
+  }
+  return CALL(d, hipMemsetD32Async, dst, (int)value, count, s->handle);
+}
+
+// weave fills what no plain fill can: 8 bytes, or an alignment below the pattern's. The first
+// copy is set unit by unit, the rest follows by doubling.
+static int32_t weave(cs_stream *s, uint64_t dst, uint64_t bytes, const unsigned char *pattern,
+                     uint64_t n, cs_error *err) {
+  cs_device *d = s->dev;
+  uint64_t unit = n < 4 ? n : 4;
+  while (unit > 1 && dst % unit != 0)
+    unit /= 2;
+  for (uint64_t i = 0; i < n; i += unit) {
+    int32_t status = set(s, dst + i, pattern + i, unit, 1, err);
+    if (status != CS_OK)
+      return status;
+  }
+  for (uint64_t have = n; have < bytes;) {
+    uint64_t more = have < bytes - have ? have : bytes - have;
+    int32_t status = CALL(d, hipMemcpyDtoDAsync, dst + have, dst, more, s->handle);
+    if (status != CS_OK)
+      return status;
+    have += more;
+  }
+  return CS_OK;
+}
+
+static int32_t rocm_fill(cs_stream *s, uint64_t dst, uint64_t bytes, const unsigned char *pattern,
+                         uint64_t pattern_bytes, cs_error *err) {
+  uint64_t n = pattern_bytes;
+  if (n != 1 && n != 2 && n != 4 && n != 8)
+    return tell(err, CS_INVALID, 0, "a pattern of %llu bytes", (unsigned long long)n);
+  if (bytes % n != 0)
+    return tell(err, CS_INVALID, 0, "%llu bytes are no multiple of a pattern of %llu",
+                (unsigned long long)bytes, (unsigned long long)n);
+  int32_t status = enter(s->dev, err);
+  if (status != CS_OK || bytes == 0)
+    return status;
+  n = shorten(pattern, n);
+  if (n <= 4 && dst % n == 0)
+    return set(s, dst, pattern, n, bytes / n, err);
+  return weave(s, dst, bytes, pattern, n, err);
+}

@@ -1,0 +1,238 @@
+// kernel.c loads programs, describes their kernels, and launches them.
+
+#include "state.h"
+
+// -- modules --
+
+static uint64_t little(const unsigned char *at, int bytes) {
+  uint64_t v = 0;
+  for (int i = bytes; i-- > 0;)
+    v = v << 8 | at[i];
+  return v;
+}
+
+// table tells whether a file has all that a table of sections or segments promises.
+static int table(const unsigned char *code, uint64_t bytes, uint64_t from, uint64_t each,
+                 uint64_t count, uint64_t least, uint64_t offset, uint64_t length) {
+  if (count == 0)
+    return 1;
+  if (from > bytes || each < least || count > (bytes - from) / each)
+    return 0;
+  for (uint64_t i = 0; i < count; i++) {
+    const unsigned char *row = code + from + i * each;
+    uint64_t at = little(row + offset, 8), n = little(row + length, 8);
+    if (least == 64 && little(row + 4, 4) == 8) // a section of no bits
+      continue;
+    if (at > bytes || n > bytes - at)
+      return 0;
+  }
+  return 1;
+}
+
+// whole tells whether the bytes are a code object for AMD's GPUs, all of it. HIP takes no size and
+// reads on past the end of one that was cut.
+static int whole(const unsigned char *code, uint64_t bytes) {
+  enum { machine = 224 };
+  return bytes >= 64 && memcmp(code, "\177ELF\2\1", 6) == 0 && little(code + 0x12, 2) == machine &&
+         table(code, bytes, little(code + 0x28, 8), little(code + 0x3a, 2), little(code + 0x3c, 2),
+               64, 0x18, 0x20) &&
+         table(code, bytes, little(code + 0x20, 8), little(code + 0x36, 2), little(code + 0x38, 2),
+               56, 8, 0x20);
+}
+
+static int32_t rocm_module_load(cs_device *d, const unsigned char *code, uint64_t bytes,
+                                cs_module **mod, char *log, uint64_t log_bytes, cs_error *err) {
+  if (log_bytes > 0)
+    log[0] = '\0'; // HIP says nothing besides its error
+  if (bytes == 0)
+    return tell(err, CS_FORMAT, 0, "a program of 0 bytes");
+  // What the simulated library makes and checks is its own affair.
+  if (!d->lib->simulated && !whole(code, bytes))
+    return tell(err, CS_FORMAT, 0, "the program is damaged or cut short");
+  int32_t status = enter(d, err);
+  if (status != CS_OK)
+    return status;
+  cs_module *m = calloc(1, sizeof *m);
+  if (m == NULL)
+    return no_host_memory(err);
+  m->dev = d;
+  status = CALL(d, hipModuleLoadData, &m->handle, code);
+  if (status != CS_OK) {
+    free(m);
+    return status;
+  }
+  pthread_mutex_init(&m->lock, NULL);
+  *mod = m;
+  return CS_OK;
+}
+
+static int32_t rocm_module_unload(cs_module *m, cs_error *err) {
+  int32_t status = enter(m->dev, err);
+  if (status == CS_OK)
+    status = CALL(m->dev, hipModuleUnload, m->handle);
+  else
+    m->dev->lib->hip.hipModuleUnload(m->handle);
+  for (cs_kernel *k = m->kernels, *next; k != NULL; k = next) {
+    next = k->next;
+    free(k);
+  }
+  pthread_mutex_destroy(&m->lock);
+  free(m);
+  return status;
+}
+
+// -- kernels --
+
+static int32_t describe(cs_device *d, hipFunction f, cs_kernel_info *info, cs_error *err) {
+  struct {
+    int which;
+    int value;
+  } rows[] = {{FUNC_MAX_THREADS, 0},
+              {FUNC_REGISTERS, 0},
+              {FUNC_SHARED_BYTES, 0},
+              {FUNC_LOCAL_BYTES, 0},
+              {FUNC_CONST_BYTES, 0}};
+  for (int i = 0; i < 5; i++) {
+    int32_t status = CALL(d, hipFuncGetAttribute, &rows[i].value, rows[i].which, f);
+    if (status != CS_OK)
+      return status;
+  }
+  *info = (cs_kernel_info){.max_group = rows[0].value,
+                           .registers = rows[1].value,
+                           .local_bytes = (uint64_t)rows[2].value,
+                           .spill_bytes = (uint64_t)rows[3].value,
+                           .constant_bytes = (uint64_t)rows[4].value};
+  return CS_OK;
+}
+
+// allow returns how much dynamic memory a kernel may ask for: what its own leaves.
+static uint64_t allow(cs_device *d, uint64_t fixed) {
+  uint64_t most = d->shared > 0 ? (uint64_t)d->shared : 0;
+  return most > fixed ? most - fixed : 0;
+}
+
+// keep returns the module's kernel for a function, made at the first call.
+static cs_kernel *keep(cs_module *m, hipFunction f, uint64_t dynamic) {
+  pthread_mutex_lock(&m->lock);
+  cs_kernel *k = m->kernels;
+  while (k != NULL && k->handle != f)
+    k = k->next;
+  if (k == NULL && (k = calloc(1, sizeof *k)) != NULL) {
+    *k = (cs_kernel){.module = m, .handle = f, .max_dynamic = dynamic, .next = m->kernels};
+    m->kernels = k;
+  }
+  pthread_mutex_unlock(&m->lock);
+  return k;
+}
+
+static int32_t rocm_module_kernel(cs_module *m, const char *name, cs_kernel **kernel,
+                                  cs_kernel_info *info, cs_error *err) {
+  cs_device *d = m->dev;
+  hipFunction f = NULL;
+  cs_kernel_info found;
+  int32_t status = enter(d, err);
+  if (status == CS_OK)
+    status = CALL(d, hipModuleGetFunction, &f, m->handle, name);
+  if (status == CS_OK)
+    status = describe(d, f, &found, err);
+  if (status != CS_OK)
+    return status;
+  found.max_dynamic_bytes = allow(d, found.local_bytes);
+  cs_kernel *k = keep(m, f, found.max_dynamic_bytes);
+  if (k == NULL)
+    return no_host_memory(err);
+  *kernel = k;
+  *info = found;
+  return CS_OK;
+}
+
+static int32_t rocm_occupancy(cs_kernel *k, int32_t group, uint64_t dynamic_bytes, int32_t *groups,
+                              cs_error *err) {
+  cs_device *d = k->module->dev;
+  if (d->lib->hip.hipModuleOccupancyMaxActiveBlocksPerMultiprocessor == NULL)
+    return lacks(err, "hipModuleOccupancyMaxActiveBlocksPerMultiprocessor");
+  if (group < 1)
+    return tell(err, CS_INVALID, 0, "a group of %d items", group);
+  int n = 0;
+  int32_t status = enter(d, err);
+  if (status == CS_OK)
+    status = CALL(d, hipModuleOccupancyMaxActiveBlocksPerMultiprocessor, &n, k->handle, group,
+                  dynamic_bytes);
+  if (status == CS_OK)
+    *groups = n;
+  return status;
+}
+
+static int32_t rocm_suggest(cs_kernel *k, uint64_t dynamic_bytes, int32_t *group, cs_error *err) {
+  cs_device *d = k->module->dev;
+  if (d->lib->hip.hipModuleOccupancyMaxPotentialBlockSize == NULL)
+    return lacks(err, "hipModuleOccupancyMaxPotentialBlockSize");
+  int grid = 0, best = 0;
+  int32_t status = enter(d, err);
+  if (status == CS_OK)
+    status =
+        CALL(d, hipModuleOccupancyMaxPotentialBlockSize, &grid, &best, k->handle, dynamic_bytes, 0);
+  if (status == CS_OK)
+    *group = best;
+  return status;
+}
+
+// -- launching --
+
+// pack points params at the arguments. Addresses and the offsets of local memory live in slots.
+static int32_t pack(const cs_arg *args, uint32_t count, const unsigned char *data, uint64_t *slots,
+                    void **params, uint64_t *shared, cs_error *err) {
+  uint64_t dynamic = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    const cs_arg *a = &args[i];
+    params[i] = &slots[i];
+    switch (a->kind) {
+    case CS_ARG_VALUE: // HIP takes as many bytes as the kernel's parameter has
+      params[i] = (void *)(uintptr_t)(data + a->offset);
+      break;
+    case CS_ARG_MEMORY:
+      slots[i] = a->mem + (uint64_t)a->mem_offset;
+      break;
+    case CS_ARG_LOCAL: {
+      dynamic = (dynamic + CS_LOCAL_ALIGN - 1) & ~(uint64_t)(CS_LOCAL_ALIGN - 1);
+      if (a->size < 0 || dynamic + (uint64_t)a->size > INT32_MAX)
+        return tell(err, CS_TOO_LARGE, 0, "argument %u: %lld bytes of local memory", i,
+                    (long long)a->size);
+      uint32_t offset = (uint32_t)dynamic;
+      memcpy(&slots[i], &offset, sizeof offset);
+      dynamic += (uint64_t)a->size;
+      break;
+    }
+    default:
+      return tell(err, CS_INVALID, 0, "argument %u: no argument of kind %d", i, a->kind);
+    }
+  }
+  *shared = dynamic;
+  return CS_OK;
+}
+
+static int32_t rocm_launch(cs_stream *s, cs_kernel *k, const uint64_t *groups,
+                           const uint64_t *group, const cs_arg *args, uint32_t count,
+                           const unsigned char *data, cs_error *err) {
+  uint64_t slots[CS_MAX_ARGS], shared = 0;
+  void *params[CS_MAX_ARGS];
+  if (count > CS_MAX_ARGS)
+    return tell(err, CS_INVALID, 0, "%u arguments, the most is %u", count, CS_MAX_ARGS);
+  for (int i = 0; i < 3; i++)
+    if (groups[i] > INT32_MAX || group[i] > INT32_MAX || groups[i] * group[i] > UINT32_MAX)
+      return tell(err, CS_TOO_LARGE, 0, "a grid of %llu groups of %llu items in dimension %d",
+                  (unsigned long long)groups[i], (unsigned long long)group[i], i);
+  int32_t status = pack(args, count, data, slots, params, &shared, err);
+  if (status == CS_OK)
+    status = enter(s->dev, err);
+  if (status != CS_OK)
+    return status;
+  cs_device *d = s->dev;
+  status = CALL(d, hipModuleLaunchKernel, k->handle, (unsigned)groups[0], (unsigned)groups[1],
+                (unsigned)groups[2], (unsigned)group[0], (unsigned)group[1], (unsigned)group[2],
+                (unsigned)shared, s->handle, params, NULL);
+  if (status == CS_INVALID &&
+      err->code == HIP_INVALID_VALUE) // a grid that the kernel does not allow
+    err->status = status = CS_LAUNCH;
+  return status;
+}

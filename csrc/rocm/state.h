@@ -1,0 +1,146 @@
+// state.h is what the parts of the shim share: the objects behind the contract's handles, the way a
+// failure is told, and how a call enters a device. rocm.c puts the parts together.
+
+#ifndef CONCORD_ROCM_STATE_H
+#define CONCORD_ROCM_STATE_H
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../shim.h"
+#include "api.h"
+
+// A library is a driver and a compiler, each with its own table: a real one and a simulated one
+// live side by side.
+struct cs_lib {
+  cs_lib *next;
+  void *driver, *compiler; // of dlopen, NULL where there is none
+  struct driver_api hip;
+  struct hiprtc_api rtc;
+  int simulated;
+  pthread_mutex_t lock; // of what follows
+  int initialized;      // hipInit has succeeded
+  void *comgr;          // what hipRTC compiles with, NULL where it was not found
+  struct comgr_api isa;
+};
+
+struct cs_event {
+  cs_device *dev;
+  hipEvent handle;
+  int timing;
+  cs_event *next; // in the device's free list
+};
+
+struct cs_device {
+  cs_lib *lib;
+  hipDevice handle;
+  char arch[128];          // "gfx90a:sramecc+:xnack-"
+  int32_t lowest, highest; // priorities of streams: the highest is the smallest number
+  int32_t shared;
+  int async_alloc, concurrent_managed, managed;
+  atomic_int lost;      // a failure that the device does not survive was seen
+  pthread_mutex_t lock; // of the free lists: [1] with timing
+  cs_event *events[2];
+  pthread_mutex_t blas_lock;
+  void *blas;
+  struct blas_api rocblas;
+  rocblasHandle blas_handle;
+};
+
+// Pageable memory crosses in pieces through pinned memory of the stream.
+enum { CHUNKS = 4, CHUNK_BYTES = 1 << 20 };
+
+struct chunk {
+  unsigned char *at;
+  hipEvent passed; // recorded after the last copy that uses it
+  int busy;        // passed has not been waited for
+  uint64_t used;
+};
+
+struct cs_stream {
+  cs_device *dev;
+  hipStream handle;
+  int owned;
+  atomic_int capturing;
+  unsigned char *pinned; // CHUNKS * CHUNK_BYTES, from the first copy on
+  struct chunk ring[CHUNKS];
+  int at; // the chunk that is being filled
+};
+
+struct cs_kernel {
+  cs_module *module;
+  hipFunction handle;
+  uint64_t max_dynamic;
+  cs_kernel *next;
+};
+
+struct cs_module {
+  cs_device *dev;
+  hipModule handle;
+  pthread_mutex_t lock; // of kernels
+  cs_kernel *kernels;
+};
+
+struct cs_graph {
+  cs_device *dev;
+  hipGraphExec exec;
+};
+
+// tell writes an error and returns its class.
+__attribute__((format(printf, 4, 5))) static int32_t tell(cs_error *err, int32_t status,
+                                                          int32_t code, const char *format, ...) {
+  err->status = status;
+  err->code = code;
+  va_list args;
+  va_start(args, format);
+  vsnprintf(err->text, sizeof err->text, format, args);
+  va_end(args);
+  return status;
+}
+
+static int32_t no_host_memory(cs_error *err) {
+  return tell(err, CS_FAILED, 0, "no host memory left");
+}
+
+// lacks says that the driver has no such function.
+static int32_t lacks(cs_error *err, const char *symbol) {
+  return tell(err, CS_UNSUPPORTED, 0, "this version of HIP has no %s", symbol);
+}
+
+static int32_t class_of(hipError code);
+static int sticky(hipError code);
+
+// check turns the driver's answer into ours, in the driver's words.
+static int32_t check(cs_lib *lib, hipError code, const char *call, cs_error *err) {
+  if (code == HIP_OK)
+    return CS_OK;
+  const char *name = lib->hip.hipGetErrorName(code), *words = lib->hip.hipGetErrorString(code);
+  return tell(err, class_of(code), code, "%s: %s: %s", call, name != NULL ? name : "unknown error",
+              words != NULL ? words : "no words for it");
+}
+
+// on_device is check for calls on a device: the first failure that it does not survive marks
+// it, and what fails the same way later is a lost device.
+static int32_t on_device(cs_device *d, hipError code, const char *call, cs_error *err) {
+  if (code == HIP_OK)
+    return CS_OK;
+  int32_t status = check(d->lib, code, call, err);
+  if (sticky(code) && atomic_exchange(&d->lost, 1) != 0)
+    err->status = status = CS_LOST;
+  return status;
+}
+
+// enter makes the device current on this thread. Every entry begins with it.
+static int32_t enter(cs_device *d, cs_error *err) {
+  return on_device(d, d->lib->hip.hipSetDevice(d->handle), "hipSetDevice", err);
+}
+
+// CALL is a call of the driver on a device, by name.
+#define CALL(d, function, ...) on_device((d), (d)->lib->hip.function(__VA_ARGS__), #function, err)
+
+#endif

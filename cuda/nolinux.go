@@ -1,0 +1,5 @@
+//go:build cgo && cuda && !linux
+
+package cuda
+
+const remedy = "CUDA runs on Linux"

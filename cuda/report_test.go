@@ -1,0 +1,82 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/internal/cgo"
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+// As NVRTC 11.8 said it, the second kernel with a function that is called.
+const recorded = `program.cl(3): warning #177-D: variable "x" was declared but never referenced
+
+ptxas info    : 60 bytes gmem
+ptxas info    : Compiling entry function 'cc_kernel_scale' for 'sm_70'
+ptxas info    : Function properties for cc_kernel_scale
+ptxas         .     800 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 54 registers, 364 bytes cmem[0]
+ptxas info    : Compiling entry function 'cc_kernel_sum' for 'sm_70'
+ptxas info    : Function properties for cc_kernel_sum
+ptxas         .     16 bytes stack frame, 12 bytes spill stores, 20 bytes spill loads
+ptxas info    : Function properties for helper
+ptxas         .     8 bytes stack frame, 99 bytes spill stores, 99 bytes spill loads
+ptxas info    : Used 9 registers, 1256 bytes smem, 364 bytes cmem[0], 4 bytes cmem[2]
+`
+
+var recordedInfos = []driver.KernelInfo{
+	{Name: "scale", Implementation: "cuda", Registers: 54},
+	{Name: "sum", Implementation: "cuda", Registers: 9, SpillBytes: 12, LocalBytes: 1256},
+}
+
+func TestParseReport(t *testing.T) {
+	assert.Equal(t, recordedInfos, parseReport(recorded))
+	assert.Empty(t, parseReport(""))
+	assert.Empty(t, parseReport("ptxas info    : Used 9 registers\n"), "of nobody")
+	assert.Equal(t, []driver.KernelInfo{{Name: "k", Implementation: "cuda"}},
+		parseReport("ptxas info    : Compiling entry function 'k' for 'sm_70'\nptxas info    : Used many registers"))
+}
+
+func TestReport(t *testing.T) {
+	options := flags("sm_70")
+	var asked [][]string
+	c := &cgo.Compilation{Target: "sm_70", Options: options, Compile: func(options []string) ([]byte, string, error) {
+		asked = append(asked, options)
+		return nil, recorded, nil
+	}}
+	infos, err := report(c)
+	require.NoError(t, err)
+	assert.Equal(t, recordedInfos, infos)
+	assert.Equal(t, [][]string{append(flags("sm_70"), verbose)}, asked)
+
+	// An NVRTC that cannot ask its assembler: PTX, and the driver's.
+	ptx := []byte("PTX")
+	c.Compile = func(options []string) ([]byte, string, error) {
+		if slices.Contains(options, verbose) {
+			return nil, "", errors.New("unknown option")
+		}
+		assert.Equal(t, "--gpu-architecture=compute_70", options[0])
+		return ptx, "", nil
+	}
+	c.Assemble = func(text []byte, options []string) ([]byte, string, error) {
+		assert.Equal(t, ptx, text)
+		assert.Equal(t, []string{"--gpu-name=sm_70", "--verbose"}, options)
+		return nil, recorded, nil
+	}
+	infos, err = report(c)
+	require.NoError(t, err)
+	assert.Equal(t, recordedInfos, infos)
+
+	c.Assemble = func([]byte, []string) ([]byte, string, error) {
+		return nil, "", fmt.Errorf("no assembler: %w", driver.ErrUnsupported)
+	}
+	infos, err = report(c)
+	require.NoError(t, err)
+	assert.Empty(t, infos, "nobody here knows")
+	assert.Equal(t, flags("sm_70"), options)
+}

@@ -1,0 +1,3 @@
+//go:build cuda && linux
+
+#include "../csrc/cuda/cuda.c"

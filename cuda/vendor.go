@@ -1,0 +1,159 @@
+package cuda
+
+// What NVIDIA adds to the Go half that all vendors share (internal/cgo): names of
+// libraries, options, versions.
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/concord-compute/concord/internal/cgo"
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/source"
+)
+
+// vendor describes the backend over real libraries.
+func vendor() cgo.Vendor {
+	return cgo.Vendor{
+		Name: "cuda", Maker: "NVIDIA", Target: source.CUDA,
+		Table: table, Missing: missing,
+		Libraries: libraries,
+		Remedies: cgo.Remedies{
+			Driver: "install NVIDIA's driver (in a container, start it with access to the GPU), or name its library in CONCORD_CUDA_LIBRARY",
+			Compiler: "install NVRTC (package libnvrtc11.2, cuda-nvrtc-12-x or nvidia-cuda-nvrtc), or name its library in " +
+				"CONCORD_NVRTC_LIBRARY",
+			Devices: "is the GPU another vendor's, does CUDA_VISIBLE_DEVICES hide it, is it used exclusively by another process, " +
+				"is the driver's module loaded?",
+		},
+		Version:  version,
+		Features: features, Describe: describe,
+		CompileArch: compileArch,
+		Flags:       flags, Options: options, Merge: merge,
+		BLAS: blas, BLASName: "cublas",
+		Outdated: outdated, Report: report,
+	}
+}
+
+// simulated describes the backend over the libraries of tests/sim.
+func simulated() cgo.Vendor {
+	v := vendor()
+	v.Name, v.Simulated, v.Libraries, v.BLAS = "sim-cuda", true, simLibraries, simBLAS
+	const remedy = "run make sim, or name the directory of the simulated libraries in CONCORD_SIM_DIR"
+	v.Remedies = cgo.Remedies{Driver: remedy, Compiler: remedy}
+	return v
+}
+
+// version writes 12020 as "12.2".
+func version(n int) string { return fmt.Sprintf("%d.%d", n/1000, n%1000/10) }
+
+// outdated answers CUDA_ERROR_NO_BINARY_FOR_GPU, CUDA_ERROR_INVALID_PTX and
+// CUDA_ERROR_UNSUPPORTED_PTX_VERSION where NVRTC writes what the driver cannot read.
+// Machine code it mostly can, across versions.
+func outdated(code, driver, major, minor int) string {
+	if code != 209 && code != 218 && code != 222 || driver >= 1000*major+10*minor {
+		return ""
+	}
+	return fmt.Sprintf("the driver is for CUDA %s and NVRTC is %d.%d: update the driver, or use an older NVRTC (CONCORD_NVRTC_LIBRARY names one)",
+		version(driver), major, minor)
+}
+
+// drivers are the names of the driver's library: the loader's, where Windows puts it
+// for Linux programs, and where container hosts mount it.
+var drivers = []string{"libcuda.so.1", "libcuda.so", "/usr/lib/wsl/lib/libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1"}
+
+// compilers are the names of NVRTC. Up to 11.2 it was named by its version; from
+// 11.3 to 11.8 the name stayed that of 11.2.
+var compilers = []string{"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so.11.1", "libnvrtc.so.11.0", "libnvrtc.so"}
+
+// toolkits are directories with a toolkit, the variable's first.
+func toolkits() (dirs []string) {
+	for _, name := range []string{"CUDA_HOME", "CUDA_PATH"} {
+		if dir := os.Getenv(name); filepath.IsAbs(dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return append(dirs, "/usr/local/cuda")
+}
+
+// blas are the candidates for cuBLAS. Wherever else it lies (Python's packages have
+// it), LD_LIBRARY_PATH has to say.
+func blas(*driver.Config) []string {
+	names := []string{"libcublas.so.13", "libcublas.so.12", "libcublas.so.11"}
+	for _, dir := range toolkits() {
+		names = append(names, filepath.Join(dir, "lib64", "libcublas.so"))
+	}
+	return names
+}
+
+// libraries are the candidates for the driver and for NVRTC.
+func libraries(cfg *driver.Config) (drv, rtc []string) {
+	drv, rtc = drivers, slices.Clone(compilers)
+	for _, dir := range toolkits() {
+		for _, sub := range []string{"lib64", "lib", "targets/x86_64-linux/lib"} {
+			if path := filepath.Join(dir, sub, "libnvrtc.so"); !slices.Contains(rtc, path) {
+				rtc = append(rtc, path)
+			}
+		}
+	}
+	if cfg.CUDALibrary != "" {
+		drv = []string{cfg.CUDALibrary}
+	}
+	if cfg.NVRTCLibrary != "" {
+		rtc = []string{cfg.NVRTCLibrary}
+	}
+	return drv, rtc
+}
+
+// simDir is where make sim puts the simulated libraries.
+const simDir = "build/sim"
+
+// simLibraries names files, never something that the loader would search for.
+func simLibraries(cfg *driver.Config) (drv, rtc []string) {
+	return simFile(cfg, "libcuda.so.1"), simFile(cfg, "libnvrtc.so.11.2")
+}
+
+func simBLAS(cfg *driver.Config) []string { return simFile(cfg, "libcublas.so.12") }
+
+func simFile(cfg *driver.Config, name string) []string {
+	dir := cfg.SimDir
+	if dir == "" {
+		dir = simDir
+	}
+	path, err := filepath.Abs(filepath.Join(dir, name))
+	if err != nil {
+		return nil
+	}
+	return []string{path}
+}
+
+// capability reads the number of an architecture: 90 of "sm_90", "sm_90a" and
+// "compute_90".
+func capability(arch string) (int, bool) {
+	_, digits, found := strings.Cut(arch, "_")
+	n, err := strconv.Atoi(strings.TrimRight(digits, "abcdefghijklmnopqrstuvwxyz"))
+	return n, found && err == nil
+}
+
+// compileArch chooses what to build for a device: its own machine code where NVRTC
+// knows it, else the newest PTX that it can write and the device can run, which the
+// driver compiles on.
+func compileArch(arch string, known []string) (string, error) {
+	if slices.Contains(known, arch) {
+		return arch, nil
+	}
+	want, ok := capability(arch)
+	best := 0
+	for _, k := range known {
+		if n, ok := capability(k); ok && n < want {
+			best = max(best, n)
+		}
+	}
+	if !ok || best == 0 {
+		return "", fmt.Errorf("NVRTC cannot compile for %s (it knows %s): an older one can", arch, strings.Join(known, ", "))
+	}
+	return fmt.Sprintf("compute_%d", best), nil
+}

@@ -1,0 +1,38 @@
+//go:build cgo && unix
+
+package cgo
+
+import "context"
+
+// away runs f in a goroutine of its own when ctx can be done, and does not wait
+// for it then; a result that nobody wants any more goes to drop.
+func away[T any](ctx context.Context, f func() (T, error), drop func(T)) (T, error) {
+	var none T
+	if err := ctx.Err(); err != nil {
+		return none, err
+	}
+	if ctx.Done() == nil {
+		return f()
+	}
+	type result struct {
+		v   T
+		err error
+	}
+	done := make(chan result)
+	go func() {
+		v, err := f()
+		select {
+		case done <- result{v, err}:
+		case <-ctx.Done():
+			if err == nil {
+				drop(v)
+			}
+		}
+	}()
+	select {
+	case r := <-done:
+		return r.v, r.err
+	case <-ctx.Done():
+		return none, ctx.Err()
+	}
+}

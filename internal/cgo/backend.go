@@ -1,0 +1,248 @@
+//go:build cgo && unix
+
+package cgo
+
+// The backend: what is on the machine, and opening one device of it.
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+// NewBackend returns a vendor's backend. It touches no library. The backend is a
+// driver.CrossCompiler as well.
+func NewBackend(v Vendor) driver.Backend { return &backend{v: v} }
+
+type backend struct{ v Vendor }
+
+var _ driver.CrossCompiler = (*backend)(nil)
+
+func (b *backend) Name() string { return b.v.Name }
+
+// library is opened libraries: a driver, a compiler, or both.
+type library struct {
+	t                table
+	c                cLib
+	driver, compiler bool
+	tried            []string
+	cfg              *driver.Config // what decided where to look
+}
+
+// table returns the vendor's table, if it is in the build.
+func (b *backend) table() (table, bool) {
+	if b.v.Table == nil {
+		return 0, false
+	}
+	p := b.v.Table()
+	return table(uintptr(p)), p != nil
+}
+
+// libraries opens what there is. Opening the same files again costs little.
+func (b *backend) libraries(cfg *driver.Config) (library, error) {
+	t, ok := b.table()
+	if !ok {
+		return library{}, b.error("open", driver.ErrNoDevice, b.v.Missing)
+	}
+	if cfg == nil {
+		cfg = &driver.Config{}
+	}
+	drivers, compilers := b.v.Libraries(cfg)
+	c, tried, f := t.open(drivers, compilers)
+	l := library{t: t, c: c, tried: lines(tried), cfg: cfg}
+	if f != nil {
+		return l, f.as(b.v.Name, "", "open", driver.ErrNoDevice)
+	}
+	l.driver, l.compiler = t.hasDriver(c), t.hasCompiler(c)
+	return l, nil
+}
+
+func lines(text string) (list []string) {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			list = append(list, line)
+		}
+	}
+	return list
+}
+
+// error returns an error of the backend that has no code.
+func (b *backend) error(op string, is error, detail string) error {
+	return &driver.OpError{Backend: b.v.Name, Op: op, Detail: detail, Err: is}
+}
+
+// absent returns why the machine can have none of the vendor's devices, or "".
+// Nothing is opened for it.
+func (b *backend) absent(cfg *driver.Config) string {
+	if b.v.Absent == nil {
+		return ""
+	}
+	if cfg == nil {
+		cfg = &driver.Config{}
+	}
+	if why := b.v.Absent(cfg); why != "" {
+		return "no " + b.v.Maker + " GPU: " + why + remedy(b.v.Remedies.Driver)
+	}
+	return ""
+}
+
+// Probe lists the devices. Drivers can take long to wake up: the work goes on in
+// its goroutine when ctx is done, and its result is dropped.
+func (b *backend) Probe(ctx context.Context, cfg *driver.Config) driver.Probe {
+	start := time.Now()
+	p, err := away(ctx, func() (driver.Probe, error) { return b.probe(cfg), nil }, func(driver.Probe) {})
+	if err != nil {
+		p = driver.Probe{Backend: b.v.Name, State: driver.Unavailable,
+			Reason: "asking the " + b.v.Maker + " driver for its devices: " + err.Error()}
+	}
+	p.Elapsed = time.Since(start)
+	return p
+}
+
+func (b *backend) probe(cfg *driver.Config) driver.Probe {
+	p := driver.Probe{Backend: b.v.Name, State: driver.Unavailable}
+	if _, ok := b.table(); !ok {
+		p.State, p.Reason = driver.Disabled, b.v.Missing
+		return p
+	}
+	if p.Reason = b.absent(cfg); p.Reason != "" {
+		return p
+	}
+	l, err := b.libraries(cfg)
+	p.Tried = l.tried
+	if err != nil || !l.driver {
+		p.Reason = b.noDriver(l)
+	}
+	if err != nil {
+		return p
+	}
+	if missing := l.t.missing(l.c); missing != "" {
+		p.Tried = append(p.Tried, "not in these libraries, done without: "+missing)
+	}
+	if l.driver && !l.compiler {
+		p.Tried = append(p.Tried, b.noCompiler(l))
+	}
+	b.probeVersions(&p, l)
+	if !l.driver {
+		return p
+	}
+	count, f := l.t.deviceCount(l.c)
+	if f != nil {
+		p.Reason = b.words("the driver does not start", f) + remedy(b.v.Remedies.Devices)
+		return p
+	}
+	for i := range count {
+		info, err := b.info(l, i, count)
+		if err != nil {
+			p.Tried = append(p.Tried, err.Error())
+			continue
+		}
+		p.Devices = append(p.Devices, info)
+	}
+	if len(p.Devices) == 0 {
+		p.Reason = fmt.Sprintf("the driver has %d devices, none of which tells about itself", count)
+		if count == 0 {
+			p.Reason = "the driver has no device"
+		}
+		p.Reason += remedy(b.v.Remedies.Devices)
+		return p
+	}
+	p.State = driver.Available
+	return p
+}
+
+func (b *backend) words(what string, f *failure) string {
+	return fmt.Sprintf("%s: %s (code %d)", what, f.text, f.code)
+}
+
+// probeVersions fills in what is known; versions that cannot be told stay empty.
+func (b *backend) probeVersions(p *driver.Probe, l library) {
+	v, f := l.t.versions(l.c)
+	if f != nil {
+		p.Tried = append(p.Tried, b.words("versions", f))
+		return
+	}
+	p.DriverVersion, p.RuntimeVersion = b.version(int(v.driver)), b.version(int(v.runtime))
+	if v.compiler_major != 0 {
+		p.CompilerVersion = fmt.Sprintf("%d.%d", v.compiler_major, v.compiler_minor)
+	}
+}
+
+func (b *backend) version(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return b.v.Version(n)
+}
+
+// info describes one of count devices.
+func (b *backend) info(l library, ordinal, count int) (driver.Info, error) {
+	id := fmt.Sprintf("%s:%d", b.v.Name, ordinal)
+	c, f := l.t.deviceInfo(l.c, ordinal)
+	if f != nil {
+		return driver.Info{}, f.error(b.v.Name, id, "describe")
+	}
+	drv := ""
+	if v, f := l.t.versions(l.c); f == nil {
+		drv = b.version(int(v.driver))
+	}
+	info := b.v.describe(c, ordinal, drv)
+	peers := make([]bool, count)
+	for i := range peers {
+		if i == ordinal {
+			peers[i] = true
+			continue
+		}
+		if peers[i], f = l.t.peerAccess(l.c, ordinal, i); f != nil {
+			return info, nil // nothing is known of peers
+		}
+	}
+	info.PeerAccess = peers
+	return info, nil
+}
+
+// Open opens the device with that index in the driver's own order.
+func (b *backend) Open(ctx context.Context, nativeIndex int, cfg *driver.Config) (driver.Device, error) {
+	d, err := away(ctx, func() (*device, error) { return b.openDevice(nativeIndex, cfg) }, func(d *device) { _ = d.Close() })
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+func (b *backend) openDevice(ordinal int, cfg *driver.Config) (*device, error) {
+	const op = "open"
+	id := fmt.Sprintf("%s:%d", b.v.Name, ordinal)
+	refuse := func(is error, detail string) error {
+		return &driver.OpError{Backend: b.v.Name, Device: id, Op: op, Detail: detail, Err: is}
+	}
+	if _, ok := b.table(); !ok {
+		return nil, refuse(driver.ErrNoDevice, b.v.Missing)
+	}
+	if why := b.absent(cfg); why != "" {
+		return nil, refuse(driver.ErrNoDevice, why)
+	}
+	l, err := b.libraries(cfg)
+	if err != nil || !l.driver {
+		return nil, refuse(driver.ErrNoDevice, b.noDriver(l))
+	}
+	count, f := l.t.deviceCount(l.c)
+	if f != nil {
+		return nil, f.as(b.v.Name, id, op, driver.ErrNoDevice)
+	}
+	if ordinal < 0 || ordinal >= count {
+		return nil, refuse(driver.ErrDeviceIndex, fmt.Sprintf("the driver has %d devices", count))
+	}
+	info, err := b.info(l, ordinal, count)
+	if err != nil {
+		return nil, err
+	}
+	c, f := l.t.deviceOpen(l.c, ordinal)
+	if f != nil {
+		return nil, f.error(b.v.Name, id, op)
+	}
+	return newDevice(b, l, c, info), nil
+}

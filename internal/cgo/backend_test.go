@@ -1,0 +1,187 @@
+//go:build cgo && unix
+
+package cgo
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/tests/sim/null"
+)
+
+func TestProbe(t *testing.T) {
+	reset(t)
+	p := NewBackend(vendor()).Probe(ctx, nil)
+	assert.Equal(t, driver.Available, p.State, p.Reason)
+	assert.Equal(t, "12.2", p.DriverVersion)
+	assert.Equal(t, "11.8", p.CompilerVersion)
+	assert.Contains(t, strings.Join(p.Tried, "\n"), "libnull.so: opened")
+	assert.Contains(t, strings.Join(p.Tried, "\n"), "nullOptional")
+	require.Len(t, p.Devices, 2)
+	d := p.Devices[1]
+	assert.Equal(t, "null:1", d.ID)
+	assert.Equal(t, "Nobody", d.Vendor)
+	assert.Equal(t, driver.Discrete, d.Kind)
+	assert.True(t, d.Simulated)
+	assert.False(t, d.IsGPU(), "what is simulated is no GPU")
+	assert.Equal(t, []bool{false, true}, d.PeerAccess)
+	assert.Equal(t, []bool{true, true}, p.Devices[0].PeerAccess)
+	assert.EqualValues(t, 256, d.BaseAlign)
+	assert.Equal(t, 1500, d.ClockMHz)
+	assert.InDelta(t, 64, d.MemoryBandwidthGBs, 1e-9, "1 GHz, 256 bits, both edges")
+	assert.Equal(t, [3]int{1024, 1024, 64}, d.MaxWorkGroup)
+	assert.Equal(t, [3]int{0x7fffffff, 65535, 65535}, d.MaxGroups)
+	assert.False(t, d.FreeMemoryKnown, "only an open device can tell")
+}
+
+func TestProbeWithout(t *testing.T) {
+	probe := func(v Vendor) driver.Probe { return NewBackend(v).Probe(ctx, nil) }
+	t.Run("table", func(t *testing.T) {
+		v := vendor()
+		v.Table = nothing
+		p := probe(v)
+		assert.Equal(t, driver.Disabled, p.State)
+		assert.Equal(t, "not in this build", p.Reason)
+		_, err := NewBackend(v).Open(ctx, 0, nil)
+		assert.ErrorIs(t, err, driver.ErrNoDevice)
+		assert.ErrorContains(t, err, "not in this build")
+	})
+	t.Run("driver and compiler", func(t *testing.T) {
+		reset(t)
+		null.Absent(true, true)
+		p := probe(vendor())
+		assert.Equal(t, driver.Unavailable, p.State)
+		assert.Contains(t, p.Reason, "no Nobody driver: libnull.so is not here")
+		assert.Contains(t, p.Reason, "install nothing")
+		_, err := NewBackend(vendor()).Open(ctx, 0, nil)
+		assert.ErrorIs(t, err, driver.ErrNoDevice)
+		assert.ErrorContains(t, err, "libnull.so is not here")
+	})
+	t.Run("driver", func(t *testing.T) {
+		reset(t)
+		null.Absent(true, false)
+		p := probe(vendor())
+		assert.Equal(t, driver.Unavailable, p.State)
+		assert.Contains(t, p.Reason, "no Nobody driver: libnull.so is not here")
+		assert.Equal(t, "11.8", p.CompilerVersion, "there is a compiler all the same")
+	})
+	t.Run("devices", func(t *testing.T) {
+		reset(t)
+		null.Devices(0)
+		p := probe(vendor())
+		assert.Equal(t, driver.Unavailable, p.State)
+		assert.Equal(t, "the driver has no device; plug nothing in", p.Reason)
+	})
+	t.Run("a driver that starts", func(t *testing.T) {
+		reset(t)
+		null.Fail("device_count", 0, int(statusNoDevice))
+		p := probe(vendor())
+		assert.Contains(t, p.Reason, "the driver does not start: NULL_ERROR_3 (code 1003); plug nothing in")
+	})
+	t.Run("one device", func(t *testing.T) {
+		reset(t)
+		null.Fail("device_info", 0, int(statusFailed))
+		p := probe(vendor())
+		assert.Equal(t, driver.Available, p.State)
+		require.Len(t, p.Devices, 1)
+		assert.Equal(t, "null:1", p.Devices[0].ID, "devices keep the driver's numbers")
+	})
+	t.Run("time", func(t *testing.T) {
+		done, cancel := context.WithCancel(ctx)
+		cancel()
+		p := NewBackend(vendor()).Probe(done, nil)
+		assert.Equal(t, driver.Unavailable, p.State)
+		assert.NotEmpty(t, p.Reason)
+	})
+}
+
+func TestOpenIndex(t *testing.T) {
+	reset(t)
+	for _, i := range []int{-1, 2} {
+		_, err := NewBackend(vendor()).Open(ctx, i, nil)
+		require.ErrorIs(t, err, driver.ErrDeviceIndex)
+		assert.ErrorContains(t, err, "2 devices")
+	}
+}
+
+func TestOpenFails(t *testing.T) {
+	for _, entry := range []string{"lib_open", "device_count", "device_info", "device_open"} {
+		for s := statusFailed; s <= statusLost; s++ {
+			reset(t)
+			null.Fail(entry, 0, int(s))
+			_, err := NewBackend(vendor()).Open(ctx, 0, nil)
+			require.Error(t, err, "%s with %d", entry, s)
+			opErr(t, err)
+			require.Empty(t, null.Live(), "%s with %d", entry, s)
+		}
+	}
+}
+
+func TestCompileFor(t *testing.T) {
+	reset(t)
+	b := NewBackend(vendor()).(driver.CrossCompiler)
+	list, err := b.Targets(ctx, nil)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"null_1", "null_2"}, list)
+	unit := parse(t, saxpyText)
+	c, err := b.CompileFor(ctx, nil, "null_2", unit, []string{"-w"})
+	require.NoError(t, err)
+	assert.Contains(t, string(c.Code), "saxpy")
+	assert.Equal(t, "a warning", c.Log)
+	require.Len(t, c.Kernels, 2)
+	assert.Equal(t, "relu", c.Kernels[1].Name)
+
+	_, err = b.CompileFor(ctx, nil, "null_3", unit, nil)
+	require.ErrorIs(t, err, driver.ErrInvalidArgument)
+	assert.ErrorContains(t, err, "null_1, null_2")
+
+	null.Fail("compile", 0, int(statusCompile))
+	_, err = b.CompileFor(ctx, nil, "null_1", unit, nil)
+	var built *driver.BuildError
+	require.ErrorAs(t, err, &built)
+	assert.Equal(t, &driver.BuildError{Source: "p.cl", Target: "null_1", Log: "p.cl:3:1: error: asked for"}, built)
+
+	null.Absent(false, true)
+	_, err = b.Targets(ctx, nil)
+	require.ErrorIs(t, err, driver.ErrUnsupported)
+	assert.ErrorContains(t, err, "install no compiler")
+	null.Absent(true, true)
+	_, err = b.CompileFor(ctx, nil, "null_1", unit, nil)
+	assert.ErrorIs(t, err, driver.ErrUnsupported)
+}
+
+func TestReport(t *testing.T) {
+	reset(t)
+	v := vendor()
+	v.Report = func(c *Compilation) ([]driver.KernelInfo, error) {
+		code, log, err := c.Assemble(c.Code, nil)
+		assert.NoError(t, err)
+		assert.Equal(t, c.Code, code)
+		assert.Equal(t, "Used 8 registers", log)
+		return []driver.KernelInfo{{Name: "cc_kernel_relu", Registers: 8}}, nil
+	}
+	c, err := NewBackend(v).(driver.CrossCompiler).CompileFor(ctx, nil, "null_1", parse(t, saxpyText), nil)
+	require.NoError(t, err)
+	assert.Equal(t, []driver.KernelInfo{{Name: "saxpy", Implementation: "opencl"},
+		{Name: "relu", Implementation: "opencl", Registers: 8}}, c.Kernels)
+}
+
+func TestIdentity(t *testing.T) {
+	d := openNull(t, vendor())
+	id, err := d.Identity(ctx)
+	require.NoError(t, err)
+	for _, want := range []string{"null_1", "driver 12020", "compiler 11.8", "--target=null_1"} {
+		assert.Contains(t, id, want)
+	}
+	null.Absent(false, true)
+	d.lib.compiler = false
+	_, err = d.Identity(ctx)
+	assert.ErrorIs(t, err, driver.ErrUnsupported)
+	_, err = d.Compile(ctx, parse(t, saxpyText), nil)
+	assert.ErrorIs(t, err, driver.ErrUnsupported)
+}

@@ -1,0 +1,216 @@
+//go:build cgo && unix
+
+package cgo
+
+// Compiling: for a device, and for devices that are not here.
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/source"
+)
+
+// schema changes whenever the same unit begins to become other bytes here.
+const schema = "table 1"
+
+// compiler returns the libraries, with a compiler, and the targets it knows.
+func (b *backend) compiler(l library) ([]string, error) {
+	if !l.compiler {
+		return nil, b.error("compile", driver.ErrUnsupported, b.noCompiler(l))
+	}
+	list, f := l.t.targets(l.c)
+	if f != nil {
+		return nil, f.error(b.v.Name, "", "list targets")
+	}
+	return strings.Fields(list), nil
+}
+
+// Targets implements driver.CrossCompiler.
+func (b *backend) Targets(ctx context.Context, cfg *driver.Config) ([]string, error) {
+	return away(ctx, func() ([]string, error) {
+		l, err := b.crossLibraries(cfg)
+		if err != nil {
+			return nil, err
+		}
+		return b.compiler(l)
+	}, func([]string) {})
+}
+
+// crossLibraries opens the libraries. To have none is to have no compiler.
+func (b *backend) crossLibraries(cfg *driver.Config) (library, error) {
+	if _, ok := b.table(); !ok {
+		return library{}, b.error("compile", driver.ErrUnsupported, b.v.Missing)
+	}
+	l, err := b.libraries(cfg)
+	if err != nil {
+		l.compiler = false
+	}
+	return l, nil
+}
+
+// TargetFeatures implements driver.CrossCompiler.
+func (b *backend) TargetFeatures(target string) source.Features { return b.v.Features(target) }
+
+// CompileFor implements driver.CrossCompiler.
+func (b *backend) CompileFor(ctx context.Context, cfg *driver.Config, target string, unit *source.Unit, options []string) (driver.Compiled, error) {
+	return away(ctx, func() (driver.Compiled, error) {
+		l, err := b.crossLibraries(cfg)
+		if err != nil {
+			return driver.Compiled{}, err
+		}
+		known, err := b.compiler(l)
+		if err != nil {
+			return driver.Compiled{}, err
+		}
+		if !knows(known, target) {
+			return driver.Compiled{}, b.error("compile for "+target, driver.ErrInvalidArgument,
+				"the compiler here knows "+strings.Join(known, ", "))
+		}
+		c, err := b.compile(l, target, unit, options)
+		if err != nil {
+			return driver.Compiled{}, err
+		}
+		out := driver.Compiled{Binary: driver.Binary{Code: c.Code, Log: c.Log}}
+		out.Kernels, err = b.report(c)
+		return out, err
+	}, func(driver.Compiled) {})
+}
+
+// knows reports whether a target, whose features after a colon do not matter, is
+// in a list.
+func knows(known []string, target string) bool {
+	base, _, _ := strings.Cut(target, ":")
+	return base != "" && (slices.Contains(known, target) || slices.Contains(known, base))
+}
+
+// report returns what is known of a unit's kernels, in their order.
+func (b *backend) report(c *Compilation) ([]driver.KernelInfo, error) {
+	var told []driver.KernelInfo
+	if b.v.Report != nil {
+		var err error
+		if told, err = b.v.Report(c); err != nil {
+			return nil, err
+		}
+	}
+	var list []driver.KernelInfo
+	for _, k := range c.Unit.Kernels() {
+		info := driver.KernelInfo{}
+		if i := slices.IndexFunc(told, func(t driver.KernelInfo) bool {
+			return strings.TrimPrefix(t.Name, source.EntryPrefix) == k.Name
+		}); i >= 0 {
+			info = told[i]
+		}
+		info.Name, info.Implementation = k.Name, b.v.Target.String()
+		list = append(list, info)
+	}
+	return list, nil
+}
+
+// compile renders and builds a unit.
+func (b *backend) compile(l library, target string, unit *source.Unit, options []string) (*Compilation, error) {
+	if b.v.Options != nil {
+		var err error
+		if options, err = b.v.Options(options); err != nil {
+			return nil, &driver.OpError{Backend: b.v.Name, Op: "compile " + unit.Name(), Err: err}
+		}
+	}
+	text, err := unit.Render(b.v.Target)
+	if err != nil {
+		return nil, &driver.BuildError{Source: unit.Name(), Target: target, Log: err.Error(), Err: err}
+	}
+	build := func(options []string) ([]byte, string, error) {
+		code, log, f := l.t.compile(l.c, unit.Name(), text, options)
+		return code, log, b.built(unit, target, "compile "+unit.Name(), log, f)
+	}
+	merge := b.v.Merge
+	if merge == nil {
+		merge = func(flags, options []string) []string { return slices.Concat(flags, options) }
+	}
+	c := &Compilation{Target: target, Unit: unit, Text: text, Options: merge(b.v.Flags(target), options), Compile: build,
+		Assemble: func(text []byte, options []string) ([]byte, string, error) {
+			code, log, f := l.t.assemble(l.c, text, options)
+			return code, log, b.built(unit, target, "assemble "+unit.Name(), log, f)
+		}}
+	c.Code, c.Log, err = build(c.Options)
+	if err == nil && len(c.Code) == 0 {
+		err = &driver.BuildError{Source: unit.Name(), Target: target, Log: c.Log, Err: fmt.Errorf("the compiler returned nothing: %w", errFailed)}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// built returns the error of a build.
+func (b *backend) built(unit *source.Unit, target, op, log string, f *failure) error {
+	switch {
+	case f == nil:
+		return nil
+	case f.status != statusCompile:
+		return f.error(b.v.Name, "", op)
+	case log == "":
+		log = f.text
+	}
+	return &driver.BuildError{Source: unit.Name(), Target: target, Log: log}
+}
+
+// target returns what to compile for on the device.
+func (d *device) target() (string, error) {
+	known, err := d.b.compiler(d.lib)
+	if err != nil {
+		return "", err
+	}
+	if d.b.v.CompileArch == nil {
+		if !knows(known, d.info.Arch) {
+			return "", d.errorf("compile", driver.ErrUnsupported, "the compiler here does not know %s, only %s", d.info.Arch, strings.Join(known, ", "))
+		}
+		return d.info.Arch, nil
+	}
+	target, err := d.b.v.CompileArch(d.info.Arch, known)
+	if err != nil {
+		return "", &driver.OpError{Backend: d.b.v.Name, Device: d.info.ID, Op: "compile", Detail: err.Error(), Err: driver.ErrUnsupported}
+	}
+	return target, nil
+}
+
+// Identity implements driver.Compiler.
+func (d *device) Identity(context.Context) ([]string, error) {
+	target, err := d.target()
+	if err != nil {
+		return nil, err
+	}
+	v, f := d.t.versions(d.lib.c)
+	if f != nil {
+		return nil, d.failed("compile", f)
+	}
+	list := []string{schema, d.b.v.Target.String(), d.info.Arch, target,
+		fmt.Sprintf("driver %d", v.driver), fmt.Sprintf("runtime %d", v.runtime),
+		fmt.Sprintf("compiler %d.%d", v.compiler_major, v.compiler_minor)}
+	return append(list, d.b.v.Flags(target)...), nil
+}
+
+// Compile implements driver.Compiler. Compilers cannot be stopped: when ctx is
+// done the build goes on in its goroutine and is dropped. It needs the libraries
+// only, which stay, so that the device may be closed meanwhile.
+func (d *device) Compile(ctx context.Context, unit *source.Unit, options []string) (driver.Binary, error) {
+	if err := d.enter("compile " + unit.Name()); err != nil {
+		return driver.Binary{}, err
+	}
+	d.leave()
+	options = slices.Clone(options)
+	return away(ctx, func() (driver.Binary, error) {
+		target, err := d.target()
+		if err != nil {
+			return driver.Binary{}, err
+		}
+		c, err := d.b.compile(d.lib, target, unit, options)
+		if err != nil {
+			return driver.Binary{}, err
+		}
+		return driver.Binary{Code: seal(c.Code), Log: c.Log}, nil
+	}, func(driver.Binary) {})
+}

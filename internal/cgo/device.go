@@ -1,0 +1,296 @@
+//go:build cgo && unix
+
+package cgo
+
+// A device: what is open on it, and what happens when it is lost or closed.
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+type device struct {
+	b    *backend
+	lib  library
+	t    table
+	info driver.Info
+
+	cause atomic.Pointer[error] // why the context is gone
+	blas  blas
+
+	alive  sync.RWMutex // read-held by whoever uses c
+	closed bool
+	c      cDevice
+
+	mu      sync.Mutex // guards what is open on the device
+	streams map[*stream]struct{}
+	objects map[object]struct{} // events, graphs, modules
+	memory  map[uint64]*allocation
+	reach   map[*device]bool // whether another device's memory is reached directly, once asked
+
+	events sync.WaitGroup // events that are not released yet
+}
+
+// object is what is open on a device besides streams and memory.
+type object interface {
+	// order says which objects are closed before others.
+	order() int
+	Close() error
+}
+
+var (
+	_ driver.Device          = (*device)(nil)
+	_ driver.Compiler        = (*device)(nil)
+	_ driver.NativeHandles   = (*device)(nil)
+	_ driver.PriorityStreams = (*device)(nil)
+	_ driver.HostVisible     = (*device)(nil)
+	_ driver.PeerCopier      = (*device)(nil)
+	_ driver.Occupier        = (*device)(nil)
+)
+
+func newDevice(b *backend, l library, c cDevice, info driver.Info) *device {
+	return &device{b: b, lib: l, t: l.t, info: info, c: c, streams: map[*stream]struct{}{},
+		objects: map[object]struct{}{}, memory: map[uint64]*allocation{}, reach: map[*device]bool{}}
+}
+
+// Info implements driver.Device.
+func (d *device) Info() driver.Info {
+	info := d.info
+	if d.enter("info") == nil {
+		free, _, f := d.t.memoryInfo(d.c)
+		info.FreeMemory, info.FreeMemoryKnown = free, f == nil
+		d.leave()
+	}
+	return info
+}
+
+// enter begins a call that uses the device. One that succeeds needs a leave.
+func (d *device) enter(op string) error {
+	d.alive.RLock()
+	err := d.lost()
+	if d.closed {
+		err = d.errorf(op, driver.ErrClosed, "device")
+	}
+	if err != nil {
+		d.alive.RUnlock()
+	}
+	return err
+}
+
+func (d *device) leave() { d.alive.RUnlock() }
+
+// lost returns why the context is gone, or nil.
+func (d *device) lost() error {
+	if err := d.cause.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// lose marks the context as gone: every later call fails with the same cause. op
+// is the call that was told; what was running may have done it.
+func (d *device) lose(op string, f *failure) error {
+	var open opList
+	d.mu.Lock()
+	for s := range d.streams {
+		s.ops.open(&open, s.ops.now())
+	}
+	d.mu.Unlock()
+	is := errIdle
+	if what := open.String(); what != "" {
+		op, is = what, f.ran()
+	}
+	err := fmt.Errorf("%w: %w", driver.ErrDeviceLost, f.as(d.b.v.Name, d.info.ID, op, is))
+	d.cause.CompareAndSwap(nil, &err)
+	return d.lost()
+}
+
+// failed returns the device's error for op, or nil for success.
+func (d *device) failed(op string, f *failure) error {
+	switch {
+	case f == nil:
+		return nil
+	case f.status == statusLost:
+		return d.lose(op, f)
+	case d.cause.Load() != nil:
+		return d.lost()
+	}
+	return f.error(d.b.v.Name, d.info.ID, op)
+}
+
+// errorf returns an error of the device that has no code.
+func (d *device) errorf(op string, is error, format string, args ...any) error {
+	return &driver.OpError{Backend: d.b.v.Name, Device: d.info.ID, Op: op, Detail: fmt.Sprintf(format, args...), Err: is}
+}
+
+// NewStream implements driver.Device.
+func (d *device) NewStream() (driver.Stream, error) { return d.NewPriorityStream(driver.Normal) }
+
+// NewPriorityStream implements driver.PriorityStreams.
+func (d *device) NewPriorityStream(p driver.Priority) (driver.Stream, error) {
+	return d.newStream("new stream", func() (cStream, *failure) { return d.t.streamNew(d.c, p) })
+}
+
+func (d *device) newStream(op string, create func() (cStream, *failure)) (driver.Stream, error) {
+	if err := d.enter(op); err != nil {
+		return nil, err
+	}
+	defer d.leave()
+	c, f := create()
+	if f != nil {
+		return nil, d.failed(op, f)
+	}
+	s := &stream{d: d, t: d.t, c: c}
+	d.mu.Lock()
+	d.streams[s] = struct{}{}
+	d.mu.Unlock()
+	return s, nil
+}
+
+// hold notes an object that Close of the device has to close.
+func (d *device) hold(o object) {
+	d.mu.Lock()
+	d.objects[o] = struct{}{}
+	d.mu.Unlock()
+}
+
+func (d *device) forget(o object) {
+	d.mu.Lock()
+	delete(d.objects, o)
+	d.mu.Unlock()
+}
+
+// Close releases the device, and what a program forgot on it.
+func (d *device) Close() error {
+	d.alive.Lock() // whoever is in a call ends it first
+	if d.closed {
+		d.alive.Unlock()
+		return nil
+	}
+	d.closed = true
+	d.alive.Unlock()
+
+	d.closeStreams()
+	for order := range orders {
+		for _, o := range d.open(order) {
+			_ = o.Close()
+		}
+		if order == orderEvents {
+			d.events.Wait() // somebody may still wait for one
+		}
+	}
+	d.mu.Lock()
+	for address, a := range d.memory {
+		delete(d.memory, address)
+		if !a.wrapped {
+			_ = d.t.free(d.c, a.kind, address)
+		}
+	}
+	d.mu.Unlock()
+	f := d.t.deviceClose(d.c)
+	if f == nil || d.cause.Load() != nil || f.status == statusLost {
+		return nil // who lost the context was told
+	}
+	return d.failed("close", f)
+}
+
+func (d *device) closeStreams() {
+	d.mu.Lock()
+	list := make([]*stream, 0, len(d.streams))
+	for s := range d.streams {
+		list = append(list, s)
+	}
+	d.mu.Unlock()
+	for _, s := range list {
+		_ = s.Close()
+	}
+}
+
+// The order in which objects are closed: graphs hold kernels of modules.
+const (
+	orderEvents = iota
+	orderGraphs
+	orderModules
+	orders
+)
+
+func (d *device) open(order int) (list []object) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for o := range d.objects {
+		if o.order() == order {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+// Handles implements driver.NativeHandles: the vendor's context and device.
+func (d *device) Handles() map[string]uintptr {
+	if d.enter("handles") != nil {
+		return nil
+	}
+	defer d.leave()
+	dev, context := d.t.deviceHandles(d.c)
+	return map[string]uintptr{"device": dev, "context": context}
+}
+
+// StreamHandle implements driver.NativeHandles. It is 0 for a stream that is not
+// one of this device, or closed.
+func (d *device) StreamHandle(s driver.Stream) uintptr {
+	own, ok := s.(*stream)
+	if !ok || own.d != d {
+		return 0
+	}
+	own.alive.RLock()
+	defer own.alive.RUnlock()
+	if own.closed {
+		return 0
+	}
+	return d.t.streamHandle(own.c)
+}
+
+// WrapStream implements driver.NativeHandles. Close waits for the program's queue
+// and leaves it alone.
+func (d *device) WrapStream(handle uintptr) (driver.Stream, error) {
+	return d.newStream("wrap stream", func() (cStream, *failure) { return d.t.streamWrap(d.c, handle) })
+}
+
+// Occupancy implements driver.Occupier.
+func (d *device) Occupancy(k driver.Kernel, group int, local int64) (int, error) {
+	var n int
+	err := d.withKernel("occupancy", k, func(c cKernel) (f *failure) {
+		n, f = d.t.occupancy(c, group, local)
+		return f
+	})
+	return n, err
+}
+
+// SuggestGroup implements driver.Occupier.
+func (d *device) SuggestGroup(k driver.Kernel, local int64) (int, error) {
+	var n int
+	err := d.withKernel("suggest group", k, func(c cKernel) (f *failure) {
+		n, f = d.t.suggest(c, local)
+		return f
+	})
+	return n, err
+}
+
+func (d *device) withKernel(op string, k driver.Kernel, f func(cKernel) *failure) error {
+	own, ok := k.(*kernel)
+	if !ok || own.m.d != d {
+		return d.notOurs(op, k)
+	}
+	if err := d.enter(op); err != nil {
+		return err
+	}
+	defer d.leave()
+	if err := own.m.enter(op); err != nil {
+		return err
+	}
+	defer own.m.leave()
+	return d.failed(op, f(own.c))
+}

@@ -1,0 +1,195 @@
+//go:build cgo && unix
+
+package cgo
+
+// Streams: waiting for them, how they fail, and how they end.
+
+import (
+	"context"
+
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+// enter begins a call that uses the stream. One that succeeds needs a leave.
+func (s *stream) enter(op string) error {
+	s.alive.RLock()
+	if err := s.usable(op); err != nil {
+		s.alive.RUnlock()
+		return err
+	}
+	return nil
+}
+
+func (s *stream) leave() { s.alive.RUnlock() }
+
+// enterRunning is enter for what a graph cannot record.
+func (s *stream) enterRunning(op string) error {
+	if err := s.enter(op); err != nil {
+		return err
+	}
+	if s.capturing.Load() {
+		s.leave()
+		return s.d.errorf(op, driver.ErrInvalidArgument, "the stream records a graph")
+	}
+	return nil
+}
+
+// usable returns why the stream refuses work.
+func (s *stream) usable(op string) error {
+	if s.closed {
+		return s.d.errorf(op, driver.ErrClosed, "stream")
+	}
+	return s.failure()
+}
+
+// failure returns why the stream failed, or nil.
+func (s *stream) failure() error {
+	if first := s.err.Load(); first != nil {
+		return first.err
+	}
+	return s.d.lost()
+}
+
+// queued ends a call that queues. f is what the table said.
+func (s *stream) queued(op string, f *failure) error {
+	if f != nil {
+		defer s.leave()
+		return s.refuse(op, f)
+	}
+	if !s.capturing.Load() {
+		s.ops.push(op)
+	}
+	s.leave()
+	return nil
+}
+
+// refuse tells a call that was refused from one that brought the news of work
+// queued before: the driver then repeats it when asked for the stream.
+func (s *stream) refuse(op string, f *failure) error {
+	switch f.status {
+	case statusLost:
+		return s.fail(op, s.ops.now(), f)
+	case statusFailed, statusLaunch, statusTimeout, statusInvalid, statusRefused:
+		if s.capturing.Load() {
+			break
+		}
+		if _, earlier := s.t.streamQuery(s.c); earlier != nil {
+			return s.fail(op, s.ops.now(), earlier)
+		}
+	}
+	return s.d.failed(op, f)
+}
+
+// fail makes the stream fail for one of its first upTo operations, and returns
+// the error that it has from now on.
+func (s *stream) fail(op string, upTo uint64, f *failure) error {
+	after := s.ops.settled()
+	var err error
+	if f.status == statusLost {
+		err = s.d.lose(op, f)
+	} else {
+		var open opList
+		s.ops.open(&open, upTo)
+		what := open.String()
+		if what == "" {
+			what = "work queued before " + op
+		}
+		err = f.as(s.d.b.v.Name, s.d.info.ID, what, f.ran())
+	}
+	s.err.CompareAndSwap(nil, &firstFailure{err: err, after: after})
+	return s.failure()
+}
+
+// Err implements driver.Stream.
+func (s *stream) Err() error {
+	if err := s.failure(); err != nil {
+		return err
+	}
+	s.alive.RLock()
+	defer s.alive.RUnlock()
+	if s.closed || s.capturing.Load() {
+		return nil
+	}
+	_, err := s.look("looking at the stream")
+	return err
+}
+
+// look asks whether everything is done, without waiting.
+func (s *stream) look(op string) (done bool, err error) {
+	at := s.ops.now()
+	done, f := s.t.streamQuery(s.c)
+	if f != nil {
+		return true, s.fail(op, at, f)
+	}
+	if done {
+		s.ops.settle(at)
+	}
+	return done, nil
+}
+
+// Sync implements driver.Stream.
+func (s *stream) Sync(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return s.finish(ctx, "sync")
+}
+
+// finish waits until everything queued so far is done, or ctx is. The wait then
+// goes on in its goroutine, which Close waits for.
+func (s *stream) finish(ctx context.Context, op string) error {
+	if err := s.enterRunning(op); err != nil {
+		return err
+	}
+	if ctx.Done() == nil {
+		return s.finished(op)
+	}
+	if done, err := s.look(op); done || err != nil {
+		s.leave()
+		return err
+	}
+	result := make(chan error, 1)
+	go func() { result <- s.finished(op) }()
+	select {
+	case err := <-result:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// finished waits, and leaves.
+func (s *stream) finished(op string) error {
+	defer s.leave()
+	at := s.ops.now()
+	if f := s.t.streamSync(s.c); f != nil {
+		return s.fail(op, at, f)
+	}
+	s.ops.settle(at)
+	return s.failure()
+}
+
+// Close implements driver.Stream. A failure that nobody was told of yet is its
+// error; the stream is released all the same.
+func (s *stream) Close() error {
+	s.alive.Lock()
+	defer s.alive.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	if s.capturing.Swap(false) {
+		_ = s.t.captureDrop(s.c)
+	}
+	told := s.failure() != nil
+	at := s.ops.now()
+	f := s.t.streamClose(s.c)
+	var err error
+	if f != nil && !told {
+		err = s.fail("close stream", at, f)
+	}
+	s.d.mu.Lock()
+	delete(s.d.streams, s)
+	s.d.mu.Unlock()
+	return err
+}

@@ -1,0 +1,63 @@
+//go:build cgo && unix
+
+package cgo
+
+// What a driver tells about a device, in the words of runtime/driver.
+
+import (
+	"fmt"
+
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+// baseAlign is what every vendor behind the table aligns allocations to.
+const baseAlign = 256
+
+// describe makes the Info of a device. drv is the driver's version as people
+// write it.
+func (v *Vendor) describe(c *cInfo, ordinal int, drv string) driver.Info {
+	info := driver.Info{
+		ID: fmt.Sprintf("%s:%d", v.Name, ordinal), Backend: v.Name, NativeIndex: ordinal,
+		Name: cText(c.name[:]), Vendor: v.Maker, DriverVersion: drv, UUID: cText(c.uuid[:]), PCI: cText(c.pci[:]),
+		Kind: kindOf(int(c.kind)), Simulated: v.Simulated || c.simulated != 0,
+
+		Arch: cText(c.arch[:]), ComputeMajor: int(c.major), ComputeMinor: int(c.minor),
+
+		TotalMemory: int64(c.total_memory), MaxAllocation: int64(c.max_allocation), BaseAlign: baseAlign,
+
+		Multiprocessors: int(c.multiprocessors), WarpSize: int(c.warp), ClockMHz: int(c.clock_khz) / 1000,
+		// Memory clocks count twice: data moves on both edges.
+		MemoryBandwidthGBs: 2 * float64(c.memory_clock_khz) * float64(c.memory_bus_bits) / 8 / 1e6,
+
+		MaxThreadsPerBlock:          int(c.max_threads),
+		MaxThreadsPerMultiprocessor: int(c.max_threads_multiprocessor),
+		MaxBlocksPerMultiprocessor:  int(c.max_blocks_multiprocessor),
+		SharedPerBlock:              int64(c.shared_block),
+		SharedPerBlockOptIn:         int64(c.shared_block_optin),
+		SharedPerMultiprocessor:     int64(c.shared_multiprocessor),
+		RegistersPerMultiprocessor:  int(c.registers_multiprocessor),
+
+		UnifiedMemory: c.unified != 0,
+	}
+	for i := range 3 {
+		info.MaxWorkGroup[i] = int(c.max_group[i])
+		info.MaxGroups[i] = int(c.max_groups[i])
+	}
+	if v.Features != nil {
+		info.Features = v.Features(info.Arch)
+	}
+	if v.Describe != nil {
+		v.Describe(&info)
+	}
+	return info
+}
+
+func kindOf(c int) driver.Kind {
+	switch c {
+	case 1:
+		return driver.Discrete
+	case 2:
+		return driver.Integrated
+	}
+	return driver.Accelerator
+}

@@ -1,0 +1,155 @@
+//go:build cgo && unix
+
+package cgo
+
+// Programs that are loaded, and their kernels.
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/source"
+)
+
+type module struct {
+	d       *device
+	name    string
+	names   []string // of the kernels, in order
+	kernels map[string]*kernel
+
+	alive  sync.RWMutex // read-held by whoever uses c or a kernel
+	closed bool
+	c      cModule
+}
+
+type kernel struct {
+	m    *module
+	c    cKernel
+	op   string // "launch saxpy"
+	info driver.KernelInfo
+}
+
+var (
+	_ driver.Module = (*module)(nil)
+	_ driver.Kernel = (*kernel)(nil)
+)
+
+// Load implements driver.Compiler. Drivers finish compiling here, which can take
+// seconds; when ctx is done that goes on in its goroutine and is dropped.
+func (d *device) Load(ctx context.Context, unit *source.Unit, bin driver.Binary) (driver.Module, error) {
+	op := "load " + unit.Name()
+	code, err := unseal(bin.Code)
+	if err != nil {
+		return nil, &driver.OpError{Backend: d.b.v.Name, Device: d.info.ID, Op: op, Err: err}
+	}
+	m, err := away(ctx, func() (*module, error) { return d.load(op, unit, code) }, func(m *module) { _ = m.Close() })
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func (d *device) load(op string, unit *source.Unit, code []byte) (*module, error) {
+	if err := d.enter(op); err != nil {
+		return nil, err
+	}
+	defer d.leave()
+	c, log, f := d.t.moduleLoad(d.c, code)
+	if f != nil {
+		f.text += remedy(d.outdated(f.code))
+		err := d.failed(op, f)
+		if f.status == statusCompile {
+			err = &driver.BuildError{Source: unit.Name(), Target: d.info.ID, Log: log, Err: err}
+		}
+		return nil, err
+	}
+	m := &module{d: d, name: unit.Name(), c: c, kernels: map[string]*kernel{}}
+	for _, k := range unit.Kernels() {
+		if err := m.add(k.Name); err != nil {
+			_ = d.t.moduleUnload(c)
+			return nil, err
+		}
+	}
+	d.hold(m)
+	return m, nil
+}
+
+// outdated says what to do if the driver refused a program because it is older than
+// the compiler.
+func (d *device) outdated(code int) string {
+	if d.b.v.Outdated == nil {
+		return ""
+	}
+	v, f := d.t.versions(d.lib.c)
+	if f != nil {
+		return ""
+	}
+	return d.b.v.Outdated(code, int(v.driver), int(v.compiler_major), int(v.compiler_minor))
+}
+
+// add finds a kernel: by the name of a rendering, or its own.
+func (m *module) add(name string) error {
+	d := m.d
+	c, raw, f := d.t.moduleKernel(m.c, source.EntryPrefix+name)
+	if f != nil && f.status == statusNotFound {
+		c, raw, f = d.t.moduleKernel(m.c, name)
+	}
+	if f != nil {
+		op := "load " + m.name + ": kernel " + name
+		if f.status == statusNotFound { // these bytes are not of this unit
+			return f.as(d.b.v.Name, d.info.ID, op, driver.ErrCorrupt)
+		}
+		return d.failed(op, f)
+	}
+	m.names = append(m.names, name)
+	m.kernels[name] = &kernel{m: m, c: c, op: "launch " + name, info: driver.KernelInfo{
+		Name: name, Implementation: d.b.v.Target.String(), GroupMultiple: d.info.WarpSize,
+		MaxGroup: int(raw.max_group), LocalBytes: int64(raw.local_bytes),
+		Registers: int(raw.registers), SpillBytes: int64(raw.spill_bytes),
+	}}
+	return nil
+}
+
+// Kernel implements driver.Module.
+func (m *module) Kernel(name string) (driver.Kernel, error) {
+	op := "kernel " + name
+	if err := m.enter(op); err != nil {
+		return nil, err
+	}
+	defer m.leave()
+	if k := m.kernels[name]; k != nil {
+		return k, nil
+	}
+	return nil, m.d.errorf(op, driver.ErrNoKernel, "%s has %s", m.name, strings.Join(m.names, ", "))
+}
+
+// Info implements driver.Kernel.
+func (k *kernel) Info() driver.KernelInfo { return k.info }
+
+// enter begins a call that uses the module. One that succeeds needs a leave.
+func (m *module) enter(op string) error {
+	m.alive.RLock()
+	if m.closed {
+		m.alive.RUnlock()
+		return m.d.errorf(op, driver.ErrClosed, "program")
+	}
+	return nil
+}
+
+func (m *module) leave() { m.alive.RUnlock() }
+
+func (m *module) order() int { return orderModules }
+
+// Close implements driver.Module.
+func (m *module) Close() error {
+	m.alive.Lock()
+	defer m.alive.Unlock()
+	if m.closed {
+		return nil
+	}
+	m.closed = true
+	m.d.forget(m)
+	return m.d.freed("close program", m.d.t.moduleUnload(m.c))
+}

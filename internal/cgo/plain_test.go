@@ -1,0 +1,5 @@
+//go:build cgo && unix && !race && !asan && !msan
+
+package cgo
+
+const instrumented = false

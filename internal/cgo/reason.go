@@ -1,0 +1,75 @@
+//go:build cgo && unix
+
+package cgo
+
+// Why there is no device or no compiler, in one sentence. Probe.Tried has all that
+// the loader said.
+
+import "strings"
+
+// noDriver is the reason when there is no driver to call.
+func (b *backend) noDriver(l library) string {
+	drivers, _ := b.v.Libraries(l.cfg)
+	return "no " + b.v.Maker + " driver: " + sought(drivers, l.tried) + remedy(b.v.Remedies.Driver)
+}
+
+// noCompiler is the reason when nothing can compile. A driver can have the compiler
+// inside.
+func (b *backend) noCompiler(l library) string {
+	drivers, compilers := b.v.Libraries(l.cfg)
+	if len(compilers) == 0 {
+		compilers = drivers
+	}
+	return "no " + b.v.Maker + " compiler: " + sought(compilers, l.tried) + remedy(b.v.Remedies.Compiler)
+}
+
+func remedy(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "; " + text
+}
+
+// sought tells what became of candidates: those that are not there by name only, of
+// the others what is wrong with them.
+func sought(names, tried []string) string {
+	var absent, broken []string
+	for _, name := range names {
+		outcome := "not found"
+		for _, line := range tried {
+			if rest, ok := strings.CutPrefix(line, name+": "); ok {
+				outcome = rest
+			}
+		}
+		switch {
+		case isAbsent(name, outcome):
+			absent = append(absent, name)
+		case outcome != found:
+			broken = append(broken, name+": "+outcome)
+		}
+	}
+	switch len(absent) {
+	case 0:
+	case 1:
+		broken = append(broken, absent[0]+" is not here")
+	default:
+		broken = append(broken, "none of "+strings.Join(absent, ", ")+" is here")
+	}
+	if len(broken) == 0 {
+		return "the library is of no use here"
+	}
+	return strings.Join(broken, "; ")
+}
+
+// found is the outcome of a candidate that was opened.
+const found = "found"
+
+// isAbsent tells a library that is not there from one that does not load, in the
+// words of the loaders of glibc and musl. A library that it needs and that is not
+// there is named in them.
+func isAbsent(name, outcome string) bool {
+	why, ok := strings.CutPrefix(outcome, "not found")
+	why = strings.TrimPrefix(why, ": ")
+	return ok && (why == "" || strings.HasPrefix(why, "cannot open shared object file: No such file") ||
+		strings.HasPrefix(why, "Error loading shared library "+name+": No such file"))
+}

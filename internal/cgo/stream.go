@@ -1,0 +1,244 @@
+//go:build cgo && unix
+
+package cgo
+
+// Streams: what goes in.
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+// stream is a queue with the names of its open operations.
+//
+// A failure of queued work is found by whatever call the driver tells. It is then
+// kept in err, and nothing but Close works any more.
+type stream struct {
+	d *device
+	t table
+
+	ops       ops
+	capturing atomic.Bool
+	err       atomic.Pointer[firstFailure]
+
+	alive  sync.RWMutex // read-held by whoever uses c
+	closed bool
+	c      cStream
+}
+
+// firstFailure is the first failure of a stream.
+type firstFailure struct {
+	err   error
+	after uint64 // operations that were complete before it
+}
+
+var (
+	_ driver.Stream          = (*stream)(nil)
+	_ driver.PinnedCopier    = (*stream)(nil)
+	_ driver.Prefetcher      = (*stream)(nil)
+	_ driver.StreamAllocator = (*stream)(nil)
+	_ driver.Capturer        = (*stream)(nil)
+)
+
+// Upload implements driver.Stream. When ctx can be done, more than the C side is
+// sure to copy aside waits for the queue where it can be left.
+func (s *stream) Upload(ctx context.Context, dst driver.Memory, src []byte) error {
+	const op = "upload"
+	if len(src) == 0 {
+		return nil
+	}
+	if err := s.ready(ctx, op, len(src) > aside); err != nil {
+		return err
+	}
+	return s.queued(op, s.t.upload(s.c, address(dst), src))
+}
+
+// aside is a size that an upload copies without waiting for the queue.
+const aside = 64 << 10
+
+// Download implements driver.Stream.
+func (s *stream) Download(ctx context.Context, dst []byte, src driver.Memory) error {
+	const op = "download"
+	if len(dst) == 0 {
+		return nil
+	}
+	if err := s.ready(ctx, op, true); err != nil {
+		return err
+	}
+	at := s.ops.now()
+	f := s.t.download(s.c, dst, address(src))
+	if f == nil {
+		s.ops.settle(at)
+		s.leave()
+		return nil
+	}
+	return s.queued(op, f)
+}
+
+// ready enters for a copy that can block: if wait is set and ctx can be done,
+// with everything before it done.
+func (s *stream) ready(ctx context.Context, op string, wait bool) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if wait && ctx.Done() != nil {
+		if err := s.finish(ctx, op); err != nil {
+			return err
+		}
+	}
+	return s.enterRunning(op)
+}
+
+// Copy implements driver.Stream.
+func (s *stream) Copy(dst, src driver.Memory) error {
+	const op = "copy"
+	if err := s.enter(op); err != nil {
+		return err
+	}
+	return s.queued(op, s.t.copy(s.c, address(dst), address(src), src.Size))
+}
+
+// Fill implements driver.Stream.
+func (s *stream) Fill(dst driver.Memory, pattern []byte) error {
+	const op = "fill"
+	if k := len(pattern); k != 1 && k != 2 && k != 4 && k != 8 || dst.Size%int64(k) != 0 {
+		return s.d.errorf(op, driver.ErrInvalidArgument, "%d bytes with a pattern of %d", dst.Size, k)
+	}
+	if err := s.enter(op); err != nil {
+		return err
+	}
+	return s.queued(op, s.t.fill(s.c, address(dst), dst.Size, pattern))
+}
+
+// Launch implements driver.Stream: one crossing, with the runtime's table of
+// arguments as it is.
+func (s *stream) Launch(l *driver.Launch) error {
+	k, ok := l.Kernel.(*kernel)
+	if g, own := l.Kernel.(*gemm); !ok && own {
+		return s.launchGEMM(g, l)
+	}
+	if !ok || k.m.d != s.d {
+		return s.d.errorf("launch", driver.ErrInvalidArgument, "kernel is a %T, or one of another device", l.Kernel)
+	}
+	groups, group := [3]uint64{1, 1, 1}, [3]uint64{1, 1, 1}
+	for i := range l.Dim {
+		group[i] = uint64(l.Local[i])
+		groups[i] = uint64(l.Global[i]) / group[i]
+	}
+	if err := s.enter(k.op); err != nil {
+		return err
+	}
+	if groups[0]*groups[1]*groups[2] == 0 { // drivers refuse a launch of nothing
+		s.leave()
+		return nil
+	}
+	if err := k.m.enter(k.op); err != nil {
+		s.leave()
+		return err
+	}
+	f := s.t.launch(s.c, k.c, &groups, &group, l.Args, l.Data)
+	k.m.leave()
+	if f != nil && f.status == statusInvalid {
+		f.status = statusRefused
+	}
+	return s.queued(k.op, f)
+}
+
+// Wait implements driver.Stream.
+func (s *stream) Wait(e driver.Event) error {
+	const op = "wait for an event"
+	ev, ok := e.(*event)
+	if !ok || ev.s.d != s.d {
+		return s.d.errorf(op, driver.ErrInvalidArgument, "event is a %T, or one of another device", e)
+	}
+	if s.capturing.Load() { // a graph cannot wait for what is outside
+		done, err := ev.Done()
+		if err == nil && !done {
+			err = s.d.errorf(op, driver.ErrInvalidArgument, "the stream records a graph, and the event is not reached yet")
+		}
+		return err
+	}
+	if err := ev.acquire(op); err != nil {
+		return err
+	}
+	defer ev.release()
+	if err := s.enter(op); err != nil {
+		return err
+	}
+	return s.queued(op, s.t.streamWait(s.c, ev.c))
+}
+
+// UploadPinned implements driver.PinnedCopier.
+func (s *stream) UploadPinned(dst, src driver.Memory) error {
+	return s.pinned("upload", src, func(host uint64) *failure {
+		return s.t.uploadPinned(s.c, address(dst), host, src.Size)
+	})
+}
+
+// DownloadPinned implements driver.PinnedCopier.
+func (s *stream) DownloadPinned(dst, src driver.Memory) error {
+	return s.pinned("download", dst, func(host uint64) *failure {
+		return s.t.downloadPinned(s.c, host, address(src), src.Size)
+	})
+}
+
+func (s *stream) pinned(op string, m driver.Memory, copy func(host uint64) *failure) error {
+	host, ok := s.d.host(m)
+	if !ok {
+		return s.d.errorf(op, driver.ErrInvalidArgument, "the host's side is not pinned memory of this device")
+	}
+	if err := s.enter(op); err != nil {
+		return err
+	}
+	return s.queued(op, copy(host))
+}
+
+// Prefetch implements driver.Prefetcher.
+func (s *stream) Prefetch(m driver.Memory, toHost bool) error {
+	const op = "prefetch"
+	if err := s.enter(op); err != nil {
+		return err
+	}
+	return s.queued(op, s.t.prefetch(s.c, address(m), m.Size, toHost))
+}
+
+// AllocHere implements driver.StreamAllocator.
+func (s *stream) AllocHere(n int64) (driver.Memory, error) {
+	op := func() string { return "alloc " + driver.FormatBytes(n) + " in stream order" }
+	if err := s.enter("alloc"); err != nil {
+		return driver.Memory{}, err
+	}
+	defer s.leave()
+	if limit := s.d.largest(driver.OnDevice); limit > 0 && n > limit {
+		return driver.Memory{}, s.d.errorf(op(), driver.ErrTooLarge, "an allocation has at most %s", driver.FormatBytes(limit))
+	}
+	address, f := s.t.allocOn(s.c, n)
+	if f != nil {
+		return driver.Memory{}, s.refuse(op(), f)
+	}
+	s.d.keep(address, &allocation{kind: driver.OnDevice, size: n, ordered: true, refs: 1})
+	return driver.Memory{Handle: address, Size: n}, nil
+}
+
+// FreeHere implements driver.StreamAllocator.
+func (s *stream) FreeHere(m driver.Memory) error {
+	const op = "free in stream order"
+	if err := s.enter(op); err != nil {
+		return err
+	}
+	defer s.leave()
+	a, last := s.d.drop(m.Handle, true)
+	switch {
+	case a == nil:
+		return s.d.errorf(op, driver.ErrInvalidArgument, "memory is not of AllocHere")
+	case !last:
+		return nil
+	}
+	if f := s.t.freeOn(s.c, m.Handle); f != nil {
+		return s.d.freed(op, f)
+	}
+	return nil
+}

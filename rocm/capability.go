@@ -1,0 +1,68 @@
+package rocm
+
+// What follows from the name of an architecture.
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/source"
+)
+
+// generation reads the numbers of an architecture: 9, 0, "a" of "gfx90a:xnack-", 10,
+// 3, "0" of "gfx1030". 0 is a name that is none.
+func generation(arch string) (major, minor int, step string) {
+	base, _, _ := strings.Cut(arch, ":")
+	digits, found := strings.CutPrefix(base, "gfx")
+	if !found || len(digits) < 3 {
+		return 0, 0, ""
+	}
+	n := len(digits)
+	major, err := strconv.Atoi(digits[:n-2])
+	minor, err2 := strconv.Atoi(digits[n-2 : n-1])
+	if err != nil || err2 != nil || major < 1 || strings.Trim(digits[n-1:], "0123456789abcdef") != "" {
+		return 0, 0, ""
+	}
+	return major, minor, digits[n-1:]
+}
+
+// features are those that portable programs may use on an architecture. Before
+// generation 8 half is computed in float.
+func features(arch string) source.Features {
+	major, _, _ := generation(arch)
+	return source.Features{FP64: major >= 6, FP16: major >= 8, Int64Atomic: major >= 6, FastFMA: major >= 9, Subgroups: major >= 8}
+}
+
+// describe sets the flags of an architecture, and the rate that follows from clocks
+// and counts.
+func describe(info *driver.Info) {
+	major, minor, step := generation(info.Arch)
+	cdna3 := major == 9 && minor == 4
+	cdna4 := major == 9 && minor == 5
+	mfma := cdna3 || cdna4 || major == 9 && minor == 0 && (step == "8" || step == "a")
+	wmma := major == 11 || major == 12
+	info.SupportsFP16 = major >= 8
+	info.FastFP16 = major >= 9 // two at a time
+	info.SupportsDP4A = mfma || wmma || major == 9 && minor == 0 && step == "6" ||
+		major == 10 && (minor == 3 || minor == 1 && (step == "1" || step == "2"))
+	info.HasTensorCores = mfma || wmma
+	info.SupportsInt8TensorCores = mfma || wmma
+	info.SupportsBF16 = mfma || wmma
+	info.SupportsTF32 = cdna3
+	info.SupportsFP8 = cdna3 || cdna4 || major == 12
+	// A lane adds and multiplies in one clock.
+	info.PeakGFLOPS = 2 * float64(lanes(major, minor, step)*info.Multiprocessors) * float64(info.ClockMHz) / 1000
+}
+
+// lanes is how many operations on float one compute unit starts per clock. Of
+// generations 10 and later HIP does not tell whether it counts units or pairs: 0.
+func lanes(major, minor int, step string) int {
+	switch {
+	case major == 9 && (minor >= 4 || step == "a"):
+		return 128
+	case major >= 6 && major <= 9:
+		return 64
+	}
+	return 0
+}

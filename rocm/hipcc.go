@@ -1,0 +1,105 @@
+package rocm
+
+// Building with hipcc, the other compiler for HIP C++: in a process of its own, and
+// with the headers of ROCm.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+// hipccFlags are the options of every build besides those of hipRTC. hipRTC has HIP's
+// functions built in, hipcc takes them from their header.
+var hipccFlags = []string{"--genco", "--no-gpu-bundle-output", "-include", "hip/hip_runtime.h"}
+
+// BuildWithHipcc compiles HIP C++ (a unit rendered for source.HIP, for example) with
+// hipcc to a code object for an architecture, "gfx90a". It blocks for a second or
+// more; ctx ends hipcc. Of the environment hipcc gets PATH and HOME only.
+//
+// No text, or an architecture that cannot be one, is ErrInvalidArgument; no hipcc is
+// ErrUnsupported; a text that does not build is a *BuildError with the log.
+func BuildWithHipcc(ctx context.Context, text, arch string) (driver.Binary, error) {
+	if text == "" {
+		return driver.Binary{}, hipccError("", fmt.Errorf("no source: %w", driver.ErrInvalidArgument))
+	}
+	if !plausible(arch) {
+		return driver.Binary{}, hipccError("", fmt.Errorf("architecture %q: %w", arch, driver.ErrInvalidArgument))
+	}
+	path, err := findHipcc()
+	if err != nil {
+		return driver.Binary{}, hipccError("install hipcc (package hipcc, or ROCm) and HIP's headers (libamdhip64-dev)",
+			fmt.Errorf("%w: %w", err, driver.ErrUnsupported))
+	}
+	dir, err := os.MkdirTemp("", "concord-hipcc-")
+	if err != nil {
+		return driver.Binary{}, hipccError("", err)
+	}
+	defer os.RemoveAll(dir)
+	if err := os.WriteFile(filepath.Join(dir, "program.hip"), []byte(text), 0o600); err != nil {
+		return driver.Binary{}, hipccError("", err)
+	}
+	log, err := runHipcc(ctx, path, dir, arch)
+	switch {
+	case ctx.Err() != nil:
+		return driver.Binary{}, hipccError("", context.Cause(ctx))
+	case errors.As(err, new(*exec.ExitError)):
+		return driver.Binary{}, &driver.BuildError{Source: "program.hip", Target: arch, Log: log}
+	case err != nil:
+		return driver.Binary{}, hipccError("", err)
+	}
+	code, err := os.ReadFile(filepath.Join(dir, "program.co"))
+	if err != nil {
+		return driver.Binary{}, hipccError("hipcc wrote nothing", err)
+	}
+	return driver.Binary{Code: code, Log: log}, nil
+}
+
+func hipccError(detail string, err error) error {
+	return &driver.OpError{Backend: "rocm", Op: "hipcc", Detail: detail, Err: err}
+}
+
+// plausible reports whether an architecture is of the form gfx90a:sramecc+:xnack-. It
+// becomes an argument of a command.
+func plausible(arch string) bool {
+	base, settings, _ := strings.Cut(arch, ":")
+	if major, _, _ := generation(base); major == 0 {
+		return false
+	}
+	return strings.Trim(settings, "abcdefghijklmnopqrstuvwxyz:+-") == ""
+}
+
+// findHipcc looks in PATH and where ROCm is.
+func findHipcc() (string, error) {
+	path, err := exec.LookPath("hipcc")
+	for _, dir := range toolkits() {
+		if err == nil {
+			break
+		}
+		if found, e := exec.LookPath(filepath.Join(dir, "bin", "hipcc")); e == nil {
+			path, err = found, nil
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	return filepath.Abs(path)
+}
+
+// runHipcc compiles dir/program.hip to dir/program.co.
+func runHipcc(ctx context.Context, path, dir, arch string) (log string, err error) {
+	args := append(append([]string{}, hipccFlags...), flags(arch)...)
+	cmd := exec.CommandContext(ctx, path, append(args, "-o", "program.co", "program.hip")...)
+	cmd.Dir = dir
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
+	cmd.WaitDelay = 5 * time.Second // its children may hold the pipe
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}

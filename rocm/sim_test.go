@@ -1,0 +1,260 @@
+package rocm
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/source"
+)
+
+// simulation returns the directory of the simulated library, or skips where it is
+// not built.
+func simulation(t *testing.T) string {
+	t.Helper()
+	if table() == nil {
+		t.Skip(missing)
+	}
+	dir := os.Getenv("CONCORD_SIM_DIR")
+	if dir == "" {
+		dir = filepath.Join("..", simDir)
+	}
+	dir, err := filepath.Abs(dir)
+	require.NoError(t, err)
+	if _, err := os.Stat(filepath.Join(dir, "libamdhip64.so.5")); err != nil {
+		t.Skipf("no simulated library: %v; make sim builds it", err)
+	}
+	return dir
+}
+
+// open opens a simulated device.
+func open(t *testing.T) driver.Device {
+	t.Helper()
+	d, err := registered(t, "sim-rocm").Open(context.Background(), 0, &driver.Config{SimDir: simulation(t)})
+	require.NoError(t, err)
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+func load(t *testing.T, d driver.Device, text string) driver.Module {
+	t.Helper()
+	features := d.Info().Features
+	u, err := source.Parse(text, source.Options{Features: &features})
+	require.NoError(t, err)
+	c := d.(driver.Compiler)
+	bin, err := c.Compile(context.Background(), u, nil)
+	require.NoError(t, err)
+	m, err := c.Load(context.Background(), u, bin)
+	require.NoError(t, err)
+	return m
+}
+
+func TestSimulatedInfo(t *testing.T) {
+	d := open(t)
+	info := d.Info()
+	assert.Equal(t, "sim-rocm:0", info.ID)
+	assert.True(t, info.Simulated)
+	assert.False(t, info.IsGPU(), "never reported as real")
+	assert.Equal(t, "gfx90a:sramecc+:xnack-", info.Arch)
+	assert.Equal(t, driver.Discrete, info.Kind)
+	assert.Equal(t, 64, info.WarpSize)
+	assert.Equal(t, int64(64<<10), info.SharedPerBlock)
+	assert.Equal(t, info.SharedPerBlock, info.SharedPerMultiprocessor)
+	assert.True(t, info.HasTensorCores)
+	assert.Equal(t, features(info.Arch), info.Features)
+	assert.Regexp(t, `^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`, info.UUID)
+	p := registered(t, "sim-rocm").Probe(context.Background(), &driver.Config{SimDir: simulation(t)})
+	assert.Equal(t, driver.Available, p.State)
+	assert.Equal(t, "5.2.21153", p.DriverVersion)
+	require.Len(t, p.Devices, 2)
+	assert.NotEqual(t, p.Devices[0].UUID, p.Devices[1].UUID)
+}
+
+// A kernel with every kind of argument, and all the local memory there is.
+func TestSimulatedLaunch(t *testing.T) {
+	d := open(t)
+	m := load(t, d, `kernel void mirror(global float *x, local float *a, int scale, local char *pad, double more) {
+		size_t i = get_local_id(0);
+		a[i] = x[get_global_id(0)];
+		pad[i] = (char)i;
+		barrier(CLK_LOCAL_MEM_FENCE);
+		x[get_global_id(0)] = a[get_local_size(0) - 1 - pad[i]] * scale + (float)more;
+	}`)
+	defer m.Close()
+	k, err := m.Kernel("mirror")
+	require.NoError(t, err)
+	_, err = m.Kernel("nobody")
+	assert.ErrorIs(t, err, driver.ErrNoKernel)
+	s, err := d.NewStream()
+	require.NoError(t, err)
+	defer s.Close()
+
+	const n, group = 256, 64
+	mem, err := d.Alloc(4*n, driver.OnDevice)
+	require.NoError(t, err)
+	defer d.Free(mem)
+	host := make([]byte, 4*n)
+	for i := range n {
+		binary.LittleEndian.PutUint32(host[4*i:], math.Float32bits(float32(i)))
+	}
+	ctx := context.Background()
+	require.NoError(t, s.Upload(ctx, mem, host))
+	data := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, 3), math.Float64bits(0.5))
+	launch := driver.Launch{Kernel: k, Dim: 1, Global: [3]int{n, 1, 1}, Local: [3]int{group, 1, 1}, Data: data, Args: []driver.Arg{
+		{Kind: driver.ArgMemory, Memory: mem},
+		{Kind: driver.ArgLocal, Size: 4*group + 4}, // the next one is aligned
+		{Kind: driver.ArgValue, Offset: 0, Size: 4},
+		{Kind: driver.ArgLocal, Size: int(d.Info().SharedPerBlock) - 384},
+		{Kind: driver.ArgValue, Offset: 8, Size: 8},
+	}}
+	require.NoError(t, s.Launch(&launch))
+	require.NoError(t, s.Download(ctx, host, mem))
+	for i := range n {
+		want := float32(i/group*group+group-1-i%group)*3 + 0.5
+		require.Equal(t, want, math.Float32frombits(binary.LittleEndian.Uint32(host[4*i:])), "item %d", i)
+	}
+	if !instrumented {
+		assert.Zero(t, testing.AllocsPerRun(100, func() {
+			if err := s.Launch(&launch); err != nil {
+				t.Error(err)
+			}
+		}))
+	}
+	require.NoError(t, s.Sync(ctx))
+	launch.Args[3].Size += 512
+	assert.Error(t, s.Launch(&launch), "more local memory than there is")
+}
+
+// Copies longer than what is staged, and fills of every pattern and alignment.
+func TestSimulatedCopies(t *testing.T) {
+	d := open(t)
+	s, err := d.NewStream()
+	require.NoError(t, err)
+	defer s.Close()
+	ctx := context.Background()
+	const n = 9<<20 + 12345
+	mem, err := d.Alloc(n, driver.OnDevice)
+	require.NoError(t, err)
+	defer d.Free(mem)
+	want := make([]byte, n)
+	for i := range want {
+		want[i] = byte(i * 7 >> 3)
+	}
+	require.NoError(t, s.Upload(ctx, mem, want))
+	got := make([]byte, n)
+	require.NoError(t, s.Download(ctx, got, mem))
+	require.True(t, bytes.Equal(want, got))
+
+	for _, pattern := range [][]byte{{5}, {1, 2}, {3, 3}, {1, 2, 3, 4}, {1, 2, 1, 2}, {1, 2, 3, 4, 5, 6, 7, 8}, {1, 2, 3, 4, 1, 2, 3, 4}} {
+		for offset := range int64(9) {
+			for _, count := range []int64{1, 2, 3, 1000} {
+				bytes := count * int64(len(pattern))
+				part := driver.Memory{Handle: mem.Handle, Offset: offset, Size: bytes, Kind: mem.Kind}
+				require.NoError(t, s.Fill(driver.Memory{Handle: mem.Handle, Size: 9000, Kind: mem.Kind}, []byte{0xee}))
+				require.NoError(t, s.Fill(part, pattern))
+				got := got[:9000]
+				require.NoError(t, s.Download(ctx, got, driver.Memory{Handle: mem.Handle, Size: 9000, Kind: mem.Kind}))
+				for i := range int64(9000) {
+					want := byte(0xee)
+					if i >= offset && i < offset+bytes {
+						want = pattern[(i-offset)%int64(len(pattern))]
+					}
+					if got[i] != want {
+						t.Fatalf("pattern %v at %d: byte %d is %d, not %d", pattern, offset, i, got[i], want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// A target that the compiler does not know must not reach it: it would end the
+// process, as AMD's does.
+func TestSimulatedUnknownTarget(t *testing.T) {
+	cfg := &driver.Config{SimDir: simulation(t)}
+	c := registered(t, "sim-rocm").(driver.CrossCompiler)
+	targets, err := c.Targets(context.Background(), cfg)
+	require.NoError(t, err)
+	assert.Contains(t, targets, "gfx90a")
+	for _, target := range []string{"", "gfx942", "gfx90a:xnack", "gfx1030:xnack+"} {
+		_, err := c.CompileFor(context.Background(), cfg, target, small(t), nil)
+		assert.ErrorIs(t, err, driver.ErrInvalidArgument, "%q", target)
+	}
+	_, err = c.CompileFor(context.Background(), cfg, "gfx1030", small(t), nil)
+	assert.NoError(t, err)
+}
+
+// An address that is not there ends the device; what is opened next works.
+func TestSimulatedLoss(t *testing.T) {
+	d := open(t)
+	m := load(t, d, `kernel void astray(global float *x) { x[(size_t)1 << 36] = 1; }`)
+	k, err := m.Kernel("astray")
+	require.NoError(t, err)
+	s, err := d.NewStream()
+	require.NoError(t, err)
+	mem, err := d.Alloc(64, driver.OnDevice)
+	require.NoError(t, err)
+	ctx := context.Background()
+	require.NoError(t, s.Launch(&driver.Launch{Kernel: k, Dim: 1, Global: [3]int{1, 1, 1}, Local: [3]int{1, 1, 1},
+		Args: []driver.Arg{{Kind: driver.ArgMemory, Memory: mem}}}))
+	err = s.Sync(ctx)
+	assert.ErrorIs(t, err, driver.ErrDeviceLost)
+	assert.ErrorContains(t, err, "hipErrorIllegalAddress", "in the driver's words")
+	_, err = d.Alloc(64, driver.OnDevice)
+	assert.ErrorIs(t, err, driver.ErrDeviceLost)
+	_, _, _ = s.Close(), m.Close(), d.Free(mem) // what they say is no news
+	require.NoError(t, d.Close())
+
+	d = open(t)
+	mem, err = d.Alloc(64, driver.OnDevice)
+	require.NoError(t, err)
+	require.NoError(t, d.Free(mem))
+}
+
+// gcc compiles C, or skips.
+func gcc(t *testing.T, args ...string) string {
+	t.Helper()
+	path, err := exec.LookPath("gcc")
+	if err != nil {
+		t.Skip("no gcc")
+	}
+	bin := filepath.Join(t.TempDir(), "program")
+	out, err := exec.Command(path, append([]string{"-std=c11", "-o", bin}, args...)...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return bin
+}
+
+// An ordinary program for HIP runs on the simulated library unchanged.
+func TestSimulatedProgram(t *testing.T) {
+	dir := simulation(t)
+	if _, err := os.Stat("/usr/include/hip/hiprtc.h"); err != nil {
+		t.Skip("no headers of HIP: libamdhip64-dev has them")
+	}
+	bin := gcc(t, "-Wall", "-Wextra", "-Werror", "-D__HIP_PLATFORM_AMD__", "-isystem", "/usr/include",
+		"../tests/sim/testdata/saxpy_hip.c", "-L"+dir, "-l:libamdhip64.so.5")
+	cmd := exec.Command(bin)
+	cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+dir)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	assert.Contains(t, string(out), "ok on 2 x gfx90a")
+}
+
+// The shim refuses what is not all of a code object, which HIP itself does not.
+func TestWhole(t *testing.T) {
+	c, _ := compiler(t)
+	built, err := c.CompileFor(context.Background(), &driver.Config{}, "gfx906", small(t), nil)
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "code")
+	require.NoError(t, os.WriteFile(path, built.Code, 0o600))
+	out, err := exec.Command(gcc(t, "-O1", "-g", "-fsanitize=address", "testdata/whole.c", "-ldl", "-lpthread"), path).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+}

@@ -1,0 +1,38 @@
+// whole.c checks what the shim takes for a code object: the file named as an argument, and nothing
+// that is cut from it or changed in its tables.
+
+#include "../../csrc/rocm/rocm.c"
+
+int main(int argc, char **argv) {
+  FILE *f = argc == 2 ? fopen(argv[1], "rb") : NULL;
+  if (f == NULL)
+    return 2;
+  static unsigned char code[1 << 20];
+  size_t bytes = fread(code, 1, sizeof code, f);
+  fclose(f);
+  if (!whole(code, bytes)) {
+    fprintf(stderr, "%zu bytes that are whole were refused\n", bytes);
+    return 1;
+  }
+  for (size_t n = 0; n < bytes; n++) {
+    unsigned char *cut = malloc(n + 1); // so that a sanitizer sees reads behind its end
+    memcpy(cut, code, n);
+    int taken = whole(cut, n);
+    free(cut);
+    if (taken) {
+      fprintf(stderr, "%zu of %zu bytes were taken for whole\n", n, bytes);
+      return 1;
+    }
+  }
+  for (size_t i = 0; i < 64; i++) { // no number in the header leads astray
+    unsigned char kept = code[i];
+    code[i] = 0xff;
+    unsigned char *copy = malloc(bytes);
+    memcpy(copy, code, bytes);
+    whole(copy, bytes);
+    free(copy);
+    code[i] = kept;
+  }
+  puts("ok");
+  return 0;
+}

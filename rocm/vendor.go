@@ -1,0 +1,141 @@
+package rocm
+
+// What AMD adds to the Go half that all vendors share (internal/cgo): names of
+// libraries, versions, targets.
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/concord-compute/concord/internal/cgo"
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/source"
+)
+
+// vendor describes the backend over real libraries.
+func vendor() cgo.Vendor {
+	return cgo.Vendor{
+		Name: "rocm", Maker: "AMD", Target: source.HIP,
+		Table: table, Missing: missing,
+		Absent: absent, Libraries: libraries,
+		Remedies: cgo.Remedies{
+			Driver: "install AMD's driver and HIP (package libamdhip64-5 or hip-runtime-amd; in a container, start it with /dev/kfd and " +
+				"/dev/dri), or name its library in CONCORD_HIP_LIBRARY",
+			Compiler: "install hipRTC (package libamdhip64-5 or hip-runtime-amd) with comgr (libamd-comgr2 or comgr)",
+			Devices: "is the GPU another vendor's, does HIP_VISIBLE_DEVICES or ROCR_VISIBLE_DEVICES hide it, may this user open " +
+				"/dev/kfd (group render), is the module amdgpu loaded?",
+		},
+		Version:  version,
+		Features: features, Describe: describe,
+		CompileArch: compileArch,
+		Flags:       flags, Options: options,
+		BLAS: blas, BLASName: "rocblas",
+		Report: report,
+	}
+}
+
+// simulated describes the backend over the library of tests/sim.
+func simulated() cgo.Vendor {
+	v := vendor()
+	v.Name, v.Simulated, v.Absent, v.Libraries, v.Report, v.BLAS = "sim-rocm", true, nil, simLibraries, nil, simBLAS
+	const remedy = "run make sim, or name the directory of the simulated libraries in CONCORD_SIM_DIR"
+	v.Remedies = cgo.Remedies{Driver: remedy, Compiler: remedy}
+	return v
+}
+
+// kfd is the device node of AMD's compute driver.
+const kfd = "/dev/kfd"
+
+// absent keeps HIP out of processes that cannot use it: it brings an LLVM that
+// shares a process with no other one (see the package documentation).
+func absent(cfg *driver.Config) string {
+	if cfg.HIPLibrary != "" {
+		return ""
+	}
+	if _, err := os.Stat(kfd); err != nil {
+		return kfd + " is not here"
+	}
+	return ""
+}
+
+// version writes 50221153 as "5.2.21153".
+func version(n int) string {
+	return fmt.Sprintf("%d.%d.%d", n/10_000_000, n/100_000%100, n%100_000)
+}
+
+// versions are the names of HIP's libraries by version, newest first.
+var versions = []string{".so.7", ".so.6", ".so.5", ".so"}
+
+// toolkits are directories with ROCm, the variables' first.
+func toolkits() (dirs []string) {
+	for _, name := range []string{"ROCM_PATH", "HIP_PATH"} {
+		if dir := os.Getenv(name); filepath.IsAbs(dir) {
+			dirs = append(dirs, filepath.Clean(dir))
+		}
+	}
+	return append(dirs, "/opt/rocm")
+}
+
+// libraries are the candidates for HIP, and for hipRTC where HIP has none inside.
+func libraries(cfg *driver.Config) (drv, rtc []string) {
+	if cfg.HIPLibrary != "" {
+		for _, v := range versions {
+			rtc = append(rtc, filepath.Join(filepath.Dir(cfg.HIPLibrary), "libhiprtc"+v))
+		}
+		return []string{cfg.HIPLibrary}, rtc
+	}
+	for _, v := range versions {
+		drv, rtc = append(drv, "libamdhip64"+v), append(rtc, "libhiprtc"+v)
+	}
+	for _, dir := range toolkits() {
+		if path := filepath.Join(dir, "lib", "libamdhip64.so"); !slices.Contains(drv, path) {
+			drv, rtc = append(drv, path), append(rtc, filepath.Join(dir, "lib", "libhiprtc.so"))
+		}
+	}
+	return drv, rtc
+}
+
+// simDir is where make sim puts the simulated libraries.
+const simDir = "build/sim"
+
+// simLibraries names a file, never something that the loader would search for. Its
+// hipRTC is inside.
+func simLibraries(cfg *driver.Config) (drv, rtc []string) {
+	return simFile(cfg, "libamdhip64.so.5"), nil
+}
+
+func simBLAS(cfg *driver.Config) []string { return simFile(cfg, "librocblas.so.4") }
+
+func simFile(cfg *driver.Config, name string) []string {
+	dir := cfg.SimDir
+	if dir == "" {
+		dir = simDir
+	}
+	path, err := filepath.Abs(filepath.Join(dir, name))
+	if err != nil {
+		return nil
+	}
+	return []string{path}
+}
+
+// blas are the candidates for rocBLAS, of ROCm 7 to 5.
+func blas(*driver.Config) []string {
+	names := []string{"librocblas.so.5", "librocblas.so.4", "librocblas.so.0"}
+	for _, dir := range toolkits() {
+		names = append(names, filepath.Join(dir, "lib", "librocblas.so"))
+	}
+	return names
+}
+
+// compileArch builds for exactly what a device is, "gfx90a:sramecc+:xnack-": there is
+// no assembly that other devices run.
+func compileArch(arch string, known []string) (string, error) {
+	if base, _, _ := strings.Cut(arch, ":"); slices.Contains(known, base) {
+		return arch, nil
+	}
+	return "", fmt.Errorf("hipRTC cannot compile for %q (it knows %s); install a newer ROCm: %w",
+		arch, strings.Join(known, " "), driver.ErrUnsupported)
+}

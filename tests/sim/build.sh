@@ -1,0 +1,60 @@
+#!/bin/sh
+# build.sh DIR: builds the simulated vendor libraries into DIR, unless they are there and
+# nothing that goes into them has changed. It needs gcc and g++. Any number of builds may
+# run at once: each works in a directory of its own, and puts a library where it belongs
+# by renaming it, which does not disturb a program that has the old one open.
+set -eu
+here=$(cd "$(dirname "$0")/lib" && pwd)
+CXX=${CXX:-g++}
+CC=${CC:-gcc}
+flags="-fPIC -O1 -fvisibility=hidden -Wall -Wextra -Werror ${SIM_FLAGS:-}"
+libraries="libcuda.so.1 old/libcuda.so.1 libnvrtc.so.11.2 libamdhip64.so.5 libcublas.so.12 librocblas.so.4"
+
+mkdir -p "$1/old" "$1/rocblas/library"
+out=$(cd "$1" && pwd)
+
+# What the libraries are made of, in one number.
+cd "$here"
+made_of=$({ $CXX --version; echo "$flags"; cat "../build.sh" *.* prelude/* ../../../csrc/host/*; } | cksum)
+if [ "$(cat "$out/made-of" 2>/dev/null)" = "$made_of" ] && (cd "$out" && ls $libraries >/dev/null 2>&1); then
+	echo "$1: up to date"
+	exit 0
+fi
+
+work=$(mktemp -d "$out/.build-XXXXXX")
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
+mkdir "$work/old"
+export work
+
+# The standard headers cost more than the code.
+$CXX -std=c++17 $flags -x c++-header -o "$work/core.h.gch" core.h
+{
+	echo "$CC -std=c11 $flags -c -o \"\$work/host.o\" ../../../csrc/host/host.c"
+	for f in *.cpp; do
+		echo "$CXX -std=c++17 $flags -Wa,-I. -include \"\$work/core.h\" -c -o \"\$work/${f%.cpp}.o\" $f"
+	done
+} | tr '\n' '\0' | xargs -0 -n 1 -P "$(getconf _NPROCESSORS_ONLN)" sh -c
+
+cd "$work"
+core="host.o fault.o core.o"
+$CXX -r -nostdlib -o core.o context.o memory.o stream.o graph.o copy.o module.o image.o
+# link OUT MAP OBJECTS
+link() {
+	o=$1 map=$2
+	shift 2
+	$CXX ${SIM_FLAGS:-} -shared -static-libgcc -static-libstdc++ -Wl,-z,defs "-Wl,--version-script=$here/$map" -o "$o" "$@" -lpthread -ldl
+}
+link libcuda.so.1 cuda.map $core cuda_*.o
+# An older driver: without what cuda_old.map hides.
+link old/libcuda.so.1 cuda_old.map $core cuda_*.o
+link libnvrtc.so.11.2 nvrtc.map fault.o compile.o scan.o inspect.o image.o nvrtc.o
+link libamdhip64.so.5 hip.map $core compile.o scan.o inspect.o hip_*.o hiprtc.o
+link libcublas.so.12 blas.map cublas.o
+link librocblas.so.4 blas.map rocblas.o
+for l in $libraries; do mv -f "$l" "$out/$l"; done
+# rocBLAS knows the architectures that its files name.
+: >"$out/rocblas/library/kernels-gfx90a.dat"
+echo "$made_of" >made-of
+mv -f made-of "$out/made-of"
+echo "$1:" $libraries

@@ -1,0 +1,260 @@
+// compile.cpp: runs g++ twice, once to preprocess with nothing of the host visible, once to
+// compile what the scanner made of that. Each compilation has a private directory, a reduced
+// environment and no shell.
+
+#include "compile.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <dirent.h>
+#include <fcntl.h>
+#include <fstream>
+#include <spawn.h>
+#include <sstream>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace sim {
+namespace {
+
+bool put(const std::string &path, const std::string &text) {
+  std::ofstream f(path, std::ios::binary);
+  f << text;
+  return f.good();
+}
+
+std::string get(const std::string &path) {
+  std::ifstream f(path, std::ios::binary);
+  std::ostringstream s;
+  s << f.rdbuf();
+  return s.str();
+}
+
+void remove_all(const std::string &path) {
+  if (DIR *d = opendir(path.c_str())) {
+    while (dirent *e = readdir(d))
+      if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+        remove_all(path + "/" + e->d_name);
+    closedir(d);
+    rmdir(path.c_str());
+    return;
+  }
+  unlink(path.c_str());
+}
+
+// Directory is a private one, removed at the end.
+struct Directory {
+  std::string path;
+  Directory() {
+    const char *base = getenv("TMPDIR");
+    std::string name =
+        std::string(base != nullptr && *base != 0 ? base : "/tmp") + "/concord-sim-XXXXXX";
+    if (mkdtemp(&name[0]) != nullptr)
+      path = name;
+  }
+  ~Directory() {
+    if (!path.empty())
+      remove_all(path);
+  }
+};
+
+// put_header writes a header under inc/, with the directories of its name.
+bool put_header(const std::string &dir, const std::string &name, const std::string &text) {
+  if (name.empty() || name[0] == '/' || ("/" + name + "/").find("/../") != std::string::npos)
+    return false;
+  for (size_t at = name.find('/'); at != std::string::npos; at = name.find('/', at + 1))
+    mkdir((dir + "/inc/" + name.substr(0, at)).c_str(), 0700);
+  return put(dir + "/inc/" + name, text);
+}
+
+// run starts g++ in dir and waits. Its messages go to the file errors there.
+bool run(const std::string &dir, const std::vector<std::string> &args) {
+  std::vector<char *> argv;
+  for (auto &a : args)
+    argv.push_back(const_cast<char *>(a.c_str()));
+  argv.push_back(nullptr);
+  const char *path = getenv("PATH");
+  std::string p = std::string("PATH=") + (path != nullptr ? path : "/usr/bin:/bin"),
+              tmp = "TMPDIR=" + dir, lang = "LC_ALL=C";
+  char *env[] = {&p[0], &tmp[0], &lang[0], nullptr};
+  posix_spawn_file_actions_t files;
+  posix_spawnattr_t attr;
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_addchdir_np(&files, dir.c_str());
+  posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&files, 1, "errors", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  posix_spawn_file_actions_adddup2(&files, 1, 2);
+  posix_spawnattr_init(&attr);
+  posix_spawnattr_setsigmask(&attr, &none);
+  posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
+  pid_t pid;
+  int rc = posix_spawnp(&pid, argv[0], &files, &attr, argv.data(), env), status = 1;
+  posix_spawnattr_destroy(&attr);
+  posix_spawn_file_actions_destroy(&files);
+  if (rc != 0) {
+    put(dir + "/errors", args[0] + ": error: " + strerror(rc) + "\n");
+    return false;
+  }
+  while (waitpid(pid, &status, 0) < 0)
+    if (errno != EINTR)
+      return false;
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+// diagnostic turns g++'s "name:line:column: error: text" into "name(line): error: text".
+std::string diagnostic(std::string line, int *errors) {
+  if (line.compare(0, 4, "inc/") == 0)
+    line = line.substr(4);
+  size_t kind = line.find(": error: "), fatal = line.find(": fatal error: ");
+  if (kind == std::string::npos && fatal == std::string::npos)
+    return "";
+  ++*errors;
+  bool is_fatal = kind == std::string::npos;
+  std::string where = line.substr(0, is_fatal ? fatal : kind);
+  std::string what = line.substr(is_fatal ? fatal + 15 : kind + 9);
+  size_t column = where.rfind(':'),
+         number = column == std::string::npos ? column : where.rfind(':', column - 1);
+  if (number != std::string::npos)
+    where = where.substr(0, number) + "(" + where.substr(number + 1, column - number - 1) + ")";
+  return where + (is_fatal ? ": catastrophic error: " : ": error: ") + what + "\n\n";
+}
+
+std::string diagnostics(const std::string &raw, const std::string &name) {
+  std::istringstream in(raw);
+  std::string out;
+  int errors = 0;
+  for (std::string line; std::getline(in, line);)
+    out += diagnostic(line, &errors);
+  if (errors == 0)
+    return raw;
+  return out + std::to_string(errors) + (errors == 1 ? " error" : " errors") +
+         " detected in the compilation of \"" + name + "\".\n";
+}
+
+bool preprocess(const Source &s, const Dialect &d, const std::string &dir) {
+  std::vector<std::string> args = {"g++",
+                                   "-E",
+                                   "-undef",
+                                   "-nostdinc",
+                                   "-x",
+                                   "c++",
+                                   s.cxx20 ? "-std=c++20" : "-std=c++17",
+                                   "-Iinc",
+                                   "-fno-diagnostics-show-caret",
+                                   "-fdiagnostics-color=never",
+                                   "-w"};
+  for (auto &m : d.macros)
+    args.push_back("-D" + m);
+  args.insert(args.end(), s.options.begin(), s.options.end());
+  args.insert(args.end(), {"-o", "program.ii", "program.cu"});
+  std::string first;
+  for (auto &h : s.before)
+    first += "#include \"" + h + "\"\n";
+  mkdir((dir + "/inc").c_str(), 0700);
+  for (auto &h : s.headers)
+    if (!put_header(dir, h.first, h.second))
+      return false;
+  return put(dir + "/program.cu", first + "#line 1 \"" + s.name + "\"\n" + s.text + "\n") &&
+         run(dir, args);
+}
+
+// table is the text that names the kernels, after the program.
+std::string table(const Scanned &program, const std::vector<Kernel> &kernels) {
+  std::string out =
+      "\n# 1 \"name expressions\"\nstatic void __sim_dynamic(void *block) {\n(void)block;\n";
+  for (auto &d : program.dynamic)
+    out += d + " = (decltype(" + d + "))block;\n";
+  out += "}\nstatic const __sim_entry __sim_entries[] = {\n";
+  for (auto &k : kernels)
+    out += "__sim_kernel<(" + k.expression + ")>::entry(),\n";
+  if (kernels.empty())
+    out += "{0, nullptr, nullptr, nullptr, nullptr}\n";
+  return out +
+         "};\nextern \"C\" __attribute__((visibility(\"default\"))) const __sim_table_type "
+         "__sim_table = {1, " +
+         std::to_string(kernels.size()) + ", __sim_entries, &__sim_trap};\n";
+}
+
+bool build(const Source &s, const Dialect &d, const std::string &dir, const Scanned &program,
+           const std::vector<Kernel> &kernels) {
+  std::string text;
+  for (auto &p : d.prelude)
+    text += p + "\n";
+  text += program.text + table(program, kernels);
+  return put(dir + "/all.cc", text) &&
+         run(dir, {"g++",
+                   "-S",
+                   "-fPIC",
+                   "-O1",
+                   s.cxx20 ? "-std=c++20" : "-std=c++17",
+                   "-nostdinc",
+                   "-w",
+                   "-fno-diagnostics-show-caret",
+                   "-fdiagnostics-color=never",
+                   "-ffp-contract=off",
+                   "-fno-math-errno",
+                   "-fno-strict-aliasing",
+                   "-fwrapv",
+                   "-fsigned-char",
+                   "-fno-delete-null-pointer-checks",
+                   "-fno-exceptions",
+                   "-fno-rtti",
+                   "-fno-threadsafe-statics",
+                   "-fno-asynchronous-unwind-tables",
+                   "-fno-gnu-unique",
+                   "-fno-semantic-interposition",
+                   "-fvisibility=hidden",
+                   "-fno-stack-protector",
+                   "-fno-jump-tables",
+                   "-o",
+                   "all.s",
+                   "all.cc"}) &&
+         run(dir, {"g++", "-shared", "-Wl,-Bsymbolic", "-Wl,-z,now", "-o", "program.so", "all.s",
+                   "-lm"});
+}
+
+void pack(const Source &s, const std::vector<Kernel> &kernels, const std::string &dir,
+          Compiled *out) {
+  std::string elf = get(dir + "/program.so");
+  for (auto &k : kernels)
+    out->facts.push_back({k.expression, 1, 0, k.threads});
+  out->ok = inspect(dir + "/program.so", get(dir + "/all.s"), &out->facts);
+  if (!out->ok) {
+    out->log = "the compiled program cannot be loaded\n";
+    return;
+  }
+  for (size_t i = kernels.size() - s.expressions.size(); i < kernels.size(); i++)
+    out->lowered.push_back(out->facts[i].name);
+  out->binary = image_pack(s.target, out->facts, elf);
+  out->text = image_text(s.target, out->facts, out->binary);
+}
+
+} // namespace
+
+Compiled compile(const Source &s, const Dialect &d) {
+  Compiled out;
+  Directory dir;
+  if (dir.path.empty()) {
+    out.log = std::string("no temporary directory: ") + strerror(errno) + "\n";
+    return out;
+  }
+  if (!preprocess(s, d, dir.path)) {
+    out.log = diagnostics(get(dir.path + "/errors"), s.name);
+    return out;
+  }
+  Scanned program = scan(get(dir.path + "/program.ii"));
+  std::vector<Kernel> kernels = program.kernels;
+  for (auto &e : s.expressions)
+    kernels.push_back({e, 0});
+  if (build(s, d, dir.path, program, kernels))
+    pack(s, kernels, dir.path, &out);
+  else
+    out.log = diagnostics(get(dir.path + "/errors"), s.name);
+  return out;
+}
+
+} // namespace sim

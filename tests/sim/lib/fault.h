@@ -1,0 +1,79 @@
+// fault.h: faults on demand and the counters of a simulated library. Each library has its own copy
+// of this state and exports the two control symbols below.
+//
+// CONCORD_SIM_FAULT in the environment, or a call of concord_sim_control, gives a comma-separated
+// list of words:
+//
+//   KIND:N        the Nth call of that kind fails, counted from 1 and from the control call
+//   KIND:N+       that one and all later ones
+//   KIND:N=CODE   with the vendor's number CODE instead of the usual one
+//   lost:N        the Nth call of any kind and all after it say that the device is lost
+//   launch-late:N the Nth launch is accepted and fails when it runs
+//   slow-copy:MS, slow-kernel:MS    each takes that much longer
+//   devices:N, driver:VERSION, init:CODE, arch:NN, memory:MIB    what the machine looks like
+//   symbol:NAME   the function that looks symbols up does not know NAME
+//
+// The kinds are in fault.cpp.
+
+#ifndef CONCORD_SIM_FAULT_H
+#define CONCORD_SIM_FAULT_H
+
+#include <string>
+
+#define SIM_EXPORT extern "C" __attribute__((visibility("default")))
+
+// concord_sim_control replaces all faults; "" clears them. It also sets the call counters to zero.
+// 0 is success, -1 a word that it does not know: then nothing has changed.
+SIM_EXPORT int concord_sim_control(const char *command);
+
+// concord_sim_count returns how many are alive of "allocations", "bytes", "pinned", "streams",
+// "threads", "events", "modules", "graphs", "contexts", "programs"; or the calls since the last
+// control: "calls", "calls:KIND". -1: no such counter.
+SIM_EXPORT long concord_sim_count(const char *what);
+
+namespace sim {
+
+enum Kind {
+  K_OTHER,
+  K_ALLOC,
+  K_FREE,
+  K_PINNED,
+  K_COPY,
+  K_FILL,
+  K_LAUNCH,
+  K_LATE,
+  K_LOAD,
+  K_FIND,
+  K_STREAM,
+  K_EVENT,
+  K_RECORD,
+  K_SYNC,
+  K_GRAPH,
+  K_CONTEXT,
+  K_COMPILE,
+  K_COUNT,
+};
+
+// call counts a call and says with which code it has to fail, 0: it has not.
+int call(Kind kind);
+
+const int code_lost = 214; // uncorrectable ECC error: the context is gone
+
+// late says whether the launch at hand has to fail when it runs, and with what.
+int late();
+
+struct Settings {
+  int devices, driver, init, arch;
+  long memory_mib, slow_copy_ms, slow_kernel_ms;
+};
+Settings settings();
+bool symbol_hidden(const std::string &name);
+bool verbose();
+
+// gauge is a live counter's value, by name; each library answers for what it has. -1: unknown.
+long gauge(const std::string &what);
+long programs(const std::string &what); // the compiler's part of it
+
+} // namespace sim
+
+#endif

@@ -1,0 +1,44 @@
+// hip.h: what only HIP has, or spells so. Functions without a mask are for the lanes that run.
+
+static inline unsigned __lane_id() { return __sim_me->lane; }
+static inline void __syncwarp() { __sim_exchange(__SIM_SYNC, 0, 0, 0); }
+template <class T> static inline T __shfl(T v, int src, int width = __SIM_WARP) {
+  return __sim_shuffle(0, v, __sim_idx(src, width));
+}
+template <class T> static inline T __shfl_up(T v, unsigned d, int width = __SIM_WARP) {
+  return __sim_shuffle(0, v, __sim_up(d, width));
+}
+template <class T> static inline T __shfl_down(T v, unsigned d, int width = __SIM_WARP) {
+  return __sim_shuffle(0, v, __sim_down(d, width));
+}
+template <class T> static inline T __shfl_xor(T v, int m, int width = __SIM_WARP) {
+  return __sim_shuffle(0, v, __sim_xor(m, width));
+}
+static inline unsigned long long __ballot(int p) {
+  return __sim_exchange(__SIM_BALLOT, 0, p ? 1ull << __sim_me->lane : 0, 0);
+}
+static inline int __any(int p) { return (int)__sim_exchange(__SIM_OR, 0, p != 0, 0); }
+static inline int __all(int p) { return (int)__sim_exchange(__SIM_AND, 0, p != 0, 0); }
+static inline unsigned long long __activemask() { return __ballot(1); }
+
+typedef signed char int8_t;
+typedef unsigned char uint8_t;
+typedef short int16_t;
+typedef unsigned short uint16_t;
+typedef int int32_t;
+typedef unsigned int uint32_t;
+typedef long int64_t;
+typedef unsigned long uint64_t;
+
+#define hipThreadIdx_x threadIdx.x
+#define hipThreadIdx_y threadIdx.y
+#define hipThreadIdx_z threadIdx.z
+#define hipBlockIdx_x blockIdx.x
+#define hipBlockIdx_y blockIdx.y
+#define hipBlockIdx_z blockIdx.z
+#define hipBlockDim_x blockDim.x
+#define hipBlockDim_y blockDim.y
+#define hipBlockDim_z blockDim.z
+#define hipGridDim_x gridDim.x
+#define hipGridDim_y gridDim.y
+#define hipGridDim_z gridDim.z

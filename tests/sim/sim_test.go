@@ -1,0 +1,108 @@
+package sim
+
+import (
+	"debug/elf"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// build makes the libraries in a directory of the test's own.
+func build(t *testing.T) string {
+	for _, tool := range []string{"sh", "gcc", "g++"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip(err)
+		}
+	}
+	dir := t.TempDir()
+	command(t, nil, "sh", "build.sh", dir)
+	return dir
+}
+
+// command runs a program and returns what it printed.
+func command(t *testing.T, env []string, name string, args ...string) string {
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.WaitDelay = time.Second
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s: %s", name, out)
+	return string(out)
+}
+
+// program compiles one of testdata with the flags behind its name.
+func program(t *testing.T, name string, flags ...string) string {
+	out := filepath.Join(t.TempDir(), name)
+	args := []string{"-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-o", out, filepath.Join("testdata", name+".c")}
+	command(t, nil, "gcc", append(args, flags...)...)
+	return out
+}
+
+// headers is a directory with the vendor's public headers, if there is one.
+func headers(t *testing.T, names ...string) string {
+	dirs := []string{"/usr/include", "/usr/local/cuda/include", "/opt/rocm/include"}
+	for _, v := range []string{"CUDA_HOME", "CUDA_PATH", "ROCM_PATH"} {
+		if home := os.Getenv(v); home != "" {
+			dirs = append(dirs, filepath.Join(home, "include"))
+		}
+	}
+	for _, dir := range dirs {
+		have := 0
+		for _, name := range names {
+			if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+				have++
+			}
+		}
+		if have == len(names) {
+			return dir
+		}
+	}
+	t.Skipf("no directory has %v (set CUDA_HOME or ROCM_PATH)", names)
+	return ""
+}
+
+// exports says whether a library offers a function.
+func exports(t *testing.T, path, name string) bool {
+	f, err := elf.Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	symbols, err := f.DynamicSymbols()
+	require.NoError(t, err)
+	return slices.ContainsFunc(symbols, func(s elf.Symbol) bool { return s.Name == name && s.Section != elf.SHN_UNDEF })
+}
+
+// TestLibraries builds the libraries once for everything that is tried with them.
+func TestLibraries(t *testing.T) {
+	dir := build(t)
+	t.Run("selftest", func(t *testing.T) {
+		out := command(t, nil, program(t, "selftest", "-ldl"), dir, filepath.Join("testdata", "selftest.cu"))
+		assert.Contains(t, out, "said 0 0.5 x\n")
+		assert.Contains(t, out, "\nok\n")
+	})
+	// A program for the vendor's own headers, linked as its manual says.
+	t.Run("driver program", func(t *testing.T) {
+		include := headers(t, "cuda.h", "nvrtc.h")
+		bin := program(t, "saxpy_driver", "-I"+include, "-L"+dir, "-l:libcuda.so.1", "-l:libnvrtc.so.11.2")
+		assert.Equal(t, "ok\n", command(t, []string{"LD_LIBRARY_PATH=" + dir}, bin))
+	})
+	t.Run("environment", func(t *testing.T) {
+		bin := program(t, "devices", "-ldl")
+		ask := func(env ...string) string { return command(t, env, bin, filepath.Join(dir, "libcuda.so.1")) }
+		assert.Equal(t, "init 0 devices 2 driver 12020 arch 80\n", ask())
+		assert.Equal(t, "init 0 devices 5 driver 12020 arch 90\n", ask("CONCORD_SIM_DEVICES=5", "CONCORD_SIM_ARCH=90"))
+		assert.Equal(t, "init 0 devices 2 driver 10000 arch 80\n", ask("CONCORD_SIM_FAULT=driver:10000"))
+		assert.Equal(t, "init 100 devices -1 driver 12020 arch -1\n", ask("CONCORD_SIM_FAULT=devices:0"))
+		assert.Equal(t, "init 3 devices -1 driver 12020 arch -1\n", ask("CONCORD_SIM_FAULT=init:3"))
+	})
+	t.Run("older driver", func(t *testing.T) {
+		for name, old := range map[string]bool{"cuMemAlloc_v2": true, "cuLaunchKernel": true, "cuMemAllocAsync": false, "cuGraphLaunch": false} {
+			assert.Equal(t, old, exports(t, filepath.Join(dir, "old", "libcuda.so.1"), name), name)
+			assert.True(t, exports(t, filepath.Join(dir, "libcuda.so.1"), name), name)
+		}
+	})
+}

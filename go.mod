@@ -3,6 +3,7 @@ module github.com/concord-compute/concord
 go 1.26
 
 require (
+	github.com/NVIDIA/go-nvml v0.13.2-0
 	github.com/go-gl/cl v0.0.0-20160402050751-283e73a0ca2a
 	github.com/klauspost/cpuid/v2 v2.2.9
 	github.com/spf13/cobra v1.10.1
@@ -19,6 +20,7 @@ require (
 	github.com/VividCortex/ewma v1.2.0 // indirect
 	github.com/acarl005/stripansi v0.0.0-20180116102854-5a71ef0e047d // indirect
 	github.com/davecgh/go-spew v1.1.1 // indirect
+	github.com/google/uuid v1.6.0 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/mattn/go-runewidth v0.0.16 // indirect
 	github.com/pmezard/go-difflib v1.0.0 // indirect

@@ -38,7 +38,7 @@ var suites = []struct {
 	{"launch", "host time to queue a launch, and to launch and wait", (*bencher).launch},
 	{"copy", "between host and device; limit: copying within host memory", (*bencher).copies},
 	{"saxpy", "memory rate; limit: copying within the device", (*bencher).saxpy},
-	{"gemm", "matrix product of 512×512; limit: multiply-adds in registers", (*bencher).gemm},
+	{"gemm", "matrix product; limit: multiply-adds in registers", (*bencher).gemm},
 	{"l2", "squared distances; limit: multiply-adds in registers", (*bencher).l2},
 }
 

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/concord-compute/concord/kernels"
@@ -11,17 +12,21 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// Sizes: large enough not to fit the caches of a CPU, small enough to take
-// milliseconds on one.
 const (
-	copyBytes   = 64 << 20
-	saxpyN      = 1 << 23
-	gemmN       = 512
-	l2Queries   = 256
-	l2Vectors   = 2048
 	l2Dim       = 128
 	launchBatch = 200
 )
+
+// benchSizes are large enough not to fit the caches of a device, and small enough
+// to take milliseconds there.
+type benchSizes struct{ copyBytes, saxpyN, gemmN, l2Queries, l2Vectors int }
+
+func (b *bencher) sizes() benchSizes {
+	if info := b.dev.Info(); info.IsGPU() {
+		return benchSizes{copyBytes: 256 << 20, saxpyN: 1 << 27, gemmN: 4096, l2Queries: 1024, l2Vectors: 1 << 16}
+	}
+	return benchSizes{copyBytes: 64 << 20, saxpyN: 1 << 23, gemmN: 512, l2Queries: 256, l2Vectors: 2048}
+}
 
 func (b *bencher) kernel(ctx context.Context, family, name string) (*runtime.Kernel, error) {
 	unit, err := kernels.Unit(family, b.dev.Features())
@@ -119,6 +124,7 @@ func (b *bencher) launch(ctx context.Context) error {
 }
 
 func (b *bencher) copies(ctx context.Context) error {
+	copyBytes := b.sizes().copyBytes
 	host, other := make([]byte, copyBytes), make([]byte, copyBytes)
 	for i := range host {
 		host[i] = byte(i)
@@ -127,7 +133,7 @@ func (b *bencher) copies(ctx context.Context) error {
 		return func() (float64, error) {
 			start := time.Now()
 			err := f()
-			return copyBytes / float64(time.Since(start).Nanoseconds()), err
+			return float64(copyBytes) / float64(time.Since(start).Nanoseconds()), err
 		}
 	}
 	limit, err := measure(ctx, timed(func() error { copy(other, host); return nil }))
@@ -163,7 +169,8 @@ func (b *bencher) saxpy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	bufs, free, err := b.floats(ctx, saxpyN, saxpyN)
+	n := b.sizes().saxpyN
+	bufs, free, err := b.floats(ctx, n, n)
 	if err != nil {
 		return err
 	}
@@ -175,18 +182,18 @@ func (b *bencher) saxpy(ctx context.Context) error {
 			return 0, err
 		}
 		err := stream.Sync(ctx)
-		return 2 * 4 * saxpyN / float64(time.Since(start).Nanoseconds()), err
+		return float64(2*4*n) / float64(time.Since(start).Nanoseconds()), err
 	})
 	if err != nil {
 		return err
 	}
-	global, local := kernels.ElementsGrid(saxpyN)
+	global, local := kernels.ElementsGrid(n)
 	// a is 0: y would grow from one sample to the next, beyond all numbers.
-	m, err := b.sampleKernel(ctx, k, global, local, 3*4*saxpyN, float32(0), bufs[0], bufs[1], uint64(saxpyN))
+	m, err := b.sampleKernel(ctx, k, global, local, float64(3*4*n), float32(0), bufs[0], bufs[1], uint64(n))
 	if err != nil {
 		return err
 	}
-	b.note("n=8388608", "GB/s", m, number(limit.median))
+	b.note(fmt.Sprintf("n=%d", n), "GB/s", m, number(limit.median))
 	return nil
 }
 
@@ -195,7 +202,7 @@ func (b *bencher) gemm(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	const n = gemmN
+	n := b.sizes().gemmN
 	bufs, free, err := b.floats(ctx, n*n, n*n, n*n)
 	if err != nil {
 		return err
@@ -206,12 +213,12 @@ func (b *bencher) gemm(ctx context.Context) error {
 		return err
 	}
 	global, local := kernels.GemmGrid(n, n)
-	m, err := b.sampleKernel(ctx, k, global, local, 2*n*n*n, uint32(n), uint32(n), uint32(n), float32(1),
+	m, err := b.sampleKernel(ctx, k, global, local, 2*float64(n)*float64(n)*float64(n), uint32(n), uint32(n), uint32(n), float32(1),
 		bufs[0], uint32(n), bufs[1], uint32(n), float32(0), bufs[2], uint32(n))
 	if err != nil {
 		return err
 	}
-	b.note("f32 512×512×512", "GFLOP/s", m, limit)
+	b.note(fmt.Sprintf("f32 %d×%d×%d", n, n, n), "GFLOP/s", m, limit)
 	return nil
 }
 
@@ -220,7 +227,8 @@ func (b *bencher) l2(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	bufs, free, err := b.floats(ctx, l2Queries*l2Dim, l2Vectors*l2Dim, l2Queries*l2Vectors)
+	queries, vectors := b.sizes().l2Queries, b.sizes().l2Vectors
+	bufs, free, err := b.floats(ctx, queries*l2Dim, vectors*l2Dim, queries*vectors)
 	if err != nil {
 		return err
 	}
@@ -229,13 +237,13 @@ func (b *bencher) l2(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	global, local := kernels.L2Grid(l2Queries, l2Vectors)
-	m, err := b.sampleKernel(ctx, k, global, local, 3*l2Queries*l2Vectors*l2Dim, bufs[0], bufs[1], bufs[2],
-		uint32(l2Queries), uint32(l2Vectors), uint32(l2Dim))
+	global, local := kernels.L2Grid(queries, vectors)
+	m, err := b.sampleKernel(ctx, k, global, local, float64(3*queries*vectors*l2Dim), bufs[0], bufs[1], bufs[2],
+		uint32(queries), uint32(vectors), uint32(l2Dim))
 	if err != nil {
 		return err
 	}
-	b.note("f32 256×2048×128", "GFLOP/s", m, limit)
+	b.note(fmt.Sprintf("f32 %d×%d×%d", queries, vectors, l2Dim), "GFLOP/s", m, limit)
 	return nil
 }
 

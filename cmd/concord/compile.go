@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -51,21 +50,20 @@ func (a *app) compileCommand() *cobra.Command {
 		Short: "Compile a portable program for a target and describe its kernels",
 		Long: `Compile builds FILE, a program in OpenCL C, with the real compiler of a target and
 keeps the result in the kernel cache. Targets: host (the C++ compiler of this
-machine), and a device that is here, such as opencl:0.`,
+machine); a device that is here, such as opencl:0; and an architecture that needs not
+be here, as far as the vendor's compiler is: sm_70 to sm_90 with NVRTC, gfx906, gfx90a,
+gfx1030 and others with hipRTC. What is built for an architecture is not kept.`,
 		Example: `  concord compile --target host saxpy.cl
+  concord compile --target sm_90 saxpy.cl
   concord compile --target opencl:0 -D T=float --json gemm.cl`,
 		Args: cobra.ExactArgs(1),
 	}
-	cmd.Flags().StringVar(&target, "target", "", "`target`: host, or a device such as opencl:0")
+	cmd.Flags().StringVar(&target, "target", "", "`target`: host, a device such as opencl:0, or an architecture such as sm_90 or gfx90a")
 	_ = cmd.MarkFlagRequired("target") // the flag exists
 	program.add(cmd)
 	a.jsonFlag(cmd)
 	cmd.RunE = a.do(func(ctx context.Context, args []string) error {
-		device, err := compileDevice(target)
-		if err != nil {
-			return err
-		}
-		c, err := a.compile(ctx, device, target, &program, args[0])
+		c, err := a.compile(ctx, target, &program, args[0])
 		if err != nil {
 			return err
 		}
@@ -78,26 +76,62 @@ machine), and a device that is here, such as opencl:0.`,
 	return cmd
 }
 
-// architecture matches names of GPU architectures.
-var architecture = regexp.MustCompile(`^(sm|compute)_[0-9]+[a-z]?$|^gfx[0-9a-f]+$`)
+// vendors are the backends whose compilers need no device, by the first letters of
+// the architectures that they know.
+var vendors = []struct{ prefix, backend string }{{"sm_", "cuda"}, {"gfx", "rocm"}}
 
-// compileDevice returns the device that compiles for a target.
-func compileDevice(target string) (string, error) {
+func (a *app) compile(ctx context.Context, target string, program *programFlags, file string) (*compiled, error) {
 	name := strings.ToLower(target)
+	for _, v := range vendors {
+		if strings.HasPrefix(name, v.prefix) {
+			return a.compileFor(ctx, v.backend, name, program, file)
+		}
+	}
 	backend, _, _ := strings.Cut(name, ":")
 	switch {
 	case name == "host":
-		return "cpu:0", nil
-	case architecture.MatchString(name):
-		return "", fmt.Errorf("--target %s: compiling for an architecture without its device is not available in this version: %w",
-			target, runtime.ErrUnsupported)
+		return a.compileOn(ctx, "cpu:0", target, program, file)
 	case name == "auto", backend == "hip", slices.Contains(driver.BackendNames, backend), strings.HasPrefix(backend, "sim-"):
-		return name, nil
+		return a.compileOn(ctx, name, target, program, file)
 	}
-	return "", usagef("--target %s: not host, a device such as opencl:0, or an architecture such as sm_90 or gfx90a", target)
+	return nil, usagef("--target %s: not host, a device such as opencl:0, or an architecture such as sm_90 or gfx90a", target)
 }
 
-func (a *app) compile(ctx context.Context, device, target string, program *programFlags, file string) (*compiled, error) {
+// compileFor compiles for an architecture, whose devices may be elsewhere.
+func (a *app) compileFor(ctx context.Context, backend, target string, program *programFlags, file string) (*compiled, error) {
+	s, err := a.open(exactly)
+	if err != nil {
+		return nil, err
+	}
+	cfg := s.Config()
+	i := slices.IndexFunc(driver.Backends(), func(b driver.Backend) bool { return b.Name() == backend })
+	if i < 0 {
+		return nil, fmt.Errorf("--target %s: backend %s: %w", target, backend, runtime.ErrNoDevice)
+	}
+	b := driver.Backends()[i]
+	cross, ok := b.(driver.CrossCompiler)
+	if !ok {
+		return nil, fmt.Errorf("--target %s: %s: %w", target, b.Probe(ctx, &cfg).Reason, runtime.ErrUnsupported)
+	}
+	features := cross.TargetFeatures(target)
+	unit, err := program.parse(file, &features)
+	if err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	built, err := cross.CompileFor(ctx, &cfg, target, unit, nil)
+	if err != nil {
+		return nil, fmt.Errorf("--target %s: %w", target, err)
+	}
+	c := &compiled{Target: target, File: file, Kernels: []compiledKernel{}, MS: milliseconds(time.Since(start)), Log: built.Log}
+	for i, decl := range unit.Kernels() {
+		c.Kernels = append(c.Kernels, describeKernel(built.Kernels[i], decl))
+	}
+	return c, nil
+}
+
+// compileOn compiles on a device that is here.
+func (a *app) compileOn(ctx context.Context, device, target string, program *programFlags, file string) (*compiled, error) {
 	s, err := a.open(exactly)
 	if err != nil {
 		return nil, err
@@ -131,8 +165,8 @@ func (a *app) compile(ctx context.Context, device, target string, program *progr
 func describeKernel(info runtime.KernelInfo, decl source.Kernel) compiledKernel {
 	k := compiledKernel{Name: decl.Name, Params: []compiledParam{}, MaxGroup: info.MaxGroup}
 	if info.Registers > 0 {
-		n := int64(info.Registers)
-		k.Registers = &n
+		registers, spilled := int64(info.Registers), info.SpillBytes
+		k.Registers, k.SpillBytes = &registers, &spilled
 	}
 	local := max(info.LocalBytes, int64(decl.LocalBytes))
 	k.LocalBytes = &local
@@ -149,8 +183,8 @@ func (a *app) writeCompiled(c *compiled) {
 	}
 	fmt.Fprintf(a.stdout, "%s for %s: %s in %s\n", c.File, c.Target, from, ms(duration(c.MS)))
 	for _, k := range c.Kernels {
-		fmt.Fprintf(a.stdout, "\n%s  (registers %s, local memory %s, largest group %s)\n", a.paint(bold, k.Name),
-			told64(k.Registers), told64(k.LocalBytes), count(k.MaxGroup))
+		fmt.Fprintf(a.stdout, "\n%s  (registers %s, spilled %s, local memory %s, largest group %s)\n", a.paint(bold, k.Name),
+			told64(k.Registers), told64(k.SpillBytes), told64(k.LocalBytes), count(k.MaxGroup))
 		t := &table{}
 		for _, p := range k.Params {
 			t.add(p.Name, p.Type)

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -17,6 +18,8 @@ func (a *app) devicesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "devices",
 		Short: "List every backend: its devices, or why it has none",
+		Long: `Devices lists every backend. Of NVIDIA and AMD devices it also says what their
+sensors show; concord top does so live.`,
 		Example: `  concord devices
   concord devices --json`,
 		Args: cobra.NoArgs,
@@ -31,16 +34,63 @@ func (a *app) devicesCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		list := sensorsOf(ctx, s, probes)
 		if a.json {
 			return a.print(struct {
-				Devices []runtime.Probe `json:"devices"`
-			}{probes})
+				Devices []listed `json:"devices"`
+			}{withTelemetry(probes, list)})
 		}
 		t := a.deviceTable(probes)
 		t.write(a.stdout, "")
+		if len(list) > 0 {
+			fmt.Fprintln(a.stdout)
+			a.writeReadings(a.stdout, list)
+		}
 		return nil
 	})
 	return cmd
+}
+
+// listed is a backend with its devices, in the JSON document.
+type listed struct {
+	runtime.Probe
+	Devices []sensed `json:"devices"`
+}
+
+// sensed is a device with what its sensors say, if that is known.
+type sensed struct {
+	runtime.Info
+	Telemetry *driver.Sample `json:"telemetry,omitempty"`
+}
+
+// sensorsOf reads the sensors of the devices that are here. One that has none is no
+// error of a list of devices: top says why.
+func sensorsOf(ctx context.Context, s *runtime.Session, probes []runtime.Probe) []reading {
+	readers := slices.DeleteFunc(driver.Telemetries(), func(t driver.Telemetry) bool {
+		return !slices.ContainsFunc(probes, func(p runtime.Probe) bool {
+			return p.Backend == t.Name() && p.State == driver.Available &&
+				slices.ContainsFunc(p.Devices, func(i runtime.Info) bool { return i.IsGPU() })
+		})
+	})
+	list, _ := newMeter(s.Config(), probes, readers).read(ctx)
+	return list
+}
+
+// withTelemetry puts readings beside their devices.
+func withTelemetry(probes []runtime.Probe, list []reading) []listed {
+	out := []listed{}
+	for _, p := range probes {
+		l := listed{Probe: p, Devices: []sensed{}}
+		for _, info := range p.Devices {
+			d := sensed{Info: info}
+			if i := slices.IndexFunc(list, func(r reading) bool { return r.Device == info.ID }); i >= 0 {
+				d.Telemetry = &list[i].Sample
+			}
+			l.Devices = append(l.Devices, d)
+		}
+		out = append(out, l)
+	}
+	return out
 }
 
 // deviceTable has a row for every device, and one for every backend without.

@@ -87,7 +87,7 @@ Exit status: 0 success, 1 the work failed, 2 wrong usage.`,
 	}
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	root.AddCommand(a.devicesCommand(), a.doctorCommand(), a.demoCommand(), a.translateCommand(),
+	root.AddCommand(a.devicesCommand(), a.topCommand(), a.doctorCommand(), a.demoCommand(), a.translateCommand(),
 		a.compileCommand(), a.runCommand(), a.parityCommand(), a.benchCommand(), a.cacheCommand())
 	return root
 }

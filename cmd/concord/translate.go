@@ -23,9 +23,11 @@ type renderTarget struct {
 
 var everyFeature = source.Features{FP64: true, FP16: true, Int64Atomic: true}
 
+var everyGPUFeature = source.Features{FP64: true, FP16: true, Int64Atomic: true, FastFMA: true, Subgroups: true}
+
 var renderTargets = []renderTarget{
-	{"cuda", source.CUDA, everyFeature},
-	{"hip", source.HIP, everyFeature},
+	{"cuda", source.CUDA, everyGPUFeature},
+	{"hip", source.HIP, everyGPUFeature},
 	{"metal", source.Metal, source.Features{FP16: true}},
 	{"opencl", source.OpenCL, everyFeature},
 	{"host", source.Host, source.Portable},

@@ -1,0 +1,326 @@
+package main
+
+// concord top: what the devices are doing, live.
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+// topOptions are the flags of top.
+type topOptions struct {
+	interval time.Duration
+	count    int // 0: until interrupted
+	device   string
+}
+
+func (a *app) topCommand() *cobra.Command {
+	var o topOptions
+	cmd := &cobra.Command{
+		Use:   "top",
+		Short: "Show live what the devices are doing: use, memory, temperature, power, clocks, processes",
+		Long: `Top reads the sensors of NVIDIA devices through NVML, of AMD devices through ROCm
+SMI, and the processor's, and shows them until Ctrl-C. A dash is a value that the device
+does not tell. It runs nothing on any device.
+
+With --json it takes one sample unless --count asks for more.`,
+		Example: `  concord top
+  concord top --interval 200ms --device cuda:0
+  concord top --json --count 10`,
+		Args: cobra.NoArgs,
+	}
+	cmd.Flags().DurationVar(&o.interval, "interval", time.Second, "`time` between samples")
+	cmd.Flags().IntVar(&o.count, "count", 0, "`number` of samples; 0: until Ctrl-C, or one with --json")
+	cmd.Flags().StringVar(&o.device, "device", "", "show only this `device`, or those of this backend")
+	a.jsonFlag(cmd)
+	cmd.RunE = a.do(func(ctx context.Context, _ []string) error {
+		if o.interval <= 0 {
+			return usagef("--interval %v: not positive", o.interval)
+		}
+		if o.count < 0 {
+			return usagef("--count %d: negative", o.count)
+		}
+		if a.json && o.count == 0 {
+			o.count = 1
+		}
+		m, err := a.meter(ctx, o.device)
+		if err != nil {
+			return orInterrupted(ctx, err)
+		}
+		return orInterrupted(ctx, a.top(ctx, m, o))
+	})
+	return cmd
+}
+
+// orInterrupted is err, but for an interrupt: that is how top ends.
+func orInterrupted(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// meter returns a meter for a device or backend, or for everything.
+func (a *app) meter(ctx context.Context, device string) (*meter, error) {
+	s, err := a.open(exactly)
+	if err != nil {
+		return nil, err
+	}
+	readers := append(driver.Telemetries(), &processor{info: processorInfo(ctx, s), stat: "/proc/stat"})
+	if device != "" {
+		backend, _, _ := strings.Cut(device, ":")
+		var names []string
+		for _, t := range readers {
+			names = append(names, t.Name())
+		}
+		if !slices.Contains(names, backend) {
+			return nil, usagef("--device %s: top knows the sensors of %s", device, strings.Join(names, ", "))
+		}
+		readers = slices.DeleteFunc(readers, func(t driver.Telemetry) bool { return t.Name() != backend })
+	}
+	probes, err := s.Discover(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return newMeter(s.Config(), probes, readers), nil
+}
+
+// processorInfo returns what describes cpu:0 at any time. The session closes what it
+// opens.
+func processorInfo(ctx context.Context, s *runtime.Session) func() runtime.Info {
+	open := sync.OnceValues(func() (*runtime.Device, error) { return s.Open(ctx, "cpu:0") })
+	return func() runtime.Info {
+		dev, err := open()
+		if err != nil {
+			return runtime.Info{} // its numbers are unknown
+		}
+		return dev.Info()
+	}
+}
+
+// top samples and shows. With --json the samples are kept and printed at the end,
+// which an interrupt brings on.
+func (a *app) top(ctx context.Context, m *meter, o topOptions) error {
+	var kept []reading
+	var missing []absence
+	screen := newScreen(a.stdout)
+	for n := 0; ; {
+		var list []reading
+		list, missing = m.read(ctx)
+		if ctx.Err() != nil {
+			break
+		}
+		list = slices.DeleteFunc(list, func(r reading) bool { return !r.matches(o.device) })
+		if len(list) == 0 {
+			return nothing(o.device, missing)
+		}
+		if a.json {
+			kept = append(kept, list...)
+		} else {
+			var block bytes.Buffer
+			a.writeReadings(&block, list)
+			if n == 0 || screen.redraws {
+				a.writeAbsences(&block, missing)
+			}
+			if err := screen.show(block.String(), n > 0); err != nil {
+				return err
+			}
+		}
+		if n++; n == o.count || !sleep(ctx, o.interval) {
+			break
+		}
+	}
+	if !a.json {
+		return nil
+	}
+	return a.print(struct {
+		Samples []reading `json:"samples"`
+		Missing []absence `json:"missing"`
+	}{slices.Concat([]reading{}, kept), missing})
+}
+
+// matches reports whether the reading is one of a device or backend; "" is all.
+func (r *reading) matches(device string) bool {
+	return device == "" || device == r.Backend || device == r.Device
+}
+
+// nothing is the error when there is nothing to show.
+func nothing(device string, missing []absence) error {
+	reasons := []string{"no sensors of such a device"}
+	for i, m := range missing {
+		reasons = append(reasons[:i], m.Backend+": "+m.Reason)
+	}
+	if device == "" {
+		return fmt.Errorf("nothing to show: %s: %w", strings.Join(reasons, "; "), driver.ErrNoDevice)
+	}
+	return fmt.Errorf("--device %s: %s: %w", device, strings.Join(reasons, "; "), driver.ErrNoDevice)
+}
+
+// writeReadings prints a row for each device, and below them their processes.
+func (a *app) writeReadings(w io.Writer, list []reading) {
+	t := &table{}
+	t.add("DEVICE", "BUSY", "MEM BUSY", "MEMORY", "TEMP", "POWER", "CLOCK", "MEM CLOCK", "FAN", "ECC", "HELD BACK BY", "NAME")
+	processes := &table{}
+	for i := range list {
+		r := &list[i]
+		t.add(a.paint(bold, r.label()), shown(r.Busy, "%.0f %%"), shown(r.MemoryBusy, "%.0f %%"), ofBytes(r.MemoryUsed, r.MemoryTotal),
+			shown(r.Temperature, "%.0f °C"), of(r.Power, r.PowerLimit, "W"), of(r.Clock, r.MaxClock, "MHz"),
+			of(r.MemoryClock, r.MaxMemoryClock, "MHz"), shown(r.Fan, "%.0f %%"), eccText(&r.Sample), throttleText(r.Throttle), r.Name)
+		for _, p := range r.Processes {
+			if len(processes.rows) == 0 {
+				processes.add("PROCESS", "DEVICE", "MEMORY", "NAME")
+			}
+			processes.add(strconv.Itoa(p.PID), r.label(), ofBytes(p.MemoryUsed, nil), oneLine(p.Name))
+		}
+	}
+	t.write(w, "")
+	if len(processes.rows) > 0 {
+		fmt.Fprintln(w)
+		processes.write(w, "")
+	}
+}
+
+func (a *app) writeAbsences(w io.Writer, missing []absence) {
+	if len(missing) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	for _, m := range missing {
+		fmt.Fprintf(w, "%s: %s\n", m.Backend, m.Reason)
+	}
+}
+
+// dash stands for what is not known.
+const dash = "-"
+
+// shown is a number, or a dash.
+func shown(n *float64, format string) string {
+	if n == nil {
+		return dash
+	}
+	return fmt.Sprintf(format, *n)
+}
+
+// of reads "210 of 400 W".
+func of(n, limit *float64, unit string) string {
+	switch {
+	case n == nil && limit == nil:
+		return dash
+	case limit == nil:
+		return fmt.Sprintf("%.0f %s", *n, unit)
+	}
+	return shown(n, "%.0f") + fmt.Sprintf(" of %.0f %s", *limit, unit)
+}
+
+// ofBytes reads "1.0 GiB of 40.0 GiB".
+func ofBytes(n, total *int64) string {
+	size := func(n *int64) string {
+		if n == nil {
+			return dash
+		}
+		return driver.FormatBytes(*n)
+	}
+	if total == nil {
+		return size(n)
+	}
+	return size(n) + " of " + size(total)
+}
+
+// eccText reads "on", and how many errors there were.
+func eccText(s *driver.Sample) string {
+	text := dash
+	if s.ECC != nil {
+		text = map[bool]string{true: "on", false: "off"}[*s.ECC]
+	}
+	for _, n := range []struct {
+		count *int64
+		what  string
+	}{{s.ECCCorrected, "corrected"}, {s.ECCUncorrected, "uncorrected"}} {
+		if n.count != nil && *n.count > 0 {
+			text += fmt.Sprintf(", %d %s", *n.count, n.what)
+		}
+	}
+	return text
+}
+
+func throttleText(words []string) string {
+	switch {
+	case words == nil:
+		return dash
+	case len(words) == 0:
+		return "nothing"
+	}
+	return strings.Join(words, ", ")
+}
+
+// screen is where top shows: a terminal is redrawn in place, anything else gets one
+// block after the other.
+type screen struct {
+	w       io.Writer
+	redraws bool
+	size    func() (width, height int)
+}
+
+func newScreen(w io.Writer) *screen {
+	s := &screen{w: w}
+	if f, ok := w.(*os.File); ok && isTerminal(w) && os.Getenv("TERM") != "dumb" {
+		s.redraws = true
+		s.size = func() (int, int) {
+			width, height, err := term.GetSize(int(f.Fd()))
+			if err != nil {
+				return 80, 24
+			}
+			return width, height
+		}
+	}
+	return s
+}
+
+// show shows a block, after others or as the first.
+func (s *screen) show(block string, after bool) error {
+	if !s.redraws {
+		if after {
+			block = "\n" + block
+		}
+		_, err := io.WriteString(s.w, block)
+		return err
+	}
+	width, height := s.size()
+	lines := strings.Split(strings.TrimRight(block, "\n"), "\n")
+	lines = lines[:min(len(lines), max(height-1, 1))]
+	var b strings.Builder
+	if !after {
+		b.WriteString("\x1b[2J") // clear once: clearing each time flickers
+	}
+	b.WriteString("\x1b[H")
+	for _, line := range lines {
+		b.WriteString(cut(line, width) + "\x1b[K\n")
+	}
+	b.WriteString("\x1b[J")
+	_, err := io.WriteString(s.w, b.String())
+	return err
+}
+
+// cut makes a line fit. One that does not loses its colours: a wrapped line would
+// move all others.
+func cut(line string, columns int) string {
+	if width(line) <= columns {
+		return line
+	}
+	runes := []rune(escapes.ReplaceAllString(line, ""))
+	return string(runes[:max(columns, 0)])
+}

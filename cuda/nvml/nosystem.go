@@ -1,0 +1,5 @@
+//go:build cgo && cuda && !linux
+
+package nvml
+
+const reason = "NVML is read on Linux only"

@@ -1,0 +1,201 @@
+//go:build cgo && cuda && linux
+
+package nvml
+
+// Every value that is read, and the function of NVML behind it.
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+// readings are the calls for one device, in their order. A row is left out where
+// the library does not have its symbol; some functions have more than one, with a
+// version in the name, and go-nvml takes the newest: the one here is the oldest. A
+// row that fails leaves its values unknown.
+var readings = []struct {
+	symbol string
+	read   func(d nvml.Device, s *driver.Sample) nvml.Return
+}{
+	// The first ones say which device it is.
+	{"nvmlDeviceGetUUID", func(d nvml.Device, s *driver.Sample) (ret nvml.Return) {
+		s.UUID, ret = text(d.GetUUID())
+		return ret
+	}},
+	{"nvmlDeviceGetPciInfo", func(d nvml.Device, s *driver.Sample) nvml.Return {
+		p, ret := d.GetPciInfo()
+		if ret == nvml.SUCCESS && p.BusId[0] != 0 {
+			s.PCI = fmt.Sprintf("%04x:%02x:%02x.0", p.Domain, p.Bus, p.Device)
+		}
+		return ret
+	}},
+	{"nvmlDeviceGetName", func(d nvml.Device, s *driver.Sample) (ret nvml.Return) {
+		s.Name, ret = text(d.GetName())
+		return ret
+	}},
+
+	{"nvmlDeviceGetUtilizationRates", func(d nvml.Device, s *driver.Sample) nvml.Return {
+		u, ret := d.GetUtilizationRates()
+		if ret == nvml.SUCCESS {
+			s.Busy, s.MemoryBusy = new(float64(u.Gpu)), new(float64(u.Memory))
+		}
+		return ret
+	}},
+	{"nvmlDeviceGetMemoryInfo", func(d nvml.Device, s *driver.Sample) nvml.Return {
+		m, ret := d.GetMemoryInfo()
+		if ret == nvml.SUCCESS {
+			s.MemoryUsed, s.MemoryFree, s.MemoryTotal = bytes(m.Used), bytes(m.Free), bytes(m.Total)
+		}
+		return ret
+	}},
+	{"nvmlDeviceGetTemperature", func(d nvml.Device, s *driver.Sample) (ret nvml.Return) {
+		s.Temperature, ret = in(1)(d.GetTemperature(nvml.TEMPERATURE_GPU))
+		return ret
+	}},
+	{"nvmlDeviceGetPowerUsage", func(d nvml.Device, s *driver.Sample) (ret nvml.Return) {
+		s.Power, ret = in(1000)(d.GetPowerUsage())
+		return ret
+	}},
+	{"nvmlDeviceGetEnforcedPowerLimit", func(d nvml.Device, s *driver.Sample) (ret nvml.Return) {
+		s.PowerLimit, ret = in(1000)(d.GetEnforcedPowerLimit())
+		return ret
+	}},
+	{"nvmlDeviceGetFanSpeed", func(d nvml.Device, s *driver.Sample) (ret nvml.Return) {
+		s.Fan, ret = in(1)(d.GetFanSpeed())
+		return ret
+	}},
+	{"nvmlDeviceGetClockInfo", func(d nvml.Device, s *driver.Sample) (ret nvml.Return) {
+		s.Clock, ret = in(1)(d.GetClockInfo(nvml.CLOCK_SM))
+		return ret
+	}},
+	{"nvmlDeviceGetClockInfo", func(d nvml.Device, s *driver.Sample) (ret nvml.Return) {
+		s.MemoryClock, ret = in(1)(d.GetClockInfo(nvml.CLOCK_MEM))
+		return ret
+	}},
+	{"nvmlDeviceGetMaxClockInfo", func(d nvml.Device, s *driver.Sample) (ret nvml.Return) {
+		s.MaxClock, ret = in(1)(d.GetMaxClockInfo(nvml.CLOCK_SM))
+		return ret
+	}},
+	{"nvmlDeviceGetMaxClockInfo", func(d nvml.Device, s *driver.Sample) (ret nvml.Return) {
+		s.MaxMemoryClock, ret = in(1)(d.GetMaxClockInfo(nvml.CLOCK_MEM))
+		return ret
+	}},
+	{"nvmlDeviceGetEccMode", func(d nvml.Device, s *driver.Sample) nvml.Return {
+		now, _, ret := d.GetEccMode()
+		if ret == nvml.SUCCESS {
+			s.ECC = new(now == nvml.FEATURE_ENABLED)
+		}
+		return ret
+	}},
+	{"nvmlDeviceGetTotalEccErrors", func(d nvml.Device, s *driver.Sample) nvml.Return {
+		n, ret := d.GetTotalEccErrors(nvml.MEMORY_ERROR_TYPE_CORRECTED, nvml.VOLATILE_ECC)
+		if ret == nvml.SUCCESS {
+			s.ECCCorrected = bytes(n)
+		}
+		return ret
+	}},
+	{"nvmlDeviceGetTotalEccErrors", func(d nvml.Device, s *driver.Sample) nvml.Return {
+		n, ret := d.GetTotalEccErrors(nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.VOLATILE_ECC)
+		if ret == nvml.SUCCESS {
+			s.ECCUncorrected = bytes(n)
+		}
+		return ret
+	}},
+	{"nvmlDeviceGetCurrentClocksThrottleReasons", func(d nvml.Device, s *driver.Sample) nvml.Return {
+		mask, ret := d.GetCurrentClocksThrottleReasons()
+		if ret == nvml.SUCCESS {
+			s.Throttle = throttle(mask)
+		}
+		return ret
+	}},
+	{"nvmlDeviceGetCurrentClocksEventReasons", func(d nvml.Device, s *driver.Sample) nvml.Return {
+		if s.Throttle != nil {
+			return nvml.SUCCESS // its older name has answered
+		}
+		mask, ret := d.GetCurrentClocksEventReasons()
+		if ret == nvml.SUCCESS {
+			s.Throttle = throttle(mask)
+		}
+		return ret
+	}},
+	{"nvmlDeviceGetComputeRunningProcesses", func(d nvml.Device, s *driver.Sample) nvml.Return {
+		list, ret := d.GetComputeRunningProcesses()
+		if ret == nvml.SUCCESS {
+			s.Processes = processes(list)
+		}
+		return ret
+	}},
+}
+
+// identity is the number of rows that say which device it is.
+const identity = 3
+
+// text keeps what was read, or nothing.
+func text(s string, ret nvml.Return) (string, nvml.Return) {
+	if ret != nvml.SUCCESS {
+		return "", ret
+	}
+	return strings.TrimSpace(s), ret
+}
+
+// in makes a number in our unit of one in NVML's, of which so many are one of ours.
+func in(unit float64) func(n uint32, ret nvml.Return) (*float64, nvml.Return) {
+	return func(n uint32, ret nvml.Return) (*float64, nvml.Return) {
+		if ret != nvml.SUCCESS {
+			return nil, ret
+		}
+		return new(float64(n) / unit), ret
+	}
+}
+
+// bytes is a number that NVML may not have: it says so with all bits.
+func bytes(n uint64) *int64 {
+	if n > math.MaxInt64 {
+		return nil
+	}
+	return new(int64(n))
+}
+
+func processes(list []nvml.ProcessInfo) []driver.Process {
+	out := make([]driver.Process, len(list))
+	for i, p := range list {
+		out[i] = driver.Process{PID: int(p.Pid), Name: driver.ProcessName(int(p.Pid)), MemoryUsed: bytes(p.UsedGpuMemory)}
+	}
+	return out
+}
+
+// reasons are the bits that say why the clock is not at its maximum.
+var reasons = []struct {
+	bit  uint64
+	word string
+}{
+	{nvml.ClocksThrottleReasonGpuIdle, "idle"},
+	{nvml.ClocksThrottleReasonApplicationsClocksSetting, "clocks set by the user"},
+	{nvml.ClocksThrottleReasonSwPowerCap, "power cap"},
+	{nvml.ClocksThrottleReasonHwSlowdown, "hardware slowdown"},
+	{nvml.ClocksThrottleReasonSyncBoost, "sync boost"},
+	{nvml.ClocksThrottleReasonSwThermalSlowdown, "temperature (driver)"},
+	{nvml.ClocksThrottleReasonHwThermalSlowdown, "temperature (hardware)"},
+	{nvml.ClocksThrottleReasonHwPowerBrakeSlowdown, "external power brake"},
+	{nvml.ClocksThrottleReasonDisplayClockSetting, "display clocks"},
+}
+
+// throttle puts the bits into words. It never returns nil.
+func throttle(mask uint64) []string {
+	words := []string{}
+	for _, r := range reasons {
+		if mask&r.bit != 0 {
+			words = append(words, r.word)
+			mask &^= r.bit
+		}
+	}
+	if mask != 0 {
+		words = append(words, fmt.Sprintf("unknown reason %#x", mask))
+	}
+	return words
+}

@@ -1,0 +1,3 @@
+//go:build rocm && linux
+
+#include "../../csrc/rocm_smi/smi.c"

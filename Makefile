@@ -34,14 +34,14 @@ packages := g++ opencl-c-headers ocl-icd-libopencl1 pocl-opencl-icd
 
 # Packages that are tested under the race detector, the address sanitizer and the
 # strict check of pointers that cross into C.
-concurrent := ./runtime/... ./cpu/... ./opencl/... ./tests/conformance
-with_c     := ./internal/cgo/... ./cpu/... ./opencl/... ./tests/conformance
+concurrent := ./runtime/... ./internal/cgo ./cpu/... ./cuda/... ./rocm/... ./opencl/... ./tests/conformance
+with_c     := ./internal/cgo/... ./csrc ./cpu/... ./cuda/... ./rocm/... ./opencl/... ./tests/conformance
 
 # The tests' own cache: none is anyone's, and a second run need not compile.
-test race asan cgocheck nocgo test-rusticl test-oclgrind: export CONCORD_CACHE_DIR = $(CURDIR)/build/cache
+test race asan cgocheck nocgo test-rusticl test-oclgrind test-sim: export CONCORD_CACHE_DIR = $(CURDIR)/build/cache
 
 .PHONY: help build demo test deps race asan cgocheck nocgo check vet check-c test-rusticl \
-	test-oclgrind bench bench-launch bench-cache fuzz gpu-bundle env fmt clean
+	test-oclgrind test-sim test-compilers test-cache bench bench-launch bench-cache fuzz sim gpu-bundle env fmt clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
@@ -53,8 +53,15 @@ build: ## every package, and the command in bin/concord
 demo: ## the main job on real data, on every device that is here; needs Go and g++
 	$(flags) $(GO) run $(tags) ./cmd/concord demo
 
+# The simulated vendor libraries, for the tests that are about them. Other tests do
+# not see their devices.
+simulated = CONCORD_SIM_DIR=$(CURDIR)/build/sim CONCORD_REQUIRE=sim-cuda,sim-rocm $(flags)
+
 test: deps ## all tests; installs what they need where it may
 	$(flags) $(GO) test $(tags) -count=1 -timeout=20m ./...
+	-@$(if $(cgo),$(MAKE) --no-print-directory sim)
+	[ ! -e build/sim/libcuda.so.1 ] || $(simulated) $(GO) test $(tags) -count=1 -timeout=20m -run '/sim-.*:0|Sim|Sweep' \
+	./cuda ./rocm ./tests/conformance ./tests/cache ./tests/fault
 	CGO_ENABLED=0 CONCORD_REQUIRE= $(GO) test -count=1 ./runtime/... ./cpu ./opencl ./kernels
 	$(flags) $(GO) test $(tags) -race -count=1 ./runtime/...
 
@@ -89,7 +96,7 @@ vet: ## go vet: as built here, without tags, without cgo, for other systems
 	CGO_ENABLED=0 GOOS=windows $(GO) vet ./...
 
 check-c: ## the C sources with every warning an error
-	$(if $(cgo),for f in */*.c; do $$($(GO) env CC) -std=c11 -O2 -Wall -Wextra -Werror -c -o /dev/null $$f || exit; done)
+	$(if $(cgo),for f in */*.c rocm/smi/*.c; do $$($(GO) env CC) -std=c11 -O2 -Wall -Wextra -Werror -c -o /dev/null $$f || exit; done)
 
 test-rusticl: packages += mesa-opencl-icd
 test-rusticl: rusticl = RUSTICL_ENABLE=llvmpipe OCL_ICD_VENDORS=/etc/OpenCL/vendors/rusticl.icd CONCORD_REQUIRE=opencl $(flags)
@@ -111,11 +118,25 @@ test-oclgrind: deps ## conformance, and the catalog at small sizes, on a simulat
 	PARITY_SMALL=opencl:0 $(oclgrind) $(GO) test $(tags) -count=1 -timeout=10m -run TestSmall ./tests/parity
 	@cat build/oclgrind.log; [ ! -s build/oclgrind.log ]
 
+test-sim: deps sim ## the simulated vendor libraries: conformance, the stress set, every fault, the catalog
+	$(simulated) FAULT_ALL=1 $(GO) test $(tags) -count=1 -timeout=30m -v -run '/sim-|Sim|Sweep' \
+	./cuda ./rocm ./tests/sim ./tests/conformance ./tests/stress ./tests/cache ./tests/fault
+	for d in sim-cuda:0 sim-rocm:0; do $(simulated) $(GO) run $(tags) ./cmd/concord parity --device $$d || exit; done
+
+# NVRTC is in Debian's non-free: this installs it only where that component is on.
+test-compilers: packages += libnvrtc11.2 libnvidia-ptxjitcompiler1 libamdhip64-5 libhiprtc-builtins5 hipcc
+test-compilers: deps ## the catalog and the stress set through NVRTC and hipRTC, for every architecture
+	COMPILERS_ALL=1 $(flags) $(GO) test $(tags) -count=1 -timeout=30m -v ./tests/compilers
+
+test-cache: deps sim ## the kernel cache under 16 processes, kill -9, full disks and damage
+	CONCORD_SIM_DIR=$(CURDIR)/build/sim CACHE_TEST_FULL=1 $(flags) $(GO) test $(tags) -count=1 -timeout=20m -v \
+	-run 'Process|Killed|Room|Damage|Bundle|Bounds' ./runtime/kernelcache ./tests/cache
+
 bench: ## measured rates of this machine's devices beside their limits
 	$(flags) $(GO) run $(tags) ./cmd/concord bench
 
 bench-launch: ## what a launch costs
-	$(flags) $(GO) test $(tags) -run '^$$' -bench Launch -benchmem ./runtime ./cpu ./opencl
+	$(flags) $(GO) test $(tags) -run '^$$' -bench Launch -benchmem ./runtime ./internal/cgo ./cpu ./cuda ./opencl
 
 bench-cache: ## what the kernel cache saves; PoCL's own cache is off
 	POCL_KERNEL_CACHE=0 $(flags) $(GO) test $(tags) -run '^$$' -bench 'Hit|Lookup|Key|Program|Compile|Load' -benchmem ./runtime/kernelcache ./runtime ./cpu
@@ -127,11 +148,16 @@ fuzz: ## every fuzz target for FUZZTIME
 		echo "$$@"; "$$@" </dev/null || exit; \
 	done
 
+sim: ## the simulated vendor libraries in build/sim; needs gcc and g++
+	@sh tests/sim/build.sh build/sim
+
 gpu-bundle: ## test programs for a machine with a GPU and without Go, in build/gpu
 	@mkdir -p build/gpu
 	$(flags) $(GO) build $(tags) -trimpath -ldflags '-s -w' -o build/gpu/concord ./cmd/concord
-	for p in conformance parity; do $(flags) $(GO) test $(tags) -trimpath -ldflags '-s -w' -c -o build/gpu/$$p.test ./tests/$$p || exit; done
-	cp tests/gpu/run.sh build/gpu/run.sh
+	for p in tests/conformance tests/parity cuda; do $(flags) $(GO) test $(tags) -trimpath -ldflags '-s -w' -c -o build/gpu/$$(basename $$p).test ./$$p || exit; done
+	cp tests/gpu/run.sh tests/gpu/torch_rates.py build/gpu
+	@! readelf -d build/gpu/concord | grep -iE 'NEEDED.*(cuda|nvrtc|nvidia|cublas|hip|roc|opencl)' || { echo "a vendor's library is linked in"; exit 1; }
+	@size=$$(du -sm build/gpu | cut -f1); echo "build/gpu: $$size MiB; run.sh is there"; [ $$size -lt 60 ]
 
 env: ## print what programs that import Concord with these tags need: eval "$$(make -s env)"
 	@echo "export GOFLAGS=$(tags)"; $(if $(flags),echo "export $(flags)")

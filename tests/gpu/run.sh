@@ -1,16 +1,82 @@
 #!/bin/sh
-# Runs the test programs beside it on a machine with a GPU; Go is not needed there.
+# Runs the programs beside it on a machine with a GPU; Go is not needed there.
 #
-#   run.sh [BACKEND...]   the backends that must be there: "opencl". Without one, what
-#                         is not there is skipped.
+#   run.sh [DEVICE [RESULTS]]
+#
+# DEVICE is cuda:0 when absent; RESULTS, a folder that gets the JSON documents and the
+# logs, is ./results. It goes on after a failure and exits with 1 if there was any.
+#
+# What it looks for itself: NVRTC where toolkits and PyTorch put it, compute-sanitizer,
+# and PyTorch, whose matrix product (cuBLAS) is then measured beside ours.
 set -u
 cd "$(dirname "$0")" || exit 1
-CONCORD_REQUIRE=$(echo "$*" | tr ' ' ',')
-export CONCORD_REQUIRE
+device=${1:-cuda:0}
+mkdir -p "${2:-results}" || exit 1
+results=$(cd "${2:-results}" && pwd)
+backend=${device%%:*}
+export CONCORD_REQUIRE="$backend"
+export CONCORD_CACHE_DIR="$results/.cache"
+mkdir -p "$CONCORD_CACHE_DIR" && chmod 700 "$CONCORD_CACHE_DIR"
 failed=0
-./concord devices
-for test in ./*.test; do
-	echo "== $test"
-	"$test" -test.v -test.timeout=20m || failed=1
-done
+
+# step NAME COMMAND...: runs a command with its log in RESULTS/NAME.log.
+step() {
+	name=$1
+	shift
+	printf '== %s: %s\n' "$name" "$*"
+	if "$@" >"$results/$name.log" 2>&1; then
+		echo "   passed"
+	else
+		echo "   FAILED (status $?):"
+		tail -n 15 "$results/$name.log" | sed 's/^/   /'
+		failed=1
+	fi
+}
+
+# json NAME COMMAND...: the same for a command whose output is a document.
+json() {
+	name=$1
+	shift
+	printf '== %s: %s\n' "$name" "$*"
+	"$@" >"$results/$name.json" 2>"$results/$name.log" || {
+		echo "   FAILED (status $?)"
+		tail -n 15 "$results/$name.log" | sed 's/^/   /'
+		failed=1
+	}
+}
+
+# A toolkit's NVRTC has a place that the loader does not search; PyTorch's lies in its
+# package.
+if [ -z "${CONCORD_NVRTC_LIBRARY:-}" ]; then
+	for found in /usr/local/cuda*/lib64/libnvrtc.so.* \
+		$(python3 -c 'import glob, site; print(*(f for p in site.getsitepackages() for f in glob.glob(p + "/nvidia/*/lib/libnvrtc.so.*")))' 2>/dev/null); do
+		case $found in *builtins* | *alt*) continue ;; esac
+		[ -e "$found" ] && export CONCORD_NVRTC_LIBRARY="$found" && break
+	done
+fi
+echo "NVRTC: ${CONCORD_NVRTC_LIBRARY:-the loader's}"
+
+json devices ./concord devices --json
+step doctor ./concord doctor
+step conformance ./conformance.test -test.v -test.timeout=8m -test.run "/$backend"
+json parity ./concord parity --device "$device" --json
+json bench ./concord bench --device "$device" --json
+[ ! -x ./cuda.test ] || step backend ./cuda.test -test.v -test.timeout=5m
+[ ! -x ./cuda.test ] || step launch ./cuda.test -test.run '^$' -test.bench . -test.benchmem
+
+sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda*/bin/compute-sanitizer 2>/dev/null | head -n 1)
+if [ -n "$sanitizer" ]; then
+	for tool in memcheck racecheck; do
+		step "$tool" env PARITY_SMALL="$device" "$sanitizer" --tool "$tool" --error-exitcode 9 ./parity.test -test.run TestSmall -test.timeout=8m
+	done
+else
+	echo "== memcheck, racecheck: not here: compute-sanitizer"
+fi
+
+if python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then
+	json torch python3 torch_rates.py
+else
+	echo "== torch: not here: PyTorch with CUDA"
+fi
+rm -rf "$results/.cache"
 exit $failed

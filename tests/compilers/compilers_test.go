@@ -1,0 +1,177 @@
+// Package compilers puts the catalog and the stress set through the vendors' real
+// compilers, which need no GPU: NVRTC for NVIDIA's architectures, hipRTC for AMD's.
+package compilers
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/concord-compute/concord/kernels"
+	_ "github.com/concord-compute/concord/runtime/all"
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/source"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+)
+
+// vendors are the backends whose compilers are tried, and what for. few is what
+// every test run does, all what `make test-compilers` does.
+var vendors = []struct {
+	backend  string
+	few, all []string
+}{
+	{"cuda", []string{"sm_80"}, []string{"sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90"}},
+	{"rocm", []string{"gfx90a"}, []string{"gfx906", "gfx90a", "gfx1030"}},
+}
+
+// allVariable makes the tests take every target and every program.
+const allVariable = "COMPILERS_ALL"
+
+// compilers runs f for each vendor whose compiler is here. One that CONCORD_REQUIRE
+// names must be.
+func compilers(t *testing.T, f func(t *testing.T, c driver.CrossCompiler, cfg *driver.Config, target string)) {
+	cfg, err := driver.ParseEnv(os.Environ())
+	require.NoError(t, err)
+	for _, v := range vendors {
+		t.Run(v.backend, func(t *testing.T) {
+			i := slices.IndexFunc(driver.Backends(), func(b driver.Backend) bool { return b.Name() == v.backend })
+			require.GreaterOrEqual(t, i, 0)
+			c, ok := driver.Backends()[i].(driver.CrossCompiler)
+			if !ok {
+				t.Skip(driver.Backends()[i].Probe(t.Context(), &cfg).Reason)
+			}
+			known, err := c.Targets(t.Context(), &cfg)
+			if errors.Is(err, driver.ErrUnsupported) && os.Getenv(allVariable) == "" {
+				t.Skip(err)
+			}
+			require.NoError(t, err)
+			targets := v.few
+			if os.Getenv(allVariable) != "" {
+				targets = v.all
+			}
+			for _, target := range targets {
+				t.Run(target, func(t *testing.T) {
+					if !slices.Contains(known, target) {
+						t.Skipf("this compiler knows %s", strings.Join(known, " "))
+					}
+					f(t, c, &cfg, target)
+				})
+			}
+		})
+	}
+}
+
+// TestCatalog compiles every kernel of the catalog for every target. From sm_80 on
+// none may spill.
+func TestCatalog(t *testing.T) {
+	compilers(t, func(t *testing.T, c driver.CrossCompiler, cfg *driver.Config, target string) {
+		var programs, entries, told atomic.Int64
+		var g errgroup.Group
+		g.SetLimit(goruntime.NumCPU())
+		features := c.TargetFeatures(target)
+		for id, list := range catalog() {
+			for _, defines := range list {
+				g.Go(func() error {
+					name := fmt.Sprint(id, defines)
+					unit, err := kernels.Unit(id, &features, defines...)
+					if !assert.NoError(t, err, name) {
+						return nil
+					}
+					built, err := c.CompileFor(t.Context(), cfg, target, unit, nil)
+					if !assert.NoError(t, err, name) {
+						return nil
+					}
+					programs.Add(1)
+					assert.Len(t, built.Kernels, len(unit.Kernels()), name)
+					for _, k := range built.Kernels {
+						entries.Add(1)
+						if k.Registers > 0 {
+							told.Add(1)
+						}
+						if target >= "sm_80" {
+							assert.Zero(t, k.SpillBytes, "%s: %s spills", name, k.Name)
+						}
+					}
+					return nil
+				})
+			}
+		}
+		_ = g.Wait()
+		t.Logf("%s: %d programs, %d kernels, registers known of %d", target, programs.Load(), entries.Load(), told.Load())
+	})
+}
+
+// few is how many programs of a family every test run compiles.
+const few = 3
+
+// catalog lists the programs of each family: its sets of definitions. Without
+// COMPILERS_ALL, only a few of each.
+func catalog() map[string][][]source.Define {
+	list := map[string][][]source.Define{}
+	for _, f := range kernels.Families() {
+		seen := map[string]bool{}
+		for _, c := range kernels.Cases(f.ID) {
+			key := fmt.Sprint(c.Defines)
+			if seen[key] || os.Getenv(allVariable) == "" && len(list[f.ID]) >= few {
+				continue
+			}
+			seen[key] = true
+			list[f.ID] = append(list[f.ID], c.Defines)
+		}
+	}
+	return list
+}
+
+// TestStress compiles the stress set.
+func TestStress(t *testing.T) {
+	if os.Getenv(allVariable) == "" {
+		t.Skip("slow: " + allVariable + " is not set")
+	}
+	files, err := filepath.Glob("../../source/testdata/stress/*.cl")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	compilers(t, func(t *testing.T, c driver.CrossCompiler, cfg *driver.Config, target string) {
+		features := c.TargetFeatures(target)
+		var g errgroup.Group
+		g.SetLimit(goruntime.NumCPU())
+		for _, file := range files {
+			g.Go(func() error {
+				text, err := os.ReadFile(file)
+				if !assert.NoError(t, err) {
+					return nil
+				}
+				unit, err := source.Parse(string(text), source.Options{Name: filepath.Base(file), Features: &features})
+				if assert.NoError(t, err) {
+					_, err = c.CompileFor(t.Context(), cfg, target, unit, nil)
+					assert.NoError(t, err, file)
+				}
+				return nil
+			})
+		}
+		_ = g.Wait()
+	})
+}
+
+// TestMistakes demands errors that say what is wrong, and a process that lives on:
+// hipRTC by itself ends it for a target that it does not know.
+func TestMistakes(t *testing.T) {
+	compilers(t, func(t *testing.T, c driver.CrossCompiler, cfg *driver.Config, target string) {
+		features := c.TargetFeatures(target)
+		unit, err := kernels.Unit("saxpy", &features)
+		require.NoError(t, err)
+		for _, wrong := range []string{"", "sm_1", "sm_999", "gfx1", "gfx942x", "gfx9999", "native", target + " ", target + "\x00", "--help"} {
+			_, err := c.CompileFor(t.Context(), cfg, wrong, unit, nil)
+			assert.ErrorIs(t, err, driver.ErrInvalidArgument, "%q", wrong)
+		}
+		_, err = c.CompileFor(t.Context(), cfg, target, unit, []string{"--no-such-option"})
+		assert.ErrorIs(t, err, driver.ErrInvalidArgument)
+	})
+}

@@ -1,0 +1,76 @@
+package compilers
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/concord-compute/concord/kernels"
+	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// aloneVariable makes TestAlone the process that it starts.
+const aloneVariable = "COMPILERS_ALONE"
+
+// TestAlone demands that what brings an LLVM does not meet another one by accident:
+// Debian's HIP and its OpenCL drivers do not survive each other. Compiling for AMD's
+// GPUs opens no OpenCL, and looking for devices opens no HIP where there is no
+// /dev/kfd. Each is seen in a process of its own.
+func TestAlone(t *testing.T) {
+	if what := os.Getenv(aloneVariable); what != "" {
+		alone(t, what)
+		return
+	}
+	if _, err := os.ReadFile("/proc/self/maps"); err != nil {
+		t.Skip(err)
+	}
+	self, err := os.Executable()
+	require.NoError(t, err)
+	for _, what := range []string{"compile", "probe"} {
+		cmd := exec.Command(self, "-test.run=^TestAlone$", "-test.v")
+		cmd.Env = append(os.Environ(), aloneVariable+"="+what)
+		out, err := cmd.CombinedOutput()
+		assert.NoError(t, err, "%s: %s", what, out)
+		if strings.Contains(string(out), "--- SKIP") {
+			t.Logf("%s: %s", what, out)
+		}
+	}
+}
+
+func alone(t *testing.T, what string) {
+	loaded := func() string {
+		maps, err := os.ReadFile("/proc/self/maps")
+		require.NoError(t, err)
+		return string(maps)
+	}
+	hip, cl := []string{"libamdhip64", "libamd_comgr", "libhiprtc"}, []string{"libOpenCL", "libpocl", "libMesaOpenCL", "libRusticlOpenCL"}
+	if what == "probe" {
+		if _, err := os.Stat("/dev/kfd"); err == nil || os.Getenv("CONCORD_HIP_LIBRARY") != "" {
+			t.Skip("there can be a GPU of AMD's")
+		}
+		s, err := runtime.New(runtime.Config{})
+		require.NoError(t, err)
+		defer s.Close()
+		probes, err := s.Discover(t.Context())
+		require.NoError(t, err)
+		assert.NotEmpty(t, probes)
+		for _, name := range hip {
+			assert.NotContains(t, loaded(), name)
+		}
+		return
+	}
+	compilers(t, func(t *testing.T, c driver.CrossCompiler, cfg *driver.Config, target string) {
+		features := c.TargetFeatures(target)
+		unit, err := kernels.Unit("saxpy", &features)
+		require.NoError(t, err)
+		_, err = c.CompileFor(t.Context(), cfg, target, unit, nil)
+		require.NoError(t, err)
+		for _, name := range cl {
+			assert.NotContains(t, loaded(), name)
+		}
+	})
+}

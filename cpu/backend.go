@@ -59,7 +59,14 @@ func (backend) Open(_ context.Context, index int, cfg *driver.Config) (driver.De
 	if cfg != nil && cfg.CPUThreads > 0 {
 		threads = cfg.CPUThreads
 	}
-	return newDevice(describe(index), threads, index == referenceIndex), nil
+	d := newDevice(describe(index), threads, index == referenceIndex)
+	if index == fastIndex {
+		var err error
+		if d.simd, err = chooseSIMD(cfg); err != nil {
+			return nil, &driver.OpError{Backend: "cpu", Device: d.id, Op: "open", Err: err}
+		}
+	}
+	return d, nil
 }
 
 // describe reads what the system says about the processor.

@@ -4,6 +4,7 @@ package cpu
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -18,8 +19,10 @@ type device struct {
 	id        string
 	reference bool
 	threads   int
+	simd      *simdSet // nil: no vector kernels
 	info      driver.Info
 	memory    memory
+	scratch   scratch
 
 	ctx       context.Context // done when the device is being closed
 	stop      context.CancelFunc
@@ -137,7 +140,7 @@ func (d *device) Close() error {
 	for _, s := range open {
 		_ = s.Close() // it says that its work was stopped, which is what was asked for
 	}
-	if err := d.memory.freeAll(); err != nil {
+	if err := errors.Join(d.memory.freeAll(), d.scratch.free()); err != nil {
 		return d.opError("close", fmt.Errorf("memory: %w", err))
 	}
 	return nil

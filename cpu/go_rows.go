@@ -115,19 +115,24 @@ func goSoftmax[F number](c *Call, t string) error {
 	return c.Parallel(rows, max(1, grain/max(n, 1)), func(lo, hi int) {
 		sx, y := make([]F, n), make([]F, n)
 		for r := lo; r < hi; r++ {
-			x := in.read(r*n, r*n+n, sx)
-			m := largest(x)
-			for j, v := range x {
-				y[j] = F(math.Exp(float64(v - m)))
-			}
-			sum := sumOf(y)
+			softmaxRow(in.read(r*n, r*n+n, sx), y)
 			to := out.target(r*n, r*n+n, y)
-			for j, e := range y {
-				to[j] = e / sum
-			}
+			copy(to, y)
 			out.write(r*n, to)
 		}
 	})
+}
+
+// softmaxRow is the row x of it.
+func softmaxRow[F number](x, y []F) {
+	m := largest(x)
+	for j, v := range x {
+		y[j] = F(math.Exp(float64(v - m)))
+	}
+	sum := sumOf(y)
+	for j := range y {
+		y[j] /= sum
+	}
 }
 
 // candidate is an element of a row: its value as a number that orders like it, and

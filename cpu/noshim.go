@@ -14,6 +14,12 @@ import (
 
 const hostABI = 0
 
+// hasSIMD says that the vector kernels are in this build.
+const hasSIMD = false
+
+// simdCall has no callers that run: without SIMD no device has a set.
+func simdCall(simdNumber, simdOp, *uint64) {}
+
 var errNoShim = fmt.Errorf("portable programs need cgo (on a Unix system), which this binary was built without; "+
 	"the catalog and registered Go kernels run: %w", driver.ErrUnsupported)
 

@@ -19,10 +19,11 @@ type function struct {
 	when           func(u *source.Unit) bool // nil: for every set of definitions
 }
 
-// natives and references are filled in init functions of this package and never
+// natives, those of them in vector instructions, and references are filled in init functions of this package and never
 // change afterwards.
 var (
 	natives    = map[entry]function{}
+	vectorized = map[entry]func(u *source.Unit) Func{}
 	references = map[entry]function{}
 )
 
@@ -38,6 +39,17 @@ func native(id, kernel string, f Func) { nativeWhen(id, kernel, "go", nil, f) }
 // is true (some definitions), or that calls itself something other than "go".
 func nativeWhen(id, kernel, implementation string, when func(u *source.Unit) bool, f Func) {
 	add(natives, id, kernel, function{f, implementation, when})
+}
+
+// vector makes what bind returns the implementation of a catalog kernel where the
+// device has a simdSet. bind is called with each program once; what it returns is nil
+// for those that it does not serve.
+func vector(id, kernel string, bind func(u *source.Unit) Func) {
+	switch _, taken := vectorized[entry{id, kernel}]; {
+	case bind == nil || taken:
+		panic("concord: cpu: no function, or a second one, for kernel " + id + "/" + kernel)
+	}
+	vectorized[entry{id, kernel}] = bind
 }
 
 // reference makes f the implementation that cpu:reference has of a catalog kernel.
@@ -75,6 +87,11 @@ func (d *device) find(u *source.Unit, kernel string) (function, bool) {
 	if d.reference {
 		f, ok := references[at]
 		return f, ok && f.serves(u)
+	}
+	if bind, ok := vectorized[at]; ok && d.simd != nil {
+		if run := bind(u); run != nil {
+			return function{run: run, implementation: d.simd.name}, true
+		}
 	}
 	if f, ok := natives[at]; ok && f.serves(u) {
 		return f, true

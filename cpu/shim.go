@@ -2,7 +2,8 @@
 
 package cpu
 
-// The crossing into the host executor: one call per launch.
+// The crossings into C: one call per launch into the host executor, and one per
+// part of a launch into the vector kernels.
 
 /*
 #cgo linux LDFLAGS: -lpthread -lm
@@ -10,7 +11,10 @@ package cpu
 #cgo nocallback cpu_launch
 #cgo noescape concord_host_init
 #cgo nocallback concord_host_init
+#cgo noescape concord_simd
+#cgo nocallback concord_simd
 
+#include "../csrc/cpu/simd.h"
 #include "../csrc/host/host.h"
 
 enum { CPU_MAX_ARGS = 256 };
@@ -47,6 +51,14 @@ import (
 
 // hostABI is the form of compiled programs that the executor runs.
 const hostABI = C.CONCORD_HOST_ABI
+
+// hasSIMD says that the vector kernels are in this build.
+const hasSIMD = true
+
+// simdCall runs a vector kernel in this thread.
+func simdCall(set simdNumber, op simdOp, words *uint64) {
+	C.concord_simd(C.int32_t(set), C.int32_t(op), (*C.simd_word)(unsafe.Pointer(words)))
+}
 
 // load makes a shared object of ours ready to run.
 func (d *device) load(u *source.Unit, object []byte) (*module, error) {

@@ -1,0 +1,3 @@
+//go:build cgo && unix
+
+#include "../csrc/cpu/neon.c"

@@ -1,0 +1,115 @@
+package cpu
+
+// The kernels of csrc/cpu: which instruction sets there are, which one a device
+// uses, and the call.
+
+import (
+	"fmt"
+	goruntime "runtime"
+	"strings"
+
+	"github.com/klauspost/cpuid/v2"
+
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+// simdNumber and simdOp are the numbers of sets and functions in csrc/cpu/simd.h.
+type (
+	simdNumber int32
+	simdOp     int32
+)
+
+const (
+	gemmDirect32 simdOp = iota
+	gemmDot32
+	gemmPack32
+	gemmBlock32
+	gemmDirect64
+	gemmDot64
+	gemmPack64
+	gemmBlock64
+	simdWiden
+	simdNarrow
+	simdPeak
+	l2Float
+	l2Int8
+	arith32
+	sumRows32
+	softmaxRows32
+	arith64
+	sumRows64
+)
+
+// simdSet is one instruction set.
+type simdSet struct {
+	name   string // as in CONCORD_CPU_KERNELS and KernelInfo.Implementation
+	number simdNumber
+	arch   string
+	needs  []cpuid.FeatureID
+	rows   int // GEMM_ROWS of its C file
+	bytes  int // of a register
+}
+
+// simdSets are all sets, those to prefer first.
+var simdSets = []*simdSet{
+	{"avx512", 0, "amd64", []cpuid.FeatureID{cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL, cpuid.FMA3, cpuid.F16C}, 12, 64},
+	{"avx2", 1, "amd64", []cpuid.FeatureID{cpuid.AVX2, cpuid.FMA3, cpuid.F16C}, 6, 32},
+	{"neon", 2, "arm64", []cpuid.FeatureID{cpuid.ASIMD}, 8, 16},
+}
+
+// goKernels is the name of the implementations that need no set.
+const goKernels = "go"
+
+// missing says why the set cannot be used here; nil when it can.
+func (s *simdSet) missing() error {
+	if s.arch != goruntime.GOARCH || !cpuid.CPU.Supports(s.needs...) {
+		return fmt.Errorf("this processor has no %s: %w", s.name, driver.ErrUnsupported)
+	}
+	if !hasSIMD {
+		return fmt.Errorf("%s kernels need cgo (on a Unix system), which this binary was built without: %w", s.name, driver.ErrUnsupported)
+	}
+	return nil
+}
+
+// chooseSIMD returns the set that the configuration asks for, or the first that is
+// here; nil means Go.
+func chooseSIMD(cfg *driver.Config) (*simdSet, error) {
+	want := ""
+	if cfg != nil {
+		want = cfg.CPUKernels
+	}
+	if want == goKernels {
+		return nil, nil
+	}
+	names := make([]string, 0, len(simdSets)+1)
+	for _, s := range simdSets {
+		names = append(names, s.name)
+		switch err := s.missing(); {
+		case want == s.name && err != nil:
+			return nil, fmt.Errorf("CPUKernels: %w", err)
+		case err == nil && (want == "" || want == s.name):
+			return s, nil
+		}
+	}
+	if want != "" {
+		return nil, fmt.Errorf("CPUKernels %q is not one of %s, %s: %w", want, strings.Join(names, ", "), goKernels, driver.ErrInvalidArgument)
+	}
+	return nil, nil
+}
+
+// run calls a function of the set in this thread. Addresses among the words are
+// never those of Go's memory.
+func (s *simdSet) run(op simdOp, words ...uint64) { simdCall(s.number, op, &words[0]) }
+
+// cacheSizes are those of the second and third cache, with what is usual where the
+// processor does not say.
+func cacheSizes() (l2, l3 int) {
+	or := func(n, usual int) int {
+		if n > 0 {
+			return n
+		}
+		return usual
+	}
+	c := cpuid.CPU.Cache
+	return or(c.L2, 512<<10), or(c.L3, 8<<20)
+}

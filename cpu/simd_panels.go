@@ -1,0 +1,257 @@
+package cpu
+
+// Large products. B is cut into panels of some columns and some depth, packed by all
+// threads together; blocks of rows of A are packed by the thread that multiplies
+// them with a panel. Threads take these tasks by a counter, in order, and wait for
+// what a task needs only if another thread is still at it: there is no barrier.
+
+import (
+	"math"
+	goruntime "runtime"
+	"sync/atomic"
+	"time"
+)
+
+// panelSizes says how large panels are.
+type panelSizes struct {
+	depth int // rows of B at a time
+	cols  int // columns of B at a time
+	rows  int // rows of A that one task packs
+	chunk int // columns of B that one task packs
+	wide  int // columns of B that one task multiplies
+}
+
+// sizes fits a block of rows of A and some columns of B into the second cache and a
+// panel of B into the third, and cuts enough tasks for the threads. A larger depth
+// than what fits the first cache costs nothing, as it is read in order, and saves
+// turns over C.
+func (p *product) sizes() panelSizes {
+	l2, l3 := cacheSizes()
+	threads, strip, rows := p.call.device.threads, p.strip(), p.set.rows
+	var s panelSizes
+	s.depth = even(p.k, min(max(l2/2/((8*rows+strip)*p.size)/16*16, 64), 512), 1)
+	s.cols = even(p.n, min(max(l3/8/(s.depth*p.size)/strip*strip, 8*strip), 4096), strip)
+	s.chunk = min(8*strip, roundUpInt(s.cols, strip))
+	s.rows = min(max(l2*3/4/(s.depth*p.size)/rows*rows, rows), 32*rows)
+	blocks := (p.m + s.rows - 1) / s.rows
+	if blocks = max(blocks, min(2*threads, (p.m+rows-1)/rows)); threads > 1 {
+		blocks = (blocks + threads - 1) / threads * threads
+	}
+	s.rows = even(p.m, (p.m+blocks-1)/blocks, rows)
+	s.wide = s.cols
+	if blocks = (p.m + s.rows - 1) / s.rows; blocks < 2*threads {
+		parts := (2*threads + blocks - 1) / blocks
+		s.wide = roundUpInt((s.cols+parts-1)/parts, strip)
+	}
+	return s
+}
+
+// even is the length of as few equal parts of n as there are with at most that many
+// elements, rounded up to a multiple of unit.
+func even(n, most, unit int) int {
+	parts := max((n+most-1)/most, 1)
+	return roundUpInt((n+parts-1)/parts, unit)
+}
+
+func roundUpInt(n, to int) int { return (n + to - 1) / to * to }
+
+// panels is one product under way.
+type panels struct {
+	*product
+	panelSizes
+	deep, broad   int // panels along k and n
+	chunks        int // packing tasks of a panel
+	tall, across  int // multiplying tasks of a panel: blocks of rows, parts of columns
+	room          uint64
+	right, worker uint64 // bytes of a packed panel of B, and of a thread's own room
+	next, workers atomic.Int64
+	failed        atomic.Bool
+	packed, done  []atomic.Int32 // per panel: tasks that are over
+	level         []atomic.Int32 // per block of C: panels that it has seen
+}
+
+func (p *product) runPanels() error {
+	s := p.sizes()
+	q := *p
+	r := &panels{product: &q, panelSizes: s,
+		deep: (p.k + s.depth - 1) / s.depth, broad: (p.n + s.cols - 1) / s.cols, chunks: (s.cols + s.chunk - 1) / s.chunk,
+		tall: (p.m + s.rows - 1) / s.rows, across: (s.cols + s.wide - 1) / s.wide}
+	count := r.deep * r.broad
+	r.packed, r.done, r.level = make([]atomic.Int32, count), make([]atomic.Int32, count), make([]atomic.Int32, r.tall*r.across)
+	threads := p.call.device.threads
+	if !p.threadsPay() {
+		threads = 1
+	}
+	r.right = uint64(roundUpInt(s.cols, p.strip()) * s.depth * p.size)
+	r.worker = uint64(roundUpInt(s.rows, p.set.rows) * s.depth * p.size)
+	if p.a.size == 2 { // and room to widen what it packs
+		r.worker += uint64(max(s.rows, s.chunk) * s.depth * p.size)
+	}
+	r.right, r.worker = r.right+4096, r.worker+4096+64 // not at the same place of a page
+	b, err := p.call.device.scratch.take(int64(2*r.right) + int64(threads)*int64(r.worker))
+	if err != nil {
+		return err
+	}
+	defer p.call.device.scratch.give(b)
+	r.room = address(b.data)
+	if threads == 1 {
+		r.work(0)
+		return p.call.ctx.Err()
+	}
+	return p.call.Parallel(threads, 1, func(lo, hi int) {
+		for range hi - lo {
+			r.work(uint64(r.workers.Add(1) - 1))
+		}
+	})
+}
+
+// work takes tasks until there are none.
+func (r *panels) work(number uint64) {
+	whole := false
+	defer func() {
+		if !whole {
+			r.failed.Store(true)
+		}
+	}()
+	own := r.room + 2*r.right + number*r.worker&^63
+	per := r.chunks + r.tall*r.across
+	stop := r.call.ctx.Done()
+	for !r.failed.Load() {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		task := int(r.next.Add(1) - 1)
+		panel := task / per
+		if panel >= r.deep*r.broad {
+			whole = true
+			return
+		}
+		if task %= per; task < r.chunks {
+			r.pack(panel, task, own)
+		} else {
+			r.multiply(panel, task-r.chunks, own)
+		}
+	}
+	whole = true
+}
+
+// place is where a panel lies in B: columns j0 to j1, rows p0 to p1.
+func (r *panels) place(panel int) (j0, j1, p0, p1 int) {
+	j0, p0 = panel/r.deep*r.cols, panel%r.deep*r.depth
+	return j0, min(j0+r.cols, r.n), p0, min(p0+r.depth, r.k)
+}
+
+// buffer is where a panel is packed. Two take turns.
+func (r *panels) buffer(panel int) uint64 { return r.room + uint64(panel%2)*r.right }
+
+func (r *panels) pack(panel, chunk int, own uint64) {
+	if panel >= 2 && !r.wait(&r.done[panel-2], r.tall*r.across) {
+		return
+	}
+	j0, j1, p0, p1 := r.place(panel)
+	to := r.buffer(panel) + uint64(chunk*r.chunk*(p1-p0)*r.size)
+	j0 += chunk * r.chunk
+	if j1 = min(j1, j0+r.chunk); j0 < j1 {
+		at, ld := r.b.element(p0, j0), r.b.ld
+		if r.b.size == 2 {
+			at, ld = r.widen(&r.b, p0, p1, j0, j1, own)
+		}
+		r.set.run(r.op(gemmPack32), flag(!r.b.across), uint64(j1-j0), uint64(p1-p0), at, uint64(ld), to)
+	}
+	r.packed[panel].Add(1)
+}
+
+func (r *panels) multiply(panel, task int, own uint64) {
+	if !r.wait(&r.packed[panel], r.chunks) || !r.wait(&r.level[task], panel) {
+		return
+	}
+	j0, j1, p0, p1 := r.place(panel)
+	skip := task % r.across * r.wide
+	from := r.buffer(panel) + uint64(skip*(p1-p0)*r.size)
+	j0 += skip
+	j1 = min(j1, j0+r.wide)
+	i0 := task / r.across * r.rows
+	i1 := min(i0+r.rows, r.m)
+	if i0 < i1 && j0 < j1 {
+		beta := 1.0
+		if p0 == 0 {
+			beta = r.beta
+		}
+		at, ld, left := r.a.element(i0, p0), r.a.ld, own
+		if r.a.size == 2 {
+			left += uint64(max(r.rows, r.chunk) * r.depth * r.size)
+			at, ld = r.widen(&r.a, i0, i1, p0, p1, own)
+		}
+		r.set.run(r.op(gemmBlock32), uint64(i1-i0), uint64(j1-j0), uint64(p1-p0), at, uint64(ld), flag(r.a.across),
+			from, r.out.element(i0, j0), uint64(r.out.ld), math.Float64bits(r.alpha), math.Float64bits(beta), left)
+	}
+	r.level[task].Add(1)
+	r.done[panel].Add(1)
+}
+
+// widen makes floats of a part of a 16-bit matrix.
+func (r *panels) widen(x *matrix, i0, i1, j0, j1 int, to uint64) (at uint64, ld int) {
+	from := x.element(i0, j0)
+	rows, cols := i1-i0, j1-j0
+	if x.across {
+		rows, cols = cols, rows
+	}
+	r.set.run(simdWiden, r.half, uint64(rows), uint64(cols), from, uint64(x.ld), to, uint64(cols))
+	return to, cols
+}
+
+// wait waits until counter has reached n, and returns false if it never will. What
+// it waits for is being done, by a thread that runs: it gives way at first and
+// sleeps only if that thread seems to have been stopped.
+func (r *panels) wait(counter *atomic.Int32, n int) bool {
+	for turn := 0; int(counter.Load()) < n; turn++ {
+		switch {
+		case r.failed.Load() || r.call.ctx.Err() != nil:
+			return false
+		case turn > 2000:
+			time.Sleep(20 * time.Microsecond)
+		case turn > 50:
+			goruntime.Gosched()
+		}
+	}
+	return true
+}
+
+func flag(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// halves computes a product of 16-bit matrices in float, and rounds its elements
+// once, at the end.
+func (p *product) halves() error {
+	sums, err := p.call.device.scratch.take(int64(p.m) * int64(p.n) * 4)
+	if err != nil {
+		return err
+	}
+	defer p.call.device.scratch.give(sums)
+	f := *p
+	f.beta, f.out = 0, matrix{at: address(sums.data), ld: p.n, size: 4}
+	if p.k == 0 {
+		err = f.runDirect()
+	} else {
+		err = f.runPanels()
+	}
+	if err != nil {
+		return err
+	}
+	q, whole := *p, f.out
+	part := func(lo, hi int) {
+		q.set.run(simdNarrow, q.half, uint64(hi-lo), uint64(q.n), whole.element(lo, 0), uint64(q.n),
+			q.out.element(lo, 0), uint64(q.out.ld), math.Float64bits(q.beta))
+	}
+	if !p.threadsPay() {
+		part(0, p.m)
+		return p.call.ctx.Err()
+	}
+	return p.call.Parallel(p.m, 1, part)
+}

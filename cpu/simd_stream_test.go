@@ -1,0 +1,197 @@
+package cpu
+
+// The vector kernels that run at the speed of memory, between guard pages and beside
+// the reference.
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/kernels"
+	"github.com/concord-compute/concord/source"
+)
+
+// streamTrial calls a kernel with n elements per buffer; out is the argument with the
+// result.
+type streamTrial struct {
+	family, kernel string
+	args           func(f *fence, typ string, n int) []any
+	out            int
+	ulps           float64 // that results may differ from float64 ones, of the largest
+}
+
+func scalarArg(typ string, v float64) any {
+	if typ == "f64" {
+		return v
+	}
+	return float32(v)
+}
+
+// streamRows is how many rows n elements are cut into: a number that does not divide
+// most sizes, so the last ones are not used.
+const streamRows = 3
+
+var streamTrials = []streamTrial{
+	{"arith", "add", binaryArgs, 2, 1}, {"arith", "sub", binaryArgs, 2, 1}, {"arith", "mul", binaryArgs, 2, 1}, {"arith", "div", binaryArgs, 2, 1},
+	{"arith", "mul_scalar", func(f *fence, typ string, n int) []any {
+		return []any{f.numbers(typ, n), scalarArg(typ, 1.7), f.numbers(typ, n), uint64(n)}
+	}, 2, 1},
+	{"arith", "scalar_div", func(f *fence, typ string, n int) []any {
+		return []any{scalarArg(typ, 1.7), f.numbers(typ, n), f.numbers(typ, n), uint64(n)}
+	}, 2, 1},
+	{"saxpy", "saxpy", func(f *fence, typ string, n int) []any {
+		return []any{scalarArg(typ, -0.3), f.numbers(typ, n), f.numbers(typ, n), uint64(n)}
+	}, 2, 2},
+	{"reduce", "reduce_sum", rowArgs, 1, 24}, {"reduce", "reduce_mean", rowArgs, 1, 24},
+	{"softmax", "softmax", func(f *fence, typ string, n int) []any {
+		rows := min(streamRows, n)
+		cols := n / max(rows, 1)
+		return []any{f.numbers(typ, rows*cols), f.numbers(typ, rows*cols), uint32(rows), uint32(cols)}
+	}, 1, 64},
+}
+
+func binaryArgs(f *fence, typ string, n int) []any {
+	return []any{f.numbers(typ, n), f.numbers(typ, n), f.numbers(typ, n), uint64(n)}
+}
+
+func rowArgs(f *fence, typ string, n int) []any {
+	rows := min(streamRows, n)
+	cols := n / max(rows, 1)
+	return []any{f.numbers(typ, rows*cols), f.numbers(typ, rows), uint32(rows), uint32(cols), uint32(1)}
+}
+
+// run calls the kernel on d and on the reference with copies of the same data.
+func (s *streamTrial) run(t *testing.T, d, exact *device, f *fence, typ string, n int) {
+	t.Helper()
+	args := s.args(f, typ, n)
+	same := make([]any, len(args))
+	for i, a := range args {
+		if b, ok := a.([]byte); ok {
+			c := f.bytes(len(b))
+			copy(c, b)
+			a = c
+		}
+		same[i] = a
+	}
+	var defines []source.Define
+	if family, _ := kernels.Find(s.family); len(family.Types) > 0 {
+		defines = []source.Define{{Name: "T", Value: typ}}
+	}
+	require.NoError(t, invoke(t, d, s.family, s.kernel, defines, [3]int{1, 1, 1}, args...))
+	require.NoError(t, invoke(t, exact, s.family, s.kernel, defines, [3]int{1, 1, 1}, same...))
+	want, got := decode(typ, same[s.out].([]byte)), decode(typ, args[s.out].([]byte))
+	u := 0x1p-23
+	if typ == "f64" {
+		u = 0x1p-51
+	}
+	for i := range want {
+		bound := s.ulps * u * max(math.Abs(want[i]), 1)
+		switch {
+		case s.ulps == 1:
+			bound = u * math.Abs(want[i])
+		case s.kernel == "reduce_sum": // of numbers up to 1
+			bound *= float64(n)
+		}
+		if !(math.Abs(want[i]-got[i]) <= bound) {
+			require.Equal(t, want[i], got[i], "%s %s n=%d at %d", s.kernel, typ, n, i)
+		}
+	}
+	for i := range args { // what is only read stays
+		if b, ok := args[i].([]byte); ok && i != s.out {
+			require.Equal(t, same[i], b, "%s wrote argument %d", s.kernel, i)
+		}
+	}
+	f.free()
+}
+
+func TestStreams(t *testing.T) {
+	exact := openIndex(t, referenceIndex)
+	eachSet(t, func(t *testing.T, d *device) {
+		f := newFence(t, 8)
+		for i := range streamTrials {
+			s := &streamTrials[i]
+			for _, typ := range []string{"f32", "f64"} {
+				for n := range 71 {
+					s.run(t, d, exact, f, typ, n)
+				}
+				for range 3 {
+					s.run(t, d, exact, f, typ, 1000+f.r.IntN(200000))
+				}
+			}
+		}
+	})
+}
+
+// TestPastCaches has a result that is stored past the caches, at every alignment.
+func TestPastCaches(t *testing.T) {
+	if testing.Short() {
+		t.Skip("large buffers")
+	}
+	eachSet(t, func(t *testing.T, d *device) {
+		_, l3 := cacheSizes()
+		n := l3/4 + 1000
+		a, b, c := f32s(n), f32s(n), f32s(n)
+		for i := range a {
+			a[i], b[i] = float32(i%1000), float32(i%77)
+		}
+		for skip := range 3 {
+			clear(c)
+			m := n - 3*skip
+			require.NoError(t, invoke(t, d, "arith", "add", nil, [3]int{1, 1, 1}, bytesOf(a[skip:]), bytesOf(b), bytesOf(c[2*skip:]), uint64(m)))
+			for i, v := range c {
+				want := float32(0)
+				if i >= 2*skip && i < 2*skip+m {
+					want = a[i-skip] + b[i-2*skip]
+				}
+				if v != want {
+					require.Equal(t, want, v, "skip %d at %d", skip, i)
+				}
+			}
+		}
+	})
+}
+
+func f32s(n int) []float32 { return make([]float32, n) }
+
+func TestDistances(t *testing.T) {
+	exact := openIndex(t, referenceIndex)
+	eachSet(t, func(t *testing.T, d *device) {
+		f := newFence(t, 9)
+		for kernel, typ := range map[string]string{"l2_distance_fp32": "f32", "l2_distance_fp16": "f16", "l2_distance_int8": "i8"} {
+			for range 150 {
+				nq, nv, dim := f.r.IntN(30), f.r.IntN(71), f.r.IntN(71)
+				f.distances(d, exact, kernel, typ, nq, nv, dim)
+			}
+			f.distances(d, exact, kernel, typ, 16, 3000, 128)
+			f.distances(d, exact, kernel, typ, 1, 20000, 100)
+			f.distances(d, exact, kernel, typ, 257, 1031, 33)
+		}
+	})
+}
+
+func (f *fence) distances(d, exact *device, kernel, typ string, nq, nv, dim int) {
+	f.t.Helper()
+	data := func(n int) []byte {
+		if typ != "i8" {
+			return f.numbers(typ, n)
+		}
+		b := f.bytes(n)
+		for i := range b {
+			b[i] = byte(f.r.Uint32())
+		}
+		return b
+	}
+	q, v, got, want := data(nq*dim), data(nv*dim), f.bytes(4*nq*nv), f.bytes(4*nq*nv)
+	args := func(out []byte) []any { return []any{q, v, out, uint32(nq), uint32(nv), uint32(dim)} }
+	require.NoError(f.t, invoke(f.t, d, "l2_distance", kernel, nil, [3]int{1, 1, 1}, args(got)...))
+	require.NoError(f.t, invoke(f.t, exact, "l2_distance", kernel, nil, [3]int{1, 1, 1}, args(want)...))
+	x, y := decode("f32", want), decode("f32", got)
+	for i := range x {
+		if !(math.Abs(x[i]-y[i]) <= float64(dim+4)*0x1p-24*x[i]) {
+			require.Equal(f.t, x[i], y[i], "%s %d×%d×%d at %d", kernel, nq, nv, dim, i)
+		}
+	}
+	f.free()
+}

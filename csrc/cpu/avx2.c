@@ -1,0 +1,152 @@
+// AVX2 with FMA and F16C. 16 registers: 6×2 of them hold results of a product.
+#include "simd.h"
+
+#include <immintrin.h>
+
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,fma,f16c"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2,fma,f16c")
+#endif
+
+#define IN static inline __attribute__((always_inline, unused))
+
+typedef __m256 f32_v;
+typedef __m256i f32_m;
+typedef __m256d f64_v;
+typedef __m256i f64_m;
+enum { f32_W = 8, f64_W = 4 };
+
+#include "page.h"
+
+IN f32_v f32_zero(void) { return _mm256_setzero_ps(); }
+IN f32_v f32_set(float x) { return _mm256_set1_ps(x); }
+IN f32_v f32_load(const float *p) { return _mm256_loadu_ps(p); }
+IN void f32_store(float *p, f32_v v) { _mm256_storeu_ps(p, v); }
+IN f32_m f32_first(int64_t n) {
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+IN f32_v f32_loadm(const float *p, f32_m m) {
+  if (near_page_end(p, 32))
+    return _mm256_mask_i32gather_ps(_mm256_setzero_ps(), p, _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_castsi256_ps(m), 4);
+  return _mm256_maskload_ps(p, m);
+}
+IN void f32_storem(float *p, f32_m m, f32_v v) {
+  float x[8];
+  int n = __builtin_popcount((unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(m)));
+  _mm256_storeu_ps(x, v);
+  for (int i = 0; i < n; i++)
+    p[i] = x[i];
+}
+IN f32_v f32_mul(f32_v a, f32_v b) { return _mm256_mul_ps(a, b); }
+IN f32_v f32_fma(f32_v a, f32_v b, f32_v c) { return _mm256_fmadd_ps(a, b, c); }
+IN f32_v f32_add(f32_v a, f32_v b) { return _mm256_add_ps(a, b); }
+IN float f32_sum(f32_v v) {
+  __m128 x = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+  x = _mm_add_ps(x, _mm_movehl_ps(x, x));
+  return _mm_cvtss_f32(_mm_add_ss(x, _mm_movehdup_ps(x)));
+}
+
+IN f64_v f64_zero(void) { return _mm256_setzero_pd(); }
+IN f64_v f64_set(double x) { return _mm256_set1_pd(x); }
+IN f64_v f64_load(const double *p) { return _mm256_loadu_pd(p); }
+IN void f64_store(double *p, f64_v v) { _mm256_storeu_pd(p, v); }
+IN f64_m f64_first(int64_t n) { return _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3)); }
+IN f64_v f64_loadm(const double *p, f64_m m) {
+  if (near_page_end(p, 32))
+    return _mm256_mask_i32gather_pd(_mm256_setzero_pd(), p, _mm_setr_epi32(0, 1, 2, 3), _mm256_castsi256_pd(m), 8);
+  return _mm256_maskload_pd(p, m);
+}
+IN void f64_storem(double *p, f64_m m, f64_v v) {
+  double x[4];
+  int n = __builtin_popcount((unsigned)_mm256_movemask_pd(_mm256_castsi256_pd(m)));
+  _mm256_storeu_pd(x, v);
+  for (int i = 0; i < n; i++)
+    p[i] = x[i];
+}
+IN f64_v f64_mul(f64_v a, f64_v b) { return _mm256_mul_pd(a, b); }
+IN f64_v f64_fma(f64_v a, f64_v b, f64_v c) { return _mm256_fmadd_pd(a, b, c); }
+IN f64_v f64_add(f64_v a, f64_v b) { return _mm256_add_pd(a, b); }
+IN double f64_sum(f64_v v) {
+  __m128d x = _mm_add_pd(_mm256_castpd256_pd128(v), _mm256_extractf128_pd(v, 1));
+  return _mm_cvtsd_f64(_mm_add_sd(x, _mm_unpackhi_pd(x, x)));
+}
+
+IN f32_v f32_sub(f32_v a, f32_v b) { return _mm256_sub_ps(a, b); }
+IN f32_v f32_div(f32_v a, f32_v b) { return _mm256_div_ps(a, b); }
+IN f64_v f64_sub(f64_v a, f64_v b) { return _mm256_sub_pd(a, b); }
+IN f64_v f64_div(f64_v a, f64_v b) { return _mm256_div_pd(a, b); }
+// past stores without reading the line into the caches; p is aligned.
+IN void f32_past(float *p, f32_v v) { _mm256_stream_ps(p, v); }
+IN void f64_past(double *p, f64_v v) { _mm256_stream_pd(p, v); }
+IN void past_end(void) { _mm_sfence(); }
+IN f32_v f32_max(f32_v a, f32_v b) { return _mm256_max_ps(a, b); }
+IN float f32_largest(f32_v v) {
+  __m128 x = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+  x = _mm_max_ps(x, _mm_movehl_ps(x, x));
+  return _mm_cvtss_f32(_mm_max_ss(x, _mm_movehdup_ps(x)));
+}
+IN int f32_any_nan(f32_v v) { return _mm256_movemask_ps(_mm256_cmp_ps(v, v, _CMP_UNORD_Q)) != 0; }
+IN f32_v f32_near(f32_v v) { return _mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+// scale is v times 2 to the whole number n from -252 to 254, in two steps.
+IN f32_v f32_scale(f32_v v, f32_v n) {
+  __m256i i = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(i, 1), rest = _mm256_sub_epi32(i, half), bias = _mm256_set1_epi32(127);
+  v = _mm256_mul_ps(v, _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(half, bias), 23)));
+  return _mm256_mul_ps(v, _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(rest, bias), 23)));
+}
+
+// 16 differences of bytes, squared, in sums of two.
+typedef __m256i i8_sums;
+enum { i8_W = 16 };
+typedef __m256i i8_wide;
+IN i8_sums i8_zero(void) { return _mm256_setzero_si256(); }
+IN i8_wide i8_load(const int8_t *p) { return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p)); }
+IN i8_sums i8_square(i8_wide a, i8_wide b, i8_sums s) {
+  __m256i d = _mm256_sub_epi16(a, b);
+  return _mm256_add_epi32(s, _mm256_madd_epi16(d, d));
+}
+// i8_short is the sum where it is known to fit.
+IN int32_t i8_short(i8_sums s) {
+  __m128i x = _mm_add_epi32(_mm256_castsi256_si128(s), _mm256_extracti128_si256(s, 1));
+  x = _mm_add_epi32(x, _mm_shuffle_epi32(x, 0x4e));
+  return _mm_cvtsi128_si32(_mm_add_epi32(x, _mm_shuffle_epi32(x, 0xb1)));
+}
+IN int64_t i8_sum(i8_sums s) {
+  int32_t x[8];
+  int64_t sum = 0;
+  _mm256_storeu_si256((__m256i *)x, s);
+  for (int i = 0; i < 8; i++)
+    sum += x[i];
+  return sum;
+}
+
+IN f32_v f32_from_f16(const uint16_t *p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)); }
+IN void f32_to_f16(uint16_t *p, f32_v v) { _mm_storeu_si128((__m128i *)p, _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)); }
+IN f32_v f32_from_bf16(const uint16_t *p) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)), 16));
+}
+IN void f32_to_bf16(uint16_t *p, f32_v v) {
+  __m256i u = _mm256_castps_si256(v);
+  __m256i odd = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
+  __m256i near = _mm256_add_epi32(u, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+  __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_UNORD_Q));
+  near = _mm256_blendv_epi8(near, _mm256_or_si256(u, _mm256_set1_epi32(0x400000)), nan);
+  near = _mm256_srli_epi32(near, 16);
+  _mm_storeu_si128((__m128i *)p, _mm_packus_epi32(_mm256_castsi256_si128(near), _mm256_extracti128_si256(near, 1)));
+}
+
+#include "x86.h"
+
+#define GEMM_ROWS 6
+#define GEMM_REGS 12
+#define DOT_COLS 3
+#include "all.h"
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+simd_func *const concord_simd_avx2[SIMD_OPS] = SIMD_TABLE;

@@ -1,0 +1,122 @@
+// AVX-512 (F, BW, DQ, VL). 32 registers: 12×2 of them hold results of a product.
+#include "simd.h"
+
+#include <immintrin.h>
+
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")
+#endif
+
+#define IN static inline __attribute__((always_inline, unused))
+
+typedef __m512 f32_v;
+typedef __mmask16 f32_m;
+typedef __m512d f64_v;
+typedef __mmask8 f64_m;
+enum { f32_W = 16, f64_W = 8 };
+
+#include "page.h"
+IN __m512i f32_lanes(void) { return _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15); }
+IN __m256i f64_lanes(void) { return _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7); }
+
+IN f32_v f32_zero(void) { return _mm512_setzero_ps(); }
+IN f32_v f32_set(float x) { return _mm512_set1_ps(x); }
+IN f32_v f32_load(const float *p) { return _mm512_loadu_ps(p); }
+IN void f32_store(float *p, f32_v v) { _mm512_storeu_ps(p, v); }
+IN f32_m f32_first(int64_t n) { return (__mmask16)((1u << n) - 1); }
+IN f32_v f32_loadm(const float *p, f32_m m) {
+  return near_page_end(p, 64) ? _mm512_mask_i32gather_ps(_mm512_setzero_ps(), m, f32_lanes(), p, 4) : _mm512_maskz_loadu_ps(m, p);
+}
+IN void f32_storem(float *p, f32_m m, f32_v v) {
+  if (near_page_end(p, 64))
+    _mm512_mask_i32scatter_ps(p, m, f32_lanes(), v, 4);
+  else
+    _mm512_mask_storeu_ps(p, m, v);
+}
+IN f32_v f32_mul(f32_v a, f32_v b) { return _mm512_mul_ps(a, b); }
+IN f32_v f32_fma(f32_v a, f32_v b, f32_v c) { return _mm512_fmadd_ps(a, b, c); }
+IN f32_v f32_add(f32_v a, f32_v b) { return _mm512_add_ps(a, b); }
+IN float f32_sum(f32_v v) { return _mm512_reduce_add_ps(v); }
+
+IN f64_v f64_zero(void) { return _mm512_setzero_pd(); }
+IN f64_v f64_set(double x) { return _mm512_set1_pd(x); }
+IN f64_v f64_load(const double *p) { return _mm512_loadu_pd(p); }
+IN void f64_store(double *p, f64_v v) { _mm512_storeu_pd(p, v); }
+IN f64_m f64_first(int64_t n) { return (__mmask8)((1u << n) - 1); }
+IN f64_v f64_loadm(const double *p, f64_m m) {
+  return near_page_end(p, 64) ? _mm512_mask_i32gather_pd(_mm512_setzero_pd(), m, f64_lanes(), p, 8) : _mm512_maskz_loadu_pd(m, p);
+}
+IN void f64_storem(double *p, f64_m m, f64_v v) {
+  if (near_page_end(p, 64))
+    _mm512_mask_i32scatter_pd(p, m, f64_lanes(), v, 8);
+  else
+    _mm512_mask_storeu_pd(p, m, v);
+}
+IN f64_v f64_mul(f64_v a, f64_v b) { return _mm512_mul_pd(a, b); }
+IN f64_v f64_fma(f64_v a, f64_v b, f64_v c) { return _mm512_fmadd_pd(a, b, c); }
+IN f64_v f64_add(f64_v a, f64_v b) { return _mm512_add_pd(a, b); }
+IN double f64_sum(f64_v v) { return _mm512_reduce_add_pd(v); }
+
+IN f32_v f32_sub(f32_v a, f32_v b) { return _mm512_sub_ps(a, b); }
+IN f32_v f32_div(f32_v a, f32_v b) { return _mm512_div_ps(a, b); }
+IN f64_v f64_sub(f64_v a, f64_v b) { return _mm512_sub_pd(a, b); }
+IN f64_v f64_div(f64_v a, f64_v b) { return _mm512_div_pd(a, b); }
+// past stores without reading the line into the caches; p is aligned.
+IN void f32_past(float *p, f32_v v) { _mm512_stream_ps(p, v); }
+IN void f64_past(double *p, f64_v v) { _mm512_stream_pd(p, v); }
+IN void past_end(void) { _mm_sfence(); }
+IN f32_v f32_max(f32_v a, f32_v b) { return _mm512_max_ps(a, b); }
+IN float f32_largest(f32_v v) { return _mm512_reduce_max_ps(v); }
+IN int f32_any_nan(f32_v v) { return _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q) != 0; }
+IN f32_v f32_near(f32_v v) { return _mm512_roundscale_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+// scale is v times 2 to the whole number n, rounded once.
+IN f32_v f32_scale(f32_v v, f32_v n) { return _mm512_scalef_ps(v, n); }
+
+// 32 differences of bytes, squared, in sums of two.
+typedef __m512i i8_sums;
+enum { i8_W = 32 };
+typedef __m512i i8_wide;
+IN i8_sums i8_zero(void) { return _mm512_setzero_si512(); }
+IN i8_wide i8_load(const int8_t *p) { return _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)p)); }
+IN i8_sums i8_square(i8_wide a, i8_wide b, i8_sums s) {
+  __m512i d = _mm512_sub_epi16(a, b);
+  return _mm512_add_epi32(s, _mm512_madd_epi16(d, d));
+}
+// i8_short is the sum where it is known to fit.
+IN int32_t i8_short(i8_sums s) { return _mm512_reduce_add_epi32(s); }
+IN int64_t i8_sum(i8_sums s) {
+  return _mm512_reduce_add_epi64(_mm512_add_epi64(_mm512_cvtepi32_epi64(_mm512_castsi512_si256(s)),
+                                                  _mm512_cvtepi32_epi64(_mm512_extracti64x4_epi64(s, 1))));
+}
+
+IN f32_v f32_from_f16(const uint16_t *p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p)); }
+IN void f32_to_f16(uint16_t *p, f32_v v) { _mm256_storeu_si256((__m256i *)p, _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)); }
+IN f32_v f32_from_bf16(const uint16_t *p) {
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p)), 16));
+}
+IN void f32_to_bf16(uint16_t *p, f32_v v) {
+  __m512i u = _mm512_castps_si512(v);
+  __m512i odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
+  __m512i near = _mm512_add_epi32(u, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+  near = _mm512_mask_mov_epi32(near, _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q), _mm512_or_si512(u, _mm512_set1_epi32(0x400000)));
+  _mm256_storeu_si256((__m256i *)p, _mm512_cvtepi32_epi16(_mm512_srli_epi32(near, 16)));
+}
+
+#include "x86.h"
+
+// Rows and registers of results; columns of a product of rows with rows.
+#define GEMM_ROWS 12
+#define GEMM_REGS 24
+#define DOT_COLS 4
+#include "all.h"
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+simd_func *const concord_simd_avx512[SIMD_OPS] = SIMD_TABLE;

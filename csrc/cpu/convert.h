@@ -1,0 +1,60 @@
+// half and bfloat16 to float and back, rounded to nearest even: rows of a matrix.
+
+// Words: type (0 half, 1 bfloat16), rows, cols, from, ld of from, to, ld of to.
+static void convert_widen(const simd_word *w) {
+  int64_t bf16 = w[0].i, rows = w[1].i, cols = w[2].i, ld_from = w[4].i, ld_to = w[6].i;
+  const uint16_t *from = w[3].p;
+  float *to = w[5].p;
+  for (int64_t i = 0; i < rows; i++, from += ld_from, to += ld_to) {
+    int64_t j = 0;
+    for (; j + f32_W <= cols; j += f32_W)
+      f32_store(to + j, bf16 ? f32_from_bf16(from + j) : f32_from_f16(from + j));
+    if (j < cols) {
+      uint16_t rest[f32_W] = {0};
+      for (int64_t q = j; q < cols; q++)
+        rest[q - j] = from[q];
+      f32_storem(to + j, f32_first(cols - j), bf16 ? f32_from_bf16(rest) : f32_from_f16(rest));
+    }
+  }
+}
+
+// Words: type, rows, cols, from, ld of from, to, ld of to, beta. What is written is
+// from + beta·to; with beta 0, to is not read.
+static void convert_narrow(const simd_word *w) {
+  int64_t bf16 = w[0].i, rows = w[1].i, cols = w[2].i, ld_from = w[4].i, ld_to = w[6].i;
+  const float *from = w[3].p;
+  uint16_t *to = w[5].p;
+  float beta = (float)w[7].f;
+  for (int64_t i = 0; i < rows; i++, from += ld_from, to += ld_to)
+    for (int64_t j = 0; j < cols; j += f32_W) {
+      int64_t n = cols - j < f32_W ? cols - j : f32_W;
+      uint16_t part[f32_W] = {0}, *at = n == f32_W ? to + j : part;
+      f32_v x = f32_loadm(from + j, f32_first(n));
+      if (beta != 0) {
+        for (int64_t q = 0; at == part && q < n; q++)
+          part[q] = to[j + q];
+        x = f32_fma(f32_set(beta), bf16 ? f32_from_bf16(at) : f32_from_f16(at), x);
+      }
+      if (bf16)
+        f32_to_bf16(at, x);
+      else
+        f32_to_f16(at, x);
+      for (int64_t q = 0; at == part && q < n; q++)
+        to[j + q] = part[q];
+    }
+}
+
+// The rate of this thread's multiply-adds: word 0 times 100 of them per register of
+// ten. Word 1 is where the result goes, so that there is one.
+static void f32_fma_peak(const simd_word *w) {
+  f32_v a = f32_set(1.0f), b = f32_set(0.999f);
+  f32_v c0 = f32_set(0), c1 = f32_set(1), c2 = f32_set(2), c3 = f32_set(3), c4 = f32_set(4);
+  f32_v c5 = f32_set(5), c6 = f32_set(6), c7 = f32_set(7), c8 = f32_set(8), c9 = f32_set(9);
+  for (int64_t i = 0; i < w[0].i * 100; i++) {
+    c0 = f32_fma(c0, b, a), c1 = f32_fma(c1, b, a), c2 = f32_fma(c2, b, a), c3 = f32_fma(c3, b, a);
+    c4 = f32_fma(c4, b, a), c5 = f32_fma(c5, b, a), c6 = f32_fma(c6, b, a), c7 = f32_fma(c7, b, a);
+    c8 = f32_fma(c8, b, a), c9 = f32_fma(c9, b, a);
+  }
+  c0 = f32_add(f32_add(f32_add(c0, c1), f32_add(c2, c3)), f32_add(f32_add(c4, c5), f32_add(c6, c7)));
+  *(float *)w[1].p = f32_sum(f32_add(c0, f32_add(c8, c9)));
+}

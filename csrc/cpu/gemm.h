@@ -1,0 +1,196 @@
+// Products of matrices of E: C = alpha·A·B + beta·C. A kernel computes R rows of NV
+// registers of C, reading B a row at a time and spreading single elements of A.
+// Three ways lead to it: directly over the matrices, over panels that were packed,
+// and, where rows meet rows, as scalar products.
+#define V CAT(T, v)
+#define W CAT(T, W)
+
+IN void CAT(T, out)(E *at, V sum, V alpha, V beta, int read, int64_t n, CAT(T, m) mask, int whole) {
+  V x = CAT(T, mul)(alpha, sum);
+  if (whole || n == W) {
+    if (read)
+      x = CAT(T, fma)(beta, CAT(T, load)(at), x);
+    CAT(T, store)(at, x);
+  } else {
+    if (read)
+      x = CAT(T, fma)(beta, CAT(T, loadm)(at, mask), x);
+    CAT(T, storem)(at, mask, x);
+  }
+}
+
+#define TILE gemm
+#define STEP fma
+#include "tile.h"
+#undef TILE
+#undef STEP
+
+// The largest one over whole panels.
+#define BODY_OF(R, NV) CAT(T, gemm_body_##R##_##NV)(k, a, 1, GEMM_ROWS, b, 2 * W, c, ldc, alpha, beta, W, 1);
+#define FETCH_OF(R, NV) ROWS_##R(FETCH)
+static __attribute__((noinline)) void CAT(T, gemm_whole)(int64_t k, const E *a, const E *b, E *c, int64_t ldc, E alpha, E beta) {
+  WHOLE(FETCH_OF)
+  WHOLE(BODY_OF)
+}
+#undef BODY_OF
+#undef FETCH_OF
+
+// Words: m, n, k, A, its strides from row to row and from column to column, B, ldb,
+// C, ldc, alpha, beta. B's rows are contiguous.
+static void CAT(T, gemm_direct)(const simd_word *w) {
+  int64_t m = w[0].i, n = w[1].i, k = w[2].i, rs = w[4].i, cs = w[5].i, ldb = w[7].i, ldc = w[9].i;
+  const E *a = w[3].p, *b = w[6].p;
+  E *c = w[8].p;
+  int64_t blocks = (m + GEMM_ROWS - 1) / GEMM_ROWS;
+  if (m <= 0)
+    return;
+  for (int64_t j = 0, cols; j < n; j += cols) {
+    int64_t most = (n - j + W - 1) / W, nv = 8, rows = (m + blocks - 1) / blocks;
+    while (nv > most || nv * rows > GEMM_REGS)
+      nv /= 2;
+    cols = n - j < nv * W ? n - j : nv * W;
+    for (int64_t q = 0; q < blocks; q++) {
+      int64_t i = m * q / blocks, next = m * (q + 1) / blocks;
+      CAT(T, gemm_kernels)[next - i][nv](k, a + i * rs, rs, cs, b + j, ldb, c + i * ldc + j, ldc,
+                                         (E)w[10].f, (E)w[11].f, cols - (nv - 1) * W);
+    }
+  }
+}
+
+// Rows of A with rows of B (columns of op(B)): R rows by N.
+#define DOT(R, N)                                                                                  \
+  IN void CAT(T, dot_##R##_##N)(int64_t k, const E *a, int64_t lda, const E *b, int64_t ldb, E *c,  \
+                                int64_t ldc, E alpha, E beta) {                                    \
+    V s[R][N];                                                                                     \
+    for (int i = 0; i < R; i++)                                                                    \
+      for (int j = 0; j < N; j++)                                                                  \
+        s[i][j] = CAT(T, zero)();                                                                  \
+    int64_t p = 0;                                                                                 \
+    for (; p + W <= k; p += W)                                                                     \
+      for (int i = 0; i < R; i++) {                                                                \
+        V x = CAT(T, load)(a + i * lda + p);                                                       \
+        for (int j = 0; j < N; j++)                                                                \
+          s[i][j] = CAT(T, fma)(x, CAT(T, load)(b + j * ldb + p), s[i][j]);                        \
+      }                                                                                            \
+    if (p < k) {                                                                                   \
+      CAT(T, m) mask = CAT(T, first)(k - p);                                                       \
+      for (int i = 0; i < R; i++) {                                                                \
+        V x = CAT(T, loadm)(a + i * lda + p, mask);                                                \
+        for (int j = 0; j < N; j++)                                                                \
+          s[i][j] = CAT(T, fma)(x, CAT(T, loadm)(b + j * ldb + p, mask), s[i][j]);                 \
+      }                                                                                            \
+    }                                                                                              \
+    for (int i = 0; i < R; i++)                                                                    \
+      for (int j = 0; j < N; j++) {                                                                \
+        E x = alpha * CAT(T, sum)(s[i][j]), *at = c + i * ldc + j;                                 \
+        *at = beta != 0 ? x + beta * *at : x;                                                      \
+      }                                                                                            \
+  }
+// gcc keeps such arrays in registers only where it unrolls the loops.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC optimize("O3")
+#endif
+DOT(4, 1) DOT(4, 2) DOT(4, 3) DOT(1, 1) DOT(1, 2) DOT(1, 3)
+#if DOT_COLS == 4
+DOT(4, 4) DOT(1, 4)
+#endif
+#undef DOT
+
+// Words: m, n, k, A, lda, B as n rows of k, ldb, C, ldc, alpha, beta.
+static void CAT(T, gemm_dot)(const simd_word *w) {
+  int64_t m = w[0].i, n = w[1].i, k = w[2].i, lda = w[4].i, ldb = w[6].i, ldc = w[8].i;
+  E alpha = (E)w[9].f, beta = (E)w[10].f;
+  for (int64_t j = 0, cols; j < n; j += cols) {
+    cols = n - j < DOT_COLS ? n - j : DOT_COLS;
+    const E *b = (const E *)w[5].p + j * ldb;
+    for (int64_t i = 0; i < m;) {
+      const E *a = (const E *)w[3].p + i * lda;
+      E *c = (E *)w[7].p + i * ldc + j;
+#define CALL(N)                                                                                    \
+  case N:                                                                                          \
+    if (m - i >= 4)                                                                                \
+      CAT(T, dot_4_##N)(k, a, lda, b, ldb, c, ldc, alpha, beta);                                   \
+    else                                                                                           \
+      CAT(T, dot_1_##N)(k, a, lda, b, ldb, c, ldc, alpha, beta);                                   \
+    break;
+      switch (cols) {
+        CALL(1)
+        CALL(2)
+        CALL(3)
+#if DOT_COLS == 4
+        CALL(4)
+#endif
+      }
+#undef CALL
+      i += m - i >= 4 ? 4 : 1;
+    }
+  }
+}
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC pop_options
+#endif
+
+// One panel of width rows or columns, depth long: to[p·width + i], zeros behind n.
+// across: element (i, p) is from[p·ld + i], otherwise from[i·ld + p].
+static void CAT(T, pack_panel)(int across, int64_t n, int64_t depth, const E *from, int64_t ld, E *to, int64_t width) {
+  if (across && n == 2 * W && width == n)
+    for (int64_t p = 0; p < depth; p++, from += ld, to += 2 * W) {
+      CAT(T, store)(to, CAT(T, load)(from));
+      CAT(T, store)(to + W, CAT(T, load)(from + W));
+    }
+  else if (across && n == GEMM_ROWS && width == n)
+    for (int64_t p = 0; p < depth; p++, from += ld, to += GEMM_ROWS)
+      __builtin_memcpy(to, from, GEMM_ROWS * sizeof(E));
+  else if (across)
+    for (int64_t p = 0; p < depth; p++, from += ld, to += width)
+      for (int64_t i = 0; i < width; i++)
+        to[i] = i < n ? from[i] : 0;
+  else
+    for (int64_t p0 = 0; p0 < depth; p0 += 32) {
+      int64_t p1 = p0 + 32 < depth ? p0 + 32 : depth, i = 0;
+      for (; i + 4 <= n; i += 4) {
+        int64_t p = p0;
+        for (; p + 4 <= p1; p += 4)
+          CAT(T, turn4)(from + i * ld + p, ld, to + p * width + i, width);
+        for (; p < p1; p++)
+          for (int64_t q = i; q < i + 4; q++)
+            to[p * width + q] = from[q * ld + p];
+      }
+      for (; i < width; i++)
+        for (int64_t p = p0; p < p1; p++)
+          to[p * width + i] = i < n ? from[i * ld + p] : 0;
+    }
+}
+
+static void CAT(T, pack)(int across, int64_t n, int64_t depth, const E *from, int64_t ld, E *to, int64_t width) {
+  for (int64_t i = 0; i < n; i += width, to += width * depth)
+    CAT(T, pack_panel)(across, n - i < width ? n - i : width, depth, from + (across ? i : i * ld), ld, to, width);
+}
+
+// Packs columns of op(B). Words: across, n, depth, from, ld, to.
+static void CAT(T, gemm_pack)(const simd_word *w) {
+  CAT(T, pack)(w[0].i != 0, w[1].i, w[2].i, w[3].p, w[4].i, w[5].p, 2 * W);
+}
+
+// A block of rows of A with packed columns of B. Words: m, n, depth, A, lda, across,
+// packed B, C, ldc, alpha, beta, room for A packed.
+static void CAT(T, gemm_block)(const simd_word *w) {
+  int64_t m = w[0].i, n = w[1].i, k = w[2].i, ldc = w[8].i;
+  E *c = w[7].p, *left = w[11].p, alpha = (E)w[9].f, beta = (E)w[10].f;
+  const E *right = w[6].p;
+  CAT(T, pack)(w[5].i != 0, m, k, w[3].p, w[4].i, left, GEMM_ROWS);
+  for (int64_t j = 0; j < n; j += 2 * W, right += 2 * W * k) {
+    int64_t cols = n - j < 2 * W ? n - j : 2 * W, nv = cols > W ? 2 : 1;
+    for (int64_t i = 0; i < m; i += GEMM_ROWS) {
+      int64_t rows = m - i < GEMM_ROWS ? m - i : GEMM_ROWS;
+      if (rows == GEMM_ROWS && cols == 2 * W)
+        CAT(T, gemm_whole)(k, left + i * k, right, c + i * ldc + j, ldc, alpha, beta);
+      else
+        CAT(T, gemm_kernels)[rows][nv](k, left + i * k, 1, GEMM_ROWS, right, 2 * W, c + i * ldc + j, ldc,
+                                       alpha, beta, cols - (nv - 1) * W);
+    }
+  }
+}
+
+#undef V
+#undef W

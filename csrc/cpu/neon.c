@@ -1,0 +1,118 @@
+// NEON of 64-bit ARM. 32 registers: 8×3 would fit, 8×2 of them hold results of a
+// product. It has no masks: what is less than a register goes element by element.
+#include "simd.h"
+
+#include <arm_neon.h>
+
+#define IN static inline __attribute__((always_inline, unused))
+
+typedef float32x4_t f32_v;
+typedef int64_t f32_m;
+typedef float64x2_t f64_v;
+typedef int64_t f64_m;
+enum { f32_W = 4, f64_W = 2 };
+
+IN f32_v f32_zero(void) { return vdupq_n_f32(0); }
+IN f32_v f32_set(float x) { return vdupq_n_f32(x); }
+IN f32_v f32_load(const float *p) { return vld1q_f32(p); }
+IN void f32_store(float *p, f32_v v) { vst1q_f32(p, v); }
+IN f32_m f32_first(int64_t n) { return n; }
+IN f32_v f32_loadm(const float *p, f32_m n) {
+  if (n == 4)
+    return vld1q_f32(p);
+  float x[4] = {0};
+  for (int64_t i = 0; i < n; i++)
+    x[i] = p[i];
+  return vld1q_f32(x);
+}
+IN void f32_storem(float *p, f32_m n, f32_v v) {
+  float x[4];
+  vst1q_f32(x, v);
+  for (int64_t i = 0; i < n; i++)
+    p[i] = x[i];
+}
+IN f32_v f32_mul(f32_v a, f32_v b) { return vmulq_f32(a, b); }
+IN f32_v f32_fma(f32_v a, f32_v b, f32_v c) { return vfmaq_f32(c, a, b); }
+IN f32_v f32_add(f32_v a, f32_v b) { return vaddq_f32(a, b); }
+IN float f32_sum(f32_v v) { return vaddvq_f32(v); }
+
+IN f64_v f64_zero(void) { return vdupq_n_f64(0); }
+IN f64_v f64_set(double x) { return vdupq_n_f64(x); }
+IN f64_v f64_load(const double *p) { return vld1q_f64(p); }
+IN void f64_store(double *p, f64_v v) { vst1q_f64(p, v); }
+IN f64_m f64_first(int64_t n) { return n; }
+IN f64_v f64_loadm(const double *p, f64_m n) { return n == 2 ? vld1q_f64(p) : vsetq_lane_f64(n ? *p : 0, vdupq_n_f64(0), 0); }
+IN void f64_storem(double *p, f64_m n, f64_v v) {
+  if (n > 0)
+    p[0] = vgetq_lane_f64(v, 0);
+  if (n > 1)
+    p[1] = vgetq_lane_f64(v, 1);
+}
+IN f64_v f64_mul(f64_v a, f64_v b) { return vmulq_f64(a, b); }
+IN f64_v f64_fma(f64_v a, f64_v b, f64_v c) { return vfmaq_f64(c, a, b); }
+IN f64_v f64_add(f64_v a, f64_v b) { return vaddq_f64(a, b); }
+IN double f64_sum(f64_v v) { return vaddvq_f64(v); }
+
+IN f32_v f32_sub(f32_v a, f32_v b) { return vsubq_f32(a, b); }
+IN f32_v f32_div(f32_v a, f32_v b) { return vdivq_f32(a, b); }
+IN f64_v f64_sub(f64_v a, f64_v b) { return vsubq_f64(a, b); }
+IN f64_v f64_div(f64_v a, f64_v b) { return vdivq_f64(a, b); }
+IN void f32_past(float *p, f32_v v) { vst1q_f32(p, v); }
+IN void f64_past(double *p, f64_v v) { vst1q_f64(p, v); }
+IN void past_end(void) {}
+IN f32_v f32_max(f32_v a, f32_v b) { return vmaxq_f32(a, b); }
+IN float f32_largest(f32_v v) { return vmaxvq_f32(v); }
+IN int f32_any_nan(f32_v v) { return vminvq_u32(vceqq_f32(v, v)) == 0; }
+IN f32_v f32_near(f32_v v) { return vrndnq_f32(v); }
+// scale is v times 2 to the whole number n from -252 to 254, in two steps.
+IN f32_v f32_scale(f32_v v, f32_v n) {
+  int32x4_t i = vcvtnq_s32_f32(n), half = vshrq_n_s32(i, 1), rest = vsubq_s32(i, half), bias = vdupq_n_s32(127);
+  v = vmulq_f32(v, vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(half, bias), 23)));
+  return vmulq_f32(v, vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(rest, bias), 23)));
+}
+
+// 8 differences of bytes, squared, in sums of two.
+typedef int32x4_t i8_sums;
+enum { i8_W = 8 };
+typedef int16x8_t i8_wide;
+IN i8_sums i8_zero(void) { return vdupq_n_s32(0); }
+IN i8_wide i8_load(const int8_t *p) { return vmovl_s8(vld1_s8(p)); }
+IN i8_sums i8_square(i8_wide a, i8_wide b, i8_sums s) {
+  int16x8_t d = vsubq_s16(a, b);
+  return vmlal_s16(vmlal_s16(s, vget_low_s16(d), vget_low_s16(d)), vget_high_s16(d), vget_high_s16(d));
+}
+// i8_short is the sum where it is known to fit.
+IN int32_t i8_short(i8_sums s) { return vaddvq_s32(s); }
+IN int64_t i8_sum(i8_sums s) { return vaddlvq_s32(s); }
+
+IN f32_v f32_from_f16(const uint16_t *p) { return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p))); }
+IN void f32_to_f16(uint16_t *p, f32_v v) { vst1_u16(p, vreinterpret_u16_f16(vcvt_f16_f32(v))); }
+IN f32_v f32_from_bf16(const uint16_t *p) { return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p), 16)); }
+IN void f32_to_bf16(uint16_t *p, f32_v v) {
+  uint32x4_t u = vreinterpretq_u32_f32(v);
+  uint32x4_t odd = vandq_u32(vshrq_n_u32(u, 16), vdupq_n_u32(1));
+  uint32x4_t near = vaddq_u32(u, vaddq_u32(odd, vdupq_n_u32(0x7fff)));
+  near = vbslq_u32(vceqq_f32(v, v), near, vorrq_u32(u, vdupq_n_u32(0x400000)));
+  vst1_u16(p, vshrn_n_u32(near, 16));
+}
+
+IN void f32_turn4(const float *from, int64_t ld, float *to, int64_t step) {
+  float32x4_t a = vld1q_f32(from), b = vld1q_f32(from + ld), c = vld1q_f32(from + 2 * ld), d = vld1q_f32(from + 3 * ld);
+  float32x4x2_t ab = vtrnq_f32(a, b), cd = vtrnq_f32(c, d);
+  vst1q_f32(to, vcombine_f32(vget_low_f32(ab.val[0]), vget_low_f32(cd.val[0])));
+  vst1q_f32(to + step, vcombine_f32(vget_low_f32(ab.val[1]), vget_low_f32(cd.val[1])));
+  vst1q_f32(to + 2 * step, vcombine_f32(vget_high_f32(ab.val[0]), vget_high_f32(cd.val[0])));
+  vst1q_f32(to + 3 * step, vcombine_f32(vget_high_f32(ab.val[1]), vget_high_f32(cd.val[1])));
+}
+IN void f64_turn4(const double *from, int64_t ld, double *to, int64_t step) {
+  for (int64_t i = 0; i < 4; i++)
+    for (int64_t p = 0; p < 4; p++)
+      to[p * step + i] = from[i * ld + p];
+}
+
+#define GEMM_ROWS 8
+#define GEMM_REGS 16
+#define DOT_COLS 4
+#include "all.h"
+
+simd_func *const concord_simd_neon[SIMD_OPS] = SIMD_TABLE;

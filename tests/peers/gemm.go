@@ -1,0 +1,177 @@
+package main
+
+// Products of matrices, at the kernel function.
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/concord-compute/concord/cpu"
+	"github.com/concord-compute/concord/kernels"
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/source"
+)
+
+type bench struct {
+	device  driver.Device
+	threads int
+	blas    bool
+}
+
+// product is one shape, ready to be computed by either.
+type product struct {
+	ours, theirs func() error
+	ops          float64
+	free         func()
+	name         string // of the implementation
+}
+
+func (b *bench) product(f64 bool, m, n, k int) (*product, error) {
+	t, size := "f32", 4
+	if f64 {
+		t, size = "f64", 8
+	}
+	u, err := kernels.Unit("gemm", nil, source.Define{Name: "T", Value: t})
+	if f64 {
+		u, err = kernels.Unit("gemm", &source.Features{FP64: true}, source.Define{Name: "T", Value: t})
+	}
+	if err != nil {
+		return nil, err
+	}
+	kernel, ok := b.device.(driver.Natives).Native(u, "gemm")
+	if !ok {
+		return nil, fmt.Errorf("the device has no gemm of its own")
+	}
+	var held []driver.Memory
+	p := &product{ops: 2 * float64(m) * float64(n) * float64(k), name: kernel.Info().Implementation,
+		free: func() {
+			for _, h := range held {
+				_ = b.device.Free(h) // the process ends soon
+			}
+		}}
+	var bytes [3][]byte
+	for i, count := range []int{m * k, k * n, m * n} {
+		h, err := b.device.Alloc(int64(count*size), driver.OnDevice)
+		if err != nil {
+			p.free()
+			return nil, err
+		}
+		held = append(held, h)
+		bytes[i], _ = b.device.(driver.HostVisible).HostBytes(h)
+		randomize(bytes[i], f64)
+	}
+	global, local := kernels.GemmGrid(m, n)
+	l := &driver.Launch{Kernel: kernel, Dim: 3, Global: global, Local: local}
+	whole := func(v int) { value(l, binary.NativeEndian.AppendUint32(nil, uint32(v))) }
+	scalar := func(v float64) {
+		if f64 {
+			value(l, binary.NativeEndian.AppendUint64(nil, math.Float64bits(v)))
+		} else {
+			value(l, binary.NativeEndian.AppendUint32(nil, math.Float32bits(float32(v))))
+		}
+	}
+	memory := func(i int) { l.Args = append(l.Args, driver.Arg{Kind: driver.ArgMemory, Memory: held[i]}) }
+	whole(m)
+	whole(n)
+	whole(k)
+	scalar(1)
+	memory(0)
+	whole(k)
+	memory(1)
+	whole(n)
+	scalar(0)
+	memory(2)
+	whole(n)
+	run, release, err := cpu.Prepare(b.device, l)
+	if err != nil {
+		p.free()
+		return nil, err
+	}
+	free := p.free
+	p.ours, p.free = run, func() { release(); free() }
+	if b.blas {
+		p.theirs = func() error {
+			blasGemm(f64, m, n, k, bytes[0], bytes[1], bytes[2])
+			return nil
+		}
+	}
+	return p, nil
+}
+
+// value appends a value argument at a multiple of its size.
+func value(l *driver.Launch, bits []byte) {
+	for len(l.Data)%len(bits) != 0 {
+		l.Data = append(l.Data, 0)
+	}
+	l.Args = append(l.Args, driver.Arg{Kind: driver.ArgValue, Offset: len(l.Data), Size: len(bits)})
+	l.Data = append(l.Data, bits...)
+}
+
+func randomize(b []byte, f64 bool) {
+	r := rand.New(rand.NewPCG(1, 2))
+	if f64 {
+		for i := 0; i+8 <= len(b); i += 8 {
+			binary.NativeEndian.PutUint64(b[i:], math.Float64bits(r.Float64()-0.5))
+		}
+		return
+	}
+	for i := 0; i+4 <= len(b); i += 4 {
+		binary.NativeEndian.PutUint32(b[i:], math.Float32bits(r.Float32()-0.5))
+	}
+}
+
+func (b *bench) squares() error {
+	for _, f64 := range []bool{false, true} {
+		for _, n := range []int{64, 128, 256, 512, 1024, 2048, 4096} {
+			p, err := b.product(f64, n, n, n)
+			if err != nil {
+				return err
+			}
+			c, err := inTurn(3*time.Second, p.ours, p.theirs)
+			p.free()
+			if err != nil {
+				return err
+			}
+			fmt.Printf("%s %-6s %5d: %7.1f GFLOP/s, OpenBLAS %7.1f, ratio %.3f (%.3f to %.3f)\n", p.name, kind(f64), n,
+				p.ops/c.ours, p.ops/c.theirs, c.ratio, c.low, c.high)
+		}
+	}
+	return nil
+}
+
+func kind(f64 bool) string {
+	if f64 {
+		return "dgemm"
+	}
+	return "sgemm"
+}
+
+// odd is the shapes that blocks do not fit, with the geometric mean of the ratios.
+func (b *bench) odd() error {
+	sizes := []int{1, 3, 17, 64, 255, 1000}
+	for _, f64 := range []bool{false, true} {
+		sum, count := 0.0, 0
+		for _, m := range sizes {
+			for _, n := range sizes {
+				for _, k := range sizes {
+					p, err := b.product(f64, m, n, k)
+					if err != nil {
+						return err
+					}
+					c, err := inTurn(60*time.Millisecond, p.ours, p.theirs)
+					p.free()
+					if err != nil {
+						return err
+					}
+					fmt.Printf("%s %4d × %4d × %4d: %9.2f µs, OpenBLAS %9.2f, ratio %.2f\n", kind(f64), m, n, k, c.ours/1e3, c.theirs/1e3, c.ratio)
+					sum, count = sum+math.Log(c.ratio), count+1
+				}
+			}
+		}
+		fmt.Printf("%s odd shapes: geometric mean %.3f of %d\n", kind(f64), math.Exp(sum/float64(count)), count)
+	}
+	return nil
+}

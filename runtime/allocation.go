@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/mempool"
 )
 
 // allocation is one piece of memory from the driver, shared by a buffer and its
@@ -20,12 +21,14 @@ import (
 type allocation struct {
 	core *core
 	mem  driver.Memory
+	id   mempool.ID   // in the device's pool
 	refs atomic.Int64 // open buffers and views, graphs, and calls that are using it
 	dead atomic.Bool  // freed by the device's Close
 	last atomic.Pointer[Stream]
 
-	home  *Stream      // whose order it is allocated and freed in, or nil
-	ready driver.Event // in home: the memory is there
+	home    *Stream      // in whose order the memory comes, or nil
+	ready   driver.Event // in home: the memory is there
+	ordered bool         // it goes in that order as well, by the driver
 
 	mu   sync.Mutex
 	used []*Stream // streams that were given work with it, of other devices as well
@@ -76,8 +79,9 @@ func (a *allocation) usedBy(s *Stream) error {
 // deferredFree is memory that queued work may still use.
 type deferredFree struct {
 	mem  driver.Memory
+	id   mempool.ID
 	uses []use
-	home *Stream // which frees it in its order, or nil
+	home *Stream // whose driver frees it in its order, or nil
 }
 
 // use is the last work on one stream that may use some memory.
@@ -97,54 +101,51 @@ func (u use) done() bool {
 	return done || err != nil
 }
 
-// alloc gets memory from the driver, in the order of a stream if there is one. When
-// the device has no room it frees what is closed, waiting for the work that uses it,
-// and tries once more.
+// alloc gets memory from the pool, in the order of a stream if there is one.
 func (c *core) alloc(n int64, kind driver.MemoryKind, home *Stream) (*allocation, error) {
-	op := "alloc " + driver.FormatBytes(n)
+	op := func() string { return "alloc " + driver.FormatBytes(n) }
 	if err := c.checkSize(n, kind); err != nil {
-		return nil, c.error(op, err)
+		return nil, c.error(op(), err)
 	}
 	c.drain()
-	if err := c.reserve(n); errors.Is(err, ErrBudget) {
-		c.drainWaiting()
-		err = c.reserve(n)
-		if err != nil {
-			return nil, c.error(op, err)
-		}
-	} else if err != nil {
-		return nil, c.ended(op)
+	if c.isClosed() || c.lostError() != nil { // the pool may have memory of a device that is gone
+		return nil, c.ended(op())
 	}
-	mem, ready, err := c.get(n, kind, home)
-	if errors.Is(err, ErrOutOfMemory) {
-		c.drainWaiting()
-		mem, ready, err = c.get(n, kind, home)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err == nil && c.closed {
-		err = errors.Join(c.ended(op), c.drv.Free(mem))
-	}
+	a, err := c.get(n, kind, home)
 	if err != nil {
 		_ = c.noticed(err)
-		c.stats.Live -= n
-		c.stats.LiveBuffers--
 		if errors.Is(err, ErrOutOfMemory) {
-			err = fmt.Errorf("%w; live %s in %d buffers, free %s", err,
-				driver.FormatBytes(c.stats.Live), c.stats.LiveBuffers, c.freeText())
+			err = fmt.Errorf("%w\nfree on the device: %s", err, c.freeText())
 		}
-		return nil, err
-	}
-	c.session.debug(2, "allocated", "device", c.info.ID, "bytes", n)
-	a := &allocation{core: c, mem: mem}
-	if ready != nil {
-		a.home, a.ready, a.used = home, ready, []*Stream{home}
+		return nil, c.named(op(), err)
 	}
 	a.refs.Store(1)
-	c.live[a] = struct{}{}
-	c.stats.Allocations++
-	c.stats.Peak = max(c.stats.Peak, c.stats.Live+c.stats.Deferred)
+	c.mu.Lock()
+	closed := c.closed
+	if !closed {
+		c.live[a] = struct{}{}
+		c.stats.Live += n
+		c.stats.LiveBuffers++
+		c.stats.Allocations++
+		c.stats.Peak = max(c.stats.Peak, c.stats.Live)
+	}
+	c.mu.Unlock()
+	if closed {
+		return nil, errors.Join(c.ended(op()), c.putBack(a))
+	}
+	if c.session.cfg.Debug >= 2 { // asked here, so that the arguments of the message cost nothing
+		c.session.debug(2, "allocated", "device", c.info.ID, "bytes", n)
+	}
 	return a, nil
+}
+
+// named puts device and operation before an error that has none.
+func (c *core) named(op string, err error) error {
+	var told *OpError
+	if errors.As(err, &told) {
+		return err
+	}
+	return c.error(op, err)
 }
 
 // checkSize refuses what can never fit.
@@ -161,22 +162,6 @@ func (c *core) checkSize(n int64, kind driver.MemoryKind) error {
 	return nil
 }
 
-// reserve counts n bytes as live if the configured limit allows them.
-func (c *core) reserve(n int64) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return ErrClosed
-	}
-	held := c.stats.Live + c.stats.Deferred
-	if limit := c.session.cfg.MemoryLimit; limit > 0 && held+n > limit {
-		return fmt.Errorf("holding %s of a limit of %s: %w", driver.FormatBytes(held), driver.FormatBytes(limit), ErrBudget)
-	}
-	c.stats.Live += n
-	c.stats.LiveBuffers++
-	return nil
-}
-
 func (c *core) freeText() string {
 	info := c.drv.Info()
 	if !info.FreeMemoryKnown {
@@ -185,34 +170,72 @@ func (c *core) freeText() string {
 	return driver.FormatBytes(info.FreeMemory)
 }
 
-// free frees memory whose last handle is closed: at once if no queued work uses
-// it, else when that work is done.
+// free gives back memory whose last handle is closed. Where one stream may still use
+// it, the pool knows what that means; else it waits here until the work is done.
 func (c *core) free(a *allocation) {
-	d := deferredFree{mem: a.mem, home: a.home}
-	if a.ready != nil {
-		_ = a.ready.Close() // who waits for it has been told
-	}
-	for _, s := range a.users() {
-		if s == a.home {
-			continue
-		}
-		if u, busy := s.lastUse(); busy {
-			d.uses = append(d.uses, u)
-		}
-	}
 	c.mu.Lock()
-	if c.closed || a.dead.Load() {
+	if c.closed || a.dead.Load() { // close gives it back
 		c.mu.Unlock()
-		closeEvents(d.uses)
 		return
 	}
 	delete(c.live, a)
 	c.stats.Live -= a.mem.Size
 	c.stats.LiveBuffers--
+	c.mu.Unlock()
+	if a.ready != nil {
+		_ = a.ready.Close() // who waits for it has been told
+	}
+	var busy []*Stream
+	for _, s := range a.users() {
+		if !(a.ordered && s == a.home) && s.busy() {
+			busy = append(busy, s)
+		}
+	}
+	switch {
+	case a.ordered || len(busy) > 1 || len(busy) == 1 && busy[0].core != c:
+		c.postpone(a, busy)
+	case len(busy) == 1:
+		c.freed(c.pool.Put(a.id, busy[0].lane, busy[0].queued.Load()))
+		if c.session.cfg.NoMemoryPool {
+			c.pool.Settle() // nobody else looks soon whether the driver can have it
+		}
+	default:
+		c.freed(c.pool.Put(a.id, nil, 0))
+	}
+	c.drain()
+}
+
+// freed counts memory that was given back.
+func (c *core) freed(err error) {
+	if err != nil {
+		c.session.debug(1, "free failed", "device", c.info.ID, "error", err)
+	}
+	c.mu.Lock()
+	c.stats.Frees++
+	c.mu.Unlock()
+}
+
+// postpone leaves memory to be given back when all its uses are done.
+func (c *core) postpone(a *allocation, busy []*Stream) {
+	d := deferredFree{mem: a.mem, id: a.id}
+	if a.ordered {
+		d.home = a.home
+	}
+	for _, s := range busy {
+		if u, still := s.lastUse(); still {
+			d.uses = append(d.uses, u)
+		}
+	}
+	c.mu.Lock()
+	if c.closed {
+		c.live[a] = struct{}{} // close gives it back
+		c.mu.Unlock()
+		closeEvents(d.uses)
+		return
+	}
 	c.stats.Deferred += a.mem.Size
 	c.deferred = append(c.deferred, d)
 	c.mu.Unlock()
-	c.drain()
 }
 
 // drain frees what is forgotten or closed and no longer in use. It never waits.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/runtime/kernelcache"
+	"github.com/concord-compute/concord/runtime/mempool"
 	"github.com/concord-compute/concord/source"
 )
 
@@ -37,6 +38,7 @@ type core struct {
 	capturing atomic.Int32          // captures by the driver under way
 	guests    sync.WaitGroup        // calls of other devices that use memory of this one
 
+	pool     *mempool.Pool
 	settling sync.Mutex // held while deferred memory is freed, so that nobody overtakes it
 
 	mu       sync.Mutex
@@ -48,24 +50,27 @@ type core struct {
 	keys     map[programKey]kernelcache.Key
 	deferred []deferredFree
 	stats    Stats
+	failed   []error // what the driver said of frees since close began
 	stream   *Stream // the device's own, made at first use
 
 	lostMu sync.Mutex
 	lost   []*allocation // forgotten buffers, found by the garbage collector
 }
 
-// Stats are the accounts of one device since it was opened. Bytes are those
-// asked for.
+// Stats are the accounts of one device since it was opened. Bytes are those asked
+// for; Memory counts blocks as the device holds them.
 type Stats struct {
 	Live        int64 // bytes of buffers that are open or in a graph
 	LiveBuffers int64
 	Deferred    int64 // bytes closed whose last use is still queued
-	Peak        int64 // largest Live + Deferred
+	Peak        int64 // largest Live
 	Allocations int64
 	Frees       int64
 	Forgotten   int64 // buffers never closed, freed after the collector found them
 	Launches    int64
 	Compiles    int64 // programs built here, not taken from the cache
+
+	Memory mempool.Stats // what is kept for reuse and what that saves
 }
 
 func newCore(s *Session, info Info, drv driver.Device) (*core, error) {
@@ -81,6 +86,7 @@ func newCore(s *Session, info Info, drv driver.Device) (*core, error) {
 	}
 	c.compiler, _ = drv.(driver.Compiler)
 	c.natives, _ = drv.(driver.Natives)
+	c.pool = c.newPool()
 	stream, err := c.newStream(driver.Normal)
 	if err != nil {
 		return nil, err
@@ -162,9 +168,12 @@ func (d *Device) NewPriorityStream(p Priority) (*Stream, error) {
 func (d *Device) Stats() Stats {
 	c := d.core
 	c.drain()
+	memory := c.pool.Stats()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	stats := c.stats
+	stats.Memory = memory
+	stats.Deferred += memory.Waiting
 	for s := range c.streams {
 		stats.Launches += s.launches.Load()
 	}
@@ -242,6 +251,7 @@ func (c *core) close() error {
 		done(s.close())
 	}
 	c.drainWaiting()
+	c.report()
 	c.mu.Lock()
 	graphs, programs, live := c.graphs, c.programs, c.live
 	c.graphs, c.programs, c.live = nil, nil, nil
@@ -255,11 +265,16 @@ func (c *core) close() error {
 	for a := range live {
 		a.dead.Store(true)
 		a.leaveOthers()
-		if a.ready != nil {
-			done(a.ready.Close())
-		}
-		done(c.drv.Free(a.mem))
+		done(c.putBack(a))
 	}
+	c.pool.Trim(0)
+	c.mu.Lock()
+	failed := c.failed
+	c.mu.Unlock()
+	for _, err := range failed {
+		done(err)
+	}
+	_ = c.pool.Close() // nothing is live any more but what a call under way gives back
 	done(c.drv.Close())
 	return errors.Join(errs...)
 }

@@ -31,6 +31,7 @@ type nullBackend struct {
 	allocs, frees, compiles, loads, launches atomic.Int64
 	last                                     driver.Launch // the last launch, copied
 	noCompiler                               bool
+	pooled                                   bool // memory is kept for reuse, as it is by default
 	full                                     bool // devices and streams have every optional interface
 	captureErr                               error
 	allocKindErr                             error // of memory that is neither the device's nor pinned
@@ -224,6 +225,7 @@ func open(t testing.TB, b *nullBackend, cfg Config) (*Session, *Device) {
 		cfg.Backends = []driver.Backend{b}
 	}
 	cfg.CacheDir = "off"
+	cfg.NoMemoryPool = !b.pooled
 	s, err := New(cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })

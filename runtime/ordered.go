@@ -6,15 +6,18 @@ import (
 	"errors"
 
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/mempool"
 )
 
 // Alloc returns a buffer like Device.Alloc whose memory comes and goes in the order
 // of the stream, for what one step of its work needs: allocating and closing do not
 // make the device wait, and the next Alloc gets the same memory while the work that
 // used it is still queued. Other streams may use the buffer as any other; they come
-// after the allocation, and its memory stays until they are done.
+// after the allocation, and its memory stays until they are done. The host looks at it
+// after a Sync.
 //
-// Where the driver cannot do that it is Device.Alloc.
+// The memory is that of the device's pool. Without a pool it is the driver's, where
+// that can do the same, and else Device.Alloc.
 func (s *Stream) Alloc(t Type, n int) (*Buffer, error) {
 	const op = "alloc"
 	if err := s.live(op); err != nil {
@@ -36,19 +39,75 @@ func (s *Stream) Alloc(t Type, n int) (*Buffer, error) {
 	return newBuffer(a, t, a.mem, n), nil
 }
 
-// get gets memory from the driver. With ready it comes in the order of the stream,
-// and is there behind that event.
-func (c *core) get(n int64, kind driver.MemoryKind, home *Stream) (mem driver.Memory, ready driver.Event, err error) {
+// get gets memory: by the driver in the order of the stream where there is no pool and
+// the driver can, else from the pool, which knows that order too.
+func (c *core) get(n int64, kind driver.MemoryKind, home *Stream) (*allocation, error) {
+	var lane *mempool.Lane
 	if home != nil {
-		if here, ok := home.drv.(driver.StreamAllocator); ok {
-			mem, ready, err = home.allocHere(here, n)
+		if c.session.cfg.NoMemoryPool {
+			a, err := c.getHere(n, home)
 			if !errors.Is(err, ErrUnsupported) {
-				return mem, ready, err
+				return a, err
 			}
 		}
+		lane = home.lane
 	}
-	mem, err = c.drv.Alloc(n, kind)
-	return mem, nil, err
+	block, err := c.pool.Get(n, kind, lane)
+	if err != nil {
+		return nil, err
+	}
+	a := &allocation{core: c, mem: block.Memory, id: block.ID}
+	if !block.Ordered {
+		return a, nil
+	}
+	a.home, a.used = home, []*Stream{home}
+	if a.ready, err = home.mark(); err != nil {
+		return nil, errors.Join(err, c.pool.Put(a.id, lane, home.queued.Load()))
+	}
+	return a, nil
+}
+
+// getHere gets memory of the driver's own allocator in the order of a stream. When the
+// device has no room it frees what is closed, waiting for the work that uses it, and
+// tries once more.
+func (c *core) getHere(n int64, home *Stream) (*allocation, error) {
+	here, ok := home.drv.(driver.StreamAllocator)
+	if !ok {
+		return nil, ErrUnsupported
+	}
+	id, err := c.pool.Reserve(n)
+	if err != nil {
+		return nil, err
+	}
+	mem, ready, err := home.allocHere(here, n)
+	if errors.Is(err, ErrOutOfMemory) {
+		c.drainWaiting()
+		mem, ready, err = home.allocHere(here, n)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.pool.Release(id))
+	}
+	return &allocation{core: c, mem: mem, id: id, home: home, ready: ready, ordered: true, used: []*Stream{home}}, nil
+}
+
+// mark records an event that other streams wait for.
+func (s *Stream) mark() (driver.Event, error) {
+	if err := s.lock("alloc"); err != nil {
+		return nil, err
+	}
+	defer s.unlock(false)
+	return s.drv.Record(false)
+}
+
+// putBack gives back memory that nothing uses.
+func (c *core) putBack(a *allocation) error {
+	if a.ready != nil {
+		_ = a.ready.Close()
+	}
+	if !a.ordered {
+		return c.pool.Put(a.id, nil, 0)
+	}
+	return errors.Join(c.drv.Free(a.mem), c.pool.Release(a.id))
 }
 
 func (s *Stream) allocHere(here driver.StreamAllocator, n int64) (mem driver.Memory, ready driver.Event, err error) {
@@ -66,13 +125,21 @@ func (s *Stream) allocHere(here driver.StreamAllocator, n int64) (mem driver.Mem
 	return mem, ready, nil
 }
 
-// give frees memory: in the order of its stream while that runs, else at once. It
-// reports false if the stream is busy with a call and may not be waited for.
+// give frees memory that waited: to the pool, or in the order of its stream while that
+// runs. It reports false if the stream is busy with a call and may not be waited for.
 func (c *core) give(d *deferredFree, wait bool) (given bool, err error) {
 	s := d.home
 	if s == nil {
-		return true, c.drv.Free(d.mem)
+		return true, c.pool.Put(d.id, nil, 0)
 	}
+	given, err = s.freeHere(d, wait)
+	if given {
+		err = errors.Join(err, c.pool.Release(d.id))
+	}
+	return given, err
+}
+
+func (s *Stream) freeHere(d *deferredFree, wait bool) (given bool, err error) {
 	if wait {
 		s.mu.Lock()
 	} else if !s.mu.TryLock() {
@@ -81,12 +148,12 @@ func (c *core) give(d *deferredFree, wait bool) (given bool, err error) {
 	defer s.mu.Unlock()
 	switch {
 	case !s.closed && s.drv.Err() == nil:
-		s.queued++
+		s.queued.Add(1)
 		if err := s.drv.(driver.StreamAllocator).FreeHere(d.mem); err == nil {
 			return true, nil
 		}
-	case s.closed && s.finished.Load() < s.queued: // it is being closed at this moment
+	case s.closed && s.busy(): // it is being closed at this moment
 		return false, nil
 	}
-	return true, c.drv.Free(d.mem) // nothing of the stream runs any more
+	return true, s.core.drv.Free(d.mem) // nothing of the stream runs any more
 }

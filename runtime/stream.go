@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/mempool"
 )
 
 // Stream is an in-order queue of work on one device. Methods that queue return at
@@ -24,14 +25,16 @@ type Stream struct {
 	core     *core
 	drv      driver.Stream
 	launches atomic.Int64
+	queued   atomic.Uint64 // work queued so far; changed with mu held
 	finished atomic.Uint64 // work up to here is known to be done
 	gone     atomic.Bool   // closed
 	fallback error         // why its device stands in for another
 	priority driver.Priority
-	capture  *capture // what is recorded, of a stream that Capture made; else nil
+	capture  *capture      // what is recorded, of a stream that Capture made; else nil
+	lane     *mempool.Lane // the stream as the device's pool knows it
+	work     progress      // what it knows it by
 
 	mu     sync.Mutex // held while something is queued, which is what makes order
-	queued uint64     // work queued so far
 	closed bool
 	spec   driver.Launch // reused by every launch, so that none allocates
 	held   []*allocation // memory in use by the call under way
@@ -58,6 +61,8 @@ func (c *core) driverStream(p driver.Priority) (driver.Stream, error) {
 
 // register makes s one of the streams that the device closes.
 func (c *core) register(s *Stream) (*Stream, error) {
+	s.work.s = s
+	s.lane = c.pool.NewLane(&s.work)
 	c.mu.Lock()
 	closed := c.closed
 	if !closed {
@@ -65,6 +70,7 @@ func (c *core) register(s *Stream) (*Stream, error) {
 	}
 	c.mu.Unlock()
 	if closed {
+		s.lane.Close()
 		return nil, errors.Join(c.ended("new stream"), s.drv.Close())
 	}
 	return s, nil
@@ -121,7 +127,7 @@ func (s *Stream) unlock(queued bool) {
 	case s.capture != nil && queued:
 		s.capture.keep(s.held) // until the graph is closed
 	case queued:
-		s.queued++
+		s.queued.Add(1)
 	}
 	var few [8]*allocation
 	drop := append(few[:0], s.held...)
@@ -207,6 +213,7 @@ func (s *Stream) Sync(ctx context.Context) error {
 	}
 	err := s.sync(ctx)
 	s.core.drain()
+	s.core.pool.Settle()
 	return err
 }
 
@@ -215,7 +222,7 @@ func (s *Stream) sync(ctx context.Context) error {
 		return nil // nothing of it runs
 	}
 	s.mu.Lock()
-	n, closed := s.queued, s.closed
+	n, closed := s.queued.Load(), s.closed
 	s.mu.Unlock()
 	if closed {
 		return s.core.ended("sync")
@@ -237,19 +244,22 @@ func (s *Stream) finish(n uint64) {
 	}
 }
 
+// busy reports whether work is under way, as far as is known without asking.
+func (s *Stream) busy() bool { return s.finished.Load() < s.queued.Load() }
+
 // lastUse returns a use that covers everything queued so far, and whether anything
 // is under way at all.
 func (s *Stream) lastUse() (use, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.finished.Load() >= s.queued {
+	if s.closed || !s.busy() {
 		return use{}, false
 	}
 	e, err := s.drv.Record(false)
 	if err != nil { // the stream failed: none of its work runs any more
 		return use{}, false
 	}
-	return use{s, s.queued, e}, true
+	return use{s, s.queued.Load(), e}, true
 }
 
 // Err returns the error that made the stream fail, or nil. It never waits.
@@ -285,7 +295,7 @@ func (s *Stream) close() error {
 		return nil
 	}
 	s.closed = true
-	n := s.queued
+	n := s.queued.Load()
 	s.mu.Unlock()
 	s.gone.Store(true)
 	var err error
@@ -294,6 +304,8 @@ func (s *Stream) close() error {
 	}
 	err = errors.Join(err, s.drv.Close())
 	s.finish(n) // the driver has waited for it
+	s.lane.Close()
+	s.work.close()
 	c := s.core
 	c.mu.Lock()
 	delete(c.streams, s)

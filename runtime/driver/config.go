@@ -33,7 +33,7 @@ type Config struct {
 	Debug    int      // CONCORD_DEBUG: 1 logs discovery, compiles, fallbacks; 2 also launches and allocations
 
 	MemoryLimit  int64  // CONCORD_MEMORY_LIMIT: hard limit per device in bytes; 0 means none
-	NoMemoryPool bool   // CONCORD_MEMORY_POOL=0: every allocation goes to the driver, as it always does before there is a pool
+	NoMemoryPool bool   // CONCORD_MEMORY_POOL=0: every allocation goes to the driver
 	CacheDir     string // CONCORD_CACHE_DIR: "" means concord in the user's cache directory, "off" no disk
 	CacheSize    int64  // CONCORD_CACHE_SIZE: disk limit of the kernel cache in bytes; 0 means 256 MiB
 
@@ -55,7 +55,8 @@ type Config struct {
 	// build/sim in the working directory.
 	SimDir string
 
-	CPUThreads int // CONCORD_CPU_THREADS: 0 means one per core
+	CPUThreads int    // CONCORD_CPU_THREADS: 0 means one per core
+	CPUKernels string // CONCORD_CPU_KERNELS: avx512, avx2, neon or go; "" means the widest that the processor has
 
 	// Bundles holds compiled kernels that come with the program, such as an embed.FS
 	// of files that "concord cache export" wrote: see kernelcache.Options.Bundles.
@@ -84,7 +85,7 @@ var Variables = []variable{
 		c.Device = v
 		return nil
 	}},
-	{"CONCORD_MEMORY_POOL", "1", "0: every allocation goes to the driver (this version has no pool yet: it always does)", func(c *Config, v string) error {
+	{"CONCORD_MEMORY_POOL", "1", "0: every allocation goes to the driver", func(c *Config, v string) error {
 		on, err := parseBool(v)
 		c.NoMemoryPool = !on
 		return err
@@ -166,6 +167,10 @@ var Variables = []variable{
 		c.CPUThreads, err = parseInt(v, 1, 4096)
 		return err
 	}},
+	{"CONCORD_CPU_KERNELS", "", "instructions of the cpu backend's own kernels: avx512, avx2, neon or go; default the widest that the processor has", func(c *Config, v string) error {
+		c.CPUKernels = strings.ToLower(v)
+		return nil
+	}},
 }
 
 // ParseEnv reads a configuration from an environment in the form of os.Environ.
@@ -221,6 +226,7 @@ func (c Config) Merge(env Config) Config {
 	pick(&c.ROCmSMILibrary, env.ROCmSMILibrary)
 	pick(&c.SimDir, env.SimDir)
 	pick(&c.CPUThreads, env.CPUThreads)
+	pick(&c.CPUKernels, env.CPUKernels)
 	if c.Required == nil {
 		c.Required = env.Required
 	}

@@ -1,0 +1,194 @@
+package mempool
+
+// The long way: memory from the driver, limits, and what is tried before memory is
+// said to be out.
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+const (
+	smallSlab = 2 << 20  // what blocks up to smallBlock are cut from
+	largeSlab = 32 << 20 // what larger ones are cut from, up to half of it
+	kept      = 64 << 20 // always kept, whatever Slack says
+)
+
+// slabFor is how much to get from the driver for a block.
+func (p *Pool) slabFor(size int64, kind driver.MemoryKind) int64 {
+	switch {
+	case !p.keeps(kind) || p.o.Mode != Split:
+		return size
+	case size <= smallBlock:
+		return smallSlab
+	case size <= largeSlab/2:
+		return largeSlab
+	}
+	return roundUp(size, smallSlab)
+}
+
+// miss serves a request that no free block fits.
+func (p *Pool) miss(n, size int64, kind driver.MemoryKind, lane *Lane) (Block, error) {
+	p.growing.Lock()
+	defer p.growing.Unlock()
+	want := p.slabFor(size, kind)
+	if block, ok := p.prepare(n, size, want, kind, lane); ok {
+		return block, nil
+	}
+	if err := p.allowed(want); err != nil {
+		want = size // a slab may be more than there is room for
+		if p.allowed(want) != nil {
+			if block, ok := p.reclaim(n, size, kind, lane); ok {
+				return block, nil
+			}
+			if err = p.allowed(want); err != nil {
+				return Block{}, p.explain(err)
+			}
+		}
+	}
+	mem, err := p.source.Alloc(want, kind)
+	if errors.Is(err, driver.ErrOutOfMemory) {
+		if block, ok := p.reclaim(n, size, kind, lane); ok {
+			return block, nil
+		}
+		p.mu.Lock()
+		p.n.Retries++
+		p.mu.Unlock()
+		mem, err = p.source.Alloc(size, kind)
+	}
+	if err != nil {
+		if errors.Is(err, driver.ErrOutOfMemory) {
+			err = p.explain(err)
+		}
+		return Block{}, err
+	}
+	return p.adopt(mem, n, size, kind)
+}
+
+// prepare looks once more, since others may have put blocks back meanwhile, and then
+// makes room for a new slab below the limits that only cost what is kept.
+func (p *Pool) prepare(n, size, want int64, kind driver.MemoryKind, lane *Lane) (Block, bool) {
+	p.mu.Lock()
+	defer p.unlock()
+	p.settle()
+	if block, ok := p.again(n, size, kind, lane); ok {
+		return block, true
+	}
+	peak := max(p.n.PeakLive, p.n.Live+size)
+	most := peak + max(kept, int64(p.o.Slack*float64(peak)))
+	most = min(most, p.o.SoftLimit)
+	p.shrink(func() bool {
+		return p.n.Reserved-p.given+want > most ||
+			p.o.SoftCount > 0 && p.n.Slabs-int64(len(p.dead)) >= int64(p.o.SoftCount)
+	})
+	return Block{}, false
+}
+
+// again serves a request from what has become free. The caller holds the lock.
+func (p *Pool) again(n, size int64, kind driver.MemoryKind, lane *Lane) (Block, bool) {
+	if !p.keeps(kind) {
+		return Block{}, false
+	}
+	b := p.take(size, lane)
+	if b == nil {
+		return Block{}, false
+	}
+	p.n.Hits++
+	return p.handOut(b, n), true
+}
+
+// allowed says whether the hard limits leave room for a new slab, after dropping what
+// is kept as far as that makes the room.
+func (p *Pool) allowed(want int64) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	over := func() bool {
+		return p.o.HardLimit > 0 && p.n.Reserved-p.given+want > p.o.HardLimit ||
+			p.o.HardCount > 0 && p.n.Slabs-int64(len(p.dead)) >= int64(p.o.HardCount)
+	}
+	p.shrink(over)
+	p.unlock() // now the driver frees
+	p.mu.Lock()
+	p.waitFrees()
+	switch {
+	case p.closed:
+		return driver.ErrClosed
+	case p.o.HardLimit > 0 && p.n.Reserved+want > p.o.HardLimit:
+		return fmt.Errorf("holding %s of a limit of %s: %w",
+			driver.FormatBytes(p.n.Reserved), driver.FormatBytes(p.o.HardLimit), driver.ErrBudget)
+	case p.o.HardCount > 0 && p.n.Slabs >= int64(p.o.HardCount):
+		return fmt.Errorf("holding %d allocations of a limit of %d: %w", p.n.Slabs, p.o.HardCount, driver.ErrBudget)
+	}
+	return nil
+}
+
+// waitFrees waits for frees that others have begun.
+func (p *Pool) waitFrees() {
+	for p.dying > 0 {
+		p.freed.Wait()
+	}
+}
+
+// reclaim gets back everything that is not in use, and serves the request if that is
+// enough. It waits for queued work.
+func (p *Pool) reclaim(n, size int64, kind driver.MemoryKind, lane *Lane) (Block, bool) {
+	if p.o.Drain != nil {
+		p.o.Drain()
+	}
+	p.waitForLanes()
+	if block, ok := p.sweep(n, size, kind, lane); ok || p.o.Collect == nil {
+		return block, ok
+	}
+	p.o.Collect()
+	p.waitForLanes()
+	return p.sweep(n, size, kind, lane)
+}
+
+// sweep serves the request from what is free, or gives all of that to the driver.
+func (p *Pool) sweep(n, size int64, kind driver.MemoryKind, lane *Lane) (Block, bool) {
+	p.mu.Lock()
+	if block, ok := p.again(n, size, kind, lane); ok {
+		p.unlock()
+		return block, true
+	}
+	p.shrink(func() bool { return true })
+	p.unlock()
+	p.mu.Lock()
+	p.waitFrees()
+	p.mu.Unlock()
+	return Block{}, false
+}
+
+// adopt makes a block of a new slab.
+func (p *Pool) adopt(mem driver.Memory, n, size int64, kind driver.MemoryKind) (Block, error) {
+	p.mu.Lock()
+	defer p.unlock()
+	s := &slab{mem: mem, space: spaceOf(size), kept: p.keeps(kind)}
+	p.n.Slabs++
+	p.n.Reserved += mem.Size
+	p.n.PeakReserved = max(p.n.PeakReserved, p.n.Reserved)
+	p.n.DriverAllocs++
+	p.n.Cached += mem.Size
+	p.n.CachedBlocks++
+	b := p.newNode(s, 0, mem.Size)
+	if p.closed { // meanwhile
+		p.giveUp(b)
+		return Block{}, driver.ErrClosed
+	}
+	if mem.Size > size {
+		p.cut(b, size)
+	}
+	p.n.Misses++
+	return p.handOut(b, n), nil
+}
+
+// shrink gives whole free slabs to the driver, the least recently used first, for as
+// long as there is a reason. The caller holds the lock and unlocks by unlock.
+func (p *Pool) shrink(reason func() bool) {
+	for b := p.empty.first; b != nil && reason(); b = p.empty.first {
+		p.unkeep(b)
+		p.giveUp(b)
+	}
+}

@@ -1,0 +1,192 @@
+package mempool
+
+// Who holds memory: for errors, for leaks, for profiles.
+
+import (
+	"errors"
+	"fmt"
+	goruntime "runtime"
+	"runtime/pprof"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+// Holder is who holds live blocks: all of one size, or with tracking on all that were
+// allocated at one place.
+type Holder struct {
+	Bytes  int64
+	Blocks int
+	Oldest time.Duration // 0 without tracking
+	Tag    string
+	Stack  []uintptr // of the allocation, for goruntime.CallersFrames; nil without tracking
+}
+
+// String reads "12.0 MiB in 3 blocks, main.load (load.go:31)".
+func (h *Holder) String() string {
+	s := fmt.Sprintf("%s in %d blocks", driver.FormatBytes(h.Bytes), h.Blocks)
+	if h.Tag != "" {
+		s += " (" + h.Tag + ")"
+	}
+	if at := h.Place(); at != "" {
+		s += ", " + at
+	}
+	if h.Oldest > 0 {
+		s += ", for " + h.Oldest.Round(time.Millisecond).String()
+	}
+	return s
+}
+
+// ours is the prefix of functions that a reader of a stack does not look for.
+const ours = "github.com/concord-compute/concord/runtime."
+
+// Place is the first function of the stack outside of Concord's runtime, with file
+// and line.
+func (h *Holder) Place() string {
+	if len(h.Stack) == 0 {
+		return ""
+	}
+	frames := goruntime.CallersFrames(h.Stack)
+	for {
+		f, more := frames.Next()
+		if !more || !strings.HasPrefix(f.Function, ours) || strings.HasSuffix(f.File, "_test.go") {
+			return fmt.Sprintf("%s (%s:%d)", f.Function, f.File[strings.LastIndexByte(f.File, '/')+1:], f.Line)
+		}
+	}
+}
+
+// depth is how many callers of an allocation are remembered.
+const depth = 32
+
+// remember notes who allocated a block.
+func (p *Pool) remember(id ID) {
+	var pcs [depth]uintptr
+	n := goruntime.Callers(3, pcs[:]) // without Callers, this one and Get
+	h := &history{born: time.Now(), stack: slices.Clone(pcs[:n])}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if b := p.find(id); b != nil {
+		b.history = h
+		liveProfile().Add(owner{p, id}, 2)
+	}
+}
+
+// owner is a live block among those of all pools.
+type owner struct {
+	p  *Pool
+	id ID
+}
+
+// ProfileName is the name of the profile that runtime/pprof knows: live blocks of
+// all pools, as far as they were allocated with tracking on, by stack. It counts
+// blocks; WriteProfile has their bytes.
+const ProfileName = "concord_device_memory"
+
+var liveProfile = sync.OnceValue(func() *pprof.Profile { return pprof.NewProfile(ProfileName) })
+
+// SetTag names what a live block is for, in lists of holders.
+func (p *Pool) SetTag(id ID, tag string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	b := p.find(id)
+	if b == nil {
+		return
+	}
+	if b.history == nil {
+		b.history = &history{born: time.Now()}
+	}
+	b.history.tag = tag
+}
+
+// Holders lists who holds live blocks, the largest first.
+func (p *Pool) Holders() []Holder { return p.holders(0) }
+
+// holders lists blocks that are at least that old, or all.
+func (p *Pool) holders(age time.Duration) []Holder {
+	p.mu.Lock()
+	now := time.Now()
+	found := map[string]*Holder{}
+	for _, b := range p.table {
+		if !b.live {
+			continue
+		}
+		key, h := fmt.Sprint(b.asked), b.history
+		if h != nil {
+			if now.Sub(h.born) < age {
+				continue
+			}
+			key = fmt.Sprint(h.stack, h.tag)
+			if h.stack == nil {
+				key += fmt.Sprint(b.asked)
+			}
+		} else if age > 0 {
+			continue
+		}
+		who := found[key]
+		if who == nil {
+			who = &Holder{}
+			found[key] = who
+			if h != nil {
+				who.Tag, who.Stack = h.tag, h.stack
+			}
+		}
+		who.Bytes += b.size
+		who.Blocks++
+		if h != nil {
+			who.Oldest = max(who.Oldest, now.Sub(h.born))
+		}
+	}
+	p.mu.Unlock()
+	list := make([]Holder, 0, len(found))
+	for _, h := range found {
+		list = append(list, *h)
+	}
+	slices.SortFunc(list, func(a, b Holder) int {
+		if a.Bytes != b.Bytes {
+			return int(min(1, max(-1, b.Bytes-a.Bytes)))
+		}
+		return strings.Compare(a.String(), b.String())
+	})
+	return list
+}
+
+// Leaks lists what has been live for at least that long; only what was allocated with
+// tracking on has an age.
+func (p *Pool) Leaks(age time.Duration) []Holder { return p.holders(max(age, 1)) }
+
+// listed is how many holders an error names.
+const listed = 5
+
+// explain adds to an error what the memory went to.
+func (p *Pool) explain(err error) error {
+	s := p.Stats()
+	text := fmt.Sprintf("live %s in %d buffers, kept %s", driver.FormatBytes(s.Live), s.LiveBlocks, driver.FormatBytes(s.Cached))
+	return fmt.Errorf("%w; %s%s", err, text, lines(p.Holders()))
+}
+
+// lines lists the first holders.
+func lines(list []Holder) string {
+	var b strings.Builder
+	for i := range list[:min(listed, len(list))] {
+		b.WriteString("\n\t" + list[i].String())
+	}
+	if more := len(list) - listed; more > 0 {
+		fmt.Fprintf(&b, "\n\tand %d more", more)
+	}
+	return b.String()
+}
+
+// ErrLeak is what Close of a pool with live blocks matches.
+var ErrLeak = errors.New("device memory is still in use")
+
+// leaks returns an error that lists what is live, or nil.
+func (p *Pool) leaks() error {
+	s := p.Counters()
+	if s.LiveBlocks == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s in %d blocks%s", ErrLeak, driver.FormatBytes(s.Live), s.LiveBlocks, lines(p.Holders()))
+}

@@ -1,0 +1,343 @@
+package mempool
+
+import (
+	"errors"
+	"math"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+func get(t testing.TB, p *Pool, n int64, lane *Lane) Block {
+	t.Helper()
+	b, err := p.Get(n, driver.OnDevice, lane)
+	require.NoError(t, err)
+	return b
+}
+
+// Memory that came back while work uses it: at once for that lane, for others later.
+func TestLanes(t *testing.T) {
+	for _, mode := range []Mode{Split, Whole, Exact} {
+		src := &fakeSource{}
+		p := New(src, Options{Mode: mode})
+		q, other := &queue{queued: 7}, &queue{}
+		q.lane, other.lane = p.NewLane(q), p.NewLane(other)
+		const n = 40 << 20 // so that a slab is one block
+		b := get(t, p, n, nil)
+		require.NoError(t, p.Put(b.ID, q.lane, 7))
+		assert.EqualValues(t, n, p.Stats().Waiting)
+		again := get(t, p, n, q.lane)
+		assert.Equal(t, b.Memory, again.Memory, "the same lane gets it at once")
+		assert.True(t, again.Ordered)
+		require.NoError(t, p.Put(again.ID, q.lane, 7))
+		for _, lane := range []*Lane{nil, other.lane} {
+			c := get(t, p, n, lane)
+			assert.NotEqual(t, b.Memory.Handle, c.Memory.Handle)
+			assert.False(t, c.Ordered)
+		}
+		q.passed = 6
+		assert.EqualValues(t, n, p.Stats().Waiting)
+		q.passed = 7
+		c := get(t, p, n, other.lane)
+		assert.Equal(t, b.Memory, c.Memory)
+		assert.False(t, c.Ordered)
+		assert.Zero(t, p.Stats().Waiting)
+		assert.EqualValues(t, 3, src.allocs)
+	}
+}
+
+// The classes and sizes of the guides.
+func TestSizes(t *testing.T) {
+	p := New(&fakeSource{}, Options{Mode: Whole})
+	a, b := get(t, p, 256, nil), get(t, p, 128, nil)
+	s := p.Stats()
+	assert.EqualValues(t, 512, s.Live)
+	assert.Equal(t, 0.25, s.Internal())
+	require.NoError(t, p.Put(a.ID, nil, 0))
+	require.NoError(t, p.Put(b.ID, nil, 0))
+	for range 10 {
+		get(t, p, 1024*1024*4, nil)
+	}
+	s = p.Stats()
+	assert.Zero(t, s.Internal())
+	assert.EqualValues(t, 40<<20, s.Live)
+	assert.Equal(t, 0.0390625, s.Pressure(), "of 1 GiB")
+	assert.EqualValues(t, 6012954214, AdviseLimit(8<<30))
+	assert.Positive(t, AdviseLimit(math.MaxInt64))
+	for _, n := range []int64{0, -1} {
+		_, err := p.Get(n, driver.OnDevice, nil)
+		assert.ErrorIs(t, err, driver.ErrInvalidArgument)
+	}
+	_, err := p.Get(math.MaxInt64, driver.OnDevice, nil)
+	assert.ErrorIs(t, err, driver.ErrTooLarge)
+	none := New(&fakeSource{}, Options{}).Stats()
+	assert.Equal(t, 1.0, none.Efficiency())
+	assert.Zero(t, none.Internal()+none.TypeDiversity())
+}
+
+// Emergency cleanup leaves what is live, and the accounts end at zero.
+func TestCleanupWithLiveBuffers(t *testing.T) {
+	for _, mode := range []Mode{Split, Whole, Exact} {
+		src := &fakeSource{}
+		p := New(src, Options{Mode: mode})
+		a, b := get(t, p, 100<<20, nil), get(t, p, 90<<20, nil)
+		require.NoError(t, p.Put(a.ID, nil, 0))
+		assert.EqualValues(t, 100<<20, p.EmergencyCleanup())
+		s := p.Stats()
+		assert.EqualValues(t, 90<<20, s.Live)
+		assert.Zero(t, s.Cached)
+		assert.WithinDuration(t, time.Now(), s.LastCleanup, time.Minute)
+		require.NoError(t, p.Put(b.ID, nil, 0))
+		s = p.Stats()
+		assert.Zero(t, s.Live)
+		assert.EqualValues(t, 90<<20, s.Cached)
+		assert.EqualValues(t, 100<<20+90<<20, s.PeakLive)
+	}
+}
+
+// Out of memory: everything that is not in use is tried, then the driver once more.
+func TestOutOfMemory(t *testing.T) {
+	calls := 0
+	src := &fakeSource{fail: func(int64) error { calls++; return driver.ErrOutOfMemory }}
+	var order []string
+	p := New(src, Options{
+		Drain:   func() { order = append(order, "drain") },
+		Collect: func() { order = append(order, "collect") },
+	})
+	_, err := p.Get(100, driver.OnDevice, nil)
+	assert.ErrorIs(t, err, driver.ErrOutOfMemory)
+	assert.Equal(t, 2, calls, "exactly one retry")
+	assert.Equal(t, []string{"drain", "collect"}, order)
+	assert.Zero(t, p.Stats().Allocations+p.Stats().Misses, "a failed get counts nothing")
+	assert.EqualValues(t, 1, p.Stats().Retries)
+
+	src.fail = nil
+	src.room = 100 << 20
+	q := &queue{queued: 3}
+	q.lane = p.NewLane(q)
+	b := get(t, p, 60<<20, nil)
+	require.NoError(t, p.Put(b.ID, q.lane, 3))
+	get(t, p, 70<<20, nil)
+	assert.EqualValues(t, 3, q.passed, "it waited for the work")
+	p.Track(true)
+	held := get(t, p, 10<<20, nil)
+	p.SetTag(held.ID, "weights")
+	_, err = p.Get(80<<20, driver.OnDevice, nil)
+	assert.ErrorIs(t, err, driver.ErrOutOfMemory)
+	assert.ErrorContains(t, err, "70.0 MiB in 1 blocks")
+	assert.ErrorContains(t, err, "10.0 MiB in 1 blocks (weights), ")
+	assert.ErrorContains(t, err, "pool_test.go:")
+	src.fail = func(int64) error { return driver.ErrDeviceLost }
+	_, err = p.Get(80<<20, driver.OnDevice, nil)
+	assert.ErrorIs(t, err, driver.ErrDeviceLost)
+}
+
+// Collect may put blocks back: the request is then served by them.
+func TestCollectServes(t *testing.T) {
+	src := &fakeSource{room: 50 << 20}
+	var lost Block
+	var p *Pool
+	p = New(src, Options{Collect: func() { _ = p.Put(lost.ID, nil, 0) }})
+	lost = get(t, p, 40<<20, nil)
+	b := get(t, p, 40<<20, nil)
+	assert.Equal(t, lost.Memory, b.Memory)
+	assert.EqualValues(t, 1, src.allocs)
+}
+
+func TestLimits(t *testing.T) {
+	src := &fakeSource{}
+	p := New(src, Options{Mode: Exact, HardLimit: 1000, SoftLimit: 600})
+	a := get(t, p, 600, nil)
+	_, err := p.Get(401, driver.OnDevice, nil)
+	assert.ErrorIs(t, err, driver.ErrBudget)
+	b := get(t, p, 400, nil)
+	require.NoError(t, p.Put(a.ID, nil, 0))
+	assert.EqualValues(t, 400, p.Stats().Reserved, "above the soft limit nothing is kept")
+	require.NoError(t, p.Put(b.ID, nil, 0))
+	assert.EqualValues(t, 400, p.Stats().Cached)
+	c := get(t, p, 700, nil)
+	assert.EqualValues(t, 700, p.Stats().Reserved, "what is kept makes room; a soft limit fails nothing")
+	require.NoError(t, p.Put(c.ID, nil, 0))
+	require.NoError(t, p.SetLimits(600, 0))
+	get(t, p, 5000, nil)
+	assert.ErrorIs(t, p.SetLimits(-1, 0), driver.ErrInvalidArgument)
+
+	_, err = New(src, Options{HardCount: 1}).Get(1, driver.Pinned, nil)
+	require.NoError(t, err)
+	counted := New(src, Options{Mode: Exact, HardCount: 2, SoftCount: 1})
+	a, b = get(t, counted, 1, nil), get(t, counted, 2, nil)
+	_, err = counted.Get(3, driver.OnDevice, nil)
+	assert.ErrorIs(t, err, driver.ErrBudget)
+	require.NoError(t, counted.Put(a.ID, nil, 0))
+	require.NoError(t, counted.Put(b.ID, nil, 0))
+	assert.EqualValues(t, 1, counted.Stats().Slabs)
+}
+
+func TestReserve(t *testing.T) {
+	p := New(&fakeSource{}, Options{Mode: Exact, HardLimit: 1000})
+	kept := get(t, p, 700, nil)
+	require.NoError(t, p.Put(kept.ID, nil, 0))
+	id, err := p.Reserve(600)
+	require.NoError(t, err)
+	assert.EqualValues(t, 600, p.Stats().Reserved, "what was kept made room")
+	_, err = p.Get(500, driver.OnDevice, nil)
+	assert.ErrorIs(t, err, driver.ErrBudget)
+	_, err = p.Reserve(401)
+	assert.ErrorIs(t, err, driver.ErrBudget)
+	require.NoError(t, p.Release(id))
+	assert.ErrorIs(t, p.Release(id), driver.ErrInvalidArgument)
+	assert.Zero(t, p.Stats().Reserved)
+}
+
+func TestMaintenance(t *testing.T) {
+	p := New(&fakeSource{}, Options{})
+	b := get(t, p, 1, nil)
+	require.NoError(t, p.Put(b.ID, nil, 0))
+	assert.False(t, p.Maintenance(time.Hour))
+	p.made = p.made.Add(-time.Hour)
+	assert.True(t, p.Maintenance(time.Hour), "one that was never cleaned is due")
+	assert.False(t, p.Maintenance(time.Hour))
+	assert.Zero(t, p.Stats().Reserved)
+}
+
+func TestPreallocate(t *testing.T) {
+	src := &fakeSource{}
+	p := New(src, Options{Mode: Exact, HardLimit: 10000})
+	require.NoError(t, p.Preallocate([]Spec{{1000, 3}, {500, 2}}))
+	assert.EqualValues(t, 4000, p.Stats().Cached)
+	assert.EqualValues(t, 5, p.Stats().Misses)
+	for range 3 {
+		get(t, p, 1000, nil)
+	}
+	assert.EqualValues(t, 5, src.allocs)
+	assert.ErrorIs(t, p.Preallocate([]Spec{{2000, 9}}), driver.ErrBudget)
+	assert.EqualValues(t, 3000, p.Stats().Live)
+	assert.ErrorIs(t, p.Preallocate([]Spec{{1, -1}}), driver.ErrInvalidArgument)
+}
+
+func TestCloseListsWhatIsLive(t *testing.T) {
+	src := &fakeSource{}
+	p := New(src, Options{})
+	p.Track(true)
+	a := get(t, p, 100, nil)
+	assert.Len(t, p.Leaks(0), 1)
+	assert.Empty(t, p.Leaks(time.Hour))
+	err := p.Close()
+	assert.ErrorIs(t, err, ErrLeak)
+	assert.ErrorContains(t, err, "pool_test.go:")
+	_, err = p.Get(1, driver.OnDevice, nil)
+	assert.ErrorIs(t, err, driver.ErrClosed)
+	require.NoError(t, p.Put(a.ID, nil, 0))
+	assert.Zero(t, src.held, "freed when it comes back")
+	assert.NoError(t, p.Close())
+}
+
+// While the driver may not free, what is given up is still counted.
+func TestBusy(t *testing.T) {
+	src, busy := &fakeSource{}, true
+	p := New(src, Options{Mode: PassThrough, Busy: func() bool { return busy }})
+	b := get(t, p, 100, nil)
+	require.NoError(t, p.Put(b.ID, nil, 0))
+	assert.EqualValues(t, 100, src.held)
+	assert.EqualValues(t, 100, p.Stats().Reserved)
+	busy = false
+	p.Settle()
+	assert.Zero(t, src.held+p.Stats().Reserved)
+}
+
+// Ten thousand handles, and none names another block after its own is gone.
+func TestHandles(t *testing.T) {
+	p := New(&fakeSource{}, Options{})
+	seen := map[ID]bool{}
+	var last []ID
+	for range 10_000 {
+		b := get(t, p, 64, nil)
+		require.False(t, seen[b.ID])
+		seen[b.ID] = true
+		if last = append(last, b.ID); len(last) == 100 {
+			for _, id := range last {
+				require.NoError(t, p.Put(id, nil, 0))
+				require.ErrorIs(t, p.Put(id, nil, 0), driver.ErrInvalidArgument)
+			}
+			last = nil
+		}
+	}
+	assert.ErrorIs(t, p.Put(NoID, nil, 0), driver.ErrInvalidArgument)
+}
+
+// Every call at once.
+func TestConcurrent(t *testing.T) {
+	for _, mode := range []Mode{Split, Whole, Exact, PassThrough} {
+		var left atomic.Int64
+		src := &fakeSource{}
+		left.Store(400)
+		src.fail = func(int64) error {
+			if left.Add(-1)%97 == 0 {
+				return errors.Join(driver.ErrOutOfMemory)
+			}
+			return nil
+		}
+		p := New(src, Options{Mode: mode, HardLimit: 1 << 30})
+		var wg sync.WaitGroup
+		for g := range 4 {
+			wg.Go(func() {
+				w := &counter{}
+				lane := p.NewLane(w)
+				defer lane.Close()
+				for i := range 500 {
+					b, err := p.Get(int64(1)<<((i+g)%24), driver.OnDevice, lane)
+					if err != nil {
+						assert.ErrorIs(t, err, driver.ErrOutOfMemory)
+						continue
+					}
+					assert.NoError(t, p.Put(b.ID, lane, uint64(i)))
+					w.n.Store(uint64(max(0, i-3)))
+					if i%50 == 0 {
+						p.Trim(1 << 20)
+						s := p.Stats()
+						assert.Equal(t, s.Reserved, s.Live+s.Cached)
+						p.Holders()
+					}
+				}
+				w.n.Store(500)
+			})
+		}
+		wg.Wait()
+		require.NoError(t, p.Close())
+		assert.Zero(t, src.held)
+		assert.NoError(t, src.wrong)
+		assert.LessOrEqual(t, src.most, int64(1<<30))
+	}
+}
+
+type counter struct{ n atomic.Uint64 }
+
+func (c *counter) Finished() uint64 { return c.n.Load() }
+func (c *counter) Wait(upTo uint64) {}
+
+// The cost of a block from the cache and back.
+func BenchmarkGetPut(b *testing.B) {
+	for _, mode := range []struct {
+		name string
+		Mode
+	}{{"split", Split}, {"whole", Whole}, {"exact", Exact}} {
+		b.Run(mode.name, func(b *testing.B) {
+			p := New(&fakeSource{}, Options{Mode: mode.Mode})
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					block, err := p.Get(1<<20, driver.OnDevice, nil)
+					if err != nil || p.Put(block.ID, nil, 0) != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,115 @@
+package mempool
+
+// The accounts.
+
+import "time"
+
+// Stats are the accounts of a pool: one consistent picture. Bytes, unless a name says
+// otherwise.
+type Stats struct {
+	Live      int64 // blocks handed out, as the device holds them
+	Requested int64 // what was asked for in those
+	Cached    int64 // free blocks
+	Waiting   int64 // of Cached: work of some lane may still use them
+	Reserved  int64 // Live + Cached: all that the pool has of the driver
+
+	PeakLive     int64 // since the beginning or ResetPeak
+	PeakReserved int64
+
+	LiveBlocks   int64
+	CachedBlocks int64
+	Slabs        int64 // allocations of the driver
+
+	Allocations   int64 // successful gets
+	Deallocations int64 // successful returns
+	Hits          int64 // gets served from what was free
+	Misses        int64 // gets served by the driver
+	DriverAllocs  int64
+	DriverFrees   int64
+	Retries       int64 // second attempts after the driver had no room
+	Cleanups      int64 // Trim, EmergencyCleanup, CleanupFragmented
+
+	LargestFree int64 // the largest free block that no work uses
+	Sizes       int64 // different sizes among free blocks
+	SoftLimit   int64
+	HardLimit   int64
+	LastCleanup time.Time // zero if there was none
+}
+
+// Efficiency is the part of the gets that needed no driver; 1 when there were none.
+func (s *Stats) Efficiency() float64 {
+	if s.Hits+s.Misses == 0 {
+		return 1
+	}
+	return float64(s.Hits) / float64(s.Hits+s.Misses)
+}
+
+// Internal is the part of Live that nobody asked for: space lost inside blocks.
+func (s *Stats) Internal() float64 {
+	if s.Live == 0 {
+		return 0
+	}
+	return 1 - float64(s.Requested)/float64(s.Live)
+}
+
+// TypeDiversity is how many different sizes there are for each free block: near 1,
+// hardly any is likely to be reused as it is.
+func (s *Stats) TypeDiversity() float64 {
+	if s.CachedBlocks == 0 {
+		return 0
+	}
+	return float64(s.Sizes) / float64(s.CachedBlocks)
+}
+
+// Pressure is Live as a part of the soft limit; above 1 when the limit is passed.
+func (s *Stats) Pressure() float64 { return float64(s.Live) / float64(s.SoftLimit) }
+
+// Stats returns the accounts. It first looks what lanes have passed.
+func (p *Pool) Stats() Stats {
+	p.Settle()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.n
+	s.SoftLimit, s.HardLimit, s.LastCleanup = p.o.SoftLimit, p.o.HardLimit, p.swept
+	sizes := map[int64]struct{}{}
+	see := func(b *node) {
+		sizes[b.size] = struct{}{}
+		if b.lane == nil {
+			s.LargestFree = max(s.LargestFree, b.size)
+		}
+	}
+	for space := range p.ready {
+		p.ready[space].each(see)
+		for l := range p.lanes {
+			l.free[space].each(see)
+		}
+	}
+	s.Sizes = int64(len(sizes))
+	return s
+}
+
+// each calls f for every block.
+func (s *bins) each(f func(*node)) {
+	for i := s.next(0); i >= 0; i = s.next(i + 1) {
+		for b := s.first[i]; b != nil; b = b.z {
+			f(b)
+		}
+	}
+}
+
+// Counters are the accounts without what takes a walk through the free blocks, for
+// who looks often: LargestFree and Sizes are 0.
+func (p *Pool) Counters() Stats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.n
+	s.SoftLimit, s.HardLimit, s.LastCleanup = p.o.SoftLimit, p.o.HardLimit, p.swept
+	return s
+}
+
+// ResetPeak makes both peaks what they would be if the pool began now.
+func (p *Pool) ResetPeak() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.n.PeakLive, p.n.PeakReserved = p.n.Live, p.n.Reserved
+}

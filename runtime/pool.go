@@ -1,0 +1,186 @@
+package runtime
+
+// The memory pool of a device, and what it is told of streams.
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	goruntime "runtime"
+	"time"
+
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/mempool"
+)
+
+// newPool makes the pool of a device.
+func (c *core) newPool() *mempool.Pool {
+	return mempool.New(c.drv, mempool.Options{
+		Mode:      poolMode(&c.info, &c.session.cfg),
+		Align:     max(256, c.info.BaseAlign),
+		SoftLimit: mempool.AdviseLimit(c.info.TotalMemory),
+		HardLimit: c.session.cfg.MemoryLimit,
+		Drain:     c.drainWaiting,
+		Collect:   c.collect,
+		Busy:      func() bool { return c.capturing.Load() > 0 }, // not every driver can free while it records
+		FreeFailed: func(err error) {
+			c.session.debug(1, "free failed", "device", c.info.ID, "error", err)
+			c.mu.Lock()
+			if c.closed {
+				c.failed = append(c.failed, err)
+			}
+			c.mu.Unlock()
+		},
+	})
+}
+
+// poolMode says how blocks for a device are made. What runs on the host's processor
+// finds overruns at the end of an allocation, which must stay where a buffer ends.
+// OpenCL takes a part of an allocation only as an object of its own, of which it
+// bears few. Of a backend that is not ours nothing is known.
+func poolMode(info *Info, cfg *Config) mempool.Mode {
+	switch {
+	case cfg.NoMemoryPool:
+		return mempool.PassThrough
+	case info.Kind == driver.CPU || info.Simulated:
+		return mempool.Exact
+	case info.Backend == "cuda" || info.Backend == "rocm" || info.Backend == "metal":
+		return mempool.Split
+	}
+	return mempool.Whole
+}
+
+// collect looks for buffers that nobody closed.
+func (c *core) collect() {
+	goruntime.GC()
+	time.Sleep(time.Millisecond) // for the clean-ups, which run beside
+	c.drain()
+}
+
+// progress is a stream as the pool knows it. The pool's lock guards it.
+type progress struct {
+	s    *Stream
+	mark driver.Event // at some point of the stream, or nil
+	at   uint64       // the count of work there
+}
+
+// Finished implements mempool.Work: it asks an event, and records one where there is
+// none. One event tells of everything before, so that a stream has one at most.
+func (w *progress) Finished() uint64 {
+	s := w.s
+	if s.core.capturing.Load() > 0 { // not every driver answers while it records
+		return s.finished.Load()
+	}
+	if w.mark == nil && !w.record() {
+		return s.finished.Load()
+	}
+	switch done, err := w.mark.Done(); {
+	case err != nil: // which tells nothing of the work; Close of the stream waits for it
+		w.close()
+	case done:
+		s.finish(w.at)
+		w.close()
+	}
+	return s.finished.Load()
+}
+
+// record marks where the stream is, unless a call is under way or nothing is to come.
+func (w *progress) record() bool {
+	s := w.s
+	if !s.busy() || !s.mu.TryLock() {
+		return false
+	}
+	defer s.mu.Unlock()
+	if s.closed || !s.busy() {
+		return false
+	}
+	e, err := s.drv.Record(false)
+	if err != nil { // the stream failed; what it began before may still run
+		return false
+	}
+	w.mark, w.at = e, s.queued.Load()
+	return true
+}
+
+// Wait implements mempool.Work.
+func (w *progress) Wait(upTo uint64) {
+	if w.s.finished.Load() >= upTo {
+		return
+	}
+	_ = w.s.sync(context.Background()) // its error belongs to the stream, which reports it
+}
+
+func (w *progress) close() {
+	if w.mark != nil {
+		_ = w.mark.Close() // an event that is only asked has nothing to report
+		w.mark = nil
+	}
+}
+
+// Trim gives the driver memory that is kept for reuse, the least recently used first,
+// until at most keep bytes of it are left, and returns how much that was. Buffers stay
+// as they are.
+func (d *Device) Trim(keep int64) (int64, error) {
+	c, err := d.use("trim")
+	if err != nil {
+		return 0, err
+	}
+	c.drain()
+	return c.pool.Trim(max(0, keep)), nil
+}
+
+// SetMemoryLimits changes how much the device may hold: above soft bytes nothing is
+// kept for reuse, and hard bytes are never passed (ErrBudget). 0 is the default: for
+// soft 70 % of the device's memory, for hard no limit.
+func (d *Device) SetMemoryLimits(soft, hard int64) error {
+	const op = "set memory limits"
+	c, err := d.use(op)
+	if err != nil {
+		return err
+	}
+	if soft == 0 {
+		soft = mempool.AdviseLimit(c.info.TotalMemory)
+	}
+	if err := c.pool.SetLimits(soft, hard); err != nil {
+		return c.error(op, err)
+	}
+	return nil
+}
+
+// TrackMemory makes the device remember where buffers are allocated, from now on:
+// errors that say that memory is out list the places that hold most, what is still
+// open when the device is closed is logged, and the profile "concord_device_memory" of
+// runtime/pprof counts live buffers by the stacks that allocated them. An allocation
+// costs about a microsecond more.
+func (d *Device) TrackMemory(on bool) error {
+	c, err := d.use("track memory")
+	if err != nil {
+		return err
+	}
+	c.pool.Track(on)
+	return nil
+}
+
+// MemoryHolders lists who holds memory of the device, the largest first: by place with
+// TrackMemory, else by size.
+func (d *Device) MemoryHolders() []mempool.Holder { return d.core.pool.Holders() }
+
+// WriteMemoryProfile writes live device memory by the stacks that allocated it, in the
+// format of "go tool pprof". It knows what was allocated since TrackMemory.
+func (d *Device) WriteMemoryProfile(w io.Writer) error { return d.core.pool.WriteProfile(w) }
+
+// report logs what is open when its device is closed, if someone wants to know.
+func (c *core) report() {
+	if !c.pool.Tracking() && c.session.cfg.Debug < 1 {
+		return
+	}
+	holders := c.pool.Holders()
+	if len(holders) == 0 {
+		return
+	}
+	list := make([]string, len(holders))
+	for i := range holders {
+		list[i] = holders[i].String()
+	}
+	slog.Warn("concord: memory is open at close", "device", c.info.ID, "holders", list)
+}

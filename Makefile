@@ -38,10 +38,10 @@ concurrent := ./runtime/... ./internal/cgo ./cpu/... ./cuda/... ./rocm/... ./ope
 with_c     := ./internal/cgo/... ./csrc ./cpu/... ./cuda/... ./rocm/... ./opencl/... ./tests/conformance
 
 # The tests' own cache: none is anyone's, and a second run need not compile.
-test race asan cgocheck nocgo test-rusticl test-oclgrind test-sim: export CONCORD_CACHE_DIR = $(CURDIR)/build/cache
+test race asan cgocheck nocgo test-rusticl test-oclgrind test-sim test-fault: export CONCORD_CACHE_DIR = $(CURDIR)/build/cache
 
 .PHONY: help build demo test deps race asan cgocheck nocgo check vet check-c test-rusticl \
-	test-oclgrind test-sim test-compilers test-cache bench bench-launch bench-cache fuzz sim gpu-bundle env fmt clean
+	test-oclgrind test-sim test-compilers test-cache test-fault bench bench-launch bench-cache bench-pool bench-peers fuzz sim gpu-bundle env fmt clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
@@ -59,7 +59,7 @@ simulated = CONCORD_SIM_DIR=$(CURDIR)/build/sim CONCORD_REQUIRE=sim-cuda,sim-roc
 
 test: deps ## all tests; installs what they need where it may
 	$(flags) $(GO) test $(tags) -count=1 -timeout=20m ./...
-	-@$(if $(cgo),$(MAKE) --no-print-directory sim)
+	@$(if $(cgo),if command -v g++ >/dev/null; then $(MAKE) --no-print-directory sim; else echo "not here: g++; the simulated libraries are left out"; fi)
 	[ ! -e build/sim/libcuda.so.1 ] || $(simulated) $(GO) test $(tags) -count=1 -timeout=20m -run '/sim-.*:0|Sim|Sweep' \
 	./cuda ./rocm ./tests/conformance ./tests/cache ./tests/fault
 	CGO_ENABLED=0 CONCORD_REQUIRE= $(GO) test -count=1 ./runtime/... ./cpu ./opencl ./kernels
@@ -68,13 +68,16 @@ test: deps ## all tests; installs what they need where it may
 deps: ## install what the tests need (Debian, as root), or say what is missing
 	@.ci/deps $(packages)
 
-race: ## the concurrent packages under the race detector
+race: ## the concurrent packages under the race detector, and the simulated devices
 	$(flags) $(GO) test $(tags) -race -count=1 -timeout=30m $(concurrent)
+	[ ! -e build/sim/libcuda.so.1 ] || $(simulated) $(GO) test $(tags) -race -count=1 -timeout=30m -run '/sim-.*:0|Sim|Sweep' ./tests/conformance ./tests/fault
 
 # libstdc++ is linked in because the sanitizer must find it before a driver brings it.
 asan: ## the packages with C in them under the address sanitizer
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 $(flags) $(GO) test $(tags) -asan -ldflags=-extldflags=-Wl,--no-as-needed,-lstdc++ \
 	-count=1 -timeout=20m $(with_c)
+	[ ! -e build/sim/libcuda.so.1 ] || ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 $(simulated) $(GO) test $(tags) -asan \
+	-ldflags=-extldflags=-Wl,--no-as-needed,-lstdc++ -count=1 -timeout=20m -run '/sim-.*:0|Sim|Sweep' ./cuda ./rocm ./tests/fault
 
 cgocheck: ## the same under the strict check of pointers that cross into C
 	GOEXPERIMENT=cgocheck2 $(flags) $(GO) test $(tags) -count=1 -timeout=20m $(with_c)
@@ -95,8 +98,11 @@ vet: ## go vet: as built here, without tags, without cgo, for other systems
 	CGO_ENABLED=0 GOOS=darwin $(GO) vet ./...
 	CGO_ENABLED=0 GOOS=windows $(GO) vet ./...
 
+# C for another processor than this one's.
+otherarch = $(if $(filter arm64,$(shell $(GO) env GOARCH)),%_amd64.c,%_arm64.c)
+
 check-c: ## the C sources with every warning an error
-	$(if $(cgo),for f in */*.c rocm/smi/*.c; do $$($(GO) env CC) -std=c11 -O2 -Wall -Wextra -Werror -c -o /dev/null $$f || exit; done)
+	$(if $(cgo),for f in $(filter-out $(otherarch),$(wildcard */*.c rocm/smi/*.c)); do $$($(GO) env CC) -std=c11 -O2 -Wall -Wextra -Werror -c -o /dev/null $$f || exit; done)
 
 test-rusticl: packages += mesa-opencl-icd
 test-rusticl: rusticl = RUSTICL_ENABLE=llvmpipe OCL_ICD_VENDORS=/etc/OpenCL/vendors/rusticl.icd CONCORD_REQUIRE=opencl $(flags)
@@ -118,10 +124,13 @@ test-oclgrind: deps ## conformance, and the catalog at small sizes, on a simulat
 	PARITY_SMALL=opencl:0 $(oclgrind) $(GO) test $(tags) -count=1 -timeout=10m -run TestSmall ./tests/parity
 	@cat build/oclgrind.log; [ ! -s build/oclgrind.log ]
 
-test-sim: deps sim ## the simulated vendor libraries: conformance, the stress set, every fault, the catalog
-	$(simulated) FAULT_ALL=1 $(GO) test $(tags) -count=1 -timeout=30m -v -run '/sim-|Sim|Sweep' \
-	./cuda ./rocm ./tests/sim ./tests/conformance ./tests/stress ./tests/cache ./tests/fault
+test-sim: deps sim test-fault ## the simulated vendor libraries: conformance, the stress set, every fault, the catalog
+	$(simulated) $(GO) test $(tags) -count=1 -timeout=30m -run '/sim-|Sim' ./cuda ./rocm ./tests/conformance ./tests/stress ./tests/cache
 	for d in sim-cuda:0 sim-rocm:0; do $(simulated) $(GO) run $(tags) ./cmd/concord parity --device $$d || exit; done
+
+# Tests take a sample of the positions; this takes all, and prints how many there are.
+test-fault: sim ## every call into the simulated vendor libraries fails once
+	$(simulated) FAULT_ALL=1 $(GO) test $(tags) -count=1 -timeout=30m -v ./tests/fault
 
 # NVRTC is in Debian's non-free: this installs it only where that component is on.
 test-compilers: packages += libnvrtc11.2 libnvidia-ptxjitcompiler1 libamdhip64-5 libhiprtc-builtins5 hipcc
@@ -141,6 +150,14 @@ bench-launch: ## what a launch costs
 bench-cache: ## what the kernel cache saves; PoCL's own cache is off
 	POCL_KERNEL_CACHE=0 $(flags) $(GO) test $(tags) -run '^$$' -bench 'Hit|Lookup|Key|Program|Compile|Load' -benchmem ./runtime/kernelcache ./runtime ./cpu
 	POCL_KERNEL_CACHE=0 $(flags) $(GO) test $(tags) -run '^$$' -bench NewProcess -benchtime 5x ./tests/cache
+
+bench-pool: ## what a block of the memory pool costs, out and back, and what the driver's costs
+	$(flags) $(GO) test $(tags) -run '^$$' -bench 'GetPut' -benchmem -cpu 1,2 ./runtime/mempool
+	$(flags) $(GO) test $(tags) -run '^$$' -bench 'Memory' -benchmem ./runtime ./tests/memory
+
+bench-peers: packages = libopenblas0-pthread
+bench-peers: deps ## the cpu backend beside OpenBLAS, call by call in one process
+	$(flags) $(GO) run $(tags) ./tests/peers
 
 fuzz: ## every fuzz target for FUZZTIME
 	@grep -ro --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sed 's/:func / /' | while read -r file name; do \

@@ -164,6 +164,9 @@ typedef struct concord_launch {
   uint32_t reserved;
 } concord_launch;
 
+// Hidden: a program may hold two copies, and one that exports its symbols none of these.
+#pragma GCC visibility push(hidden)
+
 // concord_host_init starts the pool with that many threads (0: one per CPU that this process may
 // use) and installs the signal handlers. It may be called at any time from any thread; a pool that
 // exists grows and never shrinks. A launch calls it with 0 where nobody has.
@@ -177,6 +180,8 @@ uint32_t concord_host_threads(void);
 // err->status. A launch that failed leaves its buffers half written and nothing else behind: the
 // pool takes the next one. A kernel that never ends cannot be stopped.
 int32_t concord_host_launch(const concord_launch *launch, concord_error *err);
+
+#pragma GCC visibility pop
 
 #ifdef __cplusplus
 }

@@ -85,10 +85,18 @@ var backends = []backend{
 	{"sim-rocm:0", "libamdhip64.so.5", objects},
 }
 
-// limits against endless work: of positions of one sweep, and of one run.
+// Limits against endless work: of positions of one sweep, and of one run.
 const (
 	mostPositions = 2000
 	runTime       = 60 * time.Second
+)
+
+// Without allVariable a sweep tries its first positions and then only some of them:
+// most calls ask for attributes of the devices, one like the other.
+const (
+	allVariable = "FAULT_ALL"
+	first       = 32
+	step        = 11
 )
 
 func TestSweep(t *testing.T) {
@@ -107,16 +115,17 @@ func TestSweep(t *testing.T) {
 			}
 			require.NoError(t, run(), "after all")
 			t.Logf("%s: %d pairs of fault and position", b.device, pairs)
-			assert.GreaterOrEqual(t, pairs, 500)
+			if os.Getenv(allVariable) != "" {
+				assert.GreaterOrEqual(t, pairs, 500)
+			}
 		})
 	}
 }
 
 // sweep fails one call after the other and returns how many that were.
-func (b *backend) sweep(t *testing.T, lib *control.Library, s sweep, run func() error) int {
-	for n := 1; n <= mostPositions; n++ {
+func (b *backend) sweep(t *testing.T, lib *control.Library, s sweep, run func() error) (pairs int) {
+	for n := 1; n <= mostPositions; n = next(n) {
 		fault := fmt.Sprintf("%s:%d%s", s.word, n, s.tail)
-		println(fault)
 		require.NoError(t, lib.Control(fault))
 		err := run()
 		reached := calls(lib, s.word)
@@ -124,8 +133,9 @@ func (b *backend) sweep(t *testing.T, lib *control.Library, s sweep, run func() 
 		b.idle(t, lib, fault)
 		if reached < int64(n) {
 			assert.NoError(t, err, "%s comes too late for this run", fault)
-			return n - 1
+			return pairs
 		}
+		pairs++
 		judge(t, fault, err, s.is)
 		if n%8 == 1 {
 			require.NoError(t, run(), "after %s", fault)
@@ -133,7 +143,14 @@ func (b *backend) sweep(t *testing.T, lib *control.Library, s sweep, run func() 
 		}
 	}
 	require.Fail(t, "the sweep does not end")
-	return 0
+	return pairs
+}
+
+func next(n int) int {
+	if n < first || os.Getenv(allVariable) != "" {
+		return n + 1
+	}
+	return n + step
 }
 
 // library opens the library under a simulated device, or skips the test where

@@ -190,6 +190,9 @@ SIM_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice d) {
   return primary_reset(d);
 }
 
+// The name that it had before CUDA 11.
+SIM_EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice d) { return cuDevicePrimaryCtxReset_v2(d); }
+
 SIM_EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice d, unsigned *flags, int *active) {
   CU(K_OTHER, INIT);
   NEED(flags && active);

@@ -1,0 +1,291 @@
+//go:build cgo && linux
+
+package fault
+
+// What is wrong with the machine, the compiler or a kernel rather than with one call.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/kernels"
+	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/parity"
+	"github.com/concord-compute/concord/source"
+	"github.com/concord-compute/concord/tests/sim/control"
+)
+
+// session makes one with a cache of its own.
+func session(t *testing.T, cfg runtime.Config) *runtime.Session {
+	t.Helper()
+	cfg.Fallback, cfg.NoProbeCache = runtime.Require, true
+	if cfg.CacheDir == "" {
+		cfg.CacheDir = t.TempDir()
+		require.NoError(t, os.Chmod(cfg.CacheDir, 0o700))
+	}
+	s, err := runtime.New(cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+// faulty opens the library under a backend, and takes its faults back at the end.
+func (b *backend) faulty(t *testing.T) *control.Library {
+	t.Helper()
+	lib := library(t, b.device, b.library)
+	require.NoError(t, lib.Control(""))
+	t.Cleanup(func() { require.NoError(t, lib.Control("")) })
+	return lib
+}
+
+func each(t *testing.T, f func(t *testing.T, b *backend, lib *control.Library)) {
+	for i := range backends {
+		b := &backends[i]
+		t.Run(b.device, func(t *testing.T) { f(t, b, b.faulty(t)) })
+	}
+}
+
+// TestCompiler: a build that fails is an error of its kind and leaves nothing in the
+// cache, so that the next one works.
+func TestCompiler(t *testing.T) {
+	each(t, func(t *testing.T, b *backend, lib *control.Library) {
+		rtc := lib
+		if b.device == "sim-cuda:0" {
+			s := session(t, runtime.Config{})
+			var err error
+			rtc, err = control.Open(filepath.Join(s.Config().SimDir, "libnvrtc.so.11.2"))
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, rtc.Control("")) })
+		}
+		for fault, want := range map[string]error{
+			"compile:1": runtime.ErrCompile, "compile:1=1": runtime.ErrLaunch /* of the host */, "compile:1=11": runtime.ErrLaunch,
+		} {
+			t.Run(fault, func(t *testing.T) {
+				s := session(t, runtime.Config{})
+				require.NoError(t, rtc.Control(fault))
+				err := exercise(t.Context(), s, b.device)
+				require.ErrorIs(t, err, want)
+				require.Zero(t, rtc.Count("programs"))
+				b.idle(t, lib, fault)
+				if errors.Is(want, runtime.ErrCompile) { // it may be remembered: the text is to blame
+					s = session(t, runtime.Config{})
+				}
+				require.NoError(t, exercise(t.Context(), s, b.device), "the next build")
+				require.Zero(t, rtc.Count("programs"))
+			})
+		}
+	})
+}
+
+// TestMachine: machines without the library, without a device, with a driver that is
+// too old or does not start. The reason is told, and nothing is left.
+func TestMachine(t *testing.T) {
+	each(t, func(t *testing.T, b *backend, lib *control.Library) {
+		refused := func(t *testing.T, cfg runtime.Config, words ...string) {
+			t.Helper()
+			_, err := session(t, cfg).Open(t.Context(), b.device)
+			require.ErrorIs(t, err, runtime.ErrNoDevice)
+			for _, w := range words {
+				assert.ErrorContains(t, err, w)
+			}
+			b.idle(t, lib, t.Name())
+		}
+		t.Run("no library", func(t *testing.T) { refused(t, runtime.Config{SimDir: t.TempDir()}, "make sim") })
+		t.Run("devices:0", func(t *testing.T) {
+			require.NoError(t, lib.Control("devices:0"))
+			_, err := session(t, runtime.Config{}).Open(t.Context(), b.device)
+			require.Error(t, err)
+			assert.True(t, errors.Is(err, runtime.ErrNoDevice) || errors.Is(err, runtime.ErrDeviceIndex), "%v", err)
+		})
+		require.NoError(t, lib.Control(""))
+		require.NoError(t, exercise(t.Context(), session(t, runtime.Config{}), b.device))
+	})
+}
+
+// TestOutdated: what a driver refuses because it is older than the compiler is told so.
+func TestOutdated(t *testing.T) {
+	b := &backends[0]
+	lib := b.faulty(t)
+	require.NoError(t, lib.Control("driver:10000,load:1=222"))
+	err := exercise(t.Context(), session(t, runtime.Config{}), b.device)
+	require.ErrorIs(t, err, runtime.ErrUnsupported)
+	assert.ErrorContains(t, err, "for CUDA 10.0 and NVRTC is 11.8")
+	b.idle(t, lib, "an old driver")
+}
+
+// TestOldDriver: one without what came late still works, by other ways.
+func TestOldDriver(t *testing.T) {
+	b := &backends[0]
+	b.faulty(t)
+	from := session(t, runtime.Config{}).Config().SimDir
+	dir := t.TempDir()
+	for to, name := range map[string]string{"libcuda.so.1": "old/libcuda.so.1", "libnvrtc.so.11.2": "libnvrtc.so.11.2"} {
+		data, err := os.ReadFile(filepath.Join(from, name))
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, to), data, 0o600))
+	}
+	require.NoError(t, exercise(t.Context(), session(t, runtime.Config{SimDir: dir}), b.device))
+}
+
+const rough = `
+kernel void scale(global int *x, int a) { x[get_global_id(0)] *= a; }
+kernel void beyond(global int *x, int a) { x[(long)a * 1048576] = a; }
+kernel void apart(global int *x, int a) {
+  if (get_local_id(0) < 3) barrier(CLK_LOCAL_MEM_FENCE);
+  x[get_global_id(0)] = a;
+}
+`
+
+// open opens the device with a program, a buffer and a second stream.
+func (b *backend) open(t *testing.T, s *runtime.Session) (*runtime.Device, *runtime.Program, *runtime.Buffer) {
+	d, err := s.Open(t.Context(), b.device)
+	require.NoError(t, err)
+	unit, err := source.Parse(rough, source.Options{Name: "rough.cl", Features: d.Features()})
+	require.NoError(t, err)
+	p, err := d.Program(t.Context(), unit)
+	require.NoError(t, err)
+	x, err := runtime.Upload(t.Context(), d, numbers(count))
+	require.NoError(t, err)
+	return d, p, x
+}
+
+// TestLost: a kernel that the device does not survive is named by the loss, which every
+// stream has from then on; the device works again once it was opened anew.
+func TestLost(t *testing.T) {
+	each(t, func(t *testing.T, b *backend, lib *control.Library) {
+		for _, name := range []string{"beyond", "apart"} {
+			t.Run(name, func(t *testing.T) {
+				s := session(t, runtime.Config{})
+				d, p, x := b.open(t, s)
+				other, err := d.NewStream()
+				require.NoError(t, err)
+				k, err := p.Kernel(name)
+				require.NoError(t, err)
+				require.NoError(t, d.Stream().Launch(k, runtime.Items(64).In(16), x, int32(1)))
+				err = d.Stream().Sync(t.Context())
+				if name == "apart" && err == nil {
+					t.Skip("this barrier is not one that diverges here")
+				}
+				require.ErrorIs(t, err, runtime.ErrDeviceLost)
+				assert.ErrorContains(t, err, name)
+				assert.ErrorIs(t, other.Sync(t.Context()), runtime.ErrDeviceLost)
+				_, err = runtime.Alloc[int32](d, count)
+				assert.ErrorIs(t, err, runtime.ErrDeviceLost)
+				require.NoError(t, d.Close())
+				b.idle(t, lib, name)
+				require.NoError(t, exercise(t.Context(), s, b.device), "opened anew")
+			})
+		}
+	})
+}
+
+// TestDeadline: the end of a context ends a wait and not the work.
+func TestDeadline(t *testing.T) {
+	each(t, func(t *testing.T, b *backend, lib *control.Library) {
+		d, p, x := b.open(t, session(t, runtime.Config{}))
+		k, err := p.Kernel("scale")
+		require.NoError(t, err)
+		require.NoError(t, lib.Control("slow-kernel:500"))
+		require.NoError(t, d.Stream().Launch(k, runtime.Items(count).In(group), x, int32(2)))
+		ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer stop()
+		require.ErrorIs(t, d.Stream().Sync(ctx), context.DeadlineExceeded)
+		want := numbers(count)
+		for i := range want {
+			want[i] *= 2
+		}
+		require.NoError(t, same(t.Context(), "slow", x, want))
+		require.NoError(t, d.Stream().Launch(k, runtime.Items(count).In(group), x, int32(2)))
+		require.NoError(t, d.Close(), "with work in flight")
+		b.idle(t, lib, "closing")
+	})
+}
+
+// TestParity runs a little of the catalog under faults: a result that is wrong is never
+// the verdict, and nothing is left.
+func TestParity(t *testing.T) {
+	each(t, func(t *testing.T, b *backend, lib *control.Library) {
+		s := session(t, runtime.Config{})
+		run := func() ([]parity.Result, error) {
+			return parity.Run(t.Context(), parity.Options{Session: s, Devices: []string{b.device},
+				Kernels: []string{"saxpy", "reduce", "gemm"}, Keep: firsts()})
+		}
+		clean, err := run()
+		require.NoError(t, err)
+		require.NotEmpty(t, clean)
+		for _, r := range clean {
+			require.NotEqual(t, parity.Fail, r.Verdict, "%+v", r)
+		}
+		b.idle(t, lib, "without a fault")
+		for _, fault := range []string{"alloc:3", "alloc:9+", "copy:2", "copy:7+", "launch:2", "launch-late:3", "load:1", "find:1",
+			"sync:3", "sync:5+", "record:2", "fill:1", "lost:150", "lost:400"} {
+			require.NoError(t, lib.Control(fault))
+			results, err := run()
+			require.NoError(t, lib.Control(""))
+			for _, r := range results {
+				assert.Zero(t, r.MaxError > r.Tolerance, "%s: a wrong result: %+v", fault, r)
+				if r.Verdict == parity.Fail {
+					assert.NotEmpty(t, r.Reason, "%s: %+v", fault, r)
+				}
+			}
+			if err != nil {
+				var typed *runtime.OpError
+				assert.ErrorAs(t, err, &typed, fault)
+			}
+			b.idle(t, lib, fault)
+		}
+		after, err := run()
+		require.NoError(t, err)
+		assert.Equal(t, clean, after)
+	})
+}
+
+// firsts keeps one small case of each kernel: each is a program to compile.
+func firsts() func(c *kernels.Case) bool {
+	seen := map[string]bool{}
+	return func(c *kernels.Case) bool {
+		for _, a := range c.Args {
+			if a.Len > 2048 {
+				return false
+			}
+		}
+		had := seen[c.Kernel] || len(seen) >= 6
+		seen[c.Kernel] = true
+		return !had
+	}
+}
+
+// TestStart: a driver that does not start, and one that is too old, in a process each:
+// drivers start once.
+func TestStart(t *testing.T) {
+	const child = "FAULT_DEVICE"
+	if device := os.Getenv(child); device != "" {
+		_, err := session(t, runtime.Config{}).Open(t.Context(), device)
+		fmt.Println("said:", err)
+		return
+	}
+	each(t, func(t *testing.T, b *backend, _ *control.Library) {
+		dir, err := filepath.Abs(session(t, runtime.Config{}).Config().SimDir)
+		require.NoError(t, err)
+		for fault, words := range map[string][]string{"init:100": {"no such device", "100"}, "init:3": {"no such device", "3"}} {
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestStart$", "-test.v")
+			cmd.Env = append(os.Environ(), child+"="+b.device, "CONCORD_SIM_FAULT="+fault, "CONCORD_SIM_DIR="+dir)
+			out, err := cmd.CombinedOutput()
+			require.NoError(t, err, "%s", out)
+			_, said, _ := strings.Cut(string(out), "said: ")
+			for _, w := range words {
+				assert.Contains(t, said, w, fault)
+			}
+		}
+	})
+}

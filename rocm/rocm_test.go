@@ -69,7 +69,7 @@ func TestNoGPU(t *testing.T) {
 	p := b.Probe(context.Background(), &driver.Config{})
 	assert.Equal(t, driver.Unavailable, p.State)
 	assert.Regexp(t, "^no AMD GPU: /dev/kfd is not here; .*CONCORD_HIP_LIBRARY", p.Reason)
-	assert.Empty(t, p.Tried, "nothing was opened")
+	assert.Equal(t, []string{"/dev/kfd is not here: no library was opened"}, p.Tried)
 	_, err := b.Open(context.Background(), 0, &driver.Config{})
 	assert.ErrorIs(t, err, driver.ErrNoDevice)
 	assert.ErrorContains(t, err, "/dev/kfd")

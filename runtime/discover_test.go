@@ -166,7 +166,7 @@ func TestOpenByName(t *testing.T) {
 	_, err := s.Open(t.Context(), "vulkan")
 	assert.ErrorContains(t, err, "cuda, rocm, metal, opencl, cpu", "the valid names are listed")
 	_, err = s.Open(t.Context(), "opencl:7")
-	assert.ErrorContains(t, err, "index 7 of 2")
+	assert.ErrorContains(t, err, "there are opencl:0, opencl:1")
 }
 
 func TestAutomaticChoice(t *testing.T) {

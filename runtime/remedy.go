@@ -27,6 +27,9 @@ func Remedy(p Probe) string {
 	case strings.Contains(reason, "permission"):
 		return "add yourself to the group that owns the device node (ls -l /dev/dri /dev/nvidia* /dev/kfd)"
 	}
+	if p.Backend == "rocm" && strings.Contains(reason, "/dev/kfd is not here") {
+		return "there is no AMD GPU, or its driver is not loaded (module amdgpu); a container has to be started with /dev/kfd and /dev/dri"
+	}
 	switch p.Backend {
 	case "cuda":
 		return "install the NVIDIA driver (it brings libcuda); is the GPU of another vendor, hidden by CUDA_VISIBLE_DEVICES, used exclusively by another process, or the kernel module not loaded?" + wrongHome("CUDA_HOME")

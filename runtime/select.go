@@ -138,7 +138,8 @@ func find(name string, probes []Probe) (Info, error) {
 	}
 	i := slices.IndexFunc(probes, func(p Probe) bool { return p.Backend == backend })
 	if i < 0 {
-		return Info{}, fmt.Errorf("%q is none of %s: %w", backend, strings.Join(knownBackends(probes), ", "), ErrUnknownBackend)
+		return Info{}, fmt.Errorf("%q is none of %s, hip (which is rocm), auto, and, simulated, sim-cuda, sim-rocm: %w",
+			backend, strings.Join(knownBackends(probes), ", "), ErrUnknownBackend)
 	}
 	p := probes[i]
 	if len(p.Devices) == 0 {
@@ -147,12 +148,14 @@ func find(name string, probes []Probe) (Info, error) {
 	if !hasSuffix {
 		return p.Devices[0], nil
 	}
+	var there []string
 	for _, d := range p.Devices {
 		if d.ID == backend+":"+suffix {
 			return d, nil
 		}
+		there = append(there, d.ID)
 	}
-	return Info{}, &OpError{Backend: backend, Op: "open " + name, Err: indexError(suffix, len(p.Devices))}
+	return Info{}, &OpError{Backend: backend, Op: "open " + name, Detail: "there are " + strings.Join(there, ", "), Err: ErrDeviceIndex}
 }
 
 func indexError(index string, count int) error {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -58,6 +59,10 @@ func (a *app) cachePart(name, short string, work func(context.Context, *runtime.
 		if err != nil {
 			return err
 		}
+		if c, err := stateOf(s); err == nil && c.Dir == "" && !a.json && name != "stats" {
+			fmt.Fprintln(a.stdout, c)
+			return nil
+		}
 		return work(ctx, s)
 	})
 	return cmd
@@ -80,7 +85,7 @@ func (a *app) cacheFile(name, short, long string, work func(s *runtime.Session, 
 			return err
 		}
 		if c.Dir == "" {
-			return fmt.Errorf("the kernel cache is in memory only (%s): %w", c.Off, runtime.ErrUnsupported)
+			return fmt.Errorf("%s: %w", c, runtime.ErrUnsupported)
 		}
 		return work(s, args[0])
 	})
@@ -101,9 +106,12 @@ type cacheState struct {
 
 func stateOf(s *runtime.Session) (cacheState, error) {
 	stats := s.Cache().Stats()
-	c := cacheState{Dir: stats.Dir, Off: stats.DiskOff}
+	c := cacheState{Dir: stats.Dir, Off: strings.TrimSuffix(stats.DiskOff, ": "+runtime.ErrUnsupported.Error())}
 	if c.Dir == "" && c.Off == "" {
-		c.Off = "no directory: CONCORD_CACHE_DIR is off, or the user has no cache directory"
+		c.Off = "the user has no cache directory"
+		if s.Config().CacheDir == "off" {
+			c.Off = "CONCORD_CACHE_DIR is off"
+		}
 	}
 	if c.Limit = s.Config().CacheSize; c.Limit == 0 {
 		c.Limit = kernelcache.DefaultDiskBytes
@@ -122,7 +130,7 @@ func stateOf(s *runtime.Session) (cacheState, error) {
 
 func (c cacheState) String() string {
 	if c.Dir == "" {
-		return "in memory only: " + c.Off
+		return "in memory only, nothing is on disk: " + c.Off
 	}
 	return fmt.Sprintf("%s: %d entries (%d compiles, %d imported), %s of %s", c.Dir, c.Entries, c.Compiles, c.Imported,
 		driver.FormatBytes(c.Bytes), driver.FormatBytes(c.Limit))
@@ -224,7 +232,7 @@ func (a *app) cacheClear(_ context.Context, s *runtime.Session) error {
 func (a *app) cacheExport(s *runtime.Session, file string) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+"-")
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", file, withoutPath(err))
 	}
 	defer os.Remove(f.Name()) // after the rename there is nothing of that name
 	moved, err := s.Cache().Export(f, nil)
@@ -235,7 +243,7 @@ func (a *app) cacheExport(s *runtime.Session, file string) (err error) {
 		err = os.Rename(f.Name(), file)
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", file, withoutPath(err))
 	}
 	return a.tellMoved("written to", file, moved)
 }

@@ -84,3 +84,15 @@ func TestCacheExportFails(t *testing.T) {
 		assert.Contains(t, stderr, "in memory only")
 	}
 }
+
+func TestCacheOff(t *testing.T) {
+	t.Setenv("CONCORD_CACHE_DIR", "off")
+	for _, part := range []string{"stats", "list", "verify", "clear"} {
+		status, stdout, _ := concord("cache", part)
+		assert.Equal(t, exitOK, status)
+		assert.Equal(t, "in memory only, nothing is on disk: CONCORD_CACHE_DIR is off\n", stdout)
+	}
+	status, _, stderr := concord("cache", "export", "a.bundle")
+	assert.Equal(t, exitFailed, status)
+	assert.Contains(t, stderr, "CONCORD_CACHE_DIR is off")
+}

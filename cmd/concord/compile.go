@@ -50,12 +50,15 @@ func (a *app) compileCommand() *cobra.Command {
 		Short: "Compile a portable program for a target and describe its kernels",
 		Long: `Compile builds FILE, a program in OpenCL C, with the real compiler of a target and
 keeps the result in the kernel cache. Targets: host (the C++ compiler of this
-machine); a device that is here, such as opencl:0; and an architecture that needs not
-be here, as far as the vendor's compiler is: sm_70 to sm_90 with NVRTC, gfx906, gfx90a,
-gfx1030 and others with hipRTC. What is built for an architecture is not kept.`,
+machine); a device that is here, such as opencl:0; and an architecture whose devices
+need not be here, as far as the vendor's compiler is: all that it knows, with NVRTC 11.8
+sm_35 to sm_90, with hipRTC 5.2 gfx600 to gfx1036. A wrong one is answered with the list.
+What is built for an architecture is not kept.
+
+A question mark is what the compiler does not tell.`,
 		Example: `  concord compile --target host saxpy.cl
   concord compile --target sm_90 saxpy.cl
-  concord compile --target opencl:0 -D T=float --json gemm.cl`,
+  concord compile --target opencl:0 -D N=1000 --json saxpy.cl`,
 		Args: cobra.ExactArgs(1),
 	}
 	cmd.Flags().StringVar(&target, "target", "", "`target`: host, a device such as opencl:0, or an architecture such as sm_90 or gfx90a")
@@ -82,6 +85,9 @@ var vendors = []struct{ prefix, backend string }{{"sm_", "cuda"}, {"gfx", "rocm"
 
 func (a *app) compile(ctx context.Context, target string, program *programFlags, file string) (*compiled, error) {
 	name := strings.ToLower(target)
+	if err := checkDevice(name); err != nil {
+		return nil, err
+	}
 	for _, v := range vendors {
 		if strings.HasPrefix(name, v.prefix) {
 			return a.compileFor(ctx, v.backend, name, program, file)

@@ -91,6 +91,9 @@ GPUs get too. Compiled programs are kept: a second run takes them from disk.`,
 func demoTargets(ctx context.Context, s *runtime.Session, names []string) ([]demoTarget, error) {
 	var list []demoTarget
 	for _, name := range names {
+		if err := checkDevice(name); err != nil {
+			return nil, err
+		}
 		info, err := find(ctx, s, name)
 		if err != nil {
 			return nil, err

@@ -69,17 +69,23 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "concord",
 		Short: "Compile, launch and check compute kernels on every device of this machine",
-		Long: `Concord runs kernels written once, in OpenCL C, on CUDA, ROCm, OpenCL, Metal and
-the CPU, and checks them against a float64 reference.
+		Long: `Concord runs kernels written once, in OpenCL C, on CUDA, ROCm, OpenCL and the
+CPU, and checks them against a float64 reference.
 
-Devices are named cuda:0, rocm:0, opencl:0, metal:0, cpu:0, cpu:reference, or auto:
-the first real GPU, else the CPU.
+A device is named
+  auto                       the first real GPU, else the CPU; CONCORD_DEVICE can name another
+  cuda:0 rocm:0 opencl:0     a backend and an index; hip:0 is rocm:0 (metal: not in this version)
+  cpu:0                      the CPU
+  cpu:reference              the CPU in float64, by which the others are judged: the catalog only
+  cuda                       a backend alone: its first device
+  3                          an index into all devices, in the order of concord devices
+  sim-cuda:0 sim-rocm:0      simulated libraries (make sim) in build/sim or CONCORD_SIM_DIR
 
 Exit status: 0 success, 1 the work failed, 2 wrong usage.`,
 		Example: `  concord devices
   concord demo
   concord run --device cpu:0 --kernel saxpy --global 1024 \
-      --arg f32:2 --arg @x.npy --arg @y.npy --arg u64:1000 --out 2=result.npy saxpy.cl`,
+      --arg f32:2 --arg @x.npy --arg @y.npy --arg u32:1000 --out 2=result.npy saxpy.cl`,
 		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -89,6 +95,18 @@ Exit status: 0 success, 1 the work failed, 2 wrong usage.`,
 	root.SetErr(a.stderr)
 	root.AddCommand(a.devicesCommand(), a.topCommand(), a.doctorCommand(), a.demoCommand(), a.translateCommand(),
 		a.compileCommand(), a.runCommand(), a.parityCommand(), a.benchCommand(), a.cacheCommand())
+	root.InitDefaultHelpCmd()
+	help, _, _ := root.Find([]string{"help"}) // it is there now
+	help.Example = "  concord help run"
+	help.Run, help.RunE = nil, func(_ *cobra.Command, args []string) error {
+		cmd, rest, err := root.Find(args)
+		if err != nil || len(rest) > 0 {
+			return fmt.Errorf("help: there is no command %q", strings.Join(args, " "))
+		}
+		cmd.InitDefaultHelpFlag() // to be listed, as --help does
+		cmd.InitDefaultVersionFlag()
+		return cmd.Help()
+	}
 	return root
 }
 

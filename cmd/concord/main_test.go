@@ -98,6 +98,14 @@ func TestUsage(t *testing.T) {
 		{"run", "--global", "8", "--timeout", "-1s", cl},
 		{"run", "--global", "8", "--timeout", "soon", cl},
 		{"run", "--global", "8", "--device", "toaster:0", cl},
+		{"run", "--global", "8", "--device", "cpu:x", cl},
+		{"run", "--global", "8", "--device", "cpu:-1", cl},
+		{"run", "--global", "8", "--device=-1", cl},
+		{"compile", "--target", "cpu:x", cl},
+		{"bench", "--device", "cpu:x"},
+		{"parity", "--device", "cpu:"},
+		{"help", "nosuch"},
+		{"help", "cache", "nosuch"},
 		{"parity", "--kernel", "frobnicate"},
 		{"bench", "frobnicate"},
 	} {
@@ -113,6 +121,7 @@ func TestUsage(t *testing.T) {
 func TestFailures(t *testing.T) {
 	cl := file(t, "k.cl", "kernel void k(global int *x) { x[0] = 1; }")
 	bad := file(t, "bad.cl", "kernel void k(global int *x) {\n  x[0] = nothing;\n}")
+	empty, includes := file(t, "empty.cl", ""), file(t, "includes.cl", "#include \"no.h\"\n")
 	for _, tc := range []struct {
 		says string
 		args []string
@@ -122,6 +131,12 @@ func TestFailures(t *testing.T) {
 		{"-I missing", []string{"translate", "--to", "host", "-I", "missing", cl}},
 		{"sm_1", []string{"compile", "--target", "sm_1", cl}},
 		{"not available in this version", []string{"run", "--global", "1", "k.cu"}},
+		{"--to metal: not in this version", []string{"translate", "--to", "metal", cl}},
+		{"no kernel in this file", []string{"compile", "--target", "host", empty}},
+		{"no kernel in this file", []string{"run", "--global", "1", empty}},
+		{"not found in " + filepath.Dir(includes) + ", " + filepath.Dir(empty) + " (-I adds", []string{"compile", "--target", "host", "-I", filepath.Dir(empty), includes}},
+		{"nowhere.bundle: no such file", []string{"cache", "export", filepath.Join("missing", "nowhere.bundle")}},
+		{"there are cpu:0, cpu:reference", []string{"run", "--device", "cpu:1", "--global", "1", cl}},
 		{"cpu:9", []string{"run", "--device", "cpu:9", "--global", "1", cl}},
 		{"not in this build", []string{"run", "--device", "metal:0", "--global", "1", cl}},
 		{"k.cl has k", []string{"run", "--device", "cpu:0", "--kernel", "other", "--global", "1", cl}},

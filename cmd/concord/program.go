@@ -3,12 +3,14 @@ package main
 // From FILE, -D and -I to a parsed program.
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -73,5 +75,58 @@ func (p *programFlags) parse(file string, features *source.Features) (*source.Un
 		}
 		includes = append(includes, os.DirFS(dir))
 	}
-	return source.Parse(string(text), source.Options{Name: file, Defines: defines, Includes: includes, Features: features})
+	unit, err := source.Parse(string(text), source.Options{Name: file, Defines: defines, Includes: includes, Features: features})
+	if err != nil {
+		return nil, p.nameDirectories(err, file)
+	}
+	if len(unit.Kernels()) == 0 {
+		return nil, fmt.Errorf("%s: no kernel in this file: none of its functions is marked kernel", file)
+	}
+	return unit, nil
+}
+
+// nameDirectories says where includes were looked for that were not found.
+func (p *programFlags) nameDirectories(err error, file string) error {
+	list, ok := errors.AsType[source.ErrorList](err)
+	if !ok {
+		return err
+	}
+	dirs := []string{filepath.Dir(file)}
+	for _, dir := range p.includes {
+		if !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	where := "not found in " + strings.Join(dirs, ", ") + " (-I adds a directory)"
+	for _, e := range list {
+		e.Msg = strings.Replace(e.Msg, "not found in the given file systems", where, 1)
+	}
+	return err
+}
+
+// withoutPath is the cause of an error that would name a temporary file.
+func withoutPath(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	if e, ok := errors.AsType[*os.LinkError](err); ok {
+		return e.Err
+	}
+	return err
+}
+
+// checkDevice finds an index that no device can have.
+func checkDevice(name string) error {
+	name = strings.ToLower(strings.TrimSpace(name))
+	backend, index, found := strings.Cut(name, ":")
+	if !found {
+		if n, err := strconv.Atoi(name); err == nil && n < 0 {
+			return usagef("device %s: a merged index counts from 0", name)
+		}
+		return nil
+	}
+	if _, err := strconv.ParseUint(index, 10, 31); err != nil && name != "cpu:reference" {
+		return usagef("device %s: %q is not an index: write %s:0", name, index, backend)
+	}
+	return nil
 }

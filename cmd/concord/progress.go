@@ -3,6 +3,7 @@ package main
 // Progress on standard error, for people only.
 
 import (
+	"fmt"
 	"sync/atomic"
 
 	"github.com/vbauerster/mpb/v8"
@@ -26,9 +27,17 @@ func (a *app) progress(steps int) *progress {
 	p.all = mpb.New(mpb.WithOutput(a.stderr), mpb.WithWidth(60))
 	p.bar = p.all.AddBar(int64(steps),
 		mpb.BarRemoveOnComplete(),
-		mpb.PrependDecorators(decor.CountersNoUnit("%d/%d ")),
+		mpb.PrependDecorators(decor.Any(counted)),
 		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return p.label.Load().(string) })))
 	return p
+}
+
+// counted reads "3/10", and nothing while the number of steps is not known.
+func counted(s decor.Statistics) string {
+	if s.Total <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d ", s.Current, s.Total)
 }
 
 // doing says what the next step is.

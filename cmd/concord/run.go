@@ -78,9 +78,9 @@ A kernel that writes outside can crash a driver: except with --device cpu:N it r
 in a process of its own. With --timeout it always does, and is ended in time: an
 endless kernel cannot be stopped otherwise. printf goes to standard error.`,
 		Example: `  concord run --device cpu:0 --kernel saxpy --global 1024 --arg f32:2 --arg @x.npy \
-      --arg @y.npy --arg u64:1000 --out 2=result.npy saxpy.cl
-  concord run --global 64,64 --local 8,8 --arg zeros:f32:64,64 --out 0=out.npy \
-      --timeout 5s -D TILE=8 --json kernel.cl`,
+      --arg @y.npy --arg u32:1000 --out 2=result.npy saxpy.cl
+  concord run --global 64 --local 8 --arg f32:2 --arg zeros:f32:64 --arg zeros:f32:64 \
+      --arg u32:64 --out 2=result.npy --timeout 5s --json saxpy.cl`,
 		Args: cobra.ExactArgs(1),
 	}
 	f.add(cmd)
@@ -134,6 +134,9 @@ func duration(ms float64) time.Duration { return time.Duration(ms * float64(time
 func (f *runFlags) job(file string) (*job, error) {
 	j := &job{file: file, program: &f.program, device: f.device, kernel: f.kernel}
 	if _, err := f.program.definitions(); err != nil {
+		return nil, err
+	}
+	if err := checkDevice(f.device); err != nil {
 		return nil, err
 	}
 	if f.timeout < 0 {
@@ -245,8 +248,6 @@ func chooseKernel(unit *source.Unit, name string) (*source.Kernel, error) {
 		names = append(names, k.Name)
 	}
 	switch {
-	case len(list) == 0:
-		return nil, fmt.Errorf("%s: %w: a function marked kernel", unit.Name(), runtime.ErrNoKernel)
 	case name == "" && len(list) > 1:
 		return nil, usagef("%s has %d kernels: say --kernel with one of %s", unit.Name(), len(list), strings.Join(names, ", "))
 	case name == "":
@@ -332,7 +333,7 @@ func (j *job) download(ctx context.Context, dev *runtime.Device, buffers []*runt
 		}
 		for _, file := range arg.out {
 			if err := npy.WriteFile(file, array); err != nil {
-				return fmt.Errorf("--out %d=%s: %w", i, file, err)
+				return fmt.Errorf("--out %d=%s: %w", i, file, withoutPath(err))
 			}
 			r.Outputs = append(r.Outputs, output{i, file, arg.typ.String(), arg.shape})
 		}

@@ -35,7 +35,8 @@ func (a *app) topCommand() *cobra.Command {
 		Short: "Show live what the devices are doing: use, memory, temperature, power, clocks, processes",
 		Long: `Top reads the sensors of NVIDIA devices through NVML, of AMD devices through ROCm
 SMI, and the processor's, and shows them until Ctrl-C. A dash is a value that the device
-does not tell. It runs nothing on any device.
+does not tell. On a narrow terminal lines are cut, which shows as …; a pipe gets all.
+It runs nothing on any device.
 
 With --json it takes one sample unless --count asks for more.`,
 		Example: `  concord top
@@ -82,6 +83,9 @@ func (a *app) meter(ctx context.Context, device string) (*meter, error) {
 	}
 	readers := append(driver.Telemetries(), &processor{info: processorInfo(ctx, s), stat: "/proc/stat"})
 	if device != "" {
+		if err := checkDevice(device); err != nil {
+			return nil, err
+		}
 		backend, _, _ := strings.Cut(device, ":")
 		var names []string
 		for _, t := range readers {
@@ -162,7 +166,7 @@ func (r *reading) matches(device string) bool {
 func nothing(device string, missing []absence) error {
 	reasons := []string{"no sensors of such a device"}
 	for i, m := range missing {
-		reasons = append(reasons[:i], m.Backend+": "+m.Reason)
+		reasons = append(reasons[:i], m.Backend+": "+strings.TrimSuffix(m.Reason, ": "+driver.ErrNoDevice.Error()))
 	}
 	if device == "" {
 		return fmt.Errorf("nothing to show: %s: %w", strings.Join(reasons, "; "), driver.ErrNoDevice)
@@ -281,7 +285,7 @@ func newScreen(w io.Writer) *screen {
 		s.redraws = true
 		s.size = func() (int, int) {
 			width, height, err := term.GetSize(int(f.Fd()))
-			if err != nil {
+			if err != nil || width <= 0 || height <= 0 { // a terminal that nobody gave a size says 0
 				return 80, 24
 			}
 			return width, height
@@ -315,12 +319,12 @@ func (s *screen) show(block string, after bool) error {
 	return err
 }
 
-// cut makes a line fit. One that does not loses its colours: a wrapped line would
-// move all others.
+// cut makes a line fit. One that does not loses its colours, and ends with a sign of
+// it: a wrapped line would move all others.
 func cut(line string, columns int) string {
 	if width(line) <= columns {
 		return line
 	}
 	runes := []rune(escapes.ReplaceAllString(line, ""))
-	return string(runes[:max(columns, 0)])
+	return string(runes[:max(columns-1, 0)]) + "…"
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/source"
 )
 
@@ -37,28 +39,41 @@ func (a *app) translateCommand() *cobra.Command {
 	var to string
 	var program programFlags
 	cmd := &cobra.Command{
-		Use:   "translate --to cuda|hip|metal|opencl|host FILE",
+		Use:   "translate --to cuda|hip|opencl|host FILE",
 		Short: "Print a portable program rendered for a target",
 		Long: `Translate prints FILE, a program in OpenCL C, as the compiler of a target gets it:
 OpenCL devices the text itself, the others C++ with a prelude. What cannot be
-rendered is an error with file, line, column and the construct's name.`,
-		Example: `  concord translate --to host saxpy.cl
-  concord translate --to opencl -D T=float -I include gemm.cl > gemm.out.cl`,
+rendered is an error with file, line, column and the construct's name. Metal is not in
+this version.
+
+In CUDA and HIP the kernel NAME is cc_kernel_NAME. Its parameters are the portable ones
+in their order, but for a pointer to local memory, which is an unsigned int: its offset
+in bytes in the dynamic shared memory of the launch, a multiple of 128. To build them by
+hand with the flags that Concord gives NVRTC and hipRTC:
+  nvcc -std=c++17 -fmad=false -arch=sm_90 -cubin saxpy.cu
+  hipcc -std=c++17 -O3 -include hip/hip_runtime.h -ffp-contract=off -fwrapv \
+      -fno-strict-aliasing --offload-arch=gfx90a --genco saxpy.hip -o saxpy.co`,
+		Example: `  concord translate --to cuda saxpy.cl > saxpy.cu
+  concord translate --to hip saxpy.cl > saxpy.hip
+  concord translate --to opencl -D N=1000 saxpy.cl > plain.cl`,
 		Args: cobra.ExactArgs(1),
 	}
-	cmd.Flags().StringVar(&to, "to", "", "target `language`: cuda, hip, metal, opencl or host")
+	cmd.Flags().StringVar(&to, "to", "", "target `language`: cuda, hip, opencl or host")
 	_ = cmd.MarkFlagRequired("to") // the flag exists
 	program.add(cmd)
 	cmd.RunE = a.do(func(_ context.Context, args []string) error {
 		i := slices.IndexFunc(renderTargets, func(t renderTarget) bool { return t.name == strings.ToLower(to) })
 		if i < 0 {
-			return usagef("--to %s: not one of cuda, hip, metal, opencl, host", to)
+			return usagef("--to %s: not one of cuda, hip, opencl, host", to)
 		}
 		unit, err := program.parse(args[0], &renderTargets[i].features)
 		if err != nil {
 			return err
 		}
 		text, err := render(unit, renderTargets[i].target)
+		if errors.Is(err, source.ErrTarget) {
+			return fmt.Errorf("--to %s: not in this version: %w", to, runtime.ErrUnsupported)
+		}
 		if err != nil {
 			return err
 		}

@@ -126,7 +126,7 @@ func TestStreams(t *testing.T) {
 
 // TestPastCaches has a result that is stored past the caches, at every alignment.
 func TestPastCaches(t *testing.T) {
-	if testing.Short() {
+	if brief() {
 		t.Skip("large buffers")
 	}
 	eachSet(t, func(t *testing.T, d *device) {

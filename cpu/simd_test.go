@@ -78,6 +78,9 @@ func cut(name string) (before, after string, found bool) {
 	return "", name, false
 }
 
+// brief tells that a sample has to do: under a checker everything is many times slower.
+func brief() bool { return testing.Short() || instrumented }
+
 // TestSetsAgainstReference runs the catalog in every instruction set.
 func TestSetsAgainstReference(t *testing.T) {
 	exact := openIndex(t, referenceIndex)
@@ -87,7 +90,7 @@ func TestSetsAgainstReference(t *testing.T) {
 		}
 		for _, f := range kernels.Families() {
 			for i, c := range kernels.Cases(f.ID) {
-				if _, ok := vectorized[entry{f.ID, c.Kernel}]; !ok || testing.Short() && i%7 != 0 {
+				if _, ok := vectorized[entry{f.ID, c.Kernel}]; !ok || brief() && i%7 != 0 {
 					continue
 				}
 				if err := judge(&c, runCase(t, exact, &c), runCase(t, d, &c)); err != nil {
@@ -275,7 +278,7 @@ func TestGemmShapes(t *testing.T) {
 	eachSet(t, func(t *testing.T, d *device) {
 		f := newFence(t, 3)
 		count := 1500
-		if testing.Short() || d.simd == nil {
+		if brief() || d.simd == nil {
 			count = 200
 		}
 		for i := range count {
@@ -296,7 +299,7 @@ func TestGemmShapes(t *testing.T) {
 }
 
 func TestGemmLarge(t *testing.T) {
-	if testing.Short() {
+	if brief() {
 		t.Skip("large products")
 	}
 	eachSet(t, func(t *testing.T, d *device) {

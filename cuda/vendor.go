@@ -42,7 +42,7 @@ func vendor() cgo.Vendor {
 func simulated() cgo.Vendor {
 	v := vendor()
 	v.Name, v.Simulated, v.Libraries, v.BLAS = "sim-cuda", true, simLibraries, simBLAS
-	const remedy = "run make sim, or name the directory of the simulated libraries in CONCORD_SIM_DIR"
+	const remedy = "run make sim in the repository, or name the directory of the simulated libraries in CONCORD_SIM_DIR"
 	v.Remedies = cgo.Remedies{Driver: remedy, Compiler: remedy}
 	return v
 }

@@ -27,6 +27,8 @@ func vendor() cgo.Vendor {
 			Compiler: "install hipRTC (package libamdhip64-5 or hip-runtime-amd) with comgr (libamd-comgr2 or comgr)",
 			Devices: "is the GPU another vendor's, does HIP_VISIBLE_DEVICES or ROCR_VISIBLE_DEVICES hide it, may this user open " +
 				"/dev/kfd (group render), is the module amdgpu loaded?",
+			Absent: "is there an AMD GPU, and the module amdgpu loaded (in a container, start it with /dev/kfd and /dev/dri)? HIP is opened " +
+				"all the same if CONCORD_HIP_LIBRARY names it",
 		},
 		Version:  version,
 		Features: features, Describe: describe,
@@ -41,7 +43,7 @@ func vendor() cgo.Vendor {
 func simulated() cgo.Vendor {
 	v := vendor()
 	v.Name, v.Simulated, v.Absent, v.Libraries, v.Report, v.BLAS = "sim-rocm", true, nil, simLibraries, nil, simBLAS
-	const remedy = "run make sim, or name the directory of the simulated libraries in CONCORD_SIM_DIR"
+	const remedy = "run make sim in the repository, or name the directory of the simulated libraries in CONCORD_SIM_DIR"
 	v.Remedies = cgo.Remedies{Driver: remedy, Compiler: remedy}
 	return v
 }

@@ -259,9 +259,13 @@ func (c *core) drain() {
 	}
 }
 
-// drainWaiting frees everything that is closed, waiting for the work that uses it.
+// drainWaiting frees everything that is closed, waiting for the work that uses it,
+// unless a driver records meanwhile.
 func (c *core) drainWaiting() {
 	c.drain()
+	if c.capturing.Load() > 0 && !c.isClosed() {
+		return // as drain does
+	}
 	c.settling.Lock() // and waits for who is at it: what they free is still counted
 	defer c.settling.Unlock()
 	c.settle(true)
@@ -300,14 +304,14 @@ func (c *core) settle(wait bool) {
 			continue
 		}
 		given, err := c.give(&d, wait)
+		if err != nil {
+			c.session.debug(1, "free failed", "device", c.info.ID, "error", err)
+		}
 		if !given {
 			keep = append(keep, d)
 			continue
 		}
 		closeEvents(d.uses)
-		if err != nil {
-			c.session.debug(1, "free failed", "device", c.info.ID, "error", err)
-		}
 		freed++
 		bytes += d.mem.Size
 	}

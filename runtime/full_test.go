@@ -83,8 +83,13 @@ func (s *fullStream) AllocHere(n int64) (driver.Memory, error) {
 	s.b.note("alloc here")
 	return driver.Memory{Handle: s.b.handle.Add(1) << 32, Size: n}, nil
 }
-func (s *fullStream) FreeHere(driver.Memory) error { return s.note("free here") }
-func (s *fullStream) Wait(driver.Event) error      { return s.note("wait") }
+func (s *fullStream) FreeHere(driver.Memory) error {
+	if s.b.freeHereErr != nil {
+		return s.b.freeHereErr
+	}
+	return s.note("free here")
+}
+func (s *fullStream) Wait(driver.Event) error { return s.note("wait") }
 
 func (s *fullStream) BeginCapture() error {
 	if s.b.captureErr != nil {

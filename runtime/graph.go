@@ -227,6 +227,9 @@ func (c *core) newRecording(p Priority, software bool) (s *Stream, isSoftware bo
 	}
 	s, err = c.register(&Stream{core: c, drv: drv, priority: p, capture: &capture{
 		memory: map[*allocation]struct{}{}, programs: map[*programCore]struct{}{}}})
+	if err != nil && !software {
+		c.capturing.Add(-1) // register has closed the driver's stream
+	}
 	return s, software, err
 }
 

@@ -107,10 +107,7 @@ func (k *Kernel) checkGroup(g Grid, items, group [3]int) error {
 		if group[i] == 0 || items[i]%group[i] != 0 {
 			return fmt.Errorf("grid %v: items are not a multiple of the group: %w", g, ErrInvalidArgument)
 		}
-		limit := info.MaxGroups[i]
-		if limit == 0 {
-			limit = maxGroups
-		}
+		limit := groupsAlong(info, i)
 		if n := items[i] / group[i]; n > limit {
 			return fmt.Errorf("grid %v: %d groups in dimension %d, at most %d: %w", g, n, i, limit, ErrTooLarge)
 		}
@@ -141,7 +138,8 @@ const preferredGroup = 256
 
 // pickGroup chooses a group size that divides the items: the one the kernel
 // requires, else the largest divisor of the first dimension that is not above
-// 256, and then of the others for what room is left.
+// 256, and then of the others for what room is left. Where that would be more groups
+// along a dimension than the device counts, that dimension comes first.
 func (k *Kernel) pickGroup(dim int, items [3]int) (group [3]int) {
 	if k.decl.ReqdLocal != [3]int{} {
 		return k.decl.ReqdLocal
@@ -150,16 +148,42 @@ func (k *Kernel) pickGroup(dim int, items [3]int) (group [3]int) {
 	if most := k.maxGroup(); most > 0 {
 		room = min(room, most)
 	}
+	info := &k.program.device.info
+	var most, need [3]int // items of a group along each dimension
+	all := 1
+	for i := range items {
+		if most[i] = info.MaxWorkGroup[i]; most[i] <= 0 {
+			most[i] = max(preferredGroup, k.maxGroup())
+		}
+		need[i] = smallestDivisor(items[i], (items[i]-1)/groupsAlong(info, i)+1, most[i])
+		all *= need[i]
+	}
+	room = max(room, all) // too many groups are worse than large ones; checkGroup knows what cannot be
 	group = [3]int{1, 1, 1}
 	for i := range dim {
-		most := room
-		if limit := k.program.device.info.MaxWorkGroup[i]; limit > 0 {
-			most = min(most, limit)
-		}
-		group[i] = largestDivisor(items[i], most)
+		all /= need[i] // what the dimensions after this one need
+		group[i] = largestDivisor(items[i], min(room/all, most[i]))
 		room /= group[i]
 	}
 	return group
+}
+
+// groupsAlong is how many groups a launch has at most along a dimension.
+func groupsAlong(info *Info, i int) int {
+	if limit := info.MaxGroups[i]; limit > 0 {
+		return limit
+	}
+	return maxGroups
+}
+
+// smallestDivisor returns the smallest divisor of n from least to most, or 1.
+func smallestDivisor(n, least, most int) int {
+	for d := least; d <= min(n, most); d++ {
+		if n%d == 0 {
+			return d
+		}
+	}
+	return 1
 }
 
 func largestDivisor(n, most int) int {

@@ -143,6 +143,30 @@ func TestPickGroup(t *testing.T) {
 	}
 }
 
+// Where a device counts few groups along a dimension, groups reach further along it.
+func TestPickGroupFits(t *testing.T) {
+	_, d := open(t, &nullBackend{maxGroups: [3]int{1<<31 - 1, 65535, 65535}}, Config{})
+	k := kernel(t, d, "axpy")
+	for _, c := range []struct{ items, want [3]int }{
+		{[3]int{1 << 20, 64}, [3]int{256, 1, 1}},
+		{[3]int{64, 65535}, [3]int{64, 3, 1}},
+		{[3]int{64, 1 << 20}, [3]int{8, 32, 1}},
+		{[3]int{64, 1 << 20, 1 << 17}, [3]int{2, 32, 4}},
+		{[3]int{7, 65536 * 8}, [3]int{7, 32, 1}},
+		{[3]int{1, 1 << 26}, [3]int{1, 1024, 0}}, // does not fit: 65536 groups of 1024
+		{[3]int{1, 65537}, [3]int{1, 0, 0}},      // prime
+		{[3]int{1, 1 << 25}, [3]int{1, 1024, 1}}, // above 256 as it must
+	} {
+		_, _, group, err := Grid{Items: c.items}.resolve(k)
+		if c.want[2] == 0 {
+			assert.ErrorIs(t, err, ErrTooLarge, "%v", c.items)
+			continue
+		}
+		require.NoError(t, err, "%v", c.items)
+		assert.Equal(t, c.want, group, "%v", c.items)
+	}
+}
+
 // TestLaunchAllocates is the bar of 0 allocations with variables as arguments.
 func TestLaunchAllocates(t *testing.T) {
 	_, d := open(t, &nullBackend{}, Config{})

@@ -2,6 +2,8 @@ package runtime
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/concord-compute/concord/runtime/driver"
@@ -33,6 +35,26 @@ func (ownKernel) Info() KernelInfo {
 	return KernelInfo{Name: "axpy", Implementation: "own", Native: true}
 }
 func (ownKernel) Takes(l *driver.Launch) bool { return l.Data[l.Args[3].Offset] > 100 }
+
+// notNow has a device that knows why it has nothing of its own.
+type notNow struct{ ownDevice }
+
+func (notNow) Native(*source.Unit, string) (driver.Kernel, bool) { return nil, false }
+func (notNow) WhyNotNative(*source.Unit, string) error {
+	return fmt.Errorf("no room: %w", ErrOutOfMemory)
+}
+
+func TestWhyNotNative(t *testing.T) {
+	b := &nullBackend{}
+	_, d := open(t, b, Config{})
+	u := kernel(t, d, "axpy").program.key.unit
+	d.core.drv = notNow{ownDevice{d.core.drv.(*nullDevice)}}
+	_, err := d.Program(t.Context(), u, ProgramOptions{Implementation: Native})
+	assert.ErrorIs(t, err, ErrUnsupported)
+	assert.ErrorIs(t, err, ErrOutOfMemory)
+	assert.ErrorContains(t, err, "no implementation of its own")
+	assert.Equal(t, 1, strings.Count(err.Error(), "no room"), "once: %v", err)
+}
 
 // A native kernel that is better for some launches runs these, and the record says
 // so; who wants one of both gets it.

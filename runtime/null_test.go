@@ -46,6 +46,10 @@ type nullBackend struct {
 	told        bool     // calls of streams are noted
 	calls       []string // what streams were told
 	refuseLoads int64    // the first so many fail
+	refuseErr   error    // with this, or ErrCorrupt
+	unload      func()   // called by modules that are closed
+	maxGroups   [3]int   // Info.MaxGroups
+	freeHereErr error
 }
 
 func (b *nullBackend) Name() string { return b.name }
@@ -67,7 +71,7 @@ func (b *nullBackend) info(i int) Info {
 		kind = driver.Discrete
 	}
 	return Info{ID: fmt.Sprintf("%s:%d", b.name, i), Backend: b.name, NativeIndex: i, Name: "null", Kind: kind,
-		TotalMemory: 1 << 40, MaxAllocation: 1 << 38, MaxThreadsPerBlock: 1024, MaxWorkGroup: [3]int{1024, 1024, 64},
+		TotalMemory: 1 << 40, MaxAllocation: 1 << 38, MaxThreadsPerBlock: 1024, MaxWorkGroup: [3]int{1024, 1024, 64}, MaxGroups: b.maxGroups,
 		SharedPerBlock: 48 << 10, SharedPerBlockOptIn: b.optIn, Features: source.Portable}
 }
 
@@ -140,15 +144,26 @@ func (d *nullDevice) Compile(ctx context.Context, u *source.Unit, _ []string) (d
 }
 func (d *nullDevice) Load(_ context.Context, u *source.Unit, _ driver.Binary) (driver.Module, error) {
 	if d.b.loads.Add(1) <= d.b.refuseLoads {
+		if d.b.refuseErr != nil {
+			return nil, d.b.refuseErr
+		}
 		return nil, fmt.Errorf("not by this driver: %w", ErrCorrupt)
 	}
-	return nullModule{u}, nil
+	return nullModule{d.b, u}, nil
 }
 
-type nullModule struct{ u *source.Unit }
+type nullModule struct {
+	b *nullBackend
+	u *source.Unit
+}
 
 func (m nullModule) Kernel(name string) (driver.Kernel, error) { return nullKernel{name}, nil }
-func (m nullModule) Close() error                              { return nil }
+func (m nullModule) Close() error {
+	if m.b.unload != nil {
+		m.b.unload()
+	}
+	return nil
+}
 
 type nullKernel struct{ name string }
 

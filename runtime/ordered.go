@@ -126,7 +126,8 @@ func (s *Stream) allocHere(here driver.StreamAllocator, n int64) (mem driver.Mem
 }
 
 // give frees memory that waited: to the pool, or in the order of its stream while that
-// runs. It reports false if the stream is busy with a call and may not be waited for.
+// runs. It reports false if the memory has to wait on: the stream is busy with a call and
+// may not be waited for, or the driver did not take it back.
 func (c *core) give(d *deferredFree, wait bool) (given bool, err error) {
 	s := d.home
 	if s == nil {
@@ -147,10 +148,14 @@ func (s *Stream) freeHere(d *deferredFree, wait bool) (given bool, err error) {
 	}
 	defer s.mu.Unlock()
 	switch {
-	case !s.closed && s.drv.Err() == nil:
-		s.queued.Add(1)
-		if err := s.drv.(driver.StreamAllocator).FreeHere(d.mem); err == nil {
+	case !s.closed && s.failed() == nil:
+		err := s.drv.(driver.StreamAllocator).FreeHere(d.mem)
+		if err == nil {
+			s.queued.Add(1)
 			return true, nil
+		}
+		if s.failed() == nil { // its work runs on: later once more
+			return false, err
 		}
 	case s.closed && s.busy(): // it is being closed at this moment
 		return false, nil

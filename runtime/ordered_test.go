@@ -84,3 +84,79 @@ func TestStreamAllocWithout(t *testing.T) {
 	assert.Zero(t, failing.allocs.Load(), "no room is no room")
 	assert.Zero(t, d.Stats().Live)
 }
+
+// Memory that the driver does not take back in the stream's order waits on.
+func TestFreeHereFails(t *testing.T) {
+	b := &nullBackend{full: true, told: true, freeHereErr: ErrLaunch}
+	_, d := open(t, b, Config{})
+	x, err := d.Stream().Alloc(F32, 10)
+	require.NoError(t, err)
+	require.NoError(t, x.Close())
+	assert.EqualValues(t, 40, d.Stats().Deferred)
+	b.freeHereErr = nil
+	b.heard()
+	assert.Zero(t, d.Stats().Deferred)
+	assert.Equal(t, []string{"free here"}, b.heard())
+	b.freeHereErr = ErrLaunch
+	x, err = d.Stream().Alloc(F32, 10)
+	require.NoError(t, err)
+	require.NoError(t, x.Close())
+	assert.Zero(t, b.frees.Load(), "its stream still runs")
+	require.NoError(t, d.Close())
+	assert.EqualValues(t, 1, b.frees.Load(), "with the device")
+}
+
+// While a driver records nothing is freed, not even when memory is out.
+func TestOutOfMemoryWhileRecording(t *testing.T) {
+	b := &nullBackend{full: true, told: true, slow: new(atomic.Bool)}
+	_, d := open(t, b, Config{})
+	other, err := d.NewStream()
+	require.NoError(t, err)
+	x, err := d.Stream().Alloc(F32, 10)
+	require.NoError(t, err)
+	require.NoError(t, Fill(other, x, float32(1)))
+	b.slow.Store(true)
+	require.NoError(t, x.Close())
+	b.allocHereErr = ErrOutOfMemory
+	g, err := other.Capture(func(*Stream) error {
+		b.heard()
+		_, err := d.Stream().Alloc(F32, 10)
+		assert.ErrorIs(t, err, ErrOutOfMemory)
+		assert.Empty(t, b.heard())
+		return nil
+	})
+	require.NoError(t, err)
+	require.NoError(t, g.Close())
+	assert.EqualValues(t, 40, d.Stats().Deferred)
+	_, err = d.Stream().Alloc(F32, 10)
+	assert.ErrorIs(t, err, ErrOutOfMemory)
+	assert.Zero(t, d.Stats().Deferred)
+	b.slow.Store(false)
+}
+
+// knownStream is a stream whose Err asks the driver.
+type knownStream struct {
+	nullStream
+	asked int
+}
+
+func (s *knownStream) KnownErr() error { return s.err }
+func (s *knownStream) Err() error      { s.asked++; return s.nullStream.Err() }
+
+// A launch does not ask for the failure of others; who asks for the stream does.
+func TestKnownFailure(t *testing.T) {
+	b := &nullBackend{}
+	_, d := open(t, b, Config{})
+	drv := &knownStream{nullStream: nullStream{b: b}}
+	s, err := d.core.register(&Stream{core: d.core, drv: drv})
+	require.NoError(t, err)
+	x := buffer(t, d, F32, 1)
+	k := kernel(t, d, "axpy")
+	require.NoError(t, s.Launch(k, Items(1), float32(1), x, x, 1))
+	assert.Zero(t, drv.asked)
+	require.NoError(t, s.Err())
+	assert.Equal(t, 1, drv.asked)
+	drv.err = ErrLaunch
+	assert.ErrorIs(t, s.Launch(k, Items(1), float32(1), x, x, 1), ErrLaunch)
+	assert.EqualValues(t, 1, b.launches.Load(), "a stream that has failed is given nothing")
+}

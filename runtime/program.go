@@ -119,12 +119,16 @@ func (c *core) shared(key programKey, made *programCore) *Program {
 	if have != nil {
 		have.users++
 	}
+	if made != nil {
+		c.guests.Add(1)
+	}
 	c.mu.Unlock()
 	if have == nil {
 		return nil
 	}
 	if made != nil {
 		_ = made.unload() // a copy of what is there
+		c.guests.Done()
 	}
 	return &Program{core: have}
 }
@@ -141,7 +145,7 @@ func (c *core) build(ctx context.Context, key programKey, opt ProgramOptions) (*
 		return p, nil
 	}
 	if opt.Implementation == Native {
-		return nil, c.error("program "+key.unit.Name(), fmt.Errorf("the device has no implementation of its own: %w", ErrUnsupported))
+		return nil, c.noNative(key.unit)
 	}
 	if c.compiler == nil {
 		return nil, c.error("program "+key.unit.Name(), fmt.Errorf("the device runs only its own kernels: %w", ErrUnsupported))
@@ -151,12 +155,12 @@ func (c *core) build(ctx context.Context, key programKey, opt ProgramOptions) (*
 		return nil, err
 	}
 	p.module, err = c.compiler.Load(ctx, key.unit, driver.Binary{Code: bin.Binary, Log: bin.Log})
-	if err != nil && hit != kernelcache.Compiled && ctx.Err() == nil {
+	if stale(err) && hit != kernelcache.Compiled && ctx.Err() == nil {
 		// Intact bytes that the driver refuses all the same are compiled anew, once.
 		refused := err
 		if bin, hit, err = c.again(ctx, key, opt.Flags); err == nil {
 			p.module, err = c.compiler.Load(ctx, key.unit, driver.Binary{Code: bin.Binary, Log: bin.Log})
-		} else if errors.Is(err, ErrUnsupported) { // no compiler: why the bytes were refused says more
+		} else if errors.Is(err, ErrUnsupported) && !errors.Is(refused, ErrUnsupported) { // no compiler: why the bytes were refused says more
 			err = errors.Join(refused, err)
 		}
 	}
@@ -168,28 +172,9 @@ func (c *core) build(ctx context.Context, key programKey, opt ProgramOptions) (*
 	return p, nil
 }
 
-// allNative reports whether the device has an implementation of its own for every
-// launch of every kernel of the unit, so that nothing needs to be compiled.
-func (c *core) allNative(unit *source.Unit, impl Implementation) bool {
-	for _, k := range unit.Kernels() {
-		own := c.native(unit, k.Name, impl)
-		_, selective := own.(driver.Selective)
-		if own == nil || selective && impl == Fastest {
-			return false
-		}
-	}
-	return true
-}
-
-// native returns the device's own implementation of a kernel, nil if there is none
-// or nobody wants it.
-func (c *core) native(unit *source.Unit, name string, impl Implementation) driver.Kernel {
-	if c.natives == nil || unit.ID == "" || impl == Portable {
-		return nil
-	}
-	k, _ := c.natives.Native(unit, name)
-	return k
-}
+// stale reports an error of Load that is one of the bytes, not of the device: others
+// would come again with new bytes.
+func stale(err error) bool { return errors.Is(err, ErrCorrupt) || errors.Is(err, ErrNoKernel) }
 
 // binary gets the compiled bytes of a unit from the cache.
 func (c *core) binary(ctx context.Context, key programKey, flags []string) (kernelcache.Entry, kernelcache.Hit, error) {
@@ -329,11 +314,13 @@ func (p *programCore) release() error {
 	if last {
 		delete(c.programs, p.key)
 		delete(c.keys, p.key)
+		c.guests.Add(1) // Close of the device waits for what it no longer knows
 	}
 	c.mu.Unlock()
 	if !last {
 		return nil
 	}
+	defer c.guests.Done()
 	p.gone.Store(true)
 	for _, s := range c.streamList() {
 		_ = s.sync(context.Background()) // its error belongs to the stream, which reports it

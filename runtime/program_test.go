@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/source"
@@ -159,6 +160,49 @@ func TestDeviceStats(t *testing.T) {
 	assert.Equal(t, "cuda:0", s.Read().TargetDevice)
 	c = DeviceCounts{DeviceType: "CPU"}
 	assert.Contains(t, c.Summary(), "Memory: 0.0/0.0MB (0.0%)")
+}
+
+// What is wrong with the device is not cured by new bytes.
+func TestProgramThatDoesNotLoadForNow(t *testing.T) {
+	b := &nullBackend{}
+	s, d := open(t, b, Config{})
+	u := kernel(t, d, "axpy").program.key.unit
+	other, err := s.Open(t.Context(), "cuda:1")
+	require.NoError(t, err)
+	p, err := other.Program(t.Context(), u)
+	require.NoError(t, err)
+	require.NoError(t, p.Close())
+	compiled := b.compiles.Load()
+	for _, want := range []error{ErrOutOfMemory, ErrTimeout, ErrDeviceLost} {
+		b.refuseLoads, b.refuseErr = 1<<40, want
+		_, err = other.Program(t.Context(), u)
+		assert.ErrorIs(t, err, want)
+		assert.Equal(t, compiled, b.compiles.Load(), "%v", want)
+	}
+}
+
+// A device that is closed waits for a program that is being unloaded.
+func TestDeviceWaitsForAnUnload(t *testing.T) {
+	began, gate := make(chan struct{}), make(chan struct{})
+	b := &nullBackend{}
+	_, d := open(t, b, Config{})
+	u, err := source.Parse(nullText, source.Options{Name: "null.cl"})
+	require.NoError(t, err)
+	p, err := d.Program(t.Context(), u)
+	require.NoError(t, err)
+	b.unload = func() { close(began); <-gate }
+	go func() { _ = p.Close() }()
+	<-began
+	closed := make(chan error, 1)
+	go func() { closed <- d.Close() }()
+	select {
+	case err := <-closed:
+		closed <- err
+		assert.Fail(t, "the device is gone while a program of it is unloaded")
+	case <-time.After(20 * time.Millisecond):
+	}
+	close(gate)
+	assert.NoError(t, <-closed)
 }
 
 func TestProgramThatDoesNotLoadIsBuiltAnew(t *testing.T) {

@@ -24,6 +24,7 @@ import (
 type Stream struct {
 	core     *core
 	drv      driver.Stream
+	known    driver.KnownFailure // drv, if its Err asks the driver; else nil
 	launches atomic.Int64
 	queued   atomic.Uint64 // work queued so far; changed with mu held
 	finished atomic.Uint64 // work up to here is known to be done
@@ -62,6 +63,7 @@ func (c *core) driverStream(p driver.Priority) (driver.Stream, error) {
 // register makes s one of the streams that the device closes.
 func (c *core) register(s *Stream) (*Stream, error) {
 	s.work.s = s
+	s.known, _ = s.drv.(driver.KnownFailure)
 	s.lane = c.pool.NewLane(&s.work)
 	c.mu.Lock()
 	closed := c.closed
@@ -92,12 +94,21 @@ func (s *Stream) lock(op string) error {
 	case s.core.lostError() != nil:
 		err = s.core.lostError()
 	default:
-		err = s.core.noticed(s.drv.Err())
+		err = s.core.noticed(s.failed())
 	}
 	if err != nil {
 		s.mu.Unlock()
 	}
 	return err
+}
+
+// failed returns the error that made the stream fail, as far as the driver need not be
+// asked for it: a call costs no more than itself, and is told if it comes too late.
+func (s *Stream) failed() error {
+	if s.known != nil {
+		return s.known.KnownErr()
+	}
+	return s.drv.Err()
 }
 
 // use checks a buffer and keeps its memory for the call under way, until unlock.

@@ -77,16 +77,21 @@ func (b *backend) error(op string, is error, detail string) error {
 // absent returns why the machine can have none of the vendor's devices, or "".
 // Nothing is opened for it.
 func (b *backend) absent(cfg *driver.Config) string {
+	if why := b.sign(cfg); why != "" {
+		return "no " + b.v.Maker + " GPU: " + why + remedy(b.v.Remedies.Absent)
+	}
+	return ""
+}
+
+// sign is what absent goes by.
+func (b *backend) sign(cfg *driver.Config) string {
 	if b.v.Absent == nil {
 		return ""
 	}
 	if cfg == nil {
 		cfg = &driver.Config{}
 	}
-	if why := b.v.Absent(cfg); why != "" {
-		return "no " + b.v.Maker + " GPU: " + why + remedy(b.v.Remedies.Driver)
-	}
-	return ""
+	return b.v.Absent(cfg)
 }
 
 // Probe lists the devices. Drivers can take long to wake up: the work goes on in
@@ -109,6 +114,7 @@ func (b *backend) probe(cfg *driver.Config) driver.Probe {
 		return p
 	}
 	if p.Reason = b.absent(cfg); p.Reason != "" {
+		p.Tried = []string{b.sign(cfg) + ": no library was opened"}
 		return p
 	}
 	l, err := b.libraries(cfg)

@@ -56,7 +56,7 @@ func TestProbeWithout(t *testing.T) {
 		null.Absent(true, true)
 		p := probe(vendor())
 		assert.Equal(t, driver.Unavailable, p.State)
-		assert.Contains(t, p.Reason, "no Nobody driver: libnull.so is not here")
+		assert.Contains(t, p.Reason, "no simulated Nobody driver: libnull.so is not here")
 		assert.Contains(t, p.Reason, "install nothing")
 		_, err := NewBackend(vendor()).Open(ctx, 0, nil)
 		assert.ErrorIs(t, err, driver.ErrNoDevice)
@@ -67,7 +67,7 @@ func TestProbeWithout(t *testing.T) {
 		null.Absent(true, false)
 		p := probe(vendor())
 		assert.Equal(t, driver.Unavailable, p.State)
-		assert.Contains(t, p.Reason, "no Nobody driver: libnull.so is not here")
+		assert.Contains(t, p.Reason, "no simulated Nobody driver: libnull.so is not here")
 		assert.Equal(t, "11.8", p.CompilerVersion, "there is a compiler all the same")
 	})
 	t.Run("devices", func(t *testing.T) {

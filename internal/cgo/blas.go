@@ -6,9 +6,11 @@ package cgo
 
 import (
 	"encoding/binary"
+	"errors"
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/source"
@@ -16,8 +18,10 @@ import (
 
 // blas is whether a device has the vendor's BLAS.
 type blas struct {
-	once sync.Once
-	err  error
+	mu       sync.Mutex // held while it is opened, and while a capture begins
+	open     bool
+	err      error        // why it is not there
+	captures atomic.Int32 // streams that record, among which it cannot be opened
 }
 
 // gemm is a matrix product of the vendor's library: C = alpha op(A) op(B) + beta C.
@@ -60,26 +64,37 @@ const gemmWork = 64 * 64 * 64
 
 var (
 	_ driver.Natives   = (*device)(nil)
+	_ driver.NoNative  = (*device)(nil)
 	_ driver.Selective = (*gemm)(nil)
 )
 
 // Native implements driver.Natives: gemm, where the vendor's BLAS is. The first call
 // opens it, which can take a second and some memory of the device.
 func (d *device) Native(unit *source.Unit, name string) (driver.Kernel, bool) {
-	if d.b.v.BLAS == nil || unit.ID != "gemm" || name != "gemm" {
-		return nil, false
-	}
-	decl, ok := unit.Kernel(name)
-	t, known := gemmTypes[define(unit, "T", "f32")]
-	if !ok || !known || len(decl.Params) != gemmArgs {
-		return nil, false
-	}
-	d.blas.once.Do(func() { d.blas.err = d.openBLAS() })
-	if d.blas.err != nil {
+	t, ok := d.gemmOf(unit, name)
+	if !ok || d.needBLAS() != nil {
 		return nil, false
 	}
 	return &gemm{d: d, typ: t, transA: define(unit, "TRANS_A", "0") == "1", transB: define(unit, "TRANS_B", "0") == "1",
 		info: driver.KernelInfo{Name: name, Implementation: d.b.v.BLASName, Native: true}}, true
+}
+
+// WhyNotNative implements driver.NoNative.
+func (d *device) WhyNotNative(unit *source.Unit, name string) error {
+	if _, ok := d.gemmOf(unit, name); !ok {
+		return nil
+	}
+	return d.needBLAS()
+}
+
+// gemmOf reports whether a kernel is a gemm that the library computes, and in what.
+func (d *device) gemmOf(unit *source.Unit, name string) (gemmType, bool) {
+	if d.b.v.BLAS == nil || unit.ID != "gemm" || name != "gemm" {
+		return gemmType{}, false
+	}
+	decl, ok := unit.Kernel(name)
+	t, known := gemmTypes[define(unit, "T", "f32")]
+	return t, ok && known && len(decl.Params) == gemmArgs
 }
 
 // define returns what a unit was parsed with.
@@ -92,8 +107,28 @@ func define(unit *source.Unit, name, otherwise string) string {
 	return otherwise
 }
 
-func (d *device) openBLAS() error {
+// needBLAS opens the library unless it is open. What may go better another time is
+// not kept.
+func (d *device) needBLAS() error {
+	b := &d.blas
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.open || b.err != nil {
+		return b.err
+	}
 	op := "open " + d.b.v.BLASName
+	if b.captures.Load() > 0 {
+		return d.errorf(op, driver.ErrUnsupported, "not while a stream of the device records a graph")
+	}
+	err := d.openBLAS(op)
+	b.open = err == nil
+	if !errors.Is(err, driver.ErrOutOfMemory) {
+		b.err = err
+	}
+	return err
+}
+
+func (d *device) openBLAS(op string) error {
 	if err := d.enter(op); err != nil {
 		return err
 	}

@@ -153,6 +153,38 @@ func TestNoBLAS(t *testing.T) {
 	assert.Equal(t, 1, null.Calls("blas_open"))
 }
 
+// Why it is not there is told, kept if it stays so, and asked for again if not.
+func TestWhyNoBLAS(t *testing.T) {
+	d := openNull(t, vendor())
+	s, unit := newStream(t, d), productUnit("f32")
+	require.NoError(t, d.WhyNotNative(productUnit("bf16"), "gemm"), "nothing that could be there")
+	require.NoError(t, s.BeginCapture())
+	_, ok := d.Native(unit, "gemm")
+	assert.False(t, ok)
+	assert.ErrorIs(t, d.WhyNotNative(unit, "gemm"), driver.ErrUnsupported)
+	assert.Zero(t, null.Calls("blas_open"), "not inside a recording")
+	require.NoError(t, s.DropCapture())
+	null.Fail("blas_open", 0, int(statusNoMemory))
+	assert.ErrorIs(t, d.WhyNotNative(unit, "gemm"), driver.ErrOutOfMemory)
+	_, ok = d.Native(unit, "gemm")
+	assert.True(t, ok, "there is room by now")
+	require.NoError(t, s.BeginCapture())
+	_, ok = d.Native(unit, "gemm")
+	assert.True(t, ok, "it is open")
+	require.NoError(t, s.Close())
+	assert.Zero(t, d.blas.captures.Load())
+
+	other, err := NewBackend(vendor()).Open(ctx, 1, nil)
+	require.NoError(t, err)
+	defer other.Close()
+	null.Fail("blas_open", 0, int(statusUnsupported))
+	for range 2 {
+		err := other.(driver.NoNative).WhyNotNative(unit, "gemm")
+		assert.ErrorIs(t, err, driver.ErrUnsupported)
+		assert.ErrorContains(t, err, "open nullblas")
+	}
+}
+
 func TestNoBLASEntry(t *testing.T) {
 	v := vendor()
 	v.Table = null.Bare

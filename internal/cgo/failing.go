@@ -100,6 +100,9 @@ func (s *stream) fail(op string, upTo uint64, f *failure) error {
 	return s.failure()
 }
 
+// KnownErr implements driver.KnownFailure.
+func (s *stream) KnownErr() error { return s.failure() }
+
 // Err implements driver.Stream.
 func (s *stream) Err() error {
 	if err := s.failure(); err != nil {
@@ -178,8 +181,9 @@ func (s *stream) Close() error {
 		return nil
 	}
 	s.closed = true
-	if s.capturing.Swap(false) {
+	if s.capturing.Load() {
 		_ = s.t.captureDrop(s.c)
+		s.captured()
 	}
 	told := s.failure() != nil
 	at := s.ops.now()

@@ -27,11 +27,24 @@ func (s *stream) BeginCapture() error {
 		return err
 	}
 	defer s.leave()
+	b := &s.d.blas
+	b.mu.Lock() // what opens it ends first
+	defer b.mu.Unlock()
 	if f := s.t.captureBegin(s.c); f != nil {
 		return s.refuse(op, f)
 	}
 	s.capturing.Store(true)
+	b.captures.Add(1)
 	return nil
+}
+
+// captured notes that the stream no longer records, and reports whether it did.
+func (s *stream) captured() bool {
+	was := s.capturing.Swap(false)
+	if was {
+		s.d.blas.captures.Add(-1)
+	}
+	return was
 }
 
 // EndCapture implements driver.Capturer. Whatever becomes of the graph, the
@@ -60,7 +73,7 @@ func (s *stream) EndCapture(update driver.Graph) (driver.Graph, error) {
 		c = earlier.c
 	}
 	c, f := s.t.captureEnd(s.c, c)
-	s.capturing.Store(false)
+	s.captured()
 	if f != nil {
 		return nil, s.refuse(op, f)
 	}
@@ -81,7 +94,7 @@ func (s *stream) DropCapture() error {
 	}
 	defer s.leave()
 	f := s.t.captureDrop(s.c)
-	s.capturing.Store(false)
+	s.captured()
 	if f != nil {
 		return s.refuse(op, f)
 	}
@@ -128,6 +141,6 @@ func (g *graph) Close() error {
 		return nil
 	}
 	g.closed = true
-	g.d.forget(g)
+	defer g.d.forget(g) // only then: the device's Close waits for those it knows
 	return g.d.freed("close graph", g.d.t.graphClose(g.c))
 }

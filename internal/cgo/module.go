@@ -150,6 +150,6 @@ func (m *module) Close() error {
 		return nil
 	}
 	m.closed = true
-	m.d.forget(m)
+	defer m.d.forget(m) // only then: the device's Close waits for those it knows
 	return m.d.freed("close program", m.d.t.moduleUnload(m.c))
 }

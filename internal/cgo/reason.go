@@ -10,7 +10,7 @@ import "strings"
 // noDriver is the reason when there is no driver to call.
 func (b *backend) noDriver(l library) string {
 	drivers, _ := b.v.Libraries(l.cfg)
-	return "no " + b.v.Maker + " driver: " + sought(drivers, l.tried) + remedy(b.v.Remedies.Driver)
+	return "no " + b.maker() + " driver: " + sought(drivers, l.tried) + remedy(b.v.Remedies.Driver)
 }
 
 // noCompiler is the reason when nothing can compile. A driver can have the compiler
@@ -20,7 +20,15 @@ func (b *backend) noCompiler(l library) string {
 	if len(compilers) == 0 {
 		compilers = drivers
 	}
-	return "no " + b.v.Maker + " compiler: " + sought(compilers, l.tried) + remedy(b.v.Remedies.Compiler)
+	return "no " + b.maker() + " compiler: " + sought(compilers, l.tried) + remedy(b.v.Remedies.Compiler)
+}
+
+// maker is whose library is missing.
+func (b *backend) maker() string {
+	if b.v.Simulated {
+		return "simulated " + b.v.Maker
+	}
+	return b.v.Maker
 }
 
 func remedy(text string) string {

@@ -34,11 +34,12 @@ func TestAbsent(t *testing.T) {
 	reset(t)
 	v := vendor()
 	v.Absent = func(*driver.Config) string { return "/dev/null0 is not here" }
+	v.Remedies.Absent = "plug one in"
 	b := NewBackend(v)
 	p := b.Probe(ctx, nil)
 	assert.Equal(t, driver.Unavailable, p.State)
-	assert.Equal(t, "no Nobody GPU: /dev/null0 is not here; install nothing", p.Reason)
-	assert.Empty(t, p.Tried)
+	assert.Equal(t, "no Nobody GPU: /dev/null0 is not here; plug one in", p.Reason)
+	assert.Equal(t, []string{"/dev/null0 is not here: no library was opened"}, p.Tried)
 	_, err := b.Open(ctx, 0, nil)
 	require.ErrorIs(t, err, driver.ErrNoDevice)
 	assert.ErrorContains(t, err, p.Reason)

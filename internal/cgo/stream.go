@@ -41,6 +41,7 @@ var (
 	_ driver.Prefetcher      = (*stream)(nil)
 	_ driver.StreamAllocator = (*stream)(nil)
 	_ driver.Capturer        = (*stream)(nil)
+	_ driver.KnownFailure    = (*stream)(nil)
 )
 
 // Upload implements driver.Stream. When ctx can be done, more than the C side is
@@ -237,8 +238,15 @@ func (s *stream) FreeHere(m driver.Memory) error {
 	case !last:
 		return nil
 	}
-	if f := s.t.freeOn(s.c, m.Handle); f != nil {
-		return s.d.freed(op, f)
+	f := s.t.freeOn(s.c, m.Handle)
+	if f == nil {
+		return nil
 	}
-	return nil
+	err := s.refuse(op, f)
+	if s.d.lost() != nil {
+		return nil // it went with the context
+	}
+	a.refs = 1
+	s.d.keep(m.Handle, a) // for Free, or the device's Close
+	return err
 }

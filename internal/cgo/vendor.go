@@ -73,6 +73,7 @@ type Remedies struct {
 	Driver   string // no driver library, or one that is too old
 	Compiler string // no compiler library
 	Devices  string // a driver without devices
+	Absent   string // Vendor.Absent said something
 }
 
 // Compilation is a program that was compiled for a target, and the compiler that

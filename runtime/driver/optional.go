@@ -46,6 +46,20 @@ type PinnedCopier interface {
 	DownloadPinned(dst, src Memory) error
 }
 
+// KnownFailure is implemented by streams whose Err asks the driver.
+type KnownFailure interface {
+	// KnownErr is Err without asking: what a call has been told so far. It costs
+	// nothing, so that it can come before every other call.
+	KnownErr() error
+}
+
+// NoNative is implemented by devices that know why something native is not there.
+type NoNative interface {
+	// WhyNotNative returns why Natives.Native says no, or nil if there is nothing to
+	// be had for that kernel at all.
+	WhyNotNative(unit *source.Unit, kernel string) error
+}
+
 // Prefetcher is implemented by streams that move Unified memory ahead of its use.
 type Prefetcher interface {
 	// Prefetch queues moving m to the device, or to the host.

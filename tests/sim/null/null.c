@@ -347,9 +347,11 @@ static int32_t alloc_on(cs_stream *s, uint64_t bytes, uint64_t *address, cs_erro
   return status;
 }
 static int32_t free_on(cs_stream *s, uint64_t address, cs_error *err) {
-  int32_t status = enter(__func__);
+  int32_t status = enter(__func__), lost = s->dev->lost;
+  if (!lost && status != CS_OK && status != CS_LOST)
+    return fail(err, status); // it is still there
   drop(MEMORY, (void *)(uintptr_t)address);
-  return s->dev->lost ? fail(err, CS_LOST) : status != CS_OK ? fail(err, status) : CS_OK;
+  return lost ? fail(err, CS_LOST) : status != CS_OK ? fail(err, status) : CS_OK;
 }
 static void *at(uint64_t address) { return (void *)(uintptr_t)address; }
 static int32_t upload(cs_stream *s, uint64_t dst, const unsigned char *src, uint64_t bytes,

@@ -1,0 +1,74 @@
+//go:build cgo && unix
+
+package cgo
+
+// What is closed while its device may be closed as well.
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/tests/sim/null"
+)
+
+// The device knows an object until it is released: its own Close would pass over one
+// that it does not know, and end first.
+func TestClosedBeforeForgotten(t *testing.T) {
+	d := openNull(t, vendor())
+	s := newStream(t, d)
+	require.NoError(t, s.BeginCapture())
+	g, err := s.EndCapture(nil)
+	require.NoError(t, err)
+	for kind, o := range map[string]interface{ Close() error }{"module": load(t, d, saxpyText), "graph": g} {
+		d.mu.Lock() // nobody forgets anything now
+		closed := make(chan error)
+		go func() { closed <- o.Close() }()
+		assert.Eventually(t, func() bool { return null.Live()[kind] == 0 }, 5*time.Second, time.Millisecond, kind)
+		assert.Contains(t, d.objects, o, kind)
+		d.mu.Unlock()
+		require.NoError(t, <-closed)
+		d.mu.Lock()
+		assert.NotContains(t, d.objects, o, kind)
+		d.mu.Unlock()
+	}
+}
+
+// Memory that the driver did not take back in the stream's order can be freed later.
+func TestFreeHereFails(t *testing.T) {
+	d := openNull(t, vendor())
+	s := newStream(t, d)
+	var memory [3]driver.Memory
+	for i := range memory {
+		m, err := s.AllocHere(64)
+		require.NoError(t, err)
+		memory[i] = m
+		null.Fail("free_on", 0, int(statusFailed))
+		require.ErrorIs(t, s.FreeHere(m), driver.ErrLaunch)
+	}
+	assert.Equal(t, 3, null.Live()["memory"])
+	require.NoError(t, s.FreeHere(memory[0]), "once more")
+	require.NoError(t, d.Free(memory[1]))
+	assert.Equal(t, 1, null.Live()["memory"])
+	require.NoError(t, d.Close())
+	assert.Zero(t, null.Live()["memory"], "with the device")
+}
+
+// What a call has been told is known without another crossing.
+func TestKnownErr(t *testing.T) {
+	d := openNull(t, vendor())
+	s, x := newStream(t, d), alloc(t, d, 64, driver.OnDevice)
+	relu := &driver.Launch{Kernel: kernelOf(t, load(t, d, saxpyText), "relu"), Dim: 1, Global: [3]int{1}, Local: [3]int{1}}
+	null.Break(int(statusLaunch))
+	require.NoError(t, s.Launch(relu))
+	before := null.Calls("stream_query")
+	assert.NoError(t, s.KnownErr())
+	assert.Equal(t, before, null.Calls("stream_query"))
+	err := s.Copy(x, x)
+	require.ErrorIs(t, err, driver.ErrLaunch, "the driver tells the next call")
+	assert.Same(t, err, s.KnownErr())
+	assert.Same(t, err, s.Err())
+}

@@ -1,0 +1,46 @@
+package runtime
+
+// Implementations of catalog kernels that are a device's own.
+
+import (
+	"fmt"
+
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/source"
+)
+
+// allNative reports whether the device has an implementation of its own for every
+// launch of every kernel of the unit, so that nothing needs to be compiled.
+func (c *core) allNative(unit *source.Unit, impl Implementation) bool {
+	for _, k := range unit.Kernels() {
+		own := c.native(unit, k.Name, impl)
+		_, selective := own.(driver.Selective)
+		if own == nil || selective && impl == Fastest {
+			return false
+		}
+	}
+	return true
+}
+
+// native returns the device's own implementation of a kernel, nil if there is none
+// or nobody wants it.
+func (c *core) native(unit *source.Unit, name string, impl Implementation) driver.Kernel {
+	if c.natives == nil || unit.ID == "" || impl == Portable {
+		return nil
+	}
+	k, _ := c.natives.Native(unit, name)
+	return k
+}
+
+// noNative says that the device has no implementation of its own, and why if it knows.
+func (c *core) noNative(unit *source.Unit) error {
+	op, err := "program "+unit.Name(), fmt.Errorf("the device has no implementation of its own: %w", ErrUnsupported)
+	if d, ok := c.drv.(driver.NoNative); ok {
+		for _, k := range unit.Kernels() {
+			if why := d.WhyNotNative(unit, k.Name); why != nil {
+				return c.error(op, fmt.Errorf("%w: %w", err, why))
+			}
+		}
+	}
+	return c.error(op, err)
+}

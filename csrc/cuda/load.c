@@ -68,12 +68,14 @@ static int sticky(CUresult code) {
   case 201: // invalid context
   case 214: // uncorrectable errors of memory, of NVLink
   case 220:
+  case 226: // an error of the hardware or of a peer's memory, contained to this process
   case 700: // illegal address
   case 702: // launch timeout
   case 709: // context destroyed
   case 710: // assert
   case 721: // tensor memory leak
   case 810: // ended by MPS
+  case 911: // a device outside of CUDA failed that work waited for
     return 1;
   }
   return code >= 714 && code <= 719; // stack, instruction, misaligned, address space, pc, failed

@@ -43,7 +43,7 @@ struct cs_device {
   CUcontext context;
   int32_t lowest, highest; // priorities of streams: the highest is the smallest number
   int32_t shared, shared_optin;
-  int async_alloc, concurrent_managed, managed;
+  int async_alloc, managed;
   atomic_int lost;      // a failure that the context does not survive was seen
   pthread_mutex_t lock; // of the free lists: [1] with timing
   cs_event *events[2];

@@ -207,7 +207,7 @@ static int32_t rocm_peer(cs_device *to, cs_device *from, int32_t enable, int32_t
 static int32_t rocm_prefetch(cs_stream *s, uint64_t address, uint64_t bytes, int32_t host,
                              cs_error *err) {
   cs_device *d = s->dev;
-  if (d->lib->hip.hipMemPrefetchAsync == NULL || !d->concurrent_managed)
+  if (d->lib->hip.hipMemPrefetchAsync == NULL || !d->managed)
     return tell(err, CS_UNSUPPORTED, 0, "managed memory does not move ahead of its use here");
   int32_t status = enter(d, err);
   if (status != CS_OK || bytes == 0)

@@ -60,8 +60,12 @@ static int has_async_alloc(cs_lib *lib, hipDevice device) {
          attribute(lib, device, ATTR_MEMORY_POOLS) != 0;
 }
 
+// has_managed is about memory that host and device may use at the same time. Other managed memory
+// is not offered: the host may not touch that while anything runs on the device, and nothing here
+// could prevent it.
 static int has_managed(cs_lib *lib, hipDevice device) {
-  return lib->hip.hipMallocManaged != NULL && attribute(lib, device, ATTR_MANAGED_MEMORY) != 0;
+  return lib->hip.hipMallocManaged != NULL && attribute(lib, device, ATTR_MANAGED_MEMORY) != 0 &&
+         attribute(lib, device, ATTR_CONCURRENT_MANAGED) != 0;
 }
 
 // name_device writes the identifiers; what the driver does not tell stays empty.
@@ -130,8 +134,7 @@ static int32_t rocm_device_info(cs_lib *lib, int32_t ordinal, cs_info *out, cs_e
   info.memory_clock_khz = attribute(lib, d, ATTR_MEMORY_CLOCK_RATE);
   info.memory_bus_bits = attribute(lib, d, ATTR_MEMORY_BUS_WIDTH);
   info.simulated = lib->simulated;
-  info.managed = has_managed(lib, d);
-  info.concurrent_managed = info.managed && attribute(lib, d, ATTR_CONCURRENT_MANAGED) != 0;
+  info.managed = info.concurrent_managed = has_managed(lib, d);
   info.async_alloc = has_async_alloc(lib, d);
   info.cooperative = attribute(lib, d, ATTR_COOPERATIVE_LAUNCH) != 0;
   *out = info;
@@ -197,7 +200,6 @@ static int32_t rocm_device_open(cs_lib *lib, int32_t ordinal, cs_device **dev, c
   d->shared = attribute(lib, handle, ATTR_SHARED_PER_BLOCK);
   d->async_alloc = has_async_alloc(lib, handle);
   d->managed = has_managed(lib, handle);
-  d->concurrent_managed = d->managed && attribute(lib, handle, ATTR_CONCURRENT_MANAGED) != 0;
   pthread_mutex_init(&d->lock, NULL);
   pthread_mutex_init(&d->blas_lock, NULL);
   *dev = d;
@@ -279,7 +281,8 @@ static int32_t rocm_alloc(cs_device *d, uint8_t kind, uint64_t bytes, cs_memory 
     return alloc_pinned(d, bytes, out, err);
   case CS_UNIFIED:
     if (!d->managed)
-      return tell(err, CS_UNSUPPORTED, 0, "this device has no managed memory");
+      return tell(err, CS_UNSUPPORTED, 0,
+                  "this device has no memory that the host may use at the same time");
     status = CALL(d, hipMallocManaged, &address, bytes, ATTACH_GLOBAL);
     if (status == CS_OK)
       *out = (cs_memory){address, address};
@@ -312,6 +315,6 @@ static int32_t rocm_free_on(cs_stream *s, uint64_t address, cs_error *err) {
   cs_device *d = s->dev;
   if (!d->async_alloc)
     return tell(err, CS_UNSUPPORTED, 0, "this device has no memory pools");
-  int32_t status = enter(d, err);
-  return status != CS_OK ? status : CALL(d, hipFreeAsync, address, s->handle);
+  enter(d, err); // as in rocm_free
+  return CALL(d, hipFreeAsync, address, s->handle);
 }

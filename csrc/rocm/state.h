@@ -42,7 +42,7 @@ struct cs_device {
   char arch[128];          // "gfx90a:sramecc+:xnack-"
   int32_t lowest, highest; // priorities of streams: the highest is the smallest number
   int32_t shared;
-  int async_alloc, concurrent_managed, managed;
+  int async_alloc, managed;
   atomic_int lost;      // a failure that the device does not survive was seen
   pthread_mutex_t lock; // of the free lists: [1] with timing
   cs_event *events[2];
@@ -88,7 +88,9 @@ struct cs_module {
 
 struct cs_graph {
   cs_device *dev;
+  pthread_mutex_t lock; // of what follows
   hipGraphExec exec;
+  cs_event *last; // recorded behind the last launch, NULL before the first
 };
 
 // tell writes an error and returns its class.

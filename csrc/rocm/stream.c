@@ -214,25 +214,45 @@ static int update(cs_device *d, hipGraphExec exec, hipGraph graph) {
   return d->lib->hip.hipGraphExecUpdate(exec, graph, &node, &result) == HIP_OK && result == 0;
 }
 
+// passed waits for the launches of a graph. CUDA lets an executable graph be changed or destroyed
+// while it runs; HIP promises nothing of the kind, and its nodes are read as they run.
+static int32_t passed(cs_graph *g, cs_error *err) {
+  return g->last == NULL ? CS_OK : CALL(g->dev, hipEventSynchronize, g->last->handle);
+}
+
+// change makes another graph of *g: in place, or anew where its shape is another.
+static int32_t change(cs_graph *g, hipGraph graph, cs_error *err) {
+  cs_device *d = g->dev;
+  pthread_mutex_lock(&g->lock);
+  int32_t status = passed(g, err);
+  if (status == CS_OK && !update(d, g->exec, graph)) {
+    hipGraphExec exec = NULL;
+    status = instantiate(d, graph, &exec, err);
+    if (status == CS_OK) {
+      d->lib->hip.hipGraphExecDestroy(g->exec);
+      g->exec = exec;
+    }
+  }
+  pthread_mutex_unlock(&g->lock);
+  return status;
+}
+
 // adopt makes *g of a recorded graph, or changes *g to it.
 static int32_t adopt(cs_device *d, hipGraph graph, cs_graph **g, cs_error *err) {
-  if (*g != NULL && update(d, (*g)->exec, graph))
-    return CS_OK;
+  if (*g != NULL)
+    return change(*g, graph, err);
   hipGraphExec exec = NULL;
   int32_t status = instantiate(d, graph, &exec, err);
   if (status != CS_OK)
     return status;
-  if (*g != NULL) {
-    d->lib->hip.hipGraphExecDestroy((*g)->exec); // what runs of it ends first
-    (*g)->exec = exec;
-    return CS_OK;
-  }
   cs_graph *made = calloc(1, sizeof *made);
   if (made == NULL) {
     d->lib->hip.hipGraphExecDestroy(exec);
     return no_host_memory(err);
   }
-  *made = (cs_graph){d, exec};
+  made->dev = d;
+  made->exec = exec;
+  pthread_mutex_init(&made->lock, NULL);
   *g = made;
   return CS_OK;
 }
@@ -269,19 +289,48 @@ static int32_t rocm_capture_drop(cs_stream *s, cs_error *err) {
   return status;
 }
 
+// launch_graph runs a graph behind its launch before, on whatever stream that was: as with CUDA, a
+// graph does not run twice at once, and one event tells when it has passed.
+static int32_t launch_graph(cs_graph *g, cs_stream *s, cs_error *err) {
+  cs_device *d = s->dev;
+  int32_t status = CS_OK;
+  if (g->last != NULL)
+    status = CALL(d, hipStreamWaitEvent, s->handle, g->last->handle, 0);
+  else if ((g->last = take_event(d, 0, err)) == NULL)
+    status = err->status;
+  if (status == CS_OK)
+    status = CALL(d, hipGraphLaunch, g->exec, s->handle);
+  if (status != CS_OK)
+    return status;
+  status = CALL(d, hipEventRecord, g->last->handle, s->handle);
+  if (status != CS_OK) // nothing would tell its end later
+    d->lib->hip.hipStreamSynchronize(s->handle);
+  return status;
+}
+
 static int32_t rocm_graph_launch(cs_graph *g, cs_stream *s, cs_error *err) {
   if (atomic_load(&s->capturing))
     return capturing("running another graph", err);
   int32_t status = enter(s->dev, err);
-  return status != CS_OK ? status : CALL(s->dev, hipGraphLaunch, g->exec, s->handle);
+  if (status != CS_OK)
+    return status;
+  pthread_mutex_lock(&g->lock);
+  status = launch_graph(g, s, err);
+  pthread_mutex_unlock(&g->lock);
+  return status;
 }
 
 static int32_t rocm_graph_close(cs_graph *g, cs_error *err) {
   cs_device *d = g->dev;
   int32_t status = enter(d, err);
+  if (status == CS_OK)
+    status = passed(g, err);
   hipError code = d->lib->hip.hipGraphExecDestroy(g->exec);
   if (status == CS_OK)
     status = on_device(d, code, "hipGraphExecDestroy", err);
+  if (g->last != NULL)
+    put_event(g->last);
+  pthread_mutex_destroy(&g->lock);
   free(g);
   return status;
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/source"
 )
@@ -71,7 +72,7 @@ func exercise(ctx context.Context, s *runtime.Session, id string) (err error) {
 	}
 	c.add(p.Close)
 	for _, part := range []func(context.Context, *closer, *runtime.Device, *runtime.Program) error{
-		launches, copies, pinned, graphs,
+		launches, copies, pinned, graphs, steps, product,
 	} {
 		if err := part(ctx, &c, d, p); err != nil {
 			return err
@@ -205,6 +206,11 @@ func pinned(ctx context.Context, c *closer, d *runtime.Device, _ *runtime.Progra
 		if err := d.Stream().Copy(b, h); err != nil {
 			return err
 		}
+		if kind == runtime.Unified {
+			if err := d.Stream().Prefetch(h, false); err != nil && !errors.Is(err, runtime.ErrUnsupported) {
+				return err
+			}
+		}
 		if err := same(ctx, kind.String(), b, numbers(count)); err != nil {
 			return err
 		}
@@ -249,6 +255,83 @@ func graphs(ctx context.Context, c *closer, d *runtime.Device, p *runtime.Progra
 		want[i] *= 20
 	}
 	return same(ctx, "graph", x, want)
+}
+
+// steps: memory in the order of a stream, in groups as large as the device says.
+func steps(ctx context.Context, c *closer, d *runtime.Device, p *runtime.Program) error {
+	scale, err := p.Kernel("scale")
+	if err != nil {
+		return err
+	}
+	// A driver that is old tells neither, nor moves memory ahead of its use (above).
+	if _, err := scale.SuggestGroup(0); err != nil && !errors.Is(err, runtime.ErrUnsupported) {
+		return err
+	}
+	n, err := scale.Occupancy(group, 0)
+	if err != nil && !errors.Is(err, runtime.ErrUnsupported) {
+		return err
+	}
+	if err == nil && n < 1 {
+		return fmt.Errorf("%w: %d groups fit", errWrong, n)
+	}
+	for range 2 {
+		x, err := d.Stream().Alloc(runtime.I32, count)
+		if err != nil {
+			return err
+		}
+		c.add(x.Close)
+		if err := runtime.Fill(d.Stream(), x, int32(3)); err != nil {
+			return err
+		}
+		if err := d.Stream().Launch(scale, runtime.Items(count).In(group), x, int32(5), uint32(count)); err != nil {
+			return err
+		}
+		if err := same(ctx, "steps", x, slices.Repeat([]int32{15}, count)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// product: the catalog's gemm, which the vendor's BLAS computes where it is.
+func product(ctx context.Context, c *closer, d *runtime.Device, _ *runtime.Program) error {
+	unit, err := kernels.Unit("gemm", d.Features())
+	if err != nil {
+		return err
+	}
+	p, err := d.Program(ctx, unit)
+	if err != nil {
+		return err
+	}
+	c.add(p.Close)
+	gemm, err := p.Kernel("gemm")
+	if err != nil {
+		return err
+	}
+	const n = 64
+	a, err := runtime.Upload(ctx, d, slices.Repeat([]float32{1, 2}, n*n/2))
+	if err != nil {
+		return err
+	}
+	c.add(a.Close)
+	out, err := runtime.Alloc[float32](d, n*n)
+	if err != nil {
+		return err
+	}
+	c.add(out.Close)
+	size := uint32(n)
+	if err := d.Stream().Launch(gemm, runtime.Items(8, 8).In(8, 8), size, size, size, float32(1), a, size, a, size, float32(0), out, size); err != nil {
+		return err
+	}
+	got := make([]float32, n*n)
+	if err := runtime.Read(ctx, out, got); err != nil {
+		return err
+	}
+	// A row is 1, 2, 1, 2, ...; a column of ones sums to 96, a column of twos to 192.
+	if !slices.Equal(got, slices.Repeat([]float32{96, 192}, n*n/2)) {
+		return fmt.Errorf("%w: product", errWrong)
+	}
+	return nil
 }
 
 // peers: a copy from the next device, where there is one.

@@ -68,7 +68,7 @@ func TestCompiler(t *testing.T) {
 			t.Cleanup(func() { require.NoError(t, rtc.Control("")) })
 		}
 		for fault, want := range map[string]error{
-			"compile:1": runtime.ErrCompile, "compile:1=1": runtime.ErrLaunch /* of the host */, "compile:1=11": runtime.ErrLaunch,
+			"compile:1": runtime.ErrCompile, "compile:2": runtime.ErrCompile, "compile:1=1": runtime.ErrLaunch /* of the host */, "compile:1=11": runtime.ErrLaunch,
 		} {
 			t.Run(fault, func(t *testing.T) {
 				s := session(t, runtime.Config{})
@@ -208,6 +208,50 @@ func TestDeadline(t *testing.T) {
 		require.NoError(t, d.Stream().Launch(k, runtime.Items(count).In(group), x, int32(2)))
 		require.NoError(t, d.Close(), "with work in flight")
 		b.idle(t, lib, "closing")
+	})
+}
+
+// TestChangedInFlight: a graph that is changed while it runs ends as it was recorded.
+// HIP is waited for, since it promises nothing of that kind; CUDA is not.
+func TestChangedInFlight(t *testing.T) {
+	each(t, func(t *testing.T, b *backend, lib *control.Library) {
+		d, p, x := b.open(t, session(t, runtime.Config{}))
+		k, err := p.Kernel("scale")
+		require.NoError(t, err)
+		times := func(a ...int32) func(*runtime.Stream) error {
+			return func(s *runtime.Stream) (err error) {
+				for _, v := range a {
+					err = errors.Join(err, s.Launch(k, runtime.Items(count).In(group), x, v))
+				}
+				return err
+			}
+		}
+		g, err := d.Stream().Capture(times(2))
+		require.NoError(t, err)
+		other, err := d.NewStream()
+		require.NoError(t, err)
+		require.NoError(t, d.Sync(t.Context()))
+		const slow = 150 * time.Millisecond
+		require.NoError(t, lib.Control("slow-kernel:150"))
+		start := time.Now()
+		require.NoError(t, g.Launch(d.Stream()))
+		require.NoError(t, g.Launch(other))
+		require.NoError(t, g.Update(times(3)), "in place")
+		if b.device == "sim-rocm:0" {
+			assert.GreaterOrEqual(t, time.Since(start), 2*slow)
+		}
+		require.NoError(t, g.Launch(other))
+		require.NoError(t, g.Update(times(5, 7)), "anew")
+		require.NoError(t, g.Launch(d.Stream()))
+		require.NoError(t, g.Close(), "in flight")
+		require.NoError(t, d.Sync(t.Context()))
+		want := numbers(count)
+		for i := range want {
+			want[i] *= 2 * 2 * 3 * 5 * 7
+		}
+		require.NoError(t, same(t.Context(), "changed in flight", x, want))
+		require.NoError(t, d.Close())
+		b.idle(t, lib, "graphs")
 	})
 }
 

@@ -62,7 +62,14 @@ step conformance ./conformance.test -test.v -test.timeout=8m -test.run "/$backen
 json parity ./concord parity --device "$device" --json
 json bench ./concord bench --device "$device" --json
 [ ! -x ./cuda.test ] || step backend ./cuda.test -test.v -test.timeout=5m
-[ ! -x ./cuda.test ] || step launch ./cuda.test -test.run '^$' -test.bench . -test.benchmem
+if [ -x ./cuda.test ] && [ "$backend" = cuda ]; then
+	step launch ./cuda.test -test.run '^$' -test.bench . -test.benchmem
+	# Where no device opens, the benchmark takes a simulated one or is skipped.
+	grep -q '^BenchmarkLaunch/cuda' "$results/launch.log" || {
+		echo "   FAILED: it did not run on the device"
+		failed=1
+	}
+fi
 
 sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda*/bin/compute-sanitizer 2>/dev/null | head -n 1)
 if [ -n "$sanitizer" ]; then

@@ -77,7 +77,7 @@ asan: ## the packages with C in them under the address sanitizer
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 $(flags) $(GO) test $(tags) -asan -ldflags=-extldflags=-Wl,--no-as-needed,-lstdc++ \
 	-count=1 -timeout=20m $(with_c)
 	[ ! -e build/sim/libcuda.so.1 ] || ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 $(simulated) $(GO) test $(tags) -asan \
-	-ldflags=-extldflags=-Wl,--no-as-needed,-lstdc++ -count=1 -timeout=20m -run '/sim-.*:0|Sim|Sweep' ./cuda ./rocm ./tests/fault
+	-ldflags=-extldflags=-Wl,--no-as-needed,-lstdc++ -count=1 -timeout=20m -run '/sim-.*:0|Sim' ./cuda ./rocm
 
 cgocheck: ## the same under the strict check of pointers that cross into C
 	GOEXPERIMENT=cgocheck2 $(flags) $(GO) test $(tags) -count=1 -timeout=20m $(with_c)

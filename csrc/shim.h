@@ -112,6 +112,7 @@ typedef struct cs_memory {
 typedef struct cs_kernel_info {
   int32_t max_group; // largest number of items of a group
   int32_t registers; // per item
+  int32_t multiple;  // items that run in step, where that is the kernel's own; else 0
   uint64_t local_bytes;  // static local (shared) memory
   uint64_t spill_bytes;  // private memory per item that is not in registers
   uint64_t constant_bytes;

@@ -74,6 +74,8 @@ struct worker {
   uint32_t other;                 // the diverging item's barrier, or ROUND_DONE
   int signal_number, signal_code; // of a fault
   uint64_t signal_address;
+  const int32_t *leave, *cancel; // asked between chunks, between groups; or NULL
+  uint64_t slice; // nanoseconds that leave is not looked at; without leave, all that it runs; 0: no end
   char *text; // printf's buffer
   size_t text_room;
 };

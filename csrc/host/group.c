@@ -64,9 +64,10 @@ static void group_at(struct worker *w, uint64_t n) {
   w->group[2] = n / g[1];
 }
 
-static void group_next(struct worker *w) {
+static void group_next(struct worker *w, uint64_t count) {
   const uint64_t *g = w->job->grid.groups;
-  if (++w->group[0] < g[0])
+  w->first += count;
+  if ((w->group[0] += count) < g[0])
     return;
   w->group[0] = 0;
   if (++w->group[1] < g[1])
@@ -78,7 +79,7 @@ static void group_next(struct worker *w) {
 // group_stopped is asked between groups.
 static bool group_stopped(struct worker *w) {
   struct job *j = w->job;
-  const int32_t *cancel = j->launch->cancel;
+  const int32_t *cancel = w->cancel;
   if (atomic_load_explicit(&j->stop, memory_order_relaxed))
     return true;
   if (cancel == NULL || __atomic_load_n(cancel, __ATOMIC_RELAXED) == 0)
@@ -91,11 +92,19 @@ static bool group_stopped(struct worker *w) {
 static void group_main(struct fiber *f) {
   struct worker *w = f->worker;
   concord_run run = w->job->kernel->run;
-  for (; w->first < w->last && !group_stopped(w); w->first++, group_next(w)) {
+  bool rows = w->job->kernel->flags & CONCORD_KERNEL_ROWS;
+  while (w->first < w->last && !group_stopped(w)) {
+    uint64_t count = 1;
+    if (rows) {
+      uint64_t row = w->job->grid.groups[0] - w->group[0], left = w->last - w->first;
+      count = row < left ? row : left;
+      f->ctx.more = count - 1;
+    }
     memcpy(f->ctx.group, w->group, sizeof w->group);
     w->in_kernel = 1;
     run(&f->ctx, w->args);
     w->in_kernel = 0;
+    group_next(w, count);
   }
 }
 
@@ -121,7 +130,7 @@ static bool group_chunk(struct worker *w) {
     w->in_kernel = 0;
     return w->failed == 0;
   }
-  for (; w->first < w->last && !group_stopped(w); w->first++, group_next(w)) {
+  for (; w->first < w->last && !group_stopped(w); group_next(w, 1)) {
     for (uint32_t i = 0; i < w->items; i++)
       memcpy(w->fibers[i]->ctx.group, w->group, sizeof w->group);
     w->current = w->fibers[0];
@@ -213,6 +222,20 @@ static bool group_fibers(struct worker *w, uint32_t count, size_t stack_bytes) {
   return true;
 }
 
+// group_main_stack makes sure of a main fiber with a stack of at least that size.
+static bool group_main_stack(struct worker *w, size_t bytes) {
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  bytes = (bytes + page - 1) / page * page;
+  if (w->main != NULL && w->main->bytes >= bytes + STACK_GUARD)
+    return true;
+  struct fiber *f = fiber_new(w, 0, bytes);
+  if (f == NULL)
+    return false;
+  fiber_free(w->main);
+  w->main = f;
+  return true;
+}
+
 // group_local makes sure of a local block. It ends at a page that cannot be touched: what runs over
 // the end of the last local array by more than the alignment is a fault.
 static bool group_local(struct worker *w, uint64_t bytes) {
@@ -272,7 +295,7 @@ static bool worker_enter(struct worker *w, struct job *j) {
       l->stack_bytes > 0 ? (size_t)((l->stack_bytes + page - 1) / page * page) : STACK_DEFAULT;
   w->job = j;
   w->items = (uint32_t)j->items;
-  if (w->main == NULL && (w->main = fiber_new(w, 0, STACK_MAIN)) == NULL)
+  if (!group_main_stack(w, STACK_MAIN + (size_t)(j->items * j->kernel->item_bytes)))
     return false;
   if (fibers && !group_fibers(w, w->items, stack))
     return false;
@@ -296,11 +319,18 @@ static uint64_t group_now(void) {
   return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-// worker_run works on a job until it has no groups left, or until another job needs the worker.
+// worker_wanted tells whether a worker is to leave a job that has groups left.
+static bool worker_wanted(const struct worker *w, const struct job *j, uint64_t ran) {
+  if (w->slice == 0)
+    return !w->guest && pool_wanted(j);
+  return ran >= w->slice && (w->leave == NULL || __atomic_load_n(w->leave, __ATOMIC_RELAXED) != 0);
+}
+
+// worker_run works on a job until it has no groups left, or until the worker is wanted elsewhere.
 // Groups are taken in chunks of about 50 microseconds: longer ones would let others wait, shorter
 // ones spend their time on the shared counter.
 static void worker_run(struct worker *w, struct job *j) {
-  uint64_t chunk = 1, share = j->total / (j->limit * 4u) + 1, start = group_now();
+  uint64_t chunk = 1, share = j->total / (j->limit * 4u) + 1, begin = group_now(), start = begin;
   do {
     w->first = atomic_fetch_add_explicit(&j->next, chunk, memory_order_relaxed);
     if (w->first >= j->total)
@@ -317,5 +347,5 @@ static void worker_run(struct worker *w, struct job *j) {
       chunk *= 2;
     else if (took > 100000 && chunk > 1)
       chunk /= 2;
-  } while (job_left(j) && (w->guest || !pool_wanted(j)));
+  } while (job_left(j) && !worker_wanted(w, j, start - begin));
 }

@@ -21,3 +21,5 @@
 #include "group.c"
 
 #include "pool.c"
+
+#include "share.c"

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 // CONCORD_HOST_ABI changes whenever a struct below does. The executor refuses other numbers.
-#define CONCORD_HOST_ABI 1u
+#define CONCORD_HOST_ABI 2u
 
 // CONCORD_MAX_GROUP is the largest number of items in a group of a kernel that synchronizes:
 // each of them has a stack of its own. Kernels without barriers have no such limit.
@@ -70,15 +70,18 @@ typedef struct concord_ctx {
   uint64_t local_bytes; // of the whole block
   uint64_t group[3];    // index of the group
   uint64_t item[3];     // local index of the item; zeros for kernels without fibers
+  uint64_t more;        // groups behind this one in dimension 0 that run in the same call
 } concord_ctx;
 
-// concord_run runs one item (CONCORD_KERNEL_FIBERS) or all items of one group. args[i] points to
+// concord_run runs one item (CONCORD_KERNEL_FIBERS), or all items of one group and of ctx->more
+// behind it (0 without CONCORD_KERNEL_ROWS). args[i] points to
 // the value of argument i: for a buffer to the pointer, for local memory to the pointer of this
 // group's slice.
 typedef void (*concord_run)(concord_ctx *ctx, void *const *args);
 
 enum {
   CONCORD_KERNEL_FIBERS = 1, // synchronizes: each item needs a fiber
+  CONCORD_KERNEL_ROWS = 2,   // does not ask which group an item is in: run takes several at once
 };
 
 // concord_kernel is one entry point of a compiled program.
@@ -89,6 +92,7 @@ typedef struct concord_kernel {
   const uint32_t *param_bytes; // size of each parameter as passed; pointers: 8
   uint64_t local_bytes;        // static local memory of a group
   concord_run run;
+  uint64_t item_bytes; // of stack that run takes for each item of a group, beyond the usual
 } concord_kernel;
 
 // concord_module is what a compiled program exports, as one constant named concord_program.
@@ -131,12 +135,13 @@ typedef struct concord_error {
   int32_t fault;     // CONCORD_FAULT_*, or 0
   uint64_t address;  // that faulted: of the data (ADDRESS, STACK) or of the instruction;
                      // CONCORD_ADDRESS_UNKNOWN: no part of the address space (ADDRESS, x86)
-  uint64_t group[3]; // where it happened (FAULT, BARRIER)
+  uint64_t group[3]; // where it happened (FAULT, BARRIER), or the first of several: see more
   uint64_t item[3];  // local index of the item, for kernels with fibers
   uint32_t has_item; // item is known
   uint32_t site;     // BARRIER: the barrier that some items wait at
   uint32_t site2;    // BARRIER: the one that others wait at, or 0xffffffff: they have returned
   uint32_t reserved;
+  uint64_t more;     // groups behind group in dimension 0 that ran together with it
   char message[256]; // one line of text, NUL-terminated
 } concord_error;
 
@@ -180,6 +185,25 @@ uint32_t concord_host_threads(void);
 // err->status. A launch that failed leaves its buffers half written and nothing else behind: the
 // pool takes the next one. A kernel that never ends cannot be stopped.
 int32_t concord_host_launch(const concord_launch *launch, concord_error *err);
+
+// concord_job is a launch whose threads the caller brings: concord_host_begin copies the launch
+// (cancel and threads excepted), any number of threads call concord_host_help until it returns 0,
+// and when all of them are back concord_host_end says how it went and frees the job. Groups that
+// nobody ran for want of memory are CONCORD_NOMEM then. No thread of the pool takes part. begin
+// returns NULL where there is nothing to run: with a status in err that says why not, or CONCORD_OK
+// for an empty grid.
+typedef struct concord_job concord_job;
+concord_job *concord_host_begin(const concord_launch *launch, uint64_t *groups, concord_error *err);
+
+// concord_host_help runs groups on the calling thread until there are none left or the launch has
+// failed, and returns 0 then. It returns 0 too where there is no memory for one more thread's
+// stacks: those that are inside go on, and once they are back one thread should try alone.
+// Otherwise it returns 1: after that many nanoseconds (not 0), or when *leave is not zero, which it
+// looks at between chunks once it has run for a fraction of a millisecond. leave and cancel may be
+// NULL and may be set by any thread.
+int32_t concord_host_help(concord_job *job, const int32_t *leave, const int32_t *cancel,
+                          uint64_t nanoseconds);
+int32_t concord_host_end(concord_job *job, concord_error *err);
 
 #pragma GCC visibility pop
 

@@ -37,6 +37,7 @@ static void job_fail(struct job *j, int32_t status, const struct worker *w, cons
     e->status = status;
     if (w != NULL) {
       memcpy(e->group, w->group, sizeof e->group);
+      e->more = w->current->ctx.more;
       if (j->kernel->flags & CONCORD_KERNEL_FIBERS) {
         memcpy(e->item, w->current->ctx.item, sizeof e->item);
         e->has_item = 1;
@@ -121,6 +122,9 @@ static void pool_work_on(struct worker *w, struct job *j) {
   j->active++;
   pool_recount();
   pthread_mutex_unlock(&pool_lock);
+  w->leave = NULL;
+  w->cancel = j->launch->cancel;
+  w->slice = 0;
   bool able = worker_enter(w, j);
   if (able)
     worker_run(w, j);
@@ -151,12 +155,12 @@ static void *pool_thread(void *arg) {
 }
 
 // guest_take borrows a worker for the launching thread, or returns NULL: then the pool does it all.
-// There are few guests, since each keeps the stacks that it ever needed.
-static struct worker *guest_take(void) {
+// There are at most that many guests, since each keeps the stacks that it ever needed.
+static struct worker *guest_take(uint32_t most) {
   struct worker *w = pool_guests;
   if (w != NULL) {
     pool_guests = w->link;
-  } else if (pool_guest_count < 2 * pool_size + 2 && (w = calloc(1, sizeof *w)) != NULL) {
+  } else if (pool_guest_count < most && (w = calloc(1, sizeof *w)) != NULL) {
     w->guest = true;
     pool_guest_count++;
   }
@@ -294,6 +298,12 @@ static bool launch_check(const concord_launch *l, struct job *j, concord_error *
     return false;
   }
   const uint64_t most = (uint64_t)1 << 40;
+  uint64_t kept;
+  if (__builtin_mul_overflow(j->items, k->item_bytes, &kept) || kept > most) {
+    pool_say(err, CONCORD_INVALID, "%s: groups of %llu items keep more than 2^40 bytes", k->name,
+             (unsigned long long)j->items);
+    return false;
+  }
   j->local_bytes = local_align(k->local_bytes);
   for (uint32_t i = 0; l->local_bytes != NULL && i < l->arg_count; i++)
     if (l->local_bytes[i] > most || (j->local_bytes += local_align(l->local_bytes[i])) > most) {
@@ -317,7 +327,7 @@ int32_t concord_host_launch(const concord_launch *l, concord_error *err) {
   if (pool_ready(l->threads > pool_size ? l->threads : 0, err) == CONCORD_OK) {
     j.limit = l->threads > 0 && l->threads < pool_size ? l->threads : pool_size;
     job_append(&j);
-    struct worker *w = guest_take();
+    struct worker *w = guest_take(2 * pool_size + 2);
     uint64_t most = j.total < j.limit ? j.total : j.limit;
     for (uint64_t i = w != NULL; i < most && i <= pool_idle; i++)
       pthread_cond_signal(&pool_work);

@@ -3,6 +3,8 @@
 
 #include "../host/host.c"
 
+#include <sched.h>
+
 static int failures;
 #define CHECK(cond, ...)                                                                           \
   do {                                                                                             \
@@ -15,7 +17,7 @@ static int failures;
   } while (0)
 
 #define KERNEL(fn, fl, n, loc)                                                                     \
-  { #fn, fl, n, NULL, loc, fn }
+  { #fn, fl, n, NULL, loc, fn, 0 }
 #define FIBERS CONCORD_KERNEL_FIBERS
 
 // each loops over the items of a group, as the prelude's entry does.
@@ -119,6 +121,19 @@ static void over_local(concord_ctx *c, void *const *a) {
   (void)a;
   memset(c->local, 1, c->local_bytes + 1);
 }
+static void stray(concord_ctx *c, void *const *a) { // the last of these groups, together
+  (void)a;
+  if (c->group[0] <= 5000 && 5000 <= c->group[0] + c->more)
+    *(volatile int *)(uintptr_t)zero = 1;
+}
+static void hold(concord_ctx *c, void *const *a) { // says that it runs, and waits
+  _Atomic int *state = *(_Atomic int **)a[0];
+  struct timespec t = {0, 100000};
+  if (c->item[0] == 0)
+    for (atomic_fetch_add(&state[0], 1); atomic_load(&state[1]) == 0;)
+      nanosleep(&t, NULL);
+  c->calls->barrier(c, 0);
+}
 static void slow(concord_ctx *c, void *const *a) {
   (void)c;
   struct timespec t = {0, 2000000};
@@ -165,6 +180,8 @@ static concord_kernel kernels[] = {
     KERNEL(illegal, 0, 0, 0),
     KERNEL(overflow, FIBERS, 1, 0),
     KERNEL(over_local, 0, 0, 128),
+    KERNEL(stray, CONCORD_KERNEL_ROWS, 0, 0),
+    KERNEL(hold, FIBERS, 1, 0),
     KERNEL(slow, 0, 1, 0),
     KERNEL(print, FIBERS, 0, 0),
     KERNEL(print_bad, 0, 0, 0),
@@ -274,6 +291,10 @@ static void test_faults(void) {
     CHECK(e.status == CONCORD_FAULT && e.fault == CONCORD_FAULT_ADDRESS && e.address == 0 &&
               e.group[0] == 2 && e.has_item && e.item[0] == 1,
           "%d %d %s", e.status, e.fault, e.message);
+    e = run("stray", 1 << 20, 1, NULL, NULL);
+    CHECK(e.status == CONCORD_FAULT && e.group[0] <= 5000 && 5000 <= e.group[0] + e.more,
+          "%d groups %llu..+%llu", e.status, (unsigned long long)e.group[0],
+          (unsigned long long)e.more);
     e = run("overflow", 8, 8, &out, NULL);
     CHECK(e.status == CONCORD_FAULT && e.fault == CONCORD_FAULT_STACK, "%d %d %s", e.status,
           e.fault, e.message);
@@ -372,6 +393,49 @@ static void test_concurrent(void) {
   pthread_join(c, NULL);
 }
 
+static void *helper(void *job) {
+  static const int32_t never = 0;
+  while (concord_host_help(job, &never, &never, 0))
+    ;
+  return NULL;
+}
+
+// A thread without room for its stacks leaves the launch to those that have it.
+static void test_share(void) {
+  static const uint32_t pointer = sizeof(void *);
+  _Atomic int state[2] = {0, 0};
+  void *p = state, *args[] = {&p};
+  concord_kernel k = *kernel("hold");
+  k.param_bytes = &pointer;
+  concord_launch l = {
+      .kernel = &k, .dim = 1, .arg_count = 1, .args = args, .global = {640}, .local = {64}};
+  for (struct worker *w = pool_guests; w != NULL; w = w->link)
+    group_keep(w, 0);
+  uint32_t taken = stacks_allowed() - atomic_load(&stacks_made) - 100; // room for one
+  atomic_fetch_add(&stacks_made, taken);
+  uint64_t groups;
+  concord_error e;
+  concord_job *job = concord_host_begin(&l, &groups, &e);
+  CHECK(job != NULL && groups == 10, "%s", e.message);
+  pthread_t t;
+  pthread_create(&t, NULL, helper, job);
+  while (atomic_load(&state[0]) == 0)
+    sched_yield();
+  CHECK(concord_host_help(job, NULL, NULL, 1000) == 0, "no room, but work");
+  atomic_store(&state[1], 1);
+  pthread_join(t, NULL);
+  CHECK(concord_host_end(job, &e) == CONCORD_OK, "%d %s", e.status, e.message);
+  CHECK(state[0] == 10, "%d groups", state[0]);
+  for (struct worker *w = pool_guests; w != NULL; w = w->link)
+    CHECK(w->leave == NULL && w->cancel == NULL, "the caller's memory is kept");
+
+  atomic_fetch_add(&stacks_made, 100);
+  job = concord_host_begin(&l, &groups, &e);
+  CHECK(concord_host_help(job, NULL, NULL, 1000) == 0, "no room at all");
+  CHECK(concord_host_end(job, &e) == CONCORD_NOMEM, "%d %s", e.status, e.message);
+  atomic_fetch_sub(&stacks_made, taken + 100);
+}
+
 static char printed[4096];
 static void sink(void *user, const char *text, uint64_t n) { strncat((char *)user, text, n); }
 
@@ -462,7 +526,8 @@ int main(int argc, char **argv) {
   } tests[] = {{"grids", test_grids},           {"barriers", test_barriers},
                {"faults", test_faults},         {"cancel", test_cancel},
                {"concurrent", test_concurrent}, {"print", test_print},
-               {"chain", test_chain},           {"bench", bench}};
+               {"share", test_share},           {"chain", test_chain},
+               {"bench", bench}};
   for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
     if (argc < 2 ? tests[i].fn != bench : strcmp(argv[1], tests[i].name) == 0) {
       printf("%s\n", tests[i].name);

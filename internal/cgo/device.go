@@ -18,6 +18,8 @@ type device struct {
 	t    table
 	info driver.Info
 
+	constantAlign uint64 // Vendor.ConstantAlign, at least 1
+
 	cause atomic.Pointer[error] // why the context is gone
 	blas  blas
 
@@ -52,7 +54,11 @@ var (
 )
 
 func newDevice(b *backend, l library, c cDevice, info driver.Info) *device {
-	return &device{b: b, lib: l, t: l.t, info: info, c: c, streams: map[*stream]struct{}{},
+	align := 1
+	if b.v.ConstantAlign != nil {
+		align = b.v.ConstantAlign(info.Arch)
+	}
+	return &device{b: b, lib: l, t: l.t, info: info, c: c, constantAlign: uint64(align), streams: map[*stream]struct{}{},
 		objects: map[object]struct{}{}, memory: map[uint64]*allocation{}, reach: map[*device]bool{}}
 }
 

@@ -5,6 +5,7 @@ package cgo
 // Programs that are loaded, and their kernels.
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"sync"
@@ -29,6 +30,8 @@ type kernel struct {
 	c    cKernel
 	op   string // "launch saxpy"
 	info driver.KernelInfo
+
+	constants []int // parameters in constant memory whose addresses Vendor.ConstantAlign is about
 }
 
 var (
@@ -67,7 +70,7 @@ func (d *device) load(op string, unit *source.Unit, code []byte) (*module, error
 	}
 	m := &module{d: d, name: unit.Name(), c: c, kernels: map[string]*kernel{}}
 	for _, k := range unit.Kernels() {
-		if err := m.add(k.Name); err != nil {
+		if err := m.add(&k); err != nil {
 			_ = d.t.moduleUnload(c)
 			return nil, err
 		}
@@ -90,8 +93,8 @@ func (d *device) outdated(code int) string {
 }
 
 // add finds a kernel: by the name of a rendering, or its own.
-func (m *module) add(name string) error {
-	d := m.d
+func (m *module) add(entry *source.Kernel) error {
+	d, name := m.d, entry.Name
 	c, raw, f := d.t.moduleKernel(m.c, source.EntryPrefix+name)
 	if f != nil && f.status == statusNotFound {
 		c, raw, f = d.t.moduleKernel(m.c, name)
@@ -104,8 +107,14 @@ func (m *module) add(name string) error {
 		return d.failed(op, f)
 	}
 	m.names = append(m.names, name)
-	m.kernels[name] = &kernel{m: m, c: c, op: "launch " + name, info: driver.KernelInfo{
-		Name: name, Implementation: d.b.v.Target.String(), GroupMultiple: d.info.WarpSize,
+	var constants []int
+	for i := range entry.Params {
+		if p := &entry.Params[i]; d.constantAlign > 1 && p.Pointer && p.Space == source.Constant {
+			constants = append(constants, i)
+		}
+	}
+	m.kernels[name] = &kernel{m: m, c: c, constants: constants, op: "launch " + name, info: driver.KernelInfo{
+		Name: name, Implementation: d.b.v.Target.String(), GroupMultiple: cmp.Or(int(raw.multiple), d.info.WarpSize),
 		MaxGroup: int(raw.max_group), LocalBytes: int64(raw.local_bytes),
 		Registers: int(raw.registers), SpillBytes: int64(raw.spill_bytes),
 	}}

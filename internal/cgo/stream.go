@@ -124,6 +124,12 @@ func (s *stream) Launch(l *driver.Launch) error {
 	if !ok || k.m.d != s.d {
 		return s.d.errorf("launch", driver.ErrInvalidArgument, "kernel is a %T, or one of another device", l.Kernel)
 	}
+	for _, i := range k.constants {
+		if i < len(l.Args) && address(l.Args[i].Memory)%s.d.constantAlign != 0 {
+			return s.d.errorf(k.op, driver.ErrInvalidArgument, "argument %d is constant memory, whose offset has to be a multiple of %d bytes: it is %d",
+				i, s.d.constantAlign, l.Args[i].Memory.Offset)
+		}
+	}
 	groups, group := [3]uint64{1, 1, 1}, [3]uint64{1, 1, 1}
 	for i := range l.Dim {
 		group[i] = uint64(l.Local[i])

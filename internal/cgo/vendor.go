@@ -42,6 +42,10 @@ type Vendor struct {
 	// the driver told: the capability flags, peak rates. May be nil.
 	Describe func(info *driver.Info)
 
+	// ConstantAlign is what addresses of memory that a kernel takes as constant have
+	// to be a multiple of on an architecture. With nil any will do.
+	ConstantAlign func(arch string) int
+
 	// CompileArch returns the target to compile for on a device of an
 	// architecture, of those that the compiler knows. An error says that there is
 	// none. With nil the architecture itself has to be known.

@@ -33,10 +33,10 @@ static void overflow(concord_ctx *c, void *const *a) {
   volatile char x = 0;
   zero = 0 * deep(&x, 1 << 30);
 }
-static concord_kernel kernels[] = {{"fine", 0, 0, NULL, 0, fine},
-                                   {"divide", 0, 0, NULL, 0, divide},
-                                   {"wild", 1, 0, NULL, 0, wild},
-                                   {"overflow", 1, 0, NULL, 0, overflow}};
+static concord_kernel kernels[] = {{"fine", 0, 0, NULL, 0, fine, 0},
+                                   {"divide", 0, 0, NULL, 0, divide, 0},
+                                   {"wild", 1, 0, NULL, 0, wild, 0},
+                                   {"overflow", 1, 0, NULL, 0, overflow, 0}};
 static int launch(int k, int *fault) {
   concord_error e;
   concord_launch x = {0};

@@ -68,7 +68,7 @@ func CopyAcross(ctx context.Context, dst, src *Buffer) error {
 // idle waits until everything queued so far that uses the memory is done.
 func (a *allocation) idle(ctx context.Context) error {
 	for _, s := range a.users() {
-		if err := s.sync(ctx); err != nil && !s.gone.Load() {
+		if err := s.passed(ctx); err != nil {
 			return err
 		}
 	}
@@ -79,9 +79,21 @@ func (a *allocation) idle(ctx context.Context) error {
 func (a *allocation) leaveOthers() {
 	for _, s := range a.users() {
 		if s.core != a.core {
-			_ = s.sync(context.Background()) // its error belongs to the stream, which reports it
+			_ = s.passed(context.Background()) // its error belongs to the stream, which reports it
 		}
 	}
+}
+
+// busyBeside returns the streams besides s whose work may use the memory.
+func (a *allocation) busyBeside(s *Stream) (list []*Stream) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, u := range a.used {
+		if u != s && u.busy() {
+			list = append(list, u)
+		}
+	}
+	return list
 }
 
 func (a *allocation) users() []*Stream {

@@ -2,7 +2,10 @@ package runtime
 
 // What users need of the contract, under names of this package.
 
-import "github.com/concord-compute/concord/runtime/driver"
+import (
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/mempool"
+)
 
 // Types shared with backends.
 type (
@@ -85,6 +88,8 @@ var (
 	ErrFormat               = driver.ErrFormat
 	ErrSync                 = driver.ErrSync
 	ErrNumerical            = driver.ErrNumerical
+
+	ErrLeak = mempool.ErrLeak // memory that should have ended is still in use
 )
 
 // ParseType returns the element type with a short name: "f32", "bf16", "u8".

@@ -70,7 +70,7 @@ func (a *allocation) usedBy(s *Stream) error {
 	}
 	a.last.Store(s)
 	if !known {
-		a.used = slices.DeleteFunc(a.used, func(have *Stream) bool { return have.gone.Load() })
+		a.used = slices.DeleteFunc(a.used, func(have *Stream) bool { return have.gone.Load() && !have.busy() })
 		a.used = append(a.used, s)
 	}
 	return nil
@@ -87,18 +87,30 @@ type deferredFree struct {
 // use is the last work on one stream that may use some memory.
 type use struct {
 	stream *Stream
-	seq    uint64 // the stream's count of that work
-	event  driver.Event
+	seq    uint64       // the stream's count of that work
+	event  driver.Event // nil: the stream took none
 }
 
-// done reports whether the work is over: a Sync of the stream has seen it, or the
-// event tells. An error means that the stream failed and nothing runs any more.
+// done reports whether the work is over: a Sync or Close of the stream has seen it, the
+// event tells, or the device is lost. An error of the event tells nothing: the driver
+// may have refused to answer while the work runs on.
 func (u use) done() bool {
-	if u.stream.finished.Load() >= u.seq {
+	if u.stream.finished.Load() >= u.seq || u.stream.core.lostError() != nil {
 		return true
 	}
+	if u.event == nil {
+		return false
+	}
 	done, err := u.event.Done()
-	return done || err != nil
+	return done && err == nil
+}
+
+// wait waits for the work, and reports whether it is over.
+func (u use) wait() bool {
+	if u.event == nil {
+		return u.done()
+	}
+	return u.event.Wait(context.Background()) == nil || u.done() // an error belongs to the stream, which reports it
 }
 
 // alloc gets memory from the pool, in the order of a stream if there is one.
@@ -118,6 +130,9 @@ func (c *core) alloc(n int64, kind driver.MemoryKind, home *Stream) (*allocation
 			err = fmt.Errorf("%w\nfree on the device: %s", err, c.freeText())
 		}
 		return nil, c.named(op(), err)
+	}
+	if err := c.prepare(a, home); err != nil {
+		return nil, errors.Join(c.named(op(), err), c.unget(a, home))
 	}
 	a.refs.Store(1)
 	c.mu.Lock()
@@ -142,7 +157,7 @@ func (c *core) alloc(n int64, kind driver.MemoryKind, home *Stream) (*allocation
 // named puts device and operation before an error that has none.
 func (c *core) named(op string, err error) error {
 	var told *OpError
-	if errors.As(err, &told) {
+	if err == nil || errors.As(err, &told) {
 		return err
 	}
 	return c.error(op, err)
@@ -178,12 +193,15 @@ func (c *core) free(a *allocation) {
 		c.mu.Unlock()
 		return
 	}
+	c.guests.Add(1) // from here on close would not find it
+	defer c.guests.Done()
 	delete(c.live, a)
 	c.stats.Live -= a.mem.Size
 	c.stats.LiveBuffers--
 	c.mu.Unlock()
 	if a.ready != nil {
 		_ = a.ready.Close() // who waits for it has been told
+		a.ready = nil       // or close, if it has to, would close it again
 	}
 	var busy []*Stream
 	for _, s := range a.users() {
@@ -191,6 +209,7 @@ func (c *core) free(a *allocation) {
 			busy = append(busy, s)
 		}
 	}
+	busy = c.spoil(a, busy)
 	switch {
 	case a.ordered || len(busy) > 1 || len(busy) == 1 && busy[0].core != c:
 		c.postpone(a, busy)
@@ -272,15 +291,11 @@ func (c *core) drainWaiting() {
 }
 
 // ready reports whether nothing uses the memory any more, after waiting for that if
-// it may.
+// it may. What a stream that failed was given counts as used until that is closed.
 func (d *deferredFree) ready(wait bool) bool {
 	for _, u := range d.uses {
-		switch {
-		case u.done(): // also where a stream of another device is closed by now
-		case !wait:
+		if !u.done() && !(wait && u.wait()) { // done also where a stream of another device is closed by now
 			return false
-		default:
-			_ = u.event.Wait(context.Background()) // an error belongs to the stream, which reports it
 		}
 	}
 	return true
@@ -299,7 +314,7 @@ func (c *core) settle(wait bool) {
 	var keep []deferredFree
 	var freed, bytes int64
 	for _, d := range waiting {
-		if !d.ready(wait) {
+		if !d.ready(wait) && !(wait && c.isClosed()) { // with the device everything goes
 			keep = append(keep, d)
 			continue
 		}
@@ -324,6 +339,8 @@ func (c *core) settle(wait bool) {
 
 func closeEvents(uses []use) {
 	for _, u := range uses {
-		_ = u.event.Close() // an event that is only waited for has nothing to report
+		if u.event != nil {
+			_ = u.event.Close() // an event that is only waited for has nothing to report
+		}
 	}
 }

@@ -23,6 +23,7 @@ type Buffer struct {
 	n       int
 	closed  atomic.Bool
 	cleanup goruntime.Cleanup
+	block   *Buffer // of the Arena that the memory is of, and that gives it back; else nil
 }
 
 // Element is the set of Go types that buffers hold.
@@ -82,29 +83,64 @@ func Upload[T Element](ctx context.Context, d *Device, data []T) (*Buffer, error
 	return b, nil
 }
 
-// Write copies data to the beginning of a buffer, on the device's own stream, and
-// waits until data may be changed.
-func Write[T Element](ctx context.Context, b *Buffer, data []T) error {
-	if err := sameType[T](b, "write"); err != nil {
-		return err
-	}
-	return b.device().stream.Write(ctx, b, 0, bytesOf(data))
+// Array is what Write and Read take: a *Buffer or a *Managed.
+type Array interface {
+	Len() int
+	Type() Type
+	Bytes() int64
+	String() string
+	Close() error
+
+	write(ctx context.Context, t Type, data []byte) error
+	read(ctx context.Context, t Type, data []byte) error
 }
 
-// Read copies the beginning of a buffer to data, on the device's own stream,
-// after the work queued there.
-func Read[T Element](ctx context.Context, b *Buffer, data []T) error {
-	if err := sameType[T](b, "read"); err != nil {
-		return err
+var (
+	_ Array = (*Buffer)(nil)
+	_ Array = (*Managed)(nil)
+)
+
+// Write copies data to the beginning of a buffer and waits until data may be
+// changed: on the device's own stream, or to the host's side of a Managed.
+func Write[T Element](ctx context.Context, to Array, data []T) error {
+	if to == nil {
+		return fmt.Errorf("write: buffer is nil: %w", ErrInvalidArgument)
 	}
-	return b.device().stream.Read(ctx, b, 0, bytesOf(data))
+	return to.write(ctx, TypeOf[T](), bytesOf(data))
 }
 
-func sameType[T Element](b *Buffer, op string) error {
+// Read copies the beginning of a buffer to data: on the device's own stream, after
+// the work queued there, or from the host's side of a Managed, after all that it
+// comes from.
+func Read[T Element](ctx context.Context, from Array, data []T) error {
+	if from == nil {
+		return fmt.Errorf("read: buffer is nil: %w", ErrInvalidArgument)
+	}
+	return from.read(ctx, TypeOf[T](), bytesOf(data))
+}
+
+func (b *Buffer) write(ctx context.Context, t Type, data []byte) error {
+	if err := b.holds(t, "write"); err != nil {
+		return err
+	}
+	return b.device().stream.Write(ctx, b, 0, data)
+}
+
+func (b *Buffer) read(ctx context.Context, t Type, data []byte) error {
+	if err := b.holds(t, "read"); err != nil {
+		return err
+	}
+	return b.device().stream.Read(ctx, b, 0, data)
+}
+
+func sameType[T Element](b *Buffer, op string) error { return b.holds(TypeOf[T](), op) }
+
+// holds checks the element type.
+func (b *Buffer) holds(t Type, op string) error {
 	if b.none() {
 		return fmt.Errorf("%s: buffer is nil: %w", op, ErrInvalidArgument)
 	}
-	if t := TypeOf[T](); t != b.typ {
+	if t != b.typ {
 		return b.a.core.error(op, fmt.Errorf("buffer holds %v, not %v: %w", b.typ, t, ErrInvalidArgument))
 	}
 	return nil
@@ -124,16 +160,18 @@ func (d *Device) Alloc(t Type, n int) (*Buffer, error) { return d.AllocKind(OnDe
 // newBuffer makes a handle that owns one ref of a.
 func newBuffer(a *allocation, t Type, mem driver.Memory, n int) *Buffer {
 	b := &Buffer{a: a, typ: t, mem: mem, n: n}
-	b.cleanup = goruntime.AddCleanup(b, forget, a)
+	b.cleanup = goruntime.AddCleanup(b, func(a *allocation) { a.core.forgotten(a) }, a)
 	return b
 }
 
-// forget runs on the collector's thread for a buffer that nobody closed: it only
+// counted is what a handle has a reference of.
+type counted interface{ unref() }
+
+// forgotten runs on the collector's thread for a handle that nobody closed: it only
 // enqueues.
-func forget(a *allocation) {
-	c := a.core
+func (c *core) forgotten(held counted) {
 	c.lostMu.Lock()
-	c.lost = append(c.lost, a)
+	c.lost = append(c.lost, held)
 	c.lostMu.Unlock()
 }
 
@@ -189,6 +227,14 @@ func (b *Buffer) Bytes() int64 { return b.mem.Size }
 // Memory returns what the backend knows the buffer as. It is valid until Close.
 func (b *Buffer) Memory() driver.Memory { return b.mem }
 
+// SetTag names what the buffer's memory is for in lists of holders: errors that say
+// that memory is out, MemoryHolders, the list at Close.
+func (b *Buffer) SetTag(tag string) {
+	if !b.none() && !b.closed.Load() {
+		b.a.core.pool.SetTag(b.a.id, tag)
+	}
+}
+
 // String reads "f32[1000] on cuda:0".
 func (b *Buffer) String() string {
 	if b.none() {
@@ -202,7 +248,7 @@ func (b *Buffer) device() *core { return b.a.core }
 // Close gives the memory back, as soon as the work that uses it is done; it does
 // not wait. Closing twice, or after the device, does nothing.
 func (b *Buffer) Close() error {
-	if b.none() || b.closed.Swap(true) {
+	if b.none() || b.closed.Swap(true) || b.block != nil {
 		return nil
 	}
 	b.cleanup.Stop()

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/runtime/kernelcache"
@@ -39,6 +40,8 @@ type core struct {
 	guests    sync.WaitGroup        // calls of other devices that use memory of this one
 
 	pool     *mempool.Pool
+	watched  atomic.Bool // someone wants to know when memory runs short
+	staging  staging
 	settling sync.Mutex // held while deferred memory is freed, so that nobody overtakes it
 
 	mu       sync.Mutex
@@ -51,14 +54,18 @@ type core struct {
 	deferred []deferredFree
 	stats    Stats
 	failed   []error // what the driver said of frees since close began
-	stream   *Stream // the device's own, made at first use
+	upkeep   *time.Timer
+	recorder *mempool.Recorder // or nil
+	stream   *Stream           // the device's own, made at first use
 
 	lostMu sync.Mutex
-	lost   []*allocation // forgotten buffers, found by the garbage collector
+	lost   []counted // what forgotten buffers held, found by the garbage collector
 }
 
 // Stats are the accounts of one device since it was opened. Bytes are those asked
-// for; Memory counts blocks as the device holds them.
+// for; Memory counts blocks as the device holds them. Memory, Staging and the rest are
+// each of one moment, but not of the same: while others allocate and free, Live and
+// Memory.Requested may differ by what is under way.
 type Stats struct {
 	Live        int64 // bytes of buffers that are open or in a graph
 	LiveBuffers int64
@@ -70,7 +77,8 @@ type Stats struct {
 	Launches    int64
 	Compiles    int64 // programs built here, not taken from the cache
 
-	Memory mempool.Stats // what is kept for reuse and what that saves
+	Memory  mempool.Stats // what is kept for reuse and what that saves
+	Staging StagingStats  // pinned memory that large copies pass through
 }
 
 func newCore(s *Session, info Info, drv driver.Device) (*core, error) {
@@ -92,6 +100,8 @@ func newCore(s *Session, info Info, drv driver.Device) (*core, error) {
 		return nil, err
 	}
 	c.stream = stream
+	c.recordToFile()
+	c.startUpkeep()
 	return c, nil
 }
 
@@ -168,11 +178,11 @@ func (d *Device) NewPriorityStream(p Priority) (*Stream, error) {
 func (d *Device) Stats() Stats {
 	c := d.core
 	c.drain()
-	memory := c.pool.Stats()
+	memory, staged := c.pool.Stats(), c.staging.stats()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	stats := c.stats
-	stats.Memory = memory
+	stats.Memory, stats.Staging = memory, staged
 	stats.Deferred += memory.Waiting
 	for s := range c.streams {
 		stats.Launches += s.launches.Load()
@@ -243,6 +253,7 @@ func (c *core) close() error {
 	}
 	c.closed = true
 	c.mu.Unlock()
+	c.stopUpkeep()
 	c.guests.Wait()
 	lost := c.lostError() != nil
 	var errs []error
@@ -267,6 +278,7 @@ func (c *core) close() error {
 		a.leaveOthers()
 		done(c.putBack(a))
 	}
+	done(c.staging.close(c.drv))
 	c.pool.Trim(0)
 	c.mu.Lock()
 	failed := c.failed
@@ -274,6 +286,7 @@ func (c *core) close() error {
 	for _, err := range failed {
 		done(err)
 	}
+	c.writeTrace()
 	_ = c.pool.Close() // nothing is live any more but what a call under way gives back
 	done(c.drv.Close())
 	return errors.Join(errs...)

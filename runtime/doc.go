@@ -22,6 +22,24 @@
 //
 // Compiled programs are kept by the kernel cache, in memory and on disk.
 //
+// # Memory
+//
+// Each device has a pool: memory of buffers that are closed is kept for the next
+// ones. What to take for what:
+//
+//	Buffer   Device.Alloc, Upload     memory of the device, or a view of it
+//	Buffer   Device.AllocKind         pinned or unified memory; Host is the host's view
+//	Buffer   Stream.Alloc             what one step needs, in the order of a stream
+//	Managed  Device.Managed           a host side and a device side; copies by itself
+//	Arena    Device.NewArena          many small buffers of one scope
+//	         Stream.NewArena          the same, in the order of a stream
+//	Batch    Device.NewBatch          whatever is closed together
+//
+// A Buffer is raw: its owner copies, and orders the streams that use it. A [Managed]
+// knows which side is newer and does both. Large copies between a device and Go's memory
+// pass through pinned memory ([Stats.Staging]); the context of the call ends them
+// between two pieces.
+//
 // # What not every device has
 //
 // Memory that the host sees too ([Device.AllocKind], [Host]), priorities

@@ -160,7 +160,7 @@ func (g *Graph) Launch(s *Stream) error {
 			return fmt.Errorf("graph of %s: %w", g.core.info.ID, ErrInvalidArgument)
 		}
 		if !slices.Contains(g.streams, s) {
-			g.streams = slices.DeleteFunc(g.streams, func(s *Stream) bool { return s.gone.Load() })
+			g.streams = slices.DeleteFunc(g.streams, func(s *Stream) bool { return s.gone.Load() && !s.busy() })
 			g.streams = append(g.streams, s)
 		}
 		for a := range g.kept.memory {
@@ -190,7 +190,7 @@ func (g *Graph) Close() error {
 	}
 	g.closed = true
 	for _, s := range g.streams {
-		_ = s.sync(context.Background()) // its error belongs to the stream, which reports it
+		_ = s.passed(context.Background()) // its error belongs to the stream, which reports it
 	}
 	g.core.mu.Lock()
 	delete(g.core.graphs, g)

@@ -80,13 +80,16 @@ func Host[T Element](b *Buffer) ([]T, error) {
 }
 
 // hostBytes returns the host's view of a buffer that the caller keeps alive.
-func (b *Buffer) hostBytes() ([]byte, bool) {
-	visible, ok := b.a.core.drv.(driver.HostVisible)
+func (b *Buffer) hostBytes() ([]byte, bool) { return b.a.core.hostBytes(b.mem) }
+
+// hostBytes returns the host's view of memory that the caller keeps alive.
+func (c *core) hostBytes(m driver.Memory) ([]byte, bool) {
+	visible, ok := c.drv.(driver.HostVisible)
 	if !ok {
 		return nil, false
 	}
-	view, ok := visible.HostBytes(b.mem)
-	return view, ok && int64(len(view)) == b.mem.Size
+	view, ok := visible.HostBytes(m)
+	return view, ok && int64(len(view)) == m.Size
 }
 
 // checkHost refuses more host memory than the machine has; a device's limits say

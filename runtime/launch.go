@@ -20,6 +20,8 @@ type Local int
 //
 //   - *Buffer for a pointer to global or constant memory, of the same element
 //     type (or any, for pointers to void and structs)
+//   - *Managed for the same: its device side, brought up to date first; Out(m) where
+//     the kernel replaces all of it
 //   - Local for a pointer to local memory
 //   - for a value, the Go type of the same kind and width (float32 for float,
 //     uint32 for uint, Float16 for half), or an int for any integer type that can
@@ -39,6 +41,15 @@ func (s *Stream) launch(k *Kernel, g Grid, args []any) (driver.Kernel, error) {
 	if k == nil || k.program == nil {
 		return nil, fmt.Errorf("launch: kernel is nil: %w", ErrInvalidArgument)
 	}
+	if twoSided(args) {
+		return s.launchManaged(k, g, args)
+	}
+	return s.launchWith(k, g, args, nil, nil)
+}
+
+// launchWith is launch once all that is Managed is locked, and known what the stream
+// has to wait for.
+func (s *Stream) launchWith(k *Kernel, g Grid, args []any, managed []taken, uses []use) (driver.Kernel, error) {
 	if err := s.lock("launch"); err != nil {
 		return nil, err
 	}
@@ -48,13 +59,22 @@ func (s *Stream) launch(k *Kernel, g Grid, args []any) (driver.Kernel, error) {
 	if err == nil && s.capture != nil {
 		err = s.capture.keepProgram(k.program)
 	}
-	if err == nil {
-		err = s.core.noticed(s.drv.Launch(&s.spec))
-	} else {
-		err = s.core.error("launch "+k.decl.Name, err)
+	if err != nil {
+		return nil, s.core.error("launch "+k.decl.Name, err)
+	}
+	if len(managed) > 0 {
+		queued = true // perhaps a copy, if no more
+		err = s.prepare(managed, uses)
 	}
 	if err == nil {
+		err = s.drv.Launch(&s.spec)
+	}
+	err = s.core.noticed(err)
+	if err == nil {
 		queued = true
+		for i := range managed {
+			managed[i].launched(s)
+		}
 		if s.capture != nil {
 			s.capture.kernels++
 		} else {
@@ -102,6 +122,10 @@ func (s *Stream) pack(k *Kernel, g Grid, args []any) error {
 		case Local:
 			err = packLocal(arg, p, v)
 			local += int64(v)
+		case *Managed:
+			err = s.packManaged(arg, p, v, false)
+		case Output:
+			err = s.packManaged(arg, p, v.m, true)
 		default:
 			err = s.packValue(arg, p, args[i])
 		}
@@ -120,19 +144,26 @@ func (s *Stream) pack(k *Kernel, g Grid, args []any) error {
 }
 
 func (s *Stream) packBuffer(arg *driver.Arg, p *source.Param, b *Buffer) error {
-	if !p.Pointer || p.Space == source.Local {
-		return fmt.Errorf("is no buffer: %w", ErrInvalidArgument)
-	}
 	if err := s.use(b); err != nil {
 		return err
 	}
-	if p.Kind != source.Void && p.Kind != source.Struct && p.Kind != b.typ.Kind() {
-		return fmt.Errorf("buffer holds %v: %w", b.typ, ErrInvalidArgument)
-	}
-	if b.mem.Size < int64(p.Size) {
-		return fmt.Errorf("buffer of %d bytes is smaller than one element of %d: %w", b.mem.Size, p.Size, ErrInvalidArgument)
+	if err := checkElement(p, b.typ, b.mem.Size); err != nil {
+		return err
 	}
 	*arg = driver.Arg{Kind: driver.ArgMemory, Memory: b.mem}
+	return nil
+}
+
+// checkElement checks a buffer's elements and size against a parameter.
+func checkElement(p *source.Param, t Type, size int64) error {
+	switch {
+	case !p.Pointer || p.Space == source.Local:
+		return fmt.Errorf("is no buffer: %w", ErrInvalidArgument)
+	case p.Kind != source.Void && p.Kind != source.Struct && p.Kind != t.Kind():
+		return fmt.Errorf("buffer holds %v: %w", t, ErrInvalidArgument)
+	case size < int64(p.Size):
+		return fmt.Errorf("buffer of %d bytes is smaller than one element of %d: %w", size, p.Size, ErrInvalidArgument)
+	}
 	return nil
 }
 

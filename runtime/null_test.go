@@ -50,6 +50,9 @@ type nullBackend struct {
 	unload      func()   // called by modules that are closed
 	maxGroups   [3]int   // Info.MaxGroups
 	freeHereErr error
+	recordErr   func() error              // of events
+	syncing     func(ctx context.Context) // called by Sync of streams
+	closing     func()                    // called by Close of streams
 }
 
 func (b *nullBackend) Name() string { return b.name }
@@ -201,16 +204,29 @@ func (s *nullStream) Launch(l *driver.Launch) error {
 	s.b.last.Data = append(s.b.last.Data[:0], l.Data...)
 	return s.err
 }
-func (s *nullStream) Record(bool) (driver.Event, error) { return nullEvent{s.b}, s.err }
-func (s *nullStream) Wait(driver.Event) error           { return s.err }
-func (s *nullStream) Sync(context.Context) error {
+func (s *nullStream) Record(bool) (driver.Event, error) {
+	if s.b.recordErr != nil {
+		return nil, s.b.recordErr()
+	}
+	return nullEvent{s.b}, s.err
+}
+func (s *nullStream) Wait(driver.Event) error { return s.err }
+func (s *nullStream) Sync(ctx context.Context) error {
+	if s.b.syncing != nil {
+		s.b.syncing(ctx)
+	}
 	if s.err == nil && s.b.syncErr != nil {
 		return s.b.syncErr
 	}
 	return s.err
 }
-func (s *nullStream) Err() error   { return s.err }
-func (s *nullStream) Close() error { return nil }
+func (s *nullStream) Err() error { return s.err }
+func (s *nullStream) Close() error {
+	if s.b.closing != nil {
+		s.b.closing()
+	}
+	return nil
+}
 
 type nullEvent struct{ b *nullBackend }
 

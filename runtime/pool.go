@@ -15,14 +15,18 @@ import (
 
 // newPool makes the pool of a device.
 func (c *core) newPool() *mempool.Pool {
-	return mempool.New(c.drv, mempool.Options{
-		Mode:      poolMode(&c.info, &c.session.cfg),
-		Align:     max(256, c.info.BaseAlign),
-		SoftLimit: mempool.AdviseLimit(c.info.TotalMemory),
-		HardLimit: c.session.cfg.MemoryLimit,
-		Drain:     c.drainWaiting,
-		Collect:   c.collect,
-		Busy:      func() bool { return c.capturing.Load() > 0 }, // not every driver can free while it records
+	pool := mempool.New(c.drv, mempool.Options{
+		Mode:          poolMode(&c.info, &c.session.cfg),
+		Align:         max(256, c.info.BaseAlign),
+		SoftLimit:     mempool.AdviseLimit(c.info.TotalMemory),
+		HardLimit:     c.session.cfg.MemoryLimit,
+		SoftCount:     c.session.cfg.MemorySoftCount,
+		HardCount:     c.session.cfg.MemoryHardCount,
+		AutoEmergency: c.session.cfg.MemoryEmergency,
+		Device:        c.inUse,
+		Drain:         c.drainWaiting,
+		Collect:       c.collect,
+		Busy:          func() bool { return c.capturing.Load() > 0 }, // not every driver can free while it records
 		FreeFailed: func(err error) {
 			c.session.debug(1, "free failed", "device", c.info.ID, "error", err)
 			c.mu.Lock()
@@ -32,16 +36,25 @@ func (c *core) newPool() *mempool.Pool {
 			c.mu.Unlock()
 		},
 	})
+	_ = pool.Watch(mempool.Thresholds{}, c.logPressure) // the defaults are in order
+	return pool
 }
 
 // poolMode says how blocks for a device are made. What runs on the host's processor
 // finds overruns at the end of an allocation, which must stay where a buffer ends.
 // OpenCL takes a part of an allocation only as an object of its own, of which it
-// bears few. Of a backend that is not ours nothing is known.
+// bears few. Of a backend that is not ours nothing is known. Config.MemoryMode is the
+// word of someone who knows better.
 func poolMode(info *Info, cfg *Config) mempool.Mode {
 	switch {
 	case cfg.NoMemoryPool:
 		return mempool.PassThrough
+	case cfg.MemoryMode == driver.PoolSplit:
+		return mempool.Split
+	case cfg.MemoryMode == driver.PoolWhole:
+		return mempool.Whole
+	case cfg.MemoryMode == driver.PoolExact:
+		return mempool.Exact
 	case info.Kind == driver.CPU || info.Simulated:
 		return mempool.Exact
 	case info.Backend == "cuda" || info.Backend == "rocm" || info.Backend == "metal":
@@ -107,7 +120,7 @@ func (w *progress) Wait(upTo uint64) {
 	if w.s.finished.Load() >= upTo {
 		return
 	}
-	_ = w.s.sync(context.Background()) // its error belongs to the stream, which reports it
+	_ = w.s.passed(context.Background()) // its error belongs to the stream, which reports it
 }
 
 func (w *progress) close() {

@@ -323,7 +323,7 @@ func (p *programCore) release() error {
 	defer c.guests.Done()
 	p.gone.Store(true)
 	for _, s := range c.streamList() {
-		_ = s.sync(context.Background()) // its error belongs to the stream, which reports it
+		_ = s.passed(context.Background()) // its error belongs to the stream, which reports it
 	}
 	return p.unload()
 }

@@ -28,7 +28,8 @@ type Stream struct {
 	launches atomic.Int64
 	queued   atomic.Uint64 // work queued so far; changed with mu held
 	finished atomic.Uint64 // work up to here is known to be done
-	gone     atomic.Bool   // closed
+	gone     atomic.Bool   // closed, or being closed: its work may still run
+	over     chan struct{} // closed when it is closed and its work is done
 	fallback error         // why its device stands in for another
 	priority driver.Priority
 	capture  *capture      // what is recorded, of a stream that Capture made; else nil
@@ -62,7 +63,7 @@ func (c *core) driverStream(p driver.Priority) (driver.Stream, error) {
 
 // register makes s one of the streams that the device closes.
 func (c *core) register(s *Stream) (*Stream, error) {
-	s.work.s = s
+	s.work.s, s.over = s, make(chan struct{})
 	s.known, _ = s.drv.(driver.KnownFailure)
 	s.lane = c.pool.NewLane(&s.work)
 	c.mu.Lock()
@@ -118,16 +119,24 @@ func (s *Stream) use(b *Buffer) error {
 		return fmt.Errorf("buffer is nil: %w", ErrInvalidArgument)
 	case b.a.core != s.core:
 		return fmt.Errorf("buffer belongs to %s: %w", b.a.core.info.ID, ErrInvalidArgument)
-	case b.closed.Load() || !b.a.ref():
+	case b.closed.Load():
+		return fmt.Errorf("buffer: %w", ErrClosed)
+	}
+	return s.hold(b.a)
+}
+
+// hold keeps memory for the call under way, until unlock.
+func (s *Stream) hold(a *allocation) error {
+	if !a.ref() {
 		return fmt.Errorf("buffer: %w", ErrClosed)
 	}
 	if s.capture == nil { // else nothing runs yet
-		if err := b.a.usedBy(s); err != nil {
-			b.a.unref()
+		if err := a.usedBy(s); err != nil {
+			a.unref()
 			return err
 		}
 	}
-	s.held = append(s.held, b.a)
+	s.held = append(s.held, a)
 	return nil
 }
 
@@ -245,6 +254,21 @@ func (s *Stream) sync(ctx context.Context) error {
 	return nil
 }
 
+// passed is sync for who has no part in the stream: one that is being closed is waited
+// for as well.
+func (s *Stream) passed(ctx context.Context) error {
+	err := s.sync(ctx)
+	if err == nil || !s.gone.Load() {
+		return err
+	}
+	select {
+	case <-s.over:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // finish notes that work up to n is done.
 func (s *Stream) finish(n uint64) {
 	for {
@@ -263,12 +287,12 @@ func (s *Stream) busy() bool { return s.finished.Load() < s.queued.Load() }
 func (s *Stream) lastUse() (use, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || !s.busy() {
-		return use{}, false
+	if s.closed || !s.busy() { // being closed, it is busy until the driver has waited
+		return use{s, s.queued.Load(), nil}, s.busy()
 	}
 	e, err := s.drv.Record(false)
-	if err != nil { // the stream failed: none of its work runs any more
-		return use{}, false
+	if err != nil { // what it was given before may run on: until the stream is closed
+		e = nil
 	}
 	return use{s, s.queued.Load(), e}, true
 }
@@ -306,15 +330,16 @@ func (s *Stream) close() error {
 		return nil
 	}
 	s.closed = true
+	s.gone.Store(true) // who is told that it is closed looks here whether that is why
 	n := s.queued.Load()
 	s.mu.Unlock()
-	s.gone.Store(true)
 	var err error
 	if s.capture != nil {
 		err = s.stopRecording()
 	}
 	err = errors.Join(err, s.drv.Close())
 	s.finish(n) // the driver has waited for it
+	close(s.over)
 	s.lane.Close()
 	s.work.close()
 	c := s.core

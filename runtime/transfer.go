@@ -33,7 +33,7 @@ func (s *Stream) Write(ctx context.Context, b *Buffer, off int64, data []byte) e
 		if err := checkRange(b, off, int64(len(data))); err != nil || len(data) == 0 {
 			return err
 		}
-		return s.drv.Upload(ctx, part(b.mem, off, int64(len(data))), data)
+		return s.upload(ctx, part(b.mem, off, int64(len(data))), data)
 	})
 }
 
@@ -55,7 +55,7 @@ func (s *Stream) Read(ctx context.Context, b *Buffer, off int64, data []byte) er
 		if err := checkRange(b, off, int64(len(data))); err != nil || len(data) == 0 {
 			return err
 		}
-		return s.drv.Download(ctx, data, part(b.mem, off, int64(len(data))))
+		return s.download(ctx, data, part(b.mem, off, int64(len(data))))
 	})
 }
 

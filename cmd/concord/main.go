@@ -94,7 +94,7 @@ Exit status: 0 success, 1 the work failed, 2 wrong usage.`,
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.AddCommand(a.devicesCommand(), a.topCommand(), a.doctorCommand(), a.demoCommand(), a.translateCommand(),
-		a.compileCommand(), a.runCommand(), a.parityCommand(), a.benchCommand(), a.cacheCommand())
+		a.compileCommand(), a.runCommand(), a.parityCommand(), a.benchCommand(), a.cacheCommand(), a.traceCommand())
 	root.InitDefaultHelpCmd()
 	help, _, _ := root.Find([]string{"help"}) // it is there now
 	help.Example = "  concord help run"

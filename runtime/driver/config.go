@@ -24,6 +24,27 @@ const (
 	Any     Fallback = "any"     // as Prefer, and a router may start elsewhere
 )
 
+// Filling says what new buffers hold.
+type Filling string
+
+// The fillings. With a pattern, buffers are also overwritten when they are closed.
+const (
+	FillNothing Filling = ""        // what was there before
+	FillZero    Filling = "zero"    // zeros
+	FillPattern Filling = "pattern" // every bit set: NaN in every format of floats
+)
+
+// Pooling says how memory that is kept serves requests.
+type Pooling string
+
+// The ways. See package mempool for when which is right.
+const (
+	PoolByDevice Pooling = ""      // as suits the device
+	PoolSplit    Pooling = "split" // any free part of an allocation serves
+	PoolWhole    Pooling = "whole" // an allocation serves requests of about its size
+	PoolExact    Pooling = "exact" // an allocation serves requests of its size alone
+)
+
 // Config is the whole configuration. The zero value is the default. What is set
 // here overrides the environment, except that CONCORD_STRICT=1 stays in force.
 type Config struct {
@@ -34,8 +55,21 @@ type Config struct {
 
 	MemoryLimit  int64  // CONCORD_MEMORY_LIMIT: hard limit per device in bytes; 0 means none
 	NoMemoryPool bool   // CONCORD_MEMORY_POOL=0: every allocation goes to the driver
-	CacheDir     string // CONCORD_CACHE_DIR: "" means concord in the user's cache directory, "off" no disk
-	CacheSize    int64  // CONCORD_CACHE_SIZE: disk limit of the kernel cache in bytes; 0 means 256 MiB
+	MemoryTrace  string // CONCORD_MEMORY_TRACE: file for what devices do with memory, written when one is closed; "" means none
+	// MemoryMode is how memory that is kept serves requests. What it says holds for every
+	// device; "" is best unless a trace tells otherwise. NoMemoryPool comes first.
+	MemoryMode Pooling
+	// Above MemorySoftCount allocations of the driver a device keeps nothing for reuse, and
+	// it never has more than MemoryHardCount (ErrBudget). 0 means no limit.
+	MemorySoftCount, MemoryHardCount int
+	// MemoryFill is CONCORD_MEMORY_FILL: what new buffers hold. Writing it costs a wait.
+	MemoryFill Filling
+	// MemoryIdle is CONCORD_MEMORY_IDLE: memory that is kept for reuse and was not used for
+	// that long, at the next look, goes back to the driver. 0 means 30 s, less never.
+	MemoryIdle      time.Duration
+	MemoryEmergency bool   // all memory that is kept is freed whenever live memory passes 0.9 of the soft limit
+	CacheDir        string // CONCORD_CACHE_DIR: "" means concord in the user's cache directory, "off" no disk
+	CacheSize       int64  // CONCORD_CACHE_SIZE: disk limit of the kernel cache in bytes; 0 means 256 MiB
 
 	FakeDevices  *string       // CONCORD_FAKE_DEVICES: replaces discovery when not nil
 	NoProbeCache bool          // CONCORD_PROBE_CACHE=0: probe at every call
@@ -93,6 +127,25 @@ var Variables = []variable{
 	{"CONCORD_MEMORY_LIMIT", "", "hard limit per device in bytes, suffix K, M or G", func(c *Config, v string) (err error) {
 		c.MemoryLimit, err = ParseSize(v)
 		return err
+	}},
+	{"CONCORD_MEMORY_IDLE", "30s", "after how long memory that is kept for reuse and not used goes back to the driver; off keeps it", func(c *Config, v string) (err error) {
+		if v == "off" {
+			c.MemoryIdle = -1
+			return nil
+		}
+		c.MemoryIdle, err = time.ParseDuration(v)
+		if err == nil && c.MemoryIdle <= 0 {
+			err = fmt.Errorf("%q is not positive", v)
+		}
+		return err
+	}},
+	{"CONCORD_MEMORY_FILL", "", "zero: new buffers hold zeros; pattern: NaN, and closed ones are overwritten, to find who reads them", func(c *Config, v string) error {
+		c.MemoryFill = Filling(v)
+		return checkFilling(c.MemoryFill)
+	}},
+	{"CONCORD_MEMORY_TRACE", "", "file for what devices do with memory, for concord trace memory; written when a device is closed", func(c *Config, v string) error {
+		c.MemoryTrace = v
+		return nil
 	}},
 	{"CONCORD_CACHE_DIR", "", "directory of the kernel cache; off keeps it in memory", func(c *Config, v string) error {
 		c.CacheDir = v
@@ -213,6 +266,13 @@ func (c Config) Merge(env Config) Config {
 	pick(&c.Debug, env.Debug)
 	pick(&c.MemoryLimit, env.MemoryLimit)
 	pick(&c.NoMemoryPool, env.NoMemoryPool)
+	pick(&c.MemoryTrace, env.MemoryTrace)
+	pick(&c.MemoryMode, env.MemoryMode)
+	pick(&c.MemorySoftCount, env.MemorySoftCount)
+	pick(&c.MemoryHardCount, env.MemoryHardCount)
+	pick(&c.MemoryFill, env.MemoryFill)
+	pick(&c.MemoryIdle, env.MemoryIdle)
+	pick(&c.MemoryEmergency, env.MemoryEmergency)
 	pick(&c.CacheDir, env.CacheDir)
 	pick(&c.CacheSize, env.CacheSize)
 	pick(&c.FakeDevices, env.FakeDevices)
@@ -248,7 +308,16 @@ func (c *Config) Check() error {
 	if err := checkFallback(c.Fallback); err != nil {
 		return fmt.Errorf("fallback policy: %w: %w", err, ErrInvalidArgument)
 	}
-	for name, n := range map[string]int64{"MemoryLimit": c.MemoryLimit, "CacheSize": c.CacheSize,
+	if err := checkFilling(c.MemoryFill); err != nil {
+		return fmt.Errorf("Config.MemoryFill: %w: %w", err, ErrInvalidArgument)
+	}
+	switch c.MemoryMode {
+	case PoolByDevice, PoolSplit, PoolWhole, PoolExact:
+	default:
+		return fmt.Errorf("Config.MemoryMode: %q is not split, whole or exact: %w", string(c.MemoryMode), ErrInvalidArgument)
+	}
+	for name, n := range map[string]int64{"MemoryLimit": c.MemoryLimit,
+		"MemorySoftCount": int64(c.MemorySoftCount), "MemoryHardCount": int64(c.MemoryHardCount), "CacheSize": c.CacheSize,
 		"ProbeTimeout": int64(c.ProbeTimeout), "CPUThreads": int64(c.CPUThreads)} {
 		if n < 0 {
 			return fmt.Errorf("negative Config.%s: %w", name, ErrInvalidArgument)
@@ -270,6 +339,14 @@ func checkFallback(f Fallback) error {
 		return nil
 	}
 	return fmt.Errorf("%q is not require, prefer or any", string(f))
+}
+
+func checkFilling(f Filling) error {
+	switch f {
+	case FillNothing, FillZero, FillPattern:
+		return nil
+	}
+	return fmt.Errorf("%q is not zero or pattern", string(f))
 }
 
 // ParseSize reads a number of bytes with an optional suffix K, M or G (powers of

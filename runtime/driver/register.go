@@ -48,7 +48,7 @@ var BackendNames = []string{"cuda", "rocm", "metal", "opencl", "cpu"}
 
 // SimulatedNames lists the backends over simulated vendor libraries. They execute,
 // are no GPU, and are found only by name or with Config.SimDir.
-var SimulatedNames = []string{"sim-cuda", "sim-rocm"}
+var SimulatedNames = []string{"sim-cuda", "sim-rocm", "sim-metal"}
 
 // IsSimulated reports whether a backend's name is that of a simulated one.
 func IsSimulated(name string) bool { return strings.HasPrefix(name, "sim-") }

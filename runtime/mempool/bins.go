@@ -27,7 +27,7 @@ func binOf(size int64) int {
 
 func (s *bins) add(b *node) {
 	i := binOf(b.size)
-	b.bin, b.a, b.z = i, nil, s.first[i]
+	b.bin, b.a, b.z = int32(i), nil, s.first[i]
 	if b.z != nil {
 		b.z.a = b
 	}

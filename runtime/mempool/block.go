@@ -5,6 +5,7 @@ package mempool
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"time"
 
 	"github.com/concord-compute/concord/runtime/driver"
@@ -17,31 +18,58 @@ type ID uint64
 // NoID names no block ever.
 const NoID ID = math.MaxUint64
 
-// slab is one allocation of the driver.
+// slab is one allocation of the driver. It fits into one line of the processor's cache,
+// as does the first half of node: a block that nobody touched for a while costs few
+// waits for memory.
 type slab struct {
-	mem   driver.Memory
-	space int  // 0: small blocks, 1: large ones
-	kept  bool // its blocks are reused
+	mem    driver.Memory
+	number int64  // counts the pool's slabs
+	used   uint64 // the epoch in which a block of it came back last
+	key    *key
+	space  uint8 // 0: small blocks, 1: large ones
+	kept   bool  // its blocks are reused
+}
+
+// key is one size of slabs.
+type key struct {
+	size  int64
+	slabs int    // there are
+	ready int    // of those: free, whole, and used by no work
+	hit   uint64 // the epoch of the last Hit
+	keep  int    // of ready, for a clean-up that counts
+}
+
+// keyFor is the key of a new slab.
+func (p *Pool) keyFor(size int64) *key {
+	k := p.keys[size]
+	if k == nil {
+		k = &key{size: size}
+		p.keys[size] = k
+	}
+	k.slabs++
+	return k
 }
 
 // node is a block, live or free. The blocks of a slab form a chain in the order of
 // their places.
 type node struct {
-	slab       *slab
-	off, size  int64
-	prev, next *node // neighbours in the slab
+	slab      *slab
+	off, size int64
+	id        ID
+	asked     int64
+	lane      *Lane // whose queued work may still use it, or nil; of a free block
+	z         *node // after it in its bin
+	bin       int32 // of a warm block its place in Pool.warm
+	live      bool
+	warm      bool // free, and in Pool.warm alone
+	listed    bool // in a list
+	known     bool // has a history
 
-	id    ID
-	live  bool
-	asked int64
-
-	lane    *Lane  // whose queued work may still use it, or nil; of a free block
-	at      uint64 // the lane's count of that work
-	a, z    *node  // before and after in its bin
-	bin     int
-	la, lz  *node // before and after in the lane's order, or among empty slabs
-	listed  bool
-	history *history
+	la, lz     *node // before and after in the lane's order, or among empty slabs
+	history    *history
+	at         uint64 // the count of that work on lane
+	a          *node  // before it in its bin
+	prev, next *node  // neighbours in the slab
 }
 
 // history is who allocated a block, when tracking is on.
@@ -54,8 +82,15 @@ type history struct {
 // classes are the sizes of blocks that are whole allocations.
 var classes = [...]int64{64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20}
 
+// classOf is the place in classes of the smallest that holds n bytes; behind the last
+// one if none does. Each class is four times the one before.
+func classOf(n int64) int { return min(len(classes), max(0, (bits.Len64(uint64(n-1))-5)/2)) }
+
 // largest bounds a request, so that no sum overflows.
 const largest = 1 << 46
+
+// mostAlign bounds what a request is rounded up to.
+const mostAlign = 1 << 30
 
 // sizeOf is how large a block for n bytes is.
 func (p *Pool) sizeOf(n int64, kind driver.MemoryKind) (int64, error) {
@@ -101,10 +136,13 @@ func (p *Pool) drop(b *node) {
 
 // retire ends the life of a block's handle.
 func (p *Pool) retire(b *node) {
-	if b.history != nil && b.history.stack != nil {
-		liveProfile().Remove(owner{p, b.id})
+	if b.known {
+		if b.history.stack != nil {
+			liveProfile().Remove(owner{p, b.id})
+		}
+		b.known, b.history = false, nil
 	}
-	b.live, b.asked, b.history = false, 0, nil
+	b.live, b.asked = false, 0
 	b.id += 1 << 32
 }
 

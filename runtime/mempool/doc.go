@@ -24,6 +24,13 @@
 // Reserved. [Pool.Stats] is one consistent picture. Live blocks never move and are never
 // touched by a clean-up.
 //
+// # Pressure and traces
+//
+// [Pool.Watch] tells when live memory passes parts of the soft limit; [Pool.Maintenance]
+// gives back what nobody uses. A [Recorder] keeps what pools do as a [Trace], which can
+// be written, replayed with other settings and without a device, laid out as an [Arena]
+// and analyzed.
+//
 // A Pool is safe for concurrent use. It calls the driver without holding its lock, so
 // that who is served from the cache does not wait for one who is not.
 package mempool

@@ -7,7 +7,7 @@ import "math"
 // smallBlock is the size up to which blocks have slabs of their own.
 const smallBlock = 1 << 20
 
-func spaceOf(size int64) int {
+func spaceOf(size int64) uint8 {
 	if size <= smallBlock {
 		return 0
 	}
@@ -17,18 +17,27 @@ func spaceOf(size int64) int {
 // take returns a free block for size bytes, cut to size, or nil. With a lane that is
 // one that work of the lane may still use; else one that nothing uses.
 func (p *Pool) take(size int64, lane *Lane) *node {
-	most := p.most(size)
 	space := spaceOf(size)
+	ofLane := lane != nil && lane.order.first != nil
+	if !ofLane {
+		if b := p.warm.take(size); b != nil { // as nearly always
+			return b
+		}
+	}
+	p.cool()
+	most := p.most(size)
 	var b *node
-	if lane != nil && lane.order.first != nil {
+	if ofLane {
 		b = lane.free[space].best(size, most)
 	}
 	if b == nil {
 		b = p.ready[space].best(size, most)
 	}
 	if b == nil && p.n.Waiting > 0 {
+		high := p.reaches(p.o.Thresholds.HighWater)
 		p.settle()
 		b = p.ready[space].best(size, most)
+		p.high = high && b == nil
 	}
 	if b == nil {
 		return nil
@@ -75,26 +84,30 @@ func (p *Pool) keep(b *node) {
 		}
 		return
 	}
-	if n := b.next; n != nil && !n.live && n.lane == b.lane {
+	if n := b.next; n != nil && !n.live && !n.warm && n.lane == b.lane {
 		p.unkeep(n)
 		p.join(b, n)
 	}
-	if n := b.prev; n != nil && !n.live && n.lane == b.lane {
+	if n := b.prev; n != nil && !n.live && !n.warm && n.lane == b.lane {
 		p.unkeep(n)
 		p.join(n, b)
 		b = n
 	}
 	p.file(b)
-	if b.lane == nil && b.whole() && p.above() {
+	if b.lane == nil && b.whole() && p.tooMany(b) {
 		p.unkeep(b)
 		p.giveUp(b)
 	}
 }
 
-// above reports whether a limit is passed above which nothing is kept.
-func (p *Pool) above() bool {
+// mostReady is how many free blocks of one size are kept where blocks are allocations.
+const mostReady = 1000
+
+// tooMany reports whether a limit is passed above which b, a whole slab, is not kept.
+func (p *Pool) tooMany(b *node) bool {
 	return p.n.Reserved-p.given > p.o.SoftLimit ||
-		p.o.SoftCount > 0 && p.n.Slabs-int64(len(p.dead)) > int64(p.o.SoftCount)
+		p.o.SoftCount > 0 && p.n.Slabs-int64(len(p.dead)) > int64(p.o.SoftCount) ||
+		b.slab.key.ready > mostReady && p.o.Mode != Split
 }
 
 // join makes b and its right neighbour n, both free and filed nowhere, one.
@@ -122,6 +135,7 @@ func (p *Pool) file(b *node) {
 	p.ready[b.slab.space].add(b)
 	if b.whole() {
 		p.empty.push(b)
+		b.slab.key.ready++
 	}
 }
 
@@ -136,12 +150,23 @@ func (p *Pool) unkeep(b *node) {
 		return
 	}
 	p.ready[b.slab.space].remove(b)
-	p.empty.remove(b)
+	if b.listed {
+		p.empty.remove(b)
+		b.slab.key.ready--
+	}
 }
 
 // giveUp leaves a block that is a whole slab to the driver: unlock sees to it.
 func (p *Pool) giveUp(b *node) {
 	p.dead = append(p.dead, b.slab)
 	p.given += b.slab.mem.Size
+	p.forget(b.slab)
 	p.drop(b)
+}
+
+// forget counts a slab no more among those of its size.
+func (p *Pool) forget(s *slab) {
+	if s.key.slabs--; s.key.slabs == 0 {
+		delete(p.keys, s.key.size)
+	}
 }

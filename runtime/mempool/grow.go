@@ -11,9 +11,18 @@ import (
 )
 
 const (
-	smallSlab = 2 << 20  // what blocks up to smallBlock are cut from
-	largeSlab = 32 << 20 // what larger ones are cut from, up to half of it
-	kept      = 64 << 20 // always kept, whatever Slack says
+	smallSlab = 2 << 20 // what blocks up to smallBlock are cut from
+
+	// Larger blocks are cut from slabs of an eighth of what was ever live, up to
+	// largeSlab: little is left over in a small pool, and a large one rarely grows. From
+	// half of largeSlab on a block has a slab of its own size.
+	largeSlab = 32 << 20
+	grain     = 128 << 10 // of slabs below largeSlab
+
+	// What is kept whatever Slack says. Blocks that are whole allocations are seldom of
+	// use for another size, and more of them lie idle.
+	keptSplit = 4 << 20
+	keptWhole = 64 << 20
 )
 
 // slabFor is how much to get from the driver for a block.
@@ -24,13 +33,24 @@ func (p *Pool) slabFor(size int64, kind driver.MemoryKind) int64 {
 	case size <= smallBlock:
 		return smallSlab
 	case size <= largeSlab/2:
-		return largeSlab
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return min(largeSlab, roundUp(max(size, p.n.PeakLive/8), grain))
 	}
 	return roundUp(size, smallSlab)
 }
 
+// kept is what is always kept beside the largest Live.
+func (p *Pool) kept() int64 {
+	if p.o.Mode == Split {
+		return keptSplit
+	}
+	return keptWhole
+}
+
 // miss serves a request that no free block fits.
 func (p *Pool) miss(n, size int64, kind driver.MemoryKind, lane *Lane) (Block, error) {
+	defer p.lookAtDevice()
 	p.growing.Lock()
 	defer p.growing.Unlock()
 	want := p.slabFor(size, kind)
@@ -49,12 +69,16 @@ func (p *Pool) miss(n, size int64, kind driver.MemoryKind, lane *Lane) (Block, e
 		}
 	}
 	mem, err := p.source.Alloc(want, kind)
+	if want > size && errors.Is(err, driver.ErrTooLarge) { // as a slab, not as a block
+		mem, err = p.source.Alloc(size, kind)
+	}
 	if errors.Is(err, driver.ErrOutOfMemory) {
 		if block, ok := p.reclaim(n, size, kind, lane); ok {
 			return block, nil
 		}
 		p.mu.Lock()
 		p.n.Retries++
+		p.note(Event{Kind: Retry, Bytes: n, Size: size})
 		p.mu.Unlock()
 		mem, err = p.source.Alloc(size, kind)
 	}
@@ -72,18 +96,32 @@ func (p *Pool) miss(n, size int64, kind driver.MemoryKind, lane *Lane) (Block, e
 func (p *Pool) prepare(n, size, want int64, kind driver.MemoryKind, lane *Lane) (Block, bool) {
 	p.mu.Lock()
 	defer p.unlock()
+	high := p.high || p.reaches(p.o.Thresholds.HighWater)
+	p.high = false
 	p.settle()
 	if block, ok := p.again(n, size, kind, lane); ok {
 		return block, true
 	}
+	if high {
+		p.n.Coalesces++
+		p.note(Event{Kind: Coalesced}) // settle has joined what can be joined
+		if p.reaches(p.o.Thresholds.LowWater) {
+			p.shrink(func() bool { return true })
+		}
+	}
 	peak := max(p.n.PeakLive, p.n.Live+size)
-	most := peak + max(kept, int64(p.o.Slack*float64(peak)))
+	most := peak + max(p.kept(), int64(p.o.Slack*float64(peak)))
 	most = min(most, p.o.SoftLimit)
 	p.shrink(func() bool {
 		return p.n.Reserved-p.given+want > most ||
 			p.o.SoftCount > 0 && p.n.Slabs-int64(len(p.dead)) >= int64(p.o.SoftCount)
 	})
 	return Block{}, false
+}
+
+// reaches reports whether Reserved is at that part of the soft limit, or above.
+func (p *Pool) reaches(part float64) bool {
+	return float64(p.n.Reserved-p.given) >= part*float64(p.o.SoftLimit)
 }
 
 // again serves a request from what has become free. The caller holds the lock.
@@ -95,8 +133,9 @@ func (p *Pool) again(n, size int64, kind driver.MemoryKind, lane *Lane) (Block, 
 	if b == nil {
 		return Block{}, false
 	}
-	p.n.Hits++
-	return p.handOut(b, n), true
+	var block Block
+	p.handOut(b, n, Hit, &block)
+	return block, true
 }
 
 // allowed says whether the hard limits leave room for a new slab, after dropping what
@@ -134,6 +173,8 @@ func (p *Pool) waitFrees() {
 // reclaim gets back everything that is not in use, and serves the request if that is
 // enough. It waits for queued work.
 func (p *Pool) reclaim(n, size int64, kind driver.MemoryKind, lane *Lane) (Block, bool) {
+	p.reclaims(1)
+	defer p.reclaims(-1)
 	if p.o.Drain != nil {
 		p.o.Drain()
 	}
@@ -144,6 +185,12 @@ func (p *Pool) reclaim(n, size int64, kind driver.MemoryKind, lane *Lane) (Block
 	p.o.Collect()
 	p.waitForLanes()
 	return p.sweep(n, size, kind, lane)
+}
+
+func (p *Pool) reclaims(n int) {
+	p.mu.Lock()
+	p.reclaiming += n
+	p.mu.Unlock()
 }
 
 // sweep serves the request from what is free, or gives all of that to the driver.
@@ -165,7 +212,9 @@ func (p *Pool) sweep(n, size int64, kind driver.MemoryKind, lane *Lane) (Block, 
 func (p *Pool) adopt(mem driver.Memory, n, size int64, kind driver.MemoryKind) (Block, error) {
 	p.mu.Lock()
 	defer p.unlock()
-	s := &slab{mem: mem, space: spaceOf(size), kept: p.keeps(kind)}
+	p.slabs++
+	s := &slab{mem: mem, number: p.slabs, space: spaceOf(size), kept: p.keeps(kind), key: p.keyFor(mem.Size)}
+	p.note(Event{Kind: Grow, Bytes: mem.Size, Size: mem.Size, Slab: s.number, Memory: mem.Kind})
 	p.n.Slabs++
 	p.n.Reserved += mem.Size
 	p.n.PeakReserved = max(p.n.PeakReserved, p.n.Reserved)
@@ -180,13 +229,15 @@ func (p *Pool) adopt(mem driver.Memory, n, size int64, kind driver.MemoryKind) (
 	if mem.Size > size {
 		p.cut(b, size)
 	}
-	p.n.Misses++
-	return p.handOut(b, n), nil
+	var block Block
+	p.handOut(b, n, Miss, &block)
+	return block, nil
 }
 
 // shrink gives whole free slabs to the driver, the least recently used first, for as
 // long as there is a reason. The caller holds the lock and unlocks by unlock.
 func (p *Pool) shrink(reason func() bool) {
+	p.cool()
 	for b := p.empty.first; b != nil && reason(); b = p.empty.first {
 		p.unkeep(b)
 		p.giveUp(b)

@@ -3,6 +3,7 @@ package mempool
 // Who holds memory: for errors, for leaks, for profiles.
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	goruntime "runtime"
@@ -69,7 +70,7 @@ func (p *Pool) remember(id ID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if b := p.find(id); b != nil {
-		b.history = h
+		b.known, b.history = true, h
 		liveProfile().Add(owner{p, id}, 2)
 	}
 }
@@ -96,9 +97,10 @@ func (p *Pool) SetTag(id ID, tag string) {
 		return
 	}
 	if b.history == nil {
-		b.history = &history{born: time.Now()}
+		b.known, b.history = true, &history{born: time.Now()}
 	}
 	b.history.tag = tag
+	p.noteBlock(Tagged, b)
 }
 
 // Holders lists who holds live blocks, the largest first.
@@ -106,50 +108,53 @@ func (p *Pool) Holders() []Holder { return p.holders(0) }
 
 // holders lists blocks that are at least that old, or all.
 func (p *Pool) holders(age time.Duration) []Holder {
-	p.mu.Lock()
-	now := time.Now()
 	found := map[string]*Holder{}
-	for _, b := range p.table {
-		if !b.live {
-			continue
-		}
-		key, h := fmt.Sprint(b.asked), b.history
-		if h != nil {
-			if now.Sub(h.born) < age {
-				continue
-			}
-			key = fmt.Sprint(h.stack, h.tag)
-			if h.stack == nil {
-				key += fmt.Sprint(b.asked)
-			}
-		} else if age > 0 {
-			continue
+	for _, h := range p.holding(age) {
+		key := fmt.Sprint(h.Stack, h.Tag)
+		if h.Stack == nil {
+			key += fmt.Sprint(h.asked)
 		}
 		who := found[key]
 		if who == nil {
-			who = &Holder{}
+			who = &Holder{Tag: h.Tag, Stack: h.Stack}
 			found[key] = who
-			if h != nil {
-				who.Tag, who.Stack = h.tag, h.stack
-			}
 		}
-		who.Bytes += b.size
+		who.Bytes += h.Bytes
 		who.Blocks++
-		if h != nil {
-			who.Oldest = max(who.Oldest, now.Sub(h.born))
-		}
+		who.Oldest = max(who.Oldest, h.Oldest)
 	}
-	p.mu.Unlock()
 	list := make([]Holder, 0, len(found))
 	for _, h := range found {
 		list = append(list, *h)
 	}
 	slices.SortFunc(list, func(a, b Holder) int {
-		if a.Bytes != b.Bytes {
-			return int(min(1, max(-1, b.Bytes-a.Bytes)))
-		}
-		return strings.Compare(a.String(), b.String())
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), strings.Compare(a.String(), b.String()))
 	})
+	return list
+}
+
+// holding is one live block and who has it.
+type holding struct {
+	Holder
+	asked int64
+}
+
+// holding copies out the live blocks, so that nothing is put into words under the lock.
+func (p *Pool) holding(age time.Duration) []holding {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	var list []holding
+	for _, b := range p.table {
+		h := b.history
+		switch {
+		case !b.live || age > 0 && (h == nil || now.Sub(h.born) < age):
+		case h == nil:
+			list = append(list, holding{Holder{Bytes: b.size}, b.asked})
+		default:
+			list = append(list, holding{Holder{Bytes: b.size, Oldest: now.Sub(h.born), Tag: h.tag, Stack: h.stack}, b.asked})
+		}
+	}
 	return list
 }
 
@@ -160,9 +165,10 @@ func (p *Pool) Leaks(age time.Duration) []Holder { return p.holders(max(age, 1))
 // listed is how many holders an error names.
 const listed = 5
 
-// explain adds to an error what the memory went to.
+// explain adds to an error what the memory went to. The caller holds p.growing, so
+// nobody is told of thresholds from here: who is told may call Get.
 func (p *Pool) explain(err error) error {
-	s := p.Stats()
+	s := p.Counters()
 	text := fmt.Sprintf("live %s in %d buffers, kept %s", driver.FormatBytes(s.Live), s.LiveBlocks, driver.FormatBytes(s.Cached))
 	return fmt.Errorf("%w; %s%s", err, text, lines(p.Holders()))
 }

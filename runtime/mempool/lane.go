@@ -52,6 +52,7 @@ func (p *Pool) Settle() {
 
 // settle makes blocks ready that lanes have passed. The caller holds the lock.
 func (p *Pool) settle() {
+	p.cool()
 	if p.n.Waiting == 0 {
 		return
 	}
@@ -65,6 +66,7 @@ func (p *Pool) settle() {
 
 // promote makes blocks ready up to what the lane has done.
 func (p *Pool) promote(l *Lane) {
+	p.cool() // what came back before goes before
 	for b := l.order.first; b != nil && b.at <= l.done; b = l.order.first {
 		p.unkeep(b)
 		b.lane = nil
@@ -95,8 +97,10 @@ func (p *Pool) waitForLanes() {
 	}
 	p.mu.Lock()
 	for _, u := range waits {
-		u.lane.done = max(u.lane.done, u.lane.work.Finished())
-		p.promote(u.lane)
+		if _, open := p.lanes[u.lane]; open { // else its work is over, and may be gone
+			u.lane.done = max(u.lane.done, u.lane.work.Finished())
+			p.promote(u.lane)
+		}
 	}
 	p.unlock()
 }

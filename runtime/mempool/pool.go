@@ -4,6 +4,7 @@ package mempool
 
 import (
 	"fmt"
+	"math/bits"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,7 +33,7 @@ const (
 // device whose memory is unknown.
 type Options struct {
 	Mode  Mode
-	Align int64 // of blocks in bytes; 0 means 256. A power of two
+	Align int64 // of blocks in bytes; 0 means 256. A power of two up to 1 GiB, or the next one
 
 	SoftLimit int64 // bytes above which nothing is kept; 0 means 1 GiB. See AdviseLimit
 	HardLimit int64 // bytes that Reserved never passes; 0 means none
@@ -40,10 +41,16 @@ type Options struct {
 	HardCount int   // allocations of the driver at any time; 0 means no limit
 
 	// Slack bounds what is kept beside the largest Live so far, as a part of that, when
-	// the pool grows; 0 means 0.25 where blocks are parts of slabs, 1 elsewhere. 64 MiB
-	// are always kept.
+	// the pool grows; 0 means 0.25 where blocks are parts of slabs, 1 elsewhere. 4 MiB
+	// there, and 64 MiB elsewhere, are always kept.
 	Slack float64
 
+	Thresholds    Thresholds // see Watch
+	AutoEmergency bool       // EmergencyCleanup whenever Live passes Thresholds.Critical
+
+	// Device says how much of the device's memory is in use, by whomever. It is asked
+	// when the driver has given memory, with no lock held. Nil means that nobody knows.
+	Device func() (used, total int64, known bool)
 	// Drain gives back what is closed and still in use, after waiting for its work;
 	// Collect what is forgotten. They are called before memory is said to be out, with no
 	// lock held, and may call Put. Nil means that there is nothing.
@@ -66,6 +73,7 @@ type Pool struct {
 	freed  *sync.Cond // a free by the driver has ended
 	closed bool
 	ready  [2]bins // free blocks that no work uses, by space
+	warm   warm
 	lanes  map[*Lane]struct{}
 	empty  list    // blocks that are whole slabs and free, least recently used first
 	table  []*node // by index of ID
@@ -74,8 +82,27 @@ type Pool struct {
 	given  int64   // bytes of dead and of what the driver is freeing
 	dying  int     // slabs that the driver is freeing
 	made   time.Time
-	swept  time.Time // of the last clean-up, or zero
-	n      Stats     // the counters; what is derived stays zero
+	swept  time.Time      // of the last clean-up, or zero
+	epoch  uint64         // of clean-ups, from 1
+	keys   map[int64]*key // sizes of slabs that there are
+	slabs  int64          // that there ever were
+	hot    [len(classes) + 1]int64
+	n      Stats // the counters; what is derived stays zero
+
+	// Of Live: the thresholds, how many of them are passed, and between which two bytes
+	// that stays so.
+	lines        [4]int64
+	level        int
+	below, above int64
+	full         bool // the device
+	high         bool // Reserved was at HighWater before the last look for a block
+	tell         func(Pressure)
+	passed       []Pressure // and not told yet
+	telling      bool
+	reclaiming   int
+
+	trace  *Recorder // or nil
+	device string    // in trace
 }
 
 // Block is memory that Get handed out. Memory.Size is what was asked for, Memory.Offset
@@ -93,6 +120,7 @@ func New(source Source, o Options) *Pool {
 	if o.Align <= 0 {
 		o.Align = 256
 	}
+	o.Align = 1 << bits.Len64(uint64(min(o.Align, mostAlign)-1))
 	if o.SoftLimit <= 0 {
 		o.SoftLimit = 1 << 30
 	}
@@ -102,8 +130,10 @@ func New(source Source, o Options) *Pool {
 			o.Slack = 0.25
 		}
 	}
-	p := &Pool{o: o, source: source, lanes: map[*Lane]struct{}{}, made: time.Now()}
+	o.Thresholds.defaults()
+	p := &Pool{o: o, source: source, lanes: map[*Lane]struct{}{}, keys: map[int64]*key{}, made: time.Now(), epoch: 1}
 	p.freed = sync.NewCond(&p.mu)
+	p.setLines()
 	return p
 }
 
@@ -122,29 +152,29 @@ func (p *Pool) Tracking() bool { return p.track.Load() }
 // ErrBudget means that a limit of the options would be passed, ErrOutOfMemory that the
 // driver had no room: both only after everything that is kept, closed or forgotten was
 // given back, and the driver was asked once more. The error lists the biggest holders.
-func (p *Pool) Get(n int64, kind driver.MemoryKind, lane *Lane) (Block, error) {
+func (p *Pool) Get(n int64, kind driver.MemoryKind, lane *Lane) (block Block, err error) {
 	size, err := p.sizeOf(n, kind)
 	if err != nil {
-		return Block{}, err
+		return block, err
 	}
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()
-		return Block{}, driver.ErrClosed
+		return block, driver.ErrClosed
 	}
+	var b *node
 	if p.keeps(kind) {
-		if b := p.take(size, lane); b != nil {
-			block := p.handOut(b, n)
-			p.n.Hits++
-			p.unlock()
-			if p.track.Load() {
-				p.remember(block.ID)
-			}
-			return block, nil
-		}
+		b = p.take(size, lane)
 	}
-	p.unlock()
-	block, err := p.miss(n, size, kind, lane)
+	if b != nil {
+		p.handOut(b, n, Hit, &block)
+		p.leave()
+	} else {
+		p.unlock()
+		block, err = p.miss(n, size, kind, lane)
+		p.mu.Lock()
+		p.leave()
+	}
 	if err == nil && p.track.Load() {
 		p.remember(block.ID)
 	}
@@ -161,8 +191,14 @@ func (p *Pool) Put(id ID, lane *Lane, at uint64) error {
 		p.mu.Unlock()
 		return fmt.Errorf("block %#x is not in use: %w", uint64(id), driver.ErrInvalidArgument)
 	}
+	if p.warm.end == mostWarm {
+		p.cool()
+	}
 	if lane != nil && lane.passed(at) {
 		lane = nil
+	}
+	if p.trace != nil {
+		p.noteBlock(Free, b)
 	}
 	p.n.Live -= b.size
 	p.n.Requested -= b.asked
@@ -171,9 +207,22 @@ func (p *Pool) Put(id ID, lane *Lane, at uint64) error {
 	p.n.CachedBlocks++
 	p.n.Deallocations++
 	p.retire(b)
-	b.lane, b.at = lane, at
-	p.keep(b)
-	p.unlock()
+	if lane != nil { // live blocks have none
+		b.lane, b.at = lane, at
+	}
+	b.slab.used = p.epoch
+	if p.mayWarm(b) {
+		p.warm.put(b)
+	} else {
+		p.keep(b)
+	}
+	if p.n.Live <= p.below {
+		p.cross()
+	}
+	if p.n.Deallocations%coalesceEvery == 0 {
+		p.settleIfFull()
+	}
+	p.leave()
 	return nil
 }
 
@@ -182,26 +231,33 @@ func (p *Pool) keeps(kind driver.MemoryKind) bool {
 	return kind == driver.OnDevice && p.o.Mode != PassThrough
 }
 
-// handOut makes b live. The caller holds the lock and has taken b from where it was
-// free.
-func (p *Pool) handOut(b *node, asked int64) Block {
-	ordered := b.lane != nil
+// handOut makes b live, by a Hit or a Miss, and says so in block. The caller holds the
+// lock and has taken b from where it was free.
+func (p *Pool) handOut(b *node, asked int64, how Kind, block *Block) {
+	block.Memory.Handle, block.Memory.Kind = b.slab.mem.Handle, b.slab.mem.Kind
+	block.Memory.Offset, block.Memory.Size = b.off, asked
+	block.Ordered, block.ID = b.lane != nil, b.id
 	b.live, b.asked, b.lane = true, asked, nil
 	p.n.Cached -= b.size
 	p.n.CachedBlocks--
-	p.count(b.size, asked)
-	mem := b.slab.mem
-	mem.Offset, mem.Size = b.off, asked
-	return Block{Memory: mem, Ordered: ordered, ID: b.id}
-}
-
-// count adds a block to what is live.
-func (p *Pool) count(size, asked int64) {
-	p.n.Live += size
+	p.n.Live += b.size
 	p.n.Requested += asked
 	p.n.LiveBlocks++
 	p.n.Allocations++
 	p.n.PeakLive = max(p.n.PeakLive, p.n.Live)
+	p.hot[classOf(asked)]++
+	if how == Hit {
+		p.n.Hits++
+		b.slab.key.hit = p.epoch
+	} else {
+		p.n.Misses++
+	}
+	if p.n.Live > p.above {
+		p.cross()
+	}
+	if p.trace != nil {
+		p.noteBlock(how, b)
+	}
 }
 
 // unlock gives the lock back and lets the driver free what was given up under it.
@@ -223,6 +279,11 @@ func (p *Pool) unlock() {
 		}
 	}
 	p.mu.Lock()
+	if p.trace != nil {
+		for _, s := range dead {
+			p.note(Event{Kind: Shrink, Bytes: s.mem.Size, Size: s.mem.Size, Slab: s.number})
+		}
+	}
 	p.given -= bytes
 	p.n.Cached -= bytes
 	p.n.CachedBlocks -= int64(len(dead))

@@ -202,8 +202,11 @@ func TestMaintenance(t *testing.T) {
 	assert.False(t, p.Maintenance(time.Hour))
 	p.made = p.made.Add(-time.Hour)
 	assert.True(t, p.Maintenance(time.Hour), "one that was never cleaned is due")
+	assert.NotZero(t, p.Stats().Reserved, "what was used since stays")
 	assert.False(t, p.Maintenance(time.Hour))
-	assert.Zero(t, p.Stats().Reserved)
+	p.swept = p.swept.Add(-time.Hour)
+	assert.True(t, p.Maintenance(time.Hour))
+	assert.Zero(t, p.Stats().Reserved, "nobody used it any more")
 }
 
 func TestPreallocate(t *testing.T) {
@@ -219,6 +222,32 @@ func TestPreallocate(t *testing.T) {
 	assert.ErrorIs(t, p.Preallocate([]Spec{{2000, 9}}), driver.ErrBudget)
 	assert.EqualValues(t, 3000, p.Stats().Live)
 	assert.ErrorIs(t, p.Preallocate([]Spec{{1, -1}}), driver.ErrInvalidArgument)
+	assert.ErrorIs(t, p.Preallocate([]Spec{{0, 1}}), driver.ErrInvalidArgument)
+	require.NoError(t, New(src, Options{Mode: PassThrough}).Preallocate([]Spec{{10, 10}}))
+	assert.ErrorIs(t, New(src, Options{SoftCount: 2, Mode: Whole}).Preallocate([]Spec{{10, 3}}), driver.ErrBudget)
+	assert.ErrorIs(t, New(src, Options{SoftCount: 2}).Preallocate([]Spec{{2 << 20, 3}, {1, 1}}), driver.ErrBudget)
+	require.NoError(t, New(src, Options{SoftCount: 2}).Preallocate([]Spec{{2 << 10, 1000}}))
+	for _, mode := range []Mode{Split, Whole, Exact} {
+		for _, o := range []Options{{SoftLimit: 10 << 20}, {HardLimit: 10 << 20}, {HardCount: 4}} {
+			o.Mode = mode
+			src := &fakeSource{}
+			p := New(src, o)
+			b := get(t, p, 1<<20, nil)
+			held := src.held
+			assert.ErrorIs(t, p.Preallocate([]Spec{{1 << 20, 50}}), driver.ErrBudget)
+			assert.Equal(t, held, src.held, "all or nothing")
+			require.NoError(t, p.Put(b.ID, nil, 0))
+			specs := []Spec{{1 << 20, 2}, {100 << 10, 2}}
+			require.NoError(t, p.Preallocate(specs))
+			got := src.allocs
+			for _, s := range specs {
+				for range s.Count {
+					get(t, p, s.Bytes, nil)
+				}
+			}
+			assert.Equal(t, got, src.allocs, "without the driver")
+		}
+	}
 }
 
 func TestCloseListsWhatIsLive(t *testing.T) {
@@ -236,6 +265,10 @@ func TestCloseListsWhatIsLive(t *testing.T) {
 	require.NoError(t, p.Put(a.ID, nil, 0))
 	assert.Zero(t, src.held, "freed when it comes back")
 	assert.NoError(t, p.Close())
+	assert.ErrorIs(t, p.SetLimits(0, 0), driver.ErrClosed)
+	assert.ErrorIs(t, p.Preallocate([]Spec{{1, 1}}), driver.ErrClosed)
+	_, err = p.Reserve(1)
+	assert.ErrorIs(t, err, driver.ErrClosed)
 }
 
 // While the driver may not free, what is given up is still counted.
@@ -339,5 +372,102 @@ func BenchmarkGetPut(b *testing.B) {
 				}
 			})
 		})
+	}
+}
+
+// Blocks are kept in the order in which they came back: the oldest goes first, the
+// youngest is used first.
+func TestOrderOfUse(t *testing.T) {
+	for _, mode := range []Mode{Split, Whole, Exact} {
+		for _, more := range []int{0, mostWarm, 2*mostWarm + 7} { // sizes that came back meanwhile
+			const n = 40 << 20 // so that a slab is one block
+			pool := func() (p *Pool, a, b Block) {
+				p = New(&fakeSource{}, Options{Mode: mode, SoftLimit: 1 << 50})
+				a, b = get(t, p, n, nil), get(t, p, 2*n, nil)
+				var others []Block
+				for range more {
+					others = append(others, get(t, p, 3*n, nil))
+				}
+				require.NoError(t, p.Put(a.ID, nil, 0))
+				for _, x := range others {
+					require.NoError(t, p.Put(x.ID, nil, 0))
+				}
+				require.NoError(t, p.Put(b.ID, nil, 0))
+				return p, a, b
+			}
+			p, a, _ := pool()
+			assert.EqualValues(t, n, p.Trim(int64(2+3*more)*n), "the older one goes")
+			assert.NotEqual(t, a.Memory.Handle, get(t, p, n, nil).Memory.Handle)
+			p, _, b := pool()
+			p.Trim(2 * n)
+			assert.Equal(t, b.Memory, get(t, p, 2*n, nil).Memory, "the younger one stays")
+		}
+		p := New(&fakeSource{}, Options{Mode: mode})
+		a, b := get(t, p, 40<<20, nil), get(t, p, 40<<20, nil)
+		require.NoError(t, p.Put(a.ID, nil, 0))
+		require.NoError(t, p.Put(b.ID, nil, 0))
+		p.Stats()
+		assert.Equal(t, b.Memory, get(t, p, 40<<20, nil).Memory)
+	}
+}
+
+// A block out of the cache and back costs no memory of the program.
+func TestGetPutAllocates(t *testing.T) {
+	for _, mode := range []Mode{Split, Whole, Exact} {
+		p := New(&fakeSource{}, Options{Mode: mode})
+		assert.Zero(t, testing.AllocsPerRun(1000, func() {
+			b, err := p.Get(5000, driver.OnDevice, nil)
+			if err != nil || p.Put(b.ID, nil, 0) != nil {
+				panic(err)
+			}
+		}), mode)
+	}
+}
+
+// A slab may be more than the driver gives at once, where the block is not.
+func TestSlabTooLarge(t *testing.T) {
+	p := New(&fakeSource{fail: func(n int64) error {
+		if n > 17<<20+1<<10 {
+			return driver.ErrTooLarge
+		}
+		return nil
+	}}, Options{})
+	get(t, p, 17<<20+1<<10, nil)
+	assert.EqualValues(t, 17<<20+1<<10, p.Stats().Reserved)
+	_, err := p.Get(17<<20+2<<10, driver.OnDevice, nil)
+	assert.ErrorIs(t, err, driver.ErrTooLarge)
+}
+
+// ending is a queue that is closed while somebody waits for it.
+type ending struct {
+	queue
+	t *testing.T
+}
+
+func (q *ending) Wait(uint64) { q.lane.Close(); q.lane = nil }
+
+func (q *ending) Finished() uint64 {
+	assert.NotNil(q.t, q.lane, "asked after the end")
+	return q.passed
+}
+
+func TestLaneEndsWhileWaitedFor(t *testing.T) {
+	src := &fakeSource{room: 100}
+	p := New(src, Options{Mode: Exact})
+	q := &ending{t: t}
+	q.lane = p.NewLane(q)
+	a := get(t, p, 60, nil)
+	require.NoError(t, p.Put(a.ID, q.lane, 3))
+	get(t, p, 70, nil)
+	assert.EqualValues(t, 70, src.held)
+}
+
+func TestAlign(t *testing.T) {
+	for given, want := range map[int64]int64{-1: 256, 0: 256, 1: 1, 64: 64, 65: 128, 1 << 30: 1 << 30, 1 << 50: 1 << 30, math.MaxInt64: 1 << 30} {
+		p := New(&fakeSource{}, Options{Align: given})
+		assert.Equal(t, want, p.o.Align)
+		get(t, p, largest, nil)
+		a, b := get(t, p, 1, nil), get(t, p, 1, nil)
+		assert.Zero(t, a.Memory.Offset%want+b.Memory.Offset%want)
 	}
 }

@@ -27,10 +27,12 @@ type Stats struct {
 	DriverAllocs  int64
 	DriverFrees   int64
 	Retries       int64 // second attempts after the driver had no room
-	Cleanups      int64 // Trim, EmergencyCleanup, CleanupFragmented
+	Cleanups      int64 // Trim, EmergencyCleanup, CleanupFragmented, Maintenance
+	Coalesces     int64 // times that blocks which work has left were looked for to be joined
 
 	LargestFree int64 // the largest free block that no work uses
 	Sizes       int64 // different sizes among free blocks
+	Leaks       int64 // live blocks older than LeakAge, as far as they were allocated with tracking on
 	SoftLimit   int64
 	HardLimit   int64
 	LastCleanup time.Time // zero if there was none
@@ -61,16 +63,19 @@ func (s *Stats) TypeDiversity() float64 {
 	return float64(s.Sizes) / float64(s.CachedBlocks)
 }
 
+// LeakAge is how long a block is live before Stats counts it as a leak.
+const LeakAge = time.Hour
+
 // Pressure is Live as a part of the soft limit; above 1 when the limit is passed.
 func (s *Stats) Pressure() float64 { return float64(s.Live) / float64(s.SoftLimit) }
 
 // Stats returns the accounts. It first looks what lanes have passed.
 func (p *Pool) Stats() Stats {
-	p.Settle()
+	p.Settle() // and has the driver free what nobody keeps
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	s := p.n
-	s.SoftLimit, s.HardLimit, s.LastCleanup = p.o.SoftLimit, p.o.HardLimit, p.swept
+	defer p.leave()
+	p.cool()
+	s := p.counters()
 	sizes := map[int64]struct{}{}
 	see := func(b *node) {
 		sizes[b.size] = struct{}{}
@@ -85,6 +90,14 @@ func (p *Pool) Stats() Stats {
 		}
 	}
 	s.Sizes = int64(len(sizes))
+	if p.track.Load() {
+		old := time.Now().Add(-LeakAge)
+		for _, b := range p.table {
+			if b.live && b.history != nil && b.history.born.Before(old) {
+				s.Leaks++
+			}
+		}
+	}
 	return s
 }
 
@@ -98,10 +111,14 @@ func (s *bins) each(f func(*node)) {
 }
 
 // Counters are the accounts without what takes a walk through the free blocks, for
-// who looks often: LargestFree and Sizes are 0.
+// who looks often: LargestFree and Sizes are 0, as is Leaks.
 func (p *Pool) Counters() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.counters()
+}
+
+func (p *Pool) counters() Stats {
 	s := p.n
 	s.SoftLimit, s.HardLimit, s.LastCleanup = p.o.SoftLimit, p.o.HardLimit, p.swept
 	return s

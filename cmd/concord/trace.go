@@ -1,0 +1,166 @@
+package main
+
+// concord trace: what a program did, recorded, and looked at afterwards.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/mempool"
+)
+
+func (a *app) traceCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "trace",
+		Short:   "Look at what a program did with the memory of its devices",
+		Example: "  concord trace memory --record demo.trace -- demo",
+		Args:    cobra.NoArgs,
+		RunE:    needsCommand,
+	}
+	cmd.AddCommand(a.traceMemoryCommand())
+	return cmd
+}
+
+// traceFlags are the flags of concord trace memory.
+type traceFlags struct {
+	record, device, picture, arena string
+	modes                          []string
+	soft, hard                     string
+	slack                          float64
+}
+
+func (a *app) traceMemoryCommand() *cobra.Command {
+	f := &traceFlags{}
+	cmd := &cobra.Command{
+		Use:   "memory FILE | memory --record FILE -- COMMAND ...",
+		Short: "Analyze a memory trace, replay it with other pools, draw the arena",
+		Long: `A memory trace is what the devices of a program did with memory: every allocation, every
+free, what the driver gave and took back. CONCORD_MEMORY_TRACE=FILE makes any program that
+uses Concord write one when it closes a device; --record FILE does so for the COMMAND after
+--, which is a command of concord or a program.
+
+The trace is replayed, without a device, with the pools of --mode:
+  split   blocks are cut from larger allocations, as on CUDA and ROCm
+  whole   a block is an allocation of its class's size, as on OpenCL
+  exact   a block is an allocation, reused for the same size, as on the CPU
+  off     no pool: every request goes to the driver
+
+--picture draws addresses over time: allocations of the driver grey, blocks in colours by
+size, the sums as lines. --arena says whose: recorded, or one of the modes.`,
+		Example: `  concord trace memory --record demo.trace -- demo --device cpu:0
+  concord trace memory demo.trace --mode split --mode exact --picture arena.svg
+  concord trace memory demo.trace --soft 512M --json`,
+		Args: cobra.ArbitraryArgs,
+	}
+	cmd.Flags().StringVar(&f.record, "record", "", "run the command after -- and write its trace to this file")
+	cmd.Flags().StringVar(&f.device, "device", "", "the device to look at; default each of the trace")
+	cmd.Flags().StringArrayVar(&f.modes, "mode", []string{"split", "whole", "exact", "off"}, "a pool to replay with; repeatable")
+	cmd.Flags().StringVar(&f.soft, "soft", "", "soft limit of the replays, suffix K, M or G; default that of the recording")
+	cmd.Flags().StringVar(&f.hard, "hard", "", "hard limit of the replays; default none")
+	cmd.Flags().Float64Var(&f.slack, "slack", 0, "what a replay keeps beside the largest live memory, as a part of it; default the pool's own")
+	cmd.Flags().StringVar(&f.picture, "picture", "", "draw the arena over time into this file: .png or .svg")
+	cmd.Flags().StringVar(&f.arena, "arena", "recorded", "whose arena to draw: recorded, or a mode")
+	a.jsonFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case f.record == "" && len(args) != 1:
+			return fmt.Errorf("trace memory takes one file, not %d", len(args))
+		case f.record != "" && len(args) == 0:
+			return errors.New("trace memory --record: what is to be run comes after --")
+		}
+		settings, err := f.settings()
+		if err != nil {
+			return err
+		}
+		return a.do(func(ctx context.Context, args []string) error {
+			file := f.record
+			if file == "" {
+				file = args[0]
+			} else if err := a.record(ctx, cmd.Root(), file, args); err != nil {
+				return err
+			}
+			return a.traceMemory(file, f, settings)
+		})(cmd, args)
+	}
+	return cmd
+}
+
+// settings makes the replays' options of the flags.
+func (f *traceFlags) settings() ([]mempool.Options, error) {
+	var base mempool.Options
+	for _, size := range []struct {
+		name, text string
+		to         *int64
+	}{{"--soft", f.soft, &base.SoftLimit}, {"--hard", f.hard, &base.HardLimit}} {
+		if size.text == "" {
+			continue
+		}
+		n, err := driver.ParseSize(size.text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", size.name, err)
+		}
+		*size.to = n
+	}
+	if base.Slack = f.slack; f.slack < 0 {
+		return nil, fmt.Errorf("--slack: %v is negative", f.slack)
+	}
+	var list []mempool.Options
+	for _, name := range f.modes {
+		o := base
+		if err := o.Mode.UnmarshalText([]byte(name)); err != nil {
+			return nil, fmt.Errorf("--mode: %w", err)
+		}
+		list = append(list, o)
+	}
+	var mode mempool.Mode
+	if err := mode.UnmarshalText([]byte(f.arena)); f.arena != "recorded" && err != nil {
+		return nil, fmt.Errorf("--arena: %w", err)
+	}
+	if ext := strings.ToLower(filepath.Ext(f.picture)); f.picture != "" && ext != ".png" && ext != ".svg" {
+		return nil, fmt.Errorf("--picture: %s is neither .png nor .svg", f.picture)
+	}
+	return list, nil
+}
+
+// record runs a command of concord, or a program, and has it write a trace.
+func (a *app) record(ctx context.Context, root *cobra.Command, file string, args []string) error {
+	file, err := filepath.Abs(file)
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) { // or an old one would pass for the new one
+		return err
+	}
+	program := args[0]
+	if slices.ContainsFunc(root.Commands(), func(c *cobra.Command) bool { return c.Name() == args[0] }) {
+		if program, err = os.Executable(); err != nil {
+			return fmt.Errorf("find this program: %w", err)
+		}
+	} else {
+		args = args[1:]
+	}
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Env = append(os.Environ(), "CONCORD_MEMORY_TRACE="+file)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, a.stdout, a.stderr
+	if a.json {
+		cmd.Stdout = a.stderr // standard output is for the document
+	}
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = childGrace
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("run %s: %w", program, err)
+	}
+	if _, err := os.Stat(file); err != nil {
+		return fmt.Errorf("%s left no trace: it closed no device, or does not use Concord: %w", program, err)
+	}
+	return nil
+}

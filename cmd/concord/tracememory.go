@@ -1,0 +1,164 @@
+package main
+
+// concord trace memory: the figures.
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/mempool"
+)
+
+// traceReport is the document of concord trace memory.
+type traceReport struct {
+	File    string         `json:"file"`
+	Devices []*deviceTrace `json:"devices"`
+	Picture string         `json:"picture,omitempty"`
+}
+
+type deviceTrace struct {
+	Device   string            `json:"device"`
+	Pool     *mempool.PoolInfo `json:"pool,omitempty"`
+	Analysis *mempool.Analysis `json:"analysis"`
+	Replays  []replayed        `json:"replays"`
+	trace    *mempool.Trace
+}
+
+// replayed is one pool's outcome.
+type replayed struct {
+	Mode         mempool.Mode     `json:"mode"`
+	SoftLimit    int64            `json:"soft_limit"`
+	HardLimit    int64            `json:"hard_limit,omitempty"`
+	PeakLive     int64            `json:"peak_live"`
+	PeakReserved int64            `json:"peak_reserved"`
+	Efficiency   float64          `json:"efficiency"` // gets without the driver / gets
+	DriverAllocs int64            `json:"driver_allocations"`
+	Refused      int64            `json:"refused"`
+	Internal     float64          `json:"worst_internal"` // of Samples
+	Samples      []mempool.Sample `json:"samples"`
+}
+
+func (a *app) traceMemory(file string, f *traceFlags, settings []mempool.Options) error {
+	in, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	t, err := mempool.ReadTrace(in)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	devices := t.Devices()
+	if f.device != "" {
+		if !slices.Contains(devices, f.device) {
+			return fmt.Errorf("%s has nothing of %s, only of %s: %w", file, f.device, strings.Join(devices, ", "), driver.ErrInvalidArgument)
+		}
+		devices = []string{f.device}
+	}
+	if len(devices) == 0 {
+		return fmt.Errorf("%s: no device did anything with memory: %w", file, driver.ErrInvalidArgument)
+	}
+	report := &traceReport{File: file, Picture: f.picture}
+	for _, name := range devices {
+		d, err := analyze(t.Of(name), name, settings)
+		if err != nil {
+			return err
+		}
+		report.Devices = append(report.Devices, d)
+	}
+	if f.picture != "" {
+		busiest := slices.MaxFunc(report.Devices, func(x, y *deviceTrace) int { return x.Analysis.Events - y.Analysis.Events })
+		if err := busiest.draw(f, settings); err != nil {
+			return fmt.Errorf("--picture: %w", err)
+		}
+	}
+	if a.json {
+		return a.print(report)
+	}
+	for i, d := range report.Devices {
+		if i > 0 {
+			fmt.Fprintln(a.stdout)
+		}
+		a.tellTrace(d)
+	}
+	if f.picture != "" {
+		fmt.Fprintf(a.stdout, "\npicture: %s\n", f.picture)
+	}
+	return nil
+}
+
+func analyze(t *mempool.Trace, name string, settings []mempool.Options) (*deviceTrace, error) {
+	d := &deviceTrace{Device: name, Analysis: mempool.AnalyzeFragmentation(t), Replays: []replayed{}, trace: t}
+	if len(t.Pools) > 0 {
+		d.Pool = &t.Pools[0]
+	}
+	for _, o := range settings {
+		o = d.like(o)
+		out, err := t.Replay(o, nil)
+		if err != nil {
+			return nil, fmt.Errorf("replay of %s: %w", name, err)
+		}
+		r := replayed{
+			Mode: o.Mode, SoftLimit: out.Stats.SoftLimit, HardLimit: out.Stats.HardLimit,
+			PeakLive: out.Stats.PeakLive, PeakReserved: out.Stats.PeakReserved, Efficiency: out.Stats.Efficiency(),
+			DriverAllocs: out.Stats.DriverAllocs, Refused: out.Refused, Samples: out.Samples,
+		}
+		for _, s := range out.Samples {
+			if s.Live > 0 {
+				r.Internal = max(r.Internal, 1-float64(s.Requested)/float64(s.Live))
+			}
+		}
+		d.Replays = append(d.Replays, r)
+	}
+	return d, nil
+}
+
+// like takes from the recorded pool what the flags leave open.
+func (d *deviceTrace) like(o mempool.Options) mempool.Options {
+	if d.Pool != nil {
+		if o.SoftLimit == 0 {
+			o.SoftLimit = d.Pool.SoftLimit
+		}
+		o.Align = d.Pool.Align
+	}
+	return o
+}
+
+func (a *app) tellTrace(d *deviceTrace) {
+	n := d.Analysis
+	fmt.Fprintf(a.stdout, "%s: %d events", d.Device, n.Events)
+	if n.Dropped > 0 {
+		fmt.Fprintf(a.stdout, ", %d before them lost", n.Dropped)
+	}
+	fmt.Fprintf(a.stdout, "; when most was reserved: internal fragmentation %.3f, type diversity %.3f, largest free range %s of %s\n\n",
+		n.Worst.Internal, n.Worst.TypeDiversity, driver.FormatBytes(n.Worst.LargestFree), driver.FormatBytes(n.Worst.Reserved-n.Worst.Live))
+	t := &table{}
+	t.add("POOL", "LARGEST LIVE", "LARGEST RESERVED", "OF LIVE", "WITHOUT THE DRIVER", "DRIVER ALLOCATIONS", "REFUSED")
+	row := func(name string, live, reserved int64, hits float64, allocs, refused int64) {
+		t.add(name, driver.FormatBytes(live), driver.FormatBytes(reserved), fmt.Sprintf("%.2f", float64(reserved)/float64(max(1, live))),
+			fmt.Sprintf("%.2f %%", 100*hits), fmt.Sprint(allocs), fmt.Sprint(refused))
+	}
+	name := "recorded"
+	if d.Pool != nil {
+		name += " (" + d.Pool.Mode.String() + ")"
+	}
+	row(name, n.PeakLive, n.PeakReserved, float64(n.Hits)/float64(max(1, n.Gets)), n.Gets-n.Hits, 0)
+	for _, r := range d.Replays {
+		row(r.Mode.String(), r.PeakLive, r.PeakReserved, r.Efficiency, r.DriverAllocs, r.Refused)
+	}
+	t.write(a.stdout, "")
+	fmt.Fprintln(a.stdout)
+	t = &table{}
+	t.add("BLOCK", "GETS", "BY THE DRIVER", "LIVE AT ONCE", "NOT ASKED FOR")
+	for _, k := range n.Keys {
+		t.add(driver.FormatBytes(k.Size), fmt.Sprint(k.Gets), fmt.Sprint(k.Misses), fmt.Sprint(k.Most), driver.FormatBytes(k.Wasted))
+	}
+	t.write(a.stdout, "")
+	fmt.Fprintln(a.stdout)
+	for _, advice := range n.Advice {
+		fmt.Fprintln(a.stdout, advice)
+	}
+}

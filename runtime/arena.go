@@ -1,0 +1,167 @@
+package runtime
+
+// Many small buffers of one scope, out of few allocations.
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+// Sizes of an arena's blocks: each is twice the one before, or what is asked for.
+const (
+	arenaFirst = 1 << 20
+	arenaMost  = 64 << 20
+)
+
+// Arena allocates buffers that all end together: those of one step, one request, one
+// layer. They are parts of a few blocks from the device's pool, and cost no more than
+// a look at how far the block is filled. None needs a Close. An Arena is safe for
+// concurrent use.
+type Arena struct {
+	core  *core
+	alloc func(t Type, n int) (*Buffer, error) // of a block
+	align int64
+
+	mu     sync.Mutex
+	blocks []*Buffer // the last one is being filled
+	filled int64     // of that
+	used   int64     // of all
+	next   int64     // size of the next block
+	out    []*Buffer
+	closed bool
+}
+
+// NewArena returns an arena of the device's memory.
+func (d *Device) NewArena() (*Arena, error) {
+	c, err := d.use("new arena")
+	if err != nil {
+		return nil, err
+	}
+	return c.newArena(d.Alloc), nil
+}
+
+// NewArena returns an arena whose memory comes and goes in the order of the stream, as
+// that of Stream.Alloc: the next step of the stream takes the memory of the one before
+// while that is still running.
+func (s *Stream) NewArena() (*Arena, error) {
+	const op = "new arena"
+	if err := s.live(op); err != nil {
+		return nil, err
+	}
+	if err := s.lock(op); err != nil {
+		return nil, err
+	}
+	s.mu.Unlock()
+	return s.core.newArena(s.Alloc), nil
+}
+
+func (c *core) newArena(alloc func(Type, int) (*Buffer, error)) *Arena {
+	return &Arena{core: c, alloc: alloc, align: max(256, c.info.BaseAlign), next: arenaFirst}
+}
+
+// Alloc returns a buffer of n elements, contents undefined. It ends with the arena or
+// its Reset, or with its own Close, and answers ErrClosed then; its memory is given back
+// with the arena's alone. A Slice or As of it is the caller's to close.
+func (a *Arena) Alloc(t Type, n int) (*Buffer, error) {
+	const op = "alloc in arena"
+	size, err := sizeOf(t, n)
+	if err != nil {
+		return nil, a.core.error(op, err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return nil, a.core.error(op, fmt.Errorf("arena: %w", ErrClosed))
+	}
+	if a.core.isClosed() {
+		return nil, a.core.ended(op)
+	}
+	if err := a.room(size); err != nil {
+		return nil, err
+	}
+	block := a.blocks[len(a.blocks)-1]
+	b := &Buffer{a: block.a, typ: t, mem: part(block.mem, a.filled, size), n: n, block: block}
+	up := (size + a.align - 1) / a.align * a.align
+	a.filled += up
+	a.used += up
+	a.out = append(a.out, b)
+	return b, nil
+}
+
+// room makes the last block have that many bytes free.
+func (a *Arena) room(size int64) error {
+	if len(a.blocks) > 0 && a.blocks[len(a.blocks)-1].mem.Size-a.filled >= size {
+		return nil
+	}
+	block, err := a.alloc(U8, int(max(size, a.next)))
+	if err != nil && a.next > size { // perhaps it has room for this one alone
+		block, err = a.alloc(U8, int(size))
+	}
+	if err != nil {
+		return err
+	}
+	a.blocks = append(a.blocks, block)
+	a.filled = 0
+	a.next = max(a.next, min(2*a.next, arenaMost))
+	return nil
+}
+
+// Size returns the bytes that buffers take, and those of the blocks they are in.
+func (a *Arena) Size() (used, held int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, b := range a.blocks {
+		held += b.mem.Size
+	}
+	return a.used, held
+}
+
+// Reset ends all buffers and gives their memory back to the pool, for the next step.
+// It does not wait: nobody gets memory that queued work still uses. An error that
+// matches ErrLeak tells what something else keeps alive: views, graphs, calls under
+// way. That stays usable, and the arena goes on without it.
+func (a *Arena) Reset() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return a.core.error("reset arena", fmt.Errorf("arena: %w", ErrClosed))
+	}
+	a.next = max(arenaFirst, a.used) // one block for the same once more
+	return a.end("reset arena")
+}
+
+// Close is Reset, and the end. Closing twice does nothing.
+func (a *Arena) Close() error {
+	if a == nil || a.core == nil {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return nil
+	}
+	a.closed = true
+	return a.end("close arena")
+}
+
+func (a *Arena) end(op string) error {
+	for _, b := range a.out {
+		b.closed.Store(true)
+	}
+	var alive, bytes int64
+	for _, b := range a.blocks {
+		b.Close()
+		if b.a.refs.Load() > 0 && !b.a.dead.Load() {
+			alive++
+			bytes += b.mem.Size
+		}
+	}
+	a.blocks, a.out, a.filled, a.used = nil, nil, 0, 0
+	if alive > 0 {
+		return a.core.error(op, fmt.Errorf("%d blocks of %s have views, graphs or calls under way: %w",
+			alive, driver.FormatBytes(bytes), ErrLeak))
+	}
+	return nil
+}

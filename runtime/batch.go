@@ -1,0 +1,105 @@
+package runtime
+
+// Many buffers that go together.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+)
+
+// Batch collects what is to be closed together. It is safe for concurrent use.
+type Batch struct {
+	device *Device
+
+	mu     sync.Mutex
+	list   []io.Closer
+	closed bool
+}
+
+// NewBatch returns an empty batch for buffers of the device. The caller closes it.
+func (d *Device) NewBatch() *Batch { return &Batch{device: d} }
+
+// Add makes the batch close c: a Buffer, a Managed, a Program, another Batch. Of a
+// batch that is closed it is ErrClosed, and c stays the caller's.
+func (b *Batch) Add(c io.Closer) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return fmt.Errorf("batch: %w", ErrClosed)
+	}
+	b.list = append(b.list, c)
+	return nil
+}
+
+// Alloc is Device.Alloc and Add.
+func (b *Batch) Alloc(t Type, n int) (*Buffer, error) {
+	x, err := b.device.Alloc(t, n)
+	return b.keep(x, err)
+}
+
+// AddHost adds a new buffer of n elements with a copy of data, which holds exactly
+// those (ErrDimension). It waits for the copy, so that every stream may use the buffer
+// at once.
+func (b *Batch) AddHost(ctx context.Context, data []byte, n int, t Type) (*Buffer, error) {
+	const op = "add to batch"
+	c, err := b.device.use(op)
+	if err != nil {
+		return nil, err
+	}
+	size, err := sizeOf(t, n)
+	if err == nil && int64(len(data)) != size {
+		err = fmt.Errorf("%d bytes for %d elements of %v: %w", len(data), n, t, ErrDimension)
+	}
+	if err != nil {
+		return nil, c.error(op, err)
+	}
+	x, err := b.device.Alloc(t, n)
+	if err != nil {
+		return nil, err
+	}
+	if err = c.stream.Write(ctx, x, 0, data); err == nil {
+		err = c.stream.Sync(ctx) // Write may have put the data aside
+	}
+	if err != nil {
+		x.Close()
+		return nil, err
+	}
+	return b.keep(x, nil)
+}
+
+// keep adds a buffer that was just made.
+func (b *Batch) keep(x *Buffer, err error) (*Buffer, error) {
+	if err != nil {
+		return nil, err
+	}
+	if err := b.Add(x); err != nil {
+		x.Close()
+		return nil, err
+	}
+	return x, nil
+}
+
+// Len returns how many there are.
+func (b *Batch) Len() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.list)
+}
+
+// Close closes everything, the last one first. It goes on after an error and returns
+// all of them. Closing twice does nothing.
+func (b *Batch) Close() error {
+	b.mu.Lock()
+	list := b.list
+	b.list, b.closed = nil, true
+	b.mu.Unlock()
+	var errs []error
+	for _, c := range slices.Backward(list) {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,96 @@
+package runtime
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/mempool"
+)
+
+// Memory ahead of need, and what is given back on request.
+func TestPreallocate(t *testing.T) {
+	b := &nullBackend{name: "other", pooled: true}
+	s, d := open(t, b, Config{})
+	require.NoError(t, d.Preallocate(mempool.Spec{Bytes: 1 << 20, Count: 3}, mempool.Spec{Bytes: 100, Count: 1}))
+	made := b.allocs.Load()
+	assert.Positive(t, made)
+	var list []*Buffer
+	for range 3 {
+		list = append(list, buffer(t, d, U8, 1<<20))
+	}
+	assert.Equal(t, made, b.allocs.Load(), "without the driver")
+	sizes := d.MemorySizes()
+	require.NotEmpty(t, sizes)
+	assert.GreaterOrEqual(t, sizes[0].Gets, int64(3))
+	assert.Contains(t, d.MemoryReport(), "prewarm")
+	require.NoError(t, list[0].Close())
+
+	usage := s.MemoryUsage()
+	assert.Equal(t, MemoryUsage{Devices: 1, Live: 2 << 20, Cached: usage.Reserved - 2<<20, Reserved: usage.Reserved, Peak: usage.Peak}, usage)
+	assert.GreaterOrEqual(t, usage.Peak, int64(3<<20))
+	require.NoError(t, d.ResetPeak())
+	st := d.Stats()
+	assert.EqualValues(t, 2<<20, st.Peak)
+	assert.EqualValues(t, 2<<20, st.Memory.PeakLive)
+	_, err := d.CleanupFragmented()
+	require.NoError(t, err)
+	cached := d.Stats().Memory.Cached
+	freed, err := d.EmergencyCleanup()
+	require.NoError(t, err)
+	assert.Equal(t, cached, freed)
+	assert.EqualValues(t, 2<<20, d.Stats().Memory.Reserved, "what is live stays")
+	require.NoError(t, list[1].Close())
+
+	two, err := s.Open(t.Context(), "other:1")
+	require.NoError(t, err)
+	require.NoError(t, buffer(t, two, U8, 1<<20).Close())
+	assert.Equal(t, 2, s.MemoryUsage().Devices)
+	assert.EqualValues(t, 2<<20, s.EmergencyCleanup(), "on both")
+	assert.EqualValues(t, 1<<20, s.MemoryUsage().Reserved)
+
+	require.NoError(t, d.SetMemoryLimits(0, 2<<20))
+	assert.ErrorIs(t, d.Preallocate(mempool.Spec{Bytes: 1 << 20, Count: 3}), ErrBudget)
+	assert.EqualValues(t, 1<<20, d.Stats().Memory.Reserved, "all or nothing")
+	assert.ErrorIs(t, d.Preallocate(mempool.Spec{Bytes: -1, Count: 1}), ErrInvalidArgument)
+	require.NoError(t, d.Close())
+	assert.ErrorIs(t, d.Preallocate(), ErrClosed)
+	assert.ErrorIs(t, d.ResetPeak(), ErrClosed)
+	_, err = d.EmergencyCleanup()
+	assert.ErrorIs(t, err, ErrClosed)
+	_, err = d.CleanupFragmented()
+	assert.ErrorIs(t, err, ErrClosed)
+	assert.Equal(t, 1, s.MemoryUsage().Devices)
+	require.NoError(t, s.Close())
+	assert.Zero(t, s.MemoryUsage())
+	assert.Zero(t, s.EmergencyCleanup())
+	assert.Zero(t, (*Session)(nil).MemoryUsage())
+}
+
+// What Config says of memory that is kept, of limits on the number of allocations.
+func TestMemoryMode(t *testing.T) {
+	for mode, want := range map[driver.Pooling]mempool.Mode{"": mempool.Whole, driver.PoolSplit: mempool.Split,
+		driver.PoolWhole: mempool.Whole, driver.PoolExact: mempool.Exact} {
+		_, d := open(t, &nullBackend{name: "other", pooled: true}, Config{MemoryMode: mode})
+		assert.Equal(t, want, poolMode(&d.core.info, &d.core.session.cfg))
+		require.NoError(t, d.TraceMemory(true))
+		assert.Equal(t, want, d.MemoryTrace().Pools[0].Mode, "%q", mode)
+		assert.Equal(t, mempool.PassThrough, poolMode(&d.core.info, &Config{MemoryMode: mode, NoMemoryPool: true}))
+	}
+	_, err := New(Config{MemoryMode: "any"})
+	assert.ErrorIs(t, err, ErrInvalidArgument)
+	for _, cfg := range []Config{{MemorySoftCount: -1}, {MemoryHardCount: -1}} {
+		_, err := New(cfg)
+		assert.ErrorIs(t, err, ErrInvalidArgument)
+	}
+	b := &nullBackend{name: "other", pooled: true}
+	_, d := open(t, b, Config{MemorySoftCount: 1, MemoryHardCount: 2})
+	x, y := buffer(t, d, U8, 1<<20), buffer(t, d, U8, 1<<20)
+	_, err = d.Alloc(U8, 1<<20)
+	assert.ErrorIs(t, err, ErrBudget)
+	require.NoError(t, x.Close())
+	require.NoError(t, y.Close())
+	assert.LessOrEqual(t, d.Stats().Memory.Slabs, int64(1))
+}

@@ -1,0 +1,194 @@
+package runtime
+
+// What happens beside the end of a stream or a device.
+
+import (
+	"context"
+	"errors"
+	goruntime "runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+// closeEvent is an event that tells when it is closed.
+type closeEvent struct {
+	nullEvent
+	closed func()
+}
+
+func (e closeEvent) Close() error { e.closed(); return nil }
+
+// Memory whose last handle is closed while the device is: close waits for who gives it
+// back.
+func TestFreeBesideDeviceClose(t *testing.T) {
+	b := &nullBackend{full: true, slow: new(atomic.Bool)}
+	_, d := open(t, b, Config{})
+	x, err := d.Stream().Alloc(F32, 10)
+	require.NoError(t, err)
+	other, err := d.NewStream()
+	require.NoError(t, err)
+	b.slow.Store(true)
+	require.NoError(t, Fill(other, x, float32(1)))
+	closed := make(chan error)
+	closes := 0
+	x.a.ready = closeEvent{nullEvent{b}, func() { // free has the memory now, and does not hold the device
+		if closes++; closes > 1 {
+			return
+		}
+		go func() { closed <- d.Close() }()
+		for !d.core.isClosed() {
+			goruntime.Gosched()
+		}
+		select {
+		case err := <-closed:
+			assert.Fail(t, "the device is closed before its memory is given back")
+			go func() { closed <- err }()
+		case <-time.After(20 * time.Millisecond): // as long as it would take
+		}
+	}}
+	require.NoError(t, x.Close())
+	require.NoError(t, <-closed)
+	assert.Equal(t, 1, closes)
+	assert.Equal(t, int64(1), b.frees.Load(), "once")
+}
+
+// Who waits for a stream that someone else closes waits until its work is done, and is
+// told of no error.
+func TestWaitBesideStreamClose(t *testing.T) {
+	waits := map[string]func(t *testing.T, d *Device, s *Stream, x *Buffer){
+		"pool":   func(_ *testing.T, _ *Device, s *Stream, _ *Buffer) { s.work.Wait(1) },
+		"passed": func(t *testing.T, _ *Device, s *Stream, _ *Buffer) { assert.NoError(t, s.passed(t.Context())) },
+		"across": func(t *testing.T, d *Device, _ *Stream, x *Buffer) {
+			assert.NoError(t, CopyAcross(t.Context(), buffer(t, d, F32, 10), x))
+		},
+	}
+	for name, wait := range waits {
+		t.Run(name, func(t *testing.T) {
+			b := &nullBackend{}
+			_, d := open(t, b, Config{})
+			s, err := d.NewStream()
+			require.NoError(t, err)
+			x := buffer(t, d, F32, 10)
+			require.NoError(t, Fill(s, x, float32(1)))
+			begun, release := make(chan bool), make(chan bool)
+			b.closing = func() {
+				close(begun)
+				<-release
+			}
+			var wg sync.WaitGroup
+			wg.Go(func() { assert.NoError(t, s.Close()) })
+			<-begun
+			wg.Go(func() {
+				for range 1000 {
+					goruntime.Gosched()
+				}
+				close(release)
+			})
+			wait(t, d, s, x)
+			assert.False(t, s.busy(), "its work is done")
+			wg.Wait()
+			b.closing = nil
+		})
+	}
+}
+
+// A stream that is closed is gone at the same time, for whoever looks.
+func TestClosedIsGone(t *testing.T) {
+	_, d := open(t, &nullBackend{}, Config{})
+	for range 2000 {
+		s, err := d.NewStream()
+		require.NoError(t, err)
+		begun := make(chan bool)
+		var gone bool
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			close(begun)
+			for closed := false; !closed; {
+				s.mu.Lock()
+				closed, gone = s.closed, s.gone.Load()
+				s.mu.Unlock()
+			}
+		})
+		<-begun
+		require.NoError(t, s.Close())
+		wg.Wait()
+		require.True(t, gone)
+	}
+}
+
+// Memory that could not be filled waits for the stream that was to fill it.
+func TestFillThatFailsOnAStream(t *testing.T) {
+	b := &nullBackend{pooled: true, name: "other", slow: new(atomic.Bool), syncErr: errors.New("broken")}
+	_, d := open(t, b, Config{MemoryFill: driver.FillZero})
+	s, err := d.NewStream()
+	require.NoError(t, err)
+	b.slow.Store(true)
+	_, err = s.Alloc(F32, 10)
+	assert.ErrorIs(t, err, b.syncErr)
+	assert.Positive(t, d.Stats().Memory.Waiting, "the fill may still run")
+	b.slow.Store(false)
+	assert.Zero(t, d.Stats().Memory.Waiting)
+	b.syncErr = nil
+}
+
+// Nobody holds a Managed while it waits for the work of others.
+func TestManagedWaitsWithoutItsLock(t *testing.T) {
+	b := &nullBackend{full: true}
+	_, d := open(t, b, Config{})
+	k, ctx := kernel(t, d, "axpy"), t.Context()
+	explicit, unified := managed(t, d, 4, ManagedOptions{Mode: ExplicitMode}), managed(t, d, 4, ManagedOptions{Mode: UnifiedMode})
+	for name, c := range map[string]struct {
+		m    *Managed
+		call func(m *Managed) error
+	}{
+		"to device": {explicit, func(m *Managed) error { return m.ToDevice(ctx) }},
+		"to host":   {explicit, func(m *Managed) error { return m.ToHost(ctx) }},
+		"read":      {unified, func(m *Managed) error { return Read(ctx, m, make([]float32, 4)) }},
+		"map":       {unified, func(m *Managed) error { _, err := Map[float32](ctx, m, ForReading); return err }},
+	} {
+		require.NoError(t, axpy(d.Stream(), k, c.m, c.m), name)
+		asked := 0
+		b.syncing = func(context.Context) {
+			if asked++; asked > 1 {
+				return // what it waited for is done
+			}
+			if st := c.m.handle.st; assert.True(t, st.mu.TryLock(), name) {
+				st.mu.Unlock()
+			}
+		}
+		require.NoError(t, c.call(c.m), name)
+		assert.Positive(t, asked, name)
+		b.syncing = nil
+		_ = c.m.Unmap() // of the one that was mapped
+	}
+}
+
+// A copy that has to wait for another stream waits as long as its context.
+func TestManagedWaitsAsLongAsItsContext(t *testing.T) {
+	b := &nullBackend{full: true}
+	_, d := open(t, b, Config{})
+	s, err := d.NewStream()
+	require.NoError(t, err)
+	x := managed(t, d, 4, ManagedOptions{})
+	require.NoError(t, axpy(s, kernel(t, d, "axpy"), x, x))
+	require.NoError(t, Write(t.Context(), x, make([]float32, 4)))
+	require.NoError(t, s.queue("fill", func() error { return nil })) // it is busy once more
+	b.recordErr = func() error { return errors.New("no event") }
+	type key struct{}
+	ctx, asked := context.WithValue(t.Context(), key{}, true), false
+	b.syncing = func(got context.Context) { asked = asked || got.Value(key{}) != nil }
+	st, err := x.begin("to device")
+	require.NoError(t, err)
+	_, err = st.after(ctx, d.Stream(), true)
+	st.end()
+	assert.NoError(t, err)
+	assert.True(t, asked)
+	b.recordErr, b.syncing = nil, nil
+}

@@ -1,0 +1,128 @@
+package runtime
+
+// The host's side of a Managed: Read, Write, Map.
+
+import (
+	"context"
+	"fmt"
+	"unsafe"
+)
+
+// write copies data to the beginning of the host's side, which is newer then.
+func (m *Managed) write(ctx context.Context, t Type, data []byte) error {
+	const op = "write"
+	return m.onHost(ctx, op, t, data, ForOverwriting, func(st *sides) {
+		copy(st.host[m.off:], data)
+		st.hostChanged()
+	})
+}
+
+// read copies the beginning of the host's side to data, after it has what the device
+// wrote.
+func (m *Managed) read(ctx context.Context, t Type, data []byte) error {
+	const op = "read"
+	return m.onHost(ctx, op, t, data, ForReading, func(st *sides) { copy(data, st.host[m.off:]) })
+}
+
+func (m *Managed) onHost(ctx context.Context, op string, t Type, data []byte, how Access, work func(st *sides)) error {
+	if err := m.calm(ctx, op, false); err != nil {
+		return err
+	}
+	st, err := m.begin(op)
+	if err != nil {
+		return err
+	}
+	defer st.end()
+	c, n := st.core, int64(len(data))
+	switch {
+	case t != m.typ:
+		err = fmt.Errorf("buffer holds %v, not %v: %w", m.typ, t, ErrInvalidArgument)
+	case n > m.Bytes():
+		err = fmt.Errorf("%d bytes of %d: %w", n, m.Bytes(), ErrBufferOverflow)
+	case st.opt.Location == DeviceOnly:
+		err = ErrNoHostMemory
+	case n > 0:
+		err = st.access(ctx, how, m.whole() && n == st.size)
+	}
+	if err != nil {
+		return c.named(op, err)
+	}
+	if n > 0 {
+		work(st)
+	}
+	return nil
+}
+
+// hostChanged notes that the host's side is newer.
+func (st *sides) hostChanged() {
+	if st.opt.Mode != UnifiedMode {
+		st.dirty = hostDirty
+	}
+}
+
+// Map opens a window on the host's side: the contents as a slice, until Unmap or
+// Close. It waits for the work that they come from. Opened ForWriting or
+// ForOverwriting, the host's side is newer from then on. While a buffer or any of its
+// views is mapped, launching with it and copying between its sides is
+// ErrInvalidArgument; Read and Write are not. One Managed has one window at a time.
+//
+// The slice is the memory itself, as with Host: do not use it after Unmap.
+func Map[T Element](ctx context.Context, m *Managed, how Access) ([]T, error) {
+	const op = "map"
+	if m.none() {
+		return nil, fmt.Errorf("%s: buffer is nil: %w", op, ErrInvalidArgument)
+	}
+	view, err := m.open(ctx, TypeOf[T](), how)
+	if err != nil {
+		return nil, m.handle.st.core.named(op, err)
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(&view[0])), m.n), nil
+}
+
+func (m *Managed) open(ctx context.Context, t Type, how Access) ([]byte, error) {
+	if err := m.calm(ctx, "map", false); err != nil {
+		return nil, err
+	}
+	st, err := m.begin("map")
+	if err != nil {
+		return nil, err
+	}
+	defer st.end()
+	switch {
+	case t != m.typ:
+		return nil, fmt.Errorf("buffer holds %v, not %v: %w", m.typ, t, ErrInvalidArgument)
+	case how > ForOverwriting:
+		return nil, fmt.Errorf("%d is no access: %w", how, ErrInvalidArgument)
+	case m.handle.window.Load():
+		return nil, fmt.Errorf("buffer is mapped: %w", ErrInvalidArgument)
+	case st.opt.Location == DeviceOnly:
+		return nil, ErrNoHostMemory
+	}
+	if err := st.access(ctx, how, m.whole()); err != nil {
+		return nil, err
+	}
+	if how != ForReading {
+		st.hostChanged()
+	}
+	st.windows.Add(1)
+	m.handle.window.Store(true)
+	if m.closed.Load() { // meanwhile: nobody else ends the window
+		m.handle.shut()
+		return nil, st.core.ended("map")
+	}
+	return st.host[m.off : m.off+m.Bytes()], nil
+}
+
+// Unmap closes the window. Without one it is ErrInvalidArgument.
+func (m *Managed) Unmap() error {
+	const op = "unmap"
+	switch {
+	case m.none():
+		return fmt.Errorf("%s: buffer is nil: %w", op, ErrInvalidArgument)
+	case m.closed.Load():
+		return m.handle.st.core.ended(op)
+	case !m.handle.shut():
+		return m.handle.st.core.error(op, fmt.Errorf("buffer is not mapped: %w", ErrInvalidArgument))
+	}
+	return nil
+}

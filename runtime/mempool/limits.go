@@ -1,0 +1,99 @@
+package mempool
+
+// Limits, memory that comes on another way, and the end.
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+// SetLimits changes the limits; 0 means as in Options. What is kept above the new soft
+// limit is freed at once. A hard limit below what is live refuses what comes. After
+// Close it is ErrClosed.
+func (p *Pool) SetLimits(soft, hard int64) error {
+	if soft < 0 || hard < 0 {
+		return fmt.Errorf("limits of %d and %d bytes: %w", soft, hard, driver.ErrInvalidArgument)
+	}
+	if soft == 0 {
+		soft = 1 << 30
+	}
+	p.mu.Lock()
+	if p.closed { // nothing is kept any more
+		p.mu.Unlock()
+		return driver.ErrClosed
+	}
+	p.settle()
+	p.o.SoftLimit, p.o.HardLimit = soft, hard
+	p.setLines()
+	p.shrink(func() bool {
+		held := p.n.Reserved - p.given
+		return held > soft || hard > 0 && held > hard
+	})
+	p.leave()
+	return nil
+}
+
+// Reserve counts memory that comes from the driver on another way, such as its own
+// allocator in stream order, under the same limits. The memory is live until Release.
+func (p *Pool) Reserve(n int64) (ID, error) {
+	id, err := p.reserve(n)
+	p.mu.Lock()
+	p.leave()
+	return id, err
+}
+
+func (p *Pool) reserve(n int64) (ID, error) {
+	p.growing.Lock()
+	defer p.growing.Unlock()
+	if err := p.allowed(n); err != nil {
+		if !errors.Is(err, driver.ErrBudget) {
+			return NoID, err
+		}
+		p.reclaim(n, n, driver.Pinned, nil) // of a kind that is never reused, so nothing is handed out
+		if err = p.allowed(n); err != nil {
+			return NoID, p.explain(err)
+		}
+	}
+	b, err := p.adopt(driver.Memory{Size: n}, n, n, driver.Pinned)
+	return b.ID, err
+}
+
+// Release ends what Reserve began.
+func (p *Pool) Release(id ID) error {
+	p.mu.Lock()
+	defer p.leave()
+	b := p.find(id)
+	if b == nil {
+		return fmt.Errorf("block %#x is not in use: %w", uint64(id), driver.ErrInvalidArgument)
+	}
+	p.noteBlock(Free, b)
+	p.note(Event{Kind: Shrink, Bytes: b.size, Size: b.size, Slab: b.slab.number})
+	p.n.Live -= b.size
+	p.n.Requested -= b.asked
+	p.n.Reserved -= b.size
+	p.n.LiveBlocks--
+	p.n.Slabs--
+	p.n.Deallocations++
+	p.n.DriverFrees++
+	p.retire(b)
+	p.forget(b.slab)
+	p.drop(b)
+	if p.n.Live <= p.below {
+		p.cross()
+	}
+	return nil
+}
+
+// Close frees what is kept, and returns an error that lists what is live. That stays
+// usable, and is freed when it comes back; Get answers ErrClosed. Closing twice does
+// nothing more.
+func (p *Pool) Close() error {
+	p.mu.Lock()
+	p.closed = true
+	p.o.SoftLimit = 0 // nothing is kept any more
+	p.mu.Unlock()
+	p.Trim(0)
+	return p.leaks()
+}

@@ -11,8 +11,54 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-func TestRegistered(t *testing.T) {
-	i := slices.IndexFunc(driver.Backends(), func(b driver.Backend) bool { return b.Name() == "metal" })
-	require.GreaterOrEqual(t, i, 0, "the package registers its backend")
-	assert.Equal(t, driver.Probe{Backend: "metal", State: state, Reason: reason}, driver.Backends()[i].Probe(context.Background(), nil))
+// registered returns the backend of that name.
+func registered(t *testing.T, name string) driver.Backend {
+	t.Helper()
+	i := slices.IndexFunc(driver.Backends(), func(b driver.Backend) bool { return b.Name() == name })
+	require.GreaterOrEqual(t, i, 0, "the package registers %s", name)
+	return driver.Backends()[i]
+}
+
+// At least one of the two backends is not in a build, and says so.
+func TestNotInThisBuild(t *testing.T) {
+	absent := 0
+	for _, name := range []string{"metal", "sim-metal"} {
+		b := registered(t, name)
+		p := b.Probe(context.Background(), &driver.Config{})
+		if p.State != driver.Disabled {
+			continue
+		}
+		absent++
+		assert.NotEmpty(t, p.Reason)
+		assert.Empty(t, p.Devices)
+		_, err := b.Open(context.Background(), 0, &driver.Config{})
+		assert.ErrorIs(t, err, driver.ErrNoDevice)
+		assert.ErrorContains(t, err, p.Reason)
+	}
+	assert.GreaterOrEqual(t, absent, 1)
+	if table() == nil {
+		assert.Equal(t, 2, absent)
+		assert.Contains(t, registered(t, "metal").Probe(context.Background(), nil).Reason, "not in this build: ")
+	}
+}
+
+func TestVersion(t *testing.T) { assert.Equal(t, "23.5.0", version(230500)) }
+
+func TestFeatures(t *testing.T) {
+	for arch, subgroups := range map[string]bool{"apple5": false, "apple6": true, "apple9": true, "apple10": true, "mac2": true, "common": false, "": false} {
+		f := features(arch)
+		assert.Equal(t, subgroups, f.Subgroups, arch)
+		assert.False(t, f.FP64 || f.Int64Atomic, arch)
+		assert.True(t, f.FP16, arch)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	got, err := options([]string{"-cl-std=CL1.2", "-cl-mad-enable", "-cl-fast-relaxed-math", "-std=metal3.1", "-Wall"})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"-ffast-math", "-std=metal3.1"}, got)
+	for _, o := range []string{"-std=metal", "-std=c++17", "--target=apple9", "-I.", "-Wl,x", ""} {
+		_, err := options([]string{o})
+		assert.ErrorIs(t, err, driver.ErrInvalidArgument, "%q", o)
+	}
 }

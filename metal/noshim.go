@@ -1,10 +1,9 @@
-//go:build !cgo || !metal
+//go:build !cgo || !metal || !(darwin || simmetal)
 
 package metal
 
-import "github.com/concord-compute/concord/runtime/driver"
+import "unsafe"
 
-const (
-	state  = driver.Disabled
-	reason = "not in this build: " + remedy + " (this version has no Metal shim yet)"
-)
+const missing = "not in this build: " + remedy
+
+func table() unsafe.Pointer { return nil }

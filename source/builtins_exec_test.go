@@ -297,12 +297,19 @@ func TestBuiltinsAgainstDevice(t *testing.T) {
 		cases = append(cases, convertCases()...)
 	}
 	for lo := 0; lo < len(cases); lo += 100 {
-		diffBatch(t, k, host, device, cases[lo:min(lo+100, len(cases))])
+		diffBatch(t, k, diffPair{host, device, OpenCL, Portable}, cases[lo:min(lo+100, len(cases))])
 	}
 }
 
+// diffPair is a host driver and one for renderings in another language.
+type diffPair struct {
+	host, device string
+	target       Target
+	features     Features
+}
+
 // diffBatch runs a hundred kernels as one program on both sides.
-func diffBatch(t *testing.T, k tools, host, device string, cases []diffCase) {
+func diffBatch(t *testing.T, k tools, pair diffPair, cases []diffCase) {
 	text := ""
 	var jobs [2]strings.Builder
 	for i := range cases {
@@ -336,14 +343,16 @@ func diffBatch(t *testing.T, k tools, host, device string, cases []diffCase) {
 			fmt.Fprintf(&jobs[s], "%s %d%s\n", c.kernel, diffItems, line[s])
 		}
 	}
-	u, err := Parse(text, Options{Name: "builtins.cl"})
+	u, err := Parse(text, Options{Name: "builtins.cl", Features: &pair.features})
 	require.NoError(t, err)
 	cpp, err := u.Render(Host)
 	require.NoError(t, err)
 	so := k.compile(t, "builtins", cpp)
+	other, err := u.Render(pair.target)
+	require.NoError(t, err)
 	cl := filepath.Join(k.dir, "builtins.cl")
-	require.NoError(t, os.WriteFile(cl, []byte(text), 0o644))
-	for s, run := range [][]string{{host, so}, {device, cl}} {
+	require.NoError(t, os.WriteFile(cl, []byte(other), 0o644))
+	for s, run := range [][]string{{pair.host, so}, {pair.device, cl}} {
 		job := filepath.Join(k.dir, fmt.Sprintf("job%d", s))
 		require.NoError(t, os.WriteFile(job, []byte(jobs[s].String()), 0o644))
 		b, err := exec.Command(run[0], run[1], job).CombinedOutput()

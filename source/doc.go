@@ -17,13 +17,13 @@
 //
 // What cannot be rendered is an error with position and construct, never wrong
 // code: recursion, pointers to functions, variable length arrays, bit-fields,
-// images. What a target lacks, sub-groups on the host for one, is ErrUnsupported
-// with the places. Metal is a target by name; rendering for it gives ErrTarget in
-// this version.
+// images. What a target lacks is ErrUnsupported with the places: sub-groups on the
+// host; on Metal double, 64-bit atomics, goto and printf.
 //
 // One rounding per operation is kept: products and sums are not contracted, denormals
 // are kept, division is exact. That needs flags. NVRTC: --std=c++17 --fmad=false
 // --prec-div=true --prec-sqrt=true --ftz=false. hipRTC: -std=c++17 -ffp-contract=off
-// -fwrapv -fno-strict-aliasing. Overflow of signed integers is undefined on CUDA, as
+// -fwrapv -fno-strict-aliasing. Metal: fast math off in the compile options; the
+// rendering turns contraction off itself. Overflow of signed integers is undefined on CUDA, as
 // it is in C; elsewhere it wraps.
 package source

@@ -8,7 +8,8 @@ import (
 // The preludes: C++ that gives a rendered program OpenCL C's types and built-ins.
 // types.h, convert.h, math.h, math2.h and integer.h are shared by the C++ targets;
 // what stands before them maps the cc_m_ and cc_a_ hooks to the target's library,
-// what stands after them is the work item.
+// what stands after them is the work item. Metal, which is another dialect of C++, has
+// its own.
 
 var (
 	//go:embed prelude/abi.h
@@ -35,6 +36,20 @@ var (
 	preludeHost string
 	//go:embed prelude/gpu.h
 	preludeGPU string
+	//go:embed prelude/metal_types.h
+	preludeMetalTypes string
+	//go:embed prelude/metal_convert.h
+	preludeMetalConvert string
+	//go:embed prelude/metal_integer.h
+	preludeMetalInteger string
+	//go:embed prelude/metal_math.h
+	preludeMetalMath string
+	//go:embed prelude/metal_math2.h
+	preludeMetalMath2 string
+	//go:embed prelude/metal_item.h
+	preludeMetalItem string // inside the program's struct
+	//go:embed prelude/metal_simd.h
+	preludeMetalSIMD string // likewise
 )
 
 // preludePart is one file of a prelude.
@@ -50,6 +65,9 @@ func preludeParts(t Target) []preludePart {
 		parts = []preludePart{{"cuda.h", preludeCUDA}, {"gpu_math.h", preludeGPUMath}}
 	case HIP:
 		parts = []preludePart{{"hip.h", preludeHIP}, {"gpu_math.h", preludeGPUMath}}
+	case Metal:
+		return []preludePart{{"metal_types.h", preludeMetalTypes}, {"metal_convert.h", preludeMetalConvert},
+			{"metal_math.h", preludeMetalMath}, {"metal_math2.h", preludeMetalMath2}, {"metal_integer.h", preludeMetalInteger}}
 	default:
 		return nil
 	}
@@ -68,12 +86,16 @@ func preludeParts(t Target) []preludePart {
 func preludeText(t Target) string {
 	var b strings.Builder
 	for _, p := range preludeParts(t) {
-		// Flag 3 makes it a system header: a program's warnings are not the prelude's.
-		b.WriteString("# 1 \"concord/prelude/" + p.name + "\" 3\n")
-		b.WriteString(p.text)
+		b.WriteString(preludeFile(p))
 	}
 	if b.Len() > 0 {
 		b.WriteString("# 1 \"concord/program\"\n")
 	}
 	return b.String()
+}
+
+// preludeFile returns one file with its name. Flag 3 makes it a system header: a
+// program's warnings are not the prelude's.
+func preludeFile(p preludePart) string {
+	return "# 1 \"concord/prelude/" + p.name + "\" 3\n" + p.text
 }

@@ -11,24 +11,23 @@ import (
 	"strings"
 )
 
-// ErrTarget says that a Unit cannot be rendered for the target that was asked
-// for.
-var ErrTarget = errors.New("source: target not available yet")
+// ErrTarget says that a Target is none of the constants.
+var ErrTarget = errors.New("source: no such target")
 
 // ErrUnsupported says that a Unit is correct but a target has no way to do what
 // it asks for. The error has an ErrorList with the places.
 var ErrUnsupported = errors.New("source: the target cannot do this")
 
 // Render returns the program in the language of target t: the original text for
-// OpenCL, a complete C++17 translation unit for Host, CUDA and HIP (what an entry
-// point takes is said at EntryPrefix). For a target that is not there yet the
-// error wraps ErrTarget; where the target cannot do what the program does it wraps
+// OpenCL, a complete C++17 translation unit for Host, CUDA and HIP, a program in the
+// Metal Shading Language for Metal (what an entry point takes is said at EntryPrefix). For any other
+// value the error wraps ErrTarget; where the target cannot do what the program does it wraps
 // ErrUnsupported and an ErrorList with the places.
 func (u *Unit) Render(t Target) (string, error) {
 	switch t {
 	case OpenCL:
 		return u.renderOpenCL(), nil
-	case Host, CUDA, HIP:
+	case Host, CUDA, HIP, Metal:
 		return u.renderCPP(dialects[t])
 	}
 	return "", fmt.Errorf("%w: %s", ErrTarget, t)
@@ -39,6 +38,7 @@ type dialect struct {
 	target   Target
 	gpu      bool   // every function says where it runs; constants are in memory of their own
 	gnu      bool   // the compiler knows GNU's extensions: ({ ... }), a ?: b, case 1 ... 3
+	msl      bool   // Metal: a space on every pointer, no lambdas, half is a type of the language
 	function string // stands before a function of the program
 	kernel   string // stands before a kernel of it
 }
@@ -47,6 +47,8 @@ var dialects = map[Target]*dialect{
 	Host: {target: Host, gnu: true},
 	CUDA: {target: CUDA, gpu: true, function: "static CC_FN ", kernel: "static CC_INLINE "},
 	HIP:  {target: HIP, gpu: true, gnu: true, function: "static CC_FN ", kernel: "static CC_INLINE "},
+	// clang, which Metal's compiler is, always knows the extensions.
+	Metal: {target: Metal, gpu: true, gnu: true, msl: true},
 }
 
 // renderer writes one program for one C++ target.
@@ -58,15 +60,22 @@ type renderer struct {
 	file   string // the place that the target's compiler believes it is at
 	line   int
 	bol    bool
-	called map[*function]bool // kernels that other kernels call
-	places map[*symbol]string // on GPUs: the memory that a constant lives in
-	errs   ErrorList          // what the target cannot do
+	called map[*function]bool     // kernels that other kernels call
+	places map[*symbol]string     // on GPUs: the memory that a constant lives in
+	errs   ErrorList              // what the target cannot do
+	plans  map[*function]*fission // on the host: kernels whose barriers are cut at
+	plan   *fission               // while one of these is written
+
+	inPlace bool // Metal: the next expression is wanted as an object, not as its value
 }
 
 // renderCPP writes the program in C++.
 func (u *Unit) renderCPP(d *dialect) (string, error) {
 	prelude := preludeText(d.target)
 	r := &renderer{p: u.tree, d: d, bol: true, called: map[*function]bool{}}
+	if _, forced := u.define(fibersDefine); d.target == Host && !forced {
+		r.plans = planKernels(u.tree.funcs)
+	}
 	for _, fn := range r.p.funcs {
 		for _, c := range fn.calls {
 			if c.to.kernel {
@@ -78,7 +87,11 @@ func (u *Unit) renderCPP(d *dialect) (string, error) {
 	if !strings.HasSuffix(prelude, "\n") {
 		r.out.WriteByte('\n')
 	}
-	r.program()
+	if d.msl {
+		r.metalProgram()
+	} else {
+		r.program()
+	}
 	if s := u.tree.subgroup; s != nil && !d.gpu {
 		r.refuse(s.pos, "sub-group", "'%s': there are no sub-groups on the host", s.name)
 	}
@@ -140,6 +153,10 @@ func (r *renderer) table(kernels []*function) {
 		if r.hasLocals(k) {
 			bytes = "sizeof(cc_locals_" + k.name + ")"
 		}
+		if p := r.plans[k]; p != nil {
+			r.raw("CC_SPLIT_KERNEL(\"" + k.name + "\", cc_program, " + splitName(k) + ", " + p.flags() + ", " + bytes + ", " + itoa(p.keptSize()) + ")\n")
+			continue
+		}
 		fibers := "0"
 		if k.barrier {
 			fibers = "1"
@@ -191,6 +208,9 @@ func (r *renderer) w(parts ...string) {
 
 // typeText spells a type of the program, around a name if there is one.
 func (r *renderer) typeText(t *ctype, name string) string {
+	if r.d.msl {
+		return strings.TrimSpace(r.metalType(t, name, false))
+	}
 	return strings.TrimSpace(declare(t, name, r.baseType, r.pointer))
 }
 

@@ -17,7 +17,7 @@ func (r *renderer) increment(e *expr) {
 		}
 		return
 	}
-	if e.typ.isScalar() && e.typ.base == Half {
+	if e.typ.isScalar() && e.typ.base == Half && !r.d.msl {
 		r.w("[&]{ auto &cc_o = ")
 		r.expr(e.a)
 		result := "cc_r"
@@ -44,7 +44,7 @@ func (r *renderer) increment(e *expr) {
 // stepped writes what ++, --, += and -= change. Pointers to void step by bytes.
 func (r *renderer) stepped(e *expr) {
 	if e.typ.isPointer() && e.typ.elem.isVoid() {
-		r.w("(*(cc_char **)&(")
+		r.w("(*(", r.plain(pointerTo(pointerTo(charType.in(e.typ.elem.space)).in(e.typ.space))), ")&(")
 		r.expr(e)
 		r.w("))")
 		return
@@ -62,6 +62,15 @@ func (r *renderer) throughCopy(e *expr, before string, after func()) {
 		whole = whole.a
 	}
 	// Its address is taken once: what designates it may have side effects.
+	if r.d.msl {
+		r.w("({ auto cc_p = ")
+		r.metalBytes(whole)
+		typ := r.plain(whole.typ)
+		r.w("; ", typ, " cc_t = cc_unpack<", typ, ">(cc_p); auto cc_r = ", before, name)
+		after()
+		r.w("; cc_pack<", typ, ">(cc_p, cc_t); cc_r; })")
+		return
+	}
 	r.w("[&]{ char *cc_p = (char *)&(")
 	r.expr(whole)
 	r.w("); ", r.typeText(whole.typ.bare(), "cc_t"), "; CC_COPY(&cc_t, cc_p, sizeof cc_t); auto cc_r = ", before, name)
@@ -117,10 +126,12 @@ func inPacked(e *expr) bool {
 // object writes what is assigned to: a swizzle becomes a proxy.
 func (r *renderer) object(e *expr) {
 	if s := unparen(e); s.op == opSwizzle && len(s.lanes) > 1 {
-		r.call("cc_ref<"+laneList(s.lanes)+">", s.a)
+		r.w("cc_ref<", laneList(s.lanes), ">(")
+		r.place(s.a)
+		r.w(")")
 		return
 	}
-	r.expr(e)
+	r.place(e)
 }
 
 func (r *renderer) assign(e *expr) {
@@ -143,7 +154,7 @@ func (r *renderer) assign(e *expr) {
 		r.throughCopy(e.a, before, value)
 		return
 	}
-	if mixedHalf(e) {
+	if mixedHalf(e) && !r.d.msl {
 		r.assignMixed(e)
 		return
 	}
@@ -151,6 +162,12 @@ func (r *renderer) assign(e *expr) {
 		r.w(shiftAssign[e.text], "(")
 		r.object(e.a)
 		r.w(", ")
+		r.expr(e.b)
+		r.w(")")
+		return
+	}
+	if r.d.msl && e.text == "=" && !swizzle && (storesWhole(e.a.typ) || metalLoads(e.a)) {
+		r.metalStoreTo(e.a)
 		r.expr(e.b)
 		r.w(")")
 		return

@@ -298,7 +298,10 @@ func (r *renderer) constantValue(e *expr) {
 		r.constantLane(v[0], e.typ)
 		return
 	}
-	r.w(r.plain(e.typ), "{{")
+	if !r.d.msl { // where the braces alone do, and a copy might not
+		r.w(r.plain(e.typ))
+	}
+	r.w("{{")
 	for i, c := range v {
 		if i > 0 {
 			r.w(", ")
@@ -328,6 +331,12 @@ func (r *renderer) constantLane(c constant, t *ctype) {
 		sign = "-"
 	}
 	switch {
+	case t.base == Half && r.d.msl && !math.IsNaN(c.f) && !math.IsInf(c.f, 0):
+		r.w(r.metalHalf(c.f))
+	case t.base == Half && r.d.msl:
+		r.w("cc_half(")
+		r.constantLane(c, floatType)
+		r.w(")")
 	case t.base == Half:
 		r.w("cc_half(cc_half_bits{", itoa(int(halfBits(c.f))), "})")
 	case c.float && math.IsNaN(c.f):

@@ -111,9 +111,19 @@ func (r *renderer) locals(k *function, done map[*function]bool) {
 // memory.
 func (r *renderer) function(fn *function) {
 	r.fn = fn
+	if r.plans[fn] != nil {
+		r.splitKernel(fn)
+		if !r.called[fn] {
+			return
+		}
+	}
 	r.at(fn.pos)
 	locals := fn.kernel && r.hasLocals(fn)
-	if locals && r.called[fn] {
+	if locals && r.d.msl {
+		r.w("void kc_", fn.name, "(")
+		r.params(fn, "threadgroup cc_locals_"+fn.name+" &cc_l")
+		r.w(") {")
+	} else if locals && r.called[fn] {
 		r.w(r.d.kernel, "void ", fn.cname, "(")
 		r.params(fn, "")
 		r.w(") {")
@@ -197,18 +207,21 @@ func dropConst(t *ctype) *ctype {
 
 // variable writes the declaration of one variable as a statement.
 func (r *renderer) variable(s *symbol) {
+	if r.plan != nil && r.plannedVariable(s) {
+		return
+	}
 	t := s.typ
 	apart := r.fn.split || needsAssign(s.init)
 	if apart || s.init == nil {
 		t = dropConst(t)
 	}
-	r.w(alignPrefix(t), r.typeText(t, s.cname))
+	r.w(alignPrefix(t), r.typeText(t, r.nameOf(s)))
 	switch {
 	case s.init == nil:
 		r.w(";")
 	case apart:
 		r.w("; ")
-		r.assignInit(s.cname, s.init, "; ")
+		r.assignInit(r.nameOf(s), s.init, "; ")
 	default:
 		r.w(" = ")
 		r.initializer(s.init)
@@ -239,6 +252,10 @@ func (r *renderer) initializer(n *initNode) {
 		r.expr(n.value)
 	case needsAssign(n) && r.fn == nil && r.d.gpu:
 		r.unionConstant(n)
+	case needsAssign(n) && r.d.msl:
+		r.w("({ ", r.typeText(dropConst(n.typ.in(Private)), "cc_r"), "; ")
+		r.assignInit("cc_r", n, "; ")
+		r.w("cc_r; })")
 	case needsAssign(n):
 		r.w("[&]{ ", r.typeText(dropConst(n.typ.in(Private)), "cc_r"), "; ")
 		r.assignInit("cc_r", n, "; ")
@@ -278,7 +295,9 @@ func (r *renderer) assignInit(lhs string, n *initNode, sep string) {
 		r.w(lhs, " = {}", sep)
 		return
 	}
-	if n.value == nil {
+	if n.value == nil && r.d.msl {
+		r.w("cc_clear(", lhs, ")", sep)
+	} else if n.value == nil {
 		r.w("CC_CLEAR((void *)&", lhs, ", 0, sizeof(", lhs, "))", sep)
 	}
 	r.assignParts(lhs, n, sep)

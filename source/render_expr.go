@@ -11,11 +11,17 @@ import (
 
 // expr writes a value or object.
 func (r *renderer) expr(e *expr) {
+	place := r.inPlace
+	r.inPlace = false
+	if r.d.msl && !place && metalLoads(e) {
+		r.metalLoad(e)
+		return
+	}
 	switch e.op {
 	case opLit, opSizeof:
 		r.literal(e)
 	case opString:
-		r.w("((const cc_char *)", e.text, ")") // plain char is another type
+		r.w("((", r.typeText(pointerTo(charType.with(qConst).in(Constant)), ""), ")", e.text, ")") // plain char is another type
 	case opNull:
 		r.w(e.text)
 	case opNamed:
@@ -27,10 +33,11 @@ func (r *renderer) expr(e *expr) {
 		r.symbol(e.sym)
 	case opParen:
 		r.w("(")
+		r.inPlace = place
 		r.expr(e.a)
 		r.w(")")
 	case opDecay:
-		r.expr(e.a)
+		r.place(e.a)
 	case opLoad:
 		r.call("cc_load", e.a)
 	case opUnary:
@@ -130,10 +137,10 @@ func (r *renderer) base(e *expr) {
 	switch in.op {
 	case opUnary, opPreInc, opBinary, opAssign, opCond, opComma, opShift, opLit:
 		r.w("(")
-		r.expr(in)
+		r.place(in)
 		r.w(")")
 	default:
-		r.expr(in)
+		r.place(in)
 	}
 }
 
@@ -147,7 +154,7 @@ func (r *renderer) symbol(s *symbol) {
 		r.w("))")
 		return
 	}
-	r.w(s.cname)
+	r.w(r.nameOf(s))
 }
 
 // cond writes e where C++ asks for a truth value, which needs no int.
@@ -189,6 +196,7 @@ func (r *renderer) unary(e *expr) {
 		r.expr(e.a)
 		r.w(")")
 	default:
+		r.inPlace = r.d.msl && e.text == "&"
 		r.expr(e.a)
 	}
 }
@@ -252,19 +260,26 @@ func (r *renderer) literal(e *expr) {
 	case Float:
 		r.w(r.floatText(e.val.f, 32))
 	case Double:
+		if r.d.msl {
+			r.metalDouble(Pos{})
+		}
 		r.w(r.floatText(e.val.f, 64))
 	case Half:
+		if r.d.msl {
+			r.w(r.metalHalf(e.val.f))
+			return
+		}
 		r.w("cc_half(cc_half_bits{", itoa(int(halfBits(e.val.f))), "})")
 	case UInt:
 		r.w(strconv.FormatInt(v, 10), "u")
 	case Long:
 		if v == math.MinInt64 {
-			r.w("cc_long(-9223372036854775807LL - 1)")
+			r.w("cc_long(-9223372036854775807", r.longSuffix(), " - 1)")
 			return
 		}
-		r.w("cc_long(", strconv.FormatInt(v, 10), "LL)")
+		r.w("cc_long(", strconv.FormatInt(v, 10), r.longSuffix(), ")")
 	case ULong:
-		r.w("cc_ulong(", strconv.FormatUint(uint64(v), 10), "ULL)")
+		r.w("cc_ulong(", strconv.FormatUint(uint64(v), 10), "U", r.longSuffix(), ")")
 	default:
 		switch {
 		case v == math.MinInt32:
@@ -349,6 +364,8 @@ func (r *renderer) builtin(e *expr) {
 	name := e.text
 	switch {
 	case !r.d.gpu:
+	case r.d.msl && r.metalRefuses(e):
+		return
 	case name == "cc_printf":
 		r.printf(e)
 		return

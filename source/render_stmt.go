@@ -24,11 +24,7 @@ func (r *renderer) stmt(s *stmt) {
 			r.variable(sym)
 		}
 	case stBlock:
-		r.w("{")
-		for _, k := range s.list {
-			r.stmt(k)
-		}
-		r.w(" }")
+		r.body(s)
 	case stIf:
 		r.ifStmt(s)
 	case stWhile:
@@ -64,11 +60,16 @@ func (r *renderer) jumpStmt(s *stmt) {
 	case stDefault:
 		r.w("default: ")
 		r.labelled(s.body)
-	case stLabel:
+	case stLabel, stGoto:
+		if r.d.msl {
+			r.refuse(s.pos, "goto", "Metal has no goto and no labels")
+		}
+		if s.kind == stGoto {
+			r.w("goto u_", s.text, ";")
+			return
+		}
 		r.w("u_", s.text, ": ")
 		r.labelled(s.body)
-	case stGoto:
-		r.w("goto u_", s.text, ";")
 	case stBreak:
 		r.w("break;")
 	case stContinue:
@@ -135,7 +136,9 @@ func (r *renderer) labelled(s *stmt) {
 // body writes a statement in braces, which keep every else with its if.
 func (r *renderer) body(s *stmt) {
 	r.w("{")
-	if s.kind == stBlock {
+	if ps, ok := r.planned(s); ok {
+		r.pieces(ps)
+	} else if s.kind == stBlock {
 		for _, k := range s.list {
 			r.stmt(k)
 		}
@@ -150,14 +153,14 @@ func (r *renderer) body(s *stmt) {
 func (r *renderer) ifStmt(s *stmt) {
 	for {
 		r.w("if (")
-		r.cond(s.e)
+		r.guardCond(s)
 		r.w(") ")
 		r.body(s.body)
 		if s.alt == nil {
 			return
 		}
 		r.w(" else ")
-		if s.alt.kind != stIf {
+		if _, ok := r.planned(s.alt); ok || s.alt.kind != stIf {
 			r.body(s.alt)
 			return
 		}

@@ -81,9 +81,9 @@ func TestRenderOpenCL(t *testing.T) {
 	assert.Contains(t, moved, "ulong cc_o0")
 	assert.NotContains(t, moved, "cc_o1")
 	assert.Contains(t, moved, "x[0] = 3;")
-	_, err = u.Render(Metal)
+	_, err = u.Render(Target(99))
 	assert.True(t, errors.Is(err, ErrTarget), "%v", err)
-	assert.Contains(t, err.Error(), Metal.String())
+	assert.Contains(t, err.Error(), Target(99).String())
 }
 
 // TestHostLines: the C++ compiler's messages carry the portable text's lines.
@@ -91,7 +91,7 @@ func TestHostLines(t *testing.T) {
 	u := mustParse(t, "\n\n\nkernel void k(global float *x) {\n\n\n\n\n\n  x[0] = 1;\n}\n", Options{Name: "dir/\"odd\".cl"})
 	cpp, err := u.Render(Host)
 	require.NoError(t, err)
-	assert.Contains(t, cpp, "#line 4 \"dir/\\\"odd\\\".cl\"\nvoid k_k(")
+	assert.Contains(t, cpp, "#line 4 \"dir/\\\"odd\\\".cl\"\ntemplate <class cc_I> CC_KERNEL_FN void ks_k(")
 	assert.Contains(t, cpp, "#line 10 \"dir/\\\"odd\\\".cl\"\nu_x[0] = 1.0f;")
 	assert.True(t, strings.HasSuffix(cpp, "CC_PROGRAM_END\n"))
 }

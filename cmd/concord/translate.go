@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/source"
 )
 
@@ -30,7 +28,7 @@ var everyGPUFeature = source.Features{FP64: true, FP16: true, Int64Atomic: true,
 var renderTargets = []renderTarget{
 	{"cuda", source.CUDA, everyGPUFeature},
 	{"hip", source.HIP, everyGPUFeature},
-	{"metal", source.Metal, source.Features{FP16: true}},
+	{"metal", source.Metal, source.MetalFeatures},
 	{"opencl", source.OpenCL, everyFeature},
 	{"host", source.Host, source.Portable},
 }
@@ -39,12 +37,12 @@ func (a *app) translateCommand() *cobra.Command {
 	var to string
 	var program programFlags
 	cmd := &cobra.Command{
-		Use:   "translate --to cuda|hip|opencl|host FILE",
+		Use:   "translate --to cuda|hip|metal|opencl|host FILE",
 		Short: "Print a portable program rendered for a target",
 		Long: `Translate prints FILE, a program in OpenCL C, as the compiler of a target gets it:
 OpenCL devices the text itself, the others C++ with a prelude. What cannot be
-rendered is an error with file, line, column and the construct's name. Metal is not in
-this version.
+rendered is an error with file, line, column and the construct's name: for Metal double,
+64-bit atomics, goto and printf.
 
 In CUDA and HIP the kernel NAME is cc_kernel_NAME. Its parameters are the portable ones
 in their order, but for a pointer to local memory, which is an unsigned int: its offset
@@ -52,28 +50,31 @@ in bytes in the dynamic shared memory of the launch, a multiple of 128. To build
 hand with the flags that Concord gives NVRTC and hipRTC:
   nvcc -std=c++17 -fmad=false -arch=sm_90 -cubin saxpy.cu
   hipcc -std=c++17 -O3 -include hip/hip_runtime.h -ffp-contract=off -fwrapv \
-      -fno-strict-aliasing --offload-arch=gfx90a --genco saxpy.hip -o saxpy.co`,
+      -fno-strict-aliasing --offload-arch=gfx90a --genco saxpy.hip -o saxpy.co
+
+In Metal the kernel is cc_kernel_NAME too. Pointers to global and constant memory and
+values are [[buffer(i)]], counted together in order; pointers to local memory are
+[[threadgroup(j)]]; with more than 31 buffers all values are one struct behind the
+pointers. To build it on a Mac:
+  xcrun metal -std=metal3.0 -fno-fast-math saxpy.metal -o saxpy.metallib`,
 		Example: `  concord translate --to cuda saxpy.cl > saxpy.cu
   concord translate --to hip saxpy.cl > saxpy.hip
   concord translate --to opencl -D N=1000 saxpy.cl > plain.cl`,
 		Args: cobra.ExactArgs(1),
 	}
-	cmd.Flags().StringVar(&to, "to", "", "target `language`: cuda, hip, opencl or host")
+	cmd.Flags().StringVar(&to, "to", "", "target `language`: cuda, hip, metal, opencl or host")
 	_ = cmd.MarkFlagRequired("to") // the flag exists
 	program.add(cmd)
 	cmd.RunE = a.do(func(_ context.Context, args []string) error {
 		i := slices.IndexFunc(renderTargets, func(t renderTarget) bool { return t.name == strings.ToLower(to) })
 		if i < 0 {
-			return usagef("--to %s: not one of cuda, hip, opencl, host", to)
+			return usagef("--to %s: not one of cuda, hip, metal, opencl, host", to)
 		}
 		unit, err := program.parse(args[0], &renderTargets[i].features)
 		if err != nil {
 			return err
 		}
 		text, err := render(unit, renderTargets[i].target)
-		if errors.Is(err, source.ErrTarget) {
-			return fmt.Errorf("--to %s: not in this version: %w", to, runtime.ErrUnsupported)
-		}
 		if err != nil {
 			return err
 		}

@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 // CONCORD_HOST_ABI changes whenever a struct below does. The executor refuses other numbers.
-#define CONCORD_HOST_ABI 1u
+#define CONCORD_HOST_ABI 2u
 
 // CONCORD_MAX_GROUP is the largest number of items in a group of a kernel that synchronizes:
 // each of them has a stack of its own. Kernels without barriers have no such limit.
@@ -62,15 +62,18 @@ typedef struct concord_ctx {
   uint64_t local_bytes; // of the whole block
   uint64_t group[3];    // index of the group
   uint64_t item[3];     // local index of the item; zeros for kernels without fibers
+  uint64_t more;        // groups behind this one in dimension 0 that run in the same call
 } concord_ctx;
 
-// concord_run runs one item (CONCORD_KERNEL_FIBERS) or all items of one group. args[i] points to
+// concord_run runs one item (CONCORD_KERNEL_FIBERS), or all items of one group and of ctx->more
+// behind it (0 without CONCORD_KERNEL_ROWS). args[i] points to
 // the value of argument i: for a buffer to the pointer, for local memory to the pointer of this
 // group's slice.
 typedef void (*concord_run)(concord_ctx *ctx, void *const *args);
 
 enum {
   CONCORD_KERNEL_FIBERS = 1, // synchronizes: each item needs a fiber
+  CONCORD_KERNEL_ROWS = 2,   // does not ask which group an item is in: run takes several at once
 };
 
 // concord_kernel is one entry point of a compiled program.
@@ -81,6 +84,7 @@ typedef struct concord_kernel {
   const uint32_t *param_bytes; // size of each parameter as passed; pointers: 8
   uint64_t local_bytes;        // static local memory of a group
   concord_run run;
+  uint64_t item_bytes; // of stack that run takes for each item of a group, beyond the usual
 } concord_kernel;
 
 // concord_module is what a compiled program exports, as one constant named concord_program.

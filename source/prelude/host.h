@@ -39,6 +39,64 @@ struct cc_item {
   CC_ALWAYS cc_size cc_get_num_groups(cc_uint d) const { return d < 3 ? cc_ctx->grid->groups[d] : 1; }
   CC_ALWAYS cc_size cc_get_global_offset(cc_uint d) const { return d < 3 ? cc_ctx->grid->offset[d] : 0; }
 
+  // cc_box is the items that a region is for, as local ids: of the whole group, less those that the
+  // region does nothing for. Dimension 0 goes on into the groups that run with this one.
+  template <class I> struct cc_box {
+    cc_long base[3], lo[3], hi[3];
+    CC_ALWAYS explicit cc_box(const concord_ctx *c) {
+      const concord_grid *g = c->grid;
+      base[0] = cc_long(c->group[0] * g->local[0] + g->offset[0]);
+      base[1] = cc_long(c->group[1] * g->local[1] + g->offset[1]);
+      base[2] = cc_long(c->group[2] * g->local[2] + g->offset[2]);
+      lo[0] = lo[1] = lo[2] = 0;
+      hi[0] = cc_long(g->local[0] * (c->more + 1));
+      hi[1] = cc_long(g->local[1]);
+      hi[2] = cc_long(g->local[2]);
+    }
+    // What an id is compared with. Ids are between 0 and 2^31, so nothing beyond 2^62 matters.
+    template <class T> static CC_ALWAYS cc_long limit(T u) {
+      const cc_long most = cc_long(1) << 62;
+      if (cc_is_signed<T>)
+        return cc_long(u) > most ? most : cc_long(u) < -most ? -most : cc_long(u);
+      return cc_ulong(u) > cc_ulong(most) ? most : cc_long(u);
+    }
+    CC_ALWAYS void below(int d, bool global, cc_long u) {
+      u -= global ? base[d] : 0;
+      hi[d] = hi[d] < u ? hi[d] : u;
+    }
+    CC_ALWAYS void from(int d, bool global, cc_long u) {
+      u -= global ? base[d] : 0;
+      lo[d] = lo[d] > u ? lo[d] : u;
+    }
+  };
+
+  // cc_items runs one region for its items. I is explained at cc_entry's loop.
+  template <class I, class F> CC_ALWAYS void cc_items(const cc_box<I> &b, const F &f) {
+    const concord_grid *g = cc_ctx->grid;
+    if (b.lo[0] >= b.hi[0] || b.lo[1] >= b.hi[1] || b.lo[2] >= b.hi[2])
+      return; // limits of an empty box may be no int
+    const I gx = I(b.base[0]), gy = I(b.base[1]), gz = I(b.base[2]);
+    const I nx = I(g->local[0]), ny = I(g->local[1]);
+    const I ex = gx + I(b.hi[0]), y1 = I(b.hi[1]), z1 = I(b.hi[2]);
+    for (I z = I(b.lo[2]); z < z1; z++)
+      for (I y = I(b.lo[1]); y < y1; y++) {
+        const cc_size row = cc_size((z * ny + y) * nx);
+        for (I x = I(b.lo[0]), i = gx + x; i < ex; i++, x++) {
+          cc_lid[0] = cc_size(x);
+          cc_lid[1] = cc_size(y);
+          cc_lid[2] = cc_size(z);
+          cc_gid[0] = cc_size(i);
+          cc_gid[1] = cc_size(gy + y);
+          cc_gid[2] = cc_size(gz + z);
+          f(row + cc_size(x));
+        }
+      }
+  }
+  CC_ALWAYS cc_size cc_group_items() const {
+    const cc_size *l = cc_ctx->grid->local;
+    return l[0] * l[1] * l[2];
+  }
+
   // cc_local is the kernel's block of local variables, one per group.
   template <class L> CC_FN L &cc_local() const { return *static_cast<L *>(cc_ctx->local); }
 
@@ -153,7 +211,35 @@ template <class P, class... A, void (P::*F)(A...)> struct cc_entry<void (P::*)(A
   }
 };
 
+// cc_groups is cc_entry for a kernel that was cut: F and B run a whole group, F where all ids fit an int.
+template <class M, M F, M B> struct cc_groups;
+template <class P, class... A, void (P::*F)(A...), void (P::*B)(A...)>
+struct cc_groups<void (P::*)(A...), F, B> {
+  __attribute__((cold, noinline)) static void big(P p, A... a) { (p.*B)(a...); }
+  template <int... I> static CC_ALWAYS void group(concord_ctx *ctx, void *const *args, cc_seq<I...>) {
+    P p;
+    p.cc_enter(ctx);
+    const concord_grid *g = ctx->grid;
+    uint64_t top = (g->offset[0] + g->global[0]) | (g->offset[1] + g->global[1]) |
+                   (g->offset[2] + g->global[2]);
+    if (top <= 0x7fffffff)
+      (p.*F)(*static_cast<A *>(args[I])...);
+    else
+      big(p, *static_cast<A *>(args[I])...);
+  }
+  static void run(concord_ctx *ctx, void *const *args) {
+    group(ctx, args, typename cc_seq_<sizeof...(A)>::type());
+  }
+};
+
 } // namespace
+
+// What the items of a group keep from one region to the next lies on the group's stack: memory that
+// nothing else points to.
+#define CC_KEEP(at) at = (decltype(at))__builtin_alloca_with_align(sizeof(*at) * cc_group_items(), 512)
+#define CC_SMALL (sizeof(cc_I) == 4) // all ids fit an int
+#define CC_ITEM __attribute__((always_inline))
+#define CC_REGION_END __atomic_signal_fence(__ATOMIC_SEQ_CST)
 
 #define CC_PROGRAM_BEGIN \
   namespace { \
@@ -164,9 +250,18 @@ template <class P, class... A, void (P::*F)(A...)> struct cc_entry<void (P::*)(A
    cc_entry<decltype(&P::k), &P::k>::count, \
    cc_entry<decltype(&P::k), &P::k>::bytes, \
    local_bytes, \
-   cc_entry<decltype(&P::k), &P::k>::template run<(fibers) != 0>},
+   cc_entry<decltype(&P::k), &P::k>::template run<(fibers) != 0>, \
+   0},
+#define CC_SPLIT_KERNEL(name, P, k, flags, local_bytes, item_bytes) \
+  {name, \
+   flags, \
+   cc_entry<decltype(&P::template k<cc_int>), &P::template k<cc_int>>::count, \
+   cc_entry<decltype(&P::template k<cc_int>), &P::template k<cc_int>>::bytes, \
+   local_bytes, \
+   cc_groups<decltype(&P::template k<cc_int>), &P::template k<cc_int>, &P::template k<cc_size>>::run, \
+   item_bytes},
 #define CC_PROGRAM_END \
-  {nullptr, 0, 0, nullptr, 0, nullptr} \
+  {nullptr, 0, 0, nullptr, 0, nullptr, 0} \
   } \
   ; \
   } \

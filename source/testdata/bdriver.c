@@ -3,9 +3,9 @@
 //
 //   KERNEL ITEMS in:FILE ... out:FILE:BYTES ...
 //
-// With -DPOCL the program is OpenCL text for the first OpenCL device, else a shared object of a host
-// rendering.
-#ifndef POCL
+// With -DPOCL the program is OpenCL text for the first OpenCL device, with -DMETAL a Metal rendering for
+// the simulated Metal, else a shared object of a host rendering.
+#if !defined POCL && !defined METAL
 #include "../../csrc/host/host.c"
 #endif
 #define _GNU_SOURCE
@@ -103,6 +103,29 @@ static void run(const char *name, size_t items, arg *args, int n) {
     p_clReleaseMemObject(bufs[i]);
   }
   p_clReleaseKernel(k);
+}
+#elif defined METAL
+#include "../../tests/sim/metal/compile.h"
+static simmetal_library *library;
+static void load(const char *file) {
+  static char text[1 << 22], log[1 << 16];
+  FILE *f = fopen(file, "rb");
+  if (f) text[fread(text, 1, sizeof text - 1, f)] = 0;
+  library = simmetal_compile(text, log, sizeof log);
+  if (!library) fprintf(stderr, "%s\n", log);
+  CHECK("build", !library);
+}
+static void run(const char *name, size_t items, arg *args, int n) {
+  char entry[256], log[512];
+  simmetal_args a = {0};
+  snprintf(entry, sizeof entry, "cc_kernel_%s", name);
+  for (int i = 0; i < n; i++) a.buffer[i] = args[i].data;
+  const simmetal_kernel *k = simmetal_find(library, entry);
+  CHECK(entry, !k);
+  uint32_t groups[3] = {(uint32_t)items / 64, 1, 1}, group[3] = {64, 1, 1};
+  int rc = simmetal_run(k, groups, group, &a, log, sizeof log);
+  if (rc) fprintf(stderr, "%s\n", log);
+  CHECK("launch", rc);
 }
 #else
 static const concord_module *module;

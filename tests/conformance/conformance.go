@@ -37,7 +37,7 @@ type OpenFunc func(t *testing.T) *runtime.Device
 
 // Run runs the whole suite.
 func Run(t *testing.T, open OpenFunc) {
-	for _, c := range slices.Concat(memoryChecks, kindChecks, streamChecks, kernelChecks, graphChecks, acrossChecks, errorChecks, lifetimeChecks) {
+	for _, c := range slices.Concat(memoryChecks, kindChecks, managedChecks, streamChecks, kernelChecks, graphChecks, acrossChecks, errorChecks, lifetimeChecks) {
 		t.Run(c.name, func(t *testing.T) {
 			d := &device{Device: open(t)}
 			if c.portable {
@@ -86,6 +86,7 @@ type device struct {
 	bands    []band
 	programs []*runtime.Program
 	buffers  []*runtime.Buffer
+	arrays   []runtime.Array
 	given    bool // the check has closed the device
 }
 
@@ -213,9 +214,12 @@ func (d *device) close(t *testing.T) {
 	for _, b := range d.buffers {
 		require.NoError(t, b.Close())
 	}
+	for _, a := range d.arrays {
+		require.NoError(t, a.Close())
+	}
 	for _, p := range d.programs {
 		require.NoError(t, p.Close())
 	}
 	require.NoError(t, d.Sync(t.Context()))
-	d.bands, d.buffers, d.programs = nil, nil, nil
+	d.bands, d.buffers, d.arrays, d.programs = nil, nil, nil, nil
 }

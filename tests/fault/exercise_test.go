@@ -72,7 +72,7 @@ func exercise(ctx context.Context, s *runtime.Session, id string) (err error) {
 	}
 	c.add(p.Close)
 	for _, part := range []func(context.Context, *closer, *runtime.Device, *runtime.Program) error{
-		launches, copies, pinned, graphs, steps, product,
+		launches, copies, pinned, graphs, steps, product, managed, scopes,
 	} {
 		if err := part(ctx, &c, d, p); err != nil {
 			return err
@@ -334,6 +334,127 @@ func product(ctx context.Context, c *closer, d *runtime.Device, _ *runtime.Progr
 	return nil
 }
 
+// managed: buffers with two sides, whose copies the runtime queues.
+func managed(ctx context.Context, c *closer, d *runtime.Device, p *runtime.Program) error {
+	scale, err := p.Kernel("scale")
+	if err != nil {
+		return err
+	}
+	other, err := d.NewStream()
+	if err != nil {
+		return err
+	}
+	c.add(other.Close)
+	for i, mode := range []runtime.Mode{runtime.AutomaticMode, runtime.ExplicitMode, runtime.UnifiedMode} {
+		m, err := d.Managed(runtime.I32, count, runtime.ManagedOptions{Mode: mode, Location: runtime.Location(i % 2), AllowDowngrade: true})
+		if err != nil {
+			return err
+		}
+		c.add(m.Close)
+		if err := runtime.Write(ctx, m, numbers(count)); err != nil {
+			return err
+		}
+		if err := d.Stream().ToDevice(m); err != nil {
+			return err
+		}
+		for _, s := range []*runtime.Stream{d.Stream(), other} {
+			if err := s.Launch(scale, runtime.Items(count).In(group), m, int32(3), uint32(count)); err != nil {
+				return err
+			}
+		}
+		if err := other.ToHost(m); err != nil {
+			return err
+		}
+		window, err := runtime.Map[int32](ctx, m, runtime.ForWriting)
+		if err != nil {
+			return err
+		}
+		for i := range window {
+			window[i]++
+		}
+		if err := m.Unmap(); err != nil {
+			return err
+		}
+		if err := m.ToDevice(ctx); err != nil {
+			return err
+		}
+		if err := other.Launch(scale, runtime.Items(count).In(group), m, int32(2), uint32(count)); err != nil {
+			return err
+		}
+		if err := m.ToHost(ctx); err != nil {
+			return err
+		}
+		want := numbers(count)
+		for i := range want {
+			want[i] = (9*want[i] + 1) * 2
+		}
+		if err := same(ctx, "managed", m, want); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scopes: an arena whose memory comes back in each step, and a batch.
+func scopes(ctx context.Context, c *closer, d *runtime.Device, _ *runtime.Program) error {
+	a, err := d.Stream().NewArena()
+	if err != nil {
+		return err
+	}
+	c.add(a.Close)
+	for step := range int32(2) {
+		for i := range int32(3) {
+			x, err := a.Alloc(runtime.I32, count)
+			if err != nil {
+				return err
+			}
+			if err := runtime.Fill(d.Stream(), x, 10*step+i); err != nil {
+				return err
+			}
+			if err := same(ctx, "arena", x, slices.Repeat([]int32{10*step + i}, count)); err != nil {
+				return err
+			}
+		}
+		if err := a.Reset(); err != nil {
+			return err
+		}
+	}
+	b := d.NewBatch()
+	c.add(b.Close)
+	if _, err := b.Alloc(runtime.F64, count); err != nil {
+		return err
+	}
+	x, err := b.AddHost(ctx, []byte{1, 0, 0, 0, 2, 0, 0, 0}, 2, runtime.I32)
+	if err != nil {
+		return err
+	}
+	return same(ctx, "batch", x, []int32{1, 2})
+}
+
+// staged: copies that are large enough for the runtime's staging buffers.
+func staged(ctx context.Context, s *runtime.Session, id string) (err error) {
+	var c closer
+	defer func() { err = c.close(err) }()
+	d, err := s.Open(ctx, id)
+	if err != nil {
+		return err
+	}
+	c.add(d.Close)
+	data := numbers(33 << 18) // 33 MiB, so that a staging buffer is used twice
+	b, err := runtime.Alloc[int32](d, len(data))
+	if err != nil {
+		return err
+	}
+	c.add(b.Close)
+	if err := runtime.Write(ctx, b, data); err != nil {
+		return err
+	}
+	if err := same(ctx, "staged", b, data); err != nil {
+		return err
+	}
+	return d.Sync(ctx)
+}
+
 // peers: a copy from the next device, where there is one.
 func peers(ctx context.Context, c *closer, s *runtime.Session, d *runtime.Device) error {
 	other, err := s.Open(ctx, d.Info().Backend+":1")
@@ -361,7 +482,7 @@ func peers(ctx context.Context, c *closer, s *runtime.Session, d *runtime.Device
 }
 
 // same reads a buffer and compares.
-func same(ctx context.Context, what string, b *runtime.Buffer, want []int32) error {
+func same(ctx context.Context, what string, b runtime.Array, want []int32) error {
 	got := make([]int32, b.Len())
 	if err := runtime.Read(ctx, b, got); err != nil {
 		return err

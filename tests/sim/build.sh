@@ -48,8 +48,8 @@ link() {
 link libcuda.so.1 cuda.map $core cuda_*.o
 # An older driver: without what cuda_old.map hides.
 link old/libcuda.so.1 cuda_old.map $core cuda_*.o
-link libnvrtc.so.11.2 nvrtc.map fault.o compile.o scan.o inspect.o image.o nvrtc.o
-link libamdhip64.so.5 hip.map $core compile.o scan.o inspect.o hip_*.o hiprtc.o
+link libnvrtc.so.11.2 nvrtc.map fault.o compile.o process.o scan.o inspect.o image.o nvrtc.o
+link libamdhip64.so.5 hip.map $core compile.o process.o scan.o inspect.o hip_*.o hiprtc.o
 link libcublas.so.12 blas.map cublas.o
 link librocblas.so.4 blas.map rocblas.o
 for l in $libraries; do mv -f "$l" "$out/$l"; done

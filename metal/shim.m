@@ -1,0 +1,3 @@
+//go:build cgo && metal && (darwin || simmetal)
+
+#include "../csrc/metal/metal.m"

@@ -1,0 +1,144 @@
+package metal
+
+import (
+	"cmp"
+	"fmt"
+	"go/ast"
+	"go/build"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// checker type-checks packages of this module as the go command would build them for
+// another system. The standard library is this system's, and so are C's basic types:
+// the cgo command asks the C compiler that is here.
+type checker struct {
+	t        *testing.T
+	context  build.Context
+	fset     *token.FileSet
+	standard types.Importer
+	done     map[string]*types.Package
+	files    []string
+}
+
+const module = "github.com/concord-compute/concord/"
+
+// Import implements types.Importer.
+func (c *checker) Import(path string) (*types.Package, error) {
+	dir, own := strings.CutPrefix(path, module)
+	if !own {
+		return c.standard.Import(path)
+	}
+	if p := c.done[path]; p != nil {
+		return p, nil
+	}
+	found, err := c.context.ImportDir(filepath.Join("..", filepath.FromSlash(dir)), 0)
+	if err != nil {
+		return nil, err
+	}
+	names, err := c.translate(path, found)
+	if err != nil {
+		return nil, err
+	}
+	var files []*ast.File
+	for _, name := range names {
+		f, err := parser.ParseFile(c.fset, name, nil, 0)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	config := types.Config{Importer: c, Sizes: types.SizesFor("gc", c.context.GOARCH),
+		Error: func(err error) { assert.NoError(c.t, err) }}
+	p, err := config.Check(path, c.fset, files, nil)
+	c.done[path] = p
+	return p, err
+}
+
+// translate returns the Go files of a package, those with C in them as cgo makes them.
+func (c *checker) translate(path string, found *build.Package) (names []string, err error) {
+	for _, name := range slices.Concat(found.GoFiles, found.CgoFiles) {
+		c.files = append(c.files, filepath.ToSlash(filepath.Join(found.Dir, name)))
+	}
+	for _, name := range found.GoFiles {
+		names = append(names, filepath.Join(found.Dir, name))
+	}
+	if len(found.CgoFiles) == 0 {
+		return names, nil
+	}
+	out := c.t.TempDir()
+	cmd := exec.Command("go", slices.Concat([]string{"tool", "cgo", "-objdir", out, "-importpath", path}, found.CgoFiles)...)
+	cmd.Dir = found.Dir
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=1", "GOOS="+c.context.GOOS, "GOARCH="+c.context.GOARCH)
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%s: %w: %s", path, err, text)
+	}
+	made, err := filepath.Glob(filepath.Join(out, "*.cgo1.go"))
+	return slices.Concat(names, made, []string{filepath.Join(out, "_cgo_gotypes.go")}), err
+}
+
+// go vet without cgo sees none of the files with C in them, and with cgo none for
+// another system.
+func TestTypeChecksOnMac(t *testing.T) {
+	if !build.Default.CgoEnabled {
+		t.Skip("not here: cgo, which writes the Go files of packages with C")
+	}
+	if _, err := exec.LookPath(cmp.Or(os.Getenv("CC"), "gcc")); err != nil {
+		t.Skip(err)
+	}
+	for _, cgo := range []bool{true, false} {
+		c := checker{t: t, context: build.Default, fset: token.NewFileSet(), done: map[string]*types.Package{}}
+		c.context.GOOS, c.context.GOARCH, c.context.CgoEnabled, c.context.BuildTags = "darwin", "arm64", cgo, []string{"metal"}
+		c.standard = importer.ForCompiler(c.fset, "gc", nil)
+		p, err := c.Import(module + "metal")
+		require.NoError(t, err)
+		assert.NotNil(t, p.Scope().Lookup("table"))
+		assert.Equal(t, cgo, slices.Contains(c.files, "../metal/shim.go"))
+		assert.Equal(t, cgo, slices.Contains(c.files, "../internal/cgo/table.go"))
+	}
+}
+
+// Every build has the shim, or a reason why not: never both, never neither.
+func TestBuildLines(t *testing.T) {
+	for _, b := range []struct {
+		os     string
+		cgo    bool
+		tags   []string
+		remedy string // the file with it; "" where the shim is
+	}{
+		{"darwin", true, []string{"metal"}, ""},
+		{"darwin", true, []string{"metal", "simmetal"}, ""},
+		{"linux", true, []string{"metal", "simmetal"}, ""},
+		{"darwin", true, nil, "notag.go"},
+		{"darwin", true, []string{"simmetal"}, "notag.go"},
+		{"linux", true, nil, "notag.go"},
+		{"linux", true, []string{"metal"}, "nodarwin.go"},
+		{"windows", true, []string{"metal"}, "nodarwin.go"},
+		{"darwin", false, []string{"metal"}, "nocgo.go"},
+		{"linux", false, []string{"metal", "simmetal"}, "nocgo.go"},
+		{"linux", false, nil, "nocgo.go"},
+	} {
+		context := build.Default
+		context.GOOS, context.GOARCH, context.CgoEnabled, context.BuildTags = b.os, "arm64", b.cgo, b.tags
+		found, err := context.ImportDir(".", 0)
+		require.NoError(t, err)
+		name := fmt.Sprintf("%s, cgo %v, tags %v", b.os, b.cgo, b.tags)
+		assert.Equal(t, b.remedy == "", slices.Contains(found.CgoFiles, "shim.go"), name)
+		assert.Equal(t, b.remedy == "", slices.Contains(found.MFiles, "shim.m"), name)
+		assert.Equal(t, b.remedy != "", slices.Contains(found.GoFiles, "noshim.go"), name)
+		for _, file := range []string{"notag.go", "nodarwin.go", "nocgo.go"} {
+			assert.Equal(t, b.remedy == file, slices.Contains(found.GoFiles, file), "%s: %s", name, file)
+		}
+	}
+}

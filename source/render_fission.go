@@ -1,0 +1,224 @@
+package source
+
+// Kernels on the host whose barriers are places to cut (fission.go), in C++: one
+// function for the whole group. Each region is a lambda that a loop of the prelude
+// calls for every item. The text of the region is what it would be on a fiber; what
+// an item keeps is loaded in front of it and stored behind it.
+
+// fibersDefine, as a definition of the program, keeps kernels with barriers on
+// fibers: for comparing the two.
+const fibersDefine = "CONCORD_HOST_FIBERS"
+
+// define returns the last definition of that name.
+func (u *Unit) define(name string) (value string, ok bool) {
+	for _, d := range u.options.Defines {
+		if d.Name == name {
+			value, ok = d.Value, true
+		}
+	}
+	return value, ok
+}
+
+// planKernels makes the plans of all kernels that have one.
+func planKernels(funcs []*function) map[*function]*fission {
+	plans := map[*function]*fission{}
+	for _, fn := range funcs {
+		if fn.kernel && fn.defined {
+			if f := newFission(fn); f != nil {
+				plans[fn] = f
+			}
+		}
+	}
+	return plans
+}
+
+// splitName is the function that runs a whole group of a kernel.
+func splitName(fn *function) string { return "ks_" + fn.name }
+
+// nameOf is the name of a variable where it is mentioned.
+func (r *renderer) nameOf(s *symbol) string {
+	if r.plan != nil && r.plan.names[s] != "" {
+		return r.plan.names[s]
+	}
+	return s.cname
+}
+
+// planned returns the pieces that a body was cut into.
+func (r *renderer) planned(s *stmt) ([]piece, bool) {
+	if r.plan == nil {
+		return nil, false
+	}
+	ps, ok := r.plan.pieces[s]
+	return ps, ok
+}
+
+// splitKernel writes a kernel as a function of the group.
+func (r *renderer) splitKernel(fn *function) {
+	f := r.plans[fn]
+	r.plan = f
+	defer func() { r.plan = nil }()
+	r.at(fn.pos)
+	r.w("template <class cc_I> CC_KERNEL_FN void ", splitName(fn), "(")
+	for i, s := range fn.params {
+		if i > 0 {
+			r.w(", ")
+		}
+		name := s.cname
+		if len(f.writes[s]) > 0 {
+			name = arrived(s)
+		}
+		r.w(r.typeText(s.typ, name))
+	}
+	r.w(") {")
+	if r.hasLocals(fn) {
+		r.localBlock(fn)
+	}
+	for _, s := range f.kept {
+		at := f.where[s]
+		r.w(" ", r.typeText(dropConst(s.typ), "(*"+at+")"), "; CC_KEEP(", at, ");")
+	}
+	r.pieces(f.pieces[fn.body])
+	r.w(" }")
+}
+
+// arrived is the parameter itself, where the kernel assigns it.
+func arrived(s *symbol) string { return "cc_in_" + s.cname }
+
+func (r *renderer) pieces(ps []piece) {
+	for _, p := range ps {
+		switch {
+		case p.items != nil:
+			r.region(p.items)
+		case p.sym != nil:
+			r.at(p.sym.pos)
+			r.variable(p.sym)
+		case p.fence:
+			r.w(" CC_REGION_END;")
+		default:
+			r.stmt(p.once)
+		}
+	}
+}
+
+// region writes the loop over the items of a group.
+func (r *renderer) region(g *region) {
+	f := r.plan
+	r.at(g.list[0].pos)
+	r.w(" { ")
+	r.box(g)
+	r.w("this->template cc_items<cc_I>(cc_b, [&](const cc_size cc_it) CC_ITEM { (void)cc_it; ")
+	need := map[*symbol]bool{}
+	for _, s := range f.again {
+		if g.refs[s] {
+			f.needs(s, need)
+		}
+	}
+	r.computed(need)
+	for _, s := range f.kept {
+		if g.refs[s] {
+			r.load(s, f.home[s] == g)
+		}
+	}
+	r.w("{")
+	for _, s := range g.list {
+		r.stmt(s)
+	}
+	r.w(" }")
+	for _, s := range f.kept {
+		if g.refs[s] && f.copied(s) && (g.writes[s] || f.home[s] == g) {
+			r.w(" ", f.where[s], "[cc_it] = ", f.names[s], ";")
+		}
+	}
+	r.w(" }); }")
+}
+
+// computed declares variables that are computed again.
+func (r *renderer) computed(need map[*symbol]bool) {
+	for _, s := range r.plan.order {
+		if need[s] {
+			r.w(r.typeText(s.typ, r.nameOf(s)), " = ")
+			r.initializer(s.init)
+			r.w("; ")
+		}
+	}
+}
+
+// box writes which items a region is for, as far as its guards tell.
+func (r *renderer) box(g *region) {
+	f := r.plan
+	limits := f.guards(g)
+	need := map[*symbol]bool{}
+	for _, l := range limits {
+		walkExpr(l.u, func(e *expr) {
+			if e.op == opSym && e.sym.kind == symVar && !e.sym.inst && !f.shared[e.sym] {
+				f.needs(e.sym, need)
+			}
+		})
+	}
+	r.computed(need)
+	r.w("cc_box<cc_I> cc_b(cc_ctx); ")
+	if len(limits) == 0 {
+		return
+	}
+	r.w("if constexpr (CC_SMALL) { ")
+	for _, l := range limits {
+		for _, way := range l.ways() {
+			global := "false"
+			if l.id.global {
+				global = "true"
+			}
+			r.w("cc_b.", way.method, "(", itoa(l.id.dim), ", ", global, ", cc_b.limit(")
+			r.expr(l.u)
+			r.w(")", way.plus, "); ")
+		}
+	}
+	r.w("} ")
+}
+
+// copied tells whether a kept variable is loaded and stored as a whole, so that the
+// compiler can hold it in a register meanwhile. Others are used where they lie.
+func (f *fission) copied(s *symbol) bool {
+	switch s.typ.kind {
+	case tScalar, tVector, tPointer:
+		return !f.pinned[s] && s.typ.q&qVolatile == 0
+	}
+	return false
+}
+
+// load brings a kept variable into a region. fresh says that its declaration is
+// there: it has no value yet.
+func (r *renderer) load(s *symbol, fresh bool) {
+	f := r.plan
+	name, t := f.names[s], dropConst(s.typ)
+	switch {
+	case !f.copied(s):
+		r.w(r.typeText(t, "(&"+name+")"), " = ", f.where[s], "[cc_it]; ")
+	case fresh:
+		r.w(r.typeText(t, name), "; ")
+	default:
+		r.w(r.typeText(t, name), " = ", f.where[s], "[cc_it]; ")
+	}
+}
+
+// plannedVariable writes the declaration of a variable that a plan has a place for.
+// It is false for all others.
+func (r *renderer) plannedVariable(s *symbol) bool {
+	f := r.plan
+	name := r.nameOf(s)
+	switch {
+	case f.where[s] != "" && s.kind == symParam:
+		r.w(name, " = ", arrived(s), ";")
+	case f.where[s] != "":
+		if s.init != nil {
+			r.assignInit(name, s.init, "; ")
+		}
+		r.w(";")
+	case s.kind == symParam:
+		r.w(r.typeText(s.typ, name), " = ", arrived(s), ";")
+	case name != s.cname && !f.shared[s]: // computed at the beginning of the region
+		r.w(";")
+	default:
+		return false
+	}
+	return true
+}

@@ -1,0 +1,72 @@
+package source
+
+// Walks over the tree, for analyses that ask what a part of a program mentions.
+
+// walkExpr calls visit for e and everything in it, outer expressions first;
+// statement expressions included.
+func walkExpr(e *expr, visit func(*expr)) {
+	if e == nil {
+		return
+	}
+	visit(e)
+	walkExpr(e.a, visit)
+	walkExpr(e.b, visit)
+	walkExpr(e.c, visit)
+	for _, a := range e.args {
+		walkExpr(a, visit)
+	}
+	walkInit(e.init, visit)
+	walkStmt(e.body, visit)
+}
+
+func walkInit(n *initNode, visit func(*expr)) {
+	if n == nil {
+		return
+	}
+	walkExpr(n.value, visit)
+	for _, k := range n.kids {
+		walkInit(k, visit)
+	}
+}
+
+// walkStmt is walkExpr for the expressions of s and of all statements in it.
+func walkStmt(s *stmt, visit func(*expr)) {
+	if s == nil {
+		return
+	}
+	walkExpr(s.e, visit)
+	walkExpr(s.post, visit)
+	walkStmt(s.init, visit)
+	walkStmt(s.body, visit)
+	walkStmt(s.alt, visit)
+	for _, k := range s.list {
+		walkStmt(k, visit)
+	}
+	for _, sym := range s.syms {
+		walkInit(sym.init, visit)
+	}
+}
+
+// rootVariable returns the variable of a function that an lvalue is a part of,
+// nil where it is reached through a pointer or belongs to the program.
+func rootVariable(e *expr) *symbol {
+	for e != nil {
+		switch e.op {
+		case opSym:
+			if e.sym.inst || e.sym.kind != symVar && e.sym.kind != symParam {
+				return nil
+			}
+			return e.sym
+		case opParen, opSwizzle, opComponent, opMember, opDecay, opLoad:
+			e = e.a
+		case opIndex:
+			if e.a.op != opDecay {
+				return nil
+			}
+			e = e.a
+		default:
+			return nil
+		}
+	}
+	return nil
+}

@@ -1,0 +1,4 @@
+// blocks_runtime.h is what GNUstep asks for by this name: the blocks runtime, whose header Debian
+// keeps elsewhere.
+
+#include <Block.h>

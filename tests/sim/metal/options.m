@@ -1,0 +1,134 @@
+// options.m: the classes that Metal declares as concrete. Instance variables have to be where the
+// class is declared in this language, and the declaration is Apple's, so each has a subclass with
+// what it holds, which alloc returns.
+
+#include "sim.h"
+
+#define CLUSTER(declared, concrete)                                                                \
+  +(id)allocWithZone : (NSZone *)zone {                                                            \
+    return self == [declared class] ? [concrete allocWithZone:zone] : [super allocWithZone:zone];  \
+  }
+#define COUNTED                                                                                    \
+  -(id)init {                                                                                      \
+    self = [super init];                                                                           \
+    simmetal_count(GAUGE_OBJECTS, 1);                                                              \
+    return self;                                                                                   \
+  }
+
+@interface SimCompileOptions : MTLCompileOptions {
+  BOOL fast;
+  MTLLanguageVersion version;
+}
+@end
+
+@implementation MTLCompileOptions
+@dynamic fastMathEnabled, languageVersion;
+CLUSTER(MTLCompileOptions, SimCompileOptions)
+- (id)copyWithZone:(NSZone *)zone {
+  MTLCompileOptions *o = [[MTLCompileOptions allocWithZone:zone] init];
+  o.fastMathEnabled = self.fastMathEnabled;
+  o.languageVersion = self.languageVersion;
+  return o;
+}
+@end
+
+@implementation SimCompileOptions
+- (id)init {
+  self = [super init];
+  simmetal_count(GAUGE_OBJECTS, 1);
+  fast = YES; // as Apple has it
+  version = MTLLanguageVersion3_2; // the newest that the system knows
+  return self;
+}
+- (void)dealloc {
+  simmetal_count(GAUGE_OBJECTS, -1);
+  [super dealloc];
+}
+- (BOOL)fastMathEnabled {
+  return fast;
+}
+- (void)setFastMathEnabled:(BOOL)on {
+  fast = on;
+}
+- (MTLLanguageVersion)languageVersion {
+  return version;
+}
+- (void)setLanguageVersion:(MTLLanguageVersion)v {
+  version = v;
+}
+@end
+
+@interface SimPipelineDescriptor : MTLComputePipelineDescriptor {
+  id<MTLFunction> function;
+  NSArray *archives;
+}
+@end
+
+@implementation MTLComputePipelineDescriptor
+@dynamic computeFunction, binaryArchives;
+CLUSTER(MTLComputePipelineDescriptor, SimPipelineDescriptor)
+- (id)copyWithZone:(NSZone *)zone {
+  MTLComputePipelineDescriptor *d = [[MTLComputePipelineDescriptor allocWithZone:zone] init];
+  d.computeFunction = self.computeFunction;
+  d.binaryArchives = self.binaryArchives;
+  return d;
+}
+@end
+
+@implementation SimPipelineDescriptor
+COUNTED
+- (void)dealloc {
+  [(id)function release];
+  [archives release];
+  simmetal_count(GAUGE_OBJECTS, -1);
+  [super dealloc];
+}
+- (id<MTLFunction>)computeFunction {
+  return function;
+}
+- (void)setComputeFunction:(id<MTLFunction>)f {
+  [(id)f retain];
+  [(id)function release];
+  function = f;
+}
+- (NSArray *)binaryArchives {
+  return archives;
+}
+- (void)setBinaryArchives:(NSArray *)a {
+  NSArray *copy = [a copy];
+  [archives release];
+  archives = copy;
+}
+@end
+
+@interface SimArchiveDescriptor : MTLBinaryArchiveDescriptor {
+  NSURL *place;
+}
+@end
+
+@implementation MTLBinaryArchiveDescriptor
+@dynamic url;
+CLUSTER(MTLBinaryArchiveDescriptor, SimArchiveDescriptor)
+- (id)copyWithZone:(NSZone *)zone {
+  MTLBinaryArchiveDescriptor *d = [[MTLBinaryArchiveDescriptor allocWithZone:zone] init];
+  d.url = self.url;
+  return d;
+}
+@end
+
+@implementation SimArchiveDescriptor
+COUNTED
+- (void)dealloc {
+  [place release];
+  simmetal_count(GAUGE_OBJECTS, -1);
+  [super dealloc];
+}
+- (NSURL *)url {
+  return place;
+}
+- (void)setUrl:(NSURL *)u {
+  NSURL *copy = [u copy];
+  [place release];
+  place = copy;
+}
+@end

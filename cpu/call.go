@@ -142,7 +142,7 @@ func (c *Call) value(i int) (bits uint64, kind source.Kind) {
 	if i < 0 || i >= len(c.args) || i >= len(c.Params) || c.args[i].Kind != driver.ArgValue {
 		c.fail(i, "not a value")
 	}
-	p, a := c.Params[i], c.args[i]
+	p, a := &c.Params[i], &c.args[i]
 	if p.Width > 1 || p.Kind == source.Struct {
 		c.fail(i, "not a scalar: use Value")
 	}

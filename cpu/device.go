@@ -13,8 +13,7 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// device is the machine's processor and memory. Two opened devices share nothing
-// but the threads of the host executor.
+// device is the machine's processor and memory. Two opened devices share nothing.
 type device struct {
 	id        string
 	reference bool
@@ -23,6 +22,7 @@ type device struct {
 	info      driver.Info
 	memory    memory
 	scratch   scratch
+	workers   workers
 
 	ctx       context.Context // done when the device is being closed
 	stop      context.CancelFunc
@@ -43,6 +43,7 @@ var (
 func newDevice(info driver.Info, threads int, reference bool) *device {
 	d := &device{id: info.ID, reference: reference, threads: threads, info: info, streams: map[*stream]struct{}{}}
 	d.memory.total = info.TotalMemory
+	d.workers.limit = max(threads, 1)
 	d.ctx, d.stop = context.WithCancel(context.Background())
 	return d
 }

@@ -7,7 +7,9 @@ package cpu
 
 import (
 	"os/exec"
+	"regexp"
 	goruntime "runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -51,6 +53,10 @@ kernel void divide_fiber(global int *x, int by) {
   x[get_global_id(0)] = 100 / (get_global_id(0) == 5 ? by : 1);
 }
 
+kernel void late(global int *x, long from) {
+  if (get_global_id(0) == 5000) x[from] = 1;
+}
+
 kernel void fine(global int *x) { x[get_global_id(0)] = get_global_id(0); }
 
 kernel void fine_barrier(global int *x) {
@@ -58,6 +64,26 @@ kernel void fine_barrier(global int *x) {
   x[get_global_id(0)] = get_global_id(0);
 }
 `
+
+// A fault of several groups that run in one call names them all.
+func TestFaultOfRows(t *testing.T) {
+	d := openDevice(t)
+	k, s := loadKernel(t, d, faultText, "late"), openStream(t, d)
+	l := launchOf(k, 1<<20, allocBytes(t, d, 4))
+	pass(l, int64(1)<<60)
+	require.NoError(t, s.Launch(l))
+	err := s.Sync(background(t))
+	require.ErrorIs(t, err, driver.ErrLaunch)
+	m := regexp.MustCompile(`groups? \((\d+)(?:\.\.(\d+))?,0,0\)`).FindStringSubmatch(err.Error())
+	require.NotNil(t, m, err.Error())
+	first, _ := strconv.Atoi(m[1])
+	last := first
+	if m[2] != "" {
+		last, _ = strconv.Atoi(m[2])
+	}
+	assert.LessOrEqual(t, first, 5000, err.Error())
+	assert.GreaterOrEqual(t, last, 5000, err.Error())
+}
 
 func TestFaults(t *testing.T) {
 	d := openDevice(t)
@@ -88,7 +114,7 @@ func TestFaults(t *testing.T) {
 		args   func(l *driver.Launch)
 		says   []string
 	}{
-		{"divide", 16, func(l *driver.Launch) { pass(l, int32(0)) }, []string{"division by zero in group ("}},
+		{"divide", 16, func(l *driver.Launch) { pass(l, int32(0)) }, []string{"division by zero in group"}},
 		{"divide_fiber", 16, func(l *driver.Launch) { pass(l, int32(0)) }, []string{"division by zero in group (0,0,0)"}},
 		{"overrun", 16, func(l *driver.Launch) { pass(l, int32(n)) }, []string{"bad address 0x", "behind argument 0", "in group ("}},
 		{"overrun", 16, func(l *driver.Launch) { pass(l, int32(1<<30)) }, []string{"bad address 0x"}},

@@ -16,9 +16,15 @@ func init() {
 		native("reduce", "reduce_"+op, run)
 		native("reduce", "reduce_"+op+"_columns", run)
 	}
-	argmax := typed(goArgMax[float32], goArgMax[float64])
-	native("reduce", "reduce_argmax", argmax)
-	native("reduce", "reduce_argmax_columns", argmax)
+	for name, sign := range map[string]float64{"argmax": 1, "argmin": -1} {
+		run := typed(
+			func(c *Call, t string) error { return goArgMax[float32](c, t, sign) },
+			func(c *Call, t string) error { return goArgMax[float64](c, t, sign) })
+		native("reduce", "reduce_"+name, run)
+		native("reduce", "reduce_"+name+"_columns", run)
+	}
+	native("norm", "layer_norm", typed(goNorm[float32], goNorm[float64]))
+	native("norm", "rms_norm", typed(goNorm[float32], goNorm[float64]))
 	native("softmax", "softmax", typed(goSoftmax[float32], goSoftmax[float64]))
 	native("topk", "topk", typed(goTopK[float32], goTopK[float64]))
 }
@@ -91,7 +97,8 @@ func smallest[F number](x []F) F {
 	return m
 }
 
-func goArgMax[F number](c *Call, t string) error {
+// goArgMax is the place of the largest of sign times the elements.
+func goArgMax[F number](c *Call, t string, sign float64) error {
 	out := c.U32(1)
 	return overAxis(c, t, func(o int, row []F) {
 		at := 0
@@ -100,11 +107,45 @@ func goArgMax[F number](c *Call, t string) error {
 				at = i
 				break
 			}
-			if v > row[at] {
+			if F(sign)*v > F(sign)*row[at] {
 				at = i
 			}
 		}
 		out[o] = uint32(at)
+	})
+}
+
+// goNorm: (x - mean) / √(variance + epsilon) · gamma + beta; rms_norm has no mean and no
+// beta.
+func goNorm[F number](c *Call, t string) error {
+	centered, o := c.Kernel == "layer_norm", 2
+	if centered {
+		o = 3
+	}
+	in, scale, out := viewOf[F](c, 0, t), viewOf[F](c, 1, t), viewOf[F](c, o, t)
+	rows, n, epsilon := int(c.Int(o+1)), int(c.Int(o+2)), c.Float(o+3)
+	gamma, beta := scale.read(0, n, make([]F, n)), make([]F, n)
+	if centered {
+		shift := viewOf[F](c, 2, t)
+		beta = shift.read(0, n, beta)
+	}
+	return c.Parallel(rows, max(1, grain/max(n, 1)), func(lo, hi int) {
+		sx, y, squares := make([]F, n), make([]F, n), make([]F, n)
+		for r := lo; r < hi; r++ {
+			x, mean := in.read(r*n, r*n+n, sx), F(0)
+			if centered {
+				mean = sumOf(x) / F(n)
+			}
+			for j, v := range x {
+				squares[j] = (v - mean) * (v - mean)
+			}
+			width := F(math.Sqrt(float64(sumOf(squares)/F(n)) + epsilon))
+			to := out.target(r*n, r*n+n, y)
+			for j, v := range x {
+				to[j] = (v-mean)/width*gamma[j] + beta[j]
+			}
+			out.write(r*n, to)
+		}
 	})
 }
 

@@ -110,7 +110,8 @@ func (p *launch) done() {
 	p.release()
 }
 
-// execute runs the launch and waits for it.
+// execute runs the launch and waits for it. The caller holds a place of the device's
+// workers.
 func (p *launch) execute() error {
 	if err := p.call.ctx.Err(); err != nil {
 		return p.failed("the device was closed before it ran", driver.ErrClosed)

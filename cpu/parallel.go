@@ -4,13 +4,12 @@ package cpu
 
 import (
 	"runtime/debug"
-	"sync"
 	"sync/atomic"
 )
 
 // Parallel calls f for consecutive ranges that together are [0, n), each of at
 // least grain indexes where there are so many, on up to Threads goroutines at
-// once. It returns when every call has. When the context of c is done no further
+// once, as far as no other launch of the device needs the threads. It returns when every call has. When the context of c is done no further
 // range is started and its error is returned; a function that ignores it only
 // computes what nobody reads, as the launch fails anyway. A panic of f ends the
 // launch like one of the function itself.
@@ -26,13 +25,15 @@ func (c *Call) Parallel(n, grain int, f func(lo, hi int)) error {
 	if threads = min(threads, ranges); threads == 1 {
 		return c.serial(n, size, f)
 	}
-	s := &split{n: n, size: size, f: f, done: c.ctx.Done()}
-	s.running.Add(threads - 1)
-	for range threads - 1 {
-		go s.goWork()
+	w := &c.device.workers
+	s := &split{n: n, size: size, f: f, done: c.ctx.Done(), workers: w}
+	s.most, s.help = threads-1, s.assist
+	w.offer(&s.share)
+	defer w.settle(&s.share) // also where f ends the goroutine: its helpers are over first
+	for s.work() {
+		w.yield()
 	}
-	s.work()
-	s.running.Wait()
+	w.settle(&s.share)
 	if p := s.failed.Load(); p != nil {
 		panic(p)
 	}
@@ -45,27 +46,31 @@ func (c *Call) serial(n, size int, f func(lo, hi int)) error {
 			return err
 		}
 		f(lo, min(lo+size, n))
+		c.device.workers.yield()
 	}
 	return nil
 }
 
 // split is one call of Parallel.
 type split struct {
+	share
+	workers *workers
 	n, size int
 	f       func(lo, hi int)
 	next    atomic.Int64
 	done    <-chan struct{}
 	failed  atomic.Pointer[panicked]
-	running sync.WaitGroup
 }
 
-func (s *split) goWork() {
-	defer s.running.Done()
+// assist is work on another goroutine than the launch's.
+func (s *split) assist() bool {
 	debug.SetPanicOnFault(true) // as in runGo; it ends with the goroutine
-	s.work()
+	return s.work()
 }
 
-func (s *split) work() {
+// work calls f until no range is left, or another launch waits for a place: then it
+// is true.
+func (s *split) work() (more bool) {
 	whole := false
 	defer func() {
 		if v := recover(); v != nil {
@@ -78,7 +83,7 @@ func (s *split) work() {
 		select {
 		case <-s.done:
 			whole = true
-			return
+			return false
 		default:
 		}
 		lo := int(s.next.Add(1)-1) * s.size
@@ -86,6 +91,11 @@ func (s *split) work() {
 			break
 		}
 		s.f(lo, min(lo+s.size, s.n))
+		if atomic.LoadInt32(&s.workers.crowded) > 0 {
+			whole = true
+			return true
+		}
 	}
 	whole = true
+	return false
 }

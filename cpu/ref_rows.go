@@ -19,6 +19,8 @@ func init() {
 	}
 	reference("softmax", "softmax", refSoftmax)
 	reference("topk", "topk", refTopK)
+	reference("norm", "layer_norm", refNorm)
+	reference("norm", "rms_norm", refNorm)
 }
 
 // refReductions reduce one row.
@@ -28,6 +30,7 @@ var refReductions = map[string]func(x []float64) float64{
 	"max":    refMax,
 	"min":    func(x []float64) float64 { floats.Scale(-1, x); return -refMax(x) },
 	"argmax": refArgMax,
+	"argmin": func(x []float64) float64 { floats.Scale(-1, x); return refArgMax(x) },
 }
 
 // refSum is compensated, so that it is right to the last place whatever the length.
@@ -64,7 +67,7 @@ func refReduce(c *Call, f func([]float64) float64) error {
 	outer, axis, inner := int(c.Int(2)), int(c.Int(3)), int(c.Int(4))
 	get := refGet(c, 0, t)
 	set := func(at int, x float64) { c.U32(1)[at] = uint32(x) }
-	if !strings.Contains(c.Kernel, "argmax") {
+	if !strings.Contains(c.Kernel, "arg") {
 		set = refSet(c, 1, t)
 	}
 	for o := range outer {
@@ -113,6 +116,34 @@ func refTopK(c *Call) error {
 		for i := range min(k, n) {
 			set(r*k+i, bits(r*n+order[i]))
 			places[r*k+i] = uint32(order[i])
+		}
+	}
+	return nil
+}
+
+// refNorm: (x - mean) / √(variance + epsilon) · gamma + beta, or without mean and beta.
+func refNorm(c *Call) error {
+	t, out := refType(c, "T"), 2
+	centered := c.Kernel == "layer_norm"
+	if centered {
+		out = 3
+	}
+	rows, n := int(c.Int(out+1)), int(c.Int(out+2))
+	get, gamma, set := refGet(c, 0, t), refGet(c, 1, t), refSet(c, out, t)
+	for r := range rows {
+		x := refRead(get, r*n, n, 1)
+		if centered {
+			floats.AddConst(-refSum(slices.Clone(x))/float64(n), x)
+		}
+		squares := slices.Clone(x)
+		floats.Mul(squares, x)
+		width := math.Sqrt(refSum(squares)/float64(n) + c.Float(out+3))
+		for j, z := range x {
+			y := z / width * gamma(j)
+			if centered {
+				y += refGet(c, 2, t)(j)
+			}
+			set(r*n+j, y)
 		}
 	}
 	return nil

@@ -2,6 +2,8 @@ package cpu
 
 import (
 	"fmt"
+	"sync"
+	"time"
 
 	"github.com/concord-compute/concord/runtime/driver"
 )
@@ -27,5 +29,35 @@ func Prepare(d driver.Device, l *driver.Launch) (run func() error, release func(
 	if err != nil {
 		return nil, nil, dev.opError("prepare", err)
 	}
-	return func() error { return k.run(&p.call) }, p.done, nil
+	run = func() error {
+		dev.workers.enter()
+		defer dev.workers.leave()
+		return k.run(&p.call)
+	}
+	return run, p.done, nil
+}
+
+// MultiplyAdds measures what the vector registers of d, an opened device of this package,
+// can do at most: floating-point operations of single precision per nanosecond, with all
+// of its threads and no memory. It takes some milliseconds; ok is false where d computes
+// without vector kernels.
+func MultiplyAdds(d driver.Device) (rate float64, ok bool) {
+	dev, isOurs := d.(*device)
+	if !isOurs || dev.simd == nil || dev.closed.Load() {
+		return 0, false
+	}
+	const turns, registers = 1e6, 10
+	results, err := dev.scratch.take(int64(dev.threads) * baseAlign)
+	if err != nil {
+		return 0, false
+	}
+	defer dev.scratch.give(results)
+	var wg sync.WaitGroup
+	start := time.Now()
+	for i := range dev.threads {
+		wg.Go(func() { dev.simd.run(simdPeak, turns/100, address(results.data)+uint64(i*baseAlign)) })
+	}
+	wg.Wait()
+	operations := 2 * turns * registers * float64(dev.simd.bytes/4) * float64(dev.threads)
+	return operations / float64(time.Since(start).Nanoseconds()), true
 }

@@ -7,10 +7,12 @@ package cpu
 
 /*
 #cgo linux LDFLAGS: -lpthread -lm
-#cgo noescape cpu_launch
-#cgo nocallback cpu_launch
-#cgo noescape concord_host_init
-#cgo nocallback concord_host_init
+#cgo noescape cpu_begin
+#cgo nocallback cpu_begin
+#cgo noescape concord_host_help
+#cgo nocallback concord_host_help
+#cgo noescape concord_host_end
+#cgo nocallback concord_host_end
 #cgo noescape concord_simd
 #cgo nocallback concord_simd
 
@@ -19,20 +21,20 @@ package cpu
 
 enum { CPU_MAX_ARGS = 256 };
 
-// cpu_launch builds the pointers that the executor wants on its own stack, so that
-// only flat memory crosses. Nothing of it is kept.
-static int32_t cpu_launch(const concord_kernel *kernel, uint32_t dim, uint32_t count, const uint64_t *grid,
-                          unsigned char *block, const uint32_t *offsets, const uint64_t *locals,
-                          const int32_t *cancel, uint32_t threads, concord_error *err) {
+// cpu_begin builds the pointers that the executor wants on its own stack, so that
+// only flat memory crosses. The executor copies what it keeps.
+static concord_job *cpu_begin(const concord_kernel *kernel, uint32_t dim, uint32_t count, const uint64_t *grid,
+                              unsigned char *block, const uint32_t *offsets, const uint64_t *locals,
+                              uint32_t threads, uint64_t *groups, concord_error *err) {
   void *args[CPU_MAX_ARGS];
   concord_launch l = {.kernel = kernel, .dim = dim, .arg_count = count, .args = args, .local_bytes = locals,
-                      .cancel = cancel, .threads = threads};
+                      .threads = threads};
   for (uint32_t i = 0; i < count; i++) args[i] = block + offsets[i];
   for (int i = 0; i < 3; i++) {
     l.global[i] = grid[i];
     l.local[i] = grid[3 + i];
   }
-  return concord_host_launch(&l, err);
+  return concord_host_begin(&l, groups, err);
 }
 */
 import "C"
@@ -62,9 +64,6 @@ func simdCall(set simdNumber, op simdOp, words *uint64) {
 
 // load makes a shared object of ours ready to run.
 func (d *device) load(u *source.Unit, object []byte) (*module, error) {
-	if err := startExecutor(d.threads); err != nil {
-		return nil, err
-	}
 	lib, err := openObject(object)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, driver.ErrCorrupt)
@@ -74,15 +73,6 @@ func (d *device) load(u *source.Unit, object []byte) (*module, error) {
 		return nil, errors.Join(err, lib.Close())
 	}
 	return m, nil
-}
-
-// startExecutor makes sure that the pool has that many threads.
-func startExecutor(threads int) error {
-	var e C.concord_error
-	if C.concord_host_init(C.uint32_t(threads), &e) != C.CONCORD_OK {
-		return fmt.Errorf("start %d threads: %s: %w", threads, message(&e), driver.ErrUnsupported)
-	}
-	return nil
 }
 
 func readProgram(d *device, u *source.Unit, lib cgo.Library) (*module, error) {
@@ -118,15 +108,35 @@ func readProgram(d *device, u *source.Unit, lib cgo.Library) (*module, error) {
 	return newModule(d, u, lib, rows)
 }
 
+// aloneNs is how long a launch runs before others are asked to help: waking a thread
+// takes about as long.
+const aloneNs = 15000
+
 // runHost runs the launch on the executor and waits for it.
 func (p *launch) runHost() error {
 	h, d := &p.host, p.call.device
 	var e C.concord_error
-	status := C.cpu_launch((*C.concord_kernel)(p.kernel.entry), C.uint32_t(p.call.Dim), C.uint32_t(len(h.offsets)),
+	var groups C.uint64_t
+	job := C.cpu_begin((*C.concord_kernel)(p.kernel.entry), C.uint32_t(p.call.Dim), C.uint32_t(len(h.offsets)),
 		(*C.uint64_t)(unsafe.Pointer(&h.grid[0])), (*C.uchar)(unsafe.Pointer(unsafe.SliceData(p.call.data))),
 		(*C.uint32_t)(unsafe.Pointer(unsafe.SliceData(h.offsets))), (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(h.locals))),
-		(*C.int32_t)(unsafe.Pointer(&d.cancelled)), C.uint32_t(d.threads), &e)
-	if status == C.CONCORD_OK {
+		C.uint32_t(d.threads), &groups, &e)
+	if job != nil {
+		cancel, crowded := (*C.int32_t)(unsafe.Pointer(&d.cancelled)), (*C.int32_t)(unsafe.Pointer(&d.workers.crowded))
+		// A thread for which there is no memory leaves; others that are inside go on. So
+		// the launch comes back here until the job is over or nothing is left to try.
+		for C.concord_host_help(job, nil, cancel, aloneNs) != 0 {
+			help := func() bool { return C.concord_host_help(job, crowded, cancel, 0) != 0 }
+			s := &share{most: min(d.threads, int(min(groups, 1<<30))) - 1, help: help}
+			d.workers.offer(s)
+			for help() {
+				d.workers.yield()
+			}
+			d.workers.settle(s)
+		}
+		C.concord_host_end(job, &e)
+	}
+	if e.status == C.CONCORD_OK {
 		return nil
 	}
 	return p.hostError(&e)
@@ -134,7 +144,10 @@ func (p *launch) runHost() error {
 
 // hostError says what the executor says, in the words of this package.
 func (p *launch) hostError(e *C.concord_error) error {
-	group := fmt.Sprintf("(%d,%d,%d)", e.group[0], e.group[1], e.group[2])
+	group := fmt.Sprintf("group (%d,%d,%d)", e.group[0], e.group[1], e.group[2])
+	if e.more > 0 { // they ran in one call
+		group = fmt.Sprintf("groups (%d..%d,%d,%d)", e.group[0], e.group[0]+e.more, e.group[1], e.group[2])
+	}
 	if e.has_item != 0 {
 		group += fmt.Sprintf(" item (%d,%d,%d)", e.item[0], e.item[1], e.item[2])
 	}
@@ -158,9 +171,9 @@ func (p *launch) hostError(e *C.concord_error) error {
 		case C.CONCORD_FAULT_ILLEGAL:
 			what = "illegal instruction"
 		}
-		return p.failed(what+" in group "+group, driver.ErrLaunch)
+		return p.failed(what+" in "+group, driver.ErrLaunch)
 	case C.CONCORD_BARRIER:
-		return p.failed("divergent barrier in group "+group+": "+message(e), driver.ErrLaunch)
+		return p.failed("divergent barrier in "+group+": "+message(e), driver.ErrLaunch)
 	case C.CONCORD_CANCELLED:
 		return p.failed("the device was closed while it ran", driver.ErrClosed)
 	case C.CONCORD_NOMEM:

@@ -33,11 +33,25 @@ const (
 	simdPeak
 	l2Float
 	l2Int8
-	arith32
-	sumRows32
-	softmaxRows32
-	arith64
-	sumRows64
+	simdArith
+	simdReduceRows
+	simdSoftmax
+	simdReduceColumns
+	simdNorm
+	simdActivation
+	simdCast
+	simdFill
+	simdCopy
+	simdTranspose
+	simdTopK
+	simdBroadcast
+	l2Pack
+	conv32
+	conv64
+	gemmI8Pack
+	gemmI8Rows
+	gemmVNNIPack
+	gemmVNNIRows
 )
 
 // simdSet is one instruction set.

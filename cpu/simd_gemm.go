@@ -5,7 +5,6 @@ package cpu
 
 import (
 	"math"
-	"unsafe"
 
 	"github.com/concord-compute/concord/source"
 )
@@ -53,13 +52,16 @@ func (p *product) strip() int { return 2 * p.set.bytes / p.size }
 
 // bindGemm looks up what a program was defined with.
 func bindGemm(u *source.Unit) Func {
-	p := product{size: 4}
+	p, size := product{size: 4}, 4
 	switch t, _ := unitDefine(u, "T"); t {
 	case "f64":
-		p.size = 8
+		p.size, size = 8, 8
+	case "f16":
+		size = 2
 	case "bf16":
-		p.half = 1
+		size, p.half = 2, 1
 	}
+	p.a.size, p.b.size, p.out.size = size, size, size
 	a, _ := unitDefine(u, "TRANS_A")
 	b, _ := unitDefine(u, "TRANS_B")
 	p.a.across, p.b.across = a == "1", b == "1"
@@ -82,22 +84,50 @@ func (p *product) run(c *Call) error {
 	p.a.bind(c, 4, p.m, p.k)
 	p.b.bind(c, 6, p.k, p.n)
 	p.out.bind(c, 9, p.m, p.n)
-	switch {
-	case p.a.size != p.size:
+	if p.a.size != p.size {
 		return p.halves()
-	case p.k > 4 && !p.a.across && (p.n <= 4 || p.m <= 4 && p.b.across):
+	}
+	return p.compute()
+}
+
+// compute takes the shortest way for matrices of what is computed in.
+func (p *product) compute() error {
+	width := p.strip() / 2
+	rest := p.n % width
+	switch {
+	case p.k > 4 && p.n <= 4 && p.dots(p.n) || p.k > 4 && p.m <= 4 && p.b.across && !p.a.across:
 		return p.runDot()
 	case p.k == 0 || !p.b.across && p.direct():
+		if p.n > width && p.n < 4*width && rest > 0 && p.dots(rest) {
+			return p.runApart(rest)
+		}
 		return p.runDirect()
 	}
 	return p.runPanels()
+}
+
+// dots says that n columns cost less as scalar products with rows of A than as a
+// register of which they fill little. Adding up a register is worth some ten steps.
+func (p *product) dots(n int) bool {
+	steps := n * (2*p.k/p.strip() + 10)
+	return !p.a.across && (p.b.across || p.n == 1 && p.b.ld == 1 || p.m >= 8 && steps < p.k)
+}
+
+// runApart computes the last columns as scalar products.
+func (p *product) runApart(cols int) error {
+	q := *p
+	q.n -= cols
+	if err := q.runDirect(); err != nil {
+		return err
+	}
+	q.b.at, q.out.at, q.n = p.b.element(0, q.n), p.out.element(0, q.n), cols
+	return q.runDot()
 }
 
 // bind sets x to argument i, of which rows × cols elements of op(X) are used, and
 // ends the launch if they are not all there.
 func (x *matrix) bind(c *Call, i, rows, cols int) {
 	x.ld = int(c.Int(i + 1))
-	x.size = elemSize(c, i)
 	if x.across {
 		rows, cols = cols, rows
 	}
@@ -114,17 +144,6 @@ func (x *matrix) bind(c *Call, i, rows, cols int) {
 	}
 }
 
-// elemSize is the size of the elements of buffer argument i.
-func elemSize(c *Call, i int) int {
-	switch c.Params[i].Kind {
-	case source.Double:
-		return 8
-	case source.Float:
-		return 4
-	}
-	return 2
-}
-
 // threadsPay says whether work is worth more threads than one: starting a second
 // takes some 20 µs. The guess is 100 operations or 25 bytes per nanosecond.
 func threadsPay(operations, bytes float64) bool { return operations/100+bytes/25 > 40e3 }
@@ -138,7 +157,7 @@ func (p *product) threadsPay() bool {
 // stays in the second cache as it is.
 func (p *product) direct() bool {
 	l2, _ := cacheSizes()
-	return p.m <= 4*p.set.rows || p.k*p.n*p.size <= l2/2 && p.m <= 20*p.set.rows || p.k <= 8
+	return p.m <= 4*p.set.rows || p.k <= 8 || p.k*p.n*p.size <= l2/2 && (p.m <= 20*p.set.rows || p.n <= 2*p.strip())
 }
 
 // runDirect computes from the matrices as they are.
@@ -177,12 +196,7 @@ func (p *product) runDot() error {
 			return err
 		}
 		defer p.call.device.scratch.give(turned)
-		from := p.call.Bytes(6)
-		if p.size == 4 {
-			turn[uint32](from, turned.data, p.k, p.n, p.b.ld)
-		} else {
-			turn[uint64](from, turned.data, p.k, p.n, p.b.ld)
-		}
+		p.set.run(p.op(gemmPack32), 0, uint64(p.k), uint64(p.n), p.b.at, uint64(p.b.ld), address(turned.data), uint64(p.k))
 		p.b = matrix{at: address(turned.data), ld: p.k, size: p.size, across: true}
 	}
 	if !p.threadsPay() {
@@ -196,16 +210,4 @@ func (p *product) runDot() error {
 func (p *product) dotPart(i0, i1 int) {
 	p.set.run(p.op(gemmDot32), uint64(i1-i0), uint64(p.n), uint64(p.k), p.a.element(i0, 0), uint64(p.a.ld),
 		p.b.at, uint64(p.b.ld), p.out.element(i0, 0), uint64(p.out.ld), math.Float64bits(p.alpha), math.Float64bits(p.beta))
-}
-
-// turn stores the columns of a rows × cols matrix as rows.
-func turn[U unsigned](from, to []byte, rows, cols, ld int) {
-	size := int(unsafe.Sizeof(*new(U)))
-	x := unsafe.Slice((*U)(unsafe.Pointer(&from[0])), len(from)/size)
-	y := unsafe.Slice((*U)(unsafe.Pointer(&to[0])), len(to)/size)
-	for i := range rows {
-		for j, v := range x[i*ld : i*ld+cols] {
-			y[j*rows+i] = v
-		}
-	}
 }

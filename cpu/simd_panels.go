@@ -158,7 +158,7 @@ func (r *panels) pack(panel, chunk int, own uint64) {
 		if r.b.size == 2 {
 			at, ld = r.widen(&r.b, p0, p1, j0, j1, own)
 		}
-		r.set.run(r.op(gemmPack32), flag(!r.b.across), uint64(j1-j0), uint64(p1-p0), at, uint64(ld), to)
+		r.set.run(r.op(gemmPack32), flag(!r.b.across), uint64(j1-j0), uint64(p1-p0), at, uint64(ld), to, uint64(r.strip()))
 	}
 	r.packed[panel].Add(1)
 }

@@ -34,6 +34,18 @@ type op struct {
 	event    *event
 }
 
+// heavy tells whether o is work that needs a place among the device's workers.
+func (o *op) heavy() bool { return o.kind == opLaunch || len(o.dst) > inlineBytes }
+
+// runHeld runs o with a place where it needs one.
+func (o *op) runHeld(w *workers) error {
+	if o.heavy() {
+		w.enter()
+		defer w.leave() // also where a Go kernel ends the goroutine
+	}
+	return o.run()
+}
+
 // run does the work of o.
 func (o *op) run() error {
 	switch o.kind {
@@ -113,7 +125,7 @@ func (s *stream) runBatch(batch []op) {
 		}
 	}()
 	for ; i < len(batch); i++ {
-		if err := batch[i].run(); err != nil {
+		if err := batch[i].runHeld(&s.device.workers); err != nil {
 			s.fail(err, seq+1)
 			dropAll(batch[i:])
 			s.finish()

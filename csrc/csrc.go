@@ -9,5 +9,5 @@ import "embed"
 
 // Files are the sources, by directory.
 //
-//go:embed shim.h cpu/*.h cpu/*.c host/*.h host/*.c cuda/*.h cuda/*.c opencl/*.h opencl/*.c rocm/*.h rocm/*.c rocm_smi/*.h rocm_smi/*.c
+//go:embed shim.h cpu/*.h cpu/*.c host/*.h host/*.c cuda/*.h cuda/*.c metal/*.h metal/*.m opencl/*.h opencl/*.c rocm/*.h rocm/*.c rocm_smi/*.h rocm_smi/*.c
 var Files embed.FS

@@ -58,7 +58,7 @@ func run(t *testing.T, bin string, args ...string) {
 
 func TestHost(t *testing.T) {
 	bin := build(t, compiler(t), "-O2")
-	for _, name := range []string{"grids", "barriers", "faults", "cancel", "concurrent", "print", "chain"} {
+	for _, name := range []string{"grids", "barriers", "faults", "cancel", "concurrent", "print", "share", "chain"} {
 		t.Run(name, func(t *testing.T) { run(t, bin, name) })
 	}
 }

@@ -38,6 +38,14 @@ func GemmGrid(m, n int) (global, local [3]int) {
 		[3]int{tileItems, tileItems, 1}
 }
 
+// Conv2DGrid is for conv2d of n images with k filters in groups and an output of
+// outH×outW.
+func Conv2DGrid(n, k, groups, outH, outW int) (global, local [3]int) {
+	global, local = GemmGrid(k/max(groups, 1), outH*outW)
+	global[2] = max(n*groups, 1)
+	return global, local
+}
+
 // L2Grid is for the l2_distance kernels.
 func L2Grid(queries, vectors int) (global, local [3]int) { return GemmGrid(queries, vectors) }
 

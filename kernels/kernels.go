@@ -63,6 +63,8 @@ var (
 var families = []*Family{
 	saxpyFamily, arithFamily, fillFamily, copyFamily, castFamily, reduceFamily, transposeFamily,
 	gemmFamily, l2Family, topkFamily, softmaxFamily, activationFamily,
+	normFamily, gatherFamily, scatterFamily,
+	conv2dFamily, im2colFamily, gemmI8Family,
 }
 
 // Families returns every family. The list is the caller's, the families are not.

@@ -1,7 +1,7 @@
 // Reductions over the middle axis of an array of outer × axis × inner elements; out
 // has outer × inner. An empty axis gives the identity: 0, NaN for mean, -∞ for max,
-// +∞ for min, index 0 for argmax. A NaN makes max and min NaN; argmax is the index of
-// the first NaN if there is one, else of the first of equal maxima.
+// +∞ for min, index 0 for argmax and argmin. A NaN makes max and min NaN; argmax is the index of
+// the first NaN if there is one, else of the first of equal maxima, and argmin of minima.
 //
 // reduce_<op>          one group of GROUP items per result: for a long axis
 // reduce_<op>_columns  one item per result: for a long inner, where neighbouring
@@ -55,56 +55,62 @@ REDUCE(reduce_mean, 0, PLUS, OVER_AXIS)
 REDUCE(reduce_max, -INFINITY, LARGER, SAME)
 REDUCE(reduce_min, INFINITY, SMALLER, SAME)
 
-// Whether y at j goes before x at i.
-bool beats(ARITH y, uint j, ARITH x, uint i) {
-  bool ynan = isnan(y), xnan = isnan(x);
-  if (ynan || xnan)
-    return ynan && (!xnan || j < i);
-  return y > x || (y == x && j < i);
-}
+// Whether y at j goes before x at i: NaN first, then by value, then by place.
+#define BEATS(NAME, OP)                                                                            \
+  bool NAME(ARITH y, uint j, ARITH x, uint i) {                                                    \
+    bool ynan = isnan(y), xnan = isnan(x);                                                         \
+    if (ynan || xnan)                                                                              \
+      return ynan && (!xnan || j < i);                                                             \
+    return y OP x || (y == x && j < i);                                                            \
+  }
+BEATS(larger_first, >)
+BEATS(smaller_first, <)
 
-ROW_KERNEL void reduce_argmax(global const TYPE *in, global uint *out, uint outer, uint axis,
-                              uint inner) {
-  local ARITH values[GROUP];
-  local uint places[GROUP];
-  size_t o = get_group_id(0);
-  uint l = get_local_id(0);
-  BEGIN(o)
-  ARITH x = -INFINITY;
-  uint i = 0xffffffffu;
-  for (size_t j = l; j < axis; j += GROUP) {
-    ARITH y = LOAD(in, at + j * inner);
-    if (beats(y, j, x, i)) {
-      x = y;
-      i = j;
-    }
+#define REDUCE_PLACE(NAME, FIRST, BEATS)                                                           \
+  ROW_KERNEL void NAME(global const TYPE *in, global uint *out, uint outer, uint axis,             \
+                       uint inner) {                                                               \
+    local ARITH values[GROUP];                                                                     \
+    local uint places[GROUP];                                                                      \
+    size_t o = get_group_id(0);                                                                    \
+    uint l = get_local_id(0);                                                                      \
+    BEGIN(o)                                                                                       \
+    ARITH x = FIRST;                                                                               \
+    uint i = 0xffffffffu;                                                                          \
+    for (size_t j = l; j < axis; j += GROUP) {                                                     \
+      ARITH y = LOAD(in, at + j * inner);                                                          \
+      if (BEATS(y, j, x, i)) {                                                                     \
+        x = y;                                                                                     \
+        i = j;                                                                                     \
+      }                                                                                            \
+    }                                                                                              \
+    values[l] = x;                                                                                 \
+    places[l] = i;                                                                                 \
+    barrier(CLK_LOCAL_MEM_FENCE);                                                                  \
+    for (uint width = GROUP / 2; width > 0; width /= 2) {                                          \
+      if (l < width && BEATS(values[l + width], places[l + width], values[l], places[l])) {        \
+        values[l] = values[l + width];                                                             \
+        places[l] = places[l + width];                                                             \
+      }                                                                                            \
+      barrier(CLK_LOCAL_MEM_FENCE);                                                                \
+    }                                                                                              \
+    if (l == 0)                                                                                    \
+      out[o] = axis == 0 ? 0 : places[0];                                                          \
+  }                                                                                                \
+  kernel void NAME##_columns(global const TYPE *in, global uint *out, uint outer, uint axis,       \
+                             uint inner) {                                                         \
+    size_t o = get_global_id(0);                                                                   \
+    BEGIN(o)                                                                                       \
+    ARITH x = FIRST;                                                                               \
+    uint i = 0xffffffffu;                                                                          \
+    for (uint j = 0; j < axis; j++) {                                                              \
+      ARITH y = LOAD(in, at + (size_t)j * inner);                                                  \
+      if (BEATS(y, j, x, i)) {                                                                     \
+        x = y;                                                                                     \
+        i = j;                                                                                     \
+      }                                                                                            \
+    }                                                                                              \
+    out[o] = axis == 0 ? 0 : i;                                                                    \
   }
-  values[l] = x;
-  places[l] = i;
-  barrier(CLK_LOCAL_MEM_FENCE);
-  for (uint width = GROUP / 2; width > 0; width /= 2) {
-    if (l < width && beats(values[l + width], places[l + width], values[l], places[l])) {
-      values[l] = values[l + width];
-      places[l] = places[l + width];
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-  }
-  if (l == 0)
-    out[o] = axis == 0 ? 0 : places[0];
-}
 
-kernel void reduce_argmax_columns(global const TYPE *in, global uint *out, uint outer, uint axis,
-                                  uint inner) {
-  size_t o = get_global_id(0);
-  BEGIN(o)
-  ARITH x = -INFINITY;
-  uint i = 0xffffffffu;
-  for (uint j = 0; j < axis; j++) {
-    ARITH y = LOAD(in, at + (size_t)j * inner);
-    if (beats(y, j, x, i)) {
-      x = y;
-      i = j;
-    }
-  }
-  out[o] = axis == 0 ? 0 : i;
-}
+REDUCE_PLACE(reduce_argmax, -INFINITY, larger_first)
+REDUCE_PLACE(reduce_argmin, INFINITY, smaller_first)

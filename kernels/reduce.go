@@ -10,9 +10,10 @@ import (
 )
 
 var reduceFamily = &Family{
-	ID: "reduce", Doc: "sum, mean, max, min, argmax over the middle axis of outer × axis × inner",
-	Kernels: []string{"reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_argmax",
-		"reduce_sum_columns", "reduce_mean_columns", "reduce_max_columns", "reduce_min_columns", "reduce_argmax_columns"},
+	ID: "reduce", Doc: "sum, mean, max, min, argmax, argmin over the middle axis of outer × axis × inner",
+	Kernels: []string{"reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_argmax", "reduce_argmin",
+		"reduce_sum_columns", "reduce_mean_columns", "reduce_max_columns", "reduce_min_columns",
+		"reduce_argmax_columns", "reduce_argmin_columns"},
 	Types: floatTypes, Defines: []string{"T", "GROUP"},
 	cases: reduceCases,
 }
@@ -55,7 +56,7 @@ func reduceCase(f *Family, k, t, shape string, s [3]int, data func() []float64) 
 		global, local = ElementsGrid(outer * inner)
 	}
 	result := t
-	if strings.Contains(k, "argmax") {
+	if strings.Contains(k, "arg") {
 		result = "u32"
 	}
 	c := f.newCase(k, t, shape).with(global, local, in(t, outer*axis*inner, data), out(result, outer*inner),

@@ -24,11 +24,17 @@ var topkFamily = &Family{
 			n := 600
 			zero := constant(n, 0)
 			nan := mixed(uniform(t, 2*n, 18, -1, 1), math.NaN(), 0, 5, n-1, n+1)
+			late := uniform(t, 2*2048, 20, -1, 1)
+			for i := range 100 { // more than any registers that are looked at together
+				late = mixed(late, math.NaN(), i, 2048+i)
+			}
 			odd := numbers(append(special(t), special(t)...))
 			list = append(list,
 				topkCase(f, t, " all equal", [3]int{1, n, 300}, zero),
 				topkCase(f, t, " few values", [3]int{1, n, 301}, uniformSteps(n)),
 				topkCase(f, t, " NaN", [3]int{2, n, n}, nan),
+				topkCase(f, t, " NaN first", [3]int{2, 2048, 3}, late),
+				topkCase(f, t, " NaN first", [3]int{2, 2048, 32}, late),
 				topkCase(f, t, " special values", [3]int{1, 32, 32}, odd),
 				topkCase(f, t, " special values", [3]int{2, 16, 9}, odd))
 		}

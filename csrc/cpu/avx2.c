@@ -106,12 +106,7 @@ IN i8_sums i8_square(i8_wide a, i8_wide b, i8_sums s) {
   __m256i d = _mm256_sub_epi16(a, b);
   return _mm256_add_epi32(s, _mm256_madd_epi16(d, d));
 }
-// i8_short is the sum where it is known to fit.
-IN int32_t i8_short(i8_sums s) {
-  __m128i x = _mm_add_epi32(_mm256_castsi256_si128(s), _mm256_extracti128_si256(s, 1));
-  x = _mm_add_epi32(x, _mm_shuffle_epi32(x, 0x4e));
-  return _mm_cvtsi128_si32(_mm_add_epi32(x, _mm_shuffle_epi32(x, 0xb1)));
-}
+IN i8_sums i8_add(i8_sums a, i8_sums b) { return _mm256_add_epi32(a, b); }
 IN int64_t i8_sum(i8_sums s) {
   int32_t x[8];
   int64_t sum = 0;
@@ -136,7 +131,40 @@ IN void f32_to_bf16(uint16_t *p, f32_v v) {
   _mm_storeu_si128((__m128i *)p, _mm_packus_epi32(_mm256_castsi256_si128(near), _mm256_extracti128_si256(near, 1)));
 }
 
+// fold is the sums of W registers, in order. Halves of two go into one register, then
+// quarters, and so on.
+#define FOLD(NAME, V, ADD, TO, FROM)                                                               \
+  IN V NAME##_lanes(V a, V b) {                                                                    \
+    return ADD(FROM(_mm256_permute2f128_ps(TO(a), TO(b), 0x20)), FROM(_mm256_permute2f128_ps(TO(a), TO(b), 0x31))); \
+  }                                                                                                \
+  IN V NAME##_pair(V a, V b) { return ADD(FROM(_mm256_unpacklo_ps(TO(a), TO(b))), FROM(_mm256_unpackhi_ps(TO(a), TO(b)))); } \
+  IN V NAME(const V *s) {                                                                          \
+    __m256 x = TO(NAME##_pair(NAME##_lanes(s[0], s[4]), NAME##_lanes(s[1], s[5])));                \
+    __m256 y = TO(NAME##_pair(NAME##_lanes(s[2], s[6]), NAME##_lanes(s[3], s[7])));                \
+    return ADD(FROM(_mm256_shuffle_ps(x, y, 0x44)), FROM(_mm256_shuffle_ps(x, y, 0xee)));          \
+  }
+FOLD(f32_fold, __m256, _mm256_add_ps, , )
+FOLD(i8_folded, __m256i, _mm256_add_epi32, _mm256_castsi256_ps, _mm256_castps_si256)
+#undef FOLD
+IN f32_v i8_fold(const i8_sums *s) { return _mm256_cvtepi32_ps(i8_folded(s)); }
+
+// Words of the depth of a product of bytes: pairs of 16-bit numbers.
+typedef __m256i i8pair_v;
+typedef __m256i i8pair_m;
+enum { i8pair_W = 8 };
+IN i8pair_v i8pair_zero(void) { return _mm256_setzero_si256(); }
+IN i8pair_v i8pair_set(int32_t x) { return _mm256_set1_epi32(x); }
+IN i8pair_v i8pair_load(const int32_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
+IN void i8pair_store(int32_t *p, i8pair_v v) { _mm256_storeu_si256((__m256i *)p, v); }
+IN i8pair_m i8pair_first(int64_t n) { return f32_first(n); }
+IN i8pair_v i8pair_loadm(const int32_t *p, i8pair_m m) { return (void)m, i8pair_load(p); } // panels are whole
+IN i8pair_v i8pair_mul(i8pair_v a, i8pair_v b) { return _mm256_mullo_epi32(a, b); }
+IN i8pair_v i8pair_step(i8pair_v a, i8pair_v b, i8pair_v c) { return _mm256_add_epi32(c, _mm256_madd_epi16(a, b)); }
+
 #include "x86.h"
+
+#include "avx2_more.h"
+#include "x86_more.h"
 
 #define GEMM_ROWS 6
 #define GEMM_REGS 12

@@ -85,8 +85,7 @@ IN i8_sums i8_square(i8_wide a, i8_wide b, i8_sums s) {
   __m512i d = _mm512_sub_epi16(a, b);
   return _mm512_add_epi32(s, _mm512_madd_epi16(d, d));
 }
-// i8_short is the sum where it is known to fit.
-IN int32_t i8_short(i8_sums s) { return _mm512_reduce_add_epi32(s); }
+IN i8_sums i8_add(i8_sums a, i8_sums b) { return _mm512_add_epi32(a, b); }
 IN int64_t i8_sum(i8_sums s) {
   return _mm512_reduce_add_epi64(_mm512_add_epi64(_mm512_cvtepi32_epi64(_mm512_castsi512_si256(s)),
                                                   _mm512_cvtepi32_epi64(_mm512_extracti64x4_epi64(s, 1))));
@@ -105,7 +104,61 @@ IN void f32_to_bf16(uint16_t *p, f32_v v) {
   _mm256_storeu_si256((__m256i *)p, _mm512_cvtepi32_epi16(_mm512_srli_epi32(near, 16)));
 }
 
+// fold is the sums of W registers, in order. Halves of two go into one register, then
+// quarters, and so on.
+#define FOLD(NAME, V, ADD, TO, FROM)                                                               \
+  IN V NAME##_lanes(V a, V b, V c, V d) {                                                          \
+    __m512 x0 = TO(a), x1 = TO(b), y0 = TO(c), y1 = TO(d);                                         \
+    __m512 x = TO(ADD(FROM(_mm512_shuffle_f32x4(x0, x1, 0x44)), FROM(_mm512_shuffle_f32x4(x0, x1, 0xee)))); \
+    __m512 y = TO(ADD(FROM(_mm512_shuffle_f32x4(y0, y1, 0x44)), FROM(_mm512_shuffle_f32x4(y0, y1, 0xee)))); \
+    return ADD(FROM(_mm512_shuffle_f32x4(x, y, 0x88)), FROM(_mm512_shuffle_f32x4(x, y, 0xdd)));    \
+  }                                                                                                \
+  IN V NAME##_pair(V a, V b) { return ADD(FROM(_mm512_unpacklo_ps(TO(a), TO(b))), FROM(_mm512_unpackhi_ps(TO(a), TO(b)))); } \
+  IN V NAME(const V *s) {                                                                          \
+    __m512 x = TO(NAME##_pair(NAME##_lanes(s[0], s[4], s[8], s[12]), NAME##_lanes(s[1], s[5], s[9], s[13]))); \
+    __m512 y = TO(NAME##_pair(NAME##_lanes(s[2], s[6], s[10], s[14]), NAME##_lanes(s[3], s[7], s[11], s[15]))); \
+    return ADD(FROM(_mm512_shuffle_ps(x, y, 0x44)), FROM(_mm512_shuffle_ps(x, y, 0xee)));          \
+  }
+FOLD(f32_fold, __m512, _mm512_add_ps, , )
+FOLD(i8_folded, __m512i, _mm512_add_epi32, _mm512_castsi512_ps, _mm512_castps_si512)
+#undef FOLD
+IN f32_v i8_fold(const i8_sums *s) { return _mm512_cvtepi32_ps(i8_folded(s)); }
+
+// Words of the depth of a product of bytes, in 32 bits: pairs of 16-bit numbers, or,
+// where the processor has VNNI, four bytes. As the file is not compiled for VNNI, that
+// instruction is written out.
+typedef __m512i i8pair_v;
+typedef __mmask16 i8pair_m;
+enum { i8pair_W = 16 };
+IN i8pair_v i8pair_zero(void) { return _mm512_setzero_si512(); }
+IN i8pair_v i8pair_set(int32_t x) { return _mm512_set1_epi32(x); }
+IN i8pair_v i8pair_load(const int32_t *p) { return _mm512_loadu_si512(p); }
+IN void i8pair_store(int32_t *p, i8pair_v v) { _mm512_storeu_si512(p, v); }
+IN i8pair_m i8pair_first(int64_t n) { return f32_first(n); }
+IN i8pair_v i8pair_loadm(const int32_t *p, i8pair_m m) { return (void)m, i8pair_load(p); } // panels are whole
+IN i8pair_v i8pair_mul(i8pair_v a, i8pair_v b) { return _mm512_mullo_epi32(a, b); }
+IN i8pair_v i8pair_step(i8pair_v a, i8pair_v b, i8pair_v c) { return _mm512_add_epi32(c, _mm512_madd_epi16(a, b)); }
+
+typedef __m512i i8four_v;
+typedef __mmask16 i8four_m;
+enum { i8four_W = 16 };
+#define i8four_zero i8pair_zero
+#define i8four_set i8pair_set
+#define i8four_load i8pair_load
+#define i8four_loadm i8pair_loadm
+#define i8four_store i8pair_store
+#define i8four_first i8pair_first
+#define i8four_mul i8pair_mul
+IN i8four_v i8four_step(i8four_v a, i8four_v b, i8four_v c) {
+  __asm__("vpdpbusd %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
+  return c;
+}
+#define HAVE_I8FOUR
+
 #include "x86.h"
+
+#include "avx512_more.h"
+#include "x86_more.h"
 
 // Rows and registers of results; columns of a product of rows with rows.
 #define GEMM_ROWS 12

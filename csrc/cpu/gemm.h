@@ -34,6 +34,40 @@ static __attribute__((noinline)) void CAT(T, gemm_whole)(int64_t k, const E *a, 
 #undef BODY_OF
 #undef FETCH_OF
 
+// gcc keeps arrays of registers in registers only where it unrolls the loops.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC optimize("O3")
+#endif
+
+// Few rows by one register: four steps of depth have sums of their own, as one sum a
+// row would wait for itself.
+#define THIN(R)                                                                                    \
+  IN void CAT(T, thin_##R)(int64_t k, const E *a, int64_t rs, int64_t cs, const E *b, int64_t ldb,  \
+                           E *c, int64_t ldc, E alpha, E beta, int64_t n) {                        \
+    CAT(T, m) mask = CAT(T, first)(n);                                                             \
+    V s[R][4];                                                                                     \
+    for (int i = 0; i < R; i++)                                                                    \
+      for (int q = 0; q < 4; q++)                                                                  \
+        s[i][q] = CAT(T, zero)();                                                                  \
+    for (; k >= 4; k -= 4, a += 4 * cs, b += 4 * ldb)                                              \
+      for (int q = 0; q < 4; q++) {                                                                \
+        V y = CAT(T, loadm)(b + q * ldb, mask);                                                    \
+        for (int i = 0; i < R; i++)                                                                \
+          s[i][q] = CAT(T, fma)(CAT(T, set)(a[i * rs + q * cs]), y, s[i][q]);                      \
+      }                                                                                            \
+    for (; k > 0; k--, a += cs, b += ldb) {                                                        \
+      V y = CAT(T, loadm)(b, mask);                                                                \
+      for (int i = 0; i < R; i++)                                                                  \
+        s[i][0] = CAT(T, fma)(CAT(T, set)(a[i * rs]), y, s[i][0]);                                 \
+    }                                                                                              \
+    for (int i = 0; i < R; i++)                                                                    \
+      CAT(T, out)(c + i * ldc, CAT(T, add)(CAT(T, add)(s[i][0], s[i][1]), CAT(T, add)(s[i][2], s[i][3])), \
+                  CAT(T, set)(alpha), CAT(T, set)(beta), beta != 0, n, mask, 0);                   \
+  }
+THIN(1) THIN(2) THIN(3)
+#undef THIN
+
 // Words: m, n, k, A, its strides from row to row and from column to column, B, ldb,
 // C, ldc, alpha, beta. B's rows are contiguous.
 static void CAT(T, gemm_direct)(const simd_word *w) {
@@ -48,6 +82,17 @@ static void CAT(T, gemm_direct)(const simd_word *w) {
     while (nv > most || nv * rows > GEMM_REGS)
       nv /= 2;
     cols = n - j < nv * W ? n - j : nv * W;
+    if (nv == 1 && m <= 3 && k >= 8) {
+#define CALL(R) CAT(T, thin_##R)(k, a, rs, cs, b + j, ldb, c + j, ldc, (E)w[10].f, (E)w[11].f, cols)
+      if (m == 1)
+        CALL(1);
+      else if (m == 2)
+        CALL(2);
+      else
+        CALL(3);
+#undef CALL
+      continue;
+    }
     for (int64_t q = 0; q < blocks; q++) {
       int64_t i = m * q / blocks, next = m * (q + 1) / blocks;
       CAT(T, gemm_kernels)[next - i][nv](k, a + i * rs, rs, cs, b + j, ldb, c + i * ldc + j, ldc,
@@ -85,11 +130,6 @@ static void CAT(T, gemm_direct)(const simd_word *w) {
         *at = beta != 0 ? x + beta * *at : x;                                                      \
       }                                                                                            \
   }
-// gcc keeps such arrays in registers only where it unrolls the loops.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC push_options
-#pragma GCC optimize("O3")
-#endif
 DOT(4, 1) DOT(4, 2) DOT(4, 3) DOT(1, 1) DOT(1, 2) DOT(1, 3)
 #if DOT_COLS == 4
 DOT(4, 4) DOT(1, 4)
@@ -167,18 +207,14 @@ static void CAT(T, pack)(int across, int64_t n, int64_t depth, const E *from, in
     CAT(T, pack_panel)(across, n - i < width ? n - i : width, depth, from + (across ? i : i * ld), ld, to, width);
 }
 
-// Packs columns of op(B). Words: across, n, depth, from, ld, to.
+// Packs columns of op(B), as panels that are width wide. Words: across, n, depth, from,
+// ld, to, width.
 static void CAT(T, gemm_pack)(const simd_word *w) {
-  CAT(T, pack)(w[0].i != 0, w[1].i, w[2].i, w[3].p, w[4].i, w[5].p, 2 * W);
+  CAT(T, pack)(w[0].i != 0, w[1].i, w[2].i, w[3].p, w[4].i, w[5].p, w[6].i);
 }
 
-// A block of rows of A with packed columns of B. Words: m, n, depth, A, lda, across,
-// packed B, C, ldc, alpha, beta, room for A packed.
-static void CAT(T, gemm_block)(const simd_word *w) {
-  int64_t m = w[0].i, n = w[1].i, k = w[2].i, ldc = w[8].i;
-  E *c = w[7].p, *left = w[11].p, alpha = (E)w[9].f, beta = (E)w[10].f;
-  const E *right = w[6].p;
-  CAT(T, pack)(w[5].i != 0, m, k, w[3].p, w[4].i, left, GEMM_ROWS);
+// A product of packed rows of A with packed columns of B.
+static void CAT(T, multiply)(int64_t m, int64_t n, int64_t k, const E *left, const E *right, E *c, int64_t ldc, E alpha, E beta) {
   for (int64_t j = 0; j < n; j += 2 * W, right += 2 * W * k) {
     int64_t cols = n - j < 2 * W ? n - j : 2 * W, nv = cols > W ? 2 : 1;
     for (int64_t i = 0; i < m; i += GEMM_ROWS) {
@@ -190,6 +226,13 @@ static void CAT(T, gemm_block)(const simd_word *w) {
                                        alpha, beta, cols - (nv - 1) * W);
     }
   }
+}
+
+// A block of rows of A with packed columns of B. Words: m, n, depth, A, lda, across,
+// packed B, C, ldc, alpha, beta, room for A packed.
+static void CAT(T, gemm_block)(const simd_word *w) {
+  CAT(T, pack)(w[5].i != 0, w[0].i, w[2].i, w[3].p, w[4].i, w[11].p, GEMM_ROWS);
+  CAT(T, multiply)(w[0].i, w[1].i, w[2].i, w[11].p, w[6].p, w[7].p, w[8].i, (E)w[9].f, (E)w[10].f);
 }
 
 #undef V

@@ -46,10 +46,13 @@
 #define LEFT_10 q3[rs]
 #define LEFT_11 q3[2 * rs]
 
-#define ZERO_1(r) V c##r##_0 = CAT(T, zero)();
-#define ZERO_2(r) ZERO_1(r) V c##r##_1 = CAT(T, zero)();
-#define ZERO_4(r) ZERO_2(r) V c##r##_2 = CAT(T, zero)(), c##r##_3 = CAT(T, zero)();
-#define ZERO_8(r) ZERO_4(r) V c##r##_4 = CAT(T, zero)(), c##r##_5 = CAT(T, zero)(), c##r##_6 = CAT(T, zero)(), c##r##_7 = CAT(T, zero)();
+// Sums start from START(v), and BEGIN comes before the first step.
+#define START(v) CAT(T, zero)()
+#define BEGIN
+#define ZERO_1(r) V c##r##_0 = START(0);
+#define ZERO_2(r) ZERO_1(r) V c##r##_1 = START(1);
+#define ZERO_4(r) ZERO_2(r) V c##r##_2 = START(2), c##r##_3 = START(3);
+#define ZERO_8(r) ZERO_4(r) V c##r##_4 = START(4), c##r##_5 = START(5), c##r##_6 = START(6), c##r##_7 = START(7);
 
 // One step of depth: the row of the right operand, the last register of it masked.
 #define RIGHT(v) V b##v = CAT(T, load)(b + v * W);

@@ -81,8 +81,7 @@ IN i8_sums i8_square(i8_wide a, i8_wide b, i8_sums s) {
   int16x8_t d = vsubq_s16(a, b);
   return vmlal_s16(vmlal_s16(s, vget_low_s16(d), vget_low_s16(d)), vget_high_s16(d), vget_high_s16(d));
 }
-// i8_short is the sum where it is known to fit.
-IN int32_t i8_short(i8_sums s) { return vaddvq_s32(s); }
+IN i8_sums i8_add(i8_sums a, i8_sums b) { return vaddq_s32(a, b); }
 IN int64_t i8_sum(i8_sums s) { return vaddlvq_s32(s); }
 
 IN f32_v f32_from_f16(const uint16_t *p) { return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p))); }
@@ -108,6 +107,30 @@ IN void f64_turn4(const double *from, int64_t ld, double *to, int64_t step) {
   for (int64_t i = 0; i < 4; i++)
     for (int64_t p = 0; p < 4; p++)
       to[p * step + i] = from[i * ld + p];
+}
+
+#include "neon_more.h"
+
+// fold is the sums of W registers, in order.
+IN f32_v f32_fold(const f32_v *s) { return vpaddq_f32(vpaddq_f32(s[0], s[1]), vpaddq_f32(s[2], s[3])); }
+IN f32_v i8_fold(const i8_sums *s) {
+  return vcvtq_f32_s32(vpaddq_s32(vpaddq_s32(s[0], s[1]), vpaddq_s32(s[2], s[3])));
+}
+
+// Words of the depth of a product of bytes: pairs of 16-bit numbers.
+typedef int32x4_t i8pair_v;
+typedef int64_t i8pair_m;
+enum { i8pair_W = 4 };
+IN i8pair_v i8pair_zero(void) { return vdupq_n_s32(0); }
+IN i8pair_v i8pair_set(int32_t x) { return vdupq_n_s32(x); }
+IN i8pair_v i8pair_load(const int32_t *p) { return vld1q_s32(p); }
+IN void i8pair_store(int32_t *p, i8pair_v v) { vst1q_s32(p, v); }
+IN i8pair_m i8pair_first(int64_t n) { return n; }
+IN i8pair_v i8pair_loadm(const int32_t *p, i8pair_m m) { return (void)m, i8pair_load(p); } // panels are whole
+IN i8pair_v i8pair_mul(i8pair_v a, i8pair_v b) { return vmulq_s32(a, b); }
+IN i8pair_v i8pair_step(i8pair_v a, i8pair_v b, i8pair_v c) {
+  int16x8_t x = vreinterpretq_s16_s32(a), y = vreinterpretq_s16_s32(b);
+  return vaddq_s32(c, vpaddq_s32(vmull_s16(vget_low_s16(x), vget_low_s16(y)), vmull_s16(vget_high_s16(x), vget_high_s16(y))));
 }
 
 #define GEMM_ROWS 8

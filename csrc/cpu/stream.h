@@ -1,72 +1,82 @@
-// What runs at the speed of memory: arithmetic by element, sums and softmax of rows.
-#define T f32
+// What runs at the speed of memory, by type and as functions of simd.h.
+#include "storage.h"
+
+#include "functions.h"
+#include "heap.h"
+
+#define S f32
+#define A f32
 #define E float
+#define F float
 #include "elements.h"
-#undef T
+#include "reduce.h"
+#include "rows.h"
+#include "topk.h"
+#undef S
 #undef E
-#define T f64
+
+#define S f16
+#define E uint16_t
+#include "elements.h"
+#include "reduce.h"
+#include "rows.h"
+#include "topk.h"
+#undef S
+
+#define S bf16
+#include "elements.h"
+#include "reduce.h"
+#include "rows.h"
+#include "topk.h"
+#undef S
+#undef A
+#undef E
+#undef F
+
+#define S f64
+#define A f64
 #define E double
+#define F double
+#define IS_F64
 #include "elements.h"
-#undef T
+#include "reduce.h"
+#include "rows.h"
+#include "topk.h"
+#undef S
+#undef A
 #undef E
+#undef F
+#undef IS_F64
 
-// e to the power of x ≤ 0 within 2 units in the last place: x = n·ln 2 + r with ln 2 in
-// two parts, and a polynomial for e^r. Below -104 the result is 0; of -∞ too.
-IN f32_v f32_exp(f32_v x) {
-  x = f32_max(x, f32_set(-110.0f));
-  f32_v n = f32_near(f32_mul(x, f32_set(0x1.715476p+0f)));
-  f32_v r = f32_fma(n, f32_set(-0x1.62e400p-1f), x);
-  r = f32_fma(n, f32_set(-0x1.7f7d1cp-20f), r);
-  f32_v p = f32_set(1.0f / 5040);
-  p = f32_fma(p, r, f32_set(1.0f / 720));
-  p = f32_fma(p, r, f32_set(1.0f / 120));
-  p = f32_fma(p, r, f32_set(1.0f / 24));
-  p = f32_fma(p, r, f32_set(1.0f / 6));
-  p = f32_fma(p, r, f32_set(0.5f));
-  p = f32_fma(p, r, f32_set(1.0f));
-  p = f32_fma(p, r, f32_set(1.0f));
-  return f32_scale(p, n);
-}
+#include "cast.h"
+#include "integers.h"
+#include "move.h"
 
-// y = e^(x - m).
-IN void f32_exp_row(const float *x, float *y, int64_t n, float m) {
-  f32_v by = f32_set(m);
-  int64_t j = 0;
-  for (; j + f32_W <= n; j += f32_W)
-    f32_store(y + j, f32_exp(f32_sub(f32_load(x + j), by)));
-  if (j < n) {
-    f32_m mask = f32_first(n - j);
-    f32_storem(y + j, mask, f32_exp(f32_sub(f32_loadm(x + j, mask), by)));
+// Word 0 is the type of the elements.
+#define BY_FLOAT(NAME)                                                                             \
+  static void NAME(const simd_word *w) {                                                           \
+    static simd_func *const by_type[] = {f32_##NAME, f64_##NAME, f16_##NAME, bf16_##NAME};         \
+    by_type[w[0].i](w);                                                                            \
   }
+BY_FLOAT(activation)
+BY_FLOAT(reduce_rows)
+BY_FLOAT(reduce_columns)
+BY_FLOAT(softmax)
+BY_FLOAT(norm)
+BY_FLOAT(topk)
+#undef BY_FLOAT
+
+static void arith(const simd_word *w) {
+  static simd_func *const floats[] = {f32_arith, f64_arith, f16_arith, bf16_arith};
+  if (w[0].i <= TYPE_BF16) {
+    floats[w[0].i](w);
+    return;
+  }
+  int size = type_size[w[0].i];
+  part_func *part = size == 1 ? u8_arith_part : size == 2 ? u16_arith_part : size == 4 ? u32_arith_part : u64_arith_part;
+  in_parts(part, w, w[2].i, w[3].p, size, w[8].i != 0);
 }
 
-// Words: rows, columns, from, to. A row with a NaN or an infinity is left to the
-// caller: its number is written to the list at word 4, and how many to word 5.
-static void f32_softmax(const simd_word *w) {
-  int64_t rows = w[0].i, n = w[1].i, odd = 0;
-  for (int64_t i = 0; i < rows; i++) {
-    const float *x = (const float *)w[2].p + i * n;
-    float *y = (float *)w[3].p + i * n;
-    f32_v top = f32_set(-__builtin_inff()), nan = f32_zero();
-    int64_t j = 0;
-    for (; j + f32_W <= n; j += f32_W) {
-      f32_v v = f32_load(x + j);
-      top = f32_max(top, v), nan = f32_add(nan, f32_mul(v, f32_zero())); // ∞·0 is NaN as well
-    }
-    float m = f32_largest(top), bad = f32_sum(nan);
-    for (int64_t q = j; q < n; q++)
-      m = x[q] > m ? x[q] : m, bad += x[q] * 0;
-    if (bad != bad) {
-      ((int64_t *)w[4].p)[odd++] = i;
-      continue;
-    }
-    f32_exp_row(x, y, n, m);
-    float sum = f32_sum_long(y, n);
-    f32_v by = f32_set(sum);
-    for (j = 0; j + f32_W <= n; j += f32_W)
-      f32_store(y + j, f32_div(f32_load(y + j), by));
-    for (; j < n; j++)
-      y[j] /= sum;
-  }
-  *(int64_t *)w[5].p = odd;
-}
+// One row of a broadcast per call of arith: operands that do not move along the row are
+// one number, those that jump are gathered.
+#include "broadcast.h"

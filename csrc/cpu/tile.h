@@ -13,6 +13,7 @@ typedef void CAT(T, CAT(TILE, kernel))(int64_t k, const E *a, int64_t rs, int64_
     const E *q0 = a, *q1 = a + 3 * rs, *q2 = a + 6 * rs, *q3 = a + 9 * rs;                         \
     CAT(T, m) mask = CAT(T, first)(last);                                                          \
     ROWS_##R(ZERO_##NV)                                                                            \
+    BEGIN                                                                                          \
     for (; k > 0; k--) {                                                                           \
       RIGHT_##NV                                                                                   \
       ROWS_##R(ADD_##NV)                                                                           \

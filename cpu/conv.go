@@ -1,0 +1,87 @@
+package cpu
+
+// What a launch of conv2d or im2col asks for.
+
+import "math"
+
+// convolution is the geometry: n images of c channels of h×w, k filters, groups.
+type convolution struct {
+	n, c, h, w, k, groups int
+	rows, cols            int // of a filter
+	strideH, strideW      int
+	padH, padW            int
+	dilationH, dilationW  int
+	outH, outW            int
+}
+
+// convolutionOf reads the arguments of conv2d, or of im2col, which lack k and groups,
+// and ends the launch if they make no sense or a buffer is too small.
+func convolutionOf(c *Call, filters bool) convolution {
+	at := 0
+	next := func() int {
+		at++
+		return int(c.Int(at - 1))
+	}
+	s := convolution{n: next(), c: next(), h: next(), w: next(), groups: 1}
+	if filters {
+		s.k = next()
+	}
+	s.rows, s.cols, s.strideH, s.strideW = next(), next(), next(), next()
+	s.padH, s.padW, s.dilationH, s.dilationW = next(), next(), next(), next()
+	if filters {
+		s.groups = next()
+	}
+	s.outH, s.outW = next(), next()
+	switch {
+	case s.strideH < 1 || s.strideW < 1 || s.dilationH < 1 || s.dilationW < 1:
+		c.fail(0, "strides %d, %d and dilations %d, %d must be at least 1", s.strideH, s.strideW, s.dilationH, s.dilationW)
+	case s.groups < 1 || s.c%s.groups != 0 || s.k%s.groups != 0:
+		c.fail(0, "%d channels and %d filters cannot be %d groups", s.c, s.k, s.groups)
+	}
+	s.hold(c, at, s.n, s.c, s.h, s.w)
+	if filters {
+		s.hold(c, at+1, s.k, s.c/s.groups, s.rows, s.cols)
+		s.hold(c, at+3, s.n, s.k, s.outH, s.outW)
+		if c.define("BIAS") {
+			s.hold(c, at+2, s.k)
+		}
+	} else {
+		s.hold(c, at+1, s.n, s.depth(), s.outH, s.outW)
+	}
+	return s
+}
+
+// hold ends the launch if buffer argument i has fewer elements than the product of the
+// sizes.
+func (s *convolution) hold(c *Call, i int, sizes ...int) {
+	need := 1.0
+	for _, n := range sizes {
+		need *= float64(n)
+	}
+	if have := len(c.Bytes(i)) / refSize(refType(c, "T")); need > math.Min(float64(have), 1<<52) {
+		c.fail(i, "%d elements where %.0f are needed", have, need)
+	}
+}
+
+// define tells whether a definition of the program is 1.
+func (c *Call) define(name string) bool {
+	v, _ := c.Define(name)
+	return v == "1"
+}
+
+// depth is the number of products of one element of the output.
+func (s *convolution) depth() int { return s.c / s.groups * s.rows * s.cols }
+
+// outs is the number of elements of the output of one filter and image.
+func (s *convolution) outs() int { return s.outH * s.outW }
+
+// source is where row p of the columns of group g (channel, row and column of the
+// filter) meets element j of the output of an image: a place in x, or -1 beside it.
+func (s *convolution) source(image, g, p, j int) int {
+	q, r, e := p/s.cols/s.rows, p/s.cols%s.rows, p%s.cols
+	y, x := j/s.outW*s.strideH+r*s.dilationH-s.padH, j%s.outW*s.strideW+e*s.dilationW-s.padW
+	if y < 0 || y >= s.h || x < 0 || x >= s.w {
+		return -1
+	}
+	return ((image*s.c+g*(s.c/s.groups)+q)*s.h+y)*s.w + x
+}

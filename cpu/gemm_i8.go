@@ -1,0 +1,97 @@
+package cpu
+
+// gemm of 8-bit integers: the reference, and what serves where no vectors are. All
+// arithmetic is modulo 2^32, so that no order of it matters.
+
+func init() {
+	reference("gemm_i8", "gemm_i8", refGemmI8)
+	native("gemm_i8", "gemm_i8", goGemmI8)
+}
+
+// gemmI8 is one launch.
+type gemmI8 struct {
+	m, n, k        int
+	alpha, beta    uint32
+	a, b           []int8
+	out            []int32
+	lda, ldb, ldc  int
+	transA, transB bool
+}
+
+func gemmI8Of(c *Call) gemmI8 {
+	g := gemmI8{m: int(c.Int(0)), n: int(c.Int(1)), k: int(c.Int(2)), alpha: uint32(c.Int(3)), beta: uint32(c.Int(8)),
+		a: c.I8(4), b: c.I8(6), out: c.I32(9), lda: int(c.Int(5)), ldb: int(c.Int(7)), ldc: int(c.Int(10)),
+		transA: c.define("TRANS_A"), transB: c.define("TRANS_B")}
+	if g.m == 0 || g.n == 0 {
+		return g
+	}
+	for i, x := range []struct{ arg, elements, rows, cols, ld int }{
+		{4, len(g.a), g.m, g.k, g.lda}, {6, len(g.b), g.k, g.n, g.ldb}, {9, len(g.out), g.m, g.n, g.ldc}} {
+		if i == 0 && g.transA || i == 1 && g.transB {
+			x.rows, x.cols = x.cols, x.rows
+		}
+		if x.rows == 0 || x.cols == 0 {
+			continue
+		}
+		if x.cols > x.elements || x.ld > 0 && x.rows-1 > (x.elements-x.cols)/x.ld {
+			c.fail(x.arg, "%d elements cannot be %d rows of %d, %d apart", x.elements, x.rows, x.cols, x.ld)
+		}
+	}
+	return g
+}
+
+// left and right are elements of op(A) and op(B).
+func (g *gemmI8) left(i, p int) int8 {
+	if g.transA {
+		i, p = p, i
+	}
+	return g.a[i*g.lda+p]
+}
+
+func (g *gemmI8) right(p, j int) int8 {
+	if g.transB {
+		p, j = j, p
+	}
+	return g.b[p*g.ldb+j]
+}
+
+// finish puts a sum into the result.
+func (g *gemmI8) finish(i, j int, sum uint32) {
+	at := &g.out[i*g.ldc+j]
+	sum *= g.alpha
+	if g.beta != 0 {
+		sum += g.beta * uint32(*at)
+	}
+	*at = int32(sum)
+}
+
+func refGemmI8(c *Call) error {
+	g := gemmI8Of(c)
+	for i := range g.m {
+		for j := range g.n {
+			sum := int64(0) // no k is large enough to overflow it
+			for p := range g.k {
+				sum += int64(g.left(i, p)) * int64(g.right(p, j))
+			}
+			g.finish(i, j, uint32(sum))
+		}
+	}
+	return nil
+}
+
+func goGemmI8(c *Call) error {
+	g := gemmI8Of(c)
+	pack := func(at func(i, p int) int8) func(i, p0, p1 int, dst []int32) {
+		return func(i, p0, p1 int, dst []int32) {
+			for p := p0; p < p1; p++ {
+				dst[p-p0] = int32(at(i, p))
+			}
+		}
+	}
+	return rowProducts(c, g.m, g.n, g.k, pack(g.left), pack(func(j, p int) int8 { return g.right(p, j) }), dots[int32],
+		func(i, j int, sums []int64) {
+			for q, s := range sums {
+				g.finish(i, j+q, uint32(s))
+			}
+		})
+}

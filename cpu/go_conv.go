@@ -1,0 +1,105 @@
+package cpu
+
+// conv2d and im2col in Go: conv2d as products of filters with gathered columns.
+
+import "unsafe"
+
+func init() {
+	native("conv2d", "conv2d", typed(goConv2D[float32], goConv2D[float64]))
+	native("im2col", "im2col", goIm2Col)
+}
+
+func goConv2D[F number](c *Call, t string) error {
+	s := convolutionOf(c, true)
+	x, weight, y := viewOf[F](c, 16, t), viewOf[F](c, 17, t), viewOf[F](c, 19, t)
+	var bias view[F]
+	if c.define("BIAS") {
+		bias = viewOf[F](c, 18, t)
+	}
+	outs, depth, filters := s.outs(), s.depth(), s.k/s.groups
+	for z := range s.n * s.groups {
+		image, group := z/s.groups, z%s.groups
+		column := func(j, p0, p1 int, dst []F) {
+			for p := p0; p < p1; p++ {
+				dst[p-p0] = 0
+				if at := s.source(image, group, p, j); at >= 0 {
+					dst[p-p0] = x.at(at)
+				}
+			}
+		}
+		row := func(i, p0, p1 int, dst []F) {
+			at := (group*filters + i) * depth
+			copy(dst, weight.read(at+p0, at+p1, dst))
+		}
+		err := rowProducts(c, filters, outs, depth, row, column, dots[F], func(i, j int, sums []F) {
+			filter, add := group*filters+i, F(0)
+			if bias.full != nil || bias.bits != nil {
+				add = bias.at(filter)
+			}
+			for q, v := range sums {
+				y.set((image*s.k+filter)*outs+j+q, v+add)
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return c.ctx.Err()
+}
+
+func goIm2Col(c *Call) error {
+	switch refSize(refType(c, "T")) {
+	case 2:
+		return im2col[uint16](c)
+	case 4:
+		return im2col[uint32](c)
+	}
+	return im2col[uint64](c)
+}
+
+// im2col moves rows of the output: what lies in one row of the image is copied at
+// once where neighbours are neighbours there.
+func im2col[U unsigned](c *Call) error {
+	s := convolutionOf(c, false)
+	x, columns := rawOf[U](c, 14), rawOf[U](c, 15)
+	depth := s.depth()
+	return c.Parallel(s.n*depth*s.outH, max(grain/max(s.outW, 1), 1), func(lo, hi int) {
+		for line := lo; line < hi; line++ {
+			image, p, i := line/s.outH/depth, line/s.outH%depth, line%s.outH
+			q, r, e := p/s.cols/s.rows, p/s.cols%s.rows, p%s.cols
+			to := columns[line*s.outW : (line+1)*s.outW]
+			y, first := i*s.strideH+r*s.dilationH-s.padH, e*s.dilationW-s.padW
+			if y < 0 || y >= s.h {
+				clear(to)
+				continue
+			}
+			from := x[((image*s.c+q)*s.h+y)*s.w:][:s.w]
+			if s.strideW == 1 {
+				a := min(max(-first, 0), len(to))
+				b := min(max(s.w-first, a), len(to))
+				clear(to[:a])
+				if a < b {
+					copy(to[a:b], from[first+a:])
+				}
+				clear(to[b:])
+				continue
+			}
+			for j := range to {
+				to[j] = 0
+				if at := first + j*s.strideW; at >= 0 && at < s.w {
+					to[j] = from[at]
+				}
+			}
+		}
+	})
+}
+
+// rawOf is a buffer argument as integers of its elements' size.
+func rawOf[U unsigned](c *Call, i int) []U {
+	b := c.Bytes(i)
+	size := int(unsafe.Sizeof(*new(U)))
+	if len(b) < size {
+		return nil
+	}
+	return unsafe.Slice((*U)(unsafe.Pointer(&b[0])), len(b)/size)
+}

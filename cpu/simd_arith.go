@@ -1,0 +1,174 @@
+package cpu
+
+// Arithmetic by element, saxpy and the activations in vector instructions.
+
+import (
+	"math"
+	"strings"
+
+	"github.com/concord-compute/concord/source"
+)
+
+// opAxpy follows add, sub, mul, div.
+const opAxpy = 4
+
+func init() {
+	for code, op := range []string{"add", "sub", "mul", "div"} {
+		names := []string{op, op + "_scalar"}
+		if op == "sub" || op == "div" { // the others commute
+			names = append(names, "scalar_"+op)
+		}
+		for _, name := range names {
+			vector("arith", name, func(u *source.Unit) Func { return bindArith(u, name, uint64(code)) })
+		}
+		vector("arith", op+"_broadcast", func(u *source.Unit) Func { return bindBroadcast(u, uint64(code)) })
+	}
+	vector("saxpy", "saxpy", bindSaxpy)
+	// In the order of csrc/cpu/elements.h; the last two are not there for f64.
+	for which, name := range []string{"relu", "sigmoid", "swish", "gelu_tanh", "tanh_act", "gelu"} {
+		vector("activation", name, func(u *source.Unit) Func { return bindActivation(u, uint64(which)) })
+	}
+}
+
+// number returns a scalar argument as the C functions take it.
+func (c *Call) number(i int, typ uint64) uint64 {
+	if refIsFloat(simdTypes[typ]) {
+		return math.Float64bits(c.Float(i))
+	}
+	return uint64(c.Int(i))
+}
+
+func bindArith(u *source.Unit, name string, code uint64) Func {
+	typ := typeNumber(u, "T")
+	size := typeSize(typ)
+	if code == 3 && !refIsFloat(simdTypes[typ]) {
+		return nil
+	}
+	scalar := [2]bool{strings.HasPrefix(name, "scalar_"), strings.HasSuffix(name, "_scalar")}
+	return func(c *Call) error {
+		n := int(c.Int(3))
+		out := c.elements(2, n, size)
+		var at, value, step [2]uint64
+		for k := range at {
+			if scalar[k] {
+				value[k] = c.number(k, typ)
+			} else {
+				at[k], step[k] = c.elements(k, n, size), uint64(size)
+			}
+		}
+		past, set := flag(overflows(n*size)), c.device.simd
+		return c.spread(n, 3*size, func(lo, hi int) {
+			a, b := at[0]+uint64(lo)*step[0], at[1]+uint64(lo)*step[1]
+			set.run(simdArith, typ, code, uint64(hi-lo), out+uint64(lo*size), a, b, value[0], value[1], past)
+		})
+	}
+}
+
+// bindSaxpy: y = a·x + y.
+func bindSaxpy(u *source.Unit) Func {
+	typ := typeNumber(u, "T")
+	size := typeSize(typ)
+	return func(c *Call) error {
+		n := int(c.Int(3))
+		by, x, y, set := c.number(0, typ), c.elements(1, n, size), c.elements(2, n, size), c.device.simd
+		return c.spread(n, 3*size, func(lo, hi int) {
+			set.run(simdArith, typ, opAxpy, uint64(hi-lo), y+uint64(lo*size), x+uint64(lo*size), 0, by, 0, 0)
+		})
+	}
+}
+
+func bindActivation(u *source.Unit, which uint64) Func {
+	typ := typeNumber(u, "T")
+	size := typeSize(typ)
+	if size == 8 && which >= 4 {
+		return nil
+	}
+	return func(c *Call) error {
+		n := int(c.Int(2))
+		in, out, set, past := c.elements(0, n, size), c.elements(1, n, size), c.device.simd, flag(overflows(n*size))
+		return c.spread(n, 4*size, func(lo, hi int) {
+			set.run(simdActivation, typ, which, uint64(hi-lo), in+uint64(lo*size), out+uint64(lo*size), past)
+		})
+	}
+}
+
+// bindBroadcast: rows of the last dimension, after neighbouring dimensions that both
+// operands go through in one stride have been made one.
+func bindBroadcast(u *source.Unit, code uint64) Func {
+	typ := typeNumber(u, "T")
+	size := typeSize(typ)
+	if code == 3 && !refIsFloat(simdTypes[typ]) {
+		return nil
+	}
+	return func(c *Call) error {
+		var v [12]int
+		for j := range v {
+			v[j] = int(c.Int(3 + j))
+		}
+		d, strides := [4]int(v[:4]), [2][4]int{[4]int(v[4:8]), [4]int(v[8:])}
+		n := c.product(d[:]...)
+		if n == 0 {
+			return nil
+		}
+		out := c.elements(2, n, size)
+		var at [2]uint64
+		for k, s := range strides {
+			last := 0
+			for j := range s {
+				last += c.product(d[j]-1, s[j])
+			}
+			at[k] = c.elements(k, last+1, size)
+		}
+		d = coalesce(d, &strides)
+		past, set := flag(overflows(n*size) && d[3]*size >= 4096), c.device.simd
+		call := func(first, count, n int, out, a, b uint64) {
+			w := [19]uint64{typ, code, uint64(first), uint64(count), out, a, b, uint64(d[1]), uint64(d[2]), uint64(n)}
+			for k, s := range strides {
+				for j := range s {
+					w[10+4*k+j] = uint64(s[j])
+				}
+			}
+			w[18] = past
+			set.run(simdBroadcast, w[:]...)
+		}
+		rows := d[0] * d[1] * d[2]
+		const long = 1 << 15
+		if d[3] < 2*long {
+			return c.spread(rows, 3*size*d[3], func(lo, hi int) { call(lo, hi-lo, d[3], out, at[0], at[1]) })
+		}
+		parts := (d[3] + long - 1) / long
+		return c.spread(rows*parts, 3*size*long, func(lo, hi int) {
+			for p := lo; p < hi; p++ {
+				row, j := p/parts, p%parts*long
+				where := at
+				for k, s := range strides {
+					i := row/(d[1]*d[2])*s[0] + row/d[2]%d[1]*s[1] + row%d[2]*s[2] + j*s[3]
+					where[k] += uint64(i * size)
+				}
+				call(0, 1, min(long, d[3]-j), out+uint64((row*d[3]+j)*size), where[0], where[1])
+			}
+		})
+	}
+}
+
+// coalesce joins dimensions from the last on and moves the rest to the end.
+func coalesce(d [4]int, s *[2][4]int) [4]int {
+	to := 3
+	for j := 2; j >= 0; j-- {
+		switch {
+		case d[j] == 1:
+		case d[to] == 1, s[0][j] == s[0][to]*d[to] && s[1][j] == s[1][to]*d[to]:
+			if d[to] == 1 {
+				s[0][to], s[1][to] = s[0][j], s[1][j]
+			}
+			d[to] *= d[j]
+		default:
+			to--
+			d[to], s[0][to], s[1][to] = d[j], s[0][j], s[1][j]
+		}
+	}
+	for to--; to >= 0; to-- {
+		d[to], s[0][to], s[1][to] = 1, 0, 0
+	}
+	return d
+}

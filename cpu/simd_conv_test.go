@@ -1,0 +1,111 @@
+package cpu
+
+// conv2d and im2col between guard pages, in every instruction set.
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/kernels"
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/source"
+)
+
+// convTrial is one convolution of the test's own data.
+type convTrial struct {
+	convolution
+	typ  string
+	bias bool
+}
+
+func (f *fence) convTrial(typ string, side, channels int) convTrial {
+	r := f.r
+	g := 1 + r.IntN(3)*r.IntN(2)
+	s := convolution{n: 1 + r.IntN(2), c: g * (1 + r.IntN(channels)), h: 1 + r.IntN(side), w: 1 + r.IntN(side),
+		k: g * (1 + r.IntN(2*channels)), groups: g, rows: 1 + r.IntN(4), cols: 1 + r.IntN(4), strideH: 1 + r.IntN(3)/2,
+		strideW: 1 + r.IntN(4)/3, padH: r.IntN(3), padW: r.IntN(3), dilationH: 1 + r.IntN(4)/3, dilationW: 1 + r.IntN(4)/3}
+	s.outH = kernels.ConvOut(s.h, s.rows, s.strideH, s.padH, s.dilationH)
+	s.outW = kernels.ConvOut(s.w, s.cols, s.strideW, s.padW, s.dilationW)
+	return convTrial{s, typ, r.IntN(2) == 0}
+}
+
+func (s *convTrial) args(buffers ...any) []any {
+	list := []any{}
+	for _, v := range []int{s.n, s.c, s.h, s.w, s.k, s.rows, s.cols, s.strideH, s.strideW, s.padH, s.padW, s.dilationH,
+		s.dilationW, s.groups, s.outH, s.outW} {
+		list = append(list, uint32(v))
+	}
+	return append(list, buffers...)
+}
+
+func (s *convTrial) run(t *testing.T, d *device, f *fence) {
+	defer f.free()
+	x, weight := f.numbers(s.typ, s.n*s.c*s.h*s.w), f.numbers(s.typ, s.k*s.depth())
+	bias, y := f.numbers(s.typ, s.k), f.numbers(s.typ, s.n*s.k*s.outs())
+	defines := []source.Define{{Name: "T", Value: s.typ}, {Name: "BIAS", Value: zeroOne(s.bias)}}
+	require.NoError(t, invoke(t, d, "conv2d", "conv2d", defines, [3]int{1, 1, 1}, s.args(x, weight, bias, y)...), "%+v", *s)
+	in, filter, add, got := decode(s.typ, x), decode(s.typ, weight), decode(s.typ, bias), decode(s.typ, y)
+	u := map[string]float64{"f64": 0x1p-52, "f32": 0x1p-24, "f16": 0x1p-10, "bf16": 0x1p-7}[s.typ]
+	for i := range got {
+		o, sum, weight := i/s.outs()%s.k, 0.0, 0.0
+		if s.bias {
+			sum, weight = add[o], math.Abs(add[o])
+		}
+		for p := range s.depth() {
+			if at := s.source(i/s.outs()/s.k, o/(s.k/s.groups), p, i%s.outs()); at >= 0 {
+				z := in[at] * filter[o*s.depth()+p]
+				sum, weight = sum+z, weight+math.Abs(z)
+			}
+		}
+		small := min(u, 0x1p-24)*float64(s.depth()+2)*weight + 2*u*math.Abs(sum)
+		if s.typ == "f16" {
+			small += 0x1p-24
+		}
+		if !(math.Abs(got[i]-sum) <= small) {
+			require.Equal(t, sum, got[i], "%+v at %d", *s, i)
+		}
+	}
+}
+
+func TestConvShapes(t *testing.T) {
+	eachSet(t, func(t *testing.T, d *device) {
+		f := newFence(t, 8)
+		count := 400
+		if brief() || d.simd == nil {
+			count = 80
+		}
+		for i := range count {
+			s := f.convTrial([]string{"f32", "f64", "f32", "f16", "bf16"}[i%5], 24, 6)
+			s.run(t, d, f)
+		}
+		if !brief() {
+			s := f.convTrial("f32", 70, 70)
+			s.run(t, d, f)
+		}
+	})
+}
+
+func TestConvRefuses(t *testing.T) {
+	eachSet(t, func(t *testing.T, d *device) {
+		f := newFence(t, 9)
+		s := convTrial{convolution: convolution{n: 1, c: 2, h: 4, w: 4, k: 2, groups: 1, rows: 3, cols: 3, strideH: 1, strideW: 1, dilationH: 1,
+			dilationW: 1, outH: 2, outW: 2}}
+		call := func(nx, nw, ny int, change func(s *convTrial)) error {
+			q := s
+			if change != nil {
+				change(&q)
+			}
+			return invoke(t, d, "conv2d", "conv2d", nil, [3]int{1, 1, 1}, q.args(f.numbers("f32", nx), f.numbers("f32", nw), f.numbers("f32", 1), f.numbers("f32", ny))...)
+		}
+		assert.NoError(t, call(32, 36, 8, nil))
+		assert.ErrorIs(t, call(31, 36, 8, nil), driver.ErrInvalidArgument)
+		assert.ErrorIs(t, call(32, 35, 8, nil), driver.ErrInvalidArgument)
+		assert.ErrorIs(t, call(32, 36, 7, nil), driver.ErrInvalidArgument)
+		assert.ErrorIs(t, call(32, 36, 8, func(s *convTrial) { s.strideH = 0 }), driver.ErrInvalidArgument)
+		assert.ErrorIs(t, call(32, 36, 8, func(s *convTrial) { s.groups = 3 }), driver.ErrInvalidArgument)
+		assert.ErrorIs(t, call(32, 36, 8, func(s *convTrial) { s.outW = math.MaxUint32 }), driver.ErrInvalidArgument)
+	})
+}

@@ -1,0 +1,67 @@
+package cpu
+
+// gemm of 8-bit integers in vector instructions (csrc/cpu/gemm_i8.h): B is packed by
+// all threads, then rows of A meet all of it.
+
+import (
+	"github.com/klauspost/cpuid/v2"
+
+	"github.com/concord-compute/concord/source"
+)
+
+func init() {
+	vector("gemm_i8", "gemm_i8", func(*source.Unit) Func { return runGemmI8 })
+}
+
+func runGemmI8(c *Call) error {
+	g, set := gemmI8Of(c), c.device.simd
+	if g.m == 0 || g.n == 0 {
+		return nil
+	}
+	pack, rows, group := gemmI8Pack, gemmI8Rows, 2
+	if set.bytes == 64 && cpuid.CPU.Supports(cpuid.AVX512VNNI) {
+		pack, rows, group = gemmVNNIPack, gemmVNNIRows, 4
+	}
+	words, strip := (g.k+group-1)/group, set.bytes/2
+	strips := (g.n + strip - 1) / strip
+	panel := strip * (words + 1) * 4
+	right, err := c.device.scratch.take(int64(strips * panel))
+	if err != nil {
+		return err
+	}
+	defer c.device.scratch.give(right)
+	a, b, out := address(c.Bytes(4)), address(c.Bytes(6)), address(c.Bytes(9))
+	rs, cs := 1, g.lda // of A: from row to row, and along one
+	if !g.transA {
+		rs, cs = cs, rs
+	}
+	step, next := g.ldb, 1 // of B: along a column, and from one to the next
+	if g.transB {
+		step, next = next, step
+	}
+	packStrips := func(lo, hi int) {
+		for s := lo; s < hi; s++ {
+			set.run(pack, uint64(min(strip, g.n-s*strip)), uint64(g.k), b+uint64(s*strip*next), uint64(step), uint64(next),
+				address(right.data)+uint64(s*panel))
+		}
+	}
+	multiply := func(lo, hi int) {
+		room, err := c.device.scratch.take(int64(max(set.rows*words*4, 64)))
+		if err != nil {
+			panic(err)
+		}
+		defer c.device.scratch.give(room)
+		set.run(rows, uint64(hi-lo), uint64(g.n), uint64(g.k), a+uint64(lo*rs), uint64(rs), uint64(cs), address(right.data),
+			out+uint64(lo*g.ldc*4), uint64(g.ldc), uint64(g.alpha), uint64(g.beta), address(room.data))
+	}
+	m, n, k := float64(g.m), float64(g.n), float64(g.k)
+	if c.device.threads == 1 || !threadsPay(m*n*k, 4*k*n) {
+		packStrips(0, strips)
+		multiply(0, g.m)
+		return c.ctx.Err()
+	}
+	if err := c.Parallel(strips, 1, packStrips); err != nil {
+		return err
+	}
+	return c.Parallel(g.m, set.rows, multiply)
+}

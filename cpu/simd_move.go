@@ -1,0 +1,105 @@
+package cpu
+
+// What is moved or converted in vector instructions: fill, copy, cast, transpose.
+
+import (
+	"math"
+
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/source"
+)
+
+func init() {
+	vector("fill", "fill", bindFill)
+	vector("copy", "copy", bindCopy)
+	vector("cast", "cast", bindCast)
+	vector("transpose", "transpose", bindTranspose)
+}
+
+// fillPattern is the scalar argument i as an element, repeated over 8 bytes.
+func fillPattern(c *Call, i int, t string) uint64 {
+	size := refSize(t)
+	bits := uint64(0)
+	switch t {
+	case "f32":
+		bits = uint64(math.Float32bits(float32(c.Float(i))))
+	case "f64":
+		bits = math.Float64bits(c.Float(i))
+	case "f16":
+		bits = uint64(driver.ToFloat16(c.Float(i)))
+	case "bf16":
+		bits = uint64(driver.ToBFloat16(c.Float(i)))
+	default:
+		bits = uint64(c.Int(i))
+	}
+	for ; size < 8; size *= 2 {
+		bits = bits&(1<<(8*size)-1) | bits<<(8*size)
+	}
+	return bits
+}
+
+func bindFill(u *source.Unit) Func {
+	size := typeSize(typeNumber(u, "T"))
+	return func(c *Call) error {
+		n := int(c.Int(2))
+		out, bits, past, set := c.elements(0, n, size), fillPattern(c, 1, refType(c, "T")), flag(overflows(n*size)), c.device.simd
+		return c.spread(n, 2*size, func(lo, hi int) {
+			set.run(simdFill, out+uint64(lo*size), uint64((hi-lo)*size), bits, past)
+		})
+	}
+}
+
+func bindCopy(u *source.Unit) Func {
+	size := typeSize(typeNumber(u, "T"))
+	return func(c *Call) error {
+		n := int(c.Int(2))
+		in, out, past, set := c.elements(0, n, size), c.elements(1, n, size), flag(overflows(n*size)), c.device.simd
+		return c.spread(n, 2*size, func(lo, hi int) {
+			set.run(simdCopy, out+uint64(lo*size), in+uint64(lo*size), uint64((hi-lo)*size), past)
+		})
+	}
+}
+
+// bindCast leaves 64-bit integers to Go.
+func bindCast(u *source.Unit) Func {
+	from, to := typeNumber(u, "FROM"), typeNumber(u, "TO")
+	for _, t := range []uint64{from, to} {
+		if name := simdTypes[t]; name == "i64" || name == "u64" {
+			return nil
+		}
+	}
+	read, write := typeSize(from), typeSize(to)
+	return func(c *Call) error {
+		n := int(c.Int(2))
+		in, out, past, set := c.elements(0, n, read), c.elements(1, n, write), flag(overflows(n*write)), c.device.simd
+		return c.spread(n, read+write, func(lo, hi int) {
+			set.run(simdCast, 0, from, to, uint64(hi-lo), in+uint64(lo*read), out+uint64(lo*write), past)
+		})
+	}
+}
+
+// bindTranspose gives threads bands of columns, each of which becomes rows.
+func bindTranspose(u *source.Unit) Func {
+	size := typeSize(typeNumber(u, "T"))
+	return func(c *Call) error {
+		rows, cols, batch := int(c.Int(2)), int(c.Int(3)), c.Global[2]
+		all := c.product(rows, cols, batch)
+		in, out, set := c.elements(0, all, size), c.elements(1, all, size), c.device.simd
+		if all == 0 {
+			return nil
+		}
+		band := 256 / size
+		bands := (cols + band - 1) / band
+		past := flag(overflows(all * size))
+		return c.spread(batch*bands, 2*rows*min(cols, band)*size, func(lo, hi int) {
+			for b := lo; b < hi; {
+				m, first := b/bands, b%bands
+				n := min(bands-first, hi-b)
+				at := uint64(m * rows * cols * size)
+				set.run(simdTranspose, uint64(size), uint64(rows), uint64(cols), in+at, out+at,
+					uint64(first*band), uint64(min((first+n)*band, cols)), past)
+				b += n
+			}
+		})
+	}
+}

@@ -1,0 +1,173 @@
+package cpu
+
+// Reductions in vector instructions: of contiguous rows, and of columns, which are
+// what rows become when they are strided.
+
+import (
+	"math"
+
+	"github.com/concord-compute/concord/source"
+)
+
+func init() {
+	for code, op := range reductions {
+		for _, name := range []string{op, op + "_columns"} {
+			vector("reduce", "reduce_"+name, func(u *source.Unit) Func { return bindReduce(u, uint64(code), 0) })
+		}
+	}
+	for _, name := range []string{"mean", "mean_columns"} {
+		vector("reduce", "reduce_"+name, func(u *source.Unit) Func { return bindReduce(u, 0, 1) })
+	}
+}
+
+// reductions are in the order of csrc/cpu/reduce.h.
+var reductions = []string{"sum", "max", "min", "argmax", "argmin"}
+
+const (
+	firstPlace = 3 // of reductions whose result is a place
+	// columnsAcross is how many columns are worth a call of their own.
+	columnsAcross = 512
+	// longRow is the part of a row, or of a column's bytes, that is worth a thread's while.
+	longRow = 1 << 16
+)
+
+// reduction is one launch of a reduce kernel.
+type reduction struct {
+	call               *Call
+	typ, code, by      uint64
+	size, result       int // bytes of an element, of a result
+	outer, axis, inner int
+	in, out            uint64
+}
+
+func bindReduce(u *source.Unit, code, mean uint64) Func {
+	typ := typeNumber(u, "T")
+	return func(c *Call) error {
+		r := reduction{call: c, typ: typ, code: code, size: typeSize(typ), outer: int(c.Int(2)), axis: int(c.Int(3)), inner: int(c.Int(4))}
+		if r.result = r.size; code >= firstPlace {
+			r.result = 4
+		}
+		r.in = c.elements(0, c.product(r.outer, r.axis, r.inner), r.size)
+		r.out = c.elements(1, c.product(r.outer, r.inner), r.result)
+		r.by = mean * uint64(r.axis)
+		switch {
+		case r.outer*r.inner == 0:
+			return nil
+		case r.axis == 0:
+			return natives[entry{"reduce", c.Kernel}].run(c)
+		case r.inner == 1:
+			return r.rows()
+		}
+		return r.columns()
+	}
+}
+
+func (r *reduction) rows() error {
+	c, set, bytes := r.call, r.call.device.simd, r.axis*r.size
+	if r.outer < c.device.threads && r.axis >= 4*longRow && r.code < firstPlace {
+		return r.long(1)
+	}
+	return c.spread(r.outer, bytes, func(lo, hi int) {
+		set.run(simdReduceRows, r.typ, r.code, uint64(hi-lo), uint64(r.axis), r.in+uint64(lo*bytes), r.out+uint64(lo*r.result), r.by, 0)
+	})
+}
+
+func (r *reduction) columns() error {
+	c, set := r.call, r.call.device.simd
+	bands := (r.inner + columnsAcross - 1) / columnsAcross
+	if r.outer*bands < c.device.threads && r.axis*r.inner >= 4*longRow && r.code < firstPlace {
+		return r.long(r.inner)
+	}
+	return c.spread(r.outer*bands, r.axis*min(r.inner, columnsAcross)*r.size, func(lo, hi int) {
+		for b := lo; b < hi; {
+			o, j := b/bands, b%bands*columnsAcross
+			n := min(r.inner-j, (hi-b)*columnsAcross)
+			set.run(simdReduceColumns, r.typ, r.code, uint64(r.axis), uint64(r.inner), uint64(n),
+				r.in+uint64((o*r.axis*r.inner+j)*r.size), r.out+uint64((o*r.inner+j)*r.result), r.by, 0)
+			b += (n + columnsAcross - 1) / columnsAcross
+		}
+	})
+}
+
+// long reduces few long rows of inner elements each: parts of them in parallel, whose
+// results stay as wide as they were computed, and then those.
+func (r *reduction) long(inner int) error {
+	c, set := r.call, r.call.device.simd
+	length := max(longRow/inner, 16)
+	parts := (r.axis + length - 1) / length
+	wide, size := wideType(r.typ)
+	sums, err := c.device.scratch.take(int64((parts + 1) * inner * size))
+	if err != nil {
+		return err
+	}
+	defer c.device.scratch.give(sums)
+	between := address(sums.data)
+	last := between + uint64(parts*inner*size)
+	reduce := func(typ uint64, rows int, from, to, by uint64) {
+		if inner == 1 {
+			set.run(simdReduceRows, typ, r.code, 1, uint64(rows), from, to, by, 1)
+			return
+		}
+		set.run(simdReduceColumns, typ, r.code, uint64(rows), uint64(inner), uint64(inner), from, to, by, 1)
+	}
+	for o := range r.outer {
+		from := r.in + uint64(o*r.axis*inner*r.size)
+		if err := c.Parallel(parts, 1, func(lo, hi int) {
+			for p := lo; p < hi; p++ {
+				reduce(r.typ, min(length, r.axis-p*length), from+uint64(p*length*inner*r.size), between+uint64(p*inner*size), 0)
+			}
+		}); err != nil {
+			return err
+		}
+		reduce(wide, parts, between, last, r.by)
+		set.run(simdCast, 0, wide, r.typ, uint64(inner), last, r.out+uint64(o*inner*r.size), 0)
+	}
+	return nil
+}
+
+func init() {
+	vector("softmax", "softmax", bindSoftmax)
+	vector("norm", "layer_norm", func(u *source.Unit) Func { return bindNorm(u, 3, 4) })
+	vector("norm", "rms_norm", func(u *source.Unit) Func { return bindNorm(u, 2, 3) })
+	vector("topk", "topk", bindTopK)
+}
+
+func bindSoftmax(u *source.Unit) Func {
+	typ := typeNumber(u, "T")
+	size := typeSize(typ)
+	return func(c *Call) error {
+		rows, n := int(c.Int(2)), int(c.Int(3))
+		all := c.product(rows, n)
+		in, out, set := c.elements(0, all, size), c.elements(1, all, size), c.device.simd
+		if all == 0 {
+			return nil
+		}
+		past := flag(overflows(all*size) && n*size >= 1024)
+		return c.spread(rows, 4*size*n, func(lo, hi int) {
+			at := uint64(lo * n * size)
+			set.run(simdSoftmax, typ, uint64(hi-lo), uint64(n), in+at, out+at, past)
+		})
+	}
+}
+
+// bindNorm: out is argument o, its rows and columns follow, and epsilon.
+func bindNorm(u *source.Unit, o, sizes int) Func {
+	typ := typeNumber(u, "T")
+	size := typeSize(typ)
+	return func(c *Call) error {
+		rows, n := int(c.Int(sizes)), int(c.Int(sizes+1))
+		all := c.product(rows, n)
+		in, gamma, out, beta := c.elements(0, all, size), c.elements(1, n, size), c.elements(o, all, size), uint64(0)
+		if o == 3 {
+			beta = c.elements(2, n, size)
+		}
+		if all == 0 {
+			return nil
+		}
+		eps, past, set := math.Float64bits(c.Float(sizes+2)), flag(overflows(all*size) && n*size >= 1024), c.device.simd
+		return c.spread(rows, 2*size*n, func(lo, hi int) {
+			at := uint64(lo * n * size)
+			set.run(simdNorm, typ, uint64(hi-lo), uint64(n), in+at, gamma, beta, out+at, eps, past)
+		})
+	}
+}

@@ -1,0 +1,81 @@
+package cpu
+
+// The k smallest of rows in vector instructions.
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/concord-compute/concord/source"
+)
+
+// bindTopK gives threads rows, or parts of few long ones.
+func bindTopK(u *source.Unit) Func {
+	typ := typeNumber(u, "T")
+	size := typeSize(typ)
+	return func(c *Call) error {
+		rows, n, k := int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
+		in, values, places := c.elements(0, c.product(rows, n), size), c.elements(1, c.product(rows, k), size), c.elements(2, c.product(rows, k), 4)
+		want := min(n, k)
+		if rows == 0 || want == 0 {
+			return nil
+		}
+		if rows < c.device.threads && n >= 4*longRow && want <= longRow/64 {
+			for r := range rows {
+				if err := c.topLong(typ, n, want, in+uint64(r*n*size), values+uint64(r*k*size), places+uint64(4*r*k), c.U32(2)[r*k:][:want]); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		var failed atomic.Pointer[error]
+		err := c.spread(rows, n*size, func(lo, hi int) {
+			heap, err := c.device.scratch.take(int64(16 * want))
+			if err != nil {
+				failed.Store(&err)
+				return
+			}
+			defer c.device.scratch.give(heap)
+			c.device.simd.run(simdTopK, typ, uint64(hi-lo), uint64(n), uint64(k), in+uint64(lo*n*size),
+				values+uint64(lo*k*size), places+uint64(4*lo*k), address(heap.data))
+		})
+		if e := failed.Load(); e != nil {
+			return *e
+		}
+		return err
+	}
+}
+
+// topLong chooses among the k smallest of each part of a row. Candidates lie in the
+// order of the row where they are equal, so that their places decide as the row's do.
+func (c *Call) topLong(typ uint64, n, k int, in, values, places uint64, chosen []uint32) error {
+	// The fewer parts, the fewer elements go through a heap. The last takes the rest.
+	length := max(longRow, n/(4*c.device.threads))
+	size, parts, set := typeSize(typ), n/length, c.device.simd
+	room, err := c.device.scratch.take(int64(parts*k*(size+4+16)) + 128)
+	if err != nil {
+		return err
+	}
+	defer c.device.scratch.give(room)
+	heaps := address(room.data)
+	best := heaps + uint64(16*parts*k)
+	from := best + uint64(size*parts*k+3)&^3
+	if err := c.Parallel(parts, 1, func(lo, hi int) {
+		for p := lo; p < hi; p++ {
+			m := length
+			if p == parts-1 {
+				m = n - p*length
+			}
+			set.run(simdTopK, typ, 1, uint64(m), uint64(k), in+uint64(p*length*size),
+				best+uint64(p*k*size), from+uint64(4*p*k), heaps+uint64(16*p*k))
+		}
+	}); err != nil {
+		return err
+	}
+	set.run(simdTopK, typ, 1, uint64(parts*k), uint64(k), best, values, places, heaps)
+	within := unsafe.Slice((*uint32)(unsafe.Pointer(&room.data[from-heaps])), parts*k)
+	for i, candidate := range chosen {
+		chosen[i] = candidate/uint32(k)*uint32(length) + within[candidate]
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+package cpu
+
+// The threads of a device, shared by everything that runs on it: launches of compiled
+// programs, native kernels and large copies, of all streams. Whoever runs holds a
+// place, and there are as many places as the device has threads. A place that becomes
+// free goes to the launch that has waited longest for its first, or else to a running
+// one that could use another. Nobody spins: a worker without work is no goroutine.
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// workers hands out the places of one device.
+type workers struct {
+	crowded int32 // launches that wait for a place; read without mu between chunks, by C too
+
+	mu      sync.Mutex
+	limit   int
+	running int
+	waiting []chan struct{}
+	open    []*share // those that could use more places, the longest-unserved first
+}
+
+// share is work that several places can have a part in. The launch that owns it holds
+// one; the others are its helpers.
+type share struct {
+	most    int         // helpers at a time
+	help    func() bool // takes part until nothing is left (false) or the place is wanted elsewhere
+	helpers int
+	open    bool
+	out     sync.WaitGroup
+}
+
+var turns = sync.Pool{New: func() any { return make(chan struct{}, 1) }}
+
+// enter waits for a place.
+func (w *workers) enter() {
+	w.mu.Lock()
+	if w.running < w.limit {
+		w.running++
+		w.mu.Unlock()
+		return
+	}
+	turn := turns.Get().(chan struct{})
+	w.waiting = append(w.waiting, turn)
+	atomic.AddInt32(&w.crowded, 1)
+	w.mu.Unlock()
+	<-turn
+	turns.Put(turn)
+}
+
+// leave gives the caller's place back.
+func (w *workers) leave() {
+	w.mu.Lock()
+	w.pass()
+	w.mu.Unlock()
+}
+
+// yield lets the launch that has waited longest go first, and waits for a place as if
+// the caller had just come.
+func (w *workers) yield() {
+	if atomic.LoadInt32(&w.crowded) == 0 {
+		return
+	}
+	w.mu.Lock()
+	if len(w.waiting) == 0 {
+		w.mu.Unlock()
+		return
+	}
+	turn := turns.Get().(chan struct{})
+	w.waiting = append(w.waiting, turn)
+	atomic.AddInt32(&w.crowded, 1)
+	w.pass()
+	w.mu.Unlock()
+	<-turn
+	turns.Put(turn)
+}
+
+// pass hands a place on. The caller holds mu.
+func (w *workers) pass() {
+	if len(w.waiting) > 0 {
+		turn := w.waiting[0]
+		w.waiting = append(w.waiting[:0], w.waiting[1:]...)
+		atomic.AddInt32(&w.crowded, -1)
+		turn <- struct{}{}
+		return
+	}
+	w.running--
+	w.assign()
+}
+
+// assign gives free places to work that can use them. The caller holds mu.
+func (w *workers) assign() {
+	for w.running < w.limit {
+		var needy *share
+		at := -1
+		for i, s := range w.open {
+			if s.helpers < s.most && (needy == nil || s.helpers < needy.helpers) {
+				needy, at = s, i
+			}
+		}
+		if needy == nil {
+			return
+		}
+		w.open = append(append(w.open[:at], w.open[at+1:]...), needy)
+		w.running++
+		needy.helpers++
+		needy.out.Add(1)
+		go w.assist(needy)
+	}
+}
+
+// assist is a helper's life. A panic of a kernel is the kernel's affair: help does not
+// let it out, but it may end the goroutine.
+func (w *workers) assist(s *share) {
+	defer s.out.Done()
+	more := false
+	defer func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		s.helpers--
+		if !more {
+			w.drop(s)
+		}
+		w.pass()
+	}()
+	more = s.help()
+}
+
+// offer lets others help with s, which the caller works on.
+func (w *workers) offer(s *share) {
+	w.mu.Lock()
+	s.open = true
+	w.open = append(w.open, s)
+	w.assign()
+	w.mu.Unlock()
+}
+
+// settle ends s and returns when no helper works on it any more.
+func (w *workers) settle(s *share) {
+	w.mu.Lock()
+	w.drop(s)
+	w.mu.Unlock()
+	s.out.Wait()
+}
+
+// drop takes s off the list. The caller holds mu.
+func (w *workers) drop(s *share) {
+	if !s.open {
+		return
+	}
+	s.open = false
+	for i, o := range w.open {
+		if o == s {
+			w.open = append(w.open[:i], w.open[i+1:]...)
+			return
+		}
+	}
+}

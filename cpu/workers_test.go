@@ -1,0 +1,195 @@
+//go:build cgo && unix
+
+package cpu
+
+import (
+	goruntime "runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+// gauge counts who is inside, and remembers the most.
+type gauge struct{ now, most int32 }
+
+func (g *gauge) enter() {
+	n := atomic.AddInt32(&g.now, 1)
+	for {
+		m := atomic.LoadInt32(&g.most)
+		if n <= m || atomic.CompareAndSwapInt32(&g.most, m, n) {
+			return
+		}
+	}
+}
+
+func (g *gauge) leave() { atomic.AddInt32(&g.now, -1) }
+
+// Places are never more than the limit, nobody who waits is forgotten, and all are
+// back at the end.
+func TestWorkersModel(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w := &workers{limit: rapid.IntRange(1, 4).Draw(rt, "limit")}
+		launches := rapid.SliceOfN(rapid.IntRange(0, 20), 1, 12).Draw(rt, "chunks of each launch")
+		var g gauge
+		var done atomic.Int64
+		var all sync.WaitGroup
+		for _, chunks := range launches {
+			all.Go(func() {
+				w.enter()
+				defer w.leave()
+				left := int64(chunks)
+				var most *share
+				help := func() bool {
+					for atomic.AddInt64(&left, -1) >= 0 {
+						g.enter()
+						goruntime.Gosched()
+						done.Add(1)
+						g.leave()
+						if atomic.LoadInt32(&w.crowded) > 0 {
+							return true
+						}
+					}
+					return false
+				}
+				most = &share{most: 2, help: help}
+				w.offer(most)
+				for help() {
+					w.yield()
+				}
+				w.settle(most)
+			})
+		}
+		all.Wait()
+		total := 0
+		for _, chunks := range launches {
+			total += chunks
+		}
+		require.EqualValues(rt, total, done.Load())
+		require.LessOrEqual(rt, int(g.most), w.limit)
+		require.Zero(rt, w.running)
+		require.Empty(rt, w.waiting)
+		require.Empty(rt, w.open)
+		require.Zero(rt, w.crowded)
+	})
+}
+
+const gaugeText = `
+// Each item is a group: it comes in, stays a while and leaves.
+kernel void stay(global int *g, int rounds) {
+  int n = atomic_inc(g) + 1;
+  atomic_max(g + 1, n);
+  volatile int x = 0;
+  for (int i = 0; i < rounds; i++) x = x + i;
+  atomic_dec(g);
+  atomic_inc(g + 2 + get_group_id(0) * 0);
+}
+`
+
+// Native and compiled kernels of many streams share the places.
+func TestWorkersAreShared(t *testing.T) {
+	d := openDevice(t)
+	k := loadKernel(t, d, gaugeText, "stay")
+	mem := allocBytes(t, d, 12)
+	b, err := d.memory.bytes(mem)
+	require.NoError(t, err)
+	g := (*gauge)(unsafe.Pointer(unsafe.SliceData(b)))
+	native := goKernel(d, "native", func(c *Call) error {
+		return c.Parallel(64, 1, func(lo, hi int) {
+			for range hi - lo {
+				g.enter()
+				for range 2000 {
+					goruntime.KeepAlive(lo)
+				}
+				g.leave()
+			}
+		})
+	})
+	const launches, groups = 8, 100
+	var streams []*stream
+	for range 3 {
+		a, b := openStream(t, d), openStream(t, d)
+		for range launches {
+			l := launchOf(k, groups, mem)
+			pass(l, int32(20000))
+			require.NoError(t, a.Launch(l))
+			require.NoError(t, b.Launch(launchOf(native, 1)))
+		}
+		streams = append(streams, a, b)
+	}
+	for _, s := range streams {
+		require.NoError(t, s.Sync(background(t)))
+	}
+	assert.Zero(t, g.now)
+	assert.LessOrEqual(t, int(g.most), d.threads)
+	assert.Positive(t, g.most)
+	assert.EqualValues(t, 3*launches*groups, *(*int32)(unsafe.Pointer(&b[8])))
+	require.Eventually(t, func() bool {
+		d.workers.mu.Lock()
+		defer d.workers.mu.Unlock()
+		return d.workers.running == 0
+	}, 10*1e9, 1e6, "every place is free again")
+}
+
+func openThreads(t *testing.T, n int) *device {
+	t.Helper()
+	d, err := backend{}.Open(t.Context(), fastIndex, &driver.Config{CPUThreads: n})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, d.Close()) })
+	return d.(*device)
+}
+
+// Where the launch's own goroutine ends early, its helpers have ended before.
+func TestWorkersSettleAfterGoexit(t *testing.T) {
+	d := openThreads(t, 3)
+	var inside atomic.Int32
+	entered := make(chan struct{}, 64)
+	s := openStream(t, d)
+	require.NoError(t, s.Launch(launchOf(goKernel(d, "exit", func(c *Call) error {
+		return c.Parallel(64, 1, func(lo, hi int) {
+			if strings.Contains(string(debug.Stack()), "cpu.(*Call).Parallel(") {
+				<-entered
+				goruntime.Goexit()
+			}
+			inside.Add(1)
+			entered <- struct{}{}
+			time.Sleep(20 * time.Millisecond)
+			inside.Add(-1)
+		})
+	}), 1)))
+	require.ErrorIs(t, s.Sync(background(t)), errGoexit)
+	assert.Zero(t, inside.Load(), "a helper still runs")
+}
+
+// A short launch does not wait for the end of long ones.
+func TestWorkersAreFair(t *testing.T) {
+	d := openDevice(t)
+	k := loadKernel(t, d, gaugeText, "stay")
+	mem := allocBytes(t, d, 12)
+	var long []*stream
+	for range d.threads + 1 {
+		s := openStream(t, d)
+		l := launchOf(k, 100000, mem)
+		pass(l, int32(40000))
+		require.NoError(t, s.Launch(l))
+		long = append(long, s)
+	}
+	s := openStream(t, d)
+	l := launchOf(k, 1, mem)
+	pass(l, int32(1))
+	require.NoError(t, s.Launch(l))
+	require.NoError(t, s.Sync(background(t)))
+	for _, s := range long {
+		assert.Zero(t, s.done.Load(), "a launch of seconds is over")
+	}
+	require.NoError(t, d.Close(), "it ends the others between two groups")
+}

@@ -1,0 +1,85 @@
+// Products of bytes in 32 bits, exact modulo 2^32. A word of the depth is GROUP bytes
+// of a row of A, or a column of B, as what STEP multiplies and adds up: four bytes, of
+// A 128 more than they are (OFFSET), or two numbers of 16 bits. Panels of B begin with
+// a row to start from, which takes the 128 away again.
+#define V CAT(T, v)
+#define W CAT(T, W)
+
+IN void CAT(T, out)(E *at, V sum, V alpha, V beta, int read, int64_t n, CAT(T, m) mask, int whole) {
+  int32_t x[W];
+  (void)whole, (void)mask;
+  CAT(T, store)(x, CAT(T, mul)(alpha, sum));
+  if (read) {
+    int32_t by[W];
+    CAT(T, store)(by, beta);
+    for (int64_t i = 0; i < n; i++)
+      x[i] = (int32_t)((uint32_t)x[i] + (uint32_t)by[0] * (uint32_t)at[i]);
+  }
+  __builtin_memcpy(at, x, (size_t)n * sizeof *at);
+}
+
+#define TILE gemm
+#define STEP step
+#undef START
+#define START(v) CAT(T, load)(b + v * W)
+#undef BEGIN
+#define BEGIN b += ldb;
+#include "tile.h"
+#undef TILE
+#undef STEP
+#undef START
+#define START(v) CAT(T, zero)()
+#undef BEGIN
+#define BEGIN
+
+// The word of elements p on of a row or column: they are step apart, and end before k.
+IN E CAT(T, word)(const int8_t *from, int64_t step, int64_t p, int64_t k, int offset) {
+  uint32_t x = 0;
+  for (int64_t i = 0; i < GROUP; i++) {
+    int32_t v = p + i < k ? from[(p + i) * step] + offset : 0;
+    x |= ((uint32_t)v & (0xffffffffu >> (32 - 32 / GROUP))) << (32 / GROUP * i);
+  }
+  return (E)x;
+}
+
+// One panel of B. Words: columns, k, B's first, from element to element of a column,
+// from column to column, to.
+static void CAT(T, pack)(const simd_word *w) {
+  int64_t n = w[0].i, k = w[1].i, step = w[3].i, next = w[4].i;
+  const int8_t *b = w[2].p;
+  E *to = w[5].p;
+  for (int64_t j = 0; j < 2 * W; j++) {
+    uint32_t sum = 0;
+    for (int64_t p = 0; OFFSET && j < n && p < k; p++)
+      sum += (uint32_t)b[j * next + p * step];
+    to[j] = (E)(0u - OFFSET * sum);
+  }
+  to += 2 * W;
+  for (int64_t p = 0; p < k; p += GROUP, to += 2 * W)
+    for (int64_t j = 0; j < 2 * W; j++)
+      to[j] = j < n ? CAT(T, word)(b + j * next, step, p, k, 0) : 0;
+}
+
+// Rows of A with all panels of B. Words: m, n, k, A, from row to row, from element to
+// element of a row, panels, C, ldc, alpha, beta, room for GEMM_ROWS packed rows.
+static void CAT(T, rows)(const simd_word *w) {
+  int64_t m = w[0].i, n = w[1].i, k = w[2].i, rs = w[4].i, cs = w[5].i, ldc = w[8].i, words = (k + GROUP - 1) / GROUP;
+  E *left = w[11].p;
+  for (int64_t i = 0; i < m; i += GEMM_ROWS) {
+    int64_t rows = m - i < GEMM_ROWS ? m - i : GEMM_ROWS;
+    for (int64_t q = 0; q < words; q++)
+      for (int64_t r = 0; r < GEMM_ROWS; r++)
+        left[q * GEMM_ROWS + r] = r < rows ? CAT(T, word)((const int8_t *)w[3].p + (i + r) * rs, cs, q * GROUP, k, OFFSET) : 0;
+    const E *right = w[6].p;
+    for (int64_t j = 0; j < n; j += 2 * W, right += 2 * W * (words + 1)) {
+      int64_t cols = n - j < 2 * W ? n - j : 2 * W, nv = cols > W ? 2 : 1;
+      CAT(T, gemm_kernels)[rows][nv](words, left, 1, GEMM_ROWS, right, 2 * W, (E *)w[7].p + i * ldc + j, ldc, (E)w[9].i,
+                                     (E)w[10].i, cols - (nv - 1) * W);
+    }
+  }
+}
+
+#undef V
+#undef W
+#undef GROUP
+#undef OFFSET

@@ -1,0 +1,262 @@
+// Reductions, for elements stored as S and computed with as A: of rows, and of columns,
+// which are neighbours that each have a row of their own.
+#define V CAT(A, v)
+#define W CAT(A, W)
+#define LOAD CAT(S, load)
+#define LOADN CAT(S, loadn)
+
+// Sums, of TERM of a register x: blocks of 128·W in eight registers, joined in pairs as
+// the digits of a counter carry. No number goes through more than 16 + 3 + log2(n) additions.
+#define SUM(NAME, TERM)                                                                            \
+  IN V CAT(S, NAME##_block)(const E *p, int64_t n, V by) {                                         \
+    V s0 = CAT(A, zero)(), s1 = s0, s2 = s0, s3 = s0, s4 = s0, s5 = s0, s6 = s0, s7 = s0, x;       \
+    (void)by;                                                                                      \
+    int64_t i = 0;                                                                                 \
+    for (; i + 8 * W <= n; i += 8 * W) {                                                           \
+      x = LOAD(p + i), s0 = TERM(x, s0), x = LOAD(p + i + W), s1 = TERM(x, s1);                    \
+      x = LOAD(p + i + 2 * W), s2 = TERM(x, s2), x = LOAD(p + i + 3 * W), s3 = TERM(x, s3);        \
+      x = LOAD(p + i + 4 * W), s4 = TERM(x, s4), x = LOAD(p + i + 5 * W), s5 = TERM(x, s5);        \
+      x = LOAD(p + i + 6 * W), s6 = TERM(x, s6), x = LOAD(p + i + 7 * W), s7 = TERM(x, s7);        \
+    }                                                                                              \
+    s0 = CAT(A, add)(s0, s4), s1 = CAT(A, add)(s1, s5), s2 = CAT(A, add)(s2, s6), s3 = CAT(A, add)(s3, s7); \
+    for (; i + 2 * W <= n; i += 2 * W)                                                             \
+      x = LOAD(p + i), s0 = TERM(x, s0), x = LOAD(p + i + W), s1 = TERM(x, s1);                    \
+    if (i + W <= n)                                                                                \
+      x = LOAD(p + i), s2 = TERM(x, s2), i += W;                                                   \
+    if (i < n) /* what is not there counts as `by`, whose term is 0 */                             \
+      x = CAT(A, part)(LOADN(p + i, n - i), n - i, by), s3 = TERM(x, s3);                          \
+    return CAT(A, add)(CAT(A, add)(s0, s1), CAT(A, add)(s2, s3));                                  \
+  }                                                                                                \
+  static F CAT(S, NAME)(const E *p, int64_t n, F number) {                                         \
+    V level[64], by = CAT(A, set)(number);                                                         \
+    int64_t count = 0, block = 128 * W;                                                            \
+    int depth = 0;                                                                                 \
+    if (n <= block)                                                                                \
+      return CAT(A, sum)(CAT(S, NAME##_block)(p, n, by));                                          \
+    for (int64_t i = 0; i < n; i += block) {                                                       \
+      V s = CAT(S, NAME##_block)(p + i, n - i < block ? n - i : block, by);                        \
+      for (int64_t c = count++; c & 1; c >>= 1)                                                    \
+        s = CAT(A, add)(s, level[--depth]);                                                        \
+      level[depth++] = s;                                                                          \
+    }                                                                                              \
+    V sum = level[--depth];                                                                        \
+    while (depth > 0)                                                                              \
+      sum = CAT(A, add)(sum, level[--depth]);                                                      \
+    return CAT(A, sum)(sum);                                                                       \
+  }
+#define PLAIN(x, s) CAT(A, add)(s, x)
+#define SQUARE(x, s) CAT(A, fma)(CAT(A, sub)(x, by), CAT(A, sub)(x, by), s)
+SUM(sum_long, PLAIN)
+SUM(sum_squares, SQUARE) // of distances from a number
+#undef SUM
+#undef PLAIN
+#undef SQUARE
+
+// The largest and the smallest; NaN if there is one.
+#define EXTREME(NAME, COMBINE, NONE, BEFORE)                                                       \
+  static F CAT(S, row_##NAME)(const E *p, int64_t n) {                                             \
+    V m0 = CAT(A, set)(NONE), m1 = m0, m2 = m0, m3 = m0;                                           \
+    F x[W], m;                                                                                     \
+    int64_t i = 0;                                                                                 \
+    for (; i + 4 * W <= n; i += 4 * W) {                                                           \
+      m0 = CAT(A, COMBINE)(m0, LOAD(p + i)), m1 = CAT(A, COMBINE)(m1, LOAD(p + i + W));            \
+      m2 = CAT(A, COMBINE)(m2, LOAD(p + i + 2 * W)), m3 = CAT(A, COMBINE)(m3, LOAD(p + i + 3 * W)); \
+    }                                                                                              \
+    for (; i + W <= n; i += W)                                                                     \
+      m0 = CAT(A, COMBINE)(m0, LOAD(p + i));                                                       \
+    m0 = CAT(A, COMBINE)(CAT(A, COMBINE)(m0, m1), CAT(A, COMBINE)(m2, m3));                        \
+    if (i < n)                                                                                     \
+      m0 = CAT(A, COMBINE)(m0, CAT(A, part)(LOADN(p + i, n - i), n - i, CAT(A, set)(NONE)));       \
+    CAT(A, store)(x, m0);                                                                          \
+    m = x[0];                                                                                      \
+    for (int k = 1; k < W; k++)                                                                    \
+      m = x[k] BEFORE m || x[k] != x[k] ? x[k] : m;                                                \
+    return m;                                                                                      \
+  }                                                                                                \
+  /* The first of them: blocks are looked at whole, and then the one that has it. */               \
+  static uint32_t CAT(S, place_##NAME)(const E *p, int64_t n) {                                    \
+    enum { BLOCK = 1024 };                                                                         \
+    F best = NONE;                                                                                 \
+    int64_t at = 0;                                                                                \
+    for (int64_t i = 0; i < n; i += BLOCK) {                                                       \
+      F m = CAT(S, row_##NAME)(p + i, n - i < BLOCK ? n - i : BLOCK);                              \
+      if (m BEFORE best || m != m)                                                                 \
+        best = m, at = i;                                                                          \
+      if (m != m)                                                                                  \
+        break;                                                                                     \
+    }                                                                                              \
+    for (; at < n && best != best; at++)                                                           \
+      if (CAT(S, get)(p + at) != CAT(S, get)(p + at))                                              \
+        return (uint32_t)at;                                                                       \
+    V by = CAT(A, set)(best);                                                                      \
+    for (; at < n; at += W) { /* none goes before the best, so what does not go behind is it */    \
+      V x = n - at < W ? CAT(A, part)(LOADN(p + at, n - at), n - at, by) : LOAD(p + at);           \
+      unsigned behind = COMBINE##_behind(x, by);                                                   \
+      if (behind != (1u << W) - 1)                                                                 \
+        return (uint32_t)at + (uint32_t)__builtin_ctz(~behind);                                    \
+    }                                                                                              \
+    return 0;                                                                                      \
+  }
+#define larger_behind(x, by) CAT(A, lessbits)(x, by)
+#define smaller_behind(x, by) CAT(A, lessbits)(by, x)
+EXTREME(max, larger, (F)-__builtin_inf(), >)
+EXTREME(min, smaller, (F)__builtin_inf(), <)
+#undef EXTREME
+#undef larger_behind
+#undef smaller_behind
+
+// Words from 1 on: what (0 sum, 1 max, 2 min, 3 argmax, 4 argmin), rows, columns, from,
+// to, what to divide a sum by or 0, 1 if results are stored as they were computed.
+static void CAT(S, reduce_rows)(const simd_word *w) {
+  int64_t n = w[3].i;
+  const E *p = w[4].p;
+  for (int64_t i = 0; i < w[2].i; i++, p += n) {
+    F x = 0;
+    switch (w[1].i) {
+    case 0:
+      x = CAT(S, sum_long)(p, n, 0);
+      x = w[6].i ? x / (F)w[6].i : x;
+      break;
+    case 1:
+      x = CAT(S, row_max)(p, n);
+      break;
+    case 2:
+      x = CAT(S, row_min)(p, n);
+      break;
+    default:
+      ((uint32_t *)w[5].p)[i] = w[1].i == 3 ? CAT(S, place_max)(p, n) : CAT(S, place_min)(p, n);
+      continue;
+    }
+    if (w[7].i)
+      ((F *)w[5].p)[i] = x;
+    else
+      CAT(S, put)((E *)w[5].p + i, x);
+  }
+}
+
+// Columns are taken ACROSS at a time, so that sums of all of them stay in the first cache.
+#define ACROSS (4096 / (int64_t)sizeof(F))
+IN V CAT(S, load_some)(const E *p, int64_t n) { return n >= W ? LOAD(p) : LOADN(p, n); }
+
+// into = a row, plus what is there if more.
+static void CAT(S, add_row)(int64_t n, const E *p, F *into, int more) {
+  int64_t i = 0;
+  for (; i + W <= n; i += W)
+    CAT(A, store)(into + i, more ? CAT(A, add)(CAT(A, load)(into + i), LOAD(p + i)) : LOAD(p + i));
+  if (i < n)
+    CAT(A, store)(into + i, more ? CAT(A, add)(CAT(A, load)(into + i), LOADN(p + i, n - i)) : LOADN(p + i, n - i));
+}
+
+// Sums of rows ld apart: of 16 at a time, joined in pairs like those of one row up to
+// 2^17 rows, and one after the other from there on.
+static void CAT(S, sum_columns)(int64_t rows, int64_t ld, int64_t n, const E *p, F *to) {
+  enum { LEVELS = 14 };
+  F level[LEVELS][ACROSS];
+  int64_t count = 0;
+  int depth = 0;
+  for (int64_t j = 0; j < rows; j += 16) {
+    for (int64_t r = j; r < j + 16 && r < rows; r++) // in the order of memory
+      CAT(S, add_row)(n, p + r * ld, level[depth], r > j);
+    depth++;
+    for (int64_t c = count++; depth > 1 && (c & 1 || depth == LEVELS); c >>= 1, depth--)
+      for (int64_t i = 0; i < n; i += W)
+        CAT(A, store)(level[depth - 2] + i, CAT(A, add)(CAT(A, load)(level[depth - 2] + i), CAT(A, load)(level[depth - 1] + i)));
+  }
+  for (int64_t i = 0; i < n; i += W) {
+    V s = depth > 0 ? CAT(A, load)(level[depth - 1] + i) : CAT(A, zero)();
+    for (int d = depth - 2; d >= 0; d--)
+      s = CAT(A, add)(s, CAT(A, load)(level[d] + i));
+    CAT(A, store)(to + i, s);
+  }
+}
+
+#define EXTREME(NAME, COMBINE, NONE, NEGATED)                                                      \
+  static void CAT(S, NAME##_columns)(int64_t rows, int64_t ld, int64_t n, const E *p, F *to) {     \
+    for (int64_t i = 0; i < n; i += W)                                                             \
+      CAT(A, store)(to + i, CAT(A, set)(NONE));                                                    \
+    for (int64_t j = 0; j < rows; j += 8, p += 8 * ld)                                             \
+      for (int64_t i = 0; i < n; i += W) {                                                         \
+        V m = CAT(A, load)(to + i);                                                                \
+        for (int64_t r = 0; r < 8 && r < rows - j; r++)                                            \
+          m = CAT(A, COMBINE)(m, CAT(S, load_some)(p + r * ld + i, n - i));                        \
+        CAT(A, store)(to + i, m);                                                                  \
+      }                                                                                            \
+  }                                                                                                \
+  /* Places are numbers of A, so rows are taken so many at a time that those are exact. */         \
+  static void CAT(S, place_##NAME##_columns)(int64_t rows, int64_t ld, int64_t n, const E *p, uint32_t *to) { \
+    enum { BLOCK = 1 << 20 };                                                                      \
+    F top[ACROSS], value[ACROSS], place[ACROSS];                                                   \
+    for (int64_t i = 0; i < n; i++)                                                                \
+      top[i] = NONE, to[i] = 0;                                                                    \
+    for (int64_t begin = 0; begin < rows; begin += BLOCK) {                                        \
+      for (int64_t i = 0; i < n; i += W)                                                           \
+        CAT(A, store)(value + i, CAT(A, set)(NONE)), CAT(A, store)(place + i, CAT(A, zero)());     \
+      for (int64_t j = begin; j < rows && j < begin + BLOCK; j += 8)                               \
+        for (int64_t i = 0; i < n; i += W) {                                                       \
+          V m = CAT(A, load)(value + i), at = CAT(A, load)(place + i);                             \
+          for (int64_t r = 0; r < 8 && r < rows - j; r++) {                                        \
+            V x = CAT(S, load_some)(p + (j + r) * ld + i, n - i), y = NEGATED(x);                  \
+            V old = NEGATED(m);                                                                    \
+            at = CAT(A, beats)(y, old, CAT(A, set)((F)(j + r - begin)), at);                       \
+            m = CAT(A, beats)(y, old, x, m);                                                       \
+          }                                                                                        \
+          CAT(A, store)(value + i, m), CAT(A, store)(place + i, at);                               \
+        }                                                                                          \
+      for (int64_t i = 0; i < n; i++)                                                              \
+        if (begin == 0 || NEGATED##_1(value[i]) > NEGATED##_1(top[i]) || (value[i] != value[i] && top[i] == top[i])) \
+          top[i] = value[i], to[i] = (uint32_t)(begin + (int64_t)place[i]);                        \
+    }                                                                                              \
+  }
+#define SAME(x) (x)
+#define SAME_1(x) (x)
+#define MINUS(x) CAT(A, sub)(CAT(A, zero)(), x)
+#define MINUS_1(x) (-(x))
+EXTREME(max, larger, (F)-__builtin_inf(), SAME)
+EXTREME(min, smaller, (F)__builtin_inf(), MINUS)
+#undef EXTREME
+
+// Words from 1 on: what, rows, how far they are apart, columns, from, to, what to divide
+// a sum by or 0, 1 if results are stored as they were computed.
+static void CAT(S, reduce_columns)(const simd_word *w) {
+  int64_t rows = w[2].i, ld = w[3].i;
+  F result[ACROSS];
+  for (int64_t i = 0; i < w[4].i; i += ACROSS) {
+    int64_t n = w[4].i - i < ACROSS ? w[4].i - i : ACROSS;
+    const E *p = (const E *)w[5].p + i;
+    switch (w[1].i) {
+    case 0:
+      CAT(S, sum_columns)(rows, ld, n, p, result);
+      break;
+    case 1:
+      CAT(S, max_columns)(rows, ld, n, p, result);
+      break;
+    case 2:
+      CAT(S, min_columns)(rows, ld, n, p, result);
+      break;
+    case 3:
+      CAT(S, place_max_columns)(rows, ld, n, p, (uint32_t *)w[6].p + i);
+      continue;
+    default:
+      CAT(S, place_min_columns)(rows, ld, n, p, (uint32_t *)w[6].p + i);
+      continue;
+    }
+    for (int64_t k = 0; k < n; k += W) {
+      V x = CAT(A, load)(result + k);
+      int64_t m = n - k < W ? n - k : W;
+      x = w[7].i ? CAT(A, div)(x, CAT(A, set)((F)w[7].i)) : x;
+      if (w[8].i)
+        CAT(A, storen)((F *)w[6].p + i + k, m, x);
+      else
+        CAT(S, storen)((E *)w[6].p + i + k, m, x);
+    }
+  }
+}
+#undef ACROSS
+#undef SAME
+#undef SAME_1
+#undef MINUS
+#undef MINUS_1
+#undef V
+#undef W
+#undef LOAD
+#undef LOADN

@@ -1,0 +1,101 @@
+// The types that elements are stored in, as registers of what is computed with: half
+// and bfloat16 are floats once they are loaded. For each type S
+//
+//   S_load, S_store    a whole register
+//   S_loadn, S_storen  the first n elements of one, the others 0 and left alone
+//   S_get, S_put       one element
+//   S_send             a whole register, past the caches if so told, to where it is aligned
+#include <string.h>
+
+#define FULL(S, E)                                                                                 \
+  IN S##_v S##_loadn(const E *p, int64_t n) { return S##_loadm(p, S##_first(n)); }                 \
+  IN void S##_storen(E *p, int64_t n, S##_v v) { S##_storem(p, S##_first(n), v); }                 \
+  IN void S##_send(E *p, S##_v v, int past) {                                                      \
+    if (past)                                                                                      \
+      S##_past(p, v);                                                                              \
+    else                                                                                           \
+      S##_store(p, v);                                                                             \
+  }                                                                                                \
+  IN E S##_get(const E *p) { return *p; }                                                          \
+  IN void S##_put(E *p, E x) { *p = x; }
+FULL(f32, float)
+FULL(f64, double)
+#undef FULL
+
+#define SHORT(S)                                                                                   \
+  IN f32_v S##_load(const uint16_t *p) { return f32_from_##S(p); }                                 \
+  IN void S##_store(uint16_t *p, f32_v v) { f32_to_##S(p, v); }                                    \
+  IN f32_v S##_loadn(const uint16_t *p, int64_t n) {                                               \
+    uint16_t x[f32_W] = {0};                                                                       \
+    for (int64_t i = 0; i < n; i++)                                                                \
+      x[i] = p[i];                                                                                 \
+    return f32_from_##S(x);                                                                        \
+  }                                                                                                \
+  IN void S##_storen(uint16_t *p, int64_t n, f32_v v) {                                            \
+    uint16_t x[f32_W];                                                                             \
+    f32_to_##S(x, v);                                                                              \
+    for (int64_t i = 0; i < n; i++)                                                                \
+      p[i] = x[i];                                                                                 \
+  }                                                                                                \
+  IN void S##_send(uint16_t *p, f32_v v, int past) {                                               \
+    uint16_t x[f32_W];                                                                             \
+    f32_to_##S(past ? x : p, v);                                                                   \
+    if (past)                                                                                      \
+      past_half(p, x);                                                                             \
+  }                                                                                                \
+  IN float S##_get(const uint16_t *p) {                                                            \
+    float x[f32_W];                                                                                \
+    f32_store(x, S##_loadn(p, 1));                                                                 \
+    return x[0];                                                                                   \
+  }                                                                                                \
+  IN void S##_put(uint16_t *p, float x) { S##_storen(p, 1, f32_set(x)); }
+SHORT(f16)
+SHORT(bf16)
+#undef SHORT
+
+// As in cpu/simd_types.go.
+enum { TYPE_F32, TYPE_F64, TYPE_F16, TYPE_BF16, TYPE_I8, TYPE_I16, TYPE_I32, TYPE_I64, TYPE_U8, TYPE_U16, TYPE_U32, TYPE_U64 };
+static const int8_t type_size[] = {4, 8, 2, 2, 1, 2, 4, 8, 1, 2, 4, 8};
+
+// Bytes are copied past the caches, save for those before and behind whole lines.
+static void past_copy(void *to, const void *from, int64_t n) {
+  char *q = to;
+  const char *p = from;
+  int64_t head = (int64_t)(-(uintptr_t)q & 63);
+  if (head > n)
+    head = n;
+  memcpy(q, p, (size_t)head);
+  for (q += head, p += head, n -= head; n >= 64; q += 64, p += 64, n -= 64)
+    past_line(q, p);
+  memcpy(q, p, (size_t)n);
+}
+
+// A part of a job computes elements lo to lo + n, to be stored at `to`; past the caches
+// if so told, and then that is the beginning of a line.
+typedef void part_func(const simd_word *w, int64_t lo, int64_t n, void *to, int past);
+
+// in_parts runs a job of n elements. past means that its result is larger than the caches.
+IN void in_parts(part_func *part, const simd_word *w, int64_t n, void *out, int64_t size, int past) {
+  char *q = out;
+  int64_t head = (int64_t)(-(uintptr_t)q & 63) / size;
+  if (!past || n <= head) {
+    part(w, 0, n, out, 0);
+    return;
+  }
+  if (head > 0)
+    part(w, 0, head, out, 0);
+  part(w, head, n - head, q + head * size, 1);
+  past_end();
+}
+
+// The first n elements of v, and of `other` behind them.
+#define PART(A, F)                                                                                 \
+  IN A##_v A##_part(A##_v v, int64_t n, A##_v other) {                                             \
+    F x[A##_W];                                                                                    \
+    A##_store(x, other);                                                                           \
+    A##_storem(x, A##_first(n), v);                                                                \
+    return A##_load(x);                                                                            \
+  }
+PART(f32, float)
+PART(f64, double)
+#undef PART

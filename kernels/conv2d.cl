@@ -1,0 +1,90 @@
+// Cross-correlation of n images of c channels with k filters, all in rows (NCHW):
+//
+//   y[b][o][i][j] = bias[o] + Σ x[b][g·c/groups + q][i·strideH + r·dilationH - padH]
+//                                [j·strideW + s·dilationW - padW] · weight[o][q][r][s]
+//
+// over q < c/groups, r < filterH, s < filterW, with g the group of filter o and 0 for
+// x beside the image. -D BIAS=0 (the default): bias is not read. Strides, dilations and
+// groups are at least 1, groups divides c and k. y has outH = (h + 2·padH -
+// dilationH·(filterH - 1) - 1) / strideH + 1 rows, none where the dilated filter is
+// larger than the padded image, and outW columns likewise; both are arguments.
+// f16 and bf16 are summed in float.
+//
+// It is gemm's tiling: a group of 8×8 items computes 64 filters × 64 elements of the
+// output of one image, DEPTH (channel, row, column)s at a time.
+#include "elem.h"
+
+#define ITEMS 8
+#define EACH 8
+#define SPAN 64
+#define DEPTH 16
+
+#ifndef BIAS
+#define BIAS 0
+#endif
+
+#define VEC JOIN(ARITH, 8)
+
+kernel __attribute__((reqd_work_group_size(ITEMS, ITEMS, 1))) void
+conv2d(uint n, uint c, uint h, uint w, uint k, uint filterH, uint filterW, uint strideH, uint strideW,
+       uint padH, uint padW, uint dilationH, uint dilationW, uint groups, uint outH, uint outW,
+       global const TYPE *x, global const TYPE *weight, global const TYPE *bias, global TYPE *y) {
+  local ARITH as[SPAN][DEPTH + 1]; // as[i][p] = weight[o0 + i][p0 + p]
+  local ARITH bs[DEPTH][SPAN + 4]; // bs[p][j] = what it meets for element j0 + j of the output
+  size_t lx = get_local_id(0), ly = get_local_id(1), item = ly * ITEMS + lx;
+  size_t j0 = get_group_id(0) * SPAN, o0 = get_group_id(1) * SPAN, z = get_group_id(2);
+  size_t outs = (size_t)outH * outW, filters = k / groups, channels = c / groups;
+  size_t depth = outs == 0 ? 0 : channels * filterH * filterW;
+  size_t image = z / groups, group = z % groups;
+  size_t p = item / 4, quarter = item % 4 * DEPTH;
+  bool there = image < n;
+  global const TYPE *in = x + (there ? (image * c + group * channels) * h * w : 0);
+  global const TYPE *rows = weight + group * filters * depth;
+
+  VEC acc[EACH];
+  for (uint r = 0; r < EACH; r++)
+    acc[r] = (VEC)(0);
+  for (size_t p0 = 0; p0 < depth; p0 += DEPTH) {
+    for (uint e = 0; e < DEPTH; e++)
+      as[item][e] = there && o0 + item < filters && p0 + e < depth ? LOAD(rows, (o0 + item) * depth + p0 + e) : (ARITH)0;
+    size_t q = (p0 + p) / filterW, channel = q / filterH;
+    uint dh = (uint)(q % filterH) * dilationH, dw = (uint)((p0 + p) % filterW) * dilationW;
+    uint i = (uint)((j0 + quarter) / outW), j = (uint)((j0 + quarter) % outW);
+    for (uint e = 0; e < DEPTH; e++) {
+      // Left of 0 wraps to a number beyond the image.
+      uint row = i * strideH + dh - padH, col = j * strideW + dw - padW;
+      bool inside = there && p0 + p < depth && j0 + quarter + e < outs && row < h && col < w;
+      bs[p][quarter + e] = inside ? LOAD(in, (channel * h + row) * w + col) : (ARITH)0;
+      if (++j == outW) {
+        j = 0;
+        i++;
+      }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint e = 0; e < DEPTH; e++) {
+      VEC v = vload8(lx, &bs[e][0]);
+#pragma unroll
+      for (uint r = 0; r < EACH; r++)
+        acc[r] = MAD((VEC)(as[ly * EACH + r][e]), v, acc[r]);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+
+#pragma unroll
+  for (uint r = 0; r < EACH; r++) {
+    ARITH row[EACH];
+    vstore8(acc[r], 0, row);
+    size_t o = o0 + ly * EACH + r;
+    for (uint s = 0; s < EACH; s++) {
+      size_t j = j0 + lx * EACH + s;
+      if (there && o < filters && j < outs) {
+        size_t filter = group * filters + o;
+        ARITH sum = row[s];
+#if BIAS
+        sum += LOAD(bias, filter);
+#endif
+        STORE(y, (image * k + filter) * outs + j, sum);
+      }
+    }
+  }
+}

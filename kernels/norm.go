@@ -1,0 +1,76 @@
+package kernels
+
+// The family norm and its cases; what the rounding of a mean does to a row.
+
+import (
+	"fmt"
+	"math"
+)
+
+var normFamily = &Family{
+	ID: "norm", Doc: "layer_norm and rms_norm: rows divided by their spread, scaled and shifted",
+	Kernels: []string{"layer_norm", "rms_norm"}, Types: floatTypes, Defines: []string{"T", "GROUP"},
+	cases: normCases,
+}
+
+func normCases(f *Family) (list []Case) {
+	for _, t := range f.Types {
+		for _, k := range f.Kernels {
+			for i, s := range [][2]int{{1, 1}, {0, 5}, {3, 0}, {4, 2}, {31, 33}, {3, 127}, {2, 129}, {7, 1000}, {1, 65537}} {
+				if t != "f32" && i != 0 && i != 4 && i != 7 {
+					continue
+				}
+				list = append(list, normCase(f, k, t, "", s[0], s[1], 1e-5, uniform(t, s[0]*s[1], 31, -3, 3)))
+			}
+			n := 200
+			odd := mixed(mixed(uniform(t, 3*n, 32, -1, 1), math.NaN(), 7), math.Inf(1), n+150)
+			list = append(list,
+				normCase(f, k, t, " NaN and Inf", 3, n, 1e-5, odd),
+				normCase(f, k, t, " all equal", 2, n, 0.25, constant(2*n, 0.3)),
+				normCase(f, k, t, " far from 0", 2, n, 1e-3, uniform(t, 2*n, 33, 30, 34)))
+		}
+	}
+	return list
+}
+
+func normCase(f *Family, k, t, note string, rows, n int, eps float64, data func() []float64) Case {
+	global, local := RowsGrid(rows)
+	args := []Arg{in(t, rows*n, data), in(t, n, uniform(t, n, 34, 0.5, 2))}
+	if k == "layer_norm" {
+		args = append(args, in(t, n, uniform(t, n, 35, -1, 1)))
+	}
+	args = append(args, out(t, rows*n), uintArg(rows), uintArg(n), value(scalarOf(t), eps))
+	return f.newCase(k, t, fmt.Sprintf("%d×%d%s", rows, n, note)).with(global, local, args...).
+		within("|γ|/w·(e + ε|x-m|) + ε·|y-β|·((d + 10)/2 + 14) + |y-β|·e²/2w² + 2ε|y|, w² = v + epsilon, e = ε·(d·mean|x| + 6|m|), d = min(n, 24 + n/128)",
+			"e is the error of the mean, which moves each element by that and the variance only by its square, since deviations sum to 0; squares "+
+				"err by 3ε, their sum by d, the mean of them by 2.5 ulp = 5ε, the root by 3 ulp = 6ε and halves what was before; the division by 5ε, "+
+				"the product and the sum round, and the reference; of rms_norm m and e are 0",
+			func(_ int, in [][]float64, ref []float64) []float64 { return normBound(k, t, rows, n, eps, in, ref) })
+}
+
+func normBound(k, t string, rows, n int, eps float64, in [][]float64, ref []float64) []float64 {
+	u, tiny := roundoff(t), flush(t)
+	b := make([]float64, len(ref))
+	depth := float64(min(n, 24+n/128))
+	for r := range rows {
+		x, y, bound := in[0][r*n:r*n+n], ref[r*n:r*n+n], b[r*n:r*n+n]
+		mean, size, v := 0.0, 0.0, 0.0
+		for _, z := range x {
+			mean, size = mean+z/float64(n), size+math.Abs(z)/float64(n)
+		}
+		e := u * (depth*size + 6*math.Abs(mean))
+		if k == "rms_norm" {
+			mean, e = 0, 0
+		}
+		for _, z := range x {
+			v += (z - mean) * (z - mean) / float64(n)
+		}
+		w := math.Sqrt(v + eps)
+		for j, z := range x {
+			gamma := math.Abs(in[1][j])
+			scaled := gamma * math.Abs(z-mean) / w
+			bound[j] = stored(t, y[j], gamma/w*(e+u*math.Abs(z-mean)+2*tiny)+scaled*(u*((depth+10)/2+14)+e*e/(2*w*w))+2*u*math.Abs(y[j])+2*tiny)
+		}
+	}
+	return b
+}

@@ -1,0 +1,58 @@
+// Rows of n elements put where an index says: row i of in belongs to row index[i] of the
+// rows of out. An index that is no row is ignored; rows that no index names stay. One item
+// per element of in.
+//
+//   scatter_last  last[r] = the largest i + 1 whose index is r, so that duplicates have one
+//                 defined answer; last is zeroed before. One item per index.
+//   scatter       out[r] = in[last[r] - 1] where last[r] is not 0: the last index wins.
+//   scatter_add   out[r] += every row whose index is r, in any order. For f32, i32, u32.
+//                 in and out are different buffers.
+#include "elem.h"
+
+kernel void scatter_last(global const uint *index, global uint *last, uint rows, uint count) {
+  size_t i = get_global_id(0);
+  if (i >= count)
+    return;
+  uint row = index[i];
+  if (row < rows)
+    atomic_max(&last[row], (uint)i + 1);
+}
+
+kernel void scatter(global const TYPE *in, global const uint *index, global const uint *last,
+                    global TYPE *out, uint rows, uint count, uint n) {
+  size_t at = get_global_id(0);
+  if (at >= (size_t)count * n)
+    return;
+  uint i = at / n;
+  uint row = index[i];
+  if (row < rows && last[row] == i + 1)
+    ((global RAW *)out)[(size_t)row * n + at % n] = ((global const RAW *)in)[at];
+}
+
+#define adds_f32 1
+#define adds_i32 1
+#define adds_u32 1
+
+#if JOIN(adds_, T)
+#if FLOATING
+void add_to(volatile global uint *p, float x) {
+  uint seen = *p, old;
+  do {
+    old = seen;
+    seen = atomic_cmpxchg(p, old, as_uint(as_float(old) + x));
+  } while (seen != old);
+}
+#else
+void add_to(volatile global uint *p, uint x) { atomic_add(p, x); }
+#endif
+
+kernel void scatter_add(global const TYPE *in, global const uint *index, global TYPE *out,
+                        uint rows, uint count, uint n) {
+  size_t at = get_global_id(0);
+  if (at >= (size_t)count * n)
+    return;
+  uint row = index[at / n];
+  if (row < rows)
+    add_to((volatile global uint *)out + ((size_t)row * n + at % n), LOAD(in, at));
+}
+#endif

@@ -28,7 +28,13 @@ type benchResult struct {
 	Limit  number `json:"limit"`
 	Ratio  number `json:"ratio"` // of the median to the limit
 	Reason string `json:"reason,omitempty"`
+
+	// Of one call of a kernel, and what the roofs allow it; 0 elsewhere. For the report.
+	flops, bytes, ns, roof float64
 }
+
+// gflops is the rate of a kernel.
+func (r *benchResult) gflops() float64 { return r.flops / r.ns }
 
 // suites are the parts of bench, in the order in which they run.
 var suites = []struct {
@@ -37,9 +43,9 @@ var suites = []struct {
 }{
 	{"launch", "host time to queue a launch, and to launch and wait", (*bencher).launch},
 	{"copy", "between host and device; limit: copying within host memory", (*bencher).copies},
-	{"saxpy", "memory rate; limit: copying within the device", (*bencher).saxpy},
-	{"gemm", "matrix product; limit: multiply-adds in registers", (*bencher).gemm},
-	{"l2", "squared distances; limit: multiply-adds in registers", (*bencher).l2},
+	{"saxpy", "memory rate; limit: the best of a copy and of loops by hand", (*bencher).saxpy},
+	{"gemm", "matrix products; limit: multiply-adds in registers, or memory", (*bencher).gemm},
+	{"l2", "squared distances; limit: the same", (*bencher).l2},
 }
 
 func suiteNames() []string {
@@ -52,6 +58,7 @@ func suiteNames() []string {
 
 func (a *app) benchCommand() *cobra.Command {
 	var devices []string
+	var report string
 	var list strings.Builder
 	for _, s := range suites {
 		fmt.Fprintf(&list, "\n  %-8s %s", s.name, s.doc)
@@ -63,11 +70,13 @@ func (a *app) benchCommand() *cobra.Command {
 same device; spread is from the 10th to the 90th percentile. Suites:
 ` + list.String(),
 		Example: `  concord bench --device cpu:0
-  concord bench gemm --json`,
+  concord bench gemm --json
+  concord bench --device cpu:0 --device opencl:0 --report report.html`,
 		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: suiteNames(),
 	}
 	cmd.Flags().StringArrayVar(&devices, "device", nil, "`device` to measure (repeat); all when absent")
+	cmd.Flags().StringVar(&report, "report", "", "also write a page with rooflines and tables to this HTML `file`")
 	a.jsonFlag(cmd)
 	cmd.RunE = a.do(func(ctx context.Context, args []string) error {
 		s, err := a.open(exactly)
@@ -79,19 +88,33 @@ same device; spread is from the 10th to the 90th percentile. Suites:
 			return err
 		}
 		targets = slices.DeleteFunc(targets, func(t demoTarget) bool { return t.device == "" })
-		results, err := a.bench(ctx, s, targets, args)
+		measured, err := a.bench(ctx, s, targets, args)
 		if err != nil {
 			return err
 		}
-		return a.finishBench(results)
+		if report != "" {
+			if err := writeReport(report, measured, repeatBench(args, devices, report)); err != nil {
+				return err
+			}
+		}
+		return a.finishBench(measured)
 	})
 	return cmd
 }
 
-func (a *app) bench(ctx context.Context, s *runtime.Session, targets []demoTarget, only []string) ([]benchResult, error) {
+// repeatBench is the command line that measures the same again.
+func repeatBench(args, devices []string, report string) string {
+	line := append([]string{"concord", "bench"}, args...)
+	for _, d := range devices {
+		line = append(line, "--device", d)
+	}
+	return strings.Join(append(line, "--report", report), " ")
+}
+
+func (a *app) bench(ctx context.Context, s *runtime.Session, targets []demoTarget, only []string) ([]benched, error) {
 	bar := a.progress(len(targets) * len(suites))
 	defer bar.end()
-	results := []benchResult{}
+	var all []benched
 	for _, t := range targets {
 		dev, err := s.Open(ctx, t.device)
 		if err != nil {
@@ -110,13 +133,17 @@ func (a *app) bench(ctx context.Context, s *runtime.Session, targets []demoTarge
 			}
 			bar.step()
 		}
-		results = append(results, b.results...)
+		all = append(all, benched{t.label, dev.Info().Name, b.known(b.fma), b.known(b.width), b.results})
 		dev.Close()
 	}
-	return results, nil
+	return all, nil
 }
 
-func (a *app) finishBench(results []benchResult) error {
+func (a *app) finishBench(devices []benched) error {
+	results := []benchResult{}
+	for _, d := range devices {
+		results = append(results, d.results...)
+	}
 	if len(results) == 0 {
 		return fmt.Errorf("nothing was measured: %w", runtime.ErrNoDevice)
 	}
@@ -164,6 +191,15 @@ type bencher struct {
 	suite   string
 	results []benchResult
 	fma     *number // the measured limit of multiply-adds, once it was
+	width   *number // and of memory
+}
+
+// known is a limit, if it was measured.
+func (b *bencher) known(n *number) number {
+	if n == nil {
+		return unknown
+	}
+	return *n
 }
 
 // benchFailed and benchAbsent stand for a unit where there is no result.
@@ -189,6 +225,29 @@ func (b *bencher) missed(err error) {
 func (b *bencher) note(name, unit string, m measured, limit number) {
 	b.results = append(b.results, benchResult{Suite: b.suite, Name: name, Device: b.target.label, Unit: unit,
 		Median: number(m.median), Spread: number(m.spread), Limit: limit, Ratio: number(m.median) / limit})
+}
+
+// noteKernel adds a result of a kernel that does so many operations on so many bytes in
+// a call, in GFLOP/s, beside its roof.
+func (b *bencher) noteKernel(ctx context.Context, name string, flops, bytes float64, m measured) error {
+	peak, err := b.fmaLimit(ctx)
+	if err != nil {
+		return err
+	}
+	width, err := b.memoryLimit(ctx)
+	if err != nil {
+		return err
+	}
+	roof := number(min(float64(peak), float64(width)*flops/bytes))
+	b.note(name, "GFLOP/s", m, roof)
+	b.sized(flops, bytes, flops/m.median, float64(roof))
+	return nil
+}
+
+// sized says what the kernel of the last result did.
+func (b *bencher) sized(flops, bytes, ns, roof float64) {
+	r := &b.results[len(b.results)-1]
+	r.flops, r.bytes, r.ns, r.roof = flops, bytes, ns, roof
 }
 
 // measured is the summary of samples.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/concord-compute/concord/cpu"
 	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/source"
@@ -19,13 +20,17 @@ const (
 
 // benchSizes are large enough not to fit the caches of a device, and small enough
 // to take milliseconds there.
-type benchSizes struct{ copyBytes, saxpyN, gemmN, l2Queries, l2Vectors int }
+type benchSizes struct {
+	copyBytes, saxpyN int
+	gemmN             []int
+	l2                [][2]int // queries and vectors
+}
 
 func (b *bencher) sizes() benchSizes {
 	if info := b.dev.Info(); info.IsGPU() {
-		return benchSizes{copyBytes: 256 << 20, saxpyN: 1 << 27, gemmN: 4096, l2Queries: 1024, l2Vectors: 1 << 16}
+		return benchSizes{copyBytes: 256 << 20, saxpyN: 1 << 27, gemmN: []int{512, 1024, 4096}, l2: [][2]int{{1, 1 << 20}, {1024, 1 << 16}}}
 	}
-	return benchSizes{copyBytes: 64 << 20, saxpyN: 1 << 23, gemmN: 512, l2Queries: 256, l2Vectors: 2048}
+	return benchSizes{copyBytes: 64 << 20, saxpyN: 1 << 25, gemmN: []int{128, 512, 1024}, l2: [][2]int{{1, 1 << 18}, {16, 1 << 16}, {256, 2048}}}
 }
 
 func (b *bencher) kernel(ctx context.Context, family, name string) (*runtime.Kernel, error) {
@@ -175,15 +180,7 @@ func (b *bencher) saxpy(ctx context.Context) error {
 		return err
 	}
 	defer free()
-	stream := b.dev.Stream()
-	limit, err := measure(ctx, func() (float64, error) {
-		start := time.Now()
-		if err := stream.Copy(bufs[1], bufs[0]); err != nil {
-			return 0, err
-		}
-		err := stream.Sync(ctx)
-		return float64(2*4*n) / float64(time.Since(start).Nanoseconds()), err
-	})
+	limit, err := b.memoryLimit(ctx)
 	if err != nil {
 		return err
 	}
@@ -193,8 +190,84 @@ func (b *bencher) saxpy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.note(fmt.Sprintf("n=%d", n), "GB/s", m, number(limit.median))
+	b.note(fmt.Sprintf("n=%d", n), "GB/s", m, limit)
+	flops, bytes := float64(2*n), float64(3*4*n)
+	b.sized(flops, bytes, bytes/m.median, float64(limit)*flops/bytes)
 	return nil
+}
+
+// streamText is what memory is measured with: each number read once and written once.
+const streamText = `
+kernel void scale(float a, global float *y) {
+  size_t i = get_global_id(0);
+  y[i] = a * y[i];
+}
+kernel void triad(float a, global const float *x, global float *y) {
+  size_t i = get_global_id(0);
+  y[i] = a * x[i] + y[i];
+}
+`
+
+// memoryLimit measures the rate of memory: the best of the driver's copy within the
+// device and, where there is a compiler, of two loops.
+func (b *bencher) memoryLimit(ctx context.Context) (number, error) {
+	if b.width != nil {
+		return *b.width, nil
+	}
+	n := b.sizes().saxpyN
+	bufs, free, err := b.floats(ctx, n, n)
+	if err != nil {
+		return unknown, err
+	}
+	defer free()
+	stream := b.dev.Stream()
+	m, err := measure(ctx, func() (float64, error) {
+		start := time.Now()
+		if err := stream.Copy(bufs[1], bufs[0]); err != nil {
+			return 0, err
+		}
+		err := stream.Sync(ctx)
+		return float64(2*4*n) / float64(time.Since(start).Nanoseconds()), err
+	})
+	if err != nil {
+		return unknown, err
+	}
+	best, err := b.loops(ctx, bufs, n)
+	if err != nil && !notHere(err) {
+		return unknown, err
+	}
+	limit := number(max(m.median, best))
+	b.width = &limit
+	return limit, nil
+}
+
+// loops is the best rate of the kernels of streamText.
+func (b *bencher) loops(ctx context.Context, bufs []*runtime.Buffer, n int) (best float64, err error) {
+	unit, err := source.Parse(streamText, source.Options{Name: "stream.cl", Features: b.dev.Features()})
+	if err != nil {
+		return 0, err
+	}
+	prog, err := b.dev.Program(ctx, unit)
+	if err != nil {
+		return 0, err
+	}
+	// With these factors y stays as it is.
+	for _, loop := range []struct {
+		kernel string
+		bytes  int
+		args   []any
+	}{{"scale", 2 * 4 * n, []any{float32(1), bufs[1]}}, {"triad", 3 * 4 * n, []any{float32(0), bufs[0], bufs[1]}}} {
+		k, err := prog.Kernel(loop.kernel)
+		if err != nil {
+			return 0, err
+		}
+		m, err := b.sampleKernel(ctx, k, [3]int{n, 1, 1}, [3]int{}, float64(loop.bytes), loop.args...)
+		if err != nil {
+			return 0, err
+		}
+		best = max(best, m.median)
+	}
+	return best, nil
 }
 
 func (b *bencher) gemm(ctx context.Context) error {
@@ -202,24 +275,28 @@ func (b *bencher) gemm(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n := b.sizes().gemmN
+	for _, n := range b.sizes().gemmN {
+		if err := b.square(ctx, k, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *bencher) square(ctx context.Context, k *runtime.Kernel, n int) error {
 	bufs, free, err := b.floats(ctx, n*n, n*n, n*n)
 	if err != nil {
 		return err
 	}
 	defer free()
-	limit, err := b.fmaLimit(ctx)
-	if err != nil {
-		return err
-	}
 	global, local := kernels.GemmGrid(n, n)
-	m, err := b.sampleKernel(ctx, k, global, local, 2*float64(n)*float64(n)*float64(n), uint32(n), uint32(n), uint32(n), float32(1),
+	flops, bytes := 2*float64(n)*float64(n)*float64(n), 3*4*float64(n)*float64(n)
+	m, err := b.sampleKernel(ctx, k, global, local, flops, uint32(n), uint32(n), uint32(n), float32(1),
 		bufs[0], uint32(n), bufs[1], uint32(n), float32(0), bufs[2], uint32(n))
 	if err != nil {
 		return err
 	}
-	b.note(fmt.Sprintf("f32 %d×%d×%d", n, n, n), "GFLOP/s", m, limit)
-	return nil
+	return b.noteKernel(ctx, fmt.Sprintf("f32 %d×%d×%d", n, n, n), flops, bytes, m)
 }
 
 func (b *bencher) l2(ctx context.Context) error {
@@ -227,24 +304,28 @@ func (b *bencher) l2(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	queries, vectors := b.sizes().l2Queries, b.sizes().l2Vectors
+	for _, s := range b.sizes().l2 {
+		if err := b.distances(ctx, k, s[0], s[1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *bencher) distances(ctx context.Context, k *runtime.Kernel, queries, vectors int) error {
 	bufs, free, err := b.floats(ctx, queries*l2Dim, vectors*l2Dim, queries*vectors)
 	if err != nil {
 		return err
 	}
 	defer free()
-	limit, err := b.fmaLimit(ctx)
-	if err != nil {
-		return err
-	}
 	global, local := kernels.L2Grid(queries, vectors)
-	m, err := b.sampleKernel(ctx, k, global, local, float64(3*queries*vectors*l2Dim), bufs[0], bufs[1], bufs[2],
+	flops, bytes := float64(3*queries*vectors*l2Dim), 4*float64(queries*l2Dim+vectors*l2Dim+queries*vectors)
+	m, err := b.sampleKernel(ctx, k, global, local, flops, bufs[0], bufs[1], bufs[2],
 		uint32(queries), uint32(vectors), uint32(l2Dim))
 	if err != nil {
 		return err
 	}
-	b.note(fmt.Sprintf("f32 %d×%d×%d", queries, vectors, l2Dim), "GFLOP/s", m, limit)
-	return nil
+	return b.noteKernel(ctx, fmt.Sprintf("f32 %d×%d×%d", queries, vectors, l2Dim), flops, bytes, m)
 }
 
 // fmaText keeps as many multiply-adds in flight as hardware can take, with nothing
@@ -290,6 +371,12 @@ func (b *bencher) fmaLimit(ctx context.Context) (number, error) {
 }
 
 func (b *bencher) measureFMA(ctx context.Context) (measured, error) {
+	if _, ok := cpu.MultiplyAdds(b.dev.Driver()); ok {
+		return measure(ctx, func() (float64, error) {
+			rate, _ := cpu.MultiplyAdds(b.dev.Driver())
+			return rate, nil
+		})
+	}
 	unit, err := source.Parse(fmaText, source.Options{Name: "multiply_add.cl", Features: b.dev.Features()})
 	if err != nil {
 		return measured{}, err

@@ -15,12 +15,6 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-type bench struct {
-	device  driver.Device
-	threads int
-	blas    bool
-}
-
 // product is one shape, ready to be computed by either.
 type product struct {
 	ours, theirs func() error
@@ -125,21 +119,33 @@ func randomize(b []byte, f64 bool) {
 
 func (b *bench) squares() error {
 	for _, f64 := range []bool{false, true} {
+		size := 4
+		if f64 {
+			size = 8
+		}
 		for _, n := range []int{64, 128, 256, 512, 1024, 2048, 4096} {
 			p, err := b.product(f64, n, n, n)
 			if err != nil {
 				return err
 			}
-			c, err := inTurn(3*time.Second, p.ours, p.theirs)
+			err = b.compare(subject{what: fmt.Sprintf("%s %d", kind(f64), n), series: kind(f64), size: float64(n), work: p.ops, unit: gflops,
+				name: p.name, run: p.ours}, b.openBLAS(p), b.peak(size))
 			p.free()
 			if err != nil {
 				return err
 			}
-			fmt.Printf("%s %-6s %5d: %7.1f GFLOP/s, OpenBLAS %7.1f, ratio %.3f (%.3f to %.3f)\n", p.name, kind(f64), n,
-				p.ops/c.ours, p.ops/c.theirs, c.ratio, c.low, c.high)
 		}
 	}
 	return nil
+}
+
+// openBLAS is its product as a contender.
+func (b *bench) openBLAS(p *product) contender {
+	c := inProcess("OpenBLAS", "OPENBLAS_CORETYPE="+b.core, p.theirs)
+	if p.theirs == nil {
+		c.sample, c.setting = nil, "apt-get install libopenblas0-pthread"
+	}
+	return c
 }
 
 func kind(f64 bool) string {

@@ -2,21 +2,36 @@
 
 package main
 
-// The best loops by hand with the same reads and writes: what memory allows.
+// The best loops by hand with the same reads and writes: what memory allows. And
+// multiply-adds in registers: what the processor does.
 
 /*
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#define AVX2 __attribute__((target("avx2,fma,f16c")))
+#define AVX512 __attribute__((target("avx512f,avx2,fma")))
+
 // The pointers are aligned to 32 bytes and n is a multiple of 32.
-__attribute__((target("avx2"))) static void loop_add(float *c, const float *a, const float *b, size_t n) {
+AVX2 static void loop_add(float *c, const float *a, const float *b, size_t n) {
   for (size_t i = 0; i < n; i += 8)
     _mm256_stream_ps(c + i, _mm256_add_ps(_mm256_load_ps(a + i), _mm256_load_ps(b + i)));
   _mm_sfence();
 }
-__attribute__((target("avx2"))) static float loop_read(const float *a, size_t n) {
+AVX2 static void loop_copy(float *c, const float *a, size_t n) {
+  for (size_t i = 0; i < n; i += 8)
+    _mm256_stream_ps(c + i, _mm256_load_ps(a + i));
+  _mm_sfence();
+}
+AVX2 static void loop_narrow(uint16_t *c, const float *a, size_t n) {
+  for (size_t i = 0; i < n; i += 8)
+    _mm_stream_si128((__m128i *)(c + i), _mm256_cvtps_ph(_mm256_load_ps(a + i), 0));
+  _mm_sfence();
+}
+AVX2 static float loop_read(const float *a, size_t n) {
   __m256 s0 = _mm256_setzero_ps(), s1 = s0, s2 = s0, s3 = s0;
   for (size_t i = 0; i < n; i += 32) {
     s0 = _mm256_add_ps(s0, _mm256_load_ps(a + i));
@@ -28,10 +43,43 @@ __attribute__((target("avx2"))) static float loop_read(const float *a, size_t n)
   _mm256_storeu_ps(x, _mm256_add_ps(_mm256_add_ps(s0, s1), _mm256_add_ps(s2, s3)));
   return x[0] + x[1] + x[2] + x[3] + x[4] + x[5] + x[6] + x[7];
 }
+
+// Ten registers times 2·n operations each; the compiler must not see that they are
+// the same every time.
+#define PEAK(NAME, TARGET, V, SET, FMA, ADD, FIRST)                                                \
+  TARGET static double NAME(size_t n) {                                                            \
+    V b = SET(0.999f), a = SET(1.0f), c[10];                                                       \
+    for (int j = 0; j < 10; j++)                                                                   \
+      c[j] = SET((float)j);                                                                        \
+    for (size_t i = 0; i < n; i++) {                                                               \
+      c[0] = FMA(c[0], b, a), c[1] = FMA(c[1], b, a), c[2] = FMA(c[2], b, a);                      \
+      c[3] = FMA(c[3], b, a), c[4] = FMA(c[4], b, a), c[5] = FMA(c[5], b, a);                      \
+      c[6] = FMA(c[6], b, a), c[7] = FMA(c[7], b, a), c[8] = FMA(c[8], b, a);                      \
+      c[9] = FMA(c[9], b, a);                                                                      \
+    }                                                                                              \
+    for (int j = 1; j < 10; j++)                                                                   \
+      c[0] = ADD(c[0], c[j]);                                                                      \
+    return FIRST(c[0]);                                                                            \
+  }
+PEAK(peak_avx512, AVX512, __m512, _mm512_set1_ps, _mm512_fmadd_ps, _mm512_add_ps, _mm512_reduce_add_ps)
+PEAK(peak_avx2, AVX2, __m256, _mm256_set1_ps, _mm256_fmadd_ps, _mm256_add_ps, _mm256_cvtss_f32)
+
+// The lanes of the widest registers, or 0.
+static int loop_lanes(void) {
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
+    return 0;
+  return __builtin_cpu_supports("avx512f") ? 16 : 8;
+}
+static double loop_peak(size_t n, int lanes) { return lanes == 16 ? peak_avx512(n) : peak_avx2(n); }
 #else
 static void loop_add(float *c, const float *a, const float *b, size_t n) {
   for (size_t i = 0; i < n; i++)
     c[i] = a[i] + b[i];
+}
+static void loop_copy(float *c, const float *a, size_t n) { memcpy(c, a, 4 * n); }
+static void loop_narrow(uint16_t *c, const float *a, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    c[i] = (uint16_t)a[i];
 }
 static float loop_read(const float *a, size_t n) {
   float s[32] = {0};
@@ -40,9 +88,23 @@ static float loop_read(const float *a, size_t n) {
       s[j] += a[i + j];
   return s[0];
 }
+static int loop_lanes(void) { return 4; }
+static double loop_peak(size_t n, int lanes) {
+  float x[40];
+  for (int j = 0; j < 40; j++)
+    x[j] = (float)(j + lanes);
+  for (size_t i = 0; i < n; i++)
+    for (int j = 0; j < 40; j++)
+      x[j] = x[j] * 0.999f + 1.0f;
+  return x[0];
+}
 #endif
 #cgo noescape loop_add
 #cgo nocallback loop_add
+#cgo noescape loop_copy
+#cgo nocallback loop_copy
+#cgo noescape loop_narrow
+#cgo nocallback loop_narrow
 #cgo noescape loop_read
 #cgo nocallback loop_read
 */
@@ -53,7 +115,8 @@ import (
 	"unsafe"
 )
 
-const haveLoops = true
+// haveLoops says that the loops run on this processor.
+var haveLoops = C.loop_lanes() > 0
 
 // onThreads gives each thread a part of n floats, a multiple of 32 of them.
 func onThreads(threads, n int, f func(lo, n int)) {
@@ -65,14 +128,38 @@ func onThreads(threads, n int, f func(lo, n int)) {
 	wg.Wait()
 }
 
+func floatAt(b []byte, i int) *C.float { return (*C.float)(unsafe.Pointer(&b[4*i])) }
+
 // addLoop is c = a + b; the lengths are multiples of 128 bytes.
 func addLoop(threads int, a, b, c []byte) {
+	onThreads(threads, len(a)/4, func(lo, n int) { C.loop_add(floatAt(c, lo), floatAt(a, lo), floatAt(b, lo), C.size_t(n)) })
+}
+
+// copyLoop is c = a.
+func copyLoop(threads int, a, c []byte) {
+	onThreads(threads, len(a)/4, func(lo, n int) { C.loop_copy(floatAt(c, lo), floatAt(a, lo), C.size_t(n)) })
+}
+
+// narrowLoop converts the floats of a to halves in c.
+func narrowLoop(threads int, a, c []byte) {
 	onThreads(threads, len(a)/4, func(lo, n int) {
-		C.loop_add((*C.float)(unsafe.Pointer(&c[4*lo])), (*C.float)(unsafe.Pointer(&a[4*lo])), (*C.float)(unsafe.Pointer(&b[4*lo])), C.size_t(n))
+		C.loop_narrow((*C.uint16_t)(unsafe.Pointer(&c[2*lo])), floatAt(a, lo), C.size_t(n))
 	})
 }
 
 // readLoop reads all of a.
 func readLoop(threads int, a []byte) {
-	onThreads(threads, len(a)/4, func(lo, n int) { C.loop_read((*C.float)(unsafe.Pointer(&a[4*lo])), C.size_t(n)) })
+	onThreads(threads, len(a)/4, func(lo, n int) { C.loop_read(floatAt(a, lo), C.size_t(n)) })
+}
+
+// peakLoop is multiply-adds in registers of float, and returns how many operations.
+func peakLoop(threads int) float64 {
+	const turns = 1 << 20
+	lanes := C.loop_lanes()
+	var wg sync.WaitGroup
+	for range threads {
+		wg.Go(func() { C.loop_peak(turns, lanes) })
+	}
+	wg.Wait()
+	return 2 * 10 * turns * float64(lanes) * float64(threads)
 }

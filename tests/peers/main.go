@@ -1,60 +1,115 @@
-// Peers measures the cpu backend beside what a program would use instead, in one
-// process and call by call in turn, so that whatever else the machine does hits both.
-// It prints the median of each and of the ratios, with their quartiles.
+// Peers measures the cpu backend beside what a program would use instead: OpenBLAS in
+// this process, PyTorch and FAISS in a process of Python, and loops by hand. What is
+// compared is called in turn, sample by sample, so that whatever else the machine does
+// hits all of them.
 //
-//	go run ./tests/peers                  # everything
-//	go run ./tests/peers gemm odd         # some of it
-//	CONCORD_CPU_KERNELS=avx2 go run ./tests/peers gemm
-//	CONCORD_CPU_THREADS=1 go run ./tests/peers busy gemm
+//	go run ./tests/peers                     # everything
+//	go run ./tests/peers --only gemm,l2      # some of it
+//	go run ./tests/peers --only stream --json >stream.json
+//	CONCORD_CPU_KERNELS=avx2 go run ./tests/peers --only gemm
 //
-// "busy" is for a machine that others use: it measures the processor's time instead
-// of the clock's, which says something with one thread only.
-//
-// OpenBLAS 0.3.21 does not know newer processors and falls back to slow kernels:
-// OPENBLAS_CORETYPE=SKYLAKEX is set where the processor has AVX-512 unless the
-// environment has a value, and the name of the kernels it chose is printed.
+// A peer runs at its best: on as many threads as we have, with its memory in large
+// pages, and with the setting (OPENBLAS_CORETYPE, ATEN_CPU_CAPABILITY) under which it
+// is fastest on this machine, which is tried before and printed with each result.
+// What is missing is named, and the others are measured. Pictures and tables go to
+// build/peers.
 package main
 
 import (
 	"context"
+	"errors"
+	"flag"
 	"fmt"
-	"math"
 	"os"
+	"os/signal"
 	goruntime "runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/concord-compute/concord/runtime"
 	_ "github.com/concord-compute/concord/runtime/all"
+	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// suites are what can be named on the command line.
+// suites are what can be named after --only.
 var suites = []struct {
-	name string
-	run  func(b *bench) error
+	name, doc string
+	run       func(b *bench) error
 }{
-	{"gemm", (*bench).squares},
-	{"odd", (*bench).odd},
-	{"stream", (*bench).streams},
-	{"l2", (*bench).distances},
+	{"gemm", "square products, f32 and f64, beside OpenBLAS", (*bench).squares},
+	{"odd", "products of shapes that blocks do not fit, beside OpenBLAS", (*bench).odd},
+	{"stream", "64 M floats, beside loops by hand and PyTorch", (*bench).streams},
+	{"softmax", "rows of 1024, beside PyTorch", (*bench).softmax},
+	{"memory", "the rest of what memory bounds, beside loops by hand", (*bench).memory},
+	{"l2", "1 and 16 queries for the nearest of a million vectors of 128, beside FAISS and reading them", (*bench).distances},
+	{"l2many", "256 queries, likewise", (*bench).manyDistances},
+	{"conv", "convolution 8×64×56×56 by 3×3, beside PyTorch's oneDNN", (*bench).convolution},
+}
+
+// bench is one run.
+type bench struct {
+	ctx     context.Context
+	device  driver.Device
+	threads int
+	blas    bool          // OpenBLAS is open
+	core    string        // the kernels that it chose
+	budget  time.Duration // for one row
+	pythons map[string]*python
+	suite   string
+	rows    []row
+	limits  limits
+	quiet   bool // text goes nowhere
 }
 
 func main() {
-	if err := run(os.Args[1:]); err != nil {
+	only := flag.String("only", "", "comma-separated `suites`; all when absent")
+	asJSON := flag.Bool("json", false, "print one JSON document, and progress to standard error")
+	budget := flag.Duration("time", 3*time.Second, "time for each row")
+	out := flag.String("out", "build/peers", "`directory` for pictures and tables")
+	probe := flag.Int("probe-openblas", 0, "print the kernels and rate of OpenBLAS on so many `threads`; for this program itself")
+	flag.Usage = func() {
+		fmt.Fprint(flag.CommandLine.Output(), "usage: go run ./tests/peers [flags]\n\nSuites:\n")
+		for _, s := range suites {
+			fmt.Fprintf(flag.CommandLine.Output(), "  %-8s %s\n", s.name, s.doc)
+		}
+		fmt.Fprint(flag.CommandLine.Output(), "\nFlags:\n")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var err error
+	switch {
+	case *probe > 0:
+		err = probeOpenBLAS(*probe)
+	case flag.NArg() > 0:
+		err = fmt.Errorf("%q is not a flag; see --help", flag.Arg(0))
+	default:
+		err = run(ctx, *only, *out, *asJSON, *budget)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "peers:", err)
 		os.Exit(1)
 	}
 }
 
-// busy makes sample measure the time of the process.
-var busy bool
-
-func run(names []string) error {
-	if at := slices.Index(names, "busy"); at >= 0 {
-		busy, names = true, slices.Delete(names, at, at+1)
+func run(ctx context.Context, only, out string, asJSON bool, budget time.Duration) error {
+	var names []string
+	if only != "" {
+		names = strings.Split(only, ",")
 	}
-	ctx := context.Background()
+	for _, name := range names {
+		if !slices.ContainsFunc(suites, func(s struct {
+			name, doc string
+			run       func(b *bench) error
+		}) bool {
+			return s.name == name
+		}) {
+			return fmt.Errorf("no suite %q; see --help", name)
+		}
+	}
 	s, err := runtime.New(runtime.Config{})
 	if err != nil {
 		return err
@@ -64,87 +119,35 @@ func run(names []string) error {
 	if err != nil {
 		return err
 	}
-	b := &bench{device: d.Driver(), threads: goruntime.GOMAXPROCS(0)}
+	b := &bench{ctx: ctx, device: d.Driver(), threads: goruntime.GOMAXPROCS(0), budget: budget, quiet: asJSON, pythons: map[string]*python{}}
+	defer b.stopPythons()
 	if n := s.Config().CPUThreads; n > 0 {
 		b.threads = n
 	}
-	if strings.Contains(d.Info().Arch, "avx512f") && os.Getenv("OPENBLAS_CORETYPE") == "" {
-		os.Setenv("OPENBLAS_CORETYPE", "SKYLAKEX")
+	b.say("%s, %d threads", d.Info().Name, b.threads)
+	if err := b.openPeers(d.Info().Arch); err != nil {
+		return err
 	}
-	core, err := openBLAS("libopenblas.so.0", b.threads)
-	if err != nil {
-		fmt.Println("no peer (apt-get install libopenblas0-pthread):", err)
-	} else {
-		b.blas = true
-		fmt.Printf("OpenBLAS with its kernels for %s, %d threads\n", core, b.threads)
+	if err := b.measureLimits(); err != nil {
+		return err
 	}
-	fmt.Println(d.Info().Name)
 	for _, suite := range suites {
 		if len(names) > 0 && !slices.Contains(names, suite.name) {
 			continue
 		}
-		if err := suite.run(b); err != nil {
-			return fmt.Errorf("%s: %w", suite.name, err)
+		b.suite = suite.name
+		if err := suite.run(b); err != nil { // what there is stays
+			return errors.Join(fmt.Errorf("%s: %w", suite.name, err), b.finish(out, d.Info().Name, asJSON))
 		}
 	}
-	return nil
+	return b.finish(out, d.Info().Name, asJSON)
 }
 
-// sample is the time of one call, of as many in a row as are needed to be seen.
-func sample(n int, f func() error) (float64, error) {
-	start, used := time.Now(), cpuTime()
-	for range n {
-		if err := f(); err != nil {
-			return 0, err
-		}
+// say prints a line for people.
+func (b *bench) say(format string, args ...any) {
+	to := os.Stdout
+	if b.quiet {
+		to = os.Stderr
 	}
-	took := time.Since(start)
-	if busy {
-		took = cpuTime() - used
-	}
-	return float64(took.Nanoseconds()) / float64(n), nil
-}
-
-// compared is the result of measuring two functions in turn: nanoseconds of each,
-// and how often the first is as fast as the second.
-type compared struct{ ours, theirs, ratio, low, high float64 }
-
-// inTurn measures until budget is over, and at least five times. theirs may be nil.
-func inTurn(budget time.Duration, ours, theirs func() error) (c compared, err error) {
-	if _, err := sample(1, ours); err != nil { // it warms up
-		return c, err
-	}
-	once, err := sample(1, ours)
-	if err != nil {
-		return c, err
-	}
-	n := max(1, int(200e3/max(once, 50)))
-	var mine, other, ratios []float64
-	for start := time.Now(); len(mine) < 5 || time.Since(start) < budget; {
-		a, err := sample(n, ours)
-		if err != nil {
-			return c, err
-		}
-		mine = append(mine, a)
-		if theirs == nil {
-			continue
-		}
-		b, err := sample(n, theirs)
-		if err != nil {
-			return c, err
-		}
-		other, ratios = append(other, b), append(ratios, b/a)
-	}
-	c.ours, c.theirs = quantile(mine, 0.5), quantile(other, 0.5)
-	c.low, c.ratio, c.high = quantile(ratios, 0.25), quantile(ratios, 0.5), quantile(ratios, 0.75)
-	return c, nil
-}
-
-func quantile(x []float64, q float64) float64 {
-	if len(x) == 0 {
-		return math.NaN()
-	}
-	x = slices.Clone(x)
-	slices.Sort(x)
-	return x[int(q*float64(len(x)-1)+0.5)]
+	fmt.Fprintf(to, format+"\n", args...)
 }

@@ -1,36 +1,44 @@
 package main
 
-// What runs at the speed of memory, beside loops by hand.
+// What runs at the speed of memory, beside loops by hand and PyTorch.
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
-	"time"
 
 	"github.com/concord-compute/concord/cpu"
 	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/source"
 )
 
 // prepared is a launch with the memory of its buffers.
 type prepared struct {
 	run     func() error
 	buffers [][]byte
-	name    string // of the implementation
+	memory  []driver.Memory // of the buffers
+	name    string          // of the implementation
 	free    func()
 }
 
+// errNotHere is for a kernel that the catalog, or the device, does not have.
+var errNotHere = errors.New("not here")
+
 // prepare makes a launch of a kernel. Arguments are int for a buffer of so many
-// bytes, uint32, uint64 and float32.
-func (b *bench) prepare(family, kernel string, args ...any) (*prepared, error) {
-	u, err := kernels.Unit(family, nil)
+// bytes, driver.Memory for one that is there, uint32, uint64 and float32.
+func (b *bench) prepare(family string, defines []source.Define, kernel string, args ...any) (*prepared, error) {
+	if _, ok := kernels.Find(family); !ok {
+		return nil, fmt.Errorf("the catalog has no %s: %w", family, errNotHere)
+	}
+	u, err := kernels.Unit(family, &source.Features{FP64: true}, defines...)
 	if err != nil {
 		return nil, err
 	}
 	k, ok := b.device.(driver.Natives).Native(u, kernel)
 	if !ok {
-		return nil, fmt.Errorf("the device has no %s of its own", kernel)
+		return nil, fmt.Errorf("the device has no %s of its own: %w", kernel, errNotHere)
 	}
 	l := &driver.Launch{Kernel: k, Dim: 3, Global: [3]int{1, 1, 1}, Local: [3]int{1, 1, 1}}
 	p := &prepared{name: k.Info().Implementation, free: func() {}}
@@ -44,15 +52,17 @@ func (b *bench) prepare(family, kernel string, args ...any) (*prepared, error) {
 			}
 			before := p.free
 			p.free = func() { before(); _ = b.device.Free(m) } // the process ends soon
-			data, _ := b.device.(driver.HostVisible).HostBytes(m)
-			p.buffers = append(p.buffers, data)
-			l.Args = append(l.Args, driver.Arg{Kind: driver.ArgMemory, Memory: m})
+			b.pass(p, l, m)
+		case driver.Memory:
+			b.pass(p, l, a)
 		case uint32:
 			value(l, binary.NativeEndian.AppendUint32(nil, a))
 		case uint64:
 			value(l, binary.NativeEndian.AppendUint64(nil, a))
 		case float32:
 			value(l, binary.NativeEndian.AppendUint32(nil, math.Float32bits(a)))
+		default:
+			return nil, fmt.Errorf("an argument of type %T", a)
 		}
 	}
 	run, release, err := cpu.Prepare(b.device, l)
@@ -65,87 +75,102 @@ func (b *bench) prepare(family, kernel string, args ...any) (*prepared, error) {
 	return p, nil
 }
 
-// beside measures a kernel and a loop in turn. bytes are those read and written.
-func (b *bench) beside(what string, p *prepared, bytes int, loop func()) error {
-	theirs := func() error { loop(); return nil }
-	if !haveLoops {
-		theirs = nil
+// pass makes a buffer the next argument.
+func (b *bench) pass(p *prepared, l *driver.Launch, m driver.Memory) {
+	data, _ := b.device.(driver.HostVisible).HostBytes(m)
+	p.buffers, p.memory = append(p.buffers, data), append(p.memory, m)
+	l.Args = append(l.Args, driver.Arg{Kind: driver.ArgMemory, Memory: m})
+}
+
+// absent says so of a kernel that is not here, and returns other errors.
+func (b *bench) absent(what string, err error) error {
+	if errors.Is(err, errNotHere) {
+		b.say("%-7s %-30s %v", b.suite, what, err)
+		return nil
 	}
-	c, err := inTurn(3*time.Second, p.run, theirs)
-	if err != nil {
-		return err
-	}
-	fmt.Printf("%s %-24s %6.1f GB/s, by hand %6.1f, ratio %.3f (%.3f to %.3f)\n", p.name, what,
-		float64(bytes)/c.ours, float64(bytes)/c.theirs, c.ratio, c.low, c.high)
-	return nil
+	return err
 }
 
 // streamFloats is the length of arrays: 64 M.
 const streamFloats = 1 << 26
 
+// streamRow is one call over the arrays.
+type streamRow struct {
+	what, family, kernel string
+	defines              []source.Define
+	bytes                int // read and written
+	args                 []any
+	loop                 func(b *bench, buffers [][]byte) // nil: none by hand
+	call                 string                           // of peers.py; "": none
+	with                 map[string]any                   // its arguments, besides n
+}
+
 func (b *bench) streams() error {
 	const n, size = streamFloats, 4 * streamFloats
-	p, err := b.prepare("arith", "add", size, size, size, uint64(n))
-	if err != nil {
-		return err
+	define := func(name, value string) source.Define { return source.Define{Name: name, Value: value} }
+	for _, r := range []streamRow{
+		{"add", "arith", "add", nil, 3 * size, []any{size, size, size, uint64(n)},
+			func(b *bench, x [][]byte) { addLoop(b.threads, x[0], x[1], x[2]) }, "add", nil},
+		{"copy", "copy", "copy", nil, 2 * size, []any{size, size, uint64(n)},
+			func(b *bench, x [][]byte) { copyLoop(b.threads, x[0], x[1]) }, "copy", nil},
+		{"cast f32 to f16", "cast", "cast", []source.Define{define("FROM", "f32"), define("TO", "f16")}, size + size/2, []any{size, size / 2, uint64(n)},
+			func(b *bench, x [][]byte) { narrowLoop(b.threads, x[0], x[1]) }, "cast", map[string]any{"to": "float16"}},
+		{"sum", "reduce", "reduce_sum", nil, size, []any{size, 4, uint32(1), uint32(n), uint32(1)},
+			func(b *bench, x [][]byte) { readLoop(b.threads, x[0]) }, "sum", nil},
+		{"saxpy", "saxpy", "saxpy", nil, 3 * size, []any{float32(0), size, size, uint64(n)},
+			nil, "saxpy", nil},
+	} {
+		if err := b.stream(&r); err != nil {
+			return fmt.Errorf("%s: %w", r.what, err)
+		}
 	}
+	return nil
+}
+
+func (b *bench) stream(r *streamRow) error {
+	p, err := b.prepare(r.family, r.defines, r.kernel, r.args...)
+	if err != nil {
+		return b.absent(r.what, err)
+	}
+	defer p.free()
 	for _, x := range p.buffers {
 		randomize(x, false)
 	}
-	err = b.beside("add 64M", p, 3*size, func() { addLoop(b.threads, p.buffers[0], p.buffers[1], p.buffers[2]) })
-	p.free()
-	if err != nil {
-		return err
+	var others []contender
+	if r.loop != nil {
+		others = append(others, b.loop(func() { r.loop(b, p.buffers) }))
 	}
-	p, err = b.prepare("reduce", "reduce_sum", size, 4, uint32(1), uint32(n), uint32(1))
-	if err != nil {
-		return err
+	if r.call != "" {
+		args := map[string]any{"n": streamFloats}
+		for k, v := range r.with {
+			args[k] = v
+		}
+		c, err := b.peer("torch", args, r.call)
+		if err != nil {
+			return err
+		}
+		others = append(others, c)
 	}
-	randomize(p.buffers[0], false)
-	err = b.beside("sum 64M", p, size, func() { readLoop(b.threads, p.buffers[0]) })
-	p.free()
-	if err != nil {
-		return err
-	}
-	p, err = b.prepare("softmax", "softmax", size/4, size/4, uint32(n/4/1024), uint32(1024))
-	if err != nil {
-		return err
-	}
-	randomize(p.buffers[0], false)
-	err = b.beside("softmax 16k rows of 1024", p, size/2, func() { readLoop(b.threads, p.buffers[0]); readLoop(b.threads, p.buffers[0]) })
-	p.free()
-	return err
+	return b.compare(subject{what: r.what + " 64M", work: float64(r.bytes), unit: gbps, name: p.name, run: p.run}, others...)
 }
 
-// distances is L2 of some queries over a million vectors of 128, or what memory is
-// read for that.
-func (b *bench) distances() error {
-	const vectors, dim = 1_000_000, 128
-	for _, kind := range []struct {
-		kernel string
-		size   int
-	}{{"l2_distance_fp32", 4}, {"l2_distance_fp16", 2}, {"l2_distance_int8", 1}} {
-		for _, queries := range []int{1, 16, 256} {
-			p, err := b.prepare("l2_distance", kind.kernel, queries*dim*kind.size, vectors*dim*kind.size, 4*queries*vectors,
-				uint32(queries), uint32(vectors), uint32(dim))
-			if err != nil {
-				return err
-			}
-			for i, x := range p.buffers[:2] {
-				if kind.size == 2 { // random bits would be NaN
-					for j := 0; j < len(x); j += 2 {
-						binary.NativeEndian.PutUint16(x[j:], uint16(0x3800+(j*7+i)&0x3ff))
-					}
-				} else {
-					randomize(x, false)
-				}
-			}
-			err = b.beside(fmt.Sprintf("%s × %d", kind.kernel, queries), p, vectors*dim*kind.size,
-				func() { readLoop(b.threads, p.buffers[1]) })
-			p.free()
-			if err != nil {
-				return err
-			}
+// softmax is of rows of 1024.
+func (b *bench) softmax() error {
+	const n = 1024
+	for _, rows := range []int{128, 1024, 16384} {
+		p, err := b.prepare("softmax", nil, "softmax", 4*n*rows, 4*n*rows, uint32(rows), uint32(n))
+		if err != nil {
+			return err
+		}
+		randomize(p.buffers[0], false)
+		c, err := b.peer("torch", map[string]any{"rows": rows, "cols": n}, "softmax")
+		if err == nil {
+			err = b.compare(subject{what: fmt.Sprintf("%d rows of 1024", rows), series: "softmax", size: float64(rows), work: float64(8 * n * rows), unit: gbps,
+				name: p.name, run: p.run}, c)
+		}
+		p.free()
+		if err != nil {
+			return err
 		}
 	}
 	return nil

@@ -1,0 +1,183 @@
+package main
+
+// What the machine can do, measured in the same run, and which kernels OpenBLAS is
+// best at on it.
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+// limits are medians of loops by hand.
+type limits struct {
+	Peak figure `json:"fma_gflops"` // multiply-adds of float in registers; of double it is half
+	Read figure `json:"read_gbps"`
+	Copy figure `json:"copy_gbps"` // read and written
+}
+
+// limitBytes is the length of the arrays: 256 MiB, several times the caches.
+const limitBytes = 256 << 20
+
+// alloc is memory as kernels have it, with something in it.
+func (b *bench) alloc(n int) (data []byte, free func(), err error) {
+	m, err := b.device.Alloc(int64(n), driver.OnDevice)
+	if err != nil {
+		return nil, nil, err
+	}
+	data, _ = b.device.(driver.HostVisible).HostBytes(m)
+	randomize(data, false)
+	return data, func() { _ = b.device.Free(m) }, nil // the process ends soon
+}
+
+func (b *bench) measureLimits() error {
+	nan := figure(math.NaN())
+	b.limits = limits{nan, nan, nan}
+	if !haveLoops {
+		return nil
+	}
+	from, free, err := b.alloc(limitBytes)
+	if err != nil {
+		return err
+	}
+	defer free()
+	to, free, err := b.alloc(limitBytes)
+	if err != nil {
+		return err
+	}
+	defer free()
+	flops := peakLoop(b.threads)
+	times, err := rounds(time.Second, []contender{
+		inProcess("", "", func() error { _ = peakLoop(b.threads); return nil }),
+		inProcess("", "", func() error { readLoop(b.threads, from); return nil }),
+		inProcess("", "", func() error { copyLoop(b.threads, from, to); return nil }),
+	})
+	if err != nil {
+		return err
+	}
+	b.limits = limits{figure(flops / quantile(times[0], 0.5)), figure(limitBytes / quantile(times[1], 0.5)), figure(2 * limitBytes / quantile(times[2], 0.5))}
+	b.say("limits, by hand: multiply-adds %v GFLOP/s (f32), reading %v GB/s, copying %v GB/s", b.limits.Peak, b.limits.Read, b.limits.Copy)
+	return nil
+}
+
+// peak is the contender that does as many operations as there can be; size is the
+// bytes of a number.
+func (b *bench) peak(size int) contender {
+	c := inProcess("multiply-adds by hand", "", func() error { _ = peakLoop(b.threads); return nil })
+	if !haveLoops {
+		c.sample, c.setting = nil, "loops are for cgo on Linux"
+		return c
+	}
+	c.work = peakLoop(1) * float64(b.threads) * 4 / float64(size)
+	return c
+}
+
+// loop is a contender by hand.
+func (b *bench) loop(f func()) contender {
+	c := inProcess("by hand", "", func() error { f(); return nil })
+	if !haveLoops {
+		c.sample, c.setting = nil, "loops are for cgo on Linux"
+	}
+	return c
+}
+
+// The kernels of OpenBLAS that are tried: 0.3.21 does not know newer processors and
+// falls back to slow ones.
+var blasCores = map[bool][]string{true: {"SKYLAKEX", "ZEN", "HASWELL", "COOPERLAKE"}, false: {"ZEN", "HASWELL"}}
+
+// blasThreadTimeout lets OpenBLAS' threads fall asleep after 2^20 clocks, not 2^26: they
+// would disturb what is measured after it, and calls in a row are closer together.
+const blasThreadTimeout = "OPENBLAS_THREAD_TIMEOUT=20"
+
+const blasLibrary = "libopenblas.so.0"
+
+// probed is what a process that tries kernels says.
+type probed struct {
+	Core         string
+	Sgemm, Dgemm float64 // GFLOP/s
+}
+
+// openPeers opens OpenBLAS with the kernels that are fastest.
+func (b *bench) openPeers(arch string) error {
+	name, value, _ := strings.Cut(blasThreadTimeout, "=")
+	os.Setenv(name, value)
+	if os.Getenv("OPENBLAS_CORETYPE") == "" {
+		best, rate := "", 0.0
+		for _, core := range blasCores[strings.Contains(arch, "avx512f")] {
+			p, err := b.tryCore(core)
+			if err != nil {
+				continue // what is wrong shows below
+			}
+			b.say("OpenBLAS as %s: sgemm %.0f, dgemm %.0f GFLOP/s", p.Core, p.Sgemm, p.Dgemm)
+			if r := math.Sqrt(p.Sgemm * p.Dgemm); r > rate {
+				best, rate = core, r
+			}
+		}
+		if best != "" {
+			os.Setenv("OPENBLAS_CORETYPE", best)
+		}
+	}
+	core, err := openBLAS(blasLibrary, b.threads)
+	if err != nil {
+		b.say("no OpenBLAS (apt-get install libopenblas0-pthread): %v", err)
+		return nil
+	}
+	b.blas, b.core = true, core
+	b.say("OpenBLAS with its kernels for %s", core)
+	return nil
+}
+
+func (b *bench) tryCore(core string) (p probed, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return p, err
+	}
+	cmd := exec.Command(self, "--probe-openblas", fmt.Sprint(b.threads))
+	cmd.Env = append(os.Environ(), "OPENBLAS_CORETYPE="+core)
+	out, err := cmd.Output()
+	if err != nil {
+		return p, err
+	}
+	return p, json.Unmarshal(out, &p)
+}
+
+// probeOpenBLAS is what such a process does.
+func probeOpenBLAS(threads int) error {
+	const n = 1024
+	core, err := openBLAS(blasLibrary, threads)
+	if err != nil {
+		return err
+	}
+	p, data := probed{Core: core}, [3][]byte{}
+	for i := range data {
+		data[i] = make([]byte, 8*n*n)
+	}
+	for _, f64 := range []bool{false, true} {
+		for i := range data {
+			randomize(data[i], f64)
+		}
+		best := math.Inf(1)
+		for end := time.Now().Add(400 * time.Millisecond); time.Now().Before(end); {
+			start := time.Now()
+			blasGemm(f64, n, n, n, data[0], data[1], data[2])
+			best = min(best, float64(time.Since(start).Nanoseconds()))
+		}
+		if f64 {
+			p.Dgemm = 2 * n * n * n / best
+		} else {
+			p.Sgemm = 2 * n * n * n / best
+		}
+	}
+	text, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	fmt.Println(string(text))
+	return nil
+}

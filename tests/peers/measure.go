@@ -1,0 +1,127 @@
+package main
+
+// Samples, taken in turn.
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// contender is one way to do the work of a row.
+type contender struct {
+	name, setting string
+	work          float64                      // of one call, where it is not the row's
+	sample        func(n int) (float64, error) // nanoseconds of one call, of n in a row; nil when it is not here
+	free          func()                       // may be nil
+}
+
+// inProcess is a contender that is called here.
+func inProcess(name, setting string, f func() error) contender {
+	return contender{name: name, setting: setting, sample: func(n int) (float64, error) { return sample(n, f) }}
+}
+
+// sample is the time of one call, of n in a row.
+func sample(n int, f func() error) (float64, error) {
+	start := time.Now()
+	for range n {
+		if err := f(); err != nil {
+			return 0, err
+		}
+	}
+	took := time.Since(start)
+	return float64(took.Nanoseconds()) / float64(n), nil
+}
+
+// settle waits until no thread of this process runs: those of a library go on
+// spinning for a while after a call.
+func settle() {
+	for end := time.Now().Add(time.Second); time.Now().Before(end); {
+		used, start := cpuTime(), time.Now()
+		time.Sleep(time.Millisecond)
+		if cpuTime()-used < time.Since(start)/5 {
+			return
+		}
+	}
+}
+
+// batch is how many calls make a sample that a clock can see.
+func batch(once float64) int { return max(1, int(1e6/max(once, 50))) }
+
+// rounds takes samples of each in turn until the budget is over, and at least five
+// rounds. Result [i][r] is nanoseconds of contender i in round r.
+func rounds(budget time.Duration, all []contender) ([][]float64, error) {
+	times, batches := make([][]float64, len(all)), make([]int, len(all))
+	for i, c := range all {
+		if c.sample == nil {
+			continue
+		}
+		if _, err := c.sample(1); err != nil { // it warms up
+			return nil, err
+		}
+		once, err := c.sample(1)
+		if err != nil {
+			return nil, err
+		}
+		batches[i] = batch(once)
+	}
+	for start := time.Now(); len(times[0]) < 5 || time.Since(start) < budget; {
+		for i, c := range all {
+			if c.sample == nil {
+				continue
+			}
+			settle()
+			if batches[i] > 1 { // threads that fell asleep are woken
+				if _, err := c.sample(1); err != nil {
+					return nil, err
+				}
+			}
+			ns, err := c.sample(batches[i])
+			if err != nil {
+				return nil, err
+			}
+			times[i] = append(times[i], ns)
+		}
+	}
+	return times, nil
+}
+
+// compared is the result of measuring two functions in turn: nanoseconds of each,
+// and how often the first is as fast as the second.
+type compared struct{ ours, theirs, ratio, low, high float64 }
+
+// inTurn measures until budget is over, and at least five times. theirs may be nil.
+func inTurn(budget time.Duration, ours, theirs func() error) (c compared, err error) {
+	all := []contender{inProcess("", "", ours)}
+	if theirs != nil {
+		all = append(all, inProcess("", "", theirs))
+	}
+	times, err := rounds(budget, all)
+	if err != nil {
+		return c, err
+	}
+	c.ours, c.theirs, c.low, c.ratio, c.high = quantile(times[0], 0.5), math.NaN(), math.NaN(), math.NaN(), math.NaN()
+	if theirs != nil {
+		r := ratios(times[0], times[1], 1)
+		c.theirs, c.low, c.ratio, c.high = quantile(times[1], 0.5), quantile(r, 0.25), quantile(r, 0.5), quantile(r, 0.75)
+	}
+	return c, nil
+}
+
+// ratios are how often ours is as fast, round by round; by is our work over theirs.
+func ratios(ours, theirs []float64, by float64) []float64 {
+	r := make([]float64, len(ours))
+	for i := range ours {
+		r[i] = by * theirs[i] / ours[i]
+	}
+	return r
+}
+
+func quantile(x []float64, q float64) float64 {
+	if len(x) == 0 {
+		return math.NaN()
+	}
+	x = slices.Clone(x)
+	slices.Sort(x)
+	return x[int(q*float64(len(x)-1)+0.5)]
+}

@@ -1,0 +1,157 @@
+"""Calls of PyTorch and FAISS that peers measures, one process per setting.
+
+Each line that is read is a request as JSON, each line that is written its answer:
+
+  {"call": "add", "args": {"n": 1000}}   prepare a call          -> {"note": "..."}
+  {"run": 3}                             make it three times     -> {"ns": one call's time}
+  {"drop": true}                         forget it and its data  -> {}
+
+or {"error": ...}; {"missing": ...} names Debian packages. An answer comes when the
+libraries' threads are asleep: they would go on spinning while others are measured.
+A call is made once before any is timed, and allocates what the library allocates.
+"""
+import json, os, sys, time
+
+THREADS = int(os.environ["OMP_NUM_THREADS"])
+answers = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)  # what libraries print is not an answer
+
+
+def torch():
+    import torch
+    torch.set_num_threads(THREADS)
+    torch.manual_seed(1)
+    torch.set_grad_enabled(False)
+    return torch
+
+
+def note(t):
+    kind = [w.split(":")[1].strip() for w in t.__config__.show().split("\n") if "CPU capability" in w]
+    return "PyTorch %s, %s" % (t.__version__, kind[0] if kind else "?")
+
+
+def elementwise(f):
+    def call(n, **kw):
+        t = torch()
+        x, y, z = t.rand(n), t.rand(n), t.empty(n)
+        return note(t), f(t, x, y, z)
+    return call
+
+
+add = elementwise(lambda t, x, y, z: lambda: t.add(x, y, out=z))
+mul = elementwise(lambda t, x, y, z: lambda: t.mul(x, y, out=z))
+copy = elementwise(lambda t, x, y, z: lambda: z.copy_(x))
+sum = elementwise(lambda t, x, y, z: lambda: x.sum())
+max = elementwise(lambda t, x, y, z: lambda: x.max())
+exp = elementwise(lambda t, x, y, z: lambda: t.exp(x, out=z))
+relu = elementwise(lambda t, x, y, z: lambda: t.clamp(x, min=0, out=z))
+# x as y, in place: what saxpy is.
+saxpy = elementwise(lambda t, x, y, z: lambda: y.add_(x, alpha=0.001))
+
+
+def cast(n, to, start="float32"):
+    """A conversion into memory that is there."""
+    t = torch()
+    x = (t.rand(n) * 100).to(getattr(t, start))
+    z = t.empty(n, dtype=getattr(t, to))
+    return note(t), lambda: z.copy_(x)
+
+
+def transpose(rows, cols):
+    t = torch()
+    x, z = t.rand(rows, cols), t.empty(cols, rows)
+    return note(t), lambda: z.copy_(x.t())
+
+
+def rows_call(f):
+    """A call that works on rows, into memory that is there where PyTorch can."""
+    def call(rows, cols, **kw):
+        t = torch()
+        x, z = t.rand(rows, cols), t.empty(rows, cols)
+        return note(t), f(t, x, z, **kw)
+    return call
+
+
+softmax = rows_call(lambda t, x, z: lambda: t._softmax(x, 1, False, out=z))
+sum_rows = rows_call(lambda t, x, z: lambda: x.sum(1))
+layer_norm = rows_call(lambda t, x, z: lambda: t.layer_norm(x, x.shape[1:]))
+topk = rows_call(lambda t, x, z, k=10: lambda: x.topk(k, 1, largest=False))
+
+
+def gather(rows, cols, count):
+    t = torch()
+    x, z, at = t.rand(rows, cols), t.empty(count, cols), t.randint(0, rows, (count,))
+    return note(t), lambda: t.index_select(x, 0, at, out=z)
+
+
+def conv2d(n, c, h, w, out, kernel, stride=1, pad=1):
+    t = torch()
+    x, f = t.rand(n, c, h, w), t.nn.Conv2d(c, out, kernel, stride, pad, bias=False)
+    return note(t) + ", oneDNN" * t.backends.mkldnn.is_available(), lambda: f(x)
+
+
+def conv2d_last(**kw):
+    """The same with channels last, which oneDNN may like better."""
+    t = torch()
+    x, f = t.rand(kw["n"], kw["c"], kw["h"], kw["w"]), t.nn.Conv2d(kw["c"], kw["out"], kw["kernel"], kw.get("stride", 1), kw.get("pad", 1), bias=False)
+    x, f = x.to(memory_format=t.channels_last), f.to(memory_format=t.channels_last)
+    return note(t) + ", oneDNN" * t.backends.mkldnn.is_available() + ", channels last", lambda: f(x)
+
+
+def matmul(m, n, k, type="float32"):
+    t = torch()
+    a, b, c = t.rand(m, k).to(getattr(t, type)), t.rand(k, n).to(getattr(t, type)), t.empty(m, n, dtype=getattr(t, type))
+    return note(t), lambda: t.mm(a, b, out=c)
+
+
+def knn(vectors, dim, queries, k):
+    """IndexFlatL2: distances to all vectors, and the k nearest."""
+    import faiss, numpy
+    faiss.omp_set_num_threads(THREADS)
+    r = numpy.random.default_rng(1)
+    index = faiss.IndexFlatL2(dim)
+    for _ in range(10):
+        index.add(r.random((vectors // 10, dim), dtype="f"))
+    q = r.random((queries, dim), dtype="f")
+    return "FAISS %s, %s" % (faiss.__version__, faiss.get_compile_options().strip()), lambda: index.search(q, k)
+
+
+PACKAGES = {"torch": "python3-torch", "faiss": "python3-faiss", "numpy": "python3-numpy"}
+
+
+def quiet():
+    """Waits until no thread of this process runs."""
+    end = time.perf_counter() + 2
+    while time.perf_counter() < end:
+        before = time.process_time()
+        time.sleep(0.002)
+        if time.process_time() - before < 0.0003:
+            return
+
+
+def main():
+    call = None
+    for line in sys.stdin:
+        try:
+            m, answer = json.loads(line), {}
+            if "call" in m:
+                call = None
+                answer["note"], call = globals()[m["call"]](**m.get("args", {}))
+                call()
+            elif "run" in m:
+                n = range(m["run"])
+                start = time.perf_counter_ns()
+                for _ in n:
+                    call()
+                answer["ns"] = (time.perf_counter_ns() - start) / len(n)
+            else:
+                call = None
+        except ImportError as e:
+            answer = {"missing": PACKAGES.get(e.name, e.name)}
+        except Exception as e:
+            answer = {"error": "%s: %s" % (type(e).__name__, e)}
+        quiet()
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+main()

@@ -1,0 +1,189 @@
+package main
+
+// What was measured, as lines, tables and JSON.
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// figure is a number that may be unknown.
+type figure float64
+
+// MarshalJSON implements json.Marshaler.
+func (f figure) MarshalJSON() ([]byte, error) {
+	if v := float64(f); math.IsNaN(v) || math.IsInf(v, 0) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(f))
+}
+
+func (f figure) String() string {
+	switch v := float64(f); {
+	case math.IsNaN(v):
+		return "-"
+	case math.Abs(v) >= 1000:
+		return fmt.Sprintf("%.0f", v)
+	case math.Abs(v) >= 100:
+		return fmt.Sprintf("%.1f", v)
+	default:
+		return fmt.Sprintf("%.3g", v)
+	}
+}
+
+// row is one piece of work, done by us and by others.
+type row struct {
+	Suite  string   `json:"suite"`
+	What   string   `json:"what"`
+	Series string   `json:"series,omitempty"` // the rows of one line of a plot
+	Size   float64  `json:"size,omitempty"`   // and where on it
+	Unit   string   `json:"unit"`             // 10⁹ of work per second
+	Work   float64  `json:"work"`
+	Ours   result   `json:"ours"`
+	Peers  []versus `json:"peers"`
+}
+
+// result is the rate of one contender: the median, and the quartiles.
+type result struct {
+	Name    string `json:"name"`
+	Setting string `json:"setting,omitempty"`
+	Median  figure `json:"median"`
+	Low     figure `json:"low"`
+	High    figure `json:"high"`
+	Ms      figure `json:"ms"` // of a call
+}
+
+// versus is another contender, and our rate as a multiple of its: the median of the
+// rounds' ratios, and their quartiles.
+type versus struct {
+	result
+	Ratio     figure `json:"ratio"`
+	RatioLow  figure `json:"ratio_low"`
+	RatioHigh figure `json:"ratio_high"`
+	Missing   string `json:"missing,omitempty"`
+}
+
+// Units of work per nanosecond.
+const (
+	gflops = "GFLOP/s"
+	gbps   = "GB/s"
+)
+
+// subject is what a row measures: ours.
+type subject struct {
+	what   string
+	series string  // rows of one series are joined in the plot; "" for none
+	size   float64 // where on it
+	work   float64 // floating-point operations or bytes of a call
+	unit   string
+	name   string // of the implementation
+	run    func() error
+}
+
+// compare measures ours and the others in turn and adds a row. It frees the others.
+func (b *bench) compare(s subject, others ...contender) error {
+	defer func() {
+		for _, c := range others {
+			if c.free != nil {
+				c.free()
+			}
+		}
+	}()
+	if err := b.ctx.Err(); err != nil {
+		return err
+	}
+	all := append([]contender{inProcess(s.name, "", s.run)}, others...)
+	times, err := rounds(b.budget, all)
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.what, err)
+	}
+	rate := func(c contender, ns []float64, work float64) result {
+		at := func(q float64) figure { return figure(work / quantile(ns, q)) }
+		return result{c.name, c.setting, at(0.5), at(0.75), at(0.25), figure(quantile(ns, 0.5) / 1e6)}
+	}
+	r := row{Suite: b.suite, What: s.what, Series: s.series, Size: s.size, Unit: s.unit, Work: s.work, Ours: rate(all[0], times[0], s.work)}
+	for i, c := range others {
+		v := versus{Ratio: figure(math.NaN()), RatioLow: figure(math.NaN()), RatioHigh: figure(math.NaN())}
+		work := s.work
+		if c.work != 0 {
+			work = c.work
+		}
+		v.result = rate(c, times[i+1], work)
+		if c.sample == nil {
+			v.Missing = c.setting
+		} else {
+			x := ratios(times[0], times[i+1], s.work/work)
+			v.RatioLow, v.Ratio, v.RatioHigh = figure(quantile(x, 0.25)), figure(quantile(x, 0.5)), figure(quantile(x, 0.75))
+		}
+		r.Peers = append(r.Peers, v)
+	}
+	b.add(r)
+	return nil
+}
+
+// add keeps a row and prints it.
+func (b *bench) add(r row) {
+	b.rows = append(b.rows, r)
+	b.say("%-7s %-30s %-7s %7v %s, %8v ms", r.Suite, r.What, r.Ours.Name, r.Ours.Median, r.Unit, r.Ours.Ms)
+	for _, p := range r.Peers {
+		if p.Missing != "" {
+			b.say("%-7s %-30s %s is not here: %s", "", "", p.Name, p.Missing)
+			continue
+		}
+		b.say("%-7s %30s %7v %s, ratio %.3f (%.3f to %.3f) %s", "", p.Name, p.Median, r.Unit, p.Ratio, p.RatioLow, p.RatioHigh, p.Setting)
+	}
+}
+
+// finish writes the tables and pictures, or the document.
+func (b *bench) finish(dir, device string, asJSON bool) error {
+	doc := struct {
+		Device  string `json:"device"`
+		Threads int    `json:"threads"`
+		Date    string `json:"date"`
+		Limits  limits `json:"limits"`
+		Rows    []row  `json:"rows"`
+	}{device, b.threads, time.Now().Format("2006-01-02"), b.limits, b.rows}
+	text, err := json.MarshalIndent(doc, "", "  ")
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		fmt.Println(string(text))
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	files := map[string][]byte{"peers.json": append(text, '\n'), "peers.md": []byte(b.markdown())}
+	for name, data := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			return err
+		}
+	}
+	return b.draw(dir, device)
+}
+
+// markdown is a table of the rows.
+func (b *bench) markdown() string {
+	var s strings.Builder
+	fmt.Fprintf(&s, "| what | ours | peer | peer's rate | ratio (quartiles) |\n|---|---|---|---|---|\n")
+	for _, r := range b.rows {
+		what, ours := r.Suite+" "+r.What, fmt.Sprintf("%v %s (%v to %v)", r.Ours.Median, r.Unit, r.Ours.Low, r.Ours.High)
+		for _, p := range r.Peers {
+			name := p.Name
+			if p.Setting != "" {
+				name += ", " + p.Setting
+			}
+			fmt.Fprintf(&s, "| %s | %s | %s | %v | **%.2f** (%.2f to %.2f) |\n", what, ours, name, p.Median, p.Ratio, p.RatioLow, p.RatioHigh)
+			what, ours = "", ""
+		}
+		if len(r.Peers) == 0 {
+			fmt.Fprintf(&s, "| %s | %s | | | |\n", what, ours)
+		}
+	}
+	return s.String()
+}

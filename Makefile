@@ -38,10 +38,10 @@ concurrent := ./runtime/... ./internal/cgo ./cpu/... ./cuda/... ./rocm/... ./ope
 with_c     := ./internal/cgo/... ./csrc ./cpu/... ./cuda/... ./rocm/... ./opencl/... ./tests/conformance
 
 # The tests' own cache: none is anyone's, and a second run need not compile.
-test race asan cgocheck nocgo test-rusticl test-oclgrind test-sim test-fault: export CONCORD_CACHE_DIR = $(CURDIR)/build/cache
+test race asan cgocheck nocgo test-rusticl test-oclgrind test-sim test-metal test-fault: export CONCORD_CACHE_DIR = $(CURDIR)/build/cache
 
 .PHONY: help build demo test deps race asan cgocheck nocgo check vet check-c test-rusticl \
-	test-oclgrind test-sim test-compilers test-cache test-fault bench bench-launch bench-cache bench-pool bench-peers fuzz sim gpu-bundle env fmt clean
+	test-oclgrind test-sim test-metal test-compilers test-cache test-memory test-fault bench bench-launch bench-cache bench-pool bench-peers fuzz sim gpu-bundle env fmt clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
@@ -59,7 +59,7 @@ simulated = CONCORD_SIM_DIR=$(CURDIR)/build/sim CONCORD_REQUIRE=sim-cuda,sim-roc
 
 test: deps ## all tests; installs what they need where it may
 	$(flags) $(GO) test $(tags) -count=1 -timeout=20m ./...
-	@$(if $(cgo),if command -v g++ >/dev/null; then $(MAKE) --no-print-directory sim; else echo "not here: g++; the simulated libraries are left out"; fi)
+	@$(if $(and $(cgo),$(filter Linux,$(os))),if command -v g++ >/dev/null; then $(MAKE) --no-print-directory sim; else echo "not here: g++; the simulated libraries are left out"; fi)
 	[ ! -e build/sim/libcuda.so.1 ] || $(simulated) $(GO) test $(tags) -count=1 -timeout=20m -run '/sim-.*:0|Sim|Sweep' \
 	./cuda ./rocm ./tests/conformance ./tests/cache ./tests/fault
 	CGO_ENABLED=0 CONCORD_REQUIRE= $(GO) test -count=1 ./runtime/... ./cpu ./opencl ./kernels
@@ -125,12 +125,28 @@ test-oclgrind: deps ## conformance, and the catalog at small sizes, on a simulat
 	@cat build/oclgrind.log; [ ! -s build/oclgrind.log ]
 
 test-sim: deps sim test-fault ## the simulated vendor libraries: conformance, the stress set, every fault, the catalog
-	$(simulated) $(GO) test $(tags) -count=1 -timeout=30m -run '/sim-|Sim' ./cuda ./rocm ./tests/conformance ./tests/stress ./tests/cache
+	$(simulated) $(GO) test $(tags) -count=1 -timeout=30m -run '/sim-|Sim' ./cuda ./rocm ./tests/conformance ./tests/stress ./tests/cache ./tests/memory
 	for d in sim-cuda:0 sim-rocm:0; do $(simulated) $(GO) run $(tags) ./cmd/concord parity --device $$d || exit; done
 
 # Tests take a sample of the positions; this takes all, and prints how many there are.
 test-fault: sim ## every call into the simulated vendor libraries fails once
 	$(simulated) FAULT_ALL=1 $(GO) test $(tags) -count=1 -timeout=30m -v ./tests/fault
+
+# The Metal shim where Metal is not: Objective-C by clang on GNUstep, over a simulated
+# framework. Its flags are not among those that cgo allows by itself. Clang knows halves from 15 on.
+CLANG ?= clang-15
+test-metal: packages += clang-15 libgnustep-base-dev libblocksruntime-dev
+test-metal: metal = CC=$(CLANG) CLANG=$(CLANG) CGO_CFLAGS_ALLOW='-f(objc-.*|constant-string-class=.*|blocks)' CONCORD_SIM_DIR=$(CURDIR)/build/sim \
+	CONCORD_REQUIRE=sim-metal
+test-metal: deps ## the Metal shim on Linux, on a simulated framework: conformance, every fault, the catalog
+	CLANG=$(CLANG) sh tests/sim/metal/build.sh build/sim
+	CONCORD_REQUIRE=sim-metal $(GO) test -count=1 -timeout=30m -run Metal ./source ./tests/sim
+	$(metal) $(GO) test -tags=metal,simmetal -count=1 -timeout=30m ./metal
+	$(metal) $(GO) test -tags=metal,simmetal -count=1 -timeout=30m -run '/sim-metal:0|SweepMetal|Archive' ./tests/conformance ./tests/fault ./tests/stress
+	$(metal) $(GO) test -tags=metal,simmetal -count=1 -timeout=30m -run '/sim-metal:1' ./tests/conformance
+	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 $(metal) $(GO) test -asan -tags=metal,simmetal -count=1 -timeout=30m \
+	-run 'Simulated|/sim-metal:[01]/(memory|kinds|stream)' ./metal ./tests/conformance
+	$(metal) $(GO) run -tags=metal,simmetal ./cmd/concord parity --device sim-metal:0
 
 # NVRTC is in Debian's non-free: this installs it only where that component is on.
 test-compilers: packages += libnvrtc11.2 libnvidia-ptxjitcompiler1 libamdhip64-5 libhiprtc-builtins5 hipcc
@@ -140,6 +156,11 @@ test-compilers: deps ## the catalog and the stress set through NVRTC and hipRTC,
 test-cache: deps sim ## the kernel cache under 16 processes, kill -9, full disks and damage
 	CONCORD_SIM_DIR=$(CURDIR)/build/sim CACHE_TEST_FULL=1 $(flags) $(GO) test $(tags) -count=1 -timeout=20m -v \
 	-run 'Process|Killed|Room|Damage|Bundle|Bounds' ./runtime/kernelcache ./tests/cache
+
+# Tests take the same in small.
+test-memory: deps ## the memory pool under the model for long, and a training of full size recorded and replayed
+	MEMPOOL_FULL=1 $(GO) test -count=1 -timeout=20m -v -run 'Model|Replay|Patterns' ./runtime/mempool -rapid.checks=1000
+	MEMPOOL_FULL=1 $(flags) $(GO) test $(tags) -count=1 -timeout=20m -v ./tests/memory
 
 bench: ## measured rates of this machine's devices beside their limits
 	$(flags) $(GO) run $(tags) ./cmd/concord bench
@@ -155,8 +176,8 @@ bench-pool: ## what a block of the memory pool costs, out and back, and what the
 	$(flags) $(GO) test $(tags) -run '^$$' -bench 'GetPut' -benchmem -cpu 1,2 ./runtime/mempool
 	$(flags) $(GO) test $(tags) -run '^$$' -bench 'Memory' -benchmem ./runtime ./tests/memory
 
-bench-peers: packages = libopenblas0-pthread
-bench-peers: deps ## the cpu backend beside OpenBLAS, call by call in one process
+bench-peers: packages = libopenblas0-pthread python3-torch python3-faiss
+bench-peers: deps ## the cpu backend beside OpenBLAS, PyTorch and FAISS, in turn; pictures in build/peers
 	$(flags) $(GO) run $(tags) ./tests/peers
 
 fuzz: ## every fuzz target for FUZZTIME

@@ -80,7 +80,8 @@ func (c *checker) translate(path string, found *build.Package) (names []string, 
 	out := c.t.TempDir()
 	cmd := exec.Command("go", slices.Concat([]string{"tool", "cgo", "-objdir", out, "-importpath", path}, found.CgoFiles)...)
 	cmd.Dir = found.Dir
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=1", "GOOS="+c.context.GOOS, "GOARCH="+c.context.GOARCH)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=1", "GOOS="+c.context.GOOS, "GOARCH="+c.context.GOARCH,
+		"CC="+clang())
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%s: %w: %s", path, err, text)
 	}
@@ -88,13 +89,16 @@ func (c *checker) translate(path string, found *build.Package) (names []string, 
 	return slices.Concat(names, made, []string{filepath.Join(out, "_cgo_gotypes.go")}), err
 }
 
+// clang is what cgo needs for macOS: it passes -arch, which gcc has not.
+func clang() string { return cmp.Or(os.Getenv("CLANG"), "clang") }
+
 // go vet without cgo sees none of the files with C in them, and with cgo none for
 // another system.
 func TestTypeChecksOnMac(t *testing.T) {
 	if !build.Default.CgoEnabled {
 		t.Skip("not here: cgo, which writes the Go files of packages with C")
 	}
-	if _, err := exec.LookPath(cmp.Or(os.Getenv("CC"), "gcc")); err != nil {
+	if _, err := exec.LookPath(clang()); err != nil {
 		t.Skip(err)
 	}
 	for _, cgo := range []bool{true, false} {

@@ -4,7 +4,9 @@
 #include "compile.h"
 #include "process.h"
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <sstream>
 #include <sys/stat.h>
 

@@ -1,7 +1,8 @@
 // Reductions over the middle axis of an array of outer × axis × inner elements; out
 // has outer × inner. An empty axis gives the identity: 0, NaN for mean, -∞ for max,
-// +∞ for min, index 0 for argmax and argmin. A NaN makes max and min NaN; argmax is the index of
-// the first NaN if there is one, else of the first of equal maxima, and argmin of minima.
+// +∞ for min, index 0 for argmax and argmin. A NaN makes max and min NaN; argmax is the
+// index of the first NaN if there is one, else of the first of equal maxima, and argmin of
+// minima.
 //
 // reduce_<op>          one group of GROUP items per result: for a long axis
 // reduce_<op>_columns  one item per result: for a long inner, where neighbouring

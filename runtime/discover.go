@@ -17,8 +17,8 @@ import (
 const defaultProbeTimeout = 5 * time.Second
 
 // Discover returns one entry for every backend, in the order of preference, also
-// for those that are missing. Simulated backends (sim-cuda, sim-rocm) are among
-// them only with Config.SimDir. It opens nothing and fails only for
+// for those that are missing. Simulated backends (sim-cuda, sim-rocm, sim-metal)
+// are among them only with Config.SimDir. It opens nothing and fails only for
 // CONCORD_STRICT=1 with fakes (ErrFakeDevice) or when ctx is done. The result is
 // kept until Rediscover.
 func (s *Session) Discover(ctx context.Context) ([]Probe, error) {

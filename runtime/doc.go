@@ -59,7 +59,7 @@
 // is lost (ErrDeviceLost) takes all of its streams with it; opening it anew gives a
 // fresh one, and whoever had it before keeps the lost one.
 //
-// Simulated devices (sim-cuda:0, sim-rocm:0) execute, are opened by name alone, and
+// Simulated devices (sim-cuda:0, sim-rocm:0, sim-metal:0) execute, are opened by name alone, and
 // never count as a GPU.
 //
 // The package keeps its name although the standard library has one too: alias the

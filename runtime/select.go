@@ -138,8 +138,8 @@ func find(name string, probes []Probe) (Info, error) {
 	}
 	i := slices.IndexFunc(probes, func(p Probe) bool { return p.Backend == backend })
 	if i < 0 {
-		return Info{}, fmt.Errorf("%q is none of %s, hip (which is rocm), auto, and, simulated, sim-cuda, sim-rocm: %w",
-			backend, strings.Join(knownBackends(probes), ", "), ErrUnknownBackend)
+		return Info{}, fmt.Errorf("%q is none of %s, hip (which is rocm), auto, and, simulated, %s: %w",
+			backend, strings.Join(knownBackends(probes), ", "), strings.Join(driver.SimulatedNames, ", "), ErrUnknownBackend)
 	}
 	p := probes[i]
 	if len(p.Devices) == 0 {

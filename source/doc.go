@@ -24,6 +24,7 @@
 // are kept, division is exact. That needs flags. NVRTC: --std=c++17 --fmad=false
 // --prec-div=true --prec-sqrt=true --ftz=false. hipRTC: -std=c++17 -ffp-contract=off
 // -fwrapv -fno-strict-aliasing. Metal: fast math off in the compile options; the
-// rendering turns contraction off itself. Overflow of signed integers is undefined on CUDA, as
+// rendering turns contraction off itself; Apple's GPUs may take denormal floats for 0 all
+// the same, as Metal allows. Overflow of signed integers is undefined on CUDA, as
 // it is in C; elsewhere it wraps.
 package source

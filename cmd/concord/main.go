@@ -79,7 +79,8 @@ A device is named
   cpu:reference              the CPU in float64, by which the others are judged: the catalog only
   cuda                       a backend alone: its first device
   3                          an index into all devices, in the order of concord devices
-  sim-cuda:0 sim-rocm:0      simulated libraries (make sim) in build/sim or CONCORD_SIM_DIR
+  sim-cuda:0 sim-rocm:0      simulated libraries (make sim) in build/sim or CONCORD_SIM_DIR;
+                             sim-metal:0 in builds for it (make test-metal)
 
 Exit status: 0 success, 1 the work failed, 2 wrong usage.`,
 		Example: `  concord devices

@@ -85,8 +85,8 @@ type Config struct {
 	ROCmSMILibrary string // CONCORD_ROCM_SMI_LIBRARY
 
 	// SimDir is CONCORD_SIM_DIR, where the simulated vendor libraries are. When it is
-	// set, sim-cuda and sim-rocm are listed; by name they can be opened without, from
-	// build/sim in the working directory.
+	// set, the simulated backends of the build (SimulatedNames) are listed; by name they
+	// can be opened without, from build/sim in the working directory.
 	SimDir string
 
 	CPUThreads int    // CONCORD_CPU_THREADS: 0 means one per core
@@ -212,7 +212,7 @@ var Variables = []variable{
 		c.ROCmSMILibrary = v
 		return nil
 	}},
-	{"CONCORD_SIM_DIR", "", "directory of simulated vendor libraries; set, sim-cuda and sim-rocm are listed too; by name they open without it, from build/sim", func(c *Config, v string) error {
+	{"CONCORD_SIM_DIR", "", "directory of simulated vendor libraries; set, sim-cuda, sim-rocm and sim-metal (those of the build) are listed too; by name they open without it, from build/sim", func(c *Config, v string) error {
 		c.SimDir = v
 		return nil
 	}},

@@ -38,10 +38,10 @@ concurrent := ./runtime/... ./internal/cgo ./cpu/... ./cuda/... ./rocm/... ./ope
 with_c     := ./internal/cgo/... ./csrc ./cpu/... ./cuda/... ./rocm/... ./opencl/... ./tests/conformance
 
 # The tests' own cache: none is anyone's, and a second run need not compile.
-test race asan cgocheck nocgo test-rusticl test-oclgrind test-sim test-metal test-fault: export CONCORD_CACHE_DIR = $(CURDIR)/build/cache
+test race asan cgocheck nocgo test-rusticl test-oclgrind test-sim test-metal test-suites test-fault: export CONCORD_CACHE_DIR = $(CURDIR)/build/cache
 
 .PHONY: help build demo test deps race asan cgocheck nocgo check vet check-c test-rusticl \
-	test-oclgrind test-sim test-metal test-compilers test-cache test-memory test-fault bench bench-launch bench-cache bench-pool bench-peers fuzz sim gpu-bundle env fmt clean
+	test-oclgrind test-sim test-metal test-suites test-compilers test-cache test-memory test-fault bench bench-launch bench-cache bench-pool bench-peers fuzz sim gpu-bundle env fmt clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
@@ -147,6 +147,16 @@ test-metal: deps ## the Metal shim on Linux, on a simulated framework: conforman
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 $(metal) $(GO) test -asan -tags=metal,simmetal -count=1 -timeout=30m \
 	-run 'Simulated|/sim-metal:[01]/(memory|kinds|stream)' ./metal ./tests/conformance
 	$(metal) $(GO) run -tags=metal,simmetal ./cmd/concord parity --device sim-metal:0
+
+# Programs that others wrote, out of Debian's packages, which are not installed.
+suites := piglit python3-silx python3-pyopencl starpu-examples
+test-suites: packages += clang-15 libgnustep-base-dev libblocksruntime-dev
+test-suites: metal = CC=$(CLANG) CLANG=$(CLANG) CGO_CFLAGS_ALLOW='-f(objc-.*|constant-string-class=.*|blocks)' CONCORD_SIM_DIR=$(CURDIR)/build/sim
+test-suites: deps ## how many kernels of public programs the simulated Metal compiles
+	CLANG=$(CLANG) sh tests/sim/metal/build.sh build/sim
+	mkdir -p build/suites && cd build/suites && apt-get download -q $(suites) && for p in *.deb; do dpkg-deb -x $$p $${p%%_*} || exit; done
+	CONCORD_SUITES=$(CURDIR)/build/suites CONCORD_SUITES_DEVICE=sim-metal:0 $(metal) \
+	$(GO) test -tags=metal,simmetal -count=1 -timeout=30m -v -run TestSuites ./tests/stress
 
 # NVRTC is in Debian's non-free: this installs it only where that component is on.
 test-compilers: packages += libnvrtc11.2 libnvidia-ptxjitcompiler1 libamdhip64-5 libhiprtc-builtins5 hipcc

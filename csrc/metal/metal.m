@@ -8,6 +8,7 @@
 // clang-format off
 #include "device.m"
 #include "memory.m"
+#include "batch.m"
 #include "stream.m"
 #include "event.m"
 #include "compile.m"

@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-gl/cl/v1.2/cl"
 
+	"github.com/concord-compute/concord/internal/blocking"
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/source"
 )
@@ -52,7 +53,7 @@ func (d *device) Compile(ctx context.Context, unit *source.Unit, options []strin
 	if err != nil {
 		return driver.Binary{}, err
 	}
-	return away(ctx, func() (driver.Binary, error) {
+	return blocking.Call(ctx, func() (driver.Binary, error) {
 		p, log, err := d.build(unit.Name(), text, flags)
 		if err != nil {
 			return driver.Binary{}, err
@@ -79,7 +80,7 @@ func (d *device) Load(ctx context.Context, unit *source.Unit, bin driver.Binary)
 	if identity, err := d.Identity(ctx); err != nil || f.device != deviceHash(identity) {
 		return nil, d.errorf("load "+unit.Name(), driver.ErrCorrupt, "compiled for another device or driver")
 	}
-	m, err := away(ctx, func() (*module, error) {
+	m, err := blocking.Call(ctx, func() (*module, error) {
 		var p cl.Program
 		var err error
 		if f.source {
@@ -96,39 +97,6 @@ func (d *device) Load(ctx context.Context, unit *source.Unit, bin driver.Binary)
 		return nil, err
 	}
 	return m, nil
-}
-
-// away runs f in a goroutine of its own when ctx can be done, and does not wait
-// for it then; a result that nobody wants any more goes to drop.
-func away[T any](ctx context.Context, f func() (T, error), drop func(T)) (T, error) {
-	var none T
-	if err := ctx.Err(); err != nil {
-		return none, err
-	}
-	if ctx.Done() == nil {
-		return f()
-	}
-	type result struct {
-		v   T
-		err error
-	}
-	done := make(chan result)
-	go func() {
-		v, err := f()
-		select {
-		case done <- result{v, err}:
-		case <-ctx.Done():
-			if err == nil {
-				drop(v)
-			}
-		}
-	}()
-	select {
-	case r := <-done:
-		return r.v, r.err
-	case <-ctx.Done():
-		return none, ctx.Err()
-	}
 }
 
 // build compiles text. The program is the caller's.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/concord-compute/concord/internal/blocking"
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
@@ -98,7 +99,7 @@ func (b *backend) sign(cfg *driver.Config) string {
 // its goroutine when ctx is done, and its result is dropped.
 func (b *backend) Probe(ctx context.Context, cfg *driver.Config) driver.Probe {
 	start := time.Now()
-	p, err := away(ctx, func() (driver.Probe, error) { return b.probe(cfg), nil }, func(driver.Probe) {})
+	p, err := blocking.Call(ctx, func() (driver.Probe, error) { return b.probe(cfg), nil }, func(driver.Probe) {})
 	if err != nil {
 		p = driver.Probe{Backend: b.v.Name, State: driver.Unavailable,
 			Reason: "asking the " + b.v.Maker + " driver for its devices: " + err.Error()}
@@ -212,7 +213,7 @@ func (b *backend) info(l library, ordinal, count int) (driver.Info, error) {
 
 // Open opens the device with that index in the driver's own order.
 func (b *backend) Open(ctx context.Context, nativeIndex int, cfg *driver.Config) (driver.Device, error) {
-	d, err := away(ctx, func() (*device, error) { return b.openDevice(nativeIndex, cfg) }, func(d *device) { _ = d.Close() })
+	d, err := blocking.Call(ctx, func() (*device, error) { return b.openDevice(nativeIndex, cfg) }, func(d *device) { _ = d.Close() })
 	if err != nil {
 		return nil, err
 	}

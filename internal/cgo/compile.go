@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/concord-compute/concord/internal/blocking"
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/source"
 )
@@ -31,7 +32,7 @@ func (b *backend) compiler(l library) ([]string, error) {
 
 // Targets implements driver.CrossCompiler.
 func (b *backend) Targets(ctx context.Context, cfg *driver.Config) ([]string, error) {
-	return away(ctx, func() ([]string, error) {
+	return blocking.Call(ctx, func() ([]string, error) {
 		l, err := b.crossLibraries(cfg)
 		if err != nil {
 			return nil, err
@@ -57,7 +58,7 @@ func (b *backend) TargetFeatures(target string) source.Features { return b.v.Fea
 
 // CompileFor implements driver.CrossCompiler.
 func (b *backend) CompileFor(ctx context.Context, cfg *driver.Config, target string, unit *source.Unit, options []string) (driver.Compiled, error) {
-	return away(ctx, func() (driver.Compiled, error) {
+	return blocking.Call(ctx, func() (driver.Compiled, error) {
 		l, err := b.crossLibraries(cfg)
 		if err != nil {
 			return driver.Compiled{}, err
@@ -202,7 +203,7 @@ func (d *device) Compile(ctx context.Context, unit *source.Unit, options []strin
 	}
 	d.leave()
 	options = slices.Clone(options)
-	return away(ctx, func() (driver.Binary, error) {
+	return blocking.Call(ctx, func() (driver.Binary, error) {
 		target, err := d.target()
 		if err != nil {
 			return driver.Binary{}, err

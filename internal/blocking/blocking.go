@@ -1,12 +1,11 @@
-//go:build cgo && unix
-
-package cgo
+// Package blocking calls what a context cannot stop: a driver's compiler, say.
+package blocking
 
 import "context"
 
-// away runs f in a goroutine of its own when ctx can be done, and does not wait
-// for it then; a result that nobody wants any more goes to drop.
-func away[T any](ctx context.Context, f func() (T, error), drop func(T)) (T, error) {
+// Call runs f in a goroutine of its own when ctx can be done, and does not wait for it
+// then; a result that nobody wants any more goes to drop, if f did not fail.
+func Call[T any](ctx context.Context, f func() (T, error), drop func(T)) (T, error) {
 	var none T
 	if err := ctx.Err(); err != nil {
 		return none, err

@@ -119,8 +119,12 @@ func (c *core) alloc(n int64, kind driver.MemoryKind, home *Stream) (*allocation
 	if err := c.checkSize(n, kind); err != nil {
 		return nil, c.error(op(), err)
 	}
+	if !c.enter() {
+		return nil, c.ended(op())
+	}
+	defer c.guests.Done()
 	c.drain()
-	if c.isClosed() || c.lostError() != nil { // the pool may have memory of a device that is gone
+	if c.lostError() != nil { // the pool may have memory of a device that is gone
 		return nil, c.ended(op())
 	}
 	a, err := c.get(n, kind, home)

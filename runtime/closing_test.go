@@ -25,6 +25,40 @@ type closeEvent struct {
 
 func (e closeEvent) Close() error { e.closed(); return nil }
 
+// closeBeside closes d, which has to wait for the caller, and tells closed what came of it.
+func closeBeside(t *testing.T, d *Device, closed chan error) {
+	go func() { closed <- d.Close() }()
+	for !d.core.isClosed() {
+		goruntime.Gosched()
+	}
+	select {
+	case err := <-closed:
+		assert.Fail(t, "the device is closed in the middle of a call")
+		go func() { closed <- err }()
+	case <-time.After(20 * time.Millisecond): // as long as it would take
+	}
+}
+
+// A device is not closed while its driver makes memory or a stream; what comes of that is
+// given back.
+func TestMakeBesideDeviceClose(t *testing.T) {
+	b := &nullBackend{}
+	_, d := open(t, b, Config{})
+	closed := make(chan error)
+	b.allocErr = func() error { closeBeside(t, d, closed); return nil }
+	_, err := d.Alloc(F32, 10)
+	require.ErrorIs(t, err, ErrClosed)
+	require.NoError(t, <-closed)
+	assert.Equal(t, int64(1), b.frees.Load())
+
+	b = &nullBackend{}
+	_, d = open(t, b, Config{})
+	b.streamed = func() { closeBeside(t, d, closed) }
+	_, err = d.NewStream()
+	require.ErrorIs(t, err, ErrClosed)
+	require.NoError(t, <-closed)
+}
+
 // Memory whose last handle is closed while the device is: close waits for who gives it
 // back.
 func TestFreeBesideDeviceClose(t *testing.T) {
@@ -39,18 +73,8 @@ func TestFreeBesideDeviceClose(t *testing.T) {
 	closed := make(chan error)
 	closes := 0
 	x.a.ready = closeEvent{nullEvent{b}, func() { // free has the memory now, and does not hold the device
-		if closes++; closes > 1 {
-			return
-		}
-		go func() { closed <- d.Close() }()
-		for !d.core.isClosed() {
-			goruntime.Gosched()
-		}
-		select {
-		case err := <-closed:
-			assert.Fail(t, "the device is closed before its memory is given back")
-			go func() { closed <- err }()
-		case <-time.After(20 * time.Millisecond): // as long as it would take
+		if closes++; closes == 1 {
+			closeBeside(t, d, closed)
 		}
 	}}
 	require.NoError(t, x.Close())

@@ -37,7 +37,7 @@ type core struct {
 
 	loss      atomic.Pointer[error] // why the device is lost, once a call has met that
 	capturing atomic.Int32          // captures by the driver under way
-	guests    sync.WaitGroup        // calls of other devices that use memory of this one
+	guests    sync.WaitGroup        // calls that close waits for before it ends anything: see enter
 
 	pool     *mempool.Pool
 	watched  atomic.Bool // someone wants to know when memory runs short

@@ -25,6 +25,7 @@ type nullBackend struct {
 	probe    func(ctx context.Context) Probe
 	openErr  error
 	allocErr func() error
+	streamed func() // called while a stream is made
 	compile  func(ctx context.Context) error
 	slow     *atomic.Bool // events are not done while it is true
 
@@ -127,9 +128,14 @@ func (d *nullDevice) Alloc(n int64, kind driver.MemoryKind) (driver.Memory, erro
 	d.b.allocs.Add(1)
 	return driver.Memory{Handle: d.handle.Add(1), Size: n, Kind: kind}, nil
 }
-func (d *nullDevice) Free(driver.Memory) error          { d.b.frees.Add(1); return nil }
-func (d *nullDevice) NewStream() (driver.Stream, error) { return &nullStream{b: d.b}, nil }
-func (d *nullDevice) Close() error                      { return nil }
+func (d *nullDevice) Free(driver.Memory) error { d.b.frees.Add(1); return nil }
+func (d *nullDevice) NewStream() (driver.Stream, error) {
+	if d.b.streamed != nil {
+		d.b.streamed()
+	}
+	return &nullStream{b: d.b}, nil
+}
+func (d *nullDevice) Close() error { return nil }
 func (d *nullDevice) Identity(context.Context) ([]string, error) {
 	if d.b.noCompiler {
 		return nil, fmt.Errorf("install one: %w", ErrUnsupported)

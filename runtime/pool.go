@@ -134,12 +134,7 @@ func (w *progress) close() {
 // until at most keep bytes of it are left, and returns how much that was. Buffers stay
 // as they are.
 func (d *Device) Trim(keep int64) (int64, error) {
-	c, err := d.use("trim")
-	if err != nil {
-		return 0, err
-	}
-	c.drain()
-	return c.pool.Trim(max(0, keep)), nil
+	return d.clean("trim", func(p *mempool.Pool) int64 { return p.Trim(max(0, keep)) })
 }
 
 // SetMemoryLimits changes how much the device may hold: above soft bytes nothing is
@@ -151,6 +146,10 @@ func (d *Device) SetMemoryLimits(soft, hard int64) error {
 	if err != nil {
 		return err
 	}
+	if !c.enter() {
+		return c.ended(op)
+	}
+	defer c.guests.Done()
 	if soft == 0 {
 		soft = mempool.AdviseLimit(c.info.TotalMemory)
 	}

@@ -43,9 +43,10 @@ type Stream struct {
 }
 
 func (c *core) newStream(p driver.Priority) (*Stream, error) {
-	if c.isClosed() {
+	if !c.enter() {
 		return nil, c.ended("new stream")
 	}
+	defer c.guests.Done()
 	drv, err := c.driverStream(p)
 	if err != nil {
 		return nil, c.noticed(err)

@@ -56,7 +56,7 @@ func (c *core) stopUpkeep() {
 // nil tells nobody. The zero Thresholds are the defaults.
 //
 // tell is called in the middle of a call that allocates or frees: it may ask Stats and
-// Trim, and must not allocate, close buffers, or wait for the device.
+// Trim, and must not allocate, close anything, or wait for the device.
 func (d *Device) WatchMemory(t mempool.Thresholds, tell func(mempool.Pressure)) error {
 	const op = "watch memory"
 	c, err := d.use(op)

@@ -2,8 +2,6 @@ package cuda
 
 import (
 	"context"
-	"encoding/binary"
-	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/concord-compute/concord/runtime/driver"
-	"github.com/concord-compute/concord/source"
+	"github.com/concord-compute/concord/tests/sim"
 )
 
 // open opens a simulated device, or skips where the libraries are not built.
@@ -34,19 +32,6 @@ func open(t *testing.T) driver.Device {
 	return d
 }
 
-func load(t *testing.T, d driver.Device, text string) driver.Module {
-	t.Helper()
-	features := d.Info().Features
-	u, err := source.Parse(text, source.Options{Features: &features})
-	require.NoError(t, err)
-	c := d.(driver.Compiler)
-	bin, err := c.Compile(context.Background(), u, nil)
-	require.NoError(t, err)
-	m, err := c.Load(context.Background(), u, bin)
-	require.NoError(t, err)
-	return m
-}
-
 func TestSimulatedInfo(t *testing.T) {
 	d := open(t)
 	info := d.Info()
@@ -61,64 +46,17 @@ func TestSimulatedInfo(t *testing.T) {
 	assert.GreaterOrEqual(t, info.SharedPerBlockOptIn, info.SharedPerBlock)
 }
 
-// A kernel with every kind of argument, and local memory beyond what needs no
-// opt-in.
+// Local memory beyond what needs no opt-in.
 func TestSimulatedLaunch(t *testing.T) {
 	d := open(t)
-	m := load(t, d, `kernel void mirror(global float *x, local float *a, int scale, local char *pad, double more) {
-		size_t i = get_local_id(0);
-		a[i] = x[get_global_id(0)];
-		pad[i] = (char)i;
-		barrier(CLK_LOCAL_MEM_FENCE);
-		x[get_global_id(0)] = a[get_local_size(0) - 1 - pad[i]] * scale + (float)more;
-	}`)
-	defer m.Close()
-	k, err := m.Kernel("mirror")
-	require.NoError(t, err)
-	_, err = m.Kernel("nobody")
-	assert.ErrorIs(t, err, driver.ErrNoKernel)
-	s, err := d.NewStream()
-	require.NoError(t, err)
-	defer s.Close()
-
-	const n, group = 256, 64
-	mem, err := d.Alloc(4*n, driver.OnDevice)
-	require.NoError(t, err)
-	defer d.Free(mem)
-	host := make([]byte, 4*n)
-	for i := range n {
-		binary.LittleEndian.PutUint32(host[4*i:], math.Float32bits(float32(i)))
-	}
-	ctx := context.Background()
-	require.NoError(t, s.Upload(ctx, mem, host))
-	data := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, 3), math.Float64bits(0.5))
-	launch := driver.Launch{Kernel: k, Dim: 1, Global: [3]int{n, 1, 1}, Local: [3]int{group, 1, 1}, Data: data, Args: []driver.Arg{
-		{Kind: driver.ArgMemory, Memory: mem},
-		{Kind: driver.ArgLocal, Size: 4 * group},
-		{Kind: driver.ArgValue, Offset: 0, Size: 4},
-		{Kind: driver.ArgLocal, Size: int(d.Info().SharedPerBlock)},
-		{Kind: driver.ArgValue, Offset: 8, Size: 8},
-	}}
-	require.NoError(t, s.Launch(&launch))
-	require.NoError(t, s.Download(ctx, host, mem))
-	for i := range n {
-		want := float32(i/group*group+group-1-i%group)*3 + 0.5
-		require.Equal(t, want, math.Float32frombits(binary.LittleEndian.Uint32(host[4*i:])), "item %d", i)
-	}
-	allocs := testing.AllocsPerRun(100, func() {
-		if err := s.Launch(&launch); err != nil {
-			t.Error(err)
-		}
-	})
-	assert.True(t, allocs == 0 || instrumented, "%v allocations", allocs)
-	require.NoError(t, s.Sync(ctx))
+	sim.Launch(t, d, d.Info().SharedPerBlock)
 }
 
 // An address that is not there ends the context; the device that is opened next
 // works.
 func TestSimulatedLoss(t *testing.T) {
 	d := open(t)
-	m := load(t, d, `kernel void astray(global float *x) { x[(size_t)1 << 36] = 1; }`)
+	m := sim.Load(t, d, `kernel void astray(global float *x) { x[(size_t)1 << 36] = 1; }`)
 	k, err := m.Kernel("astray")
 	require.NoError(t, err)
 	s, err := d.NewStream()

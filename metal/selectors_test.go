@@ -2,6 +2,7 @@ package metal
 
 import (
 	"cmp"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,7 +30,6 @@ var (
 	parameters    = regexp.MustCompile(`\([^()]*(?:\([^()]*\)[^()]*)*\)\w*`)
 	method        = regexp.MustCompile(`^[-+] \([^()]*\)(\w+)`)
 	lastWord      = regexp.MustCompile(`(\w+)$`)
-	getter        = regexp.MustCompile(`getter=(\w+)`)
 )
 
 // documented reads the table of docs/metal.md: the declarations, and the selectors of
@@ -53,18 +53,20 @@ func documented(t *testing.T) (rows map[declaration]string, foundation []string)
 	return rows, foundation
 }
 
-// declared reads the simulated headers, which have a declaration per line.
-func declared(t *testing.T) map[declaration]bool {
+// headers reads the simulated headers, which have a declaration per line, and returns
+// their lines by path; each visits the declarations and may change their lines.
+func headers(t *testing.T, each func(d declaration, line *string)) map[string][]string {
 	t.Helper()
-	list := map[declaration]bool{}
-	files, err := filepath.Glob(headersPath + "/Metal*/*.h")
+	files := map[string][]string{}
+	paths, err := filepath.Glob(headersPath + "/Metal*/*.h")
 	require.NoError(t, err)
-	for _, file := range files {
-		text, err := os.ReadFile(file)
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
 		require.NoError(t, err)
+		lines := strings.Split(string(text), "\n")
 		of := ""
-		for line := range strings.Lines(string(text)) {
-			line = strings.TrimSpace(headerComment.ReplaceAllString(line, ""))
+		for i := range lines {
+			line := strings.TrimSpace(headerComment.ReplaceAllString(lines[i], ""))
 			m := headerType.FindStringSubmatch(line)
 			line, complete := strings.CutSuffix(line, ";")
 			switch {
@@ -73,14 +75,17 @@ func declared(t *testing.T) map[declaration]bool {
 			case line == "@end":
 				of = ""
 			case of != "" && line != "":
-				assert.True(t, complete, "%s: %q is not a declaration on one line", file, line)
-				list[declaration{of, line}] = true
+				assert.True(t, complete, "%s: %q is not a declaration on one line", path, line)
+				each(declaration{of, line}, &lines[i])
 			case strings.HasPrefix(line, "extern ") && strings.HasSuffix(line, ")"):
-				list[declaration{"functions", strings.TrimPrefix(line, "extern ")}] = true
+				each(declaration{"functions", strings.TrimPrefix(line, "extern ")}, &lines[i])
 			}
 		}
+		name, err := filepath.Rel(headersPath, path)
+		require.NoError(t, err)
+		files[name] = lines
 	}
-	return list
+	return files
 }
 
 // selectors are those of a declaration: a property has two if it can be set.
@@ -90,14 +95,10 @@ func (d declaration) selectors() []string {
 		return nil
 	case strings.HasPrefix(d.text, "@property"):
 		name := lastWord.FindString(d.text)
-		get := name
-		if m := getter.FindStringSubmatch(d.text); m != nil {
-			get = m[1]
-		}
 		if strings.Contains(d.text, "readonly") {
-			return []string{get}
+			return []string{name}
 		}
-		return []string{get, "set" + strings.ToUpper(name[:1]) + name[1:] + ":"}
+		return []string{name, "set" + strings.ToUpper(name[:1]) + name[1:] + ":"}
 	}
 	word := method.FindStringSubmatch(d.text)[1]
 	labels := parameters.ReplaceAllString(strings.TrimLeft(d.text, "+- "), "")
@@ -112,16 +113,17 @@ func byText(a, b declaration) int {
 // else.
 func TestSelectorsDeclared(t *testing.T) {
 	rows, _ := documented(t)
-	headers := declared(t)
+	declared := map[declaration]bool{}
+	headers(t, func(d declaration, _ *string) { declared[d] = true })
 	require.NotEmpty(t, rows)
 	var missing, more []declaration
 	for d, page := range rows {
-		if !headers[d] {
+		if !declared[d] {
 			missing = append(missing, d)
 		}
 		assert.Regexp(t, `^https://developer\.apple\.com/documentation/metal(performanceshaders)?/[a-z0-9_/():]+$`, page)
 	}
-	for d := range headers {
+	for d := range declared {
 		if rows[d] == "" {
 			more = append(more, d)
 		}
@@ -137,7 +139,7 @@ func TestSelectorsOfDeclarations(t *testing.T) {
 		"- (void)commit": {"commit"},
 		"- (nullable id<MTLBuffer>)newBufferWithLength:(NSUInteger)length options:(MTLResourceOptions)options": {"newBufferWithLength:options:"},
 		"- (void)setBytes:(const void *)bytes length:(NSUInteger)length atIndex:(NSUInteger)index":             {"setBytes:length:atIndex:"},
-		"@property (readonly, getter=isRemovable) BOOL removable":                                              {"isRemovable"},
+		"@property (readonly) BOOL hasUnifiedMemory":                                                           {"hasUnifiedMemory"},
 		"@property (readwrite, nonatomic, copy, nullable) NSURL *url":                                          {"url", "setUrl:"},
 	} {
 		assert.Equal(t, want, declaration{"MTLDevice", text}.selectors(), text)
@@ -145,7 +147,7 @@ func TestSelectorsOfDeclarations(t *testing.T) {
 }
 
 // compile runs clang over the shim as it is built on Linux, or skips.
-func compile(t *testing.T, args ...string) []byte {
+func compile(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	clang, err := exec.LookPath(cmp.Or(os.Getenv("CLANG"), "clang"))
 	if err != nil {
@@ -167,10 +169,9 @@ func compile(t *testing.T, args ...string) []byte {
 	require.NoError(t, os.Symlink(runtime, filepath.Join(dir, "include", "objc")))
 	flags, err := exec.Command("sh", "../tests/sim/metal/flags.sh", dir).Output()
 	require.NoError(t, err)
-	args = append(strings.Fields(string(flags)), args...)
-	out, err := exec.Command(clang, append(args, "../csrc/metal/metal.m")...).CombinedOutput()
-	require.NoError(t, err, "%.4000s", out)
-	return out
+	args = slices.Concat(args, strings.Fields(string(flags)), []string{"../csrc/metal/metal.m"})
+	out, err := exec.Command(clang, args...).CombinedOutput()
+	return string(out), err
 }
 
 // skip skips, unless the machine is one that must be able to.
@@ -182,10 +183,12 @@ func skip(t *testing.T, why string) {
 	t.Skip(why)
 }
 
-// The shim compiles without a warning against the simulated headers, and sends no
-// message that is not in the table.
+// The shim compiles without a warning against the simulated headers, and sends what is
+// in the table and nothing else.
 func TestSelectorsUsed(t *testing.T) {
-	assert.Empty(t, string(compile(t, "-O2", "-Wall", "-Wextra", "-Werror", "-c", "-o", os.DevNull)))
+	out, err := compile(t, "-O2", "-Wall", "-Wextra", "-Werror", "-c", "-o", os.DevNull)
+	require.NoError(t, err, "%.4000s", out)
+	assert.Empty(t, out)
 	rows, foundation := documented(t)
 	known := map[string]bool{}
 	for d := range rows {
@@ -198,7 +201,9 @@ func TestSelectorsUsed(t *testing.T) {
 	}
 	sent := map[string]bool{}
 	message := regexp.MustCompile(`(?:ObjCMessageExpr .* selector=|ObjCSelectorExpr .* )([\w:]+)(?: class=.*)?$`)
-	for line := range strings.Lines(string(compile(t, "-fsyntax-only", "-fno-color-diagnostics", "-Xclang", "-ast-dump"))) {
+	out, err = compile(t, "-fsyntax-only", "-fno-color-diagnostics", "-Xclang", "-ast-dump")
+	require.NoError(t, err, "%.4000s", out)
+	for line := range strings.Lines(out) {
 		if m := message.FindStringSubmatch(strings.TrimRight(line, "\n")); m != nil {
 			sent[m[1]] = true
 		}
@@ -206,5 +211,30 @@ func TestSelectorsUsed(t *testing.T) {
 	require.Greater(t, len(sent), 50, "what clang tells has another form than expected")
 	for s := range sent {
 		assert.True(t, known[s], "%s is sent, and not in the table of %s", s, tablePath)
+	}
+	for _, s := range foundation {
+		assert.True(t, sent[s], "%s is in the table of %s, and not sent", s, tablePath)
+	}
+}
+
+// Nothing is in the table that the shim does not use. The headers have what is in the
+// table; in a copy of them all of it is unavailable, and clang tells each use.
+func TestSelectorsNeeded(t *testing.T) {
+	dir := t.TempDir()
+	list := []declaration{}
+	files := headers(t, func(d declaration, line *string) {
+		*line = strings.Replace(*line, ";", fmt.Sprintf(` __attribute__((unavailable("number %d")));`, len(list)), 1)
+		list = append(list, d)
+	})
+	for name, lines := range files {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o644))
+	}
+	out, err := compile(t, "-I"+dir, "-fsyntax-only", "-fno-color-diagnostics", "-ferror-limit=0")
+	require.Error(t, err, "what clang tells has another form than expected")
+	for i, d := range list {
+		used := strings.Contains(out, fmt.Sprintf(" is unavailable: number %d\n", i))
+		assert.True(t, used, "%s: %s is in the table of %s, and not used", d.of, d.text, tablePath)
 	}
 }

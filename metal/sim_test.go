@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/concord-compute/concord/runtime/driver"
-	"github.com/concord-compute/concord/source"
+	"github.com/concord-compute/concord/tests/sim"
 )
 
 // open opens the simulated device with unified memory, or skips where this build has
@@ -30,19 +30,6 @@ func openAt(t *testing.T, ordinal int) driver.Device {
 	return d
 }
 
-func load(t *testing.T, d driver.Device, text string) driver.Module {
-	t.Helper()
-	features := d.Info().Features
-	u, err := source.Parse(text, source.Options{Features: &features})
-	require.NoError(t, err)
-	c := d.(driver.Compiler)
-	bin, err := c.Compile(context.Background(), u, nil)
-	require.NoError(t, err)
-	m, err := c.Load(context.Background(), u, bin)
-	require.NoError(t, err)
-	return m
-}
-
 func TestSimulatedInfo(t *testing.T) {
 	info := open(t).Info()
 	assert.Equal(t, "sim-metal:0", info.ID)
@@ -56,56 +43,10 @@ func TestSimulatedInfo(t *testing.T) {
 	assert.Positive(t, info.SharedPerBlock)
 }
 
-// A kernel with every kind of argument, and all local memory that there is.
+// The simulated device aligns blocks of local memory to 128 bytes.
 func TestSimulatedLaunch(t *testing.T) {
 	d := open(t)
-	m := load(t, d, `kernel void mirror(global float *x, local float *a, int scale, local char *pad, float more) {
-		size_t i = get_local_id(0);
-		a[i] = x[get_global_id(0)];
-		pad[i] = (char)i;
-		barrier(CLK_LOCAL_MEM_FENCE);
-		x[get_global_id(0)] = a[get_local_size(0) - 1 - pad[i]] * scale + more;
-	}`)
-	defer m.Close()
-	k, err := m.Kernel("mirror")
-	require.NoError(t, err)
-	_, err = m.Kernel("nobody")
-	assert.ErrorIs(t, err, driver.ErrNoKernel)
-	s, err := d.NewStream()
-	require.NoError(t, err)
-	defer s.Close()
-
-	const n, group = 256, 64
-	mem, err := d.Alloc(4*n, driver.OnDevice)
-	require.NoError(t, err)
-	defer d.Free(mem)
-	host := make([]byte, 4*n)
-	for i := range n {
-		binary.LittleEndian.PutUint32(host[4*i:], math.Float32bits(float32(i)))
-	}
-	ctx := context.Background()
-	require.NoError(t, s.Upload(ctx, mem, host))
-	data := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(nil, 3), math.Float32bits(0.5))
-	launch := driver.Launch{Kernel: k, Dim: 1, Global: [3]int{n, 1, 1}, Local: [3]int{group, 1, 1}, Data: data, Args: []driver.Arg{
-		{Kind: driver.ArgMemory, Memory: mem},
-		{Kind: driver.ArgLocal, Size: 4 * group},
-		{Kind: driver.ArgValue, Offset: 0, Size: 4},
-		{Kind: driver.ArgLocal, Size: int(d.Info().SharedPerBlock) - 4*group},
-		{Kind: driver.ArgValue, Offset: 8, Size: 4},
-	}}
-	require.NoError(t, s.Launch(&launch))
-	require.NoError(t, s.Download(ctx, host, mem))
-	for i := range n {
-		want := float32(i/group*group+group-1-i%group)*3 + 0.5
-		require.Equal(t, want, math.Float32frombits(binary.LittleEndian.Uint32(host[4*i:])), "item %d", i)
-	}
-	allocs := testing.AllocsPerRun(100, func() {
-		if err := s.Launch(&launch); err != nil {
-			t.Error(err)
-		}
-	})
-	assert.True(t, allocs == 0 || instrumented, "%v allocations", allocs)
-	require.NoError(t, s.Sync(ctx))
+	sim.Launch(t, d, d.Info().SharedPerBlock-384)
 }
 
 // What Metal would stop the program for, or read wrongly, is refused, and the stream
@@ -113,7 +54,7 @@ func TestSimulatedLaunch(t *testing.T) {
 func TestSimulatedConstant(t *testing.T) {
 	for ordinal, align := range []int64{4, 256} { // Apple's GPUs, others
 		d := openAt(t, ordinal)
-		m := load(t, d, `kernel void pick(constant float *from, global float *to) { to[0] = from[0]; }`)
+		m := sim.Load(t, d, `kernel void pick(constant float *from, global float *to) { to[0] = from[0]; }`)
 		k, err := m.Kernel("pick")
 		require.NoError(t, err)
 		s, err := d.NewStream()
@@ -147,7 +88,7 @@ func TestSimulatedConstant(t *testing.T) {
 // A view of nothing may begin where its buffer ends.
 func TestSimulatedNothing(t *testing.T) {
 	d := open(t)
-	m := load(t, d, `kernel void touch(global float *none, global float *to) { to[0] = 7; }`)
+	m := sim.Load(t, d, `kernel void touch(global float *none, global float *to) { to[0] = 7; }`)
 	defer m.Close()
 	k, err := m.Kernel("touch")
 	require.NoError(t, err)
@@ -185,7 +126,7 @@ func TestSimulatedValueSizes(t *testing.T) {
 			binary.LittleEndian.PutUint32(launch.Data[8*i:], uint32(i+1))
 			launch.Args = append(launch.Args, driver.Arg{Kind: driver.ArgValue, Offset: 8 * i, Size: 4})
 		}
-		m := load(t, d, "kernel void add(global int *to"+params.String()+") { to[0] = 0"+sum.String()+"; }")
+		m := sim.Load(t, d, "kernel void add(global int *to"+params.String()+") { to[0] = 0"+sum.String()+"; }")
 		launch.Kernel, err = m.Kernel("add")
 		require.NoError(t, err)
 		host := make([]byte, 4)
@@ -196,5 +137,94 @@ func TestSimulatedValueSizes(t *testing.T) {
 		require.NoError(t, s.Download(context.Background(), host, mem))
 		assert.EqualValues(t, count*(count+1)/2, binary.LittleEndian.Uint32(host))
 		require.NoError(t, m.Close())
+	}
+}
+
+// Values that lie in one struct lie where Metal says: the struct of two ints has the
+// size of a long, and not its alignment.
+func TestSimulatedStruct(t *testing.T) {
+	const pointers = 28
+	var params strings.Builder
+	for i := range pointers {
+		fmt.Fprintf(&params, "global float *p%d, ", i)
+	}
+	text := "struct pair { int a, b; };\nkernel void gather(" + params.String() + `char c, float4 v, local float *l, short s, struct pair q, float3 w, uchar last) {
+		l[0] = c;
+		p0[0] = l[0];
+		vstore4(v, 0, p0 + 1);
+		p0[5] = s;
+		p0[6] = q.a;
+		p0[7] = q.b;
+		vstore3(w, 0, p0 + 8);
+		p27[11] = last;
+	}`
+	for ordinal := range 2 {
+		d := openAt(t, ordinal)
+		m := sim.Load(t, d, text)
+		k, err := m.Kernel("gather")
+		require.NoError(t, err)
+		s, err := d.NewStream()
+		require.NoError(t, err)
+		mem, err := d.Alloc(48, driver.OnDevice)
+		require.NoError(t, err)
+		launch := driver.Launch{Kernel: k, Dim: 1, Global: [3]int{1, 1, 1}, Local: [3]int{1, 1, 1}}
+		for range pointers {
+			launch.Args = append(launch.Args, driver.Arg{Kind: driver.ArgMemory, Memory: mem})
+		}
+		give := func(size int, value any) {
+			offset := len(launch.Data)
+			launch.Args = append(launch.Args, driver.Arg{Kind: driver.ArgValue, Offset: offset, Size: size})
+			launch.Data, err = binary.Append(launch.Data, binary.LittleEndian, value)
+			require.NoError(t, err)
+			launch.Data = append(launch.Data, make([]byte, offset+16-len(launch.Data))...)
+		}
+		give(1, int8(-1))
+		give(16, [4]float32{2, 3, 4, 5})
+		launch.Args = append(launch.Args, driver.Arg{Kind: driver.ArgLocal, Size: 16})
+		give(2, int16(-6))
+		give(8, [2]int32{7, 8})
+		give(16, [3]float32{9, 10, 11})
+		give(1, uint8(212))
+		require.NoError(t, s.Launch(&launch))
+		host := make([]byte, 48)
+		require.NoError(t, s.Download(context.Background(), host, mem))
+		var got [12]float32
+		_, err = binary.Decode(host, binary.LittleEndian, &got)
+		require.NoError(t, err)
+		assert.Equal(t, [12]float32{-1, 2, 3, 4, 5, -6, 7, 8, 9, 10, 11, 212}, got)
+		require.NoError(t, s.Close())
+		require.NoError(t, m.Close())
+		require.NoError(t, d.Free(mem))
+	}
+}
+
+// Fast math is what a program's options ask for, in every version of the language: only
+// with it the difference of infinity and itself is 0.
+func TestSimulatedFastMath(t *testing.T) {
+	d := open(t)
+	s, err := d.NewStream()
+	require.NoError(t, err)
+	defer s.Close()
+	mem, err := d.Alloc(4, driver.OnDevice)
+	require.NoError(t, err)
+	defer d.Free(mem)
+	for _, fast := range []bool{false, true} {
+		for _, version := range []string{"-std=metal3.1", "-std=metal3.2", "-w"} {
+			options := []string{version}
+			if fast {
+				options = append(options, "-cl-fast-relaxed-math")
+			}
+			m := sim.Load(t, d, `kernel void difference(global float *to, float x) { to[0] = x - x; }`, options...)
+			k, err := m.Kernel("difference")
+			require.NoError(t, err)
+			require.NoError(t, s.Launch(&driver.Launch{Kernel: k, Dim: 1, Global: [3]int{1, 1, 1}, Local: [3]int{1, 1, 1},
+				Args: []driver.Arg{{Kind: driver.ArgMemory, Memory: mem}, {Kind: driver.ArgValue, Size: 4}},
+				Data: binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(math.Inf(1))))}))
+			host := make([]byte, 4)
+			require.NoError(t, s.Download(context.Background(), host, mem))
+			got := math.Float32frombits(binary.LittleEndian.Uint32(host))
+			assert.Equal(t, fast, got == 0, "%v: %v", options, got)
+			require.NoError(t, m.Close())
+		}
 	}
 }

@@ -66,6 +66,8 @@ static MTLCompileOptions *compile_options(const struct program *p) {
 #pragma clang diagnostic ignored "-Wdeprecated-declarations"
   [options setFastMathEnabled:p->fast != 0]; // its successor is there from macOS 15 on only
 #pragma clang diagnostic pop
+  if (p->fast != 0) // or pragmas of the rendering would undo it
+    [options setPreprocessorMacros:[NSDictionary dictionaryWithObject:@"1" forKey:@"CC_FAST_MATH"]];
   if (p->language != 0)
     [options setLanguageVersion:(MTLLanguageVersion)p->language];
   return options;

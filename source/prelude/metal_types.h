@@ -5,8 +5,10 @@
 
 #include <metal_stdlib>
 
-// No fused multiply-add behind the program's back, no fast math: all devices round alike.
-#if __METAL_VERSION__ >= 320
+// No fused multiply-add behind the program's back, no fast math: all devices round alike. Pragmas stand
+// above the compiler's options: who compiles with fast math defines CC_FAST_MATH.
+#ifdef CC_FAST_MATH
+#elif __METAL_VERSION__ >= 320
 #pragma METAL fp math_mode(safe)
 #pragma METAL fp contract(off)
 #else

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 #include <dlfcn.h>
+#include <list>
 #include <map>
 #include <memory>
 #include <set>
@@ -50,7 +51,8 @@ const std::pair<const char *, const char *> headers[] = {
 struct Row {
   const char *name;
   Thunk thunk;
-  const uint32_t *sizes; // sizeof and alignof of what each indexed parameter points to
+  // For each indexed parameter: sizeof and alignof of what it points to, then offsetof of its members.
+  const uint32_t *layout;
 };
 
 // values of Ids, by Metal's name.
@@ -107,24 +109,26 @@ extern "C" {
 __attribute__((visibility("default"))) const struct __sim_hook_table *__sim_hooks;
 __attribute__((noinline, visibility("hidden"))) ulong __sim_wait(int op, ulong value, uint at) { return __sim_hooks->wait(op, value, at); }
 }
-struct __sim_row { const char *name; void (*thunk)(void *const *, const __sim_ids *); const uint *sizes; };
+struct __sim_row { const char *name; void (*thunk)(void *const *, const __sim_ids *); const uint *layout; };
 )";
   std::string rows;
   for (size_t k = 0; k < scan.kernels.size(); k++) {
     const Function &f = scan.kernels[k];
-    std::string call, sizes;
+    std::string call, layout;
     size_t at = 0;
     for (auto &p : f.params) {
       call += (call.empty() ? "" : ", ") + value(p, at, errors);
       if (p.indexed()) {
-        sizes += "__sim_size<" + p.pointee + ">::bytes, __sim_size<" + p.pointee + ">::align, ";
+        layout += "__sim_size<" + p.pointee + ">::bytes, __sim_size<" + p.pointee + ">::align, ";
+        for (auto &m : p.members)
+          layout += "__builtin_offsetof(" + p.pointee + ", " + m + "), ";
         at++;
       }
     }
     std::string n = std::to_string(k);
     out += "extern \"C\" void __sim_thunk_" + n + "(void *const *args, const __sim_ids *ids) { (void)args, (void)ids; " + f.name + "(" + call + "); }\n" +
-           "static const uint __sim_sizes_" + n + "[] = {" + sizes + "0};\n";
-    rows += "{\"" + f.name + "\", __sim_thunk_" + n + ", __sim_sizes_" + n + "},\n";
+           "static const uint __sim_layout_" + n + "[] = {" + layout + "0};\n";
+    rows += "{\"" + f.name + "\", __sim_thunk_" + n + ", __sim_layout_" + n + "},\n";
   }
   return out + "extern \"C\" __attribute__((visibility(\"default\"))) const __sim_row __sim_table[] = {" + rows + "{nullptr, nullptr, nullptr}};\n";
 }
@@ -200,12 +204,19 @@ Facts facts(const Assembly &a, const std::string &function) {
 struct Library : simmetal_library {
   std::vector<Function> functions;
   std::vector<std::vector<simmetal_param>> params;
+  std::list<std::vector<simmetal_member>> members;
   std::vector<simmetal_kernel> list;
 };
 
-simmetal_param describe(const Parameter &p, const uint32_t *size) {
+// describe reads the layout of a parameter and moves behind it.
+simmetal_param describe(const Parameter &p, Library *l, const uint32_t **layout) {
+  uint32_t bytes = *(*layout)++, align = *(*layout)++;
+  l->members.emplace_back();
+  auto &members = l->members.back();
+  for (auto &m : p.members)
+    members.push_back({m.c_str(), *(*layout)++});
   return {p.name.c_str(), p.pointee.c_str(), p.attribute == "buffer" ? SIMMETAL_BUFFER : SIMMETAL_THREADGROUP, p.index,
-          p.reference, p.is_constant, p.read_only, size[0], size[1]};
+          p.reference, p.is_constant, p.read_only, bytes, align, members.data(), static_cast<uint32_t>(members.size())};
 }
 
 Library *load(const std::string &path, const Scan &scan, const Assembly &assembly, std::string *log) {
@@ -222,12 +233,10 @@ Library *load(const std::string &path, const Scan &scan, const Assembly &assembl
   for (size_t k = 0; k < l->functions.size(); k++) {
     const Function &f = l->functions[k];
     l->params.emplace_back();
-    const uint32_t *size = rows[k].sizes;
+    const uint32_t *layout = rows[k].layout;
     for (auto &p : f.params)
-      if (p.indexed()) {
-        l->params.back().push_back(describe(p, size));
-        size += 2;
-      }
+      if (p.indexed())
+        l->params.back().push_back(describe(p, l, &layout));
     Facts about = facts(assembly, "__sim_thunk_" + std::to_string(k));
     l->list.push_back({f.name.c_str(), nullptr, static_cast<uint32_t>(l->params.back().size()), about.bytes,
                        f.max_threads != 0 ? f.max_threads : 1024, about.waits, reinterpret_cast<const void *>(rows[k].thunk)});
@@ -244,25 +253,26 @@ const char *clang() {
   return found.c_str();
 }
 
-bool preprocess(const Directory &dir, const char *msl, const char *const *macros, int version, int fast) {
+bool preprocess(const Directory &dir, const char *msl, const char *const *macros, int version) {
   for (auto &h : headers)
     if (!put(dir.path + "/" + h.first, h.second))
       return false;
   std::vector<std::string> args = {clang(), "-E", "-x", "c++", "-std=c++14", "-nostdinc", "-nostdinc++", "-I.",
                                    "-Wno-everything", "-fno-color-diagnostics", "-fno-caret-diagnostics", "-D__SIM_PREPROCESS",
                                    "-D__METAL_VERSION__=" + std::to_string(version == 0 ? 300 : version)};
-  if (fast != 0)
-    args.push_back("-D__FAST_MATH__");
   for (; macros != nullptr && *macros != nullptr; macros++)
     args.push_back(std::string("-D") + *macros);
   args.insert(args.end(), {"-o", "program.ii", "program.metal"});
   return put(dir.path + "/program.metal", std::string("#line 1 \"program_source\"\n") + msl + "\n") && run(dir.path, args);
 }
 
-bool build(const Directory &dir, const std::string &text) {
+bool build(const Directory &dir, const std::string &text, int fast) {
+  // The pragma is Metal's, and stands above the option.
+  bool safe = fast == 0 || text.find("#pragma METAL fp math_mode(safe)") != std::string::npos;
   return put(dir.path + "/all.cc", "#include <__sim_keywords>\n" + text) &&
          run(dir.path, {clang(), "-S", "-x", "c++", "-std=c++14", "-fPIC", "-O1", "-nostdinc", "-nostdinc++", "-I.",
-                        "-Wno-everything", "-Werror=return-type", "-fno-color-diagnostics", "-fno-caret-diagnostics", "-ffp-contract=off", "-fno-math-errno",
+                        "-Wno-everything", "-Werror=return-type", "-fno-color-diagnostics", "-fno-caret-diagnostics",
+                        safe ? "-fno-fast-math" : "-ffast-math", "-ffp-contract=off", "-fno-math-errno",
                         "-fno-strict-aliasing", "-fwrapv", "-fsigned-char", "-fno-exceptions", "-fno-rtti",
                         "-fno-threadsafe-statics", "-fno-asynchronous-unwind-tables", "-fvisibility=hidden",
                         "-fno-stack-protector", "-fno-jump-tables", "-ferror-limit=20", "-o", "all.s", "all.cc"}) &&
@@ -290,11 +300,11 @@ simmetal_library *simmetal_compile_with(const char *msl, const char *const *macr
     return nullptr;
   }
   std::string messages;
-  if (preprocess(dir, msl, macros, version, fast_math)) {
+  if (preprocess(dir, msl, macros, version)) {
     Scan program = scan(get(dir.path + "/program.ii"));
     messages = program.errors;
     std::string text = program.text + table(program, &messages);
-    if (messages.empty() && build(dir, text)) {
+    if (messages.empty() && build(dir, text, fast_math)) {
       Library *l = load(dir.path + "/program.so", program, read(get(dir.path + "/all.s")), &messages);
       give(log, size, messages);
       return l;

@@ -18,6 +18,12 @@ typedef enum simmetal_kind {
   SIMMETAL_THREADGROUP = 1, // [[threadgroup(index)]]: memory of each threadgroup
 } simmetal_kind;
 
+// simmetal_member is a member of a struct, and where in it.
+typedef struct simmetal_member {
+  const char *name;
+  uint32_t offset;
+} simmetal_member;
+
 // simmetal_param is one parameter with an index; those that the machine fills in
 // ([[thread_position_in_grid]] and its like) are not listed.
 typedef struct simmetal_param {
@@ -30,6 +36,8 @@ typedef struct simmetal_param {
   uint32_t read_only; // 1: constant, or device const
   uint32_t bytes;     // sizeof(T); 0 for void
   uint32_t align;     // alignof(T); 1 for void
+  const simmetal_member *members; // of a T that is a struct of members and nothing else
+  uint32_t member_count;          // 0: another T
 } simmetal_param;
 
 typedef struct simmetal_kernel {
@@ -58,8 +66,8 @@ typedef struct simmetal_library {
 // compiler's messages in log ("program_source:LINE:COLUMN: error: ..." as Metal has them), cut to
 // size and always terminated; on success log holds the warnings, usually "". macros are "NAME" or
 // "NAME=VALUE", ended by NULL; NULL means none. version is the language, 200 for 2.0 to 310 for 3.1
-// (__METAL_VERSION__); 0 means 300. fast_math sets __FAST_MATH__ and nothing else. Any number of
-// calls may run at once.
+// (__METAL_VERSION__); 0 means 300. fast_math is clang's -ffast-math, unless the program has a pragma
+// against it. Any number of calls may run at once.
 simmetal_library *simmetal_compile_with(const char *msl, const char *const *macros, int version,
                                         int fast_math, char *log, size_t size);
 // simmetal_compile is the same without macros, for Metal 3.0 and without fast-math.

@@ -87,9 +87,6 @@ id<MTLDevice> MTLCreateSystemDefaultDevice(void) {
 - (BOOL)hasUnifiedMemory {
   return unified;
 }
-- (BOOL)isRemovable {
-  return NO;
-}
 - (BOOL)supportsFamily:(MTLGPUFamily)family {
   if (family >= MTLGPUFamilyCommon1 && family <= MTLGPUFamilyCommon3)
     return YES;
@@ -205,9 +202,6 @@ static unsigned char *map_memory(NSUInteger mapped) {
   simmetal_count(GAUGE_ALLOCATIONS, -1);
   simmetal_count(GAUGE_BYTES, -(long)bytes);
   [super dealloc];
-}
-- (id<MTLDevice>)device {
-  return owner;
 }
 - (NSUInteger)length {
   return bytes;

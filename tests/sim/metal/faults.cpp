@@ -17,9 +17,10 @@ const char *const names[GAUGES] = {"objects", "allocations", "bytes",    "stream
                                    "events",  "modules",     "commands", "violations", "archived"};
 std::atomic<long> gauges[GAUGES];
 
-void sleep_ms(long ms) {
-  if (ms > 0)
-    std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+// pause looks at the setting again and again: a test that changes it lets go what waits.
+void pause(long sim::Settings::*ms) {
+  for (long waited = 0; waited < sim::settings().*ms; waited++)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 } // namespace
@@ -33,8 +34,8 @@ long simmetal_alive(enum simmetal_gauge gauge) { return gauges[gauge]; }
 
 int simmetal_devices(void) { return sim::settings().devices; }
 long simmetal_memory_mib(void) { return sim::settings().memory_mib; }
-void simmetal_slow_kernel(void) { sleep_ms(sim::settings().slow_kernel_ms); }
-void simmetal_slow_copy(void) { sleep_ms(sim::settings().slow_copy_ms); }
+void simmetal_slow_kernel(void) { pause(&sim::Settings::slow_kernel_ms); }
+void simmetal_slow_copy(void) { pause(&sim::Settings::slow_copy_ms); }
 
 long sim::gauge(const std::string &what) {
   for (int i = 0; i < GAUGES; i++)

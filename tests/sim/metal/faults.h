@@ -62,7 +62,7 @@ long simmetal_alive(enum simmetal_gauge gauge);
 
 int simmetal_devices(void);
 long simmetal_memory_mib(void);
-void simmetal_slow_kernel(void); // sleeps as long as the settings say
+void simmetal_slow_kernel(void); // sleeps as long as the settings say, at the time
 void simmetal_slow_copy(void);
 
 #ifdef __cplusplus

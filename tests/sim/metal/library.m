@@ -1,4 +1,4 @@
-// library.m: programs, pipelines, what they tell of themselves, archives.
+// library.m: programs, pipelines, archives.
 
 #include "sim.h"
 
@@ -50,8 +50,8 @@ static void program_release(struct program *gone) {
 }
 
 // program_get compiles a text, unless it is there. *log is the caller's to free.
-static struct program *program_get(const char *key, const char *text, int version, int fast,
-                                   char **log) {
+static struct program *program_get(const char *key, const char *text, const char *const *macros,
+                                   int version, int fast, char **log) {
   enum { LOG = 1 << 16 };
   pthread_mutex_lock(&programs_lock);
   struct program *p = program_find(key);
@@ -59,7 +59,7 @@ static struct program *program_get(const char *key, const char *text, int versio
   *log = calloc(1, LOG);
   if (p != NULL)
     return p;
-  simmetal_library *compiled = simmetal_compile_with(text, NULL, version, fast, *log, LOG);
+  simmetal_library *compiled = simmetal_compile_with(text, macros, version, fast, *log, LOG);
   if (compiled == NULL)
     return NULL;
   p = calloc(1, sizeof *p);
@@ -71,6 +71,14 @@ static struct program *program_get(const char *key, const char *text, int versio
   programs = p;
   pthread_mutex_unlock(&programs_lock);
   return p;
+}
+
+// macros_of writes them as the compiler takes them: "NAME=VALUE".
+static NSArray *macros_of(NSDictionary *macros) {
+  NSMutableArray *list = [NSMutableArray array];
+  for (NSString *name in [[macros allKeys] sortedArrayUsingSelector:@selector(compare:)])
+    [list addObject:[NSString stringWithFormat:@"%@=%@", name, [macros objectForKey:name]]];
+  return list;
 }
 
 id<MTLLibrary> sim_library(NSString *source, MTLCompileOptions *options, NSError **error) {
@@ -86,9 +94,16 @@ id<MTLLibrary> sim_library(NSString *source, MTLCompileOptions *options, NSError
   NSUInteger v = options != nil ? options.languageVersion : MTLLanguageVersion3_2;
   int version = (int)(v >> 16) * 100 + (int)(v & 0xffff) * 10;
   int fast = options == nil || options.fastMathEnabled;
-  NSString *key = [NSString stringWithFormat:@"%d %d\n%@", version, fast, source];
+  NSArray *list = macros_of(options.preprocessorMacros);
+  const char *macros[[list count] + 1];
+  for (NSUInteger i = 0; i < [list count]; i++)
+    macros[i] = [[list objectAtIndex:i] UTF8String];
+  macros[[list count]] = NULL;
+  NSString *key = [NSString stringWithFormat:@"%d %d %@\n%@", version, fast,
+                                             [list componentsJoinedByString:@" "], source];
   char *log;
-  struct program *p = program_get([key UTF8String], [source UTF8String], version, fast, &log);
+  struct program *p =
+      program_get([key UTF8String], [source UTF8String], macros, version, fast, &log);
   NSString *words = [NSString stringWithUTF8String:log];
   free(log);
   if (error != NULL)
@@ -137,9 +152,6 @@ id<MTLLibrary> sim_library(NSString *source, MTLCompileOptions *options, NSError
   [library release];
   [super dealloc];
 }
-- (NSString *)name {
-  return [NSString stringWithUTF8String:kernel->name];
-}
 @end
 
 @implementation SimPipeline
@@ -160,70 +172,6 @@ id<MTLLibrary> sim_library(NSString *source, MTLCompileOptions *options, NSError
 }
 - (NSUInteger)staticThreadgroupMemoryLength {
   return function->kernel->static_bytes;
-}
-@end
-
-@interface SimBinding : SimObject <MTLBufferBinding> {
-@public
-  SimFunction *function;
-  const simmetal_param *param;
-}
-@end
-
-@implementation SimBinding
-- (void)dealloc {
-  [function release];
-  [super dealloc];
-}
-- (NSString *)name {
-  return [NSString stringWithUTF8String:param->name];
-}
-- (MTLBindingType)type {
-  return param->kind == SIMMETAL_THREADGROUP ? MTLBindingTypeThreadgroupMemory
-                                             : MTLBindingTypeBuffer;
-}
-- (NSUInteger)index {
-  return param->index;
-}
-- (NSUInteger)bufferDataSize {
-  return param->bytes;
-}
-- (MTLStructType *)bufferStructType {
-  return nil; // only what has a size is told here
-}
-@end
-
-@interface SimReflection : MTLComputePipelineReflection {
-@public
-  NSMutableArray *list;
-}
-@end
-
-@implementation MTLComputePipelineReflection
-@dynamic bindings;
-@end
-
-@implementation SimReflection
-- (id)initWithFunction:(SimFunction *)f {
-  self = [super init];
-  simmetal_count(GAUGE_OBJECTS, 1);
-  list = [[NSMutableArray alloc] init];
-  for (uint32_t i = 0; i < f->kernel->param_count; i++) {
-    SimBinding *b = [[SimBinding alloc] init];
-    b->function = [f retain];
-    b->param = &f->kernel->params[i];
-    [list addObject:b];
-    [b release];
-  }
-  return self;
-}
-- (void)dealloc {
-  [list release];
-  simmetal_count(GAUGE_OBJECTS, -1);
-  [super dealloc];
-}
-- (NSArray<id<MTLBinding>> *)bindings {
-  return list;
 }
 @end
 
@@ -248,9 +196,7 @@ id<MTLComputePipelineState> sim_pipeline(MTLComputePipelineDescriptor *d, MTLPip
     return nil;
   }
   if (reflection != NULL)
-    *reflection = (options & MTLPipelineOptionArgumentInfo) != 0
-                      ? [[[SimReflection alloc] initWithFunction:f] autorelease]
-                      : nil;
+    *reflection = sim_reflection(f, options);
   return [[SimPipeline alloc] initWithFunction:f];
 }
 

@@ -18,14 +18,16 @@
 @interface SimCompileOptions : MTLCompileOptions {
   BOOL fast;
   MTLLanguageVersion version;
+  NSDictionary *macros;
 }
 @end
 
 @implementation MTLCompileOptions
-@dynamic fastMathEnabled, languageVersion;
+@dynamic preprocessorMacros, fastMathEnabled, languageVersion;
 CLUSTER(MTLCompileOptions, SimCompileOptions)
 - (id)copyWithZone:(NSZone *)zone {
   MTLCompileOptions *o = [[MTLCompileOptions allocWithZone:zone] init];
+  o.preprocessorMacros = self.preprocessorMacros;
   o.fastMathEnabled = self.fastMathEnabled;
   o.languageVersion = self.languageVersion;
   return o;
@@ -41,8 +43,17 @@ CLUSTER(MTLCompileOptions, SimCompileOptions)
   return self;
 }
 - (void)dealloc {
+  [macros release];
   simmetal_count(GAUGE_OBJECTS, -1);
   [super dealloc];
+}
+- (NSDictionary *)preprocessorMacros {
+  return macros;
+}
+- (void)setPreprocessorMacros:(NSDictionary *)m {
+  NSDictionary *copy = [m copy];
+  [macros release];
+  macros = copy;
 }
 - (BOOL)fastMathEnabled {
   return fast;

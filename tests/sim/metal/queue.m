@@ -228,7 +228,6 @@ static void work_commit(struct work *w, SimCommandBuffer *b) {
 }
 
 - (void)run {
-  started = seconds();
   NSError *why = [[self execute] retain];
   ended = seconds();
   [self drop];
@@ -242,19 +241,7 @@ static void work_commit(struct work *w, SimCommandBuffer *b) {
     _Block_release(h);
   }
   [handlers removeAllObjects];
-  pthread_mutex_lock(&work->lock);
-  [handlers release];
-  handlers = nil; // who waits looks at this: after the handlers
-  pthread_mutex_unlock(&work->lock);
   [self finished];
-}
-- (void)waitUntilCompleted {
-  pthread_mutex_lock(&work->lock);
-  BOOL committed = state != MTLCommandBufferStatusNotEnqueued;
-  while (committed && handlers != nil)
-    pthread_cond_wait(&work->changed, &work->lock);
-  pthread_mutex_unlock(&work->lock);
-  CHECK(committed, @"waitUntilCompleted before commit");
 }
 - (MTLCommandBufferStatus)status {
   pthread_mutex_lock(&work->lock);
@@ -267,9 +254,6 @@ static void work_commit(struct work *w, SimCommandBuffer *b) {
   NSError *why = [[failure retain] autorelease];
   pthread_mutex_unlock(&work->lock);
   return why;
-}
-- (CFTimeInterval)GPUStartTime {
-  return started;
 }
 - (CFTimeInterval)GPUEndTime {
   return ended;

@@ -1,10 +1,12 @@
-// scan.cpp: finds the kernels of preprocessed MSL with their attributes, which clang does not know, and
-// the variables in threadgroup memory. Everything else is left to the compiler.
+// scan.cpp: finds the kernels of preprocessed MSL with their attributes, which clang does not know, the
+// variables in threadgroup memory, and the members of structs that kernels take. Everything else is
+// left to the compiler.
 
 #include "scan.h"
 
 #include <cctype>
 #include <cstdlib>
+#include <map>
 #include <set>
 
 namespace simmetal {
@@ -90,6 +92,8 @@ public:
   Scan run() {
     int level = 0;
     for (size_t i = 0; i < t.size(); i++) {
+      if (level == 0 && t[i].text == "struct")
+        structure(i);
       if (level == 0 && t[i].text == "[[")
         i = outer(i);
       else if (level == 0 && t[i].text == "kernel")
@@ -173,6 +177,24 @@ private:
     return end - 1;
   }
 
+  // structure notes the members of a struct that has nothing else: struct NAME { TYPE NAME, NAME[N]; }.
+  void structure(size_t i) {
+    if (i + 2 >= t.size() || t[i + 2].text != "{" || (i > 0 && t[i - 1].text == ">"))
+      return;
+    std::vector<std::string> members;
+    size_t end = skip(i + 2) - 1;
+    for (size_t k = i + 3; k < end; k++) {
+      const std::string &w = t[k].text, &after = t[k + 1].text;
+      if (w == "(" || w == "{" || w == ":" || w == "<" || w == "=")
+        return;
+      if (w == "[")
+        k = skip(k) - 1;
+      else if (after == ";" || after == "," || after == "[")
+        members.push_back(w);
+    }
+    structs[t[i + 1].text] = members;
+  }
+
   std::string join(size_t from, size_t to) const {
     std::string r;
     for (size_t i = from; i < to; i++)
@@ -197,6 +219,9 @@ private:
       if (w != "constant" && w != "device" && w != "threadgroup" && w != "const" && w != "*" && w != "&" && w != "volatile" && w != "__restrict" && w != "restrict")
         p.pointee += (p.pointee.empty() ? "" : " ") + w;
     }
+    auto found = structs.find(p.pointee);
+    if (found != structs.end())
+      p.members = found->second;
     if (mark < to) {
       p.attribute = t[mark + 1].text;
       if (mark + 3 < to && t[mark + 2].text == "(")
@@ -243,6 +268,7 @@ private:
   size_t copied = 0;
   uint32_t threads = 0;
   bool named = false;
+  std::map<std::string, std::vector<std::string>> structs;
   Scan out;
 };
 

@@ -12,6 +12,7 @@ namespace simmetal {
 struct Parameter {
   std::string name, pointee;    // the type without space, * or &, when it has an index
   std::string type;             // as written, without the name
+  std::vector<std::string> members; // of the struct that it points or refers to, if that is a plain one
   std::string attribute;        // "buffer", "threadgroup", "thread_position_in_grid" ...
   uint32_t index = 0;
   bool reference = false, is_constant = false, read_only = false;

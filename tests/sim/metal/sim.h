@@ -93,6 +93,7 @@ id<MTLLibrary> sim_library(NSString *source, MTLCompileOptions *options, NSError
 id<MTLComputePipelineState> sim_pipeline(MTLComputePipelineDescriptor *d, MTLPipelineOption options,
                                          MTLComputePipelineReflection **reflection,
                                          NSError **error);
+MTLComputePipelineReflection *sim_reflection(SimFunction *f, MTLPipelineOption options);
 id<MTLBinaryArchive> sim_archive(MTLBinaryArchiveDescriptor *d, NSError **error);
 
 @interface SimEvent : SimObject <MTLSharedEvent> {
@@ -151,7 +152,7 @@ struct work {
   id encoder; // the open one, not retained
   MTLCommandBufferStatus state;
   NSError *failure;
-  double started, ended;
+  double ended;
 }
 - (id)initOn:(SimQueue *)q;
 - (struct command *)add:(enum command_kind)kind;

@@ -46,13 +46,11 @@ typedef NS_ENUM(NSUInteger, MTLCommandBufferError) {
 typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer>);
 
 @protocol MTLCommandBuffer <NSObject>
-@property (readonly) CFTimeInterval GPUStartTime;
 @property (readonly) CFTimeInterval GPUEndTime;
 @property (readonly) MTLCommandBufferStatus status;
 @property (nullable, readonly) NSError *error;
 - (void)commit;
 - (void)addCompletedHandler:(MTLCommandBufferHandler)block;
-- (void)waitUntilCompleted;
 - (nullable id<MTLBlitCommandEncoder>)blitCommandEncoder;
 - (nullable id<MTLComputeCommandEncoder>)computeCommandEncoder;
 - (void)encodeWaitForEvent:(id<MTLEvent>)event value:(uint64_t)value;

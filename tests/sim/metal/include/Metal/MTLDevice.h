@@ -75,7 +75,6 @@ typedef __autoreleasing MTLComputePipelineReflection *_Nullable
 @property (readonly) uint64_t recommendedMaxWorkingSetSize;
 @property (readonly) NSUInteger currentAllocatedSize;
 @property (readonly) BOOL hasUnifiedMemory;
-@property (readonly, getter=isRemovable) BOOL removable;
 - (BOOL)supportsFamily:(MTLGPUFamily)gpuFamily;
 - (nullable id<MTLCommandQueue>)newCommandQueueWithMaxCommandBufferCount:(NSUInteger)maxCommandBufferCount;
 - (nullable id<MTLBuffer>)newBufferWithLength:(NSUInteger)length options:(MTLResourceOptions)options;

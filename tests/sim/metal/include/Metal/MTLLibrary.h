@@ -20,6 +20,7 @@ typedef NS_ENUM(NSUInteger, MTLLanguageVersion) {
 };
 
 @interface MTLCompileOptions : NSObject <NSCopying>
+@property (nullable, readwrite, nonatomic, copy) NSDictionary<NSString *, NSObject *> *preprocessorMacros;
 @property (readwrite, nonatomic) BOOL fastMathEnabled;
 @property (readwrite, nonatomic) MTLLanguageVersion languageVersion;
 @end
@@ -37,7 +38,6 @@ typedef NS_ENUM(NSUInteger, MTLLibraryError) {
 };
 
 @protocol MTLFunction <NSObject>
-@property (readonly) NSString *name;
 @end
 
 @protocol MTLLibrary <NSObject>
@@ -64,7 +64,6 @@ typedef NS_ENUM(NSInteger, MTLBindingType) {
 };
 
 @interface MTLStructMember : NSObject
-@property (readonly) NSString *name;
 @property (readonly) NSUInteger offset;
 @end
 
@@ -73,7 +72,6 @@ typedef NS_ENUM(NSInteger, MTLBindingType) {
 @end
 
 @protocol MTLBinding <NSObject>
-@property (readonly) NSString *name;
 @property (readonly) MTLBindingType type;
 @property (readonly) NSUInteger index;
 @end

@@ -8,7 +8,6 @@
 NS_ASSUME_NONNULL_BEGIN
 
 @protocol MTLResource <NSObject>
-@property (readonly) id<MTLDevice> device;
 @end
 
 @protocol MTLBuffer <MTLResource>

@@ -1,5 +1,5 @@
 //go:build !race && !asan && !msan
 
-package rocm
+package sim
 
 const instrumented = false

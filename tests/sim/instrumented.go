@@ -1,6 +1,6 @@
 //go:build race || asan || msan
 
-package metal
+package sim
 
 // instrumented: allocations are not what they are without the checker.
 const instrumented = true

@@ -1,5 +1,0 @@
-//go:build !race && !asan && !msan
-
-package cuda
-
-const instrumented = false

@@ -1,5 +1,0 @@
-//go:build !race && !asan && !msan
-
-package metal
-
-const instrumented = false

@@ -1,6 +1,0 @@
-//go:build race || asan || msan
-
-package rocm
-
-// instrumented: allocations are not what they are without the checker.
-const instrumented = true

@@ -1,0 +1,97 @@
+package sim
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/source"
+)
+
+// Load builds a program for a device.
+func Load(t *testing.T, d driver.Device, text string, options ...string) driver.Module {
+	t.Helper()
+	features := d.Info().Features
+	u, err := source.Parse(text, source.Options{Features: &features})
+	require.NoError(t, err)
+	c := d.(driver.Compiler)
+	bin, err := c.Compile(context.Background(), u, options)
+	require.NoError(t, err)
+	m, err := c.Load(context.Background(), u, bin)
+	require.NoError(t, err)
+	return m
+}
+
+const mirrorText = `
+#ifdef cl_khr_fp64
+typedef double real;
+#else
+typedef float real;
+#endif
+kernel void mirror(global float *x, local float *a, int scale, local char *pad, real more) {
+	size_t i = get_local_id(0);
+	a[i] = x[get_global_id(0)];
+	pad[i] = (char)i;
+	barrier(CLK_LOCAL_MEM_FENCE);
+	x[get_global_id(0)] = a[get_local_size(0) - 1 - pad[i]] * scale + (float)more;
+}`
+
+// Launch runs a kernel with every kind of argument. Its first block of local memory
+// takes 260 bytes, behind which the next one has to be aligned; pad is the size of that
+// one, as much as the device has.
+func Launch(t *testing.T, d driver.Device, pad int64) {
+	t.Helper()
+	m := Load(t, d, mirrorText)
+	defer m.Close()
+	k, err := m.Kernel("mirror")
+	require.NoError(t, err)
+	_, err = m.Kernel("nobody")
+	assert.ErrorIs(t, err, driver.ErrNoKernel)
+	s, err := d.NewStream()
+	require.NoError(t, err)
+	defer s.Close()
+
+	const n, group = 256, 64
+	mem, err := d.Alloc(4*n, driver.OnDevice)
+	require.NoError(t, err)
+	defer d.Free(mem)
+	host := make([]byte, 4*n)
+	for i := range n {
+		binary.LittleEndian.PutUint32(host[4*i:], math.Float32bits(float32(i)))
+	}
+	ctx := context.Background()
+	require.NoError(t, s.Upload(ctx, mem, host))
+	data := binary.LittleEndian.AppendUint64(nil, 3)
+	if d.Info().Features.FP64 {
+		data = binary.LittleEndian.AppendUint64(data, math.Float64bits(0.5))
+	} else {
+		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(0.5))
+	}
+	launch := driver.Launch{Kernel: k, Dim: 1, Global: [3]int{n, 1, 1}, Local: [3]int{group, 1, 1}, Data: data, Args: []driver.Arg{
+		{Kind: driver.ArgMemory, Memory: mem},
+		{Kind: driver.ArgLocal, Size: 4*group + 4},
+		{Kind: driver.ArgValue, Offset: 0, Size: 4},
+		{Kind: driver.ArgLocal, Size: int(pad)},
+		{Kind: driver.ArgValue, Offset: 8, Size: len(data) - 8},
+	}}
+	require.NoError(t, s.Launch(&launch))
+	require.NoError(t, s.Download(ctx, host, mem))
+	for i := range n {
+		want := float32(i/group*group+group-1-i%group)*3 + 0.5
+		require.Equal(t, want, math.Float32frombits(binary.LittleEndian.Uint32(host[4*i:])), "item %d", i)
+	}
+	allocs := testing.AllocsPerRun(100, func() {
+		if err := s.Launch(&launch); err != nil {
+			t.Error(err)
+		}
+	})
+	assert.True(t, allocs == 0 || instrumented, "%v allocations", allocs)
+	require.NoError(t, s.Sync(ctx))
+	launch.Args[3].Size = int(max(d.Info().SharedPerBlock, d.Info().SharedPerBlockOptIn))
+	assert.Error(t, s.Launch(&launch), "more local memory than there is")
+}

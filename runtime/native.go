@@ -4,18 +4,23 @@ package runtime
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/source"
 )
 
 // allNative reports whether the device has an implementation of its own for every
-// launch of every kernel of the unit, so that nothing needs to be compiled.
+// launch of every kernel of the unit, so that nothing needs to be compiled. Where
+// nothing else is wanted, one of the kernels is enough.
 func (c *core) allNative(unit *source.Unit, impl Implementation) bool {
+	if impl == Native {
+		return slices.ContainsFunc(unit.Kernels(), func(k source.Kernel) bool { return c.native(unit, k.Name, impl) != nil })
+	}
 	for _, k := range unit.Kernels() {
 		own := c.native(unit, k.Name, impl)
 		_, selective := own.(driver.Selective)
-		if own == nil || selective && impl == Fastest {
+		if own == nil || selective {
 			return false
 		}
 	}
@@ -33,8 +38,8 @@ func (c *core) native(unit *source.Unit, name string, impl Implementation) drive
 }
 
 // noNative says that the device has no implementation of its own, and why if it knows.
-func (c *core) noNative(unit *source.Unit) error {
-	op, err := "program "+unit.Name(), fmt.Errorf("the device has no implementation of its own: %w", ErrUnsupported)
+func (c *core) noNative(op string, unit *source.Unit) error {
+	err := fmt.Errorf("the device has no implementation of its own: %w", ErrUnsupported)
 	if d, ok := c.drv.(driver.NoNative); ok {
 		for _, k := range unit.Kernels() {
 			if why := d.WhyNotNative(unit, k.Name); why != nil {

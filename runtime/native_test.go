@@ -26,7 +26,10 @@ func (b ownBackend) Open(ctx context.Context, i int, cfg *Config) (driver.Device
 type ownDevice struct{ *nullDevice }
 
 func (ownDevice) Native(u *source.Unit, name string) (driver.Kernel, bool) {
-	return ownKernel{}, name == "axpy"
+	if name != "axpy" {
+		return nil, false
+	}
+	return ownKernel{}, true
 }
 
 type ownKernel struct{}
@@ -54,6 +57,27 @@ func TestWhyNotNative(t *testing.T) {
 	assert.ErrorIs(t, err, ErrOutOfMemory)
 	assert.ErrorContains(t, err, "no implementation of its own")
 	assert.Equal(t, 1, strings.Count(err.Error(), "no room"), "once: %v", err)
+}
+
+// Of a program with only some native kernels, Native gives these.
+func TestNativeOfSome(t *testing.T) {
+	b := &nullBackend{}
+	_, d := open(t, b, Config{Backends: []driver.Backend{ownBackend{b}}})
+	u, err := source.Parse(`kernel void axpy(global float *y) {} kernel void other(global float *y) {}`, source.Options{})
+	require.NoError(t, err)
+	u.ID = "axpy"
+	p, err := d.Program(t.Context(), u, ProgramOptions{Implementation: Native})
+	require.NoError(t, err)
+	defer p.Close()
+	assert.Equal(t, "native", p.Built().From)
+	k, err := p.Kernel("axpy")
+	require.NoError(t, err)
+	assert.True(t, k.Info().Native)
+	_, err = p.Kernel("other")
+	assert.ErrorIs(t, err, ErrUnsupported)
+	assert.ErrorContains(t, err, "kernel other: the device has no implementation of its own")
+	_, err = p.Kernel("none")
+	assert.ErrorIs(t, err, ErrNoKernel)
 }
 
 // A native kernel that is better for some launches runs these, and the record says

@@ -57,7 +57,7 @@ type programCore struct {
 	key    programKey
 	users  int // guarded by device.mu
 	built  Built
-	module driver.Module // nil when every kernel is native
+	module driver.Module // nil when only native kernels are there, or wanted
 
 	mu      sync.Mutex
 	kernels map[string]*Kernel
@@ -145,7 +145,7 @@ func (c *core) build(ctx context.Context, key programKey, opt ProgramOptions) (*
 		return p, nil
 	}
 	if opt.Implementation == Native {
-		return nil, c.noNative(key.unit)
+		return nil, c.noNative("program "+key.unit.Name(), key.unit)
 	}
 	if c.compiler == nil {
 		return nil, c.error("program "+key.unit.Name(), fmt.Errorf("the device runs only its own kernels: %w", ErrUnsupported))
@@ -268,6 +268,9 @@ func (p *programCore) kernel(name string) (*Kernel, error) {
 	k := &Kernel{program: p, drv: c.native(unit, name, p.key.impl), decl: decl}
 	if own, ok := k.drv.(driver.Selective); ok && p.key.impl == Fastest {
 		k.own, k.drv = own, nil
+	}
+	if k.drv == nil && p.module == nil {
+		return nil, c.noNative("kernel "+name, unit)
 	}
 	if k.drv == nil {
 		var err error

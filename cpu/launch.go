@@ -6,10 +6,13 @@ package cpu
 import (
 	"errors"
 	"fmt"
+	"math"
 	goruntime "runtime"
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/source"
@@ -25,6 +28,19 @@ type kernel struct {
 	run    Func      // Go functions
 	module *module   // compiled programs
 	entry  hostEntry // compiled programs
+	pace   pace      // compiled programs
+}
+
+// pace is how long a group of a kernel took in its last launch, as a guess at the next.
+type pace struct{ bits atomic.Uint64 }
+
+// expects is how many nanoseconds so many groups may take; 0 where nothing is known.
+func (p *pace) expects(groups uint64) float64 {
+	return math.Float64frombits(p.bits.Load()) * float64(groups)
+}
+
+func (p *pace) note(groups uint64, took time.Duration) {
+	p.bits.Store(math.Float64bits(float64(took.Nanoseconds()) / float64(groups)))
 }
 
 var _ driver.Kernel = (*kernel)(nil)

@@ -43,6 +43,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"time"
 	"unsafe"
 
 	_ "github.com/concord-compute/concord/csrc" // rebuilds this package when the C changes
@@ -109,8 +110,8 @@ func readProgram(d *device, u *source.Unit, lib cgo.Library) (*module, error) {
 }
 
 // aloneNs is how long a launch runs before others are asked to help: waking a thread
-// takes about as long.
-const aloneNs = 15000
+// takes about as long. One that is expected to run for payNs asks at once.
+const aloneNs, payNs = 15000, 40000
 
 // runHost runs the launch on the executor and waits for it.
 func (p *launch) runHost() error {
@@ -123,9 +124,11 @@ func (p *launch) runHost() error {
 		C.uint32_t(d.threads), &groups, &e)
 	if job != nil {
 		cancel, crowded := (*C.int32_t)(unsafe.Pointer(&d.cancelled)), (*C.int32_t)(unsafe.Pointer(&d.workers.crowded))
+		start, shared := time.Now(), p.kernel.pace.expects(uint64(groups)) > payNs
 		// A thread for which there is no memory leaves; others that are inside go on. So
 		// the launch comes back here until the job is over or nothing is left to try.
-		for C.concord_host_help(job, nil, cancel, aloneNs) != 0 {
+		for shared || C.concord_host_help(job, nil, cancel, aloneNs) != 0 {
+			shared = false
 			help := func() bool { return C.concord_host_help(job, crowded, cancel, 0) != 0 }
 			s := &share{most: min(d.threads, int(min(groups, 1<<30))) - 1, help: help}
 			d.workers.offer(s)
@@ -134,6 +137,7 @@ func (p *launch) runHost() error {
 			}
 			d.workers.settle(s)
 		}
+		p.kernel.pace.note(uint64(groups), time.Since(start))
 		C.concord_host_end(job, &e)
 	}
 	if e.status == C.CONCORD_OK {

@@ -133,7 +133,9 @@ func (c *toolchain) flags() []string {
 		flags = append(flags, "-ferror-limit=50")
 	} else {
 		// A unique symbol would keep a library loaded after it was closed.
-		flags = append(flags, "-fmax-errors=50", "-fno-gnu-unique")
+		// A loop over items is vectorized under the condition that its buffers do not
+		// overlap; by itself GCC gives up on more than ten pairs.
+		flags = append(flags, "-fmax-errors=50", "-fno-gnu-unique", "--param=vect-max-version-for-alias-checks=64")
 		if goruntime.GOARCH == "amd64" {
 			// GCC 12 picks wrong lanes in 512-bit permutations, and folds constant
 			// vectors wrongly with the vector form of popcnt.

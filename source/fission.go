@@ -21,6 +21,8 @@ type fission struct {
 	names  map[*symbol]string
 	where  map[*symbol]string // the array that holds a kept variable of all items
 
+	straight map[*expr]string // while a region is written: its straight indices
+
 	flow                           // what the text does, see fission_uniform.go
 	group    map[*stmt]bool        // statements that are done once for the group
 	shared   map[*symbol]bool      // variables that there is one of for the group

@@ -17,6 +17,10 @@ func (r *renderer) expr(e *expr) {
 		r.metalLoad(e)
 		return
 	}
+	if r.plan != nil && r.plan.straight[e] != "" {
+		r.w(r.plan.straight[e])
+		return
+	}
 	switch e.op {
 	case opLit, opSizeof:
 		r.literal(e)

@@ -2,8 +2,14 @@ package source
 
 // Kernels on the host whose barriers are places to cut (fission.go), in C++: one
 // function for the whole group. Each region is a lambda that a loop of the prelude
-// calls for every item. The text of the region is what it would be on a fiber; what
-// an item keeps is loaded in front of it and stored behind it.
+// calls for every item, inside of one that the prelude calls for every row. The text of
+// the region is what it would be on a fiber; what an item keeps is loaded in front of it
+// and stored behind it.
+
+import (
+	"maps"
+	"strconv"
+)
 
 // fibersDefine, as a definition of the program, keeps kernels with barriers on
 // fibers: for comparing the two.
@@ -106,13 +112,15 @@ func (r *renderer) region(g *region) {
 	r.at(g.list[0].pos)
 	r.w(" { ")
 	r.box(g)
-	r.w("this->template cc_items<cc_I>(cc_b, [&](const cc_size cc_it) CC_ITEM { (void)cc_it; ")
 	need := map[*symbol]bool{}
 	for _, s := range f.again {
 		if g.refs[s] {
 			f.needs(s, need)
 		}
 	}
+	r.w("this->template cc_items<cc_I>(cc_b, [&](cc_run<cc_I> &cc_r) CC_ITEM { ")
+	f.straight = r.beginRow(f.straightOf(g, need))
+	r.w("this->cc_each(cc_r, [&](const cc_size cc_it, const cc_long cc_k) CC_ITEM { (void)cc_it; (void)cc_k; ")
 	r.computed(need)
 	for _, s := range f.kept {
 		if g.refs[s] {
@@ -129,7 +137,30 @@ func (r *renderer) region(g *region) {
 			r.w(" ", f.where[s], "[cc_it] = ", f.names[s], ";")
 		}
 	}
-	r.w(" }); }")
+	f.straight = nil
+	r.w(" }); }); }")
+}
+
+// beginRow computes what straight indices begin with, and returns what is written in
+// their place.
+func (r *renderer) beginRow(s *straights) map[*expr]string {
+	names := maps.Clone(r.plan.names)
+	defer func() { r.plan.names = names }()
+	for i, sym := range s.order {
+		r.plan.names[sym] = "cc_h" + itoa(i)
+		r.w("const ", r.typeText(dropConst(sym.typ), r.plan.names[sym]), " = ")
+		r.initializer(sym.init)
+		r.w("; ")
+	}
+	text := map[*expr]string{}
+	for i, x := range s.list {
+		at, step := "cc_x"+itoa(i), strconv.FormatInt(x.step, 10)
+		r.w("const cc_long ", at, " = cc_r.template from<", step, ", ", r.plain(x.e.typ), ">(")
+		r.expr(x.e)
+		r.w("); ")
+		text[x.e] = "(" + at + " + cc_k * " + step + ")"
+	}
+	return text
 }
 
 // computed declares variables that are computed again.
@@ -156,7 +187,7 @@ func (r *renderer) box(g *region) {
 		})
 	}
 	r.computed(need)
-	r.w("cc_box<cc_I> cc_b(cc_ctx); ")
+	r.w("cc_box<cc_I> cc_b(*this); ")
 	if len(limits) == 0 {
 		return
 	}

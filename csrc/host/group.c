@@ -328,7 +328,8 @@ static bool worker_wanted(const struct worker *w, const struct job *j, uint64_t 
 
 // worker_run works on a job until it has no groups left, or until the worker is wanted elsewhere.
 // Groups are taken in chunks of about 50 microseconds: longer ones would let others wait, shorter
-// ones spend their time on the shared counter.
+// ones spend their time on the shared counter. Each thread gets several, so that all end together;
+// but half of its part at once is not too much where the chunks are over before a thread is awake.
 static void worker_run(struct worker *w, struct job *j) {
   uint64_t chunk = 1, share = j->total / (j->limit * 4u) + 1, begin = group_now(), start = begin;
   do {
@@ -343,8 +344,10 @@ static void worker_run(struct worker *w, struct job *j) {
     }
     uint64_t end = group_now(), took = end - start;
     start = end;
-    if (took < 25000 && chunk * 2 <= share)
-      chunk *= 2;
+    bool quick = took < 4000;
+    uint64_t more = chunk * (quick ? 4 : 2), most = share * (quick ? 2 : 1);
+    if (took < 25000 && chunk < most)
+      chunk = more < most ? more : most;
     else if (took > 100000 && chunk > 1)
       chunk /= 2;
   } while (job_left(j) && !worker_wanted(w, j, start - begin));

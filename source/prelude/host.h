@@ -15,43 +15,54 @@ struct cc_event { cc_uint none; };
 // compiler keeps it in registers), or one item that has a fiber.
 struct cc_item {
   concord_ctx *cc_ctx;
+  concord_grid cc_grid; // a copy, as is cc_group: no store of the kernel can be to them
+  cc_size cc_group[3];
   cc_size cc_lid[3]; // local id
   cc_size cc_gid[3]; // global id
 
   CC_ALWAYS void cc_enter(concord_ctx *ctx) {
     // Spelled out: a loop here would keep the object in memory until it is unrolled, too late for
     // the optimizations of the item loop.
-    const concord_grid *g = ctx->grid;
     cc_ctx = ctx;
+    cc_grid = *ctx->grid;
+    cc_group[0] = ctx->group[0];
+    cc_group[1] = ctx->group[1];
+    cc_group[2] = ctx->group[2];
     cc_lid[0] = ctx->item[0];
     cc_lid[1] = ctx->item[1];
     cc_lid[2] = ctx->item[2];
-    cc_gid[0] = ctx->group[0] * g->local[0] + g->offset[0] + ctx->item[0];
-    cc_gid[1] = ctx->group[1] * g->local[1] + g->offset[1] + ctx->item[1];
-    cc_gid[2] = ctx->group[2] * g->local[2] + g->offset[2] + ctx->item[2];
+    cc_gid[0] = cc_group[0] * cc_grid.local[0] + cc_grid.offset[0] + cc_lid[0];
+    cc_gid[1] = cc_group[1] * cc_grid.local[1] + cc_grid.offset[1] + cc_lid[1];
+    cc_gid[2] = cc_group[2] * cc_grid.local[2] + cc_grid.offset[2] + cc_lid[2];
   }
-  CC_ALWAYS cc_uint cc_get_work_dim() const { return cc_ctx->grid->dim; }
+  // All ids of the launch fit an int. Sums of two 63-bit numbers at most: the executor refuses larger
+  // ones.
+  CC_ALWAYS bool cc_small() const {
+    const concord_grid &g = cc_grid;
+    return ((g.offset[0] + g.global[0]) | (g.offset[1] + g.global[1]) | (g.offset[2] + g.global[2])) <= 0x7fffffff;
+  }
+  CC_ALWAYS cc_uint cc_get_work_dim() const { return cc_grid.dim; }
   CC_ALWAYS cc_size cc_get_global_id(cc_uint d) const { return d < 3 ? cc_gid[d] : 0; }
   CC_ALWAYS cc_size cc_get_local_id(cc_uint d) const { return d < 3 ? cc_lid[d] : 0; }
-  CC_ALWAYS cc_size cc_get_group_id(cc_uint d) const { return d < 3 ? cc_ctx->group[d] : 0; }
-  CC_ALWAYS cc_size cc_get_global_size(cc_uint d) const { return d < 3 ? cc_ctx->grid->global[d] : 1; }
-  CC_ALWAYS cc_size cc_get_local_size(cc_uint d) const { return d < 3 ? cc_ctx->grid->local[d] : 1; }
-  CC_ALWAYS cc_size cc_get_num_groups(cc_uint d) const { return d < 3 ? cc_ctx->grid->groups[d] : 1; }
-  CC_ALWAYS cc_size cc_get_global_offset(cc_uint d) const { return d < 3 ? cc_ctx->grid->offset[d] : 0; }
+  CC_ALWAYS cc_size cc_get_group_id(cc_uint d) const { return d < 3 ? cc_group[d] : 0; }
+  CC_ALWAYS cc_size cc_get_global_size(cc_uint d) const { return d < 3 ? cc_grid.global[d] : 1; }
+  CC_ALWAYS cc_size cc_get_local_size(cc_uint d) const { return d < 3 ? cc_grid.local[d] : 1; }
+  CC_ALWAYS cc_size cc_get_num_groups(cc_uint d) const { return d < 3 ? cc_grid.groups[d] : 1; }
+  CC_ALWAYS cc_size cc_get_global_offset(cc_uint d) const { return d < 3 ? cc_grid.offset[d] : 0; }
 
   // cc_box is the items that a region is for, as local ids: of the whole group, less those that the
   // region does nothing for. Dimension 0 goes on into the groups that run with this one.
   template <class I> struct cc_box {
     cc_long base[3], lo[3], hi[3];
-    CC_ALWAYS explicit cc_box(const concord_ctx *c) {
-      const concord_grid *g = c->grid;
-      base[0] = cc_long(c->group[0] * g->local[0] + g->offset[0]);
-      base[1] = cc_long(c->group[1] * g->local[1] + g->offset[1]);
-      base[2] = cc_long(c->group[2] * g->local[2] + g->offset[2]);
+    CC_ALWAYS explicit cc_box(const cc_item &p) {
+      const concord_grid &g = p.cc_grid;
+      base[0] = cc_long(p.cc_group[0] * g.local[0] + g.offset[0]);
+      base[1] = cc_long(p.cc_group[1] * g.local[1] + g.offset[1]);
+      base[2] = cc_long(p.cc_group[2] * g.local[2] + g.offset[2]);
       lo[0] = lo[1] = lo[2] = 0;
-      hi[0] = cc_long(g->local[0] * (c->more + 1));
-      hi[1] = cc_long(g->local[1]);
-      hi[2] = cc_long(g->local[2]);
+      hi[0] = cc_long(g.local[0] * (p.cc_ctx->more + 1));
+      hi[1] = cc_long(g.local[1]);
+      hi[2] = cc_long(g.local[2]);
     }
     // What an id is compared with. Ids are between 0 and 2^31, so nothing beyond 2^62 matters.
     template <class T> static CC_ALWAYS cc_long limit(T u) {
@@ -70,31 +81,57 @@ struct cc_item {
     }
   };
 
-  // cc_items runs one region for its items. I is explained at cc_entry's loop.
+  // cc_run is items of one row, or as many of them as have straight indices: int or uint that
+  // grow by a constant from item to item, and are counted in 64 bits.
+  template <class I> struct cc_run {
+    I x, i, n; // local and global id of the first; how many
+    cc_size row;
+    // The first value of a straight index. The run ends before the one that would wrap.
+    template <cc_long Step, class T> CC_ALWAYS cc_long from(T first) {
+      const cc_long at = cc_long(first), most = cc_is_signed<T> ? 0x7fffffff : 0xffffffff,
+                    least = cc_is_signed<T> ? -most - 1 : 0,
+                    more = Step > 0 ? (most - at) / Step : (at - least) / -Step;
+      n = cc_long(n) - 1 > more ? I(more + 1) : n;
+      return at;
+    }
+  };
+
+  // cc_items runs one region for its items, row by row. I is explained at cc_entry's loop.
   template <class I, class F> CC_ALWAYS void cc_items(const cc_box<I> &b, const F &f) {
-    const concord_grid *g = cc_ctx->grid;
     if (b.lo[0] >= b.hi[0] || b.lo[1] >= b.hi[1] || b.lo[2] >= b.hi[2])
       return; // limits of an empty box may be no int
     const I gx = I(b.base[0]), gy = I(b.base[1]), gz = I(b.base[2]);
-    const I nx = I(g->local[0]), ny = I(g->local[1]);
-    const I ex = gx + I(b.hi[0]), y1 = I(b.hi[1]), z1 = I(b.hi[2]);
+    const I nx = I(cc_grid.local[0]), ny = I(cc_grid.local[1]);
+    const I x1 = I(b.hi[0]), y1 = I(b.hi[1]), z1 = I(b.hi[2]);
     for (I z = I(b.lo[2]); z < z1; z++)
       for (I y = I(b.lo[1]); y < y1; y++) {
-        const cc_size row = cc_size((z * ny + y) * nx);
-        for (I x = I(b.lo[0]), i = gx + x; i < ex; i++, x++) {
-          cc_lid[0] = cc_size(x);
-          cc_lid[1] = cc_size(y);
-          cc_lid[2] = cc_size(z);
-          cc_gid[0] = cc_size(i);
-          cc_gid[1] = cc_size(gy + y);
-          cc_gid[2] = cc_size(gz + z);
-          f(row + cc_size(x));
+        cc_lid[1] = cc_size(y);
+        cc_lid[2] = cc_size(z);
+        cc_gid[1] = cc_size(gy + y);
+        cc_gid[2] = cc_size(gz + z);
+        for (I x = I(b.lo[0]); x < x1;) {
+          cc_run<I> r = {x, gx + x, x1 - x, cc_size((z * ny + y) * nx)};
+          cc_lid[0] = cc_size(r.x);
+          cc_gid[0] = cc_size(r.i);
+          f(r);
+          x += r.n;
         }
       }
   }
+  // cc_each goes through a run. Compilers see that the global id, which decides about the end, does
+  // not wrap as an int; of the local one they do not.
+  template <class I, class F> CC_ALWAYS void cc_each(const cc_run<I> &r, const F &f) {
+    const I end = r.i + r.n;
+    cc_size x = cc_size(r.x);
+    cc_long k = 0;
+    for (I i = r.i; i < end; i++, x++, k++) {
+      cc_lid[0] = x;
+      cc_gid[0] = cc_size(i);
+      f(r.row + x, k);
+    }
+  }
   CC_ALWAYS cc_size cc_group_items() const {
-    const cc_size *l = cc_ctx->grid->local;
-    return l[0] * l[1] * l[2];
+    return cc_grid.local[0] * cc_grid.local[1] * cc_grid.local[2];
   }
 
   // cc_local is the kernel's block of local variables, one per group.
@@ -114,7 +151,7 @@ struct cc_item {
   // Each item copies its share at once; waiting is a barrier.
   template <class T>
   CC_FN cc_event cc_copy_(T *dst, const T *src, cc_size n, cc_size dstep, cc_size sstep) const {
-    const cc_size *l = cc_ctx->grid->local, items = l[0] * l[1] * l[2];
+    const cc_size *l = cc_grid.local, items = l[0] * l[1] * l[2];
     for (cc_size i = cc_lid[0] + l[0] * (cc_lid[1] + l[1] * cc_lid[2]); i < n; i += items)
       dst[i * dstep] = src[i * sstep];
     return {0};
@@ -174,9 +211,9 @@ template <class P, class... A, void (P::*F)(A...)> struct cc_entry<void (P::*)(A
   // size_t and back disappears, and the compiler sees consecutive addresses. Both ids are counted
   // along, since their difference would be moved about and hide the same.
   template <class I> static CC_ALWAYS void loop(P p, A... a) {
-    const concord_grid *g = p.cc_ctx->grid;
+    const concord_grid &g = p.cc_grid;
     const I gx = I(p.cc_gid[0]), gy = I(p.cc_gid[1]), gz = I(p.cc_gid[2]);
-    const I ex = gx + I(g->local[0]), ey = gy + I(g->local[1]), ez = gz + I(g->local[2]);
+    const I ex = gx + I(g.local[0]), ey = gy + I(g.local[1]), ez = gz + I(g.local[2]);
     for (I k = gz, z = 0; k < ez; k++, z++)
       for (I j = gy, y = 0; j < ey; j++, y++)
         for (I i = gx, x = 0; i < ex; i++, x++) {
@@ -194,11 +231,7 @@ template <class P, class... A, void (P::*F)(A...)> struct cc_entry<void (P::*)(A
   template <int... I> static CC_ALWAYS void group(concord_ctx *ctx, void *const *args, cc_seq<I...>) {
     P p;
     p.cc_enter(ctx);
-    const concord_grid *g = ctx->grid;
-    // Sums of two 63-bit numbers at most: the executor refuses larger ones.
-    uint64_t top = (g->offset[0] + g->global[0]) | (g->offset[1] + g->global[1]) |
-                   (g->offset[2] + g->global[2]);
-    if (top <= 0x7fffffff)
+    if (p.cc_small())
       loop<cc_int>(p, *static_cast<A *>(args[I])...);
     else
       big(p, *static_cast<A *>(args[I])...);
@@ -219,10 +252,7 @@ struct cc_groups<void (P::*)(A...), F, B> {
   template <int... I> static CC_ALWAYS void group(concord_ctx *ctx, void *const *args, cc_seq<I...>) {
     P p;
     p.cc_enter(ctx);
-    const concord_grid *g = ctx->grid;
-    uint64_t top = (g->offset[0] + g->global[0]) | (g->offset[1] + g->global[1]) |
-                   (g->offset[2] + g->global[2]);
-    if (top <= 0x7fffffff)
+    if (p.cc_small())
       (p.*F)(*static_cast<A *>(args[I])...);
     else
       big(p, *static_cast<A *>(args[I])...);

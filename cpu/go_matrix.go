@@ -5,7 +5,9 @@ package cpu
 // panels that stay in the cache, and 4×2 results at a time are kept in registers.
 
 func init() {
-	native("gemm", "gemm", typed(goGemm[float32], goGemm[float64]))
+	for _, kernel := range []string{"gemm", "gemm_batch", "gemm_bias"} {
+		native("gemm", kernel, typed(goGemm[float32], goGemm[float64]))
+	}
 	native("l2_distance", "l2_distance_fp32", func(c *Call) error { return goL2(c, "f32") })
 	native("l2_distance", "l2_distance_fp16", func(c *Call) error { return goL2(c, "f16") })
 	native("l2_distance", "l2_distance_int8", goL2Int)
@@ -120,52 +122,66 @@ func distances[F panelElem](a0, a1, a2, a3, b0, b1 []F) [8]F {
 	return [8]F{s00, s01, s10, s11, s20, s21, s30, s31}
 }
 
-// rowsOf packs rows of a matrix; columnsOf packs its columns.
-func rowsOf[F number](x view[F], ld int) func(i, p0, p1 int, dst []F) {
+// rowsOf packs rows of a matrix that begins at element first; columnsOf packs its columns.
+func rowsOf[F number](x view[F], first, ld int) func(i, p0, p1 int, dst []F) {
 	return func(i, p0, p1 int, dst []F) {
-		copy(dst, x.read(i*ld+p0, i*ld+p1, dst)) // a view of 16 bits has converted into dst already
+		copy(dst, x.read(first+i*ld+p0, first+i*ld+p1, dst)) // a view of 16 bits has converted into dst already
 	}
 }
 
-func columnsOf[F number](x view[F], ld int) func(i, p0, p1 int, dst []F) {
+func columnsOf[F number](x view[F], first, ld int) func(i, p0, p1 int, dst []F) {
 	return func(i, p0, p1 int, dst []F) {
 		for p := p0; p < p1; p++ {
-			dst[p-p0] = x.at(p*ld + i)
+			dst[p-p0] = x.at(first + p*ld + i)
 		}
 	}
 }
 
-// goGemm: C = alpha·op(A)·op(B) + beta·C.
+// goGemm: C = alpha·op(A)·op(B) + beta·C, once or for each matrix of a batch, or with a
+// bias and an activation.
 func goGemm[F number](c *Call, t string) error {
-	m, n, k := int(c.Int(0)), int(c.Int(1)), int(c.Int(2))
-	alpha, beta := F(c.Float(3)), F(c.Float(8))
+	transA, transB := c.define("TRANS_A"), c.define("TRANS_B")
+	g := gemmOf(c, refSize(t), transA, transB)
 	a, b, out := viewOf[F](c, 4, t), viewOf[F](c, 6, t), viewOf[F](c, 9, t)
-	lda, ldb, ldc := int(c.Int(5)), int(c.Int(7)), int(c.Int(10))
-	left, right := rowsOf(a, lda), columnsOf(b, ldb)
-	if v, _ := c.Define("TRANS_A"); v == "1" {
-		left = columnsOf(a, lda)
-	}
-	if v, _ := c.Define("TRANS_B"); v == "1" {
-		right = rowsOf(b, ldb)
-	}
-	if alpha == 0 {
-		k = 0 // A and B are not read
-	}
-	return rowProducts(c, m, n, k, left, right, dots[F], func(i, j int, sums []F) {
-		for q, s := range sums {
-			x := alpha * s
-			if beta != 0 {
-				x += beta * out.at(i*ldc+j+q)
-			}
-			out.set(i*ldc+j+q, x)
+	alpha, beta, finish := F(g.alpha), F(g.beta), goFinish[F](c, t)
+	for z := range g.count {
+		left, right, first := rowsOf(a, z*g.step[0], g.ld[0]), columnsOf(b, z*g.step[1], g.ld[1]), z*g.step[2]
+		if transA {
+			left = columnsOf(a, z*g.step[0], g.ld[0])
 		}
-	})
+		if transB {
+			right = rowsOf(b, z*g.step[1], g.ld[1])
+		}
+		err := rowProducts(c, g.m, g.n, g.k, left, right, dots[F], func(i, j int, sums []F) {
+			at := first + i*g.ld[2] + j
+			for q, s := range sums {
+				x := alpha * s
+				if beta != 0 {
+					x += beta * out.at(at+q)
+				}
+				out.set(at+q, finish(j+q, x))
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// goFinish is what comes after a product, by column.
+func goFinish[F number](c *Call, t string) func(j int, x F) F {
+	if !c.addsBias() {
+		return func(_ int, x F) F { return x }
+	}
+	bias, act := viewOf[F](c, gemmBias, t), c.activation(goActivations)
+	return func(j int, x F) F { return F(act(float64(x + bias.at(j)))) }
 }
 
 // goL2: Σ (q - v)² in float32.
 func goL2(c *Call, t string) error {
 	queries, vectors, dim := int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
-	left, right, out := rowsOf(viewOf[float32](c, 0, t), dim), rowsOf(viewOf[float32](c, 1, t), dim), c.F32(2)
+	left, right, out := rowsOf(viewOf[float32](c, 0, t), 0, dim), rowsOf(viewOf[float32](c, 1, t), 0, dim), c.F32(2)
 	return rowProducts(c, queries, vectors, dim, left, right, distances[float32], func(i, j int, sums []float32) {
 		copy(out[i*vectors+j:], sums)
 	})

@@ -18,11 +18,14 @@ func (c *Call) Parallel(n, grain int, f func(lo, hi int)) error {
 		return c.ctx.Err()
 	}
 	threads := c.device.threads
-	// Several ranges per thread even out what one of them is late with; they are
-	// handed out by a counter.
-	size := max(grain, 1, (n+4*threads-1)/(4*threads))
-	ranges := (n + size - 1) / size
-	if threads = min(threads, ranges); threads == 1 {
+	// Several ranges per thread even out what one of them is late with.
+	return c.ranges(n, max(grain, 1, (n+4*threads-1)/(4*threads)), threads, f)
+}
+
+// ranges is Parallel with ranges of that size, the last one apart, and on no more than so
+// many threads. They are handed out by a counter: one begins when all before it have.
+func (c *Call) ranges(n, size, threads int, f func(lo, hi int)) error {
+	if threads = min(threads, (n+size-1)/size); threads == 1 {
 		return c.serial(n, size, f)
 	}
 	w := &c.device.workers

@@ -9,43 +9,53 @@ import (
 )
 
 func init() {
-	reference("gemm", "gemm", refGemm)
+	for _, kernel := range []string{"gemm", "gemm_batch", "gemm_bias"} {
+		reference("gemm", kernel, refGemm)
+	}
 	reference("l2_distance", "l2_distance_fp32", func(c *Call) error { return refL2(c, "f32") })
 	reference("l2_distance", "l2_distance_fp16", func(c *Call) error { return refL2(c, "f16") })
 	reference("l2_distance", "l2_distance_int8", refL2Int)
 }
 
-// refGemm: C = alpha·op(A)·op(B) + beta·C.
+// refGemm: C = alpha·op(A)·op(B) + beta·C, once or for each matrix of a batch, or with a
+// bias and an activation.
 func refGemm(c *Call) error {
 	t := refType(c, "T")
-	m, n, k := int(c.Int(0)), int(c.Int(1)), int(c.Int(2))
-	alpha, beta := c.Float(3), c.Float(8)
-	if m == 0 || n == 0 {
-		return nil
-	}
-	ta, rowsA, colsA := refTrans(c, "TRANS_A", m, k)
-	tb, rowsB, colsB := refTrans(c, "TRANS_B", k, n)
-	a := refMatrix(c, 4, t, rowsA, colsA, int(c.Int(5)))
-	b := refMatrix(c, 6, t, rowsB, colsB, int(c.Int(7)))
-	out := blas64.General{Rows: m, Cols: n, Stride: n, Data: make([]float64, m*n)}
-	if beta != 0 { // else C is not read
-		out = refMatrix(c, 9, t, m, n, int(c.Int(10)))
-	}
-	switch {
-	case k == 0 || alpha == 0:
-		floats.Scale(beta, out.Data)
-	case finite(a.Data, b.Data):
-		blas64.Gemm(ta, tb, alpha, a, b, beta, out)
-	default:
-		refGemmLoop(ta, tb, k, alpha, a, b, beta, out)
-	}
-	set, ldc := refSet(c, 9, t), int(c.Int(10))
-	for i := range m {
-		for j := range n {
-			set(i*ldc+j, out.Data[i*n+j])
+	g := gemmOf(c, refSize(t), c.define("TRANS_A"), c.define("TRANS_B"))
+	ta, rowsA, colsA := refTrans(c, "TRANS_A", g.m, g.k)
+	tb, rowsB, colsB := refTrans(c, "TRANS_B", g.k, g.n)
+	finish, set := refFinish(c, t), refSet(c, 9, t)
+	for z := range g.count {
+		a := refMatrix(c, 4, t, rowsA, colsA, z*g.step[0], g.ld[0])
+		b := refMatrix(c, 6, t, rowsB, colsB, z*g.step[1], g.ld[1])
+		out := blas64.General{Rows: g.m, Cols: g.n, Stride: g.n, Data: make([]float64, g.m*g.n)}
+		if g.beta != 0 { // else C is not read
+			out = refMatrix(c, 9, t, g.m, g.n, z*g.step[2], g.ld[2])
+		}
+		switch {
+		case g.k == 0:
+			floats.Scale(g.beta, out.Data)
+		case finite(a.Data, b.Data):
+			blas64.Gemm(ta, tb, g.alpha, a, b, g.beta, out)
+		default:
+			refGemmLoop(ta, tb, g.k, g.alpha, a, b, g.beta, out)
+		}
+		for i := range g.m {
+			for j := range g.n {
+				set(z*g.step[2]+i*g.ld[2]+j, finish(j, out.Data[i*g.n+j]))
+			}
 		}
 	}
 	return nil
+}
+
+// refFinish is what comes after a product, by column.
+func refFinish(c *Call, t string) func(j int, x float64) float64 {
+	if !c.addsBias() {
+		return func(_ int, x float64) float64 { return x }
+	}
+	bias, act := refGet(c, gemmBias, t), c.activation(refActivations)
+	return func(j int, x float64) float64 { return act(x + bias(j)) }
 }
 
 // refGemmLoop is the formula as it stands. gonum leaves out products with a zero
@@ -80,12 +90,12 @@ func refTrans(c *Call, define string, rows, cols int) (t blas.Transpose, storedR
 	return blas.NoTrans, rows, cols
 }
 
-// refMatrix copies a matrix without the padding of its rows.
-func refMatrix(c *Call, arg int, t string, rows, cols, ld int) blas64.General {
+// refMatrix copies a matrix that begins at element first, without the padding of its rows.
+func refMatrix(c *Call, arg int, t string, rows, cols, first, ld int) blas64.General {
 	get := refGet(c, arg, t)
 	x := blas64.General{Rows: rows, Cols: cols, Stride: max(cols, 1), Data: make([]float64, 0, rows*cols)}
 	for i := range rows {
-		x.Data = append(x.Data, refRead(get, i*ld, cols, 1)...)
+		x.Data = append(x.Data, refRead(get, first+i*ld, cols, 1)...)
 	}
 	return x
 }

@@ -52,6 +52,7 @@ const (
 	gemmI8Rows
 	gemmVNNIPack
 	gemmVNNIRows
+	l2Int8Pack
 )
 
 // simdSet is one instruction set.
@@ -109,6 +110,11 @@ func chooseSIMD(cfg *driver.Config) (*simdSet, error) {
 		return nil, fmt.Errorf("CPUKernels %q is not one of %s, %s: %w", want, strings.Join(names, ", "), goKernels, driver.ErrInvalidArgument)
 	}
 	return nil, nil
+}
+
+// multipliesBytes says whether four products of bytes are one step of a sum (VNNI).
+func (s *simdSet) multipliesBytes() bool {
+	return s.bytes == 64 && cpuid.CPU.Supports(cpuid.AVX512VNNI)
 }
 
 // run calls a function of the set in this thread. Addresses among the words are

@@ -24,7 +24,7 @@ func init() {
 		vector("arith", op+"_broadcast", func(u *source.Unit) Func { return bindBroadcast(u, uint64(code)) })
 	}
 	vector("saxpy", "saxpy", bindSaxpy)
-	// In the order of csrc/cpu/elements.h; the last two are not there for f64.
+	// In the order of csrc/cpu/elements.h.
 	for which, name := range []string{"relu", "sigmoid", "swish", "gelu_tanh", "tanh_act", "gelu"} {
 		vector("activation", name, func(u *source.Unit) Func { return bindActivation(u, uint64(which)) })
 	}
@@ -80,9 +80,6 @@ func bindSaxpy(u *source.Unit) Func {
 func bindActivation(u *source.Unit, which uint64) Func {
 	typ := typeNumber(u, "T")
 	size := typeSize(typ)
-	if size == 8 && which >= 4 {
-		return nil
-	}
 	return func(c *Call) error {
 		n := int(c.Int(2))
 		in, out, set, past := c.elements(0, n, size), c.elements(1, n, size), c.device.simd, flag(overflows(n*size))

@@ -1,29 +1,79 @@
 package cpu
 
-// conv2d in vector instructions: a product of filters with columns that are gathered
-// straight into the panels of gemm's kernels (csrc/cpu/conv.h). 16-bit images are
-// widened as a whole, and the output rounded once.
+// conv2d in vector instructions: a product of filters with planes of the input
+// (csrc/cpu/conv.h). Here is decided what planes there are and how much of the work is
+// done at a time. 16-bit images are widened as a whole, and the output rounded once.
 
 import (
+	"math"
+	"slices"
+	"unsafe"
+
 	"github.com/concord-compute/concord/source"
 )
 
 func init() { vector("conv2d", "conv2d", bindConv2D) }
 
+// convAxis is what is alike of rows and columns. Places of the filter whose distance is
+// a whole number of outputs can share a plane of each channel, which is then longer.
+type convAxis struct {
+	size, out, filter     int
+	stride, pad, dilation int
+	planes                int
+	wrap                  int // plane i begins at i·dilation % wrap
+	longer                int // elements of a plane that are not the first place's
+}
+
+// shared is the axis with planes that are shared.
+func (a convAxis) shared() convAxis {
+	a.planes, a.wrap = min(a.filter, a.stride/gcd(a.stride, a.dilation)), a.stride
+	a.longer = max(a.filter-1, 0) * a.dilation / a.stride
+	return a
+}
+
+// apart is the axis with a plane for each place.
+func (a convAxis) apart() convAxis {
+	a.planes, a.wrap, a.longer = a.filter, math.MaxInt64, 0
+	return a
+}
+
+// elements is how many a channel has in planes of so many outputs.
+func (a *convAxis) elements(outs int) float64 {
+	return float64(a.planes) * (float64(outs) + float64(a.longer))
+}
+
+// place is where place i of the filter is: its plane, and how far in that.
+func (a *convAxis) place(i int) (plane, far int) {
+	if a.longer == 0 {
+		return i, 0
+	}
+	return i % a.planes, i * a.dilation / a.stride
+}
+
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
 // convPlan is one launch.
 type convPlan struct {
 	convolution
-	call    *Call
-	set     *simdSet
-	bias    bool
-	size    int    // bytes of what is computed in
-	half    uint64 // of 16-bit images: 0 half, 1 bfloat16
-	filters int    // of a group
-	k       int    // depth of the product, with a row for the bias
-	deep    int    // rows of a panel
-	wide    int    // columns of a task
-	tall    int    // filters of a group, rounded up to whole tiles
-	packed  uint64 // packed filters
+	call        *Call
+	set         *simdSet
+	bias        bool
+	size        int      // bytes of what is computed in
+	half        uint64   // of 16-bit images: 0 half, 1 bfloat16
+	down, along convAxis // rows and columns
+	channels    int      // of a group
+	filters     int      // of a group
+	few         bool     // filters are used as they are
+	lines       int      // rows of the output that a task computes
+	some        int      // filters that a task computes
+	deep        int      // channels that are planes at a time
+	plane       int      // elements of a plane
+	sums        int      // elements of a filter's sums where rows of planes are longer than those of the output
 }
 
 func bindConv2D(u *source.Unit) Func {
@@ -41,7 +91,7 @@ func bindConv2D(u *source.Unit) Func {
 	return func(c *Call) error {
 		q := p
 		q.call, q.set, q.convolution = c, c.device.simd, convolutionOf(c, true)
-		if q.n*q.convolution.k*q.outs() == 0 {
+		if q.n*q.k*q.outs() == 0 {
 			return nil
 		}
 		if short {
@@ -71,89 +121,159 @@ func (p *convPlan) op(f simdOp) simdOp {
 	return f
 }
 
+// plan decides how the work is cut.
+func (p *convPlan) plan() {
+	p.channels, p.filters = p.c/p.groups, p.k/p.groups
+	if p.depth() == 0 {
+		p.channels, p.rows, p.cols = 0, 0, 0
+	}
+	p.few = p.filters < p.set.rows
+	p.down = convAxis{size: p.h, out: p.outH, filter: p.rows, stride: p.strideH, pad: p.padH, dilation: p.dilationH}.shared()
+	p.along = convAxis{size: p.w, out: p.outW, filter: p.cols, stride: p.strideW, pad: p.padW, dilation: p.dilationW}.shared()
+	l2, _ := cacheSizes()
+	room := l2 / 4 / p.size // for planes, in elements
+	p.cutColumns(room)
+	p.cutRows(room)
+	pitch, unit := p.along.out+p.along.longer, 64/p.size
+	p.plane = roundUpInt((p.lines+p.down.longer)*pitch, unit)
+	p.plane += (1 - p.plane/unit%2) * unit // not all at the same place of a page
+	p.deep = even(p.channels, max(room/(max(p.planes(), 1)*p.plane), 1), 1)
+	if p.along.longer > 0 {
+		p.sums = roundUpInt(p.lines*pitch, p.set.bytes/p.size)
+	}
+	threads, tasks := p.call.device.threads, p.n*p.groups*p.parts()
+	p.some = min(even(p.filters, max(p.filters*tasks/(2*threads), 1), p.set.rows), p.filters)
+}
+
+// planes is how many there are of a channel.
+func (p *convPlan) planes() int { return p.down.planes * p.along.planes }
+
+// parts is how many tasks share the rows of an output.
+func (p *convPlan) parts() int { return (p.outH + p.lines - 1) / p.lines }
+
+// cutColumns decides whether columns share planes. Then each row of the output costs
+// products for those elements of a row of a plane that are not of the output; else more
+// is copied, at some four products a copy, if there is room for one row of the output.
+func (p *convPlan) cutColumns(room int) {
+	shared, apart := &p.along, p.along.apart()
+	products := float64(shared.longer) * float64(p.rows) * float64(p.cols) * float64(p.filters)
+	copies := apart.elements(p.outW) - shared.elements(p.outW)
+	fits := apart.elements(p.outW)*float64(p.rows) <= float64(room)
+	if products > 4*copies && (fits || copies <= 0) {
+		p.along = apart
+	}
+}
+
+// cutRows decides how many rows of the output a task computes, and whether rows share
+// planes. 512 products deep, planes are to have room; the tasks are to be enough for the
+// threads, but no smaller than 256 columns.
+func (p *convPlan) cutRows(room int) {
+	least := min(p.channels, 1+511/max(p.rows*p.cols, 1))
+	rows := float64(room) / max(float64(least)*p.along.elements(p.outW), 1) // of planes
+	parts := 4*p.call.device.threads/(p.n*p.groups) + 1
+	want := min(max((p.outH+parts-1)/parts, 256/p.outW), p.outH)
+	fit := func(a *convAxis) int { return max(min(want, int(rows/float64(max(a.planes, 1)))-a.longer), 1) }
+	p.lines = fit(&p.down)
+	if apart := p.down.apart(); p.down.elements(p.lines) > apart.elements(p.lines) {
+		p.down, p.lines = apart, fit(&apart)
+	}
+	p.lines = even(p.outH, p.lines, 1)
+}
+
 // run computes y from numbers of what is computed in.
 func (p *convPlan) run(x, weight, bias, y []byte) error {
-	p.filters, p.k = p.convolution.k/p.groups, p.depth()
-	if p.bias {
-		p.k++
+	p.plan()
+	filters := address(weight)
+	if !p.few {
+		packed, err := p.pack(filters)
+		if err != nil {
+			return err
+		}
+		defer p.call.device.scratch.give(packed)
+		filters = address(packed.data)
 	}
-	if p.k == 0 { // no channels and no bias: sums of nothing
-		clear(y[:p.n*p.convolution.k*p.outs()*p.size])
-		return nil
-	}
-	strip := 2 * p.set.bytes / p.size
-	l2, _ := cacheSizes()
-	p.deep = even(p.k, max(l2/2/(4*strip*p.size), 64), 1)
-	p.wide = even(p.outs(), max(l2/2/(max(p.deep, 1)*p.size)/strip*strip, strip), strip)
-	p.tall = roundUpInt(p.filters, p.set.rows)
-	weights, err := p.pack(weight, bias)
+	steps, err := p.steps()
 	if err != nil {
 		return err
 	}
-	defer p.call.device.scratch.give(weights)
-	p.packed = address(weights.data)
-	parts := (p.outs() + p.wide - 1) / p.wide
-	return p.call.Parallel(p.n*p.groups*parts, 1, func(lo, hi int) {
-		// A strip's last store may write a register behind it.
-		room, err := p.call.device.scratch.take(int64((p.wide*p.deep+2*strip)*p.size + 64))
+	defer p.call.device.scratch.give(steps)
+	add := uint64(0)
+	if p.bias {
+		add = address(bias)
+	}
+	u := func(n int) uint64 { return uint64(int64(n)) }
+	axis := func(a *convAxis) []uint64 {
+		return []uint64{u(a.size), u(a.stride), u(a.pad), u(a.dilation), u(a.planes), u(a.wrap)}
+	}
+	words := append(axis(&p.down), axis(&p.along)...)
+	words = append(words, u(p.channels), u(p.groups), u(p.filters), u(p.rows*p.cols), u(p.outH), u(p.outW),
+		u(p.lines), u(p.some), u(p.deep), u(p.lines+p.down.longer), u(p.outW+p.along.longer), u(p.plane), u(p.sums), flag(!p.few),
+		address(x), filters, add, address(steps.data), address(y))
+	tasks := p.n * p.groups * p.parts() * ((p.filters + p.some - 1) / p.some)
+	threads := p.call.device.threads
+	if !threadsPay(2*float64(p.n*p.k*p.outs())*float64(p.depth()), float64(len(x)+len(weight)+len(y))) {
+		threads = 1
+	}
+	return p.call.ranges(tasks, (tasks+16*threads-1)/(16*threads), threads, func(lo, hi int) {
+		room, err := p.call.device.scratch.take(int64((p.deep*p.planes()*p.plane+p.some*p.sums)*p.size + 2*p.set.bytes))
 		if err != nil {
 			panic(err)
 		}
 		defer p.call.device.scratch.give(room)
-		for task := lo; task < hi; task++ {
-			z, j := task/parts, task%parts*p.wide
-			p.part(x, y, z/p.groups, z%p.groups, j, min(j+p.wide, p.outs()), address(room.data))
-		}
+		p.set.run(p.op(conv32), append(slices.Clone(words), address(room.data), u(lo), u(hi))...)
 	})
 }
 
-// part computes columns j0 to j1 of the output of a group of filters of one image.
-func (p *convPlan) part(x, y []byte, image, group, j0, j1 int, room uint64) {
-	channels := p.c / p.groups
-	size := uint64(p.size)
-	in := address(x) + uint64((image*p.c+group*channels)*p.h*p.w)*size
-	out := address(y) + uint64((image*p.convolution.k+group*p.filters)*p.outs())*size
-	u := func(n int) uint64 { return uint64(int64(n)) }
-	p.set.run(p.op(conv32), u(channels), u(p.h), u(p.w), u(p.rows), u(p.cols), u(p.strideH), u(p.strideW), u(p.padH), u(p.padW),
-		u(p.dilationH), u(p.dilationW), u(p.outW), in, address(x), address(x)+uint64(len(x)),
-		p.packed+uint64(group*p.tall*p.k)*size, u(p.filters), u(p.k), u(p.deep), u(j0), u(j1), out, u(p.outs()), room)
+// steps are the distances in the planes from each place of the filter to the next one.
+func (p *convPlan) steps() (block, error) {
+	places := p.rows * p.cols
+	b, err := p.call.device.scratch.take(int64(max(8*p.deep*places, 1)))
+	if err != nil {
+		return block{}, err
+	}
+	at := func(i int) int {
+		c, r, q := i/places, i%places/p.cols, i%p.cols
+		planeR, farR := p.down.place(r)
+		planeQ, farQ := p.along.place(q)
+		return ((c*p.down.planes+planeR)*p.along.planes+planeQ)*p.plane + farR*(p.outW+p.along.longer) + farQ
+	}
+	list := unsafe.Slice((*int64)(unsafe.Pointer(unsafe.SliceData(b.data))), p.deep*places)
+	for i := range list {
+		list[i] = int64(at(i+1) - at(i))
+	}
+	return b, nil
 }
 
-// pack lays the filters of each group, with their biases as a last column, as panels.
-func (p *convPlan) pack(weight, bias []byte) (block, error) {
-	depth, size := p.depth(), p.size
-	row, group := p.k*size, p.tall*p.k*size
-	plain, err := p.call.device.scratch.take(int64(max(p.filters*row, 1)))
+// pack lays the filters of each group as panels, those for deep channels first.
+func (p *convPlan) pack(weight uint64) (block, error) {
+	depth, most := p.depth(), p.deep*p.rows*p.cols
+	tall := roundUpInt(p.filters, p.set.rows)
+	to, err := p.call.device.scratch.take(int64(max(p.groups*tall*depth*p.size, 1)))
 	if err != nil {
 		return block{}, err
 	}
-	defer p.call.device.scratch.give(plain)
-	to, err := p.call.device.scratch.take(int64(max(p.groups*group, 1)))
-	if err != nil {
-		return block{}, err
-	}
-	for g := range p.groups {
-		for i := range p.filters {
-			o := g*p.filters + i
-			n := copy(plain.data[i*row:], weight[o*depth*size:(o+1)*depth*size])
-			if p.bias {
-				copy(plain.data[i*row+n:], bias[o*size:(o+1)*size])
+	panels := tall / p.set.rows
+	grain := 1 + 1<<16/(p.set.rows*(depth+1))
+	err = p.call.Parallel(p.groups*panels, grain, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			g, row := i/panels, i%panels*p.set.rows
+			for k := 0; k < depth; k += most {
+				n := min(most, depth-k)
+				p.set.run(p.op(gemmPack32), 0, uint64(min(p.filters-row, p.set.rows)), uint64(n),
+					weight+uint64(((g*p.filters+row)*depth+k)*p.size), uint64(depth),
+					address(to.data)+uint64((g*tall*depth+k*tall+row*n)*p.size), uint64(p.set.rows))
 			}
 		}
-		for k := 0; k < p.k; k += p.deep {
-			p.set.run(p.op(gemmPack32), 0, uint64(p.filters), uint64(min(p.deep, p.k-k)), address(plain.data)+uint64(k*size), uint64(p.k),
-				address(to.data)+uint64(g*group+k*p.tall*size), uint64(p.set.rows))
-		}
-	}
-	return to, nil
+	})
+	return to, err
 }
 
 // halves computes 16-bit images in float.
 func (p *convPlan) halves() error {
 	c := p.call
-	counts := []int{p.n * p.c * p.h * p.w, p.convolution.k * p.depth(), 0, p.n * p.convolution.k * p.outs()}
+	counts := []int{p.n * p.c * p.h * p.w, p.k * p.depth(), 0, p.n * p.k * p.outs()}
 	if p.bias {
-		counts[2] = p.convolution.k
+		counts[2] = p.k
 	}
 	total := 0
 	for _, n := range counts {
@@ -185,6 +305,6 @@ func (p *convPlan) halves() error {
 	}
 	from, to, n := address(wide[3]), address(c.Bytes(19)), counts[3]
 	return c.Parallel(n, grain*16, func(lo, hi int) {
-		p.set.run(simdNarrow, p.half, 1, uint64(hi-lo), from+4*uint64(lo), uint64(n), to+2*uint64(lo), uint64(n), 0)
+		p.set.run(simdNarrow, p.half, 1, uint64(hi-lo), from+4*uint64(lo), uint64(n), to+2*uint64(lo), uint64(n), 0, 0, 0)
 	})
 }

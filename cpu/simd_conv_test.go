@@ -25,8 +25,8 @@ func (f *fence) convTrial(typ string, side, channels int) convTrial {
 	r := f.r
 	g := 1 + r.IntN(3)*r.IntN(2)
 	s := convolution{n: 1 + r.IntN(2), c: g * (1 + r.IntN(channels)), h: 1 + r.IntN(side), w: 1 + r.IntN(side),
-		k: g * (1 + r.IntN(2*channels)), groups: g, rows: 1 + r.IntN(4), cols: 1 + r.IntN(4), strideH: 1 + r.IntN(3)/2,
-		strideW: 1 + r.IntN(4)/3, padH: r.IntN(3), padW: r.IntN(3), dilationH: 1 + r.IntN(4)/3, dilationW: 1 + r.IntN(4)/3}
+		k: g * (1 + r.IntN(2*channels)), groups: g, rows: 1 + r.IntN(4), cols: 1 + r.IntN(4), strideH: 1 + r.IntN(6)/3*r.IntN(4),
+		strideW: 1 + r.IntN(6)/3*r.IntN(4), padH: r.IntN(4), padW: r.IntN(4), dilationH: 1 + r.IntN(6)/3*r.IntN(6), dilationW: 1 + r.IntN(6)/3*r.IntN(6)}
 	s.outH = kernels.ConvOut(s.h, s.rows, s.strideH, s.padH, s.dilationH)
 	s.outW = kernels.ConvOut(s.w, s.cols, s.strideW, s.padW, s.dilationW)
 	return convTrial{s, typ, r.IntN(2) == 0}
@@ -82,7 +82,39 @@ func TestConvShapes(t *testing.T) {
 			s.run(t, d, f)
 		}
 		if !brief() {
+			for i := range 10 {
+				s := f.convTrial([]string{"f32", "f64"}[i%2], 20, 40)
+				s.run(t, d, f)
+			}
 			s := f.convTrial("f32", 70, 70)
+			s.run(t, d, f)
+		}
+	})
+}
+
+// Distances and sizes that no plane could span, and tasks of every kind.
+func TestConvCuts(t *testing.T) {
+	shape := func(n, c, h, w, k, groups, rows, cols, stride, pad, dilation int) convTrial {
+		s := convolution{n: n, c: c, h: h, w: w, k: k, groups: groups, rows: rows, cols: cols, strideH: stride, strideW: stride,
+			padH: pad, padW: pad, dilationH: dilation, dilationW: dilation}
+		s.outH = kernels.ConvOut(h, rows, stride, pad, dilation)
+		s.outW = kernels.ConvOut(w, cols, stride, pad, dilation)
+		return convTrial{s, "f32", true}
+	}
+	shapes := []convTrial{
+		shape(1, 40, 60, 60, 3, 1, 3, 3, 1, 1, 1),       // some rows and channels at a time
+		shape(1, 100, 7, 7, 50, 1, 3, 3, 1, 1, 1),       // some filters at a time
+		shape(1, 1, 4, 300, 5, 1, 3, 300, 1, 0, 1),      // a filter as wide as the image
+		shape(1, 2, 40, 40, 14, 1, 31, 31, 1, 15, 1),    // and one almost as wide
+		shape(1, 2, 3, 3, 14, 1, 2, 2, 1, 1<<30, 1<<31), // far beside the image
+		shape(1, 3, 90, 90, 2, 1, 3, 3, 1, 40, 40),
+		shape(1, 2, 100, 100, 13, 1, 2, 2, 1001, 1000, 1000),
+		shape(2, 3, 32, 32, 20, 1, 8, 8, 8, 0, 1),
+		shape(2, 0, 5, 5, 20, 1, 3, 3, 1, 1, 1),
+	}
+	eachSet(t, func(t *testing.T, d *device) {
+		f := newFence(t, 10)
+		for _, s := range shapes {
 			s.run(t, d, f)
 		}
 	})

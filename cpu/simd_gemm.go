@@ -1,7 +1,7 @@
 package cpu
 
-// gemm in vector instructions: what a launch asks for, whether it can be done, and
-// which of the ways is the shortest. simd_panels.go has the one for large matrices.
+// gemm and its like in vector instructions: which of the ways is the shortest.
+// simd_panels.go has the one for large matrices.
 
 import (
 	"math"
@@ -9,7 +9,11 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-func init() { vector("gemm", "gemm", bindGemm) }
+func init() {
+	for _, kernel := range []string{"gemm", "gemm_batch", "gemm_bias"} {
+		vector("gemm", kernel, bindGemm)
+	}
+}
 
 // matrix is op(X) for a stored X: element (i, j) is at row i and column j of X, or
 // the other way round where across is set.
@@ -28,16 +32,26 @@ func (x *matrix) element(i, j int) uint64 {
 	return x.at + uint64((i*x.ld+j)*x.size)
 }
 
-// product is C = alpha·A·B + beta·C.
+// product is C = alpha·A·B + beta·C, and what comes after it.
 type product struct {
-	call        *Call
-	set         *simdSet
-	m, n, k     int
-	alpha, beta float64
-	a, b, out   matrix
-	size        int    // bytes of what is computed in
-	half        uint64 // of 16-bit matrices: 0 half, 1 bfloat16
+	gemmLaunch
+	call      *Call
+	set       *simdSet
+	a, b, out matrix
+	size      int // bytes of what is computed in
+	finish    finish
+	half      uint64   // of 16-bit matrices: 0 half, 1 bfloat16
+	rounded   rounding // of a product in float: where its results go
 }
+
+// finish is what comes after a product: f(C + bias).
+type finish struct {
+	bias uint64 // address, of what is computed in
+	f    uint64 // number of the function in csrc/cpu/gemm.h; 0: nothing comes
+}
+
+// from is finish for columns from j on.
+func (f finish) from(j, size int) finish { return finish{f.bias + uint64(j*size), f.f} }
 
 // Numbers of functions, less those for float.
 func (p *product) op(f simdOp) simdOp {
@@ -65,6 +79,7 @@ func bindGemm(u *source.Unit) Func {
 	a, _ := unitDefine(u, "TRANS_A")
 	b, _ := unitDefine(u, "TRANS_B")
 	p.a.across, p.b.across = a == "1", b == "1"
+	p.finish.f = uint64(gemmActivation(u)) + 1
 	return func(c *Call) error {
 		q := p
 		return q.run(c)
@@ -73,25 +88,62 @@ func bindGemm(u *source.Unit) Func {
 
 func (p *product) run(c *Call) error {
 	p.call, p.set = c, c.device.simd
-	p.m, p.n, p.k = int(c.Int(0)), int(c.Int(1)), int(c.Int(2))
-	p.alpha, p.beta = c.Float(3), c.Float(8)
-	if p.m == 0 || p.n == 0 {
+	p.gemmLaunch = gemmOf(c, p.out.size, p.a.across, p.b.across)
+	if p.count == 0 {
 		return nil
 	}
-	if p.alpha == 0 {
-		p.k = 0 // A and B are not read
+	for i, x := range []*matrix{&p.a, &p.b, &p.out} {
+		c.aligned(gemmBuffers[i], x.size)
+		x.at, x.ld = address(c.Bytes(gemmBuffers[i])), p.ld[i]
 	}
-	p.a.bind(c, 4, p.m, p.k)
-	p.b.bind(c, 6, p.k, p.n)
-	p.out.bind(c, 9, p.m, p.n)
-	if p.a.size != p.size {
-		return p.halves()
+	if c.addsBias() {
+		p.finish.bias = address(c.Bytes(gemmBias))
+	} else {
+		p.finish.f = 0
+	}
+	if p.count > 1 {
+		return p.batch()
 	}
 	return p.compute()
 }
 
-// compute takes the shortest way for matrices of what is computed in.
+// batch computes one product after another: on all threads together those that are worth
+// it, else whole products on each.
+func (p *product) batch() error {
+	if p.step[1] == 0 && !p.a.across && p.step[0] == p.m*p.a.ld && p.step[2] == p.m*p.out.ld {
+		p.m *= p.count // rows of one large product
+		return p.compute()
+	}
+	q := *p
+	c, one := q.call, q.nanoseconds()
+	part := func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			if err := q.nth(i).compute(); err != nil && c.ctx.Err() == nil {
+				panic(err)
+			}
+		}
+	}
+	chunk := max(1, int(5e3/one))
+	if c.device.threads == 1 || one > threadNanoseconds || one*float64(q.count) < threadNanoseconds {
+		return c.serial(q.count, chunk, part)
+	}
+	return c.Parallel(q.count, chunk, part)
+}
+
+// nth is product i of a batch.
+func (p *product) nth(i int) *product {
+	q := *p
+	for j, x := range []*matrix{&q.a, &q.b, &q.out} {
+		x.at += uint64(i * p.step[j] * x.size)
+	}
+	return &q
+}
+
+// compute takes the shortest way.
 func (p *product) compute() error {
+	if p.a.size != p.size {
+		return p.halves()
+	}
 	width := p.strip() / 2
 	rest := p.n % width
 	switch {
@@ -120,37 +172,27 @@ func (p *product) runApart(cols int) error {
 	if err := q.runDirect(); err != nil {
 		return err
 	}
-	q.b.at, q.out.at, q.n = p.b.element(0, q.n), p.out.element(0, q.n), cols
+	q.b.at, q.out.at, q.finish, q.n = p.b.element(0, q.n), p.out.element(0, q.n), p.finish.from(q.n, p.size), cols
 	return q.runDot()
 }
 
-// bind sets x to argument i, of which rows × cols elements of op(X) are used, and
-// ends the launch if they are not all there.
-func (x *matrix) bind(c *Call, i, rows, cols int) {
-	x.ld = int(c.Int(i + 1))
-	if x.across {
-		rows, cols = cols, rows
-	}
-	data := c.Bytes(i)
-	elements := len(data) / x.size
-	if rows == 0 || cols == 0 {
-		return
-	}
-	if cols > elements || x.ld > 0 && rows-1 > (elements-cols)/x.ld {
-		c.fail(i, "%d elements cannot be %d rows of %d, %d apart", elements, rows, cols, x.ld)
-	}
-	if x.at = address(data); x.at%uint64(x.size) != 0 {
-		c.fail(i, "offset %d is not a multiple of the element's %d bytes", c.args[i].Memory.Offset, x.size)
-	}
+// threadNanoseconds is how much work is worth a second thread: starting one takes some
+// 20 µs.
+const threadNanoseconds = 40e3
+
+// guess is how long work takes one thread: 100 operations or 25 bytes per nanosecond.
+func guess(operations, bytes float64) float64 { return operations/100 + bytes/25 }
+
+// threadsPay says whether work is worth more threads than one.
+func threadsPay(operations, bytes float64) bool { return guess(operations, bytes) > threadNanoseconds }
+
+func (p *product) nanoseconds() float64 {
+	m, n, k := float64(p.m), float64(p.n), float64(p.k)
+	return guess(2*m*n*k, float64(p.size)*(m*k+k*n+m*n))
 }
 
-// threadsPay says whether work is worth more threads than one: starting a second
-// takes some 20 µs. The guess is 100 operations or 25 bytes per nanosecond.
-func threadsPay(operations, bytes float64) bool { return operations/100+bytes/25 > 40e3 }
-
 func (p *product) threadsPay() bool {
-	m, n, k := float64(p.m), float64(p.n), float64(p.k)
-	return p.call.device.threads > 1 && threadsPay(2*m*n*k, float64(p.size)*(m*k+k*n+m*n))
+	return p.call.device.threads > 1 && p.nanoseconds() > threadNanoseconds
 }
 
 // direct says that packing would cost more than it saves: B is used by few rows, or
@@ -179,9 +221,10 @@ func (p *product) directPart(i0, i1, j0, j1 int) {
 	if p.a.across {
 		rs, cs = 1, p.a.ld
 	}
+	after := p.finish.from(j0, p.size)
 	p.set.run(p.op(gemmDirect32), uint64(i1-i0), uint64(j1-j0), uint64(p.k),
 		p.a.element(i0, 0), uint64(rs), uint64(cs), p.b.element(0, j0), uint64(p.b.ld),
-		p.out.element(i0, j0), uint64(p.out.ld), math.Float64bits(p.alpha), math.Float64bits(p.beta))
+		p.out.element(i0, j0), uint64(p.out.ld), math.Float64bits(p.alpha), math.Float64bits(p.beta), after.bias, after.f)
 }
 
 // runDot computes scalar products of rows with rows; a B that is not stored so is
@@ -209,5 +252,6 @@ func (p *product) runDot() error {
 
 func (p *product) dotPart(i0, i1 int) {
 	p.set.run(p.op(gemmDot32), uint64(i1-i0), uint64(p.n), uint64(p.k), p.a.element(i0, 0), uint64(p.a.ld),
-		p.b.at, uint64(p.b.ld), p.out.element(i0, 0), uint64(p.out.ld), math.Float64bits(p.alpha), math.Float64bits(p.beta))
+		p.b.at, uint64(p.b.ld), p.out.element(i0, 0), uint64(p.out.ld), math.Float64bits(p.alpha), math.Float64bits(p.beta),
+		p.finish.bias, p.finish.f)
 }

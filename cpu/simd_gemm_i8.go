@@ -3,11 +3,7 @@ package cpu
 // gemm of 8-bit integers in vector instructions (csrc/cpu/gemm_i8.h): B is packed by
 // all threads, then rows of A meet all of it.
 
-import (
-	"github.com/klauspost/cpuid/v2"
-
-	"github.com/concord-compute/concord/source"
-)
+import "github.com/concord-compute/concord/source"
 
 func init() {
 	vector("gemm_i8", "gemm_i8", func(*source.Unit) Func { return runGemmI8 })
@@ -19,7 +15,7 @@ func runGemmI8(c *Call) error {
 		return nil
 	}
 	pack, rows, group := gemmI8Pack, gemmI8Rows, 2
-	if set.bytes == 64 && cpuid.CPU.Supports(cpuid.AVX512VNNI) {
+	if set.multipliesBytes() {
 		pack, rows, group = gemmVNNIPack, gemmVNNIRows, 4
 	}
 	words, strip := (g.k+group-1)/group, set.bytes/2

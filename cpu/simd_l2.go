@@ -32,19 +32,24 @@ func simdL2(c *Call, size int) error {
 		c.fail(5, "%d queries and %d vectors of %d are more than there can be", l.nq, l.nv, l.dim)
 	}
 	l.queries, l.vectors, l.out = c.elements(0, l.nq*l.dim, size), c.elements(1, l.nv*l.dim, size), c.elements(2, l.nq*l.nv, 4)
-	set := c.device.simd
+	many := l.nq > c.device.simd.bytes/8 // half a register of sums
 	switch {
+	case size == 1 && many && l.dim <= l2Int8Short:
+		return l.packedBytes()
 	case size == 1:
-		return l.parallel(1, func(lo, hi int) {
-			set.run(l2Int8, l.queries, uint64(l.nq), l.vector(lo), uint64(hi-lo), uint64(l.dim), l.out+uint64(4*lo), uint64(l.nv))
-		})
-	case l.nq > set.bytes/8: // half a register of floats
+		return l.parallel(1, func(lo, hi int) { l.bytes(lo, hi, l.queries, 0, 0) })
+	case many:
 		return l.packed()
 	case size == 2:
 		return l.widened()
 	}
 	return l.parallel(1, func(lo, hi int) { l.part(lo, hi, l.queries, 0, 0) })
 }
+
+const (
+	l2Int8Short = 32768 // components have a sum of 32 bits
+	l2Block     = 48    // vectors between two turns of results (csrc/cpu/l2.h)
+)
 
 // vector is the address of one of them.
 func (l *distance) vector(i int) uint64 { return l.vectors + uint64(i*l.dim*l.size) }
@@ -58,7 +63,12 @@ func (l *distance) parallel(step int, f func(lo, hi int)) error {
 // part computes a range of vectors with queries of floats.
 func (l *distance) part(lo, hi int, queries, packed, room uint64) {
 	l.call.device.simd.run(l2Float, queries, uint64(l.nq), l.vector(lo), uint64(hi-lo), uint64(l.dim), l.out+uint64(4*lo), uint64(l.nv),
-		flag(l.size == 2), packed, room)
+		flag(l.size == 2), packed, room, l.past())
+}
+
+// past is 1 if results had better be stored past the caches, and begin a line in each row.
+func (l *distance) past() uint64 {
+	return flag(overflows(4*l.nq*l.nv) && l.out%64 == 0 && l.nv%16 == 0)
 }
 
 // widened makes floats of a few queries first.
@@ -74,29 +84,57 @@ func (l *distance) widened() error {
 	return l.parallel(1, func(lo, hi int) { l.part(lo, hi, queries, 0, 0) })
 }
 
+// bytes computes a range of vectors with queries of bytes, as they are or packed in words
+// of so many.
+func (l *distance) bytes(lo, hi int, queries uint64, word int, room uint64) {
+	l.call.device.simd.run(l2Int8, queries, uint64(l.nq), l.vector(lo), uint64(hi-lo), uint64(l.dim), l.out+uint64(4*lo), uint64(l.nv),
+		uint64(word), room, l.past())
+}
+
 // packed packs many queries first; vectors of halves are made floats block by block.
 func (l *distance) packed() error {
-	d := l.call.device
-	wide, block := d.simd.bytes/2, 4*d.simd.rows // queries in a strip, vectors in a block
-	strips := roundUp(int64((l.nq+wide-1)/wide*wide*4*l.dim), baseAlign)
-	rooms := make(chan uint64, d.threads)
-	room := int64(0)
+	d, room := l.call.device, 0
 	if l.size == 2 {
-		room = roundUp(int64(4*block*l.dim), baseAlign)
+		room = 4 * l.dim
 	}
+	return l.blocks(4*l.dim, room, func(queries uint64) {
+		d.simd.run(l2Pack, l.queries, uint64(l.nq), uint64(l.dim), flag(l.size == 2), queries, 1)
+	}, func(lo, hi int, queries, room uint64) { l.part(lo, hi, queries, 1, room) })
+}
+
+// packedBytes does the same for bytes, in words of as many as the processor multiplies at
+// once, or pairs of 16-bit numbers. Vectors are copied as whole registers.
+func (l *distance) packedBytes() error {
+	set, word := l.call.device.simd, 2
+	if set.multipliesBytes() {
+		word = 4
+	}
+	words := (l.dim + word - 1) / word
+	return l.blocks(4*(words+1), roundUpInt(4*words, set.bytes), func(queries uint64) {
+		set.run(l2Int8Pack, l.queries, uint64(l.nq), uint64(l.dim), queries, uint64(word))
+	}, func(lo, hi int, queries, room uint64) { l.bytes(lo, hi, queries, word, room) })
+}
+
+// blocks has many queries packed, each in so many bytes, and then computes blocks of
+// vectors; a thread has room for the vectors of one.
+func (l *distance) blocks(query, vector int, pack func(to uint64), part func(lo, hi int, queries, room uint64)) error {
+	d := l.call.device
+	wide := d.simd.bytes / 2 // queries in a strip
+	strips := roundUp(int64((l.nq+wide-1)/wide*wide*query), baseAlign)
+	room := roundUp(int64(l2Block*vector), baseAlign)
 	b, err := d.scratch.take(strips + room*int64(d.threads))
 	if err != nil {
 		return err
 	}
 	defer d.scratch.give(b)
-	queries := address(b.data)
+	queries, rooms := address(b.data), make(chan uint64, d.threads)
 	for i := range d.threads {
 		rooms <- queries + uint64(strips) + uint64(i)*uint64(room)
 	}
-	d.simd.run(l2Pack, l.queries, uint64(l.nq), uint64(l.dim), flag(l.size == 2), queries, 1)
-	return l.parallel(block, func(lo, hi int) {
+	pack(queries)
+	return l.parallel(l2Block, func(lo, hi int) {
 		own := <-rooms
-		l.part(lo, hi, queries, 1, own)
+		part(lo, hi, queries, own)
 		rooms <- own
 	})
 }

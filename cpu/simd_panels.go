@@ -59,15 +59,14 @@ func roundUpInt(n, to int) int { return (n + to - 1) / to * to }
 type panels struct {
 	*product
 	panelSizes
-	deep, broad   int // panels along k and n
-	chunks        int // packing tasks of a panel
-	tall, across  int // multiplying tasks of a panel: blocks of rows, parts of columns
-	room          uint64
-	right, worker uint64 // bytes of a packed panel of B, and of a thread's own room
-	next, workers atomic.Int64
-	failed        atomic.Bool
-	packed, done  []atomic.Int32 // per panel: tasks that are over
-	level         []atomic.Int32 // per block of C: panels that it has seen
+	deep, broad  int         // panels along k and n
+	chunks       int         // packing tasks of a panel
+	tall, across int         // multiplying tasks of a panel: blocks of rows, parts of columns
+	buffers      [2]uint64   // packed panels of B: they take turns
+	rooms        chan uint64 // threads' own memory that is not in use
+	failed       atomic.Bool
+	packed, done []atomic.Int32 // per panel: tasks that are over
+	level        []atomic.Int32 // per block of C: panels that it has seen
 }
 
 func (p *product) runPanels() error {
@@ -82,57 +81,45 @@ func (p *product) runPanels() error {
 	if !p.threadsPay() {
 		threads = 1
 	}
-	r.right = uint64(roundUpInt(s.cols, p.strip()) * s.depth * p.size)
-	r.worker = uint64(roundUpInt(s.rows, p.set.rows) * s.depth * p.size)
+	right := uint64(roundUpInt(s.cols, p.strip()) * s.depth * p.size)
+	own := uint64(roundUpInt(s.rows, p.set.rows) * s.depth * p.size)
 	if p.a.size == 2 { // and room to widen what it packs
-		r.worker += uint64(max(s.rows, s.chunk) * s.depth * p.size)
+		own += uint64(max(s.rows, s.chunk) * s.depth * p.size)
 	}
-	r.right, r.worker = r.right+4096, r.worker+4096+64 // not at the same place of a page
-	b, err := p.call.device.scratch.take(int64(2*r.right) + int64(threads)*int64(r.worker))
+	right, own = right+4096, own+4096+64 // not at the same place of a page
+	b, err := p.call.device.scratch.take(int64(2*right) + int64(threads)*int64(own))
 	if err != nil {
 		return err
 	}
 	defer p.call.device.scratch.give(b)
-	r.room = address(b.data)
-	if threads == 1 {
-		r.work(0)
-		return p.call.ctx.Err()
+	at := address(b.data)
+	r.buffers = [2]uint64{at, at + right}
+	r.rooms = make(chan uint64, threads)
+	for i := range uint64(threads) {
+		r.rooms <- at + 2*right + i*own&^63
 	}
-	return p.call.Parallel(threads, 1, func(lo, hi int) {
-		for range hi - lo {
-			r.work(uint64(r.workers.Add(1) - 1))
-		}
-	})
+	return p.call.ranges(count*r.tasks(), 1, threads, r.run)
 }
 
-// work takes tasks until there are none.
-func (r *panels) work(number uint64) {
+// tasks is how many tasks a panel has: to pack it, then to multiply with it.
+func (r *panels) tasks() int { return r.chunks + r.tall*r.across }
+
+// run does one task. Between two of them another launch may get the thread, as nobody
+// waits for a task that has not begun but those that come after it.
+func (r *panels) run(task, _ int) {
+	own := <-r.rooms
 	whole := false
 	defer func() {
+		r.rooms <- own
 		if !whole {
 			r.failed.Store(true)
 		}
 	}()
-	own := r.room + 2*r.right + number*r.worker&^63
-	per := r.chunks + r.tall*r.across
-	stop := r.call.ctx.Done()
-	for !r.failed.Load() {
-		select {
-		case <-stop:
-			return
-		default:
-		}
-		task := int(r.next.Add(1) - 1)
-		panel := task / per
-		if panel >= r.deep*r.broad {
-			whole = true
-			return
-		}
-		if task %= per; task < r.chunks {
-			r.pack(panel, task, own)
-		} else {
-			r.multiply(panel, task-r.chunks, own)
-		}
+	panel, task := task/r.tasks(), task%r.tasks()
+	if task < r.chunks {
+		r.pack(panel, task, own)
+	} else {
+		r.multiply(panel, task-r.chunks, own)
 	}
 	whole = true
 }
@@ -143,15 +130,12 @@ func (r *panels) place(panel int) (j0, j1, p0, p1 int) {
 	return j0, min(j0+r.cols, r.n), p0, min(p0+r.depth, r.k)
 }
 
-// buffer is where a panel is packed. Two take turns.
-func (r *panels) buffer(panel int) uint64 { return r.room + uint64(panel%2)*r.right }
-
 func (r *panels) pack(panel, chunk int, own uint64) {
 	if panel >= 2 && !r.wait(&r.done[panel-2], r.tall*r.across) {
 		return
 	}
 	j0, j1, p0, p1 := r.place(panel)
-	to := r.buffer(panel) + uint64(chunk*r.chunk*(p1-p0)*r.size)
+	to := r.buffers[panel%2] + uint64(chunk*r.chunk*(p1-p0)*r.size)
 	j0 += chunk * r.chunk
 	if j1 = min(j1, j0+r.chunk); j0 < j1 {
 		at, ld := r.b.element(p0, j0), r.b.ld
@@ -169,15 +153,18 @@ func (r *panels) multiply(panel, task int, own uint64) {
 	}
 	j0, j1, p0, p1 := r.place(panel)
 	skip := task % r.across * r.wide
-	from := r.buffer(panel) + uint64(skip*(p1-p0)*r.size)
+	from := r.buffers[panel%2] + uint64(skip*(p1-p0)*r.size)
 	j0 += skip
 	j1 = min(j1, j0+r.wide)
 	i0 := task / r.across * r.rows
 	i1 := min(i0+r.rows, r.m)
 	if i0 < i1 && j0 < j1 {
-		beta := 1.0
+		beta, after := 1.0, finish{}
 		if p0 == 0 {
 			beta = r.beta
+		}
+		if p1 == r.k {
+			after = r.finish.from(j0, r.size)
 		}
 		at, ld, left := r.a.element(i0, p0), r.a.ld, own
 		if r.a.size == 2 {
@@ -185,7 +172,10 @@ func (r *panels) multiply(panel, task int, own uint64) {
 			at, ld = r.widen(&r.a, i0, i1, p0, p1, own)
 		}
 		r.set.run(r.op(gemmBlock32), uint64(i1-i0), uint64(j1-j0), uint64(p1-p0), at, uint64(ld), flag(r.a.across),
-			from, r.out.element(i0, j0), uint64(r.out.ld), math.Float64bits(r.alpha), math.Float64bits(beta), left)
+			from, r.out.element(i0, j0), uint64(r.out.ld), math.Float64bits(r.alpha), math.Float64bits(beta), left, after.bias, after.f)
+		if p1 == r.k {
+			r.round(i0, i1, j0, j1)
+		}
 	}
 	r.level[task].Add(1)
 	r.done[panel].Add(1)
@@ -226,32 +216,44 @@ func flag(b bool) uint64 {
 	return 0
 }
 
-// halves computes a product of 16-bit matrices in float, and rounds its elements
-// once, at the end.
+// rounding is where the results of a product in float are rounded to; nowhere if its
+// matrix has no size.
+type rounding struct {
+	out    matrix
+	beta   float64
+	finish finish
+}
+
+// halves computes a product of 16-bit matrices in float, and rounds its elements once,
+// each part of them when it is whole.
 func (p *product) halves() error {
-	sums, err := p.call.device.scratch.take(int64(p.m) * int64(p.n) * 4)
+	sums := p.m * p.n * 4
+	room, err := p.call.device.scratch.take(int64(sums + p.n*4))
 	if err != nil {
 		return err
 	}
-	defer p.call.device.scratch.give(sums)
+	defer p.call.device.scratch.give(room)
 	f := *p
-	f.beta, f.out = 0, matrix{at: address(sums.data), ld: p.n, size: 4}
-	if p.k == 0 {
-		err = f.runDirect()
-	} else {
-		err = f.runPanels()
+	f.beta, f.finish, f.out = 0, finish{}, matrix{at: address(room.data), ld: p.n, size: 4}
+	f.rounded = rounding{p.out, p.beta, p.finish}
+	if p.finish.f != 0 {
+		f.rounded.finish.bias = f.out.at + uint64(sums)
+		p.set.run(simdWiden, p.half, 1, uint64(p.n), p.finish.bias, 0, f.rounded.finish.bias, 0)
 	}
-	if err != nil {
-		return err
+	if p.k > 0 {
+		return f.runPanels()
 	}
-	q, whole := *p, f.out
-	part := func(lo, hi int) {
-		q.set.run(simdNarrow, q.half, uint64(hi-lo), uint64(q.n), whole.element(lo, 0), uint64(q.n),
-			q.out.element(lo, 0), uint64(q.out.ld), math.Float64bits(q.beta))
+	clear(room.data[:sums])
+	f.round(0, p.m, 0, p.n)
+	return nil
+}
+
+// round rounds a part of a product in float, if that is to be.
+func (p *product) round(i0, i1, j0, j1 int) {
+	if p.rounded.out.size == 0 {
+		return
 	}
-	if !p.threadsPay() {
-		part(0, p.m)
-		return p.call.ctx.Err()
-	}
-	return p.call.Parallel(p.m, 1, part)
+	after := p.rounded.finish.from(j0, 4)
+	p.set.run(simdNarrow, p.half, uint64(i1-i0), uint64(j1-j0), p.out.element(i0, j0), uint64(p.out.ld),
+		p.rounded.out.element(i0, j0), uint64(p.rounded.out.ld), math.Float64bits(p.rounded.beta), after.bias, after.f)
 }

@@ -29,6 +29,8 @@ const (
 	columnsAcross = 512
 	// longRow is the part of a row, or of a column's bytes, that is worth a thread's while.
 	longRow = 1 << 16
+	// longColumn is how many rows are worth reading in parts.
+	longColumn = 1024
 )
 
 // reduction is one launch of a reduce kernel.
@@ -74,8 +76,9 @@ func (r *reduction) rows() error {
 
 func (r *reduction) columns() error {
 	c, set := r.call, r.call.device.simd
-	bands := (r.inner + columnsAcross - 1) / columnsAcross
-	if r.outer*bands < c.device.threads && r.axis*r.inner >= 4*longRow && r.code < firstPlace {
+	bands, few := (r.inner+columnsAcross-1)/columnsAcross, r.outer < c.device.threads
+	// Rows are read in the order of memory where there are many for each result between.
+	if few && (r.axis >= longColumn || r.outer*bands < c.device.threads) && r.axis*r.inner >= 4*longRow && r.code < firstPlace {
 		return r.long(r.inner)
 	}
 	return c.spread(r.outer*bands, r.axis*min(r.inner, columnsAcross)*r.size, func(lo, hi int) {
@@ -94,6 +97,9 @@ func (r *reduction) columns() error {
 func (r *reduction) long(inner int) error {
 	c, set := r.call, r.call.device.simd
 	length := max(longRow/inner, 16)
+	if inner > 1 { // between is read and written, too
+		length = max(length, r.axis/(8*c.device.threads))
+	}
 	parts := (r.axis + length - 1) / length
 	wide, size := wideType(r.typ)
 	sums, err := c.device.scratch.take(int64((parts + 1) * inner * size))
@@ -112,7 +118,7 @@ func (r *reduction) long(inner int) error {
 	}
 	for o := range r.outer {
 		from := r.in + uint64(o*r.axis*inner*r.size)
-		if err := c.Parallel(parts, 1, func(lo, hi int) {
+		if err := c.ranges(parts, max(1, min(parts/(4*c.device.threads), (4<<20)/(length*inner*r.size))), c.device.threads, func(lo, hi int) {
 			for p := lo; p < hi; p++ {
 				reduce(r.typ, min(length, r.axis-p*length), from+uint64(p*length*inner*r.size), between+uint64(p*inner*size), 0)
 			}

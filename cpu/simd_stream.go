@@ -71,7 +71,8 @@ func (c *Call) spread(n, bytes int, f func(lo, hi int)) error {
 		}
 		return nil
 	}
-	return c.Parallel(n, 1<<14/max(bytes, 1)+1, f)
+	t := c.device.threads
+	return c.ranges(n, max(1<<14/max(bytes, 1)+1, min((n+4*t-1)/(4*t), 4<<20/max(bytes, 1))), t, f)
 }
 
 // overflows says whether a result of n bytes is better stored past the caches.

@@ -4,6 +4,7 @@ package cpu
 // the reference.
 
 import (
+	"encoding/binary"
 	"math"
 	"strings"
 	"testing"
@@ -198,9 +199,51 @@ func TestDistances(t *testing.T) {
 			f.distances(d, exact, kernel, typ, 16, 3000, 128)
 			f.distances(d, exact, kernel, typ, 1, 20000, 100)
 			f.distances(d, exact, kernel, typ, 257, 1031, 33)
+			f.distances(d, exact, kernel, typ, 70, 70, 300)
 		}
 	})
 }
+
+// TestDistancesPastCaches has results that are stored past the caches.
+func TestDistancesPastCaches(t *testing.T) {
+	if brief() {
+		t.Skip("large buffers")
+	}
+	eachSet(t, func(t *testing.T, d *device) {
+		const nq, dim = 35, 2
+		_, l3 := cacheSizes()
+		nv := l3/4/nq/16*16 + 16
+		f := newFence(t, 12)
+		for kernel, size := range map[string]int{"l2_distance_fp32": 4, "l2_distance_int8": 1} {
+			q, v, out := f.bytes(nq*dim*size), f.bytes(nv*dim*size), f.bytes(4*nq*nv)
+			at := func(b []byte, i int) float32 {
+				if size == 1 {
+					return float32(int8(b[i])) / 127
+				}
+				return at32(b, i)
+			}
+			for _, b := range [][]byte{q, v} {
+				for i := range len(b) / size {
+					if x := int8(f.r.Uint32()); size == 1 {
+						b[i] = byte(x)
+					} else {
+						binary.NativeEndian.PutUint32(b[4*i:], math.Float32bits(float32(x)))
+					}
+				}
+			}
+			require.NoError(t, invoke(t, d, "l2_distance", kernel, nil, [3]int{1, 1, 1}, q, v, out, uint32(nq), uint32(nv), uint32(dim)))
+			for i := range nq * nv {
+				x, y := at(q, i/nv*dim)-at(v, i%nv*dim), at(q, i/nv*dim+1)-at(v, i%nv*dim+1)
+				if want, got := float64(x*x+y*y), float64(at32(out, i)); math.Abs(got-want) > 1e-5*(1+want) {
+					require.Equal(t, want, got, "%s at %d", kernel, i)
+				}
+			}
+			f.free()
+		}
+	})
+}
+
+func at32(b []byte, i int) float32 { return math.Float32frombits(binary.NativeEndian.Uint32(b[4*i:])) }
 
 func (f *fence) distances(d, exact *device, kernel, typ string, nq, nv, dim int) {
 	f.t.Helper()

@@ -183,32 +183,53 @@ func invoke(t testing.TB, d *device, family, kernel string, defines []source.Def
 // kernelOf is the type that the name of an argument hides.
 type kernelOf = kernel
 
-// gemmTrial is one product between guard pages.
+// gemmTrial is one product between guard pages, or count of them if that is not 0, or with
+// a bias if act is not "".
 type gemmTrial struct {
 	typ            string
 	m, n, k        int
 	transA, transB bool
 	alpha, beta    float64
 	pad            int
+
+	count, gap int
+	shared     [2]bool // A, B: one for all
+	woven      bool    // each C lies in the gaps of the others' rows
+	act        string
+}
+
+// lay returns the leading dimension of operand i, the elements from one matrix to the
+// next, and those of all.
+func (g *gemmTrial) lay(i, rows, cols int) (ld, step, n int) {
+	count := max(g.count, 1)
+	ld = cols + g.pad
+	if rows > 0 && cols > 0 {
+		n = (rows-1)*ld + cols
+	}
+	switch {
+	case i < 2 && g.shared[i]:
+		return ld, 0, n
+	case i == 2 && g.woven:
+		ld = count * (cols + g.pad)
+		return ld, cols + g.pad, max(rows-1, 0)*ld + (count-1)*(cols+g.pad) + cols
+	}
+	step = n + g.gap
+	return ld, step, (count-1)*step + n
 }
 
 func (g *gemmTrial) run(t testing.TB, d *device, f *fence) error {
 	t.Helper()
-	reach := func(rows, cols int) (ld, n int) {
-		if ld = cols + g.pad; rows > 0 && cols > 0 {
-			n = (rows-1)*ld + cols
-		}
-		return ld, n
-	}
 	flip := func(on bool, a, b int) (int, int) {
 		if on {
 			return b, a
 		}
 		return a, b
 	}
-	lda, na := reach(flip(g.transA, g.m, g.k))
-	ldb, nb := reach(flip(g.transB, g.k, g.n))
-	ldc, nc := reach(g.m, g.n)
+	rows, cols := flip(g.transA, g.m, g.k)
+	lda, stepA, na := g.lay(0, rows, cols)
+	rows, cols = flip(g.transB, g.k, g.n)
+	ldb, stepB, nb := g.lay(1, rows, cols)
+	ldc, stepC, nc := g.lay(2, g.m, g.n)
 	a, b, c := f.numbers(g.typ, na), f.numbers(g.typ, nb), f.numbers(g.typ, nc)
 	before := decode(g.typ, c)
 	if g.beta == 0 {
@@ -217,54 +238,76 @@ func (g *gemmTrial) run(t testing.TB, d *device, f *fence) error {
 		}
 		copy(c, encode(g.typ, before))
 	}
-	old := append([]byte(nil), c...)
+	old := bytes.Clone(c)
 	scalar := func(v float64) any {
 		if g.typ == "f64" {
 			return v
 		}
 		return float32(v)
 	}
-	defines := []source.Define{{Name: "T", Value: g.typ}, {Name: "TRANS_A", Value: zeroOne(g.transA)}, {Name: "TRANS_B", Value: zeroOne(g.transB)}}
-	if err := invoke(t, d, "gemm", "gemm", defines, [3]int{1, 1, 1}, uint32(g.m), uint32(g.n), uint32(g.k), scalar(g.alpha),
-		a, uint32(lda), b, uint32(ldb), scalar(g.beta), c, uint32(ldc)); err != nil {
+	kernel, defines := "gemm", []source.Define{{Name: "T", Value: g.typ}, {Name: "TRANS_A", Value: zeroOne(g.transA)}, {Name: "TRANS_B", Value: zeroOne(g.transB)}}
+	args := []any{uint32(g.m), uint32(g.n), uint32(g.k), scalar(g.alpha), a, uint32(lda), b, uint32(ldb), scalar(g.beta), c, uint32(ldc)}
+	bias, act := make([]float64, g.n), func(x float64) float64 { return x }
+	switch {
+	case g.count > 0:
+		kernel, args = "gemm_batch", append(args, uint32(g.count), uint64(stepA), uint64(stepB), uint64(stepC))
+	case g.act != "":
+		data := f.numbers(g.typ, g.n)
+		kernel, args, defines = "gemm_bias", append(args, data), append(defines, source.Define{Name: "ACT", Value: g.act})
+		bias = decode(g.typ, data)
+		act = (&Call{Unit: gemmUnit(t, defines)}).activation(refActivations)
+	}
+	if err := invoke(t, d, "gemm", kernel, defines, [3]int{1, 1, 1}, args...); err != nil {
 		return err
 	}
 	x, y, got, size := decode(g.typ, a), decode(g.typ, b), decode(g.typ, c), refSize(g.typ)
 	u := map[string]float64{"f64": 0x1p-52, "f32": 0x1p-24, "f16": 0x1p-10, "bf16": 0x1p-7}[g.typ]
-	for i, o := 0, 0; o < nc; i++ {
-		for j := range min(ldc, nc-o) {
-			if j >= g.n {
-				if at := (o + j) * size; !bytes.Equal(old[at:at+size], c[at:at+size]) {
-					require.Fail(t, "wrote between rows", "%+v at %d,%d", *g, i, j)
+	small := 0x1p-24
+	if g.typ == "f64" {
+		small = 0x1p-52
+	}
+	for z := range max(g.count, 1) {
+		for i := range g.m {
+			for j := range g.n {
+				sum, weight, at := 0.0, 0.0, z*stepC+i*ldc+j
+				for p := range g.k {
+					q, r := flip(g.transA, i, p)
+					v, w := flip(g.transB, p, j)
+					e := x[z*stepA+q*lda+r] * y[z*stepB+v*ldb+w]
+					sum, weight = sum+e, weight+math.Abs(e)
 				}
-				continue
-			}
-			sum, weight := 0.0, 0.0
-			for p := range g.k {
-				q, r := flip(g.transA, i, p)
-				v, w := flip(g.transB, p, j)
-				z := x[q*lda+r] * y[v*ldb+w]
-				sum, weight = sum+z, weight+math.Abs(z)
-			}
-			want, small := g.alpha*sum, 0x1p-24*float64(g.k+2)*math.Abs(g.alpha)*weight
-			if g.typ == "f64" {
-				small *= 0x1p-28
-			}
-			if g.beta != 0 {
-				want += g.beta * before[o+j]
-				small += u * math.Abs(g.beta*before[o+j])
-			}
-			if g.typ == "f16" {
-				small += 0x1p-24 // between its denormal numbers
-			}
-			if !(math.Abs(want-got[o+j]) <= small+2*u*math.Abs(want)) {
-				require.Equal(t, want, got[o+j], "%+v at %d,%d", *g, i, j)
+				sum = g.alpha*sum + bias[j]
+				weight = math.Abs(g.alpha)*weight + math.Abs(bias[j])
+				allowed := small * float64(g.k+4) * weight
+				if g.beta != 0 {
+					sum += g.beta * before[at]
+					allowed += u * math.Abs(g.beta*before[at])
+				}
+				want := act(sum)
+				allowed *= 1.13 // the steepest activation
+				if g.typ == "f16" {
+					allowed += 0x1p-24 // between its denormal numbers
+				}
+				if allowed += 2 * u * math.Abs(want); g.act != "" {
+					allowed += 60 * small * math.Abs(want)
+				}
+				if !(math.Abs(want-got[at]) <= allowed) {
+					require.Equal(t, want, got[at], "%+v at %d,%d of %d", *g, i, j, z)
+				}
+				copy(old[at*size:], c[at*size:(at+1)*size])
 			}
 		}
-		o += ldc
 	}
+	require.True(t, bytes.Equal(old, c), "%+v wrote between the rows", *g)
 	f.free()
 	return nil
+}
+
+func gemmUnit(t testing.TB, defines []source.Define) *source.Unit {
+	t.Helper()
+	u, err := kernels.Unit("gemm", &source.Features{FP64: true}, defines...)
+	require.NoError(t, err)
+	return u
 }
 
 func zeroOne(on bool) string {
@@ -272,6 +315,22 @@ func zeroOne(on bool) string {
 		return "1"
 	}
 	return "0"
+}
+
+// anyGemm is a small product of any kind.
+func (f *fence) anyGemm(i int) gemmTrial {
+	g := gemmTrial{typ: []string{"f32", "f64", "f32", "f64", "f16", "bf16"}[f.r.IntN(6)],
+		m: f.r.IntN(71), n: f.r.IntN(71), k: f.r.IntN(71), transA: f.r.IntN(3) == 0, transB: f.r.IntN(3) == 0,
+		alpha: []float64{1, 1, 0.5, 0}[f.r.IntN(4)], beta: []float64{0, 1, -2}[f.r.IntN(3)], pad: f.r.IntN(2) * f.r.IntN(9)}
+	switch i % 10 { // the narrow ones have ways of their own
+	case 0:
+		g.m = f.r.IntN(5)
+	case 1:
+		g.n = f.r.IntN(5)
+	case 2:
+		g.k = f.r.IntN(5)
+	}
+	return g
 }
 
 func TestGemmShapes(t *testing.T) {
@@ -282,17 +341,55 @@ func TestGemmShapes(t *testing.T) {
 			count = 200
 		}
 		for i := range count {
-			g := gemmTrial{typ: []string{"f32", "f64", "f32", "f64", "f16", "bf16"}[f.r.IntN(6)],
-				m: f.r.IntN(71), n: f.r.IntN(71), k: f.r.IntN(71), transA: f.r.IntN(3) == 0, transB: f.r.IntN(3) == 0,
-				alpha: []float64{1, 1, 0.5, 0}[f.r.IntN(4)], beta: []float64{0, 1, -2}[f.r.IntN(3)], pad: f.r.IntN(2) * f.r.IntN(9)}
-			switch i % 10 { // the narrow ones have ways of their own
-			case 0:
-				g.m = f.r.IntN(5)
-			case 1:
-				g.n = f.r.IntN(5)
-			case 2:
-				g.k = f.r.IntN(5)
-			}
+			g := f.anyGemm(i)
+			require.NoError(t, g.run(t, d, f), "%+v", g)
+		}
+	})
+}
+
+func TestGemmBatch(t *testing.T) {
+	eachSet(t, func(t *testing.T, d *device) {
+		f := newFence(t, 8)
+		count := 600
+		if brief() || d.simd == nil {
+			count = 100
+		}
+		for i := range count {
+			g := f.anyGemm(i)
+			g.count, g.gap, g.woven = 1+f.r.IntN(7), f.r.IntN(2)*f.r.IntN(9), f.r.IntN(4) == 0
+			g.shared = [2]bool{f.r.IntN(4) == 0, f.r.IntN(3) == 0}
+			require.NoError(t, g.run(t, d, f), "%+v", g)
+		}
+		if d.simd == nil || brief() {
+			return
+		}
+		// Those that threads share, product by product and all together, and that become one.
+		for _, g := range []gemmTrial{
+			{typ: "f32", m: 64, n: 64, k: 64, alpha: 1, count: 40}, {typ: "f16", m: 40, n: 70, k: 90, alpha: 1, beta: 1, count: 40, woven: true},
+			{typ: "f64", m: 200, n: 200, k: 200, alpha: 1, count: 3}, {typ: "f32", m: 60, n: 150, k: 120, alpha: 1, count: 9, shared: [2]bool{false, true}},
+		} {
+			require.NoError(t, g.run(t, d, f), "%+v", g)
+		}
+	})
+}
+
+func TestGemmBias(t *testing.T) {
+	eachSet(t, func(t *testing.T, d *device) {
+		f := newFence(t, 9)
+		count := 600
+		if brief() || d.simd == nil {
+			count = 100
+		}
+		for i := range count {
+			g := f.anyGemm(i)
+			g.act = kernels.Activations[f.r.IntN(len(kernels.Activations))]
+			require.NoError(t, g.run(t, d, f), "%+v", g)
+		}
+		if d.simd == nil || brief() {
+			return
+		}
+		for i, act := range kernels.Activations { // several panels along every side
+			g := gemmTrial{typ: []string{"f32", "f64", "f16", "bf16"}[i%4], m: 300, n: 500, k: 1100, alpha: 0.3, beta: 1, act: act}
 			require.NoError(t, g.run(t, d, f), "%+v", g)
 		}
 	})
@@ -317,9 +414,6 @@ func TestGemmLarge(t *testing.T) {
 
 func TestGemmRefuses(t *testing.T) {
 	eachSet(t, func(t *testing.T, d *device) {
-		if d.simd == nil {
-			t.Skip("Go panics")
-		}
 		f := newFence(t, 5)
 		call := func(na, nb, nc int, m, n, k, lda, ldb, ldc uint32) error {
 			return invoke(t, d, "gemm", "gemm", nil, [3]int{1, 1, 1}, m, n, k, float32(1), f.numbers("f32", na), lda,
@@ -332,6 +426,71 @@ func TestGemmRefuses(t *testing.T) {
 		assert.ErrorIs(t, call(20, 12, 15, 5, 3, 4, 5, 3, 3), driver.ErrInvalidArgument)
 		assert.ErrorIs(t, call(20, 12, 15, math.MaxUint32, 3, 4, math.MaxUint32, 3, 3), driver.ErrInvalidArgument)
 	})
+}
+
+// TestGemmBatchRefuses has matrices of C in each other, and buffers that are too small
+// for the last of a batch, with numbers that overflow.
+func TestGemmBatchRefuses(t *testing.T) {
+	one, large := uint64(1), uint64(math.MaxUint64)
+	for _, c := range []struct {
+		na, nb, nc          int
+		ldc                 uint32
+		count               uint32
+		stepA, stepB, stepC uint64
+		ok                  bool
+	}{
+		{4, 4, 4, 2, 1, large, large, large, true}, // one has no next
+		{12, 12, 12, 2, 3, 4, 4, 4, true},
+		{11, 12, 12, 2, 3, 4, 4, 4, false},
+		{12, 11, 12, 2, 3, 4, 4, 4, false},
+		{12, 12, 11, 2, 3, 4, 4, 4, false},
+		{4, 4, 12, 2, 3, 0, 0, 4, true},
+		{4, 4, 12, 2, 3, 0, 0, 0, false},
+		{4, 4, 12, 2, 3, 0, 0, 3, false},
+		{4, 4, 12, 6, 3, 0, 0, 2, true},
+		{4, 4, 12, 6, 3, 0, 0, one, false},
+		{4, 4, 12, 5, 3, 0, 0, 2, false}, // the third's first row is in the first's second
+		{4, 4, 12, 4, 2, 0, 0, 3, false},
+		{4, 4, 12, 2, 3, large, 0, 4, false},
+		{4, 4, 12, 2, 3, 0, large / 2, 4, false},
+		{4, 4, 12, 2, math.MaxUint32, 0, 0, large/math.MaxUint32 + 1, false},
+		{4, 4, 12, 2, math.MaxUint32, 0, 0, large - 3, false},
+	} {
+		eachSet(t, func(t *testing.T, d *device) {
+			f := newFence(t, 5)
+			err := invoke(t, d, "gemm", "gemm_batch", nil, [3]int{1, 1, 1}, uint32(2), uint32(2), uint32(2), float32(1), f.numbers("f32", c.na), uint32(2),
+				f.numbers("f32", c.nb), uint32(2), float32(0), f.numbers("f32", c.nc), c.ldc, c.count, c.stepA, c.stepB, c.stepC)
+			if c.ok {
+				assert.NoError(t, err, "%+v", c)
+			} else {
+				assert.ErrorIs(t, err, driver.ErrInvalidArgument, "%+v", c)
+			}
+		})
+	}
+	eachSet(t, func(t *testing.T, d *device) {
+		f := newFence(t, 5)
+		assert.ErrorIs(t, invoke(t, d, "gemm", "gemm_bias", nil, [3]int{1, 1, 1}, uint32(2), uint32(2), uint32(2), float32(1), f.numbers("f32", 4), uint32(2),
+			f.numbers("f32", 4), uint32(2), float32(0), f.numbers("f32", 4), uint32(2), f.numbers("f32", 1)), driver.ErrInvalidArgument)
+	})
+}
+
+// TestApart compares with every element of every matrix.
+func TestApart(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 12))
+	for range 20000 {
+		count, m, n, ld, step := 1+r.IntN(6), 1+r.IntN(5), 1+r.IntN(5), r.IntN(14), r.IntN(30)
+		seen, want := map[int]int{}, true
+		for z := range count {
+			for i := range m * n {
+				at := z*step + i/n*ld + i%n
+				if by, ok := seen[at]; ok && by != z {
+					want = false
+				}
+				seen[at] = z
+			}
+		}
+		require.Equal(t, want, apart(count, m, n, ld, step), "%d of %d x %d, %d and %d apart", count, m, n, ld, step)
+	}
 }
 
 // TestModesStay demands that denormal numbers count, in the kernels and after them.

@@ -193,3 +193,38 @@ func TestWorkersAreFair(t *testing.T) {
 	}
 	require.NoError(t, d.Close(), "it ends the others between two groups")
 }
+
+// TestProductsYield: a large product gives a place to a launch that waits for one.
+func TestProductsYield(t *testing.T) {
+	for threads := 1; threads <= 2; threads++ {
+		opened, err := backend{}.Open(t.Context(), fastIndex, &driver.Config{CPUThreads: threads})
+		require.NoError(t, err)
+		d := opened.(*device)
+		if d.simd == nil {
+			t.Skip("products in Go have small parts")
+		}
+		const n = 1500
+		f := newFence(t, 1)
+		a, b, c := f.bytes(4*n*n), f.bytes(4*n*n), f.bytes(4*n*n)
+		var over atomic.Bool
+		var launch sync.WaitGroup
+		launch.Go(func() {
+			d.workers.enter()
+			defer d.workers.leave()
+			assert.NoError(t, invoke(t, d, "gemm", "gemm", nil, [3]int{1, 1, 1}, uint32(n), uint32(n), uint32(n), float32(1), a, uint32(n),
+				b, uint32(n), float32(0), c, uint32(n)))
+			over.Store(true)
+		})
+		for busy := 0; busy < threads; {
+			goruntime.Gosched()
+			d.workers.mu.Lock()
+			busy = d.workers.running
+			d.workers.mu.Unlock()
+		}
+		d.workers.enter()
+		assert.False(t, over.Load(), "on %d threads", threads)
+		d.workers.leave()
+		launch.Wait()
+		assert.NoError(t, d.Close())
+	}
+}

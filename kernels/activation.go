@@ -28,12 +28,7 @@ var activationFamily = &Family{
 func activationCase(f *Family, k, t, shape string, n int, data func() []float64) Case {
 	global, local := ElementsGrid(n)
 	c := f.newCase(k, t, shape).with(global, local, in(t, n, data), out(t, n), ulongArg(n))
-	size := func(in [][]float64, i int) float64 { return 1 + math.Abs(in[0][i]) } // what flushing may be multiplied by
-	if n == 0 {
-		size = nil
-	}
-	switch k {
-	case "relu":
+	if k == "relu" {
 		return c.within("0, or the smallest normal where a denormal may be flushed", "nothing is rounded",
 			func(_ int, in [][]float64, ref []float64) []float64 {
 				b := make([]float64, len(ref))
@@ -44,44 +39,53 @@ func activationCase(f *Family, k, t, shape string, n int, data func() []float64)
 				}
 				return b
 			})
-	case "sigmoid", "swish":
-		return c.within("14ε·|y|", "exp errs by 3 ulp = 6ε, of which the sum with 1 keeps at most all and adds ε; "+
-			"the division errs by 2.5 ulp = 5ε; the reference rounds once", relative(t, errExp+1+errDiv+1+1, size))
-	case "tanh_act":
-		return c.within("11ε·|y|", "tanh errs by 5 ulp = 10ε; the reference rounds once", relative(t, errTanh+1, size))
-	case "gelu":
-		return c.within("ε·|y|·(35 + 4(z² + 1)), z = -x/√2 where positive, else 0",
-			"erfc errs by 16 ulp = 32ε; the two roundings of z move erfc(z) by up to 2(z²+1) times as much; two products and the reference round",
-			perInput(t, n, func(x float64) float64 {
-				z := max(-x/math.Sqrt2, 0)
-				return errErfc + 3 + 4*(z*z+1)
-			}))
 	}
-	return c.within("ε·|y|·(13 + 8|w|), w = 2u where e^-2u > 1, else 1",
-		"seven roundings make w = 2u, which moves e^w by |w| times as much; exp errs by 3 ulp = 6ε, the division by 2.5 ulp = 5ε; the sum and "+
-			"the reference round once",
-		perInput(t, n, func(x float64) float64 {
-			w := 2 * math.Sqrt(2/math.Pi) * (x + 0.044715*x*x*x)
-			return errExp + errDiv + 2 + 8*max(-w, 1)
-		}))
-}
-
-// perInput is a bound of c(x)·u·|y| for y = f(x), plus flushing.
-func perInput(t string, n int, c func(x float64) float64) func(int, [][]float64, []float64) []float64 {
+	e := activationErrors[k]
 	u, tiny := roundoff(t), flush(t)
-	return func(_ int, in [][]float64, ref []float64) []float64 {
+	return c.within(e.formula, e.why, func(_ int, in [][]float64, ref []float64) []float64 {
 		b := make([]float64, len(ref))
 		for i, y := range ref {
-			if n == 0 {
+			if n == 0 { // the one element stays as it is
 				break
 			}
 			x := in[0][i]
-			e := (1 + math.Abs(x)) * tiny
+			abs := (1 + math.Abs(x)) * tiny // what flushing may be multiplied by
 			if y != 0 {
-				e += c(x) * u * math.Abs(y)
+				abs += e.of(x) * u * math.Abs(y)
 			}
-			b[i] = stored(t, y, e)
+			b[i] = stored(t, y, abs)
 		}
 		return b
-	}
+	})
+}
+
+// activationError is the relative error of an activation of x, as a multiple of ε.
+type activationError struct {
+	formula, why string
+	of           func(x float64) float64
+}
+
+var logisticError = activationError{"14ε·|y|",
+	"exp errs by 3 ulp = 6ε, of which the sum with 1 keeps at most all and adds ε; the division errs by 2.5 ulp = 5ε; the reference rounds once",
+	func(float64) float64 { return errExp + 1 + errDiv + 1 + 1 }}
+
+// activationErrors lacks relu, which rounds nothing.
+var activationErrors = map[string]activationError{
+	"sigmoid": logisticError,
+	"swish":   logisticError,
+	"tanh_act": {"11ε·|y|", "tanh errs by 5 ulp = 10ε; the reference rounds once",
+		func(float64) float64 { return errTanh + 1 }},
+	"gelu": {"ε·|y|·(35 + 4(z² + 1)), z = -x/√2 where positive, else 0",
+		"erfc errs by 16 ulp = 32ε; the two roundings of z move erfc(z) by up to 2(z²+1) times as much; two products and the reference round",
+		func(x float64) float64 {
+			z := max(-x/math.Sqrt2, 0)
+			return errErfc + 3 + 4*(z*z+1)
+		}},
+	"gelu_tanh": {"ε·|y|·(13 + 8|w|), w = 2u where e^-2u > 1, else 1",
+		"seven roundings make w = 2u, which moves e^w by |w| times as much; exp errs by 3 ulp = 6ε, the division by 2.5 ulp = 5ε; the sum and " +
+			"the reference round once",
+		func(x float64) float64 {
+			w := 2 * math.Sqrt(2/math.Pi) * (x + 0.044715*x*x*x)
+			return errExp + errDiv + 2 + 8*max(-w, 1)
+		}},
 }

@@ -1,12 +1,22 @@
-// C = alpha·op(A)·op(B) + beta·C with op(A) m×k, op(B) k×n, C m×n, all row-major with
-// leading dimensions lda, ldb, ldc (elements from one row to the next). -D TRANS_A=1:
-// A is stored k×m and op transposes it; -D TRANS_B=1: B is stored n×k. With beta 0, C
-// is not read; with alpha 0, A and B are not. f16 and bf16 are summed in float.
+// Products of matrices: op(A) is m×k, op(B) k×n, C m×n, all row-major with leading
+// dimensions lda, ldb, ldc (elements from one row to the next). -D TRANS_A=1: A is
+// stored k×m and op transposes it; -D TRANS_B=1: B is stored n×k.
+//
+//   gemm        C = alpha·op(A)·op(B) + beta·C
+//   gemm_batch  the same for each of batch matrices, strideA, strideB and strideC elements
+//               after one another, 0 for an A or B that all share; the third dimension of
+//               the grid is the batch. The matrices of C have no element in common
+//   gemm_bias   C = act(alpha·op(A)·op(B) + beta·C + bias), with a bias for each column
+//               and -D ACT=relu (or sigmoid, tanh, gelu, silu; none when absent)
+//
+// With beta 0, C is not read; with alpha 0, A and B are not. f16 and bf16 are summed in
+// float and rounded once.
 //
 // A group of 8×8 items computes a 64×64 tile of C, each item 8×8 of it in registers;
 // DEPTH columns of A and rows of B at a time wait in local memory. 8 numbers of one row
 // of C are one vector, which is what a CPU needs and a GPU does not mind.
 #include "elem.h"
+#include "activation.h"
 
 #define ITEMS 8
 #define EACH 8
@@ -35,66 +45,31 @@ void read_part(ARITH *part, global const TYPE *x, size_t ld, size_t row, size_t 
     part[e] = row < rows && col + e < cols ? LOAD(x, e) : (ARITH)0;
 }
 
-kernel __attribute__((reqd_work_group_size(ITEMS, ITEMS, 1))) void
-gemm(uint m, uint n, uint k, SCALAR alpha, global const TYPE *a, uint lda, global const TYPE *b,
-     uint ldb, SCALAR beta, global TYPE *c, uint ldc) {
-  local ARITH as[SPAN][DEPTH + 1]; // as[i][p] = op(A)[i0 + i][p0 + p]
-  local ARITH bs[DEPTH][SPAN + 4]; // bs[p][j] = op(B)[p0 + p][j0 + j]
-  size_t lx = get_local_id(0), ly = get_local_id(1);
-  size_t j0 = get_group_id(0) * SPAN, i0 = get_group_id(1) * SPAN;
-  // What an item brings: row `item` of 64 rows of DEPTH, or a quarter of one of DEPTH
-  // rows of 64.
-  size_t item = ly * ITEMS + lx;
-  size_t p = item / 4, quarter = item % 4 * DEPTH;
+#define NAME gemm
+#define MORE
+#define COUNT 1
+#define STRIDE(x) 0
+#define FINISH(x, j) (x)
+#include "gemm_tile.h"
+#undef NAME
+#undef MORE
+#undef COUNT
+#undef STRIDE
 
-  VEC acc[EACH];
-  for (uint r = 0; r < EACH; r++)
-    acc[r] = (VEC)(0);
+#define NAME gemm_batch
+#define MORE , uint batch, ulong strideA, ulong strideB, ulong strideC
+#define COUNT batch
+#define STRIDE(x) (x)
+#include "gemm_tile.h"
+#undef NAME
+#undef MORE
+#undef COUNT
+#undef STRIDE
+#undef FINISH
 
-  size_t depth = alpha == 0 ? 0 : k;
-  for (size_t p0 = 0; p0 < depth; p0 += DEPTH) {
-    ARITH part[DEPTH];
-#if TRANS_A
-    read_part(part, a, lda, p0 + p, k, i0 + quarter, m);
-    for (uint e = 0; e < DEPTH; e++)
-      as[quarter + e][p] = part[e];
-#else
-    read_part(part, a, lda, i0 + item, m, p0, k);
-    for (uint e = 0; e < DEPTH; e++)
-      as[item][e] = part[e];
-#endif
-#if TRANS_B
-    read_part(part, b, ldb, j0 + item, n, p0, k);
-    for (uint e = 0; e < DEPTH; e++)
-      bs[e][item] = part[e];
-#else
-    read_part(part, b, ldb, p0 + p, k, j0 + quarter, n);
-    for (uint e = 0; e < DEPTH; e++)
-      bs[p][quarter + e] = part[e];
-#endif
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint e = 0; e < DEPTH; e++) {
-      VEC y = vload8(lx, &bs[e][0]);
-#pragma unroll
-      for (uint r = 0; r < EACH; r++)
-        acc[r] = MAD((VEC)(as[ly * EACH + r][e]), y, acc[r]);
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-  }
-
-#pragma unroll
-  for (uint r = 0; r < EACH; r++) {
-    ARITH row[EACH];
-    vstore8(acc[r], 0, row);
-    size_t i = i0 + ly * EACH + r;
-    for (uint s = 0; s < EACH; s++) {
-      size_t j = j0 + lx * EACH + s;
-      if (i < m && j < n) {
-        ARITH x = alpha * row[s];
-        if (beta != 0)
-          x = MAD(beta, LOAD(c, i * ldc + j), x);
-        STORE(c, i * ldc + j, x);
-      }
-    }
-  }
-}
+#define NAME gemm_bias
+#define MORE , global const TYPE *bias
+#define COUNT 1
+#define STRIDE(x) 0
+#define FINISH(x, j) ACTIVATE((x) + LOAD(bias, j))
+#include "gemm_tile.h"

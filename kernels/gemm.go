@@ -1,7 +1,8 @@
 package kernels
 
 // The family gemm and its cases: tiles that do not fit, transposes, padding, NaN
-// where nothing may be read.
+// where nothing may be read; batches with gaps, in each other's gaps and of what is
+// shared; a bias and each activation.
 
 import (
 	"fmt"
@@ -11,10 +12,13 @@ import (
 )
 
 var gemmFamily = &Family{
-	ID: "gemm", Doc: "C = alpha·op(A)·op(B) + beta·C for any m, n, k and transposes",
-	Kernels: []string{"gemm"}, Types: floatTypes, Defines: []string{"T", "TRANS_A", "TRANS_B"},
+	ID: "gemm", Doc: "C = alpha·op(A)·op(B) + beta·C for any m, n, k and transposes; of many matrices; with a bias and an activation",
+	Kernels: []string{"gemm", "gemm_batch", "gemm_bias"}, Types: floatTypes, Defines: []string{"T", "TRANS_A", "TRANS_B", "ACT"},
 	cases: gemmCases,
 }
+
+// Activations are the values of the definition ACT, with which gemm_bias ends.
+var Activations = []string{"none", "relu", "sigmoid", "tanh", "gelu", "silu"}
 
 // gemmShape is one product.
 type gemmShape struct {
@@ -45,27 +49,170 @@ func gemmCases(f *Family) (list []Case) {
 			gemmCase(f, t, gemmShape{m: 65, n: 63, k: 129, alpha: 0.5, beta: 2, transB: true}),
 			gemmCase(f, t, gemmShape{m: 17, n: 131, k: 33, alpha: 1, transA: true, pad: 1}))
 	}
+	return append(append(list, batchCases(f)...), biasCases(f)...)
+}
+
+// batchCases have matrices with gaps between them, of C in the gaps of each other's rows
+// (woven), and one A or B for all.
+func batchCases(f *Family) (list []Case) {
+	for _, b := range []gemmBatch{
+		{gemmShape: gemmShape{m: 1, n: 1, k: 1, alpha: 1}, count: 3},
+		{gemmShape: gemmShape{m: 2, n: 3, k: 5, alpha: 1}, count: 0},
+		{gemmShape: gemmShape{m: 2, n: 3, k: 5, alpha: 1, beta: 1}, count: 1},
+		{gemmShape: gemmShape{m: 0, n: 3, k: 5, alpha: 1}, count: 3},
+		{gemmShape: gemmShape{m: 3, n: 17, k: 0, alpha: 1, beta: 2}, count: 3, gap: 1},
+		{gemmShape: gemmShape{m: 3, n: 1, k: 17, alpha: 1}, count: 17, sharedB: true},
+		{gemmShape: gemmShape{m: 17, n: 3, k: 64, alpha: 1, beta: -0.5}, count: 3, gap: 5, sharedA: true},
+		{gemmShape: gemmShape{m: 64, n: 64, k: 64, alpha: 1}, count: 3},
+		{gemmShape: gemmShape{m: 65, n: 63, k: 17, alpha: 0.5, beta: 1, pad: 3}, count: 3, gap: 7},
+		{gemmShape: gemmShape{m: 17, n: 19, k: 23, alpha: 1, beta: 2}, count: 5, woven: true},
+		{gemmShape: gemmShape{m: 3, n: 64, k: 17, alpha: 1}, count: 4, sharedA: true, sharedB: true},
+		{gemmShape: gemmShape{m: 7, n: 9, k: 11, beta: 3, note: " alpha=0"}, count: 2},
+		{gemmShape: gemmShape{m: 17, n: 33, k: 9, alpha: 1, note: " NaN in C"}, count: 2},
+	} {
+		list = append(list, batchCase(f, "f32", b))
+		for trans := 1; trans < 4 && (b.m == 65 || b.m == 17 && b.n > 3); trans++ {
+			b.transA, b.transB = trans&1 != 0, trans&2 != 0
+			list = append(list, batchCase(f, "f32", b))
+		}
+	}
+	for _, t := range []string{"f64", "f16", "bf16"} {
+		list = append(list, batchCase(f, t, gemmBatch{gemmShape: gemmShape{m: 2, n: 3, k: 5, alpha: 1}, count: 3, gap: 1}),
+			batchCase(f, t, gemmBatch{gemmShape: gemmShape{m: 65, n: 17, k: 64, alpha: 0.5, beta: 2, transB: true}, count: 3, woven: true}),
+			batchCase(f, t, gemmBatch{gemmShape: gemmShape{m: 17, n: 67, k: 33, alpha: 1, transA: true, pad: 1}, count: 2, sharedB: true}))
+	}
+	return list
+}
+
+// biasCases have every activation, with sums from about -8 to 8.
+func biasCases(f *Family) (list []Case) {
+	for _, s := range []gemmShape{
+		{m: 1, n: 1, k: 1, alpha: 1}, {m: 0, n: 5, k: 5, alpha: 1}, {m: 3, n: 5, k: 0, alpha: 1, beta: 2}, {m: 3, n: 17, k: 0, alpha: 1},
+		{m: 64, n: 64, k: 64, alpha: 1}, {m: 17, n: 1, k: 64, alpha: 1}, {m: 1, n: 257, k: 17, alpha: 1, beta: 1},
+		{m: 65, n: 63, k: 17, alpha: 2, beta: 1, pad: 3}, {m: 7, n: 9, k: 11, beta: 3, note: " alpha=0"}, {m: 5, n: 70, k: 9, alpha: 1, note: " NaN in C"},
+	} {
+		list = append(list, biasCase(f, "f32", "none", s))
+		for trans := 1; trans < 4 && s.m == 65; trans++ {
+			s.transA, s.transB = trans&1 != 0, trans&2 != 0
+			list = append(list, biasCase(f, "f32", "none", s))
+		}
+	}
+	for _, act := range Activations[1:] {
+		list = append(list, biasCase(f, "f32", act, gemmShape{m: 3, n: 5, k: 3, alpha: 8}),
+			biasCase(f, "f32", act, gemmShape{m: 65, n: 131, k: 17, alpha: 2, beta: 1, pad: 1}))
+	}
+	list = append(list, biasCase(f, "f32", "relu", gemmShape{m: 17, n: 67, k: 33, alpha: 1, transA: true, transB: true}))
+	for _, p := range [][2]string{{"f64", "none"}, {"f64", "tanh"}, {"f64", "gelu"}, {"f16", "none"}, {"f16", "relu"}, {"f16", "silu"},
+		{"bf16", "none"}, {"bf16", "sigmoid"}, {"bf16", "gelu"}} {
+		list = append(list, biasCase(f, p[0], p[1], gemmShape{m: 3, n: 5, k: 3, alpha: 8}),
+			biasCase(f, p[0], p[1], gemmShape{m: 17, n: 67, k: 33, alpha: 2, beta: 1}))
+	}
 	return list
 }
 
 func gemmCase(f *Family, t string, s gemmShape) Case {
-	rowsA, colsA, rowsB, colsB := s.m, s.k, s.k, s.n
-	if s.transA {
-		rowsA, colsA = colsA, rowsA
+	return s.begin(f, "gemm", t, s.place(1, 0)).within("ε·((k+2)·|alpha|·Σ|a||b| + 2|beta·c| + |result|)", gemmWhy,
+		func(_ int, in [][]float64, ref []float64) []float64 { return gemmBound(t, s, s.place(1, 0), in, ref) })
+}
+
+const gemmWhy = "a sum of k products, in any order, fused or not, errs by at most k·ε·Σ|a||b|; alpha, beta and the reference round once more"
+
+// gemmBatch is count products.
+type gemmBatch struct {
+	gemmShape
+	count, gap              int // gap: elements between one matrix and the next
+	sharedA, sharedB, woven bool
+}
+
+func (b *gemmBatch) place() gemmPlace {
+	p := b.gemmShape.place(b.count, b.gap)
+	p.share(0, b.sharedA)
+	p.share(1, b.sharedB)
+	if b.woven {
+		p.ld[2], p.stride[2], p.length[2] = b.n*b.count, b.n, b.m*b.n*b.count
 	}
-	if s.transB {
-		rowsB, colsB = colsB, rowsB
+	return p
+}
+
+func batchCase(f *Family, t string, b gemmBatch) Case {
+	p := b.place()
+	c := b.begin(f, "gemm_batch", t, p)
+	c.Global, c.Local = GemmBatchGrid(b.m, b.n, b.count)
+	c.Args = append(c.Args, uintArg(b.count), ulongArg(p.stride[0]), ulongArg(p.stride[1]), ulongArg(p.stride[2]))
+	c.Shape = fmt.Sprintf("%d× %s", b.count, c.Shape)
+	if b.gap > 0 {
+		c.Shape += " gaps"
 	}
-	lda, ldb, ldc := colsA+s.pad, colsB+s.pad, s.n+s.pad
-	a, b, c := uniform(t, rowsA*lda, 8, -1, 1), uniform(t, rowsB*ldb, 9, -1, 1), uniform(t, s.m*ldc, 10, -1, 1)
+	if b.sharedA {
+		c.Shape += " one A"
+	}
+	if b.sharedB {
+		c.Shape += " one B"
+	}
+	if b.woven {
+		c.Shape += " woven"
+	}
+	return c.within("ε·((k+2)·|alpha|·Σ|a||b| + 2|beta·c| + |result|)", gemmWhy,
+		func(_ int, in [][]float64, ref []float64) []float64 { return gemmBound(t, b.gemmShape, p, in, ref) })
+}
+
+func biasCase(f *Family, t, act string, s gemmShape) Case {
+	p := s.place(1, 0)
+	c := s.begin(f, "gemm_bias", t, p)
+	c.Args = append(c.Args, in(t, s.n, uniform(t, s.n, 11, -2, 2)))
+	if act != "none" {
+		c.Shape += " " + act
+		c.Defines = append(c.Defines, source.Define{Name: "ACT", Value: act})
+	}
+	return c.within("ε·(D·((k+3)·|alpha|·Σ|a||b| + 3|beta·c| + |bias|) + E·|result|)",
+		"the sum as in gemm, with one more rounding; an activation whose derivative is at most D multiplies that, and errs by E as in its own family",
+		func(_ int, in [][]float64, ref []float64) []float64 { return biasBound(t, act, s, p, in, ref) })
+}
+
+// gemmPlace is where the matrices A, B and C of a case lie.
+type gemmPlace struct {
+	count              int
+	ld, stride, length [3]int
+}
+
+// place lays count matrices one after another with a gap between them.
+func (s *gemmShape) place(count, gap int) (p gemmPlace) {
+	p.count = count
+	for i, rowsCols := range [3][2]int{flip(s.transA, s.m, s.k), flip(s.transB, s.k, s.n), {s.m, s.n}} {
+		p.ld[i] = rowsCols[1] + s.pad
+		size := rowsCols[0] * p.ld[i]
+		p.stride[i] = size + gap
+		p.length[i] = max(count-1, 0)*p.stride[i] + size
+	}
+	return p
+}
+
+// share makes one matrix of them, if on.
+func (p *gemmPlace) share(i int, on bool) {
+	if on {
+		p.length[i] -= max(p.count-1, 0) * p.stride[i]
+		p.stride[i] = 0
+	}
+}
+
+func flip(on bool, rows, cols int) [2]int {
+	if on {
+		return [2]int{cols, rows}
+	}
+	return [2]int{rows, cols}
+}
+
+// begin is a case with the arguments and definitions that all kernels have.
+func (s *gemmShape) begin(f *Family, kernel, t string, p gemmPlace) Case {
+	a, b, c := uniform(t, p.length[0], 8, -1, 1), uniform(t, p.length[1], 9, -1, 1), uniform(t, p.length[2], 10, -1, 1)
 	switch s.note {
 	case " NaN in C":
-		c = constant(s.m*ldc, math.NaN()) // beta is 0: C is not read
+		c = constant(p.length[2], math.NaN()) // beta is 0: C is not read
 	case " NaN in A, Inf in B":
-		a, b = mixed(a, math.NaN(), 3*lda+1, 64*lda+17), mixed(b, math.Inf(1), 2*ldb+5, 17*ldb+66)
+		a, b = mixed(a, math.NaN(), 3*p.ld[0]+1, 64*p.ld[0]+17), mixed(b, math.Inf(1), 2*p.ld[1]+5, 17*p.ld[1]+66)
 	}
 	if s.m*s.n == 0 {
-		c = constant(1, 77)
+		c = constant(p.length[2], 77)
 	}
 	shape := fmt.Sprintf("m=%d n=%d k=%d alpha=%g beta=%g%s", s.m, s.n, s.k, s.alpha, s.beta, s.note)
 	if s.pad > 0 {
@@ -80,39 +227,69 @@ func gemmCase(f *Family, t string, s gemmShape) Case {
 	}
 	defA, defB := def("TRANS_A", s.transA), def("TRANS_B", s.transB)
 	global, local := GemmGrid(s.m, s.n)
-	k := f.newCase("gemm", t, shape).with(global, local, uintArg(s.m), uintArg(s.n), uintArg(s.k), value(scalarOf(t), s.alpha),
-		in(t, rowsA*lda, a), uintArg(lda), in(t, rowsB*ldb, b), uintArg(ldb), value(scalarOf(t), s.beta),
-		inout(t, s.m*ldc, c), uintArg(ldc))
+	k := f.newCase(kernel, t, shape).with(global, local, uintArg(s.m), uintArg(s.n), uintArg(s.k), value(scalarOf(t), s.alpha),
+		in(t, p.length[0], a), uintArg(p.ld[0]), in(t, p.length[1], b), uintArg(p.ld[1]), value(scalarOf(t), s.beta),
+		inout(t, p.length[2], c), uintArg(p.ld[2]))
 	k.Defines = append(k.Defines, defA, defB)
-	return k.within("ε·((k+2)·|alpha|·Σ|a||b| + 2|beta·c| + |result|)",
-		"a sum of k products, in any order, fused or not, errs by at most k·ε·Σ|a||b|; alpha, beta and the reference round once more",
-		func(_ int, in [][]float64, ref []float64) []float64 { return gemmBound(t, s, lda, ldb, ldc, in, ref) })
+	return k
 }
 
-func gemmBound(t string, s gemmShape, lda, ldb, ldc int, in [][]float64, ref []float64) []float64 {
-	u, tiny := roundoff(t), flush(t)
-	a, b, c := in[4], in[6], in[9]
-	bound := make([]float64, len(ref))
-	for i := range s.m {
-		for j := range s.n {
-			sum := 0.0
-			for p := range s.k {
-				x, y := i*lda+p, p*ldb+j
-				if s.transA {
-					x = p*lda + i
+// visit calls f with every element of C: its place and column, and the sums of its
+// products and of their sizes.
+func (s *gemmShape) visit(p gemmPlace, in [][]float64, f func(at, j int, sum, size float64)) {
+	a, b := in[4], in[6]
+	for z := range p.count {
+		a0, b0, c0 := z*p.stride[0], z*p.stride[1], z*p.stride[2]
+		for i := range s.m {
+			for j := range s.n {
+				sum, size := 0.0, 0.0
+				for q := range s.k {
+					x, y := a0+i*p.ld[0]+q, b0+q*p.ld[1]+j
+					if s.transA {
+						x = a0 + q*p.ld[0] + i
+					}
+					if s.transB {
+						y = b0 + j*p.ld[1] + q
+					}
+					sum += a[x] * b[y]
+					size += math.Abs(a[x] * b[y])
 				}
-				if s.transB {
-					y = j*ldb + p
-				}
-				sum += math.Abs(a[x] * b[y])
+				f(c0+i*p.ld[2]+j, j, sum, size)
 			}
-			at := i*ldc + j
-			e := float64(s.k+2) * math.Abs(s.alpha) * sum
-			if s.beta != 0 {
-				e += 2 * math.Abs(s.beta*c[at])
-			}
-			bound[at] = stored(t, ref[at], u*(e+math.Abs(ref[at]))+float64(s.k)*tiny)
 		}
 	}
+}
+
+func gemmBound(t string, s gemmShape, p gemmPlace, in [][]float64, ref []float64) []float64 {
+	u, tiny := roundoff(t), flush(t)
+	bound := make([]float64, len(ref))
+	s.visit(p, in, func(at, _ int, _, size float64) {
+		e := float64(s.k+2) * math.Abs(s.alpha) * size
+		if s.beta != 0 {
+			e += 2 * math.Abs(s.beta*in[9][at])
+		}
+		bound[at] = stored(t, ref[at], u*(e+math.Abs(ref[at]))+float64(s.k)*tiny)
+	})
+	return bound
+}
+
+// activationNames are what the family activation calls those of gemm_bias.
+var activationNames = map[string]string{"sigmoid": "sigmoid", "tanh": "tanh_act", "gelu": "gelu", "silu": "swish"}
+
+func biasBound(t, act string, s gemmShape, p gemmPlace, in [][]float64, ref []float64) []float64 {
+	u, tiny := roundoff(t), flush(t)
+	steepest, own := 1.0, func(float64) float64 { return 1 }
+	if name, ok := activationNames[act]; ok {
+		steepest, own = 1.13, activationErrors[name].of // 1.13 for gelu
+	}
+	bound := make([]float64, len(ref))
+	s.visit(p, in, func(at, j int, sum, size float64) {
+		x, e := s.alpha*sum+in[11][j], float64(s.k+3)*math.Abs(s.alpha)*size+math.Abs(in[11][j])
+		if s.beta != 0 {
+			x += s.beta * in[9][at]
+			e += 3 * math.Abs(s.beta*in[9][at])
+		}
+		bound[at] = stored(t, ref[at], u*(steepest*e+own(x)*math.Abs(ref[at]))+(float64(s.k)+2+math.Abs(x))*tiny)
+	})
 	return bound
 }

@@ -32,10 +32,18 @@ func TransposeGrid(rows, cols, batch int) (global, local [3]int) {
 		[3]int{Tile, Tile, 1}
 }
 
-// GemmGrid is for gemm with a result of m×n.
+// GemmGrid is for gemm and gemm_bias with a result of m×n.
 func GemmGrid(m, n int) (global, local [3]int) {
 	return [3]int{blocks(n, tileSpan) * tileItems, blocks(m, tileSpan) * tileItems, 1},
 		[3]int{tileItems, tileItems, 1}
+}
+
+// GemmBatchGrid is for gemm_batch with that many results of m×n. Devices have a largest
+// third dimension, some no more than 65535.
+func GemmBatchGrid(m, n, batch int) (global, local [3]int) {
+	global, local = GemmGrid(m, n)
+	global[2] = max(batch, 1)
+	return global, local
 }
 
 // Conv2DGrid is for conv2d of n images with k filters in groups and an output of

@@ -3,6 +3,8 @@
 #define CAT(a, b) CAT_(a, b)
 
 #include "list.h"
+#include "storage.h"
+#include "functions.h"
 
 #define T f32
 #define E float
@@ -43,4 +45,4 @@
    convert_widen, convert_narrow, f32_fma_peak, l2_float, l2_i8,                                 \
    arith, reduce_rows, softmax, reduce_columns, norm,                                              \
    activation, cast, move_fill, move_copy, move_transpose, topk, broadcast, l2_pack,                            \
-   f32_conv, f64_conv, i8pair_pack, i8pair_rows, i8four_pack, i8four_rows}
+   f32_conv, f64_conv, i8pair_pack, i8pair_rows, i8four_pack, i8four_rows, l2_i8_pack}

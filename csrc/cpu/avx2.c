@@ -74,6 +74,7 @@ IN double f64_sum(f64_v v) {
 }
 
 IN f32_v f32_sub(f32_v a, f32_v b) { return _mm256_sub_ps(a, b); }
+IN f32_v f32_minus(f32_v a, const float *p) { return _mm256_sub_ps(a, _mm256_broadcast_ss(p)); }
 IN f32_v f32_div(f32_v a, f32_v b) { return _mm256_div_ps(a, b); }
 IN f64_v f64_sub(f64_v a, f64_v b) { return _mm256_sub_pd(a, b); }
 IN f64_v f64_div(f64_v a, f64_v b) { return _mm256_div_pd(a, b); }
@@ -96,16 +97,19 @@ IN f32_v f32_scale(f32_v v, f32_v n) {
   return _mm256_mul_ps(v, _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(rest, bias), 23)));
 }
 
-// 16 differences of bytes, squared, in sums of two.
+// 32 differences of bytes, and their squares in sums of four.
 typedef __m256i i8_sums;
-enum { i8_W = 16 };
-typedef __m256i i8_wide;
+enum { i8_W = 32 };
 IN i8_sums i8_zero(void) { return _mm256_setzero_si256(); }
-IN i8_wide i8_load(const int8_t *p) { return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p)); }
-IN i8_sums i8_square(i8_wide a, i8_wide b, i8_sums s) {
-  __m256i d = _mm256_sub_epi16(a, b);
-  return _mm256_add_epi32(s, _mm256_madd_epi16(d, d));
+IN __m256i i8_load(const int8_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
+IN __m256i i8_far(__m256i a, __m256i b) { return _mm256_sub_epi8(_mm256_max_epi8(a, b), _mm256_min_epi8(a, b)); }
+IN __m256i i8_both(__m256i a, __m256i b) { return _mm256_and_si256(a, b); }
+IN i8_sums i8_square(__m256i far, i8_sums s) {
+  __m256i even = _mm256_and_si256(far, _mm256_set1_epi16(255)), odd = _mm256_srli_epi16(far, 8);
+  return _mm256_add_epi32(s, _mm256_add_epi32(_mm256_madd_epi16(even, even), _mm256_madd_epi16(odd, odd)));
 }
+IN f32_v i8_floats(i8_sums s) { return _mm256_cvtepi32_ps(s); }
+IN i8_sums i8_sub(i8_sums a, i8_sums b) { return _mm256_sub_epi32(a, b); }
 IN i8_sums i8_add(i8_sums a, i8_sums b) { return _mm256_add_epi32(a, b); }
 IN int64_t i8_sum(i8_sums s) {
   int32_t x[8];
@@ -146,7 +150,6 @@ IN void f32_to_bf16(uint16_t *p, f32_v v) {
 FOLD(f32_fold, __m256, _mm256_add_ps, , )
 FOLD(i8_folded, __m256i, _mm256_add_epi32, _mm256_castsi256_ps, _mm256_castps_si256)
 #undef FOLD
-IN f32_v i8_fold(const i8_sums *s) { return _mm256_cvtepi32_ps(i8_folded(s)); }
 
 // Words of the depth of a product of bytes: pairs of 16-bit numbers.
 typedef __m256i i8pair_v;
@@ -160,6 +163,11 @@ IN i8pair_m i8pair_first(int64_t n) { return f32_first(n); }
 IN i8pair_v i8pair_loadm(const int32_t *p, i8pair_m m) { return (void)m, i8pair_load(p); } // panels are whole
 IN i8pair_v i8pair_mul(i8pair_v a, i8pair_v b) { return _mm256_mullo_epi32(a, b); }
 IN i8pair_v i8pair_step(i8pair_v a, i8pair_v b, i8pair_v c) { return _mm256_add_epi32(c, _mm256_madd_epi16(a, b)); }
+// 2W bytes as words, and their squares.
+IN i8_sums i8pair_l2_widen(const int8_t *from, int32_t *to, i8_sums sum) {
+  i8pair_v x = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)from));
+  return i8pair_store(to, x), i8pair_step(x, x, sum);
+}
 
 #include "x86.h"
 

@@ -13,6 +13,13 @@
 LIKE_256(f32, ps, f32_v)
 LIKE_256(f64, pd, f64_v)
 #undef LIKE_256
+IN f32_v f32_read(const float *p) { return f32_load(p); }
+IN f64_v f64_read(const double *p) { return f64_load(p); }
+IN double f64_largest(f64_v v) {
+  __m128d x = _mm_max_pd(_mm256_castpd256_pd128(v), _mm256_extractf128_pd(v, 1));
+  return _mm_cvtsd_f64(_mm_max_sd(x, _mm_unpackhi_pd(x, x)));
+}
+IN f32_v f32_ratio(f32_v a, f32_v b) { return _mm256_div_ps(a, b); }
 IN f64_v f64_max(f64_v a, f64_v b) { return _mm256_max_pd(a, b); }
 IN f64_v f64_near(f64_v v) { return _mm256_round_pd(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 // scale is v times 2 to the whole number n from -2044 to 2046, in two steps.

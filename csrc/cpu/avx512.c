@@ -61,6 +61,11 @@ IN f64_v f64_add(f64_v a, f64_v b) { return _mm512_add_pd(a, b); }
 IN double f64_sum(f64_v v) { return _mm512_reduce_add_pd(v); }
 
 IN f32_v f32_sub(f32_v a, f32_v b) { return _mm512_sub_ps(a, b); }
+// minus takes the number at p from all; as a part of the instruction it is read at no cost.
+IN f32_v f32_minus(f32_v a, const float *p) {
+  __asm__("vsubps %2%{1to16%}, %1, %0" : "=v"(a) : "v"(a), "m"(*p));
+  return a;
+}
 IN f32_v f32_div(f32_v a, f32_v b) { return _mm512_div_ps(a, b); }
 IN f64_v f64_sub(f64_v a, f64_v b) { return _mm512_sub_pd(a, b); }
 IN f64_v f64_div(f64_v a, f64_v b) { return _mm512_div_pd(a, b); }
@@ -75,16 +80,19 @@ IN f32_v f32_near(f32_v v) { return _mm512_roundscale_ps(v, _MM_FROUND_TO_NEARES
 // scale is v times 2 to the whole number n, rounded once.
 IN f32_v f32_scale(f32_v v, f32_v n) { return _mm512_scalef_ps(v, n); }
 
-// 32 differences of bytes, squared, in sums of two.
+// 64 differences of bytes, and their squares in sums of four.
 typedef __m512i i8_sums;
-enum { i8_W = 32 };
-typedef __m512i i8_wide;
+enum { i8_W = 64 };
 IN i8_sums i8_zero(void) { return _mm512_setzero_si512(); }
-IN i8_wide i8_load(const int8_t *p) { return _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)p)); }
-IN i8_sums i8_square(i8_wide a, i8_wide b, i8_sums s) {
-  __m512i d = _mm512_sub_epi16(a, b);
-  return _mm512_add_epi32(s, _mm512_madd_epi16(d, d));
+IN __m512i i8_load(const int8_t *p) { return _mm512_loadu_si512(p); }
+IN __m512i i8_far(__m512i a, __m512i b) { return _mm512_sub_epi8(_mm512_max_epi8(a, b), _mm512_min_epi8(a, b)); }
+IN __m512i i8_both(__m512i a, __m512i b) { return _mm512_and_si512(a, b); }
+IN i8_sums i8_square(__m512i far, i8_sums s) {
+  __m512i even = _mm512_and_si512(far, _mm512_set1_epi16(255)), odd = _mm512_srli_epi16(far, 8);
+  return _mm512_add_epi32(s, _mm512_add_epi32(_mm512_madd_epi16(even, even), _mm512_madd_epi16(odd, odd)));
 }
+IN f32_v i8_floats(i8_sums s) { return _mm512_cvtepi32_ps(s); }
+IN i8_sums i8_sub(i8_sums a, i8_sums b) { return _mm512_sub_epi32(a, b); }
 IN i8_sums i8_add(i8_sums a, i8_sums b) { return _mm512_add_epi32(a, b); }
 IN int64_t i8_sum(i8_sums s) {
   return _mm512_reduce_add_epi64(_mm512_add_epi64(_mm512_cvtepi32_epi64(_mm512_castsi512_si256(s)),
@@ -122,7 +130,6 @@ IN void f32_to_bf16(uint16_t *p, f32_v v) {
 FOLD(f32_fold, __m512, _mm512_add_ps, , )
 FOLD(i8_folded, __m512i, _mm512_add_epi32, _mm512_castsi512_ps, _mm512_castps_si512)
 #undef FOLD
-IN f32_v i8_fold(const i8_sums *s) { return _mm512_cvtepi32_ps(i8_folded(s)); }
 
 // Words of the depth of a product of bytes, in 32 bits: pairs of 16-bit numbers, or,
 // where the processor has VNNI, four bytes. As the file is not compiled for VNNI, that
@@ -138,6 +145,11 @@ IN i8pair_m i8pair_first(int64_t n) { return f32_first(n); }
 IN i8pair_v i8pair_loadm(const int32_t *p, i8pair_m m) { return (void)m, i8pair_load(p); } // panels are whole
 IN i8pair_v i8pair_mul(i8pair_v a, i8pair_v b) { return _mm512_mullo_epi32(a, b); }
 IN i8pair_v i8pair_step(i8pair_v a, i8pair_v b, i8pair_v c) { return _mm512_add_epi32(c, _mm512_madd_epi16(a, b)); }
+// 2W bytes as words, and their squares.
+IN i8_sums i8pair_l2_widen(const int8_t *from, int32_t *to, i8_sums sum) {
+  i8pair_v x = _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)from));
+  return i8pair_store(to, x), i8pair_step(x, x, sum);
+}
 
 typedef __m512i i8four_v;
 typedef __mmask16 i8four_m;
@@ -152,6 +164,16 @@ enum { i8four_W = 16 };
 IN i8four_v i8four_step(i8four_v a, i8four_v b, i8four_v c) {
   __asm__("vpdpbusd %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
   return c;
+}
+// Four bytes of each query, 128 more than they are, with the four at p.
+IN i8four_v i8four_l2_step(i8four_v q, const int32_t *p, i8four_v sum) {
+  __asm__("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(q), "m"(*p));
+  return sum;
+}
+// 4W bytes as words, and x² + 256x of them.
+IN i8_sums i8four_l2_widen(const int8_t *from, int32_t *to, i8_sums sum) {
+  __m512i x = _mm512_loadu_si512(from), top = _mm512_set1_epi8(-128);
+  return i8four_store(to, x), i8four_step(top, x, i8four_step(_mm512_xor_si512(x, top), x, sum));
 }
 #define HAVE_I8FOUR
 

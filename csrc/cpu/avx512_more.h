@@ -13,6 +13,19 @@
 LIKE_512(f32, ps, f32_v)
 LIKE_512(f64, pd, f64_v)
 #undef LIKE_512
+// read is a load of what comes from memory in a stream: by halves, which is faster there.
+IN f32_v f32_read(const float *p) {
+  return _mm512_insertf32x8(_mm512_castps256_ps512(_mm256_loadu_ps(p)), _mm256_loadu_ps(p + 8), 1);
+}
+IN f64_v f64_read(const double *p) {
+  return _mm512_insertf64x4(_mm512_castpd256_pd512(_mm256_loadu_pd(p)), _mm256_loadu_pd(p + 4), 1);
+}
+IN double f64_largest(f64_v v) { return _mm512_reduce_max_pd(v); }
+// a/b, of sizes from 1 to 2^100 for b and up to b for a: a guess and a step of Newton's.
+IN f32_v f32_ratio(f32_v a, f32_v b) {
+  f32_v y = _mm512_rcp14_ps(b), q = _mm512_mul_ps(a, y);
+  return _mm512_fmadd_ps(_mm512_fnmadd_ps(q, b, a), y, q);
+}
 IN f64_v f64_max(f64_v a, f64_v b) { return _mm512_max_pd(a, b); }
 IN f64_v f64_near(f64_v v) { return _mm512_roundscale_pd(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 IN f64_v f64_scale(f64_v v, f64_v n) { return _mm512_scalef_pd(v, n); }

@@ -63,6 +63,7 @@ static void broadcast(const simd_word *w) {
         broadcast_gather(p, 0, size, m, (char *)beside[0]);
         one[4].p = beside[0], one[2].i = m;
       }
-      arith(one);
+      arith_row(one);
     }
+  past_end();
 }

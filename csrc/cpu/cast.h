@@ -145,11 +145,14 @@ static void cast_part(const simd_word *w, int64_t lo, int64_t n, void *to, int p
     }
     if (write[wide][w[2].i])
       write[wide][w[2].i](in, m, out, past);
-    else // what it is already
+    else if (past) // what it is already
+      past_copy(out, in, m * (wide ? 8 : 4));
+    else
       memcpy(out, in, (size_t)(m * (wide ? 8 : 4)));
   }
 }
 
 static void cast(const simd_word *w) {
   in_parts(cast_part, w, w[3].i, w[5].p, type_size[w[2].i], w[6].i != 0);
+  past_end();
 }

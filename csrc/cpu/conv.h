@@ -1,37 +1,52 @@
-// Convolution as a product: weights, packed as rows of A are, with the columns of
-// im2col, which are never stored whole. A column is one element of the output; its
-// rows are (channel, row, column) of the filter, and one of ones for the bias. Some
-// columns at a time are gathered straight into the panels that gemm's kernels read.
+// Convolution as a product of filters with planes of the input. In a plane the pixels
+// that one place of the filter meets lie as the output does: those of neighbours are
+// neighbours, beside the image there are zeros, and one row follows the other. So the
+// kernels of gemm's shape read rows of the right operand there, wherever they begin.
+// Places of the filter that are a whole number of outputs apart share a plane.
 #ifndef CONCORD_CONV_H
 #define CONCORD_CONV_H
 
-// What a call is about, as its words have it.
+// What a call is about, as its words have it; down, then along the rows.
 typedef struct {
-  int64_t channels, height, width, rows, cols;                             // of one group, and of the filter
-  int64_t stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w, across; // across: width of the output
+  int64_t size, stride, pad, dilation; // of the image, and of the filter on it
+  int64_t planes, wrap;                // of a channel; plane q begins at q·dilation % wrap
+} conv_axis;
+
+typedef struct {
+  conv_axis down, along;
+  int64_t channels, groups, filters;     // channels and filters of a group
+  int64_t places;                        // of a filter
+  int64_t out_rows, out_cols;            // of the output
+  int64_t rows, some, deep;              // of a task: rows of the output, filters, channels at a time
+  int64_t lines, pitch, plane;           // rows of a plane, elements of a row and of a plane
+  int64_t sums;                          // elements of a filter's sums; 0: they are the output
+  int64_t packed;                        // 1: filters are panels of GEMM_ROWS
+  const void *x, *weights, *bias;        // bias may be NULL
+  const int64_t *steps;                  // from place to place of the filter, channel after channel
+  void *y, *room;
 } conv_shape;
 
-// A run of neighbours in one row of the output, n of them from place at of a strip on.
+// Where a task computes: image, group, first row and filter, and how many.
 typedef struct {
-  int64_t at, n, row, col; // row and col: where the filter's first element falls
-  const void *from;        // that row of the input, for the row of the filter at hand
-  int where;
-} conv_run;
+  int64_t image, group, row, rows, filter, filters;
+} conv_task;
 
-// Where a run's row is: beside the image, at an end of memory (or not of neighbours),
-// or where whole registers may be read.
-enum { CONV_BESIDE, CONV_END, CONV_WHOLE };
+IN conv_task conv_task_of(const conv_shape *s, int64_t task) {
+  int64_t parts = (s->out_rows + s->rows - 1) / s->rows, blocks = (s->filters + s->some - 1) / s->some;
+  int64_t row = task / blocks % parts * s->rows, filter = task % blocks * s->some, z = task / blocks / parts;
+  conv_task t = {z / s->groups, z % s->groups,
+                 row,           s->out_rows - row < s->rows ? s->out_rows - row : s->rows,
+                 filter,        s->filters - filter < s->some ? s->filters - filter : s->some};
+  return t;
+}
 
-// conv_runs cuts columns j to j + n into runs.
-IN int conv_runs(const conv_shape *s, int64_t j, int64_t n, conv_run *run) {
-  int count = 0;
-  for (int64_t at = 0; at < n; count++) {
-    int64_t oh = (j + at) / s->across, ow = (j + at) % s->across, most = s->across - ow;
-    conv_run r = {at, n - at < most ? n - at : most, oh * s->stride_h - s->pad_h, ow * s->stride_w - s->pad_w, NULL, CONV_BESIDE};
-    run[count] = r;
-    at += r.n;
-  }
-  return count;
+// Plane q begins at this row or column of the image, for row or column i of the output.
+IN int64_t conv_first(const conv_axis *a, int64_t q, int64_t i) { return q * a->dilation % a->wrap + i * a->stride - a->pad; }
+
+// Of n elements from place first on, stride apart, those before the image, or before its end.
+IN int64_t conv_before(int64_t place, int64_t first, int64_t stride, int64_t n) {
+  int64_t count = first < place ? (place - first - 1) / stride + 1 : 0;
+  return count < n ? count : n;
 }
 
 #endif
@@ -39,91 +54,153 @@ IN int conv_runs(const conv_shape *s, int64_t j, int64_t n, conv_run *run) {
 #define V CAT(T, v)
 #define W CAT(T, W)
 
-// conv_place looks up a run's row of the input for row r of the filter in channel c.
-// Memory may be read from low to high.
-IN void CAT(T, conv_place)(const conv_shape *s, const E *x, const E *low, const E *high, int64_t c, int64_t r, conv_run *run) {
-  int64_t row = run->row + r * s->dilation_h, last = run->col + (s->cols - 1) * s->dilation_w;
-  if ((uint64_t)row >= (uint64_t)s->height) {
-    run->where = CONV_BESIDE;
-    return;
+// The planes end where registers may still be read: nothing is masked on the right.
+#undef RIGHT_LAST
+#define RIGHT_LAST(v) RIGHT(v)
+#undef LDB
+#define LDB const int64_t *
+#undef NEXT
+#define NEXT b += *ldb++;
+#define TILE conv
+#define STEP fma
+#include "tile.h"
+#undef TILE
+#undef STEP
+#undef RIGHT_LAST
+#define RIGHT_LAST(v) RIGHT_MASKED(v)
+#undef LDB
+#define LDB int64_t
+#undef NEXT
+#define NEXT b += ldb;
+
+// A register may be written behind what conv_zero and conv_line are asked for.
+IN void CAT(T, conv_zero)(int64_t n, E *to) {
+  for (int64_t i = 0; i < n; i += W)
+    CAT(T, store)(to + i, CAT(T, zero)());
+}
+
+// gcc turns every other element in registers only here.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC optimize("O3")
+#endif
+static void CAT(T, conv_line)(const E *restrict from, int64_t stride, int64_t n, E *restrict to) {
+  if (stride == 1) {
+    int64_t i = 0;
+    for (; i + W <= n; i += W)
+      CAT(T, store)(to + i, CAT(T, load)(from + i));
+    if (i < n)
+      CAT(T, store)(to + i, CAT(T, loadm)(from + i, CAT(T, first)(n - i)));
+  } else if (stride == 2)
+    for (int64_t i = 0; i < n; i++)
+      to[i] = from[2 * i];
+  else
+    for (int64_t i = 0; i < n; i++)
+      to[i] = from[i * stride];
+}
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC pop_options
+#endif
+
+// n elements to where nothing else may be written.
+IN void CAT(T, conv_out)(const E *from, int64_t n, E *to) {
+  int64_t i = 0;
+  for (; i + W <= n; i += W)
+    CAT(T, store)(to + i, CAT(T, load)(from + i));
+  if (i < n)
+    CAT(T, storem)(to + i, CAT(T, first)(n - i), CAT(T, load)(from + i));
+}
+
+// One plane: lines rows of the image from (row, col) on.
+static void CAT(T, conv_plane)(const conv_shape *s, const E *image, int64_t lines, int64_t row, int64_t col, E *to) {
+  int64_t a = conv_before(0, col, s->along.stride, s->pitch), b = conv_before(s->along.size, col, s->along.stride, s->pitch);
+  for (int64_t i = 0; i < lines; i++, row += s->down.stride, to += s->pitch) {
+    if ((uint64_t)row >= (uint64_t)s->down.size || a == b) {
+      CAT(T, conv_zero)(s->pitch, to);
+      continue;
+    }
+    CAT(T, conv_zero)(a, to);
+    CAT(T, conv_line)(image + row * s->along.size + col + a * s->along.stride, s->along.stride, b - a, to + a);
+    CAT(T, conv_zero)(s->pitch - b, to + b);
   }
-  const E *from = x + (c * s->height + row) * s->width;
-  int64_t length = (run->n + W - 1) / W * W;
-  int safe = run->col >= low - from && high - from - last >= length;
-  run->from = from;
-  run->where = s->stride_w == 1 && safe ? CONV_WHOLE : CONV_END;
 }
 
-// n elements from place col of a row on, 0 beside the row.
-IN void CAT(T, conv_each)(const E *row, int64_t col, int64_t n, int64_t width, int64_t stride, E *to) {
-  for (int64_t q = 0; q < n; q++, col += stride)
-    to[q] = (uint64_t)col < (uint64_t)width ? row[col] : 0;
+// All planes of some channels. The image of the next channel is a jump away that the
+// processor does not foresee.
+static void CAT(T, conv_planes)(const conv_shape *s, const conv_task *t, int64_t c0, int64_t c1) {
+  int64_t size = s->down.size * s->along.size, lines = s->lines - s->rows + t->rows;
+  const E *image = (const E *)s->x + ((t->image * s->groups + t->group) * s->channels + c0) * size;
+  E *to = s->room;
+  for (int64_t c = c0; c < c1; c++, image += size)
+    for (int64_t r = 0; r < s->down.planes; r++) {
+      int64_t row = conv_first(&s->down, r, t->row);
+      const E *next = image + size + (row > 0 ? row : 0) * s->along.size;
+      for (int64_t i = 0; r == 0 && i < lines * s->down.stride * s->along.size; i += 64 / sizeof(E))
+        __builtin_prefetch(next + i);
+      for (int64_t q = 0; q < s->along.planes; q++, to += s->plane)
+        CAT(T, conv_plane)(s, image, lines, row, conv_first(&s->along, q, 0), to);
+    }
 }
 
-// The same of neighbours, in whole registers.
-IN void CAT(T, conv_whole)(const E *row, int64_t col, int64_t n, int64_t width, E *to) {
-  CAT(T, store)(to, CAT(T, load)(row + col));
-  if (n > W)
-    CAT(T, store)(to + W, CAT(T, load)(row + col + W));
-  for (int64_t q = 0; q < -col && q < n; q++)
-    to[q] = 0;
-  for (int64_t q = col < width ? width - col : 0; q < n; q++)
-    to[q] = 0;
+// Results begin as the bias, where there is one.
+static void CAT(T, conv_bias)(const E *bias, int64_t m, int64_t n, E *c, int64_t ldc) {
+  for (int64_t i = 0; i < m; i++)
+    for (int64_t j = 0; j < n; j += W)
+      CAT(T, out)(c + i * ldc + j, CAT(T, set)(bias[i]), CAT(T, set)(1), CAT(T, zero)(), 0, n - j < W ? n - j : W,
+                  CAT(T, first)(n - j < W ? n - j : W), 0);
 }
 
-// One strip: rows p0 to p0 + depth of n ≤ 2·W columns from j on, as a panel. Runs are
-// stored in whole registers, from left to right: what is too much is written over by
-// what follows, and behind the panel there is room.
-static void CAT(T, conv_strip)(const conv_shape *s, const E *x, const E *low, const E *high, int64_t j, int64_t n,
-                               int64_t p0, int64_t depth, E *to) {
-  conv_run runs[2 * W], *end = runs + conv_runs(s, j, n, runs);
-  int64_t c = p0 / (s->rows * s->cols), r = p0 / s->cols % s->rows, q = p0 % s->cols;
-  for (int64_t p = 0; p < depth;) {
-    if (c == s->channels) { // the row for the bias
-      for (int64_t i = 0; i < 2 * W; i++)
-        to[i] = i < n;
-      return;
-    }
-    for (conv_run *run = runs; run < end; run++)
-      CAT(T, conv_place)(s, x, low, high, c, r, run);
-    for (; q < s->cols && p < depth; p++, q++, to += 2 * W) {
-      for (conv_run *run = runs; run < end; run++) {
-        E *at = to + run->at;
-        if (run->where == CONV_WHOLE) {
-          CAT(T, conv_whole)(run->from, run->col + q * s->dilation_w, run->n, s->width, at);
-        } else if (run->where == CONV_BESIDE) {
-          CAT(T, store)(at, CAT(T, zero)());
-          if (run->n > W)
-            CAT(T, store)(at + W, CAT(T, zero)());
-        } else
-          CAT(T, conv_each)(run->from, run->col + q * s->dilation_w, run->n, s->width, s->stride_w, at);
-      }
-      for (int64_t i = n; i < 2 * W; i++)
-        to[i] = 0;
-    }
-    if (q == s->cols) {
-      q = 0;
-      if (++r == s->rows)
-        r = 0, c++;
-    }
+// m filters, rs and cs apart, with channels c0 to c1 of n elements of the planes.
+static void CAT(T, conv_rows)(const conv_shape *s, int64_t k, const E *left, int64_t rs, int64_t cs, const E *bias,
+                              int64_t m, int64_t n, E *c, int64_t ldc, int more) {
+  const E *planes = s->room;
+  for (int64_t j = 0, cols; j < n; j += cols) {
+    int64_t most = (n - j + W - 1) / W, nv = 8;
+    while (nv > most || nv * m > GEMM_REGS)
+      nv /= 2;
+    cols = n - j < nv * W ? n - j : nv * W;
+    for (int64_t i = 0; i < m; i++)
+      __builtin_prefetch(c + i * ldc + j, 1), __builtin_prefetch(c + i * ldc + j + cols - 1, 1);
+    if (bias && !more)
+      CAT(T, conv_bias)(bias, m, cols, c + j, ldc);
+    CAT(T, conv_kernels)[m][nv](k, left, rs, cs, planes + j, s->steps, c + j, ldc, 1, more || bias, cols - (nv - 1) * W);
   }
 }
 
-// Words: the 12 numbers of conv_shape; the input of one image and group, from where
-// and to where memory may be read; packed weights, their rows, the depth of the
-// product with the bias's row, the depth of a panel; columns from, to; the output, its
-// elements per row of the weights; room for a panel of the columns and W elements.
+static void CAT(T, conv_part)(const conv_shape *s, const conv_task *t) {
+  int64_t outs = s->out_rows * s->out_cols, first = t->group * s->filters + t->filter, depth = s->channels * s->places;
+  int64_t tall = (s->filters + GEMM_ROWS - 1) / GEMM_ROWS * GEMM_ROWS;
+  E *y = (E *)s->y + (t->image * s->groups * s->filters + first) * outs + t->row * s->out_cols;
+  E *c = s->sums ? (E *)s->room + s->deep * s->down.planes * s->along.planes * s->plane + 2 * W : y;
+  int64_t ldc = s->sums ? s->sums : outs, n = (t->rows - 1) * s->pitch + s->out_cols, c0 = 0;
+  if (s->sums) // whole registers
+    n = (n + W - 1) / W * W;
+  do {
+    int64_t c1 = s->channels - c0 < s->deep ? s->channels : c0 + s->deep, k = (c1 - c0) * s->places;
+    CAT(T, conv_planes)(s, t, c0, c1);
+    for (int64_t i = 0; i < t->filters; i += GEMM_ROWS) {
+      int64_t m = t->filters - i < GEMM_ROWS ? t->filters - i : GEMM_ROWS;
+      const E *bias = s->bias ? (const E *)s->bias + first + i : NULL, *left = s->weights;
+      if (s->packed)
+        left += (t->group * depth + c0 * s->places) * tall + (t->filter + i) * k;
+      else
+        left += (first + i) * depth + c0 * s->places;
+      CAT(T, conv_rows)(s, k, left, s->packed ? 1 : depth, s->packed ? GEMM_ROWS : 1, bias, m, n, c + i * ldc, ldc, c0 > 0);
+    }
+    c0 = c1;
+  } while (c0 < s->channels);
+  for (int64_t i = 0; s->sums && i < t->filters; i++)
+    for (int64_t r = 0; r < t->rows; r++)
+      CAT(T, conv_out)(c + i * ldc + r * s->pitch, s->out_cols, y + i * outs + r * s->out_cols);
+}
+
+// Words: conv_shape, then tasks from, to.
 static void CAT(T, conv)(const simd_word *w) {
-  conv_shape s = {w[0].i, w[1].i, w[2].i, w[3].i, w[4].i, w[5].i, w[6].i, w[7].i, w[8].i, w[9].i, w[10].i, w[11].i};
-  int64_t m = w[16].i, k = w[17].i, most = w[18].i, j0 = w[19].i, j1 = w[20].i, ldc = w[22].i;
-  int64_t tall = (m + GEMM_ROWS - 1) / GEMM_ROWS * GEMM_ROWS;
-  E *panel = w[23].p;
-  for (int64_t p = 0; p < k; p += most) {
-    int64_t depth = k - p < most ? k - p : most;
-    E *to = panel;
-    for (int64_t j = j0; j < j1; j += 2 * W, to += 2 * W * depth)
-      CAT(T, conv_strip)(&s, w[12].p, w[13].p, w[14].p, j, j1 - j < 2 * W ? j1 - j : 2 * W, p, depth, to);
-    CAT(T, multiply)(m, j1 - j0, depth, (const E *)w[15].p + p * tall, panel, (E *)w[21].p + j0, ldc, 1, p > 0);
+  conv_shape s;
+  __builtin_memcpy(&s, w, sizeof s);
+  for (int64_t i = w[sizeof s / sizeof *w].i; i < w[sizeof s / sizeof *w + 1].i; i++) {
+    conv_task t = conv_task_of(&s, i);
+    CAT(T, conv_part)(&s, &t);
   }
 }
 

@@ -18,30 +18,49 @@ static void convert_widen(const simd_word *w) {
   }
 }
 
-// Words: type, rows, cols, from, ld of from, to, ld of to, beta. What is written is
-// from + beta·to; with beta 0, to is not read.
+// The first n floats from + beta·to; with beta 0, to is not read.
+IN f32_v convert_sum(int64_t bf16, int64_t n, const float *from, const uint16_t *to, float beta) {
+  f32_v x = f32_loadm(from, f32_first(n)), y;
+  if (beta == 0)
+    return x;
+  if (n == f32_W)
+    y = bf16 ? f32_from_bf16(to) : f32_from_f16(to);
+  else
+    y = bf16 ? bf16_loadn(to, n) : f16_loadn(to, n);
+  return f32_fma(f32_set(beta), y, x);
+}
+
+// Words: type, rows, cols, from, ld of from, to, ld of to, beta, and what comes after a
+// product in float: the bias, the function. What is written is from + beta·to, or what
+// becomes of it: then from is overwritten.
 static void convert_narrow(const simd_word *w) {
   int64_t bf16 = w[0].i, rows = w[1].i, cols = w[2].i, ld_from = w[4].i, ld_to = w[6].i;
-  const float *from = w[3].p;
+  float *from = w[3].p, beta = (float)w[7].f;
   uint16_t *to = w[5].p;
-  float beta = (float)w[7].f;
-  for (int64_t i = 0; i < rows; i++, from += ld_from, to += ld_to)
+  f32_finish *finish = f32_finishes[w[9].i];
+  for (int64_t i = 0; i < rows; i++, from += ld_from, to += ld_to) {
+    float by = beta;
+    if (finish) {
+      for (int64_t j = 0; j < cols && by != 0; j += f32_W) {
+        int64_t n = cols - j < f32_W ? cols - j : f32_W;
+        f32_storem(from + j, f32_first(n), convert_sum(bf16, n, from + j, to + j, by));
+      }
+      finish(1, cols, from, 0, w[8].p);
+      by = 0;
+    }
     for (int64_t j = 0; j < cols; j += f32_W) {
       int64_t n = cols - j < f32_W ? cols - j : f32_W;
-      uint16_t part[f32_W] = {0}, *at = n == f32_W ? to + j : part;
-      f32_v x = f32_loadm(from + j, f32_first(n));
-      if (beta != 0) {
-        for (int64_t q = 0; at == part && q < n; q++)
-          part[q] = to[j + q];
-        x = f32_fma(f32_set(beta), bf16 ? f32_from_bf16(at) : f32_from_f16(at), x);
-      }
-      if (bf16)
-        f32_to_bf16(at, x);
+      f32_v x = convert_sum(bf16, n, from + j, to + j, by);
+      if (n < f32_W && bf16)
+        bf16_storen(to + j, n, x);
+      else if (n < f32_W)
+        f16_storen(to + j, n, x);
+      else if (bf16)
+        f32_to_bf16(to + j, x);
       else
-        f32_to_f16(at, x);
-      for (int64_t q = 0; at == part && q < n; q++)
-        to[j + q] = part[q];
+        f32_to_f16(to + j, x);
     }
+  }
 }
 
 // The rate of this thread's multiply-adds: word 0 times 100 of them per register of

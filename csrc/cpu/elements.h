@@ -99,19 +99,14 @@ ACTIVATION(relu)
 ACTIVATION(sigmoid)
 ACTIVATION(swish)
 ACTIVATION(gelu_tanh)
-#ifndef IS_F64
 ACTIVATION(tanh_act)
 ACTIVATION(gelu)
-#endif
 #undef ACTIVATION
 
 // Words from 1 on: which, n, in, out, 1 if it is larger than the caches.
 static void CAT(S, activation)(const simd_word *w) {
   static part_func *const which[] = {
-      CAT(S, each_relu), CAT(S, each_sigmoid), CAT(S, each_swish), CAT(S, each_gelu_tanh),
-#ifndef IS_F64
-      CAT(S, each_tanh_act), CAT(S, each_gelu),
-#endif
+      CAT(S, each_relu), CAT(S, each_sigmoid), CAT(S, each_swish), CAT(S, each_gelu_tanh), CAT(S, each_tanh_act), CAT(S, each_gelu),
   };
   in_parts(which[w[1].i], w, w[2].i, w[4].p, sizeof(E), w[5].i != 0);
 }

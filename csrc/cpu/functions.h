@@ -1,28 +1,26 @@
 // e^x and the activations made of it, of whole registers.
+#include <math.h>
 
-// e^x within 2 units in the last place: x = n·ln 2 + r with ln 2 in two parts, and a
-// polynomial for e^r. 0 below -110 and ∞ above 100; a NaN stays one.
-IN f32_v f32_exp(f32_v x) {
-  x = f32_min(f32_set(100.0f), f32_max(f32_set(-110.0f), x)); // of a NaN, x86 takes the second
+// e^x for x from -110 to 100 and NaN, within 2 units in the last place: x = n·ln 2 + r with
+// ln 2 in two parts, and a polynomial for e^r that is off by 2^-28 at most.
+IN f32_v f32_exp_within(f32_v x) {
   f32_v n = f32_near(f32_mul(x, f32_set(0x1.715476p+0f)));
   f32_v r = f32_fma(n, f32_set(-0x1.62e400p-1f), x);
   r = f32_fma(n, f32_set(-0x1.7f7d1cp-20f), r);
-  f32_v p = f32_set(1.0f / 5040);
-  p = f32_fma(p, r, f32_set(1.0f / 720));
-  p = f32_fma(p, r, f32_set(1.0f / 120));
-  p = f32_fma(p, r, f32_set(1.0f / 24));
-  p = f32_fma(p, r, f32_set(1.0f / 6));
-  p = f32_fma(p, r, f32_set(0.5f));
+  f32_v p = f32_set(0x1.6a2434p-10f);
+  p = f32_fma(p, r, f32_set(0x1.1239e2p-7f));
+  p = f32_fma(p, r, f32_set(0x1.5558f2p-5f));
+  p = f32_fma(p, r, f32_set(0x1.555492p-3f));
+  p = f32_fma(p, r, f32_set(0x1.fffffcp-2f));
   p = f32_fma(p, r, f32_set(1.0f));
   p = f32_fma(p, r, f32_set(1.0f));
   return f32_scale(p, n);
 }
 
-IN f64_v f64_exp(f64_v x) {
+IN f64_v f64_exp_within(f64_v x) { // from -760 to 720
   static const double c[] = {1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880, 1.0 / 40320,
                              1.0 / 5040,       1.0 / 720,       1.0 / 120,      1.0 / 24,      1.0 / 6,      0.5,
                              1.0,              1.0};
-  x = f64_min(f64_set(720.0), f64_max(f64_set(-760.0), x));
   f64_v n = f64_near(f64_mul(x, f64_set(0x1.71547652b82fep+0)));
   f64_v r = f64_fma(n, f64_set(-0x1.62e42fefa0000p-1), x);
   r = f64_fma(n, f64_set(-0x1.cf79abc9e3b3ap-40), r);
@@ -31,6 +29,15 @@ IN f64_v f64_exp(f64_v x) {
     p = f64_fma(p, r, f64_set(c[i]));
   return f64_scale(p, n);
 }
+
+// e^x of everything: 0 below LEAST, ∞ above MOST; a NaN stays one, as x86 takes the second
+// of two where one is. And of what is 0 at most.
+#define EXP(A, LEAST, MOST)                                                                        \
+  IN A##_v A##_exp_down(A##_v x) { return A##_exp_within(A##_max(A##_set(LEAST), x)); }            \
+  IN A##_v A##_exp(A##_v x) { return A##_exp_within(A##_min(A##_set(MOST), A##_max(A##_set(LEAST), x))); }
+EXP(f32, -110.0f, 100.0f)
+EXP(f64, -760.0, 720.0)
+#undef EXP
 
 #define ACTIVATIONS(A, F)                                                                          \
   IN A##_v A##_relu(A##_v x) { return A##_less(x, A##_zero(), A##_zero(), x); }                    \
@@ -47,36 +54,52 @@ ACTIVATIONS(f32, float)
 ACTIVATIONS(f64, double)
 #undef ACTIVATIONS
 
-// tanh x: 1 - 2/(e^2|x| + 1) with the sign of x; near 0 the odd polynomial of S. Moshier's
-// Cephes library, as nothing may cancel.
+// tanh x = m/(m + 2) with m = e^2x - 1 = 2^n·(e^r - 1) + (2^n - 1), where 2x = n·ln 2 + r:
+// near 0, where n is 0, nothing cancels. e^r - 1 is r + r²·q.
 IN f32_v f32_tanh_act(f32_v x) {
-  f32_v size = f32_less(x, f32_zero(), f32_sub(f32_zero(), x), x), z = f32_mul(x, x);
-  f32_v far = f32_div(f32_set(2), f32_add(f32_exp(f32_add(size, size)), f32_set(1)));
-  far = f32_sub(f32_set(1), far);
-  far = f32_less(x, f32_zero(), f32_sub(f32_zero(), far), far);
-  f32_v p = f32_set(-5.70498872745e-3f);
-  p = f32_fma(p, z, f32_set(2.06390887954e-2f));
-  p = f32_fma(p, z, f32_set(-5.37397155531e-2f));
-  p = f32_fma(p, z, f32_set(1.33314422036e-1f));
-  p = f32_fma(p, z, f32_set(-3.33332819422e-1f));
-  return f32_less(size, f32_set(0.625f), f32_fma(f32_mul(p, z), x, x), far);
+  f32_v y = f32_add(x, x);
+  y = f32_min(f32_set(20.0f), f32_max(f32_set(-20.0f), y)); // ±1 from there on
+  f32_v n = f32_near(f32_mul(y, f32_set(0x1.715476p+0f)));
+  f32_v r = f32_fma(n, f32_set(-0x1.62e400p-1f), y);
+  r = f32_fma(n, f32_set(-0x1.7f7d1cp-20f), r);
+  f32_v q = f32_set(0x1.6a2434p-10f);
+  q = f32_fma(q, r, f32_set(0x1.1239e2p-7f));
+  q = f32_fma(q, r, f32_set(0x1.5558f2p-5f));
+  q = f32_fma(q, r, f32_set(0x1.555492p-3f));
+  q = f32_fma(q, r, f32_set(0x1.fffffcp-2f));
+  f32_v s = f32_scale(f32_set(1.0f), n), m = f32_fma(f32_mul(r, r), q, r);
+  m = f32_fma(s, m, f32_sub(s, f32_set(1.0f)));
+  return f32_ratio(m, f32_add(m, f32_set(2.0f)));
 }
 
 // x·Φ(x), where Φ(-|x|) = erfc(z)/2 and erfc(z) = e^(-z²)·t·P(t), z = |x|/√2, t = 1/(1 + 0.4·z).
 // P is a least-squares fit whose relative error was levelled to 2^-25.
 IN f32_v f32_gelu(f32_v x) {
-  f32_v size = f32_less(x, f32_zero(), f32_sub(f32_zero(), x), x);
-  f32_v t = f32_div(f32_set(1), f32_fma(f32_set(0.28284271f), size, f32_set(1)));
-  f32_v p = f32_set(-0.023106903f);
-  p = f32_fma(p, t, f32_set(0.163433061f));
-  p = f32_fma(p, t, f32_set(-0.419206754f));
-  p = f32_fma(p, t, f32_set(0.443817328f));
-  p = f32_fma(p, t, f32_set(-0.200538927f));
-  p = f32_fma(p, t, f32_set(0.228470939f));
-  p = f32_fma(p, t, f32_set(0.144216392f));
-  p = f32_fma(p, t, f32_set(0.211929181f));
-  p = f32_fma(p, t, f32_set(0.225295574f));
-  p = f32_fma(p, t, f32_set(0.225690127f));
-  f32_v below = f32_mul(f32_exp(f32_mul(f32_mul(f32_set(-0.5f), x), x)), f32_mul(f32_mul(f32_set(0.5f), t), p));
+  f32_v size = f32_min(f32_set(100.0f), f32_max(x, f32_sub(f32_zero(), x)));
+  f32_v t = f32_ratio(f32_set(1), f32_fma(f32_set(0.28284271f), size, f32_set(1)));
+  f32_v p = f32_set(-0.0115534515f); // half of the polynomial
+  p = f32_fma(p, t, f32_set(0.0817165305f));
+  p = f32_fma(p, t, f32_set(-0.2096033615f));
+  p = f32_fma(p, t, f32_set(0.2219086635f));
+  p = f32_fma(p, t, f32_set(-0.1002694635f));
+  p = f32_fma(p, t, f32_set(0.1142354695f));
+  p = f32_fma(p, t, f32_set(0.072108196f));
+  p = f32_fma(p, t, f32_set(0.1059645905f));
+  p = f32_fma(p, t, f32_set(0.112647787f));
+  p = f32_fma(p, t, f32_set(0.1128450635f));
+  f32_v below = f32_mul(f32_exp_down(f32_mul(f32_mul(f32_set(-0.5f), x), x)), f32_mul(t, p));
   return f32_mul(x, f32_less(x, f32_zero(), below, f32_sub(f32_set(1), below)));
 }
+
+// Of doubles the C library computes these, one by one.
+#define EACH(NAME, EXPRESSION)                                                                     \
+  IN f64_v f64_##NAME(f64_v v) {                                                                   \
+    double x[f64_W];                                                                               \
+    f64_store(x, v);                                                                               \
+    for (int i = 0; i < f64_W; i++)                                                                \
+      x[i] = EXPRESSION;                                                                           \
+    return f64_load(x);                                                                            \
+  }
+EACH(tanh_act, tanh(x[i]))
+EACH(gelu, 0.5 * x[i] * erfc(-x[i] * 0.70710678118654752440))
+#undef EACH

@@ -18,6 +18,36 @@ IN void CAT(T, out)(E *at, V sum, V alpha, V beta, int read, int64_t n, CAT(T, m
   }
 }
 
+// What may come after a product, on a part of C that is still in the first cache:
+// C = f(C + bias), with a bias for each column.
+typedef void CAT(T, finish)(int64_t m, int64_t n, E *c, int64_t ldc, const E *bias);
+#define SAME(x) x
+#define FINISH(NAME, F)                                                                            \
+  static void CAT(T, finish_##NAME)(int64_t m, int64_t n, E *c, int64_t ldc, const E *bias) {      \
+    for (int64_t j = 0; j < n; j += W) {                                                           \
+      CAT(T, m) mask = CAT(T, first)(n - j < W ? n - j : W);                                       \
+      V b = CAT(T, loadm)(bias + j, mask);                                                         \
+      E *at = c + j;                                                                               \
+      if (n - j >= W)                                                                              \
+        for (int64_t i = 0; i < m; i++, at += ldc)                                                 \
+          CAT(T, store)(at, F(CAT(T, add)(CAT(T, load)(at), b)));                                  \
+      else                                                                                         \
+        for (int64_t i = 0; i < m; i++, at += ldc)                                                 \
+          CAT(T, storem)(at, mask, F(CAT(T, add)(CAT(T, loadm)(at, mask), b)));                    \
+    }                                                                                              \
+  }
+FINISH(none, SAME)
+FINISH(relu, CAT(T, relu))
+FINISH(sigmoid, CAT(T, sigmoid))
+FINISH(tanh, CAT(T, tanh_act))
+FINISH(gelu, CAT(T, gelu))
+FINISH(silu, CAT(T, swish))
+#undef FINISH
+#undef SAME
+// By the number in a function's words; 0 is nothing.
+static CAT(T, finish) *const CAT(T, finishes)[] = {
+    NULL, CAT(T, finish_none), CAT(T, finish_relu), CAT(T, finish_sigmoid), CAT(T, finish_tanh), CAT(T, finish_gelu), CAT(T, finish_silu)};
+
 #define TILE gemm
 #define STEP fma
 #include "tile.h"
@@ -69,11 +99,12 @@ THIN(1) THIN(2) THIN(3)
 #undef THIN
 
 // Words: m, n, k, A, its strides from row to row and from column to column, B, ldb,
-// C, ldc, alpha, beta. B's rows are contiguous.
+// C, ldc, alpha, beta, the bias, what comes after. B's rows are contiguous.
 static void CAT(T, gemm_direct)(const simd_word *w) {
   int64_t m = w[0].i, n = w[1].i, k = w[2].i, rs = w[4].i, cs = w[5].i, ldb = w[7].i, ldc = w[9].i;
-  const E *a = w[3].p, *b = w[6].p;
+  const E *a = w[3].p, *b = w[6].p, *bias = w[12].p;
   E *c = w[8].p;
+  CAT(T, finish) *finish = CAT(T, finishes)[w[13].i];
   int64_t blocks = (m + GEMM_ROWS - 1) / GEMM_ROWS;
   if (m <= 0)
     return;
@@ -91,12 +122,16 @@ static void CAT(T, gemm_direct)(const simd_word *w) {
       else
         CALL(3);
 #undef CALL
+      if (finish)
+        finish(m, cols, c + j, ldc, bias + j);
       continue;
     }
     for (int64_t q = 0; q < blocks; q++) {
       int64_t i = m * q / blocks, next = m * (q + 1) / blocks;
       CAT(T, gemm_kernels)[next - i][nv](k, a + i * rs, rs, cs, b + j, ldb, c + i * ldc + j, ldc,
                                          (E)w[10].f, (E)w[11].f, cols - (nv - 1) * W);
+      if (finish)
+        finish(next - i, cols, c + i * ldc + j, ldc, bias + j);
     }
   }
 }
@@ -136,10 +171,13 @@ DOT(4, 4) DOT(1, 4)
 #endif
 #undef DOT
 
-// Words: m, n, k, A, lda, B as n rows of k, ldb, C, ldc, alpha, beta.
+// Words: m, n, k, A, lda, B as n rows of k, ldb, C, ldc, alpha, beta, the bias, what
+// comes after.
 static void CAT(T, gemm_dot)(const simd_word *w) {
   int64_t m = w[0].i, n = w[1].i, k = w[2].i, lda = w[4].i, ldb = w[6].i, ldc = w[8].i;
   E alpha = (E)w[9].f, beta = (E)w[10].f;
+  const E *bias = w[11].p;
+  CAT(T, finish) *finish = CAT(T, finishes)[w[12].i];
   for (int64_t j = 0, cols; j < n; j += cols) {
     cols = n - j < DOT_COLS ? n - j : DOT_COLS;
     const E *b = (const E *)w[5].p + j * ldb;
@@ -162,7 +200,10 @@ static void CAT(T, gemm_dot)(const simd_word *w) {
 #endif
       }
 #undef CALL
-      i += m - i >= 4 ? 4 : 1;
+      int64_t rows = m - i >= 4 ? 4 : 1;
+      if (finish)
+        finish(rows, cols, c, ldc, bias + j);
+      i += rows;
     }
   }
 }
@@ -213,8 +254,9 @@ static void CAT(T, gemm_pack)(const simd_word *w) {
   CAT(T, pack)(w[0].i != 0, w[1].i, w[2].i, w[3].p, w[4].i, w[5].p, w[6].i);
 }
 
-// A product of packed rows of A with packed columns of B.
-static void CAT(T, multiply)(int64_t m, int64_t n, int64_t k, const E *left, const E *right, E *c, int64_t ldc, E alpha, E beta) {
+// A product of packed rows of A with packed columns of B, and what comes after, if any.
+static void CAT(T, multiply)(int64_t m, int64_t n, int64_t k, const E *left, const E *right, E *c, int64_t ldc, E alpha, E beta,
+                             CAT(T, finish) *finish, const E *bias) {
   for (int64_t j = 0; j < n; j += 2 * W, right += 2 * W * k) {
     int64_t cols = n - j < 2 * W ? n - j : 2 * W, nv = cols > W ? 2 : 1;
     for (int64_t i = 0; i < m; i += GEMM_ROWS) {
@@ -224,15 +266,18 @@ static void CAT(T, multiply)(int64_t m, int64_t n, int64_t k, const E *left, con
       else
         CAT(T, gemm_kernels)[rows][nv](k, left + i * k, 1, GEMM_ROWS, right, 2 * W, c + i * ldc + j, ldc,
                                        alpha, beta, cols - (nv - 1) * W);
+      if (finish)
+        finish(rows, cols, c + i * ldc + j, ldc, bias + j);
     }
   }
 }
 
 // A block of rows of A with packed columns of B. Words: m, n, depth, A, lda, across,
-// packed B, C, ldc, alpha, beta, room for A packed.
+// packed B, C, ldc, alpha, beta, room for A packed, the bias, what comes after.
 static void CAT(T, gemm_block)(const simd_word *w) {
   CAT(T, pack)(w[5].i != 0, w[0].i, w[2].i, w[3].p, w[4].i, w[11].p, GEMM_ROWS);
-  CAT(T, multiply)(w[0].i, w[1].i, w[2].i, w[11].p, w[6].p, w[7].p, w[8].i, (E)w[9].f, (E)w[10].f);
+  CAT(T, multiply)(w[0].i, w[1].i, w[2].i, w[11].p, w[6].p, w[7].p, w[8].i, (E)w[9].f, (E)w[10].f,
+                   CAT(T, finishes)[w[13].i], w[12].p);
 }
 
 #undef V

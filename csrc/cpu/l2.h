@@ -5,6 +5,19 @@
 // register holds one component of several, and a tile of vectors by queries stays in
 // registers; its results lie in the order of vectors and are turned round, as they
 // belong in the rows of their queries.
+// The vectors between two turns: whole tiles, and whole lines of results.
+enum { l2_block = 48 };
+
+#define T f32
+#define E float
+IN f32_v f32_l2_step(f32_v q, const float *v, f32_v sum) {
+  f32_v d = f32_minus(q, v);
+  return f32_fma(d, d, sum);
+}
+#include "l2_tile.h"
+#undef T
+#undef E
+
 #define W f32_W
 IN f32_v l2_square(f32_v a, f32_v b, f32_v sum) {
   f32_v d = f32_sub(a, b);
@@ -73,46 +86,6 @@ IN f32_v l2_row(const int half, int64_t dim, const void *v, const float *q) {
   return f32_add(f32_add(s0, s1), f32_add(s2, s3));
 }
 
-// gcc keeps arrays of them in registers only where it unrolls the loops.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC push_options
-#pragma GCC optimize("O3")
-#endif
-
-// R vectors with NV registers of queries. Meanwhile the vectors at next are fetched,
-// step bytes for each component.
-#define L2_TILE(R, NV)                                                                             \
-  static __attribute__((noinline)) void l2_tile_##R##_##NV(int64_t dim, const float *v, const float *q, float *to, \
-                                                           const char *next, int64_t step) {       \
-    const float *at[4] = {v, v + 3 * dim, v + 6 * dim, v + 9 * dim};                               \
-    f32_v s[R][NV];                                                                                \
-    for (int r = 0; r < R; r++)                                                                    \
-      for (int j = 0; j < NV; j++)                                                                 \
-        s[r][j] = f32_zero();                                                                      \
-    for (int64_t d = 0; d < dim; d++, q += 2 * W, next += step) {                                  \
-      f32_v y[NV];                                                                                 \
-      for (int j = 0; j < NV; j++)                                                                 \
-        y[j] = f32_load(q + j * W);                                                                \
-      __builtin_prefetch(next);                                                                    \
-      for (int r = 0; r < R; r++) {                                                                \
-        f32_v x = f32_set(at[r / 3][r % 3 * dim]);                                                 \
-        for (int j = 0; j < NV; j++)                                                               \
-          s[r][j] = l2_square(y[j], x, s[r][j]);                                                   \
-      }                                                                                            \
-      at[0]++, at[1]++, at[2]++, at[3]++;                                                          \
-    }                                                                                              \
-    for (int r = 0; r < R; r++)                                                                    \
-      for (int j = 0; j < NV; j++)                                                                 \
-        f32_store(to + r * 2 * W + j * W, s[r][j]);                                                \
-  }
-#define L2_TILES(R) L2_TILE(R, 1) L2_TILE(R, 2)
-L2_TILES(GEMM_ROWS) L2_TILES(1)
-#undef L2_TILES
-#undef L2_TILE
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC pop_options
-#endif
-
 // Few queries: words as below. W vectors at a time, as their sums are added up together.
 IN void l2_few(const simd_word *w, const int half) {
   const float *queries = w[0].p;
@@ -134,54 +107,60 @@ IN void l2_few(const simd_word *w, const int half) {
   }
 }
 
-// Results of n vectors with m queries, as rows of the queries.
-IN void l2_turn(const float *from, int64_t n, int64_t m, float *out, int64_t ld) {
-  int64_t i = 0;
-  for (; i + 4 <= n; i += 4) {
-    int64_t j = 0;
-    for (; j + 4 <= m; j += 4)
-      f32_turn4(from + i * 2 * W + j, 2 * W, out + j * ld + i, ld);
-    for (; j < m; j++)
-      for (int64_t k = i; k < i + 4; k++)
-        out[j * ld + k] = from[k * 2 * W + j];
+// Results of n vectors with m queries, as rows of the queries; past says that whole lines
+// go to memory past the caches.
+IN void l2_turn(const float *from, int64_t n, int64_t m, float *out, int64_t ld, int past) {
+  float lines[4 * l2_block];
+  int64_t j = 0;
+  past = past && n % (64 / 4) == 0;
+  for (; j + 4 <= m; j += 4) {
+    float *to = past ? lines : out + j * ld;
+    int64_t step = past ? l2_block : ld, i = 0;
+    for (; i + 4 <= n; i += 4)
+      f32_turn4(from + i * 2 * W + j, 2 * W, to + i, step);
+    for (; i < n; i++)
+      for (int64_t k = 0; k < 4; k++)
+        to[k * step + i] = from[i * 2 * W + j + k];
+    for (int64_t k = 0; past && k < 4; k++)
+      for (i = 0; i < n; i += 64 / 4)
+        past_line(out + (j + k) * ld + i, lines + k * l2_block + i);
   }
-  for (; i < n; i++)
-    for (int64_t j = 0; j < m; j++)
+  for (; j < m; j++)
+    for (int64_t i = 0; i < n; i++)
       out[j * ld + i] = from[i * 2 * W + j];
 }
 
-// The vectors between two turns.
-enum { l2_block = 4 * GEMM_ROWS };
-
-// Many queries, packed. Halves are widened into room, a block at a time.
+// Many queries, packed. Halves are widened into room: a tile of them before it is
+// computed, or a block where there are several strips of queries to meet it.
 static void l2_many(const simd_word *w) {
-  const float *queries = w[0].p;
   const char *vectors = w[2].p;
-  int64_t nq = w[1].i, nv = w[3].i, dim = w[4].i, ld = w[6].i, half = w[7].i, size = half ? 2 : 4;
+  int64_t nq = w[1].i, nv = w[3].i, dim = w[4].i, ld = w[6].i, half = w[7].i, past = w[10].i;
+  int64_t row = dim * (half ? 2 : 4), part = nq > 2 * W ? l2_block : GEMM_ROWS;
   float *out = w[5].p, *room = w[9].p, results[l2_block * 2 * W];
   for (int64_t v = 0; v < nv; v += l2_block) {
     int64_t n = nv - v < l2_block ? nv - v : l2_block;
-    const char *first = vectors + v * dim * size;
-    const float *block = half ? room : (const float *)first;
-    for (int64_t i = 0; half && i < n; i++)
-      l2_widen(first + i * dim * size, 1, dim, room + i * dim, 1);
+    const float *queries = w[0].p;
     for (int64_t q = 0; q < nq; q += 2 * W, queries += 2 * W * dim) {
-      int64_t m = nq - q < 2 * W ? nq - q : 2 * W, i = 0;
-      int64_t step = q ? 0 : GEMM_ROWS * size; // bytes of a tile's vectors over their components
-      for (; i + GEMM_ROWS <= n; i += GEMM_ROWS)
-        (m > W ? CAT(l2_tile, CAT(GEMM_ROWS, 2)) : CAT(l2_tile, CAT(GEMM_ROWS, 1)))(
-            dim, block + i * dim, queries, results + i * 2 * W, first + (half ? l2_block + i : i + GEMM_ROWS) * dim * size, step);
-      for (; i < n; i++)
-        (m > W ? l2_tile_1_2 : l2_tile_1_1)(dim, block + i * dim, queries, results + i * 2 * W, first, 0);
-      l2_turn(results, n, m, out + q * ld + v, ld);
+      int64_t m = nq - q < 2 * W ? nq - q : 2 * W;
+      float *rows = out + q * ld + v;
+      for (int64_t i = 0; i < n; i += part) {
+        int64_t k = n - i < part ? n - i : part;
+        const char *first = vectors + (v + i) * row;
+        for (int64_t r = 0; half && q == 0 && r < k; r++)
+          l2_widen(first + r * row, 1, dim, room + r * dim, 1);
+        f32_l2_strip(dim, half ? room : (const float *)first, dim, k, queries, m, results + i * 2 * W,
+                     past ? NULL : rows + i, ld, first + k * row, q ? 0 : k * row);
+      }
+      l2_turn(results, n, m, rows, ld, (int)past);
     }
-    queries = w[0].p;
   }
+  past_end();
 }
 
 // Words: queries as floats, how many, vectors, how many, components, results, from one
 // query's results to the next, 1 if vectors are halves, 1 if queries are packed, and
-// then room for l2_block vectors of floats.
+// then room for l2_block vectors of floats, and 1 if results go past the caches: all rows
+// of them are aligned.
 static void l2_float(const simd_word *w) {
   if (w[8].i)
     l2_many(w);
@@ -190,57 +169,101 @@ static void l2_float(const simd_word *w) {
   else
     l2_few(w, 0);
 }
-#undef W
 
 // Sums of integers are exact. In 32 bits there is room for 255² of 32768 components.
 enum { l2_i8_short = 32768 };
 
-// Lanes of the sum of one vector with one query, up to l2_i8_short components. What is
-// behind whole registers is added to the first lane.
-IN i8_sums l2_i8_row(int64_t dim, const int8_t *v, const int8_t *q) {
+// Components are stored as 127 times what they are. The quotient is rounded once: what
+// the product with 1 / 127² lacks is known exactly.
+IN f32_v l2_unscale(f32_v sum) {
+  f32_v near = f32_mul(sum, f32_set(1 / 16129.f));
+  return f32_fma(f32_fma(near, f32_set(-16129), sum), f32_set(1 / 16129.f), near);
+}
+
+// A vector's last components, fewer than a register has: the query's are in rest, and
+// zeros behind them. Another row's are read with them where the memory goes on.
+IN i8_sums l2_i8_rest(int64_t n, const int8_t *v, const int8_t *end, const int8_t *rest, i8_sums sum) {
+  static const int8_t first[2 * i8_W] = {[0 ... i8_W - 1] = -1};
+  int8_t x[i8_W] = {0};
+  if (end - v >= i8_W)
+    return i8_square(i8_both(i8_far(i8_load(rest), i8_load(v)), i8_load(first + i8_W - n)), sum);
+  memcpy(x, v, (size_t)n);
+  return i8_square(i8_far(i8_load(rest), i8_load(x)), sum);
+}
+
+// Lanes of the sum of one vector with one query, up to l2_i8_short components.
+IN i8_sums l2_i8_row(int64_t dim, const int8_t *v, const int8_t *end, const int8_t *q, const int8_t *rest) {
   i8_sums a = i8_zero(), b = a;
   int64_t d = 0;
   for (; d + 2 * i8_W <= dim; d += 2 * i8_W) {
-    a = i8_square(i8_load(q + d), i8_load(v + d), a);
-    b = i8_square(i8_load(q + d + i8_W), i8_load(v + d + i8_W), b);
+    a = i8_square(i8_far(i8_load(q + d), i8_load(v + d)), a);
+    b = i8_square(i8_far(i8_load(q + d + i8_W), i8_load(v + d + i8_W)), b);
   }
-  for (; d < dim; d += i8_W) {
-    int8_t x[i8_W] = {0}, y[i8_W] = {0};
-    int64_t n = dim - d < i8_W ? dim - d : i8_W;
-    for (int64_t i = 0; i < n; i++)
-      x[i] = q[d + i], y[i] = v[d + i];
-    a = i8_square(i8_load(x), i8_load(y), a);
+  if (d + i8_W <= dim) {
+    a = i8_square(i8_far(i8_load(q + d), i8_load(v + d)), a);
+    d += i8_W;
   }
+  if (d < dim)
+    b = l2_i8_rest(dim - d, v + d, end, rest, b);
   return i8_add(a, b);
 }
 
-static int64_t l2_i8_long(int64_t dim, const int8_t *v, const int8_t *q) {
+static int64_t l2_i8_long(int64_t dim, const int8_t *v, const int8_t *end, const int8_t *q, const int8_t *rest) {
   int64_t sum = 0;
   for (int64_t d = 0; d < dim; d += l2_i8_short)
-    sum += i8_sum(l2_i8_row(dim - d < l2_i8_short ? dim - d : l2_i8_short, v + d, q + d));
+    sum += i8_sum(l2_i8_row(dim - d < l2_i8_short ? dim - d : l2_i8_short, v + d, end, q + d, rest));
   return sum;
 }
 
-// Words: queries, how many, vectors, how many, components, results, from one query's
-// results to the next.
-static void l2_i8(const simd_word *w) {
+static void l2_i8_few(const simd_word *w) {
   const int8_t *queries = w[0].p, *vectors = w[2].p;
   int64_t nq = w[1].i, nv = w[3].i, dim = w[4].i, ld = w[6].i;
+  const int8_t *end = vectors + nv * dim;
   float *out = w[5].p;
-  f32_v one = f32_set(16129);
-  for (int64_t v = 0; v < nv; v += f32_W) {
-    int64_t n = nv - v < f32_W ? nv - v : f32_W;
+  for (int64_t v = 0; v < nv; v += W) {
+    int64_t n = nv - v < W ? nv - v : W;
     for (int64_t q = 0; q < nq; q++) {
       const int8_t *query = queries + q * dim;
-      if (n == f32_W && dim <= l2_i8_short) {
-        i8_sums s[f32_W];
-        for (int64_t i = 0; i < f32_W; i++)
-          s[i] = l2_i8_row(dim, vectors + (v + i) * dim, query);
-        f32_store(out + q * ld + v, f32_div(i8_fold(s), one));
+      int8_t rest[i8_W] = {0};
+      memcpy(rest, query + dim / i8_W * i8_W, (size_t)(dim % i8_W));
+      if (n == W && dim <= l2_i8_short) {
+        i8_sums s[W];
+        for (int64_t i = 0; i < W; i++)
+          s[i] = l2_i8_row(dim, vectors + (v + i) * dim, end, query, rest);
+        f32_store(out + q * ld + v, l2_unscale(i8_floats(i8_folded(s))));
         continue;
       }
       for (int64_t i = 0; i < n; i++)
-        out[q * ld + v + i] = (float)((double)l2_i8_long(dim, vectors + (v + i) * dim, query) / 16129);
+        out[q * ld + v + i] = (float)((double)l2_i8_long(dim, vectors + (v + i) * dim, end, query, rest) / 16129);
     }
   }
+}
+
+#undef W
+
+#define E int32_t
+IN i8pair_v i8pair_l2_step(i8pair_v q, const int32_t *v, i8pair_v sum) { return i8pair_step(i8pair_set(*v), q, sum); }
+#define T i8pair
+#define GROUP 2
+#define OFFSET 0
+#include "l2_i8.h"
+#ifdef HAVE_I8FOUR
+#define T i8four
+#define GROUP 4
+#define OFFSET 128
+#include "l2_i8.h"
+#else
+#define i8four_l2_pack i8pair_l2_pack
+#define i8four_l2_bytes i8pair_l2_bytes
+#endif
+#undef E
+
+// Words: queries, how many, vectors, how many, components, results, from one query's
+// results to the next; bytes in a word of packed queries, or 0 if they are as they were,
+// and then room for l2_block vectors of whole registers, and 1 if results go past the caches.
+static void l2_i8(const simd_word *w) { (w[7].i == 0 ? l2_i8_few : w[7].i == 2 ? i8pair_l2_bytes : i8four_l2_bytes)(w); }
+
+// Words: queries, how many, components, to, and bytes in a word.
+static void l2_i8_pack(const simd_word *w) {
+  (w[4].i == 2 ? i8pair_l2_pack : i8four_l2_pack)(w[0].p, w[1].i, w[2].i, w[3].p);
 }

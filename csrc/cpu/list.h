@@ -54,9 +54,13 @@
 #define ZERO_4(r) ZERO_2(r) V c##r##_2 = START(2), c##r##_3 = START(3);
 #define ZERO_8(r) ZERO_4(r) V c##r##_4 = START(4), c##r##_5 = START(5), c##r##_6 = START(6), c##r##_7 = START(7);
 
-// One step of depth: the row of the right operand, the last register of it masked.
+// One step of depth: the row of the right operand, the last register of it masked, and
+// the way to the next row, of which kernels have an LDB.
 #define RIGHT(v) V b##v = CAT(T, load)(b + v * W);
-#define RIGHT_LAST(v) V b##v = whole ? CAT(T, load)(b + v * W) : CAT(T, loadm)(b + v * W, mask);
+#define RIGHT_MASKED(v) V b##v = whole ? CAT(T, load)(b + v * W) : CAT(T, loadm)(b + v * W, mask);
+#define RIGHT_LAST(v) RIGHT_MASKED(v)
+#define LDB int64_t
+#define NEXT b += ldb;
 #define RIGHT_1 RIGHT_LAST(0)
 #define RIGHT_2 RIGHT(0) RIGHT_LAST(1)
 #define RIGHT_4 RIGHT(0) RIGHT(1) RIGHT(2) RIGHT_LAST(3)

@@ -54,6 +54,7 @@ IN f64_v f64_add(f64_v a, f64_v b) { return vaddq_f64(a, b); }
 IN double f64_sum(f64_v v) { return vaddvq_f64(v); }
 
 IN f32_v f32_sub(f32_v a, f32_v b) { return vsubq_f32(a, b); }
+IN f32_v f32_minus(f32_v a, const float *p) { return vsubq_f32(a, vld1q_dup_f32(p)); }
 IN f32_v f32_div(f32_v a, f32_v b) { return vdivq_f32(a, b); }
 IN f64_v f64_sub(f64_v a, f64_v b) { return vsubq_f64(a, b); }
 IN f64_v f64_div(f64_v a, f64_v b) { return vdivq_f64(a, b); }
@@ -71,16 +72,20 @@ IN f32_v f32_scale(f32_v v, f32_v n) {
   return vmulq_f32(v, vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(rest, bias), 23)));
 }
 
-// 8 differences of bytes, squared, in sums of two.
+// 16 differences of bytes, and their squares in sums of four.
 typedef int32x4_t i8_sums;
-enum { i8_W = 8 };
-typedef int16x8_t i8_wide;
+enum { i8_W = 16 };
 IN i8_sums i8_zero(void) { return vdupq_n_s32(0); }
-IN i8_wide i8_load(const int8_t *p) { return vmovl_s8(vld1_s8(p)); }
-IN i8_sums i8_square(i8_wide a, i8_wide b, i8_sums s) {
-  int16x8_t d = vsubq_s16(a, b);
-  return vmlal_s16(vmlal_s16(s, vget_low_s16(d), vget_low_s16(d)), vget_high_s16(d), vget_high_s16(d));
+IN int8x16_t i8_load(const int8_t *p) { return vld1q_s8(p); }
+IN int8x16_t i8_far(int8x16_t a, int8x16_t b) { return vabdq_s8(a, b); }
+IN int8x16_t i8_both(int8x16_t a, int8x16_t b) { return vandq_s8(a, b); }
+IN i8_sums i8_square(int8x16_t far, i8_sums s) {
+  uint8x16_t d = vreinterpretq_u8_s8(far);
+  uint32x4_t sum = vpadalq_u16(vreinterpretq_u32_s32(s), vmull_u8(vget_low_u8(d), vget_low_u8(d)));
+  return vreinterpretq_s32_u32(vpadalq_u16(sum, vmull_u8(vget_high_u8(d), vget_high_u8(d))));
 }
+IN f32_v i8_floats(i8_sums s) { return vcvtq_f32_s32(s); }
+IN i8_sums i8_sub(i8_sums a, i8_sums b) { return vsubq_s32(a, b); }
 IN i8_sums i8_add(i8_sums a, i8_sums b) { return vaddq_s32(a, b); }
 IN int64_t i8_sum(i8_sums s) { return vaddlvq_s32(s); }
 
@@ -113,9 +118,7 @@ IN void f64_turn4(const double *from, int64_t ld, double *to, int64_t step) {
 
 // fold is the sums of W registers, in order.
 IN f32_v f32_fold(const f32_v *s) { return vpaddq_f32(vpaddq_f32(s[0], s[1]), vpaddq_f32(s[2], s[3])); }
-IN f32_v i8_fold(const i8_sums *s) {
-  return vcvtq_f32_s32(vpaddq_s32(vpaddq_s32(s[0], s[1]), vpaddq_s32(s[2], s[3])));
-}
+IN i8_sums i8_folded(const i8_sums *s) { return vpaddq_s32(vpaddq_s32(s[0], s[1]), vpaddq_s32(s[2], s[3])); }
 
 // Words of the depth of a product of bytes: pairs of 16-bit numbers.
 typedef int32x4_t i8pair_v;
@@ -131,6 +134,11 @@ IN i8pair_v i8pair_mul(i8pair_v a, i8pair_v b) { return vmulq_s32(a, b); }
 IN i8pair_v i8pair_step(i8pair_v a, i8pair_v b, i8pair_v c) {
   int16x8_t x = vreinterpretq_s16_s32(a), y = vreinterpretq_s16_s32(b);
   return vaddq_s32(c, vpaddq_s32(vmull_s16(vget_low_s16(x), vget_low_s16(y)), vmull_s16(vget_high_s16(x), vget_high_s16(y))));
+}
+// 2W bytes as words, and their squares.
+IN i8_sums i8pair_l2_widen(const int8_t *from, int32_t *to, i8_sums sum) {
+  i8pair_v x = vreinterpretq_s32_s16(vmovl_s8(vld1_s8(from)));
+  return i8pair_store(to, x), i8pair_step(x, x, sum);
 }
 
 #define GEMM_ROWS 8

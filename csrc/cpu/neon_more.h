@@ -10,6 +10,10 @@
 LIKE_NEON(f32, f32, u32, f32_v)
 LIKE_NEON(f64, f64, u64, f64_v)
 #undef LIKE_NEON
+IN f32_v f32_read(const float *p) { return f32_load(p); }
+IN f64_v f64_read(const double *p) { return f64_load(p); }
+IN double f64_largest(f64_v v) { return vmaxvq_f64(v); }
+IN f32_v f32_ratio(f32_v a, f32_v b) { return vdivq_f32(a, b); }
 IN unsigned f32_lessbits(f32_v a, f32_v b) {
   const uint32_t bit[4] = {1, 2, 4, 8};
   return vaddvq_u32(vandq_u32(vcltq_f32(a, b), vld1q_u32(bit)));

@@ -4,6 +4,7 @@
 #define W CAT(A, W)
 #define LOAD CAT(S, load)
 #define LOADN CAT(S, loadn)
+#define READ CAT(S, read)
 
 // Sums, of TERM of a register x: blocks of 128·W in eight registers, joined in pairs as
 // the digits of a counter carry. No number goes through more than 16 + 3 + log2(n) additions.
@@ -13,16 +14,16 @@
     (void)by;                                                                                      \
     int64_t i = 0;                                                                                 \
     for (; i + 8 * W <= n; i += 8 * W) {                                                           \
-      x = LOAD(p + i), s0 = TERM(x, s0), x = LOAD(p + i + W), s1 = TERM(x, s1);                    \
-      x = LOAD(p + i + 2 * W), s2 = TERM(x, s2), x = LOAD(p + i + 3 * W), s3 = TERM(x, s3);        \
-      x = LOAD(p + i + 4 * W), s4 = TERM(x, s4), x = LOAD(p + i + 5 * W), s5 = TERM(x, s5);        \
-      x = LOAD(p + i + 6 * W), s6 = TERM(x, s6), x = LOAD(p + i + 7 * W), s7 = TERM(x, s7);        \
+      x = READ(p + i), s0 = TERM(x, s0), x = READ(p + i + W), s1 = TERM(x, s1);                    \
+      x = READ(p + i + 2 * W), s2 = TERM(x, s2), x = READ(p + i + 3 * W), s3 = TERM(x, s3);        \
+      x = READ(p + i + 4 * W), s4 = TERM(x, s4), x = READ(p + i + 5 * W), s5 = TERM(x, s5);        \
+      x = READ(p + i + 6 * W), s6 = TERM(x, s6), x = READ(p + i + 7 * W), s7 = TERM(x, s7);        \
     }                                                                                              \
     s0 = CAT(A, add)(s0, s4), s1 = CAT(A, add)(s1, s5), s2 = CAT(A, add)(s2, s6), s3 = CAT(A, add)(s3, s7); \
     for (; i + 2 * W <= n; i += 2 * W)                                                             \
-      x = LOAD(p + i), s0 = TERM(x, s0), x = LOAD(p + i + W), s1 = TERM(x, s1);                    \
+      x = READ(p + i), s0 = TERM(x, s0), x = READ(p + i + W), s1 = TERM(x, s1);                    \
     if (i + W <= n)                                                                                \
-      x = LOAD(p + i), s2 = TERM(x, s2), i += W;                                                   \
+      x = READ(p + i), s2 = TERM(x, s2), i += W;                                                   \
     if (i < n) /* what is not there counts as `by`, whose term is 0 */                             \
       x = CAT(A, part)(LOADN(p + i, n - i), n - i, by), s3 = TERM(x, s3);                          \
     return CAT(A, add)(CAT(A, add)(s0, s1), CAT(A, add)(s2, s3));                                  \
@@ -59,11 +60,11 @@ SUM(sum_squares, SQUARE) // of distances from a number
     F x[W], m;                                                                                     \
     int64_t i = 0;                                                                                 \
     for (; i + 4 * W <= n; i += 4 * W) {                                                           \
-      m0 = CAT(A, COMBINE)(m0, LOAD(p + i)), m1 = CAT(A, COMBINE)(m1, LOAD(p + i + W));            \
-      m2 = CAT(A, COMBINE)(m2, LOAD(p + i + 2 * W)), m3 = CAT(A, COMBINE)(m3, LOAD(p + i + 3 * W)); \
+      m0 = CAT(A, COMBINE)(m0, READ(p + i)), m1 = CAT(A, COMBINE)(m1, READ(p + i + W));            \
+      m2 = CAT(A, COMBINE)(m2, READ(p + i + 2 * W)), m3 = CAT(A, COMBINE)(m3, READ(p + i + 3 * W)); \
     }                                                                                              \
     for (; i + W <= n; i += W)                                                                     \
-      m0 = CAT(A, COMBINE)(m0, LOAD(p + i));                                                       \
+      m0 = CAT(A, COMBINE)(m0, READ(p + i));                                                       \
     m0 = CAT(A, COMBINE)(CAT(A, COMBINE)(m0, m1), CAT(A, COMBINE)(m2, m3));                        \
     if (i < n)                                                                                     \
       m0 = CAT(A, COMBINE)(m0, CAT(A, part)(LOADN(p + i, n - i), n - i, CAT(A, set)(NONE)));       \
@@ -136,7 +137,22 @@ static void CAT(S, reduce_rows)(const simd_word *w) {
 
 // Columns are taken ACROSS at a time, so that sums of all of them stay in the first cache.
 #define ACROSS (4096 / (int64_t)sizeof(F))
-IN V CAT(S, load_some)(const E *p, int64_t n) { return n >= W ? LOAD(p) : LOADN(p, n); }
+IN V CAT(S, load_some)(const E *p, int64_t n) { return n >= W ? READ(p) : LOADN(p, n); }
+
+// into = four rows together, plus what is there if more.
+static void CAT(S, add_rows)(int64_t n, const E *p, int64_t ld, F *into, int more) {
+  int64_t i = 0;
+  for (; i + W <= n; i += W) {
+    V s = CAT(A, add)(READ(p + i), READ(p + ld + i)), t = CAT(A, add)(READ(p + 2 * ld + i), READ(p + 3 * ld + i));
+    s = CAT(A, add)(s, t);
+    CAT(A, store)(into + i, more ? CAT(A, add)(CAT(A, load)(into + i), s) : s);
+  }
+  if (i < n) {
+    V s = CAT(A, add)(LOADN(p + i, n - i), LOADN(p + ld + i, n - i));
+    s = CAT(A, add)(s, CAT(A, add)(LOADN(p + 2 * ld + i, n - i), LOADN(p + 3 * ld + i, n - i)));
+    CAT(A, store)(into + i, more ? CAT(A, add)(CAT(A, load)(into + i), s) : s);
+  }
+}
 
 // into = a row, plus what is there if more.
 static void CAT(S, add_row)(int64_t n, const E *p, F *into, int more) {
@@ -155,7 +171,10 @@ static void CAT(S, sum_columns)(int64_t rows, int64_t ld, int64_t n, const E *p,
   int64_t count = 0;
   int depth = 0;
   for (int64_t j = 0; j < rows; j += 16) {
-    for (int64_t r = j; r < j + 16 && r < rows; r++) // in the order of memory
+    int64_t r = j;
+    for (; r < j + 16 && r + 4 <= rows; r += 4) // in the order of memory
+      CAT(S, add_rows)(n, p + r * ld, ld, level[depth], r > j);
+    for (; r < j + 16 && r < rows; r++)
       CAT(S, add_row)(n, p + r * ld, level[depth], r > j);
     depth++;
     for (int64_t c = count++; depth > 1 && (c & 1 || depth == LEVELS); c >>= 1, depth--)
@@ -174,13 +193,17 @@ static void CAT(S, sum_columns)(int64_t rows, int64_t ld, int64_t n, const E *p,
   static void CAT(S, NAME##_columns)(int64_t rows, int64_t ld, int64_t n, const E *p, F *to) {     \
     for (int64_t i = 0; i < n; i += W)                                                             \
       CAT(A, store)(to + i, CAT(A, set)(NONE));                                                    \
-    for (int64_t j = 0; j < rows; j += 8, p += 8 * ld)                                             \
+    int64_t j = 0;                                                                                 \
+    for (; j + 4 <= rows; j += 4, p += 4 * ld)                                                     \
       for (int64_t i = 0; i < n; i += W) {                                                         \
-        V m = CAT(A, load)(to + i);                                                                \
-        for (int64_t r = 0; r < 8 && r < rows - j; r++)                                            \
-          m = CAT(A, COMBINE)(m, CAT(S, load_some)(p + r * ld + i, n - i));                        \
-        CAT(A, store)(to + i, m);                                                                  \
+        V a = CAT(S, load_some)(p + i, n - i), b = CAT(S, load_some)(p + ld + i, n - i);           \
+        V c = CAT(S, load_some)(p + 2 * ld + i, n - i), d = CAT(S, load_some)(p + 3 * ld + i, n - i);\
+        a = CAT(A, COMBINE)(CAT(A, COMBINE)(a, b), CAT(A, COMBINE)(c, d));                         \
+        CAT(A, store)(to + i, CAT(A, COMBINE)(CAT(A, load)(to + i), a));                           \
       }                                                                                            \
+    for (; j < rows; j++, p += ld)                                                                 \
+      for (int64_t i = 0; i < n; i += W)                                                           \
+        CAT(A, store)(to + i, CAT(A, COMBINE)(CAT(A, load)(to + i), CAT(S, load_some)(p + i, n - i)));\
   }                                                                                                \
   /* Places are numbers of A, so rows are taken so many at a time that those are exact. */         \
   static void CAT(S, place_##NAME##_columns)(int64_t rows, int64_t ld, int64_t n, const E *p, uint32_t *to) { \
@@ -260,3 +283,4 @@ static void CAT(S, reduce_columns)(const simd_word *w) {
 #undef W
 #undef LOAD
 #undef LOADN
+#undef READ

@@ -2,6 +2,7 @@
 // and bfloat16 are floats once they are loaded. For each type S
 //
 //   S_load, S_store    a whole register
+//   S_read             the same as a load, where much is read from memory
 //   S_loadn, S_storen  the first n elements of one, the others 0 and left alone
 //   S_get, S_put       one element
 //   S_send             a whole register, past the caches if so told, to where it is aligned
@@ -24,6 +25,7 @@ FULL(f64, double)
 
 #define SHORT(S)                                                                                   \
   IN f32_v S##_load(const uint16_t *p) { return f32_from_##S(p); }                                 \
+  IN f32_v S##_read(const uint16_t *p) { return f32_from_##S(p); }                                 \
   IN void S##_store(uint16_t *p, f32_v v) { f32_to_##S(p, v); }                                    \
   IN f32_v S##_loadn(const uint16_t *p, int64_t n) {                                               \
     uint16_t x[f32_W] = {0};                                                                       \
@@ -74,7 +76,8 @@ static void past_copy(void *to, const void *from, int64_t n) {
 // if so told, and then that is the beginning of a line.
 typedef void part_func(const simd_word *w, int64_t lo, int64_t n, void *to, int past);
 
-// in_parts runs a job of n elements. past means that its result is larger than the caches.
+// in_parts runs a job of n elements. past means that its result is larger than the caches;
+// past_end is for the caller, once behind all its jobs.
 IN void in_parts(part_func *part, const simd_word *w, int64_t n, void *out, int64_t size, int past) {
   char *q = out;
   int64_t head = (int64_t)(-(uintptr_t)q & 63) / size;
@@ -85,7 +88,6 @@ IN void in_parts(part_func *part, const simd_word *w, int64_t n, void *out, int6
   if (head > 0)
     part(w, 0, head, out, 0);
   part(w, head, n - head, q + head * size, 1);
-  past_end();
 }
 
 // The first n elements of v, and of `other` behind them.

@@ -1,7 +1,4 @@
 // What runs at the speed of memory, by type and as functions of simd.h.
-#include "storage.h"
-
-#include "functions.h"
 #include "heap.h"
 
 #define S f32
@@ -37,7 +34,6 @@
 #define A f64
 #define E double
 #define F double
-#define IS_F64
 #include "elements.h"
 #include "reduce.h"
 #include "rows.h"
@@ -46,7 +42,6 @@
 #undef A
 #undef E
 #undef F
-#undef IS_F64
 
 #include "cast.h"
 #include "integers.h"
@@ -57,6 +52,7 @@
   static void NAME(const simd_word *w) {                                                           \
     static simd_func *const by_type[] = {f32_##NAME, f64_##NAME, f16_##NAME, bf16_##NAME};         \
     by_type[w[0].i](w);                                                                            \
+    past_end();                                                                                    \
   }
 BY_FLOAT(activation)
 BY_FLOAT(reduce_rows)
@@ -66,7 +62,7 @@ BY_FLOAT(norm)
 BY_FLOAT(topk)
 #undef BY_FLOAT
 
-static void arith(const simd_word *w) {
+static void arith_row(const simd_word *w) {
   static simd_func *const floats[] = {f32_arith, f64_arith, f16_arith, bf16_arith};
   if (w[0].i <= TYPE_BF16) {
     floats[w[0].i](w);
@@ -77,6 +73,11 @@ static void arith(const simd_word *w) {
   in_parts(part, w, w[2].i, w[3].p, size, w[8].i != 0);
 }
 
-// One row of a broadcast per call of arith: operands that do not move along the row are
+static void arith(const simd_word *w) {
+  arith_row(w);
+  past_end();
+}
+
+// One row of a broadcast per call of arith_row: operands that do not move along the row are
 // one number, those that jump are gathered.
 #include "broadcast.h"

@@ -1,14 +1,14 @@
 // The kernels that compute a tile of R rows and NV registers across: for each row of
 // the left operand and each element across, STEP over a depth of k. Left elements are
-// rs apart from row to row and cs along the depth; right ones are contiguous, ldb
-// apart along it. last is how many elements the last register has. What comes out is
-// alpha times the result plus beta times what was there.
-typedef void CAT(T, CAT(TILE, kernel))(int64_t k, const E *a, int64_t rs, int64_t cs, const E *b, int64_t ldb,
+// rs apart from row to row and cs along the depth; right ones are contiguous, and NEXT
+// apart along it: ldb, or what that points to. last is how many elements the last
+// register has. What comes out is alpha times the result plus beta times what was there.
+typedef void CAT(T, CAT(TILE, kernel))(int64_t k, const E *a, int64_t rs, int64_t cs, const E *b, LDB ldb,
                                  E *c, int64_t ldc, E alpha, E beta, int64_t last);
 
 #define BODY(R, NV)                                                                                \
   IN void CAT(T, CAT(TILE, body_##R##_##NV))(int64_t k, const E *a, int64_t rs, int64_t cs, const E *b,   \
-                                       int64_t ldb, E *c, int64_t ldc, E alpha, E beta,             \
+                                       LDB ldb, E *c, int64_t ldc, E alpha, E beta,                 \
                                        int64_t last, const int whole) {                            \
     const E *q0 = a, *q1 = a + 3 * rs, *q2 = a + 6 * rs, *q3 = a + 9 * rs;                         \
     CAT(T, m) mask = CAT(T, first)(last);                                                          \
@@ -17,7 +17,8 @@ typedef void CAT(T, CAT(TILE, kernel))(int64_t k, const E *a, int64_t rs, int64_
     for (; k > 0; k--) {                                                                           \
       RIGHT_##NV                                                                                   \
       ROWS_##R(ADD_##NV)                                                                           \
-      q0 += cs, q1 += cs, q2 += cs, q3 += cs, b += ldb;                                            \
+      q0 += cs, q1 += cs, q2 += cs, q3 += cs;                                                      \
+      NEXT                                                                                         \
     }                                                                                              \
     (void)q1, (void)q2, (void)q3;                                                                  \
     V va = CAT(T, set)(alpha), vb = CAT(T, set)(beta);                                             \
@@ -28,7 +29,7 @@ SHAPES(BODY)
 
 #define KERNEL(R, NV)                                                                              \
   static void CAT(T, CAT(TILE, R##_##NV))(int64_t k, const E *a, int64_t rs, int64_t cs, const E *b,    \
-                                      int64_t ldb, E *c, int64_t ldc, E alpha, E beta,              \
+                                      LDB ldb, E *c, int64_t ldc, E alpha, E beta,                  \
                                       int64_t last) {                                              \
     CAT(T, CAT(TILE, body_##R##_##NV))(k, a, rs, cs, b, ldb, c, ldc, alpha, beta, last, 0);               \
   }

@@ -9,6 +9,9 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/gonum"
+
 	"github.com/concord-compute/concord/cpu"
 	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime/driver"
@@ -180,4 +183,122 @@ func (b *bench) odd() error {
 		fmt.Printf("%s odd shapes: geometric mean %.3f of %d\n", kind(f64), math.Exp(sum/float64(count)), count)
 	}
 	return nil
+}
+
+// batches is what a program would otherwise do by calling gemm many times, or other
+// kernels after it.
+func (b *bench) batches() error {
+	for _, row := range []func() error{b.manySmall, b.biased, b.besideGonum} {
+		if err := row(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// gemmArgs are gemm's arguments for a square product of memory that is there, or of so
+// many bytes.
+func gemmArgs(n int, a, b, c any, more ...any) []any {
+	u := uint32(n)
+	return append([]any{u, u, u, float32(1), a, u, b, u, float32(0), c, u}, more...)
+}
+
+func (b *bench) manySmall() error {
+	const n, count = 64, 64
+	size, step := 4*n*n, uint64(n*n)
+	p, err := b.prepare("gemm", nil, "gemm_batch", gemmArgs(n, count*size, count*size, count*size, uint32(count), step, step, step)...)
+	if err != nil {
+		return err
+	}
+	defer p.free()
+	var calls []*prepared
+	for i := range count {
+		var part [3]driver.Memory
+		for j, m := range p.memory {
+			part[j] = driver.Memory{Handle: m.Handle, Offset: int64(i * size), Size: int64(size)}
+		}
+		one, err := b.prepare("gemm", nil, "gemm", gemmArgs(n, part[0], part[1], part[2])...)
+		if err != nil {
+			return err
+		}
+		defer one.free()
+		calls = append(calls, one)
+	}
+	for _, x := range p.buffers {
+		randomize(x, false)
+	}
+	others := []contender{inProcess("gemm, 64 times", "", func() error { return inOrder(calls) })}
+	if b.blas {
+		others = append(others, inProcess("OpenBLAS, 64 times", "OPENBLAS_CORETYPE="+b.core, func() error {
+			for at := 0; at < count*size; at += size {
+				blasGemm(false, n, n, n, p.buffers[0][at:], p.buffers[1][at:], p.buffers[2][at:])
+			}
+			return nil
+		}))
+	}
+	return b.compare(subject{what: "64 times sgemm 64", work: count * 2 * n * n * n, unit: gflops, name: p.name, run: p.run}, others...)
+}
+
+func inOrder(calls []*prepared) error {
+	for _, c := range calls {
+		if err := c.run(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *bench) biased() error {
+	const n, size = 1024, 4 * 1024 * 1024
+	p, err := b.prepare("gemm", defines("ACT", "relu"), "gemm_bias", gemmArgs(n, size, size, size, 4*n)...)
+	if err != nil {
+		return err
+	}
+	defer p.free()
+	m, none := p.memory, uint32(0)
+	var calls []*prepared
+	for _, k := range []struct {
+		family, kernel string
+		args           []any
+	}{
+		{"gemm", "gemm", gemmArgs(n, m[0], m[1], m[2])},
+		{"arith", "add_broadcast", []any{m[2], m[3], m[2], uint32(1), uint32(1), uint32(n), uint32(n),
+			none, none, uint32(n), uint32(1), none, none, none, uint32(1)}},
+		{"activation", "relu", []any{m[2], m[2], uint64(n * n)}},
+	} {
+		one, err := b.prepare(k.family, nil, k.kernel, k.args...)
+		if err != nil {
+			return err
+		}
+		defer one.free()
+		calls = append(calls, one)
+	}
+	for _, x := range p.buffers {
+		randomize(x, false)
+	}
+	return b.compare(subject{what: "sgemm 1024, bias, relu", work: 2 * n * n * n, unit: gflops, name: p.name, run: p.run},
+		inProcess("three kernels", "", func() error { return inOrder(calls) }), inProcess("gemm alone", "", calls[0].run))
+}
+
+// besideGonum calls gonum once: it takes seconds.
+func (b *bench) besideGonum() error {
+	const n = 2048
+	p, err := b.product(false, n, n, n)
+	if err != nil {
+		return err
+	}
+	defer p.free()
+	x, out := make([]float32, n*n), make([]float32, n*n)
+	for i := range x {
+		x[i] = rand.Float32() - 0.5
+	}
+	once := 0.0
+	return b.compare(subject{what: "sgemm 2048", work: p.ops, unit: gflops, name: p.name, run: p.ours}, contender{name: "gonum", sample: func(int) (float64, error) {
+		if once == 0 {
+			start := time.Now()
+			gonum.Implementation{}.Sgemm(blas.NoTrans, blas.NoTrans, n, n, n, 1, x, n, x, n, 0, out, n)
+			once = float64(time.Since(start).Nanoseconds())
+		}
+		return once, nil
+	}})
 }

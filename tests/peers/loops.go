@@ -99,6 +99,29 @@ static double loop_peak(size_t n, int lanes) {
   return x[0];
 }
 #endif
+
+// What kernels of a user do, as a C programmer writes it, at -O3.
+#if defined(__x86_64__) && defined(__clang__)
+#define PLAIN __attribute__((target("avx2,fma,f16c")))
+#elif defined(__x86_64__)
+#define PLAIN __attribute__((target("avx2,fma,f16c"), optimize("O3,fp-contract=off")))
+#else
+#define PLAIN
+#endif
+PLAIN static void plain_saxpy(float a, const float *restrict x, float *restrict y, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    y[i] = a * x[i] + y[i];
+}
+// Rows lo to hi of w; in one dimension one row of both, whose neighbours are w apart.
+PLAIN static void plain_stencil(const float *restrict in, float *restrict out, size_t w, size_t lo, size_t hi) {
+  for (size_t y = lo; y < hi; y++)
+    for (size_t i = y * w + 1; i < y * w + w - 1; i++)
+      out[i] = 0.5f * in[i] + 0.125f * (in[i - 1] + in[i + 1] + in[i - w] + in[i + w]);
+}
+#cgo noescape plain_saxpy
+#cgo nocallback plain_saxpy
+#cgo noescape plain_stencil
+#cgo nocallback plain_stencil
 #cgo noescape loop_add
 #cgo nocallback loop_add
 #cgo noescape loop_copy
@@ -150,6 +173,23 @@ func narrowLoop(threads int, a, c []byte) {
 // readLoop reads all of a.
 func readLoop(threads int, a []byte) {
 	onThreads(threads, len(a)/4, func(lo, n int) { C.loop_read(floatAt(a, lo), C.size_t(n)) })
+}
+
+// saxpyLoop is y = a·x + y.
+func saxpyLoop(threads int, a float32, x, y []byte) {
+	onThreads(threads, len(x)/4, func(lo, n int) { C.plain_saxpy(C.float(a), floatAt(x, lo), floatAt(y, lo), C.size_t(n)) })
+}
+
+// stencilLoop is five points of a picture of width w, but for its edges.
+func stencilLoop(threads, w int, in, out []byte) {
+	h := len(in) / 4 / w
+	var wg sync.WaitGroup
+	for t := range threads {
+		wg.Go(func() {
+			C.plain_stencil(floatAt(in, 0), floatAt(out, 0), C.size_t(w), C.size_t(1+(h-2)*t/threads), C.size_t(1+(h-2)*(t+1)/threads))
+		})
+	}
+	wg.Wait()
 }
 
 // peakLoop is multiply-adds in registers of float, and returns how many operations.

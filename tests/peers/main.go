@@ -39,19 +39,22 @@ var suites = []struct {
 	run       func(b *bench) error
 }{
 	{"gemm", "square products, f32 and f64, beside OpenBLAS", (*bench).squares},
+	{"batch", "64 products of 64, a product with bias and relu, and one beside gonum", (*bench).batches},
 	{"odd", "products of shapes that blocks do not fit, beside OpenBLAS", (*bench).odd},
 	{"stream", "64 M floats, beside loops by hand and PyTorch", (*bench).streams},
 	{"softmax", "rows of 1024, beside PyTorch", (*bench).softmax},
 	{"memory", "the rest of what memory bounds, beside loops by hand", (*bench).memory},
 	{"l2", "1 and 16 queries for the nearest of a million vectors of 128, beside FAISS and reading them", (*bench).distances},
 	{"l2many", "256 queries, likewise", (*bench).manyDistances},
+	{"user", "kernels of a user by the host's compiler, beside the built-in and loops by hand", (*bench).user},
 	{"conv", "convolution 8×64×56×56 by 3×3, beside PyTorch's oneDNN", (*bench).convolution},
 }
 
 // bench is one run.
 type bench struct {
 	ctx     context.Context
-	device  driver.Device
+	whole   *runtime.Device
+	device  driver.Device // of whole
 	threads int
 	blas    bool          // OpenBLAS is open
 	core    string        // the kernels that it chose
@@ -119,7 +122,7 @@ func run(ctx context.Context, only, out string, asJSON bool, budget time.Duratio
 	if err != nil {
 		return err
 	}
-	b := &bench{ctx: ctx, device: d.Driver(), threads: goruntime.GOMAXPROCS(0), budget: budget, quiet: asJSON, pythons: map[string]*python{}}
+	b := &bench{ctx: ctx, whole: d, device: d.Driver(), threads: goruntime.GOMAXPROCS(0), budget: budget, quiet: asJSON, pythons: map[string]*python{}}
 	defer b.stopPythons()
 	if n := s.Config().CPUThreads; n > 0 {
 		b.threads = n

@@ -20,4 +20,8 @@ func narrowLoop(int, []byte, []byte) {}
 
 func readLoop(int, []byte) {}
 
+func saxpyLoop(int, float32, []byte, []byte) {}
+
+func stencilLoop(int, int, []byte, []byte) {}
+
 func peakLoop(int) float64 { return 1 }

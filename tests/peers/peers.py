@@ -3,8 +3,8 @@
 Each line that is read is a request as JSON, each line that is written its answer:
 
   {"call": "add", "args": {"n": 1000}}   prepare a call          -> {"note": "..."}
-  {"run": 3}                             make it three times     -> {"ns": one call's time}
-  {"drop": true}                         forget it and its data  -> {}
+  {"run": 3, "of": "add"}                make it three times     -> {"ns": one call's time}
+  {"drop": "add"}                        forget it and its data  -> {}
 
 or {"error": ...}; {"missing": ...} names Debian packages. An answer comes when the
 libraries' threads are asleep: they would go on spinning while others are measured.
@@ -73,6 +73,7 @@ def rows_call(f):
 
 
 softmax = rows_call(lambda t, x, z: lambda: t._softmax(x, 1, False, out=z))
+softmax_allocating = rows_call(lambda t, x, z: lambda: t.softmax(x, 1))
 sum_rows = rows_call(lambda t, x, z: lambda: x.sum(1))
 layer_norm = rows_call(lambda t, x, z: lambda: t.layer_norm(x, x.shape[1:]))
 topk = rows_call(lambda t, x, z, k=10: lambda: x.topk(k, 1, largest=False))
@@ -84,18 +85,29 @@ def gather(rows, cols, count):
     return note(t), lambda: t.index_select(x, 0, at, out=z)
 
 
-def conv2d(n, c, h, w, out, kernel, stride=1, pad=1):
+def convolution(form, n, c, h, w, out, kernel, stride=1, pad=0, dilation=1, groups=1):
     t = torch()
-    x, f = t.rand(n, c, h, w), t.nn.Conv2d(c, out, kernel, stride, pad, bias=False)
-    return note(t) + ", oneDNN" * t.backends.mkldnn.is_available(), lambda: f(x)
+    x, f = t.rand(n, c, h, w), t.nn.Conv2d(c, out, kernel, stride, pad, dilation, groups, bias=False)
+    return note(t) + ", oneDNN" * t.backends.mkldnn.is_available(), x, f.to(memory_format=form(t))
+
+
+def conv2d(**kw):
+    text, x, f = convolution(lambda t: t.contiguous_format, **kw)
+    return text, lambda: f(x)
 
 
 def conv2d_last(**kw):
     """The same with channels last, which oneDNN may like better."""
-    t = torch()
-    x, f = t.rand(kw["n"], kw["c"], kw["h"], kw["w"]), t.nn.Conv2d(kw["c"], kw["out"], kw["kernel"], kw.get("stride", 1), kw.get("pad", 1), bias=False)
-    x, f = x.to(memory_format=t.channels_last), f.to(memory_format=t.channels_last)
-    return note(t) + ", oneDNN" * t.backends.mkldnn.is_available() + ", channels last", lambda: f(x)
+    text, x, f = convolution(lambda t: t.channels_last, **kw)
+    x = x.to(memory_format=torch().channels_last)
+    return text, lambda: f(x)
+
+
+def conv2d_converted(**kw):
+    """Channels last inside: what it costs where x and y have the channels first."""
+    text, x, f = convolution(lambda t: t.channels_last, **kw)
+    last = torch().channels_last
+    return text, lambda: f(x.contiguous(memory_format=last)).contiguous()
 
 
 def matmul(m, n, k, type="float32"):
@@ -130,22 +142,25 @@ def quiet():
 
 
 def main():
-    call = None
+    calls = {}
     for line in sys.stdin:
         try:
             m, answer = json.loads(line), {}
             if "call" in m:
-                call = None
+                calls.pop(m["call"], None)
                 answer["note"], call = globals()[m["call"]](**m.get("args", {}))
                 call()
+                calls[m["call"]] = call
+                call = None
             elif "run" in m:
-                n = range(m["run"])
+                n, call = range(m["run"]), calls[m["of"]]
                 start = time.perf_counter_ns()
                 for _ in n:
                     call()
                 answer["ns"] = (time.perf_counter_ns() - start) / len(n)
-            else:
                 call = None
+            else:
+                del calls[m["drop"]]
         except ImportError as e:
             answer = {"missing": PACKAGES.get(e.name, e.name)}
         except Exception as e:

@@ -30,11 +30,14 @@ type python struct {
 	out *bufio.Reader
 }
 
-// settings are what may make a library faster, to be tried. OpenBLAS is below FAISS.
+// settings are what may make a library faster, to be tried. OpenBLAS is below FAISS; the
+// threads of the two would keep each other waiting if they spun.
 var settings = map[string][]string{
 	"torch": {"ATEN_CPU_CAPABILITY=avx2", "ATEN_CPU_CAPABILITY=avx512"},
-	"faiss": {"OPENBLAS_CORETYPE=SKYLAKEX", "OPENBLAS_CORETYPE=ZEN", "OPENBLAS_CORETYPE=HASWELL"},
+	"faiss": {"OPENBLAS_CORETYPE=SKYLAKEX" + asleep, "OPENBLAS_CORETYPE=ZEN" + asleep, "OPENBLAS_CORETYPE=HASWELL" + asleep},
 }
+
+const asleep = " OMP_WAIT_POLICY=PASSIVE OPENBLAS_THREAD_TIMEOUT=4"
 
 // titles are the names of libraries for people.
 var titles = map[string]string{"torch": "PyTorch", "faiss": "FAISS"}
@@ -44,7 +47,8 @@ func startPython(ctx context.Context, setting string, threads int) (*python, err
 	env := slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "OPENBLAS_") })
 	n := fmt.Sprint(threads)
 	// Large pages are what our buffers have, too.
-	cmd.Env = append(env, "OMP_NUM_THREADS="+n, "OPENBLAS_NUM_THREADS="+n, "GLIBC_TUNABLES=glibc.malloc.hugetlb=1", setting)
+	cmd.Env = append(env, "OMP_NUM_THREADS="+n, "OPENBLAS_NUM_THREADS="+n, "GLIBC_TUNABLES=glibc.malloc.hugetlb=1")
+	cmd.Env = append(cmd.Env, strings.Fields(setting)...)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -102,13 +106,13 @@ func (p *python) prepare(call string, args map[string]any) (note string, err err
 	return a.Note, err
 }
 
-// run makes the call n times and returns nanoseconds of one.
-func (p *python) run(n int) (float64, error) {
-	a, err := p.ask(map[string]any{"run": n})
+// run makes a call n times and returns nanoseconds of one.
+func (p *python) run(call string, n int) (float64, error) {
+	a, err := p.ask(map[string]any{"run": n, "of": call})
 	return a.Ns, err
 }
 
-func (p *python) drop() { _, _ = p.ask(map[string]any{"drop": true}) } // the next request shows it
+func (p *python) drop(call string) { _, _ = p.ask(map[string]any{"drop": call}) } // the next request shows it
 
 // python is the process for a setting.
 func (b *bench) python(setting string) (*python, error) {
@@ -151,7 +155,7 @@ func (b *bench) peer(library string, args map[string]any, calls ...string) (cont
 				return best, err
 			}
 			for range 3 {
-				ns, err := p.run(1)
+				ns, err := p.run(name, 1)
 				if err != nil {
 					return best, err
 				}
@@ -162,12 +166,13 @@ func (b *bench) peer(library string, args map[string]any, calls ...string) (cont
 					break // long enough to be compared
 				}
 			}
-			p.drop()
+			p.drop(name)
 		}
 	}
 	if _, err := from.prepare(call, args); err != nil {
 		return best, err
 	}
-	best.sample, best.free = from.run, from.drop
+	best.sample = func(n int) (float64, error) { return from.run(call, n) }
+	best.free = func() { from.drop(call) }
 	return best, nil
 }

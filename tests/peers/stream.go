@@ -154,19 +154,30 @@ func (b *bench) stream(r *streamRow) error {
 	return b.compare(subject{what: r.what + " 64M", work: float64(r.bytes), unit: gbps, name: p.name, run: p.run}, others...)
 }
 
-// softmax is of rows of 1024.
+// softmax is of rows of 1024. PyTorch's result lies in memory that is there, or in memory
+// that it allocates at each call, as torch.softmax(x, 1) does.
 func (b *bench) softmax() error {
 	const n = 1024
-	for _, rows := range []int{128, 1024, 16384} {
+	for _, rows := range []int{128, 1024, 16384, 65536} {
 		p, err := b.prepare("softmax", nil, "softmax", 4*n*rows, 4*n*rows, uint32(rows), uint32(n))
 		if err != nil {
 			return err
 		}
 		randomize(p.buffers[0], false)
-		c, err := b.peer("torch", map[string]any{"rows": rows, "cols": n}, "softmax")
+		var others []contender
+		for _, call := range []string{"softmax", "softmax_allocating"} {
+			var c contender
+			if c, err = b.peer("torch", map[string]any{"rows": rows, "cols": n}, call); err != nil {
+				break
+			}
+			if call == "softmax_allocating" {
+				c.name += ", allocating"
+			}
+			others = append(others, c)
+		}
 		if err == nil {
 			err = b.compare(subject{what: fmt.Sprintf("%d rows of 1024", rows), series: "softmax", size: float64(rows), work: float64(8 * n * rows), unit: gbps,
-				name: p.name, run: p.run}, c)
+				name: p.name, run: p.run}, others...)
 		}
 		p.free()
 		if err != nil {

@@ -96,10 +96,11 @@ func (r *reduction) columns() error {
 // results stay as wide as they were computed, and then those.
 func (r *reduction) long(inner int) error {
 	c, set := r.call, r.call.device.simd
-	length := max(longRow/inner, 16)
+	threads, pieces := c.device.threads, 64
 	if inner > 1 { // between is read and written, too
-		length = max(length, r.axis/(8*c.device.threads))
+		pieces = 8
 	}
+	length := max(longRow/inner, 16, r.axis/(pieces*threads))
 	parts := (r.axis + length - 1) / length
 	wide, size := wideType(r.typ)
 	sums, err := c.device.scratch.take(int64((parts + 1) * inner * size))
@@ -118,10 +119,8 @@ func (r *reduction) long(inner int) error {
 	}
 	for o := range r.outer {
 		from := r.in + uint64(o*r.axis*inner*r.size)
-		if err := c.ranges(parts, max(1, min(parts/(4*c.device.threads), (4<<20)/(length*inner*r.size))), c.device.threads, func(lo, hi int) {
-			for p := lo; p < hi; p++ {
-				reduce(r.typ, min(length, r.axis-p*length), from+uint64(p*length*inner*r.size), between+uint64(p*inner*size), 0)
-			}
+		if err := c.ranges(parts, 1, threads, func(p, _ int) {
+			reduce(r.typ, min(length, r.axis-p*length), from+uint64(p*length*inner*r.size), between+uint64(p*inner*size), 0)
 		}); err != nil {
 			return err
 		}

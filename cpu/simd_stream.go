@@ -62,17 +62,22 @@ func (c *Call) product(sizes ...int) int {
 // maxElements keeps the number of bytes within an int.
 const maxElements = int(^uint(0)>>1) / 16
 
+// Bytes that a thread goes through at a time: enough to be worth handing out, and no
+// more than leaves all threads done at about the same time.
+const fewBytes, mostBytes = 1 << 14, 1 << 22
+
 // spread calls f for ranges of [0, n), on one thread where bytes per index make more
 // not worth it.
 func (c *Call) spread(n, bytes int, f func(lo, hi int)) error {
-	if c.device.threads == 1 || !threadsPay(0, float64(n)*float64(bytes)) {
+	threads := c.device.threads
+	if threads == 1 || !threadsPay(0, float64(n)*float64(bytes)) {
 		if n > 0 {
 			f(0, n)
 		}
 		return nil
 	}
-	t := c.device.threads
-	return c.ranges(n, max(1<<14/max(bytes, 1)+1, min((n+4*t-1)/(4*t), 4<<20/max(bytes, 1))), t, f)
+	bytes = max(bytes, 1)
+	return c.ranges(n, max(fewBytes/bytes+1, min((n+4*threads-1)/(4*threads), mostBytes/bytes)), threads, f)
 }
 
 // overflows says whether a result of n bytes is better stored past the caches.

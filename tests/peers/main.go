@@ -47,7 +47,7 @@ var suites = []struct {
 	{"l2", "1 and 16 queries for the nearest of a million vectors of 128, beside FAISS and reading them", (*bench).distances},
 	{"l2many", "256 queries, likewise", (*bench).manyDistances},
 	{"user", "kernels of a user by the host's compiler, beside the built-in and loops by hand", (*bench).user},
-	{"conv", "convolution 8×64×56×56 by 3×3, beside PyTorch's oneDNN", (*bench).convolution},
+	{"conv", "convolutions, most of 8×64×56×56 by 3×3, beside PyTorch's oneDNN", (*bench).convolution},
 }
 
 // bench is one run.

@@ -101,10 +101,13 @@ func apart(count, m, n, ld, step int) bool {
 var gemmActivations = []struct{ act, kernel string }{
 	{"none", ""}, {"relu", "relu"}, {"sigmoid", "sigmoid"}, {"tanh", "tanh_act"}, {"gelu", "gelu"}, {"silu", "swish"}}
 
-// gemmActivation returns the place of a program's ACT in them.
+// gemmActivation returns the place of a program's ACT in them, -1 where it is none.
 func gemmActivation(u *source.Unit) int {
 	act, _ := unitDefine(u, "ACT")
-	return max(slices.IndexFunc(gemmActivations, func(a struct{ act, kernel string }) bool { return a.act == act }), 0)
+	if act == "" {
+		return 0
+	}
+	return slices.IndexFunc(gemmActivations, func(a struct{ act, kernel string }) bool { return a.act == act })
 }
 
 // addsBias says that this is gemm_bias.
@@ -112,8 +115,13 @@ func (c *Call) addsBias() bool { return c.Kernel == "gemm_bias" }
 
 // activation is what a launch of gemm_bias ends with, of a table of functions.
 func (c *Call) activation(of map[string]func(float64) float64) func(float64) float64 {
-	if f, ok := of[gemmActivations[gemmActivation(c.Unit)].kernel]; ok {
-		return f
+	switch i := gemmActivation(c.Unit); i {
+	case 0:
+		return func(x float64) float64 { return x }
+	case -1:
+		c.fail(-1, "ACT is no activation")
+		return nil
+	default:
+		return of[gemmActivations[i].kernel]
 	}
-	return func(x float64) float64 { return x }
 }

@@ -9,10 +9,11 @@ import (
 
 // Parallel calls f for consecutive ranges that together are [0, n), each of at
 // least grain indexes where there are so many, on up to Threads goroutines at
-// once, as far as no other launch of the device needs the threads. It returns when every call has. When the context of c is done no further
-// range is started and its error is returned; a function that ignores it only
-// computes what nobody reads, as the launch fails anyway. A panic of f ends the
-// launch like one of the function itself.
+// once, as far as no other launch of the device needs the threads. It returns when
+// every call has. When the context of c is done no further range is started and its
+// error is returned; a function that ignores it only computes what nobody reads, as
+// the launch fails anyway. A panic of f ends the launch like one of the function
+// itself.
 func (c *Call) Parallel(n, grain int, f func(lo, hi int)) error {
 	if n <= 0 {
 		return c.ctx.Err()

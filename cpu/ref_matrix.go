@@ -35,6 +35,7 @@ func refGemm(c *Call) error {
 		switch {
 		case g.k == 0:
 			floats.Scale(g.beta, out.Data)
+			floats.AddConst(g.alpha*0, out.Data) // NaN where alpha is not finite
 		case finite(a.Data, b.Data):
 			blas64.Gemm(ta, tb, g.alpha, a, b, g.beta, out)
 		default:

@@ -137,8 +137,10 @@ func (p *launch) runHost() error {
 			}
 			d.workers.settle(s)
 		}
-		p.kernel.pace.note(uint64(groups), time.Since(start))
-		C.concord_host_end(job, &e)
+		took := time.Since(start)
+		if C.concord_host_end(job, &e) == C.CONCORD_OK {
+			p.kernel.pace.note(uint64(groups), took)
+		}
 	}
 	if e.status == C.CONCORD_OK {
 		return nil

@@ -79,7 +79,11 @@ func bindGemm(u *source.Unit) Func {
 	a, _ := unitDefine(u, "TRANS_A")
 	b, _ := unitDefine(u, "TRANS_B")
 	p.a.across, p.b.across = a == "1", b == "1"
-	p.finish.f = uint64(gemmActivation(u)) + 1
+	act := gemmActivation(u)
+	if act < 0 {
+		return nil
+	}
+	p.finish.f = uint64(act) + 1
 	return func(c *Call) error {
 		q := p
 		return q.run(c)

@@ -227,8 +227,13 @@ type rounding struct {
 // halves computes a product of 16-bit matrices in float, and rounds its elements once,
 // each part of them when it is whole.
 func (p *product) halves() error {
-	sums := p.m * p.n * 4
-	room, err := p.call.device.scratch.take(int64(sums + p.n*4))
+	sums, wide := roundUpInt(p.m*p.n*4, 64), 4*(p.m*p.k+p.k*p.n)
+	l2, _ := cacheSizes()
+	small := sums+wide <= l2/2
+	if !small {
+		wide = 0 // panels are widened as they are packed
+	}
+	room, err := p.call.device.scratch.take(int64(sums + wide + p.n*4))
 	if err != nil {
 		return err
 	}
@@ -237,15 +242,34 @@ func (p *product) halves() error {
 	f.beta, f.finish, f.out = 0, finish{}, matrix{at: address(room.data), ld: p.n, size: 4}
 	f.rounded = rounding{p.out, p.beta, p.finish}
 	if p.finish.f != 0 {
-		f.rounded.finish.bias = f.out.at + uint64(sums)
+		f.rounded.finish.bias = f.out.at + uint64(sums+wide)
 		p.set.run(simdWiden, p.half, 1, uint64(p.n), p.finish.bias, 0, f.rounded.finish.bias, 0)
 	}
-	if p.k > 0 {
+	switch {
+	case p.k == 0:
+		clear(room.data[:sums])
+	case small:
+		q := f
+		q.rounded = rounding{}
+		q.a = p.widened(&p.a, p.m, p.k, f.out.at+uint64(sums))
+		q.b = p.widened(&p.b, p.k, p.n, f.out.at+uint64(sums+4*p.m*p.k))
+		if err := q.compute(); err != nil {
+			return err
+		}
+	default:
 		return f.runPanels()
 	}
-	clear(room.data[:sums])
 	f.round(0, p.m, 0, p.n)
 	return nil
+}
+
+// widened is a matrix of halves as floats, made at an address.
+func (p *product) widened(x *matrix, rows, cols int, at uint64) matrix {
+	if x.across {
+		rows, cols = cols, rows
+	}
+	p.set.run(simdWiden, p.half, uint64(rows), uint64(cols), x.at, uint64(x.ld), at, uint64(cols))
+	return matrix{at: at, ld: cols, size: 4, across: x.across}
 }
 
 // round rounds a part of a product in float, if that is to be.

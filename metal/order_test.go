@@ -331,9 +331,7 @@ func TestOrderManaged(t *testing.T) {
 	_, err := o.record(s, false).Done()
 	require.NoError(t, err)
 	o.hold(copies)
-	for number(raised) == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	require.Eventually(t, func() bool { return number(raised) != 0 }, time.Minute, time.Millisecond)
 	assert.Zero(t, number(seen), "the host does not see it before the batch has ended")
 	o.launch(s, o.take, 0, out, m)
 	o.after(func() error { return s.Sync(context.Background()) })

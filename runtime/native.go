@@ -37,11 +37,12 @@ func (c *core) native(unit *source.Unit, name string, impl Implementation) drive
 	return k
 }
 
-// noNative says that the device has no implementation of its own, and why if it knows.
-func (c *core) noNative(op string, unit *source.Unit) error {
+// noNative says that the device has no implementation of its own of kernels, and why if
+// it knows.
+func (c *core) noNative(op string, unit *source.Unit, kernels ...source.Kernel) error {
 	err := fmt.Errorf("the device has no implementation of its own: %w", ErrUnsupported)
 	if d, ok := c.drv.(driver.NoNative); ok {
-		for _, k := range unit.Kernels() {
+		for _, k := range kernels {
 			if why := d.WhyNotNative(unit, k.Name); why != nil {
 				return c.error(op, fmt.Errorf("%w: %w", err, why))
 			}

@@ -145,7 +145,7 @@ func (c *core) build(ctx context.Context, key programKey, opt ProgramOptions) (*
 		return p, nil
 	}
 	if opt.Implementation == Native {
-		return nil, c.noNative("program "+key.unit.Name(), key.unit)
+		return nil, c.noNative("program "+key.unit.Name(), key.unit, key.unit.Kernels()...)
 	}
 	if c.compiler == nil {
 		return nil, c.error("program "+key.unit.Name(), fmt.Errorf("the device runs only its own kernels: %w", ErrUnsupported))
@@ -270,7 +270,7 @@ func (p *programCore) kernel(name string) (*Kernel, error) {
 		k.own, k.drv = own, nil
 	}
 	if k.drv == nil && p.module == nil {
-		return nil, c.noNative("kernel "+name, unit)
+		return nil, c.noNative("kernel "+name, unit, *decl)
 	}
 	if k.drv == nil {
 		var err error

@@ -173,8 +173,8 @@ static void l2_float(const simd_word *w) {
 // Sums of integers are exact. In 32 bits there is room for 255² of 32768 components.
 enum { l2_i8_short = 32768 };
 
-// Components are stored as 127 times what they are. The quotient is rounded once: what
-// the product with 1 / 127² lacks is known exactly.
+// Components are stored as 127 times what they are. A sum is rounded to a float, and the
+// quotient once more: what the product with 1 / 127² lacks is known exactly.
 IN f32_v l2_unscale(f32_v sum) {
   f32_v near = f32_mul(sum, f32_set(1 / 16129.f));
   return f32_fma(f32_fma(near, f32_set(-16129), sum), f32_set(1 / 16129.f), near);
@@ -233,8 +233,10 @@ static void l2_i8_few(const simd_word *w) {
         f32_store(out + q * ld + v, l2_unscale(i8_floats(i8_folded(s))));
         continue;
       }
-      for (int64_t i = 0; i < n; i++)
-        out[q * ld + v + i] = (float)((double)l2_i8_long(dim, vectors + (v + i) * dim, end, query, rest) / 16129);
+      for (int64_t i = 0; i < n; i++) { // as l2_unscale: no result depends on where a thread's part ends
+        float sum = (float)l2_i8_long(dim, vectors + (v + i) * dim, end, query, rest), near = sum * (1 / 16129.f);
+        out[q * ld + v + i] = fmaf(fmaf(near, -16129, sum), 1 / 16129.f, near);
+      }
     }
   }
 }

@@ -327,8 +327,8 @@ static bool worker_wanted(const struct worker *w, const struct job *j, uint64_t 
 }
 
 // worker_run works on a job until it has no groups left, or until the worker is wanted elsewhere.
-// Groups are taken in chunks of about 50 microseconds: longer ones would let others wait, shorter
-// ones spend their time on the shared counter. Each thread gets several, so that all end together;
+// Groups are taken in chunks of about 50 microseconds, if they take as long as those before: longer
+// ones would let others wait, shorter ones spend their time on the shared counter. Each thread gets several, so that all end together;
 // but half of its part at once is not too much where the chunks are over before a thread is awake.
 static void worker_run(struct worker *w, struct job *j) {
   uint64_t chunk = 1, share = j->total / (j->limit * 4u) + 1, begin = group_now(), start = begin;

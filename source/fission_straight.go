@@ -27,11 +27,13 @@ type straights struct {
 	steps map[*symbol]stepOf
 }
 
-// stepOf says how much something grows per item of a row; known is false where that
-// differs, or where computing it at the beginning of the row could do harm.
+// stepOf says how much something grows per item of a row, modulo 2^32; known is false
+// where that differs, or where computing it at the beginning of the row could do harm.
+// What does not move is the same for all items in all its bits. What moves has 32 bits
+// or more, and of n = 0 only the lower 32 stay.
 type stepOf struct {
-	n     int64
-	known bool
+	n            int32
+	known, moves bool
 }
 
 // straightOf returns the straight indices of a region that also computes some
@@ -92,8 +94,9 @@ func (s *straights) consider(e *expr) {
 	if len(s.list) == mostStraight || !e.typ.is(Int) && !e.typ.is(UInt) {
 		return
 	}
-	if step := s.step(e); step.known && step.n != 0 && max(step.n, -step.n) <= mostStep {
-		s.list = append(s.list, straight{e, step.n})
+	step := s.step(e)
+	if n := int64(step.n); n != 0 && max(n, -n) <= mostStep {
+		s.list = append(s.list, straight{e, n})
 		s.needs(e)
 	}
 }
@@ -109,96 +112,103 @@ func (s *straights) needs(e *expr) {
 	})
 }
 
-var unknown = stepOf{}
+var unknown, still = stepOf{}, stepOf{known: true}
 
-// step is how much e grows per item. Modulo 2^32 sums, products with constants and
-// changes between 32 and 64 bits keep that; everything else only passes on what does
-// not change.
+func moving(n int32) stepOf { return stepOf{n, true, true} }
+
+// step is how much e grows per item.
 func (s *straights) step(e *expr) stepOf {
-	if c := fold(e); c.ok {
-		return stepOf{0, true}
-	}
-	if !e.typ.isInteger() {
+	switch {
+	case fold(e).ok:
+		return still
+	case !e.typ.isInteger():
 		return unknown
-	}
-	whole := kindSize(e.typ.base) >= 4 && !e.typ.is(Bool)
-	if e.op == opSym {
+	case e.op == opSym:
 		return s.variableStep(e.sym)
-	}
-	if e.op == opBuiltin {
+	case e.op == opBuiltin:
 		return s.idStep(e)
 	}
-	var a, b stepOf
+	var of [3]stepOf
+	moves := false
 	for i, x := range []*expr{e.a, e.b, e.c} {
 		if x == nil {
 			continue
 		}
-		step := s.step(x)
-		if !step.known {
+		of[i] = s.step(x)
+		if !of[i].known {
 			return unknown
 		}
-		if i == 0 {
-			a = step
-		} else if b = step; i == 2 && step.n != 0 {
-			return unknown
-		}
+		moves = moves || of[i].moves
 	}
-	steady := a.n == 0 && b.n == 0
-	switch e.op {
-	case opParen:
-		return a
-	case opConv, opCast:
-		if whole && kindSize(e.a.typ.base) >= 4 || steady {
-			return a
-		}
-	case opUnary:
-		switch e.text {
-		case "+":
-			return a
-		case "-", "~":
-			return stepOf{-a.n, true}
-		case "!":
-			return stepOf{0, steady}
-		}
-	case opBinary:
-		return s.binaryStep(e, a, b)
-	case opShift:
-		if n := fold(e.b); steady || e.text == "<<" && n.ok && n.i >= 0 && n.i < 31 {
-			return stepOf{a.n << max(n.i, 0), true}
-		}
-	case opCompare, opLogic, opCond:
-		return stepOf{0, steady}
+	switch {
+	case moves:
+		return movingStep(e, of[0].n, of[1].n)
+	case harmless(e):
+		return still
 	}
 	return unknown
 }
 
-func (s *straights) binaryStep(e *expr, a, b stepOf) stepOf {
-	x, y := fold(e.a), fold(e.b)
-	const most = 1 << 30 // no product or sum of two overflows
-	switch {
-	case e.text == "/" || e.text == "%": // computed where no item may come to it
-		return stepOf{0, a.n == 0 && y.ok && y.i > 0}
-	case a.n == 0 && b.n == 0:
-		return stepOf{0, true}
-	case max(a.n, -a.n, b.n, -b.n, x.i, -x.i, y.i, -y.i) > most:
-	case e.text == "+":
-		return stepOf{a.n + b.n, true}
-	case e.text == "-":
-		return stepOf{a.n - b.n, true}
-	case e.text == "*" && x.ok:
-		return stepOf{x.i * b.n, true}
-	case e.text == "*" && y.ok:
-		return stepOf{a.n * y.i, true}
+// harmless tells whether e, of operands that do not move, can be computed where no
+// item may come to it.
+func harmless(e *expr) bool {
+	switch e.op {
+	case opParen, opConv, opCast, opUnary, opShift, opCompare, opLogic, opCond:
+		return true
+	case opBinary:
+		n := fold(e.b)
+		return e.text != "/" && e.text != "%" || n.ok && n.i > 0
+	}
+	return false
+}
+
+// movingStep is for e of operands that grow by a and b. The lower 32 bits of a sum, a
+// product with a constant and a change between 32 and 64 bits follow from those of the
+// operands; whatever looks at other bits is unknown.
+func movingStep(e *expr, a, b int32) stepOf {
+	if kindSize(e.typ.base) < 4 {
+		return unknown
+	}
+	switch e.op {
+	case opParen, opConv, opCast:
+		return moving(a)
+	case opUnary:
+		switch e.text {
+		case "+":
+			return moving(a)
+		case "-", "~":
+			return moving(-a)
+		}
+	case opShift:
+		if n := fold(e.b); e.text == "<<" && n.ok && n.i >= 0 && n.i < 31 {
+			return moving(a << n.i)
+		}
+	case opBinary:
+		x, y := fold(e.a), fold(e.b)
+		switch {
+		case e.text == "+":
+			return moving(a + b)
+		case e.text == "-":
+			return moving(a - b)
+		case e.text == "*" && x.ok:
+			return moving(int32(x.i) * b)
+		case e.text == "*" && y.ok:
+			return moving(a * int32(y.i))
+		}
 	}
 	return unknown
 }
 
 // idStep is for what the item knows of itself.
 func (s *straights) idStep(e *expr) stepOf {
-	if id, is := s.id(e); is {
-		return stepOf{int64(1 - min(id.dim, 1)), true}
+	id, is := s.id(e)
+	switch {
+	case is && id.dim == 0:
+		return moving(1)
+	case is || s.fixed(e):
+		return still
 	}
-	return stepOf{0, s.fixed(e)}
+	return unknown
 }
 
 // variableStep is for variables that have one value while an item is in the region,
@@ -208,15 +218,15 @@ func (s *straights) variableStep(sym *symbol) stepOf {
 		return known
 	}
 	step := unknown
+	s.steps[sym] = step // for what begins with itself
 	switch {
 	case sym.typ.q&qVolatile != 0 || sym.inst:
 	case s.shared[sym] || sym.kind == symParam && len(s.writes[sym]) == 0:
-		step = stepOf{0, true}
+		step = still
 	case sym.kind == symVar && len(s.writes[sym]) == 1 && !s.pinned[sym] && sym.init != nil && sym.init.value != nil &&
 		sym.typ.align == 0 && (s.cheap(sym) || s.inside(sym)):
-		from := sym.init.value
-		step = s.step(from)
-		if step.n != 0 && (kindSize(sym.typ.base) < 4 || sym.typ.is(Bool) || kindSize(from.typ.base) < 4) {
+		step = s.step(sym.init.value)
+		if step.moves && kindSize(sym.typ.base) < 4 {
 			step = unknown
 		}
 	}

@@ -37,6 +37,7 @@ func TestFission(t *testing.T) {
 		"group leaves it":      {body: "for (int i = 0; i < n; i++) { x[l] = i; barrier(1); if (i == 3) break; }"},
 		"in a switch":          {body: "switch (n) { case 1: barrier(1); }", fiber: true},
 		"in a function":        {body: "wait();", fiber: true},
+		"begins with itself":   {body: "int a = a + 1; barrier(1); x[l] = a;", kept: 4},
 		"pure function":        {body: "if (twice(n) > 3) barrier(1);"},
 		"function that reads":  {body: "if (peek(x)) barrier(1);", fiber: true},
 		"parameter changes":    {body: "x += l; barrier(1); *x = n;", kept: 8},

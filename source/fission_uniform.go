@@ -368,6 +368,7 @@ const cheapNodes = 24
 func (f *fission) cheap(sym *symbol) bool {
 	known, asked := f.cheaps[sym]
 	if !asked {
+		f.cheaps[sym] = false // what begins with itself is not
 		known = f.isCheap(sym)
 		f.cheaps[sym] = known
 	}

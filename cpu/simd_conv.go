@@ -151,6 +151,12 @@ func (p *convPlan) planes() int { return p.down.planes * p.along.planes }
 // parts is how many tasks share the rows of an output.
 func (p *convPlan) parts() int { return (p.outH + p.lines - 1) / p.lines }
 
+// room is the bytes of a task's planes and sums. Whole registers reach past the end of
+// either, by less than one.
+func (p *convPlan) room() int {
+	return (p.deep*p.planes()*p.plane+p.some*p.sums)*p.size + 2*p.set.bytes
+}
+
 // cutColumns decides whether columns share planes. Then each row of the output costs
 // products for those elements of a row of a plane that are not of the output; else more
 // is copied, at some four products a copy, if there is room for one row of the output.
@@ -215,7 +221,7 @@ func (p *convPlan) run(x, weight, bias, y []byte) error {
 		threads = 1
 	}
 	return p.call.ranges(tasks, (tasks+16*threads-1)/(16*threads), threads, func(lo, hi int) {
-		room, err := p.call.device.scratch.take(int64((p.deep*p.planes()*p.plane+p.some*p.sums)*p.size + 2*p.set.bytes))
+		room, err := p.call.device.scratch.take(int64(p.room()))
 		if err != nil {
 			panic(err)
 		}

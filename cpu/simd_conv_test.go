@@ -5,6 +5,7 @@ package cpu
 import (
 	"math"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -117,6 +118,61 @@ func TestConvCuts(t *testing.T) {
 		for _, s := range shapes {
 			s.run(t, d, f)
 		}
+	})
+}
+
+// Tasks' memory up to its last byte: shapes whose planes and sums fill a whole number of
+// blocks, while registers of the last row of the last sums reach past these.
+func TestConvRoom(t *testing.T) {
+	eachSet(t, func(t *testing.T, d *device) {
+		if d.simd == nil {
+			t.Skip("Go needs no room")
+		}
+		f := newFence(t, 11)
+		require.NoError(t, d.scratch.free()) // from here on each launch maps its own
+		found, w := 0, d.simd.bytes/4
+		for range 1 << 20 {
+			s := convolution{n: 1, c: 1 + f.r.IntN(24), h: 3 + f.r.IntN(40), w: 3 + f.r.IntN(120), k: 1 + f.r.IntN(60), groups: 1, rows: 1 + f.r.IntN(3),
+				cols: 2, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1}
+			s.outH, s.outW = kernels.ConvOut(s.h, s.rows, 1, 0, 1), kernels.ConvOut(s.w, s.cols, 1, 0, 1)
+			p := convPlan{convolution: s, call: &Call{device: d}, set: d.simd, size: 4}
+			p.plan()
+			end := (p.lines-1)*(s.outW+p.along.longer) + roundUpInt(s.outW, w)
+			if p.sums == 0 || end <= p.sums || p.room()%(1<<16) != 0 {
+				continue
+			}
+			trial := convTrial{s, "f32", true}
+			trial.run(t, d, f)
+			if found++; found == 3 {
+				break
+			}
+		}
+		assert.NotZero(t, found)
+	})
+}
+
+// Distances up to the largest that an argument can give cost nothing.
+func TestConvFar(t *testing.T) {
+	const far = math.MaxUint32
+	eachSet(t, func(t *testing.T, d *device) {
+		f, start := newFence(t, 12), time.Now()
+		for _, stride := range []int{1, 1 << 26, far} {
+			for _, dilation := range []int{1, 1 << 31, far} {
+				for _, pad := range []int{0, 2, 1 << 31, far} {
+					for i, out := range [][2]int{{1, 1}, {1, 20}, {20, 1}, {2, 2}} {
+						s := convolution{n: 1, c: 2, h: 20, w: 20, k: 14, groups: 1, rows: 3, cols: 3, strideH: stride, strideW: stride,
+							padH: pad, padW: pad, dilationH: dilation, dilationW: dilation, outH: out[0], outW: out[1]}
+						across := s // far apart in one direction only
+						across.strideW, across.padW, across.dilationW = 1, 1, 1
+						for _, s := range []convolution{s, across} {
+							trial := convTrial{s, []string{"f32", "f64"}[i%2], true}
+							trial.run(t, d, f)
+						}
+					}
+				}
+			}
+		}
+		assert.Less(t, time.Since(start), time.Minute)
 	})
 }
 

@@ -23,7 +23,7 @@ typedef struct {
   int64_t packed;                        // 1: filters are panels of GEMM_ROWS
   const void *x, *weights, *bias;        // bias may be NULL
   const int64_t *steps;                  // from place to place of the filter, channel after channel
-  void *y, *room;
+  void *y, *room;                        // room for planes and sums, and a register behind each
 } conv_shape;
 
 // Where a task computes: image, group, first row and filter, and how many.
@@ -102,7 +102,7 @@ static void CAT(T, conv_line)(const E *restrict from, int64_t stride, int64_t n,
 #pragma GCC pop_options
 #endif
 
-// n elements to where nothing else may be written.
+// n elements to where nothing else may be written; whole registers are read.
 IN void CAT(T, conv_out)(const E *from, int64_t n, E *to) {
   int64_t i = 0;
   for (; i + W <= n; i += W)
@@ -126,7 +126,7 @@ static void CAT(T, conv_plane)(const conv_shape *s, const E *image, int64_t line
 }
 
 // All planes of some channels. The image of the next channel is a jump away that the
-// processor does not foresee.
+// processor does not foresee. A stride may be far longer than the image.
 static void CAT(T, conv_planes)(const conv_shape *s, const conv_task *t, int64_t c0, int64_t c1) {
   int64_t size = s->down.size * s->along.size, lines = s->lines - s->rows + t->rows;
   const E *image = (const E *)s->x + ((t->image * s->groups + t->group) * s->channels + c0) * size;
@@ -134,9 +134,10 @@ static void CAT(T, conv_planes)(const conv_shape *s, const conv_task *t, int64_t
   for (int64_t c = c0; c < c1; c++, image += size)
     for (int64_t r = 0; r < s->down.planes; r++) {
       int64_t row = conv_first(&s->down, r, t->row);
-      const E *next = image + size + (row > 0 ? row : 0) * s->along.size;
-      for (int64_t i = 0; r == 0 && i < lines * s->down.stride * s->along.size; i += 64 / sizeof(E))
-        __builtin_prefetch(next + i);
+      int64_t first = row > 0 ? row : 0, left = s->down.size - first, span = lines * s->down.stride;
+      int64_t ahead = (span < left ? span : left) * s->along.size;
+      for (int64_t i = 0; r == 0 && i < ahead; i += 64 / sizeof(E))
+        __builtin_prefetch(image + size + first * s->along.size + i);
       for (int64_t q = 0; q < s->along.planes; q++, to += s->plane)
         CAT(T, conv_plane)(s, image, lines, row, conv_first(&s->along, q, 0), to);
     }
@@ -171,7 +172,7 @@ static void CAT(T, conv_part)(const conv_shape *s, const conv_task *t) {
   int64_t outs = s->out_rows * s->out_cols, first = t->group * s->filters + t->filter, depth = s->channels * s->places;
   int64_t tall = (s->filters + GEMM_ROWS - 1) / GEMM_ROWS * GEMM_ROWS;
   E *y = (E *)s->y + (t->image * s->groups * s->filters + first) * outs + t->row * s->out_cols;
-  E *c = s->sums ? (E *)s->room + s->deep * s->down.planes * s->along.planes * s->plane + 2 * W : y;
+  E *c = s->sums ? (E *)s->room + s->deep * s->down.planes * s->along.planes * s->plane + W : y;
   int64_t ldc = s->sums ? s->sums : outs, n = (t->rows - 1) * s->pitch + s->out_cols, c0 = 0;
   if (s->sums) // whole registers
     n = (n + W - 1) / W * W;

@@ -44,7 +44,7 @@ test race asan cgocheck nocgo test-rusticl test-oclgrind test-sim test-metal tes
 	test-oclgrind test-sim test-metal test-suites test-compilers test-cache test-memory test-fault bench bench-launch bench-cache bench-pool bench-peers fuzz sim gpu-bundle env fmt clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
+	@sed -n '/^[a-z-]*:.*## /{s/:.*## /\t/;s/\$$\$$/$$/g;p}' Makefile | expand -t 16
 
 build: ## every package, and the command in bin/concord
 	$(flags) $(GO) build $(tags) ./...

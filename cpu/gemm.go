@@ -55,7 +55,8 @@ func gemmOf(c *Call, size int, transA, transB bool) gemmLaunch {
 		c.elements(gemmBias, g.n, size)
 	}
 	if !apart(g.count, g.m, g.n, g.ld[2], g.step[2]) {
-		c.fail(gemmSteps+2, "%d matrices of %d rows of %d, %d apart, have elements in common", g.count, g.m, g.n, g.ld[2])
+		c.fail(gemmSteps+2, "%d matrices of %d rows of %d, rows %d and matrices %d apart, have elements in common",
+			g.count, g.m, g.n, g.ld[2], g.step[2])
 	}
 	return g
 }

@@ -2,6 +2,9 @@
 // dimensions lda, ldb, ldc (elements from one row to the next). -D TRANS_A=1: A is
 // stored k×m and op transposes it; -D TRANS_B=1: B is stored n×k.
 //
+// gemm(uint m, uint n, uint k, alpha, a, uint lda, b, uint ldb, beta, c, uint ldc), and at
+// the end gemm_batch has uint batch, ulong strideA, strideB, strideC, and gemm_bias has bias:
+//
 //   gemm        C = alpha·op(A)·op(B) + beta·C
 //   gemm_batch  the same for each of batch matrices, strideA, strideB and strideC elements
 //               after one another, 0 for an A or B that all share; the third dimension of

@@ -2,4 +2,4 @@
 
 package metal
 
-const remedy = "rebuild with -tags metal"
+const remedy = "rebuild with -tags metal on macOS"

@@ -69,12 +69,12 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "concord",
 		Short: "Compile, launch and check compute kernels on every device of this machine",
-		Long: `Concord runs kernels written once, in OpenCL C, on CUDA, ROCm, OpenCL and the
-CPU, and checks them against a float64 reference.
+		Long: `Concord runs kernels written once, in OpenCL C, on CUDA, ROCm, OpenCL, Metal and
+the CPU, and checks them against a float64 reference.
 
 A device is named
   auto                       the first real GPU, else the CPU; CONCORD_DEVICE can name another
-  cuda:0 rocm:0 opencl:0     a backend and an index; hip:0 is rocm:0 (metal: not in this version)
+  cuda:0 rocm:0 opencl:0     a backend and an index; hip:0 is rocm:0; metal:0 on macOS
   cpu:0                      the CPU
   cpu:reference              the CPU in float64, by which the others are judged: the catalog only
   cuda                       a backend alone: its first device

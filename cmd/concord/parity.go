@@ -56,7 +56,7 @@ func (a *app) parityCommand() *cobra.Command {
 cpu:reference, which computes in float64, within a bound that each kernel states.
 It fails if any result does. A skip says what is not here.
 
-All of it is over 1,700 launches on each device. The first time it also compiles some
+All of it is over 2,000 launches on each device. The first time it also compiles some
 hundred programs, which takes about a minute; afterwards they come from the kernel cache,
 in seconds. --kernel and --device narrow it.`,
 		Example: `  concord parity --device cpu:0 --kernel saxpy

@@ -222,6 +222,9 @@ var Variables = []variable{
 	}},
 	{"CONCORD_CPU_KERNELS", "", "instructions of the cpu backend's own kernels: avx512, avx2, neon or go; default the widest that the processor has", func(c *Config, v string) error {
 		c.CPUKernels = strings.ToLower(v)
+		if known := []string{"avx512", "avx2", "neon", "go"}; !slices.Contains(known, c.CPUKernels) {
+			return fmt.Errorf("%q is not one of %v", v, known)
+		}
 		return nil
 	}},
 }

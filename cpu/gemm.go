@@ -28,9 +28,9 @@ const (
 	gemmBias  = 11
 )
 
-// gemmOf reads the arguments and ends the launch if a buffer is too small or matrices of
-// C overlap. size is that of an element. Where nothing is written, count is 0, and where
-// A and B are not read, k.
+// gemmOf reads the arguments, for elements of that size, and ends the launch if a buffer
+// is too small or matrices of C overlap. Where nothing is written, count is 0; where A and
+// B are not read, k is.
 func gemmOf(c *Call, size int, transA, transB bool) gemmLaunch {
 	g := gemmLaunch{m: int(c.Int(0)), n: int(c.Int(1)), k: int(c.Int(2)), alpha: c.Float(3), beta: c.Float(8), count: 1}
 	for i, at := range gemmBuffers {

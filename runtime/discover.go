@@ -120,7 +120,7 @@ func (s *Session) probe(ctx context.Context, b driver.Backend) Probe {
 	select {
 	case p = <-result:
 	case <-ctx.Done():
-		p = Probe{State: driver.Unavailable, Reason: fmt.Sprintf("probe timed out after %v", timeout)}
+		p = Probe{State: driver.Unavailable, Reason: fmt.Sprintf("probe timed out after %v (CONCORD_PROBE_TIMEOUT)", timeout)}
 	}
 	p.Backend, p.Elapsed = b.Name(), time.Since(start)
 	if p.State == driver.Available && len(p.Devices) == 0 {

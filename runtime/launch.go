@@ -28,9 +28,10 @@ type Local int
 //     hold it
 //   - []byte for a vector or struct passed by value: exactly its bytes
 //
-// Everything is checked before the driver is called: count, types, sizes,
-// lifetimes, the grid against the kernel and its device. Launch does not wait.
-// What goes wrong later is an error of the stream.
+// Before the driver is called, count, types, sizes of values, lifetimes, and the grid
+// against the kernel and its device are checked. Whether a buffer has as many elements
+// as the kernel makes of its arguments is not known here. Launch does not wait. What
+// goes wrong later is an error of the stream.
 func (s *Stream) Launch(k *Kernel, g Grid, args ...any) error {
 	_, err := s.launch(k, g, args)
 	return err

@@ -40,18 +40,28 @@ static cl_int outcome(cl_event event) {
   return s <= 0 ? s : code != CL_SUCCESS ? code : CL_INVALID_EVENT; // it will never tell
 }
 
-int concord_cl_settle(concord_cl_queue *q, int room) {
-  while (q->done < q->pushed) {
-    cl_event event = q->ring[q->done % CONCORD_CL_RING].event;
-    cl_int s = status(event);
-    if (s > 0) {
-      if (!room || q->pushed - q->done <= CONCORD_CL_RING - CONCORD_CL_ROOM)
-        return 0;
-      s = outcome(event);
+// finished returns the first command that is not done. The queue is in order, so it is found in
+// doubling steps and then by halves: a driver may let whoever asks about the running command wait
+// for it (rusticl 22.3 does), and asking for each in turn would wait for all of them.
+static uint64_t finished(concord_cl_queue *q) {
+  uint64_t done = q->done, open = q->pushed;
+  for (uint64_t step = 1; done < open; step *= 2) {
+    uint64_t at = step <= open - done ? done + step - 1 : done + (open - done) / 2;
+    if (status(q->ring[at % CONCORD_CL_RING].event) <= 0) {
+      done = at + 1;
+    } else {
+      open = at;
+      step = open - done; // by halves from here
     }
-    retire(q, s);
   }
-  return 1;
+  return done;
+}
+
+int concord_cl_settle(concord_cl_queue *q, int room) {
+  uint64_t end = finished(q);
+  while (q->done < end || (room && q->pushed - q->done > CONCORD_CL_RING - CONCORD_CL_ROOM))
+    retire(q, outcome(q->ring[q->done % CONCORD_CL_RING].event));
+  return q->done == q->pushed;
 }
 
 // push puts a command on the ring. A few old ones are looked at on the way, so that a queue that

@@ -6,7 +6,7 @@ package cpu
 
 func init() {
 	for _, kernel := range []string{"gemm", "gemm_batch", "gemm_bias"} {
-		native("gemm", kernel, typed(goGemm[float32], goGemm[float64]))
+		native(kernel, kernel, typed(goGemm[float32], goGemm[float64]))
 	}
 	native("l2_distance", "l2_distance_fp32", func(c *Call) error { return goL2(c, "f32") })
 	native("l2_distance", "l2_distance_fp16", func(c *Call) error { return goL2(c, "f16") })

@@ -10,7 +10,7 @@ import (
 
 func init() {
 	for _, kernel := range []string{"gemm", "gemm_batch", "gemm_bias"} {
-		reference("gemm", kernel, refGemm)
+		reference(kernel, kernel, refGemm)
 	}
 	reference("l2_distance", "l2_distance_fp32", func(c *Call) error { return refL2(c, "f32") })
 	reference("l2_distance", "l2_distance_fp16", func(c *Call) error { return refL2(c, "f16") })

@@ -11,7 +11,7 @@ import (
 
 func init() {
 	for _, kernel := range []string{"gemm", "gemm_batch", "gemm_bias"} {
-		vector("gemm", kernel, bindGemm)
+		vector(kernel, kernel, bindGemm)
 	}
 }
 

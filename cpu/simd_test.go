@@ -255,9 +255,9 @@ func (g *gemmTrial) run(t testing.TB, d *device, f *fence) error {
 		data := f.numbers(g.typ, g.n)
 		kernel, args, defines = "gemm_bias", append(args, data), append(defines, source.Define{Name: "ACT", Value: g.act})
 		bias = decode(g.typ, data)
-		act = (&Call{Unit: gemmUnit(t, defines)}).activation(refActivations)
+		act = (&Call{Unit: biasUnit(t, defines)}).activation(refActivations)
 	}
-	if err := invoke(t, d, "gemm", kernel, defines, [3]int{1, 1, 1}, args...); err != nil {
+	if err := invoke(t, d, kernel, kernel, defines, [3]int{1, 1, 1}, args...); err != nil {
 		return err
 	}
 	x, y, got, size := decode(g.typ, a), decode(g.typ, b), decode(g.typ, c), refSize(g.typ)
@@ -303,9 +303,9 @@ func (g *gemmTrial) run(t testing.TB, d *device, f *fence) error {
 	return nil
 }
 
-func gemmUnit(t testing.TB, defines []source.Define) *source.Unit {
+func biasUnit(t testing.TB, defines []source.Define) *source.Unit {
 	t.Helper()
-	u, err := kernels.Unit("gemm", &source.Features{FP64: true}, defines...)
+	u, err := kernels.Unit("gemm_bias", &source.Features{FP64: true}, defines...)
 	require.NoError(t, err)
 	return u
 }
@@ -458,7 +458,7 @@ func TestGemmBatchRefuses(t *testing.T) {
 	} {
 		eachSet(t, func(t *testing.T, d *device) {
 			f := newFence(t, 5)
-			err := invoke(t, d, "gemm", "gemm_batch", nil, [3]int{1, 1, 1}, uint32(2), uint32(2), uint32(2), float32(1), f.numbers("f32", c.na), uint32(2),
+			err := invoke(t, d, "gemm_batch", "gemm_batch", nil, [3]int{1, 1, 1}, uint32(2), uint32(2), uint32(2), float32(1), f.numbers("f32", c.na), uint32(2),
 				f.numbers("f32", c.nb), uint32(2), float32(0), f.numbers("f32", c.nc), c.ldc, c.count, c.stepA, c.stepB, c.stepC)
 			if c.ok {
 				assert.NoError(t, err, "%+v", c)
@@ -469,7 +469,7 @@ func TestGemmBatchRefuses(t *testing.T) {
 	}
 	eachSet(t, func(t *testing.T, d *device) {
 		f := newFence(t, 5)
-		assert.ErrorIs(t, invoke(t, d, "gemm", "gemm_bias", nil, [3]int{1, 1, 1}, uint32(2), uint32(2), uint32(2), float32(1), f.numbers("f32", 4), uint32(2),
+		assert.ErrorIs(t, invoke(t, d, "gemm_bias", "gemm_bias", nil, [3]int{1, 1, 1}, uint32(2), uint32(2), uint32(2), float32(1), f.numbers("f32", 4), uint32(2),
 			f.numbers("f32", 4), uint32(2), float32(0), f.numbers("f32", 4), uint32(2), f.numbers("f32", 1)), driver.ErrInvalidArgument)
 	})
 }

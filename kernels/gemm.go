@@ -1,21 +1,33 @@
 package kernels
 
-// The family gemm and its cases: tiles that do not fit, transposes, padding, NaN
-// where nothing may be read; batches with gaps, in each other's gaps and of what is
-// shared; a bias and each activation.
+// The families gemm, gemm_batch and gemm_bias and their cases: tiles that do not fit,
+// transposes, padding, NaN where nothing may be read; batches with gaps, in each other's
+// gaps and of what is shared; a bias and each activation.
 
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/concord-compute/concord/source"
 )
 
-var gemmFamily = &Family{
-	ID: "gemm", Doc: "C = alpha·op(A)·op(B) + beta·C for any m, n, k and transposes; of many matrices; with a bias and an activation",
-	Kernels: []string{"gemm", "gemm_batch", "gemm_bias"}, Types: floatTypes, Defines: []string{"T", "TRANS_A", "TRANS_B", "ACT"},
-	cases: gemmCases,
-}
+var gemmDefines = []string{"T", "TRANS_A", "TRANS_B"}
+
+var (
+	gemmFamily = &Family{
+		ID: "gemm", Doc: "C = alpha·op(A)·op(B) + beta·C for any m, n, k and transposes",
+		Kernels: []string{"gemm"}, Types: floatTypes, Defines: gemmDefines, cases: gemmCases,
+	}
+	gemmBatchFamily = &Family{
+		ID: "gemm_batch", Doc: "gemm for many matrices at any distance",
+		Kernels: []string{"gemm_batch"}, Types: floatTypes, Defines: gemmDefines, cases: batchCases,
+	}
+	gemmBiasFamily = &Family{
+		ID: "gemm_bias", Doc: "gemm that ends with a bias for each column and an activation",
+		Kernels: []string{"gemm_bias"}, Types: floatTypes, Defines: append(slices.Clone(gemmDefines), "ACT"), cases: biasCases,
+	}
+)
 
 // Activations are the values of the definition ACT, with which gemm_bias ends.
 var Activations = []string{"none", "relu", "sigmoid", "tanh", "gelu", "silu"}
@@ -49,7 +61,7 @@ func gemmCases(f *Family) (list []Case) {
 			gemmCase(f, t, gemmShape{m: 65, n: 63, k: 129, alpha: 0.5, beta: 2, transB: true}),
 			gemmCase(f, t, gemmShape{m: 17, n: 131, k: 33, alpha: 1, transA: true, pad: 1}))
 	}
-	return append(append(list, batchCases(f)...), biasCases(f)...)
+	return list
 }
 
 // batchCases have matrices with gaps between them, of C in the gaps of each other's rows

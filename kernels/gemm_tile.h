@@ -1,6 +1,43 @@
-// The body of the kernels of gemm.cl, included once for each with these defined: NAME,
-// MORE (parameters behind gemm's), COUNT (how many matrices there are), STRIDE(x) (x, or 0
-// where there is one) and FINISH(x, j), what is stored of a result in column j.
+// The body of gemm.cl, gemm_batch.cl and gemm_bias.cl, with these defined: NAME, MORE
+// (parameters behind gemm's), COUNT (how many matrices there are), STRIDE(x) (x, or 0 where
+// there is one) and FINISH(x, j), what is stored of a result in column j. They are programs
+// of their own, so that who needs one does not wait for three to be compiled.
+//
+// op(A) is m×k, op(B) k×n, C m×n, all row-major with leading dimensions lda, ldb, ldc
+// (elements from one row to the next). -D TRANS_A=1: A is stored k×m and op transposes it;
+// -D TRANS_B=1: B is stored n×k. With beta 0, C is not read; with alpha 0, A and B are not.
+// f16 and bf16 are summed in float and rounded once.
+//
+// A group of 8×8 items computes a 64×64 tile of C, each item 8×8 of it in registers;
+// DEPTH columns of A and rows of B at a time wait in local memory. 8 numbers of one row
+// of C are one vector, which is what a CPU needs and a GPU does not mind.
+#define ITEMS 8
+#define EACH 8
+#define SPAN 64
+#define DEPTH 16
+
+#ifndef TRANS_A
+#define TRANS_A 0
+#endif
+#ifndef TRANS_B
+#define TRANS_B 0
+#endif
+
+#define VEC JOIN(ARITH, 8)
+
+// Elements col to col + DEPTH of a row, as the array part; 0 beyond the ends.
+void read_part(ARITH *part, global const TYPE *x, size_t ld, size_t row, size_t rows, size_t col,
+               size_t cols) {
+  x += row * ld + col;
+  if (row < rows && col + DEPTH <= cols) {
+    vstore16(LOAD16(x, 0), 0, part);
+    return;
+  }
+#pragma unroll 1
+  for (uint e = 0; e < DEPTH; e++)
+    part[e] = row < rows && col + e < cols ? LOAD(x, e) : (ARITH)0;
+}
+
 kernel __attribute__((reqd_work_group_size(ITEMS, ITEMS, 1))) void
 NAME(uint m, uint n, uint k, SCALAR alpha, global const TYPE *a, uint lda, global const TYPE *b,
      uint ldb, SCALAR beta, global TYPE *c, uint ldc MORE) {

@@ -62,7 +62,7 @@ var (
 
 var families = []*Family{
 	saxpyFamily, arithFamily, fillFamily, copyFamily, castFamily, reduceFamily, transposeFamily,
-	gemmFamily, l2Family, topkFamily, softmaxFamily, activationFamily,
+	gemmFamily, gemmBatchFamily, gemmBiasFamily, l2Family, topkFamily, softmaxFamily, activationFamily,
 	normFamily, gatherFamily, scatterFamily,
 	conv2dFamily, im2colFamily, gemmI8Family,
 }

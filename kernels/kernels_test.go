@@ -103,9 +103,9 @@ func TestUnitRefuses(t *testing.T) {
 	}{
 		{"none", "T", "f32", "no family", nil},
 		{"gemm", "T", "i8", "not one of f32 f64 f16 bf16", nil},
-		{"gemm", "TILE", "8", "not one of [T TRANS_A TRANS_B ACT]", nil},
+		{"gemm", "TILE", "8", "not one of [T TRANS_A TRANS_B]", nil},
 		{"gemm", "TRANS_A", "2", "not 0 or 1", nil},
-		{"gemm", "ACT", "swish", "not one of none relu sigmoid tanh gelu silu", nil},
+		{"gemm_bias", "ACT", "swish", "not one of none relu sigmoid tanh gelu silu", nil},
 		{"gemm", "T", "f64", "double precision", &source.Features{Int64Atomic: true}},
 		{"reduce", "GROUP", "100", "power of two", nil},
 		{"transpose", "TILE", "64", "1 to 32", nil},
@@ -118,7 +118,7 @@ func TestUnitRefuses(t *testing.T) {
 // With every other value of the definitions that are not types the programs parse too.
 func TestOtherDefinitions(t *testing.T) {
 	for id, def := range map[string]source.Define{"reduce": {Name: "GROUP", Value: "1"}, "softmax": {Name: "GROUP", Value: "1024"},
-		"topk": {Name: "GROUP", Value: "32"}, "transpose": {Name: "TILE", Value: "32"}, "gemm": {Name: "ACT", Value: "none"}} {
+		"topk": {Name: "GROUP", Value: "32"}, "transpose": {Name: "TILE", Value: "32"}, "gemm_bias": {Name: "ACT", Value: "none"}} {
 		u, err := Unit(id, nil, def)
 		require.NoError(t, err)
 		assert.NotEmpty(t, u.Kernels())

@@ -91,13 +91,8 @@ func TestSmall(t *testing.T) {
 	}
 }
 
-// small reports whether a case has few items and little data, and a program that fits:
-// oclgrind adds up the local memory of all kernels of one, which is too much for gemm's in
-// double.
+// small reports whether a case has few items and little data.
 func small(c *kernels.Case) bool {
-	if c.Family == "gemm" && c.DType == "f64" {
-		return false
-	}
 	items := 1
 	for _, n := range c.Global {
 		items *= max(n, 1)

@@ -206,7 +206,7 @@ func gemmArgs(n int, a, b, c any, more ...any) []any {
 func (b *bench) manySmall() error {
 	const n, count = 64, 64
 	size, step := 4*n*n, uint64(n*n)
-	p, err := b.prepare("gemm", nil, "gemm_batch", gemmArgs(n, count*size, count*size, count*size, uint32(count), step, step, step)...)
+	p, err := b.prepare("gemm_batch", nil, "gemm_batch", gemmArgs(n, count*size, count*size, count*size, uint32(count), step, step, step)...)
 	if err != nil {
 		return err
 	}
@@ -250,7 +250,7 @@ func inOrder(calls []*prepared) error {
 
 func (b *bench) biased() error {
 	const n, size = 1024, 4 * 1024 * 1024
-	p, err := b.prepare("gemm", defines("ACT", "relu"), "gemm_bias", gemmArgs(n, size, size, size, 4*n)...)
+	p, err := b.prepare("gemm_bias", defines("ACT", "relu"), "gemm_bias", gemmArgs(n, size, size, size, 4*n)...)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,13 @@
+// C = act(alpha·op(A)·op(B) + beta·C + bias), with a bias for each column and
+// -D ACT=relu (or sigmoid, tanh, gelu, silu; none when absent). The rest is gemm's:
+//
+//   gemm_bias(uint m, uint n, uint k, alpha, a, uint lda, b, uint ldb, beta, c, uint ldc, bias)
+#include "elem.h"
+#include "activation.h"
+
+#define NAME gemm_bias
+#define MORE , global const TYPE *bias
+#define COUNT 1
+#define STRIDE(x) 0
+#define FINISH(x, j) ACTIVATE((x) + LOAD(bias, j))
+#include "gemm_tile.h"

@@ -31,10 +31,11 @@ type kernel struct {
 	pace   pace      // compiled programs
 }
 
-// pace is how long a group of a kernel took in its last launch, as a guess at the next.
+// pace is how much work of one thread a group of a kernel was in its last launch, as a
+// guess at the next.
 type pace struct{ bits atomic.Uint64 }
 
-// expects is how many nanoseconds so many groups may take; 0 where nothing is known.
+// expects is how many nanoseconds of work so many groups may be; 0 where nothing is known.
 func (p *pace) expects(groups uint64) float64 {
 	return math.Float64frombits(p.bits.Load()) * float64(groups)
 }

@@ -43,6 +43,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -110,8 +111,8 @@ func readProgram(d *device, u *source.Unit, lib cgo.Library) (*module, error) {
 }
 
 // aloneNs is how long a launch runs before others are asked to help: waking a thread
-// takes about as long. One that is expected to run for payNs asks at once.
-const aloneNs, payNs = 15000, 40000
+// takes about as long. One that is expected to be payNs of work asks at once.
+const aloneNs, payNs = 15000, 25000
 
 // runHost runs the launch on the executor and waits for it.
 func (p *launch) runHost() error {
@@ -124,20 +125,14 @@ func (p *launch) runHost() error {
 		C.uint32_t(d.threads), &groups, &e)
 	if job != nil {
 		cancel, crowded := (*C.int32_t)(unsafe.Pointer(&d.cancelled)), (*C.int32_t)(unsafe.Pointer(&d.workers.crowded))
-		start, shared := time.Now(), p.kernel.pace.expects(uint64(groups)) > payNs
+		start, shared, helped := time.Now(), p.kernel.pace.expects(uint64(groups)) > payNs, time.Duration(0)
 		// A thread for which there is no memory leaves; others that are inside go on. So
 		// the launch comes back here until the job is over or nothing is left to try.
 		for shared || C.concord_host_help(job, nil, cancel, aloneNs) != 0 {
 			shared = false
-			help := func() bool { return C.concord_host_help(job, crowded, cancel, 0) != 0 }
-			s := &share{most: min(d.threads, int(min(groups, 1<<30))) - 1, help: help}
-			d.workers.offer(s)
-			for help() {
-				d.workers.yield()
-			}
-			d.workers.settle(s)
+			helped += d.shareJob(min(d.threads, int(min(groups, 1<<30)))-1, func() bool { return C.concord_host_help(job, crowded, cancel, 0) != 0 })
 		}
-		took := time.Since(start)
+		took := time.Since(start) + helped
 		if C.concord_host_end(job, &e) == C.CONCORD_OK {
 			p.kernel.pace.note(uint64(groups), took)
 		}
@@ -146,6 +141,22 @@ func (p *launch) runHost() error {
 		return nil
 	}
 	return p.hostError(&e)
+}
+
+// shareJob runs a job with the help of others, and returns how long these were at it.
+func (d *device) shareJob(most int, help func() bool) time.Duration {
+	var helped atomic.Int64
+	s := &share{most: most, help: func() bool {
+		start := time.Now()
+		defer func() { helped.Add(int64(time.Since(start))) }()
+		return help()
+	}}
+	d.workers.offer(s)
+	for help() {
+		d.workers.yield()
+	}
+	d.workers.settle(s)
+	return time.Duration(helped.Load())
 }
 
 // hostError says what the executor says, in the words of this package.

@@ -35,7 +35,7 @@ READ(u32, u32, uint32_t, f64_W, f64)
     int64_t i = 0;                                                                                 \
     for (; i + A##_W <= n; i += A##_W) {                                                           \
       E *at = past ? rest : q + i;                                                                 \
-      A##_v v = A##_load(p + i);                                                                   \
+      A##_v v = A##_read(p + i);                                                                   \
       PUT;                                                                                         \
       if (past)                                                                                    \
         past_##PART(q + i, rest);                                                                  \
@@ -130,13 +130,14 @@ static void cast_part(const simd_word *w, int64_t lo, int64_t n, void *to, int p
        [TYPE_U8] = cast_f64_to_u8, [TYPE_I16] = cast_f64_to_i16, [TYPE_U16] = cast_f64_to_u16, [TYPE_I32] = cast_f64_to_i32,
        [TYPE_U32] = cast_f64_to_u32}};
   int64_t from = w[1].i, wide = from == TYPE_F64 || from == TYPE_I32 || from == TYPE_U32;
+  int one_step = from == TYPE_F32 ? w[2].i != TYPE_U32 : from == TYPE_F64 && type_size[w[2].i] >= 4;
   double piece[CAST_PIECE];
   if (from == TYPE_I32 && w[2].i == TYPE_F32) {
     cast_i32_to_f32((const int32_t *)w[4].p + lo, n, to, past);
     return;
   }
   for (int64_t i = 0, m; i < n; i += m) {
-    m = n - i < CAST_PIECE ? n - i : CAST_PIECE;
+    m = one_step || n - i < CAST_PIECE ? n - i : CAST_PIECE;
     const char *in = (const char *)w[4].p + (lo + i) * type_size[from];
     char *out = (char *)to + i * type_size[w[2].i];
     if (from != TYPE_F32 && from != TYPE_F64) {

@@ -68,12 +68,13 @@ type convPlan struct {
 	down, along convAxis // rows and columns
 	channels    int      // of a group
 	filters     int      // of a group
-	few         bool     // filters are used as they are
+	packed      bool     // filters are panels
+	batch       int      // images that a task computes
 	lines       int      // rows of the output that a task computes
 	some        int      // filters that a task computes
 	deep        int      // channels that are planes at a time
 	plane       int      // elements of a plane
-	sums        int      // elements of a filter's sums where rows of planes are longer than those of the output
+	sums        int      // elements of a filter's sums where they are not computed in the output
 }
 
 func bindConv2D(u *source.Unit) Func {
@@ -127,29 +128,36 @@ func (p *convPlan) plan() {
 	if p.depth() == 0 {
 		p.channels, p.rows, p.cols = 0, 0, 0
 	}
-	p.few = p.filters < p.set.rows
+	// Rows that are whole pages apart would take the same few lines of the first cache.
+	p.packed = p.filters >= p.set.rows && p.depth()*p.size%4096 == 0
 	p.down = convAxis{size: p.h, out: p.outH, filter: p.rows, stride: p.strideH, pad: p.padH, dilation: p.dilationH}.shared()
 	p.along = convAxis{size: p.w, out: p.outW, filter: p.cols, stride: p.strideW, pad: p.padW, dilation: p.dilationW}.shared()
 	l2, _ := cacheSizes()
-	room := l2 / 4 / p.size // for planes, in elements
+	room := l2 / 2 / p.size // for planes, in elements
 	p.cutColumns(room)
 	p.cutRows(room)
+	p.cutImages(room)
 	pitch, unit := p.along.out+p.along.longer, 64/p.size
-	p.plane = roundUpInt((p.lines+p.down.longer)*pitch, unit)
+	p.plane = roundUpInt(p.batch*(p.lines+p.down.longer)*pitch, unit)
 	p.plane += (1 - p.plane/unit%2) * unit // not all at the same place of a page
 	p.deep = even(p.channels, max(room/(max(p.planes(), 1)*p.plane), 1), 1)
-	if p.along.longer > 0 {
-		p.sums = roundUpInt(p.lines*pitch, p.set.bytes/p.size)
+	if p.along.longer > 0 || p.batch > 1 {
+		p.sums = roundUpInt(p.batch*p.lines*pitch, p.set.bytes/p.size)
 	}
-	threads, tasks := p.call.device.threads, p.n*p.groups*p.parts()
+	threads, tasks := p.call.device.threads, p.parts()
+	if tasks%threads == 0 {
+		tasks *= 2 // all threads have as many: there need be no more
+	}
 	p.some = min(even(p.filters, max(p.filters*tasks/(2*threads), 1), p.set.rows), p.filters)
 }
 
 // planes is how many there are of a channel.
 func (p *convPlan) planes() int { return p.down.planes * p.along.planes }
 
-// parts is how many tasks share the rows of an output.
-func (p *convPlan) parts() int { return (p.outH + p.lines - 1) / p.lines }
+// parts is how many there are of images, groups and rows of the output.
+func (p *convPlan) parts() int {
+	return (p.n + p.batch - 1) / p.batch * p.groups * ((p.outH + p.lines - 1) / p.lines)
+}
 
 // room is the bytes of a task's planes and sums. Whole registers reach past the end of
 // either, by less than one.
@@ -186,11 +194,25 @@ func (p *convPlan) cutRows(room int) {
 	p.lines = even(p.outH, p.lines, 1)
 }
 
+// cutImages decides how many images a task computes: those that would leave registers of
+// results empty stand side by side, in planes that hold nothing else.
+func (p *convPlan) cutImages(room int) {
+	outs, lanes := p.outs(), p.set.bytes/p.size
+	p.batch = 1
+	if p.lines < p.outH || outs >= 8*lanes || p.filters < 4*p.set.rows {
+		return
+	}
+	batch := even(p.n, 16*lanes/outs, 1)
+	if batch > 1 && float64(p.rows)*float64(p.cols)*float64(batch*outs) <= float64(room) {
+		p.batch, p.down, p.along = batch, p.down.apart(), p.along.apart()
+	}
+}
+
 // run computes y from numbers of what is computed in.
 func (p *convPlan) run(x, weight, bias, y []byte) error {
 	p.plan()
 	filters := address(weight)
-	if !p.few {
+	if p.packed {
 		packed, err := p.pack(filters)
 		if err != nil {
 			return err
@@ -212,10 +234,10 @@ func (p *convPlan) run(x, weight, bias, y []byte) error {
 		return []uint64{u(a.size), u(a.stride), u(a.pad), u(a.dilation), u(a.planes), u(a.wrap)}
 	}
 	words := append(axis(&p.down), axis(&p.along)...)
-	words = append(words, u(p.channels), u(p.groups), u(p.filters), u(p.rows*p.cols), u(p.outH), u(p.outW),
-		u(p.lines), u(p.some), u(p.deep), u(p.lines+p.down.longer), u(p.outW+p.along.longer), u(p.plane), u(p.sums), flag(!p.few),
+	words = append(words, u(p.channels), u(p.groups), u(p.filters), u(p.rows*p.cols), u(p.outH), u(p.outW), u(p.n), u(p.batch),
+		u(p.lines), u(p.some), u(p.deep), u(p.lines+p.down.longer), u(p.outW+p.along.longer), u(p.plane), u(p.sums), flag(p.packed),
 		address(x), filters, add, address(steps.data), address(y))
-	tasks := p.n * p.groups * p.parts() * ((p.filters + p.some - 1) / p.some)
+	tasks := p.parts() * ((p.filters + p.some - 1) / p.some)
 	threads := p.call.device.threads
 	if !threadsPay(2*float64(p.n*p.k*p.outs())*float64(p.depth()), float64(len(x)+len(weight)+len(y))) {
 		threads = 1

@@ -93,6 +93,33 @@ func TestConvShapes(t *testing.T) {
 	})
 }
 
+// Small images that a task computes several of, and those that are not alike.
+func TestConvImages(t *testing.T) {
+	eachSet(t, func(t *testing.T, d *device) {
+		if d.simd == nil {
+			t.Skip("Go has one image at a time")
+		}
+		f, count, several := newFence(t, 14), 2000, 0
+		if brief() {
+			count = 100
+		}
+		for i := range count {
+			s := f.convTrial([]string{"f32", "f64", "f32", "bf16"}[i%4], 8, 2)
+			s.n, s.k = 2+f.r.IntN(8), s.groups*(4*d.simd.rows+f.r.IntN(20))
+			if s.n*s.k*s.outs() > 20000 {
+				s.n = 2
+			}
+			p := convPlan{convolution: s.convolution, call: &Call{device: d}, set: d.simd, size: max(refSize(s.typ), 4)}
+			if s.outs() > 0 {
+				p.plan()
+				several += int(flag(p.batch > 1))
+			}
+			s.run(t, d, f)
+		}
+		assert.Greater(t, several, count/4)
+	})
+}
+
 // Distances and sizes that no plane could span, and tasks of every kind.
 func TestConvCuts(t *testing.T) {
 	shape := func(n, c, h, w, k, groups, rows, cols, stride, pad, dilation int) convTrial {
@@ -112,6 +139,8 @@ func TestConvCuts(t *testing.T) {
 		shape(1, 2, 100, 100, 13, 1, 2, 2, 1001, 1000, 1000),
 		shape(2, 3, 32, 32, 20, 1, 8, 8, 8, 0, 1),
 		shape(2, 0, 5, 5, 20, 1, 3, 3, 1, 1, 1),
+		shape(3, 1024, 4, 4, 50, 1, 1, 1, 1, 0, 1), // filters a page apart
+		shape(1, 512, 12, 12, 30, 2, 2, 2, 1, 1, 1),
 	}
 	eachSet(t, func(t *testing.T, d *device) {
 		f := newFence(t, 10)

@@ -1,7 +1,8 @@
 package cpu
 
 // gemm and its like in vector instructions: which of the ways is the shortest.
-// simd_panels.go has the one for large matrices.
+// simd_strips.go has the one for those of the size of caches, simd_panels.go the one for
+// larger ones.
 
 import (
 	"math"
@@ -158,6 +159,8 @@ func (p *product) compute() error {
 			return p.runApart(rest)
 		}
 		return p.runDirect()
+	case p.inStrips():
+		return p.runStrips()
 	}
 	return p.runPanels()
 }
@@ -214,7 +217,8 @@ func (p *product) runDirect() error {
 	}
 	q := *p // so that only this way needs memory
 	if q.m >= 4*q.set.rows*q.call.device.threads {
-		return q.call.Parallel(q.m, q.set.rows, func(lo, hi int) { q.directPart(lo, hi, 0, q.n) })
+		rows := q.set.rows
+		return q.call.Parallel((q.m+rows-1)/rows, 1, func(lo, hi int) { q.directPart(lo*rows, min(hi*rows, q.m), 0, q.n) })
 	}
 	step := 4 * q.strip() // the kernels for few rows are that wide
 	return q.call.Parallel((q.n+step-1)/step, 1, func(lo, hi int) { q.directPart(0, q.m, lo*step, min(hi*step, q.n)) })

@@ -17,6 +17,7 @@ typedef struct {
   int64_t channels, groups, filters;     // channels and filters of a group
   int64_t places;                        // of a filter
   int64_t out_rows, out_cols;            // of the output
+  int64_t images, batch;                 // and of a task, which has all rows if it has several, side by side
   int64_t rows, some, deep;              // of a task: rows of the output, filters, channels at a time
   int64_t lines, pitch, plane;           // rows of a plane, elements of a row and of a plane
   int64_t sums;                          // elements of a filter's sums; 0: they are the output
@@ -26,17 +27,19 @@ typedef struct {
   void *y, *room;                        // room for planes and sums, and a register behind each
 } conv_shape;
 
-// Where a task computes: image, group, first row and filter, and how many.
+// Where a task computes: group, first image, row and filter, and how many.
 typedef struct {
-  int64_t image, group, row, rows, filter, filters;
+  int64_t group, image, images, row, rows, filter, filters;
 } conv_task;
+
+IN int64_t conv_less(int64_t a, int64_t b) { return a < b ? a : b; }
 
 IN conv_task conv_task_of(const conv_shape *s, int64_t task) {
   int64_t parts = (s->out_rows + s->rows - 1) / s->rows, blocks = (s->filters + s->some - 1) / s->some;
   int64_t row = task / blocks % parts * s->rows, filter = task % blocks * s->some, z = task / blocks / parts;
-  conv_task t = {z / s->groups, z % s->groups,
-                 row,           s->out_rows - row < s->rows ? s->out_rows - row : s->rows,
-                 filter,        s->filters - filter < s->some ? s->filters - filter : s->some};
+  int64_t image = z / s->groups * s->batch;
+  conv_task t = {z % s->groups, image, conv_less(s->images - image, s->batch),
+                 row, conv_less(s->out_rows - row, s->rows), filter, conv_less(s->filters - filter, s->some)};
   return t;
 }
 
@@ -119,27 +122,36 @@ static void CAT(T, conv_plane)(const conv_shape *s, const E *image, int64_t line
       CAT(T, conv_zero)(s->pitch, to);
       continue;
     }
+    if (s->along.stride == 1 && s->pitch <= W) {
+      CAT(T, store)(to, CAT(T, zero)());
+      CAT(T, store)(to + a, CAT(T, loadm)(image + row * s->along.size + col + a, CAT(T, first)(b - a)));
+      continue;
+    }
     CAT(T, conv_zero)(a, to);
     CAT(T, conv_line)(image + row * s->along.size + col + a * s->along.stride, s->along.stride, b - a, to + a);
     CAT(T, conv_zero)(s->pitch - b, to + b);
   }
 }
 
-// All planes of some channels. The image of the next channel is a jump away that the
-// processor does not foresee. A stride may be far longer than the image.
+// All planes of some channels, those of several images one behind the other. The image of
+// the next channel is a jump away that the processor does not foresee. A stride may be far
+// longer than the image.
 static void CAT(T, conv_planes)(const conv_shape *s, const conv_task *t, int64_t c0, int64_t c1) {
-  int64_t size = s->down.size * s->along.size, lines = s->lines - s->rows + t->rows;
+  int64_t size = s->down.size * s->along.size, next = s->groups * s->channels * size;
+  int64_t span = s->lines * s->pitch, lines = s->lines - s->rows + t->rows;
   const E *image = (const E *)s->x + ((t->image * s->groups + t->group) * s->channels + c0) * size;
   E *to = s->room;
   for (int64_t c = c0; c < c1; c++, image += size)
     for (int64_t r = 0; r < s->down.planes; r++) {
       int64_t row = conv_first(&s->down, r, t->row);
-      int64_t first = row > 0 ? row : 0, left = s->down.size - first, span = lines * s->down.stride;
-      int64_t ahead = (span < left ? span : left) * s->along.size;
-      for (int64_t i = 0; r == 0 && i < ahead; i += 64 / sizeof(E))
-        __builtin_prefetch(image + size + first * s->along.size + i);
+      int64_t first = row > 0 ? row : 0, left = s->down.size - first, far = lines * s->down.stride;
+      int64_t ahead = (far < left ? far : left) * s->along.size;
+      for (int64_t n = 0; r == 0 && n < t->images; n++)
+        for (int64_t i = 0; i < ahead; i += 64 / sizeof(E))
+          __builtin_prefetch(image + n * next + size + first * s->along.size + i);
       for (int64_t q = 0; q < s->along.planes; q++, to += s->plane)
-        CAT(T, conv_plane)(s, image, lines, row, conv_first(&s->along, q, 0), to);
+        for (int64_t n = 0; n < t->images; n++)
+          CAT(T, conv_plane)(s, image + n * next, lines, row, conv_first(&s->along, q, 0), to + n * span);
     }
 }
 
@@ -168,12 +180,24 @@ static void CAT(T, conv_rows)(const conv_shape *s, int64_t k, const E *left, int
   }
 }
 
+// Sums of a task to the output, where they are not computed in it.
+static void CAT(T, conv_place)(const conv_shape *s, const conv_task *t, const E *c, E *y) {
+  int64_t outs = s->out_rows * s->out_cols, cols = s->out_cols, rows = t->rows;
+  if (s->pitch == cols) // all rows are one
+    cols *= rows, rows = 1;
+  for (int64_t n = 0; n < t->images; n++, y += s->groups * s->filters * outs)
+    for (int64_t i = 0; i < t->filters; i++)
+      for (int64_t r = 0; r < rows; r++)
+        CAT(T, conv_out)(c + i * s->sums + (n * s->lines + r) * s->pitch, cols, y + i * outs + r * cols);
+}
+
 static void CAT(T, conv_part)(const conv_shape *s, const conv_task *t) {
   int64_t outs = s->out_rows * s->out_cols, first = t->group * s->filters + t->filter, depth = s->channels * s->places;
   int64_t tall = (s->filters + GEMM_ROWS - 1) / GEMM_ROWS * GEMM_ROWS;
   E *y = (E *)s->y + (t->image * s->groups * s->filters + first) * outs + t->row * s->out_cols;
   E *c = s->sums ? (E *)s->room + s->deep * s->down.planes * s->along.planes * s->plane + W : y;
-  int64_t ldc = s->sums ? s->sums : outs, n = (t->rows - 1) * s->pitch + s->out_cols, c0 = 0;
+  int64_t ldc = s->sums ? s->sums : outs, c0 = 0;
+  int64_t n = ((t->images - 1) * s->lines + t->rows - 1) * s->pitch + s->out_cols;
   if (s->sums) // whole registers
     n = (n + W - 1) / W * W;
   do {
@@ -190,9 +214,8 @@ static void CAT(T, conv_part)(const conv_shape *s, const conv_task *t) {
     }
     c0 = c1;
   } while (c0 < s->channels);
-  for (int64_t i = 0; s->sums && i < t->filters; i++)
-    for (int64_t r = 0; r < t->rows; r++)
-      CAT(T, conv_out)(c + i * ldc + r * s->pitch, s->out_cols, y + i * outs + r * s->out_cols);
+  if (s->sums)
+    CAT(T, conv_place)(s, t, c, y);
 }
 
 // Words: conv_shape, then tasks from, to.

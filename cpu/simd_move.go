@@ -78,7 +78,7 @@ func bindCast(u *source.Unit) Func {
 	}
 }
 
-// bindTranspose gives threads bands of columns, each of which becomes rows.
+// bindTranspose gives threads bands of rows, or parts of them where there are few bands.
 func bindTranspose(u *source.Unit) Func {
 	size := typeSize(typeNumber(u, "T"))
 	return func(c *Call) error {
@@ -88,16 +88,30 @@ func bindTranspose(u *source.Unit) Func {
 		if all == 0 {
 			return nil
 		}
-		band := 256 / size
-		bands := (cols + band - 1) / band
-		past := flag(overflows(all * size))
-		return c.spread(batch*bands, 2*rows*min(cols, band)*size, func(lo, hi int) {
+		// As high as some tiles of csrc/cpu/move.h, or, where that takes rows whole, as all.
+		band, some := 256/size, 4096/size
+		if rows <= 3*band {
+			band = rows
+		}
+		bands := (rows + band - 1) / band
+		parts := (8*c.device.threads + batch*bands - 1) / (batch * bands)
+		wide := max(some, ((cols+parts-1)/parts+some-1)/some*some)
+		parts = (cols + wide - 1) / wide
+		where := uint64(0)
+		if l2, _ := cacheSizes(); overflows(all * size) {
+			where = 1
+		} else if all*size > 4*l2 {
+			where = 2
+		}
+		return c.spread(batch*bands*parts, 2*band*min(cols, wide)*size, func(lo, hi int) {
 			for b := lo; b < hi; {
-				m, first := b/bands, b%bands
-				n := min(bands-first, hi-b)
+				m, first, part, n := b/(bands*parts), b/parts%bands, b%parts, 1
+				if parts == 1 {
+					n = min(bands-first, hi-b)
+				}
 				at := uint64(m * rows * cols * size)
-				set.run(simdTranspose, uint64(size), uint64(rows), uint64(cols), in+at, out+at,
-					uint64(first*band), uint64(min((first+n)*band, cols)), past)
+				set.run(simdTranspose, uint64(size), uint64(rows), uint64(cols), in+at, out+at, uint64(first*band),
+					uint64(min((first+n)*band, rows)), uint64(part*wide), uint64(min((part+1)*wide, cols)), where)
 				b += n
 			}
 		})

@@ -36,12 +36,15 @@ static void move_copy(const simd_word *w) {
 }
 
 // A tile of rows, ld apart, as columns: to[c·step + r]. Rows are gone through once, as
-// their lines may all want the same place in the cache.
+// their lines may all want the same place in the cache. Of each row of the next tile two
+// lines are fetched.
 #define TURN(E, NAME, SIDE, PIECE)                                                                 \
-  IN void NAME(const E *from, int64_t ld, int64_t rows, int64_t cols, E *to, int64_t step) {       \
+  IN void NAME(const E *from, int64_t ld, int64_t rows, int64_t cols, E *to, int64_t step, const E *next) { \
     int64_t r = 0;                                                                                 \
     for (; r + SIDE <= rows; r += SIDE) {                                                          \
       int64_t c = 0;                                                                               \
+      for (int k = 0; next && k < SIDE; k++)                                                       \
+        __builtin_prefetch((char *)(next + (r + k) * ld) + 63, 0, 2), __builtin_prefetch((char *)(next + (r + k) * ld) + 127, 0, 2); \
       for (; c + SIDE <= cols; c += SIDE)                                                          \
         PIECE(from + r * ld + c, ld, to + c * step + r, step);                                     \
       for (; c < cols; c++)                                                                        \
@@ -58,28 +61,55 @@ TURN(float, turn_4, 4, f32_turn4)
 TURN(double, turn_8, 4, f64_turn4)
 #undef TURN
 
-// A band of columns becomes rows of the result by way of tiles in the first cache, some
-// lines by some lines large; where the lines of the result are whole, they pass the caches.
+// The bytes of a column of a tile go past the caches in whole lines: those that begin
+// within `band` bytes, and at the ends of the matrix the rest. left is what there is.
+IN void past_column(char *to, const char *column, int64_t band, int64_t left, int first) {
+  int64_t i = (int64_t)(-(uintptr_t)to & 63), end = left <= band || i + band > left ? left : i + band;
+  if (first)
+    memcpy(to, column, (size_t)(i < end ? i : end));
+  for (; i + 64 <= end; i += 64)
+    past_line(to + i, column + i);
+  if (i < end)
+    memcpy(to + i, column + i, (size_t)(end - i));
+}
+
+// Rows and columns from some to some, by way of tiles in the first cache, two lines wide,
+// that go along the rows: what is written past the caches waits for nothing, and where it is
+// not (ahead), lines to write to are fetched like those to read. Where columns of the result
+// begin within lines, a tile has a line more of rows to take whole ones from. A few rows are
+// tiles as the result has them.
 #define TRANSPOSE(E, NAME, TURNED)                                                                 \
-  static void NAME(int64_t rows, int64_t cols, const E *in, E *out, int64_t c0, int64_t c1, int past) { \
-    enum { LINE = 64 / sizeof(E), SIDE = sizeof(E) < 4 ? 128 : 256 / sizeof(E) };                  \
-    E tile[SIDE * SIDE] __attribute__((aligned(64)));                                              \
-    past = past && rows % LINE == 0 && ((uintptr_t)out & 63) == 0;                                 \
-    for (int64_t c = c0; c < c1; c += SIDE) {                                                      \
-      int64_t wide = c1 - c < SIDE ? c1 - c : SIDE;                                                \
-      for (int64_t r = 0; r < rows; r += SIDE) {                                                   \
-        int64_t high = rows - r < SIDE ? rows - r : SIDE;                                          \
-        TURNED(in + r * cols + c, cols, high, wide, tile, SIDE);                                   \
+  static void NAME(int64_t rows, int64_t cols, const E *in, E *out, const simd_word *w) {          \
+    enum { LINE = 64 / sizeof(E), WIDE = 2 * LINE, HIGH = sizeof(E) == 1 ? 128 : 4 * LINE, STEP = HIGH + LINE, FEW = 2 * STEP }; \
+    E tile[WIDE * STEP] __attribute__((aligned(64)));                                              \
+    int64_t r0 = w[5].i, r1 = w[6].i, c0 = w[7].i, c1 = w[8].i, size = sizeof(E);                  \
+    int past = w[9].i == 1, ahead = w[9].i == 2;                                                   \
+    int64_t more = !past || (rows % LINE == 0 && ((uintptr_t)out & 63) == 0) ? 0 : LINE;           \
+    for (int64_t c = c0, wide; c < c1 && rows <= FEW; c += wide) {                                 \
+      wide = c1 - c < WIDE * STEP / rows ? c1 - c : WIDE * STEP / rows;                            \
+      TURNED(in + c, cols, rows, wide, tile, rows, NULL);                                          \
+      if (past)                                                                                    \
+        past_copy(out + c * rows, tile, wide * rows * size);                                       \
+      else                                                                                         \
+        memcpy(out + c * rows, tile, (size_t)(wide * rows * size));                                \
+    }                                                                                              \
+    for (int64_t r = r0; r < r1 && rows > FEW; r += HIGH) {                                        \
+      int64_t left = rows - r, high = left < HIGH + more ? left : HIGH + more;                     \
+      for (int64_t c = c0; c < c1; c += WIDE) {                                                    \
+        int64_t wide = c1 - c < WIDE ? c1 - c : WIDE;                                              \
+        const E *from = in + r * cols + c;                                                         \
+        E *to = out + c * rows + r;                                                                \
+        for (int64_t k = 0; ahead && k < wide; k++)                                                \
+          for (int64_t l = 0; l < high; l += LINE)                                                 \
+            __builtin_prefetch(to + k * rows + l, 1, 2);                                           \
+        TURNED(from, cols, high, wide, tile, STEP, c + WIDE < c1 ? from + WIDE : NULL);            \
         for (int64_t k = 0; k < wide; k++)                                                         \
           if (past)                                                                                \
-            for (int64_t l = 0; l < high; l += LINE)                                               \
-              past_line(out + (c + k) * rows + r + l, tile + k * SIDE + l);                        \
+            past_column((char *)(to + k * rows), (char *)(tile + k * STEP), HIGH * size, left * size, r == 0); \
           else                                                                                     \
-            memcpy(out + (c + k) * rows + r, tile + k * SIDE, (size_t)high * sizeof(E));           \
+            memcpy(to + k * rows, tile + k * STEP, (size_t)(high * size));                         \
       }                                                                                            \
     }                                                                                              \
-    if (past)                                                                                      \
-      past_end();                                                                                  \
   }
 TRANSPOSE(uint8_t, transpose_1, turn_1)
 TRANSPOSE(uint16_t, transpose_2, turn_2)
@@ -87,22 +117,23 @@ TRANSPOSE(float, transpose_4, turn_4)
 TRANSPOSE(double, transpose_8, turn_8)
 #undef TRANSPOSE
 
-// Words: bytes of an element, rows, columns, in, out, first and last column but one, 1 if
-// the result is larger than the caches.
+// Words: bytes of an element, rows, columns, in, out, first and last row but one, first and
+// last column but one, 1 if the result is larger than the caches, 2 if than the second one.
+// Rows are whole bands of cpu/simd_move.go.
 static void move_transpose(const simd_word *w) {
-  int64_t rows = w[1].i, cols = w[2].i, c0 = w[5].i, c1 = w[6].i;
-  int past = w[7].i != 0;
+  int64_t rows = w[1].i, cols = w[2].i;
   switch (w[0].i) {
   case 1:
-    transpose_1(rows, cols, w[3].p, w[4].p, c0, c1, past);
+    transpose_1(rows, cols, w[3].p, w[4].p, w);
     break;
   case 2:
-    transpose_2(rows, cols, w[3].p, w[4].p, c0, c1, past);
+    transpose_2(rows, cols, w[3].p, w[4].p, w);
     break;
   case 4:
-    transpose_4(rows, cols, w[3].p, w[4].p, c0, c1, past);
+    transpose_4(rows, cols, w[3].p, w[4].p, w);
     break;
   default:
-    transpose_8(rows, cols, w[3].p, w[4].p, c0, c1, past);
+    transpose_8(rows, cols, w[3].p, w[4].p, w);
   }
+  past_end();
 }

@@ -1,7 +1,127 @@
-// The k smallest of rows, for elements stored as S: what is not below the worst that is
-// kept is dropped a register at a time; the rest goes through a heap.
+// The k smallest of rows, for elements stored as S. A few are chosen among those below a
+// limit that k elements do not exceed, by counting what goes before each; more go through a
+// heap. In both, what is not below the worst that is kept is dropped a register at a time.
 #define V CAT(A, v)
 #define W CAT(A, W)
+#define TOPK_FEW (4 * W)
+#define TOPK_ROOM (3 * TOPK_FEW)
+
+// below has a bit for each of 4W numbers that is less than others.
+IN uint64_t CAT(S, topk_below)(const E *p, V by) {
+  uint64_t a = CAT(A, lessbits)(CAT(S, load)(p), by), b = CAT(A, lessbits)(CAT(S, load)(p + W), by);
+  uint64_t c = CAT(A, lessbits)(CAT(S, load)(p + 2 * W), by), d = CAT(A, lessbits)(CAT(S, load)(p + 3 * W), by);
+  return a | b << W | c << 2 * W | d << 3 * W;
+}
+
+// rank says how many of n numbers go before each: those below it, and equal ones before it.
+// None is NaN, nor +inf if n is not a multiple of W; there is room for a register more.
+IN void CAT(S, topk_rank)(F *x, int64_t n, int32_t *rank) {
+  CAT(A, store)(x + n, CAT(A, set)((F)__builtin_inf()));
+  for (int64_t i = 0; i < n; i++) {
+    V by = CAT(A, set)(x[i]);
+    int64_t own = i / W * W, q = 0;
+    int before = 0;
+    for (; q < own; q += W)
+      before += __builtin_popcount(~CAT(A, lessbits)(by, CAT(A, load)(x + q)) & ((1u << W) - 1));
+    unsigned equal = ~CAT(A, lessbits)(by, CAT(A, load)(x + q)) & ((1u << (i - own)) - 1);
+    before += __builtin_popcount(CAT(A, lessbits)(CAT(A, load)(x + q), by) | equal);
+    for (q += W; q < n; q += W)
+      before += __builtin_popcount(CAT(A, lessbits)(CAT(A, load)(x + q), by));
+    rank[i] = before;
+  }
+}
+
+// The minima of some columns of n elements, four registers of them or their minima.
+IN void CAT(S, topk_minima)(const E *row, int64_t n, int regs, F *to) {
+  V m0 = CAT(A, set)((F)__builtin_inf()), m1 = m0, m2 = m0, m3 = m0;
+  for (int64_t i = 0; i + 4 * W <= n; i += 4 * W) {
+    m0 = CAT(A, min)(CAT(S, load)(row + i), m0), m1 = CAT(A, min)(CAT(S, load)(row + i + W), m1);
+    m2 = CAT(A, min)(CAT(S, load)(row + i + 2 * W), m2), m3 = CAT(A, min)(CAT(S, load)(row + i + 3 * W), m3);
+  }
+  if (regs < 4)
+    m0 = CAT(A, min)(m2, m0), m1 = CAT(A, min)(m3, m1);
+  CAT(A, store)(to, regs < 2 ? CAT(A, min)(m1, m0) : m0), CAT(A, store)(to + W, m1);
+  CAT(A, store)(to + 2 * W, m2), CAT(A, store)(to + 3 * W, m3);
+}
+
+// A number that at least k elements of the row do not exceed, at most TOPK_FEW: the k-th
+// smallest of the minima of twice as many parts of its beginning. NaN where that gives none.
+static F CAT(S, topk_limit)(const E *row, int64_t n, int64_t k) {
+  int regs = k <= W / 2 ? 1 : k <= W ? 2 : k <= 2 * W ? 4 : 8;
+  int64_t part = n < 128 * 4 * W ? n : 128 * 4 * W;
+  F minima[9 * W], limit = (F)__builtin_nan("");
+  int32_t rank[8 * W], nan = 0;
+  if (regs == 8)
+    part /= 2, CAT(S, topk_minima)(row + part, part, 4, minima + 4 * W);
+  if (part < 4 * W)
+    return limit;
+  CAT(S, topk_minima)(row, part, regs, minima);
+  CAT(S, topk_rank)(minima, regs * W, rank);
+  for (int c = 0; c < regs * W; c++) {
+    nan |= minima[c] != minima[c];
+    limit = rank[c] == k - 1 ? minima[c] : limit;
+  }
+  return !nan && limit - limit == 0 ? limit : (F)__builtin_nan("");
+}
+
+// Numbers of a row in its order, with their places.
+typedef struct {
+  int64_t count;
+  F value[TOPK_ROOM + W];
+  uint32_t at[TOPK_ROOM];
+  int32_t rank[TOPK_ROOM];
+} CAT(S, topk_chosen);
+
+// best drops all but the k smallest, and returns the largest of those.
+static F CAT(S, topk_best)(CAT(S, topk_chosen) *c, int64_t k) {
+  int64_t have = 0;
+  F worst = 0;
+  CAT(S, topk_rank)(c->value, c->count, c->rank);
+  for (int64_t i = 0; i < c->count; i++)
+    if (c->rank[i] < k) {
+      worst = c->rank[i] == k - 1 ? c->value[i] : worst;
+      c->value[have] = c->value[i], c->at[have++] = c->at[i];
+    }
+  c->count = have;
+  return worst;
+}
+
+// few finds the k smallest, at most TOPK_FEW, and puts their places into heap in order. 0
+// comes back if it does not: where fewer than k numbers are finite, and in short rows.
+static int CAT(S, topk_few)(const E *row, int64_t n, int64_t k, topk_one *heap) {
+  enum { NEAR = 16384 / sizeof(E) };
+  CAT(S, topk_chosen) c;
+  F limit = CAT(S, topk_limit)(row, n, k);
+  if (limit != limit)
+    return 0;
+  limit += (limit < 0 ? -limit : limit) * (F)0x1p-22 + (F)0x1p-149; // and by that more than it
+  c.count = 0;
+  for (int64_t i = 0; i < n; i += 4 * W) {
+    V by = CAT(A, set)(limit);
+    uint64_t some = 0;
+    if (i + 4 * W <= n)
+      some = CAT(S, topk_below)(row + i, by);
+    else
+      for (int64_t q = 0; i + q < n; q++)
+        some |= (uint64_t)(CAT(S, get)(row + i + q) < limit) << q;
+    for (int64_t q = 0; q < 4 * W && n <= NEAR; q += 64 / (int64_t)sizeof(E))
+      __builtin_prefetch(row + n + i + q); // of the next row
+    for (; some != 0; some &= some - 1) {
+      int64_t at = i + __builtin_ctzll(some);
+      F x = CAT(S, get)(row + at);
+      if (!(x < limit))
+        continue;
+      c.value[c.count] = x, c.at[c.count++] = (uint32_t)at;
+      if (c.count == TOPK_ROOM)
+        limit = CAT(S, topk_best)(&c, k);
+    }
+  }
+  CAT(S, topk_rank)(c.value, c.count, c.rank);
+  for (int64_t i = 0; i < c.count; i++)
+    if (c.rank[i] < k)
+      heap[c.rank[i]].at = c.at[i];
+  return 1;
+}
 
 // take replaces the top of a full heap by x if that goes before it. The number of the
 // new top comes back.
@@ -14,73 +134,23 @@ static F CAT(S, take)(topk_one *heap, int64_t k, const E *row, int64_t at, F wor
   return CAT(S, get)(row + heap[0].at);
 }
 
-// A number that at least k elements of the row do not exceed: the k-th smallest of the
-// minima of 4·W columns of its beginning. NaN where that gives none.
-static F CAT(S, topk_limit)(const E *row, int64_t n, int64_t k) {
-  enum { COLUMNS = 4 * W, ROWS = 64 };
-  V m[4], inf = CAT(A, set)((F)__builtin_inf());
-  F minima[COLUMNS], limit = (F)-__builtin_inf();
-  if (k > COLUMNS / 2 || n < 4 * COLUMNS)
-    return (F)__builtin_nan("");
-  for (int q = 0; q < 4; q++)
-    m[q] = inf;
-  for (int64_t i = 0; i + COLUMNS <= n && i < ROWS * COLUMNS; i += COLUMNS)
-    for (int q = 0; q < 4; q++)
-      m[q] = CAT(A, min)(CAT(S, load)(row + i + q * W), m[q]);
-  for (int q = 0; q < 4; q++)
-    CAT(A, store)(minima + q * W, m[q]);
-  for (int c = 0; c < COLUMNS; c++) {
-    int below = 0;
-    for (int q = 0; q < 4; q++)
-      below += __builtin_popcount(CAT(A, lessbits)(m[q], CAT(A, set)(minima[c])));
-    if (minima[c] != minima[c])
-      return minima[c];
-    if (below < k && minima[c] > limit)
-      limit = minima[c];
-  }
-  return limit - limit == 0 ? limit : (F)__builtin_nan("");
-}
-
-// add puts an element into a heap that is not full; the number on top comes back when it is.
-static F CAT(S, topk_add)(topk_one *heap, int64_t have, int64_t k, const E *row, int64_t at) {
-  heap[have] = (topk_one){CAT(A, key)(CAT(S, get)(row + at)), at};
-  if (have + 1 < k)
-    return 0;
-  for (int64_t i = k / 2 - 1; i >= 0; i--)
-    topk_down(heap, k, i);
-  return CAT(S, get)(row + heap[0].at);
-}
-
 static void CAT(S, topk_row)(const E *row, int64_t n, int64_t k, topk_one *heap) {
-  int64_t have = 0, i = 0;
-  F limit = CAT(S, topk_limit)(row, n, k), worst = 0;
-  if (limit != limit)
-    for (; have < k; have++, i++)
-      worst = CAT(S, topk_add)(heap, have, k, row, i);
+  int64_t i = 0;
+  if (k <= TOPK_FEW && CAT(S, topk_few)(row, n, k, heap))
+    return;
+  for (; i < k; i++)
+    heap[i] = (topk_one){CAT(A, key)(CAT(S, get)(row + i)), i};
+  for (int64_t j = k / 2 - 1; j >= 0; j--)
+    topk_down(heap, k, j);
+  F worst = CAT(S, get)(row + heap[0].at);
   for (; i + 4 * W <= n && worst != worst; i++)
     worst = CAT(S, take)(heap, k, row, i, worst);
   for (; i + 4 * W <= n; i += 4 * W) {
-    V by = CAT(A, set)(have < k ? limit : worst), inf = CAT(A, set)((F)__builtin_inf());
-    uint64_t some = 0;
-    for (int q = 0; q < 4; q++) {
-      V x = CAT(S, load)(row + i + q * W);
-      // At most the limit, which is finite, and no NaN: there are k of them.
-      unsigned bits = have < k ? ~CAT(A, lessbits)(by, x) & CAT(A, lessbits)(x, inf) : CAT(A, lessbits)(x, by);
-      some |= (uint64_t)bits << q * W;
-    }
-    for (; some != 0; some &= some - 1) {
-      int64_t at = i + __builtin_ctzll(some);
-      if (have < k)
-        worst = CAT(S, topk_add)(heap, have++, k, row, at);
-      else
-        worst = CAT(S, take)(heap, k, row, at, worst);
-    }
+    for (uint64_t some = CAT(S, topk_below)(row + i, CAT(A, set)(worst)); some != 0; some &= some - 1)
+      worst = CAT(S, take)(heap, k, row, i + __builtin_ctzll(some), worst);
   }
   for (; i < n; i++)
-    if (have < k)
-      worst = CAT(S, topk_add)(heap, have++, k, row, i);
-    else
-      worst = CAT(S, take)(heap, k, row, i, worst);
+    worst = CAT(S, take)(heap, k, row, i, worst);
   for (int64_t last = k - 1; last > 0; last--) { // in order
     topk_one top = heap[0];
     heap[0] = heap[last], heap[last] = top;
@@ -104,3 +174,5 @@ static void CAT(S, topk)(const simd_word *w) {
 }
 #undef V
 #undef W
+#undef TOPK_FEW
+#undef TOPK_ROOM

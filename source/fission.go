@@ -22,6 +22,7 @@ type fission struct {
 	where  map[*symbol]string // the array that holds a kept variable of all items
 
 	straight map[*expr]string // while a region is written: its straight indices
+	leaving  bool             // while a strip is written: who returns, says so
 
 	flow                           // what the text does, see fission_uniform.go
 	group    map[*stmt]bool        // statements that are done once for the group
@@ -51,6 +52,10 @@ type region struct {
 	list   []*stmt
 	refs   map[*symbol]bool
 	writes map[*symbol]bool
+
+	strips []*strip   // see fission_interchange.go; none: it is one loop over the items
+	rows   *straights // what they compute at the beginning of a part of a row
+	held   []*symbol  // variables that several of them mention
 }
 
 // newFission returns the plan for a kernel, nil if it has to have fibers.
@@ -82,6 +87,9 @@ func newFission(fn *function) *fission {
 	}
 	if f.failed || !f.classify() {
 		return nil
+	}
+	for _, g := range f.regions {
+		f.interchange(g)
 	}
 	return f
 }

@@ -112,6 +112,10 @@ func (r *renderer) region(g *region) {
 	r.at(g.list[0].pos)
 	r.w(" { ")
 	r.box(g)
+	if g.strips != nil {
+		r.interchanged(g)
+		return
+	}
 	need := map[*symbol]bool{}
 	for _, s := range f.again {
 		if g.refs[s] {
@@ -119,7 +123,7 @@ func (r *renderer) region(g *region) {
 		}
 	}
 	r.w("this->template cc_items<cc_I>(cc_b, [&](cc_run<cc_I> &cc_r) CC_ITEM { ")
-	f.straight = r.beginRow(f.straightOf(g, need))
+	f.straight = r.beginRow(f.straightOf(g, need), "cc_r")
 	r.w("this->cc_each(cc_r, [&](const cc_size cc_it, const cc_long cc_k) CC_ITEM { (void)cc_it; (void)cc_k; ")
 	r.computed(need)
 	for _, s := range f.kept {
@@ -141,26 +145,44 @@ func (r *renderer) region(g *region) {
 	r.w(" }); }); }")
 }
 
-// beginRow computes what straight indices begin with, and returns what is written in
-// their place.
-func (r *renderer) beginRow(s *straights) map[*expr]string {
-	names := maps.Clone(r.plan.names)
-	defer func() { r.plan.names = names }()
-	for i, sym := range s.order {
-		r.plan.names[sym] = "cc_h" + itoa(i)
-		r.w("const ", r.typeText(dropConst(sym.typ), r.plan.names[sym]), " = ")
-		r.initializer(sym.init)
-		r.w("; ")
-	}
+// beginRow computes what straight indices of a run begin with, and returns what is written
+// in their place.
+func (r *renderer) beginRow(s *straights, run string) map[*expr]string {
 	text := map[*expr]string{}
-	for i, x := range s.list {
-		at, step := "cc_x"+itoa(i), strconv.FormatInt(x.step, 10)
-		r.w("const cc_long ", at, " = cc_r.template from<", step, ", ", r.plain(x.e.typ), ">(")
-		r.expr(x.e)
-		r.w("); ")
-		text[x.e] = "(" + at + " + cc_k * " + step + ")"
-	}
+	r.naming(s.hoisted(), func() {
+		for i, sym := range s.order {
+			r.w("const ", r.typeText(dropConst(sym.typ), "cc_h"+itoa(i)), " = ")
+			r.initializer(sym.init)
+			r.w("; ")
+		}
+		for i, x := range s.list {
+			at, step := "cc_x"+itoa(i), strconv.FormatInt(x.step, 10)
+			r.w("const cc_long ", at, " = ", run, ".template from<", step, ", ", r.plain(x.e.typ), ">(")
+			r.expr(x.e)
+			r.w("); ")
+			text[x.e] = "(" + at + " + cc_k * " + step + ")"
+		}
+	})
 	return text
+}
+
+// hoisted are the names of the variables that straight indices are computed from, at the
+// beginning of a run.
+func (s *straights) hoisted() map[*symbol]string {
+	names := map[*symbol]string{}
+	for i, sym := range s.order {
+		names[sym] = "cc_h" + itoa(i)
+	}
+	return names
+}
+
+// naming writes something with other names for some variables.
+func (r *renderer) naming(names map[*symbol]string, write func()) {
+	old := r.plan.names
+	defer func() { r.plan.names = old }()
+	r.plan.names = maps.Clone(old)
+	maps.Copy(r.plan.names, names)
+	write()
 }
 
 // computed declares variables that are computed again.

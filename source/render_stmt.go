@@ -75,6 +75,10 @@ func (r *renderer) jumpStmt(s *stmt) {
 	case stContinue:
 		r.w("continue;")
 	case stReturn:
+		if r.plan != nil && r.plan.leaving {
+			r.w("return void(cc_left = true);")
+			return
+		}
 		r.w("return")
 		if s.e != nil {
 			r.w(" ")

@@ -94,7 +94,90 @@ struct cc_item {
       n = cc_long(n) - 1 > more ? I(more + 1) : n;
       return at;
     }
+    CC_ALWAYS void most(I items) { n = n < items ? n : items; }
   };
+
+  // cc_rounds is a loop that the items of a run go through side by side: lo to hi are those in it. Its
+  // variable is k at lo and grows by Step from item to item. Signs: a condition takes its top bit for
+  // something else than it is.
+  template <class I, class T, int Step, bool Signs> struct cc_rounds {
+    I lo, hi, rest, end; // from rest to end, items wait for their turn alone
+    T k, later;          // k at rest
+    CC_ALWAYS cc_rounds(I n, T first) : lo(0), hi(n), rest(n), end(n), k(first), later(first) {}
+    CC_ALWAYS T at(I item) const { return T(k + T(item - lo) * T(Step)); }
+    // begin is false when no item is left. Where k wraps between lo and hi, the conditions are not what
+    // cut takes them for: the items go on one after the other.
+    CC_ALWAYS bool begin() {
+      if (lo >= hi) {
+        if (rest >= end)
+          return false;
+        lo = rest;
+        hi = ++rest;
+        k = later;
+        later = T(later + T(Step));
+      } else if (!straight(k)) {
+        rest = lo + 1;
+        end = hi;
+        later = T(k + T(Step));
+        hi = rest;
+      }
+      return true;
+    }
+    CC_ALWAYS bool straight(T first) const {
+      const T last = T(first + T(hi - 1 - lo) * T(Step));
+      return (Step > 0 ? last >= first : last <= first) && !(Signs && T(last ^ first) >> (8 * sizeof(T) - 1) != 0);
+    }
+    // whole tells whether count rounds from this one are for the same items. Where k does not wrap
+    // meanwhile, its values in the rounds between are between those of the first and the last.
+    template <class N, class F> CC_ALWAYS bool whole(int count, const N &next, const F &in) const {
+      if (lo >= hi)
+        return false;
+      T n = next(k);
+      const bool up = n > k;
+      bool same = n != k;
+      for (int u = 2; u < count; u++) {
+        const T was = n;
+        n = next(n);
+        same = same && n != was && (n > was) == up;
+      }
+      return same && straight(n) && !(Signs && T(n ^ k) >> (8 * sizeof(T) - 1) != 0) && in(n) &&
+             in(T(n + T(hi - 1 - lo) * T(Step)));
+    }
+    // far tells that a round does not go on where the one before ended.
+    template <class N> CC_ALWAYS bool far(const N &next) const {
+      const T n = next(k);
+      return (n > k ? n - k : k - n) > 2 * T(hi - lo);
+    }
+    // cut leaves those items in that pass a condition, which one end of them does if any does.
+    template <class F> CC_ALWAYS void cut(const F &in) {
+      if (lo >= hi)
+        return;
+      const bool low = in(k);
+      if (low == in(at(hi - 1))) {
+        hi = low ? hi : lo;
+        return;
+      }
+      I l = lo, h = hi - 1;
+      while (h - l > 1) {
+        const I mid = l + (h - l) / 2;
+        if (in(at(mid)) == low)
+          l = mid;
+        else
+          h = mid;
+      }
+      if (low) {
+        hi = h;
+        return;
+      }
+      k = at(h);
+      lo = h;
+    }
+    CC_ALWAYS cc_run<I> run(const cc_run<I> &r, I from) const { return {r.x + from, r.i + from, hi - from, r.row}; }
+  };
+  template <class I> CC_ALWAYS void cc_begin(const cc_run<I> &r) {
+    cc_lid[0] = cc_size(r.x);
+    cc_gid[0] = cc_size(r.i);
+  }
 
   // cc_items runs one region for its items, row by row. I is explained at cc_entry's loop.
   template <class I, class F> CC_ALWAYS void cc_items(const cc_box<I> &b, const F &f) {
@@ -111,8 +194,7 @@ struct cc_item {
         cc_gid[2] = cc_size(gz + z);
         for (I x = I(b.lo[0]); x < x1;) {
           cc_run<I> r = {x, gx + x, x1 - x, cc_size((z * ny + y) * nx)};
-          cc_lid[0] = cc_size(r.x);
-          cc_gid[0] = cc_size(r.i);
+          cc_begin(r);
           f(r);
           x += r.n;
         }

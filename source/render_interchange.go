@@ -1,0 +1,220 @@
+package source
+
+// Regions with a loop that the items go through side by side (fission_interchange.go), in
+// C++. A row is done in parts; a strip is a loop over the items of a part, and so is each
+// round of an interchanged loop, for those that are still in it.
+
+import (
+	"strconv"
+)
+
+// interchanged writes the loop over the rows of a region that is cut into strips. Where
+// ids need not fit an int, guards are left to each item: a part is one then.
+func (r *renderer) interchanged(g *region) {
+	f, most := r.plan, itoa(g.part())
+	r.w("this->template cc_items<cc_I>(cc_b, [&](cc_run<cc_I> &cc_r) CC_ITEM { bool cc_left = false; (void)cc_left; cc_r.most(CC_SMALL ? ", most, " : 1); ")
+	straight := r.beginRow(g.rows, "cc_r")
+	r.naming(g.rows.hoisted(), func() {
+		for i, s := range g.strips {
+			if s.rounds != nil {
+				r.first(s.rounds, "cc_f"+itoa(i))
+			}
+		}
+	})
+	for _, s := range g.held {
+		r.w(r.typeText(dropConst(s.typ), f.where[s]+"["+most+"]"), "; ")
+	}
+	for i, s := range g.strips {
+		if s.rounds != nil {
+			r.rounds(g, s, "cc_f"+itoa(i))
+			continue
+		}
+		f.straight, f.leaving = straight, true
+		r.strip(g, s)
+		f.straight, f.leaving = nil, false
+	}
+	r.w("}); }")
+}
+
+// first computes what the variable of a loop begins with, and ends the run before it wraps.
+func (r *renderer) first(l *rounds, name string) {
+	t := r.plain(l.k.typ)
+	r.w("const ", t, " ", name, " = ")
+	r.initializer(l.k.init)
+	r.w("; ")
+	if !isWide(l.k.typ) {
+		r.w("cc_r.template from<", strconv.FormatInt(l.step, 10), ", ", t, ">(", name, "); ")
+	}
+}
+
+// strip writes a strip of statements.
+func (r *renderer) strip(g *region, s *strip) {
+	r.each(g, s, "cc_r", "cc_k")
+	r.w("{")
+	for _, k := range s.list {
+		r.stmt(k)
+	}
+	if s.only != nil {
+		r.w(" if (!CC_SMALL && !(")
+		r.cond(s.only.e)
+		r.w(")) return void(cc_left = true);")
+	}
+	r.w(" }")
+	r.stores(g, s)
+	r.w(" }); if (!CC_SMALL && cc_left) return; ")
+}
+
+// rounds writes an interchanged loop. Where all items that are in a round are in those
+// after it too, some rounds need no conditions. If they are far from each other they are
+// done at once: the processor waits for more than one place in memory then. Places that
+// follow each other it finds sooner one by one.
+func (r *renderer) rounds(g *region, s *strip, first string) {
+	l := s.rounds
+	t := r.plain(l.k.typ)
+	as := func(name string, write func()) {
+		names := g.rows.hoisted()
+		names[l.k] = name
+		r.naming(names, write)
+	}
+	r.at(l.loop.pos)
+	r.w("if (!CC_SMALL || cc_r.n < ", itoa(shortRow), ") { ")
+	r.alone(g, s, as, first)
+	r.w("} else if constexpr (CC_SMALL) { cc_rounds<cc_I, ", t, ", ", strconv.FormatInt(l.step, 10), ", ", strconv.FormatBool(l.signs), "> cc_q(cc_r.n, ", first, "); ")
+	r.w("const auto cc_next = [&](", t, " cc_n) CC_ITEM { ")
+	as("cc_n", func() { r.expr(l.loop.post) })
+	r.w("; return cc_n; }; ")
+	test := func(conds []*expr) {
+		r.w("[&](const ", t, " cc_n) CC_ITEM -> bool { (void)cc_n; return ")
+		for i, e := range conds {
+			if i > 0 {
+				r.w(" && ")
+			}
+			r.w("(")
+			as("cc_n", func() { r.cond(e) })
+			r.w(")")
+		}
+		r.w("; }")
+	}
+	r.w("for (int cc_sure = 0; cc_sure > 0 || cc_q.begin(); cc_q.k = cc_next(cc_q.k)) { if (cc_sure > 0) cc_sure--; else { ")
+	for _, e := range l.conds {
+		r.w("cc_q.cut(")
+		test([]*expr{e})
+		r.w("); ")
+	}
+	if l.jam > 1 {
+		most := itoa(l.jam)
+		r.w("if (cc_q.whole(", most, ", cc_next, ")
+		test(l.conds)
+		r.w(")) { if (cc_q.far(cc_next)) { ")
+		r.round(g, s, l.jam)
+		r.w("for (int cc_u = 1; cc_u < ", most, "; cc_u++) cc_q.k = cc_next(cc_q.k); continue; } cc_sure = ", itoa(l.jam-1), "; } ")
+	}
+	r.w("} ")
+	r.round(g, s, 1)
+	r.w("} } ")
+}
+
+// alone writes the loop as it is, item by item, for rows of a few: a round is not worth
+// what it takes to find who is in it.
+func (r *renderer) alone(g *region, s *strip, as func(string, func()), first string) {
+	l := s.rounds
+	t, k := r.plain(l.k.typ), r.nameOf(l.k)
+	r.each(g, s, "cc_r", "cc_k")
+	r.w("for (", r.typeText(dropConst(l.k.typ), k), " = (", t, ")(", first, " + cc_k * ", strconv.FormatInt(l.step, 10), "); ")
+	as(k, func() { r.cond(l.loop.e) })
+	r.w("; ")
+	as(k, func() { r.expr(l.loop.post) })
+	r.w(") ")
+	r.body(l.loop.body)
+	r.stores(g, s)
+	r.w(" }); ")
+}
+
+// each begins the loop over the items of a run, of which the first is at some place in the
+// arrays.
+func (r *renderer) each(g *region, s *strip, run, place string) {
+	r.w("this->cc_each(", run, ", [&](const cc_size cc_it, const cc_long cc_k) CC_ITEM { const cc_long cc_j = ", place, "; (void)cc_it; (void)cc_j; ")
+	r.computed(r.plan.anew(s))
+	r.loads(g, s)
+}
+
+// round writes some rounds for the items that are in them.
+func (r *renderer) round(g *region, s *strip, count int) {
+	f, l := r.plan, s.rounds
+	t, need := r.plain(l.k.typ), f.anew(s)
+	in := f.bodyOf(g, l)
+	for _, sym := range f.order {
+		if need[sym] {
+			in.value(sym)
+		}
+	}
+	in.read(l.loop.body)
+	r.w("for (cc_I cc_o = cc_q.lo; cc_o < cc_q.hi;) { cc_run<cc_I> cc_s = cc_q.run(cc_r, cc_o); this->cc_begin(cc_s); ")
+	r.w("const auto cc_head = [&](const ", t, " cc_f) CC_ITEM { ")
+	var text map[*expr]string
+	r.naming(map[*symbol]string{l.k: "cc_f"}, func() { text = r.beginRow(in, "cc_s") })
+	r.w("struct { ", t, " f; cc_long x[", itoa(len(in.list)+1), "]; } cc_h = {cc_f, {")
+	for i, x := range in.list {
+		r.w("cc_x", itoa(i), ", ")
+		text[x.e] = "(cc_h.x[" + itoa(i) + "] + cc_k * " + strconv.FormatInt(x.step, 10) + ")"
+	}
+	r.w("0}}; return cc_h; }; ", t, " cc_n = cc_q.at(cc_o); ")
+	for i := range count {
+		r.w("const auto cc_h", itoa(i), " = cc_head(cc_n); cc_n = cc_next(cc_n); ")
+	}
+	r.each(g, s, "cc_s", "cc_long(cc_o) + cc_k")
+	r.w("const auto cc_body = [&](const auto &cc_h) CC_ITEM { ")
+	r.w(r.typeText(dropConst(l.k.typ), r.nameOf(l.k)), " = (", t, ")(cc_h.f + cc_k * ", strconv.FormatInt(l.step, 10), "); do ")
+	f.straight = text
+	r.body(l.loop.body)
+	f.straight = nil
+	r.w(" while (0); }; ")
+	for i := range count {
+		r.w("cc_body(cc_h", itoa(i), "); ")
+	}
+	r.stores(g, s)
+	r.w(" }); cc_o += cc_s.n; } ")
+}
+
+// anew are the variables that a strip computes for itself.
+func (f *fission) anew(s *strip) map[*symbol]bool {
+	need := map[*symbol]bool{}
+	for _, sym := range f.again {
+		if s.refs[sym] {
+			f.needs(sym, need)
+		}
+	}
+	return need
+}
+
+func (r *renderer) loads(g *region, s *strip) {
+	for _, sym := range r.plan.kept {
+		if s.refs[sym] {
+			r.load(sym, s.home[sym])
+		}
+	}
+	for _, sym := range g.held {
+		if !s.refs[sym] {
+			continue
+		}
+		r.w(r.typeText(dropConst(sym.typ), r.nameOf(sym)))
+		if !s.home[sym] {
+			r.w(" = ", r.plan.where[sym], "[cc_j]")
+		}
+		r.w("; ")
+	}
+}
+
+func (r *renderer) stores(g *region, s *strip) {
+	f := r.plan
+	for _, sym := range f.kept {
+		if s.refs[sym] && f.copied(sym) && (s.writes[sym] || s.home[sym]) {
+			r.w(" ", f.where[sym], "[cc_it] = ", f.names[sym], ";")
+		}
+	}
+	for _, sym := range g.held {
+		if s.writes[sym] || s.home[sym] {
+			r.w(" ", f.where[sym], "[cc_j] = ", f.names[sym], ";")
+		}
+	}
+}

@@ -44,6 +44,18 @@ kernel void sum_own(global const float *x, global float *y, int n) {
   for (int k = i; k < n; k += step) s += x[k];
   y[i] = s;
 }
+kernel void sum_rows(global const float *x, global float *y, int len) {
+  int i = get_global_id(0);
+  float s = 0;
+  for (int k = 0; k < len; k++) s += x[i * len + k];
+  y[i] = s;
+}
+kernel void dot_own(global const float *x, global float *y, int n) {
+  int i = get_global_id(0), step = get_global_size(0);
+  float s = 0;
+  for (int k = i + step; k < n; k += step) s += x[k] * y[k];
+  y[i] = s;
+}
 kernel void sum_tree(global const float *x, global float *y, int n, local float *t) {
   int l = get_local_id(0), from = get_group_id(0) * 65536, end = min(n, from + 65536);
   float s = 0;
@@ -100,7 +112,11 @@ func (b *bench) user() error {
 		rows = append(rows,
 			userRow{fmt.Sprintf("sum %d, own", n), "sum_own", n, 4, runtime.Items(4096), func(x, y *runtime.Buffer) []any { return []any{x, y, int32(n)} }, loop, nil},
 			userRow{fmt.Sprintf("sum %d, tree", n), "sum_tree", n, 4, runtime.Items(n / 65536 * 256).In(256),
-				func(x, y *runtime.Buffer) []any { return []any{x, y, int32(n), runtime.Local(1024)} }, loop, nil})
+				func(x, y *runtime.Buffer) []any { return []any{x, y, int32(n), runtime.Local(1024)} }, loop, nil},
+			userRow{fmt.Sprintf("sum %d, rows of 4096", n), "sum_rows", n, 4, runtime.Items(n / 4096),
+				func(x, y *runtime.Buffer) []any { return []any{x, y, int32(4096)} }, loop, nil},
+			userRow{fmt.Sprintf("dot %d, own", n), "dot_own", n, 8, runtime.Items(4096), func(x, y *runtime.Buffer) []any { return []any{x, y, int32(n)} },
+				func(x, y []byte) { readLoop(b.threads, x); readLoop(b.threads, y) }, nil})
 	}
 	u, err := source.Parse(userText, source.Options{Name: "user.cl"})
 	if err != nil {

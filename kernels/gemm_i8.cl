@@ -5,18 +5,7 @@
 // A group of 8×8 items computes a 64×64 tile of C, each item 8×8 of it in registers;
 // DEPTH columns of A and rows of B at a time wait in local memory.
 #include "elem.h"
-
-#define ITEMS 8
-#define EACH 8
-#define SPAN 64
-#define DEPTH 16
-
-#ifndef TRANS_A
-#define TRANS_A 0
-#endif
-#ifndef TRANS_B
-#define TRANS_B 0
-#endif
+#include "gemm_shape.h"
 
 // An element of a stored matrix, sign and all as an unsigned number; 0 beyond the ends.
 uint read_one(global const char *x, size_t ld, size_t row, size_t rows, size_t col, size_t cols) {

@@ -11,17 +11,7 @@
 // A group of 8×8 items computes a 64×64 tile of C, each item 8×8 of it in registers;
 // DEPTH columns of A and rows of B at a time wait in local memory. 8 numbers of one row
 // of C are one vector, which is what a CPU needs and a GPU does not mind.
-#define ITEMS 8
-#define EACH 8
-#define SPAN 64
-#define DEPTH 16
-
-#ifndef TRANS_A
-#define TRANS_A 0
-#endif
-#ifndef TRANS_B
-#define TRANS_B 0
-#endif
+#include "gemm_shape.h"
 
 #define VEC JOIN(ARITH, 8)
 

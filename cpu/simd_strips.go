@@ -89,7 +89,8 @@ func (s *strips) multiply(i int) {
 	}
 }
 
-// help takes part in a strip. All have been begun with: one that is not packed is being packed.
+// help takes part in a strip. All have been begun with: one that is not packed is being packed,
+// which takes some microseconds, less than to sleep and be woken.
 func (s *strips) help(i int) {
 	for !s.list[i].packed.Load() {
 		if s.failed.Load() {

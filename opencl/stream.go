@@ -64,7 +64,8 @@ func (s *stream) Err() error {
 	if err := s.err.Load(); err != nil {
 		return *err
 	}
-	// Looking costs nothing and never waits; whoever has the lock looks as well.
+	// Looking costs little and waits for no work but, on some drivers, the end of the
+	// command that runs; whoever has the lock looks as well.
 	if s.mu.TryLock() {
 		if !s.closed {
 			s.q.settle()

@@ -158,10 +158,12 @@ test-suites: deps ## how many kernels of public programs the simulated Metal com
 	CONCORD_SUITES=$(CURDIR)/build/suites CONCORD_SUITES_DEVICE=sim-metal:0 $(metal) \
 	$(GO) test -tags=metal,simmetal -count=1 -timeout=30m -v -run TestSuites ./tests/stress
 
-# NVRTC is in Debian's non-free: this installs it only where that component is on.
+# NVRTC is in Debian's non-free: this installs it only where that component is on. With
+# COMPILERS=turns a program is compiled for one architecture of each vendor's, all in turn.
+COMPILERS ?= all
 test-compilers: packages += libnvrtc11.2 libnvidia-ptxjitcompiler1 libamdhip64-5 libhiprtc-builtins5 hipcc
 test-compilers: deps ## the catalog and the stress set through NVRTC and hipRTC, for every architecture
-	COMPILERS_ALL=1 $(flags) $(GO) test $(tags) -count=1 -timeout=30m -v ./tests/compilers
+	COMPILERS=$(COMPILERS) $(flags) $(GO) test $(tags) -count=1 -timeout=30m -v ./tests/compilers
 
 test-cache: deps sim ## the kernel cache under 16 processes, kill -9, full disks and damage
 	CONCORD_SIM_DIR=$(CURDIR)/build/sim CACHE_TEST_FULL=1 $(flags) $(GO) test $(tags) -count=1 -timeout=20m -v \

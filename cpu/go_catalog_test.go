@@ -171,7 +171,7 @@ func TestGoAgainstReference(t *testing.T) {
 			cases := kernels.Cases(f.ID)
 			for i := range cases {
 				c := &cases[i]
-				if testing.Short() && i%7 != 0 {
+				if brief() && i%7 != 0 {
 					continue
 				}
 				if err := judge(c, runCase(t, exact, c), runCase(t, fast, c)); err != nil {

@@ -50,7 +50,11 @@ func (s *convTrial) run(t *testing.T, d *device, f *fence) {
 	require.NoError(t, invoke(t, d, "conv2d", "conv2d", defines, [3]int{1, 1, 1}, s.args(x, weight, bias, y)...), "%+v", *s)
 	in, filter, add, got := decode(s.typ, x), decode(s.typ, weight), decode(s.typ, bias), decode(s.typ, y)
 	u := map[string]float64{"f64": 0x1p-52, "f32": 0x1p-24, "f16": 0x1p-10, "bf16": 0x1p-7}[s.typ]
-	for i := range got {
+	step := 1
+	if brief() && len(got)*s.depth() > 1<<16 {
+		step = 13 // what a checker is there for are the addresses
+	}
+	for i := 0; i < len(got); i += step {
 		o, sum, weight := i/s.outs()%s.k, 0.0, 0.0
 		if s.bias {
 			sum, weight = add[o], math.Abs(add[o])

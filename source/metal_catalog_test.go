@@ -24,7 +24,7 @@ func TestMetalCatalog(t *testing.T) {
 	dir := t.TempDir()
 	var g errgroup.Group
 	g.SetLimit(goruntime.NumCPU())
-	programs, all := 0, os.Getenv("COMPILERS_ALL") != ""
+	programs, all := 0, os.Getenv("COMPILERS") == "all"
 	for _, f := range kernels.Families() {
 		seen := map[string]bool{}
 		for _, c := range kernels.Cases(f.ID) {

@@ -24,7 +24,7 @@ import (
 )
 
 // vendors are the backends whose compilers are tried, and what for. few is what
-// every test run does, must and late what `make test-compilers` does: late are
+// every test run takes, must and late what `make test-compilers` takes: late are
 // architectures that are newer than the compilers that it installs, and are skipped by one
 // without them.
 var vendors = []struct {
@@ -35,12 +35,23 @@ var vendors = []struct {
 	{"rocm", []string{"gfx90a"}, []string{"gfx906", "gfx90a", "gfx1030"}, []string{"gfx942", "gfx1100"}},
 }
 
-// allVariable makes the tests take every target and every program.
-const allVariable = "COMPILERS_ALL"
+// variable says how much the tests take. Without it they take the first program of each
+// family for few targets, and skip a vendor whose compiler is not here. With "turns" they
+// take every program and every target, but a program for one target of each vendor's; with
+// "all" every program for every target.
+const variable = "COMPILERS"
 
-// compilers runs f for each vendor whose compiler is here. One that CONCORD_REQUIRE
-// names must be.
-func compilers(t *testing.T, f func(t *testing.T, c driver.CrossCompiler, cfg *driver.Config, target string)) {
+// turn is one target among those of a vendor: which, and of how many.
+type turn struct {
+	target string
+	i, of  int
+}
+
+// takes tells whether the program n of a list is compiled for this target.
+func (u turn) takes(n int) bool { return os.Getenv(variable) != "turns" || n%u.of == u.i }
+
+// compilers runs f for each vendor whose compiler is here.
+func compilers(t *testing.T, f func(t *testing.T, c driver.CrossCompiler, cfg *driver.Config, u turn)) {
 	cfg, err := driver.ParseEnv(os.Environ())
 	require.NoError(t, err)
 	for _, v := range vendors {
@@ -52,24 +63,29 @@ func compilers(t *testing.T, f func(t *testing.T, c driver.CrossCompiler, cfg *d
 				t.Skip(driver.Backends()[i].Probe(t.Context(), &cfg).Reason)
 			}
 			known, err := c.Targets(t.Context(), &cfg)
-			if errors.Is(err, driver.ErrUnsupported) && os.Getenv(allVariable) == "" {
+			if errors.Is(err, driver.ErrUnsupported) && os.Getenv(variable) == "" {
 				t.Skip(err)
 			}
 			require.NoError(t, err)
 			targets := v.few
-			if os.Getenv(allVariable) != "" {
-				targets = slices.Concat(v.must, v.late)
+			if os.Getenv(variable) != "" {
+				targets = v.must
+				for _, target := range v.late {
+					if slices.Contains(known, target) {
+						targets = append(slices.Clip(targets), target)
+					}
+				}
 			}
-			for _, target := range targets {
+			for i, target := range targets {
 				t.Run(target, func(t *testing.T) {
 					if !slices.Contains(known, target) {
 						words := target + " is not among what this compiler knows: " + strings.Join(known, " ")
-						if os.Getenv(allVariable) != "" && slices.Contains(v.must, target) {
+						if os.Getenv(variable) != "" {
 							t.Fatal(words)
 						}
 						t.Skip(words)
 					}
-					f(t, c, &cfg, target)
+					f(t, c, &cfg, turn{target, i, len(targets)})
 				})
 			}
 		})
@@ -87,64 +103,68 @@ func capability(target string) int {
 // TestCatalog compiles every kernel of the catalog for every target. What each needs is
 // known then; from sm_80 on none may spill.
 func TestCatalog(t *testing.T) {
-	compilers(t, func(t *testing.T, c driver.CrossCompiler, cfg *driver.Config, target string) {
+	compilers(t, func(t *testing.T, c driver.CrossCompiler, cfg *driver.Config, u turn) {
 		var programs, entries, told atomic.Int64
 		var g errgroup.Group
 		g.SetLimit(goruntime.NumCPU())
-		features := c.TargetFeatures(target)
-		for id, list := range catalog() {
-			for _, defines := range list {
-				g.Go(func() error {
-					name := fmt.Sprint(id, defines)
-					unit, err := kernels.Unit(id, &features, defines...)
-					if !assert.NoError(t, err, name) {
-						return nil
-					}
-					built, err := c.CompileFor(t.Context(), cfg, target, unit, nil)
-					if !assert.NoError(t, err, name) {
-						return nil
-					}
-					programs.Add(1)
-					assert.Len(t, built.Kernels, len(unit.Kernels()), name)
-					for _, k := range built.Kernels {
-						entries.Add(1)
-						if k.Registers > 0 {
-							told.Add(1)
-						}
-						if capability(target) >= 80 {
-							assert.Zero(t, k.SpillBytes, "%s: %s spills", name, k.Name)
-						}
-					}
-					return nil
-				})
+		features := c.TargetFeatures(u.target)
+		for n, p := range catalog() {
+			if !u.takes(n) {
+				continue
 			}
+			g.Go(func() error {
+				name := fmt.Sprint(p.family, p.defines)
+				unit, err := kernels.Unit(p.family, &features, p.defines...)
+				if !assert.NoError(t, err, name) {
+					return nil
+				}
+				built, err := c.CompileFor(t.Context(), cfg, u.target, unit, nil)
+				if !assert.NoError(t, err, name) {
+					return nil
+				}
+				programs.Add(1)
+				assert.Len(t, built.Kernels, len(unit.Kernels()), name)
+				for _, k := range built.Kernels {
+					entries.Add(1)
+					if k.Registers > 0 {
+						told.Add(1)
+					}
+					if capability(u.target) >= 80 {
+						assert.Zero(t, k.SpillBytes, "%s: %s spills", name, k.Name)
+					}
+				}
+				return nil
+			})
 		}
 		_ = g.Wait()
-		t.Logf("%s: %d programs, %d kernels, registers known of %d", target, programs.Load(), entries.Load(), told.Load())
-		if told.Load() == 0 && os.Getenv(allVariable) == "" {
+		t.Logf("%s: %d programs, %d kernels, registers known of %d", u.target, programs.Load(), entries.Load(), told.Load())
+		assert.NotZero(t, programs.Load())
+		if told.Load() == 0 && os.Getenv(variable) == "" {
 			t.Skip("no compiler here tells what a kernel needs")
 		}
 		assert.Equal(t, entries.Load(), told.Load(), "of some kernels nobody tells what they need")
 	})
 }
 
-// few is how many programs of a family every test run compiles: the others differ in
-// their types.
-const few = 1
+// program is one of a family: its set of definitions.
+type program struct {
+	family  string
+	defines []source.Define
+}
 
-// catalog lists the programs of each family: its sets of definitions. Without
-// COMPILERS_ALL, only one of each.
-func catalog() map[string][][]source.Define {
-	list := map[string][][]source.Define{}
+// catalog lists the programs of all families, in their order. Without the variable it
+// lists the first of each: the others differ in their types.
+func catalog() []program {
+	var list []program
 	for _, f := range kernels.Families() {
 		seen := map[string]bool{}
 		for _, c := range kernels.Cases(f.ID) {
 			key := fmt.Sprint(c.Defines)
-			if seen[key] || os.Getenv(allVariable) == "" && len(list[f.ID]) >= few {
+			if seen[key] || len(seen) > 0 && os.Getenv(variable) == "" {
 				continue
 			}
 			seen[key] = true
-			list[f.ID] = append(list[f.ID], c.Defines)
+			list = append(list, program{f.ID, c.Defines})
 		}
 	}
 	return list
@@ -152,17 +172,20 @@ func catalog() map[string][][]source.Define {
 
 // TestStress compiles the stress set.
 func TestStress(t *testing.T) {
-	if os.Getenv(allVariable) == "" {
-		t.Skip("slow: " + allVariable + " is not set")
+	if os.Getenv(variable) == "" {
+		t.Skip("slow: " + variable + " is not set")
 	}
 	files, err := filepath.Glob("../../source/testdata/stress/*.cl")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
-	compilers(t, func(t *testing.T, c driver.CrossCompiler, cfg *driver.Config, target string) {
-		features := c.TargetFeatures(target)
+	compilers(t, func(t *testing.T, c driver.CrossCompiler, cfg *driver.Config, u turn) {
+		features := c.TargetFeatures(u.target)
 		var g errgroup.Group
 		g.SetLimit(goruntime.NumCPU())
-		for _, file := range files {
+		for n, file := range files {
+			if !u.takes(n) {
+				continue
+			}
 			g.Go(func() error {
 				text, err := os.ReadFile(file)
 				if !assert.NoError(t, err) {
@@ -170,7 +193,7 @@ func TestStress(t *testing.T) {
 				}
 				unit, err := source.Parse(string(text), source.Options{Name: filepath.Base(file), Features: &features})
 				if assert.NoError(t, err) {
-					_, err = c.CompileFor(t.Context(), cfg, target, unit, nil)
+					_, err = c.CompileFor(t.Context(), cfg, u.target, unit, nil)
 					assert.NoError(t, err, file)
 				}
 				return nil
@@ -183,15 +206,15 @@ func TestStress(t *testing.T) {
 // TestMistakes demands errors that say what is wrong, and a process that lives on:
 // hipRTC by itself ends it for a target that it does not know.
 func TestMistakes(t *testing.T) {
-	compilers(t, func(t *testing.T, c driver.CrossCompiler, cfg *driver.Config, target string) {
-		features := c.TargetFeatures(target)
+	compilers(t, func(t *testing.T, c driver.CrossCompiler, cfg *driver.Config, u turn) {
+		features := c.TargetFeatures(u.target)
 		unit, err := kernels.Unit("saxpy", &features)
 		require.NoError(t, err)
-		for _, wrong := range []string{"", "sm_1", "sm_999", "gfx1", "gfx942x", "gfx9999", "native", target + " ", target + "\x00", "--help"} {
+		for _, wrong := range []string{"", "sm_1", "sm_999", "gfx1", "gfx942x", "gfx9999", "native", u.target + " ", u.target + "\x00", "--help"} {
 			_, err := c.CompileFor(t.Context(), cfg, wrong, unit, nil)
 			assert.ErrorIs(t, err, driver.ErrInvalidArgument, "%q", wrong)
 		}
-		_, err = c.CompileFor(t.Context(), cfg, target, unit, []string{"--no-such-option"})
+		_, err = c.CompileFor(t.Context(), cfg, u.target, unit, []string{"--no-such-option"})
 		assert.ErrorIs(t, err, driver.ErrInvalidArgument)
 	})
 }

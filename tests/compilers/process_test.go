@@ -63,11 +63,11 @@ func alone(t *testing.T, what string) {
 		}
 		return
 	}
-	compilers(t, func(t *testing.T, c driver.CrossCompiler, cfg *driver.Config, target string) {
-		features := c.TargetFeatures(target)
+	compilers(t, func(t *testing.T, c driver.CrossCompiler, cfg *driver.Config, u turn) {
+		features := c.TargetFeatures(u.target)
 		unit, err := kernels.Unit("saxpy", &features)
 		require.NoError(t, err)
-		_, err = c.CompileFor(t.Context(), cfg, target, unit, nil)
+		_, err = c.CompileFor(t.Context(), cfg, u.target, unit, nil)
 		require.NoError(t, err)
 		for _, name := range cl {
 			assert.NotContains(t, loaded(), name)

@@ -105,9 +105,15 @@ const mostReady = 1000
 
 // tooMany reports whether a limit is passed above which b, a whole slab, is not kept.
 func (p *Pool) tooMany(b *node) bool {
-	return p.n.Reserved-p.given > p.o.SoftLimit ||
-		p.o.SoftCount > 0 && p.n.Slabs-int64(len(p.dead)) > int64(p.o.SoftCount) ||
-		b.slab.key.ready > mostReady && p.o.Mode != Split
+	return p.over() || b.slab.key.ready > mostReady && p.o.Mode != Split
+}
+
+// over reports whether the pool is above a limit, so that it keeps nothing. A hard one
+// can be set below what is held.
+func (p *Pool) over() bool {
+	held := p.n.Reserved - p.given
+	return held > p.o.SoftLimit || p.o.HardLimit > 0 && held > p.o.HardLimit ||
+		p.o.SoftCount > 0 && p.n.Slabs-int64(len(p.dead)) > int64(p.o.SoftCount)
 }
 
 // join makes b and its right neighbour n, both free and filed nowhere, one.

@@ -208,20 +208,11 @@ func (p *Pool) sweep(n, size int64, kind driver.MemoryKind, lane *Lane) (Block, 
 	return Block{}, false
 }
 
-// adopt makes a block of a new slab.
+// adopt makes a block of memory that the driver gave.
 func (p *Pool) adopt(mem driver.Memory, n, size int64, kind driver.MemoryKind) (Block, error) {
 	p.mu.Lock()
 	defer p.unlock()
-	p.slabs++
-	s := &slab{mem: mem, number: p.slabs, space: spaceOf(size), kept: p.keeps(kind), key: p.keyFor(mem.Size)}
-	p.note(Event{Kind: Grow, Bytes: mem.Size, Size: mem.Size, Slab: s.number, Memory: mem.Kind})
-	p.n.Slabs++
-	p.n.Reserved += mem.Size
-	p.n.PeakReserved = max(p.n.PeakReserved, p.n.Reserved)
-	p.n.DriverAllocs++
-	p.n.Cached += mem.Size
-	p.n.CachedBlocks++
-	b := p.newNode(s, 0, mem.Size)
+	b := p.newSlab(mem, size, kind)
 	if p.closed { // meanwhile
 		p.giveUp(b)
 		return Block{}, driver.ErrClosed
@@ -232,6 +223,21 @@ func (p *Pool) adopt(mem driver.Memory, n, size int64, kind driver.MemoryKind) (
 	var block Block
 	p.handOut(b, n, Miss, &block)
 	return block, nil
+}
+
+// newSlab counts a slab for blocks of about that size, and returns all of it as a block
+// that is free and nowhere yet.
+func (p *Pool) newSlab(mem driver.Memory, size int64, kind driver.MemoryKind) *node {
+	p.slabs++
+	s := &slab{mem: mem, number: p.slabs, space: spaceOf(size), kept: p.keeps(kind), key: p.keyFor(mem.Size)}
+	p.note(Event{Kind: Grow, Bytes: mem.Size, Size: mem.Size, Slab: s.number, Memory: mem.Kind})
+	p.n.Slabs++
+	p.n.Reserved += mem.Size
+	p.n.PeakReserved = max(p.n.PeakReserved, p.n.Reserved)
+	p.n.DriverAllocs++
+	p.n.Cached += mem.Size
+	p.n.CachedBlocks++
+	return p.newNode(s, 0, mem.Size)
 }
 
 // shrink gives whole free slabs to the driver, the least recently used first, for as

@@ -9,9 +9,9 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// SetLimits changes the limits; 0 means as in Options. What is kept above the new soft
-// limit is freed at once. A hard limit below what is live refuses what comes. After
-// Close it is ErrClosed.
+// SetLimits changes the limits; 0 means as in Options. What is kept above a new limit is
+// freed at once. A hard limit below what is live refuses what comes. After Close it is
+// ErrClosed.
 func (p *Pool) SetLimits(soft, hard int64) error {
 	if soft < 0 || hard < 0 {
 		return fmt.Errorf("limits of %d and %d bytes: %w", soft, hard, driver.ErrInvalidArgument)
@@ -27,10 +27,7 @@ func (p *Pool) SetLimits(soft, hard int64) error {
 	p.settle()
 	p.o.SoftLimit, p.o.HardLimit = soft, hard
 	p.setLines()
-	p.shrink(func() bool {
-		held := p.n.Reserved - p.given
-		return held > soft || hard > 0 && held > hard
-	})
+	p.shrink(p.over)
 	p.leave()
 	return nil
 }
@@ -45,19 +42,30 @@ func (p *Pool) Reserve(n int64) (ID, error) {
 }
 
 func (p *Pool) reserve(n int64) (ID, error) {
+	if _, err := p.sizeOf(n, driver.Pinned); err != nil {
+		return NoID, err
+	}
 	p.growing.Lock()
 	defer p.growing.Unlock()
+	const kind = driver.Pinned // which is never reused, so what makes room hands nothing out
+	p.prepare(n, n, n, kind, nil)
 	if err := p.allowed(n); err != nil {
 		if !errors.Is(err, driver.ErrBudget) {
 			return NoID, err
 		}
-		p.reclaim(n, n, driver.Pinned, nil) // of a kind that is never reused, so nothing is handed out
+		p.reclaim(n, n, kind, nil)
 		if err = p.allowed(n); err != nil {
 			return NoID, p.explain(err)
 		}
 	}
-	b, err := p.adopt(driver.Memory{Size: n}, n, n, driver.Pinned)
-	return b.ID, err
+	p.mu.Lock()
+	defer p.unlock()
+	if p.closed { // meanwhile
+		return NoID, driver.ErrClosed
+	}
+	var block Block
+	p.handOut(p.newSlab(driver.Memory{Size: n}, n, kind), n, Miss, &block)
+	return block.ID, nil
 }
 
 // Release ends what Reserve began.

@@ -1,6 +1,7 @@
 package mempool
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -27,6 +28,7 @@ type span struct {
 	handle    uint64
 	off, size int64
 	asked     int64
+	reserved  bool // by Reserve: live until Release
 	on        *queue
 	at        uint64
 }
@@ -47,11 +49,18 @@ type model struct {
 	gets    int64
 	puts    int64
 	peak    int64
+
+	level     int // thresholds that were told of as passed
+	cleanups  int64
+	emergency bool // was the last of what was told
 }
 
 func newModel(o Options, room int64) *model {
 	m := &model{src: &fakeSource{room: room}, o: o}
+	m.o.SoftLimit = cmp.Or(o.SoftLimit, 1<<30)
 	m.p = New(m.src, o)
+	m.src.fail = m.within
+	m.watch(o.Thresholds)
 	for i := range m.queues {
 		m.queues[i] = &queue{}
 		m.queues[i].lane = m.p.NewLane(m.queues[i])
@@ -67,7 +76,7 @@ func (m *model) get(n int64, kind driver.MemoryKind, on *queue) error {
 	}
 	b, err := m.p.Get(n, kind, lane)
 	if err != nil {
-		return err
+		return m.refused(err)
 	}
 	s := span{id: b.ID, handle: b.Memory.Handle, off: b.Memory.Offset, asked: n, size: m.src.open[b.Memory.Handle]}
 	if m.o.Mode == Split && kind == driver.OnDevice {
@@ -106,6 +115,9 @@ func (m *model) get(n int64, kind driver.MemoryKind, on *queue) error {
 func (m *model) put(i int, on *queue) error {
 	s := m.live[i]
 	m.live = append(m.live[:i], m.live[i+1:]...)
+	if s.reserved {
+		return m.release(s)
+	}
 	for _, other := range m.pending { // as runtime does: whoever gets ordered memory puts it back in that order
 		if other.on.passed < other.at && s.meets(other) {
 			on = other.on
@@ -141,6 +153,9 @@ func (m *model) check() error {
 		}
 	}
 	m.peak = max(m.peak, live)
+	if err := m.pressure(live); err != nil {
+		return err
+	}
 	st := m.p.Counters()
 	if (m.gets+m.puts)%3 == 0 { // else what is warm stays so
 		st = m.p.Stats()
@@ -151,6 +166,7 @@ func (m *model) check() error {
 	want.LiveBlocks, want.Slabs = int64(len(m.live)), int64(len(m.src.open))
 	want.Allocations, want.Deallocations, want.PeakLive = m.gets, m.puts, m.peak
 	want.PeakReserved, want.DriverAllocs, want.DriverFrees = m.src.most, m.src.allocs, m.src.frees
+	want.SoftLimit, want.HardLimit, want.Cleanups = m.o.SoftLimit, m.o.HardLimit, m.cleanups
 	if busy == 0 && (m.gets+m.puts)%3 == 0 {
 		want.Waiting = 0
 	}
@@ -159,15 +175,11 @@ func (m *model) check() error {
 		return fmt.Errorf("accounts\n%+v\nare really\n%+v", st, want)
 	case st.Hits+st.Misses != m.gets || st.Waiting < m.waiting() || st.Waiting > st.Cached || st.LargestFree > st.Cached:
 		return fmt.Errorf("accounts %+v", st)
-	case m.o.HardLimit > 0 && m.src.most > m.o.HardLimit:
-		return fmt.Errorf("held %d of a limit of %d", m.src.most, m.o.HardLimit)
-	case m.o.HardCount > 0 && len(m.src.open) > m.o.HardCount:
-		return fmt.Errorf("%d allocations of a limit of %d", len(m.src.open), m.o.HardCount)
 	}
 	if (m.gets+m.puts)%3 != 0 {
 		return m.src.wrong
 	}
-	return errors.Join(m.src.wrong, m.shape())
+	return errors.Join(m.src.wrong, m.shape(), m.keepsLittle())
 }
 
 // waiting is how much must be free and still in use by work, at least.
@@ -231,8 +243,14 @@ func (m *model) shape() error {
 	return nil
 }
 
-// end gives everything back and looks for what is left.
-func (m *model) end() error {
+// end gives everything back and looks for what is left. Early is a pool that was closed
+// before.
+func (m *model) end(early bool) error {
+	if early {
+		if err := m.closed(); err != nil {
+			return err
+		}
+	}
 	for len(m.live) > 0 {
 		if err := m.put(0, nil); err != nil {
 			return err
@@ -242,7 +260,10 @@ func (m *model) end() error {
 		q.passed = q.queued
 		q.lane.Close()
 	}
-	if err := m.p.Close(); err != nil {
+	if early && m.src.held != 0 {
+		return fmt.Errorf("%d bytes kept after Close", m.src.held)
+	}
+	if err := errors.Join(m.p.Close(), m.pressure(0)); err != nil {
 		return err
 	}
 	if m.src.held != 0 || m.p.Stats().Reserved != 0 {
@@ -259,6 +280,8 @@ func TestModel(t *testing.T) {
 			HardLimit: rapid.SampledFrom([]int64{0, 0, 300 << 20}).Draw(t, "hard"),
 			SoftCount: rapid.SampledFrom([]int{0, 0, 3}).Draw(t, "soft count"),
 			HardCount: rapid.SampledFrom([]int{0, 0, 5}).Draw(t, "hard count"),
+
+			AutoEmergency: rapid.Bool().Draw(t, "emergency"),
 		}
 		m := newModel(o, rapid.SampledFrom([]int64{0, 500 << 20}).Draw(t, "room"))
 		on := func() *queue {
@@ -267,13 +290,13 @@ func TestModel(t *testing.T) {
 			}
 			return nil
 		}
+		bytes := func(t *rapid.T) int64 {
+			return rapid.Int64Range(1, 1<<rapid.IntRange(1, 27).Draw(t, "bits")).Draw(t, "n")
+		}
 		get := func(t *rapid.T) {
-			n := rapid.Int64Range(1, 1<<rapid.IntRange(1, 27).Draw(t, "bits")).Draw(t, "n")
+			n := bytes(t)
 			kind := rapid.SampledFrom([]driver.MemoryKind{driver.OnDevice, driver.OnDevice, driver.OnDevice, driver.Pinned}).Draw(t, "kind")
-			err := m.get(n, kind, on())
-			if !errors.Is(err, driver.ErrBudget) && !errors.Is(err, driver.ErrOutOfMemory) {
-				require.NoError(t, err)
-			}
+			require.NoError(t, m.get(n, kind, on()))
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"get": get, "get more": get,
@@ -284,8 +307,23 @@ func TestModel(t *testing.T) {
 			},
 			"put again": func(t *rapid.T) {
 				if len(m.gone) > 0 {
-					require.ErrorIs(t, m.p.Put(rapid.SampledFrom(m.gone).Draw(t, "id"), nil, 0), driver.ErrInvalidArgument)
+					id := rapid.SampledFrom(m.gone).Draw(t, "id")
+					require.ErrorIs(t, m.p.Put(id, nil, 0), driver.ErrInvalidArgument)
+					require.ErrorIs(t, m.p.Release(id), driver.ErrInvalidArgument)
 				}
+			},
+			"reserve": func(t *rapid.T) { require.NoError(t, m.reserve(bytes(t))) },
+			"preallocate": func(t *rapid.T) {
+				specs := make([]Spec, rapid.IntRange(1, 2).Draw(t, "sizes"))
+				for i := range specs {
+					specs[i] = Spec{bytes(t), rapid.IntRange(0, 4).Draw(t, "count")}
+				}
+				require.NoError(t, m.preallocate(specs))
+			},
+			"limits": func(t *rapid.T) {
+				soft := rapid.SampledFrom([]int64{-1, 0, 1, 1 << 20, 50 << 20, 100 << 20, 1 << 40}).Draw(t, "soft")
+				hard := rapid.SampledFrom([]int64{-1, 0, 0, 1, 100 << 20, 300 << 20}).Draw(t, "hard")
+				require.NoError(t, m.setLimits(soft, hard))
 			},
 			"pass": func(t *rapid.T) {
 				if q := on(); q != nil {
@@ -300,8 +338,10 @@ func TestModel(t *testing.T) {
 				}
 			},
 			"record": func(t *rapid.T) { m.p.Record(NewRecorder(rapid.IntRange(1, 50).Draw(t, "events")), "d") },
-			"watch": func(*rapid.T) {
-				require.NoError(t, m.p.Watch(Thresholds{}, func(Pressure) { m.p.Holders() }))
+			"watch": func(t *rapid.T) {
+				parts := rapid.SliceOfN(rapid.Float64Range(0.01, 1.2), 4, 4).Draw(t, "parts")
+				slices.Sort(parts)
+				m.watch(Thresholds{Warn: parts[0], High: parts[1], Coalesce: parts[2], Critical: parts[3]})
 			},
 			"name": func(t *rapid.T) {
 				m.p.Track(rapid.Bool().Draw(t, "track"))
@@ -311,12 +351,12 @@ func TestModel(t *testing.T) {
 			},
 			"settle":   func(*rapid.T) { m.p.Settle() },
 			"coalesce": func(*rapid.T) { m.p.Coalesce() },
-			"thin":     func(*rapid.T) { m.p.CleanupFragmented() },
-			"maintain": func(*rapid.T) { m.p.Maintenance(0) },
-			"trim":     func(t *rapid.T) { m.p.Trim(rapid.Int64Range(0, 1<<28).Draw(t, "keep")) },
+			"thin":     func(*rapid.T) { m.cleanups++; m.p.CleanupFragmented() },
+			"maintain": func(*rapid.T) { m.cleanups++; m.p.Maintenance(0) },
+			"trim":     func(t *rapid.T) { m.trim(rapid.Int64Range(0, 1<<28).Draw(t, "keep")) },
 			"":         func(t *rapid.T) { require.NoError(t, m.check()) },
 		})
-		require.NoError(t, m.end())
+		require.NoError(t, m.end(rapid.Bool().Draw(t, "closed early")))
 	})
 }
 
@@ -337,10 +377,7 @@ func FuzzPool(f *testing.F) {
 			}
 			switch data[i] & 15 % 5 {
 			case 0, 1:
-				err := m.get(int64(1)<<(arg%28)+int64(arg), driver.OnDevice, on)
-				if !errors.Is(err, driver.ErrBudget) {
-					require.NoError(t, err)
-				}
+				require.NoError(t, m.get(int64(1)<<(arg%28)+int64(arg), driver.OnDevice, on))
 			case 2:
 				if len(m.live) > 0 {
 					require.NoError(t, m.put(arg%len(m.live), on))
@@ -350,10 +387,10 @@ func FuzzPool(f *testing.F) {
 					on.passed = min(on.queued, on.passed+uint64(arg))
 				}
 			case 4:
-				m.p.Trim(int64(arg) << 20)
+				m.trim(int64(arg) << 20)
 			}
 			require.NoError(t, m.check())
 		}
-		require.NoError(t, m.end())
+		require.NoError(t, m.end(false))
 	})
 }

@@ -168,6 +168,14 @@ func TestLimits(t *testing.T) {
 	get(t, p, 5000, nil)
 	assert.ErrorIs(t, p.SetLimits(-1, 0), driver.ErrInvalidArgument)
 
+	p = New(src, Options{Mode: Exact})
+	a, b = get(t, p, 500, nil), get(t, p, 300, nil)
+	require.NoError(t, p.SetLimits(0, 600))
+	require.NoError(t, p.Put(a.ID, nil, 0))
+	assert.EqualValues(t, 300, p.Stats().Reserved, "nothing is kept above a hard limit that came later")
+	require.NoError(t, p.Put(b.ID, nil, 0))
+	assert.EqualValues(t, 300, p.Stats().Cached)
+
 	_, err = New(src, Options{HardCount: 1}).Get(1, driver.Pinned, nil)
 	require.NoError(t, err)
 	counted := New(src, Options{Mode: Exact, HardCount: 2, SoftCount: 1})
@@ -193,6 +201,18 @@ func TestReserve(t *testing.T) {
 	require.NoError(t, p.Release(id))
 	assert.ErrorIs(t, p.Release(id), driver.ErrInvalidArgument)
 	assert.Zero(t, p.Stats().Reserved)
+	for _, n := range []int64{0, -1, math.MaxInt64} {
+		_, err = p.Reserve(n)
+		assert.Error(t, err)
+	}
+	assert.Zero(t, p.Stats().LiveBlocks)
+
+	p = New(&fakeSource{}, Options{Mode: Exact, SoftLimit: 1000})
+	kept = get(t, p, 700, nil)
+	require.NoError(t, p.Put(kept.ID, nil, 0))
+	_, err = p.Reserve(600)
+	require.NoError(t, err)
+	assert.EqualValues(t, 700, p.Stats().PeakReserved, "what was kept made room before")
 }
 
 func TestMaintenance(t *testing.T) {

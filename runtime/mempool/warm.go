@@ -44,7 +44,7 @@ func (w *warm) take(size int64) *node {
 
 // mayWarm reports whether a block that came back is kept for sure.
 func (p *Pool) mayWarm(b *node) bool {
-	return b.lane == nil && b.slab.kept && p.n.Reserved-p.given <= p.o.SoftLimit && p.o.SoftCount == 0
+	return b.lane == nil && b.slab.kept && !p.over()
 }
 
 // cool files what is warm, in the order in which it came back: the order of use.

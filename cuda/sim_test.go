@@ -2,8 +2,6 @@ package cuda
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -19,14 +17,8 @@ func open(t *testing.T) driver.Device {
 	if table() == nil {
 		t.Skip(missing)
 	}
-	dir := os.Getenv("CONCORD_SIM_DIR")
-	if dir == "" {
-		dir = filepath.Join("..", simDir)
-	}
-	if _, err := os.Stat(filepath.Join(dir, "libcuda.so.1")); err != nil {
-		t.Skipf("no simulated libraries: %v; make sim builds them", err)
-	}
-	d, err := registered(t, "sim-cuda").Open(context.Background(), 0, &driver.Config{SimDir: dir})
+	cfg := &driver.Config{SimDir: sim.Dir(t, "..", "libcuda.so.1")}
+	d, err := registered(t, "sim-cuda").Open(context.Background(), 0, cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, d.Close()) })
 	return d
@@ -55,31 +47,9 @@ func TestSimulatedLaunch(t *testing.T) {
 // An address that is not there ends the context; the device that is opened next
 // works.
 func TestSimulatedLoss(t *testing.T) {
-	d := open(t)
-	m := sim.Load(t, d, `kernel void astray(global float *x) { x[(size_t)1 << 36] = 1; }`)
-	k, err := m.Kernel("astray")
-	require.NoError(t, err)
-	s, err := d.NewStream()
-	require.NoError(t, err)
-	other, err := d.NewStream()
-	require.NoError(t, err)
-	mem, err := d.Alloc(64, driver.OnDevice)
-	require.NoError(t, err)
-	ctx := context.Background()
-	require.NoError(t, s.Launch(&driver.Launch{Kernel: k, Dim: 1, Global: [3]int{1, 1, 1}, Local: [3]int{1, 1, 1},
-		Args: []driver.Arg{{Kind: driver.ArgMemory, Memory: mem}}}))
-	err = s.Sync(ctx)
-	assert.ErrorIs(t, err, driver.ErrDeviceLost)
-	assert.ErrorContains(t, err, "astray", "the launch is named")
-	assert.ErrorContains(t, err, "CUDA_ERROR_ILLEGAL_ADDRESS", "in the driver's words")
-	assert.ErrorIs(t, other.Upload(ctx, mem, make([]byte, 64)), driver.ErrDeviceLost, "every stream of the device")
-	_, err = d.Alloc(64, driver.OnDevice)
-	assert.ErrorIs(t, err, driver.ErrDeviceLost)
-	_, _, _, _ = s.Close(), other.Close(), m.Close(), d.Free(mem) // what they say is no news
-	require.NoError(t, d.Close())
-
+	sim.Lose(t, open(t), "CUDA_ERROR_ILLEGAL_ADDRESS")
 	next := open(t)
-	mem, err = next.Alloc(64, driver.OnDevice)
+	mem, err := next.Alloc(64, driver.OnDevice)
 	require.NoError(t, err)
 	require.NoError(t, next.Free(mem))
 }

@@ -54,13 +54,7 @@ func TestSimulatedLaunch(t *testing.T) {
 func TestSimulatedConstant(t *testing.T) {
 	for ordinal, align := range []int64{4, 256} { // Apple's GPUs, others
 		d := openAt(t, ordinal)
-		m := sim.Load(t, d, `kernel void pick(constant float *from, global float *to) { to[0] = from[0]; }`)
-		k, err := m.Kernel("pick")
-		require.NoError(t, err)
-		s, err := d.NewStream()
-		require.NoError(t, err)
-		mem, err := d.Alloc(1024, driver.OnDevice)
-		require.NoError(t, err)
+		l, s, mem := sim.Single(t, d, 1024, "pick", `kernel void pick(constant float *from, global float *to) { to[0] = from[0]; }`)
 		host := make([]byte, 1024)
 		for i := range 256 {
 			binary.LittleEndian.PutUint32(host[4*i:], uint32(i))
@@ -70,37 +64,24 @@ func TestSimulatedConstant(t *testing.T) {
 		to := driver.Memory{Handle: mem.Handle, Size: 4}
 		launch := func(offset, size int64) error {
 			from := driver.Memory{Handle: mem.Handle, Offset: offset, Size: size}
-			return s.Launch(&driver.Launch{Kernel: k, Dim: 1, Global: [3]int{1, 1, 1}, Local: [3]int{1, 1, 1},
-				Args: []driver.Arg{{Kind: driver.ArgMemory, Memory: from}, {Kind: driver.ArgMemory, Memory: to}}})
+			l.Args = []driver.Arg{{Kind: driver.ArgMemory, Memory: from}, {Kind: driver.ArgMemory, Memory: to}}
+			return s.Launch(l)
 		}
-		err = launch(align/2, 4)
+		err := launch(align/2, 4)
 		require.ErrorIs(t, err, driver.ErrInvalidArgument)
 		assert.ErrorContains(t, err, fmt.Sprintf("multiple of %d bytes: it is %d", align, align/2))
 		require.NoError(t, launch(3*256, 4))
 		require.NoError(t, s.Download(ctx, host[:4], to))
 		assert.EqualValues(t, 3*64, binary.LittleEndian.Uint32(host))
-		require.NoError(t, s.Close())
-		require.NoError(t, m.Close())
-		require.NoError(t, d.Free(mem))
 	}
 }
 
 // A view of nothing may begin where its buffer ends.
 func TestSimulatedNothing(t *testing.T) {
-	d := open(t)
-	m := sim.Load(t, d, `kernel void touch(global float *none, global float *to) { to[0] = 7; }`)
-	defer m.Close()
-	k, err := m.Kernel("touch")
-	require.NoError(t, err)
-	s, err := d.NewStream()
-	require.NoError(t, err)
-	defer s.Close()
-	mem, err := d.Alloc(4096, driver.OnDevice)
-	require.NoError(t, err)
-	defer d.Free(mem)
+	l, s, mem := sim.Single(t, open(t), 4096, "touch", `kernel void touch(global float *none, global float *to) { to[0] = 7; }`)
 	end := driver.Memory{Handle: mem.Handle, Offset: mem.Size}
-	require.NoError(t, s.Launch(&driver.Launch{Kernel: k, Dim: 1, Global: [3]int{1, 1, 1}, Local: [3]int{1, 1, 1},
-		Args: []driver.Arg{{Kind: driver.ArgMemory, Memory: end}, {Kind: driver.ArgMemory, Memory: mem}}}))
+	l.Args = []driver.Arg{{Kind: driver.ArgMemory, Memory: end}, {Kind: driver.ArgMemory, Memory: mem}}
+	require.NoError(t, s.Launch(l))
 	host := make([]byte, 4)
 	require.NoError(t, s.Download(context.Background(), host, driver.Memory{Handle: mem.Handle, Size: 4}))
 	assert.Equal(t, float32(7), math.Float32frombits(binary.LittleEndian.Uint32(host)))
@@ -110,33 +91,25 @@ func TestSimulatedNothing(t *testing.T) {
 // of its own, and in one struct where there are too many for that.
 func TestSimulatedValueSizes(t *testing.T) {
 	d := open(t)
-	s, err := d.NewStream()
-	require.NoError(t, err)
-	defer s.Close()
-	mem, err := d.Alloc(4, driver.OnDevice)
-	require.NoError(t, err)
-	defer d.Free(mem)
 	for _, count := range []int{1, 40} {
 		var params, sum strings.Builder
-		launch := driver.Launch{Dim: 1, Global: [3]int{1, 1, 1}, Local: [3]int{1, 1, 1}, Data: make([]byte, 8*count),
-			Args: []driver.Arg{{Kind: driver.ArgMemory, Memory: mem}}}
 		for i := range count {
 			fmt.Fprintf(&params, ", int v%d", i)
 			fmt.Fprintf(&sum, " + v%d", i)
-			binary.LittleEndian.PutUint32(launch.Data[8*i:], uint32(i+1))
-			launch.Args = append(launch.Args, driver.Arg{Kind: driver.ArgValue, Offset: 8 * i, Size: 4})
 		}
-		m := sim.Load(t, d, "kernel void add(global int *to"+params.String()+") { to[0] = 0"+sum.String()+"; }")
-		launch.Kernel, err = m.Kernel("add")
-		require.NoError(t, err)
+		l, s, mem := sim.Single(t, d, 4, "add", "kernel void add(global int *to"+params.String()+") { to[0] = 0"+sum.String()+"; }")
+		l.Args = []driver.Arg{{Kind: driver.ArgMemory, Memory: mem}}
+		for i := range count {
+			l.Args = append(l.Args, driver.Arg{Kind: driver.ArgValue, Offset: len(l.Data), Size: 4})
+			l.Data = binary.LittleEndian.AppendUint64(l.Data, uint64(i+1))
+		}
 		host := make([]byte, 4)
-		launch.Args[count].Size = 8
-		assert.ErrorIs(t, s.Launch(&launch), driver.ErrInvalidArgument, "%d values", count)
-		launch.Args[count].Size = 4
-		require.NoError(t, s.Launch(&launch))
+		l.Args[count].Size = 8
+		assert.ErrorIs(t, s.Launch(l), driver.ErrInvalidArgument, "%d values", count)
+		l.Args[count].Size = 4
+		require.NoError(t, s.Launch(l))
 		require.NoError(t, s.Download(context.Background(), host, mem))
 		assert.EqualValues(t, count*(count+1)/2, binary.LittleEndian.Uint32(host))
-		require.NoError(t, m.Close())
 	}
 }
 
@@ -159,42 +132,31 @@ func TestSimulatedStruct(t *testing.T) {
 		p27[11] = last;
 	}`
 	for ordinal := range 2 {
-		d := openAt(t, ordinal)
-		m := sim.Load(t, d, text)
-		k, err := m.Kernel("gather")
-		require.NoError(t, err)
-		s, err := d.NewStream()
-		require.NoError(t, err)
-		mem, err := d.Alloc(48, driver.OnDevice)
-		require.NoError(t, err)
-		launch := driver.Launch{Kernel: k, Dim: 1, Global: [3]int{1, 1, 1}, Local: [3]int{1, 1, 1}}
+		l, s, mem := sim.Single(t, openAt(t, ordinal), 48, "gather", text)
 		for range pointers {
-			launch.Args = append(launch.Args, driver.Arg{Kind: driver.ArgMemory, Memory: mem})
+			l.Args = append(l.Args, driver.Arg{Kind: driver.ArgMemory, Memory: mem})
 		}
 		give := func(size int, value any) {
-			offset := len(launch.Data)
-			launch.Args = append(launch.Args, driver.Arg{Kind: driver.ArgValue, Offset: offset, Size: size})
-			launch.Data, err = binary.Append(launch.Data, binary.LittleEndian, value)
+			offset := len(l.Data)
+			l.Args = append(l.Args, driver.Arg{Kind: driver.ArgValue, Offset: offset, Size: size})
+			data, err := binary.Append(l.Data, binary.LittleEndian, value)
 			require.NoError(t, err)
-			launch.Data = append(launch.Data, make([]byte, offset+16-len(launch.Data))...)
+			l.Data = append(data, make([]byte, offset+16-len(data))...)
 		}
 		give(1, int8(-1))
 		give(16, [4]float32{2, 3, 4, 5})
-		launch.Args = append(launch.Args, driver.Arg{Kind: driver.ArgLocal, Size: 16})
+		l.Args = append(l.Args, driver.Arg{Kind: driver.ArgLocal, Size: 16})
 		give(2, int16(-6))
 		give(8, [2]int32{7, 8})
 		give(16, [3]float32{9, 10, 11})
 		give(1, uint8(212))
-		require.NoError(t, s.Launch(&launch))
+		require.NoError(t, s.Launch(l))
 		host := make([]byte, 48)
 		require.NoError(t, s.Download(context.Background(), host, mem))
 		var got [12]float32
-		_, err = binary.Decode(host, binary.LittleEndian, &got)
+		_, err := binary.Decode(host, binary.LittleEndian, &got)
 		require.NoError(t, err)
 		assert.Equal(t, [12]float32{-1, 2, 3, 4, 5, -6, 7, 8, 9, 10, 11, 212}, got)
-		require.NoError(t, s.Close())
-		require.NoError(t, m.Close())
-		require.NoError(t, d.Free(mem))
 	}
 }
 
@@ -202,29 +164,20 @@ func TestSimulatedStruct(t *testing.T) {
 // with it the difference of infinity and itself is 0.
 func TestSimulatedFastMath(t *testing.T) {
 	d := open(t)
-	s, err := d.NewStream()
-	require.NoError(t, err)
-	defer s.Close()
-	mem, err := d.Alloc(4, driver.OnDevice)
-	require.NoError(t, err)
-	defer d.Free(mem)
 	for _, fast := range []bool{false, true} {
 		for _, version := range []string{"-std=metal3.1", "-std=metal3.2", "-w"} {
 			options := []string{version}
 			if fast {
 				options = append(options, "-cl-fast-relaxed-math")
 			}
-			m := sim.Load(t, d, `kernel void difference(global float *to, float x) { to[0] = x - x; }`, options...)
-			k, err := m.Kernel("difference")
-			require.NoError(t, err)
-			require.NoError(t, s.Launch(&driver.Launch{Kernel: k, Dim: 1, Global: [3]int{1, 1, 1}, Local: [3]int{1, 1, 1},
-				Args: []driver.Arg{{Kind: driver.ArgMemory, Memory: mem}, {Kind: driver.ArgValue, Size: 4}},
-				Data: binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(math.Inf(1))))}))
+			l, s, mem := sim.Single(t, d, 4, "difference", `kernel void difference(global float *to, float x) { to[0] = x - x; }`, options...)
+			l.Args = []driver.Arg{{Kind: driver.ArgMemory, Memory: mem}, {Kind: driver.ArgValue, Size: 4}}
+			l.Data = binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(math.Inf(1))))
+			require.NoError(t, s.Launch(l))
 			host := make([]byte, 4)
 			require.NoError(t, s.Download(context.Background(), host, mem))
 			got := math.Float32frombits(binary.LittleEndian.Uint32(host))
 			assert.Equal(t, fast, got == 0, "%v: %v", options, got)
-			require.NoError(t, m.Close())
 		}
 	}
 }

@@ -22,16 +22,7 @@ func simulation(t *testing.T) string {
 	if table() == nil {
 		t.Skip(missing)
 	}
-	dir := os.Getenv("CONCORD_SIM_DIR")
-	if dir == "" {
-		dir = filepath.Join("..", simDir)
-	}
-	dir, err := filepath.Abs(dir)
-	require.NoError(t, err)
-	if _, err := os.Stat(filepath.Join(dir, "libamdhip64.so.5")); err != nil {
-		t.Skipf("no simulated library: %v; make sim builds it", err)
-	}
-	return dir
+	return sim.Dir(t, "..", "libamdhip64.so.5")
 }
 
 // open opens a simulated device.
@@ -131,29 +122,11 @@ func TestSimulatedUnknownTarget(t *testing.T) {
 
 // An address that is not there ends the device; what is opened next works.
 func TestSimulatedLoss(t *testing.T) {
-	d := open(t)
-	m := sim.Load(t, d, `kernel void astray(global float *x) { x[(size_t)1 << 36] = 1; }`)
-	k, err := m.Kernel("astray")
+	sim.Lose(t, open(t), "hipErrorIllegalAddress")
+	next := open(t)
+	mem, err := next.Alloc(64, driver.OnDevice)
 	require.NoError(t, err)
-	s, err := d.NewStream()
-	require.NoError(t, err)
-	mem, err := d.Alloc(64, driver.OnDevice)
-	require.NoError(t, err)
-	ctx := context.Background()
-	require.NoError(t, s.Launch(&driver.Launch{Kernel: k, Dim: 1, Global: [3]int{1, 1, 1}, Local: [3]int{1, 1, 1},
-		Args: []driver.Arg{{Kind: driver.ArgMemory, Memory: mem}}}))
-	err = s.Sync(ctx)
-	assert.ErrorIs(t, err, driver.ErrDeviceLost)
-	assert.ErrorContains(t, err, "hipErrorIllegalAddress", "in the driver's words")
-	_, err = d.Alloc(64, driver.OnDevice)
-	assert.ErrorIs(t, err, driver.ErrDeviceLost)
-	_, _, _ = s.Close(), m.Close(), d.Free(mem) // what they say is no news
-	require.NoError(t, d.Close())
-
-	d = open(t)
-	mem, err = d.Alloc(64, driver.OnDevice)
-	require.NoError(t, err)
-	require.NoError(t, d.Free(mem))
+	require.NoError(t, next.Free(mem))
 }
 
 // gcc compiles C, or skips.

@@ -1,13 +1,12 @@
 package parity
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/parity"
+	"github.com/concord-compute/concord/tests/sim"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -20,16 +19,9 @@ var vendors = []struct{ device, library, blas, portable string }{
 
 // withBLAS runs f for every simulated device whose libraries are built.
 func withBLAS(t *testing.T, f func(t *testing.T, s *runtime.Session, device, blas, portable string)) {
-	dir := os.Getenv("CONCORD_SIM_DIR")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "build", "sim")
-	}
 	for _, v := range vendors {
 		t.Run(v.device, func(t *testing.T) {
-			if _, err := os.Stat(filepath.Join(dir, v.library)); err != nil {
-				t.Skipf("no simulated BLAS: %v; make sim builds it", err)
-			}
-			s, err := runtime.New(runtime.Config{Fallback: runtime.Require, SimDir: dir})
+			s, err := runtime.New(runtime.Config{Fallback: runtime.Require, SimDir: sim.Dir(t, "../..", v.library)})
 			require.NoError(t, err)
 			defer func() { assert.NoError(t, s.Close()) }()
 			d, err := s.Open(t.Context(), v.device)

@@ -13,7 +13,7 @@
 // They fail on demand, by CONCORD_SIM_FAULT in the environment or by a call of
 // concord_sim_control; lib/fault.h lists the words. concord_sim_count tells what is alive,
 // so a test can demand that nothing was left behind. Package control is that from Go.
-// Load and Launch are what the backends' own tests of them begin with.
+// The backends' own tests of them begin with Load, Single and Launch.
 //
 // old/libcuda.so.1 is an older driver: functions that came late are missing. Whether a
 // program gets along without one particular function shows on a copy of a library in

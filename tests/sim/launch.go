@@ -27,6 +27,23 @@ func Load(t *testing.T, d driver.Device, text string, options ...string) driver.
 	return m
 }
 
+// Single is a launch of one item of a kernel, without arguments yet, a stream for it, and
+// so many bytes of memory. They end with the test.
+func Single(t *testing.T, d driver.Device, bytes int64, kernel, text string, options ...string) (*driver.Launch, driver.Stream, driver.Memory) {
+	t.Helper()
+	m := Load(t, d, text, options...)
+	t.Cleanup(func() { assert.NoError(t, m.Close()) })
+	k, err := m.Kernel(kernel)
+	require.NoError(t, err)
+	s, err := d.NewStream()
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, s.Close()) })
+	mem, err := d.Alloc(bytes, driver.OnDevice)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, d.Free(mem)) })
+	return &driver.Launch{Kernel: k, Dim: 1, Global: [3]int{1, 1, 1}, Local: [3]int{1, 1, 1}}, s, mem
+}
+
 const mirrorText = `
 #ifdef cl_khr_fp64
 typedef double real;
@@ -94,4 +111,31 @@ func Launch(t *testing.T, d driver.Device, pad int64) {
 	require.NoError(t, s.Sync(ctx))
 	launch.Args[3].Size = int(max(d.Info().SharedPerBlock, d.Info().SharedPerBlockOptIn))
 	assert.Error(t, s.Launch(&launch), "more local memory than there is")
+}
+
+// Lose has a kernel write where no memory is, which ends the device's context: everything
+// after it says so. The error names the launch, and has the driver's own word.
+func Lose(t *testing.T, d driver.Device, word string) {
+	t.Helper()
+	m := Load(t, d, `kernel void astray(global float *x) { x[(size_t)1 << 36] = 1; }`)
+	k, err := m.Kernel("astray")
+	require.NoError(t, err)
+	s, err := d.NewStream()
+	require.NoError(t, err)
+	other, err := d.NewStream()
+	require.NoError(t, err)
+	mem, err := d.Alloc(64, driver.OnDevice)
+	require.NoError(t, err)
+	ctx := context.Background()
+	require.NoError(t, s.Launch(&driver.Launch{Kernel: k, Dim: 1, Global: [3]int{1, 1, 1}, Local: [3]int{1, 1, 1},
+		Args: []driver.Arg{{Kind: driver.ArgMemory, Memory: mem}}}))
+	err = s.Sync(ctx)
+	assert.ErrorIs(t, err, driver.ErrDeviceLost)
+	assert.ErrorContains(t, err, "astray")
+	assert.ErrorContains(t, err, word)
+	assert.ErrorIs(t, other.Upload(ctx, mem, make([]byte, 64)), driver.ErrDeviceLost, "every stream of the device")
+	_, err = d.Alloc(64, driver.OnDevice)
+	assert.ErrorIs(t, err, driver.ErrDeviceLost)
+	_, _, _, _ = s.Close(), other.Close(), m.Close(), d.Free(mem) // what they say is no news
+	require.NoError(t, d.Close())
 }

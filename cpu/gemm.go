@@ -4,8 +4,7 @@ package cpu
 // implementation.
 
 import (
-	"slices"
-
+	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/source"
 )
 
@@ -97,18 +96,19 @@ func apart(count, m, n, ld, step int) bool {
 	return true
 }
 
-// gemmActivations are the values of ACT in the order of csrc/cpu/gemm.h, by what the
-// family activation calls them.
-var gemmActivations = []struct{ act, kernel string }{
-	{"none", ""}, {"relu", "relu"}, {"sigmoid", "sigmoid"}, {"tanh", "tanh_act"}, {"gelu", "gelu"}, {"silu", "swish"}}
-
-// gemmActivation returns the place of a program's ACT in them, -1 where it is none.
+// gemmActivation returns the place of a program's ACT in kernels.Activations, whose order
+// is that of csrc/cpu/gemm.h, or -1 where it is none.
 func gemmActivation(u *source.Unit) int {
 	act, _ := unitDefine(u, "ACT")
 	if act == "" {
 		return 0
 	}
-	return slices.IndexFunc(gemmActivations, func(a struct{ act, kernel string }) bool { return a.act == act })
+	for i, a := range kernels.Activations {
+		if a.Act == act {
+			return i
+		}
+	}
+	return -1
 }
 
 // addsBias says that this is gemm_bias.
@@ -123,6 +123,6 @@ func (c *Call) activation(of map[string]func(float64) float64) func(float64) flo
 		c.fail(-1, "ACT is no activation")
 		return nil
 	default:
-		return of[gemmActivations[i].kernel]
+		return of[kernels.Activations[i].Kernel]
 	}
 }

@@ -29,8 +29,21 @@ var (
 	}
 )
 
-// Activations are the values of the definition ACT, with which gemm_bias ends.
-var Activations = []string{"none", "relu", "sigmoid", "tanh", "gelu", "silu"}
+// Activations are what gemm_bias may end with: the value of the definition ACT, and the
+// kernel of the family activation that computes the same.
+var Activations = []struct{ Act, Kernel string }{
+	{"none", ""}, {"relu", "relu"}, {"sigmoid", "sigmoid"}, {"tanh", "tanh_act"}, {"gelu", "gelu"}, {"silu", "swish"},
+}
+
+// activationKernel is the kernel of one of Activations.
+func activationKernel(act string) string {
+	for _, a := range Activations {
+		if a.Act == act {
+			return a.Kernel
+		}
+	}
+	return ""
+}
 
 // gemmShape is one product.
 type gemmShape struct {
@@ -109,9 +122,9 @@ func biasCases(f *Family) (list []Case) {
 			list = append(list, biasCase(f, "f32", "none", s))
 		}
 	}
-	for _, act := range Activations[1:] {
-		list = append(list, biasCase(f, "f32", act, gemmShape{m: 3, n: 5, k: 3, alpha: 8}),
-			biasCase(f, "f32", act, gemmShape{m: 65, n: 131, k: 17, alpha: 2, beta: 1, pad: 1}))
+	for _, a := range Activations[1:] {
+		list = append(list, biasCase(f, "f32", a.Act, gemmShape{m: 3, n: 5, k: 3, alpha: 8}),
+			biasCase(f, "f32", a.Act, gemmShape{m: 65, n: 131, k: 17, alpha: 2, beta: 1, pad: 1}))
 	}
 	list = append(list, biasCase(f, "f32", "relu", gemmShape{m: 17, n: 67, k: 33, alpha: 1, transA: true, transB: true}))
 	for _, p := range [][2]string{{"f64", "none"}, {"f64", "tanh"}, {"f64", "gelu"}, {"f16", "none"}, {"f16", "relu"}, {"f16", "silu"},
@@ -285,14 +298,11 @@ func gemmBound(t string, s gemmShape, p gemmPlace, in [][]float64, ref []float64
 	return bound
 }
 
-// activationNames are what the family activation calls those of gemm_bias.
-var activationNames = map[string]string{"sigmoid": "sigmoid", "tanh": "tanh_act", "gelu": "gelu", "silu": "swish"}
-
 func biasBound(t, act string, s gemmShape, p gemmPlace, in [][]float64, ref []float64) []float64 {
 	u, tiny := roundoff(t), flush(t)
 	steepest, own := 1.0, func(float64) float64 { return 1 }
-	if name, ok := activationNames[act]; ok {
-		steepest, own = 1.13, activationErrors[name].of // 1.13 for gelu
+	if e, ok := activationErrors[activationKernel(act)]; ok {
+		steepest, own = 1.13, e.of // 1.13 for gelu
 	}
 	bound := make([]float64, len(ref))
 	s.visit(p, in, func(at, j int, sum, size float64) {

@@ -185,8 +185,12 @@ func (f *Family) checkDefine(features source.Features, name, value string) error
 			return fmt.Errorf("TILE=%s is not from 1 to 32", value)
 		}
 	case name == "ACT":
-		if !slices.Contains(Activations, value) {
-			return fmt.Errorf("ACT=%s is not one of %s", value, strings.Join(Activations, " "))
+		var all []string
+		for _, a := range Activations {
+			all = append(all, a.Act)
+		}
+		if !slices.Contains(all, value) {
+			return fmt.Errorf("ACT=%s is not one of %s", value, strings.Join(all, " "))
 		}
 	case value != "0" && value != "1":
 		return fmt.Errorf("%s=%s is not 0 or 1", name, value)

@@ -64,10 +64,9 @@ func (r *renderer) strip(g *region, s *strip) {
 	r.w(" }); if (!CC_SMALL && cc_left) return; ")
 }
 
-// rounds writes an interchanged loop. Where all items that are in a round are in those
-// after it too, some rounds need no conditions. If they are far from each other they are
-// done at once: the processor waits for more than one place in memory then. Places that
-// follow each other it finds sooner one by one.
+// rounds writes an interchanged loop. Some rounds that are far from each other, and for the
+// same items, are done at once: the processor waits for more than one place in memory
+// then. Places that follow each other it finds sooner one by one.
 func (r *renderer) rounds(g *region, s *strip, first string) {
 	l := s.rounds
 	t := r.plain(l.k.typ)
@@ -95,7 +94,7 @@ func (r *renderer) rounds(g *region, s *strip, first string) {
 		}
 		r.w("; }")
 	}
-	r.w("for (int cc_sure = 0; cc_sure > 0 || cc_q.begin(); cc_q.k = cc_next(cc_q.k)) { if (cc_sure > 0) cc_sure--; else { ")
+	r.w("for (; cc_q.begin(); cc_q.k = cc_next(cc_q.k)) { ")
 	for _, e := range l.conds {
 		r.w("cc_q.cut(")
 		test([]*expr{e})
@@ -103,13 +102,12 @@ func (r *renderer) rounds(g *region, s *strip, first string) {
 	}
 	if l.jam > 1 {
 		most := itoa(l.jam)
-		r.w("if (cc_q.whole(", most, ", cc_next, ")
+		r.w("if (cc_q.far(cc_next) && cc_q.whole(", most, ", cc_next, ")
 		test(l.conds)
-		r.w(")) { if (cc_q.far(cc_next)) { ")
+		r.w(")) { ")
 		r.round(g, s, l.jam)
-		r.w("for (int cc_u = 1; cc_u < ", most, "; cc_u++) cc_q.k = cc_next(cc_q.k); continue; } cc_sure = ", itoa(l.jam-1), "; } ")
+		r.w("for (int cc_u = 1; cc_u < ", most, "; cc_u++) cc_q.k = cc_next(cc_q.k); continue; } ")
 	}
-	r.w("} ")
 	r.round(g, s, 1)
 	r.w("} } ")
 }

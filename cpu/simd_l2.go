@@ -49,6 +49,7 @@ func simdL2(c *Call, size int) error {
 const (
 	l2Int8Short = 32768 // components have a sum of 32 bits
 	l2Block     = 48    // vectors between two turns of results (csrc/cpu/l2.h)
+	l2Int8Block = 64    // likewise, of bytes
 )
 
 // vector is the address of one of them.
@@ -97,31 +98,31 @@ func (l *distance) packed() error {
 	if l.size == 2 {
 		room = 4 * l.dim
 	}
-	return l.blocks(4*l.dim, room, func(queries uint64) {
+	return l.blocks(l2Block, 4*l.dim, room, func(queries uint64) {
 		d.simd.run(l2Pack, l.queries, uint64(l.nq), uint64(l.dim), flag(l.size == 2), queries, 1)
 	}, func(lo, hi int, queries, room uint64) { l.part(lo, hi, queries, 1, room) })
 }
 
 // packedBytes does the same for bytes, in words of as many as the processor multiplies at
-// once, or pairs of 16-bit numbers. Vectors are copied as whole registers.
+// once, or pairs of 16-bit numbers. Vectors are turned round as whole registers.
 func (l *distance) packedBytes() error {
 	set, word := l.call.device.simd, 2
 	if set.multipliesBytes() {
 		word = 4
 	}
 	words := (l.dim + word - 1) / word
-	return l.blocks(4*(words+1), roundUpInt(4*words, set.bytes), func(queries uint64) {
+	return l.blocks(l2Int8Block, 4*(words+1), roundUpInt(4*words, set.bytes), func(queries uint64) {
 		set.run(l2Int8Pack, l.queries, uint64(l.nq), uint64(l.dim), queries, uint64(word))
 	}, func(lo, hi int, queries, room uint64) { l.bytes(lo, hi, queries, word, room) })
 }
 
 // blocks has many queries packed, each in so many bytes, and then computes blocks of
 // vectors; a thread has room for the vectors of one.
-func (l *distance) blocks(query, vector int, pack func(to uint64), part func(lo, hi int, queries, room uint64)) error {
+func (l *distance) blocks(block, query, vector int, pack func(to uint64), part func(lo, hi int, queries, room uint64)) error {
 	d := l.call.device
-	wide := d.simd.bytes / 2 // queries in a strip
+	wide := d.simd.bytes / 2 // queries in the longest strip
 	strips := roundUp(int64((l.nq+wide-1)/wide*wide*query), baseAlign)
-	room := roundUp(int64(l2Block*vector), baseAlign)
+	room := roundUp(int64(block*vector), baseAlign)
 	b, err := d.scratch.take(strips + room*int64(d.threads))
 	if err != nil {
 		return err
@@ -132,7 +133,7 @@ func (l *distance) blocks(query, vector int, pack func(to uint64), part func(lo,
 		rooms <- queries + uint64(strips) + uint64(i)*uint64(room)
 	}
 	pack(queries)
-	return l.parallel(l2Block, func(lo, hi int) {
+	return l.parallel(block, func(lo, hi int) {
 		own := <-rooms
 		part(lo, hi, queries, own)
 		rooms <- own

@@ -6,6 +6,7 @@ package cpu
 import (
 	"encoding/binary"
 	"math"
+	goruntime "runtime"
 	"strings"
 	"testing"
 
@@ -186,6 +187,43 @@ func TestPastCaches(t *testing.T) {
 }
 
 func f32s(n int) []float32 { return make([]float32, n) }
+
+// TestGelu looks closer than the bound of the kernel, also where its tables change.
+func TestGelu(t *testing.T) {
+	x := []float32{0, float32(math.Copysign(0, -1)), float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()),
+		math.MaxFloat32, -math.MaxFloat32, 1e-40, -1e-40, -14.9, -15.5, -16, -17}
+	for i := -36; i <= 36; i++ { // ties between places of a table
+		tie := float32(i) / 2
+		x = append(x, tie, math.Nextafter32(tie, 20), math.Nextafter32(tie, -20))
+	}
+	for i := range 1 << 16 {
+		x = append(x, 20-float32(i)/(1<<16)*40, float32(math.Exp2(-float64(i)/2048)), -float32(math.Exp2(-float64(i)/2048)))
+	}
+	eachSet(t, func(t *testing.T, d *device) {
+		wide := 1.0
+		if d.simd != nil && goruntime.GOARCH == "arm64" { // by another formula
+			wide = 4
+		}
+		y := f32s(len(x))
+		require.NoError(t, invoke(t, d, "activation", "gelu", nil, [3]int{1, 1, 1}, bytesOf(x), bytesOf(y), uint64(len(x))))
+		for i := range x {
+			v := float64(x[i])
+			want := refActivations["gelu"](v)
+			if math.IsNaN(want) {
+				require.True(t, math.IsNaN(float64(y[i])), "gelu(%g) = %g", v, y[i])
+				continue
+			} else if math.IsInf(want, 0) || want == 0 {
+				require.Equal(t, float32(want), y[i], "gelu(%g)", v)
+				continue
+			}
+			z := min(v, 0) / math.Sqrt2
+			unit := max(math.Exp2(math.Floor(math.Log2(math.Abs(want)))-23), 0x1p-149)
+			if off := math.Abs(float64(y[i])-want) / unit; !(off <= wide*(5+0.2*z*z)) {
+				t.Errorf("gelu(%g) = %g, want %g: %.1f units in the last place", v, y[i], want, off)
+			}
+		}
+	})
+}
 
 func TestDistances(t *testing.T) {
 	exact := openIndex(t, referenceIndex)

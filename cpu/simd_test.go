@@ -382,14 +382,14 @@ func TestGemmBias(t *testing.T) {
 		}
 		for i := range count {
 			g := f.anyGemm(i)
-			g.act = kernels.Activations[f.r.IntN(len(kernels.Activations))]
+			g.act = kernels.Activations[f.r.IntN(len(kernels.Activations))].Act
 			require.NoError(t, g.run(t, d, f), "%+v", g)
 		}
 		if d.simd == nil || brief() {
 			return
 		}
-		for i, act := range kernels.Activations { // several panels along every side
-			g := gemmTrial{typ: []string{"f32", "f64", "f16", "bf16"}[i%4], m: 300, n: 500, k: 1100, alpha: 0.3, beta: 1, act: act}
+		for i, a := range kernels.Activations { // several panels along every side
+			g := gemmTrial{typ: []string{"f32", "f64", "f16", "bf16"}[i%4], m: 300, n: 500, k: 1100, alpha: 0.3, beta: 1, act: a.Act}
 			require.NoError(t, g.run(t, d, f), "%+v", g)
 		}
 	})

@@ -5,6 +5,7 @@
 #include "list.h"
 #include "storage.h"
 #include "functions.h"
+#include "gelu.h"
 
 #define T f32
 #define E float

@@ -163,16 +163,136 @@ IN i8pair_m i8pair_first(int64_t n) { return f32_first(n); }
 IN i8pair_v i8pair_loadm(const int32_t *p, i8pair_m m) { return (void)m, i8pair_load(p); } // panels are whole
 IN i8pair_v i8pair_mul(i8pair_v a, i8pair_v b) { return _mm256_mullo_epi32(a, b); }
 IN i8pair_v i8pair_step(i8pair_v a, i8pair_v b, i8pair_v c) { return _mm256_add_epi32(c, _mm256_madd_epi16(a, b)); }
-// 2W bytes as words, and their squares.
-IN i8_sums i8pair_l2_widen(const int8_t *from, int32_t *to, i8_sums sum) {
-  i8pair_v x = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)from));
-  return i8pair_store(to, x), i8pair_step(x, x, sum);
+// For squared distances: W words, numbers as they are stored as a word, a sum less the
+// squares of words, W rows of W as columns, and the product with a word of a query.
+IN i8pair_v i8pair_l2_word(const int8_t *p) { return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p)); }
+IN i8pair_v i8pair_l2_offset(i8pair_v x) { return x; }
+IN i8pair_v i8pair_l2_less(i8pair_v s, i8pair_v x) { return _mm256_sub_epi32(s, _mm256_madd_epi16(x, x)); }
+// The sum is written out: gcc would move every one of a tile to and fro.
+IN i8pair_v i8pair_l2_step(i8pair_v v, const int32_t *q, i8pair_v s) {
+  __asm__("vpaddd %1, %0, %0" : "+x"(s) : "x"(_mm256_madd_epi16(v, i8pair_set(*q))));
+  return s;
+}
+IN void i8pair_turn(i8pair_v *x) {
+  __m256i t[8];
+  _Pragma("GCC unroll 2") for (int i = 0; i < 8; i += 4) { // rows of 4 in each half of registers
+    __m256i a = _mm256_unpacklo_epi32(x[i], x[i + 1]), b = _mm256_unpackhi_epi32(x[i], x[i + 1]);
+    __m256i c = _mm256_unpacklo_epi32(x[i + 2], x[i + 3]), d = _mm256_unpackhi_epi32(x[i + 2], x[i + 3]);
+    t[i] = _mm256_unpacklo_epi64(a, c), t[i + 1] = _mm256_unpackhi_epi64(a, c);
+    t[i + 2] = _mm256_unpacklo_epi64(b, d), t[i + 3] = _mm256_unpackhi_epi64(b, d);
+  }
+  _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++)
+    x[i] = _mm256_permute2x128_si256(t[i], t[i + 4], 0x20), x[i + 4] = _mm256_permute2x128_si256(t[i], t[i + 4], 0x31);
 }
 
 #include "x86.h"
 
-#include "avx2_more.h"
-#include "x86_more.h"
+// What the kernels at the speed of memory need of AVX2 beyond a product's words.
+
+#define LIKE_256(T, S, V)                                                                          \
+  IN V T##_less(V a, V b, V x, V y) { return _mm256_blendv_##S(y, x, _mm256_cmp_##S(a, b, _CMP_LT_OQ)); } \
+  IN unsigned T##_lessbits(V a, V b) { return (unsigned)_mm256_movemask_##S(_mm256_cmp_##S(a, b, _CMP_LT_OQ)); } \
+  IN V T##_beats(V y, V m, V p, V q) {                                                             \
+    return _mm256_blendv_##S(q, p, _mm256_and_##S(_mm256_cmp_##S(m, m, _CMP_ORD_Q), _mm256_cmp_##S(y, m, _CMP_NLE_UQ))); \
+  }                                                                                                \
+  IN V T##_larger(V a, V b) { return _mm256_blendv_##S(_mm256_max_##S(a, b), a, _mm256_cmp_##S(a, a, _CMP_UNORD_Q)); } \
+  IN V T##_smaller(V a, V b) { return _mm256_blendv_##S(_mm256_min_##S(a, b), a, _mm256_cmp_##S(a, a, _CMP_UNORD_Q)); } \
+  IN V T##_number(V v) { return _mm256_and_##S(v, _mm256_cmp_##S(v, v, _CMP_ORD_Q)); }             \
+  IN V T##_min(V a, V b) { return _mm256_min_##S(a, b); }
+LIKE_256(f32, ps, f32_v)
+LIKE_256(f64, pd, f64_v)
+#undef LIKE_256
+IN f32_v f32_read(const float *p) { return f32_load(p); }
+IN f64_v f64_read(const double *p) { return f64_load(p); }
+IN double f64_largest(f64_v v) {
+  __m128d x = _mm_max_pd(_mm256_castpd256_pd128(v), _mm256_extractf128_pd(v, 1));
+  return _mm_cvtsd_f64(_mm_max_sd(x, _mm_unpackhi_pd(x, x)));
+}
+IN f32_v f32_ratio(f32_v a, f32_v b) { return _mm256_div_ps(a, b); }
+IN f64_v f64_max(f64_v a, f64_v b) { return _mm256_max_pd(a, b); }
+IN f64_v f64_near(f64_v v) { return _mm256_round_pd(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+// scale is v times 2 to the whole number n from -2044 to 2046, in two steps.
+IN f64_v f64_scale(f64_v v, f64_v n) {
+  __m128i i = _mm256_cvtpd_epi32(n), half = _mm_srai_epi32(i, 1), rest = _mm_sub_epi32(i, half);
+  __m256i bias = _mm256_set1_epi64x(1023);
+  v = _mm256_mul_pd(v, _mm256_castsi256_pd(_mm256_slli_epi64(_mm256_add_epi64(_mm256_cvtepi32_epi64(half), bias), 52)));
+  return _mm256_mul_pd(v, _mm256_castsi256_pd(_mm256_slli_epi64(_mm256_add_epi64(_mm256_cvtepi32_epi64(rest), bias), 52)));
+}
+
+// Numbers of other types; 32-bit ones go by way of double.
+IN f32_v f32_from_i8(const int8_t *p) { return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const void *)p))); }
+IN f32_v f32_from_u8(const uint8_t *p) { return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)p))); }
+IN f32_v f32_from_i16(const int16_t *p) { return _mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(_mm_loadu_si128((const void *)p))); }
+IN f32_v f32_from_u16(const uint16_t *p) { return _mm256_cvtepi32_ps(_mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)p))); }
+IN f64_v f64_from_i32(const int32_t *p) { return _mm256_cvtepi32_pd(_mm_loadu_si128((const void *)p)); }
+IN f64_v f64_from_u32(const uint32_t *p) {
+  __m128i flipped = _mm_xor_si128(_mm_loadu_si128((const void *)p), _mm_set1_epi32(INT32_MIN));
+  return _mm256_add_pd(_mm256_cvtepi32_pd(flipped), _mm256_set1_pd(0x1p31));
+}
+IN f64_v f64_from_f32(const float *p) { return _mm256_cvtps_pd(_mm_loadu_ps(p)); }
+IN void f64_to_f32(float *p, f64_v v) { _mm_storeu_ps(p, _mm256_cvtpd_ps(v)); }
+IN f32_v f32_from_i32(const int32_t *p) { return _mm256_cvtepi32_ps(_mm256_loadu_si256((const void *)p)); }
+// The nearest whole number toward zero; 0 of a NaN.
+IN void f32_put32(void *p, f32_v v) {
+  __m256i x = _mm256_cvttps_epi32(v); // INT32_MIN where it does not fit
+  x = _mm256_xor_si256(x, _mm256_castps_si256(_mm256_cmp_ps(v, _mm256_set1_ps(0x1p31f), _CMP_GE_OQ)));
+  _mm256_storeu_si256(p, _mm256_and_si256(x, _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_ORD_Q))));
+}
+// The low bits of whole parts that fit: -128 to 255, -32768 to 65535, -2^31 to 2^32 - 1.
+IN void f32_put8(void *p, f32_v v) {
+  __m256i x = _mm256_shuffle_epi8(_mm256_cvttps_epi32(v), _mm256_set1_epi64x(0x0c080400)); // the low bytes of each half
+  _mm_storel_epi64(p, _mm_unpacklo_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1)));
+}
+IN void f32_put16(void *p, f32_v v) {
+  __m256i x = _mm256_shuffle_epi8(_mm256_cvttps_epi32(v), _mm256_set1_epi64x(0x0d0c090805040100));
+  _mm_storeu_si128(p, _mm_unpacklo_epi64(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1)));
+}
+IN void f64_put32(void *p, f64_v v) {
+  // 2^52 + 2^51 is so large that the last digit of the sum has the value 1.
+  v = _mm256_add_pd(_mm256_round_pd(v, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC), _mm256_set1_pd(0x1.8p52));
+  __m256i x = _mm256_permutevar8x32_epi32(_mm256_castpd_si256(v), _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6));
+  _mm_storeu_si128(p, _mm256_castsi256_si128(x));
+}
+// sticky cuts a double down to 13 digits, of which the last is 1 if that loses any.
+IN f64_v f64_sticky(f64_v v) {
+  __m256i u = _mm256_castpd_si256(v), low = _mm256_set1_epi64x((1ll << 40) - 1);
+  __m256i whole = _mm256_cmpeq_epi64(_mm256_and_si256(u, low), _mm256_setzero_si256());
+  return _mm256_castsi256_pd(_mm256_or_si256(_mm256_andnot_si256(low, u), _mm256_andnot_si256(whole, _mm256_set1_epi64x(1ll << 40))));
+}
+// past_line stores 64 bytes without reading the line into the caches; to is aligned.
+IN void past_line(void *to, const void *from) {
+  const __m256i *p = from;
+  __m256i a = _mm256_loadu_si256(p), b = _mm256_loadu_si256(p + 1);
+  _mm256_stream_si256(to, a);
+  _mm256_stream_si256((__m256i *)to + 1, b);
+}
+// past_full, past_half and past_quarter store so much of a register so.
+IN void past_full(void *to, const void *from) { _mm256_stream_si256(to, _mm256_loadu_si256(from)); }
+IN void past_quarter(void *to, const void *from) {
+  long long x;
+  __builtin_memcpy(&x, from, 8);
+  _mm_stream_si64(to, x);
+}
+IN void past_half(void *to, const void *from) { _mm_stream_si128(to, _mm_loadu_si128(from)); }
+IN void line_set(void *to, uint64_t bits) {
+  __m256i v = _mm256_set1_epi64x((int64_t)bits);
+  _mm256_storeu_si256(to, v);
+  _mm256_storeu_si256((__m256i *)to + 1, v);
+}
+IN void past_set(void *to, uint64_t bits) {
+  __m256i v = _mm256_set1_epi64x((int64_t)bits);
+  _mm256_stream_si256(to, v);
+  _mm256_stream_si256((__m256i *)to + 1, v);
+}
+
+// A register is a table of HAVE_PICK floats, of which pick takes those that the low bits of
+// `at` name; shift is v·2^n, n the low bits of `at`; below is -|x|.
+#define HAVE_PICK 8
+IN f32_v f32_pick(const float *table, f32_v at) { return _mm256_permutevar8x32_ps(f32_load(table), _mm256_castps_si256(at)); }
+IN f32_v f32_shift(f32_v v, f32_v at) {
+  return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(v), _mm256_slli_epi32(_mm256_castps_si256(at), 23)));
+}
+IN f32_v f32_below(f32_v x) { return _mm256_or_ps(x, f32_set(-0.0f)); }
 
 #define GEMM_ROWS 6
 #define GEMM_REGS 12

@@ -100,8 +100,27 @@ ACTIVATION(sigmoid)
 ACTIVATION(swish)
 ACTIVATION(gelu_tanh)
 ACTIVATION(tanh_act)
-ACTIVATION(gelu)
 #undef ACTIVATION
+
+// gelu, of several registers at once.
+static void CAT(S, each_gelu)(const simd_word *w, int64_t lo, int64_t n, void *to, int past) {
+  enum { ONCE = CAT(A, GELUS) };
+  const E *x = (const E *)w[3].p + lo;
+  E *y = to;
+  int64_t i = 0;
+  for (; i + ONCE * W <= n; i += ONCE * W) {
+    V v[ONCE];
+    TOGETHER(ONCE)
+      v[k] = LOAD(x + i + k * W);
+    CAT(A, gelus)(v, ONCE);
+    TOGETHER(ONCE)
+      SEND(y + i + k * W, v[k], past);
+  }
+  for (; i + W <= n; i += W)
+    SEND(y + i, CAT(A, gelu)(LOAD(x + i)), past);
+  if (i < n)
+    STOREN(y + i, n - i, CAT(A, gelu)(LOADN(x + i, n - i)));
+}
 
 // Words from 1 on: which, n, in, out, 1 if it is larger than the caches.
 static void CAT(S, activation)(const simd_word *w) {

@@ -72,25 +72,6 @@ IN f32_v f32_tanh_act(f32_v x) {
   return f32_ratio(m, f32_add(m, f32_set(2.0f)));
 }
 
-// x·Φ(x), where Φ(-|x|) = erfc(z)/2 and erfc(z) = e^(-z²)·t·P(t), z = |x|/√2, t = 1/(1 + 0.4·z).
-// P is a least-squares fit with levelled relative error, below 2^-23.6 with constants in float.
-IN f32_v f32_gelu(f32_v x) {
-  f32_v size = f32_min(f32_set(100.0f), f32_max(x, f32_sub(f32_zero(), x)));
-  f32_v t = f32_ratio(f32_set(1), f32_fma(f32_set(0.28284271f), size, f32_set(1)));
-  f32_v p = f32_set(-0.0115534515f); // half of the polynomial
-  p = f32_fma(p, t, f32_set(0.0817165305f));
-  p = f32_fma(p, t, f32_set(-0.2096033615f));
-  p = f32_fma(p, t, f32_set(0.2219086635f));
-  p = f32_fma(p, t, f32_set(-0.1002694635f));
-  p = f32_fma(p, t, f32_set(0.1142354695f));
-  p = f32_fma(p, t, f32_set(0.072108196f));
-  p = f32_fma(p, t, f32_set(0.1059645905f));
-  p = f32_fma(p, t, f32_set(0.112647787f));
-  p = f32_fma(p, t, f32_set(0.1128450635f));
-  f32_v below = f32_mul(f32_exp_down(f32_mul(f32_mul(f32_set(-0.5f), x), x)), f32_mul(t, p));
-  return f32_mul(x, f32_less(x, f32_zero(), below, f32_sub(f32_set(1), below)));
-}
-
 // Of doubles the C library computes these, one by one.
 #define EACH(NAME, EXPRESSION)                                                                     \
   IN f64_v f64_##NAME(f64_v v) {                                                                   \

@@ -4,21 +4,73 @@
 // the other: that is how memory is fastest. With many, queries are packed so that a
 // register holds one component of several, and a tile of vectors by queries stays in
 // registers; its results lie in the order of vectors and are turned round, as they
-// belong in the rows of their queries.
+// belong in the rows of their queries. Bytes are packed four times as small, so it is the
+// vectors that are turned round, and results lie as they belong.
 // The vectors between two turns: whole tiles, and whole lines of results.
 enum { l2_block = 48 };
 
-#define T f32
-#define E float
-IN f32_v f32_l2_step(f32_v q, const float *v, f32_v sum) {
-  f32_v d = f32_minus(q, v);
-  return f32_fma(d, d, sum);
-}
-#include "l2_tile.h"
-#undef T
-#undef E
-
 #define W f32_W
+
+// gcc keeps arrays of registers in registers only where it unrolls the loops.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC optimize("O3")
+#define UNROLL _Pragma("GCC unroll 16")
+#else
+#define UNROLL _Pragma("clang loop unroll(full)")
+#endif
+
+// R vectors, ld numbers apart, with NV registers of queries, which are packed in strips of
+// 2W: their first components, side by side, then their second ones. Meanwhile the vectors
+// at next are fetched, step bytes for each component.
+#define L2_TILE(R, NV)                                                                             \
+  static __attribute__((noinline)) void l2_tile_##R##_##NV(int64_t dim, const float *v, int64_t ld, const float *q, float *to,\
+                                                           const char *next, int64_t step) {       \
+    const float *at[4] = {v, v + 3 * ld, v + 6 * ld, v + 9 * ld};                                  \
+    f32_v s[R][NV];                                                                                \
+    UNROLL for (int r = 0; r < R; r++)                                                             \
+      UNROLL for (int j = 0; j < NV; j++)                                                          \
+        s[r][j] = f32_zero();                                                                      \
+    for (int64_t d = 0; d < dim; d++, q += 2 * W, next += step) {                                  \
+      f32_v y[NV];                                                                                 \
+      UNROLL for (int j = 0; j < NV; j++)                                                          \
+        y[j] = f32_load(q + j * W);                                                                \
+      __builtin_prefetch(next);                                                                    \
+      UNROLL for (int r = 0; r < R; r++)                                                           \
+        UNROLL for (int j = 0; j < NV; j++) {                                                      \
+          f32_v far = f32_minus(y[j], at[r / 3] + r % 3 * ld);                                     \
+          s[r][j] = f32_fma(far, far, s[r][j]);                                                    \
+        }                                                                                          \
+      at[0]++, at[1]++, at[2]++, at[3]++;                                                          \
+    }                                                                                              \
+    UNROLL for (int r = 0; r < R; r++)                                                             \
+      UNROLL for (int j = 0; j < NV; j++)                                                          \
+        f32_store(to + r * 2 * W + j * W, s[r][j]);                                                \
+  }
+#define L2_TILES(R) L2_TILE(R, 1) L2_TILE(R, 2)
+L2_TILES(GEMM_ROWS) L2_TILES(1)
+#undef L2_TILES
+#undef L2_TILE
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC pop_options
+#endif
+
+// n vectors with the m queries of a strip: a row of 2W sums for each vector. The results
+// will go to out, in m rows ld_out apart (or NULL: past the caches), and size bytes at next
+// are wanted after this.
+static void l2_strip(int64_t dim, const float *v, int64_t ld, int64_t n, const float *q, int64_t m, float *sums,
+                     const float *out, int64_t ld_out, const char *next, int64_t size) {
+  int64_t i = 0, tiles = (n + GEMM_ROWS - 1) / GEMM_ROWS, part = tiles ? size / tiles : 0, step = dim ? (part + dim - 1) / dim : 0;
+  for (; i + GEMM_ROWS <= n; i += GEMM_ROWS, next += part) {
+    for (int64_t j = i / GEMM_ROWS; out && j < m; j += tiles)
+      for (int64_t k = 0; k < n; k += 64 / 4)
+        __builtin_prefetch(out + j * ld_out + k, 1);
+    (m > W ? CAT(l2_tile, CAT(GEMM_ROWS, 2)) : CAT(l2_tile, CAT(GEMM_ROWS, 1)))(dim, v + i * ld, ld, q, sums + i * 2 * W, next, step);
+  }
+  for (; i < n; i++)
+    (m > W ? l2_tile_1_2 : l2_tile_1_1)(dim, v + i * ld, ld, q, sums + i * 2 * W, next, 0);
+}
+
 IN f32_v l2_square(f32_v a, f32_v b, f32_v sum) {
   f32_v d = f32_sub(a, b);
   return f32_fma(d, d, sum);
@@ -148,8 +200,8 @@ static void l2_many(const simd_word *w) {
         const char *first = vectors + (v + i) * row;
         for (int64_t r = 0; half && q == 0 && r < k; r++)
           l2_widen(first + r * row, 1, dim, room + r * dim, 1);
-        f32_l2_strip(dim, half ? room : (const float *)first, dim, k, queries, m, results + i * 2 * W,
-                     past ? NULL : rows + i, ld, first + k * row, q ? 0 : k * row);
+        l2_strip(dim, half ? room : (const float *)first, dim, k, queries, m, results + i * 2 * W,
+                 past ? NULL : rows + i, ld, first + k * row, q ? 0 : k * row);
       }
       l2_turn(results, n, m, rows, ld, (int)past);
     }
@@ -243,8 +295,16 @@ static void l2_i8_few(const simd_word *w) {
 
 #undef W
 
+// Queries in a tile of bytes, whose vectors are as wide as two registers, and the vectors
+// that all queries meet before the next ones.
+#if GEMM_REGS < 16
+#define L2_I8_ROWS 4
+#else
+#define L2_I8_ROWS 8
+#endif
+enum { l2_i8_block = 64 };
+
 #define E int32_t
-IN i8pair_v i8pair_l2_step(i8pair_v q, const int32_t *v, i8pair_v sum) { return i8pair_step(i8pair_set(*v), q, sum); }
 #define T i8pair
 #define GROUP 2
 #define OFFSET 0
@@ -259,10 +319,11 @@ IN i8pair_v i8pair_l2_step(i8pair_v q, const int32_t *v, i8pair_v sum) { return 
 #define i8four_l2_bytes i8pair_l2_bytes
 #endif
 #undef E
+#undef UNROLL
 
 // Words: queries, how many, vectors, how many, components, results, from one query's
 // results to the next; bytes in a word of packed queries, or 0 if they are as they were,
-// and then room for l2_block vectors of whole registers, and 1 if results go past the caches.
+// and then room for l2_i8_block vectors of whole registers, and 1 if results go past the caches.
 static void l2_i8(const simd_word *w) { (w[7].i == 0 ? l2_i8_few : w[7].i == 2 ? i8pair_l2_bytes : i8four_l2_bytes)(w); }
 
 // Words: queries, how many, components, to, and bytes in a word.

@@ -1,74 +1,130 @@
 // Many queries of bytes: |q|² + |v|² - 2qv, exact in 32 bits. A word is GROUP bytes of a
-// vector, as what the product of bytes multiplies and adds up (gemm_i8.h): pairs of
-// 16-bit numbers, or four bytes, of which those of queries are OFFSET more than they are.
-// That adds OFFSET times a vector's sum to its products, which its own square gives back.
-#include "l2_tile.h"
+// query or vector, as what the product of bytes multiplies and adds up (gemm_i8.h): pairs
+// of 16-bit numbers, or four bytes, of which those of vectors are OFFSET more than they
+// are. That adds OFFSET times a query's sum to its products, which its base takes away.
+#define V CAT(T, v)
 #define W CAT(T, W)
 
-// Words of one query or vector.
 IN int64_t CAT(T, l2_words)(int64_t dim) { return (dim + GROUP - 1) / GROUP; }
 
-// Queries. A strip begins with their squares; 0 stands for components that are not there.
+// Queries in strips of L2_I8_ROWS: what their results begin with, their first words, and so
+// on. 0 stands for queries and components that are not there.
 static void CAT(T, l2_pack)(const int8_t *from, int64_t n, int64_t dim, int32_t *to) {
-  int64_t words = CAT(T, l2_words)(dim), strip = (words + 1) * 2 * W;
-  for (int64_t i = 0; i < (n + 2 * W - 1) / (2 * W) * 2 * W; i++) {
-    int32_t *at = to + i / (2 * W) * strip + i % (2 * W), square = 0;
+  const int64_t rows = L2_I8_ROWS, words = CAT(T, l2_words)(dim);
+  for (int64_t i = 0; i < (n + rows - 1) / rows * rows; i++) {
+    int32_t *at = to + i / rows * rows * (words + 1) + i % rows, base = 0;
     for (int64_t d = 0; d < dim && i < n; d++)
-      square += from[i * dim + d] * from[i * dim + d];
-    *at = square;
+      base += from[i * dim + d] * (from[i * dim + d] + 2 * OFFSET);
+    *at = base;
     for (int64_t p = 0; p < words; p++)
-      at[(p + 1) * 2 * W] = i < n ? CAT(T, word)(from + i * dim, 1, p * GROUP, dim, OFFSET) : 0;
+      at[(p + 1) * rows] = i < n ? CAT(T, word)(from + i * dim, 1, p * GROUP, dim, 0) : 0;
   }
 }
 
-// Vectors as words, ld apart, and their squares. What is behind their components meets
-// zeros of the queries.
-static void CAT(T, l2_prepare)(const int8_t *from, int64_t n, int64_t dim, int32_t *to, int64_t ld, int32_t *squares) {
-  for (int64_t i = 0; i < n; i += W) {
-    i8_sums s[W];
-    for (int64_t r = 0; r < W; r++) {
-      int64_t d = 0;
-      const int8_t *v = from + (i + r < n ? i + r : n - 1) * dim;
-      int32_t *row = to + (i + r < n ? i + r : n - 1) * ld;
-      s[r] = i8_zero();
-      for (; d + GROUP * W <= dim; d += GROUP * W)
-        s[r] = CAT(T, l2_widen)(v + d, row + d / GROUP, s[r]);
-      if (d < dim) {
-        int8_t rest[GROUP * W] = {0};
-        memcpy(rest, v + d, (size_t)(dim - d));
-        s[r] = CAT(T, l2_widen)(rest, row + d / GROUP, s[r]);
+// A copy of W vectors, of which n are there, from component d on.
+static __attribute__((noinline)) void CAT(T, l2_copy)(const int8_t *from, int64_t n, int64_t dim, int64_t d, int8_t *to) {
+  memset(to, 0, W * GROUP * W);
+  for (int64_t r = 0; r < W && r < n; r++)
+    memcpy(to + r * GROUP * W, from + r * dim + d, (size_t)(dim - d < GROUP * W ? dim - d : GROUP * W));
+}
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC optimize("O3")
+#endif
+
+// 2W vectors, of which n are there: their first words, side by side, and so on, up to whole
+// registers of a vector, and their squares less than 0. What memory has behind the last
+// components is read up to end, and does not count.
+static void CAT(T, l2_prepare)(const int8_t *from, int64_t n, int64_t dim, const int8_t *end, int32_t *to, int32_t *squares) {
+  int32_t there[W];
+  for (int64_t p = 0; p < W; p++)
+    there[p] = CAT(T, word)(&(const int8_t){-1}, 0, p * GROUP, dim % (GROUP * W), 0);
+  for (int64_t j = 0; j < 2 * W; j += W) {
+    V sum = CAT(T, zero)();
+    for (int64_t d = 0; d < dim; d += GROUP * W) {
+      V x[W];
+      int8_t copy[W * GROUP * W];
+      const int8_t *v = copy;
+      int64_t step = GROUP * W;
+      if (n - j >= W && end - from >= (j + W - 1) * dim + d + GROUP * W)
+        v = from + j * dim + d, step = dim;
+      else
+        CAT(T, l2_copy)(from + j * dim, n - j, dim, d, copy);
+      UNROLL for (int r = 0; r < W; r++, v += step)
+        x[r] = CAT(T, l2_word)(v);
+      if (dim - d < GROUP * W)
+        UNROLL for (int r = 0; r < W; r++)
+          x[r] &= CAT(T, load)(there);
+      CAT(T, turn)(x);
+      UNROLL for (int r = 0; r < W; r++) {
+        sum = CAT(T, l2_less)(sum, x[r]);
+        CAT(T, store)(to + (d / GROUP + r) * 2 * W + j, CAT(T, l2_offset)(x[r]));
       }
     }
-    i8pair_store(squares + i, i8_folded(s));
+    CAT(T, store)(squares + j, sum);
   }
 }
+
+// 2W vectors with the m queries of a strip: rows of results ld apart, past the caches or
+// not. Meanwhile the memory at next is fetched, step bytes for each word.
+static __attribute__((noinline)) void CAT(T, l2_tile)(int64_t words, const int32_t *v, const int32_t *squares, const int32_t *q,
+                                                      int64_t m, float *out, int64_t ld, int past, const char *next, int64_t step) {
+  const int32_t *base = q;
+  V s[L2_I8_ROWS][2];
+  UNROLL for (int r = 0; r < L2_I8_ROWS; r++)
+    s[r][0] = s[r][1] = CAT(T, zero)();
+  for (int64_t d = 0; d < words; d++, v += 2 * W, next += step) {
+    V a = CAT(T, load)(v), b = CAT(T, load)(v + W);
+    q += L2_I8_ROWS;
+    __builtin_prefetch(next);
+    UNROLL for (int r = 0; r < L2_I8_ROWS; r++) {
+      s[r][0] = CAT(T, l2_step)(a, q + r, s[r][0]);
+      s[r][1] = CAT(T, l2_step)(b, q + r, s[r][1]);
+    }
+  }
+  UNROLL for (int r = 0; r < L2_I8_ROWS; r++)
+    UNROLL for (int j = 0; j < 2; j++)
+      if (r < m) {
+        V sum = i8_sub(i8_sub(CAT(T, set)(base[r]), CAT(T, load)(squares + j * W)), i8_add(s[r][j], s[r][j]));
+        f32_v result = l2_unscale(i8_floats(sum));
+        if (past)
+          f32_past(out + r * ld + j * W, result);
+        else
+          f32_store(out + r * ld + j * W, result);
+      }
+}
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC pop_options
+#endif
 
 // Words as of l2_i8: those of queries packed, the room of words 8.
 static void CAT(T, l2_bytes)(const simd_word *w) {
-  const int8_t *vectors = w[2].p;
-  int64_t nq = w[1].i, nv = w[3].i, dim = w[4].i, ld_out = w[6].i, words = CAT(T, l2_words)(dim), ld = (words + W - 1) / W * W, past = w[9].i;
-  float *out = w[5].p;
-  int32_t *room = w[8].p, sums[l2_block * 2 * W], squares[l2_block + W];
-  float results[l2_block * 2 * W];
-  for (int64_t v = 0; v < nv; v += l2_block) {
-    int64_t n = nv - v < l2_block ? nv - v : l2_block, size = n * dim;
-    const int8_t *first = vectors + v * dim;
-    const int32_t *strip = w[0].p;
-    CAT(T, l2_prepare)(first, n, dim, room, ld, squares);
-    for (int64_t q = 0; q < nq; q += 2 * W, strip += (words + 1) * 2 * W, size = 0) {
-      int64_t m = nq - q < 2 * W ? nq - q : 2 * W;
-      float *rows = out + q * ld_out + v;
-      CAT(T, l2_strip)(words, room, ld, n, strip + 2 * W, m, sums, past ? NULL : rows, ld_out, (const char *)first + n * dim, size);
-      for (int64_t i = 0; i < n; i++)
-        for (int64_t j = 0; j < m; j += W) {
-          i8_sums product = i8pair_load(sums + i * 2 * W + j), squared = i8_add(i8pair_set(squares[i]), i8pair_load(strip + j));
-          f32_store(results + i * 2 * W + j, l2_unscale(i8_floats(i8_sub(squared, i8_add(product, product)))));
-        }
-      l2_turn(results, n, m, rows, ld_out, (int)past);
-    }
+  const int64_t nq = w[1].i, nv = w[3].i, dim = w[4].i, ld = w[6].i, words = CAT(T, l2_words)(dim), strip = (words + W - 1) / W * W * 2 * W;
+  const int8_t *vectors = w[2].p, *end = vectors + nv * dim;
+  float *out = w[5].p, part[L2_I8_ROWS * 2 * W];
+  int32_t *room = w[8].p, squares[l2_i8_block];
+  for (int64_t v = 0; v < nv; v += l2_i8_block) {
+    int64_t n = nv - v < l2_i8_block ? nv - v : l2_i8_block, strips = (n + 2 * W - 1) / (2 * W);
+    int64_t fetch = n * dim / (strips * ((nq + L2_I8_ROWS - 1) / L2_I8_ROWS)), step = words ? (fetch + words - 1) / words : 0;
+    const char *next = (const char *)vectors + (v + n) * dim;
+    const int32_t *queries = w[0].p;
+    for (int64_t i = 0; i < strips; i++)
+      CAT(T, l2_prepare)(vectors + (v + i * 2 * W) * dim, n - i * 2 * W, dim, end, room + i * strip, squares + i * 2 * W);
+    for (int64_t q = 0; q < nq; q += L2_I8_ROWS, queries += L2_I8_ROWS * (words + 1))
+      for (int64_t i = 0; i < strips; i++, next += fetch) {
+        float *to = out + q * ld + v + i * 2 * W;
+        int64_t m = nq - q < L2_I8_ROWS ? nq - q : L2_I8_ROWS, k = n - i * 2 * W;
+        int whole = k >= 2 * W;
+        CAT(T, l2_tile)(words, room + i * strip, squares + i * 2 * W, queries, m, whole ? to : part, whole ? ld : 2 * W,
+                        whole && w[9].i, next, step);
+        for (int64_t r = 0; !whole && r < m; r++)
+          memcpy(to + r * ld, part + r * 2 * W, (size_t)k * sizeof *to);
+      }
   }
   past_end();
 }
+#undef V
 #undef W
 #undef T
 #undef GROUP

@@ -139,17 +139,24 @@ static void CAT(S, reduce_rows)(const simd_word *w) {
 #define ACROSS (4096 / (int64_t)sizeof(F))
 IN V CAT(S, load_some)(const E *p, int64_t n) { return n >= W ? READ(p) : LOADN(p, n); }
 
-// into = four rows together, plus what is there if more.
-static void CAT(S, add_rows)(int64_t n, const E *p, int64_t ld, F *into, int more) {
+// n elements, or W of them, of four rows together.
+IN V CAT(S, four_rows)(const E *p, int64_t ld, int64_t n) {
+  V s = CAT(A, add)(CAT(S, load_some)(p, n), CAT(S, load_some)(p + ld, n));
+  return CAT(A, add)(s, CAT(A, add)(CAT(S, load_some)(p + 2 * ld, n), CAT(S, load_some)(p + 3 * ld, n)));
+}
+
+// into = eight rows together, plus what is there if more. Meanwhile the eight that are `ahead` are
+// fetched into the second cache: the processor by itself does not follow so many rows.
+static void CAT(S, add_rows)(int64_t n, const E *p, int64_t ld, F *into, int more, int64_t ahead) {
   int64_t i = 0;
   for (; i + W <= n; i += W) {
-    V s = CAT(A, add)(READ(p + i), READ(p + ld + i)), t = CAT(A, add)(READ(p + 2 * ld + i), READ(p + 3 * ld + i));
-    s = CAT(A, add)(s, t);
+    for (int k = 0; k < 8; k++)
+      __builtin_prefetch(p + ahead + k * ld + i, 0, 2);
+    V s = CAT(A, add)(CAT(S, four_rows)(p + i, ld, W), CAT(S, four_rows)(p + 4 * ld + i, ld, W));
     CAT(A, store)(into + i, more ? CAT(A, add)(CAT(A, load)(into + i), s) : s);
   }
   if (i < n) {
-    V s = CAT(A, add)(LOADN(p + i, n - i), LOADN(p + ld + i, n - i));
-    s = CAT(A, add)(s, CAT(A, add)(LOADN(p + 2 * ld + i, n - i), LOADN(p + 3 * ld + i, n - i)));
+    V s = CAT(A, add)(CAT(S, four_rows)(p + i, ld, n - i), CAT(S, four_rows)(p + 4 * ld + i, ld, n - i));
     CAT(A, store)(into + i, more ? CAT(A, add)(CAT(A, load)(into + i), s) : s);
   }
 }
@@ -172,8 +179,8 @@ static void CAT(S, sum_columns)(int64_t rows, int64_t ld, int64_t n, const E *p,
   int depth = 0;
   for (int64_t j = 0; j < rows; j += 16) {
     int64_t r = j;
-    for (; r < j + 16 && r + 4 <= rows; r += 4) // in the order of memory
-      CAT(S, add_rows)(n, p + r * ld, ld, level[depth], r > j);
+    for (; r < j + 16 && r + 8 <= rows; r += 8)
+      CAT(S, add_rows)(n, p + r * ld, ld, level[depth], r > j, r + 16 <= rows ? 8 * ld : 0);
     for (; r < j + 16 && r < rows; r++)
       CAT(S, add_row)(n, p + r * ld, level[depth], r > j);
     depth++;

@@ -14,13 +14,20 @@
 //
 // Importing the package registers the backend. A kernel runs in one of three forms:
 //
-//   - a Go function of Concord's own for the catalog (driver.Natives): Go
-//     on cpu:0, float64 on cpu:reference;
+//   - a function of Concord's own for the catalog (driver.Natives): on cpu:0 in vector
+//     instructions where a set of them is there for the kernel, otherwise in Go; in
+//     float64 on cpu:reference;
 //   - a Go function that the program registered with [Register];
 //   - portable text, compiled once by the C++ compiler that CXX names or that PATH
 //     has (c++, g++, clang++), and run by the executor in csrc/host.
 //
-// Each launch spreads over as many threads as the machine has, or Config.CPUThreads.
+// The sets are avx512, avx2 and neon, in csrc/cpu, and go, which is the only one without
+// cgo. The best that the processor has is taken, or what Config.CPUKernels
+// (CONCORD_CPU_KERNELS) says; KernelInfo and launch records name it.
+//
+// Each launch spreads over GOMAXPROCS threads as it was when the device was opened, or
+// Config.CPUThreads. Sums of floats whose parts several threads add up, and products of
+// few rows, may differ in their last digits with that number, within their bounds.
 //
 // # Faults
 //

@@ -55,7 +55,7 @@ SHORT(f16)
 SHORT(bf16)
 #undef SHORT
 
-// As in cpu/simd_types.go.
+// As in cpu/simd_stream.go.
 enum { TYPE_F32, TYPE_F64, TYPE_F16, TYPE_BF16, TYPE_I8, TYPE_I16, TYPE_I32, TYPE_I64, TYPE_U8, TYPE_U16, TYPE_U32, TYPE_U64 };
 static const int8_t type_size[] = {4, 8, 2, 2, 1, 2, 4, 8, 1, 2, 4, 8};
 

@@ -89,7 +89,7 @@ type Config struct {
 	// can be opened without, from build/sim in the working directory.
 	SimDir string
 
-	CPUThreads int    // CONCORD_CPU_THREADS: 0 means one per core
+	CPUThreads int    // CONCORD_CPU_THREADS: 0 means GOMAXPROCS
 	CPUKernels string // CONCORD_CPU_KERNELS: avx512, avx2, neon or go; "" means the widest that the processor has
 
 	// Bundles holds compiled kernels that come with the program, such as an embed.FS
@@ -216,7 +216,7 @@ var Variables = []variable{
 		c.SimDir = v
 		return nil
 	}},
-	{"CONCORD_CPU_THREADS", "", "threads of the cpu backend; default one per core", func(c *Config, v string) (err error) {
+	{"CONCORD_CPU_THREADS", "", "threads of the cpu backend; default GOMAXPROCS", func(c *Config, v string) (err error) {
 		c.CPUThreads, err = parseInt(v, 1, 4096)
 		return err
 	}},

@@ -4,6 +4,7 @@ package main
 // was measured in the same run.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,9 @@ type benchResult struct {
 	Ratio  number `json:"ratio"` // of the median to the limit
 	Reason string `json:"reason,omitempty"`
 
+	// Of the kernel as the launches' records name it, such as "avx512"; "" where no kernel ran.
+	Implementation string `json:"implementation,omitempty"`
+
 	// Of one call of a kernel, and what the roofs allow it; 0 elsewhere. For the report.
 	flops, bytes, ns, roof float64
 }
@@ -44,8 +48,10 @@ var suites = []struct {
 	{"launch", "host time to queue a launch, and to launch and wait", (*bencher).launch},
 	{"copy", "between host and device; limit: copying within host memory", (*bencher).copies},
 	{"saxpy", "memory rate; limit: the best of a copy and of loops by hand", (*bencher).saxpy},
+	{"memory", "what else memory bounds; limit: the same", (*bencher).memory},
 	{"gemm", "matrix products; limit: multiply-adds in registers, or memory", (*bencher).gemm},
 	{"l2", "squared distances; limit: the same", (*bencher).l2},
+	{"conv2d", "convolutions; limit: the same", (*bencher).conv2d},
 }
 
 func suiteNames() []string {
@@ -120,7 +126,7 @@ func (a *app) bench(ctx context.Context, s *runtime.Session, targets []demoTarge
 		if err != nil {
 			return nil, err
 		}
-		b := &bencher{dev: dev, target: t}
+		b := &bencher{dev: dev, target: t, sizes: sizesFor(dev.Info())}
 		for _, suite := range suites {
 			if len(only) == 0 || slices.Contains(only, suite.name) {
 				bar.doing(t.label + " " + suite.name)
@@ -166,13 +172,13 @@ func (a *app) finishBench(devices []benched) error {
 
 func (a *app) writeBench(results []benchResult) {
 	t := &table{}
-	t.add("DEVICE", "SUITE", "NAME", "MEDIAN", "SPREAD", "UNIT", "LIMIT", "RATIO")
+	t.add("DEVICE", "SUITE", "NAME", "MEDIAN", "SPREAD", "UNIT", "LIMIT", "RATIO", "IMPLEMENTATION")
 	for _, r := range results {
 		if r.Reason != "" {
 			t.add(r.Device, r.Suite, r.Name, oneLine(r.Reason))
 			continue
 		}
-		t.add(r.Device, r.Suite, r.Name, digits3(r.Median), digits3(r.Spread), r.Unit, digits3(r.Limit), digits3(r.Ratio))
+		t.add(r.Device, r.Suite, r.Name, digits3(r.Median), digits3(r.Spread), r.Unit, digits3(r.Limit), digits3(r.Ratio), cmp.Or(r.Implementation, "-"))
 	}
 	t.write(a.stdout, "")
 }
@@ -188,6 +194,7 @@ func digits3(n number) string {
 type bencher struct {
 	dev     *runtime.Device
 	target  demoTarget
+	sizes   benchSizes
 	suite   string
 	results []benchResult
 	fma     *number // the measured limit of multiply-adds, once it was
@@ -224,7 +231,7 @@ func (b *bencher) missed(err error) {
 // note adds a result.
 func (b *bencher) note(name, unit string, m measured, limit number) {
 	b.results = append(b.results, benchResult{Suite: b.suite, Name: name, Device: b.target.label, Unit: unit,
-		Median: number(m.median), Spread: number(m.spread), Limit: limit, Ratio: number(m.median) / limit})
+		Median: number(m.median), Spread: number(m.spread), Limit: limit, Ratio: number(m.median) / limit, Implementation: m.implementation})
 }
 
 // noteKernel adds a result of a kernel that does so many operations on so many bytes in
@@ -251,7 +258,10 @@ func (b *bencher) sized(flops, bytes, ns, roof float64) {
 }
 
 // measured is the summary of samples.
-type measured struct{ median, spread float64 }
+type measured struct {
+	median, spread float64
+	implementation string // of the kernel, if one was measured
+}
 
 // Samples: at least so many, then until the time is over or there are plenty.
 const (

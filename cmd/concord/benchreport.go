@@ -8,8 +8,10 @@ import (
 	"html/template"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // benched is one device with what was measured on it.
@@ -86,9 +88,9 @@ do no more than the smaller of the first and <i>f/b</i> times the second.</p>
 <p>Multiply-adds: {{.Peak}} GFLOP/s. Memory: {{.Bandwidth}} GB/s.</p>
 {{if .Roofline}}{{.Roofline}}{{else}}<p>No roofline: a limit could not be measured here, or no kernel was.</p>{{end}}
 <table>
-<tr><th>suite<th>what<th>median<th>spread<th>unit<th>limit<th>of the limit</tr>
-{{range .Results}}<tr><td>{{.Suite}}<td>{{.Name}}{{if .Reason}}<td class="reason" colspan="5">{{.Unit}}: {{.Reason}}{{else -}}
-<td>{{digits3 .Median}}<td>{{digits3 .Spread}}<td>{{.Unit}}<td>{{digits3 .Limit}}<td>{{percent .Ratio}}{{end}}</tr>
+<tr><th>suite<th>what<th>median<th>spread<th>unit<th>limit<th>of the limit<th>implementation</tr>
+{{range .Results}}<tr><td>{{.Suite}}<td>{{.Name}}{{if .Reason}}<td class="reason" colspan="6">{{.Unit}}: {{.Reason}}{{else -}}
+<td>{{digits3 .Median}}<td>{{digits3 .Spread}}<td>{{.Unit}}<td>{{digits3 .Limit}}<td>{{percent .Ratio}}<td>{{.Implementation}}{{end}}</tr>
 {{end}}</table>
 {{end}}
 </html>
@@ -136,8 +138,9 @@ func roofline(d benched) template.HTML {
 		a.x(ridge), a.y(peak), a.x(math.Pow(10, a.x1)), a.y(peak))
 	fmt.Fprintf(&s, `<text x="%.1f" y="%.1f" text-anchor="end">%.3g GFLOP/s</text>`, roofWidth-roofRight-4, a.y(peak)-6, peak)
 	fmt.Fprintf(&s, `<text x="%.1f" y="%.1f" text-anchor="end">%.3g GB/s&#160;&#160;</text>`, a.x(math.Sqrt(start*ridge)), a.y(math.Sqrt(start*ridge)*width), width)
-	for i, r := range kernels {
-		a.point(&s, i, r)
+	var names labels
+	for _, r := range kernels {
+		a.point(&s, &names, r)
 	}
 	s.WriteString("</svg>")
 	return template.HTML(s.String()) // every name in it is escaped
@@ -158,17 +161,42 @@ func (a axes) grid(s *strings.Builder) {
 	fmt.Fprintf(s, `<text x="%g" y="%g" text-anchor="end">operations per byte</text><text x="%g" y="%g">GFLOP/s</text>`, right, roofHeight-8, roofLeft+6, roofTop-6)
 }
 
+// labels are the names in a picture, as the boxes that they fill.
+type labels []label
+
+type label struct{ left, right, y float64 }
+
+// place is the height nearest to y at which a name from left to right lies on no other.
+func (l *labels) place(left, right, y float64) float64 {
+	const height = 13
+	free := func(y float64) bool {
+		return !slices.ContainsFunc(*l, func(o label) bool { return left < o.right && o.left < right && math.Abs(y-o.y) < height })
+	}
+	away := 0.0
+	for !free(y+away) && !free(y-away) {
+		away++
+	}
+	if !free(y + away) {
+		away = -away
+	}
+	*l = append(*l, label{left, right, y + away})
+	return y + away
+}
+
 // point draws a kernel and how far below its roof it is.
-func (a axes) point(s *strings.Builder, i int, r benchResult) {
+func (a axes) point(s *strings.Builder, names *labels, r benchResult) {
 	x, y := a.x(r.flops/r.bytes), a.y(r.gflops())
-	name := template.HTMLEscapeString(r.Suite + " " + r.Name)
+	text := r.Suite + " " + r.Name
+	name := template.HTMLEscapeString(text)
 	if roof := r.roof; roof > 0 {
 		fmt.Fprintf(s, `<line class="drop" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>`, x, x, y, a.y(roof))
 	}
-	anchor, shift := "start", 8.0
+	anchor, at, wide := "start", x+8, 6.5*float64(utf8.RuneCountInString(text))
+	left := at
 	if x > roofWidth*0.7 {
-		anchor, shift = "end", -8
+		anchor, at = "end", x-8
+		left = at - wide
 	}
 	fmt.Fprintf(s, `<circle class="point" cx="%.1f" cy="%.1f" r="5"><title>%s: %.3g GFLOP/s</title></circle>`, x, y, name, r.gflops())
-	fmt.Fprintf(s, `<text x="%.1f" y="%.1f" text-anchor="%s">%s</text>`, x+shift, y+4+14*float64(i%2), anchor, name)
+	fmt.Fprintf(s, `<text x="%.1f" y="%.1f" text-anchor="%s">%s</text>`, at, names.place(left, left+wide, y+4), anchor, name)
 }

@@ -11,11 +11,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/runtime"
 )
 
 // A kernel of 100 operations on 50 bytes in 2 ns, on a device that could do it in 1.
 func drawn(name string) benched {
-	r := benchResult{Suite: "gemm", Name: name, Device: "cpu:0", Median: 50, Spread: 1, Unit: "GFLOP/s", Limit: 100, Ratio: 0.5,
+	r := benchResult{Suite: "gemm", Name: name, Device: "cpu:0", Median: 50, Spread: 1, Unit: "GFLOP/s", Limit: 100, Ratio: 0.5, Implementation: "avx512",
 		flops: 100, bytes: 50, ns: 2, roof: 100}
 	return benched{label: "cpu:0", name: "a <processor>", peak: 100, bandwidth: 50, results: []benchResult{r}}
 }
@@ -47,6 +49,14 @@ func TestRoofline(t *testing.T) {
 	}
 }
 
+func TestLabels(t *testing.T) {
+	var l labels
+	assert.InDelta(t, 10, l.place(0, 50, 10), 0)
+	assert.InDelta(t, 10, l.place(50, 90, 10), 0, "beside it")
+	assert.InDelta(t, 23, l.place(40, 60, 12), 0, "below both")
+	assert.InDelta(t, -3, l.place(0, 99, 11), 0, "above all three: what is below is farther")
+}
+
 func TestReport(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "report.html")
 	require.NoError(t, writeReport(file, []benched{drawn("f32"), {label: "cpu:1", peak: unknown, bandwidth: unknown}}, repeatBench([]string{"gemm"}, []string{"cpu:0"}, file)))
@@ -55,16 +65,52 @@ func TestReport(t *testing.T) {
 	page := string(data)
 	assert.Contains(t, page, "concord bench gemm --device cpu:0 --report "+file)
 	assert.Contains(t, page, "a &lt;processor&gt;")
-	assert.Contains(t, page, "<td>50 %")
+	assert.Contains(t, page, "<td>50 %<td>avx512</tr>")
 	assert.Equal(t, 1, strings.Count(page, "<svg"))
 	assert.Contains(t, page, "No roofline")
 	assert.NotContains(t, page, "NaN")
 	assert.NotContains(t, page, "http", "the page needs nothing else")
 
+	t.Setenv("CONCORD_CPU_KERNELS", "go")
 	status, stdout, stderr := concord("bench", "launch", "--device", "cpu:0", "--json", "--report", file)
 	require.Equal(t, exitOK, status, stderr)
-	assert.Contains(t, document(t, stdout), "results")
+	results, _ := document(t, stdout)["results"].([]any)
+	require.NotEmpty(t, results)
+	first, _ := results[0].(map[string]any)
+	assert.Equal(t, "go", first["implementation"])
+	data, err = os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Contains(t, string(data), "<td>go</tr>")
 	status, _, stderr = concord("bench", "launch", "--device", "cpu:0", "--report", filepath.Join(t.TempDir(), "no", "dir"))
 	assert.Equal(t, exitFailed, status)
 	assert.Contains(t, stderr, "report:")
+}
+
+// Every suite comes to its end, and names what ran its kernels.
+func TestBenchSuites(t *testing.T) {
+	t.Setenv("CONCORD_CPU_KERNELS", "go")
+	s, err := runtime.New(exactly)
+	require.NoError(t, err)
+	defer s.Close()
+	dev, err := s.Open(t.Context(), "cpu:0")
+	require.NoError(t, err)
+	limit := number(1)
+	b := &bencher{dev: dev, fma: &limit, width: &limit,
+		sizes: benchSizes{copyBytes: 64, saxpyN: 2 * rowLength, gemmN: []int{8}, l2: [][2]int{{1, 8}}, convImages: 1}}
+	for _, suite := range suites {
+		b.suite = suite.name
+		require.NoError(t, suite.run(b, t.Context()), suite.name)
+		last := b.results[len(b.results)-1]
+		assert.Equal(t, suite.name, last.Suite)
+		if suite.name == "copy" {
+			assert.Empty(t, last.Implementation)
+		} else {
+			assert.Equal(t, "go", last.Implementation, suite.name)
+		}
+	}
+	var out strings.Builder
+	newApp(&out, &out).writeBench(b.results)
+	assert.Regexp(t, `memory +softmax .* go\n`, out.String())
+	assert.Equal(t, len(b.results)-4, strings.Count(string(roofline(benched{peak: 1e9, bandwidth: 1, results: b.results})), "<circle"),
+		"all but launch and copy are drawn")
 }

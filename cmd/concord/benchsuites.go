@@ -24,17 +24,18 @@ type benchSizes struct {
 	copyBytes, saxpyN int
 	gemmN             []int
 	l2                [][2]int // queries and vectors
+	convImages        int
 }
 
-func (b *bencher) sizes() benchSizes {
-	if info := b.dev.Info(); info.IsGPU() {
-		return benchSizes{copyBytes: 256 << 20, saxpyN: 1 << 27, gemmN: []int{512, 1024, 4096}, l2: [][2]int{{1, 1 << 20}, {1024, 1 << 16}}}
+func sizesFor(info runtime.Info) benchSizes {
+	if info.IsGPU() {
+		return benchSizes{copyBytes: 256 << 20, saxpyN: 1 << 27, gemmN: []int{512, 1024, 4096}, l2: [][2]int{{1, 1 << 20}, {1024, 1 << 16}}, convImages: 64}
 	}
-	return benchSizes{copyBytes: 64 << 20, saxpyN: 1 << 25, gemmN: []int{128, 512, 1024}, l2: [][2]int{{1, 1 << 18}, {16, 1 << 16}, {256, 2048}}}
+	return benchSizes{copyBytes: 64 << 20, saxpyN: 1 << 25, gemmN: []int{128, 512, 1024}, l2: [][2]int{{1, 1 << 18}, {16, 1 << 16}, {256, 2048}}, convImages: 8}
 }
 
-func (b *bencher) kernel(ctx context.Context, family, name string) (*runtime.Kernel, error) {
-	unit, err := kernels.Unit(family, b.dev.Features())
+func (b *bencher) kernel(ctx context.Context, family, name string, defs ...source.Define) (*runtime.Kernel, error) {
+	unit, err := kernels.Unit(family, b.dev.Features(), defs...)
 	if err != nil {
 		return nil, err
 	}
@@ -70,13 +71,17 @@ func (b *bencher) floats(ctx context.Context, sizes ...int) ([]*runtime.Buffer, 
 
 // sampleKernel measures a launch in units of work per nanosecond.
 func (b *bencher) sampleKernel(ctx context.Context, k *runtime.Kernel, global, local [3]int, work float64, args ...any) (measured, error) {
-	return measure(ctx, func() (float64, error) {
+	var ran string
+	m, err := measure(ctx, func() (float64, error) {
 		rec, err := b.dev.Stream().Run(ctx, k, runtime.Grid{Items: global, Group: local}, args...)
 		if err != nil {
 			return 0, err
 		}
+		ran = rec.Implementation
 		return rate(work, rec)
 	})
+	m.implementation = ran
+	return m, err
 }
 
 func (b *bencher) launch(ctx context.Context) error {
@@ -112,6 +117,7 @@ func (b *bencher) launch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	queued.implementation = k.Info().Implementation
 	b.note("queue", "µs", queued, unknown)
 	waited, err := measure(ctx, func() (float64, error) {
 		start := time.Now()
@@ -124,12 +130,13 @@ func (b *bencher) launch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	waited.implementation = queued.implementation
 	b.note("launch and wait", "µs", waited, unknown)
 	return nil
 }
 
 func (b *bencher) copies(ctx context.Context) error {
-	copyBytes := b.sizes().copyBytes
+	copyBytes := b.sizes.copyBytes
 	host, other := make([]byte, copyBytes), make([]byte, copyBytes)
 	for i := range host {
 		host[i] = byte(i)
@@ -170,28 +177,76 @@ func (b *bencher) copies(ctx context.Context) error {
 }
 
 func (b *bencher) saxpy(ctx context.Context) error {
-	k, err := b.kernel(ctx, "saxpy", "saxpy")
-	if err != nil {
-		return err
-	}
-	n := b.sizes().saxpyN
+	n := b.sizes.saxpyN
 	bufs, free, err := b.floats(ctx, n, n)
 	if err != nil {
 		return err
 	}
 	defer free()
+	global, local := kernels.ElementsGrid(n)
+	// a is 0: y would grow from one sample to the next, beyond all numbers.
+	return b.element(ctx, elementwise{name: fmt.Sprintf("n=%d", n), family: "saxpy", kernel: "saxpy", flops: 2, bytes: 12,
+		global: global, local: local, args: []any{float32(0), bufs[0], bufs[1], uint64(n)}})
+}
+
+// rowLength is of the rows of softmax, layer_norm and reduce_sum.
+const rowLength = 1024
+
+// memory counts every comparison and every function of a number as one operation.
+func (b *bencher) memory(ctx context.Context) error {
+	n := b.sizes.saxpyN
+	x, free, err := b.floats(ctx, n, n, rowLength, rowLength)
+	if err != nil {
+		return err
+	}
+	defer free()
+	halves, err := x[1].As(runtime.F16)
+	if err != nil {
+		return err
+	}
+	defer halves.Close()
+	rows, each := uint32(n/rowLength), uint32(rowLength)
+	global, local := kernels.RowsGrid(n / rowLength)
+	all, auto := kernels.ElementsGrid(n)
+	toHalf := []source.Define{{Name: "FROM", Value: "f32"}, {Name: "TO", Value: "f16"}}
+	for _, e := range []elementwise{
+		{"sum of rows", "reduce", "reduce_sum", nil, 1, 4, global, local, []any{x[0], x[1], rows, each, uint32(1)}},
+		{"softmax", "softmax", "softmax", nil, 5, 8, global, local, []any{x[0], x[1], rows, each}},
+		{"layer norm", "norm", "layer_norm", nil, 8, 8, global, local, []any{x[0], x[2], x[3], x[1], rows, each, float32(1e-5)}},
+		{"cast to f16", "cast", "cast", toHalf, 1, 6, all, auto, []any{x[0], halves, uint64(n)}},
+	} {
+		if err := b.element(ctx, e); err != nil {
+			return fmt.Errorf("%s: %w", e.name, err)
+		}
+	}
+	return nil
+}
+
+// elementwise is a launch on as many elements as saxpy's that memory bounds.
+type elementwise struct {
+	name, family, kernel string
+	defs                 []source.Define
+	flops, bytes         int // of an element
+	global, local        [3]int
+	args                 []any
+}
+
+func (b *bencher) element(ctx context.Context, e elementwise) error {
+	k, err := b.kernel(ctx, e.family, e.kernel, e.defs...)
+	if err != nil {
+		return err
+	}
 	limit, err := b.memoryLimit(ctx)
 	if err != nil {
 		return err
 	}
-	global, local := kernels.ElementsGrid(n)
-	// a is 0: y would grow from one sample to the next, beyond all numbers.
-	m, err := b.sampleKernel(ctx, k, global, local, float64(3*4*n), float32(0), bufs[0], bufs[1], uint64(n))
+	n := b.sizes.saxpyN
+	flops, bytes := float64(e.flops*n), float64(e.bytes*n)
+	m, err := b.sampleKernel(ctx, k, e.global, e.local, bytes, e.args...)
 	if err != nil {
 		return err
 	}
-	b.note(fmt.Sprintf("n=%d", n), "GB/s", m, limit)
-	flops, bytes := float64(2*n), float64(3*4*n)
+	b.note(e.name, "GB/s", m, limit)
 	b.sized(flops, bytes, bytes/m.median, float64(limit)*flops/bytes)
 	return nil
 }
@@ -214,7 +269,7 @@ func (b *bencher) memoryLimit(ctx context.Context) (number, error) {
 	if b.width != nil {
 		return *b.width, nil
 	}
-	n := b.sizes().saxpyN
+	n := b.sizes.saxpyN
 	bufs, free, err := b.floats(ctx, n, n)
 	if err != nil {
 		return unknown, err
@@ -275,7 +330,7 @@ func (b *bencher) gemm(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, n := range b.sizes().gemmN {
+	for _, n := range b.sizes.gemmN {
 		if err := b.square(ctx, k, n); err != nil {
 			return err
 		}
@@ -304,7 +359,7 @@ func (b *bencher) l2(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, s := range b.sizes().l2 {
+	for _, s := range b.sizes.l2 {
 		if err := b.distances(ctx, k, s[0], s[1]); err != nil {
 			return err
 		}
@@ -326,6 +381,31 @@ func (b *bencher) distances(ctx context.Context, k *runtime.Kernel, queries, vec
 		return err
 	}
 	return b.noteKernel(ctx, fmt.Sprintf("f32 %d×%d×%d", queries, vectors, l2Dim), flops, bytes, m)
+}
+
+// conv2d is a layer of 64 channels of 56×56 by filters of 3×3.
+func (b *bencher) conv2d(ctx context.Context) error {
+	const channels, side, filter = 64, 56, 3
+	k, err := b.kernel(ctx, "conv2d", "conv2d")
+	if err != nil {
+		return err
+	}
+	n := b.sizes.convImages
+	image, weights := n*channels*side*side, channels*channels*filter*filter
+	x, free, err := b.floats(ctx, image, weights, 1, image)
+	if err != nil {
+		return err
+	}
+	defer free()
+	c, s, f, one := uint32(channels), uint32(side), uint32(filter), uint32(1)
+	global, local := kernels.Conv2DGrid(n, channels, 1, side, side)
+	flops, bytes := 2*float64(n*side*side)*float64(weights), 4*float64(2*image+weights)
+	m, err := b.sampleKernel(ctx, k, global, local, flops, uint32(n), c, s, s, c, f, f, one, one, one, one, one, one, one, s, s,
+		x[0], x[1], x[2], x[3])
+	if err != nil {
+		return err
+	}
+	return b.noteKernel(ctx, fmt.Sprintf("f32 %d×%d×%d×%d by %d×%d", n, channels, side, side, filter, filter), flops, bytes, m)
 }
 
 // fmaText keeps as many multiply-adds in flight as hardware can take, with nothing

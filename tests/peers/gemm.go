@@ -12,18 +12,14 @@ import (
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/gonum"
 
-	"github.com/concord-compute/concord/cpu"
-	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime/driver"
-	"github.com/concord-compute/concord/source"
 )
 
 // product is one shape, ready to be computed by either.
 type product struct {
-	ours, theirs func() error
-	ops          float64
-	free         func()
-	name         string // of the implementation
+	*prepared
+	theirs func() error // nil: not here
+	ops    float64
 }
 
 func (b *bench) product(f64 bool, m, n, k int) (*product, error) {
@@ -31,80 +27,31 @@ func (b *bench) product(f64 bool, m, n, k int) (*product, error) {
 	if f64 {
 		t, size = "f64", 8
 	}
-	u, err := kernels.Unit("gemm", nil, source.Define{Name: "T", Value: t})
-	if f64 {
-		u, err = kernels.Unit("gemm", &source.Features{FP64: true}, source.Define{Name: "T", Value: t})
-	}
+	c, err := b.prepare("gemm", defines("T", t), "gemm", gemmArgs(f64, m, n, k, size*m*k, size*k*n, size*m*n)...)
 	if err != nil {
 		return nil, err
 	}
-	kernel, ok := b.device.(driver.Natives).Native(u, "gemm")
-	if !ok {
-		return nil, fmt.Errorf("the device has no gemm of its own")
+	for _, x := range c.buffers {
+		randomize(x, f64)
 	}
-	var held []driver.Memory
-	p := &product{ops: 2 * float64(m) * float64(n) * float64(k), name: kernel.Info().Implementation,
-		free: func() {
-			for _, h := range held {
-				_ = b.device.Free(h) // the process ends soon
-			}
-		}}
-	var bytes [3][]byte
-	for i, count := range []int{m * k, k * n, m * n} {
-		h, err := b.device.Alloc(int64(count*size), driver.OnDevice)
-		if err != nil {
-			p.free()
-			return nil, err
-		}
-		held = append(held, h)
-		bytes[i], _ = b.device.(driver.HostVisible).HostBytes(h)
-		randomize(bytes[i], f64)
-	}
-	global, local := kernels.GemmGrid(m, n)
-	l := &driver.Launch{Kernel: kernel, Dim: 3, Global: global, Local: local}
-	whole := func(v int) { value(l, binary.NativeEndian.AppendUint32(nil, uint32(v))) }
-	scalar := func(v float64) {
-		if f64 {
-			value(l, binary.NativeEndian.AppendUint64(nil, math.Float64bits(v)))
-		} else {
-			value(l, binary.NativeEndian.AppendUint32(nil, math.Float32bits(float32(v))))
-		}
-	}
-	memory := func(i int) { l.Args = append(l.Args, driver.Arg{Kind: driver.ArgMemory, Memory: held[i]}) }
-	whole(m)
-	whole(n)
-	whole(k)
-	scalar(1)
-	memory(0)
-	whole(k)
-	memory(1)
-	whole(n)
-	scalar(0)
-	memory(2)
-	whole(n)
-	run, release, err := cpu.Prepare(b.device, l)
-	if err != nil {
-		p.free()
-		return nil, err
-	}
-	free := p.free
-	p.ours, p.free = run, func() { release(); free() }
+	p := &product{prepared: c, ops: 2 * float64(m) * float64(n) * float64(k)}
 	if b.blas {
 		p.theirs = func() error {
-			blasGemm(f64, m, n, k, bytes[0], bytes[1], bytes[2])
+			blasGemm(f64, m, n, k, c.buffers[0], c.buffers[1], c.buffers[2])
 			return nil
 		}
 	}
 	return p, nil
 }
 
-// value appends a value argument at a multiple of its size.
-func value(l *driver.Launch, bits []byte) {
-	for len(l.Data)%len(bits) != 0 {
-		l.Data = append(l.Data, 0)
+// gemmArgs are gemm's arguments for a product of memory that is there, or of so many bytes.
+func gemmArgs(f64 bool, m, n, k int, a, b, c any, more ...any) []any {
+	var one, zero any = float32(1), float32(0)
+	if f64 {
+		one, zero = 1.0, 0.0
 	}
-	l.Args = append(l.Args, driver.Arg{Kind: driver.ArgValue, Offset: len(l.Data), Size: len(bits)})
-	l.Data = append(l.Data, bits...)
+	m32, n32, k32 := uint32(m), uint32(n), uint32(k)
+	return append([]any{m32, n32, k32, one, a, k32, b, n32, zero, c, n32}, more...)
 }
 
 func randomize(b []byte, f64 bool) {
@@ -132,7 +79,7 @@ func (b *bench) squares() error {
 				return err
 			}
 			err = b.compare(subject{what: fmt.Sprintf("%s %d", kind(f64), n), series: kind(f64), size: float64(n), work: p.ops, unit: gflops,
-				name: p.name, run: p.ours}, b.openBLAS(p), b.peak(size))
+				name: p.name, run: p.run}, b.openBLAS(p), b.peak(size))
 			p.free()
 			if err != nil {
 				return err
@@ -158,30 +105,37 @@ func kind(f64 bool) string {
 	return "sgemm"
 }
 
-// odd is the shapes that blocks do not fit, with the geometric mean of the ratios.
+// odd is the geometric mean over shapes that blocks do not fit, and their quartiles.
 func (b *bench) odd() error {
-	sizes := []int{1, 3, 17, 64, 255, 1000}
 	for _, f64 := range []bool{false, true} {
-		sum, count := 0.0, 0
-		for _, m := range sizes {
-			for _, n := range sizes {
-				for _, k := range sizes {
-					p, err := b.product(f64, m, n, k)
-					if err != nil {
-						return err
-					}
-					c, err := inTurn(60*time.Millisecond, p.ours, p.theirs)
-					p.free()
-					if err != nil {
-						return err
-					}
-					fmt.Printf("%s %4d × %4d × %4d: %9.2f µs, OpenBLAS %9.2f, ratio %.2f\n", kind(f64), m, n, k, c.ours/1e3, c.theirs/1e3, c.ratio)
-					sum, count = sum+math.Log(c.ratio), count+1
+		if err := b.oddShapes(f64, []int{1, 3, 17, 64, 255, 1000}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *bench) oddShapes(f64 bool, sizes []int) error {
+	var shapes []row
+	for _, m := range sizes {
+		for _, n := range sizes {
+			for _, k := range sizes {
+				p, err := b.product(f64, m, n, k)
+				if err != nil {
+					return err
 				}
+				r, err := b.measure(subject{what: fmt.Sprintf("%s %d×%d×%d", kind(f64), m, n, k), work: p.ops, unit: gflops, name: p.name, run: p.run},
+					b.budget/50, b.openBLAS(p))
+				p.free()
+				if err != nil {
+					return err
+				}
+				b.say("%s: %v ms, OpenBLAS %v, ratio %v", r.What, r.Ours.Ms, r.Peers[0].Ms, r.Peers[0].Ratio)
+				shapes = append(shapes, r)
 			}
 		}
-		fmt.Printf("%s odd shapes: geometric mean %.3f of %d\n", kind(f64), math.Exp(sum/float64(count)), count)
 	}
+	b.add(together(fmt.Sprintf("%s, mean of %d shapes", kind(f64), len(shapes)), shapes))
 	return nil
 }
 
@@ -196,17 +150,10 @@ func (b *bench) batches() error {
 	return nil
 }
 
-// gemmArgs are gemm's arguments for a square product of memory that is there, or of so
-// many bytes.
-func gemmArgs(n int, a, b, c any, more ...any) []any {
-	u := uint32(n)
-	return append([]any{u, u, u, float32(1), a, u, b, u, float32(0), c, u}, more...)
-}
-
 func (b *bench) manySmall() error {
 	const n, count = 64, 64
 	size, step := 4*n*n, uint64(n*n)
-	p, err := b.prepare("gemm_batch", nil, "gemm_batch", gemmArgs(n, count*size, count*size, count*size, uint32(count), step, step, step)...)
+	p, err := b.prepare("gemm_batch", nil, "gemm_batch", gemmArgs(false, n, n, n, count*size, count*size, count*size, uint32(count), step, step, step)...)
 	if err != nil {
 		return err
 	}
@@ -217,7 +164,7 @@ func (b *bench) manySmall() error {
 		for j, m := range p.memory {
 			part[j] = driver.Memory{Handle: m.Handle, Offset: int64(i * size), Size: int64(size)}
 		}
-		one, err := b.prepare("gemm", nil, "gemm", gemmArgs(n, part[0], part[1], part[2])...)
+		one, err := b.prepare("gemm", nil, "gemm", gemmArgs(false, n, n, n, part[0], part[1], part[2])...)
 		if err != nil {
 			return err
 		}
@@ -250,7 +197,7 @@ func inOrder(calls []*prepared) error {
 
 func (b *bench) biased() error {
 	const n, size = 1024, 4 * 1024 * 1024
-	p, err := b.prepare("gemm_bias", defines("ACT", "relu"), "gemm_bias", gemmArgs(n, size, size, size, 4*n)...)
+	p, err := b.prepare("gemm_bias", defines("ACT", "relu"), "gemm_bias", gemmArgs(false, n, n, n, size, size, size, 4*n)...)
 	if err != nil {
 		return err
 	}
@@ -261,7 +208,7 @@ func (b *bench) biased() error {
 		family, kernel string
 		args           []any
 	}{
-		{"gemm", "gemm", gemmArgs(n, m[0], m[1], m[2])},
+		{"gemm", "gemm", gemmArgs(false, n, n, n, m[0], m[1], m[2])},
 		{"arith", "add_broadcast", []any{m[2], m[3], m[2], uint32(1), uint32(1), uint32(n), uint32(n),
 			none, none, uint32(n), uint32(1), none, none, none, uint32(1)}},
 		{"activation", "relu", []any{m[2], m[2], uint64(n * n)}},
@@ -293,7 +240,7 @@ func (b *bench) besideGonum() error {
 		x[i] = rand.Float32() - 0.5
 	}
 	once := 0.0
-	return b.compare(subject{what: "sgemm 2048", work: p.ops, unit: gflops, name: p.name, run: p.ours}, contender{name: "gonum", sample: func(int) (float64, error) {
+	return b.compare(subject{what: "sgemm 2048", work: p.ops, unit: gflops, name: p.name, run: p.run}, contender{name: "gonum", sample: func(int) (float64, error) {
 		if once == 0 {
 			start := time.Now()
 			gonum.Implementation{}.Sgemm(blas.NoTrans, blas.NoTrans, n, n, n, 1, x, n, x, n, 0, out, n)

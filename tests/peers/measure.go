@@ -86,28 +86,6 @@ func rounds(budget time.Duration, all []contender) ([][]float64, error) {
 	return times, nil
 }
 
-// compared is the result of measuring two functions in turn: nanoseconds of each,
-// and how often the first is as fast as the second.
-type compared struct{ ours, theirs, ratio, low, high float64 }
-
-// inTurn measures until budget is over, and at least five times. theirs may be nil.
-func inTurn(budget time.Duration, ours, theirs func() error) (c compared, err error) {
-	all := []contender{inProcess("", "", ours)}
-	if theirs != nil {
-		all = append(all, inProcess("", "", theirs))
-	}
-	times, err := rounds(budget, all)
-	if err != nil {
-		return c, err
-	}
-	c.ours, c.theirs, c.low, c.ratio, c.high = quantile(times[0], 0.5), math.NaN(), math.NaN(), math.NaN(), math.NaN()
-	if theirs != nil {
-		r := ratios(times[0], times[1], 1)
-		c.theirs, c.low, c.ratio, c.high = quantile(times[1], 0.5), quantile(r, 0.25), quantile(r, 0.5), quantile(r, 0.75)
-	}
-	return c, nil
-}
-
 // ratios are how often ours is as fast, round by round; by is our work over theirs.
 func ratios(ours, theirs []float64, by float64) []float64 {
 	r := make([]float64, len(ours))

@@ -31,7 +31,7 @@ def note(t):
 
 
 def elementwise(f):
-    def call(n, **kw):
+    def call(n):
         t = torch()
         x, y, z = t.rand(n), t.rand(n), t.empty(n)
         return note(t), f(t, x, y, z)
@@ -39,50 +39,30 @@ def elementwise(f):
 
 
 add = elementwise(lambda t, x, y, z: lambda: t.add(x, y, out=z))
-mul = elementwise(lambda t, x, y, z: lambda: t.mul(x, y, out=z))
 copy = elementwise(lambda t, x, y, z: lambda: z.copy_(x))
 sum = elementwise(lambda t, x, y, z: lambda: x.sum())
-max = elementwise(lambda t, x, y, z: lambda: x.max())
-exp = elementwise(lambda t, x, y, z: lambda: t.exp(x, out=z))
-relu = elementwise(lambda t, x, y, z: lambda: t.clamp(x, min=0, out=z))
 # x as y, in place: what saxpy is.
 saxpy = elementwise(lambda t, x, y, z: lambda: y.add_(x, alpha=0.001))
 
 
-def cast(n, to, start="float32"):
+def cast(n, to):
     """A conversion into memory that is there."""
     t = torch()
-    x = (t.rand(n) * 100).to(getattr(t, start))
-    z = t.empty(n, dtype=getattr(t, to))
+    x, z = t.rand(n) * 100, t.empty(n, dtype=getattr(t, to))
     return note(t), lambda: z.copy_(x)
-
-
-def transpose(rows, cols):
-    t = torch()
-    x, z = t.rand(rows, cols), t.empty(cols, rows)
-    return note(t), lambda: z.copy_(x.t())
 
 
 def rows_call(f):
     """A call that works on rows, into memory that is there where PyTorch can."""
-    def call(rows, cols, **kw):
+    def call(rows, cols):
         t = torch()
         x, z = t.rand(rows, cols), t.empty(rows, cols)
-        return note(t), f(t, x, z, **kw)
+        return note(t), f(t, x, z)
     return call
 
 
 softmax = rows_call(lambda t, x, z: lambda: t._softmax(x, 1, False, out=z))
 softmax_allocating = rows_call(lambda t, x, z: lambda: t.softmax(x, 1))
-sum_rows = rows_call(lambda t, x, z: lambda: x.sum(1))
-layer_norm = rows_call(lambda t, x, z: lambda: t.layer_norm(x, x.shape[1:]))
-topk = rows_call(lambda t, x, z, k=10: lambda: x.topk(k, 1, largest=False))
-
-
-def gather(rows, cols, count):
-    t = torch()
-    x, z, at = t.rand(rows, cols), t.empty(count, cols), t.randint(0, rows, (count,))
-    return note(t), lambda: t.index_select(x, 0, at, out=z)
 
 
 def convolution(form, n, c, h, w, out, kernel, stride=1, pad=0, dilation=1, groups=1):
@@ -108,12 +88,6 @@ def conv2d_converted(**kw):
     text, x, f = convolution(lambda t: t.channels_last, **kw)
     last = torch().channels_last
     return text, lambda: f(x.contiguous(memory_format=last)).contiguous()
-
-
-def matmul(m, n, k, type="float32"):
-    t = torch()
-    a, b, c = t.rand(m, k).to(getattr(t, type)), t.rand(k, n).to(getattr(t, type)), t.empty(m, n, dtype=getattr(t, type))
-    return note(t), lambda: t.mm(a, b, out=c)
 
 
 def knn(vectors, dim, queries, k):

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -87,6 +88,15 @@ type subject struct {
 
 // compare measures ours and the others in turn and adds a row. It frees the others.
 func (b *bench) compare(s subject, others ...contender) error {
+	r, err := b.measure(s, b.budget, others...)
+	if err == nil {
+		b.add(r)
+	}
+	return err
+}
+
+// measure is the row of ours and the others, taken in turn. It frees the others.
+func (b *bench) measure(s subject, budget time.Duration, others ...contender) (r row, err error) {
 	defer func() {
 		for _, c := range others {
 			if c.free != nil {
@@ -95,18 +105,18 @@ func (b *bench) compare(s subject, others ...contender) error {
 		}
 	}()
 	if err := b.ctx.Err(); err != nil {
-		return err
+		return r, err
 	}
 	all := append([]contender{inProcess(s.name, "", s.run)}, others...)
-	times, err := rounds(b.budget, all)
+	times, err := rounds(budget, all)
 	if err != nil {
-		return fmt.Errorf("%s: %w", s.what, err)
+		return r, fmt.Errorf("%s: %w", s.what, err)
 	}
 	rate := func(c contender, ns []float64, work float64) result {
 		at := func(q float64) figure { return figure(work / quantile(ns, q)) }
 		return result{c.name, c.setting, at(0.5), at(0.75), at(0.25), figure(quantile(ns, 0.5) / 1e6)}
 	}
-	r := row{Suite: b.suite, What: s.what, Series: s.series, Size: s.size, Unit: s.unit, Work: s.work, Ours: rate(all[0], times[0], s.work)}
+	r = row{Suite: b.suite, What: s.what, Series: s.series, Size: s.size, Unit: s.unit, Work: s.work, Ours: rate(all[0], times[0], s.work)}
 	for i, c := range others {
 		v := versus{Ratio: figure(math.NaN()), RatioLow: figure(math.NaN()), RatioHigh: figure(math.NaN())}
 		work := s.work
@@ -122,8 +132,36 @@ func (b *bench) compare(s subject, others ...contender) error {
 		}
 		r.Peers = append(r.Peers, v)
 	}
-	b.add(r)
-	return nil
+	return r, nil
+}
+
+// together is one row of several with the same contenders: geometric means of their
+// medians, and the quartiles over the rows.
+func together(what string, rows []row) row {
+	over := func(of func(r *row) figure) (low, mean, high figure) {
+		x, sum := make([]float64, len(rows)), 0.0
+		for i := range rows {
+			x[i] = float64(of(&rows[i]))
+			sum += math.Log(x[i])
+		}
+		return figure(quantile(x, 0.25)), figure(math.Exp(sum / float64(len(x)))), figure(quantile(x, 0.75))
+	}
+	all := func(first result, of func(r *row) *result) result {
+		first.Low, first.Median, first.High = over(func(r *row) figure { return of(r).Median })
+		_, first.Ms, _ = over(func(r *row) figure { return of(r).Ms })
+		return first
+	}
+	t := rows[0]
+	_, work, _ := over(func(r *row) figure { return figure(r.Work) })
+	t.What, t.Work = what, float64(work)
+	t.Ours = all(t.Ours, func(r *row) *result { return &r.Ours })
+	t.Peers = slices.Clone(t.Peers)
+	for i := range t.Peers {
+		p := &t.Peers[i]
+		p.result = all(p.result, func(r *row) *result { return &r.Peers[i].result })
+		p.RatioLow, p.Ratio, p.RatioHigh = over(func(r *row) figure { return r.Peers[i].Ratio })
+	}
+	return t
 }
 
 // add keeps a row and prints it.
@@ -177,6 +215,11 @@ func (b *bench) markdown() string {
 			name := p.Name
 			if p.Setting != "" {
 				name += ", " + p.Setting
+			}
+			if p.Missing != "" {
+				fmt.Fprintf(&s, "| %s | %s | %s | not here | |\n", what, ours, name)
+				what, ours = "", ""
+				continue
 			}
 			fmt.Fprintf(&s, "| %s | %s | %s | %v | **%.2f** (%.2f to %.2f) |\n", what, ours, name, p.Median, p.Ratio, p.RatioLow, p.RatioHigh)
 			what, ours = "", ""

@@ -27,7 +27,7 @@ type prepared struct {
 var errNotHere = errors.New("not here")
 
 // prepare makes a launch of a kernel. Arguments are int for a buffer of so many
-// bytes, driver.Memory for one that is there, uint32, uint64 and float32.
+// bytes, driver.Memory for one that is there, uint32, uint64, float32 and float64.
 func (b *bench) prepare(family string, defines []source.Define, kernel string, args ...any) (*prepared, error) {
 	if _, ok := kernels.Find(family); !ok {
 		return nil, fmt.Errorf("the catalog has no %s: %w", family, errNotHere)
@@ -61,6 +61,8 @@ func (b *bench) prepare(family string, defines []source.Define, kernel string, a
 			value(l, binary.NativeEndian.AppendUint64(nil, a))
 		case float32:
 			value(l, binary.NativeEndian.AppendUint32(nil, math.Float32bits(a)))
+		case float64:
+			value(l, binary.NativeEndian.AppendUint64(nil, math.Float64bits(a)))
 		default:
 			return nil, fmt.Errorf("an argument of type %T", a)
 		}
@@ -80,6 +82,15 @@ func (b *bench) pass(p *prepared, l *driver.Launch, m driver.Memory) {
 	data, _ := b.device.(driver.HostVisible).HostBytes(m)
 	p.buffers, p.memory = append(p.buffers, data), append(p.memory, m)
 	l.Args = append(l.Args, driver.Arg{Kind: driver.ArgMemory, Memory: m})
+}
+
+// value appends a value argument at a multiple of its size.
+func value(l *driver.Launch, bits []byte) {
+	for len(l.Data)%len(bits) != 0 {
+		l.Data = append(l.Data, 0)
+	}
+	l.Args = append(l.Args, driver.Arg{Kind: driver.ArgValue, Offset: len(l.Data), Size: len(bits)})
+	l.Data = append(l.Data, bits...)
 }
 
 // absent says so of a kernel that is not here, and returns other errors.
@@ -107,13 +118,12 @@ type streamRow struct {
 
 func (b *bench) streams() error {
 	const n, size = streamFloats, 4 * streamFloats
-	define := func(name, value string) source.Define { return source.Define{Name: name, Value: value} }
 	for _, r := range []streamRow{
 		{"add", "arith", "add", nil, 3 * size, []any{size, size, size, uint64(n)},
 			func(b *bench, x [][]byte) { addLoop(b.threads, x[0], x[1], x[2]) }, "add", nil},
 		{"copy", "copy", "copy", nil, 2 * size, []any{size, size, uint64(n)},
 			func(b *bench, x [][]byte) { copyLoop(b.threads, x[0], x[1]) }, "copy", nil},
-		{"cast f32 to f16", "cast", "cast", []source.Define{define("FROM", "f32"), define("TO", "f16")}, size + size/2, []any{size, size / 2, uint64(n)},
+		{"cast f32 to f16", "cast", "cast", defines("FROM", "f32", "TO", "f16"), size + size/2, []any{size, size / 2, uint64(n)},
 			func(b *bench, x [][]byte) { narrowLoop(b.threads, x[0], x[1]) }, "cast", map[string]any{"to": "float16"}},
 		{"sum", "reduce", "reduce_sum", nil, size, []any{size, 4, uint32(1), uint32(n), uint32(1)},
 			func(b *bench, x [][]byte) { readLoop(b.threads, x[0]) }, "sum", nil},

@@ -25,18 +25,10 @@ func gemmI8Of(c *Call) gemmI8 {
 	if g.m == 0 || g.n == 0 {
 		return g
 	}
-	for i, x := range []struct{ arg, elements, rows, cols, ld int }{
-		{4, len(g.a), g.m, g.k, g.lda}, {6, len(g.b), g.k, g.n, g.ldb}, {9, len(g.out), g.m, g.n, g.ldc}} {
-		if i == 0 && g.transA || i == 1 && g.transB {
-			x.rows, x.cols = x.cols, x.rows
-		}
-		if x.rows == 0 || x.cols == 0 {
-			continue
-		}
-		if x.cols > x.elements || x.ld > 0 && x.rows-1 > (x.elements-x.cols)/x.ld {
-			c.fail(x.arg, "%d elements cannot be %d rows of %d, %d apart", x.elements, x.rows, x.cols, x.ld)
-		}
-	}
+	l := gemmLaunch{ld: [3]int{g.lda, g.ldb, g.ldc}, count: 1}
+	l.hold(c, 0, 1, g.m, g.k, g.transA)
+	l.hold(c, 1, 1, g.k, g.n, g.transB)
+	l.hold(c, 2, 4, g.m, g.n, false)
 	return g
 }
 

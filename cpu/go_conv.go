@@ -11,6 +11,9 @@ func init() {
 
 func goConv2D[F number](c *Call, t string) error {
 	s := convolutionOf(c, true)
+	if s.n*s.k*s.outs() == 0 {
+		return nil
+	}
 	x, weight, y := viewOf[F](c, 16, t), viewOf[F](c, 17, t), viewOf[F](c, 19, t)
 	var bias view[F]
 	if c.define("BIAS") {
@@ -61,9 +64,12 @@ func goIm2Col(c *Call) error {
 // once where neighbours are neighbours there.
 func im2col[U unsigned](c *Call) error {
 	s := convolutionOf(c, false)
+	if c.product(s.n, s.c, s.rows, s.cols, s.outH, s.outW) == 0 {
+		return nil
+	}
 	x, columns := rawOf[U](c, 14), rawOf[U](c, 15)
 	depth := s.depth()
-	return c.Parallel(s.n*depth*s.outH, max(grain/max(s.outW, 1), 1), func(lo, hi int) {
+	return c.Parallel(s.n*depth*s.outH, max(grain/s.outW, 1), func(lo, hi int) {
 		for line := lo; line < hi; line++ {
 			image, p, i := line/s.outH/depth, line/s.outH%depth, line%s.outH
 			q, r, e := p/s.cols/s.rows, p/s.cols%s.rows, p%s.cols

@@ -101,6 +101,9 @@ func goTranspose(c *Call) error {
 func transposeBits[U unsigned](c *Call) error {
 	in, out := buffer[U](c, 0, everyKind...), buffer[U](c, 1, everyKind...)
 	rows, cols := int(c.Int(2)), int(c.Int(3))
+	if c.product(rows, cols, c.Global[2]) == 0 {
+		return nil
+	}
 	const tile = 32 // both sides of a tile stay in the first cache
 	bands := (cols + tile - 1) / tile
 	return c.Parallel(c.Global[2]*bands, 1, func(lo, hi int) {

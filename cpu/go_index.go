@@ -19,11 +19,20 @@ func (c *Call) rowsOf(i, count, bytes int) []byte {
 	return b
 }
 
+// indices returns argument i as numbers, at least count of them.
+func (c *Call) indices(i, count int) []uint32 {
+	c.rowsOf(i, count, 4)
+	return c.U32(i)[:count]
+}
+
 func goGather(c *Call) error {
 	rows, count := int(c.Int(3)), int(c.Int(4))
 	bytes := c.product(int(c.Int(5)), refSize(refType(c, "T")))
-	in, index, out := c.rowsOf(0, rows, bytes), c.U32(1), c.rowsOf(2, count, bytes)
-	return c.Parallel(count, 1<<14/max(bytes, 1)+1, func(lo, hi int) {
+	if bytes == 0 {
+		return nil
+	}
+	in, index, out := c.rowsOf(0, rows, bytes), c.indices(1, count), c.rowsOf(2, count, bytes)
+	return c.Parallel(count, 1<<14/bytes+1, func(lo, hi int) {
 		for i, row := range index[lo:hi] {
 			to := out[(lo+i)*bytes:][:bytes]
 			if int(row) < rows {
@@ -36,8 +45,9 @@ func goGather(c *Call) error {
 }
 
 func goScatterLast(c *Call) error {
-	index, last, rows, count := c.U32(0), c.U32(1), int(c.Int(2)), int(c.Int(3))
-	for i, row := range index[:count] {
+	rows, count := int(c.Int(2)), int(c.Int(3))
+	index, last := c.indices(0, count), c.indices(1, rows)
+	for i, row := range index {
 		if int(row) < rows {
 			last[row] = max(last[row], uint32(i+1))
 		}
@@ -49,8 +59,11 @@ func goScatterLast(c *Call) error {
 func goScatter(c *Call) error {
 	rows, count := int(c.Int(4)), int(c.Int(5))
 	bytes := c.product(int(c.Int(6)), refSize(refType(c, "T")))
-	in, index, last, out := c.rowsOf(0, count, bytes), c.U32(1), c.U32(2), c.rowsOf(3, rows, bytes)
-	return c.Parallel(count, 1<<14/max(bytes, 1)+1, func(lo, hi int) {
+	if bytes == 0 {
+		return nil
+	}
+	in, index, last, out := c.rowsOf(0, count, bytes), c.indices(1, count), c.indices(2, rows), c.rowsOf(3, rows, bytes)
+	return c.Parallel(count, 1<<14/bytes+1, func(lo, hi int) {
 		for i, row := range index[lo:hi] {
 			if int(row) < rows && last[row] == uint32(lo+i+1) {
 				copy(out[int(row)*bytes:][:bytes], in[(lo+i)*bytes:])
@@ -73,7 +86,10 @@ func goScatterAdd(c *Call) error {
 // order: the result is the same with any number of threads.
 func scatterAdd[E int32 | uint32 | float32](c *Call, in, out []E) error {
 	rows, count, n := int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
-	index := c.U32(1)[:count]
+	if n == 0 {
+		return nil
+	}
+	index := c.indices(1, count)
 	c.rowsOf(0, count, 4*n)
 	c.rowsOf(2, rows, 4*n)
 	threads := c.device.threads

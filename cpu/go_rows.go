@@ -34,7 +34,7 @@ func init() {
 func overAxis[F number](c *Call, t string, f func(o int, row []F)) error {
 	in := viewOf[F](c, 0, t)
 	outer, axis, inner := int(c.Int(2)), int(c.Int(3)), int(c.Int(4))
-	return c.Parallel(outer*inner, max(1, grain/max(axis, 1)), func(lo, hi int) {
+	return c.Parallel(c.product(outer, inner), max(1, grain/max(axis, 1)), func(lo, hi int) {
 		const width = 16
 		scratch, rows := make([]F, max(axis, width)), make([]F, 0)
 		for o := lo; o < hi; {
@@ -124,12 +124,15 @@ func goNorm[F number](c *Call, t string) error {
 	}
 	in, scale, out := viewOf[F](c, 0, t), viewOf[F](c, 1, t), viewOf[F](c, o, t)
 	rows, n, epsilon := int(c.Int(o+1)), int(c.Int(o+2)), c.Float(o+3)
+	if c.product(rows, n) == 0 {
+		return nil
+	}
 	gamma, beta := scale.read(0, n, make([]F, n)), make([]F, n)
 	if centered {
 		shift := viewOf[F](c, 2, t)
 		beta = shift.read(0, n, beta)
 	}
-	return c.Parallel(rows, max(1, grain/max(n, 1)), func(lo, hi int) {
+	return c.Parallel(rows, max(1, grain/n), func(lo, hi int) {
 		sx, y, squares := make([]F, n), make([]F, n), make([]F, n)
 		for r := lo; r < hi; r++ {
 			x, mean := in.read(r*n, r*n+n, sx), F(0)
@@ -153,7 +156,10 @@ func goNorm[F number](c *Call, t string) error {
 func goSoftmax[F number](c *Call, t string) error {
 	in, out := viewOf[F](c, 0, t), viewOf[F](c, 1, t)
 	rows, n := int(c.Int(2)), int(c.Int(3))
-	return c.Parallel(rows, max(1, grain/max(n, 1)), func(lo, hi int) {
+	if c.product(rows, n) == 0 {
+		return nil
+	}
+	return c.Parallel(rows, max(1, grain/n), func(lo, hi int) {
 		sx, y := make([]F, n), make([]F, n)
 		for r := lo; r < hi; r++ {
 			softmaxRow(in.read(r*n, r*n+n, sx), y)

@@ -3,8 +3,10 @@ package cpu
 // Spreading the work of one Go kernel over threads.
 
 import (
+	goruntime "runtime"
 	"runtime/debug"
 	"sync/atomic"
+	"time"
 )
 
 // Parallel calls f for consecutive ranges that together are [0, n), each of at
@@ -77,10 +79,15 @@ func (s *split) assist() bool {
 func (s *split) work() (more bool) {
 	whole := false
 	defer func() {
-		if v := recover(); v != nil {
+		switch v := recover().(type) {
+		case nil:
+			if !whole { // runtime.Goexit: the rest of the work is missing
+				s.failed.CompareAndSwap(nil, &panicked{errGoexit, ""})
+			}
+		case *panicked: // from a Parallel within
+			s.failed.CompareAndSwap(nil, v)
+		default:
 			s.failed.CompareAndSwap(nil, &panicked{v, panicSite()})
-		} else if !whole { // runtime.Goexit: the rest of the work is missing
-			s.failed.CompareAndSwap(nil, &panicked{errGoexit, ""})
 		}
 	}()
 	for s.failed.Load() == nil {
@@ -102,4 +109,22 @@ func (s *split) work() (more bool) {
 	}
 	whole = true
 	return false
+}
+
+// await waits until counter has reached n, and returns false where it never will, as a part
+// of the work has failed or the launch is to end. What it waits for is being done, by a
+// thread that runs: it gives way at first and sleeps only if that thread seems to have been
+// stopped.
+func (c *Call) await(counter *atomic.Int32, n int, failed *atomic.Bool) bool {
+	for turn := 0; int(counter.Load()) < n; turn++ {
+		switch {
+		case failed.Load() || c.ctx.Err() != nil:
+			return false
+		case turn > 2000:
+			time.Sleep(20 * time.Microsecond)
+		case turn > 50:
+			goruntime.Gosched()
+		}
+	}
+	return true
 }

@@ -16,7 +16,6 @@ type entry struct{ id, kernel string }
 type function struct {
 	run            Func
 	implementation string
-	when           func(u *source.Unit) bool // nil: for every set of definitions
 }
 
 // natives, those of them in vector instructions, and references are filled in init functions of this package and never
@@ -33,13 +32,7 @@ var (
 )
 
 // native makes f the implementation that cpu:0 has of a catalog kernel.
-func native(id, kernel string, f Func) { nativeWhen(id, kernel, "go", nil, f) }
-
-// nativeWhen is native for a function that serves only the units for which when
-// is true (some definitions), or that calls itself something other than "go".
-func nativeWhen(id, kernel, implementation string, when func(u *source.Unit) bool, f Func) {
-	add(natives, id, kernel, function{f, implementation, when})
-}
+func native(id, kernel string, f Func) { add(natives, id, kernel, function{f, goKernels}) }
 
 // vector makes what bind returns the implementation of a catalog kernel where the
 // device has a simdSet. bind is called with each program once; what it returns is nil
@@ -53,7 +46,7 @@ func vector(id, kernel string, bind func(u *source.Unit) Func) {
 }
 
 // reference makes f the implementation that cpu:reference has of a catalog kernel.
-func reference(id, kernel string, f Func) { add(references, id, kernel, function{f, "reference", nil}) }
+func reference(id, kernel string, f Func) { add(references, id, kernel, function{f, "reference"}) }
 
 // Register makes f the implementation of a kernel on cpu:0 for programs whose
 // Unit.ID is id: a program's own kernels, where no host compiler is or where Go is
@@ -63,7 +56,7 @@ func reference(id, kernel string, f Func) { add(references, id, kernel, function
 func Register(id, kernel string, f Func) {
 	registeredMu.Lock()
 	defer registeredMu.Unlock()
-	add(registered, id, kernel, function{f, "go", nil})
+	add(registered, id, kernel, function{f, goKernels})
 }
 
 func add(to map[entry]function, id, kernel string, f function) {
@@ -86,14 +79,14 @@ func (d *device) find(u *source.Unit, kernel string) (function, bool) {
 	at := entry{u.ID, kernel}
 	if d.reference {
 		f, ok := references[at]
-		return f, ok && f.serves(u)
+		return f, ok
 	}
 	if bind, ok := vectorized[at]; ok && d.simd != nil {
 		if run := bind(u); run != nil {
 			return function{run: run, implementation: d.simd.name}, true
 		}
 	}
-	if f, ok := natives[at]; ok && f.serves(u) {
+	if f, ok := natives[at]; ok {
 		return f, true
 	}
 	registeredMu.RLock()
@@ -101,5 +94,3 @@ func (d *device) find(u *source.Unit, kernel string) (function, bool) {
 	f, ok := registered[at]
 	return f, ok
 }
-
-func (f function) serves(u *source.Unit) bool { return f.when == nil || f.when(u) }

@@ -11,8 +11,8 @@ import (
 // Prepare is for measuring a kernel without the queue. It returns a function that
 // does one launch in the caller, which it keeps until the work is done, and one that
 // releases what the launch holds. The kernel is a native one of d, an opened device
-// of this package; the launch is checked no further than a stream's. One goroutine
-// at a time may call run.
+// of this package; the launch is checked no further than a stream's, and fails as one
+// does. One goroutine at a time may call run, and nobody closes d meanwhile.
 func Prepare(d driver.Device, l *driver.Launch) (run func() error, release func(), err error) {
 	dev, ok := d.(*device)
 	if !ok {
@@ -32,7 +32,7 @@ func Prepare(d driver.Device, l *driver.Launch) (run func() error, release func(
 	run = func() error {
 		dev.workers.enter()
 		defer dev.workers.leave()
-		return k.run(&p.call)
+		return p.execute()
 	}
 	return run, p.done, nil
 }

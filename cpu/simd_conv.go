@@ -293,7 +293,11 @@ func (p *convPlan) pack(weight uint64) (block, error) {
 			}
 		}
 	})
-	return to, err
+	if err != nil {
+		p.call.device.scratch.give(to)
+		return block{}, err
+	}
+	return to, nil
 }
 
 // halves computes 16-bit images in float.

@@ -199,7 +199,7 @@ func (p *product) nanoseconds() float64 {
 }
 
 func (p *product) threadsPay() bool {
-	return p.call.device.threads > 1 && p.nanoseconds() > threadNanoseconds
+	return p.nanoseconds() > threadNanoseconds
 }
 
 // direct says that packing would cost more than it saves: B is used by few rows, or

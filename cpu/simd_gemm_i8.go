@@ -51,13 +51,26 @@ func runGemmI8(c *Call) error {
 			out+uint64(lo*g.ldc*4), uint64(g.ldc), uint64(g.alpha), uint64(g.beta), address(room.data))
 	}
 	m, n, k := float64(g.m), float64(g.n), float64(g.k)
-	if c.device.threads == 1 || !threadsPay(m*n*k, 4*k*n) {
+	if !threadsPay(m*n*k, 4*k*n) {
 		packStrips(0, strips)
 		multiply(0, g.m)
 		return c.ctx.Err()
 	}
-	if err := c.Parallel(strips, 1, packStrips); err != nil {
+	threads := c.device.threads
+	some := max(min((strips+4*threads-1)/(4*threads), mostBytes/4/max(strip*g.k, 1)), 1)
+	if err := c.ranges(strips, some, threads, packStrips); err != nil {
 		return err
 	}
-	return c.Parallel(g.m, set.rows, multiply)
+	return c.ranges(g.m, g.part(set.rows, threads), threads, multiply)
+}
+
+// gemmI8Most is how many multiply-adds a task may have, some tens of milliseconds: a launch
+// ends, or gives way to another, only between two of them.
+const gemmI8Most = 1 << 31
+
+// part is how many rows of A are a task: whole tiles, and enough tasks for the threads.
+func (g *gemmI8) part(tile, threads int) int {
+	most := min(gemmI8Most/max(float64(g.n)*float64(g.k), 1), float64(g.m))
+	most = min(most, float64((g.m+4*threads-1)/(4*threads)+tile-1))
+	return even(g.m, max(int(most)/tile, 1)*tile, tile)
 }

@@ -7,9 +7,7 @@ package cpu
 
 import (
 	"math"
-	goruntime "runtime"
 	"sync/atomic"
-	"time"
 )
 
 // panelSizes says how large panels are.
@@ -192,21 +190,8 @@ func (r *panels) widen(x *matrix, i0, i1, j0, j1 int, to uint64) (at uint64, ld 
 	return to, cols
 }
 
-// wait waits until counter has reached n, and returns false if it never will. What
-// it waits for is being done, by a thread that runs: it gives way at first and
-// sleeps only if that thread seems to have been stopped.
 func (r *panels) wait(counter *atomic.Int32, n int) bool {
-	for turn := 0; int(counter.Load()) < n; turn++ {
-		switch {
-		case r.failed.Load() || r.call.ctx.Err() != nil:
-			return false
-		case turn > 2000:
-			time.Sleep(20 * time.Microsecond)
-		case turn > 50:
-			goruntime.Gosched()
-		}
-	}
-	return true
+	return r.call.await(counter, n, &r.failed)
 }
 
 func flag(b bool) uint64 {

@@ -47,11 +47,14 @@ func (c *Call) elements(i, n, size int) uint64 {
 }
 
 // product returns the product of sizes, which are arguments; the launch fails where
-// that is more than memory can have.
+// that is more than memory can have. Beside a 0, the others may be anything.
 func (c *Call) product(sizes ...int) int {
+	if slices.Contains(sizes, 0) {
+		return 0
+	}
 	n := 1
 	for _, s := range sizes {
-		if s < 0 || s > 0 && n > maxElements/s {
+		if s < 0 || n > maxElements/s {
 			c.fail(-1, "sizes %v are more than there can be", sizes)
 		}
 		n *= s
@@ -66,11 +69,11 @@ const maxElements = int(^uint(0)>>1) / 16
 // more than leaves all threads done at about the same time.
 const fewBytes, mostBytes = 1 << 14, 1 << 22
 
-// spread calls f for ranges of [0, n), on one thread where bytes per index make more
-// not worth it.
+// spread calls f for ranges of [0, n), or once where bytes per index are so few that it
+// would not pay to have more threads.
 func (c *Call) spread(n, bytes int, f func(lo, hi int)) error {
 	threads := c.device.threads
-	if threads == 1 || !threadsPay(0, float64(n)*float64(bytes)) {
+	if !threadsPay(0, float64(n)*float64(bytes)) {
 		if n > 0 {
 			f(0, n)
 		}

@@ -4,14 +4,11 @@ package cpu
 // multiply all of A with them as it is: nobody waits for what another packs. Who finds no
 // strip left helps with the rows of those that are under way.
 
-import (
-	goruntime "runtime"
-	"sync/atomic"
-)
+import "sync/atomic"
 
 // strip is some columns of B, as many as a kernel takes.
 type strip struct {
-	packed atomic.Bool
+	packed atomic.Int32 // 1 when it is
 	next   atomic.Int32 // part of A's rows that nobody has begun with
 }
 
@@ -72,7 +69,7 @@ func (s *strips) columns(i int) (j0, j1 int, at uint64) {
 func (s *strips) pack(i int) {
 	j0, j1, at := s.columns(i)
 	s.set.run(s.op(gemmPack32), flag(!s.b.across), uint64(j1-j0), uint64(s.k), s.b.element(0, j0), uint64(s.b.ld), at, uint64(s.strip()))
-	s.list[i].packed.Store(true)
+	s.list[i].packed.Store(1)
 }
 
 // multiply computes what nobody has begun with.
@@ -90,13 +87,9 @@ func (s *strips) multiply(i int) {
 }
 
 // help takes part in a strip. All have been begun with: one that is not packed is being packed,
-// which takes some microseconds, less than to sleep and be woken.
+// which takes some microseconds.
 func (s *strips) help(i int) {
-	for !s.list[i].packed.Load() {
-		if s.failed.Load() {
-			return
-		}
-		goruntime.Gosched()
+	if s.call.await(&s.list[i].packed, 1, &s.failed) {
+		s.multiply(i)
 	}
-	s.multiply(i)
 }

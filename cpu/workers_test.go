@@ -140,14 +140,6 @@ func TestWorkersAreShared(t *testing.T) {
 	}, 10*1e9, 1e6, "every place is free again")
 }
 
-func openThreads(t *testing.T, n int) *device {
-	t.Helper()
-	d, err := backend{}.Open(t.Context(), fastIndex, &driver.Config{CPUThreads: n})
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, d.Close()) })
-	return d.(*device)
-}
-
 // Where the launch's own goroutine ends early, its helpers have ended before.
 func TestWorkersSettleAfterGoexit(t *testing.T) {
 	d := openThreads(t, 3)
@@ -194,9 +186,13 @@ func TestWorkersAreFair(t *testing.T) {
 	require.NoError(t, d.Close(), "it ends the others between two groups")
 }
 
-// TestProductsYield: a large product gives a place to a launch that waits for one. Where
-// it was over before that came, it is tried again.
+// TestProductsYield: a large product gives a place to a launch that waits for one, and so
+// do others that are one kernel in C. Where it was over before that came, it is tried again.
 func TestProductsYield(t *testing.T) {
+	f := newFence(t, 1)
+	const n, rows, many, dim = 1500, 30000, 64, 512
+	large := f.bytes(4 * rows * many)
+	a, b, c := f.bytes(4*n*n), f.bytes(4*n*n), f.bytes(4*n*n)
 	for threads := 1; threads <= 2; threads++ {
 		opened, err := backend{}.Open(t.Context(), fastIndex, &driver.Config{CPUThreads: threads})
 		require.NoError(t, err)
@@ -204,28 +200,40 @@ func TestProductsYield(t *testing.T) {
 		if d.simd == nil {
 			t.Skip("products in Go have small parts")
 		}
-		yields := false
-		for try := 0; try < 20 && !yields; try++ {
-			yields = productYields(t, d)
+		for what, launch := range map[string]func() error{
+			"gemm": func() error {
+				return invoke(t, d, "gemm", "gemm", nil, [3]int{1, 1, 1}, uint32(n), uint32(n), uint32(n), float32(1), a, uint32(n),
+					b, uint32(n), float32(0), c, uint32(n))
+			},
+			"gemm_i8": func() error {
+				return invoke(t, d, "gemm_i8", "gemm_i8", nil, [3]int{1, 1, 1}, uint32(rows), uint32(many), uint32(dim/2), uint32(1), large,
+					uint32(dim/2), a, uint32(many), uint32(0), c, uint32(many))
+			},
+			"l2": func() error {
+				return invoke(t, d, "l2_distance", "l2_distance_fp32", nil, [3]int{1, 1, 1}, a, large, c, uint32(many), uint32(rows*many/dim), uint32(dim))
+			},
+			"softmax": func() error {
+				return invoke(t, d, "softmax", "softmax", nil, [3]int{1, 1, 1}, a, b, uint32(n), uint32(n))
+			},
+		} {
+			yields := false
+			for try := 0; try < 20 && !yields; try++ {
+				yields = launchYields(t, d, launch)
+			}
+			assert.True(t, yields, "%s on %d threads", what, threads)
 		}
-		assert.True(t, yields, "on %d threads", threads)
 		assert.NoError(t, d.Close())
 	}
 }
 
-// productYields enters d while it computes a product, and reports whether it was let in
-// before the end.
-func productYields(t *testing.T, d *device) bool {
-	const n = 1500
-	f := newFence(t, 1)
-	a, b, c := f.bytes(4*n*n), f.bytes(4*n*n), f.bytes(4*n*n)
+// launchYields enters d while it computes, and reports whether it was let in before the end.
+func launchYields(t *testing.T, d *device, run func() error) bool {
 	var over atomic.Bool
 	var launch sync.WaitGroup
 	launch.Go(func() {
 		d.workers.enter()
 		defer d.workers.leave()
-		assert.NoError(t, invoke(t, d, "gemm", "gemm", nil, [3]int{1, 1, 1}, uint32(n), uint32(n), uint32(n), float32(1), a, uint32(n),
-			b, uint32(n), float32(0), c, uint32(n)))
+		assert.NoError(t, run())
 		over.Store(true)
 	})
 	for busy := 0; busy < d.threads && !over.Load(); {

@@ -88,7 +88,6 @@ IN float f32_largest(f32_v v) {
   x = _mm_max_ps(x, _mm_movehl_ps(x, x));
   return _mm_cvtss_f32(_mm_max_ss(x, _mm_movehdup_ps(x)));
 }
-IN int f32_any_nan(f32_v v) { return _mm256_movemask_ps(_mm256_cmp_ps(v, v, _CMP_UNORD_Q)) != 0; }
 IN f32_v f32_near(f32_v v) { return _mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 // scale is v times 2 to the whole number n from -252 to 254, in two steps.
 IN f32_v f32_scale(f32_v v, f32_v n) {

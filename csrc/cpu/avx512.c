@@ -75,7 +75,6 @@ IN void f64_past(double *p, f64_v v) { _mm512_stream_pd(p, v); }
 IN void past_end(void) { _mm_sfence(); }
 IN f32_v f32_max(f32_v a, f32_v b) { return _mm512_max_ps(a, b); }
 IN float f32_largest(f32_v v) { return _mm512_reduce_max_ps(v); }
-IN int f32_any_nan(f32_v v) { return _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q) != 0; }
 IN f32_v f32_near(f32_v v) { return _mm512_roundscale_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 // scale is v times 2 to the whole number n, rounded once.
 IN f32_v f32_scale(f32_v v, f32_v n) { return _mm512_scalef_ps(v, n); }

@@ -63,7 +63,6 @@ IN void f64_past(double *p, f64_v v) { vst1q_f64(p, v); }
 IN void past_end(void) {}
 IN f32_v f32_max(f32_v a, f32_v b) { return vmaxq_f32(a, b); }
 IN float f32_largest(f32_v v) { return vmaxvq_f32(v); }
-IN int f32_any_nan(f32_v v) { return vminvq_u32(vceqq_f32(v, v)) == 0; }
 IN f32_v f32_near(f32_v v) { return vrndnq_f32(v); }
 // scale is v times 2 to the whole number n from -252 to 254, in two steps.
 IN f32_v f32_scale(f32_v v, f32_v n) {

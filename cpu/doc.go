@@ -26,8 +26,9 @@
 // (CONCORD_CPU_KERNELS) says; KernelInfo and launch records name it.
 //
 // Each launch spreads over GOMAXPROCS threads as it was when the device was opened, or
-// Config.CPUThreads. Sums of floats whose parts several threads add up, and products of
-// few rows, may differ in their last digits with that number, within their bounds.
+// Config.CPUThreads. Sums of floats whose parts several threads add up, products of few
+// rows and convolutions may differ in their last digits with that number, within their
+// bounds.
 //
 // # Faults
 //

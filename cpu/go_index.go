@@ -47,12 +47,13 @@ func goGather(c *Call) error {
 func goScatterLast(c *Call) error {
 	rows, count := int(c.Int(2)), int(c.Int(3))
 	index, last := c.indices(0, count), c.indices(1, rows)
-	for i, row := range index {
-		if int(row) < rows {
-			last[row] = max(last[row], uint32(i+1))
+	return c.serial(count, 1<<20, func(lo, hi int) {
+		for i, row := range index[lo:hi] {
+			if int(row) < rows {
+				last[row] = max(last[row], uint32(lo+i+1))
+			}
 		}
-	}
-	return c.ctx.Err()
+	})
 }
 
 // goScatter writes every row of out once at most, so threads do not meet.
@@ -98,6 +99,9 @@ func scatterAdd[E int32 | uint32 | float32](c *Call, in, out []E) error {
 	}
 	return c.Parallel(rows, (rows+threads-1)/max(threads, 1), func(lo, hi int) {
 		for i, row := range index {
+			if i&0xffff == 0xffff && c.ctx.Err() != nil {
+				return
+			}
 			if r := int(row); r >= lo && r < hi {
 				from, to := in[i*n:i*n+n], out[r*n:r*n+n]
 				for j, x := range from {

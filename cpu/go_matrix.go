@@ -17,6 +17,10 @@ const (
 	tileRows  = 32
 	tileCols  = 64
 	tileDepth = 512
+
+	// How many multiply-adds a range has, or else one tile: some hundredths of a second. A
+	// launch ends only between two.
+	rowProductsMost = 1 << 28
 )
 
 // panelElem is what panels hold.
@@ -30,7 +34,12 @@ func rowProducts[F panelElem, S float32 | float64 | int64](c *Call, m, n, k int,
 	out func(i, j int, sums []S)) error {
 	across := (n + tileCols - 1) / tileCols
 	tiles := across * ((m + tileRows - 1) / tileRows)
-	return c.Parallel(tiles, 1, func(lo, hi int) {
+	if tiles == 0 {
+		return c.ctx.Err()
+	}
+	threads := c.device.threads
+	some := min((tiles+4*threads-1)/(4*threads), rowProductsMost/(tileRows*tileCols)/max(k, 1))
+	return c.ranges(tiles, max(some, 1), threads, func(lo, hi int) {
 		left, right := make([]F, tileRows*tileDepth), make([]F, tileCols*tileDepth)
 		sums := make([]S, tileRows*tileCols)
 		for t := lo; t < hi; t++ {

@@ -64,8 +64,8 @@ func runGemmI8(c *Call) error {
 	return c.ranges(g.m, g.part(set.rows, threads), threads, multiply)
 }
 
-// gemmI8Most is how many multiply-adds a task may have, some tens of milliseconds: a launch
-// ends, or gives way to another, only between two of them.
+// gemmI8Most is how many multiply-adds a task may have, if it is more than a tile of rows,
+// some tens of milliseconds: a launch ends, or gives way to another, only between two tasks.
 const gemmI8Most = 1 << 31
 
 // part is how many rows of A are a task: whole tiles, and enough tasks for the threads.

@@ -162,12 +162,12 @@ func bindNorm(u *source.Unit, o, sizes int) Func {
 	return func(c *Call) error {
 		rows, n := int(c.Int(sizes)), int(c.Int(sizes+1))
 		all := c.product(rows, n)
+		if all == 0 {
+			return nil
+		}
 		in, gamma, out, beta := c.elements(0, all, size), c.elements(1, n, size), c.elements(o, all, size), uint64(0)
 		if o == 3 {
 			beta = c.elements(2, n, size)
-		}
-		if all == 0 {
-			return nil
 		}
 		eps, past, set := math.Float64bits(c.Float(sizes+2)), flag(overflows(all*size) && n*size >= 1024), c.device.simd
 		return c.spread(rows, 2*size*n, func(lo, hi int) {

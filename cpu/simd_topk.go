@@ -15,11 +15,11 @@ func bindTopK(u *source.Unit) Func {
 	size := typeSize(typ)
 	return func(c *Call) error {
 		rows, n, k := int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
-		in, values, places := c.elements(0, c.product(rows, n), size), c.elements(1, c.product(rows, k), size), c.elements(2, c.product(rows, k), 4)
 		want := min(n, k)
 		if rows == 0 || want == 0 {
 			return nil
 		}
+		in, values, places := c.elements(0, c.product(rows, n), size), c.elements(1, c.product(rows, k), size), c.elements(2, c.product(rows, k), 4)
 		if rows < c.device.threads && n >= 4*longRow && want <= longRow/64 {
 			for r := range rows {
 				if err := c.topLong(typ, n, want, in+uint64(r*n*size), values+uint64(r*k*size), places+uint64(4*r*k), c.U32(2)[r*k:][:want]); err != nil {

@@ -6,6 +6,9 @@ package cpu
 // part of a launch into the vector kernels.
 
 /*
+// Debug information has lines, but no variables: for the vector kernels those take
+// longer to write than the code itself.
+#cgo CFLAGS: -g1
 #cgo linux LDFLAGS: -lpthread -lm
 #cgo noescape cpu_begin
 #cgo nocallback cpu_begin

@@ -71,6 +71,7 @@ var planted = []struct {
 	{"forwarders", "cpu/shim.c", "#include \"../csrc/host/host.c\"\n", "cpu/shim.c: more or less than"},
 	{"forwarders", "metal/shim.m", "//go:build metal\n#include \"../csrc/host/host.c\"\nint x;\n", "metal/shim.m: more or less than"},
 	{"forwarders", "rocm/smi/smi.c", "//go:build rocm\n#include \"../csrc/rocm_smi/smi.c\"\n", "rocm/smi/smi.c: more or less than"},
+	{"forwarders", "cpu/avx2_f32_amd64.c", "//go:build cgo\n#define WIDTH 8\n#include \"../csrc/cpu/avx2.c\"\n", "cpu/avx2_f32_amd64.c: more or less than"},
 	{"forwarders", "csrc/rocm/", "", "csrc/rocm is not embedded"},
 }
 

@@ -330,9 +330,9 @@ func standardNames(t *testing.T) map[string]bool {
 	return names
 }
 
-// checkForwarders: a backend's C file is a build line and one include of csrc, and
-// csrc embeds all its directories: otherwise edits would not rebuild, and vendoring
-// would lose files.
+// checkForwarders: a backend's C file is a build line and one include of csrc, before
+// which it may say what part of that file it compiles, and csrc embeds all its
+// directories: otherwise edits would not rebuild, and vendoring would lose files.
 func checkForwarders(h *house) (bad []string) {
 	for _, name := range slices.Sorted(maps.Keys(h.forwarders)) {
 		var lines []string
@@ -340,6 +340,9 @@ func checkForwarders(h *house) (bad []string) {
 			if line = strings.TrimSpace(line); line != "" {
 				lines = append(lines, line)
 			}
+		}
+		if len(lines) == 3 && strings.HasPrefix(lines[1], "#define PART_") {
+			lines = slices.Delete(lines, 1, 2)
 		}
 		up := strings.Repeat("../", strings.Count(name, "/"))
 		if len(lines) != 2 || !strings.HasPrefix(lines[0], "//go:build ") || !strings.HasPrefix(lines[1], `#include "`+up+`csrc/`) {

@@ -1,24 +1,38 @@
-// Every kernel, for the instruction set whose vocabulary has been defined.
+// Every kernel, for the instruction set whose vocabulary has been defined. A set is
+// compiled in four parts, one file of the package cpu each, so that the compiler needs
+// less time on several cores and less memory: the including file defines PART_F32,
+// PART_F64, PART_I8 or PART_STREAM.
 #define CAT_(a, b) a##_##b
 #define CAT(a, b) CAT_(a, b)
+
+// What the table of a set calls has the set in its name, and is not exported.
+#define EXPORT(f) __attribute__((visibility("hidden"))) void CAT(SET, f)(const simd_word *w)
 
 #include "list.h"
 #include "storage.h"
 #include "functions.h"
 #include "gelu.h"
 
+#ifdef PART_F32
 #define T f32
 #define E float
 #include "gemm.h"
 #include "conv.h"
 #undef T
 #undef E
+#include "convert.h"
+#endif
+
+#ifdef PART_F64
 #define T f64
 #define E double
 #include "gemm.h"
 #include "conv.h"
 #undef T
 #undef E
+#endif
+
+#ifdef PART_I8
 #define T i8pair
 #define E int32_t
 #define GROUP 2
@@ -31,19 +45,22 @@
 #define OFFSET 128
 #include "gemm_i8.h"
 #undef T
-#else
+#endif
+#undef E
+#include "l2.h"
+#endif
+
+#ifndef HAVE_I8FOUR
 #define i8four_pack i8pair_pack
 #define i8four_rows i8pair_rows
 #endif
-#undef E
-#include "convert.h"
-#include "l2.h"
+
+#ifdef PART_STREAM
 #include "stream.h"
 
-#define SIMD_TABLE                                                                                 \
-  {f32_gemm_direct, f32_gemm_dot, f32_gemm_pack, f32_gemm_block,                    \
-   f64_gemm_direct, f64_gemm_dot, f64_gemm_pack, f64_gemm_block,                    \
-   convert_widen, convert_narrow, f32_fma_peak, l2_float, l2_i8,                                 \
-   arith, reduce_rows, softmax, reduce_columns, norm,                                              \
-   activation, cast, move_fill, move_copy, move_transpose, topk, broadcast, l2_pack,                            \
-   f32_conv, f64_conv, i8pair_pack, i8pair_rows, i8four_pack, i8four_rows, l2_i8_pack}
+#define DECLARE(N, f) EXPORT(f);
+SIMD_LIST(DECLARE)
+#undef DECLARE
+#define ENTRY(N, f) [N] = CAT(SET, f),
+#define SIMD_TABLE {SIMD_LIST(ENTRY)}
+#endif

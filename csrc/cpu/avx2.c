@@ -296,6 +296,7 @@ IN f32_v f32_below(f32_v x) { return _mm256_or_ps(x, f32_set(-0.0f)); }
 #define GEMM_ROWS 6
 #define GEMM_REGS 12
 #define DOT_COLS 3
+#define SET concord_avx2
 #include "all.h"
 
 #if defined(__clang__)
@@ -304,4 +305,6 @@ IN f32_v f32_below(f32_v x) { return _mm256_or_ps(x, f32_set(-0.0f)); }
 #pragma GCC pop_options
 #endif
 
+#ifdef PART_STREAM
 simd_func *const concord_simd_avx2[SIMD_OPS] = SIMD_TABLE;
+#endif

@@ -276,6 +276,7 @@ IN f32_v f32_below(f32_v x) { return _mm512_or_ps(x, f32_set(-0.0f)); }
 #define GEMM_ROWS 12
 #define GEMM_REGS 24
 #define DOT_COLS 4
+#define SET concord_avx512
 #include "all.h"
 
 #if defined(__clang__)
@@ -284,4 +285,6 @@ IN f32_v f32_below(f32_v x) { return _mm512_or_ps(x, f32_set(-0.0f)); }
 #pragma GCC pop_options
 #endif
 
+#ifdef PART_STREAM
 simd_func *const concord_simd_avx512[SIMD_OPS] = SIMD_TABLE;
+#endif

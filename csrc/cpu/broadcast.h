@@ -31,7 +31,7 @@ static void broadcast_gather(const char *p, int64_t step, int64_t size, int64_t 
 // Words from 1 on: what, first row and how many, out, a, b, three sizes (the second and
 // third dimension of rows and the length of a row), four strides of a, four of b, 1 if the
 // result is larger than the caches. Rows are those of the last dimension.
-static void broadcast(const simd_word *w) {
+EXPORT(broadcast) {
   enum { GATHERED = 1024 };
   int64_t type = w[0].i, size = type_size[type], d1 = w[7].i, d2 = w[8].i, n = w[9].i;
   double beside[2][GATHERED];

@@ -153,7 +153,7 @@ static void cast_part(const simd_word *w, int64_t lo, int64_t n, void *to, int p
   }
 }
 
-static void cast(const simd_word *w) {
+EXPORT(cast) {
   in_parts(cast_part, w, w[3].i, w[5].p, type_size[w[2].i], w[6].i != 0);
   past_end();
 }

@@ -219,7 +219,7 @@ static void CAT(T, conv_part)(const conv_shape *s, const conv_task *t) {
 }
 
 // Words: conv_shape, then tasks from, to.
-static void CAT(T, conv)(const simd_word *w) {
+EXPORT(CAT(T, conv)) {
   conv_shape s;
   __builtin_memcpy(&s, w, sizeof s);
   for (int64_t i = w[sizeof s / sizeof *w].i; i < w[sizeof s / sizeof *w + 1].i; i++) {

@@ -1,7 +1,7 @@
 // half and bfloat16 to float and back, rounded to nearest even: rows of a matrix.
 
 // Words: type (0 half, 1 bfloat16), rows, cols, from, ld of from, to, ld of to.
-static void convert_widen(const simd_word *w) {
+EXPORT(convert_widen) {
   int64_t bf16 = w[0].i, rows = w[1].i, cols = w[2].i, ld_from = w[4].i, ld_to = w[6].i;
   const uint16_t *from = w[3].p;
   float *to = w[5].p;
@@ -33,7 +33,7 @@ IN f32_v convert_sum(int64_t bf16, int64_t n, const float *from, const uint16_t 
 // Words: type, rows, cols, from, ld of from, to, ld of to, beta, and what comes after a
 // product in float: the bias, the function. What is written is from + beta·to, or what
 // becomes of it: then from is overwritten.
-static void convert_narrow(const simd_word *w) {
+EXPORT(convert_narrow) {
   int64_t bf16 = w[0].i, rows = w[1].i, cols = w[2].i, ld_from = w[4].i, ld_to = w[6].i;
   float *from = w[3].p, beta = (float)w[7].f;
   uint16_t *to = w[5].p;
@@ -65,7 +65,7 @@ static void convert_narrow(const simd_word *w) {
 
 // The rate of this thread's multiply-adds: word 0 times 100 of them per register of
 // ten. Word 1 is where the result goes, so that there is one.
-static void f32_fma_peak(const simd_word *w) {
+EXPORT(f32_fma_peak) {
   f32_v a = f32_set(1.0f), b = f32_set(0.999f);
   f32_v c0 = f32_set(0), c1 = f32_set(1), c2 = f32_set(2), c3 = f32_set(3), c4 = f32_set(4);
   f32_v c5 = f32_set(5), c6 = f32_set(6), c7 = f32_set(7), c8 = f32_set(8), c9 = f32_set(9);

@@ -100,7 +100,7 @@ THIN(1) THIN(2) THIN(3)
 
 // Words: m, n, k, A, its strides from row to row and from column to column, B, ldb,
 // C, ldc, alpha, beta, the bias, what comes after. B's rows are contiguous.
-static void CAT(T, gemm_direct)(const simd_word *w) {
+EXPORT(CAT(T, gemm_direct)) {
   int64_t m = w[0].i, n = w[1].i, k = w[2].i, rs = w[4].i, cs = w[5].i, ldb = w[7].i, ldc = w[9].i;
   const E *a = w[3].p, *b = w[6].p, *bias = w[12].p;
   E *c = w[8].p;
@@ -173,7 +173,7 @@ DOT(4, 4) DOT(1, 4)
 
 // Words: m, n, k, A, lda, B as n rows of k, ldb, C, ldc, alpha, beta, the bias, what
 // comes after.
-static void CAT(T, gemm_dot)(const simd_word *w) {
+EXPORT(CAT(T, gemm_dot)) {
   int64_t m = w[0].i, n = w[1].i, k = w[2].i, lda = w[4].i, ldb = w[6].i, ldc = w[8].i;
   E alpha = (E)w[9].f, beta = (E)w[10].f;
   const E *bias = w[11].p;
@@ -250,7 +250,7 @@ static void CAT(T, pack)(int across, int64_t n, int64_t depth, const E *from, in
 
 // Packs columns of op(B), as panels that are width wide. Words: across, n, depth, from,
 // ld, to, width.
-static void CAT(T, gemm_pack)(const simd_word *w) {
+EXPORT(CAT(T, gemm_pack)) {
   CAT(T, pack)(w[0].i != 0, w[1].i, w[2].i, w[3].p, w[4].i, w[5].p, w[6].i);
 }
 
@@ -274,7 +274,7 @@ static void CAT(T, multiply)(int64_t m, int64_t n, int64_t k, const E *left, con
 
 // A block of rows of A with packed columns of B. Words: m, n, depth, A, lda, across,
 // packed B, C, ldc, alpha, beta, room for A packed, the bias, what comes after.
-static void CAT(T, gemm_block)(const simd_word *w) {
+EXPORT(CAT(T, gemm_block)) {
   CAT(T, pack)(w[5].i != 0, w[0].i, w[2].i, w[3].p, w[4].i, w[11].p, GEMM_ROWS);
   CAT(T, multiply)(w[0].i, w[1].i, w[2].i, w[11].p, w[6].p, w[7].p, w[8].i, (E)w[9].f, (E)w[10].f,
                    CAT(T, finishes)[w[13].i], w[12].p);

@@ -20,6 +20,8 @@ IN void CAT(T, out)(E *at, V sum, V alpha, V beta, int read, int64_t n, CAT(T, m
 
 #define TILE gemm
 #define STEP step
+#undef SHAPES
+#define SHAPES PANEL_SHAPES
 #undef START
 #define START(v) CAT(T, load)(b + v * W)
 #undef BEGIN
@@ -27,6 +29,8 @@ IN void CAT(T, out)(E *at, V sum, V alpha, V beta, int read, int64_t n, CAT(T, m
 #include "tile.h"
 #undef TILE
 #undef STEP
+#undef SHAPES
+#define SHAPES ALL_SHAPES
 #undef START
 #define START(v) CAT(T, zero)()
 #undef BEGIN
@@ -44,7 +48,7 @@ IN E CAT(T, word)(const int8_t *from, int64_t step, int64_t p, int64_t k, int of
 
 // One panel of B. Words: columns, k, B's first, from element to element of a column,
 // from column to column, to.
-static void CAT(T, pack)(const simd_word *w) {
+EXPORT(CAT(T, pack)) {
   int64_t n = w[0].i, k = w[1].i, step = w[3].i, next = w[4].i;
   const int8_t *b = w[2].p;
   E *to = w[5].p;
@@ -62,7 +66,7 @@ static void CAT(T, pack)(const simd_word *w) {
 
 // Rows of A with all panels of B. Words: m, n, k, A, from row to row, from element to
 // element of a row, panels, C, ldc, alpha, beta, room for GEMM_ROWS packed rows.
-static void CAT(T, rows)(const simd_word *w) {
+EXPORT(CAT(T, rows)) {
   int64_t m = w[0].i, n = w[1].i, k = w[2].i, rs = w[4].i, cs = w[5].i, ldc = w[8].i, words = (k + GROUP - 1) / GROUP;
   E *left = w[11].p;
   for (int64_t i = 0; i < m; i += GEMM_ROWS) {

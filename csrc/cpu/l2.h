@@ -110,7 +110,7 @@ IN void l2_widen(const void *row, int half, int64_t dim, float *to, int64_t widt
 // Words: queries, how many, components, 1 if they are halves, where to. Writes floats:
 // component d of query i at ((i / 2W)·dim + d)·2W + i mod 2W, or, if word 5 is 0, as
 // they were.
-static void l2_pack(const simd_word *w) {
+EXPORT(l2_pack) {
   int64_t n = w[1].i, dim = w[2].i, half = w[3].i, width = w[5].i ? 2 * W : 1;
   const char *from = w[0].p;
   float *to = w[4].p;
@@ -213,7 +213,7 @@ static void l2_many(const simd_word *w) {
 // query's results to the next, 1 if vectors are halves, 1 if queries are packed, and
 // then room for l2_block vectors of floats, and 1 if results go past the caches: all rows
 // of them are aligned.
-static void l2_float(const simd_word *w) {
+EXPORT(l2_float) {
   if (w[8].i)
     l2_many(w);
   else if (w[7].i)
@@ -324,9 +324,9 @@ enum { l2_i8_block = 64 };
 // Words: queries, how many, vectors, how many, components, results, from one query's
 // results to the next; bytes in a word of packed queries, or 0 if they are as they were,
 // and then room for l2_i8_block vectors of whole registers, and 1 if results go past the caches.
-static void l2_i8(const simd_word *w) { (w[7].i == 0 ? l2_i8_few : w[7].i == 2 ? i8pair_l2_bytes : i8four_l2_bytes)(w); }
+EXPORT(l2_i8) { (w[7].i == 0 ? l2_i8_few : w[7].i == 2 ? i8pair_l2_bytes : i8four_l2_bytes)(w); }
 
 // Words: queries, how many, components, to, and bytes in a word.
-static void l2_i8_pack(const simd_word *w) {
+EXPORT(l2_i8_pack) {
   (w[4].i == 2 ? i8pair_l2_pack : i8four_l2_pack)(w[0].p, w[1].i, w[2].i, w[3].p);
 }

@@ -1,5 +1,6 @@
 // The shapes of tiles, rows × registers across, such that all results stay
-// in registers, and what is done for each row of one.
+// in registers, and what is done for each row of one. Panels are at most two registers
+// wide, so kernels that only meet panels set SHAPES to PANEL_SHAPES.
 #define ROWS_1(F) F(0)
 #define ROWS_2(F) ROWS_1(F) F(1)
 #define ROWS_3(F) ROWS_2(F) F(2)
@@ -14,23 +15,26 @@
 #define ROWS_12(F) ROWS_11(F) F(11)
 
 #if GEMM_ROWS == 12 && GEMM_REGS == 24
-#define SHAPES(F)                                                                                  \
+#define PANEL_SHAPES(F)                                                                            \
   F(1, 1) F(2, 1) F(3, 1) F(4, 1) F(5, 1) F(6, 1) F(7, 1) F(8, 1) F(9, 1) F(10, 1) F(11, 1) F(12, 1) \
-  F(1, 2) F(2, 2) F(3, 2) F(4, 2) F(5, 2) F(6, 2) F(7, 2) F(8, 2) F(9, 2) F(10, 2) F(11, 2) F(12, 2) \
-  F(1, 4) F(2, 4) F(3, 4) F(4, 4) F(5, 4) F(6, 4) F(1, 8) F(2, 8) F(3, 8)
+  F(1, 2) F(2, 2) F(3, 2) F(4, 2) F(5, 2) F(6, 2) F(7, 2) F(8, 2) F(9, 2) F(10, 2) F(11, 2) F(12, 2)
+#define WIDE_SHAPES(F) F(1, 4) F(2, 4) F(3, 4) F(4, 4) F(5, 4) F(6, 4) F(1, 8) F(2, 8) F(3, 8)
 #define WHOLE(F) F(12, 2)
 #elif GEMM_ROWS == 8 && GEMM_REGS == 16
-#define SHAPES(F)                                                                                  \
+#define PANEL_SHAPES(F)                                                                            \
   F(1, 1) F(2, 1) F(3, 1) F(4, 1) F(5, 1) F(6, 1) F(7, 1) F(8, 1)                                  \
-  F(1, 2) F(2, 2) F(3, 2) F(4, 2) F(5, 2) F(6, 2) F(7, 2) F(8, 2)                                  \
-  F(1, 4) F(2, 4) F(3, 4) F(4, 4) F(1, 8) F(2, 8)
+  F(1, 2) F(2, 2) F(3, 2) F(4, 2) F(5, 2) F(6, 2) F(7, 2) F(8, 2)
+#define WIDE_SHAPES(F) F(1, 4) F(2, 4) F(3, 4) F(4, 4) F(1, 8) F(2, 8)
 #define WHOLE(F) F(8, 2)
 #elif GEMM_ROWS == 6 && GEMM_REGS == 12
-#define SHAPES(F)                                                                                  \
-  F(1, 1) F(2, 1) F(3, 1) F(4, 1) F(5, 1) F(6, 1) F(1, 2) F(2, 2) F(3, 2) F(4, 2) F(5, 2) F(6, 2)  \
-  F(1, 4) F(2, 4) F(3, 4) F(1, 8)
+#define PANEL_SHAPES(F)                                                                            \
+  F(1, 1) F(2, 1) F(3, 1) F(4, 1) F(5, 1) F(6, 1) F(1, 2) F(2, 2) F(3, 2) F(4, 2) F(5, 2) F(6, 2)
+#define WIDE_SHAPES(F) F(1, 4) F(2, 4) F(3, 4) F(1, 8)
 #define WHOLE(F) F(6, 2)
 #endif
+
+#define ALL_SHAPES(F) PANEL_SHAPES(F) WIDE_SHAPES(F)
+#define SHAPES ALL_SHAPES
 
 // Elements of the left operand: three rows per pointer keep addresses short.
 #define LEFT_0 q0[0]

@@ -2,7 +2,7 @@
 
 // Words: out, bytes, the pattern of 8 bytes, 1 if it is larger than the caches. out is
 // aligned to the size of the elements, of which the pattern has several.
-static void move_fill(const simd_word *w) {
+EXPORT(move_fill) {
   char *q = w[0].p;
   int64_t n = w[1].i, i = 0;
   uint64_t bits = (uint64_t)w[2].i;
@@ -27,7 +27,7 @@ static void move_fill(const simd_word *w) {
 }
 
 // Words: out, in, bytes, 1 if that is more than the caches hold.
-static void move_copy(const simd_word *w) {
+EXPORT(move_copy) {
   if (w[3].i) {
     past_copy(w[0].p, w[1].p, w[2].i);
     past_end();
@@ -120,7 +120,7 @@ TRANSPOSE(double, transpose_8, turn_8)
 // Words: bytes of an element, rows, columns, in, out, first and last row but one, first and
 // last column but one, 1 if the result is larger than the caches, 2 if than the second one.
 // Rows are whole bands of cpu/simd_move.go.
-static void move_transpose(const simd_word *w) {
+EXPORT(move_transpose) {
   int64_t rows = w[1].i, cols = w[2].i;
   switch (w[0].i) {
   case 1:

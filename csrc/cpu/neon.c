@@ -256,6 +256,9 @@ IN void i8pair_turn(i8pair_v *x) {
 #define GEMM_ROWS 8
 #define GEMM_REGS 16
 #define DOT_COLS 4
+#define SET concord_neon
 #include "all.h"
 
+#ifdef PART_STREAM
 simd_func *const concord_simd_neon[SIMD_OPS] = SIMD_TABLE;
+#endif

@@ -1,7 +1,7 @@
 // The kernels of the catalog in vector instructions: what Go sees of them.
 //
-// One table of functions per instruction set (avx512.c, avx2.c, neon.c); Go picks
-// the set and calls by number. A function does one part of a launch on one thread
+// One table of functions per instruction set (avx512.c, avx2.c, neon.c, each compiled in
+// parts, see all.h); Go picks the set and calls by number. A function does one part of a launch on one thread
 // and gets its arguments as 64-bit words: whole numbers, the bits of doubles, and
 // addresses of memory that is not Go's. It checks nothing: Go has made sure that
 // every address that follows from the sizes lies in its buffer. None changes the
@@ -20,43 +20,45 @@ typedef union {
 
 typedef void simd_func(const simd_word *w);
 
-// The order is that of the constants in cpu/simd.go.
-enum {
-  SIMD_GEMM_F32_DIRECT,
-  SIMD_GEMM_F32_DOT,
-  SIMD_GEMM_F32_PACK,
-  SIMD_GEMM_F32_BLOCK,
-  SIMD_GEMM_F64_DIRECT,
-  SIMD_GEMM_F64_DOT,
-  SIMD_GEMM_F64_PACK,
-  SIMD_GEMM_F64_BLOCK,
-  SIMD_WIDEN,
-  SIMD_NARROW,
-  SIMD_FMA_PEAK,
-  SIMD_L2_FLOAT,
-  SIMD_L2_I8,
-  SIMD_ARITH,
-  SIMD_REDUCE_ROWS,
-  SIMD_SOFTMAX,
-  SIMD_REDUCE_COLUMNS,
-  SIMD_NORM,
-  SIMD_ACTIVATION,
-  SIMD_CAST,
-  SIMD_FILL,
-  SIMD_COPY,
-  SIMD_TRANSPOSE,
-  SIMD_TOPK,
-  SIMD_BROADCAST,
-  SIMD_L2_PACK,
-  SIMD_CONV_F32,
-  SIMD_CONV_F64,
-  SIMD_GEMM_I8_PACK,
-  SIMD_GEMM_I8_ROWS,
-  SIMD_GEMM_VNNI_PACK,
-  SIMD_GEMM_VNNI_ROWS,
-  SIMD_L2_I8_PACK,
-  SIMD_OPS
-};
+// Number and function, in the order of the constants in cpu/simd.go.
+#define SIMD_LIST(F) \
+  F(SIMD_GEMM_F32_DIRECT, f32_gemm_direct) \
+  F(SIMD_GEMM_F32_DOT, f32_gemm_dot) \
+  F(SIMD_GEMM_F32_PACK, f32_gemm_pack) \
+  F(SIMD_GEMM_F32_BLOCK, f32_gemm_block) \
+  F(SIMD_GEMM_F64_DIRECT, f64_gemm_direct) \
+  F(SIMD_GEMM_F64_DOT, f64_gemm_dot) \
+  F(SIMD_GEMM_F64_PACK, f64_gemm_pack) \
+  F(SIMD_GEMM_F64_BLOCK, f64_gemm_block) \
+  F(SIMD_WIDEN, convert_widen) \
+  F(SIMD_NARROW, convert_narrow) \
+  F(SIMD_FMA_PEAK, f32_fma_peak) \
+  F(SIMD_L2_FLOAT, l2_float) \
+  F(SIMD_L2_I8, l2_i8) \
+  F(SIMD_ARITH, arith) \
+  F(SIMD_REDUCE_ROWS, reduce_rows) \
+  F(SIMD_SOFTMAX, softmax) \
+  F(SIMD_REDUCE_COLUMNS, reduce_columns) \
+  F(SIMD_NORM, norm) \
+  F(SIMD_ACTIVATION, activation) \
+  F(SIMD_CAST, cast) \
+  F(SIMD_FILL, move_fill) \
+  F(SIMD_COPY, move_copy) \
+  F(SIMD_TRANSPOSE, move_transpose) \
+  F(SIMD_TOPK, topk) \
+  F(SIMD_BROADCAST, broadcast) \
+  F(SIMD_L2_PACK, l2_pack) \
+  F(SIMD_CONV_F32, f32_conv) \
+  F(SIMD_CONV_F64, f64_conv) \
+  F(SIMD_GEMM_I8_PACK, i8pair_pack) \
+  F(SIMD_GEMM_I8_ROWS, i8pair_rows) \
+  F(SIMD_GEMM_VNNI_PACK, i8four_pack) \
+  F(SIMD_GEMM_VNNI_ROWS, i8four_rows) \
+  F(SIMD_L2_I8_PACK, l2_i8_pack)
+
+#define SIMD_NUMBER(N, f) N,
+enum { SIMD_LIST(SIMD_NUMBER) SIMD_OPS };
+#undef SIMD_NUMBER
 
 extern simd_func *const concord_simd_avx512[SIMD_OPS];
 extern simd_func *const concord_simd_avx2[SIMD_OPS];

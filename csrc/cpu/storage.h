@@ -59,19 +59,6 @@ SHORT(bf16)
 enum { TYPE_F32, TYPE_F64, TYPE_F16, TYPE_BF16, TYPE_I8, TYPE_I16, TYPE_I32, TYPE_I64, TYPE_U8, TYPE_U16, TYPE_U32, TYPE_U64 };
 static const int8_t type_size[] = {4, 8, 2, 2, 1, 2, 4, 8, 1, 2, 4, 8};
 
-// Bytes are copied past the caches, save for those before and behind whole lines.
-static void past_copy(void *to, const void *from, int64_t n) {
-  char *q = to;
-  const char *p = from;
-  int64_t head = (int64_t)(-(uintptr_t)q & 63);
-  if (head > n)
-    head = n;
-  memcpy(q, p, (size_t)head);
-  for (q += head, p += head, n -= head; n >= 64; q += 64, p += 64, n -= 64)
-    past_line(q, p);
-  memcpy(q, p, (size_t)n);
-}
-
 // A part of a job computes elements lo to lo + n, to be stored at `to`; past the caches
 // if so told, and then that is the beginning of a line.
 typedef void part_func(const simd_word *w, int64_t lo, int64_t n, void *to, int past);

@@ -1,6 +1,19 @@
 // What runs at the speed of memory, by type and as functions of simd.h.
 #include "heap.h"
 
+// Bytes are copied past the caches, save for those before and behind whole lines.
+static void past_copy(void *to, const void *from, int64_t n) {
+  char *q = to;
+  const char *p = from;
+  int64_t head = (int64_t)(-(uintptr_t)q & 63);
+  if (head > n)
+    head = n;
+  memcpy(q, p, (size_t)head);
+  for (q += head, p += head, n -= head; n >= 64; q += 64, p += 64, n -= 64)
+    past_line(q, p);
+  memcpy(q, p, (size_t)n);
+}
+
 #define S f32
 #define A f32
 #define E float
@@ -49,7 +62,7 @@
 
 // Word 0 is the type of the elements.
 #define BY_FLOAT(NAME)                                                                             \
-  static void NAME(const simd_word *w) {                                                           \
+  EXPORT(NAME) {                                                                                   \
     static simd_func *const by_type[] = {f32_##NAME, f64_##NAME, f16_##NAME, bf16_##NAME};         \
     by_type[w[0].i](w);                                                                            \
     past_end();                                                                                    \
@@ -73,7 +86,7 @@ static void arith_row(const simd_word *w) {
   in_parts(part, w, w[2].i, w[3].p, size, w[8].i != 0);
 }
 
-static void arith(const simd_word *w) {
+EXPORT(arith) {
   arith_row(w);
   past_end();
 }

@@ -1,0 +1,4 @@
+//go:build cgo && unix
+
+#define PART_I8
+#include "../csrc/cpu/avx2.c"

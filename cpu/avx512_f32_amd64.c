@@ -1,0 +1,4 @@
+//go:build cgo && unix
+
+#define PART_F32
+#include "../csrc/cpu/avx512.c"

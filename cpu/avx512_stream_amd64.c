@@ -1,0 +1,4 @@
+//go:build cgo && unix
+
+#define PART_STREAM
+#include "../csrc/cpu/avx512.c"

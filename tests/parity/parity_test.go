@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime"
@@ -20,14 +21,24 @@ import (
 
 // TestCatalog demands that every kernel of the catalog passes on every device that
 // is here, and that what is skipped says why. A backend that CONCORD_REQUIRE names
-// has to be here.
+// has to be here. It runs family by family and prints a line for each, since on a busy
+// machine the compiles take long.
 func TestCatalog(t *testing.T) {
 	s, err := runtime.New(runtime.Config{Fallback: runtime.Require})
 	require.NoError(t, err)
 	defer s.Close()
-	results, err := parity.Run(t.Context(), parity.Options{Session: s})
-	require.NoError(t, err)
-	passed := check(t, results)
+	passed := map[string]int{}
+	for _, f := range kernels.Families() {
+		t.Run(f.ID, func(t *testing.T) {
+			start := time.Now()
+			results, err := parity.Run(t.Context(), parity.Options{Session: s, Kernels: []string{f.ID}})
+			require.NoError(t, err)
+			for device, n := range check(t, results) {
+				passed[device] += n
+			}
+			fmt.Printf("parity: %s: %d verdicts in %.1f s\n", f.ID, len(results), time.Since(start).Seconds())
+		})
+	}
 	assert.Positive(t, passed["cpu:0"])
 	for _, backend := range s.Config().Required {
 		n := 0

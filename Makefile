@@ -9,25 +9,40 @@ GO          ?= go
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.7.0
 FUZZTIME    ?= 10s
 
+# The go command takes gcc unless it is told otherwise, and needs a home for its caches.
+ifeq ($(origin CC)$(shell command -v gcc),default)
+ifneq ($(shell command -v clang),)
+export CC := clang
+endif
+endif
+ifndef HOME
+export HOME := $(shell getent passwd $$(id -u) | cut -d: -f6)
+endif
+
 # The shims whose needs are met here: cuda and rocm need cgo, opencl also OpenCL's
 # headers, metal macOS. None needs a vendor's SDK or driver.
 comma := ,
 space := $(subst x,,x x)
 os    := $(shell uname)
 cgo    = $(filter 1,$(shell $(GO) env CGO_ENABLED))
-opencl = $(if $(filter Linux,$(os)),$(shell echo '\#include <CL/opencl.h>' | `$(GO) env CC` -xc -E - >/dev/null 2>&1 && echo opencl))
+opencl = $(if $(filter Linux,$(os)),$(shell `$(GO) env CC` -include CL/opencl.h -xc -E /dev/null >/dev/null 2>&1 && echo opencl))
 TAGS  ?= $(subst $(space),$(comma),$(strip $(if $(cgo),cuda rocm $(opencl) $(if $(filter Darwin,$(os)),metal))))
 
-# What the OpenCL binding needs to build against today's headers. CGO_CFLAGS replaces
-# the go command's own -O2 -g, so these stay in it, and reaches every package with C.
+# What the OpenCL binding needs to build against today's headers, and the NVML binding to
+# build without a page of warnings. CGO_CFLAGS replaces the go command's own -O2 -g, so
+# these stay in it, and reaches every package with C.
 clflags = -DCL_TARGET_OPENCL_VERSION=120 -Wno-deprecated-declarations \
 	-DCL_DEVICE_IMAGE_PITCH_ALIGNMENT=0x104A -DCL_DEVICE_IMAGE_BASE_ADDRESS_ALIGNMENT=0x104B
 cflags  = $(shell $(GO) env CGO_CFLAGS) $(if $(findstring CL_TARGET,$(CGO_CFLAGS)),,$(clflags))
-flags   = $(if $(findstring opencl,$(TAGS)),CGO_CFLAGS='$(strip $(cflags))')
 tags    = $(if $(TAGS),-tags=$(TAGS))
+flags   = $(if $(or $(findstring opencl,$(tags)),$(findstring cuda,$(tags))),CGO_CFLAGS='$(strip $(cflags))')
 
 # A checkout that belongs to another user has no version control to stamp.
 export GOFLAGS := $(strip $(GOFLAGS) -buildvcs=false)
+
+# When a package of tests is taken for hung. The slowest needs a few minutes on a quiet
+# machine, and many times that on a busy one.
+limit = -timeout=3h
 
 # What the tests need besides Go: a C++ compiler and an OpenCL that runs on any CPU.
 packages := g++ opencl-c-headers ocl-icd-libopencl1 pocl-opencl-icd
@@ -41,7 +56,7 @@ with_c     := ./internal/cgo/... ./csrc ./cpu/... ./cuda/... ./rocm/... ./opencl
 test race asan cgocheck nocgo test-rusticl test-oclgrind test-sim test-metal test-suites test-fault: export CONCORD_CACHE_DIR = $(CURDIR)/build/cache
 
 .PHONY: help build demo test deps race asan cgocheck nocgo check vet check-c test-rusticl \
-	test-oclgrind test-sim test-metal test-suites test-compilers test-cache test-memory test-fault bench bench-launch bench-cache bench-pool bench-peers fuzz sim gpu-bundle env fmt clean
+	test-oclgrind test-sim test-metal test-suites test-compilers test-cache test-memory test-fault bench bench-launch bench-cache bench-pool bench-peers fuzz fresh sim gpu-bundle env fmt clean
 
 help: ## list the targets
 	@sed -n '/^[a-z-]*:.*## /{s/:.*## /\t/;s/\$$\$$/$$/g;p}' Makefile | expand -t 16
@@ -50,40 +65,47 @@ build: ## every package, and the command in bin/concord
 	$(flags) $(GO) build $(tags) ./...
 	$(flags) $(GO) build $(tags) -o bin/concord ./cmd/concord
 
+# The first thing that a newcomer builds has no shim of a vendor without a device here,
+# unless TAGS asks for it: the binding of NVML alone takes a tenth of the whole build.
+demo: absent = $(if $(filter file,$(origin TAGS)),$(if $(wildcard /dev/nvidiactl /dev/dxg),,cuda) $(if $(wildcard /dev/kfd),,rocm))
+demo: tags = $(addprefix -tags=,$(subst $(space),$(comma),$(filter-out $(absent),$(subst $(comma),$(space),$(TAGS)))))
 demo: ## the main job on real data, on every device that is here; needs Go and g++
-	$(flags) $(GO) run $(tags) ./cmd/concord demo
+	@echo "Building the concord command: about a minute the first time, seconds later on."
+	$(strip $(flags) $(GO) run $(tags) ./cmd/concord demo)
 
 # The simulated vendor libraries, for the tests that are about them. Other tests do
 # not see their devices.
-simulated = CONCORD_SIM_DIR=$(CURDIR)/build/sim CONCORD_REQUIRE=sim-cuda,sim-rocm $(flags)
+simulated = CONCORD_SIM_DIR='$(CURDIR)/build/sim' CONCORD_REQUIRE=sim-cuda,sim-rocm $(flags)
 
+# The catalog on every device comes by itself, so that its progress is seen.
 test: deps ## all tests; installs what they need where it may
-	$(flags) $(GO) test $(tags) -count=1 -timeout=20m ./...
+	$(flags) $(GO) test $(tags) -count=1 $(limit) $$($(flags) $(GO) list $(tags) ./... | grep -v /tests/parity$$)
+	$(flags) $(GO) test $(tags) -count=1 $(limit) ./tests/parity
 	@$(if $(and $(cgo),$(filter Linux,$(os))),if command -v g++ >/dev/null; then $(MAKE) --no-print-directory sim; else echo "not here: g++; the simulated libraries are left out"; fi)
-	[ ! -e build/sim/libcuda.so.1 ] || $(simulated) $(GO) test $(tags) -count=1 -timeout=20m -run '/sim-.*:0|Sim|Sweep' \
+	[ ! -e build/sim/libcuda.so.1 ] || $(simulated) $(GO) test $(tags) -count=1 $(limit) -run '/sim-.*:0|Sim|Sweep' \
 	./cuda ./rocm ./tests/conformance ./tests/cache ./tests/fault
-	CGO_ENABLED=0 CONCORD_REQUIRE= $(GO) test -count=1 ./runtime/... ./cpu ./opencl ./kernels
-	$(flags) $(GO) test $(tags) -race -count=1 ./runtime/...
+	CGO_ENABLED=0 CONCORD_REQUIRE= $(GO) test -count=1 $(limit) ./runtime/... ./cpu ./opencl ./kernels
+	$(flags) $(GO) test $(tags) -race -count=1 $(limit) ./runtime/...
 
 deps: ## install what the tests need (Debian, as root), or say what is missing
 	@.ci/deps $(packages)
 
 race: ## the concurrent packages under the race detector, and the simulated devices
-	$(flags) $(GO) test $(tags) -race -count=1 -timeout=30m $(concurrent)
-	[ ! -e build/sim/libcuda.so.1 ] || $(simulated) $(GO) test $(tags) -race -count=1 -timeout=30m -run '/sim-.*:0|Sim|Sweep' ./tests/conformance ./tests/fault
+	$(flags) $(GO) test $(tags) -race -count=1 $(limit) $(concurrent)
+	[ ! -e build/sim/libcuda.so.1 ] || $(simulated) $(GO) test $(tags) -race -count=1 $(limit) -run '/sim-.*:0|Sim|Sweep' ./tests/conformance ./tests/fault
 
 # libstdc++ is linked in because the sanitizer must find it before a driver brings it.
 asan: ## the packages with C in them under the address sanitizer
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 $(flags) $(GO) test $(tags) -asan -ldflags=-extldflags=-Wl,--no-as-needed,-lstdc++ \
-	-count=1 -timeout=20m $(with_c)
+	-count=1 $(limit) $(with_c)
 	[ ! -e build/sim/libcuda.so.1 ] || ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 $(simulated) $(GO) test $(tags) -asan \
-	-ldflags=-extldflags=-Wl,--no-as-needed,-lstdc++ -count=1 -timeout=20m -run '/sim-.*:0|Sim' ./cuda ./rocm
+	-ldflags=-extldflags=-Wl,--no-as-needed,-lstdc++ -count=1 $(limit) -run '/sim-.*:0|Sim' ./cuda ./rocm
 
 cgocheck: ## the same under the strict check of pointers that cross into C
-	GOEXPERIMENT=cgocheck2 $(flags) $(GO) test $(tags) -count=1 -timeout=20m $(with_c)
+	GOEXPERIMENT=cgocheck2 $(flags) $(GO) test $(tags) -count=1 $(limit) $(with_c)
 
 nocgo: ## all tests without cgo: the Go half of the cpu backend
-	CGO_ENABLED=0 $(GO) test -count=1 -timeout=20m ./...
+	CGO_ENABLED=0 $(GO) test -count=1 $(limit) ./...
 
 check: vet check-c ## gofmt, vet in every build, staticcheck, the C sources, the layout
 	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "not gofmt'ed:"; echo "$$unformatted"; exit 1; }
@@ -107,7 +129,7 @@ check-c: ## the C sources with every warning an error
 test-rusticl: packages += mesa-opencl-icd
 test-rusticl: rusticl = RUSTICL_ENABLE=llvmpipe OCL_ICD_VENDORS=/etc/OpenCL/vendors/rusticl.icd CONCORD_REQUIRE=opencl $(flags)
 test-rusticl: deps ## conformance and parity on Mesa's OpenCL
-	$(rusticl) $(GO) test $(tags) -count=1 -timeout=30m -run '/opencl' ./tests/conformance
+	$(rusticl) $(GO) test $(tags) -count=1 $(limit) -run '/opencl' ./tests/conformance
 	$(rusticl) $(GO) run $(tags) ./cmd/concord parity --device opencl:0
 
 # Left out are the tests that keep a device busy for long, which a simulator makes
@@ -115,64 +137,64 @@ test-rusticl: deps ## conformance and parity on Mesa's OpenCL
 # not survive; and of a dimension that is not there it says that its size is 0, not 1.
 # It reports to a log, which has to stay empty.
 test-oclgrind: packages += oclgrind
-test-oclgrind: oclgrind = OCL_ICD_VENDORS=$(CURDIR)/build/oclgrind.icd OCLGRIND_LOG=$(CURDIR)/build/oclgrind.log OCLGRIND_DATA_RACES=1 \
+test-oclgrind: oclgrind = OCL_ICD_VENDORS='$(CURDIR)/build/oclgrind.icd' OCLGRIND_LOG='$(CURDIR)/build/oclgrind.log' OCLGRIND_DATA_RACES=1 \
 	CONCORD_REQUIRE=opencl $(flags)
 test-oclgrind: deps ## conformance, and the catalog at small sizes, on a simulator that finds overruns and data races in kernels
 	@mkdir -p build && echo /usr/lib/oclgrind/liboclgrind-rt-icd.so >build/oclgrind.icd && : >build/oclgrind.log
-	$(oclgrind) $(GO) test $(tags) -count=1 -timeout=30m -run '/opencl' \
+	$(oclgrind) $(GO) test $(tags) -count=1 $(limit) -run '/opencl' \
 	-skip '/opencl/stream/(times|deadline|concurrency)|/opencl/kernel/(shared|no_such)|/opencl/lifetime/work' ./tests/conformance
-	PARITY_SMALL=opencl:0 $(oclgrind) $(GO) test $(tags) -count=1 -timeout=10m -run TestSmall ./tests/parity
+	PARITY_SMALL=opencl:0 $(oclgrind) $(GO) test $(tags) -count=1 $(limit) -run TestSmall ./tests/parity
 	@cat build/oclgrind.log; [ ! -s build/oclgrind.log ]
 
 test-sim: deps sim test-fault ## the simulated vendor libraries: conformance, the stress set, every fault, the catalog
-	$(simulated) $(GO) test $(tags) -count=1 -timeout=30m -run '/sim-|Sim' ./cuda ./rocm ./tests/conformance ./tests/stress ./tests/cache ./tests/memory
+	$(simulated) $(GO) test $(tags) -count=1 $(limit) -run '/sim-|Sim' ./cuda ./rocm ./tests/conformance ./tests/stress ./tests/cache ./tests/memory
 	for d in sim-cuda:0 sim-rocm:0; do $(simulated) $(GO) run $(tags) ./cmd/concord parity --device $$d || exit; done
 
 # Tests take a sample of the positions; this takes all, and prints how many there are.
 test-fault: sim ## every call into the simulated vendor libraries fails once
-	$(simulated) FAULT_ALL=1 $(GO) test $(tags) -count=1 -timeout=30m -v ./tests/fault
+	$(simulated) FAULT_ALL=1 $(GO) test $(tags) -count=1 $(limit) -v ./tests/fault
 
 # The Metal shim where Metal is not: Objective-C by clang on GNUstep, over a simulated
 # framework. Its flags are not among those that cgo allows by itself. Clang knows halves from 15 on.
 CLANG ?= clang-15
 test-metal: packages += clang-15 libgnustep-base-dev libblocksruntime-dev
-test-metal: metal = CC=$(CLANG) CLANG=$(CLANG) CGO_CFLAGS_ALLOW='-f(objc-.*|constant-string-class=.*|blocks)' CONCORD_SIM_DIR=$(CURDIR)/build/sim \
+test-metal: metal = CC=$(CLANG) CLANG=$(CLANG) CGO_CFLAGS_ALLOW='-f(objc-.*|constant-string-class=.*|blocks)' CONCORD_SIM_DIR='$(CURDIR)/build/sim' \
 	CONCORD_REQUIRE=sim-metal
 test-metal: deps ## the Metal shim on Linux, on a simulated framework: conformance, every fault, the catalog
 	CLANG=$(CLANG) sh tests/sim/metal/build.sh build/sim
-	CONCORD_REQUIRE=sim-metal $(GO) test -count=1 -timeout=30m -run Metal ./source ./tests/sim
-	$(metal) $(GO) test -tags=metal,simmetal -count=1 -timeout=30m ./metal
-	$(metal) $(GO) test -tags=metal,simmetal -count=1 -timeout=30m -run '/sim-metal:0|SweepMetal|Archive' ./tests/conformance ./tests/fault ./tests/stress
-	$(metal) $(GO) test -tags=metal,simmetal -count=1 -timeout=30m -run '/sim-metal:1' ./tests/conformance
-	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 $(metal) $(GO) test -asan -tags=metal,simmetal -count=1 -timeout=30m \
+	CONCORD_REQUIRE=sim-metal $(GO) test -count=1 $(limit) -run Metal ./source ./tests/sim
+	$(metal) $(GO) test -tags=metal,simmetal -count=1 $(limit) ./metal
+	$(metal) $(GO) test -tags=metal,simmetal -count=1 $(limit) -run '/sim-metal:0|SweepMetal|Archive' ./tests/conformance ./tests/fault ./tests/stress
+	$(metal) $(GO) test -tags=metal,simmetal -count=1 $(limit) -run '/sim-metal:1' ./tests/conformance
+	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 $(metal) $(GO) test -asan -tags=metal,simmetal -count=1 $(limit) \
 	-run 'Simulated|/sim-metal:[01]/(memory|kinds|stream)' ./metal ./tests/conformance
 	$(metal) $(GO) run -tags=metal,simmetal ./cmd/concord parity --device sim-metal:0
 
 # Programs that others wrote, out of Debian's packages, which are not installed.
 suites := piglit python3-silx python3-pyopencl starpu-examples
 test-suites: packages += clang-15 libgnustep-base-dev libblocksruntime-dev
-test-suites: metal = CC=$(CLANG) CLANG=$(CLANG) CGO_CFLAGS_ALLOW='-f(objc-.*|constant-string-class=.*|blocks)' CONCORD_SIM_DIR=$(CURDIR)/build/sim
+test-suites: metal = CC=$(CLANG) CLANG=$(CLANG) CGO_CFLAGS_ALLOW='-f(objc-.*|constant-string-class=.*|blocks)' CONCORD_SIM_DIR='$(CURDIR)/build/sim'
 test-suites: deps ## how many kernels of public programs the simulated Metal compiles
 	CLANG=$(CLANG) sh tests/sim/metal/build.sh build/sim
 	mkdir -p build/suites && cd build/suites && apt-get download -q $(suites) && for p in *.deb; do dpkg-deb -x $$p $${p%%_*} || exit; done
-	CONCORD_SUITES=$(CURDIR)/build/suites CONCORD_SUITES_DEVICE=sim-metal:0 $(metal) \
-	$(GO) test -tags=metal,simmetal -count=1 -timeout=30m -v -run TestSuites ./tests/stress
+	CONCORD_SUITES='$(CURDIR)/build/suites' CONCORD_SUITES_DEVICE=sim-metal:0 $(metal) \
+	$(GO) test -tags=metal,simmetal -count=1 $(limit) -v -run TestSuites ./tests/stress
 
 # NVRTC is in Debian's non-free: this installs it only where that component is on. With
 # COMPILERS=turns a program is compiled for one architecture of each vendor's, all in turn.
 COMPILERS ?= all
 test-compilers: packages += libnvrtc11.2 libnvidia-ptxjitcompiler1 libamdhip64-5 libhiprtc-builtins5 hipcc
 test-compilers: deps ## the catalog and the stress set through NVRTC and hipRTC, for every architecture
-	COMPILERS=$(COMPILERS) $(flags) $(GO) test $(tags) -count=1 -timeout=30m -v ./tests/compilers
+	COMPILERS=$(COMPILERS) $(flags) $(GO) test $(tags) -count=1 $(limit) -v ./tests/compilers
 
 test-cache: deps sim ## the kernel cache under 16 processes, kill -9, full disks and damage
-	CONCORD_SIM_DIR=$(CURDIR)/build/sim CACHE_TEST_FULL=1 $(flags) $(GO) test $(tags) -count=1 -timeout=20m -v \
+	CONCORD_SIM_DIR='$(CURDIR)/build/sim' CACHE_TEST_FULL=1 $(flags) $(GO) test $(tags) -count=1 $(limit) -v \
 	-run 'Process|Killed|Room|Damage|Bundle|Bounds' ./runtime/kernelcache ./tests/cache
 
 # Tests take the same in small.
 test-memory: deps ## the memory pool under the model for long, and a training of full size recorded and replayed
-	MEMPOOL_FULL=1 $(GO) test -count=1 -timeout=20m -v -run 'Model|Replay|Patterns' ./runtime/mempool -rapid.checks=1000
-	MEMPOOL_FULL=1 $(flags) $(GO) test $(tags) -count=1 -timeout=20m -v ./tests/memory
+	MEMPOOL_FULL=1 $(GO) test -count=1 $(limit) -v -run 'Model|Replay|Patterns' ./runtime/mempool -rapid.checks=1000
+	MEMPOOL_FULL=1 $(flags) $(GO) test $(tags) -count=1 $(limit) -v ./tests/memory
 
 bench: ## measured rates of this machine's devices beside their limits
 	$(flags) $(GO) run $(tags) ./cmd/concord bench
@@ -200,6 +222,12 @@ fuzz: ## every fuzz target for FUZZTIME
 
 sim: ## the simulated vendor libraries in build/sim; needs gcc and g++
 	@sh tests/sim/build.sh build/sim
+
+# As a newcomer has it. FRESH=all takes every case, and names of cases those.
+FRESH ?= all
+fresh: packages := debootstrap
+fresh: deps ## the README's commands on Debian's minimal system, and where things are missing or odd; as root
+	@tests/fresh/run.sh $(FRESH)
 
 gpu-bundle: ## test programs for a machine with a GPU and without Go, in build/gpu
 	@mkdir -p build/gpu

@@ -1,3 +1,0 @@
-//go:build cgo && unix
-
-#include "../csrc/cpu/avx2.c"

@@ -1,3 +1,0 @@
-//go:build cgo && unix
-
-#include "../csrc/cpu/avx512.c"

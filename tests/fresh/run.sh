@@ -138,7 +138,7 @@ one() {
 	[ "$5" != passes ] || command="make test"
 	"for_$4"
 	dir=$(mktemp -d "$base/$name.XXXXXX") && mkdir "$dir/root" "$dir/upper" "$dir/work" || return 1
-	git ls-files -co --exclude-standard -z | tar --null --verbatim-files-from -T - -cf "$dir/checkout.tar" || return 1
+	git -c safe.directory="*" ls-files -co --exclude-standard -z | tar --null --verbatim-files-from -T - -cf "$dir/checkout.tar" || return 1
 	start=$SECONDS
 	inside "$dir" "$lower" 2>&1 | tee "$base/$name.out"
 	status=${PIPESTATUS[0]}

@@ -5,6 +5,7 @@ package metal
 
 import (
 	"fmt"
+	"math"
 	goruntime "runtime"
 	"strconv"
 	"strings"
@@ -73,7 +74,10 @@ func features(arch string) source.Features {
 }
 
 // describe sets the flags of a family; what Apple does not document stays unset.
-func describe(info *driver.Info) { info.SupportsFP16 = true }
+func describe(info *driver.Info) {
+	info.SupportsFP16 = true
+	info.MaxItems = math.MaxUint32 // a position in the grid is a uint
+}
 
 // constantAlign is 256 on Macs' GPUs that are not Apple's (Metal feature set tables,
 // minimum constant buffer offset alignment), 4 on Apple's.

@@ -7,6 +7,7 @@ package opencl
 import (
 	"encoding/hex"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"unsafe"
@@ -156,6 +157,9 @@ func describe(pl platform, id cl.DeviceId, index int) driver.Info {
 		}
 		info.WarpSize = int(number(id, amdWavefront))
 	}
+	if number(id, cl.DEVICE_ADDRESS_BITS) == 32 {
+		info.MaxItems = math.MaxUint32 // its size_t has 32 bits
+	}
 	quirks(pl, &info)
 	info.SupportsFP16 = info.Features.FP16
 	info.FreeMemory, info.FreeMemoryKnown = freeMemory(id, has("cl_amd_device_attribute_query"))
@@ -174,6 +178,12 @@ func quirks(pl platform, info *driver.Info) {
 	if pl.name == oclgrind {
 		info.Features.FP16 = false // it claims half and dies in a kernel that uses it
 		info.Simulated = true
+	}
+	switch pl.name {
+	case pocl: // 3.1 has 32 bits for the groups in all: 2^32 end the process, a few more are all that run
+		info.MaxGroupCount = math.MaxInt32
+	case rusticl: // Mesa 22 ends the process for more items; for 2^32 groups llvmpipe runs none
+		info.MaxGroupCount, info.MaxItems = math.MaxInt32, math.MaxUint32
 	}
 	for _, soft := range []string{"llvmpipe", "softpipe", "swrast"} {
 		if strings.Contains(info.Name, soft) {

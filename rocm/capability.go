@@ -3,6 +3,7 @@ package rocm
 // What follows from the name of an architecture.
 
 import (
+	"math"
 	"strconv"
 	"strings"
 
@@ -37,6 +38,7 @@ func features(arch string) source.Features {
 // describe sets the flags of an architecture, and the rate that follows from clocks
 // and counts.
 func describe(info *driver.Info) {
+	info.MaxItems = math.MaxUint32 // the field of a launch packet has 32 bits
 	major, minor, step := generation(info.Arch)
 	cdna3 := major == 9 && minor == 4
 	cdna4 := major == 9 && minor == 5

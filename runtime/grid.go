@@ -3,6 +3,7 @@ package runtime
 // The shape of a launch.
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 )
@@ -15,42 +16,46 @@ import (
 type Grid struct {
 	Items [3]int
 	Group [3]int
+
+	tooMany int // dimensions that Items or In was called with, if more than three
 }
 
-// Items returns a grid of one, two or three dimensions. More are ignored by no
-// one: the launch refuses them.
+// Items returns a grid of one, two or three dimensions. With more, every launch
+// refuses it.
 func Items(n ...int) Grid {
 	var g Grid
-	if len(n) > 3 {
-		g.Items = [3]int{-1, -1, -1}
-		return g
-	}
 	copy(g.Items[:], n)
+	if len(n) > len(g.Items) {
+		g.tooMany = len(n)
+	}
 	return g
 }
 
 // In returns the grid with a group size: Items(1024, 1024).In(16, 16).
 func (g Grid) In(n ...int) Grid {
 	g.Group = [3]int{}
-	if len(n) > 3 {
-		g.Group = [3]int{-1, -1, -1}
-		return g
-	}
 	copy(g.Group[:], n)
+	if len(n) > len(g.Group) {
+		g.tooMany = len(n)
+	}
 	return g
 }
 
 // Cover returns a one-dimensional grid of whole groups with at least n items, for
-// kernels that check their bounds.
+// kernels that check their bounds. Where there is none, every launch refuses what it
+// returns.
 func Cover(n, group int) Grid {
 	if n <= 0 || group <= 0 || n > math.MaxInt-group {
-		return Items(-1)
+		return Items(n).In(cmp.Or(group, -1))
 	}
 	return Items((n + group - 1) / group * group).In(group)
 }
 
 // String reads "1024x1024 in 16x16".
 func (g Grid) String() string {
+	if g.tooMany > 0 {
+		return fmt.Sprintf("of %d dimensions", g.tooMany)
+	}
 	s := dims(g.Items)
 	if g.Group != [3]int{} {
 		s += " in " + dims(g.Group)
@@ -76,20 +81,29 @@ const maxGroups = math.MaxInt32
 // left out.
 func (g Grid) resolve(k *Kernel) (dim int, items, group [3]int, err error) {
 	items, group = g.Items, g.Group
+	if g.tooMany > 0 {
+		return 0, items, group, fmt.Errorf("grid %v, at most 3: %w", g, ErrInvalidArgument)
+	}
 	dim = 3
 	for dim > 1 && items[dim-1] == 0 && group[dim-1] == 0 {
 		dim--
 	}
+	most := k.program.device.info.MaxItems
 	for i := range items {
 		if i >= dim {
 			items[i] = 1
 		}
-		if items[i] <= 0 || group[i] < 0 {
-			return 0, items, group, fmt.Errorf("grid %v: %w", g, ErrInvalidArgument)
+		switch {
+		case items[i] <= 0:
+			return 0, items, group, fmt.Errorf("grid %v: %d items in dimension %d, at least 1: %w", g, items[i], i, ErrInvalidArgument)
+		case group[i] < 0:
+			return 0, items, group, fmt.Errorf("grid %v: group of %d in dimension %d, at least 1: %w", g, group[i], i, ErrInvalidArgument)
+		case most > 0 && items[i] > most:
+			return 0, items, group, fmt.Errorf("grid %v: %d items in dimension %d, at most %d: %w", g, items[i], i, most, ErrTooLarge)
 		}
 	}
 	if items[0] > math.MaxInt/items[1] || items[0]*items[1] > math.MaxInt/items[2] {
-		return 0, items, group, fmt.Errorf("grid %v has more items than can be counted: %w", g, ErrTooLarge)
+		return 0, items, group, fmt.Errorf("grid %v: more than %d items: %w", g, math.MaxInt, ErrTooLarge)
 	}
 	if group == [3]int{} {
 		group = k.pickGroup(dim, items)
@@ -105,7 +119,7 @@ func (k *Kernel) checkGroup(g Grid, items, group [3]int) error {
 	info := &k.program.device.info
 	for i := range items {
 		if group[i] == 0 || items[i]%group[i] != 0 {
-			return fmt.Errorf("grid %v: items are not a multiple of the group: %w", g, ErrInvalidArgument)
+			return fmt.Errorf("grid %v: %d items in dimension %d are no multiple of the group's %d: %w", g, items[i], i, group[i], ErrInvalidArgument)
 		}
 		limit := groupsAlong(info, i)
 		if n := items[i] / group[i]; n > limit {
@@ -115,6 +129,9 @@ func (k *Kernel) checkGroup(g Grid, items, group [3]int) error {
 			return fmt.Errorf("grid %v: group of %d in dimension %d, at most %d: %w", g, group[i], i, most, ErrTooLarge)
 		}
 	}
+	if n, most := countGroups(items, group), info.MaxGroupCount; most > 0 && n > most {
+		return fmt.Errorf("grid %v: %d groups of %s, at most %d: %w", g, n, dims(group), most, ErrTooLarge)
+	}
 	if most := k.maxGroup(); most > 0 && (group[0] > most || group[0]*group[1] > most || group[0]*group[1]*group[2] > most) {
 		return fmt.Errorf("grid %v: groups larger than the %d items that %s allows: %w", g, most, k.decl.Name, ErrTooLarge)
 	}
@@ -122,6 +139,11 @@ func (k *Kernel) checkGroup(g Grid, items, group [3]int) error {
 		return fmt.Errorf("grid %v: %s requires groups of %v: %w", g, k.decl.Name, want, ErrInvalidArgument)
 	}
 	return nil
+}
+
+// countGroups is how many groups a grid has. There are no more of them than items.
+func countGroups(items, group [3]int) int {
+	return (items[0] / group[0]) * (items[1] / group[1]) * (items[2] / group[2])
 }
 
 // maxGroup is the largest group of the kernel as far as anyone told, or 0.
@@ -139,15 +161,28 @@ const preferredGroup = 256
 // pickGroup chooses a group size that divides the items: the one the kernel
 // requires, else the largest divisor of the first dimension that is not above
 // 256, and then of the others for what room is left. Where that would be more groups
-// along a dimension than the device counts, that dimension comes first.
+// along a dimension than the device counts, that dimension comes first; where it would
+// be more in all, groups become larger.
 func (k *Kernel) pickGroup(dim int, items [3]int) (group [3]int) {
 	if k.decl.ReqdLocal != [3]int{} {
 		return k.decl.ReqdLocal
 	}
-	room := preferredGroup
-	if most := k.maxGroup(); most > 0 {
+	room, most := preferredGroup, k.maxGroup()
+	if most > 0 {
 		room = min(room, most)
 	}
+	count := k.program.device.info.MaxGroupCount
+	for {
+		group = k.groupWithin(room, dim, items)
+		if count <= 0 || room >= most || countGroups(items, group) <= count {
+			return group
+		}
+		room = min(2*room, most)
+	}
+}
+
+// groupWithin is pickGroup for groups of at most so many items, unless more are needed.
+func (k *Kernel) groupWithin(room, dim int, items [3]int) (group [3]int) {
 	info := &k.program.device.info
 	var most, need [3]int // items of a group along each dimension
 	all := 1

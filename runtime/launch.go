@@ -122,7 +122,7 @@ func (s *Stream) pack(k *Kernel, g Grid, args []any) error {
 			err = s.packBuffer(arg, p, v)
 		case Local:
 			err = packLocal(arg, p, v)
-			local += int64(v)
+			local += min(int64(v), math.MaxInt64-local)
 		case *Managed:
 			err = s.packManaged(arg, p, v, false)
 		case Output:
@@ -135,8 +135,12 @@ func (s *Stream) pack(k *Kernel, g Grid, args []any) error {
 		}
 	}
 	// Above SharedPerBlock a kernel opts in, which its driver does for it.
-	if most := max(s.core.info.SharedPerBlock, s.core.info.SharedPerBlockOptIn); most > 0 && local > most {
-		return fmt.Errorf("%d bytes of local memory, the device has %d: %w", local, most, ErrLaunch)
+	most := max(s.core.info.SharedPerBlock, s.core.info.SharedPerBlockOptIn)
+	if most <= 0 {
+		most = math.MaxInt32 // unknown, and drivers count in 32 bits
+	}
+	if local > most {
+		return fmt.Errorf("%s asks for %d bytes of local memory, the device has %d for a group: %w", k.decl.Name, local, most, ErrLaunch)
 	}
 	if k.own != nil && k.own.Takes(spec) {
 		spec.Kernel = k.own
@@ -172,7 +176,7 @@ func packLocal(arg *driver.Arg, p *source.Param, n Local) error {
 	if !p.Pointer || p.Space != source.Local {
 		return fmt.Errorf("is not local memory: %w", ErrInvalidArgument)
 	}
-	if n <= 0 || int(n) < p.Size || n > math.MaxInt32 {
+	if n <= 0 || int(n) < p.Size {
 		return fmt.Errorf("%d bytes of local memory, one element has %d: %w", int(n), p.Size, ErrInvalidArgument)
 	}
 	*arg = driver.Arg{Kind: driver.ArgLocal, Size: int(n)}

@@ -50,6 +50,7 @@ type nullBackend struct {
 	refuseErr   error    // with this, or ErrCorrupt
 	unload      func()   // called by modules that are closed
 	maxGroups   [3]int   // Info.MaxGroups
+	change      func(i *Info)
 	freeHereErr error
 	recordErr   func() error              // of events
 	syncing     func(ctx context.Context) // called by Sync of streams
@@ -74,9 +75,13 @@ func (b *nullBackend) info(i int) Info {
 	if kind == "" {
 		kind = driver.Discrete
 	}
-	return Info{ID: fmt.Sprintf("%s:%d", b.name, i), Backend: b.name, NativeIndex: i, Name: "null", Kind: kind,
+	info := Info{ID: fmt.Sprintf("%s:%d", b.name, i), Backend: b.name, NativeIndex: i, Name: "null", Kind: kind,
 		TotalMemory: 1 << 40, MaxAllocation: 1 << 38, MaxThreadsPerBlock: 1024, MaxWorkGroup: [3]int{1024, 1024, 64}, MaxGroups: b.maxGroups,
 		SharedPerBlock: 48 << 10, SharedPerBlockOptIn: b.optIn, Features: source.Portable}
+	if b.change != nil {
+		b.change(&info)
+	}
+	return info
 }
 
 func (b *nullBackend) Open(_ context.Context, i int, _ *Config) (driver.Device, error) {

@@ -48,7 +48,7 @@ const (
 // flag that cannot be proven is false.
 type Info struct {
 	ID            string `json:"id"`    // how Open names it: "cuda:0", "cpu:reference"
-	Index         int    `json:"index"` // position in the merged list of all backends
+	Index         int    `json:"index"` // position in the merged list of all backends; -1 while only the own backend was looked at
 	Backend       string `json:"backend"`
 	NativeIndex   int    `json:"native_index"`
 	Name          string `json:"name"`
@@ -81,6 +81,8 @@ type Info struct {
 	MaxBlocksPerMultiprocessor  int    `json:"max_blocks_per_multiprocessor,omitempty"`
 	MaxWorkGroup                [3]int `json:"max_work_group"`
 	MaxGroups                   [3]int `json:"max_groups,omitzero"`        // groups per dimension; 0 = no limit
+	MaxGroupCount               int    `json:"max_group_count,omitempty"`  // groups of a launch in all; 0 = no limit
+	MaxItems                    int    `json:"max_items,omitempty"`        // items along a dimension; 0 = no limit
 	SharedPerBlock              int64  `json:"shared_per_block,omitempty"` // local memory of a group
 	SharedPerBlockOptIn         int64  `json:"shared_per_block_opt_in,omitempty"`
 	SharedPerMultiprocessor     int64  `json:"shared_per_multiprocessor,omitempty"`

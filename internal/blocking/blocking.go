@@ -1,4 +1,5 @@
-// Package blocking calls what a context cannot stop: a driver's compiler, say.
+// Package blocking calls what a context cannot stop, a driver's compiler, say, and lets
+// the first calls into a driver pass one at a time.
 package blocking
 
 import "context"

@@ -23,6 +23,9 @@ const acrossChunk = 4 << 20
 // host's memory, a piece at a time. When ctx is done first, its error is returned
 // and dst may hold part of the data. Both buffers may be closed meanwhile.
 func CopyAcross(ctx context.Context, dst, src *Buffer) error {
+	if err := checkContext(ctx, "copy across"); err != nil {
+		return err
+	}
 	const op = "copy across"
 	if dst.none() || src.none() {
 		return fmt.Errorf("%s: buffer is nil: %w", op, ErrInvalidArgument)

@@ -45,6 +45,9 @@ func (b *Batch) Alloc(t Type, n int) (*Buffer, error) {
 // those (ErrDimension). It waits for the copy, so that every stream may use the buffer
 // at once.
 func (b *Batch) AddHost(ctx context.Context, data []byte, n int, t Type) (*Buffer, error) {
+	if err := checkContext(ctx, "add to batch"); err != nil {
+		return nil, err
+	}
 	const op = "add to batch"
 	c, err := b.device.use(op)
 	if err != nil {

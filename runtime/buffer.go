@@ -68,6 +68,9 @@ func Alloc[T Element](d *Device, n int) (*Buffer, error) { return d.Alloc(TypeOf
 // waits for the copy, on the device's own stream, so that every stream may use the
 // buffer at once.
 func Upload[T Element](ctx context.Context, d *Device, data []T) (*Buffer, error) {
+	if err := checkContext(ctx, "upload"); err != nil {
+		return nil, err
+	}
 	b, err := Alloc[T](d, len(data))
 	if err != nil {
 		return nil, err
@@ -103,6 +106,9 @@ var (
 // Write copies data to the beginning of a buffer and waits until data may be
 // changed: on the device's own stream, or to the host's side of a Managed.
 func Write[T Element](ctx context.Context, to Array, data []T) error {
+	if err := checkContext(ctx, "write"); err != nil {
+		return err
+	}
 	if to == nil {
 		return fmt.Errorf("write: buffer is nil: %w", ErrInvalidArgument)
 	}
@@ -113,6 +119,9 @@ func Write[T Element](ctx context.Context, to Array, data []T) error {
 // the work queued there, or from the host's side of a Managed, after all that it
 // comes from.
 func Read[T Element](ctx context.Context, from Array, data []T) error {
+	if err := checkContext(ctx, "read"); err != nil {
+		return err
+	}
 	if from == nil {
 		return fmt.Errorf("read: buffer is nil: %w", ErrInvalidArgument)
 	}

@@ -49,6 +49,9 @@ func (e *Event) Done() (bool, error) {
 
 // Wait waits until the point is reached, or ctx is done.
 func (e *Event) Wait(ctx context.Context) error {
+	if err := checkContext(ctx, "event wait"); err != nil {
+		return err
+	}
 	drv, err := e.get("event wait")
 	if err != nil {
 		return err

@@ -12,6 +12,9 @@ import (
 
 // ToDevice copies the host's side to the device's, if it is newer, and waits.
 func (m *Managed) ToDevice(ctx context.Context) error {
+	if err := checkContext(ctx, "to device"); err != nil {
+		return err
+	}
 	const op = "to device"
 	st, err := m.begin(op)
 	if err != nil {
@@ -28,6 +31,9 @@ func (m *Managed) ToDevice(ctx context.Context) error {
 
 // ToHost copies the device's side to the host's, if it is newer, and waits.
 func (m *Managed) ToHost(ctx context.Context) error {
+	if err := checkContext(ctx, "to host"); err != nil {
+		return err
+	}
 	const op = "to host"
 	if err := m.calm(ctx, op, true); err != nil {
 		return err

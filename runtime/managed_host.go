@@ -68,6 +68,9 @@ func (st *sides) hostChanged() {
 //
 // The slice is the memory itself, as with Host: do not use it after Unmap.
 func Map[T Element](ctx context.Context, m *Managed, how Access) ([]T, error) {
+	if err := checkContext(ctx, "map"); err != nil {
+		return nil, err
+	}
 	const op = "map"
 	if m.none() {
 		return nil, fmt.Errorf("%s: buffer is nil: %w", op, ErrInvalidArgument)

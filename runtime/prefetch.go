@@ -29,6 +29,9 @@ type ProgramRequest struct {
 // progress, if it is not nil, is called after each program, one call at a time on
 // no particular goroutine, and must not call Prefetch's device.
 func (d *Device) Prefetch(ctx context.Context, requests []ProgramRequest, progress func(done, total int)) error {
+	if err := checkContext(ctx, "prefetch"); err != nil {
+		return err
+	}
 	c, err := d.use("prefetch")
 	if err != nil {
 		return err

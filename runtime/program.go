@@ -68,6 +68,9 @@ type programCore struct {
 // same unit gives the same program for as long as one of its Programs is open.
 // Options may be left out. Building can take seconds; ctx stops it.
 func (d *Device) Program(ctx context.Context, unit *source.Unit, options ...ProgramOptions) (*Program, error) {
+	if err := checkContext(ctx, "program"); err != nil {
+		return nil, err
+	}
 	c, err := d.use("program")
 	if err != nil {
 		return nil, err

@@ -17,6 +17,9 @@ const stagedBytes = 256 << 10
 // Write copies bytes to a buffer from byte offset off on, after the work queued
 // so far, and waits until data may be changed.
 func (s *Stream) Write(ctx context.Context, b *Buffer, off int64, data []byte) error {
+	if err := checkContext(ctx, "write"); err != nil {
+		return err
+	}
 	const op = "write"
 	if err := s.live(op); err != nil {
 		return err
@@ -41,6 +44,9 @@ func (s *Stream) Write(ctx context.Context, b *Buffer, off int64, data []byte) e
 // far, and waits for them. It does not keep others from queueing while it waits
 // for that work.
 func (s *Stream) Read(ctx context.Context, b *Buffer, off int64, data []byte) error {
+	if err := checkContext(ctx, "read"); err != nil {
+		return err
+	}
 	const op = "read"
 	if err := s.live(op); err != nil {
 		return err

@@ -54,6 +54,9 @@ type Options struct {
 // the catalog. An error means that nothing could be judged: a name is wrong, a
 // device does not open, ctx is done; a kernel that is wrong is a Result.
 func Run(ctx context.Context, opt Options) ([]Result, error) {
+	if ctx == nil {
+		return nil, fmt.Errorf("parity: context is nil: %w", runtime.ErrInvalidArgument)
+	}
 	s := opt.Session
 	if s == nil {
 		var err error

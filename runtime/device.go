@@ -28,8 +28,9 @@ type Device struct {
 // core is what all handles of one device share.
 type core struct {
 	session  *Session
-	key      string // in session.open
-	info     Info
+	key      string       // in session.open
+	info     Info         // but for Index
+	place    atomic.Int64 // Info.Index, or -1
 	drv      driver.Device
 	compiler driver.Compiler // nil if the device cannot build programs
 	natives  driver.Natives  // nil if it has none
@@ -84,7 +85,7 @@ type Stats struct {
 func newCore(s *Session, info Info, drv driver.Device) (*core, error) {
 	key, index := info.ID, info.Index
 	info = drv.Info()
-	info.Index, info.Simulated = index, info.Simulated || driver.IsSimulated(info.Backend)
+	info.Simulated = info.Simulated || driver.IsSimulated(info.Backend)
 	c := &core{session: s, key: key, info: info, drv: drv, handles: 1,
 		live:     map[*allocation]struct{}{},
 		streams:  map[*Stream]struct{}{},
@@ -92,6 +93,7 @@ func newCore(s *Session, info Info, drv driver.Device) (*core, error) {
 		programs: map[programKey]*programCore{},
 		keys:     map[programKey]kernelcache.Key{},
 	}
+	c.place.Store(int64(index))
 	c.compiler, _ = drv.(driver.Compiler)
 	c.natives, _ = drv.(driver.Natives)
 	c.pool = c.newPool()
@@ -119,8 +121,17 @@ func (d *Device) use(op string) (*core, error) {
 // Info describes the device. FreeMemory is that of the moment.
 func (d *Device) Info() Info {
 	info := d.core.drv.Info()
-	info.Index, info.Simulated = d.core.info.Index, d.core.info.Simulated
+	info.Index, info.Simulated = d.core.index(), d.core.info.Simulated
 	return info
+}
+
+// index is Info.Index: that of the moment the device was opened, or the first that was
+// known since.
+func (c *core) index() int {
+	if c.place.Load() < 0 {
+		c.place.CompareAndSwap(-1, int64(c.session.indexOf(c.info.Backend, c.key)))
+	}
+	return int(c.place.Load())
 }
 
 // String returns the device's name for Open: "cuda:0".
@@ -130,6 +141,9 @@ func (d *Device) String() string { return d.core.info.ID }
 // record of where it ran. Unlike Stream().Run, whose stream is shared by everyone
 // who opened the device, its record tells that the device stands in for another.
 func (d *Device) Run(ctx context.Context, k *Kernel, g Grid, args ...any) (Record, error) {
+	if err := checkContext(ctx, "run"); err != nil {
+		return Record{}, err
+	}
 	c, err := d.use("run")
 	if err != nil {
 		return Record{}, err
@@ -197,6 +211,9 @@ func (d *Device) Driver() driver.Device { return d.core.drv }
 // Sync waits until everything queued on every stream of the device is done, and
 // returns the errors of those that failed.
 func (d *Device) Sync(ctx context.Context) error {
+	if err := checkContext(ctx, "sync"); err != nil {
+		return err
+	}
 	c, err := d.use("sync")
 	if err != nil {
 		return err

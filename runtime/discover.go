@@ -9,133 +9,126 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-const defaultProbeTimeout = 5 * time.Second
-
 // Discover returns one entry for every backend, in the order of preference, also
 // for those that are missing. Simulated backends (sim-cuda, sim-rocm, sim-metal)
 // are among them only with Config.SimDir. It opens nothing and fails only for
-// CONCORD_STRICT=1 with fakes (ErrFakeDevice) or when ctx is done. The result is
-// kept until Rediscover.
+// CONCORD_STRICT=1 with fakes (ErrFakeDevice), for a nil context, or when ctx is done.
+// What it finds is kept until Rediscover. Callers at the same time share one look at
+// each backend, which goes on for the others when the context of one is done.
 func (s *Session) Discover(ctx context.Context) ([]Probe, error) {
-	s.mu.Lock()
-	kept := s.probes
-	s.mu.Unlock()
-	if kept != nil && !s.cfg.NoProbeCache {
-		return cloneProbes(kept), nil
-	}
-	return s.Rediscover(ctx)
+	return s.lookAll(ctx, "discover", s.cfg.NoProbeCache)
 }
 
-// Rediscover looks again.
+// Rediscover looks again, or shares a look that is under way.
 func (s *Session) Rediscover(ctx context.Context) ([]Probe, error) {
-	probes, err := s.probeAll(ctx)
-	if err != nil {
+	return s.lookAll(ctx, "rediscover", true)
+}
+
+// lookAll looks at every backend at once, and again even at those that are known.
+func (s *Session) lookAll(ctx context.Context, op string, again bool) ([]Probe, error) {
+	if err := checkContext(ctx, op); err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	s.probes = probes
-	s.mu.Unlock()
-	for _, p := range probes {
-		s.debug(1, "probed", "backend", p.Backend, "state", p.State, "devices", len(p.Devices), "reason", p.Reason, "elapsed", p.Elapsed)
-	}
-	return cloneProbes(probes), nil
-}
-
-// cloneProbes copies what the caller may change without the session seeing it.
-func cloneProbes(probes []Probe) []Probe {
-	out := slices.Clone(probes)
-	for i := range out {
-		out[i].Devices = slices.Clone(out[i].Devices)
-		out[i].Tried = slices.Clone(out[i].Tried)
-	}
-	return out
-}
-
-func (s *Session) probeAll(ctx context.Context) ([]Probe, error) {
 	if s.cfg.FakeDevices != nil {
-		if s.cfg.Strict {
-			return nil, fmt.Errorf("CONCORD_FAKE_DEVICES=%s refused by CONCORD_STRICT=1: %w", *s.cfg.FakeDevices, ErrFakeDevice)
-		}
-		return number(s.fakeProbes(ctx, *s.cfg.FakeDevices)), ctx.Err()
+		return s.lookFake(ctx, again)
 	}
-	backends := slices.Clone(s.backends())
-	if s.cfg.SimDir == "" {
-		backends = slices.DeleteFunc(backends, func(b driver.Backend) bool { return driver.IsSimulated(b.Name()) })
-	}
-	probes := make([]Probe, len(backends))
+	backends := s.listed()
+	probes, errs := make([]Probe, len(backends)), make([]error, len(backends))
 	var wg sync.WaitGroup
 	for i, b := range backends {
-		wg.Go(func() { probes[i] = s.probe(ctx, b) })
+		wg.Go(func() { probes[i], errs[i] = s.look(ctx, b, again) })
 	}
 	wg.Wait()
-	if err := ctx.Err(); err != nil {
-		return nil, err
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
 	}
 	for i, name := range driver.BackendNames {
 		if !slices.ContainsFunc(probes, func(p Probe) bool { return p.Backend == name }) {
-			missing := Probe{Backend: name, State: driver.Disabled, Reason: fmt.Sprintf(
-				"not imported by this program: add a blank import of %s or of runtime/all", name)}
-			probes = slices.Insert(probes, min(i, len(probes)), missing)
+			probes = slices.Insert(probes, min(i, len(probes)), notImported(name))
 		}
 	}
 	return number(probes), nil
 }
 
-// withSimulated adds the backend that a name asks for if it is a simulated one,
-// which discovery has not looked for. It comes after all that is listed.
-func (s *Session) withSimulated(ctx context.Context, name string, probes []Probe) ([]Probe, error) {
-	name, _, _ = strings.Cut(strings.ToLower(strings.TrimSpace(name)), ":")
+// listed returns the backends whose devices have a place in the merged list.
+func (s *Session) listed() []driver.Backend {
+	backends := slices.Clone(s.backends())
+	if s.cfg.SimDir == "" {
+		backends = slices.DeleteFunc(backends, func(b driver.Backend) bool { return driver.IsSimulated(b.Name()) })
+	}
+	return backends
+}
+
+// notImported is the entry of a backend that the program does not contain.
+func notImported(name string) Probe {
+	return Probe{Backend: name, State: driver.Disabled, Reason: fmt.Sprintf(
+		"not imported by this program: add a blank import of %s or of runtime/all", name)}
+}
+
+// lookFor looks at the one backend of that name. It may be a simulated one, which
+// Discover has not looked for.
+func (s *Session) lookFor(ctx context.Context, name string) ([]Probe, error) {
 	b := s.backend(name)
-	if b == nil || !driver.IsSimulated(name) || slices.ContainsFunc(probes, func(p Probe) bool { return p.Backend == name }) {
-		return probes, nil
+	switch {
+	case b != nil:
+		p, err := s.look(ctx, b, s.cfg.NoProbeCache)
+		if err != nil {
+			return nil, err
+		}
+		return s.place(p), nil
+	case slices.Contains(driver.BackendNames, name):
+		return []Probe{notImported(name)}, nil
 	}
-	return number(append(probes, s.probe(ctx, b))), ctx.Err()
+	return nil, nil
 }
 
-// probe asks one backend, for no longer than the timeout. A probe that hangs in a
-// driver is left behind; its result is thrown away.
-func (s *Session) probe(ctx context.Context, b driver.Backend) Probe {
-	timeout := s.cfg.ProbeTimeout
-	if timeout == 0 {
-		timeout = defaultProbeTimeout
+// place is number for one backend, whose devices have no place (-1) as long as not
+// every backend is known. Behind all that is listed come those of a simulated one.
+func (s *Session) place(p Probe) []Probe {
+	list := number([]Probe{p})
+	for i := range list[0].Devices {
+		d := &list[0].Devices[i]
+		d.Index = s.indexOf(p.Backend, d.ID)
 	}
-	start := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	result := make(chan Probe, 1)
-	go func() {
-		defer func() {
-			if r := recover(); r != nil {
-				result <- Probe{State: driver.Unavailable, Reason: fmt.Sprintf("probe panicked: %v", r)}
+	return list
+}
+
+// indexOf returns the place of a device in the merged list, as far as it is known.
+func (s *Session) indexOf(backend, id string) int {
+	listed := s.listed()
+	if b := s.backend(backend); b != nil && s.cfg.SimDir == "" && driver.IsSimulated(backend) {
+		listed = append(listed, b)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, b := range listed {
+		at := s.sights[b.Name()]
+		if at == nil || at.found == nil {
+			return -1
+		}
+		for _, d := range at.found.Devices {
+			if d.ID == id {
+				return n
 			}
-		}()
-		result <- b.Probe(ctx, &s.cfg)
-	}()
-	var p Probe
-	select {
-	case p = <-result:
-	case <-ctx.Done():
-		p = Probe{State: driver.Unavailable, Reason: fmt.Sprintf("probe timed out after %v (CONCORD_PROBE_TIMEOUT)", timeout)}
+			n++
+		}
 	}
-	p.Backend, p.Elapsed = b.Name(), time.Since(start)
-	if p.State == driver.Available && len(p.Devices) == 0 {
-		p.State = driver.Unavailable
-	}
-	if p.State != driver.Available && p.Reason == "" {
-		p.Reason = "no devices"
-	}
-	return p
+	return -1
 }
 
-// number gives every device its place in the merged list.
+// number gives every device its place in the merged list. What it returns is the
+// caller's to change, except for what the devices point to.
 func number(probes []Probe) []Probe {
 	n := 0
 	for i := range probes {
+		probes[i].Tried = slices.Clone(probes[i].Tried)
 		if probes[i].Devices = slices.Clone(probes[i].Devices); probes[i].Devices == nil {
 			probes[i].Devices = []Info{}
 		}
@@ -151,6 +144,9 @@ func number(probes []Probe) []Probe {
 // Devices lists every device of every backend in the order of preference. The
 // list is that of Discover.
 func (s *Session) Devices(ctx context.Context) ([]Info, error) {
+	if err := checkContext(ctx, "devices"); err != nil {
+		return nil, err
+	}
 	probes, err := s.Discover(ctx)
 	if err != nil {
 		return nil, err
@@ -175,6 +171,9 @@ func (s *Session) GPUAvailable(ctx context.Context) bool {
 // Summary is one line: "Available GPU backends: CUDA 12.0, Metal", or "No GPU
 // backends available".
 func (s *Session) Summary(ctx context.Context) (string, error) {
+	if err := checkContext(ctx, "summary"); err != nil {
+		return "", err
+	}
 	probes, err := s.Discover(ctx)
 	if err != nil {
 		return "", err
@@ -210,6 +209,9 @@ func hasGPU(p Probe) bool {
 // Preflight returns nil if there is a GPU, and otherwise an error with a line per
 // backend and what to do about each. It prints nothing.
 func (s *Session) Preflight(ctx context.Context) error {
+	if err := checkContext(ctx, "preflight"); err != nil {
+		return err
+	}
 	probes, err := s.Discover(ctx)
 	if err != nil {
 		return err

@@ -20,9 +20,25 @@ var fakeName = regexp.MustCompile(`(cuda|metal|rocm|opencl|webgpu|wgpu)(?::(\d+)
 // maxFakes bounds what a typing mistake can ask for.
 const maxFakes = 1024
 
-// fakeProbes is discovery as CONCORD_FAKE_DEVICES describes it. The CPU stays
-// what it is: there is always a device that works.
-func (s *Session) fakeProbes(ctx context.Context, value string) []Probe {
+// lookFake is discovery as CONCORD_FAKE_DEVICES describes it. The CPU stays what it
+// is: there is always a device that works.
+func (s *Session) lookFake(ctx context.Context, again bool) ([]Probe, error) {
+	value := *s.cfg.FakeDevices
+	if s.cfg.Strict {
+		return nil, fmt.Errorf("CONCORD_FAKE_DEVICES=%s refused by CONCORD_STRICT=1: %w", value, ErrFakeDevice)
+	}
+	probes := fakeProbes(value)
+	if b := s.backend("cpu"); b != nil {
+		p, err := s.look(ctx, b, again)
+		if err != nil {
+			return nil, err
+		}
+		probes = append(probes, p)
+	}
+	return number(probes), nil
+}
+
+func fakeProbes(value string) []Probe {
 	counts := map[string]int{}
 	for _, m := range fakeName.FindAllStringSubmatch(strings.ToLower(value), -1) {
 		name, n := m[1], 1
@@ -47,11 +63,6 @@ func (s *Session) fakeProbes(ctx context.Context, value string) []Probe {
 		case name != "webgpu": // no backend of ours: it exists only as a fake
 			probes = append(probes, Probe{Backend: name, State: driver.Unavailable,
 				Reason: "CONCORD_FAKE_DEVICES replaces discovery and does not name it"})
-		}
-	}
-	for _, b := range s.backends() {
-		if b.Name() == "cpu" {
-			probes = append(probes, s.probe(ctx, b))
 		}
 	}
 	return probes

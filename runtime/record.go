@@ -13,7 +13,7 @@ import (
 // a GPU that was really opened.
 type Record struct {
 	Backend        string `json:"backend"`
-	DeviceIndex    int    `json:"device_index"`
+	DeviceIndex    int    `json:"device_index"` // Info.Index
 	DeviceName     string `json:"device_name"`
 	GPUExecuted    bool   `json:"gpu_executed"`
 	KernelID       string `json:"kernel_id"`

@@ -15,6 +15,9 @@ import (
 // SetActiveDevice makes the device with that merged index what "auto" opens, in
 // this session. An explicit name always wins over it.
 func (s *Session) SetActiveDevice(ctx context.Context, index int) error {
+	if err := checkContext(ctx, "set active device"); err != nil {
+		return err
+	}
 	list, err := s.Devices(ctx)
 	if err != nil {
 		return err
@@ -37,51 +40,69 @@ func (s *Session) ActiveDevice() (index int, ok bool) {
 
 // DefaultDevice returns what Open("auto") would try first.
 func (s *Session) DefaultDevice(ctx context.Context) (Info, error) {
-	probes, err := s.Discover(ctx)
-	if err != nil {
+	if err := checkContext(ctx, "default device"); err != nil {
 		return Info{}, err
 	}
-	if probes, err = s.withSimulated(ctx, s.meant("auto"), probes); err != nil {
-		return Info{}, err
-	}
-	list, err := s.candidates("auto", probes)
+	list, err := s.candidates(ctx, "auto")
 	if err != nil {
 		return Info{}, err
 	}
 	return list[0], nil
 }
 
-// meant is the name that "auto" stands for, as far as one is configured.
-func (s *Session) meant(name string) string {
-	if name = strings.ToLower(strings.TrimSpace(name)); name != "" && name != "auto" || s.active.Load() >= 0 {
-		return name
+// meant is the name that a name stands for: "auto" is the active device if one was set,
+// else the configured one.
+func (s *Session) meant(name string) (what string, configured bool) {
+	if name = strings.ToLower(strings.TrimSpace(name)); name != "" && name != "auto" {
+		return name, false
 	}
-	return s.cfg.Device
+	if i := s.active.Load(); i >= 0 {
+		return strconv.FormatInt(i, 10), false
+	}
+	what = strings.ToLower(strings.TrimSpace(s.cfg.Device))
+	return what, what != "" && what != "auto"
 }
 
-// candidates returns the devices to try for a name, best first: the one that is
-// meant, then those that may stand in for it.
-func (s *Session) candidates(name string, probes []Probe) ([]Info, error) {
-	all := devicesOf(probes)
-	name = strings.ToLower(strings.TrimSpace(name))
-	configured := name == "" || name == "auto"
-	if configured {
-		if i := int(s.active.Load()); i >= 0 && i < len(all) {
-			return append([]Info{all[i]}, below(all[i], all)...), nil
-		}
-		name = strings.ToLower(s.cfg.Device)
+// probesFor looks at what decides which device a name means: one backend where the
+// name is that of a backend or of a device of it, else all of them. A driver that
+// nobody asked for is left alone.
+func (s *Session) probesFor(ctx context.Context, name string) ([]Probe, error) {
+	backend, _, _ := cutName(name)
+	_, err := strconv.Atoi(backend)
+	if s.cfg.FakeDevices != nil || err == nil || backend == "" || backend == "auto" {
+		return s.Discover(ctx)
+	}
+	return s.lookFor(ctx, backend)
+}
+
+// cutName takes the name of a device apart: "hip:0" is the backend rocm and "0".
+func cutName(name string) (backend, suffix string, hasSuffix bool) {
+	backend, suffix, hasSuffix = strings.Cut(name, ":")
+	if backend == "hip" {
+		backend = "rocm"
+	}
+	return backend, suffix, hasSuffix
+}
+
+// candidates returns the devices that a name means, best first: the one it names, or
+// for "auto" all that it may be.
+func (s *Session) candidates(ctx context.Context, name string) ([]Info, error) {
+	name, configured := s.meant(name)
+	probes, err := s.probesFor(ctx, name)
+	if err != nil {
+		return nil, err
 	}
 	if name == "" || name == "auto" {
-		return automatic(all)
+		return automatic(devicesOf(probes))
 	}
-	first, err := find(name, probes)
+	first, err := s.find(name, probes)
 	if err != nil && configured {
 		err = fmt.Errorf("CONCORD_DEVICE or Config.Device: %w", err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return append([]Info{first}, below(first, all)...), nil
+	return []Info{first}, nil
 }
 
 // automatic lists the real GPUs in order, then the CPU.
@@ -109,14 +130,16 @@ func cpuOf(all []Info) []Info {
 }
 
 // below lists what may stand in for a device that fails to open: the next real
-// GPUs in the merged order, then the CPU.
+// GPUs in the merged order, then the CPU. Nothing but the CPU comes after one that
+// is not in the list.
 func below(first Info, all []Info) []Info {
 	var list []Info
 	if first.Backend == "cpu" {
 		return nil
 	}
-	for _, d := range all {
-		if d.IsGPU() && d.Index > first.Index {
+	at := slices.IndexFunc(all, func(d Info) bool { return d.ID == first.ID })
+	for i, d := range all {
+		if d.IsGPU() && i > at && at >= 0 {
 			list = append(list, d)
 		}
 	}
@@ -124,7 +147,7 @@ func below(first Info, all []Info) []Info {
 }
 
 // find resolves an explicit name.
-func find(name string, probes []Probe) (Info, error) {
+func (s *Session) find(name string, probes []Probe) (Info, error) {
 	all := devicesOf(probes)
 	if i, err := strconv.Atoi(name); err == nil {
 		if i < 0 || i >= len(all) {
@@ -132,14 +155,11 @@ func find(name string, probes []Probe) (Info, error) {
 		}
 		return all[i], nil
 	}
-	backend, suffix, hasSuffix := strings.Cut(name, ":")
-	if backend == "hip" {
-		backend = "rocm"
-	}
+	backend, suffix, hasSuffix := cutName(name)
 	i := slices.IndexFunc(probes, func(p Probe) bool { return p.Backend == backend })
 	if i < 0 {
 		return Info{}, fmt.Errorf("%q is none of %s, hip (which is rocm), auto, and, simulated, %s: %w",
-			backend, strings.Join(knownBackends(probes), ", "), strings.Join(driver.SimulatedNames, ", "), ErrUnknownBackend)
+			backend, strings.Join(s.knownBackends(), ", "), strings.Join(driver.SimulatedNames, ", "), ErrUnknownBackend)
 	}
 	p := probes[i]
 	if len(p.Devices) == 0 {
@@ -162,11 +182,12 @@ func indexError(index string, count int) error {
 	return fmt.Errorf("index %s of %d devices: %w", index, count, ErrDeviceIndex)
 }
 
-func knownBackends(probes []Probe) []string {
+// knownBackends lists the names that are not simulated ones.
+func (s *Session) knownBackends() []string {
 	names := slices.Clone(driver.BackendNames)
-	for _, p := range probes {
-		if !slices.Contains(names, p.Backend) && p.Backend != "webgpu" {
-			names = append(names, p.Backend)
+	for _, b := range s.listed() {
+		if !slices.Contains(names, b.Name()) {
+			names = append(names, b.Name())
 		}
 	}
 	return names

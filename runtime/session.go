@@ -10,8 +10,10 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/runtime/kernelcache"
@@ -25,10 +27,10 @@ type Session struct {
 	cache  func() *kernelcache.Cache
 
 	mu      sync.Mutex
-	probes  []Probe
-	open    map[string]*core         // by Info.ID
-	opening map[string]chan struct{} // devices that someone is opening; closed when that is over
-	warned  map[string]bool          // fallbacks already logged
+	sights  map[string]*sight   // by Backend.Name
+	open    map[string]*core    // by Info.ID
+	opening map[string]*opening // by Info.ID
+	warned  map[string]bool     // fallbacks already logged
 	falls   int64
 }
 
@@ -43,7 +45,7 @@ func New(cfg Config) (*Session, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	s := &Session{cfg: cfg, open: map[string]*core{}, opening: map[string]chan struct{}{}, warned: map[string]bool{}}
+	s := &Session{cfg: cfg, sights: map[string]*sight{}, open: map[string]*core{}, opening: map[string]*opening{}, warned: map[string]bool{}}
 	s.active.Store(-1)
 	s.cache = sync.OnceValue(func() *kernelcache.Cache {
 		return kernelcache.Open(cacheOptions(cfg))
@@ -93,24 +95,25 @@ func Devices(ctx context.Context) ([]Info, error) {
 // logged and told by Device.Fallback.
 //
 // A simulated device ("sim-cuda:0") is opened only by its name.
+//
+// A name with a backend touches no driver but that backend's, unless another device
+// has to stand in. Calls at the same time share what they wait for. One that waits for
+// another to open the same device gives up (ErrTimeout) when that takes twelve times
+// Config.ProbeTimeout.
 func (s *Session) Open(ctx context.Context, name string) (*Device, error) {
 	if s == nil || s.cache == nil {
 		return nil, fmt.Errorf("open %s: the session is not one of New: %w", name, ErrInvalidArgument)
 	}
-	probes, err := s.Discover(ctx)
-	if err != nil {
+	if err := checkContext(ctx, "open "+name); err != nil {
 		return nil, err
 	}
-	if probes, err = s.withSimulated(ctx, s.meant(name), probes); err != nil {
-		return nil, err
-	}
-	candidates, err := s.candidates(name, probes)
+	candidates, err := s.candidates(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	var causes []error
-	for _, info := range candidates {
-		c, err := s.acquire(ctx, info)
+	for i := 0; i < len(candidates); i++ {
+		c, err := s.acquire(ctx, candidates[i])
 		if err == nil {
 			d := &Device{core: c}
 			if len(causes) > 0 {
@@ -123,11 +126,29 @@ func (s *Session) Open(ctx context.Context, name string) (*Device, error) {
 			return nil, errors.Join(append(causes, err)...)
 		}
 		causes = append(causes, err)
+		if i == 0 {
+			if candidates, err = s.standIns(ctx, candidates); err != nil {
+				return nil, errors.Join(append(causes, err)...)
+			}
+		}
 	}
 	if len(causes) == 1 {
 		return nil, causes[0]
 	}
 	return nil, fmt.Errorf("%w: %w", ErrAllBackendsExhausted, errors.Join(causes...))
+}
+
+// standIns extends candidates, of which the first failed to open, by what may stand
+// in for it.
+func (s *Session) standIns(ctx context.Context, candidates []Info) ([]Info, error) {
+	if len(candidates) > 1 || candidates[0].Backend == "cpu" {
+		return candidates, nil
+	}
+	all, err := s.Devices(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return append(candidates, below(candidates[0], all)...), nil
 }
 
 // allowsFallback reports whether an error is one after which another device may
@@ -164,12 +185,18 @@ func (s *Session) Fallbacks() int64 {
 	return s.falls
 }
 
+// opening is a device that a call is opening.
+type opening struct {
+	over  chan struct{} // closed when that is over
+	since time.Time
+}
+
 // acquire returns the open core of a device, opening it if need be.
 func (s *Session) acquire(ctx context.Context, info Info) (*core, error) {
 	if info.Fake {
 		return nil, &OpError{Backend: info.Backend, Device: info.ID, Op: "open", Err: ErrFakeDevice}
 	}
-	over := make(chan struct{})
+	mine := &opening{over: make(chan struct{}), since: time.Now()}
 	var dead *core
 	for {
 		s.mu.Lock()
@@ -181,7 +208,7 @@ func (s *Session) acquire(ctx context.Context, info Info) (*core, error) {
 		}
 		other := s.opening[info.ID]
 		if other == nil {
-			s.opening[info.ID] = over
+			s.opening[info.ID] = mine
 			if dead = c; dead != nil {
 				delete(s.open, info.ID)
 			}
@@ -189,10 +216,8 @@ func (s *Session) acquire(ctx context.Context, info Info) (*core, error) {
 			break
 		}
 		s.mu.Unlock()
-		select {
-		case <-other:
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		if err := s.await(ctx, info, other); err != nil {
+			return nil, err
 		}
 	}
 	// Outside of the lock: a driver that hangs keeps nobody from other devices.
@@ -205,12 +230,28 @@ func (s *Session) acquire(ctx context.Context, info Info) (*core, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.opening, info.ID)
-	close(over)
+	close(mine.over)
 	if err != nil {
 		return nil, err
 	}
 	s.open[info.ID] = c
 	return c, nil
+}
+
+// await waits until another call has opened a device, or failed to.
+func (s *Session) await(ctx context.Context, info Info, other *opening) error {
+	limit := s.cfg.OpenLimit()
+	timer := time.NewTimer(limit - time.Since(other.since))
+	defer timer.Stop()
+	select {
+	case <-other.over:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return &OpError{Backend: info.Backend, Device: info.ID, Op: "open", Err: ErrTimeout,
+			Detail: fmt.Sprintf("another call has been opening it for more than %v", limit)}
+	}
 }
 
 func (s *Session) openCore(ctx context.Context, info Info) (*core, error) {
@@ -257,7 +298,7 @@ func (s *Session) Close() error {
 	}
 	clear(s.open)
 	s.mu.Unlock()
-	slices.SortFunc(cores, func(a, b *core) int { return a.info.Index - b.info.Index })
+	slices.SortFunc(cores, func(a, b *core) int { return strings.Compare(a.key, b.key) })
 	var errs []error
 	for _, c := range cores {
 		errs = append(errs, c.close())

@@ -226,6 +226,9 @@ func (s *Stream) Wait(e *Event) error {
 // Sync waits until everything queued so far is done, and returns the error of
 // what failed.
 func (s *Stream) Sync(ctx context.Context) error {
+	if err := checkContext(ctx, "sync"); err != nil {
+		return err
+	}
 	if s.none() {
 		return fmt.Errorf("sync: stream is nil: %w", ErrInvalidArgument)
 	}
@@ -355,6 +358,9 @@ func (s *Stream) close() error {
 // Run launches a kernel, waits for it, and returns the record of where and how
 // long it ran. It is Launch between two events.
 func (s *Stream) Run(ctx context.Context, k *Kernel, g Grid, args ...any) (Record, error) {
+	if err := checkContext(ctx, "run"); err != nil {
+		return Record{}, err
+	}
 	start, err := s.Record()
 	if err != nil {
 		return Record{}, err
@@ -383,7 +389,7 @@ func (s *Stream) Run(ctx context.Context, k *Kernel, g Grid, args ...any) (Recor
 func (s *Stream) record(k *Kernel, ran driver.Kernel, took time.Duration) Record {
 	info := &s.core.info
 	return Record{
-		Backend: info.Backend, DeviceIndex: info.Index, DeviceName: info.Name,
+		Backend: info.Backend, DeviceIndex: s.core.index(), DeviceName: info.Name,
 		GPUExecuted: info.IsGPU(), KernelID: k.id(), DeviceTimeNs: took.Nanoseconds(),
 		Implementation: ran.Info().Implementation,
 	}

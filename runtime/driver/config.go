@@ -306,6 +306,18 @@ func (c Config) Merge(env Config) Config {
 	return c
 }
 
+// ProbeLimit is ProbeTimeout, or its default. c may be nil.
+func (c *Config) ProbeLimit() time.Duration {
+	if c == nil || c.ProbeTimeout <= 0 {
+		return 5 * time.Second
+	}
+	return c.ProbeTimeout
+}
+
+// OpenLimit is for how long one call may open a device while others wait for it. They
+// fail with ErrTimeout then, as they would hang like that call. c may be nil.
+func (c *Config) OpenLimit() time.Duration { return 12 * c.ProbeLimit() }
+
 // Check reports a value that can never be right.
 func (c *Config) Check() error {
 	if err := checkFallback(c.Fallback); err != nil {

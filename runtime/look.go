@@ -1,0 +1,100 @@
+package runtime
+
+// Looking at one backend: once for all callers that ask at the same time, for no
+// longer than the timeout, whatever the driver does.
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+// sight is what a session knows of one backend. Session.mu guards it.
+type sight struct {
+	found   *Probe // of the last look, or nil
+	looking *look  // under way, or nil
+}
+
+// look is one look at a backend.
+type look struct {
+	over  chan struct{} // closed once probe is set
+	probe Probe
+}
+
+// look returns what there is of a backend: what is known or, with again, what a look
+// finds now. A look belongs to no caller: it goes on when the contexts of those who
+// wait for it are done, and its result is kept.
+func (s *Session) look(ctx context.Context, b driver.Backend, again bool) (Probe, error) {
+	s.mu.Lock()
+	at := s.sights[b.Name()]
+	if at == nil {
+		at = &sight{}
+		s.sights[b.Name()] = at
+	}
+	if at.found != nil && !again {
+		defer s.mu.Unlock()
+		return *at.found, nil
+	}
+	if err := ctx.Err(); err != nil {
+		s.mu.Unlock()
+		return Probe{}, err
+	}
+	l := at.looking
+	if l == nil {
+		l = &look{over: make(chan struct{})}
+		at.looking = l
+		go s.finish(l, at, b)
+	}
+	s.mu.Unlock()
+	select {
+	case <-l.over:
+		return l.probe, nil
+	case <-ctx.Done():
+		return Probe{}, ctx.Err()
+	}
+}
+
+// finish carries out a look and keeps what it finds.
+func (s *Session) finish(l *look, at *sight, b driver.Backend) {
+	l.probe = s.probe(b)
+	p := &l.probe
+	s.debug(1, "probed", "backend", p.Backend, "state", p.State, "devices", len(p.Devices), "reason", p.Reason, "elapsed", p.Elapsed)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at.found, at.looking = p, nil
+	close(l.over)
+}
+
+// probe asks one backend, for no longer than the timeout. A probe that hangs in a
+// driver is left behind; its result is thrown away.
+func (s *Session) probe(b driver.Backend) Probe {
+	timeout := s.cfg.ProbeLimit()
+	start := time.Now()
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	result := make(chan Probe, 1)
+	go func() {
+		defer func() {
+			if r := recover(); r != nil {
+				result <- Probe{State: driver.Unavailable, Reason: fmt.Sprintf("probe panicked: %v", r)}
+			}
+		}()
+		result <- b.Probe(ctx, &s.cfg)
+	}()
+	var p Probe
+	select {
+	case p = <-result:
+	case <-ctx.Done():
+		p = Probe{State: driver.Unavailable, Reason: fmt.Sprintf("probe timed out after %v (CONCORD_PROBE_TIMEOUT)", timeout)}
+	}
+	p.Backend, p.Elapsed = b.Name(), time.Since(start)
+	if p.State == driver.Available && len(p.Devices) == 0 {
+		p.State = driver.Unavailable
+	}
+	if p.State != driver.Available && p.Reason == "" {
+		p.Reason = "no devices"
+	}
+	return p
+}

@@ -151,7 +151,12 @@ func (a adopted) find() (platform, cl.DeviceId, error) {
 	return platform{id: of, name: platformText(of, cl.PLATFORM_NAME), version: platformText(of, cl.PLATFORM_VERSION)}, id, nil
 }
 
-func (a adopted) Probe(context.Context, *driver.Config) driver.Probe {
+func (a adopted) Probe(ctx context.Context, cfg *driver.Config) (p driver.Probe) {
+	leave, err := drivers.Enter(ctx, firstOf("adopt", nil), cfg.ProbeLimit())
+	if err != nil {
+		return driver.Probe{Backend: name, State: driver.Unavailable, Reason: err.Error()}
+	}
+	defer func() { leave(p.State == driver.Available) }()
 	pl, id, err := a.find()
 	if err != nil {
 		return driver.Probe{Backend: name, State: driver.Unavailable, Reason: err.Error()}
@@ -161,7 +166,7 @@ func (a adopted) Probe(context.Context, *driver.Config) driver.Probe {
 		RuntimeVersion: pl.version, CompilerVersion: deviceText(id, cl.DEVICE_OPENCL_C_VERSION), Devices: []driver.Info{info}}
 }
 
-func (a adopted) Open(ctx context.Context, nativeIndex int, _ *driver.Config) (driver.Device, error) {
+func (a adopted) Open(ctx context.Context, nativeIndex int, cfg *driver.Config) (driver.Device, error) {
 	if nativeIndex != 0 {
 		return nil, &driver.OpError{Backend: name, Op: "open", Detail: "an adopted context has one device", Err: driver.ErrDeviceIndex}
 	}
@@ -181,7 +186,7 @@ func (a adopted) Open(ctx context.Context, nativeIndex int, _ *driver.Config) (d
 	if code := cl.RetainContext(held); code != cl.SUCCESS {
 		return nil, opError("", "adopt", code, driver.ErrInvalidArgument)
 	}
-	d, err := openDevice(pl, id, held, 0)
+	d, err := openFirst(ctx, cfg, pl, id, held, 0)
 	if err != nil {
 		cl.ReleaseContext(held)
 		return nil, err

@@ -6,12 +6,15 @@ package opencl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
+	"unsafe"
 
 	"github.com/go-gl/cl/v1.2/cl"
 
+	"github.com/concord-compute/concord/internal/blocking"
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
@@ -23,6 +26,22 @@ type backend struct{}
 
 var _ driver.Backend = backend{}
 
+// drivers orders what the process does first with OpenCL: two first calls at once end
+// it (PoCL 3.1), and the loader and the drivers are the process's, whoever calls.
+var drivers blocking.Gate
+
+// first is a kind of call for the gate, and what it is done with.
+type first struct {
+	kind string
+	id   uintptr
+}
+
+// firstOf names a call for a device.
+func firstOf(kind string, id cl.DeviceId) first { return first{kind, uintptr(unsafe.Pointer(id))} }
+
+// listing is the first call of all.
+var listing = first{kind: "list"}
+
 func (backend) Name() string { return name }
 
 // install is what to do about a machine without OpenCL.
@@ -33,16 +52,19 @@ const install = "install a loader (Debian: ocl-icd-libopencl1) and a driver " +
 // goes on in its goroutine when ctx is done, and its result is dropped.
 func (backend) Probe(ctx context.Context, cfg *driver.Config) driver.Probe {
 	start := time.Now()
-	result := make(chan driver.Probe, 1)
-	go func() { result <- probe(cfg) }()
-	select {
-	case p := <-result:
-		p.Elapsed = time.Since(start)
-		return p
-	case <-ctx.Done():
-		return driver.Probe{Backend: name, State: driver.Unavailable, Elapsed: time.Since(start),
-			Reason: "asking the OpenCL drivers for their devices: " + ctx.Err().Error()}
+	p, err := blocking.Call(ctx, func() (p driver.Probe, err error) {
+		leave, err := drivers.Enter(ctx, listing, cfg.ProbeLimit())
+		if err != nil {
+			return p, err
+		}
+		defer func() { leave(p.State == driver.Available) }()
+		return probe(cfg), nil
+	}, func(driver.Probe) {})
+	if err != nil {
+		p = driver.Probe{Backend: name, State: driver.Unavailable, Reason: "asking the OpenCL drivers for their devices: " + err.Error()}
 	}
+	p.Elapsed = time.Since(start)
+	return p
 }
 
 func probe(cfg *driver.Config) driver.Probe {
@@ -96,25 +118,57 @@ func noDevices(platforms []platform) string {
 
 // Open opens the device with that index in Probe's list.
 func (backend) Open(ctx context.Context, nativeIndex int, cfg *driver.Config) (driver.Device, error) {
-	if err := ctx.Err(); err != nil {
+	d, err := blocking.Call(ctx, func() (*device, error) { return openIndex(ctx, nativeIndex, cfg) }, func(d *device) { _ = d.Close() })
+	if err != nil {
 		return nil, err
 	}
-	id := fmt.Sprintf("%s:%d", name, nativeIndex)
+	return d, nil
+}
+
+func openIndex(ctx context.Context, nativeIndex int, cfg *driver.Config) (*device, error) {
+	refuse := func(is error, detail string) error {
+		return &driver.OpError{Backend: name, Device: fmt.Sprintf("%s:%d", name, nativeIndex), Op: "open", Detail: detail, Err: is}
+	}
 	if tried, there := library(cfg); !there {
-		return nil, &driver.OpError{Backend: name, Device: id, Op: "open", Detail: strings.Join(tried, "; ") + "; " + install, Err: driver.ErrNoDevice}
+		return nil, refuse(driver.ErrNoDevice, strings.Join(tried, "; ")+"; "+install)
+	}
+	leave, err := enter(ctx, listing, cfg)
+	if err != nil {
+		return nil, err
 	}
 	platforms, err := listPlatforms()
+	leave(err == nil && len(platforms) > 0)
 	if err != nil {
-		return nil, &driver.OpError{Backend: name, Device: id, Op: "open", Detail: err.Error(), Err: driver.ErrNoDevice}
+		return nil, refuse(driver.ErrNoDevice, err.Error())
 	}
 	n := 0
 	for _, pl := range platforms {
 		for _, dev := range pl.devices {
 			if n == nativeIndex {
-				return openDevice(pl, dev, nil, n)
+				return openFirst(ctx, cfg, pl, dev, nil, n)
 			}
 			n++
 		}
 	}
-	return nil, &driver.OpError{Backend: name, Device: id, Op: "open", Detail: fmt.Sprintf("there are %d OpenCL devices", n), Err: driver.ErrDeviceIndex}
+	return nil, refuse(driver.ErrDeviceIndex, fmt.Sprintf("there are %d OpenCL devices", n))
+}
+
+// openFirst is openDevice, alone if no call has opened that device yet.
+func openFirst(ctx context.Context, cfg *driver.Config, pl platform, dev cl.DeviceId, context cl.Context, index int) (*device, error) {
+	leave, err := enter(ctx, firstOf("open", dev), cfg)
+	if err != nil {
+		return nil, err
+	}
+	d, err := openDevice(pl, dev, context, index)
+	leave(err == nil)
+	return d, err
+}
+
+// enter begins a call of opening a device.
+func enter(ctx context.Context, key first, cfg *driver.Config) (leave func(bool), err error) {
+	leave, err = drivers.Enter(ctx, key, cfg.OpenLimit())
+	if errors.Is(err, blocking.ErrHeld) {
+		err = &driver.OpError{Backend: name, Op: "open", Detail: err.Error(), Err: driver.ErrTimeout}
+	}
+	return leave, err
 }

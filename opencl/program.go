@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 	"unsafe"
 
 	"github.com/go-gl/cl/v1.2/cl"
@@ -21,6 +22,9 @@ import (
 
 // standard is the fixed part of the build options.
 const standard = "-cl-std=CL1.2"
+
+// firstBuild is how long builds wait for the first one of their device.
+const firstBuild = 5 * time.Second
 
 // schema changes whenever the same unit begins to become other bytes here.
 const schema = "opencl 2"
@@ -118,11 +122,17 @@ func (d *device) build(name, text, options string) (cl.Program, string, error) {
 	return p, log, err
 }
 
-// finishBuild builds a program, and releases it if that fails.
+// finishBuild builds a program, and releases it if that fails. The first build of a
+// device is done alone for as long as a driver may need to wake its compiler up.
 func (d *device) finishBuild(p cl.Program, name, options string, mapped func(string) string) (string, error) {
 	flags := append([]byte(options), 0)
 	id := d.id // cgo checks all of what a pointer points into, so never into d
+	leave, err := drivers.Enter(context.Background(), firstOf("build", d.id), firstBuild)
+	if err != nil { // it takes long, but a build that does has begun long ago
+		leave = func(bool) {}
+	}
 	code := cl.BuildProgram(p, 1, &id, &flags[0], nil, nil)
+	leave(code == cl.SUCCESS)
 	log := mapped(text(func(n uint64, to unsafe.Pointer, got *uint64) cl.ErrorCode {
 		return cl.GetProgramBuildInfo(p, d.id, cl.PROGRAM_BUILD_LOG, n, to, got)
 	}))
@@ -130,7 +140,7 @@ func (d *device) finishBuild(p cl.Program, name, options string, mapped func(str
 		return log, nil
 	}
 	cl.ReleaseProgram(p)
-	err := d.failed("build "+name, code, driver.ErrOutOfMemory)
+	err = d.failed("build "+name, code, driver.ErrOutOfMemory)
 	switch code {
 	case cl.BUILD_PROGRAM_FAILURE:
 		return "", &driver.BuildError{Source: name, Target: d.info.ID, Log: log}

@@ -6,6 +6,7 @@ package cgo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -18,7 +19,29 @@ import (
 // driver.CrossCompiler as well.
 func NewBackend(v Vendor) driver.Backend { return &backend{v: v} }
 
-type backend struct{ v Vendor }
+type backend struct {
+	v    Vendor
+	gate blocking.Gate // of the driver, which is the process's
+}
+
+// first is a kind of call for the gate. The driver may be there in several files.
+type first struct {
+	kind    string
+	ordinal int
+	files   string
+}
+
+func (b *backend) firstOf(kind string, ordinal int, cfg *driver.Config) first {
+	if cfg == nil {
+		cfg = &driver.Config{}
+	}
+	f := first{kind: kind, ordinal: ordinal}
+	if b.v.Libraries != nil {
+		drivers, _ := b.v.Libraries(cfg)
+		f.files = strings.Join(drivers, "\n")
+	}
+	return f
+}
 
 var _ driver.CrossCompiler = (*backend)(nil)
 
@@ -99,7 +122,7 @@ func (b *backend) sign(cfg *driver.Config) string {
 // its goroutine when ctx is done, and its result is dropped.
 func (b *backend) Probe(ctx context.Context, cfg *driver.Config) driver.Probe {
 	start := time.Now()
-	p, err := blocking.Call(ctx, func() (driver.Probe, error) { return b.probe(cfg), nil }, func(driver.Probe) {})
+	p, err := blocking.Call(ctx, func() (driver.Probe, error) { return b.probe(ctx, cfg) }, func(driver.Probe) {})
 	if err != nil {
 		p = driver.Probe{Backend: b.v.Name, State: driver.Unavailable,
 			Reason: "asking the " + b.v.Maker + " driver for its devices: " + err.Error()}
@@ -108,7 +131,17 @@ func (b *backend) Probe(ctx context.Context, cfg *driver.Config) driver.Probe {
 	return p
 }
 
-func (b *backend) probe(cfg *driver.Config) driver.Probe {
+func (b *backend) probe(ctx context.Context, cfg *driver.Config) (p driver.Probe, err error) {
+	leave, err := b.gate.Enter(ctx, b.firstOf("list", 0, cfg), cfg.ProbeLimit())
+	if err != nil {
+		return p, err
+	}
+	defer func() { leave(p.State == driver.Available) }()
+	return b.ask(cfg), nil
+}
+
+// ask is probe once it is its turn.
+func (b *backend) ask(cfg *driver.Config) driver.Probe {
 	p := driver.Probe{Backend: b.v.Name, State: driver.Unavailable}
 	if _, ok := b.table(); !ok {
 		p.State, p.Reason = driver.Disabled, b.v.Missing
@@ -213,14 +246,14 @@ func (b *backend) info(l library, ordinal, count int) (driver.Info, error) {
 
 // Open opens the device with that index in the driver's own order.
 func (b *backend) Open(ctx context.Context, nativeIndex int, cfg *driver.Config) (driver.Device, error) {
-	d, err := blocking.Call(ctx, func() (*device, error) { return b.openDevice(nativeIndex, cfg) }, func(d *device) { _ = d.Close() })
+	d, err := blocking.Call(ctx, func() (*device, error) { return b.openDevice(ctx, nativeIndex, cfg) }, func(d *device) { _ = d.Close() })
 	if err != nil {
 		return nil, err
 	}
 	return d, nil
 }
 
-func (b *backend) openDevice(ordinal int, cfg *driver.Config) (*device, error) {
+func (b *backend) openDevice(ctx context.Context, ordinal int, cfg *driver.Config) (d *device, err error) {
 	const op = "open"
 	id := fmt.Sprintf("%s:%d", b.v.Name, ordinal)
 	refuse := func(is error, detail string) error {
@@ -232,6 +265,14 @@ func (b *backend) openDevice(ordinal int, cfg *driver.Config) (*device, error) {
 	if why := b.absent(cfg); why != "" {
 		return nil, refuse(driver.ErrNoDevice, why)
 	}
+	leave, err := b.gate.Enter(ctx, b.firstOf(op, ordinal, cfg), cfg.OpenLimit())
+	if errors.Is(err, blocking.ErrHeld) {
+		return nil, refuse(driver.ErrTimeout, err.Error())
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { leave(err == nil) }()
 	l, err := b.libraries(cfg)
 	if err != nil || !l.driver {
 		return nil, refuse(driver.ErrNoDevice, b.noDriver(l))

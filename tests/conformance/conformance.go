@@ -37,7 +37,7 @@ type OpenFunc func(t *testing.T) *runtime.Device
 
 // Run runs the whole suite.
 func Run(t *testing.T, open OpenFunc) {
-	for _, c := range slices.Concat(memoryChecks, kindChecks, managedChecks, streamChecks, kernelChecks, graphChecks, acrossChecks, errorChecks, lifetimeChecks) {
+	for _, c := range slices.Concat(memoryChecks, kindChecks, managedChecks, streamChecks, kernelChecks, graphChecks, acrossChecks, errorChecks, limitChecks, lifetimeChecks) {
 		t.Run(c.name, func(t *testing.T) {
 			d := &device{Device: open(t)}
 			if c.portable {

@@ -1,0 +1,110 @@
+package conformance
+
+// Limits: what no device can count or hold is refused before its driver is called,
+// with the number that was asked for and the one that is possible.
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/concord-compute/concord/runtime"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var limitChecks = []check{
+	{"limit/grid", true, checkGridLimits},
+	{"limit/local memory", true, checkLocalLimits},
+	{"limit/nil context", true, checkNilContext},
+}
+
+const lastText = `kernel void last(global uint *out) {
+	if (get_global_id(0) + 1 == get_global_size(0) && get_global_id(1) + 1 == get_global_size(1)
+		&& get_global_id(2) + 1 == get_global_size(2))
+		out[0] += get_num_groups(0) * get_num_groups(1) * get_num_groups(2);
+}`
+
+func checkGridLimits(t *testing.T, d *device) {
+	k, out := d.kernel(t, lastText, "last"), upload(t, d, []uint32{0})
+	info := d.Info()
+	refused := func(g runtime.Grid, named int) {
+		t.Helper()
+		err := d.Stream().Launch(k, g, out)
+		assert.ErrorIs(t, err, runtime.ErrTooLarge, "%v", g)
+		assert.ErrorContains(t, err, fmt.Sprint(named), "the error says what is possible")
+	}
+	along := func(i, items int) (g runtime.Grid) {
+		g = runtime.Items(1, 1, 1).In(1, 1, 1)
+		g.Items[i] = items
+		return g
+	}
+	for i, most := range info.MaxGroups {
+		if most <= 0 {
+			most = math.MaxInt32 // what the runtime counts
+		}
+		refused(along(i, most+1), most)
+	}
+	if most := info.MaxItems; most > 0 {
+		for i := range 3 {
+			refused(along(i, most+1), most)
+		}
+	}
+	if most := info.MaxGroupCount; most > 0 {
+		require.Less(t, most, 1<<32, "more than this can not be tried")
+		refused(runtime.Items(1<<16, most>>16+1).In(1, 1), most)
+		err := d.Stream().Launch(k, runtime.Items(1<<31, 1<<31), out)
+		assert.ErrorIs(t, err, runtime.ErrTooLarge, "no group is large enough")
+	}
+	for what, g := range map[string]runtime.Grid{
+		"no items": runtime.Items(0), "a hole": runtime.Items(4, 0, 4), "negative": runtime.Items(4, -1),
+		"least": runtime.Items(math.MinInt), "four dimensions": runtime.Items(1, 1, 1, 1),
+		"four dimensions of a group": runtime.Items(4).In(1, 1, 1, 1), "no cover": runtime.Cover(0, 0),
+	} {
+		assert.ErrorIs(t, d.Stream().Launch(k, g, out), runtime.ErrInvalidArgument, what)
+	}
+	require.NoError(t, d.Stream().Err())
+	require.NoError(t, d.Stream().Launch(k, runtime.Items(1<<16, 3).In(1, 1), out))
+	assert.Equal(t, []uint32{3 << 16}, read[uint32](t, out), "what is refused has run nowhere, and many groups all run")
+}
+
+func checkLocalLimits(t *testing.T, d *device) {
+	k := d.kernel(t, localArgText, "sums")
+	in, out := upload(t, d, []int32{7}), upload(t, d, []int32{1, 2})
+	launch := func(a, b runtime.Local) error {
+		return d.Stream().Launch(k, runtime.Items(1), in, out, a, b)
+	}
+	for _, n := range []runtime.Local{1 << 40, math.MaxInt} {
+		for _, err := range []error{launch(n, 4), launch(4, n), launch(n, n)} {
+			assert.ErrorIs(t, err, runtime.ErrLaunch)
+			assert.ErrorContains(t, err, "of local memory, the device has")
+		}
+	}
+	for _, n := range []runtime.Local{0, -1, 3, math.MinInt} {
+		assert.ErrorIs(t, launch(n, 4), runtime.ErrInvalidArgument, "%d bytes for ints", n)
+	}
+	assert.Equal(t, []int32{1, 2}, read[int32](t, out))
+	require.NoError(t, launch(4, 4))
+	assert.Equal(t, []int32{7, -7}, read[int32](t, out), "the next good launch works")
+}
+
+func checkNilContext(t *testing.T, d *device) {
+	p := d.program(t, lastText)
+	k, err := p.Kernel("last")
+	require.NoError(t, err)
+	out := upload(t, d, []uint32{5})
+	var none context.Context
+	for what, call := range map[string]func() error{
+		"program": func() error { _, err := d.Program(none, p.Unit()); return err },
+		"run":     func() error { _, err := d.Run(none, k, runtime.Items(1), out); return err },
+		"sync":    func() error { return d.Sync(none) },
+		"write":   func() error { return runtime.Write(none, out, []uint32{6}) },
+		"read":    func() error { return runtime.Read(none, out, make([]uint32, 1)) },
+	} {
+		err := call()
+		assert.ErrorIs(t, err, runtime.ErrInvalidArgument, what)
+		assert.ErrorContains(t, err, what+": context is nil")
+	}
+	assert.Equal(t, []uint32{5}, read[uint32](t, out), "nothing was done")
+}

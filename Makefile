@@ -53,10 +53,10 @@ concurrent := ./runtime/... ./internal/cgo ./cpu/... ./cuda/... ./rocm/... ./ope
 with_c     := ./internal/cgo/... ./csrc ./cpu/... ./cuda/... ./rocm/... ./opencl/... ./tests/conformance
 
 # The tests' own cache: none is anyone's, and a second run need not compile.
-test race asan cgocheck nocgo test-rusticl test-oclgrind test-sim test-metal test-suites test-fault: export CONCORD_CACHE_DIR = $(CURDIR)/build/cache
+test race asan cgocheck nocgo test-rusticl test-oclgrind test-sim test-metal test-suites test-fault test-first: export CONCORD_CACHE_DIR = $(CURDIR)/build/cache
 
 .PHONY: help build demo test deps race asan cgocheck nocgo check vet check-c test-rusticl \
-	test-oclgrind test-sim test-metal test-suites test-compilers test-cache test-memory test-fault bench bench-launch bench-cache bench-pool bench-peers fuzz fresh sim gpu-bundle env fmt clean
+	test-oclgrind test-sim test-metal test-suites test-compilers test-cache test-memory test-fault test-first bench bench-launch bench-cache bench-pool bench-peers fuzz fresh sim gpu-bundle env fmt clean
 
 help: ## list the targets
 	@sed -n '/^[a-z-]*:.*## /{s/:.*## /\t/;s/\$$\$$/$$/g;p}' Makefile | expand -t 16
@@ -83,7 +83,7 @@ test: deps ## all tests; installs what they need where it may
 	$(flags) $(GO) test $(tags) -count=1 $(limit) ./tests/parity
 	@$(if $(and $(cgo),$(filter Linux,$(os))),if command -v g++ >/dev/null; then $(MAKE) --no-print-directory sim; else echo "not here: g++; the simulated libraries are left out"; fi)
 	[ ! -e build/sim/libcuda.so.1 ] || $(simulated) $(GO) test $(tags) -count=1 $(limit) -run '/sim-.*:0|Sim|Sweep' \
-	./cuda ./rocm ./tests/conformance ./tests/cache ./tests/fault
+	./cuda ./rocm ./tests/conformance ./tests/cache ./tests/fault ./tests/first
 	CGO_ENABLED=0 CONCORD_REQUIRE= $(GO) test -count=1 $(limit) ./runtime/... ./cpu ./opencl ./kernels
 	$(flags) $(GO) test $(tags) -race -count=1 $(limit) ./runtime/...
 
@@ -131,6 +131,11 @@ test-rusticl: rusticl = RUSTICL_ENABLE=llvmpipe OCL_ICD_VENDORS=/etc/OpenCL/vend
 test-rusticl: deps ## conformance and parity on Mesa's OpenCL
 	$(rusticl) $(GO) test $(tags) -count=1 $(limit) -run '/opencl' ./tests/conformance
 	$(rusticl) $(GO) run $(tags) ./cmd/concord parity --device opencl:0
+
+# Half of the goroutines open one device, half the other. FIRST_RUNS is the number of processes.
+FIRST_RUNS ?= 1000
+test-first: deps ## 1,000 fresh processes of 64 goroutines that open cpu:0 and opencl:0 at once, on PoCL alone
+	FIRST_TEST_RUNS=$(FIRST_RUNS) CONCORD_REQUIRE=opencl $(flags) $(GO) test $(tags) -count=1 $(limit) -v -run 'TestFirstOpens/pocl/^64_cpu' ./tests/first
 
 # Left out are the tests that keep a device busy for long, which a simulator makes
 # longer still, and those that queue from several threads at once, which this one does

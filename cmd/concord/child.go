@@ -1,12 +1,18 @@
 package main
 
 // Running in a child process, which can be ended, or die, whatever its kernel does.
+//
+// A pipe is the child's lifeline: the parent holds the end for writing and never
+// writes. It is closed to end the child, and by the system when the parent is gone,
+// however that came about. The child reads it, and keeps its time limit by itself, so
+// that it also ends in time while its parent is stopped.
 
 import (
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -21,9 +27,12 @@ const childVariable = "_CONCORD_RUN_CHILD"
 
 func isChild() bool { return os.Getenv(childVariable) != "" }
 
-// childUsage is a child's exit status for wrong usage. A Go program that dies exits
-// with the usual one.
-const childUsage = 3
+// Exit statuses of a child alone: wrong usage, as a Go program that dies exits with
+// the usual status for it, and the end of its time limit.
+const (
+	childUsage   = 3
+	childTimeout = 4
+)
 
 // onCPU reports whether a device's name is one of the cpu backend, which takes a
 // kernel's faults and has no substitute. What "auto" and numbers mean would have to
@@ -33,9 +42,54 @@ func onCPU(device string) bool {
 	return backend == "cpu"
 }
 
-// childGrace is how long a child may take to stop by itself. One that runs a
+// childGrace is how long a child may take to stop what it does. One that runs a
 // compiler ends it and removes its files; one in an endless kernel does nothing.
 const childGrace = 500 * time.Millisecond
+
+// parentGrace is how long a parent waits for its child to end before it kills it. Only
+// a child that is stopped, or whose memory is destroyed, needs that.
+const parentGrace = 4 * childGrace
+
+// withParent returns a context for the work of a child, which is done when ctx is, or
+// the parent is gone. The process ends soon after it, whatever it does then.
+func withParent(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	line := lifeline()
+	go func() {
+		_, _ = io.Copy(io.Discard, line) // nothing comes; an error is as good as the end
+		cancel()
+	}()
+	endAfter(ctx, exitFailed)
+	return ctx
+}
+
+// endAfter ends the process childGrace after ctx is done, unless stop is called before. It
+// needs no more of the process than a thread for Go: a kernel that never returns holds
+// another.
+func endAfter(ctx context.Context, status int) (stop func() bool) {
+	return context.AfterFunc(ctx, func() {
+		time.Sleep(childGrace)
+		os.Exit(status)
+	})
+}
+
+// withLimit does work within a child's time limit.
+func withLimit(ctx context.Context, limit time.Duration, work func(context.Context) error) error {
+	if limit <= 0 {
+		return work(ctx)
+	}
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	stop := endAfter(limited, childTimeout)
+	err := work(limited)
+	switch {
+	case err == nil || limited.Err() == nil:
+		stop()
+	case ctx.Err() == nil:
+		return told{childTimeout}
+	}
+	return err
+}
 
 // runInChild repeats the command in a child process and passes on what it says.
 // There is a deadline if --timeout sets one.
@@ -53,21 +107,30 @@ func (a *app) runInChild(ctx context.Context, f *runFlags, j *job) error {
 	cmd := exec.CommandContext(limited, self, f.commandLine(j.file, a.json)...)
 	cmd.Env = append(os.Environ(), childVariable+"=1")
 	var stdout bytes.Buffer
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = nil, &stdout, a.stderr
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = childGrace
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, &stdout, a.stderr
+	far, near, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("run in a process of its own: %w", err)
+	}
+	defer far.Close()
+	defer near.Close()
+	giveLifeline(cmd, far)
+	cmd.Cancel = near.Close
+	cmd.WaitDelay = parentGrace
 	err = cmd.Run()
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case limited.Err() != nil && err != nil:
-		return &runtime.OpError{Device: j.device, Op: "run " + describe(j), Detail: fmt.Sprintf("ended after %v", f.timeout), Err: runtime.ErrTimeout}
+		return j.timedOut(f.timeout)
 	}
 	status := exitOK
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		switch status = exit.ExitCode(); status {
 		case childUsage:
 			status = exitUsage
+		case childTimeout: // its clock went on while this process was stopped
+			return j.timedOut(f.timeout)
 		case exitFailed:
 		default: // a signal (-1), the end of a Go program (2), or what a driver exits with
 			return &runtime.OpError{Device: j.device, Op: "run " + describe(j),
@@ -86,6 +149,10 @@ func (a *app) runInChild(ctx context.Context, f *runFlags, j *job) error {
 	return nil
 }
 
+func (j *job) timedOut(limit time.Duration) error {
+	return &runtime.OpError{Device: j.device, Op: "run " + describe(j), Detail: fmt.Sprintf("ended after %v", limit), Err: runtime.ErrTimeout}
+}
+
 // describe names what runs, with its grid.
 func describe(j *job) string {
 	name := j.kernel
@@ -95,13 +162,16 @@ func describe(j *job) string {
 	return fmt.Sprintf("%s over %v", name, j.grid)
 }
 
-// commandLine writes the flags again, without the time limit.
+// commandLine writes the flags again.
 func (f *runFlags) commandLine(file string, json bool) []string {
 	args := []string{"run", "--device=" + f.device, "--kernel=" + f.kernel, "--global=" + f.global, "--local=" + f.local}
 	for flag, values := range map[string][]string{"--arg=": f.args, "--out=": f.outs, "--define=": f.program.defines, "--include=": f.program.includes} {
 		for _, v := range values {
 			args = append(args, flag+v)
 		}
+	}
+	if f.timeout > 0 {
+		args = append(args, "--timeout="+f.timeout.String())
 	}
 	if json {
 		args = append(args, "--json")

@@ -40,6 +40,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	defer stop()
 	// The first Ctrl-C cancels; a second one ends a process that does not listen.
 	defer context.AfterFunc(ctx, stop)()
+	if isChild() {
+		ctx = withParent(ctx)
+	}
 	a := newApp(stdout, stderr)
 	root := a.root()
 	root.SetArgs(args)

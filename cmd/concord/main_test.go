@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,6 +16,16 @@ import (
 
 // childDies is a variable that makes a child of the tests die as it says.
 const childDies = "_CONCORD_TEST_CHILD_DIES"
+
+// asCommand is a variable that makes this binary the command itself.
+const asCommand = "_CONCORD_TEST_COMMAND"
+
+// commandProcess is the command in a process of its own.
+func commandProcess(args ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), asCommand+"=1")
+	return cmd
+}
 
 // TestMain gives the tests a cache of their own, and is the command itself where
 // run starts this binary again.
@@ -29,7 +40,9 @@ func TestMain(m *testing.M) {
 		case "panic":
 			panic("as the runtime ends a program")
 		}
-		os.Exit(run(os.Args[1:], takeStdout(), os.Stderr))
+	}
+	if isChild() || os.Getenv(asCommand) != "" {
+		main()
 	}
 	for _, entry := range os.Environ() {
 		if name, _, _ := strings.Cut(entry, "="); strings.HasPrefix(name, "CONCORD_") && name != "CONCORD_REQUIRE" {

@@ -90,18 +90,13 @@ endless kernel cannot be stopped otherwise. printf goes to standard error.`,
 		if err != nil {
 			return err
 		}
-		if (f.timeout > 0 || !onCPU(j.device)) && !isChild() {
+		switch {
+		case isChild():
+			return withLimit(ctx, f.timeout, func(ctx context.Context) error { return a.run(ctx, j) })
+		case f.timeout > 0 || !onCPU(j.device):
 			return a.runInChild(ctx, &f, j)
 		}
-		r, err := a.runJob(ctx, j)
-		if err != nil {
-			return err
-		}
-		if a.json {
-			return a.print(r)
-		}
-		a.writeRan(r)
-		return nil
+		return a.run(ctx, j)
 	})
 	return cmd
 }
@@ -118,6 +113,19 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	fs.DurationVar(&f.timeout, "timeout", 0, "end the run after this time, such as 5s")
 	_ = cmd.MarkFlagRequired("global") // the flag exists
 	f.program.add(cmd)
+}
+
+// run runs a job in this process and prints what came of it.
+func (a *app) run(ctx context.Context, j *job) error {
+	r, err := a.runJob(ctx, j)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.print(r)
+	}
+	a.writeRan(r)
+	return nil
 }
 
 func (a *app) writeRan(r *ran) {

@@ -5,7 +5,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -26,6 +25,18 @@ func needsCompiler(t *testing.T) {
 		require.Contains(t, stderr, "not supported here", "only a missing compiler may keep this from running")
 		t.Skip(stderr)
 	}
+}
+
+func needsOpenCL(t *testing.T) {
+	t.Helper()
+	_, stdout, _ := concord("devices", "--json")
+	for _, e := range document(t, stdout)["devices"].([]any) {
+		entry := e.(map[string]any)
+		if entry["backend"] == "opencl" && entry["state"] == "available" {
+			return
+		}
+	}
+	t.Skip("no OpenCL device")
 }
 
 func saveFloats(t *testing.T, name string, shape []int, values ...float32) string {
@@ -148,15 +159,7 @@ func TestRunDies(t *testing.T) {
 // A driver that runs kernels in the process itself, as PoCL does, dies of one that
 // writes outside.
 func TestRunCrash(t *testing.T) {
-	_, stdout, _ := concord("devices", "--json")
-	here := false
-	for _, e := range document(t, stdout)["devices"].([]any) {
-		entry := e.(map[string]any)
-		here = here || entry["backend"] == "opencl" && entry["state"] == "available"
-	}
-	if !here {
-		t.Skip("no OpenCL device")
-	}
+	needsOpenCL(t)
 	cl := file(t, "wild.cl", "kernel void wild(global int *x, ulong at) { x[at] = 1; }")
 	args := []string{"run", "--device", "opencl:0", "--global", "1", "--arg", "zeros:i32:1", "--json", "--arg"}
 	status, stdout, stderr := concord(append(args, "u64:0", cl)...)
@@ -172,8 +175,7 @@ func TestRunCrash(t *testing.T) {
 func TestRunPrintf(t *testing.T) {
 	needsCompiler(t)
 	cl := file(t, "hello.cl", `kernel void hello(global int *x) { printf("hello %d\n", x[0]); }`)
-	cmd := exec.Command(os.Args[0], "run", "--device", "cpu:0", "--global", "1", "--arg", "zeros:i32:1", "--json", cl)
-	cmd.Env = append(os.Environ(), childVariable+"=1")
+	cmd := commandProcess("run", "--device", "cpu:0", "--global", "1", "--arg", "zeros:i32:1", "--json", cl)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	stdout, err := cmd.Output()

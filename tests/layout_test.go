@@ -35,6 +35,7 @@ var floors = []floor{
 	{"csrc", nil},
 	{"testdata/mnist", nil},
 	{"internal/blocking", nil},
+	{"internal/stdio", nil},
 	{"kernels", []string{"source"}},
 	{"runtime/driver", []string{"source"}},
 	{"internal/cgo", []string{"runtime/driver", "source", "csrc", "internal/blocking"}},

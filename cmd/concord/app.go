@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"runtime/debug"
 	"strings"
 
@@ -21,14 +20,15 @@ import (
 
 // app is one call of the command.
 type app struct {
-	stdout, stderr io.Writer
-	json           bool // --json
-	started        bool // the command line was understood
-	printed        bool // the JSON document is out
-	session        *runtime.Session
+	stdout  *printer
+	stderr  io.Writer
+	json    bool // --json
+	started bool // the command line was understood
+	printed bool // the JSON document is out
+	session *runtime.Session
 }
 
-func newApp(stdout, stderr io.Writer) *app { return &app{stdout: stdout, stderr: stderr} }
+func newApp(stdout, stderr io.Writer) *app { return &app{stdout: &printer{w: stdout}, stderr: stderr} }
 
 // do wraps the work of a command: errors before it are mistakes of usage.
 func (a *app) do(work func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
@@ -58,8 +58,9 @@ func (a *app) open(cfg runtime.Config) (*runtime.Session, error) {
 // does not open is an error and never replaced.
 var exactly = runtime.Config{Fallback: runtime.Require}
 
-// close closes what is open. After an interrupt the process ends without: closing
-// waits for work, and that may be what the user does not want to wait for.
+// close closes what is open. After an interrupt, or when the output is gone, the process
+// ends without: closing waits for work, and that may be what the user does not want to
+// wait for.
 func (a *app) close(ctx context.Context) error {
 	if a.session == nil || ctx.Err() != nil {
 		return nil
@@ -115,8 +116,8 @@ func version() string {
 
 // isTerminal reports whether people look at w.
 func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
+	f := fileOf(w)
+	return f != nil && term.IsTerminal(int(f.Fd()))
 }
 
 // notHere reports whether err says that a device or what it needs is absent, as

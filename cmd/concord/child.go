@@ -139,9 +139,7 @@ func (a *app) runInChild(ctx context.Context, f *runFlags, j *job) error {
 	} else if err != nil {
 		return fmt.Errorf("run in a process of its own: %w", err)
 	}
-	if _, writeErr := a.stdout.Write(stdout.Bytes()); writeErr != nil {
-		return writeErr
-	}
+	_, _ = a.stdout.Write(stdout.Bytes()) // the printer keeps the error
 	a.printed = stdout.Len() > 0
 	if status != exitOK {
 		return told{status}

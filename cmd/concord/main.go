@@ -1,8 +1,9 @@
 // Command concord lists devices, compiles and runs portable kernels on them, and
 // checks that they all compute the same: the backends concord.
 //
-// Exit status: 0 success, 1 the work failed, 2 wrong usage. With --json a command
-// prints exactly one JSON document to standard output and nothing else; what
+// Exit status: 0 success, 1 the work failed or its output could not be written, 2 wrong
+// usage, 141 the reader of standard output ended first (as after SIGPIPE). With --json
+// a command prints exactly one JSON document to standard output and nothing else; what
 // kernels and drivers print goes to standard error.
 package main
 
@@ -32,6 +33,7 @@ const (
 	exitOK     = 0
 	exitFailed = 1
 	exitUsage  = 2
+	exitPipe   = 128 + 13 // what shells say of a program that died of SIGPIPE
 )
 
 // run is the whole program, for main and for tests.
@@ -43,15 +45,21 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if isChild() {
 		ctx = withParent(ctx)
 	}
+	work, end := context.WithCancel(ctx)
+	defer end()
 	a := newApp(stdout, stderr)
+	a.stdout.end = end
 	root := a.root()
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	err := root.ExecuteContext(work)
+	if a.stdout.err != nil && ctx.Err() == nil && errors.Is(err, context.Canceled) {
+		err = nil // the output's error was first
+	}
 	if err != nil && !a.started {
 		a.json = slices.Contains(args, "--json") // flags may not have been parsed
 		err = usage{err}
 	}
-	if closeErr := a.close(ctx); err == nil {
+	if closeErr := a.close(work); err == nil {
 		err = closeErr
 	}
 	if ctx.Err() != nil && err != nil {
@@ -60,7 +68,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		}
 		err = fmt.Errorf("interrupted: %w", err)
 	}
-	status := a.report(root, args, err)
+	status := a.settle(a.report(root, args, err))
 	if status == exitUsage && isChild() {
 		return childUsage
 	}
@@ -85,7 +93,8 @@ A device is named
   sim-cuda:0 sim-rocm:0      simulated libraries (make sim) in build/sim or CONCORD_SIM_DIR;
                              sim-metal:0 in builds for it (make test-metal)
 
-Exit status: 0 success, 1 the work failed, 2 wrong usage.`,
+Exit status: 0 success, 1 the work failed or its output could not be written, 2 wrong
+usage, 141 the reader of a pipe ended first, as in concord top | head.`,
 		Example: `  concord devices
   concord demo
   concord run --device cpu:0 --kernel saxpy --global 1024 \
@@ -166,7 +175,7 @@ func (a *app) report(root *cobra.Command, args []string, err error) int {
 		fmt.Fprintf(a.stderr, "what helps: %s\n", f.Remedy)
 	}
 	if a.json && !a.printed {
-		_ = json.NewEncoder(a.stdout).Encode(f) // nobody is left to be told
+		_ = json.NewEncoder(a.stdout).Encode(f) // settle tells of what went wrong
 	}
 	if _, ok := errors.AsType[usage](err); !ok && !errors.Is(err, runtime.ErrUnknownBackend) {
 		return exitFailed

@@ -281,7 +281,7 @@ type screen struct {
 
 func newScreen(w io.Writer) *screen {
 	s := &screen{w: w}
-	if f, ok := w.(*os.File); ok && isTerminal(w) && os.Getenv("TERM") != "dumb" {
+	if f := fileOf(w); isTerminal(w) && os.Getenv("TERM") != "dumb" {
 		s.redraws = true
 		s.size = func() (int, int) {
 			width, height, err := term.GetSize(int(f.Fd()))

@@ -150,7 +150,7 @@ func (a *app) record(ctx context.Context, root *cobra.Command, file string, args
 	}
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env = append(os.Environ(), "CONCORD_MEMORY_TRACE="+file)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, a.stdout, a.stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, a.stdout.w, a.stderr
 	if a.json {
 		cmd.Stdout = a.stderr // standard output is for the document
 	}

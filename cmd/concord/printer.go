@@ -1,0 +1,58 @@
+package main
+
+// Standard output, which may be full, closed, or a pipe that nobody reads any more.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+)
+
+// printer is standard output for all commands. None of them looks after the errors of
+// its many writes: the first one ends the work, and the command has failed. What is
+// written after it is dropped.
+type printer struct {
+	w   io.Writer
+	err error
+	end context.CancelFunc // ends the work
+}
+
+// Write writes, and never returns an error.
+func (p *printer) Write(b []byte) (int, error) {
+	if p.err == nil {
+		if _, p.err = p.w.Write(b); p.err != nil && p.end != nil {
+			p.end()
+		}
+	}
+	return len(b), nil
+}
+
+// settle returns the exit status of a command that ended with status, and says why it is
+// another one where it is. Nothing is said of a pipe whose reader has ended: it has
+// what it wanted, and other programs die of SIGPIPE without a word.
+func (a *app) settle(status int) int {
+	err := a.stdout.err
+	switch {
+	case err == nil || status != exitOK && errors.Is(err, syscall.EPIPE):
+		return status
+	case errors.Is(err, syscall.EPIPE):
+		return exitPipe
+	}
+	fmt.Fprintf(a.stderr, "%s standard output: %v\n", a.paintErr(red, "concord:"), withoutPath(err))
+	if status == exitOK {
+		return exitFailed
+	}
+	return status
+}
+
+// fileOf returns the file that is written to, or nil if it is none.
+func fileOf(w io.Writer) *os.File {
+	if p, ok := w.(*printer); ok {
+		w = p.w
+	}
+	f, _ := w.(*os.File)
+	return f
+}

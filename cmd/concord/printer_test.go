@@ -1,0 +1,163 @@
+//go:build unix
+
+package main
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/internal/stdio"
+)
+
+// printing returns for every command arguments with which it succeeds and prints.
+func printing(t *testing.T) map[string][]string {
+	dir := t.TempDir()
+	bundle, trace := filepath.Join(dir, "all.bundle"), filepath.Join(dir, "demo.trace")
+	cl := file(t, "k.cl", "kernel void k(global int *x) { x[0] = 1; }")
+	for _, args := range [][]string{
+		{"compile", "--target", "host", cl},
+		{"cache", "export", bundle},
+		{"trace", "memory", "--record", trace, "--", os.Args[0], "doctor"},
+	} {
+		text, err := commandProcess(args...).CombinedOutput()
+		require.NoError(t, err, "%v: %s", args, text)
+	}
+	return map[string][]string{
+		"devices":               {},
+		"top":                   {"--count", "1"},
+		"doctor":                {},
+		"demo":                  {"--device", "cpu:0"},
+		"translate":             {"--to", "cuda", cl},
+		"compile":               {"--target", "host", cl},
+		"run":                   {"--device", "cpu:0", "--global", "1", "--arg", "zeros:i32:1", "--timeout", "5m", cl},
+		"parity":                {"--device", "cpu:0", "--kernel", "fill"},
+		"bench":                 {"launch", "--device", "cpu:0"},
+		"cache stats":           {},
+		"cache list":            {},
+		"cache verify":          {},
+		"cache clear":           {},
+		"cache export":          {bundle},
+		"cache import":          {bundle},
+		"trace memory":          {trace},
+		"help":                  {"run"},
+		"completion bash":       {},
+		"completion zsh":        {},
+		"completion fish":       {},
+		"completion powershell": {},
+	}
+}
+
+// leaves lists the commands that do something.
+func leaves(cmd *cobra.Command) (list []*cobra.Command) {
+	for _, c := range cmd.Commands() {
+		if c.HasSubCommands() {
+			list = append(list, leaves(c)...)
+		} else {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// What cannot be written fails every command, and it says why.
+func TestOutputLost(t *testing.T) {
+	needsCompiler(t)
+	root := newApp(io.Discard, io.Discard).root()
+	root.InitDefaultCompletionCmd()
+	args := printing(t)
+	lines := [][]string{{"--version"}, {"--help"}, {"__complete", ""}}
+	for _, cmd := range leaves(root) {
+		name := strings.TrimPrefix(cmd.CommandPath(), root.Name()+" ")
+		more, ok := args[name]
+		require.True(t, ok, "%s is tried", name)
+		line := append(strings.Fields(name), more...)
+		lines = append(lines, line, append(strings.Fields(name), "--help"))
+		if cmd.Flags().Lookup("json") != nil && name != "demo" {
+			lines = append(lines, append(line, "--json"))
+		}
+	}
+	for _, line := range lines {
+		t.Run(strings.Join(line, " "), func(t *testing.T) {
+			slow := line[0] == "demo" && len(line) > 2 // seconds each time; a test of its own shows what it prints
+			if !slow {
+				out, err := commandProcess(line...).Output()
+				require.NoError(t, err, "it succeeds elsewhere")
+				require.NotEmpty(t, out, "and prints")
+			}
+			full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+			if err == nil { // Linux
+				defer full.Close()
+				cmd := commandProcess(line...)
+				cmd.Stdout = full
+				lost(t, cmd, "standard output: no space left on device")
+			}
+			if stdio.Knows && !slow {
+				shell := exec.Command("/bin/sh", append([]string{"-c", `exec "$0" "$@" >&-`}, commandProcess(line...).Args...)...)
+				shell.Env = append(os.Environ(), asCommand+"=1")
+				lost(t, shell, "standard output: file already closed")
+			}
+		})
+	}
+}
+
+func lost(t *testing.T, cmd *exec.Cmd, says string) {
+	t.Helper()
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	assert.Equal(t, exitFailed, exitCode(cmd.Run()), "%s", &stderr)
+	assert.Equal(t, 1, strings.Count(stderr.String(), says), "it says once: %s", &stderr)
+	assert.NotContains(t, stderr.String(), "interrupted")
+}
+
+// A reader that has seen enough ends the work, without a word.
+func TestOutputUnread(t *testing.T) {
+	near, far, err := os.Pipe()
+	require.NoError(t, err)
+	cmd := commandProcess("top", "--interval", "10ms")
+	var stderr strings.Builder
+	cmd.Stdout, cmd.Stderr = far, &stderr
+	require.NoError(t, cmd.Start())
+	far.Close()
+	_, err = near.Read(make([]byte, 1))
+	require.NoError(t, err)
+	near.Close()
+	timer := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
+	defer timer.Stop()
+	assert.Equal(t, exitPipe, exitCode(cmd.Wait()))
+	assert.Empty(t, stderr.String())
+}
+
+// Wrong usage and failed work keep their exit status, and the output's end is told too.
+func TestOutputLostAndFailed(t *testing.T) {
+	for _, tc := range []struct {
+		status int
+		err    error
+		args   []string
+	}{
+		{exitUsage, syscall.ENOSPC, []string{"run", "--json", "x.cl"}},
+		{exitFailed, syscall.ENOSPC, []string{"translate", "--to", "host", "missing.cl"}},
+		{exitFailed, syscall.EPIPE, []string{"compile", "--target", "sm_1", "--json", "missing.cl"}},
+	} {
+		var stderr strings.Builder
+		assert.Equal(t, tc.status, run(tc.args, broken{tc.err}, &stderr))
+		assert.NotEmpty(t, stderr.String())
+	}
+	var stderr strings.Builder
+	assert.Equal(t, exitOK, run([]string{"cache", "stats"}, io.Discard, broken{syscall.ENOSPC}), "what people look at may be lost")
+	assert.Empty(t, stderr.String())
+}
+
+// broken is an output that fails.
+type broken struct{ err error }
+
+func (b broken) Write([]byte) (int, error) { return 0, b.err }

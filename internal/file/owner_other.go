@@ -1,0 +1,12 @@
+//go:build !unix
+
+package file
+
+import (
+	"io/fs"
+	"os"
+)
+
+// keepOwner returns the permissions of a file that replaces another. There are no owners
+// and groups here.
+func keepOwner(_ *os.File, old fs.FileInfo) fs.FileMode { return old.Mode().Perm() }

@@ -1,0 +1,225 @@
+package file
+
+// Files that are replaced whole: written under a temporary name beside their
+// place, forced to the disk, and renamed.
+
+import (
+	"crypto/rand"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// Replace makes a file hold what write writes. It is Create, write, Commit: an error
+// of write is returned as it is, and leaves the file as it was.
+func Replace(path string, write func(io.Writer) error) error {
+	out, err := Create(path)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	if err := write(out); err != nil {
+		return err
+	}
+	return out.Commit()
+}
+
+// Output is a file that is being written. It is not safe for concurrent use.
+type Output struct {
+	path string   // as the caller named it
+	file *os.File // nil when it is closed
+	dir  *os.Root // of the file; nil: what is written is there at once
+	temp string   // the name in dir until Commit
+	name string   // the name in dir after it
+}
+
+// Create begins to write the file that path names: until Commit that is what it was.
+//
+// What a plain open for writing refuses is refused, and so is a file that nobody may
+// write to, although the superuser could. A symbolic link stays, and what it points to is replaced or made.
+// A file that was there keeps its permissions and, where the system lets it, its owner
+// and group; its other hard links keep the old contents. A new one has the
+// permissions of any new file. What is no regular file, such as a pipe or /dev/full, and what is
+// the standard output or error of this process, is written to directly.
+//
+// An error is a *fs.PathError with path. The caller owns the Output and must close it.
+func Create(path string) (*Output, error) {
+	o := &Output{path: path}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = o.begin(path, nil)
+	case err == nil:
+		err = o.over(info)
+	}
+	if err != nil {
+		o.Close()
+		return nil, o.failed("create", err)
+	}
+	return o, nil
+}
+
+// over begins to write a file that is there.
+func (o *Output) over(info fs.FileInfo) error {
+	for _, std := range []*os.File{os.Stdout, os.Stderr} {
+		if open, err := std.Stat(); err == nil && os.SameFile(open, info) {
+			o.file = std
+			return nil
+		}
+	}
+	if info.Mode().IsRegular() && info.Mode().Perm()&0o222 == 0 {
+		return fs.ErrPermission
+	}
+	f, err := os.OpenFile(o.path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	if info, err = f.Stat(); err != nil || !info.Mode().IsRegular() {
+		o.file = f
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return o.begin(o.path, info)
+}
+
+// begin makes the temporary file. old describes the file that is there, if one is.
+func (o *Output) begin(path string, old fs.FileInfo) error {
+	dir, name, err := place(path)
+	if err != nil {
+		return err
+	}
+	if o.dir, err = os.OpenRoot(dir); err != nil {
+		return err
+	}
+	temp, mode := ".concord-"+rand.Text(), fs.FileMode(0o666)
+	if old != nil {
+		// It may become what others cannot read.
+		mode = 0o600
+	}
+	if o.file, err = o.dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode); err != nil {
+		return err
+	}
+	o.temp, o.name = temp, name
+	if old == nil {
+		return nil
+	}
+	return o.file.Chmod(keepOwner(o.file, old))
+}
+
+// maxLinks bounds how many links in a row are followed, as systems do.
+const maxLinks = 40
+
+// place returns the directory of what a path names, all links followed, and its name
+// there. Nothing need have that name.
+func place(path string) (dir, name string, err error) {
+	for range maxLinks {
+		if path == "" {
+			return "", "", syscall.ENOENT
+		}
+		if os.IsPathSeparator(path[len(path)-1]) {
+			return "", "", syscall.EISDIR
+		}
+		dir, name = filepath.Split(path)
+		if dir == "" {
+			dir = "."
+		}
+		// Not cleaned: what comes before a ".." may be a link itself.
+		if dir, err = filepath.EvalSymlinks(dir); err != nil {
+			return "", "", err
+		}
+		if name == "." || name == ".." {
+			return "", "", syscall.EISDIR
+		}
+		target, err := os.Readlink(filepath.Join(dir, name))
+		if err != nil { // it is no link, or not there
+			return dir, name, nil
+		}
+		if path = target; !filepath.IsAbs(target) {
+			path = dir + string(filepath.Separator) + target
+		}
+	}
+	return "", "", syscall.ELOOP
+}
+
+// Write writes what comes next.
+func (o *Output) Write(b []byte) (int, error) {
+	if o.file == nil {
+		return 0, o.failed("write", fs.ErrClosed)
+	}
+	n, err := o.file.Write(b)
+	return n, o.failed("write", err)
+}
+
+// Commit ends the writing: it forces the contents to the disk, and then gives them the
+// file's name. After an error the file is what it was. It closes the Output.
+func (o *Output) Commit() error {
+	if o.file == nil {
+		return o.failed("write", fs.ErrClosed)
+	}
+	defer o.Close()
+	if o.dir == nil {
+		return o.failed("close", o.closeFile())
+	}
+	err := o.file.Sync()
+	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EINVAL) {
+		err = nil // a file system that forces nothing
+	}
+	if err = errors.Join(err, o.closeFile()); err != nil {
+		return o.failed("write", err)
+	}
+	if err := o.dir.Rename(o.temp, o.name); err != nil {
+		return o.failed("rename", err)
+	}
+	o.temp = ""
+	syncDir(o.dir) // where this fails the file is there all the same, or will be
+	return nil
+}
+
+// Close drops what was not committed. Closing again does nothing.
+func (o *Output) Close() error {
+	err := o.closeFile()
+	if o.temp != "" {
+		err = errors.Join(err, o.dir.Remove(o.temp))
+		o.temp = ""
+	}
+	if o.dir != nil {
+		err = errors.Join(err, o.dir.Close())
+	}
+	return o.failed("close", err)
+}
+
+func (o *Output) closeFile() error {
+	f := o.file
+	o.file = nil
+	if f == nil || f == os.Stdout || f == os.Stderr {
+		return nil
+	}
+	return f.Close()
+}
+
+// failed is an error about the file that the caller named, and not about the temporary
+// one.
+func (o *Output) failed(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		err = e.Err
+	} else if e, ok := errors.AsType[*os.LinkError](err); ok {
+		err = e.Err
+	}
+	return &fs.PathError{Op: op, Path: o.path, Err: err}
+}
+
+// syncDir forces a directory's names to the disk, where the file system can.
+func syncDir(dir *os.Root) {
+	if f, err := dir.Open("."); err == nil {
+		_ = f.Sync()
+		f.Close()
+	}
+}

@@ -6,11 +6,13 @@ package file
 import (
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 )
 
 // Replace makes a file hold what write writes. It is Create, write, Commit: an error
@@ -39,11 +41,15 @@ type Output struct {
 // Create begins to write the file that path names: until Commit that is what it was.
 //
 // What a plain open for writing refuses is refused, and so is a file that nobody may
-// write to, although the superuser could. A symbolic link stays, and what it points to is replaced or made.
+// write to, although the superuser could, and one whose directory takes no new file: it
+// could not be replaced as a whole. A symbolic link stays, and what it points to is replaced or made.
 // A file that was there keeps its permissions and, where the system lets it, its owner
 // and group; its other hard links keep the old contents. A new one has the
 // permissions of any new file. What is no regular file, such as a pipe or /dev/full, and what is
 // the standard output or error of this process, is written to directly.
+//
+// A process that is killed leaves a file .concord-… in the directory; a later Create there
+// removes it, once nothing has been written to it for an hour.
 //
 // An error is a *fs.PathError with path. The caller owns the Output and must close it.
 func Create(path string) (*Output, error) {
@@ -96,12 +102,16 @@ func (o *Output) begin(path string, old fs.FileInfo) error {
 	if o.dir, err = os.OpenRoot(dir); err != nil {
 		return err
 	}
-	temp, mode := ".concord-"+rand.Text(), fs.FileMode(0o666)
+	sweep(o.dir, time.Now().Add(-staleAfter))
+	temp, mode := tempPrefix+rand.Text(), fs.FileMode(0o666)
 	if old != nil {
 		// It may become what others cannot read.
 		mode = 0o600
 	}
 	if o.file, err = o.dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode); err != nil {
+		if old != nil && errors.Is(err, fs.ErrPermission) {
+			err = fmt.Errorf("no file can be made in %s, to be put in its place: %w", dir, withoutPath(err))
+		}
 		return err
 	}
 	o.temp, o.name = temp, name
@@ -109,6 +119,19 @@ func (o *Output) begin(path string, old fs.FileInfo) error {
 		return nil
 	}
 	return o.file.Chmod(keepOwner(o.file, old))
+}
+
+// Target returns the absolute path of the file that a path names, all links followed:
+// what Create would replace or make. Two paths with the same target are the same file.
+func Target(path string) (string, error) {
+	dir, name, err := place(path)
+	if err == nil {
+		dir, err = filepath.Abs(dir)
+	}
+	if err != nil {
+		return "", &fs.PathError{Op: "find", Path: path, Err: withoutPath(err)}
+	}
+	return filepath.Join(dir, name), nil
 }
 
 // maxLinks bounds how many links in a row are followed, as systems do.
@@ -208,12 +231,18 @@ func (o *Output) failed(op string, err error) error {
 	if err == nil {
 		return nil
 	}
+	return &fs.PathError{Op: op, Path: o.path, Err: withoutPath(err)}
+}
+
+// withoutPath is what an error about a file says of it.
+func withoutPath(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		err = e.Err
-	} else if e, ok := errors.AsType[*os.LinkError](err); ok {
-		err = e.Err
+		return e.Err
 	}
-	return &fs.PathError{Op: op, Path: o.path, Err: err}
+	if e, ok := errors.AsType[*os.LinkError](err); ok {
+		return e.Err
+	}
+	return err
 }
 
 // syncDir forces a directory's names to the disk, where the file system can.

@@ -3,14 +3,11 @@ package npy
 // Writing: format 1.0, C order, little-endian.
 
 import (
-	"crypto/rand"
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 
+	"github.com/concord-compute/concord/internal/file"
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
@@ -40,33 +37,7 @@ func Write(w io.Writer, a Array) error {
 	return nil
 }
 
-// WriteFile writes an array to a file. A regular file is replaced whole or not
-// at all, under a temporary name beside it first; something else that is there
-// already, such as a pipe or /dev/stdout, is written to.
+// WriteFile writes an array to a file, whole or not at all, as [file.Replace] does.
 func WriteFile(path string, a Array) error {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		f, err := os.OpenFile(path, os.O_WRONLY, 0)
-		if err != nil {
-			return err
-		}
-		return errors.Join(Write(f, a), f.Close())
-	}
-	// A link stays a link, and what it points to is replaced.
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target
-	}
-	// Not os.CreateTemp, whose files only their owner can read.
-	temp := filepath.Join(filepath.Dir(path), ".npy-"+rand.Text())
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-	if err != nil {
-		return err
-	}
-	if err = errors.Join(Write(f, a), f.Close()); err == nil {
-		err = os.Rename(temp, path)
-	}
-	if err != nil {
-		os.Remove(temp)
-		return err
-	}
-	return nil
+	return file.Replace(path, func(w io.Writer) error { return Write(w, a) })
 }

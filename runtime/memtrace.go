@@ -4,12 +4,10 @@ package runtime
 // file that Config.MemoryTrace names.
 
 import (
-	"errors"
 	"maps"
-	"os"
-	"path/filepath"
 	"sync"
 
+	"github.com/concord-compute/concord/internal/file"
 	"github.com/concord-compute/concord/runtime/mempool"
 )
 
@@ -65,8 +63,8 @@ type fileTrace struct {
 
 // recordToFile makes the device record for Config.MemoryTrace.
 func (c *core) recordToFile() {
-	file := c.session.cfg.MemoryTrace
-	if file == "" {
+	name := c.session.cfg.MemoryTrace
+	if name == "" {
 		return
 	}
 	traces.Lock()
@@ -74,39 +72,24 @@ func (c *core) recordToFile() {
 	if traces.of == nil {
 		traces.of = map[string]*fileTrace{}
 	}
-	maps.DeleteFunc(traces.of, func(name string, t *fileTrace) bool { return t.devices == 0 && name != file })
-	if traces.of[file] == nil {
-		traces.of[file] = &fileTrace{recorder: mempool.NewRecorder(fileEvents)}
+	maps.DeleteFunc(traces.of, func(other string, t *fileTrace) bool { return t.devices == 0 && other != name })
+	if traces.of[name] == nil {
+		traces.of[name] = &fileTrace{recorder: mempool.NewRecorder(fileEvents)}
 	}
-	traces.of[file].devices++
-	c.recorder = traces.of[file].recorder
+	traces.of[name].devices++
+	c.recorder = traces.of[name].recorder
 	c.pool.Record(c.recorder, c.info.ID)
 }
 
 // writeTrace writes what was recorded so far, of every device of the process.
 func (c *core) writeTrace() {
-	file := c.session.cfg.MemoryTrace
-	if file == "" {
+	name := c.session.cfg.MemoryTrace
+	if name == "" {
 		return
 	}
 	traces.Lock()
 	defer traces.Unlock()
-	t := traces.of[file]
+	t := traces.of[name]
 	t.devices--
-	warnTrace(file, writeWhole(file, t.recorder.Trace()))
-}
-
-// writeWhole writes a file such that it is there as a whole or as it was before.
-func writeWhole(file string, t *mempool.Trace) error {
-	f, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*")
-	if err != nil {
-		return err
-	}
-	if err = errors.Join(t.Write(f), f.Close()); err == nil {
-		err = os.Rename(f.Name(), file)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name()) // what is left of it helps nobody
-	}
-	return err
+	warnTrace(name, file.Replace(name, t.recorder.Trace().Write))
 }

@@ -52,7 +52,7 @@ var floors = []floor{
 	{"metal", []string{"runtime/driver", "internal/cgo", "source", "csrc"}},
 	{"cuda/nvml", []string{"runtime/driver", "internal/cgo"}},
 	{"rocm/smi", []string{"runtime/driver", "csrc"}},
-	{"runtime", []string{"runtime/driver", "source", "runtime/kernelcache", "runtime/mempool", "runtime/profile"}},
+	{"runtime", []string{"runtime/driver", "source", "runtime/kernelcache", "runtime/mempool", "runtime/profile", "internal/file"}},
 	{"runtime/all", backends},
 	{"runtime/parity", []string{"runtime", "runtime/driver", "kernels", "source"}},
 	{"runtime/tune", []string{"runtime", "runtime/driver", "source"}},

@@ -20,7 +20,8 @@ import (
 
 // app is one call of the command.
 type app struct {
-	stdout  *printer
+	output  *printer // standard output
+	stdout  *printer // and where text and documents go: there, unless a file claims it
 	stderr  io.Writer
 	json    bool // --json
 	started bool // the command line was understood
@@ -28,7 +29,10 @@ type app struct {
 	session *runtime.Session
 }
 
-func newApp(stdout, stderr io.Writer) *app { return &app{stdout: &printer{w: stdout}, stderr: stderr} }
+func newApp(stdout, stderr io.Writer) *app {
+	p := &printer{w: stdout}
+	return &app{output: p, stdout: p, stderr: stderr}
+}
 
 // do wraps the work of a command: errors before it are mistakes of usage.
 func (a *app) do(work func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strings"
@@ -85,6 +86,9 @@ same device; spread is from the 10th to the 90th percentile. Suites:
 	cmd.Flags().StringVar(&report, "report", "", "also write a page with rooflines and tables to this HTML `file`")
 	a.jsonFlag(cmd)
 	cmd.RunE = a.do(func(ctx context.Context, args []string) error {
+		if err := a.claim(report); err != nil {
+			return err
+		}
 		s, err := a.open(exactly)
 		if err != nil {
 			return err
@@ -98,12 +102,14 @@ same device; spread is from the 10th to the 90th percentile. Suites:
 		if err != nil {
 			return err
 		}
-		if report != "" {
-			if err := writeReport(report, measured, repeatBench(args, devices, report)); err != nil {
-				return err
+		err = a.finishBench(measured)
+		if report != "" { // what was measured has been told, if this fails
+			command := repeatBench(args, devices, report)
+			if saveErr := a.save(ctx, report, func(w io.Writer) error { return writeReport(w, measured, command) }); saveErr != nil {
+				return fmt.Errorf("--report %s: %w", report, withoutPath(saveErr))
 			}
 		}
-		return a.finishBench(measured)
+		return err
 	})
 	return cmd
 }

@@ -6,8 +6,8 @@ package main
 import (
 	"fmt"
 	"html/template"
+	"io"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -35,23 +35,12 @@ type reportDevice struct {
 }
 
 // writeReport writes the page; command is how to repeat it.
-func writeReport(file string, devices []benched, command string) error {
+func writeReport(w io.Writer, devices []benched, command string) error {
 	page := reportPage{Date: time.Now().Format("2006-01-02 15:04 MST"), Command: command, Version: version()}
 	for _, d := range devices {
 		page.Devices = append(page.Devices, reportDevice{d.label, d.name, digits3(d.peak), digits3(d.bandwidth), roofline(d), d.results})
 	}
-	f, err := os.Create(file)
-	if err != nil {
-		return fmt.Errorf("report: %w", err)
-	}
-	err = reportTemplate.Execute(f, page)
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		return fmt.Errorf("report: %w", err)
-	}
-	return nil
+	return reportTemplate.Execute(w, page)
 }
 
 var reportTemplate = template.Must(template.New("report").Funcs(template.FuncMap{"digits3": digits3, "percent": func(n number) string {

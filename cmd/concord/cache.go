@@ -6,8 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -69,13 +69,13 @@ func (a *app) cachePart(name, short string, work func(context.Context, *runtime.
 }
 
 // cacheFile is a part that takes a file and needs the cache to be on disk.
-func (a *app) cacheFile(name, short, long string, work func(s *runtime.Session, file string) error) *cobra.Command {
+func (a *app) cacheFile(name, short, long string, work func(ctx context.Context, s *runtime.Session, file string) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: name + " FILE", Short: short, Long: long, Args: cobra.ExactArgs(1),
 		Example: "  concord cache " + name + " kernels.bundle",
 	}
 	a.jsonFlag(cmd)
-	cmd.RunE = a.do(func(_ context.Context, args []string) error {
+	cmd.RunE = a.do(func(ctx context.Context, args []string) error {
 		s, err := a.open(exactly)
 		if err != nil {
 			return err
@@ -87,7 +87,7 @@ func (a *app) cacheFile(name, short, long string, work func(s *runtime.Session, 
 		if c.Dir == "" {
 			return fmt.Errorf("%s: %w", c, runtime.ErrUnsupported)
 		}
-		return work(s, args[0])
+		return work(ctx, s, args[0])
 	})
 	return cmd
 }
@@ -227,28 +227,22 @@ func (a *app) cacheClear(_ context.Context, s *runtime.Session) error {
 	return err
 }
 
-// cacheExport writes the bundle beside its place and then moves it there: what
-// bears the name is a whole bundle.
-func (a *app) cacheExport(s *runtime.Session, file string) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+"-")
-	if err != nil {
-		return fmt.Errorf("%s: %w", file, withoutPath(err))
+func (a *app) cacheExport(ctx context.Context, s *runtime.Session, file string) error {
+	if err := a.claim(file); err != nil {
+		return err
 	}
-	defer os.Remove(f.Name()) // after the rename there is nothing of that name
-	moved, err := s.Cache().Export(f, nil)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), file)
-	}
+	var moved kernelcache.Moved
+	err := a.save(ctx, file, func(w io.Writer) (err error) {
+		moved, err = s.Cache().Export(w, nil)
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, withoutPath(err))
 	}
 	return a.tellMoved("written to", file, moved)
 }
 
-func (a *app) cacheImport(s *runtime.Session, file string) error {
+func (a *app) cacheImport(_ context.Context, s *runtime.Session, file string) error {
 	f, err := os.Open(file)
 	if err != nil {
 		return err

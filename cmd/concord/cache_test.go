@@ -19,7 +19,7 @@ func privateCache(t *testing.T) {
 func TestCacheExportAndImport(t *testing.T) {
 	needsCompiler(t)
 	privateCache(t)
-	cl := file(t, "handed.cl", "kernel void k(global int *x) { x[0] = 7; }")
+	cl := textFile(t, "handed.cl", "kernel void k(global int *x) { x[0] = 7; }")
 	bundle := filepath.Join(t.TempDir(), "kernels.bundle")
 	status, _, stderr := concord("compile", "--target", "host", cl)
 	require.Equal(t, exitOK, status, stderr)

@@ -21,7 +21,7 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-// childVariable marks the child. It is not one of the CONCORD_ variables, which
+// childVariable marks the child, and says where its lifeline is. It is not one of the CONCORD_ variables, which
 // are the user's.
 const childVariable = "_CONCORD_RUN_CHILD"
 
@@ -105,7 +105,6 @@ func (a *app) runInChild(ctx context.Context, f *runFlags, j *job) error {
 		defer cancel()
 	}
 	cmd := exec.CommandContext(limited, self, f.commandLine(j.file, a.json)...)
-	cmd.Env = append(os.Environ(), childVariable+"=1")
 	var stdout bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, &stdout, a.stderr
 	far, near, err := os.Pipe()
@@ -114,7 +113,11 @@ func (a *app) runInChild(ctx context.Context, f *runFlags, j *job) error {
 	}
 	defer far.Close()
 	defer near.Close()
-	giveLifeline(cmd, far)
+	line, err := giveLifeline(cmd, far)
+	if err != nil {
+		return fmt.Errorf("run in a process of its own: %w", err)
+	}
+	cmd.Env = append(os.Environ(), childVariable+"="+line)
 	cmd.Cancel = near.Close
 	cmd.WaitDelay = parentGrace
 	err = cmd.Run()
@@ -139,7 +142,7 @@ func (a *app) runInChild(ctx context.Context, f *runFlags, j *job) error {
 	} else if err != nil {
 		return fmt.Errorf("run in a process of its own: %w", err)
 	}
-	_, _ = a.stdout.Write(stdout.Bytes()) // the printer keeps the error
+	_, _ = a.output.Write(stdout.Bytes()) // the printer keeps the error
 	a.printed = stdout.Len() > 0
 	if status != exitOK {
 		return told{status}

@@ -52,7 +52,7 @@ func (f *family) runs(within time.Duration) bool {
 // A child ends with its parent, whatever ends that and whatever the child does.
 func TestRunEndsWithParent(t *testing.T) {
 	needsCompiler(t)
-	spin := file(t, "spin.cl", spinText)
+	spin := textFile(t, "spin.cl", spinText)
 	concord("compile", "--target", "host", spin)
 	for _, tc := range []struct {
 		name, device string
@@ -81,7 +81,7 @@ func TestRunEndsWithParent(t *testing.T) {
 func TestRunEndsBeforeLaunch(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "x.npy")
 	require.NoError(t, unix.Mkfifo(fifo, 0o600))
-	f := startFamily(t, "run", "--device", "cpu:0", "--timeout", "5m", "--global", "1", "--arg", "@"+fifo, file(t, "spin.cl", spinText))
+	f := startFamily(t, "run", "--device", "cpu:0", "--timeout", "5m", "--global", "1", "--arg", "@"+fifo, textFile(t, "spin.cl", spinText))
 	require.True(t, f.runs(time.Second))
 	require.NoError(t, f.cmd.Process.Kill())
 	_ = f.cmd.Wait()
@@ -101,7 +101,7 @@ func TestRunEndsItsCompiler(t *testing.T) {
 	require.NoError(t, os.WriteFile(slow, []byte("#!/bin/sh\ncase \"$*\" in *program.cpp*) echo $$ >>"+pids+"; sleep 1000; exit 1;; esac\nexec "+cxx+" \"$@\"\n"), 0o700))
 	t.Setenv("CXX", slow)
 	t.Setenv("CONCORD_CACHE_DIR", "off")
-	f := startFamily(t, "run", "--device", "cpu:0", "--timeout", "5m", "--global", "1", "--arg", "zeros:i32:1", file(t, "slow.cl", spinText))
+	f := startFamily(t, "run", "--device", "cpu:0", "--timeout", "5m", "--global", "1", "--arg", "zeros:i32:1", textFile(t, "slow.cl", spinText))
 	require.Eventually(t, func() bool {
 		text, err := os.ReadFile(pids)
 		return err == nil && strings.HasSuffix(string(text), "\n")
@@ -122,7 +122,7 @@ func TestRunEndsItsCompiler(t *testing.T) {
 // A child keeps its limit while its parent is stopped, which tells of it when it goes on.
 func TestRunTimeoutStopped(t *testing.T) {
 	needsCompiler(t)
-	spin := file(t, "spin.cl", spinText)
+	spin := textFile(t, "spin.cl", spinText)
 	concord("compile", "--target", "host", spin)
 	cmd := commandProcess("run", "--device", "cpu:0", "--timeout", "2s", "--global", "1", "--arg", "zeros:i32:1", "--json", spin)
 	stdout, err := cmd.StdoutPipe()

@@ -7,8 +7,11 @@ import (
 	"os/exec"
 )
 
-// giveLifeline makes end a child's lifeline. Only the standard descriptors are
-// inherited here, so it takes the place of standard input.
-func giveLifeline(cmd *exec.Cmd, end *os.File) { cmd.Stdin = end }
+// giveLifeline makes end a child's lifeline and returns what childVariable is to be. Only
+// the standard descriptors are inherited here, so it takes the place of standard input.
+func giveLifeline(cmd *exec.Cmd, end *os.File) (string, error) {
+	cmd.Stdin = end
+	return "stdin", nil
+}
 
 func lifeline() *os.File { return os.Stdin }

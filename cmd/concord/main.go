@@ -48,11 +48,11 @@ func run(args []string, stdout, stderr io.Writer) int {
 	work, end := context.WithCancel(ctx)
 	defer end()
 	a := newApp(stdout, stderr)
-	a.stdout.end = end
+	a.output.end = end
 	root := a.root()
 	root.SetArgs(args)
 	err := root.ExecuteContext(work)
-	if a.stdout.err != nil && ctx.Err() == nil && errors.Is(err, context.Canceled) {
+	if a.output.err != nil && ctx.Err() == nil && errors.Is(err, context.Canceled) {
 		err = nil // the output's error was first
 	}
 	if err != nil && !a.started {

@@ -77,8 +77,8 @@ func document(t *testing.T, text string) map[string]any {
 	return doc
 }
 
-// file writes a text into a temporary directory.
-func file(t *testing.T, name, text string) string {
+// textFile writes a text into a temporary directory.
+func textFile(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
@@ -86,7 +86,7 @@ func file(t *testing.T, name, text string) string {
 }
 
 func TestUsage(t *testing.T) {
-	cl := file(t, "k.cl", "kernel void k(global int *x) { x[0] = 1; }")
+	cl := textFile(t, "k.cl", "kernel void k(global int *x) { x[0] = 1; }")
 	for _, args := range [][]string{
 		{},
 		{"frobnicate"},
@@ -132,9 +132,9 @@ func TestUsage(t *testing.T) {
 }
 
 func TestFailures(t *testing.T) {
-	cl := file(t, "k.cl", "kernel void k(global int *x) { x[0] = 1; }")
-	bad := file(t, "bad.cl", "kernel void k(global int *x) {\n  x[0] = nothing;\n}")
-	empty, includes := file(t, "empty.cl", ""), file(t, "includes.cl", "#include \"no.h\"\n")
+	cl := textFile(t, "k.cl", "kernel void k(global int *x) { x[0] = 1; }")
+	bad := textFile(t, "bad.cl", "kernel void k(global int *x) {\n  x[0] = nothing;\n}")
+	empty, includes := textFile(t, "empty.cl", ""), textFile(t, "includes.cl", "#include \"no.h\"\n")
 	for _, tc := range []struct {
 		says string
 		args []string
@@ -169,7 +169,7 @@ func TestFailures(t *testing.T) {
 
 // Whatever happens, standard output is one document.
 func TestJSON(t *testing.T) {
-	cl := file(t, "k.cl", "kernel void k(global int *x) { x[0] = 1; }")
+	cl := textFile(t, "k.cl", "kernel void k(global int *x) { x[0] = 1; }")
 	for _, tc := range []struct {
 		status int
 		has    string
@@ -245,8 +245,8 @@ func TestDevices(t *testing.T) {
 }
 
 func TestTranslate(t *testing.T) {
-	cl := file(t, "k.cl", "#include \"part.h\"\nkernel void k(global T *x) { x[0] = ONE; }")
-	inc := filepath.Dir(file(t, "part.h", "#define ONE 1\n"))
+	cl := textFile(t, "k.cl", "#include \"part.h\"\nkernel void k(global T *x) { x[0] = ONE; }")
+	inc := filepath.Dir(textFile(t, "part.h", "#define ONE 1\n"))
 	status, stdout, stderr := concord("translate", "--to", "host", "-D", "T=float", "-I", inc, cl)
 	require.Equal(t, exitOK, status, stderr)
 	// The kernel is a function of the group.
@@ -255,7 +255,7 @@ func TestTranslate(t *testing.T) {
 	require.Equal(t, exitOK, status)
 	assert.Contains(t, stdout, "global float *x")
 	// Without includes the text is the original, and the definitions come with it.
-	plain := file(t, "plain.cl", "kernel void k(global T *x) { x[0] = N; }")
+	plain := textFile(t, "plain.cl", "kernel void k(global T *x) { x[0] = N; }")
 	status, stdout, _ = concord("translate", "--to", "opencl", "-D", "T=int", "-D", "N", plain)
 	require.Equal(t, exitOK, status)
 	assert.Contains(t, stdout, "#define T int\n#define N 1\n")

@@ -34,7 +34,7 @@ func (p *printer) Write(b []byte) (int, error) {
 // another one where it is. Nothing is said of a pipe whose reader has ended: it has
 // what it wanted, and other programs die of SIGPIPE without a word.
 func (a *app) settle(status int) int {
-	err := a.stdout.err
+	err := a.output.err
 	switch {
 	case err == nil || status != exitOK && errors.Is(err, syscall.EPIPE):
 		return status

@@ -23,7 +23,7 @@ import (
 func printing(t *testing.T) map[string][]string {
 	dir := t.TempDir()
 	bundle, trace := filepath.Join(dir, "all.bundle"), filepath.Join(dir, "demo.trace")
-	cl := file(t, "k.cl", "kernel void k(global int *x) { x[0] = 1; }")
+	cl := textFile(t, "k.cl", "kernel void k(global int *x) { x[0] = 1; }")
 	for _, args := range [][]string{
 		{"compile", "--target", "host", cl},
 		{"cache", "export", bundle},

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -76,7 +77,12 @@ bfloat16 travels as 16-bit unsigned integers, in files and in parameters (ushort
 --global counts items, as OpenCL does: each dimension a multiple of --local.
 A kernel that writes outside can crash a driver: except with --device cpu:N it runs
 in a process of its own. With --timeout it always does, and is ended in time: an
-endless kernel cannot be stopped otherwise. printf goes to standard error.`,
+endless kernel cannot be stopped otherwise. printf goes to standard error.
+
+--out replaces a file whole or not at all, and keeps its permissions; links stay. A file
+that is read-only, for the superuser too, or in a directory that takes no new file is
+refused. Pipes and devices are written to: with /dev/stdout the array goes to standard
+output, and text to standard error.`,
 		Example: `  concord run --device cpu:0 --kernel saxpy --global 1024 --arg f32:2 --arg @x.npy \
       --arg @y.npy --arg u32:1000 --out 2=result.npy saxpy.cl
   concord run --global 64 --local 8 --arg f32:2 --arg zeros:f32:64 --arg zeros:f32:64 \
@@ -88,6 +94,9 @@ endless kernel cannot be stopped otherwise. printf goes to standard error.`,
 	cmd.RunE = a.do(func(ctx context.Context, args []string) error {
 		j, err := f.job(args[0])
 		if err != nil {
+			return err
+		}
+		if err := a.claim(j.outs()...); err != nil {
 			return err
 		}
 		switch {
@@ -201,8 +210,21 @@ func (j *job) addOut(text string) error {
 	case !j.args[i].array:
 		return fmt.Errorf("argument %d (%s) is no buffer", i, j.args[i].text)
 	}
+	for _, other := range j.outs() {
+		if sameFile(file, other) {
+			return fmt.Errorf("it is the file of --out %s, too", other)
+		}
+	}
 	j.args[i].out = append(j.args[i].out, file)
 	return nil
+}
+
+// outs lists the files that will be written.
+func (j *job) outs() (list []string) {
+	for _, arg := range j.args {
+		list = append(list, arg.out...)
+	}
+	return list
 }
 
 // runJob runs a job in this process.
@@ -245,7 +267,7 @@ func (a *app) runJob(ctx context.Context, j *job) (*ran, error) {
 	built := prog.Built()
 	r := &ran{Device: dev.String(), Kernel: decl.Name, MS: float64(rec.DeviceTimeNs) / 1e6, Implementation: rec.Implementation,
 		Built: built.From, BuildMS: milliseconds(built.Elapsed), Outputs: []output{}}
-	return r, j.download(ctx, dev, buffers, r)
+	return r, a.download(ctx, j, dev, buffers, r)
 }
 
 // chooseKernel finds the kernel that is meant.
@@ -329,7 +351,7 @@ func uploadArray(ctx context.Context, dev *runtime.Device, arg *argument) (*runt
 }
 
 // download writes what --out asks for.
-func (j *job) download(ctx context.Context, dev *runtime.Device, buffers []*runtime.Buffer, r *ran) error {
+func (a *app) download(ctx context.Context, j *job, dev *runtime.Device, buffers []*runtime.Buffer, r *ran) error {
 	for i := range j.args {
 		arg := &j.args[i]
 		if len(arg.out) == 0 {
@@ -340,7 +362,7 @@ func (j *job) download(ctx context.Context, dev *runtime.Device, buffers []*runt
 			return fmt.Errorf("argument %d: %w", i, err)
 		}
 		for _, file := range arg.out {
-			if err := npy.WriteFile(file, array); err != nil {
+			if err := a.save(ctx, file, func(w io.Writer) error { return npy.Write(w, array) }); err != nil {
 				return fmt.Errorf("--out %d=%s: %w", i, file, withoutPath(err))
 			}
 			r.Outputs = append(r.Outputs, output{i, file, arg.typ.String(), arg.shape})

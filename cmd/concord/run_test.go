@@ -20,7 +20,7 @@ import (
 // needsCompiler skips where portable programs cannot run, and says why.
 func needsCompiler(t *testing.T) {
 	t.Helper()
-	cl := file(t, "nothing.cl", "kernel void k(global int *x) {}")
+	cl := textFile(t, "nothing.cl", "kernel void k(global int *x) {}")
 	if status, _, stderr := concord("compile", "--target", "host", cl); status != exitOK {
 		require.Contains(t, stderr, "not supported here", "only a missing compiler may keep this from running")
 		t.Skip(stderr)
@@ -69,8 +69,8 @@ kernel void saxpy(float a, global const float *x, global float *y, uint n) {
 
 func TestRun(t *testing.T) {
 	needsCompiler(t)
-	cl := file(t, "saxpy.cl", saxpyText)
-	inc := filepath.Dir(file(t, "scale.h", "float scale(float a) { return 2.0f * a; }\n"))
+	cl := textFile(t, "saxpy.cl", saxpyText)
+	inc := filepath.Dir(textFile(t, "scale.h", "float scale(float a) { return 2.0f * a; }\n"))
 	x, y := saveFloats(t, "x.npy", []int{2, 3}, 1, 2, 3, 4, 5, 6), saveFloats(t, "y.npy", []int{6}, 10, 20, 30, 40, 50, 60)
 	out := filepath.Join(t.TempDir(), "out.npy")
 	args := []string{"run", "--device", "cpu:0", "--kernel", "saxpy", "--global", "8", "--local", "4", "--arg", "f32:3", "--arg", "@" + x,
@@ -94,7 +94,7 @@ func TestRun(t *testing.T) {
 
 func TestRunArguments(t *testing.T) {
 	needsCompiler(t)
-	cl := file(t, "all.cl", `kernel void all(global float *out, local float *tmp, float4 v, float3 w, char c, ushort bf, long l) {
+	cl := textFile(t, "all.cl", `kernel void all(global float *out, local float *tmp, float4 v, float3 w, char c, ushort bf, long l) {
   size_t i = get_global_id(0);
   tmp[get_local_id(0)] = v.w + w.z + c + bf + l;
   out[i] = tmp[get_local_id(0)];
@@ -108,7 +108,7 @@ func TestRunArguments(t *testing.T) {
 	assert.Equal(t, []int{4, 2}, shape)
 	// Arrays without elements are allowed; kernels that look at none do not mind.
 	status, _, stderr = concord("run", "--device", "cpu:0", "--global", "1", "--arg", "zeros:i32:0", "--out", "0="+out,
-		file(t, "none.cl", "kernel void none(global int *x) {}"))
+		textFile(t, "none.cl", "kernel void none(global int *x) {}"))
 	require.Equal(t, exitOK, status, stderr)
 	a, err := npy.ReadFile(out)
 	require.NoError(t, err)
@@ -117,7 +117,7 @@ func TestRunArguments(t *testing.T) {
 
 func TestRunTimeout(t *testing.T) {
 	needsCompiler(t)
-	cl := file(t, "spin.cl", "kernel void spin(global volatile int *x) { while (x[0] == 0) {} }")
+	cl := textFile(t, "spin.cl", "kernel void spin(global volatile int *x) { while (x[0] == 0) {} }")
 	concord("compile", "--target", "host", cl) // the time below is that of the kernel
 	start := time.Now()
 	status, stdout, stderr := concord("run", "--device", "cpu:0", "--global", "1", "--arg", "zeros:i32:1", "--timeout", "500ms", "--json", cl)
@@ -126,7 +126,7 @@ func TestRunTimeout(t *testing.T) {
 	assert.Contains(t, stderr, "spin.cl over 1")
 	assert.Less(t, time.Since(start), 20*time.Second)
 	t.Run("a failure passes through", func(t *testing.T) {
-		bad := file(t, "bad.cl", "kernel void k(global int *x) { x[0] = y; }")
+		bad := textFile(t, "bad.cl", "kernel void k(global int *x) { x[0] = y; }")
 		status, stdout, stderr := concord("run", "--device", "cpu:0", "--global", "1", "--arg", "zeros:i32:1", "--timeout", "1m", "--json", bad)
 		assert.Equal(t, exitFailed, status)
 		assert.Contains(t, document(t, stdout)["error"], "'y'")
@@ -136,7 +136,7 @@ func TestRunTimeout(t *testing.T) {
 
 // What kills the child is an error like any other, and wrong usage stays that.
 func TestRunDies(t *testing.T) {
-	cl := file(t, "wild.cl", "kernel void wild(global int *x) { x[1 << 28] = 1; }")
+	cl := textFile(t, "wild.cl", "kernel void wild(global int *x) { x[1 << 28] = 1; }")
 	for how, says := range map[string]string{"signal": "signal: killed", "panic": "exit status 2"} {
 		t.Run(how, func(t *testing.T) {
 			t.Setenv(childDies, how)
@@ -160,7 +160,7 @@ func TestRunDies(t *testing.T) {
 // writes outside.
 func TestRunCrash(t *testing.T) {
 	needsOpenCL(t)
-	cl := file(t, "wild.cl", "kernel void wild(global int *x, ulong at) { x[at] = 1; }")
+	cl := textFile(t, "wild.cl", "kernel void wild(global int *x, ulong at) { x[at] = 1; }")
 	args := []string{"run", "--device", "opencl:0", "--global", "1", "--arg", "zeros:i32:1", "--json", "--arg"}
 	status, stdout, stderr := concord(append(args, "u64:0", cl)...)
 	require.Equal(t, exitOK, status, stderr)
@@ -174,7 +174,7 @@ func TestRunCrash(t *testing.T) {
 // descriptor 1 behind Go's back.
 func TestRunPrintf(t *testing.T) {
 	needsCompiler(t)
-	cl := file(t, "hello.cl", `kernel void hello(global int *x) { printf("hello %d\n", x[0]); }`)
+	cl := textFile(t, "hello.cl", `kernel void hello(global int *x) { printf("hello %d\n", x[0]); }`)
 	cmd := commandProcess("run", "--device", "cpu:0", "--global", "1", "--arg", "zeros:i32:1", "--json", cl)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
@@ -186,7 +186,7 @@ func TestRunPrintf(t *testing.T) {
 
 func TestCompile(t *testing.T) {
 	needsCompiler(t)
-	cl := file(t, "two.cl", `kernel void one(global const float4 *x, constant int *c, local uchar *l, ulong n) {}
+	cl := textFile(t, "two.cl", `kernel void one(global const float4 *x, constant int *c, local uchar *l, ulong n) {}
 kernel void two(global int *x) { local int tile[32]; tile[get_local_id(0)] = 0; barrier(CLK_LOCAL_MEM_FENCE); x[0] = tile[0]; }`)
 	for _, cached := range []bool{false, true} {
 		status, stdout, stderr := concord("compile", "--target", "host", "--json", cl)
@@ -215,7 +215,7 @@ func TestCache(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Chmod(dir, 0o700))
 	t.Setenv("CONCORD_CACHE_DIR", dir)
-	cl := file(t, "kept.cl", "kernel void k(global int *x) {}")
+	cl := textFile(t, "kept.cl", "kernel void k(global int *x) {}")
 	status, _, stderr := concord("compile", "--target", "host", cl)
 	require.Equal(t, exitOK, status, stderr)
 	status, stdout, _ := concord("cache", "stats")

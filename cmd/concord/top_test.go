@@ -176,7 +176,7 @@ func TestMeterDevice(t *testing.T) {
 }
 
 func TestProcessor(t *testing.T) {
-	stat := func(line string) string { return file(t, "stat", line+"\ncpu0 1 1 1 1\n") }
+	stat := func(line string) string { return textFile(t, "stat", line+"\ncpu0 1 1 1 1\n") }
 	assert.Equal(t, ticks{busy: 10 + 1 + 5 + 2 + 3 + 4, total: 10 + 1 + 5 + 100 + 50 + 2 + 3 + 4},
 		readTicks(stat("cpu  10 1 5 100 50 2 3 4 9 9")), "guests are part of user")
 	assert.Equal(t, ticks{busy: 16, total: 116}, readTicks(stat("cpu 10 1 5 100")))

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -77,6 +78,9 @@ size, the sums as lines. --arena says whose: recorded, or one of the modes.`,
 		case f.record != "" && len(args) == 0:
 			return errors.New("trace memory --record: what is to be run comes after --")
 		}
+		if isStdout(f.record) {
+			return fmt.Errorf("trace memory --record %s: the trace is read again, from a file", f.record)
+		}
 		settings, err := f.settings()
 		if err != nil {
 			return err
@@ -88,7 +92,7 @@ size, the sums as lines. --arena says whose: recorded, or one of the modes.`,
 			} else if err := a.record(ctx, cmd.Root(), file, args); err != nil {
 				return err
 			}
-			return a.traceMemory(file, f, settings)
+			return a.traceMemory(ctx, file, f, settings)
 		})(cmd, args)
 	}
 	return cmd
@@ -131,15 +135,15 @@ func (f *traceFlags) settings() ([]mempool.Options, error) {
 	return list, nil
 }
 
-// record runs a command of concord, or a program, and has it write a trace.
+// record runs a command of concord, or a program, and keeps the trace that it writes, of
+// what it did before it failed, too.
 func (a *app) record(ctx context.Context, root *cobra.Command, file string, args []string) error {
-	file, err := filepath.Abs(file)
+	dir, err := os.MkdirTemp("", "concord-trace-")
 	if err != nil {
 		return err
 	}
-	if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) { // or an old one would pass for the new one
-		return err
-	}
+	defer os.RemoveAll(dir)
+	trace := filepath.Join(dir, "trace")
 	program := args[0]
 	if slices.ContainsFunc(root.Commands(), func(c *cobra.Command) bool { return c.Name() == args[0] }) {
 		if program, err = os.Executable(); err != nil {
@@ -149,18 +153,35 @@ func (a *app) record(ctx context.Context, root *cobra.Command, file string, args
 		args = args[1:]
 	}
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Env = append(os.Environ(), "CONCORD_MEMORY_TRACE="+file)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, a.stdout.w, a.stderr
+	cmd.Env = append(os.Environ(), "CONCORD_MEMORY_TRACE="+trace)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, a.output.w, a.stderr
 	if a.json {
 		cmd.Stdout = a.stderr // standard output is for the document
 	}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = childGrace
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("run %s: %w", program, err)
+	if err = cmd.Run(); err != nil {
+		err = fmt.Errorf("run %s: %w", program, err)
 	}
-	if _, err := os.Stat(file); err != nil {
-		return fmt.Errorf("%s left no trace: it closed no device, or does not use Concord: %w", program, err)
+	return errors.Join(err, a.keepTrace(trace, file, program, err == nil))
+}
+
+// keepTrace gives a trace its place. One that is not there is an error if it should be.
+func (a *app) keepTrace(trace, file, program string, wanted bool) error {
+	in, err := os.Open(trace)
+	switch {
+	case err != nil && !wanted:
+		return nil
+	case err != nil:
+		return fmt.Errorf("%s left no trace: it closed no device, or does not use Concord", program)
+	}
+	defer in.Close()
+	err = a.save(context.Background(), file, func(w io.Writer) error { // it is small, and was wanted
+		_, err := io.Copy(w, in)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("--record %s: %w", file, withoutPath(err))
 	}
 	return nil
 }

@@ -101,7 +101,7 @@ func TestTraceMemory(t *testing.T) {
 
 func TestTraceMemoryRefuses(t *testing.T) {
 	path := recorded(t)
-	empty := file(t, "empty.trace", "")
+	empty := textFile(t, "empty.trace", "")
 	for _, args := range [][]string{
 		{"trace"},
 		{"trace", "memory"},
@@ -132,9 +132,9 @@ func TestTraceMemoryRefuses(t *testing.T) {
 
 // --record runs a command of concord itself and looks at what that did.
 func TestTraceMemoryRecords(t *testing.T) {
-	cl := file(t, "k.cl", "kernel void k(global float *x) { x[get_global_id(0)] = 1; }")
+	cl := textFile(t, "k.cl", "kernel void k(global float *x) { x[get_global_id(0)] = 1; }")
 	path := filepath.Join(t.TempDir(), "run.trace")
-	t.Setenv(childVariable, "1") // this binary is then the command
+	t.Setenv(asCommand, "1") // this binary is then the command
 	status, stdout, stderr := concord("trace", "memory", "--record", path, "--json", "--", "run", "--device", "cpu:0", "--global", "1024", "--arg", "zeros:f32:1024", cl)
 	if status == exitFailed && (strings.Contains(stderr, "need cgo") || strings.Contains(stderr, "no C++ compiler")) {
 		t.Skip(stderr)

@@ -3,7 +3,9 @@ package main
 // concord trace memory: the figures.
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -41,7 +43,7 @@ type replayed struct {
 	Samples      []mempool.Sample `json:"samples"`
 }
 
-func (a *app) traceMemory(file string, f *traceFlags, settings []mempool.Options) error {
+func (a *app) traceMemory(ctx context.Context, file string, f *traceFlags, settings []mempool.Options) error {
 	in, err := os.Open(file)
 	if err != nil {
 		return err
@@ -71,8 +73,8 @@ func (a *app) traceMemory(file string, f *traceFlags, settings []mempool.Options
 	}
 	if f.picture != "" {
 		busiest := slices.MaxFunc(report.Devices, func(x, y *deviceTrace) int { return x.Analysis.Events - y.Analysis.Events })
-		if err := busiest.draw(f, settings); err != nil {
-			return fmt.Errorf("--picture: %w", err)
+		if err := a.save(ctx, f.picture, func(w io.Writer) error { return busiest.draw(w, f, settings) }); err != nil {
+			return fmt.Errorf("--picture %s: %w", f.picture, withoutPath(err))
 		}
 	}
 	if a.json {

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"image/color"
+	"io"
 	"math"
 	"math/bits"
 	"path/filepath"
@@ -26,7 +27,7 @@ import (
 const drawnBoxes = 20_000
 
 // draw draws the arena as it was recorded, or as a replay has it.
-func (d *deviceTrace) draw(f *traceFlags, settings []mempool.Options) error {
+func (d *deviceTrace) draw(w io.Writer, f *traceFlags, settings []mempool.Options) error {
 	t, title := d.trace, "recorded"
 	if f.arena != title {
 		var mode mempool.Mode
@@ -73,10 +74,16 @@ func (d *deviceTrace) draw(f *traceFlags, settings []mempool.Options) error {
 	}
 	p.Legend.Top, p.Legend.Left = true, true
 	p.Y.Max *= 1.15 // room for the legend
+	wide, high, format := 9*vg.Inch, 5*vg.Inch, "svg"
 	if strings.EqualFold(filepath.Ext(f.picture), ".png") {
-		return p.Save(12*vg.Inch, 7*vg.Inch, f.picture)
+		wide, high, format = 12*vg.Inch, 7*vg.Inch, "png"
 	}
-	return p.Save(9*vg.Inch, 5*vg.Inch, f.picture)
+	picture, err := p.WriterTo(wide, high, format)
+	if err != nil {
+		return err
+	}
+	_, err = picture.WriteTo(w)
+	return err
 }
 
 func mebibytes(n int64) float64 { return float64(n) / (1 << 20) }

@@ -1,0 +1,84 @@
+package main
+
+// The files that commands write.
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/concord-compute/concord/internal/file"
+)
+
+// save makes a file hold what write writes, whole or not at all, as file.Replace does;
+// once ctx is done the file stays what it was. A path that names standard output is that
+// of the command, if it was claimed: the descriptor itself is standard error's, as
+// vendors' libraries write there.
+func (a *app) save(ctx context.Context, path string, write func(io.Writer) error) error {
+	if isStdout(path) {
+		return write(stoppable{ctx, a.output})
+	}
+	return file.Replace(path, func(w io.Writer) error { return write(stoppable{ctx, w}) })
+}
+
+// isStdout reports whether a path is a name of standard output.
+func isStdout(path string) bool {
+	return slices.Contains([]string{"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"}, filepath.ToSlash(filepath.Clean(path)))
+}
+
+// sameFile reports whether two paths mean one file that would be replaced. Into a device
+// or a pipe two results may go.
+func sameFile(a, b string) bool {
+	for _, path := range []string{a, b} {
+		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+			return false
+		}
+	}
+	x, err := file.Target(a)
+	if err != nil {
+		return false // it cannot be written, which shows
+	}
+	y, err := file.Target(b)
+	return err == nil && x == y
+}
+
+// claim gives standard output to the file that names it, if one does: what is for people
+// goes to standard error then.
+func (a *app) claim(files ...string) error {
+	for _, name := range files {
+		switch {
+		case !isStdout(name):
+		case a.json:
+			return usagef("%s: with --json standard output is for the document", name)
+		case a.stdout != a.output:
+			return usagef("%s: standard output takes one file", name)
+		default:
+			a.stdout = &printer{w: a.stderr}
+		}
+	}
+	return nil
+}
+
+// stoppable is a writer whose errors begin when ctx is done.
+type stoppable struct {
+	ctx context.Context
+	w   io.Writer
+}
+
+// stoppablePiece is how much is written between two looks at the context.
+const stoppablePiece = 16 << 20
+
+// Write implements io.Writer.
+func (s stoppable) Write(b []byte) (n int, err error) {
+	for {
+		if err := s.ctx.Err(); err != nil {
+			return n, err
+		}
+		m, err := s.w.Write(b[n:min(len(b), n+stoppablePiece)])
+		if n += m; err != nil || n == len(b) {
+			return n, err
+		}
+	}
+}

@@ -93,7 +93,7 @@ func (b *bench) squares() error {
 func (b *bench) openBLAS(p *product) contender {
 	c := inProcess("OpenBLAS", "OPENBLAS_CORETYPE="+b.core, p.theirs)
 	if p.theirs == nil {
-		c.sample, c.setting = nil, "apt-get install libopenblas0-pthread"
+		c.sample, c.setting = nil, b.noBLAS
 	}
 	return c
 }

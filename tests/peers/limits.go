@@ -5,6 +5,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -87,10 +88,6 @@ func (b *bench) loop(f func()) contender {
 	return c
 }
 
-// The kernels of OpenBLAS that are tried: 0.3.21 does not know newer processors and
-// falls back to slow ones.
-var blasCores = map[bool][]string{true: {"SKYLAKEX", "ZEN", "HASWELL", "COOPERLAKE"}, false: {"ZEN", "HASWELL"}}
-
 // blasThreadTimeout lets OpenBLAS' threads fall asleep after 2^20 clocks, not 2^26: they
 // would disturb what is measured after it, and calls in a row are closer together.
 const blasThreadTimeout = "OPENBLAS_THREAD_TIMEOUT=20"
@@ -103,29 +100,39 @@ type probed struct {
 	Sgemm, Dgemm float64 // GFLOP/s
 }
 
-// openPeers opens OpenBLAS with the kernels that are fastest.
-func (b *bench) openPeers(arch string) error {
+// openPeers opens OpenBLAS with the kernels that are fastest. Each is tried in a process
+// of its own, which kernels that the processor cannot run kill.
+func (b *bench) openPeers() error {
 	name, value, _ := strings.Cut(blasThreadTimeout, "=")
 	os.Setenv(name, value)
-	if os.Getenv("OPENBLAS_CORETYPE") == "" {
-		best, rate := "", 0.0
-		for _, core := range blasCores[strings.Contains(arch, "avx512f")] {
-			p, err := b.tryCore(core)
-			if err != nil {
-				continue // what is wrong shows below
-			}
-			b.say("OpenBLAS as %s: sgemm %.0f, dgemm %.0f GFLOP/s", p.Core, p.Sgemm, p.Dgemm)
-			if r := math.Sqrt(p.Sgemm * p.Dgemm); r > rate {
-				best, rate = core, r
-			}
+	cores := b.features.blasCores()
+	if core := os.Getenv("OPENBLAS_CORETYPE"); core != "" {
+		cores = []string{core}
+	}
+	best, rate := "", 0.0
+	b.noBLAS = "apt-get install libopenblas0-pthread"
+	for _, core := range cores {
+		p, err := b.tryCore(core)
+		if err != nil {
+			b.noBLAS = err.Error()
+			b.say("no OpenBLAS as %q: %v", core, err)
+			continue
 		}
-		if best != "" {
-			os.Setenv("OPENBLAS_CORETYPE", best)
+		b.say("OpenBLAS as %s: sgemm %.0f, dgemm %.0f GFLOP/s", p.Core, p.Sgemm, p.Dgemm)
+		if r := math.Sqrt(p.Sgemm * p.Dgemm); r > rate {
+			best, rate = core, r
 		}
+	}
+	if rate == 0 {
+		return b.ctx.Err()
+	}
+	if best != "" {
+		os.Setenv("OPENBLAS_CORETYPE", best)
 	}
 	core, err := openBLAS(blasLibrary, b.threads)
 	if err != nil {
-		b.say("no OpenBLAS (apt-get install libopenblas0-pthread): %v", err)
+		b.noBLAS = err.Error()
+		b.say("no OpenBLAS: %v", err)
 		return nil
 	}
 	b.blas, b.core = true, core
@@ -138,9 +145,17 @@ func (b *bench) tryCore(core string) (p probed, err error) {
 	if err != nil {
 		return p, err
 	}
-	cmd := exec.Command(self, "--probe-openblas", fmt.Sprint(b.threads))
-	cmd.Env = append(os.Environ(), "OPENBLAS_CORETYPE="+core)
+	cmd := exec.CommandContext(b.ctx, self, "--probe-openblas", fmt.Sprint(b.threads))
+	if cmd.Env = os.Environ(); core != "" {
+		cmd.Env = append(cmd.Env, "OPENBLAS_CORETYPE="+core)
+	}
 	out, err := cmd.Output()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		if !exit.Exited() {
+			return p, fmt.Errorf("it died: %w", err)
+		}
+		return p, fmt.Errorf("apt-get install libopenblas0-pthread (%s)", strings.TrimPrefix(strings.TrimSpace(string(exit.Stderr)), "peers: "))
+	}
 	if err != nil {
 		return p, err
 	}

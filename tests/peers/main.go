@@ -10,8 +10,9 @@
 //
 // A peer runs at its best: on as many threads as we have, with its memory in large
 // pages, and with the setting (OPENBLAS_CORETYPE, ATEN_CPU_CAPABILITY) under which it
-// is fastest on this machine, which is tried before and printed with each result.
-// What is missing is named, and the others are measured. Pictures and tables go to
+// is fastest on this machine, of those that its processor can run, which is tried before
+// and printed with each result. What is missing, or dies, is named, and the others are
+// measured. Pictures and tables go to
 // build/peers.
 package main
 
@@ -52,18 +53,21 @@ var suites = []struct {
 
 // bench is one run.
 type bench struct {
-	ctx     context.Context
-	whole   *runtime.Device
-	device  driver.Device // of whole
-	threads int
-	blas    bool          // OpenBLAS is open
-	core    string        // the kernels that it chose
-	budget  time.Duration // for one row
-	pythons map[string]*python
-	suite   string
-	rows    []row
-	limits  limits
-	quiet   bool // text goes nowhere
+	ctx         context.Context
+	whole       *runtime.Device
+	device      driver.Device // of whole
+	features    features      // of the processor
+	threads     int
+	blas        bool          // OpenBLAS is open
+	core        string        // the kernels that it chose
+	noBLAS      string        // why it is not open
+	budget      time.Duration // for one row
+	interpreter string        // of Python
+	pythons     map[string]*python
+	suite       string
+	rows        []row
+	limits      limits
+	quiet       bool // text goes nowhere
 }
 
 func main() {
@@ -122,28 +126,33 @@ func run(ctx context.Context, only, out string, asJSON bool, budget time.Duratio
 	if err != nil {
 		return err
 	}
-	b := &bench{ctx: ctx, whole: d, device: d.Driver(), threads: goruntime.GOMAXPROCS(0), budget: budget, quiet: asJSON, pythons: map[string]*python{}}
+	b := &bench{ctx: ctx, whole: d, device: d.Driver(), features: features(d.Info().Arch), threads: goruntime.GOMAXPROCS(0), budget: budget,
+		quiet: asJSON, interpreter: interpreter, pythons: map[string]*python{}}
 	defer b.stopPythons()
 	if n := s.Config().CPUThreads; n > 0 {
 		b.threads = n
 	}
 	b.say("%s, %d threads", d.Info().Name, b.threads)
-	if err := b.openPeers(d.Info().Arch); err != nil {
+	if err := b.openPeers(); err != nil {
 		return err
 	}
 	if err := b.measureLimits(); err != nil {
 		return err
 	}
+	var errs []error
 	for _, suite := range suites {
 		if len(names) > 0 && !slices.Contains(names, suite.name) {
 			continue
 		}
 		b.suite = suite.name
 		if err := suite.run(b); err != nil { // what there is stays
-			return errors.Join(fmt.Errorf("%s: %w", suite.name, err), b.finish(out, d.Info().Name, asJSON))
+			errs = append(errs, fmt.Errorf("%s: %w", suite.name, err))
+		}
+		if ctx.Err() != nil {
+			break
 		}
 	}
-	return b.finish(out, d.Info().Name, asJSON)
+	return errors.Join(append(errs, b.finish(out, d.Info().Name, asJSON))...)
 }
 
 // say prints a line for people.

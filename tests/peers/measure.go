@@ -49,19 +49,30 @@ func settle() {
 func batch(once float64) int { return max(1, int(1e6/max(once, 50))) }
 
 // rounds takes samples of each in turn until the budget is over, and at least five
-// rounds. Result [i][r] is nanoseconds of contender i in round r.
+// rounds. Result [i][r] is nanoseconds of contender i in round r. A peer that fails is not
+// here from then on, and has no samples.
 func rounds(budget time.Duration, all []contender) ([][]float64, error) {
 	times, batches := make([][]float64, len(all)), make([]int, len(all))
+	leave := func(i int, err error) error {
+		if !failed(err) {
+			return err
+		}
+		all[i].sample, all[i].setting, times[i] = nil, err.Error(), nil
+		return nil
+	}
 	for i, c := range all {
 		if c.sample == nil {
 			continue
 		}
-		if _, err := c.sample(1); err != nil { // it warms up
-			return nil, err
+		_, err := c.sample(1) // it warms up
+		once := 0.0
+		if err == nil {
+			once, err = c.sample(1)
 		}
-		once, err := c.sample(1)
 		if err != nil {
-			return nil, err
+			if err := leave(i, err); err != nil {
+				return nil, err
+			}
 		}
 		batches[i] = batch(once)
 	}
@@ -71,16 +82,19 @@ func rounds(budget time.Duration, all []contender) ([][]float64, error) {
 				continue
 			}
 			settle()
+			var ns float64
+			var err error
 			if batches[i] > 1 { // threads that fell asleep are woken
-				if _, err := c.sample(1); err != nil {
-					return nil, err
-				}
+				_, err = c.sample(1)
 			}
-			ns, err := c.sample(batches[i])
-			if err != nil {
+			if err == nil {
+				ns, err = c.sample(batches[i])
+			}
+			if err == nil {
+				times[i] = append(times[i], ns)
+			} else if err := leave(i, err); err != nil {
 				return nil, err
 			}
-			times[i] = append(times[i], ns)
 		}
 	}
 	return times, nil

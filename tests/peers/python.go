@@ -10,11 +10,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 //go:embed peers.py
@@ -25,24 +27,17 @@ const interpreter = "/usr/bin/python3"
 
 // python is one such process, with the environment that makes a setting.
 type python struct {
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out *bufio.Reader
+	cmd     *exec.Cmd
+	in      io.WriteCloser
+	out     *bufio.Reader
+	setting string
+	gone    error // why it ended, once it has
 }
-
-// settings are what may make a library faster, to be tried. OpenBLAS is below FAISS; the
-// threads of the two would keep each other waiting if they spun.
-var settings = map[string][]string{
-	"torch": {"ATEN_CPU_CAPABILITY=avx2", "ATEN_CPU_CAPABILITY=avx512"},
-	"faiss": {"OPENBLAS_CORETYPE=SKYLAKEX" + asleep, "OPENBLAS_CORETYPE=ZEN" + asleep, "OPENBLAS_CORETYPE=HASWELL" + asleep},
-}
-
-const asleep = " OMP_WAIT_POLICY=PASSIVE OPENBLAS_THREAD_TIMEOUT=4"
 
 // titles are the names of libraries for people.
 var titles = map[string]string{"torch": "PyTorch", "faiss": "FAISS"}
 
-func startPython(ctx context.Context, setting string, threads int) (*python, error) {
+func startPython(ctx context.Context, interpreter, setting string, threads int) (*python, error) {
 	cmd := exec.CommandContext(ctx, interpreter, "-c", script)
 	env := slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "OPENBLAS_") })
 	n := fmt.Sprint(threads)
@@ -61,7 +56,7 @@ func startPython(ctx context.Context, setting string, threads int) (*python, err
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	return &python{cmd, in, bufio.NewReader(out)}, nil
+	return &python{cmd: cmd, in: in, out: bufio.NewReader(out), setting: setting}, nil
 }
 
 // answer is what the process says.
@@ -77,27 +72,45 @@ type missing string
 
 func (m missing) Error() string { return "apt-get install " + string(m) }
 
+// peerError is what went wrong in a peer. It leaves that out, and nothing else.
+type peerError struct{ error }
+
 func (p *python) ask(request map[string]any) (a answer, err error) {
+	if p.gone != nil {
+		return a, p.gone
+	}
 	line, err := json.Marshal(request)
 	if err != nil {
 		return a, err
 	}
-	if _, err := p.in.Write(append(line, '\n')); err != nil {
-		return a, fmt.Errorf("python: %w", err)
+	if _, err = p.in.Write(append(line, '\n')); err == nil {
+		line, err = p.out.ReadBytes('\n')
 	}
-	if line, err = p.out.ReadBytes('\n'); err != nil {
-		return a, fmt.Errorf("python: %w", err)
+	if err == nil {
+		err = json.Unmarshal(line, &a)
 	}
-	if err := json.Unmarshal(line, &a); err != nil {
-		return a, fmt.Errorf("python: %w", err)
+	if err != nil {
+		return a, p.end(err)
 	}
 	switch {
 	case a.Missing != "":
 		return a, missing(a.Missing)
 	case a.Error != "":
-		return a, errors.New("python: " + a.Error)
+		return a, peerError{errors.New("python: " + a.Error)}
 	}
 	return a, nil
+}
+
+// end ends a process that does not answer as it should, and returns why: what it died
+// of, which says more than that its pipe is closed.
+func (p *python) end(err error) error {
+	p.in.Close()
+	_ = p.cmd.Process.Kill() // it may go on and talk nonsense
+	if died := p.cmd.Wait(); died != nil && (errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE)) {
+		err = died
+	}
+	p.gone = peerError{fmt.Errorf("python with %s died: %w", p.setting, err)}
+	return p.gone
 }
 
 // prepare makes the process ready to make a call of peers.py.
@@ -114,65 +127,99 @@ func (p *python) run(call string, n int) (float64, error) {
 
 func (p *python) drop(call string) { _, _ = p.ask(map[string]any{"drop": call}) } // the next request shows it
 
-// python is the process for a setting.
+// python is the process for a setting. One that died is followed by another.
 func (b *bench) python(setting string) (*python, error) {
-	if p, ok := b.pythons[setting]; ok {
+	if p, ok := b.pythons[setting]; ok && p.gone == nil {
 		return p, nil
 	}
-	p, err := startPython(b.ctx, setting, b.threads)
-	if err == nil {
-		b.pythons[setting] = p
+	p, err := startPython(b.ctx, b.interpreter, setting, b.threads)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, missing("python3")
 	}
-	return p, err
+	if err != nil {
+		return nil, peerError{err}
+	}
+	b.pythons[setting] = p
+	return p, nil
 }
 
 func (b *bench) stopPythons() {
 	for _, p := range b.pythons {
-		p.in.Close()
-		_ = p.cmd.Wait() // nothing is left to lose
+		if p.gone == nil {
+			p.in.Close()
+			_ = p.cmd.Wait() // nothing is left to lose
+		}
 	}
 }
 
 // peer is a call of peers.py in the setting of its library, and among the calls (which
-// do the same in several ways), with which it is fastest.
+// do the same in several ways), with which it is fastest. A setting in which it fails is
+// left out; a peer that fails in all of them is not here, and says why.
 func (b *bench) peer(library string, args map[string]any, calls ...string) (contender, error) {
-	best, fastest := contender{name: titles[library]}, math.Inf(1)
-	var from *python
-	var call string
-	for _, setting := range settings[library] {
-		p, err := b.python(setting)
-		if err != nil {
-			best.setting = err.Error()
-			return best, nil
-		}
+	best, fastest := contender{name: titles[library], setting: "not tried"}, math.Inf(1)
+	var setting, call string
+	for _, s := range b.features.peerSettings(library) {
 		for _, name := range calls {
-			note, err := p.prepare(name, args)
-			if m, ok := errors.AsType[missing](err); ok {
-				best.setting = m.Error()
+			note, ns, err := b.try(s, name, args)
+			_, absent := errors.AsType[missing](err)
+			switch {
+			case b.ctx.Err() != nil:
+				return best, b.ctx.Err()
+			case absent: // in every setting
+				best.setting = err.Error()
 				return best, nil
-			}
-			if err != nil {
-				return best, err
-			}
-			for range 3 {
-				ns, err := p.run(name, 1)
-				if err != nil {
-					return best, err
+			case err != nil:
+				b.say("%s %s: %v", titles[library], name, err)
+				if call == "" {
+					best.setting = err.Error()
 				}
-				if ns < fastest {
-					fastest, from, call, best.setting = ns, p, name, note+", "+setting
-				}
-				if ns > 3e8 {
-					break // long enough to be compared
-				}
+			case ns < fastest:
+				fastest, setting, call, best.setting = ns, s, name, note+", "+s
 			}
-			p.drop(name)
 		}
 	}
-	if _, err := from.prepare(call, args); err != nil {
-		return best, err
+	if call == "" {
+		return best, nil
 	}
-	best.sample = func(n int) (float64, error) { return from.run(call, n) }
-	best.free = func() { from.drop(call) }
+	p, err := b.python(setting)
+	if err == nil {
+		_, err = p.prepare(call, args)
+	}
+	if err != nil {
+		best.setting = err.Error()
+		return best, nil
+	}
+	best.sample = func(n int) (float64, error) { return p.run(call, n) }
+	best.free = func() { p.drop(call) }
 	return best, nil
+}
+
+// failed reports whether an error is one of a peer, which leaves that out.
+func failed(err error) bool {
+	_, absent := errors.AsType[missing](err)
+	_, wrong := errors.AsType[peerError](err)
+	return absent || wrong
+}
+
+// try is the time of a call in a setting, the best of a few.
+func (b *bench) try(setting, call string, args map[string]any) (note string, best float64, err error) {
+	p, err := b.python(setting)
+	if err != nil {
+		return "", 0, err
+	}
+	if note, err = p.prepare(call, args); err != nil {
+		return "", 0, err
+	}
+	defer p.drop(call)
+	best = math.Inf(1)
+	for range 3 {
+		ns, err := p.run(call, 1)
+		if err != nil {
+			return "", 0, err
+		}
+		if best = min(best, ns); ns > 3e8 {
+			break // long enough to be compared
+		}
+	}
+	return note, best, nil
 }

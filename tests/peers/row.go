@@ -109,6 +109,9 @@ func (b *bench) measure(s subject, budget time.Duration, others ...contender) (r
 	}
 	all := append([]contender{inProcess(s.name, "", s.run)}, others...)
 	times, err := rounds(budget, all)
+	if b.ctx.Err() != nil {
+		return r, b.ctx.Err()
+	}
 	if err != nil {
 		return r, fmt.Errorf("%s: %w", s.what, err)
 	}
@@ -117,7 +120,7 @@ func (b *bench) measure(s subject, budget time.Duration, others ...contender) (r
 		return result{c.name, c.setting, at(0.5), at(0.75), at(0.25), figure(quantile(ns, 0.5) / 1e6)}
 	}
 	r = row{Suite: b.suite, What: s.what, Series: s.series, Size: s.size, Unit: s.unit, Work: s.work, Ours: rate(all[0], times[0], s.work)}
-	for i, c := range others {
+	for i, c := range all[1:] {
 		v := versus{Ratio: figure(math.NaN()), RatioLow: figure(math.NaN()), RatioHigh: figure(math.NaN())}
 		work := s.work
 		if c.work != 0 {

@@ -41,11 +41,14 @@ type benchResult struct {
 // gflops is the rate of a kernel.
 func (r *benchResult) gflops() float64 { return r.flops / r.ns }
 
-// suites are the parts of bench, in the order in which they run.
-var suites = []struct {
+// suite is a part of bench.
+type suite struct {
 	name, doc string
 	run       func(b *bencher, ctx context.Context) error
-}{
+}
+
+// suites are in the order in which they run.
+var suites = []suite{
 	{"launch", "host time to queue a launch, and to launch and wait", (*bencher).launch},
 	{"copy", "between host and device; limit: copying within host memory", (*bencher).copies},
 	{"saxpy", "memory rate; limit: the best of a copy and of loops by hand", (*bencher).saxpy},
@@ -63,6 +66,16 @@ func suiteNames() []string {
 	return names
 }
 
+// knownSuites checks the arguments.
+func knownSuites(_ *cobra.Command, args []string) error {
+	for _, name := range args {
+		if !slices.Contains(suiteNames(), name) {
+			return fmt.Errorf("no suite %q: there are %s", name, strings.Join(suiteNames(), ", "))
+		}
+	}
+	return nil
+}
+
 func (a *app) benchCommand() *cobra.Command {
 	var devices []string
 	var report string
@@ -71,15 +84,15 @@ func (a *app) benchCommand() *cobra.Command {
 		fmt.Fprintf(&list, "\n  %-8s %s", s.name, s.doc)
 	}
 	cmd := &cobra.Command{
-		Use:   "bench [SUITE]",
+		Use:   "bench [SUITE]...",
 		Short: "Measure rates of devices beside their own limits",
 		Long: `Bench measures medians of repeated runs. Limits are measured in the same run on the
-same device; spread is from the 10th to the 90th percentile. Suites:
+same device; spread is from the 10th to the 90th percentile. Suites, all when none is named:
 ` + list.String(),
 		Example: `  concord bench --device cpu:0
-  concord bench gemm --json
+  concord bench gemm conv2d --json
   concord bench --device cpu:0 --device opencl:0 --report report.html`,
-		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
+		Args:      knownSuites,
 		ValidArgs: suiteNames(),
 	}
 	cmd.Flags().StringArrayVar(&devices, "device", nil, "`device` to measure (repeat); all when absent")
@@ -124,7 +137,11 @@ func repeatBench(args, devices []string, report string) string {
 }
 
 func (a *app) bench(ctx context.Context, s *runtime.Session, targets []demoTarget, only []string) ([]benched, error) {
-	bar := a.progress(len(targets) * len(suites))
+	chosen := slices.Clone(suites)
+	if len(only) > 0 { // each once, however often it is named
+		chosen = slices.DeleteFunc(chosen, func(s suite) bool { return !slices.Contains(only, s.name) })
+	}
+	bar := a.progress(len(targets) * len(chosen))
 	defer bar.end()
 	var all []benched
 	for _, t := range targets {
@@ -133,16 +150,14 @@ func (a *app) bench(ctx context.Context, s *runtime.Session, targets []demoTarge
 			return nil, err
 		}
 		b := &bencher{dev: dev, target: t, sizes: sizesFor(dev.Info())}
-		for _, suite := range suites {
-			if len(only) == 0 || slices.Contains(only, suite.name) {
-				bar.doing(t.label + " " + suite.name)
-				b.suite = suite.name
-				err := suite.run(b, ctx)
-				if ctx.Err() != nil {
-					return nil, ctx.Err()
-				}
-				b.missed(err)
+		for _, suite := range chosen {
+			bar.doing(t.label + " " + suite.name)
+			b.suite = suite.name
+			err := suite.run(b, ctx)
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
 			}
+			b.missed(err)
 			bar.step()
 		}
 		all = append(all, benched{t.label, dev.Info().Name, b.known(b.fma), b.known(b.width), b.results})

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,6 +84,30 @@ func TestReport(t *testing.T) {
 	status, _, stderr = concord("bench", "launch", "--device", "cpu:0", "--report", filepath.Join(t.TempDir(), "no", "dir"))
 	assert.Equal(t, exitFailed, status)
 	assert.Contains(t, stderr, "--report")
+}
+
+// Several suites are measured in one run, each once; a wrong name is answered with the
+// right ones.
+func TestBenchSeveral(t *testing.T) {
+	status, stdout, stderr := concord("bench", "copy", "launch", "copy", "--device", "cpu:0", "--json")
+	require.Equal(t, exitOK, status, stderr)
+	var got []string
+	seen := map[string]int{}
+	for _, r := range document(t, stdout)["results"].([]any) {
+		r := r.(map[string]any)
+		name := r["device"].(string) + " " + r["suite"].(string)
+		if seen[name+r["name"].(string)]++; seen[name+r["name"].(string)] > 1 {
+			assert.Fail(t, "measured twice", "%v", r)
+		}
+		if !slices.Contains(got, name) {
+			got = append(got, name)
+		}
+	}
+	assert.Equal(t, []string{"cpu:0 launch", "cpu:0 copy", "cpu:0 (compiled) launch", "cpu:0 (compiled) copy"}, got, "in their own order")
+	status, stdout, stderr = concord("bench", "gemm", "conv", "--device", "cpu:0")
+	assert.Equal(t, exitUsage, status)
+	assert.Empty(t, stdout)
+	assert.Contains(t, stderr, `"conv": there are launch, copy, saxpy, memory, gemm, l2, conv2d`)
 }
 
 // Every suite comes to its end, and names what ran its kernels.

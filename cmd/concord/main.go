@@ -108,6 +108,8 @@ usage, 141 the reader of a pipe ended first, as in concord top | head.`,
 	root.SetErr(a.stderr)
 	root.AddCommand(a.devicesCommand(), a.topCommand(), a.doctorCommand(), a.demoCommand(), a.translateCommand(),
 		a.compileCommand(), a.runCommand(), a.parityCommand(), a.benchCommand(), a.cacheCommand(), a.traceCommand())
+	root.InitDefaultCompletionCmd()
+	mendCompletion(root)
 	root.InitDefaultHelpCmd()
 	help, _, _ := root.Find([]string{"help"}) // it is there now
 	help.Example = "  concord help run"
@@ -121,6 +123,22 @@ usage, 141 the reader of a pipe ended first, as in concord top | head.`,
 		return cmd.Help()
 	}
 	return root
+}
+
+// mendCompletion makes cobra's command like ours: wrong usage of it is an error, and it
+// has examples.
+func mendCompletion(root *cobra.Command) {
+	completion, _, _ := root.Find([]string{"completion"}) // it is there now
+	completion.Example = "  source <(concord completion bash)"
+	completion.Args, completion.RunE = cobra.NoArgs, needsCommand
+	for _, shell := range completion.Commands() {
+		shell.Example = map[string]string{
+			"bash":       "  source <(concord completion bash)",
+			"zsh":        "  source <(concord completion zsh)",
+			"fish":       "  concord completion fish | source",
+			"powershell": "  concord completion powershell | Out-String | Invoke-Expression",
+		}[shell.Name()]
+	}
 }
 
 // needsCommand answers a command that only groups others.

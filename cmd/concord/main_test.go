@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -94,6 +95,10 @@ func TestUsage(t *testing.T) {
 		{"devices", "extra"},
 		{"cache"},
 		{"cache", "frobnicate"},
+		{"completion"},
+		{"completion", "frobnicate"},
+		{"completion", "bash", "extra"},
+		{"trace", "frobnicate"},
 		{"translate", cl},
 		{"translate", "--to", "fortran", cl},
 		{"translate", "--to", "host"},
@@ -219,9 +224,18 @@ func TestEnvironment(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	root := newApp(io.Discard, io.Discard).root()
-	for _, cmd := range root.Commands() {
-		assert.NotEmpty(t, cmd.Example, "%s has examples", cmd.Name())
+	var commands func(*cobra.Command)
+	commands = func(cmd *cobra.Command) {
+		assert.NotEmpty(t, cmd.Example, "%s has examples", cmd.CommandPath())
+		assert.NotEmpty(t, cmd.Short, "%s says what it does", cmd.CommandPath())
+		status, _, stderr := concord(append(strings.Fields(cmd.CommandPath())[1:], "--frobnicate")...)
+		assert.Equal(t, exitUsage, status, "%s with a wrong flag", cmd.CommandPath())
+		assert.Contains(t, stderr, "see "+cmd.CommandPath()+" --help")
+		for _, c := range cmd.Commands() {
+			commands(c)
+		}
 	}
+	commands(root)
 	status, stdout, stderr := concord("run", "--help")
 	assert.Equal(t, exitOK, status)
 	assert.Contains(t, stdout, "--global")

@@ -73,7 +73,6 @@ func leaves(cmd *cobra.Command) (list []*cobra.Command) {
 func TestOutputLost(t *testing.T) {
 	needsCompiler(t)
 	root := newApp(io.Discard, io.Discard).root()
-	root.InitDefaultCompletionCmd()
 	args := printing(t)
 	lines := [][]string{{"--version"}, {"--help"}, {"__complete", ""}}
 	for _, cmd := range leaves(root) {

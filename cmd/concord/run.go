@@ -76,8 +76,9 @@ bfloat16 travels as 16-bit unsigned integers, in files and in parameters (ushort
 
 --global counts items, as OpenCL does: each dimension a multiple of --local.
 A kernel that writes outside can crash a driver: except with --device cpu:N it runs
-in a process of its own. With --timeout it always does, and is ended in time: an
-endless kernel cannot be stopped otherwise. printf goes to standard error.
+in a process of its own, which ends with this one. With --timeout it always does, and is
+ended in time: an endless kernel cannot be stopped otherwise. printf goes to standard
+error.
 
 --out replaces a file whole or not at all, and keeps its permissions; links stay. A file
 that is read-only, for the superuser too, or in a directory that takes no new file is

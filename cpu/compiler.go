@@ -126,7 +126,10 @@ func archFlag() string {
 
 // relaxed is -ffast-math in parts. The option itself would link an object that
 // makes the loading thread flush denormals to zero, whoever runs on it later.
-var relaxed = []string{"-fassociative-math", "-freciprocal-math", "-fno-signed-zeros", "-ffp-contract=fast"}
+var relaxed = []string{"-fassociative-math", "-freciprocal-math", "-fno-signed-zeros", "-ffp-contract=fast", relaxedDefine}
+
+// relaxedDefine tells the prelude that signs of zeros do not matter.
+const relaxedDefine = "-DCC_RELAXED"
 
 // hostOptions translates the options of a program: those of OpenCL that mean
 // something here, and the compiler's own.
@@ -141,9 +144,9 @@ func hostOptions(options []string) ([]string, error) {
 		case o == "-cl-finite-math-only":
 			out = append(out, "-ffinite-math-only")
 		case o == "-cl-mad-enable":
-			out = append(out, "-ffp-contract=fast")
+			out = append(out, "-ffp-contract=fast", relaxedDefine)
 		case o == "-cl-no-signed-zeros":
-			out = append(out, "-fno-signed-zeros")
+			out = append(out, "-fno-signed-zeros", relaxedDefine)
 		case o == "-cl-opt-disable":
 			out = append(out, "-O0")
 		case strings.HasPrefix(o, "-cl-"):

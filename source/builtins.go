@@ -7,8 +7,10 @@ package source
 // target's compiler decides it by rules of its own (C++ would turn
 // pow(float, int) into double).
 
-// bType is a type as the table sees it. The zero value means "not known": it
-// fits every parameter and binds nothing.
+import "sync"
+
+// bType is a type as the table sees it. The zero value is a type that no
+// built-in takes.
 type bType struct {
 	Kind  Kind  // of the scalar, the vector's lanes, or what a pointer points to
 	Width int   // lanes: 1, 2, 3, 4, 8, 16; 0 counts as 1
@@ -39,6 +41,8 @@ type builtin struct {
 	Atomic   bool   // an atomic: with a 64-bit pointee it needs Features.Int64Atomic
 	Ext      string // extension or later version that the whole function needs, or ""
 	forms    []form
+	once     sync.Once
+	all      []*overload // what overloads returns
 }
 
 // builtinCall is one call with its overload chosen.
@@ -54,25 +58,6 @@ type builtinCall struct {
 func lookupBuiltin(name string) (*builtin, bool) {
 	b, ok := builtinTable()[name]
 	return b, ok
-}
-
-// resolve chooses the form for arguments of these types, by OpenCL's rules where
-// they decide and by the usual arithmetic conversions where they would call the
-// call ambiguous. It is false when no form fits: wrong number of arguments,
-// vectors of different types, a pointer to something else.
-func (b *builtin) resolve(args []bType) (builtinCall, bool) {
-	best, bestCost := builtinCall{}, -1
-	for i := range b.forms {
-		call, cost, ok := b.forms[i].match(b, args)
-		if ok && (bestCost < 0 || cost < bestCost) {
-			best, bestCost = call, cost
-		}
-	}
-	if bestCost < 0 {
-		return builtinCall{}, false
-	}
-	best.Func, best.Name = b, "cc_"+b.Name
-	return best, true
 }
 
 // usage returns the forms of the function for a message: what can be called.
@@ -100,115 +85,6 @@ type slot struct {
 	sym   byte // see slotNames
 	ptr   bool
 	width int // fixed lanes of 'x' and 'f', else 0
-}
-
-// Costs of an argument that is not exactly of the parameter's type. A splat
-// loses to any form that takes the scalar itself.
-const (
-	costConvert = 1
-	costSplat   = 8
-)
-
-// match tries to call the form with these arguments.
-func (f *form) match(b *builtin, args []bType) (builtinCall, int, bool) {
-	if len(args) < len(f.params) || (len(args) > len(f.params) && !b.Variadic) {
-		return builtinCall{}, 0, false
-	}
-	g, ok := f.bind(args)
-	if !ok {
-		return builtinCall{}, 0, false
-	}
-	call, cost := builtinCall{}, 0
-	for i, p := range f.params {
-		want, c, ok := p.accept(g, args[i])
-		if !ok || p.sym == 'V' && !f.class.widths[want.width()] {
-			return builtinCall{}, 0, false
-		}
-		cost += c
-		call.Params = append(call.Params, want)
-	}
-	call.Params = append(call.Params, args[len(f.params):]...)
-	call.Result = f.result.of(g, resultHint(f, args))
-	return call, cost, true
-}
-
-// bind finds G: from pointers first, then from vectors, then from the scalars
-// together. Without a class there is nothing to bind.
-func (f *form) bind(args []bType) (bType, bool) {
-	if f.class == nil {
-		return bType{}, true
-	}
-	var g bType
-	set := func(t bType) bool {
-		if !g.known() {
-			g = t
-			return true
-		}
-		return g == t
-	}
-	for i, p := range f.params {
-		if p.ptr && args[i].Ptr && args[i].Kind != Void {
-			if t, ok := p.invert(bType{Kind: args[i].Kind, Width: args[i].width()}); ok && !set(t) {
-				return g, false
-			}
-		}
-	}
-	for i, p := range f.params {
-		if !p.ptr && !args[i].Ptr && args[i].width() > 1 {
-			if t, ok := p.invert(args[i]); ok && !set(t) {
-				return g, false
-			}
-		}
-	}
-	if !g.known() {
-		g = f.bindScalars(args)
-	}
-	if !g.known() {
-		return g, false
-	}
-	return g, f.class.has(g)
-}
-
-// bindScalars combines the kinds of the scalar arguments in generic slots.
-func (f *form) bindScalars(args []bType) bType {
-	kind := Void
-	for i, p := range f.params {
-		if p.ptr || args[i].Ptr || !args[i].known() || (p.sym != 'G' && p.sym != 's' && p.sym != 'U') {
-			continue
-		}
-		k := args[i].Kind
-		if p.sym == 'U' && kind != Void {
-			continue // follows G
-		}
-		switch {
-		case k == Bool:
-			k = Int
-		case kind != Void && k != kind:
-			k = bUsual(kind, k)
-		}
-		kind = k
-	}
-	if kind == Void {
-		return bType{}
-	}
-	return bType{Kind: f.class.nearest(kind), Width: 1}
-}
-
-// bUsual is C's conversion of two different scalar kinds to one, with
-// half below float.
-func bUsual(a, b Kind) Kind {
-	for _, k := range []Kind{Double, Float, Half} {
-		if a == k || b == k {
-			return k
-		}
-	}
-	if a < Int {
-		a = Int
-	}
-	if b < Int {
-		b = Int
-	}
-	return max(a, b) // Int < UInt < Long < ULong is the order of rank
 }
 
 // bIsInt reports whether k is an integer kind (bool is not).

@@ -131,8 +131,8 @@ func diffCases(only string) []diffCase {
 					a.Space = Private
 					args = append(args, a)
 				}
-				call, ok := b.resolve(args)
-				if !ok || call.Result.Kind == Half || len(b.forms) > 1 && i > 0 && g.width() == 1 {
+				call, fitting := b.resolve(args, &Features{FP64: true, FP16: true})
+				if len(fitting) != 1 || call.Result.Kind == Half || len(b.forms) > 1 && i > 0 && g.width() == 1 {
 					continue
 				}
 				kernel := fmt.Sprintf("k%d_%s", len(cs), name)

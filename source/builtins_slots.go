@@ -32,25 +32,6 @@ type class struct {
 // has reports whether G may be t.
 func (c *class) has(t bType) bool { return c.kinds[t.Kind] && c.widths[t.width()] }
 
-// nearest returns the kind of the class that a scalar of kind k becomes where the
-// class lacks k: what a C compiler would pick, or the single-precision form where
-// OpenCL's overloads leave sqrt(2) ambiguous.
-func (c *class) nearest(k Kind) Kind {
-	if c.kinds[k] {
-		return k
-	}
-	try := []Kind{Float, Double}
-	if bIsInt(k) {
-		try = []Kind{Int, bIntKind(bBytes(k), false), bIntKind(bBytes(k), true), UInt, Float}
-	}
-	for _, t := range try {
-		if c.kinds[t] {
-			return t
-		}
-	}
-	return k
-}
-
 // of returns the slot's type for a given G. hint is the argument itself, for the
 // slots that keep something of it.
 func (s slot) of(g, hint bType) bType {
@@ -101,59 +82,6 @@ func (s slot) of(g, hint bType) bType {
 		t.Ptr, t.Space, t.Const = true, hint.Space, t.Const || hint.Const
 	}
 	return t
-}
-
-// invert finds G from an argument (or pointee) in this slot, where that is possible.
-func (s slot) invert(t bType) (bType, bool) {
-	t = bType{Kind: t.Kind, Width: t.width()}
-	switch s.sym {
-	case 'G':
-		return t, true
-	case 's':
-		return t, s.ptr // a pointer to lanes; a scalar value binds with the others
-	}
-	return bType{}, false
-}
-
-// accept converts an argument to the slot's type, or refuses it.
-func (s slot) accept(g, arg bType) (bType, int, bool) {
-	want := s.of(g, arg)
-	switch {
-	case !arg.known():
-		return want, 0, true
-	case s.sym == 'e' || arg.Event:
-		return want, 0, (s.sym == 'e') == (arg.Event || bIsInt(arg.Kind)) && want.Ptr == arg.Ptr
-	case want.Ptr != arg.Ptr:
-		return want, 0, false
-	case want.Ptr:
-		same := arg.Kind == want.Kind && arg.width() == want.width()
-		if s.sym == 'p' {
-			same = arg.Kind == Char || arg.Kind == UChar
-		}
-		return want, 0, same || arg.Kind == Void
-	case arg.Kind == Struct || arg.None:
-		return want, 0, false
-	case arg.width() > 1 && (arg.Kind != want.Kind || arg.width() != want.width()):
-		return want, 0, false // vectors never convert implicitly
-	case arg.Kind == want.Kind && arg.width() == want.width():
-		return want, 0, true
-	case bIsFloat(arg.Kind) && bIsInt(want.Kind):
-		return want, 0, false // abs(1.5f) is a mistake
-	case want.width() > 1:
-		return want, costSplat, true
-	}
-	return want, costConvert, true
-}
-
-// resultHint returns the argument that the result keeps something of: the mask
-// of a shuffle.
-func resultHint(f *form, args []bType) bType {
-	for i, p := range f.params {
-		if p.sym == 'V' {
-			return args[i]
-		}
-	}
-	return bType{}
 }
 
 // describe writes the form as OpenCL's documentation does.

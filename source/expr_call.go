@@ -194,18 +194,37 @@ func (p *parser) builtinCall(t *token, tok int) *expr {
 			types[i] = bType{Kind: Char, Width: 1, Ptr: true, Space: Constant, Const: true}
 		}
 	}
-	c, ok := b.resolve(types)
-	if !ok {
+	c, fitting := b.resolve(types, &p.feats)
+	switch {
+	case len(fitting) == 0:
 		p.errorf(t.pos, "call", "no '%s' takes (%s); there is: %s", b.Name, typeList(args), b.usage())
+		return p.bad(tok)
+	case len(fitting) > 1:
+		p.errorf(t.pos, "call", "the call of '%s' with (%s) is ambiguous, cast an argument; candidates: %s",
+			b.Name, typeList(args), candidates(b, fitting))
 		return p.bad(tok)
 	}
 	if p.fn == nil {
 		p.errorf(t.pos, "constant", "a constant cannot be initialized by a call")
 	}
+	p.fused = p.fused || b.Name == "fma" || b.Name == "mad"
 	e := &expr{op: opBuiltin, text: c.Name, args: args, typ: c.Result.ctype(), tok: tok, end: end}
 	p.convertArgs(e, b, c)
 	p.checkBuiltin(e, b, c, t.pos)
 	return p.node(e)
+}
+
+// candidates lists what an ambiguous call fits, the first few of it.
+func candidates(b *builtin, fitting []*overload) string {
+	const most = 5
+	var list []string
+	for _, o := range fitting[:min(len(fitting), most)] {
+		list = append(list, o.describe(b.Name))
+	}
+	if more := len(fitting) - most; more > 0 {
+		list = append(list, itoa(more)+" more")
+	}
+	return strings.Join(list, "; ")
 }
 
 // convertArgs makes every argument exactly what the chosen form takes.

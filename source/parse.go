@@ -32,6 +32,7 @@ type parser struct {
 
 	funcs    []*function
 	globals  []*symbol // program-scope constants in order
+	fused    bool      // the program calls fma or mad
 	subgroup *use      // the first call of a sub-group function, if any
 	records  []*record // complete ones, in order of completion
 	tagged   []*record // all, in order of their first mention

@@ -83,6 +83,9 @@ func (u *Unit) renderCPP(d *dialect) (string, error) {
 			}
 		}
 	}
+	if r.p.fused && d.target == Host {
+		r.out.WriteString(fusedDefine)
+	}
 	r.out.WriteString(prelude)
 	if !strings.HasSuffix(prelude, "\n") {
 		r.out.WriteByte('\n')

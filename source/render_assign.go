@@ -92,7 +92,12 @@ func (r *renderer) assignMixed(e *expr) {
 	load, store := loadStore(e.a.typ)
 	r.w("[&]{ auto &cc_o = ")
 	r.expr(e.a)
-	r.w("; ", typ, " cc_r = (", typ, ")((", r.typeText(e.b.typ.bare(), ""), ")", load, " ", strings.TrimSuffix(e.text, "="), " ")
+	op := strings.TrimSuffix(e.text, "=")
+	open, between := "((", " "+op+" "
+	if f := fusedNames[op]; f != "" && r.fused(e.b.typ) {
+		open, between = f+"((", ", "
+	}
+	r.w("; ", typ, " cc_r = (", typ, ")", open, r.typeText(e.b.typ.bare(), ""), ")", load, between)
 	r.expr(e.b)
 	r.w("); ", store, "; return cc_r; }()")
 }
@@ -135,16 +140,16 @@ func (r *renderer) object(e *expr) {
 }
 
 func (r *renderer) assign(e *expr) {
-	shift := (e.text == "<<=" || e.text == ">>=") && e.a.typ.isScalar()
+	f := r.assignCall(e)
 	swizzle := unparen(e.a).op == opSwizzle && e.a.typ.isVector()
-	if (shift || swizzle || e.text != "=" && e.a.typ.isVector()) && inPacked(e.a) {
+	if (f != "" || swizzle || e.text != "=" && e.a.typ.isVector()) && inPacked(e.a) {
 		value := func() {
 			r.w(" ", e.text, " ")
 			r.expr(e.b)
 		}
 		before := ""
-		if shift {
-			before = shiftAssign[e.text] + "("
+		if f != "" {
+			before = f + "("
 			value = func() {
 				r.w(", ")
 				r.expr(e.b)
@@ -158,8 +163,8 @@ func (r *renderer) assign(e *expr) {
 		r.assignMixed(e)
 		return
 	}
-	if shift {
-		r.w(shiftAssign[e.text], "(")
+	if f != "" {
+		r.w(f, "(")
 		r.object(e.a)
 		r.w(", ")
 		r.expr(e.b)
@@ -187,6 +192,20 @@ func (r *renderer) assign(e *expr) {
 	}
 	r.w(" ", e.text, " ")
 	r.expr(e.b)
+}
+
+// assignCall names the function that stands for a compound assignment to a scalar, if
+// one does.
+func (r *renderer) assignCall(e *expr) string {
+	if !e.a.typ.isScalar() {
+		return ""
+	}
+	if f := fusedNames[strings.TrimSuffix(e.text, "=")]; f != "" && e.b.typ.isScalar() && !mixedHalf(e) {
+		if t := usual(e.a.typ, e.b.typ); r.fused(t) && mayNegate(e.text[:1], constant{}, fold(e.b)) {
+			return f + "_assign<" + r.plain(t) + ">"
+		}
+	}
+	return shiftAssign[e.text]
 }
 
 var shiftAssign = map[string]string{"<<=": "cc_shl_assign", ">>=": "cc_shr_assign"}

@@ -45,11 +45,15 @@ func (r *renderer) expr(e *expr) {
 	case opLoad:
 		r.call("cc_load", e.a)
 	case opUnary:
-		r.unary(e)
+		if !r.fusedCall(e) {
+			r.unary(e)
+		}
 	case opPreInc, opPostInc:
 		r.increment(e)
 	case opBinary:
-		r.sides(e)
+		if !r.fusedCall(e) {
+			r.sides(e)
+		}
 	case opShift:
 		r.shift(e)
 	case opCompare, opLogic:

@@ -43,7 +43,7 @@ var gpuSays = []struct {
 		[]string{"cc_pow(u_o[1], ((cc_float)(u_n)))"}, nil},
 	{"comparison", "kernel void k(global int *o, int n) { o[0] = (n < 3) + 1; }",
 		[]string{"(cc_int(u_n < 3)) + 1"}, nil},
-	{"unsigned maximum", "kernel void k(global uint *o, int n) { o[0] = max(o[1], n); }",
+	{"unsigned maximum", "kernel void k(global uint *o, int n) { o[0] = max(o[1], (uint)n); }",
 		[]string{"cc_max(u_o[1], ((cc_uint)(u_n)))"}, nil},
 	{"local variable", "kernel void k(global float *o) { local float t[8]; local float *p = t; p[0] = o[0]; o[1] = t[0]; }",
 		[]string{"struct cc_locals_k { alignas(32) cc_float u_t[8]; };", "__shared__ cc_locals_k cc_l;", "cc_float *u_p = cc_l.u_t;"}, []string{"__shared__ cc_float"}},

@@ -59,6 +59,14 @@ CC_FN double cc_m_mad(double x, double y, double z) { return __builtin_fma(x, y,
 CC_FN float cc_m_mad(float x, float y, float z) { return x * y + z; }
 CC_FN double cc_m_mad(double x, double y, double z) { return x * y + z; }
 #endif
+// GCC takes -fma(a, b, c) for fma(-a, b, -c), which is +0 where -0 is right. It does so with every
+// negation of an fma that it finds, and x * -1, x / -1 and -0.0 - x become negations once constants are
+// known; no option prevents it. So a program that calls fma (its rendering defines CC_FUSED) shows GCC
+// none: types.h has other ways to the same results. Where the program's options
+// give up signs of zeros (CC_RELAXED), products can be fused into sums instead.
+#if defined(CC_FUSED) && !defined(CC_RELAXED) && !defined(__clang__) && (defined(__FMA__) || defined(__ARM_FEATURE_FMA))
+#define CC_NO_NEGATIONS
+#endif
 CC_FN float cc_m_ldexp(float x, int n) { return __builtin_ldexpf(x, n); }
 CC_FN double cc_m_ldexp(double x, int n) { return __builtin_ldexp(x, n); }
 CC_FN int cc_m_ilogb(float x) { return __builtin_ilogbf(x); }

@@ -153,7 +153,16 @@ CC_BOTH2(powr)
 
 CC_FN float cc_fma(float x, float y, float z) { return cc_m_fma(x, y, z); }
 CC_FN double cc_fma(double x, double y, double z) { return cc_m_fma(x, y, z); }
-CC_WRAP3(fma)
+// A float holds the product of two halves, but not always the sum: what it lacks, e, goes into its last
+// bit (round to odd), where the second rounding still sees it.
+CC_FN cc_half cc_fma(cc_half x, cc_half y, cc_half z) {
+  float p = float(x) * float(y), c = z, s = p + c, b = s - p, e = (p - (s - b)) + (c - b);
+  cc_uint u = cc_as_bits<cc_uint>(s);
+  if ((e > 0 || e < 0) && !(u & 1))
+    u += (e > 0) == (s > 0) ? 1 : -1;
+  return cc_half(cc_as_bits<float>(u));
+}
+CC_T CC_FN CC_V cc_fma(CC_V x, CC_V y, CC_V z) { CC_V r; CC_LANES(cc_fma(x.v[i], y.v[i], z.v[i])); }
 // mad is the faster of x * y + z and fma.
 CC_FN float cc_mad(float x, float y, float z) { return cc_m_mad(x, y, z); }
 CC_FN double cc_mad(double x, double y, double z) { return cc_m_mad(x, y, z); }

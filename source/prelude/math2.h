@@ -102,7 +102,7 @@ CC_T CC_FN CC_V cc_remquo(CC_V x, CC_V y, cc_vec<cc_int, N> *q) {
   template <class T, int N> CC_FN CC_V cc_native_##f(CC_V x, CC_V y) { CC_V r; CC_LANES(cc_native_##f(x.v[i], y.v[i])); }
 CC_FN float cc_recip(float x) { return 1.0f / x; }
 template <int N> CC_FN cc_vec<float, N> cc_recip(cc_vec<float, N> x) { return 1.0f / x; }
-CC_FN float cc_divide(float x, float y) { return x / y; }
+CC_FN float cc_divide(float x, float y) { return cc_div(x, y); }
 template <int N> CC_FN cc_vec<float, N> cc_divide(cc_vec<float, N> x, cc_vec<float, N> y) { return x / y; }
 CC_FAST1(cos) CC_FAST1(exp) CC_FAST1(exp2) CC_FAST1(exp10) CC_FAST1(log) CC_FAST1(log2)
 CC_FAST1(log10) CC_FAST1(recip) CC_FAST1(rsqrt) CC_FAST1(sin) CC_FAST1(sqrt) CC_FAST1(tan)
@@ -126,7 +126,7 @@ CC_F F cc_t_degrees(F x) { return x * F(57.295779513082320877); }
 CC_F F cc_t_radians(F x) { return x * F(0.017453292519943295769); }
 CC_F F cc_t_sign(F x) { return x > F(0) ? F(1) : x < F(0) ? F(-1) : x == F(0) ? x : F(0); }
 CC_F F cc_t_step(F e, F x) { return x < e ? F(0) : F(1); }
-CC_F F cc_t_mix(F x, F y, F a) { return x + (y - x) * a; }
+CC_F F cc_t_mix(F x, F y, F a) { return x + cc_mul(y - x, a); }
 CC_F F cc_t_smoothstep(F l, F h, F x) {
   F t = cc_min(cc_max((x - l) / (h - l), F(0)), F(1));
   return t * t * (F(3) - F(2) * t);
@@ -145,18 +145,18 @@ CC_T CC_FN CC_V cc_smoothstep(cc_id<T> l, cc_id<T> h, CC_V x) {
 
 // ---- geometric functions ----
 
-template <class F> CC_FN F cc_dot(F x, F y) { return x * y; }
+template <class F> CC_FN F cc_dot(F x, F y) { return cc_mul(x, y); }
 CC_T CC_FN T cc_dot(CC_V x, CC_V y) {
-  T s = x.v[0] * y.v[0];
+  T s = cc_mul(x.v[0], y.v[0]);
   for (int i = 1; i < N; i++)
-    s += x.v[i] * y.v[i];
+    s += cc_mul(x.v[i], y.v[i]);
   return s;
 }
 template <class T, int N> CC_FN cc_vec<T, N> cc_cross(cc_vec<T, N> a, cc_vec<T, N> b) {
   cc_vec<T, N> r;
-  r.v[0] = a.v[1] * b.v[2] - a.v[2] * b.v[1];
-  r.v[1] = a.v[2] * b.v[0] - a.v[0] * b.v[2];
-  r.v[2] = a.v[0] * b.v[1] - a.v[1] * b.v[0];
+  r.v[0] = cc_sub(cc_mul(a.v[1], b.v[2]), cc_mul(a.v[2], b.v[1]));
+  r.v[1] = cc_sub(cc_mul(a.v[2], b.v[0]), cc_mul(a.v[0], b.v[2]));
+  r.v[2] = cc_sub(cc_mul(a.v[0], b.v[1]), cc_mul(a.v[1], b.v[0]));
   if (N == 4)
     r.v[3] = T(0);
   return r;

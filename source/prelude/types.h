@@ -55,6 +55,28 @@ template <class R, class T> CC_FN R cc_as_bits(T x) {
   return r;
 }
 
+// Operators on values and lanes. CC_NO_NEGATIONS says why some have another form; it rounds to the same
+// result: a product as fma(x, y, -0.0) keeps the sign of its zero.
+template <class T> CC_FN T cc_neg(T x) { return T(-x); }
+template <class T> CC_FN T cc_sub(T x, T y) { return T(x - y); }
+template <class T> CC_FN T cc_mul(T x, T y) { return T(x * y); }
+template <class T> CC_FN T cc_div(T x, T y) { return T(x / y); }
+#ifdef CC_NO_NEGATIONS
+#define CC_OP(F) \
+  CC_FN F cc_neg(F x) { return cc_as_bits<F>(cc_as_bits<cc_unsig<F>>(x) ^ cc_unsig<F>(1) << (8 * sizeof(F) - 1)); } \
+  CC_FN F cc_sub(F x, F y) { return cc_m_fma(y, F(-1), x); } \
+  CC_FN F cc_mul(F x, F y) { return cc_m_fma(x, y, F(-0.0)); } \
+  CC_FN F cc_div(F x, F y) { return cc_neg(cc_neg(x) / y); }
+CC_OP(float) CC_OP(double)
+#undef CC_OP
+#endif
+// The value is computed in F, as the usual conversions have it.
+#define CC_OP(f) \
+  template <class F, class T> CC_FN T cc_##f##_assign(T &x, F y) { return x = T(cc_##f(F(x), y)); } \
+  template <class F, class T> CC_FN T cc_##f##_assign(volatile T &x, F y) { return x = T(cc_##f(F(x), y)); }
+CC_OP(sub) CC_OP(mul) CC_OP(div)
+#undef CC_OP
+
 // ---- half ----
 
 #ifdef CC_HALF_CONVERTS // the target has instructions for it
@@ -287,7 +309,14 @@ template <class V> CC_FN constexpr cc_int cc_vec_step(const V &) {
   CC_T CC_FN CC_V operator op(CC_V a, cc_id<T> b) { CC_V r; CC_LANES(T(a.v[i] op b)); } \
   CC_T CC_FN CC_V operator op(cc_id<T> a, CC_V b) { CC_V r; CC_LANES(T(a op b.v[i])); } \
   CC_ASSIGN(op)
-CC_OP(+) CC_OP(-) CC_OP(*) CC_OP(/) CC_OP(%) CC_OP(&) CC_OP(|) CC_OP(^)
+CC_OP(+) CC_OP(%) CC_OP(&) CC_OP(|) CC_OP(^)
+#undef CC_OP
+#define CC_OP(op, f) \
+  CC_T CC_FN CC_V operator op(CC_V a, CC_V b) { CC_V r; CC_LANES(f(a.v[i], b.v[i])); } \
+  CC_T CC_FN CC_V operator op(CC_V a, cc_id<T> b) { CC_V r; CC_LANES(f(a.v[i], b)); } \
+  CC_T CC_FN CC_V operator op(cc_id<T> a, CC_V b) { CC_V r; CC_LANES(f(a, b.v[i])); } \
+  CC_ASSIGN(op)
+CC_OP(-, cc_sub) CC_OP(*, cc_mul) CC_OP(/, cc_div)
 #undef CC_OP
 
 #define CC_OP(op) \
@@ -307,7 +336,7 @@ CC_OP(&&) CC_OP(||)
 
 CC_T CC_FN CC_B operator!(CC_V a) { CC_B r; CC_LANES(-(a.v[i] == T(0))); }
 CC_T CC_FN CC_V operator~(CC_V a) { CC_V r; CC_LANES(T(~a.v[i])); }
-CC_T CC_FN CC_V operator-(CC_V a) { CC_V r; CC_LANES(T(-a.v[i])); }
+CC_T CC_FN CC_V operator-(CC_V a) { CC_V r; CC_LANES(cc_neg(a.v[i])); }
 CC_T CC_FN CC_V operator+(CC_V a) { return a; }
 CC_T CC_FN CC_V &operator++(CC_V &a) { return a = a + T(1); }
 CC_T CC_FN CC_V &operator--(CC_V &a) { return a = a - T(1); }

@@ -46,8 +46,11 @@ func (d *device) Compile(ctx context.Context, u *source.Unit, options []string) 
 	if err != nil {
 		return driver.Binary{}, d.opError("compile "+u.Name(), err)
 	}
-	text, err := u.Render(source.Host)
-	if err != nil {
+	text, err := u.RenderContext(ctx, source.Host)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return driver.Binary{}, d.opError("compile "+u.Name(), context.Cause(ctx))
+	case err != nil:
 		return driver.Binary{}, &driver.BuildError{Source: u.Name(), Target: "host", Log: err.Error(), Err: err}
 	}
 	object, log, err := c.build(ctx, text, extra)

@@ -53,8 +53,11 @@ func (d *device) Compile(ctx context.Context, unit *source.Unit, options []strin
 	if err != nil {
 		return driver.Binary{}, err
 	}
-	text, err := d.text(unit)
-	if err != nil {
+	text, err := d.text(ctx, unit)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return driver.Binary{}, &driver.OpError{Backend: name, Device: d.info.ID, Op: "compile " + unit.Name(), Err: context.Cause(ctx)}
+	case err != nil:
 		return driver.Binary{}, err
 	}
 	return blocking.Call(ctx, func() (driver.Binary, error) {

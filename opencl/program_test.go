@@ -201,7 +201,7 @@ func TestCorruptBinary(t *testing.T) {
 func TestSourceFrame(t *testing.T) {
 	d := open(t)
 	unit := parse(t, d, programText)
-	text, err := d.text(unit)
+	text, err := d.text(t.Context(), unit)
 	require.NoError(t, err)
 	identity, err := d.Identity(t.Context())
 	require.NoError(t, err)

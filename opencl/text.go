@@ -5,6 +5,7 @@ package opencl
 // What an OpenCL compiler gets to read, and what it says about it.
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -15,8 +16,8 @@ import (
 )
 
 // text returns what the device's compiler gets of a unit.
-func (d *device) text(unit *source.Unit) (string, error) {
-	text, err := unit.Render(source.OpenCL)
+func (d *device) text(ctx context.Context, unit *source.Unit) (string, error) {
+	text, err := unit.RenderContext(ctx, source.OpenCL)
 	if err != nil {
 		return "", err
 	}

@@ -45,25 +45,26 @@ const (
 
 // expr is one expression.
 type expr struct {
-	op    exprOp
-	lval  bool // designates an object
-	acts  bool // evaluating it changes something that other expressions can see
-	site  int  // opBuiltin: number of this barrier in the program
-	tok   int  // index of its first token
-	end   int  // opCall: index of the closing parenthesis
-	depth int
-	text  string
-	typ   *ctype
-	a     *expr
-	b     *expr
-	c     *expr
-	args  []*expr
-	path  []*field
-	lanes []int
-	sym   *symbol
-	init  *initNode
-	body  *stmt
-	val   constant
+	op     exprOp
+	lval   bool // designates an object
+	folded bool // val is what fold has to say
+	acts   bool // evaluating it changes something that other expressions can see
+	site   int  // opBuiltin: number of this barrier in the program
+	tok    int  // index of its first token
+	end    int  // opCall: index of the closing parenthesis
+	depth  int
+	text   string
+	typ    *ctype
+	a      *expr
+	b      *expr
+	c      *expr
+	args   []*expr
+	path   []*field
+	lanes  []int
+	sym    *symbol
+	init   *initNode
+	body   *stmt
+	val    constant // of a literal, and of all that are folded
 }
 
 // initNode is an initializer in the order of its type: the user's braces,
@@ -103,29 +104,34 @@ type symbol struct {
 
 // function is a user function or kernel.
 type function struct {
-	name      string
-	cname     string
-	sym       *symbol
-	typ       *ctype
-	params    []*symbol
-	attrs     attributes
-	kernel    bool
-	overload  bool
-	defined   bool
-	pos       Pos
-	body      *stmt
-	locals    []*symbol // local variables of a kernel, in order
-	calls     []*call
-	barrier   bool // calls a synchronizing built-in itself
-	labels    map[string]Pos
-	gotos     []gotoRef
-	split     bool     // has labels or jumps: declarations and initializers part
-	paramToks [][2]int // token range of every parameter declaration
-	nameToks  []int    // token of every parameter's name, -1 without
-	close     int      // token of the parameter list's )
-	open      int      // token of the body's {
-	protos    []proto
-	temps     []*symbol // objects of compound literals
+	name       string
+	cname      string
+	sym        *symbol
+	typ        *ctype
+	params     []*symbol
+	attrs      attributes
+	kernel     bool
+	overload   bool
+	defined    bool
+	pos        Pos
+	body       *stmt
+	locals     []*symbol      // local variables of a kernel, in order
+	localNames map[string]int // how many of them have a name
+	quoted     string         // __func__
+	memory     int            // bytes of local memory that it and the kernels that it calls declare
+	depth      int            // of the calls below
+	declares   int            // declarations so far, while the body is read
+	calls      []*call
+	barrier    bool // calls a synchronizing built-in itself
+	labels     map[string]Pos
+	gotos      []gotoRef
+	split      bool     // has labels or jumps: declarations and initializers part
+	paramToks  [][2]int // token range of every parameter declaration
+	nameToks   []int    // token of every parameter's name, -1 without
+	close      int      // token of the parameter list's )
+	open       int      // token of the body's {
+	protos     []proto
+	temps      []*symbol // objects of compound literals
 }
 
 // proto is a kernel's parameter list that RenderOffsets has to extend.

@@ -69,13 +69,17 @@ func (p *parser) checkProgram() {
 	}
 }
 
+// maxCalls is how deep calls of functions may be nested: walks over the call graph go as
+// deep.
+const maxCalls = 1000
+
 // checkRecursion walks the calls below fn. States: 1 on the way, 2 done.
 func (p *parser) checkRecursion(fn *function, state map[*function]int, depth int) {
 	if state[fn] == 2 {
 		return
 	}
-	if depth > 1000 {
-		p.errorf(fn.pos, "call", "calls are nested deeper than 1000 functions")
+	if depth > maxCalls {
+		p.errorf(fn.pos, "call", "calls are nested deeper than %d functions", maxCalls)
 		return
 	}
 	state[fn] = 1
@@ -86,7 +90,12 @@ func (p *parser) checkRecursion(fn *function, state map[*function]int, depth int
 		}
 		p.checkRecursion(c.to, state, depth+1)
 		fn.barrier = fn.barrier || c.to.barrier
+		fn.depth = max(fn.depth, c.to.depth+1)
 	}
+	if fn.depth == maxCalls+1 {
+		p.errorf(fn.pos, "call", "calls are nested deeper than %d functions", maxCalls)
+	}
+	fn.memory = localBytes(fn)
 	state[fn] = 2
 }
 
@@ -127,20 +136,9 @@ func kernelParamError(t *ctype) string {
 	case tEvent:
 		return "a kernel cannot take 'event_t'"
 	case tRecord:
-		if holdsPointer(t) {
+		if t.rec.pointers {
 			return "a kernel cannot take a struct with pointers or bool in it"
 		}
 	}
 	return ""
-}
-
-// holdsPointer tells whether a record has what a kernel's argument may not have.
-func holdsPointer(t *ctype) bool {
-	for _, f := range t.rec.fields {
-		e := arrayBase(f.typ)
-		if e.isPointer() || e.is(Bool) || e.kind == tRecord && holdsPointer(e) {
-			return true
-		}
-	}
-	return false
 }

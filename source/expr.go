@@ -2,6 +2,8 @@ package source
 
 // Expressions: the grammar. Typing is in expr_*.go beside it.
 
+import "strings"
+
 // node finishes an expression: its depth is one more than its deepest operand's.
 func (p *parser) node(e *expr) *expr {
 	d := 0
@@ -23,7 +25,25 @@ func (p *parser) node(e *expr) *expr {
 	if e.typ == nil {
 		e.typ = unknownType
 	}
+	if p.foldable(e) {
+		e.val = fold(e)
+		e.folded = true
+	}
 	return e
+}
+
+// foldable tells whether the value of e is known for good: its operands' are, and no
+// constant is in it that the program has declared and will define later.
+func (p *parser) foldable(e *expr) bool {
+	if e.op == opSym {
+		return !e.sym.inst || e.sym.init != nil
+	}
+	for _, k := range [...]*expr{e.a, e.b, e.c} {
+		if k != nil && !k.folded {
+			return false
+		}
+	}
+	return true
 }
 
 // bad is an expression after an error that has been reported.
@@ -276,9 +296,11 @@ func (p *parser) statements(tok int) *expr {
 	if p.fn == nil {
 		p.fail(p.toks[tok].pos, "statement expression", "a constant cannot be initialized by statements")
 	}
+	declares := p.fn.declares
 	p.push()
 	body := p.block()
 	p.pop()
+	p.fn.declares = declares
 	p.expect(")", "statement expression")
 	e := &expr{op: opStmts, body: body, typ: voidType, tok: tok}
 	if n := len(body.list); n > 0 && body.list[n-1].kind == stExpr {
@@ -292,13 +314,11 @@ func (p *parser) statements(tok int) *expr {
 // stringLiteral parses adjacent string literals. They are of use only as the
 // format of printf and to initialize a char array.
 func (p *parser) stringLiteral(tok int) *expr {
-	text := ""
+	var words []string
 	for p.peek().kind == tokString {
-		if text != "" {
-			text += " "
-		}
-		text += p.next().text
+		words = append(words, p.next().text)
 	}
+	text := strings.Join(words, " ")
 	n, err := stringBytes(text)
 	if err != "" {
 		p.fail(p.toks[tok].pos, "string", "%s", err)

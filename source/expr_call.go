@@ -53,7 +53,7 @@ func (p *parser) namedConstant(t *token, tok int) *expr {
 			p.fail(t.pos, "expression", "'%s' stands outside of a function", t.text)
 		}
 		typ := arrayOf(charType.in(Constant).with(qConst), len(p.fn.name)+1)
-		return p.node(&expr{op: opString, text: `"` + p.fn.name + `"`, typ: typ, lval: true, tok: tok})
+		return p.node(&expr{op: opString, text: p.fn.quoted, typ: typ, lval: true, tok: tok})
 	}
 	p.errorf(t.pos, "identifier", "'%s' is not declared", t.text)
 	return p.bad(tok)

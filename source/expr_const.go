@@ -70,6 +70,9 @@ func wrap(v int64, k Kind) int64 {
 
 // fold evaluates e, or says that it is not constant.
 func fold(e *expr) constant {
+	if e.folded {
+		return e.val
+	}
 	no := constant{}
 	switch e.op {
 	case opLit, opSizeof:

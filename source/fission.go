@@ -1,5 +1,7 @@
 package source
 
+import "slices"
+
 // Barriers without fibers. A kernel whose barriers are reached by all items of a
 // group or by none is cut at them: the host runs each piece as a loop over the
 // items, and what stands around the pieces, loops and branches that all items take
@@ -17,24 +19,31 @@ type fission struct {
 	fn     *function
 	pieces map[*stmt][]piece // what a statement that is done once for the group is made of
 	kept   []*symbol         // variables of items that outlive a piece, in the order of the text
-	again  []*symbol         // those that each piece computes for itself
+	keeps  map[*symbol]bool  // the same
+	again  map[*symbol]bool  // those that each piece computes for itself
 	names  map[*symbol]string
 	where  map[*symbol]string // the array that holds a kept variable of all items
 
 	straight map[*expr]string // while a region is written: its straight indices
-	leaving  bool             // while a strip is written: who returns, says so
+	returns  bool             // while a strip is written: an item that returns says so
 
-	flow                           // what the text does, see fission_uniform.go
-	group    map[*stmt]bool        // statements that are done once for the group
-	shared   map[*symbol]bool      // variables that there is one of for the group
-	home     map[*symbol]*region   // where a variable of the items is declared
-	users    map[*symbol][]*region // where it is mentioned
-	loops    map[*symbol][]*stmt   // the loops of the group around its declaration
+	flow                         // what the text does, see fission_flow.go
+	group    map[*stmt]bool      // statements that are done once for the group
+	taken    []*place            // while marking: statements of the group whose needs are not known yet
+	sharing  []*symbol           // while marking: and variables
+	shared   map[*symbol]bool    // variables that there is one of for the group
+	home     map[*symbol]*region // where a variable of the items is declared
+	users    map[*symbol]int     // how many regions mention it
+	loops    map[*symbol][]*stmt // the loops of the group around its declaration
 	regions  []*region
-	cheaps   map[*symbol]bool // what cheap has answered
-	around   []*stmt          // while planning: the loops of the group around
-	needless map[*stmt]bool   // conditions that the loop over the items has seen to
-	returned bool             // while planning: some items may have left the kernel
+	cheaps   map[*symbol]bool      // what cheap has answered
+	froms    map[*symbol][]*symbol // likewise
+	ids      map[*symbol]idAnswer
+	steadies map[steadyIn]bool
+	changes  map[*symbol][]*stmt // where a variable of the group is changed after its declaration
+	around   []*stmt             // while planning: the loops of the group around
+	needless map[*stmt]bool      // conditions that the loop over the items has seen to
+	returned bool                // while planning: some items may have left the kernel
 	failed   bool
 }
 
@@ -50,8 +59,11 @@ type piece struct {
 // region is a run of statements that one item goes through without meeting another.
 type region struct {
 	list   []*stmt
+	has    map[*stmt]bool // the same
 	refs   map[*symbol]bool
 	writes map[*symbol]bool
+	vars   []*symbol // refs in the order of the text
+	anew   []*symbol // what is computed again for it, likewise
 
 	strips []*strip   // see fission_interchange.go; none: it is one loop over the items
 	rows   *straights // what they compute at the beginning of a part of a row
@@ -59,11 +71,13 @@ type region struct {
 }
 
 // newFission returns the plan for a kernel, nil if it has to have fibers.
-func newFission(fn *function) *fission {
+func newFission(fn *function, m *meter, pure map[*function]bool) *fission {
 	f := &fission{
+		flow: flow{meter: m, pure: pure}, again: map[*symbol]bool{}, keeps: map[*symbol]bool{}, ids: map[*symbol]idAnswer{}, froms: map[*symbol][]*symbol{},
+		steadies: map[steadyIn]bool{}, changes: map[*symbol][]*stmt{},
 		fn: fn, pieces: map[*stmt][]piece{}, names: map[*symbol]string{}, where: map[*symbol]string{},
 		group: map[*stmt]bool{}, shared: map[*symbol]bool{}, home: map[*symbol]*region{},
-		users: map[*symbol][]*region{}, loops: map[*symbol][]*stmt{}, needless: map[*stmt]bool{},
+		users: map[*symbol]int{}, loops: map[*symbol][]*stmt{}, needless: map[*stmt]bool{},
 		cheaps: map[*symbol]bool{},
 	}
 	if fn.split || len(fn.temps) > 0 || hasBarrierCall(fn) || !f.read(fn) {
@@ -80,16 +94,24 @@ func newFission(fn *function) *fission {
 		}
 	}
 	f.plan(fn.body, first)
-	for _, p := range fn.params {
+	var own []piece
+	for _, p := range slices.Backward(fn.params) {
 		if len(f.writes[p]) > 0 && f.shared[p] {
-			f.pieces[fn.body] = append([]piece{{sym: p}}, f.pieces[fn.body]...)
+			own = append(own, piece{sym: p})
 		}
 	}
+	f.pieces[fn.body] = append(own, f.pieces[fn.body]...)
 	if f.failed || !f.classify() {
 		return nil
 	}
 	for _, g := range f.regions {
 		f.interchange(g)
+	}
+	for _, g := range f.regions {
+		g.vars, g.anew = f.inOrder(g.refs), f.closure(g.refs)
+		for _, s := range g.strips {
+			s.vars, s.anew = f.inOrder(s.refs), f.closure(s.refs)
+		}
 	}
 	return f
 }
@@ -108,76 +130,113 @@ func hasBarrierCall(fn *function) bool {
 // them, the variables that decide about these, their assignments and what decides
 // about those.
 func (f *fission) mark() {
-	for _, path := range f.barriers {
-		f.take(path)
+	f.delay()
+	for _, at := range f.barriers {
+		f.take(at)
 	}
-	for changed := true; changed; {
-		before := len(f.group) + len(f.shared)
-		for s := range f.group {
-			if s.kind != stExpr || !isBarrier(s.e) {
-				f.share(s.e)
-			}
-			if s.kind == stFor {
-				f.share(s.post)
-				if s.init != nil {
-					f.group[s.init] = true
-					f.share(s.init.e)
-					for _, sym := range s.init.syms {
-						f.shared[sym] = true
-					}
-				}
-			}
+	for _, j := range f.jumps {
+		if j.at.s.kind == stReturn && j.at.late {
+			f.take(j.at)
 		}
-		for sym := range f.shared {
-			for _, w := range f.writes[sym] {
-				f.take(w.path)
-				f.share(w.value)
-			}
+	}
+	for len(f.taken)+len(f.sharing) > 0 {
+		if n := len(f.taken) - 1; n >= 0 {
+			at := f.taken[n]
+			f.taken = f.taken[:n]
+			f.join(at)
+			continue
 		}
-		for _, j := range f.jumps {
-			if f.group[j.target] || j.at().kind == stReturn && !f.tail(j.path) {
-				f.take(j.path)
-			}
+		n := len(f.sharing) - 1
+		sym := f.sharing[n]
+		f.sharing = f.sharing[:n]
+		for _, w := range f.writes[sym] { // its assignments are done once
+			f.take(w.at)
+			f.share(w.value)
 		}
-		changed = before != len(f.group)+len(f.shared)
 	}
 }
 
-func (f *fission) take(path []*stmt) {
-	for _, s := range path {
-		f.group[s] = true
+// take makes the statements on the way to a place statements of the group.
+func (f *fission) take(at *place) {
+	for ; at != nil && !f.group[at.s]; at = at.up {
+		f.group[at.s] = true
+		f.taken = append(f.taken, at)
+	}
+}
+
+// join finds what has to be done once because a statement is.
+func (f *fission) join(at *place) {
+	s := at.s
+	if s.kind != stExpr || !isBarrier(s.e) {
+		f.share(s.e)
+	}
+	if s.kind == stFor {
+		f.share(s.post)
+		if s.init != nil {
+			f.group[s.init] = true
+			f.share(s.init.e)
+			for _, sym := range s.init.syms {
+				f.shareVariable(sym)
+			}
+		}
+	}
+	for _, j := range f.leaving[s] {
+		f.take(j.at)
+	}
+	switch s.kind {
+	case stFor, stWhile, stDo:
+		f.sweep(at)
 	}
 }
 
 // share makes the variables that e mentions variables of the group.
 func (f *fission) share(e *expr) {
 	walkExpr(e, func(x *expr) {
+		f.step()
 		if x.op == opSym && rootVariable(x) != nil {
-			f.shared[x.sym] = true
+			f.shareVariable(x.sym)
 		}
 	})
 }
 
-// tail tells whether nothing that all items do together comes after a place.
-func (f *fission) tail(path []*stmt) bool {
-	for i := len(path) - 1; i > 0; i-- {
-		s, in := path[i], path[i-1]
-		switch in.kind {
-		case stFor, stWhile, stDo:
-			if f.group[in] {
-				return false
-			}
-		case stBlock:
-			after := false
-			for _, k := range in.list {
-				if after && f.waits[k] {
-					return false
-				}
-				after = after || k == s
-			}
+func (f *fission) shareVariable(sym *symbol) {
+	if !f.shared[sym] {
+		f.shared[sym] = true
+		f.sharing = append(f.sharing, sym)
+	}
+}
+
+// sweep takes the returns in a loop that the items go through together.
+func (f *fission) sweep(loop *place) {
+	for list := []*place{loop}; len(list) > 0; {
+		p := list[len(list)-1]
+		list = list[:len(list)-1]
+		if p.swept {
+			continue
+		}
+		f.step()
+		p.swept = true
+		list = append(list, p.inner...)
+		if p.jump != nil && p.s.kind == stReturn {
+			f.take(p)
 		}
 	}
-	return true
+}
+
+// delay finds the places with something behind them that all items do together, in
+// whatever block around.
+func (f *fission) delay() {
+	last := map[*stmt]int{} // the last statement of a block that waits
+	for _, p := range f.places {
+		if p.up != nil && p.up.s.kind == stBlock && f.waits[p.s] {
+			last[p.up.s] = p.index
+		}
+	}
+	for _, p := range f.places {
+		if p.up != nil {
+			p.late = p.up.late || p.up.s.kind == stBlock && p.index < last[p.up.s]
+		}
+	}
 }
 
 // sound tells whether what was marked can be done once: in statements of a kind
@@ -286,9 +345,10 @@ func (f *fission) inside(s *stmt) {
 			f.plan(s.alt, nil)
 		}
 	case stFor, stWhile, stDo:
-		f.around = append(f.around, s)
+		around := f.around
+		f.around = append(around[:len(around):len(around)], s) // variables keep what it was
 		f.plan(s.body, nil)
-		f.around = f.around[:len(f.around)-1]
+		f.around = around
 	}
 }
 
@@ -296,18 +356,20 @@ func (f *fission) inside(s *stmt) {
 func (f *fission) add(r *region, s *stmt) *region {
 	if r == nil {
 		f.failed = f.failed || f.returned
-		r = &region{refs: map[*symbol]bool{}, writes: map[*symbol]bool{}}
+		r = &region{has: map[*stmt]bool{}, refs: map[*symbol]bool{}, writes: map[*symbol]bool{}}
 		f.regions = append(f.regions, r)
 	}
 	r.list = append(r.list, s)
+	r.has[s] = true
 	if s.kind == stDecl {
 		for _, sym := range s.syms {
 			f.home[sym] = r
-			f.loops[sym] = append([]*stmt{}, f.around...)
+			f.loops[sym] = f.around
 			f.mention(r, sym)
 		}
 	}
 	walkStmt(s, func(e *expr) {
+		f.step()
 		if e.op == opSym && rootVariable(e) != nil {
 			f.mention(r, e.sym)
 		}
@@ -324,7 +386,7 @@ func (f *fission) add(r *region, s *stmt) *region {
 func (f *fission) mention(r *region, sym *symbol) {
 	if !r.refs[sym] {
 		r.refs[sym] = true
-		f.users[sym] = append(f.users[sym], r)
+		f.users[sym]++
 	}
 }
 
@@ -349,8 +411,8 @@ func hasReturn(s *stmt) bool {
 func (f *fission) classify() bool {
 	total := 0
 	again := map[*symbol]bool{}
-	for _, sym := range f.order {
-		if f.home[sym] != nil && !f.shared[sym] && len(f.users[sym]) > 1 && f.cheap(sym) {
+	for _, sym := range f.order { // in order: no answer has to ask for many others first
+		if f.cheap(sym) && f.home[sym] != nil && !f.shared[sym] && f.users[sym] > 1 {
 			f.needs(sym, again)
 		}
 	}
@@ -361,8 +423,8 @@ func (f *fission) classify() bool {
 			f.names[sym] = "cg" + itoa(i) + "_" + sym.cname
 		case again[sym]:
 			f.names[sym] = "ca" + itoa(i) + "_" + sym.cname
-			f.again = append(f.again, sym)
-		case f.home[sym] == nil || len(f.users[sym]) == 1 && !(f.pinned[sym] && len(f.regions) > 1): // or a pointer outlives the piece
+			f.again[sym] = true
+		case f.home[sym] == nil || f.users[sym] == 1 && !(f.pinned[sym] && len(f.regions) > 1): // or a pointer outlives the piece
 		default:
 			size, ok := sym.typ.size()
 			base := arrayBase(sym.typ)
@@ -372,6 +434,7 @@ func (f *fission) classify() bool {
 			f.names[sym] = "ck" + itoa(i) + "_" + sym.cname
 			f.where[sym] = "cc_k" + itoa(i)
 			f.kept = append(f.kept, sym)
+			f.keeps[sym] = true
 		}
 	}
 	return true
@@ -379,15 +442,55 @@ func (f *fission) classify() bool {
 
 // needs enters a cheap variable and those that it is computed from.
 func (f *fission) needs(sym *symbol, into map[*symbol]bool) {
-	if into[sym] {
-		return
-	}
-	into[sym] = true
-	walkInit(sym.init, func(e *expr) {
-		if e.op == opSym && e.sym.kind == symVar && !e.sym.inst && !f.shared[e.sym] {
-			f.needs(e.sym, into)
+	for list := []*symbol{sym}; len(list) > 0; {
+		sym := list[len(list)-1]
+		list = list[:len(list)-1]
+		if into[sym] {
+			continue
 		}
-	})
+		into[sym] = true
+		f.step()
+		list = append(list, f.computedFrom(sym)...)
+	}
+}
+
+// computedFrom returns the variables of the items that a cheap one is computed from.
+func (f *fission) computedFrom(sym *symbol) []*symbol {
+	list, asked := f.froms[sym]
+	if !asked {
+		walkInit(sym.init, func(e *expr) {
+			f.step()
+			if e.op == opSym && e.sym.kind == symVar && !e.sym.inst && !f.shared[e.sym] {
+				list = append(list, e.sym)
+			}
+		})
+		f.froms[sym] = list
+	}
+	return list
+}
+
+// closure returns what has to be computed again where some variables are mentioned, in
+// the order of the text.
+func (f *fission) closure(refs map[*symbol]bool) []*symbol {
+	need := map[*symbol]bool{}
+	for sym := range refs {
+		if f.again[sym] {
+			f.needs(sym, need)
+		}
+	}
+	return f.inOrder(need)
+}
+
+// inOrder returns the variables of a set in the order of the text.
+func (f *fission) inOrder(set map[*symbol]bool) []*symbol {
+	list := make([]*symbol, 0, len(set))
+	for sym := range set {
+		if _, ok := f.index[sym]; ok {
+			list = append(list, sym)
+		}
+	}
+	slices.SortFunc(list, func(a, b *symbol) int { return f.index[a] - f.index[b] })
+	return list
 }
 
 // keptSize is the memory that an item needs for what it keeps.

@@ -109,8 +109,15 @@ func (f *fission) limits(e *expr, at string, negate bool) (list []limit, all boo
 	return nil, false
 }
 
+// idAnswer is what id has said of a variable.
+type idAnswer struct {
+	id itemID
+	ok bool
+}
+
 // id recognizes an id, or a variable that holds one, of at least 32 bits.
 func (f *fission) id(e *expr) (itemID, bool) {
+	f.step()
 	if !e.typ.isInteger() || kindSize(e.typ.base) < 4 {
 		return itemID{}, false
 	}
@@ -118,9 +125,15 @@ func (f *fission) id(e *expr) (itemID, bool) {
 	case opParen, opConv, opCast:
 		return f.id(e.a)
 	case opSym:
-		if e.sym.kind == symVar && !e.sym.inst && f.cheap(e.sym) {
-			return f.id(e.sym.init.value)
+		if e.sym.kind != symVar || e.sym.inst || !f.cheap(e.sym) {
+			return itemID{}, false
 		}
+		a, asked := f.ids[e.sym]
+		if !asked {
+			a.id, a.ok = f.id(e.sym.init.value)
+			f.ids[e.sym] = a
+		}
+		return a.id, a.ok
 	case opBuiltin:
 		d := constant{}
 		if len(e.args) == 1 {
@@ -141,6 +154,7 @@ func (f *fission) fixed(e *expr) bool {
 	}
 	ok := true
 	walkExpr(e, func(x *expr) {
+		f.step()
 		switch {
 		case x.op == opCall, x.op == opIndex, x.op == opLoad:
 			ok = false
@@ -180,8 +194,8 @@ const (
 )
 
 // flags tells the executor how a kernel may be called.
-func (f *fission) flags() string {
-	if len(f.fn.locals) > 0 || f.fn.barrier || asksGroup(f.fn, map[*function]bool{}) {
+func (f *fission) flags(asks map[*function]bool) string {
+	if len(f.fn.locals) > 0 || f.fn.barrier || asksGroup(f.fn, asks, f.meter) {
 		return flagsNone
 	}
 	return flagsRows
@@ -189,16 +203,16 @@ func (f *fission) flags() string {
 
 // asksGroup tells whether a function, or one that it calls, depends on the group that
 // its item is in.
-func asksGroup(fn *function, seen map[*function]bool) bool {
-	if seen[fn] {
-		return false
+func asksGroup(fn *function, known map[*function]bool, m *meter) bool {
+	if asks, ok := known[fn]; ok {
+		return asks
 	}
-	seen[fn] = true
 	asks := false
 	walkStmt(fn.body, func(e *expr) {
+		m.step()
 		switch e.op {
 		case opCall:
-			asks = asks || e.sym.fn.kernel || asksGroup(e.sym.fn, seen)
+			asks = asks || e.sym.fn.kernel || asksGroup(e.sym.fn, known, m)
 		case opBuiltin:
 			asks = asks || e.text == "cc_get_local_id" || e.text == "cc_get_group_id" || e.site > 0
 		}
@@ -206,5 +220,6 @@ func asksGroup(fn *function, seen map[*function]bool) bool {
 	for _, p := range fn.params {
 		asks = asks || fn.kernel && p.typ.isPointer() && p.typ.elem.space == Local
 	}
+	known[fn] = asks
 	return asks
 }

@@ -1,6 +1,9 @@
 package source
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Interchange. A reduction begins at the item's own element and goes on by the number
 // of items: for (int k = id; k < n; k += size) s += x[k]. Run to its end item by item,
@@ -35,6 +38,8 @@ type strip struct {
 	refs   map[*symbol]bool
 	writes map[*symbol]bool
 	home   map[*symbol]bool // declared here
+	vars   []*symbol        // refs in the order of the text
+	anew   []*symbol        // what is computed again for it, likewise
 }
 
 // rounds is a loop that is interchanged.
@@ -63,7 +68,7 @@ const shortRow = 8
 // interchange cuts a region into strips if that pays, and gives their variables places.
 func (f *fission) interchange(g *region) {
 	f.guards(g)
-	c := &cutting{fission: f, g: g, rows: &straights{fission: f, g: g, need: map[*symbol]bool{}, steps: map[*symbol]stepOf{}}}
+	c := &cutting{fission: f, g: g, rows: f.newStraights(g)}
 	c.cut(g.list)
 	if !c.loops || !c.leaves() || !c.hold() {
 		return
@@ -74,22 +79,14 @@ func (f *fission) interchange(g *region) {
 		f.names[sym], f.where[sym] = "cv"+name+"_"+sym.cname, "cc_v"+name
 	}
 	g.held = c.held
-	for _, sym := range f.order {
-		if c.again[sym] && f.names[sym] == "" {
+	for _, sym := range f.inOrder(c.again) {
+		if f.names[sym] == "" {
 			f.names[sym] = "cb" + itoa(len(f.again)) + "_" + sym.cname
-			f.again = append(f.again, sym)
+			f.again[sym] = true
 		}
 	}
-	again := map[*symbol]bool{}
-	for _, sym := range f.again {
-		if g.refs[sym] {
-			f.needs(sym, again)
-		}
-	}
-	for _, sym := range f.order {
-		if again[sym] {
-			g.rows.value(sym)
-		}
+	for _, sym := range f.closure(g.refs) {
+		g.rows.value(sym)
 	}
 	for _, s := range g.strips {
 		for _, k := range s.list {
@@ -229,17 +226,22 @@ func (c *cutting) hold() bool {
 			}
 		}
 	}
-	bytes := 0
-	for _, sym := range c.order {
-		users, home := 0, sym.kind == symParam
-		for _, s := range c.strips {
-			if s.refs[sym] {
-				users++
+	users, home := map[*symbol]int{}, map[*symbol]bool{}
+	several := map[*symbol]bool{} // mentioned by more than one
+	for _, s := range c.strips {
+		for sym := range s.refs {
+			if users[sym]++; users[sym] == 2 {
+				several[sym] = true
 			}
-			home = home || s.home[sym]
 		}
+		for sym := range s.home {
+			home[sym] = true
+		}
+	}
+	bytes := 0
+	for _, sym := range c.inOrder(several) {
 		switch {
-		case users < 2, !home, c.shared[sym], c.names[sym] != "", sym.kind == symParam && len(c.writes[sym]) == 0:
+		case sym.kind != symParam && !home[sym], c.shared[sym], c.names[sym] != "", sym.kind == symParam && len(c.writes[sym]) == 0:
 		case c.cheap(sym):
 			c.needs(sym, c.again)
 		default:
@@ -278,7 +280,7 @@ func (c *cutting) rounds(s *stmt) *rounds {
 		k.init == nil || k.init.value == nil || c.pinned[k] || len(c.writes[k]) != 2 {
 		return nil
 	}
-	if at := c.writes[k][0].path; at[len(at)-1] != s || !c.advances(s.post, k) { // the post expression, read before the declaration
+	if c.writes[k][0].at.s != s || !c.advances(s.post, k) { // the post expression, read before the declaration
 		return nil
 	}
 	first := c.rows.first(k)
@@ -298,17 +300,12 @@ func (c *cutting) stays(loop *stmt) bool {
 	if hasReturn(loop) {
 		return false
 	}
-	for _, j := range c.jumps {
-		if j.target == loop && j.at().kind != stContinue {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(c.leaving[loop], func(j jump) bool { return j.at.s.kind != stContinue })
 }
 
 // still tells whether e can be computed in front of a part and stays what it is.
 func (c *cutting) still(e *expr) bool {
-	s := c.rows.step(e)
+	s := c.rows.stepOf(e)
 	return s.known && !s.moves && e.typ.isInteger()
 }
 
@@ -374,6 +371,7 @@ func (c *cutting) pays(l *rounds) bool {
 	in := c.bodyOf(c.g, l)
 	good, bad, nodes := 0, false, 0
 	visit := func(e *expr) {
+		c.step()
 		nodes++
 		switch {
 		case e.typ != nil && e.typ.q&qVolatile != 0:
@@ -406,7 +404,9 @@ func (c *cutting) pays(l *rounds) bool {
 // bodyOf is for the straight indices of a body, with a variable of the loop that goes
 // straight.
 func (f *fission) bodyOf(g *region, l *rounds) *straights {
-	return &straights{fission: f, g: g, need: map[*symbol]bool{l.k: true}, steps: map[*symbol]stepOf{l.k: moving(int32(l.step))}}
+	s := f.newStraights(g)
+	s.need[l.k], s.steps[l.k] = true, moving(int32(l.step))
+	return s
 }
 
 // place is how many elements the place of e, or what e points to, moves per item.
@@ -418,7 +418,7 @@ func (s *straights) place(e *expr) stepOf {
 		if e.op == opBinary && (e.text != "+" || !e.a.typ.isPointer()) {
 			return unknown
 		}
-		a, b := s.place(e.a), s.step(e.b)
+		a, b := s.place(e.a), s.stepOf(e.b)
 		if !a.known || !b.known || e.typ.kind == tArray && b.n != 0 {
 			return unknown
 		}
@@ -439,14 +439,14 @@ func (s *straights) place(e *expr) stepOf {
 // all its bits as long as those of 32 bits in it do not wrap.
 func (s *straights) first(k *symbol) stepOf {
 	if kindSize(k.typ.base) == 4 {
-		return s.step(k.init.value)
+		return s.stepOf(k.init.value)
 	}
 	return s.wide(k.init.value)
 }
 
 // wide is step for values of 64 bits.
 func (s *straights) wide(e *expr) stepOf {
-	step := s.step(e)
+	step := s.stepOf(e)
 	if !step.known || !step.moves {
 		return step
 	}

@@ -25,6 +25,9 @@ type straights struct {
 	order []*symbol // the variables that they are computed from, in an order that works
 	need  map[*symbol]bool
 	steps map[*symbol]stepOf
+	wides map[*expr]stepOf // of sums of 64 bits, which wide asks for at every level
+
+	names map[*symbol]string // see hoisted
 }
 
 // stepOf says how much something grows per item of a row, modulo 2^32; known is false
@@ -36,14 +39,16 @@ type stepOf struct {
 	known, moves bool
 }
 
-// straightOf returns the straight indices of a region that also computes some
-// variables again.
-func (f *fission) straightOf(g *region, again map[*symbol]bool) *straights {
-	s := &straights{fission: f, g: g, need: map[*symbol]bool{}, steps: map[*symbol]stepOf{}}
-	for _, sym := range f.order {
-		if again[sym] {
-			s.value(sym)
-		}
+// newStraights begins with none.
+func (f *fission) newStraights(g *region) *straights {
+	return &straights{fission: f, g: g, need: map[*symbol]bool{}, steps: map[*symbol]stepOf{}, wides: map[*expr]stepOf{}}
+}
+
+// straightOf returns the straight indices of a region.
+func (f *fission) straightOf(g *region) *straights {
+	s := f.newStraights(g)
+	for _, sym := range g.anew {
+		s.value(sym)
 	}
 	for _, k := range g.list {
 		s.read(k)
@@ -60,6 +65,7 @@ func (s *straights) read(k *stmt) {
 		walkExpr(e, s.visit)
 	}
 	for _, sym := range k.syms {
+		s.variableStep(sym) // in order: no answer has to ask for many others first
 		s.value(sym)
 		walkInit(sym.init, s.visit)
 	}
@@ -76,6 +82,7 @@ func (s *straights) value(sym *symbol) {
 }
 
 func (s *straights) visit(e *expr) {
+	s.step()
 	switch {
 	case e.op == opIndex:
 		s.consider(e.b)
@@ -94,7 +101,7 @@ func (s *straights) consider(e *expr) {
 	if len(s.list) == mostStraight || !e.typ.is(Int) && !e.typ.is(UInt) {
 		return
 	}
-	step := s.step(e)
+	step := s.stepOf(e)
 	if n := int64(step.n); n != 0 && max(n, -n) <= mostStep {
 		s.list = append(s.list, straight{e, n})
 		s.needs(e)
@@ -104,6 +111,7 @@ func (s *straights) consider(e *expr) {
 // needs enters the variables that e is computed from.
 func (s *straights) needs(e *expr) {
 	walkExpr(e, func(x *expr) {
+		s.step()
 		if x.op == opSym && x.sym.kind == symVar && !x.sym.inst && !s.shared[x.sym] && !s.need[x.sym] {
 			s.need[x.sym] = true
 			s.needs(x.sym.init.value)
@@ -116,8 +124,9 @@ var unknown, still = stepOf{}, stepOf{known: true}
 
 func moving(n int32) stepOf { return stepOf{n, true, true} }
 
-// step is how much e grows per item.
-func (s *straights) step(e *expr) stepOf {
+// stepOf is how much e grows per item.
+func (s *straights) stepOf(e *expr) stepOf {
+	s.step()
 	switch {
 	case fold(e).ok:
 		return still
@@ -128,13 +137,25 @@ func (s *straights) step(e *expr) stepOf {
 	case e.op == opBuiltin:
 		return s.idStep(e)
 	}
+	if known, asked := s.wides[e]; asked {
+		return known
+	}
+	step := s.operandStep(e)
+	if e.op == opBinary && isWide(e.typ) {
+		s.wides[e] = step
+	}
+	return step
+}
+
+// operandStep is stepOf for an operator.
+func (s *straights) operandStep(e *expr) stepOf {
 	var of [3]stepOf
 	moves := false
 	for i, x := range []*expr{e.a, e.b, e.c} {
 		if x == nil {
 			continue
 		}
-		of[i] = s.step(x)
+		of[i] = s.stepOf(x)
 		if !of[i].known {
 			return unknown
 		}
@@ -225,7 +246,7 @@ func (s *straights) variableStep(sym *symbol) stepOf {
 		step = still
 	case sym.kind == symVar && len(s.writes[sym]) == 1 && !s.pinned[sym] && sym.init != nil && sym.init.value != nil &&
 		sym.typ.align == 0 && (s.cheap(sym) || s.inside(sym)):
-		step = s.step(sym.init.value)
+		step = s.stepOf(sym.init.value)
 		if step.moves && kindSize(sym.typ.base) < 4 {
 			step = unknown
 		}
@@ -236,11 +257,9 @@ func (s *straights) variableStep(sym *symbol) stepOf {
 
 // inside tells whether a variable is declared in the region.
 func (s *straights) inside(sym *symbol) bool {
-	for _, at := range s.writes[sym][0].path {
-		for _, k := range s.g.list {
-			if k == at {
-				return true
-			}
+	for at := s.writes[sym][0].at; at != nil; at = at.up {
+		if s.g.has[at.s] {
+			return true
 		}
 	}
 	return s.home[sym] == s.g

@@ -49,7 +49,7 @@ func TestFission(t *testing.T) {
 			require.NoError(t, err)
 			k := u.tree.funcs[len(u.tree.funcs)-1]
 			require.Equal(t, "k", k.name)
-			f := newFission(k)
+			f := newFission(k, newMeter(t.Context()), map[*function]bool{})
 			require.Equal(t, c.fiber, f == nil)
 			if f != nil {
 				assert.Equal(t, c.kept, f.keptSize())
@@ -92,7 +92,7 @@ func TestGuards(t *testing.T) {
 	} {
 		u, err := Parse("kernel void k(global int *x, int n, ulong m) { "+body+" }", Options{})
 		require.NoError(t, err)
-		f := newFission(u.tree.funcs[0])
+		f := newFission(u.tree.funcs[0], newMeter(t.Context()), map[*function]bool{})
 		require.NotNil(t, f)
 		require.Len(t, f.regions, 1)
 		got := f.guards(f.regions[0])

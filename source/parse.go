@@ -7,15 +7,17 @@ package source
 
 import "fmt"
 
-// Limits that keep any input finite: how deep constructs nest and how long a
-// chain of operators gets.
+// Limits that keep any input finite: how deep constructs nest, how long a chain of
+// operators gets, and how long a name is, which a rendering may repeat often.
 const (
 	maxNest  = 256
 	maxDepth = 4000
+	maxName  = 4096
 )
 
 // parser holds what is known while one program is read.
 type parser struct {
+	*meter
 	toks    []token // without pragmas, ends with tokEOF
 	origin  []int   // index of toks[i] in the preprocessor's tokens
 	unrolls map[int]string
@@ -56,8 +58,15 @@ type tag struct {
 
 type switchState struct {
 	typ        *ctype
-	seen       map[int64]bool
+	labels     []caseLabel
 	hasDefault bool
+}
+
+// caseLabel is what one case of a switch stands for.
+type caseLabel struct {
+	first, last uint64
+	number      int // in the order of the text
+	st          *stmt
 }
 
 // bail is what a syntax error panics with; it never leaves the parser.
@@ -67,8 +76,8 @@ type bail struct{}
 type stop struct{}
 
 // parseTokens parses a whole program.
-func parseTokens(all []token, feats Features) (p *parser) {
-	p = &parser{feats: feats, unrolls: map[int]string{}, unique: map[string]int{}}
+func parseTokens(all []token, feats Features, m *meter) (p *parser) {
+	p = &parser{meter: m, feats: feats, unrolls: map[int]string{}, unique: map[string]int{}}
 	for i, t := range all {
 		if t.kind == tokPragma {
 			if w := unrollPragma(t.text); w != "" {
@@ -93,6 +102,11 @@ func parseTokens(all []token, feats Features) (p *parser) {
 			panic(r)
 		}
 	}()
+	for _, t := range p.toks {
+		if t.kind == tokIdent && len(t.text) > maxName {
+			p.errorf(t.pos, "name", "the name is longer than %d bytes", maxName)
+		}
+	}
 	for p.peek().kind != tokEOF {
 		p.guard(p.externalDecl, p.skipDecl)
 	}
@@ -169,6 +183,7 @@ func (p *parser) peekAt(n int) *token {
 }
 
 func (p *parser) next() *token {
+	p.step()
 	t := &p.toks[p.i]
 	if p.i < len(p.toks)-1 {
 		p.i++
@@ -223,7 +238,7 @@ func (p *parser) posOf(e *expr) Pos { return p.toks[e.tok].pos }
 
 // errorf records an error and goes on.
 func (p *parser) errorf(pos Pos, construct, format string, args ...any) {
-	msg := fmt.Sprintf(format, args...)
+	msg := clip(fmt.Sprintf(format, args...))
 	for _, e := range p.errs {
 		if e.Pos == pos && e.Msg == msg {
 			return

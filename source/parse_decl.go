@@ -148,6 +148,9 @@ func (p *parser) localDecl() *stmt {
 		}
 	}
 	p.expect(";", "declaration")
+	if len(st.syms) > 0 {
+		p.fn.declares++
+	}
 	return st
 }
 
@@ -210,12 +213,11 @@ func (p *parser) localMemory(name string, typ *ctype, pos Pos) {
 	if p.fn == nil {
 		return
 	}
-	n := 1
-	for _, l := range p.fn.locals {
-		if l.name == name {
-			n++
-		}
+	if p.fn.localNames == nil {
+		p.fn.localNames = map[string]int{}
 	}
+	p.fn.localNames[name]++
+	n := p.fn.localNames[name]
 	sym.cname = "u_" + name
 	if n > 1 {
 		sym.cname = "u" + itoa(n) + "_" + name

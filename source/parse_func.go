@@ -6,6 +6,9 @@ import "strconv"
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
+// maxOverloads is how many functions may have one name: every call looks at all of them.
+const maxOverloads = 256
+
 // declareFunction enters a prototype or the head of a definition. A function of
 // the same parameters is the same function; another one is an overload, which
 // __attribute__((overloadable)) allows.
@@ -23,13 +26,18 @@ func (p *parser) declareFunction(name string, typ *ctype, pos Pos, l *paramList,
 	if old != nil && old.kind != symFunc {
 		p.fail(pos, "function", "'%s' is already declared at %s", name, old.pos)
 	}
+	overloads := 0
 	for sym := old; sym != nil; sym = sym.next {
+		overloads++
 		if sameParams(sym.typ, typ) {
 			return p.redeclareFunction(sym.fn, typ, pos, l, s, attrs)
 		}
 		if !sym.fn.overload && !attrs.overload {
 			p.fail(pos, "function", "'%s' is already declared with other parameters at %s", name, sym.pos)
 		}
+	}
+	if overloads >= maxOverloads {
+		p.fail(pos, "overload", "'%s' has more than %d overloads", name, maxOverloads)
 	}
 	fn := &function{name: name, typ: typ, pos: pos, kernel: s.kernel, overload: attrs.overload, attrs: attrs}
 	fn.cname = p.uniqueName("u", name)
@@ -103,6 +111,7 @@ func (p *parser) functionBody(fn *function, l *paramList, pos Pos) {
 	fn.params = l.syms
 	fn.paramToks, fn.nameToks, fn.close, fn.open = l.toks, l.nameToks, l.close, p.i
 	fn.labels = map[string]Pos{}
+	fn.quoted = `"` + fn.name + `"`
 	p.fn = fn
 	p.push()
 	for i, s := range fn.params {

@@ -356,16 +356,8 @@ func (p *parser) designator(node *initNode) ([]int, *ctype) {
 		p.fail(pos, "designator", "'%s' has no member '%s'", node.typ.bare(), name.text)
 	}
 	var index []int
-	rec := node.typ.rec
 	for _, f := range path {
-		for i, g := range rec.fields {
-			if f == g {
-				index = append(index, i)
-			}
-		}
-		if f.typ.kind == tRecord {
-			rec = f.typ.rec
-		}
+		index = append(index, f.index)
 	}
 	return index, path[len(path)-1].typ
 }

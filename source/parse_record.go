@@ -2,7 +2,11 @@ package source
 
 // Structs, unions and __attribute__.
 
-import "strconv"
+import (
+	"maps"
+	"slices"
+	"strconv"
+)
 
 // recordSpecifier parses struct or union, with or without its members.
 func (p *parser) recordSpecifier(s *specifiers) *ctype {
@@ -115,7 +119,7 @@ func (p *parser) memberDecl(r *record, word string) {
 // checkMember adds a member that has a size and an unused name.
 func (p *parser) checkMember(r *record, f *field, pos Pos) {
 	if f.typ.isUnknown() {
-		r.fields = append(r.fields, f)
+		r.add(f)
 		return
 	}
 	if base := arrayBase(f.typ); base.space != Private && base.kind != tFunc {
@@ -137,13 +141,16 @@ func (p *parser) checkMember(r *record, f *field, pos Pos) {
 		p.errorf(pos, "member", "member '%s' is declared twice", f.name)
 	}
 	if f.name == "" {
-		for _, sub := range f.typ.rec.fields {
-			if sub.name != "" && r.find(sub.name) != nil {
-				p.errorf(pos, "member", "member '%s' is declared twice", sub.name)
+		if f.typ.rec.unnamed >= maxNest {
+			p.fail(pos, "member", "members without a name are nested deeper than %d levels", maxNest)
+		}
+		for _, name := range slices.Sorted(maps.Keys(f.typ.rec.names)) {
+			if r.names[name] != nil {
+				p.errorf(pos, "member", "member '%s' is declared twice", name)
 			}
 		}
 	}
-	r.fields = append(r.fields, f)
+	r.add(f)
 }
 
 // attributes parses any number of __attribute__((...)) into a.

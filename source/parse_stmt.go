@@ -2,6 +2,11 @@ package source
 
 // Statements.
 
+import (
+	"cmp"
+	"slices"
+)
+
 // block parses { ... } in the scope that the caller opened.
 func (p *parser) block() *stmt {
 	st := &stmt{kind: stBlock, pos: p.pos()}
@@ -34,8 +39,13 @@ func (p *parser) attributedStatement() bool {
 		return false
 	}
 	start := p.i
-	var a attributes
-	p.attributes(&a)
+	for p.at("__attribute__") || p.at("__attribute") {
+		p.next()
+		if !p.at("(") {
+			break
+		}
+		p.skipParens() // what is in them is read once, or it would take twice as long at each level
+	}
 	isDecl := p.startsType(p.peek())
 	p.i = start
 	return !isDecl
@@ -276,33 +286,15 @@ func (p *parser) switchStatement(st *stmt) {
 	}
 	st.e = p.promote(e)
 	p.expect(")", "switch")
-	p.inSwtch = append(p.inSwtch, &switchState{typ: st.e.typ, seen: map[int64]bool{}})
+	sw := &switchState{typ: st.e.typ}
+	p.inSwtch = append(p.inSwtch, sw)
 	p.inBreak++
+	declares := p.fn.declares
 	st.body = p.subStatement()
 	p.inBreak--
 	p.inSwtch = p.inSwtch[:len(p.inSwtch)-1]
-	p.fn.split = p.fn.split || declaresInside(st.body)
-}
-
-// declaresInside tells whether a switch can jump past an initializer.
-func declaresInside(st *stmt) bool {
-	if st == nil {
-		return false
-	}
-	if st.kind == stDecl && len(st.syms) > 0 {
-		return true
-	}
-	for _, s := range st.list {
-		if declaresInside(s) {
-			return true
-		}
-	}
-	for ; st.alt != nil; st = st.alt {
-		if declaresInside(st.body) {
-			return true
-		}
-	}
-	return declaresInside(st.body) || declaresInside(st.init)
+	p.checkCases(sw)
+	p.fn.split = p.fn.split || p.fn.declares > declares // it can jump past an initializer
 }
 
 func (p *parser) caseStatement(st *stmt) {
@@ -329,28 +321,45 @@ func (p *parser) caseStatement(st *stmt) {
 		if p.accept("...") { // OpenCL compilers take ranges from GNU C
 			st.last = p.constantOf(p.conditional(), "case").convert(sw.typ)
 		}
-		p.caseValues(sw, st, word)
+		p.caseValues(sw, st)
 	}
 	p.expect(":", word)
 	st.body = p.labelled()
 }
 
-// caseValues enters the values of a label; of a long range, only the ends.
-func (p *parser) caseValues(sw *switchState, st *stmt, word string) {
-	step := int64(1)
-	if n := uint64(st.last.i) - uint64(st.val.i); n > 1<<12 {
-		step = int64(n)
-	}
-	if !st.val.ok || !st.last.ok || step <= 0 {
+// caseValues enters the values of a label.
+func (p *parser) caseValues(sw *switchState, st *stmt) {
+	if !st.val.ok || !st.last.ok {
 		return
 	}
-	for v := st.val.i; ; v += step {
-		if sw.seen[v] {
-			p.errorf(st.pos, word, "the case %d is there twice", v)
+	key := func(v int64) uint64 { // in the order of the switch's type
+		if sw.typ.is(ULong) {
+			return uint64(v)
 		}
-		sw.seen[v] = true
-		if v >= st.last.i {
-			return
+		return uint64(v) ^ 1<<63
+	}
+	if first, last := key(st.val.i), key(st.last.i); first <= last {
+		sw.labels = append(sw.labels, caseLabel{first, last, len(sw.labels), st})
+	}
+}
+
+// checkCases looks for values that two labels of a switch have.
+func (p *parser) checkCases(sw *switchState) {
+	slices.SortFunc(sw.labels, func(a, b caseLabel) int {
+		return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(a.number, b.number))
+	})
+	for i := 1; i < len(sw.labels); i++ {
+		a, b := &sw.labels[i-1], &sw.labels[i]
+		if b.first > a.last {
+			continue
+		}
+		at := b.st
+		if a.number > b.number {
+			at = a.st
+		}
+		p.errorf(at.pos, "case", "the case %d is there twice", b.st.val.i)
+		if a.last > b.last {
+			b.last = a.last
 		}
 	}
 }

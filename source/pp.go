@@ -17,6 +17,7 @@
 package source
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
 	"strings"
@@ -43,10 +44,16 @@ type ppResult struct {
 
 // preprocess expands text. The error, if any, is an ErrorList.
 func preprocess(text string, opt Options) (*ppResult, error) {
+	return preprocessFor(newMeter(context.Background()), text, opt)
+}
+
+// preprocessFor is preprocess as far as a meter lets it.
+func preprocessFor(m *meter, text string, opt Options) (*ppResult, error) {
 	if opt.Name == "" {
 		opt.Name = "program.cl"
 	}
 	p := &preprocessor{
+		meter:    m,
 		includes: opt.Includes,
 		macros:   map[string]*macro{},
 		read:     map[fileKey]*File{},
@@ -68,6 +75,7 @@ func preprocess(text string, opt Options) (*ppResult, error) {
 
 // preprocessor is the state of one run.
 type preprocessor struct {
+	*meter
 	includes []fs.FS
 	inputs   []*input // the text being read, and the ones that included it
 	entered  int
@@ -86,7 +94,7 @@ type preprocessor struct {
 	out       []token
 	outBytes  int
 	readBytes int
-	steps     int
+	charged   int
 	stopped   bool // a limit was hit, or there are enough errors
 	errs      ErrorList
 	warnings  ErrorList
@@ -107,9 +115,10 @@ func (p *preprocessor) warnf(pos Pos, construct, format string, args ...any) {
 // charge counts work done for the token at pos. Everything that loops over
 // tokens calls it, and everything that loops ends once p.stopped.
 func (p *preprocessor) charge(pos Pos, steps, bytes int) {
-	p.steps += steps
+	p.step()
+	p.charged += steps
 	p.outBytes += bytes
-	if p.steps > maxSteps || p.outBytes > maxBytes {
+	if p.charged > maxSteps || p.outBytes > maxBytes {
 		p.limit(pos, "program expands to too much text (%d steps and %d bytes are allowed)", maxSteps, maxBytes)
 	}
 }

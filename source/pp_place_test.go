@@ -3,6 +3,7 @@
 package source
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -97,7 +98,7 @@ end
 
 // reread preprocesses a text that has no macros any more.
 func reread(text string) ([]token, error) {
-	p := &preprocessor{macros: map[string]*macro{}}
+	p := &preprocessor{meter: newMeter(context.Background()), macros: map[string]*macro{}}
 	p.enterFile("again.cl", text, fileKey{fsys: mainFile})
 	p.run()
 	return p.out, p.errs.err()

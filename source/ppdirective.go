@@ -171,6 +171,10 @@ func (p *preprocessor) setLine(pos Pos, line []token) {
 			p.errorf(line[1].pos, "#line", "#line needs a quoted file name, not %s", kindOf(line[1]))
 			return
 		}
+		if len(name) > maxName { // renderings repeat it
+			p.errorf(line[1].pos, "#line", "#line: the file name is longer than %d bytes", maxName)
+			return
+		}
 		lex.file = name
 	}
 	// The lexer stands at the beginning of the line that gets the number.

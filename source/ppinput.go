@@ -117,6 +117,7 @@ func (p *preprocessor) line() []token {
 // are not well formed: nobody compiles it.
 func (p *preprocessor) skipLine() {
 	for l := p.input().lex; ; {
+		p.step()
 		if k := l.next().kind; k == tokNewline || k == tokEOF {
 			return
 		}

@@ -4,6 +4,7 @@
 package source
 
 import (
+	"context"
 	"strconv"
 	"strings"
 )
@@ -12,8 +13,11 @@ import (
 // #line where a file begins or lines do not follow each other. Reading it again
 // gives the same tokens at the same lines, unless a stray # begins a line, which
 // the parser refuses anyway.
-func textOf(tokens []token) string {
-	w := textWriter{}
+func textOf(tokens []token) string { return writeText(tokens, newMeter(context.Background())) }
+
+// writeText is textOf as far as a meter lets it.
+func writeText(tokens []token, m *meter) string {
+	w := textWriter{meter: m}
 	for _, t := range tokens {
 		if t.kind != tokEOF {
 			w.write(t)
@@ -27,6 +31,7 @@ func textOf(tokens []token) string {
 
 // textWriter keeps the place at which a reader of what was written would be.
 type textWriter struct {
+	*meter
 	b    strings.Builder
 	file string
 	line int // 0 before the first token
@@ -45,6 +50,7 @@ func (w *textWriter) write(t token) {
 	if w.open && (t.space || touching(w.last, t)) {
 		w.b.WriteByte(' ')
 	}
+	w.wrote(len(t.text), t.pos)
 	w.b.WriteString(t.text)
 	w.open, w.last = true, t
 	if t.kind == tokPragma {
@@ -70,7 +76,9 @@ func (w *textWriter) moveTo(pos Pos) {
 	if w.open {
 		w.newline()
 	}
-	w.b.WriteString("#line " + strconv.Itoa(pos.Line) + " " + quote(pos.File) + "\n")
+	line := "#line " + strconv.Itoa(pos.Line) + " " + quote(pos.File) + "\n"
+	w.wrote(len(line), pos)
+	w.b.WriteString(line)
 	w.file, w.line = pos.File, pos.Line
 }
 

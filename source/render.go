@@ -5,6 +5,7 @@ package source
 // says where they differ.
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -18,17 +19,34 @@ var ErrTarget = errors.New("source: no such target")
 // it asks for. The error has an ErrorList with the places.
 var ErrUnsupported = errors.New("source: the target cannot do this")
 
-// Render returns the program in the language of target t: the original text for
+// maxRendered bounds a rendering, in bytes.
+const maxRendered = 128 << 20
+
+// Render is RenderContext without an end.
+func (u *Unit) Render(t Target) (string, error) {
+	return u.RenderContext(context.Background(), t)
+}
+
+// RenderContext returns the program in the language of target t: the original text for
 // OpenCL, a complete C++17 translation unit for Host, CUDA and HIP, a program in the
 // Metal Shading Language for Metal (what an entry point takes is said at EntryPrefix). For any other
 // value the error wraps ErrTarget; where the target cannot do what the program does it wraps
-// ErrUnsupported and an ErrorList with the places.
-func (u *Unit) Render(t Target) (string, error) {
+// ErrUnsupported and an ErrorList with the places; where the text would be larger than 128 MiB it
+// is an ErrorList with the place where that was reached.
+//
+// It computes in the caller's goroutine, seconds for a program of a million tokens. When ctx is
+// done it ends soon with the context's cause. The Unit can be rendered again.
+func (u *Unit) RenderContext(ctx context.Context, t Target) (text string, err error) {
+	defer settle(&err)
+	m := newMeter(ctx)
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
 	switch t {
 	case OpenCL:
-		return u.renderOpenCL(), nil
+		return u.renderOpenCL(m), nil
 	case Host, CUDA, HIP, Metal:
-		return u.renderCPP(dialects[t])
+		return u.renderCPP(m, dialects[t])
 	}
 	return "", fmt.Errorf("%w: %s", ErrTarget, t)
 }
@@ -53,10 +71,12 @@ var dialects = map[Target]*dialect{
 
 // renderer writes one program for one C++ target.
 type renderer struct {
+	*meter
 	p      *parser
 	d      *dialect
 	out    strings.Builder
 	fn     *function
+	pos    Pos    // what is written
 	file   string // the place that the target's compiler believes it is at
 	line   int
 	bol    bool
@@ -65,16 +85,23 @@ type renderer struct {
 	errs   ErrorList              // what the target cannot do
 	plans  map[*function]*fission // on the host: kernels whose barriers are cut at
 	plan   *fission               // while one of these is written
+	names  []map[*symbol]string   // other names for some variables, the innermost last
+	asks   map[*function]bool     // what asksGroup has answered
+
+	assigned map[*initNode]bool // what needsAssign has answered
+	known    map[*initNode]lanesOf
+	memory   map[*function]bool // what hasLocals has answered
 
 	inPlace bool // Metal: the next expression is wanted as an object, not as its value
 }
 
 // renderCPP writes the program in C++.
-func (u *Unit) renderCPP(d *dialect) (string, error) {
+func (u *Unit) renderCPP(m *meter, d *dialect) (string, error) {
 	prelude := preludeText(d.target)
-	r := &renderer{p: u.tree, d: d, bol: true, called: map[*function]bool{}}
+	r := &renderer{meter: m, p: u.tree, d: d, bol: true, called: map[*function]bool{}, asks: map[*function]bool{},
+		assigned: map[*initNode]bool{}, known: map[*initNode]lanesOf{}, memory: map[*function]bool{}}
 	if _, forced := u.define(fibersDefine); d.target == Host && !forced {
-		r.plans = planKernels(u.tree.funcs)
+		r.plans = planKernels(u.tree.funcs, m)
 	}
 	for _, fn := range r.p.funcs {
 		for _, c := range fn.calls {
@@ -119,7 +146,7 @@ func (r *renderer) program() {
 		r.record(rec)
 	}
 	if r.d.gpu {
-		r.places = placeConstants(r.p.globals)
+		r.places = r.placeConstants(r.p.globals)
 	}
 	for _, g := range r.p.globals {
 		r.global(g)
@@ -157,7 +184,7 @@ func (r *renderer) table(kernels []*function) {
 			bytes = "sizeof(cc_locals_" + k.name + ")"
 		}
 		if p := r.plans[k]; p != nil {
-			r.raw("CC_SPLIT_KERNEL(\"" + k.name + "\", cc_program, " + splitName(k) + ", " + p.flags() + ", " + bytes + ", " + itoa(p.keptSize()) + ")\n")
+			r.raw("CC_SPLIT_KERNEL(\"" + k.name + "\", cc_program, " + splitName(k) + ", " + p.flags(r.asks) + ", " + bytes + ", " + itoa(p.keptSize()) + ")\n")
 			continue
 		}
 		fibers := "0"
@@ -171,6 +198,7 @@ func (r *renderer) table(kernels []*function) {
 
 // raw writes whole lines of our own.
 func (r *renderer) raw(text string) {
+	r.wrote(len(text), r.pos)
 	if !r.bol {
 		r.out.WriteByte('\n')
 	}
@@ -180,6 +208,9 @@ func (r *renderer) raw(text string) {
 
 // at begins a line that belongs to pos in the portable text.
 func (r *renderer) at(pos Pos) {
+	if pos.Line > 0 {
+		r.pos = pos
+	}
 	if !r.bol {
 		r.out.WriteByte('\n')
 		r.line++
@@ -191,7 +222,9 @@ func (r *renderer) at(pos Pos) {
 	if gap := pos.Line - r.line; r.file == pos.File && gap > 0 && gap < 4 {
 		r.out.WriteString("\n\n\n"[:gap])
 	} else {
-		r.out.WriteString(lineDirective(pos))
+		line := lineDirective(pos)
+		r.wrote(len(line), pos)
+		r.out.WriteString(line)
 	}
 	r.file, r.line = pos.File, pos.Line
 }
@@ -204,6 +237,7 @@ func lineDirective(pos Pos) string {
 
 func (r *renderer) w(parts ...string) {
 	for _, s := range parts {
+		r.wrote(len(s), r.pos)
 		r.out.WriteString(s)
 	}
 	r.bol = false

@@ -3,7 +3,10 @@ package source
 // OpenCL renderings: the text itself, and the text with offsets added to its
 // pointer parameters.
 
-import "strings"
+import (
+	"context"
+	"strings"
+)
 
 // clHeader stands before every OpenCL text: no fused multiply-add behind the
 // program's back, so that all devices round alike.
@@ -11,18 +14,27 @@ const clHeader = "#pragma OPENCL FP_CONTRACT OFF\n"
 
 // renderOpenCL returns the original text; includes are not known to an OpenCL
 // compiler, so a text with includes is given preprocessed.
-func (u *Unit) renderOpenCL() string {
+func (u *Unit) renderOpenCL(m *meter) string {
 	if len(u.resolved) == 0 {
 		return clHeader + lineDirective(Pos{File: u.name, Line: 1}) + u.text
 	}
-	return clHeader + textOf(u.tokens)
+	return clHeader + writeText(u.tokens, m)
 }
 
-// RenderOffsets returns OpenCL text in which every kernel takes, after its own
+// RenderOffsets is RenderOffsetsContext without an end.
+func (u *Unit) RenderOffsets() (string, error) { return u.RenderOffsetsContext(context.Background()) }
+
+// RenderOffsetsContext returns OpenCL text in which every kernel takes, after its own
 // parameters, one ulong for each global and constant pointer among them: a
 // number of bytes that the kernel adds to that pointer first. It serves views
-// that begin where an OpenCL device could not make a buffer begin.
-func (u *Unit) RenderOffsets() (string, error) {
+// that begin where an OpenCL device could not make a buffer begin. Errors, the context and the
+// time it takes are as with RenderContext.
+func (u *Unit) RenderOffsetsContext(ctx context.Context) (text string, err error) {
+	defer settle(&err)
+	m := newMeter(ctx)
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
 	p := u.tree
 	edits := &tokenEdits{before: map[int][]token{}, rename: map[int]string{}}
 	for _, fn := range p.funcs {
@@ -42,7 +54,7 @@ func (u *Unit) RenderOffsets() (string, error) {
 			}
 		}
 	}
-	return clHeader + textOf(edits.apply(u.tokens)), nil
+	return clHeader + writeText(edits.apply(u.tokens), m), nil
 }
 
 // offsetParams returns the indices of the parameters that get an offset.

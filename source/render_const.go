@@ -4,10 +4,19 @@ package source
 // which operators and built-ins of vectors, other constants and as_T are not. So
 // values are computed here wherever that is possible.
 
-import "math"
+import (
+	"math"
+	"slices"
+)
+
+// lanesOf is what lanes has answered.
+type lanesOf struct {
+	v  []constant
+	ok bool
+}
 
 // lanes evaluates e, a scalar or vector, or says that it is not constant.
-func lanes(e *expr) ([]constant, bool) {
+func (r *renderer) lanes(e *expr) ([]constant, bool) {
 	if e.typ.isScalar() {
 		if v := fold(e); v.ok {
 			return []constant{v}, true
@@ -18,21 +27,21 @@ func lanes(e *expr) ([]constant, bool) {
 	}
 	switch e.op {
 	case opParen:
-		return lanes(e.a)
+		return r.lanes(e.a)
 	case opNamed:
 		return namedValue(e.text)
 	case opSym, opIndex, opMember:
-		return constantElement(e)
+		return r.constantElement(e)
 	case opVecLit:
-		return literalLanes(e)
+		return r.literalLanes(e)
 	case opSwizzle:
-		return swizzleLanes(e)
+		return r.swizzleLanes(e)
 	case opCast, opConv:
-		return convertLanes(e)
+		return r.convertLanes(e)
 	case opBuiltin:
-		return asLanes(e)
+		return r.asLanes(e)
 	case opUnary, opBinary, opShift, opCompare:
-		return operatorLanes(e)
+		return r.operatorLanes(e)
 	}
 	return nil, false
 }
@@ -44,13 +53,20 @@ func namedValue(name string) ([]constant, bool) {
 }
 
 // constantElement evaluates a constant, or an element or member of one.
-func constantElement(e *expr) ([]constant, bool) {
+func (r *renderer) constantElement(e *expr) ([]constant, bool) {
 	n := constantNode(e)
 	switch {
 	case n == nil:
 		return nil, false
 	case n.value != nil:
-		return lanes(n.value)
+		known, asked := r.known[n] // constants that are computed from others are asked for often
+		if !asked {
+			r.known[n] = known // what begins with itself is not constant
+			known.v, known.ok = r.lanes(n.value)
+			known.v = slices.Clip(known.v)
+			r.known[n] = known
+		}
+		return known.v, known.ok
 	case n.typ.isScalar() && len(n.kids) == 0:
 		return []constant{constant{ok: true}.convert(n.typ)}, true
 	}
@@ -77,12 +93,7 @@ func constantNode(e *expr) *initNode {
 			if a == nil || a.value != nil || a.typ.rec.union {
 				return nil
 			}
-			for i, g := range a.typ.rec.fields {
-				if f == g {
-					a = kidOf(a, i, f.typ)
-					break
-				}
-			}
+			a = kidOf(a, f.index, f.typ)
 		}
 		return a
 	}
@@ -97,10 +108,10 @@ func kidOf(n *initNode, i int, t *ctype) *initNode {
 	return &initNode{typ: t}
 }
 
-func literalLanes(e *expr) ([]constant, bool) {
+func (r *renderer) literalLanes(e *expr) ([]constant, bool) {
 	var out []constant
 	for _, a := range e.args {
-		v, ok := lanes(a)
+		v, ok := r.lanes(a)
 		if !ok {
 			return nil, false
 		}
@@ -121,8 +132,8 @@ func spread(v []constant, n int) ([]constant, bool) {
 	return v, len(v) == n
 }
 
-func swizzleLanes(e *expr) ([]constant, bool) {
-	v, ok := lanes(e.a)
+func (r *renderer) swizzleLanes(e *expr) ([]constant, bool) {
+	v, ok := r.lanes(e.a)
 	var out []constant
 	for _, i := range e.lanes {
 		if !ok || i >= len(v) {
@@ -133,8 +144,8 @@ func swizzleLanes(e *expr) ([]constant, bool) {
 	return out, ok
 }
 
-func convertLanes(e *expr) ([]constant, bool) {
-	v, ok := lanes(e.a)
+func (r *renderer) convertLanes(e *expr) ([]constant, bool) {
+	v, ok := r.lanes(e.a)
 	if !ok || !e.a.typ.isArith() {
 		return nil, false
 	}
@@ -158,12 +169,12 @@ func convertLane(c constant, from, to Kind) constant {
 }
 
 // asLanes evaluates as_T.
-func asLanes(e *expr) ([]constant, bool) {
+func (r *renderer) asLanes(e *expr) ([]constant, bool) {
 	to, isConv := conversionOf(e.text)
 	if !isConv || !to.as {
 		return nil, false
 	}
-	v, ok := lanes(e.args[0])
+	v, ok := r.lanes(e.args[0])
 	if !ok {
 		return nil, false
 	}
@@ -191,11 +202,11 @@ func asLanes(e *expr) ([]constant, bool) {
 }
 
 // operatorLanes evaluates an operator lane by lane, as fold does it for scalars.
-func operatorLanes(e *expr) ([]constant, bool) {
-	a, ok := lanes(e.a)
+func (r *renderer) operatorLanes(e *expr) ([]constant, bool) {
+	a, ok := r.lanes(e.a)
 	b := a
 	if ok && e.b != nil {
-		b, ok = lanes(e.b)
+		b, ok = r.lanes(e.b)
 	}
 	if !ok || e.text == "&" && e.b == nil {
 		return nil, false
@@ -286,7 +297,7 @@ func halfValue(h uint16) float64 {
 
 // constantValue writes a value in the initializer of a constant.
 func (r *renderer) constantValue(e *expr) {
-	v, ok := lanes(e)
+	v, ok := r.lanes(e)
 	switch {
 	case !ok && hasBuiltin(e):
 		r.refuse(r.p.posOf(e), "constant", "this initializer of a constant cannot be rendered for this target")
@@ -361,7 +372,7 @@ func (r *renderer) unionConstant(n *initNode) {
 		if i == 0 || k.value == nil || !k.typ.isScalar() || !first.isScalar() || kindSize(k.typ.base) > kindSize(first.base) {
 			continue
 		}
-		if v, ok := lanes(k.value); ok {
+		if v, ok := r.lanes(k.value); ok {
 			bits := bitsOf(v[0].convert(k.typ), k.typ.base) & (^uint64(0) >> (64 - 8*kindSize(k.typ.base)))
 			r.w("{")
 			r.constantLane(fromBits(bits, first.base), first)

@@ -1,5 +1,7 @@
 package source
 
+import "slices"
+
 // Declarations in C++: records, constants, local memory, functions, variables.
 
 func recordWord(rec *record) string {
@@ -68,15 +70,12 @@ func alignPrefix(t *ctype) string {
 // hasLocals tells whether a kernel needs a block of local memory: for its own
 // variables or for those of kernels that it calls.
 func (r *renderer) hasLocals(k *function) bool {
-	if len(k.locals) > 0 {
-		return true
+	has, asked := r.memory[k]
+	if !asked {
+		has = len(k.locals) > 0 || slices.ContainsFunc(k.calls, func(c *call) bool { return c.to.kernel && c.to != k && r.hasLocals(c.to) })
+		r.memory[k] = has
 	}
-	for _, c := range k.calls {
-		if c.to.kernel && c.to != k && r.hasLocals(c.to) {
-			return true
-		}
-	}
-	return false
+	return has
 }
 
 // locals writes the struct of a kernel's local variables. A kernel that calls
@@ -211,7 +210,7 @@ func (r *renderer) variable(s *symbol) {
 		return
 	}
 	t := s.typ
-	apart := r.fn.split || needsAssign(s.init)
+	apart := r.fn.split || r.needsAssign(s.init)
 	if apart || s.init == nil {
 		t = dropConst(t)
 	}
@@ -231,16 +230,22 @@ func (r *renderer) variable(s *symbol) {
 
 // needsAssign tells whether an initializer cannot be written in braces: it
 // names a member of a union other than the first.
-func needsAssign(n *initNode) bool {
+func (r *renderer) needsAssign(n *initNode) bool {
 	if n == nil || n.value != nil {
 		return false
 	}
+	needs, asked := r.assigned[n]
+	if asked {
+		return needs
+	}
 	for i, k := range n.kids {
-		if n.typ.kind == tRecord && n.typ.rec.union && i > 0 || needsAssign(k) {
-			return true
+		if n.typ.kind == tRecord && n.typ.rec.union && i > 0 || r.needsAssign(k) {
+			needs = true
+			break
 		}
 	}
-	return false
+	r.assigned[n] = needs
+	return needs
 }
 
 // initializer writes an initializer in braces.
@@ -250,13 +255,13 @@ func (r *renderer) initializer(n *initNode) {
 		r.constantValue(n.value)
 	case n.value != nil:
 		r.expr(n.value)
-	case needsAssign(n) && r.fn == nil && r.d.gpu:
+	case r.needsAssign(n) && r.fn == nil && r.d.gpu:
 		r.unionConstant(n)
-	case needsAssign(n) && r.d.msl:
+	case r.needsAssign(n) && r.d.msl:
 		r.w("({ ", r.typeText(dropConst(n.typ.in(Private)), "cc_r"), "; ")
 		r.assignInit("cc_r", n, "; ")
 		r.w("cc_r; })")
-	case needsAssign(n):
+	case r.needsAssign(n):
 		r.w("[&]{ ", r.typeText(dropConst(n.typ.in(Private)), "cc_r"), "; ")
 		r.assignInit("cc_r", n, "; ")
 		r.w("return cc_r; }()")

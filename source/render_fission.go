@@ -7,7 +7,7 @@ package source
 // and stored behind it.
 
 import (
-	"maps"
+	"slices"
 	"strconv"
 )
 
@@ -26,11 +26,11 @@ func (u *Unit) define(name string) (value string, ok bool) {
 }
 
 // planKernels makes the plans of all kernels that have one.
-func planKernels(funcs []*function) map[*function]*fission {
-	plans := map[*function]*fission{}
+func planKernels(funcs []*function, m *meter) map[*function]*fission {
+	plans, pure := map[*function]*fission{}, map[*function]bool{}
 	for _, fn := range funcs {
 		if fn.kernel && fn.defined {
-			if f := newFission(fn); f != nil {
+			if f := planKernel(fn, m, pure); f != nil {
 				plans[fn] = f
 			}
 		}
@@ -38,11 +38,40 @@ func planKernels(funcs []*function) map[*function]*fission {
 	return plans
 }
 
+// planKernel makes a plan, or gives up when that takes too long.
+func planKernel(fn *function, m *meter, pure map[*function]bool) (f *fission) {
+	defer func() {
+		m.most = 0
+		switch r := recover().(type) {
+		case nil:
+		case spent:
+			f = nil
+		default:
+			panic(r)
+		}
+	}()
+	m.most = m.steps + planSteps(fn)
+	return newFission(fn, m, pure)
+}
+
+// planSteps is how many steps the plan of a kernel may take. They grow with its text, so
+// that the time for a program does too. Kernels of the catalog take a twentieth of it.
+func planSteps(fn *function) int {
+	n := 1 << 10
+	walkStmt(fn.body, func(*expr) { n++ })
+	return n << 5
+}
+
 // splitName is the function that runs a whole group of a kernel.
 func splitName(fn *function) string { return "ks_" + fn.name }
 
 // nameOf is the name of a variable where it is mentioned.
 func (r *renderer) nameOf(s *symbol) string {
+	for _, names := range slices.Backward(r.names) {
+		if names[s] != "" {
+			return names[s]
+		}
+	}
 	if r.plan != nil && r.plan.names[s] != "" {
 		return r.plan.names[s]
 	}
@@ -116,18 +145,12 @@ func (r *renderer) region(g *region) {
 		r.interchanged(g)
 		return
 	}
-	need := map[*symbol]bool{}
-	for _, s := range f.again {
-		if g.refs[s] {
-			f.needs(s, need)
-		}
-	}
 	r.w("this->template cc_items<cc_I>(cc_b, [&](cc_run<cc_I> &cc_r) CC_ITEM { ")
-	f.straight = r.beginRow(f.straightOf(g, need), "cc_r")
+	f.straight = r.beginRow(f.straightOf(g), "cc_r")
 	r.w("this->cc_each(cc_r, [&](const cc_size cc_it, const cc_long cc_k) CC_ITEM { (void)cc_it; (void)cc_k; ")
-	r.computed(need)
-	for _, s := range f.kept {
-		if g.refs[s] {
+	r.computed(g.anew)
+	for _, s := range g.vars {
+		if f.keeps[s] {
 			r.load(s, f.home[s] == g)
 		}
 	}
@@ -136,8 +159,8 @@ func (r *renderer) region(g *region) {
 		r.stmt(s)
 	}
 	r.w(" }")
-	for _, s := range f.kept {
-		if g.refs[s] && f.copied(s) && (g.writes[s] || f.home[s] == g) {
+	for _, s := range g.vars {
+		if f.keeps[s] && f.copied(s) && (g.writes[s] || f.home[s] == g) {
 			r.w(" ", f.where[s], "[cc_it] = ", f.names[s], ";")
 		}
 	}
@@ -169,30 +192,28 @@ func (r *renderer) beginRow(s *straights, run string) map[*expr]string {
 // hoisted are the names of the variables that straight indices are computed from, at the
 // beginning of a run.
 func (s *straights) hoisted() map[*symbol]string {
-	names := map[*symbol]string{}
-	for i, sym := range s.order {
-		names[sym] = "cc_h" + itoa(i)
+	if len(s.names) != len(s.order) {
+		s.names = map[*symbol]string{}
+		for i, sym := range s.order {
+			s.names[sym] = "cc_h" + itoa(i)
+		}
 	}
-	return names
+	return s.names
 }
 
 // naming writes something with other names for some variables.
 func (r *renderer) naming(names map[*symbol]string, write func()) {
-	old := r.plan.names
-	defer func() { r.plan.names = old }()
-	r.plan.names = maps.Clone(old)
-	maps.Copy(r.plan.names, names)
+	r.names = append(r.names, names)
 	write()
+	r.names = r.names[:len(r.names)-1]
 }
 
 // computed declares variables that are computed again.
-func (r *renderer) computed(need map[*symbol]bool) {
-	for _, s := range r.plan.order {
-		if need[s] {
-			r.w(r.typeText(s.typ, r.nameOf(s)), " = ")
-			r.initializer(s.init)
-			r.w("; ")
-		}
+func (r *renderer) computed(need []*symbol) {
+	for _, s := range need {
+		r.w(r.typeText(s.typ, r.nameOf(s)), " = ")
+		r.initializer(s.init)
+		r.w("; ")
 	}
 }
 
@@ -208,7 +229,7 @@ func (r *renderer) box(g *region) {
 			}
 		})
 	}
-	r.computed(need)
+	r.computed(f.inOrder(need))
 	r.w("cc_box<cc_I> cc_b(*this); ")
 	if len(limits) == 0 {
 		return

@@ -81,11 +81,11 @@ const constantBank = 48 << 10
 // placeConstants says where the constants of a program live on a GPU. One that
 // another points to must be in global memory: NVRTC 11.8 takes an address that it
 // reads from a constant for a global one.
-func placeConstants(globals []*symbol) map[*symbol]string {
+func (r *renderer) placeConstants(globals []*symbol) map[*symbol]string {
 	where := map[*symbol]string{}
 	for _, g := range globals {
 		eachValue(g.init, func(e *expr) {
-			if _, ok := lanes(e); ok {
+			if _, ok := r.lanes(e); ok {
 				return
 			}
 			eachPointedTo(e, func(s *symbol) { where[s] = "__device__ " })

@@ -29,9 +29,9 @@ func (r *renderer) interchanged(g *region) {
 			r.rounds(g, s, "cc_f"+itoa(i))
 			continue
 		}
-		f.straight, f.leaving = straight, true
+		f.straight, f.returns = straight, true
 		r.strip(g, s)
-		f.straight, f.leaving = nil, false
+		f.straight, f.returns = nil, false
 	}
 	r.w("}); }")
 }
@@ -71,9 +71,7 @@ func (r *renderer) rounds(g *region, s *strip, first string) {
 	l := s.rounds
 	t := r.plain(l.k.typ)
 	as := func(name string, write func()) {
-		names := g.rows.hoisted()
-		names[l.k] = name
-		r.naming(names, write)
+		r.naming(g.rows.hoisted(), func() { r.naming(map[*symbol]string{l.k: name}, write) })
 	}
 	r.at(l.loop.pos)
 	r.w("if (!CC_SMALL || cc_r.n < ", itoa(shortRow), ") { ")
@@ -132,19 +130,17 @@ func (r *renderer) alone(g *region, s *strip, as func(string, func()), first str
 // arrays.
 func (r *renderer) each(g *region, s *strip, run, place string) {
 	r.w("this->cc_each(", run, ", [&](const cc_size cc_it, const cc_long cc_k) CC_ITEM { const cc_long cc_j = ", place, "; (void)cc_it; (void)cc_j; ")
-	r.computed(r.plan.anew(s))
+	r.computed(s.anew)
 	r.loads(g, s)
 }
 
 // round writes some rounds for the items that are in them.
 func (r *renderer) round(g *region, s *strip, count int) {
 	f, l := r.plan, s.rounds
-	t, need := r.plain(l.k.typ), f.anew(s)
+	t := r.plain(l.k.typ)
 	in := f.bodyOf(g, l)
-	for _, sym := range f.order {
-		if need[sym] {
-			in.value(sym)
-		}
+	for _, sym := range s.anew {
+		in.value(sym)
 	}
 	in.read(l.loop.body)
 	r.w("for (cc_I cc_o = cc_q.lo; cc_o < cc_q.hi;) { cc_run<cc_I> cc_s = cc_q.run(cc_r, cc_o); this->cc_begin(cc_s); ")
@@ -174,20 +170,9 @@ func (r *renderer) round(g *region, s *strip, count int) {
 	r.w(" }); cc_o += cc_s.n; } ")
 }
 
-// anew are the variables that a strip computes for itself.
-func (f *fission) anew(s *strip) map[*symbol]bool {
-	need := map[*symbol]bool{}
-	for _, sym := range f.again {
-		if s.refs[sym] {
-			f.needs(sym, need)
-		}
-	}
-	return need
-}
-
 func (r *renderer) loads(g *region, s *strip) {
-	for _, sym := range r.plan.kept {
-		if s.refs[sym] {
+	for _, sym := range s.vars {
+		if r.plan.keeps[sym] {
 			r.load(sym, s.home[sym])
 		}
 	}
@@ -205,8 +190,8 @@ func (r *renderer) loads(g *region, s *strip) {
 
 func (r *renderer) stores(g *region, s *strip) {
 	f := r.plan
-	for _, sym := range f.kept {
-		if s.refs[sym] && f.copied(sym) && (s.writes[sym] || s.home[sym]) {
+	for _, sym := range s.vars {
+		if f.keeps[sym] && f.copied(sym) && (s.writes[sym] || s.home[sym]) {
 			r.w(" ", f.where[sym], "[cc_it] = ", f.names[sym], ";")
 		}
 	}

@@ -134,25 +134,24 @@ func (r *renderer) statements(e *expr) {
 // a break or continue that belongs to something outside of it.
 func jumpOut(list []*stmt, loop, sw bool) *stmt {
 	for _, s := range list {
-		if s == nil {
-			continue
-		}
-		switch s.kind {
-		case stReturn, stGoto, stLabel:
-			return s
-		case stBreak:
-			if !loop && !sw {
+		for ; s != nil; s = s.alt { // a chain of else-if may be long
+			switch s.kind {
+			case stReturn, stGoto, stLabel:
 				return s
+			case stBreak:
+				if !loop && !sw {
+					return s
+				}
+			case stContinue:
+				if !loop {
+					return s
+				}
 			}
-		case stContinue:
-			if !loop {
-				return s
+			inLoop := loop || s.kind == stFor || s.kind == stWhile || s.kind == stDo
+			inSwitch := sw || s.kind == stSwitch
+			if out := jumpOut(append([]*stmt{s.body}, s.list...), inLoop, inSwitch); out != nil {
+				return out
 			}
-		}
-		inLoop := loop || s.kind == stFor || s.kind == stWhile || s.kind == stDo
-		inSwitch := sw || s.kind == stSwitch
-		if out := jumpOut(append([]*stmt{s.body, s.alt}, s.list...), inLoop, inSwitch); out != nil {
-			return out
 		}
 	}
 	return nil

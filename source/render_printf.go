@@ -30,24 +30,31 @@ type printfPiece struct {
 
 // parseFormat takes a format apart; ok is false when it is none of OpenCL's.
 func parseFormat(f string) (pieces []printfPiece, ok bool) {
-	text := ""
+	var text strings.Builder
 	for len(f) > 0 {
 		if f[0] != '%' {
-			text, f = text+f[:1], f[1:]
+			n := strings.IndexByte(f, '%')
+			if n < 0 {
+				n = len(f)
+			}
+			text.WriteString(f[:n])
+			f = f[n:]
 			continue
 		}
 		if strings.HasPrefix(f, "%%") {
-			text, f = text+"%%", f[2:]
+			text.WriteString("%%")
+			f = f[2:]
 			continue
 		}
 		spec, rest, good := parseSpec(f)
 		if !good {
 			return nil, false
 		}
-		pieces = append(pieces, printfPiece{text, spec})
-		text, f = "", rest
+		pieces = append(pieces, printfPiece{text.String(), spec})
+		text.Reset()
+		f = rest
 	}
-	return append(pieces, printfPiece{text: text}), true
+	return append(pieces, printfPiece{text: text.String()}), true
 }
 
 func parseSpec(f string) (s *printfSpec, rest string, ok bool) {

@@ -75,7 +75,7 @@ func (r *renderer) jumpStmt(s *stmt) {
 	case stContinue:
 		r.w("continue;")
 	case stReturn:
-		if r.plan != nil && r.plan.leaving {
+		if r.plan != nil && r.plan.returns {
 			r.w("return void(cc_left = true);")
 			return
 		}
@@ -177,7 +177,7 @@ func (r *renderer) ifStmt(s *stmt) {
 // initializer, move in front of it.
 func (r *renderer) forStmt(s *stmt) {
 	outside := s.init != nil && s.init.kind == stDecl &&
-		(r.fn.split || len(s.init.syms) != 1 || needsAssign(s.init.syms[0].init))
+		(r.fn.split || len(s.init.syms) != 1 || r.needsAssign(s.init.syms[0].init))
 	if outside {
 		r.w("{ ")
 		for _, sym := range s.init.syms {

@@ -49,6 +49,7 @@ type field struct {
 	name   string
 	cname  string
 	typ    *ctype
+	index  int // in its record
 	offset int
 	align  int // asked for by an attribute; 0: natural
 	packed bool
@@ -64,6 +65,9 @@ type record struct {
 	complete bool
 	reqAlign int
 	fields   []*field
+	names    map[string]*field // the field that a name is, or is a member of without a name of its own
+	unnamed  int               // how deep such members are nested
+	pointers bool              // it holds a pointer or bool, which no kernel's argument may
 	size     int
 	align    int
 	pos      Pos
@@ -256,6 +260,8 @@ func (r *record) layout() {
 			r.size = max(r.size, n)
 		}
 		r.align = max(r.align, a)
+		e := arrayBase(f.typ)
+		r.pointers = r.pointers || e.isPointer() || e.is(Bool) || e.kind == tRecord && e.rec.pointers
 	}
 	r.align = max(r.align, r.reqAlign)
 	r.size = alignUp(r.size, r.align)
@@ -267,17 +273,41 @@ func alignUp(n, a int) int { return (n + a - 1) / a * a }
 // find looks a member up, also through anonymous members. It returns the path
 // of fields that leads to it.
 func (r *record) find(name string) []*field {
-	for _, f := range r.fields {
-		if f.name == name {
-			return []*field{f}
+	var path []*field
+	for {
+		f := r.names[name]
+		if f == nil {
+			return nil
 		}
-		if f.name == "" && f.typ.kind == tRecord {
-			if path := f.typ.rec.find(name); path != nil {
-				return append([]*field{f}, path...)
-			}
+		path = append(path, f)
+		if f.name == name {
+			return path
+		}
+		r = f.typ.rec
+	}
+}
+
+// add appends a field. Of two members of one name the first is found.
+func (r *record) add(f *field) {
+	if r.names == nil {
+		r.names = map[string]*field{}
+	}
+	enter := func(name string) {
+		if r.names[name] == nil {
+			r.names[name] = f
 		}
 	}
-	return nil
+	f.index = len(r.fields)
+	r.fields = append(r.fields, f)
+	switch {
+	case f.name != "":
+		enter(f.name)
+	case f.typ.kind == tRecord:
+		r.unnamed = max(r.unnamed, f.typ.rec.unnamed+1)
+		for name := range f.typ.rec.names {
+			enter(name)
+		}
+	}
 }
 
 // sameType compares two types without their outermost qualifiers and space.

@@ -3,6 +3,7 @@ package source
 // Unit: a parsed program and what can be asked of it.
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -10,26 +11,40 @@ import (
 	"strings"
 )
 
-// Parse preprocesses, parses and checks a program. The error, if any, is an
+// Parse is ParseContext without an end.
+func Parse(text string, opt Options) (*Unit, error) {
+	return ParseContext(context.Background(), text, opt)
+}
+
+// ParseContext preprocesses, parses and checks a program. The error, if any, is an
 // ErrorList: every mistake with its file, line and column, and the name of the
 // construct. The Unit owns nothing that has to be released.
-func Parse(text string, opt Options) (*Unit, error) {
+//
+// It computes in the caller's goroutine, seconds for a program of a million tokens. When ctx
+// is done it ends soon with the context's cause; a file system that an include is read from is
+// not interrupted.
+func ParseContext(ctx context.Context, text string, opt Options) (u *Unit, err error) {
+	defer settle(&err)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	m := newMeter(ctx)
 	if opt.Name == "" {
 		opt.Name = "program.cl"
 	}
 	features := opt.features()
 	opt.Features = &features // the caller may change its own
-	pp, err := preprocess(text, opt)
+	pp, err := preprocessFor(m, text, opt)
 	if err != nil {
 		return nil, err
 	}
-	tree := parseTokens(pp.tokens, features)
+	tree := parseTokens(pp.tokens, features, m)
 	if err := tree.errs.err(); err != nil {
 		return nil, err
 	}
 	opt.Defines = slices.Clone(opt.Defines)
 	opt.Includes = slices.Clone(opt.Includes)
-	u := &Unit{name: opt.Name, text: text, options: opt, resolved: pp.files, tokens: pp.tokens, tree: tree}
+	u = &Unit{name: opt.Name, text: text, options: opt, resolved: pp.files, tokens: pp.tokens, tree: tree}
 	for _, fn := range tree.funcs {
 		if fn.kernel && fn.defined {
 			u.kernels = append(u.kernels, describeKernel(fn))
@@ -42,26 +57,28 @@ func Parse(text string, opt Options) (*Unit, error) {
 // describeKernel makes the public description of a kernel.
 func describeKernel(fn *function) Kernel {
 	k := Kernel{Name: fn.name, ReqdLocal: fn.attrs.reqd, Barrier: fn.barrier, Pos: fn.pos}
-	k.LocalBytes = localBytes(fn)
+	k.LocalBytes = fn.memory
 	for _, s := range fn.params {
 		k.Params = append(k.Params, describeParam(s))
 	}
 	return k
 }
 
-// localBytes is the local memory that a kernel and the kernels it calls declare.
+// localBytes is the local memory that a kernel and the kernels it calls, of which it is
+// known, declare. It is no more than bigSize.
 func localBytes(fn *function) int {
 	n := 0
 	for _, s := range fn.locals {
 		size, _ := s.typ.size()
-		n = alignUp(n, localAlignment(s.typ)) + size
+		n = min(alignUp(n, localAlignment(s.typ))+size, bigSize)
 	}
 	seen := map[*function]bool{}
 	for _, c := range fn.calls {
 		if c.to.kernel && !seen[c.to] {
 			seen[c.to] = true
-			n += localBytes(c.to)
+			n += c.to.memory
 		}
+		n = min(n, bigSize)
 	}
 	return n
 }

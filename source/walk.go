@@ -31,19 +31,17 @@ func walkInit(n *initNode, visit func(*expr)) {
 
 // walkStmt is walkExpr for the expressions of s and of all statements in it.
 func walkStmt(s *stmt, visit func(*expr)) {
-	if s == nil {
-		return
-	}
-	walkExpr(s.e, visit)
-	walkExpr(s.post, visit)
-	walkStmt(s.init, visit)
-	walkStmt(s.body, visit)
-	walkStmt(s.alt, visit)
-	for _, k := range s.list {
-		walkStmt(k, visit)
-	}
-	for _, sym := range s.syms {
-		walkInit(sym.init, visit)
+	for ; s != nil; s = s.alt { // a chain of else-if may be long
+		walkExpr(s.e, visit)
+		walkExpr(s.post, visit)
+		walkStmt(s.init, visit)
+		walkStmt(s.body, visit)
+		for _, k := range s.list {
+			walkStmt(k, visit)
+		}
+		for _, sym := range s.syms {
+			walkInit(sym.init, visit)
+		}
 	}
 }
 

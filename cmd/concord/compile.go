@@ -120,7 +120,7 @@ func (a *app) compileFor(ctx context.Context, backend, target string, program *p
 		return nil, fmt.Errorf("--target %s: %s: %w", target, b.Probe(ctx, &cfg).Reason, runtime.ErrUnsupported)
 	}
 	features := cross.TargetFeatures(target)
-	unit, err := program.parse(file, &features)
+	unit, err := program.parse(ctx, file, &features)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func (a *app) compileOn(ctx context.Context, device, target string, program *pro
 	if err != nil {
 		return nil, fmt.Errorf("--target %s: %w", target, err)
 	}
-	unit, err := program.parse(file, dev.Features())
+	unit, err := program.parse(ctx, file, dev.Features())
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package main
 // From FILE, -D and -I to a parsed program.
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -52,7 +53,7 @@ func (p *programFlags) definitions() ([]source.Define, error) {
 var nativeEndings = []string{".cu", ".hip", ".metal"}
 
 // parse reads and parses a program for a device with those features.
-func (p *programFlags) parse(file string, features *source.Features) (*source.Unit, error) {
+func (p *programFlags) parse(ctx context.Context, file string, features *source.Features) (*source.Unit, error) {
 	defines, err := p.definitions()
 	if err != nil {
 		return nil, err
@@ -75,7 +76,7 @@ func (p *programFlags) parse(file string, features *source.Features) (*source.Un
 		}
 		includes = append(includes, os.DirFS(dir))
 	}
-	unit, err := source.Parse(string(text), source.Options{Name: file, Defines: defines, Includes: includes, Features: features})
+	unit, err := source.ParseContext(ctx, string(text), source.Options{Name: file, Defines: defines, Includes: includes, Features: features})
 	if err != nil {
 		return nil, p.nameDirectories(err, file)
 	}

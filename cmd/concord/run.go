@@ -238,7 +238,7 @@ func (a *app) runJob(ctx context.Context, j *job) (*ran, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--device %s: %w", j.device, err)
 	}
-	unit, err := j.program.parse(j.file, dev.Features())
+	unit, err := j.program.parse(ctx, j.file, dev.Features())
 	if err != nil {
 		return nil, err
 	}

@@ -65,16 +65,16 @@ pointers. To build it on a Mac:
 	cmd.Flags().StringVar(&to, "to", "", "target `language`: cuda, hip, metal, opencl or host")
 	_ = cmd.MarkFlagRequired("to") // the flag exists
 	program.add(cmd)
-	cmd.RunE = a.do(func(_ context.Context, args []string) error {
+	cmd.RunE = a.do(func(ctx context.Context, args []string) error {
 		i := slices.IndexFunc(renderTargets, func(t renderTarget) bool { return t.name == strings.ToLower(to) })
 		if i < 0 {
 			return usagef("--to %s: not one of cuda, hip, metal, opencl, host", to)
 		}
-		unit, err := program.parse(args[0], &renderTargets[i].features)
+		unit, err := program.parse(ctx, args[0], &renderTargets[i].features)
 		if err != nil {
 			return err
 		}
-		text, err := render(unit, renderTargets[i].target)
+		text, err := render(ctx, unit, renderTargets[i].target)
 		if err != nil {
 			return err
 		}
@@ -86,8 +86,8 @@ pointers. To build it on a Mac:
 
 // render returns a text that stands for itself. An OpenCL compiler gets the
 // definitions as options, which a file has not.
-func render(unit *source.Unit, target source.Target) (string, error) {
-	text, err := unit.Render(target)
+func render(ctx context.Context, unit *source.Unit, target source.Target) (string, error) {
+	text, err := unit.RenderContext(ctx, target)
 	if err != nil {
 		return "", err
 	}

@@ -71,7 +71,7 @@ func (b *backend) CompileFor(ctx context.Context, cfg *driver.Config, target str
 			return driver.Compiled{}, b.error("compile for "+target, driver.ErrInvalidArgument,
 				"the compiler here knows "+strings.Join(known, ", "))
 		}
-		c, err := b.compile(l, target, unit, options)
+		c, err := b.compile(ctx, l, target, unit, options)
 		if err != nil {
 			return driver.Compiled{}, err
 		}
@@ -111,16 +111,19 @@ func (b *backend) report(c *Compilation) ([]driver.KernelInfo, error) {
 	return list, nil
 }
 
-// compile renders and builds a unit.
-func (b *backend) compile(l library, target string, unit *source.Unit, options []string) (*Compilation, error) {
+// compile renders and builds a unit. A context that is done ends the rendering.
+func (b *backend) compile(ctx context.Context, l library, target string, unit *source.Unit, options []string) (*Compilation, error) {
 	if b.v.Options != nil {
 		var err error
 		if options, err = b.v.Options(options); err != nil {
 			return nil, &driver.OpError{Backend: b.v.Name, Op: "compile " + unit.Name(), Err: err}
 		}
 	}
-	text, err := unit.Render(b.v.Target)
-	if err != nil {
+	text, err := unit.RenderContext(ctx, b.v.Target)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, &driver.OpError{Backend: b.v.Name, Op: "compile " + unit.Name(), Err: context.Cause(ctx)}
+	case err != nil:
 		return nil, &driver.BuildError{Source: unit.Name(), Target: target, Log: err.Error(), Err: err}
 	}
 	build := func(options []string) ([]byte, string, error) {
@@ -208,7 +211,7 @@ func (d *device) Compile(ctx context.Context, unit *source.Unit, options []strin
 		if err != nil {
 			return driver.Binary{}, err
 		}
-		c, err := d.b.compile(d.lib, target, unit, options)
+		c, err := d.b.compile(ctx, d.lib, target, unit, options)
 		if err != nil {
 			return driver.Binary{}, err
 		}

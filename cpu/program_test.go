@@ -6,10 +6,14 @@ package cpu
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -415,4 +419,32 @@ func BenchmarkExecutorAlone(b *testing.B) {
 	for b.Loop() {
 		_ = p.runHost()
 	}
+}
+
+// TestCompileEndsWhileRendering: a program that takes long to render does not outlive its
+// caller's patience, and the device goes on.
+func TestCompileEndsWhileRendering(t *testing.T) {
+	needCompiler(t)
+	const n = 30000
+	var text strings.Builder
+	text.WriteString("kernel void k(global int *x, int n) { int l = get_local_id(0), a0 = 0;\n")
+	for i := range n {
+		fmt.Fprintf(&text, "int a%d = 0; a%d = a%d;\n", i+1, i, i+1)
+	}
+	fmt.Fprintf(&text, "a%d = l; barrier(CLK_LOCAL_MEM_FENCE); x[l] = a0; }", n)
+	u := parse(t, text.String())
+	d := openDevice(t)
+	_, err := d.toolchain(background(t))
+	require.NoError(t, err)
+	why := errors.New("enough")
+	for _, after := range []time.Duration{0, 10 * time.Millisecond, 100 * time.Millisecond} {
+		ctx, cancel := context.WithCancelCause(background(t))
+		time.AfterFunc(after, func() { cancel(why) })
+		start := time.Now()
+		_, err = d.Compile(ctx, u, nil)
+		assert.ErrorIs(t, err, why)
+		assert.NotErrorIs(t, err, driver.ErrCompile, "the next caller may have more time")
+		assert.Less(t, time.Since(start), 30*time.Second) // all of it took half an hour once
+	}
+	loadKernel(t, d, saxpyText, "saxpy")
 }

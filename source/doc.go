@@ -20,6 +20,14 @@
 // images. What a target lacks is ErrUnsupported with the places: sub-groups on the
 // host; on Metal double, 64-bit atomics, goto and printf.
 //
+// No input takes the front end long: the work grows with the text and no faster, and a
+// context ends it ([ParseContext], [Unit.RenderContext]). What would not is refused with its place: one
+// text of more than 16 MiB, 64 MiB read or written in all, 2^20 tokens after preprocessing or 2^21
+// steps on the way to them, names of more than 4096 bytes, 256 levels of nesting (of statements,
+// parentheses, pointers, initializers), 4000 operators in one chain, 1000 levels of calls, 256
+// overloads of one function, 2^22 elements of initializers. A kernel whose barriers it would
+// take too long to look into keeps its fibers on the host.
+//
 // One rounding per operation is kept: products and sums are not contracted, denormals
 // are kept, division is exact. That needs flags. NVRTC: --std=c++17 --fmad=false
 // --prec-div=true --prec-sqrt=true --ftz=false. hipRTC: -std=c++17 -ffp-contract=off

@@ -1,14 +1,14 @@
 package source
 
-import "slices"
-
 // Barriers without fibers. A kernel whose barriers are reached by all items of a
 // group or by none is cut at them: the host runs each piece as a loop over the
 // items, and what stands around the pieces, loops and branches that all items take
 // alike, once for the group. This file finds out whether a kernel is of that kind
-// and makes the plan; fission_uniform.go knows what is alike for all items,
-// render_fission.go writes the result. Whatever cannot be proved here keeps its
+// and makes the plan; fission_flow.go reads it, fission_spread.go and fission_uniform.go know
+// what is alike for all items, render_fission.go writes the result. Whatever cannot be proved here keeps its
 // fibers, which also find the barriers that not all items reach.
+
+import "slices"
 
 // keptBytes is the most that an item may keep from one piece to the next. More is
 // left to fibers, whose stacks have a limit and a guard.
@@ -485,6 +485,7 @@ func (f *fission) closure(refs map[*symbol]bool) []*symbol {
 func (f *fission) inOrder(set map[*symbol]bool) []*symbol {
 	list := make([]*symbol, 0, len(set))
 	for sym := range set {
+		f.step()
 		if _, ok := f.index[sym]; ok {
 			list = append(list, sym)
 		}

@@ -46,8 +46,12 @@ func (p *parser) stringInit(typ *ctype, e *expr) *initNode {
 	if len(text) > n {
 		text = text[:n] // C compilers warn and cut it
 	}
+	if p.nodes += len(text); p.nodes > maxInitNodes {
+		p.fail(p.posOf(e), "initializer", "the initializer is too long")
+	}
 	out := &initNode{typ: arrayOf(typ.elem, n), kids: map[int]*initNode{}}
 	for i := range len(text) {
+		p.step()
 		v := constant{ok: true, i: int64(int8(text[i]))}
 		lit := &expr{op: opLit, typ: typ.elem.bare(), val: v.convert(typ.elem), tok: e.tok, depth: 1}
 		out.kids[i] = &initNode{typ: typ.elem, value: lit}

@@ -20,7 +20,7 @@ var ErrTarget = errors.New("source: no such target")
 var ErrUnsupported = errors.New("source: the target cannot do this")
 
 // maxRendered bounds a rendering, in bytes.
-const maxRendered = 128 << 20
+const maxRendered = 64 << 20
 
 // Render is RenderContext without an end.
 func (u *Unit) Render(t Target) (string, error) {
@@ -31,7 +31,7 @@ func (u *Unit) Render(t Target) (string, error) {
 // OpenCL, a complete C++17 translation unit for Host, CUDA and HIP, a program in the
 // Metal Shading Language for Metal (what an entry point takes is said at EntryPrefix). For any other
 // value the error wraps ErrTarget; where the target cannot do what the program does it wraps
-// ErrUnsupported and an ErrorList with the places; where the text would be larger than 128 MiB it
+// ErrUnsupported and an ErrorList with the places; where the text would be larger than 64 MiB it
 // is an ErrorList with the place where that was reached.
 //
 // It computes in the caller's goroutine, seconds for a program of a million tokens. When ctx is

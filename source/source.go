@@ -108,7 +108,8 @@ type Unit struct {
 	text     string
 	options  Options
 	kernels  []Kernel
-	resolved []File // every include that was read, in order of first use
+	byName   map[string]int // index of each kernel
+	resolved []File         // every include that was read, in order of first use
 	hash     [32]byte
 	tokens   []token // preprocessed, pragmas included
 	tree     *parser // what was parsed

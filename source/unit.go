@@ -44,9 +44,10 @@ func ParseContext(ctx context.Context, text string, opt Options) (u *Unit, err e
 	}
 	opt.Defines = slices.Clone(opt.Defines)
 	opt.Includes = slices.Clone(opt.Includes)
-	u = &Unit{name: opt.Name, text: text, options: opt, resolved: pp.files, tokens: pp.tokens, tree: tree}
+	u = &Unit{name: opt.Name, text: text, options: opt, resolved: pp.files, tokens: pp.tokens, tree: tree, byName: map[string]int{}}
 	for _, fn := range tree.funcs {
 		if fn.kernel && fn.defined {
+			u.byName[fn.name] = len(u.kernels)
 			u.kernels = append(u.kernels, describeKernel(fn))
 		}
 	}
@@ -121,13 +122,12 @@ func (u *Unit) Kernels() []Kernel { return slices.Clone(u.kernels) }
 
 // Kernel finds an entry point by its name.
 func (u *Unit) Kernel(name string) (*Kernel, bool) {
-	for i := range u.kernels {
-		if u.kernels[i].Name == name {
-			k := u.kernels[i]
-			return &k, true
-		}
+	i, ok := u.byName[name]
+	if !ok {
+		return nil, false
 	}
-	return nil, false
+	k := u.kernels[i]
+	return &k, true
 }
 
 // Name returns the name of the text in positions.

@@ -97,14 +97,13 @@ func (b *backend) report(c *Compilation) ([]driver.KernelInfo, error) {
 			return nil, err
 		}
 	}
+	byName := make(map[string]driver.KernelInfo, len(told))
+	for _, t := range told {
+		byName[strings.TrimPrefix(t.Name, source.EntryPrefix)] = t
+	}
 	var list []driver.KernelInfo
 	for _, k := range c.Unit.Kernels() {
-		info := driver.KernelInfo{}
-		if i := slices.IndexFunc(told, func(t driver.KernelInfo) bool {
-			return strings.TrimPrefix(t.Name, source.EntryPrefix) == k.Name
-		}); i >= 0 {
-			info = told[i]
-		}
+		info := byName[k.Name]
 		info.Name, info.Implementation = k.Name, b.v.Target.String()
 		list = append(list, info)
 	}

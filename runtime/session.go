@@ -286,7 +286,8 @@ func (s *Session) release(c *core) error {
 	return c.close()
 }
 
-// Close closes every device that is still open. It may be called twice.
+// Close closes every device that is still open, and lets go of the kernel cache's
+// directory. It may be called twice.
 func (s *Session) Close() error {
 	if s == nil {
 		return nil
@@ -302,6 +303,9 @@ func (s *Session) Close() error {
 	var errs []error
 	for _, c := range cores {
 		errs = append(errs, c.close())
+	}
+	if s.cache != nil {
+		errs = append(errs, s.cache().Close())
 	}
 	return errors.Join(errs...)
 }

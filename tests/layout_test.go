@@ -42,7 +42,7 @@ var floors = []floor{
 	{"internal/file", []string{"runtime/driver"}},
 	{"internal/npy", []string{"runtime/driver", "internal/file"}},
 	{"internal/mnist", []string{"runtime/driver", "testdata/mnist"}},
-	{"runtime/kernelcache", []string{"runtime/driver", "source"}},
+	{"runtime/kernelcache", []string{"runtime/driver", "source", "internal/file"}},
 	{"runtime/mempool", []string{"runtime/driver", "source"}},
 	{"runtime/profile", []string{"runtime/driver", "source"}},
 	{"cpu", []string{"runtime/driver", "internal/cgo", "source", "csrc", "kernels"}},

@@ -5,7 +5,6 @@ package kernelcache
 
 import (
 	"io/fs"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -92,11 +91,14 @@ func (d *disk) shrink(keep Key) (evicted int) {
 	return evicted
 }
 
-// touch notes that an entry was used. Where that cannot be noted it is merely the
-// sooner to go.
-func (d *disk) touch(key Key) {
-	info, err := os.Lstat(d.path(key))
-	if now := time.Now(); err == nil && now.Sub(info.ModTime()).Abs() > touchAfter {
-		_ = os.Chtimes(d.path(key), now, now)
+// touch notes that an entry was used, after a last time. Where that cannot be noted it
+// is merely the sooner to go.
+func (d *disk) touch(key Key, last time.Time) {
+	now := time.Now()
+	if now.Sub(last).Abs() <= touchAfter {
+		return
+	}
+	if root, err := d.writable(); err == nil {
+		_ = root.Chtimes(pathOf(key), now, now)
 	}
 }

@@ -20,13 +20,13 @@ func sized(n int) Entry { return Entry{Binary: make([]byte, n-headerSize)} }
 // age makes an entry look as if it was last used so long ago.
 func age(t testing.TB, dir string, n int, by time.Duration) {
 	then := time.Now().Add(-by)
-	require.NoError(t, os.Chtimes(file(dir, n), then, then))
+	require.NoError(t, os.Chtimes(entryFile(dir, n), then, then))
 }
 
 // there lists which of the keys below n have a file.
 func there(dir string, n int) (list []int) {
 	for i := range n {
-		if _, err := os.Lstat(file(dir, i)); err == nil {
+		if _, err := os.Lstat(entryFile(dir, i)); err == nil {
 			list = append(list, i)
 		}
 	}
@@ -80,7 +80,7 @@ func TestDiskBytes(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, Compiled, hit)
 	assert.Len(t, e.Binary, 10_001-headerSize)
-	assert.NoFileExists(t, file(dir, 11), "larger than the cache may be")
+	assert.NoFileExists(t, entryFile(dir, 11), "larger than the cache may be")
 	assert.Len(t, there(dir, 11), 8, "nothing goes for what cannot stay")
 	assert.Zero(t, c.Stats().DiskErrors)
 
@@ -127,7 +127,7 @@ func TestBoundsHoldForAll(t *testing.T) {
 			}
 			_, _, err := c.Get(t.Context(), key(i), fixed(sized(size)))
 			require.NoError(t, err)
-			require.FileExists(t, file(dir, i), "what was just stored stays")
+			require.FileExists(t, entryFile(dir, i), "what was just stored stays")
 			n, bytes, err := c.Size()
 			require.NoError(t, err)
 			require.LessOrEqual(t, n, maxEntries+len(caches)*maxEntries/16, "run %d", run)
@@ -143,7 +143,7 @@ func TestTouch(t *testing.T) {
 	use := func() fs.FileInfo {
 		_, _, err := Open(Options{Dir: dir}).Get(t.Context(), key(1), mustNotCompile(t))
 		require.NoError(t, err)
-		info, err := os.Stat(file(dir, 1))
+		info, err := os.Stat(entryFile(dir, 1))
 		require.NoError(t, err)
 		return info
 	}

@@ -49,11 +49,11 @@ func (c *Cache) Export(w io.Writer, filter func(Info) bool) (Moved, error) {
 	done := map[Key]bool{}
 	if d := c.layer(); d != nil {
 		err := d.walk(func(key Key, info fs.FileInfo) error {
-			h, label, ok := d.head(key, info)
+			h, label, ok := d.head(key)
 			if !ok || filter != nil && !filter(Info{key, label, info.Size(), info.ModTime(), h.flags&imported != 0}) {
 				return nil
 			}
-			e, err := d.load(key)
+			e, _, err := d.load(key)
 			switch {
 			case err == nil:
 				done[key] = true
@@ -174,7 +174,7 @@ func (c *Cache) keep(d *disk, key Key, e Entry) (known bool, err error) {
 	if d == nil {
 		return known, nil
 	}
-	if _, err := d.load(key); err == nil {
+	if _, _, err := d.load(key); err == nil {
 		return true, nil
 	}
 	evicted, err := d.store(key, e)

@@ -90,10 +90,10 @@ func TestExportAndImport(t *testing.T) {
 func TestExportLeavesDamageOut(t *testing.T) {
 	dir := privateDir(t)
 	put(t, dir, 1, 2)
-	data, err := os.ReadFile(file(dir, 1))
+	data, err := os.ReadFile(entryFile(dir, 1))
 	require.NoError(t, err)
 	data[len(data)-1]++
-	require.NoError(t, os.WriteFile(file(dir, 1), data, 0o600))
+	require.NoError(t, os.WriteFile(entryFile(dir, 1), data, 0o600))
 	c := Open(Options{Dir: dir})
 	moved, err := c.Export(io.Discard, nil)
 	require.NoError(t, err)
@@ -130,7 +130,7 @@ func TestBundlesOfMemory(t *testing.T) {
 		_, _, err := c.Get(t.Context(), key(n), fixed(entry(n)))
 		require.NoError(t, err)
 	}
-	require.NoError(t, os.Remove(file(dir, 1)))
+	require.NoError(t, os.Remove(entryFile(dir, 1)))
 	moved, err = c.Export(io.Discard, nil)
 	require.NoError(t, err)
 	assert.Equal(t, 3, moved.Entries, "on disk, or else in memory, once each")

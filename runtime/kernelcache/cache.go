@@ -28,8 +28,10 @@ const (
 // Options configure a Cache. The zero value keeps entries in memory only.
 type Options struct {
 	// Dir is the directory of the disk layer; "" means none. It is made with
-	// mode 0700 if it is not there. One that others can write to, or that
-	// belongs to another user, is refused. Several processes may share it.
+	// mode 0700 if it is not there. It is refused if it, or a directory on the way
+	// to it, belongs to another user than this process's or the superuser, or others can
+	// write to it; on the way the sticky bit makes that good. One that can
+	// only be read is read. Several processes may share it.
 	Dir string
 	// NoDir is why Dir is "" although a disk layer was wanted: it is said as any
 	// other reason for which a disk cannot be used.
@@ -46,7 +48,9 @@ type Options struct {
 	// Bundles is searched after memory and disk: every file of it whose name ends
 	// in .bundle, in directories too, is one that Export wrote. Its files are read
 	// at offsets (io.ReaderAt), as those of embed.FS and os.DirFS can be. Like any
-	// code, it has to come from where the program's own code comes from.
+	// code, it has to come from where the program's own code comes from: files and
+	// directories of another user, or that others can write to, are passed over with a
+	// warning. What is above the file system's root is the program's to know.
 	Bundles fs.FS
 	// MemoryBytes and MemoryEntries bound the memory layer: 0 is the default,
 	// a negative number keeps nothing in memory.
@@ -97,7 +101,8 @@ func (h Hit) String() string {
 }
 
 // Cache keeps compiled kernels. The zero value is a cache in memory with default
-// bounds; a Cache must not be copied. It holds no file open and needs no Close.
+// bounds; a Cache must not be copied. It holds its directory open, once that was used,
+// until Close or until it is collected.
 type Cache struct {
 	options Options
 
@@ -117,6 +122,16 @@ type Cache struct {
 // Open returns a cache. It never fails and touches no disk: the directory is
 // looked at when the first entry is not in memory.
 func Open(options Options) *Cache { return &Cache{options: options} }
+
+// Close lets go of the directory, so that its file system can be unmounted. A cache may
+// be used after it: what needs the directory opens it again. A call that is looking
+// there meanwhile finds nothing.
+func (c *Cache) Close() error {
+	if d := c.disk.Load(); d != nil {
+		return d.close()
+	}
+	return nil
+}
 
 // flight is one search of disk and compile in progress. Its fields but done are
 // written by the caller that leads it, before done is closed.

@@ -1,6 +1,6 @@
 package kernelcache
 
-// The disk layer: one file per key, in 256 directories by the key's first byte.
+// The disk layer: one file per key.
 
 import (
 	"errors"
@@ -10,9 +10,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/concord-compute/concord/internal/file"
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
@@ -27,7 +27,7 @@ const (
 // disk is a directory of entries. Any number of processes may use the directory
 // at once.
 type disk struct {
-	root   string // Dir/v2, absolute
+	folder
 	flock  func(*os.File) error
 	bounds bounds
 }
@@ -39,48 +39,42 @@ func openDisk(dir string, maxBytes int64, maxEntries int) (*disk, error) {
 		return nil, err
 	}
 	d := &disk{
-		root:   filepath.Join(abs, fmt.Sprintf("v%d", version)),
+		folder: folder{dir: abs},
 		flock:  flock,
 		bounds: bounds{maxBytes: maxBytes, maxEntries: maxEntries},
 	}
-	for _, path := range []string{abs, d.root, d.temp()} {
-		if err := os.MkdirAll(path, 0o700); err != nil {
-			return nil, err
-		}
-		info, err := os.Stat(path)
-		if err != nil {
-			return nil, err
-		}
-		if err := checkPrivate(path, info); err != nil {
-			return nil, err
-		}
-	}
-	d.sweep(time.Now().Add(-tempAge))
-	probe, err := os.CreateTemp(d.temp(), tempPrefix)
-	switch {
-	case errors.Is(err, syscall.ENOSPC): // what is there can be read
-		return d, nil
-	case err != nil:
+	if _, err := d.open(); err != nil {
 		return nil, err
 	}
-	probe.Close()
-	return d, os.Remove(probe.Name())
+	d.sweep(time.Now().Add(-tempAge))
+	return d, nil
 }
 
-func (d *disk) temp() string         { return filepath.Join(d.root, "tmp") }
-func (d *disk) shard(key Key) string { return filepath.Join(d.root, key.String()[:2]) }
-func (d *disk) path(key Key) string  { return filepath.Join(d.shard(key), key.String()+fileSuffix) }
-func (d *disk) remove(key Key) error { return os.Remove(d.path(key)) }
-func (d *disk) isTemp(name string) bool {
+// shard and pathOf are names in the directory.
+func shard(key Key) string  { return key.String()[:2] }
+func pathOf(key Key) string { return shard(key) + "/" + fileName(key) }
+
+func fileName(key Key) string { return key.String() + fileSuffix }
+
+func (d *disk) remove(key Key) error {
+	root, err := d.writable()
+	if err != nil {
+		return err
+	}
+	return inRoot(root, root.Remove(pathOf(key)))
+}
+
+func isTemp(name string) bool {
 	return strings.HasPrefix(name, tempPrefix) || strings.HasPrefix(name, lockPrefix)
 }
 
-// load reads and checks one file. An error that matches driver.ErrCorrupt means
-// that the file was bad and is gone; fs.ErrNotExist that there is none.
-func (d *disk) load(key Key) (Entry, error) {
-	data, err := readRegular(d.path(key))
+// load reads and checks one file, and returns when it was last used. An error that
+// matches driver.ErrCorrupt means that the file was bad, or could have been written by
+// somebody else, and is gone; fs.ErrNotExist that there is none.
+func (d *disk) load(key Key) (Entry, time.Time, error) {
+	data, used, err := d.read(key)
 	if err != nil && !errors.Is(err, driver.ErrCorrupt) {
-		return Entry{}, err
+		return Entry{}, used, err
 	}
 	var entry Entry
 	if err == nil {
@@ -93,34 +87,41 @@ func (d *disk) load(key Key) (Entry, error) {
 			err = fmt.Errorf("%w (and stays: %w)", err, gone)
 		}
 	}
-	return entry, err
+	return entry, used, err
 }
 
-// readRegular reads a file whole. Anything but a regular file of a possible size
-// is corrupt: opening a pipe would wait for ever.
-func readRegular(path string) ([]byte, error) {
-	info, err := os.Lstat(path)
+// read reads a file whole. Anything but a file that is safe to use and of a possible
+// size is corrupt.
+func (d *disk) read(key Key) (data []byte, used time.Time, err error) {
+	f, info, err := d.openEntry(key)
 	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("kernel cache: %v is not a file: %w", info.Mode().Type(), driver.ErrFormat)
-	}
-	if info.Size() < headerSize || info.Size() > maxFile {
-		return nil, fmt.Errorf("kernel cache: file of %d bytes: %w", info.Size(), driver.ErrFormat)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
+		return nil, used, err
 	}
 	defer f.Close()
-	data := make([]byte, info.Size())
-	if _, err := io.ReadFull(f, data); err == io.EOF || err == io.ErrUnexpectedEOF {
-		return nil, fmt.Errorf("kernel cache: file became shorter: %w", driver.ErrCorrupt)
-	} else if err != nil {
-		return nil, err
+	if info.Size() < headerSize || info.Size() > maxFile {
+		return nil, used, fmt.Errorf("kernel cache: file of %d bytes: %w", info.Size(), driver.ErrFormat)
 	}
-	return data, nil
+	data = make([]byte, info.Size())
+	if _, err := io.ReadFull(f, data); err == io.EOF || err == io.ErrUnexpectedEOF {
+		return nil, used, fmt.Errorf("kernel cache: file became shorter: %w", driver.ErrCorrupt)
+	} else if err != nil {
+		return nil, used, err
+	}
+	return data, info.ModTime(), nil
+}
+
+// openEntry opens the file of a key if it and its directory are safe to use.
+func (d *disk) openEntry(key Key) (*os.File, fs.FileInfo, error) {
+	root, err := d.open()
+	if err != nil {
+		return nil, nil, err
+	}
+	sub, err := file.SubRoot(root, shard(key))
+	if err != nil {
+		return nil, nil, err
+	}
+	defer sub.Close()
+	return file.OpenIn(sub, fileName(key))
 }
 
 // store writes an entry under a private name, forces it to the disk and only
@@ -130,32 +131,58 @@ func readRegular(path string) ([]byte, error) {
 // the cache may be is kept in memory only, by rule and not by accident.
 func (d *disk) store(key Key, e Entry) (evicted int, err error) {
 	head := encodeHead(key, e)
-	if len(e.Binary) > maxFile-len(head) || !d.bounds.fits(int64(len(head)+len(e.Binary))) {
+	size := int64(len(head)) + int64(len(e.Binary))
+	if size > maxFile || !d.bounds.fits(size) {
 		return 0, nil
 	}
-	f, err := os.CreateTemp(d.temp(), tempPrefix)
-	if errors.Is(err, fs.ErrNotExist) { // somebody removed the directory
-		if err = os.MkdirAll(d.temp(), 0o700); err == nil {
-			f, err = os.CreateTemp(d.temp(), tempPrefix)
+	for try := range 2 {
+		root, err := d.writable()
+		if err != nil {
+			return 0, err
 		}
+		if err = write(root, key, head, e.Binary); err == nil {
+			break
+		}
+		// Somebody removed the directory: a new one is made.
+		if missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrClosed); try > 0 || !missing {
+			return 0, d.noted(root, err)
+		}
+		d.forget(root)
+	}
+	return d.stored(key, size), nil
+}
+
+// write writes the file of a key.
+func write(root *os.Root, key Key, parts ...[]byte) error {
+	f, err := createTemp(root)
+	if err != nil {
+		return err
+	}
+	temp := tempName + "/" + filepath.Base(f.Name())
+	err = writeAndClose(f, parts...)
+	var sub *os.Root
+	if err == nil {
+		sub, err = below(root, shard(key))
+	}
+	if err == nil {
+		defer sub.Close()
+		err = root.Rename(temp, pathOf(key))
 	}
 	if err != nil {
-		return 0, err
-	}
-	err = writeAndClose(f, head, e.Binary)
-	if err == nil {
-		err = os.MkdirAll(d.shard(key), 0o700)
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), d.path(key))
-	}
-	if err != nil {
-		os.Remove(f.Name())
-		return 0, err
+		_ = root.Remove(temp)
+		return err
 	}
 	// Without this the name may be missing after a power failure: a miss.
-	syncDir(d.shard(key))
-	return d.stored(key, int64(len(head)+len(e.Binary))), nil
+	syncDir(sub)
+	return nil
+}
+
+// syncDir forces a directory's names to the disk, where the file system can.
+func syncDir(dir *os.Root) {
+	if f, err := dir.Open("."); err == nil {
+		_ = f.Sync()
+		f.Close()
+	}
 }
 
 func writeAndClose(f *os.File, parts ...[]byte) (err error) {
@@ -172,11 +199,15 @@ func writeAndClose(f *os.File, parts ...[]byte) (err error) {
 
 // sweep removes temporary files last written before a time, and returns how many.
 func (d *disk) sweep(before time.Time) (n int) {
-	names, _ := os.ReadDir(d.temp())
+	root, err := d.writable()
+	if err != nil {
+		return 0
+	}
+	names, _ := fs.ReadDir(root.FS(), tempName)
 	for _, entry := range names {
 		info, err := entry.Info()
-		if err == nil && d.isTemp(entry.Name()) && info.Mode().IsRegular() && info.ModTime().Before(before) &&
-			os.Remove(filepath.Join(d.temp(), entry.Name())) == nil {
+		if err == nil && isTemp(entry.Name()) && info.Mode().IsRegular() && info.ModTime().Before(before) &&
+			root.Remove(tempName+"/"+entry.Name()) == nil {
 			n++
 		}
 	}
@@ -184,11 +215,8 @@ func (d *disk) sweep(before time.Time) (n int) {
 }
 
 // head reads and checks the header and the label of a file, and nothing else of it.
-func (d *disk) head(key Key, info fs.FileInfo) (h header, label string, ok bool) {
-	if !info.Mode().IsRegular() {
-		return h, "", false
-	}
-	f, err := os.Open(d.path(key))
+func (d *disk) head(key Key) (h header, label string, ok bool) {
+	f, info, err := d.openEntry(key)
 	if err != nil {
 		return h, "", false
 	}
@@ -207,17 +235,21 @@ func (d *disk) head(key Key, info fs.FileInfo) (h header, label string, ok bool)
 // walk calls visit for every file with an entry's name, in the order of keys.
 // Other files are never touched. What vanishes meanwhile is passed over.
 func (d *disk) walk(visit func(key Key, info fs.FileInfo) error) error {
-	shards, err := os.ReadDir(d.root)
+	root, err := d.open()
 	if err != nil {
 		return ignoreMissing(err)
+	}
+	shards, err := fs.ReadDir(root.FS(), ".")
+	if err != nil {
+		return ignoreMissing(inRoot(root, err))
 	}
 	for _, shard := range shards {
 		if len(shard.Name()) != 2 || !shard.IsDir() {
 			continue
 		}
-		files, err := os.ReadDir(filepath.Join(d.root, shard.Name()))
+		files, err := fs.ReadDir(root.FS(), shard.Name())
 		if ignoreMissing(err) != nil {
-			return err
+			return inRoot(root, err)
 		}
 		for _, file := range files {
 			key, ok := keyOfFile(shard.Name(), file.Name())

@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -40,7 +41,7 @@ func put(t testing.TB, dir string, numbers ...int) {
 	require.Zero(t, c.Stats().DiskErrors)
 }
 
-func file(dir string, n int) string {
+func entryFile(dir string, n int) string {
 	return filepath.Join(dir, "v2", key(n).String()[:2], key(n).String()+".kernel")
 }
 
@@ -61,7 +62,7 @@ func TestDiskIsSeenByTheNextCache(t *testing.T) {
 	assert.Zero(t, s.Misses)
 
 	for path, mode := range map[string]os.FileMode{dir: 0o700, filepath.Join(dir, "v2"): 0o700,
-		filepath.Dir(file(dir, 1)): 0o700, file(dir, 1): 0o600} {
+		filepath.Dir(entryFile(dir, 1)): 0o700, entryFile(dir, 1): 0o600} {
 		info, err := os.Stat(path)
 		require.NoError(t, err)
 		assert.Equal(t, mode, info.Mode().Perm(), path)
@@ -110,11 +111,11 @@ func TestDiskIsSeenByAnotherProcess(t *testing.T) {
 // damaged writes bytes in place of an entry and demands a miss that repairs it.
 func damaged(t *testing.T, dir string, data []byte, what string, at int) {
 	t.Helper()
-	require.NoError(t, os.WriteFile(file(dir, 1), data, 0o600))
+	require.NoError(t, os.WriteFile(entryFile(dir, 1), data, 0o600))
 	c := Open(Options{Dir: dir})
 	compiled := false
 	got, hit, err := c.Get(t.Context(), key(1), func(context.Context) (Entry, error) {
-		_, err := os.Lstat(file(dir, 1))
+		_, err := os.Lstat(entryFile(dir, 1))
 		assert.ErrorIs(t, err, os.ErrNotExist, "%s %d: a bad file is deleted at once", what, at)
 		compiled = true
 		return entry(1), nil
@@ -131,7 +132,7 @@ func TestEveryDamageIsAMiss(t *testing.T) {
 	}
 	dir := privateDir(t)
 	put(t, dir, 1)
-	good, err := os.ReadFile(file(dir, 1))
+	good, err := os.ReadFile(entryFile(dir, 1))
 	require.NoError(t, err)
 	for i := range good {
 		bad := bytes.Clone(good)
@@ -172,7 +173,7 @@ func TestEveryChangedByteIsNoticed(t *testing.T) {
 func TestForgedFilesAreMisses(t *testing.T) {
 	dir := privateDir(t)
 	put(t, dir, 1, 2)
-	good, err := os.ReadFile(file(dir, 1))
+	good, err := os.ReadFile(entryFile(dir, 1))
 	require.NoError(t, err)
 	forge := func(change func(data []byte)) []byte {
 		data := bytes.Clone(good)
@@ -192,7 +193,7 @@ func TestForgedFilesAreMisses(t *testing.T) {
 	damaged(t, dir, forge(func(d []byte) { binary.LittleEndian.PutUint32(d[12:], 1<<32-1) }), "length of label", 0)
 	damaged(t, dir, forge(func(d []byte) { binary.LittleEndian.PutUint32(d[8:], version+1) }), "version", version+1)
 	damaged(t, dir, forge(func(d []byte) { d[96] = 2 }), "flags", 2)
-	other, err := os.ReadFile(file(dir, 2))
+	other, err := os.ReadFile(entryFile(dir, 2))
 	require.NoError(t, err)
 	damaged(t, dir, other, "entry of key", 2)
 }
@@ -201,8 +202,8 @@ func TestThingsThatAreNoFiles(t *testing.T) {
 	dir := privateDir(t)
 	put(t, dir, 1)
 	c := Open(Options{Dir: dir, Logger: slog.New(slog.DiscardHandler)})
-	require.NoError(t, os.Remove(file(dir, 1)))
-	require.NoError(t, os.MkdirAll(filepath.Join(file(dir, 1), "full"), 0o700))
+	require.NoError(t, os.Remove(entryFile(dir, 1)))
+	require.NoError(t, os.MkdirAll(filepath.Join(entryFile(dir, 1), "full"), 0o700))
 	got, hit, err := c.Get(t.Context(), key(1), fixed(entry(1)))
 	require.NoError(t, err)
 	assert.Equal(t, Compiled, hit)
@@ -212,12 +213,12 @@ func TestThingsThatAreNoFiles(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, list)
 
-	require.NoError(t, os.RemoveAll(file(dir, 1)))
-	require.NoError(t, os.Symlink(file(dir, 2), file(dir, 1)))
+	require.NoError(t, os.RemoveAll(entryFile(dir, 1)))
+	require.NoError(t, os.Symlink(entryFile(dir, 2), entryFile(dir, 1)))
 	_, hit, err = Open(Options{Dir: dir}).Get(t.Context(), key(1), fixed(entry(1)))
 	require.NoError(t, err)
 	assert.Equal(t, Compiled, hit, "a link is not followed")
-	info, err := os.Lstat(file(dir, 1))
+	info, err := os.Lstat(entryFile(dir, 1))
 	require.NoError(t, err)
 	assert.True(t, info.Mode().IsRegular())
 }
@@ -261,27 +262,92 @@ func TestDirectoryThatCannotBe(t *testing.T) {
 	memoryOnly(t, filepath.Join(path, "below"), "not a directory")
 }
 
+// readOnlyCache demands that what is in a directory is used, entry 1, that all else works
+// without it, and that it is the same afterwards.
+func readOnlyCache(t *testing.T, dir, reason string) {
+	t.Helper()
+	before := listing(t, dir)
+	logger, buf := warnings()
+	c := Open(Options{Dir: dir, Logger: logger, LockWait: time.Minute})
+	got, hit, err := c.Get(t.Context(), key(1), mustNotCompile(t))
+	require.NoError(t, err)
+	assert.Equal(t, Disk, hit)
+	assert.Equal(t, entry(1), got)
+	assert.Empty(t, buf.String(), "reading is all that was asked for")
+	for i := 2; i < 5; i++ {
+		_, hit, err := c.Get(t.Context(), key(i), fixed(entry(i)))
+		require.NoError(t, err)
+		assert.Equal(t, Compiled, hit)
+		_, hit, err = c.Get(t.Context(), key(i), mustNotCompile(t))
+		require.NoError(t, err)
+		assert.Equal(t, Memory, hit)
+	}
+	assert.Equal(t, 1, strings.Count(buf.String(), "level=WARN"), "%s", buf)
+	s := c.Stats()
+	assert.Equal(t, dir, s.Dir)
+	assert.Contains(t, s.ReadOnly, reason)
+	assert.Empty(t, s.DiskOff)
+	assert.Zero(t, s.LockErrors+s.LockTimeouts+s.DiskErrors)
+	list, err := c.List()
+	require.NoError(t, err)
+	assert.Len(t, list, 1)
+	r, err := c.Verify(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, 1, r.Checked)
+	assert.Empty(t, r.Corrupt)
+	var bundle bytes.Buffer
+	_, err = c.Export(&bundle, nil)
+	require.NoError(t, err)
+	_, err = Open(Options{Dir: dir}).Import(&bundle)
+	assert.ErrorContains(t, err, reason, "what cannot be kept is told")
+	_, _, err = c.Clear()
+	assert.ErrorContains(t, err, reason)
+	assert.Equal(t, before, listing(t, dir))
+}
+
+// listing is every file below a directory with its size and its time.
+func listing(t *testing.T, dir string) (list []string) {
+	require.NoError(t, filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		require.NoError(t, err)
+		info, err := e.Info()
+		list = append(list, fmt.Sprint(path, " ", info.Size(), " ", info.Mode(), " ", info.ModTime()))
+		return err
+	}))
+	return list
+}
+
 func TestReadOnlyDirectory(t *testing.T) {
 	if os.Geteuid() == 0 {
-		t.Skip("root may write to a read-only directory; TestDirectoryThatCannotBe covers the rest")
+		t.Skip("root may write to a read-only directory; the tests of file systems and of other users cover the rest")
 	}
 	dir := privateDir(t)
 	require.NoError(t, os.Chmod(dir, 0o500))
 	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) })
 	memoryOnly(t, dir, "permission denied")
 
-	// The same when it happens later: given up for good, said once.
 	dir = privateDir(t)
+	put(t, dir, 1)
+	require.NoError(t, filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		if e.IsDir() {
+			t.Cleanup(func() { _ = os.Chmod(path, 0o700) })
+			return os.Chmod(path, 0o555)
+		}
+		return err
+	}))
+	readOnlyCache(t, dir, "permission denied")
+	// Only the way to write is gone, and later: said once, and it is read on.
+	dir = privateDir(t)
+	put(t, dir, 1)
 	logger, buf := warnings()
-	c := Open(Options{Dir: dir, Logger: logger})
-	assert.Empty(t, c.Stats().DiskOff)
+	c := Open(Options{Dir: dir, Logger: logger, MemoryBytes: -1})
+	assert.Empty(t, c.Stats().ReadOnly)
 	require.NoError(t, os.Chmod(filepath.Join(dir, "v2", "tmp"), 0o500))
 	for i := range 3 {
 		_, _, err := c.Get(t.Context(), key(i), fixed(entry(i)))
 		require.NoError(t, err)
 	}
-	assert.Contains(t, c.Stats().DiskOff, "permission denied")
-	assert.EqualValues(t, 1, c.Stats().DiskErrors)
+	assert.Contains(t, c.Stats().ReadOnly, "permission denied")
+	assert.EqualValues(t, 1, c.Stats().DiskHits)
 	assert.Equal(t, 1, strings.Count(buf.String(), "level=WARN"), "%s", buf)
 }
 
@@ -315,7 +381,7 @@ func TestDirectoryThatBreaksLater(t *testing.T) {
 	require.NoError(t, os.RemoveAll(dir))
 	_, _, err = c.Get(t.Context(), key(1), fixed(entry(1)))
 	require.NoError(t, err)
-	assert.FileExists(t, file(dir, 1), "a directory that was removed is made again")
+	assert.FileExists(t, entryFile(dir, 1), "a directory that was removed is made again")
 	assert.Empty(t, buf.String())
 
 	require.NoError(t, os.RemoveAll(dir))
@@ -356,7 +422,7 @@ func TestListSizeVerifyEvictClear(t *testing.T) {
 	dir := privateDir(t)
 	put(t, dir, 1, 2, 3)
 	notes := filepath.Join(dir, "v2", "notes.txt")
-	strange := filepath.Join(filepath.Dir(file(dir, 1)), "strange.kernel")
+	strange := filepath.Join(filepath.Dir(entryFile(dir, 1)), "strange.kernel")
 	for _, path := range []string{notes, strange} {
 		require.NoError(t, os.WriteFile(path, []byte("mine"), 0o600))
 	}
@@ -375,15 +441,15 @@ func TestListSizeVerifyEvictClear(t *testing.T) {
 	assert.Equal(t, 3, n)
 	assert.Equal(t, total, size)
 
-	data, err := os.ReadFile(file(dir, 2))
+	data, err := os.ReadFile(entryFile(dir, 2))
 	require.NoError(t, err)
 	data[len(data)-1]++
-	require.NoError(t, os.WriteFile(file(dir, 2), data, 0o600))
+	require.NoError(t, os.WriteFile(entryFile(dir, 2), data, 0o600))
 	r, err := c.Verify(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, 3, r.Checked)
 	assert.Equal(t, []Key{key(2)}, r.Corrupt)
-	assert.NoFileExists(t, file(dir, 2))
+	assert.NoFileExists(t, entryFile(dir, 2))
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = c.Verify(over)
@@ -391,13 +457,13 @@ func TestListSizeVerifyEvictClear(t *testing.T) {
 
 	assert.True(t, c.Evict(key(1)))
 	assert.False(t, c.Evict(key(1)))
-	assert.NoFileExists(t, file(dir, 1))
+	assert.NoFileExists(t, entryFile(dir, 1))
 
 	n, size, err = c.Clear()
 	require.NoError(t, err)
 	assert.Equal(t, 1, n)
 	assert.Positive(t, size)
-	assert.NoFileExists(t, file(dir, 3))
+	assert.NoFileExists(t, entryFile(dir, 3))
 	assert.FileExists(t, notes, "Clear deletes what is ours and nothing else")
 	assert.FileExists(t, strange)
 }

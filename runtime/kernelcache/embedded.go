@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"path"
 
+	"github.com/concord-compute/concord/internal/file"
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
@@ -38,19 +39,35 @@ func (c *Cache) bundles() *bundleIndex {
 			return
 		}
 		err := fs.WalkDir(c.options.Bundles, ".", func(name string, entry fs.DirEntry, err error) error {
-			if err == nil && !entry.IsDir() && path.Ext(name) == bundleSuffix {
+			var past error // what the walk does next: the others may be good
+			switch {
+			case err != nil:
+			case entry.IsDir():
+				if err = checkDir(name, entry); err != nil {
+					past = fs.SkipDir
+				}
+			case path.Ext(name) == bundleSuffix:
 				err = c.index.add(c.options.Bundles, name)
 			}
 			if err != nil {
 				c.badBundle(fmt.Errorf("%s: %w", name, err))
 			}
-			return nil // the others may be good
+			return past
 		})
 		if err != nil {
 			c.badBundle(err)
 		}
 	})
 	return &c.index
+}
+
+// checkDir refuses a directory that others could put bundles into.
+func checkDir(name string, entry fs.DirEntry) error {
+	info, err := entry.Info()
+	if err != nil {
+		return err
+	}
+	return file.Check(name, info)
 }
 
 func (c *Cache) badBundle(reason error) {
@@ -61,15 +78,11 @@ func (c *Cache) badBundle(reason error) {
 // add notes the entries of one bundle by their headers. What comes before damage
 // is used: each entry is checked by itself.
 func (x *bundleIndex) add(fsys fs.FS, name string) error {
-	f, err := fsys.Open(name)
+	f, info, err := openBundle(fsys, name)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
 	size := info.Size()
 	var head [headerSize]byte
 	if err := readAt(f, head[:bundleHeader], 0); err != nil {
@@ -97,6 +110,24 @@ func (x *bundleIndex) add(fsys fs.FS, name string) error {
 		return fmt.Errorf("bundle ends early: %w", driver.ErrCorrupt)
 	}
 	return nil
+}
+
+// openBundle opens a bundle that nobody else can have written, as far as its file tells:
+// one that is built in tells nothing and is as good as the program.
+func openBundle(fsys fs.FS, name string) (fs.File, fs.FileInfo, error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	if err == nil {
+		err = file.Check(name, info)
+	}
+	if err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+	return f, info, nil
 }
 
 // note adds the entry whose header was checked, and returns its length. The first
@@ -153,7 +184,7 @@ func (c *Cache) bundled(key Key) (Entry, bool) {
 }
 
 func (c *Cache) readBundled(key Key, p place) (Entry, error) {
-	f, err := c.options.Bundles.Open(p.name)
+	f, _, err := openBundle(c.options.Bundles, p.name)
 	if err != nil {
 		return Entry{}, err
 	}

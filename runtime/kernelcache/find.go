@@ -57,8 +57,8 @@ func (c *Cache) find(target Key) (Entry, Hit) {
 // keysOf lists the entries on disk with a target. A directory that cannot be read
 // has none.
 func (d *disk) keysOf(target Key) (keys []Key) {
-	_ = d.walk(func(key Key, info fs.FileInfo) error {
-		if h, _, ok := d.head(key, info); ok && h.target == target {
+	_ = d.walk(func(key Key, _ fs.FileInfo) error {
+		if h, _, ok := d.head(key); ok && h.target == target {
 			keys = append(keys, key)
 		}
 		return nil

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
-	"syscall"
 	"time"
 
 	"github.com/concord-compute/concord/runtime/driver"
@@ -65,15 +64,18 @@ func (c *Cache) load(key Key) (Entry, bool) {
 	if d == nil {
 		return Entry{}, false
 	}
-	entry, err := d.load(key)
+	entry, used, err := d.load(key)
 	switch {
 	case err == nil:
-		d.touch(key)
+		d.touch(key, used)
 		c.count(func(s *Stats) { s.DiskHits++ })
 		return entry, true
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrClosed):
 	case errors.Is(err, driver.ErrCorrupt):
 		c.count(func(s *Stats) { s.Corrupt++ })
+		if errors.Is(err, driver.ErrUnsupported) { // somebody else may have written it
+			c.warn("kernel cache: entry not used", err)
+		}
 	default:
 		c.count(func(s *Stats) { s.DiskErrors++ })
 		c.warn("kernel cache: entry not read", err)
@@ -88,6 +90,9 @@ func (c *Cache) lock(ctx context.Context, key Key) (unlock func(), err error) {
 	d, limit := c.layer(), orDefault(c.options.LockWait, DefaultLockWait)
 	if d == nil || limit < 0 {
 		return func() {}, nil
+	}
+	if _, err := d.writable(); unwritable(err) {
+		return func() {}, nil // and what is compiled is not kept
 	}
 	unlock, err = d.lock(ctx, key, limit)
 	switch {
@@ -114,8 +119,8 @@ func (c *Cache) store(key Key, entry Entry) {
 	switch {
 	case err == nil:
 		c.count(func(s *Stats) { s.DiskEvictions += int64(evicted) })
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-		c.giveUp(err) // it will not get better
+	case unwritable(err): // it will not get better, and what is there can be read
+		c.warn("kernel cache: nothing is written", err)
 	default: // a full disk may
 		c.count(func(s *Stats) { s.DiskErrors++ })
 		c.warn("kernel cache: entry not written", err)

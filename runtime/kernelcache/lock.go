@@ -7,8 +7,9 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"time"
+
+	"github.com/concord-compute/concord/internal/file"
 )
 
 const (
@@ -34,10 +35,14 @@ var (
 // back. An error means that there is no lock: the context's if that is over,
 // errLate, or what the file system said.
 func (d *disk) lock(ctx context.Context, key Key, limit time.Duration) (unlock func(), err error) {
-	path := filepath.Join(d.temp(), lockPrefix+key.String())
+	root, err := d.writable()
+	if err != nil {
+		return nil, err
+	}
+	name := tempName + "/" + lockPrefix + key.String()
 	deadline := time.Now().Add(limit)
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		unlock, err := d.tryLock(path)
+		unlock, err := d.tryLock(root, name)
 		if !errors.Is(err, errLocked) {
 			return unlock, err
 		}
@@ -56,19 +61,25 @@ func (d *disk) lock(ctx context.Context, key Key, limit time.Duration) (unlock f
 // tryLock takes the lock if it is free. A lock counts only while its file still
 // has its name: its holder removes the file before it lets go, so that those who
 // waited with the old file open start again with the next one's.
-func (d *disk) tryLock(path string) (unlock func(), err error) {
+func (d *disk) tryLock(root *os.Root, name string) (unlock func(), err error) {
 	for range lockTries {
-		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		f, err := root.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 		if err != nil {
 			return nil, err
 		}
-		if err := d.flock(f); err != nil {
+		if !foreign(f) {
+			err = d.flock(f)
+		} else if err = root.Remove(name); err == nil {
+			f.Close()
+			continue
+		}
+		if err != nil {
 			f.Close()
 			return nil, err
 		}
-		if named(f, path) {
+		if named(f, root, name) {
 			return func() {
-				os.Remove(path)
+				_ = root.Remove(name)
 				f.Close()
 			}, nil
 		}
@@ -77,12 +88,19 @@ func (d *disk) tryLock(path string) (unlock func(), err error) {
 	return nil, errNoName
 }
 
-// named reports whether path is the name of the open file.
-func named(f *os.File, path string) bool {
+// foreign reports whether an open file could be another user's, who might never let
+// go of it.
+func foreign(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && file.Check(f.Name(), info) != nil
+}
+
+// named reports whether name is that of the open file.
+func named(f *os.File, root *os.Root, name string) bool {
 	mine, err := f.Stat()
 	if err != nil {
 		return false
 	}
-	there, err := os.Lstat(path)
+	there, err := root.Lstat(name)
 	return err == nil && os.SameFile(mine, there)
 }

@@ -143,7 +143,7 @@ func TestFileSystemsWithoutLocks(t *testing.T) {
 		assert.Equal(t, entry(1), got)
 		assert.EqualValues(t, 1, c.Stats().LockErrors, name)
 		assert.Zero(t, c.Stats().DiskErrors, name)
-		assert.FileExists(t, file(dir, 1), "it is stored all the same")
+		assert.FileExists(t, entryFile(dir, 1), "it is stored all the same")
 		release()
 	}
 	dir := privateDir(t)
@@ -153,7 +153,7 @@ func TestFileSystemsWithoutLocks(t *testing.T) {
 	_, _, err := c.Get(t.Context(), key(1), fixed(entry(1)))
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, c.Stats().LockErrors)
-	assert.FileExists(t, file(dir, 1))
+	assert.FileExists(t, entryFile(dir, 1))
 }
 
 // The holder removes its file before it lets go. Whoever waited with that file

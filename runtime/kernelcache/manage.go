@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"time"
 
 	"github.com/concord-compute/concord/runtime/driver"
@@ -33,8 +32,9 @@ type Stats struct {
 
 	MemoryEntries int    `json:"memory_entries"` // remembered failures included
 	MemoryBytes   int64  `json:"memory_bytes"`
-	Dir           string `json:"dir,omitempty"`      // directory in use; empty: memory only
-	DiskOff       string `json:"disk_off,omitempty"` // why the configured directory is not in use
+	Dir           string `json:"dir,omitempty"`       // directory in use; empty: memory only
+	DiskOff       string `json:"disk_off,omitempty"`  // why the configured directory is not in use
+	ReadOnly      string `json:"read_only,omitempty"` // why nothing is written to it, if it is only read
 }
 
 // Info describes one entry on disk.
@@ -57,12 +57,19 @@ type Report struct {
 // Stats returns the counters. It opens the disk layer if nobody has yet.
 func (c *Cache) Stats() Stats {
 	d := c.layer()
+	var readOnly error
+	if d != nil {
+		_, readOnly = d.writable()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.stats
 	s.MemoryEntries, s.MemoryBytes = c.memory.order.Len(), c.memory.bytes
 	if d != nil {
-		s.Dir = filepath.Dir(d.root)
+		s.Dir = d.dir
+		if readOnly != nil {
+			s.ReadOnly = readOnly.Error()
+		}
 	}
 	return s
 }
@@ -76,7 +83,7 @@ func (c *Cache) List() ([]Info, error) {
 	}
 	var list []Info
 	err := d.walk(func(key Key, info fs.FileInfo) error {
-		if h, label, ok := d.head(key, info); ok {
+		if h, label, ok := d.head(key); ok {
 			list = append(list, Info{key, label, info.Size(), info.ModTime(), h.flags&imported != 0})
 		}
 		return nil
@@ -111,7 +118,7 @@ func (c *Cache) Verify(ctx context.Context) (Report, error) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		_, err := d.load(key)
+		_, _, err := d.load(key)
 		switch {
 		case err == nil:
 			r.Checked++

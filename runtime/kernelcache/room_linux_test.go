@@ -94,14 +94,53 @@ func TestDiskWithoutRoom(t *testing.T) {
 	t.Run("read-only file system", func(t *testing.T) {
 		dir := mounted(t, "size=1m")
 		put(t, dir, 1)
-		open := Open(Options{Dir: dir, Logger: slog.New(slog.DiscardHandler)})
-		open.Stats()
+		logger, buf := warnings()
+		c := Open(Options{Dir: dir, Logger: logger, MemoryBytes: -1})
+		require.Empty(t, c.Stats().ReadOnly)
 		require.NoError(t, unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
-		_, _, err := open.Get(t.Context(), key(2), fixed(entry(2)))
-		require.NoError(t, err)
-		assert.Contains(t, open.Stats().DiskOff, "read-only")
+		for range 2 {
+			_, _, err := c.Get(t.Context(), key(2), fixed(entry(2)))
+			require.NoError(t, err)
+			_, hit, err := c.Get(t.Context(), key(1), mustNotCompile(t))
+			require.NoError(t, err)
+			assert.Equal(t, Disk, hit, "what is there is read all the same")
+		}
+		assert.Contains(t, c.Stats().ReadOnly, "read-only")
+		assert.Equal(t, 1, strings.Count(buf.String(), "level=WARN"), "%s", buf)
+		readOnlyCache(t, dir, "read-only")
+	})
+	t.Run("read-only mount of a part of one", func(t *testing.T) {
+		dir, there := privateDir(t), privateDir(t)
+		put(t, there, 1)
+		if err := unix.Mount(there, dir, "", unix.MS_BIND, ""); err != nil {
+			t.Skipf("no mount of its own for a user who is not root: %v", err)
+		}
+		t.Cleanup(func() { assert.NoError(t, unix.Unmount(dir, unix.MNT_DETACH)) })
+		require.NoError(t, unix.Mount("", dir, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""))
+		readOnlyCache(t, dir, "read-only")
+	})
+	t.Run("read-only and empty", func(t *testing.T) {
+		dir := mounted(t, "size=1m")
+		require.NoError(t, unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
 		memoryOnly(t, dir, "read-only")
 	})
+}
+
+// A file system can be unmounted once the cache on it was closed, and the cache goes on.
+func TestCloseLetsGoOfTheDirectory(t *testing.T) {
+	dir := mounted(t, "size=1m")
+	c := Open(Options{Dir: dir})
+	require.NoError(t, c.Close(), "nothing is open yet")
+	_, _, err := c.Get(t.Context(), key(1), fixed(entry(1)))
+	require.NoError(t, err)
+	require.ErrorIs(t, unix.Unmount(dir, 0), unix.EBUSY)
+	require.NoError(t, c.Close())
+	require.NoError(t, c.Close(), "again")
+	require.NoError(t, unix.Unmount(dir, 0))
+	require.NoError(t, unix.Mount("none", dir, "tmpfs", 0, "mode=0700,size=1m"))
+	_, _, err = c.Get(t.Context(), key(2), fixed(entry(2)))
+	require.NoError(t, err)
+	assert.FileExists(t, entryFile(dir, 2))
 }
 
 // mounted is a small file system of its own, where the user may have one.
@@ -110,6 +149,6 @@ func mounted(t *testing.T, options string) string {
 	if err := unix.Mount("none", dir, "tmpfs", 0, "mode=0700,"+options); err != nil {
 		t.Skipf("no file system of its own for a user who is not root: %v", err)
 	}
-	t.Cleanup(func() { assert.NoError(t, unix.Unmount(dir, 0)) })
+	t.Cleanup(func() { assert.NoError(t, unix.Unmount(dir, unix.MNT_DETACH)) }) // caches of the test may hold it open
 	return dir
 }

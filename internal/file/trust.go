@@ -1,0 +1,180 @@
+package file
+
+// Directories and files that nobody else can have written.
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+// OpenRoot opens a directory that is trusted and that, other than those on the way to it,
+// nobody else can write to even with the sticky bit. Directories that are missing are
+// made, with mode 0700. The path is followed once: whatever becomes of it later, the
+// Root is the directory that was checked.
+//
+// One that is not trusted is an error that matches driver.ErrUnsupported and says which
+// directory is why; nothing was made in or below that one. The caller owns the Root.
+func OpenRoot(path string) (*os.Root, error) {
+	path, err := resolve(path, true)
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	return checkRoot(root, path)
+}
+
+// SubRoot opens a directory in a trusted one, under the same conditions; it has to be
+// there.
+func SubRoot(root *os.Root, name string) (*os.Root, error) {
+	sub, err := root.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	return checkRoot(sub, filepath.Join(root.Name(), name))
+}
+
+// checkRoot closes a Root that is not to be used.
+func checkRoot(root *os.Root, path string) (*os.Root, error) {
+	info, err := root.Stat(".")
+	if err == nil {
+		err = check(path, info, false)
+	}
+	if err != nil {
+		root.Close()
+		return nil, err
+	}
+	return root, nil
+}
+
+// OpenIn opens a regular file in a trusted directory for reading. A link is not followed,
+// nor is a file taken that has more names than this one, as others may make such
+// names for a file that was not meant to lie there. A file that is not to be used is an
+// error that matches driver.ErrFormat. The caller owns the file.
+func OpenIn(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
+	path := filepath.Join(root.Name(), name)
+	there, err := root.Lstat(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := checkFile(path, there); err != nil {
+		return nil, nil, err
+	}
+	f, err := root.Open(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !os.SameFile(there, info) {
+		err = fmt.Errorf("%s was exchanged: %w", path, driver.ErrFormat)
+	}
+	if err == nil {
+		err = checkFile(path, info)
+	}
+	if err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+	return f, info, nil
+}
+
+func checkFile(path string, info fs.FileInfo) error {
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is not a file but %v: %w", path, info.Mode().Type(), driver.ErrFormat)
+	}
+	if err := check(path, info, false); err != nil {
+		return fmt.Errorf("%w: %w", err, driver.ErrFormat)
+	}
+	if hasOtherNames(info) {
+		return fmt.Errorf("%s has other names, too: %w", path, driver.ErrFormat)
+	}
+	return nil
+}
+
+// Open opens a file that is trusted, for reading, by a path that may be a link. Of something else, such as a
+// pipe, the owner alone counts: what comes through it is not what lies anywhere. One that is
+// not trusted is an error that matches driver.ErrUnsupported. The caller owns the file.
+func Open(path string) (*os.File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkOpen(f, path); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func checkOpen(f *os.File, path string) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return checkOwner(path, info)
+	}
+	if err := check(path, info, false); err != nil {
+		return err
+	}
+	resolved, err := resolve(path, false)
+	if err != nil {
+		return err
+	}
+	there, err := os.Lstat(resolved)
+	if err == nil && !os.SameFile(there, info) {
+		err = fmt.Errorf("%s was exchanged: %w", path, driver.ErrUnsupported)
+	}
+	return err
+}
+
+// Check is an error that matches driver.ErrUnsupported if somebody who is not trusted could
+// have written a file or a directory, by its owner and permissions alone: for open
+// files of a file system whose place is not known. One that is no file of the system, such as
+// those of embed.FS, is trusted.
+func Check(name string, info fs.FileInfo) error { return check(name, info, false) }
+
+// TempDir makes a directory for temporary files, with mode 0700, in the system's
+// directory for them, or if that is not trusted in one that is. It returns its path
+// without links. The caller removes it.
+func TempDir(prefix string) (string, error) {
+	var errs []error
+	for _, dir := range append([]string{os.TempDir()}, tempDirs...) {
+		parent, err := resolve(dir, false)
+		if err == nil {
+			return os.MkdirTemp(parent, prefix)
+		}
+		if !errors.Is(err, driver.ErrUnsupported) {
+			return "", err
+		}
+		errs = append(errs, err)
+	}
+	return "", fmt.Errorf("no directory for temporary files is safe: %w", errs[0])
+}
+
+// resolve returns the path of a file or a directory without links, absolute. Missing
+// directories are made if make is true. It is an error if what it names, or anything
+// on the way, is not trusted; directories with the sticky bit are.
+func resolve(path string, makeDirs bool) (string, error) {
+	if path == "" {
+		return "", syscall.ENOENT
+	}
+	if !filepath.IsAbs(path) {
+		// Not filepath.Abs, which would take the ".." after a link for the
+		// directory that holds the link.
+		here, err := os.Getwd()
+		if err != nil {
+			return "", err
+		}
+		path = here + string(filepath.Separator) + path
+	}
+	return walk(path, makeDirs)
+}

@@ -4,11 +4,13 @@ package cpu
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 // Loading and closing leaves no mapping, no open file and no temporary file.
@@ -44,4 +46,33 @@ func TestProgramsAreUnloaded(t *testing.T) {
 	entries, err := os.ReadDir(tmp)
 	require.NoError(t, err)
 	assert.Empty(t, entries, "temporary files are left")
+}
+
+// Nothing that will be run passes through a directory in which others could exchange it.
+func TestWorkingDirectoriesAreOnesOwn(t *testing.T) {
+	d := openDevice(t)
+	needCompiler(t)
+	loose := t.TempDir()
+	require.NoError(t, os.Chmod(loose, 0o777))
+	t.Setenv("TMPDIR", loose)
+	watch, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	require.NoError(t, err)
+	defer unix.Close(watch)
+	_, err = unix.InotifyAddWatch(watch, loose, unix.IN_CREATE|unix.IN_MOVED_TO)
+	require.NoError(t, err)
+
+	bin := buildProgram(t, d, parse(t, "kernel void apart(global int *x) { x[0] = 2; }"))
+	lib, err := openTempObject(bin.Code[binaryHeader:])
+	require.NoError(t, err)
+	require.NoError(t, lib.Close())
+	n, err := unix.Read(watch, make([]byte, 4096))
+	assert.ErrorIs(t, err, unix.EAGAIN, "%d bytes of events: something was made there", n)
+
+	// In a directory with the sticky bit, as /tmp is one, there is nothing to fear.
+	require.NoError(t, os.Chmod(loose, 0o777|os.ModeSticky))
+	require.NoError(t, os.Chmod(filepath.Dir(loose), 0o700))
+	buildProgram(t, d, parse(t, "kernel void again(global int *x) { x[0] = 3; }"))
+	n, err = unix.Read(watch, make([]byte, 4096))
+	require.NoError(t, err)
+	assert.Positive(t, n, "the watch sees what is made")
 }

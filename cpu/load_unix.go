@@ -9,12 +9,13 @@ import (
 	"path/filepath"
 
 	"github.com/concord-compute/concord/internal/cgo"
+	"github.com/concord-compute/concord/internal/file"
 )
 
 // openTempObject loads a shared object from a file in a private directory, which
 // is removed at once: the loaded library does not need it.
 func openTempObject(object []byte) (cgo.Library, error) {
-	dir, err := os.MkdirTemp("", "concord-load-") // mode 0700, a name never used before
+	dir, err := file.TempDir("concord-load-") // which nobody else can exchange, with a name never used before
 	if err != nil {
 		return cgo.Library{}, err
 	}

@@ -23,6 +23,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/concord-compute/concord/internal/file"
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
@@ -153,11 +154,12 @@ func (c *toolchain) flags() []string {
 // build compiles text and returns the shared object and what the compiler said.
 // The error is errBuild when the compiler refused the text.
 func (c *toolchain) build(ctx context.Context, text string, options []string) (object []byte, log string, err error) {
-	sweepOnce.Do(func() { sweep(os.TempDir(), time.Now().Add(-staleAfter)) })
-	dir, err := os.MkdirTemp("", buildPrefix) // mode 0700
+	// What is read back here is run: nobody else may exchange the directory meanwhile.
+	dir, err := file.TempDir(buildPrefix)
 	if err != nil {
 		return nil, "", err
 	}
+	sweepOnce.Do(func() { sweep(filepath.Dir(dir), time.Now().Add(-staleAfter)) })
 	defer func() {
 		if removeErr := os.RemoveAll(dir); err == nil {
 			err = removeErr

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/concord-compute/concord/internal/file"
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
@@ -22,7 +23,8 @@ var hipccFlags = []string{"--genco", "--no-gpu-bundle-output", "-include", "hip/
 
 // BuildWithHipcc compiles HIP C++ (a unit rendered for source.HIP, for example) with
 // hipcc to a code object for an architecture, "gfx90a". It blocks for a second or
-// more; ctx ends hipcc. Of the environment hipcc gets PATH and HOME only.
+// more; ctx ends hipcc. Of the environment hipcc gets PATH and HOME only, and a
+// directory of its own for temporary files.
 //
 // No text, or an architecture that cannot be one, is ErrInvalidArgument; no hipcc is
 // ErrUnsupported; a text that does not build is a *BuildError with the log.
@@ -38,7 +40,7 @@ func BuildWithHipcc(ctx context.Context, text, arch string) (driver.Binary, erro
 		return driver.Binary{}, hipccError("install hipcc (package hipcc, or ROCm) and HIP's headers (libamdhip64-dev)",
 			fmt.Errorf("%w: %w", err, driver.ErrUnsupported))
 	}
-	dir, err := os.MkdirTemp("", "concord-hipcc-")
+	dir, err := file.TempDir("concord-hipcc-") // which nobody else can exchange
 	if err != nil {
 		return driver.Binary{}, hipccError("", err)
 	}
@@ -98,7 +100,7 @@ func runHipcc(ctx context.Context, path, dir, arch string) (log string, err erro
 	args := append(append([]string{}, hipccFlags...), flags(arch)...)
 	cmd := exec.CommandContext(ctx, path, append(args, "-o", "program.co", "program.hip")...)
 	cmd.Dir = dir
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + dir}
 	cmd.WaitDelay = 5 * time.Second // its children may hold the pipe
 	out, err := cmd.CombinedOutput()
 	return string(out), err

@@ -61,7 +61,7 @@ func TestHipccRefuses(t *testing.T) {
 	assert.ErrorContains(t, err, "install hipcc")
 }
 
-// What hipcc is given: fixed arguments, and PATH and HOME only.
+// What hipcc is given: fixed arguments, PATH and HOME, and its directory for temporary files.
 func TestHipccEnvironment(t *testing.T) {
 	dir := t.TempDir()
 	script := "#!/bin/sh\nenv >\"" + dir + "/env\"\necho \"$@\" >\"" + dir + "/args\"\nfor a; do out=$last; last=$a; done\nprintf code >\"$out\"\n"

@@ -3,8 +3,9 @@
 //
 // # Basics
 //
-// [OpenRoot] holds a directory that is trusted, [SubRoot] and [OpenIn] what lies in it, [Open] a
-// file by its path; [TempDir] makes a working directory. [Replace] and [Create] write.
+// [OpenRoot] holds a directory that is trusted, [SubRoot] and [OpenIn] what lies in it;
+// [CheckOpen] and [Check] judge a file that is open; [TempDir] makes a working directory.
+// [Replace] and [Create] write.
 //
 // # What is trusted
 //
@@ -23,7 +24,9 @@
 // in the permissions of the group; one of NFSv4 or of macOS does not show, nor what the
 // server of a network file system lets others do. Where a system has no owners and
 // permissions of this kind, as Windows, everything is trusted that the system lets this user
-// open. A user of whom a container has no number is another user.
+// open. In a container in which the superuser has no number, whatever user owns the root of the
+// file system is trusted on the way, though not below a directory that others can
+// write to, nor with what lies at the end of it.
 //
 // All functions may be called from any goroutine.
 package file

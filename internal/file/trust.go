@@ -46,7 +46,7 @@ func SubRoot(root *os.Root, name string) (*os.Root, error) {
 func checkRoot(root *os.Root, path string) (*os.Root, error) {
 	info, err := root.Stat(".")
 	if err == nil {
-		err = check(path, info, false)
+		err = check(path, info)
 	}
 	if err != nil {
 		root.Close()
@@ -90,7 +90,7 @@ func checkFile(path string, info fs.FileInfo) error {
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a file but %v: %w", path, info.Mode().Type(), driver.ErrFormat)
 	}
-	if err := check(path, info, false); err != nil {
+	if err := check(path, info); err != nil {
 		return fmt.Errorf("%w: %w", err, driver.ErrFormat)
 	}
 	if hasOtherNames(info) {
@@ -99,37 +99,28 @@ func checkFile(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// Open opens a file that is trusted, for reading, by a path that may be a link. Of something else, such as a
-// pipe, the owner alone counts: what comes through it is not what lies anywhere. One that is
-// not trusted is an error that matches driver.ErrUnsupported. The caller owns the file.
-func Open(path string) (*os.File, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkOpen(f, path); err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
-}
-
-func checkOpen(f *os.File, path string) error {
+// CheckOpen is an error that matches driver.ErrUnsupported if somebody who is not trusted could
+// have written an open file, or exchanged it before it was opened by its name. Of something
+// else, such as a pipe, the owner alone counts: what comes through it lies nowhere.
+func CheckOpen(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
 	if !info.Mode().IsRegular() {
-		return checkOwner(path, info)
+		return checkOwnerOf(f.Name(), info)
 	}
-	if err := check(path, info, false); err != nil {
+	if err := check(f.Name(), info); err != nil {
 		return err
 	}
-	resolved, err := resolve(path, false)
+	path, err := resolve(f.Name(), false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // it has no name any more: what counts is whose it is
+	}
 	if err != nil {
 		return err
 	}
-	there, err := os.Lstat(resolved)
+	there, err := os.Lstat(path)
 	if err == nil && !os.SameFile(there, info) {
 		err = fmt.Errorf("%s was exchanged: %w", path, driver.ErrUnsupported)
 	}
@@ -140,7 +131,7 @@ func checkOpen(f *os.File, path string) error {
 // have written a file or a directory, by its owner and permissions alone: for open
 // files of a file system whose place is not known. One that is no file of the system, such as
 // those of embed.FS, is trusted.
-func Check(name string, info fs.FileInfo) error { return check(name, info, false) }
+func Check(name string, info fs.FileInfo) error { return check(name, info) }
 
 // TempDir makes a directory for temporary files, with mode 0700, in the system's
 // directory for them, or if that is not trusted in one that is. It returns its path

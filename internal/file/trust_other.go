@@ -13,9 +13,9 @@ import (
 
 var tempDirs []string
 
-func check(string, fs.FileInfo, bool) error { return nil }
+func check(string, fs.FileInfo) error { return nil }
 
-func checkOwner(string, fs.FileInfo) error { return nil }
+func checkOwnerOf(string, fs.FileInfo) error { return nil }
 
 func hasOtherNames(fs.FileInfo) bool { return false }
 

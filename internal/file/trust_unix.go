@@ -17,25 +17,72 @@ import (
 // tempDirs are where temporary files may be if the system's own directory is not safe.
 var tempDirs = []string{"/tmp", "/var/tmp"}
 
-// check refuses what others could have written. sticky says that it is a directory on
-// the way to something, in which others may write if they cannot rename what is not theirs.
-// What the system's own call did not describe is built into the program.
-func check(path string, info fs.FileInfo, sticky bool) error {
-	if _, ok := info.Sys().(*syscall.Stat_t); !ok {
+// check refuses what others could have written.
+func check(path string, info fs.FileInfo) error {
+	sys, ok := info.Sys().(*syscall.Stat_t)
+	if !ok { // not from the system's own call: it is built into the program
 		return nil
 	}
-	mode := info.Mode()
-	sticky = sticky && mode&fs.ModeSticky != 0
-	if mode.Type() != fs.ModeSymlink && mode.Perm()&0o022 != 0 && !sticky {
-		return fmt.Errorf("%s has mode %04o and others can write to it (chmod go-w): %w", path, mode.Perm(), driver.ErrUnsupported)
+	if mode := info.Mode(); writable(mode) {
+		return looseError(path, mode)
 	}
-	return checkOwner(path, info)
+	return checkOwner(path, sys, 0)
 }
 
-func checkOwner(path string, info fs.FileInfo) error {
+// writable reports whether others may write, as far as the mode says.
+func writable(mode fs.FileMode) bool {
+	return mode.Type() != fs.ModeSymlink && mode.Perm()&0o022 != 0
+}
+
+func looseError(path string, mode fs.FileMode) error {
+	return fmt.Errorf("%s has mode %04o and others can write to it (chmod go-w): %w", path, mode.Perm(), driver.ErrUnsupported)
+}
+
+// checkOwner refuses what does not belong to this user, the superuser or another user that
+// is trusted.
+func checkOwner(path string, sys *syscall.Stat_t, trusted uint32) error {
+	if sys.Uid == 0 || sys.Uid == trusted || int64(sys.Uid) == int64(os.Geteuid()) {
+		return nil
+	}
+	return fmt.Errorf("%s belongs to user %d and not to user %d: %w", path, sys.Uid, os.Geteuid(), driver.ErrUnsupported)
+}
+
+func checkOwnerOf(path string, info fs.FileInfo) error {
+	if sys, ok := info.Sys().(*syscall.Stat_t); ok {
+		return checkOwner(path, sys, 0)
+	}
+	return nil
+}
+
+// way is what was checked on the way from the root of the file system.
+type way struct {
+	// above owns the root: all that this process runs is in that user's hands. It is 0, but for
+	// a container in which the superuser has no number.
+	above uint32
+	// shared says that the directory that was checked last has the sticky bit and that
+	// others write to it: what it holds may be of anyone who has no number here.
+	shared bool
+}
+
+// step checks what comes next.
+func (w *way) step(path string, info fs.FileInfo) error {
 	sys, ok := info.Sys().(*syscall.Stat_t)
-	if ok && sys.Uid != 0 && int64(sys.Uid) != int64(os.Geteuid()) {
-		return fmt.Errorf("%s belongs to user %d and not to user %d: %w", path, sys.Uid, os.Geteuid(), driver.ErrUnsupported)
+	if !ok {
+		return nil
+	}
+	trusted := w.above
+	if w.shared {
+		trusted = 0
+	}
+	if err := checkOwner(path, sys, trusted); err != nil {
+		return err
+	}
+	loose := writable(info.Mode())
+	if loose && !(info.IsDir() && info.Mode()&fs.ModeSticky != 0) {
+		return looseError(path, info.Mode())
+	}
+	if info.IsDir() {
+		w.shared = loose
 	}
 	return nil
 }
@@ -51,11 +98,8 @@ func hasOtherNames(info fs.FileInfo) bool {
 // directory that was checked: nobody else can exchange what has that name.
 func walk(path string, makeDirs bool) (string, error) {
 	const separator = string(filepath.Separator)
+	w, err := fromRoot()
 	at, rest, links := separator, path, 0
-	info, err := os.Lstat(at)
-	if err == nil {
-		err = check(at, info, true)
-	}
 	for err == nil && rest != "" {
 		var name string
 		name, rest, _ = strings.Cut(rest, separator)
@@ -64,13 +108,15 @@ func walk(path string, makeDirs bool) (string, error) {
 			continue
 		case "..":
 			at = filepath.Dir(at)
+			w.shared = true // as far as is known
 			continue
 		}
 		next := filepath.Join(at, name)
+		var info fs.FileInfo
 		if info, err = lookAt(next, makeDirs); err != nil {
 			return "", err
 		}
-		if err = check(next, info, info.IsDir()); err != nil {
+		if err = w.step(next, info); err != nil {
 			return "", err
 		}
 		switch {
@@ -82,7 +128,7 @@ func walk(path string, makeDirs bool) (string, error) {
 			}
 			var target string
 			if target, err = os.Readlink(next); filepath.IsAbs(target) {
-				at = separator
+				at, w.shared = separator, false
 			}
 			rest = target + separator + rest
 		case strings.Trim(rest, separator) != "" || makeDirs:
@@ -92,6 +138,20 @@ func walk(path string, makeDirs bool) (string, error) {
 		}
 	}
 	return at, err
+}
+
+// fromRoot checks the root.
+func fromRoot() (*way, error) {
+	const root = string(filepath.Separator)
+	info, err := os.Lstat(root)
+	if err != nil {
+		return nil, err
+	}
+	w := &way{}
+	if sys, ok := info.Sys().(*syscall.Stat_t); ok {
+		w.above = sys.Uid
+	}
+	return w, w.step(root, info)
 }
 
 // lookAt describes what has a name, and makes a directory of that name if nothing has it.

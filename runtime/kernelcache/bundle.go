@@ -20,8 +20,10 @@ import (
 	"hash"
 	"io"
 	"io/fs"
+	"os"
 	"slices"
 
+	"github.com/concord-compute/concord/internal/file"
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
@@ -132,9 +134,10 @@ func (b *bundleWriter) entry(key Key, e Entry) error {
 // changes nothing. The bounds of the cache hold for what comes in, too.
 //
 // A bundle is code that will be run: import only those of people whose programs
-// you run.
+// you run. If r is an *os.File that another user could have written or put in its place, that is an
+// error that matches driver.ErrUnsupported: make a copy of your own, or give it as another reader.
 func (c *Cache) Import(r io.Reader) (Moved, error) {
-	list, err := readBundle(r)
+	list, err := readOwn(r)
 	if err != nil {
 		return Moved{}, fmt.Errorf("kernel cache: import: %w", err)
 	}
@@ -155,6 +158,16 @@ func (c *Cache) Import(r io.Reader) (Moved, error) {
 		}
 	}
 	return moved, nil
+}
+
+// readOwn reads a bundle that nobody else can have written.
+func readOwn(r io.Reader) ([]bundleEntry, error) {
+	if f, ok := r.(*os.File); ok {
+		if err := file.CheckOpen(f); err != nil {
+			return nil, err
+		}
+	}
+	return readBundle(r)
 }
 
 // keep puts one imported entry where entries are kept, unless it is there.

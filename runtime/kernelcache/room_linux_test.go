@@ -5,12 +5,14 @@ package kernelcache
 import (
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -151,4 +153,33 @@ func mounted(t *testing.T, options string) string {
 	}
 	t.Cleanup(func() { assert.NoError(t, unix.Unmount(dir, unix.MNT_DETACH)) }) // caches of the test may hold it open
 	return dir
+}
+
+// A container in which only its user has a number: all that is the superuser's looks as if
+// it were nobody's, and the user's cache is used all the same.
+func TestContainerWithoutTheSuperuser(t *testing.T) {
+	dir, program := openToOthers(t)
+	// What the superuser has below /tmp could be anyone's.
+	require.NoError(t, os.Chown(dir, victimID, victimID))
+	require.NoError(t, os.Chown(filepath.Dir(dir), victimID, victimID))
+	cache := mkdir(t, filepath.Join(dir, "cache"), victimID, 0o700)
+	inside := func(dir string) map[string]int {
+		cmd := as(child(t, "victim", dir, plan{Keys: 2}), program, 1000)
+		cmd.SysProcAttr.Cloneflags = unix.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 1000, HostID: victimID, Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 1000, HostID: victimID, Size: 1}}
+		cmd.SysProcAttr.Credential.NoSetGroups = true
+		out, err := cmd.Output()
+		if err != nil {
+			t.Skipf("no user namespaces here: %v", err)
+		}
+		var seen map[string]int
+		require.NoError(t, json.Unmarshal(out, &seen))
+		return seen
+	}
+	assert.Equal(t, map[string]int{"compiled": 2}, inside(cache))
+	assert.Equal(t, map[string]int{"disk": 2}, inside(cache))
+	foreign := mkdir(t, filepath.Join(dir, "foreign"), attackerID, 0o755)
+	require.NoError(t, forge(foreign))
+	assert.Equal(t, map[string]int{"compiled": 2}, inside(foreign), "the directory itself has to be the user's")
 }

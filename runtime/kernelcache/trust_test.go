@@ -23,6 +23,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/runtime/driver"
 )
 
 func init() { roles["victim"], roles["attacker"] = victim, attacker }
@@ -444,4 +446,43 @@ func writeBundle(t *testing.T, data []byte) string {
 	dir := privateDir(t)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.bundle"), data, 0o600))
 	return dir
+}
+
+// A file that others could have exchanged is not imported; a copy of it is.
+func TestImportOfAFileOfOthers(t *testing.T) {
+	dir := privateDir(t)
+	put(t, dir, 1)
+	var bundle bytes.Buffer
+	_, err := Open(Options{Dir: dir}).Export(&bundle, nil)
+	require.NoError(t, err)
+	imported := func(path string) error {
+		f, err := os.Open(path)
+		require.NoError(t, err)
+		defer f.Close()
+		c := Open(Options{Dir: privateDir(t)})
+		moved, err := c.Import(f)
+		n, _, sizeErr := c.Size()
+		require.NoError(t, sizeErr)
+		assert.Equal(t, moved.Entries, n)
+		assert.Equal(t, err == nil, n == 1)
+		return err
+	}
+	loose := filepath.Join(privateDir(t), "loose")
+	require.NoError(t, os.Mkdir(loose, 0o700))
+	path := filepath.Join(loose, "a.bundle")
+	require.NoError(t, os.WriteFile(path, bundle.Bytes(), 0o644))
+	require.NoError(t, imported(path))
+	require.NoError(t, os.Chmod(loose, 0o777))
+	err = imported(path)
+	assert.ErrorIs(t, err, driver.ErrUnsupported)
+	assert.ErrorContains(t, err, loose+" has mode 0777")
+	require.NoError(t, os.Chmod(loose, 0o777|fs.ModeSticky))
+	require.NoError(t, imported(path), "as in /tmp")
+	require.NoError(t, os.Chmod(path, 0o666))
+	assert.ErrorContains(t, imported(path), "others can write to it")
+	if os.Geteuid() == 0 {
+		require.NoError(t, os.Chmod(path, 0o644))
+		require.NoError(t, os.Chown(path, attackerID, -1))
+		assert.ErrorContains(t, imported(path), "belongs to user 54322")
+	}
 }

@@ -3,14 +3,14 @@
 # system with the packages that a case names and nothing else, in a mount namespace of its
 # own, with empty caches. Only Go and the settings of its package managers are this machine's.
 # It needs root, debootstrap and a kernel that allows mount namespaces; without them it says
-# so and succeeds.
+# so and succeeds. Systems are kept in the cache directory, outside of the checkout, as the
+# go command looks at every folder of that; removing them there makes them anew.
 #
 #	tests/fresh/run.sh demo      what continuous integration runs
 #	tests/fresh/run.sh all       every case
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
-here=$PWD
-base=$here/build/fresh
+base=${XDG_CACHE_HOME:-$HOME/.cache}/concord-fresh
 goroot=$(go env GOROOT) || exit 1
 
 # A case is a line: its name, the release of Debian, the packages on top of the minimal

@@ -56,7 +56,7 @@ with_c     := ./internal/cgo/... ./csrc ./cpu/... ./cuda/... ./rocm/... ./opencl
 test race asan cgocheck nocgo test-rusticl test-oclgrind test-sim test-metal test-suites test-fault test-first: export CONCORD_CACHE_DIR = $(CURDIR)/build/cache
 
 .PHONY: help build demo test deps race asan cgocheck nocgo check vet check-c test-rusticl \
-	test-oclgrind test-sim test-metal test-suites test-compilers test-cache test-memory test-fault test-first bench bench-launch bench-cache bench-pool bench-peers fuzz fresh sim gpu-bundle env fmt clean
+	test-oclgrind test-sim test-metal test-suites test-compilers test-cache test-memory test-fault test-first fuzz-programs bench bench-launch bench-cache bench-pool bench-peers fuzz fresh sim gpu-bundle env fmt clean
 
 help: ## list the targets
 	@sed -n '/^[a-z-]*:.*## /{s/:.*## /\t/;s/\$$\$$/$$/g;p}' Makefile | expand -t 16
@@ -224,6 +224,13 @@ fuzz: ## every fuzz target for FUZZTIME
 		set -- $(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")"; \
 		echo "$$@"; "$$@" </dev/null || exit; \
 	done
+
+# What differs is written to build/programs, whole and reduced. PROGRAMS_SEED=7 tries that seed alone, on
+# every implementation that is here.
+TIME ?= 10m
+fuzz-programs: packages += clang-15
+fuzz-programs: deps sim ## generated programs on every implementation here for TIME, their results compared
+	PROGRAMS_TIME=$(if $(PROGRAMS_SEED),,$(TIME)) CONCORD_REQUIRE=opencl $(flags) $(GO) test $(tags) -count=1 -timeout=0 -v -run TestPrograms ./tests/programs
 
 sim: ## the simulated vendor libraries in build/sim; needs gcc and g++
 	@sh tests/sim/build.sh build/sim

@@ -1,0 +1,122 @@
+package programs
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Difference is what two targets do not agree on.
+type Difference struct {
+	Program *Program
+	Targets [2]*Target
+	Results [2]Result
+	What    string
+	At      int // the launch, or -1
+}
+
+func (d *Difference) String() string {
+	text := fmt.Sprintf("seed %d: %s and %s: %s", d.Program.Seed, d.Targets[0].Name, d.Targets[1].Name, d.What)
+	for i, r := range d.Results {
+		if r.Err != "" {
+			text += fmt.Sprintf("\n%s: %s", d.Targets[i].Name, r.Err)
+		}
+	}
+	return text
+}
+
+// Pool has a process for each target; it belongs to one goroutine.
+type Pool struct {
+	running map[*Target]*process
+	Ran     map[string]Spent // what each target did
+}
+
+// Spent is how many programs a target ran to their end, and for how long.
+type Spent struct {
+	Programs int
+	Time     time.Duration
+}
+
+func (s Spent) String() string { return fmt.Sprintf("%d in %v", s.Programs, s.Time.Round(time.Second)) }
+
+// Close ends the processes.
+func (p *Pool) Close() {
+	for _, r := range p.running {
+		r.close()
+	}
+	p.running = nil
+}
+
+// Run runs a program on a target. What kills the target's process is a Result with an error.
+func (p *Pool) Run(t *Target, prog *Program) Result {
+	if p.running == nil {
+		p.running, p.Ran = map[*Target]*process{}, map[string]Spent{}
+	}
+	r := p.running[t]
+	if r != nil && r.ran >= perProcess {
+		r.close()
+		r = nil
+	}
+	if r == nil {
+		var err error
+		if r, err = start(t); err != nil {
+			return Result{Err: err.Error()}
+		}
+		p.running[t] = r
+	}
+	begin := time.Now()
+	res, err := r.run(&request{prog.Text(), prog.Launches})
+	if err != nil {
+		r.close()
+		delete(p.running, t)
+		return Result{Err: err.Error()}
+	}
+	if res.Err == "" && !res.Lacks {
+		spent := p.Ran[t.Name]
+		p.Ran[t.Name] = Spent{spent.Programs + 1, spent.Time + time.Since(begin)}
+	}
+	return res
+}
+
+// Try runs a program on all the targets and returns the first difference from the first
+// of them, or nil. A program that they all refuse is a mistake of the generator, and a difference too.
+func (p *Pool) Try(prog *Program, targets []*Target) *Difference {
+	var first *Result
+	for i, t := range targets {
+		res := p.Run(t, prog)
+		if res.Lacks {
+			continue
+		}
+		if first == nil {
+			first = &res
+		}
+		what, at := Compare(prog, first, &res)
+		if res.Err != "" && first.Err != "" && i > 0 {
+			what = "both fail"
+		}
+		if what != "" && Known(res.Err) == "" && Known(first.Err) == "" {
+			return &Difference{prog, [2]*Target{targets[0], t}, [2]Result{*first, res}, what, at}
+		}
+	}
+	return nil
+}
+
+// kindOf is what stays the same while a difference is made smaller.
+func (d *Difference) kindOf() string {
+	if d.Results[0].Err == "" && d.Results[1].Err == "" {
+		return "values"
+	}
+	var b strings.Builder
+	for _, r := range d.Results {
+		word, rest, _ := strings.Cut(r.Err, " ")
+		b.WriteString(word)
+		for _, line := range strings.Split(rest, "\n") {
+			if _, message, found := strings.Cut(line, "rror: "); found {
+				b.WriteString(" " + strings.Join(strings.Fields(quoted.ReplaceAllString(message, "")), " "))
+				break
+			}
+		}
+		b.WriteString("|")
+	}
+	return b.String()
+}

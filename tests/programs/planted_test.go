@@ -1,0 +1,126 @@
+package programs
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/concord-compute/concord/source"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// planted are targets that are wrong, each in one thing: cpu:0 is given another text.
+var planted = []*Target{
+	plant("swizzle", func(text string) string { return strings.ReplaceAll(text, ".even", ".odd") }),
+	plant("shift", func(text string) string { return strings.ReplaceAll(text, " >> ", " >> 1 + ") }),
+	plant("zero", define("trunc(x) (trunc(x) + 0)", "rint(x) (rint(x) + 0)", "copysign(x, y) (copysign(x, y) + 0)")),
+	plant("rounding", define("hadd rhadd", "convert_int_sat_rte convert_int_sat", "convert_uint_sat_rtp convert_uint_sat", "convert_float_rtz convert_float")),
+	plant("atomic", define("atomic_max atomic_min")),
+	plant("barrier", define("barrier(x)")),
+	plant("inexact", define("exp(x) (exp(x) * 1.00001f)", "sin(x) (sin(x) * 0.99999f)", "log(x) (log(x) * 1.00001f)", "cbrt(x) (cbrt(x) * 1.00001f)")),
+}
+
+func plant(name string, f func(string) string) *Target {
+	return &Target{Name: "planted-" + name, Backend: "cpu", Device: "cpu:0", Plant: f}
+}
+
+func define(macros ...string) func(string) string {
+	return func(text string) string { return "#define " + strings.Join(macros, "\n#define ") + "\n" + text }
+}
+
+// TestPlanted demands that every planted mistake is found, and that what is found first is
+// reduced to less.
+func TestPlanted(t *testing.T) {
+	dir, err := filepath.Abs(root)
+	require.NoError(t, err)
+	cpu := Targets(dir)[0]
+	if reason := Absent(cpu, dir); reason != "" {
+		t.Skip(reason)
+	}
+	pool := &Pool{}
+	defer pool.Close()
+	left := slices.Clone(planted)
+	var found []*Difference
+	for seed := uint64(0); len(left) > 0 && seed < 60; seed++ {
+		p := Generate(seed)
+		left = slices.DeleteFunc(left, func(target *Target) bool {
+			if target.Plant(p.Text()) == p.Text() {
+				return false
+			}
+			d := pool.Try(p, []*Target{cpu, target})
+			if d == nil {
+				return false
+			}
+			t.Log(d)
+			assert.GreaterOrEqual(t, d.At, 0, "it is about values")
+			found = append(found, d)
+			return true
+		})
+	}
+	for _, target := range left {
+		t.Errorf("%s was not found", target.Name)
+	}
+	require.NotEmpty(t, found)
+	whole := len(found[0].Program.Text())
+	small := Reduce(pool, found[0], 15*time.Second)
+	assert.Less(t, len(small.Program.Text()), whole)
+	assert.Len(t, small.Program.Launches, 1)
+	assert.NotNil(t, pool.Try(small.Program, small.Targets[:]), "what is left differs too")
+}
+
+// TestGenerate demands that a seed means one program, and that every program is one that the front
+// end takes and every target's renderer too.
+func TestGenerate(t *testing.T) {
+	texts := map[string]bool{}
+	for seed := range uint64(40) {
+		p := Generate(seed)
+		require.Equal(t, p.Describe(), Generate(seed).Describe())
+		texts[p.Text()] = true
+		unit, err := source.Parse(p.Text(), source.Options{Features: &source.Portable})
+		require.NoError(t, err, "seed %d", seed)
+		for _, target := range []source.Target{source.Host, source.CUDA, source.HIP} {
+			_, err := unit.Render(target)
+			require.NoError(t, err, "seed %d", seed)
+		}
+		kernels, _ := p.counts()
+		assert.Equal(t, kernelsPerProgram, kernels)
+		for _, l := range p.Launches {
+			k, ok := unit.Kernel(l.Kernel)
+			require.True(t, ok)
+			require.Len(t, l.Args, len(k.Params))
+		}
+	}
+	assert.Len(t, texts, 40)
+}
+
+// TestCompare demands that what may differ does not count, and that the rest does.
+func TestCompare(t *testing.T) {
+	p := func(k kind, ulps ...int) *Program {
+		return &Program{Launches: []Launch{{Kernel: "k", Args: []Arg{{Name: "x", Out: true, kind: k, ulps: ulps}}}}}
+	}
+	one := func(b ...byte) *Result { return &Result{Outputs: [][][]byte{{b}}} }
+	nan, other := one(0, 0, 0xc0, 0x7f), one(1, 2, 0xc0, 0xff)
+	plus, minus := one(0, 0, 0, 0), one(0, 0, 0, 0x80)
+	a, b, c := one(0, 0, 0x80, 0x3f), one(5, 0, 0x80, 0x3f), one(6, 0, 0x80, 0x3f)
+	for name, differ := range map[string]struct {
+		p    *Program
+		x, y *Result
+		want bool
+	}{
+		"payloads":       {p(kFloat), nan, other, false},
+		"payloads' bits": {p(kUInt), nan, other, true},
+		"zeros":          {p(kFloat), plus, minus, true},
+		"zeros, inexact": {p(kFloat, 2), plus, minus, false},
+		"within":         {p(kFloat, 2), a, b, false},
+		"too far":        {p(kFloat, 2), a, c, true},
+		"exact":          {p(kFloat), a, b, true},
+		"NaN or not":     {p(kFloat, 16), a, nan, true},
+		"one fails":      {p(kFloat), a, &Result{Err: "build"}, true},
+	} {
+		what, _ := Compare(differ.p, differ.x, differ.y)
+		assert.Equal(t, differ.want, what != "", "%s: %s", name, what)
+	}
+}

@@ -1,0 +1,215 @@
+package programs
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const root = "../.."
+
+// What a run does is said by PROGRAMS_TIME (how long), PROGRAMS_SEED (the first seed, and the
+// only one without a time) and PROGRAMS_TARGETS (names; every one of them runs every program).
+const variableTime, variableSeed, variableTargets = "PROGRAMS_TIME", "PROGRAMS_SEED", "PROGRAMS_TARGETS"
+
+// TestMain is a target's process where the environment says so.
+func TestMain(m *testing.M) {
+	name := os.Getenv(variableTarget)
+	if name == "" {
+		os.Exit(m.Run())
+	}
+	dir, err := filepath.Abs(root)
+	if err == nil {
+		err = fmt.Errorf("no target %s", name)
+		for _, t := range append(Targets(dir), planted...) {
+			if t.Name == name {
+				err = Serve(t)
+			}
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// here lists the targets of this machine. Fewer than two skip the test.
+func here(t *testing.T) (always, turns []*Target) {
+	dir, err := filepath.Abs(root)
+	require.NoError(t, err)
+	only := strings.Fields(strings.ReplaceAll(os.Getenv(variableTargets), ",", " "))
+	required := strings.Split(os.Getenv("CONCORD_REQUIRE"), ",")
+	var absent []string
+	found := map[string]bool{}
+	for _, target := range Targets(dir) {
+		if len(only) > 0 && !slices.Contains(only, target.Name) {
+			continue
+		}
+		if reason := Absent(target, dir); reason != "" {
+			absent = append(absent, target.Name+": "+reason)
+			continue
+		}
+		found[target.Backend] = true
+		if target.Always || len(only) > 0 {
+			always = append(always, target)
+		} else {
+			turns = append(turns, target)
+		}
+	}
+	for _, a := range absent {
+		t.Log("not here: ", a)
+	}
+	for _, r := range required {
+		if r = strings.TrimSpace(r); r != "" && len(only) == 0 {
+			assert.True(t, found[r], "CONCORD_REQUIRE names %s", r)
+		}
+	}
+	if len(always)+len(turns) < 2 {
+		t.Skip("nothing to compare with: ", strings.Join(absent, "; "))
+	}
+	return always, turns
+}
+
+// fixedSeeds is how many programs every run of the tests tries.
+const fixedSeeds = 8
+
+// TestPrograms compares what the targets of this machine compute.
+func TestPrograms(t *testing.T) {
+	always, turns := here(t)
+	var first uint64
+	var limit time.Duration
+	count := uint64(fixedSeeds)
+	if testing.Short() {
+		count = 2
+	}
+	if v := os.Getenv(variableTime); v != "" {
+		var err error
+		limit, err = time.ParseDuration(v)
+		require.NoError(t, err)
+		first, count = uint64(time.Now().UnixNano())>>10%1e9*1e3, 1<<62
+	}
+	if v := os.Getenv(variableSeed); v != "" {
+		var err error
+		first, err = strconv.ParseUint(v, 10, 64)
+		require.NoError(t, err)
+		if limit == 0 {
+			count, always, turns = 1, append(always, turns...), nil
+		}
+	}
+	t.Logf("from seed %d on", first)
+	c := &campaign{t: t, always: always, turns: turns, ran: map[string]Spent{}, begin: time.Now()}
+	ctx := t.Context()
+	if limit > 0 {
+		var cancel func()
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+		go c.report(ctx)
+	}
+	c.next.Store(first)
+	var wg sync.WaitGroup
+	for range goruntime.GOMAXPROCS(0) {
+		wg.Go(func() { c.work(ctx, first+count) })
+	}
+	wg.Wait()
+	t.Log(c.String())
+	assert.NotZero(t, c.programs.Load())
+}
+
+// campaign is a run over many seeds.
+type campaign struct {
+	t                 *testing.T
+	always, turns     []*Target
+	next              atomic.Uint64
+	programs, kernels atomic.Int64
+	launches, lines   atomic.Int64
+	differences       atomic.Int64
+	begin             time.Time
+	mu                sync.Mutex
+	ran               map[string]Spent
+}
+
+func (c *campaign) String() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return fmt.Sprintf("%v: %d programs, %d kernels, %d launches, %d lines, %d differences; on %v",
+		time.Since(c.begin).Round(time.Second), c.programs.Load(), c.kernels.Load(), c.launches.Load(), c.lines.Load(), c.differences.Load(), c.ran)
+}
+
+// report prints where a long run is.
+func (c *campaign) report(ctx context.Context) {
+	tick := time.NewTicker(30 * time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			fmt.Println(c)
+		}
+	}
+}
+
+// work takes seeds until there are none, or the time is up.
+func (c *campaign) work(ctx context.Context, end uint64) {
+	pool := &Pool{}
+	defer pool.Close()
+	for ctx.Err() == nil {
+		seed := c.next.Add(1) - 1
+		if seed >= end {
+			return
+		}
+		p := Generate(seed)
+		targets := slices.Clone(c.always)
+		if n := uint64(len(c.turns)); n > 0 {
+			targets = append(targets, c.turns[seed%n])
+		}
+		d := pool.Try(p, targets)
+		kernels, lines := p.counts()
+		c.programs.Add(1)
+		c.kernels.Add(int64(kernels))
+		c.launches.Add(int64(len(p.Launches)))
+		c.lines.Add(int64(lines))
+		c.mu.Lock()
+		for name, n := range pool.Ran {
+			c.ran[name] = Spent{c.ran[name].Programs + n.Programs, c.ran[name].Time + n.Time}
+			delete(pool.Ran, name)
+		}
+		c.mu.Unlock()
+		if d != nil {
+			c.differences.Add(1)
+			c.found(pool, d)
+		}
+	}
+}
+
+// found writes a difference down, whole and reduced.
+func (c *campaign) found(pool *Pool, d *Difference) {
+	dir := filepath.Join(root, "build", "programs")
+	whole, small := filepath.Join(dir, fmt.Sprintf("%d.cl", d.Program.Seed)), filepath.Join(dir, fmt.Sprintf("%d.small.cl", d.Program.Seed))
+	if !assert.NoError(c.t, os.MkdirAll(dir, 0o777)) {
+		return
+	}
+	assert.NoError(c.t, os.WriteFile(whole, []byte(d.Program.Describe()), 0o666))
+	limit := 3 * time.Minute
+	if os.Getenv(variableTime) == "" && os.Getenv(variableSeed) == "" {
+		limit = 20 * time.Second
+	}
+	words := d.String()
+	fmt.Println("found:", words)
+	d = Reduce(pool, d, limit)
+	text := "/* " + strings.ReplaceAll(d.String(), "*/", "* /") + " */\n" + d.Program.Describe()
+	assert.NoError(c.t, os.WriteFile(small, []byte(text), 0o666))
+	c.t.Errorf("%s\n%s has the program, %s less of it; again by: %s=%d make fuzz-programs", words, whole, small, variableSeed, d.Program.Seed)
+}

@@ -1,0 +1,292 @@
+package programs
+
+import (
+	"bytes"
+	"context"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/source"
+)
+
+// Target is one implementation: a device, and how it is set up.
+type Target struct {
+	Name    string
+	Backend string   // what CONCORD_REQUIRE calls it
+	Device  string   // opened by this name; "" for a compiler alone
+	Cross   string   // the architecture that a compiler compiles for
+	Env     []string // of its process
+	Defines []source.Define
+	Always  bool // it takes part in every comparison, others in turns
+	Most    int  // items of a launch; 0 means any number
+
+	// Plant changes a program before it is run, for tests of the comparison.
+	Plant func(text string) string
+}
+
+// request is a program for a target's process.
+type request struct {
+	Text     string
+	Launches []Launch
+}
+
+// Result is what a target made of a program: an error, or the outputs of each launch.
+type Result struct {
+	Err     string
+	Lacks   bool // the target has not what the program needs
+	Outputs [][][]byte
+}
+
+// process is a running target.
+type process struct {
+	target *Target
+	cmd    *exec.Cmd
+	to     io.WriteCloser
+	from   io.ReadCloser
+	enc    *gob.Encoder
+	dec    *gob.Decoder
+	ran    int
+	stderr *tail
+	dir    string
+}
+
+// variableTarget names the target whose process this is.
+const variableTarget = "PROGRAMS_TARGET"
+
+// perProcess is how many programs a process runs: drivers keep what they compiled.
+const perProcess = 150
+
+// start runs this very executable as a target.
+func start(t *Target) (*process, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	p := &process{target: t, stderr: &tail{}}
+	if p.dir, err = os.MkdirTemp("", "programs-"); err != nil {
+		return nil, err
+	}
+	in, to, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	from, out, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, in.Close(), to.Close())
+	}
+	p.cmd = exec.Command(self)
+	p.cmd.Env = append(os.Environ(), variableTarget+"="+t.Name, "CONCORD_CACHE_DIR=off", "CONCORD_CPU_THREADS=2",
+		"POCL_KERNEL_CACHE=0", "POCL_MAX_PTHREAD_COUNT=2", "POCL_CACHE_DIR="+p.dir, "TMPDIR="+p.dir, "XDG_CACHE_HOME="+p.dir)
+	p.cmd.Env = append(p.cmd.Env, t.Env...)
+	p.cmd.ExtraFiles = []*os.File{in, out}
+	p.cmd.Stdout, p.cmd.Stderr = p.stderr, p.stderr
+	err = p.cmd.Start()
+	_, _ = in.Close(), out.Close()
+	p.to, p.from, p.enc, p.dec = to, from, gob.NewEncoder(to), gob.NewDecoder(from)
+	if err != nil {
+		p.close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// close ends the process.
+func (p *process) close() {
+	_ = p.to.Close()
+	if p.cmd.Process != nil {
+		done := make(chan struct{})
+		go func() { _ = p.cmd.Wait(); close(done) }()
+		select {
+		case <-done:
+		case <-time.After(2 * time.Second):
+			_ = p.cmd.Process.Kill()
+			<-done
+		}
+	}
+	_ = p.from.Close()
+	_ = os.RemoveAll(p.dir)
+}
+
+// patience is how long a target may take for one program: what hangs is a finding.
+const patience = 4 * time.Minute
+
+// run runs a program. An error means that the process ended or hangs, and that it is of no use any more.
+func (p *process) run(r *request) (Result, error) {
+	var res Result
+	p.ran++
+	timer := time.AfterFunc(patience, func() { _ = p.cmd.Process.Kill() })
+	defer timer.Stop()
+	if err := p.enc.Encode(r); err != nil {
+		return res, fmt.Errorf("the process ended: %w: %s", err, p.stderr)
+	}
+	begin := time.Now()
+	if err := p.dec.Decode(&res); err != nil {
+		if time.Since(begin) >= patience {
+			return res, fmt.Errorf("no answer in %v", patience)
+		}
+		return res, fmt.Errorf("the process died: %w: %s", err, p.stderr)
+	}
+	return res, nil
+}
+
+// tail keeps the end of what a process writes.
+type tail struct {
+	mu  sync.Mutex
+	end []byte
+}
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.end = append(t.end, b...)
+	if n := len(t.end) - 2000; n > 0 {
+		t.end = slices.Clone(t.end[n:])
+	}
+	return len(b), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(bytes.TrimSpace(t.end))
+}
+
+// Serve is the process of a target: it runs programs until its input ends.
+func Serve(t *Target) error {
+	from, to := os.NewFile(3, "requests"), os.NewFile(4, "results")
+	dec, enc := gob.NewDecoder(from), gob.NewEncoder(to)
+	var run func(*request) (Result, error)
+	if t.Device == "" {
+		run = t.compiler()
+	} else {
+		d, err := runtime.Open(context.Background(), t.Device)
+		if err != nil {
+			return err
+		}
+		defer d.Close()
+		run = func(r *request) (Result, error) { return execute(d, t, r) }
+	}
+	for {
+		var r request
+		if err := dec.Decode(&r); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if t.Plant != nil {
+			r.Text = t.Plant(r.Text)
+		}
+		res, err := run(&r)
+		if err != nil {
+			res = Result{Err: err.Error(), Lacks: res.Lacks}
+		}
+		if err := enc.Encode(res); err != nil {
+			return err
+		}
+	}
+}
+
+// lacks tells whether the features are too few for a text.
+func lacks(f *source.Features, text string) bool {
+	return !f.FP64 && strings.Contains(text, "cl_khr_fp64") || !f.Int64Atomic && strings.Contains(text, "atom_")
+}
+
+// execute builds a program for a device and launches it.
+func execute(d *runtime.Device, t *Target, r *request) (res Result, err error) {
+	ctx := context.Background()
+	if lacks(d.Features(), r.Text) {
+		return Result{Lacks: true}, nil
+	}
+	unit, err := source.Parse(r.Text, source.Options{Name: "program.cl", Features: d.Features(), Defines: t.Defines})
+	if err != nil {
+		return res, fmt.Errorf("parse: %w", err)
+	}
+	prog, err := d.Program(ctx, unit)
+	if err != nil {
+		return res, fmt.Errorf("build: %w", err)
+	}
+	defer func() { err = errors.Join(err, prog.Close()) }()
+	for _, l := range r.Launches {
+		if t.Most > 0 && l.Items[0]*l.Items[1]*l.Items[2] > t.Most {
+			res.Outputs = append(res.Outputs, nil)
+			continue
+		}
+		outs, err := launch(ctx, d, prog, &l)
+		if err != nil {
+			return res, fmt.Errorf("launch %s %v in %v: %w", l.Kernel, l.Items, l.Group, err)
+		}
+		res.Outputs = append(res.Outputs, outs)
+	}
+	return res, nil
+}
+
+func launch(ctx context.Context, d *runtime.Device, prog *runtime.Program, l *Launch) (outs [][]byte, err error) {
+	k, err := prog.Kernel(l.Kernel)
+	if err != nil {
+		return nil, err
+	}
+	var args []any
+	var read []*runtime.Buffer
+	for i, a := range l.Args {
+		switch {
+		case a.Local > 0:
+			args = append(args, runtime.Local(a.Local))
+		case !a.Buffer:
+			args = append(args, a.Data)
+		default:
+			whole, err := runtime.Upload(ctx, d, a.Data)
+			if err != nil {
+				return nil, err
+			}
+			defer whole.Close()
+			view, err := whole.As(elementOf(k.Params()[i].Kind))
+			if err != nil {
+				return nil, err
+			}
+			defer view.Close()
+			args = append(args, view)
+			if a.Out {
+				read = append(read, whole)
+			}
+		}
+	}
+	if err := d.Stream().Launch(k, runtime.Grid{Items: l.Items, Group: l.Group}, args...); err != nil {
+		return nil, err
+	}
+	for _, b := range read {
+		data := make([]byte, b.Len())
+		if err := runtime.Read(ctx, b, data); err != nil {
+			return nil, err
+		}
+		outs = append(outs, data)
+	}
+	return outs, d.Sync(ctx)
+}
+
+// elementOf is the type of elements that a parameter points to; records are bytes.
+func elementOf(k source.Kind) runtime.Type {
+	for _, t := range runtimeTypes {
+		if t.Kind() == k {
+			return t
+		}
+	}
+	return runtime.U8
+}
+
+var runtimeTypes = []runtime.Type{runtime.I8, runtime.U8, runtime.I16, runtime.U16, runtime.I32, runtime.U32, runtime.I64, runtime.U64, runtime.F32, runtime.F64}
+
+// exists tells whether a file is there.
+func exists(elem ...string) bool {
+	_, err := os.Stat(filepath.Join(elem...))
+	return err == nil
+}

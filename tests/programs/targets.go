@@ -1,0 +1,106 @@
+package programs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+
+	_ "github.com/concord-compute/concord/runtime/all"
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/source"
+)
+
+// vendors is where OpenCL drivers are registered.
+const vendors = "/etc/OpenCL/vendors"
+
+// Targets lists the implementations that are known. root is the repository's.
+func Targets(root string) []*Target {
+	sim := "CONCORD_SIM_DIR=" + simulated(root)
+	clang := "clang++"
+	if _, err := exec.LookPath("clang++-15"); err == nil {
+		clang = "clang++-15"
+	}
+	icd := func(name string) string { return "OCL_ICD_VENDORS=" + filepath.Join(vendors, name) }
+	return []*Target{
+		{Name: "cpu", Backend: "cpu", Device: "cpu:0", Always: true},
+		{Name: "pocl", Backend: "opencl", Device: "opencl:0", Env: []string{icd("pocl.icd")}},
+		{Name: "cpu-clang", Backend: "cpu", Device: "cpu:0", Env: []string{"CXX=" + clang}},
+		{Name: "cpu-fibers", Backend: "cpu", Device: "cpu:0", Defines: []source.Define{{Name: "CONCORD_HOST_FIBERS", Value: "1"}}},
+		{Name: "rusticl", Backend: "opencl", Device: "opencl:0", Env: []string{icd("rusticl.icd"), "RUSTICL_ENABLE=llvmpipe"}},
+		{Name: "oclgrind", Backend: "opencl", Device: "opencl:0", Env: []string{"OCL_ICD_VENDORS=" + filepath.Join(root, "build", "oclgrind.icd"), "OCLGRIND_DATA_RACES=1"}, Most: 80},
+		{Name: "sim-cuda", Backend: "sim-cuda", Device: "sim-cuda:0", Env: []string{sim}},
+		{Name: "sim-rocm", Backend: "sim-rocm", Device: "sim-rocm:0", Env: []string{sim}},
+		{Name: "nvrtc", Backend: "cuda", Cross: "sm_80"},
+		{Name: "hiprtc", Backend: "rocm", Cross: "gfx90a"},
+	}
+}
+
+func simulated(root string) string {
+	if dir := os.Getenv("CONCORD_SIM_DIR"); dir != "" {
+		return dir
+	}
+	return filepath.Join(root, "build", "sim")
+}
+
+// Absent tells why a target is not here, by running a program on it; "" if it is.
+func Absent(t *Target, root string) string {
+	if t.Name == "oclgrind" {
+		const library = "/usr/lib/oclgrind/liboclgrind-rt-icd.so"
+		if !exists(library) {
+			return library + " is not there"
+		}
+		file := filepath.Join(root, "build", "oclgrind.icd")
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o777), os.WriteFile(file, []byte(library+"\n"), 0o666)); err != nil {
+			return err.Error()
+		}
+	}
+	if t.Name == "pocl" && !exists(vendors, "pocl.icd") || t.Name == "rusticl" && !exists(vendors, "rusticl.icd") {
+		return t.Name + ".icd is not in " + vendors
+	}
+	if t.Backend == "sim-cuda" && !exists(simulated(root), "libcuda.so.1") || t.Backend == "sim-rocm" && !exists(simulated(root), "libcuda.so.1") {
+		return "no simulated libraries; make sim builds them"
+	}
+	p, err := start(t)
+	if err != nil {
+		return err.Error()
+	}
+	defer p.close()
+	a := Arg{Name: "x", Buffer: true, Data: make([]byte, 4), Out: true, kind: kInt}
+	res, err := p.run(&request{"kernel void k0(global int *x) { x[0] = 1; }", []Launch{{Kernel: "k0", Items: [3]int{1, 1, 1}, Args: []Arg{a}}}})
+	if err != nil {
+		return err.Error()
+	}
+	return res.Err
+}
+
+// compiler is what a target without a device does: the program has to compile.
+func (t *Target) compiler() func(*request) (Result, error) {
+	ctx := context.Background()
+	cfg, err := driver.ParseEnv(os.Environ())
+	i := slices.IndexFunc(driver.Backends(), func(b driver.Backend) bool { return b.Name() == t.Backend })
+	var cross driver.CrossCompiler
+	if i >= 0 {
+		cross, _ = driver.Backends()[i].(driver.CrossCompiler)
+	}
+	if cross == nil {
+		err = errors.Join(err, fmt.Errorf("%s is not in this build", t.Backend))
+	}
+	return func(r *request) (Result, error) {
+		if err != nil {
+			return Result{}, err
+		}
+		features := cross.TargetFeatures(t.Cross)
+		unit, err := source.Parse(r.Text, source.Options{Name: "program.cl", Features: &features, Defines: t.Defines})
+		if err != nil {
+			return Result{}, fmt.Errorf("parse: %w", err)
+		}
+		if _, err := cross.CompileFor(ctx, &cfg, t.Cross, unit, nil); err != nil {
+			return Result{}, fmt.Errorf("build: %w", err)
+		}
+		return Result{Outputs: make([][][]byte, len(r.Launches))}, nil
+	}
+}

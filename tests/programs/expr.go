@@ -40,12 +40,24 @@ var narrowOps = []op{
 	{"({T})($0 / (($1 & 63) + 1))", "gg"}, {"({T})($0 % -(($1 & 63) + 2))", "gg"}, {"({T})($0 ? $1 : $2)", "cgg"}, {"({T})$0", "c"}, {"({T})$0", "c"},
 }
 
+// scalars are functions of vectors and scalars: oclgrind (21.10) takes the components of a scalar
+// from beyond it.
+const scalars = `#ifdef SPLAT
+#define MIN1(T, a, b) min(a, (T)(b))
+#define MAX1(T, a, b) max(a, (T)(b))
+#define CLAMP1(T, a, b, c) clamp(a, (T)(b), (T)(c))
+#else
+#define MIN1(T, a, b) min(a, b)
+#define MAX1(T, a, b) max(a, b)
+#define CLAMP1(T, a, b, c) clamp(a, b, c)
+#endif`
+
 // The operators of vectors of integers, of unsigned ones and of signed ones.
 var (
 	vectorOps = []op{
 		{"($0 & $1)", "gg"}, {"($0 | $1)", "gs"}, {"($0 ^ $1)", "sg"}, {"(~$0)", "g"}, {"($0 << $1)", "gg"}, {"($0 >> $1)", "gg"},
-		{"($0 << $1)", "gs"}, {"($0 >> $1)", "gs"}, {"($0 ? $1 : $2)", "igg"}, {"({T})($0)", "s"}, {"min($0, $1)", "gs"}, {"max($0, $1)", "gs"},
-		{"clamp($0, min($1, $2), max($1, $2))", "gss"}, {"($0, $1)", "cg"},
+		{"($0 << $1)", "gs"}, {"($0 >> $1)", "gs"}, {"($0 ? $1 : $2)", "igg"}, {"({T})($0)", "s"}, {"MIN1({T}, $0, $1)", "gs"}, {"MAX1({T}, $0, $1)", "gs"},
+		{"CLAMP1({T}, $0, min($1, $2), max($1, $2))", "gss"}, {"($0, $1)", "cg"},
 	}
 	unsignedVectorOps = []op{
 		{"($0 + $1)", "gg"}, {"($0 - $1)", "gs"}, {"($0 * $1)", "gg"}, {"($0 * $1)", "sg"}, {"(-$0)", "g"},
@@ -74,7 +86,7 @@ var (
 )
 
 // The floating point operations whose results are exact or correctly rounded. Of two
-// zeros fmin and its like may give either, so that a zero is added.
+// zeros fmin and its like may give either, so that a zero is added; sign(+0) is -0 in oclgrind (21.10).
 var floatOps = []op{
 	{"($0 + $1)", "gg"}, {"($0 - $1)", "gg"}, {"($0 * $1)", "gg"}, {"($0 / $1)", "gg"}, {"($0 + $1)", "gs"}, {"($0 - $1)", "sg"}, {"($0 * $1)", "sg"}, {"($0 / $1)", "gs"},
 	{"($0 * $1 + $2)", "ggg"}, {"($0 - $1 * $2)", "ggg"}, {"(-$0)", "g"}, {"(+$0)", "g"},
@@ -82,9 +94,9 @@ var floatOps = []op{
 	{"(fmin($0, $1) + ({S})0)", "gg"}, {"(fmax($0, $1) + ({S})0)", "gs"}, {"copysign($0, clean_{T}($1))", "gg"},
 	{"(maxmag($0, $1) + ({S})0)", "gg"}, {"(minmag($0, $1) + ({S})0)", "gg"},
 	{"ldexp($0, $1)", "gq"}, {"nextafter($0, $1)", "gg"}, {"fdim($0, $1)", "gg"}, {"fmod($0, $1)", "gg"}, {"remainder($0, $1)", "gg"},
-	{"logb($0)", "g"}, {"sign($0)", "g"}, {"step($0, $1)", "gg"}, {"select($0, $1, $2)", "ggi"}, {"select($0, $1, $2)", "ggu"},
+	{"logb($0)", "g"}, {"(sign($0) + ({S})0)", "g"}, {"step($0, $1)", "gg"}, {"select($0, $1, $2)", "ggi"}, {"select($0, $1, $2)", "ggu"},
 	{"clean_{T}(as_{T}($0))", "i"}, {"clean_{T}(as_{T}($0))", "u"}, {"clean_{T}(bitselect($0, $1, $2))", "ggg"},
-	{"clamp(clean_{T}($0), ({S})-100, ({S})1000)", "g"}, {"({T})($0 ? $1 : $2)", "cgg"},
+	{"CLAMP1({T}, clean_{T}($0), ({S})-100, ({S})1000)", "g"}, {"({T})($0 ? $1 : $2)", "cgg"},
 }
 
 // fused are the operations with one rounding; sqrt has to be correctly rounded as division

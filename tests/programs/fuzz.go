@@ -90,7 +90,7 @@ func (p *Pool) Try(prog *Program, targets []*Target) *Difference {
 		if first == nil {
 			first = &res
 		}
-		what, at := Compare(prog, first, &res)
+		what, at := Compare(prog, first, &res, t.Rough || targets[0].Rough)
 		if res.Err != "" && first.Err != "" && i > 0 {
 			what = "both fail"
 		}

@@ -296,7 +296,7 @@ func (g *gen) convert(t typ, depth int) *expr {
 		if !t.k.signed() {
 			lo = "0"
 		}
-		form := fmt.Sprintf("(clamp(%s($0), (%s)%s, (%s)%s))", g.clean(from), from.k, lo, from.k, hi)
+		form := fmt.Sprintf("(CLAMP1(%s, %s($0), (%s)%s, (%s)%s))", from, g.clean(from), from.k, lo, from.k, hi)
 		if t.n == 1 && g.chance(2) {
 			return &expr{t, "(" + t.String() + ")" + form, arg}
 		}

@@ -120,7 +120,7 @@ func TestCompare(t *testing.T) {
 		"NaN or not":     {p(kFloat, 16), a, nan, true},
 		"one fails":      {p(kFloat), a, &Result{Err: "build"}, true},
 	} {
-		what, _ := Compare(differ.p, differ.x, differ.y)
+		what, _ := Compare(differ.p, differ.x, differ.y, false)
 		assert.Equal(t, differ.want, what != "", "%s: %s", name, what)
 	}
 }

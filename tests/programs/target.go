@@ -28,6 +28,7 @@ type Target struct {
 	Env     []string // of its process
 	Defines []source.Define
 	Always  bool // it takes part in every comparison, others in turns
+	Rough   bool // its inexact functions do not keep the specification's limits
 	Most    int  // items of a launch; 0 means any number
 
 	// Plant changes a program before it is run, for tests of the comparison.

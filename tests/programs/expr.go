@@ -86,16 +86,17 @@ var (
 )
 
 // The floating point operations whose results are exact or correctly rounded. Of two
-// zeros fmin and its like may give either, so that a zero is added; sign(+0) is -0 in oclgrind (21.10).
+// zeros fmin and its like may give either, so that a zero is added; sign(+0) is -0 in oclgrind
+// (21.10), and remainder(-0, 2) is +0 in rusticl (22.3).
 var floatOps = []op{
 	{"($0 + $1)", "gg"}, {"($0 - $1)", "gg"}, {"($0 * $1)", "gg"}, {"($0 / $1)", "gg"}, {"($0 + $1)", "gs"}, {"($0 - $1)", "sg"}, {"($0 * $1)", "sg"}, {"($0 / $1)", "gs"},
 	{"($0 * $1 + $2)", "ggg"}, {"($0 - $1 * $2)", "ggg"}, {"(-$0)", "g"}, {"(+$0)", "g"},
 	{"fabs($0)", "g"}, {"floor($0)", "g"}, {"ceil($0)", "g"}, {"rint($0)", "g"}, {"trunc($0)", "g"}, {"round($0)", "g"},
 	{"(fmin($0, $1) + ({S})0)", "gg"}, {"(fmax($0, $1) + ({S})0)", "gs"}, {"copysign($0, clean_{T}($1))", "gg"},
 	{"(maxmag($0, $1) + ({S})0)", "gg"}, {"(minmag($0, $1) + ({S})0)", "gg"},
-	{"ldexp($0, $1)", "gq"}, {"nextafter($0, $1)", "gg"}, {"fdim($0, $1)", "gg"}, {"fmod($0, $1)", "gg"}, {"remainder($0, $1)", "gg"},
+	{"ldexp($0, $1)", "gq"}, {"nextafter($0, $1)", "gg"}, {"fdim($0, $1)", "gg"}, {"fmod($0, $1)", "gg"}, {"(remainder($0, $1) + ({S})0)", "gg"},
 	{"logb($0)", "g"}, {"(sign($0) + ({S})0)", "g"}, {"step($0, $1)", "gg"}, {"select($0, $1, $2)", "ggi"}, {"select($0, $1, $2)", "ggu"},
-	{"clean_{T}(as_{T}($0))", "i"}, {"clean_{T}(as_{T}($0))", "u"}, {"clean_{T}(bitselect($0, $1, $2))", "ggg"},
+	{"clean_{T}(as_{T}($0))", "i"}, {"clean_{T}(as_{T}($0))", "u"}, {"clean_{T}(bitselect(clean_{T}($0), clean_{T}($1), clean_{T}($2)))", "ggg"},
 	{"CLAMP1({T}, clean_{T}($0), ({S})-100, ({S})1000)", "g"}, {"({T})($0 ? $1 : $2)", "cgg"},
 }
 

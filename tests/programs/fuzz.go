@@ -12,7 +12,8 @@ type Difference struct {
 	Targets [2]*Target
 	Results [2]Result
 	What    string
-	At      int // the launch, or -1
+	At      int    // the launch, or -1
+	Others  string // what the other targets say
 }
 
 func (d *Difference) String() string {
@@ -22,7 +23,7 @@ func (d *Difference) String() string {
 			text += fmt.Sprintf("\n%s: %s", d.Targets[i].Name, r.Err)
 		}
 	}
-	return text
+	return text + d.Others
 }
 
 // Pool has a process for each target; it belongs to one goroutine.
@@ -95,10 +96,30 @@ func (p *Pool) Try(prog *Program, targets []*Target) *Difference {
 			what = "both fail"
 		}
 		if what != "" && Known(res.Err) == "" && Known(first.Err) == "" {
-			return &Difference{prog, [2]*Target{targets[0], t}, [2]Result{*first, res}, what, at}
+			return &Difference{prog, [2]*Target{targets[0], t}, [2]Result{*first, res}, what, at, ""}
 		}
 	}
 	return nil
+}
+
+// Ask tells with which of the two the other targets agree.
+func (p *Pool) Ask(d *Difference, targets []*Target) string {
+	var b strings.Builder
+	for _, t := range targets {
+		if t == d.Targets[0] || t == d.Targets[1] || t.Device == "" {
+			continue
+		}
+		res := p.Run(t, d.Program)
+		if res.Lacks || res.Err != "" || d.At >= 0 && res.Outputs[d.At] == nil {
+			continue
+		}
+		for i, r := range d.Results {
+			if what, _ := Compare(d.Program, &r, &res, t.Rough || d.Targets[i].Rough); what == "" {
+				fmt.Fprintf(&b, "\n%s agrees with %s", t.Name, d.Targets[i].Name)
+			}
+		}
+	}
+	return b.String()
 }
 
 // kindOf is what stays the same while a difference is made smaller.

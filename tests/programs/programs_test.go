@@ -54,7 +54,7 @@ func here(t *testing.T) (always, turns []*Target) {
 	var absent []string
 	found := map[string]bool{}
 	for _, target := range Targets(dir) {
-		if len(only) > 0 && !slices.Contains(only, target.Name) {
+		if len(only) > 0 && !slices.Contains(only, target.Name) || len(only) == 0 && target.Named {
 			continue
 		}
 		if reason := Absent(target, dir); reason != "" {
@@ -209,6 +209,9 @@ func (c *campaign) found(pool *Pool, d *Difference) {
 	words := d.String()
 	fmt.Println("found:", words)
 	d = Reduce(pool, d, limit)
+	d.Others = pool.Ask(d, append(slices.Clone(c.always), c.turns...))
+	clear(pool.Ran)
+	words += d.Others
 	text := "/* " + strings.ReplaceAll(d.String(), "*/", "* /") + " */\n" + d.Program.Describe()
 	assert.NoError(c.t, os.WriteFile(small, []byte(text), 0o666))
 	c.t.Errorf("%s\n%s has the program, %s less of it; again by: %s=%d make fuzz-programs", words, whole, small, variableSeed, d.Program.Seed)

@@ -29,6 +29,7 @@ type Target struct {
 	Defines []source.Define
 	Always  bool // it takes part in every comparison, others in turns
 	Rough   bool // its inexact functions do not keep the specification's limits
+	Named   bool // it takes part only where it is named
 	Most    int  // items of a launch; 0 means any number
 
 	// Plant changes a program before it is run, for tests of the comparison.

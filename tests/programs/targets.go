@@ -30,7 +30,8 @@ func Targets(root string) []*Target {
 		{Name: "pocl", Backend: "opencl", Device: "opencl:0", Env: []string{icd("pocl.icd")}},
 		{Name: "cpu-clang", Backend: "cpu", Device: "cpu:0", Env: []string{"CXX=" + clang}},
 		{Name: "cpu-fibers", Backend: "cpu", Device: "cpu:0", Defines: []source.Define{{Name: "CONCORD_HOST_FIBERS", Value: "1"}}},
-		{Name: "rusticl", Backend: "opencl", Device: "opencl:0", Env: []string{icd("rusticl.icd"), "RUSTICL_ENABLE=llvmpipe"}},
+		// Mesa's (22.3) miscompiles stores of long3 behind loops whose rounds differ between items.
+		{Name: "rusticl", Backend: "opencl", Device: "opencl:0", Env: []string{icd("rusticl.icd"), "RUSTICL_ENABLE=llvmpipe"}, Named: true},
 		// It computes sinpi as sin of a product, and others alike.
 		{Name: "oclgrind", Backend: "opencl", Device: "opencl:0", Env: []string{"OCL_ICD_VENDORS=" + filepath.Join(root, "build", "oclgrind.icd"), "OCLGRIND_DATA_RACES=1"},
 			Defines: []source.Define{{Name: "SPLAT", Value: "1"}}, Most: 80, Rough: true},

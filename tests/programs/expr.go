@@ -102,7 +102,8 @@ var floatOps = []op{
 
 // fused are the operations with one rounding; sqrt has to be correctly rounded as division
 // has, where a program is built as Concord builds it.
-var fused = []op{{"fma($0, $1, $2)", "ggg"}, {"fma(-$0, $1, $2)", "ggg"}, {"fma($0, $1, -$2)", "ggg"}, {"sqrt(fabs($0))", "g"}}
+var fused = []op{{"fma($0, $1, $2)", "ggg"}, {"fma(-$0, $1, $2)", "ggg"}, {"fma($0, $1, -$2)", "ggg"}, {"sqrt(fabs($0))", "g"},
+	{"(-fma($0, $1, $2))", "ggg"}, {"(-fma($0, -$1, $2))", "ggg"}, {"(fma($0, $1, $2) * ({S})-1)", "ggg"}, {"(-($0 * $1))", "gg"}, {"(-($0 - $1))", "gg"}}
 
 var comparisons = []string{"<", "<=", ">", ">=", "==", "!="}
 

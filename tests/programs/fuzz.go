@@ -95,7 +95,7 @@ func (p *Pool) Try(prog *Program, targets []*Target) *Difference {
 		if res.Err != "" && first.Err != "" && i > 0 {
 			what = "both fail"
 		}
-		if what != "" && Known(res.Err) == "" && Known(first.Err) == "" {
+		if what != "" {
 			return &Difference{prog, [2]*Target{targets[0], t}, [2]Result{*first, res}, what, at, ""}
 		}
 	}

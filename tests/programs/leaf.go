@@ -193,7 +193,7 @@ func (g *gen) literal(t typ) *expr {
 	return &expr{t: t, form: g.constant(t.k)}
 }
 
-var floatNames = []string{"INFINITY", "(-INFINITY)", "NAN", "FLT_MAX", "FLT_MIN", "FLT_EPSILON", "M_PI_F", "MAXFLOAT", "0x1.8p-3f", "1e-40f", "(-0.0f)", "3e38f", "16777217.0f"}
+var floatNames = []string{"INFINITY", "(-INFINITY)", "NAN", "FLT_MAX", "FLT_MIN", "FLT_EPSILON", "M_PI_F", "MAXFLOAT", "0x1.8p-3f", "1e-40f", "(-0.0f)", "0.0f", "3e38f", "16777217.0f"}
 
 // constant writes a constant of a kind.
 func (g *gen) constant(k kind) string {
@@ -203,7 +203,7 @@ func (g *gen) constant(k kind) string {
 			if k == kFloat {
 				return pick(g, floatNames)
 			}
-			return pick(g, []string{"(double)INFINITY", "DBL_MAX", "DBL_MIN", "M_PI", "0x1.8p-3", "1e-310", "(-0.0)", "1e300"})
+			return pick(g, []string{"(double)INFINITY", "DBL_MAX", "DBL_MIN", "M_PI", "0x1.8p-3", "1e-310", "(-0.0)", "0.0", "1e300"})
 		}
 		f := float64(g.IntN(4000)-2000) / pick(g, []float64{1, 2, 3, 8, 1000})
 		if k == kFloat {

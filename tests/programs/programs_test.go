@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 }
 
 // here lists the targets of this machine. Fewer than two skip the test.
-func here(t *testing.T) (always, turns []*Target) {
+func here(t *testing.T) (all []*Target, named bool) {
 	dir, err := filepath.Abs(root)
 	require.NoError(t, err)
 	only := strings.Fields(strings.ReplaceAll(os.Getenv(variableTargets), ",", " "))
@@ -62,11 +62,7 @@ func here(t *testing.T) (always, turns []*Target) {
 			continue
 		}
 		found[target.Backend] = true
-		if target.Always || len(only) > 0 {
-			always = append(always, target)
-		} else {
-			turns = append(turns, target)
-		}
+		all = append(all, target)
 	}
 	for _, a := range absent {
 		t.Log("not here: ", a)
@@ -76,10 +72,10 @@ func here(t *testing.T) (always, turns []*Target) {
 			assert.True(t, found[r], "CONCORD_REQUIRE names %s", r)
 		}
 	}
-	if len(always)+len(turns) < 2 {
+	if len(all) < 2 {
 		t.Skip("nothing to compare with: ", strings.Join(absent, "; "))
 	}
-	return always, turns
+	return all, len(only) > 0
 }
 
 // fixedSeeds is how many programs every run of the tests tries.
@@ -87,7 +83,7 @@ const fixedSeeds = 8
 
 // TestPrograms compares what the targets of this machine compute.
 func TestPrograms(t *testing.T) {
-	always, turns := here(t)
+	all, every := here(t)
 	var first uint64
 	var limit time.Duration
 	count := uint64(fixedSeeds)
@@ -105,11 +101,11 @@ func TestPrograms(t *testing.T) {
 		first, err = strconv.ParseUint(v, 10, 64)
 		require.NoError(t, err)
 		if limit == 0 {
-			count, always, turns = 1, append(always, turns...), nil
+			count, every = 1, true
 		}
 	}
 	t.Logf("from seed %d on", first)
-	c := &campaign{t: t, always: always, turns: turns, ran: map[string]Spent{}, begin: time.Now()}
+	c := &campaign{t: t, all: all, every: every, ran: map[string]Spent{}, begin: time.Now()}
 	ctx := t.Context()
 	if limit > 0 {
 		var cancel func()
@@ -130,7 +126,8 @@ func TestPrograms(t *testing.T) {
 // campaign is a run over many seeds.
 type campaign struct {
 	t                 *testing.T
-	always, turns     []*Target
+	all               []*Target
+	every             bool // every program runs on all of them
 	next              atomic.Uint64
 	programs, kernels atomic.Int64
 	launches, lines   atomic.Int64
@@ -171,11 +168,7 @@ func (c *campaign) work(ctx context.Context, end uint64) {
 			return
 		}
 		p := Generate(seed)
-		targets := slices.Clone(c.always)
-		if n := uint64(len(c.turns)); n > 0 {
-			targets = append(targets, c.turns[seed%n])
-		}
-		d := pool.Try(p, targets)
+		d := pool.Try(p, c.targets(seed))
 		kernels, lines := p.counts()
 		c.programs.Add(1)
 		c.kernels.Add(int64(kernels))
@@ -194,6 +187,29 @@ func (c *campaign) work(ctx context.Context, end uint64) {
 	}
 }
 
+// targets are those that run a program: all of them, or one and what it is compared with.
+func (c *campaign) targets(seed uint64) []*Target {
+	if c.every {
+		return c.all
+	}
+	var bases []*Target
+	for _, t := range c.all {
+		if t.Base {
+			bases = append(bases, t)
+		}
+	}
+	if len(bases) == 0 {
+		bases = c.all[:1]
+	}
+	// The last is the cheapest. The first of three programs is for what it does not tell.
+	base := bases[len(bases)-1]
+	if seed%3 == 0 {
+		base = bases[0]
+	}
+	others := slices.DeleteFunc(slices.Clone(c.all), func(t *Target) bool { return t == base })
+	return []*Target{base, others[seed/3%uint64(len(others))]}
+}
+
 // found writes a difference down, whole and reduced.
 func (c *campaign) found(pool *Pool, d *Difference) {
 	dir := filepath.Join(root, "build", "programs")
@@ -209,7 +225,7 @@ func (c *campaign) found(pool *Pool, d *Difference) {
 	words := d.String()
 	fmt.Println("found:", words)
 	d = Reduce(pool, d, limit)
-	d.Others = pool.Ask(d, append(slices.Clone(c.always), c.turns...))
+	d.Others = pool.Ask(d, c.all)
 	clear(pool.Ran)
 	words += d.Others
 	text := "/* " + strings.ReplaceAll(d.String(), "*/", "* /") + " */\n" + d.Program.Describe()

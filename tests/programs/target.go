@@ -27,7 +27,7 @@ type Target struct {
 	Cross   string   // the architecture that a compiler compiles for
 	Env     []string // of its process
 	Defines []source.Define
-	Always  bool // it takes part in every comparison, others in turns
+	Base    bool // others are compared with it, in turns
 	Rough   bool // its inexact functions do not keep the specification's limits
 	Named   bool // it takes part only where it is named
 	Most    int  // items of a launch; 0 means any number

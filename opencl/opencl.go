@@ -27,7 +27,7 @@ type backend struct{}
 var _ driver.Backend = backend{}
 
 // drivers orders what the process does first with OpenCL: two first calls at once end
-// it (PoCL 3.1), and the loader and the drivers are the process's, whoever calls.
+// it (PoCL 3.1), and the loader and the drivers belong to the process, not to a session.
 var drivers blocking.Gate
 
 // first is a kind of call for the gate, and what it is done with.

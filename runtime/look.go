@@ -24,8 +24,8 @@ type look struct {
 }
 
 // look returns what there is of a backend: what is known or, with again, what a look
-// finds now. A look belongs to no caller: it goes on when the contexts of those who
-// wait for it are done, and its result is kept.
+// finds now. A look belongs to no caller: it goes on when the contexts of its callers
+// are done, and its result is kept.
 func (s *Session) look(ctx context.Context, b driver.Backend, again bool) (Probe, error) {
 	s.mu.Lock()
 	at := s.sights[b.Name()]

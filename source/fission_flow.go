@@ -204,7 +204,7 @@ func (w *flow) expr(e *expr, at *place, whole bool) {
 			}
 		}
 	case e.op == opUnary && e.text == "&", e.op == opDecay:
-		// Whoever has the address may assign, here or behind the next barrier.
+		// What has the address may assign, here or behind the next barrier.
 		if sym := rootVariable(e.a); sym != nil {
 			w.varies[sym], w.pinned[sym] = true, true
 			w.writes[sym] = append(w.writes[sym], write{nil, at})

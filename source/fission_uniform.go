@@ -21,8 +21,8 @@ func (w *flow) uniform(e *expr) bool {
 	return w.depends(e, func(sym *symbol) bool { return !w.varies[sym] })
 }
 
-// depends tells whether e changes nothing and has one value for all items as far as its
-// variables have, about each of which it asks.
+// depends tells whether e changes nothing and has one value for all items, given that the
+// variables for which alone is true have.
 func (w *flow) depends(e *expr, alone func(*symbol) bool) bool {
 	if e == nil {
 		return true

@@ -65,8 +65,8 @@ func describeKernel(fn *function) Kernel {
 	return k
 }
 
-// localBytes is the local memory that a kernel and the kernels it calls, of which it is
-// known, declare. It is no more than bigSize.
+// localBytes is the local memory that a kernel declares, with that of the kernels it calls,
+// whose memory is known already. It is no more than bigSize.
 func localBytes(fn *function) int {
 	n := 0
 	for _, s := range fn.locals {

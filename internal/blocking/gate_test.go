@@ -72,7 +72,7 @@ func TestLaterCallsDoNotWait(t *testing.T) {
 	defer hung(false)
 	for range 2 {
 		leave, err = g.Enter(t.Context(), "list", 0)
-		require.NoError(t, err, "its first call is over, whoever has the gate")
+		require.NoError(t, err, "its first call is over, whatever call has the gate")
 		leave(true)
 	}
 }

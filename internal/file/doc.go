@@ -1,5 +1,5 @@
-// Package file finds out who could have written what a process is about to run, and
-// writes files that are there as a whole or as they were before.
+// Package file checks that no other user can have written what a process is about to run,
+// and writes files that are there as a whole or as they were before.
 //
 // # Basics
 //
@@ -24,8 +24,8 @@
 // in the permissions of the group; one of NFSv4 or of macOS does not show, nor what the
 // server of a network file system lets others do. Where a system has no owners and
 // permissions of this kind, as Windows, everything is trusted that the system lets this user
-// open. In a container in which the superuser has no number, whatever user owns the root of the
-// file system is trusted on the way, though not below a directory that others can
+// open. In a container that has no number for the superuser, the owner of the root of the file
+// system is trusted on the way, though not below a directory that others can
 // write to, nor with what lies at the end of it.
 //
 // All functions may be called from any goroutine.

@@ -99,9 +99,9 @@ func checkFile(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// CheckOpen is an error that matches driver.ErrUnsupported if somebody who is not trusted could
-// have written an open file, or exchanged it before it was opened by its name. Of something
-// else, such as a pipe, the owner alone counts: what comes through it lies nowhere.
+// CheckOpen returns an error that matches driver.ErrUnsupported if a user who is not trusted
+// could have written an open file, or exchanged it before it was opened by its name. Of
+// a pipe or a device the owner alone is checked: what comes through it has no place in a directory.
 func CheckOpen(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -127,10 +127,10 @@ func CheckOpen(f *os.File) error {
 	return err
 }
 
-// Check is an error that matches driver.ErrUnsupported if somebody who is not trusted could
-// have written a file or a directory, by its owner and permissions alone: for open
-// files of a file system whose place is not known. One that is no file of the system, such as
-// those of embed.FS, is trusted.
+// Check returns an error that matches driver.ErrUnsupported if a user who is not trusted could
+// have written a file or a directory, by its owner and permissions alone. It is for files of an
+// fs.FS, whose directories cannot be checked. A file that the system does not know, such as one
+// of embed.FS, is trusted.
 func Check(name string, info fs.FileInfo) error { return check(name, info) }
 
 // TempDir makes a directory for temporary files, with mode 0700, in the system's

@@ -60,7 +60,7 @@ type way struct {
 	// a container in which the superuser has no number.
 	above uint32
 	// shared says that the directory that was checked last has the sticky bit and that
-	// others write to it: what it holds may be of anyone who has no number here.
+	// others write to it: what it holds may belong to any user without a number here.
 	shared bool
 }
 

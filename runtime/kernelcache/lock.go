@@ -88,8 +88,8 @@ func (d *disk) tryLock(root *os.Root, name string) (unlock func(), err error) {
 	return nil, errNoName
 }
 
-// foreign reports whether an open file could be another user's, who might never let
-// go of it.
+// foreign reports whether an open file could belong to another user, whose process might
+// never release the lock.
 func foreign(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && file.Check(f.Name(), info) != nil

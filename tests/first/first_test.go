@@ -244,8 +244,8 @@ const hangingDriver = `#include <unistd.h>
 int clGetPlatformIDs(unsigned n, void *list, unsigned *count) { (void)n, (void)list, (void)count; for (;;) pause(); }
 `
 
-// TestFirstCallHangs has a driver that never answers. Those who ask for its devices are
-// told so in the time that looking may take, and nobody else notices.
+// TestFirstCallHangs has a driver that never answers. Calls that ask for its devices
+// get an error that says so within the time limit of a probe, and other backends are not delayed.
 func TestFirstCallHangs(t *testing.T) {
 	cc, err := exec.LookPath("cc")
 	if err != nil {

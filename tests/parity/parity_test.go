@@ -19,11 +19,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCatalog demands that every kernel of the catalog passes on every device that
+// TestWholeCatalog demands that every kernel of the catalog passes on every device that
 // is here, and that what is skipped says why. A backend that CONCORD_REQUIRE names
 // has to be here. It runs family by family and prints a line for each, since on a busy
 // machine the compiles take long.
-func TestCatalog(t *testing.T) {
+func TestWholeCatalog(t *testing.T) {
 	s, err := runtime.New(runtime.Config{Fallback: runtime.Require})
 	require.NoError(t, err)
 	defer s.Close()

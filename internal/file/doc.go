@@ -14,7 +14,9 @@
 // directory on the way to it, from the root of the file system, and of every symbolic link on that
 // way: in a directory that others can write to they can put something else in the
 // place of what is there. A directory with the sticky bit, such as /tmp, may be on the way, as
-// there only the owner of an entry can rename it. The way is walked from its
+// there only the owner of an entry can rename it. Write permission for the group counts as one for
+// others, except for the group that has no member but this process's user in the system's
+// files of users and groups. The way is walked from its
 // beginning, so what was checked cannot be exchanged by others before the next
 // step is taken.
 //

@@ -23,15 +23,21 @@ func check(path string, info fs.FileInfo) error {
 	if !ok { // not from the system's own call: it is built into the program
 		return nil
 	}
-	if mode := info.Mode(); writable(mode) {
+	if mode := info.Mode(); writable(mode, sys) {
 		return looseError(path, mode)
 	}
 	return checkOwner(path, sys, 0)
 }
 
-// writable reports whether others may write, as far as the mode says.
-func writable(mode fs.FileMode) bool {
-	return mode.Type() != fs.ModeSymlink && mode.Perm()&0o022 != 0
+// writable reports whether others may write, as far as the mode and the group say.
+func writable(mode fs.FileMode, sys *syscall.Stat_t) bool {
+	switch {
+	case mode.Type() == fs.ModeSymlink:
+		return false
+	case mode.Perm()&0o002 != 0:
+		return true
+	}
+	return mode.Perm()&0o020 != 0 && int64(sys.Gid) != ownGroup()
 }
 
 func looseError(path string, mode fs.FileMode) error {
@@ -77,7 +83,7 @@ func (w *way) step(path string, info fs.FileInfo) error {
 	if err := checkOwner(path, sys, trusted); err != nil {
 		return err
 	}
-	loose := writable(info.Mode())
+	loose := writable(info.Mode(), sys)
 	if loose && !(info.IsDir() && info.Mode()&fs.ModeSticky != 0) {
 		return looseError(path, info.Mode())
 	}

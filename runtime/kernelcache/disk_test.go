@@ -352,7 +352,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 }
 
 func TestDirectoryOfOthersIsRefused(t *testing.T) {
-	for _, mode := range []os.FileMode{0o770, 0o702, 0o777 | os.ModeSticky} {
+	for _, mode := range []os.FileMode{0o706, 0o702, 0o777 | os.ModeSticky} {
 		dir := privateDir(t)
 		require.NoError(t, os.Chmod(dir, mode))
 		memoryOnly(t, dir, "others can write to it")

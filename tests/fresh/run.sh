@@ -28,6 +28,7 @@ space      bookworm g++    space      concords
 readonly   bookworm g++    readonly   concords
 nohome     bookworm g++    nohome     concords
 umask      bookworm g++    umask      concords
+group      bookworm g++    group      concords
 locale     bookworm g++    locale     concords
 "
 
@@ -40,6 +41,7 @@ for_readonly() { as=newcomer sealed=1; }
 for_nocgo() { environment+=(CGO_ENABLED=0); }
 for_nohome() { homeless=1; }
 for_umask() { mask=077; }
+for_group() { as=newcomer mask=002; }
 for_locale() { environment+=(LANG=tr_TR.UTF-8 LC_ALL=tr_TR.UTF-8); }
 
 # What a case's output must say, on top of its exit status. A quiet build prints no warning,

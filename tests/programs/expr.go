@@ -40,13 +40,20 @@ var narrowOps = []op{
 	{"({T})($0 / (($1 & 63) + 1))", "gg"}, {"({T})($0 % -(($1 & 63) + 2))", "gg"}, {"({T})($0 ? $1 : $2)", "cgg"}, {"({T})$0", "c"}, {"({T})$0", "c"},
 }
 
-// scalars are functions of vectors and scalars: oclgrind (21.10) takes the components of a scalar
-// from beyond it.
-const scalars = `#ifdef SPLAT
+// avoided are constructs that oclgrind (21.10) has wrong: in functions of a vector and a scalar it
+// takes the components of the scalar from beyond it, what && and || of vectors find true is 1, and
+// bitselect takes the values of floats, not their bits.
+const avoided = `#ifdef OCLGRIND
+#define AND1(T, a, b) ((a != (T)0) & (b != (T)0))
+#define OR1(T, a, b) ((a != (T)0) | (b != (T)0))
+#define BITS1(T, I, a, b, c) as_##T(bitselect(as_##I(a), as_##I(b), as_##I(c)))
 #define MIN1(T, a, b) min(a, (T)(b))
 #define MAX1(T, a, b) max(a, (T)(b))
 #define CLAMP1(T, a, b, c) clamp(a, (T)(b), (T)(c))
 #else
+#define AND1(T, a, b) (a && b)
+#define OR1(T, a, b) (a || b)
+#define BITS1(T, I, a, b, c) bitselect(a, b, c)
 #define MIN1(T, a, b) min(a, b)
 #define MAX1(T, a, b) max(a, b)
 #define CLAMP1(T, a, b, c) clamp(a, b, c)
@@ -66,7 +73,7 @@ var (
 	signedVectorOps = []op{
 		{"as_{T}(as_{U}($0) + as_{U}($1))", "gg"}, {"as_{T}(as_{U}($0) * $1)", "gu"}, {"as_{T}($0 - as_{U}($1))", "ug"},
 		{"($0 / (($1 & ({T})63) + ({T})1))", "gg"}, {"($0 % -(($1 & ({T})63) + ({T})2))", "gg"},
-		{"($0 && $1)", "gg"}, {"($0 || $1)", "uu"}, {"(!$0)", "g"}, {"(!$0)", "u"},
+		{"AND1({T}, $0, $1)", "gg"}, {"OR1({U}, $0, $1)", "uu"}, {"(!$0)", "g"}, {"(!$0)", "u"},
 	}
 )
 
@@ -96,7 +103,7 @@ var floatOps = []op{
 	{"(maxmag($0, $1) + ({S})0)", "gg"}, {"(minmag($0, $1) + ({S})0)", "gg"},
 	{"ldexp($0, $1)", "gq"}, {"nextafter($0, $1)", "gg"}, {"fdim($0, $1)", "gg"}, {"fmod($0, $1)", "gg"}, {"(remainder($0, $1) + ({S})0)", "gg"},
 	{"logb($0)", "g"}, {"(sign($0) + ({S})0)", "g"}, {"step($0, $1)", "gg"}, {"select($0, $1, $2)", "ggi"}, {"select($0, $1, $2)", "ggu"},
-	{"clean_{T}(as_{T}($0))", "i"}, {"clean_{T}(as_{T}($0))", "u"}, {"clean_{T}(bitselect(clean_{T}($0), clean_{T}($1), clean_{T}($2)))", "ggg"},
+	{"clean_{T}(as_{T}($0))", "i"}, {"clean_{T}(as_{T}($0))", "u"}, {"clean_{T}(BITS1({T}, {I}, clean_{T}($0), clean_{T}($1), clean_{T}($2)))", "ggg"},
 	{"CLAMP1({T}, clean_{T}($0), ({S})-100, ({S})1000)", "g"}, {"({T})($0 ? $1 : $2)", "cgg"},
 }
 

@@ -77,7 +77,7 @@ func Generate(seed uint64) *Program {
 	if g.p.Double {
 		g.kinds = append(g.kinds, kDouble)
 	}
-	g.support("scalars", scalars)
+	g.support("avoided", avoided)
 	g.macros()
 	g.tables()
 	for range g.IntN(4) {

@@ -1,6 +1,7 @@
 package programs
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,36 +22,48 @@ var planted = []*Target{
 	plant("atomic", define("atomic_max atomic_min")),
 	plant("barrier", define("barrier(x)")),
 	plant("inexact", define("exp(x) (exp(x) * 1.00001f)", "sin(x) (sin(x) * 0.99999f)", "log(x) (log(x) * 1.00001f)", "cbrt(x) (cbrt(x) * 1.00001f)")),
-	plantCode("shift", `s/return T(a >> (cc_uint(n) & (sizeof(T) \* 8 - 1)));/return T(a >> n);/`),
-	plantCode("zero", `s/^CC_M1(trunc)$/CC_FN float cc_m_trunc(float x) { return __builtin_truncf(x) + 0.0f; } CC_FN double cc_m_trunc(double x) { return __builtin_trunc(x) + 0.0; }/`),
-	plantCode("nan", `s/if (!(x == x))$/if (false)/`),
-	plantCode("hadd", `s/return T((x | y) - ((x ^ y) >> 1));/return T((x \& y) + ((x ^ y) >> 1));/`),
+	plantCode("shift", " >> ", `s/return T(a >> (cc_uint(n) & (sizeof(T) \* 8 - 1)));/return T(a >> n);/`),
+	plantCode("zero", "trunc(", `s/^CC_M1(trunc)$/CC_FN float cc_m_trunc(float x) { return __builtin_truncf(x) + 0.0f; } CC_FN double cc_m_trunc(double x) { return __builtin_trunc(x) + 0.0; }/`),
+	plantCode("nan", "_sat", `s/if (!(x == x))$/if (false)/`),
+	plantCode("hadd", "rhadd(", `s/return T((x | y) - ((x ^ y) >> 1));/return T((x \& y) + ((x ^ y) >> 1));/`),
 }
 
 func plant(name string, f func(string) string) *Target {
 	return &Target{Name: "planted-" + name, Backend: "cpu", Device: "cpu:0", Plant: f}
 }
 
+// define puts macros before the programs that have one of their names.
 func define(macros ...string) func(string) string {
-	return func(text string) string { return "#define " + strings.Join(macros, "\n#define ") + "\n" + text }
+	return func(text string) string {
+		if !slices.ContainsFunc(macros, func(m string) bool { return strings.Contains(text, m[:strings.IndexAny(m, "( ")]+"(") }) {
+			return text
+		}
+		return "#define " + strings.Join(macros, "\n#define ") + "\n" + text
+	}
 }
 
-func plantCode(name, sed string) *Target {
-	return &Target{Name: "planted-" + name, Backend: "cpu", Device: "cpu:0", Env: []string{variableSed + "=" + sed}}
+// plantCode changes the rendering of the programs that have a word, by sed.
+func plantCode(name, word, sed string) *Target {
+	t := &Target{Name: "planted-" + name, Backend: "cpu", Device: "cpu:0"}
+	code[t] = [2]string{word, sed}
+	return t
 }
 
-// variableSed says what wrongCompiler does to a program before it compiles it.
-const variableSed = "PROGRAMS_SED"
+var code = map[*Target][2]string{}
 
-// wrongCompiler writes a C++ compiler that changes its input.
-func wrongCompiler(t *testing.T) string {
+// wrongCompiler writes a C++ compiler that changes its input. A target's compiler does not
+// see the environment of its process, so that each has its own.
+func wrongCompiler(t *testing.T, sed string) string {
 	compiler, err := exec.LookPath("g++")
 	if err != nil {
 		t.Skip(err)
 	}
-	file := filepath.Join(t.TempDir(), "wrong-g++")
-	script := "#!/bin/sh\nfor f; do case $f in *.cpp) sed -i \"$" + variableSed + "\" \"$f\";; esac; done\nexec " + compiler + " \"$@\"\n"
-	require.NoError(t, os.WriteFile(file, []byte(script), 0o700))
+	dir := t.TempDir()
+	script := filepath.Join(dir, "script")
+	require.NoError(t, os.WriteFile(script, []byte(sed+"\n"), 0o600))
+	file := filepath.Join(dir, "wrong-g++")
+	text := fmt.Sprintf("#!/bin/sh\nfor f; do case $f in *.cpp) sed -i -f %q \"$f\";; esac; done\nexec %q \"$@\"\n", script, compiler)
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o700))
 	return file
 }
 
@@ -65,18 +78,17 @@ func TestPlanted(t *testing.T) {
 	}
 	pool := &Pool{}
 	defer pool.Close()
-	compiler := wrongCompiler(t)
 	left := slices.Clone(planted)
 	for _, target := range left {
 		if target.Plant == nil {
-			target.Env = append(target.Env, "CXX="+compiler)
+			target.Env = []string{"CXX=" + wrongCompiler(t, code[target][1])}
 		}
 	}
 	var found []*Difference
 	for seed := uint64(0); len(left) > 0 && seed < 60; seed++ {
 		p := Generate(seed)
 		left = slices.DeleteFunc(left, func(target *Target) bool {
-			if target.Plant != nil && target.Plant(p.Text()) == p.Text() {
+			if target.Plant != nil && target.Plant(p.Text()) == p.Text() || !strings.Contains(p.Text(), code[target][0]) {
 				return false
 			}
 			d := pool.Try(p, []*Target{cpu, target})

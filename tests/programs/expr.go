@@ -41,9 +41,10 @@ var narrowOps = []op{
 }
 
 // avoided are constructs that oclgrind (21.10) has wrong: in functions of a vector and a scalar it
-// takes the components of the scalar from beyond it, what && and || of vectors find true is 1, and
+// takes the components of the scalar from beyond it, what !, && and || of vectors find true is 1, and
 // bitselect takes the values of floats, not their bits.
 const avoided = `#ifdef OCLGRIND
+#define NOT1(T, a) (a == (T)0)
 #define AND1(T, a, b) ((a != (T)0) & (b != (T)0))
 #define OR1(T, a, b) ((a != (T)0) | (b != (T)0))
 #define BITS1(T, I, a, b, c) as_##T(bitselect(as_##I(a), as_##I(b), as_##I(c)))
@@ -51,6 +52,7 @@ const avoided = `#ifdef OCLGRIND
 #define MAX1(T, a, b) max(a, (T)(b))
 #define CLAMP1(T, a, b, c) clamp(a, (T)(b), (T)(c))
 #else
+#define NOT1(T, a) (!a)
 #define AND1(T, a, b) (a && b)
 #define OR1(T, a, b) (a || b)
 #define BITS1(T, I, a, b, c) bitselect(a, b, c)
@@ -73,7 +75,7 @@ var (
 	signedVectorOps = []op{
 		{"as_{T}(as_{U}($0) + as_{U}($1))", "gg"}, {"as_{T}(as_{U}($0) * $1)", "gu"}, {"as_{T}($0 - as_{U}($1))", "ug"},
 		{"($0 / (($1 & ({T})63) + ({T})1))", "gg"}, {"($0 % -(($1 & ({T})63) + ({T})2))", "gg"},
-		{"AND1({T}, $0, $1)", "gg"}, {"OR1({U}, $0, $1)", "uu"}, {"(!$0)", "g"}, {"(!$0)", "u"},
+		{"AND1({T}, $0, $1)", "gg"}, {"OR1({U}, $0, $1)", "uu"}, {"NOT1({T}, $0)", "g"}, {"NOT1({U}, $0)", "u"},
 	}
 )
 

@@ -172,7 +172,8 @@ func (g *gen) tables() {
 		name, n := g.fresh("table"), pick(g, []int{4, 8})
 		list := make([]string, n)
 		for i := range list {
-			list[i] = g.literal(t).form
+			// In oclgrind (21.10) NAN is no constant expression.
+			list[i] = strings.ReplaceAll(g.literal(t).form, "NAN", "1.5f")
 		}
 		if g.chance(4) { // the rest is zeros
 			list = list[:1+g.IntN(n)]

@@ -118,10 +118,13 @@ func (g *gen) arguments(k *kernel) {
 	if len(g.records) > 0 && g.chance(4) {
 		// It is only read: in PoCL (3.1) the items of a group share a record that is passed by
 		// value, so that each sees what others wrote.
+		// All values together may have 1,024 bytes (CL_DEVICE_MAX_PARAMETER_SIZE).
 		v := value{name: "vr", rec: pick(g, g.records)}
-		k.values = append(k.values, v)
-		g.recs = append(g.recs, recordVar{v.name, v.rec})
-		g.members(v.name, v.rec, false, true)
+		if size, _, _ := v.rec.layout(); size <= 256 {
+			k.values = append(k.values, v)
+			g.recs = append(g.recs, recordVar{v.name, v.rec})
+			g.members(v.name, v.rec, false, true)
+		}
 	}
 	if len(g.records) > 0 && g.chance(4) {
 		k.rec = pick(g, g.records)

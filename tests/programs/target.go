@@ -27,10 +27,11 @@ type Target struct {
 	Cross   string   // the architecture that a compiler compiles for
 	Env     []string // of its process
 	Defines []source.Define
-	Base    bool // others are compared with it, in turns
-	Rough   bool // its inexact functions do not keep the specification's limits
-	Named   bool // it takes part only where it is named
-	Most    int  // items of a launch; 0 means any number
+	Flags   []string // of its compiler
+	Base    bool     // others are compared with it, in turns
+	Rough   bool     // its inexact functions do not keep the specification's limits
+	Named   bool     // it takes part only where it is named
+	Most    int      // items of a launch; 0 means any number
 
 	// Plant changes a program before it is run, for tests of the comparison.
 	Plant func(text string) string
@@ -191,11 +192,25 @@ func Serve(t *Target) error {
 		res, err := run(&r)
 		if err != nil {
 			res = Result{Err: err.Error(), Lacks: res.Lacks}
+			if build := (*runtime.BuildError)(nil); errors.As(err, &build) {
+				res.Err += "\n" + errorLines(build.Log)
+			}
 		}
 		if err := enc.Encode(res); err != nil {
 			return err
 		}
 	}
+}
+
+// errorLines are the lines of a compiler's log that are about errors.
+func errorLines(log string) string {
+	var lines []string
+	for line := range strings.SplitSeq(log, "\n") {
+		if strings.Contains(line, "rror") && len(lines) < 20 {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // lacks tells whether the features are too few for a text.
@@ -213,7 +228,7 @@ func execute(d *runtime.Device, t *Target, r *request) (res Result, err error) {
 	if err != nil {
 		return res, fmt.Errorf("parse: %w", err)
 	}
-	prog, err := d.Program(ctx, unit)
+	prog, err := d.Program(ctx, unit, runtime.ProgramOptions{Flags: t.Flags})
 	if err != nil {
 		return res, fmt.Errorf("build: %w", err)
 	}

@@ -62,7 +62,7 @@ func (g *gen) switchCase(l *block, depth int) {
 	if k == kLong || k == kInt {
 		mask = strings.Replace(mask, "% 5", "& 15", 1)
 	}
-	fmt.Fprintf(&b, "switch (%s) {\n", mask)
+	fmt.Fprintf(&b, "switch (SWITCH1(%s)) {\n", mask)
 	canBreak := g.canBreak
 	g.canBreak = true
 	labels := g.Perm(8)

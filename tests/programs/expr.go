@@ -41,9 +41,12 @@ var narrowOps = []op{
 }
 
 // avoided are constructs that oclgrind (21.10) has wrong: in functions of a vector and a scalar it
-// takes the components of the scalar from beyond it, what !, && and || of vectors find true is 1, and
-// bitselect takes the values of floats, not their bits.
+// takes the components of the scalar from beyond it, what !, && and || of vectors find true is 1,
+// bitselect takes the values of floats, not their bits, and a switch goes astray once it is
+// known to be over few bits.
 const avoided = `#ifdef OCLGRIND
+long keep(long x) { volatile long v = x; return v; }
+#define SWITCH1(x) keep(x)
 #define NOT1(T, a) (a == (T)0)
 #define AND1(T, a, b) ((a != (T)0) & (b != (T)0))
 #define OR1(T, a, b) ((a != (T)0) | (b != (T)0))
@@ -52,6 +55,7 @@ const avoided = `#ifdef OCLGRIND
 #define MAX1(T, a, b) max(a, (T)(b))
 #define CLAMP1(T, a, b, c) clamp(a, (T)(b), (T)(c))
 #else
+#define SWITCH1(x) x
 #define NOT1(T, a) (!a)
 #define AND1(T, a, b) (a && b)
 #define OR1(T, a, b) (a || b)

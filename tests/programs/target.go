@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -27,11 +26,10 @@ type Target struct {
 	Cross   string   // the architecture that a compiler compiles for
 	Env     []string // of its process
 	Defines []source.Define
-	Flags   []string // of its compiler
-	Base    bool     // others are compared with it, in turns
-	Rough   bool     // its inexact functions do not keep the specification's limits
-	Named   bool     // it takes part only where it is named
-	Most    int      // items of a launch; 0 means any number
+	Base    bool // others are compared with it, in turns
+	Rough   bool // its inexact functions do not keep the specification's limits
+	Named   bool // it takes part only where it is named
+	Most    int  // items of a launch; 0 means any number
 
 	// Plant changes a program before it is run, for tests of the comparison.
 	Plant func(text string) string
@@ -59,7 +57,7 @@ type process struct {
 	enc    *gob.Encoder
 	dec    *gob.Decoder
 	ran    int
-	stderr *tail
+	stderr *said
 	dir    string
 }
 
@@ -75,7 +73,7 @@ func start(t *Target) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{target: t, stderr: &tail{}}
+	p := &process{target: t, stderr: &said{}}
 	if p.dir, err = os.MkdirTemp("", "programs-"); err != nil {
 		return nil, err
 	}
@@ -127,6 +125,7 @@ const patience = 4 * time.Minute
 func (p *process) run(r *request) (Result, error) {
 	var res Result
 	p.ran++
+	p.stderr.forget()
 	timer := time.AfterFunc(patience, func() { _ = p.cmd.Process.Kill() })
 	defer timer.Stop()
 	if err := p.enc.Encode(r); err != nil {
@@ -142,26 +141,29 @@ func (p *process) run(r *request) (Result, error) {
 	return res, nil
 }
 
-// tail keeps the end of what a process writes.
-type tail struct {
-	mu  sync.Mutex
-	end []byte
+// said keeps the beginning of what a process writes about one program.
+type said struct {
+	mu   sync.Mutex
+	text []byte
 }
 
-func (t *tail) Write(b []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.end = append(t.end, b...)
-	if n := len(t.end) - 2000; n > 0 {
-		t.end = slices.Clone(t.end[n:])
-	}
+func (s *said) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text = append(s.text, b[:min(len(b), 1000-len(s.text))]...)
 	return len(b), nil
 }
 
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(bytes.TrimSpace(t.end))
+func (s *said) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text = s.text[:0]
+}
+
+func (s *said) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return string(bytes.TrimSpace(s.text))
 }
 
 // Serve is the process of a target: it runs programs until its input ends.
@@ -228,7 +230,7 @@ func execute(d *runtime.Device, t *Target, r *request) (res Result, err error) {
 	if err != nil {
 		return res, fmt.Errorf("parse: %w", err)
 	}
-	prog, err := d.Program(ctx, unit, runtime.ProgramOptions{Flags: t.Flags})
+	prog, err := d.Program(ctx, unit)
 	if err != nil {
 		return res, fmt.Errorf("build: %w", err)
 	}

@@ -33,10 +33,9 @@ func Targets(root string) []*Target {
 		// Mesa's (22.3) miscompiles stores of long3 behind loops whose rounds differ between items.
 		{Name: "rusticl", Backend: "opencl", Device: "opencl:0", Env: []string{icd("rusticl.icd"), "RUSTICL_ENABLE=llvmpipe"}, Named: true},
 		// It computes sinpi as sin of a product, and others alike. It compiles no code, so
-		// that most programs are compared with it: that is several times cheaper than with another. What optimization makes of a switch
-		// whose value has few bits, it has wrong.
+		// that most programs are compared with it: that is several times cheaper than with another.
 		{Name: "oclgrind", Backend: "opencl", Device: "opencl:0", Env: []string{"OCL_ICD_VENDORS=" + filepath.Join(root, "build", "oclgrind.icd"), "OCLGRIND_DATA_RACES=1"},
-			Defines: []source.Define{{Name: "OCLGRIND", Value: "1"}}, Flags: []string{"-cl-opt-disable"}, Most: 128, Rough: true, Base: true},
+			Defines: []source.Define{{Name: "OCLGRIND", Value: "1"}}, Most: 128, Rough: true, Base: true},
 		{Name: "sim-cuda", Backend: "sim-cuda", Device: "sim-cuda:0", Env: []string{sim}},
 		{Name: "sim-rocm", Backend: "sim-rocm", Device: "sim-rocm:0", Env: []string{sim}},
 		{Name: "nvrtc", Backend: "cuda", Cross: "sm_80"},

@@ -150,6 +150,10 @@ func (g *gen) apply(o op, t typ, depth int) *expr {
 	if strings.Contains(o.form, "clean_{T}") {
 		g.clean(t)
 	}
+	if !g.p.Hard && t.k.size() == 8 && strings.HasPrefix(o.form, "mad_sat") {
+		o.form = "add_sat($0, $1)"
+		o.args = "gg"
+	}
 	e := &expr{t: t, form: strings.NewReplacer("{T}", t.String(), "{U}", t.unsigned().String(),
 		"{I}", t.toSigned().String(), "{S}", t.k.String()).Replace(o.form)}
 	for _, c := range o.args {

@@ -64,7 +64,7 @@ const kernelsPerProgram = 4
 
 // Generate makes the program of a seed.
 func Generate(seed uint64) *Program {
-	g := &gen{Rand: rand.New(rand.NewPCG(seed, 12)), p: &Program{Seed: seed}}
+	g := &gen{Rand: rand.New(rand.NewPCG(seed, 12)), p: &Program{Seed: seed, Hard: seed%3 == 0}}
 	g.p.Double = g.chance(3)
 	g.p.LongAtomic = g.chance(3)
 	g.kinds = []kind{kInt, kUInt}

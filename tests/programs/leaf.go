@@ -301,6 +301,8 @@ func (g *gen) convert(t typ, depth int) *expr {
 			return &expr{t, "(" + t.String() + ")" + form, arg}
 		}
 		return &expr{t, "convert_" + t.String() + mode + form, arg}
+	case from.k.float() && !g.p.Hard:
+		return &expr{t, "convert_" + t.String() + "_sat" + mode + "(" + g.clean(from) + "($0))", arg}
 	case from.k.float() || g.chance(2):
 		return &expr{t, "convert_" + t.String() + "_sat" + mode + "($0)", arg}
 	case t.n == 1 && g.chance(2):

@@ -11,6 +11,9 @@ type Program struct {
 	Seed       uint64
 	Double     bool // double is used
 	LongAtomic bool // atomics of 64 bits are used
+	// Hard ones have what oclgrind (21.10) has wrong: mad_sat of 64 bits, and conversions of NaN,
+	// which with _sat gives 0.
+	Hard bool
 	Launches   []Launch
 	parts      []*part
 }

@@ -168,7 +168,7 @@ func (c *campaign) work(ctx context.Context, end uint64) {
 			return
 		}
 		p := Generate(seed)
-		d := pool.Try(p, c.targets(seed))
+		d := pool.Try(p, c.targets(p))
 		kernels, lines := p.counts()
 		c.programs.Add(1)
 		c.kernels.Add(int64(kernels))
@@ -188,26 +188,26 @@ func (c *campaign) work(ctx context.Context, end uint64) {
 }
 
 // targets are those that run a program: all of them, or one and what it is compared with.
-func (c *campaign) targets(seed uint64) []*Target {
+func (c *campaign) targets(p *Program) []*Target {
+	all := slices.DeleteFunc(slices.Clone(c.all), func(t *Target) bool { return t.Rough && p.Hard })
 	if c.every {
-		return c.all
+		return all
 	}
 	var bases []*Target
-	for _, t := range c.all {
+	for _, t := range all {
 		if t.Base {
 			bases = append(bases, t)
 		}
 	}
 	if len(bases) == 0 {
-		bases = c.all[:1]
+		bases = all[:1]
 	}
-	// The last is the cheapest. The first of three programs is for what it does not tell.
-	base := bases[len(bases)-1]
-	if seed%3 == 0 {
-		base = bases[0]
+	base := bases[len(bases)-1] // the cheapest
+	others := slices.DeleteFunc(all, func(t *Target) bool { return t == base })
+	if len(others) == 0 {
+		return []*Target{base}
 	}
-	others := slices.DeleteFunc(slices.Clone(c.all), func(t *Target) bool { return t == base })
-	return []*Target{base, others[seed/3%uint64(len(others))]}
+	return []*Target{base, others[p.Seed/3%uint64(len(others))]}
 }
 
 // found writes a difference down, whole and reduced.
@@ -225,7 +225,7 @@ func (c *campaign) found(pool *Pool, d *Difference) {
 	words := d.String()
 	fmt.Println("found:", words)
 	d = Reduce(pool, d, limit)
-	d.Others = pool.Ask(d, c.all)
+	d.Others = pool.Ask(d, slices.DeleteFunc(slices.Clone(c.all), func(t *Target) bool { return t.Rough && d.Program.Hard }))
 	clear(pool.Ran)
 	words += d.Others
 	text := "/* " + strings.ReplaceAll(d.String(), "*/", "* /") + " */\n" + d.Program.Describe()

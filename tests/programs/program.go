@@ -13,9 +13,9 @@ type Program struct {
 	LongAtomic bool // atomics of 64 bits are used
 	// Hard ones have what oclgrind (21.10) has wrong: mad_sat of 64 bits, and conversions of NaN,
 	// which with _sat gives 0.
-	Hard bool
-	Launches   []Launch
-	parts      []*part
+	Hard     bool
+	Launches []Launch
+	parts    []*part
 }
 
 // part is a declaration or a function at the top of a program.

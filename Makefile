@@ -9,10 +9,20 @@ GO          ?= go
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.7.0
 FUZZTIME    ?= 10s
 
-# The go command takes gcc unless it is told otherwise, and needs a home for its caches.
+# The go command takes gcc unless it is told otherwise, needs the C library's headers for
+# cgo, and a home for its caches. $(shell) does not get what is exported, before make 4.4.
+goenv = $(shell $(settings) $(GO) env $(1))
 ifeq ($(origin CC)$(shell command -v gcc),default)
 ifneq ($(shell command -v clang),)
 export CC := clang
+settings += CC=clang
+endif
+endif
+ifeq ($(call goenv,CGO_ENABLED),1)
+ifneq ($(shell $(call goenv,CC) -include stdlib.h -xc -E /dev/null >/dev/null 2>&1 && echo found),found)
+$(warning the C compiler lacks the headers of the C library (Debian: libc6-dev): building without cgo)
+export CGO_ENABLED := 0
+settings += CGO_ENABLED=0
 endif
 endif
 ifndef HOME
@@ -24,8 +34,8 @@ endif
 comma := ,
 space := $(subst x,,x x)
 os    := $(shell uname)
-cgo    = $(filter 1,$(shell $(GO) env CGO_ENABLED))
-opencl = $(if $(filter Linux,$(os)),$(shell `$(GO) env CC` -include CL/opencl.h -xc -E /dev/null >/dev/null 2>&1 && echo opencl))
+cgo    = $(filter 1,$(call goenv,CGO_ENABLED))
+opencl = $(if $(filter Linux,$(os)),$(shell $(call goenv,CC) -include CL/opencl.h -xc -E /dev/null >/dev/null 2>&1 && echo opencl))
 TAGS  ?= $(subst $(space),$(comma),$(strip $(if $(cgo),cuda rocm $(opencl) $(if $(filter Darwin,$(os)),metal))))
 
 # What the OpenCL binding needs to build against today's headers, and the NVML binding to
@@ -33,7 +43,7 @@ TAGS  ?= $(subst $(space),$(comma),$(strip $(if $(cgo),cuda rocm $(opencl) $(if 
 # these stay in it, and reaches every package with C.
 clflags = -DCL_TARGET_OPENCL_VERSION=120 -Wno-deprecated-declarations \
 	-DCL_DEVICE_IMAGE_PITCH_ALIGNMENT=0x104A -DCL_DEVICE_IMAGE_BASE_ADDRESS_ALIGNMENT=0x104B
-cflags  = $(shell $(GO) env CGO_CFLAGS) $(if $(findstring CL_TARGET,$(CGO_CFLAGS)),,$(clflags))
+cflags  = $(call goenv,CGO_CFLAGS) $(if $(findstring CL_TARGET,$(CGO_CFLAGS)),,$(clflags))
 tags    = $(if $(TAGS),-tags=$(TAGS))
 flags   = $(if $(or $(findstring opencl,$(tags)),$(findstring cuda,$(tags))),CGO_CFLAGS='$(strip $(cflags))')
 
@@ -121,7 +131,7 @@ vet: ## go vet: as built here, without tags, without cgo, for other systems
 	CGO_ENABLED=0 GOOS=windows $(GO) vet ./...
 
 # C for another processor than this one's.
-otherarch = $(if $(filter arm64,$(shell $(GO) env GOARCH)),%_amd64.c,%_arm64.c)
+otherarch = $(if $(filter arm64,$(call goenv,GOARCH)),%_amd64.c,%_arm64.c)
 
 check-c: ## the C sources with every warning an error
 	$(if $(cgo),for f in $(filter-out $(otherarch),$(wildcard */*.c rocm/smi/*.c)); do $$($(GO) env CC) -std=c11 -O2 -Wall -Wextra -Werror -c -o /dev/null $$f || exit; done)

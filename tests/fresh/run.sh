@@ -14,12 +14,14 @@ base=${XDG_CACHE_HOME:-$HOME/.cache}/concord-fresh
 goroot=$(go env GOROOT) || exit 1
 
 # A case is a line: its name, the release of Debian, the packages on top of the minimal
-# system, and the functions that prepare it and judge it.
+# system with commas between them, and the functions that prepare it and judge it. The case
+# bare has a compiler without the C library's headers.
 cases="
 demo       bookworm g++    plain      concords
 test       bookworm g++    plain      passes
 trixie     trixie   g++    plain      concords
-gcc        bookworm gcc    plain      uncompiled
+gcc        bookworm gcc,libc6-dev plain uncompiled
+bare       bookworm gcc    plain      uncompiled
 clang      bookworm clang  plain      concords
 nocompiler bookworm -      plain      uncompiled
 nocgo      bookworm g++    nocgo      uncompiled
@@ -90,7 +92,7 @@ layer() {
 		mount -t overlay overlay -o "lowerdir=$1,upperdir=$2.part,workdir=$2.work" "$2.mount" &&
 		mount -t proc proc "$2.mount/proc" && cp /etc/resolv.conf "$2.mount/etc/" &&
 		DEBIAN_FRONTEND=noninteractive chroot "$2.mount" sh -c "apt-get update -q && apt-get install -y -q --no-install-recommends $3 && apt-get clean"
-	' sh "$base/$1" "$root" "$2" >"$root.log" 2>&1 || { tail -n 5 "$root.log"; return 1; }
+	' sh "$base/$1" "$root" "${2//,/ }" >"$root.log" 2>&1 || { tail -n 5 "$root.log"; return 1; }
 	rm -rf "$root.work" "$root.mount" && mv "$root.part" "$root"
 }
 

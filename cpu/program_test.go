@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	goruntime "runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -447,4 +448,30 @@ func TestCompileEndsWhileRendering(t *testing.T) {
 		assert.Less(t, time.Since(start), 30*time.Second) // all of it took half an hour once
 	}
 	loadKernel(t, d, saxpyText, "saxpy")
+}
+
+// TestNegatedFmaByOtherInstructions: AVX-512 has fused operations of its own, which GCC uses
+// where the others are switched off. Wherever it has them, a negated fma keeps its sign.
+func TestNegatedFmaByOtherInstructions(t *testing.T) {
+	if goruntime.GOARCH != "amd64" {
+		t.Skip("the option is that of another processor")
+	}
+	needCompiler(t)
+	d := openDevice(t)
+	u := parse(t, "kernel void minus(global const float *x, global float *y) { y[0] = -fma(x[0], x[1], x[2]); }")
+	bin, err := d.Compile(background(t), u, []string{"-mno-fma"})
+	require.NoError(t, err)
+	m, err := d.Load(background(t), u, bin)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, m.Close()) })
+	k, err := m.Kernel("minus")
+	require.NoError(t, err)
+	s := openStream(t, d)
+	for _, in := range [][]float32{{2, 3, -6}, {2.5, 0, float32(math.Copysign(0, -1))}} {
+		out := []float32{1}
+		mx, my := upload(t, s, in), upload(t, s, out)
+		require.NoError(t, s.Launch(launchOf(k, 1, mx, my)))
+		require.NoError(t, s.Download(background(t), bytesOf(out), my))
+		assert.Equal(t, uint32(1)<<31, math.Float32bits(out[0]), "%v: %v is not -0", in, out[0])
+	}
 }

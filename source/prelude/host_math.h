@@ -63,8 +63,9 @@ CC_FN double cc_m_mad(double x, double y, double z) { return x * y + z; }
 // negation of an fma that it finds, and x * -1, x / -1 and -0.0 - x become negations once constants are
 // known; no option prevents it. So a program that calls fma (its rendering defines CC_FUSED) shows GCC
 // none: types.h has other ways to the same results. Where the program's options
-// give up signs of zeros (CC_RELAXED), products can be fused into sums instead.
-#if defined(CC_FUSED) && !defined(CC_RELAXED) && !defined(__clang__) && (defined(__FMA__) || defined(__ARM_FEATURE_FMA))
+// give up signs of zeros (CC_RELAXED), products can be fused into sums instead. __FP_FAST_FMAF is what GCC
+// says of every processor with the instruction: AVX-512 and FMA4 have it without __FMA__.
+#if defined(CC_FUSED) && !defined(CC_RELAXED) && !defined(__clang__) && (defined(__FP_FAST_FMAF) || defined(__FP_FAST_FMA))
 #define CC_NO_NEGATIONS
 #endif
 CC_FN float cc_m_ldexp(float x, int n) { return __builtin_ldexpf(x, n); }

@@ -43,8 +43,8 @@ type Output struct {
 // What a plain open for writing refuses is refused, and so is a file that nobody may
 // write to, although the superuser could, and one whose directory takes no new file: it
 // could not be replaced as a whole. A symbolic link stays, and what it points to is replaced or made.
-// A file that was there keeps its permissions and, where the system lets it, its owner
-// and group; its other hard links keep the old contents. A new one has the
+// A file that was there keeps its permissions (on Linux its access control list, too) and,
+// where the system lets it, its owner and group; its other hard links keep the old contents. A new one has the
 // permissions of any new file. What is no regular file, such as a pipe or /dev/full, and what is
 // the standard output or error of this process, is written to directly.
 //
@@ -118,7 +118,7 @@ func (o *Output) begin(path string, old fs.FileInfo) error {
 	if old == nil {
 		return nil
 	}
-	return o.file.Chmod(keepOwner(o.file, old))
+	return o.file.Chmod(keepAccess(o.file, path, keepOwner(o.file, old)))
 }
 
 // Target returns the absolute path of the file that a path names, all links followed:

@@ -1,0 +1,29 @@
+package file
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+const accessList = "system.posix_acl_access"
+
+// keepAccess gives a new file the access control list of the one at path, and returns
+// the permissions to give it after that: those of a group are the list's mask. Where there
+// is a list and the file cannot have it, they would give the group more than it had.
+func keepAccess(f *os.File, path string, mode fs.FileMode) fs.FileMode {
+	list := make([]byte, 64<<10)
+	n, err := unix.Getxattr(path, accessList, list)
+	switch {
+	case errors.Is(err, unix.ENODATA), errors.Is(err, unix.ENOTSUP):
+		return mode
+	case err == nil && mode&0o070 != 0:
+		err = unix.Fsetxattr(int(f.Fd()), accessList, list[:n], 0)
+	}
+	if err != nil {
+		return mode &^ 0o070
+	}
+	return mode
+}

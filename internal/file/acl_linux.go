@@ -10,12 +10,12 @@ import (
 
 const accessList = "system.posix_acl_access"
 
-// keepAccess gives a new file the access control list of the one at path, and returns
+// keepAccess gives a new file the access control list of the old one, and returns
 // the permissions to give it after that: those of a group are the list's mask. Where there
 // is a list and the file cannot have it, they would give the group more than it had.
-func keepAccess(f *os.File, path string, mode fs.FileMode) fs.FileMode {
+func keepAccess(f *os.File, old *os.File, mode fs.FileMode) fs.FileMode {
 	list := make([]byte, 64<<10)
-	n, err := unix.Getxattr(path, accessList, list)
+	n, err := unix.Fgetxattr(int(old.Fd()), accessList, list)
 	switch {
 	case errors.Is(err, unix.ENODATA), errors.Is(err, unix.ENOTSUP):
 		return mode

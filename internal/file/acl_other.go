@@ -7,4 +7,4 @@ import (
 	"os"
 )
 
-func keepAccess(_ *os.File, _ string, mode fs.FileMode) fs.FileMode { return mode }
+func keepAccess(_, _ *os.File, mode fs.FileMode) fs.FileMode { return mode }

@@ -5,6 +5,7 @@ package file
 import (
 	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
 )
 
@@ -26,4 +27,24 @@ func keepOwner(f *os.File, old fs.FileInfo) fs.FileMode {
 		return mode
 	}
 	return mode &^ 0o070
+}
+
+// mayFollow refuses a link in a directory with the sticky bit, such as /tmp, that belongs
+// neither to this user nor to the directory's: whoever made it would choose the file that
+// is replaced. Linux may have this rule for its own (fs.protected_symlinks).
+func mayFollow(dir, name string) error {
+	in, err := os.Stat(dir)
+	if err != nil || in.Mode()&fs.ModeSticky == 0 || !writable(in.Mode()) {
+		return err
+	}
+	link, err := os.Lstat(filepath.Join(dir, name))
+	if err != nil {
+		return err
+	}
+	of, ok := link.Sys().(*syscall.Stat_t)
+	its, too := in.Sys().(*syscall.Stat_t)
+	if !ok || !too || of.Uid == its.Uid || int64(of.Uid) == int64(os.Geteuid()) {
+		return nil
+	}
+	return fs.ErrPermission
 }

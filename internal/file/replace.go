@@ -56,10 +56,10 @@ func Create(path string) (*Output, error) {
 	o := &Output{path: path}
 	info, err := os.Stat(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		err = o.begin(path, nil)
-	case err == nil:
-		err = o.over(info)
+	case err == nil && !info.Mode().IsRegular() || err == nil && isStandard(info):
+		err = o.direct(info)
+	case err == nil || errors.Is(err, fs.ErrNotExist):
+		err = o.beside()
 	}
 	if err != nil {
 		o.Close()
@@ -68,40 +68,57 @@ func Create(path string) (*Output, error) {
 	return o, nil
 }
 
-// over begins to write a file that is there.
-func (o *Output) over(info fs.FileInfo) error {
+// isStandard reports whether a file is the standard output or error of this process.
+func isStandard(info fs.FileInfo) bool { return standard(info) != nil }
+
+func standard(info fs.FileInfo) *os.File {
 	for _, std := range []*os.File{os.Stdout, os.Stderr} {
 		if open, err := std.Stat(); err == nil && os.SameFile(open, info) {
-			o.file = std
-			return nil
+			return std
 		}
 	}
-	if info.Mode().IsRegular() && info.Mode().Perm()&0o222 == 0 {
-		return fs.ErrPermission
-	}
-	f, err := os.OpenFile(o.path, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	if info, err = f.Stat(); err != nil || !info.Mode().IsRegular() {
-		o.file = f
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return o.begin(o.path, info)
+	return nil
 }
 
-// begin makes the temporary file. old describes the file that is there, if one is.
-func (o *Output) begin(path string, old fs.FileInfo) error {
-	dir, name, err := place(path)
+// direct begins to write to what is there.
+func (o *Output) direct(info fs.FileInfo) (err error) {
+	if o.file = standard(info); o.file == nil {
+		o.file, err = os.OpenFile(o.path, os.O_WRONLY, 0)
+	}
+	return err
+}
+
+// beside begins to write a file that will get its name later. Links are followed once: what
+// is looked at here, and replaced in the end, has one name in one directory.
+func (o *Output) beside() error {
+	dir, name, err := place(o.path)
 	if err != nil {
 		return err
 	}
 	if o.dir, err = os.OpenRoot(dir); err != nil {
 		return err
 	}
+	info, err := o.dir.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return o.begin(dir, name, nil)
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("it was exchanged: %w", fs.ErrPermission)
+	case info.Mode().Perm()&0o222 == 0:
+		return fs.ErrPermission
+	}
+	old, err := o.dir.OpenFile(name, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer old.Close()
+	return o.begin(dir, name, old)
+}
+
+// begin makes the temporary file. old is the file that is there, if one is.
+func (o *Output) begin(dir, name string, old *os.File) (err error) {
 	sweep(o.dir, time.Now().Add(-staleAfter))
 	temp, mode := tempPrefix+rand.Text(), fs.FileMode(0o666)
 	if old != nil {
@@ -118,7 +135,11 @@ func (o *Output) begin(path string, old fs.FileInfo) error {
 	if old == nil {
 		return nil
 	}
-	return o.file.Chmod(keepAccess(o.file, path, keepOwner(o.file, old)))
+	info, err := old.Stat()
+	if err != nil {
+		return err
+	}
+	return o.file.Chmod(keepAccess(o.file, old, keepOwner(o.file, info)))
 }
 
 // Target returns the absolute path of the file that a path names, all links followed:
@@ -161,6 +182,9 @@ func place(path string) (dir, name string, err error) {
 		target, err := os.Readlink(filepath.Join(dir, name))
 		if err != nil { // it is no link, or not there
 			return dir, name, nil
+		}
+		if err := mayFollow(dir, name); err != nil {
+			return "", "", err
 		}
 		if path = target; !filepath.IsAbs(target) {
 			path = dir + string(filepath.Separator) + target

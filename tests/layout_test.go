@@ -82,7 +82,7 @@ var outside = []floor{
 	{"github.com/klauspost/cpuid/v2", []string{"cpu"}},
 	{"github.com/go-gl/cl", []string{"opencl"}},
 	{"github.com/NVIDIA/go-nvml", []string{"cuda/nvml", "cmd"}},
-	{"golang.org/x/sys", []string{"cpu", "runtime", "runtime/kernelcache", "internal/cgo", "cmd"}},
+	{"golang.org/x/sys", []string{"cpu", "runtime", "runtime/kernelcache", "internal/cgo", "internal/file", "cmd"}},
 	{"golang.org/x/sync", []string{"cpu", "runtime", "runtime/parity", "cmd"}},
 	{"golang.org/x/term", []string{"cmd"}},
 	{"github.com/spf13/cobra", []string{"cmd"}},

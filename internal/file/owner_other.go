@@ -12,3 +12,6 @@ import (
 func keepOwner(_ *os.File, old fs.FileInfo) fs.FileMode { return old.Mode().Perm() }
 
 func mayFollow(_, _ string) error { return nil }
+
+// mayReplace refuses nothing: there is no sticky bit here.
+func mayReplace(_, _ fs.FileInfo) error { return nil }

@@ -3,6 +3,7 @@
 package file
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -30,21 +31,36 @@ func keepOwner(f *os.File, old fs.FileInfo) fs.FileMode {
 }
 
 // mayFollow refuses a link in a directory with the sticky bit, such as /tmp, that belongs
-// neither to this user nor to the directory's: whoever made it would choose the file that
-// is replaced. Linux may have this rule for its own (fs.protected_symlinks).
+// neither to this user nor to the directory's: its owner would choose the file that is
+// replaced. Linux has this rule for its own calls (fs.protected_symlinks).
 func mayFollow(dir, name string) error {
 	in, err := os.Stat(dir)
-	if err != nil || in.Mode()&fs.ModeSticky == 0 || !writable(in.Mode()) {
+	if err != nil || in.Mode()&fs.ModeSticky == 0 {
 		return err
+	}
+	its, ok := in.Sys().(*syscall.Stat_t)
+	if !ok || !writable(in.Mode(), its) {
+		return nil
 	}
 	link, err := os.Lstat(filepath.Join(dir, name))
 	if err != nil {
 		return err
 	}
 	of, ok := link.Sys().(*syscall.Stat_t)
-	its, too := in.Sys().(*syscall.Stat_t)
-	if !ok || !too || of.Uid == its.Uid || int64(of.Uid) == int64(os.Geteuid()) {
+	if !ok || of.Uid == its.Uid || int64(of.Uid) == int64(os.Geteuid()) {
 		return nil
 	}
 	return fs.ErrPermission
+}
+
+// mayReplace refuses what the system would refuse at the end: in a directory with the sticky
+// bit only the owner of a file, of the directory, or the superuser can put another in its place.
+func mayReplace(dir, old fs.FileInfo) error {
+	in, ok := dir.Sys().(*syscall.Stat_t)
+	of, too := old.Sys().(*syscall.Stat_t)
+	uid := int64(os.Geteuid())
+	if !ok || !too || dir.Mode()&fs.ModeSticky == 0 || uid == 0 || uid == int64(in.Uid) || uid == int64(of.Uid) {
+		return nil
+	}
+	return fmt.Errorf("it belongs to another user, and its directory has the sticky bit: %w", fs.ErrPermission)
 }

@@ -41,12 +41,12 @@ type Output struct {
 // Create begins to write the file that path names: until Commit that is what it was.
 //
 // What a plain open for writing refuses is refused, and so is a file that nobody may
-// write to, although the superuser could, and one whose directory takes no new file: it
-// could not be replaced as a whole. A symbolic link stays, and what it points to is replaced or made.
+// write to, although the superuser could, and one whose directory takes no new file, or no
+// other in place of this one: it could not be replaced as a whole. A symbolic link stays, and what it points to is replaced or made.
 // A file that was there keeps its permissions (on Linux its access control list, too) and,
 // where the system lets it, its owner and group; its other hard links keep the old contents. A new one has the
-// permissions of any new file. What is no regular file, such as a pipe or /dev/full, and what is
-// the standard output or error of this process, is written to directly.
+// permissions of any new file. What is no regular file, such as a pipe or /dev/full, and what
+// os.Stdout or os.Stderr is, is written to directly.
 //
 // A process that is killed leaves a file .concord-… in the directory; a later Create there
 // removes it, once nothing has been written to it for an hour.
@@ -114,6 +114,13 @@ func (o *Output) beside() error {
 		return err
 	}
 	defer old.Close()
+	in, err := o.dir.Stat(".")
+	if err == nil {
+		err = mayReplace(in, info)
+	}
+	if err != nil {
+		return err
+	}
 	return o.begin(dir, name, old)
 }
 

@@ -30,6 +30,10 @@ var _ driver.Backend = backend{}
 // it (PoCL 3.1), and the loader and the drivers belong to the process, not to a session.
 var drivers blocking.Gate
 
+// builds does so for the first build of each device. It is a gate of its own, since a build
+// may take minutes, in which other devices can be opened.
+var builds blocking.Gate
+
 // first is a kind of call for the gate, and what it is done with.
 type first struct {
 	kind string

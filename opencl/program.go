@@ -130,7 +130,7 @@ func (d *device) build(name, text, options string) (cl.Program, string, error) {
 func (d *device) finishBuild(p cl.Program, name, options string, mapped func(string) string) (string, error) {
 	flags := append([]byte(options), 0)
 	id := d.id // cgo checks all of what a pointer points into, so never into d
-	leave, err := drivers.Enter(context.Background(), firstOf("build", d.id), firstBuild)
+	leave, err := builds.Enter(context.Background(), firstOf("build", d.id), firstBuild)
 	if err != nil { // it takes long, but a build that does has begun long ago
 		leave = func(bool) {}
 	}

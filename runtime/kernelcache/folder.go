@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/concord-compute/concord/internal/file"
+	"github.com/concord-compute/concord/runtime/driver"
 )
 
 // folder is Dir/v2, where the entries are in directories by the first byte of their keys, and
@@ -112,8 +113,8 @@ func below(root *os.Root, name string) (*os.Root, error) {
 	return file.SubRoot(root, name)
 }
 
-// probe tries to write. A directory that can only be read is no error, nor is a full disk:
-// what is there can be read.
+// probe tries to write. A directory that can only be read is no error, nor is a full disk or
+// a failure that may pass: what is there can be read. A directory that is not trusted is one.
 func probe(root *os.Root) (readOnly, err error) {
 	tmp, err := below(root, tempName)
 	if err == nil {
@@ -127,10 +128,10 @@ func probe(root *os.Root) (readOnly, err error) {
 	switch {
 	case unwritable(err):
 		return cannotWrite(root, err), nil
-	case errors.Is(err, syscall.ENOSPC):
-		return nil, nil
+	case errors.Is(err, driver.ErrUnsupported):
+		return nil, err
 	}
-	return nil, err
+	return nil, nil
 }
 
 // unwritable reports whether an error will be the same at every try to write.

@@ -372,11 +372,11 @@ func TestDirectoryIsHeld(t *testing.T) {
 	data, err := os.ReadFile(entryFile(dir, 1))
 	require.NoError(t, err)
 	assert.Contains(t, string(data), "forged", "nothing is written to the other one")
-	// Who looks now, sees who can write.
+	// The next look finds that others can write.
 	memoryOnly(t, dir, "others can write to it")
 }
 
-// Whatever the mask of new files is, the directory is one's own and can be used.
+// With every mask for new files the directory can be used by its owner.
 func TestUmask(t *testing.T) {
 	for _, mask := range []int{0, 0o002, 0o022, 0o077} {
 		dir := filepath.Join(privateDir(t), "not", "yet")

@@ -176,16 +176,20 @@ func (b *hangingBackend) Open(context.Context, int, *Config) (driver.Device, err
 
 func TestOpenBehindOneThatHangs(t *testing.T) {
 	b := &hangingBackend{&nullBackend{name: "cuda", devices: 1}, make(chan struct{}, 1), make(chan struct{})}
-	s := session(t, Config{Fallback: Require, ProbeTimeout: 5 * time.Millisecond}, b)
+	s := session(t, Config{Fallback: Require, ProbeTimeout: 100 * time.Millisecond}, b)
 	hung := make(chan error)
 	go func() {
 		_, err := s.Open(context.Background(), "cuda:0")
 		hung <- err
 	}()
-	<-b.began
+	select {
+	case <-b.began:
+	case err := <-hung:
+		require.NoError(t, err, "it did not come to opening the device")
+	}
 	_, err := s.Open(context.Background(), "cuda:0")
 	require.ErrorIs(t, err, ErrTimeout)
-	assert.ErrorContains(t, err, "another call has been opening it for more than 60ms")
+	assert.ErrorContains(t, err, "another call has been opening it for more than 1.2s")
 	close(b.never)
 	require.ErrorIs(t, <-hung, ErrNoDevice)
 }

@@ -150,6 +150,8 @@ func hostOptions(options []string) ([]string, error) {
 			out = append(out, "-ffp-contract=fast", relaxedDefine)
 		case o == "-cl-no-signed-zeros":
 			out = append(out, "-fno-signed-zeros", relaxedDefine)
+		case o == "-fno-signed-zeros", o == "-ffp-contract=fast":
+			out = append(out, o, relaxedDefine)
 		case o == "-cl-opt-disable":
 			out = append(out, "-O0")
 		case strings.HasPrefix(o, "-cl-"):

@@ -83,20 +83,21 @@ func (p *Pool) Run(t *Target, prog *Program) Result {
 // of them, or nil. A program that they all refuse is a mistake of the generator, and a difference too.
 func (p *Pool) Try(prog *Program, targets []*Target) *Difference {
 	var first *Result
-	for i, t := range targets {
+	var base *Target // that first comes from
+	for _, t := range targets {
 		res := p.Run(t, prog)
 		if res.Lacks {
 			continue
 		}
 		if first == nil {
-			first = &res
+			first, base = &res, t
 		}
-		what, at := Compare(prog, first, &res, t.Rough || targets[0].Rough)
-		if res.Err != "" && first.Err != "" && i > 0 {
+		what, at := Compare(prog, first, &res, t.Rough || base.Rough)
+		if res.Err != "" && first.Err != "" && t != base {
 			what = "both fail"
 		}
 		if what != "" {
-			return &Difference{prog, [2]*Target{targets[0], t}, [2]Result{*first, res}, what, at, ""}
+			return &Difference{prog, [2]*Target{base, t}, [2]Result{*first, res}, what, at, ""}
 		}
 	}
 	return nil

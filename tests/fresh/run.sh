@@ -55,7 +55,7 @@ concords() {
 	quiet "$1" && grep -q '^ *cpu:0 .*concords' "$1" && grep -q 'cpu:0 (compiled).*concords' "$1"
 }
 uncompiled() { # the catalog runs, and one sentence says why the portable text does not
-	quiet "$1" && grep -q '^ *cpu:0 .*concords' "$1" && grep -q 'cpu:0 (compiled).*not here' "$1" && grep -q 'compiler\|cgo' "$1"
+	quiet "$1" && grep -q '^ *cpu:0 .*concords' "$1" && grep -q 'Not here: cpu:0 (compiled): .*\(compiler\|cgo\)' "$1"
 }
 passes() { grep -q '^ok ' "$1" && ! grep -q '^FAIL' "$1"; }
 
@@ -74,18 +74,18 @@ release() {
 	rm -rf "$root.part" && mkdir -p "$base" || return
 	debootstrap --variant=minbase --include=ca-certificates,git,make "$1" "$root.part" \
 		"$(sed -n 's/^URIs: //p' $sources | head -n 1)" >"$base/$1.log" 2>&1 || { tail -n 5 "$base/$1.log"; return 1; }
-	cp -r /etc/apt/apt.conf.d /etc/apt/auth.conf.d "$root.part/etc/apt/"
-	rm -f "$root.part/etc/apt/sources.list"
-	sed "s/bookworm/$1/g" $sources >"$root.part/etc/apt/sources.list.d/debian.sources"
-	cp -r /usr/local/share/ca-certificates/. "$root.part/usr/local/share/ca-certificates/"
-	chroot "$root.part" update-ca-certificates >/dev/null 2>&1
-	chroot "$root.part" useradd --create-home newcomer
-	mv "$root.part" "$root"
+	cp -r /etc/apt/apt.conf.d /etc/apt/auth.conf.d "$root.part/etc/apt/" &&
+		rm -f "$root.part/etc/apt/sources.list" &&
+		sed "s/bookworm/$1/g" $sources >"$root.part/etc/apt/sources.list.d/debian.sources" &&
+		cp -r /usr/local/share/ca-certificates/. "$root.part/usr/local/share/ca-certificates/" &&
+		chroot "$root.part" update-ca-certificates >/dev/null 2>&1 &&
+		chroot "$root.part" useradd --create-home newcomer &&
+		mv "$root.part" "$root"
 }
 
 # layer RELEASE PACKAGE: what installing the package adds to a release.
 layer() {
-	local root=$base/$1+$2
+	local root=$base/$1+${2//,/+} # a comma would end an option of mount
 	[ -d "$root" ] && return
 	rm -rf "$root.part" "$root.work" "$root.mount" && mkdir -p "$root.part" "$root.work" "$root.mount" || return
 	unshare --mount sh -c '
@@ -135,7 +135,7 @@ one() {
 	lower=$base/$release
 	if [ "$package" != - ]; then
 		layer "$release" "$package" || { echo "fresh: $name: no $package"; return 1; }
-		lower=$base/$release+$package:$lower
+		lower=$base/$release+${package//,/+}:$lower
 	fi
 	mapfile -t environment < <(settings)
 	command="make demo" checkout=/home/newcomer/concord as=root sealed='' homeless='' mask=022
@@ -154,7 +154,8 @@ one() {
 }
 
 [ $# -gt 0 ] || { sed -n '2,/^set/s/^# \{0,1\}//p' "$0" | sed '$d'; exit 2; }
-mkdir -p "$base" && : >"$base/summary"
+mkdir -p "$base" && : >"$base/summary" || exit 1
+find "$base" -maxdepth 1 -name '*.??????' -mmin +600 -exec rm -rf --one-file-system {} + # of runs that were killed
 failed=0 known=0
 while read -r name rest; do
 	[ -n "$name" ] || continue

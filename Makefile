@@ -260,7 +260,7 @@ gpu-bundle: ## test programs for a machine with a GPU and without Go, in build/g
 	@size=$$(du -sm build/gpu | cut -f1); echo "build/gpu: $$size MiB; run.sh is there"; [ $$size -lt 60 ]
 
 env: ## print what programs that import Concord with these tags need: eval "$$(make -s env)"
-	@echo "export GOFLAGS=$(tags)"; $(if $(flags),echo "export $(flags)")
+	@echo "export GOFLAGS='$(strip $(filter-out -buildvcs=false,$(GOFLAGS)) $(tags))'"; $(if $(flags),echo "export $(flags)")
 
 fmt: ## format Go, and C where clang-format is
 	gofmt -w .

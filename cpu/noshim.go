@@ -20,8 +20,8 @@ const hasSIMD = false
 // simdCall has no callers that run: without SIMD no device has a set.
 func simdCall(simdNumber, simdOp, *uint64) {}
 
-var errNoShim = fmt.Errorf("portable programs need cgo (on a Unix system), which this binary was built without; "+
-	"the catalog and registered Go kernels run: %w", driver.ErrUnsupported)
+var errNoShim = fmt.Errorf("only the catalog and registered Go kernels run: portable programs need "+
+	"a binary that was built with CGO_ENABLED=1 and a C compiler, on a Unix system: %w", driver.ErrUnsupported)
 
 // toolchain stands for the compiler that cannot be used.
 type toolchain struct{ path, version string }

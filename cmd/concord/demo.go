@@ -56,8 +56,8 @@ func (a *app) demoCommand() *cobra.Command {
 takes over their label. The float64 reference on the CPU is the judge: a device
 concords if it finds the same neighbours at the same distances.
 
-cpu:0 runs the catalog's kernels written in Go, cpu:0 (compiled) the portable text that
-GPUs get too. Compiled programs are kept: a second run takes them from disk.`,
+cpu:0 runs its own kernels of the catalog (vector instructions, or Go in a build without cgo),
+cpu:0 (compiled) the portable text that GPUs get too. Compiled programs are kept: a second run takes them from disk.`,
 		Example: `  concord demo
   concord demo --device opencl:0 --json`,
 		Args: cobra.NoArgs,
@@ -76,6 +76,10 @@ GPUs get too. Compiled programs are kept: a second run takes them from disk.`,
 		targets, err := demoTargets(ctx, s, devices)
 		if err != nil {
 			return err
+		}
+		if !a.json {
+			fmt.Fprintf(a.stdout, "Handwritten digits: the nearest of %d images for each of %d others (%d pixels, k = %d).\n",
+				data.vectors(), data.queries(), data.dim, data.k)
 		}
 		rows, err := a.demoRows(ctx, s, data, targets)
 		if err != nil {
@@ -157,6 +161,9 @@ func (a *app) demoRows(ctx context.Context, s *runtime.Session, data *digits, ta
 	}
 	rows := []demoRow{ref.row(demoTarget{label: "cpu:reference", name: "float64"}, data)}
 	rows[0].Verdict = judge
+	if r := &rows[0]; !a.json {
+		fmt.Fprintf(a.stdout, "Reference: %s, %s, accuracy %.3f\n", r.Device, ms(duration(float64(r.KernelMS))), float64(r.Accuracy))
+	}
 	for _, t := range targets {
 		bar.doing(t.label)
 		row := t.nothing(absent, t.reason)
@@ -212,7 +219,7 @@ func (a *app) finishDemo(data *digits, rows []demoRow) error {
 			return err
 		}
 	} else {
-		a.writeDemo(data, rows, counts[concords], bad)
+		a.writeDemo(rows, counts[concords], bad)
 	}
 	switch {
 	case bad > 0:
@@ -223,18 +230,15 @@ func (a *app) finishDemo(data *digits, rows []demoRow) error {
 	return nil
 }
 
-// writeDemo prints a row for what is here; the reference comes above the table, as
-// the rows are compared with it, and what is not here below.
-func (a *app) writeDemo(data *digits, rows []demoRow, good, bad int) {
-	fmt.Fprintf(a.stdout, "Handwritten digits: the nearest of %d images for each of %d others (%d pixels, k = %d).\n",
-		data.vectors(), data.queries(), data.dim, data.k)
+// writeDemo prints a row for what is here, and below the table what is not; the
+// reference was printed when it was known.
+func (a *app) writeDemo(rows []demoRow, good, bad int) {
 	rest := &strings.Builder{}
 	t := &table{}
 	t.add("DEVICE", "COMPILE", "UPLOAD", "KERNELS", "ACCURACY", "LARGEST DIFF", "VERDICT")
 	for _, r := range rows {
 		switch {
 		case r.Verdict == judge:
-			fmt.Fprintf(a.stdout, "Reference: %s, %s, accuracy %.3f\n", r.Device, ms(duration(float64(r.KernelMS))), float64(r.Accuracy))
 			continue
 		case r.Verdict == absent:
 			fmt.Fprintf(rest, "%s %s: %s\n", a.paint(yellow, "Not here:"), r.Device, oneLine(firstLine(r.Reason)))

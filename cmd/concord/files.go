@@ -23,9 +23,40 @@ func (a *app) save(ctx context.Context, path string, write func(io.Writer) error
 	return file.Replace(path, func(w io.Writer) error { return write(stoppable{ctx, w}) })
 }
 
-// isStdout reports whether a path is a name of standard output.
+// stdoutNames are those of standard output.
+var stdoutNames = []string{"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/proc/thread-self/fd/1"}
+
+// isStdout reports whether a path is a name of standard output, or a link to one. Links are
+// followed one by one: in the end they lead to what descriptor 1 is now.
 func isStdout(path string) bool {
-	return slices.Contains([]string{"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"}, filepath.ToSlash(filepath.Clean(path)))
+	for range 40 {
+		if slices.Contains(stdoutNames, filepath.ToSlash(filepath.Clean(path))) {
+			return true
+		}
+		target, err := os.Readlink(path)
+		if err != nil {
+			return false
+		}
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(filepath.Dir(path), target)
+		}
+		path = target
+	}
+	return false
+}
+
+// getsOutput reports whether a path names the regular file that standard output goes to.
+func (a *app) getsOutput(path string) bool {
+	out := fileOf(a.output)
+	if out == nil {
+		return false
+	}
+	to, err := out.Stat()
+	if err != nil || !to.Mode().IsRegular() {
+		return false
+	}
+	info, err := os.Stat(path)
+	return err == nil && os.SameFile(info, to)
 }
 
 // sameFile reports whether two paths mean one file that would be replaced. Into a device
@@ -49,6 +80,8 @@ func sameFile(a, b string) bool {
 func (a *app) claim(files ...string) error {
 	for _, name := range files {
 		switch {
+		case !isStdout(name) && a.getsOutput(name):
+			return usagef("%s: standard output goes to this file, too", name)
 		case !isStdout(name):
 		case a.json:
 			return usagef("%s: with --json standard output is for the document", name)

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -181,4 +182,50 @@ func TestRunOutTwice(t *testing.T) {
 	got, err := npy.ReadFile(a)
 	require.NoError(t, err)
 	assert.Equal(t, []byte{42, 0, 0, 0}, got.Data)
+}
+
+// A file cannot be what standard output is redirected to and a result of its own.
+func TestRunOutIsStandardOutput(t *testing.T) {
+	needsCompiler(t)
+	cl := textFile(t, "one.cl", "kernel void one(global int *x) { x[0] = 1; }")
+	f, err := os.Create(filepath.Join(t.TempDir(), "same.npy"))
+	require.NoError(t, err)
+	defer f.Close()
+	var stderr strings.Builder
+	status := run([]string{"run", "--device", "cpu:0", "--global", "1", "--arg", "zeros:i32:1", "--out", "0=" + f.Name(), cl}, f, &stderr)
+	assert.Equal(t, exitUsage, status)
+	assert.Contains(t, stderr.String(), "standard output goes to this file, too")
+	info, err := os.Stat(f.Name())
+	require.NoError(t, err)
+	assert.Zero(t, info.Size())
+}
+
+func TestNamesOfStandardOutput(t *testing.T) {
+	dir := t.TempDir()
+	link, far := filepath.Join(dir, "link"), filepath.Join(dir, "far")
+	require.NoError(t, os.Symlink("/dev/stdout", link))
+	require.NoError(t, os.Symlink("link", far))
+	require.NoError(t, os.Symlink("round", filepath.Join(dir, "round")))
+	for _, path := range []string{"/dev/stdout", "/dev/../dev/fd/1", "/proc/self/fd/1", "/proc/thread-self/fd/1", link, far} {
+		assert.True(t, isStdout(path), path)
+	}
+	for _, path := range []string{"stdout", "/dev/null", "/dev/fd/2", dir, filepath.Join(dir, "round"), ""} {
+		assert.False(t, isStdout(path), path)
+	}
+}
+
+// The program is not overwritten by its result.
+func TestRunOutIsTheProgram(t *testing.T) {
+	const text = "kernel void one(global int *x) { x[0] = 1; }"
+	cl := textFile(t, "one.cl", text)
+	link := filepath.Join(t.TempDir(), "link")
+	require.NoError(t, os.Symlink(cl, link))
+	for _, out := range []string{cl, link} {
+		status, _, stderr := concord("run", "--device", "cpu:0", "--global", "1", "--arg", "zeros:i32:1", "--out", "0="+out, cl)
+		assert.Equal(t, exitUsage, status)
+		assert.Contains(t, stderr, "it is the program's file, too")
+	}
+	got, err := os.ReadFile(cl)
+	require.NoError(t, err)
+	assert.Equal(t, text, string(got))
 }

@@ -100,6 +100,11 @@ output, and text to standard error.`,
 		if err := a.claim(j.outs()...); err != nil {
 			return err
 		}
+		for _, out := range j.outs() {
+			if sameFile(out, args[0]) {
+				return usagef("--out %s: it is the program's file, too", out)
+			}
+		}
 		switch {
 		case isChild():
 			return withLimit(ctx, f.timeout, func(ctx context.Context) error { return a.run(ctx, j) })

@@ -36,14 +36,13 @@ type Launch struct {
 // Arg is an argument of a launch: a buffer and what it holds before, a value, or so many bytes of
 // local memory.
 type Arg struct {
-	Name    string
-	Buffer  bool
-	Local   int
-	Data    []byte
-	Out     bool // it is compared, element by element
-	kind    kind
-	ulps    []int // of the elements, over and over: how far two results may be apart; nil is exact
-	element int   // how many bytes; 0 is that of kind
+	Name   string
+	Buffer bool
+	Local  int
+	Data   []byte
+	Out    bool // it is compared, element by element
+	kind   kind
+	ulps   []int // of the elements, over and over: how far two results may be apart; nil is exact
 }
 
 // block is a list of statements.

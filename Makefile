@@ -80,7 +80,7 @@ build: ## every package, and the command in bin/concord
 demo: absent = $(if $(filter file,$(origin TAGS)),$(if $(wildcard /dev/nvidiactl /dev/dxg),,cuda) $(if $(wildcard /dev/kfd),,rocm))
 demo: tags = $(addprefix -tags=,$(subst $(space),$(comma),$(filter-out $(absent),$(subst $(comma),$(space),$(TAGS)))))
 demo: ## the main job on real data, on every device that is here; needs Go and g++
-	@echo "Building the concord command: about a minute the first time, seconds later on."
+	@echo "Building the concord command: one to two minutes the first time, seconds later on."
 	$(strip $(flags) $(GO) run $(tags) ./cmd/concord demo)
 
 # The simulated vendor libraries, for the tests that are about them. Other tests do

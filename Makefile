@@ -236,11 +236,11 @@ fuzz: ## every fuzz target for FUZZTIME
 	done
 
 # What differs is written to build/programs, whole and reduced. PROGRAMS_SEED=7 tries that seed alone, on
-# every implementation that is here.
+# every implementation that is here, and SEED=7 begins with it.
 TIME ?= 10m
 fuzz-programs: packages += clang-15
 fuzz-programs: deps sim ## generated programs on every implementation here for TIME, their results compared
-	PROGRAMS_TIME=$(if $(PROGRAMS_SEED),,$(TIME)) CONCORD_REQUIRE=opencl $(flags) $(GO) test $(tags) -count=1 -timeout=0 -v -run TestPrograms ./tests/programs
+	PROGRAMS_TIME=$(if $(PROGRAMS_SEED),,$(TIME)) $(if $(SEED),PROGRAMS_SEED=$(SEED)) CONCORD_REQUIRE=opencl $(flags) $(GO) test $(tags) -count=1 -timeout=0 -v -run TestPrograms ./tests/programs
 
 sim: ## the simulated vendor libraries in build/sim; needs gcc and g++
 	@sh tests/sim/build.sh build/sim

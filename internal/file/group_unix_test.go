@@ -3,6 +3,8 @@
 package file
 
 import (
+	"io/fs"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -28,4 +30,18 @@ func TestGroupOfOne(t *testing.T) {
 	assert.EqualValues(t, -1, groupOfOne("", "", 0))
 	assert.EqualValues(t, -1, groupOfOne(users, groups+"more:x:1000:bob\n", 1000), "a second name with a member")
 	assert.EqualValues(t, -1, groupOfOne(users+"ann2:x:1000:1000::/:/bin/sh\n", groups, 1000), "a second name of the user")
+}
+
+// Write permission for the group counts unless this user is alone in it; for others always.
+func TestWritableByTheGroup(t *testing.T) {
+	foreign := &syscall.Stat_t{Gid: uint32(ownGroup() + 1)}
+	for _, mode := range []fs.FileMode{0o770, 0o720, 0o664, 0o775 | fs.ModeDir} {
+		assert.True(t, writable(mode, foreign), "%v", mode)
+		if own := ownGroup(); own >= 0 {
+			assert.False(t, writable(mode, &syscall.Stat_t{Gid: uint32(own)}), "%v", mode)
+			assert.True(t, writable(mode|0o002, &syscall.Stat_t{Gid: uint32(own)}), "%v", mode)
+		}
+	}
+	assert.False(t, writable(0o755, foreign))
+	assert.False(t, writable(0o777|fs.ModeSymlink, foreign), "a link has no permissions of its own")
 }

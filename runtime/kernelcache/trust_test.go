@@ -2,7 +2,7 @@
 
 package kernelcache
 
-// Attacks on the disk layer by other users, who want this process to run their code:
+// Attacks on the disk layer by other users, to make this process run their code:
 // through the directories on the way, through files that are put in, through links.
 
 import (
@@ -297,7 +297,7 @@ func joined(errs ...error) error {
 	return nil
 }
 
-// The same with one user: what is on the way, and who could write there.
+// The same with one user: the directories on the way, and their permissions.
 func TestWayToTheDirectory(t *testing.T) {
 	base := privateDir(t)
 	at := func(mode fs.FileMode, names ...string) string {

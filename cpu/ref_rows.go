@@ -5,7 +5,6 @@ package cpu
 import (
 	"math"
 	"slices"
-	"sort"
 	"strings"
 
 	"gonum.org/v1/gonum/floats"
@@ -96,29 +95,36 @@ func refSoftmax(c *Call) error {
 	return nil
 }
 
-// refTopK sorts the places of a row by value, NaN last; the sort is stable, so that
-// equal values stay in order.
+// refTopK sorts the places of a row by value, NaN last, equal values by place. Like the
+// distances it is spread over threads.
 func refTopK(c *Call) error {
 	t, rows, n, k := refType(c, "T"), int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
 	get, size := refGet(c, 0, t), refSize(t)
 	bits, set := refGetBits(c, 0, size), refSetBits(c, 1, size)
 	places := c.U32(2)
-	for r := range rows {
-		x := refRead(get, r*n, n, 1)
+	return c.Parallel(rows, 1, func(lo, hi int) {
 		order := make([]int, n)
-		for i := range order {
-			order[i] = i
+		for r := lo; r < hi; r++ {
+			x := refRead(get, r*n, n, 1)
+			for i := range order {
+				order[i] = i
+			}
+			slices.SortFunc(order, func(i, j int) int {
+				a, b := x[i], x[j]
+				if a < b || math.IsNaN(b) && !math.IsNaN(a) {
+					return -1
+				}
+				if b < a || math.IsNaN(a) && !math.IsNaN(b) {
+					return 1
+				}
+				return i - j
+			})
+			for i := range min(k, n) {
+				set(r*k+i, bits(r*n+order[i]))
+				places[r*k+i] = uint32(order[i])
+			}
 		}
-		sort.SliceStable(order, func(i, j int) bool {
-			a, b := x[order[i]], x[order[j]]
-			return a < b || math.IsNaN(b) && !math.IsNaN(a)
-		})
-		for i := range min(k, n) {
-			set(r*k+i, bits(r*n+order[i]))
-			places[r*k+i] = uint32(order[i])
-		}
-	}
-	return nil
+	})
 }
 
 // refNorm: (x - mean) / √(variance + epsilon) · gamma + beta, or without mean and beta.

@@ -59,12 +59,15 @@ type gen struct {
 	names    int
 }
 
+// harder is how many programs there are to one that is Hard.
+const harder = 6
+
 // kernelsPerProgram is how many kernels share the start of a compiler.
 const kernelsPerProgram = 4
 
 // Generate makes the program of a seed.
 func Generate(seed uint64) *Program {
-	g := &gen{Rand: rand.New(rand.NewPCG(seed, 12)), p: &Program{Seed: seed, Hard: seed%3 == 0}}
+	g := &gen{Rand: rand.New(rand.NewPCG(seed, 12)), p: &Program{Seed: seed, Hard: seed%harder == 0}}
 	g.p.Double = g.chance(3)
 	g.p.LongAtomic = g.chance(3)
 	g.kinds = []kind{kInt, kUInt}

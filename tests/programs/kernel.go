@@ -168,10 +168,13 @@ func (k *kernel) finish(body *block) {
 	// PoCL compiles a kernel for each size of its groups, which costs more than all else.
 	s := pick(g, shapes)
 	g.p.Launches = append(g.p.Launches, k.launch(s.group, s.groups))
-	if g.chance(4) {
-		s = pick(g, shapes)
+	for range 2 {
+		g.p.Launches = append(g.p.Launches, k.launch(s.group, pick(g, shapes[:4]).groups))
 	}
-	g.p.Launches = append(g.p.Launches, k.launch(s.group, pick(g, shapes[:4]).groups))
+	if g.chance(8) {
+		s = pick(g, shapes)
+		g.p.Launches = append(g.p.Launches, k.launch(s.group, s.groups))
+	}
 }
 
 // shapes are groups and how many of them there are.
@@ -240,10 +243,14 @@ func (g *gen) bytes(of kind, n int) []byte {
 		switch {
 		case of == kFloat && g.chance(4):
 			bits = uint64(math.Float32bits(pick(g, special32)))
+		case of == kFloat && g.chance(3): // what rounds to either zero
+			bits = uint64(math.Float32bits(float32(g.IntN(33)-16) / 8))
 		case of == kFloat:
 			bits = uint64(math.Float32bits(float32(g.IntN(2001)-1000) / 8))
 		case of == kDouble && g.chance(4):
 			bits = math.Float64bits(pick(g, special64))
+		case of == kDouble && g.chance(3):
+			bits = math.Float64bits(float64(g.IntN(33)-16) / 8)
 		case of == kDouble:
 			bits = math.Float64bits(float64(g.IntN(2001)-1000) / 10)
 		case g.chance(4):

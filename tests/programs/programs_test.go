@@ -203,11 +203,16 @@ func (c *campaign) targets(p *Program) []*Target {
 		bases = all[:1]
 	}
 	base := bases[len(bases)-1] // the cheapest
-	others := slices.DeleteFunc(all, func(t *Target) bool { return t == base })
+	var others []*Target
+	for _, t := range all {
+		if t != base {
+			others = append(others, slices.Repeat([]*Target{t}, t.Turns)...)
+		}
+	}
 	if len(others) == 0 {
 		return []*Target{base}
 	}
-	return []*Target{base, others[p.Seed/3%uint64(len(others))]}
+	return []*Target{base, others[p.Seed/harder%uint64(len(others))]}
 }
 
 // found writes a difference down, whole and reduced.

@@ -30,6 +30,7 @@ type Target struct {
 	Rough   bool // its inexact functions do not keep the specification's limits
 	Named   bool // it takes part only where it is named
 	Most    int  // items of a launch; 0 means any number
+	Turns   int  // how often it is the one that a program is compared on, relative to the others
 
 	// Plant changes a program before it is run, for tests of the comparison.
 	Plant func(text string) string

@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
 
 	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime/driver"
@@ -266,16 +268,28 @@ func (g *gemmTrial) run(t testing.TB, d *device, f *fence) error {
 	if g.typ == "f64" {
 		small = 0x1p-52
 	}
+	product := func(z int, x, y []float64) []float64 {
+		operand := func(x []float64, trans bool, step, rows, cols, ld int) (blas.Transpose, blas64.General) {
+			t := blas.NoTrans
+			if rows, cols = flip(trans, rows, cols); trans {
+				t = blas.Trans
+			}
+			return t, blas64.General{Rows: rows, Cols: cols, Stride: ld, Data: x[z*step:]}
+		}
+		ta, a := operand(x, g.transA, stepA, g.m, g.k, lda)
+		tb, b := operand(y, g.transB, stepB, g.k, g.n, ldb)
+		out := blas64.General{Rows: g.m, Cols: g.n, Stride: max(g.n, 1), Data: make([]float64, g.m*g.n)}
+		if g.m > 0 && g.n > 0 && g.k > 0 {
+			blas64.Gemm(ta, tb, 1, a, b, 0, out)
+		}
+		return out.Data
+	}
+	ax, ay := magnitudes(x), magnitudes(y)
 	for z := range max(g.count, 1) {
+		sums, weights := product(z, x, y), product(z, ax, ay)
 		for i := range g.m {
 			for j := range g.n {
-				sum, weight, at := 0.0, 0.0, z*stepC+i*ldc+j
-				for p := range g.k {
-					q, r := flip(g.transA, i, p)
-					v, w := flip(g.transB, p, j)
-					e := x[z*stepA+q*lda+r] * y[z*stepB+v*ldb+w]
-					sum, weight = sum+e, weight+math.Abs(e)
-				}
+				sum, weight, at := sums[i*g.n+j], weights[i*g.n+j], z*stepC+i*ldc+j
 				sum = g.alpha*sum + bias[j]
 				weight = math.Abs(g.alpha)*weight + math.Abs(bias[j])
 				allowed := small * float64(g.k+4) * weight
@@ -393,6 +407,14 @@ func TestGemmBias(t *testing.T) {
 			require.NoError(t, g.run(t, d, f), "%+v", g)
 		}
 	})
+}
+
+func magnitudes(x []float64) []float64 {
+	y := make([]float64, len(x))
+	for i, v := range x {
+		y[i] = math.Abs(v)
+	}
+	return y
 }
 
 func TestGemmLarge(t *testing.T) {

@@ -75,10 +75,14 @@ build: ## every package, and the command in bin/concord
 	$(flags) $(GO) build $(tags) ./...
 	$(flags) $(GO) build $(tags) -o bin/concord ./cmd/concord
 
-# The first thing that a newcomer builds has no shim of a vendor without a device here,
-# unless TAGS asks for it: the binding of NVML alone takes a tenth of the whole build.
+# The first thing that a newcomer builds is for this machine alone: without shims of vendors
+# that have no device here unless TAGS asks for them, vector kernels that this processor does
+# not use, and the library that draws pictures.
+processor = $(shell grep -m1 '^flags' /proc/cpuinfo 2>/dev/null)
+avx512 = $(filter 6,$(words $(filter avx512f avx512bw avx512dq avx512vl fma f16c,$(processor))))
 demo: absent = $(if $(filter file,$(origin TAGS)),$(if $(wildcard /dev/nvidiactl /dev/dxg),,cuda) $(if $(wildcard /dev/kfd),,rocm))
-demo: tags = $(addprefix -tags=,$(subst $(space),$(comma),$(filter-out $(absent),$(subst $(comma),$(space),$(TAGS)))))
+demo: unused = nopicture $(if $(processor),$(if $(avx512),noavx2,noavx512))
+demo: tags = -tags=$(subst $(space),$(comma),$(strip $(filter-out $(absent),$(subst $(comma),$(space),$(TAGS))) $(unused)))
 demo: ## the main job on real data, on every device that is here; needs Go and g++
 	@echo "Building the concord command: one to two minutes the first time, seconds later on."
 	$(strip $(flags) $(GO) run $(tags) ./cmd/concord demo)

@@ -23,7 +23,8 @@
 //
 // The sets are avx512, avx2 and neon, in csrc/cpu, and go, which is the only one without
 // cgo. The best that the processor has is taken, or what Config.CPUKernels
-// (CONCORD_CPU_KERNELS) says; KernelInfo and launch records name it.
+// (CONCORD_CPU_KERNELS) says; KernelInfo and launch records name it. The build tags noavx512
+// and noavx2 leave a set out, for a program that is built where it runs.
 //
 // Each launch spreads over GOMAXPROCS threads as it was when the device was opened, or
 // Config.CPUThreads. Sums of floats whose parts several threads add up, products of few

@@ -9,6 +9,8 @@ package cpu
 // Debug information has lines, but no variables: for the vector kernels those take
 // longer to write than the code itself.
 #cgo CFLAGS: -g1
+#cgo noavx512 CFLAGS: -DNO_AVX512
+#cgo noavx2 CFLAGS: -DNO_AVX2
 #cgo linux LDFLAGS: -lpthread -lm
 #cgo noescape cpu_begin
 #cgo nocallback cpu_begin
@@ -18,6 +20,8 @@ package cpu
 #cgo nocallback concord_host_end
 #cgo noescape concord_simd
 #cgo nocallback concord_simd
+#cgo noescape concord_simd_here
+#cgo nocallback concord_simd_here
 
 #include "../csrc/cpu/simd.h"
 #include "../csrc/host/host.h"
@@ -59,8 +63,8 @@ import (
 // hostABI is the form of compiled programs that the executor runs.
 const hostABI = C.CONCORD_HOST_ABI
 
-// hasSIMD says that the vector kernels are in this build.
-const hasSIMD = true
+// simdHere says that the vector kernels of a set are in this build.
+func simdHere(set simdNumber) bool { return C.concord_simd_here(C.int32_t(set)) != 0 }
 
 // simdCall runs a vector kernel in this thread.
 func simdCall(set simdNumber, op simdOp, words *uint64) {

@@ -80,8 +80,8 @@ func (s *simdSet) missing() error {
 	if s.arch != goruntime.GOARCH || !cpuid.CPU.Supports(s.needs...) {
 		return fmt.Errorf("this processor has no %s: %w", s.name, driver.ErrUnsupported)
 	}
-	if !hasSIMD {
-		return fmt.Errorf("%s kernels need cgo (on a Unix system), which this binary was built without: %w", s.name, driver.ErrUnsupported)
+	if !simdHere(s.number) {
+		return fmt.Errorf("%s kernels need cgo (on a Unix system) and no tag no%[1]s, and this binary was built otherwise: %w", s.name, driver.ErrUnsupported)
 	}
 	return nil
 }

@@ -1,3 +1,5 @@
+//go:build !nopicture
+
 package main
 
 // concord trace memory --picture: addresses over time.

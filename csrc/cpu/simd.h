@@ -64,18 +64,23 @@ extern simd_func *const concord_simd_avx512[SIMD_OPS];
 extern simd_func *const concord_simd_avx2[SIMD_OPS];
 extern simd_func *const concord_simd_neon[SIMD_OPS];
 
-// Sets, in the order of the constants in cpu/simd.go.
-enum { SIMD_AVX512, SIMD_AVX2, SIMD_NEON };
-
-static inline void concord_simd(int32_t set, int32_t op, const simd_word *w) {
-#if defined(__x86_64__)
-  (set == SIMD_AVX512 ? concord_simd_avx512 : concord_simd_avx2)[op](w);
-#elif defined(__aarch64__)
-  (void)set;
-  concord_simd_neon[op](w);
-#else
-  (void)set, (void)op, (void)w;
+// The table of a set, by its number in cpu/simd.go; NULL where it is not in this build.
+static inline simd_func *const *concord_simd_table(int32_t set) {
+#if defined(__x86_64__) && !defined(NO_AVX512)
+  if (set == 0) return concord_simd_avx512;
 #endif
+#if defined(__x86_64__) && !defined(NO_AVX2)
+  if (set == 1) return concord_simd_avx2;
+#endif
+#if defined(__aarch64__)
+  if (set == 2) return concord_simd_neon;
+#endif
+  (void)set;
+  return NULL;
 }
+
+static inline int concord_simd_here(int32_t set) { return concord_simd_table(set) != NULL; }
+
+static inline void concord_simd(int32_t set, int32_t op, const simd_word *w) { concord_simd_table(set)[op](w); }
 
 #endif

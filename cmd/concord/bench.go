@@ -100,7 +100,7 @@ same device; spread is from the 10th to the 90th percentile. Suites, all when no
 	a.jsonFlag(cmd)
 	cmd.RunE = a.do(func(ctx context.Context, args []string) error {
 		if err := a.claim(report); err != nil {
-			return err
+			return fmt.Errorf("--report %w", err)
 		}
 		s, err := a.open(exactly)
 		if err != nil {

@@ -3,6 +3,7 @@ package main
 // concord doctor: what is here, what is missing, what is wrong, and what helps.
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -18,6 +19,7 @@ import (
 type diagnosis struct {
 	Version     string          `json:"version"`
 	Summary     string          `json:"summary"`
+	Auto        opened          `json:"auto"`
 	Backends    []runtime.Probe `json:"backends"`
 	Remedies    []remedy        `json:"remedies"`
 	Tools       []tool          `json:"tools"`
@@ -27,6 +29,20 @@ type diagnosis struct {
 	Compiler    string          `json:"host_compiler"`
 	Checks      []check         `json:"checks"`
 	OK          bool            `json:"ok"`
+}
+
+// opened is the device that a program gets which asks for none.
+type opened struct {
+	Setting string `json:"setting"` // CONCORD_DEVICE, or auto
+	Device  string `json:"device,omitempty"`
+	Error   string `json:"error,omitempty"`
+}
+
+func (o opened) String() string {
+	if o.Error != "" {
+		return fmt.Sprintf("%s does not open: %s", o.Setting, o.Error)
+	}
+	return fmt.Sprintf("%s opens %s", o.Setting, o.Device)
 }
 
 // remedy is what would make a backend available.
@@ -42,7 +58,7 @@ func (a *app) doctorCommand() *cobra.Command {
 		Short: "Check the machine: libraries, permissions, settings, a kernel on every device",
 		Long: `Doctor says what was looked for and found, and runs a small kernel on every device.
 It succeeds if every device that is available passes; a backend that is missing is
-no failure.`,
+no failure, and a CONCORD_DEVICE that does not open is one.`,
 		Example: `  concord doctor
   concord doctor --json`,
 		Args: cobra.NoArgs,
@@ -81,6 +97,15 @@ func (a *app) diagnose(ctx context.Context) (*diagnosis, error) {
 	if d.Cache, err = stateOf(s); err != nil {
 		d.Cache.Off = err.Error()
 	}
+	d.Auto.Setting = cmp.Or(s.Config().Device, "auto")
+	if dev, err := s.Open(ctx, "auto"); err != nil {
+		d.Auto.Error, d.OK = err.Error(), false
+	} else {
+		d.Auto.Device = dev.Info().ID
+		if err := dev.Close(); err != nil {
+			d.Auto.Error, d.OK = err.Error(), false
+		}
+	}
 	d.Environment = settings()
 	d.Nodes = deviceNodes()
 	d.Tools = hints(ctx, s.Config().ProbeTimeout)
@@ -109,7 +134,7 @@ func (a *app) diagnose(ctx context.Context) (*diagnosis, error) {
 func (a *app) writeDiagnosis(d *diagnosis) {
 	w := a.stdout
 	section := func(title string) { fmt.Fprintf(w, "\n%s\n", a.paint(bold, title)) }
-	fmt.Fprintf(w, "concord %s\n%s\n", d.Version, d.Summary)
+	fmt.Fprintf(w, "concord %s\n%s\n%s\n", d.Version, d.Summary, d.Auto)
 	section("Backends")
 	t := a.deviceTable(d.Backends)
 	t.write(w, "  ")

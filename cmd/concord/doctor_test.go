@@ -63,6 +63,20 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
+// What a program would trip over is said before it does.
+func TestDoctorSettings(t *testing.T) {
+	t.Setenv("CONCORD_DEVIEC", "cpu")
+	t.Setenv("CONCORD_DEVICE", "cpu:7")
+	status, stdout, _ := concord("doctor")
+	assert.Equal(t, exitFailed, status)
+	assert.Contains(t, stdout, "cpu:7 does not open: ")
+	assert.Regexp(t, `CONCORD_DEVIEC +cpu +.*misspelt`, stdout)
+	t.Setenv("CONCORD_DEVICE", "cpu:0")
+	status, stdout, _ = concord("doctor", "--json")
+	assert.Equal(t, exitOK, status)
+	assert.Equal(t, map[string]any{"setting": "cpu:0", "device": "cpu:0"}, document(t, stdout)["auto"])
+}
+
 // A device that is there and fails makes doctor fail.
 func TestDoctorOutcome(t *testing.T) {
 	c := outcome(check{Device: "cuda:0", Result: pass}, context.DeadlineExceeded)

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -29,6 +30,9 @@ var stdoutNames = []string{"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/proc
 // isStdout reports whether a path is a name of standard output, or a link to one. Links are
 // followed one by one: in the end they lead to what descriptor 1 is now.
 func isStdout(path string) bool {
+	if path == "-" {
+		return true
+	}
 	for range 40 {
 		if slices.Contains(stdoutNames, filepath.ToSlash(filepath.Clean(path))) {
 			return true
@@ -75,14 +79,21 @@ func sameFile(a, b string) bool {
 	return err == nil && x == y
 }
 
-// claim gives standard output to the file that names it, if one does: what is for people
-// goes to standard error then.
+// claim gives standard output to the file that names it ("-" does), if one does: what is for
+// people goes to standard error then. A file whose directory is missing is an error.
 func (a *app) claim(files ...string) error {
 	for _, name := range files {
 		switch {
 		case !isStdout(name) && a.getsOutput(name):
 			return usagef("%s: standard output goes to this file, too", name)
 		case !isStdout(name):
+			if name == "" {
+				continue
+			}
+			// Known before the work is done, not after it.
+			if _, err := os.Stat(filepath.Dir(name)); err != nil {
+				return fmt.Errorf("%s: %w", name, withoutPath(err))
+			}
 		case a.json:
 			return usagef("%s: with --json standard output is for the document", name)
 		case a.stdout != a.output:

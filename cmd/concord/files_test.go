@@ -175,6 +175,12 @@ func TestRunOutTwice(t *testing.T) {
 	}
 	status, _, stderr := concord(append(args, "--out", "0=/dev/null", "--out", "1=/dev/null", cl)...)
 	assert.Equal(t, exitOK, status, stderr)
+	status, stdout, stderr := concord(append(args, "--out", "1=-", cl)...)
+	assert.Equal(t, exitOK, status, stderr)
+	assert.True(t, strings.HasPrefix(stdout, "\x93NUMPY"), "%.40q", stdout)
+	status, _, stderr = concord(append(args, "--out", "1="+filepath.Join(dir, "missing", "x.npy"), cl)...)
+	assert.Equal(t, exitFailed, status, "before anything runs")
+	assert.Contains(t, stderr, "x.npy: no such file or directory")
 	require.NoError(t, npy.WriteFile(a, npy.Array{Type: runtime.I32, Shape: []int{1}, Data: []byte{41, 0, 0, 0}}))
 	args[6] = "@" + a
 	status, _, stderr = concord(append(args, "--out", "0="+a, cl)...)
@@ -206,7 +212,7 @@ func TestNamesOfStandardOutput(t *testing.T) {
 	require.NoError(t, os.Symlink("/dev/stdout", link))
 	require.NoError(t, os.Symlink("link", far))
 	require.NoError(t, os.Symlink("round", filepath.Join(dir, "round")))
-	for _, path := range []string{"/dev/stdout", "/dev/../dev/fd/1", "/proc/self/fd/1", "/proc/thread-self/fd/1", link, far} {
+	for _, path := range []string{"-", "/dev/stdout", "/dev/../dev/fd/1", "/proc/self/fd/1", "/proc/thread-self/fd/1", link, far} {
 		assert.True(t, isStdout(path), path)
 	}
 	for _, path := range []string{"stdout", "/dev/null", "/dev/fd/2", dir, filepath.Join(dir, "round"), ""} {

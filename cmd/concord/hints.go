@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -146,7 +147,8 @@ var foreign = []struct{ name, doc string }{
 	{"CXX", "the host's C++ compiler"}, {"LD_LIBRARY_PATH", "where libraries are looked for first"},
 }
 
-// settings lists Concord's own variables, and those of others that are set.
+// settings lists Concord's own variables, those of others that are set, and names that look
+// like Concord's and are not.
 func settings() []setting {
 	var list []setting
 	for _, v := range driver.Variables {
@@ -156,6 +158,12 @@ func settings() []setting {
 	for _, v := range foreign {
 		if value, set := os.LookupEnv(v.name); set {
 			list = append(list, setting{Name: v.name, Value: value, Set: true, Doc: v.doc})
+		}
+	}
+	for _, entry := range os.Environ() {
+		name, value, _ := strings.Cut(entry, "=")
+		if strings.HasPrefix(name, "CONCORD_") && !slices.ContainsFunc(list, func(s setting) bool { return s.Name == name }) {
+			list = append(list, setting{Name: name, Value: value, Set: true, Doc: "nothing reads it: misspelt?"})
 		}
 	}
 	return list

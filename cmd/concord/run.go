@@ -82,8 +82,8 @@ error.
 
 --out replaces a file whole or not at all, and keeps its permissions; links stay. A file
 that is read-only, for the superuser too, or in a directory that takes no new file is
-refused. Pipes and devices are written to: with /dev/stdout the array goes to standard
-output, and text to standard error.`,
+refused. Pipes and devices are written to: with /dev/stdout, or -, the array goes to
+standard output, and text to standard error.`,
 		Example: `  concord run --device cpu:0 --kernel saxpy --global 1024 --arg f32:2 --arg @x.npy \
       --arg @y.npy --arg u32:1000 --out 2=result.npy saxpy.cl
   concord run --global 64 --local 8 --arg f32:2 --arg zeros:f32:64 --arg zeros:f32:64 \

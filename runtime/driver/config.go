@@ -163,7 +163,7 @@ var Variables = []variable{
 		c.Strict, err = parseBool(v)
 		return err
 	}},
-	{"CONCORD_FALLBACK", "prefer", "require, prefer or any", func(c *Config, v string) error {
+	{"CONCORD_FALLBACK", "prefer", "when a device that is there fails to open: require returns the error, prefer takes the next best down to the CPU, any as prefer", func(c *Config, v string) error {
 		c.Fallback = Fallback(strings.ToLower(v))
 		return checkFallback(c.Fallback)
 	}},

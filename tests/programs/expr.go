@@ -79,7 +79,7 @@ var (
 	signedVectorOps = []op{
 		{"as_{T}(as_{U}($0) + as_{U}($1))", "gg"}, {"as_{T}(as_{U}($0) * $1)", "gu"}, {"as_{T}($0 - as_{U}($1))", "ug"},
 		{"($0 / (($1 & ({T})63) + ({T})1))", "gg"}, {"($0 % -(($1 & ({T})63) + ({T})2))", "gg"},
-		{"AND1({T}, $0, $1)", "gg"}, {"OR1({U}, $0, $1)", "uu"}, {"NOT1({T}, $0)", "g"}, {"NOT1({U}, $0)", "u"},
+		{"AND1({T}, LIVE_{T}($0), LIVE_{T}($1))", "gg"}, {"OR1({U}, LIVE_{U}($0), LIVE_{U}($1))", "uu"}, {"NOT1({T}, LIVE_{T}($0))", "g"}, {"NOT1({U}, LIVE_{U}($0))", "u"},
 	}
 )
 
@@ -153,6 +153,12 @@ func (g *gen) apply(o op, t typ, depth int) *expr {
 	if !g.p.Hard && t.k.size() == 8 && strings.HasPrefix(o.form, "mad_sat") {
 		o.form = "add_sat($0, $1)"
 		o.args = "gg"
+	}
+	if strings.Contains(o.form, "LIVE_{T}") {
+		g.live(t)
+	}
+	if strings.Contains(o.form, "LIVE_{U}") {
+		g.live(t.unsigned())
 	}
 	e := &expr{t: t, form: strings.NewReplacer("{T}", t.String(), "{U}", t.unsigned().String(),
 		"{I}", t.toSigned().String(), "{S}", t.k.String()).Replace(o.form)}
@@ -321,7 +327,7 @@ func (g *gen) vector(t typ, depth int) *expr {
 			of = append(of, kDouble)
 		}
 		from := typ{pick(g, of), t.n}
-		form := "($0 " + pick(g, comparisons) + " $1)"
+		form := "(" + g.live(from) + "($0) " + pick(g, comparisons) + " $1)"
 		if from.k.float() && g.chance(2) {
 			if g.chance(3) {
 				return &expr{t, pick(g, classes) + "($0)", []*expr{g.expr(from, depth)}}
@@ -350,6 +356,14 @@ func (g *gen) clean(t typ) string {
 	} else {
 		g.support(name, fmt.Sprintf("%[1]s clean_%[1]s(%[1]s x) { return select(x, (%[1]s)(1.5f), isnan(x)); }", t))
 	}
+	return name
+}
+
+// live declares what hides from oclgrind (21.10) that a vector is constant: what a comparison of
+// constants finds true is 1 there.
+func (g *gen) live(t typ) string {
+	name := "LIVE_" + t.String()
+	g.support(name, fmt.Sprintf("#ifdef OCLGRIND\n%[1]s live_%[1]s(%[1]s x) { volatile %[1]s v = x; return v; }\n#define LIVE_%[1]s live_%[1]s\n#else\n#define LIVE_%[1]s\n#endif", t))
 	return name
 }
 

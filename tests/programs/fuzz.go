@@ -12,8 +12,9 @@ type Difference struct {
 	Targets [2]*Target
 	Results [2]Result
 	What    string
-	At      int    // the launch, or -1
-	Others  string // what the other targets say
+	At      int     // the launch, or -1
+	Others  string  // what the other targets say
+	Alone   *Target // a foreign one, if another foreign one agrees with the other side
 }
 
 func (d *Difference) String() string {
@@ -97,14 +98,15 @@ func (p *Pool) Try(prog *Program, targets []*Target) *Difference {
 			what = "both fail"
 		}
 		if what != "" {
-			return &Difference{prog, [2]*Target{base, t}, [2]Result{*first, res}, what, at, ""}
+			return &Difference{Program: prog, Targets: [2]*Target{base, t}, Results: [2]Result{*first, res}, What: what, At: at}
 		}
 	}
 	return nil
 }
 
-// Ask tells with which of the two the other targets agree.
-func (p *Pool) Ask(d *Difference, targets []*Target) string {
+// Ask notes with which of the two the other targets agree. Of two that do not agree a foreign one
+// is alone if another foreign one agrees with the other of them: ours share much, these nothing.
+func (p *Pool) Ask(d *Difference, targets []*Target) {
 	var b strings.Builder
 	for _, t := range targets {
 		if t == d.Targets[0] || t == d.Targets[1] || t.Device == "" {
@@ -115,12 +117,25 @@ func (p *Pool) Ask(d *Difference, targets []*Target) string {
 			continue
 		}
 		for i, r := range d.Results {
-			if what, _ := Compare(d.Program, &r, &res, t.Rough || d.Targets[i].Rough); what == "" {
+			if what, _ := Compare(d.Program, r.only(d.At), res.only(d.At), t.Rough || d.Targets[i].Rough); what == "" {
 				fmt.Fprintf(&b, "\n%s agrees with %s", t.Name, d.Targets[i].Name)
+				if t.Foreign && d.Targets[1-i].Foreign {
+					d.Alone = d.Targets[1-i]
+				}
 			}
 		}
 	}
-	return b.String()
+	d.Others = b.String()
+}
+
+// only is the result of one launch, or all of it where at is -1.
+func (r Result) only(at int) *Result {
+	if at >= 0 && r.Err == "" {
+		outputs := make([][][]byte, len(r.Outputs))
+		outputs[at] = r.Outputs[at]
+		r.Outputs = outputs
+	}
+	return &r
 }
 
 // kindOf is what stays the same while a difference is made smaller.

@@ -169,13 +169,18 @@ func (k *kernel) finish(body *block) {
 	s := pick(g, shapes)
 	g.p.Launches = append(g.p.Launches, k.launch(s.group, s.groups))
 	for range 2 {
-		g.p.Launches = append(g.p.Launches, k.launch(s.group, pick(g, shapes[:4]).groups))
+		groups := pick(g, shapes[:4]).groups
+		groups[0] = min(groups[0], most/(s.group[0]*s.group[1]*s.group[2]))
+		g.p.Launches = append(g.p.Launches, k.launch(s.group, groups))
 	}
 	if g.chance(8) {
 		s = pick(g, shapes)
 		g.p.Launches = append(g.p.Launches, k.launch(s.group, s.groups))
 	}
 }
+
+// most is how many items a launch has at most, so that an interpreter can take part.
+const most = 256
 
 // shapes are groups and how many of them there are.
 var shapes = []struct{ group, groups [3]int }{

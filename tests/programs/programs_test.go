@@ -132,6 +132,7 @@ type campaign struct {
 	programs, kernels atomic.Int64
 	launches, lines   atomic.Int64
 	differences       atomic.Int64
+	alone             atomic.Int64 // of the differences
 	begin             time.Time
 	mu                sync.Mutex
 	ran               map[string]Spent
@@ -140,8 +141,8 @@ type campaign struct {
 func (c *campaign) String() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return fmt.Sprintf("%v: %d programs, %d kernels, %d launches, %d lines, %d differences; on %v",
-		time.Since(c.begin).Round(time.Second), c.programs.Load(), c.kernels.Load(), c.launches.Load(), c.lines.Load(), c.differences.Load(), c.ran)
+	return fmt.Sprintf("%v: %d programs, %d kernels, %d launches, %d lines, %d differences, %d of them one foreign implementation alone; on %v",
+		time.Since(c.begin).Round(time.Second), c.programs.Load(), c.kernels.Load(), c.launches.Load(), c.lines.Load(), c.differences.Load(), c.alone.Load(), c.ran)
 }
 
 // report prints where a long run is.
@@ -215,7 +216,8 @@ func (c *campaign) targets(p *Program) []*Target {
 	return []*Target{base, others[p.Seed/harder%uint64(len(others))]}
 }
 
-// found writes a difference down, whole and reduced.
+// found writes a difference down, whole and reduced. A foreign implementation that another one
+// contradicts is counted, and its program kept whole.
 func (c *campaign) found(pool *Pool, d *Difference) {
 	dir := filepath.Join(root, "build", "programs")
 	whole, small := filepath.Join(dir, fmt.Sprintf("%d.cl", d.Program.Seed)), filepath.Join(dir, fmt.Sprintf("%d.small.cl", d.Program.Seed))
@@ -223,6 +225,13 @@ func (c *campaign) found(pool *Pool, d *Difference) {
 		return
 	}
 	assert.NoError(c.t, os.WriteFile(whole, []byte(d.Program.Describe()), 0o666))
+	pool.Ask(d, c.all)
+	clear(pool.Ran)
+	if d.Alone != nil {
+		c.alone.Add(1)
+		fmt.Printf("%s alone: %s\n", d.Alone.Name, d)
+		return
+	}
 	limit := 3 * time.Minute
 	if os.Getenv(variableTime) == "" && os.Getenv(variableSeed) == "" {
 		limit = 20 * time.Second
@@ -230,9 +239,8 @@ func (c *campaign) found(pool *Pool, d *Difference) {
 	words := d.String()
 	fmt.Println("found:", words)
 	d = Reduce(pool, d, limit)
-	d.Others = pool.Ask(d, slices.DeleteFunc(slices.Clone(c.all), func(t *Target) bool { return t.Rough && d.Program.Hard }))
+	pool.Ask(d, c.all)
 	clear(pool.Ran)
-	words += d.Others
 	text := "/* " + strings.ReplaceAll(d.String(), "*/", "* /") + " */\n" + d.Program.Describe()
 	assert.NoError(c.t, os.WriteFile(small, []byte(text), 0o666))
 	c.t.Errorf("%s\n%s has the program, %s less of it; again by: %s=%d make fuzz-programs", words, whole, small, variableSeed, d.Program.Seed)

@@ -27,6 +27,7 @@ type Target struct {
 	Env     []string // of its process
 	Defines []source.Define
 	Base    bool // others are compared with it, in turns
+	Foreign bool // its front end and its built-in functions are not ours
 	Rough   bool // its inexact functions do not keep the specification's limits
 	Named   bool // it takes part only where it is named
 	Most    int  // items of a launch; 0 means any number

@@ -137,6 +137,13 @@ func TestBuiltinsLikeClang(t *testing.T) {
 					trials = append(trials, trialsOf(t, b, &c.feats)...)
 				}
 			}
+			if c.name != "all" && os.Getenv(clangAll) == "" { // most is as there
+				some := trials[:0]
+				for i := 0; i < len(trials); i += 5 {
+					some = append(some, trials[i])
+				}
+				trials = some
+			}
 			for chunk := range slices.Chunk(trials, 20000) {
 				calls += len(chunk)
 				compareWithClang(t, clang, c.options, &c.feats, chunk)

@@ -66,7 +66,7 @@ TURN(double, turn_8, 4, f64_turn4)
 IN void past_column(char *to, const char *column, int64_t band, int64_t left, int first) {
   int64_t i = (int64_t)(-(uintptr_t)to & 63), end = left <= band || i + band > left ? left : i + band;
   if (first)
-    memcpy(to, column, (size_t)(i < end ? i : end));
+    memcpy(to, column, (size_t)(i < end ? i : end) & 63); // fewer than 64, which not every compiler sees
   for (; i + 64 <= end; i += 64)
     past_line(to + i, column + i);
   if (i < end)

@@ -84,7 +84,7 @@ demo: absent = $(if $(filter file,$(origin TAGS)),$(if $(wildcard /dev/nvidiactl
 demo: unused = nopicture $(if $(processor),$(if $(avx512),noavx2,noavx512))
 demo: tags = -tags=$(subst $(space),$(comma),$(strip $(filter-out $(absent),$(subst $(comma),$(space),$(TAGS))) $(unused)))
 demo: ## the main job on real data, on every device that is here; needs Go and g++
-	@echo "Building the concord command: one to two minutes the first time, seconds later on."
+	@echo "Building the concord command: about a minute the first time, seconds later on."
 	$(strip $(flags) $(GO) run $(tags) ./cmd/concord demo)
 
 # The simulated vendor libraries, for the tests that are about them. Other tests do

@@ -12,7 +12,9 @@
 //
 // Each implementation is a [Target] and runs in a process of its own, since drivers bring
 // compilers that do not survive each other, and since a crash or a hang is a finding like
-// any other. A difference is reduced ([Reduce]) and written down as text.
+// any other. A difference is reduced ([Reduce]) and written down as text. Where a foreign
+// implementation differs and another foreign one agrees with ours, which share a front end,
+// it is counted and its program kept as it is.
 //
 // # Caveats
 //

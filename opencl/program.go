@@ -235,7 +235,7 @@ func (m *module) Kernel(name string) (driver.Kernel, error) {
 	if k := m.kernels[name]; k != nil {
 		return k, nil
 	}
-	e, code := createKernel(m.p, name)
+	e, code := createKernel(m.p, m.unit.OpenCLName(name))
 	if code == cl.INVALID_KERNEL_NAME {
 		var names []string
 		for _, k := range m.unit.Kernels() {
@@ -292,7 +292,7 @@ func (k *kernel) offsets() (*entry, error) {
 		if m.closed {
 			return nil, fmt.Errorf("program: %w", driver.ErrClosed)
 		}
-		e, code := createKernel(m.offsetsP, k.info.Name)
+		e, code := createKernel(m.offsetsP, m.unit.OpenCLName(k.info.Name))
 		if code != cl.SUCCESS {
 			return nil, fmt.Errorf("%s (code %d)", codeName(code), code)
 		}

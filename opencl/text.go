@@ -21,7 +21,7 @@ func (d *device) text(ctx context.Context, unit *source.Unit) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if len(unit.Includes()) > 0 { // given preprocessed: the definitions are used up
+	if unit.Expanded() { // the definitions are used up
 		return d.dimensions() + text, nil
 	}
 	return d.dimensions() + header(unit) + text, nil

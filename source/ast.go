@@ -134,8 +134,10 @@ type function struct {
 	temps      []*symbol // objects of compound literals
 }
 
-// proto is a kernel's parameter list that RenderOffsets has to extend.
+// proto is a declaration of a kernel, whose name and parameters OpenCL renderings may change.
+// All are indexes of tokens.
 type proto struct {
+	name   int
 	params [][2]int
 	names  []int
 	close  int

@@ -91,6 +91,12 @@ func (p *parser) userCall(sym *symbol, tok int) *expr {
 		}
 	}
 	want := sym.typ.params
+	if b, ok := lookupBuiltin(sym.name); ok && sym.fn.kernel {
+		// A kernel does not hide the built-in that it is named like: it may well be written with it.
+		if _, fits := overloadCost(want, args); !fits {
+			return p.builtinWith(b, pos, tok, args, end)
+		}
+	}
 	if len(args) != len(want) {
 		p.errorf(pos, "call", "'%s' takes %d arguments, not %d", sym.name, len(want), len(args))
 		return p.bad(tok)
@@ -181,6 +187,11 @@ func (p *parser) builtinCall(t *token, tok int) *expr {
 		return p.bad(tok)
 	}
 	args, end := p.arguments()
+	return p.builtinWith(b, t.pos, tok, args, end)
+}
+
+// builtinWith types a call of a built-in whose arguments have been parsed.
+func (p *parser) builtinWith(b *builtin, pos Pos, tok int, args []*expr, end int) *expr {
 	types := make([]bType, len(args))
 	for i, a := range args {
 		if a.op != opString {
@@ -197,20 +208,20 @@ func (p *parser) builtinCall(t *token, tok int) *expr {
 	c, fitting := b.resolve(types, &p.feats)
 	switch {
 	case len(fitting) == 0:
-		p.errorf(t.pos, "call", "no '%s' takes (%s); there is: %s", b.Name, typeList(args), b.usage())
+		p.errorf(pos, "call", "no '%s' takes (%s); there is: %s", b.Name, typeList(args), b.usage())
 		return p.bad(tok)
 	case len(fitting) > 1:
-		p.errorf(t.pos, "call", "the call of '%s' with (%s) is ambiguous, cast an argument; candidates: %s",
+		p.errorf(pos, "call", "the call of '%s' with (%s) is ambiguous, cast an argument; candidates: %s",
 			b.Name, typeList(args), candidates(b, fitting))
 		return p.bad(tok)
 	}
 	if p.fn == nil {
-		p.errorf(t.pos, "constant", "a constant cannot be initialized by a call")
+		p.errorf(pos, "constant", "a constant cannot be initialized by a call")
 	}
 	p.fused = p.fused || b.Name == "fma" || b.Name == "mad"
 	e := &expr{op: opBuiltin, text: c.Name, args: args, typ: c.Result.ctype(), tok: tok, end: end}
 	p.convertArgs(e, b, c)
-	p.checkBuiltin(e, b, c, t.pos)
+	p.checkBuiltin(e, b, c, pos)
 	return p.node(e)
 }
 

@@ -54,17 +54,31 @@ func (p *parser) declareFunction(name string, typ *ctype, pos Pos, l *paramList,
 		p.scopes[1].names[name] = fn.sym
 	}
 	if s.kernel {
-		fn.addProto(l)
+		p.addProto(fn, l)
 	}
 	p.funcs = append(p.funcs, fn)
 	return fn
 }
 
-// addProto remembers where the parameters of a kernel stand.
-func (fn *function) addProto(l *paramList) {
-	if l != nil {
-		fn.protos = append(fn.protos, proto{params: l.toks, names: l.nameToks, close: l.close})
+// addProto remembers where the name and the parameters of a kernel stand.
+func (p *parser) addProto(fn *function, l *paramList) {
+	if l == nil {
+		return
 	}
+	name := l.close
+	for depth := 1; depth > 0; { // back to the list's (
+		name--
+		switch p.toks[name].text {
+		case ")":
+			depth++
+		case "(":
+			depth--
+		}
+	}
+	for name--; p.toks[name].text == ")"; { // (name)(parameters)
+		name--
+	}
+	fn.protos = append(fn.protos, proto{name: name, params: l.toks, names: l.nameToks, close: l.close})
 }
 
 func sameParams(a, b *ctype) bool {
@@ -90,7 +104,7 @@ func (p *parser) redeclareFunction(fn *function, typ *ctype, pos Pos, l *paramLi
 	if fn.kernel {
 		fn.cname = "k_" + fn.name
 		fn.sym.cname = fn.cname
-		fn.addProto(l)
+		p.addProto(fn, l)
 	}
 	if attrs.hasReqd {
 		fn.attrs.reqd, fn.attrs.hasReqd = attrs.reqd, true

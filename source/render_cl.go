@@ -5,6 +5,7 @@ package source
 
 import (
 	"context"
+	"slices"
 	"strings"
 )
 
@@ -12,13 +13,37 @@ import (
 // program's back, so that all devices round alike.
 const clHeader = "#pragma OPENCL FP_CONTRACT OFF\n"
 
-// renderOpenCL returns the original text; includes are not known to an OpenCL
-// compiler, so a text with includes is given preprocessed.
+// renderOpenCL returns the original text, or the preprocessed one.
 func (u *Unit) renderOpenCL(m *meter) string {
-	if len(u.resolved) == 0 {
+	if !u.Expanded() {
 		return clHeader + lineDirective(Pos{File: u.name, Line: 1}) + u.text
 	}
-	return clHeader + writeText(u.tokens, m)
+	edits := newTokenEdits()
+	edits.renameKernels(u)
+	return clHeader + writeText(edits.apply(u.tokens), m)
+}
+
+// Expanded reports whether the OpenCL rendering is the preprocessed text and not the original
+// one. It is for programs with includes, which an OpenCL compiler would not find, and for those
+// with a kernel whose name is changed (see OpenCLName). The program's definitions are used
+// up in it.
+func (u *Unit) Expanded() bool {
+	return len(u.resolved) > 0 || slices.ContainsFunc(u.kernels, func(k Kernel) bool { return isBuiltinName(k.Name) })
+}
+
+// OpenCLName returns the name that a kernel has in OpenCL renderings: its own, or
+// cc_kernel_NAME where NAME is a built-in function. OpenCL compilers define the names of those
+// as macros, or take the kernel for an overload, and find no kernel of that name.
+func (u *Unit) OpenCLName(kernel string) string {
+	if isBuiltinName(kernel) {
+		return "cc_kernel_" + kernel
+	}
+	return kernel
+}
+
+func isBuiltinName(name string) bool {
+	_, found := lookupBuiltin(name)
+	return found || strings.HasPrefix(name, "convert_") || strings.HasPrefix(name, "as_")
 }
 
 // RenderOffsets is RenderOffsetsContext without an end.
@@ -36,7 +61,8 @@ func (u *Unit) RenderOffsetsContext(ctx context.Context) (text string, err error
 		return "", context.Cause(ctx)
 	}
 	p := u.tree
-	edits := &tokenEdits{before: map[int][]token{}, rename: map[int]string{}}
+	edits := newTokenEdits()
+	edits.renameKernels(u)
 	for _, fn := range p.funcs {
 		if fn.kernel {
 			edits.kernel(p, fn)
@@ -72,6 +98,26 @@ func offsetParams(fn *function) []int {
 type tokenEdits struct {
 	before map[int][]token
 	rename map[int]string
+}
+
+func newTokenEdits() *tokenEdits {
+	return &tokenEdits{before: map[int][]token{}, rename: map[int]string{}}
+}
+
+// renameKernels gives kernels their OpenCLName where they are declared and called.
+func (t *tokenEdits) renameKernels(u *Unit) {
+	for _, fn := range u.tree.funcs {
+		if fn.kernel && isBuiltinName(fn.name) {
+			for _, pr := range fn.protos {
+				t.rename[u.tree.origin[pr.name]] = u.OpenCLName(fn.name)
+			}
+		}
+		for _, c := range fn.calls {
+			if c.to.kernel && isBuiltinName(c.to.name) {
+				t.rename[u.tree.origin[c.e.tok]] = u.OpenCLName(c.to.name)
+			}
+		}
+	}
 }
 
 // kernel edits every parameter list of a kernel and the start of its body.

@@ -95,3 +95,37 @@ func TestHostLines(t *testing.T) {
 	assert.Contains(t, cpp, "#line 10 \"dir/\\\"odd\\\".cl\"\nu_x[0] = 1.0f;")
 	assert.True(t, strings.HasSuffix(cpp, "CC_PROGRAM_END\n"))
 }
+
+// A kernel may have the name of a built-in function, which it does not hide; OpenCL renderings
+// give it another one, wherever it is declared and called.
+func TestKernelNamedLikeBuiltin(t *testing.T) {
+	u, err := Parse(`#define LOW(x) clamp(x, LO, 6.0f)
+float low(float x) { return LOW(x); }
+kernel void (clamp)(global float *x, float lo);
+kernel void clamp(global float *x, float lo) { x[0] = clamp(low(x[1]), lo, 5.0f); }
+kernel void as_int(global float *x) { clamp(x, 1.0f); }
+kernel void plain(global float *x) { int clamp = 1; x[clamp] = 0; }
+`, Options{Defines: []Define{{Name: "LO", Value: "2.0f"}}, Features: &Portable})
+	require.NoError(t, err)
+	assert.True(t, u.Expanded())
+	assert.Equal(t, []string{"cc_kernel_clamp", "cc_kernel_as_int", "plain"},
+		[]string{u.OpenCLName("clamp"), u.OpenCLName("as_int"), u.OpenCLName("plain")})
+	text, err := u.Render(OpenCL)
+	require.NoError(t, err)
+	offsets, err := u.RenderOffsets()
+	require.NoError(t, err)
+	for _, s := range []string{text, offsets} {
+		assert.Contains(t, s, "return clamp(x, 2.0f, 6.0f)")
+		assert.Contains(t, s, "kernel void (cc_kernel_clamp)(")
+		assert.Contains(t, s, "= clamp(low(x[1]), lo, 5.0f)")
+		assert.Contains(t, s, "kernel void cc_kernel_as_int(")
+		assert.Contains(t, s, " cc_kernel_clamp(x, 1.0f")
+		assert.Contains(t, s, "int clamp = 1; x[clamp]")
+	}
+	assert.Contains(t, offsets, "cc_kernel_clamp(x, 1.0f , 0ul )")
+	_, err = Parse("kernel void clamp(global int *x) { clamp(x[0], x); }", Options{})
+	require.ErrorContains(t, err, "no 'clamp' takes (")
+	other, err := Parse("kernel void own(global int *x) { x[0] = clamp(1, 2, 3); }", Options{})
+	require.NoError(t, err)
+	assert.False(t, other.Expanded())
+}

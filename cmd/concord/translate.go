@@ -95,7 +95,7 @@ func render(ctx context.Context, unit *source.Unit, target source.Target) (strin
 		text += "\n"
 	}
 	var defines strings.Builder
-	if target == source.OpenCL && len(unit.Includes()) == 0 { // else it is preprocessed
+	if target == source.OpenCL && !unit.Expanded() { // else it is preprocessed
 		for _, d := range unit.Defines() {
 			fmt.Fprintf(&defines, "#define %s %s\n", d.Name, d.Value)
 		}

@@ -172,7 +172,8 @@ func TestRegister(t *testing.T) {
 	assert.Panics(t, func() { Register("test-register", "k", f) })
 	assert.Panics(t, func() { Register("test-register", "nil", nil) })
 	assert.Panics(t, func() { Register("", "k", f) })
-	u := &source.Unit{ID: "test-register"}
+	u, err := source.Parse("kernel void k() {}", source.Options{Family: "test-register"})
+	require.NoError(t, err)
 	k, ok := openDevice(t).Native(u, "k")
 	require.True(t, ok)
 	assert.Equal(t, "go", k.Info().Implementation)
@@ -180,7 +181,7 @@ func TestRegister(t *testing.T) {
 	_, ok = openDevice(t).Native(u, "other")
 	assert.False(t, ok)
 	_, ok = openDevice(t).Native(&source.Unit{}, "k")
-	assert.False(t, ok, "a unit without an ID has no implementation of its own")
+	assert.False(t, ok, "a unit without a family has no implementation of its own")
 	_, ok = openIndex(t, referenceIndex).Native(u, "k")
 	assert.False(t, ok, "the reference runs nothing but references")
 }

@@ -49,14 +49,14 @@ func vector(id, kernel string, bind func(u *source.Unit) Func) {
 func reference(id, kernel string, f Func) { add(references, id, kernel, function{f, "reference"}) }
 
 // Register makes f the implementation of a kernel on cpu:0 for programs whose
-// Unit.ID is id: a program's own kernels, where no host compiler is or where Go is
+// Unit.Family is family: a program's own kernels, where no host compiler is or where Go is
 // the better language. An implementation that Concord brings for the same kernel
 // goes first. It is meant for init functions and panics when f is nil, a name is
 // empty or the pair is taken.
-func Register(id, kernel string, f Func) {
+func Register(family, kernel string, f Func) {
 	registeredMu.Lock()
 	defer registeredMu.Unlock()
-	add(registered, id, kernel, function{f, goKernels})
+	add(registered, family, kernel, function{f, goKernels})
 }
 
 func add(to map[entry]function, id, kernel string, f function) {
@@ -64,7 +64,7 @@ func add(to map[entry]function, id, kernel string, f function) {
 	case f.run == nil:
 		panic("concord: cpu: no function for kernel " + id + "/" + kernel)
 	case id == "" || kernel == "":
-		panic("concord: cpu: a Go kernel needs the ID of its program and a name")
+		panic("concord: cpu: a Go kernel needs the family of its program and a name")
 	case taken:
 		panic("concord: cpu: registered twice: kernel " + id + "/" + kernel)
 	}
@@ -73,10 +73,10 @@ func add(to map[entry]function, id, kernel string, f function) {
 
 // find returns the Go kernel that a device has for a kernel of a unit.
 func (d *device) find(u *source.Unit, kernel string) (function, bool) {
-	if u == nil || u.ID == "" {
+	if u == nil || u.Family() == "" {
 		return function{}, false
 	}
-	at := entry{u.ID, kernel}
+	at := entry{u.Family(), kernel}
 	if d.reference {
 		f, ok := references[at]
 		return f, ok

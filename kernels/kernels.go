@@ -44,7 +44,7 @@ func Sources() fs.FS { return sources }
 
 // Family is one source of the catalog and the kernels in it.
 type Family struct {
-	ID      string   // name of the source, and Unit.ID of its programs
+	ID      string   // name of the source, and Unit.Family of its programs
 	Doc     string   // one line: what the kernels compute
 	Kernels []string // entry points; which of them a definition leaves out is in the source
 	Types   []string // values that T takes, or FROM and TO of cast; empty: types are fixed
@@ -124,14 +124,9 @@ func (f *Family) parse(features source.Features, defs []source.Define) (*source.
 	if err != nil {
 		return nil, err
 	}
-	u, err := source.Parse(string(text), source.Options{
-		Name: f.ID + ".cl", Defines: defs, Includes: []fs.FS{sources}, Features: &features,
+	return source.Parse(string(text), source.Options{
+		Name: f.ID + ".cl", Defines: defs, Includes: []fs.FS{sources}, Features: &features, Family: f.ID,
 	})
-	if err != nil {
-		return nil, err
-	}
-	u.ID = f.ID
-	return u, nil
 }
 
 // complete checks definitions, keeps the last of each name, sorts them, and adds

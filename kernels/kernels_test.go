@@ -26,7 +26,7 @@ func TestCasesFitTheirKernels(t *testing.T) {
 			used[c.Kernel] = true
 			u, err := Unit(c.Family, nil, c.Defines...)
 			require.NoError(t, err, c.Name())
-			require.Equal(t, c.Family, u.ID)
+			require.Equal(t, c.Family, u.Family())
 			k, ok := u.Kernel(c.Kernel)
 			require.True(t, ok, c.Name())
 			require.Len(t, c.Args, len(k.Params), c.Name())

@@ -30,7 +30,7 @@ func (c *core) allNative(unit *source.Unit, impl Implementation) bool {
 // native returns the device's own implementation of a kernel, nil if there is none
 // or nobody wants it.
 func (c *core) native(unit *source.Unit, name string, impl Implementation) driver.Kernel {
-	if c.natives == nil || unit.ID == "" || impl == Portable {
+	if c.natives == nil || unit.Family() == "" || impl == Portable {
 		return nil
 	}
 	k, _ := c.natives.Native(unit, name)

@@ -63,9 +63,8 @@ func TestWhyNotNative(t *testing.T) {
 func TestNativeOfSome(t *testing.T) {
 	b := &nullBackend{}
 	_, d := open(t, b, Config{Backends: []driver.Backend{ownBackend{b}}})
-	u, err := source.Parse(`kernel void axpy(global float *y) {} kernel void other(global float *y) {}`, source.Options{})
+	u, err := source.Parse(`kernel void axpy(global float *y) {} kernel void other(global float *y) {}`, source.Options{Family: "axpy"})
 	require.NoError(t, err)
-	u.ID = "axpy"
 	p, err := d.Program(t.Context(), u, ProgramOptions{Implementation: Native})
 	require.NoError(t, err)
 	defer p.Close()
@@ -85,9 +84,8 @@ func TestNativeOfSome(t *testing.T) {
 func TestSelective(t *testing.T) {
 	b := &nullBackend{}
 	_, d := open(t, b, Config{Backends: []driver.Backend{ownBackend{b}}})
-	u, err := source.Parse(`kernel void axpy(float a, global const float *x, global float *y, int n) { y[get_global_id(0)] += a * x[0]; }`, source.Options{})
+	u, err := source.Parse(`kernel void axpy(float a, global const float *x, global float *y, int n) { y[get_global_id(0)] += a * x[0]; }`, source.Options{Family: "axpy"})
 	require.NoError(t, err)
-	u.ID = "axpy"
 	s, err := d.NewStream()
 	require.NoError(t, err)
 	defer s.Close()

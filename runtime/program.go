@@ -373,8 +373,8 @@ func (k *Kernel) String() string {
 
 // id names the kernel in records: family and entry point.
 func (k *Kernel) id() string {
-	if id := k.program.key.unit.ID; id != "" && id != k.decl.Name {
-		return id + "/" + k.decl.Name
+	if family := k.program.key.unit.Family(); family != "" && family != k.decl.Name {
+		return family + "/" + k.decl.Name
 	}
 	return k.decl.Name
 }

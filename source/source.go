@@ -4,8 +4,8 @@ import (
 	"io/fs"
 )
 
-// Define is one -D: Name, or Name=Value. An empty Value with Set means "defined
-// as nothing"; the command's -D NAME defines it as 1, as compilers do.
+// Define is one -D. With an empty Value the name is defined as nothing; the command's
+// -D NAME defines it as 1, as compilers do.
 type Define struct {
 	Name  string
 	Value string
@@ -29,6 +29,10 @@ type Options struct {
 	Defines  []Define  // in order; later ones win
 	Includes []fs.FS   // searched in order by #include; never the machine's own
 	Features *Features // what the device can do; nil means Portable
+
+	// Family names the family of kernels that the program belongs to ("gemm"), or is empty.
+	// Devices with native kernels are asked for those of the family.
+	Family string
 }
 
 func (o *Options) features() Features {
@@ -100,10 +104,6 @@ type Kernel struct {
 // use. A Unit is compared by identity: the runtime keeps one loaded program per
 // device for each Unit.
 type Unit struct {
-	// ID names a kernel family of the catalog ("gemm"), or is empty. Devices
-	// with an implementation of their own are asked for it by this name.
-	ID string
-
 	name     string
 	text     string
 	options  Options

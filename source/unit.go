@@ -133,6 +133,9 @@ func (u *Unit) Kernel(name string) (*Kernel, bool) {
 // Name returns the name of the text in positions.
 func (u *Unit) Name() string { return u.name }
 
+// Family returns the family that the program was parsed with, or "".
+func (u *Unit) Family() string { return u.options.Family }
+
 // Text returns the text as it was given to Parse.
 func (u *Unit) Text() string { return u.text }
 

@@ -51,11 +51,10 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer dev.Close()
-	unit, err := source.Parse(text, source.Options{Name: "bits.cl", Features: dev.Features()})
+	unit, err := source.Parse(text, source.Options{Name: "bits.cl", Features: dev.Features(), Family: id})
 	if err != nil {
 		return err
 	}
-	unit.ID = id
 	prog, err := dev.Program(ctx, unit)
 	if err != nil {
 		return err

@@ -89,7 +89,7 @@ func (d *device) WhyNotNative(unit *source.Unit, name string) error {
 
 // gemmOf reports whether a kernel is a gemm that the library computes, and in what.
 func (d *device) gemmOf(unit *source.Unit, name string) (gemmType, bool) {
-	if d.b.v.BLAS == nil || unit.ID != "gemm" || name != "gemm" {
+	if d.b.v.BLAS == nil || unit.Family() != "gemm" || name != "gemm" {
 		return gemmType{}, false
 	}
 	decl, ok := unit.Kernel(name)

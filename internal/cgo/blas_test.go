@@ -21,11 +21,10 @@ func productUnit(typ string, defines ...source.Define) *source.Unit {
 	of, scalar := types[typ][0], types[typ][1]
 	u, err := source.Parse("kernel void gemm(uint m, uint n, uint k, "+scalar+" alpha, global const "+of+" *a, uint lda, global const "+of+
 		" *b, uint ldb, "+scalar+" beta, global "+of+" *c, uint ldc) {}",
-		source.Options{Defines: append([]source.Define{{Name: "T", Value: typ}}, defines...)})
+		source.Options{Defines: append([]source.Define{{Name: "T", Value: typ}}, defines...), Family: "gemm"})
 	if err != nil {
 		panic(err)
 	}
-	u.ID = "gemm"
 	return u
 }
 
@@ -82,8 +81,8 @@ func TestProduct(t *testing.T) {
 	assert.False(t, ok, "not a type of the library")
 	_, ok = d.Native(parse(t, saxpyText), "saxpy")
 	assert.False(t, ok)
-	forged := parse(t, saxpyText)
-	forged.ID = "gemm"
+	forged, err := source.Parse(saxpyText, source.Options{Family: "gemm"})
+	require.NoError(t, err)
 	_, ok = d.Native(forged, "gemm")
 	assert.False(t, ok, "no such kernel in it")
 }

@@ -61,7 +61,7 @@ type Compiler interface {
 }
 
 // Natives is the optional interface of devices that have an implementation of
-// their own for kernels of the catalog, found by Unit.ID, kernel name and
+// their own for kernels of the catalog, found by Unit.Family, kernel name and
 // definitions: the CPU's SIMD functions, cuBLAS, rocBLAS.
 type Natives interface {
 	// Native returns the device's own implementation, and whether there is one.

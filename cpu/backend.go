@@ -87,6 +87,7 @@ func describe(index int) driver.Info {
 		SharedPerBlock:      maxLocal,
 		SharedPerBlockOptIn: maxLocal,
 		UnifiedMemory:       true,
+		Suballocation:       true,
 		Features:            source.Features{FP64: true, FP16: true, Int64Atomic: true},
 		SupportsFP16:        true, // computed in float and rounded: right, not fast
 	}

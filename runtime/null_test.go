@@ -77,7 +77,7 @@ func (b *nullBackend) info(i int) Info {
 	}
 	info := Info{ID: fmt.Sprintf("%s:%d", b.name, i), Backend: b.name, NativeIndex: i, Name: "null", Kind: kind,
 		TotalMemory: 1 << 40, MaxAllocation: 1 << 38, MaxThreadsPerBlock: 1024, MaxWorkGroup: [3]int{1024, 1024, 64}, MaxGroups: b.maxGroups,
-		SharedPerBlock: 48 << 10, SharedPerBlockOptIn: b.optIn, Features: source.Portable}
+		SharedPerBlock: 48 << 10, SharedPerBlockOptIn: b.optIn, Features: source.Portable, Suballocation: b.name == "cuda"}
 	if b.change != nil {
 		b.change(&info)
 	}

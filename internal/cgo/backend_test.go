@@ -32,6 +32,7 @@ func TestProbe(t *testing.T) {
 	assert.Equal(t, []bool{false, true}, d.PeerAccess)
 	assert.Equal(t, []bool{true, true}, p.Devices[0].PeerAccess)
 	assert.EqualValues(t, 256, d.BaseAlign)
+	assert.True(t, d.Suballocation, "memory is addresses")
 	assert.Equal(t, 1500, d.ClockMHz)
 	assert.InDelta(t, 64, d.MemoryBandwidthGBs, 1e-9, "1 GHz, 256 bits, both edges")
 	assert.Equal(t, [3]int{1024, 1024, 64}, d.MaxWorkGroup)

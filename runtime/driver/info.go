@@ -91,6 +91,12 @@ type Info struct {
 	UnifiedMemory bool   `json:"unified_memory"`
 	PeerAccess    []bool `json:"peer_access,omitempty"`
 
+	// Suballocation says that memory at any offset of an allocation that is a multiple of
+	// BaseAlign serves as an allocation does, at no cost and in any number, as where memory
+	// is addressed by plain numbers. The pool then cuts buffers from large allocations. False
+	// is right everywhere: the pool reuses each allocation whole.
+	Suballocation bool `json:"suballocation"`
+
 	// Features answer the extension macros of portable programs.
 	Features source.Features `json:"features"`
 

@@ -28,6 +28,7 @@ func vendor() cgo.Vendor {
 				"CONCORD_NVRTC_LIBRARY",
 			Devices: "is the GPU another vendor's, does CUDA_VISIBLE_DEVICES hide it, is it used exclusively by another process, " +
 				"is the driver's module loaded?",
+			Probe: advice,
 		},
 		Version:  version,
 		Features: features, Describe: describe,
@@ -36,6 +37,12 @@ func vendor() cgo.Vendor {
 		BLAS: blas, BLASName: "cublas",
 		Outdated: outdated, Report: report,
 	}
+}
+
+// advice returns what helps where no device is found.
+func advice(*driver.Config) string {
+	return "install the NVIDIA driver (it brings libcuda); is the GPU of another vendor, hidden by CUDA_VISIBLE_DEVICES, used exclusively " +
+		"by another process, or the kernel module not loaded?" + cgo.WrongHome("CUDA_HOME")
 }
 
 // simulated describes the backend over the libraries of tests/sim.

@@ -30,6 +30,7 @@ func vendor() cgo.Vendor {
 		Libraries: func(*driver.Config) (drivers, compilers []string) { return nil, nil }, // linked
 		Remedies: cgo.Remedies{
 			Devices: "has this machine, or virtual machine, a GPU that Metal runs on, and may this session use it?",
+			Probe:   func(*driver.Config) string { return "Metal exists on macOS only" },
 		},
 		Version:  version,
 		Features: features, Describe: describe, ConstantAlign: constantAlign,

@@ -23,7 +23,7 @@ var _ driver.Backend = disabled{}
 func (disabled) Name() string { return name }
 
 func (disabled) Probe(context.Context, *driver.Config) driver.Probe {
-	return driver.Probe{Backend: name, State: driver.Disabled, Reason: reason()}
+	return driver.Probe{Backend: name, State: driver.Disabled, Reason: reason(), Remedy: reason()}
 }
 
 func (disabled) Open(context.Context, int, *driver.Config) (driver.Device, error) {

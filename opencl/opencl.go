@@ -15,6 +15,7 @@ import (
 	"github.com/go-gl/cl/v1.2/cl"
 
 	"github.com/concord-compute/concord/internal/blocking"
+	"github.com/concord-compute/concord/internal/cgo"
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
@@ -48,6 +49,9 @@ var listing = first{kind: "list"}
 
 func (backend) Name() string { return name }
 
+// advice is what helps where no device is found.
+const advice = "install an OpenCL loader and a driver (Debian: ocl-icd-libopencl1 with the vendor's ICD; pocl-opencl-icd runs on any CPU)"
+
 // install is what to do about a machine without OpenCL.
 const install = "install a loader (Debian: ocl-icd-libopencl1) and a driver " +
 	"(the GPU vendor's, mesa-opencl-icd, intel-opencl-icd, or pocl-opencl-icd for the CPU)"
@@ -66,6 +70,9 @@ func (backend) Probe(ctx context.Context, cfg *driver.Config) driver.Probe {
 	}, func(driver.Probe) {})
 	if err != nil {
 		p = driver.Probe{Backend: name, State: driver.Unavailable, Reason: "asking the OpenCL drivers for their devices: " + err.Error()}
+	}
+	if p.State != driver.Available {
+		p.Remedy = cgo.Advice(p.Reason, advice)
 	}
 	p.Elapsed = time.Since(start)
 	return p

@@ -29,6 +29,7 @@ func vendor() cgo.Vendor {
 				"/dev/kfd (group render), is the module amdgpu loaded?",
 			Absent: "is there an AMD GPU, and the module amdgpu loaded (in a container, start it with /dev/kfd and /dev/dri)? HIP is opened " +
 				"all the same if CONCORD_HIP_LIBRARY names it",
+			Probe: advice,
 		},
 		Version:  version,
 		Features: features, Describe: describe,
@@ -37,6 +38,15 @@ func vendor() cgo.Vendor {
 		BLAS: blas, BLASName: "rocblas",
 		Report: report,
 	}
+}
+
+// advice returns what helps where no device is found.
+func advice(cfg *driver.Config) string {
+	if absent(cfg) != "" {
+		return "there is no AMD GPU, or its driver is not loaded (module amdgpu); a container has to be started with /dev/kfd and /dev/dri"
+	}
+	return "install the ROCm runtime (it brings libamdhip64); is the GPU hidden by ROCR_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES?" +
+		cgo.WrongHome("ROCM_PATH")
 }
 
 // simulated describes the backend over the library of tests/sim.

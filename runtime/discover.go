@@ -67,8 +67,8 @@ func (s *Session) listed() []driver.Backend {
 
 // notImported is the entry of a backend that the program does not contain.
 func notImported(name string) Probe {
-	return Probe{Backend: name, State: driver.Disabled, Reason: fmt.Sprintf(
-		"not imported by this program: add a blank import of %s or of runtime/all", name)}
+	reason := fmt.Sprintf("not imported by this program: add a blank import of %s or of runtime/all", name)
+	return Probe{Backend: name, State: driver.Disabled, Reason: reason, Remedy: reason}
 }
 
 // lookFor looks at the one backend of that name. It may be a simulated one, which

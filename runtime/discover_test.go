@@ -92,7 +92,8 @@ func TestDiscoverIsKept(t *testing.T) {
 func TestPreflightNamesReasonsAndRemedies(t *testing.T) {
 	s := session(t, Config{}, cpuBackend(),
 		&nullBackend{name: "cuda", probe: func(context.Context) Probe {
-			return Probe{State: driver.Unavailable, Reason: "libcuda.so.1 not found"}
+			return Probe{State: driver.Unavailable, Reason: "libcuda.so.1 not found",
+				Remedy: "install the NVIDIA driver; is the GPU hidden by CUDA_VISIBLE_DEVICES?"}
 		}})
 	err := s.Preflight(t.Context())
 	require.ErrorIs(t, err, ErrNoDevice)
@@ -276,4 +277,29 @@ func TestCancelledDiscovery(t *testing.T) {
 	assert.True(t, errors.Is(err, context.Canceled))
 	_, err = s.Discover(t.Context())
 	assert.NoError(t, err, "a cancelled search leaves nothing behind")
+}
+
+// A remedy is the backend's own, whatever words are in its reason, or that of discovery.
+func TestRemedies(t *testing.T) {
+	s := session(t, Config{ProbeTimeout: 20 * time.Millisecond},
+		&nullBackend{name: "abacus", probe: func(context.Context) Probe {
+			return Probe{State: driver.Unavailable, Reason: "no permission to count", Remedy: "ask the teacher"}
+		}},
+		&nullBackend{name: "stuck", probe: func(ctx context.Context) Probe { time.Sleep(200 * time.Millisecond); return Probe{} }},
+		&nullBackend{name: "plain", devices: 1}, cpuBackend())
+	probes, err := s.Discover(t.Context())
+	require.NoError(t, err)
+	got := map[string]string{}
+	for _, p := range probes {
+		got[p.Backend] = Remedy(p)
+	}
+	assert.Equal(t, "ask the teacher", got["abacus"])
+	assert.Contains(t, got["stuck"], "allow more with CONCORD_PROBE_TIMEOUT")
+	assert.Contains(t, got["metal"], "add a blank import of metal or of runtime/all")
+	assert.Empty(t, got["plain"])
+	assert.Empty(t, Remedy(Probe{State: driver.Available, Remedy: "none is needed"}))
+
+	none := ""
+	s = session(t, Config{FakeDevices: &none}, cpuBackend())
+	assert.ErrorContains(t, s.Preflight(t.Context()), "rocm: unset CONCORD_FAKE_DEVICES, or name the backend there")
 }

@@ -62,7 +62,8 @@ func fakeProbes(value string) []Probe {
 			probes = append(probes, fakeProbe(name, n))
 		case name != "webgpu": // no backend of ours: it exists only as a fake
 			probes = append(probes, Probe{Backend: name, State: driver.Unavailable,
-				Reason: "CONCORD_FAKE_DEVICES replaces discovery and does not name it"})
+				Reason: "CONCORD_FAKE_DEVICES replaces discovery and does not name it",
+				Remedy: "unset CONCORD_FAKE_DEVICES, or name the backend there"})
 		}
 	}
 	return probes

@@ -127,8 +127,26 @@ func (b *backend) Probe(ctx context.Context, cfg *driver.Config) driver.Probe {
 		p = driver.Probe{Backend: b.v.Name, State: driver.Unavailable,
 			Reason: "asking the " + b.v.Maker + " driver for its devices: " + err.Error()}
 	}
+	p.Remedy = b.advice(&p, cfg)
 	p.Elapsed = time.Since(start)
 	return p
+}
+
+// advice returns what helps where a probe found nothing. The reason why a backend is not
+// in the build says how to change that.
+func (b *backend) advice(p *driver.Probe, cfg *driver.Config) string {
+	switch {
+	case p.State == driver.Available:
+		return ""
+	case p.State == driver.Disabled:
+		return p.Reason
+	case b.v.Remedies.Probe == nil:
+		return Advice(p.Reason, "")
+	}
+	if cfg == nil {
+		cfg = &driver.Config{}
+	}
+	return Advice(p.Reason, b.v.Remedies.Probe(cfg))
 }
 
 func (b *backend) probe(ctx context.Context, cfg *driver.Config) (p driver.Probe, err error) {

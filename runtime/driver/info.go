@@ -24,6 +24,7 @@ type Probe struct {
 	Backend         string        `json:"backend"`
 	State           State         `json:"state"`
 	Reason          string        `json:"reason,omitempty"` // one sentence, never empty unless available
+	Remedy          string        `json:"remedy,omitempty"` // what would make devices available, as an instruction; "" if nothing is known to help
 	Tried           []string      `json:"tried,omitempty"`  // libraries and tools that were looked for, with the outcome
 	DriverVersion   string        `json:"driver_version,omitempty"`
 	RuntimeVersion  string        `json:"runtime_version,omitempty"`

@@ -20,7 +20,8 @@ import (
 func vendor() cgo.Vendor {
 	return cgo.Vendor{
 		Name: "cuda", Maker: "NVIDIA", Target: source.CUDA,
-		Table: table, Missing: missing,
+		Description: driver.Description{Title: "CUDA", Preference: 4},
+		Table:       table, Missing: missing,
 		Libraries: libraries,
 		Remedies: cgo.Remedies{
 			Driver: "install NVIDIA's driver (in a container, start it with access to the GPU), or name its library in CONCORD_CUDA_LIBRARY",
@@ -48,6 +49,7 @@ func advice(*driver.Config) string {
 // simulated describes the backend over the libraries of tests/sim.
 func simulated() cgo.Vendor {
 	v := vendor()
+	v.Description = driver.Description{}
 	v.Name, v.Simulated, v.Libraries, v.BLAS = "sim-cuda", true, simLibraries, simBLAS
 	const remedy = "run make sim in the repository, or name the directory of the simulated libraries in CONCORD_SIM_DIR"
 	v.Remedies = cgo.Remedies{Driver: remedy, Compiler: remedy}

@@ -19,13 +19,14 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-const name = "opencl"
-
 func init() { driver.Register(backend{}) }
 
 type backend struct{}
 
-var _ driver.Backend = backend{}
+var (
+	_ driver.Backend   = backend{}
+	_ driver.Describer = backend{}
+)
 
 // drivers orders what the process does first with OpenCL: two first calls at once end
 // it (PoCL 3.1), and the loader and the drivers belong to the process, not to a session.
@@ -48,6 +49,9 @@ func firstOf(kind string, id cl.DeviceId) first { return first{kind, uintptr(uns
 var listing = first{kind: "list"}
 
 func (backend) Name() string { return name }
+
+// Describe implements driver.Describer.
+func (backend) Describe() driver.Description { return description }
 
 // advice is what helps where no device is found.
 const advice = "install an OpenCL loader and a driver (Debian: ocl-icd-libopencl1 with the vendor's ICD; pocl-opencl-icd runs on any CPU)"

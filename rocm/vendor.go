@@ -19,7 +19,8 @@ import (
 func vendor() cgo.Vendor {
 	return cgo.Vendor{
 		Name: "rocm", Maker: "AMD", Target: source.HIP,
-		Table: table, Missing: missing,
+		Description: driver.Description{Title: "ROCm", Aliases: []string{"hip"}, Preference: 3},
+		Table:       table, Missing: missing,
 		Absent: absent, Libraries: libraries,
 		Remedies: cgo.Remedies{
 			Driver: "install AMD's driver and HIP (package libamdhip64-5 or hip-runtime-amd; in a container, start it with /dev/kfd and " +
@@ -52,6 +53,7 @@ func advice(cfg *driver.Config) string {
 // simulated describes the backend over the library of tests/sim.
 func simulated() cgo.Vendor {
 	v := vendor()
+	v.Description = driver.Description{}
 	v.Name, v.Simulated, v.Absent, v.Libraries, v.Report, v.BLAS = "sim-rocm", true, nil, simLibraries, nil, simBLAS
 	const remedy = "run make sim in the repository, or name the directory of the simulated libraries in CONCORD_SIM_DIR"
 	v.Remedies = cgo.Remedies{Driver: remedy, Compiler: remedy}

@@ -303,3 +303,57 @@ func TestRemedies(t *testing.T) {
 	s = session(t, Config{FakeDevices: &none}, cpuBackend())
 	assert.ErrorContains(t, s.Preflight(t.Context()), "rocm: unset CONCORD_FAKE_DEVICES, or name the backend there")
 }
+
+// A backend of a third party is treated as it describes itself, as Concord's own are.
+func TestThirdPartysBackend(t *testing.T) {
+	abacus := &nullBackend{name: "abacus", devices: 2, describe: driver.Description{Title: "Abacus", Aliases: []string{"soroban"}, Preference: 9}}
+	plain := &nullBackend{name: "plain", devices: 1}
+	portable := &nullBackend{name: "beads", devices: 1, describe: driver.Description{Title: "ABeads", Portable: true}}
+	opencl := &nullBackend{name: "opencl", devices: 1}
+	s := session(t, Config{}, abacus, opencl, portable, plain, cpuBackend())
+	line, err := s.Summary(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, "Available GPU backends: Abacus 1.2, plain 1.2, ABeads 1.2, OpenCL 1.2", line)
+	d, err := s.Open(t.Context(), "Soroban:1")
+	require.NoError(t, err)
+	assert.Equal(t, "abacus:1", d.String())
+	_, err = s.Open(t.Context(), "vulkan")
+	assert.ErrorContains(t, err, "cpu, abacus, beads, plain, hip (which is rocm), soroban (which is abacus), auto")
+
+	value := "opencl soroban:3"
+	s = session(t, Config{FakeDevices: &value}, cpuBackend(), opencl, abacus)
+	line, err = s.Summary(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, "Available GPU backends: Abacus (fake), OpenCL (fake)", line)
+	list, err := s.Devices(t.Context())
+	require.NoError(t, err)
+	require.Len(t, list, 5)
+	assert.Equal(t, "abacus:2", list[2].ID, "in the order of preference")
+	assert.Equal(t, "opencl:0", list[3].ID)
+
+	hip := &nullBackend{name: "hip", devices: 1}
+	s = session(t, Config{}, hip, &nullBackend{name: "rocm", devices: 1})
+	d, err = s.Open(t.Context(), "hip:0")
+	require.NoError(t, err)
+	assert.Equal(t, "hip:0", d.String(), "a name comes before an alias")
+}
+
+// What stands in for other devices is the backend that is the host's, by whatever name.
+func TestHostByDescription(t *testing.T) {
+	host := &nullBackend{name: "abacus", devices: 2, kind: driver.CPU, describe: driver.Description{Host: true}}
+	opencl := &nullBackend{name: "opencl", kind: driver.CPU, devices: 1}
+	broken := &nullBackend{name: "cuda", devices: 1, openErr: ErrOutOfMemory}
+	none := ""
+	for _, cfg := range []Config{{}, {FakeDevices: &none}} {
+		s := session(t, cfg, broken, opencl, host)
+		d, err := s.Open(t.Context(), "auto")
+		require.NoError(t, err)
+		assert.Equal(t, "abacus:0", d.String())
+	}
+	host.openErr = ErrUnsupported
+	s := session(t, Config{}, host, &nullBackend{name: "plain", devices: 1})
+	_, err := s.Open(t.Context(), "abacus:1")
+	assert.ErrorIs(t, err, ErrUnsupported, "nothing stands in for the host")
+	assert.NotErrorIs(t, err, ErrAllBackendsExhausted)
+	assert.Zero(t, s.Fallbacks())
+}

@@ -20,6 +20,7 @@ import (
 // are what a test wants to go wrong.
 type nullBackend struct {
 	name     string
+	describe driver.Description
 	kind     driver.Kind
 	devices  int
 	probe    func(ctx context.Context) Probe
@@ -58,6 +59,17 @@ type nullBackend struct {
 }
 
 func (b *nullBackend) Name() string { return b.name }
+
+// Describe returns b.describe or, for a reserved name, what the backend of that name says.
+func (b *nullBackend) Describe() driver.Description {
+	d := b.describe
+	for name, reserved := range driver.Reserved() {
+		if name == b.name {
+			d = reserved
+		}
+	}
+	return d
+}
 
 func (b *nullBackend) Probe(ctx context.Context, _ *Config) Probe {
 	if b.probe != nil {

@@ -43,9 +43,14 @@ func (b *backend) firstOf(kind string, ordinal int, cfg *driver.Config) first {
 	return f
 }
 
-var _ driver.CrossCompiler = (*backend)(nil)
+var (
+	_ driver.CrossCompiler = (*backend)(nil)
+	_ driver.Describer     = (*backend)(nil)
+)
 
 func (b *backend) Name() string { return b.v.Name }
+
+func (b *backend) Describe() driver.Description { return b.v.Description }
 
 // library is opened libraries: a driver, a compiler, or both.
 type library struct {

@@ -20,6 +20,9 @@ type Vendor struct {
 	Simulated bool          // whatever the libraries say of themselves
 	Target    source.Target // what programs are rendered to
 
+	// Description is what the backend says of itself.
+	Description driver.Description
+
 	// Table returns the vendor's concord_shim, or nil if it is not in this build;
 	// Missing is then the reason. It is called when somebody asks for devices,
 	// never while the program starts.

@@ -4,6 +4,7 @@ package runtime
 // the hardware. A fake can be listed and planned with, never opened.
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -57,7 +58,7 @@ func (s *Session) fakeProbes(value string) []Probe {
 	for _, name := range names {
 		words[name] = name
 	}
-	slices.SortStableFunc(names, func(a, b string) int { return s.describe(b).Preference - s.describe(a).Preference })
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(s.describe(b).Preference, s.describe(a).Preference) })
 	counts := countFakes(value, words)
 	var probes []Probe
 	for _, name := range names {

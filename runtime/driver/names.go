@@ -2,8 +2,8 @@ package driver
 
 // The names that Concord gives to backends. They stand here alone, for programs that do
 // not import the package of a backend: a name that is reserved is listed with what is
-// missing, and is no misspelling. Nothing about a registered backend follows from its
-// name; it describes itself.
+// missing, and is no misspelling. Of a registered backend a name tells only that it is
+// simulated, since that has to be known before it is asked; else it describes itself.
 
 import (
 	"iter"

@@ -16,7 +16,10 @@ func init() { driver.Register(backend{}) }
 
 type backend struct{}
 
-var _ driver.Backend = backend{}
+var (
+	_ driver.Backend   = backend{}
+	_ driver.Describer = backend{}
+)
 
 // The two devices, by NativeIndex.
 const (
@@ -36,6 +39,11 @@ const (
 
 // Name implements driver.Backend.
 func (backend) Name() string { return "cpu" }
+
+// Describe implements driver.Describer.
+func (backend) Describe() driver.Description {
+	return driver.Description{Title: "CPU", Preference: -1, Host: true}
+}
 
 // Probe implements driver.Backend. The processor is always there; what may be
 // missing is a host compiler, and Tried says so.
@@ -87,6 +95,7 @@ func describe(index int) driver.Info {
 		SharedPerBlock:      maxLocal,
 		SharedPerBlockOptIn: maxLocal,
 		UnifiedMemory:       true,
+		Suballocation:       true,
 		Features:            source.Features{FP64: true, FP16: true, Int64Atomic: true},
 		SupportsFP16:        true, // computed in float and rounded: right, not fast
 	}

@@ -29,6 +29,7 @@ func TestNotInThisBuild(t *testing.T) {
 		assert.Equal(t, driver.Disabled, p.State)
 		assert.Contains(t, p.Reason, "not in this build: ")
 		assert.Equal(t, missing, p.Reason)
+		assert.Equal(t, missing, p.Remedy)
 		_, err := b.Open(context.Background(), 0, &driver.Config{})
 		assert.ErrorIs(t, err, driver.ErrNoDevice)
 		assert.ErrorContains(t, err, missing)
@@ -41,6 +42,11 @@ func TestMissingLibraries(t *testing.T) {
 		t.Skip(missing)
 	}
 	none := &driver.Config{CUDALibrary: "/no/such/libcuda.so", NVRTCLibrary: "/no/such/libnvrtc.so", SimDir: "/no/such/dir"}
+	t.Setenv("CUDA_HOME", "/no/such/toolkit")
+	p := registered(t, "cuda").Probe(context.Background(), none)
+	assert.Contains(t, p.Remedy, "install the NVIDIA driver")
+	assert.Contains(t, p.Remedy, "CUDA_VISIBLE_DEVICES")
+	assert.Contains(t, p.Remedy, " (CUDA_HOME is set to /no/such/toolkit, which does not exist)")
 	for name, remedy := range map[string]string{"cuda": "CONCORD_CUDA_LIBRARY", "sim-cuda": "make sim"} {
 		b := registered(t, name)
 		p := b.Probe(context.Background(), none)

@@ -20,7 +20,8 @@ import (
 func vendor() cgo.Vendor {
 	return cgo.Vendor{
 		Name: "cuda", Maker: "NVIDIA", Target: source.CUDA,
-		Table: table, Missing: missing,
+		Description: driver.Description{Title: "CUDA", Preference: 4},
+		Table:       table, Missing: missing,
 		Libraries: libraries,
 		Remedies: cgo.Remedies{
 			Driver: "install NVIDIA's driver (in a container, start it with access to the GPU), or name its library in CONCORD_CUDA_LIBRARY",
@@ -28,6 +29,7 @@ func vendor() cgo.Vendor {
 				"CONCORD_NVRTC_LIBRARY",
 			Devices: "is the GPU another vendor's, does CUDA_VISIBLE_DEVICES hide it, is it used exclusively by another process, " +
 				"is the driver's module loaded?",
+			Probe: advice,
 		},
 		Version:  version,
 		Features: features, Describe: describe,
@@ -38,9 +40,16 @@ func vendor() cgo.Vendor {
 	}
 }
 
+// advice returns what helps where no device is found.
+func advice(*driver.Config) string {
+	return "install the NVIDIA driver (it brings libcuda); is the GPU of another vendor, hidden by CUDA_VISIBLE_DEVICES, used exclusively " +
+		"by another process, or the kernel module not loaded?" + cgo.WrongHome("CUDA_HOME")
+}
+
 // simulated describes the backend over the libraries of tests/sim.
 func simulated() cgo.Vendor {
 	v := vendor()
+	v.Description = driver.Description{}
 	v.Name, v.Simulated, v.Libraries, v.BLAS = "sim-cuda", true, simLibraries, simBLAS
 	const remedy = "run make sim in the repository, or name the directory of the simulated libraries in CONCORD_SIM_DIR"
 	v.Remedies = cgo.Remedies{Driver: remedy, Compiler: remedy}

@@ -30,6 +30,7 @@ func TestNotInThisBuild(t *testing.T) {
 		}
 		absent++
 		assert.NotEmpty(t, p.Reason)
+		assert.Equal(t, p.Reason, p.Remedy)
 		assert.Empty(t, p.Devices)
 		_, err := b.Open(context.Background(), 0, &driver.Config{})
 		assert.ErrorIs(t, err, driver.ErrNoDevice)

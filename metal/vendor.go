@@ -26,10 +26,12 @@ func none() unsafe.Pointer { return nil }
 func vendor() cgo.Vendor {
 	v := cgo.Vendor{
 		Name: "metal", Maker: "Apple", Target: source.Metal,
-		Table: table, Missing: missing,
+		Description: driver.Description{Title: "Metal", Preference: 2},
+		Table:       table, Missing: missing,
 		Libraries: func(*driver.Config) (drivers, compilers []string) { return nil, nil }, // linked
 		Remedies: cgo.Remedies{
 			Devices: "has this machine, or virtual machine, a GPU that Metal runs on, and may this session use it?",
+			Probe:   func(*driver.Config) string { return "Metal exists on macOS only" },
 		},
 		Version:  version,
 		Features: features, Describe: describe, ConstantAlign: constantAlign,
@@ -45,6 +47,7 @@ func vendor() cgo.Vendor {
 // simulated describes the backend over the framework of tests/sim/metal.
 func simulated() cgo.Vendor {
 	v := vendor()
+	v.Description = driver.Description{}
 	v.Name, v.Simulated, v.Table, v.Missing = "sim-metal", true, table, missing
 	if onMac || missing != "" {
 		v.Table, v.Missing = none, "not in this build: simulated Metal is built on Linux (make test-metal)"

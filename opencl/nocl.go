@@ -12,18 +12,22 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-const name = "opencl"
-
 func init() { driver.Register(disabled{}) }
 
 type disabled struct{}
 
-var _ driver.Backend = disabled{}
+var (
+	_ driver.Backend   = disabled{}
+	_ driver.Describer = disabled{}
+)
 
 func (disabled) Name() string { return name }
 
+// Describe implements driver.Describer.
+func (disabled) Describe() driver.Description { return description }
+
 func (disabled) Probe(context.Context, *driver.Config) driver.Probe {
-	return driver.Probe{Backend: name, State: driver.Disabled, Reason: reason()}
+	return driver.Probe{Backend: name, State: driver.Disabled, Reason: reason(), Remedy: reason()}
 }
 
 func (disabled) Open(context.Context, int, *driver.Config) (driver.Device, error) {

@@ -16,6 +16,7 @@ func TestDisabled(t *testing.T) {
 	p := disabled{}.Probe(t.Context(), nil)
 	assert.Equal(t, driver.Disabled, p.State)
 	assert.Contains(t, p.Reason, "not in this build: ")
+	assert.Equal(t, p.Reason, p.Remedy)
 	assert.Empty(t, p.Devices)
 	_, err := disabled{}.Open(t.Context(), 0, nil)
 	require.ErrorIs(t, err, driver.ErrNoDevice)

@@ -15,16 +15,18 @@ import (
 	"github.com/go-gl/cl/v1.2/cl"
 
 	"github.com/concord-compute/concord/internal/blocking"
+	"github.com/concord-compute/concord/internal/cgo"
 	"github.com/concord-compute/concord/runtime/driver"
 )
-
-const name = "opencl"
 
 func init() { driver.Register(backend{}) }
 
 type backend struct{}
 
-var _ driver.Backend = backend{}
+var (
+	_ driver.Backend   = backend{}
+	_ driver.Describer = backend{}
+)
 
 // drivers orders what the process does first with OpenCL: two first calls at once end
 // it (PoCL 3.1), and the loader and the drivers belong to the process, not to a session.
@@ -48,6 +50,12 @@ var listing = first{kind: "list"}
 
 func (backend) Name() string { return name }
 
+// Describe implements driver.Describer.
+func (backend) Describe() driver.Description { return description }
+
+// advice is what helps where no device is found.
+const advice = "install an OpenCL loader and a driver (Debian: ocl-icd-libopencl1 with the vendor's ICD; pocl-opencl-icd runs on any CPU)"
+
 // install is what to do about a machine without OpenCL.
 const install = "install a loader (Debian: ocl-icd-libopencl1) and a driver " +
 	"(the GPU vendor's, mesa-opencl-icd, intel-opencl-icd, or pocl-opencl-icd for the CPU)"
@@ -66,6 +74,9 @@ func (backend) Probe(ctx context.Context, cfg *driver.Config) driver.Probe {
 	}, func(driver.Probe) {})
 	if err != nil {
 		p = driver.Probe{Backend: name, State: driver.Unavailable, Reason: "asking the OpenCL drivers for their devices: " + err.Error()}
+	}
+	if p.State != driver.Available {
+		p.Remedy = cgo.Advice(p.Reason, advice)
 	}
 	p.Elapsed = time.Since(start)
 	return p

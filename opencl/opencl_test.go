@@ -271,6 +271,7 @@ func helpMissing() {
 	}
 	check(p.State == driver.Unavailable, "state")
 	check(len(p.Tried) == 1 && strings.HasPrefix(p.Tried[0], noSuchLibrary+": "), "tried")
+	check(p.Remedy == advice, "remedy")
 	check(strings.Contains(p.Reason, "pocl-opencl-icd") && strings.Contains(p.Reason, "ocl-icd-libopencl1"), "reason")
 	_, err := backend{}.Open(context.Background(), 0, config())
 	check(err != nil && strings.Contains(err.Error(), noSuchLibrary), "open")

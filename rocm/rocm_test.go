@@ -30,6 +30,7 @@ func TestNotInThisBuild(t *testing.T) {
 		assert.Equal(t, driver.Disabled, p.State)
 		assert.Contains(t, p.Reason, "not in this build: ")
 		assert.Equal(t, missing, p.Reason)
+		assert.Equal(t, missing, p.Remedy)
 		_, err := b.Open(context.Background(), 0, &driver.Config{})
 		assert.ErrorIs(t, err, driver.ErrNoDevice)
 		assert.ErrorContains(t, err, missing)
@@ -42,6 +43,10 @@ func TestMissingLibraries(t *testing.T) {
 		t.Skip(missing)
 	}
 	none := &driver.Config{HIPLibrary: "/no/such/libamdhip64.so", SimDir: "/no/such/dir"}
+	t.Setenv("ROCM_PATH", "/no/such/toolkit")
+	p := registered(t, "rocm").Probe(context.Background(), none)
+	assert.Contains(t, p.Remedy, "install the ROCm runtime")
+	assert.Contains(t, p.Remedy, " (ROCM_PATH is set to /no/such/toolkit, which does not exist)")
 	for name, remedy := range map[string]string{"rocm": "CONCORD_HIP_LIBRARY", "sim-rocm": "make sim"} {
 		b := registered(t, name)
 		p := b.Probe(context.Background(), none)
@@ -68,6 +73,7 @@ func TestNoGPU(t *testing.T) {
 	b := registered(t, "rocm")
 	p := b.Probe(context.Background(), &driver.Config{})
 	assert.Equal(t, driver.Unavailable, p.State)
+	assert.Contains(t, p.Remedy, "there is no AMD GPU, or its driver is not loaded")
 	assert.Regexp(t, "^no AMD GPU: /dev/kfd is not here; .*CONCORD_HIP_LIBRARY", p.Reason)
 	assert.Equal(t, []string{"/dev/kfd is not here: no library was opened"}, p.Tried)
 	_, err := b.Open(context.Background(), 0, &driver.Config{})

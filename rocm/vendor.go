@@ -19,7 +19,8 @@ import (
 func vendor() cgo.Vendor {
 	return cgo.Vendor{
 		Name: "rocm", Maker: "AMD", Target: source.HIP,
-		Table: table, Missing: missing,
+		Description: driver.Description{Title: "ROCm", Aliases: []string{"hip"}, Preference: 3},
+		Table:       table, Missing: missing,
 		Absent: absent, Libraries: libraries,
 		Remedies: cgo.Remedies{
 			Driver: "install AMD's driver and HIP (package libamdhip64-5 or hip-runtime-amd; in a container, start it with /dev/kfd and " +
@@ -29,6 +30,7 @@ func vendor() cgo.Vendor {
 				"/dev/kfd (group render), is the module amdgpu loaded?",
 			Absent: "is there an AMD GPU, and the module amdgpu loaded (in a container, start it with /dev/kfd and /dev/dri)? HIP is opened " +
 				"all the same if CONCORD_HIP_LIBRARY names it",
+			Probe: advice,
 		},
 		Version:  version,
 		Features: features, Describe: describe,
@@ -39,9 +41,19 @@ func vendor() cgo.Vendor {
 	}
 }
 
+// advice returns what helps where no device is found.
+func advice(cfg *driver.Config) string {
+	if absent(cfg) != "" {
+		return "there is no AMD GPU, or its driver is not loaded (module amdgpu); a container has to be started with /dev/kfd and /dev/dri"
+	}
+	return "install the ROCm runtime (it brings libamdhip64); is the GPU hidden by ROCR_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES?" +
+		cgo.WrongHome("ROCM_PATH")
+}
+
 // simulated describes the backend over the library of tests/sim.
 func simulated() cgo.Vendor {
 	v := vendor()
+	v.Description = driver.Description{}
 	v.Name, v.Simulated, v.Absent, v.Libraries, v.Report, v.BLAS = "sim-rocm", true, nil, simLibraries, nil, simBLAS
 	const remedy = "run make sim in the repository, or name the directory of the simulated libraries in CONCORD_SIM_DIR"
 	v.Remedies = cgo.Remedies{Driver: remedy, Compiler: remedy}

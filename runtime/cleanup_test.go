@@ -94,3 +94,24 @@ func TestMemoryMode(t *testing.T) {
 	require.NoError(t, y.Close())
 	assert.LessOrEqual(t, d.Stats().Memory.Slabs, int64(1))
 }
+
+// The pool goes by what a device says of its memory, whoever made the backend.
+func TestPoolOfAThirdPartysDevice(t *testing.T) {
+	for _, c := range []struct {
+		change func(*Info)
+		want   mempool.Mode
+	}{
+		{func(*Info) {}, mempool.Whole},
+		{func(i *Info) { i.Suballocation = true }, mempool.Split},
+		{func(i *Info) { i.Suballocation, i.Kind = true, driver.CPU }, mempool.Exact},
+		{func(i *Info) { i.Suballocation, i.Simulated = true, true }, mempool.Exact},
+	} {
+		b := &nullBackend{name: "abacus", pooled: true, change: c.change}
+		_, d := open(t, b, Config{})
+		require.NoError(t, d.TraceMemory(true))
+		assert.Equal(t, c.want, d.MemoryTrace().Pools[0].Mode)
+		x, y := buffer(t, d, U8, 1000), buffer(t, d, U8, 1000)
+		same := x.Memory().Handle == y.Memory().Handle
+		assert.Equal(t, c.want == mempool.Split, same, "two buffers are parts of one allocation")
+	}
+}

@@ -67,8 +67,8 @@ func (s *Session) listed() []driver.Backend {
 
 // notImported is the entry of a backend that the program does not contain.
 func notImported(name string) Probe {
-	return Probe{Backend: name, State: driver.Disabled, Reason: fmt.Sprintf(
-		"not imported by this program: add a blank import of %s or of runtime/all", name)}
+	reason := fmt.Sprintf("not imported by this program: add a blank import of %s or of runtime/all", name)
+	return Probe{Backend: name, State: driver.Disabled, Reason: reason, Remedy: reason}
 }
 
 // lookFor looks at the one backend of that name. It may be a simulated one, which
@@ -169,7 +169,7 @@ func (s *Session) GPUAvailable(ctx context.Context) bool {
 }
 
 // Summary is one line: "Available GPU backends: CUDA 12.0, Metal", or "No GPU
-// backends available".
+// backends available". The APIs of one maker come before portable ones, each by title.
 func (s *Session) Summary(ctx context.Context) (string, error) {
 	if err := checkContext(ctx, "summary"); err != nil {
 		return "", err
@@ -178,28 +178,31 @@ func (s *Session) Summary(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var parts []string
-	for _, row := range []struct{ backend, shown string }{
-		{"cuda", "CUDA"}, {"metal", "Metal"}, {"rocm", "ROCm"}, {"opencl", "OpenCL"}, {"webgpu", "WebGPU"},
-	} {
-		for _, p := range probes {
-			if p.Backend != row.backend || !hasGPU(p) {
-				continue
-			}
-			part := row.shown
-			if p.DriverVersion != "" {
-				part += " " + p.DriverVersion
-			}
-			if p.State == driver.Fake {
-				part += " (fake)"
-			}
-			parts = append(parts, part)
+	var makers, portable []string
+	for _, p := range probes {
+		if !hasGPU(p) {
+			continue
+		}
+		d := s.describe(p.Backend)
+		part := d.Title
+		if p.DriverVersion != "" {
+			part += " " + p.DriverVersion
+		}
+		if p.State == driver.Fake {
+			part += " (fake)"
+		}
+		if d.Portable {
+			portable = append(portable, part)
+		} else {
+			makers = append(makers, part)
 		}
 	}
-	if len(parts) == 0 {
+	slices.Sort(makers)
+	slices.Sort(portable)
+	if len(makers)+len(portable) == 0 {
 		return "No GPU backends available", nil
 	}
-	return "Available GPU backends: " + strings.Join(parts, ", "), nil
+	return "Available GPU backends: " + strings.Join(append(makers, portable...), ", "), nil
 }
 
 func hasGPU(p Probe) bool {

@@ -92,7 +92,8 @@ func TestDiscoverIsKept(t *testing.T) {
 func TestPreflightNamesReasonsAndRemedies(t *testing.T) {
 	s := session(t, Config{}, cpuBackend(),
 		&nullBackend{name: "cuda", probe: func(context.Context) Probe {
-			return Probe{State: driver.Unavailable, Reason: "libcuda.so.1 not found"}
+			return Probe{State: driver.Unavailable, Reason: "libcuda.so.1 not found",
+				Remedy: "install the NVIDIA driver; is the GPU hidden by CUDA_VISIBLE_DEVICES?"}
 		}})
 	err := s.Preflight(t.Context())
 	require.ErrorIs(t, err, ErrNoDevice)
@@ -276,4 +277,83 @@ func TestCancelledDiscovery(t *testing.T) {
 	assert.True(t, errors.Is(err, context.Canceled))
 	_, err = s.Discover(t.Context())
 	assert.NoError(t, err, "a cancelled search leaves nothing behind")
+}
+
+// A remedy is the backend's own, whatever words are in its reason, or that of discovery.
+func TestRemedies(t *testing.T) {
+	s := session(t, Config{ProbeTimeout: 20 * time.Millisecond},
+		&nullBackend{name: "abacus", probe: func(context.Context) Probe {
+			return Probe{State: driver.Unavailable, Reason: "no permission to count", Remedy: "ask the teacher"}
+		}},
+		&nullBackend{name: "stuck", probe: func(ctx context.Context) Probe { time.Sleep(200 * time.Millisecond); return Probe{} }},
+		&nullBackend{name: "plain", devices: 1}, cpuBackend())
+	probes, err := s.Discover(t.Context())
+	require.NoError(t, err)
+	got := map[string]string{}
+	for _, p := range probes {
+		got[p.Backend] = Remedy(p)
+	}
+	assert.Equal(t, "ask the teacher", got["abacus"])
+	assert.Contains(t, got["stuck"], "allow more with CONCORD_PROBE_TIMEOUT")
+	assert.Contains(t, got["metal"], "add a blank import of metal or of runtime/all")
+	assert.Empty(t, got["plain"])
+	assert.Empty(t, Remedy(Probe{State: driver.Available, Remedy: "none is needed"}))
+
+	none := ""
+	s = session(t, Config{FakeDevices: &none}, cpuBackend())
+	assert.ErrorContains(t, s.Preflight(t.Context()), "rocm: unset CONCORD_FAKE_DEVICES, or name the backend there")
+}
+
+// A backend of a third party is treated as it describes itself, as Concord's own are.
+func TestThirdPartysBackend(t *testing.T) {
+	abacus := &nullBackend{name: "abacus", devices: 2, describe: driver.Description{Title: "Abacus", Aliases: []string{"soroban"}, Preference: 9}}
+	plain := &nullBackend{name: "plain", devices: 1}
+	portable := &nullBackend{name: "beads", devices: 1, describe: driver.Description{Title: "ABeads", Portable: true}}
+	opencl := &nullBackend{name: "opencl", devices: 1}
+	s := session(t, Config{}, abacus, opencl, portable, plain, cpuBackend())
+	line, err := s.Summary(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, "Available GPU backends: Abacus 1.2, plain 1.2, ABeads 1.2, OpenCL 1.2", line)
+	d, err := s.Open(t.Context(), "Soroban:1")
+	require.NoError(t, err)
+	assert.Equal(t, "abacus:1", d.String())
+	_, err = s.Open(t.Context(), "vulkan")
+	assert.ErrorContains(t, err, "cpu, abacus, beads, plain, hip (which is rocm), soroban (which is abacus), auto")
+
+	value := "opencl soroban:3"
+	s = session(t, Config{FakeDevices: &value}, cpuBackend(), opencl, abacus)
+	line, err = s.Summary(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, "Available GPU backends: Abacus (fake), OpenCL (fake)", line)
+	list, err := s.Devices(t.Context())
+	require.NoError(t, err)
+	require.Len(t, list, 5)
+	assert.Equal(t, "abacus:2", list[2].ID, "in the order of preference")
+	assert.Equal(t, "opencl:0", list[3].ID)
+
+	hip := &nullBackend{name: "hip", devices: 1}
+	s = session(t, Config{}, hip, &nullBackend{name: "rocm", devices: 1})
+	d, err = s.Open(t.Context(), "hip:0")
+	require.NoError(t, err)
+	assert.Equal(t, "hip:0", d.String(), "a name comes before an alias")
+}
+
+// What stands in for other devices is the backend that is the host's, by whatever name.
+func TestHostByDescription(t *testing.T) {
+	host := &nullBackend{name: "abacus", devices: 2, kind: driver.CPU, describe: driver.Description{Host: true}}
+	opencl := &nullBackend{name: "opencl", kind: driver.CPU, devices: 1}
+	broken := &nullBackend{name: "cuda", devices: 1, openErr: ErrOutOfMemory}
+	none := ""
+	for _, cfg := range []Config{{}, {FakeDevices: &none}} {
+		s := session(t, cfg, broken, opencl, host)
+		d, err := s.Open(t.Context(), "auto")
+		require.NoError(t, err)
+		assert.Equal(t, "abacus:0", d.String())
+	}
+	host.openErr = ErrUnsupported
+	s := session(t, Config{}, host, &nullBackend{name: "plain", devices: 1})
+	_, err := s.Open(t.Context(), "abacus:1")
+	assert.ErrorIs(t, err, ErrUnsupported, "nothing stands in for the host")
+	assert.NotErrorIs(t, err, ErrAllBackendsExhausted)
+	assert.Zero(t, s.Fallbacks())
 }

@@ -4,31 +4,33 @@ package runtime
 // the hardware. A fake can be listed and planned with, never opened.
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// fakeName finds the names that count anywhere in the value, with an optional
-// number of devices right behind.
-var fakeName = regexp.MustCompile(`(cuda|metal|rocm|opencl|webgpu|wgpu)(?::(\d+))?`)
-
 // maxFakes bounds what a typing mistake can ask for.
 const maxFakes = 1024
 
-// lookFake is discovery as CONCORD_FAKE_DEVICES describes it. The CPU stays what it
-// is: there is always a device that works.
+// lookFake is discovery as CONCORD_FAKE_DEVICES describes it. The host's processor stays
+// what it is: there is always a device that works.
 func (s *Session) lookFake(ctx context.Context, again bool) ([]Probe, error) {
 	value := *s.cfg.FakeDevices
 	if s.cfg.Strict {
 		return nil, fmt.Errorf("CONCORD_FAKE_DEVICES=%s refused by CONCORD_STRICT=1: %w", value, ErrFakeDevice)
 	}
-	probes := fakeProbes(value)
-	if b := s.backend("cpu"); b != nil {
+	probes := s.fakeProbes(value)
+	for _, b := range s.backends() {
+		if !driver.Describe(b).Host {
+			continue
+		}
 		p, err := s.look(ctx, b, again)
 		if err != nil {
 			return nil, err
@@ -38,13 +40,52 @@ func (s *Session) lookFake(ctx context.Context, again bool) ([]Probe, error) {
 	return number(probes), nil
 }
 
-func fakeProbes(value string) []Probe {
-	counts := map[string]int{}
-	for _, m := range fakeName.FindAllStringSubmatch(strings.ToLower(value), -1) {
-		name, n := m[1], 1
-		if name == "wgpu" {
-			name = "webgpu"
+// fakeProbes returns the entries of what can be faked, in order of preference: every
+// backend but the host's and simulated ones. A reserved name without a backend is listed
+// if the value has it, or if Discover lists it otherwise.
+func (s *Session) fakeProbes(value string) []Probe {
+	var names []string
+	words := map[string]string{} // aliases and names, and the backend that each means
+	for name, d := range s.descriptions() {
+		if d.Host || driver.IsSimulated(name) {
+			continue
 		}
+		names = append(names, name)
+		for _, alias := range d.Aliases {
+			words[alias] = name
+		}
+	}
+	for _, name := range names {
+		words[name] = name
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(s.describe(b).Preference, s.describe(a).Preference) })
+	counts := countFakes(value, words)
+	var probes []Probe
+	for _, name := range names {
+		n := counts[name]
+		switch {
+		case n > 0:
+			probes = append(probes, fakeProbe(name, n))
+		case s.backend(name) != nil || slices.Contains(driver.BackendNames, name):
+			probes = append(probes, Probe{Backend: name, State: driver.Unavailable,
+				Reason: "CONCORD_FAKE_DEVICES replaces discovery and does not name it",
+				Remedy: "unset CONCORD_FAKE_DEVICES, or name the backend there"})
+		}
+	}
+	return probes
+}
+
+// countFakes finds the words that occur anywhere in the value, each with an optional number
+// of devices right behind, and returns how many devices each backend has.
+func countFakes(value string, words map[string]string) map[string]int {
+	counts := map[string]int{}
+	var patterns []string
+	for _, word := range slices.SortedFunc(maps.Keys(words), func(a, b string) int { return len(b) - len(a) }) {
+		patterns = append(patterns, regexp.QuoteMeta(word)) // a word before those that it begins with
+	}
+	found := regexp.MustCompile(`(` + strings.Join(patterns, "|") + `)(?::(\d+))?`)
+	for _, m := range found.FindAllStringSubmatch(strings.ToLower(value), -1) {
+		name, n := words[m[1]], 1
 		if m[2] != "" {
 			if n, _ = strconv.Atoi(m[2]); n > maxFakes || len(m[2]) > 9 {
 				n = maxFakes
@@ -54,18 +95,7 @@ func fakeProbes(value string) []Probe {
 			counts[name] = n
 		}
 	}
-	var probes []Probe
-	for _, name := range []string{"cuda", "rocm", "metal", "opencl", "webgpu"} {
-		n := counts[name]
-		switch {
-		case n > 0:
-			probes = append(probes, fakeProbe(name, n))
-		case name != "webgpu": // no backend of ours: it exists only as a fake
-			probes = append(probes, Probe{Backend: name, State: driver.Unavailable,
-				Reason: "CONCORD_FAKE_DEVICES replaces discovery and does not name it"})
-		}
-	}
-	return probes
+	return counts
 }
 
 func fakeProbe(backend string, n int) Probe {

@@ -87,7 +87,8 @@ func (s *Session) probe(b driver.Backend) Probe {
 	select {
 	case p = <-result:
 	case <-ctx.Done():
-		p = Probe{State: driver.Unavailable, Reason: fmt.Sprintf("probe timed out after %v (CONCORD_PROBE_TIMEOUT)", timeout)}
+		p = Probe{State: driver.Unavailable, Reason: fmt.Sprintf("probe timed out after %v (CONCORD_PROBE_TIMEOUT)", timeout),
+			Remedy: "the driver does not answer: look at its log, or allow more with CONCORD_PROBE_TIMEOUT"}
 	}
 	p.Backend, p.Elapsed = b.Name(), time.Since(start)
 	if p.State == driver.Available && len(p.Devices) == 0 {

@@ -20,6 +20,7 @@ import (
 // are what a test wants to go wrong.
 type nullBackend struct {
 	name     string
+	describe driver.Description
 	kind     driver.Kind
 	devices  int
 	probe    func(ctx context.Context) Probe
@@ -59,6 +60,17 @@ type nullBackend struct {
 
 func (b *nullBackend) Name() string { return b.name }
 
+// Describe returns b.describe or, for a reserved name, what the backend of that name says.
+func (b *nullBackend) Describe() driver.Description {
+	d := b.describe
+	for name, reserved := range driver.Reserved() {
+		if name == b.name {
+			d = reserved
+		}
+	}
+	return d
+}
+
 func (b *nullBackend) Probe(ctx context.Context, _ *Config) Probe {
 	if b.probe != nil {
 		return b.probe(ctx)
@@ -77,7 +89,7 @@ func (b *nullBackend) info(i int) Info {
 	}
 	info := Info{ID: fmt.Sprintf("%s:%d", b.name, i), Backend: b.name, NativeIndex: i, Name: "null", Kind: kind,
 		TotalMemory: 1 << 40, MaxAllocation: 1 << 38, MaxThreadsPerBlock: 1024, MaxWorkGroup: [3]int{1024, 1024, 64}, MaxGroups: b.maxGroups,
-		SharedPerBlock: 48 << 10, SharedPerBlockOptIn: b.optIn, Features: source.Portable}
+		SharedPerBlock: 48 << 10, SharedPerBlockOptIn: b.optIn, Features: source.Portable, Suballocation: b.name == "cuda"}
 	if b.change != nil {
 		b.change(&info)
 	}

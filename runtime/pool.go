@@ -40,11 +40,10 @@ func (c *core) newPool() *mempool.Pool {
 	return pool
 }
 
-// poolMode says how blocks for a device are made. What runs on the host's processor
-// finds overruns at the end of an allocation, which must stay where a buffer ends.
-// OpenCL takes a part of an allocation only as an object of its own, of which it
-// bears few. Of a backend that is not ours nothing is known. Config.MemoryMode is the
-// word of someone who knows better.
+// poolMode returns how the pool of a device serves requests. Config decides if it says
+// anything. Devices that run on the host's processor detect overruns at the end of an
+// allocation, so each of their buffers ends where its allocation ends, even where
+// suballocation is possible.
 func poolMode(info *Info, cfg *Config) mempool.Mode {
 	switch {
 	case cfg.NoMemoryPool:
@@ -57,7 +56,7 @@ func poolMode(info *Info, cfg *Config) mempool.Mode {
 		return mempool.Exact
 	case info.Kind == driver.CPU || info.Simulated:
 		return mempool.Exact
-	case info.Backend == "cuda" || info.Backend == "rocm" || info.Backend == "metal":
+	case info.Suballocation:
 		return mempool.Split
 	}
 	return mempool.Whole

@@ -67,7 +67,7 @@ func (s *Session) meant(name string) (what string, configured bool) {
 // name is that of a backend or of a device of it, else all of them. A driver that
 // nobody asked for is left alone.
 func (s *Session) probesFor(ctx context.Context, name string) ([]Probe, error) {
-	backend, _, _ := cutName(name)
+	backend, _, _ := s.cutName(name)
 	_, err := strconv.Atoi(backend)
 	if s.cfg.FakeDevices != nil || err == nil || backend == "" || backend == "auto" {
 		return s.Discover(ctx)
@@ -75,11 +75,17 @@ func (s *Session) probesFor(ctx context.Context, name string) ([]Probe, error) {
 	return s.lookFor(ctx, backend)
 }
 
-// cutName takes the name of a device apart: "hip:0" is the backend rocm and "0".
-func cutName(name string) (backend, suffix string, hasSuffix bool) {
+// cutName takes the name of a device apart: "hip:0" is the backend rocm, of which hip is
+// an alias, and "0". A backend's own name comes before aliases.
+func (s *Session) cutName(name string) (backend, suffix string, hasSuffix bool) {
 	backend, suffix, hasSuffix = strings.Cut(name, ":")
-	if backend == "hip" {
-		backend = "rocm"
+	if s.backend(backend) != nil {
+		return backend, suffix, hasSuffix
+	}
+	for known, d := range s.descriptions() {
+		if slices.Contains(d.Aliases, backend) {
+			return known, suffix, hasSuffix
+		}
 	}
 	return backend, suffix, hasSuffix
 }
@@ -93,7 +99,7 @@ func (s *Session) candidates(ctx context.Context, name string) ([]Info, error) {
 		return nil, err
 	}
 	if name == "" || name == "auto" {
-		return automatic(devicesOf(probes))
+		return s.automatic(devicesOf(probes))
 	}
 	first, err := s.find(name, probes)
 	if err != nil && configured {
@@ -105,24 +111,27 @@ func (s *Session) candidates(ctx context.Context, name string) ([]Info, error) {
 	return []Info{first}, nil
 }
 
-// automatic lists the real GPUs in order, then the CPU.
-func automatic(all []Info) ([]Info, error) {
+// automatic lists the real GPUs in order, then the host's processor.
+func (s *Session) automatic(all []Info) ([]Info, error) {
 	var list []Info
 	for _, d := range all {
 		if d.IsGPU() {
 			list = append(list, d)
 		}
 	}
-	list = append(list, cpuOf(all)...)
+	list = append(list, s.hostOf(all)...)
 	if len(list) == 0 {
 		return nil, fmt.Errorf("auto: neither a GPU nor the cpu backend is there; a blank import of runtime/all registers every backend: %w", ErrNoDevice)
 	}
 	return list, nil
 }
 
-func cpuOf(all []Info) []Info {
+// hostOf returns the device that can always be opened, if there is one. It is found by
+// Description.Host, as any name could be another backend's and as a device of Kind CPU may be
+// one of OpenCL's, behind a driver that fails like others.
+func (s *Session) hostOf(all []Info) []Info {
 	for _, d := range all {
-		if d.Backend == "cpu" {
+		if s.describe(d.Backend).Host {
 			return []Info{d}
 		}
 	}
@@ -130,20 +139,17 @@ func cpuOf(all []Info) []Info {
 }
 
 // below lists what may stand in for a device that fails to open: the next real
-// GPUs in the merged order, then the CPU. Nothing but the CPU comes after one that
-// is not in the list.
-func below(first Info, all []Info) []Info {
+// GPUs in the merged order, then the host's processor. Nothing but that comes after one
+// that is not in the list.
+func (s *Session) below(first Info, all []Info) []Info {
 	var list []Info
-	if first.Backend == "cpu" {
-		return nil
-	}
 	at := slices.IndexFunc(all, func(d Info) bool { return d.ID == first.ID })
 	for i, d := range all {
 		if d.IsGPU() && i > at && at >= 0 {
 			list = append(list, d)
 		}
 	}
-	return append(list, cpuOf(all)...)
+	return append(list, s.hostOf(all)...)
 }
 
 // find resolves an explicit name.
@@ -155,10 +161,10 @@ func (s *Session) find(name string, probes []Probe) (Info, error) {
 		}
 		return all[i], nil
 	}
-	backend, suffix, hasSuffix := cutName(name)
+	backend, suffix, hasSuffix := s.cutName(name)
 	i := slices.IndexFunc(probes, func(p Probe) bool { return p.Backend == backend })
 	if i < 0 {
-		return Info{}, fmt.Errorf("%q is none of %s, hip (which is rocm), auto, and, simulated, %s: %w",
+		return Info{}, fmt.Errorf("%q is none of %s, auto, and, simulated, %s: %w",
 			backend, strings.Join(s.knownBackends(), ", "), strings.Join(driver.SimulatedNames, ", "), ErrUnknownBackend)
 	}
 	p := probes[i]
@@ -182,12 +188,17 @@ func indexError(index string, count int) error {
 	return fmt.Errorf("index %s of %d devices: %w", index, count, ErrDeviceIndex)
 }
 
-// knownBackends lists the names that are not simulated ones.
+// knownBackends lists the names that are not simulated ones, then their aliases.
 func (s *Session) knownBackends() []string {
 	names := slices.Clone(driver.BackendNames)
 	for _, b := range s.listed() {
 		if !slices.Contains(names, b.Name()) {
 			names = append(names, b.Name())
+		}
+	}
+	for _, name := range slices.Clone(names) {
+		for _, alias := range s.describe(name).Aliases {
+			names = append(names, alias+" (which is "+name+")")
 		}
 	}
 	return names

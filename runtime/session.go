@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"os"
 	"slices"
@@ -141,14 +142,14 @@ func (s *Session) Open(ctx context.Context, name string) (*Device, error) {
 // standIns extends candidates, of which the first failed to open, by what may stand
 // in for it.
 func (s *Session) standIns(ctx context.Context, candidates []Info) ([]Info, error) {
-	if len(candidates) > 1 || candidates[0].Backend == "cpu" {
+	if len(candidates) > 1 || s.describe(candidates[0].Backend).Host {
 		return candidates, nil
 	}
 	all, err := s.Devices(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return append(candidates, below(candidates[0], all)...), nil
+	return append(candidates, s.below(candidates[0], all)...), nil
 }
 
 // allowsFallback reports whether an error is one after which another device may
@@ -324,6 +325,33 @@ func (s *Session) backend(name string) driver.Backend {
 		}
 	}
 	return nil
+}
+
+// descriptions iterates over every name that means a backend, with what is known of it: the
+// session's backends, then the reserved names without one.
+func (s *Session) descriptions() iter.Seq2[string, driver.Description] {
+	return func(yield func(string, driver.Description) bool) {
+		for _, b := range s.backends() {
+			if !yield(b.Name(), driver.Describe(b)) {
+				return
+			}
+		}
+		for name, d := range driver.Reserved() {
+			if s.backend(name) == nil && !yield(name, d) {
+				return
+			}
+		}
+	}
+}
+
+// describe returns what is known of the backend with that name.
+func (s *Session) describe(name string) driver.Description {
+	for known, d := range s.descriptions() {
+		if known == name {
+			return d
+		}
+	}
+	return driver.Description{Title: name}
 }
 
 // debug logs at a level of CONCORD_DEBUG.

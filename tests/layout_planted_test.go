@@ -24,6 +24,9 @@ var sound = map[string]string{
 	"cmd/concord/main.go":        "// Concord is the command.\npackage main\nimport (\n_ \"github.com/spf13/cobra\"\n\"%M/runtime\"\n)\n",
 	"tests/conformance/suite.go": "// Package conformance is a suite.\npackage conformance\nimport (\n\"%M/runtime\"\n_ \"github.com/stretchr/testify/assert\"\n)\n",
 	"cuda/nvml/nvml.go":          "// Package nvml reads sensors.\npackage nvml\nimport (\n\"%M/runtime/driver\"\n_ \"github.com/NVIDIA/go-nvml/pkg/nvml\"\n)\nfunc init() { driver.RegisterTelemetry(nil) }\n",
+	"runtime/driver/names.go":    "package driver\nvar names = []string{\"cuda\", \"sim-cuda\"}\n",
+	"runtime/driver/kinds.go":    "package driver\n// CPU is \"cpu\".\nconst CPU = \"cpu\"\nconst doc = \"libcuda: where CUDA is, and cpu\"\n",
+	"runtime/names_test.go":      "package runtime\nvar names = []string{\"cuda\"}\n",
 	"cuda/shim.c":                "//go:build cgo && cuda\n\n#include \"../csrc/cuda/cuda.c\"\n",
 }
 
@@ -68,6 +71,12 @@ var planted = []struct {
 	{"package docs", "ann/ann.go", "// Vector search.\npackage ann\n", `starts with "Package ann "`},
 	{"names", "runtime/v.go", "package runtime\nfunc Version() {}\n", "Version is also in the standard runtime"},
 	{"names", "runtime/v.go", "package runtime\ntype Func struct{}\n", "Func is also in the standard runtime"},
+	{"vendors", "runtime/pool.go", "package runtime\nfunc split(backend string) bool { return backend == \"cuda\" }\n", `"cuda" is the name of a backend`},
+	{"vendors", "runtime/discover.go", "package runtime\nvar titles = []string{\"OpenCL\"}\n", `"OpenCL" is the name of a backend`},
+	{"vendors", "runtime/fake.go", "package runtime\nconst pattern = `(metal|abacus)`\n", "`(metal|abacus)` is the name of a backend"},
+	{"vendors", "runtime/mempool/pool.go", "package mempool\nfunc f(b string) {\nswitch b {\ncase \"hip\":\n}\n}\n", `"hip" is the name of a backend`},
+	{"vendors", "runtime/kernelcache/find.go", "package kernelcache\nconst fallback = \"cpu:0\"\n", `"cpu:0" is the name of a backend`},
+	{"vendors", "runtime/driver/register.go", "package driver\nvar last = \"sim-metal\"\n", `"sim-metal" is the name of a backend`},
 	{"forwarders", "cpu/shim.c", "#include \"../csrc/host/host.c\"\n", "cpu/shim.c: more or less than"},
 	{"forwarders", "metal/shim.m", "//go:build metal\n#include \"../csrc/host/host.c\"\nint x;\n", "metal/shim.m: more or less than"},
 	{"forwarders", "rocm/smi/smi.c", "//go:build rocm\n#include \"../csrc/rocm_smi/smi.c\"\n", "rocm/smi/smi.c: more or less than"},

@@ -12,6 +12,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -30,6 +31,7 @@ var rules = []struct {
 	{"init", checkInit},
 	{"package docs", checkDocs},
 	{"names", checkNames},
+	{"vendors", checkVendors},
 	{"forwarders", checkForwarders},
 }
 
@@ -275,6 +277,51 @@ func checkNames(h *house) (bad []string) {
 				bad = append(bad, fmt.Sprintf("%s: %s is also in the standard runtime", f.path, name))
 			}
 		}
+	}
+	return bad
+}
+
+// aliases are names that mean a backend, or something like one, beside those of backends.
+var aliases = []string{"hip", "webgpu", "wgpu", "vulkan"}
+
+// mayName lists the files and constants of runtime that may have a literal that is a
+// backend's name, and why.
+var mayName = map[string]string{
+	"runtime/driver/names.go":  "the list of names for programs without the backend's package",
+	"runtime/driver.CPU":       "a kind of device, whatever its backend",
+	"runtime/parity.Reference": "the device that parity judges by, which is part of what parity is",
+}
+
+// checkVendors: nothing in runtime goes by the name of a backend, so that a third party's
+// has all that ours have. A literal counts if it is a name, begins with one as "cuda:0"
+// does, or offers one as the pattern "(cuda|rocm)" does.
+func checkVendors(h *house) (bad []string) {
+	for _, f := range h.files {
+		dir := f.dir()
+		if !within(dir, "runtime") || dir == "runtime/all" || f.test() || mayName[f.path] != "" {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.ImportSpec:
+				return false
+			case *ast.ValueSpec:
+				return mayName[dir+"."+n.Names[0].Name] == ""
+			case *ast.BasicLit:
+				if n.Kind != token.STRING {
+					return true
+				}
+				text, _ := strconv.Unquote(n.Value)
+				for _, word := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune("|():", r) }) {
+					name := strings.TrimPrefix(strings.ToLower(word), "sim-")
+					if slices.Contains(backends, name) || slices.Contains(aliases, name) {
+						bad = append(bad, fmt.Sprintf("%s: %s is the name of a backend: go by what it says of itself", f.path, n.Value))
+						break
+					}
+				}
+			}
+			return true
+		})
 	}
 	return bad
 }

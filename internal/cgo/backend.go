@@ -43,9 +43,14 @@ func (b *backend) firstOf(kind string, ordinal int, cfg *driver.Config) first {
 	return f
 }
 
-var _ driver.CrossCompiler = (*backend)(nil)
+var (
+	_ driver.CrossCompiler = (*backend)(nil)
+	_ driver.Describer     = (*backend)(nil)
+)
 
 func (b *backend) Name() string { return b.v.Name }
+
+func (b *backend) Describe() driver.Description { return b.v.Description }
 
 // library is opened libraries: a driver, a compiler, or both.
 type library struct {
@@ -127,8 +132,26 @@ func (b *backend) Probe(ctx context.Context, cfg *driver.Config) driver.Probe {
 		p = driver.Probe{Backend: b.v.Name, State: driver.Unavailable,
 			Reason: "asking the " + b.v.Maker + " driver for its devices: " + err.Error()}
 	}
+	p.Remedy = b.advice(&p, cfg)
 	p.Elapsed = time.Since(start)
 	return p
+}
+
+// advice returns what helps where a probe found nothing. The reason why a backend is not
+// in the build says how to change that.
+func (b *backend) advice(p *driver.Probe, cfg *driver.Config) string {
+	switch {
+	case p.State == driver.Available:
+		return ""
+	case p.State == driver.Disabled:
+		return p.Reason
+	case b.v.Remedies.Probe == nil:
+		return Advice(p.Reason, "")
+	}
+	if cfg == nil {
+		cfg = &driver.Config{}
+	}
+	return Advice(p.Reason, b.v.Remedies.Probe(cfg))
 }
 
 func (b *backend) probe(ctx context.Context, cfg *driver.Config) (p driver.Probe, err error) {

@@ -32,6 +32,7 @@ func TestProbe(t *testing.T) {
 	assert.Equal(t, []bool{false, true}, d.PeerAccess)
 	assert.Equal(t, []bool{true, true}, p.Devices[0].PeerAccess)
 	assert.EqualValues(t, 256, d.BaseAlign)
+	assert.True(t, d.Suballocation, "memory is addresses")
 	assert.Equal(t, 1500, d.ClockMHz)
 	assert.InDelta(t, 64, d.MemoryBandwidthGBs, 1e-9, "1 GHz, 256 bits, both edges")
 	assert.Equal(t, [3]int{1024, 1024, 64}, d.MaxWorkGroup)
@@ -47,6 +48,7 @@ func TestProbeWithout(t *testing.T) {
 		p := probe(v)
 		assert.Equal(t, driver.Disabled, p.State)
 		assert.Equal(t, "not in this build", p.Reason)
+		assert.Equal(t, p.Reason, p.Remedy)
 		_, err := NewBackend(v).Open(ctx, 0, nil)
 		assert.ErrorIs(t, err, driver.ErrNoDevice)
 		assert.ErrorContains(t, err, "not in this build")
@@ -76,6 +78,11 @@ func TestProbeWithout(t *testing.T) {
 		p := probe(vendor())
 		assert.Equal(t, driver.Unavailable, p.State)
 		assert.Equal(t, "the driver has no device; plug nothing in", p.Reason)
+		assert.Empty(t, p.Remedy)
+		v := vendor()
+		v.Remedies.Probe = func(*driver.Config) string { return "buy one" }
+		assert.Equal(t, "buy one", probe(v).Remedy)
+		assert.Contains(t, Advice("libnull.so: Permission denied", "buy one"), "group that owns the device node")
 	})
 	t.Run("a driver that starts", func(t *testing.T) {
 		reset(t)

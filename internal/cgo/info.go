@@ -38,6 +38,7 @@ func (v *Vendor) describe(c *cInfo, ordinal int, drv string) driver.Info {
 		RegistersPerMultiprocessor:  int(c.registers_multiprocessor),
 
 		UnifiedMemory: c.unified != 0,
+		Suballocation: true, // the table names memory by addresses
 	}
 	for i := range 3 {
 		info.MaxWorkGroup[i] = int(c.max_group[i])

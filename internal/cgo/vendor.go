@@ -3,6 +3,9 @@ package cgo
 // What one vendor's package says of itself.
 
 import (
+	"fmt"
+	"os"
+	"strings"
 	"unsafe"
 
 	"github.com/concord-compute/concord/runtime/driver"
@@ -16,6 +19,9 @@ type Vendor struct {
 	Maker     string        // of its devices: "NVIDIA"
 	Simulated bool          // whatever the libraries say of themselves
 	Target    source.Target // what programs are rendered to
+
+	// Description is what the backend says of itself.
+	Description driver.Description
 
 	// Table returns the vendor's concord_shim, or nil if it is not in this build;
 	// Missing is then the reason. It is called when somebody asks for devices,
@@ -78,6 +84,31 @@ type Remedies struct {
 	Compiler string // no compiler library
 	Devices  string // a driver without devices
 	Absent   string // Vendor.Absent said something
+
+	// Probe returns Probe.Remedy where no device is found. It may look at the
+	// environment. With nil there is none.
+	Probe func(cfg *driver.Config) string
+}
+
+// Advice returns Probe.Remedy for a reason: otherwise, unless a permission is missing.
+func Advice(reason, otherwise string) string {
+	if strings.Contains(strings.ToLower(reason), "permission") {
+		return "add yourself to the group that owns the device node (ls -l /dev/dri /dev/nvidia* /dev/kfd)"
+	}
+	return otherwise
+}
+
+// WrongHome returns a remark that follows a remedy if the variable that names a toolkit's
+// directory names one that does not exist, and else "".
+func WrongHome(variable string) string {
+	dir := os.Getenv(variable)
+	if dir == "" {
+		return ""
+	}
+	if _, err := os.Stat(dir); err == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (%s is set to %s, which does not exist)", variable, dir)
 }
 
 // Compilation is a program that was compiled for a target, and the compiler that

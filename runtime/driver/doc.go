@@ -7,7 +7,8 @@
 // A [Backend] registers itself in an init function and touches no vendor library
 // there. [Backend.Probe] says what is on the machine, [Backend.Open] opens one
 // device. A [Device] hands out memory and streams; a device that can build
-// programs is also a [Compiler]; whatever else not every device has is an
+// programs is also a [Compiler]. A [Describer] says how the backend is called and where it
+// stands among others: runtime knows none by name. Whatever else not every device has is an
 // optional interface found by assertion: [Natives], [NativeHandles] and those of
 // optional.go. Generic code in runtime stands in where one is absent.
 //

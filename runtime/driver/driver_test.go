@@ -33,10 +33,33 @@ func TestSimulatedBackends(t *testing.T) {
 	assert.Equal(t, []string{"sim-cuda", "sim-rocm", "cpu"}, c.Required)
 	assert.Equal(t, "/sim", Config{}.Merge(c).SimDir)
 	assert.Equal(t, "/mine", Config{SimDir: "/mine"}.Merge(c).SimDir)
-	names := []string{"sim-rocm", "cpu", "other", "sim-cuda", "opencl", "cuda"}
-	slices.SortFunc(names, compareBackends)
-	assert.Equal(t, []string{"cuda", "opencl", "other", "cpu", "sim-cuda", "sim-rocm"}, names)
+	var list []Backend
+	for _, name := range []string{"sim-rocm", "cpu", "other", "sim-cuda", "opencl", "abacus", "cuda"} {
+		b := Missing(name, Disabled, "")
+		for known, d := range Reserved() {
+			if known == name {
+				b = described{b, d}
+			}
+		}
+		list = append(list, b)
+	}
+	list = append(list, described{Missing("best", Disabled, ""), Description{Preference: 5}})
+	slices.SortFunc(list, compareBackends)
+	var names []string
+	for _, b := range list {
+		names = append(names, b.Name())
+	}
+	assert.Equal(t, []string{"best", "cuda", "opencl", "abacus", "other", "cpu", "sim-cuda", "sim-rocm"}, names)
+	assert.Equal(t, Description{Title: "abacus"}, Describe(Missing("abacus", Disabled, "")), "of what says nothing the name is known")
 }
+
+// described is a backend with a description.
+type described struct {
+	Backend
+	d Description
+}
+
+func (b described) Describe() Description { return b.d }
 
 func TestParseEnvNamesTheVariable(t *testing.T) {
 	for _, entry := range []string{"CONCORD_DEBUG=3", "CONCORD_DEBUG=x", "CONCORD_MEMORY_POOL=yes", "CONCORD_MEMORY_LIMIT=1T",

@@ -19,11 +19,35 @@ const (
 	Fake        State = "fake"        // CONCORD_FAKE_DEVICES
 )
 
+// Description is what is true of a backend on every machine, before anything was looked
+// for. The zero value describes a backend of which nothing more than its name is known.
+type Description struct {
+	Title   string   // the API's name as people write it: "CUDA"; "" means Backend.Name
+	Aliases []string // other lower-case names that mean the backend in Open and CONCORD_FAKE_DEVICES, such as "hip" for rocm
+
+	// Preference is the rank among backends: higher ones come first in lists of devices,
+	// and "auto" opens the first real GPU. Backends of the same rank are ordered by name.
+	// Concord's own have 4 (cuda), 3 (rocm), 2 (metal), 1 (opencl) and -1 (cpu), so that
+	// the zero value stands between opencl and cpu.
+	Preference int
+
+	// Portable says that the API serves devices of several makers, who may have APIs of
+	// their own for the same devices.
+	Portable bool
+
+	// Host says that the devices are the processor that the program runs on, without a
+	// driver that could be missing. "auto" opens the first device of the first such backend
+	// where there is no GPU, it stands in for devices that fail to open, and fakes do not
+	// replace it. It is not the same as devices of Kind CPU, which a driver may offer, too.
+	Host bool
+}
+
 // Probe is what discovery found out about one backend.
 type Probe struct {
 	Backend         string        `json:"backend"`
 	State           State         `json:"state"`
 	Reason          string        `json:"reason,omitempty"` // one sentence, never empty unless available
+	Remedy          string        `json:"remedy,omitempty"` // what would make devices available, as an instruction; "" if nothing is known to help
 	Tried           []string      `json:"tried,omitempty"`  // libraries and tools that were looked for, with the outcome
 	DriverVersion   string        `json:"driver_version,omitempty"`
 	RuntimeVersion  string        `json:"runtime_version,omitempty"`
@@ -90,6 +114,12 @@ type Info struct {
 
 	UnifiedMemory bool   `json:"unified_memory"`
 	PeerAccess    []bool `json:"peer_access,omitempty"`
+
+	// Suballocation says that memory at any offset of an allocation that is a multiple of
+	// BaseAlign serves as an allocation does, at no cost and in any number, as where memory
+	// is addressed by plain numbers. The pool then cuts buffers from large allocations. False
+	// is right everywhere: the pool reuses each allocation whole.
+	Suballocation bool `json:"suballocation"`
 
 	// Features answer the extension macros of portable programs.
 	Features source.Features `json:"features"`

@@ -3,7 +3,8 @@ package driver
 import "context"
 
 // Missing returns a backend that is listed and not there: it has no devices for
-// the reason given, and opening one says the same (ErrNoDevice).
+// the reason given, and opening one says the same (ErrNoDevice). The reason of a Disabled
+// backend says how to enable it and is the remedy as well.
 func Missing(name string, state State, reason string) Backend { return &missing{name, state, reason} }
 
 type missing struct {
@@ -17,7 +18,11 @@ func (m *missing) Name() string { return m.name }
 
 // Probe implements Backend.
 func (m *missing) Probe(context.Context, *Config) Probe {
-	return Probe{Backend: m.name, State: m.state, Reason: m.reason}
+	p := Probe{Backend: m.name, State: m.state, Reason: m.reason}
+	if p.State == Disabled {
+		p.Remedy = p.Reason
+	}
+	return p
 }
 
 // Open implements Backend.

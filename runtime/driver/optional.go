@@ -20,6 +20,24 @@ const (
 	High   Priority = 1
 )
 
+// Describer is implemented by backends of which more is known than the name. Describe
+// reaches no driver and returns the same at every call; what it returns is only read.
+type Describer interface {
+	Describe() Description
+}
+
+// Describe returns what a backend says of itself. Without a Title it is the name.
+func Describe(b Backend) Description {
+	var d Description
+	if own, ok := b.(Describer); ok {
+		d = own.Describe()
+	}
+	if d.Title == "" {
+		d.Title = b.Name()
+	}
+	return d
+}
+
 // PriorityStreams is implemented by devices whose streams have priorities.
 type PriorityStreams interface {
 	NewPriorityStream(p Priority) (Stream, error)

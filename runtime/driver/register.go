@@ -3,6 +3,7 @@ package driver
 // The registry of backends: a mutex and a map.
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -29,48 +30,30 @@ func Register(b Backend) {
 	registry[b.Name()] = b
 }
 
-// Backends returns the registered backends in the order of preference: cuda,
-// rocm, metal, opencl, then others by name, cpu, then simulated ones.
+// Backends returns the registered backends in the order of preference: by
+// Description.Preference, then by name, with simulated ones at the end.
 func Backends() []Backend {
 	registryMu.RLock()
 	defer registryMu.RUnlock()
-	names := slices.SortedFunc(maps.Keys(registry), compareBackends)
-	list := make([]Backend, len(names))
-	for i, name := range names {
-		list[i] = registry[name]
-	}
-	return list
+	return slices.SortedFunc(maps.Values(registry), compareBackends)
 }
 
-// BackendNames lists the backends that Concord knows, in order of preference,
-// whether or not they are registered.
-var BackendNames = []string{"cuda", "rocm", "metal", "opencl", "cpu"}
+// backendOf returns the registered backend of a name, or one that says nothing of itself.
+func backendOf(name string) Backend {
+	registryMu.RLock()
+	defer registryMu.RUnlock()
+	if b, ok := registry[name]; ok {
+		return b
+	}
+	return Missing(name, Unavailable, "")
+}
 
-// SimulatedNames lists the backends over simulated vendor libraries. They execute,
-// are no GPU, and are found only by name or with Config.SimDir.
-var SimulatedNames = []string{"sim-cuda", "sim-rocm", "sim-metal"}
-
-// IsSimulated reports whether a backend's name is that of a simulated one.
-func IsSimulated(name string) bool { return strings.HasPrefix(name, "sim-") }
-
-func compareBackends(a, b string) int {
-	rank := func(name string) int {
-		i := slices.Index(BackendNames, name)
-		switch {
-		case IsSimulated(name):
-			return len(BackendNames) + 2
-		case name == "cpu":
-			return len(BackendNames) + 1
-		case i < 0:
-			return len(BackendNames)
+func compareBackends(a, b Backend) int {
+	if sa, sb := IsSimulated(a.Name()), IsSimulated(b.Name()); sa != sb {
+		if sb {
+			return -1
 		}
-		return i
+		return 1
 	}
-	if ra, rb := rank(a), rank(b); ra != rb {
-		return ra - rb
-	}
-	if a < b {
-		return -1
-	}
-	return 1
+	return cmp.Or(cmp.Compare(Describe(b).Preference, Describe(a).Preference), strings.Compare(a.Name(), b.Name()))
 }

@@ -127,7 +127,7 @@ func Telemetries() []Telemetry {
 	telemetryMu.RLock()
 	defer telemetryMu.RUnlock()
 	list := slices.Clone(telemetry)
-	slices.SortFunc(list, func(a, b Telemetry) int { return compareBackends(a.Name(), b.Name()) })
+	slices.SortFunc(list, func(a, b Telemetry) int { return compareBackends(backendOf(a.Name()), backendOf(b.Name())) })
 	return list
 }
 

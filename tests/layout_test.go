@@ -99,6 +99,7 @@ var reach = []struct {
 	modules []string
 }{
 	{"runtime", []string{"golang.org/x/sys", "golang.org/x/sync"}},
+	{"tests/conformance", []string{"golang.org/x/sys", "golang.org/x/sync"}}, // by the tests of a backend elsewhere
 	{"runtime/all", []string{"golang.org/x/sys", "golang.org/x/sync", "gonum.org/v1/gonum",
 		"github.com/klauspost/cpuid/v2", "github.com/go-gl/cl"}},
 }

@@ -169,9 +169,9 @@ var Variables = []variable{
 	}},
 	{"CONCORD_REQUIRE", "", "backends whose absence must fail tests instead of skipping them", func(c *Config, v string) error {
 		c.Required = strings.FieldsFunc(strings.ToLower(v), func(r rune) bool { return r == ',' || r == ' ' })
-		for _, name := range c.Required {
-			if known := slices.Concat(BackendNames, SimulatedNames); !slices.Contains(known, name) {
-				return fmt.Errorf("%q is not one of %v", name, known)
+		for _, name := range c.Required { // a backend of another module may not be registered yet: see Requires
+			if !wellFormed(name) {
+				return fmt.Errorf("%q is not the name of a backend, such as opencl or sim-cuda", name)
 			}
 		}
 		return nil
@@ -339,6 +339,34 @@ func (c *Config) Check() error {
 		}
 	}
 	return nil
+}
+
+// Requires reports whether tests have to fail where a backend is absent. It is an error that
+// matches ErrUnknownBackend if Required has a name that is neither Concord's nor that of a backend
+// of this program, since that name may be misspelt.
+func (c Config) Requires(backend string) (bool, error) {
+	backends := c.Backends
+	if backends == nil {
+		backends = Backends()
+	}
+	known := slices.Concat(BackendNames, SimulatedNames)
+	for _, b := range backends {
+		if !slices.Contains(known, b.Name()) {
+			known = append(known, b.Name())
+		}
+	}
+	for _, name := range c.Required {
+		if !slices.Contains(known, name) {
+			return false, fmt.Errorf("CONCORD_REQUIRE=%s: %w; there are %s", name, ErrUnknownBackend, strings.Join(known, ", "))
+		}
+	}
+	return slices.Contains(c.Required, backend), nil
+}
+
+// wellFormed reports whether name can be that of a backend.
+func wellFormed(name string) bool {
+	const letters = "abcdefghijklmnopqrstuvwxyz"
+	return strings.Trim(name, letters+"0123456789-_") == "" && strings.IndexAny(name, letters) == 0
 }
 
 func pick[T comparable](field *T, from T) {

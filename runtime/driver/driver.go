@@ -13,7 +13,8 @@ import (
 
 // Backend is one vendor API.
 type Backend interface {
-	// Name is the backend's lower-case name: "cuda", "opencl", "cpu".
+	// Name is the backend's lower-case name: "cuda", "opencl", "cpu". It begins with a letter;
+	// letters, digits, - and _ may follow.
 	Name() string
 	// Probe says what the backend found. It never fails and never panics: what
 	// is wrong is State and Reason of the result. It allocates no device memory

@@ -61,10 +61,25 @@ type described struct {
 
 func (b described) Describe() Description { return b.d }
 
+func TestRequires(t *testing.T) {
+	c, err := ParseEnv([]string{"CONCORD_REQUIRE=Host_dev2,cuda"})
+	require.NoError(t, err, "a backend of another module")
+	assert.Equal(t, []string{"host_dev2", "cuda"}, c.Required)
+	_, err = c.Requires("cpu")
+	assert.ErrorIs(t, err, ErrUnknownBackend, "it is not in this program")
+	assert.ErrorContains(t, err, "host_dev2")
+	c.Backends = []Backend{Missing("host_dev2", Unavailable, "")}
+	for backend, want := range map[string]bool{"host_dev2": true, "cuda": true, "cpu": false} {
+		got, err := c.Requires(backend)
+		require.NoError(t, err)
+		assert.Equal(t, want, got, backend)
+	}
+}
+
 func TestParseEnvNamesTheVariable(t *testing.T) {
 	for _, entry := range []string{"CONCORD_DEBUG=3", "CONCORD_DEBUG=x", "CONCORD_MEMORY_POOL=yes", "CONCORD_MEMORY_LIMIT=1T",
 		"CONCORD_MEMORY_LIMIT=-1", "CONCORD_MEMORY_LIMIT=99999999999G", "CONCORD_CACHE_SIZE=0", "CONCORD_STRICT=2",
-		"CONCORD_FALLBACK=never", "CONCORD_REQUIRE=vulkan", "CONCORD_PROBE_CACHE=on", "CONCORD_PROBE_TIMEOUT=5",
+		"CONCORD_FALLBACK=never", "CONCORD_REQUIRE=cuda:0", "CONCORD_REQUIRE=cuda;rocm", "CONCORD_REQUIRE=cpu,-x", "CONCORD_REQUIRE=42", "CONCORD_PROBE_CACHE=on", "CONCORD_PROBE_TIMEOUT=5",
 		"CONCORD_PROBE_TIMEOUT=-1s", "CONCORD_CPU_THREADS=0"} {
 		_, err := ParseEnv([]string{entry})
 		assert.ErrorIs(t, err, ErrInvalidArgument, entry)

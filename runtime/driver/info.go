@@ -70,6 +70,10 @@ const (
 
 // Info describes one device. A zero number is unknown, never a guess, and a
 // flag that cannot be proven is false.
+//
+// Mandatory are ID, Backend, NativeIndex, Name, Kind and BaseAlign, and for a device that is a
+// Compiler also MaxThreadsPerBlock and SharedPerBlock, against which launches are checked.
+// Everything else may be unknown.
 type Info struct {
 	ID            string `json:"id"`    // how Open names it: "cuda:0", "cpu:reference"
 	Index         int    `json:"index"` // position in the merged list of all backends; -1 while only the own backend was looked at

@@ -74,9 +74,13 @@ func build(ctx context.Context, name string) (r report, err error) {
 		return r, err
 	}
 	defer s.Close()
+	required, err := s.Config().Requires(backend)
+	if err != nil {
+		return r, err
+	}
 	d, err := s.Open(ctx, name)
 	absent := errors.Is(err, runtime.ErrNoDevice) || errors.Is(err, runtime.ErrUnknownBackend) // a simulated one may not be in this build
-	if absent && !slices.Contains(s.Config().Required, backend) {
+	if absent && !required {
 		return report{Skip: err.Error()}, nil
 	}
 	if err != nil {

@@ -1,11 +1,16 @@
 package conformance_test
 
 import (
+	"errors"
+	"os"
+	"os/exec"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/concord-compute/concord/runtime"
 	_ "github.com/concord-compute/concord/runtime/all"
+	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/tests/conformance"
 	"github.com/stretchr/testify/require"
 )
@@ -13,7 +18,7 @@ import (
 // TestEveryDevice runs the suite on every device of every backend in the build,
 // and demands the backends that CONCORD_REQUIRE names.
 func TestEveryDevice(t *testing.T) {
-	s, err := runtime.New(runtime.Config{})
+	s, err := runtime.New(runtime.Config{Fallback: runtime.Require})
 	require.NoError(t, err)
 	probes, err := s.Discover(t.Context())
 	require.NoError(t, err)
@@ -27,17 +32,77 @@ func TestEveryDevice(t *testing.T) {
 			})
 		}
 		for _, info := range p.Devices {
-			t.Run(info.ID, func(t *testing.T) {
-				conformance.Run(t, func(t *testing.T) *runtime.Device { return conformance.Open(t, info.ID) })
-			})
+			t.Run(info.ID, func(t *testing.T) { run(t, s, info.ID) })
 		}
 	}
 	for _, name := range s.Config().Required { // simulated ones, which are not listed
 		if !slices.ContainsFunc(probes, func(p runtime.Probe) bool { return p.Backend == name }) {
-			t.Run(name, func(t *testing.T) {
-				conformance.Run(t, func(t *testing.T) *runtime.Device { return conformance.Open(t, name) })
-			})
+			t.Run(name, func(t *testing.T) { run(t, s, name) })
 		}
 	}
 	require.NoError(t, s.Close())
+}
+
+func run(t *testing.T, s *runtime.Session, name string) {
+	conformance.Run(t, func(t *testing.T) *runtime.Device { return conformance.Open(t, name) }, exceptions(t, s, name))
+}
+
+// exceptions lists what a device does not have or does wrong, as far as its Info does not say so.
+func exceptions(t *testing.T, s *runtime.Session, name string) conformance.Exceptions {
+	unsupported, failing := map[string]string{}, map[string]string{}
+	d, err := s.Open(t.Context(), name)
+	if err != nil {
+		return conformance.Exceptions{} // the first row says so
+	}
+	defer d.Close()
+	info := d.Info()
+	switch info.Backend {
+	case "cpu":
+		unsupported["kernel/occupancy"] = "a processor runs one group at a time on each thread"
+	case "opencl":
+		unsupported["kernel/occupancy"] = "OpenCL has no call that tells"
+		unsupported["kinds/prefetch"] = "OpenCL 1.2 has no unified memory"
+		if info.Simulated { // oclgrind
+			failing["kernel/no_such_dimension"] = "oclgrind says that a fourth dimension has 0 items, not 1"
+		}
+	case "metal", "sim-metal":
+		unsupported["kernel/occupancy"] = "Metal has no call that tells"
+	}
+	if why := missingCompiler(t, s, d); why != "" {
+		unsupported["kernel/compiler"] = why
+	}
+	return conformance.Exceptions{Unsupported: unsupported, Failing: failing}
+}
+
+// hostPrograms says that cpu:0 compiles programs in this build, given a C++ compiler.
+var hostPrograms bool
+
+// missingCompiler returns why a device may be without a compiler on this machine, or "". The
+// host's compiler is looked for here too, so that the backend cannot forget to find it.
+func missingCompiler(t *testing.T, s *runtime.Session, d *runtime.Device) string {
+	switch d.String() {
+	case "cpu:reference":
+		return "the reference is the catalog's alone"
+	case "cpu:0":
+		installed := slices.ContainsFunc([]string{os.Getenv("CXX"), "c++", "g++", "clang++"}, func(name string) bool {
+			words := strings.Fields(name)
+			if len(words) == 0 {
+				return false
+			}
+			_, err := exec.LookPath(words[0])
+			return err == nil
+		})
+		if !hostPrograms || !installed {
+			return "the build is without cgo, or no C++ compiler is installed"
+		}
+		return ""
+	}
+	c, ok := d.Driver().(driver.Compiler)
+	if !ok || slices.Contains(s.Config().Required, d.Info().Backend) {
+		return ""
+	}
+	if _, err := c.Identity(t.Context()); errors.Is(err, runtime.ErrUnsupported) {
+		return "not installed on this machine: " + err.Error()
+	}
+	return ""
 }

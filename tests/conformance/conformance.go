@@ -1,26 +1,54 @@
-// Package conformance is the suite that every backend passes, ours or a third
-// party's. A backend's own test is a few lines:
+// Package conformance is the suite that every backend passes, one of Concord's own or one of
+// another module. It needs the standard library and Concord, and nothing else.
+//
+// # The test of a backend
+//
+// A backend that registers itself as "hostdev" is tested by one file in its own module:
+//
+//	package hostdev_test
+//
+//	import (
+//		"testing"
+//
+//		_ "github.com/concord-compute/concord/cpu" // across/cpu copies from and to cpu:0
+//		"github.com/concord-compute/concord/runtime"
+//		"github.com/concord-compute/concord/tests/conformance"
+//
+//		_ "example.org/hostdev"
+//	)
 //
 //	func TestConformance(t *testing.T) {
-//		conformance.Run(t, func(t *testing.T) *runtime.Device {
-//			return conformance.Open(t, "opencl:0")
+//		open := func(t *testing.T) *runtime.Device { return conformance.Open(t, "hostdev:0") }
+//		conformance.Run(t, open, conformance.Exceptions{
+//			Unsupported: map[string]string{"kinds/prefetch": "the hardware has no unified memory"},
+//			Failing:     map[string]string{"stream/times": "hostdev 1.2 returns the time of the host"},
 //		})
 //	}
 //
-// # Basics
+// Begin with empty Exceptions. Each failure names its row, such as
+// TestConformance/kinds/prefetch; implement what the row demands, or list the row with the
+// reason why the backend does not have it. A backend that compiles no programs lists
+// "kernel/compiler" alone, which stands for every row with a program.
 //
-// Each subtest opens the device anew, checks one rule, closes what it opened, and
-// then demands that nothing is live. Buffers are taken from the middle of larger
-// ones whose ends are filled with a pattern, so that a stray write is found.
+// Where the device is missing all rows are skipped. With CONCORD_REQUIRE=hostdev in the
+// environment they fail, so that a machine that is there to test the device cannot pass
+// without it.
 //
-// # Caveats
+// # The rows
 //
-// A subtest skips only for what is not here: a device without double precision,
-// one that runs no portable programs. What does not work fails.
+// Each row opens the device anew, checks one rule, closes what it opened, and then demands that
+// nothing is live. Buffers are taken from the middle of larger ones whose ends are filled with a
+// pattern, so that a stray write is found.
+//
+// A row is skipped without being listed only for what [driver.Info] says: that the device has too
+// little memory, that no other device of the backend is there. When a call answers
+// ErrUnsupported and nothing in Info says why, the row has to be listed. A row that fails has to
+// be listed, too; see [Exceptions].
 package conformance
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -28,55 +56,71 @@ import (
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/source"
-	"github.com/stretchr/testify/require"
 )
 
-// OpenFunc opens the device under test. It skips the test if the device is not
-// here, and fails it for every other reason.
+// OpenFunc opens the device under test, for one row. It skips the test if the device is not
+// here, and fails it for every other reason. A device that is here for one row and not for another
+// fails.
 type OpenFunc func(t *testing.T) *runtime.Device
 
-// Run runs the whole suite.
-func Run(t *testing.T, open OpenFunc) {
-	for _, c := range slices.Concat(memoryChecks, kindChecks, managedChecks, streamChecks, kernelChecks, graphChecks, acrossChecks, errorChecks, limitChecks, lifetimeChecks) {
+// Run runs the whole suite, each row as a subtest. It fails t for every row that neither passes
+// nor is listed in except, and for every row that is listed and passes.
+func Run(t *testing.T, open OpenFunc, except Exceptions) {
+	t.Helper()
+	except.check(t)
+	var p presence
+	for _, c := range checks {
 		t.Run(c.name, func(t *testing.T) {
-			d := &device{Device: open(t)}
-			if c.portable {
-				d.needPortable(t)
-			}
-			c.check(t, d)
-			d.end(t)
+			r := &row{undecided: t, test: t, unsupported: except.Unsupported[c.name],
+				failing: except.Failing[c.name], noCompiler: except.Unsupported[compilerRow]}
+			r.run(c, open, &p)
 		})
 	}
 }
+
+var checks = slices.Concat(infoChecks, memoryChecks, kindChecks, managedChecks, streamChecks, kernelChecks,
+	graphChecks, acrossChecks, errorChecks, limitChecks, lifetimeChecks)
 
 // check is one rule.
 type check struct {
 	name     string
 	portable bool // it runs portable programs
-	check    func(t *testing.T, d *device)
+	check    func(t *row, d *device)
 }
 
 // Open opens a device of the default configuration by name. It skips the test
 // with the reason if the device is not here, unless CONCORD_REQUIRE names its
-// backend.
+// backend. It fails the test if CONCORD_REQUIRE names a backend that this program does not have.
 func Open(t *testing.T, name string) *runtime.Device {
 	t.Helper()
 	s, err := runtime.New(runtime.Config{Fallback: runtime.Require})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("closing the session of %s: %v", name, err)
+		}
+	})
 	return OpenIn(t, s, name)
 }
 
 // OpenIn is Open in a session of the caller's.
 func OpenIn(t *testing.T, s *runtime.Session, name string) *runtime.Device {
 	t.Helper()
-	d, err := s.Open(t.Context(), name)
 	backend, _, _ := strings.Cut(name, ":")
+	required, err := s.Config().Requires(backend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := s.Open(t.Context(), name)
 	absent := errors.Is(err, runtime.ErrNoDevice) || driver.IsSimulated(backend) && errors.Is(err, runtime.ErrUnknownBackend)
-	if absent && !slices.Contains(s.Config().Required, backend) {
+	if absent && !required {
 		t.Skipf("%s is not here: %v", name, err)
 	}
-	require.NoError(t, err, "opening %s", name)
+	if err != nil {
+		t.Fatalf("opening %s: %v", name, err)
+	}
 	return d
 }
 
@@ -102,79 +146,95 @@ const (
 )
 
 // alloc returns a buffer of n elements between two guard bands.
-func (d *device) alloc(t *testing.T, typ runtime.Type, n int) *runtime.Buffer {
+func (d *device) alloc(t *row, typ runtime.Type, n int) *runtime.Buffer {
 	t.Helper()
 	return d.allocKind(t, runtime.OnDevice, typ, n)
 }
 
 // allocKind is alloc in memory of a kind, or nil where the device has none of it.
-func (d *device) allocKind(t *testing.T, kind runtime.MemoryKind, typ runtime.Type, n int) *runtime.Buffer {
+func (d *device) allocKind(t *row, kind runtime.MemoryKind, typ runtime.Type, n int) *runtime.Buffer {
 	t.Helper()
 	size := n * typ.Size()
 	whole, err := d.AllocKind(kind, runtime.U8, bandBytes+size+bandBytes)
 	if kind != runtime.OnDevice && errors.Is(err, runtime.ErrUnsupported) {
 		return nil
 	}
-	require.NoError(t, err)
-	require.NoError(t, runtime.Fill(d.Stream(), whole, uint8(bandPattern)))
-	require.NoError(t, d.Stream().Sync(t.Context()), "other streams use it next")
+	must(t, err)
+	must(t, runtime.Fill(d.Stream(), whole, uint8(bandPattern)))
+	must(t, d.Stream().Sync(t.Context()), "other streams use it next")
 	middle, err := whole.Slice(bandBytes, size)
-	require.NoError(t, err)
+	must(t, err)
 	view, err := middle.As(typ)
-	require.NoError(t, err)
-	require.NoError(t, middle.Close())
+	must(t, err)
+	must(t, middle.Close())
 	d.bands = append(d.bands, band{whole, bandBytes, bandBytes})
 	d.buffers = append(d.buffers, whole, view)
 	return view
 }
 
 // upload returns a guarded buffer with data.
-func upload[T runtime.Element](t *testing.T, d *device, data []T) *runtime.Buffer {
+func upload[T runtime.Element](t *row, d *device, data []T) *runtime.Buffer {
 	t.Helper()
 	b := d.alloc(t, runtime.TypeOf[T](), len(data))
-	require.NoError(t, runtime.Write(t.Context(), b, data))
-	require.NoError(t, d.Stream().Sync(t.Context()), "other streams may use it next")
+	must(t, runtime.Write(t.Context(), b, data))
+	must(t, d.Stream().Sync(t.Context()), "other streams may use it next")
 	return b
 }
 
 // read returns the contents of a buffer.
-func read[T runtime.Element](t *testing.T, b *runtime.Buffer) []T {
+func read[T runtime.Element](t *row, b *runtime.Buffer) []T {
 	t.Helper()
 	out := make([]T, b.Len())
-	require.NoError(t, runtime.Read(t.Context(), b, out))
+	must(t, runtime.Read(t.Context(), b, out))
 	return out
 }
 
 // kernel builds a program and returns one of its kernels.
-func (d *device) kernel(t *testing.T, text, name string, defines ...source.Define) *runtime.Kernel {
+func (d *device) kernel(t *row, text, name string, defines ...source.Define) *runtime.Kernel {
 	t.Helper()
 	p := d.program(t, text, defines...)
 	k, err := p.Kernel(name)
-	require.NoError(t, err)
+	must(t, err)
 	return k
 }
 
-func (d *device) program(t *testing.T, text string, defines ...source.Define) *runtime.Program {
+func (d *device) program(t *row, text string, defines ...source.Define) *runtime.Program {
 	t.Helper()
 	unit, err := source.Parse(text, source.Options{Name: t.Name() + ".cl", Defines: defines, Features: d.Features()})
-	require.NoError(t, err)
+	must(t, err)
 	p, err := d.Program(t.Context(), unit)
-	require.NoError(t, err)
+	must(t, err)
 	d.programs = append(d.programs, p)
 	return p
 }
 
-func (d *device) needPortable(t *testing.T) {
+// needPortable skips a row that runs programs where the device has no compiler and compilerRow
+// is listed.
+func (d *device) needPortable(t *row) {
+	t.Helper()
+	_, why := d.compiler(t)
+	switch {
+	case why == "":
+	case t.noCompiler != "":
+		t.skip("%s; %s is listed: %s", why, compilerRow, t.noCompiler)
+	default:
+		t.test.Fatalf("%s, and %s is not in Exceptions.Unsupported", why, compilerRow)
+	}
+}
+
+// compiler returns what Compiler.Identity answers, or why the device compiles no programs.
+func (d *device) compiler(t *row) (identity []string, why string) {
 	t.Helper()
 	c, ok := d.Driver().(driver.Compiler)
 	if !ok {
-		t.Skipf("%s runs no portable programs", d)
+		return nil, fmt.Sprintf("%s is no driver.Compiler", d)
 	}
-	_, err := c.Identity(t.Context())
+	identity, err := c.Identity(t.Context())
 	if notHere(err) {
-		t.Skipf("%s runs no portable programs here: %v", d, err)
+		return nil, fmt.Sprintf("%s compiles no programs here: %v", d, err)
 	}
-	require.NoError(t, err)
+	must(t, err)
+	return identity, ""
 }
 
 // notHere reports whether an error says that something is not here. What is here
@@ -185,20 +245,20 @@ func notHere(err error) bool {
 
 // end checks the guard bands, closes everything, and demands that nothing is
 // left.
-func (d *device) end(t *testing.T) {
-	if t.Failed() || t.Skipped() || d.given {
+func (d *device) end(t *row) {
+	if t.failed.Load() || d.given {
 		return
 	}
 	d.close(t)
 	st := d.Stats()
-	require.Zero(t, st.Live, "bytes live at the end")
-	require.Zero(t, st.Deferred, "bytes waiting to be freed at the end")
-	require.Equal(t, st.Allocations, st.Frees, "every allocation is freed once")
-	require.NoError(t, d.Close())
+	mustEqual(t, 0, st.Live, "bytes live at the end")
+	mustEqual(t, 0, st.Deferred, "bytes waiting to be freed at the end")
+	mustEqual(t, st.Allocations, st.Frees, "every allocation is freed once")
+	must(t, d.Close())
 }
 
 // close checks the guard bands and closes what was made on the device.
-func (d *device) close(t *testing.T) {
+func (d *device) close(t *row) {
 	t.Helper()
 	for _, b := range d.bands {
 		whole := make([]uint8, b.whole.Len())
@@ -206,20 +266,20 @@ func (d *device) close(t *testing.T) {
 		if errors.Is(err, runtime.ErrClosed) {
 			continue // closed by the check
 		}
-		require.NoError(t, err)
+		must(t, err)
 		front, back := whole[:b.front], whole[len(whole)-b.back:]
 		bad := slices.IndexFunc(slices.Concat(front, back), func(x uint8) bool { return x != bandPattern })
-		require.Equal(t, -1, bad, "nothing outside a buffer may be written")
+		mustEqual(t, -1, bad, "nothing outside a buffer may be written")
 	}
 	for _, b := range d.buffers {
-		require.NoError(t, b.Close())
+		must(t, b.Close())
 	}
 	for _, a := range d.arrays {
-		require.NoError(t, a.Close())
+		must(t, a.Close())
 	}
 	for _, p := range d.programs {
-		require.NoError(t, p.Close())
+		must(t, p.Close())
 	}
-	require.NoError(t, d.Sync(t.Context()))
+	must(t, d.Sync(t.Context()))
 	d.bands, d.buffers, d.arrays, d.programs = nil, nil, nil, nil
 }

@@ -5,14 +5,12 @@ package conformance
 
 import (
 	"errors"
+	"fmt"
 	"math"
-	"testing"
 
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/source"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 var errorChecks = []check{
@@ -22,20 +20,20 @@ var errorChecks = []check{
 	{"error/fault", true, checkFault},
 }
 
-func checkAllocErrors(t *testing.T, d *device) {
+func checkAllocErrors(t *row, d *device) {
 	for _, n := range []int{0, -1, math.MinInt} {
 		_, err := d.Alloc(runtime.F32, n)
-		assert.ErrorIs(t, err, runtime.ErrInvalidArgument, "%d elements", n)
+		errorIs(t, err, runtime.ErrInvalidArgument, "%d elements", n)
 	}
 	for _, n := range []int{math.MaxInt, math.MaxInt / 4, 1 << 50} {
 		_, err := d.Alloc(runtime.F32, n)
-		assert.ErrorIs(t, err, runtime.ErrTooLarge, "%d elements", n)
-		assert.NotErrorIs(t, err, runtime.ErrOutOfMemory, "what can never fit is no lack of room")
+		errorIs(t, err, runtime.ErrTooLarge, "%d elements", n)
+		expect(t, !errors.Is(err, runtime.ErrOutOfMemory), "what can never fit is no lack of room: %v", err)
 	}
-	assert.Equal(t, []uint8{1, 2}, read[uint8](t, upload(t, d, []uint8{1, 2})), "the next good call works")
+	equal(t, []uint8{1, 2}, read[uint8](t, upload(t, d, []uint8{1, 2})), "the next good call works")
 }
 
-func checkLaunchErrors(t *testing.T, d *device) {
+func checkLaunchErrors(t *row, d *device) {
 	k := d.kernel(t, saxpyText, "saxpy")
 	x, y := upload(t, d, []float32{1, 2, 3, 4}), upload(t, d, []float32{0, 0, 0, 0})
 	ints := upload(t, d, []int32{1})
@@ -44,7 +42,7 @@ func checkLaunchErrors(t *testing.T, d *device) {
 	if most := d.Info().MaxWorkGroup[0]; most > huge {
 		huge = most
 	}
-	require.Positive(t, huge, "a device says how large groups can be")
+	need(t, huge > 0, "Info says how large groups can be, not %d", huge)
 	for what, c := range map[string]struct {
 		g    runtime.Grid
 		args []any
@@ -62,72 +60,71 @@ func checkLaunchErrors(t *testing.T, d *device) {
 		"huge volume":        {runtime.Items(1<<31, 1<<31, 1<<31), []any{a, x, y, n}, runtime.ErrTooLarge},
 		"oversized group":    {runtime.Items(2 * huge).In(2 * huge), []any{a, x, y, n}, runtime.ErrTooLarge},
 	} {
-		assert.ErrorIs(t, d.Stream().Launch(k, c.g, c.args...), c.want, what)
+		errorIs(t, d.Stream().Launch(k, c.g, c.args...), c.want, what)
 	}
-	assert.ErrorIs(t, d.Stream().Launch(nil, runtime.Items(1)), runtime.ErrInvalidArgument)
-	assert.NoError(t, d.Stream().Err(), "a refused launch is no failure of the stream")
-	require.NoError(t, d.Stream().Launch(k, runtime.Items(4), a, x, y, n))
-	assert.Equal(t, []float32{2, 4, 6, 8}, read[float32](t, y), "the next good launch works, and the wrong ones wrote nothing")
+	errorIs(t, d.Stream().Launch(nil, runtime.Items(1)), runtime.ErrInvalidArgument)
+	noError(t, d.Stream().Err(), "a refused launch is no failure of the stream")
+	must(t, d.Stream().Launch(k, runtime.Items(4), a, x, y, n))
+	equal(t, []float32{2, 4, 6, 8}, read[float32](t, y), "the next good launch works, and the wrong ones wrote nothing")
 }
 
-func checkBuildErrors(t *testing.T, d *device) {
+func checkBuildErrors(t *row, d *device) {
 	_, err := source.Parse("kernel void k(global int *p) {\n\tp[0] = no_such_name;\n}", source.Options{Name: "broken.cl"})
-	require.Error(t, err)
-	assert.ErrorContains(t, err, "broken.cl:2:", "an error of the text names file and line")
+	errorSays(t, err, "broken.cl:2:", "an error of the text names file and line")
 	good := d.program(t, saxpyText)
 	_, err = good.Kernel("missing")
-	assert.ErrorIs(t, err, runtime.ErrCompile)
-	assert.ErrorContains(t, err, "saxpy", "the entry points that are there are named")
+	errorIs(t, err, runtime.ErrCompile)
+	errorSays(t, err, "saxpy", "the entry points that are there are named")
 	_, err = d.Program(t.Context(), nil)
-	assert.ErrorIs(t, err, runtime.ErrInvalidArgument)
+	errorIs(t, err, runtime.ErrInvalidArgument)
 }
 
 const astrayText = `kernel void astray(global int *x, long at) { x[at] = 1; }`
 
 // checkFault runs a kernel that writes where nothing is. A CPU and a simulator
 // notice that for sure; a real GPU may take the whole process with it.
-func checkFault(t *testing.T, d *device) {
+func checkFault(t *row, d *device) {
 	if backend := d.Info().Backend; backend != "cpu" && !driver.IsSimulated(backend) {
-		t.Skipf("%s need not notice a bad address", d)
+		t.skip("%s need not notice a bad address", d)
 	}
 	name := d.String()
-	require.NoError(t, d.Close()) // it may share what is lost
+	must(t, d.Close()) // it may share what is lost
 	d.given = true
 	s, err := runtime.New(runtime.Config{Fallback: runtime.Require})
-	require.NoError(t, err)
-	d = &device{Device: OpenIn(t, s, name)}
+	must(t, err)
+	d = &device{Device: OpenIn(t.test, s, name)}
 	k := d.kernel(t, astrayText, "astray")
 	x := upload(t, d, []int32{0})
 	faulty, err := d.NewStream()
-	require.NoError(t, err)
-	require.NoError(t, faulty.Launch(k, runtime.Items(1), x, int64(1)<<40), "what fails later is no error of the launch")
+	must(t, err)
+	must(t, faulty.Launch(k, runtime.Items(1), x, int64(1)<<40), "what fails later is no error of the launch")
 	err = faulty.Sync(t.Context())
 	lost := errors.Is(err, runtime.ErrDeviceLost)
-	assert.True(t, lost || errors.Is(err, runtime.ErrLaunch), "%v", err)
-	assert.ErrorContains(t, err, "astray", "the error names what failed")
-	assert.EqualError(t, faulty.Err(), err.Error(), "the stream keeps its first error")
-	assert.EqualError(t, faulty.Launch(k, runtime.Items(1), x, int64(0)), err.Error())
-	assert.EqualError(t, runtime.Fill(faulty, x, int32(1)), err.Error())
+	expect(t, lost || errors.Is(err, runtime.ErrLaunch), "neither ErrDeviceLost nor ErrLaunch: %v", err)
+	errorSays(t, err, "astray", "the error names what failed")
+	equal(t, fmt.Sprint(err), fmt.Sprint(faulty.Err()), "the stream keeps its first error")
+	equal(t, fmt.Sprint(err), fmt.Sprint(faulty.Launch(k, runtime.Items(1), x, int64(0))))
+	equal(t, fmt.Sprint(err), fmt.Sprint(runtime.Fill(faulty, x, int32(1))))
 	if lost {
-		assert.ErrorIs(t, runtime.Fill(d.Stream(), x, int32(1)), runtime.ErrDeviceLost, "on every stream")
+		errorIs(t, runtime.Fill(d.Stream(), x, int32(1)), runtime.ErrDeviceLost, "on every stream")
 		_, err = d.NewStream()
-		assert.ErrorIs(t, err, runtime.ErrDeviceLost)
+		errorIs(t, err, runtime.ErrDeviceLost)
 		_, err = d.Alloc(runtime.F32, 1)
-		assert.ErrorIs(t, err, runtime.ErrDeviceLost)
+		errorIs(t, err, runtime.ErrDeviceLost)
 	} else {
-		require.NoError(t, runtime.Fill(d.Stream(), x, int32(2)), "other streams go on")
-		assert.Equal(t, []int32{2}, read[int32](t, x))
+		must(t, runtime.Fill(d.Stream(), x, int32(2)), "other streams go on")
+		equal(t, []int32{2}, read[int32](t, x))
 	}
-	assert.NoError(t, faulty.Close())
+	noError(t, faulty.Close())
 	if !lost {
-		require.NoError(t, d.Close())
+		must(t, d.Close())
 	}
-	anew := &device{Device: OpenIn(t, s, name)}
+	anew := &device{Device: OpenIn(t.test, s, name)}
 	checkSaxpy(t, anew)
 	if lost {
-		assert.ErrorIs(t, runtime.Fill(d.Stream(), x, int32(1)), runtime.ErrDeviceLost, "the old one stays lost")
-		assert.NoError(t, d.Close())
+		errorIs(t, runtime.Fill(d.Stream(), x, int32(1)), runtime.ErrDeviceLost, "the old one stays lost")
+		noError(t, d.Close())
 	}
 	anew.end(t)
-	require.NoError(t, s.Close())
+	must(t, s.Close())
 }

@@ -4,11 +4,8 @@ package conformance
 
 import (
 	"errors"
-	"testing"
 
 	"github.com/concord-compute/concord/runtime"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 var graphChecks = []check{
@@ -21,18 +18,18 @@ var graphChecks = []check{
 }
 
 // capture records a graph on the device's own stream.
-func capture(t *testing.T, d *device, record func(s *runtime.Stream) error) *runtime.Graph {
+func capture(t *row, d *device, record func(s *runtime.Stream) error) *runtime.Graph {
 	t.Helper()
 	g, err := d.Stream().Capture(record)
-	require.NoError(t, err)
+	must(t, err)
 	return g
 }
 
-func checkGraphCopies(t *testing.T, d *device) {
+func checkGraphCopies(t *row, d *device) {
 	a, b := upload(t, d, bytesOf(1000)), upload(t, d, make([]uint8, 1000))
 	pinned := d.allocKind(t, runtime.Pinned, runtime.U8, 1000)
 	part, err := b.Slice(100, 50)
-	require.NoError(t, err)
+	must(t, err)
 	g := capture(t, d, func(s *runtime.Stream) error {
 		err := errors.Join(s.Copy(b, a), runtime.Fill(s, part, uint8(7)))
 		if pinned != nil {
@@ -40,34 +37,34 @@ func checkGraphCopies(t *testing.T, d *device) {
 		}
 		return err
 	})
-	assert.Equal(t, make([]uint8, 1000), read[uint8](t, b), "nothing has run yet")
+	equal(t, make([]uint8, 1000), read[uint8](t, b), "nothing has run yet")
 	for i := range 5 {
 		data := bytesOf(1000 + i)[:1000]
-		require.NoError(t, runtime.Write(t.Context(), a, data))
-		require.NoError(t, g.Launch(d.Stream()))
+		must(t, runtime.Write(t.Context(), a, data))
+		must(t, g.Launch(d.Stream()))
 		for j := range 50 {
 			data[100+j] = 7
 		}
-		require.Equal(t, data, read[uint8](t, b), "launch %d", i)
+		mustEqual(t, data, read[uint8](t, b), "launch %d", i)
 	}
-	require.NoError(t, part.Close())
-	require.NoError(t, g.Close())
-	require.NoError(t, g.Close(), "twice is nothing")
-	assert.ErrorIs(t, g.Launch(d.Stream()), runtime.ErrClosed)
+	must(t, part.Close())
+	must(t, g.Close())
+	must(t, g.Close(), "twice is nothing")
+	errorIs(t, g.Launch(d.Stream()), runtime.ErrClosed)
 	empty := capture(t, d, func(*runtime.Stream) error { return nil })
-	require.NoError(t, empty.Launch(d.Stream()), "nothing is a graph too")
-	require.NoError(t, d.Stream().Sync(t.Context()))
-	require.NoError(t, empty.Close())
+	must(t, empty.Launch(d.Stream()), "nothing is a graph too")
+	must(t, d.Stream().Sync(t.Context()))
+	must(t, empty.Close())
 }
 
 // checkGraphKernels replays a chain of kernels that depend on each other, with
 // every kind of argument.
-func checkGraphKernels(t *testing.T, d *device) {
+func checkGraphKernels(t *row, d *device) {
 	p := d.program(t, saxpyText+"\n"+localArgText)
 	saxpy, err := p.Kernel("saxpy")
-	require.NoError(t, err)
+	must(t, err)
 	sums, err := p.Kernel("sums")
-	require.NoError(t, err)
+	must(t, err)
 	const n = 256
 	x, y := upload(t, d, ones[float32](n)), upload(t, d, make([]float32, n))
 	in, out := upload(t, d, ones[int32](64)), d.alloc(t, runtime.I32, 4)
@@ -84,17 +81,17 @@ func checkGraphKernels(t *testing.T, d *device) {
 	})
 	before := d.Stats().Launches
 	for i := range 4 {
-		require.NoError(t, g.Launch(d.Stream()))
-		require.NoError(t, g.Launch(d.Stream()), "without waiting in between")
+		must(t, g.Launch(d.Stream()))
+		must(t, g.Launch(d.Stream()), "without waiting in between")
 		for j, got := range read[float32](t, y) {
 			if want := float32(110 * (i + 1)); got != want {
 				t.Fatalf("launch %d: element %d is %v, not %v", 2*i+1, j, got, want)
 			}
 		}
-		assert.Equal(t, []int32{32, -32, 32, -32}, read[int32](t, out))
+		equal(t, []int32{32, -32, 32, -32}, read[int32](t, out))
 	}
-	assert.EqualValues(t, 88, d.Stats().Launches-before)
-	require.NoError(t, g.Close())
+	equal(t, 88, d.Stats().Launches-before)
+	must(t, g.Close())
 }
 
 func ones[T runtime.Element](n int) []T {
@@ -105,7 +102,7 @@ func ones[T runtime.Element](n int) []T {
 	return out
 }
 
-func checkGraphUpdate(t *testing.T, d *device) {
+func checkGraphUpdate(t *row, d *device) {
 	k := d.kernel(t, saxpyText, "saxpy")
 	const n = 128
 	x, y, z := upload(t, d, ones[float32](n)), upload(t, d, make([]float32, n)), upload(t, d, make([]float32, n))
@@ -115,47 +112,47 @@ func checkGraphUpdate(t *testing.T, d *device) {
 		}
 	}
 	g := capture(t, d, record(2, y, n))
-	require.NoError(t, g.Launch(d.Stream()))
+	must(t, g.Launch(d.Stream()))
 	for i, step := range []struct {
 		a     float32
 		to    *runtime.Buffer
 		items int
 	}{{3, y, n}, {4, z, n}, {5, z, n / 2}, {6, y, n}} {
-		require.NoError(t, g.Update(record(step.a, step.to, step.items)))
+		must(t, g.Update(record(step.a, step.to, step.items)))
 		for range 2 {
-			require.NoError(t, g.Launch(d.Stream()))
+			must(t, g.Launch(d.Stream()))
 		}
 		got := read[float32](t, step.to)
-		assert.Equal(t, 1+step.a, got[0], "step %d", i)
-		assert.Equal(t, 1+step.a, got[step.items-1], "step %d", i)
+		equal(t, 1+step.a, got[0], "step %d", i)
+		equal(t, 1+step.a, got[step.items-1], "step %d", i)
 		if step.items < n {
-			assert.EqualValues(t, 1, got[step.items], "step %d: fewer items", i)
+			equal(t, 1, got[step.items], "step %d: fewer items", i)
 		}
 	}
 	// A launch that is still queued is that of before the update.
-	require.NoError(t, g.Launch(d.Stream()))
-	require.NoError(t, g.Update(func(s *runtime.Stream) error { // of another shape
+	must(t, g.Launch(d.Stream()))
+	must(t, g.Update(func(s *runtime.Stream) error { // of another shape
 		return errors.Join(s.Copy(z, y), s.Launch(k, runtime.Items(n), float32(1), y, z, uint32(n)), runtime.Fill(s, x, float32(0)))
 	}))
-	require.NoError(t, g.Launch(d.Stream()))
-	assert.EqualValues(t, 14, read[float32](t, z)[n-1])
-	assert.EqualValues(t, 0, read[float32](t, x)[0])
+	must(t, g.Launch(d.Stream()))
+	equal(t, 14, read[float32](t, z)[n-1])
+	equal(t, 0, read[float32](t, x)[0])
 	wrong := errors.New("wrong")
-	assert.ErrorIs(t, g.Update(func(s *runtime.Stream) error { return errors.Join(runtime.Fill(s, z, float32(3)), wrong) }), wrong)
-	require.NoError(t, g.Launch(d.Stream()))
-	assert.EqualValues(t, 14, read[float32](t, z)[0], "an update that fails changes nothing")
-	require.NoError(t, g.Close())
+	errorIs(t, g.Update(func(s *runtime.Stream) error { return errors.Join(runtime.Fill(s, z, float32(3)), wrong) }), wrong)
+	must(t, g.Launch(d.Stream()))
+	equal(t, 14, read[float32](t, z)[0], "an update that fails changes nothing")
+	must(t, g.Close())
 }
 
-func checkGraphRefuses(t *testing.T, d *device) {
+func checkGraphRefuses(t *row, d *device) {
 	k := d.kernel(t, saxpyText, "saxpy")
 	x, y := upload(t, d, []float32{1, 2}), upload(t, d, []float32{0, 0})
 	e, err := d.Stream().Record()
-	require.NoError(t, err)
+	must(t, err)
 	var kept *runtime.Stream
 	g := capture(t, d, func(s *runtime.Stream) error {
 		kept = s
-		require.NoError(t, s.Launch(k, runtime.Items(2), float32(1), x, y, uint32(2)))
+		must(t, s.Launch(k, runtime.Items(2), float32(1), x, y, uint32(2)))
 		_, err := s.Record()
 		for what, err := range map[string]error{
 			"read":        s.Read(t.Context(), x, 0, make([]byte, 4)),
@@ -166,58 +163,59 @@ func checkGraphRefuses(t *testing.T, d *device) {
 			"wait":        s.Wait(e),
 			"launch":      s.Launch(k, runtime.Items(2), float32(1), x, y),
 		} {
-			assert.ErrorIs(t, err, runtime.ErrInvalidArgument, what)
+			errorIs(t, err, runtime.ErrInvalidArgument, what)
 		}
 		b, err := d.Alloc(runtime.F32, 2)
-		require.NoError(t, err, "memory may be allocated meanwhile")
-		require.NoError(t, s.Copy(b, x))
-		require.NoError(t, b.Close())
-		assert.Equal(t, []float32{0, 0}, read[float32](t, y), "other streams work")
+		must(t, err, "memory may be allocated meanwhile")
+		must(t, s.Copy(b, x))
+		must(t, b.Close())
+		equal(t, []float32{0, 0}, read[float32](t, y), "other streams work")
 		return s.Launch(k, runtime.Items(2), float32(1), x, y, uint32(2))
 	})
-	assert.ErrorIs(t, runtime.Fill(kept, x, float32(1)), runtime.ErrClosed, "the recording is over")
-	require.NoError(t, g.Launch(d.Stream()))
-	assert.Equal(t, []float32{2, 4}, read[float32](t, y), "what was refused did no harm")
+	errorIs(t, runtime.Fill(kept, x, float32(1)), runtime.ErrClosed, "the recording is over")
+	must(t, g.Launch(d.Stream()))
+	equal(t, []float32{2, 4}, read[float32](t, y), "what was refused did no harm")
 	wrong := errors.New("wrong")
 	_, err = d.Stream().Capture(func(s *runtime.Stream) error {
 		return errors.Join(s.Launch(k, runtime.Items(2), float32(1), x, y, uint32(2)), wrong)
 	})
-	assert.ErrorIs(t, err, wrong)
-	assert.Panics(t, func() {
+	errorIs(t, err, wrong)
+	func() {
+		defer func() { equal(t, "wrong", recover(), "a panic of the caller's goes on") }()
 		_, _ = d.Stream().Capture(func(s *runtime.Stream) error { _ = s.Copy(y, x); panic("wrong") })
-	})
-	require.NoError(t, d.Stream().Launch(k, runtime.Items(2), float32(1), x, y, uint32(2)))
-	assert.Equal(t, []float32{3, 6}, read[float32](t, y), "the stream is as it was")
-	require.NoError(t, e.Close())
-	require.NoError(t, g.Close())
+	}()
+	must(t, d.Stream().Launch(k, runtime.Items(2), float32(1), x, y, uint32(2)))
+	equal(t, []float32{3, 6}, read[float32](t, y), "the stream is as it was")
+	must(t, e.Close())
+	must(t, g.Close())
 }
 
-func checkGraphLifetime(t *testing.T, d *device) {
+func checkGraphLifetime(t *row, d *device) {
 	p := d.program(t, saxpyText)
 	k, err := p.Kernel("saxpy")
-	require.NoError(t, err)
+	must(t, err)
 	x, err := runtime.Upload(t.Context(), d.Device, []float32{1, 2})
-	require.NoError(t, err)
+	must(t, err)
 	y := upload(t, d, []float32{0, 0})
 	g := capture(t, d, func(s *runtime.Stream) error {
 		return s.Launch(k, runtime.Items(2), float32(10), x, y, uint32(2))
 	})
-	require.NoError(t, x.Close())
-	require.NoError(t, p.Close())
+	must(t, x.Close())
+	must(t, p.Close())
 	other := upload(t, d, []float32{500, 500}) // would get the memory
 	for i := range 3 {
-		require.NoError(t, g.Launch(d.Stream()), "a graph keeps what it uses")
-		assert.Equal(t, []float32{10 * float32(i+1), 20 * float32(i+1)}, read[float32](t, y))
+		must(t, g.Launch(d.Stream()), "a graph keeps what it uses")
+		equal(t, []float32{10 * float32(i+1), 20 * float32(i+1)}, read[float32](t, y))
 	}
-	assert.Equal(t, []float32{500, 500}, read[float32](t, other))
-	require.NoError(t, g.Launch(d.Stream()))
-	require.NoError(t, g.Close(), "while it runs")
-	assert.Equal(t, []float32{40, 80}, read[float32](t, y))
-	assert.ErrorIs(t, d.Stream().Launch(k, runtime.Items(2), float32(1), y, y, uint32(2)), runtime.ErrClosed, "nobody holds the program any more")
+	equal(t, []float32{500, 500}, read[float32](t, other))
+	must(t, g.Launch(d.Stream()))
+	must(t, g.Close(), "while it runs")
+	equal(t, []float32{40, 80}, read[float32](t, y))
+	errorIs(t, d.Stream().Launch(k, runtime.Items(2), float32(1), y, y, uint32(2)), runtime.ErrClosed, "nobody holds the program any more")
 }
 
 // checkGraphStreams launches one graph on several streams, and two at once.
-func checkGraphStreams(t *testing.T, d *device) {
+func checkGraphStreams(t *row, d *device) {
 	k := d.kernel(t, saxpyText, "saxpy")
 	x, y, z := upload(t, d, []float32{1}), upload(t, d, []float32{0}), upload(t, d, []float32{0})
 	record := func(to *runtime.Buffer) func(s *runtime.Stream) error {
@@ -226,18 +224,18 @@ func checkGraphStreams(t *testing.T, d *device) {
 	g, h := capture(t, d, record(y)), capture(t, d, record(z))
 	for range 5 {
 		p, err := d.NewStream()
-		require.NoError(t, err)
+		must(t, err)
 		q, err := d.NewStream()
-		require.NoError(t, err)
+		must(t, err)
 		for range 20 {
-			require.NoError(t, g.Launch(p))
-			require.NoError(t, h.Launch(q))
+			must(t, g.Launch(p))
+			must(t, h.Launch(q))
 		}
-		require.NoError(t, p.Close())
-		require.NoError(t, q.Close())
+		must(t, p.Close())
+		must(t, q.Close())
 	}
-	assert.Equal(t, []float32{100}, read[float32](t, y))
-	assert.Equal(t, []float32{100}, read[float32](t, z))
-	require.NoError(t, g.Close())
-	require.NoError(t, h.Close())
+	equal(t, []float32{100}, read[float32](t, y))
+	equal(t, []float32{100}, read[float32](t, z))
+	must(t, g.Close())
+	must(t, h.Close())
 }

@@ -7,32 +7,45 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
-	"testing"
 
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/source"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 var kernelChecks = []check{
+	{compilerRow, false, checkCompiler},
 	{"kernel/saxpy", true, checkSaxpy},
 	{"kernel/scalars", true, checkScalars},
-	{"kernel/by value", true, checkByValue},
+	{"kernel/by_value", true, checkByValue},
 	{"kernel/ids", true, checkIDs},
-	{"kernel/no such dimension", true, checkNoSuchDimension},
+	{"kernel/no_such_dimension", true, checkNoSuchDimension},
 	{"kernel/barrier", true, checkBarrier},
-	{"kernel/local arguments", true, checkLocalArguments},
+	{"kernel/local_arguments", true, checkLocalArguments},
 	{"kernel/atomics", true, checkAtomics},
 	{"kernel/constant", true, checkConstant},
 	{"kernel/views", true, checkKernelViews},
 	{"kernel/definitions", true, checkDefinitions},
 	{"kernel/types", true, checkKernelTypes},
-	{"kernel/shared by streams", true, checkSharedKernel},
+	{"kernel/shared_by_streams", true, checkSharedKernel},
 	{"kernel/info", true, checkKernelInfo},
-	{"kernel/much local memory", true, checkMuchLocal},
+	{"kernel/much_local_memory", true, checkMuchLocal},
 	{"kernel/occupancy", true, checkOccupancy},
+}
+
+// compilerRow is the row for which a device has to be a compiler. It stands for all that run
+// programs.
+const compilerRow = "kernel/compiler"
+
+func checkCompiler(t *row, d *device) {
+	identity, why := d.compiler(t)
+	if why != "" {
+		t.refused("%s", why)
+	}
+	expect(t, len(identity) > 0, "Identity says nothing, and compiled programs are kept by it")
+	again, _ := d.compiler(t)
+	equal(t, identity, again, "Identity is the same at every call")
 }
 
 const saxpyText = `kernel void saxpy(float a, global const float *x, global float *y, uint n) {
@@ -40,7 +53,7 @@ const saxpyText = `kernel void saxpy(float a, global const float *x, global floa
 	if (i < n) y[i] = a * x[i] + y[i];
 }`
 
-func checkSaxpy(t *testing.T, d *device) {
+func checkSaxpy(t *row, d *device) {
 	k := d.kernel(t, saxpyText, "saxpy")
 	for _, n := range []int{1, 2, 31, 33, 255, 257, 1000, 65537} {
 		xs, ys := make([]float32, n), make([]float32, n)
@@ -48,7 +61,7 @@ func checkSaxpy(t *testing.T, d *device) {
 			xs[i], ys[i] = float32(i), float32(2*i)
 		}
 		x, y := upload(t, d, xs), upload(t, d, ys)
-		require.NoError(t, d.Stream().Launch(k, runtime.Cover(n, 64), float32(3), x, y, uint32(n)))
+		must(t, d.Stream().Launch(k, runtime.Cover(n, 64), float32(3), x, y, uint32(n)))
 		for i, got := range read[float32](t, y) {
 			if got != float32(5*i) {
 				t.Fatalf("n = %d: element %d is %v, not %v", n, i, got, 5*i)
@@ -62,14 +75,14 @@ const scalarText = `kernel void scalars(char c, uchar uc, short s, ushort us, in
 	out[0] = c; out[1] = uc; out[2] = s; out[3] = us; out[4] = i; out[5] = ui; out[6] = l; out[7] = ul; fout[0] = f;
 }`
 
-func checkScalars(t *testing.T, d *device) {
+func checkScalars(t *row, d *device) {
 	k := d.kernel(t, scalarText, "scalars")
 	out, fout := d.alloc(t, runtime.I64, 8), d.alloc(t, runtime.F32, 1)
 	err := d.Stream().Launch(k, runtime.Items(1), int8(-5), uint8(250), int16(-300), uint16(65000), int32(-70000),
 		uint32(4e9), int64(-1<<40), uint64(1<<63-1), float32(-0.1), out, fout)
-	require.NoError(t, err)
-	assert.Equal(t, []int64{-5, 250, -300, 65000, -70000, 4e9, -1 << 40, 1<<63 - 1}, read[int64](t, out), "each scalar with its own width")
-	assert.Equal(t, []float32{-0.1}, read[float32](t, fout))
+	must(t, err)
+	equal(t, []int64{-5, 250, -300, 65000, -70000, 4e9, -1 << 40, 1<<63 - 1}, read[int64](t, out), "each scalar with its own width")
+	equal(t, []float32{-0.1}, read[float32](t, fout))
 }
 
 const byValueText = `typedef struct { int a; float3 v; uchar last; } item;
@@ -77,7 +90,7 @@ kernel void by_value(float4 v, int2 w, item s, global float *out) {
 	out[0] = v.x; out[1] = v.w; out[2] = w.y; out[3] = s.a; out[4] = s.v.z; out[5] = s.last; out[6] = sizeof(item);
 }`
 
-func checkByValue(t *testing.T, d *device) {
+func checkByValue(t *row, d *device) {
 	k := d.kernel(t, byValueText, "by_value")
 	v, w, s := make([]byte, 16), make([]byte, 8), make([]byte, 48)
 	le := binary.LittleEndian
@@ -88,8 +101,8 @@ func checkByValue(t *testing.T, d *device) {
 	le.PutUint32(s[24:], math.Float32bits(6.5)) // a float3 is 16 bytes, aligned to 16
 	s[32] = 77
 	out := d.alloc(t, runtime.F32, 7)
-	require.NoError(t, d.Stream().Launch(k, runtime.Items(1), v, w, s, out))
-	assert.Equal(t, []float32{1.5, 4.5, 22, 33, 6.5, 77, 48}, read[float32](t, out))
+	must(t, d.Stream().Launch(k, runtime.Items(1), v, w, s, out))
+	equal(t, []float32{1.5, 4.5, 22, 33, 6.5, 77, 48}, read[float32](t, out))
 }
 
 const idsText = `kernel void ids(global uint *out) {
@@ -104,10 +117,10 @@ const idsText = `kernel void ids(global uint *out) {
 	out[i] = ok ? i : 0xffffffffu;
 }`
 
-func checkIDs(t *testing.T, d *device) {
+func checkIDs(t *row, d *device) {
 	k := d.kernel(t, idsText, "ids")
 	out := d.alloc(t, runtime.U32, 12*6*5)
-	require.NoError(t, d.Stream().Launch(k, runtime.Items(12, 6, 5).In(4, 3, 1), out))
+	must(t, d.Stream().Launch(k, runtime.Items(12, 6, 5).In(4, 3, 1), out))
 	for i, got := range read[uint32](t, out) {
 		if got != uint32(i) {
 			t.Fatalf("item %d wrote %#x", i, got)
@@ -116,13 +129,13 @@ func checkIDs(t *testing.T, d *device) {
 }
 
 // checkNoSuchDimension asks for the fourth of three dimensions, which has one item.
-func checkNoSuchDimension(t *testing.T, d *device) {
+func checkNoSuchDimension(t *row, d *device) {
 	k := d.kernel(t, `kernel void ask(global uint *out) {
 	out[0] = get_global_size(3), out[1] = get_global_id(3);
 }`, "ask")
 	out := d.alloc(t, runtime.U32, 2)
-	require.NoError(t, d.Stream().Launch(k, runtime.Items(1), out))
-	assert.Equal(t, []uint32{1, 0}, read[uint32](t, out))
+	must(t, d.Stream().Launch(k, runtime.Items(1), out))
+	equal(t, []uint32{1, 0}, read[uint32](t, out))
 }
 
 const barrierText = `kernel void reverse(global int *data) {
@@ -139,7 +152,7 @@ const barrierText = `kernel void reverse(global int *data) {
 	}
 }`
 
-func checkBarrier(t *testing.T, d *device) {
+func checkBarrier(t *row, d *device) {
 	k := d.kernel(t, barrierText, "reverse")
 	for _, group := range []int{1, 2, 7, 32, 64} {
 		data, want := make([]int32, group*9), make([]int32, group*9)
@@ -149,8 +162,8 @@ func checkBarrier(t *testing.T, d *device) {
 			want[i] = int32(i/group*group+group-1-l) + 3
 		}
 		b := upload(t, d, data)
-		require.NoError(t, d.Stream().Launch(k, runtime.Items(len(data)).In(group), b))
-		assert.Equal(t, want, read[int32](t, b), "groups of %d", group)
+		must(t, d.Stream().Launch(k, runtime.Items(len(data)).In(group), b))
+		equal(t, want, read[int32](t, b), "groups of %d", group)
 	}
 }
 
@@ -167,7 +180,7 @@ const localArgText = `kernel void sums(global const int *in, global int *out, lo
 	}
 }`
 
-func checkLocalArguments(t *testing.T, d *device) {
+func checkLocalArguments(t *row, d *device) {
 	k := d.kernel(t, localArgText, "sums")
 	data := make([]int32, 96)
 	for i := range data {
@@ -175,7 +188,7 @@ func checkLocalArguments(t *testing.T, d *device) {
 	}
 	in, out := upload(t, d, data), d.alloc(t, runtime.I32, 6)
 	for _, size := range []runtime.Local{128, 132, 1024} { // what is after the first may not overlap it
-		require.NoError(t, d.Stream().Launch(k, runtime.Items(96).In(32), in, out, size, runtime.Local(128)))
+		must(t, d.Stream().Launch(k, runtime.Items(96).In(32), in, out, size, runtime.Local(128)))
 		var want []int32
 		for g := range 3 {
 			s := int32(0)
@@ -184,7 +197,7 @@ func checkLocalArguments(t *testing.T, d *device) {
 			}
 			want = append(want, s, -s)
 		}
-		assert.Equal(t, want, read[int32](t, out))
+		equal(t, want, read[int32](t, out))
 	}
 }
 
@@ -201,15 +214,15 @@ const atomicText = `kernel void count(global uint *total, global int *least, glo
 	seen[atomic_add(total + 1, 1u)] = 1;
 }`
 
-func checkAtomics(t *testing.T, d *device) {
+func checkAtomics(t *row, d *device) {
 	k := d.kernel(t, atomicText, "count")
 	total, least, most := upload(t, d, []uint32{0, 0}), upload(t, d, []int32{0}), upload(t, d, []int32{0})
 	seen := upload(t, d, make([]uint32, 1024))
-	require.NoError(t, d.Stream().Launch(k, runtime.Items(1024).In(32), total, least, most, seen))
-	assert.Equal(t, []uint32{1024, 1024}, read[uint32](t, total))
-	assert.Equal(t, []int32{-500}, read[int32](t, least))
-	assert.Equal(t, []int32{523}, read[int32](t, most))
-	assert.NotContains(t, read[uint32](t, seen), uint32(0), "every value is handed out once")
+	must(t, d.Stream().Launch(k, runtime.Items(1024).In(32), total, least, most, seen))
+	equal(t, []uint32{1024, 1024}, read[uint32](t, total))
+	equal(t, []int32{-500}, read[int32](t, least))
+	equal(t, []int32{523}, read[int32](t, most))
+	expect(t, !slices.Contains(read[uint32](t, seen), 0), "every value is handed out once")
 }
 
 const constantText = `constant float table[4] = { 1.0f, 2.0f, 4.0f, 8.0f };
@@ -217,16 +230,16 @@ kernel void look(constant int *which, global float *out) {
 	out[get_global_id(0)] = table[which[get_global_id(0)]];
 }`
 
-func checkConstant(t *testing.T, d *device) {
+func checkConstant(t *row, d *device) {
 	k := d.kernel(t, constantText, "look")
 	which, out := upload(t, d, []int32{3, 0, 2, 1, 3}), d.alloc(t, runtime.F32, 5)
-	require.NoError(t, d.Stream().Launch(k, runtime.Items(5), which, out))
-	assert.Equal(t, []float32{8, 1, 4, 2, 8}, read[float32](t, out))
+	must(t, d.Stream().Launch(k, runtime.Items(5), which, out))
+	equal(t, []float32{8, 1, 4, 2, 8}, read[float32](t, out))
 }
 
 // checkKernelViews passes views at every element offset: a backend that cannot
 // address them directly has to find another way.
-func checkKernelViews(t *testing.T, d *device) {
+func checkKernelViews(t *row, d *device) {
 	k := d.kernel(t, saxpyText, "saxpy")
 	const n = 64
 	for off := range 9 {
@@ -236,32 +249,32 @@ func checkKernelViews(t *testing.T, d *device) {
 		}
 		x, y := upload(t, d, xs), upload(t, d, ys)
 		xv, err := x.Slice(off, n)
-		require.NoError(t, err)
+		must(t, err)
 		yv, err := y.Slice(2*off%7, n)
-		require.NoError(t, err)
-		require.NoError(t, d.Stream().Launch(k, runtime.Items(n), float32(1), xv, yv, uint32(n)))
+		must(t, err)
+		must(t, d.Stream().Launch(k, runtime.Items(n), float32(1), xv, yv, uint32(n)))
 		for i := range n {
 			ys[2*off%7+i] += xs[off+i]
 		}
-		assert.Equal(t, ys, read[float32](t, y), "offset %d", off)
-		require.NoError(t, xv.Close())
-		require.NoError(t, yv.Close())
+		equal(t, ys, read[float32](t, y), "offset %d", off)
+		must(t, xv.Close())
+		must(t, yv.Close())
 	}
 }
 
-func checkDefinitions(t *testing.T, d *device) {
+func checkDefinitions(t *row, d *device) {
 	const text = `kernel void k(global T *out) { out[get_global_id(0)] = (T)(VALUE) + SPACED; }`
 	spaced := source.Define{Name: "SPACED", Value: "(1 + 2)"}
 	i := d.kernel(t, text, "k", source.Define{Name: "T", Value: "int"}, source.Define{Name: "VALUE", Value: "2.75f"}, spaced)
 	f := d.kernel(t, text, "k", source.Define{Name: "T", Value: "float"}, source.Define{Name: "VALUE", Value: "2.75f"}, spaced)
 	iout, fout := d.alloc(t, runtime.I32, 2), d.alloc(t, runtime.F32, 2)
-	require.NoError(t, d.Stream().Launch(i, runtime.Items(2), iout))
-	require.NoError(t, d.Stream().Launch(f, runtime.Items(2), fout))
-	assert.Equal(t, []int32{5, 5}, read[int32](t, iout))
-	assert.Equal(t, []float32{5.75, 5.75}, read[float32](t, fout))
+	must(t, d.Stream().Launch(i, runtime.Items(2), iout))
+	must(t, d.Stream().Launch(f, runtime.Items(2), fout))
+	equal(t, []int32{5, 5}, read[int32](t, iout))
+	equal(t, []float32{5.75, 5.75}, read[float32](t, fout))
 }
 
-func checkKernelTypes(t *testing.T, d *device) {
+func checkKernelTypes(t *row, d *device) {
 	const text = `kernel void bump(global T *p) { p[get_global_id(0)] += 1; }`
 	bump(t, d, text, "char", []int8{-128, 0, 126})
 	bump(t, d, text, "uchar", []uint8{0, 254})
@@ -280,63 +293,63 @@ func checkKernelTypes(t *testing.T, d *device) {
 		vstore_half(2 * vload_half(i, p), i, p);
 	}`, "twice")
 	b := upload(t, d, []runtime.Float16{0x3c00, 0xc000, 0x0001})
-	require.NoError(t, d.Stream().Launch(half, runtime.Items(3), b))
-	assert.Equal(t, []runtime.Float16{0x4000, 0xc400, 0x0002}, read[runtime.Float16](t, b))
+	must(t, d.Stream().Launch(half, runtime.Items(3), b))
+	equal(t, []runtime.Float16{0x4000, 0xc400, 0x0002}, read[runtime.Float16](t, b))
 }
 
-func bump[T runtime.Element](t *testing.T, d *device, text, typ string, data []T) {
+func bump[T runtime.Element](t *row, d *device, text, typ string, data []T) {
 	t.Helper()
 	k := d.kernel(t, text, "bump", source.Define{Name: "T", Value: typ})
 	b := upload(t, d, data)
-	require.NoError(t, d.Stream().Launch(k, runtime.Items(len(data)), b))
+	must(t, d.Stream().Launch(k, runtime.Items(len(data)), b))
 	for i := range data {
 		data[i]++
 	}
-	assert.Equal(t, data, read[T](t, b), typ)
+	equal(t, data, read[T](t, b), typ)
 }
 
 // checkSharedKernel launches one kernel from many goroutines on streams of their
 // own: arguments of one launch must never reach another.
-func checkSharedKernel(t *testing.T, d *device) {
+func checkSharedKernel(t *row, d *device) {
 	k := d.kernel(t, `kernel void put(global int *out, int a, int b) { out[get_global_id(0)] = a * 1000 + b; }`, "put")
 	var wg sync.WaitGroup
 	for g := range 8 {
 		wg.Go(func() {
 			s, err := d.NewStream()
-			if !assert.NoError(t, err) {
+			if !noError(t, err) {
 				return
 			}
 			defer s.Close()
 			b, err := d.Alloc(runtime.I32, 256)
-			if !assert.NoError(t, err) {
+			if !noError(t, err) {
 				return
 			}
 			defer b.Close()
 			for i := range 30 {
-				assert.NoError(t, s.Launch(k, runtime.Items(256), b, int32(g), int32(i)))
+				noError(t, s.Launch(k, runtime.Items(256), b, int32(g), int32(i)))
 				got := make([]byte, 4)
-				assert.NoError(t, s.Read(t.Context(), b, 4*255, got))
-				assert.EqualValues(t, g*1000+i, binary.LittleEndian.Uint32(got))
+				noError(t, s.Read(t.Context(), b, 4*255, got))
+				equal(t, uint32(g*1000+i), binary.LittleEndian.Uint32(got))
 			}
 		})
 	}
 	wg.Wait()
 }
 
-func checkKernelInfo(t *testing.T, d *device) {
+func checkKernelInfo(t *row, d *device) {
 	p := d.program(t, barrierText+"\n"+saxpyText)
 	k, err := p.Kernel("reverse")
-	require.NoError(t, err)
+	must(t, err)
 	info := k.Info()
-	assert.Equal(t, "reverse", info.Name)
-	assert.NotEmpty(t, info.Implementation)
-	assert.False(t, info.Native, "user text has no native implementation")
-	assert.Equal(t, "saxpy(float a, global const float * x, global float * y, uint n)", kernelText(t, p, "saxpy"))
+	equal(t, "reverse", info.Name)
+	expect(t, info.Implementation != "", "KernelInfo names the implementation")
+	expect(t, !info.Native, "user text has no native implementation")
+	equal(t, "saxpy(float a, global const float * x, global float * y, uint n)", kernelText(t, p, "saxpy"))
 }
 
-func kernelText(t *testing.T, p *runtime.Program, name string) string {
+func kernelText(t *row, p *runtime.Program, name string) string {
 	t.Helper()
 	k, err := p.Kernel(name)
-	require.NoError(t, err)
+	must(t, err)
 	return fmt.Sprint(k)
 }

@@ -3,59 +3,53 @@ package conformance
 // Kinds of memory: pinned and unified memory does what the device's does, and the
 // host's view of it is it.
 
-import (
-	"testing"
-
-	"github.com/concord-compute/concord/runtime"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-)
+import "github.com/concord-compute/concord/runtime"
 
 var kindChecks = []check{
-	{"kinds/every call", false, checkKinds},
-	{"kinds/host view", false, checkHostView},
-	{"kinds/pinned copies", false, checkPinnedCopies},
+	{"kinds/every_call", false, checkKinds},
+	{"kinds/host_view", false, checkHostView},
+	{"kinds/pinned_copies", false, checkPinnedCopies},
 	{"kinds/kernels", true, checkKindsInKernels},
 	{"kinds/prefetch", false, checkPrefetch},
 }
 
 var kinds = []runtime.MemoryKind{runtime.OnDevice, runtime.Pinned, runtime.Unified}
 
-func checkKinds(t *testing.T, d *device) {
+func checkKinds(t *row, d *device) {
 	for _, kind := range kinds {
 		b := d.allocKind(t, kind, runtime.U16, 1000)
 		if b == nil {
 			continue
 		}
-		assert.Equal(t, kind, b.Kind())
+		equal(t, kind, b.Kind())
 		want := make([]uint16, 1000)
 		for i := range want {
 			want[i] = uint16(i * 7)
 		}
-		require.NoError(t, runtime.Write(t.Context(), b, want))
+		must(t, runtime.Write(t.Context(), b, want))
 		part, err := b.Slice(13, 100)
-		require.NoError(t, err)
-		require.NoError(t, runtime.Fill(d.Stream(), part, uint16(0x1234)))
+		must(t, err)
+		must(t, runtime.Fill(d.Stream(), part, uint16(0x1234)))
 		for i := range 100 {
 			want[13+i] = 0x1234
 		}
-		assert.Equal(t, want, read[uint16](t, b), "kind %d", kind)
+		equal(t, want, read[uint16](t, b), "kind %d", kind)
 		for _, other := range kinds {
 			to := d.allocKind(t, other, runtime.U16, 101)
 			if to == nil {
 				continue
 			}
-			require.NoError(t, runtime.Fill(d.Stream(), to, uint16(0)))
-			require.NoError(t, d.Stream().Copy(to, part))
-			assert.Equal(t, append(want[13:113:113], 0), read[uint16](t, to), "kind %d to %d", kind, other)
+			must(t, runtime.Fill(d.Stream(), to, uint16(0)))
+			must(t, d.Stream().Copy(to, part))
+			equal(t, append(want[13:113:113], 0), read[uint16](t, to), "kind %d to %d", kind, other)
 		}
-		require.NoError(t, part.Close())
+		must(t, part.Close())
 	}
 	_, err := d.AllocKind(runtime.Pinned, runtime.F32, 0)
-	assert.ErrorIs(t, err, runtime.ErrInvalidArgument)
+	errorIs(t, err, runtime.ErrInvalidArgument)
 }
 
-func checkHostView(t *testing.T, d *device) {
+func checkHostView(t *row, d *device) {
 	s := d.Stream()
 	for _, kind := range kinds {
 		b := d.allocKind(t, kind, runtime.I32, 1000)
@@ -64,61 +58,61 @@ func checkHostView(t *testing.T, d *device) {
 		}
 		view, err := runtime.Host[int32](b)
 		if err != nil {
-			assert.ErrorIs(t, err, runtime.ErrNoHostMemory)
+			errorIs(t, err, runtime.ErrNoHostMemory)
 			continue
 		}
-		require.Len(t, view, 1000)
-		require.NoError(t, runtime.Fill(s, b, int32(5)))
-		require.NoError(t, s.Sync(t.Context()))
-		assert.EqualValues(t, 5, view[0], "the host sees what the device wrote")
-		assert.EqualValues(t, 5, view[999])
+		mustEqual(t, 1000, len(view))
+		must(t, runtime.Fill(s, b, int32(5)))
+		must(t, s.Sync(t.Context()))
+		equal(t, 5, view[0], "the host sees what the device wrote")
+		equal(t, 5, view[999])
 		for i := range view {
 			view[i] = int32(i)
 		}
 		dev := d.alloc(t, runtime.I32, 1000)
-		require.NoError(t, s.Copy(dev, b))
-		assert.Equal(t, view, read[int32](t, dev), "the device sees what the host wrote")
+		must(t, s.Copy(dev, b))
+		equal(t, view, read[int32](t, dev), "the device sees what the host wrote")
 		tail, err := b.Slice(990, 10)
-		require.NoError(t, err)
+		must(t, err)
 		part, err := runtime.Host[int32](tail)
-		require.NoError(t, err)
-		assert.Equal(t, view[990:], part)
+		must(t, err)
+		equal(t, view[990:], part)
 		_, err = runtime.Host[float32](b)
-		assert.ErrorIs(t, err, runtime.ErrInvalidArgument)
-		require.NoError(t, tail.Close())
+		errorIs(t, err, runtime.ErrInvalidArgument)
+		must(t, tail.Close())
 		_, err = runtime.Host[int32](tail)
-		assert.ErrorIs(t, err, runtime.ErrClosed)
+		errorIs(t, err, runtime.ErrClosed)
 	}
 }
 
 // checkPinnedCopies queues copies both ways without waiting in between: they keep
 // their place in the stream.
-func checkPinnedCopies(t *testing.T, d *device) {
+func checkPinnedCopies(t *row, d *device) {
 	const n, rounds = 1 << 18, 10
 	s, err := d.NewStream()
-	require.NoError(t, err)
+	must(t, err)
 	dev := d.alloc(t, runtime.U32, n)
 	var up, down []*runtime.Buffer
 	for i := range rounds {
 		in, out := d.allocKind(t, runtime.Pinned, runtime.U32, n), d.allocKind(t, runtime.Pinned, runtime.U32, n)
 		if in == nil {
-			require.NoError(t, s.Close())
-			t.Skipf("%s has no pinned memory", d)
+			must(t, s.Close())
+			t.refused("%s has no pinned memory", d)
 		}
 		data := make([]uint32, n)
 		for j := range data {
 			data[j] = uint32(i*n + j)
 		}
-		require.NoError(t, runtime.Write(t.Context(), in, data))
+		must(t, runtime.Write(t.Context(), in, data))
 		up, down = append(up, in), append(down, out)
 	}
-	require.NoError(t, d.Stream().Sync(t.Context()), "what was written there is used by another stream")
+	must(t, d.Stream().Sync(t.Context()), "what was written there is used by another stream")
 	for i := range rounds {
-		require.NoError(t, s.Copy(dev, up[i]))
-		require.NoError(t, s.Copy(down[i], dev))
+		must(t, s.Copy(dev, up[i]))
+		must(t, s.Copy(down[i], dev))
 	}
-	require.NoError(t, runtime.Fill(s, dev, uint32(0)))
-	require.NoError(t, s.Sync(t.Context()))
+	must(t, runtime.Fill(s, dev, uint32(0)))
+	must(t, s.Sync(t.Context()))
 	for i := range rounds {
 		for j, got := range read[uint32](t, down[i]) {
 			if want := uint32(i*n + j); got != want {
@@ -126,19 +120,19 @@ func checkPinnedCopies(t *testing.T, d *device) {
 			}
 		}
 	}
-	require.NoError(t, s.Close())
+	must(t, s.Close())
 }
 
-func checkKindsInKernels(t *testing.T, d *device) {
+func checkKindsInKernels(t *row, d *device) {
 	k := d.kernel(t, saxpyText, "saxpy")
 	for _, kind := range kinds {
 		x, y := d.allocKind(t, kind, runtime.F32, 1000), d.allocKind(t, kind, runtime.F32, 1000)
 		if x == nil {
 			continue
 		}
-		require.NoError(t, runtime.Fill(d.Stream(), x, float32(3)))
-		require.NoError(t, runtime.Fill(d.Stream(), y, float32(1)))
-		require.NoError(t, d.Stream().Launch(k, runtime.Items(1000), float32(2), x, y, uint32(1000)))
+		must(t, runtime.Fill(d.Stream(), x, float32(3)))
+		must(t, runtime.Fill(d.Stream(), y, float32(1)))
+		must(t, d.Stream().Launch(k, runtime.Items(1000), float32(2), x, y, uint32(1000)))
 		for i, got := range read[float32](t, y) {
 			if got != 7 {
 				t.Fatalf("kind %d: element %d is %v, not 7", kind, i, got)
@@ -147,18 +141,18 @@ func checkKindsInKernels(t *testing.T, d *device) {
 	}
 }
 
-func checkPrefetch(t *testing.T, d *device) {
-	assert.ErrorIs(t, d.Stream().Prefetch(d.alloc(t, runtime.F32, 10), true), runtime.ErrInvalidArgument)
+func checkPrefetch(t *row, d *device) {
+	errorIs(t, d.Stream().Prefetch(d.alloc(t, runtime.F32, 10), true), runtime.ErrInvalidArgument)
 	b := d.allocKind(t, runtime.Unified, runtime.U32, 1<<16)
 	if b == nil {
-		t.Skipf("%s has no unified memory", d)
+		t.refused("%s has no unified memory", d)
 	}
 	s := d.Stream()
 	for i := range uint32(5) {
-		require.NoError(t, s.Prefetch(b, false))
-		require.NoError(t, runtime.Fill(s, b, i))
-		require.NoError(t, s.Prefetch(b, true))
-		require.NoError(t, s.Sync(t.Context()))
-		assert.Equal(t, i, read[uint32](t, b)[1<<16-1], "moving changes nothing")
+		must(t, s.Prefetch(b, false))
+		must(t, runtime.Fill(s, b, i))
+		must(t, s.Prefetch(b, true))
+		must(t, s.Sync(t.Context()))
+		equal(t, i, read[uint32](t, b)[1<<16-1], "moving changes nothing")
 	}
 }

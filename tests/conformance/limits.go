@@ -7,17 +7,14 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"testing"
 
 	"github.com/concord-compute/concord/runtime"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 var limitChecks = []check{
 	{"limit/grid", true, checkGridLimits},
-	{"limit/local memory", true, checkLocalLimits},
-	{"limit/nil context", true, checkNilContext},
+	{"limit/local_memory", true, checkLocalLimits},
+	{"limit/nil_context", true, checkNilContext},
 }
 
 const lastText = `kernel void last(global uint *out) {
@@ -26,14 +23,14 @@ const lastText = `kernel void last(global uint *out) {
 		out[0] += get_num_groups(0) * get_num_groups(1) * get_num_groups(2);
 }`
 
-func checkGridLimits(t *testing.T, d *device) {
+func checkGridLimits(t *row, d *device) {
 	k, out := d.kernel(t, lastText, "last"), upload(t, d, []uint32{0})
 	info := d.Info()
 	refused := func(g runtime.Grid, named int) {
 		t.Helper()
 		err := d.Stream().Launch(k, g, out)
-		assert.ErrorIs(t, err, runtime.ErrTooLarge, "%v", g)
-		assert.ErrorContains(t, err, fmt.Sprint(named), "the error says what is possible")
+		errorIs(t, err, runtime.ErrTooLarge, "%v", g)
+		errorSays(t, err, fmt.Sprint(named), "the error says what is possible")
 	}
 	along := func(i, items int) (g runtime.Grid) {
 		g = runtime.Items(1, 1, 1).In(1, 1, 1)
@@ -52,24 +49,24 @@ func checkGridLimits(t *testing.T, d *device) {
 		}
 	}
 	if most := info.MaxGroupCount; most > 0 {
-		require.Less(t, most, 1<<32, "more than this can not be tried")
+		need(t, most < 1<<32, "MaxGroupCount is %d: 2^32 and more cannot be tried", most)
 		refused(runtime.Items(1<<16, most>>16+1).In(1, 1), most)
 		err := d.Stream().Launch(k, runtime.Items(1<<31, 1<<31), out)
-		assert.ErrorIs(t, err, runtime.ErrTooLarge, "no group is large enough")
+		errorIs(t, err, runtime.ErrTooLarge, "no group is large enough")
 	}
 	for what, g := range map[string]runtime.Grid{
 		"no items": runtime.Items(0), "a hole": runtime.Items(4, 0, 4), "negative": runtime.Items(4, -1),
 		"least": runtime.Items(math.MinInt), "four dimensions": runtime.Items(1, 1, 1, 1),
 		"four dimensions of a group": runtime.Items(4).In(1, 1, 1, 1), "no cover": runtime.Cover(0, 0),
 	} {
-		assert.ErrorIs(t, d.Stream().Launch(k, g, out), runtime.ErrInvalidArgument, what)
+		errorIs(t, d.Stream().Launch(k, g, out), runtime.ErrInvalidArgument, what)
 	}
-	require.NoError(t, d.Stream().Err())
-	require.NoError(t, d.Stream().Launch(k, runtime.Items(1<<16, 3).In(1, 1), out))
-	assert.Equal(t, []uint32{3 << 16}, read[uint32](t, out), "what is refused has run nowhere, and many groups all run")
+	must(t, d.Stream().Err())
+	must(t, d.Stream().Launch(k, runtime.Items(1<<16, 3).In(1, 1), out))
+	equal(t, []uint32{3 << 16}, read[uint32](t, out), "what is refused has run nowhere, and many groups all run")
 }
 
-func checkLocalLimits(t *testing.T, d *device) {
+func checkLocalLimits(t *row, d *device) {
 	k := d.kernel(t, localArgText, "sums")
 	in, out := upload(t, d, []int32{7}), upload(t, d, []int32{1, 2})
 	launch := func(a, b runtime.Local) error {
@@ -77,22 +74,22 @@ func checkLocalLimits(t *testing.T, d *device) {
 	}
 	for _, n := range []runtime.Local{1 << 40, math.MaxInt} {
 		for _, err := range []error{launch(n, 4), launch(4, n), launch(n, n)} {
-			assert.ErrorIs(t, err, runtime.ErrLaunch)
-			assert.ErrorContains(t, err, "of local memory, the device has")
+			errorIs(t, err, runtime.ErrLaunch)
+			errorSays(t, err, "of local memory, the device has")
 		}
 	}
 	for _, n := range []runtime.Local{0, -1, 3, math.MinInt} {
-		assert.ErrorIs(t, launch(n, 4), runtime.ErrInvalidArgument, "%d bytes for ints", n)
+		errorIs(t, launch(n, 4), runtime.ErrInvalidArgument, "%d bytes for ints", n)
 	}
-	assert.Equal(t, []int32{1, 2}, read[int32](t, out))
-	require.NoError(t, launch(4, 4))
-	assert.Equal(t, []int32{7, -7}, read[int32](t, out), "the next good launch works")
+	equal(t, []int32{1, 2}, read[int32](t, out))
+	must(t, launch(4, 4))
+	equal(t, []int32{7, -7}, read[int32](t, out), "the next good launch works")
 }
 
-func checkNilContext(t *testing.T, d *device) {
+func checkNilContext(t *row, d *device) {
 	p := d.program(t, lastText)
 	k, err := p.Kernel("last")
-	require.NoError(t, err)
+	must(t, err)
 	out := upload(t, d, []uint32{5})
 	var none context.Context
 	for what, call := range map[string]func() error{
@@ -103,8 +100,8 @@ func checkNilContext(t *testing.T, d *device) {
 		"read":    func() error { return runtime.Read(none, out, make([]uint32, 1)) },
 	} {
 		err := call()
-		assert.ErrorIs(t, err, runtime.ErrInvalidArgument, what)
-		assert.ErrorContains(t, err, what+": context is nil")
+		errorIs(t, err, runtime.ErrInvalidArgument, what)
+		errorSays(t, err, what+": context is nil")
 	}
-	assert.Equal(t, []uint32{5}, read[uint32](t, out), "nothing was done")
+	equal(t, []uint32{5}, read[uint32](t, out), "nothing was done")
 }

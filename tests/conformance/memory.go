@@ -5,15 +5,12 @@ package conformance
 
 import (
 	"math/rand/v2"
-	"testing"
 
 	"github.com/concord-compute/concord/runtime"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 var memoryChecks = []check{
-	{"memory/every type", false, checkTypes},
+	{"memory/every_type", false, checkTypes},
 	{"memory/sizes", false, checkSizes},
 	{"memory/alignment", false, checkAlignment},
 	{"memory/parts", false, checkParts},
@@ -24,7 +21,7 @@ var memoryChecks = []check{
 	{"memory/accounts", false, checkAccounts},
 }
 
-func checkTypes(t *testing.T, d *device) {
+func checkTypes(t *row, d *device) {
 	roundTrip(t, d, []float32{0, 1.5, -3e38})
 	roundTrip(t, d, []float64{0, 1.5, -1.5e308})
 	roundTrip(t, d, []runtime.Float16{0, 0x3c00, 0xfbff})
@@ -39,17 +36,17 @@ func checkTypes(t *testing.T, d *device) {
 	roundTrip(t, d, []uint64{0, 1<<64 - 1})
 }
 
-func roundTrip[T runtime.Element](t *testing.T, d *device, data []T) {
+func roundTrip[T runtime.Element](t *row, d *device, data []T) {
 	t.Helper()
 	b := upload(t, d, data)
-	assert.Equal(t, runtime.TypeOf[T](), b.Type())
-	assert.Equal(t, data, read[T](t, b), "%v comes back as it was", b.Type())
+	equal(t, runtime.TypeOf[T](), b.Type())
+	equal(t, data, read[T](t, b), "%v comes back as it was", b.Type())
 }
 
-func checkSizes(t *testing.T, d *device) {
+func checkSizes(t *row, d *device) {
 	for _, n := range []int{1, 2, 31, 32, 33, 255, 256, 257, 1000, 4095, 65537, 1 << 20} {
 		data := bytesOf(n)
-		assert.Equal(t, data, read[uint8](t, upload(t, d, data)), "%d bytes", n)
+		equal(t, data, read[uint8](t, upload(t, d, data)), "%d bytes", n)
 	}
 }
 
@@ -62,71 +59,71 @@ func bytesOf(n int) []uint8 {
 	return data
 }
 
-func checkAlignment(t *testing.T, d *device) {
+func checkAlignment(t *row, d *device) {
 	align := d.Info().BaseAlign
-	require.Positive(t, align, "a device says how its memory is aligned")
-	require.Zero(t, bandBytes%align, "the guard bands of this suite keep the alignment")
+	need(t, align > 0, "BaseAlign is %d", align)
+	mustEqual(t, 0, bandBytes%align, "the guard bands of this suite keep the alignment")
 }
 
-func checkParts(t *testing.T, d *device) {
+func checkParts(t *row, d *device) {
 	want := bytesOf(1000)
 	b := upload(t, d, want)
 	s := d.Stream()
 	patch := []byte{1, 2, 3, 4, 5, 6, 7}
-	require.NoError(t, s.Write(t.Context(), b, 13, patch))
+	must(t, s.Write(t.Context(), b, 13, patch))
 	copy(want[13:], patch)
 	got := make([]byte, 101)
-	require.NoError(t, s.Read(t.Context(), b, 11, got))
-	assert.Equal(t, want[11:112], got, "any byte offset, any length")
-	require.NoError(t, s.Write(t.Context(), b, 1000, nil), "nothing at the very end is nothing")
-	assert.Equal(t, want, read[uint8](t, b))
+	must(t, s.Read(t.Context(), b, 11, got))
+	equal(t, want[11:112], got, "any byte offset, any length")
+	must(t, s.Write(t.Context(), b, 1000, nil), "nothing at the very end is nothing")
+	equal(t, want, read[uint8](t, b))
 }
 
-func checkCopies(t *testing.T, d *device) {
+func checkCopies(t *row, d *device) {
 	for _, c := range []struct{ from, to, n int }{{0, 0, 1000}, {1, 0, 999}, {0, 1, 999}, {7, 13, 101}, {999, 999, 1}, {256, 512, 256}} {
 		src, dst := bytesOf(1000), make([]uint8, 1000)
 		a, b := upload(t, d, src), upload(t, d, dst)
 		from, err := a.Slice(c.from, c.n)
-		require.NoError(t, err)
+		must(t, err)
 		to, err := b.Slice(c.to, c.n)
-		require.NoError(t, err)
-		require.NoError(t, d.Stream().Copy(to, from))
+		must(t, err)
+		must(t, d.Stream().Copy(to, from))
 		copy(dst[c.to:], src[c.from:c.from+c.n])
-		assert.Equal(t, dst, read[uint8](t, b), "%+v", c)
-		require.NoError(t, from.Close())
-		require.NoError(t, to.Close())
+		equal(t, dst, read[uint8](t, b), "%+v", c)
+		must(t, from.Close())
+		must(t, to.Close())
 	}
 	// Within one buffer, apart from each other.
 	data := bytesOf(64)
 	b := upload(t, d, data)
 	low, err := b.Slice(0, 20)
-	require.NoError(t, err)
+	must(t, err)
 	high, err := b.Slice(40, 20)
-	require.NoError(t, err)
-	require.NoError(t, d.Stream().Copy(high, low))
+	must(t, err)
+	must(t, d.Stream().Copy(high, low))
 	copy(data[40:], data[:20])
-	assert.Equal(t, data, read[uint8](t, b))
-	require.NoError(t, low.Close())
-	require.NoError(t, high.Close())
+	equal(t, data, read[uint8](t, b))
+	must(t, low.Close())
+	must(t, high.Close())
 }
 
-func checkFills(t *testing.T, d *device) {
+func checkFills(t *row, d *device) {
 	fill(t, d, uint8(7), 1001)
 	fill(t, d, uint16(0x1234), 501)
 	fill(t, d, float32(-0.5), 333)
 	fill(t, d, uint64(0x0102030405060708), 77)
 	b := upload(t, d, make([]uint16, 10))
 	v, err := b.Slice(3, 4)
-	require.NoError(t, err)
-	require.NoError(t, runtime.Fill(d.Stream(), v, uint16(9)))
-	assert.Equal(t, []uint16{0, 0, 0, 9, 9, 9, 9, 0, 0, 0}, read[uint16](t, b), "a view alone")
-	require.NoError(t, v.Close())
+	must(t, err)
+	must(t, runtime.Fill(d.Stream(), v, uint16(9)))
+	equal(t, []uint16{0, 0, 0, 9, 9, 9, 9, 0, 0, 0}, read[uint16](t, b), "a view alone")
+	must(t, v.Close())
 }
 
-func fill[T runtime.Element](t *testing.T, d *device, value T, n int) {
+func fill[T runtime.Element](t *row, d *device, value T, n int) {
 	t.Helper()
 	b := d.alloc(t, runtime.TypeOf[T](), n)
-	require.NoError(t, runtime.Fill(d.Stream(), b, value))
+	must(t, runtime.Fill(d.Stream(), b, value))
 	for i, got := range read[T](t, b) {
 		if got != value {
 			t.Fatalf("element %d of %v is %v, not %v", i, b.Type(), got, value)
@@ -134,53 +131,52 @@ func fill[T runtime.Element](t *testing.T, d *device, value T, n int) {
 	}
 }
 
-func checkViews(t *testing.T, d *device) {
+func checkViews(t *row, d *device) {
 	data := []int32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}
 	b := upload(t, d, data)
 	v, err := b.Slice(2, 6)
-	require.NoError(t, err)
+	must(t, err)
 	w, err := v.Slice(1, 3)
-	require.NoError(t, err)
-	assert.Equal(t, []int32{3, 4, 5}, read[int32](t, w), "a view of a view")
-	require.NoError(t, runtime.Write(t.Context(), w, []int32{30, 40}))
-	assert.Equal(t, []int32{2, 30, 40, 5, 6, 7}, read[int32](t, v), "views share memory")
-	require.NoError(t, b.Close())
-	assert.Equal(t, []int32{30, 40, 5}, read[int32](t, w), "a view keeps the memory alive")
-	require.NoError(t, v.Close())
-	require.NoError(t, w.Close())
+	must(t, err)
+	equal(t, []int32{3, 4, 5}, read[int32](t, w), "a view of a view")
+	must(t, runtime.Write(t.Context(), w, []int32{30, 40}))
+	equal(t, []int32{2, 30, 40, 5, 6, 7}, read[int32](t, v), "views share memory")
+	must(t, b.Close())
+	equal(t, []int32{30, 40, 5}, read[int32](t, w), "a view keeps the memory alive")
+	must(t, v.Close())
+	must(t, w.Close())
 }
 
 // checkMany would find an internal table that moves, or a handle that is used
 // twice.
-func checkMany(t *testing.T, d *device) {
+func checkMany(t *row, d *device) {
 	const n = 2000
 	bufs := make([]*runtime.Buffer, n)
 	for i := range bufs {
 		b, err := runtime.Upload(t.Context(), d.Device, []uint32{uint32(i), ^uint32(i)})
-		require.NoError(t, err)
+		must(t, err)
 		bufs[i] = b
 	}
 	for i, b := range bufs {
 		got := read[uint32](t, b)
-		require.Equal(t, []uint32{uint32(i), ^uint32(i)}, got)
-		require.NoError(t, b.Close())
+		mustEqual(t, []uint32{uint32(i), ^uint32(i)}, got)
+		must(t, b.Close())
 	}
 }
 
-func checkAccounts(t *testing.T, d *device) {
+func checkAccounts(t *row, d *device) {
 	before := d.Stats()
 	b, err := d.Alloc(runtime.F32, 1000)
-	require.NoError(t, err)
+	must(t, err)
 	mid := d.Stats()
-	assert.EqualValues(t, 4000, mid.Live-before.Live)
-	assert.EqualValues(t, 1, mid.LiveBuffers-before.LiveBuffers)
-	require.NoError(t, b.Close())
-	require.NoError(t, d.Sync(t.Context()))
+	equal(t, 4000, mid.Live-before.Live)
+	equal(t, 1, mid.LiveBuffers-before.LiveBuffers)
+	must(t, b.Close())
+	must(t, d.Sync(t.Context()))
 	end := d.Stats()
-	assert.Equal(t, before.Live, end.Live)
-	assert.EqualValues(t, 1, end.Frees-before.Frees)
+	equal(t, before.Live, end.Live)
+	equal(t, 1, end.Frees-before.Frees)
 	if info := d.Info(); info.FreeMemoryKnown {
-		assert.LessOrEqual(t, info.FreeMemory, info.TotalMemory, "free memory is read, not invented")
-		assert.Positive(t, info.FreeMemory)
+		expect(t, 0 < info.FreeMemory && info.FreeMemory <= info.TotalMemory, "free memory is read, not invented: %d of %d", info.FreeMemory, info.TotalMemory)
 	}
 }

@@ -4,11 +4,9 @@ package conformance
 
 import (
 	"errors"
-	"testing"
+	"slices"
 
 	"github.com/concord-compute/concord/runtime"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 const muchLocalText = `kernel void much(global uint *out, local uint *tile, uint n) {
@@ -22,57 +20,57 @@ const muchLocalText = `kernel void much(global uint *out, local uint *tile, uint
 
 // checkMuchLocal uses all the local memory that a group may have, where that is
 // more than the 48 KiB which CUDA gives without being asked.
-func checkMuchLocal(t *testing.T, d *device) {
+func checkMuchLocal(t *row, d *device) {
 	const usual = 48 << 10
 	info := d.Info()
 	most := max(info.SharedPerBlock, info.SharedPerBlockOptIn)
 	if most <= usual {
-		t.Skipf("%s has %d bytes of local memory for a group", d, most)
+		t.skip("%s has %d bytes of local memory for a group", d, most)
 	}
 	k := d.kernel(t, muchLocalText, "much")
 	const groups, group = 3, 32
 	out := d.alloc(t, runtime.U32, groups*group)
 	for _, size := range []int64{usual, usual + 128, most} {
 		n := uint32(min(size, 1<<20) / 4) // more takes a while
-		require.NoError(t, d.Stream().Launch(k, runtime.Items(groups*group).In(group), out, runtime.Local(4*n), n), "%d bytes", size)
+		must(t, d.Stream().Launch(k, runtime.Items(groups*group).In(group), out, runtime.Local(4*n), n), "%d bytes", size)
 		sums := make([]uint32, groups)
 		for i, x := range read[uint32](t, out) {
 			sums[i/group] += x
 		}
 		for g := range sums {
-			assert.Equal(t, uint32(g+1)*uint32(uint64(n)*uint64(n-1)/2), sums[g], "%d bytes, group %d", size, g)
+			equal(t, uint32(g+1)*uint32(uint64(n)*uint64(n-1)/2), sums[g], "%d bytes, group %d", size, g)
 		}
 	}
 	err := d.Stream().Launch(k, runtime.Items(group).In(group), out, runtime.Local(most+128), uint32(1))
-	assert.ErrorIs(t, err, runtime.ErrLaunch, "more than there is")
-	require.NoError(t, d.Stream().Sync(t.Context()))
+	errorIs(t, err, runtime.ErrLaunch, "more than there is")
+	must(t, d.Stream().Sync(t.Context()))
 }
 
-func checkOccupancy(t *testing.T, d *device) {
+func checkOccupancy(t *row, d *device) {
 	k := d.kernel(t, muchLocalText, "much")
 	b, rows, cols, err := k.LaunchParams2D(1000, 100)
-	require.NoError(t, err)
-	assert.Contains(t, []int{8, 16, 32}, b)
-	assert.Equal(t, []int{(999 + b) / b, (99 + b) / b}, []int{rows, cols})
+	must(t, err)
+	expect(t, slices.Contains([]int{8, 16, 32}, b), "blocks of %d", b)
+	equal(t, []int{(999 + b) / b, (99 + b) / b}, []int{rows, cols})
 	n, err := k.Occupancy(64, 0)
 	if errors.Is(err, runtime.ErrUnsupported) {
 		_, err = k.SuggestGroup(0)
-		assert.ErrorIs(t, err, runtime.ErrUnsupported)
-		t.Skipf("%s does not tell", d)
+		errorIs(t, err, runtime.ErrUnsupported)
+		t.refused("%s does not tell: %v", d, err)
 	}
-	require.NoError(t, err)
+	must(t, err)
 	info := d.Info()
-	assert.Positive(t, n, "a group of 64 fits anywhere")
+	expect(t, n > 0, "a group of 64 fits anywhere")
 	if info.MaxThreadsPerMultiprocessor > 0 {
-		assert.LessOrEqual(t, 64*n, info.MaxThreadsPerMultiprocessor)
+		expect(t, 64*n <= info.MaxThreadsPerMultiprocessor, "%d groups of 64, and at most %d items", n, info.MaxThreadsPerMultiprocessor)
 	}
 	fewer, err := k.Occupancy(64, info.SharedPerBlock)
-	require.NoError(t, err)
-	assert.LessOrEqual(t, fewer, n, "groups with more local memory are not more")
+	must(t, err)
+	expect(t, fewer <= n, "groups with more local memory are not more: %d, then %d", n, fewer)
 	group, err := k.SuggestGroup(0)
-	require.NoError(t, err)
-	assert.True(t, group > 0 && group <= info.MaxThreadsPerBlock, "%d", group)
+	must(t, err)
+	expect(t, group > 0 && group <= info.MaxThreadsPerBlock, "%d", group)
 	best, err := k.Occupancy(group, 0)
-	require.NoError(t, err)
-	assert.GreaterOrEqual(t, best*group, n*64, "what is suggested keeps as many items running as any other")
+	must(t, err)
+	expect(t, best*group >= n*64, "what is suggested keeps as many items running as any other: %d, not %d", best*group, n*64)
 }

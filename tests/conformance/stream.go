@@ -6,12 +6,9 @@ package conformance
 import (
 	"context"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/concord-compute/concord/runtime"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 var streamChecks = []check{
@@ -27,79 +24,79 @@ var streamChecks = []check{
 	{"stream/memory", false, checkStreamMemory},
 }
 
-func checkOrder(t *testing.T, d *device) {
+func checkOrder(t *row, d *device) {
 	s, err := d.NewStream()
-	require.NoError(t, err)
+	must(t, err)
 	a, b := d.alloc(t, runtime.U32, 1<<16), d.alloc(t, runtime.U32, 1<<16)
 	for i := range 50 { // without waiting in between
-		require.NoError(t, runtime.Fill(s, a, uint32(i)))
-		require.NoError(t, s.Copy(b, a))
+		must(t, runtime.Fill(s, a, uint32(i)))
+		must(t, s.Copy(b, a))
 	}
-	require.NoError(t, runtime.Fill(s, a, uint32(0)))
+	must(t, runtime.Fill(s, a, uint32(0)))
 	got := make([]uint32, 1)
-	require.NoError(t, s.Sync(t.Context()))
-	require.NoError(t, runtime.Read(t.Context(), b, got))
-	assert.EqualValues(t, 49, got[0], "work of one stream happens in order")
-	require.NoError(t, s.Close())
+	must(t, s.Sync(t.Context()))
+	must(t, runtime.Read(t.Context(), b, got))
+	equal(t, 49, got[0], "work of one stream happens in order")
+	must(t, s.Close())
 }
 
-func checkAcross(t *testing.T, d *device) {
+func checkAcross(t *row, d *device) {
 	p, err := d.NewStream()
-	require.NoError(t, err)
+	must(t, err)
 	q, err := d.NewStream()
-	require.NoError(t, err)
+	must(t, err)
 	a, b := d.alloc(t, runtime.U32, 1<<18), d.alloc(t, runtime.U32, 1<<18)
-	require.NoError(t, d.Sync(t.Context()))
+	must(t, d.Sync(t.Context()))
 	for i := range 20 {
-		require.NoError(t, runtime.Fill(p, a, uint32(i+1)))
+		must(t, runtime.Fill(p, a, uint32(i+1)))
 		ready, err := p.Record()
-		require.NoError(t, err)
-		require.NoError(t, q.Wait(ready))
-		require.NoError(t, q.Copy(b, a))
+		must(t, err)
+		must(t, q.Wait(ready))
+		must(t, q.Copy(b, a))
 		taken, err := q.Record()
-		require.NoError(t, err)
-		require.NoError(t, p.Wait(taken))
-		require.NoError(t, ready.Close())
-		require.NoError(t, taken.Close())
+		must(t, err)
+		must(t, p.Wait(taken))
+		must(t, ready.Close())
+		must(t, taken.Close())
 	}
-	require.NoError(t, q.Sync(t.Context()))
+	must(t, q.Sync(t.Context()))
 	for i, got := range read[uint32](t, b) {
 		if got != 20 {
 			t.Fatalf("element %d is %d: the second stream did not wait", i, got)
 		}
 	}
-	require.NoError(t, p.Close())
-	require.NoError(t, q.Close())
+	must(t, p.Close())
+	must(t, q.Close())
 }
 
-func checkEvents(t *testing.T, d *device) {
+func checkEvents(t *row, d *device) {
 	s := d.Stream()
 	b := d.alloc(t, runtime.U32, 1<<16)
 	e, err := s.Record()
-	require.NoError(t, err)
-	require.NoError(t, e.Wait(t.Context()))
+	must(t, err)
+	must(t, e.Wait(t.Context()))
 	done, err := e.Done()
-	require.NoError(t, err)
-	assert.True(t, done, "an event that was waited for is done")
-	require.NoError(t, runtime.Fill(s, b, uint32(1)))
+	must(t, err)
+	expect(t, done, "an event that was waited for is done")
+	must(t, runtime.Fill(s, b, uint32(1)))
 	f, err := s.Record()
-	require.NoError(t, err)
-	require.NoError(t, f.Wait(t.Context()))
+	must(t, err)
+	must(t, f.Wait(t.Context()))
 	took, err := f.Elapsed(e)
-	require.NoError(t, err)
-	assert.GreaterOrEqual(t, took, time.Duration(0))
+	must(t, err)
+	expect(t, took >= 0, "%v", took)
 	back, err := e.Elapsed(f)
-	require.NoError(t, err)
-	assert.Equal(t, -took, back)
-	require.NoError(t, e.Close())
-	require.NoError(t, e.Close(), "twice is nothing")
+	must(t, err)
+	equal(t, -took, back)
+	must(t, e.Close())
+	must(t, e.Close(), "twice is nothing")
 	_, err = f.Elapsed(e)
-	assert.ErrorIs(t, err, runtime.ErrClosed)
-	require.NoError(t, f.Close())
+	errorIs(t, err, runtime.ErrClosed)
+	must(t, f.Close())
 	var zero runtime.Event
 	_, err = zero.Done()
-	assert.ErrorIs(t, err, runtime.ErrEventNotRecorded)
-	assert.ErrorIs(t, s.Wait(&zero), runtime.ErrEventNotRecorded)
+	errorIs(t, err, runtime.ErrEventNotRecorded)
+	errorIs(t, s.Wait(&zero), runtime.ErrEventNotRecorded)
 }
 
 const spinText = `kernel void spin(global uint *out, uint rounds) {
@@ -110,7 +107,7 @@ const spinText = `kernel void spin(global uint *out, uint rounds) {
 
 // checkTimes demands that a kernel with a hundred times the work takes longer:
 // device times are times, not counters of calls.
-func checkTimes(t *testing.T, d *device) {
+func checkTimes(t *row, d *device) {
 	k := d.kernel(t, spinText, "spin")
 	items, fewer, more := 4096, uint32(100), uint32(50_000) // Mesa's llvmpipe ends loops after 2^16 rounds
 	if d.Info().Simulated {
@@ -122,39 +119,38 @@ func checkTimes(t *testing.T, d *device) {
 		var least int64 = 1 << 62
 		for range 5 {
 			r, err := s.Run(t.Context(), k, runtime.Items(items), out, rounds)
-			require.NoError(t, err)
-			assert.Equal(t, "spin", r.KernelID)
+			must(t, err)
+			equal(t, "spin", r.KernelID)
 			least = min(least, r.DeviceTimeNs)
 		}
 		return least
 	}
 	short, long := best(fewer), best(more)
-	assert.Positive(t, long)
-	assert.Greater(t, long, short, "a longer kernel takes longer")
+	expect(t, long > 0 && long > short, "a longer kernel takes longer: %d ns, not %d ns", short, long)
 }
 
-func checkContext(t *testing.T, d *device) {
+func checkContext(t *row, d *device) {
 	b := d.alloc(t, runtime.U32, 16)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	s := d.Stream()
 	e, err := s.Record()
-	require.NoError(t, err)
+	must(t, err)
 	for what, err := range map[string]error{
 		"read": runtime.Read(ctx, b, make([]uint32, 16)), "write": runtime.Write(ctx, b, make([]uint32, 16)),
 	} {
 		if err != nil { // it may be done before anyone looks at the context
-			assert.ErrorIs(t, err, context.Canceled, what)
+			errorIs(t, err, context.Canceled, what)
 		}
 	}
-	require.NoError(t, s.Sync(t.Context()), "a cancelled wait is no failure of the stream")
-	require.NoError(t, e.Wait(t.Context()))
-	require.NoError(t, e.Close())
+	must(t, s.Sync(t.Context()), "a cancelled wait is no failure of the stream")
+	must(t, e.Wait(t.Context()))
+	must(t, e.Close())
 }
 
 // checkDeadline waits, no longer than its contexts allow, for work of seconds. It is
 // several launches because llvmpipe ends each loop after 65,535 rounds.
-func checkDeadline(t *testing.T, d *device) {
+func checkDeadline(t *row, d *device) {
 	const n = 1 << 12
 	k := d.kernel(t, spinText, "spin")
 	out := d.alloc(t, runtime.U32, n)
@@ -163,8 +159,8 @@ func checkDeadline(t *testing.T, d *device) {
 		least := time.Hour // of three: the first may have to finish the program
 		for range 3 {
 			start := time.Now()
-			require.NoError(t, s.Launch(k, runtime.Items(n), out, rounds))
-			require.NoError(t, s.Sync(t.Context()))
+			must(t, s.Launch(k, runtime.Items(n), out, rounds))
+			must(t, s.Sync(t.Context()))
 			least = min(least, time.Since(start))
 		}
 		return least
@@ -180,21 +176,21 @@ func checkDeadline(t *testing.T, d *device) {
 	const tries = 12
 	var e *runtime.Event
 	for try := 1; ; try++ {
-		require.LessOrEqual(t, try, tries, "launches return while their work is in flight")
+		need(t, try <= tries, "launches return while their work is in flight")
 		start := time.Now()
 		for range 2*time.Second/took + 1 {
-			require.NoError(t, s.Launch(k, runtime.Items(n), out, rounds))
+			must(t, s.Launch(k, runtime.Items(n), out, rounds))
 		}
 		var err error
 		e, err = s.Record()
-		require.NoError(t, err)
+		must(t, err)
 		done, err := e.Done()
-		require.NoError(t, err)
+		must(t, err)
 		if !done && time.Since(start) < time.Second {
 			break
 		}
-		require.NoError(t, e.Wait(t.Context()))
-		require.NoError(t, e.Close())
+		must(t, e.Wait(t.Context()))
+		must(t, e.Close())
 	}
 	waits := []struct {
 		name string
@@ -206,53 +202,53 @@ func checkDeadline(t *testing.T, d *device) {
 	}
 	for _, w := range waits {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-		assert.ErrorIs(t, w.wait(ctx), context.DeadlineExceeded, w.name)
+		errorIs(t, w.wait(ctx), context.DeadlineExceeded, w.name)
 		cancel()
 	}
 	done, err := e.Done()
-	require.NoError(t, err)
-	assert.False(t, done, "nobody may wait for the work beyond his deadline")
-	require.NoError(t, s.Sync(t.Context()), "a deadline is no failure of the stream")
-	require.NoError(t, e.Wait(t.Context()))
-	require.NoError(t, e.Close())
-	assert.NotZero(t, read[uint32](t, out)[0])
+	must(t, err)
+	expect(t, !done, "nobody may wait for the work beyond his deadline")
+	must(t, s.Sync(t.Context()), "a deadline is no failure of the stream")
+	must(t, e.Wait(t.Context()))
+	must(t, e.Close())
+	expect(t, read[uint32](t, out)[0] != 0, "the kernel wrote")
 }
 
-func checkStreamClose(t *testing.T, d *device) {
+func checkStreamClose(t *row, d *device) {
 	s, err := d.NewStream()
-	require.NoError(t, err)
+	must(t, err)
 	b := d.alloc(t, runtime.U32, 1<<16)
-	require.NoError(t, d.Sync(t.Context()))
-	require.NoError(t, runtime.Fill(s, b, uint32(5)))
-	require.NoError(t, s.Close(), "close waits for the work in flight")
-	require.NoError(t, s.Close(), "twice is nothing")
-	assert.EqualValues(t, 5, read[uint32](t, b)[1<<16-1])
-	assert.ErrorIs(t, runtime.Fill(s, b, uint32(6)), runtime.ErrClosed)
-	assert.ErrorIs(t, s.Sync(t.Context()), runtime.ErrClosed)
+	must(t, d.Sync(t.Context()))
+	must(t, runtime.Fill(s, b, uint32(5)))
+	must(t, s.Close(), "close waits for the work in flight")
+	must(t, s.Close(), "twice is nothing")
+	equal(t, 5, read[uint32](t, b)[1<<16-1])
+	errorIs(t, runtime.Fill(s, b, uint32(6)), runtime.ErrClosed)
+	errorIs(t, s.Sync(t.Context()), runtime.ErrClosed)
 	_, err = s.Record()
-	assert.ErrorIs(t, err, runtime.ErrClosed)
+	errorIs(t, err, runtime.ErrClosed)
 }
 
-func checkConcurrency(t *testing.T, d *device) {
+func checkConcurrency(t *row, d *device) {
 	var wg sync.WaitGroup
 	for g := range 8 {
 		wg.Go(func() {
 			s, err := d.NewStream()
-			if !assert.NoError(t, err) {
+			if !noError(t, err) {
 				return
 			}
 			defer s.Close()
 			for i := range 20 {
 				b, err := d.Alloc(runtime.U32, 1000+i)
-				if !assert.NoError(t, err) {
+				if !noError(t, err) {
 					return
 				}
 				value := uint32(g*1000 + i)
-				assert.NoError(t, runtime.Fill(s, b, value))
+				noError(t, runtime.Fill(s, b, value))
 				got := make([]byte, 4)
-				assert.NoError(t, s.Read(t.Context(), b, int64(4*(999+i)), got))
-				assert.Equal(t, value, uint32(got[0])|uint32(got[1])<<8|uint32(got[2])<<16|uint32(got[3])<<24)
-				assert.NoError(t, b.Close())
+				noError(t, s.Read(t.Context(), b, int64(4*(999+i)), got))
+				equal(t, value, uint32(got[0])|uint32(got[1])<<8|uint32(got[2])<<16|uint32(got[3])<<24)
+				noError(t, b.Close())
 			}
 		})
 	}
@@ -261,67 +257,67 @@ func checkConcurrency(t *testing.T, d *device) {
 
 // checkPriorities demands right results, not an order: which of two streams goes
 // first is seen only where the device is full.
-func checkPriorities(t *testing.T, d *device) {
+func checkPriorities(t *row, d *device) {
 	k := d.kernel(t, spinText, "spin")
 	var want []uint32
 	for _, p := range []runtime.Priority{runtime.Low, runtime.Normal, runtime.High} {
 		s, err := d.NewPriorityStream(p)
-		require.NoError(t, err)
+		must(t, err)
 		out := d.alloc(t, runtime.U32, 256)
 		for range 4 {
-			require.NoError(t, s.Launch(k, runtime.Items(256), out, uint32(20)))
+			must(t, s.Launch(k, runtime.Items(256), out, uint32(20)))
 		}
-		require.NoError(t, s.Sync(t.Context()))
+		must(t, s.Sync(t.Context()))
 		got := read[uint32](t, out)
 		if want == nil {
 			want = got
 		}
-		assert.Equal(t, want, got, "priority %d", p)
-		require.NoError(t, s.Close())
+		equal(t, want, got, "priority %d", p)
+		must(t, s.Close())
 	}
 	_, err := d.NewPriorityStream(runtime.High + 1)
-	assert.ErrorIs(t, err, runtime.ErrInvalidArgument)
+	errorIs(t, err, runtime.ErrInvalidArgument)
 }
 
 // checkStreamMemory allocates and closes in the middle of queued work: memory that is
 // handed out again too early would be written by two steps at once.
-func checkStreamMemory(t *testing.T, d *device) {
+func checkStreamMemory(t *row, d *device) {
 	const n, rounds = 1 << 16, 30
 	s, err := d.NewStream()
-	require.NoError(t, err)
+	must(t, err)
 	other, err := d.NewStream()
-	require.NoError(t, err)
+	must(t, err)
 	all := d.alloc(t, runtime.U32, n*rounds)
 	for i := range rounds {
 		part, err := all.Slice(i*n, n)
-		require.NoError(t, err)
+		must(t, err)
 		step, err := s.Alloc(runtime.U32, n)
-		require.NoError(t, err)
+		must(t, err)
 		use := s
 		if i%3 == 2 {
 			use = other // comes after the allocation by itself
 		}
-		require.NoError(t, runtime.Fill(use, step, uint32(i)))
-		require.NoError(t, use.Copy(part, step))
-		require.NoError(t, step.Close())
-		require.NoError(t, part.Close())
+		must(t, runtime.Fill(use, step, uint32(i)))
+		must(t, use.Copy(part, step))
+		must(t, step.Close())
+		must(t, part.Close())
 	}
-	require.NoError(t, s.Sync(t.Context()))
-	require.NoError(t, other.Sync(t.Context()))
+	must(t, s.Sync(t.Context()))
+	must(t, other.Sync(t.Context()))
 	for i, got := range read[uint32](t, all) {
 		if got != uint32(i/n) {
 			t.Fatalf("element %d is %d, not %d", i, got, i/n)
 		}
 	}
 	left, err := s.Alloc(runtime.U32, n)
-	require.NoError(t, err)
-	require.NoError(t, runtime.Fill(s, left, uint32(7)))
-	require.NoError(t, s.Close())
-	assert.EqualValues(t, 7, read[uint32](t, left)[n-1], "it outlives its stream")
-	require.NoError(t, left.Close())
+	must(t, err)
+	must(t, runtime.Fill(s, left, uint32(7)))
+	must(t, s.Close())
+	equal(t, 7, read[uint32](t, left)[n-1], "it outlives its stream")
+	must(t, left.Close())
 	_, err = s.Alloc(runtime.U32, n)
-	assert.ErrorIs(t, err, runtime.ErrClosed)
+	errorIs(t, err, runtime.ErrClosed)
 	_, err = other.Alloc(runtime.U32, 0)
-	assert.ErrorIs(t, err, runtime.ErrInvalidArgument)
-	require.NoError(t, other.Close())
+	errorIs(t, err, runtime.ErrInvalidArgument)
+	must(t, other.Close())
 }

@@ -291,7 +291,9 @@ func absent(t *testing.T, backend, why string) {
 	t.Helper()
 	env, err := driver.ParseEnv(os.Environ())
 	require.NoError(t, err)
-	if optional := strings.HasSuffix(t.Name(), "/rusticl"); slices.Contains(env.Required, backend) && !optional {
+	required, err := env.Requires(backend)
+	require.NoError(t, err)
+	if optional := strings.HasSuffix(t.Name(), "/rusticl"); required && !optional {
 		t.Fatal(why)
 	}
 	t.Skip(why)

@@ -58,7 +58,7 @@ echo "NVRTC: ${CONCORD_NVRTC_LIBRARY:-the loader's}"
 
 json devices ./concord devices --json
 step doctor ./concord doctor
-step conformance ./conformance.test -test.v -test.timeout=8m -test.run "/$backend"
+step conformance ./conformance.test -test.v -test.timeout=8m -test.run "EveryDevice/$backend"
 json parity ./concord parity --device "$device" --json
 json bench ./concord bench --device "$device" --json
 [ ! -x ./cuda.test ] || step backend ./cuda.test -test.v -test.timeout=5m

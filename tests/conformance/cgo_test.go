@@ -1,0 +1,5 @@
+//go:build cgo && unix
+
+package conformance_test
+
+func init() { hostPrograms = true }

@@ -1,0 +1,94 @@
+package conformance
+
+// What the checks say of values. Each helper takes a message as fmt.Sprintf does; all but
+// expect and need can do without. need and those that begin with must end the row, the others
+// go on.
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+func expect(t *row, ok bool, format string, args ...any) {
+	t.Helper()
+	if !ok {
+		t.Errorf(format, args...)
+	}
+}
+
+func need(t *row, ok bool, format string, args ...any) {
+	t.Helper()
+	if !ok {
+		t.Fatalf(format, args...)
+	}
+}
+
+func must(t *row, err error, msg ...any) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("%s", describe("unexpected error: "+err.Error(), msg))
+	}
+}
+
+// noError reports whether there is none.
+func noError(t *row, err error, msg ...any) bool {
+	t.Helper()
+	if err != nil {
+		t.Errorf("%s", describe("unexpected error: "+err.Error(), msg))
+	}
+	return err == nil
+}
+
+func errorIs(t *row, err, target error, msg ...any) {
+	t.Helper()
+	if !errors.Is(err, target) {
+		t.Errorf("%s", describe(fmt.Sprintf("the error is %q, which does not match %q", fmt.Sprint(err), target), msg))
+	}
+}
+
+func errorSays(t *row, err error, text string, msg ...any) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), text) {
+		t.Errorf("%s", describe(fmt.Sprintf("the error is %q, without %q", fmt.Sprint(err), text), msg))
+	}
+}
+
+func equal[T any](t *row, want, got T, msg ...any) {
+	t.Helper()
+	if !reflect.DeepEqual(want, got) {
+		t.Errorf("%s", describe(difference(want, got), msg))
+	}
+}
+
+func mustEqual[T any](t *row, want, got T, msg ...any) {
+	t.Helper()
+	if !reflect.DeepEqual(want, got) {
+		t.Fatalf("%s", describe(difference(want, got), msg))
+	}
+}
+
+// difference tells two values that are not equal apart: long slices by their first difference.
+func difference(want, got any) string {
+	w, g := reflect.ValueOf(want), reflect.ValueOf(got)
+	if w.Kind() != reflect.Slice || max(w.Len(), g.Len()) <= 16 {
+		return fmt.Sprintf("got %v, want %v", got, want)
+	}
+	if w.Len() != g.Len() {
+		return fmt.Sprintf("got %d elements, want %d", g.Len(), w.Len())
+	}
+	i := 0
+	for reflect.DeepEqual(w.Index(i).Interface(), g.Index(i).Interface()) {
+		i++
+	}
+	return fmt.Sprintf("element %d of %d: got %v, want %v", i, w.Len(), g.Index(i), w.Index(i))
+}
+
+// describe puts a message before what was found.
+func describe(found string, msg []any) string {
+	if len(msg) == 0 {
+		return found
+	}
+	return fmt.Sprintf(msg[0].(string), msg[1:]...) + ": " + found
+}

@@ -1,0 +1,141 @@
+package conformance
+
+// What becomes of a row: it passes, fails or is skipped, and the lists say which.
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// Exceptions lists the rows that a device does not pass, each with the reason. A row is named as
+// go test prints it: "kinds/prefetch". The zero value lists none.
+//
+// Run holds the device to the lists. A row that a call's ErrUnsupported skips fails unless it is
+// listed. A listed row that passes fails as well, so that an exception goes when its reason has
+// gone. A name that is no row and an empty reason are failures, too.
+type Exceptions struct {
+	// Unsupported has the rows that are skipped because the device answers ErrUnsupported.
+	// "kernel/compiler" stands for every row that runs a portable program.
+	Unsupported map[string]string
+	// Failing has the rows that are known to fail. They run, their failures are logged, and
+	// they count as skipped. A row that ends the process or never returns is for go test
+	// -skip instead.
+	Failing map[string]string
+}
+
+// check fails the test for what is wrong with the lists.
+func (e Exceptions) check(t *testing.T) {
+	t.Helper()
+	var names []string
+	for _, c := range checks {
+		names = append(names, c.name)
+	}
+	for _, list := range []map[string]string{e.Unsupported, e.Failing} {
+		for name, reason := range list {
+			if !slices.Contains(names, name) {
+				t.Errorf("there is no row %q to except; there are %s", name, strings.Join(names, ", "))
+			}
+			if reason == "" {
+				t.Errorf("the exception of row %s has no reason", name)
+			}
+		}
+	}
+	for name := range e.Unsupported {
+		if e.Failing[name] != "" {
+			t.Errorf("row %s is listed both as unsupported and as failing", name)
+		}
+	}
+}
+
+// row is a check under way. It has those methods of its test that decide nothing; whether the
+// test fails or is skipped is for the methods below, which know the lists.
+type row struct {
+	undecided
+	test        *testing.T
+	unsupported string // why it is listed as unsupported, or ""
+	failing     string // why it is listed as failing, or ""
+	noCompiler  string // why compilerRow is listed as unsupported, or ""
+	failed      atomic.Bool
+	skipped     bool // by a method of row
+}
+
+type undecided interface {
+	Context() context.Context
+	Helper()
+	Name() string
+}
+
+// Errorf marks the row as failed and goes on.
+func (t *row) Errorf(format string, args ...any) {
+	t.Helper()
+	t.failed.Store(true)
+	if t.failing != "" {
+		t.test.Logf(format, args...)
+		return
+	}
+	t.test.Errorf(format, args...)
+}
+
+// Fatalf marks the row as failed and ends it.
+func (t *row) Fatalf(format string, args ...any) {
+	t.Helper()
+	t.Errorf(format, args...)
+	if t.failing != "" {
+		t.skip("known to fail: %s", t.failing)
+	}
+	t.test.FailNow()
+}
+
+// refused skips a row because a call answered that it is not supported, which has to be listed.
+func (t *row) refused(format string, args ...any) {
+	t.Helper()
+	why := fmt.Sprintf(format, args...)
+	if t.unsupported == "" {
+		t.test.Fatalf("%s; nothing in Info says so, and the row is not in Exceptions.Unsupported", why)
+	}
+	t.skip("%s; listed: %s", why, t.unsupported)
+}
+
+// skip ends a row as skipped, for what the device's Info says or what a list says.
+func (t *row) skip(format string, args ...any) {
+	t.Helper()
+	t.skipped = true
+	t.test.Skipf(format, args...)
+}
+
+// presence says whether the device was here for some row, and missing for some.
+type presence struct{ here, missing bool }
+
+// run opens the device and carries out a check.
+func (t *row) run(c check, open OpenFunc, p *presence) {
+	defer func() {
+		p.missing = p.missing || t.test.Skipped() && !t.skipped // by open
+		if p.here && p.missing {
+			t.test.Errorf("the device was here for one row and not for another")
+		}
+	}()
+	d := &device{Device: open(t.test)}
+	p.here = true
+	defer func() {
+		if t.failed.Load() && t.failing != "" {
+			_ = d.Close() // what the failure has left behind is no failure of its own
+		}
+	}()
+	if c.portable {
+		d.needPortable(t)
+	}
+	c.check(t, d)
+	d.end(t)
+	switch {
+	case t.unsupported != "":
+		t.test.Errorf("the row is listed as unsupported (%s), and was not skipped", t.unsupported)
+	case t.failing != "" && t.failed.Load():
+		t.skip("known to fail: %s", t.failing)
+	case t.failing != "":
+		t.test.Errorf("the row is listed as failing (%s), and passed", t.failing)
+	}
+}

@@ -1,0 +1,304 @@
+package conformance
+
+// Tests of the suite itself: that it fails where it should. Its failures can be seen only from
+// outside of the process in which it runs.
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	_ "github.com/concord-compute/concord/cpu"
+	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/source"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Variables of a child process: the device that TestSuite opens, and its exceptions as JSON.
+const (
+	suiteDevice = "CONFORMANCE_SUITE_DEVICE"
+	suiteExcept = "CONFORMANCE_SUITE_EXCEPT"
+)
+
+// TestSuite runs the suite in a child process.
+func TestSuite(t *testing.T) {
+	device := os.Getenv(suiteDevice)
+	if device == "" {
+		t.Skip("the other tests run it, in a process of its own")
+	}
+	var except Exceptions
+	require.NoError(t, json.Unmarshal([]byte(os.Getenv(suiteExcept)), &except))
+	for _, b := range []driver.Backend{hollow{}, onCPU{"nolaunch"}, onCPU{"noprograms"}, onCPU{"once"}, onCPU{"late"},
+		driver.Missing("missing", driver.Unavailable, "no such hardware")} {
+		driver.Register(b)
+	}
+	Run(t, func(t *testing.T) *runtime.Device { return Open(t, device) }, except)
+}
+
+// outcome is what a child process made of the suite: "PASS", "FAIL" or "SKIP" by row.
+type outcome struct {
+	rows   map[string]string
+	passed bool // the process
+	text   string
+}
+
+// with lists the rows that ended like that.
+func (o outcome) with(word string) (rows []string) {
+	for row, got := range o.rows {
+		if got == word {
+			rows = append(rows, row)
+		}
+	}
+	slices.Sort(rows)
+	return rows
+}
+
+var verdict = regexp.MustCompile(`--- (PASS|FAIL|SKIP): TestSuite/(\S+) `)
+
+// suite runs the rows that match a pattern in a child process.
+func suite(t *testing.T, device, rows string, except Exceptions, env ...string) outcome {
+	t.Helper()
+	list, err := json.Marshal(except)
+	require.NoError(t, err)
+	c := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.run=^TestSuite$/"+rows)
+	c.Env = append(append(os.Environ(), "CONCORD_REQUIRE=", suiteDevice+"="+device, suiteExcept+"="+string(list)), env...)
+	text, err := c.CombinedOutput()
+	o := outcome{rows: map[string]string{}, passed: err == nil, text: string(text)}
+	for _, m := range verdict.FindAllStringSubmatch(o.text, -1) {
+		o.rows[m[2]] = m[1]
+	}
+	return o
+}
+
+// TestNothingFails: a backend that answers ErrUnsupported to everything fails every row.
+func TestNothingFails(t *testing.T) {
+	o := suite(t, "hollow:0", "", Exceptions{})
+	assert.False(t, o.passed)
+	assert.Len(t, o.with("FAIL"), len(checks), "passed: %v, skipped: %v\n%s", o.with("PASS"), o.with("SKIP"), o.text)
+}
+
+// TestNoLaunch: a Launch that answers ErrUnsupported fails every row that launches. The suite
+// passes when they are listed.
+func TestNoLaunch(t *testing.T) {
+	needPrograms(t)
+	o := suite(t, "nolaunch:0", "", Exceptions{})
+	assert.False(t, o.passed)
+	for _, c := range checks {
+		// These launch nothing, or only what is refused before.
+		without := []string{"error/build", "error/fault", "kernel/info", "lifetime/foreign", "limit/nil_context"}
+		if c.portable && !slices.Contains(without, c.name) {
+			assert.Equal(t, "FAIL", o.rows[c.name], c.name)
+		}
+	}
+	assert.Equal(t, []string{"across/neighbour", "error/fault"}, o.with("SKIP"), "what Info accounts for")
+	except := Exceptions{Unsupported: map[string]string{"kernel/occupancy": "not implemented"}, Failing: map[string]string{}}
+	for _, row := range o.with("FAIL") {
+		if except.Unsupported[row] == "" {
+			except.Failing[row] = "no launches"
+		}
+	}
+	listed := suite(t, "nolaunch:0", "", except)
+	assert.True(t, listed.passed, listed.text)
+	assert.Empty(t, listed.with("FAIL"))
+	assert.Equal(t, o.with("PASS"), listed.with("PASS"))
+}
+
+// TestNoPrograms: a device that is no Compiler fails each row that runs programs, and one entry
+// in the list stands for them all.
+func TestNoPrograms(t *testing.T) {
+	o := suite(t, "noprograms:0", "", Exceptions{})
+	assert.False(t, o.passed)
+	var want []string
+	for _, c := range checks {
+		if c.portable || c.name == compilerRow {
+			want = append(want, c.name)
+		}
+	}
+	slices.Sort(want)
+	assert.Equal(t, want, o.with("FAIL"), o.text)
+	listed := suite(t, "noprograms:0", "", Exceptions{Unsupported: map[string]string{compilerRow: "no compiler yet"}})
+	assert.True(t, listed.passed, listed.text)
+	assert.Equal(t, o.with("PASS"), listed.with("PASS"))
+}
+
+// TestExceptions: what is wrong with a list fails.
+func TestExceptions(t *testing.T) {
+	row := func(name, reason string) map[string]string { return map[string]string{name: reason} }
+	for what, c := range map[string]struct {
+		device, rows string
+		except       Exceptions
+		want         string // in the output of a process that fails; "" passes
+	}{
+		"none":                 {"cpu:0", "memory/views", Exceptions{}, ""},
+		"skip, not listed":     {"noprograms:0", "kernel/compiler", Exceptions{}, "not in Exceptions.Unsupported"},
+		"skip, listed":         {"noprograms:0", "kernel/compiler", Exceptions{Unsupported: row("kernel/compiler", "later")}, ""},
+		"skip, for a failure":  {"noprograms:0", "kernel/compiler", Exceptions{Failing: row("kernel/compiler", "later")}, "not in Exceptions.Unsupported"},
+		"not skipped":          {"cpu:0", "memory/views", Exceptions{Unsupported: row("memory/views", "later")}, "was not skipped"},
+		"not failing":          {"cpu:0", "memory/views", Exceptions{Failing: row("memory/views", "later")}, "and passed"},
+		"failing":              {"hollow:0", "memory/views", Exceptions{Failing: row("memory/views", "later")}, ""},
+		"failing, and goes on": {"hollow:0", "info/mandatory", Exceptions{Failing: row("info/mandatory", "later")}, ""},
+		"failing, as a skip":   {"hollow:0", "memory/views", Exceptions{Unsupported: row("memory/views", "later")}, "not supported here"},
+		"no row":               {"cpu:0", "memory/views", Exceptions{Failing: row("memory/vews", "later")}, `no row "memory/vews"`},
+		"no reason":            {"noprograms:0", "kernel/compiler", Exceptions{Unsupported: row("kernel/compiler", "")}, "kernel/compiler has no reason"},
+		"in both":              {"noprograms:0", "kernel/compiler", Exceptions{row("kernel/compiler", "x"), row("kernel/compiler", "y")}, "both as unsupported and as failing"},
+		"gone":                 {"once:0", "memory/v|memory/many", Exceptions{}, "here for one row and not for another"},
+		"late":                 {"late:0", "memory/v|memory/many", Exceptions{}, "here for one row and not for another"},
+	} {
+		o := suite(t, c.device, c.rows, c.except)
+		assert.NotEmpty(t, o.rows, "%s: %s", what, o.text)
+		assert.Equal(t, c.want == "", o.passed, "%s: %s", what, o.text)
+		assert.Contains(t, o.text, c.want, what)
+	}
+}
+
+// TestRequire: CONCORD_REQUIRE takes the name of any backend of the program, and of no other.
+func TestRequire(t *testing.T) {
+	const row = "memory/views"
+	assert.Equal(t, []string{row}, suite(t, "missing:0", row, Exceptions{}).with("SKIP"))
+	for device, env := range map[string]string{"missing:0": "missing", "cpu:0": "mising", "noprograms:0": "cpu,noprogram"} {
+		o := suite(t, device, row, Exceptions{}, "CONCORD_REQUIRE="+env)
+		assert.Equal(t, []string{row}, o.with("FAIL"), "%s requires %s: %s", device, env, o.text)
+	}
+	o := suite(t, "noprograms:0", row, Exceptions{}, "CONCORD_REQUIRE=noprograms,opencl")
+	assert.Equal(t, []string{row}, o.with("PASS"), o.text)
+}
+
+func needPrograms(t *testing.T) {
+	t.Helper()
+	_, err := Open(t, "cpu:0").Driver().(driver.Compiler).Identity(t.Context())
+	if notHere(err) {
+		t.Skip(err)
+	}
+	require.NoError(t, err)
+}
+
+// onCPU is a backend over cpu:0 that lacks what its name says.
+type onCPU struct{ name string }
+
+func (b onCPU) Name() string { return b.name }
+
+func (b onCPU) describe(info driver.Info) driver.Info {
+	info.ID, info.Backend = b.name+":0", b.name
+	return info
+}
+
+func (b onCPU) Probe(ctx context.Context, cfg *driver.Config) driver.Probe {
+	p := cpuBackend().Probe(ctx, cfg)
+	p.Backend, p.Devices = b.name, []driver.Info{b.describe(p.Devices[0])}
+	return p
+}
+
+// opened counts the calls of Open: "once" opens only at the first, and "late" only after it.
+var opened atomic.Int32
+
+func (b onCPU) Open(ctx context.Context, index int, cfg *driver.Config) (driver.Device, error) {
+	if n := opened.Add(1); b.name == "once" && n > 1 || b.name == "late" && n == 1 {
+		return nil, driver.ErrNoDevice
+	}
+	d, err := cpuBackend().Open(ctx, index, cfg)
+	if err != nil {
+		return nil, err
+	}
+	plain := plainDevice{d, b}
+	if b.name == "nolaunch" {
+		return compilerDevice{plain, d.(driver.Compiler)}, nil
+	}
+	return plain, nil
+}
+
+func cpuBackend() driver.Backend {
+	list := driver.Backends()
+	return list[slices.IndexFunc(list, func(b driver.Backend) bool { return b.Name() == "cpu" })]
+}
+
+// plainDevice has no optional interface, and its streams launch nothing.
+type plainDevice struct {
+	driver.Device
+	backend onCPU
+}
+
+func (d plainDevice) Info() driver.Info { return d.backend.describe(d.Device.Info()) }
+
+func (d plainDevice) NewStream() (driver.Stream, error) {
+	s, err := d.Device.NewStream()
+	return noLaunch{s}, err
+}
+
+type compilerDevice struct {
+	plainDevice
+	driver.Compiler
+}
+
+type noLaunch struct{ driver.Stream }
+
+func (noLaunch) Launch(*driver.Launch) error { return driver.ErrUnsupported }
+
+// hollow is a backend with two devices that are there and do nothing: all their calls, mandatory and
+// optional, answer ErrUnsupported.
+type hollow struct{}
+
+func (hollow) Name() string { return "hollow" }
+func (hollow) Probe(context.Context, *driver.Config) driver.Probe {
+	return driver.Probe{Backend: "hollow", State: driver.Available, Devices: []driver.Info{hollowDevice{0}.Info(), hollowDevice{1}.Info()}}
+}
+func (hollow) Open(_ context.Context, index int, _ *driver.Config) (driver.Device, error) {
+	return hollowDevice{index}, nil
+}
+
+var errHollow = driver.ErrUnsupported
+
+type hollowDevice struct{ index int }
+
+func (d hollowDevice) Info() driver.Info {
+	return driver.Info{ID: fmt.Sprint("hollow:", d.index), Backend: "hollow", NativeIndex: d.index}
+}
+func (hollowDevice) Alloc(int64, driver.MemoryKind) (driver.Memory, error) {
+	return driver.Memory{}, errHollow
+}
+func (hollowDevice) Free(driver.Memory) error                                 { return errHollow }
+func (hollowDevice) NewStream() (driver.Stream, error)                        { return hollowStream{}, nil }
+func (hollowDevice) NewPriorityStream(driver.Priority) (driver.Stream, error) { return nil, errHollow }
+func (hollowDevice) Identity(context.Context) ([]string, error)               { return nil, errHollow }
+func (hollowDevice) CanCopyFrom(driver.Device) (can, direct bool)             { return true, true }
+func (hollowDevice) Occupancy(driver.Kernel, int, int64) (int, error)         { return 0, errHollow }
+func (hollowDevice) SuggestGroup(driver.Kernel, int64) (int, error)           { return 0, errHollow }
+func (hollowDevice) HostBytes(driver.Memory) ([]byte, bool)                   { return nil, false }
+func (hollowDevice) Close() error                                             { return nil }
+func (hollowDevice) Load(context.Context, *source.Unit, driver.Binary) (driver.Module, error) {
+	return nil, errHollow
+}
+func (hollowDevice) Compile(context.Context, *source.Unit, []string) (driver.Binary, error) {
+	return driver.Binary{}, errHollow
+}
+func (hollowDevice) CopyFrom(driver.Stream, driver.Memory, driver.Device, driver.Memory) error {
+	return errHollow
+}
+
+type hollowStream struct{}
+
+func (hollowStream) Upload(context.Context, driver.Memory, []byte) error   { return errHollow }
+func (hollowStream) Download(context.Context, []byte, driver.Memory) error { return errHollow }
+func (hollowStream) UploadPinned(dst, src driver.Memory) error             { return errHollow }
+func (hollowStream) DownloadPinned(dst, src driver.Memory) error           { return errHollow }
+func (hollowStream) Copy(dst, src driver.Memory) error                     { return errHollow }
+func (hollowStream) Fill(driver.Memory, []byte) error                      { return errHollow }
+func (hollowStream) Prefetch(driver.Memory, bool) error                    { return errHollow }
+func (hollowStream) AllocHere(int64) (driver.Memory, error)                { return driver.Memory{}, errHollow }
+func (hollowStream) FreeHere(driver.Memory) error                          { return errHollow }
+func (hollowStream) BeginCapture() error                                   { return errHollow }
+func (hollowStream) EndCapture(driver.Graph) (driver.Graph, error)         { return nil, errHollow }
+func (hollowStream) DropCapture() error                                    { return errHollow }
+func (hollowStream) Launch(*driver.Launch) error                           { return errHollow }
+func (hollowStream) Record(bool) (driver.Event, error)                     { return nil, errHollow }
+func (hollowStream) Wait(driver.Event) error                               { return errHollow }
+func (hollowStream) Sync(context.Context) error                            { return errHollow }
+func (hollowStream) Err() error                                            { return nil }
+func (hollowStream) Close() error                                          { return nil }

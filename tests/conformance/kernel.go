@@ -27,6 +27,7 @@ var kernelChecks = []check{
 	{"kernel/constant", true, checkConstant},
 	{"kernel/views", true, checkKernelViews},
 	{"kernel/definitions", true, checkDefinitions},
+	{"kernel/named_like_builtin", true, checkNamedLikeBuiltin},
 	{"kernel/types", true, checkKernelTypes},
 	{"kernel/shared_by_streams", true, checkSharedKernel},
 	{"kernel/info", true, checkKernelInfo},
@@ -259,6 +260,28 @@ func checkKernelViews(t *row, d *device) {
 		equal(t, ys, read[float32](t, y), "offset %d", off)
 		must(t, xv.Close())
 		must(t, yv.Close())
+	}
+}
+
+// A kernel may have the name of a built-in function and call that.
+func checkNamedLikeBuiltin(t *row, d *device) {
+	const text = `int low(int x) { return clamp(x, LO, 6); }
+kernel void clamp(global int *out, int lo, int hi) { int i = get_global_id(0); out[i] = clamp(low(i), lo, hi); }
+kernel void fma(global int *out) { clamp(out, 3, 5); out[get_global_id(0)] += 10; }`
+	p := d.program(t, text, source.Define{Name: "LO", Value: "2"})
+	out := d.alloc(t, runtime.I32, 8)
+	for _, c := range []struct {
+		name string
+		args []any
+		want []int32
+	}{
+		{"clamp", []any{out, int32(2), int32(4)}, []int32{2, 2, 2, 3, 4, 4, 4, 4}},
+		{"fma", []any{out}, []int32{13, 13, 13, 13, 14, 15, 15, 15}},
+	} {
+		k, err := p.Kernel(c.name)
+		must(t, err)
+		must(t, d.Stream().Launch(k, runtime.Items(8), c.args...))
+		equal(t, c.want, read[int32](t, out))
 	}
 }
 

@@ -95,7 +95,7 @@ func TestMemoryMode(t *testing.T) {
 	assert.LessOrEqual(t, d.Stats().Memory.Slabs, int64(1))
 }
 
-// The pool goes by what a device says of its memory, whoever made the backend.
+// The kind of pool follows from the Info of the device, for backends of other modules too.
 func TestPoolOfAThirdPartysDevice(t *testing.T) {
 	for _, c := range []struct {
 		change func(*Info)

@@ -43,7 +43,7 @@ func (u *Unit) OpenCLName(kernel string) string {
 
 func isBuiltinName(name string) bool {
 	_, found := lookupBuiltin(name)
-	return found || strings.HasPrefix(name, "convert_") || strings.HasPrefix(name, "as_")
+	return found || isConversion(name)
 }
 
 // RenderOffsets is RenderOffsetsContext without an end.

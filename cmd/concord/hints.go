@@ -163,7 +163,7 @@ func settings() []setting {
 	for _, entry := range os.Environ() {
 		name, value, _ := strings.Cut(entry, "=")
 		if strings.HasPrefix(name, "CONCORD_") && !slices.ContainsFunc(list, func(s setting) bool { return s.Name == name }) {
-			list = append(list, setting{Name: name, Value: value, Set: true, Doc: "nothing reads it: misspelt?"})
+			list = append(list, setting{Name: name, Value: value, Set: true, Doc: "no setting of Concord: misspelt?"})
 		}
 	}
 	return list

@@ -31,8 +31,8 @@ type Description struct {
 	// the zero value stands between opencl and cpu.
 	Preference int
 
-	// Portable says that the API serves devices of several makers, who may have APIs of
-	// their own for the same devices.
+	// Portable says that the API serves the devices of several vendors. The same devices may
+	// be served by a vendor's own API as well.
 	Portable bool
 
 	// Host says that the devices are the processor that the program runs on, without a

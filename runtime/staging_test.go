@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	goruntime "runtime"
 	"slices"
 	"testing"
 
@@ -238,6 +239,7 @@ func TestStagingOfAStreamThatFailed(t *testing.T) {
 		require.NoError(t, Write(t.Context(), y, data))
 		assert.Equal(t, []string{fmt.Sprintf("piece of %d", testChunk), fmt.Sprintf("piece of %d", testChunk)}, b.heard(), "other buffers do it")
 		assert.Equal(t, frees, b.frees.Load(), "nor freed")
+		goruntime.KeepAlive(x) // a buffer that is collected is freed
 		require.NoError(t, s.Close())
 		d.core.staging.put(d.core, nil)
 		assert.EqualValues(t, stagesKept, d.Stats().Staging.Buffers)

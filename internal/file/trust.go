@@ -58,33 +58,39 @@ func checkRoot(root *os.Root, path string) (*os.Root, error) {
 // OpenIn opens a regular file in a trusted directory for reading. A link is not followed,
 // nor is a file taken that has more names than this one, as others may make such
 // names for a file that was not meant to lie there. A file that is not to be used is an
-// error that matches driver.ErrFormat. The caller owns the file.
+// error that matches driver.ErrFormat. A file that is replaced while it is being opened is
+// opened again: in a trusted directory only this user's other processes and the superuser
+// can do that. The caller owns the file.
 func OpenIn(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	path := filepath.Join(root.Name(), name)
-	there, err := root.Lstat(name)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := checkFile(path, there); err != nil {
-		return nil, nil, err
-	}
-	f, err := root.Open(name)
-	if err != nil {
-		return nil, nil, err
-	}
-	info, err := f.Stat()
-	if err == nil && !os.SameFile(there, info) {
-		err = fmt.Errorf("%s was exchanged: %w", path, driver.ErrFormat)
-	}
-	if err == nil {
-		err = checkFile(path, info)
-	}
-	if err != nil {
+	for range openTries {
+		there, err := root.Lstat(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := checkFile(path, there); err != nil { // before it is opened, as it may be a pipe
+			return nil, nil, err
+		}
+		f, err := root.Open(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		info, err := f.Stat()
+		if err == nil && os.SameFile(there, info) {
+			if err = checkFile(path, info); err == nil {
+				return f, info, nil
+			}
+		}
 		f.Close()
-		return nil, nil, err
+		if err != nil {
+			return nil, nil, err
+		}
 	}
-	return f, info, nil
+	return nil, nil, fmt.Errorf("%s is replaced all the time: %w", path, driver.ErrFormat)
 }
+
+// openTries bounds how often a file may be replaced while it is being opened.
+const openTries = 100
 
 func checkFile(path string, info fs.FileInfo) error {
 	if !info.Mode().IsRegular() {

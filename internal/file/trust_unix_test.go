@@ -186,3 +186,36 @@ type described struct {
 func (d described) Mode() fs.FileMode { return d.mode }
 func (d described) IsDir() bool       { return d.mode.IsDir() }
 func (d described) Sys() any          { return d.sys }
+
+// A file that another process of this user replaces by a new one is found as it was before
+// or as it is after.
+func TestOpenInWhileAFileIsReplaced(t *testing.T) {
+	dir := mkdir(t, 0o700, t.TempDir(), "trusted")
+	root, err := OpenRoot(dir)
+	require.NoError(t, err)
+	defer root.Close()
+	path := filepath.Join(dir, "a")
+	require.NoError(t, os.WriteFile(path, []byte("0"), 0o600))
+	end, ended := make(chan bool), make(chan bool)
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-end:
+				return
+			default:
+				_ = os.WriteFile(path+".new", []byte("1"), 0o600)
+				_ = os.Rename(path+".new", path)
+			}
+		}
+	}()
+	defer func() {
+		close(end)
+		<-ended
+	}()
+	for range 2000 {
+		f, _, err := OpenIn(root, "a")
+		require.NoError(t, err)
+		f.Close()
+	}
+}

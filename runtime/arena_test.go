@@ -37,14 +37,14 @@ func TestArena(t *testing.T) {
 	st := d.Stats()
 	assert.EqualValues(t, 2, st.LiveBuffers, "blocks of 1 and 2 MiB")
 	assert.Equal(t, held, st.Live)
-	require.NoError(t, Fill(d.Stream(), list[7], float32(1)))
+	require.NoError(t, d.Stream().Fill(list[7], float32(1)))
 	require.NoError(t, list[7].Close())
-	assert.ErrorIs(t, Fill(d.Stream(), list[7], float32(1)), ErrClosed)
-	require.NoError(t, Fill(d.Stream(), list[8], float32(1)), "its block stays")
+	assert.ErrorIs(t, d.Stream().Fill(list[7], float32(1)), ErrClosed)
+	require.NoError(t, d.Stream().Fill(list[8], float32(1)), "its block stays")
 
 	require.NoError(t, a.Reset())
 	assert.Zero(t, d.Stats().Live)
-	assert.ErrorIs(t, Fill(d.Stream(), list[8], float32(1)), ErrClosed)
+	assert.ErrorIs(t, d.Stream().Fill(list[8], float32(1)), ErrClosed)
 	_, err = list[8].Slice(0, 1)
 	assert.ErrorIs(t, err, ErrClosed)
 	require.NoError(t, list[8].Close())
@@ -79,7 +79,7 @@ func TestArenaRefuses(t *testing.T) {
 	assert.ErrorIs(t, err, ErrInvalidArgument)
 	_, err = a.Alloc(F32, 100)
 	require.NoError(t, err)
-	require.NoError(t, d.SetMemoryLimits(0, 1<<20+1<<18))
+	require.NoError(t, d.Memory().SetLimits(0, 1<<20+1<<18))
 	_, err = a.Alloc(F32, 1<<18)
 	assert.ErrorIs(t, err, ErrBudget)
 	_, err = a.Alloc(U8, 1<<18)
@@ -112,9 +112,9 @@ func TestArenaTellsWhatIsAlive(t *testing.T) {
 	require.NoError(t, err)
 	v, w := view.Memory(), y.Memory()
 	assert.True(t, v.Handle != w.Handle || v.Offset+v.Size <= w.Offset || w.Offset+w.Size <= v.Offset, "nobody else gets it")
-	require.NoError(t, Fill(s, view, float32(1)))
+	require.NoError(t, s.Fill(view, float32(1)))
 	require.NoError(t, view.Close())
-	g, err := s.Capture(func(r *Stream) error { return Fill(r, y, float32(1)) })
+	g, err := s.Capture(func(r *Stream) error { return r.Fill(y, float32(1)) })
 	require.NoError(t, err)
 	require.ErrorIs(t, a.Close(), ErrLeak)
 	require.NoError(t, g.Launch(s))
@@ -134,7 +134,7 @@ func TestArenaReusesInStreamOrder(t *testing.T) {
 		for range 10 {
 			x, err := a.Alloc(F32, 1000)
 			require.NoError(t, err)
-			require.NoError(t, Fill(s, x, float32(1)))
+			require.NoError(t, s.Fill(x, float32(1)))
 		}
 		require.NoError(t, a.Reset())
 	}
@@ -159,7 +159,7 @@ func TestArenaForgotten(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	assert.EqualValues(t, 1, d.Stats().Forgotten)
-	require.NoError(t, Fill(d.Stream(), kept, float32(1)), "a buffer keeps its block")
+	require.NoError(t, d.Stream().Fill(kept, float32(1)), "a buffer keeps its block")
 	goruntime.KeepAlive(kept)
 }
 
@@ -175,7 +175,7 @@ func TestArenaConcurrently(t *testing.T) {
 				if !assert.NoError(t, err) {
 					return
 				}
-				if err := Fill(d.Stream(), x, uint8(1)); err != nil {
+				if err := d.Stream().Fill(x, uint8(1)); err != nil {
 					assert.ErrorIs(t, err, ErrClosed)
 				}
 				if g == 0 && i%50 == 0 {

@@ -53,7 +53,7 @@ func TestBatch(t *testing.T) {
 	assert.ErrorIs(t, err, second)
 	assert.Equal(t, []int{2, 1, 0}, order)
 	assert.Zero(t, d.Stats().Live)
-	assert.ErrorIs(t, Fill(d.Stream(), x, float32(1)), ErrClosed)
+	assert.ErrorIs(t, d.Stream().Fill(x, float32(1)), ErrClosed)
 	require.NoError(t, b.Close())
 	assert.ErrorIs(t, b.Add(x), ErrClosed)
 	_, err = b.Alloc(F32, 10)

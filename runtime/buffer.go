@@ -34,31 +34,8 @@ type Element interface {
 // TypeOf returns the element type of a Go type.
 func TypeOf[T Element]() Type {
 	var zero T
-	switch any(zero).(type) {
-	case float32:
-		return F32
-	case float64:
-		return F64
-	case Float16:
-		return F16
-	case BFloat16:
-		return BF16
-	case int8:
-		return I8
-	case int16:
-		return I16
-	case int32:
-		return I32
-	case int64:
-		return I64
-	case uint8:
-		return U8
-	case uint16:
-		return U16
-	case uint32:
-		return U32
-	}
-	return U64
+	t, _ := elementOf(zero)
+	return t
 }
 
 // Alloc returns a buffer of n elements of type T, contents undefined.
@@ -237,7 +214,7 @@ func (b *Buffer) Bytes() int64 { return b.mem.Size }
 func (b *Buffer) Memory() driver.Memory { return b.mem }
 
 // SetTag names what the buffer's memory is for in lists of holders: errors that say
-// that memory is out, MemoryHolders, the list at Close.
+// that memory is out, DeviceMemory.Holders, the list at Close.
 func (b *Buffer) SetTag(tag string) {
 	if !b.none() && !b.closed.Load() {
 		b.a.core.pool.SetTag(b.a.id, tag)

@@ -69,7 +69,7 @@ func TestFreeBesideDeviceClose(t *testing.T) {
 	other, err := d.NewStream()
 	require.NoError(t, err)
 	b.slow.Store(true)
-	require.NoError(t, Fill(other, x, float32(1)))
+	require.NoError(t, other.Fill(x, float32(1)))
 	closed := make(chan error)
 	closes := 0
 	x.a.ready = closeEvent{nullEvent{b}, func() { // free has the memory now, and does not hold the device
@@ -100,7 +100,7 @@ func TestWaitBesideStreamClose(t *testing.T) {
 			s, err := d.NewStream()
 			require.NoError(t, err)
 			x := buffer(t, d, F32, 10)
-			require.NoError(t, Fill(s, x, float32(1)))
+			require.NoError(t, s.Fill(x, float32(1)))
 			begun, release := make(chan bool), make(chan bool)
 			b.closing = func() {
 				close(begun)

@@ -13,7 +13,7 @@ func TestNilContext(t *testing.T) {
 	s, d := open(t, &nullBackend{}, Config{})
 	k := kernel(t, d, "axpy")
 	x, y := buffer(t, d, F32, 4), buffer(t, d, F32, 4)
-	m, err := d.Managed(F32, 4, ManagedOptions{})
+	m, err := d.NewManaged(F32, 4, ManagedOptions{})
 	require.NoError(t, err)
 	e, err := d.Stream().Record()
 	require.NoError(t, err)

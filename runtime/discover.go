@@ -229,8 +229,8 @@ func (s *Session) Preflight(ctx context.Context) error {
 	}
 	b.WriteString("What helps:\n")
 	for _, p := range probes {
-		if remedy := Remedy(p); remedy != "" {
-			fmt.Fprintf(&b, "  %s: %s\n", p.Backend, remedy)
+		if p.Remedy != "" {
+			fmt.Fprintf(&b, "  %s: %s\n", p.Backend, p.Remedy)
 		}
 	}
 	return fmt.Errorf("%s%w", b.String(), ErrNoDevice)

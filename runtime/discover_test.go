@@ -286,18 +286,19 @@ func TestRemedies(t *testing.T) {
 			return Probe{State: driver.Unavailable, Reason: "no permission to count", Remedy: "ask the teacher"}
 		}},
 		&nullBackend{name: "stuck", probe: func(ctx context.Context) Probe { time.Sleep(200 * time.Millisecond); return Probe{} }},
-		&nullBackend{name: "plain", devices: 1}, cpuBackend())
+		&nullBackend{name: "plain", devices: 1, probe: func(context.Context) Probe {
+			return Probe{State: driver.Available, Devices: []Info{{ID: "plain:0", Backend: "plain"}}, Remedy: "none is needed"}
+		}}, cpuBackend())
 	probes, err := s.Discover(t.Context())
 	require.NoError(t, err)
 	got := map[string]string{}
 	for _, p := range probes {
-		got[p.Backend] = Remedy(p)
+		got[p.Backend] = p.Remedy
 	}
 	assert.Equal(t, "ask the teacher", got["abacus"])
 	assert.Contains(t, got["stuck"], "allow more with CONCORD_PROBE_TIMEOUT")
 	assert.Contains(t, got["metal"], "add a blank import of metal or of runtime/all")
 	assert.Empty(t, got["plain"])
-	assert.Empty(t, Remedy(Probe{State: driver.Available, Remedy: "none is needed"}))
 
 	none := ""
 	s = session(t, Config{FakeDevices: &none}, cpuBackend())

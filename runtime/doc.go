@@ -30,7 +30,7 @@
 //	Buffer   Device.Alloc, Upload     memory of the device, or a view of it
 //	Buffer   Device.AllocKind         pinned or unified memory; Host is the host's view
 //	Buffer   Stream.Alloc             what one step needs, in the order of a stream
-//	Managed  Device.Managed           a host side and a device side; copies by itself
+//	Managed  Device.NewManaged           a host side and a device side; copies by itself
 //	Arena    Device.NewArena          many small buffers of one scope
 //	         Stream.NewArena          the same, in the order of a stream
 //	Batch    Device.NewBatch          whatever is closed together

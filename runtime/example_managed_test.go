@@ -11,12 +11,12 @@ import (
 
 // A buffer with two sides needs no copies in the program: a launch uploads what the
 // host wrote, Read downloads what the kernel wrote.
-func ExampleDevice_Managed() {
+func ExampleDevice_NewManaged() {
 	ctx := context.Background()
 	dev, err := runtime.Open(ctx, "cpu:0")
 	check(err)
 	defer dev.Close()
-	x, err := dev.Managed(runtime.F32, 4, runtime.ManagedOptions{})
+	x, err := dev.NewManaged(runtime.F32, 4, runtime.ManagedOptions{})
 	check(err)
 	defer x.Close()
 
@@ -30,7 +30,7 @@ func ExampleDevice_Managed() {
 	check(err)
 	middle, err := side.Slice(1, 2)
 	check(err)
-	check(runtime.Fill(dev.Stream(), middle, float32(9)))
+	check(dev.Stream().Fill(middle, float32(9)))
 	fmt.Println(x.Dirty())
 
 	out := make([]float32, 4)
@@ -50,7 +50,7 @@ func ExampleMap() {
 	dev, err := runtime.Open(ctx, "cpu:0")
 	check(err)
 	defer dev.Close()
-	y, err := dev.Managed(runtime.I32, 3, runtime.ManagedOptions{})
+	y, err := dev.NewManaged(runtime.I32, 3, runtime.ManagedOptions{})
 	check(err)
 	defer y.Close()
 
@@ -67,7 +67,7 @@ func ExampleMap() {
 }
 
 // Out says that a kernel replaces all of a buffer, so that nothing is uploaded.
-func ExampleOut() {
+func ExampleOverwrite() {
 	ctx := context.Background()
 	dev, err := runtime.Open(ctx, "cpu:0")
 	check(err)
@@ -78,15 +78,15 @@ func ExampleOut() {
 	check(err)
 	mul, err := prog.Kernel("mul")
 	check(err)
-	x, err := dev.Managed(runtime.F32, 4, runtime.ManagedOptions{})
+	x, err := dev.NewManaged(runtime.F32, 4, runtime.ManagedOptions{})
 	check(err)
 	defer x.Close()
-	y, err := dev.Managed(runtime.F32, 4, runtime.ManagedOptions{})
+	y, err := dev.NewManaged(runtime.F32, 4, runtime.ManagedOptions{})
 	check(err)
 	defer y.Close()
 
 	check(runtime.Write(ctx, x, []float32{1, 2, 3, 4}))
-	check(dev.Stream().Launch(mul, runtime.Items(4), x, x, runtime.Out(y), uint64(4)))
+	check(dev.Stream().Launch(mul, runtime.Items(4), x, x, runtime.Overwrite(y), uint64(4)))
 	out := make([]float32, 4)
 	check(runtime.Read(ctx, y, out))
 	fmt.Println(out)
@@ -108,7 +108,7 @@ func ExampleArena() {
 		for i := range 3 {
 			x, err := arena.Alloc(runtime.F32, 100)
 			check(err)
-			check(runtime.Fill(dev.Stream(), x, float32(i)))
+			check(dev.Stream().Fill(x, float32(i)))
 			one := make([]float32, 1)
 			check(runtime.Read(ctx, x, one))
 			sum += one[0]

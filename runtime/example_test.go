@@ -30,7 +30,7 @@ func ExampleStream_Capture() {
 	check(err)
 	step := func(a float32) func(s *runtime.Stream) error {
 		return func(s *runtime.Stream) error {
-			if err := runtime.Fill(s, y, float32(100)); err != nil {
+			if err := s.Fill(y, float32(100)); err != nil {
 				return err
 			}
 			return s.Launch(saxpy, runtime.Items(3), a, x, y, uint64(3))
@@ -70,7 +70,7 @@ func ExampleCopyAcross() {
 	check(err)
 	dst, err := runtime.Alloc[float64](there, 4)
 	check(err)
-	check(runtime.Fill(there.Stream(), dst, 9.5))
+	check(there.Stream().Fill(dst, 9.5))
 
 	middle, err := src.Slice(1, 2)
 	check(err)
@@ -113,7 +113,7 @@ func ExampleLaunchParams2D() {
 	info := runtime.Info{MaxThreadsPerBlock: 1024, SharedPerBlock: 48 << 10}
 	b, rows, cols, err := runtime.LaunchParams2D(info, 1024, 1000)
 	check(err)
-	fmt.Println(b, rows, cols, runtime.Items(cols*b, rows*b).In(b, b))
+	fmt.Println(b, rows, cols, runtime.Items(cols*b, rows*b).InGroups(b, b))
 	// Output:
 	// 32 32 32 1024x1024 in 32x32
 }

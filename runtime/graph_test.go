@@ -24,7 +24,7 @@ func onBoth(t *testing.T, test func(t *testing.T, b *nullBackend)) {
 // work queues one of everything that a graph may hold.
 func work(k *Kernel, x, y *Buffer, a float32) func(s *Stream) error {
 	return func(s *Stream) error {
-		return errors.Join(Fill(s, x, a), s.Copy(y, x), s.Launch(k, Items(x.Len()), a, x, y, x.Len()))
+		return errors.Join(s.Fill(x, a), s.Copy(y, x), s.Launch(k, Items(x.Len()), a, x, y, x.Len()))
 	}
 }
 
@@ -64,7 +64,7 @@ func TestGraph(t *testing.T) {
 		require.NoError(t, g.Launch(d.Stream()))
 		assert.Equal(t, []string{"copy"}, since(b))
 		wrong := errors.New("wrong")
-		assert.ErrorIs(t, g.Update(func(s *Stream) error { return errors.Join(Fill(s, x, float32(1)), wrong) }), wrong)
+		assert.ErrorIs(t, g.Update(func(s *Stream) error { return errors.Join(s.Fill(x, float32(1)), wrong) }), wrong)
 		require.NoError(t, g.Launch(d.Stream()))
 		assert.Equal(t, []string{"copy"}, since(b), "a failed update changes nothing")
 		require.NoError(t, g.Close())
@@ -111,7 +111,7 @@ func TestCaptureRefuses(t *testing.T) {
 		b.heard()
 		require.NoError(t, g.Launch(d.Stream()))
 		assert.Equal(t, []string{"fill", "copy", "launch"}, since(b), "what was refused is not in it")
-		assert.ErrorIs(t, Fill(kept, x, float32(1)), ErrClosed, "the recording stream ends with the function")
+		assert.ErrorIs(t, kept.Fill(x, float32(1)), ErrClosed, "the recording stream ends with the function")
 		assert.ErrorIs(t, g.Launch(other.Stream()), ErrInvalidArgument)
 		assert.ErrorIs(t, g.Launch(nil), ErrInvalidArgument)
 		assert.ErrorIs(t, (*Graph)(nil).Launch(d.Stream()), ErrInvalidArgument)
@@ -121,7 +121,7 @@ func TestCaptureRefuses(t *testing.T) {
 		assert.ErrorIs(t, err, ErrInvalidArgument)
 		_, err = (*Stream)(nil).Capture(work(k, x, y, 1))
 		assert.ErrorIs(t, err, ErrInvalidArgument)
-		assert.NoError(t, Fill(d.Stream(), x, float32(1)), "the stream is as it was")
+		assert.NoError(t, d.Stream().Fill(x, float32(1)), "the stream is as it was")
 	})
 }
 
@@ -167,7 +167,7 @@ func TestGraphKeepsWhatItUses(t *testing.T) {
 		b.slow.Store(true)
 		require.NoError(t, g.Launch(d.Stream()))
 		z := buffer(t, d, F32, 64)
-		require.NoError(t, g.Update(func(s *Stream) error { return Fill(s, z, float32(1)) }))
+		require.NoError(t, g.Update(func(s *Stream) error { return s.Fill(z, float32(1)) }))
 		assert.Zero(t, b.frees.Load(), "the launch from before still runs")
 		b.slow.Store(false)
 		d.Stats()

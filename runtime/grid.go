@@ -17,7 +17,7 @@ type Grid struct {
 	Items [3]int
 	Group [3]int
 
-	tooMany int // dimensions that Items or In was called with, if more than three
+	tooMany int // dimensions that Items or InGroups was called with, if more than three
 }
 
 // Items returns a grid of one, two or three dimensions. With more, every launch
@@ -31,8 +31,8 @@ func Items(n ...int) Grid {
 	return g
 }
 
-// In returns the grid with a group size: Items(1024, 1024).In(16, 16).
-func (g Grid) In(n ...int) Grid {
+// InGroups returns the grid with a group size: Items(1024, 1024).InGroups(16, 16).
+func (g Grid) InGroups(n ...int) Grid {
 	g.Group = [3]int{}
 	copy(g.Group[:], n)
 	if len(n) > len(g.Group) {
@@ -46,9 +46,9 @@ func (g Grid) In(n ...int) Grid {
 // returns.
 func Cover(n, group int) Grid {
 	if n <= 0 || group <= 0 || n > math.MaxInt-group {
-		return Items(n).In(cmp.Or(group, -1))
+		return Items(n).InGroups(cmp.Or(group, -1))
 	}
-	return Items((n + group - 1) / group * group).In(group)
+	return Items((n + group - 1) / group * group).InGroups(group)
 }
 
 // String reads "1024x1024 in 16x16".

@@ -20,7 +20,7 @@ type Local int
 //
 //   - *Buffer for a pointer to global or constant memory, of the same element
 //     type (or any, for pointers to void and structs)
-//   - *Managed for the same: its device side, brought up to date first; Out(m) where
+//   - *Managed for the same: its device side, brought up to date first; Overwrite(m) where
 //     the kernel replaces all of it
 //   - Local for a pointer to local memory
 //   - for a value, the Go type of the same kind and width (float32 for float,
@@ -125,7 +125,7 @@ func (s *Stream) pack(k *Kernel, g Grid, args []any) error {
 			local += min(int64(v), math.MaxInt64-local)
 		case *Managed:
 			err = s.packManaged(arg, p, v, false)
-		case Output:
+		case Overwritten:
 			err = s.packManaged(arg, p, v.m, true)
 		default:
 			err = s.packValue(arg, p, args[i])
@@ -205,12 +205,12 @@ func (s *Stream) packValue(out *driver.Arg, p *source.Param, arg any) error {
 	if p.Width != 1 || p.Kind == source.Struct {
 		return fmt.Errorf("takes its %d bytes as []byte, not %v: %w", size, typeName(arg), ErrInvalidArgument)
 	}
-	bits, kind := valueBits(arg)
+	t, bits := elementOf(arg)
 	if v, ok := arg.(int); ok && p.Kind != source.Float && p.Kind != source.Double && p.Kind != source.Half {
 		if bits, ok = fitInt(p.Kind, int64(v)); !ok {
 			return fmt.Errorf("the int %d does not fit: %w", v, ErrInvalidArgument)
 		}
-	} else if kind != p.Kind {
+	} else if t.Kind() != p.Kind {
 		return fmt.Errorf("takes a %s, not %v: %w", goTypes[p.Kind], typeName(arg), ErrInvalidArgument)
 	}
 	off := s.reserve(8)
@@ -241,36 +241,35 @@ func (s *Stream) reserve(n int) int {
 	return off
 }
 
-// valueBits returns the bits of a scalar, in the low bytes, and the kind of
-// parameter that takes it.
-func valueBits(arg any) (uint64, source.Kind) {
-	switch v := arg.(type) {
+// elementOf returns the element type of a number, or NoType, and its bits, in the low bytes.
+func elementOf(value any) (Type, uint64) {
+	switch v := value.(type) {
 	case float32:
-		return uint64(math.Float32bits(v)), source.Float
+		return F32, uint64(math.Float32bits(v))
 	case float64:
-		return math.Float64bits(v), source.Double
+		return F64, math.Float64bits(v)
 	case Float16:
-		return uint64(v), source.Half
-	case int8:
-		return uint64(v), source.Char
-	case int16:
-		return uint64(v), source.Short
-	case int32:
-		return uint64(v), source.Int
-	case int64:
-		return uint64(v), source.Long
-	case uint8:
-		return uint64(v), source.UChar
-	case uint16:
-		return uint64(v), source.UShort
-	case uint32:
-		return uint64(v), source.UInt
-	case uint64:
-		return v, source.ULong
+		return F16, uint64(v)
 	case BFloat16:
-		return uint64(v), source.UShort
+		return BF16, uint64(v)
+	case int8:
+		return I8, uint64(v)
+	case int16:
+		return I16, uint64(v)
+	case int32:
+		return I32, uint64(v)
+	case int64:
+		return I64, uint64(v)
+	case uint8:
+		return U8, uint64(v)
+	case uint16:
+		return U16, uint64(v)
+	case uint32:
+		return U32, uint64(v)
+	case uint64:
+		return U64, v
 	}
-	return 0, source.Void
+	return driver.NoType, 0
 }
 
 // goTypes names the Go type that a kind of parameter takes.

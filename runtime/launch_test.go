@@ -81,12 +81,12 @@ func TestLaunchRefuses(t *testing.T) {
 		"grid 4 dimensions":  {k, Items(1, 1, 1, 1), []any{f, x, y, n}, ErrInvalidArgument},
 		"grid huge":          {k, Items(math.MaxInt), []any{f, x, y, n}, ErrTooLarge},
 		"grid overflows":     {k, Items(1<<32, 1<<32), []any{f, x, y, n}, ErrTooLarge},
-		"group negative":     {k, Items(4).In(-2), []any{f, x, y, n}, ErrInvalidArgument},
-		"group no divisor":   {k, Items(100).In(64), []any{f, x, y, n}, ErrInvalidArgument},
-		"group oversized":    {k, Items(4096).In(2048), []any{f, x, y, n}, ErrTooLarge},
-		"group volume":       {k, Items(64, 64).In(64, 64), []any{f, x, y, n}, ErrTooLarge},
-		"group depth":        {k, Items(1, 1, 128).In(1, 1, 128), []any{f, x, y, n}, ErrTooLarge},
-		"group required":     {sized, Items(64, 64).In(8, 8), []any{ints}, ErrInvalidArgument},
+		"group negative":     {k, Items(4).InGroups(-2), []any{f, x, y, n}, ErrInvalidArgument},
+		"group no divisor":   {k, Items(100).InGroups(64), []any{f, x, y, n}, ErrInvalidArgument},
+		"group oversized":    {k, Items(4096).InGroups(2048), []any{f, x, y, n}, ErrTooLarge},
+		"group volume":       {k, Items(64, 64).InGroups(64, 64), []any{f, x, y, n}, ErrTooLarge},
+		"group depth":        {k, Items(1, 1, 128).InGroups(1, 1, 128), []any{f, x, y, n}, ErrTooLarge},
+		"group required":     {sized, Items(64, 64).InGroups(8, 8), []any{ints}, ErrInvalidArgument},
 	} {
 		before := b.launches.Load()
 		err := d.Stream().Launch(c.k, c.g, c.args...)
@@ -176,7 +176,7 @@ func TestLaunchAllocates(t *testing.T) {
 	got := testing.AllocsPerRun(100, func() {
 		a++
 		n--
-		if err := s.Launch(k, Items(1024).In(256), a, x, y, n); err != nil {
+		if err := s.Launch(k, Items(1024).InGroups(256), a, x, y, n); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -195,7 +195,7 @@ func BenchmarkLaunch(b *testing.B) {
 	for b.Loop() {
 		a++
 		n--
-		if err := s.Launch(k, Items(1024).In(256), a, x, y, n); err != nil {
+		if err := s.Launch(k, Items(1024).InGroups(256), a, x, y, n); err != nil {
 			b.Fatal(err)
 		}
 	}

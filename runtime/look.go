@@ -94,7 +94,10 @@ func (s *Session) probe(b driver.Backend) Probe {
 	if p.State == driver.Available && len(p.Devices) == 0 {
 		p.State = driver.Unavailable
 	}
-	if p.State != driver.Available && p.Reason == "" {
+	switch {
+	case p.State == driver.Available:
+		p.Remedy = "" // there is nothing to remedy
+	case p.Reason == "":
 		p.Reason = "no devices"
 	}
 	return p

@@ -12,7 +12,7 @@ import (
 // each, notes which of them has what the other lacks, and copies when that matters:
 // Write, Read and Map work on the host's side, launches on the device's. A kernel's
 // parameter that is a pointer to const is an input and never makes the device's side
-// newer; any other is read and written, unless the argument is Out(m).
+// newer; any other is read and written, unless the argument is Overwrite(m).
 //
 // A Managed is a whole or, by Slice, a view of a part; views share both sides and
 // what is known of them, so that a change anywhere counts for the whole. It is safe
@@ -79,10 +79,9 @@ const (
 	ForOverwriting               // they are all replaced; what was there is not needed
 )
 
-// Managed returns a buffer of n elements with two sides, contents undefined: the
-// spec's CreateBuffer. UnifiedMode is ErrUnsupported where the device has no such
+// NewManaged returns a buffer of n elements with two sides, contents undefined. UnifiedMode is ErrUnsupported where the device has no such
 // memory, unless the options allow another mode; Mode tells which it is.
-func (d *Device) Managed(t Type, n int, opt ManagedOptions) (*Managed, error) {
+func (d *Device) NewManaged(t Type, n int, opt ManagedOptions) (*Managed, error) {
 	const op = "alloc managed"
 	c, err := d.use(op)
 	if err != nil {
@@ -219,10 +218,10 @@ func (m *Managed) Close() error {
 	return nil
 }
 
-// Output is an argument of a launch that Out made.
-type Output struct{ m *Managed }
+// Overwritten is an argument of a launch: a Managed that the kernel replaces. See Overwrite.
+type Overwritten struct{ m *Managed }
 
-// Out is an argument for a launch that replaces all of m: what m holds is not
-// uploaded. It is the caller's word that the kernel writes every element; of a view,
-// whose whole has more, the contents are uploaded all the same.
-func Out(m *Managed) Output { return Output{m} }
+// Overwrite returns an argument for a launch that replaces all of m: what m holds is not
+// uploaded. The caller promises that the kernel writes every element. If m is a view, its
+// contents are uploaded all the same, as the rest of the buffer is needed.
+func Overwrite(m *Managed) Overwritten { return Overwritten{m} }

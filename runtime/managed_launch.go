@@ -23,7 +23,7 @@ type taken struct {
 func twoSided(args []any) bool {
 	for i := range args {
 		switch args[i].(type) {
-		case *Managed, Output:
+		case *Managed, Overwritten:
 			return true
 		}
 	}
@@ -56,7 +56,7 @@ func gather(list []taken, k *Kernel, args []any) []taken {
 			if !v.none() && !v.closed.Load() && v.handle.st.ref() {
 				list = insert(list, taken{v.handle.st, true, !input})
 			}
-		case Output:
+		case Overwritten:
 			if !v.m.none() && !v.m.closed.Load() && v.m.handle.st.ref() {
 				list = insert(list, taken{v.m.handle.st, input || !v.m.whole(), !input})
 			}

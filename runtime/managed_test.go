@@ -17,7 +17,7 @@ import (
 
 func managed(t testing.TB, d *Device, n int, opt ManagedOptions) *Managed {
 	t.Helper()
-	m, err := d.Managed(F32, n, opt)
+	m, err := d.NewManaged(F32, n, opt)
 	require.NoError(t, err)
 	return m
 }
@@ -65,16 +65,16 @@ func TestManagedCopiesWhatIsNeeded(t *testing.T) {
 	step("once more", Read(ctx, y, in), "clean", "clean")
 	step("to host", y.ToHost(ctx), "clean", "clean")
 	step("to device", y.ToDevice(ctx), "clean", "clean")
-	step("out", axpy(s, k, x, Out(y)), "clean", "device", "launch")
+	step("out", axpy(s, k, x, Overwrite(y)), "clean", "device", "launch")
 	step("part of y", Write(ctx, y, in[:1]), "clean", "host", "download pinned")
 	step("queued", s.ToDevice(y), "clean", "clean", "upload pinned")
 	step("launch after", axpy(s, k, y, x), "device", "clean", "launch")
 	step("all of x", Write(ctx, x, in), "host", "clean")
-	step("out of what is newer on the host", axpy(s, k, y, Out(x)), "device", "clean", "launch")
+	step("out of what is newer on the host", axpy(s, k, y, Overwrite(x)), "device", "clean", "launch")
 	step("queued to host", s.ToHost(x), "clean", "clean", "download pinned")
-	step("in and out", axpy(s, k, x, Out(x)), "device", "clean", "launch")
+	step("in and out", axpy(s, k, x, Overwrite(x)), "device", "clean", "launch")
 	require.NoError(t, Write(ctx, x, in))
-	step("read by one and replaced by the other", axpy(s, k, x, Out(x)), "device", "clean", "upload pinned", "launch")
+	step("read by one and replaced by the other", axpy(s, k, x, Overwrite(x)), "device", "clean", "upload pinned", "launch")
 
 	half, err := x.Slice(1, 2)
 	require.NoError(t, err)
@@ -82,7 +82,7 @@ func TestManagedCopiesWhatIsNeeded(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, Write(ctx, quarter, in[:1]))
 	step("a view of a view", nil, "host", "clean", "download pinned")
-	require.NoError(t, axpy(s, k, y, Out(half)))
+	require.NoError(t, axpy(s, k, y, Overwrite(half)))
 	step("out of a view", nil, "device", "clean", "upload pinned", "launch")
 	assert.Equal(t, x.handle.st.dev.mem.Handle, s.spec.Args[2].Memory.Handle)
 	assert.EqualValues(t, 4, s.spec.Args[2].Memory.Offset)
@@ -113,7 +113,7 @@ func TestManagedPlainHostMemory(t *testing.T) {
 	b.heard()
 	in := []float32{1, 2, 3, 4}
 	require.NoError(t, Write(ctx, x, in))
-	require.NoError(t, axpy(s, k, x, Out(y)))
+	require.NoError(t, axpy(s, k, x, Overwrite(y)))
 	require.NoError(t, Read(ctx, y, in))
 	require.NoError(t, Read(ctx, x, in))
 	assert.Equal(t, []string{"upload", "launch", "download"}, b.heard())
@@ -135,7 +135,7 @@ func TestManagedExplicit(t *testing.T) {
 	assert.ErrorIs(t, axpy(s, k, x, y), ErrInvalidArgument, "an input that is newer on the host")
 	assert.ErrorIs(t, axpy(s, k, y, x), ErrInvalidArgument, "what is read and written as well")
 	assert.Empty(t, b.heard())
-	require.NoError(t, axpy(s, k, y, Out(x)), "but not what is replaced")
+	require.NoError(t, axpy(s, k, y, Overwrite(x)), "but not what is replaced")
 	assert.Equal(t, "device", dirtyOf(x))
 	got := make([]float32, 4)
 	require.NoError(t, Read(ctx, x, got))
@@ -148,7 +148,7 @@ func TestManagedExplicit(t *testing.T) {
 	assert.Equal(t, "host", dirtyOf(x))
 	b.heard()
 	require.NoError(t, x.ToDevice(ctx))
-	require.NoError(t, axpy(s, k, x, Out(y)))
+	require.NoError(t, axpy(s, k, x, Overwrite(y)))
 	assert.Equal(t, []string{"upload pinned", "launch"}, b.heard())
 	assert.ErrorIs(t, Read(ctx, y, got), ErrInvalidArgument, "strict")
 	_, err = Map[float32](ctx, y, ForReading)
@@ -174,13 +174,13 @@ func TestManagedUnified(t *testing.T) {
 	assert.Equal(t, UnifiedMode, x.Mode())
 
 	_, plain := open(t, &nullBackend{allocKindErr: fmt.Errorf("one address: %w", ErrUnsupported)}, Config{})
-	_, err := plain.Managed(F32, 4, ManagedOptions{Mode: UnifiedMode})
+	_, err := plain.NewManaged(F32, 4, ManagedOptions{Mode: UnifiedMode})
 	assert.ErrorIs(t, err, ErrUnsupported)
-	y, err := plain.Managed(F32, 4, ManagedOptions{Mode: UnifiedMode, AllowDowngrade: true})
+	y, err := plain.NewManaged(F32, 4, ManagedOptions{Mode: UnifiedMode, AllowDowngrade: true})
 	require.NoError(t, err)
 	assert.Equal(t, AutomaticMode, y.Mode())
 	_, blind := open(t, &nullBackend{}, Config{})
-	_, err = blind.Managed(F32, 4, ManagedOptions{Mode: UnifiedMode})
+	_, err = blind.NewManaged(F32, 4, ManagedOptions{Mode: UnifiedMode})
 	assert.ErrorIs(t, err, ErrUnsupported, "the host does not see it")
 	assert.Zero(t, blind.Stats().Live)
 }
@@ -198,11 +198,11 @@ func TestManagedRefuses(t *testing.T) {
 	mapped, foreign := managed(t, d, 4, ManagedOptions{}), managed(t, other, 4, ManagedOptions{})
 	_, err = Map[float32](ctx, mapped, ForWriting)
 	require.NoError(t, err)
-	ints, err := d.Managed(I32, 4, ManagedOptions{})
+	ints, err := d.NewManaged(I32, 4, ManagedOptions{})
 	require.NoError(t, err)
 	var none *Managed
 	in := make([]float32, 4)
-	alloc := func(n int, opt ManagedOptions) error { _, err := d.Managed(F32, n, opt); return err }
+	alloc := func(n int, opt ManagedOptions) error { _, err := d.NewManaged(F32, n, opt); return err }
 	b.heard()
 	before := d.Stats()
 	for what, c := range map[string]struct {
@@ -216,7 +216,7 @@ func TestManagedRefuses(t *testing.T) {
 		"mode":                {func() error { return alloc(1, ManagedOptions{Mode: 9}) }, ErrInvalidArgument},
 		"location":            {func() error { return alloc(1, ManagedOptions{Location: 9}) }, ErrInvalidArgument},
 		"unified, one side":   {func() error { return alloc(1, ManagedOptions{Mode: UnifiedMode, Location: HostOnly}) }, ErrInvalidArgument},
-		"type":                {func() error { _, err := d.Managed(Type(0), 1, ManagedOptions{}); return err }, ErrInvalidArgument},
+		"type":                {func() error { _, err := d.NewManaged(Type(0), 1, ManagedOptions{}); return err }, ErrInvalidArgument},
 		"write too much":      {func() error { return Write(ctx, x, make([]float32, 5)) }, ErrBufferOverflow},
 		"read too much":       {func() error { return Read(ctx, x, make([]float32, 5)) }, ErrBufferOverflow},
 		"write other":         {func() error { return Write(ctx, x, make([]int32, 1)) }, ErrInvalidArgument},
@@ -240,13 +240,13 @@ func TestManagedRefuses(t *testing.T) {
 		"unmap":               {func() error { return x.Unmap() }, ErrInvalidArgument},
 		"unmap nil":           {func() error { return none.Unmap() }, ErrInvalidArgument},
 		"launch closed":       {func() error { return axpy(s, k, closed, x) }, ErrClosed},
-		"launch closed out":   {func() error { return axpy(s, k, x, Out(closed)) }, ErrClosed},
+		"launch closed out":   {func() error { return axpy(s, k, x, Overwrite(closed)) }, ErrClosed},
 		"launch nil":          {func() error { return axpy(s, k, none, x) }, ErrInvalidArgument},
-		"launch nil out":      {func() error { return axpy(s, k, x, Out(nil)) }, ErrInvalidArgument},
-		"launch zero out":     {func() error { return axpy(s, k, x, Output{}) }, ErrInvalidArgument},
+		"launch nil out":      {func() error { return axpy(s, k, x, Overwrite(nil)) }, ErrInvalidArgument},
+		"launch zero out":     {func() error { return axpy(s, k, x, Overwritten{}) }, ErrInvalidArgument},
 		"launch foreign":      {func() error { return axpy(s, k, foreign, x) }, ErrInvalidArgument},
 		"launch other type":   {func() error { return axpy(s, k, ints, x) }, ErrInvalidArgument},
-		"an input as output":  {func() error { return axpy(s, k, Out(x), x) }, ErrInvalidArgument},
+		"an input as output":  {func() error { return axpy(s, k, Overwrite(x), x) }, ErrInvalidArgument},
 		"for a value":         {func() error { return s.Launch(k, Items(4), x, x, x, 4) }, ErrInvalidArgument},
 		"grid":                {func() error { return s.Launch(k, Items(0), float32(1), x, x, 4) }, ErrInvalidArgument},
 		"too few":             {func() error { return s.Launch(k, Items(4), float32(1), x) }, ErrInvalidArgument},
@@ -367,7 +367,7 @@ func TestManagedDeviceSide(t *testing.T) {
 	side, err = v.DeviceSide(s, ForOverwriting)
 	require.NoError(t, err)
 	assert.Equal(t, "device", dirtyOf(x))
-	require.NoError(t, Fill(s, side, float32(1)))
+	require.NoError(t, s.Fill(side, float32(1)))
 	require.NoError(t, Read(ctx, x, make([]float32, 8)))
 	assert.Equal(t, []string{"fill", "download pinned"}, b.heard())
 	require.NoError(t, x.Close())
@@ -414,10 +414,10 @@ func TestManagedLaunchAllocates(t *testing.T) {
 	assert.Zero(t, testing.AllocsPerRun(100, func() {
 		a++
 		n--
-		if err := s.Launch(k, Items(1024).In(256), a, x, y, n); err != nil {
+		if err := s.Launch(k, Items(1024).InGroups(256), a, x, y, n); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Launch(k, Items(1024).In(256), a, x, Out(y), n); err != nil {
+		if err := s.Launch(k, Items(1024).InGroups(256), a, x, Overwrite(y), n); err != nil {
 			t.Fatal(err)
 		}
 	}))
@@ -433,7 +433,7 @@ func BenchmarkManagedLaunch(b *testing.B) {
 	for b.Loop() {
 		a++
 		n--
-		if err := s.Launch(k, Items(1024).In(256), a, x, y, n); err != nil {
+		if err := s.Launch(k, Items(1024).InGroups(256), a, x, y, n); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -466,7 +466,7 @@ func TestManagedConcurrently(t *testing.T) {
 					case 0:
 						fine(axpy(s, k, x, y))
 					case 1:
-						fine(axpy(s, k, y, Out(x)))
+						fine(axpy(s, k, y, Overwrite(x)))
 					case 2:
 						fine(Write(ctx, v, in[:8]))
 					case 3:
@@ -511,7 +511,7 @@ func TestManagedTags(t *testing.T) {
 	b := buffer(t, d, F32, 100)
 	b.SetTag("activations")
 	var tags []string
-	for _, h := range d.MemoryHolders() {
+	for _, h := range d.Memory().Holders() {
 		tags = append(tags, h.Tag)
 	}
 	slices.Sort(tags)

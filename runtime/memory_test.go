@@ -146,7 +146,7 @@ func TestTransfersRefuse(t *testing.T) {
 	assert.ErrorIs(t, d.Stream().Copy(x, buffer(t, d, I32, 4)), ErrInvalidArgument)
 	assert.ErrorIs(t, d.Stream().Copy(x, buffer(t, d, F32, 5)), ErrBufferOverflow)
 	assert.ErrorIs(t, d.Stream().Fill(x, []byte{1}), ErrInvalidArgument)
-	assert.ErrorIs(t, Fill(d.Stream(), x, int32(1)), ErrInvalidArgument)
+	assert.ErrorIs(t, d.Stream().Fill(x, int32(1)), ErrInvalidArgument)
 	assert.ErrorIs(t, d.Stream().Wait(nil), ErrInvalidArgument)
 	assert.ErrorIs(t, d.Stream().Wait(new(Event)), ErrEventNotRecorded)
 	_, err = new(Event).Elapsed(nil)
@@ -212,7 +212,7 @@ func TestBudgetUnderConcurrentDrains(t *testing.T) {
 	for range 2000 {
 		b, err := d.Alloc(U8, 1000)
 		require.NoError(t, err)
-		require.NoError(t, Fill(d.Stream(), b, uint8(1)))
+		require.NoError(t, d.Stream().Fill(b, uint8(1)))
 		require.NoError(t, b.Close())
 	}
 	close(stop)
@@ -225,7 +225,7 @@ func TestClosedStreamsAreForgotten(t *testing.T) {
 	for range 100 {
 		s, err := d.NewStream()
 		require.NoError(t, err)
-		require.NoError(t, Fill(s, b, uint8(1)))
+		require.NoError(t, s.Fill(b, uint8(1)))
 		require.NoError(t, s.Close())
 	}
 	assert.LessOrEqual(t, len(b.a.used), 1)
@@ -277,5 +277,5 @@ func TestDriverPanicLeavesNoLock(t *testing.T) {
 	b := buffer(t, d, F32, 4)
 	s := d.Stream()
 	assert.Panics(t, func() { _ = s.queue("test", func() error { panic("driver bug") }) })
-	assert.NoError(t, Fill(s, b, float32(1)))
+	assert.NoError(t, s.Fill(b, float32(1)))
 }

@@ -1,49 +1,16 @@
 package runtime
 
-// Recording what devices do with memory: on request, or of a whole program into the
-// file that Config.MemoryTrace names.
+// The file that Config.MemoryTrace names, in which all devices of a program record what
+// they do with memory.
 
 import (
+	"log/slog"
 	"maps"
 	"sync"
 
 	"github.com/concord-compute/concord/internal/file"
 	"github.com/concord-compute/concord/runtime/mempool"
 )
-
-// TraceMemory begins or ends recording what the device does with memory: at most
-// mempool.DefaultEvents events, the oldest are dropped. An event costs some 100 ns.
-// Beginning again changes nothing. With Config.MemoryTrace the device records from its
-// beginning to its end, and this does nothing.
-func (d *Device) TraceMemory(on bool) error {
-	c, err := d.use("trace memory")
-	if err != nil {
-		return err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case on && c.recorder == nil:
-		c.recorder = mempool.NewRecorder(0)
-		c.pool.Record(c.recorder, c.info.ID)
-	case !on && c.session.cfg.MemoryTrace == "":
-		c.recorder = nil
-		c.pool.Record(nil, "")
-	}
-	return nil
-}
-
-// MemoryTrace returns what was recorded since TraceMemory, or nil if nothing is. It can
-// be written, replayed with other settings and analyzed; see package mempool. With
-// Config.MemoryTrace it holds the other devices of the program as well.
-func (d *Device) MemoryTrace() *mempool.Trace {
-	d.core.mu.Lock()
-	defer d.core.mu.Unlock()
-	if d.core.recorder == nil {
-		return nil
-	}
-	return d.core.recorder.Trace()
-}
 
 // fileEvents bounds what is recorded for a file.
 const fileEvents = 1 << 20
@@ -91,5 +58,7 @@ func (c *core) writeTrace() {
 	defer traces.Unlock()
 	t := traces.of[name]
 	t.devices--
-	warnTrace(name, file.Replace(name, t.recorder.Trace().Write))
+	if err := file.Replace(name, t.recorder.Trace().Write); err != nil { // no caller waits for it
+		slog.Warn("concord: the memory trace is not written", "file", name, "error", err)
+	}
 }

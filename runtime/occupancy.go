@@ -63,7 +63,7 @@ func (k *Kernel) occupier(op string, local int64) (driver.Occupier, error) {
 // 8 where nothing is known. The x axis runs over columns:
 //
 //	b, rows, cols, err := runtime.LaunchParams2D(dev.Info(), m, n)
-//	grid := runtime.Items(cols*b, rows*b).In(b, b)
+//	grid := runtime.Items(cols*b, rows*b).InGroups(b, b)
 //
 // The last tiles reach over the edge, so the kernel checks its bounds.
 func LaunchParams2D(info Info, m, n int) (b, gridRows, gridCols int, err error) {

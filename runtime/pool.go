@@ -4,7 +4,6 @@ package runtime
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	goruntime "runtime"
 	"time"
@@ -128,57 +127,6 @@ func (w *progress) close() {
 		w.mark = nil
 	}
 }
-
-// Trim gives the driver memory that is kept for reuse, the least recently used first,
-// until at most keep bytes of it are left, and returns how much that was. Buffers stay
-// as they are.
-func (d *Device) Trim(keep int64) (int64, error) {
-	return d.clean("trim", func(p *mempool.Pool) int64 { return p.Trim(max(0, keep)) })
-}
-
-// SetMemoryLimits changes how much the device may hold: above soft bytes nothing is
-// kept for reuse, and hard bytes are never passed (ErrBudget). 0 is the default: for
-// soft 70 % of the device's memory, for hard no limit.
-func (d *Device) SetMemoryLimits(soft, hard int64) error {
-	const op = "set memory limits"
-	c, err := d.use(op)
-	if err != nil {
-		return err
-	}
-	if !c.enter() {
-		return c.ended(op)
-	}
-	defer c.guests.Done()
-	if soft == 0 {
-		soft = mempool.AdviseLimit(c.info.TotalMemory)
-	}
-	if err := c.pool.SetLimits(soft, hard); err != nil {
-		return c.error(op, err)
-	}
-	return nil
-}
-
-// TrackMemory makes the device remember where buffers are allocated, from now on:
-// errors that say that memory is out list the places that hold most, what is still
-// open when the device is closed is logged, and the profile "concord_device_memory" of
-// runtime/pprof counts live buffers by the stacks that allocated them. An allocation
-// costs about a microsecond more.
-func (d *Device) TrackMemory(on bool) error {
-	c, err := d.use("track memory")
-	if err != nil {
-		return err
-	}
-	c.pool.Track(on)
-	return nil
-}
-
-// MemoryHolders lists who holds memory of the device, the largest first: by place with
-// TrackMemory, else by size.
-func (d *Device) MemoryHolders() []mempool.Holder { return d.core.pool.Holders() }
-
-// WriteMemoryProfile writes live device memory by the stacks that allocated it, in the
-// format of "go tool pprof". It knows what was allocated since TrackMemory.
-func (d *Device) WriteMemoryProfile(w io.Writer) error { return d.core.pool.WriteProfile(w) }
 
 // report logs what is open when its device is closed, if someone wants to know.
 func (c *core) report() {

@@ -1,24 +1,12 @@
 package runtime
 
-// What to do about a backend that is not there, and about an error.
+// What to do about an error.
 
-import (
-	"errors"
+import "errors"
 
-	"github.com/concord-compute/concord/runtime/driver"
-)
-
-// Remedy returns what would make a backend without devices available, as the backend or
-// discovery says it (Probe.Remedy), or "".
-func Remedy(p Probe) string {
-	if p.State == driver.Available || p.State == driver.Fake {
-		return ""
-	}
-	return p.Remedy
-}
-
-// RemedyFor says what helps against an error, or "".
-func RemedyFor(err error) string {
+// Remedy returns what helps against an error, as an instruction, or "". What would make a
+// backend's devices available is Probe.Remedy.
+func Remedy(err error) string {
 	switch {
 	case err == nil:
 		return ""

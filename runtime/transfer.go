@@ -5,6 +5,7 @@ package runtime
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 
 	"github.com/concord-compute/concord/runtime/driver"
@@ -111,27 +112,26 @@ func checkCopy(dst, src *Buffer) error {
 	return nil
 }
 
-// Fill queues setting every element of b to a value given as the bytes of one
-// element. runtime.Fill takes a number instead.
-func (s *Stream) Fill(b *Buffer, element []byte) error {
+// Fill queues setting every element of b to a value: a number of the Go type that the buffer
+// holds, such as float32 or Float16, or the bytes of one element.
+func (s *Stream) Fill(b *Buffer, value any) error {
 	return s.queue("fill", func() error {
 		if err := s.use(b); err != nil {
 			return err
+		}
+		element, ok := value.([]byte)
+		if !ok {
+			t, bits := elementOf(value)
+			if t != b.typ {
+				return fmt.Errorf("buffer holds %v, not %T: %w", b.typ, value, ErrInvalidArgument)
+			}
+			element = binary.LittleEndian.AppendUint64(nil, bits)[:t.Size()]
 		}
 		if len(element) != b.typ.Size() {
 			return fmt.Errorf("pattern of %d bytes for elements of %v: %w", len(element), b.typ, ErrInvalidArgument)
 		}
 		return s.drv.Fill(b.mem, element)
 	})
-}
-
-// Fill queues setting every element of b to value.
-func Fill[T Element](s *Stream, b *Buffer, value T) error {
-	if err := sameType[T](b, "fill"); err != nil {
-		return err
-	}
-	one := [1]T{value}
-	return s.Fill(b, bytesOf(one[:]))
 }
 
 // Prefetch queues moving a Unified buffer to the device, or to the host, ahead of

@@ -5,7 +5,6 @@ package runtime
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"github.com/concord-compute/concord/runtime/driver"
@@ -49,31 +48,6 @@ func (c *core) stopUpkeep() {
 	if c.upkeep != nil {
 		c.upkeep.Stop()
 	}
-}
-
-// WatchMemory sets from which parts of the soft limit on memory counts as short, and who
-// is told when such a threshold is passed, once on the way up and once on the way down;
-// nil tells nobody. The zero Thresholds are the defaults.
-//
-// tell is called in the middle of a call that allocates or frees: it may ask Stats and
-// Trim, and must not allocate, close anything, or wait for the device.
-func (d *Device) WatchMemory(t mempool.Thresholds, tell func(mempool.Pressure)) error {
-	const op = "watch memory"
-	c, err := d.use(op)
-	if err != nil {
-		return err
-	}
-	c.watched.Store(tell != nil)
-	err = c.pool.Watch(t, func(p mempool.Pressure) {
-		c.logPressure(p)
-		if tell != nil {
-			tell(p)
-		}
-	})
-	if err != nil {
-		return c.error(op, err)
-	}
-	return nil
 }
 
 func (c *core) logPressure(p mempool.Pressure) {
@@ -153,28 +127,4 @@ func (c *core) spoil(a *allocation, busy []*Stream) []*Stream {
 	}
 	s.queued.Add(1)
 	return []*Stream{s}
-}
-
-// HostMemory returns how much memory of the machine is in use and how much there is, in
-// bytes, as the system says now; known is false where it does not.
-func HostMemory() (used, total int64, known bool) {
-	used, total = hostMemory()
-	return used, total, total > 0
-}
-
-// MemoryReport is a table of the device's memory for people: what is live and kept, the
-// limits, what the pool saves, fragmentation, the sizes asked for, the biggest holders.
-func (d *Device) MemoryReport() string {
-	text := "memory of " + d.String() + "\n" + d.core.pool.Report()
-	if used, total, known := HostMemory(); known {
-		text += "the machine uses " + driver.FormatBytes(used) + " of " + driver.FormatBytes(total) + "\n"
-	}
-	return text
-}
-
-// warnTrace logs that a trace could not be written, which nobody waits for.
-func warnTrace(file string, err error) {
-	if err != nil {
-		slog.Warn("concord: the memory trace is not written", "file", file, "error", err)
-	}
 }

@@ -37,12 +37,12 @@ func TestUpkeep(t *testing.T) {
 
 func TestWatchMemory(t *testing.T) {
 	_, d := open(t, &nullBackend{pooled: true, name: "other"}, Config{MemoryEmergency: true})
-	require.NoError(t, d.SetMemoryLimits(100<<10, 0))
+	require.NoError(t, d.Memory().SetLimits(100<<10, 0))
 	var told []string
-	require.NoError(t, d.WatchMemory(mempool.Thresholds{Warn: 0.5}, func(p mempool.Pressure) {
+	require.NoError(t, d.Memory().Watch(mempool.Thresholds{Warn: 0.5}, func(p mempool.Pressure) {
 		told = append(told, p.String())
 		_ = d.Stats()
-		_, err := d.Trim(0)
+		_, err := d.Memory().Trim(0)
 		assert.NoError(t, err)
 	}))
 	x := buffer(t, d, U8, 60<<10)
@@ -51,11 +51,11 @@ func TestWatchMemory(t *testing.T) {
 	x = buffer(t, d, U8, 90<<10)
 	assert.Equal(t, []string{"warn: 64.0 KiB of 100.0 KiB", "warn no more: 0 B of 100.0 KiB"}, told[:2])
 	assert.Zero(t, d.Stats().Memory.Cached, "critical: what is kept went")
-	assert.ErrorIs(t, d.WatchMemory(mempool.Thresholds{Warn: 2}, nil), ErrInvalidArgument)
-	require.NoError(t, d.WatchMemory(mempool.Thresholds{}, nil))
+	assert.ErrorIs(t, d.Memory().Watch(mempool.Thresholds{Warn: 2}, nil), ErrInvalidArgument)
+	require.NoError(t, d.Memory().Watch(mempool.Thresholds{}, nil))
 	require.NoError(t, x.Close())
-	assert.Contains(t, d.MemoryReport(), "memory of other:0")
-	used, total, known := HostMemory()
+	assert.Contains(t, d.Memory().Report(), "memory of other:0")
+	used, total, known := SystemMemory()
 	assert.Equal(t, known, total > 0)
 	assert.LessOrEqual(t, used, total)
 }
@@ -95,17 +95,17 @@ func TestMemoryFill(t *testing.T) {
 
 func TestTraceMemory(t *testing.T) {
 	_, d := open(t, &nullBackend{pooled: true}, Config{})
-	assert.Nil(t, d.MemoryTrace())
+	assert.Nil(t, d.Memory().Trace())
 	x := buffer(t, d, F32, 10)
-	require.NoError(t, d.TraceMemory(true))
-	require.NoError(t, d.TraceMemory(true))
+	require.NoError(t, d.Memory().Record(true))
+	require.NoError(t, d.Memory().Record(true))
 	require.NoError(t, x.Close())
-	trace := d.MemoryTrace()
+	trace := d.Memory().Trace()
 	require.Len(t, trace.Events, 3) // the slab, the buffer, its end
 	assert.Equal(t, "cuda:0", trace.Events[2].Device)
 	assert.Equal(t, mempool.Free, trace.Events[2].Kind)
-	require.NoError(t, d.TraceMemory(false))
-	assert.Nil(t, d.MemoryTrace())
+	require.NoError(t, d.Memory().Record(false))
+	assert.Nil(t, d.Memory().Trace())
 }
 
 // Two devices of two sessions write one file, each time that one is closed.
@@ -145,8 +145,8 @@ func TestMemoryTraceFile(t *testing.T) {
 	}
 	assert.Equal(t, []string{file}, kept(), "the program may open more devices")
 	s, d = open(t, &nullBackend{pooled: true}, Config{MemoryTrace: file})
-	require.NoError(t, d.TraceMemory(true))
-	require.NoError(t, d.TraceMemory(false))
+	require.NoError(t, d.Memory().Record(true))
+	require.NoError(t, d.Memory().Record(false))
 	buffer(t, d, F32, 20)
 	require.NoError(t, s.Close())
 	assert.True(t, slices.ContainsFunc(read().Events, func(e mempool.Event) bool { return e.Bytes == 80 }), "recorded to the end")

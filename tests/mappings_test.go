@@ -37,7 +37,7 @@ func TestManyThreadsLeaveMappings(t *testing.T) {
 	b, err := d.Alloc(runtime.I32, n)
 	require.NoError(t, err)
 	for range 3 {
-		require.NoError(t, d.Stream().Launch(k, runtime.Items(n).In(1024), b))
+		require.NoError(t, d.Stream().Launch(k, runtime.Items(n).InGroups(1024), b))
 		require.NoError(t, d.Stream().Sync(t.Context()))
 	}
 	heap := make([][]byte, 2000)

@@ -111,8 +111,8 @@ func (a *app) diagnose(ctx context.Context) (*diagnosis, error) {
 	d.Tools = hints(ctx, s.Config().ProbeTimeout)
 	d.Compiler = "none"
 	for _, p := range d.Backends {
-		if text := runtime.Remedy(p); text != "" {
-			d.Remedies = append(d.Remedies, remedy{p.Backend, p.Reason, text})
+		if p.Remedy != "" {
+			d.Remedies = append(d.Remedies, remedy{p.Backend, p.Reason, p.Remedy})
 		}
 		if p.Backend == "cpu" && p.CompilerVersion != "" {
 			d.Compiler = p.CompilerVersion

@@ -174,7 +174,7 @@ func (a *app) report(root *cobra.Command, args []string, err error) int {
 	if t, ok := errors.AsType[told](err); ok {
 		return t.status
 	}
-	f := failure{Error: err.Error(), Remedy: runtime.RemedyFor(err)}
+	f := failure{Error: err.Error(), Remedy: runtime.Remedy(err)}
 	if errors.Is(err, runtime.ErrCompile) {
 		f.Remedy = "" // it is to read the log, which is printed
 	}

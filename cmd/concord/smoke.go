@@ -72,7 +72,7 @@ func runCheck(ctx context.Context, dev *runtime.Device, name string, opt runtime
 
 func outcome(c check, err error) check {
 	if err != nil {
-		c.Result, c.Error, c.Remedy = fail, err.Error(), runtime.RemedyFor(err)
+		c.Result, c.Error, c.Remedy = fail, err.Error(), runtime.Remedy(err)
 		if b, ok := errors.AsType[*runtime.BuildError](err); ok {
 			c.Error += "\n" + b.Log
 		}

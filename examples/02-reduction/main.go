@@ -82,10 +82,10 @@ func run(ctx context.Context) error {
 	// Work on one stream is in order: the second launch sees what the first wrote.
 	// Local memory is given as its size in bytes.
 	s, local := dev.Stream(), runtime.Local(group*4)
-	if err := s.Launch(sum, runtime.Items(groups*group).In(group), x, uint32(n), partial, local); err != nil {
+	if err := s.Launch(sum, runtime.Items(groups*group).InGroups(group), x, uint32(n), partial, local); err != nil {
 		return err
 	}
-	if err := s.Launch(sum, runtime.Items(group).In(group), partial, uint32(groups), total, local); err != nil {
+	if err := s.Launch(sum, runtime.Items(group).InGroups(group), partial, uint32(groups), total, local); err != nil {
 		return err
 	}
 	var result [1]float32

@@ -11,10 +11,6 @@ func (p *Pool) Trim(keep int64) int64 {
 	return p.clean(func() { p.shrink(func() bool { return p.n.Cached-p.given > keep }) })
 }
 
-// EmergencyCleanup frees all that is kept and returns how much that was. What is live
-// stays valid, and is counted as ever when it comes back.
-func (p *Pool) EmergencyCleanup() int64 { return p.Trim(0) }
-
 // clean does the work of a clean-up under the lock, waits until the driver has freed
 // what was given up, and returns how much that was.
 func (p *Pool) clean(work func()) int64 {

@@ -46,7 +46,7 @@ type Options struct {
 	Slack float64
 
 	Thresholds    Thresholds // see Watch
-	AutoEmergency bool       // EmergencyCleanup whenever Live passes Thresholds.Critical
+	AutoEmergency bool       // Trim(0) whenever Live passes Thresholds.Critical
 
 	// Device says how much of the device's memory is in use, by whomever. It is asked
 	// when the driver has given memory, with no lock held. Nil means that nobody knows.

@@ -88,7 +88,7 @@ func TestCleanupWithLiveBuffers(t *testing.T) {
 		p := New(src, Options{Mode: mode})
 		a, b := get(t, p, 100<<20, nil), get(t, p, 90<<20, nil)
 		require.NoError(t, p.Put(a.ID, nil, 0))
-		assert.EqualValues(t, 100<<20, p.EmergencyCleanup())
+		assert.EqualValues(t, 100<<20, p.Trim(0))
 		s := p.Stats()
 		assert.EqualValues(t, 90<<20, s.Live)
 		assert.Zero(t, s.Cached)

@@ -15,7 +15,7 @@ type Thresholds struct {
 	Warn     float64 // of Live; 0.70
 	High     float64 // 0.80
 	Coalesce float64 // free blocks that work has left are looked for at once; 0.85
-	Critical float64 // EmergencyCleanup is advised; 0.90
+	Critical float64 // Trim(0) is advised; 0.90
 	Device   float64 // of the device's memory, whoever uses it; 0.90
 
 	// Water marks of Reserved, for a request that no free block fits: from HighWater on
@@ -193,7 +193,7 @@ func (p *Pool) act(e Pressure, tell func(Pressure)) {
 	case e.Up && e.Threshold == Coalesce:
 		p.Coalesce()
 	case e.Up && e.Threshold == Critical && p.o.AutoEmergency:
-		p.EmergencyCleanup()
+		p.Trim(0)
 	}
 }
 

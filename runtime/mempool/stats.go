@@ -27,7 +27,7 @@ type Stats struct {
 	DriverAllocs  int64
 	DriverFrees   int64
 	Retries       int64 // second attempts after the driver had no room
-	Cleanups      int64 // Trim, EmergencyCleanup, CleanupFragmented, Maintenance
+	Cleanups      int64 // Trim, CleanupFragmented, Maintenance
 	Coalesces     int64 // times that blocks which work has left were looked for to be joined
 
 	LargestFree int64 // the largest free block that no work uses

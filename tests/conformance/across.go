@@ -53,7 +53,7 @@ func across(t *row, d *device, other *runtime.Device) {
 	for _, n := range []int{1, 1000, 5<<20 + 3} {
 		data := bytesOf(n)
 		here, there, back := upload(t, d, data), far.alloc(t, runtime.U8, n+7), d.alloc(t, runtime.U8, n)
-		must(t, runtime.Fill(other.Stream(), there, uint8(9)))
+		must(t, other.Stream().Fill(there, uint8(9)))
 		must(t, runtime.CopyAcross(t.Context(), there, here))
 		part, err := there.Slice(0, n)
 		must(t, err)
@@ -77,10 +77,10 @@ func acrossAfterWork(t *row, d, far *device) {
 	src, dst := d.alloc(t, runtime.U32, n), far.alloc(t, runtime.U32, n)
 	for i := range uint32(5) {
 		for range 4 {
-			must(t, runtime.Fill(q, dst, uint32(77)))
-			must(t, runtime.Fill(p, src, uint32(88)))
+			must(t, q.Fill(dst, uint32(77)))
+			must(t, p.Fill(src, uint32(88)))
 		}
-		must(t, runtime.Fill(p, src, i))
+		must(t, p.Fill(src, i))
 		must(t, runtime.CopyAcross(t.Context(), dst, src))
 		for j, got := range read[uint32](t, dst) {
 			if got != i {

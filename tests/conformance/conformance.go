@@ -160,7 +160,7 @@ func (d *device) allocKind(t *row, kind runtime.MemoryKind, typ runtime.Type, n 
 		return nil
 	}
 	must(t, err)
-	must(t, runtime.Fill(d.Stream(), whole, uint8(bandPattern)))
+	must(t, d.Stream().Fill(whole, uint8(bandPattern)))
 	must(t, d.Stream().Sync(t.Context()), "other streams use it next")
 	middle, err := whole.Slice(bandBytes, size)
 	must(t, err)

@@ -55,10 +55,10 @@ func checkLaunchErrors(t *row, d *device) {
 		"nil":                {runtime.Items(4), []any{a, nil, y, n}, runtime.ErrInvalidArgument},
 		"no items":           {runtime.Items(0), []any{a, x, y, n}, runtime.ErrInvalidArgument},
 		"negative items":     {runtime.Items(-4), []any{a, x, y, n}, runtime.ErrInvalidArgument},
-		"no divisor":         {runtime.Items(5).In(2), []any{a, x, y, n}, runtime.ErrInvalidArgument},
+		"no divisor":         {runtime.Items(5).InGroups(2), []any{a, x, y, n}, runtime.ErrInvalidArgument},
 		"huge grid":          {runtime.Items(math.MaxInt), []any{a, x, y, n}, runtime.ErrTooLarge},
 		"huge volume":        {runtime.Items(1<<31, 1<<31, 1<<31), []any{a, x, y, n}, runtime.ErrTooLarge},
-		"oversized group":    {runtime.Items(2 * huge).In(2 * huge), []any{a, x, y, n}, runtime.ErrTooLarge},
+		"oversized group":    {runtime.Items(2 * huge).InGroups(2 * huge), []any{a, x, y, n}, runtime.ErrTooLarge},
 	} {
 		errorIs(t, d.Stream().Launch(k, c.g, c.args...), c.want, what)
 	}
@@ -104,15 +104,15 @@ func checkFault(t *row, d *device) {
 	errorSays(t, err, "astray", "the error names what failed")
 	equal(t, fmt.Sprint(err), fmt.Sprint(faulty.Err()), "the stream keeps its first error")
 	equal(t, fmt.Sprint(err), fmt.Sprint(faulty.Launch(k, runtime.Items(1), x, int64(0))))
-	equal(t, fmt.Sprint(err), fmt.Sprint(runtime.Fill(faulty, x, int32(1))))
+	equal(t, fmt.Sprint(err), fmt.Sprint(faulty.Fill(x, int32(1))))
 	if lost {
-		errorIs(t, runtime.Fill(d.Stream(), x, int32(1)), runtime.ErrDeviceLost, "on every stream")
+		errorIs(t, d.Stream().Fill(x, int32(1)), runtime.ErrDeviceLost, "on every stream")
 		_, err = d.NewStream()
 		errorIs(t, err, runtime.ErrDeviceLost)
 		_, err = d.Alloc(runtime.F32, 1)
 		errorIs(t, err, runtime.ErrDeviceLost)
 	} else {
-		must(t, runtime.Fill(d.Stream(), x, int32(2)), "other streams go on")
+		must(t, d.Stream().Fill(x, int32(2)), "other streams go on")
 		equal(t, []int32{2}, read[int32](t, x))
 	}
 	noError(t, faulty.Close())
@@ -122,7 +122,7 @@ func checkFault(t *row, d *device) {
 	anew := &device{Device: OpenIn(t.test, s, name)}
 	checkSaxpy(t, anew)
 	if lost {
-		errorIs(t, runtime.Fill(d.Stream(), x, int32(1)), runtime.ErrDeviceLost, "the old one stays lost")
+		errorIs(t, d.Stream().Fill(x, int32(1)), runtime.ErrDeviceLost, "the old one stays lost")
 		noError(t, d.Close())
 	}
 	anew.end(t)

@@ -31,9 +31,9 @@ func checkGraphCopies(t *row, d *device) {
 	part, err := b.Slice(100, 50)
 	must(t, err)
 	g := capture(t, d, func(s *runtime.Stream) error {
-		err := errors.Join(s.Copy(b, a), runtime.Fill(s, part, uint8(7)))
+		err := errors.Join(s.Copy(b, a), s.Fill(part, uint8(7)))
 		if pinned != nil {
-			err = errors.Join(err, s.Copy(pinned, b), runtime.Fill(s, b, uint8(0)), s.Copy(b, pinned))
+			err = errors.Join(err, s.Copy(pinned, b), s.Fill(b, uint8(0)), s.Copy(b, pinned))
 		}
 		return err
 	})
@@ -71,13 +71,13 @@ func checkGraphKernels(t *row, d *device) {
 	g := capture(t, d, func(s *runtime.Stream) error {
 		a, n := float32(1), uint32(n)
 		for range 10 {
-			if err := s.Launch(saxpy, runtime.Items(256).In(64), a, x, y, n); err != nil {
+			if err := s.Launch(saxpy, runtime.Items(256).InGroups(64), a, x, y, n); err != nil {
 				return err
 			}
 			a++ // the values are those of the call
 		}
 		n = 0
-		return s.Launch(sums, runtime.Items(64).In(32), in, out, runtime.Local(128), runtime.Local(256))
+		return s.Launch(sums, runtime.Items(64).InGroups(32), in, out, runtime.Local(128), runtime.Local(256))
 	})
 	before := d.Stats().Launches
 	for i := range 4 {
@@ -108,7 +108,7 @@ func checkGraphUpdate(t *row, d *device) {
 	x, y, z := upload(t, d, ones[float32](n)), upload(t, d, make([]float32, n)), upload(t, d, make([]float32, n))
 	record := func(a float32, to *runtime.Buffer, items int) func(s *runtime.Stream) error {
 		return func(s *runtime.Stream) error {
-			return errors.Join(runtime.Fill(s, to, float32(1)), s.Launch(k, runtime.Items(items), a, x, to, uint32(items)))
+			return errors.Join(s.Fill(to, float32(1)), s.Launch(k, runtime.Items(items), a, x, to, uint32(items)))
 		}
 	}
 	g := capture(t, d, record(2, y, n))
@@ -132,13 +132,13 @@ func checkGraphUpdate(t *row, d *device) {
 	// A launch that is still queued is that of before the update.
 	must(t, g.Launch(d.Stream()))
 	must(t, g.Update(func(s *runtime.Stream) error { // of another shape
-		return errors.Join(s.Copy(z, y), s.Launch(k, runtime.Items(n), float32(1), y, z, uint32(n)), runtime.Fill(s, x, float32(0)))
+		return errors.Join(s.Copy(z, y), s.Launch(k, runtime.Items(n), float32(1), y, z, uint32(n)), s.Fill(x, float32(0)))
 	}))
 	must(t, g.Launch(d.Stream()))
 	equal(t, 14, read[float32](t, z)[n-1])
 	equal(t, 0, read[float32](t, x)[0])
 	wrong := errors.New("wrong")
-	errorIs(t, g.Update(func(s *runtime.Stream) error { return errors.Join(runtime.Fill(s, z, float32(3)), wrong) }), wrong)
+	errorIs(t, g.Update(func(s *runtime.Stream) error { return errors.Join(s.Fill(z, float32(3)), wrong) }), wrong)
 	must(t, g.Launch(d.Stream()))
 	equal(t, 14, read[float32](t, z)[0], "an update that fails changes nothing")
 	must(t, g.Close())
@@ -172,7 +172,7 @@ func checkGraphRefuses(t *row, d *device) {
 		equal(t, []float32{0, 0}, read[float32](t, y), "other streams work")
 		return s.Launch(k, runtime.Items(2), float32(1), x, y, uint32(2))
 	})
-	errorIs(t, runtime.Fill(kept, x, float32(1)), runtime.ErrClosed, "the recording is over")
+	errorIs(t, kept.Fill(x, float32(1)), runtime.ErrClosed, "the recording is over")
 	must(t, g.Launch(d.Stream()))
 	equal(t, []float32{2, 4}, read[float32](t, y), "what was refused did no harm")
 	wrong := errors.New("wrong")

@@ -121,7 +121,7 @@ const idsText = `kernel void ids(global uint *out) {
 func checkIDs(t *row, d *device) {
 	k := d.kernel(t, idsText, "ids")
 	out := d.alloc(t, runtime.U32, 12*6*5)
-	must(t, d.Stream().Launch(k, runtime.Items(12, 6, 5).In(4, 3, 1), out))
+	must(t, d.Stream().Launch(k, runtime.Items(12, 6, 5).InGroups(4, 3, 1), out))
 	for i, got := range read[uint32](t, out) {
 		if got != uint32(i) {
 			t.Fatalf("item %d wrote %#x", i, got)
@@ -163,7 +163,7 @@ func checkBarrier(t *row, d *device) {
 			want[i] = int32(i/group*group+group-1-l) + 3
 		}
 		b := upload(t, d, data)
-		must(t, d.Stream().Launch(k, runtime.Items(len(data)).In(group), b))
+		must(t, d.Stream().Launch(k, runtime.Items(len(data)).InGroups(group), b))
 		equal(t, want, read[int32](t, b), "groups of %d", group)
 	}
 }
@@ -189,7 +189,7 @@ func checkLocalArguments(t *row, d *device) {
 	}
 	in, out := upload(t, d, data), d.alloc(t, runtime.I32, 6)
 	for _, size := range []runtime.Local{128, 132, 1024} { // what is after the first may not overlap it
-		must(t, d.Stream().Launch(k, runtime.Items(96).In(32), in, out, size, runtime.Local(128)))
+		must(t, d.Stream().Launch(k, runtime.Items(96).InGroups(32), in, out, size, runtime.Local(128)))
 		var want []int32
 		for g := range 3 {
 			s := int32(0)
@@ -219,7 +219,7 @@ func checkAtomics(t *row, d *device) {
 	k := d.kernel(t, atomicText, "count")
 	total, least, most := upload(t, d, []uint32{0, 0}), upload(t, d, []int32{0}), upload(t, d, []int32{0})
 	seen := upload(t, d, make([]uint32, 1024))
-	must(t, d.Stream().Launch(k, runtime.Items(1024).In(32), total, least, most, seen))
+	must(t, d.Stream().Launch(k, runtime.Items(1024).InGroups(32), total, least, most, seen))
 	equal(t, []uint32{1024, 1024}, read[uint32](t, total))
 	equal(t, []int32{-500}, read[int32](t, least))
 	equal(t, []int32{523}, read[int32](t, most))

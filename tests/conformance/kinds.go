@@ -29,7 +29,7 @@ func checkKinds(t *row, d *device) {
 		must(t, runtime.Write(t.Context(), b, want))
 		part, err := b.Slice(13, 100)
 		must(t, err)
-		must(t, runtime.Fill(d.Stream(), part, uint16(0x1234)))
+		must(t, d.Stream().Fill(part, uint16(0x1234)))
 		for i := range 100 {
 			want[13+i] = 0x1234
 		}
@@ -39,7 +39,7 @@ func checkKinds(t *row, d *device) {
 			if to == nil {
 				continue
 			}
-			must(t, runtime.Fill(d.Stream(), to, uint16(0)))
+			must(t, d.Stream().Fill(to, uint16(0)))
 			must(t, d.Stream().Copy(to, part))
 			equal(t, append(want[13:113:113], 0), read[uint16](t, to), "kind %d to %d", kind, other)
 		}
@@ -62,7 +62,7 @@ func checkHostView(t *row, d *device) {
 			continue
 		}
 		mustEqual(t, 1000, len(view))
-		must(t, runtime.Fill(s, b, int32(5)))
+		must(t, s.Fill(b, int32(5)))
 		must(t, s.Sync(t.Context()))
 		equal(t, 5, view[0], "the host sees what the device wrote")
 		equal(t, 5, view[999])
@@ -111,7 +111,7 @@ func checkPinnedCopies(t *row, d *device) {
 		must(t, s.Copy(dev, up[i]))
 		must(t, s.Copy(down[i], dev))
 	}
-	must(t, runtime.Fill(s, dev, uint32(0)))
+	must(t, s.Fill(dev, uint32(0)))
 	must(t, s.Sync(t.Context()))
 	for i := range rounds {
 		for j, got := range read[uint32](t, down[i]) {
@@ -130,8 +130,8 @@ func checkKindsInKernels(t *row, d *device) {
 		if x == nil {
 			continue
 		}
-		must(t, runtime.Fill(d.Stream(), x, float32(3)))
-		must(t, runtime.Fill(d.Stream(), y, float32(1)))
+		must(t, d.Stream().Fill(x, float32(3)))
+		must(t, d.Stream().Fill(y, float32(1)))
 		must(t, d.Stream().Launch(k, runtime.Items(1000), float32(2), x, y, uint32(1000)))
 		for i, got := range read[float32](t, y) {
 			if got != 7 {
@@ -150,7 +150,7 @@ func checkPrefetch(t *row, d *device) {
 	s := d.Stream()
 	for i := range uint32(5) {
 		must(t, s.Prefetch(b, false))
-		must(t, runtime.Fill(s, b, i))
+		must(t, s.Fill(b, i))
 		must(t, s.Prefetch(b, true))
 		must(t, s.Sync(t.Context()))
 		equal(t, i, read[uint32](t, b)[1<<16-1], "moving changes nothing")

@@ -21,7 +21,7 @@ func checkClosed(t *row, d *device) {
 	must(t, b.Close())
 	must(t, b.Close(), "twice is nothing")
 	errorIs(t, runtime.Read(t.Context(), b, make([]float32, 4)), runtime.ErrClosed)
-	errorIs(t, runtime.Fill(d.Stream(), b, float32(1)), runtime.ErrClosed)
+	errorIs(t, d.Stream().Fill(b, float32(1)), runtime.ErrClosed)
 	_, err = b.Slice(0, 1)
 	errorIs(t, err, runtime.ErrClosed)
 }
@@ -41,7 +41,7 @@ func checkCloseUnderWay(t *row, d *device) {
 		must(t, b.Close())
 		c, err := d.Alloc(runtime.U32, 1024)
 		must(t, err)
-		must(t, runtime.Fill(other, c, uint32(7)))
+		must(t, other.Fill(c, uint32(7)))
 		must(t, other.Sync(t.Context()))
 		must(t, s.Sync(t.Context()))
 		mustEqual(t, slices.Repeat([]uint32{7}, 1024), read[uint32](t, c))

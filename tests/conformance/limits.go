@@ -33,7 +33,7 @@ func checkGridLimits(t *row, d *device) {
 		errorSays(t, err, fmt.Sprint(named), "the error says what is possible")
 	}
 	along := func(i, items int) (g runtime.Grid) {
-		g = runtime.Items(1, 1, 1).In(1, 1, 1)
+		g = runtime.Items(1, 1, 1).InGroups(1, 1, 1)
 		g.Items[i] = items
 		return g
 	}
@@ -50,19 +50,19 @@ func checkGridLimits(t *row, d *device) {
 	}
 	if most := info.MaxGroupCount; most > 0 {
 		need(t, most < 1<<32, "MaxGroupCount is %d: 2^32 and more cannot be tried", most)
-		refused(runtime.Items(1<<16, most>>16+1).In(1, 1), most)
+		refused(runtime.Items(1<<16, most>>16+1).InGroups(1, 1), most)
 		err := d.Stream().Launch(k, runtime.Items(1<<31, 1<<31), out)
 		errorIs(t, err, runtime.ErrTooLarge, "no group is large enough")
 	}
 	for what, g := range map[string]runtime.Grid{
 		"no items": runtime.Items(0), "a hole": runtime.Items(4, 0, 4), "negative": runtime.Items(4, -1),
 		"least": runtime.Items(math.MinInt), "four dimensions": runtime.Items(1, 1, 1, 1),
-		"four dimensions of a group": runtime.Items(4).In(1, 1, 1, 1), "no cover": runtime.Cover(0, 0),
+		"four dimensions of a group": runtime.Items(4).InGroups(1, 1, 1, 1), "no cover": runtime.Cover(0, 0),
 	} {
 		errorIs(t, d.Stream().Launch(k, g, out), runtime.ErrInvalidArgument, what)
 	}
 	must(t, d.Stream().Err())
-	must(t, d.Stream().Launch(k, runtime.Items(1<<16, 3).In(1, 1), out))
+	must(t, d.Stream().Launch(k, runtime.Items(1<<16, 3).InGroups(1, 1), out))
 	equal(t, []uint32{3 << 16}, read[uint32](t, out), "what is refused has run nowhere, and many groups all run")
 }
 

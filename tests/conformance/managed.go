@@ -20,7 +20,7 @@ var managedChecks = []check{
 // cannot have its mode.
 func (d *device) managed(t *row, typ runtime.Type, n int, opt runtime.ManagedOptions) *runtime.Managed {
 	t.Helper()
-	m, err := d.Device.Managed(typ, n, opt)
+	m, err := d.Device.NewManaged(typ, n, opt)
 	if opt.Mode == runtime.UnifiedMode && notHere(err) {
 		return nil
 	}
@@ -55,7 +55,7 @@ func managedTrip[T runtime.Element](t *row, d *device, data []T) {
 		side, err := m.DeviceSide(d.Stream(), runtime.ForWriting)
 		must(t, err)
 		equal(t, data, read[T](t, side), "mode %d: it is there", mode)
-		must(t, runtime.Fill(d.Stream(), side, data[2]))
+		must(t, d.Stream().Fill(side, data[2]))
 		must(t, side.Close())
 		must(t, m.ToHost(t.Context()))
 		got := make([]T, len(data))
@@ -123,7 +123,7 @@ func checkManagedModes(t *row, d *device) {
 	must(t, m.ToDevice(ctx))
 	side, err := m.DeviceSide(s, runtime.ForWriting)
 	must(t, err)
-	must(t, runtime.Fill(s, side, uint32(stale)))
+	must(t, s.Fill(side, uint32(stale)))
 	must(t, runtime.Read(ctx, m, got))
 	equal(t, one, got, "nobody asked for a copy")
 	must(t, s.ToHost(m))
@@ -163,7 +163,7 @@ func checkManagedViews(t *row, d *device) {
 	must(t, err)
 	side, err := w.DeviceSide(s, runtime.ForOverwriting)
 	must(t, err)
-	must(t, runtime.Fill(s, side, uint16(stale)))
+	must(t, s.Fill(side, uint16(stale)))
 	for i := range 10 {
 		want[15+i] = stale
 	}
@@ -200,7 +200,7 @@ func checkManagedStreams(t *row, d *device) {
 		must(t, err)
 		side, err := part.DeviceSide(s, runtime.ForOverwriting)
 		must(t, err)
-		must(t, runtime.Fill(s, side, i))
+		must(t, s.Fill(side, i))
 		for j := range 200 {
 			data[at+j] = i
 		}
@@ -247,7 +247,7 @@ func checkArena(t *row, d *device) {
 			for i := range 100 {
 				b, err := a.Alloc(runtime.U16, 1+i*13)
 				must(t, err)
-				must(t, runtime.Fill(d.Stream(), b, uint16(1000*round+i)))
+				must(t, d.Stream().Fill(b, uint16(1000*round+i)))
 				list = append(list, b)
 			}
 			for i, b := range list {
@@ -256,7 +256,7 @@ func checkArena(t *row, d *device) {
 				}
 			}
 			must(t, a.Reset())
-			errorIs(t, runtime.Fill(d.Stream(), list[0], uint16(1)), runtime.ErrClosed)
+			errorIs(t, d.Stream().Fill(list[0], uint16(1)), runtime.ErrClosed)
 		}
 		must(t, a.Close())
 	}
@@ -269,7 +269,7 @@ func checkBatch(t *row, d *device) {
 	equal(t, []uint16{0x201, 0x403, 0x605}, read[uint16](t, b))
 	_, err = batch.AddHost(t.Context(), []byte{1, 2, 3}, 2, runtime.U16)
 	errorIs(t, err, runtime.ErrDimension)
-	m, err := d.Device.Managed(runtime.F32, 10, runtime.ManagedOptions{})
+	m, err := d.Device.NewManaged(runtime.F32, 10, runtime.ManagedOptions{})
 	must(t, err)
 	must(t, batch.Add(m))
 	must(t, batch.Close())

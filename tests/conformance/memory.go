@@ -115,7 +115,7 @@ func checkFills(t *row, d *device) {
 	b := upload(t, d, make([]uint16, 10))
 	v, err := b.Slice(3, 4)
 	must(t, err)
-	must(t, runtime.Fill(d.Stream(), v, uint16(9)))
+	must(t, d.Stream().Fill(v, uint16(9)))
 	equal(t, []uint16{0, 0, 0, 9, 9, 9, 9, 0, 0, 0}, read[uint16](t, b), "a view alone")
 	must(t, v.Close())
 }
@@ -123,7 +123,7 @@ func checkFills(t *row, d *device) {
 func fill[T runtime.Element](t *row, d *device, value T, n int) {
 	t.Helper()
 	b := d.alloc(t, runtime.TypeOf[T](), n)
-	must(t, runtime.Fill(d.Stream(), b, value))
+	must(t, d.Stream().Fill(b, value))
 	for i, got := range read[T](t, b) {
 		if got != value {
 			t.Fatalf("element %d of %v is %v, not %v", i, b.Type(), got, value)

@@ -32,7 +32,7 @@ func checkMuchLocal(t *row, d *device) {
 	out := d.alloc(t, runtime.U32, groups*group)
 	for _, size := range []int64{usual, usual + 128, most} {
 		n := uint32(min(size, 1<<20) / 4) // more takes a while
-		must(t, d.Stream().Launch(k, runtime.Items(groups*group).In(group), out, runtime.Local(4*n), n), "%d bytes", size)
+		must(t, d.Stream().Launch(k, runtime.Items(groups*group).InGroups(group), out, runtime.Local(4*n), n), "%d bytes", size)
 		sums := make([]uint32, groups)
 		for i, x := range read[uint32](t, out) {
 			sums[i/group] += x
@@ -41,7 +41,7 @@ func checkMuchLocal(t *row, d *device) {
 			equal(t, uint32(g+1)*uint32(uint64(n)*uint64(n-1)/2), sums[g], "%d bytes, group %d", size, g)
 		}
 	}
-	err := d.Stream().Launch(k, runtime.Items(group).In(group), out, runtime.Local(most+128), uint32(1))
+	err := d.Stream().Launch(k, runtime.Items(group).InGroups(group), out, runtime.Local(most+128), uint32(1))
 	errorIs(t, err, runtime.ErrLaunch, "more than there is")
 	must(t, d.Stream().Sync(t.Context()))
 }

@@ -29,10 +29,10 @@ func checkOrder(t *row, d *device) {
 	must(t, err)
 	a, b := d.alloc(t, runtime.U32, 1<<16), d.alloc(t, runtime.U32, 1<<16)
 	for i := range 50 { // without waiting in between
-		must(t, runtime.Fill(s, a, uint32(i)))
+		must(t, s.Fill(a, uint32(i)))
 		must(t, s.Copy(b, a))
 	}
-	must(t, runtime.Fill(s, a, uint32(0)))
+	must(t, s.Fill(a, uint32(0)))
 	got := make([]uint32, 1)
 	must(t, s.Sync(t.Context()))
 	must(t, runtime.Read(t.Context(), b, got))
@@ -48,7 +48,7 @@ func checkAcross(t *row, d *device) {
 	a, b := d.alloc(t, runtime.U32, 1<<18), d.alloc(t, runtime.U32, 1<<18)
 	must(t, d.Sync(t.Context()))
 	for i := range 20 {
-		must(t, runtime.Fill(p, a, uint32(i+1)))
+		must(t, p.Fill(a, uint32(i+1)))
 		ready, err := p.Record()
 		must(t, err)
 		must(t, q.Wait(ready))
@@ -78,7 +78,7 @@ func checkEvents(t *row, d *device) {
 	done, err := e.Done()
 	must(t, err)
 	expect(t, done, "an event that was waited for is done")
-	must(t, runtime.Fill(s, b, uint32(1)))
+	must(t, s.Fill(b, uint32(1)))
 	f, err := s.Record()
 	must(t, err)
 	must(t, f.Wait(t.Context()))
@@ -219,11 +219,11 @@ func checkStreamClose(t *row, d *device) {
 	must(t, err)
 	b := d.alloc(t, runtime.U32, 1<<16)
 	must(t, d.Sync(t.Context()))
-	must(t, runtime.Fill(s, b, uint32(5)))
+	must(t, s.Fill(b, uint32(5)))
 	must(t, s.Close(), "close waits for the work in flight")
 	must(t, s.Close(), "twice is nothing")
 	equal(t, 5, read[uint32](t, b)[1<<16-1])
-	errorIs(t, runtime.Fill(s, b, uint32(6)), runtime.ErrClosed)
+	errorIs(t, s.Fill(b, uint32(6)), runtime.ErrClosed)
 	errorIs(t, s.Sync(t.Context()), runtime.ErrClosed)
 	_, err = s.Record()
 	errorIs(t, err, runtime.ErrClosed)
@@ -244,7 +244,7 @@ func checkConcurrency(t *row, d *device) {
 					return
 				}
 				value := uint32(g*1000 + i)
-				noError(t, runtime.Fill(s, b, value))
+				noError(t, s.Fill(b, value))
 				got := make([]byte, 4)
 				noError(t, s.Read(t.Context(), b, int64(4*(999+i)), got))
 				equal(t, value, uint32(got[0])|uint32(got[1])<<8|uint32(got[2])<<16|uint32(got[3])<<24)
@@ -297,7 +297,7 @@ func checkStreamMemory(t *row, d *device) {
 		if i%3 == 2 {
 			use = other // comes after the allocation by itself
 		}
-		must(t, runtime.Fill(use, step, uint32(i)))
+		must(t, use.Fill(step, uint32(i)))
 		must(t, use.Copy(part, step))
 		must(t, step.Close())
 		must(t, part.Close())
@@ -311,7 +311,7 @@ func checkStreamMemory(t *row, d *device) {
 	}
 	left, err := s.Alloc(runtime.U32, n)
 	must(t, err)
-	must(t, runtime.Fill(s, left, uint32(7)))
+	must(t, s.Fill(left, uint32(7)))
 	must(t, s.Close())
 	equal(t, 7, read[uint32](t, left)[n-1], "it outlives its stream")
 	must(t, left.Close())

@@ -122,7 +122,7 @@ func launches(ctx context.Context, c *closer, d *runtime.Device, p *runtime.Prog
 		return err
 	}
 	c.add(start.Close)
-	if err := d.Stream().Launch(scale, runtime.Items(count).In(group), x, int32(3), uint32(count)); err != nil {
+	if err := d.Stream().Launch(scale, runtime.Items(count).InGroups(group), x, int32(3), uint32(count)); err != nil {
 		return err
 	}
 	end, err := d.Stream().Record()
@@ -133,7 +133,7 @@ func launches(ctx context.Context, c *closer, d *runtime.Device, p *runtime.Prog
 	if err := other.Wait(end); err != nil {
 		return err
 	}
-	if err := other.Launch(sums, runtime.Items(count).In(group), x, out, runtime.Local(4*group)); err != nil {
+	if err := other.Launch(sums, runtime.Items(count).InGroups(group), x, out, runtime.Local(4*group)); err != nil {
 		return err
 	}
 	if err := other.Sync(ctx); err != nil {
@@ -162,7 +162,7 @@ func copies(ctx context.Context, c *closer, d *runtime.Device, _ *runtime.Progra
 		return err
 	}
 	c.add(b.Close)
-	if err := runtime.Fill(d.Stream(), b, int32(7)); err != nil {
+	if err := d.Stream().Fill(b, int32(7)); err != nil {
 		return err
 	}
 	tail, err := b.Slice(5, len(data)-5)
@@ -231,7 +231,7 @@ func graphs(ctx context.Context, c *closer, d *runtime.Device, p *runtime.Progra
 	c.add(x.Close)
 	times := func(a int32) func(*runtime.Stream) error {
 		return func(s *runtime.Stream) error {
-			return s.Launch(scale, runtime.Items(count).In(group), x, a, uint32(count))
+			return s.Launch(scale, runtime.Items(count).InGroups(group), x, a, uint32(count))
 		}
 	}
 	g, err := d.Stream().Capture(times(2))
@@ -280,10 +280,10 @@ func steps(ctx context.Context, c *closer, d *runtime.Device, p *runtime.Program
 			return err
 		}
 		c.add(x.Close)
-		if err := runtime.Fill(d.Stream(), x, int32(3)); err != nil {
+		if err := d.Stream().Fill(x, int32(3)); err != nil {
 			return err
 		}
-		if err := d.Stream().Launch(scale, runtime.Items(count).In(group), x, int32(5), uint32(count)); err != nil {
+		if err := d.Stream().Launch(scale, runtime.Items(count).InGroups(group), x, int32(5), uint32(count)); err != nil {
 			return err
 		}
 		if err := same(ctx, "steps", x, slices.Repeat([]int32{15}, count)); err != nil {
@@ -320,7 +320,7 @@ func product(ctx context.Context, c *closer, d *runtime.Device, _ *runtime.Progr
 	}
 	c.add(out.Close)
 	size := uint32(n)
-	if err := d.Stream().Launch(gemm, runtime.Items(8, 8).In(8, 8), size, size, size, float32(1), a, size, a, size, float32(0), out, size); err != nil {
+	if err := d.Stream().Launch(gemm, runtime.Items(8, 8).InGroups(8, 8), size, size, size, float32(1), a, size, a, size, float32(0), out, size); err != nil {
 		return err
 	}
 	got := make([]float32, n*n)
@@ -346,7 +346,7 @@ func managed(ctx context.Context, c *closer, d *runtime.Device, p *runtime.Progr
 	}
 	c.add(other.Close)
 	for i, mode := range []runtime.Mode{runtime.AutomaticMode, runtime.ExplicitMode, runtime.UnifiedMode} {
-		m, err := d.Managed(runtime.I32, count, runtime.ManagedOptions{Mode: mode, Location: runtime.Location(i % 2), AllowDowngrade: true})
+		m, err := d.NewManaged(runtime.I32, count, runtime.ManagedOptions{Mode: mode, Location: runtime.Location(i % 2), AllowDowngrade: true})
 		if err != nil {
 			return err
 		}
@@ -358,7 +358,7 @@ func managed(ctx context.Context, c *closer, d *runtime.Device, p *runtime.Progr
 			return err
 		}
 		for _, s := range []*runtime.Stream{d.Stream(), other} {
-			if err := s.Launch(scale, runtime.Items(count).In(group), m, int32(3), uint32(count)); err != nil {
+			if err := s.Launch(scale, runtime.Items(count).InGroups(group), m, int32(3), uint32(count)); err != nil {
 				return err
 			}
 		}
@@ -378,7 +378,7 @@ func managed(ctx context.Context, c *closer, d *runtime.Device, p *runtime.Progr
 		if err := m.ToDevice(ctx); err != nil {
 			return err
 		}
-		if err := other.Launch(scale, runtime.Items(count).In(group), m, int32(2), uint32(count)); err != nil {
+		if err := other.Launch(scale, runtime.Items(count).InGroups(group), m, int32(2), uint32(count)); err != nil {
 			return err
 		}
 		if err := m.ToHost(ctx); err != nil {
@@ -408,7 +408,7 @@ func scopes(ctx context.Context, c *closer, d *runtime.Device, _ *runtime.Progra
 			if err != nil {
 				return err
 			}
-			if err := runtime.Fill(d.Stream(), x, 10*step+i); err != nil {
+			if err := d.Stream().Fill(x, 10*step+i); err != nil {
 				return err
 			}
 			if err := same(ctx, "arena", x, slices.Repeat([]int32{10*step + i}, count)); err != nil {

@@ -171,7 +171,7 @@ func TestLost(t *testing.T) {
 				require.NoError(t, err)
 				k, err := p.Kernel(name)
 				require.NoError(t, err)
-				require.NoError(t, d.Stream().Launch(k, runtime.Items(64).In(16), x, int32(1)))
+				require.NoError(t, d.Stream().Launch(k, runtime.Items(64).InGroups(16), x, int32(1)))
 				err = d.Stream().Sync(t.Context())
 				if name == "apart" && err == nil {
 					t.Skip("this barrier is not one that diverges here")
@@ -196,7 +196,7 @@ func TestDeadline(t *testing.T) {
 		k, err := p.Kernel("scale")
 		require.NoError(t, err)
 		require.NoError(t, lib.Control("slow-kernel:500"))
-		require.NoError(t, d.Stream().Launch(k, runtime.Items(count).In(group), x, int32(2)))
+		require.NoError(t, d.Stream().Launch(k, runtime.Items(count).InGroups(group), x, int32(2)))
 		ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer stop()
 		require.ErrorIs(t, d.Stream().Sync(ctx), context.DeadlineExceeded)
@@ -205,7 +205,7 @@ func TestDeadline(t *testing.T) {
 			want[i] *= 2
 		}
 		require.NoError(t, same(t.Context(), "slow", x, want))
-		require.NoError(t, d.Stream().Launch(k, runtime.Items(count).In(group), x, int32(2)))
+		require.NoError(t, d.Stream().Launch(k, runtime.Items(count).InGroups(group), x, int32(2)))
 		require.NoError(t, d.Close(), "with work in flight")
 		b.idle(t, lib, "closing")
 	})
@@ -221,7 +221,7 @@ func TestChangedInFlight(t *testing.T) {
 		times := func(a ...int32) func(*runtime.Stream) error {
 			return func(s *runtime.Stream) (err error) {
 				for _, v := range a {
-					err = errors.Join(err, s.Launch(k, runtime.Items(count).In(group), x, v))
+					err = errors.Join(err, s.Launch(k, runtime.Items(count).InGroups(group), x, v))
 				}
 				return err
 			}

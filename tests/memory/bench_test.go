@@ -108,9 +108,9 @@ func compare(b *testing.B, d *runtime.Device, size int64) {
 
 // modeOf is how the device's own pool makes blocks.
 func modeOf(b *testing.B, d *runtime.Device) mempool.Mode {
-	require.NoError(b, d.TraceMemory(true))
-	pools := d.MemoryTrace().Pools
-	require.NoError(b, d.TraceMemory(false))
+	require.NoError(b, d.Memory().Record(true))
+	pools := d.Memory().Trace().Pools
+	require.NoError(b, d.Memory().Record(false))
 	return pools[len(pools)-1].Mode
 }
 

@@ -70,7 +70,7 @@ type view struct {
 
 func newModel(t *rapid.T, d *runtime.Device, opt runtime.ManagedOptions) *model {
 	n := rapid.IntRange(1, 3000).Draw(t, "elements")
-	m, err := d.Managed(runtime.U32, n, opt)
+	m, err := d.NewManaged(runtime.U32, n, opt)
 	require.NoError(t, err)
 	model := &model{whole: m, host: make([]uint32, n), device: make([]uint32, n), newer: "host"}
 	require.NoError(t, runtime.Write(t.Context(), m, model.host))
@@ -224,7 +224,7 @@ func (r *run) launch(t *rapid.T) {
 	if from == to && x.off < y.off+n && y.off < x.off+n && x.off != y.off {
 		t.Skip("ranges overlap")
 	}
-	err := r.stream(t).Launch(r.add, runtime.Items((n+63)/64*64).In(64), x.m, y.m, k, uint32(n))
+	err := r.stream(t).Launch(r.add, runtime.Items((n+63)/64*64).InGroups(64), x.m, y.m, k, uint32(n))
 	if r.refused(true, from, to) {
 		require.ErrorIs(t, err, runtime.ErrInvalidArgument)
 		return
@@ -242,7 +242,7 @@ func (r *run) launch(t *rapid.T) {
 func (r *run) replace(t *rapid.T) {
 	m, v, k := r.any(t)
 	whole := v.n == len(m.host)
-	err := r.stream(t).Launch(r.set, runtime.Items((v.n+63)/64*64).In(64), runtime.Out(v.m), k, uint32(v.n))
+	err := r.stream(t).Launch(r.set, runtime.Items((v.n+63)/64*64).InGroups(64), runtime.Overwrite(v.m), k, uint32(v.n))
 	if r.refused(!whole, m) {
 		require.ErrorIs(t, err, runtime.ErrInvalidArgument)
 		return
@@ -331,7 +331,7 @@ func TestManagedMany(t *testing.T) {
 		ctx, s := t.Context(), d.Stream()
 		list := make([]*runtime.Managed, n)
 		for i := range list {
-			m, err := d.Managed(runtime.U32, 2, runtime.ManagedOptions{})
+			m, err := d.NewManaged(runtime.U32, 2, runtime.ManagedOptions{})
 			require.NoError(t, err)
 			require.NoError(t, runtime.Write(ctx, m, []uint32{uint32(i), ^uint32(i)}))
 			list[i] = m
@@ -365,11 +365,11 @@ func TestManagedTogether(t *testing.T) {
 		const workers, times, n = 4, 60, 500
 		add := kernels(t, d, managedText, "add")[0]
 		ctx := t.Context()
-		zero, err := d.Managed(runtime.U32, n, runtime.ManagedOptions{})
+		zero, err := d.NewManaged(runtime.U32, n, runtime.ManagedOptions{})
 		require.NoError(t, err)
 		defer zero.Close()
 		require.NoError(t, runtime.Write(ctx, zero, make([]uint32, n)))
-		sum, err := d.Managed(runtime.U32, n, runtime.ManagedOptions{})
+		sum, err := d.NewManaged(runtime.U32, n, runtime.ManagedOptions{})
 		require.NoError(t, err)
 		defer sum.Close()
 		require.NoError(t, runtime.Write(ctx, sum, make([]uint32, n)))
@@ -387,7 +387,7 @@ func TestManagedTogether(t *testing.T) {
 					for range times {
 						if r.IntN(3) > 0 {
 							turn.RLock()
-							err = s.Launch(add, runtime.Items(512).In(64), zero, sum, uint32(1), uint32(n))
+							err = s.Launch(add, runtime.Items(512).InGroups(64), zero, sum, uint32(1), uint32(n))
 							turn.RUnlock()
 						} else {
 							turn.Lock()

@@ -35,8 +35,8 @@ func TestSplitPool(t *testing.T) {
 }
 
 func splitPool(t *testing.T, d *runtime.Device) {
-	require.NoError(t, d.TraceMemory(true))
-	require.Equal(t, mempool.Split, d.MemoryTrace().Pools[0].Mode)
+	require.NoError(t, d.Memory().Record(true))
+	require.Equal(t, mempool.Split, d.Memory().Trace().Pools[0].Mode)
 	unit, err := source.Parse(text, source.Options{Name: "order.cl"})
 	require.NoError(t, err)
 	p, err := d.Program(t.Context(), unit)
@@ -62,7 +62,7 @@ func splitPool(t *testing.T, d *runtime.Device) {
 		case 0:
 			require.NoError(t, d.Stream().Launch(stamp, runtime.Items(b.Len()), b, i))
 		case 1:
-			require.NoError(t, runtime.Fill(d.Stream(), b, i))
+			require.NoError(t, d.Stream().Fill(b, i))
 		case 2:
 			data := make([]uint32, b.Len())
 			for j := range data {

@@ -39,19 +39,19 @@ func TestTrainingTrace(t *testing.T) {
 		sizes, batch, epochs = []int{784, 2048, 1024, 10}, 1100, 6
 	}
 	n := newNet(t, d, sizes...)
-	require.NoError(t, d.TraceMemory(true))
+	require.NoError(t, d.Memory().Record(true))
 	before := n.accuracy(t, 1000)
 	for range epochs {
 		n.epoch(t, batch)
 	}
 	after := n.accuracy(t, 1000)
-	trace := d.MemoryTrace()
+	trace := d.Memory().Trace()
 	st := d.Stats()
 	n.close(t)
 	t.Logf("right before %.3f, after %.3f; %d events, %d allocations", before, after, len(trace.Events), st.Allocations)
 	assert.Greater(t, after, 0.85, "it is a real training")
 	assert.Zero(t, trace.Dropped)
-	require.NoError(t, d.TraceMemory(false))
+	require.NoError(t, d.Memory().Record(false))
 
 	a := mempool.AnalyzeFragmentation(trace)
 	assert.Equal(t, st.Memory.PeakLive, a.PeakLive)

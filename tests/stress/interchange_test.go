@@ -206,7 +206,7 @@ func interchangeRuns(t *testing.T, d *runtime.Device, p *runtime.Program, number
 	require.NoError(t, err)
 	defer from.Close()
 	var results [][]int32
-	for _, grid := range []runtime.Grid{runtime.Items(1).In(1), runtime.Items(96).In(32), runtime.Items(35).In(7), runtime.Items(24, 6).In(8, 2), runtime.Items(3000).In(1000), runtime.Items(640).In(320)} {
+	for _, grid := range []runtime.Grid{runtime.Items(1).InGroups(1), runtime.Items(96).InGroups(32), runtime.Items(35).InGroups(7), runtime.Items(24, 6).InGroups(8, 2), runtime.Items(3000).InGroups(1000), runtime.Items(640).InGroups(320)} {
 		for _, n := range []int32{0, 1, 5, 37, 999, 4096} {
 			out, err := runtime.Upload(t.Context(), d, make([]int32, elements))
 			require.NoError(t, err)

@@ -152,17 +152,17 @@ func BenchmarkRate(b *testing.B) {
 		for _, n := range []int{1 << 20, 1 << 24} {
 			x, y := floats(b, d, n), floats(b, d, n/65536)
 			b.Run(fmt.Sprintf("total/%d/%s", n, form), func(b *testing.B) {
-				rate(b, d, kernel(p, "total"), runtime.Items(n/65536*256).In(256), float64(4*n), "GB/s", x, y, uint32(n), runtime.Local(1024))
+				rate(b, d, kernel(p, "total"), runtime.Items(n/65536*256).InGroups(256), float64(4*n), "GB/s", x, y, uint32(n), runtime.Local(1024))
 			})
 		}
 		n := 512
 		x, y, z := floats(b, d, n*n), floats(b, d, n*n), floats(b, d, n*n)
 		b.Run("tile/"+form, func(b *testing.B) {
-			rate(b, d, kernel(p, "tile"), runtime.Items(n, n).In(16, 16), 2*float64(n*n*n), "GFLOP/s", int32(n), int32(n), int32(n), x, y, z)
+			rate(b, d, kernel(p, "tile"), runtime.Items(n, n).InGroups(16, 16), 2*float64(n*n*n), "GFLOP/s", int32(n), int32(n), int32(n), x, y, z)
 		})
 		pg := build(b, d, catalog(b, "gemm", fibers))
 		b.Run("gemm/"+form, func(b *testing.B) {
-			rate(b, d, kernel(pg, "gemm"), runtime.Items(n/8, n/8).In(8, 8), 2*float64(n*n*n), "GFLOP/s",
+			rate(b, d, kernel(pg, "gemm"), runtime.Items(n/8, n/8).InGroups(8, 8), 2*float64(n*n*n), "GFLOP/s",
 				uint32(n), uint32(n), uint32(n), float32(1), x, uint32(n), y, uint32(n), float32(0), z, uint32(n))
 		})
 		pr := build(b, d, catalog(b, "reduce", fibers))
@@ -170,7 +170,7 @@ func BenchmarkRate(b *testing.B) {
 		in, out := floats(b, d, rows*long), floats(b, d, rows)
 		for _, name := range []string{"reduce_sum", "reduce_max"} {
 			b.Run(name+"/"+form, func(b *testing.B) {
-				rate(b, d, kernel(pr, name), runtime.Items(rows*128).In(128), float64(4*rows*long), "GB/s",
+				rate(b, d, kernel(pr, name), runtime.Items(rows*128).InGroups(128), float64(4*rows*long), "GB/s",
 					in, out, uint32(rows), uint32(long), uint32(1))
 			})
 		}

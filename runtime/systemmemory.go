@@ -1,6 +1,6 @@
 package runtime
 
-// The machine's memory, for accounts; 0 where it cannot be read.
+// The machine's memory, for accounts and limits.
 
 import (
 	"bufio"
@@ -9,7 +9,14 @@ import (
 	"strings"
 )
 
-// hostMemory returns the used and total bytes of the machine as Linux tells them.
+// SystemMemory returns how much memory of the machine is in use and how much there is, in
+// bytes, as the system says now; known is false where it does not.
+func SystemMemory() (used, total int64, known bool) {
+	used, total = hostMemory()
+	return used, total, total > 0
+}
+
+// hostMemory returns the used and total bytes of the machine as Linux tells them, or 0.
 func hostMemory() (used, total int64) {
 	f, err := os.Open("/proc/meminfo")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 func TestPreallocate(t *testing.T) {
 	b := &nullBackend{name: "other", pooled: true}
 	s, d := open(t, b, Config{})
-	require.NoError(t, d.Preallocate(mempool.Spec{Bytes: 1 << 20, Count: 3}, mempool.Spec{Bytes: 100, Count: 1}))
+	require.NoError(t, d.Memory().Preallocate(mempool.Spec{Bytes: 1 << 20, Count: 3}, mempool.Spec{Bytes: 100, Count: 1}))
 	made := b.allocs.Load()
 	assert.Positive(t, made)
 	var list []*Buffer
@@ -22,23 +22,21 @@ func TestPreallocate(t *testing.T) {
 		list = append(list, buffer(t, d, U8, 1<<20))
 	}
 	assert.Equal(t, made, b.allocs.Load(), "without the driver")
-	sizes := d.MemorySizes()
+	sizes := d.Memory().Sizes()
 	require.NotEmpty(t, sizes)
 	assert.GreaterOrEqual(t, sizes[0].Gets, int64(3))
-	assert.Contains(t, d.MemoryReport(), "prewarm")
+	assert.Contains(t, d.Memory().Report(), "prewarm")
 	require.NoError(t, list[0].Close())
 
 	usage := s.MemoryUsage()
 	assert.Equal(t, MemoryUsage{Devices: 1, Live: 2 << 20, Cached: usage.Reserved - 2<<20, Reserved: usage.Reserved, Peak: usage.Peak}, usage)
 	assert.GreaterOrEqual(t, usage.Peak, int64(3<<20))
-	require.NoError(t, d.ResetPeak())
+	require.NoError(t, d.Memory().ResetPeak())
 	st := d.Stats()
 	assert.EqualValues(t, 2<<20, st.Peak)
 	assert.EqualValues(t, 2<<20, st.Memory.PeakLive)
-	_, err := d.CleanupFragmented()
-	require.NoError(t, err)
 	cached := d.Stats().Memory.Cached
-	freed, err := d.EmergencyCleanup()
+	freed, err := d.Memory().Trim(0)
 	require.NoError(t, err)
 	assert.Equal(t, cached, freed)
 	assert.EqualValues(t, 2<<20, d.Stats().Memory.Reserved, "what is live stays")
@@ -48,24 +46,22 @@ func TestPreallocate(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, buffer(t, two, U8, 1<<20).Close())
 	assert.Equal(t, 2, s.MemoryUsage().Devices)
-	assert.EqualValues(t, 2<<20, s.EmergencyCleanup(), "on both")
+	assert.EqualValues(t, 2<<20, s.TrimMemory(), "on both")
 	assert.EqualValues(t, 1<<20, s.MemoryUsage().Reserved)
 
-	require.NoError(t, d.SetMemoryLimits(0, 2<<20))
-	assert.ErrorIs(t, d.Preallocate(mempool.Spec{Bytes: 1 << 20, Count: 3}), ErrBudget)
+	require.NoError(t, d.Memory().SetLimits(0, 2<<20))
+	assert.ErrorIs(t, d.Memory().Preallocate(mempool.Spec{Bytes: 1 << 20, Count: 3}), ErrBudget)
 	assert.EqualValues(t, 1<<20, d.Stats().Memory.Reserved, "all or nothing")
-	assert.ErrorIs(t, d.Preallocate(mempool.Spec{Bytes: -1, Count: 1}), ErrInvalidArgument)
+	assert.ErrorIs(t, d.Memory().Preallocate(mempool.Spec{Bytes: -1, Count: 1}), ErrInvalidArgument)
 	require.NoError(t, d.Close())
-	assert.ErrorIs(t, d.Preallocate(), ErrClosed)
-	assert.ErrorIs(t, d.ResetPeak(), ErrClosed)
-	_, err = d.EmergencyCleanup()
-	assert.ErrorIs(t, err, ErrClosed)
-	_, err = d.CleanupFragmented()
+	assert.ErrorIs(t, d.Memory().Preallocate(), ErrClosed)
+	assert.ErrorIs(t, d.Memory().ResetPeak(), ErrClosed)
+	_, err = d.Memory().Trim(0)
 	assert.ErrorIs(t, err, ErrClosed)
 	assert.Equal(t, 1, s.MemoryUsage().Devices)
 	require.NoError(t, s.Close())
 	assert.Zero(t, s.MemoryUsage())
-	assert.Zero(t, s.EmergencyCleanup())
+	assert.Zero(t, s.TrimMemory())
 	assert.Zero(t, (*Session)(nil).MemoryUsage())
 }
 
@@ -75,8 +71,8 @@ func TestMemoryMode(t *testing.T) {
 		driver.PoolWhole: mempool.Whole, driver.PoolExact: mempool.Exact} {
 		_, d := open(t, &nullBackend{name: "other", pooled: true}, Config{MemoryMode: mode})
 		assert.Equal(t, want, poolMode(&d.core.info, &d.core.session.cfg))
-		require.NoError(t, d.TraceMemory(true))
-		assert.Equal(t, want, d.MemoryTrace().Pools[0].Mode, "%q", mode)
+		require.NoError(t, d.Memory().Record(true))
+		assert.Equal(t, want, d.Memory().Trace().Pools[0].Mode, "%q", mode)
 		assert.Equal(t, mempool.PassThrough, poolMode(&d.core.info, &Config{MemoryMode: mode, NoMemoryPool: true}))
 	}
 	_, err := New(Config{MemoryMode: "any"})
@@ -108,8 +104,8 @@ func TestPoolOfAThirdPartysDevice(t *testing.T) {
 	} {
 		b := &nullBackend{name: "abacus", pooled: true, change: c.change}
 		_, d := open(t, b, Config{})
-		require.NoError(t, d.TraceMemory(true))
-		assert.Equal(t, c.want, d.MemoryTrace().Pools[0].Mode)
+		require.NoError(t, d.Memory().Record(true))
+		assert.Equal(t, c.want, d.Memory().Trace().Pools[0].Mode)
 		x, y := buffer(t, d, U8, 1000), buffer(t, d, U8, 1000)
 		same := x.Memory().Handle == y.Memory().Handle
 		assert.Equal(t, c.want == mempool.Split, same, "two buffers are parts of one allocation")

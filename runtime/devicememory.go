@@ -1,0 +1,247 @@
+package runtime
+
+// What a program may ask of a device's memory besides buffers: limits, memory ahead of
+// need, accounts and traces.
+
+import (
+	"io"
+
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/mempool"
+)
+
+// DeviceMemory administers the memory pool of one device, which all Devices that opened it
+// share. Once the Device that returned it is closed, methods with an error answer ErrClosed.
+// It is safe for concurrent use.
+type DeviceMemory struct{ device *Device }
+
+// Memory returns the administration of the device's memory pool. Most programs never need it:
+// see [Device.Alloc] for buffers, [Device.Stats] for accounts and [Config] for limits.
+func (d *Device) Memory() DeviceMemory { return DeviceMemory{d} }
+
+// enter returns what is behind the device and keeps it open until guests.Done.
+func (m DeviceMemory) enter(op string) (*core, error) {
+	c, err := m.device.use(op)
+	if err != nil {
+		return nil, err
+	}
+	if !c.enter() {
+		return nil, c.ended(op)
+	}
+	return c, nil
+}
+
+// SetLimits changes how much the device may hold: above soft bytes nothing is kept for
+// reuse, and hard bytes are never passed (ErrBudget). 0 is the default: for soft 70 % of the
+// device's memory, for hard no limit.
+func (m DeviceMemory) SetLimits(soft, hard int64) error {
+	const op = "set memory limits"
+	c, err := m.enter(op)
+	if err != nil {
+		return err
+	}
+	defer c.guests.Done()
+	if soft == 0 {
+		soft = mempool.AdviseLimit(c.info.TotalMemory)
+	}
+	if err := c.pool.SetLimits(soft, hard); err != nil {
+		return c.error(op, err)
+	}
+	return nil
+}
+
+// Preallocate fills the pool, so that buffers of those sizes can be had without the driver:
+// a warm-up before work that must not wait. It is all or nothing, within the limits, and may
+// wait for the driver; Sizes advises how many. With Config.NoMemoryPool it does nothing.
+func (m DeviceMemory) Preallocate(specs ...mempool.Spec) error {
+	const op = "preallocate"
+	c, err := m.enter(op)
+	if err != nil {
+		return err
+	}
+	defer c.guests.Done()
+	if err := c.lostError(); err != nil {
+		return err
+	}
+	c.drain()
+	return c.named(op, c.noticed(c.pool.Preallocate(specs)))
+}
+
+// Trim gives the driver memory that is kept for reuse, the least recently used first, until
+// at most keep bytes of it are left (0: all of it), and returns how many bytes that was. Buffers
+// stay as they are, and so does what queued work uses.
+func (m DeviceMemory) Trim(keep int64) (freed int64, err error) {
+	c, err := m.enter("trim")
+	if err != nil {
+		return 0, err
+	}
+	defer c.guests.Done()
+	c.drain()
+	return c.pool.Trim(max(0, keep)), nil
+}
+
+// Sizes lists which sizes of buffers were asked for, the most wanted first, with how many of
+// each to have ready.
+func (m DeviceMemory) Sizes() []mempool.Class { return m.device.core.pool.Hot() }
+
+// ResetPeak makes the peaks in Stats those of a device that is opened now with its live buffers.
+func (m DeviceMemory) ResetPeak() error {
+	c, err := m.enter("reset peak")
+	if err != nil {
+		return err
+	}
+	defer c.guests.Done()
+	c.pool.ResetPeak()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stats.Peak = c.stats.Live
+	return nil
+}
+
+// Watch sets from which parts of the soft limit on memory counts as short, and the function
+// that is called when such a threshold is passed, once on the way up and once on the way down;
+// nil means none. The zero Thresholds are the defaults.
+//
+// tell is called in the middle of a call that allocates or frees: it may call Stats and Trim,
+// and must not allocate, close anything, or wait for the device.
+func (m DeviceMemory) Watch(t mempool.Thresholds, tell func(mempool.Pressure)) error {
+	const op = "watch memory"
+	c, err := m.enter(op)
+	if err != nil {
+		return err
+	}
+	defer c.guests.Done()
+	c.watched.Store(tell != nil)
+	err = c.pool.Watch(t, func(p mempool.Pressure) {
+		c.logPressure(p)
+		if tell != nil {
+			tell(p)
+		}
+	})
+	if err != nil {
+		return c.error(op, err)
+	}
+	return nil
+}
+
+// Track makes the device remember where buffers are allocated, from now on: errors that say
+// that memory is out list the places that hold most, buffers that are still open when the device
+// is closed are logged, and the profile "concord_device_memory" of runtime/pprof counts live
+// buffers by the stacks that allocated them. An allocation costs about a microsecond more.
+func (m DeviceMemory) Track(on bool) error {
+	c, err := m.enter("track memory")
+	if err != nil {
+		return err
+	}
+	defer c.guests.Done()
+	c.pool.Track(on)
+	return nil
+}
+
+// Holders lists the live buffers, the largest first: by the place that allocated them with
+// Track, else by size.
+func (m DeviceMemory) Holders() []mempool.Holder { return m.device.core.pool.Holders() }
+
+// WriteProfile writes live device memory by the stacks that allocated it, in the format of
+// "go tool pprof". It has what was allocated since Track.
+func (m DeviceMemory) WriteProfile(w io.Writer) error { return m.device.core.pool.WriteProfile(w) }
+
+// Report is a table of the device's memory for people: what is live and kept, the limits,
+// what the pool saves, fragmentation, the sizes asked for, the biggest holders.
+func (m DeviceMemory) Report() string {
+	text := "memory of " + m.device.String() + "\n" + m.device.core.pool.Report()
+	if used, total, known := SystemMemory(); known {
+		text += "the machine uses " + driver.FormatBytes(used) + " of " + driver.FormatBytes(total) + "\n"
+	}
+	return text
+}
+
+// Record begins or ends recording what the device does with memory: at most
+// mempool.DefaultEvents events, the oldest are dropped. An event costs some 100 ns.
+// Beginning again changes nothing. With Config.MemoryTrace the device records from its
+// beginning to its end, and this does nothing.
+func (m DeviceMemory) Record(on bool) error {
+	c, err := m.enter("record memory")
+	if err != nil {
+		return err
+	}
+	defer c.guests.Done()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case on && c.recorder == nil:
+		c.recorder = mempool.NewRecorder(0)
+		c.pool.Record(c.recorder, c.info.ID)
+	case !on && c.session.cfg.MemoryTrace == "":
+		c.recorder = nil
+		c.pool.Record(nil, "")
+	}
+	return nil
+}
+
+// Trace returns what was recorded since Record, or nil if nothing is. It can be written,
+// replayed with other settings and analyzed; see package mempool. With Config.MemoryTrace it
+// holds the other devices of the program as well.
+func (m DeviceMemory) Trace() *mempool.Trace {
+	c := m.device.core
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.recorder == nil {
+		return nil
+	}
+	return c.recorder.Trace()
+}
+
+// MemoryUsage is how much memory open devices hold, in bytes, as they hold it.
+type MemoryUsage struct {
+	Devices  int
+	Live     int64 // of buffers
+	Cached   int64 // kept for reuse
+	Reserved int64 // both: what the drivers gave
+	Peak     int64 // the largest Live of each device, added up: they need not have been at one time
+}
+
+// MemoryUsage adds up what the session's open devices hold. Each device's figures are of
+// one moment.
+func (s *Session) MemoryUsage() MemoryUsage {
+	var sum MemoryUsage
+	for _, c := range s.entered() {
+		c.drain()
+		st := c.pool.Counters()
+		c.guests.Done()
+		sum.Devices++
+		sum.Live += st.Live
+		sum.Cached += st.Cached
+		sum.Reserved += st.Reserved
+		sum.Peak += st.PeakLive
+	}
+	return sum
+}
+
+// TrimMemory is DeviceMemory.Trim(0) on every open device of the session: it gives the drivers
+// all memory that is kept for reuse, and returns how many bytes that was.
+func (s *Session) TrimMemory() (freed int64) {
+	for _, c := range s.entered() {
+		c.drain()
+		freed += c.pool.Trim(0)
+		c.guests.Done()
+	}
+	return freed
+}
+
+// entered lists the open devices. None is closed before the caller has let go of its
+// guests.
+func (s *Session) entered() []*core {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := make([]*core, 0, len(s.open))
+	for _, c := range s.open {
+		if c.enter() {
+			list = append(list, c)
+		}
+	}
+	return list
+}

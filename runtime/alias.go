@@ -56,7 +56,6 @@ const (
 const (
 	Prefer  = driver.Prefer
 	Require = driver.Require
-	Any     = driver.Any
 )
 
 // Errors, tested with errors.Is. Package driver documents each.
@@ -86,8 +85,6 @@ var (
 	ErrClosed               = driver.ErrClosed
 	ErrCorrupt              = driver.ErrCorrupt
 	ErrFormat               = driver.ErrFormat
-	ErrSync                 = driver.ErrSync
-	ErrNumerical            = driver.ErrNumerical
 
 	ErrLeak = mempool.ErrLeak // memory that should have ended is still in use
 )

@@ -108,16 +108,6 @@ func ExampleHost() {
 	// [0 1 4 9]
 }
 
-// The x axis of the launch runs over the columns.
-func ExampleLaunchParams2D() {
-	info := runtime.Info{MaxThreadsPerBlock: 1024, SharedPerBlock: 48 << 10}
-	b, rows, cols, err := runtime.LaunchParams2D(info, 1024, 1000)
-	check(err)
-	fmt.Println(b, rows, cols, runtime.Items(cols*b, rows*b).InGroups(b, b))
-	// Output:
-	// 32 32 32 1024x1024 in 32x32
-}
-
 func check(err error) {
 	if err != nil {
 		log.Fatal(err)

@@ -138,47 +138,6 @@ func TestOccupancy(t *testing.T) {
 	assert.ErrorIs(t, err, ErrUnsupported)
 }
 
-func TestLaunchParams2D(t *testing.T) {
-	info := func(threads int, shared int64) Info { return Info{MaxThreadsPerBlock: threads, SharedPerBlock: shared} }
-	for _, c := range []struct {
-		info             Info
-		m, n             int
-		b, rows, columns int
-	}{
-		{info(1024, 48<<10), 1024, 1024, 32, 32, 32}, // the guide's example
-		{info(1024, 48<<10), 1, 33, 32, 1, 2},
-		{info(1024, 4096), 64, 65, 32, 2, 3},
-		{info(1024, 4095), 64, 65, 16, 4, 5},
-		{info(1023, 48<<10), 64, 65, 16, 4, 5},
-		{info(256, 1024), 64, 65, 16, 4, 5},
-		{info(256, 1023), 64, 65, 8, 8, 9},
-		{info(255, 48<<10), 64, 65, 8, 8, 9},
-		{info(1, 1), 8, 9, 8, 1, 2},
-		{Info{}, 64, 65, 8, 8, 9}, // nothing is known
-		{info(1024, 48<<10), math.MaxInt, math.MaxInt, 32, math.MaxInt/32 + 1, math.MaxInt/32 + 1},
-	} {
-		b, rows, columns, err := LaunchParams2D(c.info, c.m, c.n)
-		require.NoError(t, err)
-		assert.Equal(t, []int{c.b, c.rows, c.columns}, []int{b, rows, columns}, "%+v", c)
-	}
-	for _, c := range [][2]int{{0, 1}, {1, 0}, {-5, 5}, {5, math.MinInt}} {
-		_, _, _, err := LaunchParams2D(info(1024, 48<<10), c[0], c[1])
-		assert.ErrorIs(t, err, ErrInvalidArgument, "%v", c)
-	}
-	_, d := open(t, &nullBackend{}, Config{})
-	k := kernel(t, d, "axpy")
-	for most, want := range map[int][]int{1024: {32, 2, 3}, 1023: {16, 4, 5}, 256: {16, 4, 5}, 255: {8, 8, 9}, 1: {8, 8, 9}, 0: {32, 2, 3}} {
-		k.info.MaxGroup = most
-		b, rows, columns, err := k.LaunchParams2D(64, 65)
-		require.NoError(t, err)
-		assert.Equal(t, want, []int{b, rows, columns}, "a kernel of at most %d", most)
-	}
-	_, _, _, err := k.LaunchParams2D(0, 1)
-	assert.ErrorIs(t, err, ErrInvalidArgument)
-	_, _, _, err = (*Kernel)(nil).LaunchParams2D(1, 1)
-	assert.ErrorIs(t, err, ErrInvalidArgument)
-}
-
 // A kernel may have as much local memory as it can opt in to.
 func TestLocalMemoryOptIn(t *testing.T) {
 	b := &nullBackend{optIn: 100 << 10}

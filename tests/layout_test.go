@@ -56,6 +56,7 @@ var floors = []floor{
 	{"runtime/all", backends},
 	{"runtime/parity", []string{"runtime", "runtime/driver", "kernels", "source"}},
 	{"runtime/tune", []string{"runtime", "runtime/driver", "source"}},
+	{"runtime/accounts", []string{"runtime"}},
 	{"runtime/cluster", []string{"runtime", "runtime/driver", "source"}},
 	{"tensor", []string{"runtime", "runtime/driver", "kernels", "source", "runtime/tune"}},
 	{"nn", []string{"tensor", "runtime", "kernels", "runtime/cluster"}},

@@ -21,7 +21,6 @@ type Fallback string
 const (
 	Prefer  Fallback = "prefer"  // the named device, then the next ones down to the CPU
 	Require Fallback = "require" // the named device or an error
-	Any     Fallback = "any"     // as Prefer, and a router may start elsewhere
 )
 
 // Filling says what new buffers hold.
@@ -163,7 +162,7 @@ var Variables = []variable{
 		c.Strict, err = parseBool(v)
 		return err
 	}},
-	{"CONCORD_FALLBACK", "prefer", "when a device that is there fails to open: require returns the error, prefer takes the next best down to the CPU, any as prefer", func(c *Config, v string) error {
+	{"CONCORD_FALLBACK", "prefer", "when a device that is there fails to open: require returns the error, prefer takes the next best down to the CPU", func(c *Config, v string) error {
 		c.Fallback = Fallback(strings.ToLower(v))
 		return checkFallback(c.Fallback)
 	}},
@@ -378,10 +377,10 @@ func pick[T comparable](field *T, from T) {
 
 func checkFallback(f Fallback) error {
 	switch f {
-	case "", Prefer, Require, Any:
+	case "", Prefer, Require:
 		return nil
 	}
-	return fmt.Errorf("%q is not require, prefer or any", string(f))
+	return fmt.Errorf("%q is not require or prefer", string(f))
 }
 
 func checkFilling(f Filling) error {

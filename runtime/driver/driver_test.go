@@ -93,10 +93,10 @@ func TestMergeAndStrict(t *testing.T) {
 	env := Config{Device: "cuda", Debug: 1, MemoryLimit: 10}
 	got := Config{Device: "cpu"}.Merge(env)
 	assert.Equal(t, Config{Device: "cpu", Debug: 1, MemoryLimit: 10}, got)
-	strict, err := ParseEnv([]string{"CONCORD_STRICT=1", "CONCORD_FALLBACK=any"})
+	strict, err := ParseEnv([]string{"CONCORD_STRICT=1", "CONCORD_FALLBACK=prefer"})
 	require.NoError(t, err)
 	assert.Equal(t, Require, strict.Fallback)
-	assert.Equal(t, Require, Config{Fallback: Any}.Merge(strict).Fallback, "code cannot loosen it")
+	assert.Equal(t, Require, Config{Fallback: Prefer}.Merge(strict).Fallback, "code cannot loosen it")
 	for _, c := range []Config{{Fallback: "x"}, {MemoryLimit: -1}, {CPUThreads: -1}} {
 		assert.ErrorIs(t, c.Check(), ErrInvalidArgument)
 	}

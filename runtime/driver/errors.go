@@ -77,11 +77,6 @@ var (
 	ErrCorrupt = errors.New("data is corrupt")
 	//   ErrFormat: data that is not of the expected format at all.
 	ErrFormat error = &finer{"data is not of this format", ErrCorrupt}
-
-	// ErrSync: a step over several devices failed.
-	ErrSync = errors.New("synchronization between devices failed")
-	// ErrNumerical: a non-finite value where none may be.
-	ErrNumerical = errors.New("value is not finite")
 )
 
 // OpError says on which device which operation failed, and why.

@@ -170,28 +170,6 @@ func TestHot(t *testing.T) {
 	assert.Equal(t, 2, (&Class{Live: 3, Free: 2}).prewarm())
 }
 
-func TestAccessPattern(t *testing.T) {
-	walk := func(n int, step int64) (list []int64) {
-		for i := range n {
-			list = append(list, int64(i)*step)
-		}
-		return list
-	}
-	for _, tc := range []struct {
-		offsets []int64
-		want    Access
-		step    int64
-	}{
-		{nil, Random, 0}, {[]int64{7}, Random, 0}, {walk(2, 1), Sequential, 1}, {walk(100, 1), Sequential, 1},
-		{walk(100, 64), Strided, 64}, {walk(50, -3), Strided, -3}, {walk(50, 0), Strided, 0},
-		{append(walk(100, 4), 1), Strided, 4}, {append(walk(10, 4), 1, 9, 2), Random, 0}, {[]int64{5, 1, 9, 2, 2, 8, 40}, Random, 0},
-	} {
-		got, step := AccessPattern(tc.offsets)
-		assert.Equal(t, tc.want, got, tc.offsets)
-		assert.Equal(t, tc.step, step)
-	}
-}
-
 func TestReport(t *testing.T) {
 	p := New(&fakeSource{}, Options{})
 	p.Track(true)

@@ -1,0 +1,50 @@
+package accounts
+
+// Receipts: the kernels that ran, in a form that can be checked.
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/concord-compute/concord/runtime"
+)
+
+// Receipt is a batch of records that a program shows for its work.
+type Receipt struct {
+	ComputePath string   `json:"compute_path"`
+	Kernels     []string `json:"kernels"`
+}
+
+// NewReceipt returns the receipt of what ran.
+func NewReceipt(records []runtime.Record) Receipt {
+	r := Receipt{ComputePath: "real"}
+	for _, rec := range records {
+		r.Kernels = append(r.Kernels, rec.KernelID)
+	}
+	return r
+}
+
+// Limits of a receipt.
+const (
+	maxReceiptKernels = 10_000
+	maxKernelID       = 128
+)
+
+// Validate returns nil if the receipt can be believed: its compute path is
+// "real", it names at least one kernel and at most 10,000, and every name is 1 to
+// 128 characters and does not contain "mock".
+func (r Receipt) Validate() error {
+	if r.ComputePath != "real" {
+		return fmt.Errorf("receipt: compute path %q is not real: %w", r.ComputePath, runtime.ErrInvalidArgument)
+	}
+	if n := len(r.Kernels); n == 0 || n > maxReceiptKernels {
+		return fmt.Errorf("receipt: %d kernels, 1 to %d expected: %w", n, maxReceiptKernels, runtime.ErrInvalidArgument)
+	}
+	for i, id := range r.Kernels {
+		n := len([]rune(id))
+		if n == 0 || n > maxKernelID || strings.TrimSpace(id) == "" || strings.Contains(strings.ToLower(id), "mock") {
+			return fmt.Errorf("receipt: kernel %d has the id %.140q: %w", i, id, runtime.ErrInvalidArgument)
+		}
+	}
+	return nil
+}

@@ -80,24 +80,24 @@ func (backend) Open(_ context.Context, index int, cfg *driver.Config) (driver.De
 // describe reads what the system says about the processor.
 func describe(index int) driver.Info {
 	info := driver.Info{
-		ID:                  "cpu:0",
-		Backend:             "cpu",
-		NativeIndex:         index,
-		Name:                cpuName(),
-		Vendor:              cpuVendor(),
-		Kind:                driver.CPU,
-		Arch:                cpuArch(),
-		BaseAlign:           baseAlign,
-		Multiprocessors:     goruntime.NumCPU(),
-		ClockMHz:            cpuClockMHz(),
-		MaxThreadsPerBlock:  maxGroup,
-		MaxWorkGroup:        [3]int{maxGroup, maxGroup, maxGroup},
-		SharedPerBlock:      maxLocal,
-		SharedPerBlockOptIn: maxLocal,
-		UnifiedMemory:       true,
-		Suballocation:       true,
-		Features:            source.Features{FP64: true, FP16: true, Int64Atomic: true},
-		SupportsFP16:        true, // computed in float and rounded: right, not fast
+		ID:               "cpu:0",
+		Backend:          "cpu",
+		NativeIndex:      index,
+		Name:             cpuName(),
+		Vendor:           cpuVendor(),
+		Kind:             driver.CPU,
+		Arch:             cpuArch(),
+		BaseAlign:        baseAlign,
+		ComputeUnits:     goruntime.NumCPU(),
+		ClockMHz:         cpuClockMHz(),
+		MaxGroupSize:     maxGroup,
+		MaxGroupSizes:    [3]int{maxGroup, maxGroup, maxGroup},
+		LocalMemory:      maxLocal,
+		LocalMemoryOptIn: maxLocal,
+		UnifiedMemory:    true,
+		Suballocation:    true,
+		Features:         source.Features{FP64: true, FP16: true, Int64Atomic: true},
+		SupportsFP16:     true, // computed in float and rounded: right, not fast
 	}
 	if index == referenceIndex {
 		info.ID = "cpu:reference"

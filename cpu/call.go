@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/half"
 	"github.com/concord-compute/concord/source"
 )
 
@@ -194,7 +195,7 @@ func (c *Call) Float(i int) float64 {
 	case source.Double:
 		return math.Float64frombits(bits)
 	case source.Half:
-		return driver.Float16(bits).Float64()
+		return half.Float16(bits).Float64()
 	case source.ULong:
 		return float64(bits)
 	}

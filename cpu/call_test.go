@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/half"
 	"github.com/concord-compute/concord/source"
 )
 
@@ -44,7 +45,7 @@ func TestArguments(t *testing.T) {
 	pass(l, float32(1.5))
 	pass(l, math.Pi)
 	pass(l, uint64(1)<<63)
-	pass(l, driver.ToFloat16(0.5))
+	pass(l, half.ToFloat16(0.5))
 	l.Args = append(l.Args, driver.Arg{Kind: driver.ArgLocal, Size: 24})
 	params := []source.Param{floatBuffer, value(source.Char, 1), value(source.UShort, 2), value(source.Int, 4), value(source.Float, 4),
 		value(source.Double, 8), value(source.ULong, 8), value(source.Half, 2), {Name: "l", Pointer: true, Space: source.Local, Kind: source.Float, Width: 1, Size: 4}}

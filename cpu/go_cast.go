@@ -7,7 +7,7 @@ import (
 	"math"
 	"math/bits"
 
-	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/half"
 )
 
 func init() { native("cast", "cast", goCast) }
@@ -75,9 +75,9 @@ func castTo[W wide](c *Call) func(lo int, x []W) {
 	case "f64":
 		return narrow(c, func(x W) float64 { return float64(x) })
 	case "f16":
-		return narrow(c, func(x W) uint16 { return uint16(driver.ToFloat16(toOdd(x))) })
+		return narrow(c, func(x W) uint16 { return uint16(half.ToFloat16(toOdd(x))) })
 	case "bf16":
-		return narrow(c, func(x W) uint16 { return uint16(driver.ToBFloat16(toOdd(x))) })
+		return narrow(c, func(x W) uint16 { return uint16(half.ToBFloat16(toOdd(x))) })
 	case "i8":
 		return narrow(c, saturate[W, int8])
 	case "i16":

@@ -14,6 +14,7 @@ import (
 
 	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/half"
 )
 
 // encode rounds numbers to an element type.
@@ -35,9 +36,9 @@ func encode(typ string, x []float64) []byte {
 		case t == driver.F64:
 			put(math.Float64bits(v))
 		case t == driver.F16:
-			put(uint64(driver.ToFloat16(v)))
+			put(uint64(half.ToFloat16(v)))
 		case t == driver.BF16:
-			put(uint64(driver.ToBFloat16(v)))
+			put(uint64(half.ToBFloat16(v)))
 		case v < 0:
 			put(uint64(int64(v)))
 		default:
@@ -63,9 +64,9 @@ func decode(typ string, b []byte) []float64 {
 		case t == driver.F64:
 			x[i] = math.Float64frombits(u)
 		case t == driver.F16:
-			x[i] = driver.Float16(u).Float64()
+			x[i] = half.Float16(u).Float64()
 		case t == driver.BF16:
-			x[i] = driver.BFloat16(u).Float64()
+			x[i] = half.BFloat16(u).Float64()
 		case typ[0] == 'i':
 			x[i] = float64(int64(u<<(64-8*size)) >> (64 - 8*size))
 		default:

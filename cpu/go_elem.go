@@ -7,7 +7,7 @@ import (
 	"math"
 	"sync"
 
-	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/half"
 	"github.com/concord-compute/concord/source"
 )
 
@@ -72,11 +72,11 @@ func (v *view[F]) write(lo int, x []F) {
 	case v.bits == nil:
 	case v.bf16:
 		for i, f := range x {
-			v.bits[lo+i] = uint16(driver.ToBFloat16(float64(f)))
+			v.bits[lo+i] = uint16(half.ToBFloat16(float64(f)))
 		}
 	default:
 		for i, f := range x {
-			v.bits[lo+i] = uint16(driver.ToFloat16(float64(f)))
+			v.bits[lo+i] = uint16(half.ToFloat16(float64(f)))
 		}
 	}
 }
@@ -102,7 +102,7 @@ func (v *view[F]) set(i int, x F) {
 var halves = sync.OnceValue(func() *[1 << 16]float32 {
 	t := new([1 << 16]float32)
 	for i := range t {
-		t[i] = driver.Float16(i).Float32()
+		t[i] = half.Float16(i).Float32()
 	}
 	return t
 })

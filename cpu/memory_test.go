@@ -105,7 +105,7 @@ func TestInfo(t *testing.T) {
 	for i, info := range p.Devices {
 		assert.Equal(t, i, info.NativeIndex)
 		assert.Equal(t, driver.CPU, info.Kind)
-		assert.Equal(t, goruntime.NumCPU(), info.Multiprocessors)
+		assert.Equal(t, goruntime.NumCPU(), info.ComputeUnits)
 		assert.NotEmpty(t, info.Name)
 		assert.False(t, info.IsGPU())
 	}

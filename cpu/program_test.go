@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/half"
 	"github.com/concord-compute/concord/source"
 )
 
@@ -192,16 +193,16 @@ kernel void h(global half *x, half4 v) {
 	k, err := m.Kernel("h")
 	require.NoError(t, err)
 	s := openStream(t, d)
-	x := upload(t, s, []driver.Float16{driver.ToFloat16(1.5), driver.ToFloat16(3), 0, 0})
+	x := upload(t, s, []half.Float16{half.ToFloat16(1.5), half.ToFloat16(3), 0, 0})
 	l := launchOf(k, 1, x)
-	pass(l, [4]driver.Float16{0, driver.ToFloat16(2), driver.ToFloat16(9), 0})
+	pass(l, [4]half.Float16{0, half.ToFloat16(2), half.ToFloat16(9), 0})
 	require.NoError(t, s.Launch(l))
-	got := make([]driver.Float16, 4)
+	got := make([]half.Float16, 4)
 	require.NoError(t, s.Download(background(t), bytesOf(got), x))
-	sum := driver.ToFloat16(4.5 + driver.ToFloat16(0.1).Float64())
+	sum := half.ToFloat16(4.5 + half.ToFloat16(0.1).Float64())
 	want := sum
 	if math.Sqrt(sum.Float64()) > 2 {
-		want = driver.ToFloat16(9)
+		want = half.ToFloat16(9)
 	}
 	assert.Equal(t, want, got[2])
 }

@@ -10,6 +10,7 @@ import (
 	"math/big"
 
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/half"
 	"github.com/concord-compute/concord/source"
 )
 
@@ -33,10 +34,10 @@ func refGet(c *Call, i int, typ string) func(at int) float64 {
 		return func(at int) float64 { return p[at] }
 	case "f16":
 		p := c.U16(i)
-		return func(at int) float64 { return driver.Float16(p[at]).Float64() }
+		return func(at int) float64 { return half.Float16(p[at]).Float64() }
 	case "bf16":
 		p := c.U16(i)
-		return func(at int) float64 { return driver.BFloat16(p[at]).Float64() }
+		return func(at int) float64 { return half.BFloat16(p[at]).Float64() }
 	}
 	panic(misuse{fmt.Errorf("%s is not a floating type: %w", typ, driver.ErrInvalidArgument)})
 }
@@ -53,10 +54,10 @@ func refSet(c *Call, i int, typ string) func(at int, x float64) {
 		return func(at int, x float64) { p[at] = x }
 	case "f16":
 		p := c.U16(i)
-		return func(at int, x float64) { p[at] = uint16(driver.ToFloat16(x)) }
+		return func(at int, x float64) { p[at] = uint16(half.ToFloat16(x)) }
 	case "bf16":
 		p := c.U16(i)
-		return func(at int, x float64) { p[at] = uint16(driver.ToBFloat16(x)) }
+		return func(at int, x float64) { p[at] = uint16(half.ToBFloat16(x)) }
 	}
 	panic(misuse{fmt.Errorf("%s is not a floating type: %w", typ, driver.ErrInvalidArgument)})
 }

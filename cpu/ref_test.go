@@ -14,6 +14,7 @@ import (
 
 	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/half"
 	"github.com/concord-compute/concord/source"
 )
 
@@ -87,7 +88,7 @@ func TestReferenceArith(t *testing.T) {
 	}{
 		{"add", "f32", buf("f32", 1, 0x1p24), buf("f32", 0.5, 1), []float64{1.5, 0x1p24}},
 		{"div", "f32", buf("f32", 1, -1, 0), buf("f32", 3, 0, 0), []float64{float64(float32(1) / 3), math.Inf(-1), math.NaN()}},
-		{"mul", "f16", buf("f16", 300, 0.1), buf("f16", 300, 3), []float64{math.Inf(1), driver.ToFloat16(driver.ToFloat16(0.1).Float64() * 3).Float64()}},
+		{"mul", "f16", buf("f16", 300, 0.1), buf("f16", 300, 3), []float64{math.Inf(1), half.ToFloat16(half.ToFloat16(0.1).Float64() * 3).Float64()}},
 		{"add", "bf16", buf("bf16", 256), buf("bf16", 1), []float64{256}}, // the tie goes to even
 		{"add", "i8", buf("i8", 127, -128), buf("i8", 1, -1), []float64{-128, 127}},
 		{"sub", "u16", buf("u16", 0, 5), buf("u16", 1, 5), []float64{65535, 0}},
@@ -143,7 +144,7 @@ func TestReferenceCast(t *testing.T) {
 		{"i32", "u8", []float64{-5, 300, 7}, []float64{0, 255, 7}},
 		{"i16", "i8", []float64{-200, 200}, []float64{-128, 127}},
 		{"f32", "f16", []float64{65519, 65520, 1 + 0x1p-11, 1 + 3*0x1p-11, 0x1p-24, 0x1p-26}, []float64{65504, inf, 1, 1 + 0x1p-9, 0x1p-24, 0}},
-		{"f32", "bf16", []float64{257, 259, 1e30}, []float64{256, 260, driver.ToBFloat16(1e30).Float64()}},
+		{"f32", "bf16", []float64{257, 259, 1e30}, []float64{256, 260, half.ToBFloat16(1e30).Float64()}},
 		{"f64", "f16", []float64{1 + 0x1p-11 + 0x1p-40}, []float64{1 + 0x1p-10}}, // through float it would be 1
 		{"i64", "bf16", []float64{0x1p40 + 0x1p32 + 1}, []float64{0x1p40 + 0x1p33}},
 		{"u64", "f32", []float64{0x1p63 + 0x1p39 + 0x1p11}, []float64{0x1p63 + 0x1p40}},

@@ -5,7 +5,7 @@ package cpu
 import (
 	"math"
 
-	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/half"
 	"github.com/concord-compute/concord/source"
 )
 
@@ -26,9 +26,9 @@ func fillPattern(c *Call, i int, t string) uint64 {
 	case "f64":
 		bits = math.Float64bits(c.Float(i))
 	case "f16":
-		bits = uint64(driver.ToFloat16(c.Float(i)))
+		bits = uint64(half.ToFloat16(c.Float(i)))
 	case "bf16":
-		bits = uint64(driver.ToBFloat16(c.Float(i)))
+		bits = uint64(half.ToBFloat16(c.Float(i)))
 	default:
 		bits = uint64(c.Int(i))
 	}

@@ -29,7 +29,7 @@ func describe(info *driver.Info) {
 	info.SupportsFP8 = cc >= 89
 	info.SupportsClusters = cc >= 90
 	// A lane adds and multiplies in one clock.
-	info.PeakGFLOPS = 2 * float64(lanes(cc)*info.Multiprocessors) * float64(info.ClockMHz) / 1000
+	info.PeakGFLOPS = 2 * float64(lanes(cc)*info.ComputeUnits) * float64(info.ClockMHz) / 1000
 }
 
 // lanes is how many operations on float one multiprocessor starts per clock; 0 for

@@ -31,7 +31,7 @@ func TestGates(t *testing.T) {
 		"int64 atomic": {func(i *driver.Info) bool { return i.Features.Int64Atomic }, []int{30}, []int{35, 90}},
 	}
 	device := func(cc int) *driver.Info {
-		i := &driver.Info{ComputeMajor: cc / 10, ComputeMinor: cc % 10, Multiprocessors: 10, ClockMHz: 1000}
+		i := &driver.Info{ComputeMajor: cc / 10, ComputeMinor: cc % 10, ComputeUnits: 10, ClockMHz: 1000}
 		i.Features = features("sm_" + strings.TrimLeft(string(rune('0'+cc/100))+string(rune('0'+cc/10%10))+string(rune('0'+cc%10)), "0"))
 		describe(i)
 		return i
@@ -48,10 +48,10 @@ func TestGates(t *testing.T) {
 
 func TestPeak(t *testing.T) {
 	// The H200 of the data sheet: 132 multiprocessors, 1980 MHz, 67 TFLOP/s.
-	i := &driver.Info{ComputeMajor: 9, Multiprocessors: 132, ClockMHz: 1980}
+	i := &driver.Info{ComputeMajor: 9, ComputeUnits: 132, ClockMHz: 1980}
 	describe(i)
 	assert.InDelta(t, 66900, i.PeakGFLOPS, 100)
-	i = &driver.Info{ComputeMajor: 99, Multiprocessors: 132, ClockMHz: 1980}
+	i = &driver.Info{ComputeMajor: 99, ComputeUnits: 132, ClockMHz: 1980}
 	describe(i)
 	assert.Zero(t, i.PeakGFLOPS, "unknown, not guessed")
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/concord-compute/concord/runtime/config"
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/source"
 )
@@ -21,7 +22,7 @@ func cross(t *testing.T) (driver.CrossCompiler, []string) {
 		t.Skip(missing)
 	}
 	c := registered(t, "cuda").(driver.CrossCompiler)
-	cfg, err := driver.ParseEnv(os.Environ())
+	cfg, err := config.ParseEnv(os.Environ())
 	require.NoError(t, err)
 	targets, err := c.Targets(context.Background(), &cfg)
 	if err != nil {

@@ -34,14 +34,14 @@ func TestSimulatedInfo(t *testing.T) {
 	assert.Equal(t, info.ComputeMajor >= 8, info.SupportsBF16)
 	assert.Equal(t, info.ComputeMajor >= 7, info.HasTensorCores)
 	assert.Equal(t, features(info.Arch), info.Features)
-	assert.Equal(t, 32, info.WarpSize)
-	assert.GreaterOrEqual(t, info.SharedPerBlockOptIn, info.SharedPerBlock)
+	assert.Equal(t, 32, info.SubgroupSize)
+	assert.GreaterOrEqual(t, info.LocalMemoryOptIn, info.LocalMemory)
 }
 
 // Local memory beyond what needs no opt-in.
 func TestSimulatedLaunch(t *testing.T) {
 	d := open(t)
-	sim.Launch(t, d, d.Info().SharedPerBlock)
+	sim.Launch(t, d, d.Info().LocalMemory)
 }
 
 // An address that is not there ends the context; the device that is opened next

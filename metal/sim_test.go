@@ -39,14 +39,14 @@ func TestSimulatedInfo(t *testing.T) {
 	assert.Equal(t, features(info.Arch), info.Features)
 	assert.True(t, info.UnifiedMemory)
 	assert.Positive(t, info.TotalMemory)
-	assert.Positive(t, info.MaxThreadsPerBlock)
-	assert.Positive(t, info.SharedPerBlock)
+	assert.Positive(t, info.MaxGroupSize)
+	assert.Positive(t, info.LocalMemory)
 }
 
 // The simulated device aligns blocks of local memory to 128 bytes.
 func TestSimulatedLaunch(t *testing.T) {
 	d := open(t)
-	sim.Launch(t, d, d.Info().SharedPerBlock-384)
+	sim.Launch(t, d, d.Info().LocalMemory-384)
 }
 
 // What Metal would stop the program for, or read wrongly, is refused, and the stream

@@ -45,7 +45,7 @@ func TestOutOfMemory(t *testing.T) {
 }
 
 func helpMemory() {
-	d, err := backend{}.Open(context.Background(), 0, config())
+	d, err := backend{}.Open(context.Background(), 0, configured())
 	if err != nil {
 		panic(err)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/concord-compute/concord/runtime/config"
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/source"
 )
@@ -70,14 +71,14 @@ func child(t *testing.T, env []string, args ...string) (string, error) {
 // open opens the first device, or skips where there is none and none is required.
 func open(t testing.TB) *device {
 	t.Helper()
-	p := backend{}.Probe(context.Background(), config())
+	p := backend{}.Probe(context.Background(), configured())
 	if p.State != driver.Available {
 		if strings.Contains(os.Getenv("CONCORD_REQUIRE"), name) {
 			t.Fatalf("CONCORD_REQUIRE names opencl: %s", p.Reason)
 		}
 		t.Skipf("no OpenCL device: %s", p.Reason)
 	}
-	d, err := backend{}.Open(context.Background(), 0, config())
+	d, err := backend{}.Open(context.Background(), 0, configured())
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, d.Close()) })
 	return d.(*device)
@@ -174,7 +175,7 @@ func view(m driver.Memory, offset, size int64) driver.Memory {
 
 func TestProbe(t *testing.T) {
 	d := open(t)
-	p := backend{}.Probe(t.Context(), config())
+	p := backend{}.Probe(t.Context(), configured())
 	require.Equal(t, driver.Available, p.State)
 	assert.Empty(t, p.Reason)
 	assert.NotEmpty(t, p.DriverVersion)
@@ -192,9 +193,9 @@ func TestProbe(t *testing.T) {
 	assert.EqualValues(t, number(d.id, cl.DEVICE_MAX_MEM_ALLOC_SIZE), info.MaxAllocation)
 	assert.EqualValues(t, number(d.id, cl.DEVICE_MEM_BASE_ADDR_ALIGN), info.BaseAlign*8, "OpenCL counts bits")
 	assert.Positive(t, info.TotalMemory)
-	assert.Positive(t, info.SharedPerBlock)
-	assert.Positive(t, info.MaxThreadsPerBlock)
-	assert.Positive(t, info.MaxWorkGroup[2])
+	assert.Positive(t, info.LocalMemory)
+	assert.Positive(t, info.MaxGroupSize)
+	assert.Positive(t, info.MaxGroupSizes[2])
 	assert.Equal(t, info.Features.FP16, info.SupportsFP16)
 	if number(d.id, cl.DEVICE_TYPE)&uint64(cl.DEVICE_TYPE_CPU) != 0 {
 		assert.Equal(t, driver.CPU, info.Kind)
@@ -208,7 +209,7 @@ func TestProbe(t *testing.T) {
 func TestProbeGivesUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	p := backend{}.Probe(ctx, config())
+	p := backend{}.Probe(ctx, configured())
 	if p.State != driver.Available { // the answer may have been quicker
 		assert.NotEmpty(t, p.Reason)
 	}
@@ -217,7 +218,7 @@ func TestProbeGivesUp(t *testing.T) {
 func TestOpenIndex(t *testing.T) {
 	open(t)
 	for _, i := range []int{-1, 1000} {
-		_, err := backend{}.Open(t.Context(), i, config())
+		_, err := backend{}.Open(t.Context(), i, configured())
 		require.ErrorIs(t, err, driver.ErrDeviceIndex)
 		assert.ErrorIs(t, err, driver.ErrNoDevice)
 		assert.Contains(t, err.Error(), "OpenCL devices")
@@ -263,7 +264,7 @@ func TestMissingLibrary(t *testing.T) {
 }
 
 func helpMissing() {
-	p := backend{}.Probe(context.Background(), config())
+	p := backend{}.Probe(context.Background(), configured())
 	check := func(ok bool, what string) {
 		if !ok {
 			panic(fmt.Sprintf("%s: %+v", what, p))
@@ -273,7 +274,7 @@ func helpMissing() {
 	check(len(p.Tried) == 1 && strings.HasPrefix(p.Tried[0], noSuchLibrary+": "), "tried")
 	check(p.Remedy == advice, "remedy")
 	check(strings.Contains(p.Reason, "pocl-opencl-icd") && strings.Contains(p.Reason, "ocl-icd-libopencl1"), "reason")
-	_, err := backend{}.Open(context.Background(), 0, config())
+	_, err := backend{}.Open(context.Background(), 0, configured())
 	check(err != nil && strings.Contains(err.Error(), noSuchLibrary), "open")
 	var n uint32
 	check(cl.GetPlatformIDs(0, nil, &n) == codeNoPlatform, "clGetPlatformIDs")
@@ -314,9 +315,9 @@ func TestOtherDrivers(t *testing.T) {
 // ptr is the address of a copy of v, for the binding.
 func ptr[T any](v T) unsafe.Pointer { return unsafe.Pointer(&v) }
 
-// config is the environment's configuration.
-func config() *driver.Config {
-	cfg, err := driver.ParseEnv(os.Environ())
+// configured returns the configuration of the environment.
+func configured() *driver.Config {
+	cfg, err := config.ParseEnv(os.Environ())
 	if err != nil {
 		panic(err)
 	}

@@ -123,11 +123,11 @@ func describe(pl platform, id cl.DeviceId, index int) driver.Info {
 		MaxAllocation: int64(number(id, cl.DEVICE_MAX_MEM_ALLOC_SIZE)),
 		BaseAlign:     max(int64(number(id, cl.DEVICE_MEM_BASE_ADDR_ALIGN)/8), 1), // the answer is in bits
 
-		Multiprocessors:    int(number(id, cl.DEVICE_MAX_COMPUTE_UNITS)),
-		ClockMHz:           int(number(id, cl.DEVICE_MAX_CLOCK_FREQUENCY)),
-		MaxThreadsPerBlock: int(number(id, cl.DEVICE_MAX_WORK_GROUP_SIZE)),
-		SharedPerBlock:     int64(number(id, cl.DEVICE_LOCAL_MEM_SIZE)),
-		UnifiedMemory:      number(id, cl.DEVICE_HOST_UNIFIED_MEMORY) != 0,
+		ComputeUnits:  int(number(id, cl.DEVICE_MAX_COMPUTE_UNITS)),
+		ClockMHz:      int(number(id, cl.DEVICE_MAX_CLOCK_FREQUENCY)),
+		MaxGroupSize:  int(number(id, cl.DEVICE_MAX_WORK_GROUP_SIZE)),
+		LocalMemory:   int64(number(id, cl.DEVICE_LOCAL_MEM_SIZE)),
+		UnifiedMemory: number(id, cl.DEVICE_HOST_UNIFIED_MEMORY) != 0,
 		Features: source.Features{
 			FP64:        has("cl_khr_fp64") || number(id, cl.DEVICE_DOUBLE_FP_CONFIG) != 0,
 			FP16:        has("cl_khr_fp16"),
@@ -137,7 +137,7 @@ func describe(pl platform, id cl.DeviceId, index int) driver.Info {
 	info.Kind = kindOf(number(id, cl.DEVICE_TYPE), info.UnifiedMemory)
 	var sizes [8]uint64
 	if cl.GetDeviceInfo(id, cl.DEVICE_MAX_WORK_ITEM_SIZES, 64, unsafe.Pointer(&sizes), nil) == cl.SUCCESS {
-		info.MaxWorkGroup = [3]int{int(sizes[0]), int(sizes[1]), int(sizes[2])}
+		info.MaxGroupSizes = [3]int{int(sizes[0]), int(sizes[1]), int(sizes[2])}
 	}
 	if has("cl_khr_device_uuid") {
 		var uuid [16]byte
@@ -148,14 +148,14 @@ func describe(pl platform, id cl.DeviceId, index int) driver.Info {
 	if has("cl_nv_device_attribute_query") {
 		info.ComputeMajor, info.ComputeMinor = int(number(id, nvMajor)), int(number(id, nvMinor))
 		info.Arch = fmt.Sprintf("sm_%d%d", info.ComputeMajor, info.ComputeMinor)
-		info.WarpSize = int(number(id, nvWarp))
+		info.SubgroupSize = int(number(id, nvWarp))
 	}
 	if has("cl_amd_device_attribute_query") {
 		info.Arch = info.Name // "gfx90a:sramecc+:xnack-"
 		if board := deviceText(id, amdBoard); board != "" {
 			info.Name = board
 		}
-		info.WarpSize = int(number(id, amdWavefront))
+		info.SubgroupSize = int(number(id, amdWavefront))
 	}
 	if number(id, cl.DEVICE_ADDRESS_BITS) == 32 {
 		info.MaxItems = math.MaxUint32 // its size_t has 32 bits

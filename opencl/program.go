@@ -268,7 +268,7 @@ func (d *device) kernelInfo(k cl.Kernel, name string) driver.KernelInfo {
 		return int(v)
 	}
 	most := get(cl.KERNEL_WORK_GROUP_SIZE)
-	if d.platform.name == rusticl && most == 32 && d.info.MaxThreadsPerBlock > most {
+	if d.platform.name == rusticl && most == 32 && d.info.MaxGroupSize > most {
 		most = 0 // Mesa 22 says 32 of every kernel, and runs more
 	}
 	return driver.KernelInfo{Name: name, Implementation: "opencl", MaxGroup: most,

@@ -32,7 +32,7 @@ func TestKernelInfo(t *testing.T) {
 	if d.platform.name != rusticl { // which has no answer
 		assert.Positive(t, info.MaxGroup)
 	}
-	assert.LessOrEqual(t, info.MaxGroup, d.info.MaxThreadsPerBlock)
+	assert.LessOrEqual(t, info.MaxGroup, d.info.MaxGroupSize)
 	assert.Positive(t, info.GroupMultiple)
 
 	_, err := m.Kernel("nope")
@@ -232,7 +232,7 @@ func helpLoad() {
 		}
 	}
 	ctx := context.Background()
-	opened, err := backend{}.Open(ctx, 0, config())
+	opened, err := backend{}.Open(ctx, 0, configured())
 	must(err)
 	d := opened.(*device)
 	code, err := os.ReadFile(os.Getenv("OPENCL_TEST_BINARY"))

@@ -54,7 +54,7 @@ func describe(info *driver.Info) {
 	info.SupportsTF32 = cdna3
 	info.SupportsFP8 = cdna3 || cdna4 || major == 12
 	// A lane adds and multiplies in one clock.
-	info.PeakGFLOPS = 2 * float64(lanes(major, minor, step)*info.Multiprocessors) * float64(info.ClockMHz) / 1000
+	info.PeakGFLOPS = 2 * float64(lanes(major, minor, step)*info.ComputeUnits) * float64(info.ClockMHz) / 1000
 }
 
 // lanes is how many operations on float one compute unit starts per clock. Of

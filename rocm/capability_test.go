@@ -40,17 +40,17 @@ func TestDescribe(t *testing.T) {
 		"":                       {},
 		"unheard of":             {},
 	} {
-		i := driver.Info{Arch: arch, Multiprocessors: 10, ClockMHz: 1000}
+		i := driver.Info{Arch: arch, ComputeUnits: 10, ClockMHz: 1000}
 		describe(&i)
 		got := flags{i.SupportsFP16, i.FastFP16, i.SupportsDP4A, i.HasTensorCores, i.SupportsBF16, i.SupportsTF32, i.SupportsFP8}
 		assert.Equal(t, want, got, arch)
 		assert.Equal(t, i.HasTensorCores, i.SupportsInt8TensorCores, arch)
 		assert.False(t, i.SupportsClusters, arch)
 	}
-	i := driver.Info{Arch: "gfx906", Multiprocessors: 60, ClockMHz: 1725}
+	i := driver.Info{Arch: "gfx906", ComputeUnits: 60, ClockMHz: 1725}
 	describe(&i)
 	assert.InDelta(t, 13248, i.PeakGFLOPS, 1)
-	i = driver.Info{Arch: "gfx1030", Multiprocessors: 40, ClockMHz: 2250}
+	i = driver.Info{Arch: "gfx1030", ComputeUnits: 40, ClockMHz: 2250}
 	describe(&i)
 	assert.Zero(t, i.PeakGFLOPS, "not known")
 }

@@ -42,9 +42,9 @@ func TestSimulatedInfo(t *testing.T) {
 	assert.False(t, info.IsGPU(), "never reported as real")
 	assert.Equal(t, "gfx90a:sramecc+:xnack-", info.Arch)
 	assert.Equal(t, driver.Discrete, info.Kind)
-	assert.Equal(t, 64, info.WarpSize)
-	assert.Equal(t, int64(64<<10), info.SharedPerBlock)
-	assert.Equal(t, info.SharedPerBlock, info.SharedPerMultiprocessor)
+	assert.Equal(t, 64, info.SubgroupSize)
+	assert.Equal(t, int64(64<<10), info.LocalMemory)
+	assert.Equal(t, info.LocalMemory, info.LocalMemoryPerComputeUnit)
 	assert.True(t, info.HasTensorCores)
 	assert.Equal(t, features(info.Arch), info.Features)
 	assert.Regexp(t, `^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`, info.UUID)
@@ -58,7 +58,7 @@ func TestSimulatedInfo(t *testing.T) {
 // The blocks of local memory are aligned to 128 bytes.
 func TestSimulatedLaunch(t *testing.T) {
 	d := open(t)
-	sim.Launch(t, d, d.Info().SharedPerBlock-384)
+	sim.Launch(t, d, d.Info().LocalMemory-384)
 }
 
 // Copies longer than what is staged, and fills of every pattern and alignment.

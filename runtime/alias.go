@@ -4,96 +4,140 @@ package runtime
 
 import (
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/half"
 	"github.com/concord-compute/concord/runtime/mempool"
 )
 
-// Types shared with backends.
-type (
-	Config     = driver.Config
-	Info       = driver.Info
-	Probe      = driver.Probe
-	Type       = driver.Type
-	MemoryKind = driver.MemoryKind
-	Priority   = driver.Priority
-	Float16    = driver.Float16
-	BFloat16   = driver.BFloat16
-	OpError    = driver.OpError
-	BuildError = driver.BuildError
-	KernelInfo = driver.KernelInfo
-)
+// Config is the whole configuration of a session; its zero value is the default. See New.
+type Config = driver.Config
 
-// Element types of buffers.
+// Info describes a device: its names, its memory, its limits and what it can do.
+type Info = driver.Info
+
+// Probe is what a look for devices found of one backend, or why there are none.
+type Probe = driver.Probe
+
+// Type is the element type of a buffer, such as F32.
+type Type = driver.Type
+
+// MemoryKind says where a buffer's memory lives and whether the host and the device see it.
+type MemoryKind = driver.MemoryKind
+
+// Priority says which of two streams of a device goes first when both have work.
+type Priority = driver.Priority
+
+// Float16 is an IEEE 754 binary16 number, as its bits: half in kernels.
+type Float16 = half.Float16
+
+// BFloat16 is the upper half of an IEEE 754 binary32 number, as its bits: ushort in kernels.
+type BFloat16 = half.BFloat16
+
+// OpError says on which device which operation failed, and why. errors.As finds it.
+type OpError = driver.OpError
+
+// BuildError is a program that did not build, with the compiler's whole output. errors.As finds it.
+type BuildError = driver.BuildError
+
+// KernelInfo is what is known of a compiled kernel. Zero means unknown.
+type KernelInfo = driver.KernelInfo
+
+// Element types of buffers, with the type that kernels have for each.
 const (
-	F32  = driver.F32
-	F64  = driver.F64
-	F16  = driver.F16
-	BF16 = driver.BF16
-	I8   = driver.I8
-	I16  = driver.I16
-	I32  = driver.I32
-	I64  = driver.I64
-	U8   = driver.U8
-	U16  = driver.U16
-	U32  = driver.U32
-	U64  = driver.U64
+	F32  = driver.F32  // float
+	F64  = driver.F64  // double
+	F16  = driver.F16  // half: IEEE 754 binary16
+	BF16 = driver.BF16 // ushort: bfloat16
+	I8   = driver.I8   // char
+	I16  = driver.I16  // short
+	I32  = driver.I32  // int
+	I64  = driver.I64  // long
+	U8   = driver.U8   // uchar
+	U16  = driver.U16  // ushort
+	U32  = driver.U32  // uint
+	U64  = driver.U64  // ulong
 )
 
 // Kinds of memory for Device.AllocKind.
 const (
-	OnDevice = driver.OnDevice
-	Pinned   = driver.Pinned
-	Unified  = driver.Unified
+	OnDevice = driver.OnDevice // the device's own
+	Pinned   = driver.Pinned   // the host's, which the device reads and writes, slowly
+	Unified  = driver.Unified  // one memory for both
 )
 
 // Priorities for Device.NewPriorityStream.
 const (
 	Low    = driver.Low
-	Normal = driver.Normal
+	Normal = driver.Normal // what NewStream gives
 	High   = driver.High
 )
 
 // Fallback policies for Config.Fallback.
 const (
-	Prefer  = driver.Prefer
-	Require = driver.Require
+	Prefer  = driver.Prefer  // the named device, then the next ones down to the CPU
+	Require = driver.Require // the named device or an error
 )
 
-// Errors, tested with errors.Is. Package driver documents each.
+// Errors, tested with errors.Is. "Also X" means that the error matches X as well.
 var (
-	ErrInvalidArgument      = driver.ErrInvalidArgument
-	ErrBufferOverflow       = driver.ErrBufferOverflow
-	ErrEventNotRecorded     = driver.ErrEventNotRecorded
-	ErrTimingDisabled       = driver.ErrTimingDisabled
-	ErrNoHostMemory         = driver.ErrNoHostMemory
-	ErrNoDeviceMemory       = driver.ErrNoDeviceMemory
-	ErrDimension            = driver.ErrDimension
-	ErrNoDevice             = driver.ErrNoDevice
-	ErrDeviceIndex          = driver.ErrDeviceIndex
-	ErrFakeDevice           = driver.ErrFakeDevice
+	// ErrInvalidArgument: an argument, shape or state that can never be right.
+	ErrInvalidArgument = driver.ErrInvalidArgument
+	// ErrBufferOverflow: a range that passes the end of its buffer; also ErrInvalidArgument.
+	ErrBufferOverflow = driver.ErrBufferOverflow
+	// ErrEventNotRecorded: an event that no stream has recorded; also ErrInvalidArgument.
+	ErrEventNotRecorded = driver.ErrEventNotRecorded
+	// ErrTimingDisabled: an event recorded without timing has no time; also ErrInvalidArgument.
+	ErrTimingDisabled = driver.ErrTimingDisabled
+	// ErrNoHostMemory: a buffer without a host side; also ErrInvalidArgument.
+	ErrNoHostMemory = driver.ErrNoHostMemory
+	// ErrNoDeviceMemory: a buffer without a device side; also ErrInvalidArgument.
+	ErrNoDeviceMemory = driver.ErrNoDeviceMemory
+	// ErrDimension: lengths or shapes that disagree.
+	ErrDimension = driver.ErrDimension
+	// ErrNoDevice: not built, not present, nothing left.
+	ErrNoDevice = driver.ErrNoDevice
+	// ErrDeviceIndex: the backend is there, the index is not; also ErrNoDevice.
+	ErrDeviceIndex = driver.ErrDeviceIndex
+	// ErrFakeDevice: a device of CONCORD_FAKE_DEVICES cannot be opened; also ErrNoDevice.
+	ErrFakeDevice = driver.ErrFakeDevice
+	// ErrAllBackendsExhausted: every device of a fallback failed; also ErrNoDevice.
 	ErrAllBackendsExhausted = driver.ErrAllBackendsExhausted
-	ErrUnknownBackend       = driver.ErrUnknownBackend
-	ErrUnsupported          = driver.ErrUnsupported
+	// ErrUnknownBackend: no backend has that name.
+	ErrUnknownBackend = driver.ErrUnknownBackend
+	// ErrUnsupported: known, but not possible here.
+	ErrUnsupported = driver.ErrUnsupported
+	// ErrUnsupportedPrecision: the device lacks that arithmetic; also ErrUnsupported.
 	ErrUnsupportedPrecision = driver.ErrUnsupportedPrecision
-	ErrOutOfMemory          = driver.ErrOutOfMemory
-	ErrTooLarge             = driver.ErrTooLarge
-	ErrBudget               = driver.ErrBudget
-	ErrCompile              = driver.ErrCompile
-	ErrNoKernel             = driver.ErrNoKernel
-	ErrLaunch               = driver.ErrLaunch
-	ErrTimeout              = driver.ErrTimeout
-	ErrDeviceLost           = driver.ErrDeviceLost
-	ErrClosed               = driver.ErrClosed
-	ErrCorrupt              = driver.ErrCorrupt
-	ErrFormat               = driver.ErrFormat
-
-	ErrLeak = mempool.ErrLeak // memory that should have ended is still in use
+	// ErrOutOfMemory: the device had no room.
+	ErrOutOfMemory = driver.ErrOutOfMemory
+	// ErrTooLarge: a size that can never fit.
+	ErrTooLarge = driver.ErrTooLarge
+	// ErrBudget: a limit of the configuration would be passed.
+	ErrBudget = driver.ErrBudget
+	// ErrCompile: a program did not build. *BuildError has the log.
+	ErrCompile = driver.ErrCompile
+	// ErrNoKernel: a program without an entry point of that name; also ErrCompile.
+	ErrNoKernel = driver.ErrNoKernel
+	// ErrLaunch: a kernel was refused, or failed while it ran.
+	ErrLaunch = driver.ErrLaunch
+	// ErrTimeout: a watchdog ended it.
+	ErrTimeout = driver.ErrTimeout
+	// ErrDeviceLost: the whole context is gone; every later call says so.
+	ErrDeviceLost = driver.ErrDeviceLost
+	// ErrClosed: used after Close.
+	ErrClosed = driver.ErrClosed
+	// ErrCorrupt: damaged or truncated data.
+	ErrCorrupt = driver.ErrCorrupt
+	// ErrFormat: data that is not of the expected format at all; also ErrCorrupt.
+	ErrFormat = driver.ErrFormat
+	// ErrLeak: memory that should have ended is still in use.
+	ErrLeak = mempool.ErrLeak
 )
 
 // ParseType returns the element type with a short name: "f32", "bf16", "u8".
 func ParseType(name string) (Type, error) { return driver.ParseType(name) }
 
 // ToFloat16 rounds to IEEE binary16, to nearest even.
-func ToFloat16(x float64) Float16 { return driver.ToFloat16(x) }
+func ToFloat16(x float64) Float16 { return half.ToFloat16(x) }
 
 // ToBFloat16 rounds to bfloat16, to nearest even.
-func ToBFloat16(x float64) BFloat16 { return driver.ToBFloat16(x) }
+func ToBFloat16(x float64) BFloat16 { return half.ToBFloat16(x) }

@@ -48,7 +48,7 @@ func (s *Session) lookAll(ctx context.Context, op string, again bool) ([]Probe, 
 			return nil, err
 		}
 	}
-	for i, name := range driver.BackendNames {
+	for i, name := range driver.BackendNames() {
 		if !slices.ContainsFunc(probes, func(p Probe) bool { return p.Backend == name }) {
 			probes = slices.Insert(probes, min(i, len(probes)), notImported(name))
 		}
@@ -82,7 +82,7 @@ func (s *Session) lookFor(ctx context.Context, name string) ([]Probe, error) {
 			return nil, err
 		}
 		return s.place(p), nil
-	case slices.Contains(driver.BackendNames, name):
+	case slices.Contains(driver.BackendNames(), name):
 		return []Probe{notImported(name)}, nil
 	}
 	return nil, nil

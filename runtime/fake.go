@@ -66,7 +66,7 @@ func (s *Session) fakeProbes(value string) []Probe {
 		switch {
 		case n > 0:
 			probes = append(probes, fakeProbe(name, n))
-		case s.backend(name) != nil || slices.Contains(driver.BackendNames, name):
+		case s.backend(name) != nil || slices.Contains(driver.BackendNames(), name):
 			probes = append(probes, Probe{Backend: name, State: driver.Unavailable,
 				Reason: "CONCORD_FAKE_DEVICES replaces discovery and does not name it",
 				Remedy: "unset CONCORD_FAKE_DEVICES, or name the backend there"})

@@ -125,7 +125,7 @@ func (k *Kernel) checkGroup(g Grid, items, group [3]int) error {
 		if n := items[i] / group[i]; n > limit {
 			return fmt.Errorf("grid %v: %d groups in dimension %d, at most %d: %w", g, n, i, limit, ErrTooLarge)
 		}
-		if most := info.MaxWorkGroup[i]; most > 0 && group[i] > most {
+		if most := info.MaxGroupSizes[i]; most > 0 && group[i] > most {
 			return fmt.Errorf("grid %v: group of %d in dimension %d, at most %d: %w", g, group[i], i, most, ErrTooLarge)
 		}
 	}
@@ -151,7 +151,7 @@ func (k *Kernel) maxGroup() int {
 	if k.info.MaxGroup > 0 {
 		return k.info.MaxGroup
 	}
-	return k.program.device.info.MaxThreadsPerBlock
+	return k.program.device.info.MaxGroupSize
 }
 
 // preferredGroup is how many items a chosen group has at most: enough to keep any
@@ -187,7 +187,7 @@ func (k *Kernel) groupWithin(room, dim int, items [3]int) (group [3]int) {
 	var most, need [3]int // items of a group along each dimension
 	all := 1
 	for i := range items {
-		if most[i] = info.MaxWorkGroup[i]; most[i] <= 0 {
+		if most[i] = info.MaxGroupSizes[i]; most[i] <= 0 {
 			most[i] = max(preferredGroup, k.maxGroup())
 		}
 		need[i] = smallestDivisor(items[i], (items[i]-1)/groupsAlong(info, i)+1, most[i])

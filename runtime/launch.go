@@ -134,8 +134,8 @@ func (s *Stream) pack(k *Kernel, g Grid, args []any) error {
 			return fmt.Errorf("argument %d (%s %s): %w", i, p.Decl, p.Name, err)
 		}
 	}
-	// Above SharedPerBlock a kernel opts in, which its driver does for it.
-	most := max(s.core.info.SharedPerBlock, s.core.info.SharedPerBlockOptIn)
+	// Above LocalMemory a kernel opts in, which its driver does for it.
+	most := max(s.core.info.LocalMemory, s.core.info.LocalMemoryOptIn)
 	if most <= 0 {
 		most = math.MaxInt32 // unknown, and drivers count in 32 bits
 	}

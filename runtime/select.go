@@ -165,7 +165,7 @@ func (s *Session) find(name string, probes []Probe) (Info, error) {
 	i := slices.IndexFunc(probes, func(p Probe) bool { return p.Backend == backend })
 	if i < 0 {
 		return Info{}, fmt.Errorf("%q is none of %s, auto, and, simulated, %s: %w",
-			backend, strings.Join(s.knownBackends(), ", "), strings.Join(driver.SimulatedNames, ", "), ErrUnknownBackend)
+			backend, strings.Join(s.knownBackends(), ", "), strings.Join(driver.SimulatedNames(), ", "), ErrUnknownBackend)
 	}
 	p := probes[i]
 	if len(p.Devices) == 0 {
@@ -190,7 +190,7 @@ func indexError(index string, count int) error {
 
 // knownBackends lists the names that are not simulated ones, then their aliases.
 func (s *Session) knownBackends() []string {
-	names := slices.Clone(driver.BackendNames)
+	names := driver.BackendNames()
 	for _, b := range s.listed() {
 		if !slices.Contains(names, b.Name()) {
 			names = append(names, b.Name())

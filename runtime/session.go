@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/concord-compute/concord/runtime/config"
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/runtime/kernelcache"
 )
@@ -38,12 +39,12 @@ type Session struct {
 // New returns a session for a configuration; what cfg leaves unset comes from
 // the environment. Close it to close what is still open.
 func New(cfg Config) (*Session, error) {
-	env, err := driver.ParseEnv(os.Environ())
+	env, err := config.ParseEnv(os.Environ())
 	if err != nil {
 		return nil, err
 	}
-	cfg = cfg.Merge(env)
-	if err := cfg.Check(); err != nil {
+	cfg = config.Merge(cfg, env)
+	if err := config.Check(&cfg); err != nil {
 		return nil, err
 	}
 	s := &Session{cfg: cfg, sights: map[string]*sight{}, open: map[string]*core{}, opening: map[string]*opening{}, warned: map[string]bool{}}

@@ -25,7 +25,7 @@ var sound = map[string]string{
 	"tests/conformance/suite.go":    "// Package conformance is a suite.\npackage conformance\nimport \"%M/source\"\n",
 	"tests/conformance/all_test.go": "package conformance_test\nimport _ \"github.com/stretchr/testify/assert\"\n",
 	"tests/parity/parity.go":        "// Package parity is a test.\npackage parity\nimport _ \"github.com/stretchr/testify/assert\"\n",
-	"cuda/nvml/nvml.go":             "// Package nvml reads sensors.\npackage nvml\nimport (\n\"%M/runtime/driver\"\n_ \"github.com/NVIDIA/go-nvml/pkg/nvml\"\n)\nfunc init() { driver.RegisterTelemetry(nil) }\n",
+	"cuda/nvml/nvml.go":             "// Package nvml reads sensors.\npackage nvml\nimport (\n\"%M/runtime/driver\"\n_ \"github.com/NVIDIA/go-nvml/pkg/nvml\"\n)\nfunc init() { telemetry.Register(nil) }\n",
 	"cuda/shim.c":                   "//go:build cgo && cuda\n\n#include \"../csrc/cuda/cuda.c\"\n",
 	"runtime/driver/names.go":       "package driver\nvar names = []string{\"cuda\", \"sim-cuda\"}\n",
 	"runtime/driver/kinds.go":       "package driver\n// CPU is \"cpu\".\nconst CPU = \"cpu\"\nconst doc = \"libcuda: where CUDA is, and cpu\"\n",

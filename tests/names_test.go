@@ -19,9 +19,9 @@ func TestReservedNames(t *testing.T) {
 		described[b.Name()] = driver.Describe(b)
 		order = append(order, b.Name())
 	}
-	assert.Equal(t, slices.Concat(driver.BackendNames, []string{"sim-cuda", "sim-metal", "sim-rocm"}), order)
+	assert.Equal(t, slices.Concat(driver.BackendNames(), []string{"sim-cuda", "sim-metal", "sim-rocm"}), order)
 	for name, d := range driver.Reserved() {
-		if slices.Contains(driver.BackendNames, name) {
+		if slices.Contains(driver.BackendNames(), name) {
 			assert.Equal(t, d, described[name], name)
 		} else {
 			assert.NotContains(t, described, name, "it is only a fake")

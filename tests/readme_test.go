@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/concord-compute/concord/runtime/config"
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -28,7 +29,7 @@ func readme(t *testing.T) string {
 // that the program reads.
 func TestReadmeVariables(t *testing.T) {
 	var want, got []string
-	for _, v := range driver.Variables {
+	for _, v := range config.Variables() {
 		def := v.Default
 		if def != "" {
 			def = "`" + def + "`"

@@ -97,7 +97,7 @@ func (a *app) compile(ctx context.Context, target string, program *programFlags,
 	switch {
 	case name == "host":
 		return a.compileOn(ctx, "cpu:0", target, program, file)
-	case name == "auto", backend == "hip", slices.Contains(driver.BackendNames, backend), strings.HasPrefix(backend, "sim-"):
+	case name == "auto", backend == "hip", slices.Contains(driver.BackendNames(), backend), strings.HasPrefix(backend, "sim-"):
 		return a.compileOn(ctx, name, target, program, file)
 	}
 	return nil, usagef("--target %s: not host, a device such as opencl:0, or an architecture such as sm_90 or gfx90a", target)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/telemetry"
 )
 
 func (a *app) devicesCommand() *cobra.Command {
@@ -60,13 +61,13 @@ type listed struct {
 // sensed is a device with what its sensors say, if that is known.
 type sensed struct {
 	runtime.Info
-	Telemetry *driver.Sample `json:"telemetry,omitempty"`
+	Telemetry *telemetry.Sample `json:"telemetry,omitempty"`
 }
 
 // sensorsOf reads the sensors of the devices that are here. One that has none is no
 // error of a list of devices: top says why.
 func sensorsOf(ctx context.Context, s *runtime.Session, probes []runtime.Probe) []reading {
-	readers := slices.DeleteFunc(driver.Telemetries(), func(t driver.Telemetry) bool {
+	readers := slices.DeleteFunc(telemetry.Readers(), func(t telemetry.Reader) bool {
 		return !slices.ContainsFunc(probes, func(p runtime.Probe) bool {
 			return p.Backend == t.Name() && p.State == driver.Available &&
 				slices.ContainsFunc(p.Devices, func(i runtime.Info) bool { return i.IsGPU() })
@@ -99,7 +100,7 @@ func (a *app) deviceTable(probes []runtime.Probe) *table {
 	t.add("DEVICE", "STATE", "KIND", "MEMORY", "UNITS", "NAME")
 	for _, p := range probes {
 		for _, d := range p.Devices {
-			t.add(a.paint(bold, d.ID), a.paintState(p.State), string(d.Kind), known(d.TotalMemory), count(d.Multiprocessors), d.Name)
+			t.add(a.paint(bold, d.ID), a.paintState(p.State), string(d.Kind), known(d.TotalMemory), count(d.ComputeUnits), d.Name)
 		}
 		if len(p.Devices) == 0 {
 			t.add(p.Backend, a.paintState(p.State), "", "", "", oneLine(p.Reason))

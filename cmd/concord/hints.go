@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/config"
 )
 
 // tool is what a vendor's program says about its version.
@@ -151,7 +151,7 @@ var foreign = []struct{ name, doc string }{
 // like Concord's and are not.
 func settings() []setting {
 	var list []setting
-	for _, v := range driver.Variables {
+	for _, v := range config.Variables() {
 		value, set := os.LookupEnv(v.Name)
 		list = append(list, setting{v.Name, value, set, v.Default, v.Doc})
 	}

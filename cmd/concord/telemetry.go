@@ -13,6 +13,7 @@ import (
 
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/telemetry"
 
 	// Not in runtime/all: they change how a whole program is linked.
 	_ "github.com/concord-compute/concord/cuda/nvml"
@@ -22,7 +23,7 @@ import (
 // reading is a sample with the name of its device, "" when that is not known.
 type reading struct {
 	Device string `json:"device,omitempty"`
-	driver.Sample
+	telemetry.Sample
 }
 
 // label names the device for people.
@@ -46,12 +47,12 @@ type absence struct {
 type meter struct {
 	cfg     driver.Config
 	timeout time.Duration
-	readers []driver.Telemetry
+	readers []telemetry.Reader
 	devices []runtime.Info // what samples can be of
 }
 
 // newMeter returns a meter for what the session has discovered.
-func newMeter(cfg driver.Config, probes []runtime.Probe, readers []driver.Telemetry) *meter {
+func newMeter(cfg driver.Config, probes []runtime.Probe, readers []telemetry.Reader) *meter {
 	m := &meter{cfg: cfg, timeout: cfg.ProbeTimeout, readers: slices.Clone(readers)}
 	if m.timeout == 0 {
 		m.timeout = 5 * time.Second
@@ -80,7 +81,7 @@ func (m *meter) read(ctx context.Context) (list []reading, missing []absence) {
 			hung = append(hung, t.Name())
 		}
 	}
-	m.readers = slices.DeleteFunc(m.readers, func(t driver.Telemetry) bool { return slices.Contains(hung, t.Name()) })
+	m.readers = slices.DeleteFunc(m.readers, func(t telemetry.Reader) bool { return slices.Contains(hung, t.Name()) })
 	return list, missing
 }
 
@@ -88,9 +89,9 @@ var errHung = fmt.Errorf("telemetry: no answer in time: %w", driver.ErrTimeout)
 
 // ask asks one reader, for no longer than the timeout: drivers of lost devices can
 // hang.
-func (m *meter) ask(ctx context.Context, t driver.Telemetry) ([]driver.Sample, error) {
+func (m *meter) ask(ctx context.Context, t telemetry.Reader) ([]telemetry.Sample, error) {
 	type answer struct {
-		samples []driver.Sample
+		samples []telemetry.Sample
 		err     error
 	}
 	done := make(chan answer, 1)
@@ -113,7 +114,7 @@ func (m *meter) ask(ctx context.Context, t driver.Telemetry) ([]driver.Sample, e
 // device returns the name of the device that a sample is of, or "". A lone device and
 // a lone sample of one backend belong together even if they have nothing in common
 // by which to tell.
-func (m *meter) device(s *driver.Sample, samples int) string {
+func (m *meter) device(s *telemetry.Sample, samples int) string {
 	var same []*runtime.Info
 	for i := range m.devices {
 		d := &m.devices[i]
@@ -131,7 +132,7 @@ func (m *meter) device(s *driver.Sample, samples int) string {
 }
 
 // processor reads the machine's own processor and memory. It implements
-// driver.Telemetry.
+// telemetry.Reader.
 type processor struct {
 	info  func() runtime.Info // of cpu:0, as of now
 	stat  string              // the file that Linux counts in
@@ -144,11 +145,11 @@ type ticks struct{ busy, total uint64 }
 // firstWindow is how long the first sample looks.
 const firstWindow = 200 * time.Millisecond
 
-// Name implements driver.Telemetry.
+// Name implements telemetry.Reader.
 func (p *processor) Name() string { return "cpu" }
 
-// Sample implements driver.Telemetry. Busy is that of all cores since the last call.
-func (p *processor) Sample(ctx context.Context, _ *driver.Config) ([]driver.Sample, error) {
+// Sample implements telemetry.Reader. Busy is that of all cores since the last call.
+func (p *processor) Sample(ctx context.Context, _ *driver.Config) ([]telemetry.Sample, error) {
 	before := p.ticks
 	if before.total == 0 {
 		before = readTicks(p.stat)
@@ -158,7 +159,7 @@ func (p *processor) Sample(ctx context.Context, _ *driver.Config) ([]driver.Samp
 	}
 	p.ticks = readTicks(p.stat)
 	info := p.info()
-	s := driver.Sample{Backend: "cpu", Name: info.Name, Time: time.Now()}
+	s := telemetry.Sample{Backend: "cpu", Name: info.Name, Time: time.Now()}
 	if n := p.ticks.total - before.total; before.total > 0 && p.ticks.total > before.total && p.ticks.busy >= before.busy {
 		s.Busy = new(100 * float64(p.ticks.busy-before.busy) / float64(n))
 	}
@@ -171,7 +172,7 @@ func (p *processor) Sample(ctx context.Context, _ *driver.Config) ([]driver.Samp
 			s.MemoryUsed = new(info.TotalMemory - info.FreeMemory)
 		}
 	}
-	return []driver.Sample{s}, nil
+	return []telemetry.Sample{s}, nil
 }
 
 // readTicks reads the first line of /proc/stat: user, nice, system, idle, iowait,

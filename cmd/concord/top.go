@@ -19,6 +19,7 @@ import (
 
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/telemetry"
 )
 
 // topOptions are the flags of top.
@@ -81,7 +82,7 @@ func (a *app) meter(ctx context.Context, device string) (*meter, error) {
 	if err != nil {
 		return nil, err
 	}
-	readers := append(driver.Telemetries(), &processor{info: processorInfo(ctx, s), stat: "/proc/stat"})
+	readers := append(telemetry.Readers(), &processor{info: processorInfo(ctx, s), stat: "/proc/stat"})
 	if device != "" {
 		if err := checkDevice(device); err != nil {
 			return nil, err
@@ -94,7 +95,7 @@ func (a *app) meter(ctx context.Context, device string) (*meter, error) {
 		if !slices.Contains(names, backend) {
 			return nil, usagef("--device %s: top knows the sensors of %s", device, strings.Join(names, ", "))
 		}
-		readers = slices.DeleteFunc(readers, func(t driver.Telemetry) bool { return t.Name() != backend })
+		readers = slices.DeleteFunc(readers, func(t telemetry.Reader) bool { return t.Name() != backend })
 	}
 	probes, err := s.Discover(ctx)
 	if err != nil {
@@ -245,7 +246,7 @@ func ofBytes(n, total *int64) string {
 }
 
 // eccText reads "on", and how many errors there were.
-func eccText(s *driver.Sample) string {
+func eccText(s *telemetry.Sample) string {
 	text := dash
 	if s.ECC != nil {
 		text = map[bool]string{true: "on", false: "off"}[*s.ECC]

@@ -16,25 +16,26 @@ import (
 
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/telemetry"
 )
 
 // fakeSensors is a reader that answers what a test says.
 type fakeSensors struct {
 	name  string
 	calls int
-	read  func(ctx context.Context) ([]driver.Sample, error)
+	read  func(ctx context.Context) ([]telemetry.Sample, error)
 }
 
 func (f *fakeSensors) Name() string { return f.name }
 
-func (f *fakeSensors) Sample(ctx context.Context, _ *driver.Config) ([]driver.Sample, error) {
+func (f *fakeSensors) Sample(ctx context.Context, _ *driver.Config) ([]telemetry.Sample, error) {
 	f.calls++
 	return f.read(ctx)
 }
 
 // answers returns a reader that always says the same.
-func answers(name string, err error, samples ...driver.Sample) *fakeSensors {
-	return &fakeSensors{name: name, read: func(context.Context) ([]driver.Sample, error) { return samples, err }}
+func answers(name string, err error, samples ...telemetry.Sample) *fakeSensors {
+	return &fakeSensors{name: name, read: func(context.Context) ([]telemetry.Sample, error) { return samples, err }}
 }
 
 // twoGPUs are devices whose order differs from that of their samples.
@@ -43,15 +44,15 @@ var twoGPUs = []runtime.Probe{{Backend: "cuda", State: driver.Available, Devices
 	{ID: "cuda:1", Backend: "cuda", PCI: "0000:0a:00.0", Kind: driver.Discrete},
 }}}
 
-func twoSamples() []driver.Sample {
-	return []driver.Sample{
+func twoSamples() []telemetry.Sample {
+	return []telemetry.Sample{
 		{Backend: "cuda", Index: 0, PCI: "0000:0a:00.0", Name: "First", Busy: new(12.0), Throttle: []string{}},
 		{Backend: "cuda", Index: 1, UUID: "GPU-bbbbbbbb-0000-0000-0000-000000000000", PCI: "0000:0b:00.0", Name: "Second",
 			Busy: new(97.0), MemoryBusy: new(40.4), MemoryUsed: new(int64(1) << 30), MemoryFree: new(int64(39) << 30), MemoryTotal: new(int64(40) << 30),
 			Temperature: new(61.0), Power: new(251.4), PowerLimit: new(400.0), Clock: new(1410.0), MaxClock: new(1980.0), MemoryClock: new(1215.0),
 			Fan: new(30.0), ECC: new(true), ECCCorrected: new(int64(0)), ECCUncorrected: new(int64(2)),
 			Throttle:  []string{"power cap", "temperature (driver)"},
-			Processes: []driver.Process{{PID: 42, Name: "train", MemoryUsed: new(int64(2) << 20)}, {PID: 43}}},
+			Processes: []telemetry.Process{{PID: 42, Name: "train", MemoryUsed: new(int64(2) << 20)}, {PID: 43}}},
 		{Backend: "cuda", Index: 2, PCI: "0000:0c:00.0"},
 	}
 }
@@ -60,9 +61,9 @@ func TestTopTable(t *testing.T) {
 	var out bytes.Buffer
 	a := newApp(&out, &out)
 	lost := &driver.OpError{Backend: "cuda", Op: "telemetry", Detail: "the GPU has\nfallen off the bus", Err: driver.ErrDeviceLost}
-	m := newMeter(driver.Config{}, twoGPUs, []driver.Telemetry{
+	m := newMeter(driver.Config{}, twoGPUs, []telemetry.Reader{
 		answers("cuda", lost, twoSamples()...),
-		driver.NoTelemetry("rocm", "not in this build: rebuild with -tags rocm"),
+		telemetry.Missing("rocm", "not in this build: rebuild with -tags rocm"),
 	})
 	require.NoError(t, a.top(t.Context(), m, topOptions{interval: time.Millisecond, count: 2}))
 	block := strings.Join([]string{
@@ -81,7 +82,7 @@ func TestTopTable(t *testing.T) {
 }
 
 func TestTopDevice(t *testing.T) {
-	show := func(device string, readers ...driver.Telemetry) (string, error) {
+	show := func(device string, readers ...telemetry.Reader) (string, error) {
 		var out bytes.Buffer
 		err := newApp(&out, &out).top(t.Context(), newMeter(driver.Config{}, twoGPUs, readers), topOptions{interval: time.Millisecond, count: 1, device: device})
 		return out.String(), err
@@ -96,9 +97,9 @@ func TestTopDevice(t *testing.T) {
 	_, err = show("cuda:7", answers("cuda", nil, twoSamples()...))
 	require.ErrorIs(t, err, driver.ErrNoDevice)
 	assert.EqualError(t, err, "--device cuda:7: no sensors of such a device: no such device")
-	_, err = show("rocm", driver.NoTelemetry("rocm", "the driver is not loaded"))
+	_, err = show("rocm", telemetry.Missing("rocm", "the driver is not loaded"))
 	assert.EqualError(t, err, "--device rocm: rocm: telemetry: the driver is not loaded: no such device")
-	_, err = show("", driver.NoTelemetry("cuda", "A"), driver.NoTelemetry("rocm", "B"))
+	_, err = show("", telemetry.Missing("cuda", "A"), telemetry.Missing("rocm", "B"))
 	assert.EqualError(t, err, "nothing to show: cuda: telemetry: A; rocm: telemetry: B: no such device")
 }
 
@@ -106,7 +107,7 @@ func TestTopJSON(t *testing.T) {
 	var out bytes.Buffer
 	a := newApp(&out, &out)
 	a.json = true
-	m := newMeter(driver.Config{}, twoGPUs, []driver.Telemetry{answers("cuda", nil, twoSamples()...), driver.NoTelemetry("rocm", "not here")})
+	m := newMeter(driver.Config{}, twoGPUs, []telemetry.Reader{answers("cuda", nil, twoSamples()...), telemetry.Missing("rocm", "not here")})
 	require.NoError(t, a.top(t.Context(), m, topOptions{interval: time.Millisecond, count: 2}))
 	doc := document(t, out.String())
 	samples := doc["samples"].([]any)
@@ -120,9 +121,9 @@ func TestTopJSON(t *testing.T) {
 
 // An interrupt ends it well, with what there is; also while a driver hangs.
 func TestTopInterrupt(t *testing.T) {
-	for name, read := range map[string]func(ctx context.Context) ([]driver.Sample, error){
-		"between": func(context.Context) ([]driver.Sample, error) { return twoSamples(), nil },
-		"hanging": func(ctx context.Context) ([]driver.Sample, error) {
+	for name, read := range map[string]func(ctx context.Context) ([]telemetry.Sample, error){
+		"between": func(context.Context) ([]telemetry.Sample, error) { return twoSamples(), nil },
+		"hanging": func(ctx context.Context) ([]telemetry.Sample, error) {
 			<-ctx.Done()
 			time.Sleep(50 * time.Millisecond)
 			return nil, ctx.Err()
@@ -134,7 +135,7 @@ func TestTopInterrupt(t *testing.T) {
 			var out bytes.Buffer
 			a := newApp(&out, &out)
 			a.json = true
-			m := newMeter(driver.Config{}, nil, []driver.Telemetry{&fakeSensors{name: "cuda", read: read}})
+			m := newMeter(driver.Config{}, nil, []telemetry.Reader{&fakeSensors{name: "cuda", read: read}})
 			require.NoError(t, a.top(ctx, m, topOptions{interval: time.Hour}))
 			assert.Contains(t, document(t, out.String()), "samples")
 		})
@@ -153,8 +154,8 @@ func canceled(t *testing.T) context.Context {
 func TestMeterHangs(t *testing.T) {
 	stuck := make(chan struct{})
 	defer close(stuck)
-	hangs := &fakeSensors{name: "cuda", read: func(context.Context) ([]driver.Sample, error) { <-stuck; return nil, nil }}
-	m := newMeter(driver.Config{ProbeTimeout: 20 * time.Millisecond}, nil, []driver.Telemetry{hangs, answers("rocm", nil, driver.Sample{Backend: "rocm"})})
+	hangs := &fakeSensors{name: "cuda", read: func(context.Context) ([]telemetry.Sample, error) { <-stuck; return nil, nil }}
+	m := newMeter(driver.Config{ProbeTimeout: 20 * time.Millisecond}, nil, []telemetry.Reader{hangs, answers("rocm", nil, telemetry.Sample{Backend: "rocm"})})
 	list, missing := m.read(t.Context())
 	assert.Len(t, list, 1)
 	require.Len(t, missing, 1)
@@ -169,10 +170,10 @@ func TestMeterHangs(t *testing.T) {
 func TestMeterDevice(t *testing.T) {
 	lone := []runtime.Probe{{Backend: "rocm", Devices: []runtime.Info{{ID: "rocm:0", Backend: "rocm", UUID: "01"}}}}
 	m := newMeter(driver.Config{}, lone, nil)
-	assert.Equal(t, "rocm:0", m.device(&driver.Sample{Backend: "rocm", PCI: "0000:01:00.0"}, 1))
-	assert.Empty(t, m.device(&driver.Sample{Backend: "rocm", UUID: "02"}, 1), "both have one, and not the same")
-	assert.Empty(t, m.device(&driver.Sample{Backend: "rocm"}, 2), "which of two?")
-	assert.Empty(t, m.device(&driver.Sample{Backend: "cuda"}, 1))
+	assert.Equal(t, "rocm:0", m.device(&telemetry.Sample{Backend: "rocm", PCI: "0000:01:00.0"}, 1))
+	assert.Empty(t, m.device(&telemetry.Sample{Backend: "rocm", UUID: "02"}, 1), "both have one, and not the same")
+	assert.Empty(t, m.device(&telemetry.Sample{Backend: "rocm"}, 2), "which of two?")
+	assert.Empty(t, m.device(&telemetry.Sample{Backend: "cuda"}, 1))
 }
 
 func TestProcessor(t *testing.T) {
@@ -189,13 +190,13 @@ func TestProcessor(t *testing.T) {
 	p := &processor{info: func() runtime.Info { return info }, stat: stat("cpu 40 0 0 60"), ticks: ticks{busy: 10, total: 50}}
 	list, err := p.Sample(t.Context(), nil)
 	require.NoError(t, err)
-	assert.Equal(t, []driver.Sample{{Backend: "cpu", Name: "A CPU", Time: list[0].Time, Busy: new(60.0),
+	assert.Equal(t, []telemetry.Sample{{Backend: "cpu", Name: "A CPU", Time: list[0].Time, Busy: new(60.0),
 		MemoryUsed: new(int64(70)), MemoryFree: new(int64(30)), MemoryTotal: new(int64(100))}}, list)
 
 	p = &processor{info: func() runtime.Info { return runtime.Info{} }, stat: filepath.Join(t.TempDir(), "none")}
 	list, err = p.Sample(t.Context(), nil)
 	require.NoError(t, err)
-	assert.Equal(t, []driver.Sample{{Backend: "cpu", Time: list[0].Time}}, list, "nothing is known")
+	assert.Equal(t, []telemetry.Sample{{Backend: "cpu", Time: list[0].Time}}, list, "nothing is known")
 }
 
 // A terminal is redrawn in place, and nothing wraps or scrolls.
@@ -234,7 +235,7 @@ func TestTop(t *testing.T) {
 }
 
 func TestDevicesTelemetry(t *testing.T) {
-	m := newMeter(driver.Config{}, twoGPUs, []driver.Telemetry{answers("cuda", nil, twoSamples()...)})
+	m := newMeter(driver.Config{}, twoGPUs, []telemetry.Reader{answers("cuda", nil, twoSamples()...)})
 	list, _ := m.read(t.Context())
 	text, err := json.Marshal(withTelemetry(twoGPUs, list))
 	require.NoError(t, err)

@@ -15,7 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/config"
 	"github.com/concord-compute/concord/runtime/mempool"
 )
 
@@ -108,7 +108,7 @@ func (f *traceFlags) settings() ([]mempool.Options, error) {
 		if size.text == "" {
 			continue
 		}
-		n, err := driver.ParseSize(size.text)
+		n, err := config.ParseSize(size.text)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", size.name, err)
 		}

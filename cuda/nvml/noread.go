@@ -2,6 +2,6 @@
 
 package nvml
 
-import "github.com/concord-compute/concord/runtime/driver"
+import "github.com/concord-compute/concord/runtime/telemetry"
 
-func telemetry() driver.Telemetry { return driver.NoTelemetry("cuda", reason) }
+func newReader() telemetry.Reader { return telemetry.Missing("cuda", reason) }

@@ -4,7 +4,7 @@
 //
 // # Basics
 //
-// Import the package for its effect and build with -tags cuda; driver.Telemetries
+// Import the package for its effect and build with -tags cuda; telemetry.Readers
 // then has a reader named "cuda". Without the tag, without cgo and elsewhere than on
 // Linux it is listed and says why it has nothing. It does not need package cuda.
 //
@@ -25,6 +25,6 @@
 // The library is opened at the first Sample and stays open.
 package nvml
 
-import "github.com/concord-compute/concord/runtime/driver"
+import "github.com/concord-compute/concord/runtime/telemetry"
 
-func init() { driver.RegisterTelemetry(telemetry()) }
+func init() { telemetry.Register(newReader()) }

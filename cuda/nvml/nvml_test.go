@@ -8,11 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/telemetry"
 )
 
 func TestRegistered(t *testing.T) {
-	list := driver.Telemetries()
-	i := slices.IndexFunc(list, func(t driver.Telemetry) bool { return t.Name() == "cuda" })
+	list := telemetry.Readers()
+	i := slices.IndexFunc(list, func(t telemetry.Reader) bool { return t.Name() == "cuda" })
 	require.GreaterOrEqual(t, i, 0)
 	if _, err := list[i].Sample(t.Context(), &driver.Config{}); err != nil {
 		require.ErrorIs(t, err, driver.ErrNoDevice)

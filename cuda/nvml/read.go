@@ -16,11 +16,12 @@ import (
 
 	"github.com/concord-compute/concord/internal/cgo"
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/telemetry"
 )
 
-func telemetry() driver.Telemetry { return &reader{open: open} }
+func newReader() telemetry.Reader { return &reader{open: open} }
 
-// reader implements driver.Telemetry.
+// reader implements telemetry.Reader.
 type reader struct {
 	open func(cfg *driver.Config) (nvml.Interface, error)
 
@@ -28,11 +29,11 @@ type reader struct {
 	lib nvml.Interface // nil until Init has succeeded: nothing may be called before
 }
 
-// Name implements driver.Telemetry.
+// Name implements telemetry.Reader.
 func (r *reader) Name() string { return "cuda" }
 
-// Sample implements driver.Telemetry.
-func (r *reader) Sample(ctx context.Context, cfg *driver.Config) ([]driver.Sample, error) {
+// Sample implements telemetry.Reader.
+func (r *reader) Sample(ctx context.Context, cfg *driver.Config) ([]telemetry.Sample, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.begin(cfg); err != nil {
@@ -48,7 +49,7 @@ func (r *reader) Sample(ctx context.Context, cfg *driver.Config) ([]driver.Sampl
 	if n == 0 {
 		return nil, &driver.OpError{Backend: "cuda", Op: "telemetry", Detail: "NVML lists no device", Err: driver.ErrNoDevice}
 	}
-	var list []driver.Sample
+	var list []telemetry.Sample
 	var errs []error
 	for i := range n {
 		if err := ctx.Err(); err != nil {
@@ -110,8 +111,8 @@ func open(cfg *driver.Config) (nvml.Interface, error) {
 
 // device reads everything that one device tells. What has failed is its error; the
 // sample says then which device it was.
-func (r *reader) device(index int) (driver.Sample, error) {
-	s := driver.Sample{Backend: "cuda", Index: index, Time: time.Now()}
+func (r *reader) device(index int) (telemetry.Sample, error) {
+	s := telemetry.Sample{Backend: "cuda", Index: index, Time: time.Now()}
 	dev, ret := r.lib.DeviceGetHandleByIndex(index)
 	if ret != nvml.SUCCESS {
 		return s, failure(fmt.Sprintf("telemetry of NVML's device %d", index), ret)
@@ -124,7 +125,7 @@ func (r *reader) device(index int) (driver.Sample, error) {
 		ret := row.read(dev, &s)
 		if ret == nvml.ERROR_GPU_IS_LOST || ret == nvml.ERROR_RESET_REQUIRED {
 			if i >= identity {
-				s = driver.Sample{Backend: s.Backend, Index: s.Index, Name: s.Name, UUID: s.UUID, PCI: s.PCI, Time: s.Time}
+				s = telemetry.Sample{Backend: s.Backend, Index: s.Index, Name: s.Name, UUID: s.UUID, PCI: s.PCI, Time: s.Time}
 			}
 			return s, failure(fmt.Sprintf("telemetry of NVML's device %d", index), ret)
 		}

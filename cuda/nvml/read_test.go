@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/telemetry"
 )
 
 // over returns a reader of that library.
@@ -89,7 +90,7 @@ func TestSample(t *testing.T) {
 	for i, got := range list {
 		assert.False(t, got.Time.IsZero())
 		n := float64(i)
-		assert.Equal(t, driver.Sample{
+		assert.Equal(t, telemetry.Sample{
 			Backend: "cuda", Index: i, Time: got.Time, Name: "Mock NVIDIA A100-SXM4-40GB",
 			UUID: server.Devices[i].(*dgxa100.Device).UUID,
 			PCI:  "0000:1" + string(rune('0'+i)) + ":00.0",
@@ -99,8 +100,8 @@ func TestSample(t *testing.T) {
 			Clock: new(1100 + n), MemoryClock: new(1200 + n), MaxClock: new(2100 + n), MaxMemoryClock: new(2200 + n),
 			ECC: new(true), ECCCorrected: new(int64(5)), ECCUncorrected: new(int64(6)),
 			Throttle: []string{"power cap"},
-			Processes: []driver.Process{
-				{PID: os.Getpid(), Name: driver.ProcessName(os.Getpid()), MemoryUsed: new(int64(1 << 30))},
+			Processes: []telemetry.Process{
+				{PID: os.Getpid(), Name: telemetry.ProcessName(os.Getpid()), MemoryUsed: new(int64(1 << 30))},
 				{PID: math.MaxInt32},
 			},
 		}, got)
@@ -121,7 +122,7 @@ func TestUnknown(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, list, 8)
 		d := server.Devices[2].(*dgxa100.Device)
-		assert.Equal(t, driver.Sample{Backend: "cuda", Index: 2, Time: list[2].Time, Name: d.Name, UUID: d.UUID}, list[2])
+		assert.Equal(t, telemetry.Sample{Backend: "cuda", Index: 2, Time: list[2].Time, Name: d.Name, UUID: d.UUID}, list[2])
 	}
 }
 
@@ -160,9 +161,9 @@ func TestLost(t *testing.T) {
 	assert.ErrorContains(t, err, "NVML's device 3: the GPU has fallen off the bus")
 	assert.ErrorContains(t, err, "NVML's device 5: the GPU needs a reset")
 	require.Len(t, list, 8)
-	assert.Equal(t, driver.Sample{Backend: "cuda", Index: 3, Time: list[3].Time, Name: lost.Name, UUID: lost.UUID, PCI: "0000:13:00.0"}, list[3],
+	assert.Equal(t, telemetry.Sample{Backend: "cuda", Index: 3, Time: list[3].Time, Name: lost.Name, UUID: lost.UUID, PCI: "0000:13:00.0"}, list[3],
 		"which one it is, and no number of before")
-	assert.Equal(t, driver.Sample{Backend: "cuda", Index: 5, Time: list[5].Time}, list[5])
+	assert.Equal(t, telemetry.Sample{Backend: "cuda", Index: 5, Time: list[5].Time}, list[5])
 	assert.NotNil(t, list[7].Busy)
 }
 
@@ -275,16 +276,16 @@ func TestThrottle(t *testing.T) {
 // The library itself: absent, something else, or here without a driver. None of
 // it ends the process.
 func TestLibrary(t *testing.T) {
-	list, err := telemetry().Sample(t.Context(), &driver.Config{})
+	list, err := newReader().Sample(t.Context(), &driver.Config{})
 	if err != nil {
 		assert.Empty(t, list)
 		require.ErrorIs(t, err, driver.ErrNoDevice)
 		t.Log(err)
 	}
-	_, err = telemetry().Sample(t.Context(), &driver.Config{NVMLLibrary: "/no/such/libnvidia-ml.so.1"})
+	_, err = newReader().Sample(t.Context(), &driver.Config{NVMLLibrary: "/no/such/libnvidia-ml.so.1"})
 	require.ErrorIs(t, err, driver.ErrNoDevice)
 	assert.ErrorContains(t, err, "/no/such/libnvidia-ml.so.1")
-	_, err = telemetry().Sample(t.Context(), &driver.Config{NVMLLibrary: "libc.so.6"})
+	_, err = newReader().Sample(t.Context(), &driver.Config{NVMLLibrary: "libc.so.6"})
 	require.ErrorIs(t, err, driver.ErrNoDevice)
 	assert.ErrorContains(t, err, "nvmlInit_v2", "it is no NVML")
 }
@@ -299,7 +300,7 @@ func TestChild(t *testing.T) {
 	if path == "" {
 		t.Skip("for other tests to start")
 	}
-	list, err := telemetry().Sample(t.Context(), &driver.Config{NVMLLibrary: path})
+	list, err := newReader().Sample(t.Context(), &driver.Config{NVMLLibrary: path})
 	said := saying{Samples: list}
 	if err != nil {
 		said.Error = err.Error()
@@ -309,7 +310,7 @@ func TestChild(t *testing.T) {
 
 // saying is what a child has read.
 type saying struct {
-	Samples []driver.Sample
+	Samples []telemetry.Sample
 	Error   string
 }
 
@@ -346,13 +347,13 @@ func TestLibraryOfOldDriver(t *testing.T) {
 	s := inChild(t, "testdata/onedevice.c")
 	assert.Empty(t, s.Error)
 	require.Len(t, s.Samples, 1)
-	assert.Equal(t, driver.Sample{
+	assert.Equal(t, telemetry.Sample{
 		Backend: "cuda", Time: s.Samples[0].Time, Name: "NVIDIA Made Up",
 		UUID: "GPU-01020304-0506-0708-090a-0b0c0d0e0f10", PCI: "0001:3b:02.0",
 		Busy: new(70.0), MemoryBusy: new(20.0),
 		MemoryUsed: new(int64(400)), MemoryFree: new(int64(600)), MemoryTotal: new(int64(1000)),
 		Temperature: new(55.0), Power: new(99.5), Clock: new(1001.0), MemoryClock: new(1002.0),
 		Throttle:  []string{"power cap"},
-		Processes: []driver.Process{{PID: 2000000001, MemoryUsed: new(int64(123))}, {PID: 2000000002}},
+		Processes: []telemetry.Process{{PID: 2000000001, MemoryUsed: new(int64(123))}, {PID: 2000000002}},
 	}, s.Samples[0])
 }

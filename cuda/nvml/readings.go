@@ -11,7 +11,7 @@ import (
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
-	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/telemetry"
 )
 
 // readings are the calls for one device, in their order. A row is left out where
@@ -20,100 +20,100 @@ import (
 // row that fails leaves its values unknown.
 var readings = []struct {
 	symbol string
-	read   func(d nvml.Device, s *driver.Sample) nvml.Return
+	read   func(d nvml.Device, s *telemetry.Sample) nvml.Return
 }{
 	// The first ones say which device it is.
-	{"nvmlDeviceGetUUID", func(d nvml.Device, s *driver.Sample) (ret nvml.Return) {
+	{"nvmlDeviceGetUUID", func(d nvml.Device, s *telemetry.Sample) (ret nvml.Return) {
 		s.UUID, ret = text(d.GetUUID())
 		return ret
 	}},
-	{"nvmlDeviceGetPciInfo", func(d nvml.Device, s *driver.Sample) nvml.Return {
+	{"nvmlDeviceGetPciInfo", func(d nvml.Device, s *telemetry.Sample) nvml.Return {
 		p, ret := d.GetPciInfo()
 		if ret == nvml.SUCCESS && p.BusId[0] != 0 {
 			s.PCI = fmt.Sprintf("%04x:%02x:%02x.0", p.Domain, p.Bus, p.Device)
 		}
 		return ret
 	}},
-	{"nvmlDeviceGetName", func(d nvml.Device, s *driver.Sample) (ret nvml.Return) {
+	{"nvmlDeviceGetName", func(d nvml.Device, s *telemetry.Sample) (ret nvml.Return) {
 		s.Name, ret = text(d.GetName())
 		return ret
 	}},
 
-	{"nvmlDeviceGetUtilizationRates", func(d nvml.Device, s *driver.Sample) nvml.Return {
+	{"nvmlDeviceGetUtilizationRates", func(d nvml.Device, s *telemetry.Sample) nvml.Return {
 		u, ret := d.GetUtilizationRates()
 		if ret == nvml.SUCCESS {
 			s.Busy, s.MemoryBusy = new(float64(u.Gpu)), new(float64(u.Memory))
 		}
 		return ret
 	}},
-	{"nvmlDeviceGetMemoryInfo", func(d nvml.Device, s *driver.Sample) nvml.Return {
+	{"nvmlDeviceGetMemoryInfo", func(d nvml.Device, s *telemetry.Sample) nvml.Return {
 		m, ret := d.GetMemoryInfo()
 		if ret == nvml.SUCCESS {
 			s.MemoryUsed, s.MemoryFree, s.MemoryTotal = bytes(m.Used), bytes(m.Free), bytes(m.Total)
 		}
 		return ret
 	}},
-	{"nvmlDeviceGetTemperature", func(d nvml.Device, s *driver.Sample) (ret nvml.Return) {
+	{"nvmlDeviceGetTemperature", func(d nvml.Device, s *telemetry.Sample) (ret nvml.Return) {
 		s.Temperature, ret = in(1)(d.GetTemperature(nvml.TEMPERATURE_GPU))
 		return ret
 	}},
-	{"nvmlDeviceGetPowerUsage", func(d nvml.Device, s *driver.Sample) (ret nvml.Return) {
+	{"nvmlDeviceGetPowerUsage", func(d nvml.Device, s *telemetry.Sample) (ret nvml.Return) {
 		s.Power, ret = in(1000)(d.GetPowerUsage())
 		return ret
 	}},
-	{"nvmlDeviceGetEnforcedPowerLimit", func(d nvml.Device, s *driver.Sample) (ret nvml.Return) {
+	{"nvmlDeviceGetEnforcedPowerLimit", func(d nvml.Device, s *telemetry.Sample) (ret nvml.Return) {
 		s.PowerLimit, ret = in(1000)(d.GetEnforcedPowerLimit())
 		return ret
 	}},
-	{"nvmlDeviceGetFanSpeed", func(d nvml.Device, s *driver.Sample) (ret nvml.Return) {
+	{"nvmlDeviceGetFanSpeed", func(d nvml.Device, s *telemetry.Sample) (ret nvml.Return) {
 		s.Fan, ret = in(1)(d.GetFanSpeed())
 		return ret
 	}},
-	{"nvmlDeviceGetClockInfo", func(d nvml.Device, s *driver.Sample) (ret nvml.Return) {
+	{"nvmlDeviceGetClockInfo", func(d nvml.Device, s *telemetry.Sample) (ret nvml.Return) {
 		s.Clock, ret = in(1)(d.GetClockInfo(nvml.CLOCK_SM))
 		return ret
 	}},
-	{"nvmlDeviceGetClockInfo", func(d nvml.Device, s *driver.Sample) (ret nvml.Return) {
+	{"nvmlDeviceGetClockInfo", func(d nvml.Device, s *telemetry.Sample) (ret nvml.Return) {
 		s.MemoryClock, ret = in(1)(d.GetClockInfo(nvml.CLOCK_MEM))
 		return ret
 	}},
-	{"nvmlDeviceGetMaxClockInfo", func(d nvml.Device, s *driver.Sample) (ret nvml.Return) {
+	{"nvmlDeviceGetMaxClockInfo", func(d nvml.Device, s *telemetry.Sample) (ret nvml.Return) {
 		s.MaxClock, ret = in(1)(d.GetMaxClockInfo(nvml.CLOCK_SM))
 		return ret
 	}},
-	{"nvmlDeviceGetMaxClockInfo", func(d nvml.Device, s *driver.Sample) (ret nvml.Return) {
+	{"nvmlDeviceGetMaxClockInfo", func(d nvml.Device, s *telemetry.Sample) (ret nvml.Return) {
 		s.MaxMemoryClock, ret = in(1)(d.GetMaxClockInfo(nvml.CLOCK_MEM))
 		return ret
 	}},
-	{"nvmlDeviceGetEccMode", func(d nvml.Device, s *driver.Sample) nvml.Return {
+	{"nvmlDeviceGetEccMode", func(d nvml.Device, s *telemetry.Sample) nvml.Return {
 		now, _, ret := d.GetEccMode()
 		if ret == nvml.SUCCESS {
 			s.ECC = new(now == nvml.FEATURE_ENABLED)
 		}
 		return ret
 	}},
-	{"nvmlDeviceGetTotalEccErrors", func(d nvml.Device, s *driver.Sample) nvml.Return {
+	{"nvmlDeviceGetTotalEccErrors", func(d nvml.Device, s *telemetry.Sample) nvml.Return {
 		n, ret := d.GetTotalEccErrors(nvml.MEMORY_ERROR_TYPE_CORRECTED, nvml.VOLATILE_ECC)
 		if ret == nvml.SUCCESS {
 			s.ECCCorrected = bytes(n)
 		}
 		return ret
 	}},
-	{"nvmlDeviceGetTotalEccErrors", func(d nvml.Device, s *driver.Sample) nvml.Return {
+	{"nvmlDeviceGetTotalEccErrors", func(d nvml.Device, s *telemetry.Sample) nvml.Return {
 		n, ret := d.GetTotalEccErrors(nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.VOLATILE_ECC)
 		if ret == nvml.SUCCESS {
 			s.ECCUncorrected = bytes(n)
 		}
 		return ret
 	}},
-	{"nvmlDeviceGetCurrentClocksThrottleReasons", func(d nvml.Device, s *driver.Sample) nvml.Return {
+	{"nvmlDeviceGetCurrentClocksThrottleReasons", func(d nvml.Device, s *telemetry.Sample) nvml.Return {
 		mask, ret := d.GetCurrentClocksThrottleReasons()
 		if ret == nvml.SUCCESS {
 			s.Throttle = throttle(mask)
 		}
 		return ret
 	}},
-	{"nvmlDeviceGetCurrentClocksEventReasons", func(d nvml.Device, s *driver.Sample) nvml.Return {
+	{"nvmlDeviceGetCurrentClocksEventReasons", func(d nvml.Device, s *telemetry.Sample) nvml.Return {
 		if s.Throttle != nil {
 			return nvml.SUCCESS // its older name has answered
 		}
@@ -123,7 +123,7 @@ var readings = []struct {
 		}
 		return ret
 	}},
-	{"nvmlDeviceGetComputeRunningProcesses", func(d nvml.Device, s *driver.Sample) nvml.Return {
+	{"nvmlDeviceGetComputeRunningProcesses", func(d nvml.Device, s *telemetry.Sample) nvml.Return {
 		list, ret := d.GetComputeRunningProcesses()
 		if ret == nvml.SUCCESS {
 			s.Processes = processes(list)
@@ -161,10 +161,10 @@ func bytes(n uint64) *int64 {
 	return new(int64(n))
 }
 
-func processes(list []nvml.ProcessInfo) []driver.Process {
-	out := make([]driver.Process, len(list))
+func processes(list []nvml.ProcessInfo) []telemetry.Process {
+	out := make([]telemetry.Process, len(list))
 	for i, p := range list {
-		out[i] = driver.Process{PID: int(p.Pid), Name: driver.ProcessName(int(p.Pid)), MemoryUsed: bytes(p.UsedGpuMemory)}
+		out[i] = telemetry.Process{PID: int(p.Pid), Name: telemetry.ProcessName(int(p.Pid)), MemoryUsed: bytes(p.UsedGpuMemory)}
 	}
 	return out
 }

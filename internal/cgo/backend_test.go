@@ -35,7 +35,7 @@ func TestProbe(t *testing.T) {
 	assert.True(t, d.Suballocation, "memory is addresses")
 	assert.Equal(t, 1500, d.ClockMHz)
 	assert.InDelta(t, 64, d.MemoryBandwidthGBs, 1e-9, "1 GHz, 256 bits, both edges")
-	assert.Equal(t, [3]int{1024, 1024, 64}, d.MaxWorkGroup)
+	assert.Equal(t, [3]int{1024, 1024, 64}, d.MaxGroupSizes)
 	assert.Equal(t, [3]int{0x7fffffff, 65535, 65535}, d.MaxGroups)
 	assert.False(t, d.FreeMemoryKnown, "only an open device can tell")
 }

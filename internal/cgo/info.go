@@ -25,23 +25,23 @@ func (v *Vendor) describe(c *cInfo, ordinal int, drv string) driver.Info {
 
 		TotalMemory: int64(c.total_memory), MaxAllocation: int64(c.max_allocation), BaseAlign: baseAlign,
 
-		Multiprocessors: int(c.multiprocessors), WarpSize: int(c.warp), ClockMHz: int(c.clock_khz) / 1000,
+		ComputeUnits: int(c.multiprocessors), SubgroupSize: int(c.warp), ClockMHz: int(c.clock_khz) / 1000,
 		// Memory clocks count twice: data moves on both edges.
 		MemoryBandwidthGBs: 2 * float64(c.memory_clock_khz) * float64(c.memory_bus_bits) / 8 / 1e6,
 
-		MaxThreadsPerBlock:          int(c.max_threads),
-		MaxThreadsPerMultiprocessor: int(c.max_threads_multiprocessor),
-		MaxBlocksPerMultiprocessor:  int(c.max_blocks_multiprocessor),
-		SharedPerBlock:              int64(c.shared_block),
-		SharedPerBlockOptIn:         int64(c.shared_block_optin),
-		SharedPerMultiprocessor:     int64(c.shared_multiprocessor),
-		RegistersPerMultiprocessor:  int(c.registers_multiprocessor),
+		MaxGroupSize:              int(c.max_threads),
+		ItemsPerComputeUnit:       int(c.max_threads_multiprocessor),
+		GroupsPerComputeUnit:      int(c.max_blocks_multiprocessor),
+		LocalMemory:               int64(c.shared_block),
+		LocalMemoryOptIn:          int64(c.shared_block_optin),
+		LocalMemoryPerComputeUnit: int64(c.shared_multiprocessor),
+		RegistersPerComputeUnit:   int(c.registers_multiprocessor),
 
 		UnifiedMemory: c.unified != 0,
 		Suballocation: true, // the table names memory by addresses
 	}
 	for i := range 3 {
-		info.MaxWorkGroup[i] = int(c.max_group[i])
+		info.MaxGroupSizes[i] = int(c.max_group[i])
 		info.MaxGroups[i] = int(c.max_groups[i])
 	}
 	if v.Features != nil {

@@ -115,7 +115,7 @@ func (m *module) add(entry *source.Kernel) error {
 		}
 	}
 	m.kernels[name] = &kernel{m: m, c: c, constants: constants, op: "launch " + name, info: driver.KernelInfo{
-		Name: name, Implementation: d.b.v.Target.String(), GroupMultiple: cmp.Or(int(raw.multiple), d.info.WarpSize),
+		Name: name, Implementation: d.b.v.Target.String(), GroupMultiple: cmp.Or(int(raw.multiple), d.info.SubgroupSize),
 		MaxGroup: int(raw.max_group), LocalBytes: int64(raw.local_bytes),
 		Registers: int(raw.registers), SpillBytes: int64(raw.spill_bytes),
 	}}

@@ -4,7 +4,7 @@
 //
 // # Basics
 //
-// Import the package for its effect and build with -tags rocm; driver.Telemetries
+// Import the package for its effect and build with -tags rocm; telemetry.Readers
 // then has a reader named "rocm". Without the tag, without cgo and elsewhere than on
 // Linux it is listed and says why it has nothing. It does not need package rocm, and
 // is apart from it as its counterpart for NVIDIA has to be (package cuda/nvml).
@@ -20,6 +20,6 @@
 // that only have the bits of that kind of device).
 package smi
 
-import "github.com/concord-compute/concord/runtime/driver"
+import "github.com/concord-compute/concord/runtime/telemetry"
 
-func init() { driver.RegisterTelemetry(telemetry()) }
+func init() { telemetry.Register(newReader()) }

@@ -14,21 +14,22 @@ import (
 	"time"
 
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/telemetry"
 )
 
-func telemetry() driver.Telemetry { return &reader{} }
+func newReader() telemetry.Reader { return &reader{} }
 
-// reader implements driver.Telemetry. The library is used by one call at a time.
+// reader implements telemetry.Reader. The library is used by one call at a time.
 type reader struct {
 	mu  sync.Mutex
 	lib *library
 }
 
-// Name implements driver.Telemetry.
+// Name implements telemetry.Reader.
 func (r *reader) Name() string { return "rocm" }
 
-// Sample implements driver.Telemetry.
-func (r *reader) Sample(ctx context.Context, cfg *driver.Config) ([]driver.Sample, error) {
+// Sample implements telemetry.Reader.
+func (r *reader) Sample(ctx context.Context, cfg *driver.Config) ([]telemetry.Sample, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.lib == nil {
@@ -45,7 +46,7 @@ func (r *reader) Sample(ctx context.Context, cfg *driver.Config) ([]driver.Sampl
 	if n == 0 {
 		return nil, failure("telemetry", "ROCm SMI lists no device", 0)
 	}
-	var list []driver.Sample
+	var list []telemetry.Sample
 	for i := range n {
 		if err := ctx.Err(); err != nil {
 			return list, err
@@ -89,8 +90,8 @@ func open(cfg *driver.Config) (*library, error) {
 }
 
 // sample reads everything that one device tells.
-func (l *library) sample(device int) driver.Sample {
-	s := driver.Sample{Backend: "rocm", Index: device, Time: time.Now()}
+func (l *library) sample(device int) telemetry.Sample {
+	s := telemetry.Sample{Backend: "rocm", Index: device, Time: time.Now()}
 	v := l.read(device)
 	s.Name = strings.TrimSpace(v.name())
 	if id, ok := v.get(unique); ok && id != 0 {
@@ -119,9 +120,9 @@ func (l *library) sample(device int) driver.Sample {
 	s.ECCCorrected, s.ECCUncorrected = v.whole(eccCorrected), v.whole(eccUncorrected)
 	s.Throttle = v.reasons()
 	if list, status := l.processes(device); status == 0 {
-		s.Processes = []driver.Process{}
+		s.Processes = []telemetry.Process{}
 		for _, p := range list {
-			q := driver.Process{PID: p.pid, Name: driver.ProcessName(p.pid)}
+			q := telemetry.Process{PID: p.pid, Name: telemetry.ProcessName(p.pid)}
 			if p.known && p.memory <= math.MaxInt64 {
 				q.MemoryUsed = new(int64(p.memory))
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/telemetry"
 )
 
 // build compiles the fake library.
@@ -36,8 +37,8 @@ const (
 )
 
 // first is what device 0 tells whatever the library's version.
-func first() driver.Sample {
-	return driver.Sample{
+func first() telemetry.Sample {
+	return telemetry.Sample{
 		Backend: "rocm", Name: "Fake Instinct 0", UUID: "GPU-1234abcd00000000", PCI: "0000:c0:03.1",
 		Busy: new(90.0), MemoryBusy: new(30.0),
 		MemoryUsed: new(int64(1) << 30), MemoryFree: new(int64(63) << 30), MemoryTotal: new(int64(64) << 30),
@@ -49,7 +50,7 @@ func first() driver.Sample {
 
 func TestSample(t *testing.T) {
 	cfg := build(t, "-DVERSION=6")
-	list, err := telemetry().Sample(t.Context(), cfg)
+	list, err := newReader().Sample(t.Context(), cfg)
 	require.NoError(t, err)
 	require.Len(t, list, 3)
 	for i := range list {
@@ -59,33 +60,33 @@ func TestSample(t *testing.T) {
 	want := first()
 	want.Time = list[0].Time
 	want.Throttle = []string{"power cap", "hotspot temperature"}
-	want.Processes = []driver.Process{{PID: one, MemoryUsed: new(int64(1))}, {PID: other, MemoryUsed: new(int64(2))}}
+	want.Processes = []telemetry.Process{{PID: one, MemoryUsed: new(int64(1))}, {PID: other, MemoryUsed: new(int64(2))}}
 	assert.Equal(t, want, list[0])
 
-	assert.Equal(t, driver.Sample{
+	assert.Equal(t, telemetry.Sample{
 		Backend: "rocm", Index: 1, Time: list[1].Time, Name: "Fake Instinct 1", UUID: "GPU-1234abcd00000001", PCI: "0001:c1:03.1",
 		Busy:       new(91.0), // the memory controller's is out of range: unknown
 		MemoryUsed: new(int64(2) << 30), MemoryFree: new(int64(62) << 30), MemoryTotal: new(int64(64) << 30),
 		Temperature: new(-2.0), Power: new(456.0), PowerLimit: new(300.0),
 		Clock: new(1502.0), MaxClock: new(1700.0), MaxMemoryClock: new(1600.0),
 		ECC: new(false), Throttle: []string{},
-		Processes: []driver.Process{{PID: other, MemoryUsed: new(int64(1002))}},
+		Processes: []telemetry.Process{{PID: other, MemoryUsed: new(int64(1002))}},
 	}, list[1])
 
-	assert.Equal(t, driver.Sample{Backend: "rocm", Index: 2, Time: list[2].Time, Processes: []driver.Process{}}, list[2],
+	assert.Equal(t, telemetry.Sample{Backend: "rocm", Index: 2, Time: list[2].Time, Processes: []telemetry.Process{}}, list[2],
 		"a device that tells nothing")
 }
 
 // A library of ROCm 5 has fewer functions, another layout of clocks and a shorter
 // table of metrics.
 func TestOlder(t *testing.T) {
-	list, err := telemetry().Sample(t.Context(), build(t, "-DVERSION=5"))
+	list, err := newReader().Sample(t.Context(), build(t, "-DVERSION=5"))
 	require.NoError(t, err)
 	require.Len(t, list, 3)
 	want := first()
 	want.Time = list[0].Time
 	want.Throttle = []string{"throttled"}
-	want.Processes = []driver.Process{{PID: one, MemoryUsed: new(int64(100))}, {PID: other}} // its memory is on two devices
+	want.Processes = []telemetry.Process{{PID: one, MemoryUsed: new(int64(100))}, {PID: other}} // its memory is on two devices
 	assert.Equal(t, want, list[0])
 	assert.Nil(t, list[1].Power, "no function for it")
 	assert.Equal(t, new(1502.0), list[1].Clock)
@@ -93,7 +94,7 @@ func TestOlder(t *testing.T) {
 }
 
 func TestInitFails(t *testing.T) {
-	list, err := telemetry().Sample(t.Context(), build(t, "-DVERSION=6", "-DINIT=8"))
+	list, err := newReader().Sample(t.Context(), build(t, "-DVERSION=6", "-DINIT=8"))
 	assert.Empty(t, list)
 	require.ErrorIs(t, err, driver.ErrNoDevice)
 	assert.ErrorContains(t, err, "init of ROCm SMI")
@@ -105,7 +106,7 @@ func TestInitFails(t *testing.T) {
 // Several goroutines may ask at once; the library is asked by one after the other.
 func TestConcurrent(t *testing.T) {
 	cfg := build(t, "-DVERSION=6")
-	r := telemetry()
+	r := newReader()
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
@@ -120,21 +121,21 @@ func TestConcurrent(t *testing.T) {
 func TestContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := telemetry().Sample(ctx, build(t, "-DVERSION=6"))
+	_, err := newReader().Sample(ctx, build(t, "-DVERSION=6"))
 	require.ErrorIs(t, err, context.Canceled)
 }
 
 // The library itself: absent, something else, and the real one where there is no
 // device.
 func TestLibrary(t *testing.T) {
-	_, err := telemetry().Sample(t.Context(), &driver.Config{ROCmSMILibrary: "/no/such/librocm_smi64.so"})
+	_, err := newReader().Sample(t.Context(), &driver.Config{ROCmSMILibrary: "/no/such/librocm_smi64.so"})
 	require.ErrorIs(t, err, driver.ErrNoDevice)
 	assert.ErrorContains(t, err, "/no/such/librocm_smi64.so")
-	_, err = telemetry().Sample(t.Context(), &driver.Config{ROCmSMILibrary: "libc.so.6"})
+	_, err = newReader().Sample(t.Context(), &driver.Config{ROCmSMILibrary: "libc.so.6"})
 	require.ErrorIs(t, err, driver.ErrNoDevice)
 	assert.ErrorContains(t, err, "no rsmi_init in it")
 	for _, name := range append([]string{""}, names...) {
-		r := telemetry()
+		r := newReader()
 		for range 2 {
 			if _, err := r.Sample(t.Context(), &driver.Config{ROCmSMILibrary: name}); err != nil {
 				require.ErrorIs(t, err, driver.ErrNoDevice)
@@ -143,7 +144,7 @@ func TestLibrary(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(kernelDriver); err != nil {
-		_, err := telemetry().Sample(t.Context(), &driver.Config{})
+		_, err := newReader().Sample(t.Context(), &driver.Config{})
 		assert.ErrorContains(t, err, "amdgpu driver is not loaded")
 	}
 }

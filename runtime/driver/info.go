@@ -72,7 +72,7 @@ const (
 // flag that cannot be proven is false.
 //
 // Mandatory are ID, Backend, NativeIndex, Name, Kind and BaseAlign, and for a device that is a
-// Compiler also MaxThreadsPerBlock and SharedPerBlock, against which launches are checked.
+// Compiler also MaxGroupSize and LocalMemory, against which launches are checked.
 // Everything else may be unknown.
 type Info struct {
 	ID            string `json:"id"`    // how Open names it: "cuda:0", "cpu:reference"
@@ -93,28 +93,29 @@ type Info struct {
 	ComputeMinor int    `json:"compute_minor,omitempty"`
 
 	TotalMemory     int64 `json:"total_memory,omitempty"`
-	FreeMemory      int64 `json:"free_memory,omitempty"` // read at call time; only with FreeKnown
+	FreeMemory      int64 `json:"free_memory,omitempty"` // read at call time; only with FreeMemoryKnown
 	FreeMemoryKnown bool  `json:"free_memory_known"`
 	MaxAllocation   int64 `json:"max_allocation,omitempty"`
 	BaseAlign       int64 `json:"base_align,omitempty"` // bytes; every allocation and aligned view starts at a multiple
 
-	Multiprocessors    int     `json:"multiprocessors,omitempty"`
-	WarpSize           int     `json:"warp_size,omitempty"`
+	ComputeUnits       int     `json:"compute_units,omitempty"` // CUDA's multiprocessors, HIP's compute units, cores of a CPU
+	SubgroupSize       int     `json:"subgroup_size,omitempty"` // items that run in step: CUDA's warp, HIP's wavefront
 	ClockMHz           int     `json:"clock_mhz,omitempty"`
 	MemoryBandwidthGBs float64 `json:"memory_bandwidth_gbs,omitempty"`
 	PeakGFLOPS         float64 `json:"peak_gflops,omitempty"`
 
-	MaxThreadsPerBlock          int    `json:"max_threads_per_block,omitempty"` // items of a group
-	MaxThreadsPerMultiprocessor int    `json:"max_threads_per_multiprocessor,omitempty"`
-	MaxBlocksPerMultiprocessor  int    `json:"max_blocks_per_multiprocessor,omitempty"`
-	MaxWorkGroup                [3]int `json:"max_work_group"`
-	MaxGroups                   [3]int `json:"max_groups,omitzero"`        // groups per dimension; 0 = no limit
-	MaxGroupCount               int    `json:"max_group_count,omitempty"`  // groups of a launch in all; 0 = no limit
-	MaxItems                    int    `json:"max_items,omitempty"`        // items along a dimension; 0 = no limit
-	SharedPerBlock              int64  `json:"shared_per_block,omitempty"` // local memory of a group
-	SharedPerBlockOptIn         int64  `json:"shared_per_block_opt_in,omitempty"`
-	SharedPerMultiprocessor     int64  `json:"shared_per_multiprocessor,omitempty"`
-	RegistersPerMultiprocessor  int    `json:"registers_per_multiprocessor,omitempty"`
+	// Limits of a launch. A group is CUDA's and HIP's block, local memory their shared memory.
+	MaxGroupSize              int    `json:"max_group_size,omitempty"`      // items of a group
+	MaxGroupSizes             [3]int `json:"max_group_sizes"`               // items of a group along each dimension
+	MaxGroups                 [3]int `json:"max_groups,omitzero"`           // groups along each dimension; 0 = no limit
+	MaxGroupCount             int    `json:"max_group_count,omitempty"`     // groups of a launch in all; 0 = no limit
+	MaxItems                  int    `json:"max_items,omitempty"`           // items along a dimension; 0 = no limit
+	LocalMemory               int64  `json:"local_memory,omitempty"`        // bytes of a group
+	LocalMemoryOptIn          int64  `json:"local_memory_opt_in,omitempty"` // bytes of a group, for kernels whose driver asks for more
+	ItemsPerComputeUnit       int    `json:"items_per_compute_unit,omitempty"`
+	GroupsPerComputeUnit      int    `json:"groups_per_compute_unit,omitempty"`
+	LocalMemoryPerComputeUnit int64  `json:"local_memory_per_compute_unit,omitempty"` // bytes
+	RegistersPerComputeUnit   int    `json:"registers_per_compute_unit,omitempty"`
 
 	UnifiedMemory bool   `json:"unified_memory"`
 	PeerAccess    []bool `json:"peer_access,omitempty"`

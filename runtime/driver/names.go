@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// BackendNames lists the backends that Concord knows, in order of preference,
+// BackendNames returns the names of Concord's own backends, in order of preference,
 // whether or not they are registered.
-var BackendNames = []string{"cuda", "rocm", "metal", "opencl", "cpu"}
+func BackendNames() []string { return []string{"cuda", "rocm", "metal", "opencl", "cpu"} }
 
-// SimulatedNames lists the backends over simulated vendor libraries. They execute,
-// are no GPU, and are found only by name or with Config.SimDir.
-var SimulatedNames = []string{"sim-cuda", "sim-rocm", "sim-metal"}
+// SimulatedNames returns the names of the backends over simulated vendor libraries. They
+// execute, are no GPU, and are found only by name or with Config.SimDir.
+func SimulatedNames() []string { return []string{"sim-cuda", "sim-rocm", "sim-metal"} }
 
 // IsSimulated reports whether a backend's name is that of a simulated one.
 func IsSimulated(name string) bool { return strings.HasPrefix(name, "sim-") }

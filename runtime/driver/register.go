@@ -38,16 +38,6 @@ func Backends() []Backend {
 	return slices.SortedFunc(maps.Values(registry), compareBackends)
 }
 
-// backendOf returns the registered backend of a name, or one that says nothing of itself.
-func backendOf(name string) Backend {
-	registryMu.RLock()
-	defer registryMu.RUnlock()
-	if b, ok := registry[name]; ok {
-		return b
-	}
-	return Missing(name, Unavailable, "")
-}
-
 func compareBackends(a, b Backend) int {
 	if sa, sb := IsSimulated(a.Name()), IsSimulated(b.Name()); sa != sb {
 		if sb {

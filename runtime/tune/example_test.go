@@ -10,7 +10,7 @@ import (
 
 // The x axis of the launch runs over the columns.
 func ExampleLaunchParams2D() {
-	info := runtime.Info{MaxThreadsPerBlock: 1024, SharedPerBlock: 48 << 10}
+	info := runtime.Info{MaxGroupSize: 1024, LocalMemory: 48 << 10}
 	b, rows, cols, err := tune.LaunchParams2D(info, 1024, 1000)
 	if err != nil {
 		log.Fatal(err)

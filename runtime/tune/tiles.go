@@ -18,14 +18,14 @@ import (
 //
 // The last tiles reach over the edge, so the kernel checks its bounds. For a kernel that
 // allows smaller groups than its device ([runtime.KernelInfo].MaxGroup) lower
-// info.MaxThreadsPerBlock to that.
+// info.MaxGroupSize to that.
 func LaunchParams2D(info runtime.Info, m, n int) (b, gridRows, gridCols int, err error) {
 	if m < 1 || n < 1 {
 		return 0, 0, 0, fmt.Errorf("launch parameters for %d rows and %d columns: %w", m, n, runtime.ErrInvalidArgument)
 	}
 	b = 8
 	for _, try := range []int{16, 32} {
-		if info.SharedPerBlock >= int64(4*try*try) && info.MaxThreadsPerBlock >= try*try {
+		if info.LocalMemory >= int64(4*try*try) && info.MaxGroupSize >= try*try {
 			b = try
 		}
 	}

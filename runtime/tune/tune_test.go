@@ -12,7 +12,7 @@ import (
 
 func TestLaunchParams2D(t *testing.T) {
 	info := func(threads int, shared int64) runtime.Info {
-		return runtime.Info{MaxThreadsPerBlock: threads, SharedPerBlock: shared}
+		return runtime.Info{MaxGroupSize: threads, LocalMemory: shared}
 	}
 	for _, c := range []struct {
 		info             runtime.Info

@@ -18,6 +18,7 @@ import (
 	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime"
 	_ "github.com/concord-compute/concord/runtime/all"
+	"github.com/concord-compute/concord/runtime/config"
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/runtime/kernelcache"
 	"github.com/concord-compute/concord/source"
@@ -74,7 +75,7 @@ func build(ctx context.Context, name string) (r report, err error) {
 		return r, err
 	}
 	defer s.Close()
-	required, err := s.Config().Requires(backend)
+	required, err := config.Requires(s.Config(), backend)
 	if err != nil {
 		return r, err
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/concord-compute/concord/kernels"
 	_ "github.com/concord-compute/concord/runtime/all"
+	"github.com/concord-compute/concord/runtime/config"
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/source"
 	"github.com/stretchr/testify/assert"
@@ -52,7 +53,7 @@ func (u turn) takes(n int) bool { return os.Getenv(variable) != "turns" || n%u.o
 
 // compilers runs f for each vendor whose compiler is here.
 func compilers(t *testing.T, f func(t *testing.T, c driver.CrossCompiler, cfg *driver.Config, u turn)) {
-	cfg, err := driver.ParseEnv(os.Environ())
+	cfg, err := config.ParseEnv(os.Environ())
 	require.NoError(t, err)
 	for _, v := range vendors {
 		t.Run(v.backend, func(t *testing.T) {

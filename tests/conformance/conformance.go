@@ -54,6 +54,7 @@ import (
 	"testing"
 
 	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/config"
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/source"
 )
@@ -109,7 +110,7 @@ func Open(t *testing.T, name string) *runtime.Device {
 func OpenIn(t *testing.T, s *runtime.Session, name string) *runtime.Device {
 	t.Helper()
 	backend, _, _ := strings.Cut(name, ":")
-	required, err := s.Config().Requires(backend)
+	required, err := config.Requires(s.Config(), backend)
 	if err != nil {
 		t.Fatal(err)
 	}

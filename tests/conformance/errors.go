@@ -38,8 +38,8 @@ func checkLaunchErrors(t *row, d *device) {
 	x, y := upload(t, d, []float32{1, 2, 3, 4}), upload(t, d, []float32{0, 0, 0, 0})
 	ints := upload(t, d, []int32{1})
 	a, n := float32(2), uint32(4)
-	huge := d.Info().MaxThreadsPerBlock
-	if most := d.Info().MaxWorkGroup[0]; most > huge {
+	huge := d.Info().MaxGroupSize
+	if most := d.Info().MaxGroupSizes[0]; most > huge {
 		huge = most
 	}
 	need(t, huge > 0, "Info says how large groups can be, not %d", huge)

@@ -25,8 +25,8 @@ func checkInfo(t *row, d *device) {
 	expect(t, slices.Contains(kinds, info.Kind), "Kind is %q, none of %v", info.Kind, kinds)
 	expect(t, info.BaseAlign > 0, "BaseAlign is %d", info.BaseAlign)
 	if _, ok := d.Driver().(driver.Compiler); ok {
-		expect(t, info.MaxThreadsPerBlock > 0, "MaxThreadsPerBlock is %d", info.MaxThreadsPerBlock)
-		expect(t, info.SharedPerBlock > 0, "SharedPerBlock is %d", info.SharedPerBlock)
+		expect(t, info.MaxGroupSize > 0, "MaxGroupSize is %d", info.MaxGroupSize)
+		expect(t, info.LocalMemory > 0, "LocalMemory is %d", info.LocalMemory)
 	}
 	again := d.Driver().Info()
 	info.FreeMemory, again.FreeMemory = 0, 0

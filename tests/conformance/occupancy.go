@@ -22,7 +22,7 @@ const muchLocalText = `kernel void much(global uint *out, local uint *tile, uint
 func checkMuchLocal(t *row, d *device) {
 	const usual = 48 << 10
 	info := d.Info()
-	most := max(info.SharedPerBlock, info.SharedPerBlockOptIn)
+	most := max(info.LocalMemory, info.LocalMemoryOptIn)
 	if most <= usual {
 		t.skip("%s has %d bytes of local memory for a group", d, most)
 	}
@@ -56,15 +56,15 @@ func checkOccupancy(t *row, d *device) {
 	must(t, err)
 	info := d.Info()
 	expect(t, n > 0, "a group of 64 fits anywhere")
-	if info.MaxThreadsPerMultiprocessor > 0 {
-		expect(t, 64*n <= info.MaxThreadsPerMultiprocessor, "%d groups of 64, and at most %d items", n, info.MaxThreadsPerMultiprocessor)
+	if info.ItemsPerComputeUnit > 0 {
+		expect(t, 64*n <= info.ItemsPerComputeUnit, "%d groups of 64, and at most %d items", n, info.ItemsPerComputeUnit)
 	}
-	fewer, err := k.Occupancy(64, info.SharedPerBlock)
+	fewer, err := k.Occupancy(64, info.LocalMemory)
 	must(t, err)
 	expect(t, fewer <= n, "groups with more local memory are not more: %d, then %d", n, fewer)
 	group, err := k.SuggestGroup(0)
 	must(t, err)
-	expect(t, group > 0 && group <= info.MaxThreadsPerBlock, "%d", group)
+	expect(t, group > 0 && group <= info.MaxGroupSize, "%d", group)
 	best, err := k.Occupancy(group, 0)
 	must(t, err)
 	expect(t, best*group >= n*64, "what is suggested keeps as many items running as any other: %d, not %d", best*group, n*64)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/concord-compute/concord/runtime"
 	_ "github.com/concord-compute/concord/runtime/all"
+	"github.com/concord-compute/concord/runtime/config"
 	"github.com/concord-compute/concord/tests/sim/control"
 )
 
@@ -219,7 +220,7 @@ func library(t *testing.T, device, name string) *control.Library {
 	s, err := runtime.New(runtime.Config{Fallback: runtime.Require})
 	require.NoError(t, err)
 	defer s.Close()
-	required, err := s.Config().Requires(strings.TrimSuffix(device, ":0"))
+	required, err := config.Requires(s.Config(), strings.TrimSuffix(device, ":0"))
 	require.NoError(t, err)
 	d, err := s.Open(t.Context(), device)
 	if errors.Is(err, runtime.ErrNoDevice) && !required {

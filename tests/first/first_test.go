@@ -20,6 +20,7 @@ import (
 
 	"github.com/concord-compute/concord/runtime"
 	_ "github.com/concord-compute/concord/runtime/all"
+	"github.com/concord-compute/concord/runtime/config"
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/source"
 	"github.com/stretchr/testify/assert"
@@ -268,7 +269,7 @@ func TestFirstCallHangs(t *testing.T) {
 
 // TestFirstSim is the same for the vendors' shims, on their simulated libraries.
 func TestFirstSim(t *testing.T) {
-	for _, name := range driver.SimulatedNames {
+	for _, name := range driver.SimulatedNames() {
 		t.Run(name, func(t *testing.T) {
 			device := name + ":0"
 			if out, err := start(t, trial{goroutines: 1, devices: []string{device}}, nil); err != nil {
@@ -289,9 +290,9 @@ func TestFirstSim(t *testing.T) {
 // this driver of it.
 func absent(t *testing.T, backend, why string) {
 	t.Helper()
-	env, err := driver.ParseEnv(os.Environ())
+	env, err := config.ParseEnv(os.Environ())
 	require.NoError(t, err)
-	required, err := env.Requires(backend)
+	required, err := config.Requires(env, backend)
 	require.NoError(t, err)
 	if optional := strings.HasSuffix(t.Name(), "/rusticl"); required && !optional {
 		t.Fatal(why)

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	_ "github.com/concord-compute/concord/runtime/all"
+	"github.com/concord-compute/concord/runtime/config"
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/source"
 )
@@ -84,7 +85,7 @@ func Absent(t *Target, root string) string {
 // compiler is what a target without a device does: the program has to compile.
 func (t *Target) compiler() func(*request) (Result, error) {
 	ctx := context.Background()
-	cfg, err := driver.ParseEnv(os.Environ())
+	cfg, err := config.ParseEnv(os.Environ())
 	i := slices.IndexFunc(driver.Backends(), func(b driver.Backend) bool { return b.Name() == t.Backend })
 	var cross driver.CrossCompiler
 	if i >= 0 {

@@ -109,7 +109,7 @@ func Launch(t *testing.T, d driver.Device, pad int64) {
 	})
 	assert.True(t, allocs == 0 || instrumented, "%v allocations", allocs)
 	require.NoError(t, s.Sync(ctx))
-	launch.Args[3].Size = int(max(d.Info().SharedPerBlock, d.Info().SharedPerBlockOptIn))
+	launch.Args[3].Size = int(max(d.Info().LocalMemory, d.Info().LocalMemoryOptIn))
 	assert.Error(t, s.Launch(&launch), "more local memory than there is")
 }
 

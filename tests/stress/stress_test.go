@@ -185,11 +185,11 @@ func launch(t *testing.T, d *runtime.Device, prog *runtime.Program, spec string)
 
 // typed returns a view of bytes as what a parameter points to.
 func typed(t *testing.T, b *runtime.Buffer, p source.Param) *runtime.Buffer {
-	i := slices.IndexFunc(driver.Types, func(typ runtime.Type) bool { return typ.Kind() == p.Kind && typ != runtime.BF16 })
+	i := slices.IndexFunc(driver.Types(), func(typ runtime.Type) bool { return typ.Kind() == p.Kind && typ != runtime.BF16 })
 	if i < 0 { // void or a struct: any buffer will do
-		i = slices.Index(driver.Types, runtime.U8)
+		i = slices.Index(driver.Types(), runtime.U8)
 	}
-	v, err := b.As(driver.Types[i])
+	v, err := b.As(driver.Types()[i])
 	require.NoError(t, err)
 	return v
 }

@@ -1,8 +1,13 @@
-package driver
-
-// What a device's sensors say at one moment, and the registry of those who read them.
+// Package telemetry has what a device's sensors say at one moment, and the registry of readers of
+// sensors. Readers are in packages of their own ([github.com/concord-compute/concord/cuda/nvml],
+// [github.com/concord-compute/concord/rocm/smi]), which register themselves when they are imported;
+// no backend imports them, as they may change how a whole program is linked.
+//
+// All functions may be called from any goroutine.
+package telemetry
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"slices"
@@ -10,24 +15,26 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// Telemetry reads the sensors of one vendor's devices, through a library that is
+// Reader reads the sensors of one vendor's devices, through a library that is
 // not the one that computes: NVML, ROCm SMI.
-type Telemetry interface {
+type Reader interface {
 	// Name is the backend whose devices these are: "cuda", "rocm".
 	Name() string
 	// Sample reads every device once. It opens the vendor's library at the first
-	// call. Without library, driver or device the error matches ErrNoDevice and
+	// call. Without library, driver or device the error matches driver.ErrNoDevice and
 	// says what is missing; the next call looks again.
 	//
 	// An error does not void the samples that come with it: it says of which
-	// devices more could not be read (ErrDeviceLost). A value that a device does not
+	// devices more could not be read (driver.ErrDeviceLost). A value that a device does not
 	// tell is unknown and no error.
 	//
 	// It may be called from any goroutine. It blocks while the driver answers,
 	// which ctx cannot cut short: ctx is looked at between devices.
-	Sample(ctx context.Context, cfg *Config) ([]Sample, error)
+	Sample(ctx context.Context, cfg *driver.Config) ([]Sample, error)
 }
 
 // Sample is one device at one moment. A nil number, a nil list and an empty text
@@ -83,7 +90,7 @@ type Process struct {
 // Of reports whether the sample is one of that device: the same backend and the
 // same UUID or PCI address, whichever of the two both sides know. Indices prove
 // nothing: vendors number devices in more than one order.
-func (s *Sample) Of(i *Info) bool {
+func (s *Sample) Of(i *driver.Info) bool {
 	if s.Backend != i.Backend || i.Fake || i.Simulated {
 		return false
 	}
@@ -104,45 +111,53 @@ func plainUUID(s string) string {
 }
 
 var (
-	telemetryMu sync.RWMutex
-	telemetry   []Telemetry
+	registryMu sync.RWMutex
+	registry   []Reader
 )
 
-// RegisterTelemetry makes a reader of sensors known. It is called from init
-// functions and touches no library. It panics when t is nil or its name is taken.
-func RegisterTelemetry(t Telemetry) {
-	if t == nil {
-		panic("concord: RegisterTelemetry of nil")
+// Register makes a reader of sensors known. It is called from init functions and touches no
+// library. It panics when r is nil or its name is taken.
+func Register(r Reader) {
+	if r == nil {
+		panic("concord: telemetry.Register of nil")
 	}
-	telemetryMu.Lock()
-	defer telemetryMu.Unlock()
-	if slices.ContainsFunc(telemetry, func(o Telemetry) bool { return o.Name() == t.Name() }) {
-		panic("concord: RegisterTelemetry called twice for " + t.Name())
+	registryMu.Lock()
+	defer registryMu.Unlock()
+	if slices.ContainsFunc(registry, func(o Reader) bool { return o.Name() == r.Name() }) {
+		panic("concord: telemetry.Register called twice for " + r.Name())
 	}
-	telemetry = append(telemetry, t)
+	registry = append(registry, r)
 }
 
-// Telemetries returns the registered readers, in the order of Backends.
-func Telemetries() []Telemetry {
-	telemetryMu.RLock()
-	defer telemetryMu.RUnlock()
-	list := slices.Clone(telemetry)
-	slices.SortFunc(list, func(a, b Telemetry) int { return compareBackends(backendOf(a.Name()), backendOf(b.Name())) })
+// Readers returns the registered readers: in the order of driver.Backends, then those whose
+// backend is not registered, by name.
+func Readers() []Reader {
+	registryMu.RLock()
+	list := slices.Clone(registry)
+	registryMu.RUnlock()
+	backends := driver.Backends()
+	rank := func(r Reader) int {
+		if i := slices.IndexFunc(backends, func(b driver.Backend) bool { return b.Name() == r.Name() }); i >= 0 {
+			return i
+		}
+		return len(backends)
+	}
+	slices.SortFunc(list, func(a, b Reader) int { return cmp.Or(rank(a)-rank(b), strings.Compare(a.Name(), b.Name())) })
 	return list
 }
 
-// NoTelemetry returns a Telemetry that is listed and not there, for builds
-// without it: Sample says why (ErrNoDevice).
-func NoTelemetry(name, reason string) Telemetry { return noTelemetry{name, reason} }
+// Missing returns a Reader that is listed and not there, for builds without it: Sample says
+// why (driver.ErrNoDevice).
+func Missing(name, reason string) Reader { return missing{name, reason} }
 
-type noTelemetry struct{ name, reason string }
+type missing struct{ name, reason string }
 
-// Name implements Telemetry.
-func (n noTelemetry) Name() string { return n.name }
+// Name implements Reader.
+func (n missing) Name() string { return n.name }
 
-// Sample implements Telemetry.
-func (n noTelemetry) Sample(context.Context, *Config) ([]Sample, error) {
-	return nil, &OpError{Backend: n.name, Op: "telemetry", Detail: n.reason, Err: ErrNoDevice}
+// Sample implements Reader.
+func (n missing) Sample(context.Context, *driver.Config) ([]Sample, error) {
+	return nil, &driver.OpError{Backend: n.name, Op: "telemetry", Detail: n.reason, Err: driver.ErrNoDevice}
 }
 
 // ProcessName returns the name of a process as the system tells it, or "" where it

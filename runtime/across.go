@@ -49,16 +49,16 @@ func CopyAcross(ctx context.Context, dst, src *Buffer) error {
 		}
 	}
 	if to == from {
-		if err := to.stream.Copy(dst, src); err != nil {
+		if err := to.streams.own.Copy(dst, src); err != nil {
 			return err
 		}
-		return to.stream.Sync(ctx)
+		return to.streams.own.Sync(ctx)
 	}
 	for _, c := range []*core{from, to} { // so that neither is closed in the middle
 		if !c.enter() {
-			return c.ended(op)
+			return c.closedError(op)
 		}
-		defer c.guests.Done()
+		defer c.leave()
 	}
 	if peers, ok := to.drv.(driver.PeerCopier); ok {
 		if can, _ := peers.CanCopyFrom(from.drv); can {
@@ -107,9 +107,9 @@ func (a *allocation) users() []*Stream {
 
 // copyFromPeer leaves the copy to the receiving device's driver.
 func copyFromPeer(ctx context.Context, peers driver.PeerCopier, dst, src *Buffer) error {
-	s := dst.a.core.stream
+	s := dst.a.core.streams.own
 	err := s.queue("copy across", func() error {
-		if err := s.use(dst); err != nil {
+		if err := s.hold(dst); err != nil {
 			return err
 		}
 		if err := src.a.usedBy(s); err != nil { // so that it is freed only after the copy, also if nobody waits for that
@@ -125,7 +125,7 @@ func copyFromPeer(ctx context.Context, peers driver.PeerCopier, dst, src *Buffer
 
 // copyThroughHost reads and writes, directly where the host sees one of the sides.
 func copyThroughHost(ctx context.Context, dst, src *Buffer) error {
-	to, from := dst.a.core.stream, src.a.core.stream
+	to, from := dst.a.core.streams.own, src.a.core.streams.own
 	if view, ok := dst.hostBytes(); ok {
 		return inChunks(view, func(off int64, chunk []byte) error { return from.Read(ctx, src, off, chunk) })
 	}
@@ -161,7 +161,7 @@ func copyInPieces(ctx context.Context, dst, src *Buffer) error {
 		defer close(full)
 		for off := int64(0); off < size; off += acrossChunk {
 			p := piece{off: off, data: (<-free)[:min(acrossChunk, size-off)]}
-			p.err = src.a.core.stream.Read(ctx, src, off, p.data)
+			p.err = src.a.core.streams.own.Read(ctx, src, off, p.data)
 			full <- p
 			if p.err != nil {
 				return
@@ -172,7 +172,7 @@ func copyInPieces(ctx context.Context, dst, src *Buffer) error {
 	for p := range full { // to the end, so that nothing of ours goes on after the return
 		if err == nil {
 			if err = p.err; err == nil {
-				err = dst.a.core.stream.Write(ctx, dst, p.off, p.data)
+				err = dst.a.core.streams.own.Write(ctx, dst, p.off, p.data)
 			}
 			if err != nil {
 				cancel()

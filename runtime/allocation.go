@@ -11,10 +11,64 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/runtime/mempool"
 )
+
+// memory is what a device holds for buffers: those that are open, those that are closed while
+// queued work uses them, and what is kept for the next ones.
+type memory struct {
+	core     *core
+	pool     *mempool.Pool
+	watched  atomic.Bool // a function wants to know when memory runs short
+	staging  staging
+	settling sync.Mutex // held while deferred memory is freed, so that no two calls do it at once
+
+	mu        sync.Mutex
+	live      map[*allocation]struct{}
+	deferred  []deferredFree
+	forgotten []counted // of handles that nobody closed, found by the garbage collector
+	stats     Stats
+	failed    []error // what the driver said of frees since close began
+	upkeep    *time.Timer
+	recorder  *mempool.Recorder // or nil
+}
+
+// accounts returns Stats but for what is not memory.
+func (m *memory) accounts() Stats {
+	m.drain()
+	pool, staging := m.pool.Stats(), m.staging.stats()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	stats := m.stats
+	stats.Memory, stats.Staging = pool, staging
+	stats.Deferred += pool.Waiting
+	return stats
+}
+
+// close gives the driver everything back, once nothing uses it, and returns what the driver
+// said of that and of frees since the device's close began.
+func (m *memory) close() (errs []error) {
+	m.mu.Lock()
+	live := m.live
+	m.live = nil
+	m.mu.Unlock()
+	for a := range live {
+		a.dead.Store(true)
+		a.leaveOthers()
+		errs = append(errs, m.putBack(a))
+	}
+	errs = append(errs, m.staging.close(m.core.drv))
+	m.pool.Trim(0)
+	m.mu.Lock()
+	errs = append(errs, m.failed...)
+	m.mu.Unlock()
+	m.writeTrace()
+	_ = m.pool.Close() // nothing is live any more but what a call under way gives back
+	return errs
+}
 
 // allocation is one piece of memory from the driver, shared by a buffer and its
 // views.
@@ -50,7 +104,7 @@ func (a *allocation) ref() bool {
 
 func (a *allocation) unref() {
 	if a.refs.Add(-1) == 0 && !a.dead.Load() {
-		a.core.free(a)
+		a.core.memory.free(a)
 	}
 }
 
@@ -80,12 +134,12 @@ func (a *allocation) usedBy(s *Stream) error {
 type deferredFree struct {
 	mem  driver.Memory
 	id   mempool.ID
-	uses []use
+	uses []usage
 	home *Stream // whose driver frees it in its order, or nil
 }
 
-// use is the last work on one stream that may use some memory.
-type use struct {
+// usage is the last work on one stream that may use some memory.
+type usage struct {
 	stream *Stream
 	seq    uint64       // the stream's count of that work
 	event  driver.Event // nil: the stream took none
@@ -94,8 +148,8 @@ type use struct {
 // done reports whether the work is over: a Sync or Close of the stream has seen it, the
 // event tells, or the device is lost. An error of the event tells nothing: the driver
 // may have refused to answer while the work runs on.
-func (u use) done() bool {
-	if u.stream.finished.Load() >= u.seq || u.stream.core.lostError() != nil {
+func (u usage) done() bool {
+	if u.stream.finished.Load() >= u.seq || u.stream.core.lost() != nil {
 		return true
 	}
 	if u.event == nil {
@@ -106,7 +160,7 @@ func (u use) done() bool {
 }
 
 // wait waits for the work, and reports whether it is over.
-func (u use) wait() bool {
+func (u usage) wait() bool {
 	if u.event == nil {
 		return u.done()
 	}
@@ -114,75 +168,63 @@ func (u use) wait() bool {
 }
 
 // alloc gets memory from the pool, in the order of a stream if there is one.
-func (c *core) alloc(n int64, kind driver.MemoryKind, home *Stream) (*allocation, error) {
+func (m *memory) alloc(n int64, kind driver.MemoryKind, home *Stream) (*allocation, error) {
 	op := func() string { return "alloc " + driver.FormatBytes(n) }
-	if err := c.checkSize(n, kind); err != nil {
-		return nil, c.error(op(), err)
+	if err := m.checkSize(n, kind); err != nil {
+		return nil, m.core.error(op(), err)
 	}
-	if !c.enter() {
-		return nil, c.ended(op())
+	if !m.core.enter() {
+		return nil, m.core.closedError(op())
 	}
-	defer c.guests.Done()
-	c.drain()
-	if c.lostError() != nil { // the pool may have memory of a device that is gone
-		return nil, c.ended(op())
+	defer m.core.leave()
+	m.drain()
+	if m.core.lost() != nil { // the pool may have memory of a device that is gone
+		return nil, m.core.closedError(op())
 	}
-	a, err := c.get(n, kind, home)
+	a, err := m.get(n, kind, home)
 	if err != nil {
-		_ = c.noticed(err)
+		_ = m.core.noticed(err)
 		if errors.Is(err, ErrOutOfMemory) {
-			err = fmt.Errorf("%w\nfree on the device: %s", err, c.freeText())
+			err = fmt.Errorf("%w\nfree on the device: %s", err, m.freeText())
 		}
-		return nil, c.named(op(), err)
+		return nil, m.core.named(op(), err)
 	}
-	if err := c.prepare(a, home); err != nil {
-		return nil, errors.Join(c.named(op(), err), c.unget(a, home))
+	if err := m.fillNew(a, home); err != nil {
+		return nil, errors.Join(m.core.named(op(), err), m.unget(a, home))
+	}
+	if m.core.isClosed() { // close waits for this call
+		return nil, errors.Join(m.core.closedError(op()), m.putBack(a))
 	}
 	a.refs.Store(1)
-	c.mu.Lock()
-	closed := c.closed
-	if !closed {
-		c.live[a] = struct{}{}
-		c.stats.Live += n
-		c.stats.LiveBuffers++
-		c.stats.Allocations++
-		c.stats.Peak = max(c.stats.Peak, c.stats.Live)
-	}
-	c.mu.Unlock()
-	if closed {
-		return nil, errors.Join(c.ended(op()), c.putBack(a))
-	}
-	if c.session.cfg.Debug >= 2 { // asked here, so that the arguments of the message cost nothing
-		c.session.debug(2, "allocated", "device", c.info.ID, "bytes", n)
+	m.mu.Lock()
+	m.live[a] = struct{}{}
+	m.stats.Live += n
+	m.stats.LiveBuffers++
+	m.stats.Allocations++
+	m.stats.Peak = max(m.stats.Peak, m.stats.Live)
+	m.mu.Unlock()
+	if m.core.session.cfg.Debug >= 2 { // asked here, so that the arguments of the message cost nothing
+		m.core.session.debug(2, "allocated", "device", m.core.info.ID, "bytes", n)
 	}
 	return a, nil
 }
 
-// named puts device and operation before an error that has none.
-func (c *core) named(op string, err error) error {
-	var told *OpError
-	if err == nil || errors.As(err, &told) {
-		return err
-	}
-	return c.error(op, err)
-}
-
 // checkSize refuses what can never fit.
-func (c *core) checkSize(n int64, kind driver.MemoryKind) error {
+func (m *memory) checkSize(n int64, kind driver.MemoryKind) error {
 	if kind == driver.Pinned {
 		return checkHost(n)
 	}
-	if m := c.info.MaxAllocation; m > 0 && n > m {
-		return fmt.Errorf("largest allocation is %s: %w", driver.FormatBytes(m), ErrTooLarge)
+	if most := m.core.info.MaxAllocation; most > 0 && n > most {
+		return fmt.Errorf("largest allocation is %s: %w", driver.FormatBytes(most), ErrTooLarge)
 	}
-	if m := c.info.TotalMemory; m > 0 && n > m {
-		return fmt.Errorf("the device has %s: %w", driver.FormatBytes(m), ErrTooLarge)
+	if most := m.core.info.TotalMemory; most > 0 && n > most {
+		return fmt.Errorf("the device has %s: %w", driver.FormatBytes(most), ErrTooLarge)
 	}
 	return nil
 }
 
-func (c *core) freeText() string {
-	info := c.drv.Info()
+func (m *memory) freeText() string {
+	info := m.core.drv.Info()
 	if !info.FreeMemoryKnown {
 		return "unknown"
 	}
@@ -191,18 +233,16 @@ func (c *core) freeText() string {
 
 // free gives back memory whose last handle is closed. Where one stream may still use
 // it, the pool knows what that means; else it waits here until the work is done.
-func (c *core) free(a *allocation) {
-	c.mu.Lock()
-	if c.closed || a.dead.Load() { // close gives it back
-		c.mu.Unlock()
+func (m *memory) free(a *allocation) {
+	if a.dead.Load() || !m.core.enter() { // close gives it back
 		return
 	}
-	c.guests.Add(1) // from here on close would not find it
-	defer c.guests.Done()
-	delete(c.live, a)
-	c.stats.Live -= a.mem.Size
-	c.stats.LiveBuffers--
-	c.mu.Unlock()
+	defer m.core.leave()
+	m.mu.Lock()
+	delete(m.live, a)
+	m.stats.Live -= a.mem.Size
+	m.stats.LiveBuffers--
+	m.mu.Unlock()
 	if a.ready != nil {
 		_ = a.ready.Close() // who waits for it has been told
 		a.ready = nil       // or close, if it has to, would close it again
@@ -213,33 +253,33 @@ func (c *core) free(a *allocation) {
 			busy = append(busy, s)
 		}
 	}
-	busy = c.spoil(a, busy)
+	busy = m.spoil(a, busy)
 	switch {
-	case a.ordered || len(busy) > 1 || len(busy) == 1 && busy[0].core != c:
-		c.postpone(a, busy)
+	case a.ordered || len(busy) > 1 || len(busy) == 1 && busy[0].core != m.core:
+		m.postpone(a, busy)
 	case len(busy) == 1:
-		c.freed(c.pool.Put(a.id, busy[0].lane, busy[0].queued.Load()))
-		if c.session.cfg.NoMemoryPool {
-			c.pool.Settle() // nobody else looks soon whether the driver can have it
+		m.freed(m.pool.Put(a.id, busy[0].lane, busy[0].queued.Load()))
+		if m.core.session.cfg.NoMemoryPool {
+			m.pool.Settle() // nobody else looks soon whether the driver can have it
 		}
 	default:
-		c.freed(c.pool.Put(a.id, nil, 0))
+		m.freed(m.pool.Put(a.id, nil, 0))
 	}
-	c.drain()
+	m.drain()
 }
 
 // freed counts memory that was given back.
-func (c *core) freed(err error) {
+func (m *memory) freed(err error) {
 	if err != nil {
-		c.session.debug(1, "free failed", "device", c.info.ID, "error", err)
+		m.core.session.debug(1, "free failed", "device", m.core.info.ID, "error", err)
 	}
-	c.mu.Lock()
-	c.stats.Frees++
-	c.mu.Unlock()
+	m.mu.Lock()
+	m.stats.Frees++
+	m.mu.Unlock()
 }
 
 // postpone leaves memory to be given back when all its uses are done.
-func (c *core) postpone(a *allocation, busy []*Stream) {
+func (m *memory) postpone(a *allocation, busy []*Stream) {
 	d := deferredFree{mem: a.mem, id: a.id}
 	if a.ordered {
 		d.home = a.home
@@ -249,49 +289,48 @@ func (c *core) postpone(a *allocation, busy []*Stream) {
 			d.uses = append(d.uses, u)
 		}
 	}
-	c.mu.Lock()
-	if c.closed {
-		c.live[a] = struct{}{} // close gives it back
-		c.mu.Unlock()
+	if m.core.isClosed() {
 		closeEvents(d.uses)
+		m.mu.Lock()
+		m.live[a] = struct{}{} // close, which waits for this call, gives it back
+		m.mu.Unlock()
 		return
 	}
-	c.stats.Deferred += a.mem.Size
-	c.deferred = append(c.deferred, d)
-	c.mu.Unlock()
+	m.mu.Lock()
+	m.stats.Deferred += a.mem.Size
+	m.deferred = append(m.deferred, d)
+	m.mu.Unlock()
 }
 
 // drain frees what is forgotten or closed and no longer in use. It never waits.
-func (c *core) drain() {
-	c.lostMu.Lock()
-	lost := c.lost
-	c.lost = nil
-	c.lostMu.Unlock()
-	for _, a := range lost {
-		c.mu.Lock()
-		c.stats.Forgotten++
-		c.mu.Unlock()
-		a.unref()
+func (m *memory) drain() {
+	m.mu.Lock()
+	forgotten := m.forgotten
+	m.forgotten = nil
+	m.stats.Forgotten += int64(len(forgotten))
+	m.mu.Unlock()
+	for _, held := range forgotten {
+		held.unref()
 	}
-	if c.capturing.Load() > 0 {
+	if m.core.streams.capturing.Load() > 0 {
 		return // not every driver can free while it records
 	}
-	if c.settling.TryLock() { // else someone is at it
-		c.settle(false)
-		c.settling.Unlock()
+	if m.settling.TryLock() { // else someone is at it
+		m.settle(false)
+		m.settling.Unlock()
 	}
 }
 
 // drainWaiting frees everything that is closed, waiting for the work that uses it,
 // unless a driver records meanwhile.
-func (c *core) drainWaiting() {
-	c.drain()
-	if c.capturing.Load() > 0 && !c.isClosed() {
+func (m *memory) drainWaiting() {
+	m.drain()
+	if m.core.streams.capturing.Load() > 0 && !m.core.isClosed() {
 		return // as drain does
 	}
-	c.settling.Lock() // and waits for who is at it: what they free is still counted
-	defer c.settling.Unlock()
-	c.settle(true)
+	m.settling.Lock() // and waits for who is at it: what they free is still counted
+	defer m.settling.Unlock()
+	m.settle(true)
 }
 
 // ready reports whether nothing uses the memory any more, after waiting for that if
@@ -306,25 +345,25 @@ func (d *deferredFree) ready(wait bool) bool {
 }
 
 // settle frees the deferred memory whose uses are all done, or all of it after
-// waiting. The caller holds c.settling.
-func (c *core) settle(wait bool) {
-	c.mu.Lock()
-	waiting := c.deferred
-	c.deferred = nil
-	c.mu.Unlock()
+// waiting. The caller holds settling.
+func (m *memory) settle(wait bool) {
+	m.mu.Lock()
+	waiting := m.deferred
+	m.deferred = nil
+	m.mu.Unlock()
 	if len(waiting) == 0 {
 		return
 	}
 	var keep []deferredFree
 	var freed, bytes int64
 	for _, d := range waiting {
-		if !d.ready(wait) && !(wait && c.isClosed()) { // with the device everything goes
+		if !d.ready(wait) && !(wait && m.core.isClosed()) { // with the device everything goes
 			keep = append(keep, d)
 			continue
 		}
-		given, err := c.give(&d, wait)
+		given, err := m.give(&d, wait)
 		if err != nil {
-			c.session.debug(1, "free failed", "device", c.info.ID, "error", err)
+			m.core.session.debug(1, "free failed", "device", m.core.info.ID, "error", err)
 		}
 		if !given {
 			keep = append(keep, d)
@@ -334,14 +373,14 @@ func (c *core) settle(wait bool) {
 		freed++
 		bytes += d.mem.Size
 	}
-	c.mu.Lock()
-	c.deferred = append(c.deferred, keep...)
-	c.stats.Frees += freed
-	c.stats.Deferred -= bytes
-	c.mu.Unlock()
+	m.mu.Lock()
+	m.deferred = append(m.deferred, keep...)
+	m.stats.Frees += freed
+	m.stats.Deferred -= bytes
+	m.mu.Unlock()
 }
 
-func closeEvents(uses []use) {
+func closeEvents(uses []usage) {
 	for _, u := range uses {
 		if u.event != nil {
 			_ = u.event.Close() // an event that is only waited for has nothing to report

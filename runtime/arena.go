@@ -35,7 +35,7 @@ type Arena struct {
 
 // NewArena returns an arena of the device's memory.
 func (d *Device) NewArena() (*Arena, error) {
-	c, err := d.use("new arena")
+	c, err := d.get("new arena")
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (a *Arena) Alloc(t Type, n int) (*Buffer, error) {
 		return nil, a.core.error(op, fmt.Errorf("arena: %w", ErrClosed))
 	}
 	if a.core.isClosed() {
-		return nil, a.core.ended(op)
+		return nil, a.core.closedError(op)
 	}
 	if err := a.room(size); err != nil {
 		return nil, err

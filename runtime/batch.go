@@ -49,7 +49,7 @@ func (b *Batch) AddHost(ctx context.Context, data []byte, n int, t Type) (*Buffe
 		return nil, err
 	}
 	const op = "add to batch"
-	c, err := b.device.use(op)
+	c, err := b.device.get(op)
 	if err != nil {
 		return nil, err
 	}
@@ -64,8 +64,8 @@ func (b *Batch) AddHost(ctx context.Context, data []byte, n int, t Type) (*Buffe
 	if err != nil {
 		return nil, err
 	}
-	if err = c.stream.Write(ctx, x, 0, data); err == nil {
-		err = c.stream.Sync(ctx) // Write may have put the data aside
+	if err = c.streams.own.Write(ctx, x, 0, data); err == nil {
+		err = c.streams.own.Sync(ctx) // Write may have put the data aside
 	}
 	if err != nil {
 		x.Close()

@@ -54,7 +54,7 @@ func Upload[T Element](ctx context.Context, d *Device, data []T) (*Buffer, error
 	}
 	err = Write(ctx, b, data)
 	if err == nil {
-		err = b.device().stream.Sync(ctx) // Write may have put the data aside
+		err = b.device().streams.own.Sync(ctx) // Write may have put the data aside
 	}
 	if err != nil {
 		b.Close()
@@ -109,14 +109,14 @@ func (b *Buffer) write(ctx context.Context, t Type, data []byte) error {
 	if err := b.holds(t, "write"); err != nil {
 		return err
 	}
-	return b.device().stream.Write(ctx, b, 0, data)
+	return b.device().streams.own.Write(ctx, b, 0, data)
 }
 
 func (b *Buffer) read(ctx context.Context, t Type, data []byte) error {
 	if err := b.holds(t, "read"); err != nil {
 		return err
 	}
-	return b.device().stream.Read(ctx, b, 0, data)
+	return b.device().streams.own.Read(ctx, b, 0, data)
 }
 
 func sameType[T Element](b *Buffer, op string) error { return b.holds(TypeOf[T](), op) }
@@ -146,19 +146,19 @@ func (d *Device) Alloc(t Type, n int) (*Buffer, error) { return d.AllocKind(OnDe
 // newBuffer makes a handle that owns one ref of a.
 func newBuffer(a *allocation, t Type, mem driver.Memory, n int) *Buffer {
 	b := &Buffer{a: a, typ: t, mem: mem, n: n}
-	b.cleanup = goruntime.AddCleanup(b, func(a *allocation) { a.core.forgotten(a) }, a)
+	b.cleanup = goruntime.AddCleanup(b, func(a *allocation) { a.core.memory.noteForgotten(a) }, a)
 	return b
 }
 
 // counted is what a handle has a reference of.
 type counted interface{ unref() }
 
-// forgotten runs on the collector's thread for a handle that nobody closed: it only
+// noteForgotten runs on the collector's thread for a handle that nobody closed: it only
 // enqueues.
-func (c *core) forgotten(held counted) {
-	c.lostMu.Lock()
-	c.lost = append(c.lost, held)
-	c.lostMu.Unlock()
+func (m *memory) noteForgotten(held counted) {
+	m.mu.Lock()
+	m.forgotten = append(m.forgotten, held)
+	m.mu.Unlock()
 }
 
 // Slice returns a view of n elements from element off on. It shares the memory,
@@ -193,7 +193,7 @@ func (b *Buffer) As(t Type) (*Buffer, error) {
 
 func (b *Buffer) view(t Type, mem driver.Memory, n int) (*Buffer, error) {
 	if b.closed.Load() || !b.a.ref() {
-		return nil, b.a.core.ended("slice")
+		return nil, b.a.core.closedError("slice")
 	}
 	return newBuffer(b.a, t, mem, n), nil
 }
@@ -217,7 +217,7 @@ func (b *Buffer) Memory() driver.Memory { return b.mem }
 // that memory is out, DeviceMemory.Holders, the list at Close.
 func (b *Buffer) SetTag(tag string) {
 	if !b.none() && !b.closed.Load() {
-		b.a.core.pool.SetTag(b.a.id, tag)
+		b.a.core.memory.pool.SetTag(b.a.id, tag)
 	}
 }
 

@@ -33,46 +33,46 @@ func cacheOptions(cfg Config) kernelcache.Options {
 	return o
 }
 
-// keyOf makes the key of a unit on this device. who says what the identity is
-// that of.
-func (c *core) keyOf(who string, identity []string, unit *source.Unit, flags []string) kernelcache.Key {
+// keyOf makes the key of a unit on this device. label names the identity: that of the compiler
+// or that of the target.
+func (lib *programs) keyOf(label string, identity []string, unit *source.Unit, flags []string) kernelcache.Key {
 	hash := unit.Hash()
 	return kernelcache.KeyOf(
-		kernelcache.F("backend", c.info.Backend),
-		kernelcache.F("arch", c.info.Arch),
-		kernelcache.F(who, identity...),
+		kernelcache.F("backend", lib.core.info.Backend),
+		kernelcache.F("arch", lib.core.info.Arch),
+		kernelcache.F(label, identity...),
 		kernelcache.F("flags", flags...),
 		kernelcache.F("unit", string(hash[:])),
 	)
 }
 
 // note remembers under which key a program is kept, for the next time.
-func (c *core) note(key programKey, k kernelcache.Key) {
-	c.mu.Lock()
-	c.keys[key] = k
-	c.mu.Unlock()
+func (lib *programs) note(key programKey, k kernelcache.Key) {
+	lib.mu.Lock()
+	lib.keys[key] = k
+	lib.mu.Unlock()
 }
 
 // targetKey is the key of a program for every compiler of this device's target, or
 // zero if what a compiler makes is good only where that compiler is.
-func (c *core) targetKey(key programKey, flags []string) kernelcache.Key {
-	t, ok := c.compiler.(driver.Targeter)
+func (lib *programs) targetKey(key programKey, flags []string) kernelcache.Key {
+	t, ok := lib.core.compiler.(driver.Targeter)
 	if !ok {
 		return kernelcache.Key{}
 	}
-	return c.keyOf("target", t.Target(), key.unit, flags)
+	return lib.keyOf("target", t.Target(), key.unit, flags)
 }
 
 // prebuilt finds a program that was compiled elsewhere, where there is no compiler
 // to make it, or its complete key, here.
-func (c *core) prebuilt(key programKey, flags []string, reason error) (kernelcache.Entry, kernelcache.Hit, bool) {
+func (lib *programs) prebuilt(key programKey, flags []string, reason error) (kernelcache.Entry, kernelcache.Hit, bool) {
 	if !errors.Is(reason, ErrUnsupported) {
 		return kernelcache.Entry{}, kernelcache.NoHit, false
 	}
-	k := c.targetKey(key, flags)
-	e, hit, ok := c.session.cache().Find(k)
+	k := lib.targetKey(key, flags)
+	e, hit, ok := lib.core.session.cache().Find(k)
 	if ok {
-		c.note(key, k)
+		lib.note(key, k)
 	}
 	return e, hit, ok
 }

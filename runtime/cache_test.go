@@ -51,13 +51,13 @@ func (p parts) keys(t *testing.T) (whole, target kernelcache.Key) {
 	u, err := source.Parse(p.text, source.Options{Name: p.name, Defines: p.defines, Features: &p.features,
 		Includes: []fs.FS{fstest.MapFS{"k.h": {Data: []byte(p.header)}}}})
 	require.NoError(t, err)
-	c := &core{info: Info{Backend: p.backend, Arch: p.arch}, compiler: &namedCompiler{identity: p.identity, target: p.target},
-		keys: map[programKey]kernelcache.Key{}}
+	c := &core{info: Info{Backend: p.backend, Arch: p.arch}, compiler: &namedCompiler{identity: p.identity, target: p.target}}
+	c.programs = programs{core: c, keys: map[programKey]kernelcache.Key{}}
 	key := programKey{unit: u}
-	whole, err = c.cacheKey(t.Context(), key, p.flags)
+	whole, err = c.programs.cacheKey(t.Context(), key, p.flags)
 	require.NoError(t, err)
-	assert.Equal(t, whole, c.keys[key], "it is noted")
-	return whole, c.targetKey(key, p.flags)
+	assert.Equal(t, whole, c.programs.keys[key], "it is noted")
+	return whole, c.programs.targetKey(key, p.flags)
 }
 
 // namedCompiler is a compiler of which only the names are there.
@@ -290,7 +290,7 @@ func TestPrefetch(t *testing.T) {
 	assert.Equal(t, []int{1, 2, 3, 4, 5, 6, 7, 8, 9}, steps)
 	assert.EqualValues(t, 9, b.compiles.Load())
 	assert.Zero(t, b.loads.Load(), "nothing is loaded")
-	assert.Empty(t, d.core.keys, "nothing is kept of programs that nobody opened")
+	assert.Empty(t, d.core.programs.keys, "nothing is kept of programs that nobody opened")
 	for _, r := range requests {
 		p, err := d.Program(t.Context(), r.Unit)
 		require.NoError(t, err)
@@ -299,7 +299,7 @@ func TestPrefetch(t *testing.T) {
 	require.NoError(t, d.Prefetch(t.Context(), requests, nil))
 	require.NoError(t, d.Prefetch(t.Context(), nil, nil))
 	assert.EqualValues(t, 9, s.Cache().Stats().Compiles)
-	assert.Len(t, d.core.keys, 9)
+	assert.Len(t, d.core.programs.keys, 9)
 }
 
 func TestPrefetchFails(t *testing.T) {

@@ -6,9 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/runtime/kernelcache"
@@ -25,7 +23,19 @@ type Device struct {
 	closed   atomic.Bool
 }
 
-// core is what all handles of one device share.
+// core is what all handles of one device share. Each part guards itself; a lock is taken only
+// by the holder of locks that stand above it here:
+//
+//	Session.mu
+//	sides.mu      contents of a Managed, those of one launch by sides.id
+//	Graph.mu
+//	Stream.mu     whatever is queued on one stream; of two streams never both
+//	programs.mu, streams.mu, memory.settling
+//	memory.mu, allocation.mu, staging.mu
+//	the pool's own
+//	life.mu
+//
+// No lock but those of Stream, sides, Graph and staging is held while a driver is called.
 type core struct {
 	session  *Session
 	key      string       // in session.open
@@ -36,31 +46,10 @@ type core struct {
 	natives  driver.Natives  // nil if it has none
 	handles  int             // guarded by session.mu
 
-	loss      atomic.Pointer[error] // why the device is lost, once a call has met that
-	capturing atomic.Int32          // captures by the driver under way
-	guests    sync.WaitGroup        // calls that close waits for before it ends anything: see enter
-
-	pool     *mempool.Pool
-	watched  atomic.Bool // someone wants to know when memory runs short
-	staging  staging
-	settling sync.Mutex // held while deferred memory is freed, so that nobody overtakes it
-
-	mu       sync.Mutex
-	closed   bool // from the beginning of close on
-	live     map[*allocation]struct{}
-	streams  map[*Stream]struct{}
-	graphs   map[*Graph]struct{}
-	programs map[programKey]*programCore
-	keys     map[programKey]kernelcache.Key
-	deferred []deferredFree
-	stats    Stats
-	failed   []error // what the driver said of frees since close began
-	upkeep   *time.Timer
-	recorder *mempool.Recorder // or nil
-	stream   *Stream           // the device's own, made at first use
-
-	lostMu sync.Mutex
-	lost   []counted // what forgotten buffers held, found by the garbage collector
+	life
+	memory   memory
+	streams  streams
+	programs programs
 }
 
 // Stats are the accounts of one device since it was opened. Bytes are those asked
@@ -86,29 +75,26 @@ func newCore(s *Session, info Info, drv driver.Device) (*core, error) {
 	key, index := info.ID, info.Index
 	info = drv.Info()
 	info.Simulated = info.Simulated || driver.IsSimulated(info.Backend)
-	c := &core{session: s, key: key, info: info, drv: drv, handles: 1,
-		live:     map[*allocation]struct{}{},
-		streams:  map[*Stream]struct{}{},
-		graphs:   map[*Graph]struct{}{},
-		programs: map[programKey]*programCore{},
-		keys:     map[programKey]kernelcache.Key{},
-	}
+	c := &core{session: s, key: key, info: info, drv: drv, handles: 1}
 	c.place.Store(int64(index))
 	c.compiler, _ = drv.(driver.Compiler)
 	c.natives, _ = drv.(driver.Natives)
-	c.pool = c.newPool()
-	stream, err := c.newStream(driver.Normal)
+	c.memory = memory{core: c, live: map[*allocation]struct{}{}}
+	c.streams = streams{core: c, open: map[*Stream]struct{}{}, graphs: map[*Graph]struct{}{}}
+	c.programs = programs{core: c, loaded: map[programKey]*programCore{}, keys: map[programKey]kernelcache.Key{}}
+	c.memory.pool = c.memory.newPool()
+	own, err := c.streams.new(driver.Normal)
 	if err != nil {
 		return nil, err
 	}
-	c.stream = stream
-	c.recordToFile()
-	c.startUpkeep()
+	c.streams.own = own
+	c.memory.recordToFile()
+	c.memory.startUpkeep()
 	return c, nil
 }
 
-// use returns what is behind a handle that is open.
-func (d *Device) use(op string) (*core, error) {
+// get returns what the handles of the device share, if this one is open.
+func (d *Device) get(op string) (*core, error) {
 	if d == nil || d.core == nil {
 		return nil, fmt.Errorf("%s: device is nil: %w", op, ErrInvalidArgument)
 	}
@@ -144,11 +130,11 @@ func (d *Device) Run(ctx context.Context, k *Kernel, g Grid, args ...any) (Recor
 	if err := checkContext(ctx, "run"); err != nil {
 		return Record{}, err
 	}
-	c, err := d.use("run")
+	c, err := d.get("run")
 	if err != nil {
 		return Record{}, err
 	}
-	r, err := c.stream.Run(ctx, k, g, args...)
+	r, err := c.streams.own.Run(ctx, k, g, args...)
 	return r.after(d.fallback), err
 }
 
@@ -163,7 +149,7 @@ func (d *Device) Features() *source.Features {
 
 // Stream returns the stream that every device has from the start. It is closed
 // with the device.
-func (d *Device) Stream() *Stream { return d.core.stream }
+func (d *Device) Stream() *Stream { return d.core.streams.own }
 
 // NewStream returns another in-order queue. The caller closes it.
 func (d *Device) NewStream() (*Stream, error) { return d.NewPriorityStream(Normal) }
@@ -173,14 +159,14 @@ func (d *Device) NewStream() (*Stream, error) { return d.NewPriorityStream(Norma
 // priorities gives a stream like any other.
 func (d *Device) NewPriorityStream(p Priority) (*Stream, error) {
 	const op = "new stream"
-	c, err := d.use(op)
+	c, err := d.get(op)
 	if err != nil {
 		return nil, err
 	}
 	if p < Low || p > High {
 		return nil, c.error(op, fmt.Errorf("%d is no priority: %w", p, ErrInvalidArgument))
 	}
-	s, err := c.newStream(p)
+	s, err := c.streams.new(p)
 	if err != nil {
 		return nil, err
 	}
@@ -190,17 +176,9 @@ func (d *Device) NewPriorityStream(p Priority) (*Stream, error) {
 
 // Stats returns the accounts of the device.
 func (d *Device) Stats() Stats {
-	c := d.core
-	c.drain()
-	memory, staged := c.pool.Stats(), c.staging.stats()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	stats := c.stats
-	stats.Memory, stats.Staging = memory, staged
-	stats.Deferred += memory.Waiting
-	for s := range c.streams {
-		stats.Launches += s.launches.Load()
-	}
+	stats := d.core.memory.accounts()
+	stats.Launches = d.core.streams.launched()
+	stats.Compiles = d.core.programs.compiles.Load()
 	return stats
 }
 
@@ -214,15 +192,15 @@ func (d *Device) Sync(ctx context.Context) error {
 	if err := checkContext(ctx, "sync"); err != nil {
 		return err
 	}
-	c, err := d.use("sync")
+	c, err := d.get("sync")
 	if err != nil {
 		return err
 	}
-	if err := c.lostError(); err != nil {
+	if err := c.lost(); err != nil {
 		return err
 	}
 	var errs []error
-	for _, s := range c.streamList() {
+	for _, s := range c.streams.list() {
 		if err := s.sync(ctx); err != nil && !errors.Is(err, ErrClosed) {
 			errs = append(errs, err)
 		}
@@ -240,71 +218,45 @@ func (d *Device) Close() error {
 	return d.core.session.release(d.core)
 }
 
-func (c *core) isClosed() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.closed
-}
-
 func (c *core) error(op string, err error) error {
 	return &OpError{Backend: c.info.Backend, Device: c.info.ID, Op: op, Err: err}
 }
 
-func (c *core) streamList() []*Stream {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	list := make([]*Stream, 0, len(c.streams))
-	for s := range c.streams {
-		list = append(list, s)
+// named puts device and operation before an error that has none.
+func (c *core) named(op string, err error) error {
+	if err == nil {
+		return nil
 	}
-	return list
+	if _, told := errors.AsType[*OpError](err); told {
+		return err
+	}
+	return c.error(op, err)
 }
 
 // close ends everything on the device, in the order in which it depends on each
 // other: work, graphs, programs, memory, device.
 func (c *core) close() error {
-	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
+	if !c.end() {
 		return nil
 	}
-	c.closed = true
-	c.mu.Unlock()
-	c.stopUpkeep()
-	c.guests.Wait()
-	lost := c.lostError() != nil
+	c.memory.stopUpkeep()
+	lost := c.lost() != nil
 	var errs []error
 	done := func(err error) { errs = append(errs, unlessLost(lost, err)) }
-	for _, s := range c.streamList() {
+	for _, s := range c.streams.list() {
 		done(s.close())
 	}
-	c.drainWaiting()
-	c.report()
-	c.mu.Lock()
-	graphs, programs, live := c.graphs, c.programs, c.live
-	c.graphs, c.programs, c.live = nil, nil, nil
-	c.mu.Unlock()
-	for g := range graphs {
-		done(g.drop())
-	}
-	for _, p := range programs {
-		done(p.unload())
-	}
-	for a := range live {
-		a.dead.Store(true)
-		a.leaveOthers()
-		done(c.putBack(a))
-	}
-	done(c.staging.close(c.drv))
-	c.pool.Trim(0)
-	c.mu.Lock()
-	failed := c.failed
-	c.mu.Unlock()
-	for _, err := range failed {
+	c.memory.drainWaiting()
+	c.memory.report()
+	for _, err := range c.streams.dropGraphs() {
 		done(err)
 	}
-	c.writeTrace()
-	_ = c.pool.Close() // nothing is live any more but what a call under way gives back
+	for _, err := range c.programs.unload() {
+		done(err)
+	}
+	for _, err := range c.memory.close() {
+		done(err)
+	}
 	done(c.drv.Close())
 	return errors.Join(errs...)
 }

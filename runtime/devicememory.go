@@ -21,12 +21,12 @@ func (d *Device) Memory() DeviceMemory { return DeviceMemory{d} }
 
 // enter returns what is behind the device and keeps it open until guests.Done.
 func (m DeviceMemory) enter(op string) (*core, error) {
-	c, err := m.device.use(op)
+	c, err := m.device.get(op)
 	if err != nil {
 		return nil, err
 	}
 	if !c.enter() {
-		return nil, c.ended(op)
+		return nil, c.closedError(op)
 	}
 	return c, nil
 }
@@ -40,11 +40,11 @@ func (m DeviceMemory) SetLimits(soft, hard int64) error {
 	if err != nil {
 		return err
 	}
-	defer c.guests.Done()
+	defer c.leave()
 	if soft == 0 {
 		soft = mempool.AdviseLimit(c.info.TotalMemory)
 	}
-	if err := c.pool.SetLimits(soft, hard); err != nil {
+	if err := c.memory.pool.SetLimits(soft, hard); err != nil {
 		return c.error(op, err)
 	}
 	return nil
@@ -59,12 +59,12 @@ func (m DeviceMemory) Preallocate(specs ...mempool.Spec) error {
 	if err != nil {
 		return err
 	}
-	defer c.guests.Done()
-	if err := c.lostError(); err != nil {
+	defer c.leave()
+	if err := c.lost(); err != nil {
 		return err
 	}
-	c.drain()
-	return c.named(op, c.noticed(c.pool.Preallocate(specs)))
+	c.memory.drain()
+	return c.named(op, c.noticed(c.memory.pool.Preallocate(specs)))
 }
 
 // Trim gives the driver memory that is kept for reuse, the least recently used first, until
@@ -75,14 +75,14 @@ func (m DeviceMemory) Trim(keep int64) (freed int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer c.guests.Done()
-	c.drain()
-	return c.pool.Trim(max(0, keep)), nil
+	defer c.leave()
+	c.memory.drain()
+	return c.memory.pool.Trim(max(0, keep)), nil
 }
 
 // Sizes lists which sizes of buffers were asked for, the most wanted first, with how many of
 // each to have ready.
-func (m DeviceMemory) Sizes() []mempool.Class { return m.device.core.pool.Hot() }
+func (m DeviceMemory) Sizes() []mempool.Class { return m.device.core.memory.pool.Hot() }
 
 // ResetPeak makes the peaks in Stats those of a device that is opened now with its live buffers.
 func (m DeviceMemory) ResetPeak() error {
@@ -90,11 +90,11 @@ func (m DeviceMemory) ResetPeak() error {
 	if err != nil {
 		return err
 	}
-	defer c.guests.Done()
-	c.pool.ResetPeak()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.stats.Peak = c.stats.Live
+	defer c.leave()
+	c.memory.pool.ResetPeak()
+	c.memory.mu.Lock()
+	defer c.memory.mu.Unlock()
+	c.memory.stats.Peak = c.memory.stats.Live
 	return nil
 }
 
@@ -110,10 +110,10 @@ func (m DeviceMemory) Watch(t mempool.Thresholds, tell func(mempool.Pressure)) e
 	if err != nil {
 		return err
 	}
-	defer c.guests.Done()
-	c.watched.Store(tell != nil)
-	err = c.pool.Watch(t, func(p mempool.Pressure) {
-		c.logPressure(p)
+	defer c.leave()
+	c.memory.watched.Store(tell != nil)
+	err = c.memory.pool.Watch(t, func(p mempool.Pressure) {
+		c.memory.logPressure(p)
 		if tell != nil {
 			tell(p)
 		}
@@ -133,23 +133,25 @@ func (m DeviceMemory) Track(on bool) error {
 	if err != nil {
 		return err
 	}
-	defer c.guests.Done()
-	c.pool.Track(on)
+	defer c.leave()
+	c.memory.pool.Track(on)
 	return nil
 }
 
 // Holders lists the live buffers, the largest first: by the place that allocated them with
 // Track, else by size.
-func (m DeviceMemory) Holders() []mempool.Holder { return m.device.core.pool.Holders() }
+func (m DeviceMemory) Holders() []mempool.Holder { return m.device.core.memory.pool.Holders() }
 
 // WriteProfile writes live device memory by the stacks that allocated it, in the format of
 // "go tool pprof". It has what was allocated since Track.
-func (m DeviceMemory) WriteProfile(w io.Writer) error { return m.device.core.pool.WriteProfile(w) }
+func (m DeviceMemory) WriteProfile(w io.Writer) error {
+	return m.device.core.memory.pool.WriteProfile(w)
+}
 
 // Report is a table of the device's memory for people: what is live and kept, the limits,
 // what the pool saves, fragmentation, the sizes asked for, the biggest holders.
 func (m DeviceMemory) Report() string {
-	text := "memory of " + m.device.String() + "\n" + m.device.core.pool.Report()
+	text := "memory of " + m.device.String() + "\n" + m.device.core.memory.pool.Report()
 	if used, total, known := SystemMemory(); known {
 		text += "the machine uses " + driver.FormatBytes(used) + " of " + driver.FormatBytes(total) + "\n"
 	}
@@ -165,16 +167,16 @@ func (m DeviceMemory) Record(on bool) error {
 	if err != nil {
 		return err
 	}
-	defer c.guests.Done()
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.leave()
+	c.memory.mu.Lock()
+	defer c.memory.mu.Unlock()
 	switch {
-	case on && c.recorder == nil:
-		c.recorder = mempool.NewRecorder(0)
-		c.pool.Record(c.recorder, c.info.ID)
+	case on && c.memory.recorder == nil:
+		c.memory.recorder = mempool.NewRecorder(0)
+		c.memory.pool.Record(c.memory.recorder, c.info.ID)
 	case !on && c.session.cfg.MemoryTrace == "":
-		c.recorder = nil
-		c.pool.Record(nil, "")
+		c.memory.recorder = nil
+		c.memory.pool.Record(nil, "")
 	}
 	return nil
 }
@@ -184,12 +186,12 @@ func (m DeviceMemory) Record(on bool) error {
 // holds the other devices of the program as well.
 func (m DeviceMemory) Trace() *mempool.Trace {
 	c := m.device.core
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.recorder == nil {
+	c.memory.mu.Lock()
+	defer c.memory.mu.Unlock()
+	if c.memory.recorder == nil {
 		return nil
 	}
-	return c.recorder.Trace()
+	return c.memory.recorder.Trace()
 }
 
 // MemoryUsage is how much memory open devices hold, in bytes, as they hold it.
@@ -206,9 +208,9 @@ type MemoryUsage struct {
 func (s *Session) MemoryUsage() MemoryUsage {
 	var sum MemoryUsage
 	for _, c := range s.entered() {
-		c.drain()
-		st := c.pool.Counters()
-		c.guests.Done()
+		c.memory.drain()
+		st := c.memory.pool.Counters()
+		c.leave()
 		sum.Devices++
 		sum.Live += st.Live
 		sum.Cached += st.Cached
@@ -222,9 +224,9 @@ func (s *Session) MemoryUsage() MemoryUsage {
 // all memory that is kept for reuse, and returns how many bytes that was.
 func (s *Session) TrimMemory() (freed int64) {
 	for _, c := range s.entered() {
-		c.drain()
-		freed += c.pool.Trim(0)
-		c.guests.Done()
+		c.memory.drain()
+		freed += c.memory.pool.Trim(0)
+		c.leave()
 	}
 	return freed
 }

@@ -83,7 +83,7 @@ func (g *Graph) usable(op string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
-		return g.core.ended(op)
+		return g.core.closedError(op)
 	}
 	return nil
 }
@@ -92,7 +92,7 @@ func (g *Graph) record(op string, record func(s *Stream) error) error {
 	if record == nil {
 		return g.core.error(op, fmt.Errorf("function is nil: %w", ErrInvalidArgument))
 	}
-	s, software, err := g.core.newRecording(g.priority, g.software)
+	s, software, err := g.core.streams.newRecording(g.priority, g.software)
 	if err != nil {
 		return err
 	}
@@ -107,9 +107,9 @@ func (g *Graph) record(op string, record func(s *Stream) error) error {
 		return err
 	}
 	if !g.core.enter() {
-		return g.core.ended(op)
+		return g.core.closedError(op)
 	}
-	defer g.core.guests.Done()
+	defer g.core.leave()
 	old, err := g.replace(op, s, software)
 	if err == nil {
 		kept = old
@@ -125,16 +125,16 @@ func (g *Graph) replace(op string, s *Stream, software bool) (old *capture, err 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if g.closed || s.closed {
-		return nil, g.core.ended(op)
+		return nil, g.core.closedError(op)
 	}
 	s.capture.ended = true
 	drv, err := s.drv.(driver.Capturer).EndCapture(g.drv)
 	if err != nil {
-		return nil, g.core.noticed(s.named(op, err))
+		return nil, g.core.noticed(s.core.named(op, err))
 	}
-	g.core.mu.Lock()
-	g.core.graphs[g] = struct{}{} // which is there, as the caller has entered
-	g.core.mu.Unlock()
+	g.core.streams.mu.Lock()
+	g.core.streams.graphs[g] = struct{}{} // which is there, as the caller has entered
+	g.core.streams.mu.Unlock()
 	old, g.kept = g.kept, s.capture
 	g.drv, g.software = drv, software
 	return old, nil
@@ -153,7 +153,7 @@ func (g *Graph) Launch(s *Stream) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
-		return g.core.ended(op)
+		return g.core.closedError(op)
 	}
 	return s.queue(op, func() error {
 		if s.core != g.core {
@@ -182,7 +182,7 @@ func (g *Graph) Close() error {
 	if g == nil || g.core == nil || !g.core.enter() {
 		return nil
 	}
-	defer g.core.guests.Done()
+	defer g.core.leave()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
@@ -192,9 +192,9 @@ func (g *Graph) Close() error {
 	for _, s := range g.streams {
 		_ = s.passed(context.Background()) // its error belongs to the stream, which reports it
 	}
-	g.core.mu.Lock()
-	delete(g.core.graphs, g)
-	g.core.mu.Unlock()
+	g.core.streams.mu.Lock()
+	delete(g.core.streams.graphs, g)
+	g.core.streams.mu.Unlock()
 	err := g.drv.Close()
 	g.kept.release()
 	return err
@@ -212,42 +212,39 @@ func (g *Graph) drop() error {
 }
 
 // newRecording returns a stream that records, by the driver if it can.
-func (c *core) newRecording(p Priority, software bool) (s *Stream, isSoftware bool, err error) {
-	if c.isClosed() {
-		return nil, false, c.ended("capture")
+func (set *streams) newRecording(p Priority, software bool) (s *Stream, isSoftware bool, err error) {
+	if !set.core.enter() {
+		return nil, false, set.core.closedError("capture")
 	}
+	defer set.core.leave()
 	var drv driver.Stream
 	if !software {
-		if drv, err = c.beginCapture(p); err != nil {
-			return nil, false, c.noticed(err)
+		if drv, err = set.beginCapture(p); err != nil {
+			return nil, false, set.core.noticed(err)
 		}
 	}
 	if drv == nil {
 		drv, software = &recorder{}, true
 	}
-	s, err = c.register(&Stream{core: c, drv: drv, priority: p, capture: &capture{
-		memory: map[*allocation]struct{}{}, programs: map[*programCore]struct{}{}}})
-	if err != nil && !software {
-		c.capturing.Add(-1) // register has closed the driver's stream
-	}
-	return s, software, err
+	return set.register(&Stream{core: set.core, drv: drv, priority: p, capture: &capture{
+		memory: map[*allocation]struct{}{}, programs: map[*programCore]struct{}{}}}), software, nil
 }
 
 // beginCapture returns a stream of the driver's in capture mode, or nil if the
 // driver has no graphs.
-func (c *core) beginCapture(p Priority) (driver.Stream, error) {
-	if _, ok := c.stream.drv.(driver.Capturer); !ok {
+func (set *streams) beginCapture(p Priority) (driver.Stream, error) {
+	if _, ok := set.own.drv.(driver.Capturer); !ok {
 		return nil, nil
 	}
-	drv, err := c.driverStream(p)
+	drv, err := set.driverStream(p)
 	if err != nil {
 		return nil, err
 	}
-	c.capturing.Add(1)
+	set.capturing.Add(1)
 	if err = drv.(driver.Capturer).BeginCapture(); err == nil {
 		return drv, nil
 	}
-	c.capturing.Add(-1)
+	set.capturing.Add(-1)
 	if closing := drv.Close(); !errors.Is(err, ErrUnsupported) {
 		return nil, errors.Join(err, closing)
 	}
@@ -261,7 +258,7 @@ func (s *Stream) stopRecording() error {
 		err = s.drv.(driver.Capturer).DropCapture()
 	}
 	if _, software := s.drv.(*recorder); !software {
-		s.core.capturing.Add(-1)
+		s.core.streams.capturing.Add(-1)
 	}
 	return err
 }
@@ -294,15 +291,4 @@ func (k *capture) release() {
 	for p := range k.programs {
 		_ = p.release() // a module that does not unload is nothing that a graph can tell
 	}
-}
-
-// enter keeps the device from being closed until guests.Done.
-func (c *core) enter() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return false
-	}
-	c.guests.Add(1)
-	return true
 }

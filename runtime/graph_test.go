@@ -144,8 +144,8 @@ func TestCaptureThatFails(t *testing.T) {
 		require.NoError(t, k.program.release())
 		assert.EqualValues(t, 2, b.frees.Load(), "a dropped recording keeps nothing")
 		assert.True(t, k.program.gone.Load())
-		assert.Len(t, d.core.streams, 1)
-		assert.Zero(t, d.core.capturing.Load())
+		assert.Len(t, d.core.streams.open, 1)
+		assert.Zero(t, d.core.streams.capturing.Load())
 	})
 }
 

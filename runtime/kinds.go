@@ -22,7 +22,7 @@ import (
 // A kind that the device does not have is ErrUnsupported. Host returns the
 // contents where the host can see them.
 func (d *Device) AllocKind(kind MemoryKind, t Type, n int) (*Buffer, error) {
-	c, err := d.use("alloc")
+	c, err := d.get("alloc")
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +33,7 @@ func (d *Device) AllocKind(kind MemoryKind, t Type, n int) (*Buffer, error) {
 	if err != nil {
 		return nil, c.error("alloc", err)
 	}
-	a, err := c.alloc(size, kind, nil)
+	a, err := c.memory.alloc(size, kind, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func Host[T Element](b *Buffer) ([]T, error) {
 		return nil, err
 	}
 	if b.closed.Load() || !b.a.ref() {
-		return nil, b.a.core.ended(op)
+		return nil, b.a.core.closedError(op)
 	}
 	defer b.a.unref()
 	view, ok := b.hostBytes()

@@ -50,7 +50,7 @@ func (s *Stream) launch(k *Kernel, g Grid, args []any) (driver.Kernel, error) {
 
 // launchWith is launch once all that is Managed is locked, and known what the stream
 // has to wait for.
-func (s *Stream) launchWith(k *Kernel, g Grid, args []any, managed []taken, uses []use) (driver.Kernel, error) {
+func (s *Stream) launchWith(k *Kernel, g Grid, args []any, managed []taken, uses []usage) (driver.Kernel, error) {
 	if err := s.lock("launch"); err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (s *Stream) launchWith(k *Kernel, g Grid, args []any, managed []taken, uses
 	}
 	if len(managed) > 0 {
 		queued = true // perhaps a copy, if no more
-		err = s.prepare(managed, uses)
+		err = s.refresh(managed, uses)
 	}
 	if err == nil {
 		err = s.drv.Launch(&s.spec)
@@ -149,7 +149,7 @@ func (s *Stream) pack(k *Kernel, g Grid, args []any) error {
 }
 
 func (s *Stream) packBuffer(arg *driver.Arg, p *source.Param, b *Buffer) error {
-	if err := s.use(b); err != nil {
+	if err := s.hold(b); err != nil {
 		return err
 	}
 	if err := checkElement(p, b.typ, b.mem.Size); err != nil {

@@ -83,7 +83,7 @@ const (
 // memory, unless the options allow another mode; Mode tells which it is.
 func (d *Device) NewManaged(t Type, n int, opt ManagedOptions) (*Managed, error) {
 	const op = "alloc managed"
-	c, err := d.use(op)
+	c, err := d.get(op)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ type handle struct {
 // newManaged makes a handle that owns one ref of st.
 func newManaged(st *sides, t Type, off int64, n int) *Managed {
 	m := &Managed{handle: &handle{st: st}, typ: t, off: off, n: n}
-	m.cleanup = goruntime.AddCleanup(m, func(h *handle) { h.st.core.forgotten(h) }, m.handle)
+	m.cleanup = goruntime.AddCleanup(m, func(h *handle) { h.st.core.memory.noteForgotten(h) }, m.handle)
 	return m
 }
 
@@ -153,7 +153,7 @@ func (m *Managed) Slice(off, n int) (*Managed, error) {
 		return nil, c.error(op, fmt.Errorf("elements %d to %d of %d: %w", off, off+n, m.n, ErrBufferOverflow))
 	}
 	if m.closed.Load() || !m.handle.st.ref() {
-		return nil, c.ended(op)
+		return nil, c.closedError(op)
 	}
 	return newManaged(m.handle.st, m.typ, m.off+int64(off)*int64(m.typ.Size()), n), nil
 }
@@ -194,7 +194,7 @@ func (m *Managed) SetTag(tag string) {
 	st.tag = tag
 	for _, a := range []*allocation{st.dev, st.pinned} {
 		if a != nil {
-			st.core.pool.SetTag(a.id, tag)
+			st.core.memory.pool.SetTag(a.id, tag)
 		}
 	}
 }

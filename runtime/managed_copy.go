@@ -20,7 +20,7 @@ func (m *Managed) ToDevice(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := st.core.stream
+	s := st.core.streams.own
 	err = st.toDevice(ctx, s)
 	st.end() // before the wait: meanwhile others may use the buffer
 	if err == nil {
@@ -112,7 +112,7 @@ func (st *sides) toDevice(ctx context.Context, s *Stream) error {
 // upload queues the copy to the device. The caller has the stream, and has made it
 // wait for the others.
 func (st *sides) upload(ctx context.Context, s *Stream) error {
-	if err := s.hold(st.dev); err != nil {
+	if err := s.holdMemory(st.dev); err != nil {
 		return err
 	}
 	var err error
@@ -148,7 +148,7 @@ func (st *sides) fetch(ctx context.Context) error {
 	s := st.writer()
 	err := st.toHost(ctx, s)
 	if err != nil && s.gone.Load() { // just now
-		err = st.toHost(ctx, st.core.stream)
+		err = st.toHost(ctx, st.core.streams.own)
 	}
 	if err != nil {
 		return err
@@ -170,7 +170,7 @@ func (st *sides) download(ctx context.Context, s *Stream) error {
 		if err := s.waitFor(uses); err != nil {
 			return err
 		}
-		if err := s.hold(st.dev); err != nil {
+		if err := s.holdMemory(st.dev); err != nil {
 			return err
 		}
 		if st.pinned == nil {
@@ -186,7 +186,7 @@ func (st *sides) download(ctx context.Context, s *Stream) error {
 
 // move queues the copy between the device's side and pinned memory.
 func (st *sides) move(s *Stream, dst, src *allocation, up bool) error {
-	if err := s.hold(st.pinned); err != nil {
+	if err := s.holdMemory(st.pinned); err != nil {
 		return err
 	}
 	if err := copyOn(s.drv, dst.mem, src.mem); err != nil {
@@ -204,18 +204,18 @@ func (st *sides) move(s *Stream, dst, src *allocation, up bool) error {
 // noteUse returns a use that covers what the caller, who has the stream, has queued
 // so far. Where no event can be had it waits for that; where that fails as well, the use
 // lasts until the stream is closed.
-func (s *Stream) noteUse() (use, error) {
+func (s *Stream) noteUse() (usage, error) {
 	e, err := s.drv.Record(false)
 	if err == nil {
-		return use{s, s.queued.Load() + 1, e}, nil
+		return usage{s, s.queued.Load() + 1, e}, nil
 	}
 	if s.drv.Sync(context.Background()) != nil {
-		return use{s, s.queued.Load() + 1, nil}, err
+		return usage{s, s.queued.Load() + 1, nil}, err
 	}
 	if errors.Is(err, ErrOutOfMemory) {
 		err = nil
 	}
-	return use{}, err
+	return usage{}, err
 }
 
 // waitMoved waits until no copy uses the host's side. When the copy failed, the side
@@ -259,26 +259,26 @@ func (st *sides) undone() {
 
 // forgetCopy lets go of the event of a copy.
 func (st *sides) forgetCopy() {
-	closeEvents([]use{st.moved})
-	st.moved = use{}
+	closeEvents([]usage{st.moved})
+	st.moved = usage{}
 }
 
 // changedBy notes that the work which the caller is queueing changes the device's
 // side.
-func (st *sides) changedBy(s *Stream) { st.changed = use{stream: s, seq: s.queued.Load() + 1} }
+func (st *sides) changedBy(s *Stream) { st.changed = usage{stream: s, seq: s.queued.Load() + 1} }
 
 // writer is the stream that changed the device's side last, or the device's own.
 func (st *sides) writer() *Stream {
 	if s := st.changed.stream; s != nil && !s.gone.Load() {
 		return s
 	}
-	return st.core.stream
+	return st.core.streams.own
 }
 
 // after returns what s has to wait for before it reads the device's side, or writes
 // it: the last change, or all uses, by other streams. The caller closes the events.
 // What tells by no event that s can wait for is waited for here.
-func (st *sides) after(ctx context.Context, s *Stream, writes bool) ([]use, error) {
+func (st *sides) after(ctx context.Context, s *Stream, writes bool) ([]usage, error) {
 	var streams []*Stream
 	switch last := st.changed.stream; {
 	case st.dev == nil:
@@ -287,7 +287,7 @@ func (st *sides) after(ctx context.Context, s *Stream, writes bool) ([]use, erro
 	case last != nil && last != s && last.finished.Load() < st.changed.seq:
 		streams = []*Stream{last}
 	}
-	var uses []use
+	var uses []usage
 	for _, other := range streams {
 		u, busy := other.lastUse()
 		switch {
@@ -297,7 +297,7 @@ func (st *sides) after(ctx context.Context, s *Stream, writes bool) ([]use, erro
 			uses = append(uses, u)
 			continue
 		}
-		closeEvents([]use{u})
+		closeEvents([]usage{u})
 		if err := other.passed(ctx); err != nil {
 			closeEvents(uses)
 			return nil, err
@@ -307,7 +307,7 @@ func (st *sides) after(ctx context.Context, s *Stream, writes bool) ([]use, erro
 }
 
 // waitFor makes the stream, which the caller has, wait for others.
-func (s *Stream) waitFor(uses []use) error {
+func (s *Stream) waitFor(uses []usage) error {
 	for _, u := range uses {
 		if err := s.drv.Wait(u.event); err != nil {
 			return err
@@ -323,7 +323,7 @@ func (st *sides) prefetch(s *Stream, toHost bool) error {
 		return nil
 	}
 	err := s.queue("prefetch", func() error {
-		if err := s.hold(st.dev); err != nil {
+		if err := s.holdMemory(st.dev); err != nil {
 			return err
 		}
 		return p.Prefetch(st.dev.mem, toHost)
@@ -369,7 +369,7 @@ func (m *Managed) deviceSide(ctx context.Context, st *sides, s *Stream, how Acce
 		if err := s.waitFor(uses); err != nil {
 			return err
 		}
-		if err := t.prepare(ctx, s); err != nil {
+		if err := t.refresh(ctx, s); err != nil {
 			return err
 		}
 		t.launched(s)
@@ -379,7 +379,7 @@ func (m *Managed) deviceSide(ctx context.Context, st *sides, s *Stream, how Acce
 		return nil, err
 	}
 	if !st.dev.ref() {
-		return nil, st.core.ended("device side")
+		return nil, st.core.closedError("device side")
 	}
 	st.lent = st.lent || t.writes
 	return newBuffer(st.dev, m.typ, part(st.dev.mem, m.off, m.Bytes()), m.n), nil

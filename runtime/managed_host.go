@@ -111,7 +111,7 @@ func (m *Managed) open(ctx context.Context, t Type, how Access) ([]byte, error) 
 	m.handle.window.Store(true)
 	if m.closed.Load() { // meanwhile: nobody else ends the window
 		m.handle.shut()
-		return nil, st.core.ended("map")
+		return nil, st.core.closedError("map")
 	}
 	return st.host[m.off : m.off+m.Bytes()], nil
 }
@@ -123,7 +123,7 @@ func (m *Managed) Unmap() error {
 	case m.none():
 		return fmt.Errorf("%s: buffer is nil: %w", op, ErrInvalidArgument)
 	case m.closed.Load():
-		return m.handle.st.core.ended(op)
+		return m.handle.st.core.closedError(op)
 	case !m.handle.shut():
 		return m.handle.st.core.error(op, fmt.Errorf("buffer is not mapped: %w", ErrInvalidArgument))
 	}

@@ -97,7 +97,7 @@ func letGo(list []taken) {
 
 // sidesFor allocates device sides that are missing, and returns what the stream has to
 // wait for. It comes before the stream is locked, as other streams are asked.
-func (s *Stream) sidesFor(list []taken) (uses []use, err error) {
+func (s *Stream) sidesFor(list []taken) (uses []usage, err error) {
 	for i := range list {
 		t := &list[i]
 		if t.st.core != s.core || t.st.opt.Location == HostOnly {
@@ -136,8 +136,8 @@ func (t *taken) allowed() error {
 	return nil
 }
 
-// prepare brings the device's side up to date. The caller has the stream.
-func (t *taken) prepare(ctx context.Context, s *Stream) error {
+// refresh brings the device's side up to date. The caller has the stream.
+func (t *taken) refresh(ctx context.Context, s *Stream) error {
 	if t.uploads() {
 		return t.st.upload(ctx, s)
 	}
@@ -177,21 +177,21 @@ func (s *Stream) packManaged(arg *driver.Arg, p *source.Param, m *Managed, out b
 	if err := checkElement(p, m.typ, m.Bytes()); err != nil {
 		return err
 	}
-	if err := s.hold(st.dev); err != nil {
+	if err := s.holdMemory(st.dev); err != nil {
 		return err
 	}
 	*arg = driver.Arg{Kind: driver.ArgMemory, Memory: part(st.dev.mem, m.off, m.Bytes())}
 	return nil
 }
 
-// prepare makes the stream, which the caller has, wait for others, and brings device
+// refresh makes the stream, which the caller has, wait for others, and brings device
 // sides up to date.
-func (s *Stream) prepare(list []taken, uses []use) error {
+func (s *Stream) refresh(list []taken, uses []usage) error {
 	if err := s.waitFor(uses); err != nil {
 		return err
 	}
 	for i := range list {
-		if err := list[i].prepare(context.Background(), s); err != nil {
+		if err := list[i].refresh(context.Background(), s); err != nil {
 			return s.core.named("launch", err)
 		}
 	}

@@ -39,10 +39,10 @@ type sides struct {
 	host   []byte      // the host's side as the host sees it; nil before its first use
 	dirty  dirty
 
-	changed use  // the last change of the device's side; no event
-	lent    bool // a Buffer of the device's side went out for writing: any stream may change it
-	moved   use  // the copy that uses pinned, if there may be one under way
-	movedUp bool // it is to the device
+	changed usage // the last change of the device's side; no event
+	lent    bool  // a Buffer of the device's side went out for writing: any stream may change it
+	moved   usage // the copy that uses pinned, if there may be one under way
+	movedUp bool  // it is to the device
 }
 
 var sidesMade atomic.Uint64
@@ -74,7 +74,7 @@ func (st *sides) makeFirst() error {
 
 // makeBoth allocates one memory for both sides.
 func (st *sides) makeBoth() error {
-	a, err := st.core.alloc(st.size, driver.Unified, nil)
+	a, err := st.core.memory.alloc(st.size, driver.Unified, nil)
 	if err != nil {
 		return err
 	}
@@ -94,13 +94,13 @@ func (st *sides) makeDevice() error {
 	case st.opt.Location == HostOnly:
 		return ErrNoDeviceMemory
 	}
-	a, err := st.core.alloc(st.size, driver.OnDevice, nil)
+	a, err := st.core.memory.alloc(st.size, driver.OnDevice, nil)
 	if err != nil {
 		return err
 	}
 	st.dev = a
 	if st.tag != "" {
-		st.core.pool.SetTag(a.id, st.tag)
+		st.core.memory.pool.SetTag(a.id, st.tag)
 	}
 	return nil
 }
@@ -115,12 +115,12 @@ func (st *sides) makeHost() error {
 		return ErrNoHostMemory
 	}
 	if _, sees := st.core.drv.(driver.HostVisible); sees && st.opt.Location != HostOnly {
-		a, err := st.core.alloc(st.size, driver.Pinned, nil)
+		a, err := st.core.memory.alloc(st.size, driver.Pinned, nil)
 		if err == nil {
 			if view, ok := st.core.hostBytes(a.mem); ok {
 				st.pinned, st.host = a, view
 				if st.tag != "" {
-					st.core.pool.SetTag(a.id, st.tag)
+					st.core.memory.pool.SetTag(a.id, st.tag)
 				}
 				return nil
 			}
@@ -176,15 +176,15 @@ func (m *Managed) begin(op string) (*sides, error) {
 	}
 	st := m.handle.st
 	c := st.core
-	if err := c.lostError(); err != nil {
+	if err := c.lost(); err != nil {
 		return nil, err
 	}
 	if m.closed.Load() || !st.ref() {
-		return nil, c.ended(op)
+		return nil, c.closedError(op)
 	}
 	if !c.enter() { // so that nobody frees memory that the host copies
 		st.unref()
-		return nil, c.ended(op)
+		return nil, c.closedError(op)
 	}
 	st.mu.Lock()
 	return st, nil
@@ -193,7 +193,7 @@ func (m *Managed) begin(op string) (*sides, error) {
 // end gives back what begin took.
 func (st *sides) end() {
 	st.mu.Unlock()
-	st.core.guests.Done()
+	st.core.leave()
 	st.unref()
 }
 

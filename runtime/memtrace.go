@@ -29,8 +29,8 @@ type fileTrace struct {
 }
 
 // recordToFile makes the device record for Config.MemoryTrace.
-func (c *core) recordToFile() {
-	name := c.session.cfg.MemoryTrace
+func (m *memory) recordToFile() {
+	name := m.core.session.cfg.MemoryTrace
 	if name == "" {
 		return
 	}
@@ -44,13 +44,13 @@ func (c *core) recordToFile() {
 		traces.of[name] = &fileTrace{recorder: mempool.NewRecorder(fileEvents)}
 	}
 	traces.of[name].devices++
-	c.recorder = traces.of[name].recorder
-	c.pool.Record(c.recorder, c.info.ID)
+	m.recorder = traces.of[name].recorder
+	m.pool.Record(m.recorder, m.core.info.ID)
 }
 
 // writeTrace writes what was recorded so far, of every device of the process.
-func (c *core) writeTrace() {
-	name := c.session.cfg.MemoryTrace
+func (m *memory) writeTrace() {
+	name := m.core.session.cfg.MemoryTrace
 	if name == "" {
 		return
 	}

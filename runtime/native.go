@@ -13,12 +13,12 @@ import (
 // allNative reports whether the device has an implementation of its own for every
 // launch of every kernel of the unit, so that nothing needs to be compiled. Where
 // nothing else is wanted, one of the kernels is enough.
-func (c *core) allNative(unit *source.Unit, impl Implementation) bool {
+func (lib *programs) allNative(unit *source.Unit, impl Implementation) bool {
 	if impl == Native {
-		return slices.ContainsFunc(unit.Kernels(), func(k source.Kernel) bool { return c.native(unit, k.Name, impl) != nil })
+		return slices.ContainsFunc(unit.Kernels(), func(k source.Kernel) bool { return lib.native(unit, k.Name, impl) != nil })
 	}
 	for _, k := range unit.Kernels() {
-		own := c.native(unit, k.Name, impl)
+		own := lib.native(unit, k.Name, impl)
 		_, selective := own.(driver.Selective)
 		if own == nil || selective {
 			return false
@@ -29,24 +29,24 @@ func (c *core) allNative(unit *source.Unit, impl Implementation) bool {
 
 // native returns the device's own implementation of a kernel, nil if there is none
 // or nobody wants it.
-func (c *core) native(unit *source.Unit, name string, impl Implementation) driver.Kernel {
-	if c.natives == nil || unit.Family() == "" || impl == Portable {
+func (lib *programs) native(unit *source.Unit, name string, impl Implementation) driver.Kernel {
+	if lib.core.natives == nil || unit.Family() == "" || impl == Portable {
 		return nil
 	}
-	k, _ := c.natives.Native(unit, name)
+	k, _ := lib.core.natives.Native(unit, name)
 	return k
 }
 
 // noNative says that the device has no implementation of its own of kernels, and why if
 // it knows.
-func (c *core) noNative(op string, unit *source.Unit, kernels ...source.Kernel) error {
+func (lib *programs) noNative(op string, unit *source.Unit, kernels ...source.Kernel) error {
 	err := fmt.Errorf("the device has no implementation of its own: %w", ErrUnsupported)
-	if d, ok := c.drv.(driver.NoNative); ok {
+	if d, ok := lib.core.drv.(driver.NoNative); ok {
 		for _, k := range kernels {
 			if why := d.WhyNotNative(unit, k.Name); why != nil {
-				return c.error(op, fmt.Errorf("%w: %w", err, why))
+				return lib.core.error(op, fmt.Errorf("%w: %w", err, why))
 			}
 		}
 	}
-	return c.error(op, err)
+	return lib.core.error(op, err)
 }

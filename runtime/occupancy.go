@@ -44,7 +44,7 @@ func (k *Kernel) occupier(op string, local int64) (driver.Occupier, error) {
 	}
 	c := k.program.device
 	if k.program.gone.Load() {
-		return nil, c.ended(op)
+		return nil, c.closedError(op)
 	}
 	if local < 0 {
 		return nil, c.error(op, fmt.Errorf("%d bytes of local memory: %w", local, ErrInvalidArgument))

@@ -32,7 +32,7 @@ func (s *Stream) Alloc(t Type, n int) (*Buffer, error) {
 	if err != nil {
 		return nil, c.error(op, err)
 	}
-	a, err := c.alloc(size, OnDevice, s)
+	a, err := c.memory.alloc(size, OnDevice, s)
 	if err != nil {
 		return nil, err
 	}
@@ -41,28 +41,28 @@ func (s *Stream) Alloc(t Type, n int) (*Buffer, error) {
 
 // get gets memory: by the driver in the order of the stream where there is no pool and
 // the driver can, else from the pool, which knows that order too.
-func (c *core) get(n int64, kind driver.MemoryKind, home *Stream) (*allocation, error) {
+func (m *memory) get(n int64, kind driver.MemoryKind, home *Stream) (*allocation, error) {
 	var lane *mempool.Lane
 	if home != nil {
-		if c.session.cfg.NoMemoryPool {
-			a, err := c.getHere(n, home)
+		if m.core.session.cfg.NoMemoryPool {
+			a, err := m.getHere(n, home)
 			if !errors.Is(err, ErrUnsupported) {
 				return a, err
 			}
 		}
 		lane = home.lane
 	}
-	block, err := c.pool.Get(n, kind, lane)
+	block, err := m.pool.Get(n, kind, lane)
 	if err != nil {
 		return nil, err
 	}
-	a := &allocation{core: c, mem: block.Memory, id: block.ID}
+	a := &allocation{core: m.core, mem: block.Memory, id: block.ID}
 	if !block.Ordered {
 		return a, nil
 	}
 	a.home, a.used = home, []*Stream{home}
 	if a.ready, err = home.mark(); err != nil {
-		return nil, errors.Join(err, c.pool.Put(a.id, lane, home.queued.Load()))
+		return nil, errors.Join(err, m.pool.Put(a.id, lane, home.queued.Load()))
 	}
 	return a, nil
 }
@@ -70,24 +70,24 @@ func (c *core) get(n int64, kind driver.MemoryKind, home *Stream) (*allocation, 
 // getHere gets memory of the driver's own allocator in the order of a stream. When the
 // device has no room it frees what is closed, waiting for the work that uses it, and
 // tries once more.
-func (c *core) getHere(n int64, home *Stream) (*allocation, error) {
+func (m *memory) getHere(n int64, home *Stream) (*allocation, error) {
 	here, ok := home.drv.(driver.StreamAllocator)
 	if !ok {
 		return nil, ErrUnsupported
 	}
-	id, err := c.pool.Reserve(n)
+	id, err := m.pool.Reserve(n)
 	if err != nil {
 		return nil, err
 	}
 	mem, ready, err := home.allocHere(here, n)
 	if errors.Is(err, ErrOutOfMemory) {
-		c.drainWaiting()
+		m.drainWaiting()
 		mem, ready, err = home.allocHere(here, n)
 	}
 	if err != nil {
-		return nil, errors.Join(err, c.pool.Release(id))
+		return nil, errors.Join(err, m.pool.Release(id))
 	}
-	return &allocation{core: c, mem: mem, id: id, home: home, ready: ready, ordered: true, used: []*Stream{home}}, nil
+	return &allocation{core: m.core, mem: mem, id: id, home: home, ready: ready, ordered: true, used: []*Stream{home}}, nil
 }
 
 // mark records an event that other streams wait for.
@@ -100,14 +100,14 @@ func (s *Stream) mark() (driver.Event, error) {
 }
 
 // putBack gives back memory that nothing uses.
-func (c *core) putBack(a *allocation) error {
+func (m *memory) putBack(a *allocation) error {
 	if a.ready != nil {
 		_ = a.ready.Close()
 	}
 	if !a.ordered {
-		return c.pool.Put(a.id, nil, 0)
+		return m.pool.Put(a.id, nil, 0)
 	}
-	return errors.Join(c.drv.Free(a.mem), c.pool.Release(a.id))
+	return errors.Join(m.core.drv.Free(a.mem), m.pool.Release(a.id))
 }
 
 func (s *Stream) allocHere(here driver.StreamAllocator, n int64) (mem driver.Memory, ready driver.Event, err error) {
@@ -128,14 +128,14 @@ func (s *Stream) allocHere(here driver.StreamAllocator, n int64) (mem driver.Mem
 // give frees memory that waited: to the pool, or in the order of its stream while that
 // runs. It reports false if the memory has to wait on: the stream is busy with a call and
 // may not be waited for, or the driver did not take it back.
-func (c *core) give(d *deferredFree, wait bool) (given bool, err error) {
+func (m *memory) give(d *deferredFree, wait bool) (given bool, err error) {
 	s := d.home
 	if s == nil {
-		return true, c.pool.Put(d.id, nil, 0)
+		return true, m.pool.Put(d.id, nil, 0)
 	}
 	given, err = s.freeHere(d, wait)
 	if given {
-		err = errors.Join(err, c.pool.Release(d.id))
+		err = errors.Join(err, m.pool.Release(d.id))
 	}
 	return given, err
 }

@@ -13,29 +13,29 @@ import (
 )
 
 // newPool makes the pool of a device.
-func (c *core) newPool() *mempool.Pool {
-	pool := mempool.New(c.drv, mempool.Options{
-		Mode:          poolMode(&c.info, &c.session.cfg),
-		Align:         max(256, c.info.BaseAlign),
-		SoftLimit:     mempool.AdviseLimit(c.info.TotalMemory),
-		HardLimit:     c.session.cfg.MemoryLimit,
-		SoftCount:     c.session.cfg.MemorySoftCount,
-		HardCount:     c.session.cfg.MemoryHardCount,
-		AutoEmergency: c.session.cfg.MemoryEmergency,
-		Device:        c.inUse,
-		Drain:         c.drainWaiting,
-		Collect:       c.collect,
-		Busy:          func() bool { return c.capturing.Load() > 0 }, // not every driver can free while it records
+func (m *memory) newPool() *mempool.Pool {
+	pool := mempool.New(m.core.drv, mempool.Options{
+		Mode:          poolMode(&m.core.info, &m.core.session.cfg),
+		Align:         max(256, m.core.info.BaseAlign),
+		SoftLimit:     mempool.AdviseLimit(m.core.info.TotalMemory),
+		HardLimit:     m.core.session.cfg.MemoryLimit,
+		SoftCount:     m.core.session.cfg.MemorySoftCount,
+		HardCount:     m.core.session.cfg.MemoryHardCount,
+		AutoEmergency: m.core.session.cfg.MemoryEmergency,
+		Device:        m.inUse,
+		Drain:         m.drainWaiting,
+		Collect:       m.collect,
+		Busy:          func() bool { return m.core.streams.capturing.Load() > 0 }, // not every driver can free while it records
 		FreeFailed: func(err error) {
-			c.session.debug(1, "free failed", "device", c.info.ID, "error", err)
-			c.mu.Lock()
-			if c.closed {
-				c.failed = append(c.failed, err)
+			m.core.session.debug(1, "free failed", "device", m.core.info.ID, "error", err)
+			if m.core.isClosed() {
+				m.mu.Lock()
+				m.failed = append(m.failed, err)
+				m.mu.Unlock()
 			}
-			c.mu.Unlock()
 		},
 	})
-	_ = pool.Watch(mempool.Thresholds{}, c.logPressure) // the defaults are in order
+	_ = pool.Watch(mempool.Thresholds{}, m.logPressure) // the defaults are in order
 	return pool
 }
 
@@ -62,10 +62,10 @@ func poolMode(info *Info, cfg *Config) mempool.Mode {
 }
 
 // collect looks for buffers that nobody closed.
-func (c *core) collect() {
+func (m *memory) collect() {
 	goruntime.GC()
 	time.Sleep(time.Millisecond) // for the clean-ups, which run beside
-	c.drain()
+	m.drain()
 }
 
 // progress is a stream as the pool knows it. The pool's lock guards it.
@@ -79,7 +79,7 @@ type progress struct {
 // none. One event tells of everything before, so that a stream has one at most.
 func (w *progress) Finished() uint64 {
 	s := w.s
-	if s.core.capturing.Load() > 0 { // not every driver answers while it records
+	if s.core.streams.capturing.Load() > 0 { // not every driver answers while it records
 		return s.finished.Load()
 	}
 	if w.mark == nil && !w.record() {
@@ -129,11 +129,11 @@ func (w *progress) close() {
 }
 
 // report logs what is open when its device is closed, if someone wants to know.
-func (c *core) report() {
-	if !c.pool.Tracking() && c.session.cfg.Debug < 1 {
+func (m *memory) report() {
+	if !m.pool.Tracking() && m.core.session.cfg.Debug < 1 {
 		return
 	}
-	holders := c.pool.Holders()
+	holders := m.pool.Holders()
 	if len(holders) == 0 {
 		return
 	}
@@ -141,5 +141,5 @@ func (c *core) report() {
 	for i := range holders {
 		list[i] = holders[i].String()
 	}
-	slog.Warn("concord: memory is open at close", "device", c.info.ID, "holders", list)
+	slog.Warn("concord: memory is open at close", "device", m.core.info.ID, "holders", list)
 }

@@ -32,7 +32,7 @@ func (d *Device) Prefetch(ctx context.Context, requests []ProgramRequest, progre
 	if err := checkContext(ctx, "prefetch"); err != nil {
 		return err
 	}
-	c, err := d.use("prefetch")
+	c, err := d.get("prefetch")
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (d *Device) Prefetch(ctx context.Context, requests []ProgramRequest, progre
 			break
 		}
 		group.Go(func() error {
-			if errs[i] = c.prefetch(ctx, r); errs[i] != nil && ctx.Err() != nil {
+			if errs[i] = c.programs.prefetch(ctx, r); errs[i] != nil && ctx.Err() != nil {
 				errs[i] = nil // said once, below
 				return nil
 			}
@@ -65,21 +65,17 @@ func (d *Device) Prefetch(ctx context.Context, requests []ProgramRequest, progre
 	return errors.Join(errs...)
 }
 
-func (c *core) prefetch(ctx context.Context, r ProgramRequest) error {
+func (lib *programs) prefetch(ctx context.Context, r ProgramRequest) error {
 	switch {
 	case r.Unit == nil:
-		return c.error("prefetch", fmt.Errorf("unit is nil: %w", ErrInvalidArgument))
-	case r.Options.Implementation == Native, c.allNative(r.Unit, r.Options.Implementation):
+		return lib.core.error("prefetch", fmt.Errorf("unit is nil: %w", ErrInvalidArgument))
+	case r.Options.Implementation == Native, lib.allNative(r.Unit, r.Options.Implementation):
 		return nil
-	case c.compiler == nil:
-		return c.error("prefetch "+r.Unit.Name(), fmt.Errorf("the device runs only its own kernels: %w", ErrUnsupported))
+	case lib.core.compiler == nil:
+		return lib.core.error("prefetch "+r.Unit.Name(), fmt.Errorf("the device runs only its own kernels: %w", ErrUnsupported))
 	}
 	key := programKey{r.Unit, r.Options.Implementation, strings.Join(r.Options.Flags, "\x00")}
-	_, _, err := c.binary(ctx, key, r.Options.Flags)
-	c.mu.Lock()
-	if c.programs[key] == nil { // the key is noted again when the program is wanted
-		delete(c.keys, key)
-	}
-	c.mu.Unlock()
+	_, _, err := lib.binary(ctx, key, r.Options.Flags)
+	lib.unneeded(key) // it is noted again when the program is wanted
 	return err
 }

@@ -45,6 +45,37 @@ type Program struct {
 	closed atomic.Bool
 }
 
+// programs are those that are loaded on one device.
+type programs struct {
+	core     *core
+	compiles atomic.Int64 // programs built here, not taken from the cache
+
+	mu     sync.Mutex
+	loaded map[programKey]*programCore
+	keys   map[programKey]kernelcache.Key // in the cache, of those that are loaded or being built
+}
+
+// unload ends all programs with their device.
+func (lib *programs) unload() (errs []error) {
+	lib.mu.Lock()
+	loaded := lib.loaded
+	lib.loaded = nil
+	lib.mu.Unlock()
+	for _, p := range loaded {
+		errs = append(errs, p.unload())
+	}
+	return errs
+}
+
+// unneeded forgets the key that was noted for a program that is not loaded.
+func (lib *programs) unneeded(key programKey) {
+	lib.mu.Lock()
+	defer lib.mu.Unlock()
+	if lib.loaded[key] == nil {
+		delete(lib.keys, key)
+	}
+}
+
 type programKey struct {
 	unit  *source.Unit
 	impl  Implementation
@@ -55,7 +86,7 @@ type programKey struct {
 type programCore struct {
 	device *core
 	key    programKey
-	users  int // guarded by device.mu
+	users  int // guarded by device.programs.mu
 	built  Built
 	module driver.Module // nil when only native kernels are there, or wanted
 
@@ -71,7 +102,7 @@ func (d *Device) Program(ctx context.Context, unit *source.Unit, options ...Prog
 	if err := checkContext(ctx, "program"); err != nil {
 		return nil, err
 	}
-	c, err := d.use("program")
+	c, err := d.get("program")
 	if err != nil {
 		return nil, err
 	}
@@ -85,21 +116,17 @@ func (d *Device) Program(ctx context.Context, unit *source.Unit, options ...Prog
 		opt = options[0]
 	}
 	key := programKey{unit, opt.Implementation, strings.Join(opt.Flags, "\x00")}
-	if p := c.shared(key, nil); p != nil {
+	if p := c.programs.shared(key, nil); p != nil {
 		return p, nil
 	}
-	core, err := c.build(ctx, key, opt)
+	core, err := c.programs.build(ctx, key, opt)
 	if err != nil {
-		c.mu.Lock()
-		if c.programs[key] == nil { // nobody needs what was noted for it
-			delete(c.keys, key)
-		}
-		c.mu.Unlock()
+		c.programs.unneeded(key)
 		return nil, c.noticed(err)
 	}
-	p := c.shared(key, core)
+	p := c.programs.shared(key, core)
 	if p == nil {
-		return nil, errors.Join(c.ended("program"), core.unload())
+		return nil, errors.Join(c.closedError("program"), core.unload())
 	}
 	return p, nil
 }
@@ -108,61 +135,57 @@ func (d *Device) Program(ctx context.Context, unit *source.Unit, options ...Prog
 // none. Two goroutines may build the same unit at once (the cache compiles once);
 // the one that comes second unloads its own. Nil means that there is none, or
 // that the device is closed.
-func (c *core) shared(key programKey, made *programCore) *Program {
-	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
+func (lib *programs) shared(key programKey, made *programCore) *Program {
+	if !lib.core.enter() {
 		return nil
 	}
-	have := c.programs[key]
+	defer lib.core.leave()
+	lib.mu.Lock()
+	have := lib.loaded[key]
 	if have == nil && made != nil {
 		have, made = made, nil
-		c.programs[key] = have
+		lib.loaded[key] = have
 	}
 	if have != nil {
 		have.users++
 	}
-	if made != nil {
-		c.guests.Add(1)
-	}
-	c.mu.Unlock()
+	lib.mu.Unlock()
 	if have == nil {
 		return nil
 	}
 	if made != nil {
 		_ = made.unload() // a copy of what is there
-		c.guests.Done()
 	}
 	return &Program{core: have}
 }
 
 // build compiles or fetches a unit and loads it.
-func (c *core) build(ctx context.Context, key programKey, opt ProgramOptions) (*programCore, error) {
-	if c.isClosed() {
-		return nil, c.ended("program")
+func (lib *programs) build(ctx context.Context, key programKey, opt ProgramOptions) (*programCore, error) {
+	if lib.core.isClosed() {
+		return nil, lib.core.closedError("program")
 	}
-	p := &programCore{device: c, key: key, kernels: map[string]*Kernel{}}
+	p := &programCore{device: lib.core, key: key, kernels: map[string]*Kernel{}}
 	start := time.Now()
-	if c.allNative(key.unit, opt.Implementation) {
+	if lib.allNative(key.unit, opt.Implementation) {
 		p.built = Built{From: "native", Elapsed: time.Since(start)}
 		return p, nil
 	}
 	if opt.Implementation == Native {
-		return nil, c.noNative("program "+key.unit.Name(), key.unit, key.unit.Kernels()...)
+		return nil, lib.noNative("program "+key.unit.Name(), key.unit, key.unit.Kernels()...)
 	}
-	if c.compiler == nil {
-		return nil, c.error("program "+key.unit.Name(), fmt.Errorf("the device runs only its own kernels: %w", ErrUnsupported))
+	if lib.core.compiler == nil {
+		return nil, lib.core.error("program "+key.unit.Name(), fmt.Errorf("the device runs only its own kernels: %w", ErrUnsupported))
 	}
-	bin, hit, err := c.binary(ctx, key, opt.Flags)
+	bin, hit, err := lib.binary(ctx, key, opt.Flags)
 	if err != nil {
 		return nil, err
 	}
-	p.module, err = c.compiler.Load(ctx, key.unit, driver.Binary{Code: bin.Binary, Log: bin.Log})
+	p.module, err = lib.core.compiler.Load(ctx, key.unit, driver.Binary{Code: bin.Binary, Log: bin.Log})
 	if stale(err) && hit != kernelcache.Compiled && ctx.Err() == nil {
 		// Intact bytes that the driver refuses all the same are compiled anew, once.
 		refused := err
-		if bin, hit, err = c.again(ctx, key, opt.Flags); err == nil {
-			p.module, err = c.compiler.Load(ctx, key.unit, driver.Binary{Code: bin.Binary, Log: bin.Log})
+		if bin, hit, err = lib.again(ctx, key, opt.Flags); err == nil {
+			p.module, err = lib.core.compiler.Load(ctx, key.unit, driver.Binary{Code: bin.Binary, Log: bin.Log})
 		} else if errors.Is(err, ErrUnsupported) && !errors.Is(refused, ErrUnsupported) { // no compiler: why the bytes were refused says more
 			err = errors.Join(refused, err)
 		}
@@ -171,7 +194,7 @@ func (c *core) build(ctx context.Context, key programKey, opt ProgramOptions) (*
 		return nil, err
 	}
 	p.built = Built{From: hit.String(), Elapsed: time.Since(start), Log: bin.Log}
-	c.session.debug(1, "built", "device", c.info.ID, "program", key.unit.Name(), "from", p.built.From, "elapsed", p.built.Elapsed)
+	lib.core.session.debug(1, "built", "device", lib.core.info.ID, "program", key.unit.Name(), "from", p.built.From, "elapsed", p.built.Elapsed)
 	return p, nil
 }
 
@@ -180,11 +203,11 @@ func (c *core) build(ctx context.Context, key programKey, opt ProgramOptions) (*
 func stale(err error) bool { return errors.Is(err, ErrCorrupt) || errors.Is(err, ErrNoKernel) }
 
 // binary gets the compiled bytes of a unit from the cache.
-func (c *core) binary(ctx context.Context, key programKey, flags []string) (kernelcache.Entry, kernelcache.Hit, error) {
-	cache := c.session.cache()
-	c.mu.Lock()
-	cacheKey, ok := c.keys[key]
-	c.mu.Unlock()
+func (lib *programs) binary(ctx context.Context, key programKey, flags []string) (kernelcache.Entry, kernelcache.Hit, error) {
+	cache := lib.core.session.cache()
+	lib.mu.Lock()
+	cacheKey, ok := lib.keys[key]
+	lib.mu.Unlock()
 	if ok {
 		if e, ok := cache.Lookup(cacheKey); ok {
 			return e, kernelcache.Memory, nil
@@ -192,45 +215,43 @@ func (c *core) binary(ctx context.Context, key programKey, flags []string) (kern
 	}
 	// Before a disk or a compiler is asked the key is made anew: the compiler may
 	// not be the one that it was.
-	cacheKey, err := c.cacheKey(ctx, key, flags)
+	cacheKey, err := lib.cacheKey(ctx, key, flags)
 	if err != nil {
-		if e, hit, ok := c.prebuilt(key, flags, err); ok {
+		if e, hit, ok := lib.prebuilt(key, flags, err); ok {
 			return e, hit, nil
 		}
 		return kernelcache.Entry{}, 0, err
 	}
 	return cache.Get(ctx, cacheKey, func(ctx context.Context) (kernelcache.Entry, error) {
-		bin, err := c.compiler.Compile(ctx, key.unit, flags)
+		bin, err := lib.core.compiler.Compile(ctx, key.unit, flags)
 		if err != nil {
 			return kernelcache.Entry{}, err
 		}
-		c.mu.Lock()
-		c.stats.Compiles++
-		c.mu.Unlock()
-		return kernelcache.Entry{Binary: bin.Code, Log: bin.Log, Label: c.info.ID + " " + key.unit.Name(),
-			Target: c.targetKey(key, flags)}, nil
+		lib.compiles.Add(1)
+		return kernelcache.Entry{Binary: bin.Code, Log: bin.Log, Label: lib.core.info.ID + " " + key.unit.Name(),
+			Target: lib.targetKey(key, flags)}, nil
 	})
 }
 
 // again drops a cached binary and builds it anew.
-func (c *core) again(ctx context.Context, key programKey, flags []string) (kernelcache.Entry, kernelcache.Hit, error) {
-	cacheKey, err := c.cacheKey(ctx, key, flags)
+func (lib *programs) again(ctx context.Context, key programKey, flags []string) (kernelcache.Entry, kernelcache.Hit, error) {
+	cacheKey, err := lib.cacheKey(ctx, key, flags)
 	if err != nil {
 		return kernelcache.Entry{}, 0, err
 	}
-	c.session.cache().Evict(cacheKey)
-	return c.binary(ctx, key, flags)
+	lib.core.session.cache().Evict(cacheKey)
+	return lib.binary(ctx, key, flags)
 }
 
 // cacheKey computes the complete key of a unit on this device and notes it for the
 // next time.
-func (c *core) cacheKey(ctx context.Context, key programKey, flags []string) (kernelcache.Key, error) {
-	identity, err := c.compiler.Identity(ctx)
+func (lib *programs) cacheKey(ctx context.Context, key programKey, flags []string) (kernelcache.Key, error) {
+	identity, err := lib.core.compiler.Identity(ctx)
 	if err != nil {
 		return kernelcache.Key{}, err
 	}
-	k := c.keyOf("identity", identity, key.unit, flags)
-	c.note(key, k)
+	k := lib.keyOf("identity", identity, key.unit, flags)
+	lib.note(key, k)
 	return k, nil
 }
 
@@ -268,12 +289,12 @@ func (p *programCore) kernel(name string) (*Kernel, error) {
 		}
 		return nil, c.error("kernel "+name, fmt.Errorf("%s has %s: %w", unit.Name(), strings.Join(names, ", "), ErrNoKernel))
 	}
-	k := &Kernel{program: p, drv: c.native(unit, name, p.key.impl), decl: decl}
+	k := &Kernel{program: p, drv: c.programs.native(unit, name, p.key.impl), decl: decl}
 	if own, ok := k.drv.(driver.Selective); ok && p.key.impl == Fastest {
 		k.own, k.drv = own, nil
 	}
 	if k.drv == nil && p.module == nil {
-		return nil, c.noNative("kernel "+name, unit, *decl)
+		return nil, c.programs.noNative("kernel "+name, unit, *decl)
 	}
 	if k.drv == nil {
 		var err error
@@ -301,9 +322,10 @@ func (p *Program) Close() error {
 
 // retain keeps a program loaded. It fails once the last user is gone.
 func (p *programCore) retain() bool {
-	p.device.mu.Lock()
-	defer p.device.mu.Unlock()
-	if p.users == 0 || p.device.closed {
+	lib := &p.device.programs
+	lib.mu.Lock()
+	defer lib.mu.Unlock()
+	if p.users == 0 || p.gone.Load() {
 		return false
 	}
 	p.users++
@@ -314,21 +336,21 @@ func (p *programCore) retain() bool {
 // queued on the device is done.
 func (p *programCore) release() error {
 	c := p.device
-	c.mu.Lock()
+	lib := &c.programs
+	lib.mu.Lock()
 	p.users--
-	last := p.users == 0 && !c.closed
+	last := p.users == 0 && c.enter() // else Close of the device unloads it
 	if last {
-		delete(c.programs, p.key)
-		delete(c.keys, p.key)
-		c.guests.Add(1) // Close of the device waits for what it no longer knows
+		delete(lib.loaded, p.key)
+		delete(lib.keys, p.key)
 	}
-	c.mu.Unlock()
+	lib.mu.Unlock()
 	if !last {
 		return nil
 	}
-	defer c.guests.Done()
+	defer c.leave()
 	p.gone.Store(true)
-	for _, s := range c.streamList() {
+	for _, s := range c.streams.list() {
 		_ = s.passed(context.Background()) // its error belongs to the stream, which reports it
 	}
 	return p.unload()

@@ -56,7 +56,7 @@ type staging struct {
 type stage struct {
 	mem  driver.Memory
 	data []byte
-	last use // the copy that uses it; no stream if none. See aside
+	last usage // the copy that uses it; no stream if none. See aside
 }
 
 func (g *staging) stats() StagingStats {
@@ -95,7 +95,7 @@ func (g *staging) one(c *core) *stage {
 	}
 	data, ok := c.hostBytes(mem)
 	if !ok {
-		c.freed(c.drv.Free(mem))
+		c.memory.freed(c.drv.Free(mem))
 		return nil
 	}
 	g.n.Buffers++
@@ -109,7 +109,7 @@ func (g *staging) put(c *core, list []*stage) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.free = append(g.free, list...)
-	if c.capturing.Load() > 0 {
+	if c.streams.capturing.Load() > 0 {
 		return // not every driver answers, or can free, while it records
 	}
 	usable := 0
@@ -163,7 +163,7 @@ func (st *stage) wait(ctx context.Context) error {
 	if !st.last.done() {
 		if err := st.last.event.Wait(ctx); err != nil && !st.last.done() {
 			if ctx.Err() == nil {
-				closeEvents([]use{st.last})
+				closeEvents([]usage{st.last})
 				st.last.event = nil
 			}
 			return err
@@ -193,18 +193,18 @@ func (st *stage) aside() bool {
 }
 
 func (st *stage) rest() {
-	closeEvents([]use{st.last})
-	st.last = use{}
+	closeEvents([]usage{st.last})
+	st.last = usage{}
 }
 
 // staged runs a large copy through staging buffers, if the stream can and they are to
 // be had. The caller has the stream.
 func (s *Stream) staged(ctx context.Context, n int64, copy func(p driver.PinnedCopier, pair *[2]*stage) error) (done bool, err error) {
 	p, can := s.drv.(driver.PinnedCopier)
-	if !can || n < s.core.staging.stageBytes() {
+	if !can || n < s.core.memory.staging.stageBytes() {
 		return false, nil
 	}
-	g := &s.core.staging
+	g := &s.core.memory.staging
 	pair, ok := g.take(s.core)
 	if !ok {
 		return false, nil
@@ -252,7 +252,7 @@ func (s *Stream) upload(ctx context.Context, dst driver.Memory, src []byte) erro
 // stream.
 func (s *Stream) download(ctx context.Context, dst []byte, src driver.Memory) error {
 	done, err := s.staged(ctx, int64(len(dst)), func(p driver.PinnedCopier, pair *[2]*stage) error {
-		size, piece := int64(len(dst)), s.core.staging.stageBytes()
+		size, piece := int64(len(dst)), s.core.memory.staging.stageBytes()
 		for i, off := 0, int64(0); off < size+piece; i, off = i+1, off+piece {
 			if off < size { // this one comes while the one before goes on to dst
 				if err := pair[i%2].fetch(ctx, s, p, part(src, off, min(piece, size-off))); err != nil {

@@ -100,7 +100,7 @@ func openPinned(t *testing.T, b *pinnedBackend) *Device {
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	d, err := s.Open(t.Context(), "cuda:0")
 	require.NoError(t, err)
-	d.core.staging.chunk = testChunk
+	d.core.memory.staging.chunk = testChunk
 	return d
 }
 
@@ -241,7 +241,7 @@ func TestStagingOfAStreamThatFailed(t *testing.T) {
 		assert.Equal(t, frees, b.frees.Load(), "nor freed")
 		goruntime.KeepAlive(x) // a buffer that is collected is freed
 		require.NoError(t, s.Close())
-		d.core.staging.put(d.core, nil)
+		d.core.memory.staging.put(d.core, nil)
 		assert.EqualValues(t, stagesKept, d.Stats().Staging.Buffers)
 		require.NoError(t, d.Close())
 		assert.Equal(t, b.allocs.Load(), b.frees.Load())
@@ -252,16 +252,16 @@ func TestStagingOfAStreamThatFailed(t *testing.T) {
 func TestStagingWhileADriverRecords(t *testing.T) {
 	b := &pinnedBackend{pinned: -1}
 	d := openPinned(t, b)
-	g := &d.core.staging
+	g := &d.core.memory.staging
 	one, ok := g.take(d.core)
 	require.True(t, ok)
 	two, ok := g.take(d.core)
 	require.True(t, ok)
-	d.core.capturing.Add(1)
+	d.core.streams.capturing.Add(1)
 	g.put(d.core, one[:])
 	g.put(d.core, two[:])
 	assert.Zero(t, b.frees.Load(), "not every driver can free while it records")
-	d.core.capturing.Add(-1)
+	d.core.streams.capturing.Add(-1)
 	assert.EqualValues(t, stagesMost, d.Stats().Staging.Buffers)
 	g.put(d.core, nil)
 	assert.EqualValues(t, stagesKept, d.Stats().Staging.Buffers)

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,42 +44,80 @@ type Stream struct {
 	held   []*allocation // memory in use by the call under way
 }
 
-func (c *core) newStream(p driver.Priority) (*Stream, error) {
-	if !c.enter() {
-		return nil, c.ended("new stream")
+// streams are the queues and the recorded work of one device.
+type streams struct {
+	core      *core
+	own       *Stream      // the one that every device has
+	capturing atomic.Int32 // captures by the driver under way
+
+	mu       sync.Mutex
+	open     map[*Stream]struct{}
+	graphs   map[*Graph]struct{}
+	launches int64 // of streams that are closed
+}
+
+func (set *streams) list() []*Stream {
+	set.mu.Lock()
+	defer set.mu.Unlock()
+	return slices.Collect(maps.Keys(set.open))
+}
+
+// launched returns how many launches there were on all streams.
+func (set *streams) launched() int64 {
+	set.mu.Lock()
+	defer set.mu.Unlock()
+	n := set.launches
+	for s := range set.open {
+		n += s.launches.Load()
 	}
-	defer c.guests.Done()
-	drv, err := c.driverStream(p)
+	return n
+}
+
+// dropGraphs closes the graphs with their device.
+func (set *streams) dropGraphs() (errs []error) {
+	set.mu.Lock()
+	graphs := set.graphs
+	set.graphs = nil
+	set.mu.Unlock()
+	for g := range graphs {
+		errs = append(errs, g.drop())
+	}
+	return errs
+}
+
+// new opens a stream.
+func (set *streams) new(p driver.Priority) (*Stream, error) {
+	if !set.core.enter() {
+		return nil, set.core.closedError("new stream")
+	}
+	defer set.core.leave()
+	drv, err := set.driverStream(p)
 	if err != nil {
-		return nil, c.noticed(err)
+		return nil, set.core.noticed(err)
 	}
-	return c.register(&Stream{core: c, drv: drv, priority: p})
+	if set.core.isClosed() { // close waits for this call
+		return nil, errors.Join(set.core.closedError("new stream"), drv.Close())
+	}
+	return set.register(&Stream{core: set.core, drv: drv, priority: p}), nil
 }
 
 // driverStream gets a stream of the driver's, with a priority where it has any.
-func (c *core) driverStream(p driver.Priority) (driver.Stream, error) {
-	if has, ok := c.drv.(driver.PriorityStreams); ok && p != driver.Normal {
+func (set *streams) driverStream(p driver.Priority) (driver.Stream, error) {
+	if has, ok := set.core.drv.(driver.PriorityStreams); ok && p != driver.Normal {
 		return has.NewPriorityStream(p)
 	}
-	return c.drv.NewStream()
+	return set.core.drv.NewStream()
 }
 
-// register makes s one of the streams that the device closes.
-func (c *core) register(s *Stream) (*Stream, error) {
+// register makes s one of the streams that the device closes. The caller has entered the device.
+func (set *streams) register(s *Stream) *Stream {
 	s.work.s, s.over = s, make(chan struct{})
 	s.known, _ = s.drv.(driver.KnownFailure)
-	s.lane = c.pool.NewLane(&s.work)
-	c.mu.Lock()
-	closed := c.closed
-	if !closed {
-		c.streams[s] = struct{}{}
-	}
-	c.mu.Unlock()
-	if closed {
-		s.lane.Close()
-		return nil, errors.Join(c.ended("new stream"), s.drv.Close())
-	}
-	return s, nil
+	s.lane = set.core.memory.pool.NewLane(&s.work)
+	set.mu.Lock()
+	set.open[s] = struct{}{}
+	set.mu.Unlock()
+	return s
 }
 
 // none reports a Stream that is nil or of no device.
@@ -92,9 +132,9 @@ func (s *Stream) lock(op string) error {
 	var err error
 	switch {
 	case s.closed:
-		err = s.core.ended(op)
-	case s.core.lostError() != nil:
-		err = s.core.lostError()
+		err = s.core.closedError(op)
+	case s.core.lost() != nil:
+		err = s.core.lost()
 	default:
 		err = s.core.noticed(s.failed())
 	}
@@ -113,8 +153,8 @@ func (s *Stream) failed() error {
 	return s.drv.Err()
 }
 
-// use checks a buffer and keeps its memory for the call under way, until unlock.
-func (s *Stream) use(b *Buffer) error {
+// hold checks a buffer and keeps its memory for the call under way, until unlock.
+func (s *Stream) hold(b *Buffer) error {
 	switch {
 	case b.none():
 		return fmt.Errorf("buffer is nil: %w", ErrInvalidArgument)
@@ -123,11 +163,11 @@ func (s *Stream) use(b *Buffer) error {
 	case b.closed.Load():
 		return fmt.Errorf("buffer: %w", ErrClosed)
 	}
-	return s.hold(b.a)
+	return s.holdMemory(b.a)
 }
 
-// hold keeps memory for the call under way, until unlock.
-func (s *Stream) hold(a *allocation) error {
+// holdMemory keeps memory for the call under way, until unlock.
+func (s *Stream) holdMemory(a *allocation) error {
 	if !a.ref() {
 		return fmt.Errorf("buffer: %w", ErrClosed)
 	}
@@ -160,14 +200,6 @@ func (s *Stream) unlock(queued bool) {
 	}
 }
 
-// named puts device and operation before an error of ours; a driver's has them.
-func (s *Stream) named(op string, err error) error {
-	if _, told := err.(*OpError); told || err == nil {
-		return err
-	}
-	return s.core.error(op, err)
-}
-
 // queue runs one call that queues something, with the stream locked. The lock is
 // given back even if a driver panics.
 func (s *Stream) queue(op string, call func() error) (err error) {
@@ -176,7 +208,7 @@ func (s *Stream) queue(op string, call func() error) (err error) {
 	}
 	queued := true // what a driver refused half way may have queued something
 	defer func() { s.unlock(queued) }()
-	return s.core.noticed(s.named(op, call()))
+	return s.core.noticed(s.core.named(op, call()))
 }
 
 // live refuses what a stream that records cannot do: what waits, or what is told
@@ -236,8 +268,8 @@ func (s *Stream) Sync(ctx context.Context) error {
 		return err
 	}
 	err := s.sync(ctx)
-	s.core.drain()
-	s.core.pool.Settle()
+	s.core.memory.drain()
+	s.core.memory.pool.Settle()
 	return err
 }
 
@@ -249,7 +281,7 @@ func (s *Stream) sync(ctx context.Context) error {
 	n, closed := s.queued.Load(), s.closed
 	s.mu.Unlock()
 	if closed {
-		return s.core.ended("sync")
+		return s.core.closedError("sync")
 	}
 	if err := s.drv.Sync(ctx); err != nil {
 		return s.core.noticed(err)
@@ -258,8 +290,8 @@ func (s *Stream) sync(ctx context.Context) error {
 	return nil
 }
 
-// passed is sync for who has no part in the stream: one that is being closed is waited
-// for as well.
+// passed is sync for callers to which the stream does not belong: a stream that is being closed
+// is no error, but waited for.
 func (s *Stream) passed(ctx context.Context) error {
 	err := s.sync(ctx)
 	if err == nil || !s.gone.Load() {
@@ -286,19 +318,19 @@ func (s *Stream) finish(n uint64) {
 // busy reports whether work is under way, as far as is known without asking.
 func (s *Stream) busy() bool { return s.finished.Load() < s.queued.Load() }
 
-// lastUse returns a use that covers everything queued so far, and whether anything
-// is under way at all.
-func (s *Stream) lastUse() (use, bool) {
+// lastUse returns a usage that covers everything queued so far, and whether anything is under
+// way at all.
+func (s *Stream) lastUse() (usage, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || !s.busy() { // being closed, it is busy until the driver has waited
-		return use{s, s.queued.Load(), nil}, s.busy()
+		return usage{s, s.queued.Load(), nil}, s.busy()
 	}
 	e, err := s.drv.Record(false)
 	if err != nil { // what it was given before may run on: until the stream is closed
 		e = nil
 	}
-	return use{s, s.queued.Load(), e}, true
+	return usage{s, s.queued.Load(), e}, true
 }
 
 // Err returns the error that made the stream fail, or nil. It never waits.
@@ -306,7 +338,7 @@ func (s *Stream) Err() error {
 	if s.none() {
 		return nil
 	}
-	if err := s.core.lostError(); err != nil {
+	if err := s.core.lost(); err != nil {
 		return err
 	}
 	return s.core.noticed(s.drv.Err())
@@ -321,7 +353,7 @@ func (s *Stream) Driver() driver.Stream { return s.drv }
 // Close waits for the work in flight and releases the stream. Closing twice does
 // nothing. The device's own stream is closed with the device.
 func (s *Stream) Close() error {
-	if s.none() || s == s.core.stream {
+	if s.none() || s == s.core.streams.own {
 		return nil
 	}
 	return s.close()
@@ -346,12 +378,12 @@ func (s *Stream) close() error {
 	close(s.over)
 	s.lane.Close()
 	s.work.close()
-	c := s.core
-	c.mu.Lock()
-	delete(c.streams, s)
-	c.stats.Launches += s.launches.Load()
-	c.mu.Unlock()
-	c.drain()
+	set := &s.core.streams
+	set.mu.Lock()
+	delete(set.open, s)
+	set.launches += s.launches.Load()
+	set.mu.Unlock()
+	s.core.memory.drain()
 	return err
 }
 

@@ -31,7 +31,7 @@ func (s *Stream) Write(ctx context.Context, b *Buffer, off int64, data []byte) e
 		}
 	}
 	return s.queue(op, func() error {
-		if err := s.use(b); err != nil {
+		if err := s.hold(b); err != nil {
 			return err
 		}
 		if err := checkRange(b, off, int64(len(data))); err != nil || len(data) == 0 {
@@ -56,7 +56,7 @@ func (s *Stream) Read(ctx context.Context, b *Buffer, off int64, data []byte) er
 		return err
 	}
 	return s.queue(op, func() error {
-		if err := s.use(b); err != nil {
+		if err := s.hold(b); err != nil {
 			return err
 		}
 		if err := checkRange(b, off, int64(len(data))); err != nil || len(data) == 0 {
@@ -72,10 +72,10 @@ func (s *Stream) Read(ctx context.Context, b *Buffer, off int64, data []byte) er
 // refused. Buffers of two devices: CopyAcross.
 func (s *Stream) Copy(dst, src *Buffer) error {
 	return s.queue("copy", func() error {
-		if err := s.use(dst); err != nil {
+		if err := s.hold(dst); err != nil {
 			return err
 		}
-		if err := s.use(src); err != nil {
+		if err := s.hold(src); err != nil {
 			return err
 		}
 		if err := checkCopy(dst, src); err != nil {
@@ -116,7 +116,7 @@ func checkCopy(dst, src *Buffer) error {
 // holds, such as float32 or Float16, or the bytes of one element.
 func (s *Stream) Fill(b *Buffer, value any) error {
 	return s.queue("fill", func() error {
-		if err := s.use(b); err != nil {
+		if err := s.hold(b); err != nil {
 			return err
 		}
 		element, ok := value.([]byte)
@@ -143,7 +143,7 @@ func (s *Stream) Prefetch(b *Buffer, toHost bool) error {
 		return err
 	}
 	return s.queue(op, func() error {
-		if err := s.use(b); err != nil {
+		if err := s.hold(b); err != nil {
 			return err
 		}
 		if b.mem.Kind != driver.Unified {

@@ -16,63 +16,61 @@ const idle = 30 * time.Second
 
 // startUpkeep has the pool looked after until the device is closed. Between two looks
 // there is a timer and no goroutine, so that a device that is never closed costs none.
-func (c *core) startUpkeep() {
-	every := c.session.cfg.MemoryIdle
+func (m *memory) startUpkeep() {
+	every := m.core.session.cfg.MemoryIdle
 	if every == 0 {
 		every = idle
 	}
-	if every < 0 || c.session.cfg.NoMemoryPool {
+	if every < 0 || m.core.session.cfg.NoMemoryPool {
 		return
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.upkeep = time.AfterFunc(every, func() {
-		if !c.enter() { // close waits for who has entered
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.upkeep = time.AfterFunc(every, func() {
+		if !m.core.enter() { // close waits for who has entered
 			return
 		}
-		defer c.guests.Done()
-		c.drain()
-		c.pool.Maintenance(every)
-		c.staging.put(c, nil)
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if !c.closed {
-			c.upkeep.Reset(every)
-		}
+		defer m.core.leave()
+		m.drain()
+		m.pool.Maintenance(every)
+		m.staging.put(m.core, nil)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.upkeep.Reset(every) // close stops it once this has left
 	})
 }
 
-func (c *core) stopUpkeep() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.upkeep != nil {
-		c.upkeep.Stop()
+func (m *memory) stopUpkeep() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.upkeep != nil {
+		m.upkeep.Stop()
 	}
 }
 
-func (c *core) logPressure(p mempool.Pressure) {
+func (m *memory) logPressure(p mempool.Pressure) {
 	if p.Up && p.Threshold >= mempool.Critical {
-		c.session.debug(1, "memory runs short", "device", c.info.ID, "threshold", p.String())
+		m.core.session.debug(1, "memory runs short", "device", m.core.info.ID, "threshold", p.String())
 	}
 }
 
 // inUse tells the pool how full the device is. Asking the driver takes time, which is
 // spent only if someone listens.
-func (c *core) inUse() (used, total int64, known bool) {
-	if !c.watched.Load() && c.session.cfg.Debug < 1 {
+func (m *memory) inUse() (used, total int64, known bool) {
+	if !m.watched.Load() && m.core.session.cfg.Debug < 1 {
 		return 0, 0, false
 	}
-	info := c.drv.Info()
+	info := m.core.drv.Info()
 	return info.TotalMemory - info.FreeMemory, info.TotalMemory, info.FreeMemoryKnown
 }
 
 // spoilt is what Config.MemoryFill "pattern" writes: NaN in every format of floats.
 const spoilt = 0xFF
 
-// prepare writes what Config.MemoryFill asks for into new memory, and waits for that.
-func (c *core) prepare(a *allocation, home *Stream) error {
+// fillNew writes what Config.MemoryFill asks for into new memory, and waits for that.
+func (m *memory) fillNew(a *allocation, home *Stream) error {
 	pattern := []byte{0}
-	switch c.session.cfg.MemoryFill {
+	switch m.core.session.cfg.MemoryFill {
 	case driver.FillPattern:
 		pattern[0] = spoilt
 	case driver.FillZero:
@@ -80,7 +78,7 @@ func (c *core) prepare(a *allocation, home *Stream) error {
 		return nil
 	}
 	if home == nil {
-		home = c.stream
+		home = m.core.streams.own
 	}
 	if err := home.lock("fill"); err != nil {
 		return err
@@ -93,32 +91,32 @@ func (c *core) prepare(a *allocation, home *Stream) error {
 	return home.sync(context.Background())
 }
 
-// unget gives back memory that prepare could not write: what it queued on the same
+// unget gives back memory that fillNew could not write: what it queued on the same
 // stream may still run.
-func (c *core) unget(a *allocation, home *Stream) error {
+func (m *memory) unget(a *allocation, home *Stream) error {
 	switch {
 	case a.ordered:
-		return c.putBack(a) // it is the driver's, which knows the order
+		return m.putBack(a) // it is the driver's, which knows the order
 	case home == nil:
-		home = c.stream
+		home = m.core.streams.own
 	}
 	if a.ready != nil {
 		_ = a.ready.Close()
 	}
-	return c.pool.Put(a.id, home.lane, home.queued.Load())
+	return m.pool.Put(a.id, home.lane, home.queued.Load())
 }
 
 // spoil makes memory that is given back useless to who still reads it, behind the work
 // of the one stream that may use it. It reports the streams whose work uses it now.
-func (c *core) spoil(a *allocation, busy []*Stream) []*Stream {
-	if c.session.cfg.MemoryFill != driver.FillPattern || a.ordered || len(busy) > 1 || c.capturing.Load() > 0 {
+func (m *memory) spoil(a *allocation, busy []*Stream) []*Stream {
+	if m.core.session.cfg.MemoryFill != driver.FillPattern || a.ordered || len(busy) > 1 || m.core.streams.capturing.Load() > 0 {
 		return busy
 	}
-	s := c.stream
+	s := m.core.streams.own
 	if len(busy) == 1 {
 		s = busy[0]
 	}
-	if s.core != c || !s.mu.TryLock() { // who holds it may be the one who frees
+	if s.core != m.core || !s.mu.TryLock() { // who holds it may be the one who frees
 		return busy
 	}
 	defer s.mu.Unlock()

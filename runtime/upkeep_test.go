@@ -25,14 +25,14 @@ func TestUpkeep(t *testing.T) {
 	require.Eventually(t, func() bool { return b.frees.Load() == b.allocs.Load() }, 10*time.Second, time.Millisecond)
 	buffer(t, d, F32, 1000)
 	require.NoError(t, s.Close())
-	d.core.mu.Lock()
-	assert.False(t, d.core.upkeep.Stop(), "nothing is left to fire")
-	d.core.mu.Unlock()
+	d.core.memory.mu.Lock()
+	assert.False(t, d.core.memory.upkeep.Stop(), "nothing is left to fire")
+	d.core.memory.mu.Unlock()
 
 	_, d = open(t, &nullBackend{pooled: true}, Config{MemoryIdle: -1})
-	assert.Nil(t, d.core.upkeep)
+	assert.Nil(t, d.core.memory.upkeep)
 	_, d = open(t, &nullBackend{}, Config{})
-	assert.Nil(t, d.core.upkeep, "without a pool there is nothing to look after")
+	assert.Nil(t, d.core.memory.upkeep, "without a pool there is nothing to look after")
 }
 
 func TestWatchMemory(t *testing.T) {

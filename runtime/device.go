@@ -23,19 +23,21 @@ type Device struct {
 	closed   atomic.Bool
 }
 
-// core is what all handles of one device share. Each part guards itself; a lock is taken only
-// by the holder of locks that stand above it here:
+// core is what all handles of one device share. Each part guards itself. Locks are taken in this
+// order, and those of one line never together:
 //
 //	Session.mu
-//	sides.mu      contents of a Managed, those of one launch by sides.id
+//	sides.mu          the contents of a Managed; those of one launch in the order of sides.id
 //	Graph.mu
-//	Stream.mu     whatever is queued on one stream; of two streams never both
-//	programs.mu, streams.mu, memory.settling
-//	memory.mu, allocation.mu, staging.mu
+//	memory.settling   freeing what was closed while it was in use
+//	Stream.mu         whatever is queued on one stream
+//	programs.mu, streams.mu, allocation.mu, staging.mu
+//	memory.mu
 //	the pool's own
 //	life.mu
 //
-// No lock but those of Stream, sides, Graph and staging is held while a driver is called.
+// programs.mu, streams.mu, memory.mu and life.mu are held for a few statements, and never while
+// a driver is called.
 type core struct {
 	session  *Session
 	key      string       // in session.open

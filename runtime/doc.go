@@ -30,7 +30,7 @@
 //	Buffer   Device.Alloc, Upload     memory of the device, or a view of it
 //	Buffer   Device.AllocKind         pinned or unified memory; Host is the host's view
 //	Buffer   Stream.Alloc             what one step needs, in the order of a stream
-//	Managed  Device.NewManaged           a host side and a device side; copies by itself
+//	Managed  Device.NewManaged        a host side and a device side; copies by itself
 //	Arena    Device.NewArena          many small buffers of one scope
 //	         Stream.NewArena          the same, in the order of a stream
 //	Batch    Device.NewBatch          whatever is closed together
@@ -43,10 +43,10 @@
 // # What not every device has
 //
 // Memory that the host sees too ([Device.AllocKind], [Host]), priorities
-// ([Device.NewPriorityStream]), allocation in the order of a stream ([Stream.Alloc]),
-// graphs ([Stream.Capture]) and copies between devices ([CopyAcross]) can be used on every device: where the driver has none of them,
-// something of Concord's stands in, or the call says ErrUnsupported. How kernels
-// fill a device ([Kernel.Occupancy]) only some can tell.
+// ([Device.NewPriorityStream]), allocation in the order of a stream ([Stream.Alloc]), graphs
+// ([Stream.Capture]) and copies between devices ([CopyAcross]) can be asked for on every device:
+// where a driver has none of them, Concord does the same by other means, or the call returns
+// ErrUnsupported. Only some drivers know how kernels fill a device ([Kernel.Occupancy]).
 //
 // # Caveats
 //
@@ -57,7 +57,7 @@
 // An asynchronous failure belongs to its stream: every later call on that stream
 // returns the same error until it is closed. Other streams go on. Only a device that
 // is lost (ErrDeviceLost) takes all of its streams with it; opening it anew gives a
-// fresh one, and whoever had it before keeps the lost one.
+// fresh one, and Devices from before stay lost.
 //
 // Simulated devices (sim-cuda:0, sim-rocm:0, sim-metal:0) execute, are opened by name alone, and
 // never count as a GPU.

@@ -34,10 +34,9 @@ type Device struct {
 //	programs.mu, streams.mu, allocation.mu, staging.mu
 //	memory.mu
 //	the pool's own
-//	life.mu
 //
-// programs.mu, streams.mu, memory.mu and life.mu are held for a few statements, and never while
-// a driver is called.
+// programs.mu, streams.mu and memory.mu are held for a few statements, and never while a driver
+// is called.
 type core struct {
 	session  *Session
 	key      string       // in session.open
@@ -81,6 +80,7 @@ func newCore(s *Session, info Info, drv driver.Device) (*core, error) {
 	c.place.Store(int64(index))
 	c.compiler, _ = drv.(driver.Compiler)
 	c.natives, _ = drv.(driver.Natives)
+	c.idle = make(chan struct{})
 	c.memory = memory{core: c, live: map[*allocation]struct{}{}}
 	c.streams = streams{core: c, open: map[*Stream]struct{}{}, graphs: map[*Graph]struct{}{}}
 	c.programs = programs{core: c, loaded: map[programKey]*programCore{}, keys: map[programKey]kernelcache.Key{}}

@@ -4,7 +4,7 @@ package runtime
 
 import (
 	"errors"
-	"sync"
+	"math"
 	"sync/atomic"
 
 	"github.com/concord-compute/concord/runtime/driver"
@@ -14,44 +14,52 @@ import (
 // before and leaves after it: close waits for the calls that have entered before it ends
 // anything, and no call enters from then on.
 type life struct {
-	mu     sync.Mutex
-	ended  bool // from the beginning of close on
-	guests sync.WaitGroup
+	calls atomic.Int64  // that have entered and not left; closing is added when close begins
+	idle  chan struct{} // closed by the last call that leaves after that
 
 	loss atomic.Pointer[error] // why the device is lost, once a call has met that
 }
 
+// closing makes the count of calls negative.
+const closing = math.MinInt64
+
 // enter keeps the device from being closed until leave. It fails once close has begun.
 func (l *life) enter() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.ended {
-		return false
+	for {
+		n := l.calls.Load()
+		if n < 0 {
+			return false
+		}
+		if l.calls.CompareAndSwap(n, n+1) {
+			return true
+		}
 	}
-	l.guests.Add(1)
-	return true
 }
 
-func (l *life) leave() { l.guests.Done() }
+func (l *life) leave() {
+	if l.calls.Add(-1) == closing {
+		close(l.idle)
+	}
+}
 
 // end lets no call enter any more and waits for those that have. It reports false if another
 // call has ended the device already.
 func (l *life) end() bool {
-	l.mu.Lock()
-	first := !l.ended
-	l.ended = true
-	l.mu.Unlock()
-	if first {
-		l.guests.Wait()
+	for {
+		n := l.calls.Load()
+		if n < 0 {
+			return false
+		}
+		if l.calls.CompareAndSwap(n, n+closing) {
+			if n > 0 {
+				<-l.idle
+			}
+			return true
+		}
 	}
-	return first
 }
 
-func (l *life) isClosed() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.ended
-}
+func (l *life) isClosed() bool { return l.calls.Load() < 0 }
 
 // noticed passes an error of the driver on, and remembers the first one that says
 // that the device is lost.

@@ -10,25 +10,55 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/concord-compute/concord/internal/file"
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/source"
 )
 
 // hipccFlags are the options of every build besides those of hipRTC. hipRTC has HIP's
 // functions built in, hipcc takes them from their header.
 var hipccFlags = []string{"--genco", "--no-gpu-bundle-output", "-include", "hip/hip_runtime.h"}
 
-// BuildWithHipcc compiles HIP C++ (a unit rendered for source.HIP, for example) with
-// hipcc to a code object for an architecture, "gfx90a". It blocks for a second or
-// more; ctx ends hipcc. Of the environment hipcc gets PATH and HOME only, and a
-// directory of its own for temporary files.
+// CompileWithHipcc builds a unit with hipcc for an architecture, "gfx90a", and returns the code
+// object and what hipcc tells of the unit's kernels. The unit is best parsed with TargetFeatures of
+// that architecture. It blocks for a second or more; ctx ends hipcc.
 //
-// No text, or an architecture that cannot be one, is ErrInvalidArgument; no hipcc is
-// ErrUnsupported; a text that does not build is a *BuildError with the log.
-func BuildWithHipcc(ctx context.Context, text, arch string) (driver.Binary, error) {
+// An architecture that cannot be one is ErrInvalidArgument; no hipcc is ErrUnsupported; a
+// program that does not build is a *BuildError with the log.
+func CompileWithHipcc(ctx context.Context, unit *source.Unit, arch string) (driver.Compiled, error) {
+	text, err := unit.RenderContext(ctx, source.HIP)
+	if err != nil {
+		return driver.Compiled{}, hipccError("", err)
+	}
+	bin, err := buildWithHipcc(ctx, text, arch)
+	if err != nil {
+		return driver.Compiled{}, err
+	}
+	told, err := codeObject(bin.Code)
+	if err != nil {
+		return driver.Compiled{}, hipccError("", err)
+	}
+	out := driver.Compiled{Binary: bin}
+	for _, k := range unit.Kernels() {
+		i := slices.IndexFunc(told, func(info driver.KernelInfo) bool { return info.Name == k.Name })
+		if i < 0 {
+			return driver.Compiled{}, hipccError("", fmt.Errorf("the code object has no kernel %s: %w", k.Name, driver.ErrFormat))
+		}
+		out.Kernels = append(out.Kernels, told[i])
+	}
+	return out, nil
+}
+
+// TargetFeatures returns what kernels for an architecture may use. It needs no compiler.
+func TargetFeatures(arch string) source.Features { return features(arch) }
+
+// buildWithHipcc compiles HIP C++ to a code object. Of the environment hipcc gets PATH and HOME
+// only, and a directory of its own for temporary files.
+func buildWithHipcc(ctx context.Context, text, arch string) (driver.Binary, error) {
 	if text == "" {
 		return driver.Binary{}, hipccError("", fmt.Errorf("no source: %w", driver.ErrInvalidArgument))
 	}

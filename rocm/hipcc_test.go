@@ -22,41 +22,39 @@ func TestHipcc(t *testing.T) {
 	f := features("gfx90a")
 	unit, err := kernels.Unit("saxpy", &f)
 	require.NoError(t, err)
+	built, err := CompileWithHipcc(context.Background(), unit, "gfx90a")
+	require.NoError(t, err)
+	require.Len(t, built.Kernels, len(unit.Kernels()))
+	assert.Equal(t, unit.Kernels()[0].Name, built.Kernels[0].Name)
+	assert.Positive(t, built.Kernels[0].Registers)
 	text, err := unit.Render(source.HIP)
 	require.NoError(t, err)
-	bin, err := BuildWithHipcc(context.Background(), text, "gfx90a")
-	require.NoError(t, err)
-	list, err := codeObject(bin.Code)
-	require.NoError(t, err)
-	require.NotEmpty(t, list)
-	assert.Equal(t, unit.Kernels()[0].Name, list[0].Name)
-	assert.Positive(t, list[0].Registers)
 
-	_, err = BuildWithHipcc(context.Background(), "extern \"C\" __global__ void k() {\n  nonsense;\n}\n", "gfx90a")
+	_, err = buildWithHipcc(context.Background(), "extern \"C\" __global__ void k() {\n  nonsense;\n}\n", "gfx90a")
 	var build *driver.BuildError
 	require.ErrorAs(t, err, &build)
 	assert.Contains(t, build.Log, "program.hip:2:3")
-	_, err = BuildWithHipcc(context.Background(), text, "gfx9999")
+	_, err = buildWithHipcc(context.Background(), text, "gfx9999")
 	assert.ErrorIs(t, err, driver.ErrCompile)
 
 	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 	defer cancel()
-	_, err = BuildWithHipcc(ctx, text, "gfx90a")
+	_, err = buildWithHipcc(ctx, text, "gfx90a")
 	assert.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
 func TestHipccRefuses(t *testing.T) {
-	_, err := BuildWithHipcc(context.Background(), "", "gfx90a")
+	_, err := buildWithHipcc(context.Background(), "", "gfx90a")
 	assert.ErrorIs(t, err, driver.ErrInvalidArgument)
 	for _, arch := range []string{"", "sm_80", "gfx90a;reboot", "gfx90a -o x", "-x", "gfx90a:x=1"} {
-		_, err = BuildWithHipcc(context.Background(), "text", arch)
+		_, err = buildWithHipcc(context.Background(), "text", arch)
 		assert.ErrorIs(t, err, driver.ErrInvalidArgument, "%q", arch)
 	}
 	t.Setenv("PATH", t.TempDir())
 	if _, err := os.Stat("/opt/rocm/bin/hipcc"); err == nil {
 		t.Skip("ROCm is here")
 	}
-	_, err = BuildWithHipcc(context.Background(), "text", "gfx90a")
+	_, err = buildWithHipcc(context.Background(), "text", "gfx90a")
 	assert.ErrorIs(t, err, driver.ErrUnsupported)
 	assert.ErrorContains(t, err, "install hipcc")
 }
@@ -68,7 +66,7 @@ func TestHipccEnvironment(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "hipcc"), []byte(script), 0o700))
 	t.Setenv("PATH", dir+":/usr/bin:/bin")
 	t.Setenv("HIPCC_COMPILE_FLAGS_APPEND", "-DEVIL")
-	bin, err := BuildWithHipcc(context.Background(), "text", "gfx90a")
+	bin, err := buildWithHipcc(context.Background(), "text", "gfx90a")
 	require.NoError(t, err)
 	assert.Equal(t, "code", string(bin.Code))
 	env, err := os.ReadFile(filepath.Join(dir, "env"))

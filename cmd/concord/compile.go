@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/concord-compute/concord/rocm"
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/source"
@@ -53,11 +54,13 @@ keeps the result in the kernel cache. Targets: host (the C++ compiler of this
 machine); a device that is here, such as opencl:0; and an architecture whose devices
 need not be here, as far as the vendor's compiler is: all that it knows, with NVRTC 11.8
 sm_35 to sm_90, with hipRTC 5.2 gfx600 to gfx1036. A wrong one is answered with the list.
-What is built for an architecture is not kept.
+What is built for an architecture is not kept. hipcc:gfx90a uses hipcc, the compiler of a ROCm
+installation, instead of hipRTC.
 
 A question mark is what the compiler does not tell.`,
 		Example: `  concord compile --target host saxpy.cl
   concord compile --target sm_90 saxpy.cl
+  concord compile --target hipcc:gfx90a saxpy.cl
   concord compile --target opencl:0 -D N=1000 --json saxpy.cl`,
 		Args: cobra.ExactArgs(1),
 	}
@@ -85,6 +88,9 @@ var vendors = []struct{ prefix, backend string }{{"sm_", "cuda"}, {"gfx", "rocm"
 
 func (a *app) compile(ctx context.Context, target string, program *programFlags, file string) (*compiled, error) {
 	name := strings.ToLower(target)
+	if arch, ok := strings.CutPrefix(name, "hipcc:"); ok {
+		return a.compileWithHipcc(ctx, target, arch, program, file)
+	}
 	if err := checkDevice(name); err != nil {
 		return nil, err
 	}
@@ -129,11 +135,30 @@ func (a *app) compileFor(ctx context.Context, backend, target string, program *p
 	if err != nil {
 		return nil, fmt.Errorf("--target %s: %w", target, err)
 	}
+	return describeBuilt(target, file, unit, &built, start), nil
+}
+
+// compileWithHipcc compiles for an AMD architecture with hipcc instead of hipRTC.
+func (a *app) compileWithHipcc(ctx context.Context, target, arch string, program *programFlags, file string) (*compiled, error) {
+	features := rocm.TargetFeatures(arch)
+	unit, err := program.parse(ctx, file, &features)
+	if err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	built, err := rocm.CompileWithHipcc(ctx, unit, arch)
+	if err != nil {
+		return nil, fmt.Errorf("--target %s: %w", target, err)
+	}
+	return describeBuilt(target, file, unit, &built, start), nil
+}
+
+func describeBuilt(target, file string, unit *source.Unit, built *driver.Compiled, start time.Time) *compiled {
 	c := &compiled{Target: target, File: file, Kernels: []compiledKernel{}, MS: milliseconds(time.Since(start)), Log: built.Log}
 	for i, decl := range unit.Kernels() {
 		c.Kernels = append(c.Kernels, describeKernel(built.Kernels[i], decl))
 	}
-	return c, nil
+	return c
 }
 
 // compileOn compiles on a device that is here.

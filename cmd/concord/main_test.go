@@ -148,6 +148,7 @@ func TestFailures(t *testing.T) {
 		{"bad.cl:2:10", []string{"translate", "--to", "host", bad}},
 		{"-I missing", []string{"translate", "--to", "host", "-I", "missing", cl}},
 		{"sm_1", []string{"compile", "--target", "sm_1", cl}},
+		{"architecture \"toaster\"", []string{"compile", "--target", "hipcc:toaster", cl}},
 		{"not available in this version", []string{"run", "--global", "1", "k.cu"}},
 		{"no kernel in this file", []string{"compile", "--target", "host", empty}},
 		{"no kernel in this file", []string{"run", "--global", "1", empty}},

@@ -97,7 +97,7 @@ test: deps ## all tests; installs what they need where it may
 	$(flags) $(GO) test $(tags) -count=1 $(limit) ./tests/parity
 	@$(if $(and $(cgo),$(filter Linux,$(os))),if command -v g++ >/dev/null; then $(MAKE) --no-print-directory sim; else echo "not here: g++; the simulated libraries are left out"; fi)
 	[ ! -e build/sim/libcuda.so.1 ] || $(simulated) $(GO) test $(tags) -count=1 $(limit) -run '/sim-.*:0|Sim|Sweep' \
-	./cuda ./rocm ./tests/conformance ./tests/cache ./tests/fault ./tests/first
+	./csrc ./cuda ./rocm ./tests/conformance ./tests/cache ./tests/fault ./tests/first
 	CGO_ENABLED=0 CONCORD_REQUIRE= $(GO) test -count=1 $(limit) ./runtime/... ./cpu ./opencl ./kernels
 	$(flags) $(GO) test $(tags) -race -count=1 $(limit) ./runtime/...
 
@@ -166,7 +166,7 @@ test-oclgrind: deps ## conformance, and the catalog at small sizes, on a simulat
 	@cat build/oclgrind.log; [ ! -s build/oclgrind.log ]
 
 test-sim: deps sim test-fault ## the simulated vendor libraries: conformance, the stress set, every fault, the catalog
-	$(simulated) $(GO) test $(tags) -count=1 $(limit) -run '/sim-|Sim' ./cuda ./rocm ./tests/conformance ./tests/stress ./tests/cache ./tests/memory
+	$(simulated) $(GO) test $(tags) -count=1 $(limit) -run '/sim-|Sim' ./csrc ./cuda ./rocm ./tests/conformance ./tests/stress ./tests/cache ./tests/memory
 	for d in sim-cuda:0 sim-rocm:0; do $(simulated) $(GO) run $(tags) ./cmd/concord parity --device $$d || exit; done
 
 # Tests take a sample of the positions; this takes all, and prints how many there are.

@@ -56,7 +56,7 @@ func (d *device) Compile(ctx context.Context, u *source.Unit, options []string) 
 	object, log, err := c.build(ctx, text, extra)
 	switch {
 	case err == nil:
-		return driver.Binary{Code: seal(object), Log: log}, nil
+		return driver.Binary{Code: programs.Seal(object), Log: log}, nil
 	case ctx.Err() != nil:
 		return driver.Binary{}, d.opError("compile "+u.Name(), context.Cause(ctx))
 	case errors.Is(err, errBuild) && !starved(log):

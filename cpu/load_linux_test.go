@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/concord-compute/concord/internal/seal"
 )
 
 // Loading and closing leaves no mapping, no open file and no temporary file.
@@ -38,7 +40,7 @@ func TestProgramsAreUnloaded(t *testing.T) {
 	assert.Equal(t, maps, mapsAfter, "a closed program is still mapped")
 	assert.LessOrEqual(t, filesAfter, files+1)
 
-	lib, err := openTempObject(bin.Code[binaryHeader:]) // the way without memfd
+	lib, err := openTempObject(bin.Code[seal.Size:]) // the way without memfd
 	require.NoError(t, err)
 	require.NoError(t, lib.Close())
 	_, err = d.Compile(background(t), parse(t, "kernel void other(global int *x) { x[0] = 1; }"), nil)
@@ -62,7 +64,7 @@ func TestWorkingDirectoriesAreOnesOwn(t *testing.T) {
 	require.NoError(t, err)
 
 	bin := buildProgram(t, d, parse(t, "kernel void apart(global int *x) { x[0] = 2; }"))
-	lib, err := openTempObject(bin.Code[binaryHeader:])
+	lib, err := openTempObject(bin.Code[seal.Size:])
 	require.NoError(t, err)
 	require.NoError(t, lib.Close())
 	n, err := unix.Read(watch, make([]byte, 4096))

@@ -4,7 +4,6 @@ package cpu
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -13,48 +12,24 @@ import (
 	"unsafe"
 
 	"github.com/concord-compute/concord/internal/cgo"
+	"github.com/concord-compute/concord/internal/seal"
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/source"
 )
 
-// A compiled program is a header and a shared object: the dynamic loader trusts
-// what it is given, so damaged bytes must never reach it.
-//
-//	8 bytes   magic
-//	8 bytes   length of the shared object, little endian
-//	32 bytes  its SHA-256
-const (
-	binaryMagic  = "CNCDHST1"
-	binaryHeader = len(binaryMagic) + 8 + sha256.Size
-)
+// programs are compiled programs: sealed shared objects.
+const programs seal.Mark = "CNCDHST2"
 
 // sharedObjects are the first bytes of what the loaders of our systems accept.
 var sharedObjects = [][]byte{[]byte("\x7fELF"), {0xcf, 0xfa, 0xed, 0xfe}, {0xca, 0xfe, 0xba, 0xbe}}
 
-func seal(object []byte) []byte {
-	sum := sha256.Sum256(object)
-	b := append(make([]byte, 0, binaryHeader+len(object)), binaryMagic...)
-	b = binary.LittleEndian.AppendUint64(b, uint64(len(object)))
-	b = append(b, sum[:]...)
-	return append(b, object...)
-}
-
 // unseal returns the shared object in code.
 func unseal(code []byte) ([]byte, error) {
-	if len(code) < binaryHeader || string(code[:len(binaryMagic)]) != binaryMagic {
-		return nil, fmt.Errorf("not a program of this device: %w", driver.ErrFormat)
+	object, err := programs.Open(code)
+	if err == nil && !slices.ContainsFunc(sharedObjects, func(magic []byte) bool { return bytes.HasPrefix(object, magic) }) {
+		err = fmt.Errorf("not a shared object: %w", driver.ErrCorrupt)
 	}
-	object := code[binaryHeader:]
-	if n := binary.LittleEndian.Uint64(code[len(binaryMagic):]); n != uint64(len(object)) {
-		return nil, fmt.Errorf("%d bytes instead of %d: %w", len(object), n, driver.ErrCorrupt)
-	}
-	if sha256.Sum256(object) != [sha256.Size]byte(code[len(binaryMagic)+8:binaryHeader]) {
-		return nil, fmt.Errorf("wrong checksum: %w", driver.ErrCorrupt)
-	}
-	if !slices.ContainsFunc(sharedObjects, func(magic []byte) bool { return bytes.HasPrefix(object, magic) }) {
-		return nil, fmt.Errorf("not a shared object: %w", driver.ErrCorrupt)
-	}
-	return object, nil
+	return object, err
 }
 
 // hostEntry is the C description of an entry point, inside a loaded library.

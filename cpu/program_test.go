@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/concord-compute/concord/internal/seal"
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/runtime/half"
 	"github.com/concord-compute/concord/source"
@@ -328,9 +329,9 @@ func TestCorruptBinary(t *testing.T) {
 		return b
 	}
 	for name, code := range map[string][]byte{
-		"empty": nil, "short": good[:20], "header only": good[:binaryHeader], "truncated": good[:len(good)-1], "longer": append(change(0)[:0:0], append(good, 0)...),
+		"empty": nil, "short": good[:20], "header only": good[:seal.Size], "truncated": good[:len(good)-1], "longer": append(change(0)[:0:0], append(good, 0)...),
 		"magic": change(0), "length": change(9), "checksum": change(20), "payload": change(len(good) / 2),
-		"sealed text": seal([]byte("#!/bin/sh\n")), "sealed truncated": seal(elf[:len(elf)/2]), "sealed header": seal(elf[:64]), "sealed magic": seal(elf[:4]),
+		"sealed text": programs.Seal([]byte("#!/bin/sh\n")), "sealed truncated": programs.Seal(elf[:len(elf)/2]), "sealed header": programs.Seal(elf[:64]), "sealed magic": programs.Seal(elf[:4]),
 	} {
 		_, err := d.Load(background(t), u, driver.Binary{Code: code})
 		assert.ErrorIs(t, err, driver.ErrCorrupt, name)

@@ -63,6 +63,48 @@ import (
 // hostABI is the form of compiled programs that the executor runs.
 const hostABI = C.CONCORD_HOST_ABI
 
+const (
+	setAVX512 simdNumber = C.SIMD_SET_AVX512
+	setAVX2   simdNumber = C.SIMD_SET_AVX2
+	setNEON   simdNumber = C.SIMD_SET_NEON
+)
+
+const (
+	gemmDirect32      simdOp = C.SIMD_GEMM_F32_DIRECT
+	gemmDot32         simdOp = C.SIMD_GEMM_F32_DOT
+	gemmPack32        simdOp = C.SIMD_GEMM_F32_PACK
+	gemmBlock32       simdOp = C.SIMD_GEMM_F32_BLOCK
+	gemmDirect64      simdOp = C.SIMD_GEMM_F64_DIRECT
+	gemmDot64         simdOp = C.SIMD_GEMM_F64_DOT
+	gemmPack64        simdOp = C.SIMD_GEMM_F64_PACK
+	gemmBlock64       simdOp = C.SIMD_GEMM_F64_BLOCK
+	simdWiden         simdOp = C.SIMD_WIDEN
+	simdNarrow        simdOp = C.SIMD_NARROW
+	simdPeak          simdOp = C.SIMD_FMA_PEAK
+	l2Float           simdOp = C.SIMD_L2_FLOAT
+	l2Int8            simdOp = C.SIMD_L2_I8
+	simdArith         simdOp = C.SIMD_ARITH
+	simdReduceRows    simdOp = C.SIMD_REDUCE_ROWS
+	simdSoftmax       simdOp = C.SIMD_SOFTMAX
+	simdReduceColumns simdOp = C.SIMD_REDUCE_COLUMNS
+	simdNorm          simdOp = C.SIMD_NORM
+	simdActivation    simdOp = C.SIMD_ACTIVATION
+	simdCast          simdOp = C.SIMD_CAST
+	simdFill          simdOp = C.SIMD_FILL
+	simdCopy          simdOp = C.SIMD_COPY
+	simdTranspose     simdOp = C.SIMD_TRANSPOSE
+	simdTopK          simdOp = C.SIMD_TOPK
+	simdBroadcast     simdOp = C.SIMD_BROADCAST
+	l2Pack            simdOp = C.SIMD_L2_PACK
+	conv32            simdOp = C.SIMD_CONV_F32
+	conv64            simdOp = C.SIMD_CONV_F64
+	gemmI8Pack        simdOp = C.SIMD_GEMM_I8_PACK
+	gemmI8Rows        simdOp = C.SIMD_GEMM_I8_ROWS
+	gemmVNNIPack      simdOp = C.SIMD_GEMM_VNNI_PACK
+	gemmVNNIRows      simdOp = C.SIMD_GEMM_VNNI_ROWS
+	l2Int8Pack        simdOp = C.SIMD_L2_I8_PACK
+)
+
 // simdHere says that the vector kernels of a set are in this build.
 func simdHere(set simdNumber) bool { return C.concord_simd_here(C.int32_t(set)) != 0 }
 

@@ -13,46 +13,10 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// simdNumber and simdOp are the numbers of sets and functions in csrc/cpu/simd.h.
+// simdNumber and simdOp are the numbers of sets and functions, which csrc/cpu/simd.h gives. Without C all are 0.
 type (
 	simdNumber int32
 	simdOp     int32
-)
-
-const (
-	gemmDirect32 simdOp = iota
-	gemmDot32
-	gemmPack32
-	gemmBlock32
-	gemmDirect64
-	gemmDot64
-	gemmPack64
-	gemmBlock64
-	simdWiden
-	simdNarrow
-	simdPeak
-	l2Float
-	l2Int8
-	simdArith
-	simdReduceRows
-	simdSoftmax
-	simdReduceColumns
-	simdNorm
-	simdActivation
-	simdCast
-	simdFill
-	simdCopy
-	simdTranspose
-	simdTopK
-	simdBroadcast
-	l2Pack
-	conv32
-	conv64
-	gemmI8Pack
-	gemmI8Rows
-	gemmVNNIPack
-	gemmVNNIRows
-	l2Int8Pack
 )
 
 // simdSet is one instruction set.
@@ -67,9 +31,9 @@ type simdSet struct {
 
 // simdSets are all sets, those to prefer first.
 var simdSets = []*simdSet{
-	{"avx512", 0, "amd64", []cpuid.FeatureID{cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL, cpuid.FMA3, cpuid.F16C}, 12, 64},
-	{"avx2", 1, "amd64", []cpuid.FeatureID{cpuid.AVX2, cpuid.FMA3, cpuid.F16C}, 6, 32},
-	{"neon", 2, "arm64", []cpuid.FeatureID{cpuid.ASIMD}, 8, 16},
+	{"avx512", setAVX512, "amd64", []cpuid.FeatureID{cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL, cpuid.FMA3, cpuid.F16C}, 12, 64},
+	{"avx2", setAVX2, "amd64", []cpuid.FeatureID{cpuid.AVX2, cpuid.FMA3, cpuid.F16C}, 6, 32},
+	{"neon", setNEON, "arm64", []cpuid.FeatureID{cpuid.ASIMD}, 8, 16},
 }
 
 // goKernels is the name of the implementations that need no set.

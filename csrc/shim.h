@@ -8,8 +8,8 @@
 //    in the vendor's words. *err is written only on failure. Outputs are written only on success.
 //  - It never calls back, never aborts, never keeps a pointer that it was given (sources, options,
 //    arguments and host memory of a copy are the caller's again on return).
-//  - A NULL entry means that the vendor has no such thing; entries marked "optional" can also
-//    return CS_UNSUPPORTED where this driver lacks it.
+//  - A vendor fills every entry before the optional ones, which internal/cgo checks. It may leave
+//    an optional one NULL; one that is there can return CS_UNSUPPORTED where this driver lacks it.
 //  - Entries that queue return at once unless they say that they block.
 //  - Objects of one library never meet those of another. A stream is used by one thread at a time,
 //    except for stream_sync, stream_query, and event calls; everything else is safe for threads.
@@ -173,9 +173,6 @@ typedef struct concord_shim {
   // device_count initializes the driver. CS_NO_DEVICE, with the driver's reason, if it will not.
   int32_t (*device_count)(cs_lib *lib, int32_t *count, cs_error *err);
   int32_t (*device_info)(cs_lib *lib, int32_t ordinal, cs_info *out, cs_error *err);
-  // peer_access (optional) tells whether device to can reach the memory of device from directly. It
-  // opens neither.
-  int32_t (*peer_access)(cs_lib *lib, int32_t to, int32_t from, int32_t *can, cs_error *err);
 
   // -- compiler: needs no device --
 
@@ -186,10 +183,6 @@ typedef struct concord_shim {
   // empty one. On CS_OK and on CS_COMPILE out->log is what the compiler said. Takes seconds.
   int32_t (*compile)(cs_lib *lib, const char *name, const char *source, const char *options,
                      cs_blob *out, cs_error *err);
-  // assemble (optional) turns the vendor's assembly (PTX) into code, for its report: the log has
-  // registers, spills and shared memory of each kernel.
-  int32_t (*assemble)(cs_lib *lib, const unsigned char *text, uint64_t bytes, const char *options,
-                      cs_blob *out, cs_error *err);
   void (*blob_free)(cs_blob *blob);
 
   // -- device --
@@ -205,9 +198,6 @@ typedef struct concord_shim {
   int32_t (*alloc)(cs_device *dev, uint8_t kind, uint64_t bytes, cs_memory *out, cs_error *err);
   // free may block until the device is idle.
   int32_t (*free)(cs_device *dev, uint8_t kind, uint64_t address, cs_error *err);
-  // alloc_on and free_on (optional) take effect in stream order.
-  int32_t (*alloc_on)(cs_stream *s, uint64_t bytes, uint64_t *address, cs_error *err);
-  int32_t (*free_on)(cs_stream *s, uint64_t address, cs_error *err);
 
   // module_load reads code during the call only. log gets what the driver says, cut to log_bytes.
   int32_t (*module_load)(cs_device *dev, const unsigned char *code, uint64_t bytes, cs_module **mod,
@@ -216,18 +206,11 @@ typedef struct concord_shim {
   // module_kernel finds an entry point and allows it all the local memory that the device has.
   int32_t (*module_kernel)(cs_module *mod, const char *name, cs_kernel **kernel, cs_kernel_info *info,
                            cs_error *err);
-  // occupancy is how many groups of group items with that much dynamic local memory fit on one
-  // multiprocessor; suggest the group size that gets the most items there.
-  int32_t (*occupancy)(cs_kernel *k, int32_t group, uint64_t dynamic_bytes, int32_t *groups,
-                       cs_error *err);
-  int32_t (*suggest)(cs_kernel *k, uint64_t dynamic_bytes, int32_t *group, cs_error *err);
 
   // -- streams --
 
   // stream_new: priority 0 is normal, 1 above it, -1 below; clamped to what the device has.
   int32_t (*stream_new)(cs_device *dev, int32_t priority, cs_stream **s, cs_error *err);
-  // stream_wrap makes a stream over the vendor's own, which stays the program's.
-  int32_t (*stream_wrap)(cs_device *dev, uint64_t handle, cs_stream **s, cs_error *err);
   uint64_t (*stream_handle)(cs_stream *s);
   // stream_close waits for the work in flight and releases the stream, whatever its state.
   int32_t (*stream_close)(cs_stream *s, cs_error *err);
@@ -237,23 +220,10 @@ typedef struct concord_shim {
                     cs_error *err);
   // download blocks until dst is filled.
   int32_t (*download)(cs_stream *s, unsigned char *dst, uint64_t src, uint64_t bytes, cs_error *err);
-  // upload_pinned and download_pinned queue a copy from and to pinned memory by its host address,
-  // which stays valid and unchanged (unread) until the stream has passed.
-  int32_t (*upload_pinned)(cs_stream *s, uint64_t dst, uint64_t host, uint64_t bytes, cs_error *err);
-  int32_t (*download_pinned)(cs_stream *s, uint64_t host, uint64_t src, uint64_t bytes,
-                             cs_error *err);
   int32_t (*copy)(cs_stream *s, uint64_t dst, uint64_t src, uint64_t bytes, cs_error *err);
-  // copy_peer copies from another device of the same library; the driver stages it where the
-  // devices cannot reach each other. s belongs to to.
-  int32_t (*copy_peer)(cs_stream *s, cs_device *to, uint64_t dst, cs_device *from, uint64_t src,
-                       uint64_t bytes, cs_error *err);
-  // peer tells whether to reaches from's memory directly, and makes it so if enable is not 0.
-  int32_t (*peer)(cs_device *to, cs_device *from, int32_t enable, int32_t *can, cs_error *err);
   // fill sets bytes at dst to copies of a pattern of 1, 2, 4 or 8 bytes; dst may have any alignment.
   int32_t (*fill)(cs_stream *s, uint64_t dst, uint64_t bytes, const unsigned char *pattern,
                   uint64_t pattern_bytes, cs_error *err);
-  // prefetch (optional) moves CS_UNIFIED memory to the device, or to the host if host is not 0.
-  int32_t (*prefetch)(cs_stream *s, uint64_t address, uint64_t bytes, int32_t host, cs_error *err);
   // launch: groups and group have three valid entries.
   int32_t (*launch)(cs_stream *s, cs_kernel *k, const uint64_t *groups, const uint64_t *group,
                     const cs_arg *args, uint32_t count, const unsigned char *data, cs_error *err);
@@ -270,7 +240,42 @@ typedef struct concord_shim {
   int32_t (*event_elapsed)(cs_event *from, cs_event *to, double *nanoseconds, cs_error *err);
   void (*event_close)(cs_event *e);
 
-  // -- graphs (optional) --
+  // -- optional: from here on an entry is NULL where the vendor has no such thing --
+
+  // peer_access tells whether device to can reach the memory of device from directly. It
+  // opens neither.
+  int32_t (*peer_access)(cs_lib *lib, int32_t to, int32_t from, int32_t *can, cs_error *err);
+  // assemble turns the vendor's assembly (PTX) into code, for its report: the log has
+  // registers, spills and shared memory of each kernel.
+  int32_t (*assemble)(cs_lib *lib, const unsigned char *text, uint64_t bytes, const char *options,
+                      cs_blob *out, cs_error *err);
+
+  // alloc_on and free_on take effect in stream order.
+  int32_t (*alloc_on)(cs_stream *s, uint64_t bytes, uint64_t *address, cs_error *err);
+  int32_t (*free_on)(cs_stream *s, uint64_t address, cs_error *err);
+  // occupancy is how many groups of group items with that much dynamic local memory fit on one
+  // multiprocessor; suggest the group size that gets the most items there.
+  int32_t (*occupancy)(cs_kernel *k, int32_t group, uint64_t dynamic_bytes, int32_t *groups,
+                       cs_error *err);
+  int32_t (*suggest)(cs_kernel *k, uint64_t dynamic_bytes, int32_t *group, cs_error *err);
+
+  // stream_wrap makes a stream over the vendor's own, which stays the program's.
+  int32_t (*stream_wrap)(cs_device *dev, uint64_t handle, cs_stream **s, cs_error *err);
+  // upload_pinned and download_pinned queue a copy from and to pinned memory by its host address,
+  // which stays valid and unchanged (unread) until the stream has passed.
+  int32_t (*upload_pinned)(cs_stream *s, uint64_t dst, uint64_t host, uint64_t bytes, cs_error *err);
+  int32_t (*download_pinned)(cs_stream *s, uint64_t host, uint64_t src, uint64_t bytes,
+                             cs_error *err);
+  // copy_peer copies from another device of the same library; the driver stages it where the
+  // devices cannot reach each other. s belongs to to.
+  int32_t (*copy_peer)(cs_stream *s, cs_device *to, uint64_t dst, cs_device *from, uint64_t src,
+                       uint64_t bytes, cs_error *err);
+  // peer tells whether to reaches from's memory directly, and makes it so if enable is not 0.
+  int32_t (*peer)(cs_device *to, cs_device *from, int32_t enable, int32_t *can, cs_error *err);
+  // prefetch moves CS_UNIFIED memory to the device, or to the host if host is not 0.
+  int32_t (*prefetch)(cs_stream *s, uint64_t address, uint64_t bytes, int32_t host, cs_error *err);
+
+  // -- optional: graphs, all five or none --
 
   // From capture_begin to capture_end what is queued on the stream is recorded and not run. Uploads
   // from pageable memory, downloads and waiting are CS_INVALID in between.
@@ -283,7 +288,7 @@ typedef struct concord_shim {
   int32_t (*graph_launch)(cs_graph *g, cs_stream *s, cs_error *err);
   int32_t (*graph_close)(cs_graph *g, cs_error *err);
 
-  // -- the vendor's BLAS (optional) --
+  // -- optional: the vendor's BLAS, both or none --
 
   // blas_open loads it; the device keeps its handle until it is closed.
   int32_t (*blas_open)(cs_device *dev, const char *names, cs_error *err);

@@ -13,6 +13,7 @@ import (
 	"github.com/concord-compute/concord/runtime/config"
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/source"
+	"github.com/concord-compute/concord/tests/sim"
 )
 
 // cross returns the backend as a compiler, with what the real NVRTC knows, or skips.
@@ -21,7 +22,7 @@ func cross(t *testing.T) (driver.CrossCompiler, []string) {
 	if table() == nil {
 		t.Skip(missing)
 	}
-	c := registered(t, "cuda").(driver.CrossCompiler)
+	c := sim.Registered(t, "cuda").(driver.CrossCompiler)
 	cfg, err := config.ParseEnv(os.Environ())
 	require.NoError(t, err)
 	targets, err := c.Targets(context.Background(), &cfg)

@@ -1,7 +1,6 @@
 package cuda
 
 import (
-	"context"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -17,11 +16,7 @@ func open(t *testing.T) driver.Device {
 	if table() == nil {
 		t.Skip(missing)
 	}
-	cfg := &driver.Config{SimDir: sim.Dir(t, "..", "libcuda.so.1")}
-	d, err := registered(t, "sim-cuda").Open(context.Background(), 0, cfg)
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, d.Close()) })
-	return d
+	return sim.Open(t, "sim-cuda", 0, &driver.Config{SimDir: sim.Dir(t, "..", "libcuda.so.1")})
 }
 
 func TestSimulatedInfo(t *testing.T) {

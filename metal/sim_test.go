@@ -24,10 +24,7 @@ func openAt(t *testing.T, ordinal int) driver.Device {
 	if onMac || missing != "" {
 		t.Skip("no simulated Metal: make test-metal builds it")
 	}
-	d, err := registered(t, "sim-metal").Open(context.Background(), ordinal, nil)
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, d.Close()) })
-	return d
+	return sim.Open(t, "sim-metal", ordinal, nil)
 }
 
 func TestSimulatedInfo(t *testing.T) {

@@ -2,24 +2,22 @@
 
 package opencl
 
-// The frame around a driver's binary: whose it is, its build options, its length
-// and checksum. PoCL ends the process over a truncated binary, rusticl over any
+// The frame around a driver's binary: whose it is, and its build options. PoCL ends the process over a truncated binary, rusticl over any
 // that is not its own.
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"strings"
 
+	"github.com/concord-compute/concord/internal/seal"
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// magic begins every frame: a name and the version of the layout.
-const magic = "CCOCL\x00\x00\x01"
+// programs are compiled programs: sealed frames.
+const programs seal.Mark = "CNCDOCL2"
 
-// frame is: magic, length of the rest in 8 bytes, SHA-256 of the rest; the rest
-// is: 's' or 'b', the device, length of the options in 4 bytes, options, code.
+// frame is: 's' or 'b', the device, length of the options in 4 bytes, options, code.
 type frame struct {
 	source  bool // code is text, because the driver gave no binary
 	device  [sha256.Size]byte
@@ -32,49 +30,31 @@ func deviceHash(identity []string) [sha256.Size]byte {
 	return sha256.Sum256([]byte(strings.Join(identity, "\x00")))
 }
 
-const (
-	frameHead = len(magic) + 8 + sha256.Size
-	bodyHead  = 1 + sha256.Size + 4
-)
+// frameHead is the length of what stands before the options.
+const frameHead = 1 + sha256.Size + 4
 
 func (f *frame) bytes() []byte {
 	kind := byte('b')
 	if f.source {
 		kind = 's'
 	}
-	out := make([]byte, frameHead, frameHead+bodyHead+len(f.options)+len(f.code))
-	out = append(out, kind)
-	out = append(out, f.device[:]...)
-	out = binary.LittleEndian.AppendUint32(out, uint32(len(f.options)))
-	out = append(out, f.options...)
-	out = append(out, f.code...)
-	body := out[frameHead:]
-	copy(out, magic)
-	binary.LittleEndian.PutUint64(out[len(magic):], uint64(len(body)))
-	sum := sha256.Sum256(body)
-	copy(out[len(magic)+8:], sum[:])
-	return out
+	head := append([]byte{kind}, f.device[:]...)
+	head = binary.LittleEndian.AppendUint32(head, uint32(len(f.options)))
+	return programs.Seal(head, []byte(f.options), f.code)
 }
 
 // parseFrame returns ErrFormat for what never was a frame, ErrCorrupt for what is
 // one no more.
 func parseFrame(b []byte) (frame, error) {
-	if !bytes.HasPrefix(b, []byte(magic)) {
-		return frame{}, driver.ErrFormat
+	body, err := programs.Open(b)
+	if err != nil {
+		return frame{}, err
 	}
-	if len(b) < frameHead {
+	if len(body) < frameHead || body[0] != 'b' && body[0] != 's' {
 		return frame{}, driver.ErrCorrupt
 	}
-	body := b[frameHead:]
-	sum := sha256.Sum256(body)
-	if binary.LittleEndian.Uint64(b[len(magic):]) != uint64(len(body)) || !bytes.Equal(sum[:], b[len(magic)+8:frameHead]) {
-		return frame{}, driver.ErrCorrupt
-	}
-	if len(body) < bodyHead || body[0] != 'b' && body[0] != 's' {
-		return frame{}, driver.ErrCorrupt
-	}
-	n := binary.LittleEndian.Uint32(body[bodyHead-4:])
-	rest := body[bodyHead:]
+	n := binary.LittleEndian.Uint32(body[frameHead-4:])
+	rest := body[frameHead:]
 	if uint64(n) >= uint64(len(rest)) { // an empty code is no program either
 		return frame{}, driver.ErrCorrupt
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/concord-compute/concord/internal/seal"
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/source"
 )
@@ -178,12 +179,12 @@ func TestCorruptBinary(t *testing.T) {
 	unit := parse(t, d, programText)
 	bin, err := d.Compile(t.Context(), unit, nil)
 	require.NoError(t, err)
-	assert.Equal(t, magic, string(bin.Code[:len(magic)]))
-	for _, n := range []int{0, 1, len(magic), frameHead - 1, frameHead, frameHead + 3, len(bin.Code) / 2, len(bin.Code) - 1} {
+	assert.Equal(t, string(programs), string(bin.Code[:len(programs)]))
+	for _, n := range []int{0, 1, len(programs), seal.Size - 1, seal.Size, seal.Size + 3, len(bin.Code) / 2, len(bin.Code) - 1} {
 		_, err := d.Load(t.Context(), unit, driver.Binary{Code: bin.Code[:n]})
 		require.ErrorIs(t, err, driver.ErrCorrupt, "cut to %d of %d bytes", n, len(bin.Code))
 	}
-	for _, at := range []int{0, len(magic), len(magic) + 9, frameHead, len(bin.Code) - 1} {
+	for _, at := range []int{0, len(programs), len(programs) + 9, seal.Size, len(bin.Code) - 1} {
 		bad := slices.Clone(bin.Code)
 		bad[at] ^= 1
 		_, err := d.Load(t.Context(), unit, driver.Binary{Code: bad})

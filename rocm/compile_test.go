@@ -12,12 +12,13 @@ import (
 	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/source"
+	"github.com/concord-compute/concord/tests/sim"
 )
 
 // compiler returns the real hipRTC and its targets, or skips.
 func compiler(t *testing.T) (driver.CrossCompiler, []string) {
 	t.Helper()
-	c, ok := registered(t, "rocm").(driver.CrossCompiler)
+	c, ok := sim.Registered(t, "rocm").(driver.CrossCompiler)
 	if !ok {
 		t.Skip(missing)
 	}

@@ -3,37 +3,21 @@ package rocm
 import (
 	"context"
 	"os"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/tests/sim"
 )
-
-// registered returns the backend of that name.
-func registered(t *testing.T, name string) driver.Backend {
-	t.Helper()
-	i := slices.IndexFunc(driver.Backends(), func(b driver.Backend) bool { return b.Name() == name })
-	require.GreaterOrEqual(t, i, 0, "the package registers %s", name)
-	return driver.Backends()[i]
-}
 
 func TestNotInThisBuild(t *testing.T) {
 	if table() != nil {
 		t.Skip("this build has the shim")
 	}
+	assert.Contains(t, missing, "not in this build: ")
 	for _, name := range []string{"rocm", "sim-rocm"} {
-		b := registered(t, name)
-		p := b.Probe(context.Background(), &driver.Config{})
-		assert.Equal(t, driver.Disabled, p.State)
-		assert.Contains(t, p.Reason, "not in this build: ")
-		assert.Equal(t, missing, p.Reason)
-		assert.Equal(t, missing, p.Remedy)
-		_, err := b.Open(context.Background(), 0, &driver.Config{})
-		assert.ErrorIs(t, err, driver.ErrNoDevice)
-		assert.ErrorContains(t, err, missing)
+		sim.NotInThisBuild(t, name, missing)
 	}
 }
 
@@ -44,11 +28,11 @@ func TestMissingLibraries(t *testing.T) {
 	}
 	none := &driver.Config{HIPLibrary: "/no/such/libamdhip64.so", SimDir: "/no/such/dir"}
 	t.Setenv("ROCM_PATH", "/no/such/toolkit")
-	p := registered(t, "rocm").Probe(context.Background(), none)
+	p := sim.Registered(t, "rocm").Probe(context.Background(), none)
 	assert.Contains(t, p.Remedy, "install the ROCm runtime")
 	assert.Contains(t, p.Remedy, " (ROCM_PATH is set to /no/such/toolkit, which does not exist)")
 	for name, remedy := range map[string]string{"rocm": "CONCORD_HIP_LIBRARY", "sim-rocm": "make sim"} {
-		b := registered(t, name)
+		b := sim.Registered(t, name)
 		p := b.Probe(context.Background(), none)
 		assert.Equal(t, driver.Unavailable, p.State)
 		assert.Empty(t, p.Devices)
@@ -70,7 +54,7 @@ func TestNoGPU(t *testing.T) {
 	if _, err := os.Stat(kfd); err == nil || table() == nil {
 		t.Skip("needs the shim, and no GPU")
 	}
-	b := registered(t, "rocm")
+	b := sim.Registered(t, "rocm")
 	p := b.Probe(context.Background(), &driver.Config{})
 	assert.Equal(t, driver.Unavailable, p.State)
 	assert.Contains(t, p.Remedy, "there is no AMD GPU, or its driver is not loaded")
@@ -84,7 +68,7 @@ func TestNoGPU(t *testing.T) {
 // With HIP, asked for by name, and without a GPU there is a reason, and nothing to
 // open.
 func TestNoDevice(t *testing.T) {
-	b, cfg := registered(t, "rocm"), &driver.Config{HIPLibrary: "libamdhip64.so.5"}
+	b, cfg := sim.Registered(t, "rocm"), &driver.Config{HIPLibrary: "libamdhip64.so.5"}
 	p := b.Probe(context.Background(), cfg)
 	if p.DriverVersion == "" || p.State == driver.Available {
 		t.Skipf("needs HIP and no GPU: %s", p.Reason)

@@ -28,10 +28,7 @@ func simulation(t *testing.T) string {
 // open opens a simulated device.
 func open(t *testing.T) driver.Device {
 	t.Helper()
-	d, err := registered(t, "sim-rocm").Open(context.Background(), 0, &driver.Config{SimDir: simulation(t)})
-	require.NoError(t, err)
-	t.Cleanup(func() { d.Close() })
-	return d
+	return sim.Open(t, "sim-rocm", 0, &driver.Config{SimDir: simulation(t)})
 }
 
 func TestSimulatedInfo(t *testing.T) {
@@ -48,7 +45,7 @@ func TestSimulatedInfo(t *testing.T) {
 	assert.True(t, info.HasTensorCores)
 	assert.Equal(t, features(info.Arch), info.Features)
 	assert.Regexp(t, `^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`, info.UUID)
-	p := registered(t, "sim-rocm").Probe(context.Background(), &driver.Config{SimDir: simulation(t)})
+	p := sim.Registered(t, "sim-rocm").Probe(context.Background(), &driver.Config{SimDir: simulation(t)})
 	assert.Equal(t, driver.Available, p.State)
 	assert.Equal(t, "5.2.21153", p.DriverVersion)
 	require.Len(t, p.Devices, 2)
@@ -108,7 +105,7 @@ func TestSimulatedCopies(t *testing.T) {
 // process, as AMD's does.
 func TestSimulatedUnknownTarget(t *testing.T) {
 	cfg := &driver.Config{SimDir: simulation(t)}
-	c := registered(t, "sim-rocm").(driver.CrossCompiler)
+	c := sim.Registered(t, "sim-rocm").(driver.CrossCompiler)
 	targets, err := c.Targets(context.Background(), cfg)
 	require.NoError(t, err)
 	assert.Contains(t, targets, "gfx90a")

@@ -20,7 +20,7 @@ typedef union {
 
 typedef void simd_func(const simd_word *w);
 
-// Number and function, in the order of the constants in cpu/simd.go.
+// Number and function. cpu/shim.go has the numbers from here.
 #define SIMD_LIST(F) \
   F(SIMD_GEMM_F32_DIRECT, f32_gemm_direct) \
   F(SIMD_GEMM_F32_DOT, f32_gemm_dot) \
@@ -60,20 +60,29 @@ typedef void simd_func(const simd_word *w);
 enum { SIMD_LIST(SIMD_NUMBER) SIMD_OPS };
 #undef SIMD_NUMBER
 
+// Go gets the number of a function for doubles by adding to that of the one for floats.
+enum { SIMD_F64 = SIMD_GEMM_F64_DIRECT - SIMD_GEMM_F32_DIRECT };
+_Static_assert(SIMD_GEMM_F64_DOT == SIMD_GEMM_F32_DOT + SIMD_F64 && SIMD_GEMM_F64_PACK == SIMD_GEMM_F32_PACK + SIMD_F64 &&
+                   SIMD_GEMM_F64_BLOCK == SIMD_GEMM_F32_BLOCK + SIMD_F64,
+               "the functions of gemm.h are in the same order for floats and for doubles");
+
+// The sets.
+enum { SIMD_SET_AVX512, SIMD_SET_AVX2, SIMD_SET_NEON };
+
 extern simd_func *const concord_simd_avx512[SIMD_OPS];
 extern simd_func *const concord_simd_avx2[SIMD_OPS];
 extern simd_func *const concord_simd_neon[SIMD_OPS];
 
-// The table of a set, by its number in cpu/simd.go; NULL where it is not in this build.
+// The table of a set, by its number; NULL where it is not in this build.
 static inline simd_func *const *concord_simd_table(int32_t set) {
 #if defined(__x86_64__) && !defined(NO_AVX512)
-  if (set == 0) return concord_simd_avx512;
+  if (set == SIMD_SET_AVX512) return concord_simd_avx512;
 #endif
 #if defined(__x86_64__) && !defined(NO_AVX2)
-  if (set == 1) return concord_simd_avx2;
+  if (set == SIMD_SET_AVX2) return concord_simd_avx2;
 #endif
 #if defined(__aarch64__)
-  if (set == 2) return concord_simd_neon;
+  if (set == SIMD_SET_NEON) return concord_simd_neon;
 #endif
   (void)set;
   return NULL;

@@ -109,6 +109,20 @@ static int32_t take_code(cs_lib *lib, nvrtcProgram p, cs_blob *out, cs_error *er
   return CS_OK;
 }
 
+static int32_t build(cs_lib *lib, const char *name, const char *source, const char **options,
+                     int count, cs_blob *out, cs_error *err) {
+  nvrtcProgram p = NULL;
+  int code = lib->rtc.nvrtcCreateProgram(&p, source, name, 0, NULL, NULL);
+  if (code != NVRTC_OK)
+    return rtc_failed(lib, code, "nvrtcCreateProgram", err);
+  code = lib->rtc.nvrtcCompileProgram(p, count, options);
+  take_log(lib, p, out);
+  int32_t status = code == NVRTC_OK ? take_code(lib, p, out, err)
+                                    : rtc_failed(lib, code, "nvrtcCompileProgram", err);
+  lib->rtc.nvrtcDestroyProgram(&p);
+  return status;
+}
+
 static int32_t cuda_compile(cs_lib *lib, const char *name, const char *source, const char *options,
                             cs_blob *out, cs_error *err) {
   if (lib->compiler == NULL)
@@ -117,24 +131,11 @@ static int32_t cuda_compile(cs_lib *lib, const char *name, const char *source, c
   const char **list = split(options, &count);
   if (list == NULL)
     return no_host_memory(err);
-  nvrtcProgram p = NULL;
-  int32_t status = CS_OK;
-  int code = lib->rtc.nvrtcCreateProgram(&p, source, name, 0, NULL, NULL);
-  if (code != NVRTC_OK) {
-    free(list);
-    return rtc_failed(lib, code, "nvrtcCreateProgram", err);
-  }
   cs_blob made = {NULL, 0, NULL, 0};
-  code = lib->rtc.nvrtcCompileProgram(p, count, list);
+  int32_t status = build(lib, name, source, list, count, &made, err);
   free(list);
-  take_log(lib, p, &made);
-  if (code != NVRTC_OK)
-    status = rtc_failed(lib, code, "nvrtcCompileProgram", err);
-  else
-    status = take_code(lib, p, &made, err);
-  lib->rtc.nvrtcDestroyProgram(&p);
   if (status == CS_INVALID && made.log != NULL) // which option it was
-    tell(err, status, code, "nvrtcCompileProgram: %.200s", made.log);
+    tell(err, status, err->code, "nvrtcCompileProgram: %.200s", made.log);
   if (status == CS_OK || status == CS_COMPILE)
     *out = made;
   else

@@ -11,35 +11,33 @@ static uint64_t little(const unsigned char *at, int bytes) {
   return v;
 }
 
-// whole tells whether an ELF file has all that its tables promise. The driver takes no size and
-// reads on past the end of one that was cut.
-static int whole(const unsigned char *code, uint64_t bytes) {
-  if (bytes < 64 || code[4] != 2) // 64-bit headers
-    return 0;
-  uint64_t sections = little(code + 0x28, 8), size = little(code + 0x3a, 2);
-  uint64_t count = little(code + 0x3c, 2);
-  if (sections > bytes || size < 64 || count > (bytes - sections) / size)
+// table tells whether a file has all that a table of sections or segments promises.
+static int table(const unsigned char *code, uint64_t bytes, uint64_t from, uint64_t each,
+                 uint64_t count, uint64_t least, uint64_t offset, uint64_t length) {
+  if (count == 0)
+    return 1;
+  if (from > bytes || each < least || count > (bytes - from) / each)
     return 0;
   for (uint64_t i = 0; i < count; i++) {
-    const unsigned char *section = code + sections + i * size;
-    uint64_t type = little(section + 4, 4);
-    uint64_t from = little(section + 0x18, 8), length = little(section + 0x20, 8);
-    if (type != 0 && type != 8 && (from > bytes || length > bytes - from)) // none; no bits
-      return 0;
-  }
-  uint64_t segments = little(code + 0x20, 8), each = little(code + 0x36, 2);
-  uint64_t parts = little(code + 0x38, 2);
-  if (parts == 0)
-    return 1;
-  if (segments > bytes || each < 56 || parts > (bytes - segments) / each)
-    return 0;
-  for (uint64_t i = 0; i < parts; i++) {
-    const unsigned char *part = code + segments + i * each;
-    uint64_t from = little(part + 8, 8), length = little(part + 0x20, 8);
-    if (from > bytes || length > bytes - from)
+    const unsigned char *row = code + from + i * each;
+    uint64_t at = little(row + offset, 8), n = little(row + length, 8);
+    uint64_t type = little(row + 4, 4);
+    if (least == 64 && (type == 0 || type == 8)) // no section, a section of no bits
+      continue;
+    if (at > bytes || n > bytes - at)
       return 0;
   }
   return 1;
+}
+
+// whole tells whether an ELF file has all that its tables promise. The driver takes no size and
+// reads on past the end of one that was cut.
+static int whole(const unsigned char *code, uint64_t bytes) {
+  return bytes >= 64 && code[4] == 2 && // 64-bit headers
+         table(code, bytes, little(code + 0x28, 8), little(code + 0x3a, 2), little(code + 0x3c, 2),
+               64, 0x18, 0x20) &&
+         table(code, bytes, little(code + 0x20, 8), little(code + 0x36, 2), little(code + 0x38, 2),
+               56, 8, 0x20);
 }
 
 static int32_t load(cs_device *d, const void *image, CUmodule *out, char *log, uint64_t log_bytes,

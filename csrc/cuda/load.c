@@ -191,6 +191,7 @@ static int32_t cuda_open(const char *driver_names, const char *compiler_names, c
   if (made == NULL)
     return no_host_memory(err);
   made->driver = open_first(driver_names, driver_symbols, &made->cu, &note);
+  made->simulated = made->driver != NULL && dlsym(made->driver, "concord_sim_control") != NULL;
   made->compiler = open_first(compiler_names, nvrtc_symbols, &made->rtc, &note);
   if (made->driver == NULL && made->compiler == NULL) {
     free(made);
@@ -207,7 +208,6 @@ static int32_t cuda_open(const char *driver_names, const char *compiler_names, c
     return CS_OK;
   }
   pthread_mutex_init(&made->lock, NULL);
-  made->simulated = made->driver != NULL && dlsym(made->driver, "concord_sim_control") != NULL;
   made->next = libs;
   libs = made;
   pthread_mutex_unlock(&libs_lock);

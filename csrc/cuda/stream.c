@@ -222,25 +222,36 @@ static int update(cs_device *d, CUgraphExec exec, CUgraph graph) {
   return d->lib->cu.cuGraphExecUpdate(exec, graph, &node, &result) == CU_OK;
 }
 
+// change makes another graph of *g: in place, or anew where its shape is another.
+static int32_t change(cs_graph *g, CUgraph graph, cs_error *err) {
+  cs_device *d = g->dev;
+  int32_t status = CS_OK;
+  if (!update(d, g->exec, graph)) {
+    CUgraphExec exec = NULL;
+    status = instantiate(d, graph, &exec, err);
+    if (status == CS_OK) {
+      d->lib->cu.cuGraphExecDestroy(g->exec); // what runs of it ends first
+      g->exec = exec;
+    }
+  }
+  return status;
+}
+
 // adopt makes *g of a recorded graph, or changes *g to it.
 static int32_t adopt(cs_device *d, CUgraph graph, cs_graph **g, cs_error *err) {
-  if (*g != NULL && update(d, (*g)->exec, graph))
-    return CS_OK;
+  if (*g != NULL)
+    return change(*g, graph, err);
   CUgraphExec exec = NULL;
   int32_t status = instantiate(d, graph, &exec, err);
   if (status != CS_OK)
     return status;
-  if (*g != NULL) {
-    d->lib->cu.cuGraphExecDestroy((*g)->exec); // what runs of it ends first
-    (*g)->exec = exec;
-    return CS_OK;
-  }
   cs_graph *made = calloc(1, sizeof *made);
   if (made == NULL) {
     d->lib->cu.cuGraphExecDestroy(exec);
     return no_host_memory(err);
   }
-  *made = (cs_graph){d, exec};
+  made->dev = d;
+  made->exec = exec;
   *g = made;
   return CS_OK;
 }

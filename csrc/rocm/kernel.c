@@ -21,7 +21,8 @@ static int table(const unsigned char *code, uint64_t bytes, uint64_t from, uint6
   for (uint64_t i = 0; i < count; i++) {
     const unsigned char *row = code + from + i * each;
     uint64_t at = little(row + offset, 8), n = little(row + length, 8);
-    if (least == 64 && little(row + 4, 4) == 8) // a section of no bits
+    uint64_t type = little(row + 4, 4);
+    if (least == 64 && (type == 0 || type == 8)) // no section, a section of no bits
       continue;
     if (at > bytes || n > bytes - at)
       return 0;

@@ -61,13 +61,18 @@ type library struct {
 	cfg              *driver.Config // what decided where to look
 }
 
-// table returns the vendor's table, if it is in the build.
+// table returns the vendor's table, if it is in the build. One without a required entry is a mistake
+// in the vendor's shim, at which it panics.
 func (b *backend) table() (table, bool) {
 	if b.v.Table == nil {
 		return 0, false
 	}
 	p := b.v.Table()
-	return table(uintptr(p)), p != nil
+	t := table(uintptr(p))
+	if p != nil && t.lacks() != "" {
+		panic(fmt.Sprintf("the table of %s has no %s", b.v.Name, t.lacks()))
+	}
+	return t, p != nil
 }
 
 // libraries opens what there is. Opening the same files again costs little.

@@ -214,6 +214,6 @@ func (d *device) Compile(ctx context.Context, unit *source.Unit, options []strin
 		if err != nil {
 			return driver.Binary{}, err
 		}
-		return driver.Binary{Code: seal(c.Code), Log: c.Log}, nil
+		return driver.Binary{Code: programs.Seal(c.Code), Log: c.Log}, nil
 	}, func(driver.Binary) {})
 }

@@ -27,16 +27,15 @@ type device struct {
 	closed bool
 	c      cDevice
 
-	mu      sync.Mutex // guards what is open on the device
-	streams map[*stream]struct{}
-	objects map[object]struct{} // events, graphs, modules
+	mu      sync.Mutex          // guards what is open on the device
+	objects map[object]struct{} // streams, events, graphs, modules
 	memory  map[uint64]*allocation
 	reach   map[*device]bool // whether another device's memory is reached directly, once asked
 
 	events sync.WaitGroup // events that are not released yet
 }
 
-// object is what is open on a device besides streams and memory.
+// object is what is open on a device besides memory.
 type object interface {
 	// order says which objects are closed before others.
 	order() int
@@ -58,7 +57,7 @@ func newDevice(b *backend, l library, c cDevice, info driver.Info) *device {
 	if b.v.ConstantAlign != nil {
 		align = b.v.ConstantAlign(info.Arch)
 	}
-	return &device{b: b, lib: l, t: l.t, info: info, c: c, constantAlign: uint64(align), streams: map[*stream]struct{}{},
+	return &device{b: b, lib: l, t: l.t, info: info, c: c, constantAlign: uint64(align),
 		objects: map[object]struct{}{}, memory: map[uint64]*allocation{}, reach: map[*device]bool{}}
 }
 
@@ -100,11 +99,10 @@ func (d *device) lost() error {
 // is the call that was told; what was running may have done it.
 func (d *device) lose(op string, f *failure) error {
 	var open opList
-	d.mu.Lock()
-	for s := range d.streams {
+	for _, o := range d.open(orderStreams) {
+		s := o.(*stream)
 		s.ops.open(&open, s.ops.now())
 	}
-	d.mu.Unlock()
 	is := errIdle
 	if what := open.String(); what != "" {
 		op, is = what, f.ran()
@@ -150,9 +148,7 @@ func (d *device) newStream(op string, create func() (cStream, *failure)) (driver
 		return nil, d.failed(op, f)
 	}
 	s := &stream{d: d, t: d.t, c: c}
-	d.mu.Lock()
-	d.streams[s] = struct{}{}
-	d.mu.Unlock()
+	d.hold(s)
 	return s, nil
 }
 
@@ -179,7 +175,6 @@ func (d *device) Close() error {
 	d.closed = true
 	d.alive.Unlock()
 
-	d.closeStreams()
 	for order := range orders {
 		for _, o := range d.open(order) {
 			_ = o.Close()
@@ -203,21 +198,10 @@ func (d *device) Close() error {
 	return d.failed("close", f)
 }
 
-func (d *device) closeStreams() {
-	d.mu.Lock()
-	list := make([]*stream, 0, len(d.streams))
-	for s := range d.streams {
-		list = append(list, s)
-	}
-	d.mu.Unlock()
-	for _, s := range list {
-		_ = s.Close()
-	}
-}
-
 // The order in which objects are closed: graphs hold kernels of modules.
 const (
-	orderEvents = iota
+	orderStreams = iota
+	orderEvents
 	orderGraphs
 	orderModules
 	orders

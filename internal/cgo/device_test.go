@@ -6,6 +6,7 @@ import (
 	"context"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -182,6 +183,24 @@ func TestCloseForgotten(t *testing.T) {
 	}
 	assert.Nil(t, d.Handles())
 	assert.False(t, d.Info().FreeMemoryKnown)
+}
+
+// TestRequired leaves out one entry of a table after the other.
+func TestRequired(t *testing.T) {
+	const required = 36
+	for i, name := range map[int]string{0: "name", 1: "open", 27: "launch", 35: "event_close"} {
+		v, hole := vendor(), null.Without(i)
+		v.Table = func() unsafe.Pointer { return hole }
+		assert.PanicsWithValue(t, "the table of null has no "+name, func() { _ = NewBackend(v).Probe(ctx, nil) })
+	}
+	for i := range required {
+		v, hole := vendor(), null.Without(i)
+		v.Table = func() unsafe.Pointer { return hole }
+		assert.Panics(t, func() { _, _ = NewBackend(v).Open(ctx, 0, nil) }, "entry %d", i)
+	}
+	v, whole := vendor(), null.Without(required)
+	v.Table = func() unsafe.Pointer { return whole }
+	assert.NotPanics(t, func() { _, _ = (&backend{v: v}).table() })
 }
 
 func TestLacking(t *testing.T) {

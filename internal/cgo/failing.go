@@ -192,8 +192,8 @@ func (s *stream) Close() error {
 	if f != nil && !told {
 		err = s.fail("close stream", at, f)
 	}
-	s.d.mu.Lock()
-	delete(s.d.streams, s)
-	s.d.mu.Unlock()
+	s.d.forget(s)
 	return err
 }
+
+func (s *stream) order() int { return orderStreams }

@@ -184,7 +184,7 @@ func TestLost(t *testing.T) {
 	require.ErrorIs(t, err, driver.ErrLaunch)
 	assert.EqualError(t, err, "device lost: null:0: launch saxpy: NULL_ERROR_12: kernel failed (code 1012)")
 	_, recordErr := s.Record(true)
-	_, loadErr := d.Load(ctx, parse(t, saxpyText), driver.Binary{Code: seal([]byte("x"))})
+	_, loadErr := d.Load(ctx, parse(t, saxpyText), driver.Binary{Code: programs.Seal([]byte("x"))})
 	for what, got := range map[string]error{"sync": s.Sync(ctx), "other sync": other.Sync(ctx), "err": s.Err(), "other err": other.Err(),
 		"copy": other.Copy(x, x), "record": recordErr, "load": loadErr, "wait": s.Wait(e)} {
 		assert.Equal(t, err, got, what)

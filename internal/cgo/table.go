@@ -141,6 +141,9 @@ func cBool(b bool) C.int32_t {
 	return 0
 }
 
+// lacks returns the name of an entry that csrc/shim.h requires and the table has not, or "".
+func (t table) lacks() string { return C.GoString(C.table_lacks(C.uintptr_t(t))) }
+
 // open opens the libraries, and tells what was tried.
 func (t table) open(drivers, compilers []string) (lib cLib, tried string, f *failure) {
 	var e C.cs_error

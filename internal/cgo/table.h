@@ -13,6 +13,30 @@
 
 #define TABLE(t) ((const concord_shim *)(t))
 
+// REQUIRED lists the entries that no vendor may leave out: all before the first optional one.
+#define REQUIRED(X)                                                                                \
+  X(name) X(open) X(has_driver) X(has_compiler) X(missing) X(versions) X(device_count)             \
+  X(device_info) X(targets) X(compile) X(blob_free) X(device_open) X(device_close)                 \
+  X(device_handles) X(memory_info) X(alloc) X(free) X(module_load) X(module_unload)                \
+  X(module_kernel) X(stream_new) X(stream_handle) X(stream_close) X(upload) X(download) X(copy)    \
+  X(fill) X(launch) X(stream_wait) X(stream_query) X(stream_sync) X(record) X(event_query)         \
+  X(event_wait) X(event_elapsed) X(event_close)
+
+#define COUNT(entry) +1
+_Static_assert(offsetof(concord_shim, peer_access) == (REQUIRED(COUNT)) * sizeof(void *),
+               "REQUIRED has all entries before the optional ones");
+#undef COUNT
+
+// table_lacks returns the name of a required entry that is not there, or NULL.
+static inline const char *table_lacks(uintptr_t t) {
+#define LACKS(entry)                                                                               \
+  if (TABLE(t)->entry == NULL)                                                                     \
+    return #entry;
+  REQUIRED(LACKS)
+#undef LACKS
+  return NULL;
+}
+
 // LACKING returns CS_UNSUPPORTED from a caller whose entry is not there.
 #define LACKING(t, entry, err)                                                                     \
   do {                                                                                             \

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/concord-compute/concord/internal/seal"
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
@@ -163,11 +164,16 @@ func TestDamagedBundles(t *testing.T) {
 	refused([]byte("a text file\n"), "text", 0)
 	// A claim of great length must not be believed before the bytes are there.
 	bad := bytes.Clone(good)
-	binary.LittleEndian.PutUint64(bad[bundleHeader+24:], maxFile-10_000)
+	for _, at := range []int{8, seal.Size + 16} { // of all, and of the binary
+		length := bad[bundleHeader+at:]
+		binary.LittleEndian.PutUint64(length, binary.LittleEndian.Uint64(length)+maxFile-10_000)
+	}
+	_, err := readHeader(bad[bundleHeader:])
+	require.NoError(t, err, "the claim is possible")
 	refused(bad, "length", 24)
 
 	var c Cache
-	_, err := c.Import(iotest.TimeoutReader(bytes.NewReader(append(good, good...))))
+	_, err = c.Import(iotest.TimeoutReader(bytes.NewReader(append(good, good...))))
 	assert.Error(t, err)
 }
 

@@ -267,7 +267,7 @@ func (c *Cache) lead(ctx context.Context, key Key, f *flight, compile func(conte
 		return
 	}
 	entry.Imported = false
-	f.found(seal(entry), Compiled)
+	f.found(shareable(entry), Compiled)
 }
 
 // search looks where others may have left the entry: on disk and in bundles.
@@ -324,9 +324,9 @@ func verdict(err error) bool {
 	return !path && !syscall
 }
 
-// seal makes an entry safe to share: appending to Binary copies, and the label
+// shareable makes an entry safe to share: appending to Binary copies, and the label
 // is one printable line.
-func seal(e Entry) Entry {
+func shareable(e Entry) Entry {
 	e.Binary = e.Binary[:len(e.Binary):len(e.Binary)]
 	e.Label = cleanLabel(e.Label)
 	return e

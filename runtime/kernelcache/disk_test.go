@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/concord-compute/concord/internal/seal"
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
@@ -42,7 +43,7 @@ func put(t testing.TB, dir string, numbers ...int) {
 }
 
 func entryFile(dir string, n int) string {
-	return filepath.Join(dir, "v2", key(n).String()[:2], key(n).String()+".kernel")
+	return filepath.Join(dir, "v3", key(n).String()[:2], key(n).String()+".kernel")
 }
 
 func TestDiskIsSeenByTheNextCache(t *testing.T) {
@@ -61,13 +62,13 @@ func TestDiskIsSeenByTheNextCache(t *testing.T) {
 	assert.EqualValues(t, 1, s.DiskHits)
 	assert.Zero(t, s.Misses)
 
-	for path, mode := range map[string]os.FileMode{dir: 0o700, filepath.Join(dir, "v2"): 0o700,
+	for path, mode := range map[string]os.FileMode{dir: 0o700, filepath.Join(dir, "v3"): 0o700,
 		filepath.Dir(entryFile(dir, 1)): 0o700, entryFile(dir, 1): 0o600} {
 		info, err := os.Stat(path)
 		require.NoError(t, err)
 		assert.Equal(t, mode, info.Mode().Perm(), path)
 	}
-	left, err := os.ReadDir(filepath.Join(dir, "v2", "tmp"))
+	left, err := os.ReadDir(filepath.Join(dir, "v3", "tmp"))
 	require.NoError(t, err)
 	assert.Empty(t, left, "no temporary file stays")
 }
@@ -179,20 +180,20 @@ func TestForgedFilesAreMisses(t *testing.T) {
 		data := bytes.Clone(good)
 		change(data)
 		h := sha256.New()
-		h.Write(data[:sumOffset])
-		h.Write(data[headerSize:])
-		h.Sum(data[:sumOffset])
+		h.Write(data[:16])
+		h.Write(data[seal.Size:])
+		h.Sum(data[:16])
 		return data
 	}
 	assert.Equal(t, good, forge(func([]byte) {}), "the forger knows the format")
-	for _, at := range []int{16, 24} {
+	for _, at := range []int{8, seal.Size + 8, seal.Size + 16} {
 		for _, n := range []uint64{1 << 62, 1<<64 - 1, -uint64(len(good)), 0, 1 << 30} {
 			damaged(t, dir, forge(func(d []byte) { binary.LittleEndian.PutUint64(d[at:], n) }), "length at", at)
 		}
 	}
-	damaged(t, dir, forge(func(d []byte) { binary.LittleEndian.PutUint32(d[12:], 1<<32-1) }), "length of label", 0)
-	damaged(t, dir, forge(func(d []byte) { binary.LittleEndian.PutUint32(d[8:], version+1) }), "version", version+1)
-	damaged(t, dir, forge(func(d []byte) { d[96] = 2 }), "flags", 2)
+	damaged(t, dir, forge(func(d []byte) { binary.LittleEndian.PutUint32(d[seal.Size:], 1<<32-1) }), "length of label", 0)
+	damaged(t, dir, forge(func(d []byte) { d[7]++ }), "version", version+1)
+	damaged(t, dir, forge(func(d []byte) { d[seal.Size+4] = 2 }), "flags", 2)
 	other, err := os.ReadFile(entryFile(dir, 2))
 	require.NoError(t, err)
 	damaged(t, dir, other, "entry of key", 2)
@@ -341,7 +342,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 	logger, buf := warnings()
 	c := Open(Options{Dir: dir, Logger: logger, MemoryBytes: -1})
 	assert.Empty(t, c.Stats().ReadOnly)
-	require.NoError(t, os.Chmod(filepath.Join(dir, "v2", "tmp"), 0o500))
+	require.NoError(t, os.Chmod(filepath.Join(dir, "v3", "tmp"), 0o500))
 	for i := range 3 {
 		_, _, err := c.Get(t.Context(), key(i), fixed(entry(i)))
 		require.NoError(t, err)
@@ -362,7 +363,7 @@ func TestDirectoryOfOthersIsRefused(t *testing.T) {
 	}
 	dir := privateDir(t)
 	put(t, dir, 1)
-	require.NoError(t, os.Chmod(filepath.Join(dir, "v2"), 0o777))
+	require.NoError(t, os.Chmod(filepath.Join(dir, "v3"), 0o777))
 	memoryOnly(t, dir, "others can write to it")
 	if os.Geteuid() == 0 {
 		dir := privateDir(t)
@@ -397,7 +398,7 @@ func TestDirectoryThatBreaksLater(t *testing.T) {
 func TestLeftoversAreIgnoredAndSwept(t *testing.T) {
 	dir := privateDir(t)
 	put(t, dir, 1)
-	tmp := filepath.Join(dir, "v2", "tmp")
+	tmp := filepath.Join(dir, "v3", "tmp")
 	old, young, other := filepath.Join(tmp, "entry-1"), filepath.Join(tmp, "entry-2"), filepath.Join(tmp, "mine")
 	for _, path := range []string{old, young, other} {
 		require.NoError(t, os.WriteFile(path, []byte("half"), 0o600))
@@ -421,7 +422,7 @@ func TestLeftoversAreIgnoredAndSwept(t *testing.T) {
 func TestListSizeVerifyEvictClear(t *testing.T) {
 	dir := privateDir(t)
 	put(t, dir, 1, 2, 3)
-	notes := filepath.Join(dir, "v2", "notes.txt")
+	notes := filepath.Join(dir, "v3", "notes.txt")
 	strange := filepath.Join(filepath.Dir(entryFile(dir, 1)), "strange.kernel")
 	for _, path := range []string{notes, strange} {
 		require.NoError(t, os.WriteFile(path, []byte("mine"), 0o600))
@@ -484,7 +485,7 @@ func FuzzDecode(f *testing.F) {
 	good := append(encodeHead(k, entry(1)), entry(1).Binary...)
 	f.Add(good)
 	f.Add(good[:headerSize])
-	f.Add([]byte(magic))
+	f.Add([]byte(entries))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		e, err := decode(k, data)
 		if err != nil {

@@ -21,7 +21,7 @@
 //
 // # What is trusted
 //
-// Nothing that was read from disk. A file counts only if its magic, version,
+// Nothing that was read from disk. A file counts only if its mark, version,
 // key, lengths and SHA-256 are all right; any other file with an entry's name is
 // deleted and the kernel compiled again. A checksum keeps no attacker out, and entries are
 // code that will be run. So the directory is used only if nobody but this process's user and the

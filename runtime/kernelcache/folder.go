@@ -17,7 +17,7 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// folder is Dir/v2, where the entries are in directories by the first byte of their keys, and
+// folder is Dir/v3, where the entries are in directories by the first byte of their keys, and
 // temporary files and locks in tmp. What is done in it is done by the descriptor of
 // the directory that was checked, whatever its path names by then.
 type folder struct {

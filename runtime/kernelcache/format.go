@@ -1,23 +1,18 @@
 package kernelcache
 
-// The bytes of a file:
+// The bytes of a file are a seal, and what it seals:
 //
-//	 0  magic    8 bytes
-//	 8  version  uint32, little-endian like all numbers
-//	12  length of the label  uint32
-//	16  length of the log    uint64
-//	24  length of the binary uint64
-//	32  key     32 bytes
-//	64  target  32 bytes, zero if there is none
-//	96  flags   uint64; 1: imported
-//	104 SHA-256 of everything before and after it, 32 bytes
-//	136 label, log, binary
+//	 0 length of the label  uint32, little-endian like all numbers
+//	 4 flags                uint32; 1: imported
+//	 8 length of the log    uint64
+//	16 length of the binary uint64
+//	24 key                  32 bytes
+//	56 target               32 bytes, zero if there is none
+//	88 label, log, binary
 //
-// The file ends there. The checksum covers the header too, so that no byte of a
-// file can change unnoticed.
+// The file ends there.
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -26,17 +21,20 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/concord-compute/concord/internal/seal"
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
 const (
-	magic      = "CNCRDkrn"
-	version    = 2 // also the name of the directory
-	sumOffset  = 104
-	headerSize = sumOffset + sha256.Size
+	version    = 3 // of the layout of entries and bundles, and the name of the directory
+	headerSize = seal.Size + headSize
+	headSize   = 24 + 2*sha256.Size
 	maxLabel   = 200
 	maxFile    = min(1<<30, math.MaxInt) // larger files are neither written nor read
 )
+
+// entries is the mark of an entry. It ends with the version.
+const entries seal.Mark = "CNCRDkr3"
 
 // imported is the flag of an entry that was not compiled for this directory.
 const imported = 1
@@ -45,8 +43,7 @@ const imported = 1
 type header struct {
 	label, log, binary uint64 // lengths
 	key, target        Key
-	flags              uint64
-	sum                [sha256.Size]byte
+	flags              uint32
 }
 
 // size returns the length of the file that the header belongs to.
@@ -54,55 +51,41 @@ func (h *header) size() int64 { return int64(headerSize + h.label + h.log + h.bi
 
 // encodeHead returns all of the file but the binary, which follows it.
 func encodeHead(key Key, e Entry) []byte {
-	head := make([]byte, headerSize, headerSize+len(e.Label)+len(e.Log))
-	copy(head, magic)
-	binary.LittleEndian.PutUint32(head[8:], version)
-	binary.LittleEndian.PutUint32(head[12:], uint32(len(e.Label)))
-	binary.LittleEndian.PutUint64(head[16:], uint64(len(e.Log)))
-	binary.LittleEndian.PutUint64(head[24:], uint64(len(e.Binary)))
-	copy(head[32:], key[:])
-	copy(head[64:], e.Target[:])
+	head := binary.LittleEndian.AppendUint32(nil, uint32(len(e.Label)))
+	var flags uint32
 	if e.Imported {
-		binary.LittleEndian.PutUint64(head[96:], imported)
+		flags = imported
 	}
+	head = binary.LittleEndian.AppendUint32(head, flags)
+	head = binary.LittleEndian.AppendUint64(head, uint64(len(e.Log)))
+	head = binary.LittleEndian.AppendUint64(head, uint64(len(e.Binary)))
+	head = append(append(head, key[:]...), e.Target[:]...)
 	head = append(append(head, e.Label...), e.Log...)
-	sum := checksum(head, e.Binary)
-	copy(head[sumOffset:], sum[:])
-	return head
-}
-
-// checksum hashes a file given in two parts, of which the first holds at least
-// the header.
-func checksum(head, rest []byte) (sum [sha256.Size]byte) {
-	h := sha256.New()
-	h.Write(head[:sumOffset])
-	h.Write(head[headerSize:])
-	h.Write(rest)
-	h.Sum(sum[:0])
-	return sum
+	return append(entries.Header(head, e.Binary), head...)
 }
 
 // readHeader checks all that a header alone can tell. The lengths are then such
 // that size cannot wrap.
 func readHeader(data []byte) (header, error) {
 	var h header
-	if len(data) < headerSize || !bytes.Equal(data[:len(magic)], []byte(magic)) {
+	sealed, err := entries.Length(data)
+	if err != nil {
+		return h, fmt.Errorf("kernel cache: %w", err)
+	}
+	if len(data) < headerSize {
 		return h, fmt.Errorf("kernel cache: no header: %w", driver.ErrFormat)
 	}
-	if v := binary.LittleEndian.Uint32(data[8:]); v != version {
-		return h, fmt.Errorf("kernel cache: version %d, not %d: %w", v, version, driver.ErrFormat)
-	}
-	h.label = uint64(binary.LittleEndian.Uint32(data[12:]))
-	h.log = binary.LittleEndian.Uint64(data[16:])
-	h.binary = binary.LittleEndian.Uint64(data[24:])
-	h.flags = binary.LittleEndian.Uint64(data[96:])
-	copy(h.key[:], data[32:])
-	copy(h.target[:], data[64:])
-	copy(h.sum[:], data[sumOffset:])
+	head := data[seal.Size:headerSize]
+	h.label = uint64(binary.LittleEndian.Uint32(head))
+	h.flags = binary.LittleEndian.Uint32(head[4:])
+	h.log = binary.LittleEndian.Uint64(head[8:])
+	h.binary = binary.LittleEndian.Uint64(head[16:])
+	copy(h.key[:], head[24:])
+	copy(h.target[:], head[24+len(h.key):])
 	if h.flags > imported {
 		return h, fmt.Errorf("kernel cache: flags %#x: %w", h.flags, driver.ErrFormat)
 	}
-	if h.label > maxLabel || h.log > maxFile || h.binary > maxFile || h.size() > maxFile {
+	if h.label > maxLabel || h.log > maxFile || h.binary > maxFile || h.size() > maxFile || uint64(h.size()) != seal.Size+sealed {
 		return h, fmt.Errorf("kernel cache: lengths that no entry has: %w", driver.ErrCorrupt)
 	}
 	return h, nil
@@ -126,12 +109,12 @@ func decode(key Key, data []byte) (Entry, error) {
 	if err != nil {
 		return Entry{}, err
 	}
-	if checksum(data, nil) != h.sum {
-		return Entry{}, fmt.Errorf("kernel cache: checksum disagrees: %w", driver.ErrCorrupt)
+	if _, err := entries.Open(data); err != nil {
+		return Entry{}, fmt.Errorf("kernel cache: %w", err)
 	}
 	text := headerSize + h.label
 	code := text + h.log
-	return seal(Entry{
+	return shareable(Entry{
 		Label:    string(data[headerSize:text]),
 		Log:      string(data[text:code]),
 		Binary:   data[code:],

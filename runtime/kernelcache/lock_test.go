@@ -22,7 +22,7 @@ import (
 )
 
 func locks(t testing.TB, dir string) (names []string) {
-	entries, err := os.ReadDir(filepath.Join(dir, "v2", "tmp"))
+	entries, err := os.ReadDir(filepath.Join(dir, "v3", "tmp"))
 	require.NoError(t, err)
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), lockPrefix) {
@@ -189,7 +189,7 @@ func TestLockIsTheFileThatHasTheName(t *testing.T) {
 func TestLockFileThatWasLeft(t *testing.T) {
 	dir := privateDir(t)
 	put(t, dir, 1)
-	left := filepath.Join(dir, "v2", "tmp", lockPrefix+key(2).String())
+	left := filepath.Join(dir, "v3", "tmp", lockPrefix+key(2).String())
 	require.NoError(t, os.WriteFile(left, nil, 0o600))
 	put(t, dir, 2)
 	assert.NoFileExists(t, left)

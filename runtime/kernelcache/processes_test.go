@@ -227,7 +227,7 @@ func TestKilledWhilePublishing(t *testing.T) {
 	report, err := c.Verify(t.Context())
 	require.NoError(t, err)
 	assert.Empty(t, report.Corrupt)
-	left, err := os.ReadDir(filepath.Join(dir, "v2", "tmp"))
+	left, err := os.ReadDir(filepath.Join(dir, "v3", "tmp"))
 	require.NoError(t, err)
 	t.Logf("%d publishes, %d kills, %d entries, %d leftovers", told, kills, report.Checked, len(left))
 	// Nothing that was left keeps anyone from compiling, or waiting for nobody.

@@ -49,7 +49,7 @@ func crowd(dir string) error {
 	if r, err := c.Verify(context.Background()); err != nil || len(r.Corrupt) != 0 {
 		return fmt.Errorf("verify: %+v, error %w", r, err)
 	}
-	left, _ := os.ReadDir(filepath.Join(dir, "v2", "tmp"))
+	left, _ := os.ReadDir(filepath.Join(dir, "v3", "tmp"))
 	if len(left) != 0 {
 		return fmt.Errorf("%d temporary files stay", len(left))
 	}

@@ -278,7 +278,7 @@ func TestLockOfAnotherUser(t *testing.T) {
 	put(t, dir, 0)
 	release := held(t, dir)
 	defer release()
-	require.NoError(t, os.Chown(filepath.Join(dir, "v2", "tmp", lockPrefix+key(1).String()), attackerID, -1))
+	require.NoError(t, os.Chown(filepath.Join(dir, "v3", "tmp", lockPrefix+key(1).String()), attackerID, -1))
 	c := Open(Options{Dir: dir, LockWait: time.Minute})
 	start := time.Now()
 	_, hit, err := c.Get(t.Context(), key(1), fixed(entry(1)))

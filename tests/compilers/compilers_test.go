@@ -19,6 +19,7 @@ import (
 	"github.com/concord-compute/concord/runtime/config"
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/source"
+	"github.com/concord-compute/concord/tests/sim"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
@@ -57,11 +58,10 @@ func compilers(t *testing.T, f func(t *testing.T, c driver.CrossCompiler, cfg *d
 	require.NoError(t, err)
 	for _, v := range vendors {
 		t.Run(v.backend, func(t *testing.T) {
-			i := slices.IndexFunc(driver.Backends(), func(b driver.Backend) bool { return b.Name() == v.backend })
-			require.GreaterOrEqual(t, i, 0)
-			c, ok := driver.Backends()[i].(driver.CrossCompiler)
+			b := sim.Registered(t, v.backend)
+			c, ok := b.(driver.CrossCompiler)
 			if !ok {
-				t.Skip(driver.Backends()[i].Probe(t.Context(), &cfg).Reason)
+				t.Skip(b.Probe(t.Context(), &cfg).Reason)
 			}
 			known, err := c.Targets(t.Context(), &cfg)
 			if errors.Is(err, driver.ErrUnsupported) && os.Getenv(variable) == "" {

@@ -5,7 +5,7 @@
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
 enum { OK = 0, NOT_INITIALIZED = 1, INVALID_VALUE = 7, EXECUTION_FAILED = 13, NOT_SUPPORTED = 15 };
-enum { R_32F = 0, R_16F = 2, COMPUTE_32F = 68 };
+enum { R_32F = 0, R_16F = 2, COMPUTE_32F = 68, DEFAULT_ALGORITHM = -1 };
 
 struct cublasContext {
   blas::Queue queue;
@@ -63,7 +63,9 @@ EXPORT int cublasDgemm_v2(cublasContext *h, int ta, int tb, int m, int n, int k,
 
 EXPORT int cublasGemmEx(cublasContext *h, int ta, int tb, int m, int n, int k, const void *alpha,
                         const void *a, int a_type, int lda, const void *b, int b_type, int ldb,
-                        const void *beta, void *c, int c_type, int ldc, int compute, int) {
+                        const void *beta, void *c, int c_type, int ldc, int compute, int algorithm) {
+  if (algorithm != DEFAULT_ALGORITHM)
+    return INVALID_VALUE;
   if (a_type != R_16F || b_type != R_16F || c_type != R_16F || compute != COMPUTE_32F)
     return NOT_SUPPORTED;
   return product<blas::half, float>(

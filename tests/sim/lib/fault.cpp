@@ -28,7 +28,7 @@ struct Rule {
 };
 
 struct Plan {
-  Rule rules[K_COUNT], lost;
+  Rule rules[K_COUNT], any, lost;
   Settings settings{2, 12020, 0, 80, 8192, 0, 0};
   std::set<std::string> hidden;
 };
@@ -66,6 +66,8 @@ bool parse_word(const std::string &word, Plan *p) {
   for (int k = 0; k < K_COUNT; k++)
     if (name == kinds[k].name)
       return parse_rule(value, &p->rules[k], kinds[k].code);
+  if (name == "any")
+    return parse_rule(value, &p->any, 999);
   if (name == "lost")
     return parse_rule(value, &p->lost, code_lost);
   if (name == "symbol")
@@ -146,7 +148,8 @@ int call(Kind kind) {
   long n = ++s.by_kind[kind];
   if (kind != K_COMPILE && s.plan.lost.at > 0 && s.calls >= s.plan.lost.at)
     return s.plan.lost.code;
-  return fires(s.plan.rules[kind], n);
+  int code = fires(s.plan.any, s.calls);
+  return code != 0 ? code : fires(s.plan.rules[kind], n);
 }
 
 int late() {

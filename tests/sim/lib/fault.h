@@ -7,6 +7,7 @@
 //   KIND:N        the Nth call of that kind fails, counted from 1 and from the control call
 //   KIND:N+       that one and all later ones
 //   KIND:N=CODE   with the vendor's number CODE instead of the usual one
+//   any:N         the Nth call of any kind fails, likewise
 //   lost:N        the Nth call of any kind and all after it say that the device is lost
 //   launch-late:N the Nth launch is accepted and fails when it runs
 //   slow-copy:MS, slow-kernel:MS    each takes that much longer

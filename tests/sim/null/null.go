@@ -27,6 +27,13 @@ func Table() unsafe.Pointer { return unsafe.Pointer(&C.null_table) }
 // at all.
 func Bare() unsafe.Pointer { return unsafe.Pointer(&C.null_bare) }
 
+// Without is Bare without its entry i, in the order of csrc/shim.h from 0.
+func Without(i int) unsafe.Pointer {
+	t := C.null_bare
+	*(*unsafe.Pointer)(unsafe.Add(unsafe.Pointer(&t), uintptr(i)*unsafe.Sizeof(unsafe.Pointer(nil)))) = nil
+	return unsafe.Pointer(&t)
+}
+
 // Reset ends everything that the functions below began.
 func Reset() { C.null_reset() }
 

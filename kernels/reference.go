@@ -1,29 +1,64 @@
-package cpu
+package kernels
 
 // What the references share. A reference reads every element as a float64 (or, of
 // integers, its bits), computes in float64, and rounds once when it writes. It is
 // slow and right.
 
 import (
-	"fmt"
 	"math"
 	"math/big"
 
-	"github.com/concord-compute/concord/runtime/driver"
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/concord-compute/concord/source"
 )
 
-// refType returns a definition that names an element type.
-func refType(c *Call, name string) string {
-	t, ok := c.Define(name)
-	if !ok {
-		return "f32" // the default of the catalog
+// smallFloat is a floating format of 16 bits: how many digits a number has, the leading
+// one counted, and the bias of its exponent.
+type smallFloat struct{ digits, bias int }
+
+var half, bfloat = smallFloat{11, 15}, smallFloat{8, 127}
+
+// number returns the exact value of bits.
+func (f smallFloat) number(bits uint16) float64 {
+	one := 1 << (f.digits - 1)
+	exp, fraction := int(bits&0x7fff)/one, int(bits)&(one-1)
+	x := math.Ldexp(float64(fraction+one), exp-f.bias-f.digits+1)
+	switch {
+	case exp == 0:
+		x = math.Ldexp(float64(fraction), 2-f.bias-f.digits)
+	case exp == 2*f.bias+1 && fraction != 0:
+		return math.NaN()
+	case exp == 2*f.bias+1:
+		x = math.Inf(1)
 	}
-	return t
+	if bits>>15 == 1 {
+		x = -x
+	}
+	return x
 }
 
-// refGet returns a function that reads one element of a buffer of floating type.
-func refGet(c *Call, i int, typ string) func(at int) float64 {
+// bits rounds to nearest, ties to even.
+func (f smallFloat) bits(x float64) uint16 {
+	sign, one := uint16(0), 1<<(f.digits-1)
+	if math.Signbit(x) {
+		sign = 1 << 15
+	}
+	infinity := (2*f.bias + 1) * one
+	switch {
+	case x != x:
+		return sign | uint16(infinity+one/2)
+	case math.IsInf(x, 0):
+		return sign | uint16(infinity)
+	}
+	exp := max(math.Ilogb(math.Abs(x)), 1-f.bias)
+	units := math.RoundToEven(math.Ldexp(math.Abs(x), f.digits-1-exp))
+	return sign | uint16(min((exp+f.bias-1)*one+int(units), infinity))
+}
+
+// Get returns a function that reads one element of a buffer of floating type (f32, f64,
+// f16, bf16) as a float64.
+func (c *Call) Get(i int, typ string) func(at int) float64 {
 	switch typ {
 	case "f32":
 		p := c.F32(i)
@@ -33,17 +68,18 @@ func refGet(c *Call, i int, typ string) func(at int) float64 {
 		return func(at int) float64 { return p[at] }
 	case "f16":
 		p := c.U16(i)
-		return func(at int) float64 { return driver.Float16(p[at]).Float64() }
+		return func(at int) float64 { return half.number(p[at]) }
 	case "bf16":
 		p := c.U16(i)
-		return func(at int) float64 { return driver.BFloat16(p[at]).Float64() }
+		return func(at int) float64 { return bfloat.number(p[at]) }
 	}
-	panic(misuse{fmt.Errorf("%s is not a floating type: %w", typ, driver.ErrInvalidArgument)})
+	c.Fail(i, "%s is not a floating type", typ)
+	return nil
 }
 
-// refSet returns a function that rounds a number to one element of a buffer of
-// floating type.
-func refSet(c *Call, i int, typ string) func(at int, x float64) {
+// Set returns a function that rounds a number once, to nearest even, to one element of a
+// buffer of floating type.
+func (c *Call) Set(i int, typ string) func(at int, x float64) {
 	switch typ {
 	case "f32":
 		p := c.F32(i)
@@ -53,12 +89,13 @@ func refSet(c *Call, i int, typ string) func(at int, x float64) {
 		return func(at int, x float64) { p[at] = x }
 	case "f16":
 		p := c.U16(i)
-		return func(at int, x float64) { p[at] = uint16(driver.ToFloat16(x)) }
+		return func(at int, x float64) { p[at] = half.bits(x) }
 	case "bf16":
 		p := c.U16(i)
-		return func(at int, x float64) { p[at] = uint16(driver.ToBFloat16(x)) }
+		return func(at int, x float64) { p[at] = bfloat.bits(x) }
 	}
-	panic(misuse{fmt.Errorf("%s is not a floating type: %w", typ, driver.ErrInvalidArgument)})
+	c.Fail(i, "%s is not a floating type", typ)
+	return nil
 }
 
 // refRead returns n elements of a buffer of floating type from element at on, stride
@@ -73,7 +110,7 @@ func refRead(get func(int) float64, at, n, stride int) []float64 {
 
 // refGetInt returns a function that reads one integer exactly.
 func refGetInt(c *Call, i int, typ string) func(at int) *big.Int {
-	size := refSize(typ)
+	size := SizeOf(typ)
 	get := refGetBits(c, i, size)
 	signed := typ[0] == 'i'
 	return func(at int) *big.Int {
@@ -87,18 +124,10 @@ func refGetInt(c *Call, i int, typ string) func(at int) *big.Int {
 
 // refSetInt returns a function that writes one integer modulo 2^bits.
 func refSetInt(c *Call, i int, typ string) func(at int, x *big.Int) {
-	size := refSize(typ)
+	size := SizeOf(typ)
 	set := refSetBits(c, i, size)
 	mask := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), uint(8*size)), big.NewInt(1))
 	return func(at int, x *big.Int) { set(at, new(big.Int).And(x, mask).Uint64()) }
-}
-
-func refSize(typ string) int {
-	t, err := driver.ParseType(typ)
-	if err != nil {
-		panic(misuse{err})
-	}
-	return t.Size()
 }
 
 // refGetBits reads elements of a size as little-endian bits, whatever they mean.
@@ -121,8 +150,6 @@ func refSetBits(c *Call, i, size int) func(at int, x uint64) {
 	}
 }
 
-func refIsFloat(typ string) bool { return typ[0] == 'f' || typ[0] == 'b' }
-
 // refRound rounds an integer to a floating type of that many digits.
 func refRound(x *big.Int, digits uint) float64 {
 	f, _ := new(big.Float).SetPrec(digits).SetMode(big.ToNearestEven).SetInt(x).Float64()
@@ -136,7 +163,7 @@ func refDigits(typ string) uint {
 
 // refClamp is the integer of a type that is nearest to x.
 func refClamp(x *big.Int, typ string) *big.Int {
-	bits := uint(8 * refSize(typ))
+	bits := uint(8 * SizeOf(typ))
 	lo, hi := new(big.Int), new(big.Int).Lsh(big.NewInt(1), bits)
 	if typ[0] == 'i' {
 		hi.Rsh(hi, 1)
@@ -171,4 +198,28 @@ func finite(lists ...[]float64) bool {
 		}
 	}
 	return true
+}
+
+func refWrite(set func(int, float64), x []float64) {
+	for i, v := range x {
+		set(i, v)
+	}
+}
+
+// refSum is compensated, so that it is right to the last place whatever the length.
+func refSum(x []float64) float64 {
+	if !finite(x) {
+		return floats.Sum(x) // a compensation would make NaN of infinities
+	}
+	return floats.SumCompensated(x)
+}
+
+func refMax(x []float64) float64 {
+	switch {
+	case len(x) == 0:
+		return math.Inf(-1)
+	case floats.HasNaN(x):
+		return math.NaN()
+	}
+	return floats.Max(x)
 }

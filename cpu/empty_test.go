@@ -127,7 +127,7 @@ func TestConvGivesBack(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		p := convPlan{convolution: convolution{n: 1, c: 1024, h: 1, w: 1, k: 16, groups: 1, rows: 1, cols: 1, strideH: 1, strideW: 1,
-			dilationH: 1, dilationW: 1, outH: 1, outW: 1}, call: &Call{device: d, ctx: ctx}, set: d.simd, size: 4}
+			dilationH: 1, dilationW: 1, outH: 1, outW: 1}, call: &call{device: d, ctx: ctx}, set: d.simd, size: 4}
 		f := newFence(t, 14)
 		require.ErrorIs(t, p.run(f.bytes(4*1024), f.bytes(4*16*1024), nil, f.bytes(4*16)), context.Canceled)
 		require.True(t, p.packed)

@@ -30,7 +30,7 @@ const (
 // gemmOf reads the arguments, for elements of that size, and ends the launch if a buffer
 // is too small or matrices of C overlap. Where nothing is written, count is 0; where A and
 // B are not read, k is.
-func gemmOf(c *Call, size int, transA, transB bool) gemmLaunch {
+func gemmOf(c *call, size int, transA, transB bool) gemmLaunch {
 	g := gemmLaunch{m: int(c.Int(0)), n: int(c.Int(1)), k: int(c.Int(2)), alpha: c.Float(3), beta: c.Float(8), count: 1}
 	for i, at := range gemmBuffers {
 		g.ld[i] = int(c.Int(at + 1))
@@ -54,7 +54,7 @@ func gemmOf(c *Call, size int, transA, transB bool) gemmLaunch {
 		c.elements(gemmBias, g.n, size)
 	}
 	if !apart(g.count, g.m, g.n, g.ld[2], g.step[2]) {
-		c.fail(gemmSteps+2, "%d matrices of %d rows of %d, rows %d and matrices %d apart, have elements in common",
+		c.Fail(gemmSteps+2, "%d matrices of %d rows of %d, rows %d and matrices %d apart, have elements in common",
 			g.count, g.m, g.n, g.ld[2], g.step[2])
 	}
 	return g
@@ -62,7 +62,7 @@ func gemmOf(c *Call, size int, transA, transB bool) gemmLaunch {
 
 // hold ends the launch if matrices of so many rows and columns, as op has them, are not
 // all in their buffer.
-func (g *gemmLaunch) hold(c *Call, which, size, rows, cols int, across bool) {
+func (g *gemmLaunch) hold(c *call, which, size, rows, cols int, across bool) {
 	if across {
 		rows, cols = cols, rows
 	}
@@ -72,11 +72,11 @@ func (g *gemmLaunch) hold(c *Call, which, size, rows, cols int, across bool) {
 	i, ld, step := gemmBuffers[which], g.ld[which], uint64(g.step[which])
 	elements := len(c.Bytes(i)) / size
 	if cols > elements || ld > 0 && rows-1 > (elements-cols)/ld {
-		c.fail(i, "%d elements cannot be %d rows of %d, %d apart", elements, rows, cols, ld)
+		c.Fail(i, "%d elements cannot be %d rows of %d, %d apart", elements, rows, cols, ld)
 	}
 	rest := elements - cols - (rows-1)*ld
 	if g.count > 1 && step > uint64(rest)/uint64(g.count-1) {
-		c.fail(i, "%d elements cannot be %d matrices of %d rows of %d, %d apart", elements, g.count, rows, cols, step)
+		c.Fail(i, "%d elements cannot be %d matrices of %d rows of %d, %d apart", elements, g.count, rows, cols, step)
 	}
 }
 
@@ -99,7 +99,7 @@ func apart(count, m, n, ld, step int) bool {
 // gemmActivation returns the place of a program's ACT in kernels.Activations, whose order
 // is that of csrc/cpu/gemm.h, or -1 where it is none.
 func gemmActivation(u *source.Unit) int {
-	act, _ := unitDefine(u, "ACT")
+	act, _ := u.Define("ACT")
 	if act == "" {
 		return 0
 	}
@@ -112,15 +112,15 @@ func gemmActivation(u *source.Unit) int {
 }
 
 // addsBias says that this is gemm_bias.
-func (c *Call) addsBias() bool { return c.Kernel == "gemm_bias" }
+func (c *call) addsBias() bool { return c.Kernel == "gemm_bias" }
 
 // activation is what a launch of gemm_bias ends with, of a table of functions.
-func (c *Call) activation(of map[string]func(float64) float64) func(float64) float64 {
+func (c *call) activation(of map[string]func(float64) float64) func(float64) float64 {
 	switch i := gemmActivation(c.Unit); i {
 	case 0:
 		return func(x float64) float64 { return x }
 	case -1:
-		c.fail(-1, "ACT is no activation")
+		c.Fail(-1, "ACT is no activation")
 		return nil
 	default:
 		return of[kernels.Activations[i].Kernel]

@@ -1,12 +1,9 @@
 package cpu
 
-// gemm of 8-bit integers: the reference, and what serves where no vectors are. All
+// gemm of 8-bit integers where no vectors are. All
 // arithmetic is modulo 2^32, so that no order of it matters.
 
-func init() {
-	reference("gemm_i8", "gemm_i8", refGemmI8)
-	native("gemm_i8", "gemm_i8", goGemmI8)
-}
+func init() { native("gemm_i8", "gemm_i8", goGemmI8) }
 
 // gemmI8 is one launch.
 type gemmI8 struct {
@@ -18,10 +15,10 @@ type gemmI8 struct {
 	transA, transB bool
 }
 
-func gemmI8Of(c *Call) gemmI8 {
+func gemmI8Of(c *call) gemmI8 {
 	g := gemmI8{m: int(c.Int(0)), n: int(c.Int(1)), k: int(c.Int(2)), alpha: uint32(c.Int(3)), beta: uint32(c.Int(8)),
 		a: c.I8(4), b: c.I8(6), out: c.I32(9), lda: int(c.Int(5)), ldb: int(c.Int(7)), ldc: int(c.Int(10)),
-		transA: c.define("TRANS_A"), transB: c.define("TRANS_B")}
+		transA: c.Flag("TRANS_A"), transB: c.Flag("TRANS_B")}
 	if g.m == 0 || g.n == 0 {
 		return g
 	}
@@ -57,21 +54,7 @@ func (g *gemmI8) finish(i, j int, sum uint32) {
 	*at = int32(sum)
 }
 
-func refGemmI8(c *Call) error {
-	g := gemmI8Of(c)
-	for i := range g.m {
-		for j := range g.n {
-			sum := int64(0) // no k is large enough to overflow it
-			for p := range g.k {
-				sum += int64(g.left(i, p)) * int64(g.right(p, j))
-			}
-			g.finish(i, j, uint32(sum))
-		}
-	}
-	return nil
-}
-
-func goGemmI8(c *Call) error {
+func goGemmI8(c *call) error {
 	g := gemmI8Of(c)
 	pack := func(at func(i, p int) int8) func(i, p0, p1 int, dst []int32) {
 		return func(i, p0, p1 int, dst []int32) {

@@ -2,7 +2,11 @@ package cpu
 
 // add, sub, mul, div in Go, with their scalar and broadcast forms.
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/concord-compute/concord/kernels"
+)
 
 func init() {
 	for _, op := range []string{"add", "sub", "mul", "div"} {
@@ -14,8 +18,8 @@ func init() {
 	native("arith", "scalar_div", goArith)
 }
 
-func goArith(c *Call) error {
-	switch t := refType(c, "T"); t {
+func goArith(c *call) error {
+	switch t := c.Type("T"); t {
 	case "f64":
 		return arithFloat[float64](c, t)
 	case "f32", "f16", "bf16":
@@ -38,7 +42,7 @@ func goArith(c *Call) error {
 	return arithInt[uint64](c)
 }
 
-func arithFloat[F number](c *Call, t string) error {
+func arithFloat[F number](c *call, t string) error {
 	read := func(i int) func(lo, hi int, scratch []F) []F { v := viewOf[F](c, i, t); return v.read }
 	gather := func(i int) func(at []int, dst []F) {
 		v := viewOf[F](c, i, t)
@@ -52,13 +56,13 @@ func arithFloat[F number](c *Call, t string) error {
 	return arith(c, func(i int) F { return F(c.Float(i)) }, read, gather, out.target, out.write, divideFloat[F])
 }
 
-func arithInt[I integerElem](c *Call) error {
+func arithInt[I integerElem](c *call) error {
 	read := func(i int) func(lo, hi int, scratch []I) []I {
-		v := buffer[I](c, i, everyKind...)
+		v := kernels.Elements[I](&c.Call, i)
 		return func(lo, hi int, _ []I) []I { return v[lo:hi] }
 	}
 	gather := func(i int) func(at []int, dst []I) {
-		v := buffer[I](c, i, everyKind...)
+		v := kernels.Elements[I](&c.Call, i)
 		return func(at []int, dst []I) {
 			for j, p := range at {
 				dst[j] = v[p]
@@ -75,7 +79,7 @@ func divideFloat[F number](out, a, b []F) {
 }
 
 // arith computes out = a op b a piece at a time; a scalar fills a piece once.
-func arith[E integerElem | number](c *Call, scalar func(i int) E, read func(i int) func(lo, hi int, scratch []E) []E,
+func arith[E integerElem | number](c *call, scalar func(i int) E, read func(i int) func(lo, hi int, scratch []E) []E,
 	gather func(i int) func(at []int, dst []E), target func(lo, hi int, scratch []E) []E, write func(lo int, x []E),
 	divide func(out, a, b []E)) error {
 	op, form, _ := strings.Cut(strings.TrimPrefix(c.Kernel, "scalar_"), "_")
@@ -103,9 +107,9 @@ func arith[E integerElem | number](c *Call, scalar func(i int) E, read func(i in
 	})
 }
 
-func arithBroadcast[E integerElem | number](c *Call, op string, gather func(i int) func(at []int, dst []E),
+func arithBroadcast[E integerElem | number](c *call, op string, gather func(i int) func(at []int, dst []E),
 	target func(lo, hi int, scratch []E) []E, write func(lo int, x []E), divide func(out, a, b []E)) error {
-	n, at := refBroadcast(c)
+	n, at := broadcastOf(c)
 	a, b := gather(0), gather(1)
 	return pieces(c, n, func(lo, hi int) {
 		var places [piece]int
@@ -120,6 +124,23 @@ func arithBroadcast[E integerElem | number](c *Call, op string, gather func(i in
 		arithPiece(op, x, sa[:hi-lo], sb[:hi-lo], divide)
 		write(lo, x)
 	})
+}
+
+// broadcastOf returns the number of elements of the result, and where operand 0 or
+// 1 has the one that belongs to element i.
+func broadcastOf(c *call) (n int, at func(operand, i int) int) {
+	v := make([]int, 12)
+	for j := range v {
+		v[j] = int(c.Int(3 + j))
+	}
+	d, strides := v[:4], [2][]int{v[4:8], v[8:]}
+	return d[0] * d[1] * d[2] * d[3], func(operand, i int) (place int) {
+		for j := 3; j >= 0; j-- {
+			place += i % d[j] * strides[operand][j]
+			i /= d[j]
+		}
+		return place
+	}
 }
 
 func arithPiece[E integerElem | number](op string, out, a, b []E, divide func(out, a, b []E)) {

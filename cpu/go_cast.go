@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/bits"
 
+	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime/half"
 )
 
@@ -19,8 +20,8 @@ type integerElem interface {
 	int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64
 }
 
-func goCast(c *Call) error {
-	from := refType(c, "FROM")
+func goCast(c *call) error {
+	from := c.Type("FROM")
 	switch from {
 	case "f32":
 		return castFrom(c, widen[float32, float64](c))
@@ -48,8 +49,8 @@ func goCast(c *Call) error {
 }
 
 // widen returns a function that reads elements from lo on.
-func widen[E integerElem | number, W wide](c *Call) func(dst []W, lo int) {
-	in := buffer[E](c, 0, everyKind...)
+func widen[E integerElem | number, W wide](c *call) func(dst []W, lo int) {
+	in := kernels.Elements[E](&c.Call, 0)
 	return func(dst []W, lo int) {
 		for i, x := range in[lo : lo+len(dst)] {
 			dst[i] = W(x)
@@ -57,7 +58,7 @@ func widen[E integerElem | number, W wide](c *Call) func(dst []W, lo int) {
 	}
 }
 
-func castFrom[W wide](c *Call, read func(dst []W, lo int)) error {
+func castFrom[W wide](c *call, read func(dst []W, lo int)) error {
 	write := castTo[W](c)
 	return pieces(c, int(c.Int(2)), func(lo, hi int) {
 		var scratch [piece]W
@@ -68,8 +69,8 @@ func castFrom[W wide](c *Call, read func(dst []W, lo int)) error {
 }
 
 // castTo returns a function that converts elements and writes them from lo on.
-func castTo[W wide](c *Call) func(lo int, x []W) {
-	switch to := refType(c, "TO"); to {
+func castTo[W wide](c *call) func(lo int, x []W) {
+	switch to := c.Type("TO"); to {
 	case "f32":
 		return narrow(c, func(x W) float32 { return float32(x) })
 	case "f64":
@@ -96,8 +97,8 @@ func castTo[W wide](c *Call) func(lo int, x []W) {
 	return narrow(c, saturate[W, uint64])
 }
 
-func narrow[W wide, E any](c *Call, f func(W) E) func(lo int, x []W) {
-	out := buffer[E](c, 1, everyKind...)
+func narrow[W wide, E kernels.Elem](c *call, f func(W) E) func(lo int, x []W) {
+	out := kernels.Elements[E](&c.Call, 1)
 	return func(lo int, x []W) {
 		for i, v := range x {
 			out[lo+i] = f(v)

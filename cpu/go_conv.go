@@ -2,21 +2,21 @@ package cpu
 
 // conv2d and im2col in Go: conv2d as products of filters with gathered columns.
 
-import "unsafe"
+import "github.com/concord-compute/concord/kernels"
 
 func init() {
 	native("conv2d", "conv2d", typed(goConv2D[float32], goConv2D[float64]))
 	native("im2col", "im2col", goIm2Col)
 }
 
-func goConv2D[F number](c *Call, t string) error {
+func goConv2D[F number](c *call, t string) error {
 	s := convolutionOf(c, true)
 	if s.n*s.k*s.outs() == 0 {
 		return nil
 	}
 	x, weight, y := viewOf[F](c, 16, t), viewOf[F](c, 17, t), viewOf[F](c, 19, t)
 	var bias view[F]
-	if c.define("BIAS") {
+	if c.Flag("BIAS") {
 		bias = viewOf[F](c, 18, t)
 	}
 	outs, depth, filters := s.outs(), s.depth(), s.k/s.groups
@@ -50,8 +50,8 @@ func goConv2D[F number](c *Call, t string) error {
 	return c.ctx.Err()
 }
 
-func goIm2Col(c *Call) error {
-	switch refSize(refType(c, "T")) {
+func goIm2Col(c *call) error {
+	switch kernels.SizeOf(c.Type("T")) {
 	case 2:
 		return im2col[uint16](c)
 	case 4:
@@ -62,12 +62,12 @@ func goIm2Col(c *Call) error {
 
 // im2col moves rows of the output: what lies in one row of the image is copied at
 // once where neighbours are neighbours there.
-func im2col[U unsigned](c *Call) error {
+func im2col[U unsigned](c *call) error {
 	s := convolutionOf(c, false)
-	if c.product(s.n, s.c, s.rows, s.cols, s.outH, s.outW) == 0 {
+	if c.Product(s.n, s.c, s.rows, s.cols, s.outH, s.outW) == 0 {
 		return nil
 	}
-	x, columns := rawOf[U](c, 14), rawOf[U](c, 15)
+	x, columns := kernels.Elements[U](&c.Call, 14), kernels.Elements[U](&c.Call, 15)
 	depth := s.depth()
 	return c.Parallel(s.n*depth*s.outH, max(grain/s.outW, 1), func(lo, hi int) {
 		for line := lo; line < hi; line++ {
@@ -98,14 +98,4 @@ func im2col[U unsigned](c *Call) error {
 			}
 		}
 	})
-}
-
-// rawOf is a buffer argument as integers of its elements' size.
-func rawOf[U unsigned](c *Call, i int) []U {
-	b := c.Bytes(i)
-	size := int(unsafe.Sizeof(*new(U)))
-	if len(b) < size {
-		return nil
-	}
-	return unsafe.Slice((*U)(unsafe.Pointer(&b[0])), len(b)/size)
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"sync"
 
+	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime/half"
 	"github.com/concord-compute/concord/source"
 )
@@ -30,12 +31,12 @@ type view[F number] struct {
 }
 
 // viewOf returns argument i as a buffer of the element type T (f32, f64, f16, bf16).
-func viewOf[F number](c *Call, i int, t string) view[F] {
+func viewOf[F number](c *call, i int, t string) view[F] {
 	switch t {
 	case "f16", "bf16":
 		return view[F]{bits: c.U16(i), bf16: t == "bf16"}
 	}
-	return view[F]{full: buffer[F](c, i, source.Float, source.Double)}
+	return view[F]{full: kernels.Elements[F](&c.Call, i, source.Float, source.Double)}
 }
 
 // read returns elements lo to hi: the buffer itself, or a converted copy in scratch,
@@ -109,9 +110,9 @@ var halves = sync.OnceValue(func() *[1 << 16]float32 {
 
 // typed picks the implementation for the element type: f64, or float32 for f32,
 // f16 and bf16.
-func typed(f32, f64 func(c *Call, t string) error) Func {
-	return func(c *Call) error {
-		t := refType(c, "T")
+func typed(f32, f64 func(c *call, t string) error) goFunc {
+	return func(c *call) error {
+		t := c.Type("T")
 		if t == "f64" {
 			return f64(c, t)
 		}
@@ -121,7 +122,7 @@ func typed(f32, f64 func(c *Call, t string) error) Func {
 
 // pieces calls f for ranges of at most piece elements that cover [0, n), in
 // parallel.
-func pieces(c *Call, n int, f func(lo, hi int)) error {
+func pieces(c *call, n int, f func(lo, hi int)) error {
 	return c.Parallel(n, grain, func(lo, hi int) {
 		for ; lo < hi; lo += piece {
 			f(lo, min(lo+piece, hi))

@@ -5,7 +5,7 @@ package cpu
 import (
 	"math"
 
-	"github.com/concord-compute/concord/source"
+	"github.com/concord-compute/concord/kernels"
 )
 
 func init() {
@@ -15,13 +15,13 @@ func init() {
 	native("transpose", "transpose", goTranspose)
 	for name, f := range goActivations {
 		native("activation", name, typed(
-			func(c *Call, t string) error { return goActivation[float32](c, t, f) },
-			func(c *Call, t string) error { return goActivation[float64](c, t, f) }))
+			func(c *call, t string) error { return goActivation[float32](c, t, f) },
+			func(c *call, t string) error { return goActivation[float64](c, t, f) }))
 	}
 }
 
 // goSaxpy: y = a·x + y.
-func goSaxpy[F number](c *Call, t string) error {
+func goSaxpy[F number](c *call, t string) error {
 	a, x, y := F(c.Float(0)), viewOf[F](c, 1, t), viewOf[F](c, 2, t)
 	return pieces(c, int(c.Int(3)), func(lo, hi int) {
 		var sx, sy [piece]F
@@ -33,13 +33,9 @@ func goSaxpy[F number](c *Call, t string) error {
 	})
 }
 
-// everyKind are all scalar kinds: buffers whose elements are only moved.
-var everyKind = []source.Kind{source.Char, source.UChar, source.Short, source.UShort, source.Int, source.UInt,
-	source.Long, source.ULong, source.Half, source.Float, source.Double}
-
 // bySize calls the implementation for elements of that many bytes.
-func bySize(c *Call, t string, f8, f16, f32, f64 func(c *Call) error) error {
-	switch refSize(t) {
+func bySize(c *call, t string, f8, f16, f32, f64 func(c *call) error) error {
+	switch kernels.SizeOf(t) {
 	case 1:
 		return f8(c)
 	case 2:
@@ -51,8 +47,8 @@ func bySize(c *Call, t string, f8, f16, f32, f64 func(c *Call) error) error {
 }
 
 // goFill: out[i] = value, converted once.
-func goFill(c *Call) error {
-	t := refType(c, "T")
+func goFill(c *call) error {
+	t := c.Type("T")
 	var bits uint64
 	switch t {
 	case "f32":
@@ -74,9 +70,9 @@ type unsigned interface {
 	uint8 | uint16 | uint32 | uint64
 }
 
-func fillBits[U unsigned](bits uint64) Func {
-	return func(c *Call) error {
-		out := buffer[U](c, 0, everyKind...)
+func fillBits[U unsigned](bits uint64) goFunc {
+	return func(c *call) error {
+		out := kernels.Elements[U](&c.Call, 0)
 		return c.Parallel(int(c.Int(2)), grain, func(lo, hi int) {
 			for i := range out[lo:hi] {
 				out[lo+i] = U(bits)
@@ -86,22 +82,22 @@ func fillBits[U unsigned](bits uint64) Func {
 }
 
 // goCopy: out[i] = in[i], bit for bit.
-func goCopy(c *Call) error {
-	size, in, out := refSize(refType(c, "T")), c.Bytes(0), c.Bytes(1)
+func goCopy(c *call) error {
+	size, in, out := kernels.SizeOf(c.Type("T")), c.Bytes(0), c.Bytes(1)
 	return c.Parallel(int(c.Int(2)), 1<<16, func(lo, hi int) {
 		copy(out[lo*size:hi*size], in[lo*size:hi*size])
 	})
 }
 
 // goTranspose: out[c·rows + r] = in[r·cols + c], bit for bit, per matrix.
-func goTranspose(c *Call) error {
-	return bySize(c, refType(c, "T"), transposeBits[uint8], transposeBits[uint16], transposeBits[uint32], transposeBits[uint64])
+func goTranspose(c *call) error {
+	return bySize(c, c.Type("T"), transposeBits[uint8], transposeBits[uint16], transposeBits[uint32], transposeBits[uint64])
 }
 
-func transposeBits[U unsigned](c *Call) error {
-	in, out := buffer[U](c, 0, everyKind...), buffer[U](c, 1, everyKind...)
+func transposeBits[U unsigned](c *call) error {
+	in, out := kernels.Elements[U](&c.Call, 0), kernels.Elements[U](&c.Call, 1)
 	rows, cols := int(c.Int(2)), int(c.Int(3))
-	if c.product(rows, cols, c.Global[2]) == 0 {
+	if c.Product(rows, cols, c.Global[2]) == 0 {
 		return nil
 	}
 	const tile = 32 // both sides of a tile stay in the first cache
@@ -140,7 +136,7 @@ var goActivations = map[string]func(x float64) float64{
 	"swish": func(x float64) float64 { return x / (1 + math.Exp(-x)) },
 }
 
-func goActivation[F number](c *Call, t string, f func(float64) float64) error {
+func goActivation[F number](c *call, t string, f func(float64) float64) error {
 	in, out := viewOf[F](c, 0, t), viewOf[F](c, 1, t)
 	return pieces(c, int(c.Int(2)), func(lo, hi int) {
 		var sx, sy [piece]F

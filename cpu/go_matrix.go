@@ -4,12 +4,14 @@ package cpu
 // into tiles; the rows that a tile needs are copied (converted, transposed) into
 // panels that stay in the cache, and 4×2 results at a time are kept in registers.
 
+import "github.com/concord-compute/concord/kernels"
+
 func init() {
 	for _, kernel := range []string{"gemm", "gemm_batch", "gemm_bias"} {
 		native(kernel, kernel, typed(goGemm[float32], goGemm[float64]))
 	}
-	native("l2_distance", "l2_distance_fp32", func(c *Call) error { return goL2(c, "f32") })
-	native("l2_distance", "l2_distance_fp16", func(c *Call) error { return goL2(c, "f16") })
+	native("l2_distance", "l2_distance_fp32", func(c *call) error { return goL2(c, "f32") })
+	native("l2_distance", "l2_distance_fp16", func(c *call) error { return goL2(c, "f16") })
 	native("l2_distance", "l2_distance_int8", goL2Int)
 }
 
@@ -29,7 +31,7 @@ type panelElem interface{ float32 | float64 | int32 }
 // rowProducts computes out(i, j, Σ over p of a kernel of row i and row j) for an m×n
 // result, in parallel. pack copies elements p0 to p1 of row i of the left or right
 // operand into a panel. micro adds up one part of 4×2 results; S holds whole sums.
-func rowProducts[F panelElem, S float32 | float64 | int64](c *Call, m, n, k int,
+func rowProducts[F panelElem, S float32 | float64 | int64](c *call, m, n, k int,
 	packLeft, packRight func(i, p0, p1 int, dst []F), micro func(a0, a1, a2, a3, b0, b1 []F) [8]F,
 	out func(i, j int, sums []S)) error {
 	across := (n + tileCols - 1) / tileCols
@@ -148,9 +150,9 @@ func columnsOf[F number](x view[F], first, ld int) func(i, p0, p1 int, dst []F) 
 
 // goGemm: C = alpha·op(A)·op(B) + beta·C, once or for each matrix of a batch, or with a
 // bias and an activation.
-func goGemm[F number](c *Call, t string) error {
-	transA, transB := c.define("TRANS_A"), c.define("TRANS_B")
-	g := gemmOf(c, refSize(t), transA, transB)
+func goGemm[F number](c *call, t string) error {
+	transA, transB := c.Flag("TRANS_A"), c.Flag("TRANS_B")
+	g := gemmOf(c, kernels.SizeOf(t), transA, transB)
 	a, b, out := viewOf[F](c, 4, t), viewOf[F](c, 6, t), viewOf[F](c, 9, t)
 	alpha, beta, finish := F(g.alpha), F(g.beta), goFinish[F](c, t)
 	for z := range g.count {
@@ -179,7 +181,7 @@ func goGemm[F number](c *Call, t string) error {
 }
 
 // goFinish is what comes after a product, by column.
-func goFinish[F number](c *Call, t string) func(j int, x F) F {
+func goFinish[F number](c *call, t string) func(j int, x F) F {
 	if !c.addsBias() {
 		return func(_ int, x F) F { return x }
 	}
@@ -188,7 +190,7 @@ func goFinish[F number](c *Call, t string) func(j int, x F) F {
 }
 
 // goL2: Σ (q - v)² in float32.
-func goL2(c *Call, t string) error {
+func goL2(c *call, t string) error {
 	queries, vectors, dim := int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
 	left, right, out := rowsOf(viewOf[float32](c, 0, t), 0, dim), rowsOf(viewOf[float32](c, 1, t), 0, dim), c.F32(2)
 	return rowProducts(c, queries, vectors, dim, left, right, distances[float32], func(i, j int, sums []float32) {
@@ -198,7 +200,7 @@ func goL2(c *Call, t string) error {
 
 // goL2Int sums exactly and divides once. A part of a sum is at most 512·255², which
 // 32 bits hold.
-func goL2Int(c *Call) error {
+func goL2Int(c *call) error {
 	queries, vectors, dim := int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
 	rows := func(x []int8) func(i, p0, p1 int, dst []int32) {
 		return func(i, p0, p1 int, dst []int32) {

@@ -11,15 +11,15 @@ import (
 func init() {
 	for _, op := range []string{"sum", "mean", "max", "min"} {
 		run := typed(
-			func(c *Call, t string) error { return goReduce[float32](c, t, op) },
-			func(c *Call, t string) error { return goReduce[float64](c, t, op) })
+			func(c *call, t string) error { return goReduce[float32](c, t, op) },
+			func(c *call, t string) error { return goReduce[float64](c, t, op) })
 		native("reduce", "reduce_"+op, run)
 		native("reduce", "reduce_"+op+"_columns", run)
 	}
 	for name, sign := range map[string]float64{"argmax": 1, "argmin": -1} {
 		run := typed(
-			func(c *Call, t string) error { return goArgMax[float32](c, t, sign) },
-			func(c *Call, t string) error { return goArgMax[float64](c, t, sign) })
+			func(c *call, t string) error { return goArgMax[float32](c, t, sign) },
+			func(c *call, t string) error { return goArgMax[float64](c, t, sign) })
 		native("reduce", "reduce_"+name, run)
 		native("reduce", "reduce_"+name+"_columns", run)
 	}
@@ -31,10 +31,10 @@ func init() {
 
 // overAxis calls f with the elements of each result's row, in parallel. The rows of
 // a long inner dimension are gathered 16 neighbours at a time.
-func overAxis[F number](c *Call, t string, f func(o int, row []F)) error {
+func overAxis[F number](c *call, t string, f func(o int, row []F)) error {
 	in := viewOf[F](c, 0, t)
 	outer, axis, inner := int(c.Int(2)), int(c.Int(3)), int(c.Int(4))
-	return c.Parallel(c.product(outer, inner), max(1, grain/max(axis, 1)), func(lo, hi int) {
+	return c.Parallel(c.Product(outer, inner), max(1, grain/max(axis, 1)), func(lo, hi int) {
 		const width = 16
 		scratch, rows := make([]F, max(axis, width)), make([]F, 0)
 		for o := lo; o < hi; {
@@ -60,7 +60,7 @@ func overAxis[F number](c *Call, t string, f func(o int, row []F)) error {
 	})
 }
 
-func goReduce[F number](c *Call, t, op string) error {
+func goReduce[F number](c *call, t, op string) error {
 	out := viewOf[F](c, 1, t)
 	return overAxis(c, t, func(o int, row []F) {
 		switch op {
@@ -98,7 +98,7 @@ func smallest[F number](x []F) F {
 }
 
 // goArgMax is the place of the largest of sign times the elements.
-func goArgMax[F number](c *Call, t string, sign float64) error {
+func goArgMax[F number](c *call, t string, sign float64) error {
 	out := c.U32(1)
 	return overAxis(c, t, func(o int, row []F) {
 		at := 0
@@ -117,14 +117,14 @@ func goArgMax[F number](c *Call, t string, sign float64) error {
 
 // goNorm: (x - mean) / √(variance + epsilon) · gamma + beta; rms_norm has no mean and no
 // beta.
-func goNorm[F number](c *Call, t string) error {
+func goNorm[F number](c *call, t string) error {
 	centered, o := c.Kernel == "layer_norm", 2
 	if centered {
 		o = 3
 	}
 	in, scale, out := viewOf[F](c, 0, t), viewOf[F](c, 1, t), viewOf[F](c, o, t)
 	rows, n, epsilon := int(c.Int(o+1)), int(c.Int(o+2)), c.Float(o+3)
-	if c.product(rows, n) == 0 {
+	if c.Product(rows, n) == 0 {
 		return nil
 	}
 	gamma, beta := scale.read(0, n, make([]F, n)), make([]F, n)
@@ -153,10 +153,10 @@ func goNorm[F number](c *Call, t string) error {
 }
 
 // goSoftmax: e^(x - max) / Σ e^(x - max).
-func goSoftmax[F number](c *Call, t string) error {
+func goSoftmax[F number](c *call, t string) error {
 	in, out := viewOf[F](c, 0, t), viewOf[F](c, 1, t)
 	rows, n := int(c.Int(2)), int(c.Int(3))
-	if c.product(rows, n) == 0 {
+	if c.Product(rows, n) == 0 {
 		return nil
 	}
 	return c.Parallel(rows, max(1, grain/n), func(lo, hi int) {
@@ -207,7 +207,7 @@ func orderKey(x float64) uint64 {
 
 // goTopK keeps the best k of a row so far in a heap whose top is the worst of them:
 // most elements are compared with it once and are gone.
-func goTopK[F number](c *Call, t string) error {
+func goTopK[F number](c *call, t string) error {
 	in, out, places := viewOf[F](c, 0, t), viewOf[F](c, 1, t), c.U32(2)
 	rows, n, k := int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
 	want := min(n, k)

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/source"
 )
@@ -25,7 +26,7 @@ type kernel struct {
 	device *device
 	unit   *source.Unit
 	params []source.Param
-	run    Func      // Go functions
+	run    goFunc    // Go functions
 	module *module   // compiled programs
 	entry  hostEntry // compiled programs
 	pace   pace      // compiled programs
@@ -52,12 +53,17 @@ func (k *kernel) Info() driver.KernelInfo { return k.info }
 // so that a launch allocates nothing once a stream is warm.
 type launch struct {
 	kernel *kernel
-	call   Call
-	raw    []byte // memory behind call.data, with room to align it
+	call   call
+	data   []byte // values, at the start of raw but for its alignment
+	raw    []byte
 	host   hostCall
 }
 
-var launches = sync.Pool{New: func() any { return new(launch) }}
+var launches = sync.Pool{New: func() any {
+	p := new(launch)
+	p.call.Host = &p.call
+	return p
+}}
 
 // maxAlign is the alignment of the widest OpenCL type, double16.
 const maxAlign = 128
@@ -71,22 +77,31 @@ func newLaunch(d *device, k *kernel, l *driver.Launch) (*launch, error) {
 	c.Unit, c.Kernel, c.Params = k.unit, k.info.Name, k.params
 	c.Dim, c.Global, c.Local = l.Dim, l.Global, l.Local
 	c.device, c.ctx = d, d.ctx
-	c.args = append(c.args[:0], l.Args...)
-	c.buffers = c.buffers[:0]
+	if k.module == nil {
+		p.data = p.space(len(l.Data))
+		copy(p.data, l.Data)
+	}
+	c.Args = c.Args[:0]
 	for i := range l.Args {
-		var b []byte
-		if l.Args[i].Kind == driver.ArgMemory {
-			var err error
-			if b, err = d.memory.bytes(l.Args[i].Memory); err != nil {
+		a, arg := &l.Args[i], kernels.Argument{}
+		switch a.Kind {
+		case driver.ArgMemory:
+			b, err := d.memory.bytes(a.Memory)
+			if err != nil {
 				p.release()
 				return nil, fmt.Errorf("argument %d: %w", i, err)
 			}
+			arg = kernels.Argument{Kind: kernels.BufferArgument, Bytes: b}
+		case driver.ArgLocal:
+			arg = kernels.Argument{Kind: kernels.LocalArgument, Size: a.Size}
+		case driver.ArgValue:
+			if k.module == nil { // pack copies those of a compiled kernel
+				arg.Bytes = p.data[a.Offset : a.Offset+a.Size]
+			}
 		}
-		c.buffers = append(c.buffers, b)
+		c.Args = append(c.Args, arg)
 	}
 	if k.module == nil {
-		c.data = p.space(len(l.Data))
-		copy(c.data, l.Data)
 		return p, nil
 	}
 	if err := p.pack(l); err != nil {
@@ -112,10 +127,9 @@ func (p *launch) space(n int) []byte {
 
 // release makes p free for another launch.
 func (p *launch) release() {
-	clear(p.call.args)
-	clear(p.call.buffers)
-	p.call = Call{args: p.call.args[:0], buffers: p.call.buffers[:0]}
-	p.kernel = nil
+	clear(p.call.Args)
+	p.call = call{Call: Call{Args: p.call.Args[:0], Host: p.call.Host}}
+	p.kernel, p.data = nil, nil
 	launches.Put(p)
 }
 
@@ -172,8 +186,8 @@ type panicked struct {
 
 func (p *panicked) error() error {
 	switch v := p.value.(type) {
-	case misuse:
-		return v.err
+	case kernels.ArgumentError:
+		return fmt.Errorf("%w: %w", v, driver.ErrInvalidArgument)
 	case error:
 		if errors.Is(v, errGoexit) {
 			return v

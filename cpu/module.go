@@ -180,9 +180,9 @@ func (p *launch) pack(l *driver.Launch) error {
 		case driver.ArgValue:
 			copy(at[:a.Size], l.Data[a.Offset:])
 		case driver.ArgMemory:
-			binary.NativeEndian.PutUint64(at, address(p.call.buffers[i]))
+			binary.NativeEndian.PutUint64(at, address(p.call.Args[i].Bytes))
 		}
 	}
-	p.call.data = block
+	p.data = block
 	return nil
 }

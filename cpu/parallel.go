@@ -16,7 +16,7 @@ import (
 // error is returned; a function that ignores it only computes what nobody reads, as
 // the launch fails anyway. A panic of f ends the launch like one of the function
 // itself.
-func (c *Call) Parallel(n, grain int, f func(lo, hi int)) error {
+func (c *call) Parallel(n, grain int, f func(lo, hi int)) error {
 	if n <= 0 {
 		return c.ctx.Err()
 	}
@@ -27,7 +27,7 @@ func (c *Call) Parallel(n, grain int, f func(lo, hi int)) error {
 
 // ranges is Parallel with ranges of that size, the last one apart, and on no more than so
 // many threads. They are handed out by a counter: one begins when all before it have.
-func (c *Call) ranges(n, size, threads int, f func(lo, hi int)) error {
+func (c *call) ranges(n, size, threads int, f func(lo, hi int)) error {
 	if threads = min(threads, (n+size-1)/size); threads == 1 {
 		return c.serial(n, size, f)
 	}
@@ -46,7 +46,7 @@ func (c *Call) ranges(n, size, threads int, f func(lo, hi int)) error {
 	return c.ctx.Err()
 }
 
-func (c *Call) serial(n, size int, f func(lo, hi int)) error {
+func (c *call) serial(n, size int, f func(lo, hi int)) error {
 	for lo := 0; lo < n; lo += size {
 		if err := c.ctx.Err(); err != nil {
 			return err
@@ -115,7 +115,7 @@ func (s *split) work() (more bool) {
 // of the work has failed or the launch is to end. What it waits for is being done, by a
 // thread that runs: it gives way at first and sleeps only if that thread seems to have been
 // stopped.
-func (c *Call) await(counter *atomic.Int32, n int, failed *atomic.Bool) bool {
+func (c *call) await(counter *atomic.Int32, n int, failed *atomic.Bool) bool {
 	for turn := 0; int(counter.Load()) < n; turn++ {
 		switch {
 		case failed.Load() || c.ctx.Err() != nil:

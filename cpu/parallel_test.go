@@ -33,7 +33,7 @@ func TestParallelStreamsEndOnOneThread(t *testing.T) {
 	const n = 1 << 24
 	calls, seen := 0, 0
 	err := runKernel(t, d, func(c *Call) error {
-		return c.spread(n, 4, func(lo, hi int) {
+		return c.Host.(*call).spread(n, 4, func(lo, hi int) {
 			d.stop()
 			calls, seen = calls+1, seen+hi-lo
 		})
@@ -76,7 +76,7 @@ func TestPanicInNestedParallel(t *testing.T) {
 	require.ErrorIs(t, err, driver.ErrLaunch)
 	require.ErrorIs(t, err, mine)
 	assert.Regexp(t, `the function panicked at .*/parallel_test.go:\d+: mine$`, err.Error())
-	err = nested(func() { panic(misuse{driver.ErrInvalidArgument}) })
+	err = nested(func() { panic(kernels.ArgumentError("mine")) })
 	require.ErrorIs(t, err, driver.ErrInvalidArgument)
 	assert.NotContains(t, err.Error(), "panicked")
 }
@@ -85,7 +85,7 @@ func TestPanicInNestedParallel(t *testing.T) {
 func TestStripsHelpEnds(t *testing.T) {
 	for _, what := range []string{"failed", "closed"} {
 		d := openThreads(t, 1)
-		s := &strips{product: &product{call: &Call{device: d, ctx: d.ctx}}, list: make([]strip, 1)}
+		s := &strips{product: &product{call: &call{device: d, ctx: d.ctx}}, list: make([]strip, 1)}
 		over := make(chan struct{})
 		go func() { s.help(0); close(over) }()
 		if what == "failed" {

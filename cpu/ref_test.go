@@ -171,12 +171,6 @@ func TestReferenceActivations(t *testing.T) {
 		got := callReference(t, "activation", kernel, define("T", "f64"), 1, args...)
 		assert.InDeltaSlice(t, want, got, 1e-6, kernel)
 	}
-	// The forms in use against those of the books, where nothing cancels.
-	for x := -4.0; x < 4; x += 0.37 {
-		u := math.Sqrt(2/math.Pi) * (x + 0.044715*x*x*x)
-		assert.InDelta(t, x/2*(1+math.Erf(x/math.Sqrt2)), refActivations["gelu"](x), 1e-14)
-		assert.InDelta(t, x/2*(1+math.Tanh(u)), refActivations["gelu_tanh"](x), 1e-14)
-	}
 }
 
 func TestReferenceReductions(t *testing.T) {
@@ -196,9 +190,6 @@ func TestReferenceReductions(t *testing.T) {
 	}
 	args := append([]arg{buf("f64", 1, 1e100, 1, -1e100), zeros("f64", 1)}, uints(1, 4, 1)...)
 	assert.Equal(t, []float64{2}, callReference(t, "reduce", "reduce_sum", define("T", "f64"), 1, args...), "compensated")
-	assert.True(t, math.IsNaN(refMax([]float64{1, math.NaN(), 2})))
-	assert.EqualValues(t, 1, refArgMax([]float64{1, math.NaN(), 2, math.NaN()}))
-	assert.EqualValues(t, math.Inf(1), refSum([]float64{math.Inf(1), 1}))
 }
 
 func TestReferenceSoftmax(t *testing.T) {

@@ -1,29 +1,42 @@
 package cpu
 
 // The tables of kernels that are Go functions: Concord's own for the catalog,
-// and those that programs register.
+// those that families of the catalog bring, and those that programs register.
 
 import (
+	"slices"
 	"sync"
 
+	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/source"
 )
+
+// Func is a kernel written in Go, and Call one launch of it, as package kernels has them.
+type (
+	Func = kernels.Func
+	Call = kernels.Call
+)
+
+// goFunc is a Func that also sees the device.
+type goFunc func(c *call) error
+
+// plain makes a goFunc of a Func.
+func plain(f Func) goFunc { return func(c *call) error { return f(&c.Call) } }
 
 // entry names a Go kernel: the Unit's ID and the kernel's name in it.
 type entry struct{ id, kernel string }
 
-// function is a registered Go kernel.
+// function is a Go kernel of a device.
 type function struct {
-	run            Func
+	run            goFunc
 	implementation string
 }
 
-// natives, those of them in vector instructions, and references are filled in init functions of this package and never
-// change afterwards.
+// natives and those of them in vector instructions are filled in init functions of this
+// package and never change afterwards.
 var (
 	natives    = map[entry]function{}
-	vectorized = map[entry]func(u *source.Unit) Func{}
-	references = map[entry]function{}
+	vectorized = map[entry]func(u *source.Unit) goFunc{}
 )
 
 var (
@@ -32,12 +45,12 @@ var (
 )
 
 // native makes f the implementation that cpu:0 has of a catalog kernel.
-func native(id, kernel string, f Func) { add(natives, id, kernel, function{f, goKernels}) }
+func native(id, kernel string, f goFunc) { add(natives, id, kernel, f) }
 
 // vector makes what bind returns the implementation of a catalog kernel where the
 // device has a simdSet. bind is called with each program once; what it returns is nil
 // for those that it does not serve.
-func vector(id, kernel string, bind func(u *source.Unit) Func) {
+func vector(id, kernel string, bind func(u *source.Unit) goFunc) {
 	switch _, taken := vectorized[entry{id, kernel}]; {
 	case bind == nil || taken:
 		panic("concord: cpu: no function, or a second one, for kernel " + id + "/" + kernel)
@@ -45,30 +58,31 @@ func vector(id, kernel string, bind func(u *source.Unit) Func) {
 	vectorized[entry{id, kernel}] = bind
 }
 
-// reference makes f the implementation that cpu:reference has of a catalog kernel.
-func reference(id, kernel string, f Func) { add(references, id, kernel, function{f, "reference"}) }
-
 // Register makes f the implementation of a kernel on cpu:0 for programs whose
 // Unit.Family is family: a program's own kernels, where no host compiler is or where Go is
-// the better language. An implementation that Concord brings for the same kernel
-// goes first. It is meant for init functions and panics when f is nil, a name is
-// empty or the pair is taken.
+// the better language. A kernel of the catalog has the implementations of its family,
+// see kernels.Register, which go first. Register is meant for init functions and panics
+// when f is nil, a name is empty or the pair is taken.
 func Register(family, kernel string, f Func) {
 	registeredMu.Lock()
 	defer registeredMu.Unlock()
-	add(registered, family, kernel, function{f, goKernels})
+	var run goFunc
+	if f != nil {
+		run = plain(f)
+	}
+	add(registered, family, kernel, run)
 }
 
-func add(to map[entry]function, id, kernel string, f function) {
+func add(to map[entry]function, id, kernel string, f goFunc) {
 	switch _, taken := to[entry{id, kernel}]; {
-	case f.run == nil:
+	case f == nil:
 		panic("concord: cpu: no function for kernel " + id + "/" + kernel)
 	case id == "" || kernel == "":
 		panic("concord: cpu: a Go kernel needs the family of its program and a name")
 	case taken:
 		panic("concord: cpu: registered twice: kernel " + id + "/" + kernel)
 	}
-	to[entry{id, kernel}] = f
+	to[entry{id, kernel}] = function{f, goKernels}
 }
 
 // find returns the Go kernel that a device has for a kernel of a unit.
@@ -77,17 +91,26 @@ func (d *device) find(u *source.Unit, kernel string) (function, bool) {
 		return function{}, false
 	}
 	at := entry{u.Family(), kernel}
+	family, ok := kernels.Find(at.id)
+	ok = ok && slices.Contains(family.Kernels, kernel)
 	if d.reference {
-		f, ok := references[at]
-		return f, ok
+		if !ok {
+			return function{}, false
+		}
+		return function{plain(family.Reference), "reference"}, true
 	}
-	if bind, ok := vectorized[at]; ok && d.simd != nil {
+	if bind := vectorized[at]; bind != nil && d.simd != nil {
 		if run := bind(u); run != nil {
-			return function{run: run, implementation: d.simd.name}, true
+			return function{run, d.simd.name}, true
 		}
 	}
 	if f, ok := natives[at]; ok {
 		return f, true
+	}
+	if ok && family.Native != nil {
+		if f := family.Native(u, kernel); f != nil {
+			return function{plain(f), goKernels}, true
+		}
 	}
 	registeredMu.RLock()
 	defer registeredMu.RUnlock()

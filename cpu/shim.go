@@ -169,7 +169,7 @@ func (p *launch) runHost() error {
 	var e C.concord_error
 	var groups C.uint64_t
 	job := C.cpu_begin((*C.concord_kernel)(p.kernel.entry), C.uint32_t(p.call.Dim), C.uint32_t(len(h.offsets)),
-		(*C.uint64_t)(unsafe.Pointer(&h.grid[0])), (*C.uchar)(unsafe.Pointer(unsafe.SliceData(p.call.data))),
+		(*C.uint64_t)(unsafe.Pointer(&h.grid[0])), (*C.uchar)(unsafe.Pointer(unsafe.SliceData(p.data))),
 		(*C.uint32_t)(unsafe.Pointer(unsafe.SliceData(h.offsets))), (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(h.locals))),
 		C.uint32_t(d.threads), &groups, &e)
 	if job != nil {
@@ -251,7 +251,8 @@ func (p *launch) hostError(e *C.concord_error) error {
 // nearest names the buffer argument whose guard page an address lies in.
 func (p *launch) nearest(at uint64) string {
 	const reach = 64 << 10 // the largest pages in use
-	for i, b := range p.call.buffers {
+	for i := range p.call.Args {
+		b := p.call.Args[i].Bytes
 		if len(b) == 0 {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/source"
 )
 
@@ -19,33 +20,33 @@ func init() {
 			names = append(names, "scalar_"+op)
 		}
 		for _, name := range names {
-			vector("arith", name, func(u *source.Unit) Func { return bindArith(u, name, uint64(code)) })
+			vector("arith", name, func(u *source.Unit) goFunc { return bindArith(u, name, uint64(code)) })
 		}
-		vector("arith", op+"_broadcast", func(u *source.Unit) Func { return bindBroadcast(u, uint64(code)) })
+		vector("arith", op+"_broadcast", func(u *source.Unit) goFunc { return bindBroadcast(u, uint64(code)) })
 	}
 	vector("saxpy", "saxpy", bindSaxpy)
 	// In the order of csrc/cpu/elements.h.
 	for which, name := range []string{"relu", "sigmoid", "swish", "gelu_tanh", "tanh_act", "gelu"} {
-		vector("activation", name, func(u *source.Unit) Func { return bindActivation(u, uint64(which)) })
+		vector("activation", name, func(u *source.Unit) goFunc { return bindActivation(u, uint64(which)) })
 	}
 }
 
 // number returns a scalar argument as the C functions take it.
-func (c *Call) number(i int, typ uint64) uint64 {
-	if refIsFloat(simdTypes[typ]) {
+func (c *call) number(i int, typ uint64) uint64 {
+	if kernels.IsFloat(simdTypes[typ]) {
 		return math.Float64bits(c.Float(i))
 	}
 	return uint64(c.Int(i))
 }
 
-func bindArith(u *source.Unit, name string, code uint64) Func {
+func bindArith(u *source.Unit, name string, code uint64) goFunc {
 	typ := typeNumber(u, "T")
 	size := typeSize(typ)
-	if code == 3 && !refIsFloat(simdTypes[typ]) {
+	if code == 3 && !kernels.IsFloat(simdTypes[typ]) {
 		return nil
 	}
 	scalar := [2]bool{strings.HasPrefix(name, "scalar_"), strings.HasSuffix(name, "_scalar")}
-	return func(c *Call) error {
+	return func(c *call) error {
 		n := int(c.Int(3))
 		out := c.elements(2, n, size)
 		var at, value, step [2]uint64
@@ -65,10 +66,10 @@ func bindArith(u *source.Unit, name string, code uint64) Func {
 }
 
 // bindSaxpy: y = a·x + y.
-func bindSaxpy(u *source.Unit) Func {
+func bindSaxpy(u *source.Unit) goFunc {
 	typ := typeNumber(u, "T")
 	size := typeSize(typ)
-	return func(c *Call) error {
+	return func(c *call) error {
 		n := int(c.Int(3))
 		by, x, y, set := c.number(0, typ), c.elements(1, n, size), c.elements(2, n, size), c.device.simd
 		return c.spread(n, 3*size, func(lo, hi int) {
@@ -77,10 +78,10 @@ func bindSaxpy(u *source.Unit) Func {
 	}
 }
 
-func bindActivation(u *source.Unit, which uint64) Func {
+func bindActivation(u *source.Unit, which uint64) goFunc {
 	typ := typeNumber(u, "T")
 	size := typeSize(typ)
-	return func(c *Call) error {
+	return func(c *call) error {
 		n := int(c.Int(2))
 		in, out, set, past := c.elements(0, n, size), c.elements(1, n, size), c.device.simd, flag(overflows(n*size))
 		return c.spread(n, 4*size, func(lo, hi int) {
@@ -91,19 +92,19 @@ func bindActivation(u *source.Unit, which uint64) Func {
 
 // bindBroadcast: rows of the last dimension, after neighbouring dimensions that both
 // operands go through in one stride have been made one.
-func bindBroadcast(u *source.Unit, code uint64) Func {
+func bindBroadcast(u *source.Unit, code uint64) goFunc {
 	typ := typeNumber(u, "T")
 	size := typeSize(typ)
-	if code == 3 && !refIsFloat(simdTypes[typ]) {
+	if code == 3 && !kernels.IsFloat(simdTypes[typ]) {
 		return nil
 	}
-	return func(c *Call) error {
+	return func(c *call) error {
 		var v [12]int
 		for j := range v {
 			v[j] = int(c.Int(3 + j))
 		}
 		d, strides := [4]int(v[:4]), [2][4]int{[4]int(v[4:8]), [4]int(v[8:])}
-		n := c.product(d[:]...)
+		n := c.Product(d[:]...)
 		if n == 0 {
 			return nil
 		}
@@ -112,7 +113,7 @@ func bindBroadcast(u *source.Unit, code uint64) Func {
 		for k, s := range strides {
 			last := 0
 			for j := range s {
-				last += c.product(d[j]-1, s[j])
+				last += c.Product(d[j]-1, s[j])
 			}
 			at[k] = c.elements(k, last+1, size)
 		}

@@ -60,7 +60,7 @@ func gcd(a, b int) int {
 // convPlan is one launch.
 type convPlan struct {
 	convolution
-	call        *Call
+	call        *call
 	set         *simdSet
 	bias        bool
 	size        int      // bytes of what is computed in
@@ -77,19 +77,19 @@ type convPlan struct {
 	sums        int      // elements of a filter's sums where they are not computed in the output
 }
 
-func bindConv2D(u *source.Unit) Func {
+func bindConv2D(u *source.Unit) goFunc {
 	p := convPlan{size: 4}
-	t, _ := unitDefine(u, "T")
+	t, _ := u.Define("T")
 	switch t {
 	case "f64":
 		p.size = 8
 	case "bf16":
 		p.half = 1
 	}
-	bias, _ := unitDefine(u, "BIAS")
+	bias, _ := u.Define("BIAS")
 	p.bias = bias == "1"
 	short := t == "f16" || t == "bf16"
-	return func(c *Call) error {
+	return func(c *call) error {
 		q := p
 		q.call, q.set, q.convolution = c, c.device.simd, convolutionOf(c, true)
 		if q.n*q.k*q.outs() == 0 {
@@ -102,13 +102,6 @@ func bindConv2D(u *source.Unit) Func {
 			c.aligned(i, q.size)
 		}
 		return q.run(c.Bytes(16), c.Bytes(17), c.Bytes(18), c.Bytes(19))
-	}
-}
-
-// aligned ends the launch if buffer argument i is not at a multiple of the size.
-func (c *Call) aligned(i, size int) {
-	if b := c.Bytes(i); len(b) > 0 && address(b)%uint64(size) != 0 {
-		c.fail(i, "offset %d is not a multiple of the element's %d bytes", c.args[i].Memory.Offset, size)
 	}
 }
 

@@ -113,7 +113,7 @@ func TestConvImages(t *testing.T) {
 			if s.n*s.k*s.outs() > 20000 {
 				s.n = 2
 			}
-			p := convPlan{convolution: s.convolution, call: &Call{device: d}, set: d.simd, size: max(refSize(s.typ), 4)}
+			p := convPlan{convolution: s.convolution, call: &call{device: d}, set: d.simd, size: max(kernels.SizeOf(s.typ), 4)}
 			if s.outs() > 0 {
 				p.plan()
 				several += int(flag(p.batch > 1))
@@ -168,7 +168,7 @@ func TestConvRoom(t *testing.T) {
 			s := convolution{n: 1, c: 1 + f.r.IntN(24), h: 3 + f.r.IntN(40), w: 3 + f.r.IntN(120), k: 1 + f.r.IntN(60), groups: 1, rows: 1 + f.r.IntN(3),
 				cols: 2, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1}
 			s.outH, s.outW = kernels.ConvOut(s.h, s.rows, 1, 0, 1), kernels.ConvOut(s.w, s.cols, 1, 0, 1)
-			p := convPlan{convolution: s, call: &Call{device: d}, set: d.simd, size: 4}
+			p := convPlan{convolution: s, call: &call{device: d}, set: d.simd, size: 4}
 			p.plan()
 			end := (p.lines-1)*(s.outW+p.along.longer) + roundUpInt(s.outW, w)
 			if p.sums == 0 || end <= p.sums || p.room()%(1<<16) != 0 {

@@ -30,10 +30,10 @@ var (
 
 // anything is n elements of a type: numbers, or any bits of an integer.
 func (f *fence) anything(typ string, n int) []byte {
-	if refIsFloat(typ) {
+	if kernels.IsFloat(typ) {
 		return f.numbers(typ, n)
 	}
-	b := f.bytes(n * refSize(typ))
+	b := f.bytes(n * kernels.SizeOf(typ))
 	for i := range b {
 		b[i] = byte(f.r.Uint32())
 	}
@@ -204,7 +204,7 @@ func TestCasts(t *testing.T) {
 			for _, to := range castTypes {
 				s := exactTrial{"cast", "cast", nil, func(f *fence, typ string, n int) []any {
 					in := f.anything(from, n)
-					if refIsFloat(from) {
+					if kernels.IsFloat(from) {
 						x := decode(from, in)
 						for i := range x {
 							x[i] *= []float64{1, 100, 300, 7e4, 3e9, 1e12}[f.r.IntN(6)]

@@ -36,7 +36,7 @@ func (x *matrix) element(i, j int) uint64 {
 // product is C = alpha·A·B + beta·C, and what comes after it.
 type product struct {
 	gemmLaunch
-	call      *Call
+	call      *call
 	set       *simdSet
 	a, b, out matrix
 	size      int // bytes of what is computed in
@@ -66,9 +66,9 @@ func (p *product) op(f simdOp) simdOp {
 func (p *product) strip() int { return 2 * p.set.bytes / p.size }
 
 // bindGemm looks up what a program was defined with.
-func bindGemm(u *source.Unit) Func {
+func bindGemm(u *source.Unit) goFunc {
 	p, size := product{size: 4}, 4
-	switch t, _ := unitDefine(u, "T"); t {
+	switch t, _ := u.Define("T"); t {
 	case "f64":
 		p.size, size = 8, 8
 	case "f16":
@@ -77,21 +77,21 @@ func bindGemm(u *source.Unit) Func {
 		size, p.half = 2, 1
 	}
 	p.a.size, p.b.size, p.out.size = size, size, size
-	a, _ := unitDefine(u, "TRANS_A")
-	b, _ := unitDefine(u, "TRANS_B")
+	a, _ := u.Define("TRANS_A")
+	b, _ := u.Define("TRANS_B")
 	p.a.across, p.b.across = a == "1", b == "1"
 	act := gemmActivation(u)
 	if act < 0 {
 		return nil
 	}
 	p.finish.f = uint64(act) + 1
-	return func(c *Call) error {
+	return func(c *call) error {
 		q := p
 		return q.run(c)
 	}
 }
 
-func (p *product) run(c *Call) error {
+func (p *product) run(c *call) error {
 	p.call, p.set = c, c.device.simd
 	p.gemmLaunch = gemmOf(c, p.out.size, p.a.across, p.b.across)
 	if p.count == 0 {

@@ -6,10 +6,10 @@ package cpu
 import "github.com/concord-compute/concord/source"
 
 func init() {
-	vector("gemm_i8", "gemm_i8", func(*source.Unit) Func { return runGemmI8 })
+	vector("gemm_i8", "gemm_i8", func(*source.Unit) goFunc { return runGemmI8 })
 }
 
-func runGemmI8(c *Call) error {
+func runGemmI8(c *call) error {
 	g, set := gemmI8Of(c), c.device.simd
 	if g.m == 0 || g.n == 0 {
 		return nil

@@ -10,26 +10,26 @@ import (
 
 func init() {
 	for name, size := range map[string]int{"l2_distance_fp32": 4, "l2_distance_fp16": 2, "l2_distance_int8": 1} {
-		vector("l2_distance", name, func(*source.Unit) Func { return func(c *Call) error { return simdL2(c, size) } })
+		vector("l2_distance", name, func(*source.Unit) goFunc { return func(c *call) error { return simdL2(c, size) } })
 	}
 }
 
 // distance is one launch: what its parts are computed from.
 type distance struct {
-	call                  *Call
+	call                  *call
 	nq, nv, dim, size     int
 	queries, vectors, out uint64 // addresses
 }
 
 // simdL2 takes the vectors in parallel: each is read once, however many queries there
 // are.
-func simdL2(c *Call, size int) error {
+func simdL2(c *call, size int) error {
 	l := distance{call: c, nq: int(c.Int(3)), nv: int(c.Int(4)), dim: int(c.Int(5)), size: size}
 	if l.nq == 0 || l.nv == 0 {
 		return nil
 	}
 	if longest := math.MaxInt / 64 / max(l.nq, l.nv); l.dim > longest || l.nq > math.MaxInt/64/l.nv {
-		c.fail(5, "%d queries and %d vectors of %d are more than there can be", l.nq, l.nv, l.dim)
+		c.Fail(5, "%d queries and %d vectors of %d are more than there can be", l.nq, l.nv, l.dim)
 	}
 	l.queries, l.vectors, l.out = c.elements(0, l.nq*l.dim, size), c.elements(1, l.nv*l.dim, size), c.elements(2, l.nq*l.nv, 4)
 	many := l.nq > c.device.simd.bytes/8 // half a register of sums

@@ -5,6 +5,7 @@ package cpu
 import (
 	"math"
 
+	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime/half"
 	"github.com/concord-compute/concord/source"
 )
@@ -17,8 +18,8 @@ func init() {
 }
 
 // fillPattern is the scalar argument i as an element, repeated over 8 bytes.
-func fillPattern(c *Call, i int, t string) uint64 {
-	size := refSize(t)
+func fillPattern(c *call, i int, t string) uint64 {
+	size := kernels.SizeOf(t)
 	bits := uint64(0)
 	switch t {
 	case "f32":
@@ -38,20 +39,20 @@ func fillPattern(c *Call, i int, t string) uint64 {
 	return bits
 }
 
-func bindFill(u *source.Unit) Func {
+func bindFill(u *source.Unit) goFunc {
 	size := typeSize(typeNumber(u, "T"))
-	return func(c *Call) error {
+	return func(c *call) error {
 		n := int(c.Int(2))
-		out, bits, past, set := c.elements(0, n, size), fillPattern(c, 1, refType(c, "T")), flag(overflows(n*size)), c.device.simd
+		out, bits, past, set := c.elements(0, n, size), fillPattern(c, 1, c.Type("T")), flag(overflows(n*size)), c.device.simd
 		return c.spread(n, 2*size, func(lo, hi int) {
 			set.run(simdFill, out+uint64(lo*size), uint64((hi-lo)*size), bits, past)
 		})
 	}
 }
 
-func bindCopy(u *source.Unit) Func {
+func bindCopy(u *source.Unit) goFunc {
 	size := typeSize(typeNumber(u, "T"))
-	return func(c *Call) error {
+	return func(c *call) error {
 		n := int(c.Int(2))
 		in, out, past, set := c.elements(0, n, size), c.elements(1, n, size), flag(overflows(n*size)), c.device.simd
 		return c.spread(n, 2*size, func(lo, hi int) {
@@ -61,7 +62,7 @@ func bindCopy(u *source.Unit) Func {
 }
 
 // bindCast leaves 64-bit integers to Go.
-func bindCast(u *source.Unit) Func {
+func bindCast(u *source.Unit) goFunc {
 	from, to := typeNumber(u, "FROM"), typeNumber(u, "TO")
 	for _, t := range []uint64{from, to} {
 		if name := simdTypes[t]; name == "i64" || name == "u64" {
@@ -69,7 +70,7 @@ func bindCast(u *source.Unit) Func {
 		}
 	}
 	read, write := typeSize(from), typeSize(to)
-	return func(c *Call) error {
+	return func(c *call) error {
 		n := int(c.Int(2))
 		in, out, past, set := c.elements(0, n, read), c.elements(1, n, write), flag(overflows(n*write)), c.device.simd
 		return c.spread(n, read+write, func(lo, hi int) {
@@ -79,11 +80,11 @@ func bindCast(u *source.Unit) Func {
 }
 
 // bindTranspose gives threads bands of rows, or parts of them where there are few bands.
-func bindTranspose(u *source.Unit) Func {
+func bindTranspose(u *source.Unit) goFunc {
 	size := typeSize(typeNumber(u, "T"))
-	return func(c *Call) error {
+	return func(c *call) error {
 		rows, cols, batch := int(c.Int(2)), int(c.Int(3)), c.Global[2]
-		all := c.product(rows, cols, batch)
+		all := c.Product(rows, cols, batch)
 		in, out, set := c.elements(0, all, size), c.elements(1, all, size), c.device.simd
 		if all == 0 {
 			return nil

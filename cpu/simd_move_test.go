@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/source"
 )
 
@@ -78,11 +79,11 @@ func TestTopKOrders(t *testing.T) {
 					for i := range values {
 						values[i] = order(i)
 					}
-					in := f.bytes(m * refSize(typ))
+					in := f.bytes(m * kernels.SizeOf(typ))
 					copy(in, encode(typ, values))
 					var got [2][2][]byte
 					for i, on := range []*device{d, exact} {
-						got[i] = [2][]byte{f.bytes(k * refSize(typ)), f.bytes(4 * k)}
+						got[i] = [2][]byte{f.bytes(k * kernels.SizeOf(typ)), f.bytes(4 * k)}
 						require.NoError(t, invoke(t, on, "topk", "topk", []source.Define{{Name: "T", Value: typ}}, [3]int{1, 1, 1},
 							in, got[i][0], got[i][1], uint32(1), uint32(m), uint32(k)))
 					}

@@ -12,11 +12,11 @@ import (
 func init() {
 	for code, op := range reductions {
 		for _, name := range []string{op, op + "_columns"} {
-			vector("reduce", "reduce_"+name, func(u *source.Unit) Func { return bindReduce(u, uint64(code), 0) })
+			vector("reduce", "reduce_"+name, func(u *source.Unit) goFunc { return bindReduce(u, uint64(code), 0) })
 		}
 	}
 	for _, name := range []string{"mean", "mean_columns"} {
-		vector("reduce", "reduce_"+name, func(u *source.Unit) Func { return bindReduce(u, 0, 1) })
+		vector("reduce", "reduce_"+name, func(u *source.Unit) goFunc { return bindReduce(u, 0, 1) })
 	}
 }
 
@@ -35,22 +35,22 @@ const (
 
 // reduction is one launch of a reduce kernel.
 type reduction struct {
-	call               *Call
+	call               *call
 	typ, code, by      uint64
 	size, result       int // bytes of an element, of a result
 	outer, axis, inner int
 	in, out            uint64
 }
 
-func bindReduce(u *source.Unit, code, mean uint64) Func {
+func bindReduce(u *source.Unit, code, mean uint64) goFunc {
 	typ := typeNumber(u, "T")
-	return func(c *Call) error {
+	return func(c *call) error {
 		r := reduction{call: c, typ: typ, code: code, size: typeSize(typ), outer: int(c.Int(2)), axis: int(c.Int(3)), inner: int(c.Int(4))}
 		if r.result = r.size; code >= firstPlace {
 			r.result = 4
 		}
-		r.in = c.elements(0, c.product(r.outer, r.axis, r.inner), r.size)
-		r.out = c.elements(1, c.product(r.outer, r.inner), r.result)
+		r.in = c.elements(0, c.Product(r.outer, r.axis, r.inner), r.size)
+		r.out = c.elements(1, c.Product(r.outer, r.inner), r.result)
 		r.by = mean * uint64(r.axis)
 		switch {
 		case r.outer*r.inner == 0:
@@ -132,17 +132,17 @@ func (r *reduction) long(inner int) error {
 
 func init() {
 	vector("softmax", "softmax", bindSoftmax)
-	vector("norm", "layer_norm", func(u *source.Unit) Func { return bindNorm(u, 3, 4) })
-	vector("norm", "rms_norm", func(u *source.Unit) Func { return bindNorm(u, 2, 3) })
+	vector("norm", "layer_norm", func(u *source.Unit) goFunc { return bindNorm(u, 3, 4) })
+	vector("norm", "rms_norm", func(u *source.Unit) goFunc { return bindNorm(u, 2, 3) })
 	vector("topk", "topk", bindTopK)
 }
 
-func bindSoftmax(u *source.Unit) Func {
+func bindSoftmax(u *source.Unit) goFunc {
 	typ := typeNumber(u, "T")
 	size := typeSize(typ)
-	return func(c *Call) error {
+	return func(c *call) error {
 		rows, n := int(c.Int(2)), int(c.Int(3))
-		all := c.product(rows, n)
+		all := c.Product(rows, n)
 		in, out, set := c.elements(0, all, size), c.elements(1, all, size), c.device.simd
 		if all == 0 {
 			return nil
@@ -156,12 +156,12 @@ func bindSoftmax(u *source.Unit) Func {
 }
 
 // bindNorm: out is argument o, its rows and columns follow, and epsilon.
-func bindNorm(u *source.Unit, o, sizes int) Func {
+func bindNorm(u *source.Unit, o, sizes int) goFunc {
 	typ := typeNumber(u, "T")
 	size := typeSize(typ)
-	return func(c *Call) error {
+	return func(c *call) error {
 		rows, n := int(c.Int(sizes)), int(c.Int(sizes+1))
-		all := c.product(rows, n)
+		all := c.Product(rows, n)
 		if all == 0 {
 			return nil
 		}

@@ -6,6 +6,7 @@ package cpu
 import (
 	"slices"
 
+	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/source"
 )
 
@@ -15,7 +16,7 @@ var simdTypes = []string{"f32", "f64", "f16", "bf16", "i8", "i16", "i32", "i64",
 
 // typeNumber returns the number that csrc/cpu has for the type in a definition.
 func typeNumber(u *source.Unit, define string) uint64 {
-	t, ok := unitDefine(u, define)
+	t, ok := u.Define(define)
 	if !ok {
 		return 0
 	}
@@ -24,7 +25,7 @@ func typeNumber(u *source.Unit, define string) uint64 {
 
 // typeSize is the size of a type's elements; wideSize of what they are computed in,
 // which is f32 (number 0) or f64.
-func typeSize(number uint64) int { return refSize(simdTypes[number]) }
+func typeSize(number uint64) int { return kernels.SizeOf(simdTypes[number]) }
 
 func wideType(number uint64) (wide uint64, size int) {
 	if number == 1 {
@@ -34,36 +35,18 @@ func wideType(number uint64) (wide uint64, size int) {
 }
 
 // elements returns the address of buffer argument i, of n elements at least.
-func (c *Call) elements(i, n, size int) uint64 {
-	data := c.Bytes(i)
-	if n < 0 || n > len(data)/size {
-		c.fail(i, "%d elements where %d are used", len(data)/size, n)
-	}
-	at := address(data)
-	if at%uint64(size) != 0 {
-		c.fail(i, "offset %d is not a multiple of the element's %d bytes", c.args[i].Memory.Offset, size)
-	}
-	return at
+func (c *call) elements(i, n, size int) uint64 {
+	c.Need(i, n, size)
+	c.aligned(i, size)
+	return address(c.Bytes(i))
 }
 
-// product returns the product of sizes, which are arguments; the launch fails where
-// that is more than memory can have. Beside a 0, the others may be anything.
-func (c *Call) product(sizes ...int) int {
-	if slices.Contains(sizes, 0) {
-		return 0
+// aligned ends the launch if buffer argument i is not at a multiple of the size.
+func (c *call) aligned(i, size int) {
+	if b := c.Bytes(i); len(b) > 0 && address(b)%uint64(size) != 0 {
+		c.Fail(i, "its offset is not a multiple of the element's %d bytes", size)
 	}
-	n := 1
-	for _, s := range sizes {
-		if s < 0 || n > maxElements/s {
-			c.fail(-1, "sizes %v are more than there can be", sizes)
-		}
-		n *= s
-	}
-	return n
 }
-
-// maxElements keeps the number of bytes within an int.
-const maxElements = int(^uint(0)>>1) / 16
 
 // Bytes that a thread goes through at a time: enough to be worth handing out, and no
 // more than leaves all threads done at about the same time.
@@ -71,7 +54,7 @@ const fewBytes, mostBytes = 1 << 14, 1 << 22
 
 // spread calls f for ranges of [0, n), or once where bytes per index are so few that it
 // would not pay to have more threads.
-func (c *Call) spread(n, bytes int, f func(lo, hi int)) error {
+func (c *call) spread(n, bytes int, f func(lo, hi int)) error {
 	threads := c.device.threads
 	if !threadsPay(0, float64(n)*float64(bytes)) {
 		if n > 0 {

@@ -144,7 +144,7 @@ func (f *fence) numbers(typ string, n int) []byte {
 	for i := range x {
 		x[i] = 2*f.r.Float64() - 1
 	}
-	b := f.bytes(n * refSize(typ))
+	b := f.bytes(n * kernels.SizeOf(typ))
 	copy(b, encode(typ, x))
 	return b
 }
@@ -159,12 +159,12 @@ func invoke(t testing.TB, d *device, family, kernel string, defines []source.Def
 	require.True(t, ok)
 	p := &launch{kernel: &kernelOf{info: driver.KernelInfo{Name: kernel}, device: d, unit: u, params: unitParams(u, kernel), run: f.run}}
 	c := &p.call
-	*c = Call{Unit: u, Kernel: kernel, Params: p.kernel.params, Dim: 3, Global: global, Local: [3]int{1, 1, 1}, device: d, ctx: d.ctx}
+	*c = call{Call: Call{Unit: u, Kernel: kernel, Params: p.kernel.params, Dim: 3, Global: global, Local: [3]int{1, 1, 1}, Host: c}, device: d, ctx: d.ctx}
 	for _, a := range args {
 		var b []byte
 		switch a := a.(type) {
 		case []byte:
-			c.args, c.buffers = append(c.args, driver.Arg{Kind: driver.ArgMemory}), append(c.buffers, a)
+			c.Args = append(c.Args, kernels.Argument{Kind: kernels.BufferArgument, Bytes: a})
 			continue
 		case uint32:
 			b = binary.NativeEndian.AppendUint32(nil, a)
@@ -175,9 +175,7 @@ func invoke(t testing.TB, d *device, family, kernel string, defines []source.Def
 		case float64:
 			b = binary.NativeEndian.AppendUint64(nil, math.Float64bits(a))
 		}
-		c.data = append(c.data, make([]byte, -len(c.data)&7)...)
-		c.args, c.buffers = append(c.args, driver.Arg{Kind: driver.ArgValue, Offset: len(c.data), Size: len(b)}), append(c.buffers, nil)
-		c.data = append(c.data, b...)
+		c.Args = append(c.Args, kernels.Argument{Kind: kernels.ValueArgument, Bytes: b})
 	}
 	return p.execute()
 }
@@ -257,12 +255,12 @@ func (g *gemmTrial) run(t testing.TB, d *device, f *fence) error {
 		data := f.numbers(g.typ, g.n)
 		kernel, args, defines = "gemm_bias", append(args, data), append(defines, source.Define{Name: "ACT", Value: g.act})
 		bias = decode(g.typ, data)
-		act = (&Call{Unit: biasUnit(t, defines)}).activation(refActivations)
+		act = (&call{Call: Call{Unit: biasUnit(t, defines)}}).activation(goActivations)
 	}
 	if err := invoke(t, d, kernel, kernel, defines, [3]int{1, 1, 1}, args...); err != nil {
 		return err
 	}
-	x, y, got, size := decode(g.typ, a), decode(g.typ, b), decode(g.typ, c), refSize(g.typ)
+	x, y, got, size := decode(g.typ, a), decode(g.typ, b), decode(g.typ, c), kernels.SizeOf(g.typ)
 	u := map[string]float64{"f64": 0x1p-52, "f32": 0x1p-24, "f16": 0x1p-10, "bf16": 0x1p-7}[g.typ]
 	small := 0x1p-24
 	if g.typ == "f64" {

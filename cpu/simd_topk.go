@@ -10,16 +10,16 @@ import (
 )
 
 // bindTopK gives threads rows, or parts of few long ones.
-func bindTopK(u *source.Unit) Func {
+func bindTopK(u *source.Unit) goFunc {
 	typ := typeNumber(u, "T")
 	size := typeSize(typ)
-	return func(c *Call) error {
+	return func(c *call) error {
 		rows, n, k := int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
 		want := min(n, k)
 		if rows == 0 || want == 0 {
 			return nil
 		}
-		in, values, places := c.elements(0, c.product(rows, n), size), c.elements(1, c.product(rows, k), size), c.elements(2, c.product(rows, k), 4)
+		in, values, places := c.elements(0, c.Product(rows, n), size), c.elements(1, c.Product(rows, k), size), c.elements(2, c.Product(rows, k), 4)
 		if rows < c.device.threads && n >= 4*longRow && want <= longRow/64 {
 			for r := range rows {
 				if err := c.topLong(typ, n, want, in+uint64(r*n*size), values+uint64(r*k*size), places+uint64(4*r*k), c.U32(2)[r*k:][:want]); err != nil {
@@ -48,7 +48,7 @@ func bindTopK(u *source.Unit) Func {
 
 // topLong chooses among the k smallest of each part of a row. Candidates lie in the
 // order of the row where they are equal, so that their places decide as the row's do.
-func (c *Call) topLong(typ uint64, n, k int, in, values, places uint64, chosen []uint32) error {
+func (c *call) topLong(typ uint64, n, k int, in, values, places uint64, chosen []uint32) error {
 	// The fewer parts, the fewer elements go through a heap. The last takes the rest.
 	length := max(longRow, n/(4*c.device.threads))
 	size, parts, set := typeSize(typ), n/length, c.device.simd

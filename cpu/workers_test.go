@@ -148,7 +148,7 @@ func TestWorkersSettleAfterGoexit(t *testing.T) {
 	s := openStream(t, d)
 	require.NoError(t, s.Launch(launchOf(goKernel(d, "exit", func(c *Call) error {
 		return c.Parallel(64, 1, func(lo, hi int) {
-			if strings.Contains(string(debug.Stack()), "cpu.(*Call).Parallel(") {
+			if strings.Contains(string(debug.Stack()), "cpu.(*call).Parallel(") {
 				<-entered
 				goruntime.Goexit()
 			}

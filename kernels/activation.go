@@ -7,41 +7,44 @@ import (
 	"math"
 )
 
-var activationFamily = &Family{
-	ID: "activation", Doc: "relu, sigmoid, tanh, gelu (exact and tanh form), swish",
-	Kernels: []string{"relu", "sigmoid", "tanh_act", "gelu", "gelu_tanh", "swish"},
-	Types:   floatTypes, Defines: []string{"T"},
-	cases: func(f *Family) (list []Case) {
-		for _, t := range f.Types {
-			for _, k := range f.Kernels {
-				for _, n := range sizesFor(t) {
-					list = append(list, activationCase(f, k, t, fmt.Sprintf("n=%d", n), n, uniform(t, n, 23, -8, 8)))
+func init() {
+	Register(Family{
+		ID: "activation", Doc: "relu, sigmoid, tanh, gelu (exact and tanh form), swish",
+		Kernels: []string{"relu", "sigmoid", "tanh_act", "gelu", "gelu_tanh", "swish"},
+		Types:   floatTypes, Defines: []string{"T"},
+		Source: sources, Reference: refActivation,
+		Cases: func(f *Family) (list []Case) {
+			for _, t := range f.Types {
+				for _, k := range f.Kernels {
+					for _, n := range sizesFor(t) {
+						list = append(list, activationCase(f, k, t, fmt.Sprintf("n=%d", n), n, Uniform(t, n, 23, -8, 8)))
+					}
+					x := append(Special(t), 20, -20, 88, -88, 90, -90, 104, -104, 1e-3, -1e-3, 15, -15)
+					list = append(list, activationCase(f, k, t, "special values", len(x), numbers(x)))
 				}
-				x := append(special(t), 20, -20, 88, -88, 90, -90, 104, -104, 1e-3, -1e-3, 15, -15)
-				list = append(list, activationCase(f, k, t, "special values", len(x), numbers(x)))
 			}
-		}
-		return list
-	},
+			return list
+		},
+	})
 }
 
 func activationCase(f *Family, k, t, shape string, n int, data func() []float64) Case {
 	global, local := ElementsGrid(n)
-	c := f.newCase(k, t, shape).with(global, local, in(t, n, data), out(t, n), ulongArg(n))
+	c := f.Case(k, t, shape).with(global, local, in(t, n, data), out(t, n), ulongArg(n))
 	if k == "relu" {
 		return c.within("0, or the smallest normal where a denormal may be flushed", "nothing is rounded",
 			func(_ int, in [][]float64, ref []float64) []float64 {
 				b := make([]float64, len(ref))
 				for i, r := range ref {
 					if denormal(t, r) || n > 0 && denormal(t, in[0][i]) {
-						b[i] = flush(t)
+						b[i] = Smallest(t)
 					}
 				}
 				return b
 			})
 	}
 	e := activationErrors[k]
-	u, tiny := roundoff(t), flush(t)
+	u, tiny := Roundoff(t), Smallest(t)
 	return c.within(e.formula, e.why, func(_ int, in [][]float64, ref []float64) []float64 {
 		b := make([]float64, len(ref))
 		for i, y := range ref {
@@ -53,7 +56,7 @@ func activationCase(f *Family, k, t, shape string, n int, data func() []float64)
 			if y != 0 {
 				abs += e.of(x) * u * math.Abs(y)
 			}
-			b[i] = stored(t, y, abs)
+			b[i] = Stored(t, y, abs)
 		}
 		return b
 	})
@@ -88,4 +91,33 @@ var activationErrors = map[string]activationError{
 			w := 2 * math.Sqrt(2/math.Pi) * (x + 0.044715*x*x*x)
 			return errExp + errDiv + 2 + 8*max(-w, 1)
 		}},
+}
+
+// refActivations are the formulas, in the form that does not cancel.
+var refActivations = map[string]func(x float64) float64{
+	"relu": func(x float64) float64 {
+		if x < 0 {
+			return 0
+		}
+		return x
+	},
+	"sigmoid":  func(x float64) float64 { return 1 / (1 + math.Exp(-x)) },
+	"tanh_act": math.Tanh,
+	// x·Φ(x)
+	"gelu": func(x float64) float64 { return x * (0.5 * math.Erfc(-x/math.Sqrt2)) },
+	// x/2·(1 + tanh u), and 1 + tanh u = 2/(1 + e^-2u)
+	"gelu_tanh": func(x float64) float64 {
+		u := math.Sqrt(2/math.Pi) * (x + 0.044715*x*x*x)
+		return x / (1 + math.Exp(-2*u))
+	},
+	"swish": func(x float64) float64 { return x / (1 + math.Exp(-x)) },
+}
+
+func refActivation(c *Call) error {
+	t, f := c.Type("T"), refActivations[c.Kernel]
+	get, set := c.Get(0, t), c.Set(1, t)
+	for i := range int(c.Int(2)) {
+		set(i, f(get(i)))
+	}
+	return nil
 }

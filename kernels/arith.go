@@ -6,15 +6,21 @@ package kernels
 import (
 	"fmt"
 	"math"
+	"math/big"
 	"strings"
+
+	"gonum.org/v1/gonum/floats"
 )
 
-var arithFamily = &Family{
-	ID: "arith", Doc: "add, sub, mul, div of arrays, of an array and a scalar, and broadcast to four dimensions",
-	Kernels: []string{"add", "sub", "mul", "div", "add_scalar", "sub_scalar", "mul_scalar", "div_scalar",
-		"scalar_sub", "scalar_div", "add_broadcast", "sub_broadcast", "mul_broadcast", "div_broadcast"},
-	Types: allTypes, Defines: []string{"T"},
-	cases: arithCases,
+func init() {
+	Register(Family{
+		ID: "arith", Doc: "add, sub, mul, div of arrays, of an array and a scalar, and broadcast to four dimensions",
+		Kernels: []string{"add", "sub", "mul", "div", "add_scalar", "sub_scalar", "mul_scalar", "div_scalar",
+			"scalar_sub", "scalar_div", "add_broadcast", "sub_broadcast", "mul_broadcast", "div_broadcast"},
+		Types: allTypes, Defines: []string{"T"},
+		Source: sources, Reference: refArith,
+		Cases: arithCases,
+	})
 }
 
 func arithCases(f *Family) []Case {
@@ -22,7 +28,7 @@ func arithCases(f *Family) []Case {
 	for _, t := range f.Types {
 		for _, k := range f.Kernels {
 			op := strings.TrimPrefix(strings.Split(k, "_")[0], "scalar")
-			if strings.Contains(k, "div") && !isFloat(t) {
+			if strings.Contains(k, "div") && !IsFloat(t) {
 				continue
 			}
 			switch {
@@ -40,9 +46,9 @@ func arithCases(f *Family) []Case {
 
 // operands keeps what is divided by away from 0; special values have their own case.
 func operands(k, t string, na, nb int) (a, b func() []float64) {
-	a, b = uniform(t, na, 1, -100, 100), uniform(t, nb, 2, -100, 100)
+	a, b = Uniform(t, na, 1, -100, 100), Uniform(t, nb, 2, -100, 100)
 	if strings.Contains(k, "div") {
-		b = uniform(t, nb, 2, 0.5, 100)
+		b = Uniform(t, nb, 2, 0.5, 100)
 	}
 	return a, b
 }
@@ -51,14 +57,14 @@ func arrayCases(f *Family, k, t string) []Case {
 	var list []Case
 	make := func(shape string, n int, a, b func() []float64) {
 		global, local := ElementsGrid(n)
-		list = append(list, arithBound(f.newCase(k, t, shape), k, t, 0, 1).
+		list = append(list, arithBound(f.Case(k, t, shape), k, t, 0, 1).
 			with(global, local, in(t, n, a), in(t, n, b), out(t, n), ulongArg(n)))
 	}
 	for _, n := range sizesFor(t) {
 		a, b := operands(k, t, n, n)
 		make(fmt.Sprintf("n=%d", n), n, a, b)
 	}
-	if isFloat(t) {
+	if IsFloat(t) {
 		a, b := pairs(t)
 		make("special values", len(a), numbers(a), numbers(b))
 	}
@@ -78,7 +84,7 @@ func scalarCases(f *Family, k, t string) []Case {
 				_, b := operands(k, t, n, n)
 				args[0], args[1] = args[1], in(t, n, b)
 			}
-			list = append(list, arithBound(f.newCase(k, t, fmt.Sprintf("n=%d s=%g", n, s)), k, t, x, y).
+			list = append(list, arithBound(f.Case(k, t, fmt.Sprintf("n=%d s=%g", n, s)), k, t, x, y).
 				with(global, local, args...))
 		}
 	}
@@ -107,7 +113,7 @@ func broadcastCases(f *Family, k, t string) []Case {
 		for _, v := range [][4]int{s.d, s.sa, s.sb} {
 			args = append(args, uintArg(v[0]), uintArg(v[1]), uintArg(v[2]), uintArg(v[3]))
 		}
-		list = append(list, arithBound(f.newCase(k, t, s.shape), k, t, -1, -1).with(global, local, args...))
+		list = append(list, arithBound(f.Case(k, t, s.shape), k, t, -1, -1).with(global, local, args...))
 	}
 	return list
 }
@@ -116,7 +122,7 @@ func broadcastCases(f *Family, k, t string) []Case {
 // where the data has no denormals.
 func arithBound(c Case, k, t string, x, y int) Case {
 	switch {
-	case !isFloat(t):
+	case !IsFloat(t):
 		return c.exact("integers wrap modulo 2^bits")
 	case strings.Contains(k, "div") && t != "f64":
 		return c.within("6ε·|a/b|", "OpenCL divides to 2.5 ulp = 5ε; the reference rounds once",
@@ -131,7 +137,7 @@ func arithBound(c Case, k, t string, x, y int) Case {
 func arithFlush(k, t string, x, y int, c float64) func(int, [][]float64, []float64) []float64 {
 	at := func(v []float64, i int) float64 { return v[min(i, len(v)-1)] }
 	return func(_ int, in [][]float64, ref []float64) []float64 {
-		tiny, u := flush(t), roundoff(t)
+		tiny, u := Smallest(t), Roundoff(t)
 		bound := make([]float64, len(ref))
 		for i, r := range ref {
 			e := c * u * math.Abs(r)
@@ -142,7 +148,7 @@ func arithFlush(k, t string, x, y int, c float64) func(int, [][]float64, []float
 			if x >= 0 {
 				lost = flushed(k, t, at(in[x], i), at(in[y], i))
 			}
-			bound[i] = max(stored(t, r, e+lost), lost)
+			bound[i] = max(Stored(t, r, e+lost), lost)
 		}
 		return bound
 	}
@@ -156,7 +162,107 @@ func flushed(k, t string, a, b float64) float64 {
 	case strings.Contains(k, "div"):
 		return math.Inf(1) // x/0 is anything from 0 to NaN
 	case strings.Contains(k, "mul"):
-		return flush(t) * max(math.Abs(a), math.Abs(b), 1)
+		return Smallest(t) * max(math.Abs(a), math.Abs(b), 1)
 	}
-	return 2 * flush(t)
+	return 2 * Smallest(t)
+}
+
+// refArith: out = a op b. The kernel's name says which operand is a scalar and
+// whether both are broadcast.
+func refArith(c *Call) error {
+	t := c.Type("T")
+	op := strings.TrimPrefix(c.Kernel, "scalar_")
+	op, form, _ := strings.Cut(op, "_")
+	left, n, at := strings.HasPrefix(c.Kernel, "scalar_"), 0, func(_, i int) int { return i }
+	if form == "broadcast" {
+		n, at = refBroadcast(c)
+	} else {
+		n = int(c.Int(3))
+	}
+	scalar := -1
+	switch {
+	case left:
+		scalar = 0
+	case form == "scalar":
+		scalar = 1
+	}
+	if IsFloat(t) {
+		refArithFloat(c, t, op, n, scalar, at)
+	} else {
+		refArithInt(c, t, op, n, scalar, at)
+	}
+	return nil
+}
+
+// refBroadcast returns the number of elements of the result, and where operand 0 or
+// 1 has the one that belongs to element i.
+func refBroadcast(c *Call) (n int, at func(operand, i int) int) {
+	v := make([]int, 12)
+	for j := range v {
+		v[j] = int(c.Int(3 + j))
+	}
+	d, strides := v[:4], [2][]int{v[4:8], v[8:]}
+	return d[0] * d[1] * d[2] * d[3], func(operand, i int) (place int) {
+		for j := 3; j >= 0; j-- {
+			place += i % d[j] * strides[operand][j]
+			i /= d[j]
+		}
+		return place
+	}
+}
+
+func refArithFloat(c *Call, t, op string, n, scalar int, at func(operand, i int) int) {
+	var ab [2][]float64
+	for k := range ab {
+		ab[k] = make([]float64, n)
+		if k == scalar {
+			floats.AddConst(c.Float(k), ab[k])
+			continue
+		}
+		get := c.Get(k, t)
+		for i := range n {
+			ab[k][i] = get(at(k, i))
+		}
+	}
+	a, b := ab[0], ab[1]
+	switch op {
+	case "add":
+		floats.Add(a, b)
+	case "sub":
+		floats.Sub(a, b)
+	case "mul":
+		floats.Mul(a, b)
+	case "div":
+		floats.Div(a, b)
+	}
+	refWrite(c.Set(2, t), a)
+}
+
+func refArithInt(c *Call, t, op string, n, scalar int, at func(operand, i int) int) {
+	var get [2]func(i int) *big.Int
+	for k := range get {
+		if k == scalar {
+			get[k] = func(int) *big.Int { return refScalarInt(c, k) }
+			continue
+		}
+		read := refGetInt(c, k, t)
+		get[k] = func(i int) *big.Int { return read(at(k, i)) }
+	}
+	results := make([]*big.Int, n)
+	for i := range results {
+		a, b, z := get[0](i), get[1](i), new(big.Int)
+		switch op {
+		case "add":
+			z.Add(a, b)
+		case "sub":
+			z.Sub(a, b)
+		case "mul":
+			z.Mul(a, b)
+		}
+		results[i] = z
+	}
+	set := refSetInt(c, 2, t)
+	for i, z := range results {
+		set(i, z)
+	}
 }

@@ -15,29 +15,29 @@ const (
 	errErfc = 32 // 16 ulp
 )
 
-// roundoff returns u of what a type is computed in. Of double it returns 2u: there
+// Roundoff returns u, the unit roundoff of the arithmetic that a type is computed in. Of double it returns 2u: there
 // the reference, which is computed in double, errs as much as the device.
-func roundoff(dtype string) float64 {
+func Roundoff(dtype string) float64 {
 	if dtype == "f64" {
 		return 0x1p-52
 	}
 	return 0x1p-24
 }
 
-// flush returns the smallest normal number of what a type is computed in: a device
+// Smallest returns the smallest normal number of what a type is computed in: a device
 // may take anything smaller for 0.
-func flush(dtype string) float64 {
+func Smallest(dtype string) float64 {
 	if dtype == "f64" {
 		return 0x1p-1022
 	}
 	return 0x1p-126
 }
 
-// stored adds the error of storing a result that is already off by e: nothing for
+// Stored adds the error of storing a result that is already off by e: nothing for
 // types that are computed in themselves, one unit in the last place for half and
 // bfloat16, since both sides round and may do so to neighbours. Where the reference
 // is not a number that has errors, nothing is allowed.
-func stored(dtype string, ref, e float64) float64 {
+func Stored(dtype string, ref, e float64) float64 {
 	if ref != ref || math.IsInf(ref, 0) {
 		return 0
 	}
@@ -59,7 +59,7 @@ func stored(dtype string, ref, e float64) float64 {
 // relative is a bound of c·u·|ref| per element, plus what flushing may take away:
 // scale(i) smallest normals, none when scale is nil.
 func relative(dtype string, c float64, scale func(in [][]float64, i int) float64) func(int, [][]float64, []float64) []float64 {
-	u, tiny := roundoff(dtype), flush(dtype)
+	u, tiny := Roundoff(dtype), Smallest(dtype)
 	return func(_ int, in [][]float64, ref []float64) []float64 {
 		b := make([]float64, len(ref))
 		for i, r := range ref {
@@ -67,11 +67,11 @@ func relative(dtype string, c float64, scale func(in [][]float64, i int) float64
 			if scale != nil {
 				e += tiny * scale(in, i)
 			}
-			b[i] = stored(dtype, r, e)
+			b[i] = Stored(dtype, r, e)
 		}
 		return b
 	}
 }
 
 // denormal tells whether a device may take x for 0.
-func denormal(dtype string, x float64) bool { return x != 0 && math.Abs(x) < flush(dtype) }
+func denormal(dtype string, x float64) bool { return x != 0 && math.Abs(x) < Smallest(dtype) }

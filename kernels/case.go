@@ -50,7 +50,8 @@ type Arg struct {
 	Len  int     // elements of a buffer
 	V    float64 // of a Value
 
-	data func() []float64
+	// Fill gives the Len numbers that an In or InOut buffer holds, the same at every call.
+	Fill func() []float64
 }
 
 // Data returns what an In or InOut buffer holds before it is rounded to its type
@@ -60,10 +61,10 @@ func (a *Arg) Data() []float64 {
 	switch {
 	case a.Dir == Value:
 		return []float64{a.V}
-	case a.data == nil:
+	case a.Fill == nil:
 		return nil
 	}
-	return a.data()
+	return a.Fill()
 }
 
 // Name is "gemm/gemm f16 m=1 n=2 k=3": unique in the catalog.
@@ -133,8 +134,10 @@ func difference(ref, got, bound float64) float64 {
 	return math.Abs(got - ref)
 }
 
-// newCase starts the case of a family's kernel for one type.
-func (f *Family) newCase(kernel, dtype, shape string) Case {
+// Case starts a case of one of the family's kernels: its names, the definition T where the
+// family has it, and what a device needs for that type. The grid, the arguments and the
+// bound are the caller's to add.
+func (f *Family) Case(kernel, dtype, shape string) Case {
 	c := Case{Family: f.ID, Kernel: kernel, DType: dtype, Shape: shape}
 	if slices.Contains(f.Defines, "T") {
 		c.Defines = []source.Define{{Name: "T", Value: dtype}}
@@ -164,11 +167,11 @@ func (c Case) within(formula, why string, bound func(arg int, in [][]float64, re
 }
 
 func in(typ string, n int, data func() []float64) Arg {
-	return Arg{Dir: In, Type: typ, Len: max(n, 1), data: data}
+	return Arg{Dir: In, Type: typ, Len: max(n, 1), Fill: data}
 }
 
 func inout(typ string, n int, data func() []float64) Arg {
-	return Arg{Dir: InOut, Type: typ, Len: max(n, 1), data: data}
+	return Arg{Dir: InOut, Type: typ, Len: max(n, 1), Fill: data}
 }
 
 // out is a result of n elements. One of none is given an element that must stay as

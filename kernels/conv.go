@@ -10,26 +10,32 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-var conv2dFamily = &Family{
-	ID: "conv2d", Doc: "convolution of images in rows (NCHW): stride, padding, dilation, groups, bias",
-	Kernels: []string{"conv2d"}, Types: floatTypes, Defines: []string{"T", "BIAS"},
-	cases: convCases,
+func init() {
+	Register(Family{
+		ID: "conv2d", Doc: "convolution of images in rows (NCHW): stride, padding, dilation, groups, bias",
+		Kernels: []string{"conv2d"}, Types: floatTypes, Defines: []string{"T", "BIAS"},
+		Source: sources, Reference: refConv2D,
+		Cases: convCases,
+	})
 }
 
-var im2colFamily = &Family{
-	ID: "im2col", Doc: "the columns that make a convolution a product",
-	Kernels: []string{"im2col"}, Types: floatTypes, Defines: []string{"T"},
-	cases: func(f *Family) (list []Case) {
-		for _, s := range convShapes {
-			if s.groups == 1 {
-				list = append(list, im2colCase(f, "f32", s))
+func init() {
+	Register(Family{
+		ID: "im2col", Doc: "the columns that make a convolution a product",
+		Kernels: []string{"im2col"}, Types: floatTypes, Defines: []string{"T"},
+		Source: sources, Reference: refIm2Col,
+		Cases: func(f *Family) (list []Case) {
+			for _, s := range convShapes {
+				if s.groups == 1 {
+					list = append(list, im2colCase(f, "f32", s))
+				}
 			}
-		}
-		for _, t := range f.Types[1:] {
-			list = append(list, im2colCase(f, t, convShapes[5]))
-		}
-		return list
-	},
+			for _, t := range f.Types[1:] {
+				list = append(list, im2colCase(f, t, convShapes[5]))
+			}
+			return list
+		},
+	})
 }
 
 // ConvOut is how many elements the output of a convolution has along one side that is
@@ -106,7 +112,7 @@ func (s *convShape) name() string {
 }
 
 func (s *convShape) image(t string) func() []float64 {
-	x := uniform(t, s.n*s.c*s.h*s.w, 31, -1, 1)
+	x := Uniform(t, s.n*s.c*s.h*s.w, 31, -1, 1)
 	if s.note == " NaN in x" {
 		return mixed(x, math.NaN(), 0, 40)
 	}
@@ -122,13 +128,13 @@ func convCase(f *Family, t string, s convShape) Case {
 	}
 	args := append([]Arg{uintArg(s.n), uintArg(s.c), uintArg(s.h), uintArg(s.w), uintArg(s.k)}, s.sizes()...)
 	args = append(args, uintArg(s.groups), uintArg(outH), uintArg(outW), in(t, s.n*s.c*s.h*s.w, s.image(t)),
-		in(t, weights, uniform(t, weights, 32, -1, 1)), in(t, s.k, uniform(t, s.k, 33, -1, 1)), out(t, s.n*s.k*outH*outW))
+		in(t, weights, Uniform(t, weights, 32, -1, 1)), in(t, s.k, Uniform(t, s.k, 33, -1, 1)), out(t, s.n*s.k*outH*outW))
 	global, local := Conv2DGrid(s.n, s.k, s.groups, outH, outW)
 	name := s.name()
 	if s.bias {
 		name += " bias"
 	}
-	c := f.newCase("conv2d", t, name).with(global, local, args...)
+	c := f.Case("conv2d", t, name).with(global, local, args...)
 	c.Defines = append(c.Defines, source.Define{Name: "BIAS", Value: bias})
 	return c.within("ε·((K+2)·(Σ|x||weight| + |bias|) + |result|), K products",
 		"a sum of K products and the bias, in any order, fused or not, errs by at most (K+1)·ε·Σ of their sizes; the reference rounds once more",
@@ -136,7 +142,7 @@ func convCase(f *Family, t string, s convShape) Case {
 }
 
 func convBound(t string, s convShape, in [][]float64, ref []float64) []float64 {
-	u, tiny := roundoff(t), flush(t)
+	u, tiny := Roundoff(t), Smallest(t)
 	x, weight, bias := in[16], in[17], in[18]
 	terms := s.c / s.groups * s.filter[0] * s.filter[1]
 	bound := make([]float64, len(ref))
@@ -151,7 +157,7 @@ func convBound(t string, s convShape, in [][]float64, ref []float64) []float64 {
 			sum = math.Abs(bias[o])
 		}
 		s.visit(i, func(at, p int) { sum += math.Abs(x[at] * weight[o*terms+p]) })
-		bound[i] = stored(t, ref[i], u*(float64(terms+2)*sum+math.Abs(ref[i]))+float64(terms)*tiny)
+		bound[i] = Stored(t, ref[i], u*(float64(terms+2)*sum+math.Abs(ref[i]))+float64(terms)*tiny)
 	}
 	return bound
 }
@@ -178,5 +184,69 @@ func im2colCase(f *Family, t string, s convShape) Case {
 	args := append([]Arg{uintArg(s.n), uintArg(s.c), uintArg(s.h), uintArg(s.w)}, s.sizes()...)
 	args = append(args, uintArg(outH), uintArg(outW), in(t, s.n*s.c*s.h*s.w, s.image(t)), out(t, total))
 	global, local := ElementsGrid(total)
-	return f.newCase("im2col", t, s.name()).with(global, local, args...).exact("values are moved")
+	return f.Case("im2col", t, s.name()).with(global, local, args...).exact("values are moved")
+}
+
+// refWindow is a filter over an image of h×w.
+type refWindow struct {
+	h, w, rows, cols, strideH, strideW, padH, padW, dilationH, dilationW int
+}
+
+// refWindowOf reads the eight arguments from at on.
+func refWindowOf(c *Call, at int) refWindow {
+	v := func(i int) int { return int(c.Int(at + i)) }
+	return refWindow{int(c.Int(2)), int(c.Int(3)), v(0), v(1), v(2), v(3), v(4), v(5), v(6), v(7)}
+}
+
+// place is what element (r, s) of the filter meets for element (i, j) of the output: a
+// place in the image, or -1 beside it.
+func (f *refWindow) place(i, j, r, s int) int {
+	y, x := i*f.strideH+r*f.dilationH-f.padH, j*f.strideW+s*f.dilationW-f.padW
+	if y < 0 || y >= f.h || x < 0 || x >= f.w {
+		return -1
+	}
+	return y*f.w + x
+}
+
+// refConv2D is the formula, element by element.
+func refConv2D(c *Call) error {
+	t, f := c.Type("T"), refWindowOf(c, 5)
+	n, channels, k, groups, outH, outW := int(c.Int(0)), int(c.Int(1)), int(c.Int(4)), int(c.Int(13)), int(c.Int(14)), int(c.Int(15))
+	x, weight, set := c.Get(16, t), c.Get(17, t), c.Set(19, t)
+	bias := func(int) float64 { return 0 }
+	if c.Flag("BIAS") {
+		bias = c.Get(18, t)
+	}
+	outs, deep := outH*outW, channels/groups
+	for e := range n * k * outs {
+		image, o, i, j := e/outs/k, e/outs%k, e%outs/outW, e%outW
+		sum := bias(o)
+		for p := range deep * f.rows * f.cols {
+			q, r, s := p/f.cols/f.rows, p/f.cols%f.rows, p%f.cols
+			if at := f.place(i, j, r, s); at >= 0 {
+				plane := image*channels + o/(k/groups)*deep + q
+				sum += x(plane*f.h*f.w+at) * weight(o*deep*f.rows*f.cols+p)
+			}
+		}
+		set(e, sum)
+	}
+	return nil
+}
+
+// refIm2Col moves what a filter of ones in each place would read.
+func refIm2Col(c *Call) error {
+	size, f := SizeOf(c.Type("T")), refWindowOf(c, 4)
+	n, channels, outH, outW := int(c.Int(0)), int(c.Int(1)), int(c.Int(12)), int(c.Int(13))
+	get, set := refGetBits(c, 14, size), refSetBits(c, 15, size)
+	outs := outH * outW
+	for e := range n * channels * f.rows * f.cols * outs {
+		p := e / outs
+		plane, r, s := p/f.cols/f.rows, p/f.cols%f.rows, p%f.cols
+		v := uint64(0)
+		if at := f.place(e%outs/outW, e%outW, r, s); at >= 0 {
+			v = get(plane*f.h*f.w + at)
+		}
+		set(e, v)
+	}
+	return nil
 }

@@ -32,14 +32,14 @@ func constant(n int, v float64) func() []float64 {
 	}
 }
 
-// uniform is numbers from lo to hi; whole ones, over the range of the type, if the
+// Uniform is n numbers from lo to hi, the same for a seed; whole ones, over the range of the type, if the
 // type is an integer's.
-func uniform(dtype string, n int, seed uint64, lo, hi float64) func() []float64 {
+func Uniform(dtype string, n int, seed uint64, lo, hi float64) func() []float64 {
 	return func() []float64 {
 		r := rand.New(rand.NewPCG(seed, 20260101))
 		x := make([]float64, max(n, 1))
 		for i := range x {
-			if isFloat(dtype) {
+			if IsFloat(dtype) {
 				x[i] = lo + (hi-lo)*r.Float64()
 			} else {
 				x[i] = anyInteger(dtype, r)
@@ -78,8 +78,8 @@ func rangeOf(dtype string) (lo, hi float64) {
 	return lo, hi
 }
 
-// special are the values of floating types that go wrong most often.
-func special(dtype string) []float64 {
+// Special are the values of floating types that go wrong most often.
+func Special(dtype string) []float64 {
 	big, small, tiny := math.MaxFloat32, 0x1p-126, 0x1p-149
 	switch dtype {
 	case "f64":
@@ -95,7 +95,7 @@ func special(dtype string) []float64 {
 
 // pairs is every pair of special values: the first of each, then the second.
 func pairs(dtype string) (a, b []float64) {
-	s := special(dtype)
+	s := Special(dtype)
 	for _, x := range s {
 		for _, y := range s {
 			a, b = append(a, x), append(b, y)
@@ -119,7 +119,8 @@ func mixed(data func() []float64, v float64, places ...int) func() []float64 {
 	}
 }
 
-func isFloat(dtype string) bool { return dtype[0] == 'f' || dtype[0] == 'b' }
+// IsFloat reports whether a type is a floating one: f32, f64, f16 or bf16.
+func IsFloat(dtype string) bool { return dtype[0] == 'f' || dtype[0] == 'b' }
 
 // scalarOf is the type that scalar arguments of a type are passed as.
 func scalarOf(dtype string) string {

@@ -5,63 +5,73 @@ package kernels
 import (
 	"fmt"
 	"math"
+	"math/big"
 
 	"github.com/concord-compute/concord/source"
 )
 
-var fillFamily = &Family{
-	ID: "fill", Doc: "every element is a value",
-	Kernels: []string{"fill"}, Types: allTypes, Defines: []string{"T"},
-	cases: func(f *Family) (list []Case) {
-		for _, t := range f.Types {
-			values := []float64{0, 77}
-			if isFloat(t) {
-				values = []float64{math.Copysign(0, -1), 0.1, 1e30, math.Inf(-1), math.NaN()}
-			}
-			for i, v := range values {
-				if scalarOf(t) == "f32" {
-					v = float64(float32(v))
+func init() {
+	Register(Family{
+		ID: "fill", Doc: "every element is a value",
+		Kernels: []string{"fill"}, Types: allTypes, Defines: []string{"T"},
+		Source: sources, Reference: refFill,
+		Cases: func(f *Family) (list []Case) {
+			for _, t := range f.Types {
+				values := []float64{0, 77}
+				if IsFloat(t) {
+					values = []float64{math.Copysign(0, -1), 0.1, 1e30, math.Inf(-1), math.NaN()}
 				}
-				for _, n := range sizesFor(t) {
-					if i != 1 && n != 257 {
-						continue
+				for i, v := range values {
+					if scalarOf(t) == "f32" {
+						v = float64(float32(v))
 					}
-					global, local := ElementsGrid(n)
-					list = append(list, f.newCase("fill", t, fmt.Sprintf("n=%d value=%g", n, v)).
-						with(global, local, out(t, n), value(scalarOf(t), v), ulongArg(n)).
-						exact("the value is rounded once, to nearest even"))
+					for _, n := range sizesFor(t) {
+						if i != 1 && n != 257 {
+							continue
+						}
+						global, local := ElementsGrid(n)
+						list = append(list, f.Case("fill", t, fmt.Sprintf("n=%d value=%g", n, v)).
+							with(global, local, out(t, n), value(scalarOf(t), v), ulongArg(n)).
+							exact("the value is rounded once, to nearest even"))
+					}
 				}
 			}
-		}
-		return list
-	},
+			return list
+		},
+	})
 }
 
-var copyFamily = &Family{
-	ID: "copy", Doc: "out[i] = in[i], bit for bit",
-	Kernels: []string{"copy"}, Types: allTypes, Defines: []string{"T"},
-	cases: func(f *Family) (list []Case) {
-		add := func(t, shape string, n int, data func() []float64) {
-			global, local := ElementsGrid(n)
-			list = append(list, f.newCase("copy", t, shape).
-				with(global, local, in(t, n, data), out(t, n), ulongArg(n)).exact("bits are moved"))
-		}
-		for _, t := range f.Types {
-			for _, n := range sizesFor(t) {
-				add(t, fmt.Sprintf("n=%d", n), n, uniform(t, n, 1, -1e4, 1e4))
+func init() {
+	Register(Family{
+		ID: "copy", Doc: "out[i] = in[i], bit for bit",
+		Kernels: []string{"copy"}, Types: allTypes, Defines: []string{"T"},
+		Source: sources, Reference: refCopy,
+		Cases: func(f *Family) (list []Case) {
+			add := func(t, shape string, n int, data func() []float64) {
+				global, local := ElementsGrid(n)
+				list = append(list, f.Case("copy", t, shape).
+					with(global, local, in(t, n, data), out(t, n), ulongArg(n)).exact("bits are moved"))
 			}
-			if isFloat(t) {
-				add(t, "special values", len(special(t)), numbers(special(t)))
+			for _, t := range f.Types {
+				for _, n := range sizesFor(t) {
+					add(t, fmt.Sprintf("n=%d", n), n, Uniform(t, n, 1, -1e4, 1e4))
+				}
+				if IsFloat(t) {
+					add(t, "special values", len(Special(t)), numbers(Special(t)))
+				}
 			}
-		}
-		return list
-	},
+			return list
+		},
+	})
 }
 
-var castFamily = &Family{
-	ID: "cast", Doc: "conversion between any two types: to nearest even, integers toward zero and saturating",
-	Kernels: []string{"cast"}, Types: allTypes, Defines: []string{"FROM", "TO"},
-	cases: castCases,
+func init() {
+	Register(Family{
+		ID: "cast", Doc: "conversion between any two types: to nearest even, integers toward zero and saturating",
+		Kernels: []string{"cast"}, Types: allTypes, Defines: []string{"FROM", "TO"},
+		Source: sources, Reference: refCast,
+		Cases: castCases,
+	})
 }
 
 func castCases(f *Family) (list []Case) {
@@ -71,7 +81,7 @@ func castCases(f *Family) (list []Case) {
 			list = append(list, castCase(f, from, to, "edges", len(data), numbers(data)))
 			if from == "f32" && to != "f32" {
 				for _, n := range []int{0, 1, 65537} {
-					list = append(list, castCase(f, from, to, fmt.Sprintf("n=%d", n), n, uniform(from, n, 3, -300, 300)))
+					list = append(list, castCase(f, from, to, fmt.Sprintf("n=%d", n), n, Uniform(from, n, 3, -300, 300)))
 				}
 			}
 		}
@@ -80,13 +90,13 @@ func castCases(f *Family) (list []Case) {
 }
 
 func castCase(f *Family, from, to, shape string, n int, data func() []float64) Case {
-	c := f.newCase("cast", from+"-"+to, shape)
+	c := f.Case("cast", from+"-"+to, shape)
 	c.need(from)
 	c.need(to)
 	c.Defines = []source.Define{{Name: "FROM", Value: from}, {Name: "TO", Value: to}}
 	global, local := ElementsGrid(n)
 	c = c.with(global, local, in(from, n, data), out(to, n), ulongArg(n))
-	if !isFloat(from) || !isFloat(to) || from == to {
+	if !IsFloat(from) || !IsFloat(to) || from == to {
 		return c.exact("every conversion rounds once, and which way is stated")
 	}
 	return c.within("0, or the smallest normal float where a denormal may be flushed", "every conversion rounds once",
@@ -107,7 +117,7 @@ func castCase(f *Family, from, to, shape string, n int, data func() []float64) C
 // which rounding twice is not rounding once.
 func castData(from string) []float64 {
 	var x []float64
-	if !isFloat(from) {
+	if !IsFloat(from) {
 		lo, hi := rangeOf(from)
 		for _, e := range []float64{7, 8, 9, 11, 12, 15, 16, 17, 23, 24, 25, 31, 32, 33, 40, 52, 53, 62, 63} {
 			p := math.Ldexp(1, int(e))
@@ -125,5 +135,73 @@ func castData(from string) []float64 {
 		1 + 0x1p-24, 1 + 0x1p-24 + 0x1p-50, 0x1p-14, 0x1p-24, 0x1p-25, 0x1p-25 + 0x1p-40, 0x1.8p-24, 2147483647, 9007199254740991} {
 		x = append(x, v, -v)
 	}
-	return append(x, special(from)...)
+	return append(x, Special(from)...)
+}
+
+// refFill: out[i] = value.
+func refFill(c *Call) error {
+	t, n := c.Type("T"), int(c.Int(2))
+	if IsFloat(t) {
+		set := c.Set(0, t)
+		for i := range n {
+			set(i, c.Float(1))
+		}
+		return nil
+	}
+	set := refSetInt(c, 0, t)
+	for i := range n {
+		set(i, refScalarInt(c, 1))
+	}
+	return nil
+}
+
+// refCopy: out[i] = in[i], bit for bit.
+func refCopy(c *Call) error {
+	size := SizeOf(c.Type("T"))
+	get, set := refGetBits(c, 0, size), refSetBits(c, 1, size)
+	for i := range int(c.Int(2)) {
+		set(i, get(i))
+	}
+	return nil
+}
+
+// refCast rounds each number once: floating types to nearest even, integers toward
+// zero, saturating, NaN to 0. Integers are exact numbers on the way.
+func refCast(c *Call) error {
+	from, to, n := c.Type("FROM"), c.Type("TO"), int(c.Int(2))
+	switch {
+	case IsFloat(from) && IsFloat(to):
+		get, set := c.Get(0, from), c.Set(1, to)
+		for i := range n {
+			set(i, get(i))
+		}
+	case IsFloat(from):
+		get, set := c.Get(0, from), refSetInt(c, 1, to)
+		for i := range n {
+			set(i, refClamp(refTruncate(get(i)), to))
+		}
+	case IsFloat(to):
+		get, set := refGetInt(c, 0, from), c.Set(1, to)
+		for i := range n {
+			set(i, refRound(get(i), refDigits(to)))
+		}
+	default:
+		get, set := refGetInt(c, 0, from), refSetInt(c, 1, to)
+		for i := range n {
+			set(i, refClamp(get(i), to))
+		}
+	}
+	return nil
+}
+
+// refTruncate is the integer part of x; beyond all integer types where x is infinite.
+func refTruncate(x float64) *big.Int {
+	switch {
+	case math.IsNaN(x):
+		return new(big.Int)
+	case math.IsInf(x, 0):
+		return new(big.Int).Mul(big.NewInt(int64(math.Copysign(1, x))), new(big.Int).Lsh(big.NewInt(1), 100))
+	}
+	i, _ := big.NewFloat(x).Int(nil)
+	return i
 }

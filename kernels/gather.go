@@ -6,27 +6,33 @@ package kernels
 import (
 	"fmt"
 	"math"
+	"math/big"
 	"math/rand/v2"
+
+	"github.com/concord-compute/concord/source"
 )
 
-var gatherFamily = &Family{
-	ID: "gather", Doc: "rows of a table by index; zeros where an index is no row",
-	Kernels: []string{"gather"}, Types: allTypes, Defines: []string{"T"},
-	cases: func(f *Family) (list []Case) {
-		for _, t := range f.Types {
-			for i, s := range moveShapes {
-				if t != "f32" && i%3 != 1 {
-					continue
+func init() {
+	Register(Family{
+		ID: "gather", Doc: "rows of a table by index; zeros where an index is no row",
+		Kernels: []string{"gather"}, Types: allTypes, Defines: []string{"T"},
+		Source: sources, Reference: refGather, Native: gatherNative,
+		Cases: func(f *Family) (list []Case) {
+			for _, t := range f.Types {
+				for i, s := range moveShapes {
+					if t != "f32" && i%3 != 1 {
+						continue
+					}
+					rows, count, n := s[0], s[1], s[2]
+					global, local := ElementsGrid(count * n)
+					list = append(list, f.Case("gather", t, fmt.Sprintf("%d of %d rows of %d", count, rows, n)).
+						with(global, local, in(t, rows*n, Uniform(t, rows*n, 41, -1e4, 1e4)), in("u32", count, rowIndices(count, rows)),
+							out(t, count*n), uintArg(rows), uintArg(count), uintArg(n)).exact("bits are moved"))
 				}
-				rows, count, n := s[0], s[1], s[2]
-				global, local := ElementsGrid(count * n)
-				list = append(list, f.newCase("gather", t, fmt.Sprintf("%d of %d rows of %d", count, rows, n)).
-					with(global, local, in(t, rows*n, uniform(t, rows*n, 41, -1e4, 1e4)), in("u32", count, rowIndices(count, rows)),
-						out(t, count*n), uintArg(rows), uintArg(count), uintArg(n)).exact("bits are moved"))
 			}
-		}
-		return list
-	},
+			return list
+		},
+	})
 }
 
 // moveShapes are rows of the table, number of indices, elements of a row.
@@ -50,36 +56,39 @@ func rowIndices(count, rows int) func() []float64 {
 // addable are the types of scatter_add: those with atomic operations everywhere.
 var addable = map[string]bool{"f32": true, "i32": true, "u32": true}
 
-var scatterFamily = &Family{
-	ID: "scatter", Doc: "rows put or added where an index says; of duplicates the last one, or all",
-	Kernels: []string{"scatter_last", "scatter", "scatter_add"}, Types: allTypes, Defines: []string{"T"},
-	cases: func(f *Family) (list []Case) {
-		for _, t := range f.Types {
-			for i, s := range moveShapes {
-				if t != "f32" && i%3 != 1 {
-					continue
-				}
-				rows, count, n := s[0], s[1], s[2]
-				shape := fmt.Sprintf("%d into %d rows of %d", count, rows, n)
-				from, index := in(t, count*n, uniform(t, count*n, 43, -1e4, 1e4)), in("u32", count, rowIndices(count, rows))
-				into := inout(t, rows*n, uniform(t, rows*n, 44, -1e4, 1e4))
-				sizes := []Arg{uintArg(rows), uintArg(count), uintArg(n)}
-				global, local := ElementsGrid(count * n)
-				list = append(list, f.newCase("scatter", t, shape).
-					with(global, local, append([]Arg{from, index, in("u32", rows, lastIndices(count, rows)), into}, sizes...)...).exact("bits are moved"))
-				if addable[t] {
-					list = append(list, scatterAdd(f.newCase("scatter_add", t, shape).
-						with(global, local, append([]Arg{from, index, into}, sizes...)...), rows, count, n))
-				}
-				if t == "f32" {
-					global, local = ElementsGrid(count)
-					list = append(list, f.newCase("scatter_last", t, shape).
-						with(global, local, index, inout("u32", rows, constant(rows, 0)), sizes[0], sizes[1]).exact("places are compared"))
+func init() {
+	Register(Family{
+		ID: "scatter", Doc: "rows put or added where an index says; of duplicates the last one, or all",
+		Kernels: []string{"scatter_last", "scatter", "scatter_add"}, Types: allTypes, Defines: []string{"T"},
+		Source: sources, Reference: refScatter, Native: scatterNative,
+		Cases: func(f *Family) (list []Case) {
+			for _, t := range f.Types {
+				for i, s := range moveShapes {
+					if t != "f32" && i%3 != 1 {
+						continue
+					}
+					rows, count, n := s[0], s[1], s[2]
+					shape := fmt.Sprintf("%d into %d rows of %d", count, rows, n)
+					from, index := in(t, count*n, Uniform(t, count*n, 43, -1e4, 1e4)), in("u32", count, rowIndices(count, rows))
+					into := inout(t, rows*n, Uniform(t, rows*n, 44, -1e4, 1e4))
+					sizes := []Arg{uintArg(rows), uintArg(count), uintArg(n)}
+					global, local := ElementsGrid(count * n)
+					list = append(list, f.Case("scatter", t, shape).
+						with(global, local, append([]Arg{from, index, in("u32", rows, lastIndices(count, rows)), into}, sizes...)...).exact("bits are moved"))
+					if addable[t] {
+						list = append(list, scatterAdd(f.Case("scatter_add", t, shape).
+							with(global, local, append([]Arg{from, index, into}, sizes...)...), rows, count, n))
+					}
+					if t == "f32" {
+						global, local = ElementsGrid(count)
+						list = append(list, f.Case("scatter_last", t, shape).
+							with(global, local, index, inout("u32", rows, constant(rows, 0)), sizes[0], sizes[1]).exact("places are compared"))
+					}
 				}
 			}
-		}
-		return list
-	},
+			return list
+		},
+	})
 }
 
 // lastIndices is what scatter_last gives for rowIndices.
@@ -96,7 +105,7 @@ func lastIndices(count, rows int) func() []float64 {
 }
 
 func scatterAdd(c Case, rows, count, n int) Case {
-	if !isFloat(c.DType) {
+	if !IsFloat(c.DType) {
 		return c.exact("integers wrap modulo 2^bits, in any order")
 	}
 	return c.within("ε·(c + 1)·(|y| + Σ|x|), c = rows with that index, y what was there",
@@ -118,8 +127,202 @@ func scatterAdd(c Case, rows, count, n int) Case {
 				if added[i] == 0 {
 					b[i] = 0 // it stays
 				}
-				b[i] *= roundoff(c.DType) * (added[i] + 1)
+				b[i] *= Roundoff(c.DType) * (added[i] + 1)
 			}
 			return b
 		})
+}
+
+// refGather: out[i] = in[index[i]], rows of n; zeros for an index that is no row.
+func refGather(c *Call) error {
+	size := SizeOf(c.Type("T"))
+	get, index, set := refGetBits(c, 0, size), c.U32(1), refSetBits(c, 2, size)
+	rows, count, n := int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
+	for i := range count {
+		for j := range n {
+			if row := int(index[i]); row < rows {
+				set(i*n+j, get(row*n+j))
+			} else {
+				set(i*n+j, 0)
+			}
+		}
+	}
+	return nil
+}
+
+// refScatterLast: last[r] = the largest i + 1 with index[i] = r.
+func refScatterLast(c *Call) error {
+	index, last, rows := c.U32(0), c.U32(1), int(c.Int(2))
+	for i := range int(c.Int(3)) {
+		if row := int(index[i]); row < rows {
+			last[row] = max(last[row], uint32(i+1))
+		}
+	}
+	return nil
+}
+
+func refScatter(c *Call) error {
+	switch c.Kernel {
+	case "scatter_last":
+		return refScatterLast(c)
+	case "scatter_add":
+		return refScatterAdd(c)
+	}
+	return refScatterOnce(c)
+}
+
+// refScatterOnce: out[r] = in[last[r] - 1].
+func refScatterOnce(c *Call) error {
+	size := SizeOf(c.Type("T"))
+	get, index, last, set := refGetBits(c, 0, size), c.U32(1), c.U32(2), refSetBits(c, 3, size)
+	rows, n := int(c.Int(4)), int(c.Int(6))
+	for i := range int(c.Int(5)) {
+		if row := int(index[i]); row < rows && last[row] == uint32(i+1) {
+			for j := range n {
+				set(row*n+j, get(i*n+j))
+			}
+		}
+	}
+	return nil
+}
+
+// refScatterAdd: out[index[i]] += in[i], rounded once.
+func refScatterAdd(c *Call) error {
+	t := c.Type("T")
+	index, rows, count, n := c.U32(1), int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
+	if !IsFloat(t) {
+		get, old, set := refGetInt(c, 0, t), refGetInt(c, 2, t), refSetInt(c, 2, t)
+		eachAdded(index, rows, count, n, func(from, to int) { set(to, new(big.Int).Add(old(to), get(from))) })
+		return nil
+	}
+	get, set := c.Get(0, t), c.Set(2, t)
+	sums := refRead(c.Get(2, t), 0, rows*n, 1)
+	eachAdded(index, rows, count, n, func(from, to int) { sums[to] += get(from) })
+	refWrite(set, sums)
+	return nil
+}
+
+func eachAdded(index []uint32, rows, count, n int, f func(from, to int)) {
+	for i := range count {
+		if row := int(index[i]); row < rows {
+			for j := range n {
+				f(i*n+j, row*n+j)
+			}
+		}
+	}
+}
+
+// The natives of gather and scatter copy rows, which Go does at the speed of memory.
+
+func gatherNative(*source.Unit, string) Func { return nativeGather }
+
+func scatterNative(_ *source.Unit, kernel string) Func {
+	switch kernel {
+	case "scatter_last":
+		return nativeScatterLast
+	case "scatter_add":
+		return nativeScatterAdd
+	}
+	return nativeScatter
+}
+
+// rowsOf returns argument i as rows of bytes, at least count of them.
+func rowsOf(c *Call, i, count, bytes int) []byte {
+	c.Need(i, c.Product(count, bytes), 1)
+	return c.Bytes(i)
+}
+
+// indicesOf returns argument i as numbers, at least count of them.
+func indicesOf(c *Call, i, count int) []uint32 {
+	c.Need(i, count, 4)
+	return c.U32(i)[:count]
+}
+
+func nativeGather(c *Call) error {
+	rows, count := int(c.Int(3)), int(c.Int(4))
+	bytes := c.Product(int(c.Int(5)), SizeOf(c.Type("T")))
+	if bytes == 0 {
+		return nil
+	}
+	in, index, out := rowsOf(c, 0, rows, bytes), indicesOf(c, 1, count), rowsOf(c, 2, count, bytes)
+	return c.Parallel(count, 1<<14/bytes+1, func(lo, hi int) {
+		for i, row := range index[lo:hi] {
+			to := out[(lo+i)*bytes:][:bytes]
+			if int(row) < rows {
+				copy(to, in[int(row)*bytes:])
+			} else {
+				clear(to)
+			}
+		}
+	})
+}
+
+func nativeScatterLast(c *Call) error {
+	rows, count := int(c.Int(2)), int(c.Int(3))
+	index, last := indicesOf(c, 0, count), indicesOf(c, 1, rows)
+	for i, row := range index {
+		if i&0xfffff == 0xfffff && c.Context().Err() != nil {
+			return c.Context().Err()
+		}
+		if int(row) < rows {
+			last[row] = max(last[row], uint32(i+1))
+		}
+	}
+	return nil
+}
+
+// nativeScatter writes every row of out once at most, so threads do not meet.
+func nativeScatter(c *Call) error {
+	rows, count := int(c.Int(4)), int(c.Int(5))
+	bytes := c.Product(int(c.Int(6)), SizeOf(c.Type("T")))
+	if bytes == 0 {
+		return nil
+	}
+	in, index, last, out := rowsOf(c, 0, count, bytes), indicesOf(c, 1, count), indicesOf(c, 2, rows), rowsOf(c, 3, rows, bytes)
+	return c.Parallel(count, 1<<14/bytes+1, func(lo, hi int) {
+		for i, row := range index[lo:hi] {
+			if int(row) < rows && last[row] == uint32(lo+i+1) {
+				copy(out[int(row)*bytes:][:bytes], in[(lo+i)*bytes:])
+			}
+		}
+	})
+}
+
+func nativeScatterAdd(c *Call) error {
+	switch c.Type("T") {
+	case "f32":
+		return addRows(c, c.F32(0), c.F32(2))
+	case "i32":
+		return addRows(c, c.I32(0), c.I32(2))
+	}
+	return addRows(c, c.U32(0), c.U32(2))
+}
+
+// addRows gives each thread rows of out, for which it goes through all indices in
+// order: the result is the same with any number of threads.
+func addRows[E int32 | uint32 | float32](c *Call, in, out []E) error {
+	rows, count, n := int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
+	if n == 0 {
+		return nil
+	}
+	index := indicesOf(c, 1, count)
+	rowsOf(c, 0, count, 4*n)
+	rowsOf(c, 2, rows, 4*n)
+	threads := c.Threads()
+	if count*n < 4096 {
+		threads = 1
+	}
+	return c.Parallel(rows, (rows+threads-1)/max(threads, 1), func(lo, hi int) {
+		for i, row := range index {
+			if i&0xffff == 0xffff && c.Context().Err() != nil {
+				return
+			}
+			if r := int(row); r >= lo && r < hi {
+				from, to := in[i*n:i*n+n], out[r*n:r*n+n]
+				for j, x := range from {
+					to[j] += x
+				}
+			}
+		}
+	})
 }

@@ -8,26 +8,34 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
 
 	"github.com/concord-compute/concord/source"
 )
 
 var gemmDefines = []string{"T", "TRANS_A", "TRANS_B"}
 
-var (
-	gemmFamily = &Family{
+func init() {
+	Register(Family{
 		ID: "gemm", Doc: "C = alpha·op(A)·op(B) + beta·C for any m, n, k and transposes",
-		Kernels: []string{"gemm"}, Types: floatTypes, Defines: gemmDefines, cases: gemmCases,
-	}
-	gemmBatchFamily = &Family{
+		Kernels: []string{"gemm"}, Types: floatTypes, Defines: gemmDefines, Source: sources, Reference: refGemm,
+		Cases: gemmCases,
+	})
+	Register(Family{
 		ID: "gemm_batch", Doc: "gemm for many matrices at any distance",
-		Kernels: []string{"gemm_batch"}, Types: floatTypes, Defines: gemmDefines, cases: batchCases,
-	}
-	gemmBiasFamily = &Family{
+		Kernels: []string{"gemm_batch"}, Types: floatTypes, Defines: gemmDefines, Source: sources, Reference: refGemm,
+		Cases: batchCases,
+	})
+	Register(Family{
 		ID: "gemm_bias", Doc: "gemm that ends with a bias for each column and an activation",
-		Kernels: []string{"gemm_bias"}, Types: floatTypes, Defines: append(slices.Clone(gemmDefines), "ACT"), cases: biasCases,
-	}
-)
+		Kernels: []string{"gemm_bias"}, Types: floatTypes, Defines: append(slices.Clone(gemmDefines), "ACT"), Check: checkAct, Source: sources, Reference: refGemm,
+		Cases: biasCases,
+	})
+}
 
 // Activations are what gemm_bias may end with: the value of the definition ACT, and the
 // kernel of the family activation that computes the same.
@@ -43,6 +51,20 @@ func activationKernel(act string) string {
 		}
 	}
 	return ""
+}
+
+func checkAct(d source.Define) error {
+	if d.Name != "ACT" {
+		return zeroOrOne(d)
+	}
+	var all []string
+	for _, a := range Activations {
+		all = append(all, a.Act)
+	}
+	if !slices.Contains(all, d.Value) {
+		return fmt.Errorf("ACT=%s is not one of %s", d.Value, strings.Join(all, " "))
+	}
+	return nil
 }
 
 // gemmShape is one product.
@@ -184,7 +206,7 @@ func batchCase(f *Family, t string, b gemmBatch) Case {
 func biasCase(f *Family, t, act string, s gemmShape) Case {
 	p := s.place(1, 0)
 	c := s.begin(f, "gemm_bias", t, p)
-	c.Args = append(c.Args, in(t, s.n, uniform(t, s.n, 11, -2, 2)))
+	c.Args = append(c.Args, in(t, s.n, Uniform(t, s.n, 11, -2, 2)))
 	if act != "none" {
 		c.Shape += " " + act
 		c.Defines = append(c.Defines, source.Define{Name: "ACT", Value: act})
@@ -229,7 +251,7 @@ func flip(on bool, rows, cols int) [2]int {
 
 // begin is a case with the arguments and definitions that all kernels have.
 func (s *gemmShape) begin(f *Family, kernel, t string, p gemmPlace) Case {
-	a, b, c := uniform(t, p.length[0], 8, -1, 1), uniform(t, p.length[1], 9, -1, 1), uniform(t, p.length[2], 10, -1, 1)
+	a, b, c := Uniform(t, p.length[0], 8, -1, 1), Uniform(t, p.length[1], 9, -1, 1), Uniform(t, p.length[2], 10, -1, 1)
 	switch s.note {
 	case " NaN in C":
 		c = constant(p.length[2], math.NaN()) // beta is 0: C is not read
@@ -252,7 +274,7 @@ func (s *gemmShape) begin(f *Family, kernel, t string, p gemmPlace) Case {
 	}
 	defA, defB := def("TRANS_A", s.transA), def("TRANS_B", s.transB)
 	global, local := GemmGrid(s.m, s.n)
-	k := f.newCase(kernel, t, shape).with(global, local, uintArg(s.m), uintArg(s.n), uintArg(s.k), value(scalarOf(t), s.alpha),
+	k := f.Case(kernel, t, shape).with(global, local, uintArg(s.m), uintArg(s.n), uintArg(s.k), value(scalarOf(t), s.alpha),
 		in(t, p.length[0], a), uintArg(p.ld[0]), in(t, p.length[1], b), uintArg(p.ld[1]), value(scalarOf(t), s.beta),
 		inout(t, p.length[2], c), uintArg(p.ld[2]))
 	k.Defines = append(k.Defines, defA, defB)
@@ -286,20 +308,20 @@ func (s *gemmShape) visit(p gemmPlace, in [][]float64, f func(at, j int, sum, si
 }
 
 func gemmBound(t string, s gemmShape, p gemmPlace, in [][]float64, ref []float64) []float64 {
-	u, tiny := roundoff(t), flush(t)
+	u, tiny := Roundoff(t), Smallest(t)
 	bound := make([]float64, len(ref))
 	s.visit(p, in, func(at, _ int, _, size float64) {
 		e := float64(s.k+2) * math.Abs(s.alpha) * size
 		if s.beta != 0 {
 			e += 2 * math.Abs(s.beta*in[9][at])
 		}
-		bound[at] = stored(t, ref[at], u*(e+math.Abs(ref[at]))+float64(s.k)*tiny)
+		bound[at] = Stored(t, ref[at], u*(e+math.Abs(ref[at]))+float64(s.k)*tiny)
 	})
 	return bound
 }
 
 func biasBound(t, act string, s gemmShape, p gemmPlace, in [][]float64, ref []float64) []float64 {
-	u, tiny := roundoff(t), flush(t)
+	u, tiny := Roundoff(t), Smallest(t)
 	steepest, own := 1.0, func(float64) float64 { return 1 }
 	if e, ok := activationErrors[activationKernel(act)]; ok {
 		steepest, own = 1.13, e.of // 1.13 for gelu
@@ -311,7 +333,109 @@ func biasBound(t, act string, s gemmShape, p gemmPlace, in [][]float64, ref []fl
 			x += s.beta * in[9][at]
 			e += 3 * math.Abs(s.beta*in[9][at])
 		}
-		bound[at] = stored(t, ref[at], u*(steepest*e+own(x)*math.Abs(ref[at]))+(float64(s.k)+2+math.Abs(x))*tiny)
+		bound[at] = Stored(t, ref[at], u*(steepest*e+own(x)*math.Abs(ref[at]))+(float64(s.k)+2+math.Abs(x))*tiny)
 	})
 	return bound
+}
+
+// refGemm: C = alpha·op(A)·op(B) + beta·C, once or for each matrix of a batch, or with a
+// bias and an activation.
+func refGemm(c *Call) error {
+	t := c.Type("T")
+	m, n, k, alpha, beta := int(c.Int(0)), int(c.Int(1)), int(c.Int(2)), c.Float(3), c.Float(8)
+	lda, ldb, ldc := int(c.Int(5)), int(c.Int(7)), int(c.Int(10))
+	count, step := 1, [3]int{}
+	if c.Kernel == "gemm_batch" {
+		count, step = int(c.Int(11)), [3]int{int(c.Int(12)), int(c.Int(13)), int(c.Int(14))}
+	}
+	if m == 0 || n == 0 {
+		return nil
+	}
+	if alpha == 0 { // A and B are not read
+		k = 0
+	}
+	ta, rowsA, colsA := refTrans(c, "TRANS_A", m, k)
+	tb, rowsB, colsB := refTrans(c, "TRANS_B", k, n)
+	finish, set := refFinish(c, t), c.Set(9, t)
+	c.Need(9, c.Product(m-1, ldc)+n, SizeOf(t))
+	for z := range count {
+		a := refMatrix(c, 4, t, rowsA, colsA, z*step[0], lda)
+		b := refMatrix(c, 6, t, rowsB, colsB, z*step[1], ldb)
+		out := blas64.General{Rows: m, Cols: n, Stride: n, Data: make([]float64, m*n)}
+		if beta != 0 { // else C is not read
+			out = refMatrix(c, 9, t, m, n, z*step[2], ldc)
+		}
+		switch {
+		case k == 0:
+			floats.Scale(beta, out.Data)
+			floats.AddConst(alpha*0, out.Data) // NaN where alpha is not finite
+		case finite(a.Data, b.Data):
+			blas64.Gemm(ta, tb, alpha, a, b, beta, out)
+		default:
+			refGemmLoop(ta, tb, k, alpha, a, b, beta, out)
+		}
+		for i := range m {
+			for j := range n {
+				set(z*step[2]+i*ldc+j, finish(j, out.Data[i*n+j]))
+			}
+		}
+	}
+	return nil
+}
+
+// refFinish is what comes after a product, by column.
+func refFinish(c *Call, t string) func(j int, x float64) float64 {
+	if c.Kernel != "gemm_bias" {
+		return func(_ int, x float64) float64 { return x }
+	}
+	name, _ := c.Define("ACT")
+	act, bias := refActivations[activationKernel(name)], c.Get(11, t)
+	return func(j int, x float64) float64 {
+		if x += bias(j); act != nil {
+			x = act(x)
+		}
+		return x
+	}
+}
+
+// refGemmLoop is the formula as it stands. gonum leaves out products with a zero
+// of A, which hides that 0·NaN and 0·∞ are NaN.
+func refGemmLoop(ta, tb blas.Transpose, k int, alpha float64, a, b blas64.General, beta float64, c blas64.General) {
+	at := func(x blas64.General, trans blas.Transpose, i, j int) float64 {
+		if trans == blas.Trans {
+			i, j = j, i
+		}
+		return x.Data[i*x.Stride+j]
+	}
+	for i := range c.Rows {
+		for j := range c.Cols {
+			sum := 0.0
+			for p := range k {
+				sum += at(a, ta, i, p) * at(b, tb, p, j)
+			}
+			x := &c.Data[i*c.Stride+j]
+			if sum *= alpha; beta != 0 {
+				sum += beta * *x
+			}
+			*x = sum
+		}
+	}
+}
+
+// refTrans returns how a rows×cols operand is stored.
+func refTrans(c *Call, define string, rows, cols int) (t blas.Transpose, storedRows, storedCols int) {
+	if c.Flag(define) {
+		return blas.Trans, cols, rows
+	}
+	return blas.NoTrans, rows, cols
+}
+
+// refMatrix copies a matrix that begins at element first, without the padding of its rows.
+func refMatrix(c *Call, arg int, t string, rows, cols, first, ld int) blas64.General {
+	get := c.Get(arg, t)
+	x := blas64.General{Rows: rows, Cols: cols, Stride: max(cols, 1), Data: make([]float64, 0, rows*cols)}
+	for i := range rows {
+		x.Data = append(x.Data, refRead(get, first+i*ld, cols, 1)...)
+	}
+	return x
 }

@@ -1,6 +1,6 @@
 // Package kernels is the catalog: portable OpenCL C sources, one per family, that
 // definitions specialize, and for each kernel what parity needs to judge it: the
-// shapes that hurt and the error it may make, with the reason.
+// shapes that hurt, the error it may make, with the reason, and a float64 reference.
 //
 // # Basics
 //
@@ -16,6 +16,28 @@
 // A device may have an implementation of its own for a kernel, found by the
 // family's ID and the kernel's name. It is bound by the same [Case] list.
 //
+// # Adding a family
+//
+// Any package of any module adds families by calling [Register] in an init function.
+// There is no list to edit: a program that imports the package has the family, and parity
+// judges it. The families of this package are made the same way.
+//
+//	//go:embed clamp.cl
+//	var text embed.FS
+//
+//	func init() {
+//		kernels.Register(kernels.Family{
+//			ID: "clamp", Doc: "numbers moved into a range",
+//			Kernels: []string{"clamp"}, Types: []string{"f32", "f64"}, Defines: []string{"T"},
+//			Source: text, Reference: reference, Native: native, Cases: cases,
+//		})
+//	}
+//
+// The text may include "elem.h" of [Sources], which turns T into types, loads and stores.
+// Reference and what Native returns are a [Func]: it reads the arguments of one launch
+// through a [Call]. [Call.Get] and [Call.Set] are for references, [Elements] and Parallel
+// for natives. [Roundoff], [Smallest] and [Stored] are what bounds are made of.
+//
 // # What all kernels keep to
 //
 // Every size is an argument and every grid may be larger than it: items beyond the
@@ -28,6 +50,7 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,10 +62,11 @@ import (
 //go:embed *.cl *.h
 var sources embed.FS
 
-// Sources returns the texts of the catalog: "<family>.cl" and what they include.
+// Sources returns the texts that this package brings: "<family>.cl", and what they include,
+// which any family may include too.
 func Sources() fs.FS { return sources }
 
-// Family is one source of the catalog and the kernels in it.
+// Family is one source of the catalog, the kernels in it, and how they are judged.
 type Family struct {
 	ID      string   // name of the source, and Unit.Family of its programs
 	Doc     string   // one line: what the kernels compute
@@ -50,7 +74,25 @@ type Family struct {
 	Types   []string // values that T takes, or FROM and TO of cast; empty: types are fixed
 	Defines []string // names of the definitions it knows
 
-	cases func(f *Family) []Case
+	// Source has the text, "<ID>.cl", and what it includes beside [Sources].
+	Source fs.FS
+
+	// Check says what is wrong with the value of a definition that is not one of T, FROM,
+	// TO, GROUP and TILE. nil: the value has to be 0 or 1.
+	Check func(d source.Define) error
+
+	// Reference computes a launch of any of Kernels in float64 and rounds once. It is what
+	// cpu:reference runs, and what everything else is judged by.
+	Reference Func
+
+	// Native returns what cpu:0 runs for one of Kernels, nil for a program that it does not
+	// serve. It is called when a program's kernel is made, not when it is launched. A
+	// family without it is compiled on the CPU as on any other device.
+	Native func(u *source.Unit, kernel string) Func
+
+	// Cases lists what parity has to run. Every kernel needs a case. It is called by
+	// [Cases] alone, so that a program that does not judge kernels pays nothing for it.
+	Cases func(f *Family) []Case
 }
 
 // The types in the order in which they are tried.
@@ -60,23 +102,68 @@ var (
 	allTypes   = slices.Concat(floatTypes, intTypes)
 )
 
-var families = []*Family{
-	saxpyFamily, arithFamily, fillFamily, copyFamily, castFamily, reduceFamily, transposeFamily,
-	gemmFamily, gemmBatchFamily, gemmBiasFamily, l2Family, topkFamily, softmaxFamily, activationFamily,
-	normFamily, gatherFamily, scatterFamily,
-	conv2dFamily, im2colFamily, gemmI8Family,
+var (
+	familiesMu sync.RWMutex
+	families   = map[string]*Family{}
+)
+
+// Register adds a family to the catalog: to what [Unit], [Find] and [Families] return, to
+// what parity runs, and to what the CPU runs without a compiler. It is meant for init
+// functions. It panics, with a sentence that gives the reason, if the family is incomplete
+// or its ID is taken.
+func Register(f Family) {
+	if why := f.incomplete(); why != "" {
+		panic(fmt.Sprintf("kernels: family %q %s", f.ID, why))
+	}
+	familiesMu.Lock()
+	defer familiesMu.Unlock()
+	if families[f.ID] != nil {
+		panic(fmt.Sprintf("kernels: family %q is registered twice", f.ID))
+	}
+	families[f.ID] = &f
 }
 
-// Families returns every family. The list is the caller's, the families are not.
-func Families() []*Family { return slices.Clone(families) }
+// incomplete says what a family lacks, or "".
+func (f *Family) incomplete() string {
+	switch {
+	case f.ID == "" || strings.ContainsAny(f.ID, "/\\ "):
+		return "needs an ID that can name a file"
+	case len(f.Kernels) == 0 || slices.Contains(f.Kernels, ""):
+		return "has no kernel, or one without a name"
+	case f.Source == nil:
+		return "has no source"
+	case f.Reference == nil:
+		return "has no float64 reference, by which its kernels are judged"
+	case f.Cases == nil:
+		return "has no cases, without which nothing is judged"
+	case len(f.Types) > 0 != slices.ContainsFunc(f.Defines, isTypeDefine):
+		return "needs both a list of types and a definition (T, or FROM and TO) that takes them, or neither"
+	}
+	if _, err := fs.Stat(f.Source, f.ID+".cl"); err != nil {
+		return "has no text in its source: " + err.Error()
+	}
+	for i, k := range f.Kernels {
+		if slices.Contains(f.Kernels[:i], k) {
+			return "lists kernel " + k + " twice"
+		}
+	}
+	return ""
+}
+
+// Families returns every family that was registered, in the order of their IDs. The list
+// is the caller's, the families are not.
+func Families() []*Family {
+	familiesMu.RLock()
+	defer familiesMu.RUnlock()
+	return slices.SortedFunc(maps.Values(families), func(a, b *Family) int { return strings.Compare(a.ID, b.ID) })
+}
 
 // Find returns the family with that ID.
 func Find(id string) (*Family, bool) {
-	i := slices.IndexFunc(families, func(f *Family) bool { return f.ID == id })
-	if i < 0 {
-		return nil, false
-	}
-	return families[i], true
+	familiesMu.RLock()
+	defer familiesMu.RUnlock()
+	f, ok := families[id]
+	return f, ok
 }
 
 // Cases returns what parity has to run for a family; nil when there is none of
@@ -86,7 +173,7 @@ func Cases(id string) []Case {
 	if !ok {
 		return nil
 	}
-	return f.cases(f)
+	return f.Cases(f)
 }
 
 // units remembers every program by family, features and definitions.
@@ -120,12 +207,12 @@ func Unit(id string, features *source.Features, defs ...source.Define) (*source.
 }
 
 func (f *Family) parse(features source.Features, defs []source.Define) (*source.Unit, error) {
-	text, err := sources.ReadFile(f.ID + ".cl")
+	text, err := fs.ReadFile(f.Source, f.ID+".cl")
 	if err != nil {
 		return nil, err
 	}
 	return source.Parse(string(text), source.Options{
-		Name: f.ID + ".cl", Defines: defs, Includes: []fs.FS{sources}, Features: &features, Family: f.ID,
+		Name: f.ID + ".cl", Defines: defs, Includes: []fs.FS{f.Source, sources}, Features: &features, Family: f.ID,
 	})
 }
 
@@ -179,16 +266,17 @@ func (f *Family) checkDefine(features source.Features, name, value string) error
 		if n < 1 || n > 32 {
 			return fmt.Errorf("TILE=%s is not from 1 to 32", value)
 		}
-	case name == "ACT":
-		var all []string
-		for _, a := range Activations {
-			all = append(all, a.Act)
-		}
-		if !slices.Contains(all, value) {
-			return fmt.Errorf("ACT=%s is not one of %s", value, strings.Join(all, " "))
-		}
-	case value != "0" && value != "1":
-		return fmt.Errorf("%s=%s is not 0 or 1", name, value)
+	case f.Check != nil:
+		return f.Check(source.Define{Name: name, Value: value})
+	default:
+		return zeroOrOne(source.Define{Name: name, Value: value})
+	}
+	return nil
+}
+
+func zeroOrOne(d source.Define) error {
+	if d.Value != "0" && d.Value != "1" {
+		return fmt.Errorf("%s=%s is not 0 or 1", d.Name, d.Value)
 	}
 	return nil
 }

@@ -5,12 +5,17 @@ package kernels
 import (
 	"fmt"
 	"math"
+
+	"gonum.org/v1/gonum/floats"
 )
 
-var l2Family = &Family{
-	ID: "l2_distance", Doc: "squared distance of every query to every vector",
-	Kernels: []string{"l2_distance_fp32", "l2_distance_fp16", "l2_distance_int8"},
-	cases:   l2Cases,
+func init() {
+	Register(Family{
+		ID: "l2_distance", Doc: "squared distance of every query to every vector",
+		Kernels: []string{"l2_distance_fp32", "l2_distance_fp16", "l2_distance_int8"},
+		Source:  sources, Reference: refL2,
+		Cases: l2Cases,
+	})
 }
 
 // l2Types are the element types of the kernels, by kernel.
@@ -23,7 +28,7 @@ func l2Cases(f *Family) (list []Case) {
 			{31, 33, 127}, {2, 5, 784}, {257, 1031, 3}} {
 			q, v, dim := s[0], s[1], s[2]
 			list = append(list, l2Case(f, k, t, fmt.Sprintf("q=%d v=%d dim=%d", q, v, dim), s,
-				uniform(t, q*dim, 11, -1, 1), uniform(t, v*dim, 12, -1, 1)))
+				Uniform(t, q*dim, 11, -1, 1), Uniform(t, v*dim, 12, -1, 1)))
 		}
 		// 255²·40,000 is above 2^31; integers have to notice. More than 2^16 turns of a loop
 		// are cut short by Mesa's llvmpipe.
@@ -37,20 +42,20 @@ func l2Cases(f *Family) (list []Case) {
 			list = append(list,
 				l2Case(f, k, t, "q=9 v=70 dim=49 pixels", [3]int{9, 70, 49}, pixels(9*49, 13), pixels(70*49, 14)).
 					exact("whole numbers below 2^24 add up exactly in any order"),
-				l2Case(f, k, t, "q=3 v=5 dim=33 NaN and Inf", [3]int{3, 5, 33}, mixed(uniform(t, 99, 15, -1, 1), math.NaN(), 33),
-					mixed(uniform(t, 165, 16, -1, 1), math.Inf(1), 34)))
+				l2Case(f, k, t, "q=3 v=5 dim=33 NaN and Inf", [3]int{3, 5, 33}, mixed(Uniform(t, 99, 15, -1, 1), math.NaN(), 33),
+					mixed(Uniform(t, 165, 16, -1, 1), math.Inf(1), 34)))
 		}
 	}
 	return list
 }
 
 // pixels are whole numbers from 0 to 255.
-func pixels(n int, seed uint64) func() []float64 { return uniform("u8", n, seed, 0, 255) }
+func pixels(n int, seed uint64) func() []float64 { return Uniform("u8", n, seed, 0, 255) }
 
 func l2Case(f *Family, k, t, shape string, s [3]int, queries, vectors func() []float64) Case {
 	q, v, dim := s[0], s[1], s[2]
 	global, local := L2Grid(q, v)
-	c := f.newCase(k, t, shape).with(global, local, in(t, q*dim, queries), in(t, v*dim, vectors), out("f32", q*v),
+	c := f.Case(k, t, shape).with(global, local, in(t, q*dim, queries), in(t, v*dim, vectors), out("f32", q*v),
 		uintArg(q), uintArg(v), uintArg(dim))
 	if t == "i8" {
 		return c.within("7ε·d", "the integer sum is exact; it is rounded to float, divided (2.5 ulp = 5ε), and the reference rounds once",
@@ -59,4 +64,52 @@ func l2Case(f *Family, k, t, shape string, s [3]int, queries, vectors func() []f
 	return c.within("ε·(dim + 4)·d", "each difference rounds once and counts twice in its square, the square and the additions round once "+
 		"each; all terms are positive; the reference rounds once",
 		relative("f32", float64(dim+4), func([][]float64, int) float64 { return float64(dim) }))
+}
+
+// refL2: Σ (q - v)², the dot product of the difference with itself.
+func refL2(c *Call) error {
+	t := l2Types[c.Kernel]
+	if t == "i8" {
+		return refL2Int(c)
+	}
+	queries, vectors, dim := int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
+	getQ, getV, out := c.Get(0, t), c.Get(1, t), c.F32(2)
+	rows := make([][]float64, vectors)
+	for v := range rows {
+		rows[v] = refRead(getV, v*dim, dim, 1)
+	}
+	// On all threads, and once through the vectors for some queries: the demo waits for it.
+	const together = 8
+	return c.Parallel(queries, together, func(lo, hi int) {
+		diff := make([]float64, dim)
+		for ; lo < hi; lo += together {
+			some := make([][]float64, min(together, hi-lo))
+			for i := range some {
+				some[i] = refRead(getQ, (lo+i)*dim, dim, 1)
+			}
+			for v, y := range rows {
+				for i, x := range some {
+					floats.SubTo(diff, x, y)
+					out[(lo+i)*vectors+v] = float32(floats.Dot(diff, diff))
+				}
+			}
+		}
+	})
+}
+
+// refL2Int: Σ (q - v)² exactly, then one division by 127².
+func refL2Int(c *Call) error {
+	queries, vectors, dim := int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
+	x, y, out := c.I8(0), c.I8(1), c.F32(2)
+	for q := range queries {
+		for v := range vectors {
+			sum := int64(0)
+			for d := range dim {
+				diff := int64(x[q*dim+d]) - int64(y[v*dim+d])
+				sum += diff * diff
+			}
+			out[q*vectors+v] = float32(float64(sum) / (127 * 127))
+		}
+	}
+	return nil
 }

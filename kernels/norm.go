@@ -5,12 +5,18 @@ package kernels
 import (
 	"fmt"
 	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
 )
 
-var normFamily = &Family{
-	ID: "norm", Doc: "layer_norm and rms_norm: rows divided by their spread, scaled and shifted",
-	Kernels: []string{"layer_norm", "rms_norm"}, Types: floatTypes, Defines: []string{"T", "GROUP"},
-	cases: normCases,
+func init() {
+	Register(Family{
+		ID: "norm", Doc: "layer_norm and rms_norm: rows divided by their spread, scaled and shifted",
+		Kernels: []string{"layer_norm", "rms_norm"}, Types: floatTypes, Defines: []string{"T", "GROUP"},
+		Source: sources, Reference: refNorm,
+		Cases: normCases,
+	})
 }
 
 func normCases(f *Family) (list []Case) {
@@ -20,14 +26,14 @@ func normCases(f *Family) (list []Case) {
 				if t != "f32" && i != 0 && i != 4 && i != 7 {
 					continue
 				}
-				list = append(list, normCase(f, k, t, "", s[0], s[1], 1e-5, uniform(t, s[0]*s[1], 31, -3, 3)))
+				list = append(list, normCase(f, k, t, "", s[0], s[1], 1e-5, Uniform(t, s[0]*s[1], 31, -3, 3)))
 			}
 			n := 200
-			odd := mixed(mixed(uniform(t, 3*n, 32, -1, 1), math.NaN(), 7), math.Inf(1), n+150)
+			odd := mixed(mixed(Uniform(t, 3*n, 32, -1, 1), math.NaN(), 7), math.Inf(1), n+150)
 			list = append(list,
 				normCase(f, k, t, " NaN and Inf", 3, n, 1e-5, odd),
 				normCase(f, k, t, " all equal", 2, n, 0.25, constant(2*n, 0.3)),
-				normCase(f, k, t, " far from 0", 2, n, 1e-3, uniform(t, 2*n, 33, 30, 34)))
+				normCase(f, k, t, " far from 0", 2, n, 1e-3, Uniform(t, 2*n, 33, 30, 34)))
 		}
 	}
 	return list
@@ -35,12 +41,12 @@ func normCases(f *Family) (list []Case) {
 
 func normCase(f *Family, k, t, note string, rows, n int, eps float64, data func() []float64) Case {
 	global, local := RowsGrid(rows)
-	args := []Arg{in(t, rows*n, data), in(t, n, uniform(t, n, 34, 0.5, 2))}
+	args := []Arg{in(t, rows*n, data), in(t, n, Uniform(t, n, 34, 0.5, 2))}
 	if k == "layer_norm" {
-		args = append(args, in(t, n, uniform(t, n, 35, -1, 1)))
+		args = append(args, in(t, n, Uniform(t, n, 35, -1, 1)))
 	}
 	args = append(args, out(t, rows*n), uintArg(rows), uintArg(n), value(scalarOf(t), eps))
-	return f.newCase(k, t, fmt.Sprintf("%d×%d%s", rows, n, note)).with(global, local, args...).
+	return f.Case(k, t, fmt.Sprintf("%d×%d%s", rows, n, note)).with(global, local, args...).
 		within("|γ|/w·(e + ε|x-m|) + ε·|y-β|·((d + 10)/2 + 14) + |y-β|·e²/2w² + 2ε|y|, w² = v + epsilon, e = ε·(d·mean|x| + 6|m|), d = min(n, 24 + n/128)",
 			"e is the error of the mean, which moves each element by that and the variance only by its square, since deviations sum to 0; squares "+
 				"err by 3ε, their sum by d, the mean of them by 2.5 ulp = 5ε, the root by 3 ulp = 6ε and halves what was before; the division by 5ε, "+
@@ -49,7 +55,7 @@ func normCase(f *Family, k, t, note string, rows, n int, eps float64, data func(
 }
 
 func normBound(k, t string, rows, n int, eps float64, in [][]float64, ref []float64) []float64 {
-	u, tiny := roundoff(t), flush(t)
+	u, tiny := Roundoff(t), Smallest(t)
 	b := make([]float64, len(ref))
 	depth := float64(min(n, 24+n/128))
 	for r := range rows {
@@ -69,8 +75,36 @@ func normBound(k, t string, rows, n int, eps float64, in [][]float64, ref []floa
 		for j, z := range x {
 			gamma := math.Abs(in[1][j])
 			scaled := gamma * math.Abs(z-mean) / w
-			bound[j] = stored(t, y[j], gamma/w*(e+u*math.Abs(z-mean)+2*tiny)+scaled*(u*((depth+10)/2+14)+e*e/(2*w*w))+2*u*math.Abs(y[j])+2*tiny)
+			bound[j] = Stored(t, y[j], gamma/w*(e+u*math.Abs(z-mean)+2*tiny)+scaled*(u*((depth+10)/2+14)+e*e/(2*w*w))+2*u*math.Abs(y[j])+2*tiny)
 		}
 	}
 	return b
+}
+
+// refNorm: (x - mean) / √(variance + epsilon) · gamma + beta, or without mean and beta.
+func refNorm(c *Call) error {
+	t, out := c.Type("T"), 2
+	centered := c.Kernel == "layer_norm"
+	if centered {
+		out = 3
+	}
+	rows, n := int(c.Int(out+1)), int(c.Int(out+2))
+	get, gamma, set := c.Get(0, t), c.Get(1, t), c.Set(out, t)
+	for r := range rows {
+		x := refRead(get, r*n, n, 1)
+		if centered {
+			floats.AddConst(-refSum(slices.Clone(x))/float64(n), x)
+		}
+		squares := slices.Clone(x)
+		floats.Mul(squares, x)
+		width := math.Sqrt(refSum(squares)/float64(n) + c.Float(out+3))
+		for j, z := range x {
+			y := z / width * gamma(j)
+			if centered {
+				y += c.Get(2, t)(j)
+			}
+			set(r*n+j, y)
+		}
+	}
+	return nil
 }

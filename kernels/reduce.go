@@ -6,16 +6,22 @@ package kernels
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
+
+	"gonum.org/v1/gonum/floats"
 )
 
-var reduceFamily = &Family{
-	ID: "reduce", Doc: "sum, mean, max, min, argmax, argmin over the middle axis of outer × axis × inner",
-	Kernels: []string{"reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_argmax", "reduce_argmin",
-		"reduce_sum_columns", "reduce_mean_columns", "reduce_max_columns", "reduce_min_columns",
-		"reduce_argmax_columns", "reduce_argmin_columns"},
-	Types: floatTypes, Defines: []string{"T", "GROUP"},
-	cases: reduceCases,
+func init() {
+	Register(Family{
+		ID: "reduce", Doc: "sum, mean, max, min, argmax, argmin over the middle axis of outer × axis × inner",
+		Kernels: []string{"reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_argmax", "reduce_argmin",
+			"reduce_sum_columns", "reduce_mean_columns", "reduce_max_columns", "reduce_min_columns",
+			"reduce_argmax_columns", "reduce_argmin_columns"},
+		Types: floatTypes, Defines: []string{"T", "GROUP"},
+		Source: sources, Reference: refReduce,
+		Cases: reduceCases,
+	})
 }
 
 func reduceCases(f *Family) (list []Case) {
@@ -29,7 +35,7 @@ func reduceCases(f *Family) (list []Case) {
 				}
 				outer, axis, inner := s[0], s[1], s[2]
 				n := outer * axis * inner
-				list = append(list, reduceCase(f, k, t, fmt.Sprintf("%d×%d×%d", outer, axis, inner), s, uniform(t, n, 5, -1, 1)))
+				list = append(list, reduceCase(f, k, t, fmt.Sprintf("%d×%d×%d", outer, axis, inner), s, Uniform(t, n, 5, -1, 1)))
 			}
 			list = append(list, reduceSpecial(f, k, t)...)
 		}
@@ -43,9 +49,9 @@ func reduceSpecial(f *Family, k, t string) (list []Case) {
 	n := 300
 	ties := mixed(constant(2*n, 1), 2, 5, 7, 200, n+255, n+256)
 	list = append(list, reduceCase(f, k, t, "2×300×1 ties", [3]int{2, n, 1}, ties))
-	nan := mixed(mixed(uniform(t, 4*n, 6, -1, 1), math.NaN(), 0, n+150, n+290, 2*n+299), math.Inf(-1), 3*n)
+	nan := mixed(mixed(Uniform(t, 4*n, 6, -1, 1), math.NaN(), 0, n+150, n+290, 2*n+299), math.Inf(-1), 3*n)
 	list = append(list, reduceCase(f, k, t, "4×300×1 NaN", [3]int{4, n, 1}, nan))
-	inf := mixed(mixed(uniform(t, 3*n, 7, -1, 1), math.Inf(1), 3, n+9), math.Inf(-1), n+10, 2*n)
+	inf := mixed(mixed(Uniform(t, 3*n, 7, -1, 1), math.Inf(1), 3, n+9), math.Inf(-1), n+10, 2*n)
 	return append(list, reduceCase(f, k, t, "3×300×1 Inf", [3]int{3, n, 1}, inf))
 }
 
@@ -59,7 +65,7 @@ func reduceCase(f *Family, k, t, shape string, s [3]int, data func() []float64) 
 	if strings.Contains(k, "arg") {
 		result = "u32"
 	}
-	c := f.newCase(k, t, shape).with(global, local, in(t, outer*axis*inner, data), out(result, outer*inner),
+	c := f.Case(k, t, shape).with(global, local, in(t, outer*axis*inner, data), out(result, outer*inner),
 		uintArg(outer), uintArg(axis), uintArg(inner))
 	if !strings.Contains(k, "sum") && !strings.Contains(k, "mean") {
 		return c.exact("comparisons do not round")
@@ -74,7 +80,7 @@ func reduceCase(f *Family, k, t, shape string, s [3]int, data func() []float64) 
 }
 
 func sumBound(t, k string, s [3]int, mean bool, x, ref []float64) []float64 {
-	u, axis, inner := roundoff(t), s[1], s[2]
+	u, axis, inner := Roundoff(t), s[1], s[2]
 	depth := min(axis, 24+axis/128)
 	if strings.HasSuffix(k, "_columns") {
 		depth = min(axis, 128+axis/128)
@@ -92,7 +98,44 @@ func sumBound(t, k string, s [3]int, mean bool, x, ref []float64) []float64 {
 		if mean {
 			scale, c = float64(axis), 6
 		}
-		b[o] = stored(t, r, u*(float64(depth)*sum/scale+c*math.Abs(r)))
+		b[o] = Stored(t, r, u*(float64(depth)*sum/scale+c*math.Abs(r)))
 	}
 	return b
+}
+
+// refReductions reduce one row.
+var refReductions = map[string]func(x []float64) float64{
+	"sum":    refSum,
+	"mean":   func(x []float64) float64 { return refSum(x) / float64(len(x)) },
+	"max":    refMax,
+	"min":    func(x []float64) float64 { floats.Scale(-1, x); return -refMax(x) },
+	"argmax": refArgMax,
+	"argmin": func(x []float64) float64 { floats.Scale(-1, x); return refArgMax(x) },
+}
+
+// refArgMax is the place of the first NaN, else of the first maximum.
+func refArgMax(x []float64) float64 {
+	if len(x) == 0 {
+		return 0
+	}
+	if i := slices.IndexFunc(x, math.IsNaN); i >= 0 {
+		return float64(i)
+	}
+	return float64(floats.MaxIdx(x))
+}
+
+func refReduce(c *Call) error {
+	t, f := c.Type("T"), refReductions[strings.Split(c.Kernel, "_")[1]]
+	outer, axis, inner := int(c.Int(2)), int(c.Int(3)), int(c.Int(4))
+	get := c.Get(0, t)
+	set := func(at int, x float64) { c.U32(1)[at] = uint32(x) }
+	if !strings.Contains(c.Kernel, "arg") {
+		set = c.Set(1, t)
+	}
+	for o := range outer {
+		for i := range inner {
+			set(o*inner+i, f(refRead(get, o*axis*inner+i, axis, inner)))
+		}
+	}
+	return nil
 }

@@ -5,12 +5,17 @@ package kernels
 import (
 	"fmt"
 	"math"
+
+	"gonum.org/v1/gonum/floats"
 )
 
-var saxpyFamily = &Family{
-	ID: "saxpy", Doc: "y = a·x + y",
-	Kernels: []string{"saxpy"}, Types: floatTypes, Defines: []string{"T"},
-	cases: saxpyCases,
+func init() {
+	Register(Family{
+		ID: "saxpy", Doc: "y = a·x + y",
+		Kernels: []string{"saxpy"}, Types: floatTypes, Defines: []string{"T"},
+		Source: sources, Reference: refSaxpy,
+		Cases: saxpyCases,
+	})
 }
 
 func saxpyCases(f *Family) []Case {
@@ -18,7 +23,7 @@ func saxpyCases(f *Family) []Case {
 	for _, t := range f.Types {
 		for _, n := range sizesFor(t) {
 			list = append(list, saxpyCase(f, t, fmt.Sprintf("n=%d", n), n, 1.7,
-				uniform(t, n, 1, -10, 10), uniform(t, n, 2, -10, 10)))
+				Uniform(t, n, 1, -10, 10), Uniform(t, n, 2, -10, 10)))
 		}
 		x, y := pairs(t)
 		// a·x does not overflow: where it does, a fused device has another answer.
@@ -29,19 +34,28 @@ func saxpyCases(f *Family) []Case {
 
 func saxpyCase(f *Family, t, shape string, n int, a float64, x, y func() []float64) Case {
 	global, local := ElementsGrid(n)
-	return f.newCase("saxpy", t, shape).
+	return f.Case("saxpy", t, shape).
 		with(global, local, value(scalarOf(t), a), in(t, n, x), inout(t, n, y), ulongArg(n)).
 		within("ε·(|a·x| + 2|y'|)", "the product and the sum round once each, or once if they are fused; the reference rounds once",
 			func(_ int, in [][]float64, ref []float64) []float64 {
-				u, tiny := roundoff(t), flush(t)
+				u, tiny := Roundoff(t), Smallest(t)
 				b := make([]float64, len(ref))
 				for i, r := range ref {
 					if n == 0 {
 						break
 					}
 					ax := math.Abs(in[0][0] * in[1][i])
-					b[i] = stored(t, r, u*(ax+2*math.Abs(r))+(math.Abs(in[0][0])+2)*tiny)
+					b[i] = Stored(t, r, u*(ax+2*math.Abs(r))+(math.Abs(in[0][0])+2)*tiny)
 				}
 				return b
 			})
+}
+
+// refSaxpy: y = a·x + y.
+func refSaxpy(c *Call) error {
+	t, n := c.Type("T"), int(c.Int(3))
+	y := refRead(c.Get(2, t), 0, n, 1)
+	floats.AddScaled(y, c.Float(0), refRead(c.Get(1, t), 0, n, 1))
+	refWrite(c.Set(2, t), y)
+	return nil
 }

@@ -5,34 +5,39 @@ package kernels
 import (
 	"fmt"
 	"math"
+
+	"gonum.org/v1/gonum/floats"
 )
 
-var softmaxFamily = &Family{
-	ID: "softmax", Doc: "e^(x - max) over its sum, for each row",
-	Kernels: []string{"softmax"}, Types: floatTypes, Defines: []string{"T", "GROUP"},
-	cases: func(f *Family) (list []Case) {
-		for _, t := range f.Types {
-			for i, s := range [][2]int{{1, 1}, {0, 5}, {3, 0}, {4, 2}, {31, 33}, {3, 127}, {2, 129}, {7, 1000}, {1, 65537}} {
-				if t != "f32" && i != 0 && i != 4 && i != 7 {
-					continue
+func init() {
+	Register(Family{
+		ID: "softmax", Doc: "e^(x - max) over its sum, for each row",
+		Kernels: []string{"softmax"}, Types: floatTypes, Defines: []string{"T", "GROUP"},
+		Source: sources, Reference: refSoftmax,
+		Cases: func(f *Family) (list []Case) {
+			for _, t := range f.Types {
+				for i, s := range [][2]int{{1, 1}, {0, 5}, {3, 0}, {4, 2}, {31, 33}, {3, 127}, {2, 129}, {7, 1000}, {1, 65537}} {
+					if t != "f32" && i != 0 && i != 4 && i != 7 {
+						continue
+					}
+					list = append(list, softmaxCase(f, t, "", s[0], s[1], Uniform(t, s[0]*s[1], 20, -20, 20)))
 				}
-				list = append(list, softmaxCase(f, t, "", s[0], s[1], uniform(t, s[0]*s[1], 20, -20, 20)))
+				n := 200
+				odd := mixed(mixed(mixed(Uniform(t, 4*n, 21, -1, 1), math.NaN(), 7), math.Inf(1), n+150), math.Inf(-1), 2*n, 2*n+199)
+				far := mixed(Uniform(t, n, 22, -1, 1), 2000, 130)
+				list = append(list,
+					softmaxCase(f, t, " NaN and Inf", 4, n, odd),
+					softmaxCase(f, t, " far apart", 1, n, far),
+					softmaxCase(f, t, " all -Inf", 1, 3, constant(3, math.Inf(-1))))
 			}
-			n := 200
-			odd := mixed(mixed(mixed(uniform(t, 4*n, 21, -1, 1), math.NaN(), 7), math.Inf(1), n+150), math.Inf(-1), 2*n, 2*n+199)
-			far := mixed(uniform(t, n, 22, -1, 1), 2000, 130)
-			list = append(list,
-				softmaxCase(f, t, " NaN and Inf", 4, n, odd),
-				softmaxCase(f, t, " far apart", 1, n, far),
-				softmaxCase(f, t, " all -Inf", 1, 3, constant(3, math.Inf(-1))))
-		}
-		return list
-	},
+			return list
+		},
+	})
 }
 
 func softmaxCase(f *Family, t, note string, rows, n int, data func() []float64) Case {
 	global, local := RowsGrid(rows)
-	return f.newCase("softmax", t, fmt.Sprintf("%d×%d%s", rows, n, note)).
+	return f.Case("softmax", t, fmt.Sprintf("%d×%d%s", rows, n, note)).
 		with(global, local, in(t, rows*n, data), out(t, rows*n), uintArg(rows), uintArg(n)).
 		within("ε·y·(|z| + Σy|z| + d + 18), z = x - max, d = min(n, 24 + n/128)",
 			"rounding z shifts e^z by |z|ε; exp errs by 3 ulp = 6ε, in the numerator and in the sum; the sum adds d; "+
@@ -41,7 +46,7 @@ func softmaxCase(f *Family, t, note string, rows, n int, data func() []float64) 
 }
 
 func softmaxBound(t string, rows, n int, x, ref []float64) []float64 {
-	u, tiny := roundoff(t), flush(t)
+	u, tiny := Roundoff(t), Smallest(t)
 	b := make([]float64, len(ref))
 	for r := range rows {
 		row, y, bound := x[r*n:r*n+n], ref[r*n:r*n+n], b[r*n:r*n+n]
@@ -60,8 +65,26 @@ func softmaxBound(t string, rows, n int, x, ref []float64) []float64 {
 				z = largest - v
 			}
 			c := z + weighted + float64(min(n, 24+n/128)) + errExp*2 + errDiv + 1
-			bound[j] = stored(t, y[j], u*c*y[j]+2*tiny)
+			bound[j] = Stored(t, y[j], u*c*y[j]+2*tiny)
 		}
 	}
 	return b
+}
+
+// refSoftmax: e^(x - max) / Σ e^(x - max).
+func refSoftmax(c *Call) error {
+	t, rows, n := c.Type("T"), int(c.Int(2)), int(c.Int(3))
+	get, set := c.Get(0, t), c.Set(1, t)
+	for r := range rows {
+		y := refRead(get, r*n, n, 1)
+		floats.AddConst(-refMax(y), y)
+		for j, z := range y {
+			y[j] = math.Exp(z)
+		}
+		sum := refSum(y)
+		for j, e := range y {
+			set(r*n+j, e/sum)
+		}
+	}
+	return nil
 }

@@ -6,46 +6,50 @@ package kernels
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
-var topkFamily = &Family{
-	ID: "topk", Doc: "the k smallest values of each row with their places, ascending",
-	Kernels: []string{"topk"}, Types: floatTypes, Defines: []string{"T", "GROUP"},
-	cases: func(f *Family) (list []Case) {
-		for _, t := range f.Types {
-			for i, s := range [][3]int{{1, 1, 1}, {0, 4, 2}, {2, 0, 0}, {3, 4, 0}, {3, 2, 2}, {5, 31, 3}, {4, 257, 257}, {2, 1000, 10},
-				{7, 1009, 128}, {1, 65537, 17}, {2, 3001, 1025}} {
-				if t != "f32" && i != 0 && i != 5 && i != 8 {
-					continue
+func init() {
+	Register(Family{
+		ID: "topk", Doc: "the k smallest values of each row with their places, ascending",
+		Kernels: []string{"topk"}, Types: floatTypes, Defines: []string{"T", "GROUP"},
+		Source: sources, Reference: refTopK,
+		Cases: func(f *Family) (list []Case) {
+			for _, t := range f.Types {
+				for i, s := range [][3]int{{1, 1, 1}, {0, 4, 2}, {2, 0, 0}, {3, 4, 0}, {3, 2, 2}, {5, 31, 3}, {4, 257, 257}, {2, 1000, 10},
+					{7, 1009, 128}, {1, 65537, 17}, {2, 3001, 1025}} {
+					if t != "f32" && i != 0 && i != 5 && i != 8 {
+						continue
+					}
+					n := s[0] * s[1]
+					list = append(list, topkCase(f, t, "", s, Uniform(t, n, 17, -1e3, 1e3)))
 				}
-				n := s[0] * s[1]
-				list = append(list, topkCase(f, t, "", s, uniform(t, n, 17, -1e3, 1e3)))
+				n := 600
+				zero := constant(n, 0)
+				nan := mixed(Uniform(t, 2*n, 18, -1, 1), math.NaN(), 0, 5, n-1, n+1)
+				late := Uniform(t, 2*2048, 20, -1, 1)
+				for i := range 100 { // more than any registers that are looked at together
+					late = mixed(late, math.NaN(), i, 2048+i)
+				}
+				odd := numbers(append(Special(t), Special(t)...))
+				list = append(list,
+					topkCase(f, t, " all equal", [3]int{1, n, 300}, zero),
+					topkCase(f, t, " few values", [3]int{1, n, 301}, uniformSteps(n)),
+					topkCase(f, t, " NaN", [3]int{2, n, n}, nan),
+					topkCase(f, t, " NaN first", [3]int{2, 2048, 3}, late),
+					topkCase(f, t, " NaN first", [3]int{2, 2048, 32}, late),
+					topkCase(f, t, " special values", [3]int{1, 32, 32}, odd),
+					topkCase(f, t, " special values", [3]int{2, 16, 9}, odd))
 			}
-			n := 600
-			zero := constant(n, 0)
-			nan := mixed(uniform(t, 2*n, 18, -1, 1), math.NaN(), 0, 5, n-1, n+1)
-			late := uniform(t, 2*2048, 20, -1, 1)
-			for i := range 100 { // more than any registers that are looked at together
-				late = mixed(late, math.NaN(), i, 2048+i)
-			}
-			odd := numbers(append(special(t), special(t)...))
-			list = append(list,
-				topkCase(f, t, " all equal", [3]int{1, n, 300}, zero),
-				topkCase(f, t, " few values", [3]int{1, n, 301}, uniformSteps(n)),
-				topkCase(f, t, " NaN", [3]int{2, n, n}, nan),
-				topkCase(f, t, " NaN first", [3]int{2, 2048, 3}, late),
-				topkCase(f, t, " NaN first", [3]int{2, 2048, 32}, late),
-				topkCase(f, t, " special values", [3]int{1, 32, 32}, odd),
-				topkCase(f, t, " special values", [3]int{2, 16, 9}, odd))
-		}
-		return list
-	},
+			return list
+		},
+	})
 }
 
 // uniformSteps is one of four values per element, both zeros among them.
 func uniformSteps(n int) func() []float64 {
 	return func() []float64 {
-		x := uniform("u8", n, 19, 0, 3)()
+		x := Uniform("u8", n, 19, 0, 3)()
 		for i, v := range x {
 			x[i] = []float64{-1, math.Copysign(0, -1), 0, 2}[int(v)&3]
 		}
@@ -56,7 +60,39 @@ func uniformSteps(n int) func() []float64 {
 func topkCase(f *Family, t, note string, s [3]int, data func() []float64) Case {
 	rows, n, k := s[0], s[1], s[2]
 	global, local := RowsGrid(rows)
-	return f.newCase("topk", t, fmt.Sprintf("rows=%d n=%d k=%d%s", rows, n, k, note)).
+	return f.Case("topk", t, fmt.Sprintf("rows=%d n=%d k=%d%s", rows, n, k, note)).
 		with(global, local, in(t, rows*n, data), out(t, rows*k), out("u32", rows*k), uintArg(rows), uintArg(n), uintArg(k)).
 		exact("values are chosen, not computed, and the order is total: by value, then by place, NaN last")
+}
+
+// refTopK sorts the places of a row by value, NaN last, equal values by place. Like the
+// distances it is spread over threads.
+func refTopK(c *Call) error {
+	t, rows, n, k := c.Type("T"), int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
+	get, size := c.Get(0, t), SizeOf(t)
+	bits, set := refGetBits(c, 0, size), refSetBits(c, 1, size)
+	places := c.U32(2)
+	return c.Parallel(rows, 1, func(lo, hi int) {
+		order := make([]int, n)
+		for r := lo; r < hi; r++ {
+			x := refRead(get, r*n, n, 1)
+			for i := range order {
+				order[i] = i
+			}
+			slices.SortFunc(order, func(i, j int) int {
+				a, b := x[i], x[j]
+				if a < b || math.IsNaN(b) && !math.IsNaN(a) {
+					return -1
+				}
+				if b < a || math.IsNaN(a) && !math.IsNaN(b) {
+					return 1
+				}
+				return i - j
+			})
+			for i := range min(k, n) {
+				set(r*k+i, bits(r*n+order[i]))
+				places[r*k+i] = uint32(order[i])
+			}
+		}
+	})
 }

@@ -4,23 +4,41 @@ package kernels
 
 import "fmt"
 
-var transposeFamily = &Family{
-	ID: "transpose", Doc: "rows become columns, for each matrix of a batch",
-	Kernels: []string{"transpose"}, Types: allTypes, Defines: []string{"T", "TILE"},
-	cases: func(f *Family) (list []Case) {
-		for _, t := range f.Types {
-			for i, s := range [][3]int{{1, 1, 1}, {0, 3, 1}, {31, 33, 1}, {1, 257, 1}, {16, 16, 2}, {17, 15, 3}, {127, 1, 2}, {255, 257, 1}} {
-				if t != "f32" && i != 2 && i != 5 {
-					continue
+func init() {
+	Register(Family{
+		ID: "transpose", Doc: "rows become columns, for each matrix of a batch",
+		Kernels: []string{"transpose"}, Types: allTypes, Defines: []string{"T", "TILE"},
+		Source: sources, Reference: refTranspose,
+		Cases: func(f *Family) (list []Case) {
+			for _, t := range f.Types {
+				for i, s := range [][3]int{{1, 1, 1}, {0, 3, 1}, {31, 33, 1}, {1, 257, 1}, {16, 16, 2}, {17, 15, 3}, {127, 1, 2}, {255, 257, 1}} {
+					if t != "f32" && i != 2 && i != 5 {
+						continue
+					}
+					rows, cols, batch := s[0], s[1], s[2]
+					n := rows * cols * batch
+					global, local := TransposeGrid(rows, cols, batch)
+					list = append(list, f.Case("transpose", t, fmt.Sprintf("%d×%d×%d", batch, rows, cols)).
+						with(global, local, in(t, n, Uniform(t, n, 4, -1e4, 1e4)), out(t, n), uintArg(rows), uintArg(cols)).
+						exact("bits are moved"))
 				}
-				rows, cols, batch := s[0], s[1], s[2]
-				n := rows * cols * batch
-				global, local := TransposeGrid(rows, cols, batch)
-				list = append(list, f.newCase("transpose", t, fmt.Sprintf("%d×%d×%d", batch, rows, cols)).
-					with(global, local, in(t, n, uniform(t, n, 4, -1e4, 1e4)), out(t, n), uintArg(rows), uintArg(cols)).
-					exact("bits are moved"))
+			}
+			return list
+		},
+	})
+}
+
+// refTranspose: out[c·rows + r] = in[r·cols + c], bit for bit, per matrix.
+func refTranspose(c *Call) error {
+	size := SizeOf(c.Type("T"))
+	get, set := refGetBits(c, 0, size), refSetBits(c, 1, size)
+	rows, cols := int(c.Int(2)), int(c.Int(3))
+	for m := range c.Global[2] {
+		for i := range rows {
+			for j := range cols {
+				set((m*cols+j)*rows+i, get((m*rows+i)*cols+j))
 			}
 		}
-		return list
-	},
+	}
+	return nil
 }

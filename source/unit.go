@@ -142,6 +142,16 @@ func (u *Unit) Text() string { return u.text }
 // Defines returns the definitions that the program was parsed with, in order.
 func (u *Unit) Defines() []Define { return slices.Clone(u.options.Defines) }
 
+// Define returns the value of the last definition of that name, and whether there is one.
+func (u *Unit) Define(name string) (value string, ok bool) {
+	for _, d := range u.options.Defines {
+		if d.Name == name {
+			value, ok = d.Value, true
+		}
+	}
+	return value, ok
+}
+
 // Includes returns every file that #include read, in order of first use.
 func (u *Unit) Includes() []File { return slices.Clone(u.resolved) }
 

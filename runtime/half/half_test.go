@@ -2,9 +2,11 @@ package half
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // TestFloat16 goes through every bit pattern, and through every midpoint between
@@ -60,4 +62,79 @@ func TestBFloat16(t *testing.T) {
 	assert.Equal(t, BFloat16(0x3f81), ToBFloat16(one+ulp/2*(1+1e-12)), "rounded once")
 	assert.Equal(t, BFloat16(0x3f82), ToBFloat16(one+1.5*ulp))
 	assert.Equal(t, BFloat16(0x7f80), ToBFloat16(math.MaxFloat64))
+}
+
+// smallFloat is a floating format of 16 bits: how many digits a number has, the leading
+// one counted, and the bias of its exponent.
+type smallFloat struct{ digits, bias int }
+
+var binary16, bfloat = smallFloat{11, 15}, smallFloat{8, 127}
+
+// number returns the exact value of bits.
+func (f smallFloat) number(bits uint16) float64 {
+	one := 1 << (f.digits - 1)
+	exp, fraction := int(bits&0x7fff)/one, int(bits)&(one-1)
+	x := math.Ldexp(float64(fraction+one), exp-f.bias-f.digits+1)
+	switch {
+	case exp == 0:
+		x = math.Ldexp(float64(fraction), 2-f.bias-f.digits)
+	case exp == 2*f.bias+1 && fraction != 0:
+		return math.NaN()
+	case exp == 2*f.bias+1:
+		x = math.Inf(1)
+	}
+	if bits>>15 == 1 {
+		x = -x
+	}
+	return x
+}
+
+// bits rounds to nearest, ties to even.
+func (f smallFloat) bits(x float64) uint16 {
+	sign, one := uint16(0), 1<<(f.digits-1)
+	if math.Signbit(x) {
+		sign = 1 << 15
+	}
+	infinity := (2*f.bias + 1) * one
+	switch {
+	case x != x:
+		return sign | uint16(infinity+one/2)
+	case math.IsInf(x, 0):
+		return sign | uint16(infinity)
+	}
+	exp := max(math.Ilogb(math.Abs(x)), 1-f.bias)
+	units := math.RoundToEven(math.Ldexp(math.Abs(x), f.digits-1-exp))
+	return sign | uint16(min((exp+f.bias-1)*one+int(units), infinity))
+}
+
+// The conversions against the same ones written in another way, from the definition of the formats.
+func TestSmallFloats(t *testing.T) {
+	bits := func(x float64) []uint16 {
+		return []uint16{uint16(ToFloat16(x)), uint16(ToBFloat16(x))}
+	}
+	compare := func(x float64) {
+		got, want := []uint16{binary16.bits(x), bfloat.bits(x)}, bits(x)
+		if x == x {
+			require.Equal(t, want, got, "%v", x)
+		}
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range 1 << 16 {
+		h, b := Float16(i).Float64(), BFloat16(i).Float64()
+		if h != h || b != b {
+			require.Equal(t, math.IsNaN(h), math.IsNaN(binary16.number(uint16(i))))
+			require.Equal(t, math.IsNaN(b), math.IsNaN(bfloat.number(uint16(i))))
+			continue
+		}
+		require.Equal(t, math.Float64bits(h), math.Float64bits(binary16.number(uint16(i))), "%#x", i)
+		require.Equal(t, math.Float64bits(b), math.Float64bits(bfloat.number(uint16(i))), "%#x", i)
+		for _, x := range []float64{h, b} { // and beside the middle between two
+			for _, y := range []float64{x, math.Nextafter(x, 9), x * (1 + 0x1p-11), x * (1 + 0x1p-11 + 0x1p-40), x * (1 + 0x1p-8), x + 0x1p-25} {
+				compare(y)
+			}
+		}
+		compare(math.Float64frombits(r.Uint64()))
+	}
+	assert.True(t, math.IsNaN(binary16.number(binary16.bits(math.NaN()))))
+	assert.True(t, math.IsNaN(bfloat.number(bfloat.bits(math.NaN()))))
 }

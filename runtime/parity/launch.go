@@ -34,10 +34,11 @@ func (sub *subject) run(ctx context.Context, c *kernels.Case) (*outcome, error) 
 	if err != nil {
 		return nil, err
 	}
-	if err := sub.broken[u]; err != nil {
+	impl, _ := sub.how(c)
+	if err := sub.broken[u]; err != nil && impl == runtime.Portable {
 		return nil, err
 	}
-	p, err := sub.dev.Program(ctx, u, runtime.ProgramOptions{Implementation: sub.impl})
+	p, err := sub.dev.Program(ctx, u, runtime.ProgramOptions{Implementation: impl})
 	if err != nil {
 		return nil, err
 	}

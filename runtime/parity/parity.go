@@ -76,6 +76,7 @@ func Run(ctx context.Context, opt Options) ([]Result, error) {
 		return nil, err
 	}
 	defer judge.Close()
+	natives, _ := judge.Driver().(driver.Natives)
 	subjects, err := openSubjects(ctx, s, opt.Devices)
 	defer closeSubjects(subjects)
 	if err != nil {
@@ -86,14 +87,14 @@ func Run(ctx context.Context, opt Options) ([]Result, error) {
 			return nil, err
 		}
 	}
-	return runCases(ctx, &subject{name: Reference, dev: judge}, subjects, cases, opt.Progress)
+	return runCases(ctx, &subject{name: Reference, dev: judge, natives: natives}, subjects, cases, opt.Progress)
 }
 
 func runCases(ctx context.Context, judge *subject, subjects []*subject, cases []kernels.Case, progress func(int, int, Result)) ([]Result, error) {
 	total := 0
 	for _, sub := range subjects {
 		for i := range cases {
-			if sub.wants(&cases[i]) {
+			if _, wanted := sub.how(&cases[i]); wanted {
 				total++
 			}
 		}
@@ -101,18 +102,15 @@ func runCases(ctx context.Context, judge *subject, subjects []*subject, cases []
 	results := make([]Result, 0, total)
 	for i := range cases {
 		c := &cases[i]
-		want, err := judge.run(ctx, c)
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil, ctx.Err()
-			}
-			return nil, fmt.Errorf("%s: %w", c.Name(), err)
+		want, broken := judge.run(ctx, c)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
 		}
 		for _, sub := range subjects {
-			if !sub.wants(c) {
+			if _, wanted := sub.how(c); !wanted {
 				continue
 			}
-			r := sub.judge(ctx, c, want)
+			r := sub.judge(ctx, c, want, broken)
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
@@ -130,7 +128,9 @@ func choose(names []string) ([]kernels.Case, error) {
 	var all []kernels.Case
 	found := map[string]bool{}
 	for _, f := range kernels.Families() {
+		judged := map[string]bool{}
 		for _, c := range kernels.Cases(f.ID) {
+			judged[c.Kernel] = true
 			match := len(names) == 0
 			for _, name := range names {
 				if name == f.ID || name == c.Kernel || name == f.ID+"/"+c.Kernel {
@@ -139,6 +139,11 @@ func choose(names []string) ([]kernels.Case, error) {
 			}
 			if match {
 				all = append(all, c)
+			}
+		}
+		for _, k := range f.Kernels {
+			if !judged[k] {
+				return nil, fmt.Errorf("parity: family %s has no case of its kernel %s, which nothing would judge: %w", f.ID, k, runtime.ErrInvalidArgument)
 			}
 		}
 	}
@@ -154,14 +159,23 @@ func choose(names []string) ([]kernels.Case, error) {
 	return all, nil
 }
 
-// subject is one implementation on one device.
+// form says which implementations of a device a subject stands for.
+type form uint8
+
+const (
+	usual    form = iota // its own where they are preferred to the portable text, else that
+	compiled             // the portable text of what has an own implementation that is preferred
+	native               // its own of some launches, a library's
+)
+
+// subject is one form of one device.
 type subject struct {
-	name   string
-	dev    *runtime.Device
-	impl   runtime.Implementation
-	some   driver.Natives // set: only the kernels that it has are of interest
-	absent error          // why it cannot be run here at all
-	broken map[*source.Unit]error
+	name    string
+	dev     *runtime.Device
+	form    form
+	natives driver.Natives // nil: the portable text alone
+	absent  error          // why nothing can be compiled here
+	broken  map[*source.Unit]error
 
 	programs []*runtime.Program // kept open, so that the cases find them loaded
 }
@@ -190,14 +204,14 @@ func openSubjects(ctx context.Context, s *runtime.Session, names []string) ([]*s
 		if cause := d.Fallback(); cause != nil { // judging another device under this name would be a lie
 			return append(subjects, &subject{dev: d}), fmt.Errorf("parity: %s did not open: %w", name, cause)
 		}
+		first := &subject{name: d.String(), dev: d}
+		subjects = append(subjects, first)
 		natives, has := d.Driver().(driver.Natives)
 		compiler, compiles := d.Driver().(driver.Compiler)
-		all := has && hasAll(d, natives)
-		first := &subject{name: d.String(), dev: d, impl: runtime.Portable}
-		if all {
-			first.impl = runtime.Native
+		owns := has && prefersOwn(d, natives)
+		if owns {
+			first.natives = natives
 		}
-		subjects = append(subjects, first)
 		if !has || !compiles || d.String() == Reference {
 			continue
 		}
@@ -205,45 +219,50 @@ func openSubjects(ctx context.Context, s *runtime.Session, names []string) ([]*s
 		if err != nil {
 			return subjects, err
 		}
-		second := &subject{name: d.String() + " (compiled)", dev: again, impl: runtime.Portable}
-		if !all {
-			second.name, second.impl, second.some = d.String()+" (native)", runtime.Native, natives
-		} else if _, err := compiler.Identity(ctx); err != nil {
-			second.absent = err
+		second := &subject{name: d.String() + " (native)", dev: again, form: native, natives: natives}
+		if owns {
+			second.name, second.form = d.String()+" (compiled)", compiled
+			_, second.absent = compiler.Identity(ctx)
+			first.absent = second.absent
 		}
 		subjects = append(subjects, second)
 	}
 	return subjects, nil
 }
 
-// hasAll reports whether a device has an implementation of its own of every kernel of
-// the catalog.
-func hasAll(d *runtime.Device, natives driver.Natives) bool {
+// prefersOwn reports whether a device has implementations of its own that run every launch of
+// some kernel of the catalog, as a CPU has. A library that takes some launches is none.
+func prefersOwn(d *runtime.Device, natives driver.Natives) bool {
 	for _, f := range kernels.Families() {
 		u, err := kernels.Unit(f.ID, d.Features())
 		if err != nil {
-			return false
+			continue
 		}
 		for _, k := range u.Kernels() {
-			if _, ok := natives.Native(u, k.Name); !ok {
-				return false
+			own, ok := natives.Native(u, k.Name)
+			if _, selective := own.(driver.Selective); ok && !selective {
+				return true
 			}
 		}
 	}
-	return true
+	return false
 }
 
-// wants reports whether a case is of interest.
-func (sub *subject) wants(c *kernels.Case) bool {
-	if sub.some == nil {
-		return true
+// how returns the implementation that a case is to run on, and whether it is of interest.
+func (sub *subject) how(c *kernels.Case) (impl runtime.Implementation, wanted bool) {
+	own := false
+	if sub.natives != nil {
+		if u, err := sub.unit(c); err == nil {
+			_, own = sub.natives.Native(u, c.Kernel)
+		}
 	}
-	u, err := sub.unit(c)
-	if err != nil {
-		return false
+	switch {
+	case sub.form == compiled:
+		return runtime.Portable, own
+	case own:
+		return runtime.Native, true
 	}
-	_, ok := sub.some.Native(u, c.Kernel)
-	return ok
+	return runtime.Portable, sub.form == usual
 }
 
 func closeSubjects(subjects []*subject) {
@@ -262,11 +281,14 @@ const builders = 2
 // side. What does not build is remembered for the cases' verdicts.
 func (sub *subject) build(ctx context.Context, cases []kernels.Case) error {
 	sub.broken = map[*source.Unit]error{}
-	if sub.absent != nil || sub.impl == runtime.Native {
+	if sub.absent != nil {
 		return nil
 	}
 	var units []*source.Unit
 	for i := range cases {
+		if impl, wanted := sub.how(&cases[i]); !wanted || impl == runtime.Native {
+			continue
+		}
 		if u, err := sub.unit(&cases[i]); err == nil && !slices.Contains(units, u) {
 			units = append(units, u)
 		}
@@ -280,7 +302,7 @@ func (sub *subject) build(ctx context.Context, cases []kernels.Case) error {
 	}
 	for i, u := range units {
 		g.Go(func() error {
-			sub.programs[i], errs[i] = sub.dev.Program(ctx, u, runtime.ProgramOptions{Implementation: sub.impl})
+			sub.programs[i], errs[i] = sub.dev.Program(ctx, u, runtime.ProgramOptions{Implementation: runtime.Portable})
 			return nil
 		})
 	}
@@ -297,15 +319,20 @@ func (sub *subject) unit(c *kernels.Case) (*source.Unit, error) {
 	return kernels.Unit(c.Family, sub.dev.Features(), c.Defines...)
 }
 
-// judge runs a case and compares it with what the reference computed.
-func (sub *subject) judge(ctx context.Context, c *kernels.Case, want *outcome) Result {
+// judge runs a case and compares it with what the reference computed, or says how the
+// reference failed.
+func (sub *subject) judge(ctx context.Context, c *kernels.Case, want *outcome, broken error) Result {
 	r := Result{Device: sub.name, Kernel: c.Family + "/" + c.Kernel, DType: c.DType, Shape: c.Shape, Verdict: Pass}
+	if broken != nil {
+		r.Verdict, r.Reason = Fail, "the reference failed: "+broken.Error()
+		return r
+	}
 	if reason := sub.lacks(c); reason != "" {
 		r.Verdict, r.Reason = Skip, reason
 		return r
 	}
 	got, err := sub.run(ctx, c)
-	if sub.some != nil && errors.Is(err, runtime.ErrUnsupported) { // it leaves this to the portable text
+	if sub.form == native && errors.Is(err, runtime.ErrUnsupported) { // it leaves this to the portable text
 		r.Verdict, r.Reason = Skip, err.Error()
 		return r
 	}
@@ -339,8 +366,9 @@ func wide(typ string) bool { return typ == "i64" || typ == "u64" }
 // lacks says what a case needs that is not here, or "".
 func (sub *subject) lacks(c *kernels.Case) string {
 	has := sub.dev.Features()
+	impl, _ := sub.how(c)
 	switch {
-	case sub.absent != nil:
+	case impl == runtime.Portable && sub.absent != nil:
 		return sub.absent.Error()
 	case c.Needs.FP64 && !has.FP64:
 		return "the device has no double precision"

@@ -1,30 +1,22 @@
-package cpu
+package kernels
 
 // What the references share. A reference reads every element as a float64 (or, of
 // integers, its bits), computes in float64, and rounds once when it writes. It is
 // slow and right.
 
 import (
-	"fmt"
 	"math"
 	"math/big"
 
-	"github.com/concord-compute/concord/runtime/driver"
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/concord-compute/concord/runtime/half"
 	"github.com/concord-compute/concord/source"
 )
 
-// refType returns a definition that names an element type.
-func refType(c *Call, name string) string {
-	t, ok := c.Define(name)
-	if !ok {
-		return "f32" // the default of the catalog
-	}
-	return t
-}
-
-// refGet returns a function that reads one element of a buffer of floating type.
-func refGet(c *Call, i int, typ string) func(at int) float64 {
+// Get returns a function that reads one element of a buffer of floating type (f32, f64,
+// f16, bf16) as a float64.
+func (c *Call) Get(i int, typ string) func(at int) float64 {
 	switch typ {
 	case "f32":
 		p := c.F32(i)
@@ -39,12 +31,13 @@ func refGet(c *Call, i int, typ string) func(at int) float64 {
 		p := c.U16(i)
 		return func(at int) float64 { return half.BFloat16(p[at]).Float64() }
 	}
-	panic(misuse{fmt.Errorf("%s is not a floating type: %w", typ, driver.ErrInvalidArgument)})
+	c.Fail(i, "%s is not a floating type", typ)
+	return nil
 }
 
-// refSet returns a function that rounds a number to one element of a buffer of
-// floating type.
-func refSet(c *Call, i int, typ string) func(at int, x float64) {
+// Set returns a function that rounds a number once, to nearest even, to one element of a
+// buffer of floating type.
+func (c *Call) Set(i int, typ string) func(at int, x float64) {
 	switch typ {
 	case "f32":
 		p := c.F32(i)
@@ -59,7 +52,8 @@ func refSet(c *Call, i int, typ string) func(at int, x float64) {
 		p := c.U16(i)
 		return func(at int, x float64) { p[at] = uint16(half.ToBFloat16(x)) }
 	}
-	panic(misuse{fmt.Errorf("%s is not a floating type: %w", typ, driver.ErrInvalidArgument)})
+	c.Fail(i, "%s is not a floating type", typ)
+	return nil
 }
 
 // refRead returns n elements of a buffer of floating type from element at on, stride
@@ -74,7 +68,7 @@ func refRead(get func(int) float64, at, n, stride int) []float64 {
 
 // refGetInt returns a function that reads one integer exactly.
 func refGetInt(c *Call, i int, typ string) func(at int) *big.Int {
-	size := refSize(typ)
+	size := SizeOf(typ)
 	get := refGetBits(c, i, size)
 	signed := typ[0] == 'i'
 	return func(at int) *big.Int {
@@ -88,18 +82,10 @@ func refGetInt(c *Call, i int, typ string) func(at int) *big.Int {
 
 // refSetInt returns a function that writes one integer modulo 2^bits.
 func refSetInt(c *Call, i int, typ string) func(at int, x *big.Int) {
-	size := refSize(typ)
+	size := SizeOf(typ)
 	set := refSetBits(c, i, size)
 	mask := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), uint(8*size)), big.NewInt(1))
 	return func(at int, x *big.Int) { set(at, new(big.Int).And(x, mask).Uint64()) }
-}
-
-func refSize(typ string) int {
-	t, err := driver.ParseType(typ)
-	if err != nil {
-		panic(misuse{err})
-	}
-	return t.Size()
 }
 
 // refGetBits reads elements of a size as little-endian bits, whatever they mean.
@@ -122,8 +108,6 @@ func refSetBits(c *Call, i, size int) func(at int, x uint64) {
 	}
 }
 
-func refIsFloat(typ string) bool { return typ[0] == 'f' || typ[0] == 'b' }
-
 // refRound rounds an integer to a floating type of that many digits.
 func refRound(x *big.Int, digits uint) float64 {
 	f, _ := new(big.Float).SetPrec(digits).SetMode(big.ToNearestEven).SetInt(x).Float64()
@@ -137,7 +121,7 @@ func refDigits(typ string) uint {
 
 // refClamp is the integer of a type that is nearest to x.
 func refClamp(x *big.Int, typ string) *big.Int {
-	bits := uint(8 * refSize(typ))
+	bits := uint(8 * SizeOf(typ))
 	lo, hi := new(big.Int), new(big.Int).Lsh(big.NewInt(1), bits)
 	if typ[0] == 'i' {
 		hi.Rsh(hi, 1)
@@ -172,4 +156,28 @@ func finite(lists ...[]float64) bool {
 		}
 	}
 	return true
+}
+
+func refWrite(set func(int, float64), x []float64) {
+	for i, v := range x {
+		set(i, v)
+	}
+}
+
+// refSum is compensated, so that it is right to the last place whatever the length.
+func refSum(x []float64) float64 {
+	if !finite(x) {
+		return floats.Sum(x) // a compensation would make NaN of infinities
+	}
+	return floats.SumCompensated(x)
+}
+
+func refMax(x []float64) float64 {
+	switch {
+	case len(x) == 0:
+		return math.Inf(-1)
+	case floats.HasNaN(x):
+		return math.NaN()
+	}
+	return floats.Max(x)
 }

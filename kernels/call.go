@@ -1,0 +1,294 @@
+package kernels
+
+// Kernels that are Go functions: what such a function is given.
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"github.com/concord-compute/concord/runtime/half"
+	"github.com/concord-compute/concord/source"
+)
+
+// Func is a kernel written in Go: a float64 reference, or what cpu:0 runs instead of
+// compiled text. It is called once per launch, not once per item: it does the work of
+// the whole grid. It may use every thread that Parallel gives it, keeps nothing of c
+// after it returns, and reports what is wrong with its arguments as an error. A panic
+// becomes an error of the launch.
+type Func func(c *Call) error
+
+// Call is one launch of a [Func]. It is valid until the function returns.
+//
+// The accessors of arguments take the position of the parameter. They give memory of
+// the launch's own buffers and nothing beside it. One that does not fit the parameter
+// ends the launch with an error that matches driver.ErrInvalidArgument, so that
+// callers need no check of their own.
+type Call struct {
+	Unit   *source.Unit   // the program that the launch names
+	Kernel string         // the kernel's name in it
+	Params []source.Param // the kernel's parameters
+	Dim    int            // 1, 2 or 3
+	Global [3]int         // items of the grid
+	Local  [3]int         // items of a group
+	Args   []Argument     // what the accessors look at
+	Host                  // the device that runs the launch
+}
+
+// Host is what a device lends a [Func] during a launch.
+type Host interface {
+	// Context is done when the device is being closed. Parallel looks at it by itself.
+	Context() context.Context
+	// Threads is the number of threads that Parallel spreads work over.
+	Threads() int
+	// Parallel calls f for consecutive ranges that together are [0, n), each of at
+	// least grain indexes where there are so many, on up to Threads goroutines at
+	// once. It returns when every call has. When the context is done no further range is
+	// started and its error is returned. A panic of f ends the launch like one of the
+	// function itself.
+	Parallel(n, grain int, f func(lo, hi int)) error
+}
+
+// Argument is one argument of a [Call], which a device fills in.
+type Argument struct {
+	Kind  ArgumentKind
+	Bytes []byte // memory of a buffer, or a value as it lies in memory
+	Size  int    // bytes of local memory
+}
+
+// ArgumentKind says what an [Argument] is.
+type ArgumentKind uint8
+
+// The kinds of arguments.
+const (
+	ValueArgument ArgumentKind = iota
+	BufferArgument
+	LocalArgument
+)
+
+// ArgumentError is what the accessors panic with. A device makes it the error of the
+// launch.
+type ArgumentError string
+
+// Error implements error.
+func (e ArgumentError) Error() string { return string(e) }
+
+// Fail ends the launch with an error about argument i, or about none of them where i is
+// negative.
+func (c *Call) Fail(i int, format string, args ...any) {
+	what := ""
+	if i >= 0 {
+		what = fmt.Sprintf("argument %d: ", i)
+	}
+	if i >= 0 && i < len(c.Params) {
+		what = fmt.Sprintf("argument %d (%s %s): ", i, c.Params[i].Decl, c.Params[i].Name)
+	}
+	panic(ArgumentError(what + fmt.Sprintf(format, args...)))
+}
+
+// Define returns the value of the last definition of that name that the program was
+// parsed with, and whether there is one.
+func (c *Call) Define(name string) (value string, ok bool) {
+	return c.Unit.Define(name)
+}
+
+// Type returns a definition that names an element type, f32 where there is none: that is
+// what the texts of the catalog take.
+func (c *Call) Type(name string) string {
+	if t, ok := c.Define(name); ok {
+		return t
+	}
+	return "f32"
+}
+
+// Flag reports whether a definition is 1.
+func (c *Call) Flag(name string) bool {
+	v, _ := c.Define(name)
+	return v == "1"
+}
+
+// arg returns argument i, which is to be of a kind.
+func (c *Call) arg(i int, kind ArgumentKind, otherwise string) *Argument {
+	if i < 0 || i >= len(c.Args) {
+		c.Fail(i, "the launch has %d arguments", len(c.Args))
+	}
+	if c.Args[i].Kind != kind {
+		c.Fail(i, "%s", otherwise)
+	}
+	return &c.Args[i]
+}
+
+// Bytes returns the memory of a buffer argument, whatever its type. A buffer of
+// no bytes gives nil.
+func (c *Call) Bytes(i int) []byte {
+	return slices.Clip(c.arg(i, BufferArgument, "not a buffer").Bytes)
+}
+
+// LocalBytes returns the local memory of a local argument: one block for the
+// whole launch, since the function is called once for all groups. It is zeroed.
+func (c *Call) LocalBytes(i int) []byte {
+	return make([]byte, c.arg(i, LocalArgument, "not local memory").Size)
+}
+
+// Need ends the launch if buffer argument i has fewer than n elements of size bytes.
+func (c *Call) Need(i, n, size int) {
+	if have := len(c.Bytes(i)) / size; n < 0 || n > have {
+		c.Fail(i, "%d elements where %d are used", have, n)
+	}
+}
+
+// Elem is a Go type that elements of buffers have.
+type Elem interface {
+	~int8 | ~uint8 | ~int16 | ~uint16 | ~int32 | ~uint32 | ~int64 | ~uint64 | ~float32 | ~float64
+}
+
+// Elements returns the elements of a buffer argument as E. The parameter has to be of one
+// of the kinds, if there are any. Vectors count as their components.
+func Elements[E Elem](c *Call, i int, kinds ...source.Kind) []E {
+	b := c.Bytes(i)
+	if i < len(c.Params) && len(kinds) > 0 && !slices.Contains(kinds, c.Params[i].Kind) {
+		c.Fail(i, "not a buffer of %T", *new(E))
+	}
+	size := int(unsafe.Sizeof(*new(E)))
+	if len(b) < size {
+		return nil
+	}
+	if uintptr(unsafe.Pointer(&b[0]))%uintptr(size) != 0 {
+		c.Fail(i, "its offset is not a multiple of the element's %d bytes", size)
+	}
+	return unsafe.Slice((*E)(unsafe.Pointer(&b[0])), len(b)/size)
+}
+
+// F32 returns the elements of a float buffer.
+func (c *Call) F32(i int) []float32 { return Elements[float32](c, i, source.Float) }
+
+// F64 returns the elements of a double buffer.
+func (c *Call) F64(i int) []float64 { return Elements[float64](c, i, source.Double) }
+
+// I8 returns the elements of a char buffer.
+func (c *Call) I8(i int) []int8 { return Elements[int8](c, i, source.Char) }
+
+// U8 returns the elements of a uchar buffer.
+func (c *Call) U8(i int) []uint8 { return Elements[uint8](c, i, source.UChar) }
+
+// I16 returns the elements of a short buffer.
+func (c *Call) I16(i int) []int16 { return Elements[int16](c, i, source.Short) }
+
+// U16 returns the elements of a ushort buffer, and the bits of a half buffer.
+func (c *Call) U16(i int) []uint16 { return Elements[uint16](c, i, source.UShort, source.Half) }
+
+// I32 returns the elements of an int buffer.
+func (c *Call) I32(i int) []int32 { return Elements[int32](c, i, source.Int) }
+
+// U32 returns the elements of a uint buffer.
+func (c *Call) U32(i int) []uint32 { return Elements[uint32](c, i, source.UInt) }
+
+// I64 returns the elements of a long buffer.
+func (c *Call) I64(i int) []int64 { return Elements[int64](c, i, source.Long) }
+
+// U64 returns the elements of a ulong buffer.
+func (c *Call) U64(i int) []uint64 { return Elements[uint64](c, i, source.ULong) }
+
+// Value returns the bytes of a value argument: those of a vector or struct, in
+// the layout of OpenCL C.
+func (c *Call) Value(i int) []byte { return slices.Clip(c.arg(i, ValueArgument, "not a value").Bytes) }
+
+// value returns the bytes of a value argument as a little number.
+func (c *Call) value(i int) (bits uint64, kind source.Kind) {
+	b := c.Value(i)
+	if i >= len(c.Params) {
+		c.Fail(i, "not a value")
+	}
+	p := &c.Params[i]
+	if p.Width > 1 || p.Kind == source.Struct {
+		c.Fail(i, "not a scalar: use Value")
+	}
+	switch len(b) {
+	case 1:
+		return uint64(b[0]), p.Kind
+	case 2:
+		return uint64(binary.NativeEndian.Uint16(b)), p.Kind
+	case 4:
+		return uint64(binary.NativeEndian.Uint32(b)), p.Kind
+	case 8:
+		return binary.NativeEndian.Uint64(b), p.Kind
+	}
+	c.Fail(i, "a scalar of %d bytes", len(b))
+	return 0, 0
+}
+
+// Int returns an integer argument. An unsigned 64-bit one above the largest
+// int64 wraps, as a conversion does.
+func (c *Call) Int(i int) int64 {
+	bits, kind := c.value(i)
+	v, ok := integer(bits, kind)
+	if !ok {
+		c.Fail(i, "not an integer")
+	}
+	return v
+}
+
+// Float returns a number argument, integers converted.
+func (c *Call) Float(i int) float64 {
+	bits, kind := c.value(i)
+	switch kind {
+	case source.Float:
+		return float64(math.Float32frombits(uint32(bits)))
+	case source.Double:
+		return math.Float64frombits(bits)
+	case source.Half:
+		return half.Float16(bits).Float64()
+	case source.ULong:
+		return float64(bits)
+	}
+	v, ok := integer(bits, kind)
+	if !ok {
+		c.Fail(i, "not a number")
+	}
+	return float64(v)
+}
+
+func integer(bits uint64, kind source.Kind) (v int64, ok bool) {
+	switch kind {
+	case source.Bool, source.UChar, source.UShort, source.UInt, source.Long, source.ULong:
+		return int64(bits), true
+	case source.Char:
+		return int64(int8(bits)), true
+	case source.Short:
+		return int64(int16(bits)), true
+	case source.Int:
+		return int64(int32(bits)), true
+	}
+	return 0, false
+}
+
+// maxElements keeps a number of bytes within an int.
+const maxElements = int(^uint(0)>>1) / 16
+
+// Product returns the product of sizes, which are arguments; the launch fails where
+// that is more than memory can have. Beside a 0, the others may be anything.
+func (c *Call) Product(sizes ...int) int {
+	if slices.Contains(sizes, 0) {
+		return 0
+	}
+	n := 1
+	for _, s := range sizes {
+		if s < 0 || n > maxElements/s {
+			c.Fail(-1, "sizes %v are more than there can be", sizes)
+		}
+		n *= s
+	}
+	return n
+}
+
+// SizeOf returns the bytes of an element of a type ("bf16"): the digits of its name are
+// its bits.
+func SizeOf(typ string) int {
+	bits, _ := strconv.Atoi(strings.TrimLeft(typ, "bfiu"))
+	return bits / 8
+}

@@ -3,6 +3,22 @@ package source
 // The tree that the parser builds: typed expressions with every conversion that
 // C++ would not make by itself written out as a node, statements, symbols.
 
+// program is a program that was read without a mistake.
+type program struct {
+	tokens   []token // preprocessed, pragmas included
+	toks     []token // those that are parsed: without pragmas, and with a tokEOF at the end
+	origin   []int   // index of toks[i] in tokens
+	funcs    []*function
+	globals  []*symbol // program-scope constants in order
+	fused    bool      // the program calls fma or mad
+	subgroup *use      // the first call of a sub-group function, if any
+	records  []*record // complete ones, in order of completion
+	tagged   []*record // all, in order of their first mention
+}
+
+// posOf is the place of the first token of e.
+func (p *program) posOf(e *expr) Pos { return p.toks[e.tok].pos }
+
 // exprOp says what an expression is.
 type exprOp uint8
 

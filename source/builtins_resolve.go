@@ -6,6 +6,7 @@ package source
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -194,4 +195,17 @@ func (o *overload) describe(name string) string {
 		params = append(params, p.ctype().String())
 	}
 	return o.form.result.of(o.g, o.hint).ctype().String() + " " + name + "(" + strings.Join(params, ", ") + ")"
+}
+
+// candidates lists what an ambiguous call fits, the first few of it.
+func candidates(b *builtin, fitting []*overload) string {
+	const most = 5
+	var list []string
+	for _, o := range fitting[:min(len(fitting), most)] {
+		list = append(list, o.describe(b.Name))
+	}
+	if more := len(fitting) - most; more > 0 {
+		list = append(list, strconv.Itoa(more)+" more")
+	}
+	return strings.Join(list, "; ")
 }

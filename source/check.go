@@ -142,3 +142,22 @@ func kernelParamError(t *ctype) string {
 	}
 	return ""
 }
+
+// localBytes is the local memory that a kernel declares, with that of the kernels it calls,
+// whose memory is known already. It is no more than bigSize.
+func localBytes(fn *function) int {
+	n := 0
+	for _, s := range fn.locals {
+		size, _ := s.typ.size()
+		n = min(alignUp(n, localAlignment(s.typ))+size, bigSize)
+	}
+	seen := map[*function]bool{}
+	for _, c := range fn.calls {
+		if c.to.kernel && !seen[c.to] {
+			seen[c.to] = true
+			n += c.to.memory
+		}
+		n = min(n, bigSize)
+	}
+	return n
+}

@@ -326,3 +326,37 @@ func (p *parser) stringLiteral(tok int) *expr {
 	typ := arrayOf(charType.in(Constant).with(qConst), len(n)+1)
 	return p.node(&expr{op: opString, text: text, typ: typ, lval: true, tok: tok})
 }
+
+// actsItself tells whether e, leaving its operands aside, changes anything that
+// another expression can see.
+func actsItself(e *expr) bool {
+	switch e.op {
+	case opAssign, opPreInc, opPostInc, opStmts:
+		return true
+	case opCall:
+		for _, t := range e.sym.typ.params {
+			if t.isPointer() || t.kind == tRecord {
+				return true
+			}
+		}
+	case opBuiltin:
+		for _, a := range e.args {
+			if a.typ.isPointer() && !strings.HasPrefix(e.text, "cc_vload") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// constantOf demands an integer constant.
+func (p *parser) constantOf(e *expr, construct string) constant {
+	c := fold(e)
+	if !c.ok || !e.typ.isInteger() {
+		if !e.typ.isUnknown() {
+			p.errorf(p.posOf(e), construct, "this is not an integer constant")
+		}
+		return constant{ok: true}
+	}
+	return c
+}

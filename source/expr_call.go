@@ -2,7 +2,10 @@ package source
 
 // Names and calls: of user functions, with overloads, and of built-ins.
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // name types an identifier; when ( follows, the whole call.
 func (p *parser) name(t *token, tok int) *expr {
@@ -102,7 +105,7 @@ func (p *parser) userCall(sym *symbol, tok int) *expr {
 		return p.bad(tok)
 	}
 	for i := range args {
-		args[i] = p.assignConv(args[i], want[i], "argument "+itoa(i+1)+" of '"+sym.name+"'")
+		args[i] = p.assignConv(args[i], want[i], "argument "+strconv.Itoa(i+1)+" of '"+sym.name+"'")
 	}
 	e := p.node(&expr{op: opCall, sym: sym, args: args, typ: sym.typ.elem, tok: tok, end: end})
 	if p.fn == nil {
@@ -223,19 +226,6 @@ func (p *parser) builtinWith(b *builtin, pos Pos, tok int, args []*expr, end int
 	p.convertArgs(e, b, c)
 	p.checkBuiltin(e, b, c, pos)
 	return p.node(e)
-}
-
-// candidates lists what an ambiguous call fits, the first few of it.
-func candidates(b *builtin, fitting []*overload) string {
-	const most = 5
-	var list []string
-	for _, o := range fitting[:min(len(fitting), most)] {
-		list = append(list, o.describe(b.Name))
-	}
-	if more := len(fitting) - most; more > 0 {
-		list = append(list, itoa(more)+" more")
-	}
-	return strings.Join(list, "; ")
 }
 
 // convertArgs makes every argument exactly what the chosen form takes.

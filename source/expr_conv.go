@@ -54,42 +54,8 @@ func (p *parser) conv(e *expr, t *ctype) *expr {
 	return p.node(&expr{op: opConv, a: e, typ: t.bare(), tok: e.tok})
 }
 
-// promoted is the type of a value after the integer promotions.
-func promoted(t *ctype) *ctype {
-	if t.isInteger() && t.base < Int {
-		return intType
-	}
-	return t.bare()
-}
-
 // promote applies the integer promotions.
 func (p *parser) promote(e *expr) *expr { return p.conv(e, promoted(e.typ)) }
-
-// usual is the type that the usual arithmetic conversions give two scalars.
-func usual(a, b *ctype) *ctype {
-	for _, k := range []Kind{Double, Float, Half} {
-		if a.base == k || b.base == k {
-			return scalar(k)
-		}
-	}
-	a, b = promoted(a), promoted(b)
-	return scalar(max(a.base, b.base)) // Int < UInt < Long < ULong is the order of rank
-}
-
-// isNullConstant tells whether e is NULL or the integer constant 0.
-func isNullConstant(e *expr) bool {
-	switch e.op {
-	case opNull:
-		return true
-	case opParen:
-		return isNullConstant(e.a)
-	case opCast:
-		if e.typ.isPointer() {
-			return e.typ.elem.isVoid() && e.typ.elem.q == 0 && isNullConstant(e.a)
-		}
-	}
-	return e.typ.isInteger() && fold(e).isZero()
-}
 
 // assignConv converts e to what an object, parameter or result of type t takes,
 // or reports that it does not fit.

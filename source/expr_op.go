@@ -271,13 +271,6 @@ func (p *parser) addressOf(a *expr, tok int) *expr {
 	return p.node(&expr{op: opUnary, text: "&", a: a, typ: pointerTo(a.typ), tok: tok})
 }
 
-func unparen(e *expr) *expr {
-	for e.op == opParen {
-		e = e.a
-	}
-	return e
-}
-
 // increment types ++ and --.
 func (p *parser) increment(op exprOp, text string, a *expr, tok int) *expr {
 	e := &expr{op: op, text: text, a: a, typ: a.typ.bare(), tok: tok}

@@ -8,7 +8,10 @@ package source
 // what is alike for all items, render_fission.go writes the result. Whatever cannot be proved here keeps its
 // fibers, which also find the barriers that not all items reach.
 
-import "slices"
+import (
+	"slices"
+	"strconv"
+)
 
 // keptBytes is the most that an item may keep from one piece to the next. More is
 // left to fibers, whose stacks have a limit and a guard.
@@ -23,9 +26,6 @@ type fission struct {
 	again  map[*symbol]bool  // those that each piece computes for itself
 	names  map[*symbol]string
 	where  map[*symbol]string // the array that holds a kept variable of all items
-
-	straight map[*expr]string // while a region is written: its straight indices
-	returns  bool             // while a strip is written: an item that returns says so
 
 	flow                         // what the text does, see fission_flow.go
 	group    map[*stmt]bool      // statements that are done once for the group
@@ -307,9 +307,9 @@ func (f *fission) classify() bool {
 		switch {
 		case sym.kind == symParam && len(f.writes[sym]) == 0: // it stays a parameter
 		case f.shared[sym]:
-			f.names[sym] = "cg" + itoa(i) + "_" + sym.cname
+			f.names[sym] = "cg" + strconv.Itoa(i) + "_" + sym.cname
 		case again[sym]:
-			f.names[sym] = "ca" + itoa(i) + "_" + sym.cname
+			f.names[sym] = "ca" + strconv.Itoa(i) + "_" + sym.cname
 			f.again[sym] = true
 		case f.home[sym] == nil || f.users[sym] == 1 && !(f.pinned[sym] && len(f.regions) > 1): // or a pointer outlives the piece
 		default:
@@ -318,8 +318,8 @@ func (f *fission) classify() bool {
 			if total += size; !ok || total > keptBytes || sym.typ.align > 0 || base.q&qVolatile != 0 && base.kind == tRecord {
 				return false
 			}
-			f.names[sym] = "ck" + itoa(i) + "_" + sym.cname
-			f.where[sym] = "cc_k" + itoa(i)
+			f.names[sym] = "ck" + strconv.Itoa(i) + "_" + sym.cname
+			f.where[sym] = "cc_k" + strconv.Itoa(i)
 			f.kept = append(f.kept, sym)
 			f.keeps[sym] = true
 		}
@@ -389,4 +389,37 @@ func (f *fission) keptSize() int {
 		total += size
 	}
 	return total
+}
+
+// planKernels makes the plans of all kernels that have one. A kernel whose plan takes too
+// long has none.
+func planKernels(funcs []*function, m *meter) map[*function]*fission {
+	plans, pure := map[*function]*fission{}, map[*function]bool{}
+	for _, fn := range funcs {
+		if fn.kernel && fn.defined {
+			var f *fission
+			if m.within(planSteps(fn), func() { f = newFission(fn, m, pure) }) && f != nil {
+				plans[fn] = f
+			}
+		}
+	}
+	return plans
+}
+
+// planSteps is how many steps the plan of a kernel may take. They grow with its text, so
+// that the time for a program does too. Kernels of the catalog take a twentieth of it.
+func planSteps(fn *function) int {
+	n := 1 << 10
+	walkStmt(fn.body, func(*expr) { n++ })
+	return n << 5
+}
+
+// copied tells whether a kept variable is loaded and stored as a whole, so that the
+// compiler can hold it in a register meanwhile. Others are used where they lie.
+func (f *fission) copied(s *symbol) bool {
+	switch s.typ.kind {
+	case tScalar, tVector, tPointer:
+		return !f.pinned[s] && s.typ.q&qVolatile == 0
+	}
+	return false
 }

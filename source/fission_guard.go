@@ -170,23 +170,6 @@ func (f *fission) fixed(e *expr) bool {
 	return ok
 }
 
-// guardCond writes the condition of an if: a constant where the loop over the items
-// has taken care of it.
-func (r *renderer) guardCond(s *stmt) {
-	switch {
-	case r.plan == nil || !r.plan.needless[s]:
-		r.cond(s.e)
-	case isReturn(s.body):
-		r.w("!CC_SMALL && (")
-		r.cond(s.e)
-		r.w(")")
-	default:
-		r.w("CC_SMALL || (")
-		r.cond(s.e)
-		r.w(")")
-	}
-}
-
 // The flags of a kernel, as the executor has them.
 const (
 	flagsNone = "0u"

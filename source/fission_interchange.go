@@ -2,6 +2,7 @@ package source
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -75,13 +76,13 @@ func (f *fission) interchange(g *region) {
 	}
 	g.strips, g.rows = c.strips, c.rows
 	for _, sym := range c.held {
-		name := itoa(len(f.where))
+		name := strconv.Itoa(len(f.where))
 		f.names[sym], f.where[sym] = "cv"+name+"_"+sym.cname, "cc_v"+name
 	}
 	g.held = c.held
 	for _, sym := range f.inOrder(c.again) {
 		if f.names[sym] == "" {
-			f.names[sym] = "cb" + itoa(len(f.again)) + "_" + sym.cname
+			f.names[sym] = "cb" + strconv.Itoa(len(f.again)) + "_" + sym.cname
 			f.again[sym] = true
 		}
 	}

@@ -1,5 +1,7 @@
 package source
 
+import "strconv"
+
 // Straight indices. Programs keep ids in an int or uint and index with sums of them,
 // which the language lets wrap at 32 bits: so a C++ compiler cannot know that the
 // next item's element is the next in memory, and does not vectorize. Where such a sum
@@ -263,4 +265,16 @@ func (s *straights) inside(sym *symbol) bool {
 		}
 	}
 	return s.home[sym] == s.g
+}
+
+// hoisted are the names of the variables that straight indices are computed from, at the
+// beginning of a run.
+func (s *straights) hoisted() map[*symbol]string {
+	if len(s.names) != len(s.order) {
+		s.names = map[*symbol]string{}
+		for i, sym := range s.order {
+			s.names[sym] = "cc_h" + strconv.Itoa(i)
+		}
+	}
+	return s.names
 }

@@ -68,7 +68,7 @@ func TestMutations(t *testing.T) {
 	for _, file := range files {
 		b, err := os.ReadFile(file)
 		require.NoError(t, err)
-		pp, err := preprocess(string(b), Options{})
+		pp, err := preprocess(newMeter(t.Context()), string(b), ppOptions{Features: Portable})
 		require.NoError(t, err)
 		var program []string
 		for _, tok := range pp.tokens {

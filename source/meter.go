@@ -8,7 +8,7 @@ import "context"
 type meter struct {
 	ctx   context.Context
 	steps int
-	most  int // steps at which the plan in hand is given up; 0: there is none
+	most  int // steps at which within gives up; 0: it is not running
 	bytes int // of text written
 }
 
@@ -19,7 +19,7 @@ const checkSteps = 1 << 10
 // ended is what the work panics with when its context is done, or a limit is reached.
 type ended struct{ err error }
 
-// spent is what making a plan panics with when it takes too many steps.
+// spent is what work inside of within panics with when it takes too many steps.
 type spent struct{}
 
 func newMeter(ctx context.Context) *meter { return &meter{ctx: ctx} }
@@ -33,6 +33,21 @@ func (m *meter) step() {
 	if m.most > 0 && m.steps > m.most {
 		panic(spent{})
 	}
+}
+
+// within reports whether do ended within a number of steps. It is stopped when it did not.
+func (m *meter) within(steps int, do func()) (done bool) {
+	defer func() {
+		m.most = 0
+		switch r := recover().(type) {
+		case nil, spent:
+		default:
+			panic(r)
+		}
+	}()
+	m.most = m.steps + steps
+	do()
+	return true
 }
 
 // wrote counts text that was written for what stands at pos.
@@ -55,3 +70,6 @@ func settle(err *error) {
 		panic(r)
 	}
 }
+
+// maxRendered bounds a rendering, in bytes.
+const maxRendered = 64 << 20

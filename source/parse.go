@@ -5,21 +5,22 @@ package source
 // or declaration it stands in; a typing error gives an unknown type, which
 // silences what follows from it.
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
-// Limits that keep any input finite: how deep constructs nest, how long a chain of
-// operators gets, and how long a name is, which a rendering may repeat often.
+// Limits that keep any input finite: how deep constructs nest, and how long a chain of
+// operators gets.
 const (
 	maxNest  = 256
 	maxDepth = 4000
-	maxName  = 4096
 )
 
 // parser holds what is known while one program is read.
 type parser struct {
 	*meter
-	toks    []token // without pragmas, ends with tokEOF
-	origin  []int   // index of toks[i] in the preprocessor's tokens
+	program
 	unrolls map[int]string
 	i       int
 	nest    int
@@ -32,15 +33,9 @@ type parser struct {
 	inBreak int
 	inSwtch []*switchState
 
-	funcs    []*function
-	globals  []*symbol // program-scope constants in order
-	fused    bool      // the program calls fma or mad
-	subgroup *use      // the first call of a sub-group function, if any
-	records  []*record // complete ones, in order of completion
-	tagged   []*record // all, in order of their first mention
-	unique   map[string]int
-	sites    int
-	nodes    int // initializer elements so far
+	unique map[string]int
+	sites  int
+	nodes  int // initializer elements so far
 }
 
 // scope is one level of names. Tags are a name space of their own.
@@ -75,9 +70,10 @@ type bail struct{}
 // stop is what too many errors panic with.
 type stop struct{}
 
-// parseTokens parses a whole program.
-func parseTokens(all []token, feats Features, m *meter) (p *parser) {
-	p = &parser{meter: m, feats: feats, unrolls: map[int]string{}, unique: map[string]int{}}
+// parseTokens parses and checks a whole program for a device with these features. The error,
+// if any, is an ErrorList.
+func parseTokens(m *meter, all []token, feats Features) (*program, error) {
+	p := &parser{meter: m, program: program{tokens: all}, feats: feats, unrolls: map[int]string{}, unique: map[string]int{}}
 	for i, t := range all {
 		if t.kind == tokPragma {
 			if w := unrollPragma(t.text); w != "" {
@@ -95,6 +91,16 @@ func parseTokens(all []token, feats Features, m *meter) (p *parser) {
 	p.push()
 	p.declareTypeNames()
 	p.push()
+	p.parse()
+	if err := p.errs.err(); err != nil {
+		return nil, err
+	}
+	tree := p.program
+	return &tree, nil
+}
+
+// parse reads the tokens up to their end, or until there are too many errors.
+func (p *parser) parse() {
 	defer func() {
 		switch r := recover(); r.(type) {
 		case nil, stop:
@@ -111,7 +117,6 @@ func parseTokens(all []token, feats Features, m *meter) (p *parser) {
 		p.guard(p.externalDecl, p.skipDecl)
 	}
 	p.checkProgram()
-	return p
 }
 
 // guard runs parse; after a syntax error it calls recovery to find a place
@@ -234,8 +239,6 @@ func describe(t *token) string {
 
 func (p *parser) pos() Pos { return p.peek().pos }
 
-func (p *parser) posOf(e *expr) Pos { return p.toks[e.tok].pos }
-
 // errorf records an error and goes on.
 func (p *parser) errorf(pos Pos, construct, format string, args ...any) {
 	msg := clip(fmt.Sprintf(format, args...))
@@ -345,4 +348,13 @@ func (p *parser) uniqueName(prefix, name string) string {
 		return fmt.Sprintf("%s%d_%s", prefix, n, name)
 	}
 	return prefix + "_" + name
+}
+
+// unrollPragma returns what a #pragma unroll asks for ("" for other pragmas).
+func unrollPragma(text string) string {
+	words := strings.Fields(strings.TrimPrefix(strings.TrimSpace(text), "#"))
+	if len(words) >= 2 && words[0] == "pragma" && words[1] == "unroll" {
+		return strings.Join(words[1:], " ")
+	}
+	return ""
 }

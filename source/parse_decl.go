@@ -1,5 +1,7 @@
 package source
 
+import "strconv"
+
 // Declarations at program scope and in functions.
 
 // externalDecl parses one declaration or function of program scope.
@@ -220,7 +222,7 @@ func (p *parser) localMemory(name string, typ *ctype, pos Pos) {
 	n := p.fn.localNames[name]
 	sym.cname = "u_" + name
 	if n > 1 {
-		sym.cname = "u" + itoa(n) + "_" + name
+		sym.cname = "u" + strconv.Itoa(n) + "_" + name
 	}
 	p.fn.locals = append(p.fn.locals, sym)
 }

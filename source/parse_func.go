@@ -4,8 +4,6 @@ package source
 
 import "strconv"
 
-func itoa(n int) string { return strconv.Itoa(n) }
-
 // maxOverloads is how many functions may have one name: every call looks at all of them.
 const maxOverloads = 256
 
@@ -130,7 +128,7 @@ func (p *parser) functionBody(fn *function, l *paramList, pos Pos) {
 	p.push()
 	for i, s := range fn.params {
 		if s.name == "" {
-			s.cname = "cc_p" + itoa(i)
+			s.cname = "cc_p" + strconv.Itoa(i)
 			continue
 		}
 		p.declare(s)

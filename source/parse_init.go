@@ -1,5 +1,7 @@
 package source
 
+import "strconv"
+
 // Initializers: braces, designators and elided braces become a tree in the
 // order of the type, so that a rendering needs no designators.
 
@@ -380,7 +382,7 @@ func (p *parser) compound(typ *ctype, tok int) *expr {
 		}
 		return p.node(e)
 	}
-	sym := &symbol{kind: symVar, name: "literal", typ: typ.in(Private), cname: "cc_c" + itoa(len(p.fn.temps)), fn: p.fn, scope: 2}
+	sym := &symbol{kind: symVar, name: "literal", typ: typ.in(Private), cname: "cc_c" + strconv.Itoa(len(p.fn.temps)), fn: p.fn, scope: 2}
 	p.fn.temps = append(p.fn.temps, sym)
 	e.sym, e.typ = sym, sym.typ
 	return p.node(e)

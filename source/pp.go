@@ -17,7 +17,6 @@
 package source
 
 import (
-	"context"
 	"fmt"
 	"io/fs"
 	"strings"
@@ -42,16 +41,16 @@ type ppResult struct {
 	warnings []*Error // redefinitions, #warning and other things that are no errors
 }
 
-// preprocess expands text. The error, if any, is an ErrorList.
-func preprocess(text string, opt Options) (*ppResult, error) {
-	return preprocessFor(newMeter(context.Background()), text, opt)
+// ppOptions are what a preprocessed program depends on besides its text.
+type ppOptions struct {
+	Name     string // of the text in positions
+	Defines  []Define
+	Includes []fs.FS // some may be nil
+	Features Features
 }
 
-// preprocessFor is preprocess as far as a meter lets it.
-func preprocessFor(m *meter, text string, opt Options) (*ppResult, error) {
-	if opt.Name == "" {
-		opt.Name = "program.cl"
-	}
+// preprocess expands text. The error, if any, is an ErrorList.
+func preprocess(m *meter, text string, opt ppOptions) (*ppResult, error) {
 	p := &preprocessor{
 		meter:    m,
 		includes: opt.Includes,
@@ -59,7 +58,7 @@ func preprocessFor(m *meter, text string, opt Options) (*ppResult, error) {
 		read:     map[fileKey]*File{},
 		once:     map[fileKey]bool{},
 	}
-	p.predefine(opt.features())
+	p.predefine(opt.Features)
 	p.defines(opt.Defines)
 	if len(text) > maxFileBytes {
 		p.errorf(Pos{opt.Name, 1, 1}, "program", "program is larger than %d bytes", maxFileBytes)

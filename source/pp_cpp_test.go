@@ -99,7 +99,7 @@ func lexOutput(text string) []string {
 
 // runOurs returns the tokens that preprocess makes of text.
 func runOurs(text string) ([]string, error) {
-	res, err := preprocess(text, Options{Includes: corpusIncludes()})
+	res, err := preprocessed(text, ppOptions{Includes: corpusIncludes()})
 	if err != nil {
 		return nil, err
 	}

@@ -60,7 +60,7 @@ func TestLimits(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			start := time.Now()
-			_, err := preprocess(test.text, Options{Includes: fsList(inc)})
+			_, err := preprocessed(test.text, ppOptions{Includes: fsList(inc)})
 			require.Error(t, err)
 			assert.Contains(t, err.Error(), test.want)
 			assert.Less(t, time.Since(start), 20*time.Second)
@@ -86,7 +86,7 @@ func TestWithinLimits(t *testing.T) {
 			if strings.HasPrefix(test.name, "many par") {
 				text = strings.ReplaceAll(text, "*/\n", "*/")
 			}
-			assert.Equal(t, "1", expand(text, Options{}))
+			assert.Equal(t, "1", expand(text, ppOptions{}))
 			t.Log(time.Since(start))
 		})
 	}
@@ -106,7 +106,7 @@ func FuzzPreprocess(f *testing.F) {
 	}
 	includes := corpusIncludes()
 	f.Fuzz(func(t *testing.T, text string) {
-		res, err := preprocess(text, Options{Includes: includes})
+		res, err := preprocessed(text, ppOptions{Includes: includes})
 		if err != nil {
 			list, ok := err.(ErrorList)
 			require.True(t, ok)

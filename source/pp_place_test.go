@@ -14,8 +14,8 @@ import (
 )
 
 // places writes each token as "text@file:line:col".
-func places(t *testing.T, text string, opt Options) []string {
-	res, err := preprocess(text, opt)
+func places(t *testing.T, text string, opt ppOptions) []string {
+	res, err := preprocessed(text, opt)
 	require.NoError(t, err)
 	var s []string
 	for _, tok := range res.tokens {
@@ -40,14 +40,14 @@ func TestPlaces(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			assert.Equal(t, test.want, strings.Join(places(t, test.text, Options{}), " "))
+			assert.Equal(t, test.want, strings.Join(places(t, test.text, ppOptions{}), " "))
 		})
 	}
 }
 
 func TestPlacesOfFiles(t *testing.T) {
 	inc := fstest.MapFS{"sub/x.h": {Data: []byte("#define HERE __FILE__ __LINE__\nx\n")}}
-	res, err := preprocess("#include <sub/x.h>\nHERE\n#line 7 \"gen.cl\"\n y HERE", Options{Name: "k.cl", Includes: fsList(inc)})
+	res, err := preprocessed("#include <sub/x.h>\nHERE\n#line 7 \"gen.cl\"\n y HERE", ppOptions{Name: "k.cl", Includes: fsList(inc)})
 	require.NoError(t, err)
 	var got []string
 	for _, tok := range res.tokens {
@@ -57,7 +57,7 @@ func TestPlacesOfFiles(t *testing.T) {
 }
 
 func TestFlags(t *testing.T) {
-	res, err := preprocess("#define E\n#define T float\nT  x=E y;\n E z", Options{})
+	res, err := preprocessed("#define E\n#define T float\nT  x=E y;\n E z", ppOptions{})
 	require.NoError(t, err)
 	var got []string
 	for _, tok := range res.tokens {
@@ -76,7 +76,7 @@ func TestFlags(t *testing.T) {
 func TestTextOf(t *testing.T) {
 	inc := fstest.MapFS{"x.h": {Data: []byte("int x;\n")}}
 	text := "a b\n\nc\n#include \"x.h\"\n#define U _Pragma(\"unroll\") for\nU(;;) -\n#define M -1\n-M\n\n\n\n\n\n\n\nend"
-	res, err := preprocess(text, Options{Name: "k.cl", Includes: fsList(inc)})
+	res, err := preprocessed(text, ppOptions{Name: "k.cl", Includes: fsList(inc)})
 	require.NoError(t, err)
 	want := `#line 1 "k.cl"
 a b
@@ -93,7 +93,7 @@ for(;;) -
 #line 16 "k.cl"
 end
 `
-	assert.Equal(t, want, textOf(res.tokens))
+	assert.Equal(t, want, writeText(res.tokens, newMeter(t.Context())))
 }
 
 // reread preprocesses a text that has no macros any more.
@@ -112,7 +112,7 @@ func checkTextOf(t *testing.T, toks []token) {
 			return // reads as a directive; the parser refuses it
 		}
 	}
-	again, err := reread(textOf(toks))
+	again, err := reread(writeText(toks, newMeter(t.Context())))
 	require.NoError(t, err)
 	require.Equal(t, spellings(toks), spellings(again))
 	for i, tok := range again[:len(again)-1] {
@@ -125,7 +125,7 @@ func checkTextOf(t *testing.T, toks []token) {
 func TestTextOfCorpus(t *testing.T) {
 	for name, text := range corpus(t) {
 		t.Run(name, func(t *testing.T) {
-			res, err := preprocess(text, Options{Includes: corpusIncludes()})
+			res, err := preprocessed(text, ppOptions{Includes: corpusIncludes()})
 			require.NoError(t, err)
 			checkTextOf(t, res.tokens)
 		})

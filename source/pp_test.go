@@ -1,6 +1,7 @@
 package source
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"strings"
@@ -24,9 +25,17 @@ func spellings(toks []token) []string {
 	return s
 }
 
+// preprocessed is a text without a name and without an end, for a portable device.
+func preprocessed(text string, opt ppOptions) (*ppResult, error) {
+	if opt.Name == "" {
+		opt.Name = "program.cl"
+	}
+	return preprocess(newMeter(context.Background()), text, opt)
+}
+
 // expand returns the result of text as one line, or the error's text.
-func expand(text string, opt Options) string {
-	res, err := preprocess(text, opt)
+func expand(text string, opt ppOptions) string {
+	res, err := preprocessed(text, opt)
 	if err != nil {
 		return err.Error()
 	}
@@ -57,7 +66,7 @@ func TestExpand(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			assert.Equal(t, test.want, expand(test.text, Options{}))
+			assert.Equal(t, test.want, expand(test.text, ppOptions{}))
 		})
 	}
 }
@@ -109,7 +118,7 @@ func TestErrors(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			res, err := preprocess(test.text, Options{})
+			res, err := preprocessed(test.text, ppOptions{})
 			require.Error(t, err)
 			assert.Nil(t, res)
 			assert.Equal(t, test.want, err.Error())
@@ -121,17 +130,17 @@ func TestErrors(t *testing.T) {
 }
 
 func TestErrorsAreCapped(t *testing.T) {
-	_, err := preprocess(strings.Repeat("@\n", 1000), Options{})
+	_, err := preprocessed(strings.Repeat("@\n", 1000), ppOptions{})
 	var list ErrorList
 	require.ErrorAs(t, err, &list)
 	assert.Len(t, list, maxErrors)
 
-	_, err = preprocess("#error "+strings.Repeat("long ", 1000), Options{})
+	_, err = preprocessed("#error "+strings.Repeat("long ", 1000), ppOptions{})
 	assert.Less(t, len(err.Error()), 500)
 }
 
 func TestWarnings(t *testing.T) {
-	res, err := preprocess("#define A 1\n#define A 1\n#define A 2\n#warning look\n#ifdef A x\n#endif A\n#undef A b\n", Options{})
+	res, err := preprocessed("#define A 1\n#define A 1\n#define A 2\n#warning look\n#ifdef A x\n#endif A\n#undef A b\n", ppOptions{})
 	require.NoError(t, err)
 	var got []string
 	for _, w := range res.warnings {
@@ -170,7 +179,7 @@ func TestDefines(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			assert.Equal(t, test.want, expand(test.text, Options{Defines: test.defs}))
+			assert.Equal(t, test.want, expand(test.text, ppOptions{Defines: test.defs}))
 		})
 	}
 }
@@ -195,23 +204,23 @@ right
 	const common = "120 120 120 ( - 2147483647 - 1 ) 0x1.fffffep127f INFINITY NAN NULL CLK_LOCAL_MEM_FENCE"
 	const pi = " fp64 3.14159265358979323846264338327950288"
 	tests := []struct {
-		f    *Features
+		f    Features
 		want string
 	}{
-		{nil, common + pi + " atomic64 right"}, // Portable
-		{&Features{}, common + " right"},
-		{&Features{FP64: true}, common + pi + " right"},
-		{&Features{FP16: true}, common + " fp16 0x1.ffcp15h right"},
-		{&Features{Int64Atomic: true}, common + " atomic64 right"},
+		{Features{FP64: true, Int64Atomic: true}, common + pi + " atomic64 right"},
+		{Features{}, common + " right"},
+		{Features{FP64: true}, common + pi + " right"},
+		{Features{FP16: true}, common + " fp16 0x1.ffcp15h right"},
+		{Features{Int64Atomic: true}, common + " atomic64 right"},
 	}
 	for _, test := range tests {
-		assert.Equal(t, test.want, expand(ask, Options{Features: test.f}), "%+v", test.f)
+		assert.Equal(t, test.want, expand(ask, ppOptions{Features: test.f}), "%+v", test.f)
 	}
-	assert.Equal(t, "3.0", expand("#define M_PI 3.0\n#undef NULL\nM_PI", Options{}))
+	assert.Equal(t, "3.0", expand("#define M_PI 3.0\n#undef NULL\nM_PI", ppOptions{}))
 }
 
 func TestPragma(t *testing.T) {
-	res, err := preprocess("#define N 4\n#pragma unroll N\nfor _Pragma(\"unroll(N)\")\n#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n", Options{})
+	res, err := preprocessed("#define N 4\n#pragma unroll N\nfor _Pragma(\"unroll(N)\")\n#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n", ppOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"#pragma unroll 4", "for", "#pragma unroll(4)", "#pragma OPENCL EXTENSION cl_khr_fp64 : enable"}, spellings(res.tokens))
 	assert.Equal(t, tokPragma, res.tokens[0].kind)
@@ -235,7 +244,7 @@ func TestIncludes(t *testing.T) {
 		"only.h":  {Data: []byte("#include \"a.h\"\n#include <a.h>\n")},
 		"dir/c.h": {Data: []byte("second_dir_c\n")},
 	}
-	opt := Options{Includes: fsList(nil, first, second)}
+	opt := ppOptions{Includes: fsList(nil, first, second)}
 	tests := []struct{ name, text, want string }{
 		{"order and once", "#include <a.h>\n#include \"a.h\"\n", "first_a"},
 		{"beside the includer", "#include <dir/b.h>", "dir_c top_c first_a"},
@@ -257,7 +266,7 @@ func TestIncludes(t *testing.T) {
 	assert.Equal(t, "beside_main", expand("#include \"d.h\"", opt))
 	assert.Contains(t, expand("#include \"up.h\"", opt), "main/up.h:1:10: #include \"../../c.h\": leads out")
 
-	res, err := preprocess("#include <dir/b.h>\n#include <dir/b.h>", opt)
+	res, err := preprocessed("#include <dir/b.h>\n#include <dir/b.h>", opt)
 	require.NoError(t, err)
 	var names []string
 	for _, f := range res.files {
@@ -273,5 +282,5 @@ type brokenFS struct{}
 func (brokenFS) Open(string) (fs.File, error) { return nil, errors.New("disk on fire") }
 
 func TestIncludeFailure(t *testing.T) {
-	assert.Equal(t, "program.cl:1:10: #include <a.h>: disk on fire", expand("#include <a.h>", Options{Includes: fsList(brokenFS{})}))
+	assert.Equal(t, "program.cl:1:10: #include <a.h>: disk on fire", expand("#include <a.h>", ppOptions{Includes: fsList(brokenFS{})}))
 }

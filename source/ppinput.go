@@ -232,3 +232,9 @@ func (p *preprocessor) readFile(key fileKey) (*File, error) {
 	p.files = append(p.files, *file)
 	return file, nil
 }
+
+// File is one text that took part in a program.
+type File struct {
+	Name string
+	Text string
+}

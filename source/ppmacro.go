@@ -230,3 +230,10 @@ func (m *macro) same(o *macro) bool {
 		return a.kind == b.kind && a.text == b.text && a.space == b.space && a.flags == b.flags
 	})
 }
+
+// Define is one -D. With an empty Value the name is defined as nothing; the command's
+// -D NAME defines it as 1, as compilers do.
+type Define struct {
+	Name  string
+	Value string
+}

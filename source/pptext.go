@@ -4,18 +4,14 @@
 package source
 
 import (
-	"context"
 	"strconv"
 	"strings"
 )
 
-// textOf writes tokens as a text that has them on the lines they came from, with
+// writeText writes tokens as a text that has them on the lines they came from, with
 // #line where a file begins or lines do not follow each other. Reading it again
 // gives the same tokens at the same lines, unless a stray # begins a line, which
 // the parser refuses anyway.
-func textOf(tokens []token) string { return writeText(tokens, newMeter(context.Background())) }
-
-// writeText is textOf as far as a meter lets it.
 func writeText(tokens []token, m *meter) string {
 	w := textWriter{meter: m}
 	for _, t := range tokens {

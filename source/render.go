@@ -5,51 +5,9 @@ package source
 // says where they differ.
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 )
-
-// ErrTarget says that a Target is none of the constants.
-var ErrTarget = errors.New("source: no such target")
-
-// ErrUnsupported says that a Unit is correct but a target has no way to do what
-// it asks for. The error has an ErrorList with the places.
-var ErrUnsupported = errors.New("source: the target cannot do this")
-
-// maxRendered bounds a rendering, in bytes.
-const maxRendered = 64 << 20
-
-// Render is RenderContext without an end.
-func (u *Unit) Render(t Target) (string, error) {
-	return u.RenderContext(context.Background(), t)
-}
-
-// RenderContext returns the program in the language of target t: the original text for
-// OpenCL, a complete C++17 translation unit for Host, CUDA and HIP, a program in the
-// Metal Shading Language for Metal (what an entry point takes is said at EntryPrefix). For any other
-// value the error wraps ErrTarget; where the target cannot do what the program does it wraps
-// ErrUnsupported and an ErrorList with the places; where the text would be larger than 64 MiB it
-// is an ErrorList with the place where that was reached.
-//
-// It computes in the caller's goroutine, seconds for a program of a million tokens. When ctx is
-// done it ends soon with the context's cause. The Unit can be rendered again.
-func (u *Unit) RenderContext(ctx context.Context, t Target) (text string, err error) {
-	defer settle(&err)
-	m := newMeter(ctx)
-	if ctx.Err() != nil {
-		return "", context.Cause(ctx)
-	}
-	switch t {
-	case OpenCL:
-		return u.renderOpenCL(m), nil
-	case Host, CUDA, HIP, Metal:
-		return u.renderCPP(m, dialects[t])
-	}
-	return "", fmt.Errorf("%w: %s", ErrTarget, t)
-}
 
 // dialect is where one C++ target differs from the others.
 type dialect struct {
@@ -72,7 +30,7 @@ var dialects = map[Target]*dialect{
 // renderer writes one program for one C++ target.
 type renderer struct {
 	*meter
-	p      *parser
+	p      *program
 	d      *dialect
 	out    strings.Builder
 	fn     *function
@@ -92,16 +50,20 @@ type renderer struct {
 	known    map[*initNode]lanesOf
 	memory   map[*function]bool // what hasLocals has answered
 
+	straight map[*expr]string // while a region of a plan is written: its straight indices
+	returns  bool             // while a strip is written: an item that returns says so
+
 	inPlace bool // Metal: the next expression is wanted as an object, not as its value
 }
 
-// renderCPP writes the program in C++.
-func (u *Unit) renderCPP(m *meter, d *dialect) (string, error) {
-	prelude := preludeText(d.target)
-	r := &renderer{meter: m, p: u.tree, d: d, bol: true, called: map[*function]bool{}, asks: map[*function]bool{},
+// renderCPP writes a program in C++ or the Metal Shading Language. The error, if any, is an
+// ErrorList of what the target cannot do. fibers keeps kernels with barriers on fibers.
+func renderCPP(m *meter, p *program, t Target, fibers bool) (string, error) {
+	d, prelude := dialects[t], preludeText(t)
+	r := &renderer{meter: m, p: p, d: d, bol: true, called: map[*function]bool{}, asks: map[*function]bool{},
 		assigned: map[*initNode]bool{}, known: map[*initNode]lanesOf{}, memory: map[*function]bool{}}
-	if _, forced := u.define(fibersDefine); d.target == Host && !forced {
-		r.plans = planKernels(u.tree.funcs, m)
+	if t == Host && !fibers {
+		r.plans = planKernels(p.funcs, m)
 	}
 	for _, fn := range r.p.funcs {
 		for _, c := range fn.calls {
@@ -110,7 +72,7 @@ func (u *Unit) renderCPP(m *meter, d *dialect) (string, error) {
 			}
 		}
 	}
-	if r.p.fused && d.target == Host {
+	if p.fused && t == Host {
 		r.out.WriteString(fusedDefine)
 	}
 	r.out.WriteString(prelude)
@@ -122,11 +84,11 @@ func (u *Unit) renderCPP(m *meter, d *dialect) (string, error) {
 	} else {
 		r.program()
 	}
-	if s := u.tree.subgroup; s != nil && !d.gpu {
+	if s := p.subgroup; s != nil && !d.gpu {
 		r.refuse(s.pos, "sub-group", "'%s': there are no sub-groups on the host", s.name)
 	}
 	if err := r.errs.err(); err != nil {
-		return "", fmt.Errorf("%w: %w", ErrUnsupported, err)
+		return "", err
 	}
 	return r.out.String(), nil
 }
@@ -184,7 +146,7 @@ func (r *renderer) table(kernels []*function) {
 			bytes = "sizeof(cc_locals_" + k.name + ")"
 		}
 		if p := r.plans[k]; p != nil {
-			r.raw("CC_SPLIT_KERNEL(\"" + k.name + "\", cc_program, " + splitName(k) + ", " + p.flags(r.asks) + ", " + bytes + ", " + itoa(p.keptSize()) + ")\n")
+			r.raw("CC_SPLIT_KERNEL(\"" + k.name + "\", cc_program, " + splitName(k) + ", " + p.flags(r.asks) + ", " + bytes + ", " + strconv.Itoa(p.keptSize()) + ")\n")
 			continue
 		}
 		fibers := "0"
@@ -297,4 +259,25 @@ func (r *renderer) pointer(t *ctype) string {
 		s += " __restrict"
 	}
 	return s
+}
+
+// Target is a language that a Unit can be rendered in.
+type Target uint8
+
+// The targets of Render.
+const (
+	OpenCL Target = iota
+	Host
+	CUDA
+	HIP
+	Metal
+)
+
+// String returns the name of the target in lower case.
+func (t Target) String() string {
+	names := [...]string{OpenCL: "opencl", Host: "host", CUDA: "cuda", HIP: "hip", Metal: "metal"}
+	if int(t) < len(names) {
+		return names[t]
+	}
+	return "target(" + strconv.Itoa(int(t)) + ")"
 }

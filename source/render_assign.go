@@ -210,12 +210,6 @@ func (r *renderer) assignCall(e *expr) string {
 
 var shiftAssign = map[string]string{"<<=": "cc_shl_assign", ">>=": "cc_shr_assign"}
 
-// storesWhole tells whether an object of type t takes a call to be assigned: C++
-// has no assignment to volatile classes.
-func storesWhole(t *ctype) bool {
-	return t.q&qVolatile != 0 && (t.kind == tVector || t.kind == tRecord || t.is(Half))
-}
-
 // loadStore says how the object cc_o of type t is read, and how cc_r is written to it.
 func loadStore(t *ctype) (load, store string) {
 	if storesWhole(t) {

@@ -4,65 +4,30 @@ package source
 // pointer parameters.
 
 import (
-	"context"
-	"slices"
-	"strings"
+	"strconv"
 )
 
 // clHeader stands before every OpenCL text: no fused multiply-add behind the
 // program's back, so that all devices round alike.
 const clHeader = "#pragma OPENCL FP_CONTRACT OFF\n"
 
-// renderOpenCL returns the original text, or the preprocessed one.
-func (u *Unit) renderOpenCL(m *meter) string {
-	if !u.Expanded() {
-		return clHeader + lineDirective(Pos{File: u.name, Line: 1}) + u.text
-	}
+// renderOriginal returns the text as it was written.
+func renderOriginal(name, text string) string {
+	return clHeader + lineDirective(Pos{File: name, Line: 1}) + text
+}
+
+// renderExpanded returns the preprocessed text, in which each kernel has its openCLName.
+func renderExpanded(m *meter, p *program) string {
 	edits := newTokenEdits()
-	edits.renameKernels(u)
-	return clHeader + writeText(edits.apply(u.tokens), m)
+	edits.renameKernels(p)
+	return clHeader + writeText(edits.apply(p.tokens), m)
 }
 
-// Expanded reports whether the OpenCL rendering is the preprocessed text and not the original
-// one. It is for programs with includes, which an OpenCL compiler would not find, and for those
-// with a kernel whose name is changed (see OpenCLName). The program's definitions are used
-// up in it.
-func (u *Unit) Expanded() bool {
-	return len(u.resolved) > 0 || slices.ContainsFunc(u.kernels, func(k Kernel) bool { return isBuiltinName(k.Name) })
-}
-
-// OpenCLName returns the name that a kernel has in OpenCL renderings: its own, or
-// cc_kernel_NAME where NAME is a built-in function. OpenCL compilers define the names of those
-// as macros, or take the kernel for an overload, and find no kernel of that name.
-func (u *Unit) OpenCLName(kernel string) string {
-	if isBuiltinName(kernel) {
-		return "cc_kernel_" + kernel
-	}
-	return kernel
-}
-
-func isBuiltinName(name string) bool {
-	_, found := lookupBuiltin(name)
-	return found || isConversion(name)
-}
-
-// RenderOffsets is RenderOffsetsContext without an end.
-func (u *Unit) RenderOffsets() (string, error) { return u.RenderOffsetsContext(context.Background()) }
-
-// RenderOffsetsContext returns OpenCL text in which every kernel takes, after its own
-// parameters, one ulong for each global and constant pointer among them: a
-// number of bytes that the kernel adds to that pointer first. It serves views
-// that begin where an OpenCL device could not make a buffer begin. Errors, the context and the
-// time it takes are as with RenderContext.
-func (u *Unit) RenderOffsetsContext(ctx context.Context) (text string, err error) {
-	defer settle(&err)
-	m := newMeter(ctx)
-	if ctx.Err() != nil {
-		return "", context.Cause(ctx)
-	}
-	p := u.tree
+// renderOffsets returns the preprocessed text with a number of bytes behind the parameters of
+// each kernel for each of its pointers to global and constant memory.
+func renderOffsets(m *meter, p *program) string {
 	edits := newTokenEdits()
-	edits.renameKernels(u)
+	edits.renameKernels(p)
 	for _, fn := range p.funcs {
 		if fn.kernel {
 			edits.kernel(p, fn)
@@ -76,11 +41,25 @@ func (u *Unit) RenderOffsetsContext(ctx context.Context) (text string, err error
 				if i == 0 && len(c.to.typ.params) == 0 {
 					comma = ""
 				}
-				edits.insert(p.origin[c.e.end], u.tokens, comma+"0ul")
+				edits.insert(p.origin[c.e.end], p.tokens, comma+"0ul")
 			}
 		}
 	}
-	return clHeader + writeText(edits.apply(u.tokens), m), nil
+	return clHeader + writeText(edits.apply(p.tokens), m)
+}
+
+// openCLName returns the name of a kernel in OpenCL renderings: cc_kernel_NAME where NAME is a
+// built-in function.
+func openCLName(kernel string) string {
+	if isBuiltinName(kernel) {
+		return EntryPrefix + kernel
+	}
+	return kernel
+}
+
+func isBuiltinName(name string) bool {
+	_, found := lookupBuiltin(name)
+	return found || isConversion(name)
 }
 
 // offsetParams returns the indices of the parameters that get an offset.
@@ -104,24 +83,24 @@ func newTokenEdits() *tokenEdits {
 	return &tokenEdits{before: map[int][]token{}, rename: map[int]string{}}
 }
 
-// renameKernels gives kernels their OpenCLName where they are declared and called.
-func (t *tokenEdits) renameKernels(u *Unit) {
-	for _, fn := range u.tree.funcs {
+// renameKernels gives kernels their openCLName where they are declared and called.
+func (t *tokenEdits) renameKernels(p *program) {
+	for _, fn := range p.funcs {
 		if fn.kernel && isBuiltinName(fn.name) {
 			for _, pr := range fn.protos {
-				t.rename[u.tree.origin[pr.name]] = u.OpenCLName(fn.name)
+				t.rename[p.origin[pr.name]] = openCLName(fn.name)
 			}
 		}
 		for _, c := range fn.calls {
 			if c.to.kernel && isBuiltinName(c.to.name) {
-				t.rename[u.tree.origin[c.e.tok]] = u.OpenCLName(c.to.name)
+				t.rename[p.origin[c.e.tok]] = openCLName(c.to.name)
 			}
 		}
 	}
 }
 
 // kernel edits every parameter list of a kernel and the start of its body.
-func (t *tokenEdits) kernel(p *parser, fn *function) {
+func (t *tokenEdits) kernel(p *program, fn *function) {
 	params := offsetParams(fn)
 	if len(params) == 0 {
 		return
@@ -129,9 +108,9 @@ func (t *tokenEdits) kernel(p *parser, fn *function) {
 	for _, pr := range fn.protos {
 		at := p.origin[pr.close]
 		for _, i := range params {
-			t.insertAt(at, p.toks[pr.close].pos, ", ulong cc_o"+itoa(i))
+			t.insertAt(at, p.toks[pr.close].pos, ", ulong cc_o"+strconv.Itoa(i))
 			if n := pr.names[i]; n >= 0 && pr.close == fn.close {
-				t.rename[p.origin[n]] = "cc_p" + itoa(i)
+				t.rename[p.origin[n]] = "cc_p" + strconv.Itoa(i)
 			}
 		}
 	}
@@ -154,7 +133,7 @@ func (t *tokenEdits) kernel(p *parser, fn *function) {
 			bytes = "volatile " + bytes
 		}
 		text := clDeclare(typ, s.name) + " = (" + clDeclare(typ, "") + ")((" +
-			typ.elem.space.String() + " " + bytes + " *)cc_p" + itoa(i) + " + cc_o" + itoa(i) + ");"
+			typ.elem.space.String() + " " + bytes + " *)cc_p" + strconv.Itoa(i) + " + cc_o" + strconv.Itoa(i) + ");"
 		t.insertAt(p.origin[fn.open]+1, open.pos, text)
 	}
 }
@@ -179,13 +158,4 @@ func (t *tokenEdits) apply(toks []token) []token {
 		out = append(out, k)
 	}
 	return out
-}
-
-// unrollPragma returns what a #pragma unroll asks for ("" for other pragmas).
-func unrollPragma(text string) string {
-	words := strings.Fields(strings.TrimPrefix(strings.TrimSpace(text), "#"))
-	if len(words) >= 2 && words[0] == "pragma" && words[1] == "unroll" {
-		return strings.Join(words[1:], " ")
-	}
-	return ""
 }

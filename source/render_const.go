@@ -7,6 +7,7 @@ package source
 import (
 	"math"
 	"slices"
+	"strconv"
 )
 
 // lanesOf is what lanes has answered.
@@ -349,7 +350,7 @@ func (r *renderer) constantLane(c constant, t *ctype) {
 		r.constantLane(c, floatType)
 		r.w(")")
 	case t.base == Half:
-		r.w("cc_half(cc_half_bits{", itoa(int(halfBits(c.f))), "})")
+		r.w("cc_half(cc_half_bits{", strconv.Itoa(int(halfBits(c.f))), "})")
 	case c.float && math.IsNaN(c.f):
 		r.w("CC_NAN_INIT") // some NaN
 	case c.float && math.IsInf(c.f, 0):

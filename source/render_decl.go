@@ -1,6 +1,9 @@
 package source
 
-import "slices"
+import (
+	"slices"
+	"strconv"
+)
 
 // Declarations in C++: records, constants, local memory, functions, variables.
 
@@ -20,7 +23,7 @@ func (r *renderer) record(rec *record) {
 		r.w("__attribute__((packed)) ")
 	}
 	if rec.reqAlign > 0 {
-		r.w("__attribute__((aligned(", itoa(rec.reqAlign), "))) ")
+		r.w("__attribute__((aligned(", strconv.Itoa(rec.reqAlign), "))) ")
 	}
 	r.w(rec.cname, " { ")
 	if len(rec.fields) == 0 && r.d.gnu {
@@ -35,7 +38,7 @@ func (r *renderer) record(rec *record) {
 		}
 		r.w(r.typeText(typ, f.cname))
 		if a := max(f.align, arrayBase(f.typ).align, f.typ.align); a > 0 {
-			r.w(" __attribute__((aligned(", itoa(a), ")))")
+			r.w(" __attribute__((aligned(", strconv.Itoa(a), ")))")
 		}
 		if f.packed {
 			r.w(" __attribute__((packed))")
@@ -46,7 +49,7 @@ func (r *renderer) record(rec *record) {
 		r.w("};") // it takes room: a record that has it as a member will not pass
 		return
 	}
-	r.w("}; static_assert(sizeof(", rec.cname, ") == ", itoa(rec.size), ", \"layout of ", rec.cname, "\");")
+	r.w("}; static_assert(sizeof(", rec.cname, ") == ", strconv.Itoa(rec.size), ", \"layout of ", rec.cname, "\");")
 }
 
 // global writes a constant of program scope.
@@ -62,7 +65,7 @@ func (r *renderer) global(g *symbol) {
 
 func alignPrefix(t *ctype) string {
 	if t.align > 0 {
-		return "alignas(" + itoa(t.align) + ") "
+		return "alignas(" + strconv.Itoa(t.align) + ") "
 	}
 	return ""
 }
@@ -93,7 +96,7 @@ func (r *renderer) locals(k *function, done map[*function]bool) {
 	r.at(k.pos)
 	r.w("struct cc_locals_", k.name, " { ")
 	for _, s := range k.locals {
-		r.w("alignas(", itoa(localAlignment(s.typ)), ") ", r.typeText(s.typ, s.cname), "; ")
+		r.w("alignas(", strconv.Itoa(localAlignment(s.typ)), ") ", r.typeText(s.typ, s.cname), "; ")
 	}
 	seen := map[*function]bool{}
 	for _, c := range k.calls {
@@ -330,7 +333,7 @@ func (r *renderer) assignParts(lhs string, n *initNode, sep string) {
 		switch {
 		case k == nil || k.value == nil && !k.typ.isAggregate():
 		case n.typ.kind == tArray:
-			r.assignParts(lhs+"["+itoa(i)+"]", k, sep)
+			r.assignParts(lhs+"["+strconv.Itoa(i)+"]", k, sep)
 		default:
 			r.assignParts(lhs+"."+n.typ.rec.fields[i].cname, k, sep)
 		}

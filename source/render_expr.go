@@ -17,8 +17,8 @@ func (r *renderer) expr(e *expr) {
 		r.metalLoad(e)
 		return
 	}
-	if r.plan != nil && r.plan.straight[e] != "" {
-		r.w(r.plan.straight[e])
+	if r.straight[e] != "" {
+		r.w(r.straight[e])
 		return
 	}
 	switch e.op {
@@ -114,7 +114,7 @@ func (r *renderer) access(e *expr) {
 	case opSwizzle:
 		if len(e.lanes) == 1 {
 			r.base(e.a)
-			r.w(".v[", itoa(e.lanes[0]), "]")
+			r.w(".v[", strconv.Itoa(e.lanes[0]), "]")
 			return
 		}
 		f := "cc_swz<" + laneList(e.lanes) + ">"
@@ -131,7 +131,7 @@ func (r *renderer) access(e *expr) {
 func laneList(lanes []int) string {
 	s := make([]string, len(lanes))
 	for i, l := range lanes {
-		s[i] = itoa(l)
+		s[i] = strconv.Itoa(l)
 	}
 	return strings.Join(s, ",")
 }
@@ -277,7 +277,7 @@ func (r *renderer) literal(e *expr) {
 			r.w(r.metalHalf(e.val.f))
 			return
 		}
-		r.w("cc_half(cc_half_bits{", itoa(int(halfBits(e.val.f))), "})")
+		r.w("cc_half(cc_half_bits{", strconv.Itoa(int(halfBits(e.val.f))), "})")
 	case UInt:
 		r.w(strconv.FormatInt(v, 10), "u")
 	case Long:
@@ -367,7 +367,7 @@ func (r *renderer) builtin(e *expr) {
 	}
 	end := ")"
 	if e.site > 0 {
-		end = ", " + itoa(e.site) + ")"
+		end = ", " + strconv.Itoa(e.site) + ")"
 	}
 	name := e.text
 	switch {

@@ -11,57 +11,6 @@ import (
 	"strconv"
 )
 
-// fibersDefine, as a definition of the program, keeps kernels with barriers on
-// fibers: for comparing the two.
-const fibersDefine = "CONCORD_HOST_FIBERS"
-
-// define returns the last definition of that name.
-func (u *Unit) define(name string) (value string, ok bool) {
-	for _, d := range u.options.Defines {
-		if d.Name == name {
-			value, ok = d.Value, true
-		}
-	}
-	return value, ok
-}
-
-// planKernels makes the plans of all kernels that have one.
-func planKernels(funcs []*function, m *meter) map[*function]*fission {
-	plans, pure := map[*function]*fission{}, map[*function]bool{}
-	for _, fn := range funcs {
-		if fn.kernel && fn.defined {
-			if f := planKernel(fn, m, pure); f != nil {
-				plans[fn] = f
-			}
-		}
-	}
-	return plans
-}
-
-// planKernel makes a plan, or gives up when that takes too long.
-func planKernel(fn *function, m *meter, pure map[*function]bool) (f *fission) {
-	defer func() {
-		m.most = 0
-		switch r := recover().(type) {
-		case nil:
-		case spent:
-			f = nil
-		default:
-			panic(r)
-		}
-	}()
-	m.most = m.steps + planSteps(fn)
-	return newFission(fn, m, pure)
-}
-
-// planSteps is how many steps the plan of a kernel may take. They grow with its text, so
-// that the time for a program does too. Kernels of the catalog take a twentieth of it.
-func planSteps(fn *function) int {
-	n := 1 << 10
-	walkStmt(fn.body, func(*expr) { n++ })
-	return n << 5
-}
-
 // splitName is the function that runs a whole group of a kernel.
 func splitName(fn *function) string { return "ks_" + fn.name }
 
@@ -146,7 +95,7 @@ func (r *renderer) region(g *region) {
 		return
 	}
 	r.w("this->template cc_items<cc_I>(cc_b, [&](cc_run<cc_I> &cc_r) CC_ITEM { ")
-	f.straight = r.beginRow(f.straightOf(g), "cc_r")
+	r.straight = r.beginRow(f.straightOf(g), "cc_r")
 	r.w("this->cc_each(cc_r, [&](const cc_size cc_it, const cc_long cc_k) CC_ITEM { (void)cc_it; (void)cc_k; ")
 	r.computed(g.anew)
 	for _, s := range g.vars {
@@ -164,7 +113,7 @@ func (r *renderer) region(g *region) {
 			r.w(" ", f.where[s], "[cc_it] = ", f.names[s], ";")
 		}
 	}
-	f.straight = nil
+	r.straight = nil
 	r.w(" }); }); }")
 }
 
@@ -174,12 +123,12 @@ func (r *renderer) beginRow(s *straights, run string) map[*expr]string {
 	text := map[*expr]string{}
 	r.naming(s.hoisted(), func() {
 		for i, sym := range s.order {
-			r.w("const ", r.typeText(dropConst(sym.typ), "cc_h"+itoa(i)), " = ")
+			r.w("const ", r.typeText(dropConst(sym.typ), "cc_h"+strconv.Itoa(i)), " = ")
 			r.initializer(sym.init)
 			r.w("; ")
 		}
 		for i, x := range s.list {
-			at, step := "cc_x"+itoa(i), strconv.FormatInt(x.step, 10)
+			at, step := "cc_x"+strconv.Itoa(i), strconv.FormatInt(x.step, 10)
 			r.w("const cc_long ", at, " = ", run, ".template from<", step, ", ", r.plain(x.e.typ), ">(")
 			r.expr(x.e)
 			r.w("); ")
@@ -187,18 +136,6 @@ func (r *renderer) beginRow(s *straights, run string) map[*expr]string {
 		}
 	})
 	return text
-}
-
-// hoisted are the names of the variables that straight indices are computed from, at the
-// beginning of a run.
-func (s *straights) hoisted() map[*symbol]string {
-	if len(s.names) != len(s.order) {
-		s.names = map[*symbol]string{}
-		for i, sym := range s.order {
-			s.names[sym] = "cc_h" + itoa(i)
-		}
-	}
-	return s.names
 }
 
 // naming writes something with other names for some variables.
@@ -241,22 +178,12 @@ func (r *renderer) box(g *region) {
 			if l.id.global {
 				global = "true"
 			}
-			r.w("cc_b.", way.method, "(", itoa(l.id.dim), ", ", global, ", cc_b.limit(")
+			r.w("cc_b.", way.method, "(", strconv.Itoa(l.id.dim), ", ", global, ", cc_b.limit(")
 			r.expr(l.u)
 			r.w(")", way.plus, "); ")
 		}
 	}
 	r.w("} ")
-}
-
-// copied tells whether a kept variable is loaded and stored as a whole, so that the
-// compiler can hold it in a register meanwhile. Others are used where they lie.
-func (f *fission) copied(s *symbol) bool {
-	switch s.typ.kind {
-	case tScalar, tVector, tPointer:
-		return !f.pinned[s] && s.typ.q&qVolatile == 0
-	}
-	return false
 }
 
 // load brings a kept variable into a region. fresh says that its declaration is

@@ -6,6 +6,7 @@ package source
 import (
 	"maps"
 	"slices"
+	"strconv"
 )
 
 // EntryPrefix stands before a kernel's name in CUDA, HIP and Metal renderings.
@@ -43,7 +44,7 @@ func (r *renderer) entries(kernels []*function) {
 		r.at(k.pos)
 		r.w("extern \"C\" __global__ ")
 		if n := k.attrs.reqd; n[0] > 0 {
-			r.w("__launch_bounds__(", itoa(n[0]*n[1]*n[2]), ") ")
+			r.w("__launch_bounds__(", strconv.Itoa(n[0]*n[1]*n[2]), ") ")
 		}
 		r.w("void ", EntryPrefix, k.name, "(")
 		for i, s := range k.params {
@@ -51,9 +52,9 @@ func (r *renderer) entries(kernels []*function) {
 				r.w(", ")
 			}
 			if isLocalPointer(s.typ) {
-				r.w("cc_uint cc_p", itoa(i))
+				r.w("cc_uint cc_p", strconv.Itoa(i))
 			} else {
-				r.w(r.typeText(s.typ, "cc_p"+itoa(i)))
+				r.w(r.typeText(s.typ, "cc_p"+strconv.Itoa(i)))
 			}
 		}
 		r.w(") { cc_program::", k.cname, "(")
@@ -62,9 +63,9 @@ func (r *renderer) entries(kernels []*function) {
 				r.w(", ")
 			}
 			if isLocalPointer(s.typ) {
-				r.w("(", r.plain(s.typ), ")(cc_dynamic + cc_p", itoa(i), ")")
+				r.w("(", r.plain(s.typ), ")(cc_dynamic + cc_p", strconv.Itoa(i), ")")
 			} else {
-				r.w("cc_p", itoa(i))
+				r.w("cc_p", strconv.Itoa(i))
 			}
 		}
 		r.w("); }")

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -196,7 +197,7 @@ func TestFastFMA(t *testing.T) {
 	for want, f := range []Features{{FP64: true}, {FastFMA: true}, {FP64: true, FastFMA: true}} {
 		cpp, err := mustParse(t, text, Options{Features: &f}).Render(CUDA)
 		require.NoError(t, err)
-		assert.Contains(t, cpp, "u_o[0] = "+itoa(want)+";")
+		assert.Contains(t, cpp, "u_o[0] = "+strconv.Itoa(want)+";")
 	}
 }
 
@@ -238,7 +239,7 @@ func TestGPUCompiles(t *testing.T) {
 			text.WriteString(preludeText(target))
 			inNamespace := func(i int, program string) {
 				program = strings.ReplaceAll(program, "extern \"C\" ", "")
-				text.WriteString("\nnamespace n" + itoa(i) + " {\n" + program + "\n}\n")
+				text.WriteString("\nnamespace n" + strconv.Itoa(i) + " {\n" + program + "\n}\n")
 			}
 			inNamespace(0, tableProgram(t, target))
 			for i, file := range files {

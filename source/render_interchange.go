@@ -11,13 +11,13 @@ import (
 // interchanged writes the loop over the rows of a region that is cut into strips. Where
 // ids need not fit an int, guards are left to each item: a part is one then.
 func (r *renderer) interchanged(g *region) {
-	f, most := r.plan, itoa(g.part())
+	f, most := r.plan, strconv.Itoa(g.part())
 	r.w("this->template cc_items<cc_I>(cc_b, [&](cc_run<cc_I> &cc_r) CC_ITEM { bool cc_left = false; (void)cc_left; cc_r.most(CC_SMALL ? ", most, " : 1); ")
 	straight := r.beginRow(g.rows, "cc_r")
 	r.naming(g.rows.hoisted(), func() {
 		for i, s := range g.strips {
 			if s.rounds != nil {
-				r.first(s.rounds, "cc_f"+itoa(i))
+				r.first(s.rounds, "cc_f"+strconv.Itoa(i))
 			}
 		}
 	})
@@ -26,12 +26,12 @@ func (r *renderer) interchanged(g *region) {
 	}
 	for i, s := range g.strips {
 		if s.rounds != nil {
-			r.rounds(g, s, "cc_f"+itoa(i))
+			r.rounds(g, s, "cc_f"+strconv.Itoa(i))
 			continue
 		}
-		f.straight, f.returns = straight, true
+		r.straight, r.returns = straight, true
 		r.strip(g, s)
-		f.straight, f.returns = nil, false
+		r.straight, r.returns = nil, false
 	}
 	r.w("}); }")
 }
@@ -74,7 +74,7 @@ func (r *renderer) rounds(g *region, s *strip, first string) {
 		r.naming(g.rows.hoisted(), func() { r.naming(map[*symbol]string{l.k: name}, write) })
 	}
 	r.at(l.loop.pos)
-	r.w("if (!CC_SMALL || cc_r.n < ", itoa(shortRow), ") { ")
+	r.w("if (!CC_SMALL || cc_r.n < ", strconv.Itoa(shortRow), ") { ")
 	r.alone(g, s, as, first)
 	r.w("} else if constexpr (CC_SMALL) { cc_rounds<cc_I, ", t, ", ", strconv.FormatInt(l.step, 10), ", ", strconv.FormatBool(l.signs), "> cc_q(cc_r.n, ", first, "); ")
 	r.w("const auto cc_next = [&](", t, " cc_n) CC_ITEM { ")
@@ -99,7 +99,7 @@ func (r *renderer) rounds(g *region, s *strip, first string) {
 		r.w("); ")
 	}
 	if l.jam > 1 {
-		most := itoa(l.jam)
+		most := strconv.Itoa(l.jam)
 		r.w("if (cc_q.far(cc_next) && cc_q.whole(", most, ", cc_next, ")
 		test(l.conds)
 		r.w(")) { ")
@@ -147,24 +147,24 @@ func (r *renderer) round(g *region, s *strip, count int) {
 	r.w("const auto cc_head = [&](const ", t, " cc_f) CC_ITEM { ")
 	var text map[*expr]string
 	r.naming(map[*symbol]string{l.k: "cc_f"}, func() { text = r.beginRow(in, "cc_s") })
-	r.w("struct { ", t, " f; cc_long x[", itoa(len(in.list)+1), "]; } cc_h = {cc_f, {")
+	r.w("struct { ", t, " f; cc_long x[", strconv.Itoa(len(in.list)+1), "]; } cc_h = {cc_f, {")
 	for i, x := range in.list {
-		r.w("cc_x", itoa(i), ", ")
-		text[x.e] = "(cc_h.x[" + itoa(i) + "] + cc_k * " + strconv.FormatInt(x.step, 10) + ")"
+		r.w("cc_x", strconv.Itoa(i), ", ")
+		text[x.e] = "(cc_h.x[" + strconv.Itoa(i) + "] + cc_k * " + strconv.FormatInt(x.step, 10) + ")"
 	}
 	r.w("0}}; return cc_h; }; ", t, " cc_n = cc_q.at(cc_o); ")
 	for i := range count {
-		r.w("const auto cc_h", itoa(i), " = cc_head(cc_n); cc_n = cc_next(cc_n); ")
+		r.w("const auto cc_h", strconv.Itoa(i), " = cc_head(cc_n); cc_n = cc_next(cc_n); ")
 	}
 	r.each(g, s, "cc_s", "cc_long(cc_o) + cc_k")
 	r.w("const auto cc_body = [&](const auto &cc_h) CC_ITEM { ")
 	r.w(r.typeText(dropConst(l.k.typ), r.nameOf(l.k)), " = (", t, ")(cc_h.f + cc_k * ", strconv.FormatInt(l.step, 10), "); do ")
-	f.straight = text
+	r.straight = text
 	r.body(l.loop.body)
-	f.straight = nil
+	r.straight = nil
 	r.w(" while (0); }; ")
 	for i := range count {
-		r.w("cc_body(cc_h", itoa(i), "); ")
+		r.w("cc_body(cc_h", strconv.Itoa(i), "); ")
 	}
 	r.stores(g, s)
 	r.w(" }); cc_o += cc_s.n; } ")

@@ -9,10 +9,6 @@ import (
 	"strings"
 )
 
-// MetalFeatures is what every device of Metal 2.2 and newer has: half, and no double and
-// no 64-bit atomics. fma is an instruction.
-var MetalFeatures = Features{FP16: true, FastFMA: true}
-
 // metalSlots is the number of buffers that a Metal kernel can have, and of blocks of
 // threadgroup memory.
 const metalSlots = 31

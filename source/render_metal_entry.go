@@ -1,5 +1,7 @@
 package source
 
+import "strconv"
+
 // Entry points of Metal renderings.
 
 // metalIDs are the values that Metal passes to a kernel, in the order of the members that
@@ -35,7 +37,7 @@ func (r *renderer) metalEntry(k *function) {
 	}
 	r.at(k.pos)
 	if n := k.attrs.reqd; n[0] > 0 {
-		r.w("[[max_total_threads_per_threadgroup(", itoa(n[0]*n[1]*n[2]), ")]] ")
+		r.w("[[max_total_threads_per_threadgroup(", strconv.Itoa(n[0]*n[1]*n[2]), ")]] ")
 	}
 	r.w("kernel void ", EntryPrefix, k.name, "(")
 	args := r.metalParams(k, packed, buffers)
@@ -49,7 +51,7 @@ func (r *renderer) metalEntry(k *function) {
 		if i > 0 {
 			r.w(", ")
 		}
-		r.w("cc_i", itoa(i))
+		r.w("cc_i", strconv.Itoa(i))
 	}
 	r.w("};")
 	if r.hasLocals(k) {
@@ -84,7 +86,7 @@ func (r *renderer) metalIDParams() {
 		if i > 0 {
 			r.w(", ")
 		}
-		r.w(typ, " cc_i", itoa(i), " [[", name, "]]")
+		r.w(typ, " cc_i", strconv.Itoa(i), " [[", name, "]]")
 	}
 }
 
@@ -94,21 +96,21 @@ func (r *renderer) metalParams(k *function, packed bool, buffers int) []string {
 	var args []string
 	slot, block := 0, 0
 	for i, s := range k.params {
-		name := "cc_p" + itoa(i)
+		name := "cc_p" + strconv.Itoa(i)
 		arg := name
 		switch {
 		case isLocalPointer(s.typ):
-			r.w(r.metalPointer(s.typ, name), " [[threadgroup(", itoa(block), ")]], ")
+			r.w(r.metalPointer(s.typ, name), " [[threadgroup(", strconv.Itoa(block), ")]], ")
 			arg = "(" + r.plain(s.typ) + ")" + name
 			block++
 		case s.typ.isPointer():
-			r.w(r.metalPointer(s.typ, name), " [[buffer(", itoa(slot), ")]], ")
+			r.w(r.metalPointer(s.typ, name), " [[buffer(", strconv.Itoa(slot), ")]], ")
 			arg = "(" + r.plain(s.typ) + ")" + name
 			slot++
 		case packed:
 			arg = "cc_v." + name
 		default:
-			r.w("constant ", r.plain(s.typ), " &", name, " [[buffer(", itoa(slot), ")]], ")
+			r.w("constant ", r.plain(s.typ), " &", name, " [[buffer(", strconv.Itoa(slot), ")]], ")
 			slot++
 		}
 		if !s.typ.isPointer() && isClass(s.typ) {
@@ -117,7 +119,7 @@ func (r *renderer) metalParams(k *function, packed bool, buffers int) []string {
 		args = append(args, arg)
 	}
 	if packed && len(k.params) > buffers+block {
-		r.w("constant cc_args_", k.name, " &cc_v [[buffer(", itoa(buffers), ")]], ")
+		r.w("constant cc_args_", k.name, " &cc_v [[buffer(", strconv.Itoa(buffers), ")]], ")
 	}
 	return args
 }
@@ -142,7 +144,7 @@ func (r *renderer) metalValues(k *function) {
 	r.w("struct cc_args_", k.name, " { ")
 	for i, s := range k.params {
 		if !s.typ.isPointer() {
-			r.w(r.plain(s.typ), " cc_p", itoa(i), "; ")
+			r.w(r.plain(s.typ), " cc_p", strconv.Itoa(i), "; ")
 		}
 	}
 	r.w("};")

@@ -1,10 +1,10 @@
 package source
 
+import "strconv"
+
 // The order of evaluation. C leaves it open in f(next(&s), next(&s)), but every
 // OpenCL compiler goes from left to right, and programs have come to count on it;
 // C++ compilers differ. Where the order can be seen, operands become variables.
-
-import "strings"
 
 // call writes f(args...).
 func (r *renderer) call(f string, args ...*expr) { r.invoke(f+"(", args, ")") }
@@ -58,7 +58,7 @@ func (r *renderer) inOrder(args []*expr) (names []string, done func()) {
 		if settled(a) {
 			continue
 		}
-		names[i] = "cc_a" + itoa(i)
+		names[i] = "cc_a" + strconv.Itoa(i)
 		r.w("auto ", names[i], " = ")
 		r.expr(a)
 		r.w("; ")
@@ -130,33 +130,6 @@ func (r *renderer) statements(e *expr) {
 	r.w(" ", r.closing())
 }
 
-// jumpOut finds a statement that may leave the block it is in: a return, a goto, or
-// a break or continue that belongs to something outside of it.
-func jumpOut(list []*stmt, loop, sw bool) *stmt {
-	for _, s := range list {
-		for ; s != nil; s = s.alt { // a chain of else-if may be long
-			switch s.kind {
-			case stReturn, stGoto, stLabel:
-				return s
-			case stBreak:
-				if !loop && !sw {
-					return s
-				}
-			case stContinue:
-				if !loop {
-					return s
-				}
-			}
-			inLoop := loop || s.kind == stFor || s.kind == stWhile || s.kind == stDo
-			inSwitch := sw || s.kind == stSwitch
-			if out := jumpOut(append([]*stmt{s.body}, s.list...), inLoop, inSwitch); out != nil {
-				return out
-			}
-		}
-	}
-	return nil
-}
-
 // orderMatters tells whether one operand can change what another computes.
 func orderMatters(args []*expr) bool {
 	open, effects := 0, false
@@ -180,28 +153,6 @@ func settled(e *expr) bool {
 		return e.a.op == opSym || e.a.op == opString
 	case opUnary:
 		return e.text == "&" && e.a.op == opSym
-	}
-	return false
-}
-
-// actsItself tells whether e, leaving its operands aside, changes anything that
-// another expression can see.
-func actsItself(e *expr) bool {
-	switch e.op {
-	case opAssign, opPreInc, opPostInc, opStmts:
-		return true
-	case opCall:
-		for _, t := range e.sym.typ.params {
-			if t.isPointer() || t.kind == tRecord {
-				return true
-			}
-		}
-	case opBuiltin:
-		for _, a := range e.args {
-			if a.typ.isPointer() && !strings.HasPrefix(e.text, "cc_vload") {
-				return true
-			}
-		}
 	}
 	return false
 }

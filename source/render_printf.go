@@ -133,11 +133,11 @@ func (r *renderer) printf(e *expr) {
 	for i, a := range args {
 		switch {
 		case a.op == opString:
-			r.w("const char *cc_a", itoa(i), " = ", a.text, "; ")
+			r.w("const char *cc_a", strconv.Itoa(i), " = ", a.text, "; ")
 		default:
-			r.w("auto cc_a", itoa(i), " = ")
+			r.w("auto cc_a", strconv.Itoa(i), " = ")
 			r.expr(a)
-			r.w("; (void)cc_a", itoa(i), "; ")
+			r.w("; (void)cc_a", strconv.Itoa(i), "; ")
 		}
 	}
 	if !ok {
@@ -152,7 +152,7 @@ func (r *renderer) printf(e *expr) {
 		if p.spec == nil {
 			continue
 		}
-		call.argument(p.spec, args[arg], "cc_a"+itoa(arg))
+		call.argument(p.spec, args[arg], "cc_a"+strconv.Itoa(arg))
 		arg++
 	}
 	call.flush()

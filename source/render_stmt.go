@@ -75,7 +75,7 @@ func (r *renderer) jumpStmt(s *stmt) {
 	case stContinue:
 		r.w("continue;")
 	case stReturn:
-		if r.plan != nil && r.plan.returns {
+		if r.returns {
 			r.w("return void(cc_left = true);")
 			return
 		}
@@ -92,7 +92,7 @@ func (r *renderer) jumpStmt(s *stmt) {
 func (r *renderer) cases(s *stmt) {
 	const most = 4096 // labels in a row, where ranges have to be written out
 	value := func(c constant) {
-		r.literal(&expr{op: opLit, typ: s.caseType(), val: c})
+		r.literal(&expr{op: opLit, typ: caseType(s), val: c})
 	}
 	r.w("case ")
 	value(s.val)
@@ -122,7 +122,7 @@ func (r *renderer) unroll(s *stmt) {
 }
 
 // caseType is the type of a case label: that of the switch.
-func (s *stmt) caseType() *ctype {
+func caseType(s *stmt) *ctype {
 	if s.e != nil {
 		return s.e.typ
 	}
@@ -208,5 +208,22 @@ func (r *renderer) forStmt(s *stmt) {
 	r.body(s.body)
 	if outside {
 		r.w(" }")
+	}
+}
+
+// guardCond writes the condition of an if: a constant where the loop over the items
+// has taken care of it.
+func (r *renderer) guardCond(s *stmt) {
+	switch {
+	case r.plan == nil || !r.plan.needless[s]:
+		r.cond(s.e)
+	case isReturn(s.body):
+		r.w("!CC_SMALL && (")
+		r.cond(s.e)
+		r.w(")")
+	default:
+		r.w("CC_SMALL || (")
+		r.cond(s.e)
+		r.w(")")
 	}
 }

@@ -4,24 +4,6 @@ import (
 	"io/fs"
 )
 
-// Define is one -D. With an empty Value the name is defined as nothing; the command's
-// -D NAME defines it as 1, as compilers do.
-type Define struct {
-	Name  string
-	Value string
-}
-
-// Features says what the device that a program is compiled for can do. They
-// answer the extension macros (cl_khr_fp64 ...) during preprocessing, and a
-// program that uses what is absent is refused with a position.
-type Features struct {
-	FP64        bool // double and its built-ins (cl_khr_fp64)
-	FP16        bool // arithmetic on half (cl_khr_fp16); storage always works
-	Int64Atomic bool // cl_khr_int64_base_atomics and _extended_
-	FastFMA     bool // fma is as fast as a product: FP_FAST_FMAF is defined, and FP_FAST_FMA with FP64
-	Subgroups   bool // cl_khr_subgroups and its shuffles; every item of a sub-group has to reach each call
-}
-
 // Options are the inputs of Parse besides the text. The zero value parses a
 // self-contained program for a device with every feature of Portable.
 type Options struct {
@@ -44,38 +26,6 @@ func (o *Options) features() Features {
 
 // Portable is the set of features that Options without any assume.
 var Portable = Features{FP64: true, Int64Atomic: true}
-
-// Space is an OpenCL address space.
-type Space uint8
-
-// The address spaces of OpenCL C 1.2.
-const (
-	Private Space = iota
-	Global
-	Constant
-	Local
-)
-
-// Kind is a scalar type of OpenCL C.
-type Kind uint8
-
-// The scalar kinds. Struct stands for a struct or union passed by value.
-const (
-	Void Kind = iota
-	Bool
-	Char
-	UChar
-	Short
-	UShort
-	Int
-	UInt
-	Long
-	ULong
-	Half
-	Float
-	Double
-	Struct
-)
 
 // Param is one parameter of a kernel, as a caller has to know it.
 type Param struct {
@@ -111,24 +61,13 @@ type Unit struct {
 	byName   map[string]int // index of each kernel
 	resolved []File         // every include that was read, in order of first use
 	hash     [32]byte
-	tokens   []token // preprocessed, pragmas included
-	tree     *parser // what was parsed
+	tree     *program
 }
 
-// File is one text that took part in a program.
-type File struct {
-	Name string
-	Text string
-}
+// MetalFeatures is what every device of Metal 2.2 and newer has: half, and no double and
+// no 64-bit atomics. fma is an instruction.
+var MetalFeatures = Features{FP16: true, FastFMA: true}
 
-// Target is a language that a Unit can be rendered in.
-type Target uint8
-
-// The targets of Render.
-const (
-	OpenCL Target = iota
-	Host
-	CUDA
-	HIP
-	Metal
-)
+// fibersDefine, as a definition of the program, keeps kernels with barriers on
+// fibers: for comparing the two.
+const fibersDefine = "CONCORD_HOST_FIBERS"

@@ -15,6 +15,9 @@ type Pos struct {
 // String returns "file:line:col", the form that editors can jump to.
 func (p Pos) String() string { return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Col) }
 
+// maxName is how long a name may be, in bytes: a rendering may repeat it often.
+const maxName = 4096
+
 // tokenKind is the lexical class of a token.
 type tokenKind uint8
 

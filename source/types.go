@@ -356,3 +356,53 @@ func arrayBase(t *ctype) *ctype {
 	}
 	return t
 }
+
+// Kind is a scalar type of OpenCL C.
+type Kind uint8
+
+// The scalar kinds. Struct stands for a struct or union passed by value.
+const (
+	Void Kind = iota
+	Bool
+	Char
+	UChar
+	Short
+	UShort
+	Int
+	UInt
+	Long
+	ULong
+	Half
+	Float
+	Double
+	Struct
+)
+
+// Space is an OpenCL address space.
+type Space uint8
+
+// The address spaces of OpenCL C 1.2.
+const (
+	Private Space = iota
+	Global
+	Constant
+	Local
+)
+
+// localAlignment is the alignment of a local variable. Large ones get more than
+// their type asks for, as OpenCL devices have it: programs read arrays of float
+// as vectors.
+func localAlignment(t *ctype) int {
+	n, _ := t.size()
+	a := t.alignment()
+	for a < 128 && 2*a <= n {
+		a *= 2
+	}
+	return a
+}
+
+// storesWhole tells whether an object of type t takes a call to be assigned: C++
+// has no assignment to volatile classes.
+func storesWhole(t *ctype) bool {
+	return t.q&qVolatile != 0 && (t.kind == tVector || t.kind == tRecord || t.is(Half))
+}

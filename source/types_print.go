@@ -35,15 +35,6 @@ func (s Space) String() string {
 	return "private"
 }
 
-// String returns the name of the target in lower case.
-func (t Target) String() string {
-	names := [...]string{OpenCL: "opencl", Host: "host", CUDA: "cuda", HIP: "hip", Metal: "metal"}
-	if int(t) < len(names) {
-		return names[t]
-	}
-	return "target(" + strconv.Itoa(int(t)) + ")"
-}
-
 // String spells the type in OpenCL C.
 func (t *ctype) String() string { return clDeclare(t, "") }
 

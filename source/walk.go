@@ -68,3 +68,30 @@ func rootVariable(e *expr) *symbol {
 	}
 	return nil
 }
+
+// jumpOut finds a statement that may leave the block it is in: a return, a goto, or
+// a break or continue that belongs to something outside of it.
+func jumpOut(list []*stmt, loop, sw bool) *stmt {
+	for _, s := range list {
+		for ; s != nil; s = s.alt { // a chain of else-if may be long
+			switch s.kind {
+			case stReturn, stGoto, stLabel:
+				return s
+			case stBreak:
+				if !loop && !sw {
+					return s
+				}
+			case stContinue:
+				if !loop {
+					return s
+				}
+			}
+			inLoop := loop || s.kind == stFor || s.kind == stWhile || s.kind == stDo
+			inSwitch := sw || s.kind == stSwitch
+			if out := jumpOut(append([]*stmt{s.body}, s.list...), inLoop, inSwitch); out != nil {
+				return out
+			}
+		}
+	}
+	return nil
+}

@@ -1,71 +1,14 @@
 package source
 
-// Evaluation at compile time: array sizes, case labels, enum values, attribute
-// arguments.
+// Evaluation at compile time, and the conversions that C makes by itself.
 
 import "math"
 
-// constantOf demands an integer constant.
-func (p *parser) constantOf(e *expr, construct string) constant {
-	c := fold(e)
-	if !c.ok || !e.typ.isInteger() {
-		if !e.typ.isUnknown() {
-			p.errorf(p.posOf(e), construct, "this is not an integer constant")
-		}
-		return constant{ok: true}
+func unparen(e *expr) *expr {
+	for e.op == opParen {
+		e = e.a
 	}
-	return c
-}
-
-// convert makes c a value of scalar type t.
-func (c constant) convert(t *ctype) constant {
-	if !c.ok || !t.isScalar() {
-		return constant{}
-	}
-	if t.base == Bool {
-		return foldTruth(!c.isZero())
-	}
-	if !isIntKind(t.base) {
-		if !c.float {
-			c.f = float64(c.i)
-		}
-		if t.base == Float || t.base == Half {
-			c.f = float64(float32(c.f))
-		}
-		return constant{ok: true, float: true, f: c.f}
-	}
-	if c.float {
-		if math.IsNaN(c.f) || c.f >= 1<<63 || c.f < -(1<<63) {
-			return constant{}
-		}
-		c = constant{ok: true, i: int64(c.f)}
-	}
-	c.i = wrap(c.i, t.base)
-	return c
-}
-
-// wrap cuts v to the width of integer kind k.
-func wrap(v int64, k Kind) int64 {
-	switch k {
-	case Bool:
-		if v != 0 {
-			return 1
-		}
-		return 0
-	case Char:
-		return int64(int8(v))
-	case UChar:
-		return int64(uint8(v))
-	case Short:
-		return int64(int16(v))
-	case UShort:
-		return int64(uint16(v))
-	case Int:
-		return int64(int32(v))
-	case UInt:
-		return int64(uint32(v))
-	}
-	return v
+	return e
 }
 
 // fold evaluates e, or says that it is not constant.
@@ -280,4 +223,89 @@ func foldDivide(a, b int64, t *ctype, op string) constant {
 		c.i = a % b
 	}
 	return c.convert(t)
+}
+
+// convert makes c a value of scalar type t.
+func (c constant) convert(t *ctype) constant {
+	if !c.ok || !t.isScalar() {
+		return constant{}
+	}
+	if t.base == Bool {
+		return foldTruth(!c.isZero())
+	}
+	if !isIntKind(t.base) {
+		if !c.float {
+			c.f = float64(c.i)
+		}
+		if t.base == Float || t.base == Half {
+			c.f = float64(float32(c.f))
+		}
+		return constant{ok: true, float: true, f: c.f}
+	}
+	if c.float {
+		if math.IsNaN(c.f) || c.f >= 1<<63 || c.f < -(1<<63) {
+			return constant{}
+		}
+		c = constant{ok: true, i: int64(c.f)}
+	}
+	c.i = wrap(c.i, t.base)
+	return c
+}
+
+// wrap cuts v to the width of integer kind k.
+func wrap(v int64, k Kind) int64 {
+	switch k {
+	case Bool:
+		if v != 0 {
+			return 1
+		}
+		return 0
+	case Char:
+		return int64(int8(v))
+	case UChar:
+		return int64(uint8(v))
+	case Short:
+		return int64(int16(v))
+	case UShort:
+		return int64(uint16(v))
+	case Int:
+		return int64(int32(v))
+	case UInt:
+		return int64(uint32(v))
+	}
+	return v
+}
+
+// promoted is the type of a value after the integer promotions.
+func promoted(t *ctype) *ctype {
+	if t.isInteger() && t.base < Int {
+		return intType
+	}
+	return t.bare()
+}
+
+// usual is the type that the usual arithmetic conversions give two scalars.
+func usual(a, b *ctype) *ctype {
+	for _, k := range []Kind{Double, Float, Half} {
+		if a.base == k || b.base == k {
+			return scalar(k)
+		}
+	}
+	a, b = promoted(a), promoted(b)
+	return scalar(max(a.base, b.base)) // Int < UInt < Long < ULong is the order of rank
+}
+
+// isNullConstant tells whether e is NULL or the integer constant 0.
+func isNullConstant(e *expr) bool {
+	switch e.op {
+	case opNull:
+		return true
+	case opParen:
+		return isNullConstant(e.a)
+	case opCast:
+		if e.typ.isPointer() {
+			return e.typ.elem.isVoid() && e.typ.elem.q == 0 && isNullConstant(e.a)
+		}
+	}
+	return e.typ.isInteger() && fold(e).isZero()
 }

@@ -3,11 +3,13 @@ package source
 // The tree that the parser builds: typed expressions with every conversion that
 // C++ would not make by itself written out as a node, statements, symbols.
 
+import "github.com/concord-compute/concord/source/internal/token"
+
 // program is a program that was read without a mistake.
 type program struct {
-	tokens   []token // preprocessed, pragmas included
-	toks     []token // those that are parsed: without pragmas, and with a tokEOF at the end
-	origin   []int   // index of toks[i] in tokens
+	tokens   []token.Token // preprocessed, pragmas included
+	toks     []token.Token // those that are parsed: without pragmas, and with a EOF at the end
+	origin   []int         // index of toks[i] in tokens
 	funcs    []*function
 	globals  []*symbol // program-scope constants in order
 	fused    bool      // the program calls fma or mad
@@ -17,7 +19,7 @@ type program struct {
 }
 
 // posOf is the place of the first token of e.
-func (p *program) posOf(e *expr) Pos { return p.toks[e.tok].pos }
+func (p *program) posOf(e *expr) token.Pos { return p.toks[e.tok].Pos }
 
 // exprOp says what an expression is.
 type exprOp uint8
@@ -108,7 +110,7 @@ type symbol struct {
 	name  string
 	cname string // in a rendering
 	typ   *ctype
-	pos   Pos
+	pos   token.Pos
 	scope int // 0: built-in, 1: program, 2 and up: inside functions
 	val   constant
 	init  *initNode
@@ -129,7 +131,7 @@ type function struct {
 	kernel     bool
 	overload   bool
 	defined    bool
-	pos        Pos
+	pos        token.Pos
 	body       *stmt
 	locals     []*symbol      // local variables of a kernel, in order
 	localNames map[string]int // how many of them have a name
@@ -139,7 +141,7 @@ type function struct {
 	declares   int            // declarations so far, while the body is read
 	calls      []*call
 	barrier    bool // calls a synchronizing built-in itself
-	labels     map[string]Pos
+	labels     map[string]token.Pos
 	gotos      []gotoRef
 	split      bool     // has labels or jumps: declarations and initializers part
 	paramToks  [][2]int // token range of every parameter declaration
@@ -161,19 +163,19 @@ type proto struct {
 
 type call struct {
 	to  *function
-	pos Pos
+	pos token.Pos
 	e   *expr
 }
 
 // use is where a program uses a built-in.
 type use struct {
 	name string
-	pos  Pos
+	pos  token.Pos
 }
 
 type gotoRef struct {
 	name string
-	pos  Pos
+	pos  token.Pos
 }
 
 // attributes are those __attribute__ that the front end understands.
@@ -210,7 +212,7 @@ const (
 // stmt is one statement.
 type stmt struct {
 	kind   stmtKind
-	pos    Pos
+	pos    token.Pos
 	text   string
 	e      *expr // condition, value
 	post   *expr

@@ -15,6 +15,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/source/internal/token"
 )
 
 // clangAll asks TestBuiltinsLikeClang for every function and all combinations of argument
@@ -116,11 +118,11 @@ func TestBuiltinsLikeClang(t *testing.T) {
 	clang := findClang(t)
 	for _, c := range []struct {
 		name, options string
-		feats         Features
+		feats         token.Features
 	}{
-		{"all", "", Features{FP64: true, FP16: true}},
-		{"double", "-Xclang -cl-ext=-cl_khr_fp16", Features{FP64: true}},
-		{"float", "-Xclang -cl-ext=-cl_khr_fp16,-cl_khr_fp64", Features{}},
+		{"all", "", token.Features{FP64: true, FP16: true}},
+		{"double", "-Xclang -cl-ext=-cl_khr_fp16", token.Features{FP64: true}},
+		{"float", "-Xclang -cl-ext=-cl_khr_fp16,-cl_khr_fp64", token.Features{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			calls := 0
@@ -154,7 +156,7 @@ func TestBuiltinsLikeClang(t *testing.T) {
 }
 
 // trialsOf resolves the calls of a built-in here.
-func trialsOf(t *testing.T, b *builtin, feats *Features) (trials []trial) {
+func trialsOf(t *testing.T, b *builtin, feats *token.Features) (trials []trial) {
 	for _, list := range argumentLists(b) {
 		has := func(typ string, ok bool) bool {
 			return !ok && slices.ContainsFunc(list, func(s string) bool { return strings.Contains(s, typ) })
@@ -196,7 +198,7 @@ func variableOf(typ string) string {
 var clangError = regexp.MustCompile(`(?m)^[^\n]*calls\.cl:(\d+):\d+: error: ([^\n]*)`)
 
 // compareWithClang has clang check one line per call.
-func compareWithClang(t *testing.T, clang, options string, feats *Features, trials []trial) {
+func compareWithClang(t *testing.T, clang, options string, feats *token.Features, trials []trial) {
 	var b bytes.Buffer
 	b.WriteString("#pragma OPENCL EXTENSION cl_khr_fp16 : enable\nvoid calls(")
 	for _, typ := range slices.Concat(everyScalar, someVectors) {

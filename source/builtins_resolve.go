@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/concord-compute/concord/source/internal/token"
 )
 
 // overload is one concrete form of a built-in.
@@ -31,7 +33,7 @@ const (
 // resolve chooses the overload for arguments of these types, on a device with these
 // scalar types. Unless one is best, it returns all that no other is better than: none if
 // nothing takes the arguments.
-func (b *builtin) resolve(args []bType, feats *Features) (builtinCall, []*overload) {
+func (b *builtin) resolve(args []bType, feats *token.Features) (builtinCall, []*overload) {
 	var best []*overload
 	var ranks [][]rank
 	for _, o := range b.overloads() {
@@ -125,7 +127,7 @@ func (f *form) hints(k Kind) []bType {
 }
 
 // match ranks the conversions of the arguments, if there are any.
-func (o *overload) match(b *builtin, args []bType, feats *Features) ([]rank, bool) {
+func (o *overload) match(b *builtin, args []bType, feats *token.Features) ([]rank, bool) {
 	if len(args) < len(o.params) || len(args) > len(o.params) && !b.Variadic {
 		return nil, false
 	}

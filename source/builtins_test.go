@@ -3,6 +3,8 @@ package source
 import (
 	"strings"
 	"testing"
+
+	"github.com/concord-compute/concord/source/internal/token"
 )
 
 // parseB reads a type of a test: "float4", "local int*", "const half*", "size".
@@ -195,7 +197,7 @@ func TestBuiltinResolve(t *testing.T) {
 		for _, a := range strings.Split(strings.TrimSuffix(rest, ")"), ",") {
 			args = append(args, parseB(t, a))
 		}
-		got, fitting := b.resolve(args, &Features{FP64: true, FP16: true})
+		got, fitting := b.resolve(args, &token.Features{FP64: true, FP16: true})
 		s := ""
 		if len(fitting) > 1 {
 			s = "ambiguous"

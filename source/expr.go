@@ -2,7 +2,11 @@ package source
 
 // Expressions: the grammar. Typing is in expr_*.go beside it.
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/concord-compute/concord/source/internal/token"
+)
 
 // node finishes an expression: its depth is one more than its deepest operand's.
 func (p *parser) node(e *expr) *expr {
@@ -72,9 +76,9 @@ func (p *parser) assignment() *expr {
 	defer func() { p.nest-- }()
 	e := p.conditional()
 	t := p.peek()
-	if t.kind == tokPunct && assignOps[t.text] {
+	if t.Kind == token.Punct && assignOps[t.Text] {
 		p.next()
-		return p.assign(e, t.text, p.assignment(), t.pos)
+		return p.assign(e, t.Text, p.assignment(), t.Pos)
 	}
 	return e
 }
@@ -88,7 +92,7 @@ func (p *parser) conditional() *expr {
 	}
 	p.enter("?:")
 	defer func() { p.nest-- }()
-	pos := p.next().pos
+	pos := p.next().Pos
 	if p.accept(":") {
 		return p.elvis(e, p.conditional(), tok, pos)
 	}
@@ -109,13 +113,13 @@ func (p *parser) binary(least int) *expr {
 	e := p.castExpr()
 	for {
 		t := p.peek()
-		prec := binaryPrec[t.text]
-		if t.kind != tokPunct || prec < least {
+		prec := binaryPrec[t.Text]
+		if t.Kind != token.Punct || prec < least {
 			return e
 		}
 		p.next()
 		b := p.binary(prec + 1)
-		e = p.operate(e, t.text, b, tok, t.pos)
+		e = p.operate(e, t.Text, b, tok, t.Pos)
 	}
 }
 
@@ -160,26 +164,26 @@ func (p *parser) vectorOperand(typ *ctype, tok int) *expr {
 func (p *parser) unary() *expr {
 	t := p.peek()
 	tok := p.i
-	if t.kind == tokPunct {
-		switch t.text {
+	if t.Kind == token.Punct {
+		switch t.Text {
 		case "+", "-", "!", "~", "*", "&":
 			p.enter("expression")
 			defer func() { p.nest-- }()
 			p.next()
-			return p.prefix(t.text, p.castExpr(), tok)
+			return p.prefix(t.Text, p.castExpr(), tok)
 		case "++", "--":
 			p.enter("expression")
 			defer func() { p.nest-- }()
 			p.next()
-			return p.increment(opPreInc, t.text, p.unary(), tok)
+			return p.increment(opPreInc, t.Text, p.unary(), tok)
 		}
 	}
-	if t.kind == tokIdent {
-		switch t.text {
+	if t.Kind == token.Ident {
+		switch t.Text {
 		case "sizeof", "vec_step", "alignof", "__alignof__", "__alignof", "_Alignof":
 			p.enter("expression")
 			defer func() { p.nest-- }()
-			return p.sizeOf(t.text)
+			return p.sizeOf(t.Text)
 		case "__extension__":
 			p.next()
 			return p.castExpr()
@@ -226,30 +230,30 @@ func (p *parser) sizeOf(word string) *expr {
 func (p *parser) postfix(e *expr, tok int) *expr {
 	for {
 		t := p.peek()
-		if t.kind != tokPunct {
+		if t.Kind != token.Punct {
 			return e
 		}
-		switch t.text {
+		switch t.Text {
 		case "[":
 			p.next()
 			i := p.expression()
 			p.expect("]", "index")
 			e = p.index(e, i, tok)
 		case "(":
-			p.fail(t.pos, "call", "what stands here is not a function that can be called")
+			p.fail(t.Pos, "call", "what stands here is not a function that can be called")
 		case ".", "->":
 			p.next()
 			name := p.next()
-			if name.kind != tokIdent {
-				p.fail(name.pos, "member", "expected a member's name before %s", describe(name))
+			if name.Kind != token.Ident {
+				p.fail(name.Pos, "member", "expected a member's name before %s", describe(name))
 			}
-			if t.text == "->" {
-				e = p.arrow(e, tok, t.pos)
+			if t.Text == "->" {
+				e = p.arrow(e, tok, t.Pos)
 			}
-			e = p.member(e, name.text, tok, name.pos)
+			e = p.member(e, name.Text, tok, name.Pos)
 		case "++", "--":
 			p.next()
-			e = p.increment(opPostInc, t.text, e, tok)
+			e = p.increment(opPostInc, t.Text, e, tok)
 		default:
 			return e
 		}
@@ -260,20 +264,20 @@ func (p *parser) postfix(e *expr, tok int) *expr {
 func (p *parser) primary() *expr {
 	t := p.peek()
 	tok := p.i
-	switch t.kind {
-	case tokInt, tokFloat, tokChar:
+	switch t.Kind {
+	case token.Int, token.Float, token.Char:
 		p.next()
 		return p.literal(t, tok)
-	case tokString:
+	case token.String:
 		return p.stringLiteral(tok)
-	case tokIdent:
-		if isKeyword(t.text) {
-			p.fail(t.pos, "expression", "expected an expression before '%s'", t.text)
+	case token.Ident:
+		if isKeyword(t.Text) {
+			p.fail(t.Pos, "expression", "expected an expression before '%s'", t.Text)
 		}
 		p.next()
 		return p.name(t, tok)
-	case tokPunct:
-		if t.text == "(" {
+	case token.Punct:
+		if t.Text == "(" {
 			p.next()
 			if p.at("{") {
 				return p.statements(tok)
@@ -282,11 +286,11 @@ func (p *parser) primary() *expr {
 			p.expect(")", "expression")
 			return p.node(&expr{op: opParen, a: e, typ: e.typ, lval: e.lval, tok: tok})
 		}
-		if t.text == "^" {
-			p.fail(t.pos, "block", "blocks are not part of the portable language")
+		if t.Text == "^" {
+			p.fail(t.Pos, "block", "blocks are not part of the portable language")
 		}
 	}
-	p.fail(t.pos, "expression", "expected an expression before %s", describe(t))
+	p.fail(t.Pos, "expression", "expected an expression before %s", describe(t))
 	return nil
 }
 
@@ -294,7 +298,7 @@ func (p *parser) primary() *expr {
 // is that of the last statement.
 func (p *parser) statements(tok int) *expr {
 	if p.fn == nil {
-		p.fail(p.toks[tok].pos, "statement expression", "a constant cannot be initialized by statements")
+		p.fail(p.toks[tok].Pos, "statement expression", "a constant cannot be initialized by statements")
 	}
 	declares := p.fn.declares
 	p.push()
@@ -315,13 +319,13 @@ func (p *parser) statements(tok int) *expr {
 // format of printf and to initialize a char array.
 func (p *parser) stringLiteral(tok int) *expr {
 	var words []string
-	for p.peek().kind == tokString {
-		words = append(words, p.next().text)
+	for p.peek().Kind == token.String {
+		words = append(words, p.next().Text)
 	}
 	text := strings.Join(words, " ")
 	n, err := stringBytes(text)
 	if err != "" {
-		p.fail(p.toks[tok].pos, "string", "%s", err)
+		p.fail(p.toks[tok].Pos, "string", "%s", err)
 	}
 	typ := arrayOf(charType.in(Constant).with(qConst), len(n)+1)
 	return p.node(&expr{op: opString, text: text, typ: typ, lval: true, tok: tok})

@@ -5,11 +5,13 @@ package source
 import (
 	"strconv"
 	"strings"
+
+	"github.com/concord-compute/concord/source/internal/token"
 )
 
 // name types an identifier; when ( follows, the whole call.
-func (p *parser) name(t *token, tok int) *expr {
-	sym := p.lookup(t.text)
+func (p *parser) name(t *token.Token, tok int) *expr {
+	sym := p.lookup(t.Text)
 	if sym == nil {
 		if p.at("(") {
 			return p.builtinCall(t, tok)
@@ -18,7 +20,7 @@ func (p *parser) name(t *token, tok int) *expr {
 	}
 	switch sym.kind {
 	case symTypedef:
-		p.fail(t.pos, "expression", "unexpected type name '%s'", t.text)
+		p.fail(t.Pos, "expression", "unexpected type name '%s'", t.Text)
 	case symEnumConst:
 		return p.node(&expr{op: opLit, typ: sym.typ, val: sym.val, tok: tok})
 	case symFunc:
@@ -33,11 +35,11 @@ func (p *parser) name(t *token, tok int) *expr {
 
 // namedConstant types NULL, INFINITY and their like, or reports an undeclared
 // identifier.
-func (p *parser) namedConstant(t *token, tok int) *expr {
-	c, ok := lookupConst(t.text)
+func (p *parser) namedConstant(t *token.Token, tok int) *expr {
+	c, ok := lookupConst(t.Text)
 	switch {
-	case t.text == "true" || t.text == "false":
-		return p.node(&expr{op: opLit, typ: intType, val: foldTruth(t.text == "true"), tok: tok})
+	case t.Text == "true" || t.Text == "false":
+		return p.node(&expr{op: opLit, typ: intType, val: foldTruth(t.Text == "true"), tok: tok})
 	case ok && c.Type.Ptr:
 		return p.node(&expr{op: opNull, typ: pointerTo(voidType), text: c.Host, tok: tok})
 	case ok:
@@ -47,18 +49,18 @@ func (p *parser) namedConstant(t *token, tok int) *expr {
 		}
 		return p.node(&expr{op: opNamed, typ: typ, text: c.Host, tok: tok})
 	}
-	if _, isFunc := lookupBuiltin(t.text); isFunc || isConversion(t.text) {
-		p.errorf(t.pos, "function pointer", "the built-in function '%s' can only be called", t.text)
+	if _, isFunc := lookupBuiltin(t.Text); isFunc || isConversion(t.Text) {
+		p.errorf(t.Pos, "function pointer", "the built-in function '%s' can only be called", t.Text)
 		return p.bad(tok)
 	}
-	if t.text == "__func__" || t.text == "__FUNCTION__" {
+	if t.Text == "__func__" || t.Text == "__FUNCTION__" {
 		if p.fn == nil {
-			p.fail(t.pos, "expression", "'%s' stands outside of a function", t.text)
+			p.fail(t.Pos, "expression", "'%s' stands outside of a function", t.Text)
 		}
 		typ := arrayOf(charType.in(Constant).with(qConst), len(p.fn.name)+1)
 		return p.node(&expr{op: opString, text: p.fn.quoted, typ: typ, lval: true, tok: tok})
 	}
-	p.errorf(t.pos, "identifier", "'%s' is not declared", t.text)
+	p.errorf(t.Pos, "identifier", "'%s' is not declared", t.Text)
 	return p.bad(tok)
 }
 
@@ -81,7 +83,7 @@ func (p *parser) arguments() (args []*expr, end int) {
 // userCall types a call of a user function or kernel.
 func (p *parser) userCall(sym *symbol, tok int) *expr {
 	args, end := p.arguments()
-	pos := p.toks[tok].pos
+	pos := p.toks[tok].Pos
 	for i := range args {
 		args[i] = p.value(args[i])
 		if args[i].typ.isUnknown() {
@@ -117,7 +119,7 @@ func (p *parser) userCall(sym *symbol, tok int) *expr {
 }
 
 // overload picks the function whose parameters fit the arguments best.
-func (p *parser) overload(first *symbol, args []*expr, pos Pos) *symbol {
+func (p *parser) overload(first *symbol, args []*expr, pos token.Pos) *symbol {
 	var best *symbol
 	bestCost, tie := 0, false
 	for s := first; s != nil; s = s.next {
@@ -174,27 +176,27 @@ var refusedCalls = []struct{ prefix, construct string }{
 }
 
 // builtinCall types a call of a built-in.
-func (p *parser) builtinCall(t *token, tok int) *expr {
+func (p *parser) builtinCall(t *token.Token, tok int) *expr {
 	for _, r := range refusedCalls {
-		if strings.HasPrefix(t.text, r.prefix) && !(p.feats.Subgroups && r.construct == "sub-group") {
-			p.fail(t.pos, r.construct, "'%s': %s functions are not part of the portable language", t.text, r.construct)
+		if strings.HasPrefix(t.Text, r.prefix) && !(p.feats.Subgroups && r.construct == "sub-group") {
+			p.fail(t.Pos, r.construct, "'%s': %s functions are not part of the portable language", t.Text, r.construct)
 		}
 	}
-	if isConversion(t.text) {
+	if isConversion(t.Text) {
 		return p.conversionCall(t, tok)
 	}
-	b, ok := lookupBuiltin(t.text)
+	b, ok := lookupBuiltin(t.Text)
 	if !ok || b.Ext == subgroupExt && !p.feats.Subgroups {
-		p.errorf(t.pos, "call", "'%s' is not declared", t.text)
+		p.errorf(t.Pos, "call", "'%s' is not declared", t.Text)
 		p.arguments()
 		return p.bad(tok)
 	}
 	args, end := p.arguments()
-	return p.builtinWith(b, t.pos, tok, args, end)
+	return p.builtinWith(b, t.Pos, tok, args, end)
 }
 
 // builtinWith types a call of a built-in whose arguments have been parsed.
-func (p *parser) builtinWith(b *builtin, pos Pos, tok int, args []*expr, end int) *expr {
+func (p *parser) builtinWith(b *builtin, pos token.Pos, tok int, args []*expr, end int) *expr {
 	types := make([]bType, len(args))
 	for i, a := range args {
 		if a.op != opString {
@@ -257,7 +259,7 @@ func typeList(args []*expr) string {
 
 // checkBuiltin refuses what the device cannot do and what would write constants,
 // and numbers the barriers.
-func (p *parser) checkBuiltin(e *expr, b *builtin, c builtinCall, pos Pos) {
+func (p *parser) checkBuiltin(e *expr, b *builtin, c builtinCall, pos token.Pos) {
 	if b.Ext != "" {
 		p.checkExtension(b, pos)
 	}
@@ -291,7 +293,7 @@ func (p *parser) checkBuiltin(e *expr, b *builtin, c builtinCall, pos Pos) {
 }
 
 // checkExtension refuses a built-in that needs what the device does not have.
-func (p *parser) checkExtension(b *builtin, pos Pos) {
+func (p *parser) checkExtension(b *builtin, pos token.Pos) {
 	has := map[string]bool{
 		"cl_khr_fp64": p.feats.FP64, "cl_khr_fp16": p.feats.FP16,
 		subgroupExt:                 p.feats.Subgroups,

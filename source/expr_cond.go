@@ -2,8 +2,10 @@ package source
 
 // The conditional operator, on scalars and on lanes.
 
+import "github.com/concord-compute/concord/source/internal/token"
+
 // choose types a ? b : c.
-func (p *parser) choose(a, b, c *expr, tok int, pos Pos) *expr {
+func (p *parser) choose(a, b, c *expr, tok int, pos token.Pos) *expr {
 	e := &expr{op: opCond, a: a, tok: tok}
 	if a.typ.isVector() {
 		return p.chooseLanes(e, b, c, pos)
@@ -53,7 +55,7 @@ func (p *parser) choose(a, b, c *expr, tok int, pos Pos) *expr {
 
 // elvis types a ?: c, which OpenCL compilers take from GNU C: a if it is not
 // zero, else c.
-func (p *parser) elvis(a, c *expr, tok int, pos Pos) *expr {
+func (p *parser) elvis(a, c *expr, tok int, pos token.Pos) *expr {
 	a, c = p.condition(a), p.value(c)
 	e := &expr{op: opElvis, a: a, c: c, tok: tok}
 	x, y := a.typ, c.typ
@@ -82,7 +84,7 @@ func mergePointers(x, y *ctype) *ctype {
 }
 
 // chooseLanes types ?: with a vector condition.
-func (p *parser) chooseLanes(e, b, c *expr, pos Pos) *expr {
+func (p *parser) chooseLanes(e, b, c *expr, pos token.Pos) *expr {
 	e.op, e.b, e.c = opVecCond, p.value(b), p.value(c)
 	x, y, n := e.b.typ, e.c.typ, e.a.typ.n
 	if x.isUnknown() || y.isUnknown() {

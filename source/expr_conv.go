@@ -113,7 +113,7 @@ func (p *parser) cast(typ *ctype, e *expr, tok int) *expr {
 	}
 	e = p.value(e)
 	out.a = e
-	from, pos := e.typ, p.toks[tok].pos
+	from, pos := e.typ, p.toks[tok].Pos
 	ok := false
 	switch {
 	case from.isUnknown() || typ.isUnknown():

@@ -2,17 +2,19 @@ package source
 
 // Calls of convert_T_sat_rte(x) and as_T(x).
 
+import "github.com/concord-compute/concord/source/internal/token"
+
 // conversionCall types one.
-func (p *parser) conversionCall(t *token, tok int) *expr {
+func (p *parser) conversionCall(t *token.Token, tok int) *expr {
 	args, end := p.arguments()
-	c, _ := conversionOf(t.text)
+	c, _ := conversionOf(t.Text)
 	if len(args) != 1 {
-		p.errorf(t.pos, "call", "'%s' takes 1 argument, not %d", t.text, len(args))
+		p.errorf(t.Pos, "call", "'%s' takes 1 argument, not %d", t.Text, len(args))
 		return p.bad(tok)
 	}
 	a := p.value(args[0])
-	e := &expr{op: opBuiltin, text: t.text, args: []*expr{a}, typ: c.to, tok: tok, end: end}
-	p.checkFeature(c.to, t.pos)
+	e := &expr{op: opBuiltin, text: t.Text, args: []*expr{a}, typ: c.to, tok: tok, end: end}
+	p.checkFeature(c.to, t.Pos)
 	if a.typ.isUnknown() {
 		e.op, e.typ = opBad, unknownType
 		return p.node(e)
@@ -22,13 +24,13 @@ func (p *parser) conversionCall(t *token, tok int) *expr {
 	switch {
 	case c.as && a.typ.isPointer():
 	case !a.typ.isArith():
-		p.errorf(t.pos, "call", "'%s' cannot take '%s'", t.text, a.typ.bare())
+		p.errorf(t.Pos, "call", "'%s' cannot take '%s'", t.Text, a.typ.bare())
 		return p.bad(tok)
 	case c.as && from != to:
-		p.errorf(t.pos, "call", "'%s' takes a value of its own size, not '%s'", t.text, a.typ.bare())
+		p.errorf(t.Pos, "call", "'%s' takes a value of its own size, not '%s'", t.Text, a.typ.bare())
 		return p.bad(tok)
 	case !c.as && a.typ.width() != c.to.width():
-		p.errorf(t.pos, "call", "'%s' takes as many components as it returns, not '%s'", t.text, a.typ.bare())
+		p.errorf(t.Pos, "call", "'%s' takes as many components as it returns, not '%s'", t.Text, a.typ.bare())
 		return p.bad(tok)
 	}
 	p.checkHalf(e)

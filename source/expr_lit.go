@@ -6,22 +6,24 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/concord-compute/concord/source/internal/token"
 )
 
 // literal types a number or character.
-func (p *parser) literal(t *token, tok int) *expr {
-	e := &expr{op: opLit, text: t.text, tok: tok}
+func (p *parser) literal(t *token.Token, tok int) *expr {
+	e := &expr{op: opLit, text: t.Text, tok: tok}
 	msg := ""
-	switch t.kind {
-	case tokInt:
-		e.typ, e.val, msg = intLiteral(t.text)
-	case tokFloat:
+	switch t.Kind {
+	case token.Int:
+		e.typ, e.val, msg = intLiteral(t.Text)
+	case token.Float:
 		e.typ, e.val, msg = p.floatLiteral(t)
-	case tokChar:
-		e.typ, e.val, msg = charLiteral(t.text)
+	case token.Char:
+		e.typ, e.val, msg = charLiteral(t.Text)
 	}
 	if msg != "" {
-		p.errorf(t.pos, "literal", "%s", msg)
+		p.errorf(t.Pos, "literal", "%s", msg)
 		e.typ = unknownType
 	}
 	return p.node(e)
@@ -60,8 +62,8 @@ func intLiteral(text string) (*ctype, constant, string) {
 
 // floatLiteral types a floating literal: without a suffix it is double where
 // the device has double, and float elsewhere.
-func (p *parser) floatLiteral(t *token) (*ctype, constant, string) {
-	body, typ := t.text, doubleType
+func (p *parser) floatLiteral(t *token.Token) (*ctype, constant, string) {
+	body, typ := t.Text, doubleType
 	hex := len(body) > 1 && (body[1] == 'x' || body[1] == 'X')
 	switch body[len(body)-1] {
 	case 'f', 'F':
@@ -85,7 +87,7 @@ func (p *parser) floatLiteral(t *token) (*ctype, constant, string) {
 	}
 	v, err := strconv.ParseFloat(body, bits)
 	if err != nil && !math.IsInf(v, 0) || strings.Contains(body, "_") {
-		return nil, constant{}, "'" + t.text + "' is not a number"
+		return nil, constant{}, "'" + t.Text + "' is not a number"
 	}
 	return typ, constant{ok: true, float: true, f: v}, ""
 }

@@ -2,7 +2,11 @@ package source
 
 // Members, indices, vector components and vector literals.
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/concord-compute/concord/source/internal/token"
+)
 
 // index types a[i]; a vector can be indexed too.
 func (p *parser) index(a, i *expr, tok int) *expr {
@@ -42,7 +46,7 @@ func componentType(a *expr, n int) *ctype {
 }
 
 // arrow makes p-> the same as (*p).
-func (p *parser) arrow(e *expr, tok int, pos Pos) *expr {
+func (p *parser) arrow(e *expr, tok int, pos token.Pos) *expr {
 	e = p.value(e)
 	if e.typ.isUnknown() {
 		return e
@@ -55,7 +59,7 @@ func (p *parser) arrow(e *expr, tok int, pos Pos) *expr {
 }
 
 // member types a.name for structs, unions and vectors.
-func (p *parser) member(a *expr, name string, tok int, pos Pos) *expr {
+func (p *parser) member(a *expr, name string, tok int, pos token.Pos) *expr {
 	switch a.typ.kind {
 	case tUnknown:
 		return p.node(&expr{op: opBad, a: a, tok: tok})
@@ -80,7 +84,7 @@ func (p *parser) member(a *expr, name string, tok int, pos Pos) *expr {
 }
 
 // swizzle types a.xy, a.s01, a.lo ... A swizzle of a swizzle becomes one.
-func (p *parser) swizzle(a *expr, name string, tok int, pos Pos) *expr {
+func (p *parser) swizzle(a *expr, name string, tok int, pos token.Pos) *expr {
 	p.checkHalf(a)
 	if a.typ.isUnknown() {
 		return p.bad(tok)
@@ -161,7 +165,7 @@ func (p *parser) vectorLiteral(typ *ctype, args []*expr, tok int) *expr {
 		e.args = append(e.args, a)
 	}
 	if n != typ.n && !(n == 1 && len(args) == 1) {
-		p.errorf(p.toks[tok].pos, "vector literal", "'%s' takes %d components, not %d", typ.bare(), typ.n, n)
+		p.errorf(p.toks[tok].Pos, "vector literal", "'%s' takes %d components, not %d", typ.bare(), typ.n, n)
 		return p.bad(tok)
 	}
 	return p.node(e)

@@ -2,8 +2,10 @@ package source
 
 // Operators: their types, and the conversions of their operands.
 
+import "github.com/concord-compute/concord/source/internal/token"
+
 // operate types a op b for the binary operators.
-func (p *parser) operate(a *expr, op string, b *expr, tok int, pos Pos) *expr {
+func (p *parser) operate(a *expr, op string, b *expr, tok int, pos token.Pos) *expr {
 	a, b = p.value(a), p.value(b)
 	e := &expr{a: a, b: b, text: op, tok: tok}
 	if a.typ.isUnknown() || b.typ.isUnknown() {
@@ -246,7 +248,7 @@ func (p *parser) prefix(op string, a *expr, tok int) *expr {
 		e.typ, ok = promoted(t), op != "~" || isIntKind(t.base)
 	}
 	if !ok {
-		p.errorf(p.toks[tok].pos, "operator "+op, "'%s' cannot be applied to '%s'", op, t.bare())
+		p.errorf(p.toks[tok].Pos, "operator "+op, "'%s' cannot be applied to '%s'", op, t.bare())
 		return p.bad(tok)
 	}
 	return p.node(e)
@@ -261,11 +263,11 @@ func (p *parser) addressOf(a *expr, tok int) *expr {
 		return p.rvalue(a)
 	}
 	if s := unparen(a); s.op == opSwizzle && len(s.lanes) > 1 {
-		p.errorf(p.toks[tok].pos, "operator &", "several components of a vector have no address")
+		p.errorf(p.toks[tok].Pos, "operator &", "several components of a vector have no address")
 		return p.bad(tok)
 	}
 	if !a.lval {
-		p.errorf(p.toks[tok].pos, "operator &", "only an object has an address")
+		p.errorf(p.toks[tok].Pos, "operator &", "only an object has an address")
 		return p.bad(tok)
 	}
 	return p.node(&expr{op: opUnary, text: "&", a: a, typ: pointerTo(a.typ), tok: tok})
@@ -313,7 +315,7 @@ func (p *parser) assignable(a *expr, construct string) bool {
 }
 
 // assign types = and the compound assignments.
-func (p *parser) assign(a *expr, op string, b *expr, pos Pos) *expr {
+func (p *parser) assign(a *expr, op string, b *expr, pos token.Pos) *expr {
 	e := &expr{op: opAssign, text: op, a: a, b: b, typ: a.typ.bare(), tok: a.tok}
 	if a.typ.isUnknown() {
 		e.b = p.value(b)

@@ -11,6 +11,8 @@ package source
 import (
 	"slices"
 	"strconv"
+
+	"github.com/concord-compute/concord/source/internal/token"
 )
 
 // keptBytes is the most that an item may keep from one piece to the next. More is
@@ -71,9 +73,9 @@ type region struct {
 }
 
 // newFission returns the plan for a kernel, nil if it has to have fibers.
-func newFission(fn *function, m *meter, pure map[*function]bool) *fission {
+func newFission(fn *function, m *token.Meter, pure map[*function]bool) *fission {
 	f := &fission{
-		flow: flow{meter: m, pure: pure}, again: map[*symbol]bool{}, keeps: map[*symbol]bool{}, ids: map[*symbol]idAnswer{}, froms: map[*symbol][]*symbol{},
+		flow: flow{Meter: m, pure: pure}, again: map[*symbol]bool{}, keeps: map[*symbol]bool{}, ids: map[*symbol]idAnswer{}, froms: map[*symbol][]*symbol{},
 		steadies: map[steadyIn]bool{}, changes: map[*symbol][]*stmt{},
 		fn: fn, pieces: map[*stmt][]piece{}, names: map[*symbol]string{}, where: map[*symbol]string{},
 		group: map[*stmt]bool{}, shared: map[*symbol]bool{}, home: map[*symbol]*region{},
@@ -256,7 +258,7 @@ func (f *fission) add(r *region, s *stmt) *region {
 		}
 	}
 	walkStmt(s, func(e *expr) {
-		f.step()
+		f.Step()
 		if e.op == opSym && rootVariable(e) != nil {
 			f.mention(r, e.sym)
 		}
@@ -336,7 +338,7 @@ func (f *fission) needs(sym *symbol, into map[*symbol]bool) {
 			continue
 		}
 		into[sym] = true
-		f.step()
+		f.Step()
 		list = append(list, f.computedFrom(sym)...)
 	}
 }
@@ -346,7 +348,7 @@ func (f *fission) computedFrom(sym *symbol) []*symbol {
 	list, asked := f.froms[sym]
 	if !asked {
 		walkInit(sym.init, func(e *expr) {
-			f.step()
+			f.Step()
 			if e.op == opSym && e.sym.kind == symVar && !e.sym.inst && !f.shared[e.sym] {
 				list = append(list, e.sym)
 			}
@@ -372,7 +374,7 @@ func (f *fission) closure(refs map[*symbol]bool) []*symbol {
 func (f *fission) inOrder(set map[*symbol]bool) []*symbol {
 	list := make([]*symbol, 0, len(set))
 	for sym := range set {
-		f.step()
+		f.Step()
 		if _, ok := f.index[sym]; ok {
 			list = append(list, sym)
 		}
@@ -393,12 +395,12 @@ func (f *fission) keptSize() int {
 
 // planKernels makes the plans of all kernels that have one. A kernel whose plan takes too
 // long has none.
-func planKernels(funcs []*function, m *meter) map[*function]*fission {
+func planKernels(funcs []*function, m *token.Meter) map[*function]*fission {
 	plans, pure := map[*function]*fission{}, map[*function]bool{}
 	for _, fn := range funcs {
 		if fn.kernel && fn.defined {
 			var f *fission
-			if m.within(planSteps(fn), func() { f = newFission(fn, m, pure) }) && f != nil {
+			if m.Within(planSteps(fn), func() { f = newFission(fn, m, pure) }) && f != nil {
 				plans[fn] = f
 			}
 		}

@@ -4,10 +4,12 @@ package source
 // it jumps and where it waits. fission_spread.go finds out from it what is alike for all
 // items of a group.
 
+import "github.com/concord-compute/concord/source/internal/token"
+
 // flow is what the statements of a kernel do to its variables and to the order of
 // execution.
 type flow struct {
-	*meter
+	*token.Meter
 	order    []*symbol        // parameters and variables, in the order of the text
 	index    map[*symbol]int  // where each is in order
 	declared map[*symbol]bool // as a statement of the kernel
@@ -93,7 +95,7 @@ func (w *flow) stmt(s *stmt, up *place, index int) {
 	if s == nil || w.bad {
 		return
 	}
-	w.step()
+	w.Step()
 	at := &place{s: s, up: up, index: index}
 	if up != nil {
 		at.depth = up.depth + 1
@@ -186,7 +188,7 @@ func (w *flow) expr(e *expr, at *place, whole bool) {
 	if e == nil {
 		return
 	}
-	w.step()
+	w.Step()
 	switch {
 	case whole && e.op == opParen:
 		w.expr(e.a, at, true)

@@ -6,6 +6,8 @@ package source
 // a condition. It is done where all ids fit an int, so that no conversion in the
 // comparison changes one.
 
+import "github.com/concord-compute/concord/source/internal/token"
+
 // itemID is get_global_id(dim) or get_local_id(dim).
 type itemID struct {
 	global bool
@@ -117,7 +119,7 @@ type idAnswer struct {
 
 // id recognizes an id, or a variable that holds one, of at least 32 bits.
 func (f *fission) id(e *expr) (itemID, bool) {
-	f.step()
+	f.Step()
 	if !e.typ.isInteger() || kindSize(e.typ.base) < 4 {
 		return itemID{}, false
 	}
@@ -154,7 +156,7 @@ func (f *fission) fixed(e *expr) bool {
 	}
 	ok := true
 	walkExpr(e, func(x *expr) {
-		f.step()
+		f.Step()
 		switch {
 		case x.op == opCall, x.op == opIndex, x.op == opLoad:
 			ok = false
@@ -178,7 +180,7 @@ const (
 
 // flags tells the executor how a kernel may be called.
 func (f *fission) flags(asks map[*function]bool) string {
-	if len(f.fn.locals) > 0 || f.fn.barrier || asksGroup(f.fn, asks, f.meter) {
+	if len(f.fn.locals) > 0 || f.fn.barrier || asksGroup(f.fn, asks, f.Meter) {
 		return flagsNone
 	}
 	return flagsRows
@@ -186,13 +188,13 @@ func (f *fission) flags(asks map[*function]bool) string {
 
 // asksGroup tells whether a function, or one that it calls, depends on the group that
 // its item is in.
-func asksGroup(fn *function, known map[*function]bool, m *meter) bool {
+func asksGroup(fn *function, known map[*function]bool, m *token.Meter) bool {
 	if asks, ok := known[fn]; ok {
 		return asks
 	}
 	asks := false
 	walkStmt(fn.body, func(e *expr) {
-		m.step()
+		m.Step()
 		switch e.op {
 		case opCall:
 			asks = asks || e.sym.fn.kernel || asksGroup(e.sym.fn, known, m)

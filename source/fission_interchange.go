@@ -372,7 +372,7 @@ func (c *cutting) pays(l *rounds) bool {
 	in := c.bodyOf(c.g, l)
 	good, bad, nodes := 0, false, 0
 	visit := func(e *expr) {
-		c.step()
+		c.Step()
 		nodes++
 		switch {
 		case e.typ != nil && e.typ.q&qVolatile != 0:

@@ -68,7 +68,7 @@ func (f *fission) join(at *place) {
 // share makes the variables that e mentions variables of the group.
 func (f *fission) share(e *expr) {
 	walkExpr(e, func(x *expr) {
-		f.step()
+		f.Step()
 		if x.op == opSym && rootVariable(x) != nil {
 			f.shareVariable(x.sym)
 		}
@@ -90,7 +90,7 @@ func (f *fission) sweep(loop *place) {
 		if p.swept {
 			continue
 		}
-		f.step()
+		f.Step()
 		p.swept = true
 		list = append(list, p.inner...)
 		if p.jump != nil && p.s.kind == stReturn {

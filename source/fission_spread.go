@@ -49,7 +49,7 @@ func (w *flow) spread() {
 		sym := s.todo[len(s.todo)-1]
 		s.todo = s.todo[:len(s.todo)-1]
 		for _, d := range s.dependents[sym] {
-			s.step()
+			s.Step()
 			if d.at != nil {
 				s.part(d.at)
 			} else {
@@ -94,7 +94,7 @@ func (s *spreading) part(at *place) {
 		if p.split {
 			continue
 		}
-		s.step()
+		s.Step()
 		p.split = true
 		list = append(list, p.inner...)
 		for _, sym := range p.writes {

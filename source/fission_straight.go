@@ -84,7 +84,7 @@ func (s *straights) value(sym *symbol) {
 }
 
 func (s *straights) visit(e *expr) {
-	s.step()
+	s.Step()
 	switch {
 	case e.op == opIndex:
 		s.consider(e.b)
@@ -113,7 +113,7 @@ func (s *straights) consider(e *expr) {
 // needs enters the variables that e is computed from.
 func (s *straights) needs(e *expr) {
 	walkExpr(e, func(x *expr) {
-		s.step()
+		s.Step()
 		if x.op == opSym && x.sym.kind == symVar && !x.sym.inst && !s.shared[x.sym] && !s.need[x.sym] {
 			s.need[x.sym] = true
 			s.needs(x.sym.init.value)
@@ -128,7 +128,7 @@ func moving(n int32) stepOf { return stepOf{n, true, true} }
 
 // stepOf is how much e grows per item.
 func (s *straights) stepOf(e *expr) stepOf {
-	s.step()
+	s.Step()
 	switch {
 	case fold(e).ok:
 		return still

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/source/internal/token"
 )
 
 // Which kernels may be cut at their barriers: those where every item of a group
@@ -49,7 +51,7 @@ func TestFission(t *testing.T) {
 			require.NoError(t, err)
 			k := u.tree.funcs[len(u.tree.funcs)-1]
 			require.Equal(t, "k", k.name)
-			f := newFission(k, newMeter(t.Context()), map[*function]bool{})
+			f := newFission(k, token.NewMeter(t.Context()), map[*function]bool{})
 			require.Equal(t, c.fiber, f == nil)
 			if f != nil {
 				assert.Equal(t, c.kept, f.keptSize())
@@ -92,7 +94,7 @@ func TestGuards(t *testing.T) {
 	} {
 		u, err := Parse("kernel void k(global int *x, int n, ulong m) { "+body+" }", Options{})
 		require.NoError(t, err)
-		f := newFission(u.tree.funcs[0], newMeter(t.Context()), map[*function]bool{})
+		f := newFission(u.tree.funcs[0], token.NewMeter(t.Context()), map[*function]bool{})
 		require.NotNil(t, f)
 		require.Len(t, f.regions, 1)
 		got := f.guards(f.regions[0])

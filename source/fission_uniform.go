@@ -27,7 +27,7 @@ func (w *flow) depends(e *expr, alone func(*symbol) bool) bool {
 	if e == nil {
 		return true
 	}
-	w.step()
+	w.Step()
 	switch e.op {
 	case opLit, opString, opNull, opNamed, opSizeof:
 		return true
@@ -100,7 +100,7 @@ func (w *flow) isPure(fn *function) bool {
 		pure = pure && !p.typ.isPointer()
 	}
 	walkStmt(fn.body, func(e *expr) {
-		w.step()
+		w.Step()
 		switch e.op {
 		case opUnary:
 			pure = pure && e.text != "*" && e.text != "&"
@@ -143,7 +143,7 @@ func (f *fission) isCheap(sym *symbol) bool {
 	}
 	nodes, cheap := 0, true
 	walkExpr(sym.init.value, func(e *expr) {
-		f.step()
+		f.Step()
 		nodes++
 		cheap = cheap && f.cheapNode(e, f.loops[sym])
 	})
@@ -222,7 +222,7 @@ func (f *fission) changesIn(sym *symbol, loops []*stmt) bool {
 		return false
 	}
 	for _, s := range at {
-		f.step()
+		f.Step()
 		if !slices.Contains(loops, s) {
 			return false
 		}

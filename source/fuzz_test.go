@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/source/internal/token"
 )
 
 func FuzzParse(f *testing.F) {
@@ -68,12 +70,12 @@ func TestMutations(t *testing.T) {
 	for _, file := range files {
 		b, err := os.ReadFile(file)
 		require.NoError(t, err)
-		pp, err := preprocess(newMeter(t.Context()), string(b), ppOptions{Features: Portable})
+		pp, err := preprocess(token.NewMeter(t.Context()), string(b), ppOptions{Features: Portable})
 		require.NoError(t, err)
 		var program []string
 		for _, tok := range pp.tokens {
-			if tok.kind != tokEOF && tok.kind != tokPragma {
-				program = append(program, tok.text)
+			if tok.Kind != token.EOF && tok.Kind != token.Pragma {
+				program = append(program, tok.Text)
 			}
 		}
 		programs = append(programs, program)

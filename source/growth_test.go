@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/source/internal/token"
 )
 
 // lines writes something n times.
@@ -150,20 +152,20 @@ var hostile = map[string]func(n int) string{
 
 // work counts the steps that a program takes, to read and to render for all targets.
 func work(t *testing.T, text string) int {
-	m := newMeter(t.Context())
+	m := token.NewMeter(t.Context())
 	pp, err := preprocess(m, text, ppOptions{Features: Portable})
 	require.NoError(t, err)
 	tree, err := parseTokens(m, pp.tokens, Portable)
 	require.NoError(t, err)
-	steps := m.steps
+	steps := m.Steps
 	for _, target := range []Target{Host, CUDA, HIP, Metal} {
-		m := newMeter(t.Context())
+		m := token.NewMeter(t.Context())
 		func() {
-			defer settle(&err)
+			defer token.Settle(&err)
 			_, _ = renderCPP(m, tree, target, false) // what the target cannot do takes time too
 		}()
 		require.NoError(t, err, target)
-		steps += m.steps
+		steps += m.Steps
 	}
 	return steps
 }

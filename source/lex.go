@@ -7,17 +7,19 @@ package source
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/concord-compute/concord/source/internal/token"
 )
 
 // Kinds of tokens that never leave the preprocessor.
 const (
-	tokOther   = tokNewline + 1 + iota // a character or a lone quote that begins no token
-	tokPadding                         // see padding in ppexpand.go
-	tokHeader                          // <name> or "name" after #include, unescaped
+	tokOther   = token.Newline + 1 + iota // a character or a lone quote that begins no token
+	tokPadding                            // see padding in ppexpand.go
+	tokHeader                             // <name> or "name" after #include, unescaped
 )
 
 // lexer cuts one text. Comments become white space; every line ends with a
-// tokNewline (also the last one, if it has any token), and tokEOF repeats.
+// Newline (also the last one, if it has any token), and EOF repeats.
 type lexer struct {
 	text      string // without line continuations, with "\n" as the only line end
 	splices   []int  // offsets in text where a continuation was removed
@@ -27,11 +29,11 @@ type lexer struct {
 	lineStart int  // offset of that line's first byte
 	delta     int  // what #line adds to line
 	bol       bool // no token of this line was read yet
-	report    func(pos Pos, construct, msg string)
+	report    func(pos token.Pos, construct, msg string)
 }
 
 // newLexer returns a lexer that tells mistakes in the text to report.
-func newLexer(file, text string, report func(Pos, string, string)) *lexer {
+func newLexer(file, text string, report func(token.Pos, string, string)) *lexer {
 	l := &lexer{file: file, line: 1, bol: true, report: report}
 	l.text, l.splices = splice(strings.TrimPrefix(text, "\ufeff"))
 	return l
@@ -91,14 +93,14 @@ func isLetter(c byte) bool {
 }
 
 // pos is the place of the byte at l.i.
-func (l *lexer) pos() Pos {
+func (l *lexer) pos() token.Pos {
 	for len(l.splices) > 0 && l.splices[0] <= l.i {
 		l.line++
 		l.lineStart = l.splices[0]
 		l.splices = l.splices[1:]
 	}
 	// Line 0 is what "# 0 "<built-in>"" of a preprocessor's output asks for.
-	return Pos{File: l.file, Line: max(1, l.line+l.delta), Col: l.i - l.lineStart + 1}
+	return token.Pos{File: l.file, Line: max(1, l.line+l.delta), Col: l.i - l.lineStart + 1}
 }
 
 // newline moves past the "\n" at l.i.
@@ -153,52 +155,52 @@ func (l *lexer) comment() {
 }
 
 // next returns the next token of the text.
-func (l *lexer) next() token {
-	t := token{space: l.blanks(), bol: l.bol, pos: l.pos()}
+func (l *lexer) next() token.Token {
+	t := token.Token{Space: l.blanks(), BOL: l.bol, Pos: l.pos()}
 	if l.i >= len(l.text) {
 		if !l.bol { // a last line without an end is a line all the same
 			l.bol = true
-			t.kind = tokNewline
+			t.Kind = token.Newline
 		}
 		return t
 	}
 	if l.text[l.i] == '\n' {
 		l.newline()
 		l.bol = true
-		t.kind = tokNewline
+		t.Kind = token.Newline
 		return t
 	}
 	l.bol = false
 	var n int
-	t.kind, n = scan(l.text[l.i:])
-	t.text = l.text[l.i : l.i+n]
+	t.Kind, n = scan(l.text[l.i:])
+	t.Text = l.text[l.i : l.i+n]
 	l.i += n
 	return t
 }
 
 // scan returns the kind and length of the token that s, which is not empty and
 // begins with neither white space nor a comment, starts with.
-func scan(s string) (tokenKind, int) {
+func scan(s string) (token.Kind, int) {
 	c := s[0]
 	switch {
 	case c == 'L' && len(s) > 1 && (s[1] == '"' || s[1] == '\''):
 		if kind, n := scanQuoted(s[1:]); kind != tokOther {
 			return kind, n + 1
 		}
-		return tokIdent, 1
+		return token.Ident, 1
 	case isLetter(c):
 		n := 1
 		for n < len(s) && (isLetter(s[n]) || isDigit(s[n])) {
 			n++
 		}
-		return tokIdent, n
+		return token.Ident, n
 	case isDigit(c), c == '.' && len(s) > 1 && isDigit(s[1]):
 		return scanNumber(s)
 	case c == '"', c == '\'':
 		return scanQuoted(s)
 	}
 	if n := scanPunct(s); n > 0 {
-		return tokPunct, n
+		return token.Punct, n
 	}
 	_, n := utf8.DecodeRuneInString(s)
 	return tokOther, n
@@ -206,15 +208,15 @@ func scan(s string) (tokenKind, int) {
 
 // scanNumber reads a C99 pp-number, which is wider than any literal: whether it
 // is one is checked when it is still there after preprocessing.
-func scanNumber(s string) (tokenKind, int) {
+func scanNumber(s string) (token.Kind, int) {
 	hex := len(s) > 1 && s[0] == '0' && (s[1] == 'x' || s[1] == 'X')
-	kind := tokInt
+	kind := token.Int
 	n := 0
 	for n < len(s) {
 		c := s[n]
 		switch {
 		case c == '.', !hex && (c == 'e' || c == 'E'), hex && (c == 'p' || c == 'P'):
-			kind = tokFloat
+			kind = token.Float
 		case !isDigit(c) && !isLetter(c):
 			return kind, n
 		}
@@ -229,15 +231,15 @@ func scanNumber(s string) (tokenKind, int) {
 // scanQuoted reads a string or a character constant. One that is not closed on
 // its line is a tokOther up to the line's end, so that prose in skipped text
 // and in #error may use apostrophes.
-func scanQuoted(s string) (tokenKind, int) {
+func scanQuoted(s string) (token.Kind, int) {
 	quote := s[0]
 	for n := 1; n < len(s); n++ {
 		switch s[n] {
 		case quote:
 			if quote == '"' {
-				return tokString, n + 1
+				return token.String, n + 1
 			}
-			return tokChar, n + 1
+			return token.Char, n + 1
 		case '\\':
 			if n+1 < len(s) && s[n+1] != '\n' {
 				n++
@@ -296,9 +298,9 @@ func digraph(s string) string {
 
 // header reads the <name> or "name" that stands next on the line, if one does.
 // No escapes are looked for: a backslash is part of the name.
-func (l *lexer) header() (token, bool) {
+func (l *lexer) header() (token.Token, bool) {
 	l.blanks()
-	t := token{kind: tokHeader, pos: l.pos()}
+	t := token.Token{Kind: tokHeader, Pos: l.pos()}
 	if l.i >= len(l.text) {
 		return t, false
 	}
@@ -316,7 +318,7 @@ func (l *lexer) header() (token, bool) {
 	if n < 0 {
 		return t, false
 	}
-	t.text = rest[:n+2]
+	t.Text = rest[:n+2]
 	l.i += n + 2
 	return t, true
 }

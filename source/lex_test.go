@@ -6,20 +6,22 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/concord-compute/concord/source/internal/token"
 )
 
 // lexed writes every token of text as kind:text, lines separated by "|".
 func lexed(text string) (toks, mistakes []string) {
-	names := map[tokenKind]string{tokIdent: "id", tokInt: "int", tokFloat: "float", tokChar: "char", tokString: "str", tokPunct: "op", tokOther: "other"}
-	l := newLexer("t.cl", text, func(pos Pos, _, msg string) { mistakes = append(mistakes, pos.String()+": "+msg) })
+	names := map[token.Kind]string{token.Ident: "id", token.Int: "int", token.Float: "float", token.Char: "char", token.String: "str", token.Punct: "op", tokOther: "other"}
+	l := newLexer("t.cl", text, func(pos token.Pos, _, msg string) { mistakes = append(mistakes, pos.String()+": "+msg) })
 	for {
-		switch t := l.next(); t.kind {
-		case tokEOF:
+		switch t := l.next(); t.Kind {
+		case token.EOF:
 			return toks, mistakes
-		case tokNewline:
+		case token.Newline:
 			toks = append(toks, "|")
 		default:
-			toks = append(toks, names[t.kind]+":"+t.text)
+			toks = append(toks, names[t.Kind]+":"+t.Text)
 		}
 	}
 }
@@ -60,22 +62,22 @@ func TestLex(t *testing.T) {
 }
 
 func TestErrorList(t *testing.T) {
-	var list ErrorList
-	assert.NoError(t, list.err())
-	pos := Pos{File: "k.cl", Line: 3, Col: 7}
-	assert.True(t, list.add(pos, "cast", "bad %s", "cast"))
-	assert.True(t, list.add(pos, "cast", "bad %s", "cast"), "the same again is dropped")
-	assert.True(t, list.add(pos, "cast", "worse"))
-	assert.EqualError(t, list.err(), "k.cl:3:7: bad cast\nk.cl:3:7: worse")
+	var list token.ErrorList
+	assert.NoError(t, list.Err())
+	pos := token.Pos{File: "k.cl", Line: 3, Col: 7}
+	assert.True(t, list.Add(pos, "cast", "bad %s", "cast"))
+	assert.True(t, list.Add(pos, "cast", "bad %s", "cast"), "the same again is dropped")
+	assert.True(t, list.Add(pos, "cast", "worse"))
+	assert.EqualError(t, list.Err(), "k.cl:3:7: bad cast\nk.cl:3:7: worse")
 
-	var first *Error
-	assert.True(t, errors.As(fmt.Errorf("parse: %w", list.err()), &first))
+	var first *token.Error
+	assert.True(t, errors.As(fmt.Errorf("parse: %w", list.Err()), &first))
 	assert.Equal(t, "cast", first.Construct)
 
-	for i := range maxErrors - 3 {
-		assert.True(t, list.add(pos, "", "%d", i))
+	for i := range token.MaxErrors - 3 {
+		assert.True(t, list.Add(pos, "", "%d", i))
 	}
-	assert.False(t, list.add(pos, "", "the last one"))
-	assert.False(t, list.add(pos, "", "too many"))
-	assert.Len(t, list, maxErrors)
+	assert.False(t, list.Add(pos, "", "the last one"))
+	assert.False(t, list.Add(pos, "", "too many"))
+	assert.Len(t, list, token.MaxErrors)
 }

@@ -8,6 +8,8 @@ package source
 import (
 	"fmt"
 	"strings"
+
+	"github.com/concord-compute/concord/source/internal/token"
 )
 
 // Limits that keep any input finite: how deep constructs nest, and how long a chain of
@@ -19,13 +21,13 @@ const (
 
 // parser holds what is known while one program is read.
 type parser struct {
-	*meter
+	*token.Meter
 	program
 	unrolls map[int]string
 	i       int
 	nest    int
-	feats   Features
-	errs    ErrorList
+	feats   token.Features
+	errs    token.ErrorList
 
 	scopes  []*scope
 	fn      *function
@@ -72,11 +74,11 @@ type stop struct{}
 
 // parseTokens parses and checks a whole program for a device with these features. The error,
 // if any, is an ErrorList.
-func parseTokens(m *meter, all []token, feats Features) (*program, error) {
-	p := &parser{meter: m, program: program{tokens: all}, feats: feats, unrolls: map[int]string{}, unique: map[string]int{}}
+func parseTokens(m *token.Meter, all []token.Token, feats token.Features) (*program, error) {
+	p := &parser{Meter: m, program: program{tokens: all}, feats: feats, unrolls: map[int]string{}, unique: map[string]int{}}
 	for i, t := range all {
-		if t.kind == tokPragma {
-			if w := unrollPragma(t.text); w != "" {
+		if t.Kind == token.Pragma {
+			if w := unrollPragma(t.Text); w != "" {
 				p.unrolls[len(p.toks)] = w
 			}
 			continue
@@ -84,15 +86,15 @@ func parseTokens(m *meter, all []token, feats Features) (*program, error) {
 		p.toks = append(p.toks, t)
 		p.origin = append(p.origin, i)
 	}
-	if n := len(p.toks); n == 0 || p.toks[n-1].kind != tokEOF {
-		p.toks = append(p.toks, token{kind: tokEOF})
+	if n := len(p.toks); n == 0 || p.toks[n-1].Kind != token.EOF {
+		p.toks = append(p.toks, token.Token{Kind: token.EOF})
 		p.origin = append(p.origin, len(all))
 	}
 	p.push()
 	p.declareTypeNames()
 	p.push()
 	p.parse()
-	if err := p.errs.err(); err != nil {
+	if err := p.errs.Err(); err != nil {
 		return nil, err
 	}
 	tree := p.program
@@ -109,11 +111,11 @@ func (p *parser) parse() {
 		}
 	}()
 	for _, t := range p.toks {
-		if t.kind == tokIdent && len(t.text) > maxName {
-			p.errorf(t.pos, "name", "the name is longer than %d bytes", maxName)
+		if t.Kind == token.Ident && len(t.Text) > token.MaxName {
+			p.errorf(t.Pos, "name", "the name is longer than %d bytes", token.MaxName)
 		}
 	}
-	for p.peek().kind != tokEOF {
+	for p.peek().Kind != token.EOF {
 		p.guard(p.externalDecl, p.skipDecl)
 	}
 	p.checkProgram()
@@ -146,9 +148,9 @@ func (p *parser) guard(parse func(), recovery func(braces int)) {
 func (p *parser) openBraces(start int) int {
 	n := 0
 	for _, t := range p.toks[start:p.i] {
-		if t.kind == tokPunct && t.text == "{" {
+		if t.Kind == token.Punct && t.Text == "{" {
 			n++
-		} else if t.kind == tokPunct && t.text == "}" {
+		} else if t.Kind == token.Punct && t.Text == "}" {
 			n--
 		}
 	}
@@ -159,12 +161,12 @@ func (p *parser) openBraces(start int) int {
 // level braces of it.
 func (p *parser) skipDecl(level int) {
 	p.fn = nil
-	for p.peek().kind != tokEOF {
+	for p.peek().Kind != token.EOF {
 		t := p.next()
-		if t.kind != tokPunct {
+		if t.Kind != token.Punct {
 			continue
 		}
-		switch t.text {
+		switch t.Text {
 		case "{":
 			level++
 		case "}":
@@ -181,14 +183,14 @@ func (p *parser) skipDecl(level int) {
 	}
 }
 
-func (p *parser) peek() *token { return &p.toks[p.i] }
+func (p *parser) peek() *token.Token { return &p.toks[p.i] }
 
-func (p *parser) peekAt(n int) *token {
+func (p *parser) peekAt(n int) *token.Token {
 	return &p.toks[min(p.i+n, len(p.toks)-1)]
 }
 
-func (p *parser) next() *token {
-	p.step()
+func (p *parser) next() *token.Token {
+	p.Step()
 	t := &p.toks[p.i]
 	if p.i < len(p.toks)-1 {
 		p.i++
@@ -199,7 +201,7 @@ func (p *parser) next() *token {
 // at tells whether the next token is this punctuation or word.
 func (p *parser) at(text string) bool {
 	t := p.peek()
-	return t.text == text && (t.kind == tokPunct || t.kind == tokIdent)
+	return t.Text == text && (t.Kind == token.Punct || t.Kind == token.Ident)
 }
 
 func (p *parser) accept(text string) bool {
@@ -211,50 +213,50 @@ func (p *parser) accept(text string) bool {
 }
 
 // expect takes the given punctuation or reports what stands there instead.
-func (p *parser) expect(text, construct string) *token {
+func (p *parser) expect(text, construct string) *token.Token {
 	if p.at(text) {
 		return p.next()
 	}
-	pos, found := p.peek().pos, describe(p.peek())
-	if text == ";" && p.i > 0 && p.peek().bol {
+	pos, found := p.peek().Pos, describe(p.peek())
+	if text == ";" && p.i > 0 && p.peek().BOL {
 		// The mistake is at the end of the line before.
 		prev := &p.toks[p.i-1]
-		pos = prev.pos
-		pos.Col += len(prev.text)
+		pos = prev.Pos
+		pos.Col += len(prev.Text)
 	}
 	p.fail(pos, construct, "expected '%s' before %s", text, found)
 	return nil
 }
 
-func describe(t *token) string {
-	if t.kind == tokEOF {
+func describe(t *token.Token) string {
+	if t.Kind == token.EOF {
 		return "the end of the program"
 	}
-	text := t.text
+	text := t.Text
 	if len(text) > 40 {
 		text = text[:40] + "..."
 	}
 	return "'" + text + "'"
 }
 
-func (p *parser) pos() Pos { return p.peek().pos }
+func (p *parser) pos() token.Pos { return p.peek().Pos }
 
 // errorf records an error and goes on.
-func (p *parser) errorf(pos Pos, construct, format string, args ...any) {
-	msg := clip(fmt.Sprintf(format, args...))
+func (p *parser) errorf(pos token.Pos, construct, format string, args ...any) {
+	msg := token.Clip(fmt.Sprintf(format, args...))
 	for _, e := range p.errs {
 		if e.Pos == pos && e.Msg == msg {
 			return
 		}
 	}
-	p.errs = append(p.errs, &Error{Pos: pos, Construct: construct, Msg: msg})
-	if len(p.errs) >= maxErrors {
+	p.errs = append(p.errs, &token.Error{Pos: pos, Construct: construct, Msg: msg})
+	if len(p.errs) >= token.MaxErrors {
 		panic(stop{})
 	}
 }
 
 // fail records an error and abandons the statement or declaration.
-func (p *parser) fail(pos Pos, construct, format string, args ...any) {
+func (p *parser) fail(pos token.Pos, construct, format string, args ...any) {
 	p.errorf(pos, construct, format, args...)
 	panic(bail{})
 }

@@ -1,6 +1,10 @@
 package source
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/concord-compute/concord/source/internal/token"
+)
 
 // Declarations at program scope and in functions.
 
@@ -9,8 +13,8 @@ func (p *parser) externalDecl() {
 	if p.accept(";") {
 		return
 	}
-	if t := p.peek(); t.text == "asm" || t.text == "__asm__" || t.text == "__asm" {
-		p.fail(t.pos, "asm", "inline assembly is not part of the portable language")
+	if t := p.peek(); t.Text == "asm" || t.Text == "__asm__" || t.Text == "__asm" {
+		p.fail(t.Pos, "asm", "inline assembly is not part of the portable language")
 	}
 	s := p.specifiers("declaration")
 	if p.accept(";") {
@@ -39,7 +43,7 @@ func (p *parser) externalDecl() {
 }
 
 // declareTypedef enters a typedef; an anonymous record takes its first name.
-func (p *parser) declareTypedef(name string, typ *ctype, pos Pos, align int) {
+func (p *parser) declareTypedef(name string, typ *ctype, pos token.Pos, align int) {
 	if typ.kind == tFunc {
 		p.fail(pos, "function pointer", "a typedef of a function type is of no use: function pointers are not part of OpenCL C")
 	}
@@ -67,7 +71,7 @@ func typeNamed(s *scope, name string) (*ctype, bool) {
 }
 
 // programVar parses the rest of a variable (or typedef) of program scope.
-func (p *parser) programVar(name string, typ *ctype, pos Pos, s *specifiers, attrs attributes) {
+func (p *parser) programVar(name string, typ *ctype, pos token.Pos, s *specifiers, attrs attributes) {
 	if s.typedef {
 		p.declareTypedef(name, typ, pos, attrs.align)
 		return
@@ -87,7 +91,7 @@ func (p *parser) programVar(name string, typ *ctype, pos Pos, s *specifiers, att
 
 // constantVar parses the initializer of a variable that exists once per program
 // and declares it.
-func (p *parser) constantVar(name string, typ *ctype, pos Pos, extern bool) {
+func (p *parser) constantVar(name string, typ *ctype, pos token.Pos, extern bool) {
 	sym := &symbol{kind: symVar, name: name, typ: typ, pos: pos, inst: true}
 	if old := p.scopes[len(p.scopes)-1].names[name]; old != nil && old.kind == symVar && old.inst && old.init == nil && sameType(old.typ, typ) {
 		// extern constant int t[]; constant int t[] = {...};
@@ -158,7 +162,7 @@ func (p *parser) localDecl() *stmt {
 
 // localVar parses one variable of a function. Constants and local memory are
 // kept elsewhere and give no symbol for the statement.
-func (p *parser) localVar(name string, typ *ctype, pos Pos, s *specifiers, attrs attributes) *symbol {
+func (p *parser) localVar(name string, typ *ctype, pos token.Pos, s *specifiers, attrs attributes) *symbol {
 	if attrs.align > 0 {
 		c := *typ
 		c.align = attrs.align
@@ -197,7 +201,7 @@ func (p *parser) localVar(name string, typ *ctype, pos Pos, s *specifiers, attrs
 }
 
 // localMemory declares a variable in local memory: only kernels have it.
-func (p *parser) localMemory(name string, typ *ctype, pos Pos) {
+func (p *parser) localMemory(name string, typ *ctype, pos token.Pos) {
 	sym := &symbol{kind: symVar, name: name, typ: typ, pos: pos, inst: true}
 	p.declare(sym)
 	if _, ok := typ.size(); !ok {

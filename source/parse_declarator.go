@@ -2,13 +2,15 @@ package source
 
 // Declarators: the part of a declaration that wraps a type around a name.
 
+import "github.com/concord-compute/concord/source/internal/token"
+
 // declOp is one step of a declarator, applied to the type from the outside in.
 type declOp struct {
 	kind   byte // '*', '[' or '('
 	q      qual
 	space  Space
 	n      int
-	pos    Pos
+	pos    token.Pos
 	params *paramList
 }
 
@@ -23,18 +25,18 @@ type paramList struct {
 }
 
 // declarator parses a declarator with a name.
-func (p *parser) declarator(base *ctype, construct string) (string, *ctype, Pos) {
+func (p *parser) declarator(base *ctype, construct string) (string, *ctype, token.Pos) {
 	name, typ, pos, _ := p.fullDeclarator(base, construct, false)
 	return name, typ, pos
 }
 
 // fullDeclarator also returns the parameter list when the declarator declares a
 // function. With abstract the name may be missing.
-func (p *parser) fullDeclarator(base *ctype, construct string, abstract bool) (string, *ctype, Pos, *paramList) {
+func (p *parser) fullDeclarator(base *ctype, construct string, abstract bool) (string, *ctype, token.Pos, *paramList) {
 	ops, nameTok := p.declaratorOps(construct, abstract)
 	name, pos := "", p.pos()
 	if nameTok >= 0 {
-		name, pos = p.toks[nameTok].text, p.toks[nameTok].pos
+		name, pos = p.toks[nameTok].Text, p.toks[nameTok].Pos
 	}
 	typ := base
 	for _, op := range ops {
@@ -54,7 +56,7 @@ func (p *parser) declaratorOps(construct string, abstract bool) (ops []declOp, n
 	defer func() { p.nest-- }()
 	nameTok = -1
 	for p.at("*") {
-		op := declOp{kind: '*', pos: p.next().pos}
+		op := declOp{kind: '*', pos: p.next().Pos}
 		p.pointerQualifiers(&op)
 		ops = append(ops, op)
 	}
@@ -64,9 +66,9 @@ func (p *parser) declaratorOps(construct string, abstract bool) (ops []declOp, n
 	var inner []declOp
 	t := p.peek()
 	switch {
-	case t.kind == tokIdent && statementWords[t.text]:
-		p.fail(t.pos, construct, "the keyword '%s' cannot be a name", t.text)
-	case t.kind == tokIdent && !isKeyword(t.text):
+	case t.Kind == token.Ident && statementWords[t.Text]:
+		p.fail(t.Pos, construct, "the keyword '%s' cannot be a name", t.Text)
+	case t.Kind == token.Ident && !isKeyword(t.Text):
 		nameTok = p.i
 		p.next()
 	case p.at("(") && p.nestedDeclarator(abstract):
@@ -74,10 +76,10 @@ func (p *parser) declaratorOps(construct string, abstract bool) (ops []declOp, n
 		inner, nameTok = p.declaratorOps(construct, abstract)
 		p.expect(")", construct)
 	case !abstract:
-		if t.kind == tokIdent {
-			p.fail(t.pos, construct, "the keyword '%s' cannot be a name", t.text)
+		if t.Kind == token.Ident {
+			p.fail(t.Pos, construct, "the keyword '%s' cannot be a name", t.Text)
 		}
-		p.fail(t.pos, construct, "expected a name before %s", describe(t))
+		p.fail(t.Pos, construct, "expected a name before %s", describe(t))
 	}
 	var suffix []declOp
 	for p.at("[") || p.at("(") {
@@ -96,8 +98,8 @@ func (p *parser) declaratorOps(construct string, abstract bool) (ops []declOp, n
 // nestedDeclarator tells ( declarator ) from a parameter list.
 func (p *parser) nestedDeclarator(abstract bool) bool {
 	t := p.peekAt(1)
-	if t.kind == tokPunct {
-		return t.text == "*" || t.text == "(" || t.text == "[" || t.text == "^"
+	if t.Kind == token.Punct {
+		return t.Text == "*" || t.Text == "(" || t.Text == "[" || t.Text == "^"
 	}
 	return !abstract && !p.startsType(t)
 }
@@ -105,11 +107,11 @@ func (p *parser) nestedDeclarator(abstract bool) bool {
 func (p *parser) pointerQualifiers(op *declOp) {
 	for {
 		t := p.peek()
-		if q, ok := qualifierWords[t.text]; ok {
+		if q, ok := qualifierWords[t.Text]; ok {
 			op.q |= q
-		} else if s, ok := spaceWords[t.text]; ok {
+		} else if s, ok := spaceWords[t.Text]; ok {
 			op.space = s
-		} else if t.text == "__attribute__" || t.text == "__attribute" {
+		} else if t.Text == "__attribute__" || t.Text == "__attribute" {
 			var a attributes
 			p.attributes(&a)
 			continue
@@ -122,10 +124,10 @@ func (p *parser) pointerQualifiers(op *declOp) {
 
 // arraySuffix parses [n], [] and, in parameters, [const n] and [static n].
 func (p *parser) arraySuffix(construct string) declOp {
-	op := declOp{kind: '[', n: -1, pos: p.next().pos}
+	op := declOp{kind: '[', n: -1, pos: p.next().Pos}
 	for {
 		t := p.peek()
-		if _, ok := qualifierWords[t.text]; !ok && t.text != "static" {
+		if _, ok := qualifierWords[t.Text]; !ok && t.Text != "static" {
 			break
 		}
 		p.next()
@@ -155,11 +157,11 @@ func (p *parser) arraySuffix(construct string) declOp {
 
 // functionSuffix parses a parameter list.
 func (p *parser) functionSuffix() declOp {
-	op := declOp{kind: '(', pos: p.next().pos, params: &paramList{}}
+	op := declOp{kind: '(', pos: p.next().Pos, params: &paramList{}}
 	l := op.params
 	p.push()
 	defer p.pop()
-	if p.at("void") && p.peekAt(1).text == ")" {
+	if p.at("void") && p.peekAt(1).Text == ")" {
 		p.next()
 	}
 	for !p.at(")") {
@@ -190,7 +192,7 @@ func (p *parser) param(l *paramList) {
 	p.attributes(&a)
 	sym := &symbol{kind: symParam, pos: s.pos}
 	if nameTok >= 0 {
-		sym.name, sym.pos = p.toks[nameTok].text, p.toks[nameTok].pos
+		sym.name, sym.pos = p.toks[nameTok].Text, p.toks[nameTok].Pos
 	}
 	switch typ.kind {
 	case tArray:
@@ -262,7 +264,7 @@ func (p *parser) typeName() *ctype {
 	}
 	ops, nameTok := p.declaratorOps("type name", true)
 	if nameTok >= 0 {
-		p.fail(p.toks[nameTok].pos, "type name", "unexpected name '%s' in a type", p.toks[nameTok].text)
+		p.fail(p.toks[nameTok].Pos, "type name", "unexpected name '%s' in a type", p.toks[nameTok].Text)
 	}
 	typ := s.typ
 	for _, op := range ops {

@@ -2,7 +2,11 @@ package source
 
 // Functions: prototypes, overloads, definitions.
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/concord-compute/concord/source/internal/token"
+)
 
 // maxOverloads is how many functions may have one name: every call looks at all of them.
 const maxOverloads = 256
@@ -10,7 +14,7 @@ const maxOverloads = 256
 // declareFunction enters a prototype or the head of a definition. A function of
 // the same parameters is the same function; another one is an overload, which
 // __attribute__((overloadable)) allows.
-func (p *parser) declareFunction(name string, typ *ctype, pos Pos, l *paramList, s *specifiers, attrs attributes) *function {
+func (p *parser) declareFunction(name string, typ *ctype, pos token.Pos, l *paramList, s *specifiers, attrs attributes) *function {
 	if typ.variadic {
 		p.errorf(pos, "variadic function", "functions with '...' are not part of OpenCL C")
 	}
@@ -66,14 +70,14 @@ func (p *parser) addProto(fn *function, l *paramList) {
 	name := l.close
 	for depth := 1; depth > 0; { // back to the list's (
 		name--
-		switch p.toks[name].text {
+		switch p.toks[name].Text {
 		case ")":
 			depth++
 		case "(":
 			depth--
 		}
 	}
-	for name--; p.toks[name].text == ")"; { // (name)(parameters)
+	for name--; p.toks[name].Text == ")"; { // (name)(parameters)
 		name--
 	}
 	fn.protos = append(fn.protos, proto{name: name, params: l.toks, names: l.nameToks, close: l.close})
@@ -91,7 +95,7 @@ func sameParams(a, b *ctype) bool {
 	return true
 }
 
-func (p *parser) redeclareFunction(fn *function, typ *ctype, pos Pos, l *paramList, s *specifiers, attrs attributes) *function {
+func (p *parser) redeclareFunction(fn *function, typ *ctype, pos token.Pos, l *paramList, s *specifiers, attrs attributes) *function {
 	if !sameType(fn.typ.elem, typ.elem) && !typ.elem.isUnknown() {
 		p.errorf(pos, "function", "'%s' returns '%s', but '%s' where it is declared at %s", fn.name, typ.elem, fn.typ.elem, fn.pos)
 	}
@@ -112,7 +116,7 @@ func (p *parser) redeclareFunction(fn *function, typ *ctype, pos Pos, l *paramLi
 }
 
 // functionBody parses the body of a definition.
-func (p *parser) functionBody(fn *function, l *paramList, pos Pos) {
+func (p *parser) functionBody(fn *function, l *paramList, pos token.Pos) {
 	if fn.defined {
 		p.errorf(pos, "function", "'%s' is defined twice", fn.name)
 	}
@@ -122,7 +126,7 @@ func (p *parser) functionBody(fn *function, l *paramList, pos Pos) {
 	fn.defined, fn.pos = true, pos
 	fn.params = l.syms
 	fn.paramToks, fn.nameToks, fn.close, fn.open = l.toks, l.nameToks, l.close, p.i
-	fn.labels = map[string]Pos{}
+	fn.labels = map[string]token.Pos{}
 	fn.quoted = `"` + fn.name + `"`
 	p.fn = fn
 	p.push()

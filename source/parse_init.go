@@ -1,6 +1,10 @@
 package source
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/concord-compute/concord/source/internal/token"
+)
 
 // Initializers: braces, designators and elided braces become a tree in the
 // order of the type, so that a rendering needs no designators.
@@ -53,7 +57,7 @@ func (p *parser) stringInit(typ *ctype, e *expr) *initNode {
 	}
 	out := &initNode{typ: arrayOf(typ.elem, n), kids: map[int]*initNode{}}
 	for i := range len(text) {
-		p.step()
+		p.Step()
 		v := constant{ok: true, i: int64(int8(text[i]))}
 		lit := &expr{op: opLit, typ: typ.elem.bare(), val: v.convert(typ.elem), tok: e.tok, depth: 1}
 		out.kids[i] = &initNode{typ: typ.elem, value: lit}
@@ -93,7 +97,7 @@ func slotType(t *ctype, i int) *ctype {
 func (p *parser) braced(typ *ctype) *initNode {
 	p.enter("initializer")
 	defer func() { p.nest-- }()
-	open := p.next().pos
+	open := p.next().Pos
 	switch {
 	case typ.isVector():
 		n := p.vectorBraces(typ)
@@ -106,7 +110,7 @@ func (p *parser) braced(typ *ctype) *initNode {
 		p.fail(open, "initializer", "'%s' is not defined here", typ)
 	}
 	node := &initNode{typ: typ, kids: map[int]*initNode{}}
-	if s := p.peek(); typ.kind == tArray && s.kind == tokString && typ.elem.isInteger() {
+	if s := p.peek(); typ.kind == tArray && s.Kind == token.String && typ.elem.isInteger() {
 		if n := p.stringInit(typ, p.assignment()); n != nil {
 			p.accept(",")
 			p.expect("}", "initializer")
@@ -151,7 +155,7 @@ func (p *parser) scalarBraces(typ *ctype) *initNode {
 }
 
 // slot makes room for element i of node.
-func (p *parser) slot(node *initNode, i int, pos Pos) *ctype {
+func (p *parser) slot(node *initNode, i int, pos token.Pos) *ctype {
 	n := slots(node.typ)
 	if n >= 0 && i >= n && !(node.typ.kind == tRecord && node.typ.rec.union && i < len(node.typ.rec.fields)) {
 		p.fail(pos, "initializer", "more values than '%s' has room for", node.typ.bare())
@@ -214,7 +218,7 @@ func (p *parser) place(t *ctype, e *expr) *initNode {
 		kt := p.slot(node, i, p.posOf(e))
 		node.kids[i] = p.place(kt, e)
 		i++
-		for i < n && p.more() && p.peekAt(1).text == "{" {
+		for i < n && p.more() && p.peekAt(1).Text == "{" {
 			p.next()
 			node.kids[i] = p.braced(p.slot(node, i, p.pos()))
 			i++
@@ -233,7 +237,7 @@ func (p *parser) more() bool {
 		return false
 	}
 	t := p.peekAt(1)
-	return t.kind != tokPunct || t.text != "}" && t.text != "." && t.text != "["
+	return t.Kind != token.Punct || t.Text != "}" && t.Text != "." && t.Text != "["
 }
 
 // lane checks one part of a vector's initializer.
@@ -322,7 +326,7 @@ func (p *parser) designated(node *initNode) int {
 			cur.kids[last] = p.place(next, p.assignment())
 		}
 	}
-	if levels > 1 && p.more() && p.peekAt(1).text != "{" {
+	if levels > 1 && p.more() && p.peekAt(1).Text != "{" {
 		p.errorf(p.pos(), "designator", "a value without a designator after a nested one: name its member")
 	}
 	return first
@@ -345,7 +349,7 @@ func (p *parser) descend(node *initNode, i int) *initNode {
 // designator parses one .name or [i] and returns the indices that lead to it.
 func (p *parser) designator(node *initNode) ([]int, *ctype) {
 	pos := p.pos()
-	if p.next().text == "[" {
+	if p.next().Text == "[" {
 		c := p.constantOf(p.conditional(), "designator")
 		p.expect("]", "designator")
 		if node.typ.kind != tArray || c.i < 0 || c.i >= maxInitIndex {
@@ -357,9 +361,9 @@ func (p *parser) designator(node *initNode) ([]int, *ctype) {
 	if node.typ.kind != tRecord {
 		p.fail(pos, "designator", "'%s' has no members", node.typ.bare())
 	}
-	path := node.typ.rec.find(name.text)
-	if path == nil || name.kind != tokIdent {
-		p.fail(pos, "designator", "'%s' has no member '%s'", node.typ.bare(), name.text)
+	path := node.typ.rec.find(name.Text)
+	if path == nil || name.Kind != token.Ident {
+		p.fail(pos, "designator", "'%s' has no member '%s'", node.typ.bare(), name.Text)
 	}
 	var index []int
 	for _, f := range path {
@@ -378,7 +382,7 @@ func (p *parser) compound(typ *ctype, tok int) *expr {
 	e := &expr{op: opCompound, init: init, typ: typ, lval: true, tok: tok}
 	if p.fn == nil {
 		if typ.isAggregate() {
-			p.fail(p.toks[tok].pos, "compound literal", "a compound literal cannot initialize a constant")
+			p.fail(p.toks[tok].Pos, "compound literal", "a compound literal cannot initialize a constant")
 		}
 		return p.node(e)
 	}

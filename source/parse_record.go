@@ -6,17 +6,19 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+
+	"github.com/concord-compute/concord/source/internal/token"
 )
 
 // recordSpecifier parses struct or union, with or without its members.
 func (p *parser) recordSpecifier(s *specifiers) *ctype {
-	word := p.next().text
+	word := p.next().Text
 	pos := p.pos()
 	var attrs attributes
 	p.attributes(&attrs)
 	name := ""
-	if t := p.peek(); t.kind == tokIdent && !isKeyword(t.text) {
-		name = p.next().text
+	if t := p.peek(); t.Kind == token.Ident && !isKeyword(t.Text) {
+		name = p.next().Text
 	}
 	p.attributes(&attrs)
 	top := p.scopes[len(p.scopes)-1]
@@ -54,7 +56,7 @@ func (p *parser) recordSpecifier(s *specifiers) *ctype {
 	return typ
 }
 
-func (p *parser) newRecord(name, word string, pos Pos) *tag {
+func (p *parser) newRecord(name, word string, pos token.Pos) *tag {
 	rec := &record{tag: name, union: word == "union", pos: pos}
 	base := name
 	if base == "" {
@@ -65,7 +67,7 @@ func (p *parser) newRecord(name, word string, pos Pos) *tag {
 	return &tag{rec: rec, word: word}
 }
 
-func (p *parser) taggedRecord(t *tag, name, word string, pos Pos) *ctype {
+func (p *parser) taggedRecord(t *tag, name, word string, pos token.Pos) *ctype {
 	if t.word != word {
 		p.fail(pos, word, "'%s' is declared as %s", name, t.word)
 	}
@@ -77,7 +79,7 @@ func (p *parser) members(r *record, word string) {
 	p.enter(word)
 	p.next()
 	for !p.at("}") {
-		if p.peek().kind == tokEOF {
+		if p.peek().Kind == token.EOF {
 			p.fail(p.pos(), word, "expected '}' before the end of the program")
 		}
 		if p.accept(";") {
@@ -117,7 +119,7 @@ func (p *parser) memberDecl(r *record, word string) {
 }
 
 // checkMember adds a member that has a size and an unused name.
-func (p *parser) checkMember(r *record, f *field, pos Pos) {
+func (p *parser) checkMember(r *record, f *field, pos token.Pos) {
 	if f.typ.isUnknown() {
 		r.add(f)
 		return
@@ -173,10 +175,10 @@ func (p *parser) attributes(a *attributes) {
 // attribute parses one attribute; those that mean nothing here are skipped.
 func (p *parser) attribute(a *attributes) {
 	t := p.next()
-	if t.kind != tokIdent {
-		p.fail(t.pos, "attribute", "expected an attribute before %s", describe(t))
+	if t.Kind != token.Ident {
+		p.fail(t.Pos, "attribute", "expected an attribute before %s", describe(t))
 	}
-	name := trimUnderscores(t.text)
+	name := trimUnderscores(t.Text)
 	switch name {
 	case "packed":
 		a.packed = true
@@ -187,7 +189,7 @@ func (p *parser) attribute(a *attributes) {
 		if p.accept("(") {
 			n := p.constantOf(p.assignment(), "aligned").i
 			if n <= 0 || n&(n-1) != 0 || n > 4096 {
-				p.errorf(t.pos, "aligned", "the alignment must be a power of two up to 4096")
+				p.errorf(t.Pos, "aligned", "the alignment must be a power of two up to 4096")
 				n = 16
 			}
 			a.align = int(n)
@@ -198,7 +200,7 @@ func (p *parser) attribute(a *attributes) {
 		for i := range a.reqd {
 			n := p.constantOf(p.assignment(), name).i
 			if n <= 0 || n > 1<<31 {
-				p.errorf(t.pos, name, "the sizes must be positive")
+				p.errorf(t.Pos, name, "the sizes must be positive")
 				n = 1
 			}
 			a.reqd[i] = int(n)
@@ -228,14 +230,14 @@ func (p *parser) skipParens() { p.skipBalanced("(", ")") }
 // skipBalanced moves behind what stands between a pair of brackets.
 func (p *parser) skipBalanced(open, end string) {
 	level := 0
-	for p.peek().kind != tokEOF {
+	for p.peek().Kind != token.EOF {
 		t := p.next()
-		if t.kind != tokPunct {
+		if t.Kind != token.Punct {
 			continue
 		}
-		if t.text == open {
+		if t.Text == open {
 			level++
-		} else if t.text == end {
+		} else if t.Text == end {
 			level--
 			if level == 0 {
 				return

@@ -3,7 +3,11 @@ package source
 // Declaration specifiers: storage, qualifiers, address spaces, type names,
 // structs, unions, enums and attributes.
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/concord-compute/concord/source/internal/token"
+)
 
 // words that start or continue declaration specifiers, and what they mean.
 var typeWords = map[string]bool{
@@ -95,31 +99,31 @@ type specifiers struct {
 	kernel   bool
 	space    bool // an address space was written
 	attrs    attributes
-	pos      Pos
+	pos      token.Pos
 	ownType  bool // declared a struct, union or enum here
 	hasType  bool
 	spaceVal Space
 }
 
 // startsType tells whether token t can begin a type name or declaration.
-func (p *parser) startsType(t *token) bool {
-	if t.kind != tokIdent {
+func (p *parser) startsType(t *token.Token) bool {
+	if t.Kind != token.Ident {
 		return false
 	}
-	if _, ok := qualifierWords[t.text]; ok {
+	if _, ok := qualifierWords[t.Text]; ok {
 		return true
 	}
-	if _, ok := spaceWords[t.text]; ok {
+	if _, ok := spaceWords[t.Text]; ok {
 		return true
 	}
-	if typeWords[t.text] || storageWords[t.text] || accessWords[t.text] {
+	if typeWords[t.Text] || storageWords[t.Text] || accessWords[t.Text] {
 		return true
 	}
-	s := p.lookup(t.text)
+	s := p.lookup(t.Text)
 	if s != nil {
 		return s.kind == symTypedef
 	}
-	return refusedTypes[t.text] != ""
+	return refusedTypes[t.Text] != ""
 }
 
 // specifiers parses declaration specifiers. Without a type it fails.
@@ -130,35 +134,35 @@ func (p *parser) specifiers(construct string) specifiers {
 	var typ *ctype
 	for {
 		t := p.peek()
-		if t.kind != tokIdent {
+		if t.Kind != token.Ident {
 			break
 		}
-		if v, ok := qualifierWords[t.text]; ok {
+		if v, ok := qualifierWords[t.Text]; ok {
 			q |= v
 			p.next()
 			continue
 		}
-		if v, ok := spaceWords[t.text]; ok {
+		if v, ok := spaceWords[t.Text]; ok {
 			if s.space && s.spaceVal != v {
-				p.errorf(t.pos, "address space", "two address spaces: %s and %s", s.spaceVal, v)
+				p.errorf(t.Pos, "address space", "two address spaces: %s and %s", s.spaceVal, v)
 			}
 			s.space, s.spaceVal = true, v
 			p.next()
 			continue
 		}
-		if storageWords[t.text] {
+		if storageWords[t.Text] {
 			p.storage(&s)
 			continue
 		}
-		if accessWords[t.text] {
+		if accessWords[t.Text] {
 			p.next()
 			continue
 		}
-		if typeWords[t.text] {
+		if typeWords[t.Text] {
 			if typ != nil {
-				p.fail(t.pos, construct, "'%s' after a complete type", t.text)
+				p.fail(t.Pos, construct, "'%s' after a complete type", t.Text)
 			}
-			switch t.text {
+			switch t.Text {
 			case "struct", "union":
 				typ = p.recordSpecifier(&s)
 			case "enum":
@@ -166,7 +170,7 @@ func (p *parser) specifiers(construct string) specifiers {
 			case "typeof", "__typeof__", "__typeof":
 				typ = p.typeofSpecifier()
 			default:
-				words = append(words, strings.Trim(t.text, "_"))
+				words = append(words, strings.Trim(t.Text, "_"))
 				p.next()
 			}
 			continue
@@ -174,10 +178,10 @@ func (p *parser) specifiers(construct string) specifiers {
 		if typ != nil || len(words) > 0 {
 			break
 		}
-		sym := p.lookup(t.text)
+		sym := p.lookup(t.Text)
 		if sym == nil || sym.kind != symTypedef {
-			if what := refusedTypes[t.text]; what != "" && sym == nil {
-				p.fail(t.pos, what, "'%s': %s is not part of the portable language", t.text, article(what))
+			if what := refusedTypes[t.Text]; what != "" && sym == nil {
+				p.fail(t.Pos, what, "'%s': %s is not part of the portable language", t.Text, article(what))
 			}
 			break
 		}
@@ -214,14 +218,14 @@ func article(what string) string {
 // noType reports that a type should stand at the next token.
 func (p *parser) noType(construct string) {
 	t := p.peek()
-	if t.kind == tokIdent && !isKeyword(t.text) {
-		p.fail(t.pos, construct, "unknown type name '%s'", t.text)
+	if t.Kind == token.Ident && !isKeyword(t.Text) {
+		p.fail(t.Pos, construct, "unknown type name '%s'", t.Text)
 	}
-	p.fail(t.pos, construct, "expected a type before %s", describe(t))
+	p.fail(t.Pos, construct, "expected a type before %s", describe(t))
 }
 
 // checkFeature refuses double where the device has none.
-func (p *parser) checkFeature(t *ctype, pos Pos) {
+func (p *parser) checkFeature(t *ctype, pos token.Pos) {
 	if !p.feats.FP64 && (t.kind == tScalar || t.kind == tVector) && t.base == Double {
 		p.errorf(pos, "double", "double needs the feature cl_khr_fp64, which the device does not have")
 	}
@@ -230,7 +234,7 @@ func (p *parser) checkFeature(t *ctype, pos Pos) {
 // storage takes one storage class, kernel, inline or attribute.
 func (p *parser) storage(s *specifiers) {
 	t := p.peek()
-	switch t.text {
+	switch t.Text {
 	case "__attribute__", "__attribute":
 		p.attributes(&s.attrs)
 		return
@@ -249,7 +253,7 @@ func (p *parser) storage(s *specifiers) {
 }
 
 // wordType makes a scalar type of words such as "unsigned long int".
-func (p *parser) wordType(words []string, pos Pos, construct string) *ctype {
+func (p *parser) wordType(words []string, pos token.Pos, construct string) *ctype {
 	n := map[string]int{}
 	for _, w := range words {
 		n[w]++
@@ -309,8 +313,8 @@ func (p *parser) enumSpecifier(s *specifiers) *ctype {
 	p.next()
 	p.attributes(&s.attrs)
 	name, pos := "", p.pos()
-	if t := p.peek(); t.kind == tokIdent && !isKeyword(t.text) {
-		name = p.next().text
+	if t := p.peek(); t.Kind == token.Ident && !isKeyword(t.Text) {
+		name = p.next().Text
 	}
 	p.attributes(&s.attrs)
 	if !p.at("{") {
@@ -326,8 +330,8 @@ func (p *parser) enumSpecifier(s *specifiers) *ctype {
 	next := constant{ok: true}
 	for !p.at("}") {
 		t := p.next()
-		if t.kind != tokIdent || isKeyword(t.text) {
-			p.fail(t.pos, "enum", "expected a name before %s", describe(t))
+		if t.Kind != token.Ident || isKeyword(t.Text) {
+			p.fail(t.Pos, "enum", "expected a name before %s", describe(t))
 		}
 		if p.accept("=") {
 			e := p.conditional()
@@ -336,7 +340,7 @@ func (p *parser) enumSpecifier(s *specifiers) *ctype {
 		if next.i < 0 {
 			typ = intType
 		}
-		p.declare(&symbol{kind: symEnumConst, name: t.text, typ: enumConstType(next), pos: t.pos, val: next})
+		p.declare(&symbol{kind: symEnumConst, name: t.Text, typ: enumConstType(next), pos: t.Pos, val: next})
 		next.i++
 		if !p.accept(",") {
 			break

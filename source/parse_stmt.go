@@ -5,6 +5,8 @@ package source
 import (
 	"cmp"
 	"slices"
+
+	"github.com/concord-compute/concord/source/internal/token"
 )
 
 // block parses { ... } in the scope that the caller opened.
@@ -13,7 +15,7 @@ func (p *parser) block() *stmt {
 	p.enter("block")
 	p.expect("{", "block")
 	for !p.at("}") {
-		if p.peek().kind == tokEOF {
+		if p.peek().Kind == token.EOF {
 			p.fail(p.pos(), "block", "expected '}' before the end of the program")
 		}
 		p.guard(func() { st.list = append(st.list, p.item()) }, p.skipStmt)
@@ -26,7 +28,7 @@ func (p *parser) block() *stmt {
 // item parses a declaration or a statement.
 func (p *parser) item() *stmt {
 	t := p.peek()
-	if t.kind == tokIdent && p.startsType(t) && p.peekAt(1).text != ":" && !p.attributedStatement() {
+	if t.Kind == token.Ident && p.startsType(t) && p.peekAt(1).Text != ":" && !p.attributedStatement() {
 		return p.localDecl()
 	}
 	return p.statement()
@@ -54,10 +56,10 @@ func (p *parser) attributedStatement() bool {
 // skipStmt moves behind the statement that could not be parsed, from inside
 // level braces of it.
 func (p *parser) skipStmt(level int) {
-	for p.peek().kind != tokEOF {
+	for p.peek().Kind != token.EOF {
 		t := p.peek()
-		if t.kind == tokPunct {
-			switch t.text {
+		if t.Kind == token.Punct {
+			switch t.Text {
 			case "{":
 				level++
 			case "}":
@@ -90,25 +92,25 @@ func (p *parser) statement() *stmt {
 
 func (p *parser) oneStatement() *stmt {
 	t := p.peek()
-	st := &stmt{pos: t.pos}
-	if t.kind == tokPunct && t.text == "{" {
+	st := &stmt{pos: t.Pos}
+	if t.Kind == token.Punct && t.Text == "{" {
 		p.push()
 		st = p.block()
 		p.pop()
 		return st
 	}
-	if t.kind == tokPunct && t.text == ";" {
+	if t.Kind == token.Punct && t.Text == ";" {
 		p.next()
 		return st
 	}
-	if t.kind == tokIdent {
-		if p.peekAt(1).kind == tokPunct && p.peekAt(1).text == ":" && !isKeyword(t.text) {
+	if t.Kind == token.Ident {
+		if p.peekAt(1).Kind == token.Punct && p.peekAt(1).Text == ":" && !isKeyword(t.Text) {
 			return p.label(st)
 		}
-		if statementWords[t.text] && p.keywordStatement(st, t.text) {
+		if statementWords[t.Text] && p.keywordStatement(st, t.Text) {
 			return st
 		}
-		if t.text == "__attribute__" || t.text == "__attribute" {
+		if t.Text == "__attribute__" || t.Text == "__attribute" {
 			var a attributes
 			p.attributes(&a)
 			return p.oneStatement()
@@ -121,7 +123,7 @@ func (p *parser) oneStatement() *stmt {
 }
 
 func (p *parser) label(st *stmt) *stmt {
-	name := p.next().text
+	name := p.next().Text
 	p.next()
 	var a attributes
 	p.attributes(&a)
@@ -140,7 +142,7 @@ func (p *parser) labelled() *stmt {
 	if p.at("}") {
 		return &stmt{pos: p.pos()}
 	}
-	if t := p.peek(); t.kind == tokIdent && p.startsType(t) && p.peekAt(1).text != ":" {
+	if t := p.peek(); t.Kind == token.Ident && p.startsType(t) && p.peekAt(1).Text != ":" {
 		return p.localDecl() // C23 and clang allow it
 	}
 	return p.statement()
@@ -176,12 +178,12 @@ func (p *parser) keywordStatement(st *stmt, word string) bool {
 	case "goto":
 		p.next()
 		t := p.next()
-		if t.kind != tokIdent {
-			p.fail(t.pos, "goto", "expected a label before %s", describe(t))
+		if t.Kind != token.Ident {
+			p.fail(t.Pos, "goto", "expected a label before %s", describe(t))
 		}
-		st.kind, st.text = stGoto, t.text
+		st.kind, st.text = stGoto, t.Text
 		p.fn.split = true
-		p.fn.gotos = append(p.fn.gotos, gotoRef{t.text, t.pos})
+		p.fn.gotos = append(p.fn.gotos, gotoRef{t.Text, t.Pos})
 		p.expect(";", "goto")
 	case "break", "continue":
 		p.next()
@@ -229,8 +231,8 @@ func (p *parser) ifStatement(st *stmt) {
 func (p *parser) subStatement() *stmt {
 	p.push()
 	defer p.pop()
-	if t := p.peek(); t.kind == tokIdent && p.startsType(t) && p.peekAt(1).text != ":" {
-		p.fail(t.pos, "declaration", "a declaration cannot stand here without braces")
+	if t := p.peek(); t.Kind == token.Ident && p.startsType(t) && p.peekAt(1).Text != ":" {
+		p.fail(t.Pos, "declaration", "a declaration cannot stand here without braces")
 	}
 	return p.statement()
 }
@@ -298,7 +300,7 @@ func (p *parser) switchStatement(st *stmt) {
 }
 
 func (p *parser) caseStatement(st *stmt) {
-	word := p.next().text
+	word := p.next().Text
 	if len(p.inSwtch) == 0 {
 		p.fail(st.pos, word, "'%s' outside of a switch", word)
 	}

@@ -20,6 +20,8 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+
+	"github.com/concord-compute/concord/source/internal/token"
 )
 
 // Limits that no sensible program comes near. They bound time and memory on any
@@ -36,9 +38,9 @@ const (
 
 // ppResult is a preprocessed program.
 type ppResult struct {
-	tokens   []token  // ends with tokEOF
-	files    []File   // what was included, in order of first use
-	warnings []*Error // redefinitions, #warning and other things that are no errors
+	tokens   []token.Token  // ends with EOF
+	files    []File         // what was included, in order of first use
+	warnings []*token.Error // redefinitions, #warning and other things that are no errors
 }
 
 // ppOptions are what a preprocessed program depends on besides its text.
@@ -46,13 +48,13 @@ type ppOptions struct {
 	Name     string // of the text in positions
 	Defines  []Define
 	Includes []fs.FS // some may be nil
-	Features Features
+	Features token.Features
 }
 
 // preprocess expands text. The error, if any, is an ErrorList.
-func preprocess(m *meter, text string, opt ppOptions) (*ppResult, error) {
+func preprocess(m *token.Meter, text string, opt ppOptions) (*ppResult, error) {
 	p := &preprocessor{
-		meter:    m,
+		Meter:    m,
 		includes: opt.Includes,
 		macros:   map[string]*macro{},
 		read:     map[fileKey]*File{},
@@ -61,12 +63,12 @@ func preprocess(m *meter, text string, opt ppOptions) (*ppResult, error) {
 	p.predefine(opt.Features)
 	p.defines(opt.Defines)
 	if len(text) > maxFileBytes {
-		p.errorf(Pos{opt.Name, 1, 1}, "program", "program is larger than %d bytes", maxFileBytes)
+		p.errorf(token.Pos{File: opt.Name, Line: 1, Col: 1}, "program", "program is larger than %d bytes", maxFileBytes)
 	} else {
 		p.enterFile(opt.Name, text, fileKey{fsys: mainFile, path: opt.Name})
 		p.run()
 	}
-	if err := p.errs.err(); err != nil {
+	if err := p.errs.Err(); err != nil {
 		return nil, err
 	}
 	return &ppResult{tokens: p.out, files: p.files, warnings: p.warnings}, nil
@@ -74,7 +76,7 @@ func preprocess(m *meter, text string, opt ppOptions) (*ppResult, error) {
 
 // preprocessor is the state of one run.
 type preprocessor struct {
-	*meter
+	*token.Meter
 	includes []fs.FS
 	inputs   []*input // the text being read, and the ones that included it
 	entered  int
@@ -90,31 +92,31 @@ type preprocessor struct {
 	nesting     int      // arguments being expanded inside each other
 	counter     int      // __COUNTER__
 
-	out       []token
+	out       []token.Token
 	outBytes  int
 	readBytes int
 	charged   int
 	stopped   bool // a limit was hit, or there are enough errors
-	errs      ErrorList
-	warnings  ErrorList
+	errs      token.ErrorList
+	warnings  token.ErrorList
 }
 
 // errorf records a mistake.
-func (p *preprocessor) errorf(pos Pos, construct, format string, args ...any) {
-	if !p.errs.add(pos, construct, format, args...) {
+func (p *preprocessor) errorf(pos token.Pos, construct, format string, args ...any) {
+	if !p.errs.Add(pos, construct, format, args...) {
 		p.stopped = true
 	}
 }
 
-// warnf records what compilers warn of; beyond maxErrors it is dropped.
-func (p *preprocessor) warnf(pos Pos, construct, format string, args ...any) {
-	p.warnings.add(pos, construct, format, args...)
+// warnf records what compilers warn of; beyond MaxErrors it is dropped.
+func (p *preprocessor) warnf(pos token.Pos, construct, format string, args ...any) {
+	p.warnings.Add(pos, construct, format, args...)
 }
 
 // charge counts work done for the token at pos. Everything that loops over
 // tokens calls it, and everything that loops ends once p.stopped.
-func (p *preprocessor) charge(pos Pos, steps, bytes int) {
-	p.step()
+func (p *preprocessor) charge(pos token.Pos, steps, bytes int) {
+	p.Step()
 	p.charged += steps
 	p.outBytes += bytes
 	if p.charged > maxSteps || p.outBytes > maxBytes {
@@ -123,7 +125,7 @@ func (p *preprocessor) charge(pos Pos, steps, bytes int) {
 }
 
 // limit ends the run with an error.
-func (p *preprocessor) limit(pos Pos, format string, args ...any) {
+func (p *preprocessor) limit(pos token.Pos, format string, args ...any) {
 	if !p.stopped {
 		p.errorf(pos, "limit", format, args...)
 	}
@@ -135,17 +137,17 @@ func (p *preprocessor) run() {
 	var space spacing
 	for {
 		t := p.get()
-		if t.kind == tokPadding {
+		if t.Kind == tokPadding {
 			space.add(t)
 			continue
 		}
-		t.space = space.take(t)
-		if t.kind == tokIdent && t.text == "_Pragma" {
+		t.Space = space.take(t)
+		if t.Kind == token.Ident && t.Text == "_Pragma" {
 			p.pragmaOperator(t)
 			continue
 		}
-		p.emit(t.token)
-		if t.kind == tokEOF {
+		p.emit(t.Token)
+		if t.Kind == token.EOF {
 			return
 		}
 	}
@@ -153,68 +155,68 @@ func (p *preprocessor) run() {
 
 // emit appends a token to the result. What the phases before may carry around
 // but no program may contain is refused here.
-func (p *preprocessor) emit(t token) {
-	switch t.kind {
-	case tokPunct:
-		t.text = digraph(t.text)
-	case tokInt, tokFloat:
-		if !validNumber(t.kind, t.text) {
-			p.errorf(t.pos, "number", "%s is not a number", t.text)
+func (p *preprocessor) emit(t token.Token) {
+	switch t.Kind {
+	case token.Punct:
+		t.Text = digraph(t.Text)
+	case token.Int, token.Float:
+		if !validNumber(t.Kind, t.Text) {
+			p.errorf(t.Pos, "number", "%s is not a number", t.Text)
 		}
-	case tokString, tokChar:
-		if t.text[0] == 'L' {
-			p.errorf(t.pos, "wide literal", "wide literal %s: OpenCL C has none", t.text)
-		} else if t.text == "''" {
-			p.errorf(t.pos, "character constant", "empty character constant")
+	case token.String, token.Char:
+		if t.Text[0] == 'L' {
+			p.errorf(t.Pos, "wide literal", "wide literal %s: OpenCL C has none", t.Text)
+		} else if t.Text == "''" {
+			p.errorf(t.Pos, "character constant", "empty character constant")
 		}
 	case tokOther:
 		p.stray(t)
 	}
-	t.bol = true
+	t.BOL = true
 	if n := len(p.out); n > 0 {
 		last := p.out[n-1]
-		t.bol = last.pos.Line != t.pos.Line || last.pos.File != t.pos.File || last.kind == tokPragma
+		t.BOL = last.Pos.Line != t.Pos.Line || last.Pos.File != t.Pos.File || last.Kind == token.Pragma
 	}
-	p.charge(t.pos, 0, len(t.text))
+	p.charge(t.Pos, 0, len(t.Text))
 	if len(p.out) >= maxTokens {
-		p.limit(t.pos, "program expands to more than %d tokens", maxTokens)
+		p.limit(t.Pos, "program expands to more than %d tokens", maxTokens)
 	} else {
 		p.out = append(p.out, t)
 	}
 }
 
 // stray reports a character that begins no token.
-func (p *preprocessor) stray(t token) {
-	switch t.text[0] {
+func (p *preprocessor) stray(t token.Token) {
+	switch t.Text[0] {
 	case '"':
-		p.errorf(t.pos, "string", `string is not closed: missing "`)
+		p.errorf(t.Pos, "string", `string is not closed: missing "`)
 	case '\'':
-		p.errorf(t.pos, "character constant", "character constant is not closed: missing '")
+		p.errorf(t.Pos, "character constant", "character constant is not closed: missing '")
 	default:
-		p.errorf(t.pos, "character", "stray character %+q", t.text)
+		p.errorf(t.Pos, "character", "stray character %+q", t.Text)
 	}
 }
 
 // spell writes tokens of one line as they stood, with one space for any white
 // space between them.
-func spell(toks []token) string {
+func spell(toks []token.Token) string {
 	var b strings.Builder
 	for i, t := range toks {
-		if t.space && i > 0 {
+		if t.Space && i > 0 {
 			b.WriteByte(' ')
 		}
-		b.WriteString(t.text)
+		b.WriteString(t.Text)
 	}
 	return b.String()
 }
 
 // kindOf names what a token is, for messages.
-func kindOf(t token) string {
-	switch t.kind {
-	case tokEOF, tokNewline:
+func kindOf(t token.Token) string {
+	switch t.Kind {
+	case token.EOF, token.Newline:
 		return "the end of the line"
-	case tokString:
+	case token.String:
 		return "a string"
 	}
-	return fmt.Sprintf("%q", t.text)
+	return fmt.Sprintf("%q", t.Text)
 }

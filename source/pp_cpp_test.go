@@ -19,6 +19,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/source/internal/token"
 )
 
 const corpusDir = "testdata/pp"
@@ -70,29 +72,29 @@ func runCPP(t *testing.T, cpp, text string) ([]string, error) {
 
 // lexOutput cuts the output of cpp into spellings; a pragma is one.
 func lexOutput(text string) []string {
-	l := newLexer("cpp", text, func(Pos, string, string) {})
+	l := newLexer("cpp", text, func(token.Pos, string, string) {})
 	var toks []string
 	for {
 		t := l.next()
 		switch {
-		case t.kind == tokEOF:
+		case t.Kind == token.EOF:
 			return toks
-		case t.kind == tokNewline:
-		case t.bol && t.text == "#":
-			line := []token{}
-			for t = l.next(); t.kind != tokNewline; t = l.next() {
+		case t.Kind == token.Newline:
+		case t.BOL && t.Text == "#":
+			line := []token.Token{}
+			for t = l.next(); t.Kind != token.Newline; t = l.next() {
 				line = append(line, t)
 			}
-			if len(line) > 0 && line[0].text == "pragma" {
+			if len(line) > 0 && line[0].Text == "pragma" {
 				toks = append(toks, strings.TrimSpace("#pragma "+spell(line[1:])))
 				continue
 			}
 			toks = append(toks, "#")
 			for _, t := range line {
-				toks = append(toks, digraph(t.text))
+				toks = append(toks, digraph(t.Text))
 			}
 		default:
-			toks = append(toks, digraph(t.text))
+			toks = append(toks, digraph(t.Text))
 		}
 	}
 }
@@ -153,11 +155,11 @@ func TestRandomLikeCPP(t *testing.T) {
 // onlyRefused says whether every mistake is a token that cpp lets pass to the
 // compiler, which would refuse it.
 func onlyRefused(err error) bool {
-	var list ErrorList
+	var list token.ErrorList
 	if !errors.As(err, &list) {
 		return false
 	}
-	return !slices.ContainsFunc(list, func(e *Error) bool { return e.Construct != "number" })
+	return !slices.ContainsFunc(list, func(e *token.Error) bool { return e.Construct != "number" })
 }
 
 // macroGen writes random programs that consist of macros.

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/source/internal/token"
 )
 
 // doubling is a macro bomb: n definitions that each use the one before twice.
@@ -108,9 +110,9 @@ func FuzzPreprocess(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		res, err := preprocessed(text, ppOptions{Includes: includes})
 		if err != nil {
-			list, ok := err.(ErrorList)
+			list, ok := err.(token.ErrorList)
 			require.True(t, ok)
-			require.LessOrEqual(t, len(list), maxErrors)
+			require.LessOrEqual(t, len(list), token.MaxErrors)
 			for _, e := range list {
 				require.Positive(t, e.Pos.Line, "%v", e)
 				require.Positive(t, e.Pos.Col, "%v", e)
@@ -119,10 +121,10 @@ func FuzzPreprocess(f *testing.F) {
 			return
 		}
 		last := len(res.tokens) - 1
-		require.Equal(t, tokEOF, res.tokens[last].kind)
+		require.Equal(t, token.EOF, res.tokens[last].Kind)
 		for i, tok := range res.tokens {
-			require.True(t, i == last || tok.kind > tokEOF && tok.kind <= tokPragma && tok.text != "", "token %d: %+v", i, tok)
-			require.Positive(t, tok.pos.Col)
+			require.True(t, i == last || tok.Kind > token.EOF && tok.Kind <= token.Pragma && tok.Text != "", "token %d: %+v", i, tok)
+			require.Positive(t, tok.Pos.Col)
 		}
 		checkTextOf(t, res.tokens)
 	})

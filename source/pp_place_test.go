@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/source/internal/token"
 )
 
 // places writes each token as "text@file:line:col".
@@ -19,7 +21,7 @@ func places(t *testing.T, text string, opt ppOptions) []string {
 	require.NoError(t, err)
 	var s []string
 	for _, tok := range res.tokens {
-		s = append(s, fmt.Sprintf("%s@%d:%d", tok.text, tok.pos.Line, tok.pos.Col))
+		s = append(s, fmt.Sprintf("%s@%d:%d", tok.Text, tok.Pos.Line, tok.Pos.Col))
 	}
 	return s
 }
@@ -51,7 +53,7 @@ func TestPlacesOfFiles(t *testing.T) {
 	require.NoError(t, err)
 	var got []string
 	for _, tok := range res.tokens {
-		got = append(got, tok.text+"@"+tok.pos.String())
+		got = append(got, tok.Text+"@"+tok.Pos.String())
 	}
 	assert.Equal(t, []string{"x@sub/x.h:2:1", `"k.cl"@k.cl:2:1`, "2@k.cl:2:1", "y@gen.cl:7:2", `"gen.cl"@gen.cl:7:4`, "7@gen.cl:7:4", "@gen.cl:7:8"}, got)
 }
@@ -61,11 +63,11 @@ func TestFlags(t *testing.T) {
 	require.NoError(t, err)
 	var got []string
 	for _, tok := range res.tokens {
-		s := tok.text
-		if tok.space {
+		s := tok.Text
+		if tok.Space {
 			s = "_" + s
 		}
-		if tok.bol {
+		if tok.BOL {
 			s = "|" + s
 		}
 		got = append(got, s)
@@ -93,32 +95,32 @@ for(;;) -
 #line 16 "k.cl"
 end
 `
-	assert.Equal(t, want, writeText(res.tokens, newMeter(t.Context())))
+	assert.Equal(t, want, writeText(res.tokens, token.NewMeter(t.Context())))
 }
 
 // reread preprocesses a text that has no macros any more.
-func reread(text string) ([]token, error) {
-	p := &preprocessor{meter: newMeter(context.Background()), macros: map[string]*macro{}}
+func reread(text string) ([]token.Token, error) {
+	p := &preprocessor{Meter: token.NewMeter(context.Background()), macros: map[string]*macro{}}
 	p.enterFile("again.cl", text, fileKey{fsys: mainFile})
 	p.run()
-	return p.out, p.errs.err()
+	return p.out, p.errs.Err()
 }
 
 // checkTextOf demands that the text written from tokens has the same tokens at
 // the same lines.
-func checkTextOf(t *testing.T, toks []token) {
+func checkTextOf(t *testing.T, toks []token.Token) {
 	for _, tok := range toks {
-		if tok.bol && tok.text == "#" {
+		if tok.BOL && tok.Text == "#" {
 			return // reads as a directive; the parser refuses it
 		}
 	}
-	again, err := reread(writeText(toks, newMeter(t.Context())))
+	again, err := reread(writeText(toks, token.NewMeter(t.Context())))
 	require.NoError(t, err)
 	require.Equal(t, spellings(toks), spellings(again))
 	for i, tok := range again[:len(again)-1] {
-		require.Equal(t, toks[i].pos.File, tok.pos.File)
-		require.Equal(t, toks[i].pos.Line, tok.pos.Line, tok.text)
-		require.Equal(t, toks[i].kind, tok.kind, tok.text)
+		require.Equal(t, toks[i].Pos.File, tok.Pos.File)
+		require.Equal(t, toks[i].Pos.Line, tok.Pos.Line, tok.Text)
+		require.Equal(t, toks[i].Kind, tok.Kind, tok.Text)
 	}
 }
 

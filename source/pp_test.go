@@ -10,16 +10,18 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/source/internal/token"
 )
 
 func fsList(list ...fs.FS) []fs.FS { return list }
 
 // spellings returns what tokens say, without the end.
-func spellings(toks []token) []string {
+func spellings(toks []token.Token) []string {
 	var s []string
 	for _, t := range toks {
-		if t.kind != tokEOF {
-			s = append(s, t.text)
+		if t.Kind != token.EOF {
+			s = append(s, t.Text)
 		}
 	}
 	return s
@@ -30,7 +32,7 @@ func preprocessed(text string, opt ppOptions) (*ppResult, error) {
 	if opt.Name == "" {
 		opt.Name = "program.cl"
 	}
-	return preprocess(newMeter(context.Background()), text, opt)
+	return preprocess(token.NewMeter(context.Background()), text, opt)
 }
 
 // expand returns the result of text as one line, or the error's text.
@@ -122,7 +124,7 @@ func TestErrors(t *testing.T) {
 			require.Error(t, err)
 			assert.Nil(t, res)
 			assert.Equal(t, test.want, err.Error())
-			var e *Error
+			var e *token.Error
 			require.ErrorAs(t, err, &e)
 			assert.NotEmpty(t, e.Construct)
 		})
@@ -131,9 +133,9 @@ func TestErrors(t *testing.T) {
 
 func TestErrorsAreCapped(t *testing.T) {
 	_, err := preprocessed(strings.Repeat("@\n", 1000), ppOptions{})
-	var list ErrorList
+	var list token.ErrorList
 	require.ErrorAs(t, err, &list)
-	assert.Len(t, list, maxErrors)
+	assert.Len(t, list, token.MaxErrors)
 
 	_, err = preprocessed("#error "+strings.Repeat("long ", 1000), ppOptions{})
 	assert.Less(t, len(err.Error()), 500)
@@ -204,14 +206,14 @@ right
 	const common = "120 120 120 ( - 2147483647 - 1 ) 0x1.fffffep127f INFINITY NAN NULL CLK_LOCAL_MEM_FENCE"
 	const pi = " fp64 3.14159265358979323846264338327950288"
 	tests := []struct {
-		f    Features
+		f    token.Features
 		want string
 	}{
-		{Features{FP64: true, Int64Atomic: true}, common + pi + " atomic64 right"},
-		{Features{}, common + " right"},
-		{Features{FP64: true}, common + pi + " right"},
-		{Features{FP16: true}, common + " fp16 0x1.ffcp15h right"},
-		{Features{Int64Atomic: true}, common + " atomic64 right"},
+		{token.Features{FP64: true, Int64Atomic: true}, common + pi + " atomic64 right"},
+		{token.Features{}, common + " right"},
+		{token.Features{FP64: true}, common + pi + " right"},
+		{token.Features{FP16: true}, common + " fp16 0x1.ffcp15h right"},
+		{token.Features{Int64Atomic: true}, common + " atomic64 right"},
 	}
 	for _, test := range tests {
 		assert.Equal(t, test.want, expand(ask, ppOptions{Features: test.f}), "%+v", test.f)
@@ -223,8 +225,8 @@ func TestPragma(t *testing.T) {
 	res, err := preprocessed("#define N 4\n#pragma unroll N\nfor _Pragma(\"unroll(N)\")\n#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n", ppOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"#pragma unroll 4", "for", "#pragma unroll(4)", "#pragma OPENCL EXTENSION cl_khr_fp64 : enable"}, spellings(res.tokens))
-	assert.Equal(t, tokPragma, res.tokens[0].kind)
-	assert.Equal(t, tokEOF, res.tokens[4].kind)
+	assert.Equal(t, token.Pragma, res.tokens[0].Kind)
+	assert.Equal(t, token.EOF, res.tokens[4].Kind)
 }
 
 func TestIncludes(t *testing.T) {

@@ -3,7 +3,11 @@
 
 package source
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/concord-compute/concord/source/internal/token"
+)
 
 // ppValue is a value in #if. An unsigned one is kept as the same bits.
 type ppValue struct {
@@ -19,21 +23,21 @@ func truth(b bool) ppValue {
 }
 
 // condition evaluates the operand of #if or #elif, which directive is.
-func (p *preprocessor) condition(directive token, line []token) bool {
+func (p *preprocessor) condition(directive token.Token, line []token.Token) bool {
 	a := make([]ppToken, len(line))
 	for i, t := range line {
-		a[i].token = t
+		a[i].Token = t
 	}
 	n := len(p.lists)
 	p.push(list{toks: a, stop: true})
-	e := &condParser{p: p, at: directive.pos, name: "#" + directive.text}
+	e := &condParser{p: p, at: directive.Pos, name: "#" + directive.Text}
 	e.next()
 	var v ppValue
-	if e.t.kind == tokEOF {
+	if e.t.Kind == token.EOF {
 		e.fail("%s without an expression", e.name)
 	} else {
 		v = e.comma(true)
-		if e.t.kind != tokEOF {
+		if e.t.Kind != token.EOF {
 			e.fail("unexpected %s in %s", kindOf(e.t), e.name)
 		}
 	}
@@ -47,8 +51,8 @@ func (p *preprocessor) condition(directive token, line []token) bool {
 // as they are asked for, because the operand of defined must not be.
 type condParser struct {
 	p      *preprocessor
-	t      token // the next token; tokEOF after a failure
-	at     Pos   // of t, or of the last token before the end
+	t      token.Token // the next token; EOF after a failure
+	at     token.Pos   // of t, or of the last token before the end
 	name   string
 	depth  int
 	failed bool
@@ -60,26 +64,26 @@ func (e *condParser) fail(format string, args ...any) {
 		e.p.errorf(e.at, e.name, format, args...)
 	}
 	e.failed = true
-	e.t = token{kind: tokEOF}
+	e.t = token.Token{Kind: token.EOF}
 }
 
 func (e *condParser) next() {
 	if e.failed {
 		return
 	}
-	e.t = e.p.getSolid().token
-	switch e.t.kind {
-	case tokEOF:
+	e.t = e.p.getSolid().Token
+	switch e.t.Kind {
+	case token.EOF:
 		return
-	case tokPunct:
-		e.t.text = digraph(e.t.text)
+	case token.Punct:
+		e.t.Text = digraph(e.t.Text)
 	}
-	e.at = e.t.pos
+	e.at = e.t.Pos
 }
 
 // accept moves past the operator s if it is next.
 func (e *condParser) accept(s string) bool {
-	if e.t.kind == tokPunct && e.t.text == s {
+	if e.t.Kind == token.Punct && e.t.Text == s {
 		e.next()
 		return true
 	}
@@ -162,8 +166,8 @@ func precedence(op string) int {
 // binary reads operators that bind at least as tightly as lowest.
 func (e *condParser) binary(lowest int, eval bool) ppValue {
 	a := e.unary(eval)
-	for e.t.kind == tokPunct {
-		op, prec := e.t.text, precedence(e.t.text)
+	for e.t.Kind == token.Punct {
+		op, prec := e.t.Text, precedence(e.t.Text)
 		if prec == 0 || prec < lowest {
 			break
 		}
@@ -292,17 +296,17 @@ func (e *condParser) primary() ppValue {
 	t := e.t
 	var v ppValue
 	var err error
-	switch t.kind {
-	case tokIdent:
-		if t.text == "defined" {
+	switch t.Kind {
+	case token.Ident:
+		if t.Text == "defined" {
 			return e.defined()
 		}
-		v = truth(t.text == "true") // every other name that is no macro is 0
-	case tokInt:
-		v.n, v.unsigned, err = parseInt(t.text)
-	case tokChar:
-		v.n, err = charValue(t.text)
-	case tokFloat:
+		v = truth(t.Text == "true") // every other name that is no macro is 0
+	case token.Int:
+		v.n, v.unsigned, err = parseInt(t.Text)
+	case token.Char:
+		v.n, err = charValue(t.Text)
+	case token.Float:
 		err = errors.New("floating constant")
 	default:
 		err = errors.New("expected a value")
@@ -316,8 +320,8 @@ func (e *condParser) primary() ppValue {
 }
 
 // errText phrases a primary's mistake around the token.
-func errText(t token, err error) string {
-	if t.kind == tokInt || t.kind == tokChar || t.kind == tokFloat {
+func errText(t token.Token, err error) string {
+	if t.Kind == token.Int || t.Kind == token.Char || t.Kind == token.Float {
 		return "expected an integer (" + err.Error() + ")"
 	}
 	return err.Error()
@@ -327,23 +331,23 @@ func errText(t token, err error) string {
 func (e *condParser) defined() ppValue {
 	e.p.noExpand++
 	e.next()
-	paren := e.t.kind == tokPunct && e.t.text == "("
+	paren := e.t.Kind == token.Punct && e.t.Text == "("
 	if paren {
 		e.next()
 	}
 	name := e.t
-	if name.kind != tokIdent {
+	if name.Kind != token.Ident {
 		e.p.noExpand--
 		e.fail("defined needs the name of a macro, not %s", kindOf(name))
 		return ppValue{}
 	}
 	if paren {
 		e.next()
-		if e.t.text != ")" {
-			e.fail("expected %q after defined(%s", ")", name.text)
+		if e.t.Text != ")" {
+			e.fail("expected %q after defined(%s", ")", name.Text)
 		}
 	}
 	e.p.noExpand--
 	e.next()
-	return truth(e.p.macros[name.text] != nil)
+	return truth(e.p.macros[name.Text] != nil)
 }

@@ -4,18 +4,20 @@
 // what it expands to is looked at again together with the text that follows.
 // While a macro's list is on the stack the macro is off, and its name read then
 // is marked as never to be expanded. Arguments are expanded by themselves first,
-// on the same stack above a list that ends in tokEOF.
+// on the same stack above a list that ends in EOF.
 
 package source
 
 import (
 	"strconv"
 	"strings"
+
+	"github.com/concord-compute/concord/source/internal/token"
 )
 
 // ppToken is a token with what expansion must know of it.
 type ppToken struct {
-	token
+	token.Token
 	flags ppFlags
 	arg   int32 // of a tokParam: which parameter
 }
@@ -37,7 +39,7 @@ type list struct {
 	toks []ppToken
 	i    int
 	m    *macro // on again when the list is at its end; may be nil
-	stop bool   // ends in tokEOF, and whoever pushed it takes it away
+	stop bool   // ends in EOF, and whoever pushed it takes it away
 }
 
 // macroArg is one argument of a call.
@@ -51,11 +53,11 @@ type macroArg struct {
 // padding returns a token that nobody sees: it remembers that the text which a
 // macro or a parameter gives way to had white space before it.
 func padding(t ppToken) ppToken {
-	return ppToken{token: token{kind: tokPadding, pos: t.pos, space: t.space}}
+	return ppToken{Token: token.Token{Kind: tokPadding, Pos: t.Pos, Space: t.Space}}
 }
 
 // seam is the padding at the end of a replacement.
-func seam() ppToken { return ppToken{token: token{kind: tokPadding}, flags: flagPlain} }
+func seam() ppToken { return ppToken{Token: token.Token{Kind: tokPadding}, flags: flagPlain} }
 
 // spacing gathers padding up to the next token and tells whether white space
 // stands before that, as cpp decides it; only # can show the difference.
@@ -64,12 +66,12 @@ type spacing struct{ known, white bool }
 func (s *spacing) add(pad ppToken) {
 	plain := pad.flags&flagPlain != 0
 	if !s.known || !s.white && plain {
-		s.known, s.white = !plain, pad.space
+		s.known, s.white = !plain, pad.Space
 	}
 }
 
 func (s *spacing) take(t ppToken) bool {
-	white := t.space
+	white := t.Space
 	if s.known {
 		white = s.white
 	}
@@ -96,16 +98,16 @@ func (p *preprocessor) get() ppToken {
 		}
 		t = l.toks[l.i]
 		l.i++
-		p.charge(t.pos, 1, 0)
+		p.charge(t.Pos, 1, 0)
 		if t.flags&flagPaste != 0 {
 			p.pasteAll(t)
 			return padding(t)
 		}
 	}
-	if t.kind != tokIdent || t.flags&flagNoExpand != 0 {
+	if t.Kind != token.Ident || t.flags&flagNoExpand != 0 {
 		return t
 	}
-	m := p.macros[t.text]
+	m := p.macros[t.Text]
 	switch {
 	case m == nil:
 	case m.off:
@@ -119,7 +121,7 @@ func (p *preprocessor) get() ppToken {
 // getSolid is get without padding.
 func (p *preprocessor) getSolid() ppToken {
 	for {
-		if t := p.get(); t.kind != tokPadding {
+		if t := p.get(); t.Kind != tokPadding {
 			return t
 		}
 	}
@@ -128,7 +130,7 @@ func (p *preprocessor) getSolid() ppToken {
 // putBack makes t, which get just returned, the next token again.
 func (p *preprocessor) putBack(t ppToken) {
 	switch n := len(p.lists); {
-	case t.kind == tokEOF: // repeats by itself
+	case t.Kind == token.EOF: // repeats by itself
 	case n > 0:
 		p.lists[n-1].i--
 	default:
@@ -172,18 +174,18 @@ func (p *preprocessor) expand(m *macro, name ppToken) bool {
 
 // value is what a built-in macro stands for at name.
 func (p *preprocessor) value(b builtinMacro, name ppToken) ppToken {
-	t := ppToken{token: token{kind: tokInt, pos: name.pos}}
+	t := ppToken{Token: token.Token{Kind: token.Int, Pos: name.Pos}}
 	switch b {
 	case lineMacro:
-		t.text = strconv.Itoa(name.pos.Line)
+		t.Text = strconv.Itoa(name.Pos.Line)
 	case counterMacro:
-		t.text = strconv.Itoa(p.counter)
+		t.Text = strconv.Itoa(p.counter)
 		p.counter++
 	case fileMacro:
-		t.kind = tokString
-		t.text = quote(name.pos.File)
+		t.Kind = token.String
+		t.Text = quote(name.Pos.File)
 	}
-	p.charge(name.pos, 1, len(t.text))
+	p.charge(name.Pos, 1, len(t.Text))
 	return t
 }
 
@@ -202,13 +204,13 @@ func (p *preprocessor) call(m *macro, name ppToken) ([]macroArg, bool) {
 	}()
 	var gap *ppToken
 	t := p.get()
-	for ; t.kind == tokPadding; t = p.get() {
-		if gap == nil || !gap.space && t.flags&flagPlain != 0 {
+	for ; t.Kind == tokPadding; t = p.get() {
+		if gap == nil || !gap.Space && t.flags&flagPlain != 0 {
 			pad := t
 			gap = &pad
 		}
 	}
-	if t.kind != tokPunct || t.text != "(" {
+	if t.Kind != token.Punct || t.Text != "(" {
 		p.putBack(t)
 		if gap != nil && len(p.lists) > 0 {
 			p.push(list{toks: []ppToken{*gap}})
@@ -230,28 +232,28 @@ func (p *preprocessor) arguments(m *macro, name ppToken) ([]macroArg, int) {
 		t := p.get()
 		end := false
 		switch {
-		case t.kind == tokEOF || t.bol && isHash(t.token):
+		case t.Kind == token.EOF || t.BOL && isHash(t.Token):
 			if !p.stopped {
 				p.putBack(t)
-				p.errorf(name.pos, "macro "+m.name, "call of macro %s has no )", m.name)
+				p.errorf(name.Pos, "macro "+m.name, "call of macro %s has no )", m.name)
 			}
 			return nil, -1
-		case t.kind == tokPadding && len(toks) == 0:
+		case t.Kind == tokPadding && len(toks) == 0:
 			continue
-		case t.kind != tokPunct:
-		case t.text == "(":
+		case t.Kind != token.Punct:
+		case t.Text == "(":
 			depth++
-		case t.text == ")":
+		case t.Text == ")":
 			end = depth == 0
 			depth--
-		case t.text == "," && depth == 0:
+		case t.Text == "," && depth == 0:
 			end = !m.variadic || count < len(m.params)
 		}
 		if !end {
 			toks = append(toks, t)
 			continue
 		}
-		for len(toks) > 0 && toks[len(toks)-1].kind == tokPadding {
+		for len(toks) > 0 && toks[len(toks)-1].Kind == tokPadding {
 			toks = toks[:len(toks)-1]
 		}
 		if count <= len(args) {
@@ -259,7 +261,7 @@ func (p *preprocessor) arguments(m *macro, name ppToken) ([]macroArg, int) {
 		} else if count == 1 && len(toks) == 0 {
 			count = 0 // F() of a macro without parameters
 		}
-		if t.text == ")" {
+		if t.Text == ")" {
 			return args, count
 		}
 		count++
@@ -277,7 +279,7 @@ func (p *preprocessor) checkArgs(m *macro, name ppToken, args []macroArg, n int)
 	case m.variadic && n == want-1:
 		args[n].omitted = true
 	default:
-		p.errorf(name.pos, "macro "+m.name, "macro %s takes %d arguments, not %d", m.name, want, n)
+		p.errorf(name.Pos, "macro "+m.name, "macro %s takes %d arguments, not %d", m.name, want, n)
 		return false
 	}
 	return true

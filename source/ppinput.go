@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+
+	"github.com/concord-compute/concord/source/internal/token"
 )
 
 // mainFile is the fsys of the program itself, which lies in no file system.
@@ -32,7 +34,7 @@ func (p *preprocessor) input() *input { return p.inputs[len(p.inputs)-1] }
 
 // enterFile makes text the one that tokens are read from.
 func (p *preprocessor) enterFile(name, text string, key fileKey) {
-	l := newLexer(name, text, func(pos Pos, construct, msg string) { p.errorf(pos, construct, "%s", msg) })
+	l := newLexer(name, text, func(pos token.Pos, construct, msg string) { p.errorf(pos, construct, "%s", msg) })
 	p.inputs = append(p.inputs, &input{lex: l, key: key})
 	p.entered++
 	p.readBytes += len(text)
@@ -58,26 +60,26 @@ func (p *preprocessor) leaveFile() bool {
 
 // lex returns the next token of the text that is neither a directive nor left
 // out. While a call's "(" or its arguments are looked for, the end of a file
-// reads as tokEOF: a call may not go on in the file that includes it.
+// reads as EOF: a call may not go on in the file that includes it.
 func (p *preprocessor) lex() ppToken {
 	lineEnd := false
 	for !p.stopped {
 		t := p.pull()
 		switch {
-		case t.kind == tokNewline:
+		case t.Kind == token.Newline:
 			lineEnd = true
-		case t.kind == tokEOF:
+		case t.Kind == token.EOF:
 			if p.parsingArgs != 0 || !p.leaveFile() {
 				return t
 			}
-		case t.bol && isHash(t.token) && p.parsingArgs != 1:
-			p.directive(t.token)
+		case t.BOL && isHash(t.Token) && p.parsingArgs != 1:
+			p.directive(t.Token)
 			lineEnd = true
 		case p.input().skipping:
 			p.skipLine()
 		default:
-			t.space = t.space || lineEnd && p.parsingArgs == 2
-			p.charge(t.pos, 1, 0)
+			t.Space = t.Space || lineEnd && p.parsingArgs == 2
+			p.charge(t.Pos, 1, 0)
 			return t
 		}
 	}
@@ -90,25 +92,25 @@ func (p *preprocessor) pull() ppToken {
 		p.peeked = nil
 		return *t
 	}
-	return ppToken{token: p.input().lex.next()}
+	return ppToken{Token: p.input().lex.next()}
 }
 
 // eof is the token that a stopped run ends with.
 func (p *preprocessor) eof() ppToken {
-	return ppToken{token: token{kind: tokEOF, pos: p.input().lex.pos()}}
+	return ppToken{Token: token.Token{Kind: token.EOF, Pos: p.input().lex.pos()}}
 }
 
-func isHash(t token) bool { return t.kind == tokPunct && (t.text == "#" || t.text == "%:") }
+func isHash(t token.Token) bool { return t.Kind == token.Punct && (t.Text == "#" || t.Text == "%:") }
 
 // line returns the rest of the line and moves past its end.
-func (p *preprocessor) line() []token {
-	var toks []token
+func (p *preprocessor) line() []token.Token {
+	var toks []token.Token
 	for {
 		t := p.input().lex.next()
-		if t.kind == tokNewline || t.kind == tokEOF || p.stopped {
+		if t.Kind == token.Newline || t.Kind == token.EOF || p.stopped {
 			return toks
 		}
-		p.charge(t.pos, 1, 0)
+		p.charge(t.Pos, 1, 0)
 		toks = append(toks, t)
 	}
 }
@@ -117,33 +119,33 @@ func (p *preprocessor) line() []token {
 // are not well formed: nobody compiles it.
 func (p *preprocessor) skipLine() {
 	for l := p.input().lex; ; {
-		p.step()
-		if k := l.next().kind; k == tokNewline || k == tokEOF {
+		p.Step()
+		if k := l.next().Kind; k == token.Newline || k == token.EOF {
 			return
 		}
 	}
 }
 
 // include acts on "#include" at pos, whose operand stands next on the line.
-func (p *preprocessor) include(pos Pos) {
+func (p *preprocessor) include(pos token.Pos) {
 	name, ok := p.input().lex.header()
 	rest := p.line()
 	if !ok {
-		name.text, ok = headerOf(p.expandLine(rest))
+		name.Text, ok = headerOf(p.expandLine(rest))
 		if !ok {
-			p.errorf(name.pos, "#include", `#include needs "name" or <name>`)
+			p.errorf(name.Pos, "#include", `#include needs "name" or <name>`)
 			return
 		}
 	} else if len(rest) > 0 {
-		p.warnf(rest[0].pos, "#include", "extra text after #include %s", name.text)
+		p.warnf(rest[0].Pos, "#include", "extra text after #include %s", name.Text)
 	}
 	if len(p.inputs) > maxIncludeDepth {
-		p.limit(pos, "#include %s: files are nested deeper than %d", name.text, maxIncludeDepth)
+		p.limit(pos, "#include %s: files are nested deeper than %d", name.Text, maxIncludeDepth)
 		return
 	}
-	file, key, err := p.find(name.text[1:len(name.text)-1], name.text[0] == '"')
+	file, key, err := p.find(name.Text[1:len(name.Text)-1], name.Text[0] == '"')
 	if err != nil {
-		p.errorf(name.pos, "#include", "#include %s: %v", name.text, err)
+		p.errorf(name.Pos, "#include", "#include %s: %v", name.Text, err)
 		return
 	}
 	if !p.once[key] {
@@ -152,18 +154,18 @@ func (p *preprocessor) include(pos Pos) {
 }
 
 // headerOf returns the <name> or "name" that a macro after #include stood for.
-func headerOf(toks []token) (string, bool) {
+func headerOf(toks []token.Token) (string, bool) {
 	if len(toks) == 0 {
 		return "", false
 	}
-	if t := toks[0]; t.kind == tokString && t.text[0] == '"' {
-		return t.text, true
+	if t := toks[0]; t.Kind == token.String && t.Text[0] == '"' {
+		return t.Text, true
 	}
-	if toks[0].text != "<" {
+	if toks[0].Text != "<" {
 		return "", false
 	}
 	for i, t := range toks {
-		if t.text == ">" {
+		if t.Text == ">" {
 			return "<" + spell(toks[1:i]) + ">", true
 		}
 	}

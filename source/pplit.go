@@ -9,13 +9,15 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/concord-compute/concord/source/internal/token"
 )
 
 // validNumber says whether a pp-number is a literal. What its suffix means, and
 // whether the device has it, is the parser's business.
-func validNumber(kind tokenKind, s string) bool {
+func validNumber(kind token.Kind, s string) bool {
 	s = strings.ToLower(s)
-	if kind == tokInt {
+	if kind == token.Int {
 		_, _, err := parseInt(s)
 		return err == nil
 	}

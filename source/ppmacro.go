@@ -5,6 +5,8 @@ package source
 import (
 	"slices"
 	"strings"
+
+	"github.com/concord-compute/concord/source/internal/token"
 )
 
 // macro is a definition. A function-like one has params, perhaps none.
@@ -33,7 +35,7 @@ const (
 // stand in no file.
 func (p *preprocessor) defines(defs []Define) {
 	for _, d := range defs {
-		pos := Pos{File: "-D " + d.Name, Line: 1, Col: 1}
+		pos := token.Pos{File: "-D " + d.Name, Line: 1, Col: 1}
 		if strings.ContainsAny(d.Name+d.Value, "\r\n") {
 			p.errorf(pos, "-D", "definition of %q contains a line end", d.Name)
 			continue
@@ -43,7 +45,7 @@ func (p *preprocessor) defines(defs []Define) {
 			continue
 		}
 		// The name must be exactly NAME or NAME(a, b): the rest is the value's.
-		if n := headLen(line); n == 0 || n != len(line) || line[0].space {
+		if n := headLen(line); n == 0 || n != len(line) || line[0].Space {
 			p.errorf(pos, "-D", "%q is not the name of a macro", d.Name)
 			continue
 		}
@@ -52,27 +54,27 @@ func (p *preprocessor) defines(defs []Define) {
 			continue
 		}
 		if len(value) > 0 {
-			value[0].space = true
+			value[0].Space = true
 		}
 		p.define(pos, append(line, value...), false)
 	}
 }
 
 // defineText cuts a part of a definition into tokens.
-func (p *preprocessor) defineText(pos Pos, text string) ([]token, bool) {
+func (p *preprocessor) defineText(pos token.Pos, text string) ([]token.Token, bool) {
 	if len(text) > maxFileBytes {
 		p.limit(pos, "definition is larger than %d bytes", maxFileBytes)
 		return nil, false
 	}
 	ok := true
-	lex := newLexer(pos.File, text, func(_ Pos, construct, msg string) {
+	lex := newLexer(pos.File, text, func(_ token.Pos, construct, msg string) {
 		ok = false
 		p.errorf(pos, construct, "%s", msg)
 	})
-	var line []token
+	var line []token.Token
 	for !p.stopped {
 		t := lex.next()
-		if t.kind == tokNewline || t.kind == tokEOF {
+		if t.Kind == token.Newline || t.Kind == token.EOF {
 			break
 		}
 		p.charge(pos, 1, 0)
@@ -83,15 +85,15 @@ func (p *preprocessor) defineText(pos Pos, text string) ([]token, bool) {
 
 // headLen returns how many tokens the name and the parameters of a definition
 // take, 0 if there is no name.
-func headLen(line []token) int {
+func headLen(line []token.Token) int {
 	switch {
-	case len(line) == 0 || line[0].kind != tokIdent:
+	case len(line) == 0 || line[0].Kind != token.Ident:
 		return 0
-	case len(line) == 1 || line[1].text != "(" || line[1].space:
+	case len(line) == 1 || line[1].Text != "(" || line[1].Space:
 		return 1
 	}
 	for i, t := range line {
-		if t.text == ")" {
+		if t.Text == ")" {
 			return i + 1
 		}
 	}
@@ -99,21 +101,21 @@ func headLen(line []token) int {
 }
 
 // define acts on #define: line is what follows the word.
-func (p *preprocessor) define(pos Pos, line []token, predefined bool) {
-	if len(line) == 0 || line[0].kind != tokIdent {
+func (p *preprocessor) define(pos token.Pos, line []token.Token, predefined bool) {
+	if len(line) == 0 || line[0].Kind != token.Ident {
 		if len(line) > 0 {
-			pos = line[0].pos
+			pos = line[0].Pos
 		}
 		p.errorf(pos, "#define", "#define needs the name of a macro")
 		return
 	}
-	m := &macro{name: line[0].text, predefined: predefined}
+	m := &macro{name: line[0].Text, predefined: predefined}
 	if m.name == "defined" || m.name == "__VA_ARGS__" {
-		p.errorf(line[0].pos, "#define", "%s cannot be defined", m.name)
+		p.errorf(line[0].Pos, "#define", "%s cannot be defined", m.name)
 		return
 	}
 	body := line[1:]
-	if len(body) > 0 && body[0].text == "(" && !body[0].space {
+	if len(body) > 0 && body[0].Text == "(" && !body[0].Space {
 		m.funlike = true
 		rest, ok := p.parameters(m, body)
 		if !ok {
@@ -125,19 +127,19 @@ func (p *preprocessor) define(pos Pos, line []token, predefined bool) {
 		return
 	}
 	if old := p.macros[m.name]; old != nil && !old.predefined && !old.same(m) {
-		p.warnf(line[0].pos, "macro "+m.name, "macro %s is defined anew", m.name)
+		p.warnf(line[0].Pos, "macro "+m.name, "macro %s is defined anew", m.name)
 	}
 	p.macros[m.name] = m
 }
 
 // parameters reads "(a, b, ...)" into m and returns what follows it.
-func (p *preprocessor) parameters(m *macro, line []token) ([]token, bool) {
-	bad := func(t token, format string, args ...any) ([]token, bool) {
-		p.errorf(t.pos, "macro "+m.name, "macro "+m.name+": "+format, args...)
+func (p *preprocessor) parameters(m *macro, line []token.Token) ([]token.Token, bool) {
+	bad := func(t token.Token, format string, args ...any) ([]token.Token, bool) {
+		p.errorf(t.Pos, "macro "+m.name, "macro "+m.name+": "+format, args...)
 		return nil, false
 	}
-	end := token{kind: tokNewline, pos: line[0].pos}
-	at := func(i int) token {
+	end := token.Token{Kind: token.Newline, Pos: line[0].Pos}
+	at := func(i int) token.Token {
 		if i < len(line) {
 			return line[i]
 		}
@@ -147,28 +149,28 @@ func (p *preprocessor) parameters(m *macro, line []token) ([]token, bool) {
 	for i := 1; ; i++ {
 		t := at(i)
 		switch {
-		case t.text == ")" && i == 1:
+		case t.Text == ")" && i == 1:
 			return line[2:], true
-		case t.text == "...":
+		case t.Text == "...":
 			m.variadic = true
 			m.params = append(m.params, "__VA_ARGS__")
-		case t.kind != tokIdent:
+		case t.Kind != token.Ident:
 			return bad(t, "expected a parameter, not %s", kindOf(t))
-		case known[t.text] || t.text == "__VA_ARGS__":
-			return bad(t, "parameter %s cannot stand here", t.text)
+		case known[t.Text] || t.Text == "__VA_ARGS__":
+			return bad(t, "parameter %s cannot stand here", t.Text)
 		default:
-			known[t.text] = true
-			m.params = append(m.params, t.text)
-			if at(i+1).text == "..." { // GNU: a name for the rest of the arguments
+			known[t.Text] = true
+			m.params = append(m.params, t.Text)
+			if at(i+1).Text == "..." { // GNU: a name for the rest of the arguments
 				m.variadic = true
 				i++
 			}
 		}
 		i++
 		switch t := at(i); {
-		case t.text == ")":
+		case t.Text == ")":
 			return line[i+1:], true
-		case t.text != "," || m.variadic:
+		case t.Text != "," || m.variadic:
 			return bad(t, "expected , or ) after a parameter, not %s", kindOf(t))
 		}
 	}
@@ -176,9 +178,9 @@ func (p *preprocessor) parameters(m *macro, line []token) ([]token, bool) {
 
 // body reads the replacement list of m: parameters are numbered, and # and ##
 // become flags of the tokens that they are about.
-func (p *preprocessor) body(m *macro, line []token) bool {
-	bad := func(t token, msg string) bool {
-		p.errorf(t.pos, "macro "+m.name, "macro %s: %s", m.name, msg)
+func (p *preprocessor) body(m *macro, line []token.Token) bool {
+	bad := func(t token.Token, msg string) bool {
+		p.errorf(t.Pos, "macro "+m.name, "macro %s: %s", m.name, msg)
 		return false
 	}
 	param := make(map[string]int32, len(m.params))
@@ -186,35 +188,35 @@ func (p *preprocessor) body(m *macro, line []token) bool {
 		param[name] = int32(i)
 	}
 	for i := 0; i < len(line); i++ {
-		t := ppToken{token: line[i]}
-		t.bol = false
-		if digraph(t.text) == "##" && t.kind == tokPunct {
+		t := ppToken{Token: line[i]}
+		t.BOL = false
+		if digraph(t.Text) == "##" && t.Kind == token.Punct {
 			if i == 0 || i == len(line)-1 {
-				return bad(t.token, "## cannot stand at the end of the list")
+				return bad(t.Token, "## cannot stand at the end of the list")
 			}
 			m.body[len(m.body)-1].flags |= flagPaste
 			continue
 		}
-		if m.funlike && isHash(t.token) {
+		if m.funlike && isHash(t.Token) {
 			i++
-			if i < len(line) && line[i].kind == tokIdent {
-				if _, ok := param[line[i].text]; ok {
-					space := t.space
-					t.token = line[i]
-					t.space = space
+			if i < len(line) && line[i].Kind == token.Ident {
+				if _, ok := param[line[i].Text]; ok {
+					space := t.Space
+					t.Token = line[i]
+					t.Space = space
 					t.flags = flagString
 				}
 			}
 			if t.flags == 0 {
-				return bad(t.token, "# needs a parameter after it")
+				return bad(t.Token, "# needs a parameter after it")
 			}
 		}
-		if n, ok := param[t.text]; ok && t.kind == tokIdent {
-			t.kind = tokParam
+		if n, ok := param[t.Text]; ok && t.Kind == token.Ident {
+			t.Kind = tokParam
 			t.arg = n
 		}
 		if len(m.body) == 0 {
-			t.space = false
+			t.Space = false
 		}
 		m.body = append(m.body, t)
 	}
@@ -227,7 +229,7 @@ func (m *macro) same(o *macro) bool {
 		return false
 	}
 	return slices.Equal(m.params, o.params) && slices.EqualFunc(m.body, o.body, func(a, b ppToken) bool {
-		return a.kind == b.kind && a.text == b.text && a.space == b.space && a.flags == b.flags
+		return a.Kind == b.Kind && a.Text == b.Text && a.Space == b.Space && a.flags == b.flags
 	})
 }
 

@@ -2,10 +2,14 @@
 
 package source
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/concord-compute/concord/source/internal/token"
+)
 
 // predefine defines what a program finds at its beginning.
-func (p *preprocessor) predefine(f Features) {
+func (p *preprocessor) predefine(f token.Features) {
 	p.predefineAll(commonMacros)
 	if f.FP64 {
 		p.predefineAll(doubleMacros)
@@ -34,7 +38,7 @@ func (p *preprocessor) predefine(f Features) {
 
 // predefineAll takes one "NAME value" a line.
 func (p *preprocessor) predefineAll(text string) {
-	pos := Pos{File: "<predefined>", Line: 1, Col: 1}
+	pos := token.Pos{File: "<predefined>", Line: 1, Col: 1}
 	for def := range strings.Lines(text) {
 		if line, _ := p.defineText(pos, def); len(line) > 0 {
 			p.define(pos, line, true)

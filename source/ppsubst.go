@@ -3,7 +3,11 @@
 
 package source
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/concord-compute/concord/source/internal/token"
+)
 
 // substitute returns the replacement list of m used at name. Its tokens carry
 // the place of that use.
@@ -13,8 +17,8 @@ func (p *preprocessor) substitute(m *macro, name ppToken, args []macroArg) []ppT
 		if p.stopped {
 			break
 		}
-		p.charge(name.pos, 1, 0)
-		if b.kind != tokParam {
+		p.charge(name.Pos, 1, 0)
+		if b.Kind != tokParam {
 			out = append(out, b)
 			continue
 		}
@@ -22,7 +26,7 @@ func (p *preprocessor) substitute(m *macro, name ppToken, args []macroArg) []ppT
 		out = p.substituteParam(m, b, &args[b.arg], out, i == 0, afterPaste)
 	}
 	for i := range out {
-		out[i].pos = name.pos
+		out[i].Pos = name.Pos
 	}
 	return out
 }
@@ -42,7 +46,7 @@ func (p *preprocessor) substituteParam(m *macro, b ppToken, a *macroArg, out []p
 		if n := len(out); n > 0 {
 			rest := m.variadic && int(b.arg) == len(m.params)-1
 			switch {
-			case rest && out[n-1].kind == tokPunct && out[n-1].text == ",":
+			case rest && out[n-1].Kind == token.Punct && out[n-1].Text == ",":
 				// GNU: ", ## __VA_ARGS__" pastes nothing, but drops the comma if there is no argument.
 				if a.omitted {
 					out = out[:n-1]
@@ -59,7 +63,7 @@ func (p *preprocessor) substituteParam(m *macro, b ppToken, a *macroArg, out []p
 	if !first && !afterPaste {
 		out = append(out, padding(b))
 	}
-	p.charge(b.pos, len(toks), 0)
+	p.charge(b.Pos, len(toks), 0)
 	if p.stopped {
 		return out
 	}
@@ -69,7 +73,7 @@ func (p *preprocessor) substituteParam(m *macro, b ppToken, a *macroArg, out []p
 	} else if len(toks) > 0 {
 		pasteLast = len(out) - 1
 	}
-	if pasteLast >= 0 && out[pasteLast].kind != tokPadding {
+	if pasteLast >= 0 && out[pasteLast].Kind != tokPadding {
 		out[pasteLast].flags = out[pasteLast].flags&^flagPaste | b.flags&flagPaste
 	}
 	return out
@@ -81,7 +85,7 @@ func (p *preprocessor) expanded(a *macroArg, at ppToken) []ppToken {
 		return a.expanded
 	}
 	if p.nesting >= maxNesting {
-		p.limit(a.toks[0].pos, "macro calls are nested deeper than %d", maxNesting)
+		p.limit(a.toks[0].Pos, "macro calls are nested deeper than %d", maxNesting)
 		return nil
 	}
 	noExpand, parsingArgs := p.noExpand, p.parsingArgs
@@ -91,7 +95,7 @@ func (p *preprocessor) expanded(a *macroArg, at ppToken) []ppToken {
 	p.push(list{toks: a.toks, stop: true})
 	for {
 		t := p.get()
-		if t.kind == tokEOF {
+		if t.Kind == token.EOF {
 			break
 		}
 		a.expanded = append(a.expanded, t)
@@ -108,20 +112,20 @@ func (p *preprocessor) expanded(a *macroArg, at ppToken) []ppToken {
 }
 
 // expandLine expands the operand of a directive.
-func (p *preprocessor) expandLine(line []token) []token {
+func (p *preprocessor) expandLine(line []token.Token) []token.Token {
 	a := macroArg{toks: make([]ppToken, len(line))}
 	for i, t := range line {
-		a.toks[i].token = t
+		a.toks[i].Token = t
 	}
-	var out []token
+	var out []token.Token
 	var space spacing
 	for _, t := range p.expanded(&a, ppToken{}) {
-		if t.kind == tokPadding {
+		if t.Kind == tokPadding {
 			space.add(t)
 			continue
 		}
-		t.space = space.take(t)
-		out = append(out, t.token)
+		t.Space = space.take(t)
+		out = append(out, t.Token)
 	}
 	return out
 }
@@ -133,7 +137,7 @@ func (p *preprocessor) stringify(at ppToken, toks []ppToken) ppToken {
 	backslashes := 0
 	b.WriteByte('"')
 	for _, t := range toks {
-		if t.kind == tokPadding {
+		if t.Kind == tokPadding {
 			space.add(t)
 			continue
 		}
@@ -141,19 +145,19 @@ func (p *preprocessor) stringify(at ppToken, toks []ppToken) ppToken {
 			b.WriteByte(' ')
 		}
 		switch {
-		case t.kind == tokString || t.kind == tokChar:
-			for i := range len(t.text) {
-				if c := t.text[i]; c == '"' || c == '\\' {
+		case t.Kind == token.String || t.Kind == token.Char:
+			for i := range len(t.Text) {
+				if c := t.Text[i]; c == '"' || c == '\\' {
 					b.WriteByte('\\')
 				}
-				b.WriteByte(t.text[i])
+				b.WriteByte(t.Text[i])
 			}
-		case t.kind == tokOther && strings.IndexByte(`"'`, t.text[0]) >= 0:
-			p.stray(t.token)
+		case t.Kind == tokOther && strings.IndexByte(`"'`, t.Text[0]) >= 0:
+			p.stray(t.Token)
 		default:
-			b.WriteString(t.text)
+			b.WriteString(t.Text)
 		}
-		if t.text == `\` {
+		if t.Text == `\` {
 			backslashes++
 		} else {
 			backslashes = 0
@@ -163,10 +167,10 @@ func (p *preprocessor) stringify(at ppToken, toks []ppToken) ppToken {
 	if backslashes%2 == 1 { // it would take the closing quote with it
 		text = text[:len(text)-1]
 	}
-	at.kind = tokString
-	at.text = text + `"`
+	at.Kind = token.String
+	at.Text = text + `"`
 	at.flags &^= flagString
-	p.charge(at.pos, len(toks), len(at.text))
+	p.charge(at.Pos, len(toks), len(at.Text))
 	return at
 }
 
@@ -177,18 +181,18 @@ func (p *preprocessor) pasteAll(t ppToken) {
 	for more := true; more && l.i < len(l.toks) && !p.stopped; {
 		right := l.toks[l.i]
 		l.i++
-		if right.kind == tokPadding {
+		if right.Kind == tokPadding {
 			continue
 		}
-		text := t.text + right.text
-		p.charge(t.pos, 1, len(text))
+		text := t.Text + right.Text
+		p.charge(t.Pos, 1, len(text))
 		kind, n := scan(text)
 		if n != len(text) || kind == tokOther {
-			p.errorf(t.pos, "##", "%s and %s do not make one token", t.text, right.text)
+			p.errorf(t.Pos, "##", "%s and %s do not make one token", t.Text, right.Text)
 			l.i--
 			break
 		}
-		t.kind, t.text = kind, text
+		t.Kind, t.Text = kind, text
 		more = right.flags&flagPaste != 0
 	}
 	t.flags = 0

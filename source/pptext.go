@@ -6,16 +6,18 @@ package source
 import (
 	"strconv"
 	"strings"
+
+	"github.com/concord-compute/concord/source/internal/token"
 )
 
 // writeText writes tokens as a text that has them on the lines they came from, with
 // #line where a file begins or lines do not follow each other. Reading it again
 // gives the same tokens at the same lines, unless a stray # begins a line, which
 // the parser refuses anyway.
-func writeText(tokens []token, m *meter) string {
-	w := textWriter{meter: m}
+func writeText(tokens []token.Token, m *token.Meter) string {
+	w := textWriter{Meter: m}
 	for _, t := range tokens {
-		if t.kind != tokEOF {
+		if t.Kind != token.EOF {
 			w.write(t)
 		}
 	}
@@ -27,29 +29,29 @@ func writeText(tokens []token, m *meter) string {
 
 // textWriter keeps the place at which a reader of what was written would be.
 type textWriter struct {
-	*meter
+	*token.Meter
 	b    strings.Builder
 	file string
 	line int // 0 before the first token
 	open bool
-	last token // on this line, if open
+	last token.Token // on this line, if open
 }
 
 // maxBlank is how many empty lines are written rather than a #line.
 const maxBlank = 4
 
-func (w *textWriter) write(t token) {
-	if t.kind == tokPragma && w.open {
+func (w *textWriter) write(t token.Token) {
+	if t.Kind == token.Pragma && w.open {
 		w.newline() // a pragma has its line for itself
 	}
-	w.moveTo(t.pos)
-	if w.open && (t.space || touching(w.last, t)) {
+	w.moveTo(t.Pos)
+	if w.open && (t.Space || touching(w.last, t)) {
 		w.b.WriteByte(' ')
 	}
-	w.wrote(len(t.text), t.pos)
-	w.b.WriteString(t.text)
+	w.Wrote(len(t.Text), t.Pos)
+	w.b.WriteString(t.Text)
 	w.open, w.last = true, t
-	if t.kind == tokPragma {
+	if t.Kind == token.Pragma {
 		w.newline()
 	}
 }
@@ -61,7 +63,7 @@ func (w *textWriter) newline() {
 }
 
 // moveTo brings the reader to the line of pos.
-func (w *textWriter) moveTo(pos Pos) {
+func (w *textWriter) moveTo(pos token.Pos) {
 	gap := pos.Line - w.line
 	if w.line > 0 && pos.File == w.file && gap >= 0 && gap <= maxBlank {
 		for range gap {
@@ -73,18 +75,18 @@ func (w *textWriter) moveTo(pos Pos) {
 		w.newline()
 	}
 	line := "#line " + strconv.Itoa(pos.Line) + " " + quote(pos.File) + "\n"
-	w.wrote(len(line), pos)
+	w.Wrote(len(line), pos)
 	w.b.WriteString(line)
 	w.file, w.line = pos.File, pos.Line
 }
 
 // touching says whether two tokens written without a space between them would
 // be read as others.
-func touching(a, b token) bool {
-	text := a.text + b.text
-	if a.text == "/" && (b.text[0] == '/' || b.text[0] == '*') {
+func touching(a, b token.Token) bool {
+	text := a.Text + b.Text
+	if a.Text == "/" && (b.Text[0] == '/' || b.Text[0] == '*') {
 		return true
 	}
 	kind, n := scan(text)
-	return n != len(a.text) || kind != a.kind
+	return n != len(a.Text) || kind != a.Kind
 }

@@ -7,6 +7,8 @@ package source
 import (
 	"strconv"
 	"strings"
+
+	"github.com/concord-compute/concord/source/internal/token"
 )
 
 // dialect is where one C++ target differs from the others.
@@ -29,18 +31,18 @@ var dialects = map[Target]*dialect{
 
 // renderer writes one program for one C++ target.
 type renderer struct {
-	*meter
+	*token.Meter
 	p      *program
 	d      *dialect
 	out    strings.Builder
 	fn     *function
-	pos    Pos    // what is written
-	file   string // the place that the target's compiler believes it is at
+	pos    token.Pos // what is written
+	file   string    // the place that the target's compiler believes it is at
 	line   int
 	bol    bool
 	called map[*function]bool     // kernels that other kernels call
 	places map[*symbol]string     // on GPUs: the memory that a constant lives in
-	errs   ErrorList              // what the target cannot do
+	errs   token.ErrorList        // what the target cannot do
 	plans  map[*function]*fission // on the host: kernels whose barriers are cut at
 	plan   *fission               // while one of these is written
 	names  []map[*symbol]string   // other names for some variables, the innermost last
@@ -58,9 +60,9 @@ type renderer struct {
 
 // renderCPP writes a program in C++ or the Metal Shading Language. The error, if any, is an
 // ErrorList of what the target cannot do. fibers keeps kernels with barriers on fibers.
-func renderCPP(m *meter, p *program, t Target, fibers bool) (string, error) {
+func renderCPP(m *token.Meter, p *program, t Target, fibers bool) (string, error) {
 	d, prelude := dialects[t], preludeText(t)
-	r := &renderer{meter: m, p: p, d: d, bol: true, called: map[*function]bool{}, asks: map[*function]bool{},
+	r := &renderer{Meter: m, p: p, d: d, bol: true, called: map[*function]bool{}, asks: map[*function]bool{},
 		assigned: map[*initNode]bool{}, known: map[*initNode]lanesOf{}, memory: map[*function]bool{}}
 	if t == Host && !fibers {
 		r.plans = planKernels(p.funcs, m)
@@ -87,15 +89,15 @@ func renderCPP(m *meter, p *program, t Target, fibers bool) (string, error) {
 	if s := p.subgroup; s != nil && !d.gpu {
 		r.refuse(s.pos, "sub-group", "'%s': there are no sub-groups on the host", s.name)
 	}
-	if err := r.errs.err(); err != nil {
+	if err := r.errs.Err(); err != nil {
 		return "", err
 	}
 	return r.out.String(), nil
 }
 
 // refuse records that the target cannot do what the program asks for.
-func (r *renderer) refuse(pos Pos, construct, format string, args ...any) {
-	r.errs.add(pos, construct, format, args...)
+func (r *renderer) refuse(pos token.Pos, construct, format string, args ...any) {
+	r.errs.Add(pos, construct, format, args...)
 }
 
 // program writes everything behind the prelude.
@@ -160,7 +162,7 @@ func (r *renderer) table(kernels []*function) {
 
 // raw writes whole lines of our own.
 func (r *renderer) raw(text string) {
-	r.wrote(len(text), r.pos)
+	r.Wrote(len(text), r.pos)
 	if !r.bol {
 		r.out.WriteByte('\n')
 	}
@@ -169,7 +171,7 @@ func (r *renderer) raw(text string) {
 }
 
 // at begins a line that belongs to pos in the portable text.
-func (r *renderer) at(pos Pos) {
+func (r *renderer) at(pos token.Pos) {
 	if pos.Line > 0 {
 		r.pos = pos
 	}
@@ -185,21 +187,21 @@ func (r *renderer) at(pos Pos) {
 		r.out.WriteString("\n\n\n"[:gap])
 	} else {
 		line := lineDirective(pos)
-		r.wrote(len(line), pos)
+		r.Wrote(len(line), pos)
 		r.out.WriteString(line)
 	}
 	r.file, r.line = pos.File, pos.Line
 }
 
 // lineDirective tells a compiler where the next line comes from.
-func lineDirective(pos Pos) string {
+func lineDirective(pos token.Pos) string {
 	name := strings.NewReplacer("\\", "\\\\", "\"", "\\\"", "\n", " ", "\r", " ").Replace(pos.File)
 	return "#line " + strconv.Itoa(pos.Line) + " \"" + name + "\"\n"
 }
 
 func (r *renderer) w(parts ...string) {
 	for _, s := range parts {
-		r.wrote(len(s), r.pos)
+		r.Wrote(len(s), r.pos)
 		r.out.WriteString(s)
 	}
 	r.bol = false

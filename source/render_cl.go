@@ -5,6 +5,8 @@ package source
 
 import (
 	"strconv"
+
+	"github.com/concord-compute/concord/source/internal/token"
 )
 
 // clHeader stands before every OpenCL text: no fused multiply-add behind the
@@ -13,11 +15,11 @@ const clHeader = "#pragma OPENCL FP_CONTRACT OFF\n"
 
 // renderOriginal returns the text as it was written.
 func renderOriginal(name, text string) string {
-	return clHeader + lineDirective(Pos{File: name, Line: 1}) + text
+	return clHeader + lineDirective(token.Pos{File: name, Line: 1}) + text
 }
 
 // renderExpanded returns the preprocessed text, in which each kernel has its openCLName.
-func renderExpanded(m *meter, p *program) string {
+func renderExpanded(m *token.Meter, p *program) string {
 	edits := newTokenEdits()
 	edits.renameKernels(p)
 	return clHeader + writeText(edits.apply(p.tokens), m)
@@ -25,7 +27,7 @@ func renderExpanded(m *meter, p *program) string {
 
 // renderOffsets returns the preprocessed text with a number of bytes behind the parameters of
 // each kernel for each of its pointers to global and constant memory.
-func renderOffsets(m *meter, p *program) string {
+func renderOffsets(m *token.Meter, p *program) string {
 	edits := newTokenEdits()
 	edits.renameKernels(p)
 	for _, fn := range p.funcs {
@@ -75,12 +77,12 @@ func offsetParams(fn *function) []int {
 
 // tokenEdits collects changes to a token list.
 type tokenEdits struct {
-	before map[int][]token
+	before map[int][]token.Token
 	rename map[int]string
 }
 
 func newTokenEdits() *tokenEdits {
-	return &tokenEdits{before: map[int][]token{}, rename: map[int]string{}}
+	return &tokenEdits{before: map[int][]token.Token{}, rename: map[int]string{}}
 }
 
 // renameKernels gives kernels their openCLName where they are declared and called.
@@ -108,7 +110,7 @@ func (t *tokenEdits) kernel(p *program, fn *function) {
 	for _, pr := range fn.protos {
 		at := p.origin[pr.close]
 		for _, i := range params {
-			t.insertAt(at, p.toks[pr.close].pos, ", ulong cc_o"+strconv.Itoa(i))
+			t.insertAt(at, p.toks[pr.close].Pos, ", ulong cc_o"+strconv.Itoa(i))
 			if n := pr.names[i]; n >= 0 && pr.close == fn.close {
 				t.rename[p.origin[n]] = "cc_p" + strconv.Itoa(i)
 			}
@@ -134,26 +136,26 @@ func (t *tokenEdits) kernel(p *program, fn *function) {
 		}
 		text := clDeclare(typ, s.name) + " = (" + clDeclare(typ, "") + ")((" +
 			typ.elem.space.String() + " " + bytes + " *)cc_p" + strconv.Itoa(i) + " + cc_o" + strconv.Itoa(i) + ");"
-		t.insertAt(p.origin[fn.open]+1, open.pos, text)
+		t.insertAt(p.origin[fn.open]+1, open.Pos, text)
 	}
 }
 
-func (t *tokenEdits) insert(at int, toks []token, text string) {
-	t.insertAt(at, toks[at].pos, text)
+func (t *tokenEdits) insert(at int, toks []token.Token, text string) {
+	t.insertAt(at, toks[at].Pos, text)
 }
 
 // insertAt puts words of our own in front of token at. They are one token to
 // the writer, which only copies texts.
-func (t *tokenEdits) insertAt(at int, pos Pos, text string) {
-	t.before[at] = append(t.before[at], token{kind: tokIdent, text: text, pos: pos, space: true})
+func (t *tokenEdits) insertAt(at int, pos token.Pos, text string) {
+	t.before[at] = append(t.before[at], token.Token{Kind: token.Ident, Text: text, Pos: pos, Space: true})
 }
 
-func (t *tokenEdits) apply(toks []token) []token {
-	out := make([]token, 0, len(toks)+len(t.before))
+func (t *tokenEdits) apply(toks []token.Token) []token.Token {
+	out := make([]token.Token, 0, len(toks)+len(t.before))
 	for i, k := range toks {
 		out = append(out, t.before[i]...)
 		if name, ok := t.rename[i]; ok {
-			k.text = name
+			k.Text = name
 		}
 		out = append(out, k)
 	}

@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	"github.com/concord-compute/concord/source/internal/token"
 )
 
 // lanesOf is what lanes has answered.
@@ -381,7 +383,7 @@ func (r *renderer) unionConstant(n *initNode) {
 			return
 		}
 	}
-	pos := Pos{}
+	pos := token.Pos{}
 	eachValue(n, func(e *expr) {
 		if pos.Line == 0 {
 			pos = r.p.posOf(e)

@@ -7,6 +7,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/concord-compute/concord/source/internal/token"
 )
 
 // expr writes a value or object.
@@ -269,7 +271,7 @@ func (r *renderer) literal(e *expr) {
 		r.w(r.floatText(e.val.f, 32))
 	case Double:
 		if r.d.msl {
-			r.metalDouble(Pos{})
+			r.metalDouble(token.Pos{})
 		}
 		r.w(r.floatText(e.val.f, 64))
 	case Half:

@@ -7,6 +7,8 @@ package source
 import (
 	"strconv"
 	"strings"
+
+	"github.com/concord-compute/concord/source/internal/token"
 )
 
 // metalSlots is the number of buffers that a Metal kernel can have, and of blocks of
@@ -89,7 +91,7 @@ func (r *renderer) metalType(t *ctype, name string, placed bool) string {
 		switch t.kind {
 		case tScalar, tVector:
 			if t.base == Double {
-				r.metalDouble(Pos{})
+				r.metalDouble(token.Pos{})
 			}
 			if t.base == Void {
 				return s + "void"
@@ -115,9 +117,9 @@ func (r *renderer) metalType(t *ctype, name string, placed bool) string {
 }
 
 // metalDouble refuses a double, once in a line.
-func (r *renderer) metalDouble(pos Pos) {
+func (r *renderer) metalDouble(pos token.Pos) {
 	if pos.Line == 0 {
-		pos = Pos{File: r.file, Line: r.line, Col: 1}
+		pos = token.Pos{File: r.file, Line: r.line, Col: 1}
 	}
 	for _, e := range r.errs {
 		if e.Pos.File == pos.File && e.Pos.Line == pos.Line {

@@ -2,6 +2,8 @@ package source
 
 import (
 	"io/fs"
+
+	"github.com/concord-compute/concord/source/internal/token"
 )
 
 // Options are the inputs of Parse besides the text. The zero value parses a
@@ -23,6 +25,17 @@ func (o *Options) features() Features {
 	}
 	return *o.Features
 }
+
+// Features says what the device that a program is compiled for can do. It answers the extension
+// macros (cl_khr_fp64 ...) during preprocessing, and a program that uses what is absent is
+// refused with a position. Its fields are
+//
+//	FP64        bool // double and its built-ins (cl_khr_fp64)
+//	FP16        bool // arithmetic on half (cl_khr_fp16); storage always works
+//	Int64Atomic bool // cl_khr_int64_base_atomics and _extended_
+//	FastFMA     bool // fma is as fast as a product: FP_FAST_FMAF is defined, and FP_FAST_FMA with FP64
+//	Subgroups   bool // cl_khr_subgroups and its shuffles; every item of a sub-group has to reach each call
+type Features = token.Features
 
 // Portable is the set of features that Options without any assume.
 var Portable = Features{FP64: true, Int64Atomic: true}
@@ -71,3 +84,16 @@ var MetalFeatures = Features{FP16: true, FastFMA: true}
 // fibersDefine, as a definition of the program, keeps kernels with barriers on
 // fibers: for comparing the two.
 const fibersDefine = "CONCORD_HOST_FIBERS"
+
+// Pos is a place in the text that the user wrote: the File as it was named to Parse or in an
+// #include, and the Line and Col (in bytes), both from 1, of the character there. What comes out
+// of a macro has the place of the macro's use. String gives "file:line:col".
+type Pos = token.Pos
+
+// Error is one mistake in the text of a program: its place (Pos), the Construct that it is
+// about ("#include", "macro MAX", "swizzle"), for tools, and a message for people (Msg).
+type Error = token.Error
+
+// ErrorList is every mistake found in a program, in the order of discovery, as a slice of
+// *Error. It is never empty when returned as an error; errors.As finds the first *Error of it.
+type ErrorList = token.ErrorList

@@ -4,6 +4,8 @@ package source
 // resolved. A ctype is immutable once built; qualified variants are copies, so a
 // pointer to one can be shared freely. Records are shared by identity.
 
+import "github.com/concord-compute/concord/source/internal/token"
+
 // typeKind is the shape of a type.
 type typeKind uint8
 
@@ -70,7 +72,7 @@ type record struct {
 	pointers bool              // it holds a pointer or bool, which no kernel's argument may
 	size     int
 	align    int
-	pos      Pos
+	pos      token.Pos
 }
 
 // bigSize caps every object: larger ones are refused, so that sizes never

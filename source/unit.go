@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/concord-compute/concord/source/internal/token"
 )
 
 // Parse is ParseContext without an end.
@@ -25,11 +27,11 @@ func Parse(text string, opt Options) (*Unit, error) {
 // is done it ends soon with the context's cause; a file system that an include is read from is
 // not interrupted.
 func ParseContext(ctx context.Context, text string, opt Options) (u *Unit, err error) {
-	defer settle(&err)
+	defer token.Settle(&err)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	m := newMeter(ctx)
+	m := token.NewMeter(ctx)
 	if opt.Name == "" {
 		opt.Name = "program.cl"
 	}
@@ -183,8 +185,8 @@ func (u *Unit) Render(t Target) (string, error) {
 // It computes in the caller's goroutine, seconds for a program of a million tokens. When ctx is
 // done it ends soon with the context's cause. The Unit can be rendered again.
 func (u *Unit) RenderContext(ctx context.Context, t Target) (text string, err error) {
-	defer settle(&err)
-	m := newMeter(ctx)
+	defer token.Settle(&err)
+	m := token.NewMeter(ctx)
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
@@ -229,8 +231,8 @@ func (u *Unit) RenderOffsets() (string, error) { return u.RenderOffsetsContext(c
 // that begin where an OpenCL device could not make a buffer begin. Errors, the context and the
 // time it takes are as with RenderContext.
 func (u *Unit) RenderOffsetsContext(ctx context.Context) (text string, err error) {
-	defer settle(&err)
-	m := newMeter(ctx)
+	defer token.Settle(&err)
+	m := token.NewMeter(ctx)
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}

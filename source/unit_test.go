@@ -1,7 +1,9 @@
 package source
 
 import (
+	"crypto/sha256"
 	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -33,7 +35,7 @@ kernel void b() { }
 	assert.Equal(t, [3]int{8, 4, 1}, k.ReqdLocal)
 	assert.True(t, k.Barrier, "through a helper")
 	assert.Equal(t, 24, k.LocalBytes)
-	assert.Equal(t, Pos{"d.cl", 5, 6}, k.Pos)
+	assert.Equal(t, Pos{File: "d.cl", Line: 5, Col: 6}, k.Pos)
 	want := []Param{
 		{Name: "x", Kind: Float, Width: 1, Size: 4, Decl: "float"},
 		{Name: "p", Pointer: true, Space: Global, Kind: Float, Width: 3, Size: 16, Const: true, Decl: "global const float3 *"},
@@ -128,4 +130,18 @@ kernel void plain(global float *x) { int clamp = 1; x[clamp] = 0; }
 	other, err := Parse("kernel void own(global int *x) { x[0] = clamp(1, 2, 3); }", Options{})
 	require.NoError(t, err)
 	assert.False(t, other.Expanded())
+}
+
+// TestRevision: every file that programs are read and rendered by is part of the revision.
+func TestRevision(t *testing.T) {
+	require.NoError(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && d.Name() == "testdata" {
+			return filepath.SkipDir
+		}
+		if err == nil && !d.IsDir() && (filepath.Ext(path) == ".go" || filepath.Ext(path) == ".h") {
+			_, err = self.ReadFile(filepath.ToSlash(path))
+		}
+		return err
+	}))
+	assert.Len(t, revision(), len("concord source ")+2*sha256.Size)
 }

@@ -1,15 +1,15 @@
 // Errors of the front end: what is wrong with a program's text, and where.
 
-package source
+package token
 
 import (
 	"fmt"
 	"strings"
 )
 
-// maxErrors is how many mistakes are collected before the front end gives up.
+// MaxErrors is how many mistakes are collected before the front end gives up.
 // More are rarely read, and the later ones tend to follow from the first.
-const maxErrors = 20
+const MaxErrors = 20
 
 // Error is one mistake in the text of a program.
 type Error struct {
@@ -46,23 +46,23 @@ func (l ErrorList) Unwrap() []error {
 	return errs
 }
 
-// add records a mistake and reports whether there is room for more; a caller
+// Add records a mistake and reports whether there is room for more; a caller
 // that is told false should stop. A second mistake at the same place with the
 // same text says nothing new and is dropped.
-func (l *ErrorList) add(pos Pos, construct, format string, args ...any) bool {
-	if len(*l) >= maxErrors {
+func (l *ErrorList) Add(pos Pos, construct, format string, args ...any) bool {
+	if len(*l) >= MaxErrors {
 		return false
 	}
-	e := &Error{Pos: pos, Construct: clip(construct), Msg: clip(fmt.Sprintf(format, args...))}
+	e := &Error{Pos: pos, Construct: Clip(construct), Msg: Clip(fmt.Sprintf(format, args...))}
 	if n := len(*l); n > 0 && *(*l)[n-1] == *e {
 		return true
 	}
 	*l = append(*l, e)
-	return len(*l) < maxErrors
+	return len(*l) < MaxErrors
 }
 
-// clip shortens what quotes too much of the program: a token may be megabytes.
-func clip(s string) string {
+// Clip shortens what quotes too much of the program: a token may be megabytes.
+func Clip(s string) string {
 	const most = 400
 	if len(s) <= most {
 		return s
@@ -70,8 +70,8 @@ func clip(s string) string {
 	return strings.ToValidUTF8(s[:most], "") + "..."
 }
 
-// err is the list as an error: nil when nothing was recorded.
-func (l ErrorList) err() error {
+// Err is the list as an error: nil when nothing was recorded.
+func (l ErrorList) Err() error {
 	if len(l) == 0 {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package source
+package token
 
 // Features says what the device that a program is compiled for can do. They
 // answer the extension macros (cl_khr_fp64 ...) during preprocessing, and a

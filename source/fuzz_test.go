@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/concord-compute/concord/source/internal/preprocess"
 	"github.com/concord-compute/concord/source/internal/token"
 )
 
@@ -70,10 +71,10 @@ func TestMutations(t *testing.T) {
 	for _, file := range files {
 		b, err := os.ReadFile(file)
 		require.NoError(t, err)
-		pp, err := preprocess(token.NewMeter(t.Context()), string(b), ppOptions{Features: Portable})
+		pp, err := preprocess.Expand(token.NewMeter(t.Context()), string(b), preprocess.Options{Features: Portable})
 		require.NoError(t, err)
 		var program []string
-		for _, tok := range pp.tokens {
+		for _, tok := range pp.Tokens {
 			if tok.Kind != token.EOF && tok.Kind != token.Pragma {
 				program = append(program, tok.Text)
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/concord-compute/concord/source/internal/preprocess"
 	"github.com/concord-compute/concord/source/internal/token"
 )
 
@@ -153,9 +154,9 @@ var hostile = map[string]func(n int) string{
 // work counts the steps that a program takes, to read and to render for all targets.
 func work(t *testing.T, text string) int {
 	m := token.NewMeter(t.Context())
-	pp, err := preprocess(m, text, ppOptions{Features: Portable})
+	pp, err := preprocess.Expand(m, text, preprocess.Options{Features: Portable})
 	require.NoError(t, err)
-	tree, err := parseTokens(m, pp.tokens, Portable)
+	tree, err := parseTokens(m, pp.Tokens, Portable)
 	require.NoError(t, err)
 	steps := m.Steps
 	for _, target := range []Target{Host, CUDA, HIP, Metal} {

@@ -6,6 +6,7 @@ package source
 import (
 	"strconv"
 
+	"github.com/concord-compute/concord/source/internal/preprocess"
 	"github.com/concord-compute/concord/source/internal/token"
 )
 
@@ -22,7 +23,7 @@ func renderOriginal(name, text string) string {
 func renderExpanded(m *token.Meter, p *program) string {
 	edits := newTokenEdits()
 	edits.renameKernels(p)
-	return clHeader + writeText(edits.apply(p.tokens), m)
+	return clHeader + preprocess.WriteText(m, edits.apply(p.tokens))
 }
 
 // renderOffsets returns the preprocessed text with a number of bytes behind the parameters of
@@ -47,7 +48,7 @@ func renderOffsets(m *token.Meter, p *program) string {
 			}
 		}
 	}
-	return clHeader + writeText(edits.apply(p.tokens), m)
+	return clHeader + preprocess.WriteText(m, edits.apply(p.tokens))
 }
 
 // openCLName returns the name of a kernel in OpenCL renderings: cc_kernel_NAME where NAME is a

@@ -3,8 +3,16 @@ package source
 import (
 	"io/fs"
 
+	"github.com/concord-compute/concord/source/internal/preprocess"
 	"github.com/concord-compute/concord/source/internal/token"
 )
+
+// Define is one -D: a Name and its Value. With an empty Value the name is defined as nothing; the
+// command's -D NAME defines it as 1, as compilers do.
+type Define = preprocess.Define
+
+// File is one text that took part in a program, with its Name and Text.
+type File = preprocess.File
 
 // Options are the inputs of Parse besides the text. The zero value parses a
 // self-contained program for a device with every feature of Portable.

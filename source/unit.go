@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/concord-compute/concord/source/internal/preprocess"
 	"github.com/concord-compute/concord/source/internal/token"
 )
 
@@ -37,17 +38,17 @@ func ParseContext(ctx context.Context, text string, opt Options) (u *Unit, err e
 	}
 	features := opt.features()
 	opt.Features = &features // the caller may change its own
-	pp, err := preprocess(m, text, ppOptions{opt.Name, opt.Defines, opt.Includes, features})
+	pp, err := preprocess.Expand(m, text, preprocess.Options{Name: opt.Name, Defines: opt.Defines, Includes: opt.Includes, Features: features})
 	if err != nil {
 		return nil, err
 	}
-	tree, err := parseTokens(m, pp.tokens, features)
+	tree, err := parseTokens(m, pp.Tokens, features)
 	if err != nil {
 		return nil, err
 	}
 	opt.Defines = slices.Clone(opt.Defines)
 	opt.Includes = slices.Clone(opt.Includes)
-	u = &Unit{name: opt.Name, text: text, options: opt, resolved: pp.files, tree: tree, byName: map[string]int{}}
+	u = &Unit{name: opt.Name, text: text, options: opt, resolved: pp.Files, tree: tree, byName: map[string]int{}}
 	for _, fn := range tree.funcs {
 		if fn.kernel && fn.defined {
 			u.byName[fn.name] = len(u.kernels)

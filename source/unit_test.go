@@ -57,24 +57,24 @@ kernel void b() { }
 func TestHash(t *testing.T) {
 	text := "#include \"a.h\"\nkernel void k(global int *o) { o[0] = A + B; }"
 	dir := func(h string) []fs.FS { return []fs.FS{fstest.MapFS{"a.h": {Data: []byte(h)}}} }
-	base := Options{Defines: []Define{{"B", "2"}}, Includes: dir("#define A 1")}
+	base := Options{Defines: []Define{{Name: "B", Value: "2"}}, Includes: dir("#define A 1")}
 	h := mustParse(t, text, base).Hash()
 	assert.Equal(t, h, mustParse(t, text, base).Hash(), "the same inputs")
 	for name, u := range map[string]*Unit{
 		"text":     mustParse(t, text+" ", base),
-		"define":   mustParse(t, text, Options{Defines: []Define{{"B", "3"}}, Includes: base.Includes}),
+		"define":   mustParse(t, text, Options{Defines: []Define{{Name: "B", Value: "3"}}, Includes: base.Includes}),
 		"include":  mustParse(t, text, Options{Defines: base.Defines, Includes: dir("#define A 2")}),
 		"features": mustParse(t, text, Options{Defines: base.Defines, Includes: base.Includes, Features: &Features{FP64: true}}),
 		"name":     mustParse(t, text, Options{Name: "other.cl", Defines: base.Defines, Includes: base.Includes}),
 	} {
 		assert.NotEqual(t, h, u.Hash(), name)
 	}
-	assert.Equal(t, []File{{"a.h", "#define A 1"}}, mustParse(t, text, base).Includes())
+	assert.Equal(t, []File{{Name: "a.h", Text: "#define A 1"}}, mustParse(t, text, base).Includes())
 }
 
 func TestRenderOpenCL(t *testing.T) {
 	text := "kernel void k(global float *x, local int *l) { x[0] = N; }\n"
-	u := mustParse(t, text, Options{Name: "a.cl", Defines: []Define{{"N", "3"}}})
+	u := mustParse(t, text, Options{Name: "a.cl", Defines: []Define{{Name: "N", Value: "3"}}})
 	cl, err := u.Render(OpenCL)
 	require.NoError(t, err)
 	assert.Equal(t, "#pragma OPENCL FP_CONTRACT OFF\n#line 1 \"a.cl\"\n"+text, cl)

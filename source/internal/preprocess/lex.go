@@ -2,7 +2,7 @@
 // tokens and keeps the place of each in the text as the user wrote it, also
 // across line continuations.
 
-package source
+package preprocess
 
 import (
 	"strings"
@@ -14,7 +14,7 @@ import (
 // Kinds of tokens that never leave the preprocessor.
 const (
 	tokOther   = token.Newline + 1 + iota // a character or a lone quote that begins no token
-	tokPadding                            // see padding in ppexpand.go
+	tokPadding                            // see padding in expand.go
 	tokHeader                             // <name> or "name" after #include, unescaped
 )
 

@@ -6,7 +6,7 @@
 // is marked as never to be expanded. Arguments are expanded by themselves first,
 // on the same stack above a list that ends in EOF.
 
-package source
+package preprocess
 
 import (
 	"strconv"

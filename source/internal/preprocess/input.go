@@ -1,7 +1,7 @@
 // Where the preprocessor's tokens come from: the text of the program and of the
 // files it includes, with directives acted upon and skipped groups left out.
 
-package source
+package preprocess
 
 import (
 	"errors"

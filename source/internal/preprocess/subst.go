@@ -1,7 +1,7 @@
 // The replacement list of one macro call: arguments put in the place of
 // parameters, # and ##.
 
-package source
+package preprocess
 
 import (
 	"strings"

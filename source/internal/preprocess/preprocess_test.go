@@ -1,4 +1,4 @@
-package source
+package preprocess
 
 import (
 	"context"
@@ -28,20 +28,20 @@ func spellings(toks []token.Token) []string {
 }
 
 // preprocessed is a text without a name and without an end, for a portable device.
-func preprocessed(text string, opt ppOptions) (*ppResult, error) {
+func preprocessed(text string, opt Options) (*Result, error) {
 	if opt.Name == "" {
 		opt.Name = "program.cl"
 	}
-	return preprocess(token.NewMeter(context.Background()), text, opt)
+	return Expand(token.NewMeter(context.Background()), text, opt)
 }
 
 // expand returns the result of text as one line, or the error's text.
-func expand(text string, opt ppOptions) string {
+func expand(text string, opt Options) string {
 	res, err := preprocessed(text, opt)
 	if err != nil {
 		return err.Error()
 	}
-	return strings.Join(spellings(res.tokens), " ")
+	return strings.Join(spellings(res.Tokens), " ")
 }
 
 func TestExpand(t *testing.T) {
@@ -68,7 +68,7 @@ func TestExpand(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			assert.Equal(t, test.want, expand(test.text, ppOptions{}))
+			assert.Equal(t, test.want, expand(test.text, Options{}))
 		})
 	}
 }
@@ -120,7 +120,7 @@ func TestErrors(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			res, err := preprocessed(test.text, ppOptions{})
+			res, err := preprocessed(test.text, Options{})
 			require.Error(t, err)
 			assert.Nil(t, res)
 			assert.Equal(t, test.want, err.Error())
@@ -132,17 +132,17 @@ func TestErrors(t *testing.T) {
 }
 
 func TestErrorsAreCapped(t *testing.T) {
-	_, err := preprocessed(strings.Repeat("@\n", 1000), ppOptions{})
+	_, err := preprocessed(strings.Repeat("@\n", 1000), Options{})
 	var list token.ErrorList
 	require.ErrorAs(t, err, &list)
 	assert.Len(t, list, token.MaxErrors)
 
-	_, err = preprocessed("#error "+strings.Repeat("long ", 1000), ppOptions{})
+	_, err = preprocessed("#error "+strings.Repeat("long ", 1000), Options{})
 	assert.Less(t, len(err.Error()), 500)
 }
 
 func TestWarnings(t *testing.T) {
-	res, err := preprocessed("#define A 1\n#define A 1\n#define A 2\n#warning look\n#ifdef A x\n#endif A\n#undef A b\n", ppOptions{})
+	res, err := preprocessed("#define A 1\n#define A 1\n#define A 2\n#warning look\n#ifdef A x\n#endif A\n#undef A b\n", Options{})
 	require.NoError(t, err)
 	var got []string
 	for _, w := range res.warnings {
@@ -181,7 +181,7 @@ func TestDefines(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			assert.Equal(t, test.want, expand(test.text, ppOptions{Defines: test.defs}))
+			assert.Equal(t, test.want, expand(test.text, Options{Defines: test.defs}))
 		})
 	}
 }
@@ -216,17 +216,17 @@ right
 		{token.Features{Int64Atomic: true}, common + " atomic64 right"},
 	}
 	for _, test := range tests {
-		assert.Equal(t, test.want, expand(ask, ppOptions{Features: test.f}), "%+v", test.f)
+		assert.Equal(t, test.want, expand(ask, Options{Features: test.f}), "%+v", test.f)
 	}
-	assert.Equal(t, "3.0", expand("#define M_PI 3.0\n#undef NULL\nM_PI", ppOptions{}))
+	assert.Equal(t, "3.0", expand("#define M_PI 3.0\n#undef NULL\nM_PI", Options{}))
 }
 
 func TestPragma(t *testing.T) {
-	res, err := preprocessed("#define N 4\n#pragma unroll N\nfor _Pragma(\"unroll(N)\")\n#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n", ppOptions{})
+	res, err := preprocessed("#define N 4\n#pragma unroll N\nfor _Pragma(\"unroll(N)\")\n#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n", Options{})
 	require.NoError(t, err)
-	assert.Equal(t, []string{"#pragma unroll 4", "for", "#pragma unroll(4)", "#pragma OPENCL EXTENSION cl_khr_fp64 : enable"}, spellings(res.tokens))
-	assert.Equal(t, token.Pragma, res.tokens[0].Kind)
-	assert.Equal(t, token.EOF, res.tokens[4].Kind)
+	assert.Equal(t, []string{"#pragma unroll 4", "for", "#pragma unroll(4)", "#pragma OPENCL EXTENSION cl_khr_fp64 : enable"}, spellings(res.Tokens))
+	assert.Equal(t, token.Pragma, res.Tokens[0].Kind)
+	assert.Equal(t, token.EOF, res.Tokens[4].Kind)
 }
 
 func TestIncludes(t *testing.T) {
@@ -246,7 +246,7 @@ func TestIncludes(t *testing.T) {
 		"only.h":  {Data: []byte("#include \"a.h\"\n#include <a.h>\n")},
 		"dir/c.h": {Data: []byte("second_dir_c\n")},
 	}
-	opt := ppOptions{Includes: fsList(nil, first, second)}
+	opt := Options{Includes: fsList(nil, first, second)}
 	tests := []struct{ name, text, want string }{
 		{"order and once", "#include <a.h>\n#include \"a.h\"\n", "first_a"},
 		{"beside the includer", "#include <dir/b.h>", "dir_c top_c first_a"},
@@ -271,11 +271,11 @@ func TestIncludes(t *testing.T) {
 	res, err := preprocessed("#include <dir/b.h>\n#include <dir/b.h>", opt)
 	require.NoError(t, err)
 	var names []string
-	for _, f := range res.files {
+	for _, f := range res.Files {
 		names = append(names, f.Name)
 	}
 	assert.Equal(t, []string{"dir/b.h", "dir/c.h", "c.h", "a.h"}, names)
-	assert.Equal(t, "dir_c\n", res.files[1].Text)
+	assert.Equal(t, "dir_c\n", res.Files[1].Text)
 }
 
 // brokenFS fails in a way that is not "does not exist".
@@ -284,5 +284,5 @@ type brokenFS struct{}
 func (brokenFS) Open(string) (fs.File, error) { return nil, errors.New("disk on fire") }
 
 func TestIncludeFailure(t *testing.T) {
-	assert.Equal(t, "program.cl:1:10: #include <a.h>: disk on fire", expand("#include <a.h>", ppOptions{Includes: fsList(brokenFS{})}))
+	assert.Equal(t, "program.cl:1:10: #include <a.h>: disk on fire", expand("#include <a.h>", Options{Includes: fsList(brokenFS{})}))
 }

@@ -1,7 +1,7 @@
 // The expressions of #if and #elif: integer arithmetic in 64 bits, signed or
 // not, as C99 6.10.1 has it.
 
-package source
+package preprocess
 
 import (
 	"errors"

@@ -1,6 +1,6 @@
 // The macros that OpenCL C defines by itself, as the target device has them.
 
-package source
+package preprocess
 
 import (
 	"strings"

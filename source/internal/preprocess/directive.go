@@ -1,6 +1,6 @@
 // Directives: what a line that begins with # asks the preprocessor to do.
 
-package source
+package preprocess
 
 import (
 	"strconv"

@@ -1,7 +1,7 @@
 // Tokens back to text, for a target that reads the portable language itself but
 // cannot be given our includes, and for the tests against cpp.
 
-package source
+package preprocess
 
 import (
 	"strconv"
@@ -10,11 +10,11 @@ import (
 	"github.com/concord-compute/concord/source/internal/token"
 )
 
-// writeText writes tokens as a text that has them on the lines they came from, with
+// WriteText writes tokens as a text that has them on the lines they came from, with
 // #line where a file begins or lines do not follow each other. Reading it again
 // gives the same tokens at the same lines, unless a stray # begins a line, which
 // the parser refuses anyway.
-func writeText(tokens []token.Token, m *token.Meter) string {
+func WriteText(m *token.Meter, tokens []token.Token) string {
 	w := textWriter{Meter: m}
 	for _, t := range tokens {
 		if t.Kind != token.EOF {

@@ -1,7 +1,7 @@
 // Literals as the preprocessor sees them: what #if computes with, and which
 // numbers may reach the parser.
 
-package source
+package preprocess
 
 import (
 	"errors"

@@ -1,6 +1,6 @@
 // Where tokens come from, and texts written from tokens.
 
-package source
+package preprocess
 
 import (
 	"context"
@@ -16,11 +16,11 @@ import (
 )
 
 // places writes each token as "text@file:line:col".
-func places(t *testing.T, text string, opt ppOptions) []string {
+func places(t *testing.T, text string, opt Options) []string {
 	res, err := preprocessed(text, opt)
 	require.NoError(t, err)
 	var s []string
-	for _, tok := range res.tokens {
+	for _, tok := range res.Tokens {
 		s = append(s, fmt.Sprintf("%s@%d:%d", tok.Text, tok.Pos.Line, tok.Pos.Col))
 	}
 	return s
@@ -42,27 +42,27 @@ func TestPlaces(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			assert.Equal(t, test.want, strings.Join(places(t, test.text, ppOptions{}), " "))
+			assert.Equal(t, test.want, strings.Join(places(t, test.text, Options{}), " "))
 		})
 	}
 }
 
 func TestPlacesOfFiles(t *testing.T) {
 	inc := fstest.MapFS{"sub/x.h": {Data: []byte("#define HERE __FILE__ __LINE__\nx\n")}}
-	res, err := preprocessed("#include <sub/x.h>\nHERE\n#line 7 \"gen.cl\"\n y HERE", ppOptions{Name: "k.cl", Includes: fsList(inc)})
+	res, err := preprocessed("#include <sub/x.h>\nHERE\n#line 7 \"gen.cl\"\n y HERE", Options{Name: "k.cl", Includes: fsList(inc)})
 	require.NoError(t, err)
 	var got []string
-	for _, tok := range res.tokens {
+	for _, tok := range res.Tokens {
 		got = append(got, tok.Text+"@"+tok.Pos.String())
 	}
 	assert.Equal(t, []string{"x@sub/x.h:2:1", `"k.cl"@k.cl:2:1`, "2@k.cl:2:1", "y@gen.cl:7:2", `"gen.cl"@gen.cl:7:4`, "7@gen.cl:7:4", "@gen.cl:7:8"}, got)
 }
 
 func TestFlags(t *testing.T) {
-	res, err := preprocessed("#define E\n#define T float\nT  x=E y;\n E z", ppOptions{})
+	res, err := preprocessed("#define E\n#define T float\nT  x=E y;\n E z", Options{})
 	require.NoError(t, err)
 	var got []string
-	for _, tok := range res.tokens {
+	for _, tok := range res.Tokens {
 		s := tok.Text
 		if tok.Space {
 			s = "_" + s
@@ -78,7 +78,7 @@ func TestFlags(t *testing.T) {
 func TestTextOf(t *testing.T) {
 	inc := fstest.MapFS{"x.h": {Data: []byte("int x;\n")}}
 	text := "a b\n\nc\n#include \"x.h\"\n#define U _Pragma(\"unroll\") for\nU(;;) -\n#define M -1\n-M\n\n\n\n\n\n\n\nend"
-	res, err := preprocessed(text, ppOptions{Name: "k.cl", Includes: fsList(inc)})
+	res, err := preprocessed(text, Options{Name: "k.cl", Includes: fsList(inc)})
 	require.NoError(t, err)
 	want := `#line 1 "k.cl"
 a b
@@ -95,7 +95,7 @@ for(;;) -
 #line 16 "k.cl"
 end
 `
-	assert.Equal(t, want, writeText(res.tokens, token.NewMeter(t.Context())))
+	assert.Equal(t, want, WriteText(token.NewMeter(t.Context()), res.Tokens))
 }
 
 // reread preprocesses a text that has no macros any more.
@@ -114,7 +114,7 @@ func checkTextOf(t *testing.T, toks []token.Token) {
 			return // reads as a directive; the parser refuses it
 		}
 	}
-	again, err := reread(writeText(toks, token.NewMeter(t.Context())))
+	again, err := reread(WriteText(token.NewMeter(t.Context()), toks))
 	require.NoError(t, err)
 	require.Equal(t, spellings(toks), spellings(again))
 	for i, tok := range again[:len(again)-1] {
@@ -127,9 +127,9 @@ func checkTextOf(t *testing.T, toks []token.Token) {
 func TestTextOfCorpus(t *testing.T) {
 	for name, text := range corpus(t) {
 		t.Run(name, func(t *testing.T) {
-			res, err := preprocessed(text, ppOptions{Includes: corpusIncludes()})
+			res, err := preprocessed(text, Options{Includes: corpusIncludes()})
 			require.NoError(t, err)
-			checkTextOf(t, res.tokens)
+			checkTextOf(t, res.Tokens)
 		})
 	}
 }

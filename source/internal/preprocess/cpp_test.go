@@ -1,7 +1,7 @@
 // The preprocessor beside GNU cpp: the same tokens for a corpus of tricky texts
 // and for random programs of macros.
 
-package source
+package preprocess
 
 import (
 	"bytes"
@@ -101,11 +101,11 @@ func lexOutput(text string) []string {
 
 // runOurs returns the tokens that preprocess makes of text.
 func runOurs(text string) ([]string, error) {
-	res, err := preprocessed(text, ppOptions{Includes: corpusIncludes()})
+	res, err := preprocessed(text, Options{Includes: corpusIncludes()})
 	if err != nil {
 		return nil, err
 	}
-	return spellings(res.tokens), nil
+	return spellings(res.Tokens), nil
 }
 
 func TestCorpusLikeCPP(t *testing.T) {

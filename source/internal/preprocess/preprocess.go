@@ -1,10 +1,10 @@
-// The preprocessor: it turns the text of a program into the tokens that the
+// Package preprocess turns the text of a program into the tokens that the
 // parser reads, with every macro expanded and every include taken in, and keeps
 // the place of each in the text that the user wrote.
 //
 // Expansion follows C99 and, where C99 leaves a choice, GNU cpp, whose algorithm
 // it uses: a stack of replacement lists, a macro that is off while its list is
-// on the stack, and padding that remembers white space (see ppexpand.go). The
+// on the stack, and padding that remembers white space (see expand.go). The
 // tests compare the two. It differs from cpp on purpose in these:
 //
 //   - nothing of the machine gets in: includes come from Options.Includes only,
@@ -13,8 +13,7 @@
 //   - #pragma unroll has its macros expanded, as the OpenCL compilers do, for
 //     the macro is gone by the time the target's compiler reads the pragma;
 //   - true is 1 in #if, as clang has it for OpenCL C.
-
-package source
+package preprocess
 
 import (
 	"fmt"
@@ -36,23 +35,24 @@ const (
 	maxNesting      = 1000     // calls inside arguments, parentheses in #if
 )
 
-// ppResult is a preprocessed program.
-type ppResult struct {
-	tokens   []token.Token  // ends with EOF
-	files    []File         // what was included, in order of first use
+// Result is a preprocessed program.
+type Result struct {
+	Tokens   []token.Token  // ends with EOF
+	Files    []File         // what was included, in order of first use
 	warnings []*token.Error // redefinitions, #warning and other things that are no errors
 }
 
-// ppOptions are what a preprocessed program depends on besides its text.
-type ppOptions struct {
+// Options are what a preprocessed program depends on besides its text.
+type Options struct {
 	Name     string // of the text in positions
 	Defines  []Define
 	Includes []fs.FS // some may be nil
 	Features token.Features
 }
 
-// preprocess expands text. The error, if any, is an ErrorList.
-func preprocess(m *token.Meter, text string, opt ppOptions) (*ppResult, error) {
+// Expand preprocesses a text. The error, if any, is an ErrorList. It panics with what Settle
+// of the token package makes an error of when the meter ends it.
+func Expand(m *token.Meter, text string, opt Options) (*Result, error) {
 	p := &preprocessor{
 		Meter:    m,
 		includes: opt.Includes,
@@ -71,7 +71,7 @@ func preprocess(m *token.Meter, text string, opt ppOptions) (*ppResult, error) {
 	if err := p.errs.Err(); err != nil {
 		return nil, err
 	}
-	return &ppResult{tokens: p.out, files: p.files, warnings: p.warnings}, nil
+	return &Result{Tokens: p.out, Files: p.files, warnings: p.warnings}, nil
 }
 
 // preprocessor is the state of one run.

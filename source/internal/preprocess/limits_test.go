@@ -1,6 +1,6 @@
 // No input may hang the preprocessor or eat the memory, whatever it asks for.
 
-package source
+package preprocess
 
 import (
 	"fmt"
@@ -62,7 +62,7 @@ func TestLimits(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			start := time.Now()
-			_, err := preprocessed(test.text, ppOptions{Includes: fsList(inc)})
+			_, err := preprocessed(test.text, Options{Includes: fsList(inc)})
 			require.Error(t, err)
 			assert.Contains(t, err.Error(), test.want)
 			assert.Less(t, time.Since(start), 20*time.Second)
@@ -88,7 +88,7 @@ func TestWithinLimits(t *testing.T) {
 			if strings.HasPrefix(test.name, "many par") {
 				text = strings.ReplaceAll(text, "*/\n", "*/")
 			}
-			assert.Equal(t, "1", expand(text, ppOptions{}))
+			assert.Equal(t, "1", expand(text, Options{}))
 			t.Log(time.Since(start))
 		})
 	}
@@ -108,7 +108,7 @@ func FuzzPreprocess(f *testing.F) {
 	}
 	includes := corpusIncludes()
 	f.Fuzz(func(t *testing.T, text string) {
-		res, err := preprocessed(text, ppOptions{Includes: includes})
+		res, err := preprocessed(text, Options{Includes: includes})
 		if err != nil {
 			list, ok := err.(token.ErrorList)
 			require.True(t, ok)
@@ -120,12 +120,12 @@ func FuzzPreprocess(f *testing.F) {
 			}
 			return
 		}
-		last := len(res.tokens) - 1
-		require.Equal(t, token.EOF, res.tokens[last].Kind)
-		for i, tok := range res.tokens {
+		last := len(res.Tokens) - 1
+		require.Equal(t, token.EOF, res.Tokens[last].Kind)
+		for i, tok := range res.Tokens {
 			require.True(t, i == last || tok.Kind > token.EOF && tok.Kind <= token.Pragma && tok.Text != "", "token %d: %+v", i, tok)
 			require.Positive(t, tok.Pos.Col)
 		}
-		checkTextOf(t, res.tokens)
+		checkTextOf(t, res.Tokens)
 	})
 }

@@ -1,6 +1,6 @@
 // Macros: what #define and Options.Defines say.
 
-package source
+package preprocess
 
 import (
 	"slices"

@@ -122,43 +122,35 @@ type symbol struct {
 
 // function is a user function or kernel.
 type function struct {
-	name       string
-	cname      string
-	sym        *symbol
-	typ        *ctype
-	params     []*symbol
-	attrs      attributes
-	kernel     bool
-	overload   bool
-	defined    bool
-	pos        token.Pos
-	body       *stmt
-	locals     []*symbol      // local variables of a kernel, in order
-	localNames map[string]int // how many of them have a name
-	quoted     string         // __func__
-	memory     int            // bytes of local memory that it and the kernels that it calls declare
-	depth      int            // of the calls below
-	declares   int            // declarations so far, while the body is read
-	calls      []*call
-	barrier    bool // calls a synchronizing built-in itself
-	labels     map[string]token.Pos
-	gotos      []gotoRef
-	split      bool     // has labels or jumps: declarations and initializers part
-	paramToks  [][2]int // token range of every parameter declaration
-	nameToks   []int    // token of every parameter's name, -1 without
-	close      int      // token of the parameter list's )
-	open       int      // token of the body's {
-	protos     []proto
-	temps      []*symbol // objects of compound literals
+	name     string
+	cname    string
+	sym      *symbol
+	typ      *ctype
+	params   []*symbol
+	attrs    attributes
+	kernel   bool
+	overload bool
+	defined  bool
+	pos      token.Pos
+	body     *stmt
+	locals   []*symbol // local variables of a kernel, in order
+	memory   int       // bytes of local memory that it and the kernels that it calls declare
+	depth    int       // of the calls below
+	calls    []*call
+	barrier  bool // calls a synchronizing built-in itself
+	split    bool // has labels or jumps: declarations and initializers part
+	close    int  // token of the parameter list's )
+	open     int  // token of the body's {
+	protos   []proto
+	temps    []*symbol // objects of compound literals
 }
 
 // proto is a declaration of a kernel, whose name and parameters OpenCL renderings may change.
 // All are indexes of tokens.
 type proto struct {
-	name   int
-	params [][2]int
-	names  []int
-	close  int
+	name  int
+	names []int
+	close int
 }
 
 type call struct {
@@ -167,13 +159,8 @@ type call struct {
 	e   *expr
 }
 
-// use is where a program uses a built-in.
+// use is where a program uses a name: that of a built-in function, or of a label.
 type use struct {
-	name string
-	pos  token.Pos
-}
-
-type gotoRef struct {
 	name string
 	pos  token.Pos
 }

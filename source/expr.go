@@ -300,11 +300,11 @@ func (p *parser) statements(tok int) *expr {
 	if p.fn == nil {
 		p.fail(p.toks[tok].Pos, "statement expression", "a constant cannot be initialized by statements")
 	}
-	declares := p.fn.declares
+	declares := p.body.declares
 	p.push()
 	body := p.block()
 	p.pop()
-	p.fn.declares = declares
+	p.body.declares = declares
 	p.expect(")", "statement expression")
 	e := &expr{op: opStmts, body: body, typ: voidType, tok: tok}
 	if n := len(body.list); n > 0 && body.list[n-1].kind == stExpr {

@@ -58,7 +58,7 @@ func (p *parser) namedConstant(t *token.Token, tok int) *expr {
 			p.fail(t.Pos, "expression", "'%s' stands outside of a function", t.Text)
 		}
 		typ := arrayOf(charType.in(Constant).with(qConst), len(p.fn.name)+1)
-		return p.node(&expr{op: opString, text: p.fn.quoted, typ: typ, lval: true, tok: tok})
+		return p.node(&expr{op: opString, text: `"` + p.fn.name + `"`, typ: typ, lval: true, tok: tok})
 	}
 	p.errorf(t.Pos, "identifier", "'%s' is not declared", t.Text)
 	return p.bad(tok)

@@ -31,6 +31,7 @@ type parser struct {
 
 	scopes  []*scope
 	fn      *function
+	body    body // of fn
 	inLoop  int
 	inBreak int
 	inSwtch []*switchState
@@ -44,6 +45,14 @@ type parser struct {
 type scope struct {
 	names map[string]*symbol
 	tags  map[string]*tag
+}
+
+// body is what is known of a function while its body is read.
+type body struct {
+	declares int            // declarations so far
+	locals   map[string]int // how many of the local variables have a name
+	labels   map[string]token.Pos
+	gotos    []use
 }
 
 // tag is a struct, union or enum by its name.

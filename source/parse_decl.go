@@ -155,7 +155,7 @@ func (p *parser) localDecl() *stmt {
 	}
 	p.expect(";", "declaration")
 	if len(st.syms) > 0 {
-		p.fn.declares++
+		p.body.declares++
 	}
 	return st
 }
@@ -219,11 +219,8 @@ func (p *parser) localMemory(name string, typ *ctype, pos token.Pos) {
 	if p.fn == nil {
 		return
 	}
-	if p.fn.localNames == nil {
-		p.fn.localNames = map[string]int{}
-	}
-	p.fn.localNames[name]++
-	n := p.fn.localNames[name]
+	p.body.locals[name]++
+	n := p.body.locals[name]
 	sym.cname = "u_" + name
 	if n > 1 {
 		sym.cname = "u" + strconv.Itoa(n) + "_" + name

@@ -18,7 +18,6 @@ type declOp struct {
 type paramList struct {
 	syms     []*symbol
 	types    []*ctype
-	toks     [][2]int
 	nameToks []int
 	variadic bool
 	close    int
@@ -181,7 +180,6 @@ func (p *parser) functionSuffix() declOp {
 
 // param parses one parameter. Arrays become pointers.
 func (p *parser) param(l *paramList) {
-	start := p.i
 	s := p.specifiers("parameter")
 	ops, nameTok := p.declaratorOps("parameter", true)
 	typ := s.typ
@@ -215,7 +213,6 @@ func (p *parser) param(l *paramList) {
 	sym.typ = typ
 	l.syms = append(l.syms, sym)
 	l.types = append(l.types, typ)
-	l.toks = append(l.toks, [2]int{start, p.i})
 	l.nameToks = append(l.nameToks, nameTok)
 	if sym.name != "" {
 		p.declare(sym) // so that a later parameter can mention it

@@ -80,7 +80,7 @@ func (p *parser) addProto(fn *function, l *paramList) {
 	for name--; p.toks[name].Text == ")"; { // (name)(parameters)
 		name--
 	}
-	fn.protos = append(fn.protos, proto{name: name, params: l.toks, names: l.nameToks, close: l.close})
+	fn.protos = append(fn.protos, proto{name: name, names: l.nameToks, close: l.close})
 }
 
 func sameParams(a, b *ctype) bool {
@@ -125,10 +125,8 @@ func (p *parser) functionBody(fn *function, l *paramList, pos token.Pos) {
 	}
 	fn.defined, fn.pos = true, pos
 	fn.params = l.syms
-	fn.paramToks, fn.nameToks, fn.close, fn.open = l.toks, l.nameToks, l.close, p.i
-	fn.labels = map[string]token.Pos{}
-	fn.quoted = `"` + fn.name + `"`
-	p.fn = fn
+	fn.close, fn.open = l.close, p.i
+	p.fn, p.body = fn, body{locals: map[string]int{}, labels: map[string]token.Pos{}}
 	p.push()
 	for i, s := range fn.params {
 		if s.name == "" {
@@ -140,8 +138,8 @@ func (p *parser) functionBody(fn *function, l *paramList, pos token.Pos) {
 	fn.body = p.block()
 	p.pop()
 	p.fn = nil
-	for _, g := range fn.gotos {
-		if _, ok := fn.labels[g.name]; !ok {
+	for _, g := range p.body.gotos {
+		if _, ok := p.body.labels[g.name]; !ok {
 			p.errorf(g.pos, "goto", "there is no label '%s' in '%s'", g.name, fn.name)
 		}
 	}

@@ -128,10 +128,10 @@ func (p *parser) label(st *stmt) *stmt {
 	var a attributes
 	p.attributes(&a)
 	st.kind, st.text = stLabel, name
-	if old, ok := p.fn.labels[name]; ok {
+	if old, ok := p.body.labels[name]; ok {
 		p.errorf(st.pos, "label", "the label '%s' is already at %s", name, old)
 	}
-	p.fn.labels[name] = st.pos
+	p.body.labels[name] = st.pos
 	p.fn.split = true
 	st.body = p.labelled()
 	return st
@@ -183,7 +183,7 @@ func (p *parser) keywordStatement(st *stmt, word string) bool {
 		}
 		st.kind, st.text = stGoto, t.Text
 		p.fn.split = true
-		p.fn.gotos = append(p.fn.gotos, gotoRef{t.Text, t.Pos})
+		p.body.gotos = append(p.body.gotos, use{t.Text, t.Pos})
 		p.expect(";", "goto")
 	case "break", "continue":
 		p.next()
@@ -291,12 +291,12 @@ func (p *parser) switchStatement(st *stmt) {
 	sw := &switchState{typ: st.e.typ}
 	p.inSwtch = append(p.inSwtch, sw)
 	p.inBreak++
-	declares := p.fn.declares
+	declares := p.body.declares
 	st.body = p.subStatement()
 	p.inBreak--
 	p.inSwtch = p.inSwtch[:len(p.inSwtch)-1]
 	p.checkCases(sw)
-	p.fn.split = p.fn.split || p.fn.declares > declares // it can jump past an initializer
+	p.fn.split = p.fn.split || p.body.declares > declares // it can jump past an initializer
 }
 
 func (p *parser) caseStatement(st *stmt) {

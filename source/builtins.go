@@ -7,22 +7,26 @@ package source
 // target's compiler decides it by rules of its own (C++ would turn
 // pow(float, int) into double).
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/concord-compute/concord/source/internal/tree"
+)
 
 // bType is a type as the table sees it. The zero value is a type that no
 // built-in takes.
 type bType struct {
-	Kind  Kind  // of the scalar, the vector's lanes, or what a pointer points to
-	Width int   // lanes: 1, 2, 3, 4, 8, 16; 0 counts as 1
-	Ptr   bool  // a pointer to such a value; Kind Void is then "void *"
-	Space Space // what a pointer points into
-	Const bool  // a pointer to const
-	Event bool  // event_t (or a pointer to one), whatever Kind says
-	None  bool  // the result of a function that returns nothing
+	Kind  tree.Kind  // of the scalar, the vector's lanes, or what a pointer points to
+	Width int        // lanes: 1, 2, 3, 4, 8, 16; 0 counts as 1
+	Ptr   bool       // a pointer to such a value; Kind Void is then "void *"
+	Space tree.Space // what a pointer points into
+	Const bool       // a pointer to const
+	Event bool       // event_t (or a pointer to one), whatever Kind says
+	None  bool       // the result of a function that returns nothing
 }
 
 // known reports whether the type says anything.
-func (t bType) known() bool { return t.Kind != Void || t.Ptr || t.Event || t.None }
+func (t bType) known() bool { return t.Kind != tree.Void || t.Ptr || t.Event || t.None }
 
 // width returns the number of lanes, at least 1.
 func (t bType) width() int {
@@ -88,29 +92,29 @@ type slot struct {
 }
 
 // bIsInt reports whether k is an integer kind (bool is not).
-func bIsInt(k Kind) bool { return k >= Char && k <= ULong }
+func bIsInt(k tree.Kind) bool { return k >= tree.Char && k <= tree.ULong }
 
 // bIsFloat reports whether k is half, float or double.
-func bIsFloat(k Kind) bool { return k >= Half && k <= Double }
+func bIsFloat(k tree.Kind) bool { return k >= tree.Half && k <= tree.Double }
 
 // bBytes is the size of a scalar of that kind, 0 for void and structs.
-func bBytes(k Kind) int {
+func bBytes(k tree.Kind) int {
 	switch k {
-	case Bool, Char, UChar:
+	case tree.Bool, tree.Char, tree.UChar:
 		return 1
-	case Short, UShort, Half:
+	case tree.Short, tree.UShort, tree.Half:
 		return 2
-	case Int, UInt, Float:
+	case tree.Int, tree.UInt, tree.Float:
 		return 4
-	case Long, ULong, Double:
+	case tree.Long, tree.ULong, tree.Double:
 		return 8
 	}
 	return 0
 }
 
 // bIntKind is the integer kind of that many bytes.
-func bIntKind(bytes int, signed bool) Kind {
-	k := map[int]Kind{1: Char, 2: Short, 4: Int, 8: Long}[bytes]
+func bIntKind(bytes int, signed bool) tree.Kind {
+	k := map[int]tree.Kind{1: tree.Char, 2: tree.Short, 4: tree.Int, 8: tree.Long}[bytes]
 	if !signed {
 		k++
 	}
@@ -118,38 +122,38 @@ func bIntKind(bytes int, signed bool) Kind {
 }
 
 // bTypeOf is the table's view of a type of the parser.
-func bTypeOf(t *ctype) bType {
-	switch t.kind {
-	case tEvent:
+func bTypeOf(t *tree.Type) bType {
+	switch t.Kind {
+	case tree.TEvent:
 		return bType{Event: true}
-	case tScalar:
-		return bType{Kind: t.base, Width: 1, None: t.base == Void}
-	case tVector:
-		return bType{Kind: t.base, Width: t.n}
-	case tRecord:
-		return bType{Kind: Struct, Width: 1}
-	case tPointer, tArray: // an array argument decays
-		e := bTypeOf(t.elem)
-		if e.Ptr || t.elem.kind == tArray || t.elem.kind == tFunc {
-			e = bType{Kind: Struct, Width: 1} // a pointer to what no built-in takes
+	case tree.TScalar:
+		return bType{Kind: t.Base, Width: 1, None: t.Base == tree.Void}
+	case tree.TVector:
+		return bType{Kind: t.Base, Width: t.N}
+	case tree.TRecord:
+		return bType{Kind: tree.Struct, Width: 1}
+	case tree.TPointer, tree.TArray: // an array argument decays
+		e := bTypeOf(t.Elem)
+		if e.Ptr || t.Elem.Kind == tree.TArray || t.Elem.Kind == tree.TFunc {
+			e = bType{Kind: tree.Struct, Width: 1} // a pointer to what no built-in takes
 		}
-		e.Ptr, e.None, e.Space, e.Const = true, false, t.elem.space, t.elem.isConst()
+		e.Ptr, e.None, e.Space, e.Const = true, false, t.Elem.Space, t.Elem.IsConst()
 		return e
 	}
 	return bType{}
 }
 
-// ctype is the parser's view of a type of the table.
-func (t bType) ctype() *ctype {
-	c := vector(t.Kind, t.width())
+// Type is the parser's view of a type of the table.
+func (t bType) ctype() *tree.Type {
+	c := tree.Vector(t.Kind, t.width())
 	if t.Event {
-		c = eventType
+		c = tree.EventType
 	}
 	if !t.Ptr {
 		return c // None: Kind is Void
 	}
 	if t.Const {
-		c = c.with(qConst)
+		c = c.With(tree.QConst)
 	}
-	return pointerTo(c.in(t.Space))
+	return tree.PointerTo(c.In(t.Space))
 }

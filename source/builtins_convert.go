@@ -5,12 +5,14 @@ package source
 import (
 	"strconv"
 	"strings"
+
+	"github.com/concord-compute/concord/source/internal/tree"
 )
 
 // conversion is a call of convert_T or as_T by its name.
 type conversion struct {
 	as   bool
-	to   *ctype
+	to   *tree.Type
 	sat  bool
 	mode string // "", "_rte", "_rtz", "_rtp" or "_rtn"
 }
@@ -45,8 +47,8 @@ func conversionOf(name string) (c conversion, ok bool) {
 			return c, false
 		}
 	}
-	c.to = vector(k, n)
-	return c, !(c.sat && !isIntKind(k))
+	c.to = tree.Vector(k, n)
+	return c, !(c.sat && !tree.IsIntKind(k))
 }
 
 func isConversion(name string) bool {
@@ -54,9 +56,9 @@ func isConversion(name string) bool {
 	return ok
 }
 
-var kindByName = func() map[string]Kind {
-	m := map[string]Kind{}
-	for k := Char; k <= Double; k++ {
+var kindByName = func() map[string]tree.Kind {
+	m := map[string]tree.Kind{}
+	for k := tree.Char; k <= tree.Double; k++ {
 		m[k.String()] = k
 	}
 	return m

@@ -19,6 +19,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/source/internal/tree"
 )
 
 // ulpLimit is OpenCL 1.2's limit of table 7.4, in units of the last place; both
@@ -91,7 +93,7 @@ type diffCase struct {
 }
 
 // clName spells a type in OpenCL C.
-func clName(t bType) string { return vector(t.Kind, t.width()).String() }
+func clName(t bType) string { return tree.Vector(t.Kind, t.width()).String() }
 
 // diffTypes lists the types that G takes in the test.
 func diffTypes(c *class) []bType {
@@ -318,7 +320,7 @@ func diffBatch(t *testing.T, k tools, pair diffPair, cases []diffCase) {
 		r := rand.New(rand.NewSource(int64(i)))
 		var line [2]string
 		add := func(t bType, suffix string) {
-			bytes, _ := vector(t.Kind, t.width()).size()
+			bytes, _ := tree.Vector(t.Kind, t.width()).Size()
 			c.outs = append(c.outs, t)
 			for s := range line {
 				f := filepath.Join(k.dir, fmt.Sprintf("%s%s.%d", c.kernel, suffix, s))

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/concord-compute/concord/source/internal/token"
+	"github.com/concord-compute/concord/source/internal/tree"
 )
 
 // overload is one concrete form of a built-in.
@@ -95,7 +96,7 @@ func (f *form) overloads() (list []*overload) {
 		add(bType{}, bType{})
 		return list
 	}
-	for k := Bool; k <= Double; k++ {
+	for k := tree.Bool; k <= tree.Double; k++ {
 		for _, w := range []int{1, 2, 3, 4, 8, 16} {
 			if g := (bType{Kind: k, Width: w}); f.class.has(g) {
 				for _, hint := range f.hints(k) {
@@ -108,7 +109,7 @@ func (f *form) overloads() (list []*overload) {
 }
 
 // hints are the arguments that a slot can keep something of.
-func (f *form) hints(k Kind) []bType {
+func (f *form) hints(k tree.Kind) []bType {
 	for _, p := range f.params {
 		switch p.sym {
 		case 'S':
@@ -132,7 +133,7 @@ func (o *overload) match(b *builtin, args []bType, feats *token.Features) ([]ran
 		return nil, false
 	}
 	missing := func(t bType) bool {
-		return !t.Ptr && (t.Kind == Double && !feats.FP64 || t.Kind == Half && !feats.FP16)
+		return !t.Ptr && (t.Kind == tree.Double && !feats.FP64 || t.Kind == tree.Half && !feats.FP16)
 	}
 	var ranks []rank
 	for i, want := range o.params {
@@ -158,12 +159,12 @@ func convertible(arg, want bType, sym byte) (rank, bool) {
 		return exact, (sym == 'e') == (arg.Event || bIsInt(arg.Kind)) && want.Ptr == arg.Ptr
 	case !arg.known() || want.Ptr != arg.Ptr:
 		return exact, false
-	case want.Ptr && arg.Kind == Void:
+	case want.Ptr && arg.Kind == tree.Void:
 		return converted, true
 	case want.Ptr:
 		same := arg.Kind == want.Kind && arg.width() == want.width()
-		return exact, same || sym == 'p' && arg.Kind == UChar && arg.width() == 1
-	case arg.Kind == Struct || arg.None:
+		return exact, same || sym == 'p' && arg.Kind == tree.UChar && arg.width() == 1
+	case arg.Kind == tree.Struct || arg.None:
 		return exact, false
 	case arg.width() > 1:
 		return exact, arg.Kind == want.Kind && arg.width() == want.width() // vectors never convert
@@ -171,7 +172,7 @@ func convertible(arg, want bType, sym byte) (rank, bool) {
 		return splat, true
 	case arg.Kind == want.Kind:
 		return exact, true
-	case arg.Kind < Int && want.Kind == Int, arg.Kind == Float && want.Kind == Double:
+	case arg.Kind < tree.Int && want.Kind == tree.Int, arg.Kind == tree.Float && want.Kind == tree.Double:
 		return promotion, true
 	}
 	return converted, true

@@ -3,6 +3,8 @@ package source
 import (
 	"fmt"
 	"strings"
+
+	"github.com/concord-compute/concord/source/internal/tree"
 )
 
 // A slot's symbol says how its type follows from the generic type G:
@@ -25,7 +27,7 @@ const slotNames = "GsinuzRSUVMWFxfhevp"
 // class is a set of types that G ranges over.
 type class struct {
 	name   string
-	kinds  [Struct + 1]bool
+	kinds  [tree.Struct + 1]bool
 	widths [17]bool
 }
 
@@ -40,15 +42,15 @@ func (s slot) of(g, hint bType) bType {
 	case 's':
 		t.Width = 1
 	case 'i':
-		t.Kind = Int
+		t.Kind = tree.Int
 	case 'n':
-		t = bType{Kind: Int, Width: 1}
+		t = bType{Kind: tree.Int, Width: 1}
 	case 'u':
-		t = bType{Kind: UInt, Width: 1}
+		t = bType{Kind: tree.UInt, Width: 1}
 	case 'z':
-		t = bType{Kind: ULong, Width: 1}
+		t = bType{Kind: tree.ULong, Width: 1}
 	case 'R':
-		t.Kind = Int
+		t.Kind = tree.Int
 		if t.Width > 1 {
 			t.Kind = bIntKind(bBytes(g.Kind), true)
 		}
@@ -64,19 +66,19 @@ func (s slot) of(g, hint bType) bType {
 	case 'W':
 		t.Kind = bIntKind(2*bBytes(g.Kind), g.Kind == bIntKind(bBytes(g.Kind), true))
 	case 'F':
-		t.Kind = map[int]Kind{2: Half, 4: Float, 8: Double}[bBytes(g.Kind)]
+		t.Kind = map[int]tree.Kind{2: tree.Half, 4: tree.Float, 8: tree.Double}[bBytes(g.Kind)]
 	case 'x':
 		t.Width = s.width
 	case 'f':
-		t = bType{Kind: Float, Width: s.width}
+		t = bType{Kind: tree.Float, Width: s.width}
 	case 'h':
-		t = bType{Kind: Half, Width: 1}
+		t = bType{Kind: tree.Half, Width: 1}
 	case 'e':
 		t = bType{Event: true}
 	case 'v':
 		t = bType{None: true}
 	case 'p':
-		t = bType{Kind: Char, Width: 1, Const: true}
+		t = bType{Kind: tree.Char, Width: 1, Const: true}
 	}
 	if s.ptr || s.sym == 'p' {
 		t.Ptr, t.Space, t.Const = true, hint.Space, t.Const || hint.Const

@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/concord-compute/concord/source/internal/tree"
 )
 
 // builtinRows is the table: "names: class result(params), result(params); class ...".
@@ -109,11 +111,11 @@ const subgroupExt = "cl_khr_subgroups"
 
 // newClasses returns the sets that G ranges over, by name.
 func newClasses() map[string]*class {
-	ints := []Kind{Char, UChar, Short, UShort, Int, UInt, Long, ULong}
-	fps := []Kind{Half, Float, Double}
+	ints := []tree.Kind{tree.Char, tree.UChar, tree.Short, tree.UShort, tree.Int, tree.UInt, tree.Long, tree.ULong}
+	fps := []tree.Kind{tree.Half, tree.Float, tree.Double}
 	all := []int{1, 2, 3, 4, 8, 16}
 	cs := map[string]*class{}
-	add := func(name, text string, widths []int, kinds ...Kind) {
+	add := func(name, text string, widths []int, kinds ...tree.Kind) {
 		c := &class{name: text}
 		for _, k := range kinds {
 			c.kinds[k] = true
@@ -123,27 +125,27 @@ func newClasses() map[string]*class {
 		}
 		cs[name] = c
 	}
-	every := append(append([]Kind{}, ints...), fps...)
+	every := append(append([]tree.Kind{}, ints...), fps...)
 	add("fp", "gentype", all, fps...)
-	add("float", "floatn", all, Float)
+	add("float", "floatn", all, tree.Float)
 	add("fp34", "float3|float4", []int{3, 4}, fps...)
 	add("fp1to4", "float1..4", []int{1, 2, 3, 4}, fps...)
-	add("float1to4", "float1..4", []int{1, 2, 3, 4}, Float)
-	add("bits", "uintn", all, UShort, UInt, ULong)
+	add("float1to4", "float1..4", []int{1, 2, 3, 4}, tree.Float)
+	add("bits", "uintn", all, tree.UShort, tree.UInt, tree.ULong)
 	add("int", "igentype", all, ints...)
-	add("signed", "signed igentype", all, Char, Short, Int, Long)
+	add("signed", "signed igentype", all, tree.Char, tree.Short, tree.Int, tree.Long)
 	add("narrow", "igentype", all, ints[:6]...)
-	add("int32", "intn|uintn", all, Int, UInt)
+	add("int32", "intn|uintn", all, tree.Int, tree.UInt)
 	add("any", "gentype", all, every...)
-	add("all", "gentype", all, append(every, Bool)...)
+	add("all", "gentype", all, append(every, tree.Bool)...)
 	add("scalar", "scalar", []int{1}, every...)
 	add("vector", "gentypen", []int{2, 4, 8, 16}, every...)
-	add("atomic32", "int|uint", []int{1}, Int, UInt)
-	add("atomicx", "int|uint|float", []int{1}, Int, UInt, Float)
-	add("atomic", "int|uint|long|ulong", []int{1}, Int, UInt, Long, ULong)
-	add("atomicx64", "int|uint|float|long|ulong", []int{1}, Int, UInt, Long, ULong, Float)
-	add("subgroup", "int|uint|long|ulong|half|float|double", []int{1}, Int, UInt, Long, ULong, Half, Float, Double)
-	add("fdata", "float|double", all, Float, Double)
+	add("atomic32", "int|uint", []int{1}, tree.Int, tree.UInt)
+	add("atomicx", "int|uint|float", []int{1}, tree.Int, tree.UInt, tree.Float)
+	add("atomic", "int|uint|long|ulong", []int{1}, tree.Int, tree.UInt, tree.Long, tree.ULong)
+	add("atomicx64", "int|uint|float|long|ulong", []int{1}, tree.Int, tree.UInt, tree.Long, tree.ULong, tree.Float)
+	add("subgroup", "int|uint|long|ulong|half|float|double", []int{1}, tree.Int, tree.UInt, tree.Long, tree.ULong, tree.Half, tree.Float, tree.Double)
+	add("fdata", "float|double", all, tree.Float, tree.Double)
 	return cs
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/concord-compute/concord/source/internal/token"
+	"github.com/concord-compute/concord/source/internal/tree"
 )
 
 // parseB reads a type of a test: "float4", "local int*", "const half*", "size".
@@ -16,9 +17,9 @@ func parseB(t *testing.T, s string) bType {
 		case "*":
 			b.Ptr = true
 		case "local":
-			b.Space = Local
+			b.Space = tree.Local
 		case "global":
-			b.Space = Global
+			b.Space = tree.Global
 		case "const":
 			b.Const = true
 		case "event":
@@ -35,12 +36,12 @@ func parseB(t *testing.T, s string) bType {
 			if name == "size" {
 				name = "ulong"
 			}
-			for k := Void; k <= Struct; k++ {
+			for k := tree.Void; k <= tree.Struct; k++ {
 				if k.String() == name {
 					b.Kind = k
 				}
 			}
-			if b.Kind == Void && name != "void" {
+			if b.Kind == tree.Void && name != "void" {
 				t.Fatalf("no type %q", w)
 			}
 		}
@@ -52,7 +53,7 @@ func (t bType) show() string {
 	if t.None {
 		return "none"
 	}
-	s := vector(t.Kind, t.width()).String()
+	s := tree.Vector(t.Kind, t.width()).String()
 	if t.Event {
 		s = "event"
 	}
@@ -61,7 +62,7 @@ func (t bType) show() string {
 	}
 	if t.Ptr {
 		s += "*"
-		if t.Space != Private {
+		if t.Space != tree.Private {
 			s = t.Space.String() + " " + s
 		}
 	}

@@ -2,48 +2,50 @@ package source
 
 // Checks of a whole program: constants, the call graph, the kernels.
 
+import "github.com/concord-compute/concord/source/internal/tree"
+
 // checkConstant checks that an initializer can be computed before anything runs.
-func (p *parser) checkConstant(n *initNode) {
+func (p *parser) checkConstant(n *tree.Init) {
 	if n == nil {
 		return
 	}
-	if n.value != nil {
-		if bad := notConstant(n.value); bad != nil {
-			p.errorf(p.posOf(bad), "constant", "the initializer of a constant must itself be constant")
+	if n.Value != nil {
+		if bad := notConstant(n.Value); bad != nil {
+			p.errorf(p.PosOf(bad), "constant", "the initializer of a constant must itself be constant")
 		}
 	}
-	for _, k := range n.kids {
+	for _, k := range n.Kids {
 		p.checkConstant(k)
 	}
 }
 
 // notConstant returns the part of e that is not known before a program runs.
-func notConstant(e *expr) *expr {
-	switch e.op {
-	case opAssign, opPreInc, opPostInc, opCall, opStmts:
+func notConstant(e *tree.Expr) *tree.Expr {
+	switch e.Op {
+	case tree.OpAssign, tree.OpPreInc, tree.OpPostInc, tree.OpCall, tree.OpStmts:
 		return e
-	case opBuiltin:
-		if c, ok := conversionOf(e.text); !ok || !c.as {
+	case tree.OpBuiltin:
+		if c, ok := conversionOf(e.Text); !ok || !c.as {
 			return e
 		}
-	case opSym:
-		if e.typ.kind == tArray && e.sym.typ.space == Constant || e.sym.val.ok || e.sym.typ.space == Constant && e.sym.inst {
+	case tree.OpSym:
+		if e.Type.Kind == tree.TArray && e.Sym.Type.Space == tree.Constant || e.Sym.Val.OK || e.Sym.Type.Space == tree.Constant && e.Sym.Inst {
 			return nil
 		}
 		return e
-	case opUnary:
-		if e.text == "&" {
+	case tree.OpUnary:
+		if e.Text == "&" {
 			return nil
 		}
 	}
-	for _, k := range [...]*expr{e.a, e.b, e.c} {
+	for _, k := range [...]*tree.Expr{e.A, e.B, e.C} {
 		if k != nil {
 			if bad := notConstant(k); bad != nil {
 				return bad
 			}
 		}
 	}
-	for _, k := range e.args {
+	for _, k := range e.Args {
 		if bad := notConstant(k); bad != nil {
 			return bad
 		}
@@ -53,18 +55,18 @@ func notConstant(e *expr) *expr {
 
 // checkProgram runs when everything is parsed.
 func (p *parser) checkProgram() {
-	for _, fn := range p.funcs {
-		for _, c := range fn.calls {
-			if !c.to.defined {
-				p.errorf(c.pos, "call", "'%s' is declared but not defined", c.to.name)
+	for _, fn := range p.Funcs {
+		for _, c := range fn.Calls {
+			if !c.To.Defined {
+				p.errorf(c.Pos, "call", "'%s' is declared but not defined", c.To.Name)
 			}
 		}
-		if fn.kernel {
+		if fn.Kernel {
 			p.checkKernel(fn)
 		}
 	}
-	state := map[*function]int{}
-	for _, fn := range p.funcs {
+	state := map[*tree.Function]int{}
+	for _, fn := range p.Funcs {
 		p.checkRecursion(fn, state, 0)
 	}
 }
@@ -74,69 +76,69 @@ func (p *parser) checkProgram() {
 const maxCalls = 1000
 
 // checkRecursion walks the calls below fn. States: 1 on the way, 2 done.
-func (p *parser) checkRecursion(fn *function, state map[*function]int, depth int) {
+func (p *parser) checkRecursion(fn *tree.Function, state map[*tree.Function]int, depth int) {
 	if state[fn] == 2 {
 		return
 	}
 	if depth > maxCalls {
-		p.errorf(fn.pos, "call", "calls are nested deeper than %d functions", maxCalls)
+		p.errorf(fn.Pos, "call", "calls are nested deeper than %d functions", maxCalls)
 		return
 	}
 	state[fn] = 1
-	for _, c := range fn.calls {
-		if state[c.to] == 1 {
-			p.errorf(c.pos, "recursion", "'%s' calls itself: OpenCL C has no recursion", c.to.name)
+	for _, c := range fn.Calls {
+		if state[c.To] == 1 {
+			p.errorf(c.Pos, "recursion", "'%s' calls itself: OpenCL C has no recursion", c.To.Name)
 			continue
 		}
-		p.checkRecursion(c.to, state, depth+1)
-		fn.barrier = fn.barrier || c.to.barrier
-		fn.depth = max(fn.depth, c.to.depth+1)
+		p.checkRecursion(c.To, state, depth+1)
+		fn.Barrier = fn.Barrier || c.To.Barrier
+		fn.Depth = max(fn.Depth, c.To.Depth+1)
 	}
-	if fn.depth == maxCalls+1 {
-		p.errorf(fn.pos, "call", "calls are nested deeper than %d functions", maxCalls)
+	if fn.Depth == maxCalls+1 {
+		p.errorf(fn.Pos, "call", "calls are nested deeper than %d functions", maxCalls)
 	}
-	fn.memory = localBytes(fn)
+	fn.Memory = localBytes(fn)
 	state[fn] = 2
 }
 
 // checkKernel checks what a kernel may return and take.
-func (p *parser) checkKernel(fn *function) {
-	if !fn.typ.elem.isVoid() {
-		p.errorf(fn.pos, "kernel", "the kernel '%s' must return void, not '%s'", fn.name, fn.typ.elem)
+func (p *parser) checkKernel(fn *tree.Function) {
+	if !fn.Type.Elem.IsVoid() {
+		p.errorf(fn.Pos, "kernel", "the kernel '%s' must return void, not '%s'", fn.Name, fn.Type.Elem)
 	}
-	if fn.overload {
-		p.errorf(fn.pos, "kernel", "the kernel '%s' cannot be overloadable", fn.name)
+	if fn.Overload {
+		p.errorf(fn.Pos, "kernel", "the kernel '%s' cannot be overloadable", fn.Name)
 	}
-	for _, s := range fn.params {
-		if msg := kernelParamError(s.typ); msg != "" {
-			p.errorf(s.pos, "kernel parameter", "'%s' of the kernel '%s': %s", s.name, fn.name, msg)
+	for _, s := range fn.Params {
+		if msg := kernelParamError(s.Type); msg != "" {
+			p.errorf(s.Pos, "kernel parameter", "'%s' of the kernel '%s': %s", s.Name, fn.Name, msg)
 		}
 	}
 }
 
 // kernelParamError says why a kernel cannot take a parameter of type t.
-func kernelParamError(t *ctype) string {
-	switch t.kind {
-	case tPointer:
+func kernelParamError(t *tree.Type) string {
+	switch t.Kind {
+	case tree.TPointer:
 		switch {
-		case t.elem.space == Private:
+		case t.Elem.Space == tree.Private:
 			return "a pointer parameter must say global, constant or local"
-		case arrayBase(t.elem).isPointer():
+		case tree.ArrayBase(t.Elem).IsPointer():
 			return "a kernel cannot take pointers to pointers"
 		}
-	case tScalar:
+	case tree.TScalar:
 		switch {
-		case t.alias != "":
-			return "a kernel cannot take '" + t.alias + "', whose size differs by device"
-		case t.base == Bool:
+		case t.Alias != "":
+			return "a kernel cannot take '" + t.Alias + "', whose size differs by device"
+		case t.Base == tree.Bool:
 			return "a kernel cannot take 'bool'"
-		case t.base == Half:
+		case t.Base == tree.Half:
 			return "a kernel cannot take 'half' by value"
 		}
-	case tEvent:
+	case tree.TEvent:
 		return "a kernel cannot take 'event_t'"
-	case tRecord:
-		if t.rec.pointers {
+	case tree.TRecord:
+		if t.Rec.Pointers {
 			return "a kernel cannot take a struct with pointers or bool in it"
 		}
 	}
@@ -144,20 +146,20 @@ func kernelParamError(t *ctype) string {
 }
 
 // localBytes is the local memory that a kernel declares, with that of the kernels it calls,
-// whose memory is known already. It is no more than bigSize.
-func localBytes(fn *function) int {
+// whose memory is known already. It is no more than BigSize.
+func localBytes(fn *tree.Function) int {
 	n := 0
-	for _, s := range fn.locals {
-		size, _ := s.typ.size()
-		n = min(alignUp(n, localAlignment(s.typ))+size, bigSize)
+	for _, s := range fn.Locals {
+		size, _ := s.Type.Size()
+		n = min(tree.AlignUp(n, tree.LocalAlignment(s.Type))+size, tree.BigSize)
 	}
-	seen := map[*function]bool{}
-	for _, c := range fn.calls {
-		if c.to.kernel && !seen[c.to] {
-			seen[c.to] = true
-			n += c.to.memory
+	seen := map[*tree.Function]bool{}
+	for _, c := range fn.Calls {
+		if c.To.Kernel && !seen[c.To] {
+			seen[c.To] = true
+			n += c.To.Memory
 		}
-		n = min(n, bigSize)
+		n = min(n, tree.BigSize)
 	}
 	return n
 }

@@ -6,44 +6,45 @@ import (
 	"strings"
 
 	"github.com/concord-compute/concord/source/internal/token"
+	"github.com/concord-compute/concord/source/internal/tree"
 )
 
 // node finishes an expression: its depth is one more than its deepest operand's.
-func (p *parser) node(e *expr) *expr {
+func (p *parser) node(e *tree.Expr) *tree.Expr {
 	d := 0
-	e.acts = actsItself(e)
-	for _, k := range [...]*expr{e.a, e.b, e.c} {
+	e.Acts = actsItself(e)
+	for _, k := range [...]*tree.Expr{e.A, e.B, e.C} {
 		if k != nil {
-			d = max(d, k.depth)
-			e.acts = e.acts || k.acts
+			d = max(d, k.Depth)
+			e.Acts = e.Acts || k.Acts
 		}
 	}
-	for _, k := range e.args {
-		d = max(d, k.depth)
-		e.acts = e.acts || k.acts
+	for _, k := range e.Args {
+		d = max(d, k.Depth)
+		e.Acts = e.Acts || k.Acts
 	}
-	e.depth = d + 1
-	if e.depth > maxDepth {
-		p.fail(p.posOf(e), "expression", "the expression is deeper than %d operators", maxDepth)
+	e.Depth = d + 1
+	if e.Depth > maxDepth {
+		p.fail(p.PosOf(e), "expression", "the expression is deeper than %d operators", maxDepth)
 	}
-	if e.typ == nil {
-		e.typ = unknownType
+	if e.Type == nil {
+		e.Type = tree.UnknownType
 	}
 	if p.foldable(e) {
-		e.val = fold(e)
-		e.folded = true
+		e.Val = tree.Fold(e)
+		e.Folded = true
 	}
 	return e
 }
 
 // foldable tells whether the value of e is known for good: its operands' are, and no
 // constant is in it that the program has declared and will define later.
-func (p *parser) foldable(e *expr) bool {
-	if e.op == opSym {
-		return !e.sym.inst || e.sym.init != nil
+func (p *parser) foldable(e *tree.Expr) bool {
+	if e.Op == tree.OpSym {
+		return !e.Sym.Inst || e.Sym.Init != nil
 	}
-	for _, k := range [...]*expr{e.a, e.b, e.c} {
-		if k != nil && !k.folded {
+	for _, k := range [...]*tree.Expr{e.A, e.B, e.C} {
+		if k != nil && !k.Folded {
 			return false
 		}
 	}
@@ -51,16 +52,18 @@ func (p *parser) foldable(e *expr) bool {
 }
 
 // bad is an expression after an error that has been reported.
-func (p *parser) bad(tok int) *expr { return &expr{op: opBad, typ: unknownType, tok: tok} }
+func (p *parser) bad(tok int) *tree.Expr {
+	return &tree.Expr{Op: tree.OpBad, Type: tree.UnknownType, Tok: tok}
+}
 
 // expression parses a comma expression.
-func (p *parser) expression() *expr {
+func (p *parser) expression() *tree.Expr {
 	tok := p.i
 	e := p.assignment()
 	for p.at(",") {
 		p.next()
 		b := p.rvalue(p.assignment())
-		e = p.node(&expr{op: opComma, a: e, b: b, typ: b.typ.bare(), tok: tok})
+		e = p.node(&tree.Expr{Op: tree.OpComma, A: e, B: b, Type: b.Type.Bare(), Tok: tok})
 	}
 	return e
 }
@@ -71,7 +74,7 @@ var assignOps = map[string]bool{
 }
 
 // assignment parses an assignment expression.
-func (p *parser) assignment() *expr {
+func (p *parser) assignment() *tree.Expr {
 	p.enter("expression")
 	defer func() { p.nest-- }()
 	e := p.conditional()
@@ -84,7 +87,7 @@ func (p *parser) assignment() *expr {
 }
 
 // conditional parses a ? b : c and everything that binds tighter.
-func (p *parser) conditional() *expr {
+func (p *parser) conditional() *tree.Expr {
 	tok := p.i
 	e := p.binary(1)
 	if !p.at("?") {
@@ -108,7 +111,7 @@ var binaryPrec = map[string]int{
 }
 
 // binary parses operators of at least this binaryPrec, left to right.
-func (p *parser) binary(least int) *expr {
+func (p *parser) binary(least int) *tree.Expr {
 	tok := p.i
 	e := p.castExpr()
 	for {
@@ -124,7 +127,7 @@ func (p *parser) binary(least int) *expr {
 }
 
 // castExpr parses casts, vector literals and compound literals.
-func (p *parser) castExpr() *expr {
+func (p *parser) castExpr() *tree.Expr {
 	if !p.at("(") || !p.startsType(p.peekAt(1)) {
 		return p.unary()
 	}
@@ -137,7 +140,7 @@ func (p *parser) castExpr() *expr {
 	if p.at("{") {
 		return p.postfix(p.compound(typ, tok), tok)
 	}
-	if typ.isVector() && p.at("(") && !p.startsType(p.peekAt(1)) {
+	if typ.IsVector() && p.at("(") && !p.startsType(p.peekAt(1)) {
 		return p.vectorOperand(typ, tok)
 	}
 	return p.cast(typ, p.castExpr(), tok)
@@ -145,23 +148,23 @@ func (p *parser) castExpr() *expr {
 
 // vectorOperand parses what follows (float4): a parenthesized list, or one
 // parenthesized expression that postfix operators may follow.
-func (p *parser) vectorOperand(typ *ctype, tok int) *expr {
+func (p *parser) vectorOperand(typ *tree.Type, tok int) *tree.Expr {
 	open := p.i
 	p.next()
-	args := []*expr{p.assignment()}
+	args := []*tree.Expr{p.assignment()}
 	for p.accept(",") {
 		args = append(args, p.assignment())
 	}
 	p.expect(")", "vector literal")
 	if len(args) == 1 {
-		paren := p.node(&expr{op: opParen, a: args[0], typ: args[0].typ, lval: args[0].lval, tok: open})
+		paren := p.node(&tree.Expr{Op: tree.OpParen, A: args[0], Type: args[0].Type, LValue: args[0].LValue, Tok: open})
 		return p.cast(typ, p.postfix(paren, open), tok)
 	}
 	return p.postfix(p.vectorLiteral(typ, args, tok), tok)
 }
 
 // unary parses prefix operators and sizeof.
-func (p *parser) unary() *expr {
+func (p *parser) unary() *tree.Expr {
 	t := p.peek()
 	tok := p.i
 	if t.Kind == token.Punct {
@@ -175,7 +178,7 @@ func (p *parser) unary() *expr {
 			p.enter("expression")
 			defer func() { p.nest-- }()
 			p.next()
-			return p.increment(opPreInc, t.Text, p.unary(), tok)
+			return p.increment(tree.OpPreInc, t.Text, p.unary(), tok)
 		}
 	}
 	if t.Kind == token.Ident {
@@ -193,41 +196,41 @@ func (p *parser) unary() *expr {
 }
 
 // sizeOf parses sizeof, vec_step and alignof of a type or an expression.
-func (p *parser) sizeOf(word string) *expr {
+func (p *parser) sizeOf(word string) *tree.Expr {
 	tok := p.i
 	p.next()
-	var typ *ctype
+	var typ *tree.Type
 	if p.at("(") && p.startsType(p.peekAt(1)) {
 		p.next()
 		typ = p.typeName()
 		p.expect(")", word)
 		if p.at("{") { // sizeof (T){...}
-			typ = p.postfix(p.compound(typ, tok), tok).typ
+			typ = p.postfix(p.compound(typ, tok), tok).Type
 		}
 	} else {
-		typ = p.unary().typ
+		typ = p.unary().Type
 	}
-	e := &expr{op: opSizeof, typ: sizeType, tok: tok}
-	n, ok := typ.size()
+	e := &tree.Expr{Op: tree.OpSizeof, Type: tree.SizeType, Tok: tok}
+	n, ok := typ.Size()
 	switch {
-	case typ.isUnknown():
-		e.typ = unknownType
-	case !ok || typ.kind == tFunc:
-		p.errorf(p.posOf(e), word, "%s of the incomplete type '%s'", word, typ)
+	case typ.IsUnknown():
+		e.Type = tree.UnknownType
+	case !ok || typ.Kind == tree.TFunc:
+		p.errorf(p.PosOf(e), word, "%s of the incomplete type '%s'", word, typ)
 	case word == "vec_step":
-		e.typ, n = intType, typ.width()
+		e.Type, n = tree.IntType, typ.Width()
 		if n == 3 {
 			n = 4
 		}
 	case word != "sizeof":
-		n = typ.alignment()
+		n = typ.Alignment()
 	}
-	e.val = constant{ok: true, i: int64(n)}
+	e.Val = tree.Value{OK: true, Int: int64(n)}
 	return p.node(e)
 }
 
 // postfix parses what may follow a primary expression.
-func (p *parser) postfix(e *expr, tok int) *expr {
+func (p *parser) postfix(e *tree.Expr, tok int) *tree.Expr {
 	for {
 		t := p.peek()
 		if t.Kind != token.Punct {
@@ -253,7 +256,7 @@ func (p *parser) postfix(e *expr, tok int) *expr {
 			e = p.member(e, name.Text, tok, name.Pos)
 		case "++", "--":
 			p.next()
-			e = p.increment(opPostInc, t.Text, e, tok)
+			e = p.increment(tree.OpPostInc, t.Text, e, tok)
 		default:
 			return e
 		}
@@ -261,7 +264,7 @@ func (p *parser) postfix(e *expr, tok int) *expr {
 }
 
 // primary parses identifiers, literals and parentheses.
-func (p *parser) primary() *expr {
+func (p *parser) primary() *tree.Expr {
 	t := p.peek()
 	tok := p.i
 	switch t.Kind {
@@ -284,7 +287,7 @@ func (p *parser) primary() *expr {
 			}
 			e := p.expression()
 			p.expect(")", "expression")
-			return p.node(&expr{op: opParen, a: e, typ: e.typ, lval: e.lval, tok: tok})
+			return p.node(&tree.Expr{Op: tree.OpParen, A: e, Type: e.Type, LValue: e.LValue, Tok: tok})
 		}
 		if t.Text == "^" {
 			p.fail(t.Pos, "block", "blocks are not part of the portable language")
@@ -296,9 +299,9 @@ func (p *parser) primary() *expr {
 
 // statements parses ({ ... }), which OpenCL compilers take from GNU C: the value
 // is that of the last statement.
-func (p *parser) statements(tok int) *expr {
+func (p *parser) statements(tok int) *tree.Expr {
 	if p.fn == nil {
-		p.fail(p.toks[tok].Pos, "statement expression", "a constant cannot be initialized by statements")
+		p.fail(p.Toks[tok].Pos, "statement expression", "a constant cannot be initialized by statements")
 	}
 	declares := p.body.declares
 	p.push()
@@ -306,46 +309,46 @@ func (p *parser) statements(tok int) *expr {
 	p.pop()
 	p.body.declares = declares
 	p.expect(")", "statement expression")
-	e := &expr{op: opStmts, body: body, typ: voidType, tok: tok}
-	if n := len(body.list); n > 0 && body.list[n-1].kind == stExpr {
-		last := body.list[n-1]
-		last.e = p.rvalue(last.e)
-		e.typ = last.e.typ.bare()
+	e := &tree.Expr{Op: tree.OpStmts, Body: body, Type: tree.VoidType, Tok: tok}
+	if n := len(body.List); n > 0 && body.List[n-1].Kind == tree.StExpr {
+		last := body.List[n-1]
+		last.E = p.rvalue(last.E)
+		e.Type = last.E.Type.Bare()
 	}
 	return p.node(e)
 }
 
 // stringLiteral parses adjacent string literals. They are of use only as the
 // format of printf and to initialize a char array.
-func (p *parser) stringLiteral(tok int) *expr {
+func (p *parser) stringLiteral(tok int) *tree.Expr {
 	var words []string
 	for p.peek().Kind == token.String {
 		words = append(words, p.next().Text)
 	}
 	text := strings.Join(words, " ")
-	n, err := stringBytes(text)
+	n, err := tree.StringBytes(text)
 	if err != "" {
-		p.fail(p.toks[tok].Pos, "string", "%s", err)
+		p.fail(p.Toks[tok].Pos, "string", "%s", err)
 	}
-	typ := arrayOf(charType.in(Constant).with(qConst), len(n)+1)
-	return p.node(&expr{op: opString, text: text, typ: typ, lval: true, tok: tok})
+	typ := tree.ArrayOf(tree.CharType.In(tree.Constant).With(tree.QConst), len(n)+1)
+	return p.node(&tree.Expr{Op: tree.OpString, Text: text, Type: typ, LValue: true, Tok: tok})
 }
 
 // actsItself tells whether e, leaving its operands aside, changes anything that
 // another expression can see.
-func actsItself(e *expr) bool {
-	switch e.op {
-	case opAssign, opPreInc, opPostInc, opStmts:
+func actsItself(e *tree.Expr) bool {
+	switch e.Op {
+	case tree.OpAssign, tree.OpPreInc, tree.OpPostInc, tree.OpStmts:
 		return true
-	case opCall:
-		for _, t := range e.sym.typ.params {
-			if t.isPointer() || t.kind == tRecord {
+	case tree.OpCall:
+		for _, t := range e.Sym.Type.Params {
+			if t.IsPointer() || t.Kind == tree.TRecord {
 				return true
 			}
 		}
-	case opBuiltin:
-		for _, a := range e.args {
-			if a.typ.isPointer() && !strings.HasPrefix(e.text, "cc_vload") {
+	case tree.OpBuiltin:
+		for _, a := range e.Args {
+			if a.Type.IsPointer() && !strings.HasPrefix(e.Text, "cc_vload") {
 				return true
 			}
 		}
@@ -354,13 +357,13 @@ func actsItself(e *expr) bool {
 }
 
 // constantOf demands an integer constant.
-func (p *parser) constantOf(e *expr, construct string) constant {
-	c := fold(e)
-	if !c.ok || !e.typ.isInteger() {
-		if !e.typ.isUnknown() {
-			p.errorf(p.posOf(e), construct, "this is not an integer constant")
+func (p *parser) constantOf(e *tree.Expr, construct string) tree.Value {
+	c := tree.Fold(e)
+	if !c.OK || !e.Type.IsInteger() {
+		if !e.Type.IsUnknown() {
+			p.errorf(p.PosOf(e), construct, "this is not an integer constant")
 		}
-		return constant{ok: true}
+		return tree.Value{OK: true}
 	}
 	return c
 }

@@ -7,10 +7,11 @@ import (
 	"strings"
 
 	"github.com/concord-compute/concord/source/internal/token"
+	"github.com/concord-compute/concord/source/internal/tree"
 )
 
 // name types an identifier; when ( follows, the whole call.
-func (p *parser) name(t *token.Token, tok int) *expr {
+func (p *parser) name(t *token.Token, tok int) *tree.Expr {
 	sym := p.lookup(t.Text)
 	if sym == nil {
 		if p.at("(") {
@@ -18,36 +19,36 @@ func (p *parser) name(t *token.Token, tok int) *expr {
 		}
 		return p.namedConstant(t, tok)
 	}
-	switch sym.kind {
-	case symTypedef:
+	switch sym.Kind {
+	case tree.SymTypedef:
 		p.fail(t.Pos, "expression", "unexpected type name '%s'", t.Text)
-	case symEnumConst:
-		return p.node(&expr{op: opLit, typ: sym.typ, val: sym.val, tok: tok})
-	case symFunc:
+	case tree.SymEnumConst:
+		return p.node(&tree.Expr{Op: tree.OpLit, Type: sym.Type, Val: sym.Val, Tok: tok})
+	case tree.SymFunc:
 		if p.at("(") {
 			return p.userCall(sym, tok)
 		}
-		return p.node(&expr{op: opFunc, sym: sym, typ: sym.typ, tok: tok})
+		return p.node(&tree.Expr{Op: tree.OpFunc, Sym: sym, Type: sym.Type, Tok: tok})
 	}
-	sym.used = true
-	return p.node(&expr{op: opSym, sym: sym, typ: sym.typ, lval: true, tok: tok})
+	sym.Used = true
+	return p.node(&tree.Expr{Op: tree.OpSym, Sym: sym, Type: sym.Type, LValue: true, Tok: tok})
 }
 
 // namedConstant types NULL, INFINITY and their like, or reports an undeclared
 // identifier.
-func (p *parser) namedConstant(t *token.Token, tok int) *expr {
+func (p *parser) namedConstant(t *token.Token, tok int) *tree.Expr {
 	c, ok := lookupConst(t.Text)
 	switch {
 	case t.Text == "true" || t.Text == "false":
-		return p.node(&expr{op: opLit, typ: intType, val: foldTruth(t.Text == "true"), tok: tok})
+		return p.node(&tree.Expr{Op: tree.OpLit, Type: tree.IntType, Val: tree.FoldTruth(t.Text == "true"), Tok: tok})
 	case ok && c.Type.Ptr:
-		return p.node(&expr{op: opNull, typ: pointerTo(voidType), text: c.Host, tok: tok})
+		return p.node(&tree.Expr{Op: tree.OpNull, Type: tree.PointerTo(tree.VoidType), Text: c.Host, Tok: tok})
 	case ok:
 		typ := c.Type.ctype()
-		if typ.is(Double) && !p.feats.FP64 {
-			typ = floatType
+		if typ.Is(tree.Double) && !p.feats.FP64 {
+			typ = tree.FloatType
 		}
-		return p.node(&expr{op: opNamed, typ: typ, text: c.Host, tok: tok})
+		return p.node(&tree.Expr{Op: tree.OpNamed, Type: typ, Text: c.Host, Tok: tok})
 	}
 	if _, isFunc := lookupBuiltin(t.Text); isFunc || isConversion(t.Text) {
 		p.errorf(t.Pos, "function pointer", "the built-in function '%s' can only be called", t.Text)
@@ -57,15 +58,15 @@ func (p *parser) namedConstant(t *token.Token, tok int) *expr {
 		if p.fn == nil {
 			p.fail(t.Pos, "expression", "'%s' stands outside of a function", t.Text)
 		}
-		typ := arrayOf(charType.in(Constant).with(qConst), len(p.fn.name)+1)
-		return p.node(&expr{op: opString, text: `"` + p.fn.name + `"`, typ: typ, lval: true, tok: tok})
+		typ := tree.ArrayOf(tree.CharType.In(tree.Constant).With(tree.QConst), len(p.fn.Name)+1)
+		return p.node(&tree.Expr{Op: tree.OpString, Text: `"` + p.fn.Name + `"`, Type: typ, LValue: true, Tok: tok})
 	}
 	p.errorf(t.Pos, "identifier", "'%s' is not declared", t.Text)
 	return p.bad(tok)
 }
 
 // arguments parses ( a, b, ... ) and returns the index of the closing one.
-func (p *parser) arguments() (args []*expr, end int) {
+func (p *parser) arguments() (args []*tree.Expr, end int) {
 	p.enter("call")
 	defer func() { p.nest-- }()
 	p.next()
@@ -81,49 +82,49 @@ func (p *parser) arguments() (args []*expr, end int) {
 }
 
 // userCall types a call of a user function or kernel.
-func (p *parser) userCall(sym *symbol, tok int) *expr {
+func (p *parser) userCall(sym *tree.Symbol, tok int) *tree.Expr {
 	args, end := p.arguments()
-	pos := p.toks[tok].Pos
+	pos := p.Toks[tok].Pos
 	for i := range args {
 		args[i] = p.value(args[i])
-		if args[i].typ.isUnknown() {
-			return p.node(&expr{op: opBad, args: args, tok: tok})
+		if args[i].Type.IsUnknown() {
+			return p.node(&tree.Expr{Op: tree.OpBad, Args: args, Tok: tok})
 		}
 	}
-	if sym.next != nil {
+	if sym.Next != nil {
 		if sym = p.overload(sym, args, pos); sym == nil {
 			return p.bad(tok)
 		}
 	}
-	want := sym.typ.params
-	if b, ok := lookupBuiltin(sym.name); ok && sym.fn.kernel {
+	want := sym.Type.Params
+	if b, ok := lookupBuiltin(sym.Name); ok && sym.Fn.Kernel {
 		// A kernel does not hide the built-in that it is named like: it may well be written with it.
 		if _, fits := overloadCost(want, args); !fits {
 			return p.builtinWith(b, pos, tok, args, end)
 		}
 	}
 	if len(args) != len(want) {
-		p.errorf(pos, "call", "'%s' takes %d arguments, not %d", sym.name, len(want), len(args))
+		p.errorf(pos, "call", "'%s' takes %d arguments, not %d", sym.Name, len(want), len(args))
 		return p.bad(tok)
 	}
 	for i := range args {
-		args[i] = p.assignConv(args[i], want[i], "argument "+strconv.Itoa(i+1)+" of '"+sym.name+"'")
+		args[i] = p.assignConv(args[i], want[i], "argument "+strconv.Itoa(i+1)+" of '"+sym.Name+"'")
 	}
-	e := p.node(&expr{op: opCall, sym: sym, args: args, typ: sym.typ.elem, tok: tok, end: end})
+	e := p.node(&tree.Expr{Op: tree.OpCall, Sym: sym, Args: args, Type: sym.Type.Elem, Tok: tok, End: end})
 	if p.fn == nil {
 		p.errorf(pos, "constant", "a constant cannot be initialized by a call")
 		return e
 	}
-	p.fn.calls = append(p.fn.calls, &call{to: sym.fn, pos: pos, e: e})
+	p.fn.Calls = append(p.fn.Calls, &tree.Call{To: sym.Fn, Pos: pos, E: e})
 	return e
 }
 
 // overload picks the function whose parameters fit the arguments best.
-func (p *parser) overload(first *symbol, args []*expr, pos token.Pos) *symbol {
-	var best *symbol
+func (p *parser) overload(first *tree.Symbol, args []*tree.Expr, pos token.Pos) *tree.Symbol {
+	var best *tree.Symbol
 	bestCost, tie := 0, false
-	for s := first; s != nil; s = s.next {
-		cost, ok := overloadCost(s.typ.params, args)
+	for s := first; s != nil; s = s.Next {
+		cost, ok := overloadCost(s.Type.Params, args)
 		switch {
 		case !ok:
 		case best == nil || cost < bestCost:
@@ -133,32 +134,32 @@ func (p *parser) overload(first *symbol, args []*expr, pos token.Pos) *symbol {
 		}
 	}
 	if best == nil {
-		p.errorf(pos, "call", "no '%s' takes these arguments", first.name)
+		p.errorf(pos, "call", "no '%s' takes these arguments", first.Name)
 	} else if tie {
-		p.errorf(pos, "call", "several '%s' take these arguments equally well", first.name)
+		p.errorf(pos, "call", "several '%s' take these arguments equally well", first.Name)
 	}
 	return best
 }
 
 // overloadCost ranks a conversion of every argument: exact 0, promotion 1,
 // conversion 10.
-func overloadCost(params []*ctype, args []*expr) (cost int, ok bool) {
+func overloadCost(params []*tree.Type, args []*tree.Expr) (cost int, ok bool) {
 	if len(params) != len(args) {
 		return 0, false
 	}
 	for i, t := range params {
-		from := args[i].typ
+		from := args[i].Type
 		switch {
-		case sameType(t, from):
-		case t.isPointer() && from.isPointer() && sameType(t.elem, from.elem) && t.elem.space == from.elem.space:
+		case tree.SameType(t, from):
+		case t.IsPointer() && from.IsPointer() && tree.SameType(t.Elem, from.Elem) && t.Elem.Space == from.Elem.Space:
 			cost++ // gains const or volatile
-		case t.isScalar() && from.isScalar() && (sameType(promoted(from), t) || from.is(Float) && t.is(Double)):
+		case t.IsScalar() && from.IsScalar() && (tree.SameType(tree.Promoted(from), t) || from.Is(tree.Float) && t.Is(tree.Double)):
 			cost++
-		case t.isScalar() && from.isScalar(), t.isPointer() && isNullConstant(args[i]):
+		case t.IsScalar() && from.IsScalar(), t.IsPointer() && tree.IsNullConstant(args[i]):
 			cost += 10
-		case t.isPointer() && from.isPointer() && t.elem.isVoid() && t.elem.space == from.elem.space:
+		case t.IsPointer() && from.IsPointer() && t.Elem.IsVoid() && t.Elem.Space == from.Elem.Space:
 			cost += 10
-		case t.isVector() && from.isScalar():
+		case t.IsVector() && from.IsScalar():
 			cost += 20
 		default:
 			return 0, false
@@ -176,7 +177,7 @@ var refusedCalls = []struct{ prefix, construct string }{
 }
 
 // builtinCall types a call of a built-in.
-func (p *parser) builtinCall(t *token.Token, tok int) *expr {
+func (p *parser) builtinCall(t *token.Token, tok int) *tree.Expr {
 	for _, r := range refusedCalls {
 		if strings.HasPrefix(t.Text, r.prefix) && !(p.feats.Subgroups && r.construct == "sub-group") {
 			p.fail(t.Pos, r.construct, "'%s': %s functions are not part of the portable language", t.Text, r.construct)
@@ -196,18 +197,18 @@ func (p *parser) builtinCall(t *token.Token, tok int) *expr {
 }
 
 // builtinWith types a call of a built-in whose arguments have been parsed.
-func (p *parser) builtinWith(b *builtin, pos token.Pos, tok int, args []*expr, end int) *expr {
+func (p *parser) builtinWith(b *builtin, pos token.Pos, tok int, args []*tree.Expr, end int) *tree.Expr {
 	types := make([]bType, len(args))
 	for i, a := range args {
-		if a.op != opString {
+		if a.Op != tree.OpString {
 			args[i] = p.value(a)
 		}
-		if args[i].typ.isUnknown() {
-			return p.node(&expr{op: opBad, args: args, tok: tok})
+		if args[i].Type.IsUnknown() {
+			return p.node(&tree.Expr{Op: tree.OpBad, Args: args, Tok: tok})
 		}
-		types[i] = bTypeOf(args[i].typ)
-		if a.op == opString {
-			types[i] = bType{Kind: Char, Width: 1, Ptr: true, Space: Constant, Const: true}
+		types[i] = bTypeOf(args[i].Type)
+		if a.Op == tree.OpString {
+			types[i] = bType{Kind: tree.Char, Width: 1, Ptr: true, Space: tree.Constant, Const: true}
 		}
 	}
 	c, fitting := b.resolve(types, &p.feats)
@@ -223,71 +224,71 @@ func (p *parser) builtinWith(b *builtin, pos token.Pos, tok int, args []*expr, e
 	if p.fn == nil {
 		p.errorf(pos, "constant", "a constant cannot be initialized by a call")
 	}
-	p.fused = p.fused || b.Name == "fma" || b.Name == "mad"
-	e := &expr{op: opBuiltin, text: c.Name, args: args, typ: c.Result.ctype(), tok: tok, end: end}
+	p.Fused = p.Fused || b.Name == "fma" || b.Name == "mad"
+	e := &tree.Expr{Op: tree.OpBuiltin, Text: c.Name, Args: args, Type: c.Result.ctype(), Tok: tok, End: end}
 	p.convertArgs(e, b, c)
 	p.checkBuiltin(e, b, c, pos)
 	return p.node(e)
 }
 
 // convertArgs makes every argument exactly what the chosen form takes.
-func (p *parser) convertArgs(e *expr, b *builtin, c builtinCall) {
+func (p *parser) convertArgs(e *tree.Expr, b *builtin, c builtinCall) {
 	for i, want := range c.Params {
-		a := e.args[i]
+		a := e.Args[i]
 		switch {
 		case want.Event && !want.Ptr:
-			e.args[i] = p.conv(a, eventType) // 0 stands for no event
-		case a.op == opString || !want.known() || want.Event:
+			e.Args[i] = p.conv(a, tree.EventType) // 0 stands for no event
+		case a.Op == tree.OpString || !want.known() || want.Event:
 		case want.Ptr:
-			if a.typ.isPointer() && a.typ.elem.isVoid() && want.Kind != Void {
-				e.args[i] = p.conv(a, want.ctype())
+			if a.Type.IsPointer() && a.Type.Elem.IsVoid() && want.Kind != tree.Void {
+				e.Args[i] = p.conv(a, want.ctype())
 			}
 		case b.Variadic && i >= 1:
 		default:
-			e.args[i] = p.conv(a, want.ctype())
+			e.Args[i] = p.conv(a, want.ctype())
 		}
 	}
 }
 
-func typeList(args []*expr) string {
+func typeList(args []*tree.Expr) string {
 	names := make([]string, len(args))
 	for i, a := range args {
-		names[i] = a.typ.bare().String()
+		names[i] = a.Type.Bare().String()
 	}
 	return strings.Join(names, ", ")
 }
 
 // checkBuiltin refuses what the device cannot do and what would write constants,
 // and numbers the barriers.
-func (p *parser) checkBuiltin(e *expr, b *builtin, c builtinCall, pos token.Pos) {
+func (p *parser) checkBuiltin(e *tree.Expr, b *builtin, c builtinCall, pos token.Pos) {
 	if b.Ext != "" {
 		p.checkExtension(b, pos)
 	}
-	if b.Ext == subgroupExt && p.subgroup == nil {
-		p.subgroup = &use{b.Name, pos}
+	if b.Ext == subgroupExt && p.Subgroup == nil {
+		p.Subgroup = &tree.Use{Name: b.Name, Pos: pos}
 	}
 	if b.Barrier {
 		p.sites++
-		e.site = p.sites
+		e.Site = p.sites
 	}
 	if p.fn != nil && (b.Barrier || strings.HasPrefix(b.Name, "async_work_group")) {
-		p.fn.barrier = true
+		p.fn.Barrier = true
 	}
 	for i, want := range c.Params {
-		if want.Kind == Half && !want.Ptr && !p.feats.FP16 {
+		if want.Kind == tree.Half && !want.Ptr && !p.feats.FP16 {
 			p.errorf(pos, "half", "'%s' on half needs the feature cl_khr_fp16, which the device does not have", b.Name)
 		}
-		if want.Kind == Double && !p.feats.FP64 {
+		if want.Kind == tree.Double && !p.feats.FP64 {
 			p.errorf(pos, "double", "'%s' on double needs the feature cl_khr_fp64, which the device does not have", b.Name)
 		}
-		if b.Atomic && want.Ptr && kindSize(want.Kind) == 8 && !p.feats.Int64Atomic {
+		if b.Atomic && want.Ptr && tree.KindSize(want.Kind) == 8 && !p.feats.Int64Atomic {
 			p.errorf(pos, "atomic", "'%s' on 64 bits needs the feature cl_khr_int64_base_atomics, which the device does not have", b.Name)
 		}
-		if want.Ptr && (want.Const || want.Space == Constant) && writesArg(b.Name, i) {
-			p.errorf(p.posOf(e.args[i]), "call", "'%s' would write to '%s'", b.Name, e.args[i].typ.bare())
+		if want.Ptr && (want.Const || want.Space == tree.Constant) && writesArg(b.Name, i) {
+			p.errorf(p.PosOf(e.Args[i]), "call", "'%s' would write to '%s'", b.Name, e.Args[i].Type.Bare())
 		}
 	}
-	if b.Name == "printf" && e.args[0].op != opString {
+	if b.Name == "printf" && e.Args[0].Op != tree.OpString {
 		p.errorf(pos, "printf", "the format of printf must be a string literal")
 	}
 }

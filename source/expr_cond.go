@@ -2,52 +2,55 @@ package source
 
 // The conditional operator, on scalars and on lanes.
 
-import "github.com/concord-compute/concord/source/internal/token"
+import (
+	"github.com/concord-compute/concord/source/internal/token"
+	"github.com/concord-compute/concord/source/internal/tree"
+)
 
 // choose types a ? b : c.
-func (p *parser) choose(a, b, c *expr, tok int, pos token.Pos) *expr {
-	e := &expr{op: opCond, a: a, tok: tok}
-	if a.typ.isVector() {
+func (p *parser) choose(a, b, c *tree.Expr, tok int, pos token.Pos) *tree.Expr {
+	e := &tree.Expr{Op: tree.OpCond, A: a, Tok: tok}
+	if a.Type.IsVector() {
 		return p.chooseLanes(e, b, c, pos)
 	}
-	e.a = p.condition(a)
-	if b.typ.isVoid() || c.typ.isVoid() {
-		e.b, e.c, e.typ = p.cast(voidType, b, b.tok), p.cast(voidType, c, c.tok), voidType
+	e.A = p.condition(a)
+	if b.Type.IsVoid() || c.Type.IsVoid() {
+		e.B, e.C, e.Type = p.cast(tree.VoidType, b, b.Tok), p.cast(tree.VoidType, c, c.Tok), tree.VoidType
 		return p.node(e)
 	}
-	e.b, e.c = p.value(b), p.value(c)
-	x, y := e.b.typ, e.c.typ
+	e.B, e.C = p.value(b), p.value(c)
+	x, y := e.B.Type, e.C.Type
 	ok := true
 	switch {
-	case x.isUnknown() || y.isUnknown():
-	case x.isScalar() && y.isScalar():
-		e.typ = usual(x, y)
-		if !sameType(x, y) || promoted(x).base != x.base {
-			e.b, e.c = p.conv(e.b, e.typ), p.conv(e.c, e.typ)
+	case x.IsUnknown() || y.IsUnknown():
+	case x.IsScalar() && y.IsScalar():
+		e.Type = tree.Usual(x, y)
+		if !tree.SameType(x, y) || tree.Promoted(x).Base != x.Base {
+			e.B, e.C = p.conv(e.B, e.Type), p.conv(e.C, e.Type)
 		}
-	case sameType(x, y):
-		e.typ = x.bare()
-	case x.isVector() && y.isScalar():
-		e.typ = x.bare()
-		e.c = p.conv(e.c, e.typ)
-	case x.isScalar() && y.isVector():
-		e.typ = y.bare()
-		e.b = p.conv(e.b, e.typ)
-	case x.isPointer() && isNullConstant(e.c):
-		e.typ = x.bare()
-		e.c = p.conv(e.c, e.typ)
-	case y.isPointer() && isNullConstant(e.b):
-		e.typ = y.bare()
-		e.b = p.conv(e.b, e.typ)
-	case x.isPointer() && y.isPointer():
-		p.checkSpaces(e.c, x, "?:")
-		e.typ = mergePointers(x, y)
-		e.b, e.c = p.conv(e.b, e.typ), p.conv(e.c, e.typ)
+	case tree.SameType(x, y):
+		e.Type = x.Bare()
+	case x.IsVector() && y.IsScalar():
+		e.Type = x.Bare()
+		e.C = p.conv(e.C, e.Type)
+	case x.IsScalar() && y.IsVector():
+		e.Type = y.Bare()
+		e.B = p.conv(e.B, e.Type)
+	case x.IsPointer() && tree.IsNullConstant(e.C):
+		e.Type = x.Bare()
+		e.C = p.conv(e.C, e.Type)
+	case y.IsPointer() && tree.IsNullConstant(e.B):
+		e.Type = y.Bare()
+		e.B = p.conv(e.B, e.Type)
+	case x.IsPointer() && y.IsPointer():
+		p.checkSpaces(e.C, x, "?:")
+		e.Type = mergePointers(x, y)
+		e.B, e.C = p.conv(e.B, e.Type), p.conv(e.C, e.Type)
 	default:
 		ok = false
 	}
 	if !ok {
-		p.errorf(pos, "?:", "the two values have different types: '%s' and '%s'", x.bare(), y.bare())
+		p.errorf(pos, "?:", "the two values have different types: '%s' and '%s'", x.Bare(), y.Bare())
 		return p.bad(tok)
 	}
 	return p.node(e)
@@ -55,70 +58,70 @@ func (p *parser) choose(a, b, c *expr, tok int, pos token.Pos) *expr {
 
 // elvis types a ?: c, which OpenCL compilers take from GNU C: a if it is not
 // zero, else c.
-func (p *parser) elvis(a, c *expr, tok int, pos token.Pos) *expr {
+func (p *parser) elvis(a, c *tree.Expr, tok int, pos token.Pos) *tree.Expr {
 	a, c = p.condition(a), p.value(c)
-	e := &expr{op: opElvis, a: a, c: c, tok: tok}
-	x, y := a.typ, c.typ
+	e := &tree.Expr{Op: tree.OpElvis, A: a, C: c, Tok: tok}
+	x, y := a.Type, c.Type
 	switch {
-	case x.isUnknown() || y.isUnknown():
-	case x.isScalar() && y.isScalar():
-		e.typ = usual(x, y)
-		e.a, e.c = p.conv(a, e.typ), p.conv(c, e.typ)
-	case x.isPointer() && (sameType(x, y) || isNullConstant(c)):
-		e.typ = x.bare()
-		e.c = p.conv(c, e.typ)
+	case x.IsUnknown() || y.IsUnknown():
+	case x.IsScalar() && y.IsScalar():
+		e.Type = tree.Usual(x, y)
+		e.A, e.C = p.conv(a, e.Type), p.conv(c, e.Type)
+	case x.IsPointer() && (tree.SameType(x, y) || tree.IsNullConstant(c)):
+		e.Type = x.Bare()
+		e.C = p.conv(c, e.Type)
 	default:
-		p.errorf(pos, "?:", "the two values have different types: '%s' and '%s'", x.bare(), y.bare())
+		p.errorf(pos, "?:", "the two values have different types: '%s' and '%s'", x.Bare(), y.Bare())
 		return p.bad(tok)
 	}
 	return p.node(e)
 }
 
 // mergePointers is the common type of two pointers: the qualifiers of both.
-func mergePointers(x, y *ctype) *ctype {
-	elem := x.elem
-	if y.elem.isVoid() {
-		elem = y.elem
+func mergePointers(x, y *tree.Type) *tree.Type {
+	elem := x.Elem
+	if y.Elem.IsVoid() {
+		elem = y.Elem
 	}
-	return pointerTo(elem.with((x.elem.q | y.elem.q) & (qConst | qVolatile)))
+	return tree.PointerTo(elem.With((x.Elem.Q | y.Elem.Q) & (tree.QConst | tree.QVolatile)))
 }
 
 // chooseLanes types ?: with a vector condition.
-func (p *parser) chooseLanes(e, b, c *expr, pos token.Pos) *expr {
-	e.op, e.b, e.c = opVecCond, p.value(b), p.value(c)
-	x, y, n := e.b.typ, e.c.typ, e.a.typ.n
-	if x.isUnknown() || y.isUnknown() {
+func (p *parser) chooseLanes(e, b, c *tree.Expr, pos token.Pos) *tree.Expr {
+	e.Op, e.B, e.C = tree.OpVecCond, p.value(b), p.value(c)
+	x, y, n := e.B.Type, e.C.Type, e.A.Type.N
+	if x.IsUnknown() || y.IsUnknown() {
 		return p.node(e)
 	}
-	if x.isScalar() && y.isScalar() {
-		t := vector(usual(x, y).base, n)
-		e.b, e.c = p.conv(e.b, t), p.conv(e.c, t)
-		e.typ = t
+	if x.IsScalar() && y.IsScalar() {
+		t := tree.Vector(tree.Usual(x, y).Base, n)
+		e.B, e.C = p.conv(e.B, t), p.conv(e.C, t)
+		e.Type = t
 	} else {
 		t, ok := p.sameValues(e)
 		if !ok {
-			p.errorf(pos, "?:", "the two values have different types: '%s' and '%s'", x.bare(), y.bare())
-			return p.bad(e.tok)
+			p.errorf(pos, "?:", "the two values have different types: '%s' and '%s'", x.Bare(), y.Bare())
+			return p.bad(e.Tok)
 		}
-		e.typ = t
+		e.Type = t
 	}
-	if e.typ.n != n || kindSize(e.typ.base) != kindSize(e.a.typ.base) || !isIntKind(e.a.typ.base) {
-		p.errorf(pos, "?:", "the condition '%s' does not fit values of type '%s': it needs as many integer lanes of the same size", e.a.typ.bare(), e.typ)
-		return p.bad(e.tok)
+	if e.Type.N != n || tree.KindSize(e.Type.Base) != tree.KindSize(e.A.Type.Base) || !tree.IsIntKind(e.A.Type.Base) {
+		p.errorf(pos, "?:", "the condition '%s' does not fit values of type '%s': it needs as many integer lanes of the same size", e.A.Type.Bare(), e.Type)
+		return p.bad(e.Tok)
 	}
 	return p.node(e)
 }
 
 // sameValues brings the two values of a vector ?: to one vector type.
-func (p *parser) sameValues(e *expr) (*ctype, bool) {
-	x, y := e.b.typ, e.c.typ
+func (p *parser) sameValues(e *tree.Expr) (*tree.Type, bool) {
+	x, y := e.B.Type, e.C.Type
 	switch {
-	case x.isVector() && y.isScalar():
-		e.c = p.conv(e.c, x.bare())
-		return x.bare(), true
-	case x.isScalar() && y.isVector():
-		e.b = p.conv(e.b, y.bare())
-		return y.bare(), true
+	case x.IsVector() && y.IsScalar():
+		e.C = p.conv(e.C, x.Bare())
+		return x.Bare(), true
+	case x.IsScalar() && y.IsVector():
+		e.B = p.conv(e.B, y.Bare())
+		return y.Bare(), true
 	}
-	return x.bare(), x.isVector() && sameType(x, y)
+	return x.Bare(), x.IsVector() && tree.SameType(x, y)
 }

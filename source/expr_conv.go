@@ -3,150 +3,152 @@ package source
 // Conversions: what C does implicitly, written out where C++ would not do the
 // same by itself.
 
+import "github.com/concord-compute/concord/source/internal/tree"
+
 // rvalue makes e a value: arrays become pointers, half needs its feature.
-func (p *parser) rvalue(e *expr) *expr {
-	switch e.typ.kind {
-	case tArray:
-		return p.node(&expr{op: opDecay, a: e, typ: pointerTo(e.typ.elem), tok: e.tok})
-	case tFunc:
-		p.errorf(p.posOf(e), "function pointer", "a function can only be called: function pointers are not part of OpenCL C")
-		return p.bad(e.tok)
+func (p *parser) rvalue(e *tree.Expr) *tree.Expr {
+	switch e.Type.Kind {
+	case tree.TArray:
+		return p.node(&tree.Expr{Op: tree.OpDecay, A: e, Type: tree.PointerTo(e.Type.Elem), Tok: e.Tok})
+	case tree.TFunc:
+		p.errorf(p.PosOf(e), "function pointer", "a function can only be called: function pointers are not part of OpenCL C")
+		return p.bad(e.Tok)
 	}
 	p.checkHalf(e)
-	if e.lval && storesWhole(e.typ) && unparen(e).op != opSwizzle {
-		return p.node(&expr{op: opLoad, a: e, typ: e.typ.bare(), tok: e.tok})
+	if e.LValue && tree.StoresWhole(e.Type) && tree.Unparen(e).Op != tree.OpSwizzle {
+		return p.node(&tree.Expr{Op: tree.OpLoad, A: e, Type: e.Type.Bare(), Tok: e.Tok})
 	}
 	return e
 }
 
 // checkHalf refuses values of type half where only storage of half works.
-func (p *parser) checkHalf(e *expr) {
-	if !p.feats.FP16 && e.typ.isArith() && e.typ.base == Half {
-		p.errorf(p.posOf(e), "half", "a value of type '%s' needs the feature cl_khr_fp16, which the device does not have; use vload_half and vstore_half", e.typ.bare())
-		e.typ = unknownType
+func (p *parser) checkHalf(e *tree.Expr) {
+	if !p.feats.FP16 && e.Type.IsArith() && e.Type.Base == tree.Half {
+		p.errorf(p.PosOf(e), "half", "a value of type '%s' needs the feature cl_khr_fp16, which the device does not have; use vload_half and vstore_half", e.Type.Bare())
+		e.Type = tree.UnknownType
 	}
 }
 
 // value demands an expression that has a value.
-func (p *parser) value(e *expr) *expr {
+func (p *parser) value(e *tree.Expr) *tree.Expr {
 	e = p.rvalue(e)
-	if e.typ.isVoid() {
-		p.errorf(p.posOf(e), "expression", "this has no value")
-		return p.bad(e.tok)
+	if e.Type.IsVoid() {
+		p.errorf(p.PosOf(e), "expression", "this has no value")
+		return p.bad(e.Tok)
 	}
 	return e
 }
 
 // condition checks what if, while, ?: and ! ask for.
-func (p *parser) condition(e *expr) *expr {
+func (p *parser) condition(e *tree.Expr) *tree.Expr {
 	e = p.value(e)
-	if !e.typ.isScalar() && !e.typ.isPointer() && !e.typ.isUnknown() {
-		p.errorf(p.posOf(e), "condition", "a condition must be a scalar or a pointer, not '%s'", e.typ.bare())
+	if !e.Type.IsScalar() && !e.Type.IsPointer() && !e.Type.IsUnknown() {
+		p.errorf(p.PosOf(e), "condition", "a condition must be a scalar or a pointer, not '%s'", e.Type.Bare())
 	}
 	return e
 }
 
 // conv wraps e into an implicit conversion, unless it has the type already.
-func (p *parser) conv(e *expr, t *ctype) *expr {
-	if e.typ.isUnknown() || t.isUnknown() || sameType(e.typ, t) {
+func (p *parser) conv(e *tree.Expr, t *tree.Type) *tree.Expr {
+	if e.Type.IsUnknown() || t.IsUnknown() || tree.SameType(e.Type, t) {
 		return e
 	}
-	return p.node(&expr{op: opConv, a: e, typ: t.bare(), tok: e.tok})
+	return p.node(&tree.Expr{Op: tree.OpConv, A: e, Type: t.Bare(), Tok: e.Tok})
 }
 
 // promote applies the integer promotions.
-func (p *parser) promote(e *expr) *expr { return p.conv(e, promoted(e.typ)) }
+func (p *parser) promote(e *tree.Expr) *tree.Expr { return p.conv(e, tree.Promoted(e.Type)) }
 
 // assignConv converts e to what an object, parameter or result of type t takes,
 // or reports that it does not fit.
-func (p *parser) assignConv(e *expr, t *ctype, construct string) *expr {
+func (p *parser) assignConv(e *tree.Expr, t *tree.Type, construct string) *tree.Expr {
 	e = p.value(e)
-	from := e.typ
+	from := e.Type
 	switch {
-	case from.isUnknown() || t.isUnknown():
+	case from.IsUnknown() || t.IsUnknown():
 		return e
-	case sameType(from, t):
+	case tree.SameType(from, t):
 		return e
-	case t.isScalar() && from.isScalar():
-		if t.base == Half && !p.feats.FP16 {
-			p.checkHalf(&expr{typ: t, tok: e.tok})
-			return p.bad(e.tok)
+	case t.IsScalar() && from.IsScalar():
+		if t.Base == tree.Half && !p.feats.FP16 {
+			p.checkHalf(&tree.Expr{Type: t, Tok: e.Tok})
+			return p.bad(e.Tok)
 		}
 		return p.conv(e, t)
-	case t.isVector() && from.isScalar():
+	case t.IsVector() && from.IsScalar():
 		return p.conv(e, t)
-	case t.is(Bool) && from.isPointer():
+	case t.Is(tree.Bool) && from.IsPointer():
 		return p.conv(e, t)
-	case t.isPointer() && isNullConstant(e):
+	case t.IsPointer() && tree.IsNullConstant(e):
 		return p.conv(e, t)
-	case t.isPointer() && from.isPointer():
+	case t.IsPointer() && from.IsPointer():
 		p.checkSpaces(e, t, construct)
 		return p.conv(e, t)
-	case t.kind == tEvent && from.isInteger() && isNullConstant(e):
+	case t.Kind == tree.TEvent && from.IsInteger() && tree.IsNullConstant(e):
 		return p.conv(e, t)
 	}
-	p.errorf(p.posOf(e), construct, "'%s' cannot become '%s'", from.bare(), t.bare())
-	return p.bad(e.tok)
+	p.errorf(p.PosOf(e), construct, "'%s' cannot become '%s'", from.Bare(), t.Bare())
+	return p.bad(e.Tok)
 }
 
 // checkSpaces refuses a conversion of pointers that changes the address space.
-func (p *parser) checkSpaces(e *expr, t *ctype, construct string) {
-	a, b := e.typ.elem, t.elem
+func (p *parser) checkSpaces(e *tree.Expr, t *tree.Type, construct string) {
+	a, b := e.Type.Elem, t.Elem
 	for {
-		if arrayBase(a).space != arrayBase(b).space {
-			p.errorf(p.posOf(e), "address space", "%s: '%s' cannot become '%s': the address spaces differ", construct, e.typ.bare(), t.bare())
+		if tree.ArrayBase(a).Space != tree.ArrayBase(b).Space {
+			p.errorf(p.PosOf(e), "address space", "%s: '%s' cannot become '%s': the address spaces differ", construct, e.Type.Bare(), t.Bare())
 			return
 		}
-		if !a.isPointer() || !b.isPointer() {
+		if !a.IsPointer() || !b.IsPointer() {
 			return
 		}
-		a, b = a.elem, b.elem
+		a, b = a.Elem, b.Elem
 	}
 }
 
 // cast types (typ)e.
-func (p *parser) cast(typ *ctype, e *expr, tok int) *expr {
-	out := &expr{op: opCast, a: e, typ: typ.bare(), tok: tok}
-	if typ.isVoid() {
-		out.a = p.voidOperand(e)
+func (p *parser) cast(typ *tree.Type, e *tree.Expr, tok int) *tree.Expr {
+	out := &tree.Expr{Op: tree.OpCast, A: e, Type: typ.Bare(), Tok: tok}
+	if typ.IsVoid() {
+		out.A = p.voidOperand(e)
 		return p.node(out)
 	}
 	e = p.value(e)
-	out.a = e
-	from, pos := e.typ, p.toks[tok].Pos
+	out.A = e
+	from, pos := e.Type, p.Toks[tok].Pos
 	ok := false
 	switch {
-	case from.isUnknown() || typ.isUnknown():
-		return p.node(&expr{op: opCast, a: e, typ: unknownType, tok: tok})
-	case typ.isArith() && from.isScalar(), sameType(typ, from) && !typ.isAggregate():
+	case from.IsUnknown() || typ.IsUnknown():
+		return p.node(&tree.Expr{Op: tree.OpCast, A: e, Type: tree.UnknownType, Tok: tok})
+	case typ.IsArith() && from.IsScalar(), tree.SameType(typ, from) && !typ.IsAggregate():
 		ok = true
-		if typ.base == Half && typ.isScalar() && !p.feats.FP16 {
-			p.checkHalf(&expr{typ: typ, tok: tok})
+		if typ.Base == tree.Half && typ.IsScalar() && !p.feats.FP16 {
+			p.checkHalf(&tree.Expr{Type: typ, Tok: tok})
 			return p.bad(tok)
 		}
-	case typ.isPointer() && from.isPointer():
+	case typ.IsPointer() && from.IsPointer():
 		p.checkSpaces(e, typ, "cast")
 		ok = true
-	case typ.isPointer() && from.isInteger(), typ.isInteger() && from.isPointer():
+	case typ.IsPointer() && from.IsInteger(), typ.IsInteger() && from.IsPointer():
 		ok = true
-	case typ.kind == tEvent:
-		ok = from.isInteger() && isNullConstant(e)
-	case sameType(typ, from):
-		ok = typ.kind == tRecord // clang refuses; harmless
-	case typ.isVector() && from.isVector():
-		p.errorf(pos, "cast", "a vector cannot be cast to another vector type ('%s' to '%s'): use convert_%s or as_%s", from.bare(), typ.bare(), typ.bare(), typ.bare())
+	case typ.Kind == tree.TEvent:
+		ok = from.IsInteger() && tree.IsNullConstant(e)
+	case tree.SameType(typ, from):
+		ok = typ.Kind == tree.TRecord // clang refuses; harmless
+	case typ.IsVector() && from.IsVector():
+		p.errorf(pos, "cast", "a vector cannot be cast to another vector type ('%s' to '%s'): use convert_%s or as_%s", from.Bare(), typ.Bare(), typ.Bare(), typ.Bare())
 		return p.bad(tok)
 	}
 	if !ok {
-		p.errorf(pos, "cast", "'%s' cannot be cast to '%s'", from.bare(), typ.bare())
+		p.errorf(pos, "cast", "'%s' cannot be cast to '%s'", from.Bare(), typ.Bare())
 		return p.bad(tok)
 	}
 	return p.node(out)
 }
 
 // voidOperand is an operand whose value is dropped.
-func (p *parser) voidOperand(e *expr) *expr {
-	if e.typ.kind == tFunc {
+func (p *parser) voidOperand(e *tree.Expr) *tree.Expr {
+	if e.Type.Kind == tree.TFunc {
 		return p.rvalue(e)
 	}
 	return e

@@ -2,10 +2,13 @@ package source
 
 // Calls of convert_T_sat_rte(x) and as_T(x).
 
-import "github.com/concord-compute/concord/source/internal/token"
+import (
+	"github.com/concord-compute/concord/source/internal/token"
+	"github.com/concord-compute/concord/source/internal/tree"
+)
 
 // conversionCall types one.
-func (p *parser) conversionCall(t *token.Token, tok int) *expr {
+func (p *parser) conversionCall(t *token.Token, tok int) *tree.Expr {
 	args, end := p.arguments()
 	c, _ := conversionOf(t.Text)
 	if len(args) != 1 {
@@ -13,24 +16,24 @@ func (p *parser) conversionCall(t *token.Token, tok int) *expr {
 		return p.bad(tok)
 	}
 	a := p.value(args[0])
-	e := &expr{op: opBuiltin, text: t.Text, args: []*expr{a}, typ: c.to, tok: tok, end: end}
+	e := &tree.Expr{Op: tree.OpBuiltin, Text: t.Text, Args: []*tree.Expr{a}, Type: c.to, Tok: tok, End: end}
 	p.checkFeature(c.to, t.Pos)
-	if a.typ.isUnknown() {
-		e.op, e.typ = opBad, unknownType
+	if a.Type.IsUnknown() {
+		e.Op, e.Type = tree.OpBad, tree.UnknownType
 		return p.node(e)
 	}
-	from, _ := a.typ.size()
-	to, _ := c.to.size()
+	from, _ := a.Type.Size()
+	to, _ := c.to.Size()
 	switch {
-	case c.as && a.typ.isPointer():
-	case !a.typ.isArith():
-		p.errorf(t.Pos, "call", "'%s' cannot take '%s'", t.Text, a.typ.bare())
+	case c.as && a.Type.IsPointer():
+	case !a.Type.IsArith():
+		p.errorf(t.Pos, "call", "'%s' cannot take '%s'", t.Text, a.Type.Bare())
 		return p.bad(tok)
 	case c.as && from != to:
-		p.errorf(t.Pos, "call", "'%s' takes a value of its own size, not '%s'", t.Text, a.typ.bare())
+		p.errorf(t.Pos, "call", "'%s' takes a value of its own size, not '%s'", t.Text, a.Type.Bare())
 		return p.bad(tok)
-	case !c.as && a.typ.width() != c.to.width():
-		p.errorf(t.Pos, "call", "'%s' takes as many components as it returns, not '%s'", t.Text, a.typ.bare())
+	case !c.as && a.Type.Width() != c.to.Width():
+		p.errorf(t.Pos, "call", "'%s' takes as many components as it returns, not '%s'", t.Text, a.Type.Bare())
 		return p.bad(tok)
 	}
 	p.checkHalf(e)

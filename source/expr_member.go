@@ -6,103 +6,104 @@ import (
 	"strings"
 
 	"github.com/concord-compute/concord/source/internal/token"
+	"github.com/concord-compute/concord/source/internal/tree"
 )
 
 // index types a[i]; a vector can be indexed too.
-func (p *parser) index(a, i *expr, tok int) *expr {
-	if a.typ.isVector() {
+func (p *parser) index(a, i *tree.Expr, tok int) *tree.Expr {
+	if a.Type.IsVector() {
 		i = p.value(i)
-		if !i.typ.isInteger() && !i.typ.isUnknown() {
-			p.errorf(p.posOf(i), "index", "an index must be an integer, not '%s'", i.typ.bare())
+		if !i.Type.IsInteger() && !i.Type.IsUnknown() {
+			p.errorf(p.PosOf(i), "index", "an index must be an integer, not '%s'", i.Type.Bare())
 		}
 		p.checkHalf(a)
-		return p.node(&expr{op: opComponent, a: a, b: i, typ: componentType(a, 1), lval: a.lval, tok: tok})
+		return p.node(&tree.Expr{Op: tree.OpComponent, A: a, B: i, Type: componentType(a, 1), LValue: a.LValue, Tok: tok})
 	}
 	a, i = p.value(a), p.value(i)
-	e := &expr{op: opIndex, a: a, b: i, tok: tok}
-	if a.typ.isUnknown() || i.typ.isUnknown() {
+	e := &tree.Expr{Op: tree.OpIndex, A: a, B: i, Tok: tok}
+	if a.Type.IsUnknown() || i.Type.IsUnknown() {
 		return p.node(e)
 	}
-	if a.typ.isInteger() && i.typ.isPointer() {
-		e.a, e.b = i, a
+	if a.Type.IsInteger() && i.Type.IsPointer() {
+		e.A, e.B = i, a
 	}
-	if !e.a.typ.isPointer() || e.a.typ.elem.isVoid() {
-		p.errorf(p.posOf(e), "index", "'%s' cannot be indexed", a.typ.bare())
+	if !e.A.Type.IsPointer() || e.A.Type.Elem.IsVoid() {
+		p.errorf(p.PosOf(e), "index", "'%s' cannot be indexed", a.Type.Bare())
 		return p.bad(tok)
 	}
-	if !e.b.typ.isInteger() {
-		p.errorf(p.posOf(i), "index", "an index must be an integer, not '%s'", i.typ.bare())
+	if !e.B.Type.IsInteger() {
+		p.errorf(p.PosOf(i), "index", "an index must be an integer, not '%s'", i.Type.Bare())
 		return p.bad(tok)
 	}
-	p.complete(e.a.typ, e.a)
-	e.typ, e.lval = e.a.typ.elem, true
+	p.complete(e.A.Type, e.A)
+	e.Type, e.LValue = e.A.Type.Elem, true
 	return p.node(e)
 }
 
 // componentType is the type of n components of vector a: in its memory, with
 // its qualifiers.
-func componentType(a *expr, n int) *ctype {
-	return vector(a.typ.base, n).with(a.typ.q).in(a.typ.space)
+func componentType(a *tree.Expr, n int) *tree.Type {
+	return tree.Vector(a.Type.Base, n).With(a.Type.Q).In(a.Type.Space)
 }
 
 // arrow makes p-> the same as (*p).
-func (p *parser) arrow(e *expr, tok int, pos token.Pos) *expr {
+func (p *parser) arrow(e *tree.Expr, tok int, pos token.Pos) *tree.Expr {
 	e = p.value(e)
-	if e.typ.isUnknown() {
+	if e.Type.IsUnknown() {
 		return e
 	}
-	if !e.typ.isPointer() {
-		p.errorf(pos, "operator ->", "'->' needs a pointer, not '%s'", e.typ.bare())
+	if !e.Type.IsPointer() {
+		p.errorf(pos, "operator ->", "'->' needs a pointer, not '%s'", e.Type.Bare())
 		return p.bad(tok)
 	}
-	return p.node(&expr{op: opUnary, text: "*", a: e, typ: e.typ.elem, lval: true, tok: tok})
+	return p.node(&tree.Expr{Op: tree.OpUnary, Text: "*", A: e, Type: e.Type.Elem, LValue: true, Tok: tok})
 }
 
 // member types a.name for structs, unions and vectors.
-func (p *parser) member(a *expr, name string, tok int, pos token.Pos) *expr {
-	switch a.typ.kind {
-	case tUnknown:
-		return p.node(&expr{op: opBad, a: a, tok: tok})
-	case tVector:
+func (p *parser) member(a *tree.Expr, name string, tok int, pos token.Pos) *tree.Expr {
+	switch a.Type.Kind {
+	case tree.TUnknown:
+		return p.node(&tree.Expr{Op: tree.OpBad, A: a, Tok: tok})
+	case tree.TVector:
 		return p.swizzle(a, name, tok, pos)
-	case tRecord:
+	case tree.TRecord:
 	default:
-		p.errorf(pos, "member", "'%s' has no members", a.typ.bare())
+		p.errorf(pos, "member", "'%s' has no members", a.Type.Bare())
 		return p.bad(tok)
 	}
-	if !a.typ.rec.complete {
-		p.errorf(pos, "member", "'%s' is not defined here", a.typ.bare())
+	if !a.Type.Rec.Complete {
+		p.errorf(pos, "member", "'%s' is not defined here", a.Type.Bare())
 		return p.bad(tok)
 	}
-	path := a.typ.rec.find(name)
+	path := a.Type.Rec.Find(name)
 	if path == nil {
-		p.errorf(pos, "member", "'%s' has no member '%s'", a.typ.bare(), name)
+		p.errorf(pos, "member", "'%s' has no member '%s'", a.Type.Bare(), name)
 		return p.bad(tok)
 	}
-	t := path[len(path)-1].typ.with(a.typ.q & (qConst | qVolatile)).in(a.typ.space)
-	return p.node(&expr{op: opMember, a: a, path: path, typ: t, lval: a.lval, tok: tok})
+	t := path[len(path)-1].Type.With(a.Type.Q & (tree.QConst | tree.QVolatile)).In(a.Type.Space)
+	return p.node(&tree.Expr{Op: tree.OpMember, A: a, Path: path, Type: t, LValue: a.LValue, Tok: tok})
 }
 
 // swizzle types a.xy, a.s01, a.lo ... A swizzle of a swizzle becomes one.
-func (p *parser) swizzle(a *expr, name string, tok int, pos token.Pos) *expr {
+func (p *parser) swizzle(a *tree.Expr, name string, tok int, pos token.Pos) *tree.Expr {
 	p.checkHalf(a)
-	if a.typ.isUnknown() {
+	if a.Type.IsUnknown() {
 		return p.bad(tok)
 	}
-	lanes := laneNames(name, a.typ.n)
+	lanes := laneNames(name, a.Type.N)
 	if lanes == nil {
-		p.errorf(pos, "swizzle", "'%s' has no component '%s'", a.typ.bare(), name)
+		p.errorf(pos, "swizzle", "'%s' has no component '%s'", a.Type.Bare(), name)
 		return p.bad(tok)
 	}
-	e := &expr{op: opSwizzle, a: a, lanes: lanes, typ: componentType(a, len(lanes)), lval: a.lval, tok: tok}
-	if in := unparen(a); in.op == opSwizzle {
-		e.a = in.a
-		e.lanes = make([]int, len(lanes))
+	e := &tree.Expr{Op: tree.OpSwizzle, A: a, Lanes: lanes, Type: componentType(a, len(lanes)), LValue: a.LValue, Tok: tok}
+	if in := tree.Unparen(a); in.Op == tree.OpSwizzle {
+		e.A = in.A
+		e.Lanes = make([]int, len(lanes))
 		for i, l := range lanes {
-			if l >= len(in.lanes) {
+			if l >= len(in.Lanes) {
 				l = 0 // the undefined fourth component of a 3-vector's .hi
 			}
-			e.lanes[i] = in.lanes[l]
+			e.Lanes[i] = in.Lanes[l]
 		}
 	}
 	return p.node(e)
@@ -146,26 +147,26 @@ func laneNames(name string, n int) []int {
 
 // vectorLiteral types (float4)(a, b.xy, 1): exactly as many components as the
 // vector has, or one scalar for all.
-func (p *parser) vectorLiteral(typ *ctype, args []*expr, tok int) *expr {
-	e := &expr{op: opVecLit, typ: typ.bare(), tok: tok}
+func (p *parser) vectorLiteral(typ *tree.Type, args []*tree.Expr, tok int) *tree.Expr {
+	e := &tree.Expr{Op: tree.OpVecLit, Type: typ.Bare(), Tok: tok}
 	n := 0
 	for _, a := range args {
 		a = p.value(a)
 		switch {
-		case a.typ.isUnknown():
+		case a.Type.IsUnknown():
 			return p.bad(tok)
-		case a.typ.isScalar():
-			a = p.conv(a, scalar(typ.base))
-		case a.typ.isVector() && a.typ.base == typ.base:
+		case a.Type.IsScalar():
+			a = p.conv(a, tree.Scalar(typ.Base))
+		case a.Type.IsVector() && a.Type.Base == typ.Base:
 		default:
-			p.errorf(p.posOf(a), "vector literal", "'%s' cannot be a part of '%s'", a.typ.bare(), typ.bare())
+			p.errorf(p.PosOf(a), "vector literal", "'%s' cannot be a part of '%s'", a.Type.Bare(), typ.Bare())
 			return p.bad(tok)
 		}
-		n += a.typ.width()
-		e.args = append(e.args, a)
+		n += a.Type.Width()
+		e.Args = append(e.Args, a)
 	}
-	if n != typ.n && !(n == 1 && len(args) == 1) {
-		p.errorf(p.toks[tok].Pos, "vector literal", "'%s' takes %d components, not %d", typ.bare(), typ.n, n)
+	if n != typ.N && !(n == 1 && len(args) == 1) {
+		p.errorf(p.Toks[tok].Pos, "vector literal", "'%s' takes %d components, not %d", typ.Bare(), typ.N, n)
 		return p.bad(tok)
 	}
 	return p.node(e)

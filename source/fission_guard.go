@@ -6,7 +6,10 @@ package source
 // a condition. It is done where all ids fit an int, so that no conversion in the
 // comparison changes one.
 
-import "github.com/concord-compute/concord/source/internal/token"
+import (
+	"github.com/concord-compute/concord/source/internal/token"
+	"github.com/concord-compute/concord/source/internal/tree"
+)
 
 // itemID is get_global_id(dim) or get_local_id(dim).
 type itemID struct {
@@ -18,7 +21,7 @@ type itemID struct {
 type limit struct {
 	id itemID
 	op string
-	u  *expr
+	u  *tree.Expr
 }
 
 // way is a limit as the prelude takes it.
@@ -50,19 +53,19 @@ func (f *fission) guards(g *region) []limit {
 	var limits []limit
 	for i, s := range g.list {
 		switch {
-		case s.kind == stEmpty:
-		case s.kind == stDecl:
-			for _, sym := range s.syms {
+		case s.Kind == tree.StEmpty:
+		case s.Kind == tree.StDecl:
+			for _, sym := range s.Syms {
 				if !f.cheap(sym) {
 					return limits
 				}
 			}
-		case s.kind == stIf && s.alt == nil && i == len(g.list)-1:
-			more, all := f.limits(s.e, "&&", false)
+		case s.Kind == tree.StIf && s.Alt == nil && i == len(g.list)-1:
+			more, all := f.limits(s.E, "&&", false)
 			f.needless[s] = all
 			return append(limits, more...)
-		case s.kind == stIf && s.alt == nil && isReturn(s.body):
-			more, all := f.limits(s.e, "||", true)
+		case s.Kind == tree.StIf && s.Alt == nil && isReturn(s.Body):
+			more, all := f.limits(s.E, "||", true)
 			if !all {
 				return append(limits, more...)
 			}
@@ -76,37 +79,37 @@ func (f *fission) guards(g *region) []limit {
 }
 
 // isReturn tells whether s does nothing but return.
-func isReturn(s *stmt) bool {
-	for s.kind == stBlock && len(s.list) == 1 {
-		s = s.list[0]
+func isReturn(s *tree.Stmt) bool {
+	for s.Kind == tree.StBlock && len(s.List) == 1 {
+		s = s.List[0]
 	}
-	return s.kind == stReturn && s.e == nil
+	return s.Kind == tree.StReturn && s.E == nil
 }
 
 // limits takes a condition apart at an operator. all says that nothing else is in it.
-func (f *fission) limits(e *expr, at string, negate bool) (list []limit, all bool) {
-	e = unparen(e)
-	if e.op == opLogic && e.text == at {
-		a, whole := f.limits(e.a, at, negate)
+func (f *fission) limits(e *tree.Expr, at string, negate bool) (list []limit, all bool) {
+	e = tree.Unparen(e)
+	if e.Op == tree.OpLogic && e.Text == at {
+		a, whole := f.limits(e.A, at, negate)
 		if !whole {
 			return a, false // what is evaluated first may do something
 		}
-		b, whole := f.limits(e.b, at, negate)
+		b, whole := f.limits(e.B, at, negate)
 		return append(a, b...), whole
 	}
-	if e.op != opCompare || !e.a.typ.isInteger() || !e.b.typ.isInteger() {
+	if e.Op != tree.OpCompare || !e.A.Type.IsInteger() || !e.B.Type.IsInteger() {
 		return nil, false
 	}
-	op := e.text
+	op := e.Text
 	if negate {
 		op = opposite[op]
 	}
-	common := usual(e.a.typ, e.b.typ) // what C++ compares in: -1 becomes large if the id is unsigned
-	if id, ok := f.id(e.a); ok && mirrored[op] != "" && f.fixed(e.b) {
-		return []limit{{id, op, &expr{op: opConv, a: e.b, typ: common}}}, true
+	common := tree.Usual(e.A.Type, e.B.Type) // what C++ compares in: -1 becomes large if the id is unsigned
+	if id, ok := f.id(e.A); ok && mirrored[op] != "" && f.fixed(e.B) {
+		return []limit{{id, op, &tree.Expr{Op: tree.OpConv, A: e.B, Type: common}}}, true
 	}
-	if id, ok := f.id(e.b); ok && mirrored[op] != "" && f.fixed(e.a) {
-		return []limit{{id, mirrored[op], &expr{op: opConv, a: e.a, typ: common}}}, true
+	if id, ok := f.id(e.B); ok && mirrored[op] != "" && f.fixed(e.A) {
+		return []limit{{id, mirrored[op], &tree.Expr{Op: tree.OpConv, A: e.A, Type: common}}}, true
 	}
 	return nil, false
 }
@@ -118,31 +121,31 @@ type idAnswer struct {
 }
 
 // id recognizes an id, or a variable that holds one, of at least 32 bits.
-func (f *fission) id(e *expr) (itemID, bool) {
+func (f *fission) id(e *tree.Expr) (itemID, bool) {
 	f.Step()
-	if !e.typ.isInteger() || kindSize(e.typ.base) < 4 {
+	if !e.Type.IsInteger() || tree.KindSize(e.Type.Base) < 4 {
 		return itemID{}, false
 	}
-	switch e.op {
-	case opParen, opConv, opCast:
-		return f.id(e.a)
-	case opSym:
-		if e.sym.kind != symVar || e.sym.inst || !f.cheap(e.sym) {
+	switch e.Op {
+	case tree.OpParen, tree.OpConv, tree.OpCast:
+		return f.id(e.A)
+	case tree.OpSym:
+		if e.Sym.Kind != tree.SymVar || e.Sym.Inst || !f.cheap(e.Sym) {
 			return itemID{}, false
 		}
-		a, asked := f.ids[e.sym]
+		a, asked := f.ids[e.Sym]
 		if !asked {
-			a.id, a.ok = f.id(e.sym.init.value)
-			f.ids[e.sym] = a
+			a.id, a.ok = f.id(e.Sym.Init.Value)
+			f.ids[e.Sym] = a
 		}
 		return a.id, a.ok
-	case opBuiltin:
-		d := constant{}
-		if len(e.args) == 1 {
-			d = fold(e.args[0])
+	case tree.OpBuiltin:
+		d := tree.Value{}
+		if len(e.Args) == 1 {
+			d = tree.Fold(e.Args[0])
 		}
-		if d.ok && d.i >= 0 && d.i < 3 && (e.text == "cc_get_global_id" || e.text == "cc_get_local_id") {
-			return itemID{e.text == "cc_get_global_id", int(d.i)}, true
+		if d.OK && d.Int >= 0 && d.Int < 3 && (e.Text == "cc_get_global_id" || e.Text == "cc_get_local_id") {
+			return itemID{e.Text == "cc_get_global_id", int(d.Int)}, true
 		}
 	}
 	return itemID{}, false
@@ -150,22 +153,22 @@ func (f *fission) id(e *expr) (itemID, bool) {
 
 // fixed tells whether e can be computed once in front of the loop, whether or not
 // an item would have come to it.
-func (f *fission) fixed(e *expr) bool {
+func (f *fission) fixed(e *tree.Expr) bool {
 	if !f.uniform(e) {
 		return false
 	}
 	ok := true
-	walkExpr(e, func(x *expr) {
+	tree.WalkExpr(e, func(x *tree.Expr) {
 		f.Step()
 		switch {
-		case x.op == opCall, x.op == opIndex, x.op == opLoad:
+		case x.Op == tree.OpCall, x.Op == tree.OpIndex, x.Op == tree.OpLoad:
 			ok = false
-		case x.op == opBinary && (x.text == "/" || x.text == "%"):
-			n := fold(x.b)
-			ok = ok && n.ok && !n.float && n.i > 0
-		case x.op == opSym && !x.sym.inst && x.sym.kind == symVar && !f.shared[x.sym]:
-			ok = ok && f.cheap(x.sym)
-		case x.op == opSym && x.sym.kind == symParam && len(f.writes[x.sym]) > 0 && !f.shared[x.sym]:
+		case x.Op == tree.OpBinary && (x.Text == "/" || x.Text == "%"):
+			n := tree.Fold(x.B)
+			ok = ok && n.OK && !n.IsFloat && n.Int > 0
+		case x.Op == tree.OpSym && !x.Sym.Inst && x.Sym.Kind == tree.SymVar && !f.shared[x.Sym]:
+			ok = ok && f.cheap(x.Sym)
+		case x.Op == tree.OpSym && x.Sym.Kind == tree.SymParam && len(f.writes[x.Sym]) > 0 && !f.shared[x.Sym]:
 			ok = false
 		}
 	})
@@ -179,8 +182,8 @@ const (
 )
 
 // flags tells the executor how a kernel may be called.
-func (f *fission) flags(asks map[*function]bool) string {
-	if len(f.fn.locals) > 0 || f.fn.barrier || asksGroup(f.fn, asks, f.Meter) {
+func (f *fission) flags(asks map[*tree.Function]bool) string {
+	if len(f.fn.Locals) > 0 || f.fn.Barrier || asksGroup(f.fn, asks, f.Meter) {
 		return flagsNone
 	}
 	return flagsRows
@@ -188,22 +191,22 @@ func (f *fission) flags(asks map[*function]bool) string {
 
 // asksGroup tells whether a function, or one that it calls, depends on the group that
 // its item is in.
-func asksGroup(fn *function, known map[*function]bool, m *token.Meter) bool {
+func asksGroup(fn *tree.Function, known map[*tree.Function]bool, m *token.Meter) bool {
 	if asks, ok := known[fn]; ok {
 		return asks
 	}
 	asks := false
-	walkStmt(fn.body, func(e *expr) {
+	tree.WalkStmt(fn.Body, func(e *tree.Expr) {
 		m.Step()
-		switch e.op {
-		case opCall:
-			asks = asks || e.sym.fn.kernel || asksGroup(e.sym.fn, known, m)
-		case opBuiltin:
-			asks = asks || e.text == "cc_get_local_id" || e.text == "cc_get_group_id" || e.site > 0
+		switch e.Op {
+		case tree.OpCall:
+			asks = asks || e.Sym.Fn.Kernel || asksGroup(e.Sym.Fn, known, m)
+		case tree.OpBuiltin:
+			asks = asks || e.Text == "cc_get_local_id" || e.Text == "cc_get_group_id" || e.Site > 0
 		}
 	})
-	for _, p := range fn.params {
-		asks = asks || fn.kernel && p.typ.isPointer() && p.typ.elem.space == Local
+	for _, p := range fn.Params {
+		asks = asks || fn.Kernel && p.Type.IsPointer() && p.Type.Elem.Space == tree.Local
 	}
 	known[fn] = asks
 	return asks

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/concord-compute/concord/source/internal/tree"
 )
 
 // Interchange. A reduction begins at the item's own element and goes on by the number
@@ -33,24 +35,24 @@ import (
 // strip is a part of a region: statements, or a loop that the items go through side by
 // side.
 type strip struct {
-	list   []*stmt
+	list   []*tree.Stmt
 	rounds *rounds
-	only   *stmt // an if at the end that all items pass, as the loop over the items knows
-	refs   map[*symbol]bool
-	writes map[*symbol]bool
-	home   map[*symbol]bool // declared here
-	vars   []*symbol        // refs in the order of the text
-	anew   []*symbol        // what is computed again for it, likewise
+	only   *tree.Stmt // an if at the end that all items pass, as the loop over the items knows
+	refs   map[*tree.Symbol]bool
+	writes map[*tree.Symbol]bool
+	home   map[*tree.Symbol]bool // declared here
+	vars   []*tree.Symbol        // refs in the order of the text
+	anew   []*tree.Symbol        // what is computed again for it, likewise
 }
 
 // rounds is a loop that is interchanged.
 type rounds struct {
-	loop  *stmt
-	k     *symbol
-	step  int64   // how much k grows from item to item: 1 or -1
-	conds []*expr // all of them have to be true
-	signs bool    // one converts k to a type that takes its top bit for something else
-	jam   int     // how many rounds are done at once, where nothing ends meanwhile
+	loop  *tree.Stmt
+	k     *tree.Symbol
+	step  int64        // how much k grows from item to item: 1 or -1
+	conds []*tree.Expr // all of them have to be true
+	signs bool         // one converts k to a type that takes its top bit for something else
+	jam   int          // how many rounds are done at once, where nothing ends meanwhile
 }
 
 // heldBytes bounds what the items of a part hold together, and mostHeld what one does.
@@ -77,12 +79,12 @@ func (f *fission) interchange(g *region) {
 	g.strips, g.rows = c.strips, c.rows
 	for _, sym := range c.held {
 		name := strconv.Itoa(len(f.where))
-		f.names[sym], f.where[sym] = "cv"+name+"_"+sym.cname, "cc_v"+name
+		f.names[sym], f.where[sym] = "cv"+name+"_"+sym.CName, "cc_v"+name
 	}
 	g.held = c.held
 	for _, sym := range f.inOrder(c.again) {
 		if f.names[sym] == "" {
-			f.names[sym] = "cb" + strconv.Itoa(len(f.again)) + "_" + sym.cname
+			f.names[sym] = "cb" + strconv.Itoa(len(f.again)) + "_" + sym.CName
 			f.again[sym] = true
 		}
 	}
@@ -103,26 +105,26 @@ type cutting struct {
 	rows   *straights // what is computed at the beginning of a part
 	strips []*strip
 	loops  bool
-	held   []*symbol
-	again  map[*symbol]bool
+	held   []*tree.Symbol
+	again  map[*tree.Symbol]bool
 }
 
 // cut finds the strips of a list.
-func (c *cutting) cut(list []*stmt) {
+func (c *cutting) cut(list []*tree.Stmt) {
 	var now *strip
 	for i, s := range list {
 		if l := c.rounds(s); l != nil {
 			c.loops, now = true, nil
-			c.strip(&strip{rounds: l}, s.body) // the rest is computed from what stands still
+			c.strip(&strip{rounds: l}, s.Body) // the rest is computed from what stands still
 			continue
 		}
 		if now == nil {
 			now = c.strip(&strip{})
 		}
-		if i == len(list)-1 && s.kind == stIf && c.needless[s] && !isReturn(s.body) && s.body.kind == stBlock {
+		if i == len(list)-1 && s.Kind == tree.StIf && c.needless[s] && !isReturn(s.Body) && s.Body.Kind == tree.StBlock {
 			now.only = s
-			now.mention(s.e)
-			c.cut(s.body.list)
+			now.mention(s.E)
+			c.cut(s.Body.List)
 			return
 		}
 		now.list = append(now.list, s)
@@ -130,8 +132,8 @@ func (c *cutting) cut(list []*stmt) {
 	}
 }
 
-func (c *cutting) strip(s *strip, parts ...*stmt) *strip {
-	s.refs, s.writes, s.home = map[*symbol]bool{}, map[*symbol]bool{}, map[*symbol]bool{}
+func (c *cutting) strip(s *strip, parts ...*tree.Stmt) *strip {
+	s.refs, s.writes, s.home = map[*tree.Symbol]bool{}, map[*tree.Symbol]bool{}, map[*tree.Symbol]bool{}
 	for _, k := range parts {
 		s.read(k)
 	}
@@ -140,36 +142,36 @@ func (c *cutting) strip(s *strip, parts ...*stmt) *strip {
 }
 
 // read notes what a statement of the strip mentions.
-func (s *strip) read(k *stmt) {
+func (s *strip) read(k *tree.Stmt) {
 	s.declares(k)
-	walkStmt(k, s.note)
+	tree.WalkStmt(k, s.note)
 }
 
-func (s *strip) declares(k *stmt) {
+func (s *strip) declares(k *tree.Stmt) {
 	if k == nil {
 		return
 	}
-	for _, sym := range k.syms {
+	for _, sym := range k.Syms {
 		s.home[sym], s.refs[sym] = true, true
 	}
-	for _, in := range append([]*stmt{k.init, k.body, k.alt}, k.list...) {
+	for _, in := range append([]*tree.Stmt{k.Init, k.Body, k.Alt}, k.List...) {
 		s.declares(in)
 	}
 }
 
-func (s *strip) mention(e *expr) { walkExpr(e, s.note) }
+func (s *strip) mention(e *tree.Expr) { tree.WalkExpr(e, s.note) }
 
-func (s *strip) note(e *expr) {
-	if e.op == opSym && rootVariable(e) != nil {
-		s.refs[e.sym] = true
+func (s *strip) note(e *tree.Expr) {
+	if e.Op == tree.OpSym && tree.RootVariable(e) != nil {
+		s.refs[e.Sym] = true
 	}
 	if isWrite(e) {
-		if sym := rootVariable(e.a); sym != nil {
+		if sym := tree.RootVariable(e.A); sym != nil {
 			s.writes[sym] = true
 		}
 	}
-	if e.body != nil {
-		s.declares(e.body)
+	if e.Body != nil {
+		s.declares(e.Body)
 	}
 }
 
@@ -184,7 +186,7 @@ func (c *cutting) leaves() bool {
 	}
 	for _, s := range c.strips[:last] {
 		for _, k := range s.list {
-			if hasReturn(k) && !(c.needless[k] && isReturn(k.body)) || c.spins(k) {
+			if hasReturn(k) && !(c.needless[k] && isReturn(k.Body)) || c.spins(k) {
 				return false
 			}
 		}
@@ -194,19 +196,19 @@ func (c *cutting) leaves() bool {
 
 // spins tells whether a loop in k may wait for another item: one that has taken a lock,
 // and gives it back behind the strip.
-func (c *cutting) spins(k *stmt) bool {
+func (c *cutting) spins(k *tree.Stmt) bool {
 	if k == nil {
 		return false
 	}
-	if k.kind == stFor || k.kind == stWhile || k.kind == stDo {
+	if k.Kind == tree.StFor || k.Kind == tree.StWhile || k.Kind == tree.StDo {
 		found := false
-		walkStmt(k, func(e *expr) {
-			b, _ := lookupBuiltin(strings.TrimPrefix(e.text, "cc_"))
-			found = found || e.typ != nil && e.typ.q&qVolatile != 0 || e.op == opBuiltin && b != nil && b.Atomic || e.op == opCall && !c.isPure(e.sym.fn)
+		tree.WalkStmt(k, func(e *tree.Expr) {
+			b, _ := lookupBuiltin(strings.TrimPrefix(e.Text, "cc_"))
+			found = found || e.Type != nil && e.Type.Q&tree.QVolatile != 0 || e.Op == tree.OpBuiltin && b != nil && b.Atomic || e.Op == tree.OpCall && !c.isPure(e.Sym.Fn)
 		})
 		return found
 	}
-	for _, in := range append([]*stmt{k.body, k.alt}, k.list...) {
+	for _, in := range append([]*tree.Stmt{k.Body, k.Alt}, k.List...) {
 		if c.spins(in) {
 			return true
 		}
@@ -217,18 +219,18 @@ func (c *cutting) spins(k *stmt) bool {
 // hold finds the variables that several strips mention: those that are cheap to
 // compute again, and those that are held.
 func (c *cutting) hold() bool {
-	c.again = map[*symbol]bool{}
+	c.again = map[*tree.Symbol]bool{}
 	for _, s := range c.strips[:len(c.strips)-1] {
 		for _, k := range s.list {
-			for _, sym := range k.syms {
+			for _, sym := range k.Syms {
 				if c.pinned[sym] && c.where[sym] == "" {
 					return false // a pointer outlives the strip
 				}
 			}
 		}
 	}
-	users, home := map[*symbol]int{}, map[*symbol]bool{}
-	several := map[*symbol]bool{} // mentioned by more than one
+	users, home := map[*tree.Symbol]int{}, map[*tree.Symbol]bool{}
+	several := map[*tree.Symbol]bool{} // mentioned by more than one
 	for _, s := range c.strips {
 		for sym := range s.refs {
 			if users[sym]++; users[sym] == 2 {
@@ -242,13 +244,13 @@ func (c *cutting) hold() bool {
 	bytes := 0
 	for _, sym := range c.inOrder(several) {
 		switch {
-		case sym.kind != symParam && !home[sym], c.shared[sym], c.names[sym] != "", sym.kind == symParam && len(c.writes[sym]) == 0:
+		case sym.Kind != tree.SymParam && !home[sym], c.shared[sym], c.names[sym] != "", sym.Kind == tree.SymParam && len(c.writes[sym]) == 0:
 		case c.cheap(sym):
 			c.needs(sym, c.again)
 		default:
-			t := sym.typ
-			size, ok := t.size()
-			if bytes += size; !ok || bytes > mostHeld || !c.copied(sym) || t.align > 0 {
+			t := sym.Type
+			size, ok := t.Size()
+			if bytes += size; !ok || bytes > mostHeld || !c.copied(sym) || t.Align > 0 {
 				return false
 			}
 			c.held = append(c.held, sym)
@@ -261,7 +263,7 @@ func (c *cutting) hold() bool {
 func (g *region) part() int {
 	bytes := 4
 	for _, sym := range g.held {
-		n, _ := sym.typ.size()
+		n, _ := sym.Type.Size()
 		bytes += n
 	}
 	n := 1
@@ -272,98 +274,98 @@ func (g *region) part() int {
 }
 
 // rounds recognizes a loop that can be interchanged and should be.
-func (c *cutting) rounds(s *stmt) *rounds {
-	if s.kind != stFor || s.init == nil || s.init.kind != stDecl || len(s.init.syms) != 1 || s.e == nil || s.post == nil || !c.stays(s) {
+func (c *cutting) rounds(s *tree.Stmt) *rounds {
+	if s.Kind != tree.StFor || s.Init == nil || s.Init.Kind != tree.StDecl || len(s.Init.Syms) != 1 || s.E == nil || s.Post == nil || !c.stays(s) {
 		return nil
 	}
-	k := s.init.syms[0]
-	if t := k.typ; t.kind != tScalar || !t.isInteger() || kindSize(t.base) < 4 || t.align > 0 || t.q&qVolatile != 0 ||
-		k.init == nil || k.init.value == nil || c.pinned[k] || len(c.writes[k]) != 2 {
+	k := s.Init.Syms[0]
+	if t := k.Type; t.Kind != tree.TScalar || !t.IsInteger() || tree.KindSize(t.Base) < 4 || t.Align > 0 || t.Q&tree.QVolatile != 0 ||
+		k.Init == nil || k.Init.Value == nil || c.pinned[k] || len(c.writes[k]) != 2 {
 		return nil
 	}
-	if c.writes[k][0].at.s != s || !c.advances(s.post, k) { // the post expression, read before the declaration
+	if c.writes[k][0].at.s != s || !c.advances(s.Post, k) { // the post expression, read before the declaration
 		return nil
 	}
 	first := c.rows.first(k)
 	l := &rounds{loop: s, k: k, step: int64(first.n)}
-	if !first.known || l.step != 1 && l.step != -1 || !c.conditions(l, s.e) || !c.pays(l) {
+	if !first.known || l.step != 1 && l.step != -1 || !c.conditions(l, s.E) || !c.pays(l) {
 		return nil
 	}
 	c.rows.need[k] = true // its value is named where it is needed
-	c.rows.needs(k.init.value)
-	c.rows.needs(s.post)
-	c.rows.needs(s.e)
+	c.rows.needs(k.Init.Value)
+	c.rows.needs(s.Post)
+	c.rows.needs(s.E)
 	return l
 }
 
 // stays tells whether no item leaves a loop but by its condition.
-func (c *cutting) stays(loop *stmt) bool {
+func (c *cutting) stays(loop *tree.Stmt) bool {
 	if hasReturn(loop) {
 		return false
 	}
-	return !slices.ContainsFunc(c.leaving[loop], func(j jump) bool { return j.at.s.kind != stContinue })
+	return !slices.ContainsFunc(c.leaving[loop], func(j jump) bool { return j.at.s.Kind != tree.StContinue })
 }
 
 // still tells whether e can be computed in front of a part and stays what it is.
-func (c *cutting) still(e *expr) bool {
+func (c *cutting) still(e *tree.Expr) bool {
 	s := c.rows.stepOf(e)
-	return s.known && !s.moves && e.typ.isInteger()
+	return s.known && !s.moves && e.Type.IsInteger()
 }
 
 // advances tells whether e adds to k what is the same for all items and all rounds.
-func (c *cutting) advances(e *expr, k *symbol) bool {
-	e = unparen(e)
-	is := func(x *expr) bool { x = c.widened(x, k); return x.op == opSym && x.sym == k }
-	adds := func(x *expr) bool {
-		n := fold(x)
-		return c.still(x) && !(n.ok && max(n.i, -n.i) < shortStep)
+func (c *cutting) advances(e *tree.Expr, k *tree.Symbol) bool {
+	e = tree.Unparen(e)
+	is := func(x *tree.Expr) bool { x = c.widened(x, k); return x.Op == tree.OpSym && x.Sym == k }
+	adds := func(x *tree.Expr) bool {
+		n := tree.Fold(x)
+		return c.still(x) && !(n.OK && max(n.Int, -n.Int) < shortStep)
 	}
-	if e.op != opAssign || !is(e.a) {
+	if e.Op != tree.OpAssign || !is(e.A) {
 		return false
 	}
-	switch b := c.widened(e.b, k); {
-	case e.text == "+=" || e.text == "-=":
-		return adds(e.b)
-	case e.text == "=" && b.op == opBinary && b.typ.isInteger() && kindSize(b.typ.base) >= kindSize(k.typ.base):
-		return (b.text == "+" || b.text == "-") && is(b.a) && adds(b.b) || b.text == "+" && is(b.b) && adds(b.a)
+	switch b := c.widened(e.B, k); {
+	case e.Text == "+=" || e.Text == "-=":
+		return adds(e.B)
+	case e.Text == "=" && b.Op == tree.OpBinary && b.Type.IsInteger() && tree.KindSize(b.Type.Base) >= tree.KindSize(k.Type.Base):
+		return (b.Text == "+" || b.Text == "-") && is(b.A) && adds(b.B) || b.Text == "+" && is(b.B) && adds(b.A)
 	}
 	return false
 }
 
 // widened takes off conversions that keep all bits of k.
-func (c *cutting) widened(e *expr, k *symbol) *expr {
-	for (e.op == opParen || e.op == opConv || e.op == opCast) && e.typ.isInteger() && kindSize(e.typ.base) >= kindSize(k.typ.base) {
-		e = e.a
+func (c *cutting) widened(e *tree.Expr, k *tree.Symbol) *tree.Expr {
+	for (e.Op == tree.OpParen || e.Op == tree.OpConv || e.Op == tree.OpCast) && e.Type.IsInteger() && tree.KindSize(e.Type.Base) >= tree.KindSize(k.Type.Base) {
+		e = e.A
 	}
 	return e
 }
 
 // conditions takes the condition of a loop apart into comparisons of k.
-func (c *cutting) conditions(l *rounds, e *expr) bool {
-	e = unparen(e)
-	if e.op == opLogic && e.text == "&&" {
-		return c.conditions(l, e.a) && c.conditions(l, e.b)
+func (c *cutting) conditions(l *rounds, e *tree.Expr) bool {
+	e = tree.Unparen(e)
+	if e.Op == tree.OpLogic && e.Text == "&&" {
+		return c.conditions(l, e.A) && c.conditions(l, e.B)
 	}
 	l.conds = append(l.conds, e)
 	if c.still(e) {
 		return true
 	}
-	if e.op != opCompare || mirrored[e.text] == "" || e.text == "==" || !e.a.typ.isInteger() || !e.b.typ.isInteger() {
+	if e.Op != tree.OpCompare || mirrored[e.Text] == "" || e.Text == "==" || !e.A.Type.IsInteger() || !e.B.Type.IsInteger() {
 		return false
 	}
-	x, u := e.a, e.b
+	x, u := e.A, e.B
 	if c.still(x) {
 		x, u = u, x
 	}
-	signed := isSigned(l.k.typ)
-	l.signs = l.signs || isSigned(usual(e.a.typ, e.b.typ)) != signed
-	for ; x.op == opParen || x.op == opConv || x.op == opCast; x = x.a {
-		if !x.typ.isInteger() || kindSize(x.typ.base) < kindSize(l.k.typ.base) {
+	signed := isSigned(l.k.Type)
+	l.signs = l.signs || isSigned(tree.Usual(e.A.Type, e.B.Type)) != signed
+	for ; x.Op == tree.OpParen || x.Op == tree.OpConv || x.Op == tree.OpCast; x = x.A {
+		if !x.Type.IsInteger() || tree.KindSize(x.Type.Base) < tree.KindSize(l.k.Type.Base) {
 			return false
 		}
-		l.signs = l.signs || isSigned(x.typ) != signed
+		l.signs = l.signs || isSigned(x.Type) != signed
 	}
-	return x.op == opSym && x.sym == l.k && c.still(u)
+	return x.Op == tree.OpSym && x.Sym == l.k && c.still(u)
 }
 
 // pays tells whether the body of a loop touches memory that is consecutive from
@@ -371,30 +373,30 @@ func (c *cutting) conditions(l *rounds, e *expr) bool {
 func (c *cutting) pays(l *rounds) bool {
 	in := c.bodyOf(c.g, l)
 	good, bad, nodes := 0, false, 0
-	visit := func(e *expr) {
+	visit := func(e *tree.Expr) {
 		c.Step()
 		nodes++
 		switch {
-		case e.typ != nil && e.typ.q&qVolatile != 0:
+		case e.Type != nil && e.Type.Q&tree.QVolatile != 0:
 			bad = true
-		case e.op == opIndex && rootVariable(e) == nil && e.typ.kind != tArray:
+		case e.Op == tree.OpIndex && tree.RootVariable(e) == nil && e.Type.Kind != tree.TArray:
 			at := in.place(e)
 			if at.n == 1 || at.n == -1 {
 				good++
 			}
-			bad = bad || !at.known && !reads(e.b) || max(at.n, -at.n) > 1
-		case e.op == opUnary && e.text == "*", e.op == opStmts, e.op == opCompound, e.op == opBad, e.op == opLoad:
+			bad = bad || !at.known && !reads(e.B) || max(at.n, -at.n) > 1
+		case e.Op == tree.OpUnary && e.Text == "*", e.Op == tree.OpStmts, e.Op == tree.OpCompound, e.Op == tree.OpBad, e.Op == tree.OpLoad:
 			bad = true
-		case e.op == opCall:
-			bad = bad || !c.isPure(e.sym.fn)
-		case e.op == opBuiltin:
+		case e.Op == tree.OpCall:
+			bad = bad || !c.isPure(e.Sym.Fn)
+		case e.Op == tree.OpBuiltin:
 			_, id := c.id(e)
 			bad = bad || !id && !alike(e)
 		}
 	}
-	walkStmt(l.loop.body, visit)
-	walkExpr(l.loop.e, visit)
-	walkExpr(l.loop.post, visit)
+	tree.WalkStmt(l.loop.Body, visit)
+	tree.WalkExpr(l.loop.E, visit)
+	tree.WalkExpr(l.loop.Post, visit)
 	l.jam = 1
 	for 2*l.jam*good <= jamPlaces && 2*l.jam*nodes <= jamNodes {
 		l.jam *= 2
@@ -411,26 +413,26 @@ func (f *fission) bodyOf(g *region, l *rounds) *straights {
 }
 
 // place is how many elements the place of e, or what e points to, moves per item.
-func (s *straights) place(e *expr) stepOf {
-	switch e.op {
-	case opParen, opDecay:
-		return s.place(e.a)
-	case opIndex, opBinary:
-		if e.op == opBinary && (e.text != "+" || !e.a.typ.isPointer()) {
+func (s *straights) place(e *tree.Expr) stepOf {
+	switch e.Op {
+	case tree.OpParen, tree.OpDecay:
+		return s.place(e.A)
+	case tree.OpIndex, tree.OpBinary:
+		if e.Op == tree.OpBinary && (e.Text != "+" || !e.A.Type.IsPointer()) {
 			return unknown
 		}
-		a, b := s.place(e.a), s.stepOf(e.b)
-		if !a.known || !b.known || e.typ.kind == tArray && b.n != 0 {
+		a, b := s.place(e.A), s.stepOf(e.B)
+		if !a.known || !b.known || e.Type.Kind == tree.TArray && b.n != 0 {
 			return unknown
 		}
 		return stepOf{n: a.n + b.n, known: true}
-	case opSym:
-		sym := e.sym
+	case tree.OpSym:
+		sym := e.Sym
 		switch {
-		case sym.inst || s.shared[sym] || sym.kind == symParam && len(s.writes[sym]) == 0:
+		case sym.Inst || s.shared[sym] || sym.Kind == tree.SymParam && len(s.writes[sym]) == 0:
 			return still
-		case sym.typ.isPointer() && len(s.writes[sym]) == 1 && !s.pinned[sym] && sym.init != nil && sym.init.value != nil && s.inside(sym):
-			return s.place(sym.init.value)
+		case sym.Type.IsPointer() && len(s.writes[sym]) == 1 && !s.pinned[sym] && sym.Init != nil && sym.Init.Value != nil && s.inside(sym):
+			return s.place(sym.Init.Value)
 		}
 	}
 	return unknown
@@ -438,38 +440,38 @@ func (s *straights) place(e *expr) stepOf {
 
 // first is how much the value that a variable begins with grows from item to item, in
 // all its bits as long as those of 32 bits in it do not wrap.
-func (s *straights) first(k *symbol) stepOf {
-	if kindSize(k.typ.base) == 4 {
-		return s.stepOf(k.init.value)
+func (s *straights) first(k *tree.Symbol) stepOf {
+	if tree.KindSize(k.Type.Base) == 4 {
+		return s.stepOf(k.Init.Value)
 	}
-	return s.wide(k.init.value)
+	return s.wide(k.Init.Value)
 }
 
 // wide is step for values of 64 bits.
-func (s *straights) wide(e *expr) stepOf {
+func (s *straights) wide(e *tree.Expr) stepOf {
 	step := s.stepOf(e)
 	if !step.known || !step.moves {
 		return step
 	}
-	if !isWide(e.typ) {
+	if !isWide(e.Type) {
 		n := len(s.list)
 		if s.consider(e); len(s.list) == n {
 			return unknown
 		}
 		return step
 	}
-	switch e.op {
-	case opParen, opConv, opCast:
-		return s.wide(e.a)
-	case opSym:
-		if isWide(e.sym.typ) {
-			return s.wide(e.sym.init.value)
+	switch e.Op {
+	case tree.OpParen, tree.OpConv, tree.OpCast:
+		return s.wide(e.A)
+	case tree.OpSym:
+		if isWide(e.Sym.Type) {
+			return s.wide(e.Sym.Init.Value)
 		}
-	case opBuiltin:
+	case tree.OpBuiltin:
 		return step
-	case opBinary:
-		a, b := s.wide(e.a), s.wide(e.b)
-		if a.known && b.known && (e.text == "+" || e.text == "-") {
+	case tree.OpBinary:
+		a, b := s.wide(e.A), s.wide(e.B)
+		if a.known && b.known && (e.Text == "+" || e.Text == "-") {
 			return step
 		}
 	}
@@ -477,11 +479,11 @@ func (s *straights) wide(e *expr) stepOf {
 }
 
 // reads tells whether memory decides about e.
-func reads(e *expr) bool {
+func reads(e *tree.Expr) bool {
 	found := false
-	walkExpr(e, func(x *expr) { found = found || x.op == opIndex && rootVariable(x) == nil })
+	tree.WalkExpr(e, func(x *tree.Expr) { found = found || x.Op == tree.OpIndex && tree.RootVariable(x) == nil })
 	return found
 }
 
 // isSigned is for integers.
-func isSigned(t *ctype) bool { return signedOf(t.base) == t.base }
+func isSigned(t *tree.Type) bool { return tree.SignedOf(t.Base) == t.Base }

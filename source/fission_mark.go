@@ -2,6 +2,8 @@ package source
 
 // What a plan does once for the group.
 
+import "github.com/concord-compute/concord/source/internal/tree"
+
 // mark finds what must be done once for the group: barriers and what is around
 // them, the variables that decide about these, their assignments and what decides
 // about those.
@@ -11,7 +13,7 @@ func (f *fission) mark() {
 		f.take(at)
 	}
 	for _, j := range f.jumps {
-		if j.at.s.kind == stReturn && j.at.late {
+		if j.at.s.Kind == tree.StReturn && j.at.late {
 			f.take(j.at)
 		}
 	}
@@ -43,15 +45,15 @@ func (f *fission) take(at *place) {
 // join finds what has to be done once because a statement is.
 func (f *fission) join(at *place) {
 	s := at.s
-	if s.kind != stExpr || !isBarrier(s.e) {
-		f.share(s.e)
+	if s.Kind != tree.StExpr || !isBarrier(s.E) {
+		f.share(s.E)
 	}
-	if s.kind == stFor {
-		f.share(s.post)
-		if s.init != nil {
-			f.group[s.init] = true
-			f.share(s.init.e)
-			for _, sym := range s.init.syms {
+	if s.Kind == tree.StFor {
+		f.share(s.Post)
+		if s.Init != nil {
+			f.group[s.Init] = true
+			f.share(s.Init.E)
+			for _, sym := range s.Init.Syms {
 				f.shareVariable(sym)
 			}
 		}
@@ -59,23 +61,23 @@ func (f *fission) join(at *place) {
 	for _, j := range f.leaving[s] {
 		f.take(j.at)
 	}
-	switch s.kind {
-	case stFor, stWhile, stDo:
+	switch s.Kind {
+	case tree.StFor, tree.StWhile, tree.StDo:
 		f.sweep(at)
 	}
 }
 
 // share makes the variables that e mentions variables of the group.
-func (f *fission) share(e *expr) {
-	walkExpr(e, func(x *expr) {
+func (f *fission) share(e *tree.Expr) {
+	tree.WalkExpr(e, func(x *tree.Expr) {
 		f.Step()
-		if x.op == opSym && rootVariable(x) != nil {
-			f.shareVariable(x.sym)
+		if x.Op == tree.OpSym && tree.RootVariable(x) != nil {
+			f.shareVariable(x.Sym)
 		}
 	})
 }
 
-func (f *fission) shareVariable(sym *symbol) {
+func (f *fission) shareVariable(sym *tree.Symbol) {
 	if !f.shared[sym] {
 		f.shared[sym] = true
 		f.sharing = append(f.sharing, sym)
@@ -93,7 +95,7 @@ func (f *fission) sweep(loop *place) {
 		f.Step()
 		p.swept = true
 		list = append(list, p.inner...)
-		if p.jump != nil && p.s.kind == stReturn {
+		if p.jump != nil && p.s.Kind == tree.StReturn {
 			f.take(p)
 		}
 	}
@@ -102,15 +104,15 @@ func (f *fission) sweep(loop *place) {
 // delay finds the places with something behind them that all items do together, in
 // whatever block around.
 func (f *fission) delay() {
-	last := map[*stmt]int{} // the last statement of a block that waits
+	last := map[*tree.Stmt]int{} // the last statement of a block that waits
 	for _, p := range f.places {
-		if p.up != nil && p.up.s.kind == stBlock && f.waits[p.s] {
+		if p.up != nil && p.up.s.Kind == tree.StBlock && f.waits[p.s] {
 			last[p.up.s] = p.index
 		}
 	}
 	for _, p := range f.places {
 		if p.up != nil {
-			p.late = p.up.late || p.up.s.kind == stBlock && p.index < last[p.up.s]
+			p.late = p.up.late || p.up.s.Kind == tree.StBlock && p.index < last[p.up.s]
 		}
 	}
 }

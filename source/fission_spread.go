@@ -6,23 +6,25 @@ package source
 // others, the loop parts them. Everything is looked at again only when something that it
 // depends on has changed, once, so the work grows with the text and no faster.
 
+import "github.com/concord-compute/concord/source/internal/tree"
+
 // dependent is what has to be looked at again when a variable turns out to differ: a
 // variable that is assigned from it, or a statement that decides by it.
 type dependent struct {
-	sym *symbol
+	sym *tree.Symbol
 	at  *place
 }
 
 // spreading is the work that is left.
 type spreading struct {
 	*flow
-	dependents map[*symbol][]dependent
-	todo       []*symbol // they may differ, and their dependents do not know
+	dependents map[*tree.Symbol][]dependent
+	todo       []*tree.Symbol // they may differ, and their dependents do not know
 }
 
 // spread completes varies, and the places that only some items reach.
 func (w *flow) spread() {
-	s := &spreading{flow: w, dependents: map[*symbol][]dependent{}}
+	s := &spreading{flow: w, dependents: map[*tree.Symbol][]dependent{}}
 	for sym, differs := range w.varies {
 		if differs {
 			s.todo = append(s.todo, sym)
@@ -36,11 +38,11 @@ func (w *flow) spread() {
 		}
 	}
 	for _, p := range w.places {
-		switch p.s.kind {
-		case stSwitch:
+		switch p.s.Kind {
+		case tree.StSwitch:
 			s.part(p)
-		case stIf, stFor, stWhile, stDo:
-			if !s.depend(p.s.e, dependent{at: p}) {
+		case tree.StIf, tree.StFor, tree.StWhile, tree.StDo:
+			if !s.depend(p.s.E, dependent{at: p}) {
 				s.part(p)
 			}
 		}
@@ -61,9 +63,9 @@ func (w *flow) spread() {
 
 // depend enters what depends on e with all variables that decide about it. It is false
 // where e differs whatever they are.
-func (s *spreading) depend(e *expr, d dependent) bool {
-	var mentions []*symbol
-	if !s.depends(e, func(sym *symbol) bool {
+func (s *spreading) depend(e *tree.Expr, d dependent) bool {
+	var mentions []*tree.Symbol
+	if !s.depends(e, func(sym *tree.Symbol) bool {
 		mentions = append(mentions, sym)
 		return !s.varies[sym]
 	}) {
@@ -76,7 +78,7 @@ func (s *spreading) depend(e *expr, d dependent) bool {
 }
 
 // vary says that a variable may differ between items.
-func (s *spreading) vary(sym *symbol) {
+func (s *spreading) vary(sym *tree.Symbol) {
 	if !s.varies[sym] {
 		s.varies[sym] = true
 		s.todo = append(s.todo, sym)
@@ -110,8 +112,8 @@ func (s *spreading) part(at *place) {
 func (s *spreading) leave(j *jump) []*place {
 	var loops []*place
 	for p := j.at; p != nil; p = p.up {
-		switch p.s.kind {
-		case stFor, stWhile, stDo:
+		switch p.s.Kind {
+		case tree.StFor, tree.StWhile, tree.StDo:
 			if j.target == nil || j.target == p.s {
 				loops = append(loops, p)
 			}

@@ -1,6 +1,10 @@
 package source
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/concord-compute/concord/source/internal/tree"
+)
 
 // Straight indices. Programs keep ids in an int or uint and index with sums of them,
 // which the language lets wrap at 32 bits: so a C++ compiler cannot know that the
@@ -11,7 +15,7 @@ import "strconv"
 
 // straight is an expression of 32 bits that is used with 64 and goes straight.
 type straight struct {
-	e    *expr
+	e    *tree.Expr
 	step int64
 }
 
@@ -24,12 +28,12 @@ type straights struct {
 	*fission
 	g     *region
 	list  []straight
-	order []*symbol // the variables that they are computed from, in an order that works
-	need  map[*symbol]bool
-	steps map[*symbol]stepOf
-	wides map[*expr]stepOf // of sums of 64 bits, which wide asks for at every level
+	order []*tree.Symbol // the variables that they are computed from, in an order that works
+	need  map[*tree.Symbol]bool
+	steps map[*tree.Symbol]stepOf
+	wides map[*tree.Expr]stepOf // of sums of 64 bits, which wide asks for at every level
 
-	names map[*symbol]string // see hoisted
+	names map[*tree.Symbol]string // see hoisted
 }
 
 // stepOf says how much something grows per item of a row, modulo 2^32; known is false
@@ -43,7 +47,7 @@ type stepOf struct {
 
 // newStraights begins with none.
 func (f *fission) newStraights(g *region) *straights {
-	return &straights{fission: f, g: g, need: map[*symbol]bool{}, steps: map[*symbol]stepOf{}, wides: map[*expr]stepOf{}}
+	return &straights{fission: f, g: g, need: map[*tree.Symbol]bool{}, steps: map[*tree.Symbol]stepOf{}, wides: map[*tree.Expr]stepOf{}}
 }
 
 // straightOf returns the straight indices of a region.
@@ -59,48 +63,48 @@ func (f *fission) straightOf(g *region) *straights {
 }
 
 // read looks through a statement for the places where 32 bits become 64.
-func (s *straights) read(k *stmt) {
+func (s *straights) read(k *tree.Stmt) {
 	if k == nil {
 		return
 	}
-	for _, e := range []*expr{k.e, k.post} {
-		walkExpr(e, s.visit)
+	for _, e := range []*tree.Expr{k.E, k.Post} {
+		tree.WalkExpr(e, s.visit)
 	}
-	for _, sym := range k.syms {
+	for _, sym := range k.Syms {
 		s.variableStep(sym) // in order: no answer has to ask for many others first
 		s.value(sym)
-		walkInit(sym.init, s.visit)
+		tree.WalkInit(sym.Init, s.visit)
 	}
-	for _, k := range append([]*stmt{k.init, k.body, k.alt}, k.list...) {
+	for _, k := range append([]*tree.Stmt{k.Init, k.Body, k.Alt}, k.List...) {
 		s.read(k)
 	}
 }
 
 // value is read for what a variable begins with.
-func (s *straights) value(sym *symbol) {
-	if sym.init != nil && sym.init.value != nil && isWide(sym.typ) {
-		s.consider(sym.init.value)
+func (s *straights) value(sym *tree.Symbol) {
+	if sym.Init != nil && sym.Init.Value != nil && isWide(sym.Type) {
+		s.consider(sym.Init.Value)
 	}
 }
 
-func (s *straights) visit(e *expr) {
+func (s *straights) visit(e *tree.Expr) {
 	s.Step()
 	switch {
-	case e.op == opIndex:
-		s.consider(e.b)
-	case e.op == opBinary && (e.typ.isPointer() || isWide(e.typ)):
-		s.consider(e.a)
-		s.consider(e.b)
-	case (e.op == opConv || e.op == opCast) && isWide(e.typ):
-		s.consider(e.a)
+	case e.Op == tree.OpIndex:
+		s.consider(e.B)
+	case e.Op == tree.OpBinary && (e.Type.IsPointer() || isWide(e.Type)):
+		s.consider(e.A)
+		s.consider(e.B)
+	case (e.Op == tree.OpConv || e.Op == tree.OpCast) && isWide(e.Type):
+		s.consider(e.A)
 	}
 }
 
-func isWide(t *ctype) bool { return t.isInteger() && kindSize(t.base) == 8 }
+func isWide(t *tree.Type) bool { return t.IsInteger() && tree.KindSize(t.Base) == 8 }
 
 // consider enters e if it is straight.
-func (s *straights) consider(e *expr) {
-	if len(s.list) == mostStraight || !e.typ.is(Int) && !e.typ.is(UInt) {
+func (s *straights) consider(e *tree.Expr) {
+	if len(s.list) == mostStraight || !e.Type.Is(tree.Int) && !e.Type.Is(tree.UInt) {
 		return
 	}
 	step := s.stepOf(e)
@@ -111,13 +115,13 @@ func (s *straights) consider(e *expr) {
 }
 
 // needs enters the variables that e is computed from.
-func (s *straights) needs(e *expr) {
-	walkExpr(e, func(x *expr) {
+func (s *straights) needs(e *tree.Expr) {
+	tree.WalkExpr(e, func(x *tree.Expr) {
 		s.Step()
-		if x.op == opSym && x.sym.kind == symVar && !x.sym.inst && !s.shared[x.sym] && !s.need[x.sym] {
-			s.need[x.sym] = true
-			s.needs(x.sym.init.value)
-			s.order = append(s.order, x.sym)
+		if x.Op == tree.OpSym && x.Sym.Kind == tree.SymVar && !x.Sym.Inst && !s.shared[x.Sym] && !s.need[x.Sym] {
+			s.need[x.Sym] = true
+			s.needs(x.Sym.Init.Value)
+			s.order = append(s.order, x.Sym)
 		}
 	})
 }
@@ -127,33 +131,33 @@ var unknown, still = stepOf{}, stepOf{known: true}
 func moving(n int32) stepOf { return stepOf{n, true, true} }
 
 // stepOf is how much e grows per item.
-func (s *straights) stepOf(e *expr) stepOf {
+func (s *straights) stepOf(e *tree.Expr) stepOf {
 	s.Step()
 	switch {
-	case fold(e).ok:
+	case tree.Fold(e).OK:
 		return still
-	case !e.typ.isInteger():
+	case !e.Type.IsInteger():
 		return unknown
-	case e.op == opSym:
-		return s.variableStep(e.sym)
-	case e.op == opBuiltin:
+	case e.Op == tree.OpSym:
+		return s.variableStep(e.Sym)
+	case e.Op == tree.OpBuiltin:
 		return s.idStep(e)
 	}
 	if known, asked := s.wides[e]; asked {
 		return known
 	}
 	step := s.operandStep(e)
-	if e.op == opBinary && isWide(e.typ) {
+	if e.Op == tree.OpBinary && isWide(e.Type) {
 		s.wides[e] = step
 	}
 	return step
 }
 
 // operandStep is stepOf for an operator.
-func (s *straights) operandStep(e *expr) stepOf {
+func (s *straights) operandStep(e *tree.Expr) stepOf {
 	var of [3]stepOf
 	moves := false
-	for i, x := range []*expr{e.a, e.b, e.c} {
+	for i, x := range []*tree.Expr{e.A, e.B, e.C} {
 		if x == nil {
 			continue
 		}
@@ -174,13 +178,13 @@ func (s *straights) operandStep(e *expr) stepOf {
 
 // harmless tells whether e, of operands that do not move, can be computed where no
 // item may come to it.
-func harmless(e *expr) bool {
-	switch e.op {
-	case opParen, opConv, opCast, opUnary, opShift, opCompare, opLogic, opCond:
+func harmless(e *tree.Expr) bool {
+	switch e.Op {
+	case tree.OpParen, tree.OpConv, tree.OpCast, tree.OpUnary, tree.OpShift, tree.OpCompare, tree.OpLogic, tree.OpCond:
 		return true
-	case opBinary:
-		n := fold(e.b)
-		return e.text != "/" && e.text != "%" || n.ok && n.i > 0
+	case tree.OpBinary:
+		n := tree.Fold(e.B)
+		return e.Text != "/" && e.Text != "%" || n.OK && n.Int > 0
 	}
 	return false
 }
@@ -188,42 +192,42 @@ func harmless(e *expr) bool {
 // movingStep is for e of operands that grow by a and b. The lower 32 bits of a sum, a
 // product with a constant and a change between 32 and 64 bits follow from those of the
 // operands; whatever looks at other bits is unknown.
-func movingStep(e *expr, a, b int32) stepOf {
-	if kindSize(e.typ.base) < 4 {
+func movingStep(e *tree.Expr, a, b int32) stepOf {
+	if tree.KindSize(e.Type.Base) < 4 {
 		return unknown
 	}
-	switch e.op {
-	case opParen, opConv, opCast:
+	switch e.Op {
+	case tree.OpParen, tree.OpConv, tree.OpCast:
 		return moving(a)
-	case opUnary:
-		switch e.text {
+	case tree.OpUnary:
+		switch e.Text {
 		case "+":
 			return moving(a)
 		case "-", "~":
 			return moving(-a)
 		}
-	case opShift:
-		if n := fold(e.b); e.text == "<<" && n.ok && n.i >= 0 && n.i < 31 {
-			return moving(a << n.i)
+	case tree.OpShift:
+		if n := tree.Fold(e.B); e.Text == "<<" && n.OK && n.Int >= 0 && n.Int < 31 {
+			return moving(a << n.Int)
 		}
-	case opBinary:
-		x, y := fold(e.a), fold(e.b)
+	case tree.OpBinary:
+		x, y := tree.Fold(e.A), tree.Fold(e.B)
 		switch {
-		case e.text == "+":
+		case e.Text == "+":
 			return moving(a + b)
-		case e.text == "-":
+		case e.Text == "-":
 			return moving(a - b)
-		case e.text == "*" && x.ok:
-			return moving(int32(x.i) * b)
-		case e.text == "*" && y.ok:
-			return moving(a * int32(y.i))
+		case e.Text == "*" && x.OK:
+			return moving(int32(x.Int) * b)
+		case e.Text == "*" && y.OK:
+			return moving(a * int32(y.Int))
 		}
 	}
 	return unknown
 }
 
 // idStep is for what the item knows of itself.
-func (s *straights) idStep(e *expr) stepOf {
+func (s *straights) idStep(e *tree.Expr) stepOf {
 	id, is := s.id(e)
 	switch {
 	case is && id.dim == 0:
@@ -236,20 +240,20 @@ func (s *straights) idStep(e *expr) stepOf {
 
 // variableStep is for variables that have one value while an item is in the region,
 // which can be computed from the beginning.
-func (s *straights) variableStep(sym *symbol) stepOf {
+func (s *straights) variableStep(sym *tree.Symbol) stepOf {
 	if known, asked := s.steps[sym]; asked {
 		return known
 	}
 	step := unknown
 	s.steps[sym] = step // for what begins with itself
 	switch {
-	case sym.typ.q&qVolatile != 0 || sym.inst:
-	case s.shared[sym] || sym.kind == symParam && len(s.writes[sym]) == 0:
+	case sym.Type.Q&tree.QVolatile != 0 || sym.Inst:
+	case s.shared[sym] || sym.Kind == tree.SymParam && len(s.writes[sym]) == 0:
 		step = still
-	case sym.kind == symVar && len(s.writes[sym]) == 1 && !s.pinned[sym] && sym.init != nil && sym.init.value != nil &&
-		sym.typ.align == 0 && (s.cheap(sym) || s.inside(sym)):
-		step = s.stepOf(sym.init.value)
-		if step.moves && kindSize(sym.typ.base) < 4 {
+	case sym.Kind == tree.SymVar && len(s.writes[sym]) == 1 && !s.pinned[sym] && sym.Init != nil && sym.Init.Value != nil &&
+		sym.Type.Align == 0 && (s.cheap(sym) || s.inside(sym)):
+		step = s.stepOf(sym.Init.Value)
+		if step.moves && tree.KindSize(sym.Type.Base) < 4 {
 			step = unknown
 		}
 	}
@@ -258,7 +262,7 @@ func (s *straights) variableStep(sym *symbol) stepOf {
 }
 
 // inside tells whether a variable is declared in the region.
-func (s *straights) inside(sym *symbol) bool {
+func (s *straights) inside(sym *tree.Symbol) bool {
 	for at := s.writes[sym][0].at; at != nil; at = at.up {
 		if s.g.has[at.s] {
 			return true
@@ -269,9 +273,9 @@ func (s *straights) inside(sym *symbol) bool {
 
 // hoisted are the names of the variables that straight indices are computed from, at the
 // beginning of a run.
-func (s *straights) hoisted() map[*symbol]string {
+func (s *straights) hoisted() map[*tree.Symbol]string {
 	if len(s.names) != len(s.order) {
-		s.names = map[*symbol]string{}
+		s.names = map[*tree.Symbol]string{}
 		for i, sym := range s.order {
 			s.names[sym] = "cc_h" + strconv.Itoa(i)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/concord-compute/concord/source/internal/token"
+	"github.com/concord-compute/concord/source/internal/tree"
 )
 
 // Which kernels may be cut at their barriers: those where every item of a group
@@ -49,9 +50,9 @@ func TestFission(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			u, err := Parse(helper+"kernel void k(global int *x, int n) { int l = get_local_id(0); "+c.body+" }", Options{})
 			require.NoError(t, err)
-			k := u.tree.funcs[len(u.tree.funcs)-1]
-			require.Equal(t, "k", k.name)
-			f := newFission(k, token.NewMeter(t.Context()), map[*function]bool{})
+			k := u.tree.Funcs[len(u.tree.Funcs)-1]
+			require.Equal(t, "k", k.Name)
+			f := newFission(k, token.NewMeter(t.Context()), map[*tree.Function]bool{})
 			require.Equal(t, c.fiber, f == nil)
 			if f != nil {
 				assert.Equal(t, c.kept, f.keptSize())
@@ -59,7 +60,7 @@ func TestFission(t *testing.T) {
 			text, err := u.Render(Host)
 			require.NoError(t, err)
 			if c.fiber {
-				assert.Contains(t, text, `CC_KERNEL("k", cc_program, `+k.cname+`, 1, `)
+				assert.Contains(t, text, `CC_KERNEL("k", cc_program, `+k.CName+`, 1, `)
 			} else {
 				assert.Contains(t, text, `CC_SPLIT_KERNEL("k"`)
 			}
@@ -94,7 +95,7 @@ func TestGuards(t *testing.T) {
 	} {
 		u, err := Parse("kernel void k(global int *x, int n, ulong m) { "+body+" }", Options{})
 		require.NoError(t, err)
-		f := newFission(u.tree.funcs[0], token.NewMeter(t.Context()), map[*function]bool{})
+		f := newFission(u.tree.Funcs[0], token.NewMeter(t.Context()), map[*tree.Function]bool{})
 		require.NotNil(t, f)
 		require.Len(t, f.regions, 1)
 		got := f.guards(f.regions[0])

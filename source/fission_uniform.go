@@ -7,79 +7,83 @@ package source
 import (
 	"slices"
 	"strings"
+
+	"github.com/concord-compute/concord/source/internal/tree"
 )
 
 // isWrite tells whether e itself assigns.
-func isWrite(e *expr) bool { return e.op == opAssign || e.op == opPreInc || e.op == opPostInc }
+func isWrite(e *tree.Expr) bool {
+	return e.Op == tree.OpAssign || e.Op == tree.OpPreInc || e.Op == tree.OpPostInc
+}
 
 // isBarrier tells whether e is a call that synchronizes the group.
-func isBarrier(e *expr) bool { return e.op == opBuiltin && e.site > 0 }
+func isBarrier(e *tree.Expr) bool { return e.Op == tree.OpBuiltin && e.Site > 0 }
 
 // uniform tells whether e has one value for all items of a group and changes
 // nothing. What is read from memory may be changed by another item at any time.
-func (w *flow) uniform(e *expr) bool {
-	return w.depends(e, func(sym *symbol) bool { return !w.varies[sym] })
+func (w *flow) uniform(e *tree.Expr) bool {
+	return w.depends(e, func(sym *tree.Symbol) bool { return !w.varies[sym] })
 }
 
 // depends tells whether e changes nothing and has one value for all items, given that the
 // variables for which alone is true have.
-func (w *flow) depends(e *expr, alone func(*symbol) bool) bool {
+func (w *flow) depends(e *tree.Expr, alone func(*tree.Symbol) bool) bool {
 	if e == nil {
 		return true
 	}
 	w.Step()
-	switch e.op {
-	case opLit, opString, opNull, opNamed, opSizeof:
+	switch e.Op {
+	case tree.OpLit, tree.OpString, tree.OpNull, tree.OpNamed, tree.OpSizeof:
 		return true
-	case opSym:
-		if e.sym.inst {
-			return e.sym.typ.space == Constant && !e.sym.typ.isPointer()
+	case tree.OpSym:
+		if e.Sym.Inst {
+			return e.Sym.Type.Space == tree.Constant && !e.Sym.Type.IsPointer()
 		}
-		return e.sym.kind == symEnumConst || alone(e.sym)
-	case opDecay:
-		return e.a.op == opString || e.a.op == opSym && e.a.sym.inst
-	case opIndex:
-		return e.a.op == opDecay && e.a.a.op == opSym && e.a.a.sym.inst && e.a.a.sym.typ.space == Constant && w.depends(e.b, alone)
-	case opUnary:
-		if e.text == "&" || e.text == "*" {
+		return e.Sym.Kind == tree.SymEnumConst || alone(e.Sym)
+	case tree.OpDecay:
+		return e.A.Op == tree.OpString || e.A.Op == tree.OpSym && e.A.Sym.Inst
+	case tree.OpIndex:
+		return e.A.Op == tree.OpDecay && e.A.A.Op == tree.OpSym && e.A.A.Sym.Inst && e.A.A.Sym.Type.Space == tree.Constant && w.depends(e.B, alone)
+	case tree.OpUnary:
+		if e.Text == "&" || e.Text == "*" {
 			return false
 		}
-	case opParen, opBinary, opShift, opCompare, opLogic, opCond, opElvis, opVecCond, opMember, opSwizzle, opComponent,
-		opCast, opConv, opVecLit:
-	case opBuiltin:
+	case tree.OpParen, tree.OpBinary, tree.OpShift, tree.OpCompare, tree.OpLogic, tree.OpCond, tree.OpElvis, tree.OpVecCond, tree.OpMember, tree.OpSwizzle, tree.OpComponent,
+		tree.OpCast, tree.OpConv, tree.OpVecLit:
+	case tree.OpBuiltin:
 		if !alike(e) {
 			return false
 		}
-	case opCall:
-		if !w.isPure(e.sym.fn) {
+	case tree.OpCall:
+		if !w.isPure(e.Sym.Fn) {
 			return false
 		}
 	default:
 		return false
 	}
-	for _, a := range e.args {
+	for _, a := range e.Args {
 		if !w.depends(a, alone) {
 			return false
 		}
 	}
-	return w.depends(e.a, alone) && w.depends(e.b, alone) && w.depends(e.c, alone)
+	return w.depends(e.A, alone) && w.depends(e.B, alone) && w.depends(e.C, alone)
 }
 
 // groupMembers are the built-ins of the work item that answer all items alike.
 const groupMembers = " get_work_dim get_global_size get_local_size get_num_groups get_group_id get_global_offset "
 
 // alike tells whether a built-in depends on its arguments and the group alone.
-func alike(e *expr) bool {
-	if _, ok := conversionOf(e.text); ok {
+func alike(e *tree.Expr) bool {
+	if _, ok := conversionOf(e.Text); ok {
 		return true
 	}
-	name := strings.TrimPrefix(e.text, "cc_")
+	name := strings.TrimPrefix(e.Text, "cc_")
 	b, ok := lookupBuiltin(name)
 	if !ok || b.Barrier || b.Atomic || b.Variadic || b.Member && !strings.Contains(groupMembers, " "+name+" ") {
 		return false
 	}
-	for _, a := range e.args {
-		if a.typ.isPointer() {
+	for _, a := range e.Args {
+		if a.Type.IsPointer() {
 			return false
 		}
 	}
@@ -87,32 +91,32 @@ func alike(e *expr) bool {
 }
 
 // isPure tells whether a function of the program depends on its arguments alone.
-func (w *flow) isPure(fn *function) bool {
+func (w *flow) isPure(fn *tree.Function) bool {
 	if known, ok := w.pure[fn]; ok {
 		return known
 	}
 	w.pure[fn] = false
-	if !fn.defined || fn.kernel || fn.barrier {
+	if !fn.Defined || fn.Kernel || fn.Barrier {
 		return false
 	}
 	pure := true
-	for _, p := range fn.params {
-		pure = pure && !p.typ.isPointer()
+	for _, p := range fn.Params {
+		pure = pure && !p.Type.IsPointer()
 	}
-	walkStmt(fn.body, func(e *expr) {
+	tree.WalkStmt(fn.Body, func(e *tree.Expr) {
 		w.Step()
-		switch e.op {
-		case opUnary:
-			pure = pure && e.text != "*" && e.text != "&"
-		case opIndex:
-			pure = pure && e.a.op == opDecay
-		case opSym:
-			pure = pure && (!e.sym.inst || e.sym.typ.space == Constant && !e.sym.typ.isPointer())
-		case opBuiltin:
+		switch e.Op {
+		case tree.OpUnary:
+			pure = pure && e.Text != "*" && e.Text != "&"
+		case tree.OpIndex:
+			pure = pure && e.A.Op == tree.OpDecay
+		case tree.OpSym:
+			pure = pure && (!e.Sym.Inst || e.Sym.Type.Space == tree.Constant && !e.Sym.Type.IsPointer())
+		case tree.OpBuiltin:
 			pure = pure && alike(e)
-		case opCall:
-			pure = pure && w.isPure(e.sym.fn)
-		case opStmts, opCompound, opBad:
+		case tree.OpCall:
+			pure = pure && w.isPure(e.Sym.Fn)
+		case tree.OpStmts, tree.OpCompound, tree.OpBad:
 			pure = false
 		}
 	})
@@ -126,7 +130,7 @@ const cheapNodes = 24
 
 // cheap tells whether a variable of the items can be computed wherever it is
 // needed: from ids, arguments and variables like it, and never changed.
-func (f *fission) cheap(sym *symbol) bool {
+func (f *fission) cheap(sym *tree.Symbol) bool {
 	known, asked := f.cheaps[sym]
 	if !asked {
 		f.cheaps[sym] = false // what begins with itself is not
@@ -136,13 +140,13 @@ func (f *fission) cheap(sym *symbol) bool {
 	return known
 }
 
-func (f *fission) isCheap(sym *symbol) bool {
-	if sym.kind != symVar || f.home[sym] == nil || len(f.writes[sym]) != 1 || f.pinned[sym] || sym.init == nil || sym.init.value == nil ||
-		sym.typ.q&qVolatile != 0 || sym.typ.align > 0 || sym.typ.kind != tScalar && sym.typ.kind != tPointer {
+func (f *fission) isCheap(sym *tree.Symbol) bool {
+	if sym.Kind != tree.SymVar || f.home[sym] == nil || len(f.writes[sym]) != 1 || f.pinned[sym] || sym.Init == nil || sym.Init.Value == nil ||
+		sym.Type.Q&tree.QVolatile != 0 || sym.Type.Align > 0 || sym.Type.Kind != tree.TScalar && sym.Type.Kind != tree.TPointer {
 		return false
 	}
 	nodes, cheap := 0, true
-	walkExpr(sym.init.value, func(e *expr) {
+	tree.WalkExpr(sym.Init.Value, func(e *tree.Expr) {
 		f.Step()
 		nodes++
 		cheap = cheap && f.cheapNode(e, f.loops[sym])
@@ -150,32 +154,32 @@ func (f *fission) isCheap(sym *symbol) bool {
 	return cheap && nodes <= cheapNodes
 }
 
-func (f *fission) cheapNode(e *expr, loops []*stmt) bool {
-	switch e.op {
-	case opLit, opNull, opNamed, opSizeof, opParen, opShift, opCompare, opLogic, opCond, opCast, opConv:
+func (f *fission) cheapNode(e *tree.Expr, loops []*tree.Stmt) bool {
+	switch e.Op {
+	case tree.OpLit, tree.OpNull, tree.OpNamed, tree.OpSizeof, tree.OpParen, tree.OpShift, tree.OpCompare, tree.OpLogic, tree.OpCond, tree.OpCast, tree.OpConv:
 		return true
-	case opUnary:
-		return e.text != "*" && e.text != "&"
-	case opBinary:
-		n := fold(e.b)
-		return e.text != "/" && e.text != "%" || n.ok && !n.float && n.i > 0 && n.i&(n.i-1) == 0
-	case opDecay:
-		return e.a.op == opSym && e.a.sym.inst
-	case opSym:
-		switch s := e.sym; {
-		case s.inst:
-			return s.typ.kind == tArray || s.typ.space == Constant && !s.typ.isPointer()
-		case s.kind == symEnumConst:
+	case tree.OpUnary:
+		return e.Text != "*" && e.Text != "&"
+	case tree.OpBinary:
+		n := tree.Fold(e.B)
+		return e.Text != "/" && e.Text != "%" || n.OK && !n.IsFloat && n.Int > 0 && n.Int&(n.Int-1) == 0
+	case tree.OpDecay:
+		return e.A.Op == tree.OpSym && e.A.Sym.Inst
+	case tree.OpSym:
+		switch s := e.Sym; {
+		case s.Inst:
+			return s.Type.Kind == tree.TArray || s.Type.Space == tree.Constant && !s.Type.IsPointer()
+		case s.Kind == tree.SymEnumConst:
 			return true
 		case f.shared[s]:
 			return f.steady(s, loops)
-		case s.kind == symParam:
+		case s.Kind == tree.SymParam:
 			return len(f.writes[s]) == 0
 		default:
 			return f.cheap(s)
 		}
-	case opBuiltin:
-		name := strings.TrimPrefix(e.text, "cc_")
+	case tree.OpBuiltin:
+		name := strings.TrimPrefix(e.Text, "cc_")
 		return strings.Contains(groupMembers+"get_global_id get_local_id ", " "+name+" ")
 	}
 	return false
@@ -184,21 +188,21 @@ func (f *fission) cheapNode(e *expr, loops []*stmt) bool {
 // steadyIn is what steady was asked: about a variable, inside of loops of which these are
 // the innermost and the number.
 type steadyIn struct {
-	sym  *symbol
-	loop *stmt
+	sym  *tree.Symbol
+	loop *tree.Stmt
 	n    int
 }
 
 // steady tells whether a variable of the group keeps its value inside of these
 // loops: it is changed only where one of them goes round.
-func (f *fission) steady(sym *symbol, loops []*stmt) bool {
+func (f *fission) steady(sym *tree.Symbol, loops []*tree.Stmt) bool {
 	key := steadyIn{sym: sym, n: len(loops)}
 	if key.n > 0 {
 		key.loop = loops[key.n-1]
 	}
 	known, asked := f.steadies[key]
 	if !asked {
-		known = f.changesIn(sym, loops) && (sym.kind != symParam || len(f.writes[sym]) == 0)
+		known = f.changesIn(sym, loops) && (sym.Kind != tree.SymParam || len(f.writes[sym]) == 0)
 		f.steadies[key] = known
 	}
 	return known
@@ -206,12 +210,12 @@ func (f *fission) steady(sym *symbol, loops []*stmt) bool {
 
 // changesIn tells whether a variable is changed by nothing but the post expressions of
 // these loops.
-func (f *fission) changesIn(sym *symbol, loops []*stmt) bool {
+func (f *fission) changesIn(sym *tree.Symbol, loops []*tree.Stmt) bool {
 	at, asked := f.changes[sym]
 	if !asked {
-		seen := map[*stmt]bool{}
+		seen := map[*tree.Stmt]bool{}
 		for _, w := range f.writes[sym] {
-			if s := w.at.s; s.kind != stDecl && !seen[s] {
+			if s := w.at.s; s.Kind != tree.StDecl && !seen[s] {
 				seen[s] = true
 				at = append(at, s)
 			}

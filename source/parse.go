@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/concord-compute/concord/source/internal/token"
+	"github.com/concord-compute/concord/source/internal/tree"
 )
 
 // Limits that keep any input finite: how deep constructs nest, and how long a chain of
@@ -22,7 +23,7 @@ const (
 // parser holds what is known while one program is read.
 type parser struct {
 	*token.Meter
-	program
+	tree.Program
 	unrolls map[int]string
 	i       int
 	nest    int
@@ -30,7 +31,7 @@ type parser struct {
 	errs    token.ErrorList
 
 	scopes  []*scope
-	fn      *function
+	fn      *tree.Function
 	body    body // of fn
 	inLoop  int
 	inBreak int
@@ -43,7 +44,7 @@ type parser struct {
 
 // scope is one level of names. Tags are a name space of their own.
 type scope struct {
-	names map[string]*symbol
+	names map[string]*tree.Symbol
 	tags  map[string]*tag
 }
 
@@ -52,18 +53,18 @@ type body struct {
 	declares int            // declarations so far
 	locals   map[string]int // how many of the local variables have a name
 	labels   map[string]token.Pos
-	gotos    []use
+	gotos    []tree.Use
 }
 
 // tag is a struct, union or enum by its name.
 type tag struct {
-	rec  *record
-	enum *ctype
+	rec  *tree.Record
+	enum *tree.Type
 	word string
 }
 
 type switchState struct {
-	typ        *ctype
+	typ        *tree.Type
 	labels     []caseLabel
 	hasDefault bool
 }
@@ -72,7 +73,7 @@ type switchState struct {
 type caseLabel struct {
 	first, last uint64
 	number      int // in the order of the text
-	st          *stmt
+	st          *tree.Stmt
 }
 
 // bail is what a syntax error panics with; it never leaves the parser.
@@ -83,21 +84,21 @@ type stop struct{}
 
 // parseTokens parses and checks a whole program for a device with these features. The error,
 // if any, is an ErrorList.
-func parseTokens(m *token.Meter, all []token.Token, feats token.Features) (*program, error) {
-	p := &parser{Meter: m, program: program{tokens: all}, feats: feats, unrolls: map[int]string{}, unique: map[string]int{}}
+func parseTokens(m *token.Meter, all []token.Token, feats token.Features) (*tree.Program, error) {
+	p := &parser{Meter: m, Program: tree.Program{Tokens: all}, feats: feats, unrolls: map[int]string{}, unique: map[string]int{}}
 	for i, t := range all {
 		if t.Kind == token.Pragma {
 			if w := unrollPragma(t.Text); w != "" {
-				p.unrolls[len(p.toks)] = w
+				p.unrolls[len(p.Toks)] = w
 			}
 			continue
 		}
-		p.toks = append(p.toks, t)
-		p.origin = append(p.origin, i)
+		p.Toks = append(p.Toks, t)
+		p.Origin = append(p.Origin, i)
 	}
-	if n := len(p.toks); n == 0 || p.toks[n-1].Kind != token.EOF {
-		p.toks = append(p.toks, token.Token{Kind: token.EOF})
-		p.origin = append(p.origin, len(all))
+	if n := len(p.Toks); n == 0 || p.Toks[n-1].Kind != token.EOF {
+		p.Toks = append(p.Toks, token.Token{Kind: token.EOF})
+		p.Origin = append(p.Origin, len(all))
 	}
 	p.push()
 	p.declareTypeNames()
@@ -106,7 +107,7 @@ func parseTokens(m *token.Meter, all []token.Token, feats token.Features) (*prog
 	if err := p.errs.Err(); err != nil {
 		return nil, err
 	}
-	tree := p.program
+	tree := p.Program
 	return &tree, nil
 }
 
@@ -119,7 +120,7 @@ func (p *parser) parse() {
 			panic(r)
 		}
 	}()
-	for _, t := range p.toks {
+	for _, t := range p.Toks {
 		if t.Kind == token.Ident && len(t.Text) > token.MaxName {
 			p.errorf(t.Pos, "name", "the name is longer than %d bytes", token.MaxName)
 		}
@@ -156,7 +157,7 @@ func (p *parser) guard(parse func(), recovery func(braces int)) {
 // closed yet.
 func (p *parser) openBraces(start int) int {
 	n := 0
-	for _, t := range p.toks[start:p.i] {
+	for _, t := range p.Toks[start:p.i] {
 		if t.Kind == token.Punct && t.Text == "{" {
 			n++
 		} else if t.Kind == token.Punct && t.Text == "}" {
@@ -192,16 +193,16 @@ func (p *parser) skipDecl(level int) {
 	}
 }
 
-func (p *parser) peek() *token.Token { return &p.toks[p.i] }
+func (p *parser) peek() *token.Token { return &p.Toks[p.i] }
 
 func (p *parser) peekAt(n int) *token.Token {
-	return &p.toks[min(p.i+n, len(p.toks)-1)]
+	return &p.Toks[min(p.i+n, len(p.Toks)-1)]
 }
 
 func (p *parser) next() *token.Token {
 	p.Step()
-	t := &p.toks[p.i]
-	if p.i < len(p.toks)-1 {
+	t := &p.Toks[p.i]
+	if p.i < len(p.Toks)-1 {
 		p.i++
 	}
 	return t
@@ -229,7 +230,7 @@ func (p *parser) expect(text, construct string) *token.Token {
 	pos, found := p.peek().Pos, describe(p.peek())
 	if text == ";" && p.i > 0 && p.peek().BOL {
 		// The mistake is at the end of the line before.
-		prev := &p.toks[p.i-1]
+		prev := &p.Toks[p.i-1]
 		pos = prev.Pos
 		pos.Col += len(prev.Text)
 	}
@@ -279,14 +280,14 @@ func (p *parser) enter(construct string) {
 }
 
 func (p *parser) push() {
-	p.scopes = append(p.scopes, &scope{names: map[string]*symbol{}, tags: map[string]*tag{}})
+	p.scopes = append(p.scopes, &scope{names: map[string]*tree.Symbol{}, tags: map[string]*tag{}})
 }
 
 func (p *parser) pop() { p.scopes = p.scopes[:len(p.scopes)-1] }
 
 func (p *parser) level() int { return len(p.scopes) - 1 }
 
-func (p *parser) lookup(name string) *symbol {
+func (p *parser) lookup(name string) *tree.Symbol {
 	for i := len(p.scopes) - 1; i >= 0; i-- {
 		if s := p.scopes[i].names[name]; s != nil {
 			return s
@@ -307,44 +308,44 @@ func (p *parser) lookupTag(name string) (t *tag, level int) {
 // declare enters a symbol into the innermost scope and gives it its name in
 // renderings. Names that shadow another of the same function are told apart,
 // because C++ forbids some of what C allows there.
-func (p *parser) declare(s *symbol) {
-	s.scope = p.level()
-	s.fn = p.fnOf(s)
+func (p *parser) declare(s *tree.Symbol) {
+	s.Scope = p.level()
+	s.Fn = p.fnOf(s)
 	top := p.scopes[len(p.scopes)-1]
-	if old := top.names[s.name]; old != nil && s.scope > 0 && !p.redeclares(old, s) {
-		p.errorf(s.pos, "declaration", "'%s' is already declared at %s", s.name, old.pos)
+	if old := top.names[s.Name]; old != nil && s.Scope > 0 && !p.redeclares(old, s) {
+		p.errorf(s.Pos, "declaration", "'%s' is already declared at %s", s.Name, old.Pos)
 	}
-	s.cname = "u_" + s.name
-	if s.scope >= 2 && !s.inst {
+	s.CName = "u_" + s.Name
+	if s.Scope >= 2 && !s.Inst {
 		n := 1
 		for i := 2; i < len(p.scopes); i++ {
-			if old := p.scopes[i].names[s.name]; old != nil && old != s && !old.inst {
+			if old := p.scopes[i].names[s.Name]; old != nil && old != s && !old.Inst {
 				n++
 			}
 		}
 		if n > 1 {
-			s.cname = fmt.Sprintf("u%d_%s", n, s.name)
+			s.CName = fmt.Sprintf("u%d_%s", n, s.Name)
 		}
 	}
-	top.names[s.name] = s
+	top.names[s.Name] = s
 }
 
-func (p *parser) fnOf(s *symbol) *function {
-	if s.kind == symFunc {
-		return s.fn
+func (p *parser) fnOf(s *tree.Symbol) *tree.Function {
+	if s.Kind == tree.SymFunc {
+		return s.Fn
 	}
 	return p.fn
 }
 
 // redeclares tells whether s may stand beside old in one scope.
-func (p *parser) redeclares(old, s *symbol) bool {
-	if old.kind != s.kind {
+func (p *parser) redeclares(old, s *tree.Symbol) bool {
+	if old.Kind != s.Kind {
 		return false
 	}
-	switch s.kind {
-	case symTypedef:
-		return sameObject(old.typ, s.typ)
-	case symFunc:
+	switch s.Kind {
+	case tree.SymTypedef:
+		return tree.SameObject(old.Type, s.Type)
+	case tree.SymFunc:
 		return true // declareFunction has looked at it
 	}
 	return false

@@ -2,13 +2,16 @@ package source
 
 // Declarators: the part of a declaration that wraps a type around a name.
 
-import "github.com/concord-compute/concord/source/internal/token"
+import (
+	"github.com/concord-compute/concord/source/internal/token"
+	"github.com/concord-compute/concord/source/internal/tree"
+)
 
 // declOp is one step of a declarator, applied to the type from the outside in.
 type declOp struct {
 	kind   byte // '*', '[' or '('
-	q      qual
-	space  Space
+	q      tree.Qual
+	space  tree.Space
 	n      int
 	pos    token.Pos
 	params *paramList
@@ -16,26 +19,26 @@ type declOp struct {
 
 // paramList is a parsed parameter list.
 type paramList struct {
-	syms     []*symbol
-	types    []*ctype
+	syms     []*tree.Symbol
+	types    []*tree.Type
 	nameToks []int
 	variadic bool
 	close    int
 }
 
 // declarator parses a declarator with a name.
-func (p *parser) declarator(base *ctype, construct string) (string, *ctype, token.Pos) {
+func (p *parser) declarator(base *tree.Type, construct string) (string, *tree.Type, token.Pos) {
 	name, typ, pos, _ := p.fullDeclarator(base, construct, false)
 	return name, typ, pos
 }
 
 // fullDeclarator also returns the parameter list when the declarator declares a
 // function. With abstract the name may be missing.
-func (p *parser) fullDeclarator(base *ctype, construct string, abstract bool) (string, *ctype, token.Pos, *paramList) {
+func (p *parser) fullDeclarator(base *tree.Type, construct string, abstract bool) (string, *tree.Type, token.Pos, *paramList) {
 	ops, nameTok := p.declaratorOps(construct, abstract)
 	name, pos := "", p.pos()
 	if nameTok >= 0 {
-		name, pos = p.toks[nameTok].Text, p.toks[nameTok].Pos
+		name, pos = p.Toks[nameTok].Text, p.Toks[nameTok].Pos
 	}
 	typ := base
 	for _, op := range ops {
@@ -111,7 +114,7 @@ func (p *parser) pointerQualifiers(op *declOp) {
 		} else if s, ok := spaceWords[t.Text]; ok {
 			op.space = s
 		} else if t.Text == "__attribute__" || t.Text == "__attribute" {
-			var a attributes
+			var a tree.Attributes
 			p.attributes(&a)
 			continue
 		} else {
@@ -133,21 +136,21 @@ func (p *parser) arraySuffix(construct string) declOp {
 	}
 	if !p.at("]") {
 		e := p.assignment()
-		c := fold(e)
+		c := tree.Fold(e)
 		switch {
-		case e.typ.isUnknown():
+		case e.Type.IsUnknown():
 			op.n = 1
-		case !e.typ.isInteger():
+		case !e.Type.IsInteger():
 			p.errorf(op.pos, "array", "the array size is not an integer")
 			op.n = 1
-		case !c.ok:
-			p.errorf(p.posOf(e), "variable length array", "the array size is not a constant: variable length arrays are not part of OpenCL C")
+		case !c.OK:
+			p.errorf(p.PosOf(e), "variable length array", "the array size is not a constant: variable length arrays are not part of OpenCL C")
 			op.n = 1
-		case c.i < 0 || c.i > bigSize:
-			p.errorf(p.posOf(e), "array", "the array size %d is out of range", c.i)
+		case c.Int < 0 || c.Int > tree.BigSize:
+			p.errorf(p.PosOf(e), "array", "the array size %d is out of range", c.Int)
 			op.n = 1
 		default:
-			op.n = int(c.i)
+			op.n = int(c.Int)
 		}
 	}
 	p.expect("]", construct)
@@ -186,82 +189,82 @@ func (p *parser) param(l *paramList) {
 	for _, op := range ops {
 		typ = p.applyOp(typ, op)
 	}
-	var a attributes
+	var a tree.Attributes
 	p.attributes(&a)
-	sym := &symbol{kind: symParam, pos: s.pos}
+	sym := &tree.Symbol{Kind: tree.SymParam, Pos: s.pos}
 	if nameTok >= 0 {
-		sym.name, sym.pos = p.toks[nameTok].Text, p.toks[nameTok].Pos
+		sym.Name, sym.Pos = p.Toks[nameTok].Text, p.Toks[nameTok].Pos
 	}
-	switch typ.kind {
-	case tArray:
-		typ = pointerTo(typ.elem)
-	case tFunc:
-		p.fail(sym.pos, "function pointer", "a parameter cannot be a function")
+	switch typ.Kind {
+	case tree.TArray:
+		typ = tree.PointerTo(typ.Elem)
+	case tree.TFunc:
+		p.fail(sym.Pos, "function pointer", "a parameter cannot be a function")
 	}
-	if typ.isVoid() {
-		p.errorf(sym.pos, "parameter", "a parameter cannot be void")
-		typ = unknownType
+	if typ.IsVoid() {
+		p.errorf(sym.Pos, "parameter", "a parameter cannot be void")
+		typ = tree.UnknownType
 	}
-	if _, ok := typ.size(); !ok && !typ.isUnknown() {
-		p.errorf(sym.pos, "parameter", "the parameter has the incomplete type '%s'", typ)
-		typ = unknownType
+	if _, ok := typ.Size(); !ok && !typ.IsUnknown() {
+		p.errorf(sym.Pos, "parameter", "the parameter has the incomplete type '%s'", typ)
+		typ = tree.UnknownType
 	}
-	if typ.space != Private {
-		p.errorf(sym.pos, "parameter", "a parameter itself lives in private memory, not in %s", typ.space)
-		typ = typ.in(Private)
+	if typ.Space != tree.Private {
+		p.errorf(sym.Pos, "parameter", "a parameter itself lives in private memory, not in %s", typ.Space)
+		typ = typ.In(tree.Private)
 	}
-	sym.typ = typ
+	sym.Type = typ
 	l.syms = append(l.syms, sym)
 	l.types = append(l.types, typ)
 	l.nameToks = append(l.nameToks, nameTok)
-	if sym.name != "" {
+	if sym.Name != "" {
 		p.declare(sym) // so that a later parameter can mention it
 	}
 }
 
 // applyOp wraps one step around a type and checks that C allows it.
-func (p *parser) applyOp(t *ctype, op declOp) *ctype {
-	if t.isUnknown() && op.kind != '(' {
+func (p *parser) applyOp(t *tree.Type, op declOp) *tree.Type {
+	if t.IsUnknown() && op.kind != '(' {
 		return t
 	}
-	if t.depth >= maxNest {
+	if t.Depth >= maxNest {
 		p.fail(op.pos, "declaration", "pointers and arrays nested deeper than %d levels", maxNest)
 	}
 	switch op.kind {
 	case '*':
-		if t.kind == tFunc {
+		if t.Kind == tree.TFunc {
 			p.fail(op.pos, "function pointer", "function pointers are not part of OpenCL C")
 		}
-		out := pointerTo(t).with(op.q)
-		return out.in(op.space)
+		out := tree.PointerTo(t).With(op.q)
+		return out.In(op.space)
 	case '[':
-		if t.kind == tFunc || t.isVoid() || t.kind == tEvent && op.n > 1<<16 {
+		if t.Kind == tree.TFunc || t.IsVoid() || t.Kind == tree.TEvent && op.n > 1<<16 {
 			p.fail(op.pos, "array", "an array of '%s' is not possible", t)
 		}
-		n, ok := t.size()
+		n, ok := t.Size()
 		if !ok {
 			p.fail(op.pos, "array", "the array elements have the incomplete type '%s'", t)
 		}
-		if n > 0 && op.n > bigSize/n {
+		if n > 0 && op.n > tree.BigSize/n {
 			p.fail(op.pos, "array", "the array is too large")
 		}
-		return arrayOf(t, op.n)
+		return tree.ArrayOf(t, op.n)
 	}
-	if t.kind == tFunc || t.kind == tArray {
+	if t.Kind == tree.TFunc || t.Kind == tree.TArray {
 		p.fail(op.pos, "function", "a function cannot return '%s'", t)
 	}
-	return &ctype{kind: tFunc, elem: t.bare(), params: op.params.types, variadic: op.params.variadic}
+	return &tree.Type{Kind: tree.TFunc, Elem: t.Bare(), Params: op.params.types, Variadic: op.params.variadic}
 }
 
 // typeName parses a type in a cast, sizeof or compound literal.
-func (p *parser) typeName() *ctype {
+func (p *parser) typeName() *tree.Type {
 	s := p.specifiers("type name")
 	if s.typedef || s.static || s.extern || s.kernel || s.inline {
 		p.errorf(s.pos, "type name", "a type name takes no storage class")
 	}
 	ops, nameTok := p.declaratorOps("type name", true)
 	if nameTok >= 0 {
-		p.fail(p.toks[nameTok].Pos, "type name", "unexpected name '%s' in a type", p.toks[nameTok].Text)
+		p.fail(p.Toks[nameTok].Pos, "type name", "unexpected name '%s' in a type", p.Toks[nameTok].Text)
 	}
 	typ := s.typ
 	for _, op := range ops {

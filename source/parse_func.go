@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/concord-compute/concord/source/internal/token"
+	"github.com/concord-compute/concord/source/internal/tree"
 )
 
 // maxOverloads is how many functions may have one name: every call looks at all of them.
@@ -14,133 +15,133 @@ const maxOverloads = 256
 // declareFunction enters a prototype or the head of a definition. A function of
 // the same parameters is the same function; another one is an overload, which
 // __attribute__((overloadable)) allows.
-func (p *parser) declareFunction(name string, typ *ctype, pos token.Pos, l *paramList, s *specifiers, attrs attributes) *function {
-	if typ.variadic {
+func (p *parser) declareFunction(name string, typ *tree.Type, pos token.Pos, l *paramList, s *specifiers, attrs tree.Attributes) *tree.Function {
+	if typ.Variadic {
 		p.errorf(pos, "variadic function", "functions with '...' are not part of OpenCL C")
 	}
 	if s.kernel && s.static {
 		p.errorf(pos, "kernel", "the kernel '%s' cannot be static", name)
 	}
 	old := p.scopes[1].names[name]
-	if cur := p.lookup(name); cur != nil && cur.kind == symFunc {
+	if cur := p.lookup(name); cur != nil && cur.Kind == tree.SymFunc {
 		old = cur
 	}
-	if old != nil && old.kind != symFunc {
-		p.fail(pos, "function", "'%s' is already declared at %s", name, old.pos)
+	if old != nil && old.Kind != tree.SymFunc {
+		p.fail(pos, "function", "'%s' is already declared at %s", name, old.Pos)
 	}
 	overloads := 0
-	for sym := old; sym != nil; sym = sym.next {
+	for sym := old; sym != nil; sym = sym.Next {
 		overloads++
-		if sameParams(sym.typ, typ) {
-			return p.redeclareFunction(sym.fn, typ, pos, l, s, attrs)
+		if sameParams(sym.Type, typ) {
+			return p.redeclareFunction(sym.Fn, typ, pos, l, s, attrs)
 		}
-		if !sym.fn.overload && !attrs.overload {
-			p.fail(pos, "function", "'%s' is already declared with other parameters at %s", name, sym.pos)
+		if !sym.Fn.Overload && !attrs.Overload {
+			p.fail(pos, "function", "'%s' is already declared with other parameters at %s", name, sym.Pos)
 		}
 	}
 	if overloads >= maxOverloads {
 		p.fail(pos, "overload", "'%s' has more than %d overloads", name, maxOverloads)
 	}
-	fn := &function{name: name, typ: typ, pos: pos, kernel: s.kernel, overload: attrs.overload, attrs: attrs}
-	fn.cname = p.uniqueName("u", name)
+	fn := &tree.Function{Name: name, Type: typ, Pos: pos, Kernel: s.kernel, Overload: attrs.Overload, Attrs: attrs}
+	fn.CName = p.uniqueName("u", name)
 	if s.kernel {
-		fn.cname = "k_" + name
+		fn.CName = "k_" + name
 	}
-	fn.sym = &symbol{kind: symFunc, name: name, typ: typ, pos: pos, fn: fn, cname: fn.cname, scope: 1}
+	fn.Sym = &tree.Symbol{Kind: tree.SymFunc, Name: name, Type: typ, Pos: pos, Fn: fn, CName: fn.CName, Scope: 1}
 	if old != nil {
-		for old.next != nil {
-			old = old.next
+		for old.Next != nil {
+			old = old.Next
 		}
-		old.next = fn.sym
+		old.Next = fn.Sym
 	} else {
-		p.scopes[1].names[name] = fn.sym
+		p.scopes[1].names[name] = fn.Sym
 	}
 	if s.kernel {
 		p.addProto(fn, l)
 	}
-	p.funcs = append(p.funcs, fn)
+	p.Funcs = append(p.Funcs, fn)
 	return fn
 }
 
 // addProto remembers where the name and the parameters of a kernel stand.
-func (p *parser) addProto(fn *function, l *paramList) {
+func (p *parser) addProto(fn *tree.Function, l *paramList) {
 	if l == nil {
 		return
 	}
 	name := l.close
 	for depth := 1; depth > 0; { // back to the list's (
 		name--
-		switch p.toks[name].Text {
+		switch p.Toks[name].Text {
 		case ")":
 			depth++
 		case "(":
 			depth--
 		}
 	}
-	for name--; p.toks[name].Text == ")"; { // (name)(parameters)
+	for name--; p.Toks[name].Text == ")"; { // (name)(parameters)
 		name--
 	}
-	fn.protos = append(fn.protos, proto{name: name, names: l.nameToks, close: l.close})
+	fn.Protos = append(fn.Protos, tree.Proto{Name: name, Names: l.nameToks, Close: l.close})
 }
 
-func sameParams(a, b *ctype) bool {
-	if len(a.params) != len(b.params) {
+func sameParams(a, b *tree.Type) bool {
+	if len(a.Params) != len(b.Params) {
 		return false
 	}
-	for i := range a.params {
-		if !sameType(a.params[i], b.params[i]) {
+	for i := range a.Params {
+		if !tree.SameType(a.Params[i], b.Params[i]) {
 			return false
 		}
 	}
 	return true
 }
 
-func (p *parser) redeclareFunction(fn *function, typ *ctype, pos token.Pos, l *paramList, s *specifiers, attrs attributes) *function {
-	if !sameType(fn.typ.elem, typ.elem) && !typ.elem.isUnknown() {
-		p.errorf(pos, "function", "'%s' returns '%s', but '%s' where it is declared at %s", fn.name, typ.elem, fn.typ.elem, fn.pos)
+func (p *parser) redeclareFunction(fn *tree.Function, typ *tree.Type, pos token.Pos, l *paramList, s *specifiers, attrs tree.Attributes) *tree.Function {
+	if !tree.SameType(fn.Type.Elem, typ.Elem) && !typ.Elem.IsUnknown() {
+		p.errorf(pos, "function", "'%s' returns '%s', but '%s' where it is declared at %s", fn.Name, typ.Elem, fn.Type.Elem, fn.Pos)
 	}
 	if p.at("{") {
-		fn.typ, fn.sym.typ = typ, typ
+		fn.Type, fn.Sym.Type = typ, typ
 	}
-	fn.kernel = fn.kernel || s.kernel
-	if fn.kernel {
-		fn.cname = "k_" + fn.name
-		fn.sym.cname = fn.cname
+	fn.Kernel = fn.Kernel || s.kernel
+	if fn.Kernel {
+		fn.CName = "k_" + fn.Name
+		fn.Sym.CName = fn.CName
 		p.addProto(fn, l)
 	}
-	if attrs.hasReqd {
-		fn.attrs.reqd, fn.attrs.hasReqd = attrs.reqd, true
+	if attrs.HasReqd {
+		fn.Attrs.Reqd, fn.Attrs.HasReqd = attrs.Reqd, true
 	}
-	fn.overload = fn.overload || attrs.overload
+	fn.Overload = fn.Overload || attrs.Overload
 	return fn
 }
 
 // functionBody parses the body of a definition.
-func (p *parser) functionBody(fn *function, l *paramList, pos token.Pos) {
-	if fn.defined {
-		p.errorf(pos, "function", "'%s' is defined twice", fn.name)
+func (p *parser) functionBody(fn *tree.Function, l *paramList, pos token.Pos) {
+	if fn.Defined {
+		p.errorf(pos, "function", "'%s' is defined twice", fn.Name)
 	}
 	if l == nil {
 		p.fail(p.pos(), "function", "a function cannot be defined through a typedef")
 	}
-	fn.defined, fn.pos = true, pos
-	fn.params = l.syms
-	fn.close, fn.open = l.close, p.i
+	fn.Defined, fn.Pos = true, pos
+	fn.Params = l.syms
+	fn.Close, fn.Open = l.close, p.i
 	p.fn, p.body = fn, body{locals: map[string]int{}, labels: map[string]token.Pos{}}
 	p.push()
-	for i, s := range fn.params {
-		if s.name == "" {
-			s.cname = "cc_p" + strconv.Itoa(i)
+	for i, s := range fn.Params {
+		if s.Name == "" {
+			s.CName = "cc_p" + strconv.Itoa(i)
 			continue
 		}
 		p.declare(s)
 	}
-	fn.body = p.block()
+	fn.Body = p.block()
 	p.pop()
 	p.fn = nil
 	for _, g := range p.body.gotos {
-		if _, ok := p.body.labels[g.name]; !ok {
-			p.errorf(g.pos, "goto", "there is no label '%s' in '%s'", g.name, fn.name)
+		if _, ok := p.body.labels[g.Name]; !ok {
+			p.errorf(g.Pos, "goto", "there is no label '%s' in '%s'", g.Name, fn.Name)
 		}
 	}
 }

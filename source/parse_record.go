@@ -8,13 +8,14 @@ import (
 	"strconv"
 
 	"github.com/concord-compute/concord/source/internal/token"
+	"github.com/concord-compute/concord/source/internal/tree"
 )
 
 // recordSpecifier parses struct or union, with or without its members.
-func (p *parser) recordSpecifier(s *specifiers) *ctype {
+func (p *parser) recordSpecifier(s *specifiers) *tree.Type {
 	word := p.next().Text
 	pos := p.pos()
-	var attrs attributes
+	var attrs tree.Attributes
 	p.attributes(&attrs)
 	name := ""
 	if t := p.peek(); t.Kind == token.Ident && !isKeyword(t.Text) {
@@ -41,41 +42,41 @@ func (p *parser) recordSpecifier(s *specifiers) *ctype {
 		}
 	}
 	typ := p.taggedRecord(t, name, word, pos)
-	if t.rec.complete {
-		p.fail(pos, word, "%s '%s' is already declared at %s", word, name, t.rec.pos)
+	if t.rec.Complete {
+		p.fail(pos, word, "%s '%s' is already declared at %s", word, name, t.rec.Pos)
 	}
 	s.ownType = true
 	p.members(t.rec, word)
 	p.attributes(&attrs)
-	t.rec.packed, t.rec.reqAlign = attrs.packed, attrs.align
-	t.rec.layout()
-	if t.rec.size >= bigSize {
+	t.rec.Packed, t.rec.ReqAlign = attrs.Packed, attrs.Align
+	t.rec.Layout()
+	if t.rec.Size >= tree.BigSize {
 		p.errorf(pos, word, "the %s is too large", word)
 	}
-	p.records = append(p.records, t.rec)
+	p.Records = append(p.Records, t.rec)
 	return typ
 }
 
 func (p *parser) newRecord(name, word string, pos token.Pos) *tag {
-	rec := &record{tag: name, union: word == "union", pos: pos}
+	rec := &tree.Record{Tag: name, Union: word == "union", Pos: pos}
 	base := name
 	if base == "" {
 		base = "anonymous"
 	}
-	rec.cname = p.uniqueName("t", base)
-	p.tagged = append(p.tagged, rec)
+	rec.CName = p.uniqueName("t", base)
+	p.Tagged = append(p.Tagged, rec)
 	return &tag{rec: rec, word: word}
 }
 
-func (p *parser) taggedRecord(t *tag, name, word string, pos token.Pos) *ctype {
+func (p *parser) taggedRecord(t *tag, name, word string, pos token.Pos) *tree.Type {
 	if t.word != word {
 		p.fail(pos, word, "'%s' is declared as %s", name, t.word)
 	}
-	return &ctype{kind: tRecord, rec: t.rec}
+	return &tree.Type{Kind: tree.TRecord, Rec: t.rec}
 }
 
 // members parses { ... } of a struct or union.
-func (p *parser) members(r *record, word string) {
+func (p *parser) members(r *tree.Record, word string) {
 	p.enter(word)
 	p.next()
 	for !p.at("}") {
@@ -91,14 +92,14 @@ func (p *parser) members(r *record, word string) {
 	p.nest--
 }
 
-func (p *parser) memberDecl(r *record, word string) {
+func (p *parser) memberDecl(r *tree.Record, word string) {
 	s := p.specifiers("member")
 	if s.typedef || s.static || s.extern || s.kernel {
 		p.errorf(s.pos, "member", "a member takes no storage class")
 	}
-	if p.at(";") && s.typ.kind == tRecord {
+	if p.at(";") && s.typ.Kind == tree.TRecord {
 		p.next()
-		f := &field{typ: s.typ.bare(), cname: "cc_a" + strconv.Itoa(len(r.fields))}
+		f := &tree.Field{Type: s.typ.Bare(), CName: "cc_a" + strconv.Itoa(len(r.Fields))}
 		p.checkMember(r, f, s.pos)
 		return
 	}
@@ -109,7 +110,7 @@ func (p *parser) memberDecl(r *record, word string) {
 		if p.at(":") {
 			p.fail(p.pos(), "bit-field", "bit-fields are not part of OpenCL C 1.2")
 		}
-		f := &field{name: name, cname: "u_" + name, typ: typ, align: attrs.align, packed: attrs.packed}
+		f := &tree.Field{Name: name, CName: "u_" + name, Type: typ, Align: attrs.Align, Packed: attrs.Packed}
 		p.checkMember(r, f, pos)
 		if !p.accept(",") {
 			break
@@ -119,44 +120,44 @@ func (p *parser) memberDecl(r *record, word string) {
 }
 
 // checkMember adds a member that has a size and an unused name.
-func (p *parser) checkMember(r *record, f *field, pos token.Pos) {
-	if f.typ.isUnknown() {
-		r.add(f)
+func (p *parser) checkMember(r *tree.Record, f *tree.Field, pos token.Pos) {
+	if f.Type.IsUnknown() {
+		r.Add(f)
 		return
 	}
-	if base := arrayBase(f.typ); base.space != Private && base.kind != tFunc {
-		p.errorf(pos, "member", "member '%s' cannot have an address space of its own", f.name)
-		f.typ = f.typ.in(Private)
+	if base := tree.ArrayBase(f.Type); base.Space != tree.Private && base.Kind != tree.TFunc {
+		p.errorf(pos, "member", "member '%s' cannot have an address space of its own", f.Name)
+		f.Type = f.Type.In(tree.Private)
 	}
-	switch _, ok := f.typ.size(); {
-	case f.typ.kind == tFunc:
-		p.fail(pos, "function pointer", "member '%s' is a function", f.name)
-	case f.typ.kind == tArray && f.typ.n < 0:
-		p.fail(pos, "flexible array member", "member '%s' has no size: flexible array members are not part of OpenCL C", f.name)
-	case !ok || f.typ.isVoid():
-		p.fail(pos, "member", "member '%s' has the incomplete type '%s'", f.name, f.typ)
+	switch _, ok := f.Type.Size(); {
+	case f.Type.Kind == tree.TFunc:
+		p.fail(pos, "function pointer", "member '%s' is a function", f.Name)
+	case f.Type.Kind == tree.TArray && f.Type.N < 0:
+		p.fail(pos, "flexible array member", "member '%s' has no size: flexible array members are not part of OpenCL C", f.Name)
+	case !ok || f.Type.IsVoid():
+		p.fail(pos, "member", "member '%s' has the incomplete type '%s'", f.Name, f.Type)
 	}
-	if f.typ.kind == tEvent {
+	if f.Type.Kind == tree.TEvent {
 		p.errorf(pos, "member", "event_t cannot be a member")
 	}
-	if f.name != "" && r.find(f.name) != nil {
-		p.errorf(pos, "member", "member '%s' is declared twice", f.name)
+	if f.Name != "" && r.Find(f.Name) != nil {
+		p.errorf(pos, "member", "member '%s' is declared twice", f.Name)
 	}
-	if f.name == "" {
-		if f.typ.rec.unnamed >= maxNest {
+	if f.Name == "" {
+		if f.Type.Rec.Unnamed >= maxNest {
 			p.fail(pos, "member", "members without a name are nested deeper than %d levels", maxNest)
 		}
-		for _, name := range slices.Sorted(maps.Keys(f.typ.rec.names)) {
-			if r.names[name] != nil {
+		for _, name := range slices.Sorted(maps.Keys(f.Type.Rec.Names)) {
+			if r.Names[name] != nil {
 				p.errorf(pos, "member", "member '%s' is declared twice", name)
 			}
 		}
 	}
-	r.add(f)
+	r.Add(f)
 }
 
 // attributes parses any number of __attribute__((...)) into a.
-func (p *parser) attributes(a *attributes) {
+func (p *parser) attributes(a *tree.Attributes) {
 	for p.at("__attribute__") || p.at("__attribute") {
 		p.next()
 		p.expect("(", "attribute")
@@ -173,7 +174,7 @@ func (p *parser) attributes(a *attributes) {
 }
 
 // attribute parses one attribute; those that mean nothing here are skipped.
-func (p *parser) attribute(a *attributes) {
+func (p *parser) attribute(a *tree.Attributes) {
 	t := p.next()
 	if t.Kind != token.Ident {
 		p.fail(t.Pos, "attribute", "expected an attribute before %s", describe(t))
@@ -181,34 +182,34 @@ func (p *parser) attribute(a *attributes) {
 	name := trimUnderscores(t.Text)
 	switch name {
 	case "packed":
-		a.packed = true
+		a.Packed = true
 	case "overloadable":
-		a.overload = true
+		a.Overload = true
 	case "aligned":
-		a.align = 16
+		a.Align = 16
 		if p.accept("(") {
-			n := p.constantOf(p.assignment(), "aligned").i
+			n := p.constantOf(p.assignment(), "aligned").Int
 			if n <= 0 || n&(n-1) != 0 || n > 4096 {
 				p.errorf(t.Pos, "aligned", "the alignment must be a power of two up to 4096")
 				n = 16
 			}
-			a.align = int(n)
+			a.Align = int(n)
 			p.expect(")", "aligned")
 		}
 	case "reqd_work_group_size":
 		p.expect("(", name)
-		for i := range a.reqd {
-			n := p.constantOf(p.assignment(), name).i
+		for i := range a.Reqd {
+			n := p.constantOf(p.assignment(), name).Int
 			if n <= 0 || n > 1<<31 {
 				p.errorf(t.Pos, name, "the sizes must be positive")
 				n = 1
 			}
-			a.reqd[i] = int(n)
+			a.Reqd[i] = int(n)
 			if i < 2 {
 				p.expect(",", name)
 			}
 		}
-		a.hasReqd = true
+		a.HasReqd = true
 		p.expect(")", name)
 	default:
 		if p.at("(") {

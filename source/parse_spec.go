@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/concord-compute/concord/source/internal/token"
+	"github.com/concord-compute/concord/source/internal/tree"
 )
 
 // words that start or continue declaration specifiers, and what they mean.
@@ -16,14 +17,14 @@ var typeWords = map[string]bool{
 	"struct": true, "union": true, "enum": true, "typeof": true, "__typeof__": true, "__typeof": true,
 }
 
-var qualifierWords = map[string]qual{
-	"const": qConst, "__const": qConst, "__const__": qConst, "volatile": qVolatile, "__volatile__": qVolatile,
-	"__volatile": qVolatile, "restrict": qRestrict, "__restrict": qRestrict, "__restrict__": qRestrict,
+var qualifierWords = map[string]tree.Qual{
+	"const": tree.QConst, "__const": tree.QConst, "__const__": tree.QConst, "volatile": tree.QVolatile, "__volatile__": tree.QVolatile,
+	"__volatile": tree.QVolatile, "restrict": tree.QRestrict, "__restrict": tree.QRestrict, "__restrict__": tree.QRestrict,
 }
 
-var spaceWords = map[string]Space{
-	"global": Global, "__global": Global, "local": Local, "__local": Local,
-	"constant": Constant, "__constant": Constant, "private": Private, "__private": Private,
+var spaceWords = map[string]tree.Space{
+	"global": tree.Global, "__global": tree.Global, "local": tree.Local, "__local": tree.Local,
+	"constant": tree.Constant, "__constant": tree.Constant, "private": tree.Private, "__private": tree.Private,
 }
 
 var storageWords = map[string]bool{
@@ -65,44 +66,44 @@ func isKeyword(w string) bool {
 // declareTypeNames enters the vector types and the named integers of OpenCL C
 // into the outermost scope, where a program can hide them.
 func (p *parser) declareTypeNames() {
-	names := map[string]Kind{
-		"char": Char, "uchar": UChar, "short": Short, "ushort": UShort, "int": Int, "uint": UInt,
-		"long": Long, "ulong": ULong, "half": Half, "float": Float, "double": Double,
+	names := map[string]tree.Kind{
+		"char": tree.Char, "uchar": tree.UChar, "short": tree.Short, "ushort": tree.UShort, "int": tree.Int, "uint": tree.UInt,
+		"long": tree.Long, "ulong": tree.ULong, "half": tree.Half, "float": tree.Float, "double": tree.Double,
 	}
-	add := func(name string, t *ctype) {
-		p.declare(&symbol{kind: symTypedef, name: name, typ: t})
+	add := func(name string, t *tree.Type) {
+		p.declare(&tree.Symbol{Kind: tree.SymTypedef, Name: name, Type: t})
 	}
 	for name, k := range names {
 		if !typeWords[name] {
-			add(name, scalar(k))
+			add(name, tree.Scalar(k))
 		}
 		for _, n := range []string{"2", "3", "4", "8", "16"} {
 			w := map[string]int{"2": 2, "3": 3, "4": 4, "8": 8, "16": 16}[n]
-			add(name+n, vector(k, w))
+			add(name+n, tree.Vector(k, w))
 		}
 	}
-	add("size_t", sizeType)
-	add("ptrdiff_t", &ctype{kind: tScalar, base: Long, alias: "ptrdiff_t"})
-	add("intptr_t", &ctype{kind: tScalar, base: Long, alias: "intptr_t"})
-	add("uintptr_t", &ctype{kind: tScalar, base: ULong, alias: "uintptr_t"})
-	add("event_t", eventType)
-	add("cl_mem_fence_flags", uintType)
+	add("size_t", tree.SizeType)
+	add("ptrdiff_t", &tree.Type{Kind: tree.TScalar, Base: tree.Long, Alias: "ptrdiff_t"})
+	add("intptr_t", &tree.Type{Kind: tree.TScalar, Base: tree.Long, Alias: "intptr_t"})
+	add("uintptr_t", &tree.Type{Kind: tree.TScalar, Base: tree.ULong, Alias: "uintptr_t"})
+	add("event_t", tree.EventType)
+	add("cl_mem_fence_flags", tree.UIntType)
 }
 
 // specifiers is what stands in front of the declarators of a declaration.
 type specifiers struct {
-	typ      *ctype
+	typ      *tree.Type
 	typedef  bool
 	static   bool
 	extern   bool
 	inline   bool
 	kernel   bool
 	space    bool // an address space was written
-	attrs    attributes
+	attrs    tree.Attributes
 	pos      token.Pos
 	ownType  bool // declared a struct, union or enum here
 	hasType  bool
-	spaceVal Space
+	spaceVal tree.Space
 }
 
 // startsType tells whether token t can begin a type name or declaration.
@@ -121,7 +122,7 @@ func (p *parser) startsType(t *token.Token) bool {
 	}
 	s := p.lookup(t.Text)
 	if s != nil {
-		return s.kind == symTypedef
+		return s.Kind == tree.SymTypedef
 	}
 	return refusedTypes[t.Text] != ""
 }
@@ -129,9 +130,9 @@ func (p *parser) startsType(t *token.Token) bool {
 // specifiers parses declaration specifiers. Without a type it fails.
 func (p *parser) specifiers(construct string) specifiers {
 	s := specifiers{pos: p.pos()}
-	var q qual
+	var q tree.Qual
 	var words []string // char, unsigned, long, ... in any order
-	var typ *ctype
+	var typ *tree.Type
 	for {
 		t := p.peek()
 		if t.Kind != token.Ident {
@@ -179,14 +180,14 @@ func (p *parser) specifiers(construct string) specifiers {
 			break
 		}
 		sym := p.lookup(t.Text)
-		if sym == nil || sym.kind != symTypedef {
+		if sym == nil || sym.Kind != tree.SymTypedef {
 			if what := refusedTypes[t.Text]; what != "" && sym == nil {
 				p.fail(t.Pos, what, "'%s': %s is not part of the portable language", t.Text, article(what))
 			}
 			break
 		}
 		p.next()
-		typ = sym.typ
+		typ = sym.Type
 	}
 	if len(words) > 0 {
 		if typ != nil {
@@ -199,9 +200,9 @@ func (p *parser) specifiers(construct string) specifiers {
 	}
 	s.hasType = true
 	p.checkFeature(typ, s.pos)
-	typ = typ.with(q)
+	typ = typ.With(q)
 	if s.space {
-		typ = typ.in(s.spaceVal)
+		typ = typ.In(s.spaceVal)
 	}
 	s.typ = typ
 	return s
@@ -225,8 +226,8 @@ func (p *parser) noType(construct string) {
 }
 
 // checkFeature refuses double where the device has none.
-func (p *parser) checkFeature(t *ctype, pos token.Pos) {
-	if !p.feats.FP64 && (t.kind == tScalar || t.kind == tVector) && t.base == Double {
+func (p *parser) checkFeature(t *tree.Type, pos token.Pos) {
+	if !p.feats.FP64 && (t.Kind == tree.TScalar || t.Kind == tree.TVector) && t.Base == tree.Double {
 		p.errorf(pos, "double", "double needs the feature cl_khr_fp64, which the device does not have")
 	}
 }
@@ -253,55 +254,55 @@ func (p *parser) storage(s *specifiers) {
 }
 
 // wordType makes a scalar type of words such as "unsigned long int".
-func (p *parser) wordType(words []string, pos token.Pos, construct string) *ctype {
+func (p *parser) wordType(words []string, pos token.Pos, construct string) *tree.Type {
 	n := map[string]int{}
 	for _, w := range words {
 		n[w]++
 	}
 	unsigned, signed, long := n["unsigned"] > 0, n["signed"] > 0, n["long"]
 	sum := len(words) - n["unsigned"] - n["signed"]
-	pick := func(s, u Kind) *ctype {
+	pick := func(s, u tree.Kind) *tree.Type {
 		if unsigned {
-			return scalar(u)
+			return tree.Scalar(u)
 		}
-		return scalar(s)
+		return tree.Scalar(s)
 	}
 	if !(unsigned && signed) && n["unsigned"] <= 1 && n["signed"] <= 1 && n["int"] <= 1 {
 		switch {
 		case n["char"] == 1 && sum == 1:
-			return pick(Char, UChar)
+			return pick(tree.Char, tree.UChar)
 		case n["short"] == 1 && sum == 1+n["int"]:
-			return pick(Short, UShort)
+			return pick(tree.Short, tree.UShort)
 		case long >= 1 && long <= 2 && sum == long+n["int"]:
-			return pick(Long, ULong)
+			return pick(tree.Long, tree.ULong)
 		case sum == n["int"]:
-			return pick(Int, UInt)
+			return pick(tree.Int, tree.UInt)
 		case unsigned || signed || sum != 1:
 		case n["void"] == 1:
-			return voidType
+			return tree.VoidType
 		case n["Bool"] == 1 || n["bool"] == 1:
-			return boolType
+			return tree.BoolType
 		case n["half"] == 1:
-			return halfType
+			return tree.HalfType
 		case n["float"] == 1:
-			return floatType
+			return tree.FloatType
 		case n["double"] == 1:
-			return doubleType
+			return tree.DoubleType
 		}
 	}
 	p.errorf(pos, construct, "'%s' is not a type", strings.Join(words, " "))
-	return unknownType
+	return tree.UnknownType
 }
 
 // typeofSpecifier parses typeof(type) and typeof(expression).
-func (p *parser) typeofSpecifier() *ctype {
+func (p *parser) typeofSpecifier() *tree.Type {
 	p.next()
 	p.expect("(", "typeof")
-	var t *ctype
+	var t *tree.Type
 	if p.startsType(p.peek()) {
 		t = p.typeName()
 	} else {
-		t = p.expression().typ
+		t = p.expression().Type
 	}
 	p.expect(")", "typeof")
 	return t
@@ -309,7 +310,7 @@ func (p *parser) typeofSpecifier() *ctype {
 
 // enumSpecifier parses enum tag { A, B = 2 }. Its type is an unsigned integer
 // unless a value is negative, as clang and GCC have it.
-func (p *parser) enumSpecifier(s *specifiers) *ctype {
+func (p *parser) enumSpecifier(s *specifiers) *tree.Type {
 	p.next()
 	p.attributes(&s.attrs)
 	name, pos := "", p.pos()
@@ -326,8 +327,8 @@ func (p *parser) enumSpecifier(s *specifiers) *ctype {
 	}
 	p.next()
 	s.ownType = true
-	typ := uintType
-	next := constant{ok: true}
+	typ := tree.UIntType
+	next := tree.Value{OK: true}
 	for !p.at("}") {
 		t := p.next()
 		if t.Kind != token.Ident || isKeyword(t.Text) {
@@ -337,11 +338,11 @@ func (p *parser) enumSpecifier(s *specifiers) *ctype {
 			e := p.conditional()
 			next = p.constantOf(e, "enum")
 		}
-		if next.i < 0 {
-			typ = intType
+		if next.Int < 0 {
+			typ = tree.IntType
 		}
-		p.declare(&symbol{kind: symEnumConst, name: t.Text, typ: enumConstType(next), pos: t.Pos, val: next})
-		next.i++
+		p.declare(&tree.Symbol{Kind: tree.SymEnumConst, Name: t.Text, Type: enumConstType(next), Pos: t.Pos, Val: next})
+		next.Int++
 		if !p.accept(",") {
 			break
 		}
@@ -355,12 +356,12 @@ func (p *parser) enumSpecifier(s *specifiers) *ctype {
 }
 
 // enumConstType is int, or the next type that can hold the value.
-func enumConstType(c constant) *ctype {
+func enumConstType(c tree.Value) *tree.Type {
 	switch {
-	case c.i == int64(int32(c.i)):
-		return intType
-	case c.i == int64(uint32(c.i)):
-		return uintType
+	case c.Int == int64(int32(c.Int)):
+		return tree.IntType
+	case c.Int == int64(uint32(c.Int)):
+		return tree.UIntType
 	}
-	return longType
+	return tree.LongType
 }

@@ -7,18 +7,19 @@ import (
 	"slices"
 
 	"github.com/concord-compute/concord/source/internal/token"
+	"github.com/concord-compute/concord/source/internal/tree"
 )
 
 // block parses { ... } in the scope that the caller opened.
-func (p *parser) block() *stmt {
-	st := &stmt{kind: stBlock, pos: p.pos()}
+func (p *parser) block() *tree.Stmt {
+	st := &tree.Stmt{Kind: tree.StBlock, Pos: p.pos()}
 	p.enter("block")
 	p.expect("{", "block")
 	for !p.at("}") {
 		if p.peek().Kind == token.EOF {
 			p.fail(p.pos(), "block", "expected '}' before the end of the program")
 		}
-		p.guard(func() { st.list = append(st.list, p.item()) }, p.skipStmt)
+		p.guard(func() { st.List = append(st.List, p.item()) }, p.skipStmt)
 	}
 	p.next()
 	p.nest--
@@ -26,7 +27,7 @@ func (p *parser) block() *stmt {
 }
 
 // item parses a declaration or a statement.
-func (p *parser) item() *stmt {
+func (p *parser) item() *tree.Stmt {
 	t := p.peek()
 	if t.Kind == token.Ident && p.startsType(t) && p.peekAt(1).Text != ":" && !p.attributedStatement() {
 		return p.localDecl()
@@ -83,16 +84,16 @@ func (p *parser) skipStmt(level int) {
 }
 
 // statement parses one statement.
-func (p *parser) statement() *stmt {
+func (p *parser) statement() *tree.Stmt {
 	p.enter("statement")
 	st := p.oneStatement()
 	p.nest--
 	return st
 }
 
-func (p *parser) oneStatement() *stmt {
+func (p *parser) oneStatement() *tree.Stmt {
 	t := p.peek()
-	st := &stmt{pos: t.Pos}
+	st := &tree.Stmt{Pos: t.Pos}
 	if t.Kind == token.Punct && t.Text == "{" {
 		p.push()
 		st = p.block()
@@ -111,36 +112,36 @@ func (p *parser) oneStatement() *stmt {
 			return st
 		}
 		if t.Text == "__attribute__" || t.Text == "__attribute" {
-			var a attributes
+			var a tree.Attributes
 			p.attributes(&a)
 			return p.oneStatement()
 		}
 	}
-	st.kind = stExpr
-	st.e = p.expression()
+	st.Kind = tree.StExpr
+	st.E = p.expression()
 	p.expect(";", "statement")
 	return st
 }
 
-func (p *parser) label(st *stmt) *stmt {
+func (p *parser) label(st *tree.Stmt) *tree.Stmt {
 	name := p.next().Text
 	p.next()
-	var a attributes
+	var a tree.Attributes
 	p.attributes(&a)
-	st.kind, st.text = stLabel, name
+	st.Kind, st.Text = tree.StLabel, name
 	if old, ok := p.body.labels[name]; ok {
-		p.errorf(st.pos, "label", "the label '%s' is already at %s", name, old)
+		p.errorf(st.Pos, "label", "the label '%s' is already at %s", name, old)
 	}
-	p.body.labels[name] = st.pos
-	p.fn.split = true
-	st.body = p.labelled()
+	p.body.labels[name] = st.Pos
+	p.fn.Split = true
+	st.Body = p.labelled()
 	return st
 }
 
 // labelled parses what stands behind a label; } stands for an empty statement.
-func (p *parser) labelled() *stmt {
+func (p *parser) labelled() *tree.Stmt {
 	if p.at("}") {
-		return &stmt{pos: p.pos()}
+		return &tree.Stmt{Pos: p.pos()}
 	}
 	if t := p.peek(); t.Kind == token.Ident && p.startsType(t) && p.peekAt(1).Text != ":" {
 		return p.localDecl() // C23 and clang allow it
@@ -150,24 +151,24 @@ func (p *parser) labelled() *stmt {
 
 // keywordStatement parses a statement that starts with a keyword. It is false
 // for keywords that start an expression.
-func (p *parser) keywordStatement(st *stmt, word string) bool {
+func (p *parser) keywordStatement(st *tree.Stmt, word string) bool {
 	switch word {
 	case "if":
 		p.ifStatement(st)
 	case "while":
 		p.next()
-		st.kind, st.unroll = stWhile, p.unrolls[p.i-1]
-		st.e = p.parenCondition("while")
-		st.body = p.loopBody()
+		st.Kind, st.Unroll = tree.StWhile, p.unrolls[p.i-1]
+		st.E = p.parenCondition("while")
+		st.Body = p.loopBody()
 	case "do":
 		p.next()
-		st.kind, st.unroll = stDo, p.unrolls[p.i-1]
-		st.body = p.loopBody()
+		st.Kind, st.Unroll = tree.StDo, p.unrolls[p.i-1]
+		st.Body = p.loopBody()
 		if !p.at("while") {
 			p.fail(p.pos(), "do", "expected 'while' before %s", describe(p.peek()))
 		}
 		p.next()
-		st.e = p.parenCondition("do")
+		st.E = p.parenCondition("do")
 		p.expect(";", "do")
 	case "for":
 		p.forStatement(st)
@@ -181,26 +182,26 @@ func (p *parser) keywordStatement(st *stmt, word string) bool {
 		if t.Kind != token.Ident {
 			p.fail(t.Pos, "goto", "expected a label before %s", describe(t))
 		}
-		st.kind, st.text = stGoto, t.Text
-		p.fn.split = true
-		p.body.gotos = append(p.body.gotos, use{t.Text, t.Pos})
+		st.Kind, st.Text = tree.StGoto, t.Text
+		p.fn.Split = true
+		p.body.gotos = append(p.body.gotos, tree.Use{Name: t.Text, Pos: t.Pos})
 		p.expect(";", "goto")
 	case "break", "continue":
 		p.next()
-		st.kind = stBreak
+		st.Kind = tree.StBreak
 		if word == "continue" {
-			st.kind = stContinue
+			st.Kind = tree.StContinue
 		}
 		if p.inLoop == 0 && (word == "continue" || p.inBreak == 0) {
-			p.errorf(st.pos, word, "'%s' outside of a loop", word)
+			p.errorf(st.Pos, word, "'%s' outside of a loop", word)
 		}
 		p.expect(";", word)
 	case "return":
 		p.returnStatement(st)
 	case "else":
-		p.fail(st.pos, "else", "'else' without 'if'")
+		p.fail(st.Pos, "else", "'else' without 'if'")
 	case "asm", "__asm__", "__asm":
-		p.fail(st.pos, "asm", "inline assembly is not part of the portable language")
+		p.fail(st.Pos, "asm", "inline assembly is not part of the portable language")
 	default:
 		return false
 	}
@@ -209,26 +210,26 @@ func (p *parser) keywordStatement(st *stmt, word string) bool {
 
 // ifStatement parses an if and its chain of else if, which is a list to the
 // limits on nesting as it is to people.
-func (p *parser) ifStatement(st *stmt) {
+func (p *parser) ifStatement(st *tree.Stmt) {
 	for {
 		p.next()
-		st.kind = stIf
-		st.e = p.parenCondition("if")
-		st.body = p.subStatement()
+		st.Kind = tree.StIf
+		st.E = p.parenCondition("if")
+		st.Body = p.subStatement()
 		if !p.accept("else") {
 			return
 		}
 		if !p.at("if") {
-			st.alt = p.subStatement()
+			st.Alt = p.subStatement()
 			return
 		}
-		st.alt = &stmt{pos: p.pos()}
-		st = st.alt
+		st.Alt = &tree.Stmt{Pos: p.pos()}
+		st = st.Alt
 	}
 }
 
 // subStatement parses a statement in a scope of its own.
-func (p *parser) subStatement() *stmt {
+func (p *parser) subStatement() *tree.Stmt {
 	p.push()
 	defer p.pop()
 	if t := p.peek(); t.Kind == token.Ident && p.startsType(t) && p.peekAt(1).Text != ":" {
@@ -237,7 +238,7 @@ func (p *parser) subStatement() *stmt {
 	return p.statement()
 }
 
-func (p *parser) loopBody() *stmt {
+func (p *parser) loopBody() *tree.Stmt {
 	p.inLoop++
 	p.inBreak++
 	st := p.subStatement()
@@ -246,101 +247,101 @@ func (p *parser) loopBody() *stmt {
 	return st
 }
 
-func (p *parser) parenCondition(construct string) *expr {
+func (p *parser) parenCondition(construct string) *tree.Expr {
 	p.expect("(", construct)
 	e := p.condition(p.expression())
 	p.expect(")", construct)
 	return e
 }
 
-func (p *parser) forStatement(st *stmt) {
+func (p *parser) forStatement(st *tree.Stmt) {
 	p.next()
-	st.kind, st.unroll = stFor, p.unrolls[p.i-1]
+	st.Kind, st.Unroll = tree.StFor, p.unrolls[p.i-1]
 	p.expect("(", "for")
 	p.push()
 	defer p.pop()
 	switch {
 	case p.accept(";"):
 	case p.startsType(p.peek()):
-		st.init = p.localDecl()
+		st.Init = p.localDecl()
 	default:
-		st.init = &stmt{kind: stExpr, pos: p.pos(), e: p.expression()}
+		st.Init = &tree.Stmt{Kind: tree.StExpr, Pos: p.pos(), E: p.expression()}
 		p.expect(";", "for")
 	}
 	if !p.at(";") {
-		st.e = p.condition(p.expression())
+		st.E = p.condition(p.expression())
 	}
 	p.expect(";", "for")
 	if !p.at(")") {
-		st.post = p.expression()
+		st.Post = p.expression()
 	}
 	p.expect(")", "for")
-	st.body = p.loopBody()
+	st.Body = p.loopBody()
 }
 
-func (p *parser) switchStatement(st *stmt) {
+func (p *parser) switchStatement(st *tree.Stmt) {
 	p.next()
-	st.kind = stSwitch
+	st.Kind = tree.StSwitch
 	p.expect("(", "switch")
 	e := p.rvalue(p.expression())
-	if !e.typ.isInteger() && !e.typ.isUnknown() {
-		p.errorf(p.posOf(e), "switch", "switch needs an integer, not '%s'", e.typ)
+	if !e.Type.IsInteger() && !e.Type.IsUnknown() {
+		p.errorf(p.PosOf(e), "switch", "switch needs an integer, not '%s'", e.Type)
 	}
-	st.e = p.promote(e)
+	st.E = p.promote(e)
 	p.expect(")", "switch")
-	sw := &switchState{typ: st.e.typ}
+	sw := &switchState{typ: st.E.Type}
 	p.inSwtch = append(p.inSwtch, sw)
 	p.inBreak++
 	declares := p.body.declares
-	st.body = p.subStatement()
+	st.Body = p.subStatement()
 	p.inBreak--
 	p.inSwtch = p.inSwtch[:len(p.inSwtch)-1]
 	p.checkCases(sw)
-	p.fn.split = p.fn.split || p.body.declares > declares // it can jump past an initializer
+	p.fn.Split = p.fn.Split || p.body.declares > declares // it can jump past an initializer
 }
 
-func (p *parser) caseStatement(st *stmt) {
+func (p *parser) caseStatement(st *tree.Stmt) {
 	word := p.next().Text
 	if len(p.inSwtch) == 0 {
-		p.fail(st.pos, word, "'%s' outside of a switch", word)
+		p.fail(st.Pos, word, "'%s' outside of a switch", word)
 	}
 	sw := p.inSwtch[len(p.inSwtch)-1]
 	if word == "default" {
-		st.kind = stDefault
+		st.Kind = tree.StDefault
 		if sw.hasDefault {
-			p.errorf(st.pos, word, "the switch has two defaults")
+			p.errorf(st.Pos, word, "the switch has two defaults")
 		}
 		sw.hasDefault = true
 	} else {
-		st.kind = stCase
+		st.Kind = tree.StCase
 		e := p.conditional()
-		st.val = p.constantOf(e, "case")
-		if !sw.typ.isUnknown() {
-			st.val = st.val.convert(sw.typ)
-			st.e = &expr{op: opLit, typ: sw.typ, val: st.val, tok: e.tok}
+		st.Val = p.constantOf(e, "case")
+		if !sw.typ.IsUnknown() {
+			st.Val = st.Val.Convert(sw.typ)
+			st.E = &tree.Expr{Op: tree.OpLit, Type: sw.typ, Val: st.Val, Tok: e.Tok}
 		}
-		st.last = st.val
+		st.Last = st.Val
 		if p.accept("...") { // OpenCL compilers take ranges from GNU C
-			st.last = p.constantOf(p.conditional(), "case").convert(sw.typ)
+			st.Last = p.constantOf(p.conditional(), "case").Convert(sw.typ)
 		}
 		p.caseValues(sw, st)
 	}
 	p.expect(":", word)
-	st.body = p.labelled()
+	st.Body = p.labelled()
 }
 
 // caseValues enters the values of a label.
-func (p *parser) caseValues(sw *switchState, st *stmt) {
-	if !st.val.ok || !st.last.ok {
+func (p *parser) caseValues(sw *switchState, st *tree.Stmt) {
+	if !st.Val.OK || !st.Last.OK {
 		return
 	}
 	key := func(v int64) uint64 { // in the order of the switch's type
-		if sw.typ.is(ULong) {
+		if sw.typ.Is(tree.ULong) {
 			return uint64(v)
 		}
 		return uint64(v) ^ 1<<63
 	}
-	if first, last := key(st.val.i), key(st.last.i); first <= last {
+	if first, last := key(st.Val.Int), key(st.Last.Int); first <= last {
 		sw.labels = append(sw.labels, caseLabel{first, last, len(sw.labels), st})
 	}
 }
@@ -359,33 +360,33 @@ func (p *parser) checkCases(sw *switchState) {
 		if a.number > b.number {
 			at = a.st
 		}
-		p.errorf(at.pos, "case", "the case %d is there twice", b.st.val.i)
+		p.errorf(at.Pos, "case", "the case %d is there twice", b.st.Val.Int)
 		if a.last > b.last {
 			b.last = a.last
 		}
 	}
 }
 
-func (p *parser) returnStatement(st *stmt) {
+func (p *parser) returnStatement(st *tree.Stmt) {
 	p.next()
-	st.kind = stReturn
-	want := p.fn.typ.elem
+	st.Kind = tree.StReturn
+	want := p.fn.Type.Elem
 	if p.accept(";") {
-		if !want.isVoid() && !want.isUnknown() {
-			p.errorf(st.pos, "return", "'%s' must return '%s'", p.fn.name, want)
+		if !want.IsVoid() && !want.IsUnknown() {
+			p.errorf(st.Pos, "return", "'%s' must return '%s'", p.fn.Name, want)
 		}
 		return
 	}
 	e := p.expression()
 	switch {
-	case want.isVoid() && e.typ.isVoid():
-		st.e = e
-	case want.isVoid():
-		if !e.typ.isUnknown() {
-			p.errorf(p.posOf(e), "return", "'%s' returns nothing", p.fn.name)
+	case want.IsVoid() && e.Type.IsVoid():
+		st.E = e
+	case want.IsVoid():
+		if !e.Type.IsUnknown() {
+			p.errorf(p.PosOf(e), "return", "'%s' returns nothing", p.fn.Name)
 		}
 	default:
-		st.e = p.assignConv(e, want, "return")
+		st.E = p.assignConv(e, want, "return")
 	}
 	p.expect(";", "return")
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/source/internal/tree"
 )
 
 // kernelFlags are the flags that kernels are compiled with, less optimization.
@@ -72,7 +74,7 @@ func TestPreludeValues(t *testing.T) {
 
 // cppName spells a type of the table in C++.
 func cppName(b bType) string {
-	s := "cc_" + vector(b.Kind, b.width()).String()
+	s := "cc_" + tree.Vector(b.Kind, b.width()).String()
 	switch {
 	case b.Event:
 		s = "cc_event"

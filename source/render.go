@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/concord-compute/concord/source/internal/token"
+	"github.com/concord-compute/concord/source/internal/tree"
 )
 
 // dialect is where one C++ target differs from the others.
@@ -32,49 +33,49 @@ var dialects = map[Target]*dialect{
 // renderer writes one program for one C++ target.
 type renderer struct {
 	*token.Meter
-	p      *program
+	p      *tree.Program
 	d      *dialect
 	out    strings.Builder
-	fn     *function
+	fn     *tree.Function
 	pos    token.Pos // what is written
 	file   string    // the place that the target's compiler believes it is at
 	line   int
 	bol    bool
-	called map[*function]bool     // kernels that other kernels call
-	places map[*symbol]string     // on GPUs: the memory that a constant lives in
-	errs   token.ErrorList        // what the target cannot do
-	plans  map[*function]*fission // on the host: kernels whose barriers are cut at
-	plan   *fission               // while one of these is written
-	names  []map[*symbol]string   // other names for some variables, the innermost last
-	asks   map[*function]bool     // what asksGroup has answered
+	called map[*tree.Function]bool     // kernels that other kernels call
+	places map[*tree.Symbol]string     // on GPUs: the memory that a constant lives in
+	errs   token.ErrorList             // what the target cannot do
+	plans  map[*tree.Function]*fission // on the host: kernels whose barriers are cut at
+	plan   *fission                    // while one of these is written
+	names  []map[*tree.Symbol]string   // other names for some variables, the innermost last
+	asks   map[*tree.Function]bool     // what asksGroup has answered
 
-	assigned map[*initNode]bool // what needsAssign has answered
-	known    map[*initNode]lanesOf
-	memory   map[*function]bool // what hasLocals has answered
+	assigned map[*tree.Init]bool // what needsAssign has answered
+	known    map[*tree.Init]lanesOf
+	memory   map[*tree.Function]bool // what hasLocals has answered
 
-	straight map[*expr]string // while a region of a plan is written: its straight indices
-	returns  bool             // while a strip is written: an item that returns says so
+	straight map[*tree.Expr]string // while a region of a plan is written: its straight indices
+	returns  bool                  // while a strip is written: an item that returns says so
 
 	inPlace bool // Metal: the next expression is wanted as an object, not as its value
 }
 
 // renderCPP writes a program in C++ or the Metal Shading Language. The error, if any, is an
 // ErrorList of what the target cannot do. fibers keeps kernels with barriers on fibers.
-func renderCPP(m *token.Meter, p *program, t Target, fibers bool) (string, error) {
+func renderCPP(m *token.Meter, p *tree.Program, t Target, fibers bool) (string, error) {
 	d, prelude := dialects[t], preludeText(t)
-	r := &renderer{Meter: m, p: p, d: d, bol: true, called: map[*function]bool{}, asks: map[*function]bool{},
-		assigned: map[*initNode]bool{}, known: map[*initNode]lanesOf{}, memory: map[*function]bool{}}
+	r := &renderer{Meter: m, p: p, d: d, bol: true, called: map[*tree.Function]bool{}, asks: map[*tree.Function]bool{},
+		assigned: map[*tree.Init]bool{}, known: map[*tree.Init]lanesOf{}, memory: map[*tree.Function]bool{}}
 	if t == Host && !fibers {
-		r.plans = planKernels(p.funcs, m)
+		r.plans = planKernels(p.Funcs, m)
 	}
-	for _, fn := range r.p.funcs {
-		for _, c := range fn.calls {
-			if c.to.kernel {
-				r.called[c.to] = true
+	for _, fn := range r.p.Funcs {
+		for _, c := range fn.Calls {
+			if c.To.Kernel {
+				r.called[c.To] = true
 			}
 		}
 	}
-	if p.fused && t == Host {
+	if p.Fused && t == Host {
 		r.out.WriteString(fusedDefine)
 	}
 	r.out.WriteString(prelude)
@@ -86,8 +87,8 @@ func renderCPP(m *token.Meter, p *program, t Target, fibers bool) (string, error
 	} else {
 		r.program()
 	}
-	if s := p.subgroup; s != nil && !d.gpu {
-		r.refuse(s.pos, "sub-group", "'%s': there are no sub-groups on the host", s.name)
+	if s := p.Subgroup; s != nil && !d.gpu {
+		r.refuse(s.Pos, "sub-group", "'%s': there are no sub-groups on the host", s.Name)
 	}
 	if err := r.errs.Err(); err != nil {
 		return "", err
@@ -103,31 +104,31 @@ func (r *renderer) refuse(pos token.Pos, construct, format string, args ...any) 
 // program writes everything behind the prelude.
 func (r *renderer) program() {
 	r.raw("namespace {\n")
-	for _, rec := range r.p.tagged {
-		r.raw(recordWord(rec) + " " + rec.cname + ";\n")
+	for _, rec := range r.p.Tagged {
+		r.raw(recordWord(rec) + " " + rec.CName + ";\n")
 	}
-	for _, rec := range r.p.records {
+	for _, rec := range r.p.Records {
 		r.record(rec)
 	}
 	if r.d.gpu {
-		r.places = r.placeConstants(r.p.globals)
+		r.places = r.placeConstants(r.p.Globals)
 	}
-	for _, g := range r.p.globals {
+	for _, g := range r.p.Globals {
 		r.global(g)
 	}
-	var kernels []*function
-	for _, fn := range r.p.funcs {
-		if fn.kernel && fn.defined {
+	var kernels []*tree.Function
+	for _, fn := range r.p.Funcs {
+		if fn.Kernel && fn.Defined {
 			kernels = append(kernels, fn)
 		}
 	}
-	done := map[*function]bool{}
+	done := map[*tree.Function]bool{}
 	for _, k := range kernels {
 		r.locals(k, done)
 	}
 	r.raw("struct cc_program : cc_item {\n")
-	for _, fn := range r.p.funcs {
-		if fn.defined {
+	for _, fn := range r.p.Funcs {
+		if fn.Defined {
 			r.function(fn)
 		}
 	}
@@ -140,22 +141,22 @@ func (r *renderer) program() {
 }
 
 // table writes what the host executor finds the kernels by.
-func (r *renderer) table(kernels []*function) {
+func (r *renderer) table(kernels []*tree.Function) {
 	r.raw("#line 1 \"concord\"\nCC_PROGRAM_BEGIN\n")
 	for _, k := range kernels {
 		bytes := "0"
 		if r.hasLocals(k) {
-			bytes = "sizeof(cc_locals_" + k.name + ")"
+			bytes = "sizeof(cc_locals_" + k.Name + ")"
 		}
 		if p := r.plans[k]; p != nil {
-			r.raw("CC_SPLIT_KERNEL(\"" + k.name + "\", cc_program, " + splitName(k) + ", " + p.flags(r.asks) + ", " + bytes + ", " + strconv.Itoa(p.keptSize()) + ")\n")
+			r.raw("CC_SPLIT_KERNEL(\"" + k.Name + "\", cc_program, " + splitName(k) + ", " + p.flags(r.asks) + ", " + bytes + ", " + strconv.Itoa(p.keptSize()) + ")\n")
 			continue
 		}
 		fibers := "0"
-		if k.barrier {
+		if k.Barrier {
 			fibers = "1"
 		}
-		r.raw("CC_KERNEL(\"" + k.name + "\", cc_program, " + k.cname + ", " + fibers + ", " + bytes + ")\n")
+		r.raw("CC_KERNEL(\"" + k.Name + "\", cc_program, " + k.CName + ", " + fibers + ", " + bytes + ")\n")
 	}
 	r.raw("CC_PROGRAM_END\n")
 }
@@ -208,56 +209,56 @@ func (r *renderer) w(parts ...string) {
 }
 
 // typeText spells a type of the program, around a name if there is one.
-func (r *renderer) typeText(t *ctype, name string) string {
+func (r *renderer) typeText(t *tree.Type, name string) string {
 	if r.d.msl {
 		return strings.TrimSpace(r.metalType(t, name, false))
 	}
-	return strings.TrimSpace(declare(t, name, r.baseType, r.pointer))
+	return strings.TrimSpace(tree.Declare(t, name, r.baseType, r.pointer))
 }
 
 // plain is the type without its own qualifiers.
-func (r *renderer) plain(t *ctype) string {
+func (r *renderer) plain(t *tree.Type) string {
 	c := *t
-	c.q &^= qConst | qRestrict
-	if t.kind != tArray {
-		c.space = Private
+	c.Q &^= tree.QConst | tree.QRestrict
+	if t.Kind != tree.TArray {
+		c.Space = tree.Private
 	}
 	return r.typeText(&c, "")
 }
 
-func (r *renderer) baseType(t *ctype) string {
+func (r *renderer) baseType(t *tree.Type) string {
 	s := ""
-	if t.q&qConst != 0 || t.space == Constant {
+	if t.Q&tree.QConst != 0 || t.Space == tree.Constant {
 		s = "const "
 	}
-	if t.q&qVolatile != 0 {
+	if t.Q&tree.QVolatile != 0 {
 		s += "volatile "
 	}
-	switch t.kind {
-	case tScalar:
-		if t.base == Void {
+	switch t.Kind {
+	case tree.TScalar:
+		if t.Base == tree.Void {
 			return s + "void"
 		}
-		return s + "cc_" + t.base.String()
-	case tVector:
-		return s + "cc_" + t.base.String() + strconv.Itoa(t.n)
-	case tRecord:
-		return s + t.rec.cname
-	case tEvent:
+		return s + "cc_" + t.Base.String()
+	case tree.TVector:
+		return s + "cc_" + t.Base.String() + strconv.Itoa(t.N)
+	case tree.TRecord:
+		return s + t.Rec.CName
+	case tree.TEvent:
 		return s + "cc_event"
 	}
 	return s + "cc_unknown"
 }
 
-func (r *renderer) pointer(t *ctype) string {
+func (r *renderer) pointer(t *tree.Type) string {
 	s := "*"
-	if t.q&qConst != 0 || t.space == Constant {
+	if t.Q&tree.QConst != 0 || t.Space == tree.Constant {
 		s += " const"
 	}
-	if t.q&qVolatile != 0 {
+	if t.Q&tree.QVolatile != 0 {
 		s += " volatile"
 	}
-	if t.q&qRestrict != 0 {
+	if t.Q&tree.QRestrict != 0 {
 		s += " __restrict"
 	}
 	return s

@@ -8,6 +8,7 @@ import (
 
 	"github.com/concord-compute/concord/source/internal/preprocess"
 	"github.com/concord-compute/concord/source/internal/token"
+	"github.com/concord-compute/concord/source/internal/tree"
 )
 
 // clHeader stands before every OpenCL text: no fused multiply-add behind the
@@ -20,35 +21,35 @@ func renderOriginal(name, text string) string {
 }
 
 // renderExpanded returns the preprocessed text, in which each kernel has its openCLName.
-func renderExpanded(m *token.Meter, p *program) string {
+func renderExpanded(m *token.Meter, p *tree.Program) string {
 	edits := newTokenEdits()
 	edits.renameKernels(p)
-	return clHeader + preprocess.WriteText(m, edits.apply(p.tokens))
+	return clHeader + preprocess.WriteText(m, edits.apply(p.Tokens))
 }
 
 // renderOffsets returns the preprocessed text with a number of bytes behind the parameters of
 // each kernel for each of its pointers to global and constant memory.
-func renderOffsets(m *token.Meter, p *program) string {
+func renderOffsets(m *token.Meter, p *tree.Program) string {
 	edits := newTokenEdits()
 	edits.renameKernels(p)
-	for _, fn := range p.funcs {
-		if fn.kernel {
+	for _, fn := range p.Funcs {
+		if fn.Kernel {
 			edits.kernel(p, fn)
 		}
-		for _, c := range fn.calls {
-			if !c.to.kernel {
+		for _, c := range fn.Calls {
+			if !c.To.Kernel {
 				continue
 			}
-			for i := range offsetParams(c.to) {
+			for i := range offsetParams(c.To) {
 				comma := ", "
-				if i == 0 && len(c.to.typ.params) == 0 {
+				if i == 0 && len(c.To.Type.Params) == 0 {
 					comma = ""
 				}
-				edits.insert(p.origin[c.e.end], p.tokens, comma+"0ul")
+				edits.insert(p.Origin[c.E.End], p.Tokens, comma+"0ul")
 			}
 		}
 	}
-	return clHeader + preprocess.WriteText(m, edits.apply(p.tokens))
+	return clHeader + preprocess.WriteText(m, edits.apply(p.Tokens))
 }
 
 // openCLName returns the name of a kernel in OpenCL renderings: cc_kernel_NAME where NAME is a
@@ -66,10 +67,10 @@ func isBuiltinName(name string) bool {
 }
 
 // offsetParams returns the indices of the parameters that get an offset.
-func offsetParams(fn *function) []int {
+func offsetParams(fn *tree.Function) []int {
 	var list []int
-	for i, t := range fn.typ.params {
-		if t.isPointer() && (t.elem.space == Global || t.elem.space == Constant) {
+	for i, t := range fn.Type.Params {
+		if t.IsPointer() && (t.Elem.Space == tree.Global || t.Elem.Space == tree.Constant) {
 			list = append(list, i)
 		}
 	}
@@ -87,57 +88,57 @@ func newTokenEdits() *tokenEdits {
 }
 
 // renameKernels gives kernels their openCLName where they are declared and called.
-func (t *tokenEdits) renameKernels(p *program) {
-	for _, fn := range p.funcs {
-		if fn.kernel && isBuiltinName(fn.name) {
-			for _, pr := range fn.protos {
-				t.rename[p.origin[pr.name]] = openCLName(fn.name)
+func (t *tokenEdits) renameKernels(p *tree.Program) {
+	for _, fn := range p.Funcs {
+		if fn.Kernel && isBuiltinName(fn.Name) {
+			for _, pr := range fn.Protos {
+				t.rename[p.Origin[pr.Name]] = openCLName(fn.Name)
 			}
 		}
-		for _, c := range fn.calls {
-			if c.to.kernel && isBuiltinName(c.to.name) {
-				t.rename[p.origin[c.e.tok]] = openCLName(c.to.name)
+		for _, c := range fn.Calls {
+			if c.To.Kernel && isBuiltinName(c.To.Name) {
+				t.rename[p.Origin[c.E.Tok]] = openCLName(c.To.Name)
 			}
 		}
 	}
 }
 
 // kernel edits every parameter list of a kernel and the start of its body.
-func (t *tokenEdits) kernel(p *program, fn *function) {
+func (t *tokenEdits) kernel(p *tree.Program, fn *tree.Function) {
 	params := offsetParams(fn)
 	if len(params) == 0 {
 		return
 	}
-	for _, pr := range fn.protos {
-		at := p.origin[pr.close]
+	for _, pr := range fn.Protos {
+		at := p.Origin[pr.Close]
 		for _, i := range params {
-			t.insertAt(at, p.toks[pr.close].Pos, ", ulong cc_o"+strconv.Itoa(i))
-			if n := pr.names[i]; n >= 0 && pr.close == fn.close {
-				t.rename[p.origin[n]] = "cc_p" + strconv.Itoa(i)
+			t.insertAt(at, p.Toks[pr.Close].Pos, ", ulong cc_o"+strconv.Itoa(i))
+			if n := pr.Names[i]; n >= 0 && pr.Close == fn.Close {
+				t.rename[p.Origin[n]] = "cc_p" + strconv.Itoa(i)
 			}
 		}
 	}
-	if !fn.defined {
+	if !fn.Defined {
 		return
 	}
-	open := p.toks[fn.open]
+	open := p.Toks[fn.Open]
 	for _, i := range params {
-		s := fn.params[i]
-		if s.name == "" {
+		s := fn.Params[i]
+		if s.Name == "" {
 			continue
 		}
 		// restrict would promise that the copy is the only way to the memory.
-		typ := s.typ.bare()
+		typ := s.Type.Bare()
 		bytes := "char"
-		if typ.elem.q&qConst != 0 {
+		if typ.Elem.Q&tree.QConst != 0 {
 			bytes = "const char"
 		}
-		if typ.elem.q&qVolatile != 0 {
+		if typ.Elem.Q&tree.QVolatile != 0 {
 			bytes = "volatile " + bytes
 		}
-		text := clDeclare(typ, s.name) + " = (" + clDeclare(typ, "") + ")((" +
-			typ.elem.space.String() + " " + bytes + " *)cc_p" + strconv.Itoa(i) + " + cc_o" + strconv.Itoa(i) + ");"
-		t.insertAt(p.origin[fn.open]+1, open.Pos, text)
+		text := tree.CLDeclare(typ, s.Name) + " = (" + tree.CLDeclare(typ, "") + ")((" +
+			typ.Elem.Space.String() + " " + bytes + " *)cc_p" + strconv.Itoa(i) + " + cc_o" + strconv.Itoa(i) + ");"
+		t.insertAt(p.Origin[fn.Open]+1, open.Pos, text)
 	}
 }
 

@@ -10,93 +10,94 @@ import (
 	"strconv"
 
 	"github.com/concord-compute/concord/source/internal/token"
+	"github.com/concord-compute/concord/source/internal/tree"
 )
 
 // lanesOf is what lanes has answered.
 type lanesOf struct {
-	v  []constant
+	v  []tree.Value
 	ok bool
 }
 
 // lanes evaluates e, a scalar or vector, or says that it is not constant.
-func (r *renderer) lanes(e *expr) ([]constant, bool) {
-	if e.typ.isScalar() {
-		if v := fold(e); v.ok {
-			return []constant{v}, true
+func (r *renderer) lanes(e *tree.Expr) ([]tree.Value, bool) {
+	if e.Type.IsScalar() {
+		if v := tree.Fold(e); v.OK {
+			return []tree.Value{v}, true
 		}
 	}
-	if !e.typ.isArith() {
+	if !e.Type.IsArith() {
 		return nil, false
 	}
-	switch e.op {
-	case opParen:
-		return r.lanes(e.a)
-	case opNamed:
-		return namedValue(e.text)
-	case opSym, opIndex, opMember:
+	switch e.Op {
+	case tree.OpParen:
+		return r.lanes(e.A)
+	case tree.OpNamed:
+		return namedValue(e.Text)
+	case tree.OpSym, tree.OpIndex, tree.OpMember:
 		return r.constantElement(e)
-	case opVecLit:
+	case tree.OpVecLit:
 		return r.literalLanes(e)
-	case opSwizzle:
+	case tree.OpSwizzle:
 		return r.swizzleLanes(e)
-	case opCast, opConv:
+	case tree.OpCast, tree.OpConv:
 		return r.convertLanes(e)
-	case opBuiltin:
+	case tree.OpBuiltin:
 		return r.asLanes(e)
-	case opUnary, opBinary, opShift, opCompare:
+	case tree.OpUnary, tree.OpBinary, tree.OpShift, tree.OpCompare:
 		return r.operatorLanes(e)
 	}
 	return nil, false
 }
 
-func namedValue(name string) ([]constant, bool) {
+func namedValue(name string) ([]tree.Value, bool) {
 	f, ok := map[string]float64{"CC_INFINITY": math.Inf(1), "CC_HUGE_VAL": math.Inf(1), "CC_NAN": math.NaN(),
 		"CC_MAXFLOAT": math.MaxFloat32}[name]
-	return []constant{{ok: true, float: true, f: f}}, ok
+	return []tree.Value{{OK: true, IsFloat: true, Float: f}}, ok
 }
 
 // constantElement evaluates a constant, or an element or member of one.
-func (r *renderer) constantElement(e *expr) ([]constant, bool) {
+func (r *renderer) constantElement(e *tree.Expr) ([]tree.Value, bool) {
 	n := constantNode(e)
 	switch {
 	case n == nil:
 		return nil, false
-	case n.value != nil:
+	case n.Value != nil:
 		known, asked := r.known[n] // constants that are computed from others are asked for often
 		if !asked {
 			r.known[n] = known // what begins with itself is not constant
-			known.v, known.ok = r.lanes(n.value)
+			known.v, known.ok = r.lanes(n.Value)
 			known.v = slices.Clip(known.v)
 			r.known[n] = known
 		}
 		return known.v, known.ok
-	case n.typ.isScalar() && len(n.kids) == 0:
-		return []constant{constant{ok: true}.convert(n.typ)}, true
+	case n.Type.IsScalar() && len(n.Kids) == 0:
+		return []tree.Value{tree.Value{OK: true}.Convert(n.Type)}, true
 	}
 	return nil, false
 }
 
 // constantNode finds the initializer of the object that e designates.
-func constantNode(e *expr) *initNode {
-	switch e.op {
-	case opParen, opDecay:
-		return constantNode(e.a)
-	case opSym:
-		if e.sym.inst && e.sym.typ.isConst() {
-			return e.sym.init
+func constantNode(e *tree.Expr) *tree.Init {
+	switch e.Op {
+	case tree.OpParen, tree.OpDecay:
+		return constantNode(e.A)
+	case tree.OpSym:
+		if e.Sym.Inst && e.Sym.Type.IsConst() {
+			return e.Sym.Init
 		}
-	case opIndex:
-		i := fold(e.b)
-		if a := constantNode(e.a); a != nil && a.value == nil && i.ok && i.i >= 0 && a.typ.kind == tArray && i.i < int64(a.typ.n) {
-			return kidOf(a, int(i.i), a.typ.elem)
+	case tree.OpIndex:
+		i := tree.Fold(e.B)
+		if a := constantNode(e.A); a != nil && a.Value == nil && i.OK && i.Int >= 0 && a.Type.Kind == tree.TArray && i.Int < int64(a.Type.N) {
+			return kidOf(a, int(i.Int), a.Type.Elem)
 		}
-	case opMember:
-		a := constantNode(e.a)
-		for _, f := range e.path {
-			if a == nil || a.value != nil || a.typ.rec.union {
+	case tree.OpMember:
+		a := constantNode(e.A)
+		for _, f := range e.Path {
+			if a == nil || a.Value != nil || a.Type.Rec.Union {
 				return nil
 			}
-			a = kidOf(a, f.index, f.typ)
+			a = kidOf(a, f.Index, f.Type)
 		}
 		return a
 	}
@@ -104,29 +105,29 @@ func constantNode(e *expr) *initNode {
 }
 
 // kidOf is element i; what is not mentioned is zero.
-func kidOf(n *initNode, i int, t *ctype) *initNode {
-	if k := n.kids[i]; k != nil {
+func kidOf(n *tree.Init, i int, t *tree.Type) *tree.Init {
+	if k := n.Kids[i]; k != nil {
 		return k
 	}
-	return &initNode{typ: t}
+	return &tree.Init{Type: t}
 }
 
-func (r *renderer) literalLanes(e *expr) ([]constant, bool) {
-	var out []constant
-	for _, a := range e.args {
+func (r *renderer) literalLanes(e *tree.Expr) ([]tree.Value, bool) {
+	var out []tree.Value
+	for _, a := range e.Args {
 		v, ok := r.lanes(a)
 		if !ok {
 			return nil, false
 		}
 		for _, c := range v {
-			out = append(out, convertLane(c, a.typ.base, e.typ.base))
+			out = append(out, convertLane(c, a.Type.Base, e.Type.Base))
 		}
 	}
-	return spread(out, e.typ.width())
+	return spread(out, e.Type.Width())
 }
 
 // spread gives a single value to all lanes.
-func spread(v []constant, n int) ([]constant, bool) {
+func spread(v []tree.Value, n int) ([]tree.Value, bool) {
 	for len(v) == 1 && n > 1 {
 		for range n - 1 {
 			v = append(v, v[0])
@@ -135,10 +136,10 @@ func spread(v []constant, n int) ([]constant, bool) {
 	return v, len(v) == n
 }
 
-func (r *renderer) swizzleLanes(e *expr) ([]constant, bool) {
-	v, ok := r.lanes(e.a)
-	var out []constant
-	for _, i := range e.lanes {
+func (r *renderer) swizzleLanes(e *tree.Expr) ([]tree.Value, bool) {
+	v, ok := r.lanes(e.A)
+	var out []tree.Value
+	for _, i := range e.Lanes {
 		if !ok || i >= len(v) {
 			return nil, false
 		}
@@ -147,120 +148,120 @@ func (r *renderer) swizzleLanes(e *expr) ([]constant, bool) {
 	return out, ok
 }
 
-func (r *renderer) convertLanes(e *expr) ([]constant, bool) {
-	v, ok := r.lanes(e.a)
-	if !ok || !e.a.typ.isArith() {
+func (r *renderer) convertLanes(e *tree.Expr) ([]tree.Value, bool) {
+	v, ok := r.lanes(e.A)
+	if !ok || !e.A.Type.IsArith() {
 		return nil, false
 	}
-	out := make([]constant, len(v))
+	out := make([]tree.Value, len(v))
 	for i, c := range v {
-		if out[i] = convertLane(c, e.a.typ.base, e.typ.base); !out[i].ok {
+		if out[i] = convertLane(c, e.A.Type.Base, e.Type.Base); !out[i].OK {
 			return nil, false
 		}
-		if e.a.typ.is(Bool) && e.typ.isVector() && isIntKind(e.typ.base) {
-			out[i].i = -out[i].i // true is all bits set
+		if e.A.Type.Is(tree.Bool) && e.Type.IsVector() && tree.IsIntKind(e.Type.Base) {
+			out[i].Int = -out[i].Int // true is all bits set
 		}
 	}
-	return spread(out, e.typ.width())
+	return spread(out, e.Type.Width())
 }
 
-func convertLane(c constant, from, to Kind) constant {
-	if from == ULong && !c.float && !isIntKind(to) {
-		c = constant{ok: c.ok, float: true, f: float64(uint64(c.i))}
+func convertLane(c tree.Value, from, to tree.Kind) tree.Value {
+	if from == tree.ULong && !c.IsFloat && !tree.IsIntKind(to) {
+		c = tree.Value{OK: c.OK, IsFloat: true, Float: float64(uint64(c.Int))}
 	}
-	return c.convert(scalar(to))
+	return c.Convert(tree.Scalar(to))
 }
 
 // asLanes evaluates as_T.
-func (r *renderer) asLanes(e *expr) ([]constant, bool) {
-	to, isConv := conversionOf(e.text)
+func (r *renderer) asLanes(e *tree.Expr) ([]tree.Value, bool) {
+	to, isConv := conversionOf(e.Text)
 	if !isConv || !to.as {
 		return nil, false
 	}
-	v, ok := r.lanes(e.args[0])
+	v, ok := r.lanes(e.Args[0])
 	if !ok {
 		return nil, false
 	}
-	from := e.args[0].typ
+	from := e.Args[0].Type
 	var bytes []byte
 	for _, c := range v {
-		bits := bitsOf(c, from.base)
-		for range kindSize(from.base) {
+		bits := bitsOf(c, from.Base)
+		for range tree.KindSize(from.Base) {
 			bytes = append(bytes, byte(bits))
 			bits >>= 8
 		}
 	}
-	var out []constant
-	size := kindSize(to.to.base)
-	for i := range to.to.width() {
+	var out []tree.Value
+	size := tree.KindSize(to.to.Base)
+	for i := range to.to.Width() {
 		bits := uint64(0)
 		for k := range size {
 			if at := i*size + k; at < len(bytes) { // the fourth lane of three is anything
 				bits |= uint64(bytes[at]) << (8 * k)
 			}
 		}
-		out = append(out, fromBits(bits, to.to.base))
+		out = append(out, fromBits(bits, to.to.Base))
 	}
 	return out, true
 }
 
 // operatorLanes evaluates an operator lane by lane, as fold does it for scalars.
-func (r *renderer) operatorLanes(e *expr) ([]constant, bool) {
-	a, ok := r.lanes(e.a)
+func (r *renderer) operatorLanes(e *tree.Expr) ([]tree.Value, bool) {
+	a, ok := r.lanes(e.A)
 	b := a
-	if ok && e.b != nil {
-		b, ok = r.lanes(e.b)
+	if ok && e.B != nil {
+		b, ok = r.lanes(e.B)
 	}
-	if !ok || e.text == "&" && e.b == nil {
+	if !ok || e.Text == "&" && e.B == nil {
 		return nil, false
 	}
-	n := e.typ.width()
+	n := e.Type.Width()
 	a, okA := spread(a, n)
 	b, okB := spread(b, n)
 	if !okA || !okB {
 		return nil, false
 	}
-	out := make([]constant, n)
+	out := make([]tree.Value, n)
 	for i := range out {
-		one := expr{op: e.op, text: e.text, typ: scalar(e.typ.base)}
-		one.a = &expr{op: opLit, typ: scalar(e.a.typ.base), val: a[i]}
-		if e.b != nil {
-			one.b = &expr{op: opLit, typ: scalar(e.b.typ.base), val: b[i]}
+		one := tree.Expr{Op: e.Op, Text: e.Text, Type: tree.Scalar(e.Type.Base)}
+		one.A = &tree.Expr{Op: tree.OpLit, Type: tree.Scalar(e.A.Type.Base), Val: a[i]}
+		if e.B != nil {
+			one.B = &tree.Expr{Op: tree.OpLit, Type: tree.Scalar(e.B.Type.Base), Val: b[i]}
 		}
-		if out[i] = fold(&one); !out[i].ok {
+		if out[i] = tree.Fold(&one); !out[i].OK {
 			return nil, false
 		}
-		if e.op == opCompare && e.typ.isVector() {
-			out[i].i = -out[i].i
+		if e.Op == tree.OpCompare && e.Type.IsVector() {
+			out[i].Int = -out[i].Int
 		}
 	}
 	return out, true
 }
 
 // bitsOf returns the bits of a constant of kind k.
-func bitsOf(v constant, k Kind) uint64 {
+func bitsOf(v tree.Value, k tree.Kind) uint64 {
 	switch k {
-	case Half:
-		return uint64(halfBits(v.f))
-	case Float:
-		return uint64(math.Float32bits(float32(v.f)))
-	case Double:
-		return math.Float64bits(v.f)
+	case tree.Half:
+		return uint64(halfBits(v.Float))
+	case tree.Float:
+		return uint64(math.Float32bits(float32(v.Float)))
+	case tree.Double:
+		return math.Float64bits(v.Float)
 	}
-	return uint64(v.i)
+	return uint64(v.Int)
 }
 
 // fromBits is the constant of kind k with these bits.
-func fromBits(bits uint64, k Kind) constant {
+func fromBits(bits uint64, k tree.Kind) tree.Value {
 	switch k {
-	case Half:
-		return constant{ok: true, float: true, f: halfValue(uint16(bits))}
-	case Float:
-		return constant{ok: true, float: true, f: float64(math.Float32frombits(uint32(bits)))}
-	case Double:
-		return constant{ok: true, float: true, f: math.Float64frombits(bits)}
+	case tree.Half:
+		return tree.Value{OK: true, IsFloat: true, Float: halfValue(uint16(bits))}
+	case tree.Float:
+		return tree.Value{OK: true, IsFloat: true, Float: float64(math.Float32frombits(uint32(bits)))}
+	case tree.Double:
+		return tree.Value{OK: true, IsFloat: true, Float: math.Float64frombits(bits)}
 	}
-	return constant{ok: true, i: wrap(int64(bits), k)}
+	return tree.Value{OK: true, Int: tree.Wrap(int64(bits), k)}
 }
 
 // halfBits rounds to half, to the nearest and of two to the even one.
@@ -299,94 +300,94 @@ func halfValue(h uint16) float64 {
 }
 
 // constantValue writes a value in the initializer of a constant.
-func (r *renderer) constantValue(e *expr) {
+func (r *renderer) constantValue(e *tree.Expr) {
 	v, ok := r.lanes(e)
 	switch {
 	case !ok && hasBuiltin(e):
-		r.refuse(r.p.posOf(e), "constant", "this initializer of a constant cannot be rendered for this target")
+		r.refuse(r.p.PosOf(e), "constant", "this initializer of a constant cannot be rendered for this target")
 		return
 	case !ok:
 		r.expr(e)
 		return
-	case !e.typ.isVector():
-		r.constantLane(v[0], e.typ)
+	case !e.Type.IsVector():
+		r.constantLane(v[0], e.Type)
 		return
 	}
 	if !r.d.msl { // where the braces alone do, and a copy might not
-		r.w(r.plain(e.typ))
+		r.w(r.plain(e.Type))
 	}
 	r.w("{{")
 	for i, c := range v {
 		if i > 0 {
 			r.w(", ")
 		}
-		r.constantLane(c, scalar(e.typ.base))
+		r.constantLane(c, tree.Scalar(e.Type.Base))
 	}
 	r.w("}}")
 }
 
 // hasBuiltin tells whether e calls a built-in.
-func hasBuiltin(e *expr) bool {
+func hasBuiltin(e *tree.Expr) bool {
 	if e == nil {
 		return false
 	}
-	for _, a := range e.args {
+	for _, a := range e.Args {
 		if hasBuiltin(a) {
 			return true
 		}
 	}
-	return e.op == opBuiltin || hasBuiltin(e.a) || hasBuiltin(e.b) || hasBuiltin(e.c)
+	return e.Op == tree.OpBuiltin || hasBuiltin(e.A) || hasBuiltin(e.B) || hasBuiltin(e.C)
 }
 
 // constantLane writes one number of scalar type t.
-func (r *renderer) constantLane(c constant, t *ctype) {
+func (r *renderer) constantLane(c tree.Value, t *tree.Type) {
 	sign := ""
-	if math.Signbit(c.f) {
+	if math.Signbit(c.Float) {
 		sign = "-"
 	}
 	switch {
-	case t.base == Half && r.d.msl && !math.IsNaN(c.f) && !math.IsInf(c.f, 0):
-		r.w(r.metalHalf(c.f))
-	case t.base == Half && r.d.msl:
+	case t.Base == tree.Half && r.d.msl && !math.IsNaN(c.Float) && !math.IsInf(c.Float, 0):
+		r.w(r.metalHalf(c.Float))
+	case t.Base == tree.Half && r.d.msl:
 		r.w("cc_half(")
-		r.constantLane(c, floatType)
+		r.constantLane(c, tree.FloatType)
 		r.w(")")
-	case t.base == Half:
-		r.w("cc_half(cc_half_bits{", strconv.Itoa(int(halfBits(c.f))), "})")
-	case c.float && math.IsNaN(c.f):
+	case t.Base == tree.Half:
+		r.w("cc_half(cc_half_bits{", strconv.Itoa(int(halfBits(c.Float))), "})")
+	case c.IsFloat && math.IsNaN(c.Float):
 		r.w("CC_NAN_INIT") // some NaN
-	case c.float && math.IsInf(c.f, 0):
+	case c.IsFloat && math.IsInf(c.Float, 0):
 		r.w(sign, "CC_INFINITY_INIT")
 	default:
-		r.literal(&expr{op: opLit, typ: t, val: c})
+		r.literal(&tree.Expr{Op: tree.OpLit, Type: t, Val: c})
 	}
 }
 
 // unionConstant writes the initializer of a constant that names a member of a union
 // other than the first: as the bits of the first. A record with such a union in it is
 // written as usual.
-func (r *renderer) unionConstant(n *initNode) {
-	if n.typ.kind != tRecord || !n.typ.rec.union {
+func (r *renderer) unionConstant(n *tree.Init) {
+	if n.Type.Kind != tree.TRecord || !n.Type.Rec.Union {
 		r.braces(n)
 		return
 	}
-	first := n.typ.rec.fields[0].typ
-	for i, k := range n.kids {
-		if i == 0 || k.value == nil || !k.typ.isScalar() || !first.isScalar() || kindSize(k.typ.base) > kindSize(first.base) {
+	first := n.Type.Rec.Fields[0].Type
+	for i, k := range n.Kids {
+		if i == 0 || k.Value == nil || !k.Type.IsScalar() || !first.IsScalar() || tree.KindSize(k.Type.Base) > tree.KindSize(first.Base) {
 			continue
 		}
-		if v, ok := r.lanes(k.value); ok {
-			bits := bitsOf(v[0].convert(k.typ), k.typ.base) & (^uint64(0) >> (64 - 8*kindSize(k.typ.base)))
+		if v, ok := r.lanes(k.Value); ok {
+			bits := bitsOf(v[0].Convert(k.Type), k.Type.Base) & (^uint64(0) >> (64 - 8*tree.KindSize(k.Type.Base)))
 			r.w("{")
-			r.constantLane(fromBits(bits, first.base), first)
+			r.constantLane(fromBits(bits, first.Base), first)
 			r.w("}")
 			return
 		}
 	}
 	pos := token.Pos{}
-	eachValue(n, func(e *expr) {
+	eachValue(n, func(e *tree.Expr) {
 		if pos.Line == 0 {
-			pos = r.p.posOf(e)
+			pos = r.p.PosOf(e)
 		}
 	})
 	r.refuse(pos, "constant", "a constant union whose second or later member is initialized cannot be rendered for this target")

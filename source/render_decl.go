@@ -3,12 +3,14 @@ package source
 import (
 	"slices"
 	"strconv"
+
+	"github.com/concord-compute/concord/source/internal/tree"
 )
 
 // Declarations in C++: records, constants, local memory, functions, variables.
 
-func recordWord(rec *record) string {
-	if rec.union {
+func recordWord(rec *tree.Record) string {
+	if rec.Union {
 		return "union"
 	}
 	return "struct"
@@ -16,66 +18,66 @@ func recordWord(rec *record) string {
 
 // record writes a struct or union, and has the C++ compiler check that it takes
 // the room that the parser told everybody.
-func (r *renderer) record(rec *record) {
-	r.at(rec.pos)
+func (r *renderer) record(rec *tree.Record) {
+	r.at(rec.Pos)
 	r.w(recordWord(rec), " ")
-	if rec.packed {
+	if rec.Packed {
 		r.w("__attribute__((packed)) ")
 	}
-	if rec.reqAlign > 0 {
-		r.w("__attribute__((aligned(", strconv.Itoa(rec.reqAlign), "))) ")
+	if rec.ReqAlign > 0 {
+		r.w("__attribute__((aligned(", strconv.Itoa(rec.ReqAlign), "))) ")
 	}
-	r.w(rec.cname, " { ")
-	if len(rec.fields) == 0 && r.d.gnu {
+	r.w(rec.CName, " { ")
+	if len(rec.Fields) == 0 && r.d.gnu {
 		r.w("cc_char cc_empty[0]; ") // an empty struct takes no room in C
 	}
-	for _, f := range rec.fields {
-		typ := f.typ
-		if storesWhole(typ) {
+	for _, f := range rec.Fields {
+		typ := f.Type
+		if tree.StoresWhole(typ) {
 			c := *typ // the record could not be copied
-			c.q &^= qVolatile
+			c.Q &^= tree.QVolatile
 			typ = &c
 		}
-		r.w(r.typeText(typ, f.cname))
-		if a := max(f.align, arrayBase(f.typ).align, f.typ.align); a > 0 {
+		r.w(r.typeText(typ, f.CName))
+		if a := max(f.Align, tree.ArrayBase(f.Type).Align, f.Type.Align); a > 0 {
 			r.w(" __attribute__((aligned(", strconv.Itoa(a), ")))")
 		}
-		if f.packed {
+		if f.Packed {
 			r.w(" __attribute__((packed))")
 		}
 		r.w("; ")
 	}
-	if len(rec.fields) == 0 && !r.d.gnu {
+	if len(rec.Fields) == 0 && !r.d.gnu {
 		r.w("};") // it takes room: a record that has it as a member will not pass
 		return
 	}
-	r.w("}; static_assert(sizeof(", rec.cname, ") == ", strconv.Itoa(rec.size), ", \"layout of ", rec.cname, "\");")
+	r.w("}; static_assert(sizeof(", rec.CName, ") == ", strconv.Itoa(rec.Size), ", \"layout of ", rec.CName, "\");")
 }
 
 // global writes a constant of program scope.
-func (r *renderer) global(g *symbol) {
-	if g.init == nil || g.typ.isUnknown() {
+func (r *renderer) global(g *tree.Symbol) {
+	if g.Init == nil || g.Type.IsUnknown() {
 		return
 	}
-	r.at(g.pos)
-	r.w("static ", r.places[g], alignPrefix(g.typ), r.typeText(g.typ.in(Constant), g.cname), " = ")
-	r.initializer(g.init)
+	r.at(g.Pos)
+	r.w("static ", r.places[g], alignPrefix(g.Type), r.typeText(g.Type.In(tree.Constant), g.CName), " = ")
+	r.initializer(g.Init)
 	r.w(";")
 }
 
-func alignPrefix(t *ctype) string {
-	if t.align > 0 {
-		return "alignas(" + strconv.Itoa(t.align) + ") "
+func alignPrefix(t *tree.Type) string {
+	if t.Align > 0 {
+		return "alignas(" + strconv.Itoa(t.Align) + ") "
 	}
 	return ""
 }
 
 // hasLocals tells whether a kernel needs a block of local memory: for its own
 // variables or for those of kernels that it calls.
-func (r *renderer) hasLocals(k *function) bool {
+func (r *renderer) hasLocals(k *tree.Function) bool {
 	has, asked := r.memory[k]
 	if !asked {
-		has = len(k.locals) > 0 || slices.ContainsFunc(k.calls, func(c *call) bool { return c.to.kernel && c.to != k && r.hasLocals(c.to) })
+		has = len(k.Locals) > 0 || slices.ContainsFunc(k.Calls, func(c *tree.Call) bool { return c.To.Kernel && c.To != k && r.hasLocals(c.To) })
 		r.memory[k] = has
 	}
 	return has
@@ -83,26 +85,26 @@ func (r *renderer) hasLocals(k *function) bool {
 
 // locals writes the struct of a kernel's local variables. A kernel that calls
 // another holds the other's block too.
-func (r *renderer) locals(k *function, done map[*function]bool) {
+func (r *renderer) locals(k *tree.Function, done map[*tree.Function]bool) {
 	if done[k] || !r.hasLocals(k) {
 		return
 	}
 	done[k] = true
-	for _, c := range k.calls {
-		if c.to.kernel {
-			r.locals(c.to, done)
+	for _, c := range k.Calls {
+		if c.To.Kernel {
+			r.locals(c.To, done)
 		}
 	}
-	r.at(k.pos)
-	r.w("struct cc_locals_", k.name, " { ")
-	for _, s := range k.locals {
-		r.w("alignas(", strconv.Itoa(localAlignment(s.typ)), ") ", r.typeText(s.typ, s.cname), "; ")
+	r.at(k.Pos)
+	r.w("struct cc_locals_", k.Name, " { ")
+	for _, s := range k.Locals {
+		r.w("alignas(", strconv.Itoa(tree.LocalAlignment(s.Type)), ") ", r.typeText(s.Type, s.CName), "; ")
 	}
-	seen := map[*function]bool{}
-	for _, c := range k.calls {
-		if c.to.kernel && !seen[c.to] && r.hasLocals(c.to) {
-			seen[c.to] = true
-			r.w("cc_locals_", c.to.name, " cc_sub_", c.to.name, "; ")
+	seen := map[*tree.Function]bool{}
+	for _, c := range k.Calls {
+		if c.To.Kernel && !seen[c.To] && r.hasLocals(c.To) {
+			seen[c.To] = true
+			r.w("cc_locals_", c.To.Name, " cc_sub_", c.To.Name, "; ")
 		}
 	}
 	r.w("};")
@@ -111,7 +113,7 @@ func (r *renderer) locals(k *function, done map[*function]bool) {
 // function writes a function or kernel as a member of the program. A kernel
 // with local memory that others call is split, so that each caller brings the
 // memory.
-func (r *renderer) function(fn *function) {
+func (r *renderer) function(fn *tree.Function) {
 	r.fn = fn
 	if r.plans[fn] != nil {
 		r.splitKernel(fn)
@@ -119,28 +121,28 @@ func (r *renderer) function(fn *function) {
 			return
 		}
 	}
-	r.at(fn.pos)
-	locals := fn.kernel && r.hasLocals(fn)
+	r.at(fn.Pos)
+	locals := fn.Kernel && r.hasLocals(fn)
 	if locals && r.d.msl {
-		r.w("void kc_", fn.name, "(")
-		r.params(fn, "threadgroup cc_locals_"+fn.name+" &cc_l")
+		r.w("void kc_", fn.Name, "(")
+		r.params(fn, "threadgroup cc_locals_"+fn.Name+" &cc_l")
 		r.w(") {")
 	} else if locals && r.called[fn] {
-		r.w(r.d.kernel, "void ", fn.cname, "(")
+		r.w(r.d.kernel, "void ", fn.CName, "(")
 		r.params(fn, "")
 		r.w(") {")
 		r.localBlock(fn)
-		r.w(" kc_", fn.name, "(cc_l")
-		for _, s := range fn.params {
-			r.w(", ", s.cname)
+		r.w(" kc_", fn.Name, "(cc_l")
+		for _, s := range fn.Params {
+			r.w(", ", s.CName)
 		}
 		r.w("); }")
-		r.at(fn.pos)
-		r.w(r.d.kernel, "void kc_", fn.name, "(")
-		r.params(fn, "cc_locals_"+fn.name+" &cc_l")
+		r.at(fn.Pos)
+		r.w(r.d.kernel, "void kc_", fn.Name, "(")
+		r.params(fn, "cc_locals_"+fn.Name+" &cc_l")
 		r.w(") {")
 	} else {
-		if fn.kernel {
+		if fn.Kernel {
 			r.w(r.d.kernel)
 		} else {
 			r.w(r.d.function)
@@ -152,13 +154,13 @@ func (r *renderer) function(fn *function) {
 			r.localBlock(fn)
 		}
 	}
-	for _, t := range fn.temps {
-		r.w(" ", alignPrefix(t.typ), r.typeText(dropConst(t.typ), t.cname), ";")
+	for _, t := range fn.Temps {
+		r.w(" ", alignPrefix(t.Type), r.typeText(dropConst(t.Type), t.CName), ";")
 	}
-	for _, s := range fn.body.list {
+	for _, s := range fn.Body.List {
 		r.stmt(s)
 	}
-	if !endsInReturn(fn.body) && !fn.typ.elem.isVoid() {
+	if !endsInReturn(fn.Body) && !fn.Type.Elem.IsVoid() {
 		// C lets a function end without a value that nobody uses; C++ compilers
 		// take the end for unreachable.
 		r.w(" return {};")
@@ -168,81 +170,81 @@ func (r *renderer) function(fn *function) {
 }
 
 // localBlock declares cc_l, the block of a kernel's local variables.
-func (r *renderer) localBlock(fn *function) {
+func (r *renderer) localBlock(fn *tree.Function) {
 	if r.d.gpu {
-		r.w(" __shared__ cc_locals_", fn.name, " cc_l;")
+		r.w(" __shared__ cc_locals_", fn.Name, " cc_l;")
 		return
 	}
-	r.w(" cc_locals_", fn.name, " &cc_l = cc_local<cc_locals_", fn.name, ">(); (void)cc_l;")
+	r.w(" cc_locals_", fn.Name, " &cc_l = cc_local<cc_locals_", fn.Name, ">(); (void)cc_l;")
 }
 
 // declareResult spells the result type and name of a function.
-func declareResult(r *renderer, fn *function) string {
-	return r.plain(fn.typ.elem) + " " + fn.cname
+func declareResult(r *renderer, fn *tree.Function) string {
+	return r.plain(fn.Type.Elem) + " " + fn.CName
 }
 
-func endsInReturn(b *stmt) bool {
-	return len(b.list) > 0 && b.list[len(b.list)-1].kind == stReturn
+func endsInReturn(b *tree.Stmt) bool {
+	return len(b.List) > 0 && b.List[len(b.List)-1].Kind == tree.StReturn
 }
 
-func (r *renderer) params(fn *function, first string) {
+func (r *renderer) params(fn *tree.Function, first string) {
 	r.w(first)
-	for i, s := range fn.params {
+	for i, s := range fn.Params {
 		if i > 0 || first != "" {
 			r.w(", ")
 		}
-		r.w(r.typeText(s.typ, s.cname))
+		r.w(r.typeText(s.Type, s.CName))
 	}
 }
 
 // dropConst makes a variable's type writable, for one that is assigned after
 // its declaration.
-func dropConst(t *ctype) *ctype {
+func dropConst(t *tree.Type) *tree.Type {
 	c := *t
-	if t.kind == tArray {
-		c.elem = dropConst(t.elem)
+	if t.Kind == tree.TArray {
+		c.Elem = dropConst(t.Elem)
 		return &c
 	}
-	c.q &^= qConst
+	c.Q &^= tree.QConst
 	return &c
 }
 
 // variable writes the declaration of one variable as a statement.
-func (r *renderer) variable(s *symbol) {
+func (r *renderer) variable(s *tree.Symbol) {
 	if r.plan != nil && r.plannedVariable(s) {
 		return
 	}
-	t := s.typ
-	apart := r.fn.split || r.needsAssign(s.init)
-	if apart || s.init == nil {
+	t := s.Type
+	apart := r.fn.Split || r.needsAssign(s.Init)
+	if apart || s.Init == nil {
 		t = dropConst(t)
 	}
 	r.w(alignPrefix(t), r.typeText(t, r.nameOf(s)))
 	switch {
-	case s.init == nil:
+	case s.Init == nil:
 		r.w(";")
 	case apart:
 		r.w("; ")
-		r.assignInit(r.nameOf(s), s.init, "; ")
+		r.assignInit(r.nameOf(s), s.Init, "; ")
 	default:
 		r.w(" = ")
-		r.initializer(s.init)
+		r.initializer(s.Init)
 		r.w(";")
 	}
 }
 
 // needsAssign tells whether an initializer cannot be written in braces: it
 // names a member of a union other than the first.
-func (r *renderer) needsAssign(n *initNode) bool {
-	if n == nil || n.value != nil {
+func (r *renderer) needsAssign(n *tree.Init) bool {
+	if n == nil || n.Value != nil {
 		return false
 	}
 	needs, asked := r.assigned[n]
 	if asked {
 		return needs
 	}
-	for i, k := range n.kids {
-		if n.typ.kind == tRecord && n.typ.rec.union && i > 0 || r.needsAssign(k) {
+	for i, k := range n.Kids {
+		if n.Type.Kind == tree.TRecord && n.Type.Rec.Union && i > 0 || r.needsAssign(k) {
 			needs = true
 			break
 		}
@@ -252,20 +254,20 @@ func (r *renderer) needsAssign(n *initNode) bool {
 }
 
 // initializer writes an initializer in braces.
-func (r *renderer) initializer(n *initNode) {
+func (r *renderer) initializer(n *tree.Init) {
 	switch {
-	case n.value != nil && r.fn == nil && r.d.gpu && n.typ.isArith():
-		r.constantValue(n.value)
-	case n.value != nil:
-		r.expr(n.value)
+	case n.Value != nil && r.fn == nil && r.d.gpu && n.Type.IsArith():
+		r.constantValue(n.Value)
+	case n.Value != nil:
+		r.expr(n.Value)
 	case r.needsAssign(n) && r.fn == nil && r.d.gpu:
 		r.unionConstant(n)
 	case r.needsAssign(n) && r.d.msl:
-		r.w("({ ", r.typeText(dropConst(n.typ.in(Private)), "cc_r"), "; ")
+		r.w("({ ", r.typeText(dropConst(n.Type.In(tree.Private)), "cc_r"), "; ")
 		r.assignInit("cc_r", n, "; ")
 		r.w("cc_r; })")
 	case r.needsAssign(n):
-		r.w("[&]{ ", r.typeText(dropConst(n.typ.in(Private)), "cc_r"), "; ")
+		r.w("[&]{ ", r.typeText(dropConst(n.Type.In(tree.Private)), "cc_r"), "; ")
 		r.assignInit("cc_r", n, "; ")
 		r.w("return cc_r; }()")
 	default:
@@ -274,21 +276,21 @@ func (r *renderer) initializer(n *initNode) {
 }
 
 // braces writes the elements of an initializer.
-func (r *renderer) braces(n *initNode) {
-	if len(n.kids) == 0 {
+func (r *renderer) braces(n *tree.Init) {
+	if len(n.Kids) == 0 {
 		r.w("{}")
 		return
 	}
 	r.w("{")
 	last := 0
-	for i := range n.kids {
+	for i := range n.Kids {
 		last = max(last, i)
 	}
 	for i := 0; i <= last; i++ {
 		if i > 0 {
 			r.w(", ")
 		}
-		if k := n.kids[i]; k != nil {
+		if k := n.Kids[i]; k != nil {
 			r.initializer(k)
 		} else {
 			r.w("{}")
@@ -298,44 +300,44 @@ func (r *renderer) braces(n *initNode) {
 }
 
 // assignInit writes an initializer as assignments to lhs, each followed by sep.
-func (r *renderer) assignInit(lhs string, n *initNode, sep string) {
-	if n.value == nil && !n.typ.isAggregate() {
+func (r *renderer) assignInit(lhs string, n *tree.Init, sep string) {
+	if n.Value == nil && !n.Type.IsAggregate() {
 		r.w(lhs, " = {}", sep)
 		return
 	}
-	if n.value == nil && r.d.msl {
+	if n.Value == nil && r.d.msl {
 		r.w("cc_clear(", lhs, ")", sep)
-	} else if n.value == nil {
+	} else if n.Value == nil {
 		r.w("CC_CLEAR((void *)&", lhs, ", 0, sizeof(", lhs, "))", sep)
 	}
 	r.assignParts(lhs, n, sep)
 }
 
-func (r *renderer) assignParts(lhs string, n *initNode, sep string) {
-	if n.value != nil {
-		if storesWhole(n.typ) {
+func (r *renderer) assignParts(lhs string, n *tree.Init, sep string) {
+	if n.Value != nil {
+		if tree.StoresWhole(n.Type) {
 			r.w("cc_store(", lhs, ", ")
-			r.expr(n.value)
+			r.expr(n.Value)
 			r.w(")", sep)
 			return
 		}
 		r.w(lhs, " = ")
-		r.expr(n.value)
+		r.expr(n.Value)
 		r.w(sep)
 		return
 	}
 	last := -1
-	for i := range n.kids {
+	for i := range n.Kids {
 		last = max(last, i)
 	}
 	for i := 0; i <= last; i++ {
-		k := n.kids[i]
+		k := n.Kids[i]
 		switch {
-		case k == nil || k.value == nil && !k.typ.isAggregate():
-		case n.typ.kind == tArray:
+		case k == nil || k.Value == nil && !k.Type.IsAggregate():
+		case n.Type.Kind == tree.TArray:
 			r.assignParts(lhs+"["+strconv.Itoa(i)+"]", k, sep)
 		default:
-			r.assignParts(lhs+"."+n.typ.rec.fields[i].cname, k, sep)
+			r.assignParts(lhs+"."+n.Type.Rec.Fields[i].CName, k, sep)
 		}
 	}
 }

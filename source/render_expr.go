@@ -9,10 +9,11 @@ import (
 	"strings"
 
 	"github.com/concord-compute/concord/source/internal/token"
+	"github.com/concord-compute/concord/source/internal/tree"
 )
 
 // expr writes a value or object.
-func (r *renderer) expr(e *expr) {
+func (r *renderer) expr(e *tree.Expr) {
 	place := r.inPlace
 	r.inPlace = false
 	if r.d.msl && !place && metalLoads(e) {
@@ -23,72 +24,72 @@ func (r *renderer) expr(e *expr) {
 		r.w(r.straight[e])
 		return
 	}
-	switch e.op {
-	case opLit, opSizeof:
+	switch e.Op {
+	case tree.OpLit, tree.OpSizeof:
 		r.literal(e)
-	case opString:
-		r.w("((", r.typeText(pointerTo(charType.with(qConst).in(Constant)), ""), ")", e.text, ")") // plain char is another type
-	case opNull:
-		r.w(e.text)
-	case opNamed:
-		r.w(e.text)
-		if r.fn == nil && e.typ.isScalar() && !e.typ.isInteger() && e.text != "CC_MAXFLOAT" {
+	case tree.OpString:
+		r.w("((", r.typeText(tree.PointerTo(tree.CharType.With(tree.QConst).In(tree.Constant)), ""), ")", e.Text, ")") // plain char is another type
+	case tree.OpNull:
+		r.w(e.Text)
+	case tree.OpNamed:
+		r.w(e.Text)
+		if r.fn == nil && e.Type.IsScalar() && !e.Type.IsInteger() && e.Text != "CC_MAXFLOAT" {
 			r.w("_INIT")
 		}
-	case opSym:
-		r.symbol(e.sym)
-	case opParen:
+	case tree.OpSym:
+		r.symbol(e.Sym)
+	case tree.OpParen:
 		r.w("(")
 		r.inPlace = place
-		r.expr(e.a)
+		r.expr(e.A)
 		r.w(")")
-	case opDecay:
-		r.place(e.a)
-	case opLoad:
-		r.call("cc_load", e.a)
-	case opUnary:
+	case tree.OpDecay:
+		r.place(e.A)
+	case tree.OpLoad:
+		r.call("cc_load", e.A)
+	case tree.OpUnary:
 		if !r.fusedCall(e) {
 			r.unary(e)
 		}
-	case opPreInc, opPostInc:
+	case tree.OpPreInc, tree.OpPostInc:
 		r.increment(e)
-	case opBinary:
+	case tree.OpBinary:
 		if !r.fusedCall(e) {
 			r.sides(e)
 		}
-	case opShift:
+	case tree.OpShift:
 		r.shift(e)
-	case opCompare, opLogic:
+	case tree.OpCompare, tree.OpLogic:
 		r.w("cc_int(")
 		r.cond(e)
 		r.w(")")
-	case opCond:
-		r.cond(e.a)
+	case tree.OpCond:
+		r.cond(e.A)
 		r.w(" ? ")
-		r.expr(e.b)
+		r.expr(e.B)
 		r.w(" : ")
-		r.expr(e.c)
-	case opElvis:
+		r.expr(e.C)
+	case tree.OpElvis:
 		r.elvis(e)
-	case opStmts:
+	case tree.OpStmts:
 		r.statements(e)
-	case opVecCond:
-		r.call("cc_select_vec", e.a, e.b, e.c)
-	case opAssign:
+	case tree.OpVecCond:
+		r.call("cc_select_vec", e.A, e.B, e.C)
+	case tree.OpAssign:
 		r.assign(e)
-	case opComma:
-		r.expr(e.a)
+	case tree.OpComma:
+		r.expr(e.A)
 		r.w(", ")
-		r.expr(e.b)
-	case opCompound:
+		r.expr(e.B)
+	case tree.OpCompound:
 		r.compound(e)
-	case opCast, opConv:
+	case tree.OpCast, tree.OpConv:
 		r.cast(e)
-	case opVecLit:
-		r.call("cc_make<"+r.plain(e.typ)+">", e.args...)
-	case opCall:
+	case tree.OpVecLit:
+		r.call("cc_make<"+r.plain(e.Type)+">", e.Args...)
+	case tree.OpCall:
 		r.userCall(e)
-	case opBuiltin:
+	case tree.OpBuiltin:
 		r.builtin(e)
 	default:
 		r.access(e)
@@ -96,37 +97,37 @@ func (r *renderer) expr(e *expr) {
 }
 
 // access writes members, indices and components.
-func (r *renderer) access(e *expr) {
-	switch e.op {
-	case opIndex:
-		r.base(e.a)
+func (r *renderer) access(e *tree.Expr) {
+	switch e.Op {
+	case tree.OpIndex:
+		r.base(e.A)
 		r.w("[")
-		r.expr(e.b)
+		r.expr(e.B)
 		r.w("]")
-	case opComponent:
-		r.base(e.a)
+	case tree.OpComponent:
+		r.base(e.A)
 		r.w(".v[")
-		r.expr(e.b)
+		r.expr(e.B)
 		r.w("]")
-	case opMember:
-		r.base(e.a)
-		for _, f := range e.path {
-			r.w(".", f.cname)
+	case tree.OpMember:
+		r.base(e.A)
+		for _, f := range e.Path {
+			r.w(".", f.CName)
 		}
-	case opSwizzle:
-		if len(e.lanes) == 1 {
-			r.base(e.a)
-			r.w(".v[", strconv.Itoa(e.lanes[0]), "]")
+	case tree.OpSwizzle:
+		if len(e.Lanes) == 1 {
+			r.base(e.A)
+			r.w(".v[", strconv.Itoa(e.Lanes[0]), "]")
 			return
 		}
-		f := "cc_swz<" + laneList(e.lanes) + ">"
-		if e.a.typ.q&qVolatile != 0 {
+		f := "cc_swz<" + laneList(e.Lanes) + ">"
+		if e.A.Type.Q&tree.QVolatile != 0 {
 			r.w(f, "(")
-			r.call("cc_load", e.a)
+			r.call("cc_load", e.A)
 			r.w(")")
 			return
 		}
-		r.call(f, e.a)
+		r.call(f, e.A)
 	}
 }
 
@@ -139,13 +140,13 @@ func laneList(lanes []int) string {
 }
 
 // base writes the operand of a postfix operator.
-func (r *renderer) base(e *expr) {
+func (r *renderer) base(e *tree.Expr) {
 	in := e
-	for in.op == opDecay {
-		in = in.a
+	for in.Op == tree.OpDecay {
+		in = in.A
 	}
-	switch in.op {
-	case opUnary, opPreInc, opBinary, opAssign, opCond, opComma, opShift, opLit:
+	switch in.Op {
+	case tree.OpUnary, tree.OpPreInc, tree.OpBinary, tree.OpAssign, tree.OpCond, tree.OpComma, tree.OpShift, tree.OpLit:
 		r.w("(")
 		r.place(in)
 		r.w(")")
@@ -154,13 +155,13 @@ func (r *renderer) base(e *expr) {
 	}
 }
 
-func (r *renderer) symbol(s *symbol) {
-	if s.inst && s.typ.space == Local {
+func (r *renderer) symbol(s *tree.Symbol) {
+	if s.Inst && s.Type.Space == tree.Local {
 		r.w("cc_l.")
 	}
 	if r.d.gpu && r.fn == nil && writtenOut(s) {
-		r.w("((", r.plain(s.typ), ")(")
-		r.expr(s.init.value)
+		r.w("((", r.plain(s.Type), ")(")
+		r.expr(s.Init.Value)
 		r.w("))")
 		return
 	}
@@ -168,127 +169,127 @@ func (r *renderer) symbol(s *symbol) {
 }
 
 // cond writes e where C++ asks for a truth value, which needs no int.
-func (r *renderer) cond(e *expr) {
+func (r *renderer) cond(e *tree.Expr) {
 	switch {
-	case e.op == opParen:
+	case e.Op == tree.OpParen:
 		r.w("(")
-		r.cond(e.a)
+		r.cond(e.A)
 		r.w(")")
-	case e.op == opCompare:
+	case e.Op == tree.OpCompare:
 		r.sides(e)
-	case e.op == opLogic:
-		r.cond(e.a)
-		r.w(" ", e.text, " ")
-		r.cond(e.b)
-	case e.op == opUnary && e.text == "!" && e.typ.isScalar():
+	case e.Op == tree.OpLogic:
+		r.cond(e.A)
+		r.w(" ", e.Text, " ")
+		r.cond(e.B)
+	case e.Op == tree.OpUnary && e.Text == "!" && e.Type.IsScalar():
 		r.w("!")
-		r.cond(e.a)
+		r.cond(e.A)
 	default:
 		r.expr(e)
 	}
 }
 
-func (r *renderer) unary(e *expr) {
-	if e.text == "!" && e.typ.isScalar() {
+func (r *renderer) unary(e *tree.Expr) {
+	if e.Text == "!" && e.Type.IsScalar() {
 		r.w("cc_int(!")
-		r.cond(e.a)
+		r.cond(e.A)
 		r.w(")")
 		return
 	}
-	r.w(e.text)
-	if e.text == "&" && e.a.op == opSym && r.fn == nil {
-		r.w(e.a.sym.cname)
+	r.w(e.Text)
+	if e.Text == "&" && e.A.Op == tree.OpSym && r.fn == nil {
+		r.w(e.A.Sym.CName)
 		return
 	}
-	switch e.a.op {
-	case opUnary, opPreInc, opLit: // - -x is not --x
+	switch e.A.Op {
+	case tree.OpUnary, tree.OpPreInc, tree.OpLit: // - -x is not --x
 		r.w("(")
-		r.expr(e.a)
+		r.expr(e.A)
 		r.w(")")
 	default:
-		r.inPlace = r.d.msl && e.text == "&"
-		r.expr(e.a)
+		r.inPlace = r.d.msl && e.Text == "&"
+		r.expr(e.A)
 	}
 }
 
 // shift writes a scalar shift; a constant count in range needs no mask.
-func (r *renderer) shift(e *expr) {
-	if n := fold(e.b); n.ok && n.i >= 0 && n.i < int64(8*kindSize(e.typ.base)) {
-		r.expr(e.a)
-		r.w(" ", e.text, " ", strconv.FormatInt(n.i, 10))
+func (r *renderer) shift(e *tree.Expr) {
+	if n := tree.Fold(e.B); n.OK && n.Int >= 0 && n.Int < int64(8*tree.KindSize(e.Type.Base)) {
+		r.expr(e.A)
+		r.w(" ", e.Text, " ", strconv.FormatInt(n.Int, 10))
 		return
 	}
 	f := "cc_shl"
-	if e.text == ">>" {
+	if e.Text == ">>" {
 		f = "cc_shr"
 	}
-	r.call(f, e.a, e.b)
+	r.call(f, e.A, e.B)
 }
 
 // cast writes explicit and implicit conversions.
-func (r *renderer) cast(e *expr) {
-	t, from := e.typ, e.a.typ
+func (r *renderer) cast(e *tree.Expr) {
+	t, from := e.Type, e.A.Type
 	switch {
-	case t.isVector() && sameType(t, from), t.kind == tRecord:
+	case t.IsVector() && tree.SameType(t, from), t.Kind == tree.TRecord:
 		r.w("(")
-		r.expr(e.a)
+		r.expr(e.A)
 		r.w(")")
-	case t.isVector() && from.isVector():
-		r.call("cc_convert<"+r.plain(t)+", 0, CC_RT_DEFAULT>", e.a)
-	case t.isVector():
-		r.call("cc_cast<"+r.plain(t)+">", e.a)
-	case t.kind == tEvent:
+	case t.IsVector() && from.IsVector():
+		r.call("cc_convert<"+r.plain(t)+", 0, CC_RT_DEFAULT>", e.A)
+	case t.IsVector():
+		r.call("cc_cast<"+r.plain(t)+">", e.A)
+	case t.Kind == tree.TEvent:
 		r.w("cc_event()")
-	case t.isInteger() && from.isPointer() && !t.is(Bool):
+	case t.IsInteger() && from.IsPointer() && !t.Is(tree.Bool):
 		r.w("((", r.plain(t), ")(cc_ulong)(")
-		r.expr(e.a)
+		r.expr(e.A)
 		r.w("))")
-	case t.isPointer() && from.isInteger() && !isNullConstant(e.a):
+	case t.IsPointer() && from.IsInteger() && !tree.IsNullConstant(e.A):
 		r.w("((", r.plain(t), ")(cc_ulong)(")
-		r.expr(e.a)
+		r.expr(e.A)
 		r.w("))")
-	case r.fn == nil && t.is(Half) && fold(e.a).ok:
-		r.literal(&expr{op: opLit, typ: t, val: constant{ok: true, float: true, f: fold(e.a).convert(doubleType).f}})
-	case e.op == opConv && t.isScalar() && unparen(e.a).op == opLit && t.base != Half:
-		in := unparen(e.a)
-		if v := in.val.convert(in.typ).convert(t); v.ok && !math.IsInf(v.f, 0) {
-			r.literal(&expr{op: opLit, typ: t, val: v})
+	case r.fn == nil && t.Is(tree.Half) && tree.Fold(e.A).OK:
+		r.literal(&tree.Expr{Op: tree.OpLit, Type: t, Val: tree.Value{OK: true, IsFloat: true, Float: tree.Fold(e.A).Convert(tree.DoubleType).Float}})
+	case e.Op == tree.OpConv && t.IsScalar() && tree.Unparen(e.A).Op == tree.OpLit && t.Base != tree.Half:
+		in := tree.Unparen(e.A)
+		if v := in.Val.Convert(in.Type).Convert(t); v.OK && !math.IsInf(v.Float, 0) {
+			r.literal(&tree.Expr{Op: tree.OpLit, Type: t, Val: v})
 			return
 		}
 		fallthrough
 	default:
 		r.w("((", r.plain(t), ")(")
-		r.expr(e.a)
+		r.expr(e.A)
 		r.w("))")
 	}
 }
 
 // literal writes a constant of a scalar type.
-func (r *renderer) literal(e *expr) {
-	v := e.val.i
-	switch e.typ.base {
-	case Float:
-		r.w(r.floatText(e.val.f, 32))
-	case Double:
+func (r *renderer) literal(e *tree.Expr) {
+	v := e.Val.Int
+	switch e.Type.Base {
+	case tree.Float:
+		r.w(r.floatText(e.Val.Float, 32))
+	case tree.Double:
 		if r.d.msl {
 			r.metalDouble(token.Pos{})
 		}
-		r.w(r.floatText(e.val.f, 64))
-	case Half:
+		r.w(r.floatText(e.Val.Float, 64))
+	case tree.Half:
 		if r.d.msl {
-			r.w(r.metalHalf(e.val.f))
+			r.w(r.metalHalf(e.Val.Float))
 			return
 		}
-		r.w("cc_half(cc_half_bits{", strconv.Itoa(int(halfBits(e.val.f))), "})")
-	case UInt:
+		r.w("cc_half(cc_half_bits{", strconv.Itoa(int(halfBits(e.Val.Float))), "})")
+	case tree.UInt:
 		r.w(strconv.FormatInt(v, 10), "u")
-	case Long:
+	case tree.Long:
 		if v == math.MinInt64 {
 			r.w("cc_long(-9223372036854775807", r.longSuffix(), " - 1)")
 			return
 		}
 		r.w("cc_long(", strconv.FormatInt(v, 10), r.longSuffix(), ")")
-	case ULong:
+	case tree.ULong:
 		r.w("cc_ulong(", strconv.FormatUint(uint64(v), 10), "U", r.longSuffix(), ")")
 	default:
 		switch {
@@ -325,34 +326,34 @@ func (r *renderer) floatText(f float64, bits int) string {
 }
 
 // compound writes a compound literal: its object is a variable of the function.
-func (r *renderer) compound(e *expr) {
-	if e.sym == nil {
-		r.expr(e.init.value)
+func (r *renderer) compound(e *tree.Expr) {
+	if e.Sym == nil {
+		r.expr(e.Init.Value)
 		return
 	}
 	r.w("(")
-	r.assignInit(e.sym.cname, e.init, ", ")
-	r.w(e.sym.cname, ")")
+	r.assignInit(e.Sym.CName, e.Init, ", ")
+	r.w(e.Sym.CName, ")")
 }
 
 // userCall writes a call of a user function. A kernel with local memory gets
 // the block that its caller holds for it.
-func (r *renderer) userCall(e *expr) {
-	fn := e.sym.fn
-	if fn.kernel && r.hasLocals(fn) {
-		open := "kc_" + fn.name + "(cc_l.cc_sub_" + fn.name
-		if len(e.args) > 0 {
+func (r *renderer) userCall(e *tree.Expr) {
+	fn := e.Sym.Fn
+	if fn.Kernel && r.hasLocals(fn) {
+		open := "kc_" + fn.Name + "(cc_l.cc_sub_" + fn.Name
+		if len(e.Args) > 0 {
 			open += ", "
 		}
-		r.invoke(open, e.args, ")")
+		r.invoke(open, e.Args, ")")
 		return
 	}
-	r.call(e.sym.cname, e.args...)
+	r.call(e.Sym.CName, e.Args...)
 }
 
 // builtin writes a call of a built-in function.
-func (r *renderer) builtin(e *expr) {
-	if c, ok := conversionOf(e.text); ok {
+func (r *renderer) builtin(e *tree.Expr) {
+	if c, ok := conversionOf(e.Text); ok {
 		f := "cc_as<" + r.plain(c.to) + ">"
 		if !c.as {
 			sat, mode := "0", "CC_RT_DEFAULT"
@@ -364,14 +365,14 @@ func (r *renderer) builtin(e *expr) {
 			}
 			f = "cc_convert<" + r.plain(c.to) + ", " + sat + ", " + mode + ">"
 		}
-		r.call(f, e.args...)
+		r.call(f, e.Args...)
 		return
 	}
 	end := ")"
-	if e.site > 0 {
-		end = ", " + strconv.Itoa(e.site) + ")"
+	if e.Site > 0 {
+		end = ", " + strconv.Itoa(e.Site) + ")"
 	}
-	name := e.text
+	name := e.Text
 	switch {
 	case !r.d.gpu:
 	case r.d.msl && r.metalRefuses(e):
@@ -379,10 +380,10 @@ func (r *renderer) builtin(e *expr) {
 	case name == "cc_printf":
 		r.printf(e)
 		return
-	case name == "cc_async_work_group_strided_copy" && e.args[0].typ.elem.space == Local:
+	case name == "cc_async_work_group_strided_copy" && e.Args[0].Type.Elem.Space == tree.Local:
 		name = "cc_strided_to_local"
 	case name == "cc_async_work_group_strided_copy":
 		name = "cc_strided_to_global"
 	}
-	r.invoke(name+"(", e.args, end)
+	r.invoke(name+"(", e.Args, end)
 }

@@ -9,13 +9,15 @@ package source
 import (
 	"slices"
 	"strconv"
+
+	"github.com/concord-compute/concord/source/internal/tree"
 )
 
 // splitName is the function that runs a whole group of a kernel.
-func splitName(fn *function) string { return "ks_" + fn.name }
+func splitName(fn *tree.Function) string { return "ks_" + fn.Name }
 
 // nameOf is the name of a variable where it is mentioned.
-func (r *renderer) nameOf(s *symbol) string {
+func (r *renderer) nameOf(s *tree.Symbol) string {
 	for _, names := range slices.Backward(r.names) {
 		if names[s] != "" {
 			return names[s]
@@ -24,11 +26,11 @@ func (r *renderer) nameOf(s *symbol) string {
 	if r.plan != nil && r.plan.names[s] != "" {
 		return r.plan.names[s]
 	}
-	return s.cname
+	return s.CName
 }
 
 // planned returns the pieces that a body was cut into.
-func (r *renderer) planned(s *stmt) ([]piece, bool) {
+func (r *renderer) planned(s *tree.Stmt) ([]piece, bool) {
 	if r.plan == nil {
 		return nil, false
 	}
@@ -37,21 +39,21 @@ func (r *renderer) planned(s *stmt) ([]piece, bool) {
 }
 
 // splitKernel writes a kernel as a function of the group.
-func (r *renderer) splitKernel(fn *function) {
+func (r *renderer) splitKernel(fn *tree.Function) {
 	f := r.plans[fn]
 	r.plan = f
 	defer func() { r.plan = nil }()
-	r.at(fn.pos)
+	r.at(fn.Pos)
 	r.w("template <class cc_I> CC_KERNEL_FN void ", splitName(fn), "(")
-	for i, s := range fn.params {
+	for i, s := range fn.Params {
 		if i > 0 {
 			r.w(", ")
 		}
-		name := s.cname
+		name := s.CName
 		if len(f.writes[s]) > 0 {
 			name = arrived(s)
 		}
-		r.w(r.typeText(s.typ, name))
+		r.w(r.typeText(s.Type, name))
 	}
 	r.w(") {")
 	if r.hasLocals(fn) {
@@ -59,14 +61,14 @@ func (r *renderer) splitKernel(fn *function) {
 	}
 	for _, s := range f.kept {
 		at := f.where[s]
-		r.w(" ", r.typeText(dropConst(s.typ), "(*"+at+")"), "; CC_KEEP(", at, ");")
+		r.w(" ", r.typeText(dropConst(s.Type), "(*"+at+")"), "; CC_KEEP(", at, ");")
 	}
-	r.pieces(f.pieces[fn.body])
+	r.pieces(f.pieces[fn.Body])
 	r.w(" }")
 }
 
 // arrived is the parameter itself, where the kernel assigns it.
-func arrived(s *symbol) string { return "cc_in_" + s.cname }
+func arrived(s *tree.Symbol) string { return "cc_in_" + s.CName }
 
 func (r *renderer) pieces(ps []piece) {
 	for _, p := range ps {
@@ -74,7 +76,7 @@ func (r *renderer) pieces(ps []piece) {
 		case p.items != nil:
 			r.region(p.items)
 		case p.sym != nil:
-			r.at(p.sym.pos)
+			r.at(p.sym.Pos)
 			r.variable(p.sym)
 		case p.fence:
 			r.w(" CC_REGION_END;")
@@ -87,7 +89,7 @@ func (r *renderer) pieces(ps []piece) {
 // region writes the loop over the items of a group.
 func (r *renderer) region(g *region) {
 	f := r.plan
-	r.at(g.list[0].pos)
+	r.at(g.list[0].Pos)
 	r.w(" { ")
 	r.box(g)
 	if g.strips != nil {
@@ -119,17 +121,17 @@ func (r *renderer) region(g *region) {
 
 // beginRow computes what straight indices of a run begin with, and returns what is written
 // in their place.
-func (r *renderer) beginRow(s *straights, run string) map[*expr]string {
-	text := map[*expr]string{}
+func (r *renderer) beginRow(s *straights, run string) map[*tree.Expr]string {
+	text := map[*tree.Expr]string{}
 	r.naming(s.hoisted(), func() {
 		for i, sym := range s.order {
-			r.w("const ", r.typeText(dropConst(sym.typ), "cc_h"+strconv.Itoa(i)), " = ")
-			r.initializer(sym.init)
+			r.w("const ", r.typeText(dropConst(sym.Type), "cc_h"+strconv.Itoa(i)), " = ")
+			r.initializer(sym.Init)
 			r.w("; ")
 		}
 		for i, x := range s.list {
 			at, step := "cc_x"+strconv.Itoa(i), strconv.FormatInt(x.step, 10)
-			r.w("const cc_long ", at, " = ", run, ".template from<", step, ", ", r.plain(x.e.typ), ">(")
+			r.w("const cc_long ", at, " = ", run, ".template from<", step, ", ", r.plain(x.e.Type), ">(")
 			r.expr(x.e)
 			r.w("); ")
 			text[x.e] = "(" + at + " + cc_k * " + step + ")"
@@ -139,17 +141,17 @@ func (r *renderer) beginRow(s *straights, run string) map[*expr]string {
 }
 
 // naming writes something with other names for some variables.
-func (r *renderer) naming(names map[*symbol]string, write func()) {
+func (r *renderer) naming(names map[*tree.Symbol]string, write func()) {
 	r.names = append(r.names, names)
 	write()
 	r.names = r.names[:len(r.names)-1]
 }
 
 // computed declares variables that are computed again.
-func (r *renderer) computed(need []*symbol) {
+func (r *renderer) computed(need []*tree.Symbol) {
 	for _, s := range need {
-		r.w(r.typeText(s.typ, r.nameOf(s)), " = ")
-		r.initializer(s.init)
+		r.w(r.typeText(s.Type, r.nameOf(s)), " = ")
+		r.initializer(s.Init)
 		r.w("; ")
 	}
 }
@@ -158,11 +160,11 @@ func (r *renderer) computed(need []*symbol) {
 func (r *renderer) box(g *region) {
 	f := r.plan
 	limits := f.guards(g)
-	need := map[*symbol]bool{}
+	need := map[*tree.Symbol]bool{}
 	for _, l := range limits {
-		walkExpr(l.u, func(e *expr) {
-			if e.op == opSym && e.sym.kind == symVar && !e.sym.inst && !f.shared[e.sym] {
-				f.needs(e.sym, need)
+		tree.WalkExpr(l.u, func(e *tree.Expr) {
+			if e.Op == tree.OpSym && e.Sym.Kind == tree.SymVar && !e.Sym.Inst && !f.shared[e.Sym] {
+				f.needs(e.Sym, need)
 			}
 		})
 	}
@@ -188,9 +190,9 @@ func (r *renderer) box(g *region) {
 
 // load brings a kept variable into a region. fresh says that its declaration is
 // there: it has no value yet.
-func (r *renderer) load(s *symbol, fresh bool) {
+func (r *renderer) load(s *tree.Symbol, fresh bool) {
 	f := r.plan
-	name, t := f.names[s], dropConst(s.typ)
+	name, t := f.names[s], dropConst(s.Type)
 	switch {
 	case !f.copied(s):
 		r.w(r.typeText(t, "(&"+name+")"), " = ", f.where[s], "[cc_it]; ")
@@ -203,20 +205,20 @@ func (r *renderer) load(s *symbol, fresh bool) {
 
 // plannedVariable writes the declaration of a variable that a plan has a place for.
 // It is false for all others.
-func (r *renderer) plannedVariable(s *symbol) bool {
+func (r *renderer) plannedVariable(s *tree.Symbol) bool {
 	f := r.plan
 	name := r.nameOf(s)
 	switch {
-	case f.where[s] != "" && s.kind == symParam:
+	case f.where[s] != "" && s.Kind == tree.SymParam:
 		r.w(name, " = ", arrived(s), ";")
 	case f.where[s] != "":
-		if s.init != nil {
-			r.assignInit(name, s.init, "; ")
+		if s.Init != nil {
+			r.assignInit(name, s.Init, "; ")
 		}
 		r.w(";")
-	case s.kind == symParam:
-		r.w(r.typeText(s.typ, name), " = ", arrived(s), ";")
-	case name != s.cname && !f.shared[s]: // computed at the beginning of the region
+	case s.Kind == tree.SymParam:
+		r.w(r.typeText(s.Type, name), " = ", arrived(s), ";")
+	case name != s.CName && !f.shared[s]: // computed at the beginning of the region
 		r.w(";")
 	default:
 		return false

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+
+	"github.com/concord-compute/concord/source/internal/tree"
 )
 
 // EntryPrefix stands before a kernel's name in CUDA, HIP and Metal renderings.
@@ -39,31 +41,31 @@ import (
 const EntryPrefix = "cc_kernel_"
 
 // entries writes the entry points, which call the kernels.
-func (r *renderer) entries(kernels []*function) {
+func (r *renderer) entries(kernels []*tree.Function) {
 	for _, k := range kernels {
-		r.at(k.pos)
+		r.at(k.Pos)
 		r.w("extern \"C\" __global__ ")
-		if n := k.attrs.reqd; n[0] > 0 {
+		if n := k.Attrs.Reqd; n[0] > 0 {
 			r.w("__launch_bounds__(", strconv.Itoa(n[0]*n[1]*n[2]), ") ")
 		}
-		r.w("void ", EntryPrefix, k.name, "(")
-		for i, s := range k.params {
+		r.w("void ", EntryPrefix, k.Name, "(")
+		for i, s := range k.Params {
 			if i > 0 {
 				r.w(", ")
 			}
-			if isLocalPointer(s.typ) {
+			if isLocalPointer(s.Type) {
 				r.w("cc_uint cc_p", strconv.Itoa(i))
 			} else {
-				r.w(r.typeText(s.typ, "cc_p"+strconv.Itoa(i)))
+				r.w(r.typeText(s.Type, "cc_p"+strconv.Itoa(i)))
 			}
 		}
-		r.w(") { cc_program::", k.cname, "(")
-		for i, s := range k.params {
+		r.w(") { cc_program::", k.CName, "(")
+		for i, s := range k.Params {
 			if i > 0 {
 				r.w(", ")
 			}
-			if isLocalPointer(s.typ) {
-				r.w("(", r.plain(s.typ), ")(cc_dynamic + cc_p", strconv.Itoa(i), ")")
+			if isLocalPointer(s.Type) {
+				r.w("(", r.plain(s.Type), ")(cc_dynamic + cc_p", strconv.Itoa(i), ")")
 			} else {
 				r.w("cc_p", strconv.Itoa(i))
 			}
@@ -73,7 +75,7 @@ func (r *renderer) entries(kernels []*function) {
 	r.raw("")
 }
 
-func isLocalPointer(t *ctype) bool { return t.isPointer() && t.elem.space == Local }
+func isLocalPointer(t *tree.Type) bool { return t.IsPointer() && t.Elem.Space == tree.Local }
 
 // constantBank is how much goes into the memory for constants, which is fast when
 // all items read the same and has 64 KiB. The rest lies in global memory.
@@ -82,21 +84,21 @@ const constantBank = 48 << 10
 // placeConstants says where the constants of a program live on a GPU. One that
 // another points to must be in global memory: NVRTC 11.8 takes an address that it
 // reads from a constant for a global one.
-func (r *renderer) placeConstants(globals []*symbol) map[*symbol]string {
-	where := map[*symbol]string{}
+func (r *renderer) placeConstants(globals []*tree.Symbol) map[*tree.Symbol]string {
+	where := map[*tree.Symbol]string{}
 	for _, g := range globals {
-		eachValue(g.init, func(e *expr) {
+		eachValue(g.Init, func(e *tree.Expr) {
 			if _, ok := r.lanes(e); ok {
 				return
 			}
-			eachPointedTo(e, func(s *symbol) { where[s] = "__device__ " })
+			eachPointedTo(e, func(s *tree.Symbol) { where[s] = "__device__ " })
 		})
 	}
 	room := constantBank
 	for _, g := range globals {
-		if n, _ := g.typ.size(); where[g] == "" && n <= room {
+		if n, _ := g.Type.Size(); where[g] == "" && n <= room {
 			where[g] = "__constant__ "
-			room -= n + localAlignment(g.typ)
+			room -= n + tree.LocalAlignment(g.Type)
 		} else {
 			where[g] = "__device__ "
 		}
@@ -105,38 +107,38 @@ func (r *renderer) placeConstants(globals []*symbol) map[*symbol]string {
 }
 
 // eachValue visits the values of an initializer, in order.
-func eachValue(n *initNode, visit func(*expr)) {
+func eachValue(n *tree.Init, visit func(*tree.Expr)) {
 	if n == nil {
 		return
 	}
-	if n.value != nil {
-		visit(n.value)
+	if n.Value != nil {
+		visit(n.Value)
 	}
-	for _, i := range slices.Sorted(maps.Keys(n.kids)) {
-		eachValue(n.kids[i], visit)
+	for _, i := range slices.Sorted(maps.Keys(n.Kids)) {
+		eachValue(n.Kids[i], visit)
 	}
 }
 
 // eachPointedTo visits the constants that e, which is in the initializer of another,
 // needs the address of. Where it needs the value the renderer writes that.
-func eachPointedTo(e *expr, visit func(*symbol)) {
+func eachPointedTo(e *tree.Expr, visit func(*tree.Symbol)) {
 	if e == nil {
 		return
 	}
-	if e.op == opSym && e.sym.inst && !writtenOut(e.sym) {
-		visit(e.sym)
+	if e.Op == tree.OpSym && e.Sym.Inst && !writtenOut(e.Sym) {
+		visit(e.Sym)
 	}
-	if e.op == opUnary && e.text == "&" && e.a.op == opSym {
-		visit(e.a.sym)
+	if e.Op == tree.OpUnary && e.Text == "&" && e.A.Op == tree.OpSym {
+		visit(e.A.Sym)
 	}
-	for _, k := range [...]*expr{e.a, e.b, e.c} {
+	for _, k := range [...]*tree.Expr{e.A, e.B, e.C} {
 		eachPointedTo(k, visit)
 	}
-	for _, k := range e.args {
+	for _, k := range e.Args {
 		eachPointedTo(k, visit)
 	}
 }
 
 // writtenOut tells whether a constant's value stands for its name in the
 // initializer of another: a constant's value is no constant to C++.
-func writtenOut(s *symbol) bool { return s.inst && s.init != nil && s.init.value != nil }
+func writtenOut(s *tree.Symbol) bool { return s.Inst && s.Init != nil && s.Init.Value != nil }

@@ -6,6 +6,8 @@ package source
 
 import (
 	"strconv"
+
+	"github.com/concord-compute/concord/source/internal/tree"
 )
 
 // interchanged writes the loop over the rows of a region that is cut into strips. Where
@@ -22,7 +24,7 @@ func (r *renderer) interchanged(g *region) {
 		}
 	})
 	for _, s := range g.held {
-		r.w(r.typeText(dropConst(s.typ), f.where[s]+"["+most+"]"), "; ")
+		r.w(r.typeText(dropConst(s.Type), f.where[s]+"["+most+"]"), "; ")
 	}
 	for i, s := range g.strips {
 		if s.rounds != nil {
@@ -38,11 +40,11 @@ func (r *renderer) interchanged(g *region) {
 
 // first computes what the variable of a loop begins with, and ends the run before it wraps.
 func (r *renderer) first(l *rounds, name string) {
-	t := r.plain(l.k.typ)
+	t := r.plain(l.k.Type)
 	r.w("const ", t, " ", name, " = ")
-	r.initializer(l.k.init)
+	r.initializer(l.k.Init)
 	r.w("; ")
-	if !isWide(l.k.typ) {
+	if !isWide(l.k.Type) {
 		r.w("cc_r.template from<", strconv.FormatInt(l.step, 10), ", ", t, ">(", name, "); ")
 	}
 }
@@ -56,7 +58,7 @@ func (r *renderer) strip(g *region, s *strip) {
 	}
 	if s.only != nil {
 		r.w(" if (!CC_SMALL && !(")
-		r.cond(s.only.e)
+		r.cond(s.only.E)
 		r.w(")) return void(cc_left = true);")
 	}
 	r.w(" }")
@@ -69,18 +71,18 @@ func (r *renderer) strip(g *region, s *strip) {
 // then. Places that follow each other it finds sooner one by one.
 func (r *renderer) rounds(g *region, s *strip, first string) {
 	l := s.rounds
-	t := r.plain(l.k.typ)
+	t := r.plain(l.k.Type)
 	as := func(name string, write func()) {
-		r.naming(g.rows.hoisted(), func() { r.naming(map[*symbol]string{l.k: name}, write) })
+		r.naming(g.rows.hoisted(), func() { r.naming(map[*tree.Symbol]string{l.k: name}, write) })
 	}
-	r.at(l.loop.pos)
+	r.at(l.loop.Pos)
 	r.w("if (!CC_SMALL || cc_r.n < ", strconv.Itoa(shortRow), ") { ")
 	r.alone(g, s, as, first)
 	r.w("} else if constexpr (CC_SMALL) { cc_rounds<cc_I, ", t, ", ", strconv.FormatInt(l.step, 10), ", ", strconv.FormatBool(l.signs), "> cc_q(cc_r.n, ", first, "); ")
 	r.w("const auto cc_next = [&](", t, " cc_n) CC_ITEM { ")
-	as("cc_n", func() { r.expr(l.loop.post) })
+	as("cc_n", func() { r.expr(l.loop.Post) })
 	r.w("; return cc_n; }; ")
-	test := func(conds []*expr) {
+	test := func(conds []*tree.Expr) {
 		r.w("[&](const ", t, " cc_n) CC_ITEM -> bool { (void)cc_n; return ")
 		for i, e := range conds {
 			if i > 0 {
@@ -95,7 +97,7 @@ func (r *renderer) rounds(g *region, s *strip, first string) {
 	r.w("for (; cc_q.begin(); cc_q.k = cc_next(cc_q.k)) { ")
 	for _, e := range l.conds {
 		r.w("cc_q.cut(")
-		test([]*expr{e})
+		test([]*tree.Expr{e})
 		r.w("); ")
 	}
 	if l.jam > 1 {
@@ -114,14 +116,14 @@ func (r *renderer) rounds(g *region, s *strip, first string) {
 // what it takes to find who is in it.
 func (r *renderer) alone(g *region, s *strip, as func(string, func()), first string) {
 	l := s.rounds
-	t, k := r.plain(l.k.typ), r.nameOf(l.k)
+	t, k := r.plain(l.k.Type), r.nameOf(l.k)
 	r.each(g, s, "cc_r", "cc_k")
-	r.w("for (", r.typeText(dropConst(l.k.typ), k), " = (", t, ")(", first, " + cc_k * ", strconv.FormatInt(l.step, 10), "); ")
-	as(k, func() { r.cond(l.loop.e) })
+	r.w("for (", r.typeText(dropConst(l.k.Type), k), " = (", t, ")(", first, " + cc_k * ", strconv.FormatInt(l.step, 10), "); ")
+	as(k, func() { r.cond(l.loop.E) })
 	r.w("; ")
-	as(k, func() { r.expr(l.loop.post) })
+	as(k, func() { r.expr(l.loop.Post) })
 	r.w(") ")
-	r.body(l.loop.body)
+	r.body(l.loop.Body)
 	r.stores(g, s)
 	r.w(" }); ")
 }
@@ -137,16 +139,16 @@ func (r *renderer) each(g *region, s *strip, run, place string) {
 // round writes some rounds for the items that are in them.
 func (r *renderer) round(g *region, s *strip, count int) {
 	f, l := r.plan, s.rounds
-	t := r.plain(l.k.typ)
+	t := r.plain(l.k.Type)
 	in := f.bodyOf(g, l)
 	for _, sym := range s.anew {
 		in.value(sym)
 	}
-	in.read(l.loop.body)
+	in.read(l.loop.Body)
 	r.w("for (cc_I cc_o = cc_q.lo; cc_o < cc_q.hi;) { cc_run<cc_I> cc_s = cc_q.run(cc_r, cc_o); this->cc_begin(cc_s); ")
 	r.w("const auto cc_head = [&](const ", t, " cc_f) CC_ITEM { ")
-	var text map[*expr]string
-	r.naming(map[*symbol]string{l.k: "cc_f"}, func() { text = r.beginRow(in, "cc_s") })
+	var text map[*tree.Expr]string
+	r.naming(map[*tree.Symbol]string{l.k: "cc_f"}, func() { text = r.beginRow(in, "cc_s") })
 	r.w("struct { ", t, " f; cc_long x[", strconv.Itoa(len(in.list)+1), "]; } cc_h = {cc_f, {")
 	for i, x := range in.list {
 		r.w("cc_x", strconv.Itoa(i), ", ")
@@ -158,9 +160,9 @@ func (r *renderer) round(g *region, s *strip, count int) {
 	}
 	r.each(g, s, "cc_s", "cc_long(cc_o) + cc_k")
 	r.w("const auto cc_body = [&](const auto &cc_h) CC_ITEM { ")
-	r.w(r.typeText(dropConst(l.k.typ), r.nameOf(l.k)), " = (", t, ")(cc_h.f + cc_k * ", strconv.FormatInt(l.step, 10), "); do ")
+	r.w(r.typeText(dropConst(l.k.Type), r.nameOf(l.k)), " = (", t, ")(cc_h.f + cc_k * ", strconv.FormatInt(l.step, 10), "); do ")
 	r.straight = text
-	r.body(l.loop.body)
+	r.body(l.loop.Body)
 	r.straight = nil
 	r.w(" while (0); }; ")
 	for i := range count {
@@ -180,7 +182,7 @@ func (r *renderer) loads(g *region, s *strip) {
 		if !s.refs[sym] {
 			continue
 		}
-		r.w(r.typeText(dropConst(sym.typ), r.nameOf(sym)))
+		r.w(r.typeText(dropConst(sym.Type), r.nameOf(sym)))
 		if !s.home[sym] {
 			r.w(" = ", r.plan.where[sym], "[cc_j]")
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/concord-compute/concord/source/internal/token"
+	"github.com/concord-compute/concord/source/internal/tree"
 )
 
 // metalSlots is the number of buffers that a Metal kernel can have, and of blocks of
@@ -18,39 +19,39 @@ const metalSlots = 31
 // metalItem is the prelude's part that stands inside the program's struct.
 const metalItemFile = "metal_item.h"
 
-var metalSpaces = [...]string{Private: "thread", Global: "device", Constant: "constant", Local: "threadgroup"}
+var metalSpaces = [...]string{tree.Private: "thread", tree.Global: "device", tree.Constant: "constant", tree.Local: "threadgroup"}
 
 // metalProgram writes everything behind the prelude.
 func (r *renderer) metalProgram() {
-	for _, rec := range r.p.tagged {
-		r.raw(recordWord(rec) + " " + rec.cname + ";\n")
+	for _, rec := range r.p.Tagged {
+		r.raw(recordWord(rec) + " " + rec.CName + ";\n")
 	}
-	for _, rec := range r.p.records {
+	for _, rec := range r.p.Records {
 		r.record(rec)
 	}
-	for _, g := range r.p.globals {
+	for _, g := range r.p.Globals {
 		r.metalConstant(g)
 	}
-	done := map[*function]bool{}
-	for _, fn := range r.p.funcs {
-		if fn.kernel && fn.defined {
+	done := map[*tree.Function]bool{}
+	for _, fn := range r.p.Funcs {
+		if fn.Kernel && fn.Defined {
 			r.locals(fn, done)
 		}
 	}
 	r.raw("struct cc_program {\n")
 	r.raw(preludeFile(preludePart{metalItemFile, preludeMetalItem}))
-	if s := r.p.subgroup; s != nil {
+	if s := r.p.Subgroup; s != nil {
 		r.raw(preludeFile(preludePart{"metal_simd.h", preludeMetalSIMD}))
 	}
 	r.raw("# 1 \"concord/program\"\n")
-	for _, fn := range r.p.funcs {
-		if fn.defined {
+	for _, fn := range r.p.Funcs {
+		if fn.Defined {
 			r.function(fn)
 		}
 	}
 	r.raw("};\n")
-	for _, fn := range r.p.funcs {
-		if fn.kernel && fn.defined {
+	for _, fn := range r.p.Funcs {
+		if fn.Kernel && fn.Defined {
 			r.metalEntry(fn)
 		}
 	}
@@ -58,62 +59,62 @@ func (r *renderer) metalProgram() {
 }
 
 // metalConstant writes a constant of program scope.
-func (r *renderer) metalConstant(g *symbol) {
-	if g.init == nil || g.typ.isUnknown() {
+func (r *renderer) metalConstant(g *tree.Symbol) {
+	if g.Init == nil || g.Type.IsUnknown() {
 		return
 	}
-	r.at(g.pos)
-	r.w(alignPrefix(g.typ), r.metalType(g.typ.in(Constant), g.cname, true), " = ")
-	r.initializer(g.init)
+	r.at(g.Pos)
+	r.w(alignPrefix(g.Type), r.metalType(g.Type.In(tree.Constant), g.CName, true), " = ")
+	r.initializer(g.Init)
 	r.w(";")
 }
 
 // metalType spells a type of the program around a name. What a pointer points to says
 // where it lives, and with placed the named object itself does so.
-func (r *renderer) metalType(t *ctype, name string, placed bool) string {
-	space := func(t *ctype) string {
+func (r *renderer) metalType(t *tree.Type, name string, placed bool) string {
+	space := func(t *tree.Type) string {
 		if !placed {
 			return ""
 		}
-		return metalSpaces[t.space] + " "
+		return metalSpaces[t.Space] + " "
 	}
-	quals := func(t *ctype, s string) string {
-		if t.q&qConst != 0 && t.space != Constant {
+	quals := func(t *tree.Type, s string) string {
+		if t.Q&tree.QConst != 0 && t.Space != tree.Constant {
 			s += "const "
 		}
-		if t.q&qVolatile != 0 {
+		if t.Q&tree.QVolatile != 0 {
 			s += "volatile "
 		}
 		return s
 	}
-	base := func(t *ctype) string {
+	base := func(t *tree.Type) string {
 		s := quals(t, space(t))
-		switch t.kind {
-		case tScalar, tVector:
-			if t.base == Double {
+		switch t.Kind {
+		case tree.TScalar, tree.TVector:
+			if t.Base == tree.Double {
 				r.metalDouble(token.Pos{})
 			}
-			if t.base == Void {
+			if t.Base == tree.Void {
 				return s + "void"
 			}
-			s += "cc_" + t.base.String()
-			if t.kind == tVector {
-				s += strconv.Itoa(t.n)
+			s += "cc_" + t.Base.String()
+			if t.Kind == tree.TVector {
+				s += strconv.Itoa(t.N)
 			}
 			return s
-		case tRecord:
-			return s + t.rec.cname
-		case tEvent:
+		case tree.TRecord:
+			return s + t.Rec.CName
+		case tree.TEvent:
 			return s + "cc_event"
 		}
 		return s + "cc_unknown"
 	}
-	pointer := func(t *ctype) string {
+	pointer := func(t *tree.Type) string {
 		s := strings.TrimSpace("* " + quals(t, space(t)))
 		placed = true
 		return s
 	}
-	return declare(t, name, base, pointer)
+	return tree.Declare(t, name, base, pointer)
 }
 
 // metalDouble refuses a double, once in a line.
@@ -128,25 +129,25 @@ func (r *renderer) metalDouble(pos token.Pos) {
 	}
 	where := ""
 	if r.fn != nil {
-		where = "in '" + r.fn.name + "': "
+		where = "in '" + r.fn.Name + "': "
 	}
 	r.refuse(pos, "double", "%sMetal has no double", where)
 }
 
 // metalLoads tells whether the value of e is that of an object of a class in memory that
 // is not the item's own, which C++ does not copy by itself everywhere.
-func metalLoads(e *expr) bool {
-	if !e.lval || !isClass(e.typ) || e.typ.q&qVolatile != 0 || e.op == opSwizzle {
+func metalLoads(e *tree.Expr) bool {
+	if !e.LValue || !isClass(e.Type) || e.Type.Q&tree.QVolatile != 0 || e.Op == tree.OpSwizzle {
 		return false
 	}
-	return e.typ.space != Private || inPacked(e)
+	return e.Type.Space != tree.Private || inPacked(e)
 }
 
 // metalLoad writes the value of such an object. A member of a packed record may lie
 // anywhere: it is read byte by byte, and no reference to its type is made on the way.
-func (r *renderer) metalLoad(e *expr) {
+func (r *renderer) metalLoad(e *tree.Expr) {
 	if inPacked(e) {
-		r.w("cc_unpack<", r.plain(e.typ), ">(")
+		r.w("cc_unpack<", r.plain(e.Type), ">(")
 		r.metalBytes(e)
 	} else {
 		r.w("cc_get(")
@@ -156,18 +157,18 @@ func (r *renderer) metalLoad(e *expr) {
 }
 
 // metalBytes writes the address of an object as one of bytes.
-func (r *renderer) metalBytes(e *expr) {
-	r.w("(", metalSpaces[e.typ.space], " cc_uchar *)&(")
+func (r *renderer) metalBytes(e *tree.Expr) {
+	r.w("(", metalSpaces[e.Type.Space], " cc_uchar *)&(")
 	r.place(e)
 	r.w(")")
 }
 
 // metalStoreTo writes the beginning of a call that assigns to such an object, or to a
 // volatile one: up to the comma before the value.
-func (r *renderer) metalStoreTo(e *expr) {
+func (r *renderer) metalStoreTo(e *tree.Expr) {
 	switch {
 	case inPacked(e):
-		r.w("cc_pack<", r.plain(e.typ), ">(")
+		r.w("cc_pack<", r.plain(e.Type), ">(")
 		r.metalBytes(e)
 		r.w(", ")
 		return
@@ -181,21 +182,21 @@ func (r *renderer) metalStoreTo(e *expr) {
 }
 
 // isClass tells whether a type is rendered as a class.
-func isClass(t *ctype) bool { return t.kind == tVector || t.kind == tRecord }
+func isClass(t *tree.Type) bool { return t.Kind == tree.TVector || t.Kind == tree.TRecord }
 
 // place writes what e designates, where the object and not its value is wanted.
-func (r *renderer) place(e *expr) {
+func (r *renderer) place(e *tree.Expr) {
 	r.inPlace = r.d.msl
 	r.expr(e)
 }
 
 // metalRefuses says what Metal has no way to do in a call of a built-in.
-func (r *renderer) metalRefuses(e *expr) bool {
+func (r *renderer) metalRefuses(e *tree.Expr) bool {
 	switch {
-	case e.text == "cc_printf":
-		r.refuse(r.p.posOf(e), "printf", "Metal has no printf")
-	case strings.HasPrefix(e.text, "cc_atom") && kindSize(e.args[0].typ.elem.base) == 8:
-		r.refuse(r.p.posOf(e), "atomics", "'%s': Metal has no atomics of 64 bits", strings.TrimPrefix(e.text, "cc_"))
+	case e.Text == "cc_printf":
+		r.refuse(r.p.PosOf(e), "printf", "Metal has no printf")
+	case strings.HasPrefix(e.Text, "cc_atom") && tree.KindSize(e.Args[0].Type.Elem.Base) == 8:
+		r.refuse(r.p.PosOf(e), "atomics", "'%s': Metal has no atomics of 64 bits", strings.TrimPrefix(e.Text, "cc_"))
 	default:
 		return false
 	}

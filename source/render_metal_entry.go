@@ -1,6 +1,10 @@
 package source
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/concord-compute/concord/source/internal/tree"
+)
 
 // Entry points of Metal renderings.
 
@@ -14,13 +18,13 @@ var metalSIMDIDs = []string{"thread_index_in_simdgroup", "simdgroup_index_in_thr
 	"threads_per_simdgroup", "simdgroups_per_threadgroup"}
 
 // metalEntry writes the entry point of a kernel, whose form EntryPrefix describes.
-func (r *renderer) metalEntry(k *function) {
+func (r *renderer) metalEntry(k *tree.Function) {
 	buffers, values, blocks := 0, 0, 0
-	for _, s := range k.params {
+	for _, s := range k.Params {
 		switch {
-		case isLocalPointer(s.typ):
+		case isLocalPointer(s.Type):
 			blocks++
-		case s.typ.isPointer():
+		case s.Type.IsPointer():
 			buffers++
 		default:
 			values++
@@ -28,23 +32,23 @@ func (r *renderer) metalEntry(k *function) {
 	}
 	packed := buffers+values > metalSlots
 	if packed && buffers+min(values, 1) > metalSlots || blocks > metalSlots {
-		r.refuse(k.pos, "parameters", "kernel '%s' has %d pointers to global and constant memory and %d to local memory: Metal takes %d of each, one less where there are values too",
-			k.name, buffers, blocks, metalSlots)
+		r.refuse(k.Pos, "parameters", "kernel '%s' has %d pointers to global and constant memory and %d to local memory: Metal takes %d of each, one less where there are values too",
+			k.Name, buffers, blocks, metalSlots)
 		return
 	}
 	if packed {
 		r.metalValues(k)
 	}
-	r.at(k.pos)
-	if n := k.attrs.reqd; n[0] > 0 {
+	r.at(k.Pos)
+	if n := k.Attrs.Reqd; n[0] > 0 {
 		r.w("[[max_total_threads_per_threadgroup(", strconv.Itoa(n[0]*n[1]*n[2]), ")]] ")
 	}
-	r.w("kernel void ", EntryPrefix, k.name, "(")
+	r.w("kernel void ", EntryPrefix, k.Name, "(")
 	args := r.metalParams(k, packed, buffers)
 	r.metalIDParams()
 	r.w(") {")
 	if r.hasLocals(k) {
-		r.w(" alignas(128) threadgroup cc_uchar cc_m[sizeof(cc_locals_", k.name, ")];")
+		r.w(" alignas(128) threadgroup cc_uchar cc_m[sizeof(cc_locals_", k.Name, ")];")
 	}
 	r.w(" cc_program cc_it = {")
 	for i := range r.metalIDNames() {
@@ -55,9 +59,9 @@ func (r *renderer) metalEntry(k *function) {
 	}
 	r.w("};")
 	if r.hasLocals(k) {
-		r.w(" cc_it.kc_", k.name, "(*(threadgroup cc_locals_", k.name, " *)cc_m")
+		r.w(" cc_it.kc_", k.Name, "(*(threadgroup cc_locals_", k.Name, " *)cc_m")
 	} else {
-		r.w(" cc_it.", k.cname, "(")
+		r.w(" cc_it.", k.CName, "(")
 	}
 	for i, a := range args {
 		if i > 0 || r.hasLocals(k) {
@@ -69,7 +73,7 @@ func (r *renderer) metalEntry(k *function) {
 }
 
 func (r *renderer) metalIDNames() []string {
-	if r.p.subgroup == nil {
+	if r.p.Subgroup == nil {
 		return metalIDs
 	}
 	return append(append([]string{}, metalIDs...), metalSIMDIDs...)
@@ -92,59 +96,59 @@ func (r *renderer) metalIDParams() {
 
 // metalParams writes the parameters with an index and returns what the kernel's function
 // is called with.
-func (r *renderer) metalParams(k *function, packed bool, buffers int) []string {
+func (r *renderer) metalParams(k *tree.Function, packed bool, buffers int) []string {
 	var args []string
 	slot, block := 0, 0
-	for i, s := range k.params {
+	for i, s := range k.Params {
 		name := "cc_p" + strconv.Itoa(i)
 		arg := name
 		switch {
-		case isLocalPointer(s.typ):
-			r.w(r.metalPointer(s.typ, name), " [[threadgroup(", strconv.Itoa(block), ")]], ")
-			arg = "(" + r.plain(s.typ) + ")" + name
+		case isLocalPointer(s.Type):
+			r.w(r.metalPointer(s.Type, name), " [[threadgroup(", strconv.Itoa(block), ")]], ")
+			arg = "(" + r.plain(s.Type) + ")" + name
 			block++
-		case s.typ.isPointer():
-			r.w(r.metalPointer(s.typ, name), " [[buffer(", strconv.Itoa(slot), ")]], ")
-			arg = "(" + r.plain(s.typ) + ")" + name
+		case s.Type.IsPointer():
+			r.w(r.metalPointer(s.Type, name), " [[buffer(", strconv.Itoa(slot), ")]], ")
+			arg = "(" + r.plain(s.Type) + ")" + name
 			slot++
 		case packed:
 			arg = "cc_v." + name
 		default:
-			r.w("constant ", r.plain(s.typ), " &", name, " [[buffer(", strconv.Itoa(slot), ")]], ")
+			r.w("constant ", r.plain(s.Type), " &", name, " [[buffer(", strconv.Itoa(slot), ")]], ")
 			slot++
 		}
-		if !s.typ.isPointer() && isClass(s.typ) {
+		if !s.Type.IsPointer() && isClass(s.Type) {
 			arg = "cc_get(" + arg + ")"
 		}
 		args = append(args, arg)
 	}
-	if packed && len(k.params) > buffers+block {
-		r.w("constant cc_args_", k.name, " &cc_v [[buffer(", strconv.Itoa(buffers), ")]], ")
+	if packed && len(k.Params) > buffers+block {
+		r.w("constant cc_args_", k.Name, " &cc_v [[buffer(", strconv.Itoa(buffers), ")]], ")
 	}
 	return args
 }
 
 // metalPointer spells a pointer parameter; one to void as one to bytes.
-func (r *renderer) metalPointer(t *ctype, name string) string {
+func (r *renderer) metalPointer(t *tree.Type, name string) string {
 	c := *t
-	c.q = 0
-	e := *t.elem
-	e.q &^= qVolatile
-	if e.isVoid() {
-		e.base = UChar
+	c.Q = 0
+	e := *t.Elem
+	e.Q &^= tree.QVolatile
+	if e.IsVoid() {
+		e.Base = tree.UChar
 	}
-	c.elem = &e
+	c.Elem = &e
 	return r.typeText(&c, name)
 }
 
 // metalValues writes the struct that holds a kernel's values when its parameters are more
 // than Metal has places for.
-func (r *renderer) metalValues(k *function) {
-	r.at(k.pos)
-	r.w("struct cc_args_", k.name, " { ")
-	for i, s := range k.params {
-		if !s.typ.isPointer() {
-			r.w(r.plain(s.typ), " cc_p", strconv.Itoa(i), "; ")
+func (r *renderer) metalValues(k *tree.Function) {
+	r.at(k.Pos)
+	r.w("struct cc_args_", k.Name, " { ")
+	for i, s := range k.Params {
+		if !s.Type.IsPointer() {
+			r.w(r.plain(s.Type), " cc_p", strconv.Itoa(i), "; ")
 		}
 	}
 	r.w("};")

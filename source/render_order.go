@@ -1,16 +1,20 @@
 package source
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/concord-compute/concord/source/internal/tree"
+)
 
 // The order of evaluation. C leaves it open in f(next(&s), next(&s)), but every
 // OpenCL compiler goes from left to right, and programs have come to count on it;
 // C++ compilers differ. Where the order can be seen, operands become variables.
 
 // call writes f(args...).
-func (r *renderer) call(f string, args ...*expr) { r.invoke(f+"(", args, ")") }
+func (r *renderer) call(f string, args ...*tree.Expr) { r.invoke(f+"(", args, ")") }
 
 // invoke writes a call between open and end.
-func (r *renderer) invoke(open string, args []*expr, end string) {
+func (r *renderer) invoke(open string, args []*tree.Expr, end string) {
 	names, done := r.inOrder(args)
 	r.w(open)
 	for i, a := range args {
@@ -25,19 +29,19 @@ func (r *renderer) invoke(open string, args []*expr, end string) {
 
 // sides writes a binary operator. On vectors it is a call to C++; on scalars the
 // left side comes first by itself unless the right one changes it.
-func (r *renderer) sides(e *expr) {
+func (r *renderer) sides(e *tree.Expr) {
 	names, done := []string{"", ""}, func() {}
-	if e.a.typ.isVector() || e.b.typ.isVector() || e.b.acts {
-		names, done = r.inOrder([]*expr{e.a, e.b})
+	if e.A.Type.IsVector() || e.B.Type.IsVector() || e.B.Acts {
+		names, done = r.inOrder([]*tree.Expr{e.A, e.B})
 	}
-	r.named(e.a, names[0])
-	r.w(" ", e.text, " ")
-	r.named(e.b, names[1])
+	r.named(e.A, names[0])
+	r.w(" ", e.Text, " ")
+	r.named(e.B, names[1])
 	done()
 }
 
 // named writes e, or the variable that holds it.
-func (r *renderer) named(e *expr, name string) {
+func (r *renderer) named(e *tree.Expr, name string) {
 	if name != "" {
 		r.w(name)
 		return
@@ -48,7 +52,7 @@ func (r *renderer) named(e *expr, name string) {
 // inOrder begins an expression whose operands are evaluated from left to right:
 // if it matters, they become variables of a statement expression, which done
 // ends. The names are those of the variables, or empty.
-func (r *renderer) inOrder(args []*expr) (names []string, done func()) {
+func (r *renderer) inOrder(args []*tree.Expr) (names []string, done func()) {
 	names = make([]string, len(args))
 	if !orderMatters(args) {
 		return names, func() {}
@@ -91,37 +95,37 @@ func (r *renderer) closing() string {
 }
 
 // elvis writes a ?: c, whose first operand is evaluated once.
-func (r *renderer) elvis(e *expr) {
-	typ := r.plain(e.typ)
+func (r *renderer) elvis(e *tree.Expr) {
+	typ := r.plain(e.Type)
 	if r.d.gnu {
 		r.w("(", typ, ")(")
-		r.expr(e.a)
+		r.expr(e.A)
 		r.w(" ?: ")
-		r.expr(e.c)
+		r.expr(e.C)
 		r.w(")")
 		return
 	}
 	r.w("[&] { auto cc_e = ")
-	r.expr(e.a)
+	r.expr(e.A)
 	r.w("; return cc_e ? (", typ, ")(cc_e) : (", typ, ")(")
-	r.expr(e.c)
+	r.expr(e.C)
 	r.w("); }()")
 }
 
 // statements writes ({ ... }).
-func (r *renderer) statements(e *expr) {
+func (r *renderer) statements(e *tree.Expr) {
 	if !r.d.gnu {
-		if s := jumpOut(e.body.list, false, false); s != nil {
-			r.refuse(s.pos, "statement expression", "a jump out of a statement expression cannot be rendered for this target")
+		if s := tree.JumpOut(e.Body.List, false, false); s != nil {
+			r.refuse(s.Pos, "statement expression", "a jump out of a statement expression cannot be rendered for this target")
 			return
 		}
 	}
 	r.w(r.opening())
-	for i, s := range e.body.list {
-		if i == len(e.body.list)-1 && s.kind == stExpr && !r.d.gnu {
-			r.at(s.pos)
+	for i, s := range e.Body.List {
+		if i == len(e.Body.List)-1 && s.Kind == tree.StExpr && !r.d.gnu {
+			r.at(s.Pos)
 			r.w("return ")
-			r.expr(s.e)
+			r.expr(s.E)
 			r.w(";")
 			continue
 		}
@@ -131,28 +135,28 @@ func (r *renderer) statements(e *expr) {
 }
 
 // orderMatters tells whether one operand can change what another computes.
-func orderMatters(args []*expr) bool {
+func orderMatters(args []*tree.Expr) bool {
 	open, effects := 0, false
 	for _, a := range args {
 		if !settled(a) {
 			open++
-			effects = effects || a.acts
+			effects = effects || a.Acts
 		}
 	}
 	return open > 1 && effects
 }
 
 // settled tells whether e is the same whenever it is evaluated.
-func settled(e *expr) bool {
-	switch e.op {
-	case opLit, opString, opNull, opNamed, opSizeof:
+func settled(e *tree.Expr) bool {
+	switch e.Op {
+	case tree.OpLit, tree.OpString, tree.OpNull, tree.OpNamed, tree.OpSizeof:
 		return true
-	case opParen, opCast, opConv:
-		return settled(e.a)
-	case opDecay:
-		return e.a.op == opSym || e.a.op == opString
-	case opUnary:
-		return e.text == "&" && e.a.op == opSym
+	case tree.OpParen, tree.OpCast, tree.OpConv:
+		return settled(e.A)
+	case tree.OpDecay:
+		return e.A.Op == tree.OpSym || e.A.Op == tree.OpString
+	case tree.OpUnary:
+		return e.Text == "&" && e.A.Op == tree.OpSym
 	}
 	return false
 }

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/concord-compute/concord/source/internal/tree"
 )
 
 // printfMost is the number of values that one call of the machine's printf takes.
@@ -92,8 +94,8 @@ func parseSpec(f string) (s *printfSpec, rest string, ok bool) {
 }
 
 // value says what a lane of the given kind is cast to, and how it is then converted.
-func (s *printfSpec) value(kind Kind) (cast, conversion string) {
-	long := s.length == "l" || s.length == "" && (kind == Long || kind == ULong)
+func (s *printfSpec) value(kind tree.Kind) (cast, conversion string) {
+	long := s.length == "l" || s.length == "" && (kind == tree.Long || kind == tree.ULong)
 	switch {
 	case strings.IndexByte("fFeEgGaA", s.verb) >= 0:
 		return "(double)(float)", s.head + string(s.verb)
@@ -122,18 +124,18 @@ func (s *printfSpec) value(kind Kind) (cast, conversion string) {
 }
 
 // printf writes a call of printf.
-func (r *renderer) printf(e *expr) {
-	format, _ := stringBytes(e.args[0].text)
+func (r *renderer) printf(e *tree.Expr) {
+	format, _ := tree.StringBytes(e.Args[0].Text)
 	pieces, ok := parseFormat(format)
-	args := e.args[1:]
+	args := e.Args[1:]
 	if ok {
 		ok = printfFits(pieces, args)
 	}
 	r.w(r.opening())
 	for i, a := range args {
 		switch {
-		case a.op == opString:
-			r.w("const char *cc_a", strconv.Itoa(i), " = ", a.text, "; ")
+		case a.Op == tree.OpString:
+			r.w("const char *cc_a", strconv.Itoa(i), " = ", a.Text, "; ")
 		default:
 			r.w("auto cc_a", strconv.Itoa(i), " = ")
 			r.expr(a)
@@ -160,7 +162,7 @@ func (r *renderer) printf(e *expr) {
 }
 
 // printfFits tells whether every conversion has its argument.
-func printfFits(pieces []printfPiece, args []*expr) bool {
+func printfFits(pieces []printfPiece, args []*tree.Expr) bool {
 	n := 0
 	for _, p := range pieces {
 		if p.spec == nil {
@@ -169,9 +171,9 @@ func printfFits(pieces []printfPiece, args []*expr) bool {
 		if n >= len(args) {
 			return false
 		}
-		t := args[n].typ
-		pointer := t.isPointer() || t.kind == tArray
-		if pointer != (p.spec.verb == 's' || p.spec.verb == 'p') || !pointer && !t.isArith() || t.width() != p.spec.lanes {
+		t := args[n].Type
+		pointer := t.IsPointer() || t.Kind == tree.TArray
+		if pointer != (p.spec.verb == 's' || p.spec.verb == 'p') || !pointer && !t.IsArith() || t.Width() != p.spec.lanes {
 			return false
 		}
 		n++
@@ -186,9 +188,9 @@ type printfCall struct {
 	values []string
 }
 
-func (c *printfCall) argument(s *printfSpec, a *expr, name string) {
-	cast, conversion := s.value(a.typ.base)
-	if strings.HasPrefix(cast, "(double)") && a.typ.base != Half {
+func (c *printfCall) argument(s *printfSpec, a *tree.Expr, name string) {
+	cast, conversion := s.value(a.Type.Base)
+	if strings.HasPrefix(cast, "(double)") && a.Type.Base != tree.Half {
 		cast = "(double)"
 	}
 	for i := range s.lanes {

@@ -2,110 +2,114 @@ package source
 
 // Statements in C++.
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/concord-compute/concord/source/internal/tree"
+)
 
 // stmt writes one statement on the line it comes from.
-func (r *renderer) stmt(s *stmt) {
+func (r *renderer) stmt(s *tree.Stmt) {
 	if s == nil {
 		return
 	}
-	r.at(s.pos)
-	switch s.kind {
-	case stEmpty:
+	r.at(s.Pos)
+	switch s.Kind {
+	case tree.StEmpty:
 		r.w(";")
-	case stExpr:
-		r.expr(s.e)
+	case tree.StExpr:
+		r.expr(s.E)
 		r.w(";")
-	case stDecl:
-		for i, sym := range s.syms {
+	case tree.StDecl:
+		for i, sym := range s.Syms {
 			if i > 0 {
 				r.w(" ")
 			}
 			r.variable(sym)
 		}
-	case stBlock:
+	case tree.StBlock:
 		r.body(s)
-	case stIf:
+	case tree.StIf:
 		r.ifStmt(s)
-	case stWhile:
+	case tree.StWhile:
 		r.unroll(s)
 		r.w("while (")
-		r.cond(s.e)
+		r.cond(s.E)
 		r.w(") ")
-		r.body(s.body)
-	case stDo:
+		r.body(s.Body)
+	case tree.StDo:
 		r.unroll(s)
 		r.w("do ")
-		r.body(s.body)
+		r.body(s.Body)
 		r.w(" while (")
-		r.cond(s.e)
+		r.cond(s.E)
 		r.w(");")
-	case stFor:
+	case tree.StFor:
 		r.forStmt(s)
-	case stSwitch:
+	case tree.StSwitch:
 		r.w("switch (")
-		r.expr(s.e)
+		r.expr(s.E)
 		r.w(") ")
-		r.body(s.body)
+		r.body(s.Body)
 	default:
 		r.jumpStmt(s)
 	}
 }
 
-func (r *renderer) jumpStmt(s *stmt) {
-	switch s.kind {
-	case stCase:
+func (r *renderer) jumpStmt(s *tree.Stmt) {
+	switch s.Kind {
+	case tree.StCase:
 		r.cases(s)
-		r.labelled(s.body)
-	case stDefault:
+		r.labelled(s.Body)
+	case tree.StDefault:
 		r.w("default: ")
-		r.labelled(s.body)
-	case stLabel, stGoto:
+		r.labelled(s.Body)
+	case tree.StLabel, tree.StGoto:
 		if r.d.msl {
-			r.refuse(s.pos, "goto", "Metal has no goto and no labels")
+			r.refuse(s.Pos, "goto", "Metal has no goto and no labels")
 		}
-		if s.kind == stGoto {
-			r.w("goto u_", s.text, ";")
+		if s.Kind == tree.StGoto {
+			r.w("goto u_", s.Text, ";")
 			return
 		}
-		r.w("u_", s.text, ": ")
-		r.labelled(s.body)
-	case stBreak:
+		r.w("u_", s.Text, ": ")
+		r.labelled(s.Body)
+	case tree.StBreak:
 		r.w("break;")
-	case stContinue:
+	case tree.StContinue:
 		r.w("continue;")
-	case stReturn:
+	case tree.StReturn:
 		if r.returns {
 			r.w("return void(cc_left = true);")
 			return
 		}
 		r.w("return")
-		if s.e != nil {
+		if s.E != nil {
 			r.w(" ")
-			r.expr(s.e)
+			r.expr(s.E)
 		}
 		r.w(";")
 	}
 }
 
 // cases writes the label of a case, which may stand for a range of values.
-func (r *renderer) cases(s *stmt) {
+func (r *renderer) cases(s *tree.Stmt) {
 	const most = 4096 // labels in a row, where ranges have to be written out
-	value := func(c constant) {
-		r.literal(&expr{op: opLit, typ: caseType(s), val: c})
+	value := func(c tree.Value) {
+		r.literal(&tree.Expr{Op: tree.OpLit, Type: caseType(s), Val: c})
 	}
 	r.w("case ")
-	value(s.val)
+	value(s.Val)
 	switch {
-	case !s.last.ok || s.last == s.val:
+	case !s.Last.OK || s.Last == s.Val:
 	case r.d.gnu:
 		r.w(" ... ")
-		value(s.last)
-	case uint64(s.last.i-s.val.i) > most:
-		r.refuse(s.pos, "case", "a range of more than %d values cannot be rendered for this target", most)
+		value(s.Last)
+	case uint64(s.Last.Int-s.Val.Int) > most:
+		r.refuse(s.Pos, "case", "a range of more than %d values cannot be rendered for this target", most)
 	default:
-		for c := s.val; c.i < s.last.i; {
-			c.i++
+		for c := s.Val; c.Int < s.Last.Int; {
+			c.Int++
 			r.w(": case ")
 			value(c)
 		}
@@ -115,35 +119,35 @@ func (r *renderer) cases(s *stmt) {
 
 // unroll passes a #pragma unroll on to the compilers that it is for: alone or with
 // a number.
-func (r *renderer) unroll(s *stmt) {
-	if count, ok := strings.CutPrefix(s.unroll, "unroll"); ok && r.d.gpu && strings.Trim(count, " ()0123456789") == "" {
-		r.w("_Pragma(\"", s.unroll, "\") ")
+func (r *renderer) unroll(s *tree.Stmt) {
+	if count, ok := strings.CutPrefix(s.Unroll, "unroll"); ok && r.d.gpu && strings.Trim(count, " ()0123456789") == "" {
+		r.w("_Pragma(\"", s.Unroll, "\") ")
 	}
 }
 
 // caseType is the type of a case label: that of the switch.
-func caseType(s *stmt) *ctype {
-	if s.e != nil {
-		return s.e.typ
+func caseType(s *tree.Stmt) *tree.Type {
+	if s.E != nil {
+		return s.E.Type
 	}
-	return intType
+	return tree.IntType
 }
 
 // labelled writes what a label stands before: C++ wants a statement there.
-func (r *renderer) labelled(s *stmt) {
-	if s.kind == stDecl {
+func (r *renderer) labelled(s *tree.Stmt) {
+	if s.Kind == tree.StDecl {
 		r.w(";")
 	}
 	r.stmt(s)
 }
 
 // body writes a statement in braces, which keep every else with its if.
-func (r *renderer) body(s *stmt) {
+func (r *renderer) body(s *tree.Stmt) {
 	r.w("{")
 	if ps, ok := r.planned(s); ok {
 		r.pieces(ps)
-	} else if s.kind == stBlock {
-		for _, k := range s.list {
+	} else if s.Kind == tree.StBlock {
+		for _, k := range s.List {
 			r.stmt(k)
 		}
 	} else {
@@ -154,33 +158,33 @@ func (r *renderer) body(s *stmt) {
 
 // ifStmt writes a chain of else if without recursion, which keeps long chains
 // shallow for the C++ compiler's readers too.
-func (r *renderer) ifStmt(s *stmt) {
+func (r *renderer) ifStmt(s *tree.Stmt) {
 	for {
 		r.w("if (")
 		r.guardCond(s)
 		r.w(") ")
-		r.body(s.body)
-		if s.alt == nil {
+		r.body(s.Body)
+		if s.Alt == nil {
 			return
 		}
 		r.w(" else ")
-		if _, ok := r.planned(s.alt); ok || s.alt.kind != stIf {
-			r.body(s.alt)
+		if _, ok := r.planned(s.Alt); ok || s.Alt.Kind != tree.StIf {
+			r.body(s.Alt)
 			return
 		}
-		s = s.alt
-		r.at(s.pos)
+		s = s.Alt
+		r.at(s.Pos)
 	}
 }
 
 // forStmt writes a loop. Several variables, and any where jumps may pass an
 // initializer, move in front of it.
-func (r *renderer) forStmt(s *stmt) {
-	outside := s.init != nil && s.init.kind == stDecl &&
-		(r.fn.split || len(s.init.syms) != 1 || r.needsAssign(s.init.syms[0].init))
+func (r *renderer) forStmt(s *tree.Stmt) {
+	outside := s.Init != nil && s.Init.Kind == tree.StDecl &&
+		(r.fn.Split || len(s.Init.Syms) != 1 || r.needsAssign(s.Init.Syms[0].Init))
 	if outside {
 		r.w("{ ")
-		for _, sym := range s.init.syms {
+		for _, sym := range s.Init.Syms {
 			r.variable(sym)
 			r.w(" ")
 		}
@@ -188,24 +192,24 @@ func (r *renderer) forStmt(s *stmt) {
 	r.unroll(s)
 	r.w("for (")
 	switch {
-	case s.init == nil || outside:
+	case s.Init == nil || outside:
 		r.w(";")
-	case s.init.kind == stDecl:
-		r.variable(s.init.syms[0])
+	case s.Init.Kind == tree.StDecl:
+		r.variable(s.Init.Syms[0])
 	default:
-		r.expr(s.init.e)
+		r.expr(s.Init.E)
 		r.w(";")
 	}
-	if s.e != nil {
+	if s.E != nil {
 		r.w(" ")
-		r.cond(s.e)
+		r.cond(s.E)
 	}
 	r.w("; ")
-	if s.post != nil {
-		r.expr(s.post)
+	if s.Post != nil {
+		r.expr(s.Post)
 	}
 	r.w(") ")
-	r.body(s.body)
+	r.body(s.Body)
 	if outside {
 		r.w(" }")
 	}
@@ -213,17 +217,17 @@ func (r *renderer) forStmt(s *stmt) {
 
 // guardCond writes the condition of an if: a constant where the loop over the items
 // has taken care of it.
-func (r *renderer) guardCond(s *stmt) {
+func (r *renderer) guardCond(s *tree.Stmt) {
 	switch {
 	case r.plan == nil || !r.plan.needless[s]:
-		r.cond(s.e)
-	case isReturn(s.body):
+		r.cond(s.E)
+	case isReturn(s.Body):
 		r.w("!CC_SMALL && (")
-		r.cond(s.e)
+		r.cond(s.E)
 		r.w(")")
 	default:
 		r.w("CC_SMALL || (")
-		r.cond(s.e)
+		r.cond(s.E)
 		r.w(")")
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/concord-compute/concord/source/internal/preprocess"
 	"github.com/concord-compute/concord/source/internal/token"
+	"github.com/concord-compute/concord/source/internal/tree"
 )
 
 // Define is one -D: a Name and its Value. With an empty Value the name is defined as nothing; the
@@ -48,6 +49,38 @@ type Features = token.Features
 // Portable is the set of features that Options without any assume.
 var Portable = Features{FP64: true, Int64Atomic: true}
 
+// Space is an OpenCL address space; String spells it as OpenCL C does.
+type Space = tree.Space
+
+// The address spaces of OpenCL C 1.2.
+const (
+	Private  = tree.Private
+	Global   = tree.Global
+	Constant = tree.Constant
+	Local    = tree.Local
+)
+
+// Kind is a scalar type of OpenCL C; String gives its name there.
+type Kind = tree.Kind
+
+// The scalar kinds. Struct stands for a struct or union passed by value.
+const (
+	Void   = tree.Void
+	Bool   = tree.Bool
+	Char   = tree.Char
+	UChar  = tree.UChar
+	Short  = tree.Short
+	UShort = tree.UShort
+	Int    = tree.Int
+	UInt   = tree.UInt
+	Long   = tree.Long
+	ULong  = tree.ULong
+	Half   = tree.Half
+	Float  = tree.Float
+	Double = tree.Double
+	Struct = tree.Struct
+)
+
 // Param is one parameter of a kernel, as a caller has to know it.
 type Param struct {
 	Name    string
@@ -82,7 +115,7 @@ type Unit struct {
 	byName   map[string]int // index of each kernel
 	resolved []File         // every include that was read, in order of first use
 	hash     [32]byte
-	tree     *program
+	tree     *tree.Program
 }
 
 // MetalFeatures is what every device of Metal 2.2 and newer has: half, and no double and

@@ -13,6 +13,7 @@ import (
 
 	"github.com/concord-compute/concord/source/internal/preprocess"
 	"github.com/concord-compute/concord/source/internal/token"
+	"github.com/concord-compute/concord/source/internal/tree"
 )
 
 // Parse is ParseContext without an end.
@@ -49,9 +50,9 @@ func ParseContext(ctx context.Context, text string, opt Options) (u *Unit, err e
 	opt.Defines = slices.Clone(opt.Defines)
 	opt.Includes = slices.Clone(opt.Includes)
 	u = &Unit{name: opt.Name, text: text, options: opt, resolved: pp.Files, tree: tree, byName: map[string]int{}}
-	for _, fn := range tree.funcs {
-		if fn.kernel && fn.defined {
-			u.byName[fn.name] = len(u.kernels)
+	for _, fn := range tree.Funcs {
+		if fn.Kernel && fn.Defined {
+			u.byName[fn.Name] = len(u.kernels)
 			u.kernels = append(u.kernels, describeKernel(fn))
 		}
 	}
@@ -60,31 +61,31 @@ func ParseContext(ctx context.Context, text string, opt Options) (u *Unit, err e
 }
 
 // describeKernel makes the public description of a kernel.
-func describeKernel(fn *function) Kernel {
-	k := Kernel{Name: fn.name, ReqdLocal: fn.attrs.reqd, Barrier: fn.barrier, Pos: fn.pos}
-	k.LocalBytes = fn.memory
-	for _, s := range fn.params {
+func describeKernel(fn *tree.Function) Kernel {
+	k := Kernel{Name: fn.Name, ReqdLocal: fn.Attrs.Reqd, Barrier: fn.Barrier, Pos: fn.Pos}
+	k.LocalBytes = fn.Memory
+	for _, s := range fn.Params {
 		k.Params = append(k.Params, describeParam(s))
 	}
 	return k
 }
 
-func describeParam(s *symbol) Param {
-	q := Param{Name: s.name, Decl: s.typ.String()}
-	v := s.typ
-	if v.isPointer() {
-		q.Pointer, q.Space = true, v.elem.space
-		v = v.elem
-		q.Const = v.isConst()
+func describeParam(s *tree.Symbol) Param {
+	q := Param{Name: s.Name, Decl: s.Type.String()}
+	v := s.Type
+	if v.IsPointer() {
+		q.Pointer, q.Space = true, v.Elem.Space
+		v = v.Elem
+		q.Const = v.IsConst()
 	}
-	q.Size, _ = v.size()
-	if v.isVoid() {
+	q.Size, _ = v.Size()
+	if v.IsVoid() {
 		q.Size = 0
 	}
-	v = arrayBase(v)
+	v = tree.ArrayBase(v)
 	q.Kind, q.Width = Struct, 1
-	if v.kind == tScalar || v.kind == tVector {
-		q.Kind, q.Width = v.base, v.width()
+	if v.Kind == tree.TScalar || v.Kind == tree.TVector {
+		q.Kind, q.Width = v.Base, v.Width()
 	}
 	return q
 }

@@ -33,7 +33,8 @@ type floor struct {
 var floors = []floor{
 	{"source/internal/token", nil},
 	{"source/internal/preprocess", []string{"source/internal/token"}},
-	{"source", []string{"source/internal/token", "source/internal/preprocess"}},
+	{"source/internal/tree", []string{"source/internal/token"}},
+	{"source", []string{"source/internal/token", "source/internal/preprocess", "source/internal/tree"}},
 	{"csrc", nil},
 	{"testdata/mnist", nil},
 	{"internal/blocking", nil},

@@ -24,6 +24,7 @@ const MaxName = 4096
 // Kind is the lexical class of a token.
 type Kind uint8
 
+// The kinds of tokens.
 const (
 	EOF     Kind = iota
 	Ident        // identifiers and keywords; the parser tells them apart

@@ -1,4 +1,4 @@
-package source
+package tree
 
 // OpenCL C spelling of types: for messages, for Param.Decl and for the prologue
 // that RenderOffsets writes.
@@ -36,108 +36,108 @@ func (s Space) String() string {
 }
 
 // String spells the type in OpenCL C.
-func (t *ctype) String() string { return clDeclare(t, "") }
+func (t *Type) String() string { return CLDeclare(t, "") }
 
-func qualWords(q qual) string {
+func qualWords(q Qual) string {
 	s := ""
-	if q&qConst != 0 {
+	if q&QConst != 0 {
 		s += "const "
 	}
-	if q&qVolatile != 0 {
+	if q&QVolatile != 0 {
 		s += "volatile "
 	}
-	if q&qRestrict != 0 {
+	if q&QRestrict != 0 {
 		s += "restrict "
 	}
 	return s
 }
 
-// clDeclare spells a declaration of name with type t in OpenCL C. Without a
+// CLDeclare spells a declaration of name with type t in OpenCL C. Without a
 // name it spells the type alone.
-func clDeclare(t *ctype, name string) string {
-	return strings.TrimSpace(declare(t, name, clBase, clPointer))
+func CLDeclare(t *Type, name string) string {
+	return strings.TrimSpace(Declare(t, name, clBase, clPointer))
 }
 
-func clBase(t *ctype) string {
+func clBase(t *Type) string {
 	s := ""
-	if t.space != Private {
-		s = t.space.String() + " "
+	if t.Space != Private {
+		s = t.Space.String() + " "
 	}
-	s += qualWords(t.q)
-	switch t.kind {
-	case tScalar:
-		if t.alias != "" {
-			return s + t.alias
+	s += qualWords(t.Q)
+	switch t.Kind {
+	case TScalar:
+		if t.Alias != "" {
+			return s + t.Alias
 		}
-		return s + t.base.String()
-	case tVector:
-		return s + t.base.String() + strconv.Itoa(t.n)
-	case tRecord:
-		return s + t.rec.spelling()
-	case tEvent:
+		return s + t.Base.String()
+	case TVector:
+		return s + t.Base.String() + strconv.Itoa(t.N)
+	case TRecord:
+		return s + t.Rec.spelling()
+	case TEvent:
 		return s + "event_t"
 	}
 	return s + "<unknown>"
 }
 
-func clPointer(t *ctype) string {
+func clPointer(t *Type) string {
 	s := "*"
-	if t.space != Private {
-		s += " " + t.space.String()
+	if t.Space != Private {
+		s += " " + t.Space.String()
 	}
-	if w := strings.TrimSpace(qualWords(t.q)); w != "" {
+	if w := strings.TrimSpace(qualWords(t.Q)); w != "" {
 		s += " " + w
 	}
 	return s
 }
 
-func (r *record) spelling() string {
+func (r *Record) spelling() string {
 	word := "struct"
-	if r.union {
+	if r.Union {
 		word = "union"
 	}
 	switch {
-	case r.tag != "":
-		return word + " " + r.tag
-	case r.typedef != "":
-		return r.typedef
+	case r.Tag != "":
+		return word + " " + r.Tag
+	case r.Typedef != "":
+		return r.Typedef
 	}
 	return word + " <anonymous>"
 }
 
-// declare builds a C declarator around name from the inside out. base spells
+// Declare builds a C declarator around name from the inside out. base spells
 // what is left when pointers, arrays and functions are peeled off; ptr spells
 // one pointer level.
-func declare(t *ctype, name string, base, ptr func(*ctype) string) string {
+func Declare(t *Type, name string, base, ptr func(*Type) string) string {
 	decl := name
 	for {
-		switch t.kind {
-		case tPointer:
+		switch t.Kind {
+		case TPointer:
 			p := ptr(t)
 			if decl != "" && decl[0] != '[' && decl[0] != '(' && decl[0] != '*' && len(p) > 1 {
 				p += " "
 			}
 			decl = p + decl
-			t = t.elem
-			if t.kind == tArray || t.kind == tFunc {
+			t = t.Elem
+			if t.Kind == TArray || t.Kind == TFunc {
 				decl = "(" + decl + ")"
 			}
 			continue
-		case tArray:
+		case TArray:
 			n := ""
-			if t.n >= 0 {
-				n = strconv.Itoa(t.n)
+			if t.N >= 0 {
+				n = strconv.Itoa(t.N)
 			}
 			decl += "[" + n + "]"
-			t = t.elem
+			t = t.Elem
 			continue
-		case tFunc:
-			args := make([]string, len(t.params))
-			for i, p := range t.params {
-				args[i] = declare(p, "", base, ptr)
+		case TFunc:
+			args := make([]string, len(t.Params))
+			for i, p := range t.Params {
+				args[i] = Declare(p, "", base, ptr)
 			}
 			decl += "(" + strings.Join(args, ", ") + ")"
-			t = t.elem
+			t = t.Elem
 			continue
 		}
 		if decl == "" {

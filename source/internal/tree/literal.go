@@ -1,4 +1,4 @@
-package source
+package tree
 
 // String literals.
 
@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// stringBytes returns the bytes of adjacent string literals.
-func stringBytes(text string) (string, string) {
+// StringBytes returns the bytes of adjacent string literals, or what is wrong with them.
+func StringBytes(text string) (string, string) {
 	out := strings.Builder{}
 	for len(text) > 0 {
 		text = strings.TrimLeft(text, " ")
@@ -25,7 +25,7 @@ func stringBytes(text string) (string, string) {
 		if end >= len(text) {
 			return "", "a string without its end"
 		}
-		b, msg := unescape(text[1:end])
+		b, msg := Unescape(text[1:end])
 		if msg != "" {
 			return "", msg
 		}
@@ -35,8 +35,8 @@ func stringBytes(text string) (string, string) {
 	return out.String(), ""
 }
 
-// unescape replaces C's escape sequences.
-func unescape(s string) (string, string) {
+// Unescape replaces C's escape sequences, or says what is wrong with one.
+func Unescape(s string) (string, string) {
 	out := strings.Builder{}
 	for i := 0; i < len(s); i++ {
 		if s[i] != '\\' {

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/concord-compute/concord/source/internal/builtins"
 	"github.com/concord-compute/concord/source/internal/tree"
 )
 
@@ -61,14 +62,14 @@ func (c *diffCase) openFor(in []uint64) bool {
 		case Double:
 			return math.Float64frombits(a) < math.Float64frombits(b)
 		}
-		shift := 64 - 8*bBytes(k)
-		if k == bIntKind(bBytes(k), true) {
+		shift := 64 - 8*tree.KindSize(k)
+		if signedKind(k) {
 			return int64(a<<shift) < int64(b<<shift)
 		}
 		return a < b
 	}
 	for i, a := range c.args {
-		if bIsFloat(a.Kind) && distance(a.Kind, in[i], ^uint64(0)>>(64-8*bBytes(a.Kind))) == 0 {
+		if isFloat(a.Kind) && distance(a.Kind, in[i], ^uint64(0)>>(64-8*tree.KindSize(a.Kind))) == 0 {
 			return true
 		}
 	}
@@ -84,24 +85,28 @@ func (c *diffCase) openFor(in []uint64) bool {
 
 type diffCase struct {
 	kernel string
-	b      *builtin
-	call   builtinCall
-	args   []bType // of the parameters; pointers are second results
+	b      *builtins.Func
+	call   builtins.Call
+	args   []builtins.Type // of the parameters; pointers are second results
 	files  []string
-	outs   []bType
+	outs   []builtins.Type
 	got    [2][]string // output files of host and device
 }
 
+func isInt(k Kind) bool      { return k >= Char && k <= ULong }
+func isFloat(k Kind) bool    { return k >= Half && k <= Double }
+func signedKind(k Kind) bool { return k == Char || k == Short || k == Int || k == Long }
+
 // clName spells a type in OpenCL C.
-func clName(t bType) string { return tree.Vector(t.Kind, t.width()).String() }
+func clName(t builtins.Type) string { return tree.Vector(t.Kind, t.Lanes()).String() }
 
 // diffTypes lists the types that G takes in the test.
-func diffTypes(c *class) []bType {
-	var ts []bType
+func diffTypes(c *builtins.Class) []builtins.Type {
+	var ts []builtins.Type
 	for k := Char; k <= Double; k++ {
 		for _, w := range []int{1, 3, 4, 2, 8, 16} {
-			t := bType{Kind: k, Width: w}
-			if k != Half && c.has(t) && (w == 1 || w == 4 || w == 3 && k == Float) {
+			t := builtins.Type{Kind: k, Width: w}
+			if k != Half && c.Has(t) && (w == 1 || w == 4 || w == 3 && k == Float) {
 				ts = append(ts, t)
 			}
 		}
@@ -112,29 +117,29 @@ func diffTypes(c *class) []bType {
 // diffCases makes one case per form and type.
 func diffCases(only string) []diffCase {
 	var names []string
-	for name := range builtinTable() {
+	for name := range builtins.Table() {
 		names = append(names, name)
 	}
 	sort.Strings(names)
 	var cs []diffCase
 	for _, name := range names {
-		b := builtinTable()[name]
+		b := builtins.Table()[name]
 		memory := strings.HasPrefix(name, "v") || b.Atomic
 		if b.Member || memory || diffSkip[name] != "" || only != "" && !strings.HasPrefix(name, only) {
 			continue
 		}
-		for i := range b.forms {
-			f := &b.forms[i]
-			for _, g := range diffTypes(f.class) {
-				var args []bType
-				for _, s := range f.params {
-					hint := bType{Kind: UInt, Width: 4}
-					a := s.of(g, hint)
+		for i := range b.Forms {
+			f := &b.Forms[i]
+			for _, g := range diffTypes(f.Class) {
+				var args []builtins.Type
+				for _, s := range f.Params {
+					hint := builtins.Type{Kind: UInt, Width: 4}
+					a := s.Of(g, hint)
 					a.Space = Private
 					args = append(args, a)
 				}
-				call, fitting := b.resolve(args, &Features{FP64: true, FP16: true})
-				if len(fitting) != 1 || call.Result.Kind == Half || len(b.forms) > 1 && i > 0 && g.width() == 1 {
+				call, fitting := b.Resolve(args, &Features{FP64: true, FP16: true})
+				if len(fitting) != 1 || call.Result.Kind == Half || len(b.Forms) > 1 && i > 0 && g.Lanes() == 1 {
 					continue
 				}
 				kernel := fmt.Sprintf("k%d_%s", len(cs), name)
@@ -148,7 +153,7 @@ func diffCases(only string) []diffCase {
 // outOfRange is true of a conversion without saturation whose integer type does
 // not hold the value.
 func (c *diffCase) outOfRange(in []uint64) bool {
-	if !strings.HasPrefix(c.b.Name, "convert_") || strings.Contains(c.b.Name, "_sat") || !bIsFloat(c.args[0].Kind) || !bIsInt(c.call.Result.Kind) {
+	if !strings.HasPrefix(c.b.Name, "convert_") || strings.Contains(c.b.Name, "_sat") || !isFloat(c.args[0].Kind) || !isInt(c.call.Result.Kind) {
 		return false
 	}
 	x := math.Float64frombits(in[0])
@@ -156,9 +161,9 @@ func (c *diffCase) outOfRange(in []uint64) bool {
 		x = float64(math.Float32frombits(uint32(in[0])))
 	}
 	k := c.call.Result.Kind
-	bits := 8 * bBytes(k)
+	bits := 8 * tree.KindSize(k)
 	low, high := 0.0, math.Ldexp(1, bits)
-	if k == bIntKind(bBytes(k), true) {
+	if signedKind(k) {
 		low, high = -math.Ldexp(1, bits-1), math.Ldexp(1, bits-1)
 	}
 	return !(x >= low && x < high-1)
@@ -176,13 +181,13 @@ func convertCases() []diffCase {
 					if mode == "_rtp" || mode == "" {
 						w = 4
 					}
-					if to == Half || from == Half || sat != "" && !bIsInt(to) {
+					if to == Half || from == Half || sat != "" && !isInt(to) {
 						continue
 					}
-					r, a := bType{Kind: to, Width: w}, bType{Kind: from, Width: w}
+					r, a := builtins.Type{Kind: to, Width: w}, builtins.Type{Kind: from, Width: w}
 					name := "convert_" + clName(r) + sat + mode
-					cs = append(cs, diffCase{kernel: fmt.Sprintf("k%d_%s", len(cs), name), b: &builtin{Name: name},
-						call: builtinCall{Result: r}, args: []bType{a}})
+					cs = append(cs, diffCase{kernel: fmt.Sprintf("k%d_%s", len(cs), name), b: &builtins.Func{Name: name},
+						call: builtins.Call{Result: r}, args: []builtins.Type{a}})
 				}
 			}
 		}
@@ -196,7 +201,7 @@ func (c *diffCase) text() string {
 	pre, post := "", ""
 	for i, a := range c.args {
 		if a.Ptr {
-			v := bType{Kind: a.Kind, Width: a.Width}
+			v := builtins.Type{Kind: a.Kind, Width: a.Width}
 			params = append(params, fmt.Sprintf("global %s *q%d", clName(v), i))
 			pre += fmt.Sprintf("%s v%d; ", clName(v), i)
 			post += fmt.Sprintf(" q%d[i] = v%d;", i, i)
@@ -232,7 +237,7 @@ func special(k Kind, name string, r *rand.Rand) []uint64 {
 			vs = append(vs, r.Uint64(), math.Float64bits(r.NormFloat64()*20))
 		}
 	default:
-		bits := 8 * bBytes(k)
+		bits := 8 * tree.KindSize(k)
 		mask := uint64(1)<<(bits-1)<<1 - 1
 		for _, v := range []uint64{0, 1, 2, 3, 4, 5, 7, 8, 15, 16, 31, 33, 100, 127, 128, 255, 1 << 15, 1<<16 - 1, 1 << 31, 1<<32 - 1,
 			mask, mask - 1, mask >> 1, mask>>1 + 1, mask >> 2} {
@@ -257,9 +262,9 @@ const diffItems = 2048
 
 // input makes the data of one parameter. The first two parameters meet in all
 // pairs of their edges as far as the items reach.
-func (c *diffCase) input(at int, t bType, r *rand.Rand) []byte {
+func (c *diffCase) input(at int, t builtins.Type, r *rand.Rand) []byte {
 	vs := special(t.Kind, c.b.Name, r)
-	lanes := t.width()
+	lanes := t.Lanes()
 	if lanes == 3 {
 		lanes = 4
 	}
@@ -277,7 +282,7 @@ func (c *diffCase) input(at int, t bType, r *rand.Rand) []byte {
 		v := vs[j%len(vs)]
 		var b [8]byte
 		binary.LittleEndian.PutUint64(b[:], v)
-		out = append(out, b[:bBytes(t.Kind)]...)
+		out = append(out, b[:tree.KindSize(t.Kind)]...)
 	}
 	return out
 }
@@ -319,8 +324,8 @@ func diffBatch(t *testing.T, k tools, pair diffPair, cases []diffCase) {
 		text += c.text()
 		r := rand.New(rand.NewSource(int64(i)))
 		var line [2]string
-		add := func(t bType, suffix string) {
-			bytes, _ := tree.Vector(t.Kind, t.width()).Size()
+		add := func(t builtins.Type, suffix string) {
+			bytes, _ := tree.Vector(t.Kind, t.Lanes()).Size()
 			c.outs = append(c.outs, t)
 			for s := range line {
 				f := filepath.Join(k.dir, fmt.Sprintf("%s%s.%d", c.kernel, suffix, s))
@@ -330,7 +335,7 @@ func diffBatch(t *testing.T, k tools, pair diffPair, cases []diffCase) {
 		}
 		for j, a := range c.args {
 			if a.Ptr {
-				add(bType{Kind: a.Kind, Width: a.Width}, fmt.Sprintf("q%d", j))
+				add(builtins.Type{Kind: a.Kind, Width: a.Width}, fmt.Sprintf("q%d", j))
 				continue
 			}
 			f := filepath.Join(k.dir, fmt.Sprintf("%s.in%d", c.kernel, j))
@@ -379,7 +384,7 @@ func (c *diffCase) compare(t *testing.T) {
 	}
 	for _, name := range vectorTrig {
 		base := strings.TrimPrefix(strings.TrimPrefix(c.b.Name, "half_"), "native_")
-		if base == name && c.args[0].width() > 1 {
+		if base == name && c.args[0].Lanes() > 1 {
 			return
 		}
 	}
@@ -397,14 +402,14 @@ func (c *diffCase) compare(t *testing.T) {
 		require.NoError(t, err)
 		b, err := os.ReadFile(c.got[1][o])
 		require.NoError(t, err)
-		size := bBytes(ty.Kind)
-		lanes := ty.width()
+		size := tree.KindSize(ty.Kind)
+		lanes := ty.Lanes()
 		if lanes == 3 {
 			lanes = 4
 		}
 		bad, first, worst := 0, "", 0.0
 		for i := 0; i < len(a)/size; i++ {
-			if ty.width() == 3 && i%4 == 3 {
+			if ty.Lanes() == 3 && i%4 == 3 {
 				continue
 			}
 			x, y := lane(a, i, size), lane(b, i, size)
@@ -431,11 +436,11 @@ func (c *diffCase) inputs(files [][]byte, item, l int) []uint64 {
 		if a.Ptr {
 			continue
 		}
-		lanes := a.width()
+		lanes := a.Lanes()
 		if lanes == 3 {
 			lanes = 4
 		}
-		in = append(in, lane(files[len(in)], item*lanes+min(l, lanes-1), bBytes(a.Kind)))
+		in = append(in, lane(files[len(in)], item*lanes+min(l, lanes-1), tree.KindSize(a.Kind)))
 	}
 	return in
 }

@@ -2,7 +2,10 @@ package source
 
 // Checks of a whole program: constants, the call graph, the kernels.
 
-import "github.com/concord-compute/concord/source/internal/tree"
+import (
+	"github.com/concord-compute/concord/source/internal/builtins"
+	"github.com/concord-compute/concord/source/internal/tree"
+)
 
 // checkConstant checks that an initializer can be computed before anything runs.
 func (p *parser) checkConstant(n *tree.Init) {
@@ -25,7 +28,7 @@ func notConstant(e *tree.Expr) *tree.Expr {
 	case tree.OpAssign, tree.OpPreInc, tree.OpPostInc, tree.OpCall, tree.OpStmts:
 		return e
 	case tree.OpBuiltin:
-		if c, ok := conversionOf(e.Text); !ok || !c.as {
+		if c, ok := builtins.ConversionOf(e.Text); !ok || !c.As {
 			return e
 		}
 	case tree.OpSym:

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/concord-compute/concord/source/internal/builtins"
 	"github.com/concord-compute/concord/source/internal/token"
 	"github.com/concord-compute/concord/source/internal/tree"
 )
@@ -37,20 +38,20 @@ func (p *parser) name(t *token.Token, tok int) *tree.Expr {
 // namedConstant types NULL, INFINITY and their like, or reports an undeclared
 // identifier.
 func (p *parser) namedConstant(t *token.Token, tok int) *tree.Expr {
-	c, ok := lookupConst(t.Text)
+	c, ok := builtins.LookupConst(t.Text)
 	switch {
 	case t.Text == "true" || t.Text == "false":
 		return p.node(&tree.Expr{Op: tree.OpLit, Type: tree.IntType, Val: tree.FoldTruth(t.Text == "true"), Tok: tok})
 	case ok && c.Type.Ptr:
 		return p.node(&tree.Expr{Op: tree.OpNull, Type: tree.PointerTo(tree.VoidType), Text: c.Host, Tok: tok})
 	case ok:
-		typ := c.Type.ctype()
+		typ := c.Type.Tree()
 		if typ.Is(tree.Double) && !p.feats.FP64 {
 			typ = tree.FloatType
 		}
 		return p.node(&tree.Expr{Op: tree.OpNamed, Type: typ, Text: c.Host, Tok: tok})
 	}
-	if _, isFunc := lookupBuiltin(t.Text); isFunc || isConversion(t.Text) {
+	if _, isFunc := builtins.Lookup(t.Text); isFunc || builtins.IsConversion(t.Text) {
 		p.errorf(t.Pos, "function pointer", "the built-in function '%s' can only be called", t.Text)
 		return p.bad(tok)
 	}
@@ -97,7 +98,7 @@ func (p *parser) userCall(sym *tree.Symbol, tok int) *tree.Expr {
 		}
 	}
 	want := sym.Type.Params
-	if b, ok := lookupBuiltin(sym.Name); ok && sym.Fn.Kernel {
+	if b, ok := builtins.Lookup(sym.Name); ok && sym.Fn.Kernel {
 		// A kernel does not hide the built-in that it is named like: it may well be written with it.
 		if _, fits := overloadCost(want, args); !fits {
 			return p.builtinWith(b, pos, tok, args, end)
@@ -176,18 +177,18 @@ var refusedCalls = []struct{ prefix, construct string }{
 	{"sub_group_", "sub-group"}, {"get_sub_group_", "sub-group"},
 }
 
-// builtinCall types a call of a built-in.
+// Call types a call of a built-in.
 func (p *parser) builtinCall(t *token.Token, tok int) *tree.Expr {
 	for _, r := range refusedCalls {
 		if strings.HasPrefix(t.Text, r.prefix) && !(p.feats.Subgroups && r.construct == "sub-group") {
 			p.fail(t.Pos, r.construct, "'%s': %s functions are not part of the portable language", t.Text, r.construct)
 		}
 	}
-	if isConversion(t.Text) {
+	if builtins.IsConversion(t.Text) {
 		return p.conversionCall(t, tok)
 	}
-	b, ok := lookupBuiltin(t.Text)
-	if !ok || b.Ext == subgroupExt && !p.feats.Subgroups {
+	b, ok := builtins.Lookup(t.Text)
+	if !ok || b.Ext == builtins.SubgroupExt && !p.feats.Subgroups {
 		p.errorf(t.Pos, "call", "'%s' is not declared", t.Text)
 		p.arguments()
 		return p.bad(tok)
@@ -197,8 +198,8 @@ func (p *parser) builtinCall(t *token.Token, tok int) *tree.Expr {
 }
 
 // builtinWith types a call of a built-in whose arguments have been parsed.
-func (p *parser) builtinWith(b *builtin, pos token.Pos, tok int, args []*tree.Expr, end int) *tree.Expr {
-	types := make([]bType, len(args))
+func (p *parser) builtinWith(b *builtins.Func, pos token.Pos, tok int, args []*tree.Expr, end int) *tree.Expr {
+	types := make([]builtins.Type, len(args))
 	for i, a := range args {
 		if a.Op != tree.OpString {
 			args[i] = p.value(a)
@@ -206,46 +207,46 @@ func (p *parser) builtinWith(b *builtin, pos token.Pos, tok int, args []*tree.Ex
 		if args[i].Type.IsUnknown() {
 			return p.node(&tree.Expr{Op: tree.OpBad, Args: args, Tok: tok})
 		}
-		types[i] = bTypeOf(args[i].Type)
+		types[i] = builtins.TypeOf(args[i].Type)
 		if a.Op == tree.OpString {
-			types[i] = bType{Kind: tree.Char, Width: 1, Ptr: true, Space: tree.Constant, Const: true}
+			types[i] = builtins.Type{Kind: tree.Char, Width: 1, Ptr: true, Space: tree.Constant, Const: true}
 		}
 	}
-	c, fitting := b.resolve(types, &p.feats)
+	c, fitting := b.Resolve(types, &p.feats)
 	switch {
 	case len(fitting) == 0:
-		p.errorf(pos, "call", "no '%s' takes (%s); there is: %s", b.Name, typeList(args), b.usage())
+		p.errorf(pos, "call", "no '%s' takes (%s); there is: %s", b.Name, typeList(args), b.Usage())
 		return p.bad(tok)
 	case len(fitting) > 1:
 		p.errorf(pos, "call", "the call of '%s' with (%s) is ambiguous, cast an argument; candidates: %s",
-			b.Name, typeList(args), candidates(b, fitting))
+			b.Name, typeList(args), builtins.Candidates(b, fitting))
 		return p.bad(tok)
 	}
 	if p.fn == nil {
 		p.errorf(pos, "constant", "a constant cannot be initialized by a call")
 	}
 	p.Fused = p.Fused || b.Name == "fma" || b.Name == "mad"
-	e := &tree.Expr{Op: tree.OpBuiltin, Text: c.Name, Args: args, Type: c.Result.ctype(), Tok: tok, End: end}
+	e := &tree.Expr{Op: tree.OpBuiltin, Text: c.Name, Args: args, Type: c.Result.Tree(), Tok: tok, End: end}
 	p.convertArgs(e, b, c)
 	p.checkBuiltin(e, b, c, pos)
 	return p.node(e)
 }
 
 // convertArgs makes every argument exactly what the chosen form takes.
-func (p *parser) convertArgs(e *tree.Expr, b *builtin, c builtinCall) {
+func (p *parser) convertArgs(e *tree.Expr, b *builtins.Func, c builtins.Call) {
 	for i, want := range c.Params {
 		a := e.Args[i]
 		switch {
 		case want.Event && !want.Ptr:
 			e.Args[i] = p.conv(a, tree.EventType) // 0 stands for no event
-		case a.Op == tree.OpString || !want.known() || want.Event:
+		case a.Op == tree.OpString || !want.Known() || want.Event:
 		case want.Ptr:
 			if a.Type.IsPointer() && a.Type.Elem.IsVoid() && want.Kind != tree.Void {
-				e.Args[i] = p.conv(a, want.ctype())
+				e.Args[i] = p.conv(a, want.Tree())
 			}
 		case b.Variadic && i >= 1:
 		default:
-			e.Args[i] = p.conv(a, want.ctype())
+			e.Args[i] = p.conv(a, want.Tree())
 		}
 	}
 }
@@ -260,11 +261,11 @@ func typeList(args []*tree.Expr) string {
 
 // checkBuiltin refuses what the device cannot do and what would write constants,
 // and numbers the barriers.
-func (p *parser) checkBuiltin(e *tree.Expr, b *builtin, c builtinCall, pos token.Pos) {
+func (p *parser) checkBuiltin(e *tree.Expr, b *builtins.Func, c builtins.Call, pos token.Pos) {
 	if b.Ext != "" {
 		p.checkExtension(b, pos)
 	}
-	if b.Ext == subgroupExt && p.Subgroup == nil {
+	if b.Ext == builtins.SubgroupExt && p.Subgroup == nil {
 		p.Subgroup = &tree.Use{Name: b.Name, Pos: pos}
 	}
 	if b.Barrier {
@@ -294,10 +295,10 @@ func (p *parser) checkBuiltin(e *tree.Expr, b *builtin, c builtinCall, pos token
 }
 
 // checkExtension refuses a built-in that needs what the device does not have.
-func (p *parser) checkExtension(b *builtin, pos token.Pos) {
+func (p *parser) checkExtension(b *builtins.Func, pos token.Pos) {
 	has := map[string]bool{
 		"cl_khr_fp64": p.feats.FP64, "cl_khr_fp16": p.feats.FP16,
-		subgroupExt:                 p.feats.Subgroups,
+		builtins.SubgroupExt:        p.feats.Subgroups,
 		"cl_khr_int64_base_atomics": p.feats.Int64Atomic, "cl_khr_int64_extended_atomics": p.feats.Int64Atomic,
 	}
 	if ok, known := has[b.Ext]; known && !ok {

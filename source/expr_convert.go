@@ -3,6 +3,7 @@ package source
 // Calls of convert_T_sat_rte(x) and as_T(x).
 
 import (
+	"github.com/concord-compute/concord/source/internal/builtins"
 	"github.com/concord-compute/concord/source/internal/token"
 	"github.com/concord-compute/concord/source/internal/tree"
 )
@@ -10,29 +11,29 @@ import (
 // conversionCall types one.
 func (p *parser) conversionCall(t *token.Token, tok int) *tree.Expr {
 	args, end := p.arguments()
-	c, _ := conversionOf(t.Text)
+	c, _ := builtins.ConversionOf(t.Text)
 	if len(args) != 1 {
 		p.errorf(t.Pos, "call", "'%s' takes 1 argument, not %d", t.Text, len(args))
 		return p.bad(tok)
 	}
 	a := p.value(args[0])
-	e := &tree.Expr{Op: tree.OpBuiltin, Text: t.Text, Args: []*tree.Expr{a}, Type: c.to, Tok: tok, End: end}
-	p.checkFeature(c.to, t.Pos)
+	e := &tree.Expr{Op: tree.OpBuiltin, Text: t.Text, Args: []*tree.Expr{a}, Type: c.To, Tok: tok, End: end}
+	p.checkFeature(c.To, t.Pos)
 	if a.Type.IsUnknown() {
 		e.Op, e.Type = tree.OpBad, tree.UnknownType
 		return p.node(e)
 	}
 	from, _ := a.Type.Size()
-	to, _ := c.to.Size()
+	to, _ := c.To.Size()
 	switch {
-	case c.as && a.Type.IsPointer():
+	case c.As && a.Type.IsPointer():
 	case !a.Type.IsArith():
 		p.errorf(t.Pos, "call", "'%s' cannot take '%s'", t.Text, a.Type.Bare())
 		return p.bad(tok)
-	case c.as && from != to:
+	case c.As && from != to:
 		p.errorf(t.Pos, "call", "'%s' takes a value of its own size, not '%s'", t.Text, a.Type.Bare())
 		return p.bad(tok)
-	case !c.as && a.Type.Width() != c.to.Width():
+	case !c.As && a.Type.Width() != c.To.Width():
 		p.errorf(t.Pos, "call", "'%s' takes as many components as it returns, not '%s'", t.Text, a.Type.Bare())
 		return p.bad(tok)
 	}

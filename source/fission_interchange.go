@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/concord-compute/concord/source/internal/builtins"
 	"github.com/concord-compute/concord/source/internal/tree"
 )
 
@@ -203,7 +204,7 @@ func (c *cutting) spins(k *tree.Stmt) bool {
 	if k.Kind == tree.StFor || k.Kind == tree.StWhile || k.Kind == tree.StDo {
 		found := false
 		tree.WalkStmt(k, func(e *tree.Expr) {
-			b, _ := lookupBuiltin(strings.TrimPrefix(e.Text, "cc_"))
+			b, _ := builtins.Lookup(strings.TrimPrefix(e.Text, "cc_"))
 			found = found || e.Type != nil && e.Type.Q&tree.QVolatile != 0 || e.Op == tree.OpBuiltin && b != nil && b.Atomic || e.Op == tree.OpCall && !c.isPure(e.Sym.Fn)
 		})
 		return found

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/concord-compute/concord/source/internal/builtins"
 	"github.com/concord-compute/concord/source/internal/tree"
 )
 
@@ -74,11 +75,11 @@ const groupMembers = " get_work_dim get_global_size get_local_size get_num_group
 
 // alike tells whether a built-in depends on its arguments and the group alone.
 func alike(e *tree.Expr) bool {
-	if _, ok := conversionOf(e.Text); ok {
+	if _, ok := builtins.ConversionOf(e.Text); ok {
 		return true
 	}
 	name := strings.TrimPrefix(e.Text, "cc_")
-	b, ok := lookupBuiltin(name)
+	b, ok := builtins.Lookup(name)
 	if !ok || b.Barrier || b.Atomic || b.Variadic || b.Member && !strings.Contains(groupMembers, " "+name+" ") {
 		return false
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/concord-compute/concord/source/internal/builtins"
 	"github.com/concord-compute/concord/source/internal/tree"
 )
 
@@ -73,8 +74,8 @@ func TestPreludeValues(t *testing.T) {
 }
 
 // cppName spells a type of the table in C++.
-func cppName(b bType) string {
-	s := "cc_" + tree.Vector(b.Kind, b.width()).String()
+func cppName(b builtins.Type) string {
+	s := "cc_" + tree.Vector(b.Kind, b.Lanes()).String()
 	switch {
 	case b.Event:
 		s = "cc_event"
@@ -101,8 +102,8 @@ func TestPreludeOffersTable(t *testing.T) {
 func tableProgram(t *testing.T, target Target) string {
 	t.Helper()
 	var names []string
-	for name, b := range builtinTable() {
-		if name != "printf" && (target != Host || b.Ext != subgroupExt) {
+	for name, b := range builtins.Table() {
+		if name != "printf" && (target != Host || b.Ext != builtins.SubgroupExt) {
 			names = append(names, name)
 		}
 	}
@@ -116,11 +117,11 @@ func tableProgram(t *testing.T, target Target) string {
 		"template <class T> static " + strings.TrimPrefix(fn, "static ") + "T v() { return T(); }\n" + fn + "void all() {\n")
 	calls := 0
 	for _, name := range names {
-		b := builtinTable()[name]
-		for i := range b.forms {
-			for _, g := range classTypes(b.forms[i].class) {
+		b := builtins.Table()[name]
+		for i := range b.Forms {
+			for _, g := range classTypes(b.Forms[i].Class) {
 				calls++
-				text.WriteString(offered(b, &b.forms[i], g, target))
+				text.WriteString(offered(b, &b.Forms[i], g, target))
 			}
 		}
 	}
@@ -130,14 +131,14 @@ func tableProgram(t *testing.T, target Target) string {
 }
 
 // classTypes lists what a class allows; no class is one form without G.
-func classTypes(c *class) []bType {
+func classTypes(c *builtins.Class) []builtins.Type {
 	if c == nil {
-		return []bType{{}}
+		return []builtins.Type{{}}
 	}
-	var ts []bType
+	var ts []builtins.Type
 	for k := Char; k <= Double; k++ {
 		for w := 1; w <= 16; w++ {
-			if t := (bType{Kind: k, Width: w}); c.has(t) {
+			if t := (builtins.Type{Kind: k, Width: w}); c.Has(t) {
 				ts = append(ts, t)
 			}
 		}
@@ -146,11 +147,11 @@ func classTypes(c *class) []bType {
 }
 
 // offered is one call, with a check of its type.
-func offered(b *builtin, f *form, g bType, target Target) string {
+func offered(b *builtins.Func, f *builtins.Form, g builtins.Type, target Target) string {
 	var args []string
-	hint := bType{Kind: UInt, Width: 4}
-	for _, s := range f.params {
-		args = append(args, fmt.Sprintf("v<%s>()", cppName(s.of(g, hint))))
+	hint := builtins.Type{Kind: UInt, Width: 4}
+	for _, s := range f.Params {
+		args = append(args, fmt.Sprintf("v<%s>()", cppName(s.Of(g, hint))))
 	}
 	if b.Barrier {
 		args = append(args, "1u")
@@ -160,5 +161,5 @@ func offered(b *builtin, f *form, g bType, target Target) string {
 		name = "strided_to_local" // the renderer knows which side is local
 	}
 	call := fmt.Sprintf("cc_%s(%s)", name, strings.Join(args, ", "))
-	return fmt.Sprintf("static_assert(cc_same<decltype(%s), %s>, \"\"); %s;\n", call, cppName(f.result.of(g, hint)), call)
+	return fmt.Sprintf("static_assert(cc_same<decltype(%s), %s>, \"\"); %s;\n", call, cppName(f.Result.Of(g, hint)), call)
 }

@@ -6,6 +6,7 @@ package source
 import (
 	"strconv"
 
+	"github.com/concord-compute/concord/source/internal/builtins"
 	"github.com/concord-compute/concord/source/internal/preprocess"
 	"github.com/concord-compute/concord/source/internal/token"
 	"github.com/concord-compute/concord/source/internal/tree"
@@ -62,8 +63,8 @@ func openCLName(kernel string) string {
 }
 
 func isBuiltinName(name string) bool {
-	_, found := lookupBuiltin(name)
-	return found || isConversion(name)
+	_, found := builtins.Lookup(name)
+	return found || builtins.IsConversion(name)
 }
 
 // offsetParams returns the indices of the parameters that get an offset.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/concord-compute/concord/source/internal/builtins"
 	"github.com/concord-compute/concord/source/internal/token"
 	"github.com/concord-compute/concord/source/internal/tree"
 )
@@ -174,8 +175,8 @@ func convertLane(c tree.Value, from, to tree.Kind) tree.Value {
 
 // asLanes evaluates as_T.
 func (r *renderer) asLanes(e *tree.Expr) ([]tree.Value, bool) {
-	to, isConv := conversionOf(e.Text)
-	if !isConv || !to.as {
+	to, isConv := builtins.ConversionOf(e.Text)
+	if !isConv || !to.As {
 		return nil, false
 	}
 	v, ok := r.lanes(e.Args[0])
@@ -192,15 +193,15 @@ func (r *renderer) asLanes(e *tree.Expr) ([]tree.Value, bool) {
 		}
 	}
 	var out []tree.Value
-	size := tree.KindSize(to.to.Base)
-	for i := range to.to.Width() {
+	size := tree.KindSize(to.To.Base)
+	for i := range to.To.Width() {
 		bits := uint64(0)
 		for k := range size {
 			if at := i*size + k; at < len(bytes) { // the fourth lane of three is anything
 				bits |= uint64(bytes[at]) << (8 * k)
 			}
 		}
-		out = append(out, fromBits(bits, to.to.Base))
+		out = append(out, fromBits(bits, to.To.Base))
 	}
 	return out, true
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/concord-compute/concord/source/internal/builtins"
 	"github.com/concord-compute/concord/source/internal/token"
 	"github.com/concord-compute/concord/source/internal/tree"
 )
@@ -353,17 +354,17 @@ func (r *renderer) userCall(e *tree.Expr) {
 
 // builtin writes a call of a built-in function.
 func (r *renderer) builtin(e *tree.Expr) {
-	if c, ok := conversionOf(e.Text); ok {
-		f := "cc_as<" + r.plain(c.to) + ">"
-		if !c.as {
+	if c, ok := builtins.ConversionOf(e.Text); ok {
+		f := "cc_as<" + r.plain(c.To) + ">"
+		if !c.As {
 			sat, mode := "0", "CC_RT_DEFAULT"
-			if c.sat {
+			if c.Sat {
 				sat = "CC_SAT"
 			}
-			if c.mode != "" {
-				mode = "CC_" + strings.ToUpper(c.mode[1:])
+			if c.Mode != "" {
+				mode = "CC_" + strings.ToUpper(c.Mode[1:])
 			}
-			f = "cc_convert<" + r.plain(c.to) + ", " + sat + ", " + mode + ">"
+			f = "cc_convert<" + r.plain(c.To) + ", " + sat + ", " + mode + ">"
 		}
 		r.call(f, e.Args...)
 		return

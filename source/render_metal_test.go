@@ -16,6 +16,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/source/internal/builtins"
+	"github.com/concord-compute/concord/source/internal/tree"
 )
 
 const metalIDArguments = "uint3 cc_i0 [[thread_position_in_threadgroup]], uint3 cc_i1 [[threads_per_threadgroup]], " +
@@ -146,18 +149,18 @@ func TestMetalRefuses(t *testing.T) {
 }
 
 // metalCall is a statement that calls one form of a built-in with its pointers in one space.
-func metalCall(b *builtin, f *form, g bType, space Space) string {
+func metalCall(b *builtins.Func, f *builtins.Form, g builtins.Type, space Space) string {
 	memory := map[Space]string{Global: "g", Constant: "c", Local: "l", Private: "p"}
 	var args []string
 	async := strings.HasPrefix(b.Name, "async")
-	for i, s := range f.params {
-		a := s.of(g, bType{Kind: UInt, Width: 4})
+	for i, s := range f.Params {
+		a := s.Of(g, builtins.Type{Kind: UInt, Width: 4})
 		name := clName(a)
 		switch {
-		case s.sym == 'e' && s.ptr:
+		case s.Sym == 'e' && s.Ptr:
 			args = append(args, "&e")
 			continue
-		case s.sym == 'e':
+		case s.Sym == 'e':
 			args = append(args, "e")
 			continue
 		case !a.Ptr:
@@ -174,7 +177,7 @@ func metalCall(b *builtin, f *form, g bType, space Space) string {
 		args = append(args, fmt.Sprintf("(%s %s *)%s", at, name, memory[at]))
 	}
 	call := fmt.Sprintf("%s(%s);", b.Name, strings.Join(args, ", "))
-	r := f.result.of(g, bType{Kind: UInt, Width: 4})
+	r := f.Result.Of(g, builtins.Type{Kind: UInt, Width: 4})
 	switch {
 	case r.Event:
 		return "e = " + call
@@ -185,8 +188,8 @@ func metalCall(b *builtin, f *form, g bType, space Space) string {
 }
 
 // metalSpacesOf are the spaces that the pointers of a built-in may point to.
-func metalSpacesOf(b *builtin, f *form) []Space {
-	pointers := slices.ContainsFunc(f.params, func(s slot) bool { return s.ptr })
+func metalSpacesOf(b *builtins.Func, f *builtins.Form) []Space {
+	pointers := slices.ContainsFunc(f.Params, func(s builtins.Slot) bool { return s.Ptr })
 	switch {
 	case !pointers, b.Name == "wait_group_events", b.Name == "prefetch":
 		return []Space{Global}
@@ -207,16 +210,16 @@ func TestMetalOffersAll(t *testing.T) {
 	}
 	var text strings.Builder
 	calls := 0
-	for name, b := range builtinTable() {
+	for name, b := range builtins.Table() {
 		if name == "printf" || name == "vec_step" {
 			continue
 		}
-		for i := range b.forms {
-			f := &b.forms[i]
-			for _, g := range classTypes(f.class) {
-				double := g.Kind == Double || b.Atomic && bBytes(g.Kind) == 8 || !slices.Contains(widths, g.width())
-				for _, s := range append([]slot{f.result}, f.params...) {
-					double = double || s.of(g, bType{Kind: UInt, Width: 4}).Kind == Double
+		for i := range b.Forms {
+			f := &b.Forms[i]
+			for _, g := range classTypes(f.Class) {
+				double := g.Kind == Double || b.Atomic && tree.KindSize(g.Kind) == 8 || !slices.Contains(widths, g.Lanes())
+				for _, s := range append([]builtins.Slot{f.Result}, f.Params...) {
+					double = double || s.Of(g, builtins.Type{Kind: UInt, Width: 4}).Kind == Double
 				}
 				if double || g.Kind == Bool {
 					continue

@@ -1,4 +1,4 @@
-package source
+package builtins
 
 // Overload resolution among the forms of a built-in, by the rules of OpenCL's compilers,
 // which are those of C++: the form whose every argument converts at least as well as to
@@ -13,12 +13,12 @@ import (
 	"github.com/concord-compute/concord/source/internal/tree"
 )
 
-// overload is one concrete form of a built-in.
-type overload struct {
-	form   *form
-	g      bType
-	hint   bType   // for the slots that keep something of an argument
-	params []bType // in no address space
+// Overload is one concrete form of a built-in.
+type Overload struct {
+	form   *Form
+	g      Type
+	hint   Type   // for the slots that keep something of an argument
+	params []Type // in no address space
 }
 
 // How well an argument converts, best first.
@@ -31,11 +31,11 @@ const (
 	splat          // from a scalar to lanes
 )
 
-// resolve chooses the overload for arguments of these types, on a device with these
+// Resolve chooses the overload for arguments of these types, on a device with these
 // scalar types. Unless one is best, it returns all that no other is better than: none if
 // nothing takes the arguments.
-func (b *builtin) resolve(args []bType, feats *token.Features) (builtinCall, []*overload) {
-	var best []*overload
+func (b *Func) Resolve(args []Type, feats *token.Features) (Call, []*Overload) {
+	var best []*Overload
 	var ranks [][]rank
 	for _, o := range b.overloads() {
 		r, ok := o.match(b, args, feats)
@@ -52,7 +52,7 @@ func (b *builtin) resolve(args []bType, feats *token.Features) (builtinCall, []*
 		best, ranks = append(best[:kept], o), append(ranks[:kept], r)
 	}
 	if len(best) != 1 {
-		return builtinCall{}, best
+		return Call{}, best
 	}
 	return best[0].call(b, args), best
 }
@@ -70,11 +70,11 @@ func better(a, b []rank) bool {
 }
 
 // overloads returns all concrete forms, without duplicates.
-func (b *builtin) overloads() []*overload {
+func (b *Func) overloads() []*Overload {
 	b.once.Do(func() {
-		for i := range b.forms {
-			for _, o := range b.forms[i].overloads() {
-				if !slices.ContainsFunc(b.all, func(p *overload) bool { return slices.Equal(p.params, o.params) }) {
+		for i := range b.Forms {
+			for _, o := range b.Forms[i].overloads() {
+				if !slices.ContainsFunc(b.all, func(p *Overload) bool { return slices.Equal(p.params, o.params) }) {
 					b.all = append(b.all, o)
 				}
 			}
@@ -84,21 +84,21 @@ func (b *builtin) overloads() []*overload {
 }
 
 // overloads returns the concrete forms of a family.
-func (f *form) overloads() (list []*overload) {
-	add := func(g, hint bType) {
-		o := &overload{form: f, g: g, hint: hint}
-		for _, p := range f.params {
-			o.params = append(o.params, p.of(g, hint))
+func (f *Form) overloads() (list []*Overload) {
+	add := func(g, hint Type) {
+		o := &Overload{form: f, g: g, hint: hint}
+		for _, p := range f.Params {
+			o.params = append(o.params, p.Of(g, hint))
 		}
 		list = append(list, o)
 	}
-	if f.class == nil {
-		add(bType{}, bType{})
+	if f.Class == nil {
+		add(Type{}, Type{})
 		return list
 	}
 	for k := tree.Bool; k <= tree.Double; k++ {
 		for _, w := range []int{1, 2, 3, 4, 8, 16} {
-			if g := (bType{Kind: k, Width: w}); f.class.has(g) {
+			if g := (Type{Kind: k, Width: w}); f.Class.Has(g) {
 				for _, hint := range f.hints(k) {
 					add(g, hint)
 				}
@@ -109,38 +109,38 @@ func (f *form) overloads() (list []*overload) {
 }
 
 // hints are the arguments that a slot can keep something of.
-func (f *form) hints(k tree.Kind) []bType {
-	for _, p := range f.params {
-		switch p.sym {
+func (f *Form) hints(k tree.Kind) []Type {
+	for _, p := range f.Params {
+		switch p.Sym {
 		case 'S':
-			return []bType{{Kind: bIntKind(bBytes(k), true), Width: 1}, {Kind: bIntKind(bBytes(k), false), Width: 1}}
+			return []Type{{Kind: intKind(sizeOf(k), true), Width: 1}, {Kind: intKind(sizeOf(k), false), Width: 1}}
 		case 'V':
-			var masks []bType
-			for w, has := range f.class.widths {
+			var masks []Type
+			for w, has := range f.Class.widths {
 				if has {
-					masks = append(masks, bType{Kind: bIntKind(bBytes(k), false), Width: w})
+					masks = append(masks, Type{Kind: intKind(sizeOf(k), false), Width: w})
 				}
 			}
 			return masks
 		}
 	}
-	return []bType{{}}
+	return []Type{{}}
 }
 
 // match ranks the conversions of the arguments, if there are any.
-func (o *overload) match(b *builtin, args []bType, feats *token.Features) ([]rank, bool) {
+func (o *Overload) match(b *Func, args []Type, feats *token.Features) ([]rank, bool) {
 	if len(args) < len(o.params) || len(args) > len(o.params) && !b.Variadic {
 		return nil, false
 	}
-	missing := func(t bType) bool {
+	missing := func(t Type) bool {
 		return !t.Ptr && (t.Kind == tree.Double && !feats.FP64 || t.Kind == tree.Half && !feats.FP16)
 	}
 	var ranks []rank
 	for i, want := range o.params {
-		if missing(want) || missing(o.form.result.of(o.g, o.hint)) {
+		if missing(want) || missing(o.form.Result.Of(o.g, o.hint)) {
 			return nil, false
 		}
-		r, ok := convertible(args[i], want, o.form.params[i].sym)
+		r, ok := convertible(args[i], want, o.form.Params[i].Sym)
 		if !ok {
 			return nil, false
 		}
@@ -153,22 +153,22 @@ func (o *overload) match(b *builtin, args []bType, feats *token.Features) ([]ran
 }
 
 // convertible ranks one conversion.
-func convertible(arg, want bType, sym byte) (rank, bool) {
+func convertible(arg, want Type, sym byte) (rank, bool) {
 	switch {
 	case sym == 'e' || arg.Event:
-		return exact, (sym == 'e') == (arg.Event || bIsInt(arg.Kind)) && want.Ptr == arg.Ptr
-	case !arg.known() || want.Ptr != arg.Ptr:
+		return exact, (sym == 'e') == (arg.Event || isInt(arg.Kind)) && want.Ptr == arg.Ptr
+	case !arg.Known() || want.Ptr != arg.Ptr:
 		return exact, false
 	case want.Ptr && arg.Kind == tree.Void:
 		return converted, true
 	case want.Ptr:
-		same := arg.Kind == want.Kind && arg.width() == want.width()
-		return exact, same || sym == 'p' && arg.Kind == tree.UChar && arg.width() == 1
+		same := arg.Kind == want.Kind && arg.Lanes() == want.Lanes()
+		return exact, same || sym == 'p' && arg.Kind == tree.UChar && arg.Lanes() == 1
 	case arg.Kind == tree.Struct || arg.None:
 		return exact, false
-	case arg.width() > 1:
-		return exact, arg.Kind == want.Kind && arg.width() == want.width() // vectors never convert
-	case want.width() > 1:
+	case arg.Lanes() > 1:
+		return exact, arg.Kind == want.Kind && arg.Lanes() == want.Lanes() // vectors never convert
+	case want.Lanes() > 1:
 		return splat, true
 	case arg.Kind == want.Kind:
 		return exact, true
@@ -179,8 +179,8 @@ func convertible(arg, want bType, sym byte) (rank, bool) {
 }
 
 // call makes the call of an overload.
-func (o *overload) call(b *builtin, args []bType) builtinCall {
-	c := builtinCall{Func: b, Name: "cc_" + b.Name, Result: o.form.result.of(o.g, o.hint)}
+func (o *Overload) call(b *Func, args []Type) Call {
+	c := Call{Func: b, Name: "cc_" + b.Name, Result: o.form.Result.Of(o.g, o.hint)}
 	for i, want := range o.params {
 		if want.Ptr {
 			want.Space, want.Const = args[i].Space, want.Const || args[i].Const
@@ -192,16 +192,16 @@ func (o *overload) call(b *builtin, args []bType) builtinCall {
 }
 
 // describe writes an overload as a declaration.
-func (o *overload) describe(name string) string {
+func (o *Overload) describe(name string) string {
 	var params []string
 	for _, p := range o.params {
-		params = append(params, p.ctype().String())
+		params = append(params, p.Tree().String())
 	}
-	return o.form.result.of(o.g, o.hint).ctype().String() + " " + name + "(" + strings.Join(params, ", ") + ")"
+	return o.form.Result.Of(o.g, o.hint).Tree().String() + " " + name + "(" + strings.Join(params, ", ") + ")"
 }
 
-// candidates lists what an ambiguous call fits, the first few of it.
-func candidates(b *builtin, fitting []*overload) string {
+// Candidates lists what an ambiguous call fits, the first few of it.
+func Candidates(b *Func, fitting []*Overload) string {
 	const most = 5
 	var list []string
 	for _, o := range fitting[:min(len(fitting), most)] {

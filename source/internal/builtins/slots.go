@@ -1,4 +1,4 @@
-package source
+package builtins
 
 import (
 	"fmt"
@@ -24,94 +24,94 @@ import (
 // A star before the symbol makes it a pointer to it, in any address space.
 const slotNames = "GsinuzRSUVMWFxfhevp"
 
-// class is a set of types that G ranges over.
-type class struct {
+// Class is a set of types that G ranges over.
+type Class struct {
 	name   string
 	kinds  [tree.Struct + 1]bool
 	widths [17]bool
 }
 
-// has reports whether G may be t.
-func (c *class) has(t bType) bool { return c.kinds[t.Kind] && c.widths[t.width()] }
+// Has reports whether G may be t.
+func (c *Class) Has(t Type) bool { return c.kinds[t.Kind] && c.widths[t.Lanes()] }
 
-// of returns the slot's type for a given G. hint is the argument itself, for the
+// Of returns the slot's type for a given G. hint is the argument itself, for the
 // slots that keep something of it.
-func (s slot) of(g, hint bType) bType {
-	t := bType{Kind: g.Kind, Width: g.width()}
-	switch s.sym {
+func (s Slot) Of(g, hint Type) Type {
+	t := Type{Kind: g.Kind, Width: g.Lanes()}
+	switch s.Sym {
 	case 's':
 		t.Width = 1
 	case 'i':
 		t.Kind = tree.Int
 	case 'n':
-		t = bType{Kind: tree.Int, Width: 1}
+		t = Type{Kind: tree.Int, Width: 1}
 	case 'u':
-		t = bType{Kind: tree.UInt, Width: 1}
+		t = Type{Kind: tree.UInt, Width: 1}
 	case 'z':
-		t = bType{Kind: tree.ULong, Width: 1}
+		t = Type{Kind: tree.ULong, Width: 1}
 	case 'R':
 		t.Kind = tree.Int
 		if t.Width > 1 {
-			t.Kind = bIntKind(bBytes(g.Kind), true)
+			t.Kind = intKind(sizeOf(g.Kind), true)
 		}
 	case 'S':
-		unsigned := bIsInt(hint.Kind) && hint.Kind == bIntKind(bBytes(hint.Kind), false)
-		t.Kind = bIntKind(bBytes(g.Kind), !unsigned)
+		unsigned := isInt(hint.Kind) && hint.Kind == intKind(sizeOf(hint.Kind), false)
+		t.Kind = intKind(sizeOf(g.Kind), !unsigned)
 	case 'U':
-		t.Kind = bIntKind(bBytes(g.Kind), false)
+		t.Kind = intKind(sizeOf(g.Kind), false)
 	case 'V':
-		t.Kind, t.Width = bIntKind(bBytes(g.Kind), false), hint.width()
+		t.Kind, t.Width = intKind(sizeOf(g.Kind), false), hint.Lanes()
 	case 'M':
-		t.Width = hint.width()
+		t.Width = hint.Lanes()
 	case 'W':
-		t.Kind = bIntKind(2*bBytes(g.Kind), g.Kind == bIntKind(bBytes(g.Kind), true))
+		t.Kind = intKind(2*sizeOf(g.Kind), g.Kind == intKind(sizeOf(g.Kind), true))
 	case 'F':
-		t.Kind = map[int]tree.Kind{2: tree.Half, 4: tree.Float, 8: tree.Double}[bBytes(g.Kind)]
+		t.Kind = map[int]tree.Kind{2: tree.Half, 4: tree.Float, 8: tree.Double}[sizeOf(g.Kind)]
 	case 'x':
 		t.Width = s.width
 	case 'f':
-		t = bType{Kind: tree.Float, Width: s.width}
+		t = Type{Kind: tree.Float, Width: s.width}
 	case 'h':
-		t = bType{Kind: tree.Half, Width: 1}
+		t = Type{Kind: tree.Half, Width: 1}
 	case 'e':
-		t = bType{Event: true}
+		t = Type{Event: true}
 	case 'v':
-		t = bType{None: true}
+		t = Type{None: true}
 	case 'p':
-		t = bType{Kind: tree.Char, Width: 1, Const: true}
+		t = Type{Kind: tree.Char, Width: 1, Const: true}
 	}
-	if s.ptr || s.sym == 'p' {
+	if s.Ptr || s.Sym == 'p' {
 		t.Ptr, t.Space, t.Const = true, hint.Space, t.Const || hint.Const
 	}
 	return t
 }
 
 // describe writes the form as OpenCL's documentation does.
-func (f *form) describe(name string) string {
+func (f *Form) describe(name string) string {
 	var ps []string
-	for _, p := range f.params {
-		ps = append(ps, p.text(f.class))
+	for _, p := range f.Params {
+		ps = append(ps, p.text(f.Class))
 	}
-	return fmt.Sprintf("%s %s(%s)", f.result.text(f.class), name, strings.Join(ps, ", "))
+	return fmt.Sprintf("%s %s(%s)", f.Result.text(f.Class), name, strings.Join(ps, ", "))
 }
 
 // text names a slot for a message.
-func (s slot) text(c *class) string {
+func (s Slot) text(c *Class) string {
 	t := map[byte]string{'i': "intn", 'n': "int", 'u': "uint", 'z': "size_t", 'R': "intn", 'S': "igentype",
 		'U': "ugentype", 'V': "ugentypem", 'M': "gentypem", 'W': "wide gentype", 'F': "floatn",
-		'h': "half", 'e': "event_t", 'v': "void", 'p': "constant char *"}[s.sym]
-	switch s.sym {
+		'h': "half", 'e': "event_t", 'v': "void", 'p': "constant char *"}[s.Sym]
+	switch s.Sym {
 	case 'G':
 		t = c.name
 	case 's':
 		t = "scalar of " + c.name
 	case 'x', 'f':
-		t = map[byte]string{'x': "gentype", 'f': "float"}[s.sym]
+		t = map[byte]string{'x': "gentype", 'f': "float"}[s.Sym]
 		if s.width > 1 {
 			t = fmt.Sprintf("%s%d", t, s.width)
 		}
 	}
-	if s.ptr {
+	if s.Ptr {
 		t += " *"
 	}
 	return t

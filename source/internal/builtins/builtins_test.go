@@ -1,4 +1,4 @@
-package source
+package builtins
 
 import (
 	"strings"
@@ -9,9 +9,9 @@ import (
 )
 
 // parseB reads a type of a test: "float4", "local int*", "const half*", "size".
-func parseB(t *testing.T, s string) bType {
+func parseB(t *testing.T, s string) Type {
 	t.Helper()
-	var b bType
+	var b Type
 	for _, w := range strings.Fields(strings.ReplaceAll(s, "*", " *")) {
 		switch w {
 		case "*":
@@ -49,11 +49,11 @@ func parseB(t *testing.T, s string) bType {
 	return b
 }
 
-func (t bType) show() string {
+func (t Type) show() string {
 	if t.None {
 		return "none"
 	}
-	s := tree.Vector(t.Kind, t.width()).String()
+	s := tree.Vector(t.Kind, t.Lanes()).String()
 	if t.Event {
 		s = "event"
 	}
@@ -189,16 +189,16 @@ func TestBuiltinResolve(t *testing.T) {
 		{"modf(half,half*)", "half(half, half*)"},
 	} {
 		name, rest, _ := strings.Cut(c.call, "(")
-		b, ok := lookupBuiltin(name)
+		b, ok := Lookup(name)
 		if !ok {
 			t.Errorf("%s: not in the table", name)
 			continue
 		}
-		var args []bType
+		var args []Type
 		for _, a := range strings.Split(strings.TrimSuffix(rest, ")"), ",") {
 			args = append(args, parseB(t, a))
 		}
-		got, fitting := b.resolve(args, &token.Features{FP64: true, FP16: true})
+		got, fitting := b.Resolve(args, &token.Features{FP64: true, FP16: true})
 		s := ""
 		if len(fitting) > 1 {
 			s = "ambiguous"
@@ -211,7 +211,7 @@ func TestBuiltinResolve(t *testing.T) {
 			s = got.Result.show() + "(" + strings.Join(ps, ", ") + ")"
 		}
 		if s != c.want {
-			t.Errorf("%s: got %q, want %q (%s)", c.call, s, c.want, b.usage())
+			t.Errorf("%s: got %q, want %q (%s)", c.call, s, c.want, b.Usage())
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package source
+package builtins
 
 import (
 	"strconv"
@@ -106,17 +106,17 @@ vec_step: all n(G)
 @printf: - n(p)
 `
 
-// subgroupExt is what all functions of sub-groups need.
-const subgroupExt = "cl_khr_subgroups"
+// SubgroupExt is what all functions of sub-groups need.
+const SubgroupExt = "cl_khr_subgroups"
 
 // newClasses returns the sets that G ranges over, by name.
-func newClasses() map[string]*class {
+func newClasses() map[string]*Class {
 	ints := []tree.Kind{tree.Char, tree.UChar, tree.Short, tree.UShort, tree.Int, tree.UInt, tree.Long, tree.ULong}
 	fps := []tree.Kind{tree.Half, tree.Float, tree.Double}
 	all := []int{1, 2, 3, 4, 8, 16}
-	cs := map[string]*class{}
+	cs := map[string]*Class{}
 	add := func(name, text string, widths []int, kinds ...tree.Kind) {
-		c := &class{name: text}
+		c := &Class{name: text}
 		for _, k := range kinds {
 			c.kinds[k] = true
 		}
@@ -149,9 +149,9 @@ func newClasses() map[string]*class {
 	return cs
 }
 
-// builtinTable parses the rows once.
-var builtinTable = sync.OnceValue(func() map[string]*builtin {
-	cs, table := newClasses(), map[string]*builtin{}
+// Table parses the rows once.
+var Table = sync.OnceValue(func() map[string]*Func {
+	cs, table := newClasses(), map[string]*Func{}
 	for _, line := range strings.Split(strings.TrimSpace(builtinRows), "\n") {
 		if line != "" {
 			addRow(table, cs, line)
@@ -164,7 +164,7 @@ var builtinTable = sync.OnceValue(func() map[string]*builtin {
 
 // addHalfRows adds vload_halfn, vloada_halfn and the rounding forms of
 // vstore_half and vstorea_half, whose names are a product.
-func addHalfRows(table map[string]*builtin, cs map[string]*class) {
+func addHalfRows(table map[string]*Func, cs map[string]*Class) {
 	for _, n := range []int{1, 2, 3, 4, 8, 16} {
 		w := ""
 		if n > 1 {
@@ -177,53 +177,53 @@ func addHalfRows(table map[string]*builtin, cs map[string]*class) {
 				name += " vstorea_half" + w + mode
 			}
 			// The data's kind is float or double, its width that of the name.
-			only := &class{name: "float" + w + "|double" + w, kinds: cs["fdata"].kinds}
+			only := &Class{name: "float" + w + "|double" + w, kinds: cs["fdata"].kinds}
 			only.widths[n] = true
-			addRow(table, map[string]*class{"fdata": only}, name+": fdata v(G,z,*h)")
+			addRow(table, map[string]*Class{"fdata": only}, name+": fdata v(G,z,*h)")
 		}
 	}
 	addRow(table, cs, "vloada_half: - f1(z,*h)")
 	for _, mode := range []string{"", "_rte", "_rtz", "_rtp", "_rtn"} {
-		table["vstorea_half"+mode] = &builtin{Name: "vstorea_half" + mode, forms: table["vstore_half"+mode].forms}
+		table["vstorea_half"+mode] = &Func{Name: "vstorea_half" + mode, Forms: table["vstore_half"+mode].Forms}
 	}
 }
 
 // addRow parses one row. The table is ours: a mistake in it is found by the
 // first test that looks anything up.
-func addRow(table map[string]*builtin, cs map[string]*class, line string) {
+func addRow(table map[string]*Func, cs map[string]*Class, line string) {
 	names, rest, _ := strings.Cut(line, ": ")
 	cname, sigs, _ := strings.Cut(rest, " ")
-	var forms []form
+	var forms []Form
 	for _, s := range strings.Split(sigs, ", ") {
 		result, params, _ := strings.Cut(strings.TrimSuffix(s, ")"), "(")
-		f := form{class: cs[cname], result: parseSlot(result)}
+		f := Form{Class: cs[cname], Result: parseSlot(result)}
 		if params != "" {
 			for _, p := range strings.Split(params, ",") {
-				f.params = append(f.params, parseSlot(p))
+				f.Params = append(f.Params, parseSlot(p))
 			}
 		}
 		forms = append(forms, f)
 	}
 	for _, name := range strings.Fields(names) {
-		b := &builtin{forms: forms}
+		b := &Func{Forms: forms}
 		b.Name = strings.TrimLeft(name, "@!")
 		b.Member, b.Barrier = name != b.Name, name[0] == '!'
 		b.Atomic = strings.HasPrefix(b.Name, "atom")
 		if strings.Contains(b.Name, "sub_group") {
-			b.Ext = subgroupExt
+			b.Ext = SubgroupExt
 		}
 		table[b.Name] = b
 	}
 }
 
 // parseSlot reads "*G", "x4", "z" ...
-func parseSlot(s string) slot {
-	var out slot
+func parseSlot(s string) Slot {
+	var out Slot
 	if s[0] == '*' {
-		out.ptr, s = true, s[1:]
+		out.Ptr, s = true, s[1:]
 	}
-	out.sym = s[0]
-	if strings.IndexByte(slotNames, out.sym) < 0 {
+	out.Sym = s[0]
+	if strings.IndexByte(slotNames, out.Sym) < 0 {
 		panic("source: built-in table: " + s)
 	}
 	out.width = 1

@@ -1,4 +1,4 @@
-package source
+package builtins
 
 // convert_T_sat_rte(x) and as_T(x): built-in functions by their names.
 
@@ -9,28 +9,28 @@ import (
 	"github.com/concord-compute/concord/source/internal/tree"
 )
 
-// conversion is a call of convert_T or as_T by its name.
-type conversion struct {
-	as   bool
-	to   *tree.Type
-	sat  bool
-	mode string // "", "_rte", "_rtz", "_rtp" or "_rtn"
+// Conversion is a call of convert_T or as_T by its name.
+type Conversion struct {
+	As   bool
+	To   *tree.Type
+	Sat  bool
+	Mode string // "", "_rte", "_rtz", "_rtp" or "_rtn"
 }
 
-// conversionOf takes a name such as convert_uchar4_sat_rtz apart.
-func conversionOf(name string) (c conversion, ok bool) {
+// ConversionOf takes a name such as convert_uchar4_sat_rtz apart.
+func ConversionOf(name string) (c Conversion, ok bool) {
 	rest, isConvert := strings.CutPrefix(name, "convert_")
 	if !isConvert {
-		if rest, c.as = strings.CutPrefix(name, "as_"); !c.as {
+		if rest, c.As = strings.CutPrefix(name, "as_"); !c.As {
 			return c, false
 		}
 	} else {
 		for _, m := range []string{"_rte", "_rtz", "_rtp", "_rtn"} {
 			if r, found := strings.CutSuffix(rest, m); found {
-				rest, c.mode = r, m
+				rest, c.Mode = r, m
 			}
 		}
-		rest, c.sat = strings.CutSuffix(rest, "_sat")
+		rest, c.Sat = strings.CutSuffix(rest, "_sat")
 	}
 	if alias, found := map[string]string{"size_t": "ulong", "ptrdiff_t": "long", "intptr_t": "long", "uintptr_t": "ulong"}[rest]; found {
 		rest = alias
@@ -47,12 +47,13 @@ func conversionOf(name string) (c conversion, ok bool) {
 			return c, false
 		}
 	}
-	c.to = tree.Vector(k, n)
-	return c, !(c.sat && !tree.IsIntKind(k))
+	c.To = tree.Vector(k, n)
+	return c, !(c.Sat && !tree.IsIntKind(k))
 }
 
-func isConversion(name string) bool {
-	_, ok := conversionOf(name)
+// IsConversion reports whether name is that of an explicit conversion that there is.
+func IsConversion(name string) bool {
+	_, ok := ConversionOf(name)
 	return ok
 }
 

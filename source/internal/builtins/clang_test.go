@@ -1,4 +1,4 @@
-package source
+package builtins
 
 import (
 	"bytes"
@@ -44,24 +44,24 @@ var (
 )
 
 // argumentLists are the lists of types that a built-in is called with.
-func argumentLists(b *builtin) (lists [][]string) {
+func argumentLists(b *Func) (lists [][]string) {
 	seen := map[string]bool{}
-	for _, f := range b.forms {
+	for _, f := range b.Forms {
 		scalars := everyScalar
-		if len(f.params) > 1 && os.Getenv(clangAll) == "" {
+		if len(f.Params) > 1 && os.Getenv(clangAll) == "" {
 			scalars = someScalars
 		}
 		for _, mixed := range []bool{false, true} { // vectors with each other and with a few scalars
-			sets := make([][]string, len(f.params))
-			for i, p := range f.params {
+			sets := make([][]string, len(f.Params))
+			for i, p := range f.Params {
 				switch {
-				case p.ptr:
+				case p.Ptr:
 					for _, e := range somePointed {
 						sets[i] = append(sets[i], "global "+e+"*")
 					}
 				case mixed:
 					sets[i] = append(slices.Clone(someVectors), "float", "int", "char", "double")
-					if len(f.params) > 1 && os.Getenv(clangAll) == "" {
+					if len(f.Params) > 1 && os.Getenv(clangAll) == "" {
 						sets[i] = []string{"float4", "double4", "int4", "uint4", "char4", "float", "int", "double"}
 					}
 				default:
@@ -94,10 +94,10 @@ func product(sets [][]string) [][]string {
 }
 
 // compared tells whether clang has the built-in as a function of OpenCL C 1.2.
-func compared(b *builtin) bool {
-	for _, f := range b.forms {
-		for _, p := range f.params {
-			if p.sym == 'e' || p.sym == 'p' {
+func compared(b *Func) bool {
+	for _, f := range b.Forms {
+		for _, p := range f.Params {
+			if p.Sym == 'e' || p.Sym == 'p' {
 				return false
 			}
 		}
@@ -126,15 +126,15 @@ func TestBuiltinsLikeClang(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			calls := 0
-			table := builtinTable()
+			table := Table()
 			var trials []trial
-			seen := map[*form]bool{}
+			seen := map[*Form]bool{}
 			for _, name := range slices.Sorted(maps.Keys(table)) {
 				b := table[name]
-				if again := seen[&b.forms[0]]; again && os.Getenv(clangAll) == "" {
+				if again := seen[&b.Forms[0]]; again && os.Getenv(clangAll) == "" {
 					continue // another name of its row
 				}
-				seen[&b.forms[0]] = true
+				seen[&b.Forms[0]] = true
 				if compared(b) {
 					trials = append(trials, trialsOf(t, b, &c.feats)...)
 				}
@@ -156,7 +156,7 @@ func TestBuiltinsLikeClang(t *testing.T) {
 }
 
 // trialsOf resolves the calls of a built-in here.
-func trialsOf(t *testing.T, b *builtin, feats *token.Features) (trials []trial) {
+func trialsOf(t *testing.T, b *Func, feats *token.Features) (trials []trial) {
 	for _, list := range argumentLists(b) {
 		has := func(typ string, ok bool) bool {
 			return !ok && slices.ContainsFunc(list, func(s string) bool { return strings.Contains(s, typ) })
@@ -164,24 +164,24 @@ func trialsOf(t *testing.T, b *builtin, feats *token.Features) (trials []trial) 
 		if has("half", feats.FP16) || has("double", feats.FP64) {
 			continue
 		}
-		var args []bType
+		var args []Type
 		var names []string
 		for _, s := range list {
 			args = append(args, parseB(t, s))
 			names = append(names, variableOf(s))
 		}
-		call, fitting := b.resolve(args, feats)
+		call, fitting := b.Resolve(args, feats)
 		x := trial{text: b.Name + "(" + strings.Join(names, ", ") + ")"}
 		switch len(fitting) {
 		case 0:
-			if slices.ContainsFunc(args, func(a bType) bool { return a.Ptr }) {
+			if slices.ContainsFunc(args, func(a Type) bool { return a.Ptr }) {
 				continue // clang warns of a pointer to something else, here it is a mistake
 			}
 			x.why = "nothing fits"
 		case 1:
-			x.want = call.Result.ctype().String()
+			x.want = call.Result.Tree().String()
 		default:
-			x.why = "ambiguous: " + candidates(b, fitting)
+			x.why = "ambiguous: " + Candidates(b, fitting)
 		}
 		trials = append(trials, x)
 	}
@@ -237,7 +237,7 @@ func compareWithClang(t *testing.T, clang, options string, feats *token.Features
 		}
 	}
 	if len(said) == 0 && len(trials) > 100 {
-		require.Fail(t, "clang said nothing", "%s", head(out))
+		require.Fail(t, "clang said nothing", "%s", out[:min(len(out), 4000)])
 	}
 	wrong := 0
 	for i, x := range trials {

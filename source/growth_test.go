@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/concord-compute/concord/source/internal/check"
 	"github.com/concord-compute/concord/source/internal/preprocess"
 	"github.com/concord-compute/concord/source/internal/token"
 )
@@ -156,7 +157,7 @@ func work(t *testing.T, text string) int {
 	m := token.NewMeter(t.Context())
 	pp, err := preprocess.Expand(m, text, preprocess.Options{Features: Portable})
 	require.NoError(t, err)
-	tree, err := parseTokens(m, pp.Tokens, Portable)
+	tree, err := check.Parse(m, pp.Tokens, Portable)
 	require.NoError(t, err)
 	steps := m.Steps
 	for _, target := range []Target{Host, CUDA, HIP, Metal} {

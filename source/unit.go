@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/concord-compute/concord/source/internal/check"
 	"github.com/concord-compute/concord/source/internal/preprocess"
 	"github.com/concord-compute/concord/source/internal/token"
 	"github.com/concord-compute/concord/source/internal/tree"
@@ -43,7 +44,7 @@ func ParseContext(ctx context.Context, text string, opt Options) (u *Unit, err e
 	if err != nil {
 		return nil, err
 	}
-	tree, err := parseTokens(m, pp.Tokens, features)
+	tree, err := check.Parse(m, pp.Tokens, features)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package source
+package check
 
 // Literals: their types and values.
 

@@ -1,4 +1,4 @@
-package source
+package check
 
 // Checks of a whole program: constants, the call graph, the kernels.
 

@@ -1,4 +1,4 @@
-package source
+package check
 
 // Expressions: the grammar. Typing is in expr_*.go beside it.
 

@@ -1,4 +1,4 @@
-package source
+package check
 
 // Declarators: the part of a declaration that wraps a type around a name.
 

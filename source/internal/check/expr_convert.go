@@ -1,4 +1,4 @@
-package source
+package check
 
 // Calls of convert_T_sat_rte(x) and as_T(x).
 

@@ -1,4 +1,4 @@
-package source
+package check
 
 // Declaration specifiers: storage, qualifiers, address spaces, type names,
 // structs, unions, enums and attributes.

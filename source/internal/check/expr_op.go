@@ -1,4 +1,4 @@
-package source
+package check
 
 // Operators: their types, and the conversions of their operands.
 

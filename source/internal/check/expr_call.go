@@ -1,4 +1,4 @@
-package source
+package check
 
 // Names and calls: of user functions, with overloads, and of built-ins.
 

@@ -1,4 +1,4 @@
-package source
+package check
 
 // Structs, unions and __attribute__.
 

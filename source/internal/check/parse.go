@@ -1,9 +1,10 @@
-package source
-
-// The parser: its state, token access, errors and scopes. Parsing and typing are
+// Package check reads the tokens of a program into a tree and checks it. Parsing and typing are
 // one pass, as C declares before it uses. A syntax error abandons the statement
 // or declaration it stands in; a typing error gives an unknown type, which
 // silences what follows from it.
+package check
+
+// The parser: its state, token access, errors and scopes.
 
 import (
 	"fmt"
@@ -82,9 +83,9 @@ type bail struct{}
 // stop is what too many errors panic with.
 type stop struct{}
 
-// parseTokens parses and checks a whole program for a device with these features. The error,
+// Parse parses and checks a whole program for a device with these features. The error,
 // if any, is an ErrorList.
-func parseTokens(m *token.Meter, all []token.Token, feats token.Features) (*tree.Program, error) {
+func Parse(m *token.Meter, all []token.Token, feats token.Features) (*tree.Program, error) {
 	p := &parser{Meter: m, Program: tree.Program{Tokens: all}, feats: feats, unrolls: map[int]string{}, unique: map[string]int{}}
 	for i, t := range all {
 		if t.Kind == token.Pragma {

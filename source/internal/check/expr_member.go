@@ -1,4 +1,4 @@
-package source
+package check
 
 // Members, indices, vector components and vector literals.
 

@@ -1,4 +1,4 @@
-package source
+package check
 
 // Functions: prototypes, overloads, definitions.
 

@@ -1,4 +1,4 @@
-package source
+package check
 
 // The conditional operator, on scalars and on lanes.
 

@@ -1,4 +1,4 @@
-package source
+package check
 
 // Conversions: what C does implicitly, written out where C++ would not do the
 // same by itself.

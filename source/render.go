@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/concord-compute/concord/source/internal/loops"
 	"github.com/concord-compute/concord/source/internal/token"
 	"github.com/concord-compute/concord/source/internal/tree"
 )
@@ -41,13 +42,13 @@ type renderer struct {
 	file   string    // the place that the target's compiler believes it is at
 	line   int
 	bol    bool
-	called map[*tree.Function]bool     // kernels that other kernels call
-	places map[*tree.Symbol]string     // on GPUs: the memory that a constant lives in
-	errs   token.ErrorList             // what the target cannot do
-	plans  map[*tree.Function]*fission // on the host: kernels whose barriers are cut at
-	plan   *fission                    // while one of these is written
-	names  []map[*tree.Symbol]string   // other names for some variables, the innermost last
-	asks   map[*tree.Function]bool     // what asksGroup has answered
+	called map[*tree.Function]bool        // kernels that other kernels call
+	places map[*tree.Symbol]string        // on GPUs: the memory that a constant lives in
+	errs   token.ErrorList                // what the target cannot do
+	plans  map[*tree.Function]*loops.Plan // on the host: kernels whose barriers are cut at
+	plan   *loops.Plan                    // while one of these is written
+	names  []map[*tree.Symbol]string      // other names for some variables, the innermost last
+	asks   map[*tree.Function]bool        // what asksGroup has answered
 
 	assigned map[*tree.Init]bool // what needsAssign has answered
 	known    map[*tree.Init]lanesOf
@@ -66,7 +67,7 @@ func renderCPP(m *token.Meter, p *tree.Program, t Target, fibers bool) (string, 
 	r := &renderer{Meter: m, p: p, d: d, bol: true, called: map[*tree.Function]bool{}, asks: map[*tree.Function]bool{},
 		assigned: map[*tree.Init]bool{}, known: map[*tree.Init]lanesOf{}, memory: map[*tree.Function]bool{}}
 	if t == Host && !fibers {
-		r.plans = planKernels(p.Funcs, m)
+		r.plans = loops.Plans(p.Funcs, m)
 	}
 	for _, fn := range r.p.Funcs {
 		for _, c := range fn.Calls {
@@ -149,7 +150,7 @@ func (r *renderer) table(kernels []*tree.Function) {
 			bytes = "sizeof(cc_locals_" + k.Name + ")"
 		}
 		if p := r.plans[k]; p != nil {
-			r.raw("CC_SPLIT_KERNEL(\"" + k.Name + "\", cc_program, " + splitName(k) + ", " + p.flags(r.asks) + ", " + bytes + ", " + strconv.Itoa(p.keptSize()) + ")\n")
+			r.raw("CC_SPLIT_KERNEL(\"" + k.Name + "\", cc_program, " + splitName(k) + ", " + p.Flags(r.asks) + ", " + bytes + ", " + strconv.Itoa(p.KeptSize()) + ")\n")
 			continue
 		}
 		fibers := "0"

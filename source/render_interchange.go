@@ -1,33 +1,34 @@
 package source
 
-// Regions with a loop that the items go through side by side (fission_interchange.go), in
+// Regions with a loop that the items go through side by side (loops/interchange.go), in
 // C++. A row is done in parts; a strip is a loop over the items of a part, and so is each
 // round of an interchanged loop, for those that are still in it.
 
 import (
 	"strconv"
 
+	"github.com/concord-compute/concord/source/internal/loops"
 	"github.com/concord-compute/concord/source/internal/tree"
 )
 
 // interchanged writes the loop over the rows of a region that is cut into strips. Where
 // ids need not fit an int, guards are left to each item: a part is one then.
-func (r *renderer) interchanged(g *region) {
-	f, most := r.plan, strconv.Itoa(g.part())
+func (r *renderer) interchanged(g *loops.Region) {
+	f, most := r.plan, strconv.Itoa(g.Part())
 	r.w("this->template cc_items<cc_I>(cc_b, [&](cc_run<cc_I> &cc_r) CC_ITEM { bool cc_left = false; (void)cc_left; cc_r.most(CC_SMALL ? ", most, " : 1); ")
-	straight := r.beginRow(g.rows, "cc_r")
-	r.naming(g.rows.hoisted(), func() {
-		for i, s := range g.strips {
-			if s.rounds != nil {
-				r.first(s.rounds, "cc_f"+strconv.Itoa(i))
+	straight := r.beginRow(g.Rows, "cc_r")
+	r.naming(g.Rows.Hoisted(), func() {
+		for i, s := range g.Strips {
+			if s.Rounds != nil {
+				r.first(s.Rounds, "cc_f"+strconv.Itoa(i))
 			}
 		}
 	})
-	for _, s := range g.held {
-		r.w(r.typeText(dropConst(s.Type), f.where[s]+"["+most+"]"), "; ")
+	for _, s := range g.Held {
+		r.w(r.typeText(dropConst(s.Type), f.Where[s]+"["+most+"]"), "; ")
 	}
-	for i, s := range g.strips {
-		if s.rounds != nil {
+	for i, s := range g.Strips {
+		if s.Rounds != nil {
 			r.rounds(g, s, "cc_f"+strconv.Itoa(i))
 			continue
 		}
@@ -39,26 +40,26 @@ func (r *renderer) interchanged(g *region) {
 }
 
 // first computes what the variable of a loop begins with, and ends the run before it wraps.
-func (r *renderer) first(l *rounds, name string) {
-	t := r.plain(l.k.Type)
+func (r *renderer) first(l *loops.Rounds, name string) {
+	t := r.plain(l.K.Type)
 	r.w("const ", t, " ", name, " = ")
-	r.initializer(l.k.Init)
+	r.initializer(l.K.Init)
 	r.w("; ")
-	if !isWide(l.k.Type) {
-		r.w("cc_r.template from<", strconv.FormatInt(l.step, 10), ", ", t, ">(", name, "); ")
+	if !loops.IsWide(l.K.Type) {
+		r.w("cc_r.template from<", strconv.FormatInt(l.Step, 10), ", ", t, ">(", name, "); ")
 	}
 }
 
 // strip writes a strip of statements.
-func (r *renderer) strip(g *region, s *strip) {
+func (r *renderer) strip(g *loops.Region, s *loops.Strip) {
 	r.each(g, s, "cc_r", "cc_k")
 	r.w("{")
-	for _, k := range s.list {
+	for _, k := range s.List {
 		r.stmt(k)
 	}
-	if s.only != nil {
+	if s.Only != nil {
 		r.w(" if (!CC_SMALL && !(")
-		r.cond(s.only.E)
+		r.cond(s.Only.E)
 		r.w(")) return void(cc_left = true);")
 	}
 	r.w(" }")
@@ -69,18 +70,18 @@ func (r *renderer) strip(g *region, s *strip) {
 // rounds writes an interchanged loop. Some rounds that are far from each other, and for the
 // same items, are done at once: the processor waits for more than one place in memory
 // then. Places that follow each other it finds sooner one by one.
-func (r *renderer) rounds(g *region, s *strip, first string) {
-	l := s.rounds
-	t := r.plain(l.k.Type)
+func (r *renderer) rounds(g *loops.Region, s *loops.Strip, first string) {
+	l := s.Rounds
+	t := r.plain(l.K.Type)
 	as := func(name string, write func()) {
-		r.naming(g.rows.hoisted(), func() { r.naming(map[*tree.Symbol]string{l.k: name}, write) })
+		r.naming(g.Rows.Hoisted(), func() { r.naming(map[*tree.Symbol]string{l.K: name}, write) })
 	}
-	r.at(l.loop.Pos)
-	r.w("if (!CC_SMALL || cc_r.n < ", strconv.Itoa(shortRow), ") { ")
+	r.at(l.Loop.Pos)
+	r.w("if (!CC_SMALL || cc_r.n < ", strconv.Itoa(loops.ShortRow), ") { ")
 	r.alone(g, s, as, first)
-	r.w("} else if constexpr (CC_SMALL) { cc_rounds<cc_I, ", t, ", ", strconv.FormatInt(l.step, 10), ", ", strconv.FormatBool(l.signs), "> cc_q(cc_r.n, ", first, "); ")
+	r.w("} else if constexpr (CC_SMALL) { cc_rounds<cc_I, ", t, ", ", strconv.FormatInt(l.Step, 10), ", ", strconv.FormatBool(l.Signs), "> cc_q(cc_r.n, ", first, "); ")
 	r.w("const auto cc_next = [&](", t, " cc_n) CC_ITEM { ")
-	as("cc_n", func() { r.expr(l.loop.Post) })
+	as("cc_n", func() { r.expr(l.Loop.Post) })
 	r.w("; return cc_n; }; ")
 	test := func(conds []*tree.Expr) {
 		r.w("[&](const ", t, " cc_n) CC_ITEM -> bool { (void)cc_n; return ")
@@ -95,17 +96,17 @@ func (r *renderer) rounds(g *region, s *strip, first string) {
 		r.w("; }")
 	}
 	r.w("for (; cc_q.begin(); cc_q.k = cc_next(cc_q.k)) { ")
-	for _, e := range l.conds {
+	for _, e := range l.Conds {
 		r.w("cc_q.cut(")
 		test([]*tree.Expr{e})
 		r.w("); ")
 	}
-	if l.jam > 1 {
-		most := strconv.Itoa(l.jam)
+	if l.Jam > 1 {
+		most := strconv.Itoa(l.Jam)
 		r.w("if (cc_q.far(cc_next) && cc_q.whole(", most, ", cc_next, ")
-		test(l.conds)
+		test(l.Conds)
 		r.w(")) { ")
-		r.round(g, s, l.jam)
+		r.round(g, s, l.Jam)
 		r.w("for (int cc_u = 1; cc_u < ", most, "; cc_u++) cc_q.k = cc_next(cc_q.k); continue; } ")
 	}
 	r.round(g, s, 1)
@@ -114,45 +115,45 @@ func (r *renderer) rounds(g *region, s *strip, first string) {
 
 // alone writes the loop as it is, item by item, for rows of a few: a round is not worth
 // what it takes to find who is in it.
-func (r *renderer) alone(g *region, s *strip, as func(string, func()), first string) {
-	l := s.rounds
-	t, k := r.plain(l.k.Type), r.nameOf(l.k)
+func (r *renderer) alone(g *loops.Region, s *loops.Strip, as func(string, func()), first string) {
+	l := s.Rounds
+	t, k := r.plain(l.K.Type), r.nameOf(l.K)
 	r.each(g, s, "cc_r", "cc_k")
-	r.w("for (", r.typeText(dropConst(l.k.Type), k), " = (", t, ")(", first, " + cc_k * ", strconv.FormatInt(l.step, 10), "); ")
-	as(k, func() { r.cond(l.loop.E) })
+	r.w("for (", r.typeText(dropConst(l.K.Type), k), " = (", t, ")(", first, " + cc_k * ", strconv.FormatInt(l.Step, 10), "); ")
+	as(k, func() { r.cond(l.Loop.E) })
 	r.w("; ")
-	as(k, func() { r.expr(l.loop.Post) })
+	as(k, func() { r.expr(l.Loop.Post) })
 	r.w(") ")
-	r.body(l.loop.Body)
+	r.body(l.Loop.Body)
 	r.stores(g, s)
 	r.w(" }); ")
 }
 
 // each begins the loop over the items of a run, of which the first is at some place in the
 // arrays.
-func (r *renderer) each(g *region, s *strip, run, place string) {
+func (r *renderer) each(g *loops.Region, s *loops.Strip, run, place string) {
 	r.w("this->cc_each(", run, ", [&](const cc_size cc_it, const cc_long cc_k) CC_ITEM { const cc_long cc_j = ", place, "; (void)cc_it; (void)cc_j; ")
-	r.computed(s.anew)
+	r.computed(s.Anew)
 	r.loads(g, s)
 }
 
 // round writes some rounds for the items that are in them.
-func (r *renderer) round(g *region, s *strip, count int) {
-	f, l := r.plan, s.rounds
-	t := r.plain(l.k.Type)
-	in := f.bodyOf(g, l)
-	for _, sym := range s.anew {
-		in.value(sym)
+func (r *renderer) round(g *loops.Region, s *loops.Strip, count int) {
+	f, l := r.plan, s.Rounds
+	t := r.plain(l.K.Type)
+	in := f.BodyOf(g, l)
+	for _, sym := range s.Anew {
+		in.Value(sym)
 	}
-	in.read(l.loop.Body)
+	in.Read(l.Loop.Body)
 	r.w("for (cc_I cc_o = cc_q.lo; cc_o < cc_q.hi;) { cc_run<cc_I> cc_s = cc_q.run(cc_r, cc_o); this->cc_begin(cc_s); ")
 	r.w("const auto cc_head = [&](const ", t, " cc_f) CC_ITEM { ")
 	var text map[*tree.Expr]string
-	r.naming(map[*tree.Symbol]string{l.k: "cc_f"}, func() { text = r.beginRow(in, "cc_s") })
-	r.w("struct { ", t, " f; cc_long x[", strconv.Itoa(len(in.list)+1), "]; } cc_h = {cc_f, {")
-	for i, x := range in.list {
+	r.naming(map[*tree.Symbol]string{l.K: "cc_f"}, func() { text = r.beginRow(in, "cc_s") })
+	r.w("struct { ", t, " f; cc_long x[", strconv.Itoa(len(in.List)+1), "]; } cc_h = {cc_f, {")
+	for i, x := range in.List {
 		r.w("cc_x", strconv.Itoa(i), ", ")
-		text[x.e] = "(cc_h.x[" + strconv.Itoa(i) + "] + cc_k * " + strconv.FormatInt(x.step, 10) + ")"
+		text[x.E] = "(cc_h.x[" + strconv.Itoa(i) + "] + cc_k * " + strconv.FormatInt(x.Step, 10) + ")"
 	}
 	r.w("0}}; return cc_h; }; ", t, " cc_n = cc_q.at(cc_o); ")
 	for i := range count {
@@ -160,9 +161,9 @@ func (r *renderer) round(g *region, s *strip, count int) {
 	}
 	r.each(g, s, "cc_s", "cc_long(cc_o) + cc_k")
 	r.w("const auto cc_body = [&](const auto &cc_h) CC_ITEM { ")
-	r.w(r.typeText(dropConst(l.k.Type), r.nameOf(l.k)), " = (", t, ")(cc_h.f + cc_k * ", strconv.FormatInt(l.step, 10), "); do ")
+	r.w(r.typeText(dropConst(l.K.Type), r.nameOf(l.K)), " = (", t, ")(cc_h.f + cc_k * ", strconv.FormatInt(l.Step, 10), "); do ")
 	r.straight = text
-	r.body(l.loop.Body)
+	r.body(l.Loop.Body)
 	r.straight = nil
 	r.w(" while (0); }; ")
 	for i := range count {
@@ -172,34 +173,34 @@ func (r *renderer) round(g *region, s *strip, count int) {
 	r.w(" }); cc_o += cc_s.n; } ")
 }
 
-func (r *renderer) loads(g *region, s *strip) {
-	for _, sym := range s.vars {
-		if r.plan.keeps[sym] {
-			r.load(sym, s.home[sym])
+func (r *renderer) loads(g *loops.Region, s *loops.Strip) {
+	for _, sym := range s.Vars {
+		if r.plan.Keeps[sym] {
+			r.load(sym, s.Home[sym])
 		}
 	}
-	for _, sym := range g.held {
-		if !s.refs[sym] {
+	for _, sym := range g.Held {
+		if !s.Refs[sym] {
 			continue
 		}
 		r.w(r.typeText(dropConst(sym.Type), r.nameOf(sym)))
-		if !s.home[sym] {
-			r.w(" = ", r.plan.where[sym], "[cc_j]")
+		if !s.Home[sym] {
+			r.w(" = ", r.plan.Where[sym], "[cc_j]")
 		}
 		r.w("; ")
 	}
 }
 
-func (r *renderer) stores(g *region, s *strip) {
+func (r *renderer) stores(g *loops.Region, s *loops.Strip) {
 	f := r.plan
-	for _, sym := range s.vars {
-		if f.keeps[sym] && f.copied(sym) && (s.writes[sym] || s.home[sym]) {
-			r.w(" ", f.where[sym], "[cc_it] = ", f.names[sym], ";")
+	for _, sym := range s.Vars {
+		if f.Keeps[sym] && f.Copied(sym) && (s.Writes[sym] || s.Home[sym]) {
+			r.w(" ", f.Where[sym], "[cc_it] = ", f.Names[sym], ";")
 		}
 	}
-	for _, sym := range g.held {
-		if s.writes[sym] || s.home[sym] {
-			r.w(" ", f.where[sym], "[cc_j] = ", f.names[sym], ";")
+	for _, sym := range g.Held {
+		if s.Writes[sym] || s.Home[sym] {
+			r.w(" ", f.Where[sym], "[cc_j] = ", f.Names[sym], ";")
 		}
 	}
 }

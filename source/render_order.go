@@ -49,7 +49,7 @@ func (r *renderer) named(e *tree.Expr, name string) {
 	r.expr(e)
 }
 
-// inOrder begins an expression whose operands are evaluated from left to right:
+// InOrder begins an expression whose operands are evaluated from left to right:
 // if it matters, they become variables of a statement expression, which done
 // ends. The names are those of the variables, or empty.
 func (r *renderer) inOrder(args []*tree.Expr) (names []string, done func()) {

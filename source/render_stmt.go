@@ -5,6 +5,7 @@ package source
 import (
 	"strings"
 
+	"github.com/concord-compute/concord/source/internal/loops"
 	"github.com/concord-compute/concord/source/internal/tree"
 )
 
@@ -219,9 +220,9 @@ func (r *renderer) forStmt(s *tree.Stmt) {
 // has taken care of it.
 func (r *renderer) guardCond(s *tree.Stmt) {
 	switch {
-	case r.plan == nil || !r.plan.needless[s]:
+	case r.plan == nil || !r.plan.Needless[s]:
 		r.cond(s.E)
-	case isReturn(s.Body):
+	case loops.IsReturn(s.Body):
 		r.w("!CC_SMALL && (")
 		r.cond(s.E)
 		r.w(")")

@@ -1,4 +1,4 @@
-package source
+package loops
 
 import (
 	"strconv"
@@ -13,22 +13,22 @@ import (
 // its first value and counts in 64 bits; should the sum wrap within the row, the
 // prelude cuts the row there, so that nothing has to be assumed.
 
-// straight is an expression of 32 bits that is used with 64 and goes straight.
-type straight struct {
-	e    *tree.Expr
-	step int64
+// Straight is an expression of 32 bits that is used with 64 and goes straight.
+type Straight struct {
+	E    *tree.Expr
+	Step int64
 }
 
 // mostStraight bounds what the beginning of a row computes, mostStep how often a row
 // may have to be cut.
 const mostStraight, mostStep = 24, 1 << 16
 
-// straights finds the straight indices of one region.
-type straights struct {
-	*fission
-	g     *region
-	list  []straight
-	order []*tree.Symbol // the variables that they are computed from, in an order that works
+// Straights finds the straight indices of one region.
+type Straights struct {
+	*Plan
+	g     *Region
+	List  []Straight
+	Order []*tree.Symbol // the variables that they are computed from, in an order that works
 	need  map[*tree.Symbol]bool
 	steps map[*tree.Symbol]stepOf
 	wides map[*tree.Expr]stepOf // of sums of 64 bits, which wide asks for at every level
@@ -46,24 +46,24 @@ type stepOf struct {
 }
 
 // newStraights begins with none.
-func (f *fission) newStraights(g *region) *straights {
-	return &straights{fission: f, g: g, need: map[*tree.Symbol]bool{}, steps: map[*tree.Symbol]stepOf{}, wides: map[*tree.Expr]stepOf{}}
+func (f *Plan) newStraights(g *Region) *Straights {
+	return &Straights{Plan: f, g: g, need: map[*tree.Symbol]bool{}, steps: map[*tree.Symbol]stepOf{}, wides: map[*tree.Expr]stepOf{}}
 }
 
-// straightOf returns the straight indices of a region.
-func (f *fission) straightOf(g *region) *straights {
+// StraightOf returns the straight indices of a region.
+func (f *Plan) StraightOf(g *Region) *Straights {
 	s := f.newStraights(g)
-	for _, sym := range g.anew {
-		s.value(sym)
+	for _, sym := range g.Anew {
+		s.Value(sym)
 	}
-	for _, k := range g.list {
-		s.read(k)
+	for _, k := range g.List {
+		s.Read(k)
 	}
 	return s
 }
 
-// read looks through a statement for the places where 32 bits become 64.
-func (s *straights) read(k *tree.Stmt) {
+// Read looks through a statement for the places where 32 bits become 64.
+func (s *Straights) Read(k *tree.Stmt) {
 	if k == nil {
 		return
 	}
@@ -72,56 +72,57 @@ func (s *straights) read(k *tree.Stmt) {
 	}
 	for _, sym := range k.Syms {
 		s.variableStep(sym) // in order: no answer has to ask for many others first
-		s.value(sym)
+		s.Value(sym)
 		tree.WalkInit(sym.Init, s.visit)
 	}
 	for _, k := range append([]*tree.Stmt{k.Init, k.Body, k.Alt}, k.List...) {
-		s.read(k)
+		s.Read(k)
 	}
 }
 
-// value is read for what a variable begins with.
-func (s *straights) value(sym *tree.Symbol) {
-	if sym.Init != nil && sym.Init.Value != nil && isWide(sym.Type) {
+// Value is read for what a variable begins with.
+func (s *Straights) Value(sym *tree.Symbol) {
+	if sym.Init != nil && sym.Init.Value != nil && IsWide(sym.Type) {
 		s.consider(sym.Init.Value)
 	}
 }
 
-func (s *straights) visit(e *tree.Expr) {
+func (s *Straights) visit(e *tree.Expr) {
 	s.Step()
 	switch {
 	case e.Op == tree.OpIndex:
 		s.consider(e.B)
-	case e.Op == tree.OpBinary && (e.Type.IsPointer() || isWide(e.Type)):
+	case e.Op == tree.OpBinary && (e.Type.IsPointer() || IsWide(e.Type)):
 		s.consider(e.A)
 		s.consider(e.B)
-	case (e.Op == tree.OpConv || e.Op == tree.OpCast) && isWide(e.Type):
+	case (e.Op == tree.OpConv || e.Op == tree.OpCast) && IsWide(e.Type):
 		s.consider(e.A)
 	}
 }
 
-func isWide(t *tree.Type) bool { return t.IsInteger() && tree.KindSize(t.Base) == 8 }
+// IsWide reports whether t is an integer of 64 bits.
+func IsWide(t *tree.Type) bool { return t.IsInteger() && tree.KindSize(t.Base) == 8 }
 
 // consider enters e if it is straight.
-func (s *straights) consider(e *tree.Expr) {
-	if len(s.list) == mostStraight || !e.Type.Is(tree.Int) && !e.Type.Is(tree.UInt) {
+func (s *Straights) consider(e *tree.Expr) {
+	if len(s.List) == mostStraight || !e.Type.Is(tree.Int) && !e.Type.Is(tree.UInt) {
 		return
 	}
 	step := s.stepOf(e)
 	if n := int64(step.n); n != 0 && max(n, -n) <= mostStep {
-		s.list = append(s.list, straight{e, n})
+		s.List = append(s.List, Straight{e, n})
 		s.needs(e)
 	}
 }
 
 // needs enters the variables that e is computed from.
-func (s *straights) needs(e *tree.Expr) {
+func (s *Straights) needs(e *tree.Expr) {
 	tree.WalkExpr(e, func(x *tree.Expr) {
 		s.Step()
-		if x.Op == tree.OpSym && x.Sym.Kind == tree.SymVar && !x.Sym.Inst && !s.shared[x.Sym] && !s.need[x.Sym] {
+		if x.Op == tree.OpSym && x.Sym.Kind == tree.SymVar && !x.Sym.Inst && !s.Shared[x.Sym] && !s.need[x.Sym] {
 			s.need[x.Sym] = true
 			s.needs(x.Sym.Init.Value)
-			s.order = append(s.order, x.Sym)
+			s.Order = append(s.Order, x.Sym)
 		}
 	})
 }
@@ -131,7 +132,7 @@ var unknown, still = stepOf{}, stepOf{known: true}
 func moving(n int32) stepOf { return stepOf{n, true, true} }
 
 // stepOf is how much e grows per item.
-func (s *straights) stepOf(e *tree.Expr) stepOf {
+func (s *Straights) stepOf(e *tree.Expr) stepOf {
 	s.Step()
 	switch {
 	case tree.Fold(e).OK:
@@ -147,14 +148,14 @@ func (s *straights) stepOf(e *tree.Expr) stepOf {
 		return known
 	}
 	step := s.operandStep(e)
-	if e.Op == tree.OpBinary && isWide(e.Type) {
+	if e.Op == tree.OpBinary && IsWide(e.Type) {
 		s.wides[e] = step
 	}
 	return step
 }
 
 // operandStep is stepOf for an operator.
-func (s *straights) operandStep(e *tree.Expr) stepOf {
+func (s *Straights) operandStep(e *tree.Expr) stepOf {
 	var of [3]stepOf
 	moves := false
 	for i, x := range []*tree.Expr{e.A, e.B, e.C} {
@@ -227,10 +228,10 @@ func movingStep(e *tree.Expr, a, b int32) stepOf {
 }
 
 // idStep is for what the item knows of itself.
-func (s *straights) idStep(e *tree.Expr) stepOf {
+func (s *Straights) idStep(e *tree.Expr) stepOf {
 	id, is := s.id(e)
 	switch {
-	case is && id.dim == 0:
+	case is && id.Dim == 0:
 		return moving(1)
 	case is || s.fixed(e):
 		return still
@@ -240,7 +241,7 @@ func (s *straights) idStep(e *tree.Expr) stepOf {
 
 // variableStep is for variables that have one value while an item is in the region,
 // which can be computed from the beginning.
-func (s *straights) variableStep(sym *tree.Symbol) stepOf {
+func (s *Straights) variableStep(sym *tree.Symbol) stepOf {
 	if known, asked := s.steps[sym]; asked {
 		return known
 	}
@@ -248,9 +249,9 @@ func (s *straights) variableStep(sym *tree.Symbol) stepOf {
 	s.steps[sym] = step // for what begins with itself
 	switch {
 	case sym.Type.Q&tree.QVolatile != 0 || sym.Inst:
-	case s.shared[sym] || sym.Kind == tree.SymParam && len(s.writes[sym]) == 0:
+	case s.Shared[sym] || sym.Kind == tree.SymParam && len(s.Writes[sym]) == 0:
 		step = still
-	case sym.Kind == tree.SymVar && len(s.writes[sym]) == 1 && !s.pinned[sym] && sym.Init != nil && sym.Init.Value != nil &&
+	case sym.Kind == tree.SymVar && len(s.Writes[sym]) == 1 && !s.pinned[sym] && sym.Init != nil && sym.Init.Value != nil &&
 		sym.Type.Align == 0 && (s.cheap(sym) || s.inside(sym)):
 		step = s.stepOf(sym.Init.Value)
 		if step.moves && tree.KindSize(sym.Type.Base) < 4 {
@@ -262,21 +263,21 @@ func (s *straights) variableStep(sym *tree.Symbol) stepOf {
 }
 
 // inside tells whether a variable is declared in the region.
-func (s *straights) inside(sym *tree.Symbol) bool {
-	for at := s.writes[sym][0].at; at != nil; at = at.up {
+func (s *Straights) inside(sym *tree.Symbol) bool {
+	for at := s.Writes[sym][0].at; at != nil; at = at.up {
 		if s.g.has[at.s] {
 			return true
 		}
 	}
-	return s.home[sym] == s.g
+	return s.Home[sym] == s.g
 }
 
-// hoisted are the names of the variables that straight indices are computed from, at the
+// Hoisted are the names of the variables that straight indices are computed from, at the
 // beginning of a run.
-func (s *straights) hoisted() map[*tree.Symbol]string {
-	if len(s.names) != len(s.order) {
+func (s *Straights) Hoisted() map[*tree.Symbol]string {
+	if len(s.names) != len(s.Order) {
 		s.names = map[*tree.Symbol]string{}
-		for i, sym := range s.order {
+		for i, sym := range s.Order {
 			s.names[sym] = "cc_h" + strconv.Itoa(i)
 		}
 	}

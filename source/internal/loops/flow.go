@@ -1,7 +1,7 @@
-package source
+package loops
 
 // What the statements of a kernel do, read once: where its variables are assigned, where
-// it jumps and where it waits. fission_spread.go finds out from it what is alike for all
+// it jumps and where it waits. spread.go finds out from it what is alike for all
 // items of a group.
 
 import (
@@ -16,7 +16,7 @@ type flow struct {
 	order    []*tree.Symbol        // parameters and variables, in the order of the text
 	index    map[*tree.Symbol]int  // where each is in order
 	declared map[*tree.Symbol]bool // as a statement of the kernel
-	writes   map[*tree.Symbol][]write
+	Writes   map[*tree.Symbol][]write
 	varies   map[*tree.Symbol]bool // may differ between the items
 	pinned   map[*tree.Symbol]bool // its address is taken
 	places   []*place              // of all statements, outer ones first
@@ -59,7 +59,7 @@ type jump struct {
 
 // read goes through a kernel. It is false where no plan is possible.
 func (w *flow) read(fn *tree.Function) bool {
-	w.declared, w.writes, w.index = map[*tree.Symbol]bool{}, map[*tree.Symbol][]write{}, map[*tree.Symbol]int{}
+	w.declared, w.Writes, w.index = map[*tree.Symbol]bool{}, map[*tree.Symbol][]write{}, map[*tree.Symbol]int{}
 	w.varies, w.pinned = map[*tree.Symbol]bool{}, map[*tree.Symbol]bool{}
 	w.waits, w.leaving = map[*tree.Stmt]bool{}, map[*tree.Stmt][]jump{}
 	for _, p := range fn.Params {
@@ -138,7 +138,7 @@ func (w *flow) stmt(s *tree.Stmt, up *place, index int) {
 				}
 				w.init(sym.Init, at)
 			}
-			w.writes[sym] = append(w.writes[sym], d)
+			w.Writes[sym] = append(w.Writes[sym], d)
 			at.writes = append(at.writes, sym)
 		}
 		return
@@ -202,7 +202,7 @@ func (w *flow) expr(e *tree.Expr, at *place, whole bool) {
 		return
 	case isWrite(e):
 		if sym := tree.RootVariable(e.A); sym != nil {
-			w.writes[sym] = append(w.writes[sym], write{e.B, at})
+			w.Writes[sym] = append(w.Writes[sym], write{e.B, at})
 			at.writes = append(at.writes, sym)
 			if !whole || tree.Unparen(e.A).Op != tree.OpSym {
 				w.varies[sym] = true
@@ -212,7 +212,7 @@ func (w *flow) expr(e *tree.Expr, at *place, whole bool) {
 		// What has the address may assign, here or behind the next barrier.
 		if sym := tree.RootVariable(e.A); sym != nil {
 			w.varies[sym], w.pinned[sym] = true, true
-			w.writes[sym] = append(w.writes[sym], write{nil, at})
+			w.Writes[sym] = append(w.Writes[sym], write{nil, at})
 		}
 	case e.Op == tree.OpIndex && e.A.Op == tree.OpDecay: // the address goes no further
 		if sym := tree.RootVariable(e.A.A); sym != nil {

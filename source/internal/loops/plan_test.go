@@ -1,4 +1,4 @@
-package source
+package loops_test
 
 import (
 	"fmt"
@@ -8,9 +8,20 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/concord-compute/concord/source"
+	"github.com/concord-compute/concord/source/internal/loops"
 	"github.com/concord-compute/concord/source/internal/token"
-	"github.com/concord-compute/concord/source/internal/tree"
 )
+
+// rendered is a program for the host.
+func rendered(t *testing.T, text string) string {
+	t.Helper()
+	u, err := source.Parse(text, source.Options{})
+	require.NoError(t, err)
+	cpp, err := u.Render(source.Host)
+	require.NoError(t, err)
+	return cpp
+}
 
 // Which kernels may be cut at their barriers: those where every item of a group
 // provably meets the same ones. tests/stress compares what the two forms compute.
@@ -48,61 +59,22 @@ func TestFission(t *testing.T) {
 		"too much to keep":     {body: "int a[5000]; a[l] = 1; barrier(1); x[l] = a[l];", fiber: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			u, err := Parse(helper+"kernel void k(global int *x, int n) { int l = get_local_id(0); "+c.body+" }", Options{})
-			require.NoError(t, err)
-			k := u.tree.Funcs[len(u.tree.Funcs)-1]
+			program := helper + "kernel void k(global int *x, int n) { int l = get_local_id(0); " + c.body + " }"
+			funcs := loops.Parsed(t, program).Funcs
+			k := funcs[len(funcs)-1]
 			require.Equal(t, "k", k.Name)
-			f := newFission(k, token.NewMeter(t.Context()), map[*tree.Function]bool{})
+			f := loops.Plans(funcs, token.NewMeter(t.Context()))[k]
 			require.Equal(t, c.fiber, f == nil)
 			if f != nil {
-				assert.Equal(t, c.kept, f.keptSize())
+				assert.Equal(t, c.kept, f.KeptSize())
 			}
-			text, err := u.Render(Host)
-			require.NoError(t, err)
+			text := rendered(t, program)
 			if c.fiber {
 				assert.Contains(t, text, `CC_KERNEL("k", cc_program, `+k.CName+`, 1, `)
 			} else {
 				assert.Contains(t, text, `CC_SPLIT_KERNEL("k"`)
 			}
 		})
-	}
-}
-
-// Conditions that the loop over the items takes care of.
-func TestGuards(t *testing.T) {
-	for body, want := range map[string][]limit{
-		"size_t i = get_global_id(0); if (i < m) x[i] = 1;":                       {{itemID{true, 0}, "<", nil}},
-		"int i = get_global_id(0); if (n > i) x[i] = 1;":                          {{itemID{true, 0}, "<", nil}},
-		"int i = get_global_id(1); if (i >= n) return; x[i] = 1;":                 {{itemID{true, 1}, "<", nil}},
-		"int i = get_global_id(0); if (i > 0 && x[i] && i <= n) x[i] = 1;":        {{itemID{true, 0}, ">", nil}},
-		"if (get_local_id(2) == 0) x[0] = 1;":                                     {{itemID{false, 2}, "==", nil}},
-		"int i = get_global_id(0); if (i < 1 || i >= n - 1) return; x[i] = 1;":    {{itemID{true, 0}, ">=", nil}, {itemID{true, 0}, "<", nil}},
-		"int i = get_global_id(0); if (i < n) x[i] = 1; x[0] = 2;":                nil,
-		"int i = get_global_id(0); if (i < n) x[i] = 1; else x[0] = 2;":           nil,
-		"int i = get_global_id(0); x[i] = 2; if (i < n) x[i] = 1;":                nil,
-		"short i = get_global_id(0); if (i < n) x[i] = 1;":                        nil,
-		"int i = get_global_id(0); if (i < x[0]) x[i] = 1;":                       nil,
-		"int i = get_global_id(0); if (i < 100 / n) x[i] = 1;":                    nil,
-		"int i = get_global_id(0); if (i != n) x[i] = 1;":                         nil,
-		"int i = get_global_id(0); if (i < n || n == 7) x[i] = 1;":                nil,
-		"int i = get_global_id(0); i++; if (i < n) x[i] = 1;":                     nil,
-		"float i = get_global_id(0); if (i < n) x[0] = 1;":                        nil,
-		"int i = get_global_id(0), k = n / 2; if (i < k) x[i] = 1;":               {{itemID{true, 0}, "<", nil}},
-		"int i = get_global_id(0); if (i >= n || x[i] == 0) return; x[i] = 1;":    {{itemID{true, 0}, "<", nil}},
-		"int i = get_global_id(0); if (i != 5) return; x[i] = 1;":                 {{itemID{true, 0}, "==", nil}},
-		"n = min(n, 5); int i = get_global_id(0); if (i < n) x[i] = 1;":           nil,
-		"int i = get_global_id(0); if (i < n) { if (i < 3) x[i] = 1; x[i] += 2;}": {{itemID{true, 0}, "<", nil}},
-	} {
-		u, err := Parse("kernel void k(global int *x, int n, ulong m) { "+body+" }", Options{})
-		require.NoError(t, err)
-		f := newFission(u.tree.Funcs[0], token.NewMeter(t.Context()), map[*tree.Function]bool{})
-		require.NotNil(t, f)
-		require.Len(t, f.regions, 1)
-		got := f.guards(f.regions[0])
-		for i := range got {
-			got[i].u = nil
-		}
-		assert.Equal(t, want, got, body)
 	}
 }
 
@@ -114,6 +86,5 @@ func TestFissionOfChains(t *testing.T) {
 		fmt.Fprintf(&b, "int a%d = a%d + a%d;\n", j, j-1, j-1)
 	}
 	b.WriteString("x[i] = a59; barrier(1); x[i] += a59; }")
-	_, err := mustParse(t, b.String(), Options{}).Render(Host)
-	require.NoError(t, err)
+	rendered(t, b.String())
 }

@@ -1,4 +1,4 @@
-package source
+package loops
 
 import (
 	"slices"
@@ -13,7 +13,7 @@ import (
 // of items: for (int k = id; k < n; k += size) s += x[k]. Run to its end item by item,
 // such a loop touches memory that lies far apart, while the items side by side would
 // read what lies side by side. Where the variable grows by one from item to item (a
-// straight value, as in fission_straight.go), and by the same for all in each round, the
+// straight value, as in straight.go), and by the same for all in each round, the
 // loop is run once for the items of a row: a round is a loop over the items that are
 // still in it, a whole range of the row, and a compiler can vectorize that.
 //
@@ -33,27 +33,27 @@ import (
 // It pays where the memory that the body touches is consecutive from item to
 // item. An index that is not (each item has a row of its own) leaves the loop as it is.
 
-// strip is a part of a region: statements, or a loop that the items go through side by
+// Strip is a part of a region: statements, or a loop that the items go through side by
 // side.
-type strip struct {
-	list   []*tree.Stmt
-	rounds *rounds
-	only   *tree.Stmt // an if at the end that all items pass, as the loop over the items knows
-	refs   map[*tree.Symbol]bool
-	writes map[*tree.Symbol]bool
-	home   map[*tree.Symbol]bool // declared here
-	vars   []*tree.Symbol        // refs in the order of the text
-	anew   []*tree.Symbol        // what is computed again for it, likewise
+type Strip struct {
+	List   []*tree.Stmt
+	Rounds *Rounds
+	Only   *tree.Stmt // an if at the end that all items pass, as the loop over the items knows
+	Refs   map[*tree.Symbol]bool
+	Writes map[*tree.Symbol]bool
+	Home   map[*tree.Symbol]bool // declared here
+	Vars   []*tree.Symbol        // Refs in the order of the text
+	Anew   []*tree.Symbol        // what is computed again for it, likewise
 }
 
-// rounds is a loop that is interchanged.
-type rounds struct {
-	loop  *tree.Stmt
-	k     *tree.Symbol
-	step  int64        // how much k grows from item to item: 1 or -1
-	conds []*tree.Expr // all of them have to be true
-	signs bool         // one converts k to a type that takes its top bit for something else
-	jam   int          // how many rounds are done at once, where nothing ends meanwhile
+// Rounds is a loop that is interchanged.
+type Rounds struct {
+	Loop  *tree.Stmt
+	K     *tree.Symbol
+	Step  int64        // how much K grows from item to item: 1 or -1
+	Conds []*tree.Expr // all of them have to be true
+	Signs bool         // one converts K to a type that takes its top bit for something else
+	Jam   int          // how many rounds are done at once, where nothing ends meanwhile
 }
 
 // heldBytes bounds what the items of a part hold together, and mostHeld what one does.
@@ -66,45 +66,45 @@ const jamPlaces, jamNodes = 8, 256
 // shortStep is a step that is not worth it: the items' elements overlap.
 const shortStep = 8
 
-// shortRow is how many items a row has to have: with fewer, each runs its loop to the end.
-const shortRow = 8
+// ShortRow is how many items a row has to have: with fewer, each runs its loop to the end.
+const ShortRow = 8
 
 // interchange cuts a region into strips if that pays, and gives their variables places.
-func (f *fission) interchange(g *region) {
-	f.guards(g)
-	c := &cutting{fission: f, g: g, rows: f.newStraights(g)}
-	c.cut(g.list)
+func (f *Plan) interchange(g *Region) {
+	f.Guards(g)
+	c := &cutting{Plan: f, g: g, rows: f.newStraights(g)}
+	c.cut(g.List)
 	if !c.loops || !c.leaves() || !c.hold() {
 		return
 	}
-	g.strips, g.rows = c.strips, c.rows
+	g.Strips, g.Rows = c.strips, c.rows
 	for _, sym := range c.held {
-		name := strconv.Itoa(len(f.where))
-		f.names[sym], f.where[sym] = "cv"+name+"_"+sym.CName, "cc_v"+name
+		name := strconv.Itoa(len(f.Where))
+		f.Names[sym], f.Where[sym] = "cv"+name+"_"+sym.CName, "cc_v"+name
 	}
-	g.held = c.held
-	for _, sym := range f.inOrder(c.again) {
-		if f.names[sym] == "" {
-			f.names[sym] = "cb" + strconv.Itoa(len(f.again)) + "_" + sym.CName
+	g.Held = c.held
+	for _, sym := range f.InOrder(c.again) {
+		if f.Names[sym] == "" {
+			f.Names[sym] = "cb" + strconv.Itoa(len(f.again)) + "_" + sym.CName
 			f.again[sym] = true
 		}
 	}
 	for _, sym := range f.closure(g.refs) {
-		g.rows.value(sym)
+		g.Rows.Value(sym)
 	}
-	for _, s := range g.strips {
-		for _, k := range s.list {
-			g.rows.read(k)
+	for _, s := range g.Strips {
+		for _, k := range s.List {
+			g.Rows.Read(k)
 		}
 	}
 }
 
 // cutting is the work on one region.
 type cutting struct {
-	*fission
-	g      *region
-	rows   *straights // what is computed at the beginning of a part
-	strips []*strip
+	*Plan
+	g      *Region
+	rows   *Straights // what is computed at the beginning of a part
+	strips []*Strip
 	loops  bool
 	held   []*tree.Symbol
 	again  map[*tree.Symbol]bool
@@ -112,29 +112,29 @@ type cutting struct {
 
 // cut finds the strips of a list.
 func (c *cutting) cut(list []*tree.Stmt) {
-	var now *strip
+	var now *Strip
 	for i, s := range list {
 		if l := c.rounds(s); l != nil {
 			c.loops, now = true, nil
-			c.strip(&strip{rounds: l}, s.Body) // the rest is computed from what stands still
+			c.strip(&Strip{Rounds: l}, s.Body) // the rest is computed from what stands still
 			continue
 		}
 		if now == nil {
-			now = c.strip(&strip{})
+			now = c.strip(&Strip{})
 		}
-		if i == len(list)-1 && s.Kind == tree.StIf && c.needless[s] && !isReturn(s.Body) && s.Body.Kind == tree.StBlock {
-			now.only = s
+		if i == len(list)-1 && s.Kind == tree.StIf && c.Needless[s] && !IsReturn(s.Body) && s.Body.Kind == tree.StBlock {
+			now.Only = s
 			now.mention(s.E)
 			c.cut(s.Body.List)
 			return
 		}
-		now.list = append(now.list, s)
+		now.List = append(now.List, s)
 		now.read(s)
 	}
 }
 
-func (c *cutting) strip(s *strip, parts ...*tree.Stmt) *strip {
-	s.refs, s.writes, s.home = map[*tree.Symbol]bool{}, map[*tree.Symbol]bool{}, map[*tree.Symbol]bool{}
+func (c *cutting) strip(s *Strip, parts ...*tree.Stmt) *Strip {
+	s.Refs, s.Writes, s.Home = map[*tree.Symbol]bool{}, map[*tree.Symbol]bool{}, map[*tree.Symbol]bool{}
 	for _, k := range parts {
 		s.read(k)
 	}
@@ -143,32 +143,32 @@ func (c *cutting) strip(s *strip, parts ...*tree.Stmt) *strip {
 }
 
 // read notes what a statement of the strip mentions.
-func (s *strip) read(k *tree.Stmt) {
+func (s *Strip) read(k *tree.Stmt) {
 	s.declares(k)
 	tree.WalkStmt(k, s.note)
 }
 
-func (s *strip) declares(k *tree.Stmt) {
+func (s *Strip) declares(k *tree.Stmt) {
 	if k == nil {
 		return
 	}
 	for _, sym := range k.Syms {
-		s.home[sym], s.refs[sym] = true, true
+		s.Home[sym], s.Refs[sym] = true, true
 	}
 	for _, in := range append([]*tree.Stmt{k.Init, k.Body, k.Alt}, k.List...) {
 		s.declares(in)
 	}
 }
 
-func (s *strip) mention(e *tree.Expr) { tree.WalkExpr(e, s.note) }
+func (s *Strip) mention(e *tree.Expr) { tree.WalkExpr(e, s.note) }
 
-func (s *strip) note(e *tree.Expr) {
+func (s *Strip) note(e *tree.Expr) {
 	if e.Op == tree.OpSym && tree.RootVariable(e) != nil {
-		s.refs[e.Sym] = true
+		s.Refs[e.Sym] = true
 	}
 	if isWrite(e) {
 		if sym := tree.RootVariable(e.A); sym != nil {
-			s.writes[sym] = true
+			s.Writes[sym] = true
 		}
 	}
 	if e.Body != nil {
@@ -181,13 +181,13 @@ func (s *strip) note(e *tree.Expr) {
 func (c *cutting) leaves() bool {
 	last := 0
 	for i, s := range c.strips {
-		if s.rounds != nil {
+		if s.Rounds != nil {
 			last = i
 		}
 	}
 	for _, s := range c.strips[:last] {
-		for _, k := range s.list {
-			if hasReturn(k) && !(c.needless[k] && isReturn(k.Body)) || c.spins(k) {
+		for _, k := range s.List {
+			if hasReturn(k) && !(c.Needless[k] && IsReturn(k.Body)) || c.spins(k) {
 				return false
 			}
 		}
@@ -222,9 +222,9 @@ func (c *cutting) spins(k *tree.Stmt) bool {
 func (c *cutting) hold() bool {
 	c.again = map[*tree.Symbol]bool{}
 	for _, s := range c.strips[:len(c.strips)-1] {
-		for _, k := range s.list {
+		for _, k := range s.List {
 			for _, sym := range k.Syms {
-				if c.pinned[sym] && c.where[sym] == "" {
+				if c.pinned[sym] && c.Where[sym] == "" {
 					return false // a pointer outlives the strip
 				}
 			}
@@ -233,25 +233,25 @@ func (c *cutting) hold() bool {
 	users, home := map[*tree.Symbol]int{}, map[*tree.Symbol]bool{}
 	several := map[*tree.Symbol]bool{} // mentioned by more than one
 	for _, s := range c.strips {
-		for sym := range s.refs {
+		for sym := range s.Refs {
 			if users[sym]++; users[sym] == 2 {
 				several[sym] = true
 			}
 		}
-		for sym := range s.home {
+		for sym := range s.Home {
 			home[sym] = true
 		}
 	}
 	bytes := 0
-	for _, sym := range c.inOrder(several) {
+	for _, sym := range c.InOrder(several) {
 		switch {
-		case sym.Kind != tree.SymParam && !home[sym], c.shared[sym], c.names[sym] != "", sym.Kind == tree.SymParam && len(c.writes[sym]) == 0:
+		case sym.Kind != tree.SymParam && !home[sym], c.Shared[sym], c.Names[sym] != "", sym.Kind == tree.SymParam && len(c.Writes[sym]) == 0:
 		case c.cheap(sym):
-			c.needs(sym, c.again)
+			c.Needs(sym, c.again)
 		default:
 			t := sym.Type
 			size, ok := t.Size()
-			if bytes += size; !ok || bytes > mostHeld || !c.copied(sym) || t.Align > 0 {
+			if bytes += size; !ok || bytes > mostHeld || !c.Copied(sym) || t.Align > 0 {
 				return false
 			}
 			c.held = append(c.held, sym)
@@ -260,10 +260,10 @@ func (c *cutting) hold() bool {
 	return true
 }
 
-// part is how many items of a row are done together.
-func (g *region) part() int {
+// Part is how many items of a row are done together.
+func (g *Region) Part() int {
 	bytes := 4
-	for _, sym := range g.held {
+	for _, sym := range g.Held {
 		n, _ := sym.Type.Size()
 		bytes += n
 	}
@@ -275,21 +275,21 @@ func (g *region) part() int {
 }
 
 // rounds recognizes a loop that can be interchanged and should be.
-func (c *cutting) rounds(s *tree.Stmt) *rounds {
+func (c *cutting) rounds(s *tree.Stmt) *Rounds {
 	if s.Kind != tree.StFor || s.Init == nil || s.Init.Kind != tree.StDecl || len(s.Init.Syms) != 1 || s.E == nil || s.Post == nil || !c.stays(s) {
 		return nil
 	}
 	k := s.Init.Syms[0]
 	if t := k.Type; t.Kind != tree.TScalar || !t.IsInteger() || tree.KindSize(t.Base) < 4 || t.Align > 0 || t.Q&tree.QVolatile != 0 ||
-		k.Init == nil || k.Init.Value == nil || c.pinned[k] || len(c.writes[k]) != 2 {
+		k.Init == nil || k.Init.Value == nil || c.pinned[k] || len(c.Writes[k]) != 2 {
 		return nil
 	}
-	if c.writes[k][0].at.s != s || !c.advances(s.Post, k) { // the post expression, read before the declaration
+	if c.Writes[k][0].at.s != s || !c.advances(s.Post, k) { // the post expression, read before the declaration
 		return nil
 	}
 	first := c.rows.first(k)
-	l := &rounds{loop: s, k: k, step: int64(first.n)}
-	if !first.known || l.step != 1 && l.step != -1 || !c.conditions(l, s.E) || !c.pays(l) {
+	l := &Rounds{Loop: s, K: k, Step: int64(first.n)}
+	if !first.known || l.Step != 1 && l.Step != -1 || !c.conditions(l, s.E) || !c.pays(l) {
 		return nil
 	}
 	c.rows.need[k] = true // its value is named where it is needed
@@ -342,12 +342,12 @@ func (c *cutting) widened(e *tree.Expr, k *tree.Symbol) *tree.Expr {
 }
 
 // conditions takes the condition of a loop apart into comparisons of k.
-func (c *cutting) conditions(l *rounds, e *tree.Expr) bool {
+func (c *cutting) conditions(l *Rounds, e *tree.Expr) bool {
 	e = tree.Unparen(e)
 	if e.Op == tree.OpLogic && e.Text == "&&" {
 		return c.conditions(l, e.A) && c.conditions(l, e.B)
 	}
-	l.conds = append(l.conds, e)
+	l.Conds = append(l.Conds, e)
 	if c.still(e) {
 		return true
 	}
@@ -358,21 +358,21 @@ func (c *cutting) conditions(l *rounds, e *tree.Expr) bool {
 	if c.still(x) {
 		x, u = u, x
 	}
-	signed := isSigned(l.k.Type)
-	l.signs = l.signs || isSigned(tree.Usual(e.A.Type, e.B.Type)) != signed
+	signed := isSigned(l.K.Type)
+	l.Signs = l.Signs || isSigned(tree.Usual(e.A.Type, e.B.Type)) != signed
 	for ; x.Op == tree.OpParen || x.Op == tree.OpConv || x.Op == tree.OpCast; x = x.A {
-		if !x.Type.IsInteger() || tree.KindSize(x.Type.Base) < tree.KindSize(l.k.Type.Base) {
+		if !x.Type.IsInteger() || tree.KindSize(x.Type.Base) < tree.KindSize(l.K.Type.Base) {
 			return false
 		}
-		l.signs = l.signs || isSigned(x.Type) != signed
+		l.Signs = l.Signs || isSigned(x.Type) != signed
 	}
-	return x.Op == tree.OpSym && x.Sym == l.k && c.still(u)
+	return x.Op == tree.OpSym && x.Sym == l.K && c.still(u)
 }
 
 // pays tells whether the body of a loop touches memory that is consecutive from
 // item to item, and none that is not, and does nothing that others could notice.
-func (c *cutting) pays(l *rounds) bool {
-	in := c.bodyOf(c.g, l)
+func (c *cutting) pays(l *Rounds) bool {
+	in := c.BodyOf(c.g, l)
 	good, bad, nodes := 0, false, 0
 	visit := func(e *tree.Expr) {
 		c.Step()
@@ -395,26 +395,26 @@ func (c *cutting) pays(l *rounds) bool {
 			bad = bad || !id && !alike(e)
 		}
 	}
-	tree.WalkStmt(l.loop.Body, visit)
-	tree.WalkExpr(l.loop.E, visit)
-	tree.WalkExpr(l.loop.Post, visit)
-	l.jam = 1
-	for 2*l.jam*good <= jamPlaces && 2*l.jam*nodes <= jamNodes {
-		l.jam *= 2
+	tree.WalkStmt(l.Loop.Body, visit)
+	tree.WalkExpr(l.Loop.E, visit)
+	tree.WalkExpr(l.Loop.Post, visit)
+	l.Jam = 1
+	for 2*l.Jam*good <= jamPlaces && 2*l.Jam*nodes <= jamNodes {
+		l.Jam *= 2
 	}
 	return good > 0 && !bad
 }
 
-// bodyOf is for the straight indices of a body, with a variable of the loop that goes
+// BodyOf is for the straight indices of a body, with a variable of the loop that goes
 // straight.
-func (f *fission) bodyOf(g *region, l *rounds) *straights {
+func (f *Plan) BodyOf(g *Region, l *Rounds) *Straights {
 	s := f.newStraights(g)
-	s.need[l.k], s.steps[l.k] = true, moving(int32(l.step))
+	s.need[l.K], s.steps[l.K] = true, moving(int32(l.Step))
 	return s
 }
 
 // place is how many elements the place of e, or what e points to, moves per item.
-func (s *straights) place(e *tree.Expr) stepOf {
+func (s *Straights) place(e *tree.Expr) stepOf {
 	switch e.Op {
 	case tree.OpParen, tree.OpDecay:
 		return s.place(e.A)
@@ -430,9 +430,9 @@ func (s *straights) place(e *tree.Expr) stepOf {
 	case tree.OpSym:
 		sym := e.Sym
 		switch {
-		case sym.Inst || s.shared[sym] || sym.Kind == tree.SymParam && len(s.writes[sym]) == 0:
+		case sym.Inst || s.Shared[sym] || sym.Kind == tree.SymParam && len(s.Writes[sym]) == 0:
 			return still
-		case sym.Type.IsPointer() && len(s.writes[sym]) == 1 && !s.pinned[sym] && sym.Init != nil && sym.Init.Value != nil && s.inside(sym):
+		case sym.Type.IsPointer() && len(s.Writes[sym]) == 1 && !s.pinned[sym] && sym.Init != nil && sym.Init.Value != nil && s.inside(sym):
 			return s.place(sym.Init.Value)
 		}
 	}
@@ -441,7 +441,7 @@ func (s *straights) place(e *tree.Expr) stepOf {
 
 // first is how much the value that a variable begins with grows from item to item, in
 // all its bits as long as those of 32 bits in it do not wrap.
-func (s *straights) first(k *tree.Symbol) stepOf {
+func (s *Straights) first(k *tree.Symbol) stepOf {
 	if tree.KindSize(k.Type.Base) == 4 {
 		return s.stepOf(k.Init.Value)
 	}
@@ -449,14 +449,14 @@ func (s *straights) first(k *tree.Symbol) stepOf {
 }
 
 // wide is step for values of 64 bits.
-func (s *straights) wide(e *tree.Expr) stepOf {
+func (s *Straights) wide(e *tree.Expr) stepOf {
 	step := s.stepOf(e)
 	if !step.known || !step.moves {
 		return step
 	}
-	if !isWide(e.Type) {
-		n := len(s.list)
-		if s.consider(e); len(s.list) == n {
+	if !IsWide(e.Type) {
+		n := len(s.List)
+		if s.consider(e); len(s.List) == n {
 			return unknown
 		}
 		return step
@@ -465,7 +465,7 @@ func (s *straights) wide(e *tree.Expr) stepOf {
 	case tree.OpParen, tree.OpConv, tree.OpCast:
 		return s.wide(e.A)
 	case tree.OpSym:
-		if isWide(e.Sym.Type) {
+		if IsWide(e.Sym.Type) {
 			return s.wide(e.Sym.Init.Value)
 		}
 	case tree.OpBuiltin:

@@ -1,12 +1,14 @@
-package source
+// Package loops plans how the host runs a kernel without fibers. A kernel whose barriers are
+// reached by all items of a group or by none is cut at them: the host runs each piece as a loop
+// over the items, and what stands around the pieces, loops and branches that all items take
+// alike, once for the group. Whatever cannot be proved here keeps its fibers, which also find
+// the barriers that not all items reach. A loop that items side by side read side by side is
+// interchanged with the loop over the items.
+package loops
 
-// Barriers without fibers. A kernel whose barriers are reached by all items of a
-// group or by none is cut at them: the host runs each piece as a loop over the
-// items, and what stands around the pieces, loops and branches that all items take
-// alike, once for the group. This file finds out whether a kernel is of that kind
-// and makes the plan; fission_flow.go reads it, fission_spread.go and fission_uniform.go know
-// what is alike for all items, render_fission.go writes the result. Whatever cannot be proved here keeps its
-// fibers, which also find the barriers that not all items reach.
+// This file finds out whether a kernel is of that kind and makes the plan; flow.go reads the
+// kernel, spread.go and uniform.go know what is alike for all items. The room render writes the
+// result.
 
 import (
 	"slices"
@@ -20,67 +22,67 @@ import (
 // left to fibers, whose stacks have a limit and a guard.
 const keptBytes = 16 << 10
 
-// fission is the plan for one kernel.
-type fission struct {
+// Plan is the plan for one kernel.
+type Plan struct {
 	fn     *tree.Function
-	pieces map[*tree.Stmt][]piece // what a statement that is done once for the group is made of
-	kept   []*tree.Symbol         // variables of items that outlive a piece, in the order of the text
-	keeps  map[*tree.Symbol]bool  // the same
+	Pieces map[*tree.Stmt][]Piece // what a statement that is done once for the group is made of
+	Kept   []*tree.Symbol         // variables of items that outlive a piece, in the order of the text
+	Keeps  map[*tree.Symbol]bool  // the same
 	again  map[*tree.Symbol]bool  // those that each piece computes for itself
-	names  map[*tree.Symbol]string
-	where  map[*tree.Symbol]string // the array that holds a kept variable of all items
+	Names  map[*tree.Symbol]string
+	Where  map[*tree.Symbol]string // the array that holds a kept variable of all items
 
-	flow                                   // what the text does, see fission_flow.go
+	flow                                   // what the text does, see flow.go
 	group    map[*tree.Stmt]bool           // statements that are done once for the group
 	taken    []*place                      // while marking: statements of the group whose needs are not known yet
 	sharing  []*tree.Symbol                // while marking: and variables
-	shared   map[*tree.Symbol]bool         // variables that there is one of for the group
-	home     map[*tree.Symbol]*region      // where a variable of the items is declared
+	Shared   map[*tree.Symbol]bool         // variables that there is one of for the group
+	Home     map[*tree.Symbol]*Region      // where a variable of the items is declared
 	users    map[*tree.Symbol]int          // how many regions mention it
 	loops    map[*tree.Symbol][]*tree.Stmt // the loops of the group around its declaration
-	regions  []*region
+	regions  []*Region
 	cheaps   map[*tree.Symbol]bool           // what cheap has answered
 	froms    map[*tree.Symbol][]*tree.Symbol // likewise
 	ids      map[*tree.Symbol]idAnswer
 	steadies map[steadyIn]bool
 	changes  map[*tree.Symbol][]*tree.Stmt // where a variable of the group is changed after its declaration
 	around   []*tree.Stmt                  // while planning: the loops of the group around
-	needless map[*tree.Stmt]bool           // conditions that the loop over the items has seen to
+	Needless map[*tree.Stmt]bool           // conditions that the loop over the items has seen to
 	returned bool                          // while planning: some items may have left the kernel
 	failed   bool
 }
 
-// piece is a part of a plan, in the order of execution: statements for every item,
+// Piece is a part of a plan, in the order of execution: statements for every item,
 // or one statement for the group, or the declaration of a variable of the group.
-type piece struct {
-	items *region
-	once  *tree.Stmt
-	sym   *tree.Symbol
-	fence bool // a barrier was here
+type Piece struct {
+	Items *Region
+	Once  *tree.Stmt
+	Sym   *tree.Symbol
+	Fence bool // a barrier was here
 }
 
-// region is a run of statements that one item goes through without meeting another.
-type region struct {
-	list   []*tree.Stmt
+// Region is a run of statements that one item goes through without meeting another.
+type Region struct {
+	List   []*tree.Stmt
 	has    map[*tree.Stmt]bool // the same
 	refs   map[*tree.Symbol]bool
-	writes map[*tree.Symbol]bool
-	vars   []*tree.Symbol // refs in the order of the text
-	anew   []*tree.Symbol // what is computed again for it, likewise
+	Writes map[*tree.Symbol]bool
+	Vars   []*tree.Symbol // Refs in the order of the text
+	Anew   []*tree.Symbol // what is computed again for it, likewise
 
-	strips []*strip       // see fission_interchange.go; none: it is one loop over the items
-	rows   *straights     // what they compute at the beginning of a part of a row
-	held   []*tree.Symbol // variables that several of them mention
+	Strips []*Strip       // see interchange.go; none: it is one loop over the items
+	Rows   *Straights     // what they compute at the beginning of a part of a row
+	Held   []*tree.Symbol // variables that several of them mention
 }
 
 // newFission returns the plan for a kernel, nil if it has to have fibers.
-func newFission(fn *tree.Function, m *token.Meter, pure map[*tree.Function]bool) *fission {
-	f := &fission{
-		flow: flow{Meter: m, pure: pure}, again: map[*tree.Symbol]bool{}, keeps: map[*tree.Symbol]bool{}, ids: map[*tree.Symbol]idAnswer{}, froms: map[*tree.Symbol][]*tree.Symbol{},
+func newFission(fn *tree.Function, m *token.Meter, pure map[*tree.Function]bool) *Plan {
+	f := &Plan{
+		flow: flow{Meter: m, pure: pure}, again: map[*tree.Symbol]bool{}, Keeps: map[*tree.Symbol]bool{}, ids: map[*tree.Symbol]idAnswer{}, froms: map[*tree.Symbol][]*tree.Symbol{},
 		steadies: map[steadyIn]bool{}, changes: map[*tree.Symbol][]*tree.Stmt{},
-		fn: fn, pieces: map[*tree.Stmt][]piece{}, names: map[*tree.Symbol]string{}, where: map[*tree.Symbol]string{},
-		group: map[*tree.Stmt]bool{}, shared: map[*tree.Symbol]bool{}, home: map[*tree.Symbol]*region{},
-		users: map[*tree.Symbol]int{}, loops: map[*tree.Symbol][]*tree.Stmt{}, needless: map[*tree.Stmt]bool{},
+		fn: fn, Pieces: map[*tree.Stmt][]Piece{}, Names: map[*tree.Symbol]string{}, Where: map[*tree.Symbol]string{},
+		group: map[*tree.Stmt]bool{}, Shared: map[*tree.Symbol]bool{}, Home: map[*tree.Symbol]*Region{},
+		users: map[*tree.Symbol]int{}, loops: map[*tree.Symbol][]*tree.Stmt{}, Needless: map[*tree.Stmt]bool{},
 		cheaps: map[*tree.Symbol]bool{},
 	}
 	if fn.Split || len(fn.Temps) > 0 || hasBarrierCall(fn) || !f.read(fn) {
@@ -90,20 +92,20 @@ func newFission(fn *tree.Function, m *token.Meter, pure map[*tree.Function]bool)
 	if !f.sound() {
 		return nil
 	}
-	var first *region
+	var first *Region
 	for _, p := range fn.Params {
-		if len(f.writes[p]) > 0 && !f.shared[p] {
+		if len(f.Writes[p]) > 0 && !f.Shared[p] {
 			first = f.add(first, &tree.Stmt{Kind: tree.StDecl, Pos: fn.Pos, Syms: []*tree.Symbol{p}})
 		}
 	}
 	f.plan(fn.Body, first)
-	var own []piece
+	var own []Piece
 	for _, p := range slices.Backward(fn.Params) {
-		if len(f.writes[p]) > 0 && f.shared[p] {
-			own = append(own, piece{sym: p})
+		if len(f.Writes[p]) > 0 && f.Shared[p] {
+			own = append(own, Piece{Sym: p})
 		}
 	}
-	f.pieces[fn.Body] = append(own, f.pieces[fn.Body]...)
+	f.Pieces[fn.Body] = append(own, f.Pieces[fn.Body]...)
 	if f.failed || !f.classify() {
 		return nil
 	}
@@ -111,9 +113,9 @@ func newFission(fn *tree.Function, m *token.Meter, pure map[*tree.Function]bool)
 		f.interchange(g)
 	}
 	for _, g := range f.regions {
-		g.vars, g.anew = f.inOrder(g.refs), f.closure(g.refs)
-		for _, s := range g.strips {
-			s.vars, s.anew = f.inOrder(s.refs), f.closure(s.refs)
+		g.Vars, g.Anew = f.InOrder(g.refs), f.closure(g.refs)
+		for _, s := range g.Strips {
+			s.Vars, s.Anew = f.InOrder(s.Refs), f.closure(s.Refs)
 		}
 	}
 	return f
@@ -131,8 +133,8 @@ func hasBarrierCall(fn *tree.Function) bool {
 
 // sound tells whether what was marked can be done once: in statements of a kind
 // that a plan has, decided by what is alike for all items.
-func (f *fission) sound() bool {
-	for sym := range f.shared {
+func (f *Plan) sound() bool {
+	for sym := range f.Shared {
 		if f.varies[sym] || !f.declared[sym] && sym.Kind != tree.SymParam || sym.Type.Align > 0 {
 			return false
 		}
@@ -160,20 +162,20 @@ func (f *fission) sound() bool {
 }
 
 // once tells whether e does nothing but assign variables of the group.
-func (f *fission) once(e *tree.Expr) bool {
+func (f *Plan) once(e *tree.Expr) bool {
 	e = tree.Unparen(e)
 	if e.Op == tree.OpComma {
 		return f.once(e.A) && f.once(e.B)
 	}
-	return isWrite(e) && tree.Unparen(e.A).Op == tree.OpSym && f.shared[tree.Unparen(e.A).Sym]
+	return isWrite(e) && tree.Unparen(e.A).Op == tree.OpSym && f.Shared[tree.Unparen(e.A).Sym]
 }
 
 // plan cuts the statements of body, a block or a single statement. The first region
 // may have been begun.
-func (f *fission) plan(body *tree.Stmt, now *region) {
-	var out []piece
+func (f *Plan) plan(body *tree.Stmt, now *Region) {
+	var out []Piece
 	if now != nil {
-		out = append(out, piece{items: now})
+		out = append(out, Piece{Items: now})
 	}
 	list := []*tree.Stmt{body}
 	if body.Kind == tree.StBlock {
@@ -182,12 +184,12 @@ func (f *fission) plan(body *tree.Stmt, now *region) {
 	item := func(s *tree.Stmt) {
 		begun := now
 		if now = f.add(now, s); begun == nil {
-			out = append(out, piece{items: now})
+			out = append(out, Piece{Items: now})
 		}
 	}
 	// put places what is done once. What the region in hand does not mention goes
 	// before it, so that the region can go on.
-	put := func(p piece, sym *tree.Symbol) {
+	put := func(p Piece, sym *tree.Symbol) {
 		if now == nil || sym == nil || now.refs[sym] {
 			f.failed = f.failed || f.returned
 			out, now = append(out, p), nil
@@ -202,26 +204,26 @@ func (f *fission) plan(body *tree.Stmt, now *region) {
 			item(s)
 		case s.Kind == tree.StDecl:
 			for _, sym := range s.Syms {
-				if f.shared[sym] {
-					put(piece{sym: sym}, sym)
+				if f.Shared[sym] {
+					put(Piece{Sym: sym}, sym)
 				} else {
 					item(&tree.Stmt{Kind: tree.StDecl, Pos: s.Pos, Syms: []*tree.Symbol{sym}})
 				}
 			}
 		case s.Kind == tree.StExpr && isBarrier(s.E):
-			put(piece{once: s, fence: true}, nil)
+			put(Piece{Once: s, Fence: true}, nil)
 		case s.Kind == tree.StExpr && isWrite(tree.Unparen(s.E)):
-			put(piece{once: s}, tree.Unparen(tree.Unparen(s.E).A).Sym)
+			put(Piece{Once: s}, tree.Unparen(tree.Unparen(s.E).A).Sym)
 		default:
-			put(piece{once: s}, nil)
+			put(Piece{Once: s}, nil)
 			f.inside(s)
 		}
 	}
-	f.pieces[body] = out
+	f.Pieces[body] = out
 }
 
 // inside plans the parts of a statement that is done once.
-func (f *fission) inside(s *tree.Stmt) {
+func (f *Plan) inside(s *tree.Stmt) {
 	switch s.Kind {
 	case tree.StBlock:
 		f.plan(s, nil)
@@ -243,17 +245,17 @@ func (f *fission) inside(s *tree.Stmt) {
 }
 
 // add puts a statement into a region, or into a new one.
-func (f *fission) add(r *region, s *tree.Stmt) *region {
+func (f *Plan) add(r *Region, s *tree.Stmt) *Region {
 	if r == nil {
 		f.failed = f.failed || f.returned
-		r = &region{has: map[*tree.Stmt]bool{}, refs: map[*tree.Symbol]bool{}, writes: map[*tree.Symbol]bool{}}
+		r = &Region{has: map[*tree.Stmt]bool{}, refs: map[*tree.Symbol]bool{}, Writes: map[*tree.Symbol]bool{}}
 		f.regions = append(f.regions, r)
 	}
-	r.list = append(r.list, s)
+	r.List = append(r.List, s)
 	r.has[s] = true
 	if s.Kind == tree.StDecl {
 		for _, sym := range s.Syms {
-			f.home[sym] = r
+			f.Home[sym] = r
 			f.loops[sym] = f.around
 			f.mention(r, sym)
 		}
@@ -265,7 +267,7 @@ func (f *fission) add(r *region, s *tree.Stmt) *region {
 		}
 		if isWrite(e) || e.Op == tree.OpUnary && e.Text == "&" {
 			if sym := tree.RootVariable(e.A); sym != nil {
-				r.writes[sym] = true
+				r.Writes[sym] = true
 			}
 		}
 	})
@@ -273,7 +275,7 @@ func (f *fission) add(r *region, s *tree.Stmt) *region {
 	return r
 }
 
-func (f *fission) mention(r *region, sym *tree.Symbol) {
+func (f *Plan) mention(r *Region, sym *tree.Symbol) {
 	if !r.refs[sym] {
 		r.refs[sym] = true
 		f.users[sym]++
@@ -298,40 +300,40 @@ func hasReturn(s *tree.Stmt) bool {
 // classify says where the variables of the items live. One that a single region
 // mentions stays as it is, if no other can reach it by its address; one that is cheap to compute is computed in each region;
 // of the others there is an array with an element for each item.
-func (f *fission) classify() bool {
+func (f *Plan) classify() bool {
 	total := 0
 	again := map[*tree.Symbol]bool{}
 	for _, sym := range f.order { // in order: no answer has to ask for many others first
-		if f.cheap(sym) && f.home[sym] != nil && !f.shared[sym] && f.users[sym] > 1 {
-			f.needs(sym, again)
+		if f.cheap(sym) && f.Home[sym] != nil && !f.Shared[sym] && f.users[sym] > 1 {
+			f.Needs(sym, again)
 		}
 	}
 	for i, sym := range f.order {
 		switch {
-		case sym.Kind == tree.SymParam && len(f.writes[sym]) == 0: // it stays a parameter
-		case f.shared[sym]:
-			f.names[sym] = "cg" + strconv.Itoa(i) + "_" + sym.CName
+		case sym.Kind == tree.SymParam && len(f.Writes[sym]) == 0: // it stays a parameter
+		case f.Shared[sym]:
+			f.Names[sym] = "cg" + strconv.Itoa(i) + "_" + sym.CName
 		case again[sym]:
-			f.names[sym] = "ca" + strconv.Itoa(i) + "_" + sym.CName
+			f.Names[sym] = "ca" + strconv.Itoa(i) + "_" + sym.CName
 			f.again[sym] = true
-		case f.home[sym] == nil || f.users[sym] == 1 && !(f.pinned[sym] && len(f.regions) > 1): // or a pointer outlives the piece
+		case f.Home[sym] == nil || f.users[sym] == 1 && !(f.pinned[sym] && len(f.regions) > 1): // or a pointer outlives the piece
 		default:
 			size, ok := sym.Type.Size()
 			base := tree.ArrayBase(sym.Type)
 			if total += size; !ok || total > keptBytes || sym.Type.Align > 0 || base.Q&tree.QVolatile != 0 && base.Kind == tree.TRecord {
 				return false
 			}
-			f.names[sym] = "ck" + strconv.Itoa(i) + "_" + sym.CName
-			f.where[sym] = "cc_k" + strconv.Itoa(i)
-			f.kept = append(f.kept, sym)
-			f.keeps[sym] = true
+			f.Names[sym] = "ck" + strconv.Itoa(i) + "_" + sym.CName
+			f.Where[sym] = "cc_k" + strconv.Itoa(i)
+			f.Kept = append(f.Kept, sym)
+			f.Keeps[sym] = true
 		}
 	}
 	return true
 }
 
-// needs enters a cheap variable and those that it is computed from.
-func (f *fission) needs(sym *tree.Symbol, into map[*tree.Symbol]bool) {
+// Needs enters a cheap variable and those that it is computed from.
+func (f *Plan) Needs(sym *tree.Symbol, into map[*tree.Symbol]bool) {
 	for list := []*tree.Symbol{sym}; len(list) > 0; {
 		sym := list[len(list)-1]
 		list = list[:len(list)-1]
@@ -345,12 +347,12 @@ func (f *fission) needs(sym *tree.Symbol, into map[*tree.Symbol]bool) {
 }
 
 // computedFrom returns the variables of the items that a cheap one is computed from.
-func (f *fission) computedFrom(sym *tree.Symbol) []*tree.Symbol {
+func (f *Plan) computedFrom(sym *tree.Symbol) []*tree.Symbol {
 	list, asked := f.froms[sym]
 	if !asked {
 		tree.WalkInit(sym.Init, func(e *tree.Expr) {
 			f.Step()
-			if e.Op == tree.OpSym && e.Sym.Kind == tree.SymVar && !e.Sym.Inst && !f.shared[e.Sym] {
+			if e.Op == tree.OpSym && e.Sym.Kind == tree.SymVar && !e.Sym.Inst && !f.Shared[e.Sym] {
 				list = append(list, e.Sym)
 			}
 		})
@@ -361,18 +363,18 @@ func (f *fission) computedFrom(sym *tree.Symbol) []*tree.Symbol {
 
 // closure returns what has to be computed again where some variables are mentioned, in
 // the order of the text.
-func (f *fission) closure(refs map[*tree.Symbol]bool) []*tree.Symbol {
+func (f *Plan) closure(refs map[*tree.Symbol]bool) []*tree.Symbol {
 	need := map[*tree.Symbol]bool{}
 	for sym := range refs {
 		if f.again[sym] {
-			f.needs(sym, need)
+			f.Needs(sym, need)
 		}
 	}
-	return f.inOrder(need)
+	return f.InOrder(need)
 }
 
-// inOrder returns the variables of a set in the order of the text.
-func (f *fission) inOrder(set map[*tree.Symbol]bool) []*tree.Symbol {
+// InOrder returns the variables of a set in the order of the text.
+func (f *Plan) InOrder(set map[*tree.Symbol]bool) []*tree.Symbol {
 	list := make([]*tree.Symbol, 0, len(set))
 	for sym := range set {
 		f.Step()
@@ -384,23 +386,23 @@ func (f *fission) inOrder(set map[*tree.Symbol]bool) []*tree.Symbol {
 	return list
 }
 
-// keptSize is the memory that an item needs for what it keeps.
-func (f *fission) keptSize() int {
+// KeptSize is the memory that an item needs for what it keeps.
+func (f *Plan) KeptSize() int {
 	total := 0
-	for _, sym := range f.kept {
+	for _, sym := range f.Kept {
 		size, _ := sym.Type.Size()
 		total += size
 	}
 	return total
 }
 
-// planKernels makes the plans of all kernels that have one. A kernel whose plan takes too
+// Plans makes the plans of all kernels that have one. A kernel whose plan takes too
 // long has none.
-func planKernels(funcs []*tree.Function, m *token.Meter) map[*tree.Function]*fission {
-	plans, pure := map[*tree.Function]*fission{}, map[*tree.Function]bool{}
+func Plans(funcs []*tree.Function, m *token.Meter) map[*tree.Function]*Plan {
+	plans, pure := map[*tree.Function]*Plan{}, map[*tree.Function]bool{}
 	for _, fn := range funcs {
 		if fn.Kernel && fn.Defined {
-			var f *fission
+			var f *Plan
 			if m.Within(planSteps(fn), func() { f = newFission(fn, m, pure) }) && f != nil {
 				plans[fn] = f
 			}
@@ -417,9 +419,9 @@ func planSteps(fn *tree.Function) int {
 	return n << 5
 }
 
-// copied tells whether a kept variable is loaded and stored as a whole, so that the
+// Copied tells whether a kept variable is loaded and stored as a whole, so that the
 // compiler can hold it in a register meanwhile. Others are used where they lie.
-func (f *fission) copied(s *tree.Symbol) bool {
+func (f *Plan) Copied(s *tree.Symbol) bool {
 	switch s.Type.Kind {
 	case tree.TScalar, tree.TVector, tree.TPointer:
 		return !f.pinned[s] && s.Type.Q&tree.QVolatile == 0

@@ -1,4 +1,4 @@
-package source
+package loops
 
 // What a plan does once for the group.
 
@@ -7,7 +7,7 @@ import "github.com/concord-compute/concord/source/internal/tree"
 // mark finds what must be done once for the group: barriers and what is around
 // them, the variables that decide about these, their assignments and what decides
 // about those.
-func (f *fission) mark() {
+func (f *Plan) mark() {
 	f.delay()
 	for _, at := range f.barriers {
 		f.take(at)
@@ -27,7 +27,7 @@ func (f *fission) mark() {
 		n := len(f.sharing) - 1
 		sym := f.sharing[n]
 		f.sharing = f.sharing[:n]
-		for _, w := range f.writes[sym] { // its assignments are done once
+		for _, w := range f.Writes[sym] { // its assignments are done once
 			f.take(w.at)
 			f.share(w.value)
 		}
@@ -35,7 +35,7 @@ func (f *fission) mark() {
 }
 
 // take makes the statements on the way to a place statements of the group.
-func (f *fission) take(at *place) {
+func (f *Plan) take(at *place) {
 	for ; at != nil && !f.group[at.s]; at = at.up {
 		f.group[at.s] = true
 		f.taken = append(f.taken, at)
@@ -43,7 +43,7 @@ func (f *fission) take(at *place) {
 }
 
 // join finds what has to be done once because a statement is.
-func (f *fission) join(at *place) {
+func (f *Plan) join(at *place) {
 	s := at.s
 	if s.Kind != tree.StExpr || !isBarrier(s.E) {
 		f.share(s.E)
@@ -68,7 +68,7 @@ func (f *fission) join(at *place) {
 }
 
 // share makes the variables that e mentions variables of the group.
-func (f *fission) share(e *tree.Expr) {
+func (f *Plan) share(e *tree.Expr) {
 	tree.WalkExpr(e, func(x *tree.Expr) {
 		f.Step()
 		if x.Op == tree.OpSym && tree.RootVariable(x) != nil {
@@ -77,15 +77,15 @@ func (f *fission) share(e *tree.Expr) {
 	})
 }
 
-func (f *fission) shareVariable(sym *tree.Symbol) {
-	if !f.shared[sym] {
-		f.shared[sym] = true
+func (f *Plan) shareVariable(sym *tree.Symbol) {
+	if !f.Shared[sym] {
+		f.Shared[sym] = true
 		f.sharing = append(f.sharing, sym)
 	}
 }
 
 // sweep takes the returns in a loop that the items go through together.
-func (f *fission) sweep(loop *place) {
+func (f *Plan) sweep(loop *place) {
 	for list := []*place{loop}; len(list) > 0; {
 		p := list[len(list)-1]
 		list = list[:len(list)-1]
@@ -103,7 +103,7 @@ func (f *fission) sweep(loop *place) {
 
 // delay finds the places with something behind them that all items do together, in
 // whatever block around.
-func (f *fission) delay() {
+func (f *Plan) delay() {
 	last := map[*tree.Stmt]int{} // the last statement of a block that waits
 	for _, p := range f.places {
 		if p.up != nil && p.up.s.Kind == tree.StBlock && f.waits[p.s] {

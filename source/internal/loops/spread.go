@@ -1,4 +1,4 @@
-package source
+package loops
 
 // How differences between items spread. A variable that may differ makes others differ
 // that are computed from it; a condition that may differ parts the items, and what is
@@ -31,7 +31,7 @@ func (w *flow) spread() {
 		}
 	}
 	for _, sym := range w.order {
-		for _, a := range w.writes[sym] {
+		for _, a := range w.Writes[sym] {
 			if !s.depend(a.value, dependent{sym: sym}) {
 				s.vary(sym)
 			}

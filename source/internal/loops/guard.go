@@ -1,4 +1,4 @@
-package source
+package loops
 
 // Guards. Most regions begin by turning items away: if (i < n) ..., if (x >= w)
 // return. Where an id is compared with what is alike for all items, the loop over
@@ -11,34 +11,35 @@ import (
 	"github.com/concord-compute/concord/source/internal/tree"
 )
 
-// itemID is get_global_id(dim) or get_local_id(dim).
-type itemID struct {
-	global bool
-	dim    int
+// ItemID is get_global_id(dim) or get_local_id(dim).
+type ItemID struct {
+	Global bool
+	Dim    int
 }
 
-// limit is a comparison that every item of a region passes: id op u.
-type limit struct {
-	id itemID
+// Limit is a comparison that every item of a region passes: ID op U.
+type Limit struct {
+	ID ItemID
 	op string
-	u  *tree.Expr
+	U  *tree.Expr
 }
 
-// way is a limit as the prelude takes it.
-type way struct{ method, plus string }
+// Way is a limit as the prelude takes it.
+type Way struct{ Method, Plus string }
 
-func (l limit) ways() []way {
+// Ways returns the calls of the prelude that keep the items that the limit does not allow out.
+func (l Limit) Ways() []Way {
 	switch l.op {
 	case "<":
-		return []way{{"below", ""}}
+		return []Way{{"below", ""}}
 	case "<=":
-		return []way{{"below", " + 1"}}
+		return []Way{{"below", " + 1"}}
 	case ">":
-		return []way{{"from", " + 1"}}
+		return []Way{{"from", " + 1"}}
 	case ">=":
-		return []way{{"from", ""}}
+		return []Way{{"from", ""}}
 	}
-	return []way{{"from", ""}, {"below", " + 1"}}
+	return []Way{{"from", ""}, {"below", " + 1"}}
 }
 
 // opposite turns a comparison into its negation, mirrored exchanges its sides.
@@ -47,11 +48,11 @@ var (
 	mirrored = map[string]string{"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
 )
 
-// guards returns the limits of a region, and remembers which conditions they make
+// Guards returns the limits of a region, and remembers which conditions they make
 // needless.
-func (f *fission) guards(g *region) []limit {
-	var limits []limit
-	for i, s := range g.list {
+func (f *Plan) Guards(g *Region) []Limit {
+	var limits []Limit
+	for i, s := range g.List {
 		switch {
 		case s.Kind == tree.StEmpty:
 		case s.Kind == tree.StDecl:
@@ -60,16 +61,16 @@ func (f *fission) guards(g *region) []limit {
 					return limits
 				}
 			}
-		case s.Kind == tree.StIf && s.Alt == nil && i == len(g.list)-1:
+		case s.Kind == tree.StIf && s.Alt == nil && i == len(g.List)-1:
 			more, all := f.limits(s.E, "&&", false)
-			f.needless[s] = all
+			f.Needless[s] = all
 			return append(limits, more...)
-		case s.Kind == tree.StIf && s.Alt == nil && isReturn(s.Body):
+		case s.Kind == tree.StIf && s.Alt == nil && IsReturn(s.Body):
 			more, all := f.limits(s.E, "||", true)
 			if !all {
 				return append(limits, more...)
 			}
-			f.needless[s] = true
+			f.Needless[s] = true
 			limits = append(limits, more...)
 		default:
 			return limits
@@ -78,8 +79,8 @@ func (f *fission) guards(g *region) []limit {
 	return limits
 }
 
-// isReturn tells whether s does nothing but return.
-func isReturn(s *tree.Stmt) bool {
+// IsReturn tells whether s does nothing but return.
+func IsReturn(s *tree.Stmt) bool {
 	for s.Kind == tree.StBlock && len(s.List) == 1 {
 		s = s.List[0]
 	}
@@ -87,7 +88,7 @@ func isReturn(s *tree.Stmt) bool {
 }
 
 // limits takes a condition apart at an operator. all says that nothing else is in it.
-func (f *fission) limits(e *tree.Expr, at string, negate bool) (list []limit, all bool) {
+func (f *Plan) limits(e *tree.Expr, at string, negate bool) (list []Limit, all bool) {
 	e = tree.Unparen(e)
 	if e.Op == tree.OpLogic && e.Text == at {
 		a, whole := f.limits(e.A, at, negate)
@@ -106,32 +107,32 @@ func (f *fission) limits(e *tree.Expr, at string, negate bool) (list []limit, al
 	}
 	common := tree.Usual(e.A.Type, e.B.Type) // what C++ compares in: -1 becomes large if the id is unsigned
 	if id, ok := f.id(e.A); ok && mirrored[op] != "" && f.fixed(e.B) {
-		return []limit{{id, op, &tree.Expr{Op: tree.OpConv, A: e.B, Type: common}}}, true
+		return []Limit{{id, op, &tree.Expr{Op: tree.OpConv, A: e.B, Type: common}}}, true
 	}
 	if id, ok := f.id(e.B); ok && mirrored[op] != "" && f.fixed(e.A) {
-		return []limit{{id, mirrored[op], &tree.Expr{Op: tree.OpConv, A: e.A, Type: common}}}, true
+		return []Limit{{id, mirrored[op], &tree.Expr{Op: tree.OpConv, A: e.A, Type: common}}}, true
 	}
 	return nil, false
 }
 
 // idAnswer is what id has said of a variable.
 type idAnswer struct {
-	id itemID
+	id ItemID
 	ok bool
 }
 
 // id recognizes an id, or a variable that holds one, of at least 32 bits.
-func (f *fission) id(e *tree.Expr) (itemID, bool) {
+func (f *Plan) id(e *tree.Expr) (ItemID, bool) {
 	f.Step()
 	if !e.Type.IsInteger() || tree.KindSize(e.Type.Base) < 4 {
-		return itemID{}, false
+		return ItemID{}, false
 	}
 	switch e.Op {
 	case tree.OpParen, tree.OpConv, tree.OpCast:
 		return f.id(e.A)
 	case tree.OpSym:
 		if e.Sym.Kind != tree.SymVar || e.Sym.Inst || !f.cheap(e.Sym) {
-			return itemID{}, false
+			return ItemID{}, false
 		}
 		a, asked := f.ids[e.Sym]
 		if !asked {
@@ -145,15 +146,15 @@ func (f *fission) id(e *tree.Expr) (itemID, bool) {
 			d = tree.Fold(e.Args[0])
 		}
 		if d.OK && d.Int >= 0 && d.Int < 3 && (e.Text == "cc_get_global_id" || e.Text == "cc_get_local_id") {
-			return itemID{e.Text == "cc_get_global_id", int(d.Int)}, true
+			return ItemID{e.Text == "cc_get_global_id", int(d.Int)}, true
 		}
 	}
-	return itemID{}, false
+	return ItemID{}, false
 }
 
 // fixed tells whether e can be computed once in front of the loop, whether or not
 // an item would have come to it.
-func (f *fission) fixed(e *tree.Expr) bool {
+func (f *Plan) fixed(e *tree.Expr) bool {
 	if !f.uniform(e) {
 		return false
 	}
@@ -166,9 +167,9 @@ func (f *fission) fixed(e *tree.Expr) bool {
 		case x.Op == tree.OpBinary && (x.Text == "/" || x.Text == "%"):
 			n := tree.Fold(x.B)
 			ok = ok && n.OK && !n.IsFloat && n.Int > 0
-		case x.Op == tree.OpSym && !x.Sym.Inst && x.Sym.Kind == tree.SymVar && !f.shared[x.Sym]:
+		case x.Op == tree.OpSym && !x.Sym.Inst && x.Sym.Kind == tree.SymVar && !f.Shared[x.Sym]:
 			ok = ok && f.cheap(x.Sym)
-		case x.Op == tree.OpSym && x.Sym.Kind == tree.SymParam && len(f.writes[x.Sym]) > 0 && !f.shared[x.Sym]:
+		case x.Op == tree.OpSym && x.Sym.Kind == tree.SymParam && len(f.Writes[x.Sym]) > 0 && !f.Shared[x.Sym]:
 			ok = false
 		}
 	})
@@ -181,8 +182,8 @@ const (
 	flagsRows = "CONCORD_KERNEL_ROWS"
 )
 
-// flags tells the executor how a kernel may be called.
-func (f *fission) flags(asks map[*tree.Function]bool) string {
+// Flags tells the executor how a kernel may be called.
+func (f *Plan) Flags(asks map[*tree.Function]bool) string {
 	if len(f.fn.Locals) > 0 || f.fn.Barrier || asksGroup(f.fn, asks, f.Meter) {
 		return flagsNone
 	}

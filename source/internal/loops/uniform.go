@@ -1,4 +1,4 @@
-package source
+package loops
 
 // What is alike for all items of a group. Every variable is taken to be so until
 // something shows that it need not be: it is assigned what differs between items
@@ -131,7 +131,7 @@ const cheapNodes = 24
 
 // cheap tells whether a variable of the items can be computed wherever it is
 // needed: from ids, arguments and variables like it, and never changed.
-func (f *fission) cheap(sym *tree.Symbol) bool {
+func (f *Plan) cheap(sym *tree.Symbol) bool {
 	known, asked := f.cheaps[sym]
 	if !asked {
 		f.cheaps[sym] = false // what begins with itself is not
@@ -141,8 +141,8 @@ func (f *fission) cheap(sym *tree.Symbol) bool {
 	return known
 }
 
-func (f *fission) isCheap(sym *tree.Symbol) bool {
-	if sym.Kind != tree.SymVar || f.home[sym] == nil || len(f.writes[sym]) != 1 || f.pinned[sym] || sym.Init == nil || sym.Init.Value == nil ||
+func (f *Plan) isCheap(sym *tree.Symbol) bool {
+	if sym.Kind != tree.SymVar || f.Home[sym] == nil || len(f.Writes[sym]) != 1 || f.pinned[sym] || sym.Init == nil || sym.Init.Value == nil ||
 		sym.Type.Q&tree.QVolatile != 0 || sym.Type.Align > 0 || sym.Type.Kind != tree.TScalar && sym.Type.Kind != tree.TPointer {
 		return false
 	}
@@ -155,7 +155,7 @@ func (f *fission) isCheap(sym *tree.Symbol) bool {
 	return cheap && nodes <= cheapNodes
 }
 
-func (f *fission) cheapNode(e *tree.Expr, loops []*tree.Stmt) bool {
+func (f *Plan) cheapNode(e *tree.Expr, loops []*tree.Stmt) bool {
 	switch e.Op {
 	case tree.OpLit, tree.OpNull, tree.OpNamed, tree.OpSizeof, tree.OpParen, tree.OpShift, tree.OpCompare, tree.OpLogic, tree.OpCond, tree.OpCast, tree.OpConv:
 		return true
@@ -172,10 +172,10 @@ func (f *fission) cheapNode(e *tree.Expr, loops []*tree.Stmt) bool {
 			return s.Type.Kind == tree.TArray || s.Type.Space == tree.Constant && !s.Type.IsPointer()
 		case s.Kind == tree.SymEnumConst:
 			return true
-		case f.shared[s]:
+		case f.Shared[s]:
 			return f.steady(s, loops)
 		case s.Kind == tree.SymParam:
-			return len(f.writes[s]) == 0
+			return len(f.Writes[s]) == 0
 		default:
 			return f.cheap(s)
 		}
@@ -196,14 +196,14 @@ type steadyIn struct {
 
 // steady tells whether a variable of the group keeps its value inside of these
 // loops: it is changed only where one of them goes round.
-func (f *fission) steady(sym *tree.Symbol, loops []*tree.Stmt) bool {
+func (f *Plan) steady(sym *tree.Symbol, loops []*tree.Stmt) bool {
 	key := steadyIn{sym: sym, n: len(loops)}
 	if key.n > 0 {
 		key.loop = loops[key.n-1]
 	}
 	known, asked := f.steadies[key]
 	if !asked {
-		known = f.changesIn(sym, loops) && (sym.Kind != tree.SymParam || len(f.writes[sym]) == 0)
+		known = f.changesIn(sym, loops) && (sym.Kind != tree.SymParam || len(f.Writes[sym]) == 0)
 		f.steadies[key] = known
 	}
 	return known
@@ -211,11 +211,11 @@ func (f *fission) steady(sym *tree.Symbol, loops []*tree.Stmt) bool {
 
 // changesIn tells whether a variable is changed by nothing but the post expressions of
 // these loops.
-func (f *fission) changesIn(sym *tree.Symbol, loops []*tree.Stmt) bool {
+func (f *Plan) changesIn(sym *tree.Symbol, loops []*tree.Stmt) bool {
 	at, asked := f.changes[sym]
 	if !asked {
 		seen := map[*tree.Stmt]bool{}
-		for _, w := range f.writes[sym] {
+		for _, w := range f.Writes[sym] {
 			if s := w.at.s; s.Kind != tree.StDecl && !seen[s] {
 				seen[s] = true
 				at = append(at, s)

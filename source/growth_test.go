@@ -14,6 +14,7 @@ import (
 
 	"github.com/concord-compute/concord/source/internal/check"
 	"github.com/concord-compute/concord/source/internal/preprocess"
+	"github.com/concord-compute/concord/source/internal/render"
 	"github.com/concord-compute/concord/source/internal/token"
 )
 
@@ -164,7 +165,7 @@ func work(t *testing.T, text string) int {
 		m := token.NewMeter(t.Context())
 		func() {
 			defer token.Settle(&err)
-			_, _ = renderCPP(m, tree, target, false) // what the target cannot do takes time too
+			_, _ = render.CPP(m, tree, target, false) // what the target cannot do takes time too
 		}()
 		require.NoError(t, err, target)
 		steps += m.Steps

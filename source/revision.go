@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-//go:embed *.go internal/*/*.go prelude/*.h
+//go:embed *.go internal/*/*.go internal/render/prelude/*.h
 var self embed.FS
 
 // revision is a hash over the front end's own text, all rooms of it. A number that someone

@@ -13,6 +13,7 @@ import (
 
 	"github.com/concord-compute/concord/source/internal/check"
 	"github.com/concord-compute/concord/source/internal/preprocess"
+	"github.com/concord-compute/concord/source/internal/render"
 	"github.com/concord-compute/concord/source/internal/token"
 	"github.com/concord-compute/concord/source/internal/tree"
 )
@@ -196,12 +197,12 @@ func (u *Unit) RenderContext(ctx context.Context, t Target) (text string, err er
 	switch t {
 	case OpenCL:
 		if u.Expanded() {
-			return renderExpanded(m, u.tree), nil
+			return render.Expanded(m, u.tree), nil
 		}
-		return renderOriginal(u.name, u.text), nil
+		return render.Original(u.name, u.text), nil
 	case Host, CUDA, HIP, Metal:
 		fibers := slices.ContainsFunc(u.options.Defines, func(d Define) bool { return d.Name == fibersDefine })
-		text, err := renderCPP(m, u.tree, t, fibers)
+		text, err := render.CPP(m, u.tree, t, fibers)
 		if err != nil {
 			return "", fmt.Errorf("%w: %w", ErrUnsupported, err)
 		}
@@ -215,14 +216,14 @@ func (u *Unit) RenderContext(ctx context.Context, t Target) (text string, err er
 // with a kernel whose name is changed (see OpenCLName). The program's definitions are used
 // up in it.
 func (u *Unit) Expanded() bool {
-	return len(u.resolved) > 0 || slices.ContainsFunc(u.kernels, func(k Kernel) bool { return openCLName(k.Name) != k.Name })
+	return len(u.resolved) > 0 || slices.ContainsFunc(u.kernels, func(k Kernel) bool { return render.OpenCLName(k.Name) != k.Name })
 }
 
 // OpenCLName returns the name that a kernel has in OpenCL renderings: its own, or
 // cc_kernel_NAME where NAME is a built-in function. OpenCL compilers define the names of those
 // as macros, or take the kernel for an overload, and find no kernel of that name.
 func (u *Unit) OpenCLName(kernel string) string {
-	return openCLName(kernel)
+	return render.OpenCLName(kernel)
 }
 
 // RenderOffsets is RenderOffsetsContext without an end.
@@ -239,5 +240,5 @@ func (u *Unit) RenderOffsetsContext(ctx context.Context) (text string, err error
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
-	return renderOffsets(m, u.tree), nil
+	return render.Offsets(m, u.tree), nil
 }

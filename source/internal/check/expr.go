@@ -1,6 +1,6 @@
 package check
 
-// Expressions: the grammar. Typing is in expr_*.go beside it.
+// Expressions: the grammar. Typing is in the files expr_*.go beside it.
 
 import (
 	"strings"

@@ -1,8 +1,9 @@
-package source
-
-// Renderings. OpenCL devices get the text as it was written; the C++ targets get
-// a walk of the tree: this file and its like write what they share, the dialect
-// says where they differ.
+// Package render writes a program in the language of a target. OpenCL devices get the text as it
+// was written; the C++ targets get a walk of the tree behind a prelude, C++ of ours that gives a
+// program OpenCL C's types and built-ins. What the targets share is written once, the dialect
+// says where they differ. What is too large, or ended by the caller's context, ends by a panic
+// that Settle of the token package makes an error of.
+package render
 
 import (
 	"strconv"
@@ -60,9 +61,9 @@ type renderer struct {
 	inPlace bool // Metal: the next expression is wanted as an object, not as its value
 }
 
-// renderCPP writes a program in C++ or the Metal Shading Language. The error, if any, is an
+// CPP writes a program in C++ or the Metal Shading Language. The error, if any, is an
 // ErrorList of what the target cannot do. fibers keeps kernels with barriers on fibers.
-func renderCPP(m *token.Meter, p *tree.Program, t Target, fibers bool) (string, error) {
+func CPP(m *token.Meter, p *tree.Program, t Target, fibers bool) (string, error) {
 	d, prelude := dialects[t], preludeText(t)
 	r := &renderer{Meter: m, p: p, d: d, bol: true, called: map[*tree.Function]bool{}, asks: map[*tree.Function]bool{},
 		assigned: map[*tree.Init]bool{}, known: map[*tree.Init]lanesOf{}, memory: map[*tree.Function]bool{}}

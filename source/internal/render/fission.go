@@ -1,4 +1,4 @@
-package source
+package render
 
 // Kernels on the host whose barriers are places to cut (loops/plan.go), in C++: one
 // function for the whole group. Each region is a lambda that a loop of the prelude

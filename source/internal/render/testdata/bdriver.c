@@ -6,7 +6,7 @@
 // With -DPOCL the program is OpenCL text for the first OpenCL device, with -DMETAL a Metal rendering for
 // the simulated Metal, else a shared object of a host rendering.
 #if !defined POCL && !defined METAL
-#include "../../csrc/host/host.c"
+#include "../../../../csrc/host/host.c"
 #endif
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -105,7 +105,7 @@ static void run(const char *name, size_t items, arg *args, int n) {
   p_clReleaseKernel(k);
 }
 #elif defined METAL
-#include "../../tests/sim/metal/compile.h"
+#include "../../../../tests/sim/metal/compile.h"
 static simmetal_library *library;
 static void load(const char *file) {
   static char text[1 << 22], log[1 << 16];

@@ -1,4 +1,4 @@
-package source
+package render
 
 // Expressions in C++. Operands stand as the user grouped them; what is rewritten
 // becomes a call or stands in parentheses of its own.

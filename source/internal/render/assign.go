@@ -1,4 +1,4 @@
-package source
+package render
 
 // What changes objects, in C++: ++, --, assignments, and the detours that swizzles,
 // volatile classes, packed records and halves take.

@@ -1,4 +1,4 @@
-package source
+package render
 
 // Constants on GPUs: their compilers want initializers that are constant to C++,
 // which operators and built-ins of vectors, other constants and as_T are not. So

@@ -1,4 +1,4 @@
-package source
+package render_test
 
 // What CUDA and HIP renderings say, construct by construct: first of all those that
 // would compile and compute something else. What they compute is tested on devices.
@@ -14,12 +14,15 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/source"
+	"github.com/concord-compute/concord/source/internal/render"
 )
 
 // programOf is a rendering without its prelude.
-func programOf(t *testing.T, text string, target Target) string {
+func programOf(t *testing.T, text string, target source.Target) string {
 	t.Helper()
-	cpp, err := mustParse(t, text, Options{Name: "a.cl", Features: &Features{FP64: true, FP16: true, Int64Atomic: true, Subgroups: true}}).Render(target)
+	cpp, err := mustParse(t, text, source.Options{Name: "a.cl", Features: &source.Features{FP64: true, FP16: true, Int64Atomic: true, Subgroups: true}}).Render(target)
 	require.NoError(t, err)
 	_, program, ok := strings.Cut(cpp, "# 1 \"concord/program\"\n")
 	require.True(t, ok)
@@ -108,7 +111,7 @@ var gpuSays = []struct {
 
 func TestGPURenderings(t *testing.T) {
 	for _, c := range gpuSays {
-		for _, target := range []Target{CUDA, HIP} {
+		for _, target := range []source.Target{source.CUDA, source.HIP} {
 			t.Run(target.String()+"/"+c.name, func(t *testing.T) {
 				got := programOf(t, c.text, target)
 				for _, s := range c.has {
@@ -132,11 +135,11 @@ kernel void k(global int *o) {
   switch (b) { case 1 ... 3: o[1] = 1; break; case 9: o[2] = 2; }
   o[3] = a + b + max(o[4]++, o[5]++);
 }`
-	hip := programOf(t, text, HIP)
+	hip := programOf(t, text, source.HIP)
 	assert.Contains(t, hip, "case 1 ... 3: ")
 	assert.Contains(t, hip, " ?: ")
 	assert.Contains(t, hip, "({ ")
-	cuda := programOf(t, text, CUDA)
+	cuda := programOf(t, text, source.CUDA)
 	for _, s := range []string{"({", "?:", "...", "cc_empty"} {
 		assert.NotContains(t, cuda, s)
 	}
@@ -149,71 +152,55 @@ kernel void k(global int *o) {
 func TestUnsupported(t *testing.T) {
 	for _, c := range []struct {
 		name, text, place string
-		target            Target
+		target            source.Target
 	}{
-		{"jump out of a statement expression", "kernel void k(global int *o) {\n  int a = ({ if (o[0]) return; o[1]; });\n}", "a.cl:2:24", CUDA},
-		{"break out of a statement expression", "kernel void k(global int *o) {\n  for (;;) { int a = ({ if (o[0]) break; o[1]; }); }\n}", "a.cl:2:35", CUDA},
-		{"a long range of cases", "kernel void k(global int *o) {\n  switch (o[0]) { case 1 ... 100000: o[1] = 1; }\n}", "a.cl:2:19", CUDA},
-		{"sub-group on the host", "kernel void k(global int *o) {\n  o[0] = sub_group_all(o[1]);\n}", "a.cl:2:10", Host},
-		{"a union of bytes", "union U { float4 v; int a[4]; };\nconstant union U u = {.a = {1, 2}}; kernel void k(global int *o) { o[0] = u.a[1]; }", "a.cl:2:29", HIP},
+		{"jump out of a statement expression", "kernel void k(global int *o) {\n  int a = ({ if (o[0]) return; o[1]; });\n}", "a.cl:2:24", source.CUDA},
+		{"break out of a statement expression", "kernel void k(global int *o) {\n  for (;;) { int a = ({ if (o[0]) break; o[1]; }); }\n}", "a.cl:2:35", source.CUDA},
+		{"a long range of cases", "kernel void k(global int *o) {\n  switch (o[0]) { case 1 ... 100000: o[1] = 1; }\n}", "a.cl:2:19", source.CUDA},
+		{"sub-group on the host", "kernel void k(global int *o) {\n  o[0] = sub_group_all(o[1]);\n}", "a.cl:2:10", source.Host},
+		{"a union of bytes", "union U { float4 v; int a[4]; };\nconstant union U u = {.a = {1, 2}}; kernel void k(global int *o) { o[0] = u.a[1]; }", "a.cl:2:29", source.HIP},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := mustParse(t, c.text, Options{Name: "a.cl", Features: &Features{FP64: true, Subgroups: true}}).Render(c.target)
-			require.ErrorIs(t, err, ErrUnsupported)
-			var list ErrorList
+			_, err := mustParse(t, c.text, source.Options{Name: "a.cl", Features: &source.Features{FP64: true, Subgroups: true}}).Render(c.target)
+			require.ErrorIs(t, err, source.ErrUnsupported)
+			var list source.ErrorList
 			require.True(t, errors.As(err, &list))
 			assert.Equal(t, c.place, list[0].Pos.String())
-			assert.NotErrorIs(t, err, ErrTarget)
+			assert.NotErrorIs(t, err, source.ErrTarget)
 		})
 	}
 }
 
 // A jump inside of a statement expression is none out of it.
 func TestStatementExpressionLoops(t *testing.T) {
-	got := programOf(t, "kernel void k(global int *o) { o[0] = ({ int s = 0; for (int i = 0; i < 4; i++) { if (i == 2) continue; switch (i) { case 1: break; } s += i; } s; }); }", CUDA)
+	got := programOf(t, "kernel void k(global int *o) { o[0] = ({ int s = 0; for (int i = 0; i < 4; i++) { if (i == 2) continue; switch (i) { case 1: break; } s += i; } s; }); }", source.CUDA)
 	assert.Contains(t, got, "return u_s; }()")
 }
 
 func TestSubgroupsNeedTheFeature(t *testing.T) {
 	for _, call := range []string{"sub_group_all(1)", "get_sub_group_size()", "get_num_sub_groups()"} {
 		text := "kernel void k(global int *o) { o[0] = " + call + "; }"
-		_, err := Parse(text, Options{})
-		var list ErrorList
+		_, err := source.Parse(text, source.Options{})
+		var list source.ErrorList
 		require.True(t, errors.As(err, &list), call)
 		assert.Equal(t, 39, list[0].Pos.Col)
-		u := mustParse(t, text, Options{Features: &Features{Subgroups: true}})
-		cl, err := u.Render(OpenCL)
+		u := mustParse(t, text, source.Options{Features: &source.Features{Subgroups: true}})
+		cl, err := u.Render(source.OpenCL)
 		require.NoError(t, err)
 		assert.Contains(t, cl, call)
 	}
 	text := "#if defined(cl_khr_subgroups) && defined(cl_khr_subgroup_shuffle)\nint yes;\n#endif"
-	_, err := Parse(text, Options{Features: &Features{Subgroups: true}})
+	_, err := source.Parse(text, source.Options{Features: &source.Features{Subgroups: true}})
 	assert.ErrorContains(t, err, "'yes' must be constant")
-	mustParse(t, text, Options{})
+	mustParse(t, text, source.Options{})
 }
 
 func TestFastFMA(t *testing.T) {
 	text := "#ifdef FP_FAST_FMAF\n#ifdef FP_FAST_FMA\n#define A 2\n#else\n#define A 1\n#endif\n#else\n#define A 0\n#endif\nkernel void k(global int *o) { o[0] = A; }"
-	for want, f := range []Features{{FP64: true}, {FastFMA: true}, {FP64: true, FastFMA: true}} {
-		cpp, err := mustParse(t, text, Options{Features: &f}).Render(CUDA)
+	for want, f := range []source.Features{{FP64: true}, {FastFMA: true}, {FP64: true, FastFMA: true}} {
+		cpp, err := mustParse(t, text, source.Options{Features: &f}).Render(source.CUDA)
 		require.NoError(t, err)
 		assert.Contains(t, cpp, "u_o[0] = "+strconv.Itoa(want)+";")
-	}
-}
-
-// Both ways between numbers and the bits of a half.
-func TestHalfBits(t *testing.T) {
-	for b := range 1 << 16 {
-		h := uint16(b)
-		if f := halfValue(h); f == f {
-			require.Equal(t, h, halfBits(f), "%g", f)
-		} else {
-			require.Equal(t, h&0x8000|0x7e00, halfBits(f)|h&0x8000, "%x", h)
-		}
-	}
-	for f, want := range map[float64]uint16{2: 0x4000, 1 + 0x1p-11: 0x3c00, 1 + 0x3p-11: 0x3c02, 1 + 0x1p-11 + 0x1p-40: 0x3c01,
-		65519.9: 0x7bff, 65520: 0x7c00, -1e9: 0xfc00, 0x1p-25: 0, 0x1.8p-24: 2, 0x1.ff8p-15: 0x03ff, 0x1.ffep-15: 0x0400} {
-		assert.Equal(t, want, halfBits(f), "%g", f)
 	}
 }
 
@@ -233,10 +220,10 @@ func TestGPUCompiles(t *testing.T) {
 	files, err := filepath.Glob("testdata/stress/*.cl")
 	require.NoError(t, err)
 	files = append(files, "testdata/gpu/subgroups.cl")
-	for _, target := range []Target{CUDA, HIP} {
+	for _, target := range []source.Target{source.CUDA, source.HIP} {
 		t.Run(target.String(), func(t *testing.T) {
 			var text strings.Builder
-			text.WriteString(preludeText(target))
+			text.WriteString(render.PreludeText(target))
 			inNamespace := func(i int, program string) {
 				program = strings.ReplaceAll(program, "extern \"C\" ", "")
 				text.WriteString("\nnamespace n" + strconv.Itoa(i) + " {\n" + program + "\n}\n")

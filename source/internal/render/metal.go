@@ -1,4 +1,4 @@
-package source
+package render
 
 // Metal renderings: what the Metal Shading Language asks for beyond C++. Functions are
 // members of one struct, which also holds the ids of the work item; an address space

@@ -1,4 +1,4 @@
-package source
+package render
 
 // Operators on the host in a program that calls fma. GCC folds a negation of an fma into
 // it and changes the sign of a zero, so no operation that may become a negation is

@@ -1,4 +1,4 @@
-package source
+package render_test
 
 // What Metal renderings say, construct by construct, what they refuse, and that every form
 // of every built-in is there in every address space.
@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/concord-compute/concord/source"
 	"github.com/concord-compute/concord/source/internal/builtins"
 	"github.com/concord-compute/concord/source/internal/tree"
 )
@@ -80,11 +81,11 @@ var metalSays = []struct {
 var spaceless = regexp.MustCompile(`(^|[(,;{])\s*(const |volatile )*(cc_[a-z0-9]+|t_\w+) [*&]`)
 
 func TestMetalRenderings(t *testing.T) {
-	features := MetalFeatures
+	features := source.MetalFeatures
 	features.Subgroups = true
 	for _, c := range metalSays {
 		t.Run(c.name, func(t *testing.T) {
-			text, err := mustParse(t, c.text, Options{Name: "a.cl", Features: &features}).Render(Metal)
+			text, err := mustParse(t, c.text, source.Options{Name: "a.cl", Features: &features}).Render(source.Metal)
 			require.NoError(t, err)
 			got := text[strings.LastIndex(text, "# 1 \"concord/program\"\n"):]
 			for _, s := range c.has {
@@ -110,7 +111,7 @@ func TestMetalManyParameters(t *testing.T) {
 		return strings.Join(s, ", ")
 	}
 	render := func(params string) (string, error) {
-		return mustParse(t, "kernel void k("+params+") { p0[0] = 1; }", Options{Name: "a.cl", Features: &MetalFeatures}).Render(Metal)
+		return mustParse(t, "kernel void k("+params+") { p0[0] = 1; }", source.Options{Name: "a.cl", Features: &source.MetalFeatures}).Render(source.Metal)
 	}
 	got, err := render(list(2, "global int *p%d") + ", local int *l, " + list(30, "float v%d"))
 	require.NoError(t, err)
@@ -124,7 +125,7 @@ func TestMetalManyParameters(t *testing.T) {
 	assert.NoError(t, err)
 	for _, params := range []string{list(32, "global int *p%d"), list(31, "global int *p%d") + ", int n", "global int *p0, " + list(32, "local int *l%d")} {
 		_, err = render(params)
-		require.ErrorIs(t, err, ErrUnsupported)
+		require.ErrorIs(t, err, source.ErrUnsupported)
 		assert.Contains(t, err.Error(), "a.cl:1:13: kernel 'k' has")
 	}
 }
@@ -139,9 +140,9 @@ func TestMetalRefuses(t *testing.T) {
 		{"kernel void k(global int *o) {\n  printf(\"%d\", o[0]);\n}", "a.cl:2:3", "printf"},
 		{"kernel void k(global int *o) {\n  if (o[0]) goto end;\n  o[1] = 1;\nend: o[2] = 1;\n}", "a.cl:2:13", "goto"},
 	} {
-		_, err := mustParse(t, c.text, Options{Name: "a.cl", Features: &Features{FP64: true, Int64Atomic: true}}).Render(Metal)
-		require.ErrorIs(t, err, ErrUnsupported, c.text)
-		var list ErrorList
+		_, err := mustParse(t, c.text, source.Options{Name: "a.cl", Features: &source.Features{FP64: true, Int64Atomic: true}}).Render(source.Metal)
+		require.ErrorIs(t, err, source.ErrUnsupported, c.text)
+		var list source.ErrorList
 		require.True(t, errors.As(err, &list))
 		assert.True(t, strings.HasPrefix(list[0].Pos.String(), c.place), "%v", err)
 		assert.Contains(t, list[0].Error(), c.says)
@@ -149,12 +150,12 @@ func TestMetalRefuses(t *testing.T) {
 }
 
 // metalCall is a statement that calls one form of a built-in with its pointers in one space.
-func metalCall(b *builtins.Func, f *builtins.Form, g builtins.Type, space Space) string {
-	memory := map[Space]string{Global: "g", Constant: "c", Local: "l", Private: "p"}
+func metalCall(b *builtins.Func, f *builtins.Form, g builtins.Type, space source.Space) string {
+	memory := map[source.Space]string{source.Global: "g", source.Constant: "c", source.Local: "l", source.Private: "p"}
 	var args []string
 	async := strings.HasPrefix(b.Name, "async")
 	for i, s := range f.Params {
-		a := s.Of(g, builtins.Type{Kind: UInt, Width: 4})
+		a := s.Of(g, builtins.Type{Kind: source.UInt, Width: 4})
 		name := clName(a)
 		switch {
 		case s.Sym == 'e' && s.Ptr:
@@ -169,15 +170,15 @@ func metalCall(b *builtins.Func, f *builtins.Form, g builtins.Type, space Space)
 		}
 		at := space
 		if async && i == 0 { // the other side of the copy
-			at = Local
-			if space == Local {
-				at = Global
+			at = source.Local
+			if space == source.Local {
+				at = source.Global
 			}
 		}
 		args = append(args, fmt.Sprintf("(%s %s *)%s", at, name, memory[at]))
 	}
 	call := fmt.Sprintf("%s(%s);", b.Name, strings.Join(args, ", "))
-	r := f.Result.Of(g, builtins.Type{Kind: UInt, Width: 4})
+	r := f.Result.Of(g, builtins.Type{Kind: source.UInt, Width: 4})
 	switch {
 	case r.Event:
 		return "e = " + call
@@ -188,17 +189,17 @@ func metalCall(b *builtins.Func, f *builtins.Form, g builtins.Type, space Space)
 }
 
 // metalSpacesOf are the spaces that the pointers of a built-in may point to.
-func metalSpacesOf(b *builtins.Func, f *builtins.Form) []Space {
+func metalSpacesOf(b *builtins.Func, f *builtins.Form) []source.Space {
 	pointers := slices.ContainsFunc(f.Params, func(s builtins.Slot) bool { return s.Ptr })
 	switch {
 	case !pointers, b.Name == "wait_group_events", b.Name == "prefetch":
-		return []Space{Global}
+		return []source.Space{source.Global}
 	case b.Atomic, strings.HasPrefix(b.Name, "async"):
-		return []Space{Global, Local}
+		return []source.Space{source.Global, source.Local}
 	case strings.HasPrefix(b.Name, "vload"):
-		return []Space{Global, Constant, Local, Private}
+		return []source.Space{source.Global, source.Constant, source.Local, source.Private}
 	}
-	return []Space{Global, Local, Private}
+	return []source.Space{source.Global, source.Local, source.Private}
 }
 
 // Every form of every built-in, for every type but double, in every address space.
@@ -217,11 +218,11 @@ func TestMetalOffersAll(t *testing.T) {
 		for i := range b.Forms {
 			f := &b.Forms[i]
 			for _, g := range classTypes(f.Class) {
-				double := g.Kind == Double || b.Atomic && tree.KindSize(g.Kind) == 8 || !slices.Contains(widths, g.Lanes())
+				double := g.Kind == source.Double || b.Atomic && tree.KindSize(g.Kind) == 8 || !slices.Contains(widths, g.Lanes())
 				for _, s := range append([]builtins.Slot{f.Result}, f.Params...) {
-					double = double || s.Of(g, builtins.Type{Kind: UInt, Width: 4}).Kind == Double
+					double = double || s.Of(g, builtins.Type{Kind: source.UInt, Width: 4}).Kind == source.Double
 				}
-				if double || g.Kind == Bool {
+				if double || g.Kind == source.Bool {
 					continue
 				}
 				for _, space := range metalSpacesOf(b, f) {
@@ -231,10 +232,10 @@ func TestMetalOffersAll(t *testing.T) {
 			}
 		}
 	}
-	features := MetalFeatures
+	features := source.MetalFeatures
 	features.Subgroups = true
 	text.WriteString("kernel void k(global int *o) { o[0] = 1; }\n")
-	msl, err := mustParse(t, text.String(), Options{Name: "all.cl", Features: &features}).Render(Metal)
+	msl, err := mustParse(t, text.String(), source.Options{Name: "all.cl", Features: &features}).Render(source.Metal)
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "all.metal")
 	require.NoError(t, os.WriteFile(file, []byte(msl), 0o644))

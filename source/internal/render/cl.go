@@ -1,4 +1,4 @@
-package source
+package render
 
 // OpenCL renderings: the text itself, and the text with offsets added to its
 // pointer parameters.
@@ -16,21 +16,21 @@ import (
 // program's back, so that all devices round alike.
 const clHeader = "#pragma OPENCL FP_CONTRACT OFF\n"
 
-// renderOriginal returns the text as it was written.
-func renderOriginal(name, text string) string {
+// Original returns the text as it was written.
+func Original(name, text string) string {
 	return clHeader + lineDirective(token.Pos{File: name, Line: 1}) + text
 }
 
-// renderExpanded returns the preprocessed text, in which each kernel has its openCLName.
-func renderExpanded(m *token.Meter, p *tree.Program) string {
+// Expanded returns the preprocessed text, in which each kernel has its OpenCLName.
+func Expanded(m *token.Meter, p *tree.Program) string {
 	edits := newTokenEdits()
 	edits.renameKernels(p)
 	return clHeader + preprocess.WriteText(m, edits.apply(p.Tokens))
 }
 
-// renderOffsets returns the preprocessed text with a number of bytes behind the parameters of
+// Offsets returns the preprocessed text with a number of bytes behind the parameters of
 // each kernel for each of its pointers to global and constant memory.
-func renderOffsets(m *token.Meter, p *tree.Program) string {
+func Offsets(m *token.Meter, p *tree.Program) string {
 	edits := newTokenEdits()
 	edits.renameKernels(p)
 	for _, fn := range p.Funcs {
@@ -53,9 +53,9 @@ func renderOffsets(m *token.Meter, p *tree.Program) string {
 	return clHeader + preprocess.WriteText(m, edits.apply(p.Tokens))
 }
 
-// openCLName returns the name of a kernel in OpenCL renderings: cc_kernel_NAME where NAME is a
+// OpenCLName returns the name of a kernel in OpenCL renderings: cc_kernel_NAME where NAME is a
 // built-in function.
-func openCLName(kernel string) string {
+func OpenCLName(kernel string) string {
 	if isBuiltinName(kernel) {
 		return EntryPrefix + kernel
 	}
@@ -88,17 +88,17 @@ func newTokenEdits() *tokenEdits {
 	return &tokenEdits{before: map[int][]token.Token{}, rename: map[int]string{}}
 }
 
-// renameKernels gives kernels their openCLName where they are declared and called.
+// renameKernels gives kernels their OpenCLName where they are declared and called.
 func (t *tokenEdits) renameKernels(p *tree.Program) {
 	for _, fn := range p.Funcs {
 		if fn.Kernel && isBuiltinName(fn.Name) {
 			for _, pr := range fn.Protos {
-				t.rename[p.Origin[pr.Name]] = openCLName(fn.Name)
+				t.rename[p.Origin[pr.Name]] = OpenCLName(fn.Name)
 			}
 		}
 		for _, c := range fn.Calls {
 			if c.To.Kernel && isBuiltinName(c.To.Name) {
-				t.rename[p.Origin[c.E.Tok]] = openCLName(c.To.Name)
+				t.rename[p.Origin[c.E.Tok]] = OpenCLName(c.To.Name)
 			}
 		}
 	}

@@ -1,7 +1,7 @@
-package source
+package render
 
 // What only GPUs' renderings have: entry points, and constants that CUDA's and HIP's
-// compilers take. Metal's entry points are in render_metal_entry.go.
+// compilers take. Metal's entry points are in metal_entry.go.
 
 import (
 	"maps"
@@ -11,33 +11,8 @@ import (
 	"github.com/concord-compute/concord/source/internal/tree"
 )
 
-// EntryPrefix stands before a kernel's name in CUDA, HIP and Metal renderings.
-//
-// In CUDA and HIP the entry point of NAME is extern "C" __global__ cc_kernel_NAME. It takes the kernel's
-// parameters in order: a pointer to global or constant memory as a device pointer
-// of 8 bytes; a pointer to local memory as an unsigned int, the offset in bytes of
-// its memory in the launch's dynamic shared memory, which has to be a multiple of
-// 128; a value as it is, with OpenCL's size and alignment. Every dimension of the
-// grid counts groups. A global offset is not rendered: get_global_offset is 0.
-// get_work_dim is the number of dimensions up to the last with more than one item.
-//
-// In Metal it is kernel void cc_kernel_NAME. Its arguments are buffers and blocks of
-// threadgroup memory, each counted from 0 in the order of the portable parameters:
-//   - a pointer to global memory is device T *p [[buffer(i)]], one to constant memory
-//     constant T *p [[buffer(i)]] (Macs with GPUs of AMD and Intel want the offset of
-//     such a binding to be a multiple of 256, Apple's GPUs one of 4; device pointers
-//     want no more than the alignment of T);
-//   - a value (scalar, vector, struct) is constant T &p [[buffer(i)]], with OpenCL's
-//     size and alignment; i counts pointers and values together;
-//   - a pointer to local memory is threadgroup T *p [[threadgroup(j)]], whose length is
-//     set to a multiple of 16 bytes.
-//
-// If pointers and values together exceed the 31 buffers, the P pointers are buffers 0 to
-// P-1, and all values are the fields, in order and at their natural alignment in OpenCL,
-// of one struct in buffer P; if P+1 exceeds 31 too, rendering fails. Static local memory
-// is declared in the entry point. A launch consists of whole threadgroups;
-// get_global_offset is 0, get_work_dim as above. A required group size becomes
-// max_total_threads_per_threadgroup; that it is this very size, the launch has to see to.
+// EntryPrefix stands before a kernel's name in CUDA, HIP and Metal renderings. Package source
+// says what such an entry point takes.
 const EntryPrefix = "cc_kernel_"
 
 // entries writes the entry points, which call the kernels.

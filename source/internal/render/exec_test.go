@@ -1,4 +1,4 @@
-package source
+package render_test
 
 // Executed tests: every program of testdata/stress is rendered for the host,
 // compiled, run, and compared with what it must compute. CONCORD_STRESS=update
@@ -15,6 +15,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/source"
 )
 
 // stressRun is one "// run:" line with the "// want:" lines below it.
@@ -29,6 +31,13 @@ type stressProgram struct {
 	name, text string
 	hostOnly   bool // an OpenCL device refuses it; the file says why
 	runs       []stressRun
+}
+
+func mustParse(t *testing.T, text string, opt source.Options) *source.Unit {
+	t.Helper()
+	u, err := source.Parse(text, opt)
+	require.NoError(t, err)
+	return u
 }
 
 func readStress(t *testing.T, file string) stressProgram {
@@ -95,7 +104,7 @@ func buildTools(t *testing.T) tools {
 		}
 	}
 	k.host = filepath.Join(k.dir, "host")
-	out, err := exec.Command("gcc", "-O1", "-o", k.host, "testdata/driver.c", "-I../csrc/host", "-ldl").CombinedOutput()
+	out, err := exec.Command("gcc", "-O1", "-o", k.host, "testdata/driver.c", "-I../../../csrc/host", "-ldl").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	if os.Getenv("CONCORD_STRESS") != "" {
 		k.pocl = filepath.Join(k.dir, "pocl")
@@ -147,9 +156,9 @@ func TestStress(t *testing.T) {
 			if k.pocl != "" && !p.hostOnly {
 				oracle(t, k, file, &p)
 			}
-			u, err := Parse(p.text, Options{Name: file})
+			u, err := source.Parse(p.text, source.Options{Name: file})
 			require.NoError(t, err)
-			cpp, err := u.Render(Host)
+			cpp, err := u.Render(source.Host)
 			require.NoError(t, err)
 			so := k.compile(t, p.name, cpp)
 			for _, r := range p.runs {
@@ -166,9 +175,9 @@ func TestStress(t *testing.T) {
 func oracle(t *testing.T, k tools, file string, p *stressProgram) {
 	update := os.Getenv("CONCORD_STRESS") == "update"
 	lines := strings.Split(p.text, "\n")
-	u, err := Parse(p.text, Options{Name: file})
+	u, err := source.Parse(p.text, source.Options{Name: file})
 	require.NoError(t, err)
-	text, err := u.Render(OpenCL)
+	text, err := u.Render(source.OpenCL)
 	require.NoError(t, err)
 	plain := filepath.Join(k.dir, "plain.cl")
 	require.NoError(t, os.WriteFile(plain, []byte(text), 0o644))
@@ -197,7 +206,7 @@ func oracle(t *testing.T, k tools, file string, p *stressProgram) {
 	for _, r := range p.runs {
 		kernel, _ := u.Kernel(r.kernel)
 		for _, q := range kernel.Params {
-			if q.Pointer && q.Space != Local {
+			if q.Pointer && q.Space != source.Local {
 				r.args = append(r.args, "u64:0")
 			}
 		}

@@ -1,4 +1,4 @@
-package source_test
+package render_test
 
 // The catalog in the Metal Shading Language: every program of every family, for every type
 // but double, compiles for the simulated Metal.
@@ -20,7 +20,7 @@ import (
 )
 
 func TestMetalCatalog(t *testing.T) {
-	driver := source.MetalDriver(t)
+	driver := metalDriver(t, "driver")
 	dir := t.TempDir()
 	var g errgroup.Group
 	g.SetLimit(goruntime.NumCPU())

@@ -1,4 +1,4 @@
-package source
+package render
 
 // printf on GPUs, whose own knows neither vectors nor OpenCL's lengths and takes at
 // most 32 values: the format is taken apart when the program is rendered, every lane

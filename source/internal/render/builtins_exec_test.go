@@ -1,4 +1,4 @@
-package source
+package render_test
 
 // The differential test of the built-ins: every form of the table, rendered for
 // the host, against an OpenCL device. It runs with CONCORD_STRESS=check, since
@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/concord-compute/concord/source"
 	"github.com/concord-compute/concord/source/internal/builtins"
 	"github.com/concord-compute/concord/source/internal/tree"
 )
@@ -55,11 +56,11 @@ func (c *diffCase) openFor(in []uint64) bool {
 	default:
 		return c.outOfRange(in)
 	}
-	less := func(k Kind, a, b uint64) bool {
+	less := func(k source.Kind, a, b uint64) bool {
 		switch k {
-		case Float:
+		case source.Float:
 			return math.Float32frombits(uint32(a)) < math.Float32frombits(uint32(b))
-		case Double:
+		case source.Double:
 			return math.Float64frombits(a) < math.Float64frombits(b)
 		}
 		shift := 64 - 8*tree.KindSize(k)
@@ -93,9 +94,11 @@ type diffCase struct {
 	got    [2][]string // output files of host and device
 }
 
-func isInt(k Kind) bool      { return k >= Char && k <= ULong }
-func isFloat(k Kind) bool    { return k >= Half && k <= Double }
-func signedKind(k Kind) bool { return k == Char || k == Short || k == Int || k == Long }
+func isInt(k source.Kind) bool   { return k >= source.Char && k <= source.ULong }
+func isFloat(k source.Kind) bool { return k >= source.Half && k <= source.Double }
+func signedKind(k source.Kind) bool {
+	return k == source.Char || k == source.Short || k == source.Int || k == source.Long
+}
 
 // clName spells a type in OpenCL C.
 func clName(t builtins.Type) string { return tree.Vector(t.Kind, t.Lanes()).String() }
@@ -103,10 +106,10 @@ func clName(t builtins.Type) string { return tree.Vector(t.Kind, t.Lanes()).Stri
 // diffTypes lists the types that G takes in the test.
 func diffTypes(c *builtins.Class) []builtins.Type {
 	var ts []builtins.Type
-	for k := Char; k <= Double; k++ {
+	for k := source.Char; k <= source.Double; k++ {
 		for _, w := range []int{1, 3, 4, 2, 8, 16} {
 			t := builtins.Type{Kind: k, Width: w}
-			if k != Half && c.Has(t) && (w == 1 || w == 4 || w == 3 && k == Float) {
+			if k != source.Half && c.Has(t) && (w == 1 || w == 4 || w == 3 && k == source.Float) {
 				ts = append(ts, t)
 			}
 		}
@@ -133,13 +136,13 @@ func diffCases(only string) []diffCase {
 			for _, g := range diffTypes(f.Class) {
 				var args []builtins.Type
 				for _, s := range f.Params {
-					hint := builtins.Type{Kind: UInt, Width: 4}
+					hint := builtins.Type{Kind: source.UInt, Width: 4}
 					a := s.Of(g, hint)
-					a.Space = Private
+					a.Space = source.Private
 					args = append(args, a)
 				}
-				call, fitting := b.Resolve(args, &Features{FP64: true, FP16: true})
-				if len(fitting) != 1 || call.Result.Kind == Half || len(b.Forms) > 1 && i > 0 && g.Lanes() == 1 {
+				call, fitting := b.Resolve(args, &source.Features{FP64: true, FP16: true})
+				if len(fitting) != 1 || call.Result.Kind == source.Half || len(b.Forms) > 1 && i > 0 && g.Lanes() == 1 {
 					continue
 				}
 				kernel := fmt.Sprintf("k%d_%s", len(cs), name)
@@ -157,7 +160,7 @@ func (c *diffCase) outOfRange(in []uint64) bool {
 		return false
 	}
 	x := math.Float64frombits(in[0])
-	if c.args[0].Kind == Float {
+	if c.args[0].Kind == source.Float {
 		x = float64(math.Float32frombits(uint32(in[0])))
 	}
 	k := c.call.Result.Kind
@@ -173,15 +176,15 @@ func (c *diffCase) outOfRange(in []uint64) bool {
 // some vectors.
 func convertCases() []diffCase {
 	var cs []diffCase
-	for to := Char; to <= Double; to++ {
-		for from := Char; from <= Double; from++ {
+	for to := source.Char; to <= source.Double; to++ {
+		for from := source.Char; from <= source.Double; from++ {
 			for _, sat := range []string{"", "_sat"} {
 				for _, mode := range []string{"", "_rte", "_rtz", "_rtp", "_rtn"} {
 					w := 1
 					if mode == "_rtp" || mode == "" {
 						w = 4
 					}
-					if to == Half || from == Half || sat != "" && !isInt(to) {
+					if to == source.Half || from == source.Half || sat != "" && !isInt(to) {
 						continue
 					}
 					r, a := builtins.Type{Kind: to, Width: w}, builtins.Type{Kind: from, Width: w}
@@ -217,10 +220,10 @@ func (c *diffCase) text() string {
 }
 
 // special are the values at the edges of a kind, then random ones.
-func special(k Kind, name string, r *rand.Rand) []uint64 {
+func special(k source.Kind, name string, r *rand.Rand) []uint64 {
 	var vs []uint64
 	switch {
-	case k == Float:
+	case k == source.Float:
 		for _, f := range []float32{0, 1, 0.5, 2, 3, 1.5, 2.5, 0.25, 0.75, 10, 100, 1e-3, 1e10, 1e-10, 1e30, 1e-30, 3e38, 1e-38, 1e-44,
 			math.Pi, math.Pi / 2, math.E, 16777216, 8388607.5, 2147483648, 0.9999999, 1.0000001, float32(math.Inf(1)), float32(math.NaN())} {
 			vs = append(vs, uint64(math.Float32bits(f)), uint64(math.Float32bits(-f)))
@@ -228,7 +231,7 @@ func special(k Kind, name string, r *rand.Rand) []uint64 {
 		for i := 0; i < 40; i++ {
 			vs = append(vs, uint64(r.Uint32()), uint64(math.Float32bits(float32(r.NormFloat64()*20))))
 		}
-	case k == Double:
+	case k == source.Double:
 		for _, f := range []float64{0, 1, 0.5, 2, 3, 1.5, 2.5, 0.25, 0.75, 10, 100, 1e-3, 1e10, 1e-10, 1e300, 1e-300, 1.7e308, 5e-324,
 			math.Pi, math.Pi / 2, math.E, 1 << 53, 1<<52 + 0.5, 2147483648, 0.9999999999, math.Inf(1), math.NaN()} {
 			vs = append(vs, math.Float64bits(f), math.Float64bits(-f))
@@ -249,7 +252,7 @@ func special(k Kind, name string, r *rand.Rand) []uint64 {
 		if strings.HasSuffix(name, "24") { // beyond 24 bits the result is open
 			for i, v := range vs {
 				vs[i] = v & 0xffffff
-				if k == Int {
+				if k == source.Int {
 					vs[i] = uint64(uint32(int32(v<<8) >> 8))
 				}
 			}
@@ -304,15 +307,15 @@ func TestBuiltinsAgainstDevice(t *testing.T) {
 		cases = append(cases, convertCases()...)
 	}
 	for lo := 0; lo < len(cases); lo += 100 {
-		diffBatch(t, k, diffPair{host, device, OpenCL, Portable}, cases[lo:min(lo+100, len(cases))])
+		diffBatch(t, k, diffPair{host, device, source.OpenCL, source.Portable}, cases[lo:min(lo+100, len(cases))])
 	}
 }
 
 // diffPair is a host driver and one for renderings in another language.
 type diffPair struct {
 	host, device string
-	target       Target
-	features     Features
+	target       source.Target
+	features     source.Features
 }
 
 // diffBatch runs a hundred kernels as one program on both sides.
@@ -350,9 +353,9 @@ func diffBatch(t *testing.T, k tools, pair diffPair, cases []diffCase) {
 			fmt.Fprintf(&jobs[s], "%s %d%s\n", c.kernel, diffItems, line[s])
 		}
 	}
-	u, err := Parse(text, Options{Name: "builtins.cl", Features: &pair.features})
+	u, err := source.Parse(text, source.Options{Name: "builtins.cl", Features: &pair.features})
 	require.NoError(t, err)
-	cpp, err := u.Render(Host)
+	cpp, err := u.Render(source.Host)
 	require.NoError(t, err)
 	so := k.compile(t, "builtins", cpp)
 	other, err := u.Render(pair.target)
@@ -459,11 +462,11 @@ func lane(b []byte, i, size int) uint64 {
 	return binary.LittleEndian.Uint64(w[:])
 }
 
-func show(k Kind, v uint64) string {
+func show(k source.Kind, v uint64) string {
 	switch k {
-	case Float:
+	case source.Float:
 		return fmt.Sprintf("%g(%#x)", math.Float32frombits(uint32(v)), v)
-	case Double:
+	case source.Double:
 		return fmt.Sprintf("%g(%#x)", math.Float64frombits(v), v)
 	}
 	return fmt.Sprintf("%#x", v)
@@ -471,7 +474,7 @@ func show(k Kind, v uint64) string {
 
 // distance is how many values lie between two results; NaNs are one value, so
 // are the zeros.
-func distance(k Kind, x, y uint64) float64 {
+func distance(k source.Kind, x, y uint64) float64 {
 	if x == y {
 		return 0
 	}
@@ -489,7 +492,7 @@ func distance(k Kind, x, y uint64) float64 {
 		return math.Abs(float64(a - b))
 	}
 	switch k {
-	case Float:
+	case source.Float:
 		fx, fy := math.Float32frombits(uint32(x)), math.Float32frombits(uint32(y))
 		if fx != fx || fy != fy {
 			if fx != fx && fy != fy {
@@ -498,7 +501,7 @@ func distance(k Kind, x, y uint64) float64 {
 			return math.Inf(1)
 		}
 		return apart(order(x, 32), order(y, 32))
-	case Double:
+	case source.Double:
 		fx, fy := math.Float64frombits(x), math.Float64frombits(y)
 		if fx != fx || fy != fy {
 			if fx != fx && fy != fy {

@@ -1,4 +1,4 @@
-package source
+package render_test
 
 import (
 	"fmt"
@@ -12,7 +12,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/concord-compute/concord/source"
 	"github.com/concord-compute/concord/source/internal/builtins"
+	"github.com/concord-compute/concord/source/internal/render"
 	"github.com/concord-compute/concord/source/internal/tree"
 )
 
@@ -39,14 +41,14 @@ func compilePrelude(t *testing.T, cxx, text string, flags ...string) (string, []
 	t.Helper()
 	dir := t.TempDir()
 	src, bin := filepath.Join(dir, "t.cc"), filepath.Join(dir, "t")
-	require.NoError(t, os.WriteFile(src, []byte(preludeText(Host)+text), 0o644))
+	require.NoError(t, os.WriteFile(src, []byte(render.PreludeText(source.Host)+text), 0o644))
 	out, err := exec.Command(cxx, append(append(append([]string{}, kernelFlags...), "-o", bin, src), flags...)...).CombinedOutput()
 	return bin, out, err
 }
 
 // The ABI that a rendered program carries is word for word the executor's.
 func TestPreludeABI(t *testing.T) {
-	b, err := os.ReadFile("../csrc/host/host.h")
+	b, err := os.ReadFile("../../../csrc/host/host.h")
 	require.NoError(t, err)
 	const begin, end = "// ---- ABI begin ----\n", "// ---- ABI end ----\n"
 	cut := func(s string) string {
@@ -56,8 +58,8 @@ func TestPreludeABI(t *testing.T) {
 		require.True(t, ok, "no line %q", end)
 		return s
 	}
-	assert.Equal(t, cut(string(b)), cut(preludeABI),
-		"copy the part of csrc/host/host.h between the ABI lines into source/prelude/abi.h")
+	assert.Equal(t, cut(string(b)), cut(render.PreludeABI),
+		"copy the part of csrc/host/host.h between the ABI lines into source/internal/render/prelude/abi.h")
 }
 
 func TestPreludeValues(t *testing.T) {
@@ -91,7 +93,7 @@ func cppName(b builtins.Type) string {
 // Every form of every built-in, with every type that its class allows, has a
 // function in the prelude that takes exactly these types and gives the result.
 func TestPreludeOffersTable(t *testing.T) {
-	text := tableProgram(t, Host)
+	text := tableProgram(t, source.Host)
 	eachCompiler(t, func(t *testing.T, cxx string) {
 		_, out, err := compilePrelude(t, cxx, text, "-c", "-Wno-unused", "-Wno-undefined-inline", "-Wno-undefined-internal")
 		assert.NoError(t, err, "%s", head(out))
@@ -99,17 +101,17 @@ func TestPreludeOffersTable(t *testing.T) {
 }
 
 // tableProgram is a program that calls all that the prelude of a target offers.
-func tableProgram(t *testing.T, target Target) string {
+func tableProgram(t *testing.T, target source.Target) string {
 	t.Helper()
 	var names []string
 	for name, b := range builtins.Table() {
-		if name != "printf" && (target != Host || b.Ext != builtins.SubgroupExt) {
+		if name != "printf" && (target != source.Host || b.Ext != builtins.SubgroupExt) {
 			names = append(names, name)
 		}
 	}
 	sort.Strings(names)
 	fn, end := "", "CC_PROGRAM_BEGIN\nCC_KERNEL(\"all\", cc_program, all, 1, 0)\nCC_PROGRAM_END\n"
-	if target != Host {
+	if target != source.Host {
 		fn, end = "static CC_FN ", "extern \"C\" __global__ void cc_kernel_all() { cc_program::all(); }\n"
 	}
 	var text strings.Builder
@@ -136,7 +138,7 @@ func classTypes(c *builtins.Class) []builtins.Type {
 		return []builtins.Type{{}}
 	}
 	var ts []builtins.Type
-	for k := Char; k <= Double; k++ {
+	for k := source.Char; k <= source.Double; k++ {
 		for w := 1; w <= 16; w++ {
 			if t := (builtins.Type{Kind: k, Width: w}); c.Has(t) {
 				ts = append(ts, t)
@@ -147,9 +149,9 @@ func classTypes(c *builtins.Class) []builtins.Type {
 }
 
 // offered is one call, with a check of its type.
-func offered(b *builtins.Func, f *builtins.Form, g builtins.Type, target Target) string {
+func offered(b *builtins.Func, f *builtins.Form, g builtins.Type, target source.Target) string {
 	var args []string
-	hint := builtins.Type{Kind: UInt, Width: 4}
+	hint := builtins.Type{Kind: source.UInt, Width: 4}
 	for _, s := range f.Params {
 		args = append(args, fmt.Sprintf("v<%s>()", cppName(s.Of(g, hint))))
 	}
@@ -157,7 +159,7 @@ func offered(b *builtins.Func, f *builtins.Form, g builtins.Type, target Target)
 		args = append(args, "1u")
 	}
 	name := b.Name
-	if target != Host && name == "async_work_group_strided_copy" {
+	if target != source.Host && name == "async_work_group_strided_copy" {
 		name = "strided_to_local" // the renderer knows which side is local
 	}
 	call := fmt.Sprintf("cc_%s(%s)", name, strings.Join(args, ", "))

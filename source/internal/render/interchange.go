@@ -1,4 +1,4 @@
-package source
+package render
 
 // Regions with a loop that the items go through side by side (loops/interchange.go), in
 // C++. A row is done in parts; a strip is a loop over the items of a part, and so is each

@@ -1,5 +1,5 @@
 // driver_metal.h: driver.c with -DMETAL: a Metal rendering on the simulated Metal of tests/sim/metal.
-#include "../../tests/sim/metal/compile.h"
+#include "../../../../tests/sim/metal/compile.h"
 
 // Values beyond Metal's 31 places go into one struct. A vector of three has the room of four already.
 static size_t pack(arg *args, int n, char *out) {

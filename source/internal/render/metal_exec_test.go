@@ -1,4 +1,4 @@
-package source
+package render_test
 
 // Executed tests of Metal renderings: the stress programs on the simulated Metal of
 // tests/sim/metal, which is made of clang and the executor, against what they must compute.
@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/source"
 )
 
 // metalDriver builds a driver of testdata with the simulated Metal, or skips the test.
@@ -29,13 +31,13 @@ func metalDriver(t *testing.T, name string) string {
 	}
 	metalClang(t)
 	dir := t.TempDir()
-	sim := "../tests/sim/metal"
+	sim := "../../../tests/sim/metal"
 	build := func(tool string, args ...string) {
 		out, err := exec.Command(tool, args...).CombinedOutput()
 		require.NoError(t, err, "%s", head(out))
 	}
 	object := func(name string) string { return filepath.Join(dir, filepath.Base(name)+".o") }
-	build("gcc", "-O1", "-w", "-c", "-o", object("host"), "../csrc/host/host.c")
+	build("gcc", "-O1", "-w", "-c", "-o", object("host"), "../../../csrc/host/host.c")
 	build("gcc", "-O1", "-w", "-DMETAL", "-c", "-o", object("driver"), filepath.Join("testdata", name+".c"))
 	parts := []string{"compile", "scan", "run", "threads", "../lib/process"}
 	link := []string{"-o", filepath.Join(dir, "metal"), object("host"), object("driver")}
@@ -78,7 +80,7 @@ var metalRefused = map[string]string{
 // metalSingle are programs in which float does as well as the little double that they have.
 var metalSingle = map[string]bool{"funcs": true, "nestedlocal": true, "selects": true, "subgroups": true, "vecops2": true, "widevec": true}
 
-var doubleIsFloat = []Define{{Name: "double", Value: "float"}, {Name: "double2", Value: "float2"}, {Name: "double8", Value: "float8"}}
+var doubleIsFloat = []source.Define{{Name: "double", Value: "float"}, {Name: "double2", Value: "float2"}, {Name: "double8", Value: "float8"}}
 
 func TestMetalStress(t *testing.T) {
 	driver := metalDriver(t, "driver")
@@ -92,19 +94,19 @@ func TestMetalStress(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := readStress(t, file)
-			features := MetalFeatures
+			features := source.MetalFeatures
 			features.Subgroups = name == "subgroups"
-			opt := Options{Name: file, Features: &features}
+			opt := source.Options{Name: file, Features: &features}
 			if metalSingle[name] {
 				opt.Defines = doubleIsFloat
 			}
-			u, err := Parse(p.text, opt)
+			u, err := source.Parse(p.text, opt)
 			msl := ""
 			if err == nil {
-				msl, err = u.Render(Metal)
+				msl, err = u.Render(source.Metal)
 			}
 			if construct := metalRefused[name]; construct != "" {
-				var list ErrorList
+				var list source.ErrorList
 				require.Error(t, err)
 				require.True(t, errors.As(err, &list), "%v", err)
 				assert.Contains(t, err.Error(), construct)
@@ -135,16 +137,16 @@ func TestMetalBuiltins(t *testing.T) {
 	host := filepath.Join(k.dir, "bhost")
 	b, err := exec.Command("gcc", "-O1", "-w", "-o", host, "testdata/bdriver.c", "-ldl", "-lpthread").CombinedOutput()
 	require.NoError(t, err, "%s", head(b))
-	pair := diffPair{host, metalDriver(t, "bdriver"), Metal, MetalFeatures}
+	pair := diffPair{host, metalDriver(t, "bdriver"), source.Metal, source.MetalFeatures}
 	only := os.Getenv("CONCORD_BUILTIN")
 	all := diffCases(only)
 	if only == "" || only == "convert" {
 		all = append(all, convertCases()...)
 	}
 	cases := slices.DeleteFunc(all, func(c diffCase) bool {
-		double := c.call.Result.Kind == Double
+		double := c.call.Result.Kind == source.Double
 		for _, a := range c.args {
-			double = double || a.Kind == Double
+			double = double || a.Kind == source.Double
 		}
 		return double
 	})

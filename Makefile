@@ -181,7 +181,7 @@ test-metal: metal = CC=$(CLANG) CLANG=$(CLANG) CGO_CFLAGS_ALLOW='-f(objc-.*|cons
 	CONCORD_REQUIRE=sim-metal
 test-metal: deps ## the Metal shim on Linux, on a simulated framework: conformance, every fault, the catalog
 	CLANG=$(CLANG) sh tests/sim/metal/build.sh build/sim
-	CONCORD_REQUIRE=sim-metal $(GO) test -count=1 $(limit) -run Metal ./source ./tests/sim
+	CONCORD_REQUIRE=sim-metal $(GO) test -count=1 $(limit) -run Metal ./source/internal/render ./tests/sim
 	$(metal) $(GO) test -tags=metal,simmetal -count=1 $(limit) ./metal
 	$(metal) $(GO) test -tags=metal,simmetal -count=1 $(limit) -run '/sim-metal:0|SweepMetal|Archive' ./tests/conformance ./tests/fault ./tests/stress
 	$(metal) $(GO) test -tags=metal,simmetal -count=1 $(limit) -run 'EveryDevice/sim-metal:1' ./tests/conformance

@@ -133,7 +133,7 @@ typedef struct cs_arg {
 
 enum { CS_ARG_VALUE = 0, CS_ARG_MEMORY = 1, CS_ARG_LOCAL = 2 };
 
-// Local arguments become offsets into one dynamic block, each aligned to this (source/prelude).
+// Local arguments become offsets into one dynamic block, each aligned to this (source/internal/render/prelude).
 #define CS_LOCAL_ALIGN 128u
 
 // The largest number of arguments of a launch.

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/source/internal/token"
 )
 
 var refused = []struct{ name, text, construct, msg string }{
@@ -106,7 +108,7 @@ func TestRefused(t *testing.T) {
 			require.True(t, errors.As(err, &list), "%T", err)
 			line := 1 + strings.Count(text[:at], "\n")
 			col := at - strings.LastIndex(text[:at], "\n")
-			assert.Equal(t, Pos{"t.cl", line, col}, list[0].Pos, "%v", err)
+			assert.Equal(t, Pos{File: "t.cl", Line: line, Col: col}, list[0].Pos, "%v", err)
 			assert.Equal(t, c.construct, list[0].Construct, "%v", err)
 			assert.Contains(t, list[0].Msg, c.msg)
 		})
@@ -140,7 +142,7 @@ func TestManyErrors(t *testing.T) {
 	assert.Equal(t, []int{1, 2, 2, 3, 4}, lines, "%v", err)
 	_, err = Parse("kernel void a() { "+strings.Repeat("x; ", 100)+"}", Options{})
 	require.True(t, errors.As(err, &list))
-	assert.LessOrEqual(t, len(list), maxErrors)
+	assert.LessOrEqual(t, len(list), token.MaxErrors)
 }
 
 // TestDeep: what nests or goes on for ever is an error, not an overflow.

@@ -13,6 +13,12 @@
 // of the device it is for: [Unit.Hash] is over all of them and over the front end
 // itself.
 //
+// This package is a facade. The work is done in packages below internal:
+//
+//	text ─> preprocess ─> tokens ─> check ─> tree ─> render ─> text for a target
+//	                                  │                 │
+//	            the table of functions: builtins      loops: kernels without fibers on the host
+//
 // # Caveats
 //
 // What cannot be rendered is an error with position and construct, never wrong

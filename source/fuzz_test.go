@@ -13,10 +13,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/source/internal/preprocess"
+	"github.com/concord-compute/concord/source/internal/token"
 )
 
 func FuzzParse(f *testing.F) {
-	files, _ := filepath.Glob("testdata/stress/*.cl")
+	files, _ := filepath.Glob("internal/render/testdata/stress/*.cl")
 	for _, file := range files {
 		b, err := os.ReadFile(file)
 		if err != nil {
@@ -56,7 +59,7 @@ func FuzzParse(f *testing.F) {
 // TestMutations damages the stress programs token by token, which gets further
 // into the parser than damaged bytes do.
 func TestMutations(t *testing.T) {
-	files, err := filepath.Glob("testdata/stress/*.cl")
+	files, err := filepath.Glob("internal/render/testdata/stress/*.cl")
 	require.NoError(t, err)
 	rounds := 40
 	if testing.Short() {
@@ -68,12 +71,12 @@ func TestMutations(t *testing.T) {
 	for _, file := range files {
 		b, err := os.ReadFile(file)
 		require.NoError(t, err)
-		pp, err := preprocess(string(b), Options{})
+		pp, err := preprocess.Expand(token.NewMeter(t.Context()), string(b), preprocess.Options{Features: Portable})
 		require.NoError(t, err)
 		var program []string
-		for _, tok := range pp.tokens {
-			if tok.kind != tokEOF && tok.kind != tokPragma {
-				program = append(program, tok.text)
+		for _, tok := range pp.Tokens {
+			if tok.Kind != token.EOF && tok.Kind != token.Pragma {
+				program = append(program, tok.Text)
 			}
 		}
 		programs = append(programs, program)

@@ -2,25 +2,12 @@ package source
 
 import (
 	"io/fs"
+
+	"github.com/concord-compute/concord/source/internal/preprocess"
+	"github.com/concord-compute/concord/source/internal/render"
+	"github.com/concord-compute/concord/source/internal/token"
+	"github.com/concord-compute/concord/source/internal/tree"
 )
-
-// Define is one -D. With an empty Value the name is defined as nothing; the command's
-// -D NAME defines it as 1, as compilers do.
-type Define struct {
-	Name  string
-	Value string
-}
-
-// Features says what the device that a program is compiled for can do. They
-// answer the extension macros (cl_khr_fp64 ...) during preprocessing, and a
-// program that uses what is absent is refused with a position.
-type Features struct {
-	FP64        bool // double and its built-ins (cl_khr_fp64)
-	FP16        bool // arithmetic on half (cl_khr_fp16); storage always works
-	Int64Atomic bool // cl_khr_int64_base_atomics and _extended_
-	FastFMA     bool // fma is as fast as a product: FP_FAST_FMAF is defined, and FP_FAST_FMA with FP64
-	Subgroups   bool // cl_khr_subgroups and its shuffles; every item of a sub-group has to reach each call
-}
 
 // Options are the inputs of Parse besides the text. The zero value parses a
 // self-contained program for a device with every feature of Portable.
@@ -42,62 +29,34 @@ func (o *Options) features() Features {
 	return *o.Features
 }
 
+// Define is one -D: a Name and its Value. With an empty Value the name is defined as nothing; the
+// command's -D NAME defines it as 1, as compilers do.
+type Define = preprocess.Define
+
+// File is one text that took part in a program, with its Name and Text.
+type File = preprocess.File
+
+// Features says what the device that a program is compiled for can do. It answers the extension
+// macros (cl_khr_fp64 ...) during preprocessing, and a program that uses what is absent is
+// refused with a position. Its fields are
+//
+//	FP64        bool // double and its built-ins (cl_khr_fp64)
+//	FP16        bool // arithmetic on half (cl_khr_fp16); storage always works
+//	Int64Atomic bool // cl_khr_int64_base_atomics and _extended_
+//	FastFMA     bool // fma is as fast as a product: FP_FAST_FMAF is defined, and FP_FAST_FMA with FP64
+//	Subgroups   bool // cl_khr_subgroups and its shuffles; every item of a sub-group has to reach each call
+type Features = token.Features
+
 // Portable is the set of features that Options without any assume.
 var Portable = Features{FP64: true, Int64Atomic: true}
 
-// Space is an OpenCL address space.
-type Space uint8
+// MetalFeatures is what every device of Metal 2.2 and newer has: half, and no double and
+// no 64-bit atomics. fma is an instruction.
+var MetalFeatures = Features{FP16: true, FastFMA: true}
 
-// The address spaces of OpenCL C 1.2.
-const (
-	Private Space = iota
-	Global
-	Constant
-	Local
-)
-
-// Kind is a scalar type of OpenCL C.
-type Kind uint8
-
-// The scalar kinds. Struct stands for a struct or union passed by value.
-const (
-	Void Kind = iota
-	Bool
-	Char
-	UChar
-	Short
-	UShort
-	Int
-	UInt
-	Long
-	ULong
-	Half
-	Float
-	Double
-	Struct
-)
-
-// Param is one parameter of a kernel, as a caller has to know it.
-type Param struct {
-	Name    string
-	Pointer bool   // true: a buffer (Global, Constant) or local memory (Local)
-	Space   Space  // of what it points to; Private for values
-	Kind    Kind   // element kind of a pointer, kind of a value
-	Width   int    // vector width of the element or value: 1, 2, 3, 4, 8 or 16
-	Size    int    // bytes of the element or value in memory; 0 when unknown (an incomplete struct)
-	Const   bool   // the kernel cannot write through it
-	Decl    string // the type as written, for messages: "global const float4 *"
-}
-
-// Kernel is one entry point of a program.
-type Kernel struct {
-	Name       string
-	Params     []Param
-	ReqdLocal  [3]int // reqd_work_group_size, or zeros
-	Barrier    bool   // it, or something it calls, synchronizes its group
-	LocalBytes int    // local memory declared in its body, as far as known
-	Pos        Pos
-}
+// fibersDefine, as a definition of the program, keeps kernels with barriers on
+// fibers: for comparing the two.
+const fibersDefine = "CONCORD_HOST_FIBERS"
 
 // Unit is one program, preprocessed, parsed and checked, for one set of
 // definitions, includes and features. It is immutable and safe for concurrent
@@ -111,24 +70,113 @@ type Unit struct {
 	byName   map[string]int // index of each kernel
 	resolved []File         // every include that was read, in order of first use
 	hash     [32]byte
-	tokens   []token // preprocessed, pragmas included
-	tree     *parser // what was parsed
+	tree     *tree.Program
 }
 
-// File is one text that took part in a program.
-type File struct {
-	Name string
-	Text string
+// Kernel is one entry point of a program.
+type Kernel struct {
+	Name       string
+	Params     []Param
+	ReqdLocal  [3]int // reqd_work_group_size, or zeros
+	Barrier    bool   // it, or something it calls, synchronizes its group
+	LocalBytes int    // local memory declared in its body, as far as known
+	Pos        Pos
 }
 
-// Target is a language that a Unit can be rendered in.
-type Target uint8
+// Param is one parameter of a kernel, as a caller has to know it.
+type Param struct {
+	Name    string
+	Pointer bool   // true: a buffer (Global, Constant) or local memory (Local)
+	Space   Space  // of what it points to; Private for values
+	Kind    Kind   // element kind of a pointer, kind of a value
+	Width   int    // vector width of the element or value: 1, 2, 3, 4, 8 or 16
+	Size    int    // bytes of the element or value in memory; 0 when unknown (an incomplete struct)
+	Const   bool   // the kernel cannot write through it
+	Decl    string // the type as written, for messages: "global const float4 *"
+}
+
+// Kind is a scalar type of OpenCL C; String gives its name there.
+type Kind = tree.Kind
+
+// The scalar kinds. Struct stands for a struct or union passed by value.
+const (
+	Void   = tree.Void
+	Bool   = tree.Bool
+	Char   = tree.Char
+	UChar  = tree.UChar
+	Short  = tree.Short
+	UShort = tree.UShort
+	Int    = tree.Int
+	UInt   = tree.UInt
+	Long   = tree.Long
+	ULong  = tree.ULong
+	Half   = tree.Half
+	Float  = tree.Float
+	Double = tree.Double
+	Struct = tree.Struct
+)
+
+// Space is an OpenCL address space; String spells it as OpenCL C does.
+type Space = tree.Space
+
+// The address spaces of OpenCL C 1.2.
+const (
+	Private  = tree.Private
+	Global   = tree.Global
+	Constant = tree.Constant
+	Local    = tree.Local
+)
+
+// Pos is a place in the text that the user wrote: the File as it was named to Parse or in an
+// #include, and the Line and Col (in bytes), both from 1, of the character there. What comes out
+// of a macro has the place of the macro's use. String gives "file:line:col".
+type Pos = token.Pos
+
+// Error is one mistake in the text of a program: its place (Pos), the Construct that it is
+// about ("#include", "macro MAX", "swizzle"), for tools, and a message for people (Msg).
+type Error = token.Error
+
+// ErrorList is every mistake found in a program, in the order of discovery, as a slice of
+// *Error. It is never empty when returned as an error; errors.As finds the first *Error of it.
+type ErrorList = token.ErrorList
+
+// Target is a language that a Unit can be rendered in; String gives its name in lower case.
+type Target = render.Target
 
 // The targets of Render.
 const (
-	OpenCL Target = iota
-	Host
-	CUDA
-	HIP
-	Metal
+	OpenCL = render.OpenCL
+	Host   = render.Host
+	CUDA   = render.CUDA
+	HIP    = render.HIP
+	Metal  = render.Metal
 )
+
+// EntryPrefix stands before a kernel's name in CUDA, HIP and Metal renderings.
+//
+// In CUDA and HIP the entry point of NAME is extern "C" __global__ cc_kernel_NAME. It takes the kernel's
+// parameters in order: a pointer to global or constant memory as a device pointer
+// of 8 bytes; a pointer to local memory as an unsigned int, the offset in bytes of
+// its memory in the launch's dynamic shared memory, which has to be a multiple of
+// 128; a value as it is, with OpenCL's size and alignment. Every dimension of the
+// grid counts groups. A global offset is not rendered: get_global_offset is 0.
+// get_work_dim is the number of dimensions up to the last with more than one item.
+//
+// In Metal it is kernel void cc_kernel_NAME. Its arguments are buffers and blocks of
+// threadgroup memory, each counted from 0 in the order of the portable parameters:
+//   - a pointer to global memory is device T *p [[buffer(i)]], one to constant memory
+//     constant T *p [[buffer(i)]] (Macs with GPUs of AMD and Intel want the offset of
+//     such a binding to be a multiple of 256, Apple's GPUs one of 4; device pointers
+//     want no more than the alignment of T);
+//   - a value (scalar, vector, struct) is constant T &p [[buffer(i)]], with OpenCL's
+//     size and alignment; i counts pointers and values together;
+//   - a pointer to local memory is threadgroup T *p [[threadgroup(j)]], whose length is
+//     set to a multiple of 16 bytes.
+//
+// If pointers and values together exceed the 31 buffers, the P pointers are buffers 0 to
+// P-1, and all values are the fields, in order and at their natural alignment in OpenCL,
+// of one struct in buffer P; if P+1 exceeds 31 too, rendering fails. Static local memory
+// is declared in the entry point. A launch consists of whole threadgroups;
+// get_global_offset is 0, get_work_dim as above. A required group size becomes
+// max_total_threads_per_threadgroup; that it is this very size, the launch has to see to.
+const EntryPrefix = render.EntryPrefix

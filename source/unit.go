@@ -6,9 +6,16 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/concord-compute/concord/source/internal/check"
+	"github.com/concord-compute/concord/source/internal/preprocess"
+	"github.com/concord-compute/concord/source/internal/render"
+	"github.com/concord-compute/concord/source/internal/token"
+	"github.com/concord-compute/concord/source/internal/tree"
 )
 
 // Parse is ParseContext without an end.
@@ -24,30 +31,30 @@ func Parse(text string, opt Options) (*Unit, error) {
 // is done it ends soon with the context's cause; a file system that an include is read from is
 // not interrupted.
 func ParseContext(ctx context.Context, text string, opt Options) (u *Unit, err error) {
-	defer settle(&err)
+	defer token.Settle(&err)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	m := newMeter(ctx)
+	m := token.NewMeter(ctx)
 	if opt.Name == "" {
 		opt.Name = "program.cl"
 	}
 	features := opt.features()
 	opt.Features = &features // the caller may change its own
-	pp, err := preprocessFor(m, text, opt)
+	pp, err := preprocess.Expand(m, text, preprocess.Options{Name: opt.Name, Defines: opt.Defines, Includes: opt.Includes, Features: features})
 	if err != nil {
 		return nil, err
 	}
-	tree := parseTokens(pp.tokens, features, m)
-	if err := tree.errs.err(); err != nil {
+	tree, err := check.Parse(m, pp.Tokens, features)
+	if err != nil {
 		return nil, err
 	}
 	opt.Defines = slices.Clone(opt.Defines)
 	opt.Includes = slices.Clone(opt.Includes)
-	u = &Unit{name: opt.Name, text: text, options: opt, resolved: pp.files, tokens: pp.tokens, tree: tree, byName: map[string]int{}}
-	for _, fn := range tree.funcs {
-		if fn.kernel && fn.defined {
-			u.byName[fn.name] = len(u.kernels)
+	u = &Unit{name: opt.Name, text: text, options: opt, resolved: pp.Files, tree: tree, byName: map[string]int{}}
+	for _, fn := range tree.Funcs {
+		if fn.Kernel && fn.Defined {
+			u.byName[fn.Name] = len(u.kernels)
 			u.kernels = append(u.kernels, describeKernel(fn))
 		}
 	}
@@ -56,62 +63,31 @@ func ParseContext(ctx context.Context, text string, opt Options) (u *Unit, err e
 }
 
 // describeKernel makes the public description of a kernel.
-func describeKernel(fn *function) Kernel {
-	k := Kernel{Name: fn.name, ReqdLocal: fn.attrs.reqd, Barrier: fn.barrier, Pos: fn.pos}
-	k.LocalBytes = fn.memory
-	for _, s := range fn.params {
+func describeKernel(fn *tree.Function) Kernel {
+	k := Kernel{Name: fn.Name, ReqdLocal: fn.Attrs.Reqd, Barrier: fn.Barrier, Pos: fn.Pos}
+	k.LocalBytes = fn.Memory
+	for _, s := range fn.Params {
 		k.Params = append(k.Params, describeParam(s))
 	}
 	return k
 }
 
-// localBytes is the local memory that a kernel declares, with that of the kernels it calls,
-// whose memory is known already. It is no more than bigSize.
-func localBytes(fn *function) int {
-	n := 0
-	for _, s := range fn.locals {
-		size, _ := s.typ.size()
-		n = min(alignUp(n, localAlignment(s.typ))+size, bigSize)
+func describeParam(s *tree.Symbol) Param {
+	q := Param{Name: s.Name, Decl: s.Type.String()}
+	v := s.Type
+	if v.IsPointer() {
+		q.Pointer, q.Space = true, v.Elem.Space
+		v = v.Elem
+		q.Const = v.IsConst()
 	}
-	seen := map[*function]bool{}
-	for _, c := range fn.calls {
-		if c.to.kernel && !seen[c.to] {
-			seen[c.to] = true
-			n += c.to.memory
-		}
-		n = min(n, bigSize)
-	}
-	return n
-}
-
-// localAlignment is the alignment of a local variable. Large ones get more than
-// their type asks for, as OpenCL devices have it: programs read arrays of float
-// as vectors.
-func localAlignment(t *ctype) int {
-	n, _ := t.size()
-	a := t.alignment()
-	for a < 128 && 2*a <= n {
-		a *= 2
-	}
-	return a
-}
-
-func describeParam(s *symbol) Param {
-	q := Param{Name: s.name, Decl: s.typ.String()}
-	v := s.typ
-	if v.isPointer() {
-		q.Pointer, q.Space = true, v.elem.space
-		v = v.elem
-		q.Const = v.isConst()
-	}
-	q.Size, _ = v.size()
-	if v.isVoid() {
+	q.Size, _ = v.Size()
+	if v.IsVoid() {
 		q.Size = 0
 	}
-	v = arrayBase(v)
+	v = tree.ArrayBase(v)
 	q.Kind, q.Width = Struct, 1
-	if v.kind == tScalar || v.kind == tVector {
-		q.Kind, q.Width = v.base, v.width()
+	if v.Kind == tree.TScalar || v.Kind == tree.TVector {
+		q.Kind, q.Width = v.Base, v.Width()
 	}
 	return q
 }
@@ -199,4 +175,80 @@ func (u *Unit) computeHash() [32]byte {
 	}
 	put(fmt.Sprintf("%+v", *u.options.Features))
 	return [32]byte(h.Sum(nil))
+}
+
+// ErrTarget says that a Target is none of the constants.
+var ErrTarget = errors.New("source: no such target")
+
+// ErrUnsupported says that a Unit is correct but a target has no way to do what
+// it asks for. The error has an ErrorList with the places.
+var ErrUnsupported = errors.New("source: the target cannot do this")
+
+// Render is RenderContext without an end.
+func (u *Unit) Render(t Target) (string, error) {
+	return u.RenderContext(context.Background(), t)
+}
+
+// RenderContext returns the program in the language of target t: the original text for
+// OpenCL, a complete C++17 translation unit for Host, CUDA and HIP, a program in the
+// Metal Shading Language for Metal (what an entry point takes is said at EntryPrefix). For any other
+// value the error wraps ErrTarget; where the target cannot do what the program does it wraps
+// ErrUnsupported and an ErrorList with the places; where the text would be larger than 64 MiB it
+// is an ErrorList with the place where that was reached.
+//
+// It computes in the caller's goroutine, seconds for a program of a million tokens. When ctx is
+// done it ends soon with the context's cause. The Unit can be rendered again.
+func (u *Unit) RenderContext(ctx context.Context, t Target) (text string, err error) {
+	defer token.Settle(&err)
+	m := token.NewMeter(ctx)
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	switch t {
+	case OpenCL:
+		if u.Expanded() {
+			return render.Expanded(m, u.tree), nil
+		}
+		return render.Original(u.name, u.text), nil
+	case Host, CUDA, HIP, Metal:
+		fibers := slices.ContainsFunc(u.options.Defines, func(d Define) bool { return d.Name == fibersDefine })
+		text, err := render.CPP(m, u.tree, t, fibers)
+		if err != nil {
+			return "", fmt.Errorf("%w: %w", ErrUnsupported, err)
+		}
+		return text, nil
+	}
+	return "", fmt.Errorf("%w: %s", ErrTarget, t)
+}
+
+// Expanded reports whether the OpenCL rendering is the preprocessed text and not the original
+// one. It is for programs with includes, which an OpenCL compiler would not find, and for those
+// with a kernel whose name is changed (see OpenCLName). The program's definitions are used
+// up in it.
+func (u *Unit) Expanded() bool {
+	return len(u.resolved) > 0 || slices.ContainsFunc(u.kernels, func(k Kernel) bool { return render.OpenCLName(k.Name) != k.Name })
+}
+
+// OpenCLName returns the name that a kernel has in OpenCL renderings: its own, or
+// cc_kernel_NAME where NAME is a built-in function. OpenCL compilers define the names of those
+// as macros, or take the kernel for an overload, and find no kernel of that name.
+func (u *Unit) OpenCLName(kernel string) string {
+	return render.OpenCLName(kernel)
+}
+
+// RenderOffsets is RenderOffsetsContext without an end.
+func (u *Unit) RenderOffsets() (string, error) { return u.RenderOffsetsContext(context.Background()) }
+
+// RenderOffsetsContext returns OpenCL text in which every kernel takes, after its own
+// parameters, one ulong for each global and constant pointer among them: a
+// number of bytes that the kernel adds to that pointer first. It serves views
+// that begin where an OpenCL device could not make a buffer begin. Errors, the context and the
+// time it takes are as with RenderContext.
+func (u *Unit) RenderOffsetsContext(ctx context.Context) (text string, err error) {
+	defer token.Settle(&err)
+	m := token.NewMeter(ctx)
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	return render.Offsets(m, u.tree), nil
 }

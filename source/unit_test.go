@@ -1,7 +1,9 @@
 package source
 
 import (
+	"crypto/sha256"
 	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -33,7 +35,7 @@ kernel void b() { }
 	assert.Equal(t, [3]int{8, 4, 1}, k.ReqdLocal)
 	assert.True(t, k.Barrier, "through a helper")
 	assert.Equal(t, 24, k.LocalBytes)
-	assert.Equal(t, Pos{"d.cl", 5, 6}, k.Pos)
+	assert.Equal(t, Pos{File: "d.cl", Line: 5, Col: 6}, k.Pos)
 	want := []Param{
 		{Name: "x", Kind: Float, Width: 1, Size: 4, Decl: "float"},
 		{Name: "p", Pointer: true, Space: Global, Kind: Float, Width: 3, Size: 16, Const: true, Decl: "global const float3 *"},
@@ -55,24 +57,24 @@ kernel void b() { }
 func TestHash(t *testing.T) {
 	text := "#include \"a.h\"\nkernel void k(global int *o) { o[0] = A + B; }"
 	dir := func(h string) []fs.FS { return []fs.FS{fstest.MapFS{"a.h": {Data: []byte(h)}}} }
-	base := Options{Defines: []Define{{"B", "2"}}, Includes: dir("#define A 1")}
+	base := Options{Defines: []Define{{Name: "B", Value: "2"}}, Includes: dir("#define A 1")}
 	h := mustParse(t, text, base).Hash()
 	assert.Equal(t, h, mustParse(t, text, base).Hash(), "the same inputs")
 	for name, u := range map[string]*Unit{
 		"text":     mustParse(t, text+" ", base),
-		"define":   mustParse(t, text, Options{Defines: []Define{{"B", "3"}}, Includes: base.Includes}),
+		"define":   mustParse(t, text, Options{Defines: []Define{{Name: "B", Value: "3"}}, Includes: base.Includes}),
 		"include":  mustParse(t, text, Options{Defines: base.Defines, Includes: dir("#define A 2")}),
 		"features": mustParse(t, text, Options{Defines: base.Defines, Includes: base.Includes, Features: &Features{FP64: true}}),
 		"name":     mustParse(t, text, Options{Name: "other.cl", Defines: base.Defines, Includes: base.Includes}),
 	} {
 		assert.NotEqual(t, h, u.Hash(), name)
 	}
-	assert.Equal(t, []File{{"a.h", "#define A 1"}}, mustParse(t, text, base).Includes())
+	assert.Equal(t, []File{{Name: "a.h", Text: "#define A 1"}}, mustParse(t, text, base).Includes())
 }
 
 func TestRenderOpenCL(t *testing.T) {
 	text := "kernel void k(global float *x, local int *l) { x[0] = N; }\n"
-	u := mustParse(t, text, Options{Name: "a.cl", Defines: []Define{{"N", "3"}}})
+	u := mustParse(t, text, Options{Name: "a.cl", Defines: []Define{{Name: "N", Value: "3"}}})
 	cl, err := u.Render(OpenCL)
 	require.NoError(t, err)
 	assert.Equal(t, "#pragma OPENCL FP_CONTRACT OFF\n#line 1 \"a.cl\"\n"+text, cl)
@@ -128,4 +130,18 @@ kernel void plain(global float *x) { int clamp = 1; x[clamp] = 0; }
 	other, err := Parse("kernel void own(global int *x) { x[0] = clamp(1, 2, 3); }", Options{})
 	require.NoError(t, err)
 	assert.False(t, other.Expanded())
+}
+
+// TestRevision: every file that programs are read and rendered by is part of the revision.
+func TestRevision(t *testing.T) {
+	require.NoError(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && d.Name() == "testdata" {
+			return filepath.SkipDir
+		}
+		if err == nil && !d.IsDir() && (filepath.Ext(path) == ".go" || filepath.Ext(path) == ".h") {
+			_, err = self.ReadFile(filepath.ToSlash(path))
+		}
+		return err
+	}))
+	assert.Len(t, revision(), len("concord source ")+2*sha256.Size)
 }

@@ -2,7 +2,7 @@
 // from a rendered portable source) and the call that runs one of its kernels on the CPU's threads.
 //
 // The part between the two ABI lines is what a compiled program and the executor share. The prelude
-// of every rendered program carries the same text (source/prelude/abi.h; a test compares the two),
+// of every rendered program carries the same text (source/internal/render/prelude/abi.h; a test compares the two),
 // so it is valid C11 and C++17 and includes nothing but stdint.h.
 
 #ifndef CONCORD_HOST_H

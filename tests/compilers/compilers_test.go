@@ -182,7 +182,7 @@ func TestStress(t *testing.T) {
 	if os.Getenv(variable) == "" {
 		t.Skip("slow: " + variable + " is not set")
 	}
-	files, err := filepath.Glob("../../source/testdata/stress/*.cl")
+	files, err := filepath.Glob("../../source/internal/render/testdata/stress/*.cl")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	compilers(t, func(t *testing.T, c driver.CrossCompiler, cfg *driver.Config, u turn) {

@@ -19,5 +19,5 @@
 // # Caveats
 //
 // What the seed means changes with every change of the generator: a program that found
-// something belongs into source/testdata/stress.
+// something belongs into source/internal/render/testdata/stress.
 package programs

@@ -1,4 +1,4 @@
-// Package stress runs the stress set of the front end (source/testdata/stress: small
+// Package stress runs the stress set of the front end (source/internal/render/testdata/stress: small
 // programs, a family of constructs each, with what they must compute) on every
 // device of the machine, through runtime as any program would.
 package stress
@@ -26,7 +26,7 @@ import (
 // TestStress demands of every device that runs portable programs what the set
 // says. A device without double precision skips the programs that need it.
 func TestStress(t *testing.T) {
-	files, err := filepath.Glob("../../source/testdata/stress/*.cl")
+	files, err := filepath.Glob("../../source/internal/render/testdata/stress/*.cl")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	s, err := runtime.New(runtime.Config{Fallback: runtime.Require})
@@ -69,7 +69,7 @@ var lacksMetal = map[string]string{
 }
 
 // stress runs one file: each "// run:" line, compared with the "// want:" lines
-// below it. source/testdata/driver.c says how they are written.
+// below it. source/internal/render/testdata/driver.c says how they are written.
 func stress(t *testing.T, d *runtime.Device, file string) {
 	b, err := os.ReadFile(file)
 	require.NoError(t, err)

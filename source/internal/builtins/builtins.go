@@ -1,0 +1,158 @@
+// Package builtins has the built-in functions of OpenCL C 1.2 (less images), as one table. It types
+// calls, checks their arguments, and says which forms the preludes offer: for
+// every function and every concrete form there is a cc_ function of that name
+// that takes exactly these types. Overloading is decided here, in Go, so that no
+// target's compiler decides it by rules of its own (C++ would turn
+// pow(float, int) into double).
+package builtins
+
+import (
+	"sync"
+
+	"github.com/concord-compute/concord/source/internal/tree"
+)
+
+// Type is a type as the table sees it. The zero value is a type that no
+// built-in takes.
+type Type struct {
+	Kind  tree.Kind  // of the scalar, the vector's lanes, or what a pointer points to
+	Width int        // lanes: 1, 2, 3, 4, 8, 16; 0 counts as 1
+	Ptr   bool       // a pointer to such a value; Kind Void is then "void *"
+	Space tree.Space // what a pointer points into
+	Const bool       // a pointer to const
+	Event bool       // event_t (or a pointer to one), whatever Kind says
+	None  bool       // the result of a function that returns nothing
+}
+
+// Known reports whether the type says anything.
+func (t Type) Known() bool { return t.Kind != tree.Void || t.Ptr || t.Event || t.None }
+
+// Lanes returns the number of lanes, at least 1.
+func (t Type) Lanes() int {
+	if t.Width == 0 {
+		return 1
+	}
+	return t.Width
+}
+
+// Func is one row of the table.
+type Func struct {
+	Name     string // as OpenCL C spells it
+	Member   bool   // in host, CUDA ... renderings a member of the work-item base (ids, barriers, printf)
+	Barrier  bool   // synchronizes the group: the renderer adds a site number as last argument
+	Variadic bool   // printf: arguments beyond the parameters are passed as they are
+	Atomic   bool   // an atomic: with a 64-bit pointee it needs Features.Int64Atomic
+	Ext      string // extension or later version that the whole function needs, or ""
+	Forms    []Form
+	once     sync.Once
+	all      []*Overload // what overloads returns
+}
+
+// Call is one call with its overload chosen.
+type Call struct {
+	Func   *Func
+	Name   string // the prelude's function: "cc_pow"
+	Params []Type // what each argument is to be converted to; a scalar for a vector parameter splats
+	Result Type   // None for void
+}
+
+// Lookup finds the built-in of that name. Conversions (convert_T, as_T)
+// are not functions of the table; see ConversionOf.
+func Lookup(name string) (*Func, bool) {
+	b, ok := Table()[name]
+	return b, ok
+}
+
+// Usage returns the forms of the function for a message: what can be called.
+func (b *Func) Usage() string {
+	s := ""
+	for i, f := range b.Forms {
+		if i > 0 {
+			s += "; "
+		}
+		s += f.describe(b.Name)
+	}
+	return s
+}
+
+// Form is one overload family: a class that the generic type G ranges over and
+// the slots that depend on it.
+type Form struct {
+	Class  *Class
+	Result Slot
+	Params []Slot
+}
+
+// Slot is one parameter or the result.
+type Slot struct {
+	Sym   byte // see slotNames
+	Ptr   bool
+	width int // fixed lanes of 'x' and 'f', else 0
+}
+
+// isInt reports whether k is an integer kind (bool is not).
+func isInt(k tree.Kind) bool { return k >= tree.Char && k <= tree.ULong }
+
+// isFloat reports whether k is half, float or double.
+func isFloat(k tree.Kind) bool { return k >= tree.Half && k <= tree.Double }
+
+// sizeOf is the size of a scalar of that kind, 0 for void and structs.
+func sizeOf(k tree.Kind) int {
+	switch k {
+	case tree.Bool, tree.Char, tree.UChar:
+		return 1
+	case tree.Short, tree.UShort, tree.Half:
+		return 2
+	case tree.Int, tree.UInt, tree.Float:
+		return 4
+	case tree.Long, tree.ULong, tree.Double:
+		return 8
+	}
+	return 0
+}
+
+// intKind is the integer kind of that many bytes.
+func intKind(bytes int, signed bool) tree.Kind {
+	k := map[int]tree.Kind{1: tree.Char, 2: tree.Short, 4: tree.Int, 8: tree.Long}[bytes]
+	if !signed {
+		k++
+	}
+	return k
+}
+
+// TypeOf is the table's view of a type of the parser.
+func TypeOf(t *tree.Type) Type {
+	switch t.Kind {
+	case tree.TEvent:
+		return Type{Event: true}
+	case tree.TScalar:
+		return Type{Kind: t.Base, Width: 1, None: t.Base == tree.Void}
+	case tree.TVector:
+		return Type{Kind: t.Base, Width: t.N}
+	case tree.TRecord:
+		return Type{Kind: tree.Struct, Width: 1}
+	case tree.TPointer, tree.TArray: // an array argument decays
+		e := TypeOf(t.Elem)
+		if e.Ptr || t.Elem.Kind == tree.TArray || t.Elem.Kind == tree.TFunc {
+			e = Type{Kind: tree.Struct, Width: 1} // a pointer to what no built-in takes
+		}
+		e.Ptr, e.None, e.Space, e.Const = true, false, t.Elem.Space, t.Elem.IsConst()
+		return e
+	}
+	return Type{}
+}
+
+// Tree is the view of t that the rest of the front end has.
+func (t Type) Tree() *tree.Type {
+	c := tree.Vector(t.Kind, t.Lanes())
+	if t.Event {
+		c = tree.EventType
+	}
+	if !t.Ptr {
+		return c // None: Kind is Void
+	}
+	if t.Const {
+		c = c.With(tree.QConst)
+	}
+	return tree.PointerTo(c.In(t.Space))
+}

@@ -1,0 +1,168 @@
+package check
+
+// Checks of a whole program: constants, the call graph, the kernels.
+
+import (
+	"github.com/concord-compute/concord/source/internal/builtins"
+	"github.com/concord-compute/concord/source/internal/tree"
+)
+
+// checkConstant checks that an initializer can be computed before anything runs.
+func (p *parser) checkConstant(n *tree.Init) {
+	if n == nil {
+		return
+	}
+	if n.Value != nil {
+		if bad := notConstant(n.Value); bad != nil {
+			p.errorf(p.PosOf(bad), "constant", "the initializer of a constant must itself be constant")
+		}
+	}
+	for _, k := range n.Kids {
+		p.checkConstant(k)
+	}
+}
+
+// notConstant returns the part of e that is not known before a program runs.
+func notConstant(e *tree.Expr) *tree.Expr {
+	switch e.Op {
+	case tree.OpAssign, tree.OpPreInc, tree.OpPostInc, tree.OpCall, tree.OpStmts:
+		return e
+	case tree.OpBuiltin:
+		if c, ok := builtins.ConversionOf(e.Text); !ok || !c.As {
+			return e
+		}
+	case tree.OpSym:
+		if e.Type.Kind == tree.TArray && e.Sym.Type.Space == tree.Constant || e.Sym.Val.OK || e.Sym.Type.Space == tree.Constant && e.Sym.Inst {
+			return nil
+		}
+		return e
+	case tree.OpUnary:
+		if e.Text == "&" {
+			return nil
+		}
+	}
+	for _, k := range [...]*tree.Expr{e.A, e.B, e.C} {
+		if k != nil {
+			if bad := notConstant(k); bad != nil {
+				return bad
+			}
+		}
+	}
+	for _, k := range e.Args {
+		if bad := notConstant(k); bad != nil {
+			return bad
+		}
+	}
+	return nil
+}
+
+// checkProgram runs when everything is parsed.
+func (p *parser) checkProgram() {
+	for _, fn := range p.Funcs {
+		for _, c := range fn.Calls {
+			if !c.To.Defined {
+				p.errorf(c.Pos, "call", "'%s' is declared but not defined", c.To.Name)
+			}
+		}
+		if fn.Kernel {
+			p.checkKernel(fn)
+		}
+	}
+	state := map[*tree.Function]int{}
+	for _, fn := range p.Funcs {
+		p.checkRecursion(fn, state, 0)
+	}
+}
+
+// maxCalls is how deep calls of functions may be nested: walks over the call graph go as
+// deep.
+const maxCalls = 1000
+
+// checkRecursion walks the calls below fn. States: 1 on the way, 2 done.
+func (p *parser) checkRecursion(fn *tree.Function, state map[*tree.Function]int, depth int) {
+	if state[fn] == 2 {
+		return
+	}
+	if depth > maxCalls {
+		p.errorf(fn.Pos, "call", "calls are nested deeper than %d functions", maxCalls)
+		return
+	}
+	state[fn] = 1
+	for _, c := range fn.Calls {
+		if state[c.To] == 1 {
+			p.errorf(c.Pos, "recursion", "'%s' calls itself: OpenCL C has no recursion", c.To.Name)
+			continue
+		}
+		p.checkRecursion(c.To, state, depth+1)
+		fn.Barrier = fn.Barrier || c.To.Barrier
+		fn.Depth = max(fn.Depth, c.To.Depth+1)
+	}
+	if fn.Depth == maxCalls+1 {
+		p.errorf(fn.Pos, "call", "calls are nested deeper than %d functions", maxCalls)
+	}
+	fn.Memory = localBytes(fn)
+	state[fn] = 2
+}
+
+// checkKernel checks what a kernel may return and take.
+func (p *parser) checkKernel(fn *tree.Function) {
+	if !fn.Type.Elem.IsVoid() {
+		p.errorf(fn.Pos, "kernel", "the kernel '%s' must return void, not '%s'", fn.Name, fn.Type.Elem)
+	}
+	if fn.Overload {
+		p.errorf(fn.Pos, "kernel", "the kernel '%s' cannot be overloadable", fn.Name)
+	}
+	for _, s := range fn.Params {
+		if msg := kernelParamError(s.Type); msg != "" {
+			p.errorf(s.Pos, "kernel parameter", "'%s' of the kernel '%s': %s", s.Name, fn.Name, msg)
+		}
+	}
+}
+
+// kernelParamError says why a kernel cannot take a parameter of type t.
+func kernelParamError(t *tree.Type) string {
+	switch t.Kind {
+	case tree.TPointer:
+		switch {
+		case t.Elem.Space == tree.Private:
+			return "a pointer parameter must say global, constant or local"
+		case tree.ArrayBase(t.Elem).IsPointer():
+			return "a kernel cannot take pointers to pointers"
+		}
+	case tree.TScalar:
+		switch {
+		case t.Alias != "":
+			return "a kernel cannot take '" + t.Alias + "', whose size differs by device"
+		case t.Base == tree.Bool:
+			return "a kernel cannot take 'bool'"
+		case t.Base == tree.Half:
+			return "a kernel cannot take 'half' by value"
+		}
+	case tree.TEvent:
+		return "a kernel cannot take 'event_t'"
+	case tree.TRecord:
+		if t.Rec.Pointers {
+			return "a kernel cannot take a struct with pointers or bool in it"
+		}
+	}
+	return ""
+}
+
+// localBytes is the local memory that a kernel declares, with that of the kernels it calls,
+// whose memory is known already. It is no more than BigSize.
+func localBytes(fn *tree.Function) int {
+	n := 0
+	for _, s := range fn.Locals {
+		size, _ := s.Type.Size()
+		n = min(tree.AlignUp(n, tree.LocalAlignment(s.Type))+size, tree.BigSize)
+	}
+	seen := map[*tree.Function]bool{}
+	for _, c := range fn.Calls {
+		if c.To.Kernel && !seen[c.To] {
+			seen[c.To] = true
+			n += c.To.Memory
+		}
+		n = min(n, tree.BigSize)
+	}
+	return n
+}

@@ -1,0 +1,127 @@
+package loops
+
+// How differences between items spread. A variable that may differ makes others differ
+// that are computed from it; a condition that may differ parts the items, and what is
+// assigned in one part only differs behind it; where some items leave a loop earlier than
+// others, the loop parts them. Everything is looked at again only when something that it
+// depends on has changed, once, so the work grows with the text and no faster.
+
+import "github.com/concord-compute/concord/source/internal/tree"
+
+// dependent is what has to be looked at again when a variable turns out to differ: a
+// variable that is assigned from it, or a statement that decides by it.
+type dependent struct {
+	sym *tree.Symbol
+	at  *place
+}
+
+// spreading is the work that is left.
+type spreading struct {
+	*flow
+	dependents map[*tree.Symbol][]dependent
+	todo       []*tree.Symbol // they may differ, and their dependents do not know
+}
+
+// spread completes varies, and the places that only some items reach.
+func (w *flow) spread() {
+	s := &spreading{flow: w, dependents: map[*tree.Symbol][]dependent{}}
+	for sym, differs := range w.varies {
+		if differs {
+			s.todo = append(s.todo, sym)
+		}
+	}
+	for _, sym := range w.order {
+		for _, a := range w.Writes[sym] {
+			if !s.depend(a.value, dependent{sym: sym}) {
+				s.vary(sym)
+			}
+		}
+	}
+	for _, p := range w.places {
+		switch p.s.Kind {
+		case tree.StSwitch:
+			s.part(p)
+		case tree.StIf, tree.StFor, tree.StWhile, tree.StDo:
+			if !s.depend(p.s.E, dependent{at: p}) {
+				s.part(p)
+			}
+		}
+	}
+	for len(s.todo) > 0 {
+		sym := s.todo[len(s.todo)-1]
+		s.todo = s.todo[:len(s.todo)-1]
+		for _, d := range s.dependents[sym] {
+			s.Step()
+			if d.at != nil {
+				s.part(d.at)
+			} else {
+				s.vary(d.sym)
+			}
+		}
+	}
+}
+
+// depend enters what depends on e with all variables that decide about it. It is false
+// where e differs whatever they are.
+func (s *spreading) depend(e *tree.Expr, d dependent) bool {
+	var mentions []*tree.Symbol
+	if !s.depends(e, func(sym *tree.Symbol) bool {
+		mentions = append(mentions, sym)
+		return !s.varies[sym]
+	}) {
+		return false
+	}
+	for _, sym := range mentions {
+		s.dependents[sym] = append(s.dependents[sym], d)
+	}
+	return true
+}
+
+// vary says that a variable may differ between items.
+func (s *spreading) vary(sym *tree.Symbol) {
+	if !s.varies[sym] {
+		s.varies[sym] = true
+		s.todo = append(s.todo, sym)
+	}
+}
+
+// part says that only some items may reach the end of a statement, and so of all in it.
+func (s *spreading) part(at *place) {
+	if at.split {
+		return
+	}
+	for list := []*place{at}; len(list) > 0; {
+		p := list[len(list)-1]
+		list = list[:len(list)-1]
+		if p.split {
+			continue
+		}
+		s.Step()
+		p.split = true
+		list = append(list, p.inner...)
+		for _, sym := range p.writes {
+			s.vary(sym)
+		}
+		if p.jump != nil {
+			list = append(list, s.leave(p.jump)...)
+		}
+	}
+}
+
+// leave returns the loops that only some items leave by a jump: a return leaves every one.
+func (s *spreading) leave(j *jump) []*place {
+	var loops []*place
+	for p := j.at; p != nil; p = p.up {
+		switch p.s.Kind {
+		case tree.StFor, tree.StWhile, tree.StDo:
+			if j.target == nil || j.target == p.s {
+				loops = append(loops, p)
+			}
+		}
+		if p.left || p.s == j.target {
+			break
+		}
+		p.left = j.target == nil
+	}
+	return loops
+}

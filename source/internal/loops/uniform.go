@@ -1,0 +1,236 @@
+package loops
+
+// What is alike for all items of a group. Every variable is taken to be so until
+// something shows that it need not be: it is assigned what differs between items
+// (their ids, whatever is read from memory), or in a place that not all items reach.
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/concord-compute/concord/source/internal/builtins"
+	"github.com/concord-compute/concord/source/internal/tree"
+)
+
+// isWrite tells whether e itself assigns.
+func isWrite(e *tree.Expr) bool {
+	return e.Op == tree.OpAssign || e.Op == tree.OpPreInc || e.Op == tree.OpPostInc
+}
+
+// isBarrier tells whether e is a call that synchronizes the group.
+func isBarrier(e *tree.Expr) bool { return e.Op == tree.OpBuiltin && e.Site > 0 }
+
+// uniform tells whether e has one value for all items of a group and changes
+// nothing. What is read from memory may be changed by another item at any time.
+func (w *flow) uniform(e *tree.Expr) bool {
+	return w.depends(e, func(sym *tree.Symbol) bool { return !w.varies[sym] })
+}
+
+// depends tells whether e changes nothing and has one value for all items, given that the
+// variables for which alone is true have.
+func (w *flow) depends(e *tree.Expr, alone func(*tree.Symbol) bool) bool {
+	if e == nil {
+		return true
+	}
+	w.Step()
+	switch e.Op {
+	case tree.OpLit, tree.OpString, tree.OpNull, tree.OpNamed, tree.OpSizeof:
+		return true
+	case tree.OpSym:
+		if e.Sym.Inst {
+			return e.Sym.Type.Space == tree.Constant && !e.Sym.Type.IsPointer()
+		}
+		return e.Sym.Kind == tree.SymEnumConst || alone(e.Sym)
+	case tree.OpDecay:
+		return e.A.Op == tree.OpString || e.A.Op == tree.OpSym && e.A.Sym.Inst
+	case tree.OpIndex:
+		return e.A.Op == tree.OpDecay && e.A.A.Op == tree.OpSym && e.A.A.Sym.Inst && e.A.A.Sym.Type.Space == tree.Constant && w.depends(e.B, alone)
+	case tree.OpUnary:
+		if e.Text == "&" || e.Text == "*" {
+			return false
+		}
+	case tree.OpParen, tree.OpBinary, tree.OpShift, tree.OpCompare, tree.OpLogic, tree.OpCond, tree.OpElvis, tree.OpVecCond, tree.OpMember, tree.OpSwizzle, tree.OpComponent,
+		tree.OpCast, tree.OpConv, tree.OpVecLit:
+	case tree.OpBuiltin:
+		if !alike(e) {
+			return false
+		}
+	case tree.OpCall:
+		if !w.isPure(e.Sym.Fn) {
+			return false
+		}
+	default:
+		return false
+	}
+	for _, a := range e.Args {
+		if !w.depends(a, alone) {
+			return false
+		}
+	}
+	return w.depends(e.A, alone) && w.depends(e.B, alone) && w.depends(e.C, alone)
+}
+
+// groupMembers are the built-ins of the work item that answer all items alike.
+const groupMembers = " get_work_dim get_global_size get_local_size get_num_groups get_group_id get_global_offset "
+
+// alike tells whether a built-in depends on its arguments and the group alone.
+func alike(e *tree.Expr) bool {
+	if _, ok := builtins.ConversionOf(e.Text); ok {
+		return true
+	}
+	name := strings.TrimPrefix(e.Text, "cc_")
+	b, ok := builtins.Lookup(name)
+	if !ok || b.Barrier || b.Atomic || b.Variadic || b.Member && !strings.Contains(groupMembers, " "+name+" ") {
+		return false
+	}
+	for _, a := range e.Args {
+		if a.Type.IsPointer() {
+			return false
+		}
+	}
+	return true
+}
+
+// isPure tells whether a function of the program depends on its arguments alone.
+func (w *flow) isPure(fn *tree.Function) bool {
+	if known, ok := w.pure[fn]; ok {
+		return known
+	}
+	w.pure[fn] = false
+	if !fn.Defined || fn.Kernel || fn.Barrier {
+		return false
+	}
+	pure := true
+	for _, p := range fn.Params {
+		pure = pure && !p.Type.IsPointer()
+	}
+	tree.WalkStmt(fn.Body, func(e *tree.Expr) {
+		w.Step()
+		switch e.Op {
+		case tree.OpUnary:
+			pure = pure && e.Text != "*" && e.Text != "&"
+		case tree.OpIndex:
+			pure = pure && e.A.Op == tree.OpDecay
+		case tree.OpSym:
+			pure = pure && (!e.Sym.Inst || e.Sym.Type.Space == tree.Constant && !e.Sym.Type.IsPointer())
+		case tree.OpBuiltin:
+			pure = pure && alike(e)
+		case tree.OpCall:
+			pure = pure && w.isPure(e.Sym.Fn)
+		case tree.OpStmts, tree.OpCompound, tree.OpBad:
+			pure = false
+		}
+	})
+	w.pure[fn] = pure
+	return pure
+}
+
+// cheapNodes is the size of an expression that costs less to compute again than to
+// keep.
+const cheapNodes = 24
+
+// cheap tells whether a variable of the items can be computed wherever it is
+// needed: from ids, arguments and variables like it, and never changed.
+func (f *Plan) cheap(sym *tree.Symbol) bool {
+	known, asked := f.cheaps[sym]
+	if !asked {
+		f.cheaps[sym] = false // what begins with itself is not
+		known = f.isCheap(sym)
+		f.cheaps[sym] = known
+	}
+	return known
+}
+
+func (f *Plan) isCheap(sym *tree.Symbol) bool {
+	if sym.Kind != tree.SymVar || f.Home[sym] == nil || len(f.Writes[sym]) != 1 || f.pinned[sym] || sym.Init == nil || sym.Init.Value == nil ||
+		sym.Type.Q&tree.QVolatile != 0 || sym.Type.Align > 0 || sym.Type.Kind != tree.TScalar && sym.Type.Kind != tree.TPointer {
+		return false
+	}
+	nodes, cheap := 0, true
+	tree.WalkExpr(sym.Init.Value, func(e *tree.Expr) {
+		f.Step()
+		nodes++
+		cheap = cheap && f.cheapNode(e, f.loops[sym])
+	})
+	return cheap && nodes <= cheapNodes
+}
+
+func (f *Plan) cheapNode(e *tree.Expr, loops []*tree.Stmt) bool {
+	switch e.Op {
+	case tree.OpLit, tree.OpNull, tree.OpNamed, tree.OpSizeof, tree.OpParen, tree.OpShift, tree.OpCompare, tree.OpLogic, tree.OpCond, tree.OpCast, tree.OpConv:
+		return true
+	case tree.OpUnary:
+		return e.Text != "*" && e.Text != "&"
+	case tree.OpBinary:
+		n := tree.Fold(e.B)
+		return e.Text != "/" && e.Text != "%" || n.OK && !n.IsFloat && n.Int > 0 && n.Int&(n.Int-1) == 0
+	case tree.OpDecay:
+		return e.A.Op == tree.OpSym && e.A.Sym.Inst
+	case tree.OpSym:
+		switch s := e.Sym; {
+		case s.Inst:
+			return s.Type.Kind == tree.TArray || s.Type.Space == tree.Constant && !s.Type.IsPointer()
+		case s.Kind == tree.SymEnumConst:
+			return true
+		case f.Shared[s]:
+			return f.steady(s, loops)
+		case s.Kind == tree.SymParam:
+			return len(f.Writes[s]) == 0
+		default:
+			return f.cheap(s)
+		}
+	case tree.OpBuiltin:
+		name := strings.TrimPrefix(e.Text, "cc_")
+		return strings.Contains(groupMembers+"get_global_id get_local_id ", " "+name+" ")
+	}
+	return false
+}
+
+// steadyIn is what steady was asked: about a variable, inside of loops of which these are
+// the innermost and the number.
+type steadyIn struct {
+	sym  *tree.Symbol
+	loop *tree.Stmt
+	n    int
+}
+
+// steady tells whether a variable of the group keeps its value inside of these
+// loops: it is changed only where one of them goes round.
+func (f *Plan) steady(sym *tree.Symbol, loops []*tree.Stmt) bool {
+	key := steadyIn{sym: sym, n: len(loops)}
+	if key.n > 0 {
+		key.loop = loops[key.n-1]
+	}
+	known, asked := f.steadies[key]
+	if !asked {
+		known = f.changesIn(sym, loops) && (sym.Kind != tree.SymParam || len(f.Writes[sym]) == 0)
+		f.steadies[key] = known
+	}
+	return known
+}
+
+// changesIn tells whether a variable is changed by nothing but the post expressions of
+// these loops.
+func (f *Plan) changesIn(sym *tree.Symbol, loops []*tree.Stmt) bool {
+	at, asked := f.changes[sym]
+	if !asked {
+		seen := map[*tree.Stmt]bool{}
+		for _, w := range f.Writes[sym] {
+			if s := w.at.s; s.Kind != tree.StDecl && !seen[s] {
+				seen[s] = true
+				at = append(at, s)
+			}
+		}
+		f.changes[sym] = at
+	}
+	if len(at) > len(loops) {
+		return false
+	}
+	for _, s := range at {
+		f.Step()
+		if !slices.Contains(loops, s) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,92 @@
+// Tokens back to text, for a target that reads the portable language itself but
+// cannot be given our includes, and for the tests against cpp.
+
+package preprocess
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/concord-compute/concord/source/internal/token"
+)
+
+// WriteText writes tokens as a text that has them on the lines they came from, with
+// #line where a file begins or lines do not follow each other. Reading it again
+// gives the same tokens at the same lines, unless a stray # begins a line, which
+// the parser refuses anyway.
+func WriteText(m *token.Meter, tokens []token.Token) string {
+	w := textWriter{Meter: m}
+	for _, t := range tokens {
+		if t.Kind != token.EOF {
+			w.write(t)
+		}
+	}
+	if w.open {
+		w.b.WriteByte('\n')
+	}
+	return w.b.String()
+}
+
+// textWriter keeps the place at which a reader of what was written would be.
+type textWriter struct {
+	*token.Meter
+	b    strings.Builder
+	file string
+	line int // 0 before the first token
+	open bool
+	last token.Token // on this line, if open
+}
+
+// maxBlank is how many empty lines are written rather than a #line.
+const maxBlank = 4
+
+func (w *textWriter) write(t token.Token) {
+	if t.Kind == token.Pragma && w.open {
+		w.newline() // a pragma has its line for itself
+	}
+	w.moveTo(t.Pos)
+	if w.open && (t.Space || touching(w.last, t)) {
+		w.b.WriteByte(' ')
+	}
+	w.Wrote(len(t.Text), t.Pos)
+	w.b.WriteString(t.Text)
+	w.open, w.last = true, t
+	if t.Kind == token.Pragma {
+		w.newline()
+	}
+}
+
+func (w *textWriter) newline() {
+	w.b.WriteByte('\n')
+	w.line++
+	w.open = false
+}
+
+// moveTo brings the reader to the line of pos.
+func (w *textWriter) moveTo(pos token.Pos) {
+	gap := pos.Line - w.line
+	if w.line > 0 && pos.File == w.file && gap >= 0 && gap <= maxBlank {
+		for range gap {
+			w.newline()
+		}
+		return
+	}
+	if w.open {
+		w.newline()
+	}
+	line := "#line " + strconv.Itoa(pos.Line) + " " + quote(pos.File) + "\n"
+	w.Wrote(len(line), pos)
+	w.b.WriteString(line)
+	w.file, w.line = pos.File, pos.Line
+}
+
+// touching says whether two tokens written without a space between them would
+// be read as others.
+func touching(a, b token.Token) bool {
+	text := a.Text + b.Text
+	if a.Text == "/" && (b.Text[0] == '/' || b.Text[0] == '*') {
+		return true
+	}
+	kind, n := scan(text)
+	return n != len(a.Text) || kind != a.Kind
+}

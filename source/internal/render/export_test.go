@@ -1,0 +1,7 @@
+package render
+
+// What the tests outside of the package need.
+var (
+	PreludeABI  = preludeABI
+	PreludeText = preludeText
+)

@@ -1,0 +1,228 @@
+package render
+
+// Kernels on the host whose barriers are places to cut (loops/plan.go), in C++: one
+// function for the whole group. Each region is a lambda that a loop of the prelude
+// calls for every item, inside of one that the prelude calls for every row. The text of
+// the region is what it would be on a fiber; what an item keeps is loaded in front of it
+// and stored behind it.
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/concord-compute/concord/source/internal/loops"
+	"github.com/concord-compute/concord/source/internal/tree"
+)
+
+// splitName is the function that runs a whole group of a kernel.
+func splitName(fn *tree.Function) string { return "ks_" + fn.Name }
+
+// nameOf is the name of a variable where it is mentioned.
+func (r *renderer) nameOf(s *tree.Symbol) string {
+	for _, names := range slices.Backward(r.names) {
+		if names[s] != "" {
+			return names[s]
+		}
+	}
+	if r.plan != nil && r.plan.Names[s] != "" {
+		return r.plan.Names[s]
+	}
+	return s.CName
+}
+
+// planned returns the pieces that a body was cut into.
+func (r *renderer) planned(s *tree.Stmt) ([]loops.Piece, bool) {
+	if r.plan == nil {
+		return nil, false
+	}
+	ps, ok := r.plan.Pieces[s]
+	return ps, ok
+}
+
+// splitKernel writes a kernel as a function of the group.
+func (r *renderer) splitKernel(fn *tree.Function) {
+	f := r.plans[fn]
+	r.plan = f
+	defer func() { r.plan = nil }()
+	r.at(fn.Pos)
+	r.w("template <class cc_I> CC_KERNEL_FN void ", splitName(fn), "(")
+	for i, s := range fn.Params {
+		if i > 0 {
+			r.w(", ")
+		}
+		name := s.CName
+		if len(f.Writes[s]) > 0 {
+			name = arrived(s)
+		}
+		r.w(r.typeText(s.Type, name))
+	}
+	r.w(") {")
+	if r.hasLocals(fn) {
+		r.localBlock(fn)
+	}
+	for _, s := range f.Kept {
+		at := f.Where[s]
+		r.w(" ", r.typeText(dropConst(s.Type), "(*"+at+")"), "; CC_KEEP(", at, ");")
+	}
+	r.pieces(f.Pieces[fn.Body])
+	r.w(" }")
+}
+
+// arrived is the parameter itself, where the kernel assigns it.
+func arrived(s *tree.Symbol) string { return "cc_in_" + s.CName }
+
+func (r *renderer) pieces(ps []loops.Piece) {
+	for _, p := range ps {
+		switch {
+		case p.Items != nil:
+			r.region(p.Items)
+		case p.Sym != nil:
+			r.at(p.Sym.Pos)
+			r.variable(p.Sym)
+		case p.Fence:
+			r.w(" CC_REGION_END;")
+		default:
+			r.stmt(p.Once)
+		}
+	}
+}
+
+// region writes the loop over the items of a group.
+func (r *renderer) region(g *loops.Region) {
+	f := r.plan
+	r.at(g.List[0].Pos)
+	r.w(" { ")
+	r.box(g)
+	if g.Strips != nil {
+		r.interchanged(g)
+		return
+	}
+	r.w("this->template cc_items<cc_I>(cc_b, [&](cc_run<cc_I> &cc_r) CC_ITEM { ")
+	r.straight = r.beginRow(f.StraightOf(g), "cc_r")
+	r.w("this->cc_each(cc_r, [&](const cc_size cc_it, const cc_long cc_k) CC_ITEM { (void)cc_it; (void)cc_k; ")
+	r.computed(g.Anew)
+	for _, s := range g.Vars {
+		if f.Keeps[s] {
+			r.load(s, f.Home[s] == g)
+		}
+	}
+	r.w("{")
+	for _, s := range g.List {
+		r.stmt(s)
+	}
+	r.w(" }")
+	for _, s := range g.Vars {
+		if f.Keeps[s] && f.Copied(s) && (g.Writes[s] || f.Home[s] == g) {
+			r.w(" ", f.Where[s], "[cc_it] = ", f.Names[s], ";")
+		}
+	}
+	r.straight = nil
+	r.w(" }); }); }")
+}
+
+// beginRow computes what straight indices of a run begin with, and returns what is written
+// in their place.
+func (r *renderer) beginRow(s *loops.Straights, run string) map[*tree.Expr]string {
+	text := map[*tree.Expr]string{}
+	r.naming(s.Hoisted(), func() {
+		for i, sym := range s.Order {
+			r.w("const ", r.typeText(dropConst(sym.Type), "cc_h"+strconv.Itoa(i)), " = ")
+			r.initializer(sym.Init)
+			r.w("; ")
+		}
+		for i, x := range s.List {
+			at, step := "cc_x"+strconv.Itoa(i), strconv.FormatInt(x.Step, 10)
+			r.w("const cc_long ", at, " = ", run, ".template from<", step, ", ", r.plain(x.E.Type), ">(")
+			r.expr(x.E)
+			r.w("); ")
+			text[x.E] = "(" + at + " + cc_k * " + step + ")"
+		}
+	})
+	return text
+}
+
+// naming writes something with other names for some variables.
+func (r *renderer) naming(names map[*tree.Symbol]string, write func()) {
+	r.names = append(r.names, names)
+	write()
+	r.names = r.names[:len(r.names)-1]
+}
+
+// computed declares variables that are computed again.
+func (r *renderer) computed(need []*tree.Symbol) {
+	for _, s := range need {
+		r.w(r.typeText(s.Type, r.nameOf(s)), " = ")
+		r.initializer(s.Init)
+		r.w("; ")
+	}
+}
+
+// box writes which items a region is for, as far as its guards tell.
+func (r *renderer) box(g *loops.Region) {
+	f := r.plan
+	limits := f.Guards(g)
+	need := map[*tree.Symbol]bool{}
+	for _, l := range limits {
+		tree.WalkExpr(l.U, func(e *tree.Expr) {
+			if e.Op == tree.OpSym && e.Sym.Kind == tree.SymVar && !e.Sym.Inst && !f.Shared[e.Sym] {
+				f.Needs(e.Sym, need)
+			}
+		})
+	}
+	r.computed(f.InOrder(need))
+	r.w("cc_box<cc_I> cc_b(*this); ")
+	if len(limits) == 0 {
+		return
+	}
+	r.w("if constexpr (CC_SMALL) { ")
+	for _, l := range limits {
+		for _, way := range l.Ways() {
+			global := "false"
+			if l.ID.Global {
+				global = "true"
+			}
+			r.w("cc_b.", way.Method, "(", strconv.Itoa(l.ID.Dim), ", ", global, ", cc_b.limit(")
+			r.expr(l.U)
+			r.w(")", way.Plus, "); ")
+		}
+	}
+	r.w("} ")
+}
+
+// load brings a kept variable into a region. fresh says that its declaration is
+// there: it has no value yet.
+func (r *renderer) load(s *tree.Symbol, fresh bool) {
+	f := r.plan
+	name, t := f.Names[s], dropConst(s.Type)
+	switch {
+	case !f.Copied(s):
+		r.w(r.typeText(t, "(&"+name+")"), " = ", f.Where[s], "[cc_it]; ")
+	case fresh:
+		r.w(r.typeText(t, name), "; ")
+	default:
+		r.w(r.typeText(t, name), " = ", f.Where[s], "[cc_it]; ")
+	}
+}
+
+// plannedVariable writes the declaration of a variable that a plan has a place for.
+// It is false for all others.
+func (r *renderer) plannedVariable(s *tree.Symbol) bool {
+	f := r.plan
+	name := r.nameOf(s)
+	switch {
+	case f.Where[s] != "" && s.Kind == tree.SymParam:
+		r.w(name, " = ", arrived(s), ";")
+	case f.Where[s] != "":
+		if s.Init != nil {
+			r.assignInit(name, s.Init, "; ")
+		}
+		r.w(";")
+	case s.Kind == tree.SymParam:
+		r.w(r.typeText(s.Type, name), " = ", arrived(s), ";")
+	case name != s.CName && !f.Shared[s]: // computed at the beginning of the region
+		r.w(";")
+	default:
+		return false
+	}
+	return true
+}

@@ -1,0 +1,74 @@
+package render
+
+// Operators on the host in a program that calls fma. GCC folds a negation of an fma into
+// it and changes the sign of a zero, so no operation that may become a negation is
+// written as an operator: host_math.h says more.
+
+import (
+	"math"
+
+	"github.com/concord-compute/concord/source/internal/tree"
+)
+
+// fusedDefine tells the prelude that the program calls fma.
+const fusedDefine = "#define CC_FUSED\n"
+
+// fusedNames are the functions for binary operators that may become negations.
+var fusedNames = map[string]string{"-": "cc_sub", "*": "cc_mul", "/": "cc_div"}
+
+// fused tells whether operators on scalars of type t are calls.
+func (r *renderer) fused(t *tree.Type) bool {
+	return r.p.Fused && r.d.target == Host && r.fn != nil && t.IsScalar() && (t.Base == tree.Float || t.Base == tree.Double)
+}
+
+// fusedCall writes e as a call, if it is an operator that may become a negation.
+func (r *renderer) fusedCall(e *tree.Expr) bool {
+	if !r.fused(e.Type) || tree.Fold(e).OK {
+		return false
+	}
+	if e.Op == tree.OpUnary {
+		if e.Text != "-" {
+			return false
+		}
+		r.w("cc_neg(")
+		r.expr(e.A)
+		r.w(")")
+		return true
+	}
+	f := fusedNames[e.Text]
+	if f == "" || !mayNegate(e.Text, tree.Fold(e.A), tree.Fold(e.B)) {
+		return false
+	}
+	args, names, done := []*tree.Expr{e.A, e.B}, []string{"", ""}, func() {}
+	if e.B.Acts {
+		names, done = r.inOrder(args)
+	}
+	open := f + "(("
+	for i, a := range args {
+		r.w(open, r.plain(e.Type), ")(")
+		r.named(a, names[i])
+		r.w(")")
+		open = ", ("
+	}
+	r.w(")")
+	done()
+	return true
+}
+
+// mayNegate tells whether a op b can become a negation of one of them, given what is
+// known of both: x * -1, x / -1 and -0.0 - x are negations.
+func mayNegate(op string, a, b tree.Value) bool {
+	is := func(c tree.Value, v float64) bool {
+		f := c.Convert(tree.DoubleType).Float
+		return !c.OK || f == v && math.Signbit(f) == math.Signbit(v)
+	}
+	switch op {
+	case "*":
+		return is(a, -1) && is(b, -1)
+	case "/":
+		return !a.OK && is(b, -1)
+	case "-":
+		return is(a, math.Copysign(0, -1)) && !b.OK
+	}
+	return false
+}

@@ -1,0 +1,217 @@
+package render
+
+// Metal renderings: what the Metal Shading Language asks for beyond C++. Functions are
+// members of one struct, which also holds the ids of the work item; an address space
+// stands on every pointer; objects of class types are copied between spaces by calls.
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/concord-compute/concord/source/internal/token"
+	"github.com/concord-compute/concord/source/internal/tree"
+)
+
+// metalSlots is the number of buffers that a Metal kernel can have, and of blocks of
+// threadgroup memory.
+const metalSlots = 31
+
+// metalItem is the prelude's part that stands inside the program's struct.
+const metalItemFile = "metal_item.h"
+
+var metalSpaces = [...]string{tree.Private: "thread", tree.Global: "device", tree.Constant: "constant", tree.Local: "threadgroup"}
+
+// metalProgram writes everything behind the prelude.
+func (r *renderer) metalProgram() {
+	for _, rec := range r.p.Tagged {
+		r.raw(recordWord(rec) + " " + rec.CName + ";\n")
+	}
+	for _, rec := range r.p.Records {
+		r.record(rec)
+	}
+	for _, g := range r.p.Globals {
+		r.metalConstant(g)
+	}
+	done := map[*tree.Function]bool{}
+	for _, fn := range r.p.Funcs {
+		if fn.Kernel && fn.Defined {
+			r.locals(fn, done)
+		}
+	}
+	r.raw("struct cc_program {\n")
+	r.raw(preludeFile(preludePart{metalItemFile, preludeMetalItem}))
+	if s := r.p.Subgroup; s != nil {
+		r.raw(preludeFile(preludePart{"metal_simd.h", preludeMetalSIMD}))
+	}
+	r.raw("# 1 \"concord/program\"\n")
+	for _, fn := range r.p.Funcs {
+		if fn.Defined {
+			r.function(fn)
+		}
+	}
+	r.raw("};\n")
+	for _, fn := range r.p.Funcs {
+		if fn.Kernel && fn.Defined {
+			r.metalEntry(fn)
+		}
+	}
+	r.raw("")
+}
+
+// metalConstant writes a constant of program scope.
+func (r *renderer) metalConstant(g *tree.Symbol) {
+	if g.Init == nil || g.Type.IsUnknown() {
+		return
+	}
+	r.at(g.Pos)
+	r.w(alignPrefix(g.Type), r.metalType(g.Type.In(tree.Constant), g.CName, true), " = ")
+	r.initializer(g.Init)
+	r.w(";")
+}
+
+// metalType spells a type of the program around a name. What a pointer points to says
+// where it lives, and with placed the named object itself does so.
+func (r *renderer) metalType(t *tree.Type, name string, placed bool) string {
+	space := func(t *tree.Type) string {
+		if !placed {
+			return ""
+		}
+		return metalSpaces[t.Space] + " "
+	}
+	quals := func(t *tree.Type, s string) string {
+		if t.Q&tree.QConst != 0 && t.Space != tree.Constant {
+			s += "const "
+		}
+		if t.Q&tree.QVolatile != 0 {
+			s += "volatile "
+		}
+		return s
+	}
+	base := func(t *tree.Type) string {
+		s := quals(t, space(t))
+		switch t.Kind {
+		case tree.TScalar, tree.TVector:
+			if t.Base == tree.Double {
+				r.metalDouble(token.Pos{})
+			}
+			if t.Base == tree.Void {
+				return s + "void"
+			}
+			s += "cc_" + t.Base.String()
+			if t.Kind == tree.TVector {
+				s += strconv.Itoa(t.N)
+			}
+			return s
+		case tree.TRecord:
+			return s + t.Rec.CName
+		case tree.TEvent:
+			return s + "cc_event"
+		}
+		return s + "cc_unknown"
+	}
+	pointer := func(t *tree.Type) string {
+		s := strings.TrimSpace("* " + quals(t, space(t)))
+		placed = true
+		return s
+	}
+	return tree.Declare(t, name, base, pointer)
+}
+
+// metalDouble refuses a double, once in a line.
+func (r *renderer) metalDouble(pos token.Pos) {
+	if pos.Line == 0 {
+		pos = token.Pos{File: r.file, Line: r.line, Col: 1}
+	}
+	for _, e := range r.errs {
+		if e.Pos.File == pos.File && e.Pos.Line == pos.Line {
+			return
+		}
+	}
+	where := ""
+	if r.fn != nil {
+		where = "in '" + r.fn.Name + "': "
+	}
+	r.refuse(pos, "double", "%sMetal has no double", where)
+}
+
+// metalLoads tells whether the value of e is that of an object of a class in memory that
+// is not the item's own, which C++ does not copy by itself everywhere.
+func metalLoads(e *tree.Expr) bool {
+	if !e.LValue || !isClass(e.Type) || e.Type.Q&tree.QVolatile != 0 || e.Op == tree.OpSwizzle {
+		return false
+	}
+	return e.Type.Space != tree.Private || inPacked(e)
+}
+
+// metalLoad writes the value of such an object. A member of a packed record may lie
+// anywhere: it is read byte by byte, and no reference to its type is made on the way.
+func (r *renderer) metalLoad(e *tree.Expr) {
+	if inPacked(e) {
+		r.w("cc_unpack<", r.plain(e.Type), ">(")
+		r.metalBytes(e)
+	} else {
+		r.w("cc_get(")
+		r.place(e)
+	}
+	r.w(")")
+}
+
+// metalBytes writes the address of an object as one of bytes.
+func (r *renderer) metalBytes(e *tree.Expr) {
+	r.w("(", metalSpaces[e.Type.Space], " cc_uchar *)&(")
+	r.place(e)
+	r.w(")")
+}
+
+// metalStoreTo writes the beginning of a call that assigns to such an object, or to a
+// volatile one: up to the comma before the value.
+func (r *renderer) metalStoreTo(e *tree.Expr) {
+	switch {
+	case inPacked(e):
+		r.w("cc_pack<", r.plain(e.Type), ">(")
+		r.metalBytes(e)
+		r.w(", ")
+		return
+	case metalLoads(e):
+		r.w("cc_put(")
+	default:
+		r.w("cc_store(")
+	}
+	r.place(e)
+	r.w(", ")
+}
+
+// isClass tells whether a type is rendered as a class.
+func isClass(t *tree.Type) bool { return t.Kind == tree.TVector || t.Kind == tree.TRecord }
+
+// place writes what e designates, where the object and not its value is wanted.
+func (r *renderer) place(e *tree.Expr) {
+	r.inPlace = r.d.msl
+	r.expr(e)
+}
+
+// metalRefuses says what Metal has no way to do in a call of a built-in.
+func (r *renderer) metalRefuses(e *tree.Expr) bool {
+	switch {
+	case e.Text == "cc_printf":
+		r.refuse(r.p.PosOf(e), "printf", "Metal has no printf")
+	case strings.HasPrefix(e.Text, "cc_atom") && tree.KindSize(e.Args[0].Type.Elem.Base) == 8:
+		r.refuse(r.p.PosOf(e), "atomics", "'%s': Metal has no atomics of 64 bits", strings.TrimPrefix(e.Text, "cc_"))
+	default:
+		return false
+	}
+	return true
+}
+
+// metalHalf spells a constant half.
+func (r *renderer) metalHalf(f float64) string {
+	return "cc_half(" + r.floatText(halfValue(halfBits(f)), 32) + ")"
+}
+
+// longSuffix is what makes a literal 64 bits wide.
+func (r *renderer) longSuffix() string {
+	if r.d.msl {
+		return "L"
+	}
+	return "LL"
+}

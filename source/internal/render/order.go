@@ -1,0 +1,162 @@
+package render
+
+import (
+	"strconv"
+
+	"github.com/concord-compute/concord/source/internal/tree"
+)
+
+// The order of evaluation. C leaves it open in f(next(&s), next(&s)), but every
+// OpenCL compiler goes from left to right, and programs have come to count on it;
+// C++ compilers differ. Where the order can be seen, operands become variables.
+
+// call writes f(args...).
+func (r *renderer) call(f string, args ...*tree.Expr) { r.invoke(f+"(", args, ")") }
+
+// invoke writes a call between open and end.
+func (r *renderer) invoke(open string, args []*tree.Expr, end string) {
+	names, done := r.inOrder(args)
+	r.w(open)
+	for i, a := range args {
+		if i > 0 {
+			r.w(", ")
+		}
+		r.named(a, names[i])
+	}
+	r.w(end)
+	done()
+}
+
+// sides writes a binary operator. On vectors it is a call to C++; on scalars the
+// left side comes first by itself unless the right one changes it.
+func (r *renderer) sides(e *tree.Expr) {
+	names, done := []string{"", ""}, func() {}
+	if e.A.Type.IsVector() || e.B.Type.IsVector() || e.B.Acts {
+		names, done = r.inOrder([]*tree.Expr{e.A, e.B})
+	}
+	r.named(e.A, names[0])
+	r.w(" ", e.Text, " ")
+	r.named(e.B, names[1])
+	done()
+}
+
+// named writes e, or the variable that holds it.
+func (r *renderer) named(e *tree.Expr, name string) {
+	if name != "" {
+		r.w(name)
+		return
+	}
+	r.expr(e)
+}
+
+// InOrder begins an expression whose operands are evaluated from left to right:
+// if it matters, they become variables of a statement expression, which done
+// ends. The names are those of the variables, or empty.
+func (r *renderer) inOrder(args []*tree.Expr) (names []string, done func()) {
+	names = make([]string, len(args))
+	if !orderMatters(args) {
+		return names, func() {}
+	}
+	r.w(r.opening())
+	for i, a := range args {
+		if settled(a) {
+			continue
+		}
+		names[i] = "cc_a" + strconv.Itoa(i)
+		r.w("auto ", names[i], " = ")
+		r.expr(a)
+		r.w("; ")
+	}
+	r.w(r.result())
+	return names, func() { r.w("; ", r.closing()) }
+}
+
+// opening, result and closing stand round a block with a value: a statement
+// expression, or a lambda for a compiler that has none.
+func (r *renderer) opening() string {
+	if r.d.gnu {
+		return "({ "
+	}
+	return "[&] { "
+}
+
+func (r *renderer) result() string {
+	if r.d.gnu {
+		return ""
+	}
+	return "return "
+}
+
+func (r *renderer) closing() string {
+	if r.d.gnu {
+		return "})"
+	}
+	return "}()"
+}
+
+// elvis writes a ?: c, whose first operand is evaluated once.
+func (r *renderer) elvis(e *tree.Expr) {
+	typ := r.plain(e.Type)
+	if r.d.gnu {
+		r.w("(", typ, ")(")
+		r.expr(e.A)
+		r.w(" ?: ")
+		r.expr(e.C)
+		r.w(")")
+		return
+	}
+	r.w("[&] { auto cc_e = ")
+	r.expr(e.A)
+	r.w("; return cc_e ? (", typ, ")(cc_e) : (", typ, ")(")
+	r.expr(e.C)
+	r.w("); }()")
+}
+
+// statements writes ({ ... }).
+func (r *renderer) statements(e *tree.Expr) {
+	if !r.d.gnu {
+		if s := tree.JumpOut(e.Body.List, false, false); s != nil {
+			r.refuse(s.Pos, "statement expression", "a jump out of a statement expression cannot be rendered for this target")
+			return
+		}
+	}
+	r.w(r.opening())
+	for i, s := range e.Body.List {
+		if i == len(e.Body.List)-1 && s.Kind == tree.StExpr && !r.d.gnu {
+			r.at(s.Pos)
+			r.w("return ")
+			r.expr(s.E)
+			r.w(";")
+			continue
+		}
+		r.stmt(s)
+	}
+	r.w(" ", r.closing())
+}
+
+// orderMatters tells whether one operand can change what another computes.
+func orderMatters(args []*tree.Expr) bool {
+	open, effects := 0, false
+	for _, a := range args {
+		if !settled(a) {
+			open++
+			effects = effects || a.Acts
+		}
+	}
+	return open > 1 && effects
+}
+
+// settled tells whether e is the same whenever it is evaluated.
+func settled(e *tree.Expr) bool {
+	switch e.Op {
+	case tree.OpLit, tree.OpString, tree.OpNull, tree.OpNamed, tree.OpSizeof:
+		return true
+	case tree.OpParen, tree.OpCast, tree.OpConv:
+		return settled(e.A)
+	case tree.OpDecay:
+		return e.A.Op == tree.OpSym || e.A.Op == tree.OpString
+	case tree.OpUnary:
+		return e.Text == "&" && e.A.Op == tree.OpSym
+	}
+	return false
+}

@@ -1,0 +1,167 @@
+package render_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/source"
+	"github.com/concord-compute/concord/source/internal/builtins"
+	"github.com/concord-compute/concord/source/internal/render"
+	"github.com/concord-compute/concord/source/internal/tree"
+)
+
+// kernelFlags are the flags that kernels are compiled with, less optimization.
+var kernelFlags = []string{"-std=c++17", "-Wall", "-Werror", "-fno-exceptions", "-fno-rtti", "-fwrapv",
+	"-fno-strict-aliasing", "-ffp-contract=off"}
+
+// eachCompiler runs f for every C++ compiler that is here.
+func eachCompiler(t *testing.T, f func(t *testing.T, cxx string)) {
+	found := false
+	for _, cxx := range []string{"g++", "clang++"} {
+		if _, err := exec.LookPath(cxx); err == nil {
+			found = true
+			t.Run(cxx, func(t *testing.T) { f(t, cxx) })
+		}
+	}
+	if !found {
+		t.Skip("neither g++ nor clang++ here")
+	}
+}
+
+// compilePrelude compiles text behind the host prelude.
+func compilePrelude(t *testing.T, cxx, text string, flags ...string) (string, []byte, error) {
+	t.Helper()
+	dir := t.TempDir()
+	src, bin := filepath.Join(dir, "t.cc"), filepath.Join(dir, "t")
+	require.NoError(t, os.WriteFile(src, []byte(render.PreludeText(source.Host)+text), 0o644))
+	out, err := exec.Command(cxx, append(append(append([]string{}, kernelFlags...), "-o", bin, src), flags...)...).CombinedOutput()
+	return bin, out, err
+}
+
+// The ABI that a rendered program carries is word for word the executor's.
+func TestPreludeABI(t *testing.T) {
+	b, err := os.ReadFile("../../../csrc/host/host.h")
+	require.NoError(t, err)
+	const begin, end = "// ---- ABI begin ----\n", "// ---- ABI end ----\n"
+	cut := func(s string) string {
+		_, s, ok := strings.Cut(s, begin)
+		require.True(t, ok, "no line %q", begin)
+		s, _, ok = strings.Cut(s, end)
+		require.True(t, ok, "no line %q", end)
+		return s
+	}
+	assert.Equal(t, cut(string(b)), cut(render.PreludeABI),
+		"copy the part of csrc/host/host.h between the ABI lines into source/internal/render/prelude/abi.h")
+}
+
+func TestPreludeValues(t *testing.T) {
+	text, err := os.ReadFile("testdata/prelude_test.cc")
+	require.NoError(t, err)
+	eachCompiler(t, func(t *testing.T, cxx string) {
+		for _, flags := range [][]string{{"-O0"}, {"-O3", "-march=native"}} {
+			bin, out, err := compilePrelude(t, cxx, string(text), flags...)
+			require.NoError(t, err, "%s", head(out))
+			out, err = exec.Command(bin).CombinedOutput()
+			assert.NoError(t, err, "%s: %s", flags, head(out))
+		}
+	})
+}
+
+// cppName spells a type of the table in C++.
+func cppName(b builtins.Type) string {
+	s := "cc_" + tree.Vector(b.Kind, b.Lanes()).String()
+	switch {
+	case b.Event:
+		s = "cc_event"
+	case b.None:
+		s = "void"
+	}
+	if b.Ptr {
+		s += " *"
+	}
+	return s
+}
+
+// Every form of every built-in, with every type that its class allows, has a
+// function in the prelude that takes exactly these types and gives the result.
+func TestPreludeOffersTable(t *testing.T) {
+	text := tableProgram(t, source.Host)
+	eachCompiler(t, func(t *testing.T, cxx string) {
+		_, out, err := compilePrelude(t, cxx, text, "-c", "-Wno-unused", "-Wno-undefined-inline", "-Wno-undefined-internal")
+		assert.NoError(t, err, "%s", head(out))
+	})
+}
+
+// tableProgram is a program that calls all that the prelude of a target offers.
+func tableProgram(t *testing.T, target source.Target) string {
+	t.Helper()
+	var names []string
+	for name, b := range builtins.Table() {
+		if name != "printf" && (target != source.Host || b.Ext != builtins.SubgroupExt) {
+			names = append(names, name)
+		}
+	}
+	sort.Strings(names)
+	fn, end := "", "CC_PROGRAM_BEGIN\nCC_KERNEL(\"all\", cc_program, all, 1, 0)\nCC_PROGRAM_END\n"
+	if target != source.Host {
+		fn, end = "static CC_FN ", "extern \"C\" __global__ void cc_kernel_all() { cc_program::all(); }\n"
+	}
+	var text strings.Builder
+	text.WriteString("namespace {\nstruct cc_program : cc_item {\n" +
+		"template <class T> static " + strings.TrimPrefix(fn, "static ") + "T v() { return T(); }\n" + fn + "void all() {\n")
+	calls := 0
+	for _, name := range names {
+		b := builtins.Table()[name]
+		for i := range b.Forms {
+			for _, g := range classTypes(b.Forms[i].Class) {
+				calls++
+				text.WriteString(offered(b, &b.Forms[i], g, target))
+			}
+		}
+	}
+	text.WriteString("}\n};\n}\n" + end)
+	assert.Greater(t, calls, 3000)
+	return text.String()
+}
+
+// classTypes lists what a class allows; no class is one form without G.
+func classTypes(c *builtins.Class) []builtins.Type {
+	if c == nil {
+		return []builtins.Type{{}}
+	}
+	var ts []builtins.Type
+	for k := source.Char; k <= source.Double; k++ {
+		for w := 1; w <= 16; w++ {
+			if t := (builtins.Type{Kind: k, Width: w}); c.Has(t) {
+				ts = append(ts, t)
+			}
+		}
+	}
+	return ts
+}
+
+// offered is one call, with a check of its type.
+func offered(b *builtins.Func, f *builtins.Form, g builtins.Type, target source.Target) string {
+	var args []string
+	hint := builtins.Type{Kind: source.UInt, Width: 4}
+	for _, s := range f.Params {
+		args = append(args, fmt.Sprintf("v<%s>()", cppName(s.Of(g, hint))))
+	}
+	if b.Barrier {
+		args = append(args, "1u")
+	}
+	name := b.Name
+	if target != source.Host && name == "async_work_group_strided_copy" {
+		name = "strided_to_local" // the renderer knows which side is local
+	}
+	call := fmt.Sprintf("cc_%s(%s)", name, strings.Join(args, ", "))
+	return fmt.Sprintf("static_assert(cc_same<decltype(%s), %s>, \"\"); %s;\n", call, cppName(f.Result.Of(g, hint)), call)
+}

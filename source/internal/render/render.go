@@ -1,0 +1,288 @@
+// Package render writes a program in the language of a target. OpenCL devices get the text as it
+// was written; the C++ targets get a walk of the tree behind a prelude, C++ of ours that gives a
+// program OpenCL C's types and built-ins. What the targets share is written once, the dialect
+// says where they differ. What is too large, or ended by the caller's context, ends by a panic
+// that Settle of the token package makes an error of.
+package render
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/concord-compute/concord/source/internal/loops"
+	"github.com/concord-compute/concord/source/internal/token"
+	"github.com/concord-compute/concord/source/internal/tree"
+)
+
+// dialect is where one C++ target differs from the others.
+type dialect struct {
+	target   Target
+	gpu      bool   // every function says where it runs; constants are in memory of their own
+	gnu      bool   // the compiler knows GNU's extensions: ({ ... }), a ?: b, case 1 ... 3
+	msl      bool   // Metal: a space on every pointer, no lambdas, half is a type of the language
+	function string // stands before a function of the program
+	kernel   string // stands before a kernel of it
+}
+
+var dialects = map[Target]*dialect{
+	Host: {target: Host, gnu: true},
+	CUDA: {target: CUDA, gpu: true, function: "static CC_FN ", kernel: "static CC_INLINE "},
+	HIP:  {target: HIP, gpu: true, gnu: true, function: "static CC_FN ", kernel: "static CC_INLINE "},
+	// clang, which Metal's compiler is, always knows the extensions.
+	Metal: {target: Metal, gpu: true, gnu: true, msl: true},
+}
+
+// renderer writes one program for one C++ target.
+type renderer struct {
+	*token.Meter
+	p      *tree.Program
+	d      *dialect
+	out    strings.Builder
+	fn     *tree.Function
+	pos    token.Pos // what is written
+	file   string    // the place that the target's compiler believes it is at
+	line   int
+	bol    bool
+	called map[*tree.Function]bool        // kernels that other kernels call
+	places map[*tree.Symbol]string        // on GPUs: the memory that a constant lives in
+	errs   token.ErrorList                // what the target cannot do
+	plans  map[*tree.Function]*loops.Plan // on the host: kernels whose barriers are cut at
+	plan   *loops.Plan                    // while one of these is written
+	names  []map[*tree.Symbol]string      // other names for some variables, the innermost last
+	asks   map[*tree.Function]bool        // what asksGroup has answered
+
+	assigned map[*tree.Init]bool // what needsAssign has answered
+	known    map[*tree.Init]lanesOf
+	memory   map[*tree.Function]bool // what hasLocals has answered
+
+	straight map[*tree.Expr]string // while a region of a plan is written: its straight indices
+	returns  bool                  // while a strip is written: an item that returns says so
+
+	inPlace bool // Metal: the next expression is wanted as an object, not as its value
+}
+
+// CPP writes a program in C++ or the Metal Shading Language. The error, if any, is an
+// ErrorList of what the target cannot do. fibers keeps kernels with barriers on fibers.
+func CPP(m *token.Meter, p *tree.Program, t Target, fibers bool) (string, error) {
+	d, prelude := dialects[t], preludeText(t)
+	r := &renderer{Meter: m, p: p, d: d, bol: true, called: map[*tree.Function]bool{}, asks: map[*tree.Function]bool{},
+		assigned: map[*tree.Init]bool{}, known: map[*tree.Init]lanesOf{}, memory: map[*tree.Function]bool{}}
+	if t == Host && !fibers {
+		r.plans = loops.Plans(p.Funcs, m)
+	}
+	for _, fn := range r.p.Funcs {
+		for _, c := range fn.Calls {
+			if c.To.Kernel {
+				r.called[c.To] = true
+			}
+		}
+	}
+	if p.Fused && t == Host {
+		r.out.WriteString(fusedDefine)
+	}
+	r.out.WriteString(prelude)
+	if !strings.HasSuffix(prelude, "\n") {
+		r.out.WriteByte('\n')
+	}
+	if d.msl {
+		r.metalProgram()
+	} else {
+		r.program()
+	}
+	if s := p.Subgroup; s != nil && !d.gpu {
+		r.refuse(s.Pos, "sub-group", "'%s': there are no sub-groups on the host", s.Name)
+	}
+	if err := r.errs.Err(); err != nil {
+		return "", err
+	}
+	return r.out.String(), nil
+}
+
+// refuse records that the target cannot do what the program asks for.
+func (r *renderer) refuse(pos token.Pos, construct, format string, args ...any) {
+	r.errs.Add(pos, construct, format, args...)
+}
+
+// program writes everything behind the prelude.
+func (r *renderer) program() {
+	r.raw("namespace {\n")
+	for _, rec := range r.p.Tagged {
+		r.raw(recordWord(rec) + " " + rec.CName + ";\n")
+	}
+	for _, rec := range r.p.Records {
+		r.record(rec)
+	}
+	if r.d.gpu {
+		r.places = r.placeConstants(r.p.Globals)
+	}
+	for _, g := range r.p.Globals {
+		r.global(g)
+	}
+	var kernels []*tree.Function
+	for _, fn := range r.p.Funcs {
+		if fn.Kernel && fn.Defined {
+			kernels = append(kernels, fn)
+		}
+	}
+	done := map[*tree.Function]bool{}
+	for _, k := range kernels {
+		r.locals(k, done)
+	}
+	r.raw("struct cc_program : cc_item {\n")
+	for _, fn := range r.p.Funcs {
+		if fn.Defined {
+			r.function(fn)
+		}
+	}
+	r.raw("};\n}\n")
+	if r.d.gpu {
+		r.entries(kernels)
+		return
+	}
+	r.table(kernels)
+}
+
+// table writes what the host executor finds the kernels by.
+func (r *renderer) table(kernels []*tree.Function) {
+	r.raw("#line 1 \"concord\"\nCC_PROGRAM_BEGIN\n")
+	for _, k := range kernels {
+		bytes := "0"
+		if r.hasLocals(k) {
+			bytes = "sizeof(cc_locals_" + k.Name + ")"
+		}
+		if p := r.plans[k]; p != nil {
+			r.raw("CC_SPLIT_KERNEL(\"" + k.Name + "\", cc_program, " + splitName(k) + ", " + p.Flags(r.asks) + ", " + bytes + ", " + strconv.Itoa(p.KeptSize()) + ")\n")
+			continue
+		}
+		fibers := "0"
+		if k.Barrier {
+			fibers = "1"
+		}
+		r.raw("CC_KERNEL(\"" + k.Name + "\", cc_program, " + k.CName + ", " + fibers + ", " + bytes + ")\n")
+	}
+	r.raw("CC_PROGRAM_END\n")
+}
+
+// raw writes whole lines of our own.
+func (r *renderer) raw(text string) {
+	r.Wrote(len(text), r.pos)
+	if !r.bol {
+		r.out.WriteByte('\n')
+	}
+	r.out.WriteString(text)
+	r.file, r.bol = "", true
+}
+
+// at begins a line that belongs to pos in the portable text.
+func (r *renderer) at(pos token.Pos) {
+	if pos.Line > 0 {
+		r.pos = pos
+	}
+	if !r.bol {
+		r.out.WriteByte('\n')
+		r.line++
+		r.bol = true
+	}
+	if pos.Line == 0 || r.file == pos.File && r.line == pos.Line {
+		return
+	}
+	if gap := pos.Line - r.line; r.file == pos.File && gap > 0 && gap < 4 {
+		r.out.WriteString("\n\n\n"[:gap])
+	} else {
+		line := lineDirective(pos)
+		r.Wrote(len(line), pos)
+		r.out.WriteString(line)
+	}
+	r.file, r.line = pos.File, pos.Line
+}
+
+// lineDirective tells a compiler where the next line comes from.
+func lineDirective(pos token.Pos) string {
+	name := strings.NewReplacer("\\", "\\\\", "\"", "\\\"", "\n", " ", "\r", " ").Replace(pos.File)
+	return "#line " + strconv.Itoa(pos.Line) + " \"" + name + "\"\n"
+}
+
+func (r *renderer) w(parts ...string) {
+	for _, s := range parts {
+		r.Wrote(len(s), r.pos)
+		r.out.WriteString(s)
+	}
+	r.bol = false
+}
+
+// typeText spells a type of the program, around a name if there is one.
+func (r *renderer) typeText(t *tree.Type, name string) string {
+	if r.d.msl {
+		return strings.TrimSpace(r.metalType(t, name, false))
+	}
+	return strings.TrimSpace(tree.Declare(t, name, r.baseType, r.pointer))
+}
+
+// plain is the type without its own qualifiers.
+func (r *renderer) plain(t *tree.Type) string {
+	c := *t
+	c.Q &^= tree.QConst | tree.QRestrict
+	if t.Kind != tree.TArray {
+		c.Space = tree.Private
+	}
+	return r.typeText(&c, "")
+}
+
+func (r *renderer) baseType(t *tree.Type) string {
+	s := ""
+	if t.Q&tree.QConst != 0 || t.Space == tree.Constant {
+		s = "const "
+	}
+	if t.Q&tree.QVolatile != 0 {
+		s += "volatile "
+	}
+	switch t.Kind {
+	case tree.TScalar:
+		if t.Base == tree.Void {
+			return s + "void"
+		}
+		return s + "cc_" + t.Base.String()
+	case tree.TVector:
+		return s + "cc_" + t.Base.String() + strconv.Itoa(t.N)
+	case tree.TRecord:
+		return s + t.Rec.CName
+	case tree.TEvent:
+		return s + "cc_event"
+	}
+	return s + "cc_unknown"
+}
+
+func (r *renderer) pointer(t *tree.Type) string {
+	s := "*"
+	if t.Q&tree.QConst != 0 || t.Space == tree.Constant {
+		s += " const"
+	}
+	if t.Q&tree.QVolatile != 0 {
+		s += " volatile"
+	}
+	if t.Q&tree.QRestrict != 0 {
+		s += " __restrict"
+	}
+	return s
+}
+
+// Target is a language that a Unit can be rendered in.
+type Target uint8
+
+// The targets of Render.
+const (
+	OpenCL Target = iota
+	Host
+	CUDA
+	HIP
+	Metal
+)
+
+// String returns the name of the target in lower case.
+func (t Target) String() string {
+	names := [...]string{OpenCL: "opencl", Host: "host", CUDA: "cuda", HIP: "hip", Metal: "metal"}
+	if int(t) < len(names) {
+		return names[t]
+	}
+	return "target(" + strconv.Itoa(int(t)) + ")"
+}

@@ -1,0 +1,234 @@
+package render
+
+// Statements in C++.
+
+import (
+	"strings"
+
+	"github.com/concord-compute/concord/source/internal/loops"
+	"github.com/concord-compute/concord/source/internal/tree"
+)
+
+// stmt writes one statement on the line it comes from.
+func (r *renderer) stmt(s *tree.Stmt) {
+	if s == nil {
+		return
+	}
+	r.at(s.Pos)
+	switch s.Kind {
+	case tree.StEmpty:
+		r.w(";")
+	case tree.StExpr:
+		r.expr(s.E)
+		r.w(";")
+	case tree.StDecl:
+		for i, sym := range s.Syms {
+			if i > 0 {
+				r.w(" ")
+			}
+			r.variable(sym)
+		}
+	case tree.StBlock:
+		r.body(s)
+	case tree.StIf:
+		r.ifStmt(s)
+	case tree.StWhile:
+		r.unroll(s)
+		r.w("while (")
+		r.cond(s.E)
+		r.w(") ")
+		r.body(s.Body)
+	case tree.StDo:
+		r.unroll(s)
+		r.w("do ")
+		r.body(s.Body)
+		r.w(" while (")
+		r.cond(s.E)
+		r.w(");")
+	case tree.StFor:
+		r.forStmt(s)
+	case tree.StSwitch:
+		r.w("switch (")
+		r.expr(s.E)
+		r.w(") ")
+		r.body(s.Body)
+	default:
+		r.jumpStmt(s)
+	}
+}
+
+func (r *renderer) jumpStmt(s *tree.Stmt) {
+	switch s.Kind {
+	case tree.StCase:
+		r.cases(s)
+		r.labelled(s.Body)
+	case tree.StDefault:
+		r.w("default: ")
+		r.labelled(s.Body)
+	case tree.StLabel, tree.StGoto:
+		if r.d.msl {
+			r.refuse(s.Pos, "goto", "Metal has no goto and no labels")
+		}
+		if s.Kind == tree.StGoto {
+			r.w("goto u_", s.Text, ";")
+			return
+		}
+		r.w("u_", s.Text, ": ")
+		r.labelled(s.Body)
+	case tree.StBreak:
+		r.w("break;")
+	case tree.StContinue:
+		r.w("continue;")
+	case tree.StReturn:
+		if r.returns {
+			r.w("return void(cc_left = true);")
+			return
+		}
+		r.w("return")
+		if s.E != nil {
+			r.w(" ")
+			r.expr(s.E)
+		}
+		r.w(";")
+	}
+}
+
+// cases writes the label of a case, which may stand for a range of values.
+func (r *renderer) cases(s *tree.Stmt) {
+	const most = 4096 // labels in a row, where ranges have to be written out
+	value := func(c tree.Value) {
+		r.literal(&tree.Expr{Op: tree.OpLit, Type: caseType(s), Val: c})
+	}
+	r.w("case ")
+	value(s.Val)
+	switch {
+	case !s.Last.OK || s.Last == s.Val:
+	case r.d.gnu:
+		r.w(" ... ")
+		value(s.Last)
+	case uint64(s.Last.Int-s.Val.Int) > most:
+		r.refuse(s.Pos, "case", "a range of more than %d values cannot be rendered for this target", most)
+	default:
+		for c := s.Val; c.Int < s.Last.Int; {
+			c.Int++
+			r.w(": case ")
+			value(c)
+		}
+	}
+	r.w(": ")
+}
+
+// unroll passes a #pragma unroll on to the compilers that it is for: alone or with
+// a number.
+func (r *renderer) unroll(s *tree.Stmt) {
+	if count, ok := strings.CutPrefix(s.Unroll, "unroll"); ok && r.d.gpu && strings.Trim(count, " ()0123456789") == "" {
+		r.w("_Pragma(\"", s.Unroll, "\") ")
+	}
+}
+
+// caseType is the type of a case label: that of the switch.
+func caseType(s *tree.Stmt) *tree.Type {
+	if s.E != nil {
+		return s.E.Type
+	}
+	return tree.IntType
+}
+
+// labelled writes what a label stands before: C++ wants a statement there.
+func (r *renderer) labelled(s *tree.Stmt) {
+	if s.Kind == tree.StDecl {
+		r.w(";")
+	}
+	r.stmt(s)
+}
+
+// body writes a statement in braces, which keep every else with its if.
+func (r *renderer) body(s *tree.Stmt) {
+	r.w("{")
+	if ps, ok := r.planned(s); ok {
+		r.pieces(ps)
+	} else if s.Kind == tree.StBlock {
+		for _, k := range s.List {
+			r.stmt(k)
+		}
+	} else {
+		r.stmt(s)
+	}
+	r.w(" }")
+}
+
+// ifStmt writes a chain of else if without recursion, which keeps long chains
+// shallow for the C++ compiler's readers too.
+func (r *renderer) ifStmt(s *tree.Stmt) {
+	for {
+		r.w("if (")
+		r.guardCond(s)
+		r.w(") ")
+		r.body(s.Body)
+		if s.Alt == nil {
+			return
+		}
+		r.w(" else ")
+		if _, ok := r.planned(s.Alt); ok || s.Alt.Kind != tree.StIf {
+			r.body(s.Alt)
+			return
+		}
+		s = s.Alt
+		r.at(s.Pos)
+	}
+}
+
+// forStmt writes a loop. Several variables, and any where jumps may pass an
+// initializer, move in front of it.
+func (r *renderer) forStmt(s *tree.Stmt) {
+	outside := s.Init != nil && s.Init.Kind == tree.StDecl &&
+		(r.fn.Split || len(s.Init.Syms) != 1 || r.needsAssign(s.Init.Syms[0].Init))
+	if outside {
+		r.w("{ ")
+		for _, sym := range s.Init.Syms {
+			r.variable(sym)
+			r.w(" ")
+		}
+	}
+	r.unroll(s)
+	r.w("for (")
+	switch {
+	case s.Init == nil || outside:
+		r.w(";")
+	case s.Init.Kind == tree.StDecl:
+		r.variable(s.Init.Syms[0])
+	default:
+		r.expr(s.Init.E)
+		r.w(";")
+	}
+	if s.E != nil {
+		r.w(" ")
+		r.cond(s.E)
+	}
+	r.w("; ")
+	if s.Post != nil {
+		r.expr(s.Post)
+	}
+	r.w(") ")
+	r.body(s.Body)
+	if outside {
+		r.w(" }")
+	}
+}
+
+// guardCond writes the condition of an if: a constant where the loop over the items
+// has taken care of it.
+func (r *renderer) guardCond(s *tree.Stmt) {
+	switch {
+	case r.plan == nil || !r.plan.Needless[s]:
+		r.cond(s.E)
+	case loops.IsReturn(s.Body):
+		r.w("!CC_SMALL && (")
+		r.cond(s.E)
+		r.w(")")
+	default:
+		r.w("CC_SMALL || (")
+		r.cond(s.E)
+		r.w(")")
+	}
+}

@@ -1,0 +1,79 @@
+// Errors of the front end: what is wrong with a program's text, and where.
+
+package token
+
+import (
+	"fmt"
+	"strings"
+)
+
+// MaxErrors is how many mistakes are collected before the front end gives up.
+// More are rarely read, and the later ones tend to follow from the first.
+const MaxErrors = 20
+
+// Error is one mistake in the text of a program.
+type Error struct {
+	Pos       Pos
+	Construct string // what it is about: "#include", "macro MAX", "swizzle"; for tools
+	Msg       string // what a person reads
+}
+
+// Error returns "file:line:col: message".
+func (e *Error) Error() string { return e.Pos.String() + ": " + e.Msg }
+
+// ErrorList is every mistake found in a program, in the order of discovery.
+// It is never empty when returned as an error.
+type ErrorList []*Error
+
+// Error returns the mistakes one to a line, as compilers print them.
+func (l ErrorList) Error() string {
+	if len(l) == 0 {
+		return "no errors"
+	}
+	lines := make([]string, len(l))
+	for i, e := range l {
+		lines[i] = e.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap lets errors.As find the first *Error of the list.
+func (l ErrorList) Unwrap() []error {
+	errs := make([]error, len(l))
+	for i, e := range l {
+		errs[i] = e
+	}
+	return errs
+}
+
+// Add records a mistake and reports whether there is room for more; a caller
+// that is told false should stop. A second mistake at the same place with the
+// same text says nothing new and is dropped.
+func (l *ErrorList) Add(pos Pos, construct, format string, args ...any) bool {
+	if len(*l) >= MaxErrors {
+		return false
+	}
+	e := &Error{Pos: pos, Construct: Clip(construct), Msg: Clip(fmt.Sprintf(format, args...))}
+	if n := len(*l); n > 0 && *(*l)[n-1] == *e {
+		return true
+	}
+	*l = append(*l, e)
+	return len(*l) < MaxErrors
+}
+
+// Clip shortens what quotes too much of the program: a token may be megabytes.
+func Clip(s string) string {
+	const most = 400
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "..."
+}
+
+// Err is the list as an error: nil when nothing was recorded.
+func (l ErrorList) Err() error {
+	if len(l) == 0 {
+		return nil
+	}
+	return l
+}

@@ -87,6 +87,10 @@ demo: ## the main job on real data, on every device that is here; needs Go and g
 	@echo "Building the concord command: about a minute the first time, seconds later on."
 	$(strip $(flags) $(GO) run $(tags) ./cmd/concord demo)
 
+# A pattern for devices below the tests runs every test down to them: no-suite leaves out the
+# tests of the conformance suite itself, which have no devices below them.
+no-suite = -skip '^TestSuite'
+
 # The simulated vendor libraries, for the tests that are about them. Other tests do
 # not see their devices.
 simulated = CONCORD_SIM_DIR='$(CURDIR)/build/sim' CONCORD_REQUIRE=sim-cuda,sim-rocm $(flags)
@@ -96,7 +100,7 @@ test: deps ## all tests; installs what they need where it may
 	$(flags) $(GO) test $(tags) -count=1 $(limit) -skip '^TestWholeCatalog$$' ./...
 	$(flags) $(GO) test $(tags) -count=1 $(limit) ./tests/parity
 	@$(if $(and $(cgo),$(filter Linux,$(os))),if command -v g++ >/dev/null; then $(MAKE) --no-print-directory sim; else echo "not here: g++; the simulated libraries are left out"; fi)
-	[ ! -e build/sim/libcuda.so.1 ] || $(simulated) $(GO) test $(tags) -count=1 $(limit) -run '/sim-.*:0|Sim|Sweep' \
+	[ ! -e build/sim/libcuda.so.1 ] || $(simulated) $(GO) test $(tags) -count=1 $(limit) -run '/sim-.*:0|Sim|Sweep' $(no-suite) \
 	./csrc ./cuda ./rocm ./tests/conformance ./tests/cache ./tests/fault ./tests/first
 	CGO_ENABLED=0 CONCORD_REQUIRE= $(GO) test -count=1 $(limit) ./runtime/... ./cpu ./opencl ./kernels
 	$(flags) $(GO) test $(tags) -race -count=1 $(limit) ./runtime/...
@@ -106,7 +110,7 @@ deps: ## install what the tests need (Debian, as root), or say what is missing
 
 race: ## the concurrent packages under the race detector, and the simulated devices
 	$(flags) $(GO) test $(tags) -race -count=1 $(limit) $(concurrent)
-	[ ! -e build/sim/libcuda.so.1 ] || $(simulated) $(GO) test $(tags) -race -count=1 $(limit) -run '/sim-.*:0|Sim|Sweep' ./tests/conformance ./tests/fault
+	[ ! -e build/sim/libcuda.so.1 ] || $(simulated) $(GO) test $(tags) -race -count=1 $(limit) -run '/sim-.*:0|Sim|Sweep' $(no-suite) ./tests/conformance ./tests/fault
 
 # libstdc++ is linked in because the sanitizer must find it before a driver brings it.
 asan: ## the packages with C in them under the address sanitizer
@@ -166,7 +170,7 @@ test-oclgrind: deps ## conformance, and the catalog at small sizes, on a simulat
 	@cat build/oclgrind.log; [ ! -s build/oclgrind.log ]
 
 test-sim: deps sim test-fault ## the simulated vendor libraries: conformance, the stress set, every fault, the catalog
-	$(simulated) $(GO) test $(tags) -count=1 $(limit) -run '/sim-|Sim' ./csrc ./cuda ./rocm ./tests/conformance ./tests/stress ./tests/cache ./tests/memory
+	$(simulated) $(GO) test $(tags) -count=1 $(limit) -run '/sim-|Sim' $(no-suite) ./csrc ./cuda ./rocm ./tests/conformance ./tests/stress ./tests/cache ./tests/memory
 	for d in sim-cuda:0 sim-rocm:0; do $(simulated) $(GO) run $(tags) ./cmd/concord parity --device $$d || exit; done
 
 # Tests take a sample of the positions; this takes all, and prints how many there are.
@@ -183,10 +187,10 @@ test-metal: deps ## the Metal shim on Linux, on a simulated framework: conforman
 	CLANG=$(CLANG) sh tests/sim/metal/build.sh build/sim
 	CONCORD_REQUIRE=sim-metal $(GO) test -count=1 $(limit) -run Metal ./source/internal/render ./tests/sim
 	$(metal) $(GO) test -tags=metal,simmetal -count=1 $(limit) ./metal
-	$(metal) $(GO) test -tags=metal,simmetal -count=1 $(limit) -run '/sim-metal:0|SweepMetal|Archive' ./tests/conformance ./tests/fault ./tests/stress
+	$(metal) $(GO) test -tags=metal,simmetal -count=1 $(limit) -run '/sim-metal:0|SweepMetal|Archive' $(no-suite) ./tests/conformance ./tests/fault ./tests/stress
 	$(metal) $(GO) test -tags=metal,simmetal -count=1 $(limit) -run 'EveryDevice/sim-metal:1' ./tests/conformance
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 $(metal) $(GO) test -asan -tags=metal,simmetal -count=1 $(limit) \
-	-run 'Simulated|/sim-metal:[01]/(memory|kinds|stream)' ./metal ./tests/conformance
+	-run 'Simulated|/sim-metal:[01]/(memory|kinds|stream)' $(no-suite) ./metal ./tests/conformance
 	$(metal) $(GO) run -tags=metal,simmetal ./cmd/concord parity --device sim-metal:0
 
 # Programs that others wrote, out of Debian's packages, which are not installed.

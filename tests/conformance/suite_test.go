@@ -78,16 +78,16 @@ func suite(t *testing.T, device, rows string, except Exceptions, env ...string) 
 	return o
 }
 
-// TestNothingFails: a backend that answers ErrUnsupported to everything fails every row.
-func TestNothingFails(t *testing.T) {
+// TestSuiteNothingFails: a backend that answers ErrUnsupported to everything fails every row.
+func TestSuiteNothingFails(t *testing.T) {
 	o := suite(t, "hollow:0", "", Exceptions{})
 	assert.False(t, o.passed)
 	assert.Len(t, o.with("FAIL"), len(checks), "passed: %v, skipped: %v\n%s", o.with("PASS"), o.with("SKIP"), o.text)
 }
 
-// TestNoLaunch: a Launch that answers ErrUnsupported fails every row that launches. The suite
+// TestSuiteNoLaunch: a Launch that answers ErrUnsupported fails every row that launches. The suite
 // passes when they are listed.
-func TestNoLaunch(t *testing.T) {
+func TestSuiteNoLaunch(t *testing.T) {
 	needPrograms(t)
 	o := suite(t, "nolaunch:0", "", Exceptions{})
 	assert.False(t, o.passed)
@@ -111,9 +111,9 @@ func TestNoLaunch(t *testing.T) {
 	assert.Equal(t, o.with("PASS"), listed.with("PASS"))
 }
 
-// TestNoPrograms: a device that is no Compiler fails each row that runs programs, and one entry
+// TestSuiteNoPrograms: a device that is no Compiler fails each row that runs programs, and one entry
 // in the list stands for them all.
-func TestNoPrograms(t *testing.T) {
+func TestSuiteNoPrograms(t *testing.T) {
 	o := suite(t, "noprograms:0", "", Exceptions{})
 	assert.False(t, o.passed)
 	var want []string
@@ -129,8 +129,8 @@ func TestNoPrograms(t *testing.T) {
 	assert.Equal(t, o.with("PASS"), listed.with("PASS"))
 }
 
-// TestExceptions: what is wrong with a list fails.
-func TestExceptions(t *testing.T) {
+// TestSuiteExceptions: what is wrong with a list fails.
+func TestSuiteExceptions(t *testing.T) {
 	row := func(name, reason string) map[string]string { return map[string]string{name: reason} }
 	for what, c := range map[string]struct {
 		device, rows string
@@ -159,8 +159,8 @@ func TestExceptions(t *testing.T) {
 	}
 }
 
-// TestRequire: CONCORD_REQUIRE takes the name of any backend of the program, and of no other.
-func TestRequire(t *testing.T) {
+// TestSuiteRequire: CONCORD_REQUIRE takes the name of any backend of the program, and of no other.
+func TestSuiteRequire(t *testing.T) {
 	const row = "memory/views"
 	assert.Equal(t, []string{row}, suite(t, "missing:0", row, Exceptions{}).with("SKIP"))
 	for device, env := range map[string]string{"missing:0": "missing", "cpu:0": "mising", "noprograms:0": "cpu,noprogram"} {

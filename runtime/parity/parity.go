@@ -1,7 +1,7 @@
 package parity
 
-// The order of a run: which devices, which cases, programs first, then one case
-// at a time on the reference and on everyone else.
+// The order of a run: choose devices and cases, build the programs, then run one case at a time on
+// the reference and on all other devices.
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// Reference is the device that judges the others.
+// Reference is the device whose results the others are compared with.
 const Reference = "cpu:reference"
 
 // The verdicts of a case.
@@ -38,21 +38,22 @@ type Result struct {
 	MaxError  float64 `json:"max_error"`
 	Tolerance float64 `json:"tolerance"`
 	Verdict   string  `json:"verdict"`
-	Reason    string  `json:"reason,omitempty"` // of a fail or skip
+	Reason    string  `json:"reason,omitempty"` // of a failed or skipped case
 }
 
-// Options choose what to run. The zero value is everything on everything.
+// Options choose the cases and devices of a run. The zero value chooses all of them.
 type Options struct {
 	Session  *runtime.Session         // nil: the default one
 	Devices  []string                 // names for Open; none: every device but the reference
 	Kernels  []string                 // families or kernels; none: all
-	Keep     func(*kernels.Case) bool // which of their cases; nil: all
+	Keep     func(*kernels.Case) bool // filters the cases; nil: all
 	Progress func(done, total int, last Result)
 }
 
-// Run runs the chosen cases on the chosen devices. Results come in the order of
-// the catalog. An error means that nothing could be judged: a name is wrong, a
-// device does not open, ctx is done; a kernel that is wrong is a Result.
+// Run runs the chosen cases on the chosen devices. Results come in the order of the catalog. An
+// error
+// means that the run is not possible: a name is wrong, a device does not open, ctx is done. A
+// wrong result of a kernel is a Result, not an error.
 func Run(ctx context.Context, opt Options) ([]Result, error) {
 	if ctx == nil {
 		return nil, fmt.Errorf("parity: context is nil: %w", runtime.ErrInvalidArgument)
@@ -159,16 +160,18 @@ type subject struct {
 	name   string
 	dev    *runtime.Device
 	impl   runtime.Implementation
-	some   driver.Natives // set: only the kernels that it has are of interest
-	absent error          // why it cannot be run here at all
+	some   driver.Natives // if set, only the kernels that it has are tested
+	absent error          // why the subject cannot run at all
 	broken map[*source.Unit]error
 
 	programs []*runtime.Program // kept open, so that the cases find them loaded
 }
 
-// openSubjects opens the devices. One with implementations of its own that also
-// builds portable programs is two subjects. Where its own are of the whole catalog
-// they come first, else what is built does.
+// openSubjects opens the devices. A device with native implementations that also builds portable
+// programs
+// gives two subjects. The native subject is first if it covers the whole catalog, and the portable
+// one
+// otherwise.
 func openSubjects(ctx context.Context, s *runtime.Session, names []string) ([]*subject, error) {
 	if len(names) == 0 {
 		infos, err := s.Devices(ctx)
@@ -187,7 +190,7 @@ func openSubjects(ctx context.Context, s *runtime.Session, names []string) ([]*s
 		if err != nil {
 			return subjects, err
 		}
-		if cause := d.Fallback(); cause != nil { // judging another device under this name would be a lie
+		if cause := d.Fallback(); cause != nil { // results of another device must not appear under this name
 			return append(subjects, &subject{dev: d}), fmt.Errorf("parity: %s did not open: %w", name, cause)
 		}
 		natives, has := d.Driver().(driver.Natives)
@@ -233,7 +236,7 @@ func hasAll(d *runtime.Device, natives driver.Natives) bool {
 	return true
 }
 
-// wants reports whether a case is of interest.
+// wants reports whether the subject runs a case.
 func (sub *subject) wants(c *kernels.Case) bool {
 	if sub.some == nil {
 		return true
@@ -251,15 +254,16 @@ func closeSubjects(subjects []*subject) {
 		for _, p := range sub.programs {
 			_ = p.Close()
 		}
-		_ = sub.dev.Close() // what it had to say, the results say
+		_ = sub.dev.Close() // its errors are in the results
 	}
 }
 
-// builders is how many programs are built at once: compilers are processes.
+// builders is the number of programs that are built at once: compilers are processes.
 const builders = 2
 
-// build builds every program that the cases need, so that compilers work side by
-// side. What does not build is remembered for the cases' verdicts.
+// build builds every program that the cases need, several at once. Errors are kept for the verdicts
+// of
+// the cases.
 func (sub *subject) build(ctx context.Context, cases []kernels.Case) error {
 	sub.broken = map[*source.Unit]error{}
 	if sub.absent != nil || sub.impl == runtime.Native {
@@ -297,7 +301,7 @@ func (sub *subject) unit(c *kernels.Case) (*source.Unit, error) {
 	return kernels.Unit(c.Family, sub.dev.Features(), c.Defines...)
 }
 
-// judge runs a case and compares it with what the reference computed.
+// judge runs a case and compares the results with those of the reference.
 func (sub *subject) judge(ctx context.Context, c *kernels.Case, want *outcome) Result {
 	r := Result{Device: sub.name, Kernel: c.Family + "/" + c.Kernel, DType: c.DType, Shape: c.Shape, Verdict: Pass}
 	if reason := sub.lacks(c); reason != "" {
@@ -305,7 +309,7 @@ func (sub *subject) judge(ctx context.Context, c *kernels.Case, want *outcome) R
 		return r
 	}
 	got, err := sub.run(ctx, c)
-	if sub.some != nil && errors.Is(err, runtime.ErrUnsupported) { // it leaves this to the portable text
+	if sub.some != nil && errors.Is(err, runtime.ErrUnsupported) { // the native implementation leaves this case to the portable text
 		r.Verdict, r.Reason = Skip, err.Error()
 		return r
 	}
@@ -336,7 +340,7 @@ func (sub *subject) judge(ctx context.Context, c *kernels.Case, want *outcome) R
 // wide reports whether float64 cannot hold every value of a type.
 func wide(typ string) bool { return typ == "i64" || typ == "u64" }
 
-// lacks says what a case needs that is not here, or "".
+// lacks returns the requirement of a case that the device does not meet, or "".
 func (sub *subject) lacks(c *kernels.Case) string {
 	has := sub.dev.Features()
 	switch {
@@ -352,5 +356,5 @@ func (sub *subject) lacks(c *kernels.Case) string {
 	return ""
 }
 
-// errGuard is a write outside of a buffer.
+// errGuard is the error for a write outside a buffer.
 var errGuard = errors.New("wrote outside of a buffer")

@@ -88,7 +88,7 @@ func ReadTrace(r io.Reader) (*Trace, error) {
 	}
 	for _, p := range head.Pools {
 		if !p.sound() {
-			return nil, wrong("a pool that cannot have been")
+			return nil, wrong("a pool with impossible values")
 		}
 	}
 	t := &Trace{Start: head.Start, Dropped: max(0, head.Dropped), Pools: head.Pools}
@@ -102,12 +102,12 @@ func ReadTrace(r io.Reader) (*Trace, error) {
 			return t, nil
 		}
 		if !e.sound() {
-			return nil, wrong("an event that cannot have been")
+			return nil, wrong("an event with impossible values")
 		}
 		t.Events = append(t.Events, e)
 		extent = max(extent, e.extent())
 		if int64(len(t.Events)) > mostBytes/extent {
-			return nil, wrong("more memory than can have been")
+			return nil, wrong("more memory than is possible")
 		}
 	}
 }

@@ -61,9 +61,8 @@ func (c *core) newArena(alloc func(Type, int) (*Buffer, error)) *Arena {
 }
 
 // Alloc returns a buffer of n elements, contents undefined. It answers ErrClosed after Close or
-// Reset
-// of the arena, or after its own Close, which does not free its memory: only the arena does. The
-// caller closes Slices and conversions (As) of it.
+// Reset of the arena, or after its own Close, which does not free its memory: only the arena does.
+// The caller closes Slices and conversions (As) of it.
 func (a *Arena) Alloc(t Type, n int) (*Buffer, error) {
 	const op = "alloc in arena"
 	size, err := sizeOf(t, n)

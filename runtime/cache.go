@@ -53,7 +53,7 @@ func (lib *programs) note(key programKey, k kernelcache.Key) {
 }
 
 // targetKey is the key of a program for every compiler of this device's target, or zero if the
-// compiler's output can be used only on the machine that made it.
+// compiler's output can be used only on machines with the same compiler.
 func (lib *programs) targetKey(key programKey, flags []string) kernelcache.Key {
 	t, ok := lib.core.compiler.(driver.Targeter)
 	if !ok {

@@ -60,8 +60,7 @@ func TestMakeBesideDeviceClose(t *testing.T) {
 }
 
 // Memory whose last handle is closed during the device's Close: Close waits for the call that gives
-// it
-// back.
+// it back.
 func TestFreeBesideDeviceClose(t *testing.T) {
 	b := &nullBackend{full: true, slow: new(atomic.Bool)}
 	_, d := open(t, b, Config{})
@@ -85,8 +84,7 @@ func TestFreeBesideDeviceClose(t *testing.T) {
 }
 
 // A call that waits for a stream which another call closes waits until the stream's work is done,
-// and
-// returns no error.
+// and returns no error.
 func TestWaitBesideStreamClose(t *testing.T) {
 	waits := map[string]func(t *testing.T, d *Device, s *Stream, x *Buffer){
 		"pool":   func(_ *testing.T, _ *Device, s *Stream, _ *Buffer) { s.work.Wait(1) },

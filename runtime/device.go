@@ -24,8 +24,7 @@ type Device struct {
 }
 
 // core is the state that all handles of one device share. Each part guards itself. Locks are taken
-// in
-// this order, and locks of one line are never held together:
+// in this order, and locks of one line are never held together:
 //
 //	Session.mu
 //	sides.mu          the contents of a Managed; those of one launch in the order of sides.id
@@ -126,10 +125,8 @@ func (c *core) index() int {
 func (d *Device) String() string { return d.core.info.ID }
 
 // Run launches a kernel on the device's own stream, waits for it, and returns the record of where
-// it
-// ran. Stream().Run does the same, but all users of the device share that stream, so that its
-// record
-// cannot say that this Device stands in for another.
+// it ran. Stream().Run does the same, but all users of the device share that stream, so that its
+// record cannot say that this Device stands in for another.
 func (d *Device) Run(ctx context.Context, k *Kernel, g Grid, args ...any) (Record, error) {
 	if err := checkContext(ctx, "run"); err != nil {
 		return Record{}, err
@@ -158,9 +155,8 @@ func (d *Device) Stream() *Stream { return d.core.streams.own }
 func (d *Device) NewStream() (*Stream, error) { return d.NewPriorityStream(Normal) }
 
 // NewPriorityStream is NewStream with a priority: when two streams have work that is ready, the
-// work
-// of the one with the higher priority starts first. On a device without priorities the
-// stream is an ordinary one.
+// work of the one with the higher priority starts first. On a device without priorities the stream
+// is an ordinary one.
 func (d *Device) NewPriorityStream(p Priority) (*Stream, error) {
 	const op = "new stream"
 	c, err := d.get(op)

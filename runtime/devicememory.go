@@ -31,10 +31,8 @@ func (m DeviceMemory) enter(op string) (*core, error) {
 }
 
 // SetLimits sets the limits on memory that the device holds: memory above soft bytes is not kept
-// for
-// reuse, and a request that would need more than hard bytes fails (ErrBudget). 0 is the default:
-// for
-// soft 70 % of the device's memory, for hard no limit.
+// for reuse, and a request that would need more than hard bytes fails (ErrBudget). 0 is the
+// default: for soft 70 % of the device's memory, for hard no limit.
 func (m DeviceMemory) SetLimits(soft, hard int64) error {
 	const op = "set memory limits"
 	c, err := m.enter(op)
@@ -53,10 +51,8 @@ func (m DeviceMemory) SetLimits(soft, hard int64) error {
 
 // Preallocate fills the pool, so that buffers of those sizes can be allocated without a call to the
 // driver: a warm-up before latency-critical work. It preallocates all or nothing, within the
-// limits,
-// and may wait for the driver. Sizes advises how many of each size. With Config.NoMemoryPool it
-// does
-// nothing.
+// limits, and may wait for the driver. Sizes advises how many of each size. With
+// Config.NoMemoryPool it does nothing.
 func (m DeviceMemory) Preallocate(specs ...mempool.Spec) error {
 	const op = "preallocate"
 	c, err := m.enter(op)
@@ -73,8 +69,7 @@ func (m DeviceMemory) Preallocate(specs ...mempool.Spec) error {
 
 // Trim gives memory that is kept for reuse back to the driver, the least recently used first, until
 // at most keep bytes of it are left (0: none), and returns the number of bytes given back. Memory
-// of
-// buffers and of queued work is not touched.
+// of buffers and of queued work is not touched.
 func (m DeviceMemory) Trim(keep int64) (freed int64, err error) {
 	c, err := m.enter("trim")
 	if err != nil {
@@ -86,8 +81,7 @@ func (m DeviceMemory) Trim(keep int64) (freed int64, err error) {
 }
 
 // Sizes lists the requested sizes of buffers, the most frequent first, with the number of buffers
-// of
-// each size to preallocate.
+// of each size to preallocate.
 func (m DeviceMemory) Sizes() []mempool.Class { return m.device.core.memory.pool.Hot() }
 
 // ResetPeak sets the peaks in Stats to the present values.
@@ -131,10 +125,9 @@ func (m DeviceMemory) Watch(t mempool.Thresholds, tell func(mempool.Pressure)) e
 }
 
 // Track makes the device remember where buffers are allocated, from now on. Out-of-memory errors
-// then
-// list the places that hold most, buffers that are still open when the device is closed are logged,
-// and the profile "concord_device_memory" of runtime/pprof counts live buffers by the stacks that
-// allocated them. An allocation costs about a microsecond more.
+// then list the places that hold most, buffers that are still open when the device is closed are
+// logged, and the profile "concord_device_memory" of runtime/pprof counts live buffers by the
+// stacks that allocated them. An allocation costs about a microsecond more.
 func (m DeviceMemory) Track(on bool) error {
 	c, err := m.enter("track memory")
 	if err != nil {
@@ -156,8 +149,7 @@ func (m DeviceMemory) WriteProfile(w io.Writer) error {
 }
 
 // Report returns a readable table of the device's memory: live and kept bytes, the limits, the
-// savings
-// of the pool, fragmentation, requested sizes, and the largest holders.
+// savings of the pool, fragmentation, requested sizes, and the largest holders.
 func (m DeviceMemory) Report() string {
 	text := "memory of " + m.device.String() + "\n" + m.device.core.memory.pool.Report()
 	if used, total, known := SystemMemory(); known {
@@ -168,10 +160,8 @@ func (m DeviceMemory) Report() string {
 
 // Record starts or stops recording the device's memory operations. A recording holds
 // mempool.DefaultEvents events at most; the oldest are dropped. An event costs some 100 ns.
-// Starting
-// twice changes nothing. With Config.MemoryTrace the device records from its opening to its close,
-// and
-// Record does nothing.
+// Starting twice changes nothing. With Config.MemoryTrace the device records from its opening to
+// its close, and Record does nothing.
 func (m DeviceMemory) Record(on bool) error {
 	c, err := m.enter("record memory")
 	if err != nil {

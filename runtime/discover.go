@@ -87,8 +87,7 @@ func (s *Session) lookFor(ctx context.Context, name string) ([]Probe, error) {
 }
 
 // place does the same as number for one backend. The indexes are -1 while a listed backend is not
-// yet
-// known. Devices of a simulated backend come after all listed ones.
+// yet known. Devices of a simulated backend come after all listed ones.
 func (s *Session) place(p Probe) []Probe {
 	list := number([]Probe{p})
 	for i := range list[0].Devices {

@@ -37,26 +37,22 @@
 //
 // A Buffer is raw: the program copies its contents and orders the streams that use it. A [Managed]
 // knows which side is newer and does both. Large copies between a device and Go's memory pass
-// through
-// pinned memory ([Stats.Staging]) in pieces; when the call's context is done, the copy ends after
-// the
-// current piece.
+// through pinned memory ([Stats.Staging]) in pieces; when the call's context is done, the copy ends
+// after the current piece.
 //
 // # Optional features of devices
 //
 // Memory that the host can access ([Device.AllocKind], [Host]), priorities
 // ([Device.NewPriorityStream]), allocation in the order of a stream ([Stream.Alloc]), graphs
 // ([Stream.Capture]) and copies between devices ([CopyAcross]) can be requested on every device:
-// where
-// the driver lacks one, Concord does the same by other means, or the call returns ErrUnsupported.
-// Only some drivers can tell the occupancy of kernels ([Kernel.Occupancy]).
+// where the driver lacks one, Concord does the same by other means, or the call returns
+// ErrUnsupported. Only some drivers can tell the occupancy of kernels ([Kernel.Occupancy]).
 //
 // # Caveats
 //
 // Every object is to be closed. Close may be called twice and in any order. A buffer that was
 // forgotten is noticed by the garbage collector, freed by the next call on its device, and counted
-// in
-// [Stats.Forgotten].
+// in [Stats.Forgotten].
 //
 // An asynchronous failure belongs to its stream: every later call on that stream returns the same
 // error until it is closed. Other streams go on. Only a lost device (ErrDeviceLost) fails all of

@@ -13,11 +13,9 @@ import (
 )
 
 // Graph is work of one device, recorded by Stream.Capture, that can be launched as a whole any
-// number
-// of times. Each launch does exactly what was recorded, with the same buffers. The graph keeps
-// these
-// buffers and its kernels' programs alive until it is closed, even if they are closed before. It is
-// safe for concurrent use.
+// number of times. Each launch does exactly what was recorded, with the same buffers. The graph
+// keeps these buffers and its kernels' programs alive until it is closed, even if they are closed
+// before. It is safe for concurrent use.
 type Graph struct {
 	core     *core
 	priority Priority
@@ -46,8 +44,7 @@ type capture struct {
 // return ErrInvalidArgument and do not disturb the recording. Buffers that record allocates and
 // programs that it builds are made at once and are not part of the graph; memory that is closed
 // meanwhile is freed afterwards. If record returns an error or panics, the recording is dropped;
-// the
-// error is returned.
+// the error is returned.
 //
 // Where the driver has graphs, the result is one of them; elsewhere Concord keeps the checked and
 // packed calls and queues them again. The caller closes the graph.
@@ -179,8 +176,7 @@ func (g *Graph) Launch(s *Stream) error {
 }
 
 // Close waits for the launches of the graph and releases its buffers and programs. Closing twice,
-// or
-// after the device, does nothing.
+// or after the device, does nothing.
 func (g *Graph) Close() error {
 	if g == nil || g.core == nil || !g.core.enter() {
 		return nil

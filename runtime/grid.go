@@ -10,8 +10,7 @@ import (
 
 // Grid is the shape of a launch: the number of items, and the number of items in a group, in each
 // dimension. It counts items, as OpenCL does: 1,000 items in groups of 100 are 10 groups. The items
-// of
-// each dimension are a multiple of the group's. Dimensions after the first that are 0 do not
+// of each dimension are a multiple of the group's. Dimensions after the first that are 0 do not
 // exist. If the group size is left out, the runtime chooses one.
 type Grid struct {
 	Items [3]int
@@ -41,8 +40,7 @@ func (g Grid) InGroups(n ...int) Grid {
 }
 
 // Cover returns a one-dimensional grid of whole groups with at least n items, for kernels that
-// check
-// their bounds. If there is no such grid, every launch refuses the result.
+// check their bounds. If there is no such grid, every launch refuses the result.
 func Cover(n, group int) Grid {
 	if n <= 0 || group <= 0 || n > math.MaxInt-group {
 		return Items(n).InGroups(cmp.Or(group, -1))
@@ -77,8 +75,7 @@ func dims(d [3]int) string {
 const maxGroups = math.MaxInt32
 
 // resolve checks a grid against a kernel and its device, and fills in the missing dimensions and
-// the
-// group size.
+// the group size.
 func (g Grid) resolve(k *Kernel) (dim int, items, group [3]int, err error) {
 	items, group = g.Items, g.Group
 	if g.tooMany > 0 {

@@ -56,13 +56,12 @@ func sizeOf(t Type, n int) (int64, error) {
 func (b *Buffer) Kind() MemoryKind { return b.mem.Kind }
 
 // Host returns a buffer's memory as the host sees it: Pinned and Unified memory, and all memory of
-// a
-// CPU. Other memory is ErrNoHostMemory.
+// a CPU. Other memory is ErrNoHostMemory.
 //
 // The slice is the memory itself, valid until the buffer, its last view or the device is closed;
-// using
-// it later crashes the process. So keep a reference to the buffer: a buffer that becomes garbage is
-// freed. Access while queued work uses the buffer has undefined results: call Sync first.
+// using it later crashes the process. So keep a reference to the buffer: a buffer that becomes
+// garbage is freed. Access while queued work uses the buffer has undefined results: call Sync
+// first.
 func Host[T Element](b *Buffer) ([]T, error) {
 	const op = "host"
 	if err := sameType[T](b, op); err != nil {

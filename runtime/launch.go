@@ -30,9 +30,8 @@ type Local int
 //
 // Before the driver is called, Launch checks the number and types of the arguments, the sizes of
 // values, lifetimes, and the grid against the kernel and its device. It cannot check whether a
-// buffer
-// has as many elements as the kernel accesses. Launch does not wait. A later failure is an error of
-// the stream.
+// buffer has as many elements as the kernel accesses. Launch does not wait. A later failure is an
+// error of the stream.
 func (s *Stream) Launch(k *Kernel, g Grid, args ...any) error {
 	_, err := s.launch(k, g, args)
 	return err
@@ -50,8 +49,7 @@ func (s *Stream) launch(k *Kernel, g Grid, args []any) (driver.Kernel, error) {
 }
 
 // launchWith is the rest of a launch, once every Managed is locked and the work that the stream has
-// to
-// wait for is known.
+// to wait for is known.
 func (s *Stream) launchWith(k *Kernel, g Grid, args []any, managed []taken, uses []usage) (driver.Kernel, error) {
 	if err := s.lock("launch"); err != nil {
 		return nil, err
@@ -94,8 +92,7 @@ func (s *Stream) launchWith(k *Kernel, g Grid, args []any, managed []taken, uses
 //
 // The arguments must not escape, or every int and float in args would be allocated: one switch over
 // exact types takes them apart, nothing keeps them, and error messages get their types by
-// reflection,
-// which does not let them escape either.
+// reflection, which does not let them escape either.
 func (s *Stream) pack(k *Kernel, g Grid, args []any) error {
 	if k.program.device != s.core {
 		return fmt.Errorf("kernel belongs to %s: %w", k.program.device.info.ID, ErrInvalidArgument)
@@ -284,8 +281,7 @@ var goTypes = map[source.Kind]string{
 }
 
 // fitInt converts Go's int, which has no counterpart in kernels, to an integer parameter if the
-// value
-// fits.
+// value fits.
 func fitInt(kind source.Kind, v int64) (uint64, bool) {
 	low, high := int64(0), int64(0)
 	switch kind {

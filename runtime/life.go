@@ -35,8 +35,7 @@ func (l *life) enter() bool {
 func (l *life) leave() { l.guests.Done() }
 
 // end admits no further calls and waits for those that have entered. It reports false if another
-// call
-// has already ended the device.
+// call has already ended the device.
 func (l *life) end() bool {
 	l.mu.Lock()
 	first := !l.ended
@@ -90,8 +89,7 @@ func (c *core) closedError(op string) error {
 }
 
 // unlessLost drops the error of a lost device that is being closed: the loss was reported before,
-// and
-// everything on the device is gone with it.
+// and everything on the device is gone with it.
 func unlessLost(lost bool, err error) error {
 	if lost && errors.Is(err, driver.ErrDeviceLost) {
 		return nil

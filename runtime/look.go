@@ -1,8 +1,7 @@
 package runtime
 
 // Looking at one backend: once for all concurrent callers, and no longer than the timeout, even if
-// the
-// driver hangs.
+// the driver hangs.
 
 import (
 	"context"
@@ -25,8 +24,7 @@ type look struct {
 }
 
 // look returns the result of the last look at a backend or, if there is none or with again, of a
-// new
-// one. A look belongs to no caller: it goes on when the contexts of its callers are done, and
+// new one. A look belongs to no caller: it goes on when the contexts of its callers are done, and
 // its result is kept.
 func (s *Session) look(ctx context.Context, b driver.Backend, again bool) (Probe, error) {
 	s.mu.Lock()
@@ -70,8 +68,7 @@ func (s *Session) finish(l *look, at *sight, b driver.Backend) {
 }
 
 // probe probes one backend, no longer than the timeout. A probe that hangs in a driver is
-// abandoned,
-// and its result dropped.
+// abandoned, and its result dropped.
 func (s *Session) probe(b driver.Backend) Probe {
 	timeout := s.cfg.ProbeLimit()
 	start := time.Now()

@@ -15,17 +15,13 @@ import (
 // Overwrite(m).
 //
 // A Managed is a whole buffer or, made by Slice, a view of a part. Views share both sides and the
-// note
-// of the newer one, so that a change through any of them counts for the whole buffer. It is safe
-// for
-// concurrent use: calls on one buffer and its views take turns, and streams that use its device
-// side
-// wait for each other as its contents require. If the host and a kernel access it at the same time,
-// the program has to order them.
+// note of the newer one, so that a change through any of them counts for the whole buffer. It is
+// safe for concurrent use: calls on one buffer and its views take turns, and streams that use its
+// device side wait for each other as its contents require. If the host and a kernel access it at
+// the same time, the program has to order them.
 //
 // A program that computes on the host what a device cannot maps its outputs with ForOverwriting:
-// the
-// host's side is then newer, and the next launch uploads it.
+// the host's side is then newer, and the next launch uploads it.
 //
 // When a stream fails, the contents of the buffers that it was to write are undefined, as with any
 // Buffer.
@@ -213,8 +209,7 @@ func (m *Managed) String() string {
 }
 
 // Close releases the buffer. Its memory is freed as soon as the work that uses it is done; Close
-// does
-// not wait. It ends an open Map. Closing twice, or after the device, does nothing.
+// does not wait. It ends an open Map. Closing twice, or after the device, does nothing.
 func (m *Managed) Close() error {
 	if m.none() || m.closed.Swap(true) {
 		return nil
@@ -229,6 +224,5 @@ type Overwritten struct{ m *Managed }
 
 // Overwrite returns an argument for a launch that replaces all of m, whose contents are then not
 // uploaded. The caller promises that the kernel writes every element. If m is a view, its contents
-// are
-// uploaded all the same, because the rest of the buffer is needed.
+// are uploaded all the same, because the rest of the buffer is needed.
 func Overwrite(m *Managed) Overwritten { return Overwritten{m} }

@@ -47,21 +47,18 @@ func (m *Managed) ToHost(ctx context.Context) error {
 }
 
 // ToDevice queues the copy of a Managed's host side to the device's, if it is newer. A launch does
-// the
-// same; queued ahead of it, the copy runs while the host does something else. A Unified buffer
+// the same; queued ahead of it, the copy runs while the host does something else. A Unified buffer
 // is moved to the device if the driver can do that on request.
 //
 // ToDevice returns at once where the host's side is pinned memory, which it is wherever the host
-// and the
-// device can both access such memory; otherwise it waits until the host's side may be changed.
-// device and the host both see such memory; else it waits until that may be changed.
+// and the device can both access such memory; otherwise it waits until the host's side may be
+// changed. device and the host both see such memory; else it waits until that may be changed.
 func (s *Stream) ToDevice(m *Managed) error {
 	return s.between("to device", m, (*sides).toDevice)
 }
 
 // ToHost queues the copy of a Managed's device side to the host's, if it is newer. A later Read
-// waits
-// for it. It returns at once where ToDevice does, and waits otherwise.
+// waits for it. It returns at once where ToDevice does, and waits otherwise.
 func (s *Stream) ToHost(m *Managed) error { return s.between("to host", m, (*sides).toHost) }
 
 func (s *Stream) between(op string, m *Managed, work func(*sides, context.Context, *Stream) error) error {
@@ -280,8 +277,7 @@ func (st *sides) writer() *Stream {
 
 // after returns the work of other streams that s has to wait for: before it reads the device's side
 // the last change, before it writes that side all uses. The caller closes the events. Work without
-// an
-// event that s can wait for is waited for here.
+// an event that s can wait for is waited for here.
 func (st *sides) after(ctx context.Context, s *Stream, writes bool) ([]usage, error) {
 	var streams []*Stream
 	switch last := st.changed.stream; {
@@ -339,12 +335,9 @@ func (st *sides) prefetch(s *Stream, toHost bool) error {
 }
 
 // DeviceSide returns the device's side as a Buffer, up to date in the order of a stream, for calls
-// that
-// take no Managed: fills, copies, graphs, other devices. With any access but ForReading the
-// device's
-// side counts as newer from then on. After the host's side has been used, call DeviceSide again
-// before
-// more work is queued with the Buffer. The caller closes the Buffer.
+// that take no Managed: fills, copies, graphs, other devices. With any access but ForReading the
+// device's side counts as newer from then on. After the host's side has been used, call DeviceSide
+// again before more work is queued with the Buffer. The caller closes the Buffer.
 func (m *Managed) DeviceSide(s *Stream, how Access) (*Buffer, error) {
 	const op = "device side"
 	var b *Buffer

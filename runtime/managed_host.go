@@ -61,12 +61,10 @@ func (st *sides) hostChanged() {
 }
 
 // Map returns the contents of the host's side as a slice, which may be used until Unmap or Close.
-// It
-// waits for the work that produces them. Mapped ForWriting or ForOverwriting, the host's side is
-// newer
-// from then on. While a buffer or any of its views is mapped, launches with it and copies between
-// its
-// sides are ErrInvalidArgument; Read and Write are not. One Managed can be mapped once at a time.
+// It waits for the work that produces them. Mapped ForWriting or ForOverwriting, the host's side is
+// newer from then on. While a buffer or any of its views is mapped, launches with it and copies
+// between its sides are ErrInvalidArgument; Read and Write are not. One Managed can be mapped once
+// at a time.
 //
 // The slice is the memory itself, as with Host: do not use it after Unmap.
 func Map[T Element](ctx context.Context, m *Managed, how Access) ([]T, error) {

@@ -184,8 +184,7 @@ func (s *Stream) packManaged(arg *driver.Arg, p *source.Param, m *Managed, out b
 }
 
 // refresh makes the stream, which the caller holds, wait for other streams' work, and brings the
-// device
-// sides up to date.
+// device sides up to date.
 func (s *Stream) refresh(list []taken, uses []usage) error {
 	if err := s.waitFor(uses); err != nil {
 		return err

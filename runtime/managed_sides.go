@@ -106,8 +106,7 @@ func (st *sides) makeDevice() error {
 }
 
 // makeHost allocates pinned memory, from and to which the device copies without a wait of the host,
-// and
-// plain memory where there is none.
+// and plain memory where there is none.
 func (st *sides) makeHost() error {
 	switch {
 	case st.host != nil:
@@ -199,8 +198,7 @@ func (st *sides) end() {
 }
 
 // access prepares the host's side: it is allocated, no copy uses it, and unless it is to be
-// replaced
-// completely it has the newest contents.
+// replaced completely it has the newest contents.
 func (st *sides) access(ctx context.Context, how Access, whole bool) error {
 	if st.opt.Mode == UnifiedMode {
 		return st.dev.idle(ctx)
@@ -223,10 +221,8 @@ func (st *sides) access(ctx context.Context, how Access, whole bool) error {
 }
 
 // calm waits for the work that an access to the host's side would wait for, before that access
-// locks
-// the buffer: meanwhile other calls can queue more work with it. An Explicit buffer is used as it
-// is,
-// unless the caller copies.
+// locks the buffer: meanwhile other calls can queue more work with it. An Explicit buffer is used
+// as it is, unless the caller copies.
 func (m *Managed) calm(ctx context.Context, op string, copies bool) error {
 	st, err := m.begin(op)
 	if err != nil {

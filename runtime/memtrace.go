@@ -17,8 +17,7 @@ const fileEvents = 1 << 20
 
 // traces are the recorders of this process by file, since sessions and devices of one program may
 // share one. A recorder whose devices are all closed is kept, since the program may open more of
-// them,
-// until a recording to another file begins.
+// them, until a recording to another file begins.
 var traces struct {
 	sync.Mutex
 	of map[string]*fileTrace

@@ -28,8 +28,7 @@ func (lib *programs) allNative(unit *source.Unit, impl Implementation) bool {
 }
 
 // native returns the device's own implementation of a kernel, or nil if there is none or the
-// program
-// does not want it.
+// program does not want it.
 func (lib *programs) native(unit *source.Unit, name string, impl Implementation) driver.Kernel {
 	if lib.core.natives == nil || unit.Family() == "" || impl == Portable {
 		return nil
@@ -39,8 +38,7 @@ func (lib *programs) native(unit *source.Unit, name string, impl Implementation)
 }
 
 // noNative returns the error that the device has no implementation of its own of the kernels, with
-// the
-// reason if the device knows it.
+// the reason if the device knows it.
 func (lib *programs) noNative(op string, unit *source.Unit, kernels ...source.Kernel) error {
 	err := fmt.Errorf("the device has no implementation of its own: %w", ErrUnsupported)
 	if d, ok := lib.core.drv.(driver.NoNative); ok {

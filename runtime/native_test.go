@@ -80,8 +80,7 @@ func TestNativeOfSome(t *testing.T) {
 }
 
 // A native kernel that is better for some launches runs these, and the record says so; a program
-// that
-// asks for only one of the two implementations gets that one.
+// that asks for only one of the two implementations gets that one.
 func TestSelective(t *testing.T) {
 	b := &nullBackend{}
 	_, d := open(t, b, Config{Backends: []driver.Backend{ownBackend{b}}})

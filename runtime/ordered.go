@@ -11,16 +11,12 @@ import (
 
 // Alloc returns a buffer like Device.Alloc whose memory is allocated and freed in the order of the
 // stream, for one step of its work: allocating and closing do not make the device wait, and the
-// next
-// Alloc can get the same memory while the work that used it is still queued. Other streams may use
-// the
-// buffer like any other: their work runs after the allocation, and the memory is kept until that
-// work
-// is done. The host may read the buffer after a Sync.
+// next Alloc can get the same memory while the work that used it is still queued. Other streams may
+// use the buffer like any other: their work runs after the allocation, and the memory is kept until
+// that work is done. The host may read the buffer after a Sync.
 //
 // The memory comes from the device's pool. Without a pool it comes from the driver's own allocator
-// in
-// stream order if it has one, and else from Device.Alloc.
+// in stream order if it has one, and else from Device.Alloc.
 func (s *Stream) Alloc(t Type, n int) (*Buffer, error) {
 	const op = "alloc"
 	if err := s.live(op); err != nil {
@@ -43,8 +39,7 @@ func (s *Stream) Alloc(t Type, n int) (*Buffer, error) {
 }
 
 // get allocates memory: from the driver in the order of the stream if there is no pool and the
-// driver
-// can do that, otherwise from the pool, which follows that order as well.
+// driver can do that, otherwise from the pool, which follows that order as well.
 func (m *memory) get(n int64, kind driver.MemoryKind, home *Stream) (*allocation, error) {
 	var lane *mempool.Lane
 	if home != nil {
@@ -129,9 +124,8 @@ func (s *Stream) allocHere(here driver.StreamAllocator, n int64) (mem driver.Mem
 }
 
 // give frees memory that waited: to the pool, or in the order of its stream while the stream is
-// usable.
-// It reports false if the memory has to wait longer: a call holds the stream and may not be waited
-// for, or the driver did not take the memory back.
+// usable. It reports false if the memory has to wait longer: a call holds the stream and may not be
+// waited for, or the driver did not take the memory back.
 func (m *memory) give(d *deferredFree, wait bool) (given bool, err error) {
 	s := d.home
 	if s == nil {

@@ -22,14 +22,11 @@ type ProgramRequest struct {
 }
 
 // Prefetch builds programs into the kernel cache, several at a time, so that Program finds them
-// there;
-// it loads none. Programs that the device has its own implementations of are skipped. It goes on
-// after
-// an error and returns all errors, in the order of the requests; ctx stops it.
+// there; it loads none. Programs that the device has its own implementations of are skipped. It
+// goes on after an error and returns all errors, in the order of the requests; ctx stops it.
 //
 // progress, if it is not nil, is called after each program, by one goroutine at a time but by
-// different
-// ones, and must not call methods of the device.
+// different ones, and must not call methods of the device.
 func (d *Device) Prefetch(ctx context.Context, requests []ProgramRequest, progress func(done, total int)) error {
 	if err := checkContext(ctx, "prefetch"); err != nil {
 		return err

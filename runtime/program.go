@@ -132,10 +132,8 @@ func (d *Device) Program(ctx context.Context, unit *source.Unit, options ...Prog
 }
 
 // shared returns a new handle of the loaded program with that key or, if there is none, of made.
-// Two
-// goroutines may build the same unit at once (the cache compiles once); the second to finish
-// unloads its
-// own. Nil means that there is none, or that the device is closed.
+// Two goroutines may build the same unit at once (the cache compiles once); the second to finish
+// unloads its own. Nil means that there is none, or that the device is closed.
 func (lib *programs) shared(key programKey, made *programCore) *Program {
 	if !lib.core.enter() {
 		return nil
@@ -264,8 +262,7 @@ func (p *Program) Unit() *source.Unit { return p.core.key.unit }
 
 // Kernel returns an entry point. An unknown name is an error that matches ErrNoKernel and lists the
 // names that exist. A Kernel is valid while a Program of the unit is open on the device; it needs
-// no
-// Close.
+// no Close.
 func (p *Program) Kernel(name string) (*Kernel, error) {
 	if p == nil || p.core == nil {
 		return nil, fmt.Errorf("kernel %s: program is nil: %w", name, ErrInvalidArgument)
@@ -313,8 +310,7 @@ func (p *programCore) kernel(name string) (*Kernel, error) {
 }
 
 // Close releases this handle; the last Close unloads the program, after the work queued on the
-// device
-// is done. A graph keeps the programs of its kernels loaded. Closing twice does nothing.
+// device is done. A graph keeps the programs of its kernels loaded. Closing twice does nothing.
 func (p *Program) Close() error {
 	if p == nil || p.core == nil || p.closed.Swap(true) {
 		return nil

@@ -5,8 +5,7 @@ package runtime
 import "errors"
 
 // Remedy returns an instruction that helps against an error, or "". Probe.Remedy says how a
-// backend's
-// devices become available.
+// backend's devices become available.
 func Remedy(err error) string {
 	switch {
 	case err == nil:

@@ -75,8 +75,7 @@ func (s *Session) probesFor(ctx context.Context, name string) ([]Probe, error) {
 }
 
 // cutName splits the name of a device: "hip:0" is the backend rocm, of which hip is an alias, and
-// "0".
-// A backend's own name has priority over aliases.
+// "0". A backend's own name has priority over aliases.
 func (s *Session) cutName(name string) (backend, suffix string, hasSuffix bool) {
 	backend, suffix, hasSuffix = strings.Cut(name, ":")
 	if s.backend(backend) != nil {
@@ -127,8 +126,7 @@ func (s *Session) automatic(all []Info) ([]Info, error) {
 }
 
 // hostOf returns the device that can always be opened, if there is one. Description.Host identifies
-// it:
-// a name could be another backend's, and a device of Kind CPU may belong to OpenCL, whose
+// it: a name could be another backend's, and a device of Kind CPU may belong to OpenCL, whose
 // driver can fail like any other.
 func (s *Session) hostOf(all []Info) []Info {
 	for _, d := range all {
@@ -140,8 +138,7 @@ func (s *Session) hostOf(all []Info) []Info {
 }
 
 // below lists the stand-ins for a device that fails to open: the next real GPUs in the merged
-// order,
-// then the host's processor. A device that is not in the list has only the latter.
+// order, then the host's processor. A device that is not in the list has only the latter.
 func (s *Session) below(first Info, all []Info) []Info {
 	var list []Info
 	at := slices.IndexFunc(all, func(d Info) bool { return d.ID == first.ID })

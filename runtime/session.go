@@ -22,8 +22,7 @@ import (
 )
 
 // Session holds the shared state of the devices of one configuration: discovery, the kernel cache,
-// the
-// active device. It is safe for concurrent use.
+// the active device. It is safe for concurrent use.
 type Session struct {
 	cfg    Config
 	active atomic.Int64 // merged index of the active device, or -1
@@ -38,8 +37,7 @@ type Session struct {
 }
 
 // New returns a session for a configuration; the environment provides the fields that cfg leaves
-// unset.
-// Close closes the devices that are still open.
+// unset. Close closes the devices that are still open.
 func New(cfg Config) (*Session, error) {
 	env, err := config.ParseEnv(os.Environ())
 	if err != nil {
@@ -93,19 +91,16 @@ func Devices(ctx context.Context) ([]Info, error) {
 // CPU.
 //
 // Opening a device that is already open shares it; each Device is closed separately. A lost device
-// is
-// opened again, while earlier Devices of it stay lost. A name without a device is an error and
+// is opened again, while earlier Devices of it stay lost. A name without a device is an error and
 // never means another one. A device that exists and fails to open is replaced as Config.Fallback
-// says,
-// which is logged and returned by Device.Fallback.
+// says, which is logged and returned by Device.Fallback.
 //
 // A simulated device ("sim-cuda:0") is opened only by its name.
 //
 // A name with a backend touches no driver but that backend's, unless another device has to stand
-// in.
-// Concurrent calls share a look at a backend and the opening of a device. A call that waits for
-// another
-// one to open the same device returns ErrTimeout when that takes twelve times Config.ProbeTimeout.
+// in. Concurrent calls share a look at a backend and the opening of a device. A call that waits for
+// another one to open the same device returns ErrTimeout when that takes twelve times
+// Config.ProbeTimeout.
 func (s *Session) Open(ctx context.Context, name string) (*Device, error) {
 	if s == nil || s.cache == nil {
 		return nil, fmt.Errorf("open %s: the session is not one of New: %w", name, ErrInvalidArgument)
@@ -330,8 +325,7 @@ func (s *Session) backend(name string) driver.Backend {
 }
 
 // descriptions iterates over every name of a backend with its description: the session's backends,
-// then
-// the reserved names without a backend.
+// then the reserved names without a backend.
 func (s *Session) descriptions() iter.Seq2[string, driver.Description] {
 	return func(yield func(string, driver.Description) bool) {
 		for _, b := range s.backends() {

@@ -1,8 +1,7 @@
 package runtime
 
 // Large copies between pageable memory and a device, through pinned memory: while the device copies
-// one
-// piece, the host copies the next. So drivers do not hold Go memory, and a context can end the
+// one piece, the host copies the next. So drivers do not hold Go memory, and a context can end the
 // copy between two pieces.
 
 import (
@@ -16,8 +15,7 @@ import (
 )
 
 // Sizes of staging buffers, and their number per device: a copy takes two. If there are not two,
-// the
-// driver copies in its own way.
+// the driver copies in its own way.
 const (
 	stageLinux = 16 << 20
 	stageElse  = 8 << 20
@@ -26,8 +24,7 @@ const (
 )
 
 // stageBytes is the size of a staging buffer, and of the smallest copy that uses them: drivers
-// handle
-// smaller copies well.
+// handle smaller copies well.
 func (g *staging) stageBytes() int64 {
 	switch {
 	case g.chunk > 0:
@@ -157,9 +154,8 @@ func (g *staging) close(drv driver.Device) error {
 }
 
 // wait waits until the buffer is not in use. An error that is not the context's is that of the
-// stream
-// which used it last: the end of its copy cannot be known then, and the buffer is set aside until
-// the stream is closed.
+// stream which used it last: the end of its copy cannot be known then, and the buffer is set aside
+// until the stream is closed.
 func (st *stage) wait(ctx context.Context) error {
 	if st.last.stream == nil {
 		return nil
@@ -178,8 +174,7 @@ func (st *stage) wait(ctx context.Context) error {
 }
 
 // leave waits until no other stream than s uses the buffers, and reports whether they are usable:
-// the
-// failure of another stream must not fail this copy.
+// the failure of another stream must not fail this copy.
 func leave(ctx context.Context, s *Stream, pair *[2]*stage) (ok bool, err error) {
 	for _, st := range pair {
 		if st.last.stream == s { // it waits when it comes to this buffer
@@ -203,8 +198,7 @@ func (st *stage) rest() {
 }
 
 // staged runs a large copy through staging buffers, if the stream can use them and two are
-// available.
-// The caller holds the stream.
+// available. The caller holds the stream.
 func (s *Stream) staged(ctx context.Context, n int64, copy func(p driver.PinnedCopier, pair *[2]*stage) error) (done bool, err error) {
 	p, can := s.drv.(driver.PinnedCopier)
 	if !can || n < s.core.memory.staging.stageBytes() {

@@ -17,14 +17,11 @@ import (
 )
 
 // Stream is an in-order queue of work on one device. Methods that queue work return at once.
-// Methods
-// that wait take a context; if it is done first they return its error, and the queued work goes on.
-// A
-// Stream is safe for concurrent use: each call is queued as a whole.
+// Methods that wait take a context; if it is done first they return its error, and the queued work
+// goes on. A Stream is safe for concurrent use: each call is queued as a whole.
 //
 // When queued work fails, the stream has failed: every later call until Close returns the same
-// error,
-// which names the work.
+// error, which names the work.
 type Stream struct {
 	core     *core
 	drv      driver.Stream
@@ -147,8 +144,7 @@ func (s *Stream) lock(op string) error {
 }
 
 // failed returns the error that made the stream fail, if it can be had without a call to the
-// driver: a
-// queueing call should cost nothing extra, and gets a later error from the driver.
+// driver: a queueing call should cost nothing extra, and gets a later error from the driver.
 func (s *Stream) failed() error {
 	if s.known != nil {
 		return s.known.KnownErr()
@@ -215,8 +211,7 @@ func (s *Stream) queue(op string, call func() error) (err error) {
 }
 
 // live refuses operations that a recording stream cannot do: those that wait or return results to
-// the
-// host.
+// the host.
 func (s *Stream) live(op string) error {
 	if s.none() || s.capture == nil {
 		return nil
@@ -294,8 +289,7 @@ func (s *Stream) sync(ctx context.Context) error {
 }
 
 // passed is sync for callers that do not own the stream: if it is being closed, passed waits for
-// that
-// instead of returning an error.
+// that instead of returning an error.
 func (s *Stream) passed(ctx context.Context) error {
 	err := s.sync(ctx)
 	if err == nil || !s.gone.Load() {

@@ -10,8 +10,7 @@ import (
 )
 
 // SystemMemory returns how much memory of the machine is in use and how much there is, in bytes, as
-// the
-// operating system reports it now; known is false where it does not.
+// the operating system reports it now; known is false where it does not.
 func SystemMemory() (used, total int64, known bool) {
 	used, total = hostMemory()
 	return used, total, total > 0

@@ -12,8 +12,8 @@ import (
 )
 
 // stagedBytes is the largest write for which every backend makes a copy of the data at once.
-// Backends
-// wait for earlier work before a larger write; Write waits itself, so that ctx can end the wait.
+// Backends wait for earlier work before a larger write; Write waits itself, so that ctx can end the
+// wait.
 const stagedBytes = 256 << 10
 
 // Write copies bytes to a buffer from byte offset off on, after the work queued
@@ -43,8 +43,7 @@ func (s *Stream) Write(ctx context.Context, b *Buffer, off int64, data []byte) e
 }
 
 // Read copies bytes from byte offset off of a buffer on, after the work queued so far, and waits
-// for
-// them. Other calls can queue work while it waits for the earlier work.
+// for them. Other calls can queue work while it waits for the earlier work.
 func (s *Stream) Read(ctx context.Context, b *Buffer, off int64, data []byte) error {
 	if err := checkContext(ctx, "read"); err != nil {
 		return err
@@ -68,9 +67,8 @@ func (s *Stream) Read(ctx context.Context, b *Buffer, off int64, data []byte) er
 }
 
 // Copy queues a copy of the whole of src to the beginning of dst, and returns at once, also with
-// Pinned
-// buffers on either side. The element types must agree. Views copy parts; overlapping ranges of one
-// allocation are refused. For buffers of two devices see CopyAcross.
+// Pinned buffers on either side. The element types must agree. Views copy parts; overlapping ranges
+// of one allocation are refused. For buffers of two devices see CopyAcross.
 func (s *Stream) Copy(dst, src *Buffer) error {
 	return s.queue("copy", func() error {
 		if err := s.hold(dst); err != nil {
@@ -87,8 +85,7 @@ func (s *Stream) Copy(dst, src *Buffer) error {
 }
 
 // copyOn queues a copy in the way that the kinds of memory require. Streams without special copies
-// for
-// pinned memory use their ordinary copy for it.
+// for pinned memory use their ordinary copy for it.
 func copyOn(s driver.Stream, dst, src driver.Memory) error {
 	to, from := dst.Kind == driver.Pinned, src.Kind == driver.Pinned
 	if p, ok := s.(driver.PinnedCopier); ok && to != from {

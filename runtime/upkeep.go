@@ -14,8 +14,8 @@ import (
 const idle = 30 * time.Second
 
 // startUpkeep starts the periodic maintenance of the pool, which ends when the device is closed.
-// Between
-// two rounds there is a timer and no goroutine, so that a device that is never closed costs none.
+// Between two rounds there is a timer and no goroutine, so that a device that is never closed costs
+// none.
 func (m *memory) startUpkeep() {
 	every := m.core.session.cfg.MemoryIdle
 	if every == 0 {
@@ -55,8 +55,7 @@ func (m *memory) logPressure(p mempool.Pressure) {
 }
 
 // inUse tells the pool how full the device is. The question to the driver takes time, and is asked
-// only
-// if the answer is watched or logged.
+// only if the answer is watched or logged.
 func (m *memory) inUse() (used, total int64, known bool) {
 	if !m.watched.Load() && m.core.session.cfg.Debug < 1 {
 		return 0, 0, false
@@ -94,8 +93,7 @@ func (m *memory) fillNew(a *allocation, home *Stream) error {
 }
 
 // unget gives back memory that fillNew could not write: a fill that was queued on the same stream
-// may
-// still run.
+// may still run.
 func (m *memory) unget(a *allocation, home *Stream) error {
 	switch {
 	case a.ordered:
@@ -110,9 +108,8 @@ func (m *memory) unget(a *allocation, home *Stream) error {
 }
 
 // spoil overwrites memory that is given back, so that a kernel that still reads it gets useless
-// values.
-// The fill comes after the work of the one stream that may use the memory. It returns the streams
-// whose work uses the memory then.
+// values. The fill comes after the work of the one stream that may use the memory. It returns the
+// streams whose work uses the memory then.
 func (m *memory) spoil(a *allocation, busy []*Stream) []*Stream {
 	if m.core.session.cfg.MemoryFill != driver.FillPattern || a.ordered || len(busy) > 1 || m.core.streams.capturing.Load() > 0 {
 		return busy

@@ -59,13 +59,11 @@ func (a *app) open(cfg runtime.Config) (*runtime.Session, error) {
 }
 
 // exactly returns the configuration of commands that name devices one by one: a device that does
-// not open
-// is an error and never replaced.
+// not open is an error and never replaced.
 var exactly = runtime.Config{Fallback: runtime.Require}
 
 // close closes everything that is open. After an interrupt, or when the output is gone, the process
-// ends
-// without closing: closing waits for work, and the user may have interrupted that work.
+// ends without closing: closing waits for work, and the user may have interrupted that work.
 func (a *app) close(ctx context.Context) error {
 	if a.session == nil || ctx.Err() != nil {
 		return nil
@@ -126,8 +124,7 @@ func isTerminal(w io.Writer) bool {
 }
 
 // notHere reports whether err says that a device or a requirement of it is absent, in contrast to
-// present
-// and not working.
+// present and not working.
 func notHere(err error) bool {
 	return errors.Is(err, runtime.ErrNoDevice) || errors.Is(err, runtime.ErrUnsupported)
 }

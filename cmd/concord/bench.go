@@ -256,8 +256,7 @@ func (b *bencher) note(name, unit string, m measured, limit number) {
 }
 
 // noteKernel adds a result of a kernel in GFLOP/s, with the operations and bytes of one call,
-// beside its
-// roof.
+// beside its roof.
 func (b *bencher) noteKernel(ctx context.Context, name string, flops, bytes float64, m measured) error {
 	peak, err := b.fmaLimit(ctx)
 	if err != nil {

@@ -1,8 +1,7 @@
 package main
 
 // concord bench --report: one self-contained page. A roofline per device shows how fast each kernel
-// can
-// be for the data that it reads, and how fast it is.
+// can be for the data that it reads, and how fast it is.
 
 import (
 	"fmt"

@@ -432,8 +432,7 @@ const (
 )
 
 // fmaLimit measures the rate of multiply-adds in registers. Without a compiler for the device the
-// limit
-// is unknown.
+// limit is unknown.
 func (b *bencher) fmaLimit(ctx context.Context) (number, error) {
 	if b.fma != nil {
 		return *b.fma, nil

@@ -3,10 +3,9 @@ package main
 // Running a command in a child process, which can be ended or crash regardless of its kernel.
 //
 // A pipe is the child's lifeline: the parent holds the end for writing and never writes. The parent
-// closes
-// it to end the child, and the system closes it when the parent ends for any reason. The child
-// reads it,
-// and also checks its time limit itself, so that it ends in time even while its parent is stopped.
+// closes it to end the child, and the system closes it when the parent ends for any reason. The
+// child reads it, and also checks its time limit itself, so that it ends in time even while its
+// parent is stopped.
 
 import (
 	"bytes"
@@ -29,36 +28,30 @@ const childVariable = "_CONCORD_RUN_CHILD"
 func isChild() bool { return os.Getenv(childVariable) != "" }
 
 // Exit statuses of a child only: wrong usage, which needs its own since a Go program that crashes
-// exits
-// with the usual status for it, and the end of its time limit.
+// exits with the usual status for it, and the end of its time limit.
 const (
 	childUsage   = 3
 	childTimeout = 4
 )
 
 // onCPU reports whether a name is that of a device of the cpu backend, which survives a kernel's
-// faults
-// and has no substitute. The meaning of "auto" and of numbers would have to be asked of the
-// drivers, so
-// they count as other devices.
+// faults and has no substitute. The meaning of "auto" and of numbers would have to be asked of the
+// drivers, so they count as other devices.
 func onCPU(device string) bool {
 	backend, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(device)), ":")
 	return backend == "cpu"
 }
 
 // childGrace is how long a child may take to stop its work. A child that runs a compiler ends it
-// and
-// removes its files; a child in an endless kernel cannot do anything.
+// and removes its files; a child in an endless kernel cannot do anything.
 const childGrace = 500 * time.Millisecond
 
 // parentGrace is how long a parent waits for its child to end before it kills it. This happens only
-// if
-// the child is stopped, or its memory is corrupted.
+// if the child is stopped, or its memory is corrupted.
 const parentGrace = 4 * childGrace
 
 // withParent returns a context for the work of a child, which is done when ctx is done or the
-// parent has
-// ended. The process then ends soon, even if its work does not.
+// parent has ended. The process then ends soon, even if its work does not.
 func withParent(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	line := lifeline()
@@ -71,8 +64,7 @@ func withParent(ctx context.Context) context.Context {
 }
 
 // endAfter ends the process childGrace after ctx is done, unless stop is called before. It needs
-// only one
-// thread for Go: a kernel that never returns blocks another one.
+// only one thread for Go: a kernel that never returns blocks another one.
 func endAfter(ctx context.Context, status int) (stop func() bool) {
 	return context.AfterFunc(ctx, func() {
 		time.Sleep(childGrace)

@@ -231,8 +231,7 @@ func (a *app) finishDemo(data *digits, rows []demoRow) error {
 }
 
 // writeDemo prints a row for each available device, and below the table the missing ones; the
-// reference
-// was printed before.
+// reference was printed before.
 func (a *app) writeDemo(rows []demoRow, good, bad int) {
 	rest := &strings.Builder{}
 	t := &table{}

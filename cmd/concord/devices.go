@@ -65,8 +65,7 @@ type sensed struct {
 }
 
 // sensorsOf reads the sensors of the available devices. In a list of devices a missing sensor is no
-// error:
-// concord top reports the reason.
+// error: concord top reports the reason.
 func sensorsOf(ctx context.Context, s *runtime.Session, probes []runtime.Probe) []reading {
 	readers := slices.DeleteFunc(telemetry.Readers(), func(t telemetry.Reader) bool {
 		return !slices.ContainsFunc(probes, func(p runtime.Probe) bool {

@@ -224,14 +224,12 @@ func (s *search) download(ctx context.Context, n *neighbours) error {
 }
 
 // exactBelow is the limit below which whole numbers are exact in float. A sum of squares of pixels
-// below
-// it is exact in any order of addition.
+// below it is exact in any order of addition.
 const exactBelow = 1 << 24
 
 // compare returns the largest difference of a distance, and the reason why the result is wrong, or
-// "".
-// Neighbours and exact distances must be equal; sums above exactBelow may have the error of sums of
-// that many terms.
+// "". Neighbours and exact distances must be equal; sums above exactBelow may have the error of
+// sums of that many terms.
 func (n *neighbours) compare(ref *neighbours, d *digits) (largest float64, reason string) {
 	for i, want := range ref.distances {
 		diff := math.Abs(float64(n.distances[i]) - float64(want))

@@ -14,10 +14,9 @@ import (
 )
 
 // save replaces the contents of a file by the output of write, as file.Replace does; once ctx is
-// done the
-// file stays unchanged. A path that names standard output means that of the command, if it was
-// claimed:
-// the descriptor itself then belongs to standard error, since vendors' libraries write to it.
+// done the file stays unchanged. A path that names standard output means that of the command, if it
+// was claimed: the descriptor itself then belongs to standard error, since vendors' libraries write
+// to it.
 func (a *app) save(ctx context.Context, path string, write func(io.Writer) error) error {
 	if isStdout(path) {
 		return write(stoppable{ctx, a.output})
@@ -29,8 +28,7 @@ func (a *app) save(ctx context.Context, path string, write func(io.Writer) error
 var stdoutNames = []string{"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/proc/thread-self/fd/1"}
 
 // isStdout reports whether a path is a name of standard output, or a link to one. Links are
-// followed one by
-// one, since the last one leads to the present file of descriptor 1.
+// followed one by one, since the last one leads to the present file of descriptor 1.
 func isStdout(path string) bool {
 	if path == "-" {
 		return true
@@ -66,8 +64,7 @@ func (a *app) getsOutput(path string) bool {
 }
 
 // sameFile reports whether two paths name one regular file, which could not be replaced twice.
-// Several
-// results may go to a device or a pipe.
+// Several results may go to a device or a pipe.
 func sameFile(a, b string) bool {
 	for _, path := range []string{a, b} {
 		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
@@ -83,8 +80,7 @@ func sameFile(a, b string) bool {
 }
 
 // claim gives standard output to the file that names it ("-" does), if there is one: text then goes
-// to
-// standard error. A file in a missing directory is an error.
+// to standard error. A file in a missing directory is an error.
 func (a *app) claim(files ...string) error {
 	for _, name := range files {
 		switch {

@@ -147,8 +147,7 @@ var foreign = []struct{ name, doc string }{
 }
 
 // settings lists Concord's own variables, variables of other software that are set, and unknown
-// names that
-// begin like Concord's.
+// names that begin like Concord's.
 func settings() []setting {
 	var list []setting
 	for _, v := range config.Variables() {

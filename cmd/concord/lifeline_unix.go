@@ -11,9 +11,8 @@ import (
 )
 
 // giveLifeline makes end a child's lifeline and returns the value of childVariable. The child has
-// it under
-// the same number as this process, so that it replaces no descriptor that both inherited from the
-// shell.
+// it under the same number as this process, so that it replaces no descriptor that both inherited
+// from the shell.
 func giveLifeline(_ *exec.Cmd, end *os.File) (string, error) {
 	fd := end.Fd()
 	_, err := unix.FcntlInt(fd, unix.F_SETFD, 0)

@@ -12,8 +12,7 @@ import (
 )
 
 // printer is standard output for all commands. They do not check the errors of their many writes:
-// the
-// first error ends the work, and the command has failed. Later writes are dropped.
+// the first error ends the work, and the command has failed. Later writes are dropped.
 type printer struct {
 	w   io.Writer
 	err error
@@ -31,10 +30,8 @@ func (p *printer) Write(b []byte) (int, error) {
 }
 
 // settle returns the exit status of a command that ended with status, and prints an error if the
-// output
-// changes that status. Nothing is printed for a pipe whose reader has ended: other programs also
-// die of
-// SIGPIPE without a message.
+// output changes that status. Nothing is printed for a pipe whose reader has ended: other programs
+// also die of SIGPIPE without a message.
 func (a *app) settle(status int) int {
 	err := a.output.err
 	switch {

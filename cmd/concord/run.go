@@ -344,8 +344,7 @@ func (j *job) upload(ctx context.Context, dev *runtime.Device, decl *source.Kern
 }
 
 // uploadArray makes a buffer. Buffers cannot be empty: an array without elements gets one that is
-// never
-// read.
+// never read.
 func uploadArray(ctx context.Context, dev *runtime.Device, arg *argument) (*runtime.Buffer, error) {
 	b, err := dev.Alloc(arg.typ, max(elements(arg.shape), 1))
 	if err != nil {

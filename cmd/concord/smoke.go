@@ -1,8 +1,7 @@
 package main
 
 // The self-check of a device: copy in, run a kernel with scalar arguments, copy out, and compare
-// with the
-// same computation in Go. It takes milliseconds.
+// with the same computation in Go. It takes milliseconds.
 
 import (
 	"context"
@@ -53,8 +52,7 @@ func smoke(ctx context.Context, s *runtime.Session, device string) []check {
 }
 
 // isNative reports whether an implementation is the device's own, in which case its compiler has
-// not been
-// tried.
+// not been tried.
 func isNative(implementation string) bool {
 	return implementation != "" && implementation != "c++" && implementation != "opencl"
 }

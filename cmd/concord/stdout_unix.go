@@ -11,10 +11,8 @@ import (
 )
 
 // takeStdout returns standard output and makes descriptor 1 refer to standard error. Vendors'
-// libraries and
-// the printf of OpenCL kernels write to that descriptor, and their output would otherwise be mixed
-// with
-// the lines of a document.
+// libraries and the printf of OpenCL kernels write to that descriptor, and their output would
+// otherwise be mixed with the lines of a document.
 //
 // If standard output is closed, writes to the returned file fail.
 func takeStdout() *os.File {

@@ -112,8 +112,7 @@ func (m *meter) ask(ctx context.Context, t telemetry.Reader) ([]telemetry.Sample
 }
 
 // device returns the name of the device of a sample, or "". If a backend has a single device and a
-// single
-// sample, they belong together even without a common identifier.
+// single sample, they belong together even without a common identifier.
 func (m *meter) device(s *telemetry.Sample, samples int) string {
 	var same []*runtime.Info
 	for i := range m.devices {
@@ -176,8 +175,7 @@ func (p *processor) Sample(ctx context.Context, _ *driver.Config) ([]telemetry.S
 }
 
 // readTicks reads the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq,
-// steal, and
-// two that are part of the first. It returns zero if the file cannot be read.
+// steal, and two that are part of the first. It returns zero if the file cannot be read.
 func readTicks(path string) (t ticks) {
 	text, err := os.ReadFile(path)
 	if err != nil {

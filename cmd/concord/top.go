@@ -105,8 +105,7 @@ func (a *app) meter(ctx context.Context, device string) (*meter, error) {
 }
 
 // processorInfo returns a function that returns the present Info of cpu:0. The session closes the
-// device
-// that it opens.
+// device that it opens.
 func processorInfo(ctx context.Context, s *runtime.Session) func() runtime.Info {
 	open := sync.OnceValues(func() (*runtime.Device, error) { return s.Open(ctx, "cpu:0") })
 	return func() runtime.Info {
@@ -119,8 +118,7 @@ func processorInfo(ctx context.Context, s *runtime.Session) func() runtime.Info 
 }
 
 // top takes samples and shows them. With --json the samples are collected and printed at the end or
-// after
-// an interrupt.
+// after an interrupt.
 func (a *app) top(ctx context.Context, m *meter, o topOptions) error {
 	var kept []reading
 	var missing []absence
@@ -275,8 +273,7 @@ func throttleText(words []string) string {
 }
 
 // screen is the output of top: a terminal is redrawn in place, any other output gets one block
-// after the
-// other.
+// after the other.
 type screen struct {
 	w       io.Writer
 	redraws bool
@@ -324,8 +321,7 @@ func (s *screen) show(block string, after bool) error {
 }
 
 // cut shortens a line to the width of the terminal. A line that was cut loses its colours and ends
-// with
-// an ellipsis: a wrapped line would shift all others.
+// with an ellipsis: a wrapped line would shift all others.
 func cut(line string, columns int) string {
 	if width(line) <= columns {
 		return line

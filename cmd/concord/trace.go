@@ -136,8 +136,7 @@ func (f *traceFlags) settings() ([]mempool.Options, error) {
 }
 
 // record runs a command of concord, or a program, and keeps the trace that it writes, also if the
-// command
-// fails.
+// command fails.
 func (a *app) record(ctx context.Context, root *cobra.Command, file string, args []string) error {
 	dir, err := os.MkdirTemp("", "concord-trace-")
 	if err != nil {

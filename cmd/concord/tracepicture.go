@@ -25,8 +25,7 @@ import (
 )
 
 // drawnBoxes is the number of blocks that a picture shows; the largest areas are drawn. Further
-// ones would
-// be smaller than a dot, and make the file too large for viewers.
+// ones would be smaller than a dot, and make the file too large for viewers.
 const drawnBoxes = 20_000
 
 // draw draws the arena as it was recorded, or of a replay.

@@ -5,8 +5,7 @@ package blocking
 import "context"
 
 // Call runs f. If ctx can be done, it runs f in another goroutine and stops waiting when ctx is
-// done; the
-// result of f then goes to drop, if f did not fail.
+// done; the result of f then goes to drop, if f did not fail.
 func Call[T any](ctx context.Context, f func() (T, error), drop func(T)) (T, error) {
 	var none T
 	if err := ctx.Err(); err != nil {

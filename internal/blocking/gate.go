@@ -27,11 +27,9 @@ type turn struct {
 }
 
 // Enter begins a call. While no call with an equal key has succeeded, it waits until the gate is
-// free and
-// holds it until leave; afterwards calls with that key do not wait. It returns the error of ctx, or
-// ErrHeld when another call has held the gate for longer than patience. leave must be called once,
-// with
-// whether the call succeeded.
+// free and holds it until leave; afterwards calls with that key do not wait. It returns the error
+// of ctx, or ErrHeld when another call has held the gate for longer than patience. leave must be
+// called once, with whether the call succeeded.
 func (g *Gate) Enter(ctx context.Context, key any, patience time.Duration) (leave func(succeeded bool), err error) {
 	for {
 		if err := ctx.Err(); err != nil {

@@ -11,12 +11,10 @@ import (
 )
 
 // Many systems give each user a group of their own and make new files writable for it (umask 002).
-// Write
-// permission for such a group gives no other user access.
+// Write permission for such a group gives no other user access.
 
 // ownGroup returns the group whose only member is this process's user, or -1. It reads the files of
-// users
-// and groups; groups of a directory service are not known.
+// users and groups; groups of a directory service are not known.
 var ownGroup = sync.OnceValue(func() int64 {
 	users, err := os.ReadFile("/etc/passwd")
 	if err != nil {

@@ -1,8 +1,7 @@
 package file
 
 // Files that are replaced as a whole: written under a temporary name in the same directory, forced
-// to
-// the disk, and renamed.
+// to the disk, and renamed.
 
 import (
 	"crypto/rand"
@@ -17,8 +16,7 @@ import (
 )
 
 // Replace replaces the contents of a file by the output of write. It calls Create, write and
-// Commit: an
-// error of write is returned as it is, and leaves the file unchanged.
+// Commit: an error of write is returned as it is, and leaves the file unchanged.
 func Replace(path string, write func(io.Writer) error) error {
 	out, err := Create(path)
 	if err != nil {
@@ -43,18 +41,13 @@ type Output struct {
 // Create begins to write the file that path names, which is unchanged until Commit.
 //
 // Create refuses files that a plain open for writing refuses, and also files that it could not
-// replace
-// as a whole: a file without write permission for anybody, although the superuser could write it,
-// and a
-// file whose directory permits no new file or no replacement of this one. A symbolic link stays;
-// its
-// target is replaced or made. A replaced file keeps its permissions (on Linux its access control
-// list,
-// too) and, where the system permits, its owner and group; its other hard links keep the old
-// contents. A
-// new file has the permissions of any new file. Create writes directly to files that are not
-// regular, such
-// as a pipe or /dev/full, and to the files of os.Stdout and os.Stderr.
+// replace as a whole: a file without write permission for anybody, although the superuser could
+// write it, and a file whose directory permits no new file or no replacement of this one. A
+// symbolic link stays; its target is replaced or made. A replaced file keeps its permissions (on
+// Linux its access control list, too) and, where the system permits, its owner and group; its other
+// hard links keep the old contents. A new file has the permissions of any new file. Create writes
+// directly to files that are not regular, such as a pipe or /dev/full, and to the files of
+// os.Stdout and os.Stderr.
 //
 // A process that is killed leaves a file .concord-… in the directory; a later Create there
 // removes it, once nothing has been written to it for an hour.
@@ -97,8 +90,7 @@ func (o *Output) direct(info fs.FileInfo) (err error) {
 }
 
 // beside begins to write a temporary file beside the file. Links are followed once: the file that
-// is
-// checked now, and replaced in the end, has one name in one directory.
+// is checked now, and replaced in the end, has one name in one directory.
 func (o *Output) beside() error {
 	dir, name, err := place(o.path)
 	if err != nil {
@@ -159,8 +151,7 @@ func (o *Output) begin(dir, name string, old *os.File) (err error) {
 }
 
 // Target returns the absolute path of the file that a path names, after following all links: the
-// file that
-// Create would replace or make. Two paths with the same target name the same file.
+// file that Create would replace or make. Two paths with the same target name the same file.
 func Target(path string) (string, error) {
 	dir, name, err := place(path)
 	if err == nil {
@@ -176,8 +167,7 @@ func Target(path string) (string, error) {
 const maxLinks = 40
 
 // place returns the directory of the file that a path names, after following all links, and the
-// file's
-// name there. The file need not exist.
+// file's name there. The file need not exist.
 func place(path string) (dir, name string, err error) {
 	for range maxLinks {
 		if path == "" {
@@ -221,8 +211,7 @@ func (o *Output) Write(b []byte) (int, error) {
 }
 
 // Commit forces the contents to the disk and renames the temporary file to the file's name. After
-// an error
-// the file is unchanged. It closes the Output.
+// an error the file is unchanged. It closes the Output.
 func (o *Output) Commit() error {
 	if o.file == nil {
 		return o.failed("write", fs.ErrClosed)

@@ -14,15 +14,12 @@ import (
 )
 
 // OpenRoot opens a trusted directory to which no other user can write; unlike the directories on
-// the way
-// to it, it may not be writable even with the sticky bit. Missing directories are made, with mode
-// 0700.
-// The path is followed once: even if it names another directory later, the Root is the one that was
-// checked.
+// the way to it, it may not be writable even with the sticky bit. Missing directories are made,
+// with mode 0700. The path is followed once: even if it names another directory later, the Root is
+// the one that was checked.
 //
 // A directory that is not trusted is an error that matches driver.ErrUnsupported and names the
-// directory
-// that fails; nothing was made in or below that one. The caller owns the Root.
+// directory that fails; nothing was made in or below that one. The caller owns the Root.
 func OpenRoot(path string) (*os.Root, error) {
 	path, err := resolve(path, true)
 	if err != nil {
@@ -58,14 +55,10 @@ func checkRoot(root *os.Root, path string) (*os.Root, error) {
 }
 
 // OpenIn opens a regular file in a trusted directory for reading. It does not follow a link, and
-// refuses a
-// file with more than one name, since others can make such names for a file that was not meant to
-// be
-// there. A file that is refused is an error that matches driver.ErrFormat. A file that is replaced
-// while
-// it is being opened is opened again: in a trusted directory only this user's other processes and
-// the
-// superuser can do that. The caller owns the file.
+// refuses a file with more than one name, since others can make such names for a file that was not
+// meant to be there. A file that is refused is an error that matches driver.ErrFormat. A file that
+// is replaced while it is being opened is opened again: in a trusted directory only this user's
+// other processes and the superuser can do that. The caller owns the file.
 func OpenIn(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	path := filepath.Join(root.Name(), name)
 	for range openTries {
@@ -111,10 +104,8 @@ func checkFile(path string, info fs.FileInfo) error {
 }
 
 // CheckOpen returns an error that matches driver.ErrUnsupported if a user who is not trusted could
-// have
-// written an open file, or replaced it before it was opened by its name. For a pipe or a device
-// only the
-// owner is checked: its data has no place in a directory.
+// have written an open file, or replaced it before it was opened by its name. For a pipe or a
+// device only the owner is checked: its data has no place in a directory.
 func CheckOpen(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -142,15 +133,12 @@ func CheckOpen(f *os.File) error {
 
 // Check returns an error that matches driver.ErrUnsupported if a user who is not trusted could have
 // written a file or a directory, judged only by its owner and permissions. It is for files of an
-// fs.FS,
-// whose directories cannot be checked. A file that the operating system does not know, such as one
-// of
-// embed.FS, is trusted.
+// fs.FS, whose directories cannot be checked. A file that the operating system does not know, such
+// as one of embed.FS, is trusted.
 func Check(name string, info fs.FileInfo) error { return check(name, info) }
 
 // TempDir makes a directory for temporary files, with mode 0700, in the system's directory for them
-// or, if
-// that is not trusted, in another one that is. It returns the path without links. The caller
+// or, if that is not trusted, in another one that is. It returns the path without links. The caller
 // removes the directory.
 func TempDir(prefix string) (string, error) {
 	var errs []error
@@ -168,9 +156,8 @@ func TempDir(prefix string) (string, error) {
 }
 
 // resolve returns the absolute path of a file or a directory without links. Missing directories are
-// made
-// if makeDirs is true. It is an error if the file or a directory or link on the way is not trusted;
-// directories with the sticky bit are.
+// made if makeDirs is true. It is an error if the file or a directory or link on the way is not
+// trusted; directories with the sticky bit are.
 func resolve(path string, makeDirs bool) (string, error) {
 	if path == "" {
 		return "", syscall.ENOENT

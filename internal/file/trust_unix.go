@@ -63,12 +63,10 @@ func checkOwnerOf(path string, info fs.FileInfo) error {
 // way is the state of a walk from the root of the file system.
 type way struct {
 	// above is the owner of the root, who controls everything that this process runs. It is 0,
-	// except in
-	// a container in which the superuser has no number.
+	// except in a container in which the superuser has no number.
 	above uint32
 	// shared says that the directory that was checked last has the sticky bit and is writable for
-	// others: its
-	// entries may belong to any user without a number in this container.
+	// others: its entries may belong to any user without a number in this container.
 	shared bool
 }
 
@@ -96,16 +94,14 @@ func (w *way) step(path string, info fs.FileInfo) error {
 }
 
 // hasOtherNames reports whether a file has several names. Files of the superuser are exempt: some
-// systems
-// are made of files with several names.
+// systems are made of files with several names.
 func hasOtherNames(info fs.FileInfo) bool {
 	sys, ok := info.Sys().(*syscall.Stat_t)
 	return ok && sys.Nlink > 1 && sys.Uid != 0
 }
 
 // walk follows an absolute path from the root of the file system. Each step is one name in a
-// directory that
-// was checked: no other user can replace the entry of that name.
+// directory that was checked: no other user can replace the entry of that name.
 func walk(path string, makeDirs bool) (string, error) {
 	const separator = string(filepath.Separator)
 	w, err := fromRoot()

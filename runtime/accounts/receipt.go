@@ -31,8 +31,7 @@ const (
 )
 
 // Validate returns nil if the receipt is plausible: its compute path is "real", it names at least
-// one
-// kernel and at most 10,000, and every name is 1 to 128 characters and does not contain "mock".
+// one kernel and at most 10,000, and every name is 1 to 128 characters and does not contain "mock".
 func (r Receipt) Validate() error {
 	if r.ComputePath != "real" {
 		return fmt.Errorf("receipt: compute path %q is not real: %w", r.ComputePath, runtime.ErrInvalidArgument)

@@ -22,8 +22,7 @@ const (
 )
 
 // Stats counts operations by kind and by the processor that did them. The zero value is ready to
-// use.
-// It is safe for concurrent use.
+// use. It is safe for concurrent use.
 type Stats struct {
 	mu sync.Mutex
 	v  Counts

@@ -1,6 +1,5 @@
 // Package all registers every backend. Import it for its side effect. Build tags (cuda, rocm,
-// metal,
-// opencl) decide which backends are in the build.
+// metal, opencl) decide which backends are in the build.
 package all
 
 import (

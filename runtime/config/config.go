@@ -46,8 +46,7 @@ func ParseEnv(environ []string) (driver.Config, error) {
 }
 
 // Merge returns c with every unset field (one with its zero value) taken from env. CONCORD_STRICT=1
-// of
-// the environment stays in force.
+// of the environment stays in force.
 func Merge(c, env driver.Config) driver.Config {
 	to, from := reflect.ValueOf(&c).Elem(), reflect.ValueOf(env)
 	for i := range to.NumField() {
@@ -62,8 +61,7 @@ func Merge(c, env driver.Config) driver.Config {
 }
 
 // Check returns an error that matches driver.ErrInvalidArgument and names the field if a value is
-// not
-// valid.
+// not valid.
 func Check(c *driver.Config) error {
 	if err := checkFallback(c.Fallback); err != nil {
 		return fmt.Errorf("fallback policy: %w: %w", err, driver.ErrInvalidArgument)
@@ -87,10 +85,8 @@ func Check(c *driver.Config) error {
 }
 
 // Requires reports whether tests have to fail where a backend is absent. It returns an error that
-// matches
-// driver.ErrUnknownBackend if Required has a name that is neither Concord's nor that of a backend
-// of this
-// program, since the name may be misspelt.
+// matches driver.ErrUnknownBackend if Required has a name that is neither Concord's nor that of a
+// backend of this program, since the name may be misspelt.
 func Requires(c driver.Config, backend string) (bool, error) {
 	backends := c.Backends
 	if backends == nil {

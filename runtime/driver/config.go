@@ -50,8 +50,7 @@ type Config struct {
 	NoMemoryPool bool   // CONCORD_MEMORY_POOL=0: every allocation goes to the driver
 	MemoryTrace  string // CONCORD_MEMORY_TRACE: file for the memory operations of devices, written when one is closed; "" means none
 	// MemoryMode is the way in which memory that is kept serves requests, on every device. "" is
-	// best unless
-	// a trace shows otherwise. NoMemoryPool has priority.
+	// best unless a trace shows otherwise. NoMemoryPool has priority.
 	MemoryMode Pooling
 	// A device with more than MemorySoftCount driver allocations keeps nothing for reuse, and
 	// it never has more than MemoryHardCount (ErrBudget). 0 means no limit.
@@ -60,8 +59,7 @@ type Config struct {
 	// the fill.
 	MemoryFill Filling
 	// MemoryIdle is CONCORD_MEMORY_IDLE: memory that was kept unused for that long goes back to the
-	// driver
-	// at the next maintenance. 0 means 30 s; a negative value means never.
+	// driver at the next maintenance. 0 means 30 s; a negative value means never.
 	MemoryIdle      time.Duration
 	MemoryEmergency bool   // frees all kept memory whenever live memory passes 0.9 of the soft limit
 	CacheDir        string // CONCORD_CACHE_DIR: "" means concord in the user's cache directory, "off" no disk
@@ -82,8 +80,7 @@ type Config struct {
 
 	// SimDir is CONCORD_SIM_DIR, the directory of the simulated vendor libraries. If it is set, the
 	// simulated backends of the build (SimulatedNames) are listed. Without it they can be opened by
-	// name
-	// only, from build/sim in the working directory.
+	// name only, from build/sim in the working directory.
 	SimDir string
 
 	CPUThreads int    // CONCORD_CPU_THREADS: 0 means GOMAXPROCS
@@ -94,8 +91,7 @@ type Config struct {
 	Bundles fs.FS
 
 	// Backends replaces the registered ones, for tests and programs with backends of their own. Nil
-	// means
-	// driver.Backends().
+	// means driver.Backends().
 	Backends []Backend
 }
 
@@ -108,6 +104,5 @@ func (c *Config) ProbeLimit() time.Duration {
 }
 
 // OpenLimit returns how long calls wait for another call that opens the same device. After that
-// they
-// fail with ErrTimeout, since they would hang like that call. c may be nil.
+// they fail with ErrTimeout, since they would hang like that call. c may be nil.
 func (c *Config) OpenLimit() time.Duration { return 12 * c.ProbeLimit() }

@@ -8,16 +8,15 @@
 // [Backend.Probe] finds the devices of the machine, [Backend.Open] opens one. A [Device] allocates
 // memory and creates streams; a device that can build programs is also a [Compiler]. A [Describer]
 // states the backend's title, aliases and rank among backends: runtime knows none by name. Every
-// other
-// optional feature is an optional interface found by type assertion: [Natives], [NativeHandles] and
-// those of optional.go. Generic code in runtime replaces a missing one where it can.
+// other optional feature is an optional interface found by type assertion: [Natives],
+// [NativeHandles] and those of optional.go. Generic code in runtime replaces a missing one where it
+// can.
 //
 // # Checks before a backend is called
 //
 // Package runtime has checked counts, types, sizes, bounds, lifetimes, ownership (every Memory,
 // Kernel and Event belongs to the device it is used on) and the device's published limits. A
-// backend
-// does not repeat these checks; it reports only errors that it alone can detect.
+// backend does not repeat these checks; it reports only errors that it alone can detect.
 //
 // # Errors
 //
@@ -29,6 +28,5 @@
 // # Threads
 //
 // Every method may be called from any goroutine at any time, except that runtime never calls two
-// methods
-// of one Stream at once, apart from Sync, Err and the methods of its Events.
+// methods of one Stream at once, apart from Sync, Err and the methods of its Events.
 package driver

@@ -17,10 +17,8 @@ type Backend interface {
 	// letters, digits, - and _ may follow.
 	Name() string
 	// Probe looks for the backend's devices. It never fails and never panics: State and Reason of
-	// the
-	// result say what is wrong. It allocates no device memory and should return when ctx is done;
-	// runtime
-	// does not wait for it any longer then.
+	// the result say what is wrong. It allocates no device memory and should return when ctx is
+	// done; runtime does not wait for it any longer then.
 	Probe(ctx context.Context, cfg *Config) Probe
 	// Open opens the device with that NativeIndex. The caller owns the Device.
 	Open(ctx context.Context, nativeIndex int, cfg *Config) (Device, error)
@@ -32,8 +30,7 @@ type Device interface {
 	// for FreeMemory.
 	Info() Info
 	// Alloc returns n > 0 bytes, aligned to Info.BaseAlign, contents undefined. ErrOutOfMemory
-	// means
-	// that the device does not have that much memory free, ErrTooLarge that n can never fit.
+	// means that the device does not have that much memory free, ErrTooLarge that n can never fit.
 	Alloc(n int64, kind MemoryKind) (Memory, error)
 	// Free gives back memory exactly as Alloc returned it, when no queued work uses it any more.
 	Free(m Memory) error
@@ -47,14 +44,12 @@ type Device interface {
 // separate, so that a cache can store compiled bytes and later processes need not compile.
 type Compiler interface {
 	// Identity lists everything besides the Unit and its options that decides the bytes Compile
-	// returns:
-	// architecture, driver and compiler versions, fixed options. It is part of the cache key.
-	// Without a
-	// compiler it returns an error that matches ErrUnsupported and says which software to install.
+	// returns: architecture, driver and compiler versions, fixed options. It is part of the cache
+	// key. Without a compiler it returns an error that matches ErrUnsupported and says which
+	// software to install.
 	Identity(ctx context.Context) ([]string, error)
 	// Compile renders and builds a unit. Building can take seconds; ctx stops it. A program that
-	// does
-	// not build is a *BuildError with the whole log. A failed Compile changes nothing on the
+	// does not build is a *BuildError with the whole log. A failed Compile changes nothing on the
 	// device.
 	Compile(ctx context.Context, unit *source.Unit, options []string) (Binary, error)
 	// Load makes compiled bytes ready to run. The bytes are those of a Compile
@@ -76,10 +71,8 @@ type Natives interface {
 type Selective interface {
 	Kernel
 	// Takes reports whether the native kernel should run a launch, packed as for Stream.Launch;
-	// otherwise
-	// the portable one runs it. A program that asks for native kernels only gets the native one for
-	// every
-	// launch, or ErrUnsupported from Launch. Takes is cheap.
+	// otherwise the portable one runs it. A program that asks for native kernels only gets the
+	// native one for every launch, or ErrUnsupported from Launch. Takes is cheap.
 	Takes(l *Launch) bool
 }
 
@@ -92,8 +85,7 @@ type NativeHandles interface {
 	// StreamHandle returns the vendor's queue of a stream.
 	StreamHandle(s Stream) uintptr
 	// WrapMemory makes memory that the program owns usable on the device. Free of the result drops
-	// only
-	// the backend's reference.
+	// only the backend's reference.
 	WrapMemory(handle uintptr, size int64) (Memory, error)
 	// WrapStream makes a queue that the program owns usable as a Stream.
 	WrapStream(handle uintptr) (Stream, error)
@@ -130,17 +122,14 @@ type KernelInfo struct {
 	Registers      int    // per item
 
 	// SpillBytes is private memory per item that is not in registers: spilled values, and arrays
-	// that
-	// the program indexes. NVRTC, used without a device, distinguishes the two and reports spilled
-	// values
-	// only.
+	// that the program indexes. NVRTC, used without a device, distinguishes the two and reports
+	// spilled values only.
 	SpillBytes int64
 }
 
 // Memory names a range of device memory. Handle is the backend's own: a device address, a cl_mem,
-// an
-// id. Offset and Size are bytes; Alloc returns Offset 0. A view of a view still has the Handle of
-// the allocation.
+// an id. Offset and Size are bytes; Alloc returns Offset 0. A view of a view still has the Handle
+// of the allocation.
 type Memory struct {
 	Handle uint64
 	Offset int64
@@ -196,8 +185,7 @@ type Launch struct {
 }
 
 // Stream is an in-order queue of work. Methods that queue work return at once. Methods that wait
-// take a
-// context; if it is done first they return its error, and the queued work goes on.
+// take a context; if it is done first they return its error, and the queued work goes on.
 type Stream interface {
 	// Upload copies host memory to the device. src may be changed as soon as it
 	// returns; it may have waited for the copy.

@@ -32,17 +32,13 @@ type Description struct {
 	Preference int
 
 	// Portable says that the API serves the devices of several vendors. A vendor's own API may list
-	// the same
-	// devices.
+	// the same devices.
 	Portable bool
 
 	// Host says that the devices are the processor that the program runs on and need no driver.
-	// "auto"
-	// opens the first device of the first such backend if there is no GPU, it stands in for devices
-	// that
-	// fail to open, and fakes do not replace it. A device of Kind CPU is something else: a driver
-	// may
-	// offer one, too.
+	// "auto" opens the first device of the first such backend if there is no GPU, it stands in for
+	// devices that fail to open, and fakes do not replace it. A device of Kind CPU is something
+	// else: a driver may offer one, too.
 	Host bool
 }
 
@@ -76,8 +72,7 @@ const (
 // true only if the feature is known to be there.
 //
 // The fields ID, Backend, NativeIndex, Name, Kind and BaseAlign are mandatory, and for a device
-// that
-// is a Compiler also MaxGroupSize and LocalMemory, against which launches are checked.
+// that is a Compiler also MaxGroupSize and LocalMemory, against which launches are checked.
 // Everything else may be unknown.
 type Info struct {
 	ID            string `json:"id"`    // how Open names it: "cuda:0", "cpu:reference"
@@ -126,11 +121,9 @@ type Info struct {
 	PeerAccess    []bool `json:"peer_access,omitempty"`
 
 	// Suballocation says that any range of an allocation whose offset is a multiple of BaseAlign
-	// serves as
-	// well as an allocation of its own, as on devices with plain addresses. The pool then cuts
-	// buffers
-	// from large allocations. False is always correct: the pool then reuses each allocation as a
-	// whole.
+	// serves as well as an allocation of its own, as on devices with plain addresses. The pool then
+	// cuts buffers from large allocations. False is always correct: the pool then reuses each
+	// allocation as a whole.
 	Suballocation bool `json:"suballocation"`
 
 	// Features are the values of the extension macros in portable programs.

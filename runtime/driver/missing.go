@@ -3,10 +3,8 @@ package driver
 import "context"
 
 // Missing returns a backend that is listed but has no devices, for the reason given; opening one
-// fails
-// with that reason (ErrNoDevice). The reason of a Disabled backend says how to enable it, and is
-// the
-// remedy as well.
+// fails with that reason (ErrNoDevice). The reason of a Disabled backend says how to enable it, and
+// is the remedy as well.
 func Missing(name string, state State, reason string) Backend { return &missing{name, state, reason} }
 
 type missing struct {

@@ -2,10 +2,8 @@ package driver
 
 // The names that Concord reserves for backends, for programs that do not import the package of a
 // backend: a reserved name without a backend is listed with the reason why it is missing, and is
-// not
-// treated as a misspelling. A registered backend describes itself; only that it is simulated
-// follows
-// from its name, because that is needed before the backend is called.
+// not treated as a misspelling. A registered backend describes itself; only that it is simulated
+// follows from its name, because that is needed before the backend is called.
 
 import (
 	"iter"
@@ -17,8 +15,7 @@ import (
 func BackendNames() []string { return []string{"cuda", "rocm", "metal", "opencl", "cpu"} }
 
 // SimulatedNames returns the names of the backends on top of simulated vendor libraries. They
-// execute
-// kernels, are not GPUs, and are found only by name or with Config.SimDir.
+// execute kernels, are not GPUs, and are found only by name or with Config.SimDir.
 func SimulatedNames() []string { return []string{"sim-cuda", "sim-rocm", "sim-metal"} }
 
 // IsSimulated reports whether a backend's name is that of a simulated one.
@@ -39,8 +36,7 @@ var reserved = []struct {
 }
 
 // Reserved iterates over the names that Concord reserves for backends, with the description of
-// each,
-// in the order of preference.
+// each, in the order of preference.
 func Reserved() iter.Seq2[string, Description] {
 	return func(yield func(string, Description) bool) {
 		for _, r := range reserved {

@@ -1,8 +1,7 @@
 package driver
 
 // Optional interfaces, found by type assertion. Where one is absent, generic code in runtime
-// replaces
-// it, or the operation is ErrUnsupported.
+// replaces it, or the operation is ErrUnsupported.
 
 import (
 	"context"
@@ -47,16 +46,14 @@ type PriorityStreams interface {
 // write in place: Pinned and Unified, on a CPU all of it.
 type HostVisible interface {
 	// HostBytes returns the memory as the host sees it, and whether the host can access it. The
-	// slice is
-	// valid until the memory is freed. Writing it while the device uses it has undefined results.
+	// slice is valid until the memory is freed. Writing it while the device uses it has undefined
+	// results.
 	HostBytes(m Memory) ([]byte, bool)
 }
 
 // PinnedCopier is implemented by streams that copy between the device and pinned memory without a
-// wait
-// of the host. Stream.Copy copies from pinned to pinned memory, and any pinned memory on streams
-// that
-// are no PinnedCopier.
+// wait of the host. Stream.Copy copies from pinned to pinned memory, and any pinned memory on
+// streams that are no PinnedCopier.
 type PinnedCopier interface {
 	// UploadPinned queues a copy. src is Pinned memory and must stay unchanged until the copy is
 	// done.
@@ -68,16 +65,14 @@ type PinnedCopier interface {
 // KnownFailure is implemented by streams whose Err calls the driver.
 type KnownFailure interface {
 	// KnownErr is Err without a call to the driver: the error of an earlier call, if any. It is
-	// cheap
-	// enough to come before every other call.
+	// cheap enough to come before every other call.
 	KnownErr() error
 }
 
 // NoNative is implemented by devices that can say why a native implementation is missing.
 type NoNative interface {
 	// WhyNotNative returns why Natives.Native returns false, or nil if the device never has a
-	// native
-	// implementation of that kernel.
+	// native implementation of that kernel.
 	WhyNotNative(unit *source.Unit, kernel string) error
 }
 
@@ -112,17 +107,13 @@ type StreamAllocator interface {
 // times.
 type Capturer interface {
 	// BeginCapture makes the stream record the following operations instead of running them.
-	// Package
-	// runtime creates a separate stream for each capture, and queues launches, copies and fills. If
-	// it
-	// returns ErrUnsupported, runtime records by itself. During the capture Upload, Download, Sync
-	// and
-	// Record are refused (ErrInvalidArgument), and the capture goes on.
+	// Package runtime creates a separate stream for each capture, and queues launches, copies and
+	// fills. If it returns ErrUnsupported, runtime records by itself. During the capture Upload,
+	// Download, Sync and Record are refused (ErrInvalidArgument), and the capture goes on.
 	BeginCapture() error
 	// EndCapture returns the recording, ready to run. Given a graph of an earlier capture it
-	// updates
-	// and returns that graph, in place if only arguments differ. If it fails the earlier graph is
-	// unchanged.
+	// updates and returns that graph, in place if only arguments differ. If it fails the earlier
+	// graph is unchanged.
 	EndCapture(update Graph) (Graph, error)
 	// DropCapture ends the capture and drops the recording.
 	DropCapture() error
@@ -147,16 +138,14 @@ type Occupier interface {
 // CrossCompiler is implemented by backends whose compiler needs no device.
 type CrossCompiler interface {
 	// Targets lists the architectures that the installed compiler knows: "sm_90", "gfx90a". Without
-	// a
-	// compiler it returns an error that matches ErrUnsupported and says which software to install.
+	// a compiler it returns an error that matches ErrUnsupported and says which software to
+	// install.
 	Targets(ctx context.Context, cfg *Config) ([]string, error)
 	// TargetFeatures returns the features of a target's devices, with which units for CompileFor
-	// are
-	// parsed.
+	// are parsed.
 	TargetFeatures(target string) source.Features
 	// CompileFor builds a unit for a target. A target that Targets does not list is
-	// ErrInvalidArgument;
-	// a program that does not build is a *BuildError.
+	// ErrInvalidArgument; a program that does not build is a *BuildError.
 	CompileFor(ctx context.Context, cfg *Config, target string, unit *source.Unit, options []string) (Compiled, error)
 }
 
@@ -167,13 +156,12 @@ type Compiled struct {
 }
 
 // Targeter is implemented by Compilers whose binaries run wherever the target is the same,
-// regardless of
-// the compiler that made them: a machine without a compiler can then run binaries of another one.
+// regardless of the compiler that made them: a machine without a compiler can then run binaries of
+// another one.
 type Targeter interface {
 	// Target lists everything besides the Unit and its options that decides whether the bytes of a
 	// Compile run on this device with the same results: system, processor, ABI, and the fixed
-	// options
-	// that are not specific to a compiler. It needs no compiler, and is part of a cache key like
-	// Identity.
+	// options that are not specific to a compiler. It needs no compiler, and is part of a cache key
+	// like Identity.
 	Target() []string
 }

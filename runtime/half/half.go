@@ -20,8 +20,7 @@ func ToFloat16(x float64) Float16 {
 		return float16FromBits(math.Float32bits(f))
 	}
 	// Rounding twice (to binary32, then to binary16) can differ from rounding once. Binary32
-	// rounded to odd
-	// keeps the information that the second rounding needs.
+	// rounded to odd keeps the information that the second rounding needs.
 	return float16FromBits(math.Float32bits(roundToOdd(x)))
 }
 

@@ -11,17 +11,13 @@ import (
 )
 
 // touchAfter is the precision of the noted time of last use: noting every use of a busy entry would
-// cost
-// more than it is worth.
+// cost more than it is worth.
 const touchAfter = time.Minute
 
 // bounds are limits, and this process's estimate of the directory's contents. It reads the
-// directory
-// again before its own additions since the last time come to a sixteenth of a limit, so that each
-// of
-// several processes that share a directory exceeds the limits by no more than that, and only until
-// its
-// next look.
+// directory again before its own additions since the last time come to a sixteenth of a limit, so
+// that each of several processes that share a directory exceeds the limits by no more than that,
+// and only until its next look.
 type bounds struct {
 	maxBytes   int64 // negative: none
 	maxEntries int   // negative: none
@@ -40,8 +36,7 @@ func (b *bounds) fits(size int64) bool {
 }
 
 // stored notes a new entry. If the bounds are exceeded it removes the least recently used entries,
-// except
-// the new one. It returns the number of removed entries.
+// except the new one. It returns the number of removed entries.
 func (d *disk) stored(key Key, size int64) (evicted int) {
 	b := &d.bounds
 	b.mu.Lock()
@@ -65,8 +60,7 @@ type used struct {
 }
 
 // shrink reads the directory and, if it is over a limit, removes entries down to seven eighths of
-// the
-// limit, so that a full cache is not walked at every store. It is called with the bounds' mutex
+// the limit, so that a full cache is not walked at every store. It is called with the bounds' mutex
 // held.
 func (d *disk) shrink(keep Key) (evicted int) {
 	b := &d.bounds
@@ -98,8 +92,7 @@ func (d *disk) shrink(keep Key) (evicted int) {
 }
 
 // touch notes the use of an entry whose last use is given. If that fails, the entry is merely
-// removed
-// sooner.
+// removed sooner.
 func (d *disk) touch(key Key, last time.Time) {
 	now := time.Now()
 	if now.Sub(last).Abs() <= touchAfter {

@@ -1,8 +1,7 @@
 package kernelcache
 
 // Tests of the disk layer's bounds: which entries are removed and which stay, and that the bounds
-// always
-// hold.
+// always hold.
 
 import (
 	"io/fs"

@@ -42,10 +42,9 @@ type Moved struct {
 }
 
 // Export writes the entries for which filter is true, or all if it is nil, as one bundle to w:
-// those on
-// disk, then those that are only in memory, without damaged ones. It neither closes nor syncs w. If
-// it
-// returns an error, the result counts the entries written so far, and the output is not a bundle.
+// those on disk, then those that are only in memory, without damaged ones. It neither closes nor
+// syncs w. If it returns an error, the result counts the entries written so far, and the output is
+// not a bundle.
 func (c *Cache) Export(w io.Writer, filter func(Info) bool) (Moved, error) {
 	out := &bundleWriter{w: w, sum: sha256.New()}
 	out.write([]byte(bundleMagic), binary.LittleEndian.AppendUint64(nil, version))
@@ -87,8 +86,7 @@ func (c *Cache) Export(w io.Writer, filter func(Info) bool) (Moved, error) {
 }
 
 // inMemory returns the entries in memory in the order of their keys, without those that Find has
-// stored
-// under their target's key.
+// stored under their target's key.
 func (c *Cache) inMemory() []*item {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,19 +128,14 @@ func (b *bundleWriter) entry(key Key, e Entry) error {
 }
 
 // Import reads a bundle and keeps its entries, marked as imported, on disk, or in memory if there
-// is no
-// disk. Entries that the cache already has are not replaced. r is read to its end, and the whole
-// bundle
-// is held in memory and checked before any entry is kept: a damaged or truncated one is an error
-// that
-// matches driver.ErrCorrupt and changes nothing. The bounds of the cache apply to imported entries,
-// too.
+// is no disk. Entries that the cache already has are not replaced. r is read to its end, and the
+// whole bundle is held in memory and checked before any entry is kept: a damaged or truncated one
+// is an error that matches driver.ErrCorrupt and changes nothing. The bounds of the cache apply to
+// imported entries, too.
 //
 // A bundle is code that will be run: import only bundles of people whose programs you would run. If
-// r is
-// an *os.File that another user could have written or put in its place, Import returns an error
-// that
-// matches driver.ErrUnsupported: make a private copy, or pass another kind of reader.
+// r is an *os.File that another user could have written or put in its place, Import returns an
+// error that matches driver.ErrUnsupported: make a private copy, or pass another kind of reader.
 func (c *Cache) Import(r io.Reader) (Moved, error) {
 	list, err := readOwn(r)
 	if err != nil {

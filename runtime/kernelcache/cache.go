@@ -28,36 +28,27 @@ const (
 // Options configure a Cache. The zero value keeps entries in memory only.
 type Options struct {
 	// Dir is the directory of the disk layer; "" means none. A missing one is made with mode 0700.
-	// It is
-	// refused if it, or a directory on the way to it, belongs to another user than this process's
-	// or the
-	// superuser, or if others can write to it; directories with the sticky bit are accepted on the
-	// way. A
-	// read-only directory is used for reading. Several processes may share it.
+	// It is refused if it, or a directory on the way to it, belongs to another user than this
+	// process's or the superuser, or if others can write to it; directories with the sticky bit are
+	// accepted on the way. A read-only directory is used for reading. Several processes may share
+	// it.
 	Dir string
 	// NoDir is the reason why Dir is "" although a disk layer was requested. It is reported like
-	// any other
-	// reason for which the disk cannot be used.
+	// any other reason for which the disk cannot be used.
 	NoDir error
 	// DiskBytes and DiskEntries are the bounds of the disk layer; the least recently used entries
-	// are
-	// removed first. 0 is the default, a negative number no bound. Processes that share a directory
-	// may each
-	// exceed a bound by a sixteenth of it for a while.
+	// are removed first. 0 is the default, a negative number no bound. Processes that share a
+	// directory may each exceed a bound by a sixteenth of it for a while.
 	DiskBytes   int64
 	DiskEntries int
 	// LockWait is how long a compile waits for another process that compiles the same kernel before
-	// it
-	// compiles nevertheless: 0 is the default, a negative number means no wait.
+	// it compiles nevertheless: 0 is the default, a negative number means no wait.
 	LockWait time.Duration
 	// Bundles is searched after memory and disk: every file whose name ends in .bundle, also in
 	// subdirectories, is a bundle that Export wrote. Its files must support io.ReaderAt, as those
-	// of
-	// embed.FS and os.DirFS do. Like any code, it has to come from a trusted source: files and
-	// directories
-	// of another user, or that others can write to, are skipped with a warning. Directories above
-	// the
-	// file system's root are not checked.
+	// of embed.FS and os.DirFS do. Like any code, it has to come from a trusted source: files and
+	// directories of another user, or that others can write to, are skipped with a warning.
+	// Directories above the file system's root are not checked.
 	Bundles fs.FS
 	// MemoryBytes and MemoryEntries bound the memory layer: 0 is the default,
 	// a negative number keeps nothing in memory.
@@ -69,15 +60,13 @@ type Options struct {
 }
 
 // Entry is one compiled kernel. Binary is shared by all callers that request the key and must never
-// be
-// changed.
+// be changed.
 type Entry struct {
 	Binary []byte
 	Log    string // the compiler's output, warnings included
 	Label  string // a readable name: "cuda:0 gemm.cl". One line, cut to 200 bytes
 	// Target is the key of the same program for all compilers: Find returns the entry by it. It is
-	// zero if
-	// the binary can be used only with that compiler.
+	// zero if the binary can be used only on machines with the same compiler.
 	Target   Key
 	Imported bool // it came in a bundle and was not compiled here
 }
@@ -110,9 +99,8 @@ func (h Hit) String() string {
 }
 
 // Cache keeps compiled kernels. The zero value is a cache in memory with default bounds; a Cache
-// must not
-// be copied. Once its directory was used, the Cache holds it open until Close or until the Cache is
-// collected.
+// must not be copied. Once its directory was used, the Cache holds it open until Close or until the
+// Cache is collected.
 type Cache struct {
 	options Options
 
@@ -130,14 +118,12 @@ type Cache struct {
 }
 
 // Open returns a cache. It never fails and touches no disk: the directory is first used when an
-// entry is
-// not in memory.
+// entry is not in memory.
 func Open(options Options) *Cache { return &Cache{options: options} }
 
 // Close closes the directory, so that its file system can be unmounted. The cache may be used after
 // Close: calls that need the directory open it again. A call that is using the directory during
-// Close
-// finds nothing.
+// Close finds nothing.
 func (c *Cache) Close() error {
 	if d := c.disk.Load(); d != nil {
 		return d.close()
@@ -174,20 +160,16 @@ func (c *Cache) Lookup(key Key) (Entry, bool) {
 // compile. A memory hit allocates nothing and ignores ctx.
 //
 // compile runs on the caller's goroutine, with the caller's ctx, which it should honour, and at
-// most
-// once at a time for each key; the cache owns its result. It must not call Get for the same key.
-// Concurrent callers with the same key wait, each no longer than its own ctx, and share the result.
-// If
-// the ctx of the compiling caller ends, or its compile panics, one of the waiting callers compiles
-// with
-// its own ctx. Other processes that use the directory wait too, up to Options.LockWait, and then
-// find
-// the entry on disk.
+// most once at a time for each key; the cache owns its result. It must not call Get for the same
+// key. Concurrent callers with the same key wait, each no longer than its own ctx, and share the
+// result. If the ctx of the compiling caller ends, or its compile panics, one of the waiting
+// callers compiles with its own ctx. Other processes that use the directory wait too, up to
+// Options.LockWait, and then find the entry on disk.
 //
 // If the compiler refused a program (an error that matches driver.ErrCompile), the error is
-// remembered
-// until Clear or the end of the process, and later calls return it with Memory. Time-outs,
-// cancellation, lack of memory and other errors that may not occur again are never remembered.
+// remembered until Clear or the end of the process, and later calls return it with Memory.
+// Time-outs, cancellation, lack of memory and other errors that may not occur again are never
+// remembered.
 func (c *Cache) Get(ctx context.Context, key Key, compile func(context.Context) (Entry, error)) (Entry, Hit, error) {
 	for waited := false; ; waited = true {
 		c.mu.Lock()
@@ -233,8 +215,7 @@ func (c *Cache) takeOff(key Key) *flight {
 }
 
 // compileAndStore leads a flight. Callers that wait in this process get the entry before it is
-// written to
-// disk, those in other processes after; the caller itself returns last.
+// written to disk, those in other processes after; the caller itself returns last.
 func (c *Cache) compileAndStore(ctx context.Context, key Key, f *flight, compile func(context.Context) (Entry, error)) (Entry, Hit, error) {
 	defer func() {
 		if f.unlock != nil {
@@ -276,8 +257,7 @@ func (c *Cache) lead(ctx context.Context, key Key, f *flight, compile func(conte
 	if err != nil {
 		c.count(func(s *Stats) { s.Failures++ })
 		// An error after the end of the caller's own context counts as its cancellation, whatever
-		// its text: a
-		// killed compiler looks like one that failed.
+		// its text: a killed compiler looks like one that failed.
 		f.err, f.abandoned = err, ctx.Err() != nil
 		f.keep = !f.abandoned && verdict(err)
 		return
@@ -322,8 +302,7 @@ func (c *Cache) remember(it *item) {
 }
 
 // verdict reports whether err is the compiler's judgement of the program, which will be the same
-// next
-// time, and not a temporary condition.
+// next time, and not a temporary condition.
 func verdict(err error) bool {
 	if !errors.Is(err, driver.ErrCompile) {
 		return false

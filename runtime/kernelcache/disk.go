@@ -20,8 +20,7 @@ const (
 	fileSuffix = ".kernel"
 	tempPrefix = "entry-"
 	// tempAge is the age from which on a temporary file counts as left over by a process that died,
-	// and not
-	// as one that is still being written.
+	// and not as one that is still being written.
 	tempAge = time.Hour
 )
 
@@ -71,8 +70,7 @@ func isTemp(name string) bool {
 
 // load reads and checks one file, and returns the time of its last use. An error that matches
 // driver.ErrCorrupt means that the file was invalid, or could have been written by another user,
-// and was
-// deleted; fs.ErrNotExist means that there is none.
+// and was deleted; fs.ErrNotExist means that there is none.
 func (d *disk) load(key Key) (Entry, time.Time, error) {
 	data, used, err := d.read(key)
 	if err != nil && !errors.Is(err, driver.ErrCorrupt) {
@@ -84,8 +82,7 @@ func (d *disk) load(key Key) (Entry, time.Time, error) {
 	}
 	if err != nil {
 		// Another process may just have replaced the file by a valid one. Deleting that one costs a
-		// compile and
-		// nothing else.
+		// compile and nothing else.
 		if gone := d.remove(key); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
 			err = fmt.Errorf("%w (and stays: %w)", err, gone)
 		}

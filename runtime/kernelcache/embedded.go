@@ -1,8 +1,7 @@
 package kernelcache
 
 // Bundles in a file system, such as one that is built into the program. They are indexed at the
-// first
-// miss; an entry is read and checked when it is requested.
+// first miss; an entry is read and checked when it is requested.
 
 import (
 	"errors"
@@ -77,8 +76,7 @@ func (c *Cache) badBundle(reason error) {
 }
 
 // add notes the entries of one bundle by their headers. Entries before a damaged part are used:
-// each entry
-// is checked separately.
+// each entry is checked separately.
 func (x *bundleIndex) add(fsys fs.FS, name string) error {
 	f, info, err := openBundle(fsys, name)
 	if err != nil {
@@ -133,8 +131,7 @@ func openBundle(fsys fs.FS, name string) (fs.File, fs.FileInfo, error) {
 }
 
 // note adds the entry whose header was checked, and returns its length. The first bundle with an
-// entry
-// has priority.
+// entry has priority.
 func (x *bundleIndex) note(head []byte, name string, at int64) int64 {
 	h, _ := readHeader(head)
 	if _, known := x.places[h.key]; !known {

@@ -10,8 +10,7 @@ import (
 )
 
 // A cache is filled in one place and shipped with a program to another. A program would have the
-// bundle
-// built in: go:embed provides the file system.
+// bundle built in: go:embed provides the file system.
 func Example_bundle() {
 	key := kernelcache.KeyOf(kernelcache.F("backend", "cpu"), kernelcache.F("text", "kernel void k() {}"))
 	compile := func(context.Context) (kernelcache.Entry, error) {

@@ -7,10 +7,9 @@ import (
 )
 
 // Find returns an entry that was stored with that Target, regardless of the compiler, from memory,
-// from
-// disk or from a bundle. It reads the header of every entry on disk, and is meant for machines
-// without a
-// compiler: others can make the complete key, of which the compiler is a part, and call Get.
+// from disk or from a bundle. It reads the header of every entry on disk, and is meant for machines
+// without a compiler: others can make the complete key, of which the compiler is a part, and call
+// Get.
 func (c *Cache) Find(target Key) (Entry, Hit, bool) {
 	if target == (Key{}) {
 		return Entry{}, NoHit, false

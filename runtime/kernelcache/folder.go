@@ -1,8 +1,7 @@
 package kernelcache
 
 // The directory of the disk layer: checked, held by a descriptor, and used for reading only where
-// it
-// cannot be written.
+// it cannot be written.
 
 import (
 	"crypto/rand"
@@ -20,8 +19,7 @@ import (
 
 // folder is Dir/v2. It holds the entries in directories named by the first byte of their keys, and
 // temporary files and locks in tmp. All operations use the descriptor of the directory that was
-// checked,
-// even if its path names another one by then.
+// checked, even if its path names another one by then.
 type folder struct {
 	dir string // Dir, absolute
 
@@ -33,8 +31,7 @@ type folder struct {
 const tempName = "tmp"
 
 // open returns the directory. The first call, and the first one after close, checks and if
-// necessary makes
-// it.
+// necessary makes it.
 func (f *folder) open() (*os.Root, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -117,8 +114,7 @@ func below(root *os.Root, name string) (*os.Root, error) {
 }
 
 // probe tries to write. A read-only directory is no error, nor is a full disk or a temporary
-// failure,
-// since existing entries can be read. A directory that is not trusted is an error.
+// failure, since existing entries can be read. A directory that is not trusted is an error.
 func probe(root *os.Root) (readOnly, err error) {
 	tmp, err := below(root, tempName)
 	if err == nil {

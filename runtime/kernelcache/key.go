@@ -12,8 +12,7 @@ import (
 )
 
 // schema is the first string that is hashed into every key. It changes with the meaning of entries,
-// so
-// that older entries are never found.
+// so that older entries are never found.
 const schema = "concord kernel 1"
 
 // Key identifies one compiled kernel.
@@ -47,12 +46,9 @@ func F(name string, values ...string) Field { return Field{Name: name, Values: v
 // is never taken for a definition.
 //
 // The fields should be: backend; device architecture in full; versions of driver and compiler
-// (these
-// three are listed by driver.Compiler.Identity); language and entry point; options and definitions
-// in
-// their order; names and texts of included files; the source. If a relevant field is missing, the
-// cache
-// returns a kernel that was compiled from something else.
+// (these three are listed by driver.Compiler.Identity); language and entry point; options and
+// definitions in their order; names and texts of included files; the source. If a relevant field is
+// missing, the cache returns a kernel that was compiled from something else.
 func KeyOf(fields ...Field) Key {
 	n := 16 + len(schema)
 	for _, f := range fields {

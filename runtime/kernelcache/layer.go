@@ -1,8 +1,7 @@
 package kernelcache
 
 // The cache's use of its disk layer: opened once, counted, and given up with one warning if it
-// cannot
-// be used.
+// cannot be used.
 
 import (
 	"context"
@@ -85,9 +84,8 @@ func (c *Cache) load(key Key) (Entry, bool) {
 }
 
 // lock takes the lock that keeps other processes from compiling the same kernel, and returns a
-// function
-// that releases it. The only error is that of a context that is over; without locks every process
-// compiles for itself.
+// function that releases it. The only error is that of a context that is over; without locks every
+// process compiles for itself.
 func (c *Cache) lock(ctx context.Context, key Key) (unlock func(), err error) {
 	d, limit := c.layer(), orDefault(c.options.LockWait, DefaultLockWait)
 	if d == nil || limit < 0 {

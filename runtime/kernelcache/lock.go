@@ -1,8 +1,7 @@
 package kernelcache
 
 // Sharing a compile across processes. The lock only saves work: a process that cannot get it, or
-// has
-// waited too long, compiles for itself.
+// has waited too long, compiles for itself.
 
 import (
 	"context"
@@ -33,8 +32,7 @@ var (
 )
 
 // lock takes the lock of a key, waiting up to limit, and returns a function that releases it. An
-// error
-// means that there is no lock: the context's error, errLate, or an error of the file system.
+// error means that there is no lock: the context's error, errLate, or an error of the file system.
 func (d *disk) lock(ctx context.Context, key Key, limit time.Duration) (unlock func(), err error) {
 	root, err := d.writable()
 	if err != nil {
@@ -61,8 +59,7 @@ func (d *disk) lock(ctx context.Context, key Key, limit time.Duration) (unlock f
 
 // tryLock takes the lock if it is free. A lock is valid only while its file still has its name: the
 // holder removes the file before it releases the lock, so that processes that waited with the old
-// file
-// open start again with a new one.
+// file open start again with a new one.
 func (d *disk) tryLock(root *os.Root, name string) (unlock func(), err error) {
 	for range lockTries {
 		f, err := root.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)

@@ -75,8 +75,7 @@ func (c *Cache) Stats() Stats {
 }
 
 // List returns the entries on disk in the order of their keys; a cache in memory only has none.
-// Only
-// headers are read. Files that are not entries are left out.
+// Only headers are read. Files that are not entries are left out.
 func (c *Cache) List() ([]Info, error) {
 	d := c.layer()
 	if d == nil {
@@ -107,8 +106,8 @@ func (c *Cache) Size() (n int, bytes int64, err error) {
 }
 
 // Verify reads every entry on disk completely, deletes invalid ones and the leftovers of processes
-// that
-// died, and returns a report. It stops with ctx. Invalid entries are a result and not an error.
+// that died, and returns a report. It stops with ctx. Invalid entries are a result and not an
+// error.
 func (c *Cache) Verify(ctx context.Context) (Report, error) {
 	var r Report
 	d := c.layer()
@@ -141,8 +140,8 @@ func (c *Cache) Verify(ctx context.Context) (Report, error) {
 }
 
 // Evict removes one key from memory, disk and the index of bundles, and reports whether memory or
-// disk
-// had it. It is meant for an intact entry that the device's driver nevertheless refuses to load.
+// disk had it. It is meant for an intact entry that the device's driver nevertheless refuses to
+// load.
 func (c *Cache) Evict(key Key) bool {
 	c.mu.Lock()
 	known := c.memory.remove(key)
@@ -155,12 +154,9 @@ func (c *Cache) Evict(key Key) bool {
 }
 
 // Clear removes everything, remembered failures included, and deletes the entries on disk. It
-// returns the
-// number and the bytes of the removed entries: of those on disk, or of those in memory if there is
-// no
-// disk. Files that do not belong to the cache are not touched. A compile in progress is stored when
-// it is
-// done.
+// returns the number and the bytes of the removed entries: of those on disk, or of those in memory
+// if there is no disk. Files that do not belong to the cache are not touched. A compile in progress
+// is stored when it is done.
 func (c *Cache) Clear() (n int, bytes int64, err error) {
 	d := c.layer()
 	c.mu.Lock()

@@ -10,8 +10,7 @@ import (
 )
 
 // itemOverhead is the cost of an item besides its contents: map slot, list element, headers. It is
-// an
-// estimate, so that many tiny entries are not free.
+// an estimate, so that many tiny entries are not free.
 const itemOverhead = 256
 
 // item is the memory of one key: an entry, or the compiler's verdict.

@@ -16,9 +16,9 @@ type Spec struct {
 }
 
 // Preallocate fills the pool, so that those blocks can be had later without a call to the driver.
-// If a
-// limit would be exceeded, a soft one included, it returns ErrBudget and holds no more memory than
-// before. It may free other kept blocks to make room. PassThrough keeps nothing, which is no error.
+// If a limit would be exceeded, a soft one included, it returns ErrBudget and holds no more memory
+// than before. It may free other kept blocks to make room. PassThrough keeps nothing, which is no
+// error.
 func (p *Pool) Preallocate(specs []Spec) error {
 	if err := p.roomFor(specs); err != nil || p.o.Mode == PassThrough {
 		return err

@@ -6,15 +6,13 @@ import "time"
 
 // Trim frees kept memory, the least recently used first, until Cached is at most keep bytes, and
 // returns the number of bytes freed. Free parts of slabs that are in use, and blocks that queued
-// work
-// uses, stay.
+// work uses, stay.
 func (p *Pool) Trim(keep int64) int64 {
 	return p.clean(func() { p.shrink(func() bool { return p.n.Cached-p.given > keep }) })
 }
 
 // clean does the work of a clean-up under the lock, waits until the driver has freed the memory,
-// and
-// returns the number of bytes.
+// and returns the number of bytes.
 func (p *Pool) clean(work func()) int64 {
 	p.mu.Lock()
 	p.settle()
@@ -33,14 +31,10 @@ func (p *Pool) clean(work func()) int64 {
 }
 
 // CleanupFragmented thins out a pool of whole allocations that holds many sizes and few blocks of
-// each
-// (TypeDiversity above 0.5). Let a be the mean number of free blocks per size. Of sizes with at
-// most a/2
-// free blocks, and of sizes that served no request since the last clean-up, it frees all blocks; of
-// the
-// others it keeps the 2a that were used last. It returns the number of bytes freed. Free parts of
-// slabs
-// never need it.
+// each (TypeDiversity above 0.5). Let a be the mean number of free blocks per size. Of sizes with
+// at most a/2 free blocks, and of sizes that served no request since the last clean-up, it frees
+// all blocks; of the others it keeps the 2a that were used last. It returns the number of bytes
+// freed. Free parts of slabs never need it.
 func (p *Pool) CleanupFragmented() int64 { return p.clean(p.unfragment) }
 
 func (p *Pool) unfragment() {
@@ -82,12 +76,9 @@ func (p *Pool) thin(most func(*key) int) {
 const crowded = 0.7
 
 // Maintenance is to be called periodically. If the last clean-up, or the pool's beginning, is at
-// least
-// interval ago, it does the work of CleanupFragmented, frees slabs that were not used since the
-// last
-// clean-up, and at a utilization above 0.7 frees half of each size's free blocks. It reports
-// whether it
-// did so.
+// least interval ago, it does the work of CleanupFragmented, frees slabs that were not used since
+// the last clean-up, and at a utilization above 0.7 frees half of each size's free blocks. It
+// reports whether it did so.
 func (p *Pool) Maintenance(interval time.Duration) bool {
 	p.mu.Lock()
 	last := p.swept
@@ -117,8 +108,7 @@ func (p *Pool) utilization() float64 {
 }
 
 // coalesceEvery is the number of returns after which a pool that is nearly full looks for free
-// blocks
-// that queued work has finished with.
+// blocks that queued work has finished with.
 const coalesceEvery = 25
 
 // ShouldCoalesce reports whether Coalesce is advisable: more than a quarter of Live is unused space
@@ -131,8 +121,7 @@ func (p *Pool) ShouldCoalesce() bool {
 }
 
 // Coalesce finds free blocks that queued work has finished with, and joins them with their
-// neighbours.
-// Other free blocks are already joined. It never waits.
+// neighbours. Other free blocks are already joined. It never waits.
 func (p *Pool) Coalesce() {
 	p.mu.Lock()
 	p.coalesce()

@@ -15,8 +15,7 @@ func spaceOf(size int64) uint8 {
 }
 
 // take returns a free block for size bytes, cut to size, or nil. With a lane it prefers a block
-// that
-// queued work of the lane may still use; otherwise it returns a block that no work uses.
+// that queued work of the lane may still use; otherwise it returns a block that no work uses.
 func (p *Pool) take(size int64, lane *Lane) *node {
 	space := spaceOf(size)
 	ofLane := lane != nil && lane.order.first != nil

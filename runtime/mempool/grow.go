@@ -14,8 +14,8 @@ const (
 	smallSlab = 2 << 20 // blocks up to smallBlock are cut from slabs of this size
 
 	// Larger blocks are cut from slabs of an eighth of PeakLive, up to largeSlab: a small pool
-	// wastes little,
-	// and a large one rarely grows. A block above half of largeSlab has a slab of its own.
+	// wastes little, and a large one rarely grows. A block above half of largeSlab has a slab of
+	// its own.
 	largeSlab = 32 << 20
 	grain     = 128 << 10 // sizes of slabs below largeSlab are multiples of this
 
@@ -92,8 +92,7 @@ func (p *Pool) miss(n, size int64, kind driver.MemoryKind, lane *Lane) (Block, e
 }
 
 // prepare tries once more, since other calls may have put blocks back, and then frees kept memory
-// to make
-// room for a new slab below the limits on kept memory.
+// to make room for a new slab below the limits on kept memory.
 func (p *Pool) prepare(n, size, want int64, kind driver.MemoryKind, lane *Lane) (Block, bool) {
 	p.mu.Lock()
 	defer p.unlock()
@@ -140,8 +139,7 @@ func (p *Pool) again(n, size int64, kind driver.MemoryKind, lane *Lane) (Block, 
 }
 
 // allowed returns nil if the hard limits leave room for a new slab, after freeing as much kept
-// memory as
-// necessary, and the error otherwise.
+// memory as necessary, and the error otherwise.
 func (p *Pool) allowed(want int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -228,8 +226,7 @@ func (p *Pool) adopt(mem driver.Memory, n, size int64, kind driver.MemoryKind) (
 }
 
 // newSlab counts a slab for blocks of about that size, and returns all of it as a free block that
-// is
-// in no set yet.
+// is in no set yet.
 func (p *Pool) newSlab(mem driver.Memory, size int64, kind driver.MemoryKind) *node {
 	p.slabs++
 	s := &slab{mem: mem, number: p.slabs, space: spaceOf(size), kept: p.keeps(kind), key: p.keyFor(mem.Size)}

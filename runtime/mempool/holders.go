@@ -17,8 +17,7 @@ import (
 )
 
 // Holder is a group of live blocks: all of one size, or with tracking on all that were allocated at
-// one
-// place.
+// one place.
 type Holder struct {
 	Bytes  int64
 	Blocks int
@@ -83,8 +82,7 @@ type owner struct {
 }
 
 // ProfileName is the name of a profile of runtime/pprof: live blocks of all pools that were
-// allocated with
-// tracking on, by stack. It counts blocks; WriteProfile has their bytes.
+// allocated with tracking on, by stack. It counts blocks; WriteProfile has their bytes.
 const ProfileName = "concord_device_memory"
 
 var liveProfile = sync.OnceValue(func() *pprof.Profile { return pprof.NewProfile(ProfileName) })
@@ -160,16 +158,14 @@ func (p *Pool) holding(age time.Duration) []holding {
 }
 
 // Leaks lists the blocks that have been live for at least that long; only blocks that were
-// allocated with
-// tracking on have an age.
+// allocated with tracking on have an age.
 func (p *Pool) Leaks(age time.Duration) []Holder { return p.holders(max(age, 1)) }
 
 // listed is the number of holders that an error names.
 const listed = 5
 
 // explain adds the holders of memory to an error. The caller holds p.growing, so the function of
-// Watch
-// must not be called here: it may call Get.
+// Watch must not be called here: it may call Get.
 func (p *Pool) explain(err error) error {
 	s := p.Counters()
 	text := fmt.Sprintf("live %s in %d buffers, kept %s", driver.FormatBytes(s.Live), s.LiveBlocks, driver.FormatBytes(s.Cached))

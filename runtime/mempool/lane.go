@@ -5,8 +5,7 @@ package mempool
 // Work is the progress of a queue, as the pool asks for it.
 type Work interface {
 	// Finished returns the count up to which the work is known to be done. It never waits. It is
-	// called with
-	// the pool's lock held and must not call the pool.
+	// called with the pool's lock held and must not call the pool.
 	Finished() uint64
 	// Wait returns when work up to a count is done, or when that cannot be waited for. It is called
 	// without a lock.

@@ -10,10 +10,8 @@ import (
 )
 
 // SetLimits changes the limits; 0 means the default as in Options. Kept memory above a new limit is
-// freed at
-// once. If the hard limit is below Live, new requests that need the driver are refused. After Close
-// it is
-// ErrClosed.
+// freed at once. If the hard limit is below Live, new requests that need the driver are refused.
+// After Close it is ErrClosed.
 func (p *Pool) SetLimits(soft, hard int64) error {
 	if soft < 0 || hard < 0 {
 		return fmt.Errorf("limits of %d and %d bytes: %w", soft, hard, driver.ErrInvalidArgument)
@@ -35,8 +33,7 @@ func (p *Pool) SetLimits(soft, hard int64) error {
 }
 
 // Reserve counts memory that the driver allocates in another way, such as its own allocator in
-// stream
-// order, under the same limits. The memory is live until Release.
+// stream order, under the same limits. The memory is live until Release.
 func (p *Pool) Reserve(n int64) (ID, error) {
 	id, err := p.reserve(n)
 	p.mu.Lock()

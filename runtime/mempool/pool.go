@@ -41,23 +41,19 @@ type Options struct {
 	HardCount int   // driver allocations that are never exceeded; 0 means no limit
 
 	// Slack limits kept memory when the pool grows, as a part of the largest Live so far; 0 means
-	// 0.25 in
-	// mode Split and 1 in the others. 4 MiB in mode Split, and 64 MiB in the others, may always be
-	// kept.
+	// 0.25 in mode Split and 1 in the others. 4 MiB in mode Split, and 64 MiB in the others, may
+	// always be kept.
 	Slack float64
 
 	Thresholds    Thresholds // see Watch
 	AutoEmergency bool       // Trim(0) whenever Live passes Thresholds.Critical
 
 	// Device returns how much of the device's memory is in use by all programs. It is called after
-	// the
-	// driver has allocated memory, with no lock held. Nil means that this is unknown.
+	// the driver has allocated memory, with no lock held. Nil means that this is unknown.
 	Device func() (used, total int64, known bool)
 	// Drain gives back closed memory that is still in use, after waiting for its work; Collect
-	// gives back
-	// forgotten memory. They are called before a request fails for lack of memory, with no lock
-	// held, and
-	// may call Put. Nil means that there is no such memory.
+	// gives back forgotten memory. They are called before a request fails for lack of memory, with
+	// no lock held, and may call Put. Nil means that there is no such memory.
 	Drain, Collect func()
 	// Busy reports a time in which the driver cannot free. Nil means never.
 	Busy func() bool
@@ -94,8 +90,7 @@ type Pool struct {
 	n      Stats // the counters; derived fields stay zero
 
 	// For thresholds of Live: the lines in bytes, how many of them are crossed, and the range of
-	// Live in which
-	// that does not change.
+	// Live in which that does not change.
 	lines        [4]int64
 	level        int
 	below, above int64
@@ -111,13 +106,11 @@ type Pool struct {
 }
 
 // Block is memory that Get handed out. Memory.Size is the requested size, Memory.Offset the place
-// in the
-// driver's allocation.
+// in the driver's allocation.
 type Block struct {
 	Memory driver.Memory
 	// Ordered says that work queued on the lane of Get may still use the memory: a use on any other
-	// lane,
-	// and on the host, must come after that work.
+	// lane, and on the host, must come after that work.
 	Ordered bool
 	ID      ID
 }
@@ -154,14 +147,11 @@ func (p *Pool) Track(on bool) { p.track.Store(on) }
 func (p *Pool) Tracking() bool { return p.track.Load() }
 
 // Get hands out n > 0 bytes, contents undefined, for work on a lane of this pool, or with nil for
-// any work.
-// Memory of other kinds than OnDevice is counted but never kept.
+// any work. Memory of other kinds than OnDevice is counted but never kept.
 //
 // ErrBudget means that a limit of the options would be exceeded, ErrOutOfMemory that the driver had
-// no
-// memory. Before either is returned, all kept, closed and forgotten memory is given back, and the
-// driver
-// is asked once more. The error lists the largest holders.
+// no memory. Before either is returned, all kept, closed and forgotten memory is given back, and
+// the driver is asked once more. The error lists the largest holders.
 func (p *Pool) Get(n int64, kind driver.MemoryKind, lane *Lane) (block Block, err error) {
 	size, err := p.sizeOf(n, kind)
 	if err != nil {
@@ -192,9 +182,8 @@ func (p *Pool) Get(n int64, kind driver.MemoryKind, lane *Lane) (block Block, er
 }
 
 // Put takes a block back. With a lane, work queued there up to the count at may still use the
-// memory;
-// with nil no work does. A block that is not in use, such as one that was put back before, is
-// ErrInvalidArgument and changes nothing.
+// memory; with nil no work does. A block that is not in use, such as one that was put back before,
+// is ErrInvalidArgument and changes nothing.
 func (p *Pool) Put(id ID, lane *Lane, at uint64) error {
 	p.mu.Lock()
 	b := p.find(id)
@@ -243,8 +232,7 @@ func (p *Pool) keeps(kind driver.MemoryKind) bool {
 }
 
 // handOut makes b live, by a Hit or a Miss, and fills in block. The caller holds the lock and has
-// removed
-// b from the free blocks.
+// removed b from the free blocks.
 func (p *Pool) handOut(b *node, asked int64, how Kind, block *Block) {
 	block.Memory.Handle, block.Memory.Kind = b.slab.mem.Handle, b.slab.mem.Kind
 	block.Memory.Offset, block.Memory.Size = b.off, asked
@@ -273,8 +261,7 @@ func (p *Pool) handOut(b *node, asked int64, how Kind, block *Block) {
 }
 
 // unlock releases the lock and lets the driver free the slabs that were given up under it. Until
-// the driver
-// has freed them, their bytes count as cached.
+// the driver has freed them, their bytes count as cached.
 func (p *Pool) unlock() {
 	if len(p.dead) == 0 || p.o.Busy != nil && p.o.Busy() {
 		p.mu.Unlock()

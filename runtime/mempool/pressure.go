@@ -10,8 +10,7 @@ import (
 )
 
 // Thresholds say when memory counts as short, as parts of the soft limit, except for Device; 0
-// means the
-// default. A threshold is crossed when the value is above it, not when it is equal.
+// means the default. A threshold is crossed when the value is above it, not when it is equal.
 type Thresholds struct {
 	Warn     float64 // of Live; 0.70
 	High     float64 // 0.80
@@ -20,8 +19,7 @@ type Thresholds struct {
 	Device   float64 // of the device's memory in use by all programs; 0.90
 
 	// Water marks of Reserved, for a request that no free block fits: from HighWater on free blocks
-	// are
-	// joined, and if Reserved is still at LowWater or above, all kept memory is freed.
+	// are joined, and if Reserved is still at LowWater or above, all kept memory is freed.
 	HighWater float64 // 0.85
 	LowWater  float64 // 0.70
 }
@@ -88,12 +86,9 @@ func (t *Thresholds) check() error {
 }
 
 // Watch sets the thresholds and the function that is called when one is crossed: once on the way up
-// and once
-// on the way down, in order, one call at a time, without the pool's lock. It is called during the
-// Get or
-// Put that crossed the threshold, or during a concurrent one, which waits for it. It may call the
-// pool.
-// Nil ends the reports.
+// and once on the way down, in order, one call at a time, without the pool's lock. It is called
+// during the Get or Put that crossed the threshold, or during a concurrent one, which waits for it.
+// It may call the pool. Nil ends the reports.
 func (p *Pool) Watch(t Thresholds, tell func(Pressure)) error {
 	t.defaults()
 	if err := t.check(); err != nil {
@@ -119,8 +114,7 @@ func (p *Pool) setLines() {
 const never = math.MaxInt64 >> 1
 
 // line returns the largest number of bytes for which bytes/limit is not above part, in the
-// arithmetic of
-// Stats.Pressure.
+// arithmetic of Stats.Pressure.
 func line(limit int64, part float64) int64 {
 	of := float64(limit)
 	if part*of >= never {
@@ -167,10 +161,8 @@ func (p *Pool) leave() {
 }
 
 // tellAll reports the crossed thresholds. If another call is already doing that, the reports are
-// left to it,
-// so that they stay in order and a callback that calls the pool does not wait for itself. They are
-// also
-// postponed while a Get reclaims memory.
+// left to it, so that they stay in order and a callback that calls the pool does not wait for
+// itself. They are also postponed while a Get reclaims memory.
 func (p *Pool) tellAll() {
 	p.mu.Lock()
 	if p.telling || p.reclaiming > 0 {

@@ -1,11 +1,9 @@
 package mempool
 
 // Live memory as a profile for go tool pprof: samples are blocks and bytes, by the stacks that
-// allocated
-// them. The format is the protocol buffer of
+// allocated them. The format is the protocol buffer of
 // https://github.com/google/pprof/blob/main/proto/profile.proto. Only the necessary fields are
-// written;
-// runtime/pprof cannot write them, since it only counts.
+// written; runtime/pprof cannot write them, since it only counts.
 
 import (
 	"compress/gzip"

@@ -12,8 +12,7 @@ import (
 )
 
 // Report returns a readable table of the accounts, the requested sizes and the largest holders.
-// Programs
-// should use Stats, Hot and Holders instead.
+// Programs should use Stats, Hot and Holders instead.
 func (p *Pool) Report() string {
 	s := p.Stats()
 	var out strings.Builder

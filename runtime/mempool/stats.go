@@ -54,8 +54,7 @@ func (s *Stats) Internal() float64 {
 }
 
 // TypeDiversity is the number of different sizes per free block: near 1, hardly any block is likely
-// to be
-// reused as it is.
+// to be reused as it is.
 func (s *Stats) TypeDiversity() float64 {
 	if s.CachedBlocks == 0 {
 		return 0
@@ -111,8 +110,7 @@ func (s *bins) each(f func(*node)) {
 }
 
 // Counters returns the accounts without the fields that need a walk through the free blocks, for
-// frequent
-// calls: LargestFree and Sizes are 0, as is Leaks.
+// frequent calls: LargestFree and Sizes are 0, as is Leaks.
 func (p *Pool) Counters() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -160,8 +160,7 @@ func (r *Recorder) Trace() *Trace {
 }
 
 // Record makes the pool record its operations, under the name of its device; nil ends the
-// recording.
-// Existing slabs and blocks come first, as events of kind Grow and Live.
+// recording. Existing slabs and blocks come first, as events of kind Grow and Live.
 func (p *Pool) Record(r *Recorder, device string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

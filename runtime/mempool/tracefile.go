@@ -7,8 +7,7 @@ package mempool
 //	{"t":1530,"d":"cuda:0","k":"miss","n":1000,"s":1024,"slab":1,"id":4294967296}
 //
 // t is in nanoseconds since start, d the device, k the kind, n the requested bytes, and s the bytes
-// of the
-// block, which begins off bytes after the beginning of that slab.
+// of the block, which begins off bytes after the beginning of that slab.
 
 import (
 	"bufio"
@@ -52,8 +51,7 @@ func (t *Trace) Write(w io.Writer) error {
 }
 
 // ReadTrace reads the output of Write. Invalid input is ErrInvalidArgument, with the number of the
-// line.
-// Unknown fields and kinds of events are skipped.
+// line. Unknown fields and kinds of events are skipped.
 func ReadTrace(r io.Reader) (*Trace, error) {
 	scan := bufio.NewScanner(r)
 	scan.Buffer(nil, longestLine)
@@ -113,8 +111,7 @@ func ReadTrace(r io.Reader) (*Trace, error) {
 }
 
 // mostBytes limits the number of events of a file times the largest range in it, so that no sum
-// over
-// events overflows, nor an address in an Arena.
+// over events overflows, nor an address in an Arena.
 const mostBytes = 1 << 61
 
 // sound reports whether the values are possible for a pool.

@@ -1,19 +1,15 @@
 package mempool
 
 // Warm blocks: the blocks that were put back last are not filed and joined with their neighbours at
-// once,
-// since the next request is often for the same size again. Then nothing has to be cut, joined or
-// searched.
-// Operations that need all free blocks cool the warm ones first.
+// once, since the next request is often for the same size again. Then nothing has to be cut, joined
+// or searched. Operations that need all free blocks cool the warm ones first.
 
 // mostWarm limits the work of cool.
 const mostWarm = 256
 
 // warm is a stack of blocks for each bin of sizes, linked by z, and a list of all of them in the
-// order in
-// which they were put back, with gaps for blocks that were taken. The field bin of a block is its
-// place
-// in that list.
+// order in which they were put back, with gaps for blocks that were taken. The field bin of a block
+// is its place in that list.
 type warm struct {
 	top [binLen]*node
 	all [mostWarm]*node

@@ -4,14 +4,11 @@
 // # Basics
 //
 // [Run] runs every case of the catalog (package kernels) on every device, both with the device's
-// own
-// implementation and with the portable text if the device has both, and compares each element with
-// the
-// bound of the case. Buffers lie between guard bands, and inputs must not change.
+// own implementation and with the portable text if the device has both, and compares each element
+// with the bound of the case. Buffers lie between guard bands, and inputs must not change.
 //
 // # Caveats
 //
 // A case is skipped, with the reason, only if the machine lacks a requirement: a device without
-// double
-// precision, or no compiler. Any other case that cannot be run fails.
+// double precision, or no compiler. Any other case that cannot be run fails.
 package parity

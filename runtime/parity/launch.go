@@ -22,8 +22,7 @@ type outcome struct {
 }
 
 // The guard bands: their size is a multiple of every device's alignment, and their pattern is not
-// the
-// result of any case.
+// the result of any case.
 const (
 	band    = 4096
 	pattern = 0xa5

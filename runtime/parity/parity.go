@@ -51,8 +51,7 @@ type Options struct {
 }
 
 // Run runs the chosen cases on the chosen devices. Results come in the order of the catalog. An
-// error
-// means that the run is not possible: a name is wrong, a device does not open, ctx is done. A
+// error means that the run is not possible: a name is wrong, a device does not open, ctx is done. A
 // wrong result of a kernel is a Result, not an error.
 func Run(ctx context.Context, opt Options) ([]Result, error) {
 	if ctx == nil {
@@ -168,10 +167,8 @@ type subject struct {
 }
 
 // openSubjects opens the devices. A device with native implementations that also builds portable
-// programs
-// gives two subjects. The native subject is first if it covers the whole catalog, and the portable
-// one
-// otherwise.
+// programs gives two subjects. The native subject is first if it covers the whole catalog, and the
+// portable one otherwise.
 func openSubjects(ctx context.Context, s *runtime.Session, names []string) ([]*subject, error) {
 	if len(names) == 0 {
 		infos, err := s.Devices(ctx)
@@ -262,8 +259,7 @@ func closeSubjects(subjects []*subject) {
 const builders = 2
 
 // build builds every program that the cases need, several at once. Errors are kept for the verdicts
-// of
-// the cases.
+// of the cases.
 func (sub *subject) build(ctx context.Context, cases []kernels.Case) error {
 	sub.broken = map[*source.Unit]error{}
 	if sub.absent != nil || sub.impl == runtime.Native {

@@ -20,31 +20,25 @@ import (
 )
 
 // Reader reads the sensors of one vendor's devices, through a library other than the compute API:
-// NVML,
-// ROCm SMI.
+// NVML, ROCm SMI.
 type Reader interface {
 	// Name is the name of the devices' backend: "cuda", "rocm".
 	Name() string
 	// Sample reads every device once. It opens the vendor's library at the first call. Without
-	// library,
-	// driver or device the error matches driver.ErrNoDevice and says what is missing; the next call
-	// tries
-	// again.
+	// library, driver or device the error matches driver.ErrNoDevice and says what is missing; the
+	// next call tries again.
 	//
 	// An error does not invalidate the samples returned with it: it names further devices that
-	// could not
-	// be read (driver.ErrDeviceLost). A value that a device does not report is unknown, which is no
-	// error.
+	// could not be read (driver.ErrDeviceLost). A value that a device does not report is unknown,
+	// which is no error.
 	//
 	// It may be called from any goroutine. It blocks while the driver answers, which ctx cannot
-	// interrupt:
-	// ctx is checked between devices.
+	// interrupt: ctx is checked between devices.
 	Sample(ctx context.Context, cfg *driver.Config) ([]Sample, error)
 }
 
 // Sample is one device at one moment. A nil number, a nil list and an empty string are unknown;
-// numbers
-// are never invented. JSON omits unknown values.
+// numbers are never invented. JSON omits unknown values.
 type Sample struct {
 	Backend string    `json:"backend"`
 	Index   int       `json:"index"` // in the vendor's order, which need not be that of NativeIndex
@@ -79,8 +73,7 @@ type Sample struct {
 	ECCUncorrected *int64 `json:"ecc_uncorrected,omitempty"`
 
 	// Throttle lists the reasons why the clock is below its maximum; empty and not nil means that
-	// there
-	// is none.
+	// there is none.
 	Throttle []string `json:"throttle,omitzero"`
 	// Processes are the processes that compute on the device; empty and not nil means none.
 	Processes []Process `json:"processes,omitzero"`
@@ -121,8 +114,7 @@ var (
 )
 
 // Register adds a reader of sensors. It is called from init functions and touches no library. It
-// panics
-// when r is nil or its name is taken.
+// panics when r is nil or its name is taken.
 func Register(r Reader) {
 	if r == nil {
 		panic("concord: telemetry.Register of nil")
@@ -153,8 +145,7 @@ func Readers() []Reader {
 }
 
 // Missing returns a Reader that is listed but cannot read, for builds without it: Sample returns
-// the
-// reason (driver.ErrNoDevice).
+// the reason (driver.ErrNoDevice).
 func Missing(name, reason string) Reader { return missing{name, reason} }
 
 type missing struct{ name, reason string }
@@ -168,10 +159,8 @@ func (n missing) Sample(context.Context, *driver.Config) ([]Sample, error) {
 }
 
 // ProcessName returns the name of a process as the operating system reports it, or "" if it does
-// not.
-// Drivers use the process numbers of the whole machine; in a container the same number may be
-// another
-// process, so no name is returned there.
+// not. Drivers use the process numbers of the whole machine; in a container the same number may be
+// another process, so no name is returned there.
 func ProcessName(pid int) string {
 	if space, err := os.Readlink("/proc/self/ns/pid"); err != nil || space != machineSpace {
 		return ""

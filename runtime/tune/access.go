@@ -21,16 +21,14 @@ func (a Access) String() string {
 }
 
 // AccessPattern returns the pattern of a sequence of offsets, in elements, and its step. At least
-// nine
-// of ten steps must agree; fewer than two offsets have no step, and are Random. Time is linear in
-// the number of offsets.
+// nine of ten steps must agree; fewer than two offsets have no step, and are Random. Time is linear
+// in the number of offsets.
 func AccessPattern(offsets []int64) (Access, int64) {
 	if len(offsets) < 2 {
 		return Random, 0
 	}
 	// Majority vote: only the value that is left when different ones cancel each other out can make
-	// up more
-	// than half.
+	// up more than half.
 	var step, votes int64
 	for i := 1; i < len(offsets); i++ {
 		switch d := offsets[i] - offsets[i-1]; {

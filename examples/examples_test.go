@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// examples lists every example with what it prints, and whether the cpu backend needs
+// examples lists every example with its expected output, and whether the cpu backend needs
 // a C++ compiler for it.
 var examples = []struct {
 	name     string
@@ -29,8 +29,7 @@ var examples = []struct {
 	{"05-go-kernel", false, "DEVICE: [0 1 1 2 8 1 32]\n"},
 }
 
-// TestExamples builds the examples as they are shown and runs each on every device
-// that is here.
+// TestExamples builds the examples as they are shown and runs each on every available device.
 func TestExamples(t *testing.T) {
 	dirs, err := filepath.Glob("[0-9]*")
 	require.NoError(t, err)

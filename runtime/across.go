@@ -10,8 +10,8 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// acrossChunk is how much of a copy through the host is under way at a time: two
-// pieces, one being read and one being written.
+// acrossChunk is the size of the pieces of a copy through the host. Two pieces are under way
+// at a time: one is read while the other is written.
 const acrossChunk = 4 << 20
 
 // CopyAcross copies the whole of src to the beginning of dst, which may be on
@@ -68,7 +68,7 @@ func CopyAcross(ctx context.Context, dst, src *Buffer) error {
 	return copyThroughHost(ctx, dst, src)
 }
 
-// idle waits until everything queued so far that uses the memory is done.
+// idle waits until all work queued so far that uses the memory is done.
 func (a *allocation) idle(ctx context.Context) error {
 	for _, s := range a.users() {
 		if err := s.passed(ctx); err != nil {
@@ -78,7 +78,7 @@ func (a *allocation) idle(ctx context.Context) error {
 	return nil
 }
 
-// leaveOthers waits for the work of other devices with the memory.
+// leaveOthers waits until other devices' work with the memory is done.
 func (a *allocation) leaveOthers() {
 	for _, s := range a.users() {
 		if s.core != a.core {
@@ -112,7 +112,7 @@ func copyFromPeer(ctx context.Context, peers driver.PeerCopier, dst, src *Buffer
 		if err := s.hold(dst); err != nil {
 			return err
 		}
-		if err := src.a.usedBy(s); err != nil { // so that it is freed only after the copy, also if nobody waits for that
+		if err := src.a.usedBy(s); err != nil { // so that it is freed only after the copy, even if the copy is not waited for
 			return err
 		}
 		return peers.CopyFrom(s.drv, dst.mem, src.a.core.drv, src.mem)
@@ -169,7 +169,7 @@ func copyInPieces(ctx context.Context, dst, src *Buffer) error {
 		}
 	}()
 	var err error
-	for p := range full { // to the end, so that nothing of ours goes on after the return
+	for p := range full { // to the end, so that the reading goroutine has ended before the return
 		if err == nil {
 			if err = p.err; err == nil {
 				err = dst.a.core.streams.own.Write(ctx, dst, p.off, p.data)

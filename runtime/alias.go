@@ -1,6 +1,7 @@
 package runtime
 
-// What users need of the contract, under names of this package.
+// Types, constants and errors of the driver contract that programs need, under names of this
+// package.
 
 import (
 	"github.com/concord-compute/concord/runtime/driver"
@@ -14,7 +15,7 @@ type Config = driver.Config
 // Info describes a device: its names, its memory, its limits and what it can do.
 type Info = driver.Info
 
-// Probe is what a look for devices found of one backend, or why there are none.
+// Probe is the result of looking for one backend's devices: the devices, or why there are none.
 type Probe = driver.Probe
 
 // Type is the element type of a buffer, such as F32.
@@ -38,7 +39,7 @@ type OpError = driver.OpError
 // BuildError is a program that did not build, with the compiler's whole output. errors.As finds it.
 type BuildError = driver.BuildError
 
-// KernelInfo is what is known of a compiled kernel. Zero means unknown.
+// KernelInfo holds the properties of a compiled kernel. A field that is zero is unknown.
 type KernelInfo = driver.KernelInfo
 
 // Element types of buffers, with the type that kernels have for each.
@@ -59,15 +60,15 @@ const (
 
 // Kinds of memory for Device.AllocKind.
 const (
-	OnDevice = driver.OnDevice // the device's own
-	Pinned   = driver.Pinned   // the host's, which the device reads and writes, slowly
-	Unified  = driver.Unified  // one memory for both
+	OnDevice = driver.OnDevice // the device's own memory
+	Pinned   = driver.Pinned   // the host's memory, which the device reads and writes, slowly
+	Unified  = driver.Unified  // one memory that the host and the device share
 )
 
 // Priorities for Device.NewPriorityStream.
 const (
 	Low    = driver.Low
-	Normal = driver.Normal // what NewStream gives
+	Normal = driver.Normal // the priority of NewStream
 	High   = driver.High
 )
 
@@ -77,9 +78,9 @@ const (
 	Require = driver.Require // the named device or an error
 )
 
-// Errors, tested with errors.Is. "Also X" means that the error matches X as well.
+// ErrInvalidArgument: an argument, shape or state that is wrong whatever the device.
 var (
-	// ErrInvalidArgument: an argument, shape or state that can never be right.
+	// ErrBufferOverflow: a range that extends past the end of its buffer; also ErrInvalidArgument.
 	ErrInvalidArgument = driver.ErrInvalidArgument
 	// ErrBufferOverflow: a range that passes the end of its buffer; also ErrInvalidArgument.
 	ErrBufferOverflow = driver.ErrBufferOverflow
@@ -91,9 +92,9 @@ var (
 	ErrNoHostMemory = driver.ErrNoHostMemory
 	// ErrNoDeviceMemory: a buffer without a device side; also ErrInvalidArgument.
 	ErrNoDeviceMemory = driver.ErrNoDeviceMemory
-	// ErrDimension: lengths or shapes that disagree.
+	// ErrNoDevice: there is no such device, or no device is left to try.
 	ErrDimension = driver.ErrDimension
-	// ErrNoDevice: not built, not present, nothing left.
+	// ErrDeviceIndex: the backend exists, but has no device with that index; also ErrNoDevice.
 	ErrNoDevice = driver.ErrNoDevice
 	// ErrDeviceIndex: the backend is there, the index is not; also ErrNoDevice.
 	ErrDeviceIndex = driver.ErrDeviceIndex
@@ -101,33 +102,33 @@ var (
 	ErrFakeDevice = driver.ErrFakeDevice
 	// ErrAllBackendsExhausted: every device of a fallback failed; also ErrNoDevice.
 	ErrAllBackendsExhausted = driver.ErrAllBackendsExhausted
-	// ErrUnknownBackend: no backend has that name.
+	// ErrUnsupported: a known operation that this device or build cannot do.
 	ErrUnknownBackend = driver.ErrUnknownBackend
-	// ErrUnsupported: known, but not possible here.
+	// ErrUnsupportedPrecision: the device lacks arithmetic of that precision; also ErrUnsupported.
 	ErrUnsupported = driver.ErrUnsupported
-	// ErrUnsupportedPrecision: the device lacks that arithmetic; also ErrUnsupported.
+	// ErrOutOfMemory: the device does not have that much memory free.
 	ErrUnsupportedPrecision = driver.ErrUnsupportedPrecision
 	// ErrOutOfMemory: the device had no room.
 	ErrOutOfMemory = driver.ErrOutOfMemory
-	// ErrTooLarge: a size that can never fit.
+	// ErrBudget: the operation would exceed a limit of the configuration.
 	ErrTooLarge = driver.ErrTooLarge
 	// ErrBudget: a limit of the configuration would be passed.
 	ErrBudget = driver.ErrBudget
 	// ErrCompile: a program did not build. *BuildError has the log.
 	ErrCompile = driver.ErrCompile
-	// ErrNoKernel: a program without an entry point of that name; also ErrCompile.
+	// ErrLaunch: a kernel launch was refused, or the kernel failed while it ran.
 	ErrNoKernel = driver.ErrNoKernel
-	// ErrLaunch: a kernel was refused, or failed while it ran.
+	// ErrTimeout: a watchdog ended the operation.
 	ErrLaunch = driver.ErrLaunch
-	// ErrTimeout: a watchdog ended it.
+	// ErrDeviceLost: the device's whole context is gone; every later call returns this error.
 	ErrTimeout = driver.ErrTimeout
-	// ErrDeviceLost: the whole context is gone; every later call says so.
+	// ErrClosed: the object was used after its Close.
 	ErrDeviceLost = driver.ErrDeviceLost
 	// ErrClosed: used after Close.
 	ErrClosed = driver.ErrClosed
 	// ErrCorrupt: damaged or truncated data.
 	ErrCorrupt = driver.ErrCorrupt
-	// ErrFormat: data that is not of the expected format at all; also ErrCorrupt.
+	// ErrLeak: memory that should have been freed is still in use.
 	ErrFormat = driver.ErrFormat
 	// ErrLeak: memory that should have ended is still in use.
 	ErrLeak = mempool.ErrLeak

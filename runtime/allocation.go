@@ -1,8 +1,7 @@
 package runtime
 
-// Device memory and who still needs it: handles that are open, calls under way,
-// work that is queued. Memory is freed when the last of them is gone, by a call
-// on its device, never by the garbage collector's thread.
+// Device memory and its users: open handles, calls under way and queued work. Memory is freed
+// when the last of them is gone, by a call on its device, never by the garbage collector's thread.
 
 import (
 	"context"
@@ -17,26 +16,26 @@ import (
 	"github.com/concord-compute/concord/runtime/mempool"
 )
 
-// memory is what a device holds for buffers: those that are open, those that are closed while
-// queued work uses them, and what is kept for the next ones.
+// memory is the device memory for buffers: of open ones, of ones that were closed while queued
+// work uses them, and memory that is kept for later ones.
 type memory struct {
 	core     *core
 	pool     *mempool.Pool
-	watched  atomic.Bool // a function wants to know when memory runs short
+	watched  atomic.Bool // DeviceMemory.Watch has set a function
 	staging  staging
 	settling sync.Mutex // held while deferred memory is freed, so that no two calls do it at once
 
 	mu        sync.Mutex
 	live      map[*allocation]struct{}
 	deferred  []deferredFree
-	forgotten []counted // of handles that nobody closed, found by the garbage collector
+	forgotten []counted // what handles that were never closed refer to; found by the garbage collector
 	stats     Stats
-	failed    []error // what the driver said of frees since close began
+	failed    []error // errors of the driver from frees since close began
 	upkeep    *time.Timer
 	recorder  *mempool.Recorder // or nil
 }
 
-// accounts returns Stats but for what is not memory.
+// accounts returns the part of Stats that concerns memory.
 func (m *memory) accounts() Stats {
 	m.drain()
 	pool, staging := m.pool.Stats(), m.staging.stats()
@@ -48,8 +47,8 @@ func (m *memory) accounts() Stats {
 	return stats
 }
 
-// close gives the driver everything back, once nothing uses it, and returns what the driver
-// said of that and of frees since the device's close began.
+// close gives everything back to the driver, once nothing uses it, and returns the driver's
+// errors from that and from frees since the device's close began.
 func (m *memory) close() (errs []error) {
 	m.mu.Lock()
 	live := m.live
@@ -66,7 +65,7 @@ func (m *memory) close() (errs []error) {
 	errs = append(errs, m.failed...)
 	m.mu.Unlock()
 	m.writeTrace()
-	_ = m.pool.Close() // nothing is live any more but what a call under way gives back
+	_ = m.pool.Close() // only calls under way still hold live memory, and give it back
 	return errs
 }
 
@@ -76,16 +75,16 @@ type allocation struct {
 	core *core
 	mem  driver.Memory
 	id   mempool.ID   // in the device's pool
-	refs atomic.Int64 // open buffers and views, graphs, and calls that are using it
+	refs atomic.Int64 // open buffers and views, graphs, and calls that use it
 	dead atomic.Bool  // freed by the device's Close
 	last atomic.Pointer[Stream]
 
-	home    *Stream      // in whose order the memory comes, or nil
-	ready   driver.Event // in home: the memory is there
-	ordered bool         // it goes in that order as well, by the driver
+	home    *Stream      // the stream in whose order the memory is allocated, or nil
+	ready   driver.Event // an event of home after which the memory can be used
+	ordered bool         // the driver frees it in that order as well
 
 	mu   sync.Mutex
-	used []*Stream // streams that were given work with it, of other devices as well
+	used []*Stream // streams that were given work with it, also of other devices
 }
 
 // ref keeps the memory for the length of a call. It fails once the last handle
@@ -108,8 +107,8 @@ func (a *allocation) unref() {
 	}
 }
 
-// usedBy notes that work on a stream uses the memory, and lets the stream wait for
-// memory that comes in the order of another. The caller holds a ref and the stream.
+// usedBy notes that work on a stream uses the memory. If the memory is allocated in the order of
+// another stream, s first waits for it. The caller holds a ref and the stream.
 func (a *allocation) usedBy(s *Stream) error {
 	if a.last.Load() == s {
 		return nil
@@ -135,19 +134,19 @@ type deferredFree struct {
 	mem  driver.Memory
 	id   mempool.ID
 	uses []usage
-	home *Stream // whose driver frees it in its order, or nil
+	home *Stream // the stream in whose order the driver frees it, or nil
 }
 
 // usage is the last work on one stream that may use some memory.
 type usage struct {
 	stream *Stream
 	seq    uint64       // the stream's count of that work
-	event  driver.Event // nil: the stream took none
+	event  driver.Event // nil: none was recorded
 }
 
-// done reports whether the work is over: a Sync or Close of the stream has seen it, the
-// event tells, or the device is lost. An error of the event tells nothing: the driver
-// may have refused to answer while the work runs on.
+// done reports whether the work is over: a Sync or Close of the stream has seen it end, the event
+// was reached, or the device is lost. An error of the event decides nothing: the driver may have
+// refused to answer while the work runs on.
 func (u usage) done() bool {
 	if u.stream.finished.Load() >= u.seq || u.stream.core.lost() != nil {
 		return true
@@ -178,7 +177,7 @@ func (m *memory) alloc(n int64, kind driver.MemoryKind, home *Stream) (*allocati
 	}
 	defer m.core.leave()
 	m.drain()
-	if m.core.lost() != nil { // the pool may have memory of a device that is gone
+	if m.core.lost() != nil { // the pool may hold memory of a device that is gone
 		return nil, m.core.closedError(op())
 	}
 	a, err := m.get(n, kind, home)
@@ -203,13 +202,13 @@ func (m *memory) alloc(n int64, kind driver.MemoryKind, home *Stream) (*allocati
 	m.stats.Allocations++
 	m.stats.Peak = max(m.stats.Peak, m.stats.Live)
 	m.mu.Unlock()
-	if m.core.session.cfg.Debug >= 2 { // asked here, so that the arguments of the message cost nothing
+	if m.core.session.cfg.Debug >= 2 { // checked here, so that the message's arguments cost nothing when it is not logged
 		m.core.session.debug(2, "allocated", "device", m.core.info.ID, "bytes", n)
 	}
 	return a, nil
 }
 
-// checkSize refuses what can never fit.
+// checkSize refuses sizes that can never fit.
 func (m *memory) checkSize(n int64, kind driver.MemoryKind) error {
 	if kind == driver.Pinned {
 		return checkHost(n)
@@ -231,8 +230,8 @@ func (m *memory) freeText() string {
 	return driver.FormatBytes(info.FreeMemory)
 }
 
-// free gives back memory whose last handle is closed. Where one stream may still use
-// it, the pool knows what that means; else it waits here until the work is done.
+// free gives back memory whose last handle is closed. If at most one stream may still use it, the
+// pool reuses it in that stream's order; otherwise it is kept here until the work is done.
 func (m *memory) free(a *allocation) {
 	if a.dead.Load() || !m.core.enter() { // close gives it back
 		return
@@ -244,8 +243,8 @@ func (m *memory) free(a *allocation) {
 	m.stats.LiveBuffers--
 	m.mu.Unlock()
 	if a.ready != nil {
-		_ = a.ready.Close() // who waits for it has been told
-		a.ready = nil       // or close, if it has to, would close it again
+		_ = a.ready.Close() // the streams that need it have queued their wait
+		a.ready = nil       // so that close does not close it again
 	}
 	var busy []*Stream
 	for _, s := range a.users() {
@@ -260,7 +259,7 @@ func (m *memory) free(a *allocation) {
 	case len(busy) == 1:
 		m.freed(m.pool.Put(a.id, busy[0].lane, busy[0].queued.Load()))
 		if m.core.session.cfg.NoMemoryPool {
-			m.pool.Settle() // nobody else looks soon whether the driver can have it
+			m.pool.Settle() // without a pool no later call checks soon whether the driver can have it
 		}
 	default:
 		m.freed(m.pool.Put(a.id, nil, 0))
@@ -278,7 +277,7 @@ func (m *memory) freed(err error) {
 	m.mu.Unlock()
 }
 
-// postpone leaves memory to be given back when all its uses are done.
+// postpone keeps memory to be given back when all its uses are done.
 func (m *memory) postpone(a *allocation, busy []*Stream) {
 	d := deferredFree{mem: a.mem, id: a.id}
 	if a.ordered {
@@ -302,7 +301,8 @@ func (m *memory) postpone(a *allocation, busy []*Stream) {
 	m.mu.Unlock()
 }
 
-// drain frees what is forgotten or closed and no longer in use. It never waits.
+// drain frees memory that is no longer in use and whose handles were forgotten or closed. It
+// never waits.
 func (m *memory) drain() {
 	m.mu.Lock()
 	forgotten := m.forgotten
@@ -315,7 +315,7 @@ func (m *memory) drain() {
 	if m.core.streams.capturing.Load() > 0 {
 		return // not every driver can free while it records
 	}
-	if m.settling.TryLock() { // else someone is at it
+	if m.settling.TryLock() { // otherwise another call is settling
 		m.settle(false)
 		m.settling.Unlock()
 	}
@@ -328,16 +328,16 @@ func (m *memory) drainWaiting() {
 	if m.core.streams.capturing.Load() > 0 && !m.core.isClosed() {
 		return // as drain does
 	}
-	m.settling.Lock() // and waits for who is at it: what they free is still counted
+	m.settling.Lock() // waits for a call that is settling, so that what it frees is counted
 	defer m.settling.Unlock()
 	m.settle(true)
 }
 
-// ready reports whether nothing uses the memory any more, after waiting for that if
-// it may. What a stream that failed was given counts as used until that is closed.
+// ready reports whether nothing uses the memory any more; with wait, it waits for that first. Work
+// that was given to a stream that failed counts as a use until the stream is closed.
 func (d *deferredFree) ready(wait bool) bool {
 	for _, u := range d.uses {
-		if !u.done() && !(wait && u.wait()) { // done also where a stream of another device is closed by now
+		if !u.done() && !(wait && u.wait()) { // done is also true where another device's stream has been closed
 			return false
 		}
 	}
@@ -357,7 +357,7 @@ func (m *memory) settle(wait bool) {
 	var keep []deferredFree
 	var freed, bytes int64
 	for _, d := range waiting {
-		if !d.ready(wait) && !(wait && m.core.isClosed()) { // with the device everything goes
+		if !d.ready(wait) && !(wait && m.core.isClosed()) { // closing the device frees everything
 			keep = append(keep, d)
 			continue
 		}

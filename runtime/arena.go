@@ -1,6 +1,6 @@
 package runtime
 
-// Many small buffers of one scope, out of few allocations.
+// Arenas: many small buffers of one scope, cut from few allocations.
 
 import (
 	"fmt"
@@ -9,25 +9,24 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// Sizes of an arena's blocks: each is twice the one before, or what is asked for.
+// Sizes of an arena's blocks: each is twice the one before, or the size of a larger request.
 const (
 	arenaFirst = 1 << 20
 	arenaMost  = 64 << 20
 )
 
-// Arena allocates buffers that all end together: those of one step, one request, one
-// layer. They are parts of a few blocks from the device's pool, and cost no more than
-// a look at how far the block is filled. None needs a Close. An Arena is safe for
-// concurrent use.
+// Arena allocates buffers that are freed together: those of one step, one request, one layer.
+// They are parts of a few blocks from the device's pool, so that allocating one only advances an
+// offset. None of them needs a Close. An Arena is safe for concurrent use.
 type Arena struct {
 	core  *core
-	alloc func(t Type, n int) (*Buffer, error) // of a block
+	alloc func(t Type, n int) (*Buffer, error) // allocates a block
 	align int64
 
 	mu     sync.Mutex
 	blocks []*Buffer // the last one is being filled
-	filled int64     // of that
-	used   int64     // of all
+	filled int64     // bytes taken in the last block
+	used   int64     // bytes taken in all blocks
 	next   int64     // size of the next block
 	out    []*Buffer
 	closed bool
@@ -42,9 +41,9 @@ func (d *Device) NewArena() (*Arena, error) {
 	return c.newArena(d.Alloc), nil
 }
 
-// NewArena returns an arena whose memory comes and goes in the order of the stream, as
-// that of Stream.Alloc: the next step of the stream takes the memory of the one before
-// while that is still running.
+// NewArena returns an arena whose memory is allocated and freed in the order of the stream, as with
+// Stream.Alloc: the stream's next step can take the memory of the step before while that step
+// still runs.
 func (s *Stream) NewArena() (*Arena, error) {
 	const op = "new arena"
 	if err := s.live(op); err != nil {
@@ -61,9 +60,9 @@ func (c *core) newArena(alloc func(Type, int) (*Buffer, error)) *Arena {
 	return &Arena{core: c, alloc: alloc, align: max(256, c.info.BaseAlign), next: arenaFirst}
 }
 
-// Alloc returns a buffer of n elements, contents undefined. It ends with the arena or
-// its Reset, or with its own Close, and answers ErrClosed then; its memory is given back
-// with the arena's alone. A Slice or As of it is the caller's to close.
+// Alloc returns a buffer of n elements, contents undefined. It answers ErrClosed after Close or
+// Reset of the arena, or after its own Close, which does not free its memory: only the arena does.
+// The caller closes Slices and conversions (As) of it.
 func (a *Arena) Alloc(t Type, n int) (*Buffer, error) {
 	const op = "alloc in arena"
 	size, err := sizeOf(t, n)
@@ -90,13 +89,13 @@ func (a *Arena) Alloc(t Type, n int) (*Buffer, error) {
 	return b, nil
 }
 
-// room makes the last block have that many bytes free.
+// room makes sure that the last block has size bytes free.
 func (a *Arena) room(size int64) error {
 	if len(a.blocks) > 0 && a.blocks[len(a.blocks)-1].mem.Size-a.filled >= size {
 		return nil
 	}
 	block, err := a.alloc(U8, int(max(size, a.next)))
-	if err != nil && a.next > size { // perhaps it has room for this one alone
+	if err != nil && a.next > size { // perhaps there is room for this buffer alone
 		block, err = a.alloc(U8, int(size))
 	}
 	if err != nil {
@@ -108,7 +107,7 @@ func (a *Arena) room(size int64) error {
 	return nil
 }
 
-// Size returns the bytes that buffers take, and those of the blocks they are in.
+// Size returns the bytes that the arena's buffers take, and the bytes of the blocks that hold them.
 func (a *Arena) Size() (used, held int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -118,21 +117,21 @@ func (a *Arena) Size() (used, held int64) {
 	return a.used, held
 }
 
-// Reset ends all buffers and gives their memory back to the pool, for the next step.
-// It does not wait: nobody gets memory that queued work still uses. An error that
-// matches ErrLeak tells what something else keeps alive: views, graphs, calls under
-// way. That stays usable, and the arena goes on without it.
+// Reset ends all buffers and gives their memory back to the pool, for the next step. It does not
+// wait: memory that queued work still uses is not reused before that work is done. An error that
+// matches ErrLeak reports blocks that are kept alive by views, graphs or calls under way. These
+// stay usable, and the arena goes on without them.
 func (a *Arena) Reset() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.closed {
 		return a.core.error("reset arena", fmt.Errorf("arena: %w", ErrClosed))
 	}
-	a.next = max(arenaFirst, a.used) // one block for the same once more
+	a.next = max(arenaFirst, a.used) // next time one block suffices for the same buffers
 	return a.end("reset arena")
 }
 
-// Close is Reset, and the end. Closing twice does nothing.
+// Close does the same as Reset and ends the arena. Closing twice does nothing.
 func (a *Arena) Close() error {
 	if a == nil || a.core == nil {
 		return nil

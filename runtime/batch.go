@@ -1,6 +1,6 @@
 package runtime
 
-// Many buffers that go together.
+// Batches: buffers and other resources that are closed together.
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// Batch collects what is to be closed together. It is safe for concurrent use.
+// Batch collects resources that are to be closed together. It is safe for concurrent use.
 type Batch struct {
 	device *Device
 
@@ -23,8 +23,8 @@ type Batch struct {
 // NewBatch returns an empty batch for buffers of the device. The caller closes it.
 func (d *Device) NewBatch() *Batch { return &Batch{device: d} }
 
-// Add makes the batch close c: a Buffer, a Managed, a Program, another Batch. Of a
-// batch that is closed it is ErrClosed, and c stays the caller's.
+// Add makes the batch close c: a Buffer, a Managed, a Program, another Batch. On a closed batch it
+// returns ErrClosed, and closing c stays with the caller.
 func (b *Batch) Add(c io.Closer) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -35,15 +35,14 @@ func (b *Batch) Add(c io.Closer) error {
 	return nil
 }
 
-// Alloc is Device.Alloc and Add.
+// Alloc allocates a buffer with Device.Alloc and adds it.
 func (b *Batch) Alloc(t Type, n int) (*Buffer, error) {
 	x, err := b.device.Alloc(t, n)
 	return b.keep(x, err)
 }
 
-// AddHost adds a new buffer of n elements with a copy of data, which holds exactly
-// those (ErrDimension). It waits for the copy, so that every stream may use the buffer
-// at once.
+// AddHost adds a new buffer of n elements with a copy of data, whose length must be that of n
+// elements (ErrDimension). It waits for the copy, so that every stream may use the buffer at once.
 func (b *Batch) AddHost(ctx context.Context, data []byte, n int, t Type) (*Buffer, error) {
 	if err := checkContext(ctx, "add to batch"); err != nil {
 		return nil, err
@@ -86,7 +85,7 @@ func (b *Batch) keep(x *Buffer, err error) (*Buffer, error) {
 	return x, nil
 }
 
-// Len returns how many there are.
+// Len returns the number of resources in the batch.
 func (b *Batch) Len() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -14,8 +14,7 @@ import (
 
 // Buffer is memory of one device holding elements of one type. A Buffer is either
 // an allocation or a view of part of one; views keep the memory alive. It is safe
-// for concurrent use; what concurrent kernels do to its contents is the program's
-// business.
+// for concurrent use; the program orders kernels that change its contents.
 type Buffer struct {
 	a       *allocation
 	typ     Type
@@ -23,7 +22,7 @@ type Buffer struct {
 	n       int
 	closed  atomic.Bool
 	cleanup goruntime.Cleanup
-	block   *Buffer // of the Arena that the memory is of, and that gives it back; else nil
+	block   *Buffer // the Arena's block that holds and frees the memory, or nil
 }
 
 // Element is the set of Go types that buffers hold.
@@ -63,7 +62,7 @@ func Upload[T Element](ctx context.Context, d *Device, data []T) (*Buffer, error
 	return b, nil
 }
 
-// Array is what Write and Read take: a *Buffer or a *Managed.
+// Array is a buffer that Write and Read accept: a *Buffer or a *Managed.
 type Array interface {
 	Len() int
 	Type() Type
@@ -92,9 +91,8 @@ func Write[T Element](ctx context.Context, to Array, data []T) error {
 	return to.write(ctx, TypeOf[T](), bytesOf(data))
 }
 
-// Read copies the beginning of a buffer to data: on the device's own stream, after
-// the work queued there, or from the host's side of a Managed, after all that it
-// comes from.
+// Read copies the beginning of a buffer to data: on the device's own stream, after the work queued
+// there, or from the host's side of a Managed, after all the work that produces its contents.
 func Read[T Element](ctx context.Context, from Array, data []T) error {
 	if err := checkContext(ctx, "read"); err != nil {
 		return err
@@ -132,7 +130,7 @@ func (b *Buffer) holds(t Type, op string) error {
 	return nil
 }
 
-// bytesOf is the memory of a slice of numbers.
+// bytesOf returns the memory of a slice of numbers.
 func bytesOf[T Element](s []T) []byte {
 	if len(s) == 0 {
 		return nil
@@ -150,10 +148,10 @@ func newBuffer(a *allocation, t Type, mem driver.Memory, n int) *Buffer {
 	return b
 }
 
-// counted is what a handle has a reference of.
+// counted is an object that a handle holds a reference to.
 type counted interface{ unref() }
 
-// noteForgotten runs on the collector's thread for a handle that nobody closed: it only
+// noteForgotten runs on the collector's thread for a handle that was never closed: it only
 // enqueues.
 func (m *memory) noteForgotten(held counted) {
 	m.mu.Lock()
@@ -161,8 +159,8 @@ func (m *memory) noteForgotten(held counted) {
 	m.mu.Unlock()
 }
 
-// Slice returns a view of n elements from element off on. It shares the memory,
-// keeps it alive, and is closed by itself.
+// Slice returns a view of n elements, from element off on. It shares the memory and keeps it alive.
+// The caller closes it separately.
 func (b *Buffer) Slice(off, n int) (*Buffer, error) {
 	if b.none() {
 		return nil, fmt.Errorf("slice: buffer is nil: %w", ErrInvalidArgument)
@@ -198,7 +196,7 @@ func (b *Buffer) view(t Type, mem driver.Memory, n int) (*Buffer, error) {
 	return newBuffer(b.a, t, mem, n), nil
 }
 
-// none reports a Buffer that is nil or that nobody allocated.
+// none reports whether the Buffer is nil or its zero value.
 func (b *Buffer) none() bool { return b == nil || b.a == nil }
 
 // Len returns the number of elements.
@@ -210,18 +208,18 @@ func (b *Buffer) Type() Type { return b.typ }
 // Bytes returns the size in bytes.
 func (b *Buffer) Bytes() int64 { return b.mem.Size }
 
-// Memory returns what the backend knows the buffer as. It is valid until Close.
+// Memory returns the buffer's memory as the backend knows it. It is valid until Close.
 func (b *Buffer) Memory() driver.Memory { return b.mem }
 
-// SetTag names what the buffer's memory is for in lists of holders: errors that say
-// that memory is out, DeviceMemory.Holders, the list at Close.
+// SetTag names the purpose of the buffer's memory in lists of holders: out-of-memory errors,
+// DeviceMemory.Holders, and the list that is logged at Close.
 func (b *Buffer) SetTag(tag string) {
 	if !b.none() && !b.closed.Load() {
 		b.a.core.memory.pool.SetTag(b.a.id, tag)
 	}
 }
 
-// String reads "f32[1000] on cuda:0".
+// String returns type, length and device: "f32[1000] on cuda:0".
 func (b *Buffer) String() string {
 	if b.none() {
 		return "nil buffer"

@@ -1,7 +1,6 @@
 package runtime
 
-// The kernel cache of a session: where it is, and under which keys programs are
-// kept in it.
+// The kernel cache of a session: its directory, and the keys of programs.
 
 import (
 	"errors"
@@ -53,8 +52,8 @@ func (lib *programs) note(key programKey, k kernelcache.Key) {
 	lib.mu.Unlock()
 }
 
-// targetKey is the key of a program for every compiler of this device's target, or
-// zero if what a compiler makes is good only where that compiler is.
+// targetKey is the key of a program for every compiler of this device's target, or zero if the
+// compiler's output can be used only on machines with the same compiler.
 func (lib *programs) targetKey(key programKey, flags []string) kernelcache.Key {
 	t, ok := lib.core.compiler.(driver.Targeter)
 	if !ok {
@@ -63,8 +62,8 @@ func (lib *programs) targetKey(key programKey, flags []string) kernelcache.Key {
 	return lib.keyOf("target", t.Target(), key.unit, flags)
 }
 
-// prebuilt finds a program that was compiled elsewhere, where there is no compiler
-// to make it, or its complete key, here.
+// prebuilt finds a program that was compiled elsewhere, if there is no compiler here that could
+// build it or complete its key.
 func (lib *programs) prebuilt(key programKey, flags []string, reason error) (kernelcache.Entry, kernelcache.Hit, bool) {
 	if !errors.Is(reason, ErrUnsupported) {
 		return kernelcache.Entry{}, kernelcache.NoHit, false

@@ -60,7 +60,7 @@ func (p parts) keys(t *testing.T) (whole, target kernelcache.Key) {
 	return whole, c.programs.targetKey(key, p.flags)
 }
 
-// namedCompiler is a compiler of which only the names are there.
+// namedCompiler is a compiler that only has an identity.
 type namedCompiler struct {
 	driver.Compiler
 	identity, target []string
@@ -226,7 +226,7 @@ func TestBundleInsteadOfACompiler(t *testing.T) {
 	assert.ErrorIs(t, err, ErrUnsupported)
 }
 
-// What the driver refuses is not taken from the bundle a second time.
+// An entry that the driver refuses is not taken from the bundle a second time.
 func TestBundleThatTheDriverRefuses(t *testing.T) {
 	s, _, err := (&portableBackend{target: "avx2", installed: "g++ 12"}).program(t, "off", nil)
 	require.NoError(t, err)
@@ -241,7 +241,7 @@ func TestBundleThatTheDriverRefuses(t *testing.T) {
 	assert.EqualValues(t, 1, b.compiles.Load())
 }
 
-// A user without a home is told once, and everything works.
+// A user without a home directory gets one warning, and everything works.
 func TestCacheWithoutAHome(t *testing.T) {
 	for _, name := range []string{"HOME", "XDG_CACHE_HOME", "LocalAppData", "home"} {
 		t.Setenv(name, "")

@@ -59,8 +59,8 @@ func TestMakeBesideDeviceClose(t *testing.T) {
 	require.NoError(t, <-closed)
 }
 
-// Memory whose last handle is closed while the device is: close waits for who gives it
-// back.
+// Memory whose last handle is closed during the device's Close: Close waits for the call that gives
+// it back.
 func TestFreeBesideDeviceClose(t *testing.T) {
 	b := &nullBackend{full: true, slow: new(atomic.Bool)}
 	_, d := open(t, b, Config{})
@@ -83,8 +83,8 @@ func TestFreeBesideDeviceClose(t *testing.T) {
 	assert.Equal(t, int64(1), b.frees.Load(), "once")
 }
 
-// Who waits for a stream that someone else closes waits until its work is done, and is
-// told of no error.
+// A call that waits for a stream which another call closes waits until the stream's work is done,
+// and returns no error.
 func TestWaitBesideStreamClose(t *testing.T) {
 	waits := map[string]func(t *testing.T, d *Device, s *Stream, x *Buffer){
 		"pool":   func(_ *testing.T, _ *Device, s *Stream, _ *Buffer) { s.work.Wait(1) },
@@ -123,7 +123,7 @@ func TestWaitBesideStreamClose(t *testing.T) {
 	}
 }
 
-// A stream that is closed is gone at the same time, for whoever looks.
+// A closed stream is closed for all callers at the same time.
 func TestClosedIsGone(t *testing.T) {
 	_, d := open(t, &nullBackend{}, Config{})
 	for range 2000 {

@@ -14,17 +14,17 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// Device is one open device. Opening the same device twice gives two Devices that
-// share everything underneath; each is closed by itself, and the last Close
-// closes what is still open on the device. It is safe for concurrent use.
+// Device is one open device. Opening the same device twice gives two Devices that share all of
+// their state. Each is closed separately, and the last Close closes what is still open on the
+// device. It is safe for concurrent use.
 type Device struct {
 	core     *core
 	fallback error
 	closed   atomic.Bool
 }
 
-// core is what all handles of one device share. Each part guards itself. Locks are taken in this
-// order, and those of one line never together:
+// core is the state that all handles of one device share. Each part guards itself. Locks are taken
+// in this order, and locks of one line are never held together:
 //
 //	Session.mu
 //	sides.mu          the contents of a Managed; those of one launch in the order of sides.id
@@ -40,7 +40,7 @@ type Device struct {
 type core struct {
 	session  *Session
 	key      string       // in session.open
-	info     Info         // but for Index
+	info     Info         // without Index
 	place    atomic.Int64 // Info.Index, or -1
 	drv      driver.Device
 	compiler driver.Compiler // nil if the device cannot build programs
@@ -53,14 +53,14 @@ type core struct {
 	programs programs
 }
 
-// Stats are the accounts of one device since it was opened. Bytes are those asked
-// for; Memory counts blocks as the device holds them. Memory, Staging and the rest are
-// each of one moment, but not of the same: while others allocate and free, Live and
-// Memory.Requested may differ by what is under way.
+// Stats are the accounts of one device since it was opened. Byte counts are those of the requests;
+// Memory counts whole blocks as the device holds them. Memory, Staging and the other fields are
+// each consistent, but read one after the other: while other goroutines allocate and free, Live and
+// Memory.Requested may differ.
 type Stats struct {
 	Live        int64 // bytes of buffers that are open or in a graph
 	LiveBuffers int64
-	Deferred    int64 // bytes closed whose last use is still queued
+	Deferred    int64 // bytes of closed buffers whose last use is still queued
 	Peak        int64 // largest Live
 	Allocations int64
 	Frees       int64
@@ -68,8 +68,8 @@ type Stats struct {
 	Launches    int64
 	Compiles    int64 // programs built here, not taken from the cache
 
-	Memory  mempool.Stats // what is kept for reuse and what that saves
-	Staging StagingStats  // pinned memory that large copies pass through
+	Memory  mempool.Stats // the pool: memory kept for reuse, and what reuse saves
+	Staging StagingStats  // pinned memory for large copies
 }
 
 func newCore(s *Session, info Info, drv driver.Device) (*core, error) {
@@ -95,7 +95,7 @@ func newCore(s *Session, info Info, drv driver.Device) (*core, error) {
 	return c, nil
 }
 
-// get returns what the handles of the device share, if this one is open.
+// get returns the shared state of the device, if this handle is open.
 func (d *Device) get(op string) (*core, error) {
 	if d == nil || d.core == nil {
 		return nil, fmt.Errorf("%s: device is nil: %w", op, ErrInvalidArgument)
@@ -106,15 +106,14 @@ func (d *Device) get(op string) (*core, error) {
 	return d.core, nil
 }
 
-// Info describes the device. FreeMemory is that of the moment.
+// Info describes the device. FreeMemory is measured at the time of the call.
 func (d *Device) Info() Info {
 	info := d.core.drv.Info()
 	info.Index, info.Simulated = d.core.index(), d.core.info.Simulated
 	return info
 }
 
-// index is Info.Index: that of the moment the device was opened, or the first that was
-// known since.
+// index is Info.Index: its value when the device was opened, or the first known value since.
 func (c *core) index() int {
 	if c.place.Load() < 0 {
 		c.place.CompareAndSwap(-1, int64(c.session.indexOf(c.info.Backend, c.key)))
@@ -125,9 +124,9 @@ func (c *core) index() int {
 // String returns the device's name for Open: "cuda:0".
 func (d *Device) String() string { return d.core.info.ID }
 
-// Run launches a kernel on the device's own stream, waits for it, and returns the
-// record of where it ran. Unlike Stream().Run, whose stream is shared by everyone
-// who opened the device, its record tells that the device stands in for another.
+// Run launches a kernel on the device's own stream, waits for it, and returns the record of where
+// it ran. Stream().Run does the same, but all users of the device share that stream, so that its
+// record cannot say that this Device stands in for another.
 func (d *Device) Run(ctx context.Context, k *Kernel, g Grid, args ...any) (Record, error) {
 	if err := checkContext(ctx, "run"); err != nil {
 		return Record{}, err
@@ -140,25 +139,24 @@ func (d *Device) Run(ctx context.Context, k *Kernel, g Grid, args ...any) (Recor
 	return r.after(d.fallback), err
 }
 
-// Fallback returns why this device stands in for the one asked for, or nil.
+// Fallback returns why this device stands in for the requested one, or nil.
 func (d *Device) Fallback() error { return d.fallback }
 
-// Features returns what programs for this device may use, for source.Options.
+// Features returns the optional language features of the device, for source.Options.
 func (d *Device) Features() *source.Features {
 	f := d.core.info.Features
 	return &f
 }
 
-// Stream returns the stream that every device has from the start. It is closed
-// with the device.
+// Stream returns the device's own stream, which exists as long as the device is open.
 func (d *Device) Stream() *Stream { return d.core.streams.own }
 
 // NewStream returns another in-order queue. The caller closes it.
 func (d *Device) NewStream() (*Stream, error) { return d.NewPriorityStream(Normal) }
 
-// NewPriorityStream is NewStream with a priority: when two streams have work that
-// is ready, that of the one with the higher priority starts first. A device without
-// priorities gives a stream like any other.
+// NewPriorityStream is NewStream with a priority: when two streams have work that is ready, the
+// work of the one with the higher priority starts first. On a device without priorities the stream
+// is an ordinary one.
 func (d *Device) NewPriorityStream(p Priority) (*Stream, error) {
 	const op = "new stream"
 	c, err := d.get(op)
@@ -188,8 +186,8 @@ func (d *Device) Stats() Stats {
 // driver.NativeHandles. Memory and streams made through it are the caller's.
 func (d *Device) Driver() driver.Device { return d.core.drv }
 
-// Sync waits until everything queued on every stream of the device is done, and
-// returns the errors of those that failed.
+// Sync waits until everything queued on every stream of the device is done, and returns the errors
+// of the streams that failed.
 func (d *Device) Sync(ctx context.Context) error {
 	if err := checkContext(ctx, "sync"); err != nil {
 		return err
@@ -210,9 +208,9 @@ func (d *Device) Sync(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Close gives the device back. The last Close of a device waits for its queued
-// work and closes what is still open on it; buffers, streams and programs of it
-// then answer ErrClosed. Closing twice does nothing.
+// Close releases this handle. The last Close of a device waits for its queued work and closes what
+// is still open on it; its buffers, streams and programs then answer ErrClosed. Closing twice does
+// nothing.
 func (d *Device) Close() error {
 	if d == nil || d.core == nil || d.closed.Swap(true) {
 		return nil
@@ -235,8 +233,8 @@ func (c *core) named(op string, err error) error {
 	return c.error(op, err)
 }
 
-// close ends everything on the device, in the order in which it depends on each
-// other: work, graphs, programs, memory, device.
+// close ends everything on the device, users before what they use: work, graphs, programs,
+// memory, device.
 func (c *core) close() error {
 	if !c.end() {
 		return nil

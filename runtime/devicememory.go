@@ -1,7 +1,6 @@
 package runtime
 
-// What a program may ask of a device's memory besides buffers: limits, memory ahead of
-// need, accounts and traces.
+// Operations on a device's memory besides buffers: limits, preallocation, accounts and traces.
 
 import (
 	"io"
@@ -19,7 +18,7 @@ type DeviceMemory struct{ device *Device }
 // see [Device.Alloc] for buffers, [Device.Stats] for accounts and [Config] for limits.
 func (d *Device) Memory() DeviceMemory { return DeviceMemory{d} }
 
-// enter returns what is behind the device and keeps it open until guests.Done.
+// enter returns the shared state of the device and keeps it open until its leave.
 func (m DeviceMemory) enter(op string) (*core, error) {
 	c, err := m.device.get(op)
 	if err != nil {
@@ -31,9 +30,9 @@ func (m DeviceMemory) enter(op string) (*core, error) {
 	return c, nil
 }
 
-// SetLimits changes how much the device may hold: above soft bytes nothing is kept for
-// reuse, and hard bytes are never passed (ErrBudget). 0 is the default: for soft 70 % of the
-// device's memory, for hard no limit.
+// SetLimits sets the limits on memory that the device holds: memory above soft bytes is not kept
+// for reuse, and a request that would need more than hard bytes fails (ErrBudget). 0 is the
+// default: for soft 70 % of the device's memory, for hard no limit.
 func (m DeviceMemory) SetLimits(soft, hard int64) error {
 	const op = "set memory limits"
 	c, err := m.enter(op)
@@ -50,9 +49,10 @@ func (m DeviceMemory) SetLimits(soft, hard int64) error {
 	return nil
 }
 
-// Preallocate fills the pool, so that buffers of those sizes can be had without the driver:
-// a warm-up before work that must not wait. It is all or nothing, within the limits, and may
-// wait for the driver; Sizes advises how many. With Config.NoMemoryPool it does nothing.
+// Preallocate fills the pool, so that buffers of those sizes can be allocated without a call to the
+// driver: a warm-up before latency-critical work. It preallocates all or nothing, within the
+// limits, and may wait for the driver. Sizes advises how many of each size. With
+// Config.NoMemoryPool it does nothing.
 func (m DeviceMemory) Preallocate(specs ...mempool.Spec) error {
 	const op = "preallocate"
 	c, err := m.enter(op)
@@ -67,9 +67,9 @@ func (m DeviceMemory) Preallocate(specs ...mempool.Spec) error {
 	return c.named(op, c.noticed(c.memory.pool.Preallocate(specs)))
 }
 
-// Trim gives the driver memory that is kept for reuse, the least recently used first, until
-// at most keep bytes of it are left (0: all of it), and returns how many bytes that was. Buffers
-// stay as they are, and so does what queued work uses.
+// Trim gives memory that is kept for reuse back to the driver, the least recently used first, until
+// at most keep bytes of it are left (0: none), and returns the number of bytes given back. Memory
+// of buffers and of queued work is not touched.
 func (m DeviceMemory) Trim(keep int64) (freed int64, err error) {
 	c, err := m.enter("trim")
 	if err != nil {
@@ -80,11 +80,11 @@ func (m DeviceMemory) Trim(keep int64) (freed int64, err error) {
 	return c.memory.pool.Trim(max(0, keep)), nil
 }
 
-// Sizes lists which sizes of buffers were asked for, the most wanted first, with how many of
-// each to have ready.
+// Sizes lists the requested sizes of buffers, the most frequent first, with the number of buffers
+// of each size to preallocate.
 func (m DeviceMemory) Sizes() []mempool.Class { return m.device.core.memory.pool.Hot() }
 
-// ResetPeak makes the peaks in Stats those of a device that is opened now with its live buffers.
+// ResetPeak sets the peaks in Stats to the present values.
 func (m DeviceMemory) ResetPeak() error {
 	c, err := m.enter("reset peak")
 	if err != nil {
@@ -98,12 +98,12 @@ func (m DeviceMemory) ResetPeak() error {
 	return nil
 }
 
-// Watch sets from which parts of the soft limit on memory counts as short, and the function
-// that is called when such a threshold is passed, once on the way up and once on the way down;
-// nil means none. The zero Thresholds are the defaults.
+// Watch sets the parts of the soft limit from which memory counts as short, and a function that is
+// called when such a threshold is crossed, once on the way up and once on the way down. A nil
+// function ends the watch. The zero Thresholds are the defaults.
 //
-// tell is called in the middle of a call that allocates or frees: it may call Stats and Trim,
-// and must not allocate, close anything, or wait for the device.
+// tell is called during a call that allocates or frees: it may call Stats and Trim, and must not
+// allocate, close anything, or wait for the device.
 func (m DeviceMemory) Watch(t mempool.Thresholds, tell func(mempool.Pressure)) error {
 	const op = "watch memory"
 	c, err := m.enter(op)
@@ -124,10 +124,10 @@ func (m DeviceMemory) Watch(t mempool.Thresholds, tell func(mempool.Pressure)) e
 	return nil
 }
 
-// Track makes the device remember where buffers are allocated, from now on: errors that say
-// that memory is out list the places that hold most, buffers that are still open when the device
-// is closed are logged, and the profile "concord_device_memory" of runtime/pprof counts live
-// buffers by the stacks that allocated them. An allocation costs about a microsecond more.
+// Track makes the device remember where buffers are allocated, from now on. Out-of-memory errors
+// then list the places that hold most, buffers that are still open when the device is closed are
+// logged, and the profile "concord_device_memory" of runtime/pprof counts live buffers by the
+// stacks that allocated them. An allocation costs about a microsecond more.
 func (m DeviceMemory) Track(on bool) error {
 	c, err := m.enter("track memory")
 	if err != nil {
@@ -138,18 +138,18 @@ func (m DeviceMemory) Track(on bool) error {
 	return nil
 }
 
-// Holders lists the live buffers, the largest first: by the place that allocated them with
-// Track, else by size.
+// Holders lists the live buffers, the largest first: grouped by the place that allocated them while
+// Track is on, otherwise by size.
 func (m DeviceMemory) Holders() []mempool.Holder { return m.device.core.memory.pool.Holders() }
 
 // WriteProfile writes live device memory by the stacks that allocated it, in the format of
-// "go tool pprof". It has what was allocated since Track.
+// "go tool pprof". It contains allocations since Track was switched on.
 func (m DeviceMemory) WriteProfile(w io.Writer) error {
 	return m.device.core.memory.pool.WriteProfile(w)
 }
 
-// Report is a table of the device's memory for people: what is live and kept, the limits,
-// what the pool saves, fragmentation, the sizes asked for, the biggest holders.
+// Report returns a readable table of the device's memory: live and kept bytes, the limits, the
+// savings of the pool, fragmentation, requested sizes, and the largest holders.
 func (m DeviceMemory) Report() string {
 	text := "memory of " + m.device.String() + "\n" + m.device.core.memory.pool.Report()
 	if used, total, known := SystemMemory(); known {
@@ -158,10 +158,10 @@ func (m DeviceMemory) Report() string {
 	return text
 }
 
-// Record begins or ends recording what the device does with memory: at most
-// mempool.DefaultEvents events, the oldest are dropped. An event costs some 100 ns.
-// Beginning again changes nothing. With Config.MemoryTrace the device records from its
-// beginning to its end, and this does nothing.
+// Record starts or stops recording the device's memory operations. A recording holds
+// mempool.DefaultEvents events at most; the oldest are dropped. An event costs some 100 ns.
+// Starting twice changes nothing. With Config.MemoryTrace the device records from its opening to
+// its close, and Record does nothing.
 func (m DeviceMemory) Record(on bool) error {
 	c, err := m.enter("record memory")
 	if err != nil {
@@ -181,9 +181,9 @@ func (m DeviceMemory) Record(on bool) error {
 	return nil
 }
 
-// Trace returns what was recorded since Record, or nil if nothing is. It can be written,
+// Trace returns the recording since Record, or nil if nothing is recorded. It can be written,
 // replayed with other settings and analyzed; see package mempool. With Config.MemoryTrace it
-// holds the other devices of the program as well.
+// contains the program's other devices as well.
 func (m DeviceMemory) Trace() *mempool.Trace {
 	c := m.device.core
 	c.memory.mu.Lock()
@@ -194,17 +194,17 @@ func (m DeviceMemory) Trace() *mempool.Trace {
 	return c.memory.recorder.Trace()
 }
 
-// MemoryUsage is how much memory open devices hold, in bytes, as they hold it.
+// MemoryUsage is the memory that open devices hold, in bytes of whole blocks.
 type MemoryUsage struct {
 	Devices  int
 	Live     int64 // of buffers
 	Cached   int64 // kept for reuse
-	Reserved int64 // both: what the drivers gave
-	Peak     int64 // the largest Live of each device, added up: they need not have been at one time
+	Reserved int64 // Live + Cached: all memory from the drivers
+	Peak     int64 // the sum of each device's largest Live, which may have occurred at different times
 }
 
-// MemoryUsage adds up what the session's open devices hold. Each device's figures are of
-// one moment.
+// MemoryUsage adds up the memory of the session's open devices. Each device's figures are
+// consistent with each other.
 func (s *Session) MemoryUsage() MemoryUsage {
 	var sum MemoryUsage
 	for _, c := range s.entered() {
@@ -220,8 +220,8 @@ func (s *Session) MemoryUsage() MemoryUsage {
 	return sum
 }
 
-// TrimMemory is DeviceMemory.Trim(0) on every open device of the session: it gives the drivers
-// all memory that is kept for reuse, and returns how many bytes that was.
+// TrimMemory gives all memory that the session's open devices keep for reuse back to the drivers,
+// and returns the number of bytes.
 func (s *Session) TrimMemory() (freed int64) {
 	for _, c := range s.entered() {
 		c.memory.drain()
@@ -231,8 +231,7 @@ func (s *Session) TrimMemory() (freed int64) {
 	return freed
 }
 
-// entered lists the open devices. None is closed before the caller has let go of its
-// guests.
+// entered lists the open devices, each kept open until the caller's leave.
 func (s *Session) entered() []*core {
 	if s == nil {
 		return nil

@@ -1,7 +1,6 @@
 package runtime
 
-// What is on the machine: one entry per backend, each with its devices or the
-// reason why it has none.
+// Discovery: one entry per backend, with its devices or the reason why it has none.
 
 import (
 	"context"
@@ -13,12 +12,11 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// Discover returns one entry for every backend, in the order of preference, also
-// for those that are missing. Simulated backends (sim-cuda, sim-rocm, sim-metal)
-// are among them only with Config.SimDir. It opens nothing and fails only for
-// CONCORD_STRICT=1 with fakes (ErrFakeDevice), for a nil context, or when ctx is done.
-// What it finds is kept until Rediscover. Callers at the same time share one look at
-// each backend, which goes on for the others when the context of one is done.
+// Discover returns one entry for every backend, also for missing ones, in the order of preference.
+// Simulated backends (sim-cuda, sim-rocm, sim-metal) are included only with Config.SimDir. It opens
+// no device, and fails only for CONCORD_STRICT=1 with fakes (ErrFakeDevice), for a nil context, or
+// when ctx is done. The result is kept until Rediscover. Concurrent callers share one look at each
+// backend, which goes on for the others when the context of one is done.
 func (s *Session) Discover(ctx context.Context) ([]Probe, error) {
 	return s.lookAll(ctx, "discover", s.cfg.NoProbeCache)
 }
@@ -71,8 +69,8 @@ func notImported(name string) Probe {
 	return Probe{Backend: name, State: driver.Disabled, Reason: reason, Remedy: reason}
 }
 
-// lookFor looks at the one backend of that name. It may be a simulated one, which
-// Discover has not looked for.
+// lookFor looks at the backend of that name, which may be a simulated one that Discover does not
+// list.
 func (s *Session) lookFor(ctx context.Context, name string) ([]Probe, error) {
 	b := s.backend(name)
 	switch {
@@ -88,8 +86,8 @@ func (s *Session) lookFor(ctx context.Context, name string) ([]Probe, error) {
 	return nil, nil
 }
 
-// place is number for one backend, whose devices have no place (-1) as long as not
-// every backend is known. Behind all that is listed come those of a simulated one.
+// place does the same as number for one backend. The indexes are -1 while a listed backend is not
+// yet known. Devices of a simulated backend come after all listed ones.
 func (s *Session) place(p Probe) []Probe {
 	list := number([]Probe{p})
 	for i := range list[0].Devices {
@@ -99,7 +97,7 @@ func (s *Session) place(p Probe) []Probe {
 	return list
 }
 
-// indexOf returns the place of a device in the merged list, as far as it is known.
+// indexOf returns the index of a device in the merged list, or -1 if it is not yet known.
 func (s *Session) indexOf(backend, id string) int {
 	listed := s.listed()
 	if b := s.backend(backend); b != nil && s.cfg.SimDir == "" && driver.IsSimulated(backend) {
@@ -123,8 +121,8 @@ func (s *Session) indexOf(backend, id string) int {
 	return -1
 }
 
-// number gives every device its place in the merged list. What it returns is the
-// caller's to change, except for what the devices point to.
+// number gives every device its place in the merged list. The caller may change the result, except
+// for what the devices point to.
 func number(probes []Probe) []Probe {
 	n := 0
 	for i := range probes {
@@ -141,8 +139,7 @@ func number(probes []Probe) []Probe {
 	return probes
 }
 
-// Devices lists every device of every backend in the order of preference. The
-// list is that of Discover.
+// Devices lists every device of every backend in the order of preference, as Discover found them.
 func (s *Session) Devices(ctx context.Context) ([]Info, error) {
 	if err := checkContext(ctx, "devices"); err != nil {
 		return nil, err
@@ -162,14 +159,14 @@ func devicesOf(probes []Probe) []Info {
 	return list
 }
 
-// GPUAvailable reports whether there is a GPU that is really there.
+// GPUAvailable reports whether there is a GPU that is neither fake nor simulated.
 func (s *Session) GPUAvailable(ctx context.Context) bool {
 	list, err := s.Devices(ctx)
 	return err == nil && slices.ContainsFunc(list, func(i Info) bool { return i.IsGPU() })
 }
 
-// Summary is one line: "Available GPU backends: CUDA 12.0, Metal", or "No GPU
-// backends available". The APIs of one maker come before portable ones, each by title.
+// Summary returns one line: "Available GPU backends: CUDA 12.0, Metal", or "No GPU backends
+// available". Vendors' own APIs come before portable ones, each group sorted by title.
 func (s *Session) Summary(ctx context.Context) (string, error) {
 	if err := checkContext(ctx, "summary"); err != nil {
 		return "", err
@@ -209,8 +206,8 @@ func hasGPU(p Probe) bool {
 	return p.State == driver.Fake || slices.ContainsFunc(p.Devices, func(i Info) bool { return i.IsGPU() })
 }
 
-// Preflight returns nil if there is a GPU, and otherwise an error with a line per
-// backend and what to do about each. It prints nothing.
+// Preflight returns nil if there is a GPU, and otherwise an error with the state of every backend
+// and a remedy for each. It prints nothing.
 func (s *Session) Preflight(ctx context.Context) error {
 	if err := checkContext(ctx, "preflight"); err != nil {
 		return err

@@ -339,7 +339,7 @@ func TestThirdPartysBackend(t *testing.T) {
 	assert.Equal(t, "hip:0", d.String(), "a name comes before an alias")
 }
 
-// What stands in for other devices is the backend that is the host's, by whatever name.
+// The stand-in for other devices is the backend of the host's processor, whatever its name.
 func TestHostByDescription(t *testing.T) {
 	host := &nullBackend{name: "abacus", devices: 2, kind: driver.CPU, describe: driver.Description{Host: true}}
 	opencl := &nullBackend{name: "opencl", kind: driver.CPU, devices: 1}

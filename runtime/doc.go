@@ -1,5 +1,5 @@
-// Package runtime is what a program imports to compile, launch and check compute
-// kernels on CUDA, ROCm, OpenCL, Metal and the CPU.
+// Package runtime compiles, launches and checks compute kernels on CUDA, ROCm, OpenCL, Metal and
+// the CPU. It is the package that programs import.
 //
 // # Basics
 //
@@ -16,16 +16,16 @@
 //	err = dev.Stream().Launch(saxpy, runtime.Items(len(xs)), float32(2), x, y, int32(len(xs)))
 //	err = runtime.Read(ctx, y, ys)
 //
-// Work on one [Stream] happens in order; [Stream.Launch] queues and returns.
-// Everything that waits takes a context. Every argument of a launch is checked
-// against the kernel's parameters before a driver is called.
+// Work on one [Stream] happens in order; [Stream.Launch] queues and returns. Every function that
+// waits takes a context. Every argument of a launch is checked against the kernel's parameters
+// before a driver is called.
 //
 // Compiled programs are kept by the kernel cache, in memory and on disk.
 //
 // # Memory
 //
-// Each device has a pool: memory of buffers that are closed is kept for the next
-// ones. What to take for what:
+// Each device has a pool: the memory of closed buffers is kept for later ones. There are several
+// ways to allocate:
 //
 //	Buffer   Device.Alloc, Upload     memory of the device, or a view of it
 //	Buffer   Device.AllocKind         pinned or unified memory; Host is the host's view
@@ -35,33 +35,32 @@
 //	         Stream.NewArena          the same, in the order of a stream
 //	Batch    Device.NewBatch          whatever is closed together
 //
-// A Buffer is raw: its owner copies, and orders the streams that use it. A [Managed]
-// knows which side is newer and does both. Large copies between a device and Go's memory
-// pass through pinned memory ([Stats.Staging]); the context of the call ends them
-// between two pieces.
+// A Buffer is raw: the program copies its contents and orders the streams that use it. A [Managed]
+// knows which side is newer and does both. Large copies between a device and Go's memory pass
+// through pinned memory ([Stats.Staging]) in pieces; when the call's context is done, the copy ends
+// after the current piece.
 //
-// # What not every device has
+// # Optional features of devices
 //
-// Memory that the host sees too ([Device.AllocKind], [Host]), priorities
+// Memory that the host can access ([Device.AllocKind], [Host]), priorities
 // ([Device.NewPriorityStream]), allocation in the order of a stream ([Stream.Alloc]), graphs
-// ([Stream.Capture]) and copies between devices ([CopyAcross]) can be asked for on every device:
-// where a driver has none of them, Concord does the same by other means, or the call returns
-// ErrUnsupported. Only some drivers know how kernels fill a device ([Kernel.Occupancy]).
+// ([Stream.Capture]) and copies between devices ([CopyAcross]) can be requested on every device:
+// where the driver lacks one, Concord does the same by other means, or the call returns
+// ErrUnsupported. Only some drivers can tell the occupancy of kernels ([Kernel.Occupancy]).
 //
 // # Caveats
 //
-// Close is the contract: it may be called twice and in any order. A buffer that
-// is forgotten is found after the garbage collector saw it, freed by the next
-// call on its device, and counted in [Stats.Forgotten].
+// Every object is to be closed. Close may be called twice and in any order. A buffer that was
+// forgotten is noticed by the garbage collector, freed by the next call on its device, and counted
+// in [Stats.Forgotten].
 //
-// An asynchronous failure belongs to its stream: every later call on that stream
-// returns the same error until it is closed. Other streams go on. Only a device that
-// is lost (ErrDeviceLost) takes all of its streams with it; opening it anew gives a
-// fresh one, and Devices from before stay lost.
+// An asynchronous failure belongs to its stream: every later call on that stream returns the same
+// error until it is closed. Other streams go on. Only a lost device (ErrDeviceLost) fails all of
+// its streams. Opening it again gives a new device; earlier Devices stay lost.
 //
-// Simulated devices (sim-cuda:0, sim-rocm:0, sim-metal:0) execute, are opened by name alone, and
-// never count as a GPU.
+// Simulated devices (sim-cuda:0, sim-rocm:0, sim-metal:0) execute kernels, can be opened by name
+// only, and never count as a GPU.
 //
-// The package keeps its name although the standard library has one too: alias the
-// standard one (goruntime "runtime"); no exported name is in both.
+// The standard library has a package runtime, too: import that one under another name
+// (goruntime "runtime"). No exported name is in both.
 package runtime

@@ -37,8 +37,8 @@ func (e *Event) get(op string) (driver.Event, error) {
 	return e.drv, nil
 }
 
-// Done reports whether the point was reached. It never waits. The error is that
-// of the stream's work before it.
+// Done reports whether the point was reached. It never waits. The error is that of the stream's
+// work before the point.
 func (e *Event) Done() (bool, error) {
 	drv, err := e.get("event done")
 	if err != nil {
@@ -59,8 +59,8 @@ func (e *Event) Wait(ctx context.Context) error {
 	return e.core.noticed(drv.Wait(ctx))
 }
 
-// Elapsed returns the device's time from an earlier event to this one. Both must
-// have been reached and recorded with timing on the same device.
+// Elapsed returns the time between an earlier event and this one, on the device's clock. Both must
+// have been reached, and recorded with timing on the same device.
 func (e *Event) Elapsed(since *Event) (time.Duration, error) {
 	end, err := e.get("elapsed")
 	if err != nil {

@@ -25,7 +25,7 @@ func ExampleDevice_NewManaged() {
 	check(x.ToDevice(ctx)) // as a launch does
 	fmt.Println(x.Dirty())
 
-	// What takes no Managed takes the device's side.
+	// Calls that take no Managed take its device side.
 	side, err := x.DeviceSide(dev.Stream(), runtime.ForWriting)
 	check(err)
 	middle, err := side.Slice(1, 2)
@@ -43,8 +43,7 @@ func ExampleDevice_NewManaged() {
 	// [1 9 9 4]
 }
 
-// A step that a device cannot do is done on the host, through a window. The next
-// launch has its result.
+// A step that a device cannot do is done on the host, with Map. The next launch uses its result.
 func ExampleMap() {
 	ctx := context.Background()
 	dev, err := runtime.Open(ctx, "cpu:0")
@@ -66,7 +65,7 @@ func ExampleMap() {
 	// newer on the host: true on the device: false
 }
 
-// Out says that a kernel replaces all of a buffer, so that nothing is uploaded.
+// Overwrite says that a kernel replaces all of a buffer, so that nothing is uploaded.
 func ExampleOverwrite() {
 	ctx := context.Background()
 	dev, err := runtime.Open(ctx, "cpu:0")
@@ -94,7 +93,7 @@ func ExampleOverwrite() {
 	// [1 4 9 16]
 }
 
-// The buffers of a step end together.
+// The buffers of a step are freed together.
 func ExampleArena() {
 	ctx := context.Background()
 	dev, err := runtime.Open(ctx, "cpu:0")

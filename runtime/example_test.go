@@ -82,7 +82,7 @@ func ExampleCopyAcross() {
 	// [2 3 9.5 9.5] on cpu:reference
 }
 
-// Pinned memory is where the host works while the device copies.
+// Pinned memory lets the host read and write data in place, while the device copies from and to it.
 func ExampleHost() {
 	ctx := context.Background()
 	dev, err := runtime.Open(ctx, "cpu:0")
@@ -102,7 +102,7 @@ func ExampleHost() {
 	s := dev.Stream()
 	check(s.Copy(onDevice, pinned)) // returns at once
 	check(s.Copy(pinned, onDevice))
-	check(s.Sync(ctx)) // from here on view is ours again
+	check(s.Sync(ctx)) // from here on the program may use view again
 	fmt.Println(view)
 	// Output:
 	// [0 1 4 9]

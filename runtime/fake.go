@@ -1,7 +1,7 @@
 package runtime
 
-// Fake devices: discovery for tests of programs that choose a device, without
-// the hardware. A fake can be listed and planned with, never opened.
+// Fake devices: discovery without hardware, for tests of programs that choose a device. A fake
+// can be listed, but not opened.
 
 import (
 	"cmp"
@@ -16,11 +16,11 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// maxFakes bounds what a typing mistake can ask for.
+// maxFakes limits the number of devices, against typing mistakes.
 const maxFakes = 1024
 
-// lookFake is discovery as CONCORD_FAKE_DEVICES describes it. The host's processor stays
-// what it is: there is always a device that works.
+// lookFake does discovery as CONCORD_FAKE_DEVICES describes it. The host's processor is not
+// replaced: there is always a device that works.
 func (s *Session) lookFake(ctx context.Context, again bool) ([]Probe, error) {
 	value := *s.cfg.FakeDevices
 	if s.cfg.Strict {
@@ -40,9 +40,9 @@ func (s *Session) lookFake(ctx context.Context, again bool) ([]Probe, error) {
 	return number(probes), nil
 }
 
-// fakeProbes returns the entries of what can be faked, in order of preference: every
-// backend but the host's and simulated ones. A reserved name without a backend is listed
-// if the value has it, or if Discover lists it otherwise.
+// fakeProbes returns the entries of backends that can be faked, in the order of preference: all but
+// the host's and simulated ones. A reserved name without a backend is listed if the value contains
+// it, or if Discover lists it without fakes.
 func (s *Session) fakeProbes(value string) []Probe {
 	var names []string
 	words := map[string]string{} // aliases and names, and the backend that each means
@@ -75,13 +75,13 @@ func (s *Session) fakeProbes(value string) []Probe {
 	return probes
 }
 
-// countFakes finds the words that occur anywhere in the value, each with an optional number
-// of devices right behind, and returns how many devices each backend has.
+// countFakes finds the words that occur anywhere in the value, each optionally followed by a number
+// of devices, and returns the number of devices of each backend.
 func countFakes(value string, words map[string]string) map[string]int {
 	counts := map[string]int{}
 	var patterns []string
 	for _, word := range slices.SortedFunc(maps.Keys(words), func(a, b string) int { return len(b) - len(a) }) {
-		patterns = append(patterns, regexp.QuoteMeta(word)) // a word before those that it begins with
+		patterns = append(patterns, regexp.QuoteMeta(word)) // longer words come before their own beginnings
 	}
 	found := regexp.MustCompile(`(` + strings.Join(patterns, "|") + `)(?::(\d+))?`)
 	for _, m := range found.FindAllStringSubmatch(strings.ToLower(value), -1) {

@@ -12,23 +12,23 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// Graph is work of one device, recorded by Stream.Capture and launched as a whole
-// as often as wanted. Each launch does exactly what was recorded, with the same
-// buffers. It keeps them and the programs of its kernels until it is closed, also
-// when they are closed. It is safe for concurrent use.
+// Graph is work of one device, recorded by Stream.Capture, that can be launched as a whole any
+// number of times. Each launch does exactly what was recorded, with the same buffers. The graph
+// keeps these buffers and its kernels' programs alive until it is closed, even if they are closed
+// before. It is safe for concurrent use.
 type Graph struct {
 	core     *core
 	priority Priority
 
 	mu       sync.Mutex // held while it is launched, replaced or closed
 	drv      driver.Graph
-	software bool // of recorder, not of the driver
+	software bool // recorded by recorder, not by the driver
 	kept     *capture
-	streams  []*Stream // that it was launched on
+	streams  []*Stream // the streams that it was launched on
 	closed   bool
 }
 
-// capture is what a recording has used.
+// capture holds the memory and the programs that a recording uses.
 type capture struct {
 	memory   map[*allocation]struct{}
 	programs map[*programCore]struct{}
@@ -36,19 +36,18 @@ type capture struct {
 	ended    bool
 }
 
-// Capture returns a graph of what record queues on the stream that it is given:
-// launches, copies and fills. Nothing of it runs yet. That stream is another one
-// than s, with the same priority, and ends with record; s and all other streams go
-// on as they were.
+// Capture returns a graph of the launches, copies and fills that record queues on the stream it is
+// given. None of them runs yet. That stream is a new one with the priority of s, and ends with
+// record; s and all other streams are not affected.
 //
-// Read, Write, Sync, Record, Wait, Prefetch and Run of the recording stream, and
-// launching a graph on it, are ErrInvalidArgument and leave the recording as it
-// was. Allocating buffers and building programs meanwhile happens at once and is
-// no part of the graph; memory that is closed meanwhile is freed afterwards. An
-// error of record is returned, and drops the recording, as a panic does.
+// On the recording stream Read, Write, Sync, Record, Wait, Prefetch, Run and the launch of a graph
+// return ErrInvalidArgument and do not disturb the recording. Buffers that record allocates and
+// programs that it builds are made at once and are not part of the graph; memory that is closed
+// meanwhile is freed afterwards. If record returns an error or panics, the recording is dropped;
+// the error is returned.
 //
-// Where the driver has graphs it is one of those; elsewhere Concord keeps the
-// checked and packed calls and queues them again. The caller closes the graph.
+// Where the driver has graphs, the result is one of them; elsewhere Concord keeps the checked and
+// packed calls and queues them again. The caller closes the graph.
 func (s *Stream) Capture(record func(s *Stream) error) (*Graph, error) {
 	const op = "capture"
 	if err := s.live(op); err != nil {
@@ -65,9 +64,9 @@ func (s *Stream) Capture(record func(s *Stream) error) (*Graph, error) {
 	return g, nil
 }
 
-// Update records the graph anew. Where only arguments and grids differ a driver
-// changes the graph in place, which costs less than another Capture. Launches from
-// before are not touched. When it fails the graph is as it was.
+// Update records the graph again. If only arguments and grids differ, a driver can change the graph
+// in place, which costs less than another Capture. Earlier launches are not affected. If Update
+// fails, the graph is unchanged.
 func (g *Graph) Update(record func(s *Stream) error) error {
 	const op = "update graph"
 	if err := g.usable(op); err != nil {
@@ -117,8 +116,8 @@ func (g *Graph) record(op string, record func(s *Stream) error) error {
 	return err
 }
 
-// replace makes what s has recorded the contents of the graph, and returns what
-// the contents before it kept.
+// replace makes the recording of s the contents of the graph, and returns the previous contents'
+// buffers and programs.
 func (g *Graph) replace(op string, s *Stream, software bool) (old *capture, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -133,15 +132,15 @@ func (g *Graph) replace(op string, s *Stream, software bool) (old *capture, err 
 		return nil, g.core.noticed(s.core.named(op, err))
 	}
 	g.core.streams.mu.Lock()
-	g.core.streams.graphs[g] = struct{}{} // which is there, as the caller has entered
+	g.core.streams.graphs[g] = struct{}{} // the map still exists, since the caller has entered
 	g.core.streams.mu.Unlock()
 	old, g.kept = g.kept, s.capture
 	g.drv, g.software = drv, software
 	return old, nil
 }
 
-// Launch queues the whole graph on a stream of its device, and returns. What goes
-// wrong later is an error of the stream.
+// Launch queues the whole graph on a stream of its device, and returns. A later failure is an error
+// of the stream.
 func (g *Graph) Launch(s *Stream) error {
 	const op = "launch graph"
 	if g == nil || g.core == nil {
@@ -176,8 +175,8 @@ func (g *Graph) Launch(s *Stream) error {
 	})
 }
 
-// Close waits for the launches of the graph and gives back what it keeps. Closing
-// twice, or after the device, does nothing.
+// Close waits for the launches of the graph and releases its buffers and programs. Closing twice,
+// or after the device, does nothing.
 func (g *Graph) Close() error {
 	if g == nil || g.core == nil || !g.core.enter() {
 		return nil
@@ -200,7 +199,7 @@ func (g *Graph) Close() error {
 	return err
 }
 
-// drop closes the graph with its device, which frees what it keeps.
+// drop closes the graph when its device is closed, which frees the graph's buffers and programs.
 func (g *Graph) drop() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -211,7 +210,7 @@ func (g *Graph) drop() error {
 	return g.drv.Close()
 }
 
-// newRecording returns a stream that records, by the driver if it can.
+// newRecording returns a stream that records, with the driver's graphs if it has them.
 func (set *streams) newRecording(p Priority, software bool) (s *Stream, isSoftware bool, err error) {
 	if !set.core.enter() {
 		return nil, false, set.core.closedError("capture")
@@ -230,8 +229,7 @@ func (set *streams) newRecording(p Priority, software bool) (s *Stream, isSoftwa
 		memory: map[*allocation]struct{}{}, programs: map[*programCore]struct{}{}}}), software, nil
 }
 
-// beginCapture returns a stream of the driver's in capture mode, or nil if the
-// driver has no graphs.
+// beginCapture returns a stream of the driver in capture mode, or nil if the driver has no graphs.
 func (set *streams) beginCapture(p Priority) (driver.Stream, error) {
 	if _, ok := set.own.drv.(driver.Capturer); !ok {
 		return nil, nil
@@ -263,7 +261,7 @@ func (s *Stream) stopRecording() error {
 	return err
 }
 
-// keep holds memory for as long as the recording is needed. The caller has refs.
+// keep holds memory for as long as the recording is needed. The caller holds references to it.
 func (k *capture) keep(memory []*allocation) {
 	for _, a := range memory {
 		if _, have := k.memory[a]; !have && a.ref() {
@@ -289,6 +287,6 @@ func (k *capture) release() {
 		a.unref()
 	}
 	for p := range k.programs {
-		_ = p.release() // a module that does not unload is nothing that a graph can tell
+		_ = p.release() // a graph has nowhere to report a module that does not unload
 	}
 }

@@ -8,11 +8,10 @@ import (
 	"math"
 )
 
-// Grid is the shape of a launch: how many items there are, and how many of them
-// form a group. It counts items, as OpenCL does: 1,000 items in groups of 100 are
-// 10 groups. Each dimension is a multiple of the group's. Dimensions after the
-// first may be left 0, which means that there are fewer. A Grid with no group size
-// leaves the choice to the runtime.
+// Grid is the shape of a launch: the number of items, and the number of items in a group, in each
+// dimension. It counts items, as OpenCL does: 1,000 items in groups of 100 are 10 groups. The items
+// of each dimension are a multiple of the group's. Dimensions after the first that are 0 do not
+// exist. If the group size is left out, the runtime chooses one.
 type Grid struct {
 	Items [3]int
 	Group [3]int
@@ -20,8 +19,7 @@ type Grid struct {
 	tooMany int // dimensions that Items or InGroups was called with, if more than three
 }
 
-// Items returns a grid of one, two or three dimensions. With more, every launch
-// refuses it.
+// Items returns a grid of one, two or three dimensions. Every launch refuses a grid of more.
 func Items(n ...int) Grid {
 	var g Grid
 	copy(g.Items[:], n)
@@ -41,9 +39,8 @@ func (g Grid) InGroups(n ...int) Grid {
 	return g
 }
 
-// Cover returns a one-dimensional grid of whole groups with at least n items, for
-// kernels that check their bounds. Where there is none, every launch refuses what it
-// returns.
+// Cover returns a one-dimensional grid of whole groups with at least n items, for kernels that
+// check their bounds. If there is no such grid, every launch refuses the result.
 func Cover(n, group int) Grid {
 	if n <= 0 || group <= 0 || n > math.MaxInt-group {
 		return Items(n).InGroups(cmp.Or(group, -1))
@@ -51,7 +48,7 @@ func Cover(n, group int) Grid {
 	return Items((n + group - 1) / group * group).InGroups(group)
 }
 
-// String reads "1024x1024 in 16x16".
+// String returns items and group size: "1024x1024 in 16x16".
 func (g Grid) String() string {
 	if g.tooMany > 0 {
 		return fmt.Sprintf("of %d dimensions", g.tooMany)
@@ -73,12 +70,12 @@ func dims(d [3]int) string {
 	return fmt.Sprint(d[0])
 }
 
-// maxGroups is the number of groups per dimension where a device names none. It
-// is CUDA's along x; a kernel that counts groups in an int is right below it.
+// maxGroups is the limit on groups per dimension where a device states none. It is CUDA's limit
+// along x, and keeps the number of groups in the range of an int of the kernel.
 const maxGroups = math.MaxInt32
 
-// resolve checks a grid against a kernel and its device and fills in what was
-// left out.
+// resolve checks a grid against a kernel and its device, and fills in the missing dimensions and
+// the group size.
 func (g Grid) resolve(k *Kernel) (dim int, items, group [3]int, err error) {
 	items, group = g.Items, g.Group
 	if g.tooMany > 0 {
@@ -114,7 +111,7 @@ func (g Grid) resolve(k *Kernel) (dim int, items, group [3]int, err error) {
 	return dim, items, group, k.checkGroup(g, items, group)
 }
 
-// checkGroup reports a group size that the kernel cannot have.
+// checkGroup returns an error for a group size that the kernel cannot run with.
 func (k *Kernel) checkGroup(g Grid, items, group [3]int) error {
 	info := &k.program.device.info
 	for i := range items {
@@ -141,12 +138,12 @@ func (k *Kernel) checkGroup(g Grid, items, group [3]int) error {
 	return nil
 }
 
-// countGroups is how many groups a grid has. There are no more of them than items.
+// countGroups returns the number of groups of a grid, which is never more than its items.
 func countGroups(items, group [3]int) int {
 	return (items[0] / group[0]) * (items[1] / group[1]) * (items[2] / group[2])
 }
 
-// maxGroup is the largest group of the kernel as far as anyone told, or 0.
+// maxGroup is the largest group size of the kernel, or 0 if it is unknown.
 func (k *Kernel) maxGroup() int {
 	if k.info.MaxGroup > 0 {
 		return k.info.MaxGroup
@@ -154,15 +151,14 @@ func (k *Kernel) maxGroup() int {
 	return k.program.device.info.MaxGroupSize
 }
 
-// preferredGroup is how many items a chosen group has at most: enough to keep any
-// device busy, small enough for every one.
+// preferredGroup is the limit on the group size that pickGroup chooses: enough items to keep any
+// device busy, and few enough for every device.
 const preferredGroup = 256
 
-// pickGroup chooses a group size that divides the items: the one the kernel
-// requires, else the largest divisor of the first dimension that is not above
-// 256, and then of the others for what room is left. Where that would be more groups
-// along a dimension than the device counts, that dimension comes first; where it would
-// be more in all, groups become larger.
+// pickGroup chooses a group size that divides the items: the size that the kernel requires, or else
+// the largest divisor of the first dimension up to 256, and then divisors of the others within the
+// room that is left. A dimension in which that would give more groups than the device allows gets
+// larger groups first; if the total would be too large, all groups get larger.
 func (k *Kernel) pickGroup(dim int, items [3]int) (group [3]int) {
 	if k.decl.ReqdLocal != [3]int{} {
 		return k.decl.ReqdLocal
@@ -181,7 +177,7 @@ func (k *Kernel) pickGroup(dim int, items [3]int) (group [3]int) {
 	}
 }
 
-// groupWithin is pickGroup for groups of at most so many items, unless more are needed.
+// groupWithin is pickGroup with at most room items per group, unless the limits require more.
 func (k *Kernel) groupWithin(room, dim int, items [3]int) (group [3]int) {
 	info := &k.program.device.info
 	var most, need [3]int // items of a group along each dimension
@@ -193,17 +189,17 @@ func (k *Kernel) groupWithin(room, dim int, items [3]int) (group [3]int) {
 		need[i] = smallestDivisor(items[i], (items[i]-1)/groupsAlong(info, i)+1, most[i])
 		all *= need[i]
 	}
-	room = max(room, all) // too many groups are worse than large ones; checkGroup knows what cannot be
+	room = max(room, all) // too many groups are worse than large ones; checkGroup refuses impossible sizes
 	group = [3]int{1, 1, 1}
 	for i := range dim {
-		all /= need[i] // what the dimensions after this one need
+		all /= need[i] // the items that the later dimensions need
 		group[i] = largestDivisor(items[i], min(room/all, most[i]))
 		room /= group[i]
 	}
 	return group
 }
 
-// groupsAlong is how many groups a launch has at most along a dimension.
+// groupsAlong returns the largest number of groups of a launch along a dimension.
 func groupsAlong(info *Info, i int) int {
 	if limit := info.MaxGroups[i]; limit > 0 {
 		return limit

@@ -1,7 +1,6 @@
 package runtime
 
-// The kinds of memory: the device's own, the host's that the device sees, one
-// that both see.
+// Kinds of memory: the device's own, the host's that the device can access, and unified memory.
 
 import (
 	"fmt"
@@ -11,16 +10,16 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// AllocKind returns a buffer of n elements in memory of a kind, contents
+// AllocKind returns a buffer of n elements in memory of the given kind, contents
 // undefined. Every call that takes a buffer takes all kinds.
 //
-//   - OnDevice is what Alloc gives.
+//   - OnDevice is the kind that Alloc uses.
 //   - Pinned is memory of the host that the device can read and write, slowly.
 //     Stream.Copy between it and the device's memory does not make the host wait.
-//   - Unified has one address for both, and moves by itself.
+//   - Unified has one address for host and device; the driver moves its contents.
 //
-// A kind that the device does not have is ErrUnsupported. Host returns the
-// contents where the host can see them.
+// A kind that the device does not have is ErrUnsupported. Host returns the contents of
+// kinds that the host can access.
 func (d *Device) AllocKind(kind MemoryKind, t Type, n int) (*Buffer, error) {
 	c, err := d.get("alloc")
 	if err != nil {
@@ -56,13 +55,13 @@ func sizeOf(t Type, n int) (int64, error) {
 // Kind returns where the buffer's memory lives.
 func (b *Buffer) Kind() MemoryKind { return b.mem.Kind }
 
-// Host returns a buffer's memory as the host sees it: Pinned and Unified memory,
-// and all memory of a CPU. Where there is no such view it is ErrNoHostMemory.
+// Host returns a buffer's memory as the host sees it: Pinned and Unified memory, and all memory of
+// a CPU. Other memory is ErrNoHostMemory.
 //
-// The slice is the memory itself, valid until the buffer, its last view or the
-// device is closed; using it later ends the process. So keep the buffer: what the
-// collector finds forgotten is freed. Who touches it while queued work uses the
-// buffer gets what the device makes of that: Sync first.
+// The slice is the memory itself, valid until the buffer, its last view or the device is closed;
+// using it later crashes the process. So keep a reference to the buffer: a buffer that becomes
+// garbage is freed. Access while queued work uses the buffer has undefined results: call Sync
+// first.
 func Host[T Element](b *Buffer) ([]T, error) {
 	const op = "host"
 	if err := sameType[T](b, op); err != nil {

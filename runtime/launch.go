@@ -1,7 +1,7 @@
 package runtime
 
-// The path of a launch: check everything, pack the arguments into one flat block,
-// hand it to the driver. Nothing here allocates when the launch is right.
+// The path of a launch: check everything, pack the arguments into one flat block, pass it to the
+// driver. A launch without errors allocates nothing here.
 
 import (
 	"encoding/binary"
@@ -28,16 +28,16 @@ type Local int
 //     hold it
 //   - []byte for a vector or struct passed by value: exactly its bytes
 //
-// Before the driver is called, count, types, sizes of values, lifetimes, and the grid
-// against the kernel and its device are checked. Whether a buffer has as many elements
-// as the kernel makes of its arguments is not known here. Launch does not wait. What
-// goes wrong later is an error of the stream.
+// Before the driver is called, Launch checks the number and types of the arguments, the sizes of
+// values, lifetimes, and the grid against the kernel and its device. It cannot check whether a
+// buffer has as many elements as the kernel accesses. Launch does not wait. A later failure is an
+// error of the stream.
 func (s *Stream) Launch(k *Kernel, g Grid, args ...any) error {
 	_, err := s.launch(k, g, args)
 	return err
 }
 
-// launch is Launch, and returns what the driver was given to run.
+// launch is Launch, and returns the kernel that the driver ran.
 func (s *Stream) launch(k *Kernel, g Grid, args []any) (driver.Kernel, error) {
 	if k == nil || k.program == nil {
 		return nil, fmt.Errorf("launch: kernel is nil: %w", ErrInvalidArgument)
@@ -48,8 +48,8 @@ func (s *Stream) launch(k *Kernel, g Grid, args []any) (driver.Kernel, error) {
 	return s.launchWith(k, g, args, nil, nil)
 }
 
-// launchWith is launch once all that is Managed is locked, and known what the stream
-// has to wait for.
+// launchWith is the rest of a launch, once every Managed is locked and the work that the stream has
+// to wait for is known.
 func (s *Stream) launchWith(k *Kernel, g Grid, args []any, managed []taken, uses []usage) (driver.Kernel, error) {
 	if err := s.lock("launch"); err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (s *Stream) launchWith(k *Kernel, g Grid, args []any, managed []taken, uses
 		return nil, s.core.error("launch "+k.decl.Name, err)
 	}
 	if len(managed) > 0 {
-		queued = true // perhaps a copy, if no more
+		queued = true // a copy may be queued even if the launch fails
 		err = s.refresh(managed, uses)
 	}
 	if err == nil {
@@ -81,7 +81,7 @@ func (s *Stream) launchWith(k *Kernel, g Grid, args []any, managed []taken, uses
 		} else {
 			s.launches.Add(1)
 		}
-		if s.core.session.cfg.Debug >= 2 { // asked here, so that the arguments of the message cost nothing
+		if s.core.session.cfg.Debug >= 2 { // checked here, so that the message's arguments cost nothing when it is not logged
 			s.core.session.debug(2, "launched", "device", s.core.info.ID, "kernel", k.decl.Name, "grid", g.String())
 		}
 	}
@@ -90,9 +90,9 @@ func (s *Stream) launchWith(k *Kernel, g Grid, args []any, managed []taken, uses
 
 // pack checks a launch and writes it to s.spec.
 //
-// The arguments must not escape, or every int and float in args would be
-// allocated: they are taken apart by one switch over exact types, nothing keeps
-// them, and messages take their types by reflection, which does not either.
+// The arguments must not escape, or every int and float in args would be allocated: one switch over
+// exact types takes them apart, nothing keeps them, and error messages get their types by
+// reflection, which does not let them escape either.
 func (s *Stream) pack(k *Kernel, g Grid, args []any) error {
 	if k.program.device != s.core {
 		return fmt.Errorf("kernel belongs to %s: %w", k.program.device.info.ID, ErrInvalidArgument)
@@ -134,10 +134,10 @@ func (s *Stream) pack(k *Kernel, g Grid, args []any) error {
 			return fmt.Errorf("argument %d (%s %s): %w", i, p.Decl, p.Name, err)
 		}
 	}
-	// Above LocalMemory a kernel opts in, which its driver does for it.
+	// Above LocalMemory a kernel has to opt in, which its driver does.
 	most := max(s.core.info.LocalMemory, s.core.info.LocalMemoryOptIn)
 	if most <= 0 {
-		most = math.MaxInt32 // unknown, and drivers count in 32 bits
+		most = math.MaxInt32 // unknown; drivers count in 32 bits
 	}
 	if local > most {
 		return fmt.Errorf("%s asks for %d bytes of local memory, the device has %d for a group: %w", k.decl.Name, local, most, ErrLaunch)
@@ -272,7 +272,7 @@ func elementOf(value any) (Type, uint64) {
 	return driver.NoType, 0
 }
 
-// goTypes names the Go type that a kind of parameter takes.
+// goTypes names the Go type for each kind of parameter.
 var goTypes = map[source.Kind]string{
 	source.Char: "int8", source.UChar: "uint8", source.Short: "int16", source.UShort: "uint16",
 	source.Int: "int32", source.UInt: "uint32", source.Long: "int64", source.ULong: "uint64",
@@ -280,8 +280,8 @@ var goTypes = map[source.Kind]string{
 	source.Bool: "nothing: bool is no type of a kernel's parameter",
 }
 
-// fitInt converts Go's int, which has no counterpart in kernels, to an integer
-// parameter if nothing is lost.
+// fitInt converts Go's int, which has no counterpart in kernels, to an integer parameter if the
+// value fits.
 func fitInt(kind source.Kind, v int64) (uint64, bool) {
 	low, high := int64(0), int64(0)
 	switch kind {

@@ -1,6 +1,6 @@
 package runtime
 
-// Whether a device can be used: it is open, being closed, or lost.
+// The state of a device: open, being closed, closed or lost.
 
 import (
 	"errors"
@@ -10,9 +10,9 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// life is the state of one device. A call that makes or ends something on the device enters
-// before and leaves after it: close waits for the calls that have entered before it ends
-// anything, and no call enters from then on.
+// life is the state of one device. A call that creates or destroys something on the device enters
+// before that and leaves after it: close waits for the calls that have entered before it destroys
+// anything, and no call can enter from then on.
 type life struct {
 	calls atomic.Int64  // that have entered and not left; closing is added when close begins
 	idle  chan struct{} // closed by the last call that leaves after that
@@ -42,8 +42,8 @@ func (l *life) leave() {
 	}
 }
 
-// end lets no call enter any more and waits for those that have. It reports false if another
-// call has ended the device already.
+// end admits no further calls and waits for those that have entered. It reports false if another
+// call has already ended the device.
 func (l *life) end() bool {
 	for {
 		n := l.calls.Load()
@@ -61,8 +61,8 @@ func (l *life) end() bool {
 
 func (l *life) isClosed() bool { return l.calls.Load() < 0 }
 
-// noticed passes an error of the driver on, and remembers the first one that says
-// that the device is lost.
+// noticed returns an error of the driver unchanged, and remembers the first one that says that the
+// device is lost.
 func (l *life) noticed(err error) error {
 	if err != nil && errors.Is(err, ErrDeviceLost) {
 		first := err // &err would put every call's error on the heap
@@ -71,7 +71,7 @@ func (l *life) noticed(err error) error {
 	return err
 }
 
-// lost returns why the device is lost, as far as a call has met it, or nil.
+// lost returns why the device is lost, if a call has noticed that, or nil.
 func (l *life) lost() error {
 	if err := l.loss.Load(); err != nil {
 		return *err
@@ -79,7 +79,7 @@ func (l *life) lost() error {
 	return nil
 }
 
-// isLost is lost after a look at every stream. It never waits.
+// isLost is lost after a check of every stream. It never waits.
 func (c *core) isLost() error {
 	for _, s := range c.streams.list() {
 		_ = c.noticed(s.drv.Err())
@@ -87,8 +87,8 @@ func (c *core) isLost() error {
 	return c.lost()
 }
 
-// closedError is the error of calls on a device that is closed. A lost device that was closed
-// to be opened anew stays lost for those who had it.
+// closedError is the error of calls on a device that is closed. Handles of a lost device that was
+// closed to be opened again still get the error of the loss.
 func (c *core) closedError(op string) error {
 	if err := c.lost(); err != nil {
 		return err
@@ -96,8 +96,8 @@ func (c *core) closedError(op string) error {
 	return c.error(op, ErrClosed)
 }
 
-// unlessLost drops the error of a lost device that is being closed: it was told before, and
-// what the device held is gone with it.
+// unlessLost drops the error of a lost device that is being closed: the loss was reported before,
+// and everything on the device is gone with it.
 func unlessLost(lost bool, err error) error {
 	if lost && errors.Is(err, driver.ErrDeviceLost) {
 		return nil

@@ -1,7 +1,7 @@
 package runtime
 
-// Looking at one backend: once for all callers that ask at the same time, for no
-// longer than the timeout, whatever the driver does.
+// Looking at one backend: once for all concurrent callers, and no longer than the timeout, even if
+// the driver hangs.
 
 import (
 	"context"
@@ -11,9 +11,9 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// sight is what a session knows of one backend. Session.mu guards it.
+// sight is a session's knowledge of one backend. Session.mu guards it.
 type sight struct {
-	found   *Probe // of the last look, or nil
+	found   *Probe // the result of the last look, or nil
 	looking *look  // under way, or nil
 }
 
@@ -23,9 +23,9 @@ type look struct {
 	probe Probe
 }
 
-// look returns what there is of a backend: what is known or, with again, what a look
-// finds now. A look belongs to no caller: it goes on when the contexts of its callers
-// are done, and its result is kept.
+// look returns the result of the last look at a backend or, if there is none or with again, of a
+// new one. A look belongs to no caller: it goes on when the contexts of its callers are done, and
+// its result is kept.
 func (s *Session) look(ctx context.Context, b driver.Backend, again bool) (Probe, error) {
 	s.mu.Lock()
 	at := s.sights[b.Name()]
@@ -56,7 +56,7 @@ func (s *Session) look(ctx context.Context, b driver.Backend, again bool) (Probe
 	}
 }
 
-// finish carries out a look and keeps what it finds.
+// finish carries out a look and keeps its result.
 func (s *Session) finish(l *look, at *sight, b driver.Backend) {
 	l.probe = s.probe(b)
 	p := &l.probe
@@ -67,8 +67,8 @@ func (s *Session) finish(l *look, at *sight, b driver.Backend) {
 	close(l.over)
 }
 
-// probe asks one backend, for no longer than the timeout. A probe that hangs in a
-// driver is left behind; its result is thrown away.
+// probe probes one backend, no longer than the timeout. A probe that hangs in a driver is
+// abandoned, and its result dropped.
 func (s *Session) probe(b driver.Backend) Probe {
 	timeout := s.cfg.ProbeLimit()
 	start := time.Now()

@@ -8,23 +8,23 @@ import (
 	"sync/atomic"
 )
 
-// Managed is a buffer that the host and one device use in turn. It has a side for
-// each, notes which of them has what the other lacks, and copies when that matters:
-// Write, Read and Map work on the host's side, launches on the device's. A kernel's
-// parameter that is a pointer to const is an input and never makes the device's side
-// newer; any other is read and written, unless the argument is Overwrite(m).
+// Managed is a buffer that the host and one device use in turn. It has a side for each, notes which
+// side is newer, and copies before the other side is used: Write, Read and Map work on the host's
+// side, launches on the device's. A kernel's parameter that is a pointer to const is an input and
+// never makes the device's side newer; any other is read and written, unless the argument is
+// Overwrite(m).
 //
-// A Managed is a whole or, by Slice, a view of a part; views share both sides and
-// what is known of them, so that a change anywhere counts for the whole. It is safe
-// for concurrent use: calls on one buffer and its views take turns, and streams that
-// use its device side wait for each other as its contents demand. What the host and a
-// kernel do at the same time has some order, which is the program's business.
+// A Managed is a whole buffer or, made by Slice, a view of a part. Views share both sides and the
+// note of the newer one, so that a change through any of them counts for the whole buffer. It is
+// safe for concurrent use: calls on one buffer and its views take turns, and streams that use its
+// device side wait for each other as its contents require. If the host and a kernel access it at
+// the same time, the program has to order them.
 //
-// Work that computes on the host where a device cannot, in a room above, maps its
-// outputs with ForOverwriting: they are then newer on the host, and the next launch
-// uploads them.
+// A program that computes on the host what a device cannot maps its outputs with ForOverwriting:
+// the host's side is then newer, and the next launch uploads it.
 //
-// When a stream fails, what it was to write is undefined, as with any Buffer.
+// When a stream fails, the contents of the buffers that it was to write are undefined, as with any
+// Buffer.
 type Managed struct {
 	handle  *handle
 	typ     Type
@@ -40,21 +40,21 @@ type ManagedOptions struct {
 	Mode     Mode
 	Location Location
 
-	// AllowDowngrade makes a buffer Automatic where UnifiedMode is not to be had.
+	// AllowDowngrade makes a buffer Automatic where the device has no unified memory.
 	AllowDowngrade bool
 	// Strict makes reading the host's side of an Explicit buffer an error while the
 	// device's is newer.
 	Strict bool
 }
 
-// Mode says who copies between the sides of a Managed.
+// Mode says when a Managed copies between its sides.
 type Mode uint8
 
 // The modes.
 const (
-	AutomaticMode Mode = iota // whoever needs what the other side has
-	ExplicitMode              // ToDevice and ToHost alone; a launch with inputs newer on the host is an error
-	UnifiedMode               // nobody: both sides are one memory, of the kind Unified
+	AutomaticMode Mode = iota // any use of a side for which the other one is newer
+	ExplicitMode              // only ToDevice and ToHost; a launch with inputs newer on the host is an error
+	UnifiedMode               // never: both sides are one memory, of the kind Unified
 )
 
 // Location says which sides a Managed has. The side that is not preferred is
@@ -69,18 +69,19 @@ const (
 	DeviceOnly // Read, Write and Map are ErrNoHostMemory
 )
 
-// Access says what is done with contents.
+// Access says what a program does with contents.
 type Access uint8
 
 // The kinds of access.
 const (
-	ForReading     Access = iota // they are looked at
-	ForWriting                   // they are looked at and changed, or changed in part
-	ForOverwriting               // they are all replaced; what was there is not needed
+	ForReading     Access = iota // they are read
+	ForWriting                   // they are read and changed, or changed in part
+	ForOverwriting               // they are all replaced; the old ones are not needed
 )
 
-// NewManaged returns a buffer of n elements with two sides, contents undefined. UnifiedMode is ErrUnsupported where the device has no such
-// memory, unless the options allow another mode; Mode tells which it is.
+// NewManaged returns a buffer of n elements with two sides, contents undefined. UnifiedMode is
+// ErrUnsupported where the device has no such memory, unless the options allow another mode; the
+// method Mode returns the resulting one.
 func (d *Device) NewManaged(t Type, n int, opt ManagedOptions) (*Managed, error) {
 	const op = "alloc managed"
 	c, err := d.get(op)
@@ -113,8 +114,8 @@ func (o *ManagedOptions) check() error {
 	return nil
 }
 
-// handle is one Managed's hold on its sides, apart from it so that the collector can
-// tell that the Managed is forgotten.
+// handle is one Managed's reference to its sides. It is a separate object so that the collector can
+// notice that the Managed is garbage.
 type handle struct {
 	st     *sides
 	window atomic.Bool // Map is open
@@ -127,7 +128,7 @@ func newManaged(st *sides, t Type, off int64, n int) *Managed {
 	return m
 }
 
-// unref gives the hold back, with the window.
+// unref gives up the reference and ends an open Map.
 func (h *handle) unref() {
 	h.shut()
 	h.st.unref()
@@ -141,8 +142,8 @@ func (h *handle) shut() bool {
 	return open
 }
 
-// Slice returns a view of n elements from element off on. It shares both sides and
-// what is known of them, keeps them alive, and is closed by itself.
+// Slice returns a view of n elements, from element off on. It shares both sides and the note of the
+// newer one, and keeps them alive. The caller closes it separately.
 func (m *Managed) Slice(off, n int) (*Managed, error) {
 	const op = "slice"
 	if m.none() {
@@ -158,10 +159,10 @@ func (m *Managed) Slice(off, n int) (*Managed, error) {
 	return newManaged(m.handle.st, m.typ, m.off+int64(off)*int64(m.typ.Size()), n), nil
 }
 
-// none reports a Managed that is nil or that nobody allocated.
+// none reports whether the Managed is nil or its zero value.
 func (m *Managed) none() bool { return m == nil || m.handle == nil }
 
-// whole reports whether m is all of its sides.
+// whole reports whether m covers its sides completely.
 func (m *Managed) whole() bool { return m.Bytes() == m.handle.st.size }
 
 // Len returns the number of elements.
@@ -173,10 +174,10 @@ func (m *Managed) Type() Type { return m.typ }
 // Bytes returns the size in bytes, of one side.
 func (m *Managed) Bytes() int64 { return int64(m.n) * int64(m.typ.Size()) }
 
-// Mode returns who copies between the sides.
+// Mode returns the mode in force.
 func (m *Managed) Mode() Mode { return m.handle.st.opt.Mode }
 
-// Dirty reports which side has what the other lacks. It is never both.
+// Dirty reports which side is newer than the other. At most one is.
 func (m *Managed) Dirty() (host, device bool) {
 	st := m.handle.st
 	st.mu.Lock()
@@ -184,7 +185,7 @@ func (m *Managed) Dirty() (host, device bool) {
 	return st.dirty == hostDirty, st.dirty == deviceDirty
 }
 
-// SetTag names what the buffer is for in lists of holders of memory.
+// SetTag names the purpose of the buffer's memory in lists of holders.
 func (m *Managed) SetTag(tag string) {
 	st, err := m.begin("set tag")
 	if err != nil {
@@ -199,7 +200,7 @@ func (m *Managed) SetTag(tag string) {
 	}
 }
 
-// String reads "f32[1000] on cuda:0".
+// String returns type, length and device: "f32[1000] on cuda:0".
 func (m *Managed) String() string {
 	if m.none() {
 		return "nil buffer"
@@ -207,8 +208,8 @@ func (m *Managed) String() string {
 	return fmt.Sprintf("%v[%d] on %s", m.typ, m.n, m.handle.st.core.info.ID)
 }
 
-// Close gives the buffer back, as soon as the work that uses it is done; it does not
-// wait. It ends a Map that is open. Closing twice, or after the device, does nothing.
+// Close releases the buffer. Its memory is freed as soon as the work that uses it is done; Close
+// does not wait. It ends an open Map. Closing twice, or after the device, does nothing.
 func (m *Managed) Close() error {
 	if m.none() || m.closed.Swap(true) {
 		return nil
@@ -218,10 +219,10 @@ func (m *Managed) Close() error {
 	return nil
 }
 
-// Overwritten is an argument of a launch: a Managed that the kernel replaces. See Overwrite.
+// Overwritten is a launch argument: a Managed that the kernel replaces completely. See Overwrite.
 type Overwritten struct{ m *Managed }
 
-// Overwrite returns an argument for a launch that replaces all of m: what m holds is not
-// uploaded. The caller promises that the kernel writes every element. If m is a view, its
-// contents are uploaded all the same, as the rest of the buffer is needed.
+// Overwrite returns an argument for a launch that replaces all of m, whose contents are then not
+// uploaded. The caller promises that the kernel writes every element. If m is a view, its contents
+// are uploaded all the same, because the rest of the buffer is needed.
 func Overwrite(m *Managed) Overwritten { return Overwritten{m} }

@@ -22,7 +22,7 @@ func (m *Managed) ToDevice(ctx context.Context) error {
 	}
 	s := st.core.streams.own
 	err = st.toDevice(ctx, s)
-	st.end() // before the wait: meanwhile others may use the buffer
+	st.end() // before the wait, so that other calls can use the buffer meanwhile
 	if err == nil {
 		err = s.sync(ctx)
 	}
@@ -46,19 +46,19 @@ func (m *Managed) ToHost(ctx context.Context) error {
 	return st.core.named(op, st.fetch(ctx))
 }
 
-// ToDevice queues the copy of a Managed's host side to the device's, if it is newer:
-// the spec's PrefetchToDevice. A launch does the same by itself; queued ahead of it,
-// the copy is under way while the host does something else. A Unified buffer is
-// moved to the device, where that can be asked for.
+// ToDevice queues the copy of a Managed's host side to the device's, if it is newer. A launch does
+// the same; queued ahead of it, the copy runs while the host does something else. A Unified buffer
+// is moved to the device if the driver can do that on request.
 //
-// It returns at once where the host's side is pinned memory, which it is wherever the
-// device and the host both see such memory; else it waits until that may be changed.
+// ToDevice returns at once where the host's side is pinned memory, which it is wherever the host
+// and the device can both access such memory; otherwise it waits until the host's side may be
+// changed. device and the host both see such memory; else it waits until that may be changed.
 func (s *Stream) ToDevice(m *Managed) error {
 	return s.between("to device", m, (*sides).toDevice)
 }
 
-// ToHost queues the copy of a Managed's device side to the host's, if it is newer. A
-// Read comes after it. It returns at once where ToDevice does, and else waits.
+// ToHost queues the copy of a Managed's device side to the host's, if it is newer. A later Read
+// waits for it. It returns at once where ToDevice does, and waits otherwise.
 func (s *Stream) ToHost(m *Managed) error { return s.between("to host", m, (*sides).toHost) }
 
 func (s *Stream) between(op string, m *Managed, work func(*sides, context.Context, *Stream) error) error {
@@ -109,8 +109,8 @@ func (st *sides) toDevice(ctx context.Context, s *Stream) error {
 	})
 }
 
-// upload queues the copy to the device. The caller has the stream, and has made it
-// wait for the others.
+// upload queues the copy to the device. The caller holds the stream, and has made it wait for other
+// streams' uses.
 func (st *sides) upload(ctx context.Context, s *Stream) error {
 	if err := s.holdMemory(st.dev); err != nil {
 		return err
@@ -147,7 +147,7 @@ func (st *sides) toHost(ctx context.Context, s *Stream) error {
 func (st *sides) fetch(ctx context.Context) error {
 	s := st.writer()
 	err := st.toHost(ctx, s)
-	if err != nil && s.gone.Load() { // just now
+	if err != nil && s.gone.Load() { // it was closed just now
 		err = st.toHost(ctx, st.core.streams.own)
 	}
 	if err != nil {
@@ -196,14 +196,14 @@ func (st *sides) move(s *Stream, dst, src *allocation, up bool) error {
 	if err != nil {
 		return err
 	}
-	st.forgetCopy() // an earlier one is done when this one is: the stream waits for all of them
+	st.forgetCopy() // an earlier copy is done when this one is: the stream has waited for it
 	st.moved, st.movedUp = u, up
 	return nil
 }
 
-// noteUse returns a use that covers what the caller, who has the stream, has queued
-// so far. Where no event can be had it waits for that; where that fails as well, the use
-// lasts until the stream is closed.
+// noteUse returns a use that covers the work queued so far by the caller, who holds the stream. If
+// no event can be recorded it waits for that work; if that fails as well, the use lasts until
+// the stream is closed.
 func (s *Stream) noteUse() (usage, error) {
 	e, err := s.drv.Record(false)
 	if err == nil {
@@ -218,8 +218,8 @@ func (s *Stream) noteUse() (usage, error) {
 	return usage{}, err
 }
 
-// waitMoved waits until no copy uses the host's side. When the copy failed, the side
-// that it came from has again what the other lacks.
+// waitMoved waits until no copy uses the host's side. If the copy failed, its source counts as the
+// newer side again.
 func (st *sides) waitMoved(ctx context.Context) error {
 	s := st.moved.stream
 	if s == nil {
@@ -231,7 +231,7 @@ func (st *sides) waitMoved(ctx context.Context) error {
 		return nil
 	}
 	err := st.moved.event.Wait(ctx)
-	if err != nil && s.gone.Load() { // a stream that was closed has done its work, unless it failed
+	if err != nil && s.gone.Load() { // a closed stream has done its work, unless it failed
 		if err = s.passed(ctx); err == nil {
 			err = s.failed()
 		}
@@ -246,7 +246,7 @@ func (st *sides) waitMoved(ctx context.Context) error {
 	return st.core.noticed(err)
 }
 
-// undone takes back what was noted of a copy that failed.
+// undone takes back the note of a copy that failed.
 func (st *sides) undone() {
 	if st.dirty != neither {
 		return
@@ -257,7 +257,7 @@ func (st *sides) undone() {
 	}
 }
 
-// forgetCopy lets go of the event of a copy.
+// forgetCopy drops the note of a copy and closes its event.
 func (st *sides) forgetCopy() {
 	closeEvents([]usage{st.moved})
 	st.moved = usage{}
@@ -267,7 +267,7 @@ func (st *sides) forgetCopy() {
 // side.
 func (st *sides) changedBy(s *Stream) { st.changed = usage{stream: s, seq: s.queued.Load() + 1} }
 
-// writer is the stream that changed the device's side last, or the device's own.
+// writer returns the stream that changed the device's side last, or else the device's own.
 func (st *sides) writer() *Stream {
 	if s := st.changed.stream; s != nil && !s.gone.Load() {
 		return s
@@ -275,9 +275,9 @@ func (st *sides) writer() *Stream {
 	return st.core.streams.own
 }
 
-// after returns what s has to wait for before it reads the device's side, or writes
-// it: the last change, or all uses, by other streams. The caller closes the events.
-// What tells by no event that s can wait for is waited for here.
+// after returns the work of other streams that s has to wait for: before it reads the device's side
+// the last change, before it writes that side all uses. The caller closes the events. Work without
+// an event that s can wait for is waited for here.
 func (st *sides) after(ctx context.Context, s *Stream, writes bool) ([]usage, error) {
 	var streams []*Stream
 	switch last := st.changed.stream; {
@@ -306,7 +306,7 @@ func (st *sides) after(ctx context.Context, s *Stream, writes bool) ([]usage, er
 	return uses, nil
 }
 
-// waitFor makes the stream, which the caller has, wait for others.
+// waitFor makes the stream, which the caller holds, wait for other streams' work.
 func (s *Stream) waitFor(uses []usage) error {
 	for _, u := range uses {
 		if err := s.drv.Wait(u.event); err != nil {
@@ -316,7 +316,7 @@ func (s *Stream) waitFor(uses []usage) error {
 	return nil
 }
 
-// prefetch moves unified memory, where that can be asked for.
+// prefetch moves unified memory, if the driver can do that on request.
 func (st *sides) prefetch(s *Stream, toHost bool) error {
 	p, ok := s.drv.(driver.Prefetcher)
 	if !ok {
@@ -334,11 +334,10 @@ func (st *sides) prefetch(s *Stream, toHost bool) error {
 	return err
 }
 
-// DeviceSide returns the device's side as a Buffer, up to date in the order of a
-// stream, for what takes no Managed: fills, copies, graphs, other devices. With any
-// access but ForReading the device's side is newer from then on; what is queued with
-// the Buffer after the next look at the host's side needs another call of DeviceSide.
-// The caller closes the Buffer.
+// DeviceSide returns the device's side as a Buffer, up to date in the order of a stream, for calls
+// that take no Managed: fills, copies, graphs, other devices. With any access but ForReading the
+// device's side counts as newer from then on. After the host's side has been used, call DeviceSide
+// again before more work is queued with the Buffer. The caller closes the Buffer.
 func (m *Managed) DeviceSide(s *Stream, how Access) (*Buffer, error) {
 	const op = "device side"
 	var b *Buffer

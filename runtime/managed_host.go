@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// write copies data to the beginning of the host's side, which is newer then.
+// write copies data to the beginning of the host's side, which is the newer one from then on.
 func (m *Managed) write(ctx context.Context, t Type, data []byte) error {
 	const op = "write"
 	return m.onHost(ctx, op, t, data, ForOverwriting, func(st *sides) {
@@ -17,8 +17,8 @@ func (m *Managed) write(ctx context.Context, t Type, data []byte) error {
 	})
 }
 
-// read copies the beginning of the host's side to data, after it has what the device
-// wrote.
+// read copies the beginning of the host's side to data, after fetching newer contents from the
+// device.
 func (m *Managed) read(ctx context.Context, t Type, data []byte) error {
 	const op = "read"
 	return m.onHost(ctx, op, t, data, ForReading, func(st *sides) { copy(data, st.host[m.off:]) })
@@ -60,11 +60,11 @@ func (st *sides) hostChanged() {
 	}
 }
 
-// Map opens a window on the host's side: the contents as a slice, until Unmap or
-// Close. It waits for the work that they come from. Opened ForWriting or
-// ForOverwriting, the host's side is newer from then on. While a buffer or any of its
-// views is mapped, launching with it and copying between its sides is
-// ErrInvalidArgument; Read and Write are not. One Managed has one window at a time.
+// Map returns the contents of the host's side as a slice, which may be used until Unmap or Close.
+// It waits for the work that produces them. Mapped ForWriting or ForOverwriting, the host's side is
+// newer from then on. While a buffer or any of its views is mapped, launches with it and copies
+// between its sides are ErrInvalidArgument; Read and Write are not. One Managed can be mapped once
+// at a time.
 //
 // The slice is the memory itself, as with Host: do not use it after Unmap.
 func Map[T Element](ctx context.Context, m *Managed, how Access) ([]T, error) {
@@ -109,14 +109,14 @@ func (m *Managed) open(ctx context.Context, t Type, how Access) ([]byte, error) 
 	}
 	st.windows.Add(1)
 	m.handle.window.Store(true)
-	if m.closed.Load() { // meanwhile: nobody else ends the window
+	if m.closed.Load() { // closed meanwhile: no other call would end the window
 		m.handle.shut()
 		return nil, st.core.closedError("map")
 	}
 	return st.host[m.off : m.off+m.Bytes()], nil
 }
 
-// Unmap closes the window. Without one it is ErrInvalidArgument.
+// Unmap ends Map. On a Managed that is not mapped it is ErrInvalidArgument.
 func (m *Managed) Unmap() error {
 	const op = "unmap"
 	switch {

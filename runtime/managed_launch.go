@@ -1,7 +1,7 @@
 package runtime
 
-// A Managed as an argument of a launch. Nothing here allocates while one stream alone
-// uses a buffer.
+// A Managed as an argument of a launch. Nothing here allocates while a buffer is used by one stream
+// only.
 
 import (
 	"context"
@@ -11,11 +11,10 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// taken is a Managed's storage that a launch has locked, and what the launch does
-// with it.
+// taken is a Managed's storage that a launch has locked, and the launch's use of it.
 type taken struct {
 	st     *sides
-	reads  bool // what is there has to be up to date
+	reads  bool // the contents have to be up to date
 	writes bool
 }
 
@@ -45,8 +44,8 @@ func (s *Stream) launchManaged(k *Kernel, g Grid, args []any) (driver.Kernel, er
 	return s.launchWith(k, g, args, managed, uses)
 }
 
-// gather finds the Managed among the arguments and locks each storage once, in the
-// order in which everybody does. What is wrong with an argument is for pack to say.
+// gather finds the Managed among the arguments and locks each storage once, in the order that every
+// launch uses. Wrong arguments are left for pack to report.
 func gather(list []taken, k *Kernel, args []any) []taken {
 	params := k.decl.Params
 	for i := range args {
@@ -85,7 +84,7 @@ func insert(list []taken, t taken) []taken {
 	return list
 }
 
-// letGo gives back what gather took.
+// letGo releases what gather has locked.
 func letGo(list []taken) {
 	for i := range list {
 		list[i].st.mu.Unlock()
@@ -95,8 +94,8 @@ func letGo(list []taken) {
 	}
 }
 
-// sidesFor allocates device sides that are missing, and returns what the stream has to
-// wait for. It comes before the stream is locked, as other streams are asked.
+// sidesFor allocates missing device sides, and returns the work that the stream has to wait for. It
+// runs before the stream is locked, since it locks other streams.
 func (s *Stream) sidesFor(list []taken) (uses []usage, err error) {
 	for i := range list {
 		t := &list[i]
@@ -122,7 +121,7 @@ func (s *Stream) sidesFor(list []taken) (uses []usage, err error) {
 // uploads reports whether the launch has to bring the device's side up to date.
 func (t *taken) uploads() bool { return t.reads && t.st.dirty == hostDirty }
 
-// allowed says why the device may not use the storage now, or nil.
+// allowed returns the reason why the device may not use the storage now, or nil.
 func (t *taken) allowed() error {
 	st := t.st
 	switch {
@@ -136,7 +135,7 @@ func (t *taken) allowed() error {
 	return nil
 }
 
-// refresh brings the device's side up to date. The caller has the stream.
+// refresh brings the device's side up to date. The caller holds the stream.
 func (t *taken) refresh(ctx context.Context, s *Stream) error {
 	if t.uploads() {
 		return t.st.upload(ctx, s)
@@ -144,7 +143,7 @@ func (t *taken) refresh(ctx context.Context, s *Stream) error {
 	return nil
 }
 
-// launched notes what work does that the caller, who has the stream, has queued.
+// launched notes the effect of the work that the caller, who holds the stream, has queued.
 func (t *taken) launched(s *Stream) {
 	if !t.writes {
 		return
@@ -184,8 +183,8 @@ func (s *Stream) packManaged(arg *driver.Arg, p *source.Param, m *Managed, out b
 	return nil
 }
 
-// refresh makes the stream, which the caller has, wait for others, and brings device
-// sides up to date.
+// refresh makes the stream, which the caller holds, wait for other streams' work, and brings the
+// device sides up to date.
 func (s *Stream) refresh(list []taken, uses []usage) error {
 	if err := s.waitFor(uses); err != nil {
 		return err

@@ -1,6 +1,6 @@
 package runtime
 
-// What the views of a Managed share: two sides, and which of them is newer.
+// The storage that the views of a Managed share: two sides, and which of them is newer.
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// dirty names the side that has what the other lacks. That both have cannot be said.
+// dirty names the newer side. Both cannot be newer.
 type dirty uint8
 
 const (
@@ -22,8 +22,8 @@ const (
 	deviceDirty dirty = 2
 )
 
-// sides is the storage of a Managed and its views. A call holds mu for as long as
-// it lasts. Locks are taken in the order: sides by id, stream, device.
+// sides is the storage of a Managed and its views. A call holds mu from its beginning to its
+// end. Locks are taken in this order: sides by id, stream, device.
 type sides struct {
 	core    *core
 	id      uint64
@@ -34,15 +34,15 @@ type sides struct {
 
 	mu     sync.Mutex
 	tag    string
-	dev    *allocation // the device's side; of both, if unified; nil before its first use
-	pinned *allocation // the host's side if the device knows it, else nil
+	dev    *allocation // the device's side, or both if unified; nil before its first use
+	pinned *allocation // the host's side if the device can access it, else nil
 	host   []byte      // the host's side as the host sees it; nil before its first use
 	dirty  dirty
 
-	changed usage // the last change of the device's side; no event
-	lent    bool  // a Buffer of the device's side went out for writing: any stream may change it
-	moved   usage // the copy that uses pinned, if there may be one under way
-	movedUp bool  // it is to the device
+	changed usage // the last change of the device's side; it has no event
+	lent    bool  // DeviceSide returned a Buffer for writing: any stream may change the device's side
+	moved   usage // the copy that uses pinned and may still be under way
+	movedUp bool  // moved copies to the device
 }
 
 var sidesMade atomic.Uint64
@@ -105,8 +105,8 @@ func (st *sides) makeDevice() error {
 	return nil
 }
 
-// makeHost allocates memory that the device can copy from and to without the host
-// waiting, where there is such memory, and plain memory elsewhere.
+// makeHost allocates pinned memory, from and to which the device copies without a wait of the host,
+// and plain memory where there is none.
 func (st *sides) makeHost() error {
 	switch {
 	case st.host != nil:
@@ -137,7 +137,7 @@ func (st *sides) makeHost() error {
 	return nil
 }
 
-// scarce reports an error after which plain memory does as well as pinned.
+// scarce reports whether plain memory can replace pinned memory after the error.
 func scarce(err error) bool {
 	return errors.Is(err, ErrOutOfMemory) || errors.Is(err, ErrUnsupported) || errors.Is(err, ErrBudget)
 }
@@ -156,7 +156,7 @@ func (st *sides) ref() bool {
 	}
 }
 
-// unref gives up both sides with the last ref. Nobody has the lock then.
+// unref gives up both sides with the last reference; no call holds the lock then.
 func (st *sides) unref() {
 	if st.refs.Add(-1) != 0 {
 		return
@@ -169,7 +169,7 @@ func (st *sides) unref() {
 	}
 }
 
-// begin takes the buffer for a call on an open device.
+// begin locks the buffer for a call on an open device.
 func (m *Managed) begin(op string) (*sides, error) {
 	if m.none() {
 		return nil, fmt.Errorf("%s: buffer is nil: %w", op, ErrInvalidArgument)
@@ -182,7 +182,7 @@ func (m *Managed) begin(op string) (*sides, error) {
 	if m.closed.Load() || !st.ref() {
 		return nil, c.closedError(op)
 	}
-	if !c.enter() { // so that nobody frees memory that the host copies
+	if !c.enter() { // so that the memory is not freed while the host copies
 		st.unref()
 		return nil, c.closedError(op)
 	}
@@ -190,15 +190,15 @@ func (m *Managed) begin(op string) (*sides, error) {
 	return st, nil
 }
 
-// end gives back what begin took.
+// end releases what begin has locked.
 func (st *sides) end() {
 	st.mu.Unlock()
 	st.core.leave()
 	st.unref()
 }
 
-// access makes the host's side ready: it is there, no copy uses it, and unless all of
-// it is replaced it has what the device's side has.
+// access prepares the host's side: it is allocated, no copy uses it, and unless it is to be
+// replaced completely it has the newest contents.
 func (st *sides) access(ctx context.Context, how Access, whole bool) error {
 	if st.opt.Mode == UnifiedMode {
 		return st.dev.idle(ctx)
@@ -220,9 +220,9 @@ func (st *sides) access(ctx context.Context, how Access, whole bool) error {
 	return fmt.Errorf("the device's side is newer, and copies are explicit: %w", ErrInvalidArgument)
 }
 
-// calm waits for the work that a look at the host's side would wait for, before that
-// takes the buffer for itself: meanwhile others may queue more with it. An Explicit one
-// is looked at as it is, unless the copy is what was asked for.
+// calm waits for the work that an access to the host's side would wait for, before that access
+// locks the buffer: meanwhile other calls can queue more work with it. An Explicit buffer is used
+// as it is, unless the caller copies.
 func (m *Managed) calm(ctx context.Context, op string, copies bool) error {
 	st, err := m.begin(op)
 	if err != nil {

@@ -39,7 +39,7 @@ func dirtyOf(m *Managed) string {
 // axpy launches the kernel that reads x and adds to y.
 func axpy(s *Stream, k *Kernel, x, y any) error { return s.Launch(k, Items(4), float32(2), x, y, 4) }
 
-// What the driver is told, and what is known of both sides afterwards.
+// The calls that reach the driver, and the state of both sides afterwards.
 func TestManagedCopiesWhatIsNeeded(t *testing.T) {
 	b := &nullBackend{full: true, told: true}
 	_, d := open(t, b, Config{})

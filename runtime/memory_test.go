@@ -231,7 +231,7 @@ func TestClosedStreamsAreForgotten(t *testing.T) {
 	assert.LessOrEqual(t, len(b.a.used), 1)
 }
 
-// What nobody made is refused like what is nil, and leaves no lock behind.
+// Zero values are refused like nil, and leave no lock behind.
 func TestZeroValues(t *testing.T) {
 	_, d := open(t, &nullBackend{}, Config{})
 	ctx := t.Context()

@@ -1,7 +1,7 @@
 package runtime
 
-// The file that Config.MemoryTrace names, in which all devices of a program record what
-// they do with memory.
+// The file of Config.MemoryTrace, in which all devices of a program record their memory
+// operations.
 
 import (
 	"log/slog"
@@ -12,12 +12,12 @@ import (
 	"github.com/concord-compute/concord/runtime/mempool"
 )
 
-// fileEvents bounds what is recorded for a file.
+// fileEvents is the limit on the events recorded for a file.
 const fileEvents = 1 << 20
 
-// traces are the recorders of this process by file, since sessions and devices of one
-// program may share one. One that no open device records to is kept, as the program may
-// open more of them, until another file is begun.
+// traces are the recorders of this process by file, since sessions and devices of one program may
+// share one. A recorder whose devices are all closed is kept, since the program may open more of
+// them, until a recording to another file begins.
 var traces struct {
 	sync.Mutex
 	of map[string]*fileTrace
@@ -48,7 +48,7 @@ func (m *memory) recordToFile() {
 	m.pool.Record(m.recorder, m.core.info.ID)
 }
 
-// writeTrace writes what was recorded so far, of every device of the process.
+// writeTrace writes the recording so far, of every device of the process.
 func (m *memory) writeTrace() {
 	name := m.core.session.cfg.MemoryTrace
 	if name == "" {

@@ -1,6 +1,6 @@
 package runtime
 
-// Implementations of catalog kernels that are a device's own.
+// A device's own implementations of catalog kernels.
 
 import (
 	"fmt"
@@ -10,9 +10,9 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// allNative reports whether the device has an implementation of its own for every
-// launch of every kernel of the unit, so that nothing needs to be compiled. Where
-// nothing else is wanted, one of the kernels is enough.
+// allNative reports whether the device has an implementation of its own for every launch of every
+// kernel of the unit, so that nothing needs to be compiled. If the program asks for native kernels
+// only, one such kernel is enough.
 func (lib *programs) allNative(unit *source.Unit, impl Implementation) bool {
 	if impl == Native {
 		return slices.ContainsFunc(unit.Kernels(), func(k source.Kernel) bool { return lib.native(unit, k.Name, impl) != nil })
@@ -27,8 +27,8 @@ func (lib *programs) allNative(unit *source.Unit, impl Implementation) bool {
 	return true
 }
 
-// native returns the device's own implementation of a kernel, nil if there is none
-// or nobody wants it.
+// native returns the device's own implementation of a kernel, or nil if there is none or the
+// program does not want it.
 func (lib *programs) native(unit *source.Unit, name string, impl Implementation) driver.Kernel {
 	if lib.core.natives == nil || unit.Family() == "" || impl == Portable {
 		return nil
@@ -37,8 +37,8 @@ func (lib *programs) native(unit *source.Unit, name string, impl Implementation)
 	return k
 }
 
-// noNative says that the device has no implementation of its own of kernels, and why if
-// it knows.
+// noNative returns the error that the device has no implementation of its own of the kernels, with
+// the reason if the device knows it.
 func (lib *programs) noNative(op string, unit *source.Unit, kernels ...source.Kernel) error {
 	err := fmt.Errorf("the device has no implementation of its own: %w", ErrUnsupported)
 	if d, ok := lib.core.drv.(driver.NoNative); ok {

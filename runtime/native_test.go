@@ -79,8 +79,8 @@ func TestNativeOfSome(t *testing.T) {
 	assert.ErrorIs(t, err, ErrNoKernel)
 }
 
-// A native kernel that is better for some launches runs these, and the record says
-// so; who wants one of both gets it.
+// A native kernel that is better for some launches runs these, and the record says so; a program
+// that asks for only one of the two implementations gets that one.
 func TestSelective(t *testing.T) {
 	b := &nullBackend{}
 	_, d := open(t, b, Config{Backends: []driver.Backend{ownBackend{b}}})

@@ -1,6 +1,6 @@
 package runtime
 
-// How large groups should be, as the device says.
+// The best group sizes, as the device reports them.
 
 import (
 	"fmt"
@@ -8,10 +8,9 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// Occupancy returns how many groups of that many items, each with local bytes of
-// local memory besides the kernel's own, run on one multiprocessor at a time. 0
-// means that such a group cannot run. ErrUnsupported where the device does not
-// tell.
+// Occupancy returns how many groups of that many items, each with local bytes of local memory
+// besides the kernel's own, run on one multiprocessor at a time. 0 means that such a group cannot
+// run. It is ErrUnsupported where the device does not report it.
 func (k *Kernel) Occupancy(group int, local int64) (int, error) {
 	const op = "occupancy"
 	d, err := k.occupier(op, local)
@@ -26,9 +25,9 @@ func (k *Kernel) Occupancy(group int, local int64) (int, error) {
 	return n, c.noticed(err)
 }
 
-// SuggestGroup returns the number of items of a group that keeps the most items
-// running, where each group has local bytes of local memory besides the kernel's
-// own. ErrUnsupported where the device does not tell.
+// SuggestGroup returns the number of items of a group that keeps the most items running, where each
+// group has local bytes of local memory besides the kernel's own. It is ErrUnsupported where the
+// device does not report it.
 func (k *Kernel) SuggestGroup(local int64) (int, error) {
 	d, err := k.occupier("suggest group", local)
 	if err != nil {

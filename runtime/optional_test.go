@@ -211,7 +211,7 @@ func TestCopyAcrossFails(t *testing.T) {
 	assert.NoError(t, CopyAcross(t.Context(), y, x))
 }
 
-// The memory of both sides is kept until the copy is done, also when nobody waits.
+// The memory of both sides is kept until the copy is done, even if no call waits for it.
 func TestCopyAcrossKeepsBoth(t *testing.T) {
 	b := &nullBackend{full: true, slow: new(atomic.Bool), devices: 2}
 	s, one := open(t, b, Config{})
@@ -287,7 +287,7 @@ func TestLostDevice(t *testing.T) {
 	assert.Same(t, anew.core, again.core, "closing the lost one changes nothing")
 }
 
-// A loss that nobody has met yet is met by opening.
+// Opening notices a loss that no earlier call has noticed.
 func TestLostDeviceUnseen(t *testing.T) {
 	b := &nullBackend{devices: 1}
 	s, d := open(t, b, Config{})

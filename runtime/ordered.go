@@ -9,15 +9,14 @@ import (
 	"github.com/concord-compute/concord/runtime/mempool"
 )
 
-// Alloc returns a buffer like Device.Alloc whose memory comes and goes in the order
-// of the stream, for what one step of its work needs: allocating and closing do not
-// make the device wait, and the next Alloc gets the same memory while the work that
-// used it is still queued. Other streams may use the buffer as any other; they come
-// after the allocation, and its memory stays until they are done. The host looks at it
-// after a Sync.
+// Alloc returns a buffer like Device.Alloc whose memory is allocated and freed in the order of the
+// stream, for one step of its work: allocating and closing do not make the device wait, and the
+// next Alloc can get the same memory while the work that used it is still queued. Other streams may
+// use the buffer like any other: their work runs after the allocation, and the memory is kept until
+// that work is done. The host may read the buffer after a Sync.
 //
-// The memory is that of the device's pool. Without a pool it is the driver's, where
-// that can do the same, and else Device.Alloc.
+// The memory comes from the device's pool. Without a pool it comes from the driver's own allocator
+// in stream order if it has one, and else from Device.Alloc.
 func (s *Stream) Alloc(t Type, n int) (*Buffer, error) {
 	const op = "alloc"
 	if err := s.live(op); err != nil {
@@ -39,8 +38,8 @@ func (s *Stream) Alloc(t Type, n int) (*Buffer, error) {
 	return newBuffer(a, t, a.mem, n), nil
 }
 
-// get gets memory: by the driver in the order of the stream where there is no pool and
-// the driver can, else from the pool, which knows that order too.
+// get allocates memory: from the driver in the order of the stream if there is no pool and the
+// driver can do that, otherwise from the pool, which follows that order as well.
 func (m *memory) get(n int64, kind driver.MemoryKind, home *Stream) (*allocation, error) {
 	var lane *mempool.Lane
 	if home != nil {
@@ -67,9 +66,8 @@ func (m *memory) get(n int64, kind driver.MemoryKind, home *Stream) (*allocation
 	return a, nil
 }
 
-// getHere gets memory of the driver's own allocator in the order of a stream. When the
-// device has no room it frees what is closed, waiting for the work that uses it, and
-// tries once more.
+// getHere allocates with the driver's own allocator in the order of a stream. If the device has no
+// room, it frees closed memory, waiting for the work that uses it, and tries once more.
 func (m *memory) getHere(n int64, home *Stream) (*allocation, error) {
 	here, ok := home.drv.(driver.StreamAllocator)
 	if !ok {
@@ -99,7 +97,7 @@ func (s *Stream) mark() (driver.Event, error) {
 	return s.drv.Record(false)
 }
 
-// putBack gives back memory that nothing uses.
+// putBack gives back memory that is not in use.
 func (m *memory) putBack(a *allocation) error {
 	if a.ready != nil {
 		_ = a.ready.Close()
@@ -119,15 +117,15 @@ func (s *Stream) allocHere(here driver.StreamAllocator, n int64) (mem driver.Mem
 		return mem, nil, err
 	}
 	if ready, err = s.drv.Record(false); err != nil {
-		_ = here.FreeHere(mem) // the stream has failed, which is the error to tell
+		_ = here.FreeHere(mem) // the stream has failed; that is the error to return
 		return driver.Memory{}, nil, err
 	}
 	return mem, ready, nil
 }
 
-// give frees memory that waited: to the pool, or in the order of its stream while that
-// runs. It reports false if the memory has to wait on: the stream is busy with a call and
-// may not be waited for, or the driver did not take it back.
+// give frees memory that waited: to the pool, or in the order of its stream while the stream is
+// usable. It reports false if the memory has to wait longer: a call holds the stream and may not be
+// waited for, or the driver did not take the memory back.
 func (m *memory) give(d *deferredFree, wait bool) (given bool, err error) {
 	s := d.home
 	if s == nil {
@@ -154,10 +152,10 @@ func (s *Stream) freeHere(d *deferredFree, wait bool) (given bool, err error) {
 			s.queued.Add(1)
 			return true, nil
 		}
-		if s.failed() == nil { // its work runs on: later once more
+		if s.failed() == nil { // its work runs on: try again later
 			return false, err
 		}
-	case s.closed && s.busy(): // it is being closed at this moment
+	case s.closed && s.busy(): // Close is waiting for its work
 		return false, nil
 	}
 	return true, s.core.drv.Free(d.mem) // nothing of the stream runs any more

@@ -143,7 +143,7 @@ type knownStream struct {
 func (s *knownStream) KnownErr() error { return s.err }
 func (s *knownStream) Err() error      { s.asked++; return s.nullStream.Err() }
 
-// A launch does not ask for the failure of others; who asks for the stream does.
+// A launch does not look for failures of other work; a call of Err does.
 func TestKnownFailure(t *testing.T) {
 	b := &nullBackend{}
 	_, d := open(t, b, Config{})

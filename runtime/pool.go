@@ -1,6 +1,6 @@
 package runtime
 
-// The memory pool of a device, and what it is told of streams.
+// The memory pool of a device, and the progress of streams that it asks for.
 
 import (
 	"context"
@@ -35,7 +35,7 @@ func (m *memory) newPool() *mempool.Pool {
 			}
 		},
 	})
-	_ = pool.Watch(mempool.Thresholds{}, m.logPressure) // the defaults are in order
+	_ = pool.Watch(mempool.Thresholds{}, m.logPressure) // the default thresholds are valid
 	return pool
 }
 
@@ -61,22 +61,22 @@ func poolMode(info *Info, cfg *Config) mempool.Mode {
 	return mempool.Whole
 }
 
-// collect looks for buffers that nobody closed.
+// collect finds buffers that were never closed.
 func (m *memory) collect() {
 	goruntime.GC()
-	time.Sleep(time.Millisecond) // for the clean-ups, which run beside
+	time.Sleep(time.Millisecond) // for the clean-ups, which run in another goroutine
 	m.drain()
 }
 
-// progress is a stream as the pool knows it. The pool's lock guards it.
+// progress is the pool's view of a stream. The pool's lock guards it.
 type progress struct {
 	s    *Stream
 	mark driver.Event // at some point of the stream, or nil
-	at   uint64       // the count of work there
+	at   uint64       // the count of work queued before mark
 }
 
-// Finished implements mempool.Work: it asks an event, and records one where there is
-// none. One event tells of everything before, so that a stream has one at most.
+// Finished implements mempool.Work: it checks an event, and records one if there is none. One event
+// covers all work before it, so a stream needs one at most.
 func (w *progress) Finished() uint64 {
 	s := w.s
 	if s.core.streams.capturing.Load() > 0 { // not every driver answers while it records
@@ -86,7 +86,7 @@ func (w *progress) Finished() uint64 {
 		return s.finished.Load()
 	}
 	switch done, err := w.mark.Done(); {
-	case err != nil: // which tells nothing of the work; Close of the stream waits for it
+	case err != nil: // says nothing about the work; Close of the stream waits for it
 		w.close()
 	case done:
 		s.finish(w.at)
@@ -95,7 +95,7 @@ func (w *progress) Finished() uint64 {
 	return s.finished.Load()
 }
 
-// record marks where the stream is, unless a call is under way or nothing is to come.
+// record records an event now, unless a call holds the stream or it has no work under way.
 func (w *progress) record() bool {
 	s := w.s
 	if !s.busy() || !s.mu.TryLock() {
@@ -106,7 +106,7 @@ func (w *progress) record() bool {
 		return false
 	}
 	e, err := s.drv.Record(false)
-	if err != nil { // the stream failed; what it began before may still run
+	if err != nil { // the stream failed; earlier work may still run
 		return false
 	}
 	w.mark, w.at = e, s.queued.Load()
@@ -123,12 +123,12 @@ func (w *progress) Wait(upTo uint64) {
 
 func (w *progress) close() {
 	if w.mark != nil {
-		_ = w.mark.Close() // an event that is only asked has nothing to report
+		_ = w.mark.Close() // an event that is only polled has nothing to report
 		w.mark = nil
 	}
 }
 
-// report logs what is open when its device is closed, if someone wants to know.
+// report logs memory that is in use when its device is closed, with Track or CONCORD_DEBUG.
 func (m *memory) report() {
 	if !m.pool.Tracking() && m.core.session.cfg.Debug < 1 {
 		return

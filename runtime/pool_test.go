@@ -83,7 +83,7 @@ func TestPoolOrder(t *testing.T) {
 	assert.EqualValues(t, 3, b.allocs.Load())
 }
 
-// A buffer that is used by nobody after another one's work keeps that order.
+// An unused buffer in memory that earlier work may still use keeps the order of that work.
 func TestPoolOrderOfUnused(t *testing.T) {
 	b := &nullBackend{pooled: true, slow: new(atomic.Bool)}
 	_, d := open(t, b, Config{})

@@ -1,6 +1,6 @@
 package runtime
 
-// Filling the kernel cache ahead of need.
+// Building programs into the kernel cache before they are needed.
 
 import (
 	"context"
@@ -15,19 +15,18 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// ProgramRequest names a program that will be wanted.
+// ProgramRequest names a program that is to be built.
 type ProgramRequest struct {
 	Unit    *source.Unit
 	Options ProgramOptions
 }
 
-// Prefetch builds programs into the kernel cache, several at a time, so that
-// Program finds them there; it loads none. Programs that the device has
-// implementations of its own for need nothing. It goes on after an error and
-// returns all of them, in the order of the requests; ctx stops it.
+// Prefetch builds programs into the kernel cache, several at a time, so that Program finds them
+// there; it loads none. Programs that the device has its own implementations of are skipped. It
+// goes on after an error and returns all errors, in the order of the requests; ctx stops it.
 //
-// progress, if it is not nil, is called after each program, one call at a time on
-// no particular goroutine, and must not call Prefetch's device.
+// progress, if it is not nil, is called after each program, by one goroutine at a time but by
+// different ones, and must not call methods of the device.
 func (d *Device) Prefetch(ctx context.Context, requests []ProgramRequest, progress func(done, total int)) error {
 	if err := checkContext(ctx, "prefetch"); err != nil {
 		return err
@@ -47,7 +46,7 @@ func (d *Device) Prefetch(ctx context.Context, requests []ProgramRequest, progre
 		}
 		group.Go(func() error {
 			if errs[i] = c.programs.prefetch(ctx, r); errs[i] != nil && ctx.Err() != nil {
-				errs[i] = nil // said once, below
+				errs[i] = nil // reported once, below
 				return nil
 			}
 			mu.Lock()
@@ -58,7 +57,7 @@ func (d *Device) Prefetch(ctx context.Context, requests []ProgramRequest, progre
 			return nil
 		})
 	}
-	_ = group.Wait() // each error is in its place
+	_ = group.Wait() // each error is in errs
 	if ctx.Err() != nil {
 		errs[len(requests)] = c.error(fmt.Sprintf("prefetch, %d of %d programs done", done, len(requests)), ctx.Err())
 	}
@@ -76,6 +75,6 @@ func (lib *programs) prefetch(ctx context.Context, r ProgramRequest) error {
 	}
 	key := programKey{r.Unit, r.Options.Implementation, strings.Join(r.Options.Flags, "\x00")}
 	_, _, err := lib.binary(ctx, key, r.Options.Flags)
-	lib.unneeded(key) // it is noted again when the program is wanted
+	lib.unneeded(key) // Program notes it again
 	return err
 }

@@ -1,6 +1,6 @@
 package runtime
 
-// Programs and kernels: from a parsed unit to something that can be launched.
+// Programs and kernels: from a parsed unit to kernels that can be launched.
 
 import (
 	"context"
@@ -21,7 +21,7 @@ type Implementation uint8
 
 // The choices.
 const (
-	Fastest  Implementation = iota // the device's own where it has one that is better, else the portable text
+	Fastest  Implementation = iota // the device's own where it has a faster one, else the portable text
 	Portable                       // the portable text, always
 	Native                         // the device's own, or ErrUnsupported
 )
@@ -32,11 +32,11 @@ type ProgramOptions struct {
 	Flags          []string // passed to the device's compiler as they are
 }
 
-// Built says where a program came from.
+// Built says how a program was obtained.
 type Built struct {
 	From    string        // "compiled", "disk", "memory", "bundle" or "native"
 	Elapsed time.Duration // to build or fetch, and to load
-	Log     string        // what the compiler said
+	Log     string        // the compiler's output
 }
 
 // Program is a unit built for one device. It is safe for concurrent use.
@@ -45,17 +45,17 @@ type Program struct {
 	closed atomic.Bool
 }
 
-// programs are those that are loaded on one device.
+// programs are the programs that are loaded on one device.
 type programs struct {
 	core     *core
 	compiles atomic.Int64 // programs built here, not taken from the cache
 
 	mu     sync.Mutex
 	loaded map[programKey]*programCore
-	keys   map[programKey]kernelcache.Key // in the cache, of those that are loaded or being built
+	keys   map[programKey]kernelcache.Key // cache keys of programs that are loaded or being built
 }
 
-// unload ends all programs with their device.
+// unload unloads all programs when their device is closed.
 func (lib *programs) unload() (errs []error) {
 	lib.mu.Lock()
 	loaded := lib.loaded
@@ -67,7 +67,7 @@ func (lib *programs) unload() (errs []error) {
 	return errs
 }
 
-// unneeded forgets the key that was noted for a program that is not loaded.
+// unneeded drops the noted key of a program that is not loaded.
 func (lib *programs) unneeded(key programKey) {
 	lib.mu.Lock()
 	defer lib.mu.Unlock()
@@ -82,13 +82,13 @@ type programKey struct {
 	flags string
 }
 
-// programCore is what all Programs of one unit on one device share.
+// programCore is the state that all Programs of one unit on one device share.
 type programCore struct {
 	device *core
 	key    programKey
 	users  int // guarded by device.programs.mu
 	built  Built
-	module driver.Module // nil when only native kernels are there, or wanted
+	module driver.Module // nil if the program has native kernels only
 
 	mu      sync.Mutex
 	kernels map[string]*Kernel
@@ -131,10 +131,9 @@ func (d *Device) Program(ctx context.Context, unit *source.Unit, options ...Prog
 	return p, nil
 }
 
-// shared returns another Program of one that is loaded, or of made if there is
-// none. Two goroutines may build the same unit at once (the cache compiles once);
-// the one that comes second unloads its own. Nil means that there is none, or
-// that the device is closed.
+// shared returns a new handle of the loaded program with that key or, if there is none, of made.
+// Two goroutines may build the same unit at once (the cache compiles once); the second to finish
+// unloads its own. Nil means that there is none, or that the device is closed.
 func (lib *programs) shared(key programKey, made *programCore) *Program {
 	if !lib.core.enter() {
 		return nil
@@ -154,7 +153,7 @@ func (lib *programs) shared(key programKey, made *programCore) *Program {
 		return nil
 	}
 	if made != nil {
-		_ = made.unload() // a copy of what is there
+		_ = made.unload() // the same program is loaded already
 	}
 	return &Program{core: have}
 }
@@ -182,11 +181,11 @@ func (lib *programs) build(ctx context.Context, key programKey, opt ProgramOptio
 	}
 	p.module, err = lib.core.compiler.Load(ctx, key.unit, driver.Binary{Code: bin.Binary, Log: bin.Log})
 	if stale(err) && hit != kernelcache.Compiled && ctx.Err() == nil {
-		// Intact bytes that the driver refuses all the same are compiled anew, once.
+		// Intact bytes that the driver refuses are compiled again, once.
 		refused := err
 		if bin, hit, err = lib.again(ctx, key, opt.Flags); err == nil {
 			p.module, err = lib.core.compiler.Load(ctx, key.unit, driver.Binary{Code: bin.Binary, Log: bin.Log})
-		} else if errors.Is(err, ErrUnsupported) && !errors.Is(refused, ErrUnsupported) { // no compiler: why the bytes were refused says more
+		} else if errors.Is(err, ErrUnsupported) && !errors.Is(refused, ErrUnsupported) { // no compiler: the reason for the refusal says more
 			err = errors.Join(refused, err)
 		}
 	}
@@ -198,8 +197,8 @@ func (lib *programs) build(ctx context.Context, key programKey, opt ProgramOptio
 	return p, nil
 }
 
-// stale reports an error of Load that is one of the bytes, not of the device: others
-// would come again with new bytes.
+// stale reports whether an error of Load is about the bytes and not about the device: other errors
+// would come back with new bytes.
 func stale(err error) bool { return errors.Is(err, ErrCorrupt) || errors.Is(err, ErrNoKernel) }
 
 // binary gets the compiled bytes of a unit from the cache.
@@ -213,8 +212,8 @@ func (lib *programs) binary(ctx context.Context, key programKey, flags []string)
 			return e, kernelcache.Memory, nil
 		}
 	}
-	// Before a disk or a compiler is asked the key is made anew: the compiler may
-	// not be the one that it was.
+	// Before a look on disk or a compilation the key is computed again: the compiler may have been
+	// replaced.
 	cacheKey, err := lib.cacheKey(ctx, key, flags)
 	if err != nil {
 		if e, hit, ok := lib.prebuilt(key, flags, err); ok {
@@ -233,7 +232,7 @@ func (lib *programs) binary(ctx context.Context, key programKey, flags []string)
 	})
 }
 
-// again drops a cached binary and builds it anew.
+// again drops a cached binary and compiles the unit again.
 func (lib *programs) again(ctx context.Context, key programKey, flags []string) (kernelcache.Entry, kernelcache.Hit, error) {
 	cacheKey, err := lib.cacheKey(ctx, key, flags)
 	if err != nil {
@@ -255,15 +254,15 @@ func (lib *programs) cacheKey(ctx context.Context, key programKey, flags []strin
 	return k, nil
 }
 
-// Built says where the program came from and how long that took.
+// Built says how the program was obtained and how long that took.
 func (p *Program) Built() Built { return p.core.built }
 
-// Unit returns what the program was built from.
+// Unit returns the unit that the program was built from.
 func (p *Program) Unit() *source.Unit { return p.core.key.unit }
 
-// Kernel returns an entry point. A name that is not there is an error that
-// matches ErrNoKernel and lists those that are. A Kernel lives as long as its
-// program is open somewhere; it needs no Close.
+// Kernel returns an entry point. An unknown name is an error that matches ErrNoKernel and lists the
+// names that exist. A Kernel is valid while a Program of the unit is open on the device; it needs
+// no Close.
 func (p *Program) Kernel(name string) (*Kernel, error) {
 	if p == nil || p.core == nil {
 		return nil, fmt.Errorf("kernel %s: program is nil: %w", name, ErrInvalidArgument)
@@ -310,9 +309,8 @@ func (p *programCore) kernel(name string) (*Kernel, error) {
 	return k, nil
 }
 
-// Close gives the program back; the last Close unloads it, after the work queued
-// on the device is done. A graph keeps the programs of its kernels loaded. Closing
-// twice does nothing.
+// Close releases this handle; the last Close unloads the program, after the work queued on the
+// device is done. A graph keeps the programs of its kernels loaded. Closing twice does nothing.
 func (p *Program) Close() error {
 	if p == nil || p.core == nil || p.closed.Swap(true) {
 		return nil
@@ -332,14 +330,14 @@ func (p *programCore) retain() bool {
 	return true
 }
 
-// release gives one use back; the last one unloads the program, after the work
-// queued on the device is done.
+// release drops one use; the last one unloads the program, after the work queued on the device is
+// done.
 func (p *programCore) release() error {
 	c := p.device
 	lib := &c.programs
 	lib.mu.Lock()
 	p.users--
-	last := p.users == 0 && c.enter() // else Close of the device unloads it
+	last := p.users == 0 && c.enter() // otherwise Close of the device unloads it
 	if last {
 		delete(lib.loaded, p.key)
 		delete(lib.keys, p.key)
@@ -369,13 +367,13 @@ func (p *programCore) unload() error {
 type Kernel struct {
 	program *programCore
 	drv     driver.Kernel
-	own     driver.Selective // what runs the launches that it takes, or nil
+	own     driver.Selective // runs the launches that it accepts, or nil
 	info    KernelInfo
 	decl    *source.Kernel
 }
 
-// Info describes the kernel as compiled. Where the device's own implementation runs
-// some launches, Implementation names both; records name the one that ran.
+// Info describes the compiled kernel. If the device's own implementation runs some of the launches,
+// Implementation names both; records name the one that ran.
 func (k *Kernel) Info() KernelInfo { return k.info }
 
 // Name returns the name of the entry point.
@@ -384,7 +382,7 @@ func (k *Kernel) Name() string { return k.decl.Name }
 // Params returns the kernel's parameters.
 func (k *Kernel) Params() []source.Param { return k.decl.Params }
 
-// String reads "saxpy(float a, global const float *x, ...)".
+// String returns the kernel's signature: "saxpy(float a, global const float *x, ...)".
 func (k *Kernel) String() string {
 	parts := make([]string, len(k.decl.Params))
 	for i, p := range k.decl.Params {

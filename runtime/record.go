@@ -3,7 +3,7 @@ package runtime
 // Where each result was computed. Package accounts builds receipts and statistics from records.
 
 // Record says where one operation ran. GPUExecuted is true only if a kernel ran on
-// a GPU that was really opened.
+// a GPU that is neither fake nor simulated.
 type Record struct {
 	Backend        string `json:"backend"`
 	DeviceIndex    int    `json:"device_index"` // Info.Index
@@ -16,8 +16,7 @@ type Record struct {
 	FallbackReason string `json:"fallback_reason,omitempty"`
 }
 
-// after returns the record of work that was done here because of a fallback, if
-// there was one.
+// after returns the record of work that ran here because of a fallback, if there was one.
 func (r Record) after(fallback error) Record {
 	if fallback != nil {
 		r.Fallback, r.FallbackReason = true, fallback.Error()

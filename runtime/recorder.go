@@ -1,7 +1,7 @@
 package runtime
 
-// Graphs for devices whose driver has none: a stream that keeps what it is given,
-// and gives it to other streams again.
+// Graphs for devices whose driver has none: a stream that keeps its operations and queues them on
+// other streams later.
 
 import (
 	"context"
@@ -10,10 +10,10 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// recorder is a driver.Stream that records. What it is given is checked and packed.
+// recorder is a driver.Stream that records operations, which are already checked and packed.
 type recorder struct{ ops []recorded }
 
-// recorded is one operation: a launch, else a fill if there is a pattern, else a
+// recorded is one operation: a launch if launch is set, a fill if pattern is set, and otherwise a
 // copy.
 type recorded struct {
 	launch   *driver.Launch
@@ -27,7 +27,7 @@ var (
 	_ driver.PinnedCopier = (*recorder)(nil)
 )
 
-// Launch keeps a copy of a launch: l is the caller's again afterwards.
+// Launch keeps a copy of the launch, since l belongs to the caller.
 func (r *recorder) Launch(l *driver.Launch) error {
 	kept := *l
 	kept.Args, kept.Data = slices.Clone(l.Args), slices.Clone(l.Data)
@@ -40,7 +40,7 @@ func (r *recorder) Copy(dst, src driver.Memory) error {
 	return nil
 }
 
-// UploadPinned and DownloadPinned are copies; which kind is seen when they run.
+// UploadPinned and DownloadPinned record copies; the kinds of memory decide when they run.
 func (r *recorder) UploadPinned(dst, src driver.Memory) error   { return r.Copy(dst, src) }
 func (r *recorder) DownloadPinned(dst, src driver.Memory) error { return r.Copy(dst, src) }
 
@@ -49,7 +49,7 @@ func (r *recorder) Fill(dst driver.Memory, pattern []byte) error {
 	return nil
 }
 
-// What follows is refused before it comes here.
+// Stream refuses the following calls before they reach the recorder.
 
 func (r *recorder) Upload(context.Context, driver.Memory, []byte) error   { return ErrInvalidArgument }
 func (r *recorder) Download(context.Context, []byte, driver.Memory) error { return ErrInvalidArgument }
@@ -62,8 +62,8 @@ func (r *recorder) Close() error                                          { retu
 func (r *recorder) BeginCapture() error { return nil }
 func (r *recorder) DropCapture() error  { return nil }
 
-// EndCapture returns the operations as a graph; an earlier one gets them instead
-// of its own.
+// EndCapture returns the operations as a graph; with update it replaces the operations of that
+// graph.
 func (r *recorder) EndCapture(update driver.Graph) (driver.Graph, error) {
 	g, ok := update.(*softGraph)
 	if !ok {
@@ -73,7 +73,7 @@ func (r *recorder) EndCapture(update driver.Graph) (driver.Graph, error) {
 	return g, nil
 }
 
-// softGraph is recorded operations. Launching allocates nothing.
+// softGraph is a list of recorded operations. Launching it allocates nothing.
 type softGraph struct{ ops []recorded }
 
 func (g *softGraph) Launch(s driver.Stream) error {

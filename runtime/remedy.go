@@ -1,11 +1,11 @@
 package runtime
 
-// What to do about an error.
+// Advice for errors.
 
 import "errors"
 
-// Remedy returns what helps against an error, as an instruction, or "". What would make a
-// backend's devices available is Probe.Remedy.
+// Remedy returns an instruction that helps against an error, or "". Probe.Remedy says how a
+// backend's devices become available.
 func Remedy(err error) string {
 	switch {
 	case err == nil:

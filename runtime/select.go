@@ -1,6 +1,6 @@
 package runtime
 
-// Which device a name means, and in which order others stand in for it.
+// Resolving names of devices, and the order of their stand-ins.
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// SetActiveDevice makes the device with that merged index what "auto" opens, in
-// this session. An explicit name always wins over it.
+// SetActiveDevice makes "auto" mean the device with that merged index, in this session. An explicit
+// name always has priority.
 func (s *Session) SetActiveDevice(ctx context.Context, index int) error {
 	if err := checkContext(ctx, "set active device"); err != nil {
 		return err
@@ -38,7 +38,7 @@ func (s *Session) ActiveDevice() (index int, ok bool) {
 	return i, i >= 0
 }
 
-// DefaultDevice returns what Open("auto") would try first.
+// DefaultDevice returns the device that Open("auto") would try first.
 func (s *Session) DefaultDevice(ctx context.Context) (Info, error) {
 	if err := checkContext(ctx, "default device"); err != nil {
 		return Info{}, err
@@ -50,8 +50,8 @@ func (s *Session) DefaultDevice(ctx context.Context) (Info, error) {
 	return list[0], nil
 }
 
-// meant is the name that a name stands for: "auto" is the active device if one was set,
-// else the configured one.
+// meant resolves "auto": the active device if one was set, else the configured one. Other names are
+// returned in lower case.
 func (s *Session) meant(name string) (what string, configured bool) {
 	if name = strings.ToLower(strings.TrimSpace(name)); name != "" && name != "auto" {
 		return name, false
@@ -63,9 +63,8 @@ func (s *Session) meant(name string) (what string, configured bool) {
 	return what, what != "" && what != "auto"
 }
 
-// probesFor looks at what decides which device a name means: one backend where the
-// name is that of a backend or of a device of it, else all of them. A driver that
-// nobody asked for is left alone.
+// probesFor probes the backends that decide which device a name means: one if the name is that of a
+// backend or of one of its devices, else all. Other drivers are not touched.
 func (s *Session) probesFor(ctx context.Context, name string) ([]Probe, error) {
 	backend, _, _ := s.cutName(name)
 	_, err := strconv.Atoi(backend)
@@ -75,8 +74,8 @@ func (s *Session) probesFor(ctx context.Context, name string) ([]Probe, error) {
 	return s.lookFor(ctx, backend)
 }
 
-// cutName takes the name of a device apart: "hip:0" is the backend rocm, of which hip is
-// an alias, and "0". A backend's own name comes before aliases.
+// cutName splits the name of a device: "hip:0" is the backend rocm, of which hip is an alias, and
+// "0". A backend's own name has priority over aliases.
 func (s *Session) cutName(name string) (backend, suffix string, hasSuffix bool) {
 	backend, suffix, hasSuffix = strings.Cut(name, ":")
 	if s.backend(backend) != nil {
@@ -90,8 +89,8 @@ func (s *Session) cutName(name string) (backend, suffix string, hasSuffix bool) 
 	return backend, suffix, hasSuffix
 }
 
-// candidates returns the devices that a name means, best first: the one it names, or
-// for "auto" all that it may be.
+// candidates returns the devices that a name means, in the order of preference: one device, or for
+// "auto" all eligible ones.
 func (s *Session) candidates(ctx context.Context, name string) ([]Info, error) {
 	name, configured := s.meant(name)
 	probes, err := s.probesFor(ctx, name)
@@ -126,9 +125,9 @@ func (s *Session) automatic(all []Info) ([]Info, error) {
 	return list, nil
 }
 
-// hostOf returns the device that can always be opened, if there is one. It is found by
-// Description.Host, as any name could be another backend's and as a device of Kind CPU may be
-// one of OpenCL's, behind a driver that fails like others.
+// hostOf returns the device that can always be opened, if there is one. Description.Host identifies
+// it: a name could be another backend's, and a device of Kind CPU may belong to OpenCL, whose
+// driver can fail like any other.
 func (s *Session) hostOf(all []Info) []Info {
 	for _, d := range all {
 		if s.describe(d.Backend).Host {
@@ -138,9 +137,8 @@ func (s *Session) hostOf(all []Info) []Info {
 	return nil
 }
 
-// below lists what may stand in for a device that fails to open: the next real
-// GPUs in the merged order, then the host's processor. Nothing but that comes after one
-// that is not in the list.
+// below lists the stand-ins for a device that fails to open: the next real GPUs in the merged
+// order, then the host's processor. A device that is not in the list has only the latter.
 func (s *Session) below(first Info, all []Info) []Info {
 	var list []Info
 	at := slices.IndexFunc(all, func(d Info) bool { return d.ID == first.ID })
@@ -188,7 +186,7 @@ func indexError(index string, count int) error {
 	return fmt.Errorf("index %s of %d devices: %w", index, count, ErrDeviceIndex)
 }
 
-// knownBackends lists the names that are not simulated ones, then their aliases.
+// knownBackends lists the names of backends that are not simulated, then their aliases.
 func (s *Session) knownBackends() []string {
 	names := driver.BackendNames()
 	for _, b := range s.listed() {

@@ -21,8 +21,8 @@ import (
 	"github.com/concord-compute/concord/runtime/kernelcache"
 )
 
-// Session holds what devices of one configuration share: the discovery, the
-// kernel cache, the active device. It is safe for concurrent use.
+// Session holds the shared state of the devices of one configuration: discovery, the kernel cache,
+// the active device. It is safe for concurrent use.
 type Session struct {
 	cfg    Config
 	active atomic.Int64 // merged index of the active device, or -1
@@ -36,8 +36,8 @@ type Session struct {
 	falls   int64
 }
 
-// New returns a session for a configuration; what cfg leaves unset comes from
-// the environment. Close it to close what is still open.
+// New returns a session for a configuration; the environment provides the fields that cfg leaves
+// unset. Close closes the devices that are still open.
 func New(cfg Config) (*Session, error) {
 	env, err := config.ParseEnv(os.Environ())
 	if err != nil {
@@ -90,17 +90,16 @@ func Devices(ctx context.Context) ([]Info, error) {
 // device if one was set, else Config.Device, else the first real GPU, else the
 // CPU.
 //
-// Opening a device that is already open shares it; each Device is closed by
-// itself. One that was lost is opened anew, while the Devices from before stay
-// lost. A name that is not there is an error, never something else. A device
-// that is there and fails to open is replaced as Config.Fallback says, which is
-// logged and told by Device.Fallback.
+// Opening a device that is already open shares it; each Device is closed separately. A lost device
+// is opened again, while earlier Devices of it stay lost. A name without a device is an error and
+// never means another one. A device that exists and fails to open is replaced as Config.Fallback
+// says, which is logged and returned by Device.Fallback.
 //
 // A simulated device ("sim-cuda:0") is opened only by its name.
 //
-// A name with a backend touches no driver but that backend's, unless another device
-// has to stand in. Calls at the same time share what they wait for. One that waits for
-// another to open the same device gives up (ErrTimeout) when that takes twelve times
+// A name with a backend touches no driver but that backend's, unless another device has to stand
+// in. Concurrent calls share a look at a backend and the opening of a device. A call that waits for
+// another one to open the same device returns ErrTimeout when that takes twelve times
 // Config.ProbeTimeout.
 func (s *Session) Open(ctx context.Context, name string) (*Device, error) {
 	if s == nil || s.cache == nil {
@@ -140,8 +139,7 @@ func (s *Session) Open(ctx context.Context, name string) (*Device, error) {
 	return nil, fmt.Errorf("%w: %w", ErrAllBackendsExhausted, errors.Join(causes...))
 }
 
-// standIns extends candidates, of which the first failed to open, by what may stand
-// in for it.
+// standIns appends the stand-ins of the first candidate, which failed to open.
 func (s *Session) standIns(ctx context.Context, candidates []Info) ([]Info, error) {
 	if len(candidates) > 1 || s.describe(candidates[0].Backend).Host {
 		return candidates, nil
@@ -153,8 +151,7 @@ func (s *Session) standIns(ctx context.Context, candidates []Info) ([]Info, erro
 	return append(candidates, s.below(candidates[0], all)...), nil
 }
 
-// allowsFallback reports whether an error is one after which another device may
-// do the work (spec: the column "CPU fallback").
+// allowsFallback reports whether another device may do the work after the error.
 func allowsFallback(err error) bool {
 	if errors.Is(err, ErrDeviceIndex) || errors.Is(err, ErrFakeDevice) {
 		return false
@@ -180,16 +177,16 @@ func (s *Session) noteFallback(to, op string, cause error) {
 	}
 }
 
-// Fallbacks returns how often another device than the one asked for was used.
+// Fallbacks returns how often a device stood in for the requested one.
 func (s *Session) Fallbacks() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.falls
 }
 
-// opening is a device that a call is opening.
+// opening is the state of a device that a call is opening.
 type opening struct {
-	over  chan struct{} // closed when that is over
+	over  chan struct{} // closed when the call has opened it, or failed to
 	since time.Time
 }
 
@@ -222,8 +219,8 @@ func (s *Session) acquire(ctx context.Context, info Info) (*core, error) {
 			return nil, err
 		}
 	}
-	// Outside of the lock: a driver that hangs keeps nobody from other devices.
-	if dead != nil { // first, as what is lost may be one context for all of the process
+	// Outside the lock, so that a driver that hangs does not block other devices.
+	if dead != nil { // first, as the process may have one context for the lost device and the new one
 		if err := dead.close(); err != nil {
 			s.debug(1, "closing a lost device", "device", info.ID, "error", err)
 		}
@@ -278,7 +275,7 @@ func (s *Session) release(c *core) error {
 	s.mu.Lock()
 	c.handles--
 	last := c.handles == 0
-	if last && s.open[c.key] == c { // after Session.Close another may have taken its place
+	if last && s.open[c.key] == c { // after Session.Close another core may have taken its place
 		delete(s.open, c.key)
 	}
 	s.mu.Unlock()
@@ -288,8 +285,7 @@ func (s *Session) release(c *core) error {
 	return c.close()
 }
 
-// Close closes every device that is still open, and lets go of the kernel cache's
-// directory. It may be called twice.
+// Close closes every device that is still open, and the kernel cache. It may be called twice.
 func (s *Session) Close() error {
 	if s == nil {
 		return nil
@@ -328,8 +324,8 @@ func (s *Session) backend(name string) driver.Backend {
 	return nil
 }
 
-// descriptions iterates over every name that means a backend, with what is known of it: the
-// session's backends, then the reserved names without one.
+// descriptions iterates over every name of a backend with its description: the session's backends,
+// then the reserved names without a backend.
 func (s *Session) descriptions() iter.Seq2[string, driver.Description] {
 	return func(yield func(string, driver.Description) bool) {
 		for _, b := range s.backends() {
@@ -345,7 +341,7 @@ func (s *Session) descriptions() iter.Seq2[string, driver.Description] {
 	}
 }
 
-// describe returns what is known of the backend with that name.
+// describe returns the description of the backend with that name.
 func (s *Session) describe(name string) driver.Description {
 	for known, d := range s.descriptions() {
 		if known == name {

@@ -1,8 +1,8 @@
 package runtime
 
-// Large copies between pageable memory and a device, through pinned memory: while the
-// device copies one piece, the host copies the next. Drivers keep none of Go's memory,
-// and between pieces a context can end the copy.
+// Large copies between pageable memory and a device, through pinned memory: while the device copies
+// one piece, the host copies the next. So drivers do not hold Go memory, and a context can end the
+// copy between two pieces.
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// Sizes of staging buffers, and how many a device has: a copy takes two. What finds
-// none is copied in the driver's own way.
+// Sizes of staging buffers, and their number per device: a copy takes two. If there are not two,
+// the driver copies in its own way.
 const (
 	stageLinux = 16 << 20
 	stageElse  = 8 << 20
@@ -23,8 +23,8 @@ const (
 	stagesKept = 2 // while nothing is copied
 )
 
-// stageBytes is the size of a staging buffer, and of the smallest copy that takes
-// them: drivers have a way of their own for what is smaller.
+// stageBytes is the size of a staging buffer, and of the smallest copy that uses them: drivers
+// handle smaller copies well.
 func (g *staging) stageBytes() int64 {
 	switch {
 	case g.chunk > 0:
@@ -37,15 +37,15 @@ func (g *staging) stageBytes() int64 {
 
 // StagingStats are the accounts of a device's staging buffers.
 type StagingStats struct {
-	Buffers int64 // pinned memory held now
-	Bytes   int64 // of these
-	Copies  int64 // copies that went through them
-	Moved   int64 // bytes of these
+	Buffers int64 // pinned buffers held now
+	Bytes   int64 // their bytes
+	Copies  int64 // copies that went through them so far
+	Moved   int64 // bytes of these copies
 }
 
 // staging is a device's pool of staging buffers.
 type staging struct {
-	chunk  int64 // of tests; 0 is what the system's is
+	chunk  int64 // set by tests; 0 means the system's size
 	mu     sync.Mutex
 	free   []*stage
 	closed bool
@@ -56,7 +56,7 @@ type staging struct {
 type stage struct {
 	mem  driver.Memory
 	data []byte
-	last usage // the copy that uses it; no stream if none. See aside
+	last usage // the copy that uses it; no stream if none does. See aside
 }
 
 func (g *staging) stats() StagingStats {
@@ -65,7 +65,7 @@ func (g *staging) stats() StagingStats {
 	return g.n
 }
 
-// take returns two staging buffers, or none where there are not two.
+// take returns two staging buffers, or none if two cannot be had.
 func (g *staging) take(c *core) (pair [2]*stage, ok bool) {
 	for i := range pair {
 		if pair[i] = g.one(c); pair[i] == nil {
@@ -90,7 +90,7 @@ func (g *staging) one(c *core) *stage {
 	}
 	mem, err := c.drv.Alloc(g.stageBytes(), driver.Pinned)
 	if err != nil {
-		_ = c.noticed(err) // else the driver's own way does as well
+		_ = c.noticed(err) // any other failure leaves the copy to the driver
 		return nil
 	}
 	data, ok := c.hostBytes(mem)
@@ -103,8 +103,8 @@ func (g *staging) one(c *core) *stage {
 	return &stage{mem: mem, data: data}
 }
 
-// put takes staging buffers back, from or to which the last copies may be under way, and
-// gives the driver what is more than to be kept.
+// put takes staging buffers back, which the last copies may still use, and frees those that exceed
+// stagesKept.
 func (g *staging) put(c *core, list []*stage) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -138,7 +138,7 @@ func (g *staging) drop(st *stage) {
 	g.n.Bytes -= st.mem.Size
 }
 
-// close gives everything back, after the device's streams are closed.
+// close frees everything, after the device's streams are closed.
 func (g *staging) close(drv driver.Device) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -153,9 +153,9 @@ func (g *staging) close(drv driver.Device) error {
 	return errors.Join(errs...)
 }
 
-// wait waits until nothing uses the buffer. An error that is not the context's is that
-// of the stream which used it last: then nobody can tell when its copy is over, and the
-// buffer is set aside until the stream is closed.
+// wait waits until the buffer is not in use. An error that is not the context's is that of the
+// stream which used it last: the end of its copy cannot be known then, and the buffer is set aside
+// until the stream is closed.
 func (st *stage) wait(ctx context.Context) error {
 	if st.last.stream == nil {
 		return nil
@@ -173,11 +173,11 @@ func (st *stage) wait(ctx context.Context) error {
 	return nil
 }
 
-// leave waits until no other stream than s uses the buffers, and reports whether they
-// can be had: a stream that failed is no reason for a copy on another one to fail.
+// leave waits until no other stream than s uses the buffers, and reports whether they are usable:
+// the failure of another stream must not fail this copy.
 func leave(ctx context.Context, s *Stream, pair *[2]*stage) (ok bool, err error) {
 	for _, st := range pair {
-		if st.last.stream == s { // which waits when it comes to this one
+		if st.last.stream == s { // it waits when it comes to this buffer
 			continue
 		}
 		if err := st.wait(ctx); err != nil {
@@ -187,7 +187,7 @@ func leave(ctx context.Context, s *Stream, pair *[2]*stage) (ok bool, err error)
 	return true, nil
 }
 
-// aside reports that nobody can tell when the copy that uses the buffer is over.
+// aside reports whether the buffer is set aside because the end of its last copy cannot be known.
 func (st *stage) aside() bool {
 	return st.last.stream != nil && st.last.event == nil && !st.last.done()
 }
@@ -197,8 +197,8 @@ func (st *stage) rest() {
 	st.last = usage{}
 }
 
-// staged runs a large copy through staging buffers, if the stream can and they are to
-// be had. The caller has the stream.
+// staged runs a large copy through staging buffers, if the stream can use them and two are
+// available. The caller holds the stream.
 func (s *Stream) staged(ctx context.Context, n int64, copy func(p driver.PinnedCopier, pair *[2]*stage) error) (done bool, err error) {
 	p, can := s.drv.(driver.PinnedCopier)
 	if !can || n < s.core.memory.staging.stageBytes() {
@@ -223,7 +223,7 @@ func (s *Stream) staged(ctx context.Context, n int64, copy func(p driver.PinnedC
 	return true, nil
 }
 
-// upload copies the host's memory to the device. The caller has the stream.
+// upload copies the host's memory to the device. The caller holds the stream.
 func (s *Stream) upload(ctx context.Context, dst driver.Memory, src []byte) error {
 	done, err := s.staged(ctx, int64(len(src)), func(p driver.PinnedCopier, pair *[2]*stage) error {
 		for i, off := 0, int64(0); off < int64(len(src)); i++ {
@@ -248,13 +248,13 @@ func (s *Stream) upload(ctx context.Context, dst driver.Memory, src []byte) erro
 	return s.drv.Upload(ctx, dst, src)
 }
 
-// download copies the device's memory to the host's and waits. The caller has the
+// download copies the device's memory to the host's and waits. The caller holds the
 // stream.
 func (s *Stream) download(ctx context.Context, dst []byte, src driver.Memory) error {
 	done, err := s.staged(ctx, int64(len(dst)), func(p driver.PinnedCopier, pair *[2]*stage) error {
 		size, piece := int64(len(dst)), s.core.memory.staging.stageBytes()
 		for i, off := 0, int64(0); off < size+piece; i, off = i+1, off+piece {
-			if off < size { // this one comes while the one before goes on to dst
+			if off < size { // this piece is fetched while the one before is copied to dst
 				if err := pair[i%2].fetch(ctx, s, p, part(src, off, min(piece, size-off))); err != nil {
 					return err
 				}
@@ -276,7 +276,7 @@ func (s *Stream) download(ctx context.Context, dst []byte, src driver.Memory) er
 	return s.drv.Download(ctx, dst, src)
 }
 
-// ready is wait, unless ctx is done already.
+// ready is wait, but fails if ctx is already done.
 func (st *stage) ready(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -295,7 +295,7 @@ func (st *stage) fetch(ctx context.Context, s *Stream, p driver.PinnedCopier, sr
 	return st.usedIn(s)
 }
 
-// usedIn notes the copy that the stream was just given.
+// usedIn notes the copy that was just queued on the stream.
 func (st *stage) usedIn(s *Stream) (err error) {
 	st.last, err = s.noteUse()
 	return err

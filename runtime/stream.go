@@ -16,17 +16,16 @@ import (
 	"github.com/concord-compute/concord/runtime/mempool"
 )
 
-// Stream is an in-order queue of work on one device. Methods that queue return at
-// once; those that wait take a context, and return its error when it is done
-// first, while the queued work goes on. It is safe for concurrent use: each call
-// is queued as a whole.
+// Stream is an in-order queue of work on one device. Methods that queue work return at once.
+// Methods that wait take a context; if it is done first they return its error, and the queued work
+// goes on. A Stream is safe for concurrent use: each call is queued as a whole.
 //
-// When work that was queued fails, the stream has failed: every later call
-// returns the same error, which names the work, until Close.
+// When queued work fails, the stream has failed: every later call until Close returns the same
+// error, which names the work.
 type Stream struct {
 	core     *core
 	drv      driver.Stream
-	known    driver.KnownFailure // drv, if its Err asks the driver; else nil
+	known    driver.KnownFailure // drv, if it can report a known failure without a call to the driver; else nil
 	launches atomic.Int64
 	queued   atomic.Uint64 // work queued so far; changed with mu held
 	finished atomic.Uint64 // work up to here is known to be done
@@ -34,11 +33,11 @@ type Stream struct {
 	over     chan struct{} // closed when it is closed and its work is done
 	fallback error         // why its device stands in for another
 	priority driver.Priority
-	capture  *capture      // what is recorded, of a stream that Capture made; else nil
-	lane     *mempool.Lane // the stream as the device's pool knows it
-	work     progress      // what it knows it by
+	capture  *capture      // the recording, if Capture made the stream; else nil
+	lane     *mempool.Lane // the stream in the device's pool
+	work     progress      // the stream's progress, for lane
 
-	mu     sync.Mutex // held while something is queued, which is what makes order
+	mu     sync.Mutex // held while work is queued, which gives the work its order
 	closed bool
 	spec   driver.Launch // reused by every launch, so that none allocates
 	held   []*allocation // memory in use by the call under way
@@ -47,13 +46,13 @@ type Stream struct {
 // streams are the queues and the recorded work of one device.
 type streams struct {
 	core      *core
-	own       *Stream      // the one that every device has
+	own       *Stream      // Device.Stream
 	capturing atomic.Int32 // captures by the driver under way
 
 	mu       sync.Mutex
 	open     map[*Stream]struct{}
 	graphs   map[*Graph]struct{}
-	launches int64 // of streams that are closed
+	launches int64 // of closed streams
 }
 
 func (set *streams) list() []*Stream {
@@ -73,7 +72,7 @@ func (set *streams) launched() int64 {
 	return n
 }
 
-// dropGraphs closes the graphs with their device.
+// dropGraphs closes the graphs when their device is closed.
 func (set *streams) dropGraphs() (errs []error) {
 	set.mu.Lock()
 	graphs := set.graphs
@@ -101,7 +100,7 @@ func (set *streams) new(p driver.Priority) (*Stream, error) {
 	return set.register(&Stream{core: set.core, drv: drv, priority: p}), nil
 }
 
-// driverStream gets a stream of the driver's, with a priority where it has any.
+// driverStream returns a stream of the driver, with the priority if the device has priorities.
 func (set *streams) driverStream(p driver.Priority) (driver.Stream, error) {
 	if has, ok := set.core.drv.(driver.PriorityStreams); ok && p != driver.Normal {
 		return has.NewPriorityStream(p)
@@ -109,7 +108,7 @@ func (set *streams) driverStream(p driver.Priority) (driver.Stream, error) {
 	return set.core.drv.NewStream()
 }
 
-// register makes s one of the streams that the device closes. The caller has entered the device.
+// register adds s to the streams that the device closes. The caller has entered the device.
 func (set *streams) register(s *Stream) *Stream {
 	s.work.s, s.over = s, make(chan struct{})
 	s.known, _ = s.drv.(driver.KnownFailure)
@@ -120,10 +119,10 @@ func (set *streams) register(s *Stream) *Stream {
 	return s
 }
 
-// none reports a Stream that is nil or of no device.
+// none reports whether the Stream is nil or its zero value.
 func (s *Stream) none() bool { return s == nil || s.core == nil }
 
-// lock takes the stream for queueing, or says why it cannot be used.
+// lock takes the stream for queueing, or returns the reason why it cannot be used.
 func (s *Stream) lock(op string) error {
 	if s.none() {
 		return fmt.Errorf("%s: stream is nil: %w", op, ErrInvalidArgument)
@@ -144,8 +143,8 @@ func (s *Stream) lock(op string) error {
 	return err
 }
 
-// failed returns the error that made the stream fail, as far as the driver need not be
-// asked for it: a call costs no more than itself, and is told if it comes too late.
+// failed returns the error that made the stream fail, if it can be had without a call to the
+// driver: a queueing call should cost nothing extra, and gets a later error from the driver.
 func (s *Stream) failed() error {
 	if s.known != nil {
 		return s.known.KnownErr()
@@ -171,7 +170,7 @@ func (s *Stream) holdMemory(a *allocation) error {
 	if !a.ref() {
 		return fmt.Errorf("buffer: %w", ErrClosed)
 	}
-	if s.capture == nil { // else nothing runs yet
+	if s.capture == nil { // nothing of a recording runs yet
 		if err := a.usedBy(s); err != nil {
 			a.unref()
 			return err
@@ -206,13 +205,13 @@ func (s *Stream) queue(op string, call func() error) (err error) {
 	if err := s.lock(op); err != nil {
 		return err
 	}
-	queued := true // what a driver refused half way may have queued something
+	queued := true // a driver that returns an error may have queued a part
 	defer func() { s.unlock(queued) }()
 	return s.core.noticed(s.core.named(op, call()))
 }
 
-// live refuses what a stream that records cannot do: what waits, or what is told
-// to the host.
+// live refuses operations that a recording stream cannot do: those that wait or return results to
+// the host.
 func (s *Stream) live(op string) error {
 	if s.none() || s.capture == nil {
 		return nil
@@ -255,8 +254,7 @@ func (s *Stream) Wait(e *Event) error {
 	})
 }
 
-// Sync waits until everything queued so far is done, and returns the error of
-// what failed.
+// Sync waits until everything queued so far is done, and returns the error of work that failed.
 func (s *Stream) Sync(ctx context.Context) error {
 	if err := checkContext(ctx, "sync"); err != nil {
 		return err
@@ -275,7 +273,7 @@ func (s *Stream) Sync(ctx context.Context) error {
 
 func (s *Stream) sync(ctx context.Context) error {
 	if s.capture != nil {
-		return nil // nothing of it runs
+		return nil // a recording has nothing to wait for
 	}
 	s.mu.Lock()
 	n, closed := s.queued.Load(), s.closed
@@ -290,8 +288,8 @@ func (s *Stream) sync(ctx context.Context) error {
 	return nil
 }
 
-// passed is sync for callers to which the stream does not belong: a stream that is being closed
-// is no error, but waited for.
+// passed is sync for callers that do not own the stream: if it is being closed, passed waits for
+// that instead of returning an error.
 func (s *Stream) passed(ctx context.Context) error {
 	err := s.sync(ctx)
 	if err == nil || !s.gone.Load() {
@@ -315,19 +313,18 @@ func (s *Stream) finish(n uint64) {
 	}
 }
 
-// busy reports whether work is under way, as far as is known without asking.
+// busy reports whether work may be under way, without asking the driver.
 func (s *Stream) busy() bool { return s.finished.Load() < s.queued.Load() }
 
-// lastUse returns a usage that covers everything queued so far, and whether anything is under
-// way at all.
+// lastUse returns a usage that covers everything queued so far, and whether any work is under way.
 func (s *Stream) lastUse() (usage, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || !s.busy() { // being closed, it is busy until the driver has waited
+	if s.closed || !s.busy() { // while Close runs it is busy until the driver has waited
 		return usage{s, s.queued.Load(), nil}, s.busy()
 	}
 	e, err := s.drv.Record(false)
-	if err != nil { // what it was given before may run on: until the stream is closed
+	if err != nil { // earlier work may run on until the stream is closed
 		e = nil
 	}
 	return usage{s, s.queued.Load(), e}, true
@@ -366,7 +363,7 @@ func (s *Stream) close() error {
 		return nil
 	}
 	s.closed = true
-	s.gone.Store(true) // who is told that it is closed looks here whether that is why
+	s.gone.Store(true) // for callers that are told that it is closed: see passed
 	n := s.queued.Load()
 	s.mu.Unlock()
 	var err error
@@ -387,8 +384,8 @@ func (s *Stream) close() error {
 	return err
 }
 
-// Run launches a kernel, waits for it, and returns the record of where and how
-// long it ran. It is Launch between two events.
+// Run launches a kernel between two events, waits for it, and returns the record of where and how
+// long it ran.
 func (s *Stream) Run(ctx context.Context, k *Kernel, g Grid, args ...any) (Record, error) {
 	if err := checkContext(ctx, "run"); err != nil {
 		return Record{}, err
@@ -417,7 +414,7 @@ func (s *Stream) Run(ctx context.Context, k *Kernel, g Grid, args ...any) (Recor
 	return s.record(k, ran, took).after(s.fallback), nil
 }
 
-// record is that of a launch of k, which ran as ran.
+// record returns the record of a launch of k that ran as the driver's kernel ran.
 func (s *Stream) record(k *Kernel, ran driver.Kernel, took time.Duration) Record {
 	info := &s.core.info
 	return Record{

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// SystemMemory returns how much memory of the machine is in use and how much there is, in
-// bytes, as the system says now; known is false where it does not.
+// SystemMemory returns how much memory of the machine is in use and how much there is, in bytes, as
+// the operating system reports it now; known is false where it does not.
 func SystemMemory() (used, total int64, known bool) {
 	used, total = hostMemory()
 	return used, total, total > 0
 }
 
-// hostMemory returns the used and total bytes of the machine as Linux tells them, or 0.
+// hostMemory returns the used and total bytes of the machine as Linux reports them, or 0.
 func hostMemory() (used, total int64) {
 	f, err := os.Open("/proc/meminfo")
 	if err != nil {

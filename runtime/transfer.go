@@ -1,7 +1,7 @@
 package runtime
 
-// What moves data on a stream: from and to the host, within the device, between
-// the device and pinned memory.
+// Operations that move data on a stream: from and to the host, within the device, and between the
+// device and pinned memory.
 
 import (
 	"context"
@@ -11,8 +11,9 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// stagedBytes is the size of a write that every backend copies aside at once. For
-// more it waits for the work before, which Write does where ctx can end it.
+// stagedBytes is the largest write for which every backend makes a copy of the data at once.
+// Backends wait for earlier work before a larger write; Write waits itself, so that ctx can end the
+// wait.
 const stagedBytes = 256 << 10
 
 // Write copies bytes to a buffer from byte offset off on, after the work queued
@@ -41,9 +42,8 @@ func (s *Stream) Write(ctx context.Context, b *Buffer, off int64, data []byte) e
 	})
 }
 
-// Read copies bytes from byte offset off of a buffer on, after the work queued so
-// far, and waits for them. It does not keep others from queueing while it waits
-// for that work.
+// Read copies bytes from byte offset off of a buffer on, after the work queued so far, and waits
+// for them. Other calls can queue work while it waits for the earlier work.
 func (s *Stream) Read(ctx context.Context, b *Buffer, off int64, data []byte) error {
 	if err := checkContext(ctx, "read"); err != nil {
 		return err
@@ -66,10 +66,9 @@ func (s *Stream) Read(ctx context.Context, b *Buffer, off int64, data []byte) er
 	})
 }
 
-// Copy queues a copy of the whole of src to the beginning of dst, and returns at
-// once; that holds for Pinned buffers too, on either side. The element types must
-// agree. Parts are copied through views; ranges of one allocation that overlap are
-// refused. Buffers of two devices: CopyAcross.
+// Copy queues a copy of the whole of src to the beginning of dst, and returns at once, also with
+// Pinned buffers on either side. The element types must agree. Views copy parts; overlapping ranges
+// of one allocation are refused. For buffers of two devices see CopyAcross.
 func (s *Stream) Copy(dst, src *Buffer) error {
 	return s.queue("copy", func() error {
 		if err := s.hold(dst); err != nil {
@@ -85,8 +84,8 @@ func (s *Stream) Copy(dst, src *Buffer) error {
 	})
 }
 
-// copyOn queues a copy in the way that the kinds of memory ask for. Where a stream
-// has no way of its own for pinned memory, that is as good as the device's.
+// copyOn queues a copy in the way that the kinds of memory require. Streams without special copies
+// for pinned memory use their ordinary copy for it.
 func copyOn(s driver.Stream, dst, src driver.Memory) error {
 	to, from := dst.Kind == driver.Pinned, src.Kind == driver.Pinned
 	if p, ok := s.(driver.PinnedCopier); ok && to != from {
@@ -134,9 +133,8 @@ func (s *Stream) Fill(b *Buffer, value any) error {
 	})
 }
 
-// Prefetch queues moving a Unified buffer to the device, or to the host, ahead of
-// its use there. It changes no contents; a device with one memory for both has
-// nothing to do.
+// Prefetch queues moving a Unified buffer to the device, or to the host, ahead of its use there. It
+// changes no contents, and does nothing on a device that shares its memory with the host.
 func (s *Stream) Prefetch(b *Buffer, toHost bool) error {
 	const op = "prefetch"
 	if err := s.live(op); err != nil {
@@ -163,7 +161,7 @@ func checkRange(b *Buffer, off, n int64) error {
 	return nil
 }
 
-// part is n bytes of m from byte off on.
+// part returns n bytes of m from byte off on.
 func part(m driver.Memory, off, n int64) driver.Memory {
 	m.Offset += off
 	m.Size = n

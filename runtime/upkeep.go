@@ -1,7 +1,6 @@
 package runtime
 
-// What a device's memory pool needs besides requests: a look at it now and then, who is
-// told that memory runs short, what new buffers hold.
+// Upkeep of a device's memory pool: periodic maintenance, pressure, and the fill of new buffers.
 
 import (
 	"context"
@@ -11,11 +10,12 @@ import (
 	"github.com/concord-compute/concord/runtime/mempool"
 )
 
-// idle is how long memory is kept that nobody uses, unless Config says otherwise.
+// idle is how long unused memory is kept, unless Config says otherwise.
 const idle = 30 * time.Second
 
-// startUpkeep has the pool looked after until the device is closed. Between two looks
-// there is a timer and no goroutine, so that a device that is never closed costs none.
+// startUpkeep starts the periodic maintenance of the pool, which ends when the device is closed.
+// Between two rounds there is a timer and no goroutine, so that a device that is never closed costs
+// none.
 func (m *memory) startUpkeep() {
 	every := m.core.session.cfg.MemoryIdle
 	if every == 0 {
@@ -27,7 +27,7 @@ func (m *memory) startUpkeep() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.upkeep = time.AfterFunc(every, func() {
-		if !m.core.enter() { // close waits for who has entered
+		if !m.core.enter() { // close waits for calls that have entered
 			return
 		}
 		defer m.core.leave()
@@ -36,7 +36,7 @@ func (m *memory) startUpkeep() {
 		m.staging.put(m.core, nil)
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.upkeep.Reset(every) // close stops it once this has left
+		m.upkeep.Reset(every) // close stops it after this call has left
 	})
 }
 
@@ -54,8 +54,8 @@ func (m *memory) logPressure(p mempool.Pressure) {
 	}
 }
 
-// inUse tells the pool how full the device is. Asking the driver takes time, which is
-// spent only if someone listens.
+// inUse tells the pool how full the device is. The question to the driver takes time, and is asked
+// only if the answer is watched or logged.
 func (m *memory) inUse() (used, total int64, known bool) {
 	if !m.watched.Load() && m.core.session.cfg.Debug < 1 {
 		return 0, 0, false
@@ -64,10 +64,11 @@ func (m *memory) inUse() (used, total int64, known bool) {
 	return info.TotalMemory - info.FreeMemory, info.TotalMemory, info.FreeMemoryKnown
 }
 
-// spoilt is what Config.MemoryFill "pattern" writes: NaN in every format of floats.
+// spoilt is the byte that Config.MemoryFill "pattern" writes: it makes NaN in every format of
+// floats.
 const spoilt = 0xFF
 
-// fillNew writes what Config.MemoryFill asks for into new memory, and waits for that.
+// fillNew writes the pattern of Config.MemoryFill into new memory, and waits for that.
 func (m *memory) fillNew(a *allocation, home *Stream) error {
 	pattern := []byte{0}
 	switch m.core.session.cfg.MemoryFill {
@@ -91,12 +92,12 @@ func (m *memory) fillNew(a *allocation, home *Stream) error {
 	return home.sync(context.Background())
 }
 
-// unget gives back memory that fillNew could not write: what it queued on the same
-// stream may still run.
+// unget gives back memory that fillNew could not write: a fill that was queued on the same stream
+// may still run.
 func (m *memory) unget(a *allocation, home *Stream) error {
 	switch {
 	case a.ordered:
-		return m.putBack(a) // it is the driver's, which knows the order
+		return m.putBack(a) // the driver's allocator knows the order
 	case home == nil:
 		home = m.core.streams.own
 	}
@@ -106,8 +107,9 @@ func (m *memory) unget(a *allocation, home *Stream) error {
 	return m.pool.Put(a.id, home.lane, home.queued.Load())
 }
 
-// spoil makes memory that is given back useless to who still reads it, behind the work
-// of the one stream that may use it. It reports the streams whose work uses it now.
+// spoil overwrites memory that is given back, so that a kernel that still reads it gets useless
+// values. The fill comes after the work of the one stream that may use the memory. It returns the
+// streams whose work uses the memory then.
 func (m *memory) spoil(a *allocation, busy []*Stream) []*Stream {
 	if m.core.session.cfg.MemoryFill != driver.FillPattern || a.ordered || len(busy) > 1 || m.core.streams.capturing.Load() > 0 {
 		return busy
@@ -116,7 +118,7 @@ func (m *memory) spoil(a *allocation, busy []*Stream) []*Stream {
 	if len(busy) == 1 {
 		s = busy[0]
 	}
-	if s.core != m.core || !s.mu.TryLock() { // who holds it may be the one who frees
+	if s.core != m.core || !s.mu.TryLock() { // the call that holds it may be the one that frees
 		return busy
 	}
 	defer s.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/concord-compute/concord/runtime/mempool"
 )
 
-// Memory that nobody uses goes back by itself, while the device is open and no longer.
+// Unused memory is given back without a call, but only while the device is open.
 func TestUpkeep(t *testing.T) {
 	b := &nullBackend{pooled: true}
 	s, d := open(t, b, Config{MemoryIdle: time.Millisecond})

@@ -1,6 +1,6 @@
 package main
 
-// What all commands share: where they print, their session, their flags.
+// State that all commands share: output, session, flags.
 
 import (
 	"context"
@@ -21,11 +21,11 @@ import (
 // app is one call of the command.
 type app struct {
 	output  *printer // standard output
-	stdout  *printer // and where text and documents go: there, unless a file claims it
+	stdout  *printer // for text and documents: standard output, unless a file claims it
 	stderr  io.Writer
 	json    bool // --json
 	started bool // the command line was understood
-	printed bool // the JSON document is out
+	printed bool // the JSON document has been printed
 	session *runtime.Session
 }
 
@@ -58,13 +58,12 @@ func (a *app) open(cfg runtime.Config) (*runtime.Session, error) {
 	return s, nil
 }
 
-// exactly is the configuration of commands that speak of devices one by one: what
-// does not open is an error and never replaced.
+// exactly returns the configuration of commands that name devices one by one: a device that does
+// not open is an error and never replaced.
 var exactly = runtime.Config{Fallback: runtime.Require}
 
-// close closes what is open. After an interrupt, or when the output is gone, the process
-// ends without: closing waits for work, and that may be what the user does not want to
-// wait for.
+// close closes everything that is open. After an interrupt, or when the output is gone, the process
+// ends without closing: closing waits for work, and the user may have interrupted that work.
 func (a *app) close(ctx context.Context) error {
 	if a.session == nil || ctx.Err() != nil {
 		return nil
@@ -84,7 +83,7 @@ func (a *app) print(v any) error {
 	return nil
 }
 
-// number is a float64 in JSON, where what is no number is null.
+// number is a float64 that is null in JSON if it is not a finite number.
 type number float64
 
 // MarshalJSON implements json.Marshaler.
@@ -118,17 +117,17 @@ func version() string {
 	return v + " " + info.GoVersion
 }
 
-// isTerminal reports whether people look at w.
+// isTerminal reports whether w is a terminal.
 func isTerminal(w io.Writer) bool {
 	f := fileOf(w)
 	return f != nil && term.IsTerminal(int(f.Fd()))
 }
 
-// notHere reports whether err says that a device or what it needs is absent, as
-// against present and not working.
+// notHere reports whether err says that a device or a requirement of it is absent, in contrast to
+// present and not working.
 func notHere(err error) bool {
 	return errors.Is(err, runtime.ErrNoDevice) || errors.Is(err, runtime.ErrUnsupported)
 }
 
-// unknown is a number that nobody knows.
+// unknown is the number for unknown values.
 var unknown = number(math.NaN())

@@ -1,6 +1,6 @@
 package main
 
-// The --arg of concord run: what a kernel's argument is written as.
+// The forms of --arg of concord run.
 
 import (
 	"encoding/binary"
@@ -14,7 +14,7 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// argumentForms is said where none of them was recognized.
+// argumentForms is the help text for an argument of no known form.
 const argumentForms = "@file.npy, zeros:f32:1024, local:f32:256, or a value such as f32:1.5 or i32:7"
 
 // argument is one --arg: an array that becomes a buffer, local memory, or a value.
@@ -27,7 +27,7 @@ type argument struct {
 	shape []int    // of zeros, or of the file once it was read
 	data  []byte   // of the file
 	value []any    // one Go number per lane
-	out   []string // where --out wants it
+	out   []string // the file of --out
 }
 
 // parseArgument reads the text of an --arg. It opens no file.
@@ -98,7 +98,7 @@ func elements(shape []int) int {
 	return n
 }
 
-// parseValue reads the numbers behind a type: one, or as many as a vector has.
+// parseValue parses the numbers of a value: one, or one per lane of a vector.
 func (a *argument) parseValue(typ, text string) error {
 	var err error
 	if a.typ, err = runtime.ParseType(typ); err != nil {
@@ -209,7 +209,7 @@ func (a *argument) check(p source.Param) error {
 	return nil
 }
 
-// example is how a value for a parameter is written.
+// example returns an example of a value for a parameter.
 func example(p source.Param) string {
 	for _, t := range []runtime.Type{runtime.F32, runtime.F64, runtime.F16, runtime.I8, runtime.I16, runtime.I32,
 		runtime.I64, runtime.U8, runtime.U16, runtime.U32, runtime.U64} {
@@ -220,7 +220,7 @@ func example(p source.Param) string {
 	return "none: " + p.Kind.String() + " is no type of a parameter"
 }
 
-// launch returns what Stream.Launch takes for a value or local memory.
+// launch returns the launch argument for a value or local memory.
 func (a *argument) launch(p source.Param) any {
 	if a.local != 0 {
 		return a.local
@@ -232,5 +232,5 @@ func (a *argument) launch(p source.Param) any {
 	for _, v := range a.value {
 		b, _ = binary.Append(b, binary.LittleEndian, v) // a fixed-size number: cannot fail
 	}
-	return append(b, make([]byte, max(p.Size-len(b), 0))...) // three lanes have the room of four
+	return append(b, make([]byte, max(p.Size-len(b), 0))...) // a vector of three has the size of four
 }

@@ -1,7 +1,6 @@
 package main
 
-// concord bench: rates of devices, beside what they can do at most as far as it
-// was measured in the same run.
+// concord bench: rates of devices, beside the limits that were measured in the same run.
 
 import (
 	"cmp"
@@ -19,7 +18,7 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-// benchResult is one rate or time. What is not known is null.
+// benchResult is one rate or time. Unknown values are null.
 type benchResult struct {
 	Suite  string `json:"suite"`
 	Name   string `json:"name"`
@@ -31,10 +30,11 @@ type benchResult struct {
 	Ratio  number `json:"ratio"` // of the median to the limit
 	Reason string `json:"reason,omitempty"`
 
-	// Of the kernel as the launches' records name it, such as "avx512"; "" where no kernel ran.
+	// The kernel's implementation as the launches' records name it, such as "avx512"; "" where no
+	// kernel ran.
 	Implementation string `json:"implementation,omitempty"`
 
-	// Of one call of a kernel, and what the roofs allow it; 0 elsewhere. For the report.
+	// Values of one call of a kernel, and the roofs' limit for it; 0 otherwise. For the report.
 	flops, bytes, ns, roof float64
 }
 
@@ -87,7 +87,7 @@ func (a *app) benchCommand() *cobra.Command {
 		Use:   "bench [SUITE]...",
 		Short: "Measure rates of devices beside their own limits",
 		Long: `Bench measures medians of repeated runs. Limits are measured in the same run on the
-same device; spread is from the 10th to the 90th percentile. Suites, all when none is named:
+same device; the spread is from the 10th to the 90th percentile. Suites, all if none is named:
 ` + list.String(),
 		Example: `  concord bench --device cpu:0
   concord bench gemm conv2d --json
@@ -116,7 +116,7 @@ same device; spread is from the 10th to the 90th percentile. Suites, all when no
 			return err
 		}
 		err = a.finishBench(measured)
-		if report != "" { // what was measured has been told, if this fails
+		if report != "" { // if this fails, the results have been printed
 			command := repeatBench(args, devices, report)
 			if saveErr := a.save(ctx, report, func(w io.Writer) error { return writeReport(w, measured, command) }); saveErr != nil {
 				return fmt.Errorf("--report %s: %w", report, withoutPath(saveErr))
@@ -127,7 +127,7 @@ same device; spread is from the 10th to the 90th percentile. Suites, all when no
 	return cmd
 }
 
-// repeatBench is the command line that measures the same again.
+// repeatBench returns the command line that repeats the measurement.
 func repeatBench(args, devices []string, report string) string {
 	line := append([]string{"concord", "bench"}, args...)
 	for _, d := range devices {
@@ -138,7 +138,7 @@ func repeatBench(args, devices []string, report string) string {
 
 func (a *app) bench(ctx context.Context, s *runtime.Session, targets []demoTarget, only []string) ([]benched, error) {
 	chosen := slices.Clone(suites)
-	if len(only) > 0 { // each once, however often it is named
+	if len(only) > 0 { // each suite once, even if it is named several times
 		chosen = slices.DeleteFunc(chosen, func(s suite) bool { return !slices.Contains(only, s.name) })
 	}
 	bar := a.progress(len(targets) * len(chosen))
@@ -218,11 +218,11 @@ type bencher struct {
 	sizes   benchSizes
 	suite   string
 	results []benchResult
-	fma     *number // the measured limit of multiply-adds, once it was
-	width   *number // and of memory
+	fma     *number // the measured limit of multiply-adds, if it was measured
+	width   *number // the measured limit of memory
 }
 
-// known is a limit, if it was measured.
+// known returns a limit if it was measured.
 func (b *bencher) known(n *number) number {
 	if n == nil {
 		return unknown
@@ -230,13 +230,13 @@ func (b *bencher) known(n *number) number {
 	return *n
 }
 
-// benchFailed and benchAbsent stand for a unit where there is no result.
+// benchFailed and benchAbsent replace the unit of a missing result.
 const (
 	benchFailed = "failed"
 	benchAbsent = "not here"
 )
 
-// missed notes that a suite did not come to its end.
+// missed notes that a suite did not complete.
 func (b *bencher) missed(err error) {
 	if err == nil {
 		return
@@ -255,8 +255,8 @@ func (b *bencher) note(name, unit string, m measured, limit number) {
 		Median: number(m.median), Spread: number(m.spread), Limit: limit, Ratio: number(m.median) / limit, Implementation: m.implementation})
 }
 
-// noteKernel adds a result of a kernel that does so many operations on so many bytes in
-// a call, in GFLOP/s, beside its roof.
+// noteKernel adds a result of a kernel in GFLOP/s, with the operations and bytes of one call,
+// beside its roof.
 func (b *bencher) noteKernel(ctx context.Context, name string, flops, bytes float64, m measured) error {
 	peak, err := b.fmaLimit(ctx)
 	if err != nil {
@@ -272,27 +272,26 @@ func (b *bencher) noteKernel(ctx context.Context, name string, flops, bytes floa
 	return nil
 }
 
-// sized says what the kernel of the last result did.
+// sized adds the operations and bytes of the kernel of the last result.
 func (b *bencher) sized(flops, bytes, ns, roof float64) {
 	r := &b.results[len(b.results)-1]
 	r.flops, r.bytes, r.ns, r.roof = flops, bytes, ns, roof
 }
 
-// measured is the summary of samples.
+// measured sums up samples.
 type measured struct {
 	median, spread float64
 	implementation string // of the kernel, if one was measured
 }
 
-// Samples: at least so many, then until the time is over or there are plenty.
+// Limits of sampling: a minimum number, then until the time is over or a maximum number.
 const (
 	fewestSamples = 7
 	mostSamples   = 201
 	sampleTime    = 400 * time.Millisecond
 )
 
-// measure takes samples. The first is thrown away: it pays for what later ones
-// find warm.
+// measure takes samples. The first one is dropped, since it includes one-time costs.
 func measure(ctx context.Context, sample func() (float64, error)) (measured, error) {
 	var all []float64
 	start := time.Now()
@@ -313,7 +312,7 @@ func measure(ctx context.Context, sample func() (float64, error)) (measured, err
 	return measured{median: at(0.5), spread: at(0.9) - at(0.1)}, nil
 }
 
-// errNoTime says that a device does not tell how long a kernel ran.
+// errNoTime says that a device does not report the time of a kernel.
 var errNoTime = errors.New("the device measured no time")
 
 // rate turns work and the device's time into a rate per nanosecond: giga per second.

@@ -1,7 +1,7 @@
 package main
 
-// concord bench --report: one page that needs nothing else, for people. A roofline
-// per device shows how fast a kernel can be for what it reads, and how fast it is.
+// concord bench --report: one self-contained page. A roofline per device shows how fast each kernel
+// can be for the data that it reads, and how fast it is.
 
 import (
 	"fmt"
@@ -14,14 +14,14 @@ import (
 	"unicode/utf8"
 )
 
-// benched is one device with what was measured on it.
+// benched is one device with its results.
 type benched struct {
 	label, name     string
 	peak, bandwidth number // GFLOP/s and GB/s at most; unknown where they were not measured
 	results         []benchResult
 }
 
-// reportPage is what the template shows.
+// reportPage is the data of the template.
 type reportPage struct {
 	Date, Command, Version string
 	Devices                []reportDevice
@@ -34,7 +34,7 @@ type reportDevice struct {
 	Results         []benchResult
 }
 
-// writeReport writes the page; command is how to repeat it.
+// writeReport writes the page; command is the command line that repeats the measurement.
 func writeReport(w io.Writer, devices []benched, command string) error {
 	page := reportPage{Date: time.Now().Format("2006-01-02 15:04 MST"), Command: command, Version: version()}
 	for _, d := range devices {
@@ -85,7 +85,7 @@ do no more than the smaller of the first and <i>f/b</i> times the second.</p>
 </html>
 `))
 
-// The size of a roofline, and of its margins.
+// The size of a roofline and its margins.
 const (
 	roofWidth, roofHeight = 860.0, 460.0
 	roofLeft, roofTop     = 60.0, 20.0
@@ -150,12 +150,12 @@ func (a axes) grid(s *strings.Builder) {
 	fmt.Fprintf(s, `<text x="%g" y="%g" text-anchor="end">operations per byte</text><text x="%g" y="%g">GFLOP/s</text>`, right, roofHeight-8, roofLeft+6, roofTop-6)
 }
 
-// labels are the names in a picture, as the boxes that they fill.
+// labels are the names in a picture, with the rectangles that they fill.
 type labels []label
 
 type label struct{ left, right, y float64 }
 
-// place is the height nearest to y at which a name from left to right lies on no other.
+// place returns the height nearest to y at which a name overlaps no other.
 func (l *labels) place(left, right, y float64) float64 {
 	const height = 13
 	free := func(y float64) bool {
@@ -172,7 +172,7 @@ func (l *labels) place(left, right, y float64) float64 {
 	return y + away
 }
 
-// point draws a kernel and how far below its roof it is.
+// point draws a kernel and its distance to its roof.
 func (a axes) point(s *strings.Builder, names *labels, r benchResult) {
 	x, y := a.x(r.flops/r.bytes), a.y(r.gflops())
 	text := r.Suite + " " + r.Name

@@ -110,7 +110,7 @@ func TestBenchSeveral(t *testing.T) {
 	assert.Contains(t, stderr, `"conv": there are launch, copy, saxpy, memory, gemm, l2, conv2d`)
 }
 
-// Every suite comes to its end, and names what ran its kernels.
+// Every suite completes, and names the implementation that ran its kernels.
 func TestBenchSuites(t *testing.T) {
 	t.Setenv("CONCORD_CPU_KERNELS", "go")
 	s, err := runtime.New(exactly)

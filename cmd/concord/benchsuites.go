@@ -184,15 +184,15 @@ func (b *bencher) saxpy(ctx context.Context) error {
 	}
 	defer free()
 	global, local := kernels.ElementsGrid(n)
-	// a is 0: y would grow from one sample to the next, beyond all numbers.
+	// With a = 0 y does not change; otherwise it would grow from sample to sample, up to infinity.
 	return b.element(ctx, elementwise{name: fmt.Sprintf("n=%d", n), family: "saxpy", kernel: "saxpy", flops: 2, bytes: 12,
 		global: global, local: local, args: []any{float32(0), bufs[0], bufs[1], uint64(n)}})
 }
 
-// rowLength is of the rows of softmax, layer_norm and reduce_sum.
+// rowLength is the length of rows of softmax, layer_norm and reduce_sum.
 const rowLength = 1024
 
-// memory counts every comparison and every function of a number as one operation.
+// memory counts every comparison and every elementary function as one operation.
 func (b *bencher) memory(ctx context.Context) error {
 	n := b.sizes.saxpyN
 	x, free, err := b.floats(ctx, n, n, rowLength, rowLength)
@@ -222,11 +222,11 @@ func (b *bencher) memory(ctx context.Context) error {
 	return nil
 }
 
-// elementwise is a launch on as many elements as saxpy's that memory bounds.
+// elementwise is a memory-bound launch on as many elements as saxpy's.
 type elementwise struct {
 	name, family, kernel string
 	defs                 []source.Define
-	flops, bytes         int // of an element
+	flops, bytes         int // per element
 	global, local        [3]int
 	args                 []any
 }
@@ -251,7 +251,7 @@ func (b *bencher) element(ctx context.Context, e elementwise) error {
 	return nil
 }
 
-// streamText is what memory is measured with: each number read once and written once.
+// streamText are the kernels for measuring memory: each number is read once and written once.
 const streamText = `
 kernel void scale(float a, global float *y) {
   size_t i = get_global_id(0);
@@ -263,8 +263,8 @@ kernel void triad(float a, global const float *x, global float *y) {
 }
 `
 
-// memoryLimit measures the rate of memory: the best of the driver's copy within the
-// device and, where there is a compiler, of two loops.
+// memoryLimit measures the rate of memory: the best rate of the driver's copy within the
+// device and, if there is a compiler, of two loops.
 func (b *bencher) memoryLimit(ctx context.Context) (number, error) {
 	if b.width != nil {
 		return *b.width, nil
@@ -296,7 +296,7 @@ func (b *bencher) memoryLimit(ctx context.Context) (number, error) {
 	return limit, nil
 }
 
-// loops is the best rate of the kernels of streamText.
+// loops returns the best rate of the kernels of streamText.
 func (b *bencher) loops(ctx context.Context, bufs []*runtime.Buffer, n int) (best float64, err error) {
 	unit, err := source.Parse(streamText, source.Options{Name: "stream.cl", Features: b.dev.Features()})
 	if err != nil {
@@ -306,7 +306,7 @@ func (b *bencher) loops(ctx context.Context, bufs []*runtime.Buffer, n int) (bes
 	if err != nil {
 		return 0, err
 	}
-	// With these factors y stays as it is.
+	// With these factors y does not change.
 	for _, loop := range []struct {
 		kernel string
 		bytes  int
@@ -408,8 +408,7 @@ func (b *bencher) conv2d(ctx context.Context) error {
 	return b.noteKernel(ctx, fmt.Sprintf("f32 %d×%d×%d×%d by %d×%d", n, channels, side, side, filter, filter), flops, bytes, m)
 }
 
-// fmaText keeps as many multiply-adds in flight as hardware can take, with nothing
-// to load or store.
+// fmaText keeps as many multiply-adds in flight as hardware can take, without loads and stores.
 const fmaText = `
 kernel void multiply_add(global float *out, float a, float b) {
   float16 x = (float16)((float)get_global_id(0)) * (float16)(1.0f, 2.0f, 3.0f, 4.0f, 5.0f, 6.0f, 7.0f, 8.0f,
@@ -429,11 +428,11 @@ kernel void multiply_add(global float *out, float a, float b) {
 
 const (
 	fmaItems = 16384
-	fmaFlops = 2 * 16 * 8 * 1024 // of one item
+	fmaFlops = 2 * 16 * 8 * 1024 // per item
 )
 
-// fmaLimit measures the rate of multiply-adds in registers. A device that has no
-// compiler here has no limit that could be measured.
+// fmaLimit measures the rate of multiply-adds in registers. Without a compiler for the device the
+// limit is unknown.
 func (b *bencher) fmaLimit(ctx context.Context) (number, error) {
 	if b.fma != nil {
 		return *b.fma, nil

@@ -1,6 +1,6 @@
 package main
 
-// concord cache: what the kernel cache keeps on disk.
+// concord cache: the contents of the kernel cache on disk.
 
 import (
 	"context"
@@ -21,10 +21,10 @@ import (
 func (a *app) cacheCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cache",
-		Short: "Look at, check, empty and hand on the cache of compiled kernels",
+		Short: "Show, verify, clear, export and import the cache of compiled kernels",
 		Long: `The kernel cache keeps compiled programs, so that each is compiled once per machine.
-CONCORD_CACHE_DIR names its directory; off keeps nothing on disk. CONCORD_CACHE_SIZE
-bounds it; the least recently used programs go first.`,
+CONCORD_CACHE_DIR names its directory; with off nothing is kept on disk. CONCORD_CACHE_SIZE
+limits its size; the least recently used programs are removed first.`,
 		Example: `  concord cache stats
   concord cache verify --json
   concord cache export kernels.bundle`,
@@ -68,7 +68,7 @@ func (a *app) cachePart(name, short string, work func(context.Context, *runtime.
 	return cmd
 }
 
-// cacheFile is a part that takes a file and needs the cache to be on disk.
+// cacheFile is a subcommand that takes a file and needs the cache to be on disk.
 func (a *app) cacheFile(name, short, long string, work func(ctx context.Context, s *runtime.Session, file string) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: name + " FILE", Short: short, Long: long, Args: cobra.ExactArgs(1),
@@ -92,14 +92,14 @@ func (a *app) cacheFile(name, short, long string, work func(ctx context.Context,
 	return cmd
 }
 
-// cacheState is where the cache is and what it holds.
+// cacheState is the place and the contents of the cache.
 type cacheState struct {
 	Dir     string `json:"dir"`           // empty: memory only
 	Off     string `json:"off,omitempty"` // why the directory is not in use
 	Entries int    `json:"entries"`
 	Bytes   int64  `json:"bytes"`
 	Limit   int64  `json:"limit"` // of Bytes
-	// Of the entries: those that came in a bundle, and those compiled on this machine.
+	// The entries that were imported from a bundle, and those compiled on this machine.
 	Imported int `json:"imported"`
 	Compiles int `json:"compiles"`
 }
@@ -255,7 +255,7 @@ func (a *app) cacheImport(_ context.Context, s *runtime.Session, file string) er
 	return a.tellMoved("imported from", file, moved)
 }
 
-// tellMoved says what went out or came in.
+// tellMoved prints the number of exported or imported entries.
 func (a *app) tellMoved(how, file string, m kernelcache.Moved) error {
 	if a.json {
 		return a.print(struct {

@@ -1,11 +1,11 @@
 package main
 
-// Running in a child process, which can be ended, or die, whatever its kernel does.
+// Running a command in a child process, which can be ended or crash regardless of its kernel.
 //
-// A pipe is the child's lifeline: the parent holds the end for writing and never
-// writes. It is closed to end the child, and by the system when the parent is gone,
-// however that came about. The child reads it, and keeps its time limit by itself, so
-// that it also ends in time while its parent is stopped.
+// A pipe is the child's lifeline: the parent holds the end for writing and never writes. The parent
+// closes it to end the child, and the system closes it when the parent ends for any reason. The
+// child reads it, and also checks its time limit itself, so that it ends in time even while its
+// parent is stopped.
 
 import (
 	"bytes"
@@ -21,51 +21,50 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-// childVariable marks the child, and says where its lifeline is. It is not one of the CONCORD_ variables, which
-// are the user's.
+// childVariable marks the child, and tells it where its lifeline is. It is not one of the CONCORD_
+// variables, which belong to the user.
 const childVariable = "_CONCORD_RUN_CHILD"
 
 func isChild() bool { return os.Getenv(childVariable) != "" }
 
-// Exit statuses of a child alone: wrong usage, as a Go program that dies exits with
-// the usual status for it, and the end of its time limit.
+// Exit statuses of a child only: wrong usage, which needs its own since a Go program that crashes
+// exits with the usual status for it, and the end of its time limit.
 const (
 	childUsage   = 3
 	childTimeout = 4
 )
 
-// onCPU reports whether a device's name is one of the cpu backend, which takes a
-// kernel's faults and has no substitute. What "auto" and numbers mean would have to
-// be asked of the drivers, so they count as others.
+// onCPU reports whether a name is that of a device of the cpu backend, which survives a kernel's
+// faults and has no substitute. The meaning of "auto" and of numbers would have to be asked of the
+// drivers, so they count as other devices.
 func onCPU(device string) bool {
 	backend, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(device)), ":")
 	return backend == "cpu"
 }
 
-// childGrace is how long a child may take to stop what it does. One that runs a
-// compiler ends it and removes its files; one in an endless kernel does nothing.
+// childGrace is how long a child may take to stop its work. A child that runs a compiler ends it
+// and removes its files; a child in an endless kernel cannot do anything.
 const childGrace = 500 * time.Millisecond
 
-// parentGrace is how long a parent waits for its child to end before it kills it. Only
-// a child that is stopped, or whose memory is destroyed, needs that.
+// parentGrace is how long a parent waits for its child to end before it kills it. This happens only
+// if the child is stopped, or its memory is corrupted.
 const parentGrace = 4 * childGrace
 
-// withParent returns a context for the work of a child, which is done when ctx is, or
-// the parent is gone. The process ends soon after it, whatever it does then.
+// withParent returns a context for the work of a child, which is done when ctx is done or the
+// parent has ended. The process then ends soon, even if its work does not.
 func withParent(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	line := lifeline()
 	go func() {
-		_, _ = io.Copy(io.Discard, line) // nothing comes; an error is as good as the end
+		_, _ = io.Copy(io.Discard, line) // nothing is ever written; an error also means the end
 		cancel()
 	}()
 	endAfter(ctx, exitFailed)
 	return ctx
 }
 
-// endAfter ends the process childGrace after ctx is done, unless stop is called before. It
-// needs no more of the process than a thread for Go: a kernel that never returns holds
-// another.
+// endAfter ends the process childGrace after ctx is done, unless stop is called before. It needs
+// only one thread for Go: a kernel that never returns blocks another one.
 func endAfter(ctx context.Context, status int) (stop func() bool) {
 	return context.AfterFunc(ctx, func() {
 		time.Sleep(childGrace)
@@ -91,8 +90,8 @@ func withLimit(ctx context.Context, limit time.Duration, work func(context.Conte
 	return err
 }
 
-// runInChild repeats the command in a child process and passes on what it says.
-// There is a deadline if --timeout sets one.
+// runInChild repeats the command in a child process and prints its output. There is a deadline if
+// --timeout sets one.
 func (a *app) runInChild(ctx context.Context, f *runFlags, j *job) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -135,7 +134,7 @@ func (a *app) runInChild(ctx context.Context, f *runFlags, j *job) error {
 		case childTimeout: // its clock went on while this process was stopped
 			return j.timedOut(f.timeout)
 		case exitFailed:
-		default: // a signal (-1), the end of a Go program (2), or what a driver exits with
+		default: // a signal (-1), the crash of a Go program (2), or an exit by a driver
 			return &runtime.OpError{Device: j.device, Op: "run " + describe(j),
 				Detail: "the kernel crashed the driver and its process: " + exit.String(), Err: runtime.ErrLaunch}
 		}
@@ -154,7 +153,7 @@ func (j *job) timedOut(limit time.Duration) error {
 	return &runtime.OpError{Device: j.device, Op: "run " + describe(j), Detail: fmt.Sprintf("ended after %v", limit), Err: runtime.ErrTimeout}
 }
 
-// describe names what runs, with its grid.
+// describe names the kernel that runs, with its grid.
 func describe(j *job) string {
 	name := j.kernel
 	if name == "" {
@@ -163,7 +162,7 @@ func describe(j *job) string {
 	return fmt.Sprintf("%s over %v", name, j.grid)
 }
 
-// commandLine writes the flags again.
+// commandLine returns the flags as command line arguments.
 func (f *runFlags) commandLine(file string, json bool) []string {
 	args := []string{"run", "--device=" + f.device, "--kernel=" + f.kernel, "--global=" + f.global, "--local=" + f.local}
 	for flag, values := range map[string][]string{"--arg=": f.args, "--out=": f.outs, "--define=": f.program.defines, "--include=": f.program.includes} {

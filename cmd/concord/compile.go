@@ -27,7 +27,7 @@ type compiled struct {
 	Log     string           `json:"log,omitempty"`
 }
 
-// compiledKernel is one entry point. What the compiler does not tell is null.
+// compiledKernel is one entry point. Values that the compiler does not report are null.
 type compiledKernel struct {
 	Name       string          `json:"name"`
 	Params     []compiledParam `json:"params"`
@@ -51,13 +51,13 @@ func (a *app) compileCommand() *cobra.Command {
 		Short: "Compile a portable program for a target and describe its kernels",
 		Long: `Compile builds FILE, a program in OpenCL C, with the real compiler of a target and
 keeps the result in the kernel cache. Targets: host (the C++ compiler of this
-machine); a device that is here, such as opencl:0; and an architecture whose devices
-need not be here, as far as the vendor's compiler is: all that it knows, with NVRTC 11.8
-sm_35 to sm_90, with hipRTC 5.2 gfx600 to gfx1036. A wrong one is answered with the list.
-What is built for an architecture is not kept. hipcc:gfx90a uses hipcc, the compiler of a ROCm
+machine); a device of this machine, such as opencl:0; and an architecture whose devices
+need not be present, if the vendor's compiler is: all that it knows, with NVRTC 11.8
+sm_35 to sm_90, with hipRTC 5.2 gfx600 to gfx1036. The error for an unknown one lists them.
+Programs built for an architecture are not kept. hipcc:gfx90a uses hipcc, the compiler of a ROCm
 installation, instead of hipRTC.
 
-A question mark is what the compiler does not tell.`,
+A question mark stands for a value that the compiler does not report.`,
 		Example: `  concord compile --target host saxpy.cl
   concord compile --target sm_90 saxpy.cl
   concord compile --target hipcc:gfx90a saxpy.cl
@@ -109,7 +109,7 @@ func (a *app) compile(ctx context.Context, target string, program *programFlags,
 	return nil, usagef("--target %s: not host, a device such as opencl:0, or an architecture such as sm_90 or gfx90a", target)
 }
 
-// compileFor compiles for an architecture, whose devices may be elsewhere.
+// compileFor compiles for an architecture, of which no device need be present.
 func (a *app) compileFor(ctx context.Context, backend, target string, program *programFlags, file string) (*compiled, error) {
 	s, err := a.open(exactly)
 	if err != nil {
@@ -161,7 +161,7 @@ func describeBuilt(target, file string, unit *source.Unit, built *driver.Compile
 	return c
 }
 
-// compileOn compiles on a device that is here.
+// compileOn compiles on a device of this machine.
 func (a *app) compileOn(ctx context.Context, device, target string, program *programFlags, file string) (*compiled, error) {
 	s, err := a.open(exactly)
 	if err != nil {

@@ -1,7 +1,7 @@
 package main
 
-// concord demo: the main job on real data. Handwritten digits are recognized by
-// their nearest neighbours, on every device, and every device must find the same.
+// concord demo: handwritten digits are recognized by their nearest neighbours, on every device. All
+// devices must have the same results.
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-// demoRow is the outcome of one device. Where nothing ran the numbers are null.
+// demoRow is the outcome of one device. If nothing ran, the numbers are null.
 type demoRow struct {
 	Device        string `json:"device"`
 	Name          string `json:"name,omitempty"`
@@ -37,12 +37,12 @@ const (
 	absent   = "not here"
 )
 
-// demoTarget is one row to be made: a device and how it is used.
+// demoTarget is one row to be made: a device and its implementation.
 type demoTarget struct {
 	device string // for Open; "" when there is nothing to open
 	label  string
 	name   string
-	reason string // why there is nothing to open
+	reason string // why no device is opened
 	opt    runtime.ProgramOptions
 }
 
@@ -53,7 +53,7 @@ func (a *app) demoCommand() *cobra.Command {
 		Short: "Recognize handwritten digits on every device and compare with the reference",
 		Long: `Demo takes 10,000 images of handwritten digits (the test set of MNIST). For each of
 1,000 it finds the nearest of the other 9,000, by distance and top-k kernels, and
-takes over their label. The float64 reference on the CPU is the judge: a device
+takes over their label. Results are compared with the float64 reference on the CPU: a device
 concords if it finds the same neighbours at the same distances.
 
 cpu:0 runs its own kernels of the catalog (vector instructions, or Go in a build without cgo),
@@ -90,8 +90,8 @@ cpu:0 (compiled) the portable text that GPUs get too. Compiled programs are kept
 	return cmd
 }
 
-// demoTargets lists what to run: the devices that were named, or all there are and
-// the reasons of those that are not.
+// demoTargets lists the rows to make: the named devices, or all devices, and for missing ones the
+// reasons.
 func demoTargets(ctx context.Context, s *runtime.Session, names []string) ([]demoTarget, error) {
 	var list []demoTarget
 	for _, name := range names {
@@ -126,7 +126,7 @@ func demoTargets(ctx context.Context, s *runtime.Session, names []string) ([]dem
 	return list, nil
 }
 
-// targetsOf lists the rows of a device. The reference has its row anyway.
+// targetsOf lists the rows of a device. The reference has a row in any case.
 func targetsOf(info runtime.Info) []demoTarget {
 	t := demoTarget{device: info.ID, label: info.ID, name: info.Name}
 	switch {
@@ -200,7 +200,7 @@ func demoTargetRow(ctx context.Context, s *runtime.Session, t demoTarget, data *
 	return row
 }
 
-// finishDemo prints the rows and fails if a device that is here is wrong.
+// finishDemo prints the rows and fails if an available device has wrong results.
 func (a *app) finishDemo(data *digits, rows []demoRow) error {
 	counts := map[string]int{}
 	for _, r := range rows {
@@ -230,8 +230,8 @@ func (a *app) finishDemo(data *digits, rows []demoRow) error {
 	return nil
 }
 
-// writeDemo prints a row for what is here, and below the table what is not; the
-// reference was printed when it was known.
+// writeDemo prints a row for each available device, and below the table the missing ones; the
+// reference was printed before.
 func (a *app) writeDemo(rows []demoRow, good, bad int) {
 	rest := &strings.Builder{}
 	t := &table{}
@@ -272,7 +272,7 @@ func (a *app) writeDemo(rows []demoRow, good, bad int) {
 	fmt.Fprintf(a.stdout, "%d concord with the reference, %d do not.\n", good, bad)
 }
 
-// driverNative is what Built.From says of kernels that need no compiler.
+// driverNative is the value of Built.From for kernels that need no compiler.
 const driverNative = "native"
 
 func (a *app) paintVerdict(v string) string {
@@ -285,13 +285,13 @@ func (a *app) paintVerdict(v string) string {
 	return v
 }
 
-// row starts the row of what was computed.
+// row starts the row of a device that computed.
 func (n *neighbours) row(t demoTarget, data *digits) demoRow {
 	return demoRow{Device: t.label, Name: t.name, Built: n.built, CompileMS: number(milliseconds(n.compile)),
 		UploadMS: number(milliseconds(n.upload)), KernelMS: number(milliseconds(n.kernels)), Accuracy: number(data.accuracy(n.indices))}
 }
 
-// nothing is the row of what did not run.
+// nothing returns the row of a device that did not run.
 func (t *demoTarget) nothing(verdict, reason string) demoRow {
 	return demoRow{Device: t.label, Name: t.name, Verdict: verdict, Reason: reason,
 		CompileMS: unknown, UploadMS: unknown, KernelMS: unknown, Accuracy: unknown, MaxDifference: unknown}

@@ -19,8 +19,8 @@ func (a *app) devicesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "devices",
 		Short: "List every backend: its devices, or why it has none",
-		Long: `Devices lists every backend. Of NVIDIA and AMD devices it also says what their
-sensors show; concord top does so live.`,
+		Long: `Devices lists every backend with its devices, and for NVIDIA and AMD devices also the
+readings of their sensors; concord top shows them live.`,
 		Example: `  concord devices
   concord devices --json`,
 		Args: cobra.NoArgs,
@@ -58,14 +58,14 @@ type listed struct {
 	Devices []sensed `json:"devices"`
 }
 
-// sensed is a device with what its sensors say, if that is known.
+// sensed is a device with the readings of its sensors, if they are known.
 type sensed struct {
 	runtime.Info
 	Telemetry *telemetry.Sample `json:"telemetry,omitempty"`
 }
 
-// sensorsOf reads the sensors of the devices that are here. One that has none is no
-// error of a list of devices: top says why.
+// sensorsOf reads the sensors of the available devices. In a list of devices a missing sensor is no
+// error: concord top reports the reason.
 func sensorsOf(ctx context.Context, s *runtime.Session, probes []runtime.Probe) []reading {
 	readers := slices.DeleteFunc(telemetry.Readers(), func(t telemetry.Reader) bool {
 		return !slices.ContainsFunc(probes, func(p runtime.Probe) bool {
@@ -77,7 +77,7 @@ func sensorsOf(ctx context.Context, s *runtime.Session, probes []runtime.Probe) 
 	return list
 }
 
-// withTelemetry puts readings beside their devices.
+// withTelemetry adds readings to their devices.
 func withTelemetry(probes []runtime.Probe, list []reading) []listed {
 	out := []listed{}
 	for _, p := range probes {
@@ -119,7 +119,7 @@ func (a *app) paintState(s driver.State) string {
 	return string(s)
 }
 
-// known is a size, or nothing where it is not known.
+// known returns a size as text, or "" if it is unknown.
 func known(bytes int64) string {
 	if bytes == 0 {
 		return "?"

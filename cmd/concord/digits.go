@@ -51,10 +51,10 @@ func loadDigits() (*digits, error) {
 func (d *digits) vectors() int { return len(d.baseLabel) }
 func (d *digits) queries() int { return len(d.queryLabel) }
 
-// batches is how many batches of that size the queries make.
+// batches returns the number of batches of that size for all queries.
 func (d *digits) batches(size int) int { return (d.queries() + size - 1) / size }
 
-// accuracy is the share of queries whose nearest neighbour has their label.
+// accuracy is the share of queries whose nearest neighbour has the same label.
 func (d *digits) accuracy(indices []uint32) float64 {
 	right := 0
 	for q, label := range d.queryLabel {
@@ -65,7 +65,7 @@ func (d *digits) accuracy(indices []uint32) float64 {
 	return float64(right) / float64(d.queries())
 }
 
-// neighbours is what a device computed, and how long it took.
+// neighbours is the result of one device, and the time it took.
 type neighbours struct {
 	distances []float32 // of every query to every vector
 	values    []float32 // the k smallest of each query, ascending
@@ -75,20 +75,20 @@ type neighbours struct {
 	compile, upload, kernels time.Duration
 }
 
-// runNeighbours solves the problem on one device, that many queries at a time.
+// runNeighbours solves the problem on one device, with batches of that many queries.
 func runNeighbours(ctx context.Context, s *runtime.Session, t demoTarget, data *digits, batch int, step func()) (*neighbours, error) {
 	dev, err := s.Open(ctx, t.device)
 	if err != nil {
 		return nil, err
 	}
 	n, err := (&search{dev: dev, data: data}).run(ctx, t.opt, batch, step)
-	if ctx.Err() == nil { // else closing could wait for ever
+	if ctx.Err() == nil { // otherwise closing could wait for ever
 		dev.Close()
 	}
 	return n, err
 }
 
-// search is the problem on an open device. Everything on it is closed with it.
+// search solves the problem on an open device. It closes everything that it opens on it.
 type search struct {
 	dev            *runtime.Device
 	data           *digits
@@ -149,7 +149,7 @@ func (s *search) compile(ctx context.Context, opt runtime.ProgramOptions, n *nei
 	return nil
 }
 
-// slowest names what cost most of several programs' origins.
+// slowest names the most expensive of several programs' origins.
 func slowest(from []string) string {
 	for _, f := range []string{"compiled", "disk", "memory"} {
 		if slices.Contains(from, f) {
@@ -223,13 +223,13 @@ func (s *search) download(ctx context.Context, n *neighbours) error {
 	return runtime.Read(ctx, s.indices, n.indices)
 }
 
-// exactBelow is where whole numbers stop being exact in float. A sum of squares
-// of pixels that stays below it is right to the last bit in any order.
+// exactBelow is the limit below which whole numbers are exact in float. A sum of squares of pixels
+// below it is exact in any order of addition.
 const exactBelow = 1 << 24
 
-// compare returns the largest difference of a distance, and what is wrong, or "".
-// Neighbours and exact distances must be equal; sums above exactBelow may err as
-// sums of that many terms do.
+// compare returns the largest difference of a distance, and the reason why the result is wrong, or
+// "". Neighbours and exact distances must be equal; sums above exactBelow may have the error of
+// sums of that many terms.
 func (n *neighbours) compare(ref *neighbours, d *digits) (largest float64, reason string) {
 	for i, want := range ref.distances {
 		diff := math.Abs(float64(n.distances[i]) - float64(want))

@@ -1,6 +1,6 @@
 package main
 
-// concord doctor: what is here, what is missing, what is wrong, and what helps.
+// concord doctor: available backends, missing ones, failures, and remedies.
 
 import (
 	"cmp"
@@ -31,7 +31,7 @@ type diagnosis struct {
 	OK          bool            `json:"ok"`
 }
 
-// opened is the device that a program gets which asks for none.
+// opened is the device that a program gets if it names none.
 type opened struct {
 	Setting string `json:"setting"` // CONCORD_DEVICE, or auto
 	Device  string `json:"device,omitempty"`
@@ -45,7 +45,7 @@ func (o opened) String() string {
 	return fmt.Sprintf("%s opens %s", o.Setting, o.Device)
 }
 
-// remedy is what would make a backend available.
+// remedy is an instruction that would make a backend available.
 type remedy struct {
 	Backend string `json:"backend"`
 	Reason  string `json:"reason"`
@@ -56,9 +56,9 @@ func (a *app) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check the machine: libraries, permissions, settings, a kernel on every device",
-		Long: `Doctor says what was looked for and found, and runs a small kernel on every device.
-It succeeds if every device that is available passes; a backend that is missing is
-no failure, and a CONCORD_DEVICE that does not open is one.`,
+		Long: `Doctor shows the libraries and tools that it looked for, and runs a small kernel on
+every device. It succeeds if every available device passes; a missing backend is no
+failure, but a CONCORD_DEVICE that does not open is one.`,
 		Example: `  concord doctor
   concord doctor --json`,
 		Args: cobra.NoArgs,
@@ -130,7 +130,7 @@ func (a *app) diagnose(ctx context.Context) (*diagnosis, error) {
 	return d, ctx.Err()
 }
 
-// writeDiagnosis prints the document for people.
+// writeDiagnosis prints the document as text.
 func (a *app) writeDiagnosis(d *diagnosis) {
 	w := a.stdout
 	section := func(title string) { fmt.Fprintf(w, "\n%s\n", a.paint(bold, title)) }

@@ -63,7 +63,7 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
-// What a program would trip over is said before it does.
+// Doctor reports settings that would make a program fail.
 func TestDoctorSettings(t *testing.T) {
 	t.Setenv("CONCORD_DEVIEC", "cpu")
 	t.Setenv("CONCORD_DEVICE", "cpu:7")

@@ -13,10 +13,10 @@ import (
 	"github.com/concord-compute/concord/internal/file"
 )
 
-// save makes a file hold what write writes, whole or not at all, as file.Replace does;
-// once ctx is done the file stays what it was. A path that names standard output is that
-// of the command, if it was claimed: the descriptor itself is standard error's, as
-// vendors' libraries write there.
+// save replaces the contents of a file by the output of write, as file.Replace does; once ctx is
+// done the file stays unchanged. A path that names standard output means that of the command, if it
+// was claimed: the descriptor itself then belongs to standard error, since vendors' libraries write
+// to it.
 func (a *app) save(ctx context.Context, path string, write func(io.Writer) error) error {
 	if isStdout(path) {
 		return write(stoppable{ctx, a.output})
@@ -24,11 +24,11 @@ func (a *app) save(ctx context.Context, path string, write func(io.Writer) error
 	return file.Replace(path, func(w io.Writer) error { return write(stoppable{ctx, w}) })
 }
 
-// stdoutNames are those of standard output.
+// stdoutNames are the names of standard output.
 var stdoutNames = []string{"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/proc/thread-self/fd/1"}
 
 // isStdout reports whether a path is a name of standard output, or a link to one. Links are
-// followed one by one: in the end they lead to what descriptor 1 is now.
+// followed one by one, since the last one leads to the present file of descriptor 1.
 func isStdout(path string) bool {
 	if path == "-" {
 		return true
@@ -63,8 +63,8 @@ func (a *app) getsOutput(path string) bool {
 	return err == nil && os.SameFile(info, to)
 }
 
-// sameFile reports whether two paths mean one file that would be replaced. Into a device
-// or a pipe two results may go.
+// sameFile reports whether two paths name one regular file, which could not be replaced twice.
+// Several results may go to a device or a pipe.
 func sameFile(a, b string) bool {
 	for _, path := range []string{a, b} {
 		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
@@ -73,14 +73,14 @@ func sameFile(a, b string) bool {
 	}
 	x, err := file.Target(a)
 	if err != nil {
-		return false // it cannot be written, which shows
+		return false // it cannot be written, which is reported later
 	}
 	y, err := file.Target(b)
 	return err == nil && x == y
 }
 
-// claim gives standard output to the file that names it ("-" does), if one does: what is for
-// people goes to standard error then. A file whose directory is missing is an error.
+// claim gives standard output to the file that names it ("-" does), if there is one: text then goes
+// to standard error. A file in a missing directory is an error.
 func (a *app) claim(files ...string) error {
 	for _, name := range files {
 		switch {
@@ -90,7 +90,7 @@ func (a *app) claim(files ...string) error {
 			if name == "" {
 				continue
 			}
-			// Known before the work is done, not after it.
+			// The error should come before the work, not after it.
 			if _, err := os.Stat(filepath.Dir(name)); err != nil {
 				return fmt.Errorf("%s: %w", name, withoutPath(err))
 			}
@@ -111,7 +111,7 @@ type stoppable struct {
 	w   io.Writer
 }
 
-// stoppablePiece is how much is written between two looks at the context.
+// stoppablePiece is the number of bytes written between two checks of the context.
 const stoppablePiece = 16 << 20
 
 // Write implements io.Writer.

@@ -50,7 +50,7 @@ func (w writing) to(path string) []string {
 	return append(append(append([]string{}, w.before...), path), w.behind...)
 }
 
-// A file keeps what it is, whichever command writes it.
+// A file keeps its type and permissions, whichever command writes it.
 func TestWrites(t *testing.T) {
 	for _, w := range writings(t) {
 		t.Run(w.name, func(t *testing.T) {
@@ -110,7 +110,7 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-// What is no file is written to and stays.
+// Pipes and devices are written to directly and are not replaced.
 func TestWritesToDevices(t *testing.T) {
 	for _, w := range writings(t) {
 		if w.ending == ".svg" || w.ending == ".trace" {
@@ -190,7 +190,7 @@ func TestRunOutTwice(t *testing.T) {
 	assert.Equal(t, []byte{42, 0, 0, 0}, got.Data)
 }
 
-// A file cannot be what standard output is redirected to and a result of its own.
+// One file cannot be both the target of redirected standard output and a result.
 func TestRunOutIsStandardOutput(t *testing.T) {
 	needsCompiler(t)
 	cl := textFile(t, "one.cl", "kernel void one(global int *x) { x[0] = 1; }")

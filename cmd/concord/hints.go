@@ -1,7 +1,6 @@
 package main
 
-// What doctor asks around for: vendors' tools, which are hints and nothing more,
-// and variables of the environment.
+// Hints for doctor: the versions of vendors' tools, and variables of the environment.
 
 import (
 	"context"
@@ -16,7 +15,7 @@ import (
 	"github.com/concord-compute/concord/runtime/config"
 )
 
-// tool is what a vendor's program says about its version.
+// tool is the version that a vendor's program reports.
 type tool struct {
 	Name    string `json:"name"`
 	Path    string `json:"path,omitempty"`
@@ -37,7 +36,7 @@ func (t tool) String() string {
 // defaultToolTimeout is how long one tool may take.
 const defaultToolTimeout = 5 * time.Second
 
-// tools are the programs and how their output is read.
+// tools are the programs and the parsers of their output.
 var tools = []struct {
 	name  string
 	args  []string
@@ -48,7 +47,7 @@ var tools = []struct {
 	{"rocm-smi", []string{"--version"}, rocmVersion},
 }
 
-// hints asks every tool at the same time.
+// hints runs every tool at the same time.
 func hints(ctx context.Context, timeout time.Duration) []tool {
 	if timeout <= 0 {
 		timeout = defaultToolTimeout
@@ -73,7 +72,7 @@ func ask(ctx context.Context, timeout time.Duration, name string, args []string,
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.WaitDelay = time.Second // what it started may hold its pipe
+	cmd.WaitDelay = time.Second // a process that it started may hold its pipe
 	out, err := cmd.Output()
 	switch {
 	case ctx.Err() != nil:
@@ -139,7 +138,7 @@ func (s setting) shown() string {
 	return "(unset)"
 }
 
-// foreign are variables of others that decide what is found.
+// foreign are variables of other software that affect discovery.
 var foreign = []struct{ name, doc string }{
 	{"CUDA_HOME", "the CUDA toolkit"}, {"CUDA_VISIBLE_DEVICES", "the GPUs that CUDA shows"},
 	{"ROCM_PATH", "the ROCm installation"}, {"ROCR_VISIBLE_DEVICES", "the GPUs that ROCm shows"},
@@ -147,8 +146,8 @@ var foreign = []struct{ name, doc string }{
 	{"CXX", "the host's C++ compiler"}, {"LD_LIBRARY_PATH", "where libraries are looked for first"},
 }
 
-// settings lists Concord's own variables, those of others that are set, and names that look
-// like Concord's and are not.
+// settings lists Concord's own variables, variables of other software that are set, and unknown
+// names that begin like Concord's.
 func settings() []setting {
 	var list []setting
 	for _, v := range config.Variables() {

@@ -7,8 +7,8 @@ import (
 	"os/exec"
 )
 
-// giveLifeline makes end a child's lifeline and returns what childVariable is to be. Only
-// the standard descriptors are inherited here, so it takes the place of standard input.
+// giveLifeline makes end a child's lifeline and returns the value of childVariable. Only
+// the standard descriptors are inherited here, so the lifeline replaces standard input.
 func giveLifeline(cmd *exec.Cmd, end *os.File) (string, error) {
 	cmd.Stdin = end
 	return "stdin", nil

@@ -40,7 +40,7 @@ const (
 func run(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// The first Ctrl-C cancels; a second one ends a process that does not listen.
+	// The first Ctrl-C cancels; a second one ends a process that does not react.
 	defer context.AfterFunc(ctx, stop)()
 	if isChild() {
 		ctx = withParent(ctx)
@@ -53,7 +53,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	err := root.ExecuteContext(work)
 	if a.output.err != nil && ctx.Err() == nil && errors.Is(err, context.Canceled) {
-		err = nil // the output's error was first
+		err = nil // the error of the output came first
 	}
 	if err != nil && !a.started {
 		a.json = slices.Contains(args, "--json") // flags may not have been parsed
@@ -64,7 +64,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	if ctx.Err() != nil && err != nil {
 		if isChild() {
-			return exitFailed // its parent knows why, and says it
+			return exitFailed // the parent reports the reason
 		}
 		err = fmt.Errorf("interrupted: %w", err)
 	}
@@ -75,7 +75,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return status
 }
 
-// root is the command with all its parts.
+// root returns the command with all subcommands.
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "concord",
@@ -84,17 +84,17 @@ func (a *app) root() *cobra.Command {
 the CPU, and checks them against a float64 reference.
 
 A device is named
-  auto                       the first real GPU, else the CPU; CONCORD_DEVICE can name another
+  auto                       the first real GPU, or else the CPU; CONCORD_DEVICE can name another
   cuda:0 rocm:0 opencl:0     a backend and an index; hip:0 is rocm:0; metal:0 on macOS
   cpu:0                      the CPU
-  cpu:reference              the CPU in float64, by which the others are judged: the catalog only
+  cpu:reference              the CPU in float64, the reference for the others: the catalog only
   cuda                       a backend alone: its first device
   3                          an index into all devices, in the order of concord devices
   sim-cuda:0 sim-rocm:0      simulated libraries (make sim) in build/sim or CONCORD_SIM_DIR;
                              sim-metal:0 in builds for it (make test-metal)
 
 Exit status: 0 success, 1 the work failed or its output could not be written, 2 wrong
-usage, 141 the reader of a pipe ended first, as in concord top | head.`,
+usage, 141 the reader of standard output ended first, as in concord top | head.`,
 		Example: `  concord devices
   concord demo
   concord run --device cpu:0 --kernel saxpy --global 1024 \
@@ -125,7 +125,7 @@ usage, 141 the reader of a pipe ended first, as in concord top | head.`,
 	return root
 }
 
-// mendCompletion makes cobra's command like ours: wrong usage of it is an error, and it
+// mendCompletion adapts cobra's command to the others: wrong usage of it is an error, and it
 // has examples.
 func mendCompletion(root *cobra.Command) {
 	completion, _, _ := root.Find([]string{"completion"}) // it is there now
@@ -141,12 +141,12 @@ func mendCompletion(root *cobra.Command) {
 	}
 }
 
-// needsCommand answers a command that only groups others.
+// needsCommand is the error of a command that only groups others.
 func needsCommand(cmd *cobra.Command, _ []string) error {
 	return fmt.Errorf("%s needs a command", cmd.CommandPath())
 }
 
-// usage is a command line that was not understood.
+// usage is the error of a command line that was not understood.
 type usage struct{ error }
 
 func (u usage) Unwrap() error { return u.error }
@@ -159,14 +159,14 @@ type told struct{ status int }
 
 func (t told) Error() string { return fmt.Sprintf("exit status %d", t.status) }
 
-// failure is the document of a command that failed before it had another.
+// failure is the document of a command that failed before it could print another one.
 type failure struct {
 	Error  string `json:"error"`
 	Log    string `json:"log,omitempty"`
 	Remedy string `json:"remedy,omitempty"`
 }
 
-// report tells the user about err and returns the exit status.
+// report prints err and returns the exit status.
 func (a *app) report(root *cobra.Command, args []string, err error) int {
 	if err == nil {
 		return exitOK
@@ -176,7 +176,7 @@ func (a *app) report(root *cobra.Command, args []string, err error) int {
 	}
 	f := failure{Error: err.Error(), Remedy: runtime.Remedy(err)}
 	if errors.Is(err, runtime.ErrCompile) {
-		f.Remedy = "" // it is to read the log, which is printed
+		f.Remedy = "" // the remedy is to read the log, which is printed
 	}
 	if build, ok := errors.AsType[*runtime.BuildError](err); ok {
 		f.Log = build.Log
@@ -193,7 +193,7 @@ func (a *app) report(root *cobra.Command, args []string, err error) int {
 		fmt.Fprintf(a.stderr, "what helps: %s\n", f.Remedy)
 	}
 	if a.json && !a.printed {
-		_ = json.NewEncoder(a.stdout).Encode(f) // settle tells of what went wrong
+		_ = json.NewEncoder(a.stdout).Encode(f) // settle reports errors of the output
 	}
 	if _, ok := errors.AsType[usage](err); !ok && !errors.Is(err, runtime.ErrUnknownBackend) {
 		return exitFailed

@@ -1,6 +1,6 @@
 package main
 
-// The files through which programs reach a GPU, and whether this user may.
+// The device files through which programs reach a GPU, and this user's access to them.
 
 // node is one device node.
 type node struct {

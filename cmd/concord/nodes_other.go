@@ -2,5 +2,5 @@
 
 package main
 
-// deviceNodes: there are none on this system.
+// deviceNodes returns nothing: this system has no such files.
 func deviceNodes() []node { return []node{} }

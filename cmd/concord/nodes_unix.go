@@ -14,7 +14,7 @@ import (
 
 var nodePatterns = []string{"/dev/dri/card*", "/dev/dri/renderD*", "/dev/nvidia*", "/dev/kfd"}
 
-// deviceNodes lists those that exist.
+// deviceNodes lists the existing device nodes.
 func deviceNodes() []node { return nodesAt(nodePatterns) }
 
 func nodesAt(patterns []string) []node {

@@ -17,7 +17,7 @@ import (
 	"github.com/concord-compute/concord/runtime/parity"
 )
 
-// parityResult is one verdict. An error that is no number is null.
+// parityResult is one verdict. An error that is not a finite number is null.
 type parityResult struct {
 	Device    string `json:"device"`
 	Kernel    string `json:"kernel"`
@@ -53,10 +53,10 @@ func (a *app) parityCommand() *cobra.Command {
 		Use:   "parity",
 		Short: "Check every kernel of the catalog on each device against the reference",
 		Long: `Parity runs the kernel catalog on devices and compares every element with
-cpu:reference, which computes in float64, within a bound that each kernel states.
-It fails if any result does. A skip says what is not here.
+cpu:reference, which computes in float64, within the bound that the kernel states.
+It fails if any result does. A skip names the requirement that is missing.
 
-All of it is over 2,000 launches on each device. The first time it also compiles some
+The whole catalog is over 2,000 launches on each device. The first run also compiles some
 hundred programs, which takes about a minute; afterwards they come from the kernel cache,
 in seconds. --kernel and --device narrow it.`,
 		Example: `  concord parity --device cpu:0 --kernel saxpy
@@ -95,7 +95,7 @@ in seconds. --kernel and --device narrow it.`,
 	return cmd
 }
 
-// checkKernelNames finds names that the catalog has not.
+// checkKernelNames finds names that are not in the catalog.
 func checkKernelNames(names []string) error {
 	for _, name := range names {
 		var ids []string
@@ -172,7 +172,7 @@ func (a *app) writeParity(list []parityResult, sum paritySummary) {
 	fmt.Fprintf(a.stdout, "\n%d pass, %d fail, %d skip\n", sum.Pass, sum.Fail, sum.Skip)
 }
 
-// share is how much of its bound a result uses.
+// share is the part of its bound that a result uses.
 func share(r parityResult) float64 {
 	if r.MaxError == 0 {
 		return 0

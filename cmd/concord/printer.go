@@ -1,6 +1,6 @@
 package main
 
-// Standard output, which may be full, closed, or a pipe that nobody reads any more.
+// Standard output, which may be full, closed, or a pipe whose reader has ended.
 
 import (
 	"context"
@@ -11,9 +11,8 @@ import (
 	"syscall"
 )
 
-// printer is standard output for all commands. None of them looks after the errors of
-// its many writes: the first one ends the work, and the command has failed. What is
-// written after it is dropped.
+// printer is standard output for all commands. They do not check the errors of their many writes:
+// the first error ends the work, and the command has failed. Later writes are dropped.
 type printer struct {
 	w   io.Writer
 	err error
@@ -30,9 +29,9 @@ func (p *printer) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// settle returns the exit status of a command that ended with status, and says why it is
-// another one where it is. Nothing is said of a pipe whose reader has ended: it has
-// what it wanted, and other programs die of SIGPIPE without a word.
+// settle returns the exit status of a command that ended with status, and prints an error if the
+// output changes that status. Nothing is printed for a pipe whose reader has ended: other programs
+// also die of SIGPIPE without a message.
 func (a *app) settle(status int) int {
 	err := a.output.err
 	switch {
@@ -48,7 +47,7 @@ func (a *app) settle(status int) int {
 	return status
 }
 
-// fileOf returns the file that is written to, or nil if it is none.
+// fileOf returns the file behind a writer, or nil if there is none.
 func fileOf(w io.Writer) *os.File {
 	if p, ok := w.(*printer); ok {
 		w = p.w

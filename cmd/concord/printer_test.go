@@ -69,7 +69,7 @@ func leaves(cmd *cobra.Command) (list []*cobra.Command) {
 	return list
 }
 
-// What cannot be written fails every command, and it says why.
+// A failed write makes every command fail with the reason.
 func TestOutputLost(t *testing.T) {
 	needsCompiler(t)
 	root := newApp(io.Discard, io.Discard).root()

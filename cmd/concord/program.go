@@ -49,7 +49,7 @@ func (p *programFlags) definitions() ([]source.Define, error) {
 	return list, nil
 }
 
-// nativeEndings are the sources that are not portable ones.
+// nativeEndings are the endings of sources that are not portable.
 var nativeEndings = []string{".cu", ".hip", ".metal"}
 
 // parse reads and parses a program for a device with those features.
@@ -86,7 +86,7 @@ func (p *programFlags) parse(ctx context.Context, file string, features *source.
 	return unit, nil
 }
 
-// nameDirectories says where includes were looked for that were not found.
+// nameDirectories adds to an error the directories that were searched for an include.
 func (p *programFlags) nameDirectories(err error, file string) error {
 	list, ok := errors.AsType[source.ErrorList](err)
 	if !ok {
@@ -116,7 +116,7 @@ func withoutPath(err error) error {
 	return err
 }
 
-// checkDevice finds an index that no device can have.
+// checkDevice refuses an index that no device can have.
 func checkDevice(name string) error {
 	name = strings.ToLower(strings.TrimSpace(name))
 	backend, index, found := strings.Cut(name, ":")

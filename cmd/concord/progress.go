@@ -1,6 +1,6 @@
 package main
 
-// Progress on standard error, for people only.
+// Progress on standard error, only on a terminal.
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
-// progress is a bar, or nothing when nobody looks. The nil progress does nothing.
+// progress is a bar, or nothing without a terminal. The nil progress does nothing.
 type progress struct {
 	all   *mpb.Progress
 	bar   *mpb.Bar
@@ -32,7 +32,7 @@ func (a *app) progress(steps int) *progress {
 	return p
 }
 
-// counted reads "3/10", and nothing while the number of steps is not known.
+// counted returns a text such as "3/10", or "" while the number of steps is unknown.
 func counted(s decor.Statistics) string {
 	if s.Total <= 0 {
 		return ""
@@ -40,7 +40,7 @@ func counted(s decor.Statistics) string {
 	return fmt.Sprintf("%d/%d ", s.Current, s.Total)
 }
 
-// doing says what the next step is.
+// doing shows the name of the next step.
 func (p *progress) doing(what string) {
 	if p != nil {
 		p.label.Store(what)
@@ -54,7 +54,7 @@ func (p *progress) step() {
 	}
 }
 
-// at sets how far it is, of how much.
+// at sets the position and the total.
 func (p *progress) at(done, total int) {
 	if p != nil {
 		p.bar.SetTotal(int64(total), false)

@@ -18,7 +18,7 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// runFlags are the flags of run, as they were written.
+// runFlags are the flags of run as text.
 type runFlags struct {
 	program programFlags
 	device  string
@@ -30,7 +30,7 @@ type runFlags struct {
 	timeout time.Duration
 }
 
-// job is a run that was understood.
+// job is a run whose flags were parsed.
 type job struct {
 	file    string
 	program *programFlags
@@ -72,18 +72,18 @@ Arguments, one --arg for each parameter in order:
   local:f32:256        local memory for 256 elements
   f32:1.5  i32:7       a value; types f32 f64 f16 bf16 i8 i16 i32 i64 u8 u16 u32 u64
   f32:1,2,3,4          a vector
-bfloat16 travels as 16-bit unsigned integers, in files and in parameters (ushort).
+bfloat16 is stored as 16-bit unsigned integers, in files and in parameters (ushort).
 
 --global counts items, as OpenCL does: each dimension a multiple of --local.
-A kernel that writes outside can crash a driver: except with --device cpu:N it runs
-in a process of its own, which ends with this one. With --timeout it always does, and is
-ended in time: an endless kernel cannot be stopped otherwise. printf goes to standard
-error.
+A kernel that writes outside its buffers can crash a driver: except with --device cpu:N it
+runs in a separate process, which ends with this one. With --timeout it always does, and
+the process is ended in time: an endless kernel cannot be stopped otherwise. printf goes
+to standard error.
 
---out replaces a file whole or not at all, and keeps its permissions; links stay. A file
-that is read-only, for the superuser too, or in a directory that takes no new file is
-refused. Pipes and devices are written to: with /dev/stdout, or -, the array goes to
-standard output, and text to standard error.`,
+--out replaces a file as a whole or not at all, and keeps its permissions; links stay. A
+read-only file, even for the superuser, or a file in a directory that permits no new file
+is refused. Pipes and devices are written to directly: with /dev/stdout, or -, the array
+goes to standard output, and text to standard error.`,
 		Example: `  concord run --device cpu:0 --kernel saxpy --global 1024 --arg f32:2 --arg @x.npy \
       --arg @y.npy --arg u32:1000 --out 2=result.npy saxpy.cl
   concord run --global 64 --local 8 --arg f32:2 --arg zeros:f32:64 --arg zeros:f32:64 \
@@ -130,7 +130,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	f.program.add(cmd)
 }
 
-// run runs a job in this process and prints what came of it.
+// run runs a job in this process and prints the result.
 func (a *app) run(ctx context.Context, j *job) error {
 	r, err := a.runJob(ctx, j)
 	if err != nil {
@@ -153,7 +153,7 @@ func (a *app) writeRan(r *ran) {
 
 func duration(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
-// job checks what can be seen in the command line alone.
+// job checks everything that the command line alone shows.
 func (f *runFlags) job(file string) (*job, error) {
 	j := &job{file: file, program: &f.program, device: f.device, kernel: f.kernel}
 	if _, err := f.program.definitions(); err != nil {
@@ -276,7 +276,7 @@ func (a *app) runJob(ctx context.Context, j *job) (*ran, error) {
 	return r, a.download(ctx, j, dev, buffers, r)
 }
 
-// chooseKernel finds the kernel that is meant.
+// chooseKernel returns the kernel to run.
 func chooseKernel(unit *source.Unit, name string) (*source.Kernel, error) {
 	list := unit.Kernels()
 	var names []string
@@ -315,7 +315,7 @@ func (j *job) readArguments(decl *source.Kernel) error {
 	return nil
 }
 
-// signature reads "saxpy(float a, global const float * x)".
+// signature returns a text such as "saxpy(float a, global const float * x)".
 func signature(k *source.Kernel) string {
 	params := make([]string, len(k.Params))
 	for i, p := range k.Params {
@@ -343,8 +343,8 @@ func (j *job) upload(ctx context.Context, dev *runtime.Device, decl *source.Kern
 	return args, buffers, nil
 }
 
-// uploadArray makes a buffer. There are no empty ones: an array of no elements
-// gets one that is never looked at.
+// uploadArray makes a buffer. Buffers cannot be empty: an array without elements gets one that is
+// never read.
 func uploadArray(ctx context.Context, dev *runtime.Device, arg *argument) (*runtime.Buffer, error) {
 	b, err := dev.Alloc(arg.typ, max(elements(arg.shape), 1))
 	if err != nil {
@@ -356,7 +356,7 @@ func uploadArray(ctx context.Context, dev *runtime.Device, arg *argument) (*runt
 	return b, dev.Stream().Write(ctx, b, 0, arg.data)
 }
 
-// download writes what --out asks for.
+// download writes the files of --out.
 func (a *app) download(ctx context.Context, j *job, dev *runtime.Device, buffers []*runtime.Buffer, r *ran) error {
 	for i := range j.args {
 		arg := &j.args[i]

@@ -134,7 +134,7 @@ func TestRunTimeout(t *testing.T) {
 	})
 }
 
-// What kills the child is an error like any other, and wrong usage stays that.
+// The death of the child is an error like any other, and wrong usage keeps its exit status.
 func TestRunDies(t *testing.T) {
 	cl := textFile(t, "wild.cl", "kernel void wild(global int *x) { x[1 << 28] = 1; }")
 	for how, says := range map[string]string{"signal": "signal: killed", "panic": "exit status 2"} {

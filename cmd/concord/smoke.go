@@ -1,7 +1,7 @@
 package main
 
-// The self-check of a device: copy in, run a kernel with scalar arguments, copy
-// out, compare with the same computed here. It takes milliseconds.
+// The self-check of a device: copy in, run a kernel with scalar arguments, copy out, and compare
+// with the same computation in Go. It takes milliseconds.
 
 import (
 	"context"
@@ -20,7 +20,7 @@ type check struct {
 	Result         string  `json:"result"` // PASS, FAIL or SKIP
 	Implementation string  `json:"implementation,omitempty"`
 	N              int     `json:"n"`
-	MS             float64 `json:"ms"` // everything, a compile included
+	MS             float64 `json:"ms"` // total time, a compile included
 	Error          string  `json:"error,omitempty"`
 	Remedy         string  `json:"remedy,omitempty"`
 }
@@ -32,7 +32,7 @@ const (
 	skip = "SKIP"
 )
 
-// smokeN is prime: no size of a group divides it.
+// smokeN is prime, so that no group size divides it.
 const smokeN = 10007
 
 // smoke runs both ways to have a kernel on a device: the fastest one, which must
@@ -51,8 +51,8 @@ func smoke(ctx context.Context, s *runtime.Session, device string) []check {
 	return []check{fast, portable}
 }
 
-// isNative reports whether an implementation is the device's own, so that its
-// compiler has not been tried.
+// isNative reports whether an implementation is the device's own, in which case its compiler has
+// not been tried.
 func isNative(implementation string) bool {
 	return implementation != "" && implementation != "c++" && implementation != "opencl"
 }
@@ -64,7 +64,7 @@ func runCheck(ctx context.Context, dev *runtime.Device, name string, opt runtime
 	c.Implementation, err = saxpyCheck(ctx, dev, opt)
 	c.MS = milliseconds(time.Since(start))
 	if opt.Implementation == runtime.Portable && errors.Is(err, runtime.ErrUnsupported) {
-		c.Result, c.Error = skip, err.Error() // no compiler: not here, and not a failure
+		c.Result, c.Error = skip, err.Error() // no compiler: a missing requirement, not a failure
 		return c
 	}
 	return outcome(c, err)
@@ -80,8 +80,7 @@ func outcome(c check, err error) check {
 	return c
 }
 
-// saxpyCheck computes with whole numbers, which are right to the last bit however
-// they are rounded.
+// saxpyCheck computes with whole numbers, which are exact in every rounding mode.
 func saxpyCheck(ctx context.Context, dev *runtime.Device, opt runtime.ProgramOptions) (implementation string, err error) {
 	unit, err := kernels.Unit("saxpy", dev.Features())
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"github.com/concord-compute/concord/internal/stdio"
 )
 
-// takeStdout returns standard output and points descriptor 1 at standard error.
-// Vendors' libraries and the printf of OpenCL kernels write to that descriptor,
-// and would get between the lines of a document.
+// takeStdout returns standard output and makes descriptor 1 refer to standard error. Vendors'
+// libraries and the printf of OpenCL kernels write to that descriptor, and their output would
+// otherwise be mixed with the lines of a document.
 //
-// Where it is closed, writing to what is returned fails.
+// If standard output is closed, writes to the returned file fail.
 func takeStdout() *os.File {
 	fd, err := unix.FcntlInt(1, unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {

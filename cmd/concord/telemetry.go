@@ -1,6 +1,6 @@
 package main
 
-// What the sensors of this machine's devices say, for top and devices.
+// Readings of the sensors of this machine's devices, for top and devices.
 
 import (
 	"context"
@@ -15,18 +15,18 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/runtime/telemetry"
 
-	// Not in runtime/all: they change how a whole program is linked.
+	// Not in runtime/all, since they change how a whole program is linked.
 	_ "github.com/concord-compute/concord/cuda/nvml"
 	_ "github.com/concord-compute/concord/rocm/smi"
 )
 
-// reading is a sample with the name of its device, "" when that is not known.
+// reading is a sample with the name of its device, or "" if the device is not known.
 type reading struct {
 	Device string `json:"device,omitempty"`
 	telemetry.Sample
 }
 
-// label names the device for people.
+// label returns a readable name of the device.
 func (r *reading) label() string {
 	switch {
 	case r.Device != "":
@@ -37,21 +37,21 @@ func (r *reading) label() string {
 	return fmt.Sprintf("%s sensors %d", r.Backend, r.Index)
 }
 
-// absence says why a reader of sensors has nothing, or not everything.
+// absence is the reason why a reader of sensors has no samples, or not all.
 type absence struct {
 	Backend string `json:"backend"`
 	Reason  string `json:"reason"`
 }
 
-// meter asks readers of sensors.
+// meter reads all sensors.
 type meter struct {
 	cfg     driver.Config
 	timeout time.Duration
 	readers []telemetry.Reader
-	devices []runtime.Info // what samples can be of
+	devices []runtime.Info // the devices that samples may belong to
 }
 
-// newMeter returns a meter for what the session has discovered.
+// newMeter returns a meter for the devices that the session has discovered.
 func newMeter(cfg driver.Config, probes []runtime.Probe, readers []telemetry.Reader) *meter {
 	m := &meter{cfg: cfg, timeout: cfg.ProbeTimeout, readers: slices.Clone(readers)}
 	if m.timeout == 0 {
@@ -63,7 +63,7 @@ func newMeter(cfg driver.Config, probes []runtime.Probe, readers []telemetry.Rea
 	return m
 }
 
-// read asks every reader once. One that does not answer in time is not asked again.
+// read calls every reader once. A reader that does not answer in time is not called again.
 func (m *meter) read(ctx context.Context) (list []reading, missing []absence) {
 	list, missing = []reading{}, []absence{}
 	var hung []string
@@ -87,7 +87,7 @@ func (m *meter) read(ctx context.Context) (list []reading, missing []absence) {
 
 var errHung = fmt.Errorf("telemetry: no answer in time: %w", driver.ErrTimeout)
 
-// ask asks one reader, for no longer than the timeout: drivers of lost devices can
+// ask calls one reader, for no longer than the timeout: drivers of lost devices can
 // hang.
 func (m *meter) ask(ctx context.Context, t telemetry.Reader) ([]telemetry.Sample, error) {
 	type answer struct {
@@ -111,9 +111,8 @@ func (m *meter) ask(ctx context.Context, t telemetry.Reader) ([]telemetry.Sample
 	}
 }
 
-// device returns the name of the device that a sample is of, or "". A lone device and
-// a lone sample of one backend belong together even if they have nothing in common
-// by which to tell.
+// device returns the name of the device of a sample, or "". If a backend has a single device and a
+// single sample, they belong together even without a common identifier.
 func (m *meter) device(s *telemetry.Sample, samples int) string {
 	var same []*runtime.Info
 	for i := range m.devices {
@@ -134,15 +133,15 @@ func (m *meter) device(s *telemetry.Sample, samples int) string {
 // processor reads the machine's own processor and memory. It implements
 // telemetry.Reader.
 type processor struct {
-	info  func() runtime.Info // of cpu:0, as of now
-	stat  string              // the file that Linux counts in
+	info  func() runtime.Info // the present Info of cpu:0
+	stat  string              // Linux's file of counters
 	ticks ticks               // at the last sample
 }
 
 // ticks are counts since the machine was started.
 type ticks struct{ busy, total uint64 }
 
-// firstWindow is how long the first sample looks.
+// firstWindow is the duration of the first sample.
 const firstWindow = 200 * time.Millisecond
 
 // Name implements telemetry.Reader.
@@ -175,9 +174,8 @@ func (p *processor) Sample(ctx context.Context, _ *driver.Config) ([]telemetry.S
 	return []telemetry.Sample{s}, nil
 }
 
-// readTicks reads the first line of /proc/stat: user, nice, system, idle, iowait,
-// irq, softirq, steal, and two that are part of the first. Zero where it cannot be
-// read.
+// readTicks reads the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq,
+// steal, and two that are part of the first. It returns zero if the file cannot be read.
 func readTicks(path string) (t ticks) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -202,7 +200,7 @@ func readTicks(path string) (t ticks) {
 	return t
 }
 
-// sleep reports whether the time has passed before ctx was done.
+// sleep reports whether the time passed before ctx was done.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -1,6 +1,6 @@
 package main
 
-// Text for people: tables, colours, sizes and times.
+// Output as text: tables, colours, sizes and times.
 
 import (
 	"fmt"
@@ -65,13 +65,13 @@ func (t *table) write(w io.Writer, indent string) {
 	}
 }
 
-// width is the number of characters that are seen.
+// width is the number of visible characters.
 func width(s string) int { return utf8.RuneCountInString(escapes.ReplaceAllString(s, "")) }
 
 // milliseconds converts for JSON.
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// ms reads "0.42 ms" or "1.3 s".
+// ms returns a text such as "0.42 ms" or "1.3 s".
 func ms(d time.Duration) string {
 	switch m := milliseconds(d); {
 	case d >= 10*time.Second:
@@ -87,5 +87,5 @@ func ms(d time.Duration) string {
 	}
 }
 
-// oneLine makes a text fit a row of a table.
+// oneLine joins a text to one line for a table.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -1,6 +1,6 @@
 package main
 
-// concord top: what the devices are doing, live.
+// concord top: the activity of the devices, live.
 
 import (
 	"bytes"
@@ -33,11 +33,11 @@ func (a *app) topCommand() *cobra.Command {
 	var o topOptions
 	cmd := &cobra.Command{
 		Use:   "top",
-		Short: "Show live what the devices are doing: use, memory, temperature, power, clocks, processes",
+		Short: "Show the activity of the devices live: use, memory, temperature, power, clocks, processes",
 		Long: `Top reads the sensors of NVIDIA devices through NVML, of AMD devices through ROCm
 SMI, and the processor's, and shows them until Ctrl-C. A dash is a value that the device
-does not tell. On a narrow terminal lines are cut, which shows as …; a pipe gets all.
-It runs nothing on any device.
+does not report. On a narrow terminal lines are cut and end with …; a pipe gets whole lines.
+Top runs nothing on any device.
 
 With --json it takes one sample unless --count asks for more.`,
 		Example: `  concord top
@@ -68,7 +68,7 @@ With --json it takes one sample unless --count asks for more.`,
 	return cmd
 }
 
-// orInterrupted is err, but for an interrupt: that is how top ends.
+// orInterrupted returns err, or nil for an interrupt, which is the usual end of top.
 func orInterrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -104,8 +104,8 @@ func (a *app) meter(ctx context.Context, device string) (*meter, error) {
 	return newMeter(s.Config(), probes, readers), nil
 }
 
-// processorInfo returns what describes cpu:0 at any time. The session closes what it
-// opens.
+// processorInfo returns a function that returns the present Info of cpu:0. The session closes the
+// device that it opens.
 func processorInfo(ctx context.Context, s *runtime.Session) func() runtime.Info {
 	open := sync.OnceValues(func() (*runtime.Device, error) { return s.Open(ctx, "cpu:0") })
 	return func() runtime.Info {
@@ -117,8 +117,8 @@ func processorInfo(ctx context.Context, s *runtime.Session) func() runtime.Info 
 	}
 }
 
-// top samples and shows. With --json the samples are kept and printed at the end,
-// which an interrupt brings on.
+// top takes samples and shows them. With --json the samples are collected and printed at the end or
+// after an interrupt.
 func (a *app) top(ctx context.Context, m *meter, o topOptions) error {
 	var kept []reading
 	var missing []absence
@@ -158,12 +158,12 @@ func (a *app) top(ctx context.Context, m *meter, o topOptions) error {
 	}{slices.Concat([]reading{}, kept), missing})
 }
 
-// matches reports whether the reading is one of a device or backend; "" is all.
+// matches reports whether the reading belongs to a device or backend; "" matches all.
 func (r *reading) matches(device string) bool {
 	return device == "" || device == r.Backend || device == r.Device
 }
 
-// nothing is the error when there is nothing to show.
+// nothing returns the error for the case without any reading.
 func nothing(device string, missing []absence) error {
 	reasons := []string{"no sensors of such a device"}
 	for i, m := range missing {
@@ -209,7 +209,7 @@ func (a *app) writeAbsences(w io.Writer, missing []absence) {
 	}
 }
 
-// dash stands for what is not known.
+// dash stands for an unknown value.
 const dash = "-"
 
 // shown is a number, or a dash.
@@ -220,7 +220,7 @@ func shown(n *float64, format string) string {
 	return fmt.Sprintf(format, *n)
 }
 
-// of reads "210 of 400 W".
+// of returns a text such as "210 of 400 W".
 func of(n, limit *float64, unit string) string {
 	switch {
 	case n == nil && limit == nil:
@@ -231,7 +231,7 @@ func of(n, limit *float64, unit string) string {
 	return shown(n, "%.0f") + fmt.Sprintf(" of %.0f %s", *limit, unit)
 }
 
-// ofBytes reads "1.0 GiB of 40.0 GiB".
+// ofBytes returns a text such as "1.0 GiB of 40.0 GiB".
 func ofBytes(n, total *int64) string {
 	size := func(n *int64) string {
 		if n == nil {
@@ -245,7 +245,7 @@ func ofBytes(n, total *int64) string {
 	return size(n) + " of " + size(total)
 }
 
-// eccText reads "on", and how many errors there were.
+// eccText returns "on", with the number of errors if there were any.
 func eccText(s *telemetry.Sample) string {
 	text := dash
 	if s.ECC != nil {
@@ -272,8 +272,8 @@ func throttleText(words []string) string {
 	return strings.Join(words, ", ")
 }
 
-// screen is where top shows: a terminal is redrawn in place, anything else gets one
-// block after the other.
+// screen is the output of top: a terminal is redrawn in place, any other output gets one block
+// after the other.
 type screen struct {
 	w       io.Writer
 	redraws bool
@@ -286,7 +286,7 @@ func newScreen(w io.Writer) *screen {
 		s.redraws = true
 		s.size = func() (int, int) {
 			width, height, err := term.GetSize(int(f.Fd()))
-			if err != nil || width <= 0 || height <= 0 { // a terminal that nobody gave a size says 0
+			if err != nil || width <= 0 || height <= 0 { // a terminal without a set size reports 0
 				return 80, 24
 			}
 			return width, height
@@ -295,7 +295,7 @@ func newScreen(w io.Writer) *screen {
 	return s
 }
 
-// show shows a block, after others or as the first.
+// show prints a block, in the place of the one before on a terminal.
 func (s *screen) show(block string, after bool) error {
 	if !s.redraws {
 		if after {
@@ -320,8 +320,8 @@ func (s *screen) show(block string, after bool) error {
 	return err
 }
 
-// cut makes a line fit. One that does not loses its colours, and ends with a sign of
-// it: a wrapped line would move all others.
+// cut shortens a line to the width of the terminal. A line that was cut loses its colours and ends
+// with an ellipsis: a wrapped line would shift all others.
 func cut(line string, columns int) string {
 	if width(line) <= columns {
 		return line

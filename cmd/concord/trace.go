@@ -1,6 +1,6 @@
 package main
 
-// concord trace: what a program did, recorded, and looked at afterwards.
+// concord trace: recordings of a program, and their analysis.
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 func (a *app) traceCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "trace",
-		Short:   "Look at what a program did with the memory of its devices",
+		Short:   "Analyze a program's use of device memory",
 		Example: "  concord trace memory --record demo.trace -- demo",
 		Args:    cobra.NoArgs,
 		RunE:    needsCommand,
@@ -44,8 +44,8 @@ func (a *app) traceMemoryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "memory FILE | memory --record FILE -- COMMAND ...",
 		Short: "Analyze a memory trace, replay it with other pools, draw the arena",
-		Long: `A memory trace is what the devices of a program did with memory: every allocation, every
-free, what the driver gave and took back. CONCORD_MEMORY_TRACE=FILE makes any program that
+		Long: `A memory trace records the memory operations of a program's devices: every allocation,
+every free, and the driver's allocations behind them. CONCORD_MEMORY_TRACE=FILE makes any program that
 uses Concord write one when it closes a device; --record FILE does so for the COMMAND after
 --, which is a command of concord or a program.
 
@@ -56,20 +56,20 @@ The trace is replayed, without a device, with the pools of --mode:
   off     no pool: every request goes to the driver
 
 --picture draws addresses over time: allocations of the driver grey, blocks in colours by
-size, the sums as lines. --arena says whose: recorded, or one of the modes.`,
+size, the sums as lines. --arena chooses the arena: recorded, or one of the modes.`,
 		Example: `  concord trace memory --record demo.trace -- demo --device cpu:0
   concord trace memory demo.trace --mode split --mode exact --picture arena.svg
   concord trace memory demo.trace --soft 512M --json`,
 		Args: cobra.ArbitraryArgs,
 	}
 	cmd.Flags().StringVar(&f.record, "record", "", "run the command after -- and write its trace to this file")
-	cmd.Flags().StringVar(&f.device, "device", "", "the device to look at; default each of the trace")
+	cmd.Flags().StringVar(&f.device, "device", "", "the device to analyze; default each of the trace")
 	cmd.Flags().StringArrayVar(&f.modes, "mode", []string{"split", "whole", "exact", "off"}, "a pool to replay with; repeatable")
 	cmd.Flags().StringVar(&f.soft, "soft", "", "soft limit of the replays, suffix K, M or G; default that of the recording")
 	cmd.Flags().StringVar(&f.hard, "hard", "", "hard limit of the replays; default none")
-	cmd.Flags().Float64Var(&f.slack, "slack", 0, "what a replay keeps beside the largest live memory, as a part of it; default the pool's own")
+	cmd.Flags().Float64Var(&f.slack, "slack", 0, "memory that a replay keeps beside the largest live memory, as a part of that; default the pool's own")
 	cmd.Flags().StringVar(&f.picture, "picture", "", "draw the arena over time into this file: .png or .svg")
-	cmd.Flags().StringVar(&f.arena, "arena", "recorded", "whose arena to draw: recorded, or a mode")
+	cmd.Flags().StringVar(&f.arena, "arena", "recorded", "arena to draw: recorded, or a mode")
 	a.jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -98,7 +98,7 @@ size, the sums as lines. --arena says whose: recorded, or one of the modes.`,
 	return cmd
 }
 
-// settings makes the replays' options of the flags.
+// settings returns the replays' options according to the flags.
 func (f *traceFlags) settings() ([]mempool.Options, error) {
 	var base mempool.Options
 	for _, size := range []struct {
@@ -135,8 +135,8 @@ func (f *traceFlags) settings() ([]mempool.Options, error) {
 	return list, nil
 }
 
-// record runs a command of concord, or a program, and keeps the trace that it writes, of
-// what it did before it failed, too.
+// record runs a command of concord, or a program, and keeps the trace that it writes, also if the
+// command fails.
 func (a *app) record(ctx context.Context, root *cobra.Command, file string, args []string) error {
 	dir, err := os.MkdirTemp("", "concord-trace-")
 	if err != nil {
@@ -156,7 +156,7 @@ func (a *app) record(ctx context.Context, root *cobra.Command, file string, args
 	cmd.Env = append(os.Environ(), "CONCORD_MEMORY_TRACE="+trace)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, a.output.w, a.stderr
 	if a.json {
-		cmd.Stdout = a.stderr // standard output is for the document
+		cmd.Stdout = a.stderr // standard output is reserved for the document
 	}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = childGrace
@@ -166,7 +166,7 @@ func (a *app) record(ctx context.Context, root *cobra.Command, file string, args
 	return errors.Join(err, a.keepTrace(trace, file, program, err == nil))
 }
 
-// keepTrace gives a trace its place. One that is not there is an error if it should be.
+// keepTrace moves a trace to its place. A missing trace is an error if the command succeeded.
 func (a *app) keepTrace(trace, file, program string, wanted bool) error {
 	in, err := os.Open(trace)
 	switch {

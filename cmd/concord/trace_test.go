@@ -130,7 +130,7 @@ func TestTraceMemoryRefuses(t *testing.T) {
 	}
 }
 
-// --record runs a command of concord itself and looks at what that did.
+// --record runs a command of concord itself and analyzes its trace.
 func TestTraceMemoryRecords(t *testing.T) {
 	cl := textFile(t, "k.cl", "kernel void k(global float *x) { x[get_global_id(0)] = 1; }")
 	path := filepath.Join(t.TempDir(), "run.trace")

@@ -29,7 +29,7 @@ type deviceTrace struct {
 	trace    *mempool.Trace
 }
 
-// replayed is one pool's outcome.
+// replayed is the outcome of one pool.
 type replayed struct {
 	Mode         mempool.Mode     `json:"mode"`
 	SoftLimit    int64            `json:"soft_limit"`
@@ -118,7 +118,7 @@ func analyze(t *mempool.Trace, name string, settings []mempool.Options) (*device
 	return d, nil
 }
 
-// like takes from the recorded pool what the flags leave open.
+// like takes options that the flags do not set from the recorded pool.
 func (d *deviceTrace) like(o mempool.Options) mempool.Options {
 	if d.Pool != nil {
 		if o.SoftLimit == 0 {

@@ -24,18 +24,18 @@ import (
 	"github.com/concord-compute/concord/runtime/mempool"
 )
 
-// drawnBoxes bounds how many blocks a picture shows; those of the largest areas. More
-// would be smaller than a dot, and make a file that no viewer likes.
+// drawnBoxes is the number of blocks that a picture shows; the largest areas are drawn. Further
+// ones would be smaller than a dot, and make the file too large for viewers.
 const drawnBoxes = 20_000
 
-// draw draws the arena as it was recorded, or as a replay has it.
+// draw draws the arena as it was recorded, or of a replay.
 func (d *deviceTrace) draw(w io.Writer, f *traceFlags, settings []mempool.Options) error {
 	t, title := d.trace, "recorded"
 	if f.arena != title {
 		var mode mempool.Mode
-		_ = mode.UnmarshalText([]byte(f.arena)) // it is one: see settings
+		_ = mode.UnmarshalText([]byte(f.arena)) // it is a valid mode: see settings
 		o := mempool.Options{Mode: mode}
-		if len(settings) > 0 { // they differ in the mode alone
+		if len(settings) > 0 { // they differ only in the mode
 			o = settings[0]
 			o.Mode = mode
 		}

@@ -40,8 +40,8 @@ func (a *app) translateCommand() *cobra.Command {
 		Use:   "translate --to cuda|hip|metal|opencl|host FILE",
 		Short: "Print a portable program rendered for a target",
 		Long: `Translate prints FILE, a program in OpenCL C, as the compiler of a target gets it:
-OpenCL devices the text itself, the others C++ with a prelude. What cannot be
-rendered is an error with file, line, column and the construct's name: for Metal double,
+OpenCL devices the text itself, the others C++ with a prelude. A construct that cannot be
+rendered is an error with file, line, column and its name: for Metal double,
 64-bit atomics, goto and printf.
 
 In CUDA and HIP the kernel NAME is cc_kernel_NAME. Its parameters are the portable ones

@@ -29,12 +29,12 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	// "auto" is what CONCORD_DEVICE names, else the first GPU, else the CPU.
+	// "auto" is the device of CONCORD_DEVICE, or else the first GPU, or else the CPU.
 	dev, err := runtime.Open(ctx, "auto")
 	if err != nil {
 		return err
 	}
-	defer dev.Close() // closes what is still open on it, too
+	defer dev.Close() // also closes everything that is still open on it
 
 	// Parsing finds every mistake that can be found without a device, with line and
 	// column, and gives the kernel's parameters their types.
@@ -70,7 +70,7 @@ func run(ctx context.Context) error {
 	if err := dev.Stream().Launch(saxpy, runtime.Cover(n, 64), float32(2), x, y, uint32(n)); err != nil {
 		return err
 	}
-	// Read waits for the work before it. Had the kernel failed, this would say so.
+	// Read waits for the work before it. If the kernel has failed, Read returns its error.
 	if err := runtime.Read(ctx, y, ys); err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ func run(ctx context.Context) error {
 	}
 	x, y, sum := buffers[0], buffers[1], buffers[2]
 
-	first := dev.Stream() // every device has one from the start
+	first := dev.Stream() // the device's own stream
 	side, err := dev.NewStream()
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer start.Close()
-	if err := side.Launch(fill, runtime.Items(n), y, int32(1000)); err != nil { // beside the next line
+	if err := side.Launch(fill, runtime.Items(n), y, int32(1000)); err != nil { // runs side by side with the next launch
 		return err
 	}
 	if err := first.Launch(fill, runtime.Items(n), x, int32(0)); err != nil {

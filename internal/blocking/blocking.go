@@ -1,11 +1,11 @@
-// Package blocking calls what a context cannot stop, a driver's compiler, say, and lets
+// Package blocking runs calls that a context cannot stop, such as a driver's compiler, and lets
 // the first calls into a driver pass one at a time.
 package blocking
 
 import "context"
 
-// Call runs f in a goroutine of its own when ctx can be done, and does not wait for it
-// then; a result that nobody wants any more goes to drop, if f did not fail.
+// Call runs f. If ctx can be done, it runs f in another goroutine and stops waiting when ctx is
+// done; the result of f then goes to drop, if f did not fail.
 func Call[T any](ctx context.Context, f func() (T, error), drop func(T)) (T, error) {
 	var none T
 	if err := ctx.Err(); err != nil {

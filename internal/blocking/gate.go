@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// ErrHeld is a turn at a gate that did not come in time, as the call that has it does
-// not return.
+// ErrHeld means that the gate did not become free in time, since another call holds it and does not
+// return.
 var ErrHeld = errors.New("another first call into the driver does not return")
 
 // Gate lets the first calls into a library pass one at a time: many drivers are safe
@@ -16,20 +16,20 @@ var ErrHeld = errors.New("another first call into the driver does not return")
 // safe for concurrent use.
 type Gate struct {
 	mu   sync.Mutex
-	past map[any]bool // keys of which a call has succeeded
-	turn *turn        // the call that has the gate, or nil
+	past map[any]bool // keys with a call that has succeeded
+	turn *turn        // the call that holds the gate, or nil
 }
 
-// turn is one call that has the gate.
+// turn is one call that holds the gate.
 type turn struct {
 	since time.Time
 	over  chan struct{} // closed when the gate is free again
 }
 
-// Enter begins a call. As long as no call with an equal key has succeeded it waits
-// until the gate is free, and has it until leave; other calls do not wait. It returns
-// the error of ctx, or ErrHeld when another call has had the gate for longer than
-// patience. Leave is called once, with whether the call succeeded.
+// Enter begins a call. While no call with an equal key has succeeded, it waits until the gate is
+// free and holds it until leave; afterwards calls with that key do not wait. It returns the error
+// of ctx, or ErrHeld when another call has held the gate for longer than patience. leave must be
+// called once, with whether the call succeeded.
 func (g *Gate) Enter(ctx context.Context, key any, patience time.Duration) (leave func(succeeded bool), err error) {
 	for {
 		if err := ctx.Err(); err != nil {

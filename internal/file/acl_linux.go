@@ -10,9 +10,9 @@ import (
 
 const accessList = "system.posix_acl_access"
 
-// keepAccess gives a new file the access control list of the old one, and returns
-// the permissions to give it after that: those of a group are the list's mask. Where there
-// is a list and the file cannot have it, they would give the group more than it had.
+// keepAccess gives a new file the access control list of the old one, and returns the permissions
+// to set after that. With a list, the group's permissions are the list's mask. If the new file
+// cannot have the list, they would give the group more than it had, and are dropped.
 func keepAccess(f *os.File, old *os.File, mode fs.FileMode) fs.FileMode {
 	list := make([]byte, 64<<10)
 	n, err := unix.Fgetxattr(int(old.Fd()), accessList, list)

@@ -10,11 +10,11 @@ import (
 	"sync"
 )
 
-// Many systems give each user a group of their own and new files write permission for
-// the group (umask 002), so that permission for such a group is permission for nobody else.
+// Many systems give each user a group of their own and make new files writable for it (umask 002).
+// Write permission for such a group gives no other user access.
 
-// ownGroup returns the group that this process's user is alone in, or -1. It is the one of
-// the files of users and groups: of a directory service nothing is known.
+// ownGroup returns the group whose only member is this process's user, or -1. It reads the files of
+// users and groups; groups of a directory service are not known.
 var ownGroup = sync.OnceValue(func() int64 {
 	users, err := os.ReadFile("/etc/passwd")
 	if err != nil {
@@ -56,7 +56,7 @@ func groupOfOne(users, groups string, uid int) int64 {
 	return own
 }
 
-// records yields the lines that have at least so many fields.
+// records yields the lines that have at least that number of fields.
 func records(text string, fields int) func(yield func([]string) bool) {
 	return func(yield func([]string) bool) {
 		for line := range strings.Lines(text) {

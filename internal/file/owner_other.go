@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// keepOwner returns the permissions of a file that replaces another. There are no owners
-// and groups here.
+// keepOwner returns the permissions of a file that replaces another. This system has no owners
+// and groups.
 func keepOwner(_ *os.File, old fs.FileInfo) fs.FileMode { return old.Mode().Perm() }
 
 func mayFollow(_, _ string) error { return nil }

@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// keepOwner gives a new file the owner and the group of the one that it replaces, as far
-// as the system lets it, and returns the permissions to give it: the same, but nothing
-// for a group that is another one.
+// keepOwner gives a new file the owner and the group of the one that it replaces, as far as the
+// system permits, and returns the permissions to set: the same, but none for the group if the group
+// is a different one.
 func keepOwner(f *os.File, old fs.FileInfo) fs.FileMode {
 	mode := old.Mode().Perm()
 	was, ok := old.Sys().(*syscall.Stat_t)
@@ -30,8 +30,8 @@ func keepOwner(f *os.File, old fs.FileInfo) fs.FileMode {
 	return mode &^ 0o070
 }
 
-// mayFollow refuses a link in a directory with the sticky bit, such as /tmp, that belongs
-// neither to this user nor to the directory's: its owner would choose the file that is
+// mayFollow refuses a link in a directory with the sticky bit, such as /tmp, if the link belongs
+// neither to this user nor to the directory's owner: the link's owner could choose the file that is
 // replaced. Linux has this rule for its own calls (fs.protected_symlinks).
 func mayFollow(dir, name string) error {
 	in, err := os.Stat(dir)
@@ -53,8 +53,9 @@ func mayFollow(dir, name string) error {
 	return fs.ErrPermission
 }
 
-// mayReplace refuses what the system would refuse at the end: in a directory with the sticky
-// bit only the owner of a file, of the directory, or the superuser can put another in its place.
+// mayReplace refuses in advance a replacement that the system would refuse at the end: in a
+// directory with the sticky bit only the owner of the file or of the directory, or the superuser,
+// can replace the file.
 func mayReplace(dir, old fs.FileInfo) error {
 	in, ok := dir.Sys().(*syscall.Stat_t)
 	of, too := old.Sys().(*syscall.Stat_t)

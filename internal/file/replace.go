@@ -1,7 +1,7 @@
 package file
 
-// Files that are replaced whole: written under a temporary name beside their
-// place, forced to the disk, and renamed.
+// Files that are replaced as a whole: written under a temporary name in the same directory, forced
+// to the disk, and renamed.
 
 import (
 	"crypto/rand"
@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Replace makes a file hold what write writes. It is Create, write, Commit: an error
-// of write is returned as it is, and leaves the file as it was.
+// Replace replaces the contents of a file by the output of write. It calls Create, write and
+// Commit: an error of write is returned as it is, and leaves the file unchanged.
 func Replace(path string, write func(io.Writer) error) error {
 	out, err := Create(path)
 	if err != nil {
@@ -35,18 +35,19 @@ type Output struct {
 	file *os.File // nil when it is closed
 	dir  *os.Root // of the file; nil: what is written is there at once
 	temp string   // the name in dir until Commit
-	name string   // the name in dir after it
+	name string   // the file's directory; nil: output goes directly to the file
 }
 
-// Create begins to write the file that path names: until Commit that is what it was.
+// Create begins to write the file that path names, which is unchanged until Commit.
 //
-// What a plain open for writing refuses is refused, and so is a file that nobody may
-// write to, although the superuser could, and one whose directory takes no new file, or no
-// other in place of this one: it could not be replaced as a whole. A symbolic link stays, and what it points to is replaced or made.
-// A file that was there keeps its permissions (on Linux its access control list, too) and,
-// where the system lets it, its owner and group; its other hard links keep the old contents. A new one has the
-// permissions of any new file. What is no regular file, such as a pipe or /dev/full, and what
-// os.Stdout or os.Stderr is, is written to directly.
+// Create refuses files that a plain open for writing refuses, and also files that it could not
+// replace as a whole: a file without write permission for anybody, although the superuser could
+// write it, and a file whose directory permits no new file or no replacement of this one. A
+// symbolic link stays; its target is replaced or made. A replaced file keeps its permissions (on
+// Linux its access control list, too) and, where the system permits, its owner and group; its other
+// hard links keep the old contents. A new file has the permissions of any new file. Create writes
+// directly to files that are not regular, such as a pipe or /dev/full, and to the files of
+// os.Stdout and os.Stderr.
 //
 // A process that is killed leaves a file .concord-… in the directory; a later Create there
 // removes it, once nothing has been written to it for an hour.
@@ -80,7 +81,7 @@ func standard(info fs.FileInfo) *os.File {
 	return nil
 }
 
-// direct begins to write to what is there.
+// direct begins to write directly to the existing file.
 func (o *Output) direct(info fs.FileInfo) (err error) {
 	if o.file = standard(info); o.file == nil {
 		o.file, err = os.OpenFile(o.path, os.O_WRONLY, 0)
@@ -88,8 +89,8 @@ func (o *Output) direct(info fs.FileInfo) (err error) {
 	return err
 }
 
-// beside begins to write a file that will get its name later. Links are followed once: what
-// is looked at here, and replaced in the end, has one name in one directory.
+// beside begins to write a temporary file beside the file. Links are followed once: the file that
+// is checked now, and replaced in the end, has one name in one directory.
 func (o *Output) beside() error {
 	dir, name, err := place(o.path)
 	if err != nil {
@@ -124,12 +125,12 @@ func (o *Output) beside() error {
 	return o.begin(dir, name, old)
 }
 
-// begin makes the temporary file. old is the file that is there, if one is.
+// begin makes the temporary file. old is the existing file, or nil.
 func (o *Output) begin(dir, name string, old *os.File) (err error) {
 	sweep(o.dir, time.Now().Add(-staleAfter))
 	temp, mode := tempPrefix+rand.Text(), fs.FileMode(0o666)
 	if old != nil {
-		// It may become what others cannot read.
+		// The contents may be private, like those of the old file.
 		mode = 0o600
 	}
 	if o.file, err = o.dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode); err != nil {
@@ -149,8 +150,8 @@ func (o *Output) begin(dir, name string, old *os.File) (err error) {
 	return o.file.Chmod(keepAccess(o.file, old, keepOwner(o.file, info)))
 }
 
-// Target returns the absolute path of the file that a path names, all links followed:
-// what Create would replace or make. Two paths with the same target are the same file.
+// Target returns the absolute path of the file that a path names, after following all links: the
+// file that Create would replace or make. Two paths with the same target name the same file.
 func Target(path string) (string, error) {
 	dir, name, err := place(path)
 	if err == nil {
@@ -162,11 +163,11 @@ func Target(path string) (string, error) {
 	return filepath.Join(dir, name), nil
 }
 
-// maxLinks bounds how many links in a row are followed, as systems do.
+// maxLinks is the number of links that are followed in a row, as systems limit it.
 const maxLinks = 40
 
-// place returns the directory of what a path names, all links followed, and its name
-// there. Nothing need have that name.
+// place returns the directory of the file that a path names, after following all links, and the
+// file's name there. The file need not exist.
 func place(path string) (dir, name string, err error) {
 	for range maxLinks {
 		if path == "" {
@@ -179,7 +180,7 @@ func place(path string) (dir, name string, err error) {
 		if dir == "" {
 			dir = "."
 		}
-		// Not cleaned: what comes before a ".." may be a link itself.
+		// The path is not cleaned: an element before a ".." may be a link.
 		if dir, err = filepath.EvalSymlinks(dir); err != nil {
 			return "", "", err
 		}
@@ -187,7 +188,7 @@ func place(path string) (dir, name string, err error) {
 			return "", "", syscall.EISDIR
 		}
 		target, err := os.Readlink(filepath.Join(dir, name))
-		if err != nil { // it is no link, or not there
+		if err != nil { // it is no link, or does not exist
 			return dir, name, nil
 		}
 		if err := mayFollow(dir, name); err != nil {
@@ -200,7 +201,7 @@ func place(path string) (dir, name string, err error) {
 	return "", "", syscall.ELOOP
 }
 
-// Write writes what comes next.
+// Write writes the next bytes.
 func (o *Output) Write(b []byte) (int, error) {
 	if o.file == nil {
 		return 0, o.failed("write", fs.ErrClosed)
@@ -209,8 +210,8 @@ func (o *Output) Write(b []byte) (int, error) {
 	return n, o.failed("write", err)
 }
 
-// Commit ends the writing: it forces the contents to the disk, and then gives them the
-// file's name. After an error the file is what it was. It closes the Output.
+// Commit forces the contents to the disk and renames the temporary file to the file's name. After
+// an error the file is unchanged. It closes the Output.
 func (o *Output) Commit() error {
 	if o.file == nil {
 		return o.failed("write", fs.ErrClosed)
@@ -221,7 +222,7 @@ func (o *Output) Commit() error {
 	}
 	err := o.file.Sync()
 	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EINVAL) {
-		err = nil // a file system that forces nothing
+		err = nil // the file system does not support it
 	}
 	if err = errors.Join(err, o.closeFile()); err != nil {
 		return o.failed("write", err)
@@ -230,11 +231,11 @@ func (o *Output) Commit() error {
 		return o.failed("rename", err)
 	}
 	o.temp = ""
-	syncDir(o.dir) // where this fails the file is there all the same, or will be
+	syncDir(o.dir) // if this fails, the new name exists nevertheless, at least after a while
 	return nil
 }
 
-// Close drops what was not committed. Closing again does nothing.
+// Close drops the output if it was not committed. Closing again does nothing.
 func (o *Output) Close() error {
 	err := o.closeFile()
 	if o.temp != "" {
@@ -256,7 +257,7 @@ func (o *Output) closeFile() error {
 	return f.Close()
 }
 
-// failed is an error about the file that the caller named, and not about the temporary
+// failed returns an error about the file that the caller named, and not about the temporary
 // one.
 func (o *Output) failed(op string, err error) error {
 	if err == nil {
@@ -265,7 +266,7 @@ func (o *Output) failed(op string, err error) error {
 	return &fs.PathError{Op: op, Path: o.path, Err: withoutPath(err)}
 }
 
-// withoutPath is what an error about a file says of it.
+// withoutPath returns the error without the path of a file.
 func withoutPath(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err

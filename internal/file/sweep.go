@@ -1,6 +1,6 @@
 package file
 
-// What killed processes leave behind.
+// Removal of files left behind by killed processes.
 
 import (
 	"os"
@@ -14,15 +14,15 @@ const (
 	tempRandom = 26
 )
 
-// staleAfter is how long a temporary file must not have been written to before it counts
-// as left behind.
+// staleAfter is how long ago the last write to a temporary file must be before it counts as left
+// behind.
 const staleAfter = time.Hour
 
 // sweep removes the temporary files in a directory that were last written before then.
 func sweep(root *os.Root, then time.Time) {
 	dir, err := root.Open(".")
 	if err != nil {
-		return // what cannot be read is not ours to clean
+		return // a directory that cannot be read is not cleaned
 	}
 	defer dir.Close()
 	for {

@@ -1,6 +1,6 @@
 package file
 
-// Directories and files that nobody else can have written.
+// Directories and files that no other user can have written.
 
 import (
 	"errors"
@@ -13,13 +13,13 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// OpenRoot opens a directory that is trusted and that, other than those on the way to it,
-// nobody else can write to even with the sticky bit. Directories that are missing are
-// made, with mode 0700. The path is followed once: whatever becomes of it later, the
-// Root is the directory that was checked.
+// OpenRoot opens a trusted directory to which no other user can write; unlike the directories on
+// the way to it, it may not be writable even with the sticky bit. Missing directories are made,
+// with mode 0700. The path is followed once: even if it names another directory later, the Root is
+// the one that was checked.
 //
-// One that is not trusted is an error that matches driver.ErrUnsupported and says which
-// directory is why; nothing was made in or below that one. The caller owns the Root.
+// A directory that is not trusted is an error that matches driver.ErrUnsupported and names the
+// directory that fails; nothing was made in or below that one. The caller owns the Root.
 func OpenRoot(path string) (*os.Root, error) {
 	path, err := resolve(path, true)
 	if err != nil {
@@ -32,8 +32,7 @@ func OpenRoot(path string) (*os.Root, error) {
 	return checkRoot(root, path)
 }
 
-// SubRoot opens a directory in a trusted one, under the same conditions; it has to be
-// there.
+// SubRoot opens an existing directory in a trusted one, under the same conditions.
 func SubRoot(root *os.Root, name string) (*os.Root, error) {
 	sub, err := root.OpenRoot(name)
 	if err != nil {
@@ -42,7 +41,7 @@ func SubRoot(root *os.Root, name string) (*os.Root, error) {
 	return checkRoot(sub, filepath.Join(root.Name(), name))
 }
 
-// checkRoot closes a Root that is not to be used.
+// checkRoot returns the Root if it is trusted, and otherwise closes it.
 func checkRoot(root *os.Root, path string) (*os.Root, error) {
 	info, err := root.Stat(".")
 	if err == nil {
@@ -55,12 +54,11 @@ func checkRoot(root *os.Root, path string) (*os.Root, error) {
 	return root, nil
 }
 
-// OpenIn opens a regular file in a trusted directory for reading. A link is not followed,
-// nor is a file taken that has more names than this one, as others may make such
-// names for a file that was not meant to lie there. A file that is not to be used is an
-// error that matches driver.ErrFormat. A file that is replaced while it is being opened is
-// opened again: in a trusted directory only this user's other processes and the superuser
-// can do that. The caller owns the file.
+// OpenIn opens a regular file in a trusted directory for reading. It does not follow a link, and
+// refuses a file with more than one name, since others can make such names for a file that was not
+// meant to be there. A file that is refused is an error that matches driver.ErrFormat. A file that
+// is replaced while it is being opened is opened again: in a trusted directory only this user's
+// other processes and the superuser can do that. The caller owns the file.
 func OpenIn(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	path := filepath.Join(root.Name(), name)
 	for range openTries {
@@ -89,7 +87,7 @@ func OpenIn(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	return nil, nil, fmt.Errorf("%s is replaced all the time: %w", path, driver.ErrFormat)
 }
 
-// openTries bounds how often a file may be replaced while it is being opened.
+// openTries limits how often a file may be replaced while it is being opened.
 const openTries = 100
 
 func checkFile(path string, info fs.FileInfo) error {
@@ -105,9 +103,9 @@ func checkFile(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// CheckOpen returns an error that matches driver.ErrUnsupported if a user who is not trusted
-// could have written an open file, or exchanged it before it was opened by its name. Of
-// a pipe or a device the owner alone is checked: what comes through it has no place in a directory.
+// CheckOpen returns an error that matches driver.ErrUnsupported if a user who is not trusted could
+// have written an open file, or replaced it before it was opened by its name. For a pipe or a
+// device only the owner is checked: its data has no place in a directory.
 func CheckOpen(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -121,7 +119,7 @@ func CheckOpen(f *os.File) error {
 	}
 	path, err := resolve(f.Name(), false)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // it has no name any more: what counts is whose it is
+		return nil // it has no name any more: only its owner counts
 	}
 	if err != nil {
 		return err
@@ -133,15 +131,15 @@ func CheckOpen(f *os.File) error {
 	return err
 }
 
-// Check returns an error that matches driver.ErrUnsupported if a user who is not trusted could
-// have written a file or a directory, by its owner and permissions alone. It is for files of an
-// fs.FS, whose directories cannot be checked. A file that the system does not know, such as one
-// of embed.FS, is trusted.
+// Check returns an error that matches driver.ErrUnsupported if a user who is not trusted could have
+// written a file or a directory, judged only by its owner and permissions. It is for files of an
+// fs.FS, whose directories cannot be checked. A file that the operating system does not know, such
+// as one of embed.FS, is trusted.
 func Check(name string, info fs.FileInfo) error { return check(name, info) }
 
-// TempDir makes a directory for temporary files, with mode 0700, in the system's
-// directory for them, or if that is not trusted in one that is. It returns its path
-// without links. The caller removes it.
+// TempDir makes a directory for temporary files, with mode 0700, in the system's directory for them
+// or, if that is not trusted, in another one that is. It returns the path without links. The caller
+// removes the directory.
 func TempDir(prefix string) (string, error) {
 	var errs []error
 	for _, dir := range append([]string{os.TempDir()}, tempDirs...) {
@@ -157,9 +155,9 @@ func TempDir(prefix string) (string, error) {
 	return "", fmt.Errorf("no directory for temporary files is safe: %w", errs[0])
 }
 
-// resolve returns the path of a file or a directory without links, absolute. Missing
-// directories are made if make is true. It is an error if what it names, or anything
-// on the way, is not trusted; directories with the sticky bit are.
+// resolve returns the absolute path of a file or a directory without links. Missing directories are
+// made if makeDirs is true. It is an error if the file or a directory or link on the way is not
+// trusted; directories with the sticky bit are.
 func resolve(path string, makeDirs bool) (string, error) {
 	if path == "" {
 		return "", syscall.ENOENT

@@ -2,8 +2,7 @@
 
 package file
 
-// Systems without owners and permissions of this kind: what is a user's own is so by
-// the system's own rules.
+// Systems without owners and permissions of this kind: their own rules protect a user's files.
 
 import (
 	"io/fs"

@@ -14,13 +14,13 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// tempDirs are where temporary files may be if the system's own directory is not safe.
+// tempDirs are the directories for temporary files if the system's own directory is not safe.
 var tempDirs = []string{"/tmp", "/var/tmp"}
 
-// check refuses what others could have written.
+// check refuses a file that others could have written.
 func check(path string, info fs.FileInfo) error {
 	sys, ok := info.Sys().(*syscall.Stat_t)
-	if !ok { // not from the system's own call: it is built into the program
+	if !ok { // not from the system's own call: a file built into the program
 		return nil
 	}
 	if mode := info.Mode(); writable(mode, sys) {
@@ -29,7 +29,7 @@ func check(path string, info fs.FileInfo) error {
 	return checkOwner(path, sys, 0)
 }
 
-// writable reports whether others may write, as far as the mode and the group say.
+// writable reports whether others may write, according to the mode and the group.
 func writable(mode fs.FileMode, sys *syscall.Stat_t) bool {
 	switch {
 	case mode.Type() == fs.ModeSymlink:
@@ -44,8 +44,8 @@ func looseError(path string, mode fs.FileMode) error {
 	return fmt.Errorf("%s has mode %04o and others can write to it (chmod go-w): %w", path, mode.Perm(), driver.ErrUnsupported)
 }
 
-// checkOwner refuses what does not belong to this user, the superuser or another user that
-// is trusted.
+// checkOwner refuses a file that belongs neither to this user nor to the superuser nor to the
+// trusted user.
 func checkOwner(path string, sys *syscall.Stat_t, trusted uint32) error {
 	if sys.Uid == 0 || sys.Uid == trusted || int64(sys.Uid) == int64(os.Geteuid()) {
 		return nil
@@ -60,17 +60,17 @@ func checkOwnerOf(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// way is what was checked on the way from the root of the file system.
+// way is the state of a walk from the root of the file system.
 type way struct {
-	// above owns the root: all that this process runs is in that user's hands. It is 0, but for
-	// a container in which the superuser has no number.
+	// above is the owner of the root, who controls everything that this process runs. It is 0,
+	// except in a container in which the superuser has no number.
 	above uint32
-	// shared says that the directory that was checked last has the sticky bit and that
-	// others write to it: what it holds may belong to any user without a number here.
+	// shared says that the directory that was checked last has the sticky bit and is writable for
+	// others: its entries may belong to any user without a number in this container.
 	shared bool
 }
 
-// step checks what comes next.
+// step checks the next file or directory on the way.
 func (w *way) step(path string, info fs.FileInfo) error {
 	sys, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -93,15 +93,15 @@ func (w *way) step(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// hasOtherNames reports whether a file has several names. What the superuser makes of
-// its files is its own business; some systems are built of such files.
+// hasOtherNames reports whether a file has several names. Files of the superuser are exempt: some
+// systems are made of files with several names.
 func hasOtherNames(info fs.FileInfo) bool {
 	sys, ok := info.Sys().(*syscall.Stat_t)
 	return ok && sys.Nlink > 1 && sys.Uid != 0
 }
 
 // walk follows an absolute path from the root of the file system. Each step is one name in a
-// directory that was checked: nobody else can exchange what has that name.
+// directory that was checked: no other user can replace the entry of that name.
 func walk(path string, makeDirs bool) (string, error) {
 	const separator = string(filepath.Separator)
 	w, err := fromRoot()
@@ -114,7 +114,7 @@ func walk(path string, makeDirs bool) (string, error) {
 			continue
 		case "..":
 			at = filepath.Dir(at)
-			w.shared = true // as far as is known
+			w.shared = true // it may be
 			continue
 		}
 		next := filepath.Join(at, name)

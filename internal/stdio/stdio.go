@@ -17,7 +17,7 @@ static int concord_closed(void) { return concord_stdout_closed; }
 */
 import "C"
 
-// Knows says whether this build can tell.
+// Knows says whether StdoutClosed can tell in this build.
 const Knows = true
 
 // StdoutClosed reports whether standard output was closed when the process began.

@@ -2,7 +2,7 @@
 
 package stdio
 
-// Knows says whether this build can tell.
+// Knows says whether StdoutClosed can tell in this build.
 const Knows = false
 
 // StdoutClosed reports false: in this build nothing runs before Go's runtime.

@@ -1,6 +1,6 @@
 package accounts
 
-// Receipts: the kernels that ran, in a form that can be checked.
+// Receipts: lists of the kernels that ran, which can be checked.
 
 import (
 	"fmt"
@@ -9,13 +9,13 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-// Receipt is a batch of records that a program shows for its work.
+// Receipt lists the kernels of a batch of records, as evidence of a program's work.
 type Receipt struct {
 	ComputePath string   `json:"compute_path"`
 	Kernels     []string `json:"kernels"`
 }
 
-// NewReceipt returns the receipt of what ran.
+// NewReceipt returns the receipt for a batch of records.
 func NewReceipt(records []runtime.Record) Receipt {
 	r := Receipt{ComputePath: "real"}
 	for _, rec := range records {
@@ -30,9 +30,8 @@ const (
 	maxKernelID       = 128
 )
 
-// Validate returns nil if the receipt can be believed: its compute path is
-// "real", it names at least one kernel and at most 10,000, and every name is 1 to
-// 128 characters and does not contain "mock".
+// Validate returns nil if the receipt is plausible: its compute path is "real", it names at least
+// one kernel and at most 10,000, and every name is 1 to 128 characters and does not contain "mock".
 func (r Receipt) Validate() error {
 	if r.ComputePath != "real" {
 		return fmt.Errorf("receipt: compute path %q is not real: %w", r.ComputePath, runtime.ErrInvalidArgument)

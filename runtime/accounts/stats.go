@@ -1,6 +1,6 @@
 package accounts
 
-// Statistics: how many operations ran where, and for how long.
+// Statistics: the number and the time of operations, by kind and by processor.
 
 import (
 	"fmt"
@@ -11,18 +11,18 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-// OpKind is what an operation counts as in Stats.
+// OpKind is the kind under which Stats counts an operation.
 type OpKind uint8
 
-// The kinds of operations that are counted apart.
+// The kinds of operations that are counted separately.
 const (
 	OtherOp OpKind = iota
 	QuantizationOp
 	MatmulOp
 )
 
-// Stats counts operations by what they were and where they ran. The zero
-// value is ready; it is safe for concurrent use.
+// Stats counts operations by kind and by the processor that did them. The zero value is ready to
+// use. It is safe for concurrent use.
 type Stats struct {
 	mu sync.Mutex
 	v  Counts
@@ -30,7 +30,7 @@ type Stats struct {
 
 // Counts is one consistent reading of Stats.
 type Counts struct {
-	DeviceType             string // the target's type, with "+fallback" when a CPU stands by
+	DeviceType             string // the target's type, with "+fallback" if a CPU may stand in
 	TargetDevice           string
 	TotalOperations        int64
 	QuantizationOperations int64
@@ -120,7 +120,7 @@ func (c Counts) IsGPUEffective() bool {
 	return c.GPUOperations > 0 && c.GPUEfficiency() > 0.8
 }
 
-// AverageTimeMs is the mean time of an operation; 0 when there were none.
+// Count adds one operation of the given kind.
 func (c Counts) AverageTimeMs() float64 {
 	return ratio(c.TotalTimeMs, float64(c.TotalOperations))
 }
@@ -135,7 +135,7 @@ func (c Counts) AverageQuantizationTimeMs() float64 {
 	return ratio(c.QuantizationTimeMs, float64(c.QuantizationOperations))
 }
 
-// Summary is one line for people.
+// Summary returns the counts as one readable line.
 func (c Counts) Summary() string {
 	const mb = 1 << 20
 	used, total := float64(c.MemoryUsedBytes)/mb, float64(c.MemoryTotalBytes)/mb

@@ -1,6 +1,5 @@
-// Package all registers every backend. A program that imports it for its effect
-// finds every kind of device that it was built for; which of them are in the build
-// is decided by tags (cuda, rocm, metal, opencl).
+// Package all registers every backend. Import it for its side effect. Build tags (cuda, rocm,
+// metal, opencl) decide which backends are in the build.
 package all
 
 import (

@@ -29,7 +29,7 @@ func ParseEnv(environ []string) (driver.Config, error) {
 			continue
 		}
 		if value == "" && name != "CONCORD_FAKE_DEVICES" {
-			continue // empty is unset, as in most programs; an empty list of fakes means "no GPU"
+			continue // empty counts as unset, as in most programs; an empty list of fakes means "no GPU"
 		}
 		if err := variables[i].set(&c, value); err != nil {
 			return driver.Config{}, fmt.Errorf("%s=%s: %w: %w", name, value, err, driver.ErrInvalidArgument)
@@ -45,8 +45,8 @@ func ParseEnv(environ []string) (driver.Config, error) {
 	return c, nil
 }
 
-// Merge returns c with every field that is unset, which is one of its zero value, taken from
-// env. CONCORD_STRICT=1 of the environment stays in force.
+// Merge returns c with every unset field (one with its zero value) taken from env. CONCORD_STRICT=1
+// of the environment stays in force.
 func Merge(c, env driver.Config) driver.Config {
 	to, from := reflect.ValueOf(&c).Elem(), reflect.ValueOf(env)
 	for i := range to.NumField() {
@@ -60,8 +60,8 @@ func Merge(c, env driver.Config) driver.Config {
 	return c
 }
 
-// Check returns an error that matches driver.ErrInvalidArgument and names the field if a value can
-// never be right.
+// Check returns an error that matches driver.ErrInvalidArgument and names the field if a value is
+// not valid.
 func Check(c *driver.Config) error {
 	if err := checkFallback(c.Fallback); err != nil {
 		return fmt.Errorf("fallback policy: %w: %w", err, driver.ErrInvalidArgument)
@@ -84,9 +84,9 @@ func Check(c *driver.Config) error {
 	return nil
 }
 
-// Requires reports whether tests have to fail where a backend is absent. It is an error that
-// matches driver.ErrUnknownBackend if Required has a name that is neither Concord's nor that of a backend
-// of this program, since that name may be misspelt.
+// Requires reports whether tests have to fail where a backend is absent. It returns an error that
+// matches driver.ErrUnknownBackend if Required has a name that is neither Concord's nor that of a
+// backend of this program, since the name may be misspelt.
 func Requires(c driver.Config, backend string) (bool, error) {
 	backends := c.Backends
 	if backends == nil {
@@ -106,7 +106,7 @@ func Requires(c driver.Config, backend string) (bool, error) {
 	return slices.Contains(c.Required, backend), nil
 }
 
-// wellFormed reports whether name can be that of a backend.
+// wellFormed reports whether name is a possible name of a backend.
 func wellFormed(name string) bool {
 	const letters = "abcdefghijklmnopqrstuvwxyz"
 	return strings.Trim(name, letters+"0123456789-_") == "" && strings.IndexAny(name, letters) == 0

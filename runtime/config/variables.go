@@ -14,7 +14,7 @@ import (
 // Variable is one environment variable that Concord reads.
 type Variable struct {
 	Name    string
-	Default string // in the variable's own form; "" where the doc says it or there is none
+	Default string // in the variable's own form; "" if Doc states it or there is none
 	Doc     string // one sentence, in lower case and without a period
 	set     func(c *driver.Config, value string) error
 }
@@ -40,7 +40,7 @@ var variables = []Variable{
 		c.MemoryLimit, err = ParseSize(v)
 		return err
 	}},
-	{"CONCORD_MEMORY_IDLE", "30s", "after how long memory that is kept for reuse and not used goes back to the driver; off keeps it", func(c *driver.Config, v string) (err error) {
+	{"CONCORD_MEMORY_IDLE", "30s", "how long unused memory is kept for reuse before it goes back to the driver; off: for ever", func(c *driver.Config, v string) (err error) {
 		if v == "off" {
 			c.MemoryIdle = -1
 			return nil
@@ -51,11 +51,11 @@ var variables = []Variable{
 		}
 		return err
 	}},
-	{"CONCORD_MEMORY_FILL", "", "zero: new buffers hold zeros; pattern: NaN, and closed ones are overwritten, to find who reads them", func(c *driver.Config, v string) error {
+	{"CONCORD_MEMORY_FILL", "", "zero: new buffers hold zeros; pattern: new buffers hold NaN and closed ones are overwritten, to find reads of undefined contents", func(c *driver.Config, v string) error {
 		c.MemoryFill = driver.Filling(v)
 		return checkFilling(c.MemoryFill)
 	}},
-	{"CONCORD_MEMORY_TRACE", "", "file for what devices do with memory, for concord trace memory; written when a device is closed", func(c *driver.Config, v string) error {
+	{"CONCORD_MEMORY_TRACE", "", "file for the memory operations of devices, for concord trace memory; written when a device is closed", func(c *driver.Config, v string) error {
 		c.MemoryTrace = v
 		return nil
 	}},
@@ -67,15 +67,15 @@ var variables = []Variable{
 		c.CacheSize, err = ParseSize(v)
 		return err
 	}},
-	{"CONCORD_FAKE_DEVICES", "", "backends to pretend, for tests: cuda,rocm:2; empty but set: no GPU at all", func(c *driver.Config, v string) error {
+	{"CONCORD_FAKE_DEVICES", "", "backends to fake, for tests: cuda,rocm:2; empty but set: no GPU at all", func(c *driver.Config, v string) error {
 		c.FakeDevices = &v
 		return nil
 	}},
-	{"CONCORD_STRICT", "0", "1: fakes refused, fallback require, unknown CONCORD_ names refused", func(c *driver.Config, v string) (err error) {
+	{"CONCORD_STRICT", "0", "1: refuse fakes and unknown CONCORD_ names, and set the fallback to require", func(c *driver.Config, v string) (err error) {
 		c.Strict, err = parseBool(v)
 		return err
 	}},
-	{"CONCORD_FALLBACK", "prefer", "when a device that is there fails to open: require returns the error, prefer takes the next best down to the CPU", func(c *driver.Config, v string) error {
+	{"CONCORD_FALLBACK", "prefer", "when an existing device fails to open: require returns the error, prefer opens the next best device, at last the CPU", func(c *driver.Config, v string) error {
 		c.Fallback = driver.Fallback(strings.ToLower(v))
 		return checkFallback(c.Fallback)
 	}},
@@ -124,7 +124,7 @@ var variables = []Variable{
 		c.ROCmSMILibrary = v
 		return nil
 	}},
-	{"CONCORD_SIM_DIR", "", "directory of simulated vendor libraries; set, sim-cuda, sim-rocm and sim-metal (those of the build) are listed too; by name they open without it, from build/sim", func(c *driver.Config, v string) error {
+	{"CONCORD_SIM_DIR", "", "directory of simulated vendor libraries; if set, the build's simulated backends (sim-cuda, sim-rocm, sim-metal) are listed; without it they open by name only, from build/sim", func(c *driver.Config, v string) error {
 		c.SimDir = v
 		return nil
 	}},

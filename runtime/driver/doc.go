@@ -1,22 +1,22 @@
 // Package driver is the contract between Concord's runtime and its backends, as
-// database/sql/driver is for databases. Programs import package runtime; only
-// those who write a backend import this one.
+// database/sql/driver is for databases. Programs import package runtime; only authors of
+// backends import this one.
 //
 // # Basics
 //
-// A [Backend] registers itself in an init function and touches no vendor library
-// there. [Backend.Probe] says what is on the machine, [Backend.Open] opens one
-// device. A [Device] hands out memory and streams; a device that can build
-// programs is also a [Compiler]. A [Describer] says how the backend is called and where it
-// stands among others: runtime knows none by name. Whatever else not every device has is an
-// optional interface found by assertion: [Natives], [NativeHandles] and those of
-// optional.go. Generic code in runtime stands in where one is absent.
+// A [Backend] registers itself in an init function and touches no vendor library there.
+// [Backend.Probe] finds the devices of the machine, [Backend.Open] opens one. A [Device] allocates
+// memory and creates streams; a device that can build programs is also a [Compiler]. A [Describer]
+// states the backend's title, aliases and rank among backends: runtime knows none by name. Every
+// other optional feature is an optional interface found by type assertion: [Natives],
+// [NativeHandles] and those of optional.go. Generic code in runtime replaces a missing one where it
+// can.
 //
-// # What runtime has checked before a backend is called
+// # Checks before a backend is called
 //
-// Counts, types, sizes, bounds, lifetimes, ownership (every Memory, Kernel and
-// Event belongs to the device it is used on) and the device's published limits.
-// A backend does not repeat these checks; it reports what only it can know.
+// Package runtime has checked counts, types, sizes, bounds, lifetimes, ownership (every Memory,
+// Kernel and Event belongs to the device it is used on) and the device's published limits. A
+// backend does not repeat these checks; it reports only errors that it alone can detect.
 //
 // # Errors
 //
@@ -27,7 +27,6 @@
 //
 // # Threads
 //
-// Every method may be called from any goroutine at any time, except that runtime
-// never calls two methods of one Stream at once, with the exception of Sync,
-// Err and those of its Events.
+// Every method may be called from any goroutine at any time, except that runtime never calls two
+// methods of one Stream at once, apart from Sync, Err and the methods of its Events.
 package driver

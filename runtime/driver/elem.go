@@ -61,7 +61,7 @@ func (t Type) Size() int {
 	return typeTable[t].size
 }
 
-// Kind returns the type of kernel parameter that points to such elements.
+// Kind returns the type of a kernel parameter that points to such elements.
 // bfloat16 has no type in OpenCL C: kernels see it as ushort.
 func (t Type) Kind() source.Kind {
 	if int(t) >= len(typeTable) {

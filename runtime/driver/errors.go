@@ -1,7 +1,6 @@
 package driver
 
-// Every error that crosses the API: sentinels for errors.Is, and the two types
-// that carry the circumstances.
+// Every error of the API: sentinels for errors.Is, and two types with the details.
 
 import (
 	"errors"
@@ -9,7 +8,7 @@ import (
 	"strings"
 )
 
-// finer is a sentinel that is also its parent: errors.Is matches both.
+// finer is a sentinel with a parent: errors.Is matches both.
 type finer struct {
 	text   string
 	parent error
@@ -18,11 +17,11 @@ type finer struct {
 func (e *finer) Error() string { return e.text }
 func (e *finer) Unwrap() error { return e.parent }
 
-// The sentinels. The indented ones are also the one above them.
+// The sentinels. An indented one also matches the one above it that is not indented.
 var (
-	// ErrInvalidArgument: an argument, shape or state that can never be right.
+	// ErrInvalidArgument: an argument, shape or state that is wrong whatever the device.
 	ErrInvalidArgument = errors.New("invalid argument")
-	//   ErrBufferOverflow: a range that passes the end of its buffer.
+	//   ErrBufferOverflow: a range that extends past the end of its buffer.
 	ErrBufferOverflow error = &finer{"range passes the end of the buffer", ErrInvalidArgument}
 	//   ErrEventNotRecorded: an event that no stream has recorded.
 	ErrEventNotRecorded error = &finer{"event was not recorded", ErrInvalidArgument}
@@ -35,9 +34,9 @@ var (
 	// ErrDimension: lengths or shapes that disagree.
 	ErrDimension = errors.New("dimensions disagree")
 
-	// ErrNoDevice: not built, not present, nothing left.
+	// ErrNoDevice: there is no such device, or no device is left to try.
 	ErrNoDevice = errors.New("no such device")
-	//   ErrDeviceIndex: the backend is there, the index is not.
+	//   ErrDeviceIndex: the backend exists, but has no device with that index.
 	ErrDeviceIndex error = &finer{"no device with that index", ErrNoDevice}
 	//   ErrFakeDevice: a device of CONCORD_FAKE_DEVICES cannot be opened.
 	ErrFakeDevice error = &finer{"device is fake", ErrNoDevice}
@@ -47,16 +46,16 @@ var (
 	// ErrUnknownBackend: no backend has that name.
 	ErrUnknownBackend = errors.New("unknown backend")
 
-	// ErrUnsupported: known, but not possible here.
+	// ErrUnsupported: a known operation that this device or build cannot do.
 	ErrUnsupported = errors.New("not supported here")
-	//   ErrUnsupportedPrecision: the device lacks that arithmetic.
+	//   ErrUnsupportedPrecision: the device lacks arithmetic of that precision.
 	ErrUnsupportedPrecision error = &finer{"precision is not supported here", ErrUnsupported}
 
-	// ErrOutOfMemory: the device had no room. Only when the vendor said so.
+	// ErrOutOfMemory: the device does not have that much memory free, as the vendor's API reported.
 	ErrOutOfMemory = errors.New("out of device memory")
-	// ErrTooLarge: it can never fit.
+	// ErrTooLarge: a size that can never fit.
 	ErrTooLarge = errors.New("can never fit")
-	// ErrBudget: a limit of our own configuration would be passed.
+	// ErrBudget: the operation would exceed a limit of the configuration.
 	ErrBudget = errors.New("configured limit would be passed")
 
 	// ErrCompile: a program did not build. *BuildError has the log.
@@ -64,13 +63,13 @@ var (
 	//   ErrNoKernel: a program without an entry point of that name.
 	ErrNoKernel error = &finer{"no such kernel", ErrCompile}
 
-	// ErrLaunch: a kernel was refused, or failed while it ran.
+	// ErrLaunch: a kernel launch was refused, or the kernel failed while it ran.
 	ErrLaunch = errors.New("kernel failed")
-	// ErrTimeout: a watchdog ended it.
+	// ErrTimeout: a watchdog ended the operation.
 	ErrTimeout = errors.New("timed out")
-	// ErrDeviceLost: the whole context is gone; every later call says so.
+	// ErrDeviceLost: the device's whole context is gone; every later call returns this error.
 	ErrDeviceLost = errors.New("device lost")
-	// ErrClosed: used after Close.
+	// ErrClosed: the object was used after its Close.
 	ErrClosed = errors.New("already closed")
 
 	// ErrCorrupt: damaged or truncated data.
@@ -85,11 +84,11 @@ type OpError struct {
 	Device  string // "cuda:0"; empty when no device was chosen yet
 	Op      string // "alloc 8.0 GiB", "launch saxpy"
 	Code    int    // the vendor's code; 0 when there is none
-	Detail  string // the vendor's name or text for it, or what else helps
-	Err     error  // a sentinel, or what wraps one
+	Detail  string // the vendor's name or text for the code, or another detail
+	Err     error  // a sentinel, or an error that wraps one
 }
 
-// Error reads "cuda:0: alloc 8.0 GiB: out of device memory (code 2)".
+// Error returns "cuda:0: alloc 8.0 GiB: out of device memory (code 2)".
 func (e *OpError) Error() string {
 	var b strings.Builder
 	where := e.Device
@@ -120,12 +119,13 @@ func (e *OpError) Unwrap() error { return e.Err }
 // BuildError is a program that did not build for a target. It matches ErrCompile.
 type BuildError struct {
 	Source string // name of the program
-	Target string // what it was built for: "host", "opencl:0", "sm_90"
+	Target string // the target of the build: "host", "opencl:0", "sm_90"
 	Log    string // the compiler's whole output, positions mapped to the portable text
-	Err    error  // what made it fail besides the program itself, or nil
+	Err    error  // a cause besides the program itself, or nil
 }
 
-// Error is one line: where, for what, and the first line of the log that says error.
+// Error returns one line: the program, the target, and the first line of the log that contains
+// "error".
 func (e *BuildError) Error() string {
 	s := fmt.Sprintf("%s: build for %s: %v", e.Source, e.Target, ErrCompile)
 	if line := e.firstError(); line != "" {
@@ -159,7 +159,7 @@ func (e *BuildError) Unwrap() []error {
 	return []error{ErrCompile, e.Err}
 }
 
-// FormatBytes writes a size as people read it: "640 B", "8.0 GiB".
+// FormatBytes formats a size in readable units: "640 B", "8.0 GiB".
 func FormatBytes(n int64) string {
 	if n < 1024 && n > -1024 {
 		return fmt.Sprintf("%d B", n)

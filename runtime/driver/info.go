@@ -1,6 +1,6 @@
 package driver
 
-// What is known of backends and devices before and after they are opened.
+// Descriptions of backends and devices.
 
 import (
 	"time"
@@ -14,15 +14,15 @@ type State string
 // The states of a backend.
 const (
 	Available   State = "available"
-	Unavailable State = "unavailable" // not here: Reason says what is missing
+	Unavailable State = "unavailable" // Reason says what is missing
 	Disabled    State = "disabled"    // by build tag or environment
 	Fake        State = "fake"        // CONCORD_FAKE_DEVICES
 )
 
-// Description is what is true of a backend on every machine, before anything was looked
-// for. The zero value describes a backend of which nothing more than its name is known.
+// Description holds the properties of a backend that are the same on every machine. The zero value
+// describes a backend of which only the name is known.
 type Description struct {
-	Title   string   // the API's name as people write it: "CUDA"; "" means Backend.Name
+	Title   string   // the API's usual spelling: "CUDA"; "" means Backend.Name
 	Aliases []string // other lower-case names that mean the backend in Open and CONCORD_FAKE_DEVICES, such as "hip" for rocm
 
 	// Preference is the rank among backends: higher ones come first in lists of devices,
@@ -31,24 +31,24 @@ type Description struct {
 	// the zero value stands between opencl and cpu.
 	Preference int
 
-	// Portable says that the API serves the devices of several vendors. The same devices may
-	// be served by a vendor's own API as well.
+	// Portable says that the API serves the devices of several vendors. A vendor's own API may list
+	// the same devices.
 	Portable bool
 
-	// Host says that the devices are the processor that the program runs on, without a
-	// driver that could be missing. "auto" opens the first device of the first such backend
-	// where there is no GPU, it stands in for devices that fail to open, and fakes do not
-	// replace it. It is not the same as devices of Kind CPU, which a driver may offer, too.
+	// Host says that the devices are the processor that the program runs on and need no driver.
+	// "auto" opens the first device of the first such backend if there is no GPU, it stands in for
+	// devices that fail to open, and fakes do not replace it. A device of Kind CPU is something
+	// else: a driver may offer one, too.
 	Host bool
 }
 
-// Probe is what discovery found out about one backend.
+// Probe is the result of discovery for one backend.
 type Probe struct {
 	Backend         string        `json:"backend"`
 	State           State         `json:"state"`
-	Reason          string        `json:"reason,omitempty"` // one sentence, never empty unless available
-	Remedy          string        `json:"remedy,omitempty"` // what would make devices available, as an instruction; "" if nothing is known to help
-	Tried           []string      `json:"tried,omitempty"`  // libraries and tools that were looked for, with the outcome
+	Reason          string        `json:"reason,omitempty"` // one sentence; empty only if the backend is available
+	Remedy          string        `json:"remedy,omitempty"` // an instruction that would make devices available; "" if none is known
+	Tried           []string      `json:"tried,omitempty"`  // libraries and tools that were tried, with the outcome
 	DriverVersion   string        `json:"driver_version,omitempty"`
 	RuntimeVersion  string        `json:"runtime_version,omitempty"`
 	CompilerVersion string        `json:"compiler_version,omitempty"`
@@ -56,7 +56,7 @@ type Probe struct {
 	Elapsed         time.Duration `json:"elapsed_ns"`
 }
 
-// Kind is what a device is.
+// Kind is the kind of a device.
 type Kind string
 
 // The kinds of devices.
@@ -68,15 +68,15 @@ const (
 	Accelerator Kind = "accelerator"
 )
 
-// Info describes one device. A zero number is unknown, never a guess, and a
-// flag that cannot be proven is false.
+// Info describes one device. A number that is zero is unknown; numbers are never guesses. A flag is
+// true only if the feature is known to be there.
 //
-// Mandatory are ID, Backend, NativeIndex, Name, Kind and BaseAlign, and for a device that is a
-// Compiler also MaxGroupSize and LocalMemory, against which launches are checked.
+// The fields ID, Backend, NativeIndex, Name, Kind and BaseAlign are mandatory, and for a device
+// that is a Compiler also MaxGroupSize and LocalMemory, against which launches are checked.
 // Everything else may be unknown.
 type Info struct {
 	ID            string `json:"id"`    // how Open names it: "cuda:0", "cpu:reference"
-	Index         int    `json:"index"` // position in the merged list of all backends; -1 while only the own backend was looked at
+	Index         int    `json:"index"` // position in the merged list of all backends; -1 while other backends have not been probed
 	Backend       string `json:"backend"`
 	NativeIndex   int    `json:"native_index"`
 	Name          string `json:"name"`
@@ -99,7 +99,7 @@ type Info struct {
 	BaseAlign       int64 `json:"base_align,omitempty"` // bytes; every allocation and aligned view starts at a multiple
 
 	ComputeUnits       int     `json:"compute_units,omitempty"` // CUDA's multiprocessors, HIP's compute units, cores of a CPU
-	SubgroupSize       int     `json:"subgroup_size,omitempty"` // items that run in step: CUDA's warp, HIP's wavefront
+	SubgroupSize       int     `json:"subgroup_size,omitempty"` // items that run in lockstep: CUDA's warp, HIP's wavefront
 	ClockMHz           int     `json:"clock_mhz,omitempty"`
 	MemoryBandwidthGBs float64 `json:"memory_bandwidth_gbs,omitempty"`
 	PeakGFLOPS         float64 `json:"peak_gflops,omitempty"`
@@ -111,7 +111,7 @@ type Info struct {
 	MaxGroupCount             int    `json:"max_group_count,omitempty"`     // groups of a launch in all; 0 = no limit
 	MaxItems                  int    `json:"max_items,omitempty"`           // items along a dimension; 0 = no limit
 	LocalMemory               int64  `json:"local_memory,omitempty"`        // bytes of a group
-	LocalMemoryOptIn          int64  `json:"local_memory_opt_in,omitempty"` // bytes of a group, for kernels whose driver asks for more
+	LocalMemoryOptIn          int64  `json:"local_memory_opt_in,omitempty"` // bytes of a group, for kernels whose driver opts in to more
 	ItemsPerComputeUnit       int    `json:"items_per_compute_unit,omitempty"`
 	GroupsPerComputeUnit      int    `json:"groups_per_compute_unit,omitempty"`
 	LocalMemoryPerComputeUnit int64  `json:"local_memory_per_compute_unit,omitempty"` // bytes
@@ -120,13 +120,13 @@ type Info struct {
 	UnifiedMemory bool   `json:"unified_memory"`
 	PeerAccess    []bool `json:"peer_access,omitempty"`
 
-	// Suballocation says that memory at any offset of an allocation that is a multiple of
-	// BaseAlign serves as an allocation does, at no cost and in any number, as where memory
-	// is addressed by plain numbers. The pool then cuts buffers from large allocations. False
-	// is right everywhere: the pool reuses each allocation whole.
+	// Suballocation says that any range of an allocation whose offset is a multiple of BaseAlign
+	// serves as well as an allocation of its own, as on devices with plain addresses. The pool then
+	// cuts buffers from large allocations. False is always correct: the pool then reuses each
+	// allocation as a whole.
 	Suballocation bool `json:"suballocation"`
 
-	// Features answer the extension macros of portable programs.
+	// Features are the values of the extension macros in portable programs.
 	Features source.Features `json:"features"`
 
 	SupportsFP16            bool `json:"supports_fp16"`
@@ -140,8 +140,8 @@ type Info struct {
 	SupportsClusters        bool `json:"supports_clusters"`
 }
 
-// IsGPU reports whether the device is a graphics processor that is really there:
-// neither a CPU that OpenCL exposes, nor fake, nor simulated.
+// IsGPU reports whether the device is a real graphics processor: neither a CPU that OpenCL exposes,
+// nor fake, nor simulated.
 func (i *Info) IsGPU() bool {
 	real := !i.Fake && !i.Simulated
 	return real && (i.Kind == Discrete || i.Kind == Integrated || i.Kind == Virtual)

@@ -2,9 +2,9 @@ package driver
 
 import "context"
 
-// Missing returns a backend that is listed and not there: it has no devices for
-// the reason given, and opening one says the same (ErrNoDevice). The reason of a Disabled
-// backend says how to enable it and is the remedy as well.
+// Missing returns a backend that is listed but has no devices, for the reason given; opening one
+// fails with that reason (ErrNoDevice). The reason of a Disabled backend says how to enable it, and
+// is the remedy as well.
 func Missing(name string, state State, reason string) Backend { return &missing{name, state, reason} }
 
 type missing struct {

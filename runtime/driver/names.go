@@ -1,9 +1,9 @@
 package driver
 
-// The names that Concord gives to backends. They stand here alone, for programs that do
-// not import the package of a backend: a name that is reserved is listed with what is
-// missing, and is no misspelling. Of a registered backend a name tells only that it is
-// simulated, since that has to be known before it is asked; else it describes itself.
+// The names that Concord reserves for backends, for programs that do not import the package of a
+// backend: a reserved name without a backend is listed with the reason why it is missing, and is
+// not treated as a misspelling. A registered backend describes itself; only that it is simulated
+// follows from its name, because that is needed before the backend is called.
 
 import (
 	"iter"
@@ -14,15 +14,15 @@ import (
 // whether or not they are registered.
 func BackendNames() []string { return []string{"cuda", "rocm", "metal", "opencl", "cpu"} }
 
-// SimulatedNames returns the names of the backends over simulated vendor libraries. They
-// execute, are no GPU, and are found only by name or with Config.SimDir.
+// SimulatedNames returns the names of the backends on top of simulated vendor libraries. They
+// execute kernels, are not GPUs, and are found only by name or with Config.SimDir.
 func SimulatedNames() []string { return []string{"sim-cuda", "sim-rocm", "sim-metal"} }
 
 // IsSimulated reports whether a backend's name is that of a simulated one.
 func IsSimulated(name string) bool { return strings.HasPrefix(name, "sim-") }
 
-// reserved says of each name what its backend says of itself. WebGPU has no backend: it
-// is listed only as a fake.
+// reserved has the description of each reserved name. WebGPU has no backend: it is listed only
+// as a fake.
 var reserved = []struct {
 	name string
 	Description
@@ -35,8 +35,8 @@ var reserved = []struct {
 	{"cpu", Description{Title: "CPU", Preference: -1, Host: true}},
 }
 
-// Reserved iterates over the names that Concord gives to backends, with what is true of
-// each on every machine, in order of preference.
+// Reserved iterates over the names that Concord reserves for backends, with the description of
+// each, in the order of preference.
 func Reserved() iter.Seq2[string, Description] {
 	return func(yield func(string, Description) bool) {
 		for _, r := range reserved {

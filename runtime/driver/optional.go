@@ -1,7 +1,7 @@
 package driver
 
-// What not every device has: optional interfaces, found by assertion. Generic code
-// in runtime stands in where one is absent, or the answer is ErrUnsupported.
+// Optional interfaces, found by type assertion. Where one is absent, generic code in runtime
+// replaces it, or the operation is ErrUnsupported.
 
 import (
 	"context"
@@ -12,21 +12,20 @@ import (
 // Priority says which of two streams of a device goes first when both have work.
 type Priority int
 
-// The priorities. A device maps them to what it has; Normal is what NewStream
-// gives.
+// The priorities. A device maps them to its own; NewStream uses Normal.
 const (
 	Low    Priority = -1
 	Normal Priority = 0
 	High   Priority = 1
 )
 
-// Describer is implemented by backends of which more is known than the name. Describe
-// reaches no driver and returns the same at every call; what it returns is only read.
+// Describer is implemented by backends that have more than a name. Describe touches no driver and
+// returns the same at every call; the caller does not change the result.
 type Describer interface {
 	Describe() Description
 }
 
-// Describe returns what a backend says of itself. Without a Title it is the name.
+// Describe returns a backend's description. If the backend states no Title, it is the name.
 func Describe(b Backend) Description {
 	var d Description
 	if own, ok := b.(Describer); ok {
@@ -46,35 +45,34 @@ type PriorityStreams interface {
 // HostVisible is implemented by devices with memory that the host can read and
 // write in place: Pinned and Unified, on a CPU all of it.
 type HostVisible interface {
-	// HostBytes returns the memory as the host sees it, and whether it can. It is
-	// valid until the memory is freed. Who writes it while the device uses it
-	// gets what the device makes of that.
+	// HostBytes returns the memory as the host sees it, and whether the host can access it. The
+	// slice is valid until the memory is freed. Writing it while the device uses it has undefined
+	// results.
 	HostBytes(m Memory) ([]byte, bool)
 }
 
-// PinnedCopier is implemented by streams that copy between the device and pinned
-// memory without the host waiting. From pinned memory to pinned memory, and where a
-// stream has no PinnedCopier, it is Stream.Copy that takes pinned memory.
+// PinnedCopier is implemented by streams that copy between the device and pinned memory without a
+// wait of the host. Stream.Copy copies from pinned to pinned memory, and any pinned memory on
+// streams that are no PinnedCopier.
 type PinnedCopier interface {
-	// UploadPinned queues a copy. src is Pinned memory and stays unchanged until
-	// the stream has passed.
+	// UploadPinned queues a copy. src is Pinned memory and must stay unchanged until the copy is
+	// done.
 	UploadPinned(dst, src Memory) error
-	// DownloadPinned queues a copy to Pinned memory, filled when the stream has
-	// passed.
+	// DownloadPinned queues a copy to Pinned memory, which holds the data when the copy is done.
 	DownloadPinned(dst, src Memory) error
 }
 
-// KnownFailure is implemented by streams whose Err asks the driver.
+// KnownFailure is implemented by streams whose Err calls the driver.
 type KnownFailure interface {
-	// KnownErr is Err without asking: what a call has been told so far. It costs
-	// nothing, so that it can come before every other call.
+	// KnownErr is Err without a call to the driver: the error of an earlier call, if any. It is
+	// cheap enough to come before every other call.
 	KnownErr() error
 }
 
-// NoNative is implemented by devices that know why something native is not there.
+// NoNative is implemented by devices that can say why a native implementation is missing.
 type NoNative interface {
-	// WhyNotNative returns why Natives.Native says no, or nil if there is nothing to
-	// be had for that kernel at all.
+	// WhyNotNative returns why Natives.Native returns false, or nil if the device never has a
+	// native implementation of that kernel.
 	WhyNotNative(unit *source.Unit, kernel string) error
 }
 
@@ -84,8 +82,8 @@ type Prefetcher interface {
 	Prefetch(m Memory, toHost bool) error
 }
 
-// PeerCopier is implemented by devices that copy from each other without Go in
-// between.
+// PeerCopier is implemented by devices that copy from each other without passing the data through
+// Go.
 type PeerCopier interface {
 	// CanCopyFrom reports whether CopyFrom works for that device at all, and
 	// whether the devices reach each other's memory directly. Without direct
@@ -98,29 +96,26 @@ type PeerCopier interface {
 
 // StreamAllocator is implemented by streams that allocate in stream order.
 type StreamAllocator interface {
-	// AllocHere returns OnDevice memory that work queued on this stream from now
-	// on may use.
+	// AllocHere returns OnDevice memory that later work on this stream may use.
 	AllocHere(n int64) (Memory, error)
-	// FreeHere gives back memory of AllocHere once the work queued so far is done.
-	// Device.Free takes it too, when no work uses it any more; the stream may be
-	// closed by then.
+	// FreeHere gives back memory of AllocHere once the work queued so far is done. Device.Free must
+	// accept that memory too, when no work uses it any more; the stream may be closed by then.
 	FreeHere(m Memory) error
 }
 
 // Capturer is implemented by streams whose work can be recorded once and run many
 // times.
 type Capturer interface {
-	// BeginCapture makes the stream record what is queued instead of running it;
-	// runtime makes a stream of its own for each capture, and queues launches, copies
-	// and fills. ErrUnsupported makes runtime record by itself.
-	// Meanwhile Upload, Download, Sync and Record are refused
-	// (ErrInvalidArgument), which leaves the capture as it was.
+	// BeginCapture makes the stream record the following operations instead of running them.
+	// Package runtime creates a separate stream for each capture, and queues launches, copies and
+	// fills. If it returns ErrUnsupported, runtime records by itself. During the capture Upload,
+	// Download, Sync and Record are refused (ErrInvalidArgument), and the capture goes on.
 	BeginCapture() error
-	// EndCapture returns what was recorded, ready to run. With a graph of an
-	// earlier capture it updates that one and returns it: in place where only
-	// arguments differ. If it fails the earlier graph is as it was.
+	// EndCapture returns the recording, ready to run. Given a graph of an earlier capture it
+	// updates and returns that graph, in place if only arguments differ. If it fails the earlier
+	// graph is unchanged.
 	EndCapture(update Graph) (Graph, error)
-	// DropCapture forgets what was recorded.
+	// DropCapture ends the capture and drops the recording.
 	DropCapture() error
 }
 
@@ -131,7 +126,7 @@ type Graph interface {
 	Close() error
 }
 
-// Occupier is implemented by devices that know how kernels fill them.
+// Occupier is implemented by devices that can compute the occupancy of kernels.
 type Occupier interface {
 	// Occupancy returns how many groups of that many items, each with that many
 	// bytes of dynamic local memory, run on one multiprocessor at a time.
@@ -142,31 +137,31 @@ type Occupier interface {
 
 // CrossCompiler is implemented by backends whose compiler needs no device.
 type CrossCompiler interface {
-	// Targets lists the architectures that the compiler here knows: "sm_90",
-	// "gfx90a". Without a compiler it returns an error that matches ErrUnsupported
-	// and says what to install.
+	// Targets lists the architectures that the installed compiler knows: "sm_90", "gfx90a". Without
+	// a compiler it returns an error that matches ErrUnsupported and says which software to
+	// install.
 	Targets(ctx context.Context, cfg *Config) ([]string, error)
-	// TargetFeatures are those of the devices of a target: a unit for CompileFor is
-	// parsed with them.
+	// TargetFeatures returns the features of a target's devices, with which units for CompileFor
+	// are parsed.
 	TargetFeatures(target string) source.Features
-	// CompileFor builds a unit for a target. One that is not of Targets is
-	// ErrInvalidArgument; a program that does not build gives a *BuildError.
+	// CompileFor builds a unit for a target. A target that Targets does not list is
+	// ErrInvalidArgument; a program that does not build is a *BuildError.
 	CompileFor(ctx context.Context, cfg *Config, target string, unit *source.Unit, options []string) (Compiled, error)
 }
 
-// Compiled is a program built for a target that need not be here.
+// Compiled is a program built for a target, of which no device need be present.
 type Compiled struct {
 	Binary
-	Kernels []KernelInfo // in the order of the unit; what the compiler tells of them
+	Kernels []KernelInfo // in the order of the unit, as far as the compiler describes them
 }
 
-// Targeter is implemented by Compilers whose binaries run wherever the target is
-// the same, whichever compiler made them: a machine without a compiler can then run
-// what another one compiled.
+// Targeter is implemented by Compilers whose binaries run wherever the target is the same,
+// regardless of the compiler that made them: a machine without a compiler can then run binaries of
+// another one.
 type Targeter interface {
-	// Target lists everything besides the Unit and its options that decides whether
-	// the bytes of a Compile run here and mean the same: system, processor, ABI, and
-	// the fixed options that are not a compiler's own. It needs no compiler, and is
-	// part of a cache key as Identity is.
+	// Target lists everything besides the Unit and its options that decides whether the bytes of a
+	// Compile run on this device with the same results: system, processor, ABI, and the fixed
+	// options that are not specific to a compiler. It needs no compiler, and is part of a cache key
+	// like Identity.
 	Target() []string
 }

@@ -1,6 +1,6 @@
 package driver
 
-// The registry of backends: a mutex and a map.
+// The registry of backends.
 
 import (
 	"cmp"
@@ -15,9 +15,9 @@ var (
 	registry   = map[string]Backend{}
 )
 
-// Register makes a backend available by its name. It is called from init
-// functions and touches no driver. It panics when b is nil or the name is taken,
-// as both are mistakes of the program, not of the machine.
+// Register makes a backend available by its name. It is called from init functions and touches no
+// driver. It panics when b is nil or the name is taken: both are mistakes of the program, not
+// conditions of the machine.
 func Register(b Backend) {
 	if b == nil {
 		panic("concord: Register of a nil backend")

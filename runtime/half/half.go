@@ -1,4 +1,4 @@
-// Package half has the two 16-bit formats of floating-point numbers that Go lacks: [Float16],
+// Package half has the two 16-bit floating-point formats that Go lacks: [Float16],
 // which is half in kernels, and [BFloat16], which kernels see as ushort.
 //
 // Conversions to them round once, to nearest, ties to even; conversions from them are exact. A
@@ -19,8 +19,8 @@ func ToFloat16(x float64) Float16 {
 	if f := float32(x); float64(f) == x || x != x {
 		return float16FromBits(math.Float32bits(f))
 	}
-	// Rounding twice (to binary32, then to binary16) can differ from rounding
-	// once. Binary32 rounded to odd keeps what the second rounding needs.
+	// Rounding twice (to binary32, then to binary16) can differ from rounding once. Binary32
+	// rounded to odd keeps the information that the second rounding needs.
 	return float16FromBits(math.Float32bits(roundToOdd(x)))
 }
 
@@ -62,7 +62,7 @@ func float16FromBits(b uint32) Float16 {
 	out += man >> shift
 	rest, half := man&(1<<shift-1), uint32(1)<<(shift-1)
 	if rest > half || rest == half && out&1 == 1 {
-		out++ // may carry into the exponent, which is what rounding up means
+		out++ // may carry into the exponent, which is correct
 	}
 	return Float16(sign | uint16(out))
 }

@@ -1,6 +1,6 @@
 package kernelcache
 
-// The bounds of the disk layer: which entries go when there are too many bytes or
+// The bounds of the disk layer: which entries are removed when there are too many bytes or
 // too many entries. The time of a file's last use is its modification time.
 
 import (
@@ -10,23 +10,23 @@ import (
 	"time"
 )
 
-// touchAfter is how old the noted time of last use may get: noting every use of a
-// busy entry would cost more than it tells.
+// touchAfter is the precision of the noted time of last use: noting every use of a busy entry would
+// cost more than it is worth.
 const touchAfter = time.Minute
 
-// bounds are limits, and what this process knows of how near they are. It looks at
-// the directory before its own additions since the last look come to a sixteenth
-// of a limit, so that several processes that share a directory pass the limits
-// by no more than that each, and for no longer than until their next look.
+// bounds are limits, and this process's estimate of the directory's contents. It reads the
+// directory again before its own additions since the last time come to a sixteenth of a limit, so
+// that each of several processes that share a directory exceeds the limits by no more than that,
+// and only until its next look.
 type bounds struct {
 	maxBytes   int64 // negative: none
 	maxEntries int   // negative: none
 
 	mu         sync.Mutex
 	looked     bool
-	bytes      int64 // at the last look, and added here since
+	bytes      int64 // at the last look, plus the additions since
 	entries    int
-	newBytes   int64 // added here since
+	newBytes   int64 // added by this process since the last look
 	newEntries int
 }
 
@@ -35,8 +35,8 @@ func (b *bounds) fits(size int64) bool {
 	return b.maxEntries != 0 && (b.maxBytes < 0 || size <= b.maxBytes)
 }
 
-// stored notes an entry that was written, and removes the least recently used
-// ones, never that one, if the bounds are passed. It returns how many.
+// stored notes a new entry. If the bounds are exceeded it removes the least recently used entries,
+// except the new one. It returns the number of removed entries.
 func (d *disk) stored(key Key, size int64) (evicted int) {
 	b := &d.bounds
 	b.mu.Lock()
@@ -59,9 +59,9 @@ type used struct {
 	time time.Time
 }
 
-// shrink looks at the directory and removes entries if it is over a limit, down to
-// seven eighths of it, so that a full cache is not walked at every store. It is
-// called with the bounds' mutex held.
+// shrink reads the directory and, if it is over a limit, removes entries down to seven eighths of
+// the limit, so that a full cache is not walked at every store. It is called with the bounds' mutex
+// held.
 func (d *disk) shrink(keep Key) (evicted int) {
 	b := &d.bounds
 	var list []used
@@ -91,8 +91,8 @@ func (d *disk) shrink(keep Key) (evicted int) {
 	return evicted
 }
 
-// touch notes that an entry was used, after a last time. Where that cannot be noted it
-// is merely the sooner to go.
+// touch notes the use of an entry whose last use is given. If that fails, the entry is merely
+// removed sooner.
 func (d *disk) touch(key Key, last time.Time) {
 	now := time.Now()
 	if now.Sub(last).Abs() <= touchAfter {

@@ -1,7 +1,7 @@
 package kernelcache
 
-// Tests of the disk layer's bounds: who goes, who stays, and that the bounds hold
-// whatever happens.
+// Tests of the disk layer's bounds: which entries are removed and which stay, and that the bounds
+// always hold.
 
 import (
 	"io/fs"

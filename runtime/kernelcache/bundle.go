@@ -1,6 +1,6 @@
 package kernelcache
 
-// Bundles: a warmed cache as one file, to be imported elsewhere or built into a
+// Bundles: the entries of a cache as one file, to be imported elsewhere or built into a
 // program. The bytes:
 //
 //	magic    8 bytes
@@ -34,17 +34,17 @@ const (
 	bundleTail   = len(bundleEnd) + 8 + sha256.Size
 )
 
-// Moved is what Export wrote or Import kept.
+// Moved counts the entries that Export wrote or Import kept.
 type Moved struct {
-	Entries int   // written, or new here
+	Entries int   // written, or new in this cache
 	Bytes   int64 // of those entries
-	Known   int   // of Import: those that were here already, and stayed as they were
+	Known   int   // of Import: entries that the cache already had, which are unchanged
 }
 
-// Export writes the entries for which filter is true, or all if it is nil, as one
-// bundle to w: those on disk, then those that are only in memory, without any that
-// is damaged. It neither closes nor syncs w. What it returns with an error has
-// been written, but no bundle.
+// Export writes the entries for which filter is true, or all if it is nil, as one bundle to w:
+// those on disk, then those that are only in memory, without damaged ones. It neither closes nor
+// syncs w. If it returns an error, the result counts the entries written so far, and the output is
+// not a bundle.
 func (c *Cache) Export(w io.Writer, filter func(Info) bool) (Moved, error) {
 	out := &bundleWriter{w: w, sum: sha256.New()}
 	out.write([]byte(bundleMagic), binary.LittleEndian.AppendUint64(nil, version))
@@ -74,7 +74,7 @@ func (c *Cache) Export(w io.Writer, filter func(Info) bool) (Moved, error) {
 		size := int64(headerSize + len(it.entry.Label) + len(it.entry.Log) + len(it.entry.Binary))
 		info := Info{Key: it.key, Label: it.entry.Label, Bytes: size, Imported: it.entry.Imported}
 		if !done[it.key] && size <= maxFile && (filter == nil || filter(info)) {
-			_ = out.entry(it.key, it.entry) // remembered by out
+			_ = out.entry(it.key, it.entry) // out keeps the error
 		}
 	}
 	out.write([]byte(bundleEnd), binary.LittleEndian.AppendUint64(nil, uint64(out.moved.Entries)))
@@ -85,8 +85,8 @@ func (c *Cache) Export(w io.Writer, filter func(Info) bool) (Moved, error) {
 	return out.moved, nil
 }
 
-// inMemory returns the entries in memory in the order of their keys, without those
-// that Find put there under their target's key.
+// inMemory returns the entries in memory in the order of their keys, without those that Find has
+// stored under their target's key.
 func (c *Cache) inMemory() []*item {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,7 +100,7 @@ func (c *Cache) inMemory() []*item {
 	return list
 }
 
-// bundleWriter writes until the first error, which it remembers.
+// bundleWriter writes until the first error, which it keeps.
 type bundleWriter struct {
 	w     io.Writer
 	sum   hash.Hash
@@ -127,15 +127,15 @@ func (b *bundleWriter) entry(key Key, e Entry) error {
 	return b.err
 }
 
-// Import reads a bundle and keeps its entries, marked as imported, on disk, or in
-// memory if there is no disk. Entries that are here already stay. r is read to its
-// end, and the whole bundle is held in memory and checked before anything is kept:
-// one that is damaged or cut off is an error that matches driver.ErrCorrupt and
-// changes nothing. The bounds of the cache hold for what comes in, too.
+// Import reads a bundle and keeps its entries, marked as imported, on disk, or in memory if there
+// is no disk. Entries that the cache already has are not replaced. r is read to its end, and the
+// whole bundle is held in memory and checked before any entry is kept: a damaged or truncated one
+// is an error that matches driver.ErrCorrupt and changes nothing. The bounds of the cache apply to
+// imported entries, too.
 //
-// A bundle is code that will be run: import only those of people whose programs
-// you run. If r is an *os.File that another user could have written or put in its place, that is an
-// error that matches driver.ErrUnsupported: make a copy of your own, or give it as another reader.
+// A bundle is code that will be run: import only bundles of people whose programs you would run. If
+// r is an *os.File that another user could have written or put in its place, Import returns an
+// error that matches driver.ErrUnsupported: make a private copy, or pass another kind of reader.
 func (c *Cache) Import(r io.Reader) (Moved, error) {
 	list, err := readOwn(r)
 	if err != nil {
@@ -160,7 +160,7 @@ func (c *Cache) Import(r io.Reader) (Moved, error) {
 	return moved, nil
 }
 
-// readOwn reads a bundle that nobody else can have written.
+// readOwn reads a bundle that no other user can have written.
 func readOwn(r io.Reader) ([]bundleEntry, error) {
 	if f, ok := r.(*os.File); ok {
 		if err := file.CheckOpen(f); err != nil {
@@ -170,14 +170,14 @@ func readOwn(r io.Reader) ([]bundleEntry, error) {
 	return readBundle(r)
 }
 
-// keep puts one imported entry where entries are kept, unless it is there.
+// keep stores one imported entry, unless the cache has it.
 func (c *Cache) keep(d *disk, key Key, e Entry) (known bool, err error) {
 	c.mu.Lock()
 	it := c.memory.get(key)
 	switch {
 	case it != nil && it.err == nil:
 		known = true
-	case it != nil: // what did not build here need not be built any more
+	case it != nil: // a failed build is replaced by the imported entry
 		c.memory.remove(key)
 	}
 	if d == nil && !known {
@@ -202,8 +202,8 @@ type bundleEntry struct {
 	size  int64
 }
 
-// readBundle reads and checks a whole bundle. It never allocates more than twice
-// of what it could read.
+// readBundle reads and checks a whole bundle. It never allocates more than twice the bytes that it
+// could read.
 func readBundle(r io.Reader) ([]bundleEntry, error) {
 	in := &bundleReader{r: bufio.NewReaderSize(r, 64<<10), sum: sha256.New()}
 	head, err := in.next(bundleHeader)
@@ -246,7 +246,7 @@ type bundleReader struct {
 	sum hash.Hash
 }
 
-// next returns the next n bytes. What is allocated grows with what is there.
+// next returns the next n bytes. Its allocation grows with the bytes that are read.
 func (in *bundleReader) next(n int) ([]byte, error) {
 	var buf bytes.Buffer
 	got, err := io.CopyN(&buf, in.r, int64(n))
@@ -277,7 +277,7 @@ func (in *bundleReader) entry(start []byte) (b bundleEntry, err error) {
 	return b, err
 }
 
-// end checks what follows the end mark, after n entries.
+// end checks the bytes that follow the end mark, after n entries.
 func (in *bundleReader) end(n int) error {
 	count, err := in.next(8)
 	if err != nil {

@@ -27,48 +27,46 @@ const (
 
 // Options configure a Cache. The zero value keeps entries in memory only.
 type Options struct {
-	// Dir is the directory of the disk layer; "" means none. It is made with
-	// mode 0700 if it is not there. It is refused if it, or a directory on the way
-	// to it, belongs to another user than this process's or the superuser, or others can
-	// write to it; on the way the sticky bit makes that good. One that can
-	// only be read is read. Several processes may share it.
+	// Dir is the directory of the disk layer; "" means none. A missing one is made with mode 0700.
+	// It is refused if it, or a directory on the way to it, belongs to another user than this
+	// process's or the superuser, or if others can write to it; directories with the sticky bit are
+	// accepted on the way. A read-only directory is used for reading. Several processes may share
+	// it.
 	Dir string
-	// NoDir is why Dir is "" although a disk layer was wanted: it is said as any
-	// other reason for which a disk cannot be used.
+	// NoDir is the reason why Dir is "" although a disk layer was requested. It is reported like
+	// any other reason for which the disk cannot be used.
 	NoDir error
-	// DiskBytes and DiskEntries bound the disk layer; the least recently used
-	// entries go first. 0 is the default, a negative number no bound. Processes
-	// that share a directory may each pass a bound by a sixteenth of it for a while.
+	// DiskBytes and DiskEntries are the bounds of the disk layer; the least recently used entries
+	// are removed first. 0 is the default, a negative number no bound. Processes that share a
+	// directory may each exceed a bound by a sixteenth of it for a while.
 	DiskBytes   int64
 	DiskEntries int
-	// LockWait is how long a compile waits for another process that compiles the
-	// same kernel before it goes ahead all the same: 0 is the default, with a
-	// negative number nobody waits.
+	// LockWait is how long a compile waits for another process that compiles the same kernel before
+	// it compiles nevertheless: 0 is the default, a negative number means no wait.
 	LockWait time.Duration
-	// Bundles is searched after memory and disk: every file of it whose name ends
-	// in .bundle, in directories too, is one that Export wrote. Its files are read
-	// at offsets (io.ReaderAt), as those of embed.FS and os.DirFS can be. Like any
-	// code, it has to come from where the program's own code comes from: files and
-	// directories of another user, or that others can write to, are passed over with a
-	// warning. What is above the file system's root is the program's to know.
+	// Bundles is searched after memory and disk: every file whose name ends in .bundle, also in
+	// subdirectories, is a bundle that Export wrote. Its files must support io.ReaderAt, as those
+	// of embed.FS and os.DirFS do. Like any code, it has to come from a trusted source: files and
+	// directories of another user, or that others can write to, are skipped with a warning.
+	// Directories above the file system's root are not checked.
 	Bundles fs.FS
 	// MemoryBytes and MemoryEntries bound the memory layer: 0 is the default,
 	// a negative number keeps nothing in memory.
 	MemoryBytes   int64
 	MemoryEntries int
-	// Logger gets the one warning of a cache whose disk cannot be used; nil
-	// means slog.Default().
+	// Logger receives at most one warning, when the disk or a bundle cannot be used; nil means
+	// slog.Default().
 	Logger *slog.Logger
 }
 
-// Entry is one compiled kernel. Binary is shared by everyone who asked for the
-// key and must never be changed.
+// Entry is one compiled kernel. Binary is shared by all callers that request the key and must never
+// be changed.
 type Entry struct {
 	Binary []byte
-	Log    string // what the compiler said, warnings included
-	Label  string // what it is, for people: "cuda:0 gemm.cl". One line, cut to 200 bytes
-	// Target is the key of the same program for all compilers: Find returns the
-	// entry by it. Zero if the binary is only good where that compiler is.
+	Log    string // the compiler's output, warnings included
+	Label  string // a readable name: "cuda:0 gemm.cl". One line, cut to 200 bytes
+	// Target is the key of the same program for all compilers: Find returns the entry by it. It is
+	// zero if the binary can be used only on machines with the same compiler.
 	Target   Key
 	Imported bool // it came in a bundle and was not compiled here
 }
@@ -78,11 +76,11 @@ type Hit uint8
 
 // The places an entry comes from.
 const (
-	NoHit    Hit = iota // the caller's context ended before there was anything
-	Memory              // this process had it; also a failed build that is remembered
-	Disk                // a file had it
-	Compiled            // the compiler was called, by this caller or by one it waited for
-	Bundled             // a bundle of Options.Bundles had it
+	NoHit    Hit = iota // the caller's context ended before there was a result
+	Memory              // from this process's memory; also a remembered failure of a build
+	Disk                // from a file
+	Compiled            // from the compiler, called by this caller or by one that it waited for
+	Bundled             // from a bundle of Options.Bundles
 )
 
 // String returns "memory", "disk", "compiled", "bundle" or "none".
@@ -100,9 +98,9 @@ func (h Hit) String() string {
 	return "none"
 }
 
-// Cache keeps compiled kernels. The zero value is a cache in memory with default
-// bounds; a Cache must not be copied. It holds its directory open, once that was used,
-// until Close or until it is collected.
+// Cache keeps compiled kernels. The zero value is a cache in memory with default bounds; a Cache
+// must not be copied. Once its directory was used, the Cache holds it open until Close or until the
+// Cache is collected.
 type Cache struct {
 	options Options
 
@@ -119,13 +117,13 @@ type Cache struct {
 	index      bundleIndex // of Options.Bundles, by bundles
 }
 
-// Open returns a cache. It never fails and touches no disk: the directory is
-// looked at when the first entry is not in memory.
+// Open returns a cache. It never fails and touches no disk: the directory is first used when an
+// entry is not in memory.
 func Open(options Options) *Cache { return &Cache{options: options} }
 
-// Close lets go of the directory, so that its file system can be unmounted. A cache may
-// be used after it: what needs the directory opens it again. A call that is looking
-// there meanwhile finds nothing.
+// Close closes the directory, so that its file system can be unmounted. The cache may be used after
+// Close: calls that need the directory open it again. A call that is using the directory during
+// Close finds nothing.
 func (c *Cache) Close() error {
 	if d := c.disk.Load(); d != nil {
 		return d.close()
@@ -133,16 +131,16 @@ func (c *Cache) Close() error {
 	return nil
 }
 
-// flight is one search of disk and compile in progress. Its fields but done are
-// written by the caller that leads it, before done is closed.
+// flight is one search of disk and compile in progress. Its fields except done are written by the
+// caller that leads it, before done is closed.
 type flight struct {
 	done      chan struct{}
 	entry     Entry
 	hit       Hit
 	err       error
-	abandoned bool   // there is no outcome to share: a waiter takes over
-	keep      bool   // the outcome goes into memory
-	unlock    func() // ends the lock against other processes; nil: there is none
+	abandoned bool   // there is no result to share: a waiter takes over
+	keep      bool   // the result is kept in memory
+	unlock    func() // releases the lock against other processes; nil: there is none
 }
 
 // Lookup returns the entry if it is in memory. It never waits for a disk or a
@@ -159,20 +157,19 @@ func (c *Cache) Lookup(key Key) (Entry, bool) {
 }
 
 // Get returns the entry for key from memory, from disk, from a bundle, or from
-// compile. A memory hit allocates nothing and does not look at ctx.
+// compile. A memory hit allocates nothing and ignores ctx.
 //
-// compile runs on the caller's goroutine, with the caller's ctx, which it should
-// honour, and at most once at a time for each key; the cache owns what it
-// returns. It must not call Get for the same key. Others that ask for the key
-// meanwhile wait, each no longer than its own ctx, and share the outcome. If the
-// ctx of the caller that compiles ends, or its compile panics, one of those that
-// wait compiles again with its own ctx. Other processes that use the directory
-// wait too, up to Options.LockWait, and then find the entry on disk.
+// compile runs on the caller's goroutine, with the caller's ctx, which it should honour, and at
+// most once at a time for each key; the cache owns its result. It must not call Get for the same
+// key. Concurrent callers with the same key wait, each no longer than its own ctx, and share the
+// result. If the ctx of the compiling caller ends, or its compile panics, one of the waiting
+// callers compiles with its own ctx. Other processes that use the directory wait too, up to
+// Options.LockWait, and then find the entry on disk.
 //
-// A program that the compiler refused (an error that matches driver.ErrCompile)
-// is remembered until Clear or the end of the process and returned with Memory
-// the next time. Time-outs, cancellation, lack of memory and everything else that
-// may go better next time never are.
+// If the compiler refused a program (an error that matches driver.ErrCompile), the error is
+// remembered until Clear or the end of the process, and later calls return it with Memory.
+// Time-outs, cancellation, lack of memory and other errors that may not occur again are never
+// remembered.
 func (c *Cache) Get(ctx context.Context, key Key, compile func(context.Context) (Entry, error)) (Entry, Hit, error) {
 	for waited := false; ; waited = true {
 		c.mu.Lock()
@@ -217,8 +214,8 @@ func (c *Cache) takeOff(key Key) *flight {
 	return f
 }
 
-// compileAndStore leads a flight. Those that wait in this process have the entry
-// before it is written to disk, those in others after; the caller returns last.
+// compileAndStore leads a flight. Callers that wait in this process get the entry before it is
+// written to disk, those in other processes after; the caller itself returns last.
 func (c *Cache) compileAndStore(ctx context.Context, key Key, f *flight, compile func(context.Context) (Entry, error)) (Entry, Hit, error) {
 	defer func() {
 		if f.unlock != nil {
@@ -232,8 +229,7 @@ func (c *Cache) compileAndStore(ctx context.Context, key Key, f *flight, compile
 	return f.entry, f.hit, f.err
 }
 
-// lead fills in the flight. Whatever happens, a panic of compile included, it
-// ends with the flight landed.
+// lead fills in the flight. It always ends with land, even if compile panics.
 func (c *Cache) lead(ctx context.Context, key Key, f *flight, compile func(context.Context) (Entry, error)) {
 	defer c.land(key, f)
 	if f.err = ctx.Err(); f.err != nil {
@@ -250,7 +246,7 @@ func (c *Cache) lead(ctx context.Context, key Key, f *flight, compile func(conte
 		f.err = fmt.Errorf("kernel cache: waiting for another process: %w", f.err)
 		return
 	}
-	// Another process may have been done between the search and the lock.
+	// Another process may have finished between the search and the lock.
 	if entry, ok := c.load(key); ok {
 		f.found(entry, Disk)
 		return
@@ -260,8 +256,8 @@ func (c *Cache) lead(ctx context.Context, key Key, f *flight, compile func(conte
 	f.hit = Compiled
 	if err != nil {
 		c.count(func(s *Stats) { s.Failures++ })
-		// An error while the caller's own context is over is its cancellation,
-		// whatever it says: a killed compiler looks like one that failed.
+		// An error after the end of the caller's own context counts as its cancellation, whatever
+		// its text: a killed compiler looks like one that failed.
 		f.err, f.abandoned = err, ctx.Err() != nil
 		f.keep = !f.abandoned && verdict(err)
 		return
@@ -270,7 +266,7 @@ func (c *Cache) lead(ctx context.Context, key Key, f *flight, compile func(conte
 	f.found(shareable(entry), Compiled)
 }
 
-// search looks where others may have left the entry: on disk and in bundles.
+// search looks for the entry on disk and in bundles.
 func (c *Cache) search(key Key, f *flight) bool {
 	entry, ok := c.load(key)
 	hit := Disk
@@ -288,7 +284,7 @@ func (f *flight) found(entry Entry, hit Hit) {
 	f.entry, f.hit, f.keep, f.abandoned = entry, hit, true, false
 }
 
-// land ends a flight and lets those that wait go on.
+// land ends a flight and wakes the callers that wait.
 func (c *Cache) land(key Key, f *flight) {
 	c.mu.Lock()
 	if f.keep {
@@ -305,8 +301,8 @@ func (c *Cache) remember(it *item) {
 	c.stats.Evictions += int64(c.memory.add(it, orDefault(bytes, DefaultMemoryBytes), orDefault(entries, DefaultMemoryEntries)))
 }
 
-// verdict reports whether err is the compiler's judgement of the program, which
-// will be the same next time, and not the circumstances' of the moment.
+// verdict reports whether err is the compiler's judgement of the program, which will be the same
+// next time, and not a temporary condition.
 func verdict(err error) bool {
 	if !errors.Is(err, driver.ErrCompile) {
 		return false
@@ -318,7 +314,7 @@ func verdict(err error) bool {
 			return false
 		}
 	}
-	// A compiler that could not write its output judged nothing.
+	// A compiler that could not write its output has not judged the program.
 	_, path := errors.AsType[*fs.PathError](err)
 	_, syscall := errors.AsType[*os.SyscallError](err)
 	return !path && !syscall

@@ -19,8 +19,8 @@ import (
 const (
 	fileSuffix = ".kernel"
 	tempPrefix = "entry-"
-	// tempAge is how old a temporary file must be to be a leftover of a process
-	// that died, and not the work of one that is still writing.
+	// tempAge is the age from which on a temporary file counts as left over by a process that died,
+	// and not as one that is still being written.
 	tempAge = time.Hour
 )
 
@@ -32,7 +32,7 @@ type disk struct {
 	bounds bounds
 }
 
-// openDisk makes the directory ready, or says why it cannot be used.
+// openDisk opens the directory, or returns the reason why it cannot be used.
 func openDisk(dir string, maxBytes int64, maxEntries int) (*disk, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -50,7 +50,7 @@ func openDisk(dir string, maxBytes int64, maxEntries int) (*disk, error) {
 	return d, nil
 }
 
-// shard and pathOf are names in the directory.
+// shard and pathOf return names in the directory.
 func shard(key Key) string  { return key.String()[:2] }
 func pathOf(key Key) string { return shard(key) + "/" + fileName(key) }
 
@@ -68,9 +68,9 @@ func isTemp(name string) bool {
 	return strings.HasPrefix(name, tempPrefix) || strings.HasPrefix(name, lockPrefix)
 }
 
-// load reads and checks one file, and returns when it was last used. An error that
-// matches driver.ErrCorrupt means that the file was bad, or could have been written by
-// somebody else, and is gone; fs.ErrNotExist that there is none.
+// load reads and checks one file, and returns the time of its last use. An error that matches
+// driver.ErrCorrupt means that the file was invalid, or could have been written by another user,
+// and was deleted; fs.ErrNotExist means that there is none.
 func (d *disk) load(key Key) (Entry, time.Time, error) {
 	data, used, err := d.read(key)
 	if err != nil && !errors.Is(err, driver.ErrCorrupt) {
@@ -81,8 +81,8 @@ func (d *disk) load(key Key) (Entry, time.Time, error) {
 		entry, err = decode(key, data)
 	}
 	if err != nil {
-		// Another process may just have replaced the file by a good one. Then
-		// that one is lost, which costs a compile and nothing else.
+		// Another process may just have replaced the file by a valid one. Deleting that one costs a
+		// compile and nothing else.
 		if gone := d.remove(key); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
 			err = fmt.Errorf("%w (and stays: %w)", err, gone)
 		}
@@ -90,8 +90,7 @@ func (d *disk) load(key Key) (Entry, time.Time, error) {
 	return entry, used, err
 }
 
-// read reads a file whole. Anything but a file that is safe to use and of a possible
-// size is corrupt.
+// read reads a whole file. Anything but a safe file of a possible size is corrupt.
 func (d *disk) read(key Key) (data []byte, used time.Time, err error) {
 	f, info, err := d.openEntry(key)
 	if err != nil {
@@ -124,11 +123,11 @@ func (d *disk) openEntry(key Key) (*os.File, fs.FileInfo, error) {
 	return file.OpenIn(sub, fileName(key))
 }
 
-// store writes an entry under a private name, forces it to the disk and only
-// then gives it its own name: no reader, and no crash, ever sees half of it.
+// store writes an entry under a temporary name, forces it to the disk and only then renames it: no
+// reader, and no crash, ever sees half of it.
 //
-// It returns how many others had to go for it. An entry that is larger than all of
-// the cache may be is kept in memory only, by rule and not by accident.
+// It returns the number of entries that were removed to make room. An entry that is larger than the
+// bounds of the cache is kept in memory only, which is no error.
 func (d *disk) store(key Key, e Entry) (evicted int, err error) {
 	head := encodeHead(key, e)
 	size := int64(len(head)) + int64(len(e.Binary))
@@ -143,7 +142,7 @@ func (d *disk) store(key Key, e Entry) (evicted int, err error) {
 		if err = write(root, key, head, e.Binary); err == nil {
 			break
 		}
-		// Somebody removed the directory: a new one is made.
+		// Another process removed the directory: make a new one.
 		if missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrClosed); try > 0 || !missing {
 			return 0, d.noted(root, err)
 		}
@@ -172,7 +171,7 @@ func write(root *os.Root, key Key, parts ...[]byte) error {
 		_ = root.Remove(temp)
 		return err
 	}
-	// Without this the name may be missing after a power failure: a miss.
+	// Without this the name may be missing after a power failure, which is a miss.
 	syncDir(sub)
 	return nil
 }
@@ -214,7 +213,7 @@ func (d *disk) sweep(before time.Time) (n int) {
 	return n
 }
 
-// head reads and checks the header and the label of a file, and nothing else of it.
+// head reads and checks only the header and the label of a file.
 func (d *disk) head(key Key) (h header, label string, ok bool) {
 	f, info, err := d.openEntry(key)
 	if err != nil {
@@ -232,8 +231,8 @@ func (d *disk) head(key Key) (h header, label string, ok bool) {
 	return h, cleanLabel(string(buf[headerSize:min(headerSize+int(h.label), n)])), true
 }
 
-// walk calls visit for every file with an entry's name, in the order of keys.
-// Other files are never touched. What vanishes meanwhile is passed over.
+// walk calls visit for every file with an entry's name, in the order of keys. Other files are never
+// touched. Files that vanish meanwhile are skipped.
 func (d *disk) walk(visit func(key Key, info fs.FileInfo) error) error {
 	root, err := d.open()
 	if err != nil {

@@ -1,7 +1,7 @@
 package kernelcache
 
-// Bundles in a file system, such as one that is built into the program: indexed at
-// the first miss, and an entry is read, and checked, when it is asked for.
+// Bundles in a file system, such as one that is built into the program. They are indexed at the
+// first miss; an entry is read and checked when it is requested.
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ import (
 // bundleSuffix ends the names of bundles in Options.Bundles.
 const bundleSuffix = ".bundle"
 
-// bundleIndex says where the entries of all bundles are. The maps are guarded by
+// bundleIndex holds the places of the entries of all bundles. The maps are guarded by
 // the mutex of its Cache.
 type bundleIndex struct {
 	cache   *Cache
@@ -25,7 +25,7 @@ type bundleIndex struct {
 	targets map[Key]Key // the entry of a target
 }
 
-// place is where in which bundle an entry is.
+// place is the position of an entry in a bundle.
 type place struct {
 	name         string
 	offset, size int64
@@ -39,7 +39,7 @@ func (c *Cache) bundles() *bundleIndex {
 			return
 		}
 		err := fs.WalkDir(c.options.Bundles, ".", func(name string, entry fs.DirEntry, err error) error {
-			var past error // what the walk does next: the others may be good
+			var past error // how the walk goes on: other bundles may be valid
 			switch {
 			case err != nil:
 			case entry.IsDir():
@@ -75,8 +75,8 @@ func (c *Cache) badBundle(reason error) {
 	c.warn("kernel cache: bundle not used", reason)
 }
 
-// add notes the entries of one bundle by their headers. What comes before damage
-// is used: each entry is checked by itself.
+// add notes the entries of one bundle by their headers. Entries before a damaged part are used:
+// each entry is checked separately.
 func (x *bundleIndex) add(fsys fs.FS, name string) error {
 	f, info, err := openBundle(fsys, name)
 	if err != nil {
@@ -112,8 +112,8 @@ func (x *bundleIndex) add(fsys fs.FS, name string) error {
 	return nil
 }
 
-// openBundle opens a bundle that nobody else can have written, as far as its file tells:
-// one that is built in tells nothing and is as good as the program.
+// openBundle opens a bundle that no other user can have written, as far as its file shows that: a
+// file that is built into the program shows no owner and is trusted like the program.
 func openBundle(fsys fs.FS, name string) (fs.File, fs.FileInfo, error) {
 	f, err := fsys.Open(name)
 	if err != nil {
@@ -130,8 +130,8 @@ func openBundle(fsys fs.FS, name string) (fs.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
-// note adds the entry whose header was checked, and returns its length. The first
-// bundle that has an entry counts.
+// note adds the entry whose header was checked, and returns its length. The first bundle with an
+// entry has priority.
 func (x *bundleIndex) note(head []byte, name string, at int64) int64 {
 	h, _ := readHeader(head)
 	if _, known := x.places[h.key]; !known {
@@ -157,14 +157,14 @@ func readAt(f fs.File, buf []byte, at int64) error {
 	return fmt.Errorf("bundle ends early: %w", driver.ErrCorrupt)
 }
 
-// forget makes an entry of the bundles be passed over from now on.
+// forget excludes an entry of the bundles from later searches.
 func (x *bundleIndex) forget(key Key) {
 	x.cache.mu.Lock()
 	defer x.cache.mu.Unlock()
 	delete(x.places, key)
 }
 
-// bundled asks the bundles. Whatever goes wrong there is a miss.
+// bundled searches the bundles. Any error there is a miss.
 func (c *Cache) bundled(key Key) (Entry, bool) {
 	x := c.bundles()
 	c.mu.Lock()

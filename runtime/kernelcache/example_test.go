@@ -9,8 +9,8 @@ import (
 	"github.com/concord-compute/concord/runtime/kernelcache"
 )
 
-// A cache that is warmed in one place and comes with a program in another. A
-// program would have the bundle built in: go:embed gives the file system.
+// A cache is filled in one place and shipped with a program to another. A program would have the
+// bundle built in: go:embed provides the file system.
 func Example_bundle() {
 	key := kernelcache.KeyOf(kernelcache.F("backend", "cpu"), kernelcache.F("text", "kernel void k() {}"))
 	compile := func(context.Context) (kernelcache.Entry, error) {

@@ -6,10 +6,10 @@ import (
 	"io/fs"
 )
 
-// Find returns an entry that was stored with that Target, whichever compiler made
-// it, from memory, from disk or from a bundle. It reads the header of every entry
-// on disk, and is for machines without a compiler: others make the complete key,
-// of which the compiler is a part, and call Get.
+// Find returns an entry that was stored with that Target, regardless of the compiler, from memory,
+// from disk or from a bundle. It reads the header of every entry on disk, and is meant for machines
+// without a compiler: others can make the complete key, of which the compiler is a part, and call
+// Get.
 func (c *Cache) Find(target Key) (Entry, Hit, bool) {
 	if target == (Key{}) {
 		return Entry{}, NoHit, false
@@ -54,8 +54,8 @@ func (c *Cache) find(target Key) (Entry, Hit) {
 	return Entry{}, NoHit
 }
 
-// keysOf lists the entries on disk with a target. A directory that cannot be read
-// has none.
+// keysOf lists the keys of the entries on disk with a target. A directory that cannot be read has
+// none.
 func (d *disk) keysOf(target Key) (keys []Key) {
 	_ = d.walk(func(key Key, _ fs.FileInfo) error {
 		if h, _, ok := d.head(key); ok && h.target == target {

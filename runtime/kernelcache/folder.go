@@ -1,7 +1,7 @@
 package kernelcache
 
-// The directory of the disk layer: found to be safe, held by a descriptor, and only
-// read where it cannot be written.
+// The directory of the disk layer: checked, held by a descriptor, and used for reading only where
+// it cannot be written.
 
 import (
 	"crypto/rand"
@@ -17,9 +17,9 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// folder is Dir/v3, where the entries are in directories by the first byte of their keys, and
-// temporary files and locks in tmp. What is done in it is done by the descriptor of
-// the directory that was checked, whatever its path names by then.
+// folder is Dir/v3. It holds the entries in directories named by the first byte of their keys, and
+// temporary files and locks in tmp. All operations use the descriptor of the directory that was
+// checked, even if its path names another one by then.
 type folder struct {
 	dir string // Dir, absolute
 
@@ -30,8 +30,8 @@ type folder struct {
 
 const tempName = "tmp"
 
-// open returns the directory. A first call, and one after close, looks for it and checks
-// it; it may be made.
+// open returns the directory. The first call, and the first one after close, checks and if
+// necessary makes it.
 func (f *folder) open() (*os.Root, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -67,7 +67,7 @@ func (f *folder) writable() (*os.Root, error) {
 	return root, f.readOnly
 }
 
-// noted remembers that nothing can be written if that is what an error says.
+// noted remembers that the directory cannot be written if the error means that.
 func (f *folder) noted(root *os.Root, err error) error {
 	if !unwritable(err) {
 		return err
@@ -80,7 +80,7 @@ func (f *folder) noted(root *os.Root, err error) error {
 	return err
 }
 
-// close lets go of the directory; what needs it next looks for it again.
+// close closes the directory; the next use opens it again.
 func (f *folder) close() error {
 	f.mu.Lock()
 	root := f.root
@@ -92,7 +92,7 @@ func (f *folder) close() error {
 	return root.Close()
 }
 
-// forget is close for a directory that others may be using.
+// forget is close for a directory that other calls may be using.
 func (f *folder) forget(root *os.Root) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -113,8 +113,8 @@ func below(root *os.Root, name string) (*os.Root, error) {
 	return file.SubRoot(root, name)
 }
 
-// probe tries to write. A directory that can only be read is no error, nor is a full disk or
-// a failure that may pass: what is there can be read. A directory that is not trusted is one.
+// probe tries to write. A read-only directory is no error, nor is a full disk or a temporary
+// failure, since existing entries can be read. A directory that is not trusted is an error.
 func probe(root *os.Root) (readOnly, err error) {
 	tmp, err := below(root, tempName)
 	if err == nil {
@@ -134,12 +134,12 @@ func probe(root *os.Root) (readOnly, err error) {
 	return nil, nil
 }
 
-// unwritable reports whether an error will be the same at every try to write.
+// unwritable reports whether every later write will fail in the same way.
 func unwritable(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
 }
 
-// cannotWrite is an unwritable error about all of a directory.
+// cannotWrite turns an unwritable error into one about the whole directory.
 func cannotWrite(root *os.Root, err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		err = e.Err
@@ -153,7 +153,7 @@ func createTemp(root *os.Root) (*os.File, error) {
 	return f, inRoot(root, err)
 }
 
-// inRoot gives an error about a name in root the whole path.
+// inRoot completes the path in an error about a name in root.
 func inRoot(root *os.Root, err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return &fs.PathError{Op: e.Op, Path: filepath.Join(root.Name(), e.Path), Err: e.Err}

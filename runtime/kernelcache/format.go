@@ -64,7 +64,7 @@ func encodeHead(key Key, e Entry) []byte {
 	return append(entries.Header(head, e.Binary), head...)
 }
 
-// readHeader checks all that a header alone can tell. The lengths are then such
+// readHeader checks everything that can be checked by the header alone. The lengths are then such
 // that size cannot wrap.
 func readHeader(data []byte) (header, error) {
 	var h header
@@ -123,7 +123,7 @@ func decode(key Key, data []byte) (Entry, error) {
 	}), nil
 }
 
-// cleanLabel makes a label one printable line of at most maxLabel bytes, as it
+// cleanLabel makes a label one printable line of at most maxLabel bytes, since it
 // is printed to terminals.
 func cleanLabel(s string) string {
 	s = strings.Map(func(r rune) rune {

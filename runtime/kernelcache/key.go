@@ -1,6 +1,6 @@
 package kernelcache
 
-// Keys: a hash of named lists of strings that no two different inputs share.
+// Keys: hashes of named lists of strings. Different lists have different keys.
 
 import (
 	"crypto/sha256"
@@ -11,8 +11,8 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// schema is the first thing hashed into every key. Changing what entries mean
-// changes it, and every older entry is then simply never asked for.
+// schema is the first string that is hashed into every key. It changes with the meaning of entries,
+// so that older entries are never found.
 const schema = "concord kernel 1"
 
 // Key identifies one compiled kernel.
@@ -37,7 +37,7 @@ type Field struct {
 	Values []string
 }
 
-// F makes a Field.
+// F returns a Field.
 func F(name string, values ...string) Field { return Field{Name: name, Values: values} }
 
 // KeyOf hashes the ingredients of a compiled kernel in the order given. Every
@@ -45,11 +45,10 @@ func F(name string, values ...string) Field { return Field{Name: name, Values: v
 // fields never hash the same bytes: ("ab", "c") is not ("a", "bc"), and an option
 // is never taken for a definition.
 //
-// What belongs in: backend; device architecture in full; versions of driver and
-// compiler (these three are what driver.Compiler.Identity lists); language and
-// entry point; options and definitions in their order; names and texts of what
-// was included; the source. Whatever is left out and matters makes the cache
-// return a kernel that was compiled from something else.
+// The fields should be: backend; device architecture in full; versions of driver and compiler
+// (these three are listed by driver.Compiler.Identity); language and entry point; options and
+// definitions in their order; names and texts of included files; the source. If a relevant field is
+// missing, the cache returns a kernel that was compiled from something else.
 func KeyOf(fields ...Field) Key {
 	n := 16 + len(schema)
 	for _, f := range fields {

@@ -1,7 +1,7 @@
 package kernelcache
 
-// Between the cache and its disk: opened once, counted, and given up with one
-// warning when it cannot be used.
+// The cache's use of its disk layer: opened once, counted, and given up with one warning if it
+// cannot be used.
 
 import (
 	"context"
@@ -41,7 +41,7 @@ func orDefault[T int | int64 | time.Duration](n, otherwise T) T {
 	return n
 }
 
-// giveUp goes on without the disk.
+// giveUp continues without the disk.
 func (c *Cache) giveUp(reason error) {
 	c.disk.Store(nil)
 	c.count(func(s *Stats) { s.DiskErrors++; s.DiskOff = reason.Error() })
@@ -58,7 +58,7 @@ func (c *Cache) warn(text string, reason error) {
 	})
 }
 
-// load asks the disk. Whatever goes wrong there is a miss.
+// load searches the disk. Any error there is a miss.
 func (c *Cache) load(key Key) (Entry, bool) {
 	d := c.layer()
 	if d == nil {
@@ -73,7 +73,7 @@ func (c *Cache) load(key Key) (Entry, bool) {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrClosed):
 	case errors.Is(err, driver.ErrCorrupt):
 		c.count(func(s *Stats) { s.Corrupt++ })
-		if errors.Is(err, driver.ErrUnsupported) { // somebody else may have written it
+		if errors.Is(err, driver.ErrUnsupported) { // another user may have written it
 			c.warn("kernel cache: entry not used", err)
 		}
 	default:
@@ -83,16 +83,16 @@ func (c *Cache) load(key Key) (Entry, bool) {
 	return Entry{}, false
 }
 
-// lock takes the lock that keeps other processes from compiling the same kernel,
-// and returns what gives it back. Only a context that is over is an error; where
-// there is no lock to be had, everyone compiles for himself.
+// lock takes the lock that keeps other processes from compiling the same kernel, and returns a
+// function that releases it. The only error is that of a context that is over; without locks every
+// process compiles for itself.
 func (c *Cache) lock(ctx context.Context, key Key) (unlock func(), err error) {
 	d, limit := c.layer(), orDefault(c.options.LockWait, DefaultLockWait)
 	if d == nil || limit < 0 {
 		return func() {}, nil
 	}
 	if _, err := d.writable(); unwritable(err) {
-		return func() {}, nil // and what is compiled is not kept
+		return func() {}, nil // the result will not be stored anyway
 	}
 	unlock, err = d.lock(ctx, key, limit)
 	switch {
@@ -108,8 +108,7 @@ func (c *Cache) lock(ctx context.Context, key Key) (unlock func(), err error) {
 	return func() {}, nil
 }
 
-// store writes to the disk. Whatever goes wrong there leaves the caller with the
-// entry it compiled.
+// store writes to the disk. After any error there the caller still has the entry that it compiled.
 func (c *Cache) store(key Key, entry Entry) {
 	d := c.layer()
 	if d == nil {
@@ -119,9 +118,9 @@ func (c *Cache) store(key Key, entry Entry) {
 	switch {
 	case err == nil:
 		c.count(func(s *Stats) { s.DiskEvictions += int64(evicted) })
-	case unwritable(err): // it will not get better, and what is there can be read
+	case unwritable(err): // the error is permanent; existing entries can still be read
 		c.warn("kernel cache: nothing is written", err)
-	default: // a full disk may
+	default: // the error may be temporary, such as a full disk
 		c.count(func(s *Stats) { s.DiskErrors++ })
 		c.warn("kernel cache: entry not written", err)
 	}

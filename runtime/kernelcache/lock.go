@@ -1,7 +1,7 @@
 package kernelcache
 
-// Single flight across processes. The lock saves work and nothing depends on it:
-// whoever cannot have it, or has waited for long enough, compiles for himself.
+// Sharing a compile across processes. The lock only saves work: a process that cannot get it, or
+// has waited too long, compiles for itself.
 
 import (
 	"context"
@@ -15,25 +15,24 @@ import (
 const (
 	// lockPrefix begins the names of lock files, which lie among the temporary ones.
 	lockPrefix = "lock-"
-	// How long to wait between two tries: short at first, as many compiles are.
+	// The pause between two tries: short at first, as many compiles are short.
 	firstPause, longestPause = time.Millisecond, 25 * time.Millisecond
-	// lockTries bounds how often a lock file may vanish while it is being locked.
+	// lockTries limits how often a lock file may vanish while it is being locked.
 	lockTries = 100
 )
 
-// errLocked says that another process has the lock.
+// errLocked means that another process has the lock.
 var errLocked = errors.New("locked by another process")
 
-// errLate says that the lock was not free within the limit; errNoName that a file
-// system does not tell whether an open file still has its name.
+// errLate means that the lock was not free within the limit; errNoName that lock files
+// repeatedly lost their names.
 var (
 	errLate   = errors.New("still locked")
 	errNoName = errors.New("lock files lose their names")
 )
 
-// lock takes the lock of a key, waiting up to limit, and returns what gives it
-// back. An error means that there is no lock: the context's if that is over,
-// errLate, or what the file system said.
+// lock takes the lock of a key, waiting up to limit, and returns a function that releases it. An
+// error means that there is no lock: the context's error, errLate, or an error of the file system.
 func (d *disk) lock(ctx context.Context, key Key, limit time.Duration) (unlock func(), err error) {
 	root, err := d.writable()
 	if err != nil {
@@ -58,9 +57,9 @@ func (d *disk) lock(ctx context.Context, key Key, limit time.Duration) (unlock f
 	}
 }
 
-// tryLock takes the lock if it is free. A lock counts only while its file still
-// has its name: its holder removes the file before it lets go, so that those who
-// waited with the old file open start again with the next one's.
+// tryLock takes the lock if it is free. A lock is valid only while its file still has its name: the
+// holder removes the file before it releases the lock, so that processes that waited with the old
+// file open start again with a new one.
 func (d *disk) tryLock(root *os.Root, name string) (unlock func(), err error) {
 	for range lockTries {
 		f, err := root.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
@@ -95,7 +94,7 @@ func foreign(f *os.File) bool {
 	return err == nil && file.Check(f.Name(), info) != nil
 }
 
-// named reports whether name is that of the open file.
+// named reports whether the open file still has that name.
 func named(f *os.File, root *os.Root, name string) bool {
 	mine, err := f.Stat()
 	if err != nil {

@@ -62,7 +62,7 @@ func TestOthersWaitForACompile(t *testing.T) {
 			assert.Equal(t, entry(1), got)
 		})
 	}
-	// Another key waits for nobody.
+	// Another key does not wait.
 	_, _, err := Open(Options{Dir: dir}).Get(t.Context(), key(2), fixed(entry(2)))
 	require.NoError(t, err)
 	time.Sleep(20 * time.Millisecond)
@@ -125,7 +125,7 @@ func TestLockEndsWithTheCompile(t *testing.T) {
 }
 
 // A file system without locks, as some network ones are, one that loses the names
-// of files, and a directory that vanishes: everyone compiles for himself.
+// of files, and a directory that vanishes: each process compiles for itself.
 func TestFileSystemsWithoutLocks(t *testing.T) {
 	for name, flock := range map[string]func(*os.File) error{
 		"no locks":       func(*os.File) error { return unix.ENOLCK },
@@ -185,7 +185,7 @@ func TestLockIsTheFileThatHasTheName(t *testing.T) {
 	assert.EqualValues(t, 16*50, entered.Load())
 }
 
-// What a killed process left locks nobody out, and is swept when it is old.
+// The lock file of a killed process keeps no other from the lock, and is swept when it is old.
 func TestLockFileThatWasLeft(t *testing.T) {
 	dir := privateDir(t)
 	put(t, dir, 1)

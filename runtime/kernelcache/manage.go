@@ -1,6 +1,6 @@
 package kernelcache
 
-// What people ask about a cache: counters, contents, health, and emptying it.
+// Administration of a cache: counters, contents, verification, and emptying it.
 
 import (
 	"context"
@@ -18,43 +18,43 @@ type Stats struct {
 	DiskHits     int64 `json:"disk_hits"`
 	BundleHits   int64 `json:"bundle_hits"`
 	NegativeHits int64 `json:"negative_hits"` // failed builds answered from memory
-	Misses       int64 `json:"misses"`        // nothing had it
+	Misses       int64 `json:"misses"`        // requests that no layer had
 	Compiles     int64 `json:"compiles"`      // calls of a compile function
 	Failures     int64 `json:"failures"`      // those that returned an error
 	Waits        int64 `json:"waits"`         // callers that shared the search of another
-	Evictions    int64 `json:"evictions"`     // entries that memory had no room for
-	Corrupt      int64 `json:"corrupt"`       // files that were bad and deleted, bundles and entries of bundles that were bad
+	Evictions    int64 `json:"evictions"`     // entries removed from memory to keep its bounds
+	Corrupt      int64 `json:"corrupt"`       // invalid files, which were deleted, and invalid bundles and entries of bundles
 	DiskErrors   int64 `json:"disk_errors"`   // reads and writes that failed
 
 	DiskEvictions int64 `json:"disk_evictions"` // entries that this process removed to keep the disk's bounds
-	LockTimeouts  int64 `json:"lock_timeouts"`  // compiles that waited for another process in vain
+	LockTimeouts  int64 `json:"lock_timeouts"`  // compiles that waited too long for another process
 	LockErrors    int64 `json:"lock_errors"`    // compiles without a lock because the file system has none
 
 	MemoryEntries int    `json:"memory_entries"` // remembered failures included
 	MemoryBytes   int64  `json:"memory_bytes"`
 	Dir           string `json:"dir,omitempty"`       // directory in use; empty: memory only
 	DiskOff       string `json:"disk_off,omitempty"`  // why the configured directory is not in use
-	ReadOnly      string `json:"read_only,omitempty"` // why nothing is written to it, if it is only read
+	ReadOnly      string `json:"read_only,omitempty"` // why the directory is used for reading only
 }
 
 // Info describes one entry on disk.
 type Info struct {
 	Key      Key
-	Label    string    // as written; Verify says whether it is intact
+	Label    string    // as written; Verify checks it
 	Bytes    int64     // size of the file
-	Used     time.Time // when it was last written or read, give or take a minute
+	Used     time.Time // time of the last write or read, to within a minute
 	Imported bool      // it came in a bundle and was not compiled here
 }
 
 // Report is the outcome of Verify.
 type Report struct {
 	Checked int   // entries read
-	Bytes   int64 // of the good ones
-	Corrupt []Key // bad ones, deleted
+	Bytes   int64 // size of the valid ones
+	Corrupt []Key // invalid ones, deleted
 	Temp    int   // leftovers of processes that died, deleted
 }
 
-// Stats returns the counters. It opens the disk layer if nobody has yet.
+// Stats returns the counters. It opens the disk layer if that has not been used yet.
 func (c *Cache) Stats() Stats {
 	d := c.layer()
 	var readOnly error
@@ -74,8 +74,8 @@ func (c *Cache) Stats() Stats {
 	return s
 }
 
-// List returns the entries on disk in the order of their keys; a cache in memory
-// only has none. Only headers are read. Files that are no entries are left out.
+// List returns the entries on disk in the order of their keys; a cache in memory only has none.
+// Only headers are read. Files that are not entries are left out.
 func (c *Cache) List() ([]Info, error) {
 	d := c.layer()
 	if d == nil {
@@ -105,9 +105,9 @@ func (c *Cache) Size() (n int, bytes int64, err error) {
 	return n, bytes, err
 }
 
-// Verify reads every entry on disk whole, deletes the bad ones and the leftovers
-// of processes that died, and returns what it found. It takes as long as the
-// disk takes and stops with ctx. Bad entries are a result and not an error.
+// Verify reads every entry on disk completely, deletes invalid ones and the leftovers of processes
+// that died, and returns a report. It stops with ctx. Invalid entries are a result and not an
+// error.
 func (c *Cache) Verify(ctx context.Context) (Report, error) {
 	var r Report
 	d := c.layer()
@@ -139,9 +139,9 @@ func (c *Cache) Verify(ctx context.Context) (Report, error) {
 	return r, nil
 }
 
-// Evict forgets one key, in memory, on disk and in the bundles, and reports whether
-// there was anything in memory or on disk. It is for an entry that is intact and
-// that the device's driver refuses to load all the same.
+// Evict removes one key from memory, disk and the index of bundles, and reports whether memory or
+// disk had it. It is meant for an intact entry that the device's driver nevertheless refuses to
+// load.
 func (c *Cache) Evict(key Key) bool {
 	c.mu.Lock()
 	known := c.memory.remove(key)
@@ -153,10 +153,10 @@ func (c *Cache) Evict(key Key) bool {
 	return known
 }
 
-// Clear forgets everything, remembered failures included, and deletes the
-// entries on disk. It returns how many entries, of how many bytes, are gone: those
-// on disk, or those in memory if there is no disk. Files that are not the cache's
-// are left alone. A compile that is running is stored when it is done.
+// Clear removes everything, remembered failures included, and deletes the entries on disk. It
+// returns the number and the bytes of the removed entries: of those on disk, or of those in memory
+// if there is no disk. Files that do not belong to the cache are not touched. A compile in progress
+// is stored when it is done.
 func (c *Cache) Clear() (n int, bytes int64, err error) {
 	d := c.layer()
 	c.mu.Lock()

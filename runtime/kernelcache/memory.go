@@ -9,11 +9,11 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// itemOverhead is what one item costs besides its contents: map slot, list
-// element, headers. An estimate, so that many tiny entries count for something.
+// itemOverhead is the cost of an item besides its contents: map slot, list element, headers. It is
+// an estimate, so that many tiny entries are not free.
 const itemOverhead = 256
 
-// item is what is remembered of one key: an entry, or the compiler's verdict.
+// item is the memory of one key: an entry, or the compiler's verdict.
 type item struct {
 	key   Key
 	entry Entry
@@ -28,7 +28,7 @@ type memory struct {
 	bytes int64
 }
 
-// get returns what is known of key and makes it the most recently used, or nil.
+// get returns the item of a key, which becomes the most recently used one, or nil.
 func (m *memory) get(key Key) *item {
 	e, ok := m.items[key]
 	if !ok {
@@ -38,9 +38,8 @@ func (m *memory) get(key Key) *item {
 	return e.Value.(*item)
 }
 
-// add remembers an item, and forgets the least recently used ones until the
-// bounds hold. It returns how many it forgot. An item that alone passes the
-// bounds is not kept, and nothing is forgotten for it.
+// add keeps an item, and removes the least recently used ones until the bounds hold. It returns the
+// number of removed items. An item that alone exceeds the bounds is not kept, and removes none.
 func (m *memory) add(it *item, maxBytes int64, maxItems int) (evicted int) {
 	if it.size > maxBytes || maxItems < 1 {
 		return 0
@@ -58,7 +57,7 @@ func (m *memory) add(it *item, maxBytes int64, maxItems int) (evicted int) {
 	return evicted
 }
 
-// remove forgets a key and reports whether it was there.
+// remove removes a key and reports whether it was there.
 func (m *memory) remove(key Key) bool {
 	e, ok := m.items[key]
 	if ok {

@@ -230,7 +230,7 @@ func TestKilledWhilePublishing(t *testing.T) {
 	left, err := os.ReadDir(filepath.Join(dir, "v3", "tmp"))
 	require.NoError(t, err)
 	t.Logf("%d publishes, %d kills, %d entries, %d leftovers", told, kills, report.Checked, len(left))
-	// Nothing that was left keeps anyone from compiling, or waiting for nobody.
+	// Nothing that killed processes left behind makes a compile fail or wait in vain.
 	for n := range p.Keys {
 		c.Evict(key(n))
 		_, hit, err := c.Get(t.Context(), key(n), fixed(payload(n)))

@@ -155,8 +155,8 @@ func mounted(t *testing.T, options string) string {
 	return dir
 }
 
-// A container in which only its user has a number: all that is the superuser's looks as if
-// it were nobody's, and the user's cache is used all the same.
+// In a container in which only its user has a number, the superuser's files seem to belong to no
+// user. The user's cache is used all the same.
 func TestContainerWithoutTheSuperuser(t *testing.T) {
 	dir, program := openToOthers(t)
 	// What the superuser has below /tmp could be anyone's.

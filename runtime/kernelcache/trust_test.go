@@ -269,7 +269,7 @@ func TestEntriesOfOthers(t *testing.T) {
 	}
 }
 
-// A lock file of another user locks nobody out.
+// A lock file of another user does not keep this user from the lock.
 func TestLockOfAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may make files of others")

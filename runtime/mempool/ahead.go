@@ -1,6 +1,6 @@
 package mempool
 
-// Filling the pool ahead of use.
+// Filling the pool before the memory is needed.
 
 import (
 	"errors"
@@ -15,10 +15,10 @@ type Spec struct {
 	Count int
 }
 
-// Preallocate fills the pool, so that those blocks can be had at once without the
-// driver. It is all or nothing: ErrBudget, and no memory more than before, where a
-// limit would be passed, a soft one as well. What else is kept may have to go for it.
-// PassThrough keeps nothing, which is no error.
+// Preallocate fills the pool, so that those blocks can be had later without a call to the driver.
+// If a limit would be exceeded, a soft one included, it returns ErrBudget and holds no more memory
+// than before. It may free other kept blocks to make room. PassThrough keeps nothing, which is no
+// error.
 func (p *Pool) Preallocate(specs []Spec) error {
 	if err := p.roomFor(specs); err != nil || p.o.Mode == PassThrough {
 		return err
@@ -39,7 +39,7 @@ func (p *Pool) Preallocate(specs []Spec) error {
 	return err
 }
 
-// getAll gets blocks, and returns those that it got.
+// getAll gets blocks, and returns the ones it got also with an error.
 func (p *Pool) getAll(specs []Spec) (ids []ID, err error) {
 	for _, s := range specs {
 		for range s.Count {
@@ -53,8 +53,8 @@ func (p *Pool) getAll(specs []Spec) (ids []ID, err error) {
 	return ids, nil
 }
 
-// roomFor refuses blocks that cannot be, or would not be kept, as far as that is known
-// without the driver.
+// roomFor refuses blocks that exceed a limit or would not be kept, as far as can be known without
+// the driver.
 func (p *Pool) roomFor(specs []Spec) error {
 	var bytes, blocks int64
 	same := map[int64]int64{}
@@ -91,7 +91,7 @@ func (p *Pool) roomFor(specs []Spec) error {
 	return nil
 }
 
-// overSoft is the error of a pool that is above a soft limit, or nil.
+// overSoft returns the error of a pool that is above a soft limit, or nil.
 func (p *Pool) overSoft() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,7 +104,7 @@ func (p *Pool) overSoft() error {
 	return nil
 }
 
-// giveBack frees the slabs that came after so many, as far as they are free.
+// giveBack frees the free slabs that were allocated after the slab with that number.
 func (p *Pool) giveBack(after int64) {
 	p.mu.Lock()
 	p.settle()

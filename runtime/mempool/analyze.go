@@ -1,6 +1,6 @@
 package mempool
 
-// What a trace tells of fragmentation, and what could be done about it.
+// Fragmentation in a trace, and advice against it.
 
 import (
 	"cmp"
@@ -11,7 +11,7 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// Analysis is what AnalyzeFragmentation found.
+// Analysis is the result of AnalyzeFragmentation.
 type Analysis struct {
 	Events  int   `json:"events"`
 	Dropped int64 `json:"dropped"`
@@ -22,7 +22,7 @@ type Analysis struct {
 	PeakReserved int64 `json:"peak_reserved"`
 
 	Worst   Moment   `json:"worst"` // when Reserved was largest
-	Keys    []KeyUse `json:"keys"`  // the sizes that went to the driver for most bytes, at most 10
+	Keys    []KeyUse `json:"keys"`  // the sizes with the most bytes from the driver, at most 10
 	Advice  []string `json:"advice"`
 	Samples []Sample `json:"samples"` // Live over time
 }
@@ -40,17 +40,17 @@ type Moment struct {
 	External      float64       `json:"external"`       // 1 - LargestFree/free bytes
 }
 
-// KeyUse is what became of the requests for blocks of one size.
+// KeyUse sums up the requests for blocks of one size.
 type KeyUse struct {
 	Size   int64 `json:"size"`
 	Gets   int64 `json:"gets"`
 	Misses int64 `json:"misses"`
-	Wasted int64 `json:"wasted"`    // bytes not asked for, summed over the gets
-	Most   int64 `json:"most_live"` // blocks at a time
+	Wasted int64 `json:"wasted"`    // bytes of blocks beyond the requests, summed over the gets
+	Most   int64 `json:"most_live"` // most live blocks at one time
 	live   int64
 }
 
-// AnalyzeFragmentation looks at a trace of one device.
+// AnalyzeFragmentation analyzes a trace of one device.
 func AnalyzeFragmentation(t *Trace) *Analysis {
 	arena := t.Arena()
 	a := &Analysis{Events: len(t.Events), Dropped: t.Dropped, Samples: arena.Samples}
@@ -102,7 +102,7 @@ func count(keys map[int64]*KeyUse, open map[ID]*KeyUse, e *Event) {
 	}
 }
 
-// moment looks at the arena just after a time.
+// moment returns the state of the arena just after a time.
 func (a *Arena) moment(at time.Duration) Moment {
 	m := Moment{At: at}
 	there := func(b Box) bool { return b.From <= at && (at < b.Until || b.Until == a.Until) }
@@ -152,19 +152,19 @@ func (a *Arena) moment(at time.Duration) Moment {
 	return m
 }
 
-// advise says what stands out. Its figures are those that the rest of an Analysis shows.
+// advise adds advice on conspicuous figures of the analysis.
 func (a *Analysis) advise(t *Trace) {
 	say := func(format string, args ...any) { a.Advice = append(a.Advice, fmt.Sprintf(format, args...)) }
 	bytes := driver.FormatBytes
 	if a.Dropped > 0 {
-		say("%d events before the first one are lost: record with more room, or see the figures as those of the end", a.Dropped)
+		say("%d events before the first one are lost: record with more room, or read the figures as those of the end of the run", a.Dropped)
 	}
 	if a.Gets == 0 {
 		say("nothing was allocated")
 		return
 	}
 	k := a.Keys[0]
-	if misses := a.Gets - a.Hits; float64(misses) > 0.05*float64(a.Gets) && k.Misses > k.Most { // the first ones must come from there
+	if misses := a.Gets - a.Hits; float64(misses) > 0.05*float64(a.Gets) && k.Misses > k.Most { // the first blocks of a size have to come from the driver
 		say("%.1f %% of the allocations went to the driver, for most bytes those of %s: Preallocate %d of them, or keep more (a higher soft limit)",
 			100*float64(misses)/float64(a.Gets), bytes(k.Size), k.Most)
 	}

@@ -1,19 +1,19 @@
 package mempool
 
-// The arena of a trace: which addresses were in use when, as a picture shows it.
+// The arena of a trace: the addresses in use over time, ready to be drawn.
 
 import "time"
 
-// Box is a block or a slab: so many bytes from an address on, for a time.
+// Box is a block or a slab: a range of addresses for a span of time.
 type Box struct {
 	From, Until   time.Duration
 	Address, Size int64
-	Asked         int64 // of Size; for slabs the same
+	Asked         int64 // requested bytes; Size for slabs
 	Tag           string
 }
 
-// Arena is a device's memory over time. Addresses are such that slabs that are there at
-// the same time lie apart; the driver's own are of no use, and not recorded.
+// Arena is a device's memory over time. Addresses are made up so that slabs of the same time do not
+// overlap; traces do not contain the driver's own addresses.
 type Arena struct {
 	Slabs   []Box
 	Blocks  []Box
@@ -29,15 +29,15 @@ type Arena struct {
 // walker reads a trace of one device.
 type walker struct {
 	a      Arena
-	extent map[int64]int64 // of slabs whose beginning was dropped
+	extent map[int64]int64 // sizes of slabs whose allocation was dropped from the trace
 	slabs  map[int64]int   // open ones: in a.Slabs
 	blocks map[ID]int      // open ones: in a.Blocks
 	space  space
 	now    Sample
 }
 
-// Arena lays out a trace of one device. Slabs whose beginning was dropped are as large
-// as their blocks show.
+// Arena lays out a trace of one device. A slab whose allocation was dropped from the trace gets the
+// size that its blocks show.
 func (t *Trace) Arena() *Arena {
 	w := walker{extent: map[int64]int64{}, slabs: map[int64]int{}, blocks: map[ID]int{}, space: newSpace()}
 	for i := range t.Events {
@@ -86,7 +86,7 @@ func (w *walker) see(e *Event) {
 	}
 }
 
-// open places a slab where it fits best.
+// open places a slab in the gap that fits best.
 func (w *walker) open(slab, size int64) {
 	b := Box{From: w.now.At, Address: w.space.take(size), Size: size, Asked: size}
 	w.slabs[slab] = len(w.a.Slabs)
@@ -108,7 +108,7 @@ func (w *walker) shut(slab int64) {
 }
 
 func (w *walker) begin(e *Event) {
-	w.end(e.ID) // what lost its end
+	w.end(e.ID) // in case its Free was dropped from the trace
 	if _, open := w.slabs[e.Slab]; !open {
 		w.open(e.Slab, w.extent[e.Slab])
 	}

@@ -50,8 +50,7 @@ func (s *bins) remove(b *node) {
 	b.a, b.z = nil, nil
 }
 
-// best returns the smallest block from least to most bytes, as far as a short look
-// at each bin tells, or nil.
+// best returns the smallest block from least to most bytes among the first few of each bin, or nil.
 func (s *bins) best(least, most int64) *node {
 	for i, end := binOf(least), binOf(most); ; i++ {
 		if i = s.next(i); i < 0 || i > end {

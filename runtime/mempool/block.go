@@ -1,6 +1,6 @@
 package mempool
 
-// Slabs, the blocks that they consist of, and the handles by which others know blocks.
+// Slabs, the blocks that they consist of, and the handles of blocks.
 
 import (
 	"fmt"
@@ -12,19 +12,18 @@ import (
 )
 
 // ID names one use of a block: an index in the low half, a generation in the high
-// one. After Put it names nothing, whatever becomes of the block.
+// one. After Put it is no longer valid, even when the block is used again.
 type ID uint64
 
-// NoID names no block ever.
+// NoID is never the ID of a block.
 const NoID ID = math.MaxUint64
 
-// slab is one allocation of the driver. It fits into one line of the processor's cache,
-// as does the first half of node: a block that nobody touched for a while costs few
-// waits for memory.
+// slab is one allocation of the driver. It fits into one line of the processor's cache, as does the
+// first half of node: using a block that is not in the cache costs few waits for memory.
 type slab struct {
 	mem    driver.Memory
 	number int64  // counts the pool's slabs
-	used   uint64 // the epoch in which a block of it came back last
+	used   uint64 // the epoch in which one of its blocks was last put back
 	key    *key
 	space  uint8 // 0: small blocks, 1: large ones
 	kept   bool  // its blocks are reused
@@ -33,13 +32,13 @@ type slab struct {
 // key is one size of slabs.
 type key struct {
 	size  int64
-	slabs int    // there are
-	ready int    // of those: free, whole, and used by no work
+	slabs int    // slabs of this size
+	ready int    // of those: free as a whole, and not used by queued work
 	hit   uint64 // the epoch of the last Hit
-	keep  int    // of ready, for a clean-up that counts
+	keep  int    // how many of ready a clean-up keeps
 }
 
-// keyFor is the key of a new slab.
+// keyFor returns the key of a new slab, and counts the slab.
 func (p *Pool) keyFor(size int64) *key {
 	k := p.keys[size]
 	if k == nil {
@@ -57,9 +56,9 @@ type node struct {
 	off, size int64
 	id        ID
 	asked     int64
-	lane      *Lane // whose queued work may still use it, or nil; of a free block
-	z         *node // after it in its bin
-	bin       int32 // of a warm block its place in Pool.warm
+	lane      *Lane // of a free block: the lane whose queued work may still use it, or nil
+	z         *node // the next block in its bin
+	bin       int32 // for a warm block its place in Pool.warm
 	live      bool
 	warm      bool // free, and in Pool.warm alone
 	listed    bool // in a list
@@ -72,7 +71,7 @@ type node struct {
 	prev, next *node  // neighbours in the slab
 }
 
-// history is who allocated a block, when tracking is on.
+// history says where and when a block was allocated, if tracking is on.
 type history struct {
 	born  time.Time
 	stack []uintptr
@@ -82,17 +81,17 @@ type history struct {
 // classes are the sizes of blocks that are whole allocations.
 var classes = [...]int64{64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20}
 
-// classOf is the place in classes of the smallest that holds n bytes; behind the last
-// one if none does. Each class is four times the one before.
+// classOf returns the index in classes of the smallest one that holds n bytes, or len(classes)
+// if none does. Each class is four times the one before.
 func classOf(n int64) int { return min(len(classes), max(0, (bits.Len64(uint64(n-1))-5)/2)) }
 
-// largest bounds a request, so that no sum overflows.
+// largest is the limit of a request, so that no sum overflows.
 const largest = 1 << 46
 
-// mostAlign bounds what a request is rounded up to.
+// mostAlign is the limit of the alignment that requests are rounded up to.
 const mostAlign = 1 << 30
 
-// sizeOf is how large a block for n bytes is.
+// sizeOf returns the size of a block for n bytes.
 func (p *Pool) sizeOf(n int64, kind driver.MemoryKind) (int64, error) {
 	switch {
 	case n <= 0:
@@ -114,7 +113,7 @@ func (p *Pool) sizeOf(n int64, kind driver.MemoryKind) (int64, error) {
 
 func roundUp(n, to int64) int64 { return (n + to - 1) &^ (to - 1) }
 
-// newNode makes the struct of a block that is free and nowhere yet.
+// newNode returns the struct of a free block that is in no set yet.
 func (p *Pool) newNode(s *slab, off, size int64) *node {
 	b := p.spare
 	if b == nil {
@@ -128,7 +127,7 @@ func (p *Pool) newNode(s *slab, off, size int64) *node {
 	return b
 }
 
-// drop keeps the struct of a block that is no more.
+// drop keeps the struct of a block that no longer exists, for reuse.
 func (p *Pool) drop(b *node) {
 	*b = node{id: b.id, next: p.spare}
 	p.spare = b

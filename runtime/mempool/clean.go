@@ -1,18 +1,18 @@
 package mempool
 
-// Clean-ups: giving back to the driver what is kept. None touches what is live.
+// Clean-ups: giving kept memory back to the driver. None of them touches live blocks.
 
 import "time"
 
-// Trim frees what is kept, the least recently used first, until Cached is at most
-// keep bytes, and returns how much that was. Free parts of slabs that are in use, and
-// blocks that queued work uses, stay.
+// Trim frees kept memory, the least recently used first, until Cached is at most keep bytes, and
+// returns the number of bytes freed. Free parts of slabs that are in use, and blocks that queued
+// work uses, stay.
 func (p *Pool) Trim(keep int64) int64 {
 	return p.clean(func() { p.shrink(func() bool { return p.n.Cached-p.given > keep }) })
 }
 
-// clean does the work of a clean-up under the lock, waits until the driver has freed
-// what was given up, and returns how much that was.
+// clean does the work of a clean-up under the lock, waits until the driver has freed the memory,
+// and returns the number of bytes.
 func (p *Pool) clean(work func()) int64 {
 	p.mu.Lock()
 	p.settle()
@@ -30,11 +30,11 @@ func (p *Pool) clean(work func()) int64 {
 	return freed
 }
 
-// CleanupFragmented is for a pool of whole allocations that holds many sizes and few
-// blocks of each, TypeDiversity above 0.5. Let a be the number of free blocks for each
-// size: of sizes with at most a/2 of them, and of those that served nothing since the
-// clean-up before, it frees all; of the others all but 2a, the least recently used
-// first. It returns how much that was. Free parts of slabs never need it.
+// CleanupFragmented thins out a pool of whole allocations that holds many sizes and few blocks of
+// each (TypeDiversity above 0.5). Let a be the mean number of free blocks per size. Of sizes with
+// at most a/2 free blocks, and of sizes that served no request since the last clean-up, it frees
+// all blocks; of the others it keeps the 2a that were used last. It returns the number of bytes
+// freed. Free parts of slabs never need it.
 func (p *Pool) CleanupFragmented() int64 { return p.clean(p.unfragment) }
 
 func (p *Pool) unfragment() {
@@ -57,7 +57,7 @@ func (p *Pool) unfragment() {
 	})
 }
 
-// thin frees blocks that are whole slabs until there are at most so many of each size.
+// thin frees blocks that are whole slabs until at most that number of each size is left.
 func (p *Pool) thin(most func(*key) int) {
 	for _, k := range p.keys {
 		k.keep = most(k)
@@ -72,13 +72,13 @@ func (p *Pool) thin(most func(*key) int) {
 	}
 }
 
-// crowded is the utilization from which on a pool keeps less.
+// crowded is the utilization above which a pool keeps less.
 const crowded = 0.7
 
-// Maintenance is for calls now and then. A pool whose last clean-up, or beginning, is
-// at least that long ago is cleaned: of CleanupFragmented, of slabs that nobody used
-// since the clean-up before, and at a utilization above 0.7 of half of each size's free
-// blocks. It reports whether the time had come.
+// Maintenance is to be called periodically. If the last clean-up, or the pool's beginning, is at
+// least interval ago, it does the work of CleanupFragmented, frees slabs that were not used since
+// the last clean-up, and at a utilization above 0.7 frees half of each size's free blocks. It
+// reports whether it did so.
 func (p *Pool) Maintenance(interval time.Duration) bool {
 	p.mu.Lock()
 	last := p.swept
@@ -91,7 +91,7 @@ func (p *Pool) Maintenance(interval time.Duration) bool {
 	}
 	p.clean(func() {
 		p.unfragment()
-		for b := p.empty.first; b != nil && b.slab.used < p.epoch; b = p.empty.first { // in the order of use
+		for b := p.empty.first; b != nil && b.slab.used < p.epoch; b = p.empty.first { // the list is in the order of use
 			p.unkeep(b)
 			p.giveUp(b)
 		}
@@ -102,25 +102,26 @@ func (p *Pool) Maintenance(interval time.Duration) bool {
 	return true
 }
 
-// utilization is Reserved as a part of the soft limit.
+// utilization returns Reserved as a part of the soft limit.
 func (p *Pool) utilization() float64 {
 	return float64(p.n.Reserved-p.given) / float64(max(1, p.o.SoftLimit))
 }
 
-// coalesceEvery is after how many returns a pool that is nearly full looks for blocks
-// that work has left.
+// coalesceEvery is the number of returns after which a pool that is nearly full looks for free
+// blocks that queued work has finished with.
 const coalesceEvery = 25
 
-// ShouldCoalesce advises Coalesce: more than a quarter of Live was not asked for, or
-// the pool is at 0.7 of its soft limit at every 25th return. Then Put does it by itself.
+// ShouldCoalesce reports whether Coalesce is advisable: more than a quarter of Live is unused space
+// inside blocks, or the pool is above 0.7 of its soft limit at a 25th return. Put then does it by
+// itself.
 func (p *Pool) ShouldCoalesce() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.n.Internal() > 0.25 || p.n.Deallocations%coalesceEvery == 0 && p.utilization() > crowded
 }
 
-// Coalesce looks which blocks work has left and joins them with their neighbours; those
-// that are free of work are joined already. It never waits.
+// Coalesce finds free blocks that queued work has finished with, and joins them with their
+// neighbours. Other free blocks are already joined. It never waits.
 func (p *Pool) Coalesce() {
 	p.mu.Lock()
 	p.coalesce()

@@ -76,7 +76,7 @@ func TestCleanupFragmented(t *testing.T) {
 	}
 }
 
-// Ten sizes, one block each, and nobody asks for them: the origin never freed any.
+// Ten sizes, one block each, and no further request: the second clean-up frees them.
 func TestOneBufferPerKeyIsFreed(t *testing.T) {
 	p := New(&fakeSource{}, Options{Mode: Exact})
 	one := map[int64]int{}

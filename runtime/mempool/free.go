@@ -1,6 +1,6 @@
 package mempool
 
-// Free blocks: taking one, cutting it, joining it with its neighbours, giving it up.
+// Free blocks: taking, cutting, joining and giving them back to the driver.
 
 import "math"
 
@@ -14,13 +14,13 @@ func spaceOf(size int64) uint8 {
 	return 1
 }
 
-// take returns a free block for size bytes, cut to size, or nil. With a lane that is
-// one that work of the lane may still use; else one that nothing uses.
+// take returns a free block for size bytes, cut to size, or nil. With a lane it prefers a block
+// that queued work of the lane may still use; otherwise it returns a block that no work uses.
 func (p *Pool) take(size int64, lane *Lane) *node {
 	space := spaceOf(size)
 	ofLane := lane != nil && lane.order.first != nil
 	if !ofLane {
-		if b := p.warm.take(size); b != nil { // as nearly always
+		if b := p.warm.take(size); b != nil { // the usual case
 			return b
 		}
 	}
@@ -49,7 +49,7 @@ func (p *Pool) take(size int64, lane *Lane) *node {
 	return b
 }
 
-// most is the size up to which a block serves a request.
+// most returns the size of the largest block that may serve a request.
 func (p *Pool) most(size int64) int64 {
 	switch {
 	case p.o.Mode == Split:
@@ -60,7 +60,7 @@ func (p *Pool) most(size int64) int64 {
 	return size
 }
 
-// cut leaves b size bytes, and the rest free.
+// cut shortens b to size bytes, and makes the rest a free block.
 func (p *Pool) cut(b *node, size int64) {
 	r := p.newNode(b.slab, b.off+size, b.size-size)
 	r.lane, r.at = b.lane, b.at
@@ -73,8 +73,7 @@ func (p *Pool) cut(b *node, size int64) {
 	p.file(r)
 }
 
-// keep puts a free block where it is found again, joined with its neighbours, or
-// gives it to the driver.
+// keep files a free block, joined with its neighbours, or gives it to the driver.
 func (p *Pool) keep(b *node) {
 	if !b.slab.kept {
 		if b.lane == nil {
@@ -100,23 +99,24 @@ func (p *Pool) keep(b *node) {
 	}
 }
 
-// mostReady is how many free blocks of one size are kept where blocks are allocations.
+// mostReady is the number of free blocks of one size that are kept where blocks are whole
+// allocations.
 const mostReady = 1000
 
-// tooMany reports whether a limit is passed above which b, a whole slab, is not kept.
+// tooMany reports whether b, a whole slab, is above a limit and not to be kept.
 func (p *Pool) tooMany(b *node) bool {
 	return p.over() || b.slab.key.ready > mostReady && p.o.Mode != Split
 }
 
-// over reports whether the pool is above a limit, so that it keeps nothing. A hard one
-// can be set below what is held.
+// over reports whether the pool is above a limit, so that it keeps nothing. A hard limit can be set
+// below the memory that is held.
 func (p *Pool) over() bool {
 	held := p.n.Reserved - p.given
 	return held > p.o.SoftLimit || p.o.HardLimit > 0 && held > p.o.HardLimit ||
 		p.o.SoftCount > 0 && p.n.Slabs-int64(len(p.dead)) > int64(p.o.SoftCount)
 }
 
-// join makes b and its right neighbour n, both free and filed nowhere, one.
+// join makes one block of b and its right neighbour n, which are both free and in no set.
 func (p *Pool) join(b, n *node) {
 	b.size += n.size
 	b.at = max(b.at, n.at)
@@ -162,7 +162,7 @@ func (p *Pool) unkeep(b *node) {
 	}
 }
 
-// giveUp leaves a block that is a whole slab to the driver: unlock sees to it.
+// giveUp marks a block that is a whole slab for the driver; unlock frees it.
 func (p *Pool) giveUp(b *node) {
 	p.dead = append(p.dead, b.slab)
 	p.given += b.slab.mem.Size
@@ -170,7 +170,7 @@ func (p *Pool) giveUp(b *node) {
 	p.drop(b)
 }
 
-// forget counts a slab no more among those of its size.
+// forget removes a slab from the count of its size.
 func (p *Pool) forget(s *slab) {
 	if s.key.slabs--; s.key.slabs == 0 {
 		delete(p.keys, s.key.size)

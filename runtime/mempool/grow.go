@@ -1,7 +1,7 @@
 package mempool
 
-// The long way: memory from the driver, limits, and what is tried before memory is
-// said to be out.
+// The slow path: memory from the driver, limits, and the attempts that are made before a request
+// fails.
 
 import (
 	"errors"
@@ -11,21 +11,21 @@ import (
 )
 
 const (
-	smallSlab = 2 << 20 // what blocks up to smallBlock are cut from
+	smallSlab = 2 << 20 // blocks up to smallBlock are cut from slabs of this size
 
-	// Larger blocks are cut from slabs of an eighth of what was ever live, up to
-	// largeSlab: little is left over in a small pool, and a large one rarely grows. From
-	// half of largeSlab on a block has a slab of its own size.
+	// Larger blocks are cut from slabs of an eighth of PeakLive, up to largeSlab: a small pool
+	// wastes little, and a large one rarely grows. A block above half of largeSlab has a slab of
+	// its own.
 	largeSlab = 32 << 20
-	grain     = 128 << 10 // of slabs below largeSlab
+	grain     = 128 << 10 // sizes of slabs below largeSlab are multiples of this
 
-	// What is kept whatever Slack says. Blocks that are whole allocations are seldom of
-	// use for another size, and more of them lie idle.
+	// The bytes that are kept regardless of Slack. More of them are needed where blocks are whole
+	// allocations, which seldom suit another size.
 	keptSplit = 4 << 20
 	keptWhole = 64 << 20
 )
 
-// slabFor is how much to get from the driver for a block.
+// slabFor returns how much memory to allocate from the driver for a block.
 func (p *Pool) slabFor(size int64, kind driver.MemoryKind) int64 {
 	switch {
 	case !p.keeps(kind) || p.o.Mode != Split:
@@ -40,7 +40,7 @@ func (p *Pool) slabFor(size int64, kind driver.MemoryKind) int64 {
 	return roundUp(size, smallSlab)
 }
 
-// kept is what is always kept beside the largest Live.
+// kept returns the bytes beside the largest Live that are kept regardless of Slack.
 func (p *Pool) kept() int64 {
 	if p.o.Mode == Split {
 		return keptSplit
@@ -58,7 +58,7 @@ func (p *Pool) miss(n, size int64, kind driver.MemoryKind, lane *Lane) (Block, e
 		return block, nil
 	}
 	if err := p.allowed(want); err != nil {
-		want = size // a slab may be more than there is room for
+		want = size // there may be room for the block, though not for a slab
 		if p.allowed(want) != nil {
 			if block, ok := p.reclaim(n, size, kind, lane); ok {
 				return block, nil
@@ -69,7 +69,7 @@ func (p *Pool) miss(n, size int64, kind driver.MemoryKind, lane *Lane) (Block, e
 		}
 	}
 	mem, err := p.source.Alloc(want, kind)
-	if want > size && errors.Is(err, driver.ErrTooLarge) { // as a slab, not as a block
+	if want > size && errors.Is(err, driver.ErrTooLarge) { // as a slab, perhaps not as a block
 		mem, err = p.source.Alloc(size, kind)
 	}
 	if errors.Is(err, driver.ErrOutOfMemory) {
@@ -91,8 +91,8 @@ func (p *Pool) miss(n, size int64, kind driver.MemoryKind, lane *Lane) (Block, e
 	return p.adopt(mem, n, size, kind)
 }
 
-// prepare looks once more, since others may have put blocks back meanwhile, and then
-// makes room for a new slab below the limits that only cost what is kept.
+// prepare tries once more, since other calls may have put blocks back, and then frees kept memory
+// to make room for a new slab below the limits on kept memory.
 func (p *Pool) prepare(n, size, want int64, kind driver.MemoryKind, lane *Lane) (Block, bool) {
 	p.mu.Lock()
 	defer p.unlock()
@@ -104,7 +104,7 @@ func (p *Pool) prepare(n, size, want int64, kind driver.MemoryKind, lane *Lane) 
 	}
 	if high {
 		p.n.Coalesces++
-		p.note(Event{Kind: Coalesced}) // settle has joined what can be joined
+		p.note(Event{Kind: Coalesced}) // settle has joined all blocks that can be joined
 		if p.reaches(p.o.Thresholds.LowWater) {
 			p.shrink(func() bool { return true })
 		}
@@ -124,7 +124,7 @@ func (p *Pool) reaches(part float64) bool {
 	return float64(p.n.Reserved-p.given) >= part*float64(p.o.SoftLimit)
 }
 
-// again serves a request from what has become free. The caller holds the lock.
+// again serves a request from blocks that have become free. The caller holds the lock.
 func (p *Pool) again(n, size int64, kind driver.MemoryKind, lane *Lane) (Block, bool) {
 	if !p.keeps(kind) {
 		return Block{}, false
@@ -138,8 +138,8 @@ func (p *Pool) again(n, size int64, kind driver.MemoryKind, lane *Lane) (Block, 
 	return block, true
 }
 
-// allowed says whether the hard limits leave room for a new slab, after dropping what
-// is kept as far as that makes the room.
+// allowed returns nil if the hard limits leave room for a new slab, after freeing as much kept
+// memory as necessary, and the error otherwise.
 func (p *Pool) allowed(want int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -148,7 +148,7 @@ func (p *Pool) allowed(want int64) error {
 			p.o.HardCount > 0 && p.n.Slabs-int64(len(p.dead)) >= int64(p.o.HardCount)
 	}
 	p.shrink(over)
-	p.unlock() // now the driver frees
+	p.unlock() // the driver frees now
 	p.mu.Lock()
 	p.waitFrees()
 	switch {
@@ -163,15 +163,15 @@ func (p *Pool) allowed(want int64) error {
 	return nil
 }
 
-// waitFrees waits for frees that others have begun.
+// waitFrees waits for frees that other calls have begun.
 func (p *Pool) waitFrees() {
 	for p.dying > 0 {
 		p.freed.Wait()
 	}
 }
 
-// reclaim gets back everything that is not in use, and serves the request if that is
-// enough. It waits for queued work.
+// reclaim makes everything that is not in use free, and serves the request if that suffices. It
+// waits for queued work.
 func (p *Pool) reclaim(n, size int64, kind driver.MemoryKind, lane *Lane) (Block, bool) {
 	p.reclaims(1)
 	defer p.reclaims(-1)
@@ -193,7 +193,7 @@ func (p *Pool) reclaims(n int) {
 	p.mu.Unlock()
 }
 
-// sweep serves the request from what is free, or gives all of that to the driver.
+// sweep serves the request from free memory, or gives all free memory to the driver.
 func (p *Pool) sweep(n, size int64, kind driver.MemoryKind, lane *Lane) (Block, bool) {
 	p.mu.Lock()
 	if block, ok := p.again(n, size, kind, lane); ok {
@@ -208,12 +208,12 @@ func (p *Pool) sweep(n, size int64, kind driver.MemoryKind, lane *Lane) (Block, 
 	return Block{}, false
 }
 
-// adopt makes a block of memory that the driver gave.
+// adopt makes a block of memory from the driver.
 func (p *Pool) adopt(mem driver.Memory, n, size int64, kind driver.MemoryKind) (Block, error) {
 	p.mu.Lock()
 	defer p.unlock()
 	b := p.newSlab(mem, size, kind)
-	if p.closed { // meanwhile
+	if p.closed { // closed meanwhile
 		p.giveUp(b)
 		return Block{}, driver.ErrClosed
 	}
@@ -225,8 +225,8 @@ func (p *Pool) adopt(mem driver.Memory, n, size int64, kind driver.MemoryKind) (
 	return block, nil
 }
 
-// newSlab counts a slab for blocks of about that size, and returns all of it as a block
-// that is free and nowhere yet.
+// newSlab counts a slab for blocks of about that size, and returns all of it as a free block that
+// is in no set yet.
 func (p *Pool) newSlab(mem driver.Memory, size int64, kind driver.MemoryKind) *node {
 	p.slabs++
 	s := &slab{mem: mem, number: p.slabs, space: spaceOf(size), kept: p.keeps(kind), key: p.keyFor(mem.Size)}
@@ -240,8 +240,8 @@ func (p *Pool) newSlab(mem driver.Memory, size int64, kind driver.MemoryKind) *n
 	return p.newNode(s, 0, mem.Size)
 }
 
-// shrink gives whole free slabs to the driver, the least recently used first, for as
-// long as there is a reason. The caller holds the lock and unlocks by unlock.
+// shrink gives slabs that are free as a whole to the driver, the least recently used first, while
+// reason returns true. The caller holds the lock and releases it with unlock.
 func (p *Pool) shrink(reason func() bool) {
 	p.cool()
 	for b := p.empty.first; b != nil && reason(); b = p.empty.first {

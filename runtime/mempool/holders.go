@@ -1,6 +1,6 @@
 package mempool
 
-// Who holds memory: for errors, for leaks, for profiles.
+// The holders of memory: for errors, for leaks, for profiles.
 
 import (
 	"cmp"
@@ -16,8 +16,8 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// Holder is who holds live blocks: all of one size, or with tracking on all that were
-// allocated at one place.
+// Holder is a group of live blocks: all of one size, or with tracking on all that were allocated at
+// one place.
 type Holder struct {
 	Bytes  int64
 	Blocks int
@@ -26,7 +26,7 @@ type Holder struct {
 	Stack  []uintptr // of the allocation, for goruntime.CallersFrames; nil without tracking
 }
 
-// String reads "12.0 MiB in 3 blocks, main.load (load.go:31)".
+// String returns a line such as "12.0 MiB in 3 blocks, main.load (load.go:31)".
 func (h *Holder) String() string {
 	s := fmt.Sprintf("%s in %d blocks", driver.FormatBytes(h.Bytes), h.Blocks)
 	if h.Tag != "" {
@@ -41,7 +41,7 @@ func (h *Holder) String() string {
 	return s
 }
 
-// ours is the prefix of functions that a reader of a stack does not look for.
+// ours is the prefix of functions of Concord, which are not of interest in a stack.
 const ours = "github.com/concord-compute/concord/runtime."
 
 // Place is the first function of the stack outside of Concord's runtime, with file
@@ -59,13 +59,13 @@ func (h *Holder) Place() string {
 	}
 }
 
-// depth is how many callers of an allocation are remembered.
+// depth is the number of stack frames that are kept per allocation.
 const depth = 32
 
-// remember notes who allocated a block.
+// remember notes the stack that allocated a block.
 func (p *Pool) remember(id ID) {
 	var pcs [depth]uintptr
-	n := goruntime.Callers(3, pcs[:]) // without Callers, this one and Get
+	n := goruntime.Callers(3, pcs[:]) // skips Callers, remember and Get
 	h := &history{born: time.Now(), stack: slices.Clone(pcs[:n])}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,20 +75,19 @@ func (p *Pool) remember(id ID) {
 	}
 }
 
-// owner is a live block among those of all pools.
+// owner identifies a live block among those of all pools.
 type owner struct {
 	p  *Pool
 	id ID
 }
 
-// ProfileName is the name of the profile that runtime/pprof knows: live blocks of
-// all pools, as far as they were allocated with tracking on, by stack. It counts
-// blocks; WriteProfile has their bytes.
+// ProfileName is the name of a profile of runtime/pprof: live blocks of all pools that were
+// allocated with tracking on, by stack. It counts blocks; WriteProfile has their bytes.
 const ProfileName = "concord_device_memory"
 
 var liveProfile = sync.OnceValue(func() *pprof.Profile { return pprof.NewProfile(ProfileName) })
 
-// SetTag names what a live block is for, in lists of holders.
+// SetTag names the purpose of a live block, in lists of holders.
 func (p *Pool) SetTag(id ID, tag string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,10 +102,10 @@ func (p *Pool) SetTag(id ID, tag string) {
 	p.noteBlock(Tagged, b)
 }
 
-// Holders lists who holds live blocks, the largest first.
+// Holders lists the holders of live blocks, the largest first.
 func (p *Pool) Holders() []Holder { return p.holders(0) }
 
-// holders lists blocks that are at least that old, or all.
+// holders lists the holders of blocks that are at least that old; 0 means all.
 func (p *Pool) holders(age time.Duration) []Holder {
 	found := map[string]*Holder{}
 	for _, h := range p.holding(age) {
@@ -133,13 +132,13 @@ func (p *Pool) holders(age time.Duration) []Holder {
 	return list
 }
 
-// holding is one live block and who has it.
+// holding is one live block with its holder.
 type holding struct {
 	Holder
 	asked int64
 }
 
-// holding copies out the live blocks, so that nothing is put into words under the lock.
+// holding copies the live blocks, so that text is formatted after the lock is released.
 func (p *Pool) holding(age time.Duration) []holding {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -158,15 +157,15 @@ func (p *Pool) holding(age time.Duration) []holding {
 	return list
 }
 
-// Leaks lists what has been live for at least that long; only what was allocated with
-// tracking on has an age.
+// Leaks lists the blocks that have been live for at least that long; only blocks that were
+// allocated with tracking on have an age.
 func (p *Pool) Leaks(age time.Duration) []Holder { return p.holders(max(age, 1)) }
 
-// listed is how many holders an error names.
+// listed is the number of holders that an error names.
 const listed = 5
 
-// explain adds to an error what the memory went to. The caller holds p.growing, so
-// nobody is told of thresholds from here: who is told may call Get.
+// explain adds the holders of memory to an error. The caller holds p.growing, so the function of
+// Watch must not be called here: it may call Get.
 func (p *Pool) explain(err error) error {
 	s := p.Counters()
 	text := fmt.Sprintf("live %s in %d buffers, kept %s", driver.FormatBytes(s.Live), s.LiveBlocks, driver.FormatBytes(s.Cached))
@@ -185,10 +184,10 @@ func lines(list []Holder) string {
 	return b.String()
 }
 
-// ErrLeak is what Close of a pool with live blocks matches.
+// ErrLeak is the error of Close of a pool with live blocks.
 var ErrLeak = errors.New("device memory is still in use")
 
-// leaks returns an error that lists what is live, or nil.
+// leaks returns an error that lists the live blocks, or nil.
 func (p *Pool) leaks() error {
 	s := p.Counters()
 	if s.LiveBlocks == 0 {

@@ -1,16 +1,16 @@
 package mempool
 
-// Which sizes are asked for, and what to have ready for them; how memory is walked.
+// Requested sizes, and the number of blocks to preallocate of each.
 
 import "slices"
 
-// Class is what became of requests up to one size.
+// Class sums up the requests of one range of sizes.
 type Class struct {
 	Bytes   int64 // the largest request; 0: larger than every class
 	Gets    int64
 	Live    int64 // blocks
-	Free    int64 // blocks of about that size: those that this class would take first
-	Prewarm int   // blocks that Preallocate should have ready
+	Free    int64 // free blocks of about that size, which this class would use first
+	Prewarm int   // blocks that should be preallocated
 }
 
 // Utilization is the part of a class's blocks that is live.
@@ -21,7 +21,7 @@ func (c *Class) Utilization() float64 {
 	return float64(c.Live) / float64(c.Live+c.Free)
 }
 
-// Hot lists the classes of sizes that were asked for, the most wanted first.
+// Hot lists the classes with requests, the most frequent first.
 func (p *Pool) Hot() []Class {
 	list := make([]Class, len(p.hot))
 	p.mu.Lock()

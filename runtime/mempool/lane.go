@@ -1,27 +1,27 @@
 package mempool
 
-// Lanes: in-order queues whose work uses blocks after they came back.
+// Lanes: in-order queues whose work may use blocks after they were put back.
 
-// Work is what the pool needs to know of a queue.
+// Work is the progress of a queue, as the pool asks for it.
 type Work interface {
-	// Finished returns up to which count the work is known to be done. It never waits,
-	// and is called with the pool's lock held: it calls nothing of the pool.
+	// Finished returns the count up to which the work is known to be done. It never waits. It is
+	// called with the pool's lock held and must not call the pool.
 	Finished() uint64
-	// Wait returns when work up to a count is done, or when that cannot be waited for.
-	// No lock is held.
+	// Wait returns when work up to a count is done, or when that cannot be waited for. It is called
+	// without a lock.
 	Wait(upTo uint64)
 }
 
-// Lane is one queue, as its pool knows it. Pool.NewLane makes one.
+// Lane represents one queue in its pool. Pool.NewLane makes one.
 type Lane struct {
 	pool  *Pool
 	work  Work
-	done  uint64  // what Finished said last
+	done  uint64  // the last result of Finished
 	free  [2]bins // blocks that work here may still use, by space
-	order list    // the same in the order in which they came
+	order list    // the same blocks in the order in which they were put back
 }
 
-// NewLane tells the pool of a queue. Close the lane with the queue.
+// NewLane adds a queue to the pool. Close the lane with the queue.
 func (p *Pool) NewLane(w Work) *Lane {
 	l := &Lane{pool: p, work: w}
 	p.mu.Lock()
@@ -40,10 +40,10 @@ func (l *Lane) Close() {
 	p.unlock()
 }
 
-// passed reports whether work up to a count is known to be done, without asking.
+// passed reports whether work up to a count is known to be done, without calling Finished.
 func (l *Lane) passed(at uint64) bool { return l.done >= at }
 
-// Settle looks how far lanes are and frees what they have passed. It never waits.
+// Settle checks the progress of the lanes and frees blocks that they have passed. It never waits.
 func (p *Pool) Settle() {
 	p.mu.Lock()
 	p.settle()
@@ -64,9 +64,9 @@ func (p *Pool) settle() {
 	}
 }
 
-// promote makes blocks ready up to what the lane has done.
+// promote makes blocks ready that the lane has passed.
 func (p *Pool) promote(l *Lane) {
-	p.cool() // what came back before goes before
+	p.cool() // earlier blocks are filed first
 	for b := l.order.first; b != nil && b.at <= l.done; b = l.order.first {
 		p.unkeep(b)
 		b.lane = nil
@@ -74,7 +74,7 @@ func (p *Pool) promote(l *Lane) {
 	}
 }
 
-// waitForLanes waits for all work that free blocks were left to.
+// waitForLanes waits for all work that may still use free blocks.
 func (p *Pool) waitForLanes() {
 	type until struct {
 		lane *Lane
@@ -97,7 +97,7 @@ func (p *Pool) waitForLanes() {
 	}
 	p.mu.Lock()
 	for _, u := range waits {
-		if _, open := p.lanes[u.lane]; open { // else its work is over, and may be gone
+		if _, open := p.lanes[u.lane]; open { // otherwise its work is over, and may no longer exist
 			u.lane.done = max(u.lane.done, u.lane.work.Finished())
 			p.promote(u.lane)
 		}

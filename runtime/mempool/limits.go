@@ -1,6 +1,6 @@
 package mempool
 
-// Limits, memory that comes on another way, and the end.
+// Limits, memory that the driver allocates in other ways, and Close.
 
 import (
 	"errors"
@@ -9,9 +9,9 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// SetLimits changes the limits; 0 means as in Options. What is kept above a new limit is
-// freed at once. A hard limit below what is live refuses what comes. After Close it is
-// ErrClosed.
+// SetLimits changes the limits; 0 means the default as in Options. Kept memory above a new limit is
+// freed at once. If the hard limit is below Live, new requests that need the driver are refused.
+// After Close it is ErrClosed.
 func (p *Pool) SetLimits(soft, hard int64) error {
 	if soft < 0 || hard < 0 {
 		return fmt.Errorf("limits of %d and %d bytes: %w", soft, hard, driver.ErrInvalidArgument)
@@ -32,8 +32,8 @@ func (p *Pool) SetLimits(soft, hard int64) error {
 	return nil
 }
 
-// Reserve counts memory that comes from the driver on another way, such as its own
-// allocator in stream order, under the same limits. The memory is live until Release.
+// Reserve counts memory that the driver allocates in another way, such as its own allocator in
+// stream order, under the same limits. The memory is live until Release.
 func (p *Pool) Reserve(n int64) (ID, error) {
 	id, err := p.reserve(n)
 	p.mu.Lock()
@@ -47,7 +47,7 @@ func (p *Pool) reserve(n int64) (ID, error) {
 	}
 	p.growing.Lock()
 	defer p.growing.Unlock()
-	const kind = driver.Pinned // which is never reused, so what makes room hands nothing out
+	const kind = driver.Pinned // never reused, so that making room hands nothing out
 	p.prepare(n, n, n, kind, nil)
 	if err := p.allowed(n); err != nil {
 		if !errors.Is(err, driver.ErrBudget) {
@@ -60,7 +60,7 @@ func (p *Pool) reserve(n int64) (ID, error) {
 	}
 	p.mu.Lock()
 	defer p.unlock()
-	if p.closed { // meanwhile
+	if p.closed { // closed meanwhile
 		return NoID, driver.ErrClosed
 	}
 	var block Block
@@ -68,7 +68,7 @@ func (p *Pool) reserve(n int64) (ID, error) {
 	return block.ID, nil
 }
 
-// Release ends what Reserve began.
+// Release ends the accounting that Reserve began.
 func (p *Pool) Release(id ID) error {
 	p.mu.Lock()
 	defer p.leave()
@@ -94,9 +94,8 @@ func (p *Pool) Release(id ID) error {
 	return nil
 }
 
-// Close frees what is kept, and returns an error that lists what is live. That stays
-// usable, and is freed when it comes back; Get answers ErrClosed. Closing twice does
-// nothing more.
+// Close frees kept memory, and returns an error that lists live blocks. These stay usable, and are
+// freed when they are put back; Get answers ErrClosed. Closing twice does nothing more.
 func (p *Pool) Close() error {
 	p.mu.Lock()
 	p.closed = true

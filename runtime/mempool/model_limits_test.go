@@ -1,6 +1,6 @@
 package mempool
 
-// What the model knows of limits: what is never held, what is never kept, who is told.
+// Limits in the model: memory that is never held, memory that is never kept, reports.
 
 import (
 	"cmp"
@@ -26,7 +26,7 @@ func (m *model) refused(err error) error {
 	return err
 }
 
-// keepsNothing looks for allocations that nobody uses.
+// keepsNothing looks for unused allocations.
 func (m *model) keepsNothing() error {
 	m.p.mu.Lock()
 	defer m.p.mu.Unlock()

@@ -101,7 +101,7 @@ func (m *model) get(n int64, kind driver.MemoryKind, on *queue) error {
 			still = append(still, other)
 		case other.on != on || !b.Ordered:
 			return fmt.Errorf("%+v overlaps %+v, whose work goes on", s, other)
-		default: // the new user comes after the old one, and so must who gets it next
+		default: // the new use comes after the old one, and so must the next one
 			still = append(still, other)
 		}
 	}
@@ -118,7 +118,7 @@ func (m *model) put(i int, on *queue) error {
 	if s.reserved {
 		return m.release(s)
 	}
-	for _, other := range m.pending { // as runtime does: whoever gets ordered memory puts it back in that order
+	for _, other := range m.pending { // as runtime does: ordered memory is put back in that order
 		if other.on.passed < other.at && s.meets(other) {
 			on = other.on
 		}

@@ -1,6 +1,6 @@
 package mempool
 
-// The pool: what it is made of, and the short way of a block out and back.
+// The pool itself, and the fast path of Get and Put.
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// Source is where memory comes from; every driver.Device is one.
+// Source allocates memory for a pool; every driver.Device is one.
 type Source interface {
 	Alloc(n int64, kind driver.MemoryKind) (driver.Memory, error)
 	Free(m driver.Memory) error
@@ -21,7 +21,7 @@ type Source interface {
 // Mode says how blocks are made of the driver's allocations.
 type Mode int
 
-// The modes; the package documentation tells when which is right.
+// The modes; the package documentation says which one suits which device.
 const (
 	Split       Mode = iota // blocks are parts of slabs
 	Whole                   // a block is an allocation of its class's size
@@ -33,31 +33,31 @@ const (
 // device whose memory is unknown.
 type Options struct {
 	Mode  Mode
-	Align int64 // of blocks in bytes; 0 means 256. A power of two up to 1 GiB, or the next one
+	Align int64 // alignment of blocks in bytes; 0 means 256. Rounded up to a power of two, at most 1 GiB
 
 	SoftLimit int64 // bytes above which nothing is kept; 0 means 1 GiB. See AdviseLimit
-	HardLimit int64 // bytes that Reserved never passes; 0 means none
-	SoftCount int   // allocations of the driver above which nothing is kept; 0 means no limit
-	HardCount int   // allocations of the driver at any time; 0 means no limit
+	HardLimit int64 // bytes that Reserved never exceeds; 0 means no limit
+	SoftCount int   // driver allocations above which nothing is kept; 0 means no limit
+	HardCount int   // driver allocations that are never exceeded; 0 means no limit
 
-	// Slack bounds what is kept beside the largest Live so far, as a part of that, when
-	// the pool grows; 0 means 0.25 where blocks are parts of slabs, 1 elsewhere. 4 MiB
-	// there, and 64 MiB elsewhere, are always kept.
+	// Slack limits kept memory when the pool grows, as a part of the largest Live so far; 0 means
+	// 0.25 in mode Split and 1 in the others. 4 MiB in mode Split, and 64 MiB in the others, may
+	// always be kept.
 	Slack float64
 
 	Thresholds    Thresholds // see Watch
 	AutoEmergency bool       // Trim(0) whenever Live passes Thresholds.Critical
 
-	// Device says how much of the device's memory is in use, by whomever. It is asked
-	// when the driver has given memory, with no lock held. Nil means that nobody knows.
+	// Device returns how much of the device's memory is in use by all programs. It is called after
+	// the driver has allocated memory, with no lock held. Nil means that this is unknown.
 	Device func() (used, total int64, known bool)
-	// Drain gives back what is closed and still in use, after waiting for its work;
-	// Collect what is forgotten. They are called before memory is said to be out, with no
-	// lock held, and may call Put. Nil means that there is nothing.
+	// Drain gives back closed memory that is still in use, after waiting for its work; Collect
+	// gives back forgotten memory. They are called before a request fails for lack of memory, with
+	// no lock held, and may call Put. Nil means that there is no such memory.
 	Drain, Collect func()
 	// Busy reports a time in which the driver cannot free. Nil means never.
 	Busy func() bool
-	// FreeFailed is told what the driver says when it cannot free. May be nil.
+	// FreeFailed is called with errors of the driver's Free. It may be nil.
 	FreeFailed func(error)
 }
 
@@ -67,7 +67,7 @@ type Pool struct {
 	source Source
 	track  atomic.Bool
 
-	growing sync.Mutex // held by who gets memory from the driver: one at a time
+	growing sync.Mutex // held by the call that gets memory from the driver, one at a time
 
 	mu     sync.Mutex
 	freed  *sync.Cond // a free by the driver has ended
@@ -78,26 +78,26 @@ type Pool struct {
 	empty  list    // blocks that are whole slabs and free, least recently used first
 	table  []*node // by index of ID
 	spare  *node   // structs for reuse, linked by next
-	dead   []*slab // for the driver, once the lock is given back
-	given  int64   // bytes of dead and of what the driver is freeing
+	dead   []*slab // slabs to be freed by the driver once the lock is released
+	given  int64   // bytes of dead and of slabs that the driver is freeing
 	dying  int     // slabs that the driver is freeing
 	made   time.Time
 	swept  time.Time      // of the last clean-up, or zero
 	epoch  uint64         // of clean-ups, from 1
-	keys   map[int64]*key // sizes of slabs that there are
-	slabs  int64          // that there ever were
+	keys   map[int64]*key // sizes of existing slabs
+	slabs  int64          // slabs ever allocated
 	hot    [len(classes) + 1]int64
-	n      Stats // the counters; what is derived stays zero
+	n      Stats // the counters; derived fields stay zero
 
-	// Of Live: the thresholds, how many of them are passed, and between which two bytes
-	// that stays so.
+	// For thresholds of Live: the lines in bytes, how many of them are crossed, and the range of
+	// Live in which that does not change.
 	lines        [4]int64
 	level        int
 	below, above int64
-	full         bool // the device
-	high         bool // Reserved was at HighWater before the last look for a block
+	full         bool // the device's memory is nearly full
+	high         bool // Reserved was at HighWater before the last search for a block
 	tell         func(Pressure)
-	passed       []Pressure // and not told yet
+	passed       []Pressure // thresholds that were crossed and not yet reported
 	telling      bool
 	reclaiming   int
 
@@ -105,12 +105,12 @@ type Pool struct {
 	device string    // in trace
 }
 
-// Block is memory that Get handed out. Memory.Size is what was asked for, Memory.Offset
-// the place in the driver's allocation.
+// Block is memory that Get handed out. Memory.Size is the requested size, Memory.Offset the place
+// in the driver's allocation.
 type Block struct {
 	Memory driver.Memory
-	// Ordered says that work queued on the lane of Get may still use the memory: on any
-	// other lane, and on the host, a use must come after it.
+	// Ordered says that work queued on the lane of Get may still use the memory: a use on any other
+	// lane, and on the host, must come after that work.
 	Ordered bool
 	ID      ID
 }
@@ -137,21 +137,21 @@ func New(source Source, o Options) *Pool {
 	return p
 }
 
-// AdviseLimit is the soft limit for a device with that much memory: 70 % of it.
+// AdviseLimit returns the soft limit for a device with that much memory: 70 % of it.
 func AdviseLimit(total int64) int64 { return total/100*70 + total%100*70/100 }
 
-// Track makes the pool remember who allocates: stacks and times of blocks from now on.
+// Track makes the pool record stacks and times of allocations from now on.
 func (p *Pool) Track(on bool) { p.track.Store(on) }
 
 // Tracking reports whether Track is on.
 func (p *Pool) Tracking() bool { return p.track.Load() }
 
-// Get hands out n > 0 bytes, contents undefined, for work on a lane of this pool; with
-// nil for work anywhere. Memory of other kinds than OnDevice is counted and never kept.
+// Get hands out n > 0 bytes, contents undefined, for work on a lane of this pool, or with nil for
+// any work. Memory of other kinds than OnDevice is counted but never kept.
 //
-// ErrBudget means that a limit of the options would be passed, ErrOutOfMemory that the
-// driver had no room: both only after everything that is kept, closed or forgotten was
-// given back, and the driver was asked once more. The error lists the biggest holders.
+// ErrBudget means that a limit of the options would be exceeded, ErrOutOfMemory that the driver had
+// no memory. Before either is returned, all kept, closed and forgotten memory is given back, and
+// the driver is asked once more. The error lists the largest holders.
 func (p *Pool) Get(n int64, kind driver.MemoryKind, lane *Lane) (block Block, err error) {
 	size, err := p.sizeOf(n, kind)
 	if err != nil {
@@ -181,9 +181,9 @@ func (p *Pool) Get(n int64, kind driver.MemoryKind, lane *Lane) (block Block, er
 	return block, err
 }
 
-// Put takes a block back. With a lane, work queued there up to its count at may still
-// use the memory; with nil nothing does. A block that is not out, such as one that was
-// put back before, is ErrInvalidArgument and changes nothing.
+// Put takes a block back. With a lane, work queued there up to the count at may still use the
+// memory; with nil no work does. A block that is not in use, such as one that was put back before,
+// is ErrInvalidArgument and changes nothing.
 func (p *Pool) Put(id ID, lane *Lane, at uint64) error {
 	p.mu.Lock()
 	b := p.find(id)
@@ -207,7 +207,7 @@ func (p *Pool) Put(id ID, lane *Lane, at uint64) error {
 	p.n.CachedBlocks++
 	p.n.Deallocations++
 	p.retire(b)
-	if lane != nil { // live blocks have none
+	if lane != nil { // live blocks have no lane
 		b.lane, b.at = lane, at
 	}
 	b.slab.used = p.epoch
@@ -231,8 +231,8 @@ func (p *Pool) keeps(kind driver.MemoryKind) bool {
 	return kind == driver.OnDevice && p.o.Mode != PassThrough
 }
 
-// handOut makes b live, by a Hit or a Miss, and says so in block. The caller holds the
-// lock and has taken b from where it was free.
+// handOut makes b live, by a Hit or a Miss, and fills in block. The caller holds the lock and has
+// removed b from the free blocks.
 func (p *Pool) handOut(b *node, asked int64, how Kind, block *Block) {
 	block.Memory.Handle, block.Memory.Kind = b.slab.mem.Handle, b.slab.mem.Kind
 	block.Memory.Offset, block.Memory.Size = b.off, asked
@@ -260,8 +260,8 @@ func (p *Pool) handOut(b *node, asked int64, how Kind, block *Block) {
 	}
 }
 
-// unlock gives the lock back and lets the driver free what was given up under it.
-// Until it has, those bytes count as cached.
+// unlock releases the lock and lets the driver free the slabs that were given up under it. Until
+// the driver has freed them, their bytes count as cached.
 func (p *Pool) unlock() {
 	if len(p.dead) == 0 || p.o.Busy != nil && p.o.Busy() {
 		p.mu.Unlock()

@@ -458,7 +458,7 @@ func TestSlabTooLarge(t *testing.T) {
 	assert.ErrorIs(t, err, driver.ErrTooLarge)
 }
 
-// ending is a queue that is closed while somebody waits for it.
+// ending is a queue that is closed while a call waits for it.
 type ending struct {
 	queue
 	t *testing.T

@@ -1,6 +1,6 @@
 package mempool
 
-// Pressure: how near to its soft limit a pool is, who is told, and what is done.
+// Pressure: how close a pool is to its soft limit, the reports, and the countermeasures.
 
 import (
 	"fmt"
@@ -9,17 +9,17 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// Thresholds say when memory runs short. They are parts of the soft limit, but for
-// Device; 0 means the default. A threshold is passed by more than it, not by as much.
+// Thresholds say when memory counts as short, as parts of the soft limit, except for Device; 0
+// means the default. A threshold is crossed when the value is above it, not when it is equal.
 type Thresholds struct {
 	Warn     float64 // of Live; 0.70
 	High     float64 // 0.80
-	Coalesce float64 // free blocks that work has left are looked for at once; 0.85
+	Coalesce float64 // Coalesce is called; 0.85
 	Critical float64 // Trim(0) is advised; 0.90
-	Device   float64 // of the device's memory, whoever uses it; 0.90
+	Device   float64 // of the device's memory in use by all programs; 0.90
 
-	// Water marks of Reserved, for a request that no free block fits: from HighWater on
-	// free blocks are joined, and if Reserved is at LowWater still, all that is kept goes.
+	// Water marks of Reserved, for a request that no free block fits: from HighWater on free blocks
+	// are joined, and if Reserved is still at LowWater or above, all kept memory is freed.
 	HighWater float64 // 0.85
 	LowWater  float64 // 0.70
 }
@@ -27,7 +27,7 @@ type Thresholds struct {
 // Threshold names one of Thresholds.
 type Threshold int
 
-// The thresholds that are told of.
+// The thresholds that are reported.
 const (
 	Warn Threshold = iota
 	High
@@ -44,15 +44,15 @@ func (t Threshold) String() string {
 	return fmt.Sprintf("Threshold(%d)", int(t))
 }
 
-// Pressure is a threshold that was passed, on the way up or down.
+// Pressure reports a threshold that was crossed, on the way up or down.
 type Pressure struct {
 	Threshold Threshold
 	Up        bool
-	Used      int64 // bytes: Live, or what is in use on the device
+	Used      int64 // bytes: Live, or the memory in use on the device
 	Of        int64 // bytes: the soft limit, or the device's memory
 }
 
-// String reads "critical: 9.1 GiB of 10.0 GiB".
+// String returns a line such as "critical: 9.1 GiB of 10.0 GiB".
 func (e Pressure) String() string {
 	past := ""
 	if !e.Up {
@@ -72,7 +72,7 @@ func (t *Thresholds) defaults() {
 	}
 }
 
-// check refuses what is no part, and thresholds that are not in order.
+// check refuses values that are not parts, and thresholds that are not in order.
 func (t *Thresholds) check() error {
 	for _, x := range []float64{t.Warn, t.High, t.Coalesce, t.Critical, t.Device, t.HighWater, t.LowWater} {
 		if !(x > 0) || math.IsInf(x, 1) {
@@ -85,10 +85,10 @@ func (t *Thresholds) check() error {
 	return nil
 }
 
-// Watch sets thresholds and who is told when one is passed: each once on the way up and
-// once on the way down, in order, one after another, without the pool's lock. It is
-// called in the middle of the Get or Put that passed the threshold, or by one at the
-// same time, which it keeps waiting. It may call the pool. Nil tells nobody.
+// Watch sets the thresholds and the function that is called when one is crossed: once on the way up
+// and once on the way down, in order, one call at a time, without the pool's lock. It is called
+// during the Get or Put that crossed the threshold, or during a concurrent one, which waits for it.
+// It may call the pool. Nil ends the reports.
 func (p *Pool) Watch(t Thresholds, tell func(Pressure)) error {
 	t.defaults()
 	if err := t.check(); err != nil {
@@ -101,7 +101,7 @@ func (p *Pool) Watch(t Thresholds, tell func(Pressure)) error {
 	return nil
 }
 
-// setLines computes from how many live bytes on each threshold is passed.
+// setLines computes each threshold in bytes of Live.
 func (p *Pool) setLines() {
 	t := &p.o.Thresholds
 	for i, part := range [...]float64{t.Warn, t.High, t.Coalesce, t.Critical} {
@@ -110,17 +110,17 @@ func (p *Pool) setLines() {
 	p.cross()
 }
 
-// never is more than ever is live.
+// never is a number of bytes that Live never reaches.
 const never = math.MaxInt64 >> 1
 
-// line is the most bytes of which bytes/limit is not above part, in the arithmetic of
-// Stats.Pressure.
+// line returns the largest number of bytes for which bytes/limit is not above part, in the
+// arithmetic of Stats.Pressure.
 func line(limit int64, part float64) int64 {
 	of := float64(limit)
 	if part*of >= never {
 		return never
 	}
-	line := int64(part * of) // a rounding away, at most
+	line := int64(part * of) // off by a rounding error at most
 	for float64(line+1)/of <= part {
 		line++
 	}
@@ -130,8 +130,8 @@ func line(limit int64, part float64) int64 {
 	return line
 }
 
-// cross notes the thresholds that Live has passed since it was last looked at, and
-// between which two it is now.
+// cross notes the thresholds that Live has crossed since the last call, and the range in which it
+// is now.
 func (p *Pool) cross() {
 	for p.level < len(p.lines) && p.n.Live > p.lines[p.level] {
 		p.passed = append(p.passed, Pressure{Threshold(p.level), true, p.n.Live, p.o.SoftLimit})
@@ -150,7 +150,7 @@ func (p *Pool) cross() {
 	}
 }
 
-// leave is unlock for who holds no other lock: it also tells of thresholds.
+// leave is unlock for calls that hold no other lock: it also reports thresholds.
 func (p *Pool) leave() {
 	if len(p.dead) == 0 && len(p.passed) == 0 {
 		p.mu.Unlock()
@@ -160,9 +160,9 @@ func (p *Pool) leave() {
 	p.tellAll()
 }
 
-// tellAll acts on the thresholds that were passed. Who finds somebody at it leaves them
-// to that one, so that they are told in order and a call back from there does not wait
-// for itself; so does who gives back memory for a Get that cannot go on without.
+// tellAll reports the crossed thresholds. If another call is already doing that, the reports are
+// left to it, so that they stay in order and a callback that calls the pool does not wait for
+// itself. They are also postponed while a Get reclaims memory.
 func (p *Pool) tellAll() {
 	p.mu.Lock()
 	if p.telling || p.reclaiming > 0 {
@@ -170,7 +170,7 @@ func (p *Pool) tellAll() {
 		return
 	}
 	p.telling = true
-	defer func() { // when who is told panics, too
+	defer func() { // also if the callback panics
 		p.telling = false
 		p.mu.Unlock()
 	}()
@@ -182,7 +182,7 @@ func (p *Pool) tellAll() {
 	p.passed = nil
 }
 
-// act gives the lock back while it tells, and does what a threshold calls for.
+// act releases the lock, reports a threshold and takes its countermeasure.
 func (p *Pool) act(e Pressure, tell func(Pressure)) {
 	p.mu.Unlock()
 	defer p.mu.Lock()
@@ -197,7 +197,7 @@ func (p *Pool) act(e Pressure, tell func(Pressure)) {
 	}
 }
 
-// lookAtDevice notes when the device is nearly full, by whoever uses it.
+// lookAtDevice notes when the device's memory becomes nearly full, whichever program uses it.
 func (p *Pool) lookAtDevice() {
 	if p.o.Device == nil {
 		return

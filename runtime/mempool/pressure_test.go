@@ -113,7 +113,7 @@ func TestTellAfterReclaim(t *testing.T) {
 	p = New(src, Options{Mode: Exact, SoftLimit: 100, Drain: func() { _ = p.Put(a.ID, nil, 0) }})
 	require.NoError(t, p.Watch(Thresholds{}, func(Pressure) {
 		if told++; told == 1 {
-			get(t, p, 1, nil) // which takes the lock of who asks the driver
+			get(t, p, 1, nil) // which takes the lock for calls to the driver
 		}
 	}))
 	a = get(t, p, 90, nil)
@@ -185,7 +185,7 @@ func TestLowWater(t *testing.T) {
 	}
 }
 
-// Thresholds are told of in order and in pairs, whoever allocates.
+// Thresholds are reported in order and in pairs, also for concurrent allocations.
 func TestThresholdsConcurrent(t *testing.T) {
 	p := New(&fakeSource{}, Options{SoftLimit: 1 << 20})
 	level := 0
@@ -215,7 +215,7 @@ func TestThresholdsConcurrent(t *testing.T) {
 	assert.Zero(t, level)
 }
 
-// Who is told after a Get that got nothing may call Get too.
+// The callback after a Get that failed may call Get, too.
 func TestTellAfterFailure(t *testing.T) {
 	for name, fails := range map[string]func(*Pool) error{
 		"out of memory": func(p *Pool) error { _, err := p.Get(150, driver.OnDevice, nil); return err },
@@ -231,7 +231,7 @@ func TestTellAfterFailure(t *testing.T) {
 			require.NoError(t, p.Watch(Thresholds{}, func(e Pressure) {
 				if told++; !e.Up {
 					p.Trim(0)
-					b := get(t, p, 1, nil) // takes the lock of who asks the driver
+					b := get(t, p, 1, nil) // takes the lock for calls to the driver
 					assert.NoError(t, p.Put(b.ID, nil, 0))
 				}
 			}))
@@ -242,7 +242,7 @@ func TestTellAfterFailure(t *testing.T) {
 	}
 }
 
-// A panic of who is told ends no telling.
+// A panic of the callback does not end the reports.
 func TestTellPanics(t *testing.T) {
 	p := New(&fakeSource{}, Options{Mode: Exact, SoftLimit: 100})
 	told := 0

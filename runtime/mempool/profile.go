@@ -1,9 +1,9 @@
 package mempool
 
-// Live memory as a profile that go tool pprof reads: samples are blocks and bytes, by
-// the stacks that allocated them. The format is the protocol buffer of
-// https://github.com/google/pprof/blob/main/proto/profile.proto, of which this writes
-// the few fields that are needed; runtime/pprof can only count.
+// Live memory as a profile for go tool pprof: samples are blocks and bytes, by the stacks that
+// allocated them. The format is the protocol buffer of
+// https://github.com/google/pprof/blob/main/proto/profile.proto. Only the necessary fields are
+// written; runtime/pprof cannot write them, since it only counts.
 
 import (
 	"compress/gzip"
@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// WriteProfile writes a profile of what is live and was allocated with tracking on.
+// WriteProfile writes a profile of live memory that was allocated with tracking on.
 func (p *Pool) WriteProfile(w io.Writer) error {
 	var e profile
 	e.strings = map[string]uint64{"": 0}
@@ -52,7 +52,7 @@ func (p *Pool) WriteProfile(w io.Writer) error {
 	return z.Close()
 }
 
-// profile is what is written so far, and the numbers of what it mentions.
+// profile is the output so far, and the numbers of its strings, functions and locations.
 type profile struct {
 	out       message
 	strings   map[string]uint64
@@ -71,7 +71,7 @@ func (e *profile) text(s string) uint64 {
 	return n
 }
 
-// location writes one place of a program, with the functions that were inlined there.
+// location writes one program location, with the functions that were inlined there.
 func (e *profile) location(pc uintptr) uint64 {
 	if n, known := e.locations[pc]; known {
 		return n

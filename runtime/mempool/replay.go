@@ -1,6 +1,6 @@
 package mempool
 
-// Replays: what another pool would have done with the same requests.
+// Replays: the requests of a trace, served by another pool.
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// Sample is how much memory there was at one moment.
+// Sample is the amount of memory at one moment.
 type Sample struct {
 	At          time.Duration `json:"t"`
 	Live        int64         `json:"live"`
@@ -21,17 +21,17 @@ type Sample struct {
 	Misses      int64         `json:"misses"`
 }
 
-// samples is how many moments are kept of a trace.
+// samples is the number of moments kept of a trace.
 const samples = 512
 
-// Outcome is what a replay came to.
+// Outcome is the result of a replay.
 type Outcome struct {
 	Stats   Stats // at the end
 	Samples []Sample
 	Refused int64 // gets that the limits refused
 }
 
-// tally is a driver that has all the memory in the world, and none of it.
+// tally is a driver with unlimited memory that only counts.
 type tally struct{ last uint64 }
 
 func (s *tally) Alloc(n int64, kind driver.MemoryKind) (driver.Memory, error) {
@@ -41,13 +41,12 @@ func (s *tally) Alloc(n int64, kind driver.MemoryKind) (driver.Memory, error) {
 
 func (s *tally) Free(driver.Memory) error { return nil }
 
-// Replay gives the requests of a trace to a new pool with other options, without a
-// device. The pool may record to r. A trace of more than one device is
-// ErrInvalidArgument: see Of.
+// Replay gives the requests of a trace to a new pool with other options, without a device. The pool
+// may record to r. A trace of more than one device is ErrInvalidArgument: see Of.
 //
-// What is not in a trace is not in a replay: every block counts as free of work when it
-// comes back, clean-ups are those that the options make, and a driver that had no room
-// is a HardLimit.
+// A replay differs from the recorded run: every block counts as free of work when it is put back,
+// clean-ups are those of the options only, and a driver that is out of memory is represented by a
+// HardLimit.
 func (t *Trace) Replay(o Options, r *Recorder) (*Outcome, error) {
 	devices := t.Devices()
 	if len(devices) > 1 {

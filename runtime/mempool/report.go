@@ -1,6 +1,6 @@
 package mempool
 
-// The accounts as people read them.
+// The accounts as a readable table.
 
 import (
 	"fmt"
@@ -11,14 +11,14 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// Report is a table of the accounts, the sizes that are asked for and the biggest
-// holders, for people; programs have Stats, Hot and Holders.
+// Report returns a readable table of the accounts, the requested sizes and the largest holders.
+// Programs should use Stats, Hot and Holders instead.
 func (p *Pool) Report() string {
 	s := p.Stats()
 	var out strings.Builder
 	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
 	s.rows(w)
-	_ = w.Flush() // to memory
+	_ = w.Flush() // writes to memory cannot fail
 	if hot := p.Hot(); len(hot) > 0 {
 		fmt.Fprintln(w, "size up to\tgets\tlive\tfree\tin use\tprewarm")
 		for _, c := range hot {
@@ -36,7 +36,7 @@ func (p *Pool) Report() string {
 	return out.String()
 }
 
-// rows writes what Stats holds.
+// rows writes the fields of Stats.
 func (s *Stats) rows(w *tabwriter.Writer) {
 	bytes := driver.FormatBytes
 	row := func(name, format string, args ...any) {

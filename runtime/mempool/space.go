@@ -20,12 +20,12 @@ type space struct {
 	top    int64
 	gaps   []gap           // smallest first
 	starts map[int64]int64 // sizes of gaps by their first address
-	ends   map[int64]int64 // and by the one behind them
+	ends   map[int64]int64 // and by the address after them
 }
 
 func newSpace() space { return space{starts: map[int64]int64{}, ends: map[int64]int64{}} }
 
-// take returns the address of the smallest gap that size > 0 fits into, or the top.
+// take returns the address of the smallest gap that holds size > 0 bytes, or else the top.
 func (s *space) take(size int64) int64 {
 	i, _ := slices.BinarySearchFunc(s.gaps, gap{size: size}, gap.compare)
 	if i == len(s.gaps) {
@@ -40,7 +40,7 @@ func (s *space) take(size int64) int64 {
 	return g.address
 }
 
-// give takes a range back, and joins it with the gaps beside it.
+// give takes a range back, and joins it with adjacent gaps.
 func (s *space) give(address, size int64) {
 	if n := s.ends[address]; n > 0 {
 		address -= n

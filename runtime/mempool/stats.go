@@ -4,16 +4,15 @@ package mempool
 
 import "time"
 
-// Stats are the accounts of a pool: one consistent picture. Bytes, unless a name says
-// otherwise.
+// Stats are the accounts of a pool at one moment. Unless a name says otherwise, they are in bytes.
 type Stats struct {
-	Live      int64 // blocks handed out, as the device holds them
-	Requested int64 // what was asked for in those
+	Live      int64 // blocks in use, as the device holds them
+	Requested int64 // the requested bytes of those blocks
 	Cached    int64 // free blocks
 	Waiting   int64 // of Cached: work of some lane may still use them
-	Reserved  int64 // Live + Cached: all that the pool has of the driver
+	Reserved  int64 // Live + Cached: all memory from the driver
 
-	PeakLive     int64 // since the beginning or ResetPeak
+	PeakLive     int64 // since the pool's beginning or ResetPeak
 	PeakReserved int64
 
 	LiveBlocks   int64
@@ -22,23 +21,23 @@ type Stats struct {
 
 	Allocations   int64 // successful gets
 	Deallocations int64 // successful returns
-	Hits          int64 // gets served from what was free
+	Hits          int64 // gets served from free blocks
 	Misses        int64 // gets served by the driver
 	DriverAllocs  int64
 	DriverFrees   int64
 	Retries       int64 // second attempts after the driver had no room
 	Cleanups      int64 // Trim, CleanupFragmented, Maintenance
-	Coalesces     int64 // times that blocks which work has left were looked for to be joined
+	Coalesces     int64 // calls that looked for blocks to join after their work was done
 
 	LargestFree int64 // the largest free block that no work uses
 	Sizes       int64 // different sizes among free blocks
-	Leaks       int64 // live blocks older than LeakAge, as far as they were allocated with tracking on
+	Leaks       int64 // live blocks older than LeakAge that were allocated with tracking on
 	SoftLimit   int64
 	HardLimit   int64
 	LastCleanup time.Time // zero if there was none
 }
 
-// Efficiency is the part of the gets that needed no driver; 1 when there were none.
+// Efficiency is the part of the gets that did not need the driver; 1 when there were none.
 func (s *Stats) Efficiency() float64 {
 	if s.Hits+s.Misses == 0 {
 		return 1
@@ -46,7 +45,7 @@ func (s *Stats) Efficiency() float64 {
 	return float64(s.Hits) / float64(s.Hits+s.Misses)
 }
 
-// Internal is the part of Live that nobody asked for: space lost inside blocks.
+// Internal is the part of Live that was not requested: space lost inside blocks.
 func (s *Stats) Internal() float64 {
 	if s.Live == 0 {
 		return 0
@@ -54,8 +53,8 @@ func (s *Stats) Internal() float64 {
 	return 1 - float64(s.Requested)/float64(s.Live)
 }
 
-// TypeDiversity is how many different sizes there are for each free block: near 1,
-// hardly any is likely to be reused as it is.
+// TypeDiversity is the number of different sizes per free block: near 1, hardly any block is likely
+// to be reused as it is.
 func (s *Stats) TypeDiversity() float64 {
 	if s.CachedBlocks == 0 {
 		return 0
@@ -63,15 +62,15 @@ func (s *Stats) TypeDiversity() float64 {
 	return float64(s.Sizes) / float64(s.CachedBlocks)
 }
 
-// LeakAge is how long a block is live before Stats counts it as a leak.
+// LeakAge is the age from which on Stats counts a live block as a leak.
 const LeakAge = time.Hour
 
-// Pressure is Live as a part of the soft limit; above 1 when the limit is passed.
+// Pressure is Live as a part of the soft limit; above 1 when Live exceeds the limit.
 func (s *Stats) Pressure() float64 { return float64(s.Live) / float64(s.SoftLimit) }
 
-// Stats returns the accounts. It first looks what lanes have passed.
+// Stats returns the accounts. It first checks the progress of the lanes.
 func (p *Pool) Stats() Stats {
-	p.Settle() // and has the driver free what nobody keeps
+	p.Settle() // also lets the driver free slabs that are given up
 	p.mu.Lock()
 	defer p.leave()
 	p.cool()
@@ -110,8 +109,8 @@ func (s *bins) each(f func(*node)) {
 	}
 }
 
-// Counters are the accounts without what takes a walk through the free blocks, for
-// who looks often: LargestFree and Sizes are 0, as is Leaks.
+// Counters returns the accounts without the fields that need a walk through the free blocks, for
+// frequent calls: LargestFree and Sizes are 0, as is Leaks.
 func (p *Pool) Counters() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -124,7 +123,7 @@ func (p *Pool) counters() Stats {
 	return s
 }
 
-// ResetPeak makes both peaks what they would be if the pool began now.
+// ResetPeak sets both peaks to the present values.
 func (p *Pool) ResetPeak() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

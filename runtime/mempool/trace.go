@@ -1,6 +1,6 @@
 package mempool
 
-// Traces: what pools did, event by event, to be looked at and replayed later.
+// Traces: the operations of pools, event by event, for analysis and replay.
 
 import (
 	"fmt"
@@ -11,38 +11,38 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// Kind says what an Event is.
+// Kind is the kind of an Event.
 type Kind string
 
 // The kinds of events. An allocation is a Hit or a Miss.
 const (
-	Hit       Kind = "hit"      // Get, served from what was free
+	Hit       Kind = "hit"      // Get, served from free blocks
 	Miss      Kind = "miss"     // Get, served by the driver
 	Free      Kind = "free"     // Put
-	Grow      Kind = "grow"     // the driver gave a slab
-	Shrink    Kind = "shrink"   // the driver took one back
-	Retry     Kind = "retry"    // the driver had no room and was asked again
-	Cleanup   Kind = "cleanup"  // Bytes is what it freed
+	Grow      Kind = "grow"     // the driver allocated a slab
+	Shrink    Kind = "shrink"   // the driver freed a slab
+	Retry     Kind = "retry"    // the driver was out of memory and was asked again
+	Cleanup   Kind = "cleanup"  // a clean-up, which freed Bytes
 	Coalesced Kind = "coalesce" // free blocks were joined
 	Tagged    Kind = "tag"      // SetTag
-	Live      Kind = "live"     // a block that was there when recording began; its slab came as Grow
+	Live      Kind = "live"     // a block that was live when recording began; its slab is a Grow before it
 )
 
-// Event is something that a pool did.
+// Event is one operation of a pool.
 type Event struct {
 	At     time.Duration     `json:"t"` // since the trace began, in nanoseconds
 	Device string            `json:"d,omitempty"`
 	Kind   Kind              `json:"k"`
-	Bytes  int64             `json:"n,omitempty"`    // asked for
+	Bytes  int64             `json:"n,omitempty"`    // requested
 	Size   int64             `json:"s,omitempty"`    // of the block or slab: the key of pools that reuse whole blocks
-	Slab   int64             `json:"slab,omitempty"` // counts the slabs of the device
+	Slab   int64             `json:"slab,omitempty"` // the number of the slab on the device
 	Offset int64             `json:"off,omitempty"`  // of the block in its slab
-	ID     ID                `json:"id,omitempty"`   // of the block: a Free ends what a Hit or Miss with the same one began
+	ID     ID                `json:"id,omitempty"`   // of the block: Hit, Miss and Free of one use have the same
 	Memory driver.MemoryKind `json:"m,omitempty"`
 	Tag    string            `json:"tag,omitempty"`
 }
 
-// PoolInfo is a pool that a trace was recorded of.
+// PoolInfo describes a pool of a trace.
 type PoolInfo struct {
 	Device    string `json:"device"`
 	Mode      Mode   `json:"mode"`
@@ -51,7 +51,7 @@ type PoolInfo struct {
 	HardLimit int64  `json:"hard_limit,omitempty"`
 }
 
-// Trace is what pools did. Dropped events come before those that are there.
+// Trace is a recording of pools. Dropped events came before the ones in Events.
 type Trace struct {
 	Start   time.Time
 	Pools   []PoolInfo
@@ -59,7 +59,7 @@ type Trace struct {
 	Events  []Event
 }
 
-// Of returns the part of a trace that is one device's. The events are shared.
+// Of returns the part of a trace that belongs to one device. The events are shared.
 func (t *Trace) Of(device string) *Trace {
 	part := &Trace{Start: t.Start, Dropped: t.Dropped}
 	for _, p := range t.Pools {
@@ -102,11 +102,11 @@ type Recorder struct {
 	pools   []PoolInfo
 }
 
-// DefaultEvents is how many events a Recorder keeps when it is not told.
+// DefaultEvents is the number of events that a Recorder keeps by default.
 const DefaultEvents = 1 << 16
 
-// NewRecorder returns a recorder of so many events; 0 means DefaultEvents. An event
-// takes about a hundred bytes, from when it comes.
+// NewRecorder returns a recorder that keeps that number of events; 0 means DefaultEvents. Each
+// recorded event takes about a hundred bytes.
 func NewRecorder(events int) *Recorder {
 	if events <= 0 {
 		events = DefaultEvents
@@ -149,7 +149,7 @@ func (r *Recorder) register(info PoolInfo) string {
 	return info.Device
 }
 
-// Trace returns what was recorded so far.
+// Trace returns the events recorded so far.
 func (r *Recorder) Trace() *Trace {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -159,8 +159,8 @@ func (r *Recorder) Trace() *Trace {
 	}
 }
 
-// Record makes the pool record what it does, under the name of its device; nil ends
-// that. What is there already comes first, as events of kind Grow and Live.
+// Record makes the pool record its operations, under the name of its device; nil ends the
+// recording. Existing slabs and blocks come first, as events of kind Grow and Live.
 func (p *Pool) Record(r *Recorder, device string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -182,7 +182,7 @@ func (p *Pool) Record(r *Recorder, device string) {
 	}
 }
 
-// note records an event, if anyone wants it. The caller holds the lock.
+// note records an event if the pool is recorded. The caller holds the lock.
 func (p *Pool) note(e Event) {
 	if p.trace != nil {
 		e.Device = p.device
@@ -190,7 +190,7 @@ func (p *Pool) note(e Event) {
 	}
 }
 
-// noteBlock records what happens to a live block.
+// noteBlock records an event of a live block.
 func (p *Pool) noteBlock(k Kind, b *node) {
 	e := Event{Kind: k, Bytes: b.asked, Size: b.size, Slab: b.slab.number, Offset: b.off, ID: b.id, Memory: b.slab.mem.Kind}
 	if b.history != nil {

@@ -134,7 +134,7 @@ func TestTraceFile(t *testing.T) {
 		"{}\n":    "line 1: this is no memory trace",
 		"hello\n": "line 1: invalid character",
 		strings.Replace(head, `"version":1`, `"version":2`, 1):                                               "version 2",
-		head + "\n{\"k\":\"hit\",\"n\":1}\n":                                                                 "line 2: an event that cannot have been",
+		head + "\n{\"k\":\"hit\",\"n\":1}\n":                                                                 "line 2: an event with impossible values",
 		head + "\n{\"k\":\"hit\",\"n\":9223372036854775807,\"s\":1}":                                         "line 2",
 		head + "\n" + strings.Repeat("x", longestLine+1):                                                     "line 2: bufio",
 		head + "\n" + rest[:len(rest)-5]:                                                                     "line 3",

@@ -1,13 +1,13 @@
 package mempool
 
-// Traces in files: JSON lines. The first line says what the file is; each line after it
+// Traces in files: JSON lines. The first line describes the file; each line after it
 // is one event, in the order of time. Fields that are zero are left out.
 //
 //	{"format":"concord-memory-trace","version":1,"start":"…","dropped":0,"pools":[{"device":"cuda:0","mode":"split",…}]}
 //	{"t":1530,"d":"cuda:0","k":"miss","n":1000,"s":1024,"slab":1,"id":4294967296}
 //
-// t is in nanoseconds since start, d the device, k the kind, n the bytes asked for, s
-// the bytes of the block; it lies off bytes behind the beginning of that slab.
+// t is in nanoseconds since start, d the device, k the kind, n the requested bytes, and s the bytes
+// of the block, which begins off bytes after the beginning of that slab.
 
 import (
 	"bufio"
@@ -50,8 +50,8 @@ func (t *Trace) Write(w io.Writer) error {
 	return out.Flush()
 }
 
-// ReadTrace reads what Write wrote. What is no trace is ErrInvalidArgument, with the
-// number of the line. Fields and kinds of events that are not known are passed over.
+// ReadTrace reads the output of Write. Invalid input is ErrInvalidArgument, with the number of the
+// line. Unknown fields and kinds of events are skipped.
 func ReadTrace(r io.Reader) (*Trace, error) {
 	scan := bufio.NewScanner(r)
 	scan.Buffer(nil, longestLine)
@@ -86,7 +86,7 @@ func ReadTrace(r io.Reader) (*Trace, error) {
 	}
 	for _, p := range head.Pools {
 		if !p.sound() {
-			return nil, wrong("a pool that cannot have been")
+			return nil, wrong("a pool with impossible values")
 		}
 	}
 	t := &Trace{Start: head.Start, Dropped: max(0, head.Dropped), Pools: head.Pools}
@@ -100,27 +100,27 @@ func ReadTrace(r io.Reader) (*Trace, error) {
 			return t, nil
 		}
 		if !e.sound() {
-			return nil, wrong("an event that cannot have been")
+			return nil, wrong("an event with impossible values")
 		}
 		t.Events = append(t.Events, e)
 		extent = max(extent, e.extent())
 		if int64(len(t.Events)) > mostBytes/extent {
-			return nil, wrong("more memory than can have been")
+			return nil, wrong("more memory than is possible")
 		}
 	}
 }
 
-// mostBytes bounds how many events a file may have times the largest range in it, so
-// that no sum over events overflows, nor an address in an Arena.
+// mostBytes limits the number of events of a file times the largest range in it, so that no sum
+// over events overflows, nor an address in an Arena.
 const mostBytes = 1 << 61
 
-// sound reports whether a pool may be made like this one.
+// sound reports whether the values are possible for a pool.
 func (p *PoolInfo) sound() bool {
 	return p.Align >= 0 && p.Align <= mostAlign && p.Align&(p.Align-1) == 0 &&
 		p.SoftLimit >= 0 && p.SoftLimit <= 1<<60 && p.HardLimit >= 0 && p.HardLimit <= 1<<60
 }
 
-// extent is how much of a slab an event tells of, from the beginning.
+// extent returns the end of the part of a slab that an event concerns.
 func (e *Event) extent() int64 {
 	switch e.Kind {
 	case Hit, Miss, Live, Free, Tagged, Grow, Shrink:
@@ -129,7 +129,7 @@ func (e *Event) extent() int64 {
 	return 0
 }
 
-// sound reports whether the numbers of an event are such that nothing overflows.
+// sound reports whether the numbers of an event cannot cause an overflow.
 func (e *Event) sound() bool {
 	for _, n := range []int64{int64(e.At), e.Bytes, e.Size, e.Offset, e.Slab} {
 		if n < 0 || n > 1<<60 {
@@ -145,7 +145,7 @@ func (e *Event) sound() bool {
 	return true
 }
 
-// UnmarshalText reads a mode as String writes it.
+// UnmarshalText parses a mode in the form of String.
 func (m *Mode) UnmarshalText(text []byte) error {
 	for i, name := range modeNames {
 		if name == string(text) {
@@ -156,7 +156,7 @@ func (m *Mode) UnmarshalText(text []byte) error {
 	return fmt.Errorf("mode %.40q is not one of %v: %w", text, modeNames, driver.ErrInvalidArgument)
 }
 
-// MarshalText writes a mode as String does.
+// MarshalText returns the mode in the form of String.
 func (m Mode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
 var modeNames = [...]string{"split", "whole", "exact", "off"}

@@ -1,20 +1,19 @@
 package mempool
 
-// Warm blocks: those that came back last wait a moment before they are filed and joined
-// with their neighbours, since the next request is often for the same size again. Then
-// nothing has to be cut, joined or looked for. Whoever needs the whole picture cools
-// them first.
+// Warm blocks: the blocks that were put back last are not filed and joined with their neighbours at
+// once, since the next request is often for the same size again. Then nothing has to be cut, joined
+// or searched. Operations that need all free blocks cool the warm ones first.
 
-// mostWarm bounds the work of whoever cools.
+// mostWarm limits the work of cool.
 const mostWarm = 256
 
-// warm is stacks of blocks by the bin of their size, linked by z, and all of them in the
-// order in which they came back, with gaps where one was taken. A block's place there
-// is its bin.
+// warm is a stack of blocks for each bin of sizes, linked by z, and a list of all of them in the
+// order in which they were put back, with gaps for blocks that were taken. The field bin of a block
+// is its place in that list.
 type warm struct {
 	top [binLen]*node
 	all [mostWarm]*node
-	end int32 // of all; the last one is no gap
+	end int32 // the end of the list; the last element is no gap
 }
 
 // put takes a block that is whole or free of work, and in no set.
@@ -26,7 +25,7 @@ func (w *warm) put(b *node) {
 	w.end++
 }
 
-// take returns the block of that size that came last, if it is on top.
+// take returns the block of that size that was put back last, if it is on top.
 func (w *warm) take(size int64) *node {
 	i := binOf(size)
 	b := w.top[i]
@@ -42,12 +41,12 @@ func (w *warm) take(size int64) *node {
 	return b
 }
 
-// mayWarm reports whether a block that came back is kept for sure.
+// mayWarm reports whether a block that was put back is certain to be kept.
 func (p *Pool) mayWarm(b *node) bool {
 	return b.lane == nil && b.slab.kept && !p.over()
 }
 
-// cool files what is warm, in the order in which it came back: the order of use.
+// cool files the warm blocks, in the order in which they were put back: the order of use.
 func (p *Pool) cool() {
 	end := p.warm.end
 	p.warm.end = 0

@@ -1,15 +1,14 @@
-// Package parity runs the kernel catalog on devices and judges each result by
+// Package parity runs the kernel catalog on devices and compares each result with that of
 // cpu:reference, which computes in float64 and rounds once.
 //
 // # Basics
 //
-// [Run] takes every case of the catalog (package kernels) to every device, as the
-// device's own implementation and as the portable text where a device has both,
-// and compares each element with the bound that the case states. Buffers lie
-// between guard bands, inputs must come back as they were.
+// [Run] runs every case of the catalog (package kernels) on every device, both with the device's
+// own implementation and with the portable text if the device has both, and compares each element
+// with the bound of the case. Buffers lie between guard bands, and inputs must not change.
 //
 // # Caveats
 //
-// A case is skipped, with the reason, only for what is not here: a device without
-// double precision, or no compiler. Everything else that does not work fails.
+// A case is skipped, with the reason, only if the machine lacks a requirement: a device without
+// double precision, or no compiler. Any other case that cannot be run fails.
 package parity

@@ -1,7 +1,7 @@
 package parity
 
-// One case on one device: data rounded to its types, between guard bands, up,
-// launched, down, and checked for stray writes.
+// One case on one device: the data is rounded to its types, uploaded between guard bands, used by a
+// launch, downloaded, and checked for stray writes.
 
 import (
 	"context"
@@ -14,15 +14,15 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-// outcome is what a launch left behind, per argument.
+// outcome is the result of a launch, per argument.
 type outcome struct {
 	before  [][]float64 // data before the launch, rounded to its type
-	numbers [][]float64 // of Out and InOut, after it; nil for the others
-	bytes   [][]byte    // the same as they lie in memory
+	numbers [][]float64 // results of Out and InOut arguments; nil for the others
+	bytes   [][]byte    // the same as bytes in memory
 }
 
-// The guard bands: a multiple of every alignment that a device asks for, filled
-// with a pattern that is no number anyone computes.
+// The guard bands: their size is a multiple of every device's alignment, and their pattern is not
+// the result of any case.
 const (
 	band    = 4096
 	pattern = 0xa5
@@ -47,7 +47,7 @@ func (sub *subject) run(ctx context.Context, c *kernels.Case) (*outcome, error) 
 	if err != nil {
 		return nil, err
 	}
-	// A stream of its own: a case that fails does not fail the next.
+	// Each case has a separate stream, so that a failing case does not fail the next one.
 	s, err := sub.dev.NewStream()
 	if err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (sub *subject) run(ctx context.Context, c *kernels.Case) (*outcome, error) 
 	return out, nil
 }
 
-// argument makes the launch argument for one of a case's.
+// argument returns the launch argument for one argument of a case.
 func (sub *subject) argument(ctx context.Context, s *runtime.Stream, a *kernels.Arg, out *outcome, i int) (any, *guarded, error) {
 	typ, err := runtime.ParseType(a.Type)
 	if err != nil {
@@ -103,7 +103,7 @@ func (sub *subject) argument(ctx context.Context, s *runtime.Stream, a *kernels.
 	out.before[i] = back
 	if a.Dir == kernels.Out {
 		for j := range raw {
-			raw[j] = pattern // what is not written shows
+			raw[j] = pattern // reveals elements that are not written
 		}
 	}
 	b, err := newGuarded(ctx, sub.dev, s, typ, raw)
@@ -117,7 +117,7 @@ func (sub *subject) argument(ctx context.Context, s *runtime.Stream, a *kernels.
 type guarded struct {
 	whole, middle, view *runtime.Buffer
 	typ                 runtime.Type
-	raw                 []byte // what it held before the launch
+	raw                 []byte // the contents before the launch
 }
 
 func newGuarded(ctx context.Context, d *runtime.Device, s *runtime.Stream, typ runtime.Type, raw []byte) (*guarded, error) {
@@ -147,7 +147,7 @@ func (g *guarded) close() {
 	}
 }
 
-// collect reads a buffer back and checks what the kernel had no business with.
+// collect reads a buffer back and checks that the guard bands and inputs are unchanged.
 func (g *guarded) collect(ctx context.Context, s *runtime.Stream, a *kernels.Arg, out *outcome, i int) error {
 	all := make([]byte, g.whole.Len())
 	if err := s.Read(ctx, g.whole, 0, all); err != nil {
@@ -169,8 +169,7 @@ func (g *guarded) collect(ctx context.Context, s *runtime.Stream, a *kernels.Arg
 	return nil
 }
 
-// encode rounds numbers to a type and returns them as they lie in memory, and the
-// rounded numbers.
+// encode rounds numbers to a type and returns their bytes in memory, and the rounded numbers.
 func encode(typ runtime.Type, data []float64) (raw []byte, rounded []float64) {
 	size := typ.Size()
 	raw = make([]byte, size*len(data))
@@ -237,7 +236,7 @@ func decode(typ runtime.Type, raw []byte) []float64 {
 	return out
 }
 
-// scalar is a value argument with the Go type that a launch takes for it.
+// scalar returns a value argument with the Go type that a launch takes for it.
 func scalar(typ runtime.Type, raw []byte) any {
 	bits := getBits(raw, typ.Size())
 	switch typ {

@@ -1,7 +1,7 @@
 package parity
 
-// The order of a run: which devices, which cases, programs first, then one case
-// at a time on the reference and on everyone else.
+// The order of a run: choose devices and cases, build the programs, then run one case at a time on
+// the reference and on all other devices.
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// Reference is the device that judges the others.
+// Reference is the device whose results the others are compared with.
 const Reference = "cpu:reference"
 
 // The verdicts of a case.
@@ -38,21 +38,21 @@ type Result struct {
 	MaxError  float64 `json:"max_error"`
 	Tolerance float64 `json:"tolerance"`
 	Verdict   string  `json:"verdict"`
-	Reason    string  `json:"reason,omitempty"` // of a fail or skip
+	Reason    string  `json:"reason,omitempty"` // of a failed or skipped case
 }
 
-// Options choose what to run. The zero value is everything on everything.
+// Options choose the cases and devices of a run. The zero value chooses all of them.
 type Options struct {
 	Session  *runtime.Session         // nil: the default one
 	Devices  []string                 // names for Open; none: every device but the reference
 	Kernels  []string                 // families or kernels; none: all
-	Keep     func(*kernels.Case) bool // which of their cases; nil: all
+	Keep     func(*kernels.Case) bool // filters the cases; nil: all
 	Progress func(done, total int, last Result)
 }
 
-// Run runs the chosen cases on the chosen devices. Results come in the order of
-// the catalog. An error means that nothing could be judged: a name is wrong, a
-// device does not open, ctx is done; a kernel that is wrong is a Result.
+// Run runs the chosen cases on the chosen devices. Results come in the order of the catalog. An
+// error means that the run is not possible: a name is wrong, a device does not open, ctx is done. A
+// wrong result of a kernel is a Result, not an error.
 func Run(ctx context.Context, opt Options) ([]Result, error) {
 	if ctx == nil {
 		return nil, fmt.Errorf("parity: context is nil: %w", runtime.ErrInvalidArgument)
@@ -180,9 +180,9 @@ type subject struct {
 	programs []*runtime.Program // kept open, so that the cases find them loaded
 }
 
-// openSubjects opens the devices. One with implementations of its own that also
-// builds portable programs is two subjects. Where its own are of the whole catalog
-// they come first, else what is built does.
+// openSubjects opens the devices. A device with native implementations that also builds portable
+// programs gives two subjects. The native subject is first if it covers the whole catalog, and the
+// portable one otherwise.
 func openSubjects(ctx context.Context, s *runtime.Session, names []string) ([]*subject, error) {
 	if len(names) == 0 {
 		infos, err := s.Devices(ctx)
@@ -201,7 +201,7 @@ func openSubjects(ctx context.Context, s *runtime.Session, names []string) ([]*s
 		if err != nil {
 			return subjects, err
 		}
-		if cause := d.Fallback(); cause != nil { // judging another device under this name would be a lie
+		if cause := d.Fallback(); cause != nil { // results of another device must not appear under this name
 			return append(subjects, &subject{dev: d}), fmt.Errorf("parity: %s did not open: %w", name, cause)
 		}
 		first := &subject{name: d.String(), dev: d}
@@ -270,15 +270,15 @@ func closeSubjects(subjects []*subject) {
 		for _, p := range sub.programs {
 			_ = p.Close()
 		}
-		_ = sub.dev.Close() // what it had to say, the results say
+		_ = sub.dev.Close() // its errors are in the results
 	}
 }
 
-// builders is how many programs are built at once: compilers are processes.
+// builders is the number of programs that are built at once: compilers are processes.
 const builders = 2
 
-// build builds every program that the cases need, so that compilers work side by
-// side. What does not build is remembered for the cases' verdicts.
+// build builds every program that the cases need, several at once. Errors are kept for the verdicts
+// of the cases.
 func (sub *subject) build(ctx context.Context, cases []kernels.Case) error {
 	sub.broken = map[*source.Unit]error{}
 	if sub.absent != nil {
@@ -363,7 +363,7 @@ func (sub *subject) judge(ctx context.Context, c *kernels.Case, want *outcome, b
 // wide reports whether float64 cannot hold every value of a type.
 func wide(typ string) bool { return typ == "i64" || typ == "u64" }
 
-// lacks says what a case needs that is not here, or "".
+// lacks returns the requirement of a case that the device does not meet, or "".
 func (sub *subject) lacks(c *kernels.Case) string {
 	has := sub.dev.Features()
 	impl, _ := sub.how(c)
@@ -380,5 +380,5 @@ func (sub *subject) lacks(c *kernels.Case) string {
 	return ""
 }
 
-// errGuard is a write outside of a buffer.
+// errGuard is the error for a write outside a buffer.
 var errGuard = errors.New("wrote outside of a buffer")

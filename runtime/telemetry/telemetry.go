@@ -1,4 +1,4 @@
-// Package telemetry has what a device's sensors say at one moment, and the registry of readers of
+// Package telemetry has samples of devices' sensors, and the registry of readers of
 // sensors. Readers are in packages of their own ([github.com/concord-compute/concord/cuda/nvml],
 // [github.com/concord-compute/concord/rocm/smi]), which register themselves when they are imported;
 // no backend imports them, as they may change how a whole program is linked.
@@ -19,26 +19,26 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// Reader reads the sensors of one vendor's devices, through a library that is
-// not the one that computes: NVML, ROCm SMI.
+// Reader reads the sensors of one vendor's devices, through a library other than the compute API:
+// NVML, ROCm SMI.
 type Reader interface {
-	// Name is the backend whose devices these are: "cuda", "rocm".
+	// Name is the name of the devices' backend: "cuda", "rocm".
 	Name() string
-	// Sample reads every device once. It opens the vendor's library at the first
-	// call. Without library, driver or device the error matches driver.ErrNoDevice and
-	// says what is missing; the next call looks again.
+	// Sample reads every device once. It opens the vendor's library at the first call. Without
+	// library, driver or device the error matches driver.ErrNoDevice and says what is missing; the
+	// next call tries again.
 	//
-	// An error does not void the samples that come with it: it says of which
-	// devices more could not be read (driver.ErrDeviceLost). A value that a device does not
-	// tell is unknown and no error.
+	// An error does not invalidate the samples returned with it: it names further devices that
+	// could not be read (driver.ErrDeviceLost). A value that a device does not report is unknown,
+	// which is no error.
 	//
-	// It may be called from any goroutine. It blocks while the driver answers,
-	// which ctx cannot cut short: ctx is looked at between devices.
+	// It may be called from any goroutine. It blocks while the driver answers, which ctx cannot
+	// interrupt: ctx is checked between devices.
 	Sample(ctx context.Context, cfg *driver.Config) ([]Sample, error)
 }
 
-// Sample is one device at one moment. A nil number, a nil list and an empty text
-// are unknown; no number is ever made up. In JSON what is unknown is left out.
+// Sample is one device at one moment. A nil number, a nil list and an empty string are unknown;
+// numbers are never invented. JSON omits unknown values.
 type Sample struct {
 	Backend string    `json:"backend"`
 	Index   int       `json:"index"` // in the vendor's order, which need not be that of NativeIndex
@@ -51,8 +51,7 @@ type Sample struct {
 	Busy       *float64 `json:"busy_percent,omitempty"`        // some kernel was running
 	MemoryBusy *float64 `json:"memory_busy_percent,omitempty"` // the memory controller was at work
 
-	// Bytes of the device's memory. What the driver keeps for itself is part of Used
-	// with most vendors.
+	// Bytes of the device's memory. With most vendors Used includes the driver's own memory.
 	MemoryUsed  *int64 `json:"memory_used,omitempty"`
 	MemoryFree  *int64 `json:"memory_free,omitempty"`
 	MemoryTotal *int64 `json:"memory_total,omitempty"`
@@ -62,7 +61,7 @@ type Sample struct {
 	PowerLimit  *float64 `json:"power_limit_watts,omitempty"`
 	Fan         *float64 `json:"fan_percent,omitempty"` // of the fan's own maximum
 
-	// Clocks in MHz, now and at most.
+	// Clocks in MHz: the present ones and their maxima.
 	Clock          *float64 `json:"clock_mhz,omitempty"` // of the multiprocessors
 	MaxClock       *float64 `json:"max_clock_mhz,omitempty"`
 	MemoryClock    *float64 `json:"memory_clock_mhz,omitempty"`
@@ -73,23 +72,22 @@ type Sample struct {
 	ECCCorrected   *int64 `json:"ecc_corrected,omitempty"`
 	ECCUncorrected *int64 `json:"ecc_uncorrected,omitempty"`
 
-	// Throttle says in words why the clock is not at its maximum; empty and not nil
-	// means that nothing holds it back.
+	// Throttle lists the reasons why the clock is below its maximum; empty and not nil means that
+	// there is none.
 	Throttle []string `json:"throttle,omitzero"`
-	// Processes are those that compute on the device; empty and not nil means none.
+	// Processes are the processes that compute on the device; empty and not nil means none.
 	Processes []Process `json:"processes,omitzero"`
 }
 
 // Process is one process on a device.
 type Process struct {
 	PID        int    `json:"pid"`
-	Name       string `json:"name,omitempty"`        // "" where it may not be read
+	Name       string `json:"name,omitempty"`        // "" if it may not be read
 	MemoryUsed *int64 `json:"memory_used,omitempty"` // bytes of the device's memory
 }
 
-// Of reports whether the sample is one of that device: the same backend and the
-// same UUID or PCI address, whichever of the two both sides know. Indices prove
-// nothing: vendors number devices in more than one order.
+// Of reports whether the sample is of that device: the backend is the same, and the UUID or the PCI
+// address. Indices prove nothing: vendors number devices in more than one order.
 func (s *Sample) Of(i *driver.Info) bool {
 	if s.Backend != i.Backend || i.Fake || i.Simulated {
 		return false
@@ -105,7 +103,7 @@ func plainUUID(s string) string {
 	s = strings.TrimPrefix(strings.ToLower(s), "gpu-")
 	s = strings.ReplaceAll(s, "-", "")
 	if strings.Trim(s, "0") == "" {
-		return "" // all zero is what drivers return that have none
+		return "" // drivers without UUIDs return all zeros
 	}
 	return s
 }
@@ -115,8 +113,8 @@ var (
 	registry   []Reader
 )
 
-// Register makes a reader of sensors known. It is called from init functions and touches no
-// library. It panics when r is nil or its name is taken.
+// Register adds a reader of sensors. It is called from init functions and touches no library. It
+// panics when r is nil or its name is taken.
 func Register(r Reader) {
 	if r == nil {
 		panic("concord: telemetry.Register of nil")
@@ -146,8 +144,8 @@ func Readers() []Reader {
 	return list
 }
 
-// Missing returns a Reader that is listed and not there, for builds without it: Sample says
-// why (driver.ErrNoDevice).
+// Missing returns a Reader that is listed but cannot read, for builds without it: Sample returns
+// the reason (driver.ErrNoDevice).
 func Missing(name, reason string) Reader { return missing{name, reason} }
 
 type missing struct{ name, reason string }
@@ -160,9 +158,9 @@ func (n missing) Sample(context.Context, *driver.Config) ([]Sample, error) {
 	return nil, &driver.OpError{Backend: n.name, Op: "telemetry", Detail: n.reason, Err: driver.ErrNoDevice}
 }
 
-// ProcessName returns the name of a process as the system tells it, or "" where it
-// does not. Drivers number processes as the whole machine does; in a container the
-// same number is somebody else, and no name is given.
+// ProcessName returns the name of a process as the operating system reports it, or "" if it does
+// not. Drivers use the process numbers of the whole machine; in a container the same number may be
+// another process, so no name is returned there.
 func ProcessName(pid int) string {
 	if space, err := os.Readlink("/proc/self/ns/pid"); err != nil || space != machineSpace {
 		return ""
@@ -174,6 +172,5 @@ func ProcessName(pid int) string {
 	return strings.TrimSpace(string(name))
 }
 
-// machineSpace is the name that Linux has fixed for the first namespace of process
-// numbers.
+// machineSpace is the name that Linux has fixed for the first namespace of process numbers.
 const machineSpace = "pid:[4026531836]"

@@ -1,18 +1,18 @@
 package tune
 
-// How a list of offsets walks through memory.
+// Patterns of memory access.
 
-// Access is how a sequence of offsets walks through memory.
+// Access is the pattern of a sequence of offsets.
 type Access int
 
-// The ways.
+// The patterns.
 const (
 	Random     Access = iota
-	Sequential        // each behind the one before
-	Strided           // by the same step other than 1
+	Sequential        // each offset follows the one before
+	Strided           // all steps are the same, and not 1
 )
 
-// String returns the way as a word.
+// String returns the pattern as a word.
 func (a Access) String() string {
 	if names := [...]string{"random", "sequential", "strided"}; a >= 0 && int(a) < len(names) {
 		return names[a]
@@ -20,15 +20,15 @@ func (a Access) String() string {
 	return "unknown"
 }
 
-// AccessPattern says how a sequence of offsets, in elements, walks through memory, and
-// by which step. Nine of ten steps decide; without two offsets there is no step, which
-// counts as Random. Time is linear in the offsets.
+// AccessPattern returns the pattern of a sequence of offsets, in elements, and its step. At least
+// nine of ten steps must agree; fewer than two offsets have no step, and are Random. Time is linear
+// in the number of offsets.
 func AccessPattern(offsets []int64) (Access, int64) {
 	if len(offsets) < 2 {
 		return Random, 0
 	}
-	// The only value that can make up more than half is the one that is left when
-	// different ones cancel each other.
+	// Majority vote: only the value that is left when different ones cancel each other out can make
+	// up more than half.
 	var step, votes int64
 	for i := 1; i < len(offsets); i++ {
 		switch d := offsets[i] - offsets[i-1]; {

@@ -1,5 +1,4 @@
-// Package tune has rules for choosing the sizes of launches: [LaunchParams2D] for tiles of
-// two-dimensional problems, and [AccessPattern], which tells how a list of offsets walks through
-// memory. What a device itself says of a kernel is [runtime.Kernel.Occupancy] and
-// [runtime.Kernel.SuggestGroup].
+// Package tune has rules for the sizes of launches: [LaunchParams2D] for tiles of two-dimensional
+// problems, and [AccessPattern] for the memory access of a list of offsets. The device's own advice
+// for a kernel is [runtime.Kernel.Occupancy] and [runtime.Kernel.SuggestGroup].
 package tune

@@ -1,6 +1,6 @@
 package tune
 
-// Square tiles for problems of rows and columns.
+// Square tiles for two-dimensional problems.
 
 import (
 	"fmt"
@@ -8,17 +8,17 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-// LaunchParams2D returns how to launch a kernel over m rows and n columns in square
-// tiles: b x b items in a group, which has b*b 4-byte elements of local memory, and
-// the number of groups. b is 32, 16 or 8, the largest that the device allows, and
-// 8 where nothing is known. The x axis runs over columns:
+// LaunchParams2D returns the tile size and the number of groups for a kernel over m rows and n
+// columns in square tiles: a group has b x b items and b*b 4-byte elements of local memory. b is
+// 32, 16 or 8, the largest that the device allows, and 8 if the device's limits are unknown. The x
+// axis runs over columns:
 //
 //	b, rows, cols, err := tune.LaunchParams2D(dev.Info(), m, n)
 //	grid := runtime.Items(cols*b, rows*b).InGroups(b, b)
 //
-// The last tiles reach over the edge, so the kernel checks its bounds. For a kernel that
-// allows smaller groups than its device ([runtime.KernelInfo].MaxGroup) lower
-// info.MaxGroupSize to that.
+// The last tiles extend over the edge, so the kernel has to check its bounds. For a kernel that
+// allows smaller groups than its device, set info.MaxGroupSize to its
+// [runtime.KernelInfo].MaxGroup.
 func LaunchParams2D(info runtime.Info, m, n int) (b, gridRows, gridCols int, err error) {
 	if m < 1 || n < 1 {
 		return 0, 0, 0, fmt.Errorf("launch parameters for %d rows and %d columns: %w", m, n, runtime.ErrInvalidArgument)

@@ -19,7 +19,7 @@ func TestLaunchParams2D(t *testing.T) {
 		m, n             int
 		b, rows, columns int
 	}{
-		{info(1024, 48<<10), 1024, 1024, 32, 32, 32}, // the guide's example
+		{info(1024, 48<<10), 1024, 1024, 32, 32, 32}, // 48 KiB hold tiles of 32
 		{info(1024, 48<<10), 1, 33, 32, 1, 2},
 		{info(1024, 4096), 64, 65, 32, 2, 3},
 		{info(1024, 4095), 64, 65, 16, 4, 5},

@@ -66,7 +66,7 @@ func ExampleMap() {
 	// newer on the host: true on the device: false
 }
 
-// Out says that a kernel replaces all of a buffer, so that nothing is uploaded.
+// Overwrite says that a kernel replaces all of a buffer, so that nothing is uploaded.
 func ExampleOverwrite() {
 	ctx := context.Background()
 	dev, err := runtime.Open(ctx, "cpu:0")

@@ -12,6 +12,11 @@
 // optional interface found by assertion: [Natives], [NativeHandles] and those of
 // optional.go. Generic code in runtime stands in where one is absent.
 //
+//	Backend ── Open ──> Device ─┬─ NewStream ──> Stream ── Record ──> Event
+//	   │                        ├─ Alloc ──────> Memory
+//	   │                        └─ Compiler: Compile ──> Binary ── Load ──> Module ──> Kernel
+//	   └─ Probe: devices, or why there are none
+//
 // # What runtime has checked before a backend is called
 //
 // Counts, types, sizes, bounds, lifetimes, ownership (every Memory, Kernel and

@@ -11,6 +11,10 @@
 // the part of it that never waits. Memory and disk are bounded, in bytes and in
 // entries, and what was not used for longest goes first.
 //
+//	Get ──> memory ──> disk ──> bundles ──> compile, once for all that wait
+//	          ▲         ▲          │           │
+//	          └─────────┴──────────┴───────────┘ kept for the next call
+//
 // # Bundles
 //
 // [Cache.Export] writes entries to one file. [Cache.Import] keeps them in another

@@ -27,12 +27,13 @@ import (
 
 // public reports whether programs are meant to import the package of a directory.
 func public(dir string) bool {
-	for _, private := range []string{"cmd", "csrc", "examples", "internal", "testdata"} {
+	for _, private := range []string{"cmd", "csrc", "examples", "testdata"} {
 		if within(dir, private) {
 			return false
 		}
 	}
-	return dir == "tests/conformance" || !within(dir, "tests")
+	internal := slices.Contains(strings.Split(dir, "/"), "internal")
+	return !internal && (dir == "tests/conformance" || !within(dir, "tests"))
 }
 
 // TestExportedDocs demands a doc comment of every exported constant, variable, type,

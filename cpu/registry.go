@@ -11,11 +11,13 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// Func is a kernel written in Go, and Call one launch of it, as package kernels has them.
-type (
-	Func = kernels.Func
-	Call = kernels.Call
-)
+// Func is a kernel written in Go. It is called once for each launch, from any goroutine;
+// its error becomes that of the launch's stream.
+type Func = kernels.Func
+
+// Call is one launch of a Func: its arguments and its grid. It is valid until the
+// function returns.
+type Call = kernels.Call
 
 // goFunc is a Func that also sees the device.
 type goFunc func(c *call) error

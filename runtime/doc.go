@@ -22,6 +22,15 @@
 //
 // Compiled programs are kept by the kernel cache, in memory and on disk.
 //
+// What belongs to what, and is closed with it:
+//
+//	Session                 a configuration; the package's functions use the default one
+//	└─ Device               one processor with its memory: "cuda:0", "cpu:0"
+//	   ├─ Program ─ Kernel  a unit of package source, built for the device
+//	   ├─ Buffer, Managed   memory that kernels read and write
+//	   ├─ Stream ─ Event    a queue of work; a point in it
+//	   └─ Graph             recorded work, launched as a whole
+//
 // # Memory
 //
 // Each device has a pool: the memory of closed buffers is kept for later ones. There are several

@@ -69,11 +69,11 @@ func TestReadmeProgram(t *testing.T) {
 // -tags opencl are the same everywhere.
 func TestLinks(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#:]+)\)`)
-	for _, page := range []string{"README.md", "ARCHITECTURE.md", "RATIONALE.md"} {
+	for _, page := range pages(t) {
 		text, err := os.ReadFile(filepath.Join("..", page))
 		require.NoError(t, err)
 		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
-			_, err := os.Stat(filepath.Join("..", m[1]))
+			_, err := os.Stat(filepath.Join("..", filepath.Dir(page), m[1]))
 			assert.NoError(t, err, "%s links to %s", page, m[1])
 		}
 	}

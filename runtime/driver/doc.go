@@ -12,6 +12,11 @@
 // [NativeHandles] and those of optional.go. Generic code in runtime replaces a missing one where it
 // can.
 //
+//	Backend ── Open ──> Device ─┬─ NewStream ──> Stream ── Record ──> Event
+//	   │                        ├─ Alloc ──────> Memory
+//	   │                        └─ Compiler: Compile ──> Binary ── Load ──> Module ──> Kernel
+//	   └─ Probe: devices, or why there are none
+//
 // # Checks before a backend is called
 //
 // Package runtime has checked counts, types, sizes, bounds, lifetimes, ownership (every Memory,

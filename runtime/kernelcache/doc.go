@@ -10,6 +10,10 @@
 // [Cache.Lookup] looks in memory only and never waits. Memory and disk are bounded, in bytes and in
 // entries, and the least recently used entries are removed first.
 //
+//	Get ──> memory ──> disk ──> bundles ──> compile, once for all that wait
+//	          ▲         ▲          │           │
+//	          └─────────┴──────────┴───────────┘ kept for the next call
+//
 // # Bundles
 //
 // [Cache.Export] writes entries to one file. [Cache.Import] adds them to another cache, and a

@@ -93,9 +93,6 @@ type Slot struct {
 // isInt reports whether k is an integer kind (bool is not).
 func isInt(k tree.Kind) bool { return k >= tree.Char && k <= tree.ULong }
 
-// isFloat reports whether k is half, float or double.
-func isFloat(k tree.Kind) bool { return k >= tree.Half && k <= tree.Double }
-
 // sizeOf is the size of a scalar of that kind, 0 for void and structs.
 func sizeOf(k tree.Kind) int {
 	switch k {

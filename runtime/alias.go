@@ -78,11 +78,11 @@ const (
 	Require = driver.Require // the named device or an error
 )
 
-// ErrInvalidArgument: an argument, shape or state that is wrong whatever the device.
+// Errors, tested with errors.Is. "Also X" means that the error matches X as well.
 var (
-	// ErrBufferOverflow: a range that extends past the end of its buffer; also ErrInvalidArgument.
+	// ErrInvalidArgument: an argument, shape or state that is wrong whatever the device.
 	ErrInvalidArgument = driver.ErrInvalidArgument
-	// ErrBufferOverflow: a range that passes the end of its buffer; also ErrInvalidArgument.
+	// ErrBufferOverflow: a range that extends past the end of its buffer; also ErrInvalidArgument.
 	ErrBufferOverflow = driver.ErrBufferOverflow
 	// ErrEventNotRecorded: an event that no stream has recorded; also ErrInvalidArgument.
 	ErrEventNotRecorded = driver.ErrEventNotRecorded
@@ -92,45 +92,45 @@ var (
 	ErrNoHostMemory = driver.ErrNoHostMemory
 	// ErrNoDeviceMemory: a buffer without a device side; also ErrInvalidArgument.
 	ErrNoDeviceMemory = driver.ErrNoDeviceMemory
-	// ErrNoDevice: there is no such device, or no device is left to try.
+	// ErrDimension: lengths or shapes that disagree.
 	ErrDimension = driver.ErrDimension
-	// ErrDeviceIndex: the backend exists, but has no device with that index; also ErrNoDevice.
+	// ErrNoDevice: there is no such device, or no device is left to try.
 	ErrNoDevice = driver.ErrNoDevice
-	// ErrDeviceIndex: the backend is there, the index is not; also ErrNoDevice.
+	// ErrDeviceIndex: the backend exists, but has no device with that index; also ErrNoDevice.
 	ErrDeviceIndex = driver.ErrDeviceIndex
 	// ErrFakeDevice: a device of CONCORD_FAKE_DEVICES cannot be opened; also ErrNoDevice.
 	ErrFakeDevice = driver.ErrFakeDevice
 	// ErrAllBackendsExhausted: every device of a fallback failed; also ErrNoDevice.
 	ErrAllBackendsExhausted = driver.ErrAllBackendsExhausted
-	// ErrUnsupported: a known operation that this device or build cannot do.
+	// ErrUnknownBackend: no backend has that name.
 	ErrUnknownBackend = driver.ErrUnknownBackend
-	// ErrUnsupportedPrecision: the device lacks arithmetic of that precision; also ErrUnsupported.
+	// ErrUnsupported: a known operation that this device or build cannot do.
 	ErrUnsupported = driver.ErrUnsupported
-	// ErrOutOfMemory: the device does not have that much memory free.
+	// ErrUnsupportedPrecision: the device lacks arithmetic of that precision; also ErrUnsupported.
 	ErrUnsupportedPrecision = driver.ErrUnsupportedPrecision
-	// ErrOutOfMemory: the device had no room.
+	// ErrOutOfMemory: the device does not have that much memory free, as the vendor's API reported.
 	ErrOutOfMemory = driver.ErrOutOfMemory
-	// ErrBudget: the operation would exceed a limit of the configuration.
+	// ErrTooLarge: a size that can never fit.
 	ErrTooLarge = driver.ErrTooLarge
-	// ErrBudget: a limit of the configuration would be passed.
+	// ErrBudget: the operation would exceed a limit of the configuration.
 	ErrBudget = driver.ErrBudget
 	// ErrCompile: a program did not build. *BuildError has the log.
 	ErrCompile = driver.ErrCompile
-	// ErrLaunch: a kernel launch was refused, or the kernel failed while it ran.
+	// ErrNoKernel: a program without an entry point of that name; also ErrCompile.
 	ErrNoKernel = driver.ErrNoKernel
-	// ErrTimeout: a watchdog ended the operation.
+	// ErrLaunch: a kernel launch was refused, or the kernel failed while it ran.
 	ErrLaunch = driver.ErrLaunch
-	// ErrDeviceLost: the device's whole context is gone; every later call returns this error.
+	// ErrTimeout: a watchdog ended the operation.
 	ErrTimeout = driver.ErrTimeout
-	// ErrClosed: the object was used after its Close.
+	// ErrDeviceLost: the device's whole context is gone; every later call returns this error.
 	ErrDeviceLost = driver.ErrDeviceLost
-	// ErrClosed: used after Close.
+	// ErrClosed: the object was used after its Close.
 	ErrClosed = driver.ErrClosed
 	// ErrCorrupt: damaged or truncated data.
 	ErrCorrupt = driver.ErrCorrupt
-	// ErrLeak: memory that should have been freed is still in use.
+	// ErrFormat: data that is not of the expected format at all; also ErrCorrupt.
 	ErrFormat = driver.ErrFormat
-	// ErrLeak: memory that should have ended is still in use.
+	// ErrLeak: memory that should have been freed is still in use.
 	ErrLeak = mempool.ErrLeak
 )
 

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/source"
 )
 
 // closeEvent is an event that tells when it is closed.
@@ -215,4 +216,59 @@ func TestManagedWaitsAsLongAsItsContext(t *testing.T) {
 	assert.NoError(t, err)
 	assert.True(t, asked)
 	b.recordErr, b.syncing = nil, nil
+}
+
+// Close of a device waits for a stream that another call is closing.
+func TestDeviceWaitsForAStreamClose(t *testing.T) {
+	b := &nullBackend{}
+	_, d := open(t, b, Config{})
+	began, gate := make(chan struct{}), make(chan struct{})
+	s := d.core.streams.register(&Stream{core: d.core, drv: &slowlyClosed{nullStream{b: b}, began, gate}})
+	closedStream := make(chan error, 1)
+	go func() { closedStream <- s.Close() }()
+	<-began
+	closed := make(chan error, 1)
+	go func() { closed <- d.Close() }()
+	select {
+	case <-closed:
+		assert.Fail(t, "the device is closed while the work of a stream runs")
+	case <-time.After(20 * time.Millisecond):
+	}
+	close(gate)
+	require.NoError(t, <-closedStream)
+	require.NoError(t, <-closed)
+}
+
+// slowlyClosed is a stream whose Close waits.
+type slowlyClosed struct {
+	nullStream
+	began, gate chan struct{}
+}
+
+func (s *slowlyClosed) Close() error {
+	close(s.began)
+	<-s.gate
+	return nil
+}
+
+// A program is not loaded on a device that was closed while it was compiled, and a device
+// is not closed while one is loaded.
+func TestLoadBesideDeviceClose(t *testing.T) {
+	b := &nullBackend{}
+	_, d := open(t, b, Config{})
+	u, err := source.Parse(nullText, source.Options{Name: "null.cl"})
+	require.NoError(t, err)
+	loads := b.loads.Load()
+	closed := make(chan error)
+	b.compile = func(context.Context) error { return d.Close() }
+	_, err = d.Program(t.Context(), u)
+	require.ErrorIs(t, err, ErrClosed)
+	assert.Equal(t, loads, b.loads.Load())
+
+	b = &nullBackend{}
+	_, d = open(t, b, Config{})
+	b.loading = func() { closeBeside(t, d, closed) }
+	_, err = d.Program(t.Context(), u)
+	require.ErrorIs(t, err, ErrClosed)
+	require.NoError(t, <-closed)
 }

@@ -27,16 +27,17 @@ type Device struct {
 // in this order, and locks of one line are never held together:
 //
 //	Session.mu
+//	Arena.mu
 //	sides.mu          the contents of a Managed; those of one launch in the order of sides.id
 //	Graph.mu
 //	memory.settling   freeing what was closed while it was in use
 //	Stream.mu         whatever is queued on one stream
-//	programs.mu, streams.mu, allocation.mu, staging.mu
+//	programs.mu, programCore.mu, streams.mu, allocation.mu, staging.mu, Event.mu
 //	memory.mu
 //	the pool's own
 //
-// programs.mu, streams.mu and memory.mu are held for a few statements, and never while a driver
-// is called.
+// Against this order a lock is only tried. programs.mu and streams.mu are held for a few
+// statements, and never while a driver is called.
 type core struct {
 	session  *Session
 	key      string       // in session.open
@@ -245,6 +246,7 @@ func (c *core) close() error {
 	done := func(err error) { errs = append(errs, unlessLost(lost, err)) }
 	for _, s := range c.streams.list() {
 		done(s.close())
+		<-s.over // another call may be closing it
 	}
 	c.memory.drainWaiting()
 	c.memory.report()

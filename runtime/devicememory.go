@@ -111,7 +111,6 @@ func (m DeviceMemory) Watch(t mempool.Thresholds, tell func(mempool.Pressure)) e
 		return err
 	}
 	defer c.leave()
-	c.memory.watched.Store(tell != nil)
 	err = c.memory.pool.Watch(t, func(p mempool.Pressure) {
 		c.memory.logPressure(p)
 		if tell != nil {
@@ -121,6 +120,7 @@ func (m DeviceMemory) Watch(t mempool.Thresholds, tell func(mempool.Pressure)) e
 	if err != nil {
 		return c.error(op, err)
 	}
+	c.memory.watched.Store(tell != nil)
 	return nil
 }
 
@@ -145,7 +145,11 @@ func (m DeviceMemory) Holders() []mempool.Holder { return m.device.core.memory.p
 // WriteProfile writes live device memory by the stacks that allocated it, in the format of
 // "go tool pprof". It contains allocations since Track was switched on.
 func (m DeviceMemory) WriteProfile(w io.Writer) error {
-	return m.device.core.memory.pool.WriteProfile(w)
+	c, err := m.device.get("write memory profile")
+	if err != nil {
+		return err
+	}
+	return c.memory.pool.WriteProfile(w)
 }
 
 // Report returns a readable table of the device's memory: live and kept bytes, the limits, the

@@ -58,7 +58,7 @@ func (s *Stream) Capture(record func(s *Stream) error) (*Graph, error) {
 	}
 	s.mu.Unlock()
 	g := &Graph{core: s.core, priority: s.priority, kept: &capture{}}
-	if err := g.record(op, record); err != nil {
+	if err := g.record(op, false, record); err != nil {
 		return nil, err
 	}
 	return g, nil
@@ -69,29 +69,25 @@ func (s *Stream) Capture(record func(s *Stream) error) (*Graph, error) {
 // fails, the graph is unchanged.
 func (g *Graph) Update(record func(s *Stream) error) error {
 	const op = "update graph"
-	if err := g.usable(op); err != nil {
-		return err
-	}
-	return g.record(op, record)
-}
-
-func (g *Graph) usable(op string) error {
 	if g == nil || g.core == nil {
 		return fmt.Errorf("%s: graph is nil: %w", op, ErrInvalidArgument)
 	}
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.closed {
+	closed, software := g.closed, g.software
+	g.mu.Unlock()
+	if closed {
 		return g.core.closedError(op)
 	}
-	return nil
+	return g.record(op, software, record)
 }
 
-func (g *Graph) record(op string, record func(s *Stream) error) error {
+// record makes what record queues the contents of the graph, recorded by Concord if software is
+// true or the driver has no graphs.
+func (g *Graph) record(op string, software bool, record func(s *Stream) error) error {
 	if record == nil {
 		return g.core.error(op, fmt.Errorf("function is nil: %w", ErrInvalidArgument))
 	}
-	s, software, err := g.core.streams.newRecording(g.priority, g.software)
+	s, software, err := g.core.streams.newRecording(g.priority, software)
 	if err != nil {
 		return err
 	}

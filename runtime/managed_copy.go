@@ -52,7 +52,7 @@ func (m *Managed) ToHost(ctx context.Context) error {
 //
 // ToDevice returns at once where the host's side is pinned memory, which it is wherever the host
 // and the device can both access such memory; otherwise it waits until the host's side may be
-// changed. device and the host both see such memory; else it waits until that may be changed.
+// changed.
 func (s *Stream) ToDevice(m *Managed) error {
 	return s.between("to device", m, (*sides).toDevice)
 }

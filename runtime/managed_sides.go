@@ -23,7 +23,7 @@ const (
 )
 
 // sides is the storage of a Managed and its views. A call holds mu from its beginning to its
-// end. Locks are taken in this order: sides by id, stream, device.
+// end. The order of locks is in the comment of core.
 type sides struct {
 	core    *core
 	id      uint64

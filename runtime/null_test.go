@@ -50,6 +50,7 @@ type nullBackend struct {
 	refuseLoads int64    // the first so many fail
 	refuseErr   error    // with this, or ErrCorrupt
 	unload      func()   // called by modules that are closed
+	loading     func()   // called by Load
 	maxGroups   [3]int   // Info.MaxGroups
 	change      func(i *Info)
 	freeHereErr error
@@ -174,6 +175,9 @@ func (d *nullDevice) Load(_ context.Context, u *source.Unit, _ driver.Binary) (d
 			return nil, d.b.refuseErr
 		}
 		return nil, fmt.Errorf("not by this driver: %w", ErrCorrupt)
+	}
+	if d.b.loading != nil {
+		d.b.loading()
 	}
 	return nullModule{d.b, u}, nil
 }

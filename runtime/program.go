@@ -124,6 +124,7 @@ func (d *Device) Program(ctx context.Context, unit *source.Unit, options ...Prog
 		c.programs.unneeded(key)
 		return nil, c.noticed(err)
 	}
+	defer c.leave()
 	p := c.programs.shared(key, core)
 	if p == nil {
 		return nil, errors.Join(c.closedError("program"), core.unload())
@@ -158,33 +159,36 @@ func (lib *programs) shared(key programKey, made *programCore) *Program {
 	return &Program{core: have}
 }
 
-// build compiles or fetches a unit and loads it.
+// build compiles or fetches a unit and loads it. Without an error the caller has entered the
+// device, so that it is not closed before the program is known to it.
 func (lib *programs) build(ctx context.Context, key programKey, opt ProgramOptions) (*programCore, error) {
-	if lib.core.isClosed() {
-		return nil, lib.core.closedError("program")
-	}
 	p := &programCore{device: lib.core, key: key, kernels: map[string]*Kernel{}}
 	start := time.Now()
 	if lib.allNative(key.unit, opt.Implementation) {
+		if !lib.core.enter() {
+			return nil, lib.core.closedError("program")
+		}
 		p.built = Built{From: "native", Elapsed: time.Since(start)}
 		return p, nil
 	}
-	if opt.Implementation == Native {
+	switch {
+	case lib.core.isClosed():
+		return nil, lib.core.closedError("program")
+	case opt.Implementation == Native:
 		return nil, lib.noNative("program "+key.unit.Name(), key.unit, key.unit.Kernels()...)
-	}
-	if lib.core.compiler == nil {
+	case lib.core.compiler == nil:
 		return nil, lib.core.error("program "+key.unit.Name(), fmt.Errorf("the device runs only its own kernels: %w", ErrUnsupported))
 	}
 	bin, hit, err := lib.binary(ctx, key, opt.Flags)
 	if err != nil {
 		return nil, err
 	}
-	p.module, err = lib.core.compiler.Load(ctx, key.unit, driver.Binary{Code: bin.Binary, Log: bin.Log})
+	p.module, err = lib.load(ctx, key.unit, bin)
 	if stale(err) && hit != kernelcache.Compiled && ctx.Err() == nil {
 		// Intact bytes that the driver refuses are compiled again, once.
 		refused := err
 		if bin, hit, err = lib.again(ctx, key, opt.Flags); err == nil {
-			p.module, err = lib.core.compiler.Load(ctx, key.unit, driver.Binary{Code: bin.Binary, Log: bin.Log})
+			p.module, err = lib.load(ctx, key.unit, bin)
 		} else if errors.Is(err, ErrUnsupported) && !errors.Is(refused, ErrUnsupported) { // no compiler: the reason for the refusal says more
 			err = errors.Join(refused, err)
 		}
@@ -195,6 +199,18 @@ func (lib *programs) build(ctx context.Context, key programKey, opt ProgramOptio
 	p.built = Built{From: hit.String(), Elapsed: time.Since(start), Log: bin.Log}
 	lib.core.session.debug(1, "built", "device", lib.core.info.ID, "program", key.unit.Name(), "from", p.built.From, "elapsed", p.built.Elapsed)
 	return p, nil
+}
+
+// load loads a compiled unit. Without an error the caller has entered the device.
+func (lib *programs) load(ctx context.Context, unit *source.Unit, bin kernelcache.Entry) (driver.Module, error) {
+	if !lib.core.enter() {
+		return nil, lib.core.closedError("program")
+	}
+	m, err := lib.core.compiler.Load(ctx, unit, driver.Binary{Code: bin.Binary, Log: bin.Log})
+	if err != nil {
+		lib.core.leave()
+	}
+	return m, err
 }
 
 // stale reports whether an error of Load is about the bytes and not about the device: other errors

@@ -120,7 +120,7 @@ func (c Counts) IsGPUEffective() bool {
 	return c.GPUOperations > 0 && c.GPUEfficiency() > 0.8
 }
 
-// Count adds one operation of the given kind.
+// AverageTimeMs is the mean time of an operation; 0 when there were none.
 func (c Counts) AverageTimeMs() float64 {
 	return ratio(c.TotalTimeMs, float64(c.TotalOperations))
 }

@@ -5,6 +5,7 @@ package parity
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/runtime/parity"
 )
 
@@ -51,7 +54,10 @@ func TestOutside(t *testing.T) {
 	}
 	pass, fail := map[string]int{parity.Pass: 3}, map[string]int{parity.Fail: 3}
 	built := pass // what needs a compiler
-	if _, err := exec.LookPath("c++"); err != nil {
+	d, err := runtime.Open(t.Context(), "cpu:0")
+	require.NoError(t, err)
+	defer d.Close()
+	if _, err := d.Driver().(driver.Compiler).Identity(t.Context()); errors.Is(err, runtime.ErrUnsupported) {
 		built = map[string]int{parity.Skip: 3}
 	}
 	want := map[string]map[string]int{}

@@ -17,8 +17,8 @@ import (
 
 // The shims for CUDA and HIP read side by side: the same files, in them the same declarations in the
 // same order, of the same tokens once the vendors' names are exchanged. What differs for a reason is
-// in testdata/twins.txt with the number of tokens that one of the two has alone, so that an edit of
-// one side alone is noticed there, too.
+// in testdata/twins.txt with the number of tokens that one of the two has alone, so that most
+// edits of one side alone are noticed there, too.
 
 // notTwins are files whose contents the vendor decides.
 var notTwins = map[string]string{

@@ -319,7 +319,7 @@ func TestThirdPartysBackend(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "abacus:1", d.String())
 	_, err = s.Open(t.Context(), "vulkan")
-	assert.ErrorContains(t, err, "cpu, abacus, beads, plain, hip (which is rocm), soroban (which is abacus), auto")
+	assert.ErrorContains(t, err, "cpu, abacus, beads, plain, hip (which is rocm), soroban (which is abacus); simulated")
 
 	value := "opencl soroban:3"
 	s = session(t, Config{FakeDevices: &value}, cpuBackend(), opencl, abacus)

@@ -9,7 +9,7 @@ import (
 )
 
 // Occupancy returns how many groups of that many items, each with local bytes of local memory
-// besides the kernel's own, run on one multiprocessor at a time. 0 means that such a group cannot
+// besides the kernel's own, run on one compute unit at a time. 0 means that such a group cannot
 // run. It is ErrUnsupported where the device does not report it.
 func (k *Kernel) Occupancy(group int, local int64) (int, error) {
 	const op = "occupancy"

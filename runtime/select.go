@@ -162,7 +162,7 @@ func (s *Session) find(name string, probes []Probe) (Info, error) {
 	backend, suffix, hasSuffix := s.cutName(name)
 	i := slices.IndexFunc(probes, func(p Probe) bool { return p.Backend == backend })
 	if i < 0 {
-		return Info{}, fmt.Errorf("%q is none of %s, auto, and, simulated, %s: %w",
+		return Info{}, fmt.Errorf("%q is none of auto, %s; simulated: %s: %w",
 			backend, strings.Join(s.knownBackends(), ", "), strings.Join(driver.SimulatedNames(), ", "), ErrUnknownBackend)
 	}
 	p := probes[i]

@@ -129,7 +129,7 @@ type Graph interface {
 // Occupier is implemented by devices that can compute the occupancy of kernels.
 type Occupier interface {
 	// Occupancy returns how many groups of that many items, each with that many
-	// bytes of dynamic local memory, run on one multiprocessor at a time.
+	// bytes of dynamic local memory, run on one compute unit at a time.
 	Occupancy(k Kernel, group int, local int64) (groups int, err error)
 	// SuggestGroup returns the group size that keeps most items running.
 	SuggestGroup(k Kernel, local int64) (group int, err error)

@@ -62,7 +62,7 @@ type Sample struct {
 	Fan         *float64 `json:"fan_percent,omitempty"` // of the fan's own maximum
 
 	// Clocks in MHz: the present ones and their maxima.
-	Clock          *float64 `json:"clock_mhz,omitempty"` // of the multiprocessors
+	Clock          *float64 `json:"clock_mhz,omitempty"` // of the compute units
 	MaxClock       *float64 `json:"max_clock_mhz,omitempty"`
 	MemoryClock    *float64 `json:"memory_clock_mhz,omitempty"`
 	MaxMemoryClock *float64 `json:"max_memory_clock_mhz,omitempty"`

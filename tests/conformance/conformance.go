@@ -116,6 +116,10 @@ func OpenIn(t *testing.T, s *runtime.Session, name string) *runtime.Device {
 	}
 	d, err := s.Open(t.Context(), name)
 	absent := errors.Is(err, runtime.ErrNoDevice) || driver.IsSimulated(backend) && errors.Is(err, runtime.ErrUnknownBackend)
+	if absent && strings.HasSuffix(name, ":0") && available(t, s, backend) {
+		t.Fatalf("%s says that it is available, and its first device does not open as %s (is Info.ID that, and Info.Backend %s?): %v",
+			backend, name, backend, err)
+	}
 	if absent && !required {
 		t.Skipf("%s is not here: %v", name, err)
 	}
@@ -123,6 +127,15 @@ func OpenIn(t *testing.T, s *runtime.Session, name string) *runtime.Device {
 		t.Fatalf("opening %s: %v", name, err)
 	}
 	return d
+}
+
+// available reports whether a backend says that it can be used.
+func available(t *testing.T, s *runtime.Session, backend string) bool {
+	probes, err := s.Discover(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(probes, func(p runtime.Probe) bool { return p.Backend == backend && p.State == driver.Available })
 }
 
 // device is the device under test with what a check has made on it.

@@ -134,12 +134,12 @@ func (d *Device) Program(ctx context.Context, unit *source.Unit, options ...Prog
 
 // shared returns a new handle of the loaded program with that key or, if there is none, of made.
 // Two goroutines may build the same unit at once (the cache compiles once); the second to finish
-// unloads its own. Nil means that there is none, or that the device is closed.
+// unloads its own. A caller with made has entered the device. Nil means that there is none, or that
+// the device is closed.
 func (lib *programs) shared(key programKey, made *programCore) *Program {
-	if !lib.core.enter() {
+	if lib.core.isClosed() {
 		return nil
 	}
-	defer lib.core.leave()
 	lib.mu.Lock()
 	have := lib.loaded[key]
 	if have == nil && made != nil {

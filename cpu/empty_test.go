@@ -4,14 +4,18 @@ package cpu
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/source"
 )
 
 // sizesAfter is a launch's arguments: buffers, and numbers behind them.
@@ -34,7 +38,7 @@ func TestEmptyResults(t *testing.T) {
 		return list
 	}
 	one, batch := [3]int{1, 1, 1}, [3]int{1, 1, half}
-	eachSet(t, func(t *testing.T, d *device) {
+	eachDevice(t, func(t *testing.T, d *device) {
 		for _, c := range []struct {
 			family, kernel string
 			global         [3]int
@@ -74,7 +78,7 @@ func TestEmptyResults(t *testing.T) {
 // TestOverflowRefuses has sizes whose product is 0 or small only in 64 bits.
 func TestOverflowRefuses(t *testing.T) {
 	const half = 1 << 31
-	eachSet(t, func(t *testing.T, d *device) {
+	eachDevice(t, func(t *testing.T, d *device) {
 		args := sizesAfter(nil, 1, half, 0, 1, half, 4, 1, 1, 0, 0, 1, 1, 1, 1)
 		err := invoke(t, d, "im2col", "im2col", nil, [3]int{1, 1, 1}, append(args, []byte(nil), []byte(nil))...)
 		assert.ErrorIs(t, err, driver.ErrInvalidArgument)
@@ -97,7 +101,7 @@ func TestIndexRefuses(t *testing.T) {
 		{"scatter", "scatter", []int{count * n, count, rows, rows * n}, []string{"in", "index", "last", "out"}, []uint32{rows, count, n}},
 		{"scatter", "scatter_add", []int{count * n, count, rows * n}, []string{"in", "index", "out"}, []uint32{rows, count, n}},
 	} {
-		eachSet(t, func(t *testing.T, d *device) {
+		eachDevice(t, func(t *testing.T, d *device) {
 			for short := -1; short < len(c.buffers); short++ {
 				buffers := []any{}
 				for i, n := range c.buffers {
@@ -116,6 +120,116 @@ func TestIndexRefuses(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestBadSizesRefuse changes one argument at a time of launches that are right.
+func TestBadSizesRefuse(t *testing.T) {
+	const all = math.MaxUint32
+	floats := func(n int) []byte { return make([]byte, 4*n) }
+	gemm := []any{uint32(5), uint32(3), uint32(4), float32(1), floats(20), uint32(4), floats(12), uint32(3), float32(1), floats(15), uint32(3)}
+	conv := sizesAfter(nil, 1, 4, 4, 4, 2, 3, 3, 1, 1, 0, 0, 1, 1, 2, 2, 2)
+	im2col := sizesAfter(nil, 1, 2, 4, 4, 3, 3, 1, 1, 0, 0, 1, 1, 2, 2)
+	type bad map[int][]any // by argument, its wrong values
+	sizes := func(v ...uint32) []any { return sizesAfter(nil, v...) }
+	products := bad{0: sizes(6, all), 1: sizes(4, all), 2: sizes(5, 100, 4e9, all), 5: sizes(5, all), 7: sizes(4, all),
+		9: {floats(14), floats(0)}, 10: sizes(4, all)}
+	operands := bad{4: {floats(19), floats(0)}, 6: {floats(11), floats(0)}}
+	for _, c := range []struct {
+		kernel  string
+		defines []source.Define
+		args    []any
+		bad     []bad
+	}{
+		{"gemm", nil, gemm, []bad{products, operands}},
+		{"gemm_batch", nil, append(slices.Clone(gemm), uint32(1), uint64(0), uint64(0), uint64(0)), []bad{products, operands, {11: sizes(2, all)}}},
+		{"gemm_bias", nil, append(slices.Clone(gemm), floats(3)), []bad{products, operands, {11: {floats(2), floats(0)}}}},
+		{"gemm_i8", nil, []any{uint32(5), uint32(3), uint32(4), int32(1), make([]byte, 20), uint32(4), make([]byte, 12), uint32(3), int32(1),
+			floats(15), uint32(3)}, []bad{products, {4: {make([]byte, 19)}, 6: {make([]byte, 11)}}}},
+		{"conv2d", define("BIAS", "1"), append(conv, floats(64), floats(36), floats(2), floats(8)), []bad{{0: sizes(2, all), 1: sizes(3, 6, all),
+			2: sizes(5, all), 3: sizes(5, all), 4: sizes(1, 3, 4, all), 5: sizes(4, all), 6: sizes(4, all), 7: sizes(0), 8: sizes(0), 11: sizes(0), 12: sizes(0),
+			13: sizes(0, 1, 3, all), 14: sizes(3, all), 15: sizes(3, all), 16: {floats(63)}, 17: {floats(35)}, 18: {floats(1)}, 19: {floats(7)}}}},
+		{"im2col", nil, append(im2col, floats(32), floats(72)), []bad{{0: sizes(2, all), 1: sizes(3, all), 2: sizes(5, all), 3: sizes(5, all),
+			4: sizes(4, all), 5: sizes(4, all), 6: sizes(0), 7: sizes(0), 10: sizes(0), 11: sizes(0), 12: sizes(3, all), 13: sizes(3, all),
+			14: {floats(31)}, 15: {floats(71)}}}},
+	} {
+		eachDevice(t, func(t *testing.T, d *device) {
+			run := func(args []any) error { return invoke(t, d, c.kernel, c.kernel, c.defines, [3]int{1, 1, 1}, args...) }
+			require.NoError(t, run(c.args), c.kernel)
+			for _, wrong := range c.bad {
+				for i, values := range wrong {
+					for _, v := range values {
+						args := slices.Clone(c.args)
+						args[i] = v
+						assert.ErrorIs(t, run(args), driver.ErrInvalidArgument, "%s: argument %d is %v", c.kernel, i, v)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestReferencesRefuse makes each buffer of each small case of the catalog one element too
+// small. No reference finds that out by an index that is out of range.
+func TestReferencesRefuse(t *testing.T) {
+	d := openIndex(t, referenceIndex)
+	for _, f := range kernels.Families() {
+		refused := map[string]bool{} // by kernel and argument
+		for _, c := range kernels.Cases(f.ID) {
+			if slices.ContainsFunc(c.Args, func(a kernels.Arg) bool { return a.Len > 2048 }) {
+				continue
+			}
+			for short := -1; short < len(c.Args); short++ {
+				if short >= 0 && c.Args[short].Dir == kernels.Value {
+					continue
+				}
+				args := make([]any, len(c.Args))
+				for i, a := range c.Args {
+					args[i] = argumentOf(t, a, i == short)
+				}
+				err := invoke(t, d, c.Family, c.Kernel, c.Defines, c.Global, args...)
+				at := fmt.Sprintf("%s argument %d", c.Kernel, short)
+				switch {
+				case short < 0:
+					require.NoError(t, err, c.Name())
+				case err != nil:
+					refused[at] = true
+					require.ErrorIs(t, err, driver.ErrInvalidArgument, "%s: argument %d", c.Name(), short)
+				case !refused[at]:
+					refused[at] = false
+				}
+			}
+		}
+		for at, ok := range refused {
+			assert.True(t, ok, "%s: no case needs all of %s", f.ID, at)
+		}
+	}
+}
+
+// argumentOf is an argument of a case as invoke takes it, without its last element if short.
+func argumentOf(t *testing.T, a kernels.Arg, short bool) any {
+	switch {
+	case a.Dir != kernels.Value:
+		x := a.Data()
+		if x == nil {
+			x = make([]float64, a.Len)
+		}
+		if short {
+			x = x[:len(x)-1]
+		}
+		return encode(a.Type, x)
+	case a.Type == "f32":
+		return float32(a.V)
+	case a.Type == "f64":
+		return a.V
+	case a.Type == "i32":
+		return int32(a.V)
+	case a.Type == "i64":
+		return uint64(int64(a.V))
+	case a.Type == "u32":
+		return uint32(a.V)
+	}
+	require.Equal(t, "u64", a.Type)
+	return uint64(a.V)
 }
 
 // TestConvGivesBack stops a launch while it packs its filters.

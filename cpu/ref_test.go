@@ -219,6 +219,36 @@ func TestReferenceGemm(t *testing.T) {
 	}
 }
 
+// Rows of A and B may have elements in common, rows of C may not.
+func TestReferenceGemmRows(t *testing.T) {
+	args := func(m, lda, ldb, ldc uint32) []any {
+		return []any{m, uint32(2), uint32(2), float32(1), encode("f32", []float64{1, 2, 3, 4}), lda, encode("f32", []float64{5, 6, 7, 8}), ldb,
+			float32(0), make([]byte, 16), ldc}
+	}
+	d := openIndex(t, referenceIndex)
+	for _, c := range []struct {
+		m, lda, ldb, ldc uint32
+		want             []float64
+	}{
+		{2, 2, 2, 2, []float64{19, 22, 43, 50}},
+		{2, 1, 2, 2, []float64{19, 22, 31, 36}}, // rows 1 2 and 2 3
+		{2, 0, 1, 2, []float64{17, 20, 17, 20}},
+		{1, 0, 2, 0, []float64{19, 22, 0, 0}},
+		{2, 2, 2, 1, nil},
+		{2, 2, 2, 0, nil},
+		{math.MaxUint32, 0, 0, 0, nil},
+	} {
+		a := args(c.m, c.lda, c.ldb, c.ldc)
+		err := invoke(t, d, "gemm", "gemm", nil, [3]int{1, 1, 1}, a...)
+		if c.want == nil {
+			assert.ErrorIs(t, err, driver.ErrInvalidArgument, "%+v", c)
+			continue
+		}
+		require.NoError(t, err)
+		assert.Equal(t, c.want, decode("f32", a[9].([]byte)), "%+v", c)
+	}
+}
+
 // The loop that serves infinities agrees with gonum where both may be used.
 func TestReferenceGemmLoop(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))

@@ -210,7 +210,7 @@ func TestConvFar(t *testing.T) {
 }
 
 func TestConvRefuses(t *testing.T) {
-	eachSet(t, func(t *testing.T, d *device) {
+	eachDevice(t, func(t *testing.T, d *device) {
 		f := newFence(t, 9)
 		s := convTrial{convolution: convolution{n: 1, c: 2, h: 4, w: 4, k: 2, groups: 1, rows: 3, cols: 3, strideH: 1, strideW: 1, dilationH: 1,
 			dilationW: 1, outH: 2, outW: 2}}

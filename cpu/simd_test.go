@@ -37,6 +37,14 @@ func eachSet(t *testing.T, f func(t *testing.T, d *device)) {
 	}
 }
 
+// eachDevice calls f for the sets and for the reference, which have to agree on the arguments
+// that they refuse.
+func eachDevice(t *testing.T, f func(t *testing.T, d *device)) {
+	t.Helper()
+	eachSet(t, f)
+	t.Run("reference", func(t *testing.T) { f(t, openIndex(t, referenceIndex)) })
+}
+
 func setNames() (names []string) {
 	for _, s := range simdSets {
 		names = append(names, s.name)
@@ -168,6 +176,8 @@ func invoke(t testing.TB, d *device, family, kernel string, defines []source.Def
 			continue
 		case uint32:
 			b = binary.NativeEndian.AppendUint32(nil, a)
+		case int32:
+			b = binary.NativeEndian.AppendUint32(nil, uint32(a))
 		case uint64:
 			b = binary.NativeEndian.AppendUint64(nil, a)
 		case float32:
@@ -433,7 +443,7 @@ func TestGemmLarge(t *testing.T) {
 }
 
 func TestGemmRefuses(t *testing.T) {
-	eachSet(t, func(t *testing.T, d *device) {
+	eachDevice(t, func(t *testing.T, d *device) {
 		f := newFence(t, 5)
 		call := func(na, nb, nc int, m, n, k, lda, ldb, ldc uint32) error {
 			return invoke(t, d, "gemm", "gemm", nil, [3]int{1, 1, 1}, m, n, k, float32(1), f.numbers("f32", na), lda,
@@ -476,7 +486,7 @@ func TestGemmBatchRefuses(t *testing.T) {
 		{4, 4, 12, 2, math.MaxUint32, 0, 0, large/math.MaxUint32 + 1, false},
 		{4, 4, 12, 2, math.MaxUint32, 0, 0, large - 3, false},
 	} {
-		eachSet(t, func(t *testing.T, d *device) {
+		eachDevice(t, func(t *testing.T, d *device) {
 			f := newFence(t, 5)
 			err := invoke(t, d, "gemm_batch", "gemm_batch", nil, [3]int{1, 1, 1}, uint32(2), uint32(2), uint32(2), float32(1), f.numbers("f32", c.na), uint32(2),
 				f.numbers("f32", c.nb), uint32(2), float32(0), f.numbers("f32", c.nc), c.ldc, c.count, c.stepA, c.stepB, c.stepC)
@@ -487,7 +497,7 @@ func TestGemmBatchRefuses(t *testing.T) {
 			}
 		})
 	}
-	eachSet(t, func(t *testing.T, d *device) {
+	eachDevice(t, func(t *testing.T, d *device) {
 		f := newFence(t, 5)
 		assert.ErrorIs(t, invoke(t, d, "gemm_bias", "gemm_bias", nil, [3]int{1, 1, 1}, uint32(2), uint32(2), uint32(2), float32(1), f.numbers("f32", 4), uint32(2),
 			f.numbers("f32", 4), uint32(2), float32(0), f.numbers("f32", 4), uint32(2), f.numbers("f32", 1)), driver.ErrInvalidArgument)

@@ -114,9 +114,10 @@ var refActivations = map[string]func(x float64) float64{
 }
 
 func refActivation(c *Call) error {
-	t, f := c.Type("T"), refActivations[c.Kernel]
+	t, f, n := c.Type("T"), refActivations[c.Kernel], int(c.Int(2))
+	refNeed(c, t, n, 0, 1)
 	get, set := c.Get(0, t), c.Set(1, t)
-	for i := range int(c.Int(2)) {
+	for i := range n {
 		set(i, f(get(i)))
 	}
 	return nil

@@ -157,7 +157,7 @@ func arithFlush(k, t string, x, y int, c float64) func(int, [][]float64, []float
 // flushed is how far a op b may move when a denormal operand becomes 0.
 func flushed(k, t string, a, b float64) float64 {
 	switch {
-	case !denormal(t, a) && !denormal(t, b):
+	case a != a || b != b || !denormal(t, a) && !denormal(t, b): // NaN stays, whatever the other is
 		return 0
 	case strings.Contains(k, "div"):
 		return math.Inf(1) // x/0 is anything from 0 to NaN
@@ -174,10 +174,12 @@ func refArith(c *Call) error {
 	op := strings.TrimPrefix(c.Kernel, "scalar_")
 	op, form, _ := strings.Cut(op, "_")
 	left, n, at := strings.HasPrefix(c.Kernel, "scalar_"), 0, func(_, i int) int { return i }
+	lengths := [2]int{}
 	if form == "broadcast" {
-		n, at = refBroadcast(c)
+		n, lengths, at = refBroadcast(c)
 	} else {
 		n = int(c.Int(3))
+		lengths = [2]int{n, n}
 	}
 	scalar := -1
 	switch {
@@ -185,6 +187,12 @@ func refArith(c *Call) error {
 		scalar = 0
 	case form == "scalar":
 		scalar = 1
+	}
+	refNeed(c, t, n, 2)
+	for k, length := range lengths {
+		if k != scalar {
+			refNeed(c, t, length, k)
+		}
 	}
 	if IsFloat(t) {
 		refArithFloat(c, t, op, n, scalar, at)
@@ -194,15 +202,23 @@ func refArith(c *Call) error {
 	return nil
 }
 
-// refBroadcast returns the number of elements of the result, and where operand 0 or
-// 1 has the one that belongs to element i.
-func refBroadcast(c *Call) (n int, at func(operand, i int) int) {
+// refBroadcast returns the number of elements of the result and of each operand, and where
+// operand 0 or 1 has the one that belongs to element i.
+func refBroadcast(c *Call) (n int, lengths [2]int, at func(operand, i int) int) {
 	v := make([]int, 12)
 	for j := range v {
 		v[j] = int(c.Int(3 + j))
 	}
 	d, strides := v[:4], [2][]int{v[4:8], v[8:]}
-	return d[0] * d[1] * d[2] * d[3], func(operand, i int) (place int) {
+	if n = c.Product(d...); n > 0 {
+		for k := range lengths {
+			lengths[k] = 1
+			for j := range d {
+				lengths[k] += c.Product(d[j]-1, strides[k][j])
+			}
+		}
+	}
+	return n, lengths, func(operand, i int) (place int) {
 		for j := 3; j >= 0; j-- {
 			place += i % d[j] * strides[operand][j]
 			i /= d[j]

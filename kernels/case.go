@@ -78,28 +78,40 @@ type Verdict struct {
 	Tolerance float64
 	At        int // that element
 	Got, Want float64
+	Wrong     string // why nothing could be compared, else ""
 }
 
-// String names the worst element.
+// String names the worst element, or says why nothing could be compared.
 func (v Verdict) String() string {
+	if v.Wrong != "" {
+		return v.Wrong
+	}
 	return fmt.Sprintf("element %d: got %v, want %v ± %.3g", v.At, v.Got, v.Want, v.Tolerance)
 }
 
 // Compare judges one output. got and ref are compared as numbers, which is enough
-// for all types but 64-bit integers above 2^53: of those the bytes must be equal.
+// for all types but 64-bit integers above 2^53: of those the bytes must be equal. A Bound
+// that does not give each element a number of 0 or more fails whatever the result is: it
+// would accept anything.
 func (c *Case) Compare(arg int, in [][]float64, ref, got []float64) Verdict {
 	if len(ref) != len(got) {
-		return Verdict{MaxError: math.Inf(1), At: min(len(ref), len(got))}
+		return wrongVerdict("%d elements where the reference has %d", len(got), len(ref))
 	}
 	var bound []float64
 	if c.Bound != nil {
 		bound = c.Bound(arg, in, ref)
+	}
+	if bound != nil && len(bound) != len(ref) {
+		return wrongVerdict("the case bounds %d elements of %d", len(bound), len(ref))
 	}
 	worst, v := -1.0, Verdict{OK: true}
 	for i := range ref {
 		b := 0.0
 		if bound != nil {
 			b = bound[i]
+		}
+		if !(b >= 0) {
+			return wrongVerdict("the case bounds element %d by %v, which is not 0 or more", i, b)
 		}
 		err := difference(ref[i], got[i], b)
 		score := err / b
@@ -111,10 +123,15 @@ func (c *Case) Compare(arg int, in [][]float64, ref, got []float64) Verdict {
 		}
 		if score > worst {
 			worst = score
-			v = Verdict{score <= 1, err, b, i, got[i], ref[i]}
+			v = Verdict{OK: score <= 1, MaxError: err, Tolerance: b, At: i, Got: got[i], Want: ref[i]}
 		}
 	}
 	return v
+}
+
+// wrongVerdict is the verdict on what cannot be compared.
+func wrongVerdict(format string, args ...any) Verdict {
+	return Verdict{MaxError: math.Inf(1), Wrong: fmt.Sprintf(format, args...)}
 }
 
 // difference is |got - ref|. NaN differs only from numbers, and an infinity from

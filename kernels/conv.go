@@ -192,9 +192,15 @@ type refWindow struct {
 	h, w, rows, cols, strideH, strideW, padH, padW, dilationH, dilationW int
 }
 
-// refWindowOf reads the eight arguments from at on.
+// refWindowOf reads the eight arguments from at on, and ends the launch if a stride or a
+// dilation is 0.
 func refWindowOf(c *Call, at int) refWindow {
 	v := func(i int) int { return int(c.Int(at + i)) }
+	for _, i := range []int{2, 3, 6, 7} {
+		if v(i) < 1 {
+			c.Fail(at+i, "%d is not at least 1", v(i))
+		}
+	}
 	return refWindow{int(c.Int(2)), int(c.Int(3)), v(0), v(1), v(2), v(3), v(4), v(5), v(6), v(7)}
 }
 
@@ -212,13 +218,20 @@ func (f *refWindow) place(i, j, r, s int) int {
 func refConv2D(c *Call) error {
 	t, f := c.Type("T"), refWindowOf(c, 5)
 	n, channels, k, groups, outH, outW := int(c.Int(0)), int(c.Int(1)), int(c.Int(4)), int(c.Int(13)), int(c.Int(14)), int(c.Int(15))
+	if groups < 1 || channels%groups != 0 || k%groups != 0 {
+		c.Fail(13, "%d channels and %d filters are not %d equal groups", channels, k, groups)
+	}
+	outs, deep, total := outH*outW, channels/groups, c.Product(n, k, outH, outW)
+	refNeed(c, t, c.Product(n, channels, f.h, f.w), 16)
+	refNeed(c, t, c.Product(k, deep, f.rows, f.cols), 17)
+	refNeed(c, t, total, 19)
 	x, weight, set := c.Get(16, t), c.Get(17, t), c.Set(19, t)
 	bias := func(int) float64 { return 0 }
 	if c.Flag("BIAS") {
+		refNeed(c, t, k, 18)
 		bias = c.Get(18, t)
 	}
-	outs, deep := outH*outW, channels/groups
-	for e := range n * k * outs {
+	for e := range total {
 		image, o, i, j := e/outs/k, e/outs%k, e%outs/outW, e%outW
 		sum := bias(o)
 		for p := range deep * f.rows * f.cols {
@@ -235,11 +248,13 @@ func refConv2D(c *Call) error {
 
 // refIm2Col moves what a filter of ones in each place would read.
 func refIm2Col(c *Call) error {
-	size, f := SizeOf(c.Type("T")), refWindowOf(c, 4)
+	t, f := c.Type("T"), refWindowOf(c, 4)
 	n, channels, outH, outW := int(c.Int(0)), int(c.Int(1)), int(c.Int(12)), int(c.Int(13))
-	get, set := refGetBits(c, 14, size), refSetBits(c, 15, size)
-	outs := outH * outW
-	for e := range n * channels * f.rows * f.cols * outs {
+	outs, total := outH*outW, c.Product(n, channels, f.rows, f.cols, outH, outW)
+	refNeed(c, t, c.Product(n, channels, f.h, f.w), 14)
+	refNeed(c, t, total, 15)
+	get, set := refGetBits(c, 14, SizeOf(t)), refSetBits(c, 15, SizeOf(t))
+	for e := range total {
 		p := e / outs
 		plane, r, s := p/f.cols/f.rows, p/f.cols%f.rows, p%f.cols
 		v := uint64(0)

@@ -141,6 +141,7 @@ func castData(from string) []float64 {
 // refFill: out[i] = value.
 func refFill(c *Call) error {
 	t, n := c.Type("T"), int(c.Int(2))
+	refNeed(c, t, n, 0)
 	if IsFloat(t) {
 		set := c.Set(0, t)
 		for i := range n {
@@ -157,9 +158,10 @@ func refFill(c *Call) error {
 
 // refCopy: out[i] = in[i], bit for bit.
 func refCopy(c *Call) error {
-	size := SizeOf(c.Type("T"))
-	get, set := refGetBits(c, 0, size), refSetBits(c, 1, size)
-	for i := range int(c.Int(2)) {
+	t, n := c.Type("T"), int(c.Int(2))
+	refNeed(c, t, n, 0, 1)
+	get, set := refGetBits(c, 0, SizeOf(t)), refSetBits(c, 1, SizeOf(t))
+	for i := range n {
 		set(i, get(i))
 	}
 	return nil
@@ -169,6 +171,8 @@ func refCopy(c *Call) error {
 // zero, saturating, NaN to 0. Integers are exact numbers on the way.
 func refCast(c *Call) error {
 	from, to, n := c.Type("FROM"), c.Type("TO"), int(c.Int(2))
+	refNeed(c, from, n, 0)
+	refNeed(c, to, n, 1)
 	switch {
 	case IsFloat(from) && IsFloat(to):
 		get, set := c.Get(0, from), c.Set(1, to)

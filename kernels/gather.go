@@ -135,9 +135,14 @@ func scatterAdd(c Case, rows, count, n int) Case {
 
 // refGather: out[i] = in[index[i]], rows of n; zeros for an index that is no row.
 func refGather(c *Call) error {
-	size := SizeOf(c.Type("T"))
-	get, index, set := refGetBits(c, 0, size), c.U32(1), refSetBits(c, 2, size)
-	rows, count, n := int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
+	t, rows, count, n := c.Type("T"), int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
+	if n == 0 {
+		return nil
+	}
+	refNeed(c, t, c.Product(rows, n), 0)
+	refNeed(c, "u32", count, 1)
+	refNeed(c, t, c.Product(count, n), 2)
+	get, index, set := refGetBits(c, 0, SizeOf(t)), c.U32(1), refSetBits(c, 2, SizeOf(t))
 	for i := range count {
 		for j := range n {
 			if row := int(index[i]); row < rows {
@@ -152,8 +157,11 @@ func refGather(c *Call) error {
 
 // refScatterLast: last[r] = the largest i + 1 with index[i] = r.
 func refScatterLast(c *Call) error {
-	index, last, rows := c.U32(0), c.U32(1), int(c.Int(2))
-	for i := range int(c.Int(3)) {
+	rows, count := int(c.Int(2)), int(c.Int(3))
+	refNeed(c, "u32", count, 0)
+	refNeed(c, "u32", rows, 1)
+	index, last := c.U32(0), c.U32(1)
+	for i := range count {
 		if row := int(index[i]); row < rows {
 			last[row] = max(last[row], uint32(i+1))
 		}
@@ -173,10 +181,16 @@ func refScatter(c *Call) error {
 
 // refScatterOnce: out[r] = in[last[r] - 1].
 func refScatterOnce(c *Call) error {
-	size := SizeOf(c.Type("T"))
-	get, index, last, set := refGetBits(c, 0, size), c.U32(1), c.U32(2), refSetBits(c, 3, size)
-	rows, n := int(c.Int(4)), int(c.Int(6))
-	for i := range int(c.Int(5)) {
+	t, rows, count, n := c.Type("T"), int(c.Int(4)), int(c.Int(5)), int(c.Int(6))
+	if n == 0 {
+		return nil
+	}
+	refNeed(c, t, c.Product(count, n), 0)
+	refNeed(c, "u32", count, 1)
+	refNeed(c, "u32", rows, 2)
+	refNeed(c, t, c.Product(rows, n), 3)
+	get, index, last, set := refGetBits(c, 0, SizeOf(t)), c.U32(1), c.U32(2), refSetBits(c, 3, SizeOf(t))
+	for i := range count {
 		if row := int(index[i]); row < rows && last[row] == uint32(i+1) {
 			for j := range n {
 				set(row*n+j, get(i*n+j))
@@ -188,8 +202,14 @@ func refScatterOnce(c *Call) error {
 
 // refScatterAdd: out[index[i]] += in[i], rounded once.
 func refScatterAdd(c *Call) error {
-	t := c.Type("T")
-	index, rows, count, n := c.U32(1), int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
+	t, rows, count, n := c.Type("T"), int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
+	if n == 0 {
+		return nil
+	}
+	refNeed(c, t, c.Product(count, n), 0)
+	refNeed(c, "u32", count, 1)
+	refNeed(c, t, c.Product(rows, n), 2)
+	index := c.U32(1)
 	if !IsFloat(t) {
 		get, old, set := refGetInt(c, 0, t), refGetInt(c, 2, t), refSetInt(c, 2, t)
 		eachAdded(index, rows, count, n, func(from, to int) { set(to, new(big.Int).Add(old(to), get(from))) })

@@ -348,7 +348,7 @@ func refGemm(c *Call) error {
 	if c.Kernel == "gemm_batch" {
 		count, step = int(c.Int(11)), [3]int{int(c.Int(12)), int(c.Int(13)), int(c.Int(14))}
 	}
-	if m == 0 || n == 0 {
+	if m == 0 || n == 0 || count == 0 {
 		return nil
 	}
 	if alpha == 0 { // A and B are not read
@@ -356,8 +356,11 @@ func refGemm(c *Call) error {
 	}
 	ta, rowsA, colsA := refTrans(c, "TRANS_A", m, k)
 	tb, rowsB, colsB := refTrans(c, "TRANS_B", k, n)
-	finish, set := refFinish(c, t), c.Set(9, t)
-	c.Need(9, c.Product(m-1, ldc)+n, SizeOf(t))
+	refMatrices(c, 4, t, rowsA, colsA, lda, count, step[0])
+	refMatrices(c, 6, t, rowsB, colsB, ldb, count, step[1])
+	refMatrices(c, 9, t, m, n, ldc, count, step[2])
+	refApart(c, 9, t, m, n, ldc, count, step[2])
+	finish, set := refFinish(c, t, n), c.Set(9, t)
 	for z := range count {
 		a := refMatrix(c, 4, t, rowsA, colsA, z*step[0], lda)
 		b := refMatrix(c, 6, t, rowsB, colsB, z*step[1], ldb)
@@ -369,25 +372,26 @@ func refGemm(c *Call) error {
 		case k == 0:
 			floats.Scale(beta, out.Data)
 			floats.AddConst(alpha*0, out.Data) // NaN where alpha is not finite
-		case finite(a.Data, b.Data):
+		case a.Stride >= a.Cols && b.Stride >= b.Cols && finite(a.Data, b.Data):
 			blas64.Gemm(ta, tb, alpha, a, b, beta, out)
 		default:
 			refGemmLoop(ta, tb, k, alpha, a, b, beta, out)
 		}
 		for i := range m {
 			for j := range n {
-				set(z*step[2]+i*ldc+j, finish(j, out.Data[i*n+j]))
+				set(z*step[2]+i*ldc+j, finish(j, out.Data[i*out.Stride+j]))
 			}
 		}
 	}
 	return nil
 }
 
-// refFinish is what comes after a product, by column.
-func refFinish(c *Call, t string) func(j int, x float64) float64 {
+// refFinish is what comes after a product, by column, of which there are n.
+func refFinish(c *Call, t string, n int) func(j int, x float64) float64 {
 	if c.Kernel != "gemm_bias" {
 		return func(_ int, x float64) float64 { return x }
 	}
+	refNeed(c, t, n, 11)
 	name, _ := c.Define("ACT")
 	act, bias := refActivations[activationKernel(name)], c.Get(11, t)
 	return func(j int, x float64) float64 {
@@ -430,12 +434,39 @@ func refTrans(c *Call, define string, rows, cols int) (t blas.Transpose, storedR
 	return blas.NoTrans, rows, cols
 }
 
-// refMatrix copies a matrix that begins at element first, without the padding of its rows.
+// refMatrix copies a matrix that begins at element first, as it lies: rows may have
+// elements in common, so that rows·cols is no bound of its size and the buffer's length is.
 func refMatrix(c *Call, arg int, t string, rows, cols, first, ld int) blas64.General {
-	get := c.Get(arg, t)
-	x := blas64.General{Rows: rows, Cols: cols, Stride: max(cols, 1), Data: make([]float64, 0, rows*cols)}
-	for i := range rows {
-		x.Data = append(x.Data, refRead(get, first+i*ld, cols, 1)...)
+	if rows <= 1 {
+		ld = cols
+	}
+	x := blas64.General{Rows: rows, Cols: cols, Stride: ld}
+	if rows > 0 && cols > 0 {
+		x.Data = refRead(c.Get(arg, t), first, (rows-1)*ld+cols, 1)
 	}
 	return x
+}
+
+// refMatrices ends the launch if a buffer does not hold the last of count matrices.
+func refMatrices(c *Call, arg int, t string, rows, cols, ld, count, step int) {
+	if rows > 0 && cols > 0 && count > 0 {
+		refNeed(c, t, c.Product(rows-1, ld)+c.Product(count-1, step)+cols, arg)
+	}
+}
+
+// refApart ends the launch if two rows of the results have an element in common.
+func refApart(c *Call, arg int, t string, rows, cols, ld, count, step int) {
+	refNeed(c, t, c.Product(rows, cols, count), arg) // which bounds the list of rows
+	starts := make([]int, 0, rows*count)
+	for z := range count {
+		for i := range rows {
+			starts = append(starts, z*step+i*ld)
+		}
+	}
+	slices.Sort(starts)
+	for i, at := range starts[1:] {
+		if at-starts[i] < cols {
+			c.Fail(arg, "rows of %d, %d apart in %d matrices that are %d apart, have elements in common", cols, ld, count, step)
+		}
+	}
 }

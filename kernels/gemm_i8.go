@@ -67,10 +67,19 @@ func gemmI8Case(f *Family, s gemmShape) Case {
 
 // refGemmI8: C = alpha·op(A)·op(B) + beta·C modulo 2^32.
 func refGemmI8(c *Call) error {
-	a, b, out := c.I8(4), c.I8(6), c.I32(9)
 	m, n, k, alpha, beta := int(c.Int(0)), int(c.Int(1)), int(c.Int(2)), uint32(c.Int(3)), uint32(c.Int(8))
 	lda, ldb, ldc := int(c.Int(5)), int(c.Int(7)), int(c.Int(10))
 	transA, transB := c.Flag("TRANS_A"), c.Flag("TRANS_B")
+	if m == 0 || n == 0 {
+		return nil
+	}
+	_, rowsA, colsA := refTrans(c, "TRANS_A", m, k)
+	_, rowsB, colsB := refTrans(c, "TRANS_B", k, n)
+	refMatrices(c, 4, "i8", rowsA, colsA, lda, 1, 0)
+	refMatrices(c, 6, "i8", rowsB, colsB, ldb, 1, 0)
+	refMatrices(c, 9, "i32", m, n, ldc, 1, 0)
+	refApart(c, 9, "i32", m, n, ldc, 1, 0)
+	a, b, out := c.I8(4), c.I8(6), c.I32(9)
 	element := func(x []int8, ld, row, col int, trans bool) int64 {
 		if trans {
 			row, col = col, row

@@ -159,6 +159,29 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+// A case whose bounds cannot be used fails with a sentence, even where the result is right.
+func TestBadBounds(t *testing.T) {
+	for _, c := range []struct {
+		bound []float64
+		want  string
+	}{
+		{[]float64{0.1, -1}, "the case bounds element 1 by -1, which is not 0 or more"},
+		{[]float64{math.NaN(), 0.1}, "the case bounds element 0 by NaN, which is not 0 or more"},
+		{[]float64{0.1}, "the case bounds 1 elements of 2"},
+		{[]float64{}, "the case bounds 0 elements of 2"},
+		{[]float64{0.1, 0.1, 0.1}, "the case bounds 3 elements of 2"},
+		{[]float64{0, math.Inf(1)}, ""},
+		{nil, ""},
+	} {
+		k := Case{}.within("", "", func(int, [][]float64, []float64) []float64 { return c.bound })
+		v := k.Compare(0, nil, []float64{1, 2}, []float64{1, 2})
+		assert.Equal(t, c.want == "", v.OK, "%v", c.bound)
+		if c.want != "" {
+			assert.Equal(t, c.want, v.String())
+		}
+	}
+}
+
 // Bounds scale with the data, and are small enough to see a wrong element.
 func TestBoundsSeeMistakes(t *testing.T) {
 	for _, c := range Cases("gemm") {

@@ -69,10 +69,17 @@ func l2Case(f *Family, k, t, shape string, s [3]int, queries, vectors func() []f
 // refL2: Σ (q - v)², the dot product of the difference with itself.
 func refL2(c *Call) error {
 	t := l2Types[c.Kernel]
+	queries, vectors, dim := int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
+	results := c.Product(queries, vectors)
+	if results == 0 {
+		return nil
+	}
+	refNeed(c, t, c.Product(queries, dim), 0)
+	refNeed(c, t, c.Product(vectors, dim), 1)
+	refNeed(c, "f32", results, 2)
 	if t == "i8" {
 		return refL2Int(c)
 	}
-	queries, vectors, dim := int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
 	getQ, getV, out := c.Get(0, t), c.Get(1, t), c.F32(2)
 	rows := make([][]float64, vectors)
 	for v := range rows {

@@ -89,6 +89,15 @@ func refNorm(c *Call) error {
 		out = 3
 	}
 	rows, n := int(c.Int(out+1)), int(c.Int(out+2))
+	all := c.Product(rows, n)
+	if all == 0 {
+		return nil
+	}
+	refNeed(c, t, all, 0, out)
+	refNeed(c, t, n, 1)
+	if centered {
+		refNeed(c, t, n, 2)
+	}
 	get, gamma, set := c.Get(0, t), c.Get(1, t), c.Set(out, t)
 	for r := range rows {
 		x := refRead(get, r*n, n, 1)

@@ -127,9 +127,17 @@ func refArgMax(x []float64) float64 {
 func refReduce(c *Call) error {
 	t, f := c.Type("T"), refReductions[strings.Split(c.Kernel, "_")[1]]
 	outer, axis, inner := int(c.Int(2)), int(c.Int(3)), int(c.Int(4))
+	results := c.Product(outer, inner)
+	if results == 0 {
+		return nil
+	}
+	refNeed(c, t, c.Product(outer, axis, inner), 0)
 	get := c.Get(0, t)
 	set := func(at int, x float64) { c.U32(1)[at] = uint32(x) }
-	if !strings.Contains(c.Kernel, "arg") {
+	if strings.Contains(c.Kernel, "arg") {
+		refNeed(c, "u32", results, 1)
+	} else {
+		refNeed(c, t, results, 1)
 		set = c.Set(1, t)
 	}
 	for o := range outer {

@@ -54,6 +54,7 @@ func saxpyCase(f *Family, t, shape string, n int, a float64, x, y func() []float
 // refSaxpy: y = a·x + y.
 func refSaxpy(c *Call) error {
 	t, n := c.Type("T"), int(c.Int(3))
+	refNeed(c, t, n, 1, 2)
 	y := refRead(c.Get(2, t), 0, n, 1)
 	floats.AddScaled(y, c.Float(0), refRead(c.Get(1, t), 0, n, 1))
 	refWrite(c.Set(2, t), y)

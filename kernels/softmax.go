@@ -74,6 +74,11 @@ func softmaxBound(t string, rows, n int, x, ref []float64) []float64 {
 // refSoftmax: e^(x - max) / Σ e^(x - max).
 func refSoftmax(c *Call) error {
 	t, rows, n := c.Type("T"), int(c.Int(2)), int(c.Int(3))
+	all := c.Product(rows, n)
+	if all == 0 {
+		return nil
+	}
+	refNeed(c, t, all, 0, 1)
 	get, set := c.Get(0, t), c.Set(1, t)
 	for r := range rows {
 		y := refRead(get, r*n, n, 1)

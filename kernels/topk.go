@@ -69,6 +69,13 @@ func topkCase(f *Family, t, note string, s [3]int, data func() []float64) Case {
 // distances it is spread over threads.
 func refTopK(c *Call) error {
 	t, rows, n, k := c.Type("T"), int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
+	results := c.Product(rows, k)
+	if results == 0 || n == 0 {
+		return nil
+	}
+	refNeed(c, t, c.Product(rows, n), 0)
+	refNeed(c, t, results, 1)
+	refNeed(c, "u32", results, 2)
 	get, size := c.Get(0, t), SizeOf(t)
 	bits, set := refGetBits(c, 0, size), refSetBits(c, 1, size)
 	places := c.U32(2)

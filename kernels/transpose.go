@@ -30,9 +30,13 @@ func init() {
 
 // refTranspose: out[c·rows + r] = in[r·cols + c], bit for bit, per matrix.
 func refTranspose(c *Call) error {
-	size := SizeOf(c.Type("T"))
-	get, set := refGetBits(c, 0, size), refSetBits(c, 1, size)
-	rows, cols := int(c.Int(2)), int(c.Int(3))
+	t, rows, cols := c.Type("T"), int(c.Int(2)), int(c.Int(3))
+	all := c.Product(rows, cols, c.Global[2])
+	if all == 0 {
+		return nil
+	}
+	refNeed(c, t, all, 0, 1)
+	get, set := refGetBits(c, 0, SizeOf(t)), refSetBits(c, 1, SizeOf(t))
 	for m := range c.Global[2] {
 		for i := range rows {
 			for j := range cols {

@@ -323,6 +323,10 @@ func (sub *subject) unit(c *kernels.Case) (*source.Unit, error) {
 // reference failed.
 func (sub *subject) judge(ctx context.Context, c *kernels.Case, want *outcome, broken error) Result {
 	r := Result{Device: sub.name, Kernel: c.Family + "/" + c.Kernel, DType: c.DType, Shape: c.Shape, Verdict: Pass}
+	if !slices.ContainsFunc(c.Args, func(a kernels.Arg) bool { return a.Dir == kernels.Out || a.Dir == kernels.InOut }) {
+		r.Verdict, r.Reason = Fail, "the case has no Out or InOut argument, so that there is nothing to compare"
+		return r
+	}
 	if broken != nil {
 		r.Verdict, r.Reason = Fail, "the reference failed: "+broken.Error()
 		return r

@@ -1,6 +1,6 @@
 // Command outside is a program of another module with kernels of its own. It runs parity on
-// cpu:0 for three families: limit, one that is limit with a native that is wrong, and one
-// that is limit without a native. It prints the results as JSON.
+// cpu:0 for four families: limit, one that is limit with a native that is wrong, one that is
+// limit without a native, and one whose cases have no result. It prints the results as JSON.
 package main
 
 import (
@@ -20,8 +20,8 @@ import (
 	_ "github.com/concord-compute/concord/cpu"
 )
 
-// another registers limit under another ID, with another native.
-func another(id string, native func(*source.Unit, string) kernels.Func) {
+// another registers limit under another ID, with another native and its cases changed.
+func another(id string, native func(*source.Unit, string) kernels.Func, change func(c *kernels.Case)) {
 	limit, ok := kernels.Find("limit")
 	if !ok {
 		log.Fatal("limit is not in the catalog")
@@ -32,11 +32,23 @@ func another(id string, native func(*source.Unit, string) kernels.Func) {
 	}
 	f := *limit
 	f.ID, f.Native, f.Source = id, native, fstest.MapFS{id + ".cl": {Data: text}}
+	f.Cases = func(f *kernels.Family) []kernels.Case {
+		cases := limit.Cases(f)
+		for i := range cases {
+			change(&cases[i])
+		}
+		return cases
+	}
 	kernels.Register(f)
 }
 
 func main() {
-	another("limit_text", nil)
+	same := func(*kernels.Case) {}
+	another("limit_text", nil, same)
+	another("limit_blind", nil, func(c *kernels.Case) {
+		c.Args[1].Dir, c.Args[1].Fill = kernels.In, c.Args[0].Fill
+		c.Args[4].V = 0 // and the kernel leaves it as it is
+	})
 	another("limit_wrong", func(u *source.Unit, kernel string) kernels.Func {
 		limit, _ := kernels.Find("limit")
 		right := limit.Native(u, kernel)
@@ -48,14 +60,14 @@ func main() {
 			c.Bytes(1)[0] ^= 1 // the last bit of the first element
 			return err
 		}
-	})
+	}, same)
 	s, err := runtime.New(runtime.Config{Fallback: runtime.Require})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer s.Close()
 	results, err := parity.Run(context.Background(), parity.Options{Session: s, Devices: []string{"cpu:0"},
-		Kernels: []string{"limit", "limit_text", "limit_wrong"}})
+		Kernels: []string{"limit", "limit_text", "limit_blind", "limit_wrong"}})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -174,7 +174,7 @@ func refArith(c *Call) error {
 	op := strings.TrimPrefix(c.Kernel, "scalar_")
 	op, form, _ := strings.Cut(op, "_")
 	left, n, at := strings.HasPrefix(c.Kernel, "scalar_"), 0, func(_, i int) int { return i }
-	lengths := [2]int{}
+	var lengths [2]int
 	if form == "broadcast" {
 		n, lengths, at = refBroadcast(c)
 	} else {

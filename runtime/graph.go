@@ -81,8 +81,8 @@ func (g *Graph) Update(record func(s *Stream) error) error {
 	return g.record(op, software, record)
 }
 
-// record makes what record queues the contents of the graph, recorded by Concord if software is
-// true or the driver has no graphs.
+// record calls the function with a recording stream, and makes the calls that it queues there the
+// contents of the graph. Concord records them if software is true or the driver has no graphs.
 func (g *Graph) record(op string, software bool, record func(s *Stream) error) error {
 	if record == nil {
 		return g.core.error(op, fmt.Errorf("function is nil: %w", ErrInvalidArgument))
@@ -239,8 +239,8 @@ func (set *streams) beginCapture(p Priority) (driver.Stream, error) {
 		return drv, nil
 	}
 	set.capturing.Add(-1)
-	if closing := drv.Close(); !errors.Is(err, ErrUnsupported) {
-		return nil, errors.Join(err, closing)
+	if closeErr := drv.Close(); !errors.Is(err, ErrUnsupported) {
+		return nil, errors.Join(err, closeErr)
 	}
 	return nil, nil
 }

@@ -79,8 +79,8 @@ func (l *life) lost() error {
 	return nil
 }
 
-// isLost is lost after a check of every stream. It never waits.
-func (c *core) isLost() error {
+// checkLost is lost after a check of every stream. It never waits.
+func (c *core) checkLost() error {
 	for _, s := range c.streams.list() {
 		_ = c.noticed(s.drv.Err())
 	}

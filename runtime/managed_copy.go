@@ -201,7 +201,7 @@ func (st *sides) move(s *Stream, dst, src *allocation, up bool) error {
 	return nil
 }
 
-// noteUse returns a use that covers the work queued so far by the caller, who holds the stream. If
+// noteUse returns a usage that covers the work queued so far. The caller holds the stream. If
 // no event can be recorded it waits for that work; if that fails as well, the use lasts until
 // the stream is closed.
 func (s *Stream) noteUse() (usage, error) {

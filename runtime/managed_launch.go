@@ -143,7 +143,7 @@ func (t *taken) refresh(ctx context.Context, s *Stream) error {
 	return nil
 }
 
-// launched notes the effect of the work that the caller, who holds the stream, has queued.
+// launched notes the effect of the launch that was queued. The caller holds the stream.
 func (t *taken) launched(s *Stream) {
 	if !t.writes {
 		return

@@ -206,10 +206,14 @@ func (lib *programs) load(ctx context.Context, unit *source.Unit, bin kernelcach
 	if !lib.core.enter() {
 		return nil, lib.core.closedError("program")
 	}
+	loaded := false
+	defer func() { // also if the backend panics
+		if !loaded {
+			lib.core.leave()
+		}
+	}()
 	m, err := lib.core.compiler.Load(ctx, unit, driver.Binary{Code: bin.Binary, Log: bin.Log})
-	if err != nil {
-		lib.core.leave()
-	}
+	loaded = err == nil
 	return m, err
 }
 

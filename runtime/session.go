@@ -203,7 +203,7 @@ func (s *Session) acquire(ctx context.Context, info Info) (*core, error) {
 	for {
 		s.mu.Lock()
 		c := s.open[info.ID]
-		if c != nil && c.isLost() == nil {
+		if c != nil && c.checkLost() == nil {
 			c.handles++
 			s.mu.Unlock()
 			return c, nil

@@ -173,9 +173,9 @@ func (st *stage) wait(ctx context.Context) error {
 	return nil
 }
 
-// leave waits until no other stream than s uses the buffers, and reports whether they are usable:
+// waitForOthers waits until no other stream than s uses the buffers, and reports whether they are usable:
 // the failure of another stream must not fail this copy.
-func leave(ctx context.Context, s *Stream, pair *[2]*stage) (ok bool, err error) {
+func waitForOthers(ctx context.Context, s *Stream, pair *[2]*stage) (ok bool, err error) {
 	for _, st := range pair {
 		if st.last.stream == s { // it waits when it comes to this buffer
 			continue
@@ -210,7 +210,7 @@ func (s *Stream) staged(ctx context.Context, n int64, copy func(p driver.PinnedC
 		return false, nil
 	}
 	defer func() { g.put(s.core, pair[:]) }()
-	if ok, err = leave(ctx, s, &pair); !ok {
+	if ok, err = waitForOthers(ctx, s, &pair); !ok {
 		return err != nil, err
 	}
 	if err = copy(p, &pair); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/concord-compute/concord/runtime/mempool"
 )
 
-// idle is how long unused memory is kept, unless Config says otherwise.
-const idle = 30 * time.Second
+// defaultIdle is how long unused memory is kept, unless Config says otherwise.
+const defaultIdle = 30 * time.Second
 
 // startUpkeep starts the periodic maintenance of the pool, which ends when the device is closed.
 // Between two rounds there is a timer and no goroutine, so that a device that is never closed costs
@@ -19,7 +19,7 @@ const idle = 30 * time.Second
 func (m *memory) startUpkeep() {
 	every := m.core.session.cfg.MemoryIdle
 	if every == 0 {
-		every = idle
+		every = defaultIdle
 	}
 	if every < 0 || m.core.session.cfg.NoMemoryPool {
 		return

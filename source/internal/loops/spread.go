@@ -15,11 +15,11 @@ type dependent struct {
 	at  *place
 }
 
-// spreading is the work that is left.
+// spreading is the state of spread: which variables were found to differ, and what that decides.
 type spreading struct {
 	*flow
 	dependents map[*tree.Symbol][]dependent
-	todo       []*tree.Symbol // they may differ, and their dependents do not know
+	changed    []*tree.Symbol // may differ between items; their dependents are still to be visited
 }
 
 // spread completes varies, and the places that only some items reach.
@@ -27,7 +27,7 @@ func (w *flow) spread() {
 	s := &spreading{flow: w, dependents: map[*tree.Symbol][]dependent{}}
 	for sym, differs := range w.varies {
 		if differs {
-			s.todo = append(s.todo, sym)
+			s.changed = append(s.changed, sym)
 		}
 	}
 	for _, sym := range w.order {
@@ -47,9 +47,9 @@ func (w *flow) spread() {
 			}
 		}
 	}
-	for len(s.todo) > 0 {
-		sym := s.todo[len(s.todo)-1]
-		s.todo = s.todo[:len(s.todo)-1]
+	for len(s.changed) > 0 {
+		sym := s.changed[len(s.changed)-1]
+		s.changed = s.changed[:len(s.changed)-1]
 		for _, d := range s.dependents[sym] {
 			s.Step()
 			if d.at != nil {
@@ -81,7 +81,7 @@ func (s *spreading) depend(e *tree.Expr, d dependent) bool {
 func (s *spreading) vary(sym *tree.Symbol) {
 	if !s.varies[sym] {
 		s.varies[sym] = true
-		s.todo = append(s.todo, sym)
+		s.changed = append(s.changed, sym)
 	}
 }
 

@@ -14,50 +14,6 @@ import (
 
 const hostABI = 0
 
-const setAVX512, setAVX2, setNEON simdNumber = 0, 0, 0
-
-const (
-	gemmDirect32 simdOp = 0
-	gemmDot32
-	gemmPack32
-	gemmBlock32
-	gemmDirect64
-	gemmDot64
-	gemmPack64
-	gemmBlock64
-	simdWiden
-	simdNarrow
-	simdPeak
-	l2Float
-	l2Int8
-	simdArith
-	simdReduceRows
-	simdSoftmax
-	simdReduceColumns
-	simdNorm
-	simdActivation
-	simdCast
-	simdFill
-	simdCopy
-	simdTranspose
-	simdTopK
-	simdBroadcast
-	l2Pack
-	conv32
-	conv64
-	gemmI8Pack
-	gemmI8Rows
-	gemmVNNIPack
-	gemmVNNIRows
-	l2Int8Pack
-)
-
-// simdHere says that the vector kernels of a set are in this build.
-func simdHere(simdNumber) bool { return false }
-
-// simdCall has no callers that run: without SIMD no device has a set.
-func simdCall(simdNumber, simdOp, *uint64) {}
-
 var errNoShim = fmt.Errorf("only the catalog and registered Go kernels run: portable programs need "+
 	"a binary that was built with CGO_ENABLED=1 and a C compiler, on a Unix system: %w", driver.ErrUnsupported)
 

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/concord-compute/concord/internal/simd"
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
@@ -55,7 +56,7 @@ func MultiplyAdds(d driver.Device) (rate float64, ok bool) {
 	var wg sync.WaitGroup
 	start := time.Now()
 	for i := range dev.threads {
-		wg.Go(func() { dev.simd.run(simdPeak, turns/100, address(results.data)+uint64(i*baseAlign)) })
+		wg.Go(func() { dev.simd.run(simd.FMAPeak, turns/100, address(results.data)+uint64(i*baseAlign)) })
 	}
 	wg.Wait()
 	operations := 2 * turns * registers * float64(dev.simd.bytes/4) * float64(dev.threads)

@@ -2,15 +2,9 @@
 
 package cpu
 
-// The crossings into C: one call per launch into the host executor, and one per
-// part of a launch into the vector kernels.
+// The crossings into the host executor in C: one call per launch.
 
 /*
-// Debug information has lines, but no variables: for the vector kernels those take
-// longer to write than the code itself.
-#cgo CFLAGS: -g1
-#cgo noavx512 CFLAGS: -DNO_AVX512
-#cgo noavx2 CFLAGS: -DNO_AVX2
 #cgo linux LDFLAGS: -lpthread -lm
 #cgo noescape cpu_begin
 #cgo nocallback cpu_begin
@@ -18,12 +12,7 @@ package cpu
 #cgo nocallback concord_host_help
 #cgo noescape concord_host_end
 #cgo nocallback concord_host_end
-#cgo noescape concord_simd
-#cgo nocallback concord_simd
-#cgo noescape concord_simd_here
-#cgo nocallback concord_simd_here
 
-#include "../csrc/cpu/simd.h"
 #include "../csrc/host/host.h"
 
 enum { CPU_MAX_ARGS = 256 };
@@ -62,56 +51,6 @@ import (
 
 // hostABI is the form of compiled programs that the executor runs.
 const hostABI = C.CONCORD_HOST_ABI
-
-const (
-	setAVX512 simdNumber = C.SIMD_SET_AVX512
-	setAVX2   simdNumber = C.SIMD_SET_AVX2
-	setNEON   simdNumber = C.SIMD_SET_NEON
-)
-
-const (
-	gemmDirect32      simdOp = C.SIMD_GEMM_F32_DIRECT
-	gemmDot32         simdOp = C.SIMD_GEMM_F32_DOT
-	gemmPack32        simdOp = C.SIMD_GEMM_F32_PACK
-	gemmBlock32       simdOp = C.SIMD_GEMM_F32_BLOCK
-	gemmDirect64      simdOp = C.SIMD_GEMM_F64_DIRECT
-	gemmDot64         simdOp = C.SIMD_GEMM_F64_DOT
-	gemmPack64        simdOp = C.SIMD_GEMM_F64_PACK
-	gemmBlock64       simdOp = C.SIMD_GEMM_F64_BLOCK
-	simdWiden         simdOp = C.SIMD_WIDEN
-	simdNarrow        simdOp = C.SIMD_NARROW
-	simdPeak          simdOp = C.SIMD_FMA_PEAK
-	l2Float           simdOp = C.SIMD_L2_FLOAT
-	l2Int8            simdOp = C.SIMD_L2_I8
-	simdArith         simdOp = C.SIMD_ARITH
-	simdReduceRows    simdOp = C.SIMD_REDUCE_ROWS
-	simdSoftmax       simdOp = C.SIMD_SOFTMAX
-	simdReduceColumns simdOp = C.SIMD_REDUCE_COLUMNS
-	simdNorm          simdOp = C.SIMD_NORM
-	simdActivation    simdOp = C.SIMD_ACTIVATION
-	simdCast          simdOp = C.SIMD_CAST
-	simdFill          simdOp = C.SIMD_FILL
-	simdCopy          simdOp = C.SIMD_COPY
-	simdTranspose     simdOp = C.SIMD_TRANSPOSE
-	simdTopK          simdOp = C.SIMD_TOPK
-	simdBroadcast     simdOp = C.SIMD_BROADCAST
-	l2Pack            simdOp = C.SIMD_L2_PACK
-	conv32            simdOp = C.SIMD_CONV_F32
-	conv64            simdOp = C.SIMD_CONV_F64
-	gemmI8Pack        simdOp = C.SIMD_GEMM_I8_PACK
-	gemmI8Rows        simdOp = C.SIMD_GEMM_I8_ROWS
-	gemmVNNIPack      simdOp = C.SIMD_GEMM_VNNI_PACK
-	gemmVNNIRows      simdOp = C.SIMD_GEMM_VNNI_ROWS
-	l2Int8Pack        simdOp = C.SIMD_L2_I8_PACK
-)
-
-// simdHere says that the vector kernels of a set are in this build.
-func simdHere(set simdNumber) bool { return C.concord_simd_here(C.int32_t(set)) != 0 }
-
-// simdCall runs a vector kernel in this thread.
-func simdCall(set simdNumber, op simdOp, words *uint64) {
-	C.concord_simd(C.int32_t(set), C.int32_t(op), (*C.simd_word)(unsafe.Pointer(words)))
-}
 
 // load makes a shared object of ours ready to run.
 func (d *device) load(u *source.Unit, object []byte) (*module, error) {

@@ -10,19 +10,14 @@ import (
 
 	"github.com/klauspost/cpuid/v2"
 
+	"github.com/concord-compute/concord/internal/simd"
 	"github.com/concord-compute/concord/runtime/driver"
-)
-
-// simdNumber and simdOp are the numbers of sets and functions, which csrc/cpu/simd.h gives. Without C all are 0.
-type (
-	simdNumber int32
-	simdOp     int32
 )
 
 // simdSet is one instruction set.
 type simdSet struct {
 	name   string // as in CONCORD_CPU_KERNELS and KernelInfo.Implementation
-	number simdNumber
+	number simd.Set
 	arch   string
 	needs  []cpuid.FeatureID
 	rows   int // GEMM_ROWS of its C file
@@ -31,9 +26,9 @@ type simdSet struct {
 
 // simdSets are all sets, those to prefer first.
 var simdSets = []*simdSet{
-	{"avx512", setAVX512, "amd64", []cpuid.FeatureID{cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL, cpuid.FMA3, cpuid.F16C}, 12, 64},
-	{"avx2", setAVX2, "amd64", []cpuid.FeatureID{cpuid.AVX2, cpuid.FMA3, cpuid.F16C}, 6, 32},
-	{"neon", setNEON, "arm64", []cpuid.FeatureID{cpuid.ASIMD}, 8, 16},
+	{"avx512", simd.AVX512, "amd64", []cpuid.FeatureID{cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL, cpuid.FMA3, cpuid.F16C}, 12, 64},
+	{"avx2", simd.AVX2, "amd64", []cpuid.FeatureID{cpuid.AVX2, cpuid.FMA3, cpuid.F16C}, 6, 32},
+	{"neon", simd.NEON, "arm64", []cpuid.FeatureID{cpuid.ASIMD}, 8, 16},
 }
 
 // goKernels is the name of the implementations that need no set.
@@ -44,7 +39,7 @@ func (s *simdSet) missing() error {
 	if s.arch != goruntime.GOARCH || !cpuid.CPU.Supports(s.needs...) {
 		return fmt.Errorf("this processor has no %s: %w", s.name, driver.ErrUnsupported)
 	}
-	if !simdHere(s.number) {
+	if !s.number.Here() {
 		return fmt.Errorf("%s kernels need cgo (on a Unix system) and no tag no%[1]s, and this binary was built otherwise: %w", s.name, driver.ErrUnsupported)
 	}
 	return nil
@@ -83,7 +78,7 @@ func (s *simdSet) multipliesBytes() bool {
 
 // run calls a function of the set in this thread. Addresses among the words are
 // never those of Go's memory.
-func (s *simdSet) run(op simdOp, words ...uint64) { simdCall(s.number, op, &words[0]) }
+func (s *simdSet) run(op simd.Op, words ...uint64) { s.number.Run(op, &words[0]) }
 
 // cacheSizes are those of the second and third cache, with what is usual where the
 // processor does not say.

@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/concord-compute/concord/internal/simd"
 	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/source"
 )
@@ -60,7 +61,7 @@ func bindArith(u *source.Unit, name string, code uint64) goFunc {
 		past, set := flag(overflows(n*size)), c.device.simd
 		return c.spread(n, 3*size, func(lo, hi int) {
 			a, b := at[0]+uint64(lo)*step[0], at[1]+uint64(lo)*step[1]
-			set.run(simdArith, typ, code, uint64(hi-lo), out+uint64(lo*size), a, b, value[0], value[1], past)
+			set.run(simd.Arith, typ, code, uint64(hi-lo), out+uint64(lo*size), a, b, value[0], value[1], past)
 		})
 	}
 }
@@ -73,7 +74,7 @@ func bindSaxpy(u *source.Unit) goFunc {
 		n := int(c.Int(3))
 		by, x, y, set := c.number(0, typ), c.elements(1, n, size), c.elements(2, n, size), c.device.simd
 		return c.spread(n, 3*size, func(lo, hi int) {
-			set.run(simdArith, typ, opAxpy, uint64(hi-lo), y+uint64(lo*size), x+uint64(lo*size), 0, by, 0, 0)
+			set.run(simd.Arith, typ, opAxpy, uint64(hi-lo), y+uint64(lo*size), x+uint64(lo*size), 0, by, 0, 0)
 		})
 	}
 }
@@ -85,7 +86,7 @@ func bindActivation(u *source.Unit, which uint64) goFunc {
 		n := int(c.Int(2))
 		in, out, set, past := c.elements(0, n, size), c.elements(1, n, size), c.device.simd, flag(overflows(n*size))
 		return c.spread(n, 4*size, func(lo, hi int) {
-			set.run(simdActivation, typ, which, uint64(hi-lo), in+uint64(lo*size), out+uint64(lo*size), past)
+			set.run(simd.Activation, typ, which, uint64(hi-lo), in+uint64(lo*size), out+uint64(lo*size), past)
 		})
 	}
 }
@@ -127,7 +128,7 @@ func bindBroadcast(u *source.Unit, code uint64) goFunc {
 				}
 			}
 			w[18] = past
-			set.run(simdBroadcast, w[:]...)
+			set.run(simd.Broadcast, w[:]...)
 		}
 		rows := d[0] * d[1] * d[2]
 		const long = 1 << 15

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/concord-compute/concord/internal/simd"
 	"github.com/concord-compute/concord/source"
 )
 
@@ -105,12 +106,12 @@ func bindConv2D(u *source.Unit) goFunc {
 	}
 }
 
-func (p *convPlan) op(f simdOp) simdOp {
+func (p *convPlan) op(f simd.Op) simd.Op {
 	if p.size == 8 {
-		if f == conv32 {
-			return conv64
+		if f == simd.ConvF32 {
+			return simd.ConvF64
 		}
-		return f + gemmDirect64 - gemmDirect32
+		return f + simd.GemmF64Direct - simd.GemmF32Direct
 	}
 	return f
 }
@@ -241,7 +242,7 @@ func (p *convPlan) run(x, weight, bias, y []byte) error {
 			panic(err)
 		}
 		defer p.call.device.scratch.give(room)
-		p.set.run(p.op(conv32), append(slices.Clone(words), address(room.data), u(lo), u(hi))...)
+		p.set.run(p.op(simd.ConvF32), append(slices.Clone(words), address(room.data), u(lo), u(hi))...)
 	})
 }
 
@@ -280,7 +281,7 @@ func (p *convPlan) pack(weight uint64) (block, error) {
 			g, row := i/panels, i%panels*p.set.rows
 			for k := 0; k < depth; k += most {
 				n := min(most, depth-k)
-				p.set.run(p.op(gemmPack32), 0, uint64(min(p.filters-row, p.set.rows)), uint64(n),
+				p.set.run(p.op(simd.GemmF32Pack), 0, uint64(min(p.filters-row, p.set.rows)), uint64(n),
 					weight+uint64(((g*p.filters+row)*depth+k)*p.size), uint64(depth),
 					address(to.data)+uint64((g*tall*depth+k*tall+row*n)*p.size), uint64(p.set.rows))
 			}
@@ -319,7 +320,7 @@ func (p *convPlan) halves() error {
 		}
 		from, to := address(c.Bytes(16+i)), address(wide[i])
 		err := c.Parallel(n, grain*16, func(lo, hi int) {
-			p.set.run(simdWiden, p.half, 1, uint64(hi-lo), from+2*uint64(lo), uint64(n), to+4*uint64(lo), uint64(n))
+			p.set.run(simd.Widen, p.half, 1, uint64(hi-lo), from+2*uint64(lo), uint64(n), to+4*uint64(lo), uint64(n))
 		})
 		if err != nil {
 			return err
@@ -330,6 +331,6 @@ func (p *convPlan) halves() error {
 	}
 	from, to, n := address(wide[3]), address(c.Bytes(19)), counts[3]
 	return c.Parallel(n, grain*16, func(lo, hi int) {
-		p.set.run(simdNarrow, p.half, 1, uint64(hi-lo), from+4*uint64(lo), uint64(n), to+2*uint64(lo), uint64(n), 0, 0, 0)
+		p.set.run(simd.Narrow, p.half, 1, uint64(hi-lo), from+4*uint64(lo), uint64(n), to+2*uint64(lo), uint64(n), 0, 0, 0)
 	})
 }

@@ -7,6 +7,7 @@ package cpu
 import (
 	"math"
 
+	"github.com/concord-compute/concord/internal/simd"
 	"github.com/concord-compute/concord/source"
 )
 
@@ -55,9 +56,9 @@ type finish struct {
 func (f finish) from(j, size int) finish { return finish{f.bias + uint64(j*size), f.f} }
 
 // Numbers of functions, less those for float.
-func (p *product) op(f simdOp) simdOp {
+func (p *product) op(f simd.Op) simd.Op {
 	if p.size == 8 {
-		return f + gemmDirect64 - gemmDirect32
+		return f + simd.GemmF64Direct - simd.GemmF32Direct
 	}
 	return f
 }
@@ -230,7 +231,7 @@ func (p *product) directPart(i0, i1, j0, j1 int) {
 		rs, cs = 1, p.a.ld
 	}
 	after := p.finish.from(j0, p.size)
-	p.set.run(p.op(gemmDirect32), uint64(i1-i0), uint64(j1-j0), uint64(p.k),
+	p.set.run(p.op(simd.GemmF32Direct), uint64(i1-i0), uint64(j1-j0), uint64(p.k),
 		p.a.element(i0, 0), uint64(rs), uint64(cs), p.b.element(0, j0), uint64(p.b.ld),
 		p.out.element(i0, j0), uint64(p.out.ld), math.Float64bits(p.alpha), math.Float64bits(p.beta), after.bias, after.f)
 }
@@ -247,7 +248,7 @@ func (p *product) runDot() error {
 			return err
 		}
 		defer p.call.device.scratch.give(turned)
-		p.set.run(p.op(gemmPack32), 0, uint64(p.k), uint64(p.n), p.b.at, uint64(p.b.ld), address(turned.data), uint64(p.k))
+		p.set.run(p.op(simd.GemmF32Pack), 0, uint64(p.k), uint64(p.n), p.b.at, uint64(p.b.ld), address(turned.data), uint64(p.k))
 		p.b = matrix{at: address(turned.data), ld: p.k, size: p.size, across: true}
 	}
 	if !p.threadsPay() {
@@ -259,7 +260,7 @@ func (p *product) runDot() error {
 }
 
 func (p *product) dotPart(i0, i1 int) {
-	p.set.run(p.op(gemmDot32), uint64(i1-i0), uint64(p.n), uint64(p.k), p.a.element(i0, 0), uint64(p.a.ld),
+	p.set.run(p.op(simd.GemmF32Dot), uint64(i1-i0), uint64(p.n), uint64(p.k), p.a.element(i0, 0), uint64(p.a.ld),
 		p.b.at, uint64(p.b.ld), p.out.element(i0, 0), uint64(p.out.ld), math.Float64bits(p.alpha), math.Float64bits(p.beta),
 		p.finish.bias, p.finish.f)
 }

@@ -3,7 +3,10 @@ package cpu
 // gemm of 8-bit integers in vector instructions (csrc/cpu/gemm_i8.h): B is packed by
 // all threads, then rows of A meet all of it.
 
-import "github.com/concord-compute/concord/source"
+import (
+	"github.com/concord-compute/concord/internal/simd"
+	"github.com/concord-compute/concord/source"
+)
 
 func init() {
 	vector("gemm_i8", "gemm_i8", func(*source.Unit) goFunc { return runGemmI8 })
@@ -14,9 +17,9 @@ func runGemmI8(c *call) error {
 	if g.m == 0 || g.n == 0 {
 		return nil
 	}
-	pack, rows, group := gemmI8Pack, gemmI8Rows, 2
+	pack, rows, group := simd.GemmI8Pack, simd.GemmI8Rows, 2
 	if set.multipliesBytes() {
-		pack, rows, group = gemmVNNIPack, gemmVNNIRows, 4
+		pack, rows, group = simd.GemmVNNIPack, simd.GemmVNNIRows, 4
 	}
 	words, strip := (g.k+group-1)/group, set.bytes/2
 	strips := (g.n + strip - 1) / strip

@@ -5,6 +5,7 @@ package cpu
 import (
 	"math"
 
+	"github.com/concord-compute/concord/internal/simd"
 	"github.com/concord-compute/concord/source"
 )
 
@@ -63,7 +64,7 @@ func (l *distance) parallel(step int, f func(lo, hi int)) error {
 
 // part computes a range of vectors with queries of floats.
 func (l *distance) part(lo, hi int, queries, packed, room uint64) {
-	l.call.device.simd.run(l2Float, queries, uint64(l.nq), l.vector(lo), uint64(hi-lo), uint64(l.dim), l.out+uint64(4*lo), uint64(l.nv),
+	l.call.device.simd.run(simd.L2Float, queries, uint64(l.nq), l.vector(lo), uint64(hi-lo), uint64(l.dim), l.out+uint64(4*lo), uint64(l.nv),
 		flag(l.size == 2), packed, room, l.past())
 }
 
@@ -81,14 +82,14 @@ func (l *distance) widened() error {
 	}
 	defer d.scratch.give(b)
 	queries := address(b.data)
-	d.simd.run(l2Pack, l.queries, uint64(l.nq), uint64(l.dim), 1, queries, 0)
+	d.simd.run(simd.L2Pack, l.queries, uint64(l.nq), uint64(l.dim), 1, queries, 0)
 	return l.parallel(1, func(lo, hi int) { l.part(lo, hi, queries, 0, 0) })
 }
 
 // bytes computes a range of vectors with queries of bytes, as they are or packed in words
 // of so many.
 func (l *distance) bytes(lo, hi int, queries uint64, word int, room uint64) {
-	l.call.device.simd.run(l2Int8, queries, uint64(l.nq), l.vector(lo), uint64(hi-lo), uint64(l.dim), l.out+uint64(4*lo), uint64(l.nv),
+	l.call.device.simd.run(simd.L2I8, queries, uint64(l.nq), l.vector(lo), uint64(hi-lo), uint64(l.dim), l.out+uint64(4*lo), uint64(l.nv),
 		uint64(word), room, l.past())
 }
 
@@ -99,7 +100,7 @@ func (l *distance) packed() error {
 		room = 4 * l.dim
 	}
 	return l.blocks(l2Block, 4*l.dim, room, func(queries uint64) {
-		d.simd.run(l2Pack, l.queries, uint64(l.nq), uint64(l.dim), flag(l.size == 2), queries, 1)
+		d.simd.run(simd.L2Pack, l.queries, uint64(l.nq), uint64(l.dim), flag(l.size == 2), queries, 1)
 	}, func(lo, hi int, queries, room uint64) { l.part(lo, hi, queries, 1, room) })
 }
 
@@ -112,7 +113,7 @@ func (l *distance) packedBytes() error {
 	}
 	words := (l.dim + word - 1) / word
 	return l.blocks(l2Int8Block, 4*(words+1), roundUpInt(4*words, set.bytes), func(queries uint64) {
-		set.run(l2Int8Pack, l.queries, uint64(l.nq), uint64(l.dim), queries, uint64(word))
+		set.run(simd.L2I8Pack, l.queries, uint64(l.nq), uint64(l.dim), queries, uint64(word))
 	}, func(lo, hi int, queries, room uint64) { l.bytes(lo, hi, queries, word, room) })
 }
 

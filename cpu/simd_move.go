@@ -5,6 +5,7 @@ package cpu
 import (
 	"math"
 
+	"github.com/concord-compute/concord/internal/simd"
 	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime/half"
 	"github.com/concord-compute/concord/source"
@@ -45,7 +46,7 @@ func bindFill(u *source.Unit) goFunc {
 		n := int(c.Int(2))
 		out, bits, past, set := c.elements(0, n, size), fillPattern(c, 1, c.Type("T")), flag(overflows(n*size)), c.device.simd
 		return c.spread(n, 2*size, func(lo, hi int) {
-			set.run(simdFill, out+uint64(lo*size), uint64((hi-lo)*size), bits, past)
+			set.run(simd.Fill, out+uint64(lo*size), uint64((hi-lo)*size), bits, past)
 		})
 	}
 }
@@ -56,7 +57,7 @@ func bindCopy(u *source.Unit) goFunc {
 		n := int(c.Int(2))
 		in, out, past, set := c.elements(0, n, size), c.elements(1, n, size), flag(overflows(n*size)), c.device.simd
 		return c.spread(n, 2*size, func(lo, hi int) {
-			set.run(simdCopy, out+uint64(lo*size), in+uint64(lo*size), uint64((hi-lo)*size), past)
+			set.run(simd.Copy, out+uint64(lo*size), in+uint64(lo*size), uint64((hi-lo)*size), past)
 		})
 	}
 }
@@ -74,7 +75,7 @@ func bindCast(u *source.Unit) goFunc {
 		n := int(c.Int(2))
 		in, out, past, set := c.elements(0, n, read), c.elements(1, n, write), flag(overflows(n*write)), c.device.simd
 		return c.spread(n, read+write, func(lo, hi int) {
-			set.run(simdCast, 0, from, to, uint64(hi-lo), in+uint64(lo*read), out+uint64(lo*write), past)
+			set.run(simd.Cast, 0, from, to, uint64(hi-lo), in+uint64(lo*read), out+uint64(lo*write), past)
 		})
 	}
 }
@@ -111,7 +112,7 @@ func bindTranspose(u *source.Unit) goFunc {
 					n = min(bands-first, hi-b)
 				}
 				at := uint64(m * rows * cols * size)
-				set.run(simdTranspose, uint64(size), uint64(rows), uint64(cols), in+at, out+at, uint64(first*band),
+				set.run(simd.Transpose, uint64(size), uint64(rows), uint64(cols), in+at, out+at, uint64(first*band),
 					uint64(min((first+n)*band, rows)), uint64(part*wide), uint64(min((part+1)*wide, cols)), where)
 				b += n
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/concord-compute/concord/internal/simd"
 	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/source"
 )
@@ -42,7 +43,7 @@ func TestTransposePast(t *testing.T) {
 			}
 			for r := (rows - 1) / band * band; r >= 0; r -= band {
 				for c := 0; c < cols; c += 40 {
-					d.simd.run(simdTranspose, uint64(size), uint64(rows), uint64(cols), address(in), address(out),
+					d.simd.run(simd.Transpose, uint64(size), uint64(rows), uint64(cols), address(in), address(out),
 						uint64(r), uint64(min(r+band, rows)), uint64(c), uint64(min(c+40, cols)), uint64(i/4%3))
 				}
 			}

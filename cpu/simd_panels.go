@@ -8,6 +8,8 @@ package cpu
 import (
 	"math"
 	"sync/atomic"
+
+	"github.com/concord-compute/concord/internal/simd"
 )
 
 // panelSizes says how large panels are.
@@ -140,7 +142,7 @@ func (r *panels) pack(panel, chunk int, own uint64) {
 		if r.b.size == 2 {
 			at, ld = r.widen(&r.b, p0, p1, j0, j1, own)
 		}
-		r.set.run(r.op(gemmPack32), flag(!r.b.across), uint64(j1-j0), uint64(p1-p0), at, uint64(ld), to, uint64(r.strip()))
+		r.set.run(r.op(simd.GemmF32Pack), flag(!r.b.across), uint64(j1-j0), uint64(p1-p0), at, uint64(ld), to, uint64(r.strip()))
 	}
 	r.packed[panel].Add(1)
 }
@@ -169,7 +171,7 @@ func (r *panels) multiply(panel, task int, own uint64) {
 			left += uint64(max(r.rows, r.chunk) * r.depth * r.size)
 			at, ld = r.widen(&r.a, i0, i1, p0, p1, own)
 		}
-		r.set.run(r.op(gemmBlock32), uint64(i1-i0), uint64(j1-j0), uint64(p1-p0), at, uint64(ld), flag(r.a.across),
+		r.set.run(r.op(simd.GemmF32Block), uint64(i1-i0), uint64(j1-j0), uint64(p1-p0), at, uint64(ld), flag(r.a.across),
 			from, r.out.element(i0, j0), uint64(r.out.ld), math.Float64bits(r.alpha), math.Float64bits(beta), left, after.bias, after.f)
 		if p1 == r.k {
 			r.round(i0, i1, j0, j1)
@@ -186,7 +188,7 @@ func (r *panels) widen(x *matrix, i0, i1, j0, j1 int, to uint64) (at uint64, ld 
 	if x.across {
 		rows, cols = cols, rows
 	}
-	r.set.run(simdWiden, r.half, uint64(rows), uint64(cols), from, uint64(x.ld), to, uint64(cols))
+	r.set.run(simd.Widen, r.half, uint64(rows), uint64(cols), from, uint64(x.ld), to, uint64(cols))
 	return to, cols
 }
 
@@ -228,7 +230,7 @@ func (p *product) halves() error {
 	f.rounded = rounding{p.out, p.beta, p.finish}
 	if p.finish.f != 0 {
 		f.rounded.finish.bias = f.out.at + uint64(sums+wide)
-		p.set.run(simdWiden, p.half, 1, uint64(p.n), p.finish.bias, 0, f.rounded.finish.bias, 0)
+		p.set.run(simd.Widen, p.half, 1, uint64(p.n), p.finish.bias, 0, f.rounded.finish.bias, 0)
 	}
 	switch {
 	case p.k == 0:
@@ -253,7 +255,7 @@ func (p *product) widened(x *matrix, rows, cols int, at uint64) matrix {
 	if x.across {
 		rows, cols = cols, rows
 	}
-	p.set.run(simdWiden, p.half, uint64(rows), uint64(cols), x.at, uint64(x.ld), at, uint64(cols))
+	p.set.run(simd.Widen, p.half, uint64(rows), uint64(cols), x.at, uint64(x.ld), at, uint64(cols))
 	return matrix{at: at, ld: cols, size: 4, across: x.across}
 }
 
@@ -263,6 +265,6 @@ func (p *product) round(i0, i1, j0, j1 int) {
 		return
 	}
 	after := p.rounded.finish.from(j0, 4)
-	p.set.run(simdNarrow, p.half, uint64(i1-i0), uint64(j1-j0), p.out.element(i0, j0), uint64(p.out.ld),
+	p.set.run(simd.Narrow, p.half, uint64(i1-i0), uint64(j1-j0), p.out.element(i0, j0), uint64(p.out.ld),
 		p.rounded.out.element(i0, j0), uint64(p.rounded.out.ld), math.Float64bits(p.rounded.beta), after.bias, after.f)
 }

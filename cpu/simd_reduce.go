@@ -6,6 +6,7 @@ package cpu
 import (
 	"math"
 
+	"github.com/concord-compute/concord/internal/simd"
 	"github.com/concord-compute/concord/source"
 )
 
@@ -70,7 +71,7 @@ func (r *reduction) rows() error {
 		return r.long(1)
 	}
 	return c.spread(r.outer, bytes, func(lo, hi int) {
-		set.run(simdReduceRows, r.typ, r.code, uint64(hi-lo), uint64(r.axis), r.in+uint64(lo*bytes), r.out+uint64(lo*r.result), r.by, 0)
+		set.run(simd.ReduceRows, r.typ, r.code, uint64(hi-lo), uint64(r.axis), r.in+uint64(lo*bytes), r.out+uint64(lo*r.result), r.by, 0)
 	})
 }
 
@@ -85,7 +86,7 @@ func (r *reduction) columns() error {
 		for b := lo; b < hi; {
 			o, j := b/bands, b%bands*columnsAcross
 			n := min(r.inner-j, (hi-b)*columnsAcross)
-			set.run(simdReduceColumns, r.typ, r.code, uint64(r.axis), uint64(r.inner), uint64(n),
+			set.run(simd.ReduceColumns, r.typ, r.code, uint64(r.axis), uint64(r.inner), uint64(n),
 				r.in+uint64((o*r.axis*r.inner+j)*r.size), r.out+uint64((o*r.inner+j)*r.result), r.by, 0)
 			b += (n + columnsAcross - 1) / columnsAcross
 		}
@@ -112,10 +113,10 @@ func (r *reduction) long(inner int) error {
 	last := between + uint64(parts*inner*size)
 	reduce := func(typ uint64, rows int, from, to, by uint64) {
 		if inner == 1 {
-			set.run(simdReduceRows, typ, r.code, 1, uint64(rows), from, to, by, 1)
+			set.run(simd.ReduceRows, typ, r.code, 1, uint64(rows), from, to, by, 1)
 			return
 		}
-		set.run(simdReduceColumns, typ, r.code, uint64(rows), uint64(inner), uint64(inner), from, to, by, 1)
+		set.run(simd.ReduceColumns, typ, r.code, uint64(rows), uint64(inner), uint64(inner), from, to, by, 1)
 	}
 	for o := range r.outer {
 		from := r.in + uint64(o*r.axis*inner*r.size)
@@ -125,7 +126,7 @@ func (r *reduction) long(inner int) error {
 			return err
 		}
 		reduce(wide, parts, between, last, r.by)
-		set.run(simdCast, 0, wide, r.typ, uint64(inner), last, r.out+uint64(o*inner*r.size), 0)
+		set.run(simd.Cast, 0, wide, r.typ, uint64(inner), last, r.out+uint64(o*inner*r.size), 0)
 	}
 	return nil
 }
@@ -150,7 +151,7 @@ func bindSoftmax(u *source.Unit) goFunc {
 		past := flag(overflows(all*size) && n*size >= 1024)
 		return c.spread(rows, 4*size*n, func(lo, hi int) {
 			at := uint64(lo * n * size)
-			set.run(simdSoftmax, typ, uint64(hi-lo), uint64(n), in+at, out+at, past)
+			set.run(simd.Softmax, typ, uint64(hi-lo), uint64(n), in+at, out+at, past)
 		})
 	}
 }
@@ -172,7 +173,7 @@ func bindNorm(u *source.Unit, o, sizes int) goFunc {
 		eps, past, set := math.Float64bits(c.Float(sizes+2)), flag(overflows(all*size) && n*size >= 1024), c.device.simd
 		return c.spread(rows, 2*size*n, func(lo, hi int) {
 			at := uint64(lo * n * size)
-			set.run(simdNorm, typ, uint64(hi-lo), uint64(n), in+at, gamma, beta, out+at, eps, past)
+			set.run(simd.Norm, typ, uint64(hi-lo), uint64(n), in+at, gamma, beta, out+at, eps, past)
 		})
 	}
 }

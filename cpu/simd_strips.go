@@ -4,7 +4,11 @@ package cpu
 // multiply all of A with them as it is: nobody waits for what another packs. Who finds no
 // strip left helps with the rows of those that are under way.
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/concord-compute/concord/internal/simd"
+)
 
 // strip is some columns of B, as many as a kernel takes.
 type strip struct {
@@ -68,7 +72,7 @@ func (s *strips) columns(i int) (j0, j1 int, at uint64) {
 
 func (s *strips) pack(i int) {
 	j0, j1, at := s.columns(i)
-	s.set.run(s.op(gemmPack32), flag(!s.b.across), uint64(j1-j0), uint64(s.k), s.b.element(0, j0), uint64(s.b.ld), at, uint64(s.strip()))
+	s.set.run(s.op(simd.GemmF32Pack), flag(!s.b.across), uint64(j1-j0), uint64(s.k), s.b.element(0, j0), uint64(s.b.ld), at, uint64(s.strip()))
 	s.list[i].packed.Store(1)
 }
 

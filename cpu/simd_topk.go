@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/concord-compute/concord/internal/simd"
 	"github.com/concord-compute/concord/source"
 )
 
@@ -36,7 +37,7 @@ func bindTopK(u *source.Unit) goFunc {
 				return
 			}
 			defer c.device.scratch.give(heap)
-			c.device.simd.run(simdTopK, typ, uint64(hi-lo), uint64(n), uint64(k), in+uint64(lo*n*size),
+			c.device.simd.run(simd.TopK, typ, uint64(hi-lo), uint64(n), uint64(k), in+uint64(lo*n*size),
 				values+uint64(lo*k*size), places+uint64(4*lo*k), address(heap.data))
 		})
 		if e := failed.Load(); e != nil {
@@ -66,13 +67,13 @@ func (c *call) topLong(typ uint64, n, k int, in, values, places uint64, chosen [
 			if p == parts-1 {
 				m = n - p*length
 			}
-			set.run(simdTopK, typ, 1, uint64(m), uint64(k), in+uint64(p*length*size),
+			set.run(simd.TopK, typ, 1, uint64(m), uint64(k), in+uint64(p*length*size),
 				best+uint64(p*k*size), from+uint64(4*p*k), heaps+uint64(16*p*k))
 		}
 	}); err != nil {
 		return err
 	}
-	set.run(simdTopK, typ, 1, uint64(parts*k), uint64(k), best, values, places, heaps)
+	set.run(simd.TopK, typ, 1, uint64(parts*k), uint64(k), best, values, places, heaps)
 	within := unsafe.Slice((*uint32)(unsafe.Pointer(&room.data[from-heaps])), parts*k)
 	for i, candidate := range chosen {
 		chosen[i] = candidate/uint32(k)*uint32(length) + within[candidate]

@@ -44,6 +44,7 @@ var planted = []struct {
 	{"floors", "runtime/t.go", "package runtime\nimport _ \"%M/tests/conformance\"\n", "runtime may not import tests/conformance"},
 	{"floors", "cmd/concord/t.go", "package main\nimport _ \"%M/tests/conformance\"\n", "cmd may not import tests/conformance"},
 	{"floors", "examples/01-a/main.go", "package main\nimport _ \"%M/internal/npy\"\n", "examples may not import internal/npy"},
+	{"floors", "internal/simd/up.go", "package simd\nimport _ \"%M/kernels\"\n", "internal/simd may not import kernels"},
 	{"floors", "kernels/root.go", "package kernels\nimport _ \"%M\"\n", "kernels may not import ."},
 	{"floors", "attic/attic.go", "package attic\n", "no row in floors"},
 	{"floors", "runtime/attic/attic.go", "package attic\n", "no row in floors"},
@@ -83,7 +84,7 @@ var planted = []struct {
 	{"forwarders", "cpu/shim.c", "#include \"../csrc/host/host.c\"\n", "cpu/shim.c: more or less than"},
 	{"forwarders", "metal/shim.m", "//go:build metal\n#include \"../csrc/host/host.c\"\nint x;\n", "metal/shim.m: more or less than"},
 	{"forwarders", "rocm/smi/smi.c", "//go:build rocm\n#include \"../csrc/rocm_smi/smi.c\"\n", "rocm/smi/smi.c: more or less than"},
-	{"forwarders", "cpu/avx2_f32_amd64.c", "//go:build cgo\n#define WIDTH 8\n#include \"../csrc/cpu/avx2.c\"\n", "cpu/avx2_f32_amd64.c: more or less than"},
+	{"forwarders", "internal/simd/avx2_f32_amd64.c", "//go:build cgo\n#define WIDTH 8\n#include \"../../csrc/cpu/avx2.c\"\n", "internal/simd/avx2_f32_amd64.c: more or less than"},
 	{"forwarders", "csrc/rocm/", "", "csrc/rocm is not embedded"},
 }
 

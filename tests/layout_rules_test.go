@@ -110,8 +110,8 @@ func checkReach(h *house) (bad []string) {
 	return bad
 }
 
-// checkC: import "C" stands in internal/cgo, internal/stdio, opencl, the tests that are made for it,
-// and in one file of each other backend and of each reader of sensors.
+// checkC: import "C" stands in internal/cgo, internal/simd, internal/stdio, opencl, the tests that are made
+// for it, and in one file of each other backend and of each reader of sensors.
 func checkC(h *house) (bad []string) {
 	shims := map[string]string{}
 	for _, f := range h.files {
@@ -120,7 +120,7 @@ func checkC(h *house) (bad []string) {
 		}
 		dir := f.dir()
 		switch {
-		case dir == "internal/cgo", dir == "internal/stdio", dir == "opencl", within(dir, "tests/peers"), within(dir, "tests/sim"):
+		case dir == "internal/cgo", dir == "internal/simd", dir == "internal/stdio", dir == "opencl", within(dir, "tests/peers"), within(dir, "tests/sim"):
 		case !slices.Contains(vendors, dir):
 			bad = append(bad, fmt.Sprintf(`%s: import "C" has no place in %s`, f.path, dir))
 		case shims[dir] != "":
@@ -150,7 +150,7 @@ func checkAlias(h *house) (bad []string) {
 
 // drivers are the packages through which a driver, a library or another process is
 // reached.
-var drivers = []string{"C", "github.com/go-gl/cl", "github.com/NVIDIA/go-nvml", module + "/internal/cgo", "os/exec", "plugin", "syscall", "golang.org/x/sys"}
+var drivers = []string{"C", "github.com/go-gl/cl", "github.com/NVIDIA/go-nvml", module + "/internal/cgo", module + "/internal/simd", "os/exec", "plugin", "syscall", "golang.org/x/sys"}
 
 // registering is what init may call of package driver.
 var registering = []string{"Register", "Missing", "RegisterTelemetry", "NoTelemetry"}
@@ -377,7 +377,7 @@ func standardNames(t *testing.T) map[string]bool {
 	return names
 }
 
-// checkForwarders: a backend's C file is a build line and one include of csrc, before
+// checkForwarders: a C file of a backend or of internal/simd is a build line and one include of csrc, before
 // which it may say what part of that file it compiles, and csrc embeds all its
 // directories: otherwise edits would not rebuild, and vendoring would lose files.
 func checkForwarders(h *house) (bad []string) {

@@ -43,6 +43,7 @@ var floors = []floor{
 	{"testdata/mnist", nil},
 	{"internal/blocking", nil},
 	{"internal/stdio", nil},
+	{"internal/simd", []string{"csrc"}},
 	{"runtime/half", nil},
 	{"kernels", []string{"source", "runtime/half"}},
 	{"runtime/driver", []string{"source"}},
@@ -55,7 +56,7 @@ var floors = []floor{
 	{"internal/mnist", []string{"runtime/driver", "testdata/mnist"}},
 	{"runtime/kernelcache", []string{"runtime/driver", "source", "internal/file", "internal/seal"}},
 	{"runtime/mempool", []string{"runtime/driver", "source"}},
-	{"cpu", []string{"runtime/driver", "runtime/half", "internal/cgo", "internal/file", "internal/seal", "source", "csrc", "kernels"}},
+	{"cpu", []string{"runtime/driver", "runtime/half", "internal/cgo", "internal/file", "internal/seal", "internal/simd", "source", "csrc", "kernels"}},
 	{"cuda", []string{"runtime/driver", "internal/cgo", "source", "csrc"}},
 	{"rocm", []string{"runtime/driver", "internal/cgo", "internal/file", "source", "csrc"}},
 	{"opencl", []string{"runtime/driver", "internal/cgo", "internal/blocking", "internal/seal", "source", "csrc"}},
@@ -119,7 +120,7 @@ var reach = []struct {
 type house struct {
 	files      []file
 	std        map[string]bool   // exported names of the standard package runtime
-	forwarders map[string]string // C files of backends, by path
+	forwarders map[string]string // C files of backends and of internal/simd, by path
 	csrc       []string          // directories in csrc
 }
 
@@ -210,7 +211,7 @@ func load(t *testing.T, root string) *house {
 			}
 			h.files = append(h.files, file{rel, a})
 		case ".c", ".m":
-			if slices.Contains(vendors, path.Dir(rel)) {
+			if dir := path.Dir(rel); slices.Contains(vendors, dir) || dir == "internal/simd" {
 				text, err := os.ReadFile(name)
 				if err != nil {
 					return err

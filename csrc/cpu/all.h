@@ -1,5 +1,5 @@
 // Every kernel, for the instruction set whose vocabulary has been defined. A set is
-// compiled in four parts, one file of the package cpu each, so that the compiler needs
+// compiled in four parts, one file of the package internal/simd each, so that the compiler needs
 // less time on several cores and less memory: the including file defines PART_F32,
 // PART_F64, PART_I8 or PART_STREAM.
 #define CAT_(a, b) a##_##b

@@ -1,4 +1,4 @@
 //go:build cgo && unix
 
 #define PART_I8
-#include "../csrc/cpu/neon.c"
+#include "../../csrc/cpu/neon.c"

@@ -1,4 +1,4 @@
 //go:build cgo && unix && !noavx2
 
 #define PART_STREAM
-#include "../csrc/cpu/avx2.c"
+#include "../../csrc/cpu/avx2.c"

@@ -1,4 +1,4 @@
 //go:build cgo && unix && !noavx512
 
 #define PART_F64
-#include "../csrc/cpu/avx512.c"
+#include "../../csrc/cpu/avx512.c"

@@ -1,4 +1,4 @@
 //go:build cgo && unix
 
 #define PART_STREAM
-#include "../csrc/cpu/neon.c"
+#include "../../csrc/cpu/neon.c"

@@ -1,4 +1,4 @@
 //go:build cgo && unix
 
 #define PART_F64
-#include "../csrc/cpu/neon.c"
+#include "../../csrc/cpu/neon.c"

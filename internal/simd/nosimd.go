@@ -1,0 +1,51 @@
+//go:build !cgo || !unix
+
+package simd
+
+// The build without C: no set is here.
+
+// The instruction sets.
+const AVX512, AVX2, NEON Set = 0, 0, 0
+
+// The functions.
+const (
+	GemmF32Direct Op = 0
+	GemmF32Dot
+	GemmF32Pack
+	GemmF32Block
+	GemmF64Direct
+	GemmF64Dot
+	GemmF64Pack
+	GemmF64Block
+	Widen
+	Narrow
+	FMAPeak
+	L2Float
+	L2I8
+	Arith
+	ReduceRows
+	Softmax
+	ReduceColumns
+	Norm
+	Activation
+	Cast
+	Fill
+	Copy
+	Transpose
+	TopK
+	Broadcast
+	L2Pack
+	ConvF32
+	ConvF64
+	GemmI8Pack
+	GemmI8Rows
+	GemmVNNIPack
+	GemmVNNIRows
+	L2I8Pack
+)
+
+// Here says whether the functions of a set are in this build.
+func (Set) Here() bool { return false }
+
+// Run is never called: no set is here.
+func (Set) Run(Op, *uint64) {}

@@ -1,0 +1,78 @@
+//go:build cgo && unix
+
+package simd
+
+/*
+// Debug information has lines, but no variables: those take longer to write than the code
+// itself.
+#cgo CFLAGS: -g1
+#cgo noavx512 CFLAGS: -DNO_AVX512
+#cgo noavx2 CFLAGS: -DNO_AVX2
+#cgo linux LDFLAGS: -lm
+#cgo noescape concord_simd
+#cgo nocallback concord_simd
+#cgo noescape concord_simd_here
+#cgo nocallback concord_simd_here
+
+#include "../../csrc/cpu/simd.h"
+*/
+import "C"
+
+import (
+	"unsafe"
+
+	_ "github.com/concord-compute/concord/csrc" // rebuilds this package when the C changes
+)
+
+// The instruction sets.
+const (
+	AVX512 Set = C.SIMD_SET_AVX512
+	AVX2   Set = C.SIMD_SET_AVX2
+	NEON   Set = C.SIMD_SET_NEON
+)
+
+// The functions. csrc/cpu describes each of them and its words.
+const (
+	GemmF32Direct Op = C.SIMD_GEMM_F32_DIRECT
+	GemmF32Dot    Op = C.SIMD_GEMM_F32_DOT
+	GemmF32Pack   Op = C.SIMD_GEMM_F32_PACK
+	GemmF32Block  Op = C.SIMD_GEMM_F32_BLOCK
+	GemmF64Direct Op = C.SIMD_GEMM_F64_DIRECT
+	GemmF64Dot    Op = C.SIMD_GEMM_F64_DOT
+	GemmF64Pack   Op = C.SIMD_GEMM_F64_PACK
+	GemmF64Block  Op = C.SIMD_GEMM_F64_BLOCK
+	Widen         Op = C.SIMD_WIDEN
+	Narrow        Op = C.SIMD_NARROW
+	FMAPeak       Op = C.SIMD_FMA_PEAK
+	L2Float       Op = C.SIMD_L2_FLOAT
+	L2I8          Op = C.SIMD_L2_I8
+	Arith         Op = C.SIMD_ARITH
+	ReduceRows    Op = C.SIMD_REDUCE_ROWS
+	Softmax       Op = C.SIMD_SOFTMAX
+	ReduceColumns Op = C.SIMD_REDUCE_COLUMNS
+	Norm          Op = C.SIMD_NORM
+	Activation    Op = C.SIMD_ACTIVATION
+	Cast          Op = C.SIMD_CAST
+	Fill          Op = C.SIMD_FILL
+	Copy          Op = C.SIMD_COPY
+	Transpose     Op = C.SIMD_TRANSPOSE
+	TopK          Op = C.SIMD_TOPK
+	Broadcast     Op = C.SIMD_BROADCAST
+	L2Pack        Op = C.SIMD_L2_PACK
+	ConvF32       Op = C.SIMD_CONV_F32
+	ConvF64       Op = C.SIMD_CONV_F64
+	GemmI8Pack    Op = C.SIMD_GEMM_I8_PACK
+	GemmI8Rows    Op = C.SIMD_GEMM_I8_ROWS
+	GemmVNNIPack  Op = C.SIMD_GEMM_VNNI_PACK
+	GemmVNNIRows  Op = C.SIMD_GEMM_VNNI_ROWS
+	L2I8Pack      Op = C.SIMD_L2_I8_PACK
+)
+
+// Here says whether the functions of a set are in this build.
+func (s Set) Here() bool { return C.concord_simd_here(C.int32_t(s)) != 0 }
+
+// Run calls a function of a set that is here, in this thread. words has as many as the
+// function reads. Addresses among them are never those of Go's memory.
+func (s Set) Run(op Op, words *uint64) {
+	C.concord_simd(C.int32_t(s), C.int32_t(op), (*C.simd_word)(unsafe.Pointer(words)))
+}

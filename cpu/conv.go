@@ -2,12 +2,6 @@ package cpu
 
 // What a launch of conv2d or im2col asks for.
 
-import (
-	"math"
-
-	"github.com/concord-compute/concord/kernels"
-)
-
 // convolution is the geometry: n images of c channels of h×w, k filters, groups.
 type convolution struct {
 	n, c, h, w, k, groups int
@@ -18,8 +12,7 @@ type convolution struct {
 	outH, outW            int
 }
 
-// convolutionOf reads the arguments of conv2d, or of im2col, which lack k and groups,
-// and ends the launch if they make no sense or a buffer is too small.
+// convolutionOf reads the arguments of conv2d, or of im2col, which lack k and groups.
 func convolutionOf(c *call, filters bool) convolution {
 	at := 0
 	next := func() int {
@@ -36,35 +29,7 @@ func convolutionOf(c *call, filters bool) convolution {
 		s.groups = next()
 	}
 	s.outH, s.outW = next(), next()
-	switch {
-	case s.strideH < 1 || s.strideW < 1 || s.dilationH < 1 || s.dilationW < 1:
-		c.Fail(0, "strides %d, %d and dilations %d, %d must be at least 1", s.strideH, s.strideW, s.dilationH, s.dilationW)
-	case s.groups < 1 || s.c%s.groups != 0 || s.k%s.groups != 0:
-		c.Fail(0, "%d channels and %d filters cannot be %d groups", s.c, s.k, s.groups)
-	}
-	s.hold(c, at, s.n, s.c, s.h, s.w)
-	if filters {
-		s.hold(c, at+1, s.k, s.c/s.groups, s.rows, s.cols)
-		s.hold(c, at+3, s.n, s.k, s.outH, s.outW)
-		if c.Flag("BIAS") {
-			s.hold(c, at+2, s.k)
-		}
-	} else {
-		s.hold(c, at+1, s.n, s.depth(), s.outH, s.outW)
-	}
 	return s
-}
-
-// hold ends the launch if buffer argument i has fewer elements than the product of the
-// sizes.
-func (s *convolution) hold(c *call, i int, sizes ...int) {
-	need := 1.0
-	for _, n := range sizes {
-		need *= float64(n)
-	}
-	if have := len(c.Bytes(i)) / kernels.SizeOf(c.Type("T")); need > math.Min(float64(have), 1<<52) {
-		c.Fail(i, "%d elements where %.0f are needed", have, need)
-	}
 }
 
 // depth is the number of products of one element of the output.

@@ -11,9 +11,6 @@ func init() {
 
 func goConv2D[F number](c *call, t string) error {
 	s := convolutionOf(c, true)
-	if s.n*s.k*s.outs() == 0 {
-		return nil
-	}
 	x, weight, y := viewOf[F](c, 16, t), viewOf[F](c, 17, t), viewOf[F](c, 19, t)
 	var bias view[F]
 	if c.Flag("BIAS") {
@@ -64,9 +61,6 @@ func goIm2Col(c *call) error {
 // once where neighbours are neighbours there.
 func im2col[U unsigned](c *call) error {
 	s := convolutionOf(c, false)
-	if c.Product(s.n, s.c, s.rows, s.cols, s.outH, s.outW) == 0 {
-		return nil
-	}
 	x, columns := kernels.Elements[U](&c.Call, 14), kernels.Elements[U](&c.Call, 15)
 	depth := s.depth()
 	return c.Parallel(s.n*depth*s.outH, max(grain/s.outW, 1), func(lo, hi int) {

@@ -4,8 +4,6 @@ package cpu
 // into tiles; the rows that a tile needs are copied (converted, transposed) into
 // panels that stay in the cache, and 4×2 results at a time are kept in registers.
 
-import "github.com/concord-compute/concord/kernels"
-
 func init() {
 	for _, kernel := range []string{"gemm", "gemm_batch", "gemm_bias"} {
 		native(kernel, kernel, typed(goGemm[float32], goGemm[float64]))
@@ -152,7 +150,7 @@ func columnsOf[F number](x view[F], first, ld int) func(i, p0, p1 int, dst []F) 
 // bias and an activation.
 func goGemm[F number](c *call, t string) error {
 	transA, transB := c.Flag("TRANS_A"), c.Flag("TRANS_B")
-	g := gemmOf(c, kernels.SizeOf(t), transA, transB)
+	g := gemmOf(c)
 	a, b, out := viewOf[F](c, 4, t), viewOf[F](c, 6, t), viewOf[F](c, 9, t)
 	alpha, beta, finish := F(g.alpha), F(g.beta), goFinish[F](c, t)
 	for z := range g.count {

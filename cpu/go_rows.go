@@ -34,7 +34,7 @@ func init() {
 func overAxis[F number](c *call, t string, f func(o int, row []F)) error {
 	in := viewOf[F](c, 0, t)
 	outer, axis, inner := int(c.Int(2)), int(c.Int(3)), int(c.Int(4))
-	return c.Parallel(c.Product(outer, inner), max(1, grain/max(axis, 1)), func(lo, hi int) {
+	return c.Parallel(outer*inner, max(1, grain/max(axis, 1)), func(lo, hi int) {
 		const width = 16
 		scratch, rows := make([]F, max(axis, width)), make([]F, 0)
 		for o := lo; o < hi; {
@@ -124,9 +124,6 @@ func goNorm[F number](c *call, t string) error {
 	}
 	in, scale, out := viewOf[F](c, 0, t), viewOf[F](c, 1, t), viewOf[F](c, o, t)
 	rows, n, epsilon := int(c.Int(o+1)), int(c.Int(o+2)), c.Float(o+3)
-	if c.Product(rows, n) == 0 {
-		return nil
-	}
 	gamma, beta := scale.read(0, n, make([]F, n)), make([]F, n)
 	if centered {
 		shift := viewOf[F](c, 2, t)
@@ -156,9 +153,6 @@ func goNorm[F number](c *call, t string) error {
 func goSoftmax[F number](c *call, t string) error {
 	in, out := viewOf[F](c, 0, t), viewOf[F](c, 1, t)
 	rows, n := int(c.Int(2)), int(c.Int(3))
-	if c.Product(rows, n) == 0 {
-		return nil
-	}
 	return c.Parallel(rows, max(1, grain/n), func(lo, hi int) {
 		sx, y := make([]F, n), make([]F, n)
 		for r := lo; r < hi; r++ {
@@ -211,9 +205,6 @@ func goTopK[F number](c *call, t string) error {
 	in, out, places := viewOf[F](c, 0, t), viewOf[F](c, 1, t), c.U32(2)
 	rows, n, k := int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
 	want := min(n, k)
-	if want == 0 {
-		return nil
-	}
 	return c.Parallel(rows, max(1, grain/n), func(lo, hi int) {
 		scratch, heap := make([]F, n), make([]candidate, 0, want)
 		for r := lo; r < hi; r++ {

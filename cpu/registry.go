@@ -87,16 +87,35 @@ func add(to map[entry]function, id, kernel string, f goFunc) {
 	to[entry{id, kernel}] = function{f, goKernels}
 }
 
-// find returns the Go kernel that a device has for a kernel of a unit.
+// find returns the Go kernel that a device has for a kernel of a unit. The family's check of
+// the arguments comes before whichever it is.
 func (d *device) find(u *source.Unit, kernel string) (function, bool) {
 	if u == nil || u.Family() == "" {
 		return function{}, false
 	}
 	at := entry{u.Family(), kernel}
 	family, ok := kernels.Find(at.id)
-	ok = ok && slices.Contains(family.Kernels, kernel)
+	if ok = ok && slices.Contains(family.Kernels, kernel); !ok {
+		family = nil
+	}
+	f, found := d.implementation(u, at, family)
+	if found && ok && family.Arguments != nil {
+		run := f.run
+		f.run = func(c *call) error {
+			if !family.Arguments(&c.Call) {
+				return nil
+			}
+			return run(c)
+		}
+	}
+	return f, found
+}
+
+// implementation returns the function for a kernel, which is one of a family of the catalog or,
+// where that is nil, a program's own.
+func (d *device) implementation(u *source.Unit, at entry, family *kernels.Family) (function, bool) {
 	if d.reference {
-		if !ok {
+		if family == nil {
 			return function{}, false
 		}
 		return function{plain(family.Reference), "reference"}, true
@@ -109,8 +128,8 @@ func (d *device) find(u *source.Unit, kernel string) (function, bool) {
 	if f, ok := natives[at]; ok {
 		return f, true
 	}
-	if ok && family.Native != nil {
-		if f := family.Native(u, kernel); f != nil {
+	if family != nil && family.Native != nil {
+		if f := family.Native(u, at.kernel); f != nil {
 			return function{plain(f), goKernels}, true
 		}
 	}

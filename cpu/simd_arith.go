@@ -49,13 +49,13 @@ func bindArith(u *source.Unit, name string, code uint64) goFunc {
 	scalar := [2]bool{strings.HasPrefix(name, "scalar_"), strings.HasSuffix(name, "_scalar")}
 	return func(c *call) error {
 		n := int(c.Int(3))
-		out := c.elements(2, n, size)
+		out := c.at(2)
 		var at, value, step [2]uint64
 		for k := range at {
 			if scalar[k] {
 				value[k] = c.number(k, typ)
 			} else {
-				at[k], step[k] = c.elements(k, n, size), uint64(size)
+				at[k], step[k] = c.at(k), uint64(size)
 			}
 		}
 		past, set := flag(overflows(n*size)), c.device.simd
@@ -72,7 +72,7 @@ func bindSaxpy(u *source.Unit) goFunc {
 	size := typeSize(typ)
 	return func(c *call) error {
 		n := int(c.Int(3))
-		by, x, y, set := c.number(0, typ), c.elements(1, n, size), c.elements(2, n, size), c.device.simd
+		by, x, y, set := c.number(0, typ), c.at(1), c.at(2), c.device.simd
 		return c.spread(n, 3*size, func(lo, hi int) {
 			set.run(simd.Arith, typ, opAxpy, uint64(hi-lo), y+uint64(lo*size), x+uint64(lo*size), 0, by, 0, 0)
 		})
@@ -84,7 +84,7 @@ func bindActivation(u *source.Unit, which uint64) goFunc {
 	size := typeSize(typ)
 	return func(c *call) error {
 		n := int(c.Int(2))
-		in, out, set, past := c.elements(0, n, size), c.elements(1, n, size), c.device.simd, flag(overflows(n*size))
+		in, out, set, past := c.at(0), c.at(1), c.device.simd, flag(overflows(n*size))
 		return c.spread(n, 4*size, func(lo, hi int) {
 			set.run(simd.Activation, typ, which, uint64(hi-lo), in+uint64(lo*size), out+uint64(lo*size), past)
 		})
@@ -105,19 +105,7 @@ func bindBroadcast(u *source.Unit, code uint64) goFunc {
 			v[j] = int(c.Int(3 + j))
 		}
 		d, strides := [4]int(v[:4]), [2][4]int{[4]int(v[4:8]), [4]int(v[8:])}
-		n := c.Product(d[:]...)
-		if n == 0 {
-			return nil
-		}
-		out := c.elements(2, n, size)
-		var at [2]uint64
-		for k, s := range strides {
-			last := 0
-			for j := range s {
-				last += c.Product(d[j]-1, s[j])
-			}
-			at[k] = c.elements(k, last+1, size)
-		}
+		n, at, out := d[0]*d[1]*d[2]*d[3], [2]uint64{c.at(0), c.at(1)}, c.at(2)
 		d = coalesce(d, &strides)
 		past, set := flag(overflows(n*size) && d[3]*size >= 4096), c.device.simd
 		call := func(first, count, n int, out, a, b uint64) {

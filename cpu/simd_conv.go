@@ -93,14 +93,8 @@ func bindConv2D(u *source.Unit) goFunc {
 	return func(c *call) error {
 		q := p
 		q.call, q.set, q.convolution = c, c.device.simd, convolutionOf(c, true)
-		if q.n*q.k*q.outs() == 0 {
-			return nil
-		}
 		if short {
 			return q.halves()
-		}
-		for i := 16; i < 20; i++ {
-			c.aligned(i, q.size)
 		}
 		return q.run(c.Bytes(16), c.Bytes(17), c.Bytes(18), c.Bytes(19))
 	}
@@ -313,7 +307,6 @@ func (p *convPlan) halves() error {
 	var wide [4][]byte
 	rest := room.data
 	for i, n := range counts {
-		c.aligned(16+i, 2)
 		wide[i], rest = rest[:4*n], rest[roundUpInt(4*n+4, 64):]
 		if n == 0 || i == 3 {
 			continue

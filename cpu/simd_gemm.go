@@ -94,16 +94,12 @@ func bindGemm(u *source.Unit) goFunc {
 
 func (p *product) run(c *call) error {
 	p.call, p.set = c, c.device.simd
-	p.gemmLaunch = gemmOf(c, p.out.size, p.a.across, p.b.across)
-	if p.count == 0 {
-		return nil
-	}
+	p.gemmLaunch = gemmOf(c)
 	for i, x := range []*matrix{&p.a, &p.b, &p.out} {
-		c.aligned(gemmBuffers[i], x.size)
-		x.at, x.ld = address(c.Bytes(gemmBuffers[i])), p.ld[i]
+		x.at, x.ld = c.at(gemmBuffers[i]), p.ld[i]
 	}
 	if c.addsBias() {
-		p.finish.bias = address(c.Bytes(gemmBias))
+		p.finish.bias = c.at(gemmBias)
 	} else {
 		p.finish.f = 0
 	}

@@ -14,9 +14,6 @@ func init() {
 
 func runGemmI8(c *call) error {
 	g, set := gemmI8Of(c), c.device.simd
-	if g.m == 0 || g.n == 0 {
-		return nil
-	}
 	pack, rows, group := simd.GemmI8Pack, simd.GemmI8Rows, 2
 	if set.multipliesBytes() {
 		pack, rows, group = simd.GemmVNNIPack, simd.GemmVNNIRows, 4
@@ -29,7 +26,7 @@ func runGemmI8(c *call) error {
 		return err
 	}
 	defer c.device.scratch.give(right)
-	a, b, out := address(c.Bytes(4)), address(c.Bytes(6)), address(c.Bytes(9))
+	a, b, out := c.at(4), c.at(6), c.at(9)
 	rs, cs := 1, g.lda // of A: from row to row, and along one
 	if !g.transA {
 		rs, cs = cs, rs

@@ -3,8 +3,6 @@ package cpu
 // Squared distances in vector instructions.
 
 import (
-	"math"
-
 	"github.com/concord-compute/concord/internal/simd"
 	"github.com/concord-compute/concord/source"
 )
@@ -25,14 +23,8 @@ type distance struct {
 // simdL2 takes the vectors in parallel: each is read once, however many queries there
 // are.
 func simdL2(c *call, size int) error {
-	l := distance{call: c, nq: int(c.Int(3)), nv: int(c.Int(4)), dim: int(c.Int(5)), size: size}
-	if l.nq == 0 || l.nv == 0 {
-		return nil
-	}
-	if longest := math.MaxInt / 64 / max(l.nq, l.nv); l.dim > longest || l.nq > math.MaxInt/64/l.nv {
-		c.Fail(5, "%d queries and %d vectors of %d are more than there can be", l.nq, l.nv, l.dim)
-	}
-	l.queries, l.vectors, l.out = c.elements(0, l.nq*l.dim, size), c.elements(1, l.nv*l.dim, size), c.elements(2, l.nq*l.nv, 4)
+	l := distance{call: c, nq: int(c.Int(3)), nv: int(c.Int(4)), dim: int(c.Int(5)), size: size,
+		queries: c.at(0), vectors: c.at(1), out: c.at(2)}
 	many := l.nq > c.device.simd.bytes/8 // half a register of sums
 	switch {
 	case size == 1 && many && l.dim <= l2Int8Short:

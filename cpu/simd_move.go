@@ -44,7 +44,7 @@ func bindFill(u *source.Unit) goFunc {
 	size := typeSize(typeNumber(u, "T"))
 	return func(c *call) error {
 		n := int(c.Int(2))
-		out, bits, past, set := c.elements(0, n, size), fillPattern(c, 1, c.Type("T")), flag(overflows(n*size)), c.device.simd
+		out, bits, past, set := c.at(0), fillPattern(c, 1, c.Type("T")), flag(overflows(n*size)), c.device.simd
 		return c.spread(n, 2*size, func(lo, hi int) {
 			set.run(simd.Fill, out+uint64(lo*size), uint64((hi-lo)*size), bits, past)
 		})
@@ -55,7 +55,7 @@ func bindCopy(u *source.Unit) goFunc {
 	size := typeSize(typeNumber(u, "T"))
 	return func(c *call) error {
 		n := int(c.Int(2))
-		in, out, past, set := c.elements(0, n, size), c.elements(1, n, size), flag(overflows(n*size)), c.device.simd
+		in, out, past, set := c.at(0), c.at(1), flag(overflows(n*size)), c.device.simd
 		return c.spread(n, 2*size, func(lo, hi int) {
 			set.run(simd.Copy, out+uint64(lo*size), in+uint64(lo*size), uint64((hi-lo)*size), past)
 		})
@@ -73,7 +73,7 @@ func bindCast(u *source.Unit) goFunc {
 	read, write := typeSize(from), typeSize(to)
 	return func(c *call) error {
 		n := int(c.Int(2))
-		in, out, past, set := c.elements(0, n, read), c.elements(1, n, write), flag(overflows(n*write)), c.device.simd
+		in, out, past, set := c.at(0), c.at(1), flag(overflows(n*write)), c.device.simd
 		return c.spread(n, read+write, func(lo, hi int) {
 			set.run(simd.Cast, 0, from, to, uint64(hi-lo), in+uint64(lo*read), out+uint64(lo*write), past)
 		})
@@ -85,11 +85,7 @@ func bindTranspose(u *source.Unit) goFunc {
 	size := typeSize(typeNumber(u, "T"))
 	return func(c *call) error {
 		rows, cols, batch := int(c.Int(2)), int(c.Int(3)), c.Global[2]
-		all := c.Product(rows, cols, batch)
-		in, out, set := c.elements(0, all, size), c.elements(1, all, size), c.device.simd
-		if all == 0 {
-			return nil
-		}
+		all, in, out, set := rows*cols*batch, c.at(0), c.at(1), c.device.simd
 		// As high as some tiles of csrc/cpu/move.h, or, where that takes rows whole, as all.
 		band, some := 256/size, 4096/size
 		if rows <= 3*band {

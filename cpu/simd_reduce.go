@@ -50,12 +50,8 @@ func bindReduce(u *source.Unit, code, mean uint64) goFunc {
 		if r.result = r.size; code >= firstPlace {
 			r.result = 4
 		}
-		r.in = c.elements(0, c.Product(r.outer, r.axis, r.inner), r.size)
-		r.out = c.elements(1, c.Product(r.outer, r.inner), r.result)
-		r.by = mean * uint64(r.axis)
+		r.in, r.out, r.by = c.at(0), c.at(1), mean*uint64(r.axis)
 		switch {
-		case r.outer*r.inner == 0:
-			return nil
 		case r.axis == 0:
 			return natives[entry{"reduce", c.Kernel}].run(c)
 		case r.inner == 1:
@@ -143,11 +139,7 @@ func bindSoftmax(u *source.Unit) goFunc {
 	size := typeSize(typ)
 	return func(c *call) error {
 		rows, n := int(c.Int(2)), int(c.Int(3))
-		all := c.Product(rows, n)
-		in, out, set := c.elements(0, all, size), c.elements(1, all, size), c.device.simd
-		if all == 0 {
-			return nil
-		}
+		all, in, out, set := rows*n, c.at(0), c.at(1), c.device.simd
 		past := flag(overflows(all*size) && n*size >= 1024)
 		return c.spread(rows, 4*size*n, func(lo, hi int) {
 			at := uint64(lo * n * size)
@@ -162,13 +154,9 @@ func bindNorm(u *source.Unit, o, sizes int) goFunc {
 	size := typeSize(typ)
 	return func(c *call) error {
 		rows, n := int(c.Int(sizes)), int(c.Int(sizes+1))
-		all := c.Product(rows, n)
-		if all == 0 {
-			return nil
-		}
-		in, gamma, out, beta := c.elements(0, all, size), c.elements(1, n, size), c.elements(o, all, size), uint64(0)
+		all, in, gamma, out, beta := rows*n, c.at(0), c.at(1), c.at(o), uint64(0)
 		if o == 3 {
-			beta = c.elements(2, n, size)
+			beta = c.at(2)
 		}
 		eps, past, set := math.Float64bits(c.Float(sizes+2)), flag(overflows(all*size) && n*size >= 1024), c.device.simd
 		return c.spread(rows, 2*size*n, func(lo, hi int) {

@@ -34,19 +34,8 @@ func wideType(number uint64) (wide uint64, size int) {
 	return 0, 4
 }
 
-// elements returns the address of buffer argument i, of n elements at least.
-func (c *call) elements(i, n, size int) uint64 {
-	c.Need(i, n, size)
-	c.aligned(i, size)
-	return address(c.Bytes(i))
-}
-
-// aligned ends the launch if buffer argument i is not at a multiple of the size.
-func (c *call) aligned(i, size int) {
-	if b := c.Bytes(i); len(b) > 0 && address(b)%uint64(size) != 0 {
-		c.Fail(i, "its offset is not a multiple of the element's %d bytes", size)
-	}
-}
+// at returns the address of buffer argument i.
+func (c *call) at(i int) uint64 { return address(c.Bytes(i)) }
 
 // Bytes that a thread goes through at a time: enough to be worth handing out, and no
 // more than leaves all threads done at about the same time.

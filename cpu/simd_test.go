@@ -504,25 +504,6 @@ func TestGemmBatchRefuses(t *testing.T) {
 	})
 }
 
-// TestApart compares with every element of every matrix.
-func TestApart(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 12))
-	for range 20000 {
-		count, m, n, ld, step := 1+r.IntN(6), 1+r.IntN(5), 1+r.IntN(5), r.IntN(14), r.IntN(30)
-		seen, want := map[int]int{}, true
-		for z := range count {
-			for i := range m * n {
-				at := z*step + i/n*ld + i%n
-				if by, ok := seen[at]; ok && by != z {
-					want = false
-				}
-				seen[at] = z
-			}
-		}
-		require.Equal(t, want, apart(count, m, n, ld, step), "%d of %d x %d, %d and %d apart", count, m, n, ld, step)
-	}
-}
-
 // TestModesStay demands that denormal numbers count, in the kernels and after them.
 func TestModesStay(t *testing.T) {
 	eachSet(t, func(t *testing.T, d *device) {

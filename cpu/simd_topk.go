@@ -17,10 +17,7 @@ func bindTopK(u *source.Unit) goFunc {
 	return func(c *call) error {
 		rows, n, k := int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
 		want := min(n, k)
-		if rows == 0 || want == 0 {
-			return nil
-		}
-		in, values, places := c.elements(0, c.Product(rows, n), size), c.elements(1, c.Product(rows, k), size), c.elements(2, c.Product(rows, k), 4)
+		in, values, places := c.at(0), c.at(1), c.at(2)
 		if rows < c.device.threads && n >= 4*longRow && want <= longRow/64 {
 			for r := range rows {
 				if err := c.topLong(typ, n, want, in+uint64(r*n*size), values+uint64(r*k*size), places+uint64(4*r*k), c.U32(2)[r*k:][:want]); err != nil {

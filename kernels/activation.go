@@ -12,7 +12,7 @@ func init() {
 		ID: "activation", Doc: "relu, sigmoid, tanh, gelu (exact and tanh form), swish",
 		Kernels: []string{"relu", "sigmoid", "tanh_act", "gelu", "gelu_tanh", "swish"},
 		Types:   floatTypes, Defines: []string{"T"},
-		Source: sources, Reference: refActivation,
+		Source: sources, Arguments: elementwise(2, 0, 1), Reference: refActivation,
 		Cases: func(f *Family) (list []Case) {
 			for _, t := range f.Types {
 				for _, k := range f.Kernels {
@@ -115,7 +115,6 @@ var refActivations = map[string]func(x float64) float64{
 
 func refActivation(c *Call) error {
 	t, f, n := c.Type("T"), refActivations[c.Kernel], int(c.Int(2))
-	refNeed(c, t, n, 0, 1)
 	get, set := c.Get(0, t), c.Set(1, t)
 	for i := range n {
 		set(i, f(get(i)))

@@ -18,7 +18,7 @@ func init() {
 		Kernels: []string{"add", "sub", "mul", "div", "add_scalar", "sub_scalar", "mul_scalar", "div_scalar",
 			"scalar_sub", "scalar_div", "add_broadcast", "sub_broadcast", "mul_broadcast", "div_broadcast"},
 		Types: allTypes, Defines: []string{"T"},
-		Source: sources, Reference: refArith,
+		Source: sources, Arguments: arithArguments, Reference: refArith,
 		Cases: arithCases,
 	})
 }
@@ -167,32 +167,59 @@ func flushed(k, t string, a, b float64) float64 {
 	return 2 * Smallest(t)
 }
 
+// arithForm returns the operation of a kernel, whether it is broadcast, and which argument is
+// a scalar; -1: none.
+func arithForm(kernel string) (op string, broadcast bool, scalar int) {
+	if op, left := strings.CutPrefix(kernel, "scalar_"); left {
+		return op, false, 0
+	}
+	op, form, _ := strings.Cut(kernel, "_")
+	if form == "scalar" {
+		return op, false, 1
+	}
+	return op, form == "broadcast", -1
+}
+
+func arithArguments(c *Call) bool {
+	_, broadcast, scalar := arithForm(c.Kernel)
+	if broadcast {
+		return broadcastArguments(c)
+	}
+	t, n := c.Type("T"), int(c.Int(3))
+	for i := range 3 {
+		if i != scalar {
+			needAll(c, t, n, i)
+		}
+	}
+	return n > 0
+}
+
+// broadcastArguments: four sizes are followed by the four strides of each operand.
+func broadcastArguments(c *Call) bool {
+	t, size := c.Type("T"), [4]int{int(c.Int(3)), int(c.Int(4)), int(c.Int(5)), int(c.Int(6))}
+	n := c.Product(size[:]...)
+	if n == 0 {
+		return false
+	}
+	for i := range 2 {
+		last := 0
+		for j, s := range size {
+			last += c.Product(s-1, int(c.Int(7+4*i+j)))
+		}
+		needAll(c, t, last+1, i)
+	}
+	needAll(c, t, n, 2)
+	return true
+}
+
 // refArith: out = a op b. The kernel's name says which operand is a scalar and
 // whether both are broadcast.
 func refArith(c *Call) error {
 	t := c.Type("T")
-	op := strings.TrimPrefix(c.Kernel, "scalar_")
-	op, form, _ := strings.Cut(op, "_")
-	left, n, at := strings.HasPrefix(c.Kernel, "scalar_"), 0, func(_, i int) int { return i }
-	var lengths [2]int
-	if form == "broadcast" {
-		n, lengths, at = refBroadcast(c)
-	} else {
-		n = int(c.Int(3))
-		lengths = [2]int{n, n}
-	}
-	scalar := -1
-	switch {
-	case left:
-		scalar = 0
-	case form == "scalar":
-		scalar = 1
-	}
-	refNeed(c, t, n, 2)
-	for k, length := range lengths {
-		if k != scalar {
-			refNeed(c, t, length, k)
-		}
+	op, broadcast, scalar := arithForm(c.Kernel)
+	n, at := int(c.Int(3)), func(_, i int) int { return i }
+	if broadcast {
+		n, at = refBroadcast(c)
 	}
 	if IsFloat(t) {
 		refArithFloat(c, t, op, n, scalar, at)
@@ -202,23 +229,15 @@ func refArith(c *Call) error {
 	return nil
 }
 
-// refBroadcast returns the number of elements of the result and of each operand, and where
-// operand 0 or 1 has the one that belongs to element i.
-func refBroadcast(c *Call) (n int, lengths [2]int, at func(operand, i int) int) {
+// refBroadcast returns the number of elements of the result, and where operand 0 or 1 has
+// the one that belongs to element i.
+func refBroadcast(c *Call) (n int, at func(operand, i int) int) {
 	v := make([]int, 12)
 	for j := range v {
 		v[j] = int(c.Int(3 + j))
 	}
 	d, strides := v[:4], [2][]int{v[4:8], v[8:]}
-	if n = c.Product(d...); n > 0 {
-		for k := range lengths {
-			lengths[k] = 1
-			for j := range d {
-				lengths[k] += c.Product(d[j]-1, strides[k][j])
-			}
-		}
-	}
-	return n, lengths, func(operand, i int) (place int) {
+	return d[0] * d[1] * d[2] * d[3], func(operand, i int) (place int) {
 		for j := 3; j >= 0; j-- {
 			place += i % d[j] * strides[operand][j]
 			i /= d[j]

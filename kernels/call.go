@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"unsafe"
 
@@ -135,10 +134,41 @@ func (c *Call) LocalBytes(i int) []byte {
 	return make([]byte, c.arg(i, LocalArgument, "not local memory").Size)
 }
 
-// Need ends the launch if buffer argument i has fewer than n elements of size bytes.
+// Need ends the launch if buffer argument i has fewer than n elements of size bytes, or does
+// not begin where an element may.
 func (c *Call) Need(i, n, size int) {
-	if have := len(c.Bytes(i)) / size; n < 0 || n > have {
-		c.Fail(i, "%d elements where %d are used", have, n)
+	b := c.Bytes(i)
+	if n < 0 || n > len(b)/size {
+		c.Fail(i, "%d elements where %d are used", len(b)/size, n)
+	}
+	if n > 0 {
+		c.align(i, b, size)
+	}
+}
+
+// align ends the launch if the memory of buffer argument i is not at a multiple of the size, which
+// is a power of two but of vectors of three.
+func (c *Call) align(i int, b []byte, size int) {
+	if uintptr(unsafe.Pointer(unsafe.SliceData(b)))&uintptr(size&-size-1) != 0 {
+		c.Fail(i, "its offset is not a multiple of the element's %d bytes", size)
+	}
+}
+
+// needAll is Need for each of some buffer arguments, which have elements of a type.
+func needAll(c *Call, typ string, n int, buffers ...int) {
+	size := SizeOf(typ)
+	for _, i := range buffers {
+		c.Need(i, n, size)
+	}
+}
+
+// elementwise is the Arguments of kernels whose argument size is the number of elements of
+// T in each of some buffers.
+func elementwise(size int, buffers ...int) func(c *Call) bool {
+	return func(c *Call) bool {
+		n := int(c.Int(size))
+		needAll(c, c.Type("T"), n, buffers...)
+		return n > 0
 	}
 }
 
@@ -158,9 +188,7 @@ func Elements[E Elem](c *Call, i int, kinds ...source.Kind) []E {
 	if len(b) < size {
 		return nil
 	}
-	if uintptr(unsafe.Pointer(&b[0]))%uintptr(size) != 0 {
-		c.Fail(i, "its offset is not a multiple of the element's %d bytes", size)
-	}
+	c.align(i, b, size)
 	return unsafe.Slice((*E)(unsafe.Pointer(&b[0])), len(b)/size)
 }
 
@@ -279,16 +307,25 @@ func (c *Call) Product(sizes ...int) int {
 	n := 1
 	for _, s := range sizes {
 		if s < 0 || n > maxElements/s {
-			c.Fail(-1, "sizes %v are more than there can be", sizes)
+			c.Fail(-1, "sizes %v are more than there can be", slices.Clone(sizes)) // sizes itself stays on the stack
 		}
 		n *= s
 	}
 	return n
 }
 
-// SizeOf returns the bytes of an element of a type ("bf16"): the digits of its name are
-// its bits.
+// SizeOf returns the bytes of an element of a type ("bf16"), 0 for what is none: its name ends
+// in the number of its bits.
 func SizeOf(typ string) int {
-	bits, _ := strconv.Atoi(strings.TrimLeft(typ, "bfiu"))
-	return bits / 8
+	switch {
+	case strings.HasSuffix(typ, "8"):
+		return 1
+	case strings.HasSuffix(typ, "16"):
+		return 2
+	case strings.HasSuffix(typ, "32"):
+		return 4
+	case strings.HasSuffix(typ, "64"):
+		return 8
+	}
+	return 0
 }

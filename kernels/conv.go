@@ -14,7 +14,7 @@ func init() {
 	Register(Family{
 		ID: "conv2d", Doc: "convolution of images in rows (NCHW): stride, padding, dilation, groups, bias",
 		Kernels: []string{"conv2d"}, Types: floatTypes, Defines: []string{"T", "BIAS"},
-		Source: sources, Reference: refConv2D,
+		Source: sources, Arguments: convArguments, Reference: refConv2D,
 		Cases: convCases,
 	})
 }
@@ -23,7 +23,7 @@ func init() {
 	Register(Family{
 		ID: "im2col", Doc: "the columns that make a convolution a product",
 		Kernels: []string{"im2col"}, Types: floatTypes, Defines: []string{"T"},
-		Source: sources, Reference: refIm2Col,
+		Source: sources, Arguments: im2colArguments, Reference: refIm2Col,
 		Cases: func(f *Family) (list []Case) {
 			for _, s := range convShapes {
 				if s.groups == 1 {
@@ -192,15 +192,45 @@ type refWindow struct {
 	h, w, rows, cols, strideH, strideW, padH, padW, dilationH, dilationW int
 }
 
-// refWindowOf reads the eight arguments from at on, and ends the launch if a stride or a
-// dilation is 0.
-func refWindowOf(c *Call, at int) refWindow {
-	v := func(i int) int { return int(c.Int(at + i)) }
-	for _, i := range []int{2, 3, 6, 7} {
-		if v(i) < 1 {
-			c.Fail(at+i, "%d is not at least 1", v(i))
+// needSteps ends the launch if a stride or a dilation is 0. The stride's first argument is at.
+func needSteps(c *Call, at int) {
+	for _, i := range [4]int{at, at + 1, at + 4, at + 5} {
+		if c.Int(i) < 1 {
+			c.Fail(i, "%d is not at least 1", c.Int(i))
 		}
 	}
+}
+
+func convArguments(c *Call) bool {
+	needSteps(c, 7)
+	t, v := c.Type("T"), func(i int) int { return int(c.Int(i)) }
+	n, channels, k, groups := v(0), v(1), v(4), v(13)
+	if groups < 1 || channels%groups != 0 || k%groups != 0 {
+		c.Fail(13, "%d channels and %d filters are not %d equal groups", channels, k, groups)
+	}
+	total := c.Product(n, k, v(14), v(15))
+	needAll(c, t, c.Product(n, channels, v(2), v(3)), 16)
+	needAll(c, t, c.Product(k, channels/groups, v(5), v(6)), 17)
+	needAll(c, t, total, 19)
+	if c.Flag("BIAS") {
+		needAll(c, t, k, 18)
+	}
+	return total > 0
+}
+
+func im2colArguments(c *Call) bool {
+	needSteps(c, 6)
+	t, v := c.Type("T"), func(i int) int { return int(c.Int(i)) }
+	n, channels := v(0), v(1)
+	total := c.Product(n, channels, v(4), v(5), v(12), v(13))
+	needAll(c, t, c.Product(n, channels, v(2), v(3)), 14)
+	needAll(c, t, total, 15)
+	return total > 0
+}
+
+// refWindowOf reads the eight arguments from at on.
+func refWindowOf(c *Call, at int) refWindow {
+	v := func(i int) int { return int(c.Int(at + i)) }
 	return refWindow{int(c.Int(2)), int(c.Int(3)), v(0), v(1), v(2), v(3), v(4), v(5), v(6), v(7)}
 }
 
@@ -218,20 +248,13 @@ func (f *refWindow) place(i, j, r, s int) int {
 func refConv2D(c *Call) error {
 	t, f := c.Type("T"), refWindowOf(c, 5)
 	n, channels, k, groups, outH, outW := int(c.Int(0)), int(c.Int(1)), int(c.Int(4)), int(c.Int(13)), int(c.Int(14)), int(c.Int(15))
-	if groups < 1 || channels%groups != 0 || k%groups != 0 {
-		c.Fail(13, "%d channels and %d filters are not %d equal groups", channels, k, groups)
-	}
-	outs, deep, total := outH*outW, channels/groups, c.Product(n, k, outH, outW)
-	refNeed(c, t, c.Product(n, channels, f.h, f.w), 16)
-	refNeed(c, t, c.Product(k, deep, f.rows, f.cols), 17)
-	refNeed(c, t, total, 19)
+	outs, deep := outH*outW, channels/groups
 	x, weight, set := c.Get(16, t), c.Get(17, t), c.Set(19, t)
 	bias := func(int) float64 { return 0 }
 	if c.Flag("BIAS") {
-		refNeed(c, t, k, 18)
 		bias = c.Get(18, t)
 	}
-	for e := range total {
+	for e := range n * k * outs {
 		image, o, i, j := e/outs/k, e/outs%k, e%outs/outW, e%outW
 		sum := bias(o)
 		for p := range deep * f.rows * f.cols {
@@ -250,11 +273,9 @@ func refConv2D(c *Call) error {
 func refIm2Col(c *Call) error {
 	t, f := c.Type("T"), refWindowOf(c, 4)
 	n, channels, outH, outW := int(c.Int(0)), int(c.Int(1)), int(c.Int(12)), int(c.Int(13))
-	outs, total := outH*outW, c.Product(n, channels, f.rows, f.cols, outH, outW)
-	refNeed(c, t, c.Product(n, channels, f.h, f.w), 14)
-	refNeed(c, t, total, 15)
+	outs := outH * outW
 	get, set := refGetBits(c, 14, SizeOf(t)), refSetBits(c, 15, SizeOf(t))
-	for e := range total {
+	for e := range n * channels * f.rows * f.cols * outs {
 		p := e / outs
 		plane, r, s := p/f.cols/f.rows, p/f.cols%f.rows, p%f.cols
 		v := uint64(0)

@@ -14,7 +14,7 @@ func init() {
 	Register(Family{
 		ID: "fill", Doc: "every element is a value",
 		Kernels: []string{"fill"}, Types: allTypes, Defines: []string{"T"},
-		Source: sources, Reference: refFill,
+		Source: sources, Arguments: elementwise(2, 0), Reference: refFill,
 		Cases: func(f *Family) (list []Case) {
 			for _, t := range f.Types {
 				values := []float64{0, 77}
@@ -45,7 +45,7 @@ func init() {
 	Register(Family{
 		ID: "copy", Doc: "out[i] = in[i], bit for bit",
 		Kernels: []string{"copy"}, Types: allTypes, Defines: []string{"T"},
-		Source: sources, Reference: refCopy,
+		Source: sources, Arguments: elementwise(2, 0, 1), Reference: refCopy,
 		Cases: func(f *Family) (list []Case) {
 			add := func(t, shape string, n int, data func() []float64) {
 				global, local := ElementsGrid(n)
@@ -69,7 +69,7 @@ func init() {
 	Register(Family{
 		ID: "cast", Doc: "conversion between any two types: to nearest even, integers toward zero and saturating",
 		Kernels: []string{"cast"}, Types: allTypes, Defines: []string{"FROM", "TO"},
-		Source: sources, Reference: refCast,
+		Source: sources, Arguments: castArguments, Reference: refCast,
 		Cases: castCases,
 	})
 }
@@ -141,7 +141,6 @@ func castData(from string) []float64 {
 // refFill: out[i] = value.
 func refFill(c *Call) error {
 	t, n := c.Type("T"), int(c.Int(2))
-	refNeed(c, t, n, 0)
 	if IsFloat(t) {
 		set := c.Set(0, t)
 		for i := range n {
@@ -159,7 +158,6 @@ func refFill(c *Call) error {
 // refCopy: out[i] = in[i], bit for bit.
 func refCopy(c *Call) error {
 	t, n := c.Type("T"), int(c.Int(2))
-	refNeed(c, t, n, 0, 1)
 	get, set := refGetBits(c, 0, SizeOf(t)), refSetBits(c, 1, SizeOf(t))
 	for i := range n {
 		set(i, get(i))
@@ -167,12 +165,17 @@ func refCopy(c *Call) error {
 	return nil
 }
 
+func castArguments(c *Call) bool {
+	n := int(c.Int(2))
+	needAll(c, c.Type("FROM"), n, 0)
+	needAll(c, c.Type("TO"), n, 1)
+	return n > 0
+}
+
 // refCast rounds each number once: floating types to nearest even, integers toward
 // zero, saturating, NaN to 0. Integers are exact numbers on the way.
 func refCast(c *Call) error {
 	from, to, n := c.Type("FROM"), c.Type("TO"), int(c.Int(2))
-	refNeed(c, from, n, 0)
-	refNeed(c, to, n, 1)
 	switch {
 	case IsFloat(from) && IsFloat(to):
 		get, set := c.Get(0, from), c.Set(1, to)

@@ -16,7 +16,7 @@ func init() {
 	Register(Family{
 		ID: "gather", Doc: "rows of a table by index; zeros where an index is no row",
 		Kernels: []string{"gather"}, Types: allTypes, Defines: []string{"T"},
-		Source: sources, Reference: refGather, Native: gatherNative,
+		Source: sources, Arguments: gatherArguments, Reference: refGather, Native: gatherNative,
 		Cases: func(f *Family) (list []Case) {
 			for _, t := range f.Types {
 				for i, s := range moveShapes {
@@ -60,7 +60,7 @@ func init() {
 	Register(Family{
 		ID: "scatter", Doc: "rows put or added where an index says; of duplicates the last one, or all",
 		Kernels: []string{"scatter_last", "scatter", "scatter_add"}, Types: allTypes, Defines: []string{"T"},
-		Source: sources, Reference: refScatter, Native: scatterNative,
+		Source: sources, Arguments: scatterArguments, Reference: refScatter, Native: scatterNative,
 		Cases: func(f *Family) (list []Case) {
 			for _, t := range f.Types {
 				for i, s := range moveShapes {
@@ -133,15 +133,39 @@ func scatterAdd(c Case, rows, count, n int) Case {
 		})
 }
 
+func gatherArguments(c *Call) bool {
+	return rowArguments(c, 0, 1, 2, int(c.Int(3)), int(c.Int(4)), int(c.Int(5)))
+}
+
+func scatterArguments(c *Call) bool {
+	switch c.Kernel {
+	case "scatter_last":
+		needAll(c, "u32", int(c.Int(3)), 0)
+		needAll(c, "u32", int(c.Int(2)), 1)
+		return true
+	case "scatter_add":
+		return rowArguments(c, 2, 1, 0, int(c.Int(3)), int(c.Int(4)), int(c.Int(5)))
+	}
+	if c.Int(6) > 0 {
+		needAll(c, "u32", int(c.Int(4)), 2)
+	}
+	return rowArguments(c, 3, 1, 0, int(c.Int(4)), int(c.Int(5)), int(c.Int(6)))
+}
+
+// rowArguments: argument table has rows of n, argument list count of them, index as many numbers.
+func rowArguments(c *Call, table, index, list, rows, count, n int) bool {
+	if n == 0 {
+		return false
+	}
+	needAll(c, c.Type("T"), c.Product(rows, n), table)
+	needAll(c, "u32", count, index)
+	needAll(c, c.Type("T"), c.Product(count, n), list)
+	return true
+}
+
 // refGather: out[i] = in[index[i]], rows of n; zeros for an index that is no row.
 func refGather(c *Call) error {
 	t, rows, count, n := c.Type("T"), int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
-	if n == 0 {
-		return nil
-	}
-	refNeed(c, t, c.Product(rows, n), 0)
-	refNeed(c, "u32", count, 1)
-	refNeed(c, t, c.Product(count, n), 2)
 	get, index, set := refGetBits(c, 0, SizeOf(t)), c.U32(1), refSetBits(c, 2, SizeOf(t))
 	for i := range count {
 		for j := range n {
@@ -158,8 +182,6 @@ func refGather(c *Call) error {
 // refScatterLast: last[r] = the largest i + 1 with index[i] = r.
 func refScatterLast(c *Call) error {
 	rows, count := int(c.Int(2)), int(c.Int(3))
-	refNeed(c, "u32", count, 0)
-	refNeed(c, "u32", rows, 1)
 	index, last := c.U32(0), c.U32(1)
 	for i := range count {
 		if row := int(index[i]); row < rows {
@@ -182,13 +204,6 @@ func refScatter(c *Call) error {
 // refScatterOnce: out[r] = in[last[r] - 1].
 func refScatterOnce(c *Call) error {
 	t, rows, count, n := c.Type("T"), int(c.Int(4)), int(c.Int(5)), int(c.Int(6))
-	if n == 0 {
-		return nil
-	}
-	refNeed(c, t, c.Product(count, n), 0)
-	refNeed(c, "u32", count, 1)
-	refNeed(c, "u32", rows, 2)
-	refNeed(c, t, c.Product(rows, n), 3)
 	get, index, last, set := refGetBits(c, 0, SizeOf(t)), c.U32(1), c.U32(2), refSetBits(c, 3, SizeOf(t))
 	for i := range count {
 		if row := int(index[i]); row < rows && last[row] == uint32(i+1) {
@@ -203,12 +218,6 @@ func refScatterOnce(c *Call) error {
 // refScatterAdd: out[index[i]] += in[i], rounded once.
 func refScatterAdd(c *Call) error {
 	t, rows, count, n := c.Type("T"), int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
-	if n == 0 {
-		return nil
-	}
-	refNeed(c, t, c.Product(count, n), 0)
-	refNeed(c, "u32", count, 1)
-	refNeed(c, t, c.Product(rows, n), 2)
 	index := c.U32(1)
 	if !IsFloat(t) {
 		get, old, set := refGetInt(c, 0, t), refGetInt(c, 2, t), refSetInt(c, 2, t)
@@ -246,25 +255,9 @@ func scatterNative(_ *source.Unit, kernel string) Func {
 	return nativeScatter
 }
 
-// rowsOf returns argument i as rows of bytes, at least count of them.
-func rowsOf(c *Call, i, count, bytes int) []byte {
-	c.Need(i, c.Product(count, bytes), 1)
-	return c.Bytes(i)
-}
-
-// indicesOf returns argument i as numbers, at least count of them.
-func indicesOf(c *Call, i, count int) []uint32 {
-	c.Need(i, count, 4)
-	return c.U32(i)[:count]
-}
-
 func nativeGather(c *Call) error {
-	rows, count := int(c.Int(3)), int(c.Int(4))
-	bytes := c.Product(int(c.Int(5)), SizeOf(c.Type("T")))
-	if bytes == 0 {
-		return nil
-	}
-	in, index, out := rowsOf(c, 0, rows, bytes), indicesOf(c, 1, count), rowsOf(c, 2, count, bytes)
+	rows, count, bytes := int(c.Int(3)), int(c.Int(4)), int(c.Int(5))*SizeOf(c.Type("T"))
+	in, index, out := c.Bytes(0), c.U32(1)[:count], c.Bytes(2)
 	return c.Parallel(count, 1<<14/bytes+1, func(lo, hi int) {
 		for i, row := range index[lo:hi] {
 			to := out[(lo+i)*bytes:][:bytes]
@@ -279,7 +272,7 @@ func nativeGather(c *Call) error {
 
 func nativeScatterLast(c *Call) error {
 	rows, count := int(c.Int(2)), int(c.Int(3))
-	index, last := indicesOf(c, 0, count), indicesOf(c, 1, rows)
+	index, last := c.U32(0)[:count], c.U32(1)
 	for i, row := range index {
 		if i&0xfffff == 0xfffff && c.Context().Err() != nil {
 			return c.Context().Err()
@@ -293,12 +286,8 @@ func nativeScatterLast(c *Call) error {
 
 // nativeScatter writes every row of out once at most, so threads do not meet.
 func nativeScatter(c *Call) error {
-	rows, count := int(c.Int(4)), int(c.Int(5))
-	bytes := c.Product(int(c.Int(6)), SizeOf(c.Type("T")))
-	if bytes == 0 {
-		return nil
-	}
-	in, index, last, out := rowsOf(c, 0, count, bytes), indicesOf(c, 1, count), indicesOf(c, 2, rows), rowsOf(c, 3, rows, bytes)
+	rows, count, bytes := int(c.Int(4)), int(c.Int(5)), int(c.Int(6))*SizeOf(c.Type("T"))
+	in, index, last, out := c.Bytes(0), c.U32(1)[:count], c.U32(2), c.Bytes(3)
 	return c.Parallel(count, 1<<14/bytes+1, func(lo, hi int) {
 		for i, row := range index[lo:hi] {
 			if int(row) < rows && last[row] == uint32(lo+i+1) {
@@ -322,13 +311,7 @@ func nativeScatterAdd(c *Call) error {
 // order: the result is the same with any number of threads.
 func addRows[E int32 | uint32 | float32](c *Call, in, out []E) error {
 	rows, count, n := int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
-	if n == 0 {
-		return nil
-	}
-	index := indicesOf(c, 1, count)
-	rowsOf(c, 0, count, 4*n)
-	rowsOf(c, 2, rows, 4*n)
-	threads := c.Threads()
+	index, threads := c.U32(1)[:count], c.Threads()
 	if count*n < 4096 {
 		threads = 1
 	}

@@ -22,17 +22,17 @@ var gemmDefines = []string{"T", "TRANS_A", "TRANS_B"}
 func init() {
 	Register(Family{
 		ID: "gemm", Doc: "C = alpha·op(A)·op(B) + beta·C for any m, n, k and transposes",
-		Kernels: []string{"gemm"}, Types: floatTypes, Defines: gemmDefines, Source: sources, Reference: refGemm,
+		Kernels: []string{"gemm"}, Types: floatTypes, Defines: gemmDefines, Source: sources, Arguments: gemmArguments, Reference: refGemm,
 		Cases: gemmCases,
 	})
 	Register(Family{
 		ID: "gemm_batch", Doc: "gemm for many matrices at any distance",
-		Kernels: []string{"gemm_batch"}, Types: floatTypes, Defines: gemmDefines, Source: sources, Reference: refGemm,
+		Kernels: []string{"gemm_batch"}, Types: floatTypes, Defines: gemmDefines, Source: sources, Arguments: gemmArguments, Reference: refGemm,
 		Cases: batchCases,
 	})
 	Register(Family{
 		ID: "gemm_bias", Doc: "gemm that ends with a bias for each column and an activation",
-		Kernels: []string{"gemm_bias"}, Types: floatTypes, Defines: append(slices.Clone(gemmDefines), "ACT"), Check: checkAct, Source: sources, Reference: refGemm,
+		Kernels: []string{"gemm_bias"}, Types: floatTypes, Defines: append(slices.Clone(gemmDefines), "ACT"), Check: checkAct, Source: sources, Arguments: gemmArguments, Reference: refGemm,
 		Cases: biasCases,
 	})
 }
@@ -338,6 +338,63 @@ func biasBound(t, act string, s gemmShape, p gemmPlace, in [][]float64, ref []fl
 	return bound
 }
 
+// gemmArguments, also of gemm_i8: each matrix is in its buffer, and no two rows of the results
+// have an element in common.
+func gemmArguments(c *Call) bool {
+	t, result := c.Type("T"), c.Type("T")
+	m, n, k, ldc := int(c.Int(0)), int(c.Int(1)), int(c.Int(2)), int(c.Int(10))
+	count, step := 1, [3]int{}
+	switch {
+	case c.Kernel == "gemm_batch":
+		count, step = int(c.Int(11)), [3]int{int(c.Int(12)), int(c.Int(13)), int(c.Int(14))}
+	case c.Kernel == "gemm_i8":
+		t, result = "i8", "i32"
+	}
+	if m == 0 || n == 0 || count == 0 {
+		return false
+	}
+	if result != "i32" && c.Float(3) == 0 { // alpha: A and B are not read
+		k = 0
+	}
+	needMatrices(c, 4, t, flip(c.Flag("TRANS_A"), m, k), count, step[0])
+	needMatrices(c, 6, t, flip(c.Flag("TRANS_B"), k, n), count, step[1])
+	needMatrices(c, 9, result, [2]int{m, n}, count, step[2])
+	if !apart(count, m, n, ldc, step[2]) {
+		c.Fail(9, "rows of %d, %d apart in %d matrices that are %d apart, have elements in common", n, ldc, count, step[2])
+	}
+	if c.Kernel == "gemm_bias" {
+		needAll(c, t, n, 11)
+	}
+	return true
+}
+
+// needMatrices ends the launch if a buffer does not hold the last of count matrices. The
+// distance of their rows is the argument behind the buffer.
+func needMatrices(c *Call, i int, t string, shape [2]int, count, step int) {
+	if rows, cols := shape[0], shape[1]; rows > 0 && cols > 0 {
+		needAll(c, t, c.Product(rows-1, int(c.Int(i+1)))+c.Product(count-1, step)+cols, i)
+	}
+}
+
+// apart reports whether no two of the rows of count matrices of m rows of n have an element in
+// common; one matrix may lie in the gaps of another's rows.
+func apart(count, m, n, ld, step int) bool {
+	if m == 1 {
+		ld = n
+	}
+	if ld < n {
+		return false
+	}
+	for far := step; count > 1 && far < (m-1)*ld+n; far += step {
+		row, col := far/ld, far%ld // the first element of another matrix, counted in this one
+		if col < n || ld-col < n && row+1 < m {
+			return false
+		}
+		count--
+	}
+	return true
+}
+
 // refGemm: C = alpha·op(A)·op(B) + beta·C, once or for each matrix of a batch, or with a
 // bias and an activation.
 func refGemm(c *Call) error {
@@ -348,19 +405,12 @@ func refGemm(c *Call) error {
 	if c.Kernel == "gemm_batch" {
 		count, step = int(c.Int(11)), [3]int{int(c.Int(12)), int(c.Int(13)), int(c.Int(14))}
 	}
-	if m == 0 || n == 0 || count == 0 {
-		return nil
-	}
 	if alpha == 0 { // A and B are not read
 		k = 0
 	}
 	ta, rowsA, colsA := refTrans(c, "TRANS_A", m, k)
 	tb, rowsB, colsB := refTrans(c, "TRANS_B", k, n)
-	refMatrices(c, 4, t, rowsA, colsA, lda, count, step[0])
-	refMatrices(c, 6, t, rowsB, colsB, ldb, count, step[1])
-	refMatrices(c, 9, t, m, n, ldc, count, step[2])
-	refApart(c, 9, t, m, n, ldc, count, step[2])
-	finish, set := refFinish(c, t, n), c.Set(9, t)
+	finish, set := refFinish(c, t), c.Set(9, t)
 	for z := range count {
 		a := refMatrix(c, 4, t, rowsA, colsA, z*step[0], lda)
 		b := refMatrix(c, 6, t, rowsB, colsB, z*step[1], ldb)
@@ -386,12 +436,11 @@ func refGemm(c *Call) error {
 	return nil
 }
 
-// refFinish is what comes after a product, by column, of which there are n.
-func refFinish(c *Call, t string, n int) func(j int, x float64) float64 {
+// refFinish is what comes after a product, by column.
+func refFinish(c *Call, t string) func(j int, x float64) float64 {
 	if c.Kernel != "gemm_bias" {
 		return func(_ int, x float64) float64 { return x }
 	}
-	refNeed(c, t, n, 11)
 	name, _ := c.Define("ACT")
 	act, bias := refActivations[activationKernel(name)], c.Get(11, t)
 	return func(j int, x float64) float64 {
@@ -445,28 +494,4 @@ func refMatrix(c *Call, arg int, t string, rows, cols, first, ld int) blas64.Gen
 		x.Data = refRead(c.Get(arg, t), first, (rows-1)*ld+cols, 1)
 	}
 	return x
-}
-
-// refMatrices ends the launch if a buffer does not hold the last of count matrices.
-func refMatrices(c *Call, arg int, t string, rows, cols, ld, count, step int) {
-	if rows > 0 && cols > 0 && count > 0 {
-		refNeed(c, t, c.Product(rows-1, ld)+c.Product(count-1, step)+cols, arg)
-	}
-}
-
-// refApart ends the launch if two rows of the results have an element in common.
-func refApart(c *Call, arg int, t string, rows, cols, ld, count, step int) {
-	refNeed(c, t, c.Product(rows, cols, count), arg) // which bounds the list of rows
-	starts := make([]int, 0, rows*count)
-	for z := range count {
-		for i := range rows {
-			starts = append(starts, z*step+i*ld)
-		}
-	}
-	slices.Sort(starts)
-	for i, at := range starts[1:] {
-		if at-starts[i] < cols {
-			c.Fail(arg, "rows of %d, %d apart in %d matrices that are %d apart, have elements in common", cols, ld, count, step)
-		}
-	}
 }

@@ -29,13 +29,14 @@
 //		kernels.Register(kernels.Family{
 //			ID: "clamp", Doc: "numbers moved into a range",
 //			Kernels: []string{"clamp"}, Types: []string{"f32", "f64"}, Defines: []string{"T"},
-//			Source: text, Reference: reference, Native: native, Cases: cases,
+//			Source: text, Arguments: arguments, Reference: reference, Native: native, Cases: cases,
 //		})
 //	}
 //
 // The text may include "elem.h" of [Sources], which turns T into types, loads and stores.
 // Reference and what Native returns are a [Func]: it reads the arguments of one launch
-// through a [Call]. [Call.Get] and [Call.Set] are for references, [Elements] and Parallel
+// through a [Call]. Family.Arguments is called before either, so that no implementation
+// checks sizes. [Call.Get] and [Call.Set] are for references, [Elements] and Parallel
 // for natives. [Roundoff], [Smallest] and [Stored] are what bounds are made of.
 //
 // # What all kernels keep to
@@ -80,6 +81,13 @@ type Family struct {
 	// Check says what is wrong with the value of a definition that is not one of T, FROM,
 	// TO, GROUP and TILE. nil: the value has to be 0 or 1.
 	Check func(d source.Define) error
+
+	// Arguments checks the arguments of a launch of any of Kernels before Reference or a
+	// native implementation runs, which therefore check no sizes themselves. It ends a launch
+	// that reads or writes beyond a buffer, with [Call.Need] or [Call.Fail], and returns false if
+	// there is nothing to compute: then the launch is over. nil: Reference and Native check
+	// the arguments themselves.
+	Arguments func(c *Call) (work bool)
 
 	// Reference computes a launch of any of Kernels in float64 and rounds once. It is what
 	// cpu:reference runs, and what everything else is judged by.

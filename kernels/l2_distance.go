@@ -13,7 +13,7 @@ func init() {
 	Register(Family{
 		ID: "l2_distance", Doc: "squared distance of every query to every vector",
 		Kernels: []string{"l2_distance_fp32", "l2_distance_fp16", "l2_distance_int8"},
-		Source:  sources, Reference: refL2,
+		Source:  sources, Arguments: l2Arguments, Reference: refL2,
 		Cases: l2Cases,
 	})
 }
@@ -66,17 +66,22 @@ func l2Case(f *Family, k, t, shape string, s [3]int, queries, vectors func() []f
 		relative("f32", float64(dim+4), func([][]float64, int) float64 { return float64(dim) }))
 }
 
+func l2Arguments(c *Call) bool {
+	t, queries, vectors, dim := l2Types[c.Kernel], int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
+	results := c.Product(queries, vectors)
+	if results == 0 {
+		return false
+	}
+	needAll(c, t, c.Product(queries, dim), 0)
+	needAll(c, t, c.Product(vectors, dim), 1)
+	needAll(c, "f32", results, 2)
+	return true
+}
+
 // refL2: Σ (q - v)², the dot product of the difference with itself.
 func refL2(c *Call) error {
 	t := l2Types[c.Kernel]
 	queries, vectors, dim := int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
-	results := c.Product(queries, vectors)
-	if results == 0 {
-		return nil
-	}
-	refNeed(c, t, c.Product(queries, dim), 0)
-	refNeed(c, t, c.Product(vectors, dim), 1)
-	refNeed(c, "f32", results, 2)
 	if t == "i8" {
 		return refL2Int(c)
 	}

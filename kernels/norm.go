@@ -14,7 +14,7 @@ func init() {
 	Register(Family{
 		ID: "norm", Doc: "layer_norm and rms_norm: rows divided by their spread, scaled and shifted",
 		Kernels: []string{"layer_norm", "rms_norm"}, Types: floatTypes, Defines: []string{"T", "GROUP"},
-		Source: sources, Reference: refNorm,
+		Source: sources, Arguments: normArguments, Reference: refNorm,
 		Cases: normCases,
 	})
 }
@@ -81,6 +81,24 @@ func normBound(k, t string, rows, n int, eps float64, in [][]float64, ref []floa
 	return b
 }
 
+// normArguments: rms_norm has no argument 2 of layer_norm, which is beta.
+func normArguments(c *Call) bool {
+	t, out := c.Type("T"), 2
+	if c.Kernel == "layer_norm" {
+		out = 3
+	}
+	n := int(c.Int(out + 2))
+	all := c.Product(int(c.Int(out+1)), n)
+	if all == 0 {
+		return false
+	}
+	needAll(c, t, all, 0, out)
+	for i := 1; i < out; i++ {
+		needAll(c, t, n, i)
+	}
+	return true
+}
+
 // refNorm: (x - mean) / √(variance + epsilon) · gamma + beta, or without mean and beta.
 func refNorm(c *Call) error {
 	t, out := c.Type("T"), 2
@@ -89,15 +107,6 @@ func refNorm(c *Call) error {
 		out = 3
 	}
 	rows, n := int(c.Int(out+1)), int(c.Int(out+2))
-	all := c.Product(rows, n)
-	if all == 0 {
-		return nil
-	}
-	refNeed(c, t, all, 0, out)
-	refNeed(c, t, n, 1)
-	if centered {
-		refNeed(c, t, n, 2)
-	}
 	get, gamma, set := c.Get(0, t), c.Get(1, t), c.Set(out, t)
 	for r := range rows {
 		x := refRead(get, r*n, n, 1)

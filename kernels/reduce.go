@@ -19,7 +19,7 @@ func init() {
 			"reduce_sum_columns", "reduce_mean_columns", "reduce_max_columns", "reduce_min_columns",
 			"reduce_argmax_columns", "reduce_argmin_columns"},
 		Types: floatTypes, Defines: []string{"T", "GROUP"},
-		Source: sources, Reference: refReduce,
+		Source: sources, Arguments: reduceArguments, Reference: refReduce,
 		Cases: reduceCases,
 	})
 }
@@ -124,20 +124,26 @@ func refArgMax(x []float64) float64 {
 	return float64(floats.MaxIdx(x))
 }
 
+func reduceArguments(c *Call) bool {
+	t, outer, axis, inner := c.Type("T"), int(c.Int(2)), int(c.Int(3)), int(c.Int(4))
+	results := c.Product(outer, inner)
+	if results == 0 {
+		return false
+	}
+	needAll(c, t, c.Product(outer, axis, inner), 0)
+	if strings.Contains(c.Kernel, "arg") {
+		t = "u32"
+	}
+	needAll(c, t, results, 1)
+	return true
+}
+
 func refReduce(c *Call) error {
 	t, f := c.Type("T"), refReductions[strings.Split(c.Kernel, "_")[1]]
 	outer, axis, inner := int(c.Int(2)), int(c.Int(3)), int(c.Int(4))
-	results := c.Product(outer, inner)
-	if results == 0 {
-		return nil
-	}
-	refNeed(c, t, c.Product(outer, axis, inner), 0)
 	get := c.Get(0, t)
 	set := func(at int, x float64) { c.U32(1)[at] = uint32(x) }
-	if strings.Contains(c.Kernel, "arg") {
-		refNeed(c, "u32", results, 1)
-	} else {
-		refNeed(c, t, results, 1)
+	if !strings.Contains(c.Kernel, "arg") {
 		set = c.Set(1, t)
 	}
 	for o := range outer {

@@ -56,14 +56,6 @@ func (c *Call) Set(i int, typ string) func(at int, x float64) {
 	return nil
 }
 
-// refNeed ends the launch if one of some buffer arguments has fewer than n elements of a
-// type. A reference calls it before it allocates or writes anything.
-func refNeed(c *Call, typ string, n int, args ...int) {
-	for _, i := range args {
-		c.Need(i, n, SizeOf(typ))
-	}
-}
-
 // refRead returns n elements of a buffer of floating type from element at on, stride
 // apart.
 func refRead(get func(int) float64, at, n, stride int) []float64 {

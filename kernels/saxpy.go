@@ -13,7 +13,7 @@ func init() {
 	Register(Family{
 		ID: "saxpy", Doc: "y = a·x + y",
 		Kernels: []string{"saxpy"}, Types: floatTypes, Defines: []string{"T"},
-		Source: sources, Reference: refSaxpy,
+		Source: sources, Arguments: elementwise(3, 1, 2), Reference: refSaxpy,
 		Cases: saxpyCases,
 	})
 }
@@ -54,7 +54,6 @@ func saxpyCase(f *Family, t, shape string, n int, a float64, x, y func() []float
 // refSaxpy: y = a·x + y.
 func refSaxpy(c *Call) error {
 	t, n := c.Type("T"), int(c.Int(3))
-	refNeed(c, t, n, 1, 2)
 	y := refRead(c.Get(2, t), 0, n, 1)
 	floats.AddScaled(y, c.Float(0), refRead(c.Get(1, t), 0, n, 1))
 	refWrite(c.Set(2, t), y)

@@ -13,7 +13,7 @@ func init() {
 	Register(Family{
 		ID: "topk", Doc: "the k smallest values of each row with their places, ascending",
 		Kernels: []string{"topk"}, Types: floatTypes, Defines: []string{"T", "GROUP"},
-		Source: sources, Reference: refTopK,
+		Source: sources, Arguments: topkArguments, Reference: refTopK,
 		Cases: func(f *Family) (list []Case) {
 			for _, t := range f.Types {
 				for i, s := range [][3]int{{1, 1, 1}, {0, 4, 2}, {2, 0, 0}, {3, 4, 0}, {3, 2, 2}, {5, 31, 3}, {4, 257, 257}, {2, 1000, 10},
@@ -65,17 +65,22 @@ func topkCase(f *Family, t, note string, s [3]int, data func() []float64) Case {
 		exact("values are chosen, not computed, and the order is total: by value, then by place, NaN last")
 }
 
+func topkArguments(c *Call) bool {
+	t, rows, n, k := c.Type("T"), int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
+	results := c.Product(rows, k)
+	if results == 0 || n == 0 {
+		return false
+	}
+	needAll(c, t, c.Product(rows, n), 0)
+	needAll(c, t, results, 1)
+	needAll(c, "u32", results, 2)
+	return true
+}
+
 // refTopK sorts the places of a row by value, NaN last, equal values by place. Like the
 // distances it is spread over threads.
 func refTopK(c *Call) error {
 	t, rows, n, k := c.Type("T"), int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
-	results := c.Product(rows, k)
-	if results == 0 || n == 0 {
-		return nil
-	}
-	refNeed(c, t, c.Product(rows, n), 0)
-	refNeed(c, t, results, 1)
-	refNeed(c, "u32", results, 2)
 	get, size := c.Get(0, t), SizeOf(t)
 	bits, set := refGetBits(c, 0, size), refSetBits(c, 1, size)
 	places := c.U32(2)

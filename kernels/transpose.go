@@ -8,7 +8,7 @@ func init() {
 	Register(Family{
 		ID: "transpose", Doc: "rows become columns, for each matrix of a batch",
 		Kernels: []string{"transpose"}, Types: allTypes, Defines: []string{"T", "TILE"},
-		Source: sources, Reference: refTranspose,
+		Source: sources, Arguments: transposeArguments, Reference: refTranspose,
 		Cases: func(f *Family) (list []Case) {
 			for _, t := range f.Types {
 				for i, s := range [][3]int{{1, 1, 1}, {0, 3, 1}, {31, 33, 1}, {1, 257, 1}, {16, 16, 2}, {17, 15, 3}, {127, 1, 2}, {255, 257, 1}} {
@@ -28,14 +28,16 @@ func init() {
 	})
 }
 
+// transposeArguments: the third dimension of the grid is the number of matrices.
+func transposeArguments(c *Call) bool {
+	all := c.Product(int(c.Int(2)), int(c.Int(3)), c.Global[2])
+	needAll(c, c.Type("T"), all, 0, 1)
+	return all > 0
+}
+
 // refTranspose: out[c·rows + r] = in[r·cols + c], bit for bit, per matrix.
 func refTranspose(c *Call) error {
 	t, rows, cols := c.Type("T"), int(c.Int(2)), int(c.Int(3))
-	all := c.Product(rows, cols, c.Global[2])
-	if all == 0 {
-		return nil
-	}
-	refNeed(c, t, all, 0, 1)
 	get, set := refGetBits(c, 0, SizeOf(t)), refSetBits(c, 1, SizeOf(t))
 	for m := range c.Global[2] {
 		for i := range rows {

@@ -17,8 +17,16 @@ func init() {
 	kernels.Register(kernels.Family{
 		ID: "limit", Doc: "numbers moved into a range",
 		Kernels: []string{"limit"}, Types: []string{"f32", "f64", "f16"}, Defines: []string{"T"},
-		Source: text, Reference: reference, Native: native, Cases: cases,
+		Source: text, Arguments: arguments, Reference: reference, Native: native, Cases: cases,
 	})
+}
+
+// arguments: as many numbers as the last argument says come from one buffer and go to the other.
+func arguments(c *kernels.Call) bool {
+	n, size := int(c.Int(4)), kernels.SizeOf(c.Type("T"))
+	c.Need(0, n, size)
+	c.Need(1, n, size)
+	return n > 0
 }
 
 func reference(c *kernels.Call) error {

@@ -219,9 +219,18 @@ func (f *Family) parse(features source.Features, defs []source.Define) (*source.
 	if err != nil {
 		return nil, err
 	}
-	return source.Parse(string(text), source.Options{
+	u, err := source.Parse(string(text), source.Options{
 		Name: f.ID + ".cl", Defines: defs, Includes: []fs.FS{f.Source, sources}, Features: &features, Family: f.ID,
 	})
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range u.Kernels() {
+		if !slices.Contains(f.Kernels, k.Name) {
+			return nil, fmt.Errorf("%s: the family does not list kernel %s of its text, which nothing would judge", f.ID, k.Name)
+		}
+	}
+	return u, nil
 }
 
 // complete checks definitions, keeps the last of each name, sorts them, and adds

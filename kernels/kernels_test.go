@@ -7,6 +7,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -54,6 +55,17 @@ func TestCasesFitTheirKernels(t *testing.T) {
 		assert.Len(t, used, len(f.Kernels), f.ID)
 	}
 	t.Logf("%d cases", len(names))
+}
+
+// A text with a kernel that its family does not list, so that no case needs it.
+func TestUnlistedKernel(t *testing.T) {
+	text := []byte("kernel void a(global int *x) { x[0] = 1; }\nkernel void b(global int *x) { x[0] = 2; }\n")
+	f := &Family{ID: "two", Kernels: []string{"a"}, Source: fstest.MapFS{"two.cl": {Data: text}}}
+	_, err := f.parse(source.Portable, nil)
+	require.ErrorContains(t, err, "does not list kernel b of its text")
+	f.Kernels = append(f.Kernels, "b")
+	_, err = f.parse(source.Portable, nil)
+	require.NoError(t, err)
 }
 
 var kinds = map[string]source.Kind{

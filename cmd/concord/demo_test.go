@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/parity"
 )
 
 // someDigits is the problem of the demo with fewer images.
@@ -156,6 +157,15 @@ func TestNothingToCompare(t *testing.T) {
 		assert.Contains(t, stderr, "invalid argument")
 	}
 	require.ErrorIs(t, newApp(io.Discard, io.Discard).finishBench(nil), runtime.ErrNoDevice)
+}
+
+// TestParityNamesAbsentBackends: a backend that is not judged at all is not passed over in silence.
+func TestParityNamesAbsentBackends(t *testing.T) {
+	var out strings.Builder
+	require.NoError(t, newApp(&out, io.Discard).finishParity([]parity.Result{{Verdict: parity.Pass}}, []runtime.Probe{
+		{Backend: "here", Devices: make([]runtime.Info, 1)}, {Backend: "absent", Reason: "not in this build"}}))
+	assert.Contains(t, out.String(), "skip all of absent: not in this build\n")
+	assert.NotContains(t, out.String(), "here")
 }
 
 func TestParityVerdicts(t *testing.T) {

@@ -90,7 +90,13 @@ in seconds. --kernel and --device narrow it.`,
 		if err != nil {
 			return err
 		}
-		return a.finishParity(results)
+		var probes []runtime.Probe
+		if len(devices) == 0 {
+			if probes, err = s.Discover(ctx); err != nil {
+				return err
+			}
+		}
+		return a.finishParity(results, probes)
 	})
 	return cmd
 }
@@ -112,7 +118,8 @@ func checkKernelNames(names []string) error {
 	return nil
 }
 
-func (a *app) finishParity(results []parity.Result) error {
+// finishParity prints the results, and which of the backends that were probed have no device.
+func (a *app) finishParity(results []parity.Result, probes []runtime.Probe) error {
 	var sum paritySummary
 	list := make([]parityResult, len(results))
 	for i, r := range results {
@@ -127,7 +134,7 @@ func (a *app) finishParity(results []parity.Result) error {
 			return err
 		}
 	} else {
-		a.writeParity(list, sum)
+		a.writeParity(list, sum, probes)
 	}
 	switch {
 	case sum.Fail > 0:
@@ -138,8 +145,9 @@ func (a *app) finishParity(results []parity.Result) error {
 	return nil
 }
 
-// writeParity prints one row per device and kernel, and every failure.
-func (a *app) writeParity(list []parityResult, sum paritySummary) {
+// writeParity prints one row per device and kernel, every failure, and the backends that are
+// not in the build or have no device.
+func (a *app) writeParity(list []parityResult, sum paritySummary, probes []runtime.Probe) {
 	type key struct{ device, kernel, dtype string }
 	counts := map[key]*paritySummary{}
 	worst := map[key]parityResult{}
@@ -169,6 +177,11 @@ func (a *app) writeParity(list []parityResult, sum paritySummary) {
 	}
 	t.write(a.stdout, "")
 	a.writeReasons(list)
+	for _, p := range probes {
+		if len(p.Devices) == 0 {
+			fmt.Fprintf(a.stdout, "%s all of %s: %s\n", a.paint(yellow, "skip"), p.Backend, oneLine(p.Reason))
+		}
+	}
 	fmt.Fprintf(a.stdout, "\n%d pass, %d fail, %d skip\n", sum.Pass, sum.Fail, sum.Skip)
 }
 

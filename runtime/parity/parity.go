@@ -123,40 +123,64 @@ func runCases(ctx context.Context, judge *subject, subjects []*subject, cases []
 	return results, nil
 }
 
-// choose lists the cases of families or kernels by name.
+// choose lists the cases of families or kernels by name. Only the families of these build theirs.
 func choose(names []string) ([]kernels.Case, error) {
 	var all []kernels.Case
+	var ids []string
 	found := map[string]bool{}
 	for _, f := range kernels.Families() {
-		judged := map[string]bool{}
-		for _, c := range kernels.Cases(f.ID) {
-			judged[c.Kernel] = true
+		ids = append(ids, f.ID)
+		var chosen []string
+		for _, k := range f.Kernels {
 			match := len(names) == 0
 			for _, name := range names {
-				if name == f.ID || name == c.Kernel || name == f.ID+"/"+c.Kernel {
+				if name == f.ID || name == k || name == f.ID+"/"+k {
 					match, found[name] = true, true
 				}
 			}
 			if match {
-				all = append(all, c)
+				chosen = append(chosen, k)
 			}
 		}
-		for _, k := range f.Kernels {
-			if !judged[k] {
-				return nil, fmt.Errorf("parity: family %s has no case of its kernel %s, which nothing would judge: %w", f.ID, k, runtime.ErrInvalidArgument)
-			}
+		if len(chosen) == 0 {
+			continue
 		}
+		cases := kernels.Cases(f.ID)
+		if err := judged(f, cases); err != nil {
+			return nil, err
+		}
+		all = append(all, slices.DeleteFunc(cases, func(c kernels.Case) bool { return !slices.Contains(chosen, c.Kernel) })...)
 	}
 	for _, name := range names {
 		if !found[name] {
-			var ids []string
-			for _, f := range kernels.Families() {
-				ids = append(ids, f.ID)
-			}
 			return nil, fmt.Errorf("parity: no kernel %q; the families are %s: %w", name, strings.Join(ids, ", "), runtime.ErrInvalidArgument)
 		}
 	}
 	return all, nil
+}
+
+// judged reports the first of a family's kernels and types that has no case.
+func judged(f *kernels.Family, cases []kernels.Case) error {
+	missing := func(what string) error {
+		return fmt.Errorf("parity: family %s has no case of %s, which nothing would judge: %w", f.ID, what, runtime.ErrInvalidArgument)
+	}
+	for _, k := range f.Kernels {
+		if !slices.ContainsFunc(cases, func(c kernels.Case) bool { return c.Kernel == k }) {
+			return missing("its kernel " + k)
+		}
+	}
+	for _, name := range f.Defines {
+		if name != "T" && name != "FROM" && name != "TO" {
+			continue
+		}
+		for _, t := range f.Types {
+			d := source.Define{Name: name, Value: t}
+			if !slices.ContainsFunc(cases, func(c kernels.Case) bool { return slices.Contains(c.Defines, d) }) {
+				return missing(name + "=" + t)
+			}
+		}
+	}
+	return nil
 }
 
 // form says which implementations of a device a subject stands for.

@@ -27,6 +27,16 @@ func TestWholeCatalog(t *testing.T) {
 	s, err := runtime.New(runtime.Config{Fallback: runtime.Require})
 	require.NoError(t, err)
 	defer s.Close()
+	probes, err := s.Discover(t.Context())
+	require.NoError(t, err)
+	for _, p := range probes {
+		if len(p.Devices) == 0 { // not in the build, or no device: the reason says which
+			t.Run(p.Backend, func(t *testing.T) {
+				require.NotContains(t, s.Config().Required, p.Backend, p.Reason)
+				t.Skip(p.Reason)
+			})
+		}
+	}
 	passed := map[string]int{}
 	for _, f := range kernels.Families() {
 		t.Run(f.ID, func(t *testing.T) {

@@ -1,0 +1,74 @@
+package parity
+
+import (
+	"io/fs"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/kernels"
+	"github.com/concord-compute/concord/runtime"
+)
+
+// TestChooseBuildsWhatIsNamed counts how often a family is asked for its cases.
+func TestChooseBuildsWhatIsNamed(t *testing.T) {
+	saxpy, ok := kernels.Find("saxpy")
+	require.True(t, ok)
+	text, err := fs.ReadFile(saxpy.Source, "saxpy.cl")
+	require.NoError(t, err)
+	f, built := *saxpy, 0
+	f.ID, f.Source = "saxpy_counted", fstest.MapFS{"saxpy_counted.cl": {Data: text}}
+	f.Cases = func(f *kernels.Family) []kernels.Case {
+		built++
+		list := saxpy.Cases(saxpy)
+		for i := range list {
+			list[i].Family = f.ID
+		}
+		return list
+	}
+	kernels.Register(f)
+	for _, names := range [][]string{{"fill"}, {"fill/fill", "reduce_sum"}} {
+		cases, err := choose(names)
+		require.NoError(t, err)
+		assert.NotEmpty(t, cases)
+		for _, c := range cases {
+			assert.Contains(t, []string{"fill", "reduce_sum"}, c.Kernel)
+		}
+	}
+	assert.Zero(t, built)
+	cases, err := choose([]string{"saxpy"}) // of both families
+	require.NoError(t, err)
+	assert.Equal(t, 1, built)
+	assert.Len(t, cases, 2*len(kernels.Cases("saxpy")))
+	_, err = choose([]string{"fill", "saxpi"})
+	assert.ErrorIs(t, err, runtime.ErrInvalidArgument)
+	assert.ErrorContains(t, err, "saxpi")
+}
+
+// TestJudged leaves out the cases of one kernel, and of one type as the source and as the result.
+func TestJudged(t *testing.T) {
+	for _, f := range kernels.Families() {
+		assert.NoError(t, judged(f, kernels.Cases(f.ID)))
+	}
+	without := func(id string, drop func(c *kernels.Case) bool) error {
+		f, ok := kernels.Find(id)
+		require.True(t, ok)
+		var rest []kernels.Case
+		for _, c := range kernels.Cases(id) {
+			if !drop(&c) {
+				rest = append(rest, c)
+			}
+		}
+		return judged(f, rest)
+	}
+	for want, err := range map[string]error{
+		"family reduce has no case of its kernel reduce_min": without("reduce", func(c *kernels.Case) bool { return c.Kernel == "reduce_min" }),
+		"family fill has no case of T=i16":                   without("fill", func(c *kernels.Case) bool { return c.DType == "i16" }),
+		"family cast has no case of TO=u64":                  without("cast", func(c *kernels.Case) bool { return c.Defines[1].Value == "u64" }),
+	} {
+		assert.ErrorContains(t, err, want)
+		assert.ErrorIs(t, err, runtime.ErrInvalidArgument)
+	}
+}

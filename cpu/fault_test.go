@@ -41,6 +41,12 @@ kernel void parted(global int *x) {
   else { x[0] = 1; barrier(CLK_LOCAL_MEM_FENCE); }
 }
 
+kernel void overrun_local(global int *x, local int *l, int by) {
+  l[by] = x[0];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  x[0] = l[by];
+}
+
 kernel void stack(global int *x) {
   volatile int big[1000000];
   for (int i = 0; i < 1000000; i++) big[i] = i;
@@ -117,6 +123,10 @@ func TestFaults(t *testing.T) {
 		{"divide", 16, func(l *driver.Launch) { pass(l, int32(0)) }, []string{"division by zero in group"}},
 		{"divide_fiber", 16, func(l *driver.Launch) { pass(l, int32(0)) }, []string{"division by zero in group (0,0,0)"}},
 		{"overrun", 16, func(l *driver.Launch) { pass(l, int32(n)) }, []string{"bad address 0x", "behind argument 0", "in group ("}},
+		{"overrun_local", 16, func(l *driver.Launch) {
+			l.Args = append(l.Args, driver.Arg{Kind: driver.ArgLocal, Size: 64})
+			pass(l, int32(40)) // 64 bytes are rounded up to 128
+		}, []string{" (behind the group's local memory) in group ("}},
 		{"overrun", 16, func(l *driver.Launch) { pass(l, int32(1<<30)) }, []string{"bad address 0x"}},
 		{"underrun", 16, func(l *driver.Launch) {
 			l.Args = append(l.Args, l.Args[0])

@@ -169,6 +169,8 @@ func (p *launch) hostError(e *C.concord_error) error {
 			if near := p.nearest(uint64(e.address)); near != "" {
 				what += " (" + near + ")"
 			}
+		case C.CONCORD_FAULT_LOCAL:
+			what = fmt.Sprintf("bad address %#x (behind the group's local memory)", uint64(e.address))
 		case C.CONCORD_FAULT_STACK:
 			what = "stack overflow"
 		case C.CONCORD_FAULT_ARITHMETIC:

@@ -136,6 +136,13 @@ static void fault_mask(void) {
   pthread_sigmask(SIG_SETMASK, &mask, NULL);
 }
 
+// fault_in_local says whether the address is in the page behind the group's local memory.
+static bool fault_in_local(const struct worker *w) {
+  uint64_t end = (uint64_t)(uintptr_t)(w->local_map + w->local_map_bytes);
+  return w->job->local_bytes > 0 && w->signal_address < end &&
+         w->signal_address >= end - (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
 // fault_explain fills in what a worker's fault was.
 static void fault_explain(const struct worker *w, concord_error *err) {
   const struct fiber *f = w->current;
@@ -158,6 +165,9 @@ static void fault_explain(const struct worker *w, concord_error *err) {
     if (w->signal_address >= base && w->signal_address < base + STACK_GUARD) {
       err->fault = CONCORD_FAULT_STACK;
       what = "stack overflow";
+    } else if (fault_in_local(w)) {
+      err->fault = CONCORD_FAULT_LOCAL;
+      what = "bad address behind the group's local memory";
     }
 #ifdef __linux__
     if (w->signal_code == SI_KERNEL) { // x86 tells none for an address that is not canonical

@@ -123,6 +123,7 @@ enum {
   CONCORD_FAULT_STACK = 2,      // an item outgrew its stack
   CONCORD_FAULT_ARITHMETIC = 3, // integer division by zero, or INT_MIN / -1, where it traps (x86)
   CONCORD_FAULT_ILLEGAL = 4,    // an instruction that this CPU lacks, or a trap
+  CONCORD_FAULT_LOCAL = 5,      // the page behind the group's local memory
 };
 
 // What a fault's address is when the system does not tell it.
@@ -133,7 +134,7 @@ enum {
 typedef struct concord_error {
   int32_t status;    // as returned
   int32_t fault;     // CONCORD_FAULT_*, or 0
-  uint64_t address;  // that faulted: of the data (ADDRESS, STACK) or of the instruction;
+  uint64_t address;  // that faulted: of the data (ADDRESS, STACK, LOCAL) or of the instruction;
                      // CONCORD_ADDRESS_UNKNOWN: no part of the address space (ADDRESS, x86)
   uint64_t group[3]; // where it happened (FAULT, BARRIER), or the first of several: see more
   uint64_t item[3];  // local index of the item, for kernels with fibers

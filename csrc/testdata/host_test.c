@@ -306,7 +306,7 @@ static void test_faults(void) {
     e = run("illegal", 8, 8, NULL, NULL);
     CHECK(e.status == CONCORD_FAULT, "%d %d %s", e.status, e.fault, e.message);
     e = run("over_local", 8, 8, NULL, NULL);
-    CHECK(e.status == CONCORD_FAULT && e.fault == CONCORD_FAULT_ADDRESS, "%d %d %s", e.status,
+    CHECK(e.status == CONCORD_FAULT && e.fault == CONCORD_FAULT_LOCAL, "%d %d %s", e.status,
           e.fault, e.message);
     e = run("print_bad", 8, 8, NULL, NULL);
     CHECK(e.status == CONCORD_FAULT && e.fault == CONCORD_FAULT_ADDRESS, "%d %d %s", e.status,

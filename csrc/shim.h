@@ -9,7 +9,8 @@
 //  - It never calls back, never aborts, never keeps a pointer that it was given (sources, options,
 //    arguments and host memory of a copy are the caller's again on return).
 //  - A vendor fills every entry before the optional ones, which internal/cgo checks. It may leave
-//    an optional one NULL; one that is there can return CS_UNSUPPORTED where this driver lacks it.
+//    an optional one NULL, and of some of them all together, which internal/cgo checks too; one that
+//    is there can return CS_UNSUPPORTED where this driver lacks it.
 //  - Entries that queue return at once unless they say that they block.
 //  - Objects of one library never meet those of another. A stream is used by one thread at a time,
 //    except for stream_sync, stream_query, and event calls; everything else is safe for threads.
@@ -243,14 +244,14 @@ typedef struct concord_shim {
   // -- optional: from here on an entry is NULL where the vendor has no such thing --
 
   // peer_access tells whether device to can reach the memory of device from directly. It
-  // opens neither.
+  // opens neither. It is there together with copy_peer and peer.
   int32_t (*peer_access)(cs_lib *lib, int32_t to, int32_t from, int32_t *can, cs_error *err);
   // assemble turns the vendor's assembly (PTX) into code, for its report: the log has
   // registers, spills and shared memory of each kernel.
   int32_t (*assemble)(cs_lib *lib, const unsigned char *text, uint64_t bytes, const char *options,
                       cs_blob *out, cs_error *err);
 
-  // alloc_on and free_on take effect in stream order.
+  // alloc_on and free_on take effect in stream order. Both or none.
   int32_t (*alloc_on)(cs_stream *s, uint64_t bytes, uint64_t *address, cs_error *err);
   int32_t (*free_on)(cs_stream *s, uint64_t address, cs_error *err);
   // occupancy is how many groups of group items with that much dynamic local memory fit on one
@@ -262,7 +263,7 @@ typedef struct concord_shim {
   // stream_wrap makes a stream over the vendor's own, which stays the program's.
   int32_t (*stream_wrap)(cs_device *dev, uint64_t handle, cs_stream **s, cs_error *err);
   // upload_pinned and download_pinned queue a copy from and to pinned memory by its host address,
-  // which stays valid and unchanged (unread) until the stream has passed.
+  // which stays valid and unchanged (unread) until the stream has passed. Both or none.
   int32_t (*upload_pinned)(cs_stream *s, uint64_t dst, uint64_t host, uint64_t bytes, cs_error *err);
   int32_t (*download_pinned)(cs_stream *s, uint64_t host, uint64_t src, uint64_t bytes,
                              cs_error *err);

@@ -4,8 +4,11 @@ package cgo
 
 import (
 	"context"
+	goruntime "runtime"
+	"slices"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -105,6 +108,43 @@ func TestProbeWithout(t *testing.T) {
 		assert.Equal(t, driver.Unavailable, p.State)
 		assert.NotEmpty(t, p.Reason)
 	})
+}
+
+// TestTableLacks leaves entries out of a copy of a whole table.
+func TestTableLacks(t *testing.T) {
+	const required, entries = 36, 55 // in the order of csrc/shim.h
+	whole := unsafe.Slice((*uintptr)(null.Table()), entries)
+	lacks := func(without ...int) string {
+		partly := slices.Clone(whole)
+		for _, i := range without {
+			require.NotZero(t, partly[i])
+			partly[i] = 0
+		}
+		defer goruntime.KeepAlive(partly)
+		return table(uintptr(unsafe.Pointer(unsafe.SliceData(partly)))).lacks()
+	}
+	require.Empty(t, lacks())
+	names := map[string]bool{}
+	for i := range required {
+		names[lacks(i)] = true
+	}
+	assert.Len(t, names, required)
+	assert.NotContains(t, names, "")
+	single := map[int]string{37: "assemble", 40: "occupancy", 41: "suggest", 42: "stream_wrap", 47: "prefetch"}
+	groups := [][]int{{36, 45, 46}, {38, 39}, {43, 44}, {48, 49, 50, 51, 52}, {53, 54}}
+	for i := range single {
+		assert.Empty(t, lacks(i), single[i])
+	}
+	seen := required + len(single)
+	for _, g := range groups {
+		assert.Empty(t, lacks(g...), g)
+		for _, i := range g {
+			assert.NotEmpty(t, lacks(i), i)
+			seen++
+		}
+	}
+	assert.Equal(t, "graph_launch", lacks(51))
+	assert.Equal(t, entries, seen)
 }
 
 func TestOpenIndex(t *testing.T) {

@@ -141,7 +141,8 @@ func cBool(b bool) C.int32_t {
 	return 0
 }
 
-// lacks returns the name of an entry that csrc/shim.h requires and the table has not, or "".
+// lacks returns the name of an entry that the table lacks although csrc/shim.h requires it, at
+// all or beside others that the table has, or "".
 func (t table) lacks() string { return C.GoString(C.table_lacks(C.uintptr_t(t))) }
 
 // open opens the libraries, and tells what was tried.

@@ -27,13 +27,32 @@ _Static_assert(offsetof(concord_shim, peer_access) == (REQUIRED(COUNT)) * sizeof
                "REQUIRED has all entries before the optional ones");
 #undef COUNT
 
-// table_lacks returns the name of a required entry that is not there, or NULL.
+// Optional entries that are all there or none of them.
+#define ORDERED(X) X(alloc_on) X(free_on)
+#define PINNED_COPIES(X) X(upload_pinned) X(download_pinned)
+#define PEERS(X) X(peer_access) X(copy_peer) X(peer)
+#define GRAPHS(X) X(capture_begin) X(capture_end) X(capture_drop) X(graph_launch) X(graph_close)
+#define BLAS(X) X(blas_open) X(gemm)
+
+// table_lacks returns the name of an entry that has to be there and is not, or NULL.
 static inline const char *table_lacks(uintptr_t t) {
 #define LACKS(entry)                                                                               \
   if (TABLE(t)->entry == NULL)                                                                     \
     return #entry;
+#define OR_HAS(entry) || TABLE(t)->entry != NULL
+#define TOGETHER(entries)                                                                          \
+  if (0 entries(OR_HAS)) {                                                                         \
+    entries(LACKS)                                                                                 \
+  }
   REQUIRED(LACKS)
+  TOGETHER(ORDERED)
+  TOGETHER(PINNED_COPIES)
+  TOGETHER(PEERS)
+  TOGETHER(GRAPHS)
+  TOGETHER(BLAS)
 #undef LACKS
+#undef OR_HAS
+#undef TOGETHER
   return NULL;
 }
 

@@ -14,7 +14,7 @@ func TestSimulatedCUDA(t *testing.T) {
 	if goruntime.GOOS != "linux" {
 		t.Skip("CUDA runs on Linux")
 	}
-	cc, dir := compiler(t), sim.Dir(t, "..", "libcuda.so.1")
+	cc, dir := compiler(t), sim.Dir(t, "..", "sim-cuda", "libcuda.so.1")
 	for _, flags := range []string{"-O2", "-O1 -fsanitize=address,undefined -fno-sanitize-recover=all"} {
 		t.Run(flags, func(t *testing.T) {
 			bin := buildFrom(t, cc, "testdata/cuda_test.c", append(strings.Fields(flags), "-ldl")...)

@@ -14,9 +14,9 @@ import (
 func open(t *testing.T) driver.Device {
 	t.Helper()
 	if table() == nil {
-		t.Skip(missing)
+		sim.Absent(t, "sim-cuda", missing)
 	}
-	return sim.Open(t, "sim-cuda", 0, &driver.Config{SimDir: sim.Dir(t, "..", "libcuda.so.1")})
+	return sim.Open(t, "sim-cuda", 0, &driver.Config{SimDir: sim.Dir(t, "..", "sim-cuda", "libcuda.so.1")})
 }
 
 func TestSimulatedInfo(t *testing.T) {

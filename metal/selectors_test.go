@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/tests/sim"
 )
 
 const (
@@ -151,18 +153,18 @@ func compile(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	clang, err := exec.LookPath(cmp.Or(os.Getenv("CLANG"), "clang"))
 	if err != nil {
-		skip(t, err.Error())
+		sim.Absent(t, "sim-metal", err.Error())
 	}
 	if _, err := os.Stat("/usr/include/GNUstep/Foundation/Foundation.h"); err != nil {
-		skip(t, err.Error())
+		sim.Absent(t, "sim-metal", err.Error())
 	}
 	gcc, err := exec.Command("gcc", "-print-file-name=include").Output()
 	if err != nil {
-		skip(t, err.Error())
+		sim.Absent(t, "sim-metal", err.Error())
 	}
 	runtime := filepath.Join(strings.TrimSpace(string(gcc)), "objc")
 	if _, err := os.Stat(runtime); err != nil {
-		skip(t, err.Error())
+		sim.Absent(t, "sim-metal", err.Error())
 	}
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "include"), 0o755))
@@ -172,15 +174,6 @@ func compile(t *testing.T, args ...string) (string, error) {
 	args = slices.Concat(args, strings.Fields(string(flags)), []string{"../csrc/metal/metal.m"})
 	out, err := exec.Command(clang, args...).CombinedOutput()
 	return string(out), err
-}
-
-// skip skips, unless the machine is one that must be able to.
-func skip(t *testing.T, why string) {
-	t.Helper()
-	if slices.Contains(strings.Split(os.Getenv("CONCORD_REQUIRE"), ","), "sim-metal") {
-		t.Fatal(why)
-	}
-	t.Skip(why)
 }
 
 // The shim compiles without a warning against the simulated headers, and sends what is

@@ -26,6 +26,7 @@ import (
 	"github.com/concord-compute/concord/runtime/config"
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/source"
+	"github.com/concord-compute/concord/tests/sim"
 )
 
 // helperVar makes the test binary, started again, do one thing in a clean
@@ -73,10 +74,7 @@ func open(t testing.TB) *device {
 	t.Helper()
 	p := backend{}.Probe(context.Background(), configured())
 	if p.State != driver.Available {
-		if strings.Contains(os.Getenv("CONCORD_REQUIRE"), name) {
-			t.Fatalf("CONCORD_REQUIRE names opencl: %s", p.Reason)
-		}
-		t.Skipf("no OpenCL device: %s", p.Reason)
+		sim.Absent(t, name, "no OpenCL device: "+p.Reason)
 	}
 	d, err := backend{}.Open(context.Background(), 0, configured())
 	require.NoError(t, err)

@@ -20,9 +20,9 @@ import (
 func simulation(t *testing.T) string {
 	t.Helper()
 	if table() == nil {
-		t.Skip(missing)
+		sim.Absent(t, "sim-rocm", missing)
 	}
-	return sim.Dir(t, "..", "libamdhip64.so.5")
+	return sim.Dir(t, "..", "sim-rocm", "libamdhip64.so.5")
 }
 
 // open opens a simulated device.

@@ -20,9 +20,9 @@ import (
 
 	"github.com/concord-compute/concord/runtime"
 	_ "github.com/concord-compute/concord/runtime/all"
-	"github.com/concord-compute/concord/runtime/config"
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/source"
+	"github.com/concord-compute/concord/tests/sim"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -290,14 +290,10 @@ func TestFirstSim(t *testing.T) {
 // this driver of it.
 func absent(t *testing.T, backend, why string) {
 	t.Helper()
-	env, err := config.ParseEnv(os.Environ())
-	require.NoError(t, err)
-	required, err := config.Requires(env, backend)
-	require.NoError(t, err)
-	if optional := strings.HasSuffix(t.Name(), "/rusticl"); required && !optional {
-		t.Fatal(why)
+	if strings.HasSuffix(t.Name(), "/rusticl") {
+		t.Skip(why)
 	}
-	t.Skip(why)
+	sim.Absent(t, backend, why)
 }
 
 // repeat carries out a trial in one process after the other and counts those that

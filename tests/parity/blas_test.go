@@ -1,6 +1,7 @@
 package parity
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/concord-compute/concord/kernels"
@@ -21,12 +22,13 @@ var vendors = []struct{ device, library, blas, portable string }{
 func withBLAS(t *testing.T, f func(t *testing.T, s *runtime.Session, device, blas, portable string)) {
 	for _, v := range vendors {
 		t.Run(v.device, func(t *testing.T) {
-			s, err := runtime.New(runtime.Config{Fallback: runtime.Require, SimDir: sim.Dir(t, "../..", v.library)})
+			backend, _, _ := strings.Cut(v.device, ":")
+			s, err := runtime.New(runtime.Config{Fallback: runtime.Require, SimDir: sim.Dir(t, "../..", backend, v.library)})
 			require.NoError(t, err)
 			defer func() { assert.NoError(t, s.Close()) }()
 			d, err := s.Open(t.Context(), v.device)
 			if err != nil {
-				t.Skip(err)
+				sim.Absent(t, backend, err.Error())
 			}
 			require.NoError(t, d.Close())
 			f(t, s, v.device, v.blas, v.portable)

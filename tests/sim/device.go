@@ -28,9 +28,11 @@ func Open(t *testing.T, name string, ordinal int, cfg *driver.Config) driver.Dev
 	return d
 }
 
-// NotInThisBuild checks what a backend says whose shim is not in the build, for the reason missing.
+// NotInThisBuild checks what a backend says whose shim is not in the build, for the reason missing, unless
+// CONCORD_REQUIRE names the backend.
 func NotInThisBuild(t *testing.T, name, missing string) {
 	t.Helper()
+	require.False(t, required(t, name), "CONCORD_REQUIRE names %s: %s", name, missing)
 	b := Registered(t, name)
 	p := b.Probe(context.Background(), &driver.Config{})
 	assert.Equal(t, driver.Disabled, p.State)

@@ -6,11 +6,32 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/runtime/config"
 )
 
+// Absent skips a test since something that the tests of a backend need is not here, or fails it
+// if CONCORD_REQUIRE names the backend.
+func Absent(t testing.TB, backend, why string) {
+	t.Helper()
+	if required(t, backend) {
+		t.Fatalf("CONCORD_REQUIRE names %s: %s", backend, why)
+	}
+	t.Skip(why)
+}
+
+func required(t testing.TB, backend string) bool {
+	t.Helper()
+	env, err := config.ParseEnv(os.Environ())
+	require.NoError(t, err)
+	yes, err := config.Requires(env, backend)
+	require.NoError(t, err)
+	return yes
+}
+
 // Dir is where the simulated libraries are: CONCORD_SIM_DIR, or where make sim puts them
-// below the repository's root. It skips a test whose library is not there.
-func Dir(t *testing.T, root, library string) string {
+// below the repository's root. A library of the backend that is not there is Absent.
+func Dir(t testing.TB, root, backend, library string) string {
 	t.Helper()
 	dir := os.Getenv("CONCORD_SIM_DIR")
 	if dir == "" {
@@ -19,7 +40,7 @@ func Dir(t *testing.T, root, library string) string {
 	dir, err := filepath.Abs(dir)
 	require.NoError(t, err)
 	if _, err := os.Stat(filepath.Join(dir, library)); err != nil {
-		t.Skipf("no simulated library: %v; make sim builds it", err)
+		Absent(t, backend, "no simulated library: "+err.Error()+"; make sim builds it")
 	}
 	return dir
 }

@@ -10,14 +10,6 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// absent skips for want of something, or fails where it has to be here.
-func absent(t *testing.T, what string) {
-	if strings.Contains(os.Getenv("CONCORD_REQUIRE"), "sim-metal") {
-		t.Fatalf("CONCORD_REQUIRE names sim-metal, and this is not here: %s", what)
-	}
-	t.Skip("not here: " + what)
-}
-
 // clang finds one that knows halves: 15 or newer.
 func clang(t *testing.T) string {
 	for _, name := range []string{"clang-19", "clang-18", "clang-17", "clang-16", "clang-15", "clang"} {
@@ -31,7 +23,7 @@ func clang(t *testing.T) string {
 			return path
 		}
 	}
-	absent(t, "clang of version 15 or newer")
+	Absent(t, "sim-metal", "clang of version 15 or newer")
 	return ""
 }
 
@@ -45,7 +37,7 @@ func metal(t *testing.T) (dir, compiler string) {
 	compiler = clang(t)
 	for _, header := range []string{"/usr/include/GNUstep/Foundation/Foundation.h", "/usr/include/Block.h"} {
 		if _, err := os.Stat(header); err != nil {
-			absent(t, "libgnustep-base-dev libblocksruntime-dev")
+			Absent(t, "sim-metal", "libgnustep-base-dev libblocksruntime-dev")
 		}
 	}
 	dir = t.TempDir()

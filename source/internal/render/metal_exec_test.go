@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/concord-compute/concord/source"
+	"github.com/concord-compute/concord/tests/sim"
 )
 
 // metalDriver builds a driver of testdata with the simulated Metal, or skips the test.
@@ -63,10 +64,7 @@ func metalClang(t *testing.T) string {
 			return path
 		}
 	}
-	if strings.Contains(os.Getenv("CONCORD_REQUIRE"), "sim-metal") {
-		t.Fatal("CONCORD_REQUIRE names sim-metal, and there is no clang++ of version 15 or newer")
-	}
-	t.Skip("no clang++ of version 15 or newer here")
+	sim.Absent(t, "sim-metal", "there is no clang++ of version 15 or newer")
 	return ""
 }
 

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"fmt"
 	"math"
-	"slices"
 	"testing"
 	"time"
 
@@ -185,16 +184,18 @@ func TestGoAgainstReference(t *testing.T) {
 	}
 }
 
-// TestCatalogNeedsNoCompiler counts the families of which every case has an implementation
-// of the device's own. A family may leave some to the compiler, but none that did not.
+// TestCatalogNeedsNoCompiler has the families of which every case has an implementation of the
+// device's own. Others may leave some to the compiler.
 func TestCatalogNeedsNoCompiler(t *testing.T) {
-	d, whole := openDevice(t), 0
-	for _, f := range kernels.Families() {
-		if !slices.ContainsFunc(kernels.Cases(f.ID), func(c kernels.Case) bool { return !served(t, d, &c) }) {
-			whole++
+	d := openDevice(t)
+	for _, id := range []string{"activation", "arith", "cast", "conv2d", "copy", "fill", "gather", "gemm", "gemm_batch", "gemm_bias", "gemm_i8",
+		"im2col", "l2_distance", "norm", "reduce", "saxpy", "scatter", "softmax", "topk", "transpose"} {
+		cases := kernels.Cases(id)
+		assert.NotEmpty(t, cases, id)
+		for i := range cases {
+			assert.True(t, served(t, d, &cases[i]), cases[i].Name())
 		}
 	}
-	assert.GreaterOrEqual(t, whole, 20)
 }
 
 // served reports whether a device has an implementation of its own for a case.

@@ -236,6 +236,24 @@ func TestFallbackPolicies(t *testing.T) {
 	assert.ErrorIs(t, err, ErrUnsupported)
 }
 
+// TestOpenNothing: a backend that returns neither a device or stream nor an error is not used.
+func TestOpenNothing(t *testing.T) {
+	for _, what := range []string{"open", "stream"} {
+		s := session(t, Config{Fallback: Require}, &nullBackend{name: "npu", devices: 1, nothing: what})
+		_, err := s.Open(t.Context(), "npu:0")
+		require.ErrorIs(t, err, ErrUnsupported, what)
+		assert.ErrorContains(t, err, "npu:0: ", what)
+		assert.ErrorContains(t, err, "nor an error", what)
+	}
+	b := cpuBackend()
+	d, err := session(t, Config{}, b).Open(t.Context(), "cpu:0")
+	require.NoError(t, err)
+	b.nothing = "stream"
+	_, err = d.NewStream()
+	require.ErrorIs(t, err, ErrUnsupported)
+	require.NoError(t, d.Close())
+}
+
 func TestOpenShares(t *testing.T) {
 	s := session(t, Config{}, cpuBackend())
 	a, err := s.Open(t.Context(), "cpu")

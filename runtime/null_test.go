@@ -25,6 +25,7 @@ type nullBackend struct {
 	devices  int
 	probe    func(ctx context.Context) Probe
 	openErr  error
+	nothing  string // the call that returns nil and no error: "open" or "stream"
 	allocErr func() error
 	streamed func() // called while a stream is made
 	compile  func(ctx context.Context) error
@@ -101,6 +102,9 @@ func (b *nullBackend) Open(_ context.Context, i int, _ *Config) (driver.Device, 
 	if b.openErr != nil {
 		return nil, b.openErr
 	}
+	if b.nothing == "open" {
+		return nil, nil
+	}
 	b.opened.Add(1)
 	d := &nullDevice{b: b, i: i}
 	if b.full {
@@ -150,6 +154,9 @@ func (d *nullDevice) Free(driver.Memory) error { d.b.frees.Add(1); return nil }
 func (d *nullDevice) NewStream() (driver.Stream, error) {
 	if d.b.streamed != nil {
 		d.b.streamed()
+	}
+	if d.b.nothing == "stream" {
+		return nil, nil
 	}
 	return &nullStream{b: d.b}, nil
 }

@@ -98,6 +98,9 @@ func Devices(ctx context.Context) ([]Info, error) {
 // never means another one. A device that exists and fails to open is replaced as Config.Fallback
 // says, which is logged and returned by Device.Fallback.
 //
+// A device is opened with its own stream. If the backend cannot make one, its error is that of
+// Open: ErrUnsupported if the backend has no streams.
+//
 // A simulated device ("sim-cuda:0") is opened only by its name.
 //
 // A name with a backend touches no driver but that backend's, unless another device has to stand
@@ -262,6 +265,9 @@ func (s *Session) openCore(ctx context.Context, info Info) (*core, error) {
 		return nil, &OpError{Backend: info.Backend, Device: info.ID, Op: "open", Err: ErrNoDevice}
 	}
 	drv, err := b.Open(ctx, info.NativeIndex, &s.cfg)
+	if err == nil && drv == nil {
+		err = &OpError{Backend: info.Backend, Device: info.ID, Op: "open", Detail: "the backend returned neither a device nor an error", Err: ErrUnsupported}
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -101,11 +101,16 @@ func (set *streams) new(p driver.Priority) (*Stream, error) {
 }
 
 // driverStream returns a stream of the driver, with the priority if the device has priorities.
-func (set *streams) driverStream(p driver.Priority) (driver.Stream, error) {
+func (set *streams) driverStream(p driver.Priority) (s driver.Stream, err error) {
 	if has, ok := set.core.drv.(driver.PriorityStreams); ok && p != driver.Normal {
-		return has.NewPriorityStream(p)
+		s, err = has.NewPriorityStream(p)
+	} else {
+		s, err = set.core.drv.NewStream()
 	}
-	return set.core.drv.NewStream()
+	if err == nil && s == nil {
+		err = fmt.Errorf("the backend returned neither a stream nor an error: %w", ErrUnsupported)
+	}
+	return s, set.core.named("new stream", err)
 }
 
 // register adds s to the streams that the device closes. The caller has entered the device.

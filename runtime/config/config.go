@@ -106,12 +106,6 @@ func Requires(c driver.Config, backend string) (bool, error) {
 	return slices.Contains(c.Required, backend), nil
 }
 
-// wellFormed reports whether name is a possible name of a backend.
-func wellFormed(name string) bool {
-	const letters = "abcdefghijklmnopqrstuvwxyz"
-	return strings.Trim(name, letters+"0123456789-_") == "" && strings.IndexAny(name, letters) == 0
-}
-
 func checkFallback(f driver.Fallback) error {
 	switch f {
 	case "", driver.Prefer, driver.Require:

@@ -82,7 +82,7 @@ var variables = []Variable{
 	{"CONCORD_REQUIRE", "", "backends whose absence must fail tests instead of skipping them", func(c *driver.Config, v string) error {
 		c.Required = strings.FieldsFunc(strings.ToLower(v), func(r rune) bool { return r == ',' || r == ' ' })
 		for _, name := range c.Required { // a backend of another module may not be registered yet: see Requires
-			if !wellFormed(name) {
+			if !driver.ValidName(name) {
 				return fmt.Errorf("%q is not the name of a backend, such as opencl or sim-cuda", name)
 			}
 		}

@@ -80,4 +80,8 @@ func TestTypes(t *testing.T) {
 
 func TestRegister(t *testing.T) {
 	assert.Panics(t, func() { Register(nil) })
+	for _, name := range []string{"", "NPU", "nPu", "8bit", "-npu", "n pu", "npu:0", "npü"} {
+		assert.Panics(t, func() { Register(Missing(name, Unavailable, "")) }, name)
+	}
+	assert.Empty(t, Backends())
 }

@@ -4,6 +4,7 @@ package driver
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -16,11 +17,14 @@ var (
 )
 
 // Register makes a backend available by its name. It is called from init functions and touches no
-// driver. It panics when b is nil or the name is taken: both are mistakes of the program, not
-// conditions of the machine.
+// driver. It panics when b is nil, or its name is taken or not a ValidName: these are mistakes of
+// the program, not conditions of the machine.
 func Register(b Backend) {
 	if b == nil {
 		panic("concord: Register of a nil backend")
+	}
+	if !ValidName(b.Name()) {
+		panic(fmt.Sprintf("concord: Register of backend %q: a name is a lower-case letter, and letters, digits, - and _ after it", b.Name()))
 	}
 	registryMu.Lock()
 	defer registryMu.Unlock()
@@ -28,6 +32,12 @@ func Register(b Backend) {
 		panic("concord: Register called twice for backend " + b.Name())
 	}
 	registry[b.Name()] = b
+}
+
+// ValidName reports whether a backend can have a name, which Backend.Name describes.
+func ValidName(name string) bool {
+	const letters = "abcdefghijklmnopqrstuvwxyz"
+	return strings.Trim(name, letters+"0123456789-_") == "" && strings.IndexAny(name, letters) == 0
 }
 
 // Backends returns the registered backends in the order of preference: by

@@ -132,8 +132,8 @@ func TestFaults(t *testing.T) {
 			l.Args = append(l.Args, l.Args[0])
 			pass(l, int32(1<<10))
 		}, []string{"bad address 0x", "before argument"}},
-		{"diverge", 16, func(l *driver.Launch) { l.Args = append(l.Args, driver.Arg{Kind: driver.ArgLocal, Size: 64}) }, []string{"divergent barrier in group ("}},
-		{"parted", 16, func(*driver.Launch) {}, []string{"divergent barrier in group ("}},
+		{"diverge", 16, func(l *driver.Launch) { l.Args = append(l.Args, driver.Arg{Kind: driver.ArgLocal, Size: 64}) }, []string{": divergent barrier in group (", "): not all items of the group reached it: kernel failed"}},
+		{"parted", 16, func(*driver.Launch) {}, []string{": divergent barrier in group (", "): not all items of the group reached it: kernel failed"}},
 		{"stack", 16, func(*driver.Launch) {}, []string{"stack overflow in group ("}},
 	} {
 		t.Run(c.kernel, func(t *testing.T) {

@@ -180,7 +180,7 @@ func (p *launch) hostError(e *C.concord_error) error {
 		}
 		return p.failed(what+" in "+group, driver.ErrLaunch)
 	case C.CONCORD_BARRIER:
-		return p.failed("divergent barrier in "+group+": "+message(e), driver.ErrLaunch)
+		return p.failed("divergent barrier in "+group+": not all items of the group reached it", driver.ErrLaunch)
 	case C.CONCORD_CANCELLED:
 		return p.failed("the device was closed while it ran", driver.ErrClosed)
 	case C.CONCORD_NOMEM:

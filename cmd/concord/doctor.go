@@ -156,11 +156,7 @@ func (a *app) writeDiagnosis(d *diagnosis) {
 	}
 	t.write(w, "  ")
 	section("Environment")
-	t = &table{}
-	for _, v := range d.Environment {
-		t.add(v.Name, v.shown(), v.Doc)
-	}
-	t.write(w, "  ")
+	a.writeSettings(d.Environment)
 	section("Kernel cache")
 	fmt.Fprintf(w, "  %s\n", d.Cache)
 	section("Host compiler")
@@ -175,6 +171,20 @@ func (a *app) writeDiagnosis(d *diagnosis) {
 		}
 		t.write(w, "  ")
 	}
+}
+
+// writeSettings prints the variables that are set, and how many are not.
+func (a *app) writeSettings(list []setting) {
+	t, unset := &table{}, 0
+	for _, v := range list {
+		if v.Set {
+			t.add(v.Name, cmp.Or(v.Value, "(empty)"), v.Doc)
+		} else {
+			unset++
+		}
+	}
+	t.write(a.stdout, "  ")
+	fmt.Fprintf(a.stdout, "  %d settings of Concord are unset; concord doctor --json lists them with their defaults\n", unset)
 }
 
 func (a *app) writeTried(probes []runtime.Probe) {

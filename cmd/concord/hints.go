@@ -126,18 +126,6 @@ type setting struct {
 	Doc     string `json:"doc,omitempty"`
 }
 
-func (s setting) shown() string {
-	switch {
-	case s.Set && s.Value == "":
-		return "(empty)"
-	case s.Set:
-		return s.Value
-	case s.Default != "":
-		return "(" + s.Default + ")"
-	}
-	return "(unset)"
-}
-
 // foreign are variables of other software that affect discovery.
 var foreign = []struct{ name, doc string }{
 	{"CUDA_HOME", "the CUDA toolkit"}, {"CUDA_VISIBLE_DEVICES", "the GPUs that CUDA shows"},

@@ -104,6 +104,7 @@ usage, 141 the reader of standard output ended first, as in concord top | head.`
 		SilenceErrors: true,
 		RunE:          needsCommand,
 	}
+	root.SetUsageTemplate(usageTemplate(root))
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.AddCommand(a.devicesCommand(), a.topCommand(), a.doctorCommand(), a.demoCommand(), a.translateCommand(),
@@ -139,6 +140,15 @@ func mendCompletion(root *cobra.Command) {
 			"powershell": "  concord completion powershell | Out-String | Invoke-Expression",
 		}[shell.Name()]
 	}
+}
+
+// usageTemplate is cobra's, but for commands that only group others: it takes them for commands
+// that run, because RunE is set.
+func usageTemplate(root *cobra.Command) string {
+	return strings.NewReplacer(
+		"{{if .Runnable}}\n  {{.UseLine}}{{end}}{{if .HasAvailableSubCommands}}\n  {{.CommandPath}} [command]{{end}}",
+		"\n  {{if .HasAvailableSubCommands}}{{.CommandPath}} COMMAND [flags]{{else}}{{.UseLine}}{{end}}",
+		"{{.CommandPath}} [command] --help", "{{.CommandPath}} COMMAND --help").Replace(root.UsageTemplate())
 }
 
 // needsCommand is the error of a command that only groups others.

@@ -86,6 +86,20 @@ func textFile(t *testing.T, name, text string) string {
 	return path
 }
 
+func TestUsageLines(t *testing.T) {
+	for want, args := range map[string][]string{
+		"concord COMMAND [flags]":                 {"--help"},
+		"concord cache COMMAND [flags]":           {"help", "cache"},
+		"concord doctor [flags]":                  {"doctor", "--help"},
+		"concord compile --target T FILE [flags]": {"help", "compile"},
+	} {
+		status, stdout, stderr := concord(args...)
+		require.Equal(t, exitOK, status, stderr)
+		assert.Contains(t, stdout, "\nUsage:\n  "+want+"\n\n")
+		assert.NotContains(t, stdout, "[command]")
+	}
+}
+
 func TestUsage(t *testing.T) {
 	cl := textFile(t, "k.cl", "kernel void k(global int *x) { x[0] = 1; }")
 	for _, args := range [][]string{

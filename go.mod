@@ -5,6 +5,7 @@ go 1.26
 require (
 	github.com/NVIDIA/go-nvml v0.13.2-0
 	github.com/go-gl/cl v0.0.0-20160402050751-283e73a0ca2a
+	github.com/hashicorp/golang-lru/v2 v2.0.7
 	github.com/klauspost/cpuid/v2 v2.2.9
 	github.com/spf13/cobra v1.10.1
 	github.com/stretchr/testify v1.11.1

@@ -48,7 +48,10 @@ type Arg struct {
 	Dir  Dir
 	Type string  // "f32", "bf16", "u8"
 	Len  int     // elements of a buffer
-	V    float64 // of a Value
+	V    float64 // of a Value that is a number
+
+	// Bytes is a Value that is a struct, as it lies in memory; Type is empty then.
+	Bytes []byte
 
 	// Fill gives the Len numbers that an In or InOut buffer holds, the same at every call.
 	Fill func() []float64
@@ -59,6 +62,8 @@ type Arg struct {
 // it returns nil, of a Value its one number.
 func (a *Arg) Data() []float64 {
 	switch {
+	case a.Bytes != nil:
+		return nil
 	case a.Dir == Value:
 		return []float64{a.V}
 	case a.Fill == nil:

@@ -57,6 +57,8 @@ import (
 	"strings"
 	"sync"
 
+	lru "github.com/hashicorp/golang-lru/v2"
+
 	"github.com/concord-compute/concord/source"
 )
 
@@ -75,8 +77,10 @@ type Family struct {
 	Types   []string // values that T takes, or FROM and TO of cast; empty: types are fixed
 	Defines []string // names of the definitions it knows
 
-	// Source has the text, "<ID>.cl", and what it includes beside [Sources].
+	// Source has the text, "<ID>.cl", and what it includes beside [Sources]. A family whose text depends on its
+	// definitions has Text instead, which returns it; its programs are not kept for ever (see [Unit]).
 	Source fs.FS
+	Text   func(defs []source.Define) (string, error)
 
 	// Check says what is wrong with the value of a definition that is not one of T, FROM,
 	// TO, GROUP and TILE. nil: the value has to be 0 or 1.
@@ -138,8 +142,8 @@ func (f *Family) incomplete() string {
 		return "needs an ID that can name a file"
 	case len(f.Kernels) == 0 || slices.Contains(f.Kernels, ""):
 		return "has no kernel, or one without a name"
-	case f.Source == nil:
-		return "has no source"
+	case (f.Source == nil) == (f.Text == nil):
+		return "needs a source or a function that writes it, and not both"
 	case f.Reference == nil:
 		return "has no float64 reference, by which its kernels are judged"
 	case f.Cases == nil:
@@ -147,8 +151,10 @@ func (f *Family) incomplete() string {
 	case len(f.Types) > 0 != slices.ContainsFunc(f.Defines, isTypeDefine):
 		return "needs both a list of types and a definition (T, or FROM and TO) that takes them, or neither"
 	}
-	if _, err := fs.Stat(f.Source, f.ID+".cl"); err != nil {
-		return "has no text in its source: " + err.Error()
+	if f.Source != nil {
+		if _, err := fs.Stat(f.Source, f.ID+".cl"); err != nil {
+			return "has no text in its source: " + err.Error()
+		}
 	}
 	for i, k := range f.Kernels {
 		if slices.Contains(f.Kernels[:i], k) {
@@ -184,8 +190,21 @@ func Cases(id string) []Case {
 	return f.Cases(f)
 }
 
-// units remembers every program by family, features and definitions.
-var units sync.Map // string -> *unitEntry
+// units remembers programs by family, features and definitions: those of texts that are files for ever, of the others
+// the maxGenerated that were used last, of some kilobytes each.
+var (
+	units     sync.Map // string -> *unitEntry
+	generated = must(lru.New[string, *unitEntry](maxGenerated))
+)
+
+const maxGenerated = 1024
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
 
 type unitEntry struct {
 	once sync.Once
@@ -194,7 +213,8 @@ type unitEntry struct {
 }
 
 // Unit returns the program of a family for a device with those features; nil means
-// source.Portable. The same arguments give the same *source.Unit, so that a device compiles it once.
+// source.Portable. The same arguments give the same *source.Unit, so that a device compiles it once; of families with a
+// Text, as long as it is among the last thousand that were asked for.
 // Definitions that are absent have the defaults of the source; T is f32.
 func Unit(id string, features *source.Features, defs ...source.Define) (*source.Unit, error) {
 	f, ok := Find(id)
@@ -208,13 +228,35 @@ func Unit(id string, features *source.Features, defs ...source.Define) (*source.
 	if err != nil {
 		return nil, fmt.Errorf("kernels: %s: %w", id, err)
 	}
-	v, _ := units.LoadOrStore(fmt.Sprintf("%q %v %q", id, *features, defs), new(unitEntry))
-	e := v.(*unitEntry)
+	e := f.entry(fmt.Sprintf("%q %v %q", id, *features, defs))
 	e.once.Do(func() { e.unit, e.err = f.parse(*features, defs) })
 	return e.unit, e.err
 }
 
+// entry returns where a program of the family is remembered.
+func (f *Family) entry(key string) *unitEntry {
+	if f.Text == nil {
+		e, _ := units.LoadOrStore(key, new(unitEntry))
+		return e.(*unitEntry)
+	}
+	if e, ok := generated.Get(key); ok {
+		return e
+	}
+	e := new(unitEntry)
+	if had, ok, _ := generated.PeekOrAdd(key, e); ok {
+		return had
+	}
+	return e
+}
+
 func (f *Family) parse(features source.Features, defs []source.Define) (*source.Unit, error) {
+	if f.Text != nil {
+		text, err := f.Text(defs)
+		if err != nil {
+			return nil, err
+		}
+		return source.Parse(text, source.Options{Name: f.ID + ".cl", Defines: defs, Features: &features, Family: f.ID})
+	}
 	text, err := fs.ReadFile(f.Source, f.ID+".cl")
 	if err != nil {
 		return nil, err

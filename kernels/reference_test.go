@@ -28,7 +28,7 @@ func TestRegisterRefuses(t *testing.T) {
 		"needs an ID":                       func(f *Family) { f.ID = "" },
 		"has no kernel":                     func(f *Family) { f.Kernels = nil },
 		"lists kernel fill twice":           func(f *Family) { f.Kernels = []string{"fill", "fill"} },
-		"has no source":                     func(f *Family) { f.Source = nil },
+		"needs a source or a function":      func(f *Family) { f.Source = nil },
 		"no text in its source":             func(f *Family) { f.ID = "filling" },
 		"no float64 reference":              func(f *Family) { f.Reference = nil },
 		"has no cases":                      func(f *Family) { f.Cases = nil },

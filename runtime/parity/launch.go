@@ -86,6 +86,9 @@ func (sub *subject) run(ctx context.Context, c *kernels.Case) (*outcome, error) 
 
 // argument returns the launch argument for one argument of a case.
 func (sub *subject) argument(ctx context.Context, s *runtime.Stream, a *kernels.Arg, out *outcome, i int) (any, *guarded, error) {
+	if a.Bytes != nil {
+		return a.Bytes, nil, nil
+	}
 	typ, err := runtime.ParseType(a.Type)
 	if err != nil {
 		return nil, nil, err

@@ -1,0 +1,160 @@
+package expr
+
+// Launches of maps as cases of the catalog, and those that parity runs.
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/concord-compute/concord/kernels"
+)
+
+// Case returns one launch of the map as a case of the catalog, with the bound of [Map.Eval]. The layout is one that
+// [Map.Layout] returned. inputs give the elements of each input's buffer, as many as the layout reaches (see
+// [Operand.Reach]), params the parameters. It panics if there are too few of either.
+func (m *Map) Case(shape string, l Layout, inputs []func() []float64, params []float64) kernels.Case {
+	rank, n := l.Rank(), l.Len()
+	c := kernels.Case{Family: Family, Kernel: Kernel, DType: m.outputs[0].elem.String(), Shape: shape, Defines: m.defines(rank)}
+	c.Global, c.Local = kernels.ElementsGrid(n)
+	whole := true // no floating number: every bit is known
+	for _, node := range m.nodes {
+		c.Needs.FP64 = c.Needs.FP64 || node.typ == F64
+		whole = whole && !node.typ.float()
+	}
+	for k, t := range m.inputs {
+		c.Args = append(c.Args, kernels.Arg{Dir: kernels.In, Type: t.String(), Len: max(l.Operands[k].Reach(l.Dims), 1), Fill: inputs[k]})
+	}
+	for j, o := range m.outputs {
+		size := l.Operands[len(m.inputs)+j].Reach(l.Dims)
+		a := kernels.Arg{Dir: kernels.Out, Type: o.elem.String(), Len: max(size, 1)}
+		if rank > 0 || n == 0 { // what lies between elements stays
+			a.Dir, a.Fill = kernels.InOut, func() []float64 { return slices.Repeat([]float64{77}, a.Len) }
+		}
+		c.Args = append(c.Args, a)
+	}
+	for i, t := range m.params {
+		c.Args = append(c.Args, kernels.Arg{Dir: kernels.Value, Type: t.String(), V: params[i]})
+	}
+	if rank == 0 {
+		c.Args = append(c.Args, kernels.Arg{Dir: kernels.Value, Type: "u64", V: float64(n)})
+	} else {
+		c.Args = append(c.Args, kernels.Arg{Dir: kernels.Value, Bytes: l.Bytes()})
+	}
+	c.Tolerance, c.Why = "equal", "integers are computed exactly"
+	if !whole {
+		c.Tolerance, c.Why = "composed of the operations'", "each operation errs by what OpenCL allows and is rounded once"
+		c.Bound = func(arg int, in [][]float64, ref []float64) []float64 {
+			return m.bounds(&l, arg-len(m.inputs), in, ref)
+		}
+	}
+	return c
+}
+
+// Reach returns how many elements of its buffer the operand needs for a layout of those dimensions.
+func (o *Operand) Reach(dims []int) int {
+	if slices.Contains(dims, 0) {
+		return 0
+	}
+	_, hi, _ := o.span(dims)
+	return hi + 1
+}
+
+// bounds are those of output j's elements, from the numbers of a launch's arguments.
+func (m *Map) bounds(l *Layout, j int, in [][]float64, ref []float64) []float64 {
+	number := func(t Type, x float64) Value {
+		if t.float() {
+			return Value{Float: x}
+		}
+		if x >= 1<<63 {
+			return Value{Int: uint64(x)}
+		}
+		return Value{Int: uint64(int64(x))}
+	}
+	operands := len(m.inputs) + len(m.outputs)
+	params, inputs := make([]Value, len(m.params)), make([]Value, len(m.inputs))
+	for i, t := range m.params {
+		params[i] = number(t, in[operands+i][0])
+	}
+	bounds := make([]float64, len(ref))
+	e := evaluation{m: m, values: make([]Value, len(m.nodes))}
+	l.each(func(i int, at []int) {
+		for k, t := range m.inputs {
+			inputs[k] = number(t, in[k][at[k]])
+		}
+		e.run(inputs, params, int64(i))
+		o := m.outputs[j]
+		v, place := e.values[o.node], at[len(m.inputs)+j]
+		bounds[place] = v.Bound
+		if o.elem == F16 || o.elem == BF16 {
+			bounds[place] = storedBound(o.elem, ref[place], v)
+		}
+	})
+	return bounds
+}
+
+// storedBound is the bound of a value that is rounded to 16 bits.
+func storedBound(t Type, ref float64, v Value) float64 {
+	if math.IsInf(v.Bound, 1) || v.Bound == 0 {
+		return v.Bound
+	}
+	largest := 65504.0
+	if t == BF16 {
+		largest = 0x1.fep127
+	}
+	if math.Abs(v.Float)+v.Bound >= largest {
+		return math.Inf(1)
+	}
+	return kernels.Stored(t.String(), ref, v.Bound)
+}
+
+// cases are maps that are wanted often, and layouts that hurt.
+func cases(*kernels.Family) []kernels.Case {
+	var list []kernels.Case
+	add := func(name string, l *Layout, outputs ...*Expr) {
+		m, err := New(outputs...)
+		if err != nil {
+			panic(fmt.Sprintf("expr: case %s: %v", name, err))
+		}
+		one := func(shape string, l Layout) {
+			l, err := m.Layout(l)
+			if err != nil {
+				panic(fmt.Sprintf("expr: case %s: %v", name, err))
+			}
+			var inputs []func() []float64
+			for k, t := range m.inputs {
+				inputs = append(inputs, kernels.Uniform(t.String(), max(l.Operands[k].Reach(l.Dims), 1), uint64(k+1), -3, 3))
+			}
+			list = append(list, m.Case(name+" "+shape, l, inputs, []float64{3, 5}[:len(m.params)]))
+		}
+		if l != nil {
+			one(fmt.Sprint(l.Dims), *l)
+			return
+		}
+		for _, n := range []int{0, 1, Tile - 1, Tile, Tile + 1, 65537} {
+			one(fmt.Sprintf("n=%d", n), dense(n, len(m.inputs)+len(m.outputs)))
+		}
+	}
+	v, w := Input(0, F32), Input(1, F32)
+	add("copy", nil, v)
+	add("chain", nil, v.Mul(v.Number(1.5)).Add(v.Number(0.25)).Mul(v).Sub(v.Number(0.5)).Relu().Mul(v.Number(2)))
+	add("sigmoid and gradient", nil, v.Sigmoid(), Gradient(v.Sigmoid(), w, v)[0])
+	add("random", nil, Random(Param(0, U64), 7, 2), Index().Mul(Index()))
+	for _, t := range []Type{F64, F16, BF16} {
+		x := Input(0, t)
+		add(t.String(), nil, x.Tanh().Add(x.Exp()).Output(t))
+	}
+	for _, t := range Types() {
+		if x := Input(0, t); t.integer() {
+			y := Input(1, t)
+			add(t.String(), nil, Apply(Div, x, y).Add(Apply(Shr, x, y).Mul(x)), Apply(Rem, x, y).Lt(y).Select(x.Cast(F32), y.Cast(F32)),
+				x.Cast(I32), x.Cast(U8), Float(F32, 1.5).Mul(x.Cast(F32)).Cast(t))
+		}
+	}
+	add("outer product", &Layout{Dims: []int{31, 33}, Operands: []Operand{{Steps: []int{1, 0}}, {Steps: []int{0, 1}}, Rows(31, 33)}}, v.Mul(w))
+	add("reversed into columns", &Layout{Dims: []int{5, 1030}, Operands: []Operand{{First: 5*1030 - 1, Steps: []int{-1030, -1}}, {Steps: []int{1, 6}}}}, v.Neg())
+	eight := []int{2, 3, 2, 1, 3, 2, 2, 5}
+	add("eight dimensions", &Layout{Dims: eight, Operands: []Operand{{Steps: []int{0, 2, 0, 0, 6, 1, 0, 18}}, Rows(eight...), {Steps: []int{1, 2, 6, 12, 12, 36, 72, 144}}}},
+		v.Sub(w))
+	return list
+}

@@ -1,0 +1,559 @@
+package expr
+
+// The evaluation in float64, which judges every other, and the bound of the error that a device may make.
+
+import (
+	"math"
+	"math/bits"
+)
+
+// Value is a number of any type: Float where the type is a floating one, else Int, extended to 64 bits as the type is
+// signed or not; a Bool is 0 or 1. A device may have another number, away from this one by at most Bound.
+type Value struct {
+	Float float64
+	Int   uint64
+	Bound float64
+}
+
+// Eval computes the outputs of one element in float64, each operation rounded to its type, with bounds of what a
+// device may compute. inputs and params have a value for each slot, index is the element's position. An output of 16
+// bits is not rounded to them yet.
+//
+// The bound is composed of those of the operations: of an operand that may be off, both ends are tried where the
+// function is monotonic, and a comparison that may turn out either way counts as both.
+func (m *Map) Eval(inputs, params []Value, index int64) []Value {
+	e := evaluation{m: m, values: make([]Value, len(m.nodes))}
+	e.run(inputs, params, index)
+	out := make([]Value, len(m.outputs))
+	for i, o := range m.outputs {
+		out[i] = e.values[o.node]
+	}
+	return out
+}
+
+// evaluation keeps the memory of Eval from one element to the next.
+type evaluation struct {
+	m      *Map
+	values []Value
+}
+
+func (e *evaluation) run(inputs, params []Value, index int64) {
+	for i := range e.m.nodes {
+		n := &e.m.nodes[i]
+		switch n.op {
+		case opInput:
+			e.values[i] = flushable(n.typ, inputs[n.slot])
+		case opParam:
+			e.values[i] = flushable(n.typ, params[n.slot])
+		case opConst:
+			e.values[i] = constant(n)
+		case opIndex:
+			e.values[i] = Value{Int: uint64(index)}
+		case opRandom:
+			words := philox(e.values[n.args[0]].Int, uint64(index), uint32(n.bits>>2))
+			e.values[i] = Value{Int: uint64(words[n.bits&3])}
+		default:
+			var args [3]Value
+			for j, a := range n.args[:ops[n.op].arity] {
+				args[j] = e.values[a]
+			}
+			from := e.m.nodes[n.args[max(ops[n.op].arity-1, 0)]].typ
+			e.values[i] = compute(n, from, &args)
+		}
+	}
+}
+
+// constant is the value of a number.
+func constant(n *node) Value {
+	switch n.typ {
+	case F32:
+		return flushable(F32, Value{Float: float64(math.Float32frombits(uint32(n.bits)))})
+	case F64:
+		return flushable(F64, Value{Float: math.Float64frombits(n.bits)})
+	}
+	return Value{Int: n.bits}
+}
+
+// smallest and largest are the ends of the normal numbers of a floating type, and unit is half a unit in the last
+// place of 1; of double twice that, since there Eval errs as much as a device.
+func (t Type) smallest() float64 {
+	if t == F64 {
+		return 0x1p-1022
+	}
+	return 0x1p-126
+}
+
+func (t Type) largest() float64 {
+	if t == F64 {
+		return math.MaxFloat64
+	}
+	return math.MaxFloat32
+}
+
+func (t Type) unit() float64 {
+	if t == F64 {
+		return 0x1p-52
+	}
+	return 0x1p-24
+}
+
+// flushable is v, which a device may take for 0 where it is denormal.
+func flushable(t Type, v Value) Value {
+	if t.float() && v.Float != 0 && math.Abs(v.Float) < t.smallest() {
+		v.Bound = max(v.Bound, math.Abs(v.Float))
+	}
+	return v
+}
+
+// rounded is x as a value of a floating type with a bound of e before the rounding and ulp units in the last place
+// for the function; 0 stands for a correct rounding, which is that of the result itself.
+func rounded(t Type, x, e, ulp float64) Value {
+	y := x
+	if t == F32 {
+		y = float64(float32(x))
+	}
+	if y != y {
+		if e > 0 {
+			return Value{Float: y, Bound: math.Inf(1)}
+		}
+		return Value{Float: y}
+	}
+	if ulp > 0 {
+		e += 2 * ulp * t.unit() * math.Abs(x)
+	}
+	if e > 0 { // the rounding of a result that is off already
+		e += t.unit() * (math.Abs(x) + e)
+		if e != e || math.IsInf(y, 0) && math.IsInf(x, 0) == false || math.Abs(y)+e > t.largest() {
+			e = math.Inf(1)
+		}
+	}
+	if tiny := t.smallest(); math.Abs(x)-e < tiny && (x != 0 || e > 0) {
+		e += tiny // it may be flushed to zero
+	}
+	return Value{Float: y, Bound: e}
+}
+
+// monotonic is f(x), where f has no turn within the bound of x.
+func monotonic(t Type, f func(float64) float64, x Value, ulp float64) Value {
+	y := f(x.Float)
+	if x.Bound == 0 {
+		return rounded(t, y, 0, ulp)
+	}
+	lo, hi := f(x.Float-x.Bound), f(x.Float+x.Bound)
+	return rounded(t, y, farther(y, lo, hi), ulp)
+}
+
+// farther is how far y is from the more distant of two ends.
+func farther(y, lo, hi float64) float64 {
+	if lo == y && hi == y {
+		return 0
+	}
+	if e := max(math.Abs(lo-y), math.Abs(hi-y)); e == e {
+		return e
+	}
+	return math.Inf(1)
+}
+
+// compute is one operation on numbers. from is the type of its last operand.
+func compute(n *node, from Type, args *[3]Value) Value {
+	a, b, c := args[0], args[1], args[2]
+	switch n.op {
+	case Select:
+		chosen, other := c, b
+		if a.Int != 0 {
+			chosen, other = b, c
+		}
+		if a.Bound > 0 {
+			chosen.Bound = max(chosen.Bound, distance(n.typ, chosen, other)+other.Bound)
+		}
+		return chosen
+	case Cast:
+		return cast(n.typ, from, a)
+	case Bits:
+		return reinterpret(n.typ, from, a)
+	}
+	if from.float() {
+		return computeFloat(n, from, a, b, c)
+	}
+	return computeInt(n, from, a, b)
+}
+
+// distance is how far apart two values are; without end if one is no number.
+func distance(t Type, a, b Value) float64 {
+	d := 0.0
+	if t.float() {
+		if a.Float == b.Float || a.Float != a.Float && b.Float != b.Float {
+			return 0
+		}
+		d = math.Abs(a.Float - b.Float)
+	} else if a.Int != b.Int {
+		d = math.Abs(t.asFloat(a.Int) - t.asFloat(b.Int))
+		d = max(d, 1)
+	}
+	if d != d {
+		return math.Inf(1)
+	}
+	return d
+}
+
+// asFloat is an integer as a float64, to nearest even.
+func (t Type) asFloat(x uint64) float64 {
+	if t.kind() == signed {
+		return float64(int64(x))
+	}
+	return float64(x)
+}
+
+// unary are the functions of one floating number in float64.
+var unary = [opEnd]func(float64) float64{
+	Sqrt: math.Sqrt, Rsqrt: func(x float64) float64 { return 1 / math.Sqrt(x) },
+	Exp: math.Exp, Exp2: math.Exp2, Expm1: math.Expm1, Log: math.Log, Log2: math.Log2, Log1p: math.Log1p,
+	Sin: math.Sin, Cos: math.Cos, Tan: math.Tan, Sinh: math.Sinh, Cosh: math.Cosh, Tanh: math.Tanh, Atan: math.Atan,
+	Erf: math.Erf, Erfc: math.Erfc,
+	Floor: math.Floor, Ceil: math.Ceil, Trunc: math.Trunc, Round: math.RoundToEven,
+}
+
+func computeFloat(n *node, t Type, a, b, c Value) Value {
+	x, y := a.Float, b.Float
+	e := a.Bound + b.Bound
+	ulp := ops[n.op].ulp
+	switch n.op {
+	case Neg:
+		return Value{Float: -x, Bound: a.Bound}
+	case Abs:
+		return Value{Float: math.Abs(x), Bound: a.Bound}
+	case CopySign:
+		v := Value{Float: math.Copysign(x, y), Bound: a.Bound}
+		if b.Bound >= math.Abs(y) && b.Bound > 0 {
+			v.Bound += 2 * math.Abs(x)
+		}
+		return v
+	case IsNaN:
+		return truthValue(x != x, math.IsInf(a.Bound, 1))
+	case Floor, Ceil, Trunc, Round:
+		f := unary[n.op]
+		if a.Bound == 0 {
+			return Value{Float: f(x)}
+		}
+		return Value{Float: f(x), Bound: farther(f(x), f(x-a.Bound), f(x+a.Bound))}
+	case Sin, Cos:
+		if a.Bound == 0 {
+			return rounded(t, unary[n.op](x), 0, ulp)
+		}
+		return rounded(t, unary[n.op](x), min(a.Bound, 2), ulp)
+	case Tan:
+		if a.Bound > 0 && math.Floor((x-a.Bound)/math.Pi+0.5) != math.Floor((x+a.Bound)/math.Pi+0.5) {
+			return Value{Float: math.Tan(x), Bound: math.Inf(1)}
+		}
+	case Cosh:
+		v := monotonic(t, math.Cosh, a, ulp)
+		if a.Bound > math.Abs(x) {
+			v.Bound += v.Float - 1
+		}
+		return v
+	case Add, Sub:
+		if n.op == Sub {
+			y = -y
+		}
+		return rounded(t, x+y, notANumber(e, x, y), 0)
+	case Mul:
+		return rounded(t, x*y, notANumber(product(a, b), x, y), 0)
+	case FMA:
+		return rounded(t, math.FMA(x, y, c.Float), notANumber(product(a, b)+c.Bound, x, y, c.Float), 0)
+	case Div:
+		if t == F64 {
+			ulp = 0
+		}
+		if e == 0 {
+			return rounded(t, x/y, 0, ulp)
+		}
+		if x != x || y != y {
+			return rounded(t, x/y, notANumber(e, x, y), ulp)
+		}
+		if math.Abs(y) <= b.Bound {
+			return Value{Float: x / y, Bound: math.Inf(1)}
+		}
+		return rounded(t, x/y, (a.Bound+math.Abs(x/y)*b.Bound)/(math.Abs(y)-b.Bound), ulp)
+	case Rem:
+		v := Value{Float: math.Mod(x, y)}
+		if e > 0 && x == x && y == y {
+			v.Bound = 2*math.Abs(y) + e
+			if math.IsInf(y, 0) || v.Float != v.Float {
+				v.Bound = math.Inf(1)
+			}
+		}
+		return flushable(t, v)
+	case Min, Max:
+		first := x < y
+		if n.op == Max {
+			first = x > y
+		}
+		if first || x != x {
+			a.Bound = max(a.Bound, b.Bound)
+			return a
+		}
+		b.Bound = max(a.Bound, b.Bound)
+		return b
+	case Pow:
+		return power(t, a, b, ulp)
+	case Atan2:
+		if e == 0 {
+			return rounded(t, math.Atan2(x, y), 0, ulp)
+		}
+		r := math.Hypot(x, y)
+		if e >= r || y < b.Bound && math.Abs(x) <= a.Bound {
+			return Value{Float: math.Atan2(x, y), Bound: 2 * math.Pi}
+		}
+		return rounded(t, math.Atan2(x, y), e/(r-e), ulp)
+	case Eq, Ne, Lt, Le:
+		return compare(n.op, x == y, x < y, x != x || y != y, math.Abs(x-y) <= e && e > 0 || math.IsInf(e, 1))
+	}
+	return monotonic(t, unary[n.op], a, ulp)
+}
+
+// notANumber is the bound e of a result whose operands are those: nothing is uncertain about a NaN.
+func notANumber(e float64, operands ...float64) float64 {
+	for _, x := range operands {
+		if x != x {
+			return 0
+		}
+	}
+	return e
+}
+
+// product is how far a·b may be off.
+func product(a, b Value) float64 {
+	e := 0.0
+	if b.Bound > 0 {
+		e += math.Abs(a.Float) * b.Bound
+	}
+	if a.Bound > 0 {
+		e += math.Abs(b.Float)*a.Bound + a.Bound*b.Bound
+	}
+	if e != e {
+		return math.Inf(1)
+	}
+	return e
+}
+
+// power tries the corners, between which a power of a positive number is monotonic.
+func power(t Type, a, b Value, ulp float64) Value {
+	y := math.Pow(a.Float, b.Float)
+	if a.Bound == 0 && b.Bound == 0 {
+		return rounded(t, y, 0, ulp)
+	}
+	if a.Float-a.Bound <= 0 {
+		return Value{Float: y, Bound: math.Inf(1)}
+	}
+	e := 0.0
+	for _, x := range []float64{a.Float - a.Bound, a.Float + a.Bound} {
+		e = max(e, farther(y, math.Pow(x, b.Float-b.Bound), math.Pow(x, b.Float+b.Bound)))
+	}
+	return rounded(t, y, e, ulp)
+}
+
+func truthValue(b, either bool) Value {
+	v := Value{Int: truthBits(b)}
+	if either {
+		v.Bound = 1
+	}
+	return v
+}
+
+// compare is a comparison from whether its operands are equal, in order, not comparable, and too close to tell.
+func compare(op Op, equal, less, unordered, close bool) Value {
+	switch op {
+	case Eq:
+		return truthValue(equal, close)
+	case Ne:
+		return truthValue(!equal, close)
+	case Lt:
+		return truthValue(less, close)
+	}
+	return truthValue(!unordered && (less || equal), close)
+}
+
+func computeInt(n *node, t Type, a, b Value) Value {
+	x, y := a.Int, b.Int
+	if t == Bool && n.op == Not {
+		return Value{Int: x ^ 1, Bound: a.Bound}
+	}
+	less := x < y
+	if t.kind() == signed {
+		less = int64(x) < int64(y)
+	}
+	e := a.Bound + b.Bound
+	var z uint64
+	switch n.op {
+	case Neg:
+		z = -x
+	case Abs:
+		if z = x; t.kind() == signed && int64(x) < 0 {
+			z = -x
+		}
+	case Not:
+		z = ^x
+	case Add:
+		z = x + y
+	case Sub:
+		z = x - y
+	case Mul:
+		z = x * y
+	case Div, Rem:
+		z = divide(n.op, t, x, y)
+	case Min, Max:
+		if z = y; less == (n.op == Min) {
+			z = x
+		}
+		return Value{Int: z, Bound: max(a.Bound, b.Bound)}
+	case And:
+		z = x & y
+	case Or:
+		z = x | y
+	case Xor:
+		z = x ^ y
+	case Shl:
+		z = x << (y & uint64(types[t].bits-1))
+	case Shr:
+		if count := y & uint64(types[t].bits-1); t.kind() == signed {
+			z = uint64(int64(x) >> count)
+		} else {
+			z = x >> count
+		}
+	case Eq, Ne, Lt, Le:
+		return compare(n.op, x == y, less, false, e > 0 && distance(t, a, b) <= e)
+	}
+	v := Value{Int: wrap(t, z)}
+	switch {
+	case e == 0:
+	case t == Bool:
+		v.Bound = 1
+	default:
+		v.Bound = math.Inf(1) // it may have wrapped, or another bit be set
+	}
+	return v
+}
+
+// divide is x / y or what it leaves.
+func divide(op Op, t Type, x, y uint64) uint64 {
+	switch {
+	case y == 0:
+		return 0
+	case t.kind() != signed && op == Div:
+		return x / y
+	case t.kind() != signed:
+		return x % y
+	case int64(y) == -1 && op == Div: // the smallest number has no negative
+		return -x
+	case int64(y) == -1:
+		return 0
+	case op == Div:
+		return uint64(int64(x) / int64(y))
+	}
+	return uint64(int64(x) % int64(y))
+}
+
+// cast is a value as one of another type.
+func cast(to, from Type, a Value) Value {
+	switch {
+	case from.float() && to.float():
+		return rounded(to, a.Float, a.Bound, 0)
+	case from.float():
+		x := truncate(to, a.Float)
+		v := Value{Int: x}
+		if a.Bound > 0 {
+			v.Bound = farther(to.asFloat(x), to.asFloat(truncate(to, a.Float-a.Bound)), to.asFloat(truncate(to, a.Float+a.Bound)))
+		}
+		return v
+	case to.float():
+		x := from.asFloat(a.Int)
+		if to == F32 { // rounded once
+			x = float64(float32(a.Int))
+			if from.kind() == signed {
+				x = float64(float32(int64(a.Int)))
+			}
+		}
+		v := Value{Float: x, Bound: a.Bound}
+		if a.Bound > 0 {
+			v.Bound += to.unit() * (math.Abs(x) + a.Bound)
+		}
+		return v
+	}
+	v := Value{Int: saturate(to, from, a.Int), Bound: a.Bound}
+	return v
+}
+
+// ends are the smallest and the largest number of an integer type.
+func (t Type) ends() (lo int64, hi uint64) {
+	n := uint(types[t].bits)
+	if t.kind() == signed {
+		return -1 << (n - 1), 1<<(n-1) - 1
+	}
+	return 0, math.MaxUint64 >> (64 - n)
+}
+
+// truncate is the integer of a type nearest to the whole part of x.
+func truncate(t Type, x float64) uint64 {
+	lo, hi := t.ends()
+	switch {
+	case x != x:
+		return 0
+	case x <= float64(lo):
+		return uint64(lo)
+	case x >= float64(hi): // 2^63 and 2^64 are above the ends, which float64 does not have
+		return hi
+	case x < 0:
+		return uint64(int64(x))
+	}
+	return uint64(x)
+}
+
+// saturate is the integer of a type nearest to that of another.
+func saturate(to, from Type, x uint64) uint64 {
+	lo, hi := to.ends()
+	if from.kind() == signed && int64(x) < 0 {
+		if int64(x) < lo {
+			return uint64(lo)
+		}
+		return x
+	}
+	return min(x, hi)
+}
+
+// reinterpret is the same bits as another type.
+func reinterpret(to, from Type, a Value) Value {
+	raw := a.Int
+	switch from {
+	case F32:
+		raw = uint64(math.Float32bits(float32(a.Float)))
+	case F64:
+		raw = math.Float64bits(a.Float)
+	}
+	v := Value{}
+	switch to {
+	case F32:
+		v.Float = float64(math.Float32frombits(uint32(raw)))
+	case F64:
+		v.Float = math.Float64frombits(raw)
+	default:
+		v.Int = wrap(to, raw)
+	}
+	if a.Bound > 0 || a.Float != a.Float { // the bits of a NaN are a device's own
+		v.Bound = math.Inf(1)
+	}
+	return flushable(to, v)
+}
+
+// philox is Philox4x32-10: four words of 32 random bits.
+func philox(seed, counter uint64, stream uint32) [4]uint32 {
+	c := [4]uint32{uint32(counter), uint32(counter >> 32), stream, 0}
+	k0, k1 := uint32(seed), uint32(seed>>32)
+	for range 10 {
+		hi0, lo0 := bits.Mul32(0xD2511F53, c[0])
+		hi1, lo1 := bits.Mul32(0xCD9E8D57, c[2])
+		c = [4]uint32{hi1 ^ c[1] ^ k0, lo1, hi0 ^ c[3] ^ k1, lo0}
+		k0 += 0x9E3779B9
+		k1 += 0xBB67AE85
+	}
+	return c
+}

@@ -1,0 +1,222 @@
+package expr
+
+// Expr: the nodes of an expression and how they are made.
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Expr is an expression of one type: an immutable value that any number of other expressions may contain. A mistake,
+// an operand of a wrong type, stays with every expression that is made of it until [New] or Err returns it.
+type Expr struct {
+	op   Op
+	typ  Type     // of the value
+	elem Type     // of an input: that of its elements
+	slot int      // of an input or a parameter
+	bits uint64   // of a number: its bits in typ; of random bits: stream<<2 | lane
+	args [3]*Expr // as many as op has operands
+	err  error
+}
+
+// ErrInvalid says that an expression is not well formed. The error that wraps it names the operation.
+var ErrInvalid = errors.New("expr: invalid expression")
+
+func wrong(format string, args ...any) *Expr {
+	return &Expr{err: fmt.Errorf(format+": %w", append(args, ErrInvalid)...)}
+}
+
+// maxSlots is how many operands, inputs and outputs together, and how many parameters a map has at most: OpenCL
+// promises 1,024 bytes of arguments.
+const maxSlots = 16
+
+// Input is the element of operand number slot, from 0 on, that belongs to the element being computed. Every slot up
+// to the highest has to be used, always with the same type.
+func Input(slot int, t Type) *Expr {
+	if slot < 0 || slot >= maxSlots || !t.valid() || t == Bool {
+		return wrong("input %d of type %v: the slots are 0 to %d and the types those of elements", slot, t, maxSlots-1)
+	}
+	return &Expr{op: opInput, typ: t.computed(), elem: t, slot: slot}
+}
+
+// Param is a number that each launch gives, parameter number slot from 0 on. half and bfloat16 are no types of
+// parameters.
+func Param(slot int, t Type) *Expr {
+	if slot < 0 || slot >= maxSlots || !t.valid() || t == Bool || t.computed() != t {
+		return wrong("parameter %d of type %v: the slots are 0 to %d and the types those that are computed in", slot, t, maxSlots-1)
+	}
+	return &Expr{op: opParam, typ: t, slot: slot}
+}
+
+// Float is the number x, rounded to a floating type.
+func Float(t Type, x float64) *Expr {
+	switch t {
+	case F32:
+		return &Expr{op: opConst, typ: t, bits: uint64(math.Float32bits(float32(x)))}
+	case F64:
+		return &Expr{op: opConst, typ: t, bits: math.Float64bits(x)}
+	}
+	return wrong("a floating number of type %v: there are f32 and f64", t)
+}
+
+// Int is the whole number x modulo 2^bits as a number of an integer type; as a Bool it is whether x is not 0.
+func Int(t Type, x int64) *Expr {
+	switch {
+	case t == Bool:
+		return &Expr{op: opConst, typ: t, bits: truthBits(x != 0)}
+	case t.valid() && t.integer():
+		return &Expr{op: opConst, typ: t, bits: wrap(t, uint64(x))}
+	}
+	return wrong("an integer of type %v", t)
+}
+
+// Number is x as a number of whatever type the expression e has.
+func (e *Expr) Number(x float64) *Expr {
+	switch {
+	case e.err != nil:
+		return e
+	case e.typ.float():
+		return Float(e.typ, x)
+	}
+	return Int(e.typ, int64(x))
+}
+
+// Index is the position of the element being computed in the outputs' order of rows, from 0 on, an I64.
+func Index() *Expr { return &Expr{op: opIndex, typ: I64} }
+
+// Random is 32 random bits, a U32: word number lane, 0 to 3, of Philox4x32-10 (Salmon et al., 2011) with the key seed,
+// a U64, and the counter made of Index and stream. They are the same on every device.
+func Random(seed *Expr, stream uint32, lane int) *Expr {
+	switch {
+	case seed.err != nil:
+		return seed
+	case seed.typ != U64 || lane < 0 || lane > 3:
+		return wrong("random bits with a seed of type %v, lane %d: the seed is a u64 and lanes are 0 to 3", seed.typ, lane)
+	}
+	return &Expr{op: opRandom, typ: U32, bits: uint64(stream)<<2 | uint64(lane), args: [3]*Expr{seed}}
+}
+
+// Apply is an operation on operands. Select, Cast and Bits have methods of their own.
+func Apply(op Op, args ...*Expr) *Expr {
+	if op < Neg || op >= opEnd || op == Cast || op == Bits {
+		return wrong("operation %v cannot be applied by that name", op)
+	}
+	info := &ops[op]
+	if len(args) != info.arity {
+		return wrong("%s takes %d operands, not %d", info.name, info.arity, len(args))
+	}
+	e := &Expr{op: op}
+	for i, a := range args {
+		if a == nil {
+			return wrong("operand %d of %s is nil", i, info.name)
+		}
+		if a.err != nil {
+			return a
+		}
+		e.args[i] = a
+	}
+	if op == Select {
+		if args[0].typ != Bool || args[1].typ != args[2].typ {
+			return wrong("select of a %v between %v and %v: it takes a bool and two values of one type", args[0].typ, args[1].typ, args[2].typ)
+		}
+		e.typ = args[1].typ
+		return e
+	}
+	e.typ = args[0].typ
+	for _, a := range args {
+		if a.typ != e.typ {
+			return wrong("%s of %v and %v: it takes one type, see Cast", info.name, e.typ, a.typ)
+		}
+	}
+	if !info.takes.accepts(e.typ) {
+		return wrong("%s of %v", info.name, e.typ)
+	}
+	if info.truth {
+		e.typ = Bool
+	}
+	return e
+}
+
+// Cast is e as the nearest value of another type, rounded once: to floating types to nearest even, to integers toward
+// zero, saturating, with 0 for a NaN. A Bool is 0 or 1; as a Bool, a value is whether it is not 0.
+func (e *Expr) Cast(t Type) *Expr {
+	switch {
+	case e.err != nil || e.typ == t:
+		return e
+	case !t.valid() || t.computed() != t:
+		return wrong("cast to %v: values are not computed in it; an output can have it", t)
+	case t == Bool:
+		return e.Ne(e.Number(0))
+	}
+	return &Expr{op: Cast, typ: t, args: [3]*Expr{e}}
+}
+
+// Bits is the same bits as a value of another type of that size.
+func (e *Expr) Bits(t Type) *Expr {
+	switch {
+	case e.err != nil || e.typ == t:
+		return e
+	case !t.valid() || t.computed() != t || t == Bool || e.typ == Bool || types[t].bits != types[e.typ].bits:
+		return wrong("the bits of %v as %v", e.typ, t)
+	}
+	return &Expr{op: Bits, typ: t, args: [3]*Expr{e}}
+}
+
+// Type returns the type of the value; 0 if the expression has a mistake.
+func (e *Expr) Type() Type { return e.typ }
+
+// Err returns the first mistake of an expression, which wraps ErrInvalid, or nil.
+func (e *Expr) Err() error { return e.err }
+
+// The operations as methods. What they compute is said at their names among the constants.
+
+func (e *Expr) Add(x *Expr) *Expr { return Apply(Add, e, x) } // Add is e + x.
+func (e *Expr) Sub(x *Expr) *Expr { return Apply(Sub, e, x) } // Sub is e - x.
+func (e *Expr) Mul(x *Expr) *Expr { return Apply(Mul, e, x) } // Mul is e · x.
+func (e *Expr) Div(x *Expr) *Expr { return Apply(Div, e, x) } // Div is e / x.
+func (e *Expr) Min(x *Expr) *Expr { return Apply(Min, e, x) } // Min is the smaller of e and x.
+func (e *Expr) Max(x *Expr) *Expr { return Apply(Max, e, x) } // Max is the larger of e and x.
+func (e *Expr) Pow(x *Expr) *Expr { return Apply(Pow, e, x) } // Pow is e to the power of x.
+
+func (e *Expr) Neg() *Expr  { return Apply(Neg, e) }  // Neg is -e.
+func (e *Expr) Abs() *Expr  { return Apply(Abs, e) }  // Abs is |e|.
+func (e *Expr) Sqrt() *Expr { return Apply(Sqrt, e) } // Sqrt is √e.
+func (e *Expr) Exp() *Expr  { return Apply(Exp, e) }  // Exp is the exponential of e.
+func (e *Expr) Log() *Expr  { return Apply(Log, e) }  // Log is the natural logarithm of e.
+func (e *Expr) Tanh() *Expr { return Apply(Tanh, e) } // Tanh is the hyperbolic tangent of e.
+func (e *Expr) Erf() *Expr  { return Apply(Erf, e) }  // Erf is the error function of e.
+
+func (e *Expr) Eq(x *Expr) *Expr { return Apply(Eq, e, x) } // Eq is whether e = x, a Bool.
+func (e *Expr) Ne(x *Expr) *Expr { return Apply(Ne, e, x) } // Ne is whether e ≠ x, a Bool.
+func (e *Expr) Lt(x *Expr) *Expr { return Apply(Lt, e, x) } // Lt is whether e < x, a Bool.
+func (e *Expr) Le(x *Expr) *Expr { return Apply(Le, e, x) } // Le is whether e ≤ x, a Bool.
+
+// Select is x where e, a Bool, is true, and y elsewhere.
+func (e *Expr) Select(x, y *Expr) *Expr { return Apply(Select, e, x, y) }
+
+// Relu is max(e, 0).
+func (e *Expr) Relu() *Expr { return e.Max(e.Number(0)) }
+
+// Sigmoid is 1 / (1 + e^-e).
+func (e *Expr) Sigmoid() *Expr {
+	one := e.Number(1)
+	return one.Div(one.Add(e.Neg().Exp()))
+}
+
+// wrap cuts bits down to those of an integer type and extends them to 64 as the type does: values of integers are
+// kept so in all evaluators that are written in Go.
+func wrap(t Type, x uint64) uint64 {
+	shift := 64 - uint(types[t].bits)
+	if t.kind() == signed {
+		return uint64(int64(x<<shift) >> shift)
+	}
+	return x << shift >> shift
+}
+
+func truthBits(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
+}

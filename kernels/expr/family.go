@@ -1,0 +1,279 @@
+package expr
+
+// The family "expr" of the catalog: how devices find what they run for a map.
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/concord-compute/concord/kernels"
+	"github.com/concord-compute/concord/runtime/half"
+	"github.com/concord-compute/concord/source"
+)
+
+// Family is the ID of the family of every map's program.
+const Family = "expr"
+
+// The definitions of a program: the map in its canonical form, and the rank of the operands.
+const (
+	defineMap  = "MAP"
+	defineRank = "RANK"
+)
+
+func init() {
+	kernels.Register(kernels.Family{
+		ID: Family, Doc: "expressions, computed element by element from operands of up to eight dimensions",
+		Kernels: []string{Kernel}, Defines: []string{defineMap, defineRank},
+		Text: text, Check: checkDefine, Reference: reference, Native: native, Cases: cases,
+	})
+}
+
+// Unit returns the map's program for a device with those features, nil for source.Portable, and operands of a rank: 0
+// where all are dense, see [Layout.Rank]. It is one of kernels.Unit.
+func (m *Map) Unit(features *source.Features, rank int) (*source.Unit, error) {
+	return kernels.Unit(Family, features, m.defines(rank)...)
+}
+
+func (m *Map) defines(rank int) []source.Define {
+	return []source.Define{{Name: defineMap, Value: m.text}, {Name: defineRank, Value: strconv.Itoa(rank)}}
+}
+
+func checkDefine(d source.Define) error {
+	if d.Name == defineRank {
+		if n, err := strconv.Atoi(d.Value); err != nil || n < 0 || n > MaxRank {
+			return fmt.Errorf("RANK=%s is not from 0 to %d", d.Value, MaxRank)
+		}
+		return nil
+	}
+	_, err := Parse(d.Value)
+	return err
+}
+
+// identity is the map of a program without definitions: a copy of floats.
+const identity = "input.f32.0;out.f32.0"
+
+func definition(define func(name string) (string, bool)) (*Map, int, error) {
+	text, ok := define(defineMap)
+	if !ok {
+		text = identity
+	}
+	value, _ := define(defineRank)
+	rank, _ := strconv.Atoi(value)
+	m, err := Parse(text)
+	return m, rank, err
+}
+
+func text(defs []source.Define) (string, error) {
+	m, rank, err := definition(func(name string) (string, bool) {
+		for _, d := range defs {
+			if d.Name == name {
+				return d.Value, true
+			}
+		}
+		return "", false
+	})
+	if err != nil {
+		return "", err
+	}
+	return m.Text(rank), nil
+}
+
+// OfUnit returns the map of a program of this family, and the rank of its operands.
+func OfUnit(u *source.Unit) (m *Map, rank int, err error) { return definition(u.Define) }
+
+// Launch is what one launch of a map's kernel asks for.
+type Launch struct {
+	Layout Layout
+	Params []uint64 // bits of each parameter
+	First  int      // position among the arguments of the first operand, behind which the others follow
+}
+
+// Read takes a launch of the map apart. It ends the launch, as [kernels.Call] does, if a buffer is too small for the
+// layout.
+func (m *Map) Read(c *kernels.Call) Launch {
+	operands := len(m.inputs) + len(m.outputs)
+	l := Launch{Params: make([]uint64, len(m.params))}
+	for i, t := range m.params {
+		l.Params[i] = parameter(c, operands+i, t)
+	}
+	last := operands + len(m.params)
+	if c.Params[last].Kind == source.Struct {
+		var ok bool
+		if l.Layout, ok = layoutOf(c.Value(last), operands); !ok {
+			c.Fail(last, "not the bytes of a layout")
+		}
+		checked, err := m.Layout(l.Layout)
+		if err != nil {
+			c.Fail(last, "%v", err)
+		}
+		l.Layout = checked
+	} else {
+		l.Layout = dense(int(c.Int(last)), operands)
+	}
+	for k := range operands {
+		size := m.elem(k).Size()
+		if l.Layout.Len() != 0 {
+			_, end, _ := l.Layout.Operands[k].span(l.Layout.Dims)
+			c.Need(k, end+1, size)
+		}
+	}
+	return l
+}
+
+// elem is the type of the elements of operand k.
+func (m *Map) elem(k int) Type {
+	if k < len(m.inputs) {
+		return m.inputs[k]
+	}
+	return m.outputs[k-len(m.inputs)].elem
+}
+
+// parameter is the bits of a number of the launch, extended to 64 as registers want them.
+func parameter(c *kernels.Call, i int, t Type) uint64 {
+	switch t {
+	case F32:
+		return uint64(math.Float32bits(float32(c.Float(i))))
+	case F64:
+		return math.Float64bits(c.Float(i))
+	}
+	return uint64(c.Int(i))
+}
+
+// native is the block program in Go.
+func native(u *source.Unit, _ string) kernels.Func {
+	m, _, err := OfUnit(u)
+	if err != nil {
+		return nil
+	}
+	b, err := m.Block()
+	if err != nil {
+		return nil // too large for registers: compiled like any other text
+	}
+	operands := len(m.inputs) + len(m.outputs)
+	return func(c *kernels.Call) error {
+		l := m.Read(c)
+		memory := make([][]byte, operands)
+		for k := range memory {
+			memory[k] = c.Bytes(k)
+		}
+		n := l.Layout.Len()
+		tiles := (n + Tile - 1) / Tile
+		return c.Parallel(tiles, 8, func(lo, hi int) {
+			newMachine(b, &l.Layout, memory, l.Params).run(lo*Tile, min(hi*Tile, n))
+		})
+	}
+}
+
+// reference evaluates every element in float64.
+func reference(c *kernels.Call) error {
+	m, _, err := OfUnit(c.Unit)
+	if err != nil {
+		return err
+	}
+	l := m.Read(c)
+	params := make([]Value, len(m.params))
+	for i, t := range m.params {
+		params[i] = valueOf(t, l.Params[i])
+	}
+	// An output may be an input: all results are there before the first is stored.
+	n := l.Layout.Len()
+	results := make([]uint64, 0, n*len(m.outputs))
+	e := evaluation{m: m, values: make([]Value, len(m.nodes))}
+	inputs := make([]Value, len(m.inputs))
+	l.Layout.each(func(i int, at []int) {
+		for k, t := range m.inputs {
+			inputs[k] = element(t, c.Bytes(k)[at[k]*t.Size():])
+		}
+		e.run(inputs, params, int64(i))
+		for _, o := range m.outputs {
+			results = append(results, elementBits(o.elem, e.values[o.node]))
+		}
+	})
+	l.Layout.each(func(i int, at []int) {
+		for j, o := range m.outputs {
+			k := len(m.inputs) + j
+			putElement(c.Bytes(k)[at[k]*o.elem.Size():], o.elem, results[i*len(m.outputs)+j])
+		}
+	})
+	return nil
+}
+
+// each calls f for every element with its position and its place in each operand, which f must not keep.
+func (l *Layout) each(f func(i int, at []int)) {
+	n := l.Len()
+	at := make([]int, len(l.Operands))
+	for i := range n {
+		for k := range at {
+			at[k] = l.Operands[k].First
+		}
+		for j, rest := len(l.Dims)-1, i; j >= 0; j-- {
+			c := rest % l.Dims[j]
+			rest /= l.Dims[j]
+			for k := range at {
+				at[k] += c * l.Operands[k].Steps[j]
+			}
+		}
+		f(i, at)
+	}
+}
+
+// element is the number at the beginning of b.
+func element(t Type, b []byte) Value {
+	var bits uint64
+	switch t.Size() {
+	case 1:
+		bits = uint64(b[0])
+	case 2:
+		bits = uint64(binary.NativeEndian.Uint16(b))
+	case 4:
+		bits = uint64(binary.NativeEndian.Uint32(b))
+	default:
+		bits = binary.NativeEndian.Uint64(b)
+	}
+	return valueOf(t, bits)
+}
+
+// valueOf is the number of a type with those bits.
+func valueOf(t Type, bits uint64) Value {
+	switch t {
+	case F32:
+		return Value{Float: float64(math.Float32frombits(uint32(bits)))}
+	case F64:
+		return Value{Float: math.Float64frombits(bits)}
+	case F16:
+		return Value{Float: half.Float16(bits).Float64()}
+	case BF16:
+		return Value{Float: half.BFloat16(bits).Float64()}
+	}
+	return Value{Int: wrap(t, bits)}
+}
+
+// elementBits rounds a value to an element.
+func elementBits(t Type, v Value) uint64 {
+	switch t {
+	case F32:
+		return uint64(math.Float32bits(float32(v.Float)))
+	case F64:
+		return math.Float64bits(v.Float)
+	case F16:
+		return uint64(half.ToFloat16(v.Float))
+	case BF16:
+		return uint64(half.ToBFloat16(v.Float))
+	}
+	return v.Int
+}
+
+func putElement(b []byte, t Type, bits uint64) {
+	switch t.Size() {
+	case 1:
+		b[0] = byte(bits)
+	case 2:
+		binary.NativeEndian.PutUint16(b, uint16(bits))
+	case 4:
+		binary.NativeEndian.PutUint32(b, uint32(bits))
+	default:
+		binary.NativeEndian.PutUint64(b, bits)
+	}
+}

@@ -1,0 +1,202 @@
+package expr
+
+// Gradients: expressions of expressions.
+
+import "math"
+
+// Gradient returns the derivatives of y with respect to other expressions, times dy, an expression of y's type: one
+// step of reverse accumulation, so that Gradient of its results gives higher derivatives. Each of wrt is an input, a
+// parameter or another expression that y contains; of those that y does not contain it is 0.
+//
+// Where a function has no derivative, it has one of those beside it: of |x| at 0 it is 0, of Min and Max of equal
+// operands the gradient goes to the second, as the value does. Floor and what gives integers or truth has derivative
+// 0. A mistake in the expressions is that of the results.
+func Gradient(y, dy *Expr, wrt ...*Expr) []*Expr {
+	results := make([]*Expr, len(wrt))
+	fail := func(e *Expr) []*Expr {
+		for i := range results {
+			results[i] = e
+		}
+		return results
+	}
+	for _, e := range append([]*Expr{y, dy}, wrt...) {
+		if e.err != nil {
+			return fail(e)
+		}
+	}
+	if !y.typ.float() || dy.typ != y.typ {
+		return fail(wrong("the gradient of a %v by a %v: both are of one floating type", y.typ, dy.typ))
+	}
+	order := ordered(y)
+	adjoint := map[*Expr]*Expr{y: dy}
+	for i := len(order) - 1; i >= 0; i-- {
+		e := order[i]
+		g := adjoint[e]
+		if g == nil || !e.typ.float() {
+			continue
+		}
+		for j, d := range derivatives(e, g) {
+			a := e.args[j]
+			if d == nil || !a.typ.float() {
+				continue
+			}
+			if had := adjoint[a]; had != nil {
+				d = had.Add(d)
+			}
+			adjoint[a] = d
+		}
+	}
+	for i, x := range wrt {
+		for _, e := range order {
+			g := adjoint[e]
+			if g == nil {
+				continue
+			}
+			if e == x || e.op == x.op && (e.op == opInput || e.op == opParam) && e.slot == x.slot && e.elem == x.elem && e.typ == x.typ {
+				if results[i] == nil {
+					results[i] = g
+				} else {
+					results[i] = results[i].Add(g)
+				}
+			}
+		}
+		if results[i] == nil {
+			results[i] = x.Number(0)
+		}
+	}
+	return results
+}
+
+// ordered lists what y is made of, operands first.
+func ordered(y *Expr) []*Expr {
+	var list []*Expr
+	done := map[*Expr]bool{}
+	stack := []*Expr{y}
+	for len(stack) > 0 {
+		e := stack[len(stack)-1]
+		ready := true
+		for _, a := range e.args[:ops[e.op].arity] {
+			if !done[a] {
+				stack, ready = append(stack, a), false
+			}
+		}
+		if ready {
+			stack = stack[:len(stack)-1]
+			if !done[e] {
+				done[e] = true
+				list = append(list, e)
+			}
+		}
+	}
+	return list
+}
+
+// derivatives are what each operand of e gets of its gradient g; nil is nothing.
+func derivatives(e, g *Expr) (d [3]*Expr) {
+	x, y := e.args[0], e.args[1]
+	n := func(v float64) *Expr { return e.Number(v) }
+	square := func(v *Expr) *Expr { return v.Mul(v) }
+	switch e.op {
+	case Neg:
+		d[0] = g.Neg()
+	case Abs:
+		d[0] = x.Eq(n(0)).Select(n(0), g.Mul(Apply(CopySign, n(1), x)))
+	case Sqrt:
+		d[0] = g.Mul(n(0.5)).Div(e)
+	case Rsqrt:
+		d[0] = g.Mul(n(-0.5)).Mul(e).Div(x)
+	case Exp:
+		d[0] = g.Mul(e)
+	case Exp2:
+		d[0] = g.Mul(e).Mul(n(math.Ln2))
+	case Expm1:
+		d[0] = g.Mul(e.Add(n(1)))
+	case Log:
+		d[0] = g.Div(x)
+	case Log2:
+		d[0] = g.Div(x.Mul(n(math.Ln2)))
+	case Log1p:
+		d[0] = g.Div(x.Add(n(1)))
+	case Sin:
+		d[0] = g.Mul(Apply(Cos, x))
+	case Cos:
+		d[0] = g.Mul(Apply(Sin, x)).Neg()
+	case Tan:
+		d[0] = g.Mul(square(e).Add(n(1)))
+	case Sinh:
+		d[0] = g.Mul(Apply(Cosh, x))
+	case Cosh:
+		d[0] = g.Mul(Apply(Sinh, x))
+	case Tanh:
+		d[0] = g.Mul(n(1).Sub(square(e)))
+	case Atan:
+		d[0] = g.Div(square(x).Add(n(1)))
+	case Erf:
+		d[0] = g.Mul(n(2 / math.Sqrt(math.Pi))).Mul(square(x).Neg().Exp())
+	case Erfc:
+		d[0] = g.Mul(n(-2 / math.Sqrt(math.Pi))).Mul(square(x).Neg().Exp())
+	case Add:
+		d[0], d[1] = g, g
+	case Sub:
+		d[0], d[1] = g, g.Neg()
+	case Mul:
+		d[0], d[1] = g.Mul(y), g.Mul(x)
+	case Div:
+		d[0], d[1] = g.Div(y), g.Mul(e).Div(y).Neg()
+	case Rem: // x - trunc(x/y)·y
+		d[0], d[1] = g, g.Mul(Apply(Trunc, x.Div(y))).Neg()
+	case Min:
+		first := Apply(Or, x.Lt(y), Apply(IsNaN, x))
+		d[0], d[1] = first.Select(g, n(0)), first.Select(n(0), g)
+	case Max:
+		first := Apply(Or, y.Lt(x), Apply(IsNaN, x))
+		d[0], d[1] = first.Select(g, n(0)), first.Select(n(0), g)
+	case Pow: // where x is not positive, x^y has no derivative by y
+		d[0] = y.Eq(n(0)).Select(n(0), g.Mul(y).Mul(x.Pow(y.Sub(n(1)))))
+		d[1] = n(0).Lt(x).Select(g.Mul(e).Mul(n(0).Lt(x).Select(x, n(1)).Log()), n(0))
+	case Atan2: // of x by y
+		r := square(x).Add(square(y))
+		d[0], d[1] = g.Mul(y).Div(r), g.Mul(x).Div(r).Neg()
+	case CopySign:
+		same := Apply(CopySign, n(1), x).Eq(Apply(CopySign, n(1), y))
+		d[0] = same.Select(g, g.Neg())
+	case Select:
+		d[1], d[2] = x.Select(g, n(0)), x.Select(n(0), g)
+	case FMA:
+		d[0], d[1], d[2] = g.Mul(y), g.Mul(x), g
+	case Cast:
+		d[0] = g.Cast(x.typ)
+	}
+	return d
+}
+
+// Work is how much a launch has to do.
+type Work struct {
+	Operations float64 // on numbers: each arithmetic operation or function of an element is one
+	Bytes      float64 // that are read or written: each element of an operand once, however often it is repeated
+}
+
+// Work returns how much a launch of that layout has to do.
+func (m *Map) Work(l *Layout) Work {
+	var w Work
+	n := float64(l.Len())
+	for i := range m.nodes {
+		switch m.nodes[i].op {
+		case opInput, opParam, opConst, opIndex, Select, Cast, Bits:
+		case opRandom:
+			w.Operations += 80 * n // ten rounds of eight
+		default:
+			w.Operations += n
+		}
+	}
+	for k := range l.Operands {
+		elements := n
+		for j, d := range l.Dims {
+			if d > 1 && l.Operands[k].Steps[j] == 0 {
+				elements /= float64(d)
+			}
+		}
+		w.Bytes += elements * float64(m.elem(k).Size())
+	}
+	return w
+}

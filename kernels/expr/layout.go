@@ -1,0 +1,265 @@
+package expr
+
+// Layout: where the elements of operands lie.
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// MaxRank is how many dimensions a Layout has at most.
+const MaxRank = 8
+
+// Layout says where the elements of every operand of a launch lie. The element at (i0, i1, ...) of operand k is
+// element First + Σ i_j·Steps[j] of its buffer. A step may be 0, which repeats elements, or negative; of outputs, no
+// two places may be the same element. A dimension of length 0 makes a launch that does nothing.
+type Layout struct {
+	Dims     []int
+	Operands []Operand // the inputs, then the outputs
+}
+
+// Operand is how one operand lies in its buffer, counted in elements.
+type Operand struct {
+	First int
+	Steps []int
+}
+
+// Rows returns the operand of that shape whose last dimension is dense, and every other behind it.
+func Rows(dims ...int) Operand {
+	o := Operand{Steps: make([]int, len(dims))}
+	step := 1
+	for j := len(dims) - 1; j >= 0; j-- {
+		o.Steps[j] = step
+		step *= max(dims[j], 1)
+	}
+	return o
+}
+
+// Broadcast returns o, which has the shape dims, as an operand of shape to: as in NumPy, dimensions that are missing
+// in front are added, and those of length 1 stretched.
+func (o Operand) Broadcast(dims, to []int) (Operand, error) {
+	shift := len(to) - len(dims)
+	if shift < 0 {
+		return Operand{}, fmt.Errorf("shape %v has more dimensions than %v: %w", dims, to, ErrInvalid)
+	}
+	out := Operand{First: o.First, Steps: make([]int, len(to))}
+	for j, d := range dims {
+		switch {
+		case d == to[shift+j]:
+			out.Steps[shift+j] = o.Steps[j]
+		case d != 1:
+			return Operand{}, fmt.Errorf("shape %v does not stretch to %v: %w", dims, to, ErrInvalid)
+		}
+	}
+	return out, nil
+}
+
+// Len returns the number of elements of the launch.
+func (l *Layout) Len() int {
+	n := 1
+	for _, d := range l.Dims {
+		n *= d
+	}
+	return n
+}
+
+// Rank returns the number of dimensions; 0 for a layout in which every operand is dense and begins with its buffer.
+func (l *Layout) Rank() int {
+	if len(l.Dims) > 1 || len(l.Dims) == 0 {
+		return len(l.Dims)
+	}
+	for _, o := range l.Operands {
+		if o.First != 0 || o.Steps[0] != 1 {
+			return 1
+		}
+	}
+	return 0
+}
+
+// Layout checks a layout for the map and returns it with as few dimensions as have the same effect: those of length 1
+// are gone, neighbours that all operands go through in one stride are one. The error wraps ErrInvalid.
+func (m *Map) Layout(l Layout) (Layout, error) {
+	bad := func(format string, args ...any) (Layout, error) {
+		return Layout{}, fmt.Errorf("layout: "+format+": %w", append(args, ErrInvalid)...)
+	}
+	if want := len(m.inputs) + len(m.outputs); len(l.Operands) != want {
+		return bad("%d operands for the %d of the map", len(l.Operands), want)
+	}
+	n := 1
+	for j, d := range l.Dims {
+		if d < 0 {
+			return bad("dimension %d has length %d", j, d)
+		}
+		if d > 0 && n > math.MaxInt/d {
+			return bad("more elements than an int counts")
+		}
+		n *= d
+	}
+	for k, o := range l.Operands {
+		if len(o.Steps) != len(l.Dims) {
+			return bad("operand %d has %d steps for %d dimensions", k, len(o.Steps), len(l.Dims))
+		}
+		if n == 0 {
+			continue
+		}
+		if lo, _, ok := o.span(l.Dims); !ok || lo < 0 {
+			return bad("operand %d reaches in front of its buffer or beyond what an int counts", k)
+		}
+	}
+	out := l.coalesce(n)
+	for k, o := range out.Operands[len(m.inputs):] {
+		if n > 0 && !o.distinct(out.Dims) {
+			return bad("two elements of output %d may be one of its buffer", k)
+		}
+	}
+	if len(out.Dims) > MaxRank {
+		return bad("%d dimensions that cannot be joined; there can be %d", len(out.Dims), MaxRank)
+	}
+	return out, nil
+}
+
+// span returns the first and the last element of the buffer that the operand uses.
+func (o *Operand) span(dims []int) (lo, hi int, ok bool) {
+	lo, hi = o.First, o.First
+	for j, d := range dims {
+		if d <= 1 {
+			continue
+		}
+		if s := o.Steps[j]; s != 0 && (s == math.MinInt || d-1 > math.MaxInt/max(s, -s)) {
+			return 0, 0, false
+		}
+		reach := (d - 1) * o.Steps[j]
+		if reach > 0 && hi > math.MaxInt-reach || reach < 0 && lo < math.MinInt-reach {
+			return 0, 0, false
+		}
+		lo, hi = lo+min(reach, 0), hi+max(reach, 0)
+	}
+	return lo, hi, true
+}
+
+// coalesce joins dimensions.
+func (l *Layout) coalesce(n int) Layout {
+	out := Layout{Operands: make([]Operand, len(l.Operands))}
+	for k := range out.Operands {
+		out.Operands[k] = Operand{First: l.Operands[k].First, Steps: []int{}}
+	}
+	if n == 0 {
+		out.Dims = []int{0}
+		for k := range out.Operands {
+			out.Operands[k] = Operand{Steps: []int{1}}
+		}
+		return out
+	}
+	for j, d := range l.Dims {
+		if d == 1 {
+			continue
+		}
+		last := len(out.Dims) - 1
+		joined := last >= 0
+		for k := range l.Operands {
+			joined = joined && out.Operands[k].Steps[last] == l.Operands[k].Steps[j]*d
+		}
+		if joined {
+			out.Dims[last] *= d
+		} else {
+			out.Dims = append(out.Dims, d)
+		}
+		for k := range l.Operands {
+			o := &out.Operands[k]
+			if joined {
+				o.Steps[last] = l.Operands[k].Steps[j]
+			} else {
+				o.Steps = append(o.Steps, l.Operands[k].Steps[j])
+			}
+		}
+	}
+	if len(out.Dims) == 0 { // one element
+		out.Dims = []int{1}
+		for k := range out.Operands {
+			out.Operands[k].Steps = []int{1}
+		}
+	}
+	return out
+}
+
+// distinct reports whether every place has an element of its own: each step, by size, passes what the smaller ones
+// reach. That is sufficient, and true for every view of an array.
+func (o *Operand) distinct(dims []int) bool {
+	order := make([]int, len(dims))
+	for j := range order {
+		order[j] = j
+	}
+	size := func(j int) int { return max(o.Steps[j], -o.Steps[j]) }
+	slices.SortFunc(order, func(a, b int) int { return size(a) - size(b) })
+	reach := 0
+	for _, j := range order {
+		if dims[j] == 1 {
+			continue
+		}
+		if size(j) <= reach {
+			return false
+		}
+		reach += (dims[j] - 1) * size(j)
+	}
+	return true
+}
+
+// Bytes returns the layout as a launch takes it: the lengths of dimensions, then the first element of each operand,
+// then the steps of each. It is the value of the kernel's last parameter for a program of rank l.Rank().
+func (l *Layout) Bytes() []byte {
+	var b []byte
+	put := func(x int) { b = binary.NativeEndian.AppendUint64(b, uint64(x)) }
+	for _, d := range l.Dims {
+		put(d)
+	}
+	for _, o := range l.Operands {
+		put(o.First)
+	}
+	for _, o := range l.Operands {
+		for _, s := range o.Steps {
+			put(s)
+		}
+	}
+	return b
+}
+
+// layoutOf reads what Bytes wrote.
+func layoutOf(b []byte, operands int) (l Layout, ok bool) {
+	rank := (len(b)/8 - operands) / (1 + operands)
+	if rank < 1 || rank > MaxRank || len(b) != 8*(rank+operands+operands*rank) {
+		return l, false
+	}
+	get := func() int {
+		x := int(binary.NativeEndian.Uint64(b))
+		b = b[8:]
+		return x
+	}
+	l.Dims = make([]int, rank)
+	for j := range l.Dims {
+		l.Dims[j] = get()
+	}
+	l.Operands = make([]Operand, operands)
+	for k := range l.Operands {
+		l.Operands[k].First = get()
+	}
+	for k := range l.Operands {
+		o := &l.Operands[k]
+		o.Steps = make([]int, rank)
+		for j := range o.Steps {
+			o.Steps[j] = get()
+		}
+	}
+	return l, true
+}
+
+// dense returns the layout of n elements that lie side by side in every operand.
+func dense(n, operands int) Layout {
+	l := Layout{Dims: []int{n}, Operands: make([]Operand, operands)}
+	steps := []int{1}
+	for k := range l.Operands {
+		l.Operands[k].Steps = steps
+	}
+	return l
+}

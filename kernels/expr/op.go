@@ -1,0 +1,196 @@
+package expr
+
+// The operations: their names, and which types they take and give.
+
+import "fmt"
+
+// Op is an operation of an expression.
+type Op uint8
+
+// The operations. Of floating numbers each is rounded once to the type of its result, to nearest even, as far as the
+// device computes it exactly; integers wrap modulo 2^bits. The order is that of csrc/cpu/expr.h.
+const (
+	opInput  Op = iota + 1 // element of an operand
+	opParam                // number of the launch
+	opConst                // number of the expression
+	opIndex                // position of the element, an I64
+	opRandom               // 32 random bits, a U32
+
+	Neg // -x
+	Abs // |x|; the smallest signed integer stays as it is
+	Not // bits inverted; of a Bool its negation
+
+	Sqrt
+	Rsqrt // 1/√x
+	Exp
+	Exp2
+	Expm1 // e^x - 1
+	Log
+	Log2
+	Log1p // ln(1 + x)
+	Sin
+	Cos
+	Tan
+	Sinh
+	Cosh
+	Tanh
+	Atan
+	Erf
+	Erfc
+	Floor
+	Ceil
+	Trunc
+	Round // to the nearest whole number, ties to even
+	IsNaN // a Bool
+
+	Add
+	Sub
+	Mul
+	Div // of integers toward zero; by zero it gives zero
+	Rem // what Div leaves, with the sign of the dividend; of integers by zero it gives zero
+	Min // a NaN of either operand is the result; of zeros of both signs the second
+	Max
+	Pow
+	Atan2
+	CopySign
+
+	And // of integers by bit, of Bool
+	Or
+	Xor
+	Shl // the count is taken modulo the number of bits
+	Shr // copies the sign of signed integers
+
+	Eq // compares as IEEE 754 does: with a NaN all but Ne are false
+	Ne
+	Lt
+	Le
+
+	Select // of a Bool: the first of two values if it is true
+	FMA    // a·b + c, rounded once
+
+	Cast // to the nearest value of the type: integers toward zero, saturating, 0 for a NaN
+	Bits // the same bits as another type of the same size
+
+	opEnd
+)
+
+// takes says what an operation's operands are.
+type takes uint8
+
+const (
+	noOperands takes = iota
+	numbers          // floating numbers or integers of one type
+	floats           // floating numbers of one type
+	integers         // integers of one type
+	bitwise          // integers or Bool, of one type
+	anything         // one type
+	special          // Select, Cast, Bits: checked by themselves
+)
+
+type opInfo struct {
+	name  string
+	arity int
+	takes takes
+	truth bool // the result is a Bool
+
+	// call is the function of OpenCL C for floating numbers, or empty where it is written out. ulp is its largest
+	// error in units in the last place, for float and double alike, from the tables of OpenCL 1.2; 0: it is exact or
+	// rounded correctly.
+	call string
+	ulp  float64
+}
+
+var ops = [opEnd]opInfo{
+	opInput:  {name: "input"},
+	opParam:  {name: "param"},
+	opConst:  {name: "const"},
+	opIndex:  {name: "index"},
+	opRandom: {name: "random", arity: 1, takes: special},
+
+	Neg: {name: "neg", arity: 1, takes: numbers},
+	Abs: {name: "abs", arity: 1, takes: numbers},
+	Not: {name: "not", arity: 1, takes: bitwise},
+
+	Sqrt:  {name: "sqrt", arity: 1, takes: floats, call: "sqrt", ulp: 3},
+	Rsqrt: {name: "rsqrt", arity: 1, takes: floats, call: "rsqrt", ulp: 2},
+	Exp:   {name: "exp", arity: 1, takes: floats, call: "exp", ulp: 3},
+	Exp2:  {name: "exp2", arity: 1, takes: floats, call: "exp2", ulp: 3},
+	Expm1: {name: "expm1", arity: 1, takes: floats, call: "expm1", ulp: 3},
+	Log:   {name: "log", arity: 1, takes: floats, call: "log", ulp: 3},
+	Log2:  {name: "log2", arity: 1, takes: floats, call: "log2", ulp: 3},
+	Log1p: {name: "log1p", arity: 1, takes: floats, call: "log1p", ulp: 2},
+	Sin:   {name: "sin", arity: 1, takes: floats, call: "sin", ulp: 4},
+	Cos:   {name: "cos", arity: 1, takes: floats, call: "cos", ulp: 4},
+	Tan:   {name: "tan", arity: 1, takes: floats, call: "tan", ulp: 5},
+	Sinh:  {name: "sinh", arity: 1, takes: floats, call: "sinh", ulp: 4},
+	Cosh:  {name: "cosh", arity: 1, takes: floats, call: "cosh", ulp: 4},
+	Tanh:  {name: "tanh", arity: 1, takes: floats, call: "tanh", ulp: 5},
+	Atan:  {name: "atan", arity: 1, takes: floats, call: "atan", ulp: 5},
+	Erf:   {name: "erf", arity: 1, takes: floats, call: "erf", ulp: 16},
+	Erfc:  {name: "erfc", arity: 1, takes: floats, call: "erfc", ulp: 16},
+	Floor: {name: "floor", arity: 1, takes: floats, call: "floor"},
+	Ceil:  {name: "ceil", arity: 1, takes: floats, call: "ceil"},
+	Trunc: {name: "trunc", arity: 1, takes: floats, call: "trunc"},
+	Round: {name: "round", arity: 1, takes: floats, call: "rint"},
+	IsNaN: {name: "isnan", arity: 1, takes: floats, truth: true},
+
+	Add:      {name: "add", arity: 2, takes: numbers},
+	Sub:      {name: "sub", arity: 2, takes: numbers},
+	Mul:      {name: "mul", arity: 2, takes: numbers},
+	Div:      {name: "div", arity: 2, takes: numbers, ulp: 2.5},
+	Rem:      {name: "rem", arity: 2, takes: numbers, call: "fmod"},
+	Min:      {name: "min", arity: 2, takes: numbers},
+	Max:      {name: "max", arity: 2, takes: numbers},
+	Pow:      {name: "pow", arity: 2, takes: floats, call: "pow", ulp: 16},
+	Atan2:    {name: "atan2", arity: 2, takes: floats, call: "atan2", ulp: 6},
+	CopySign: {name: "copysign", arity: 2, takes: floats, call: "copysign"},
+
+	And: {name: "and", arity: 2, takes: bitwise},
+	Or:  {name: "or", arity: 2, takes: bitwise},
+	Xor: {name: "xor", arity: 2, takes: bitwise},
+	Shl: {name: "shl", arity: 2, takes: integers},
+	Shr: {name: "shr", arity: 2, takes: integers},
+
+	Eq: {name: "eq", arity: 2, takes: anything, truth: true},
+	Ne: {name: "ne", arity: 2, takes: anything, truth: true},
+	Lt: {name: "lt", arity: 2, takes: numbers, truth: true},
+	Le: {name: "le", arity: 2, takes: numbers, truth: true},
+
+	Select: {name: "select", arity: 3, takes: special},
+	FMA:    {name: "fma", arity: 3, takes: floats, call: "fma"},
+
+	Cast: {name: "cast", arity: 1, takes: special},
+	Bits: {name: "bits", arity: 1, takes: special},
+}
+
+// String returns the operation's name.
+func (op Op) String() string {
+	if op == 0 || op >= opEnd {
+		return fmt.Sprintf("Op(%d)", uint8(op))
+	}
+	return ops[op].name
+}
+
+// commutes reports whether the operands can change places.
+func (op Op) commutes() bool {
+	switch op {
+	case Add, Mul, And, Or, Xor, Eq, Ne:
+		return true
+	}
+	return false
+}
+
+// accepts reports whether an operand of that type is one that the operation takes.
+func (t takes) accepts(typ Type) bool {
+	switch t {
+	case numbers:
+		return typ != Bool
+	case floats:
+		return typ.float()
+	case integers:
+		return typ.integer()
+	case bitwise:
+		return typ.integer() || typ == Bool
+	}
+	return true
+}

@@ -1,7 +1,7 @@
 // Every kernel, for the instruction set whose vocabulary has been defined. A set is
-// compiled in four parts, one file of the package internal/simd each, so that the compiler needs
+// compiled in five parts, one file of the package internal/simd each, so that the compiler needs
 // less time on several cores and less memory: the including file defines PART_F32,
-// PART_F64, PART_I8 or PART_STREAM.
+// PART_F64, PART_I8, PART_EXPR or PART_STREAM.
 #define CAT_(a, b) a##_##b
 #define CAT(a, b) CAT_(a, b)
 
@@ -53,6 +53,10 @@
 #ifndef HAVE_I8FOUR
 #define i8four_pack i8pair_pack
 #define i8four_rows i8pair_rows
+#endif
+
+#ifdef PART_EXPR
+#include "expr.h"
 #endif
 
 #ifdef PART_STREAM

@@ -54,7 +54,8 @@ typedef void simd_func(const simd_word *w);
   F(SIMD_GEMM_I8_ROWS, i8pair_rows) \
   F(SIMD_GEMM_VNNI_PACK, i8four_pack) \
   F(SIMD_GEMM_VNNI_ROWS, i8four_rows) \
-  F(SIMD_L2_I8_PACK, l2_i8_pack)
+  F(SIMD_L2_I8_PACK, l2_i8_pack) \
+  F(SIMD_EXPR, expr)
 
 #define SIMD_NUMBER(N, f) N,
 enum { SIMD_LIST(SIMD_NUMBER) SIMD_OPS };

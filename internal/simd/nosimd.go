@@ -42,6 +42,7 @@ const (
 	GemmVNNIPack
 	GemmVNNIRows
 	L2I8Pack
+	Expr
 )
 
 // Here says whether the functions of a set are in this build.

@@ -66,6 +66,7 @@ const (
 	GemmVNNIPack  Op = C.SIMD_GEMM_VNNI_PACK
 	GemmVNNIRows  Op = C.SIMD_GEMM_VNNI_ROWS
 	L2I8Pack      Op = C.SIMD_L2_I8_PACK
+	Expr          Op = C.SIMD_EXPR
 )
 
 // Here says whether the functions of a set are in this build.

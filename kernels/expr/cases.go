@@ -132,7 +132,9 @@ func cases(*kernels.Family) []kernels.Case {
 			return
 		}
 		for _, n := range []int{0, 1, Tile - 1, Tile, Tile + 1, 65537} {
-			one(fmt.Sprintf("n=%d", n), dense(n, len(m.inputs)+len(m.outputs)))
+			var l Launch
+			l.dense(n, len(m.inputs)+len(m.outputs))
+			one(fmt.Sprintf("n=%d", n), l.Layout)
 		}
 	}
 	v, w := Input(0, F32), Input(1, F32)

@@ -83,44 +83,51 @@ func text(defs []source.Define) (string, error) {
 // OfUnit returns the map of a program of this family, and the rank of its operands.
 func OfUnit(u *source.Unit) (m *Map, rank int, err error) { return definition(u.Define) }
 
-// Launch is what one launch of a map's kernel asks for.
+// Launch is what one launch of a map's kernel asks for. The zero value is ready for [Map.Read], which reuses its memory.
 type Launch struct {
 	Layout Layout
-	Params []uint64 // bits of each parameter
-	First  int      // position among the arguments of the first operand, behind which the others follow
+	Params []uint64 // bits of each parameter, extended to 64 as the type is signed or not
+	one    [1]int
 }
 
-// Read takes a launch of the map apart. It ends the launch, as [kernels.Call] does, if a buffer is too small for the
-// layout.
-func (m *Map) Read(c *kernels.Call) Launch {
+// Read takes a launch of the map apart into l. It ends the launch, as [kernels.Call] does, if the layout is none of
+// [Map.Layout] or a buffer too small for it.
+func (m *Map) Read(c *kernels.Call, l *Launch) {
 	operands := len(m.inputs) + len(m.outputs)
-	l := Launch{Params: make([]uint64, len(m.params))}
+	l.Params = l.Params[:0]
 	for i, t := range m.params {
-		l.Params[i] = parameter(c, operands+i, t)
+		l.Params = append(l.Params, parameter(c, operands+i, t))
 	}
 	last := operands + len(m.params)
-	if c.Params[last].Kind == source.Struct {
-		var ok bool
-		if l.Layout, ok = layoutOf(c.Value(last), operands); !ok {
+	if c.Params[last].Kind != source.Struct {
+		l.dense(int(c.Int(last)), operands)
+	} else {
+		given, ok := layoutOf(c.Value(last), operands)
+		if !ok {
 			c.Fail(last, "not the bytes of a layout")
 		}
-		checked, err := m.Layout(l.Layout)
+		checked, err := m.Layout(given)
 		if err != nil {
 			c.Fail(last, "%v", err)
 		}
 		l.Layout = checked
-	} else {
-		l.Layout = dense(int(c.Int(last)), operands)
 	}
 	for k := range operands {
-		size := m.elem(k).Size()
-		if l.Layout.Len() != 0 {
-			_, end, _ := l.Layout.Operands[k].span(l.Layout.Dims)
-			c.Need(k, end+1, size)
-		}
+		c.Need(k, l.Layout.Operands[k].Reach(l.Layout.Dims), m.elem(k).Size())
 	}
-	return l
 }
+
+// dense makes the layout that of n elements side by side.
+func (l *Launch) dense(n, operands int) {
+	l.one[0] = n
+	l.Layout.Dims = l.one[:]
+	l.Layout.Operands = l.Layout.Operands[:0]
+	for range operands {
+		l.Layout.Operands = append(l.Layout.Operands, Operand{Steps: denseSteps})
+	}
+}
+
+var denseSteps = []int{1}
 
 // elem is the type of the elements of operand k.
 func (m *Map) elem(k int) Type {
@@ -153,7 +160,8 @@ func native(u *source.Unit, _ string) kernels.Func {
 	}
 	operands := len(m.inputs) + len(m.outputs)
 	return func(c *kernels.Call) error {
-		l := m.Read(c)
+		var l Launch
+		m.Read(c, &l)
 		memory := make([][]byte, operands)
 		for k := range memory {
 			memory[k] = c.Bytes(k)
@@ -172,7 +180,8 @@ func reference(c *kernels.Call) error {
 	if err != nil {
 		return err
 	}
-	l := m.Read(c)
+	var l Launch
+	m.Read(c, &l)
 	params := make([]Value, len(m.params))
 	for i, t := range m.params {
 		params[i] = valueOf(t, l.Params[i])

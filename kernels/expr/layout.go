@@ -253,13 +253,3 @@ func layoutOf(b []byte, operands int) (l Layout, ok bool) {
 	}
 	return l, true
 }
-
-// dense returns the layout of n elements that lie side by side in every operand.
-func dense(n, operands int) Layout {
-	l := Layout{Dims: []int{n}, Operands: make([]Operand, operands)}
-	steps := []int{1}
-	for k := range l.Operands {
-		l.Operands[k].Steps = steps
-	}
-	return l
-}

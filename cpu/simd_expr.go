@@ -1,0 +1,104 @@
+package cpu
+
+// Block programs of kernels/expr in vector instructions.
+
+import (
+	"sync"
+
+	"github.com/concord-compute/concord/internal/simd"
+	"github.com/concord-compute/concord/kernels/expr"
+	"github.com/concord-compute/concord/source"
+)
+
+func init() { vector(expr.Family, expr.Kernel, bindExpr) }
+
+// exprWords is the number of words in front of the lengths of dimensions, and instructionWords of an instruction; see
+// csrc/cpu/expr.h.
+const exprWords, instructionWords = 8, 4
+
+// exprLaunch is what one launch of a map needs. It is reused.
+type exprLaunch struct {
+	expr.Launch
+	words []uint64
+}
+
+var exprLaunches = sync.Pool{New: func() any { return new(exprLaunch) }}
+
+// exprRange is the words of one range, a copy of the launch's.
+var exprRanges = sync.Pool{New: func() any { return new([]uint64) }}
+
+func bindExpr(u *source.Unit) goFunc {
+	m, _, err := expr.OfUnit(u)
+	if err != nil {
+		return nil
+	}
+	b, err := m.Block()
+	if err != nil {
+		return nil
+	}
+	code := encodeBlock(b)
+	elems := append(m.Inputs(), m.Outputs()...)
+	return func(c *call) error {
+		l := exprLaunches.Get().(*exprLaunch)
+		defer exprLaunches.Put(l)
+		m.Read(&c.Call, &l.Launch)
+		n := l.Layout.Len()
+		if n == 0 {
+			return nil
+		}
+		bytes, written := 0, 0
+		for k, t := range elems {
+			bytes += t.Size()
+			if k >= len(m.Inputs()) {
+				written += t.Size()
+			}
+		}
+		l.words = append(l.words[:0], 0, 0, uint64(len(b.Instructions)), uint64(b.Prologue), uint64(b.Registers),
+			uint64(len(l.Layout.Dims)), uint64(len(elems)), flag(overflows(n*written)))
+		for _, d := range l.Layout.Dims {
+			l.words = append(l.words, uint64(d))
+		}
+		for k, o := range l.Layout.Operands {
+			l.words = append(l.words, c.at(k), uint64(o.First))
+			for _, s := range o.Steps {
+				l.words = append(l.words, uint64(s))
+			}
+		}
+		first := len(l.words)
+		l.words = append(l.words, code...)
+		for i, in := range b.Instructions[:b.Prologue] {
+			if in.Code == expr.CodeParam {
+				l.words[first+instructionWords*i+1] = l.Params[in.Slot]
+			}
+		}
+		set := c.device.simd
+		return c.spread((n+expr.Tile-1)/expr.Tile, expr.Tile*bytes, func(lo, hi int) {
+			w := exprRanges.Get().(*[]uint64)
+			*w = append((*w)[:0], l.words...)
+			(*w)[0], (*w)[1] = uint64(lo*expr.Tile), uint64(min(hi*expr.Tile, n))
+			set.run(simd.Expr, *w...)
+			exprRanges.Put(w)
+		})
+	}
+}
+
+// encodeBlock writes the instructions as csrc/cpu/expr.h reads them.
+func encodeBlock(b *expr.Block) []uint64 {
+	var words []uint64
+	for _, in := range b.Instructions {
+		w := uint64(in.Code) | uint64(in.Type)<<8 | uint64(in.To)<<16 | uint64(in.Dst)<<24
+		for j, a := range in.Args {
+			w |= uint64(a) << (32 + 8*j)
+		}
+		elem := uint64(0)
+		if in.Elem != 0 && in.Elem != expr.Bool {
+			elem = uint64(in.Elem) - 1 // the order is that of csrc/cpu/storage.h
+		}
+		bits := in.Bits
+		if in.Code == expr.CodeLoad || in.Code == expr.CodeStore {
+			bits = uint64(in.Slot)
+		}
+		words = append(words, w|elem<<56, bits, in.Low, in.Top)
+	}
+	return words
+}

@@ -1,0 +1,547 @@
+// Block programs of kernels/expr: registers are tiles of EXPR_TILE numbers, an instruction is one loop over a tile.
+// Whole tiles are computed, also where fewer elements are wanted: loops of a known length need no ends, and no
+// operation on numbers can fail. Functions of the C library, which are slow, are called for what is wanted alone.
+#include <math.h>
+
+enum { EXPR_TILE = 512, EXPR_REGISTERS = 128, EXPR_RANK = 8 };
+
+// The codes of instructions, as in kernels/expr/op.go and block.go.
+#define EXPR_CODES(F)                                                                              \
+  F(LOAD) F(PARAM) F(FILL) F(INDEX) F(BITS) F(NEG) F(ABS) F(NOT) F(SQRT) F(RSQRT) F(EXP) F(EXP2) F(EXPM1) F(LOG) F(LOG2) \
+  F(LOG1P) F(SIN) F(COS) F(TAN) F(SINH) F(COSH) F(TANH) F(ATAN) F(ERF) F(ERFC) F(FLOOR) F(CEIL) F(TRUNC) F(ROUND) \
+  F(ISNAN) F(ADD) F(SUB) F(MUL) F(DIV) F(REM) F(MIN) F(MAX) F(POW) F(ATAN2) F(COPYSIGN) F(AND) F(OR) F(XOR) F(SHL) F(SHR) \
+  F(EQ) F(NE) F(LT) F(LE) F(SELECT) F(FMA) F(CAST) F(REINTERPRET) F(STORE) F(WRAP)
+#define EXPR_CODE(NAME) EXPR_##NAME,
+enum { EXPR_NONE, EXPR_CODES(EXPR_CODE) EXPR_END };
+#undef EXPR_CODE
+enum { CLASS_F32, CLASS_F64, CLASS_I32, CLASS_I64, CLASS_U32, CLASS_U64 };
+IN int64_t class_size(int64_t class) { return class == CLASS_F32 || class == CLASS_I32 || class == CLASS_U32 ? 4 : 8; }
+
+// gcc turns loops into vector instructions at -O3, and those with square roots, roundings and choices only if nothing
+// depends on errno and floating-point exceptions.
+#if defined(__clang__)
+#define TILES
+#else
+#define TILES __attribute__((optimize("O3,no-math-errno,no-trapping-math")))
+#endif
+#define EACH(...)                                                                                  \
+  for (int64_t i = 0; i < EXPR_TILE; i++) {                                                        \
+    __VA_ARGS__;                                                                                   \
+  }                                                                                                \
+  break;
+#define WANTED(...)                                                                                \
+  for (int64_t i = 0; i < n; i++) {                                                                \
+    __VA_ARGS__;                                                                                   \
+  }                                                                                                \
+  break;
+
+// Functions of whole registers; the last one may hold numbers that nobody wants.
+#define WORDS(A, NAME)                                                                             \
+  for (int64_t i = 0; i < n; i += A##_W)                                                           \
+    A##_store(d + i, A##_##NAME(A##_load(a + i)));                                                 \
+  break;
+
+#define FLOATS(A, F, X)                                                                            \
+  static void A##_expr_words(int64_t code, F *d, const F *a, int64_t n) {                          \
+    switch (code) {                                                                                \
+    case EXPR_EXP:                                                                                 \
+      WORDS(A, exp)                                                                                \
+    case EXPR_TANH:                                                                                \
+      WORDS(A, tanh_act)                                                                           \
+    }                                                                                              \
+  }                                                                                                \
+  TILES static void A##_expr(int64_t code, F *restrict d, uint32_t *restrict t, const F *a, const F *b, const F *c, int64_t n) { \
+    switch (code) {                                                                                \
+    case EXPR_NEG:                                                                                 \
+      EACH(d[i] = -a[i])                                                                           \
+    case EXPR_ABS:                                                                                 \
+      EACH(d[i] = X(fabs)(a[i]))                                                                   \
+    case EXPR_SQRT:                                                                                \
+      EACH(d[i] = X(sqrt)(a[i]))                                                                   \
+    case EXPR_RSQRT:                                                                               \
+      EACH(d[i] = 1 / X(sqrt)(a[i]))                                                               \
+    case EXPR_FLOOR:                                                                               \
+      EACH(d[i] = X(floor)(a[i]))                                                                  \
+    case EXPR_CEIL:                                                                                \
+      EACH(d[i] = X(ceil)(a[i]))                                                                   \
+    case EXPR_TRUNC:                                                                               \
+      EACH(d[i] = X(trunc)(a[i]))                                                                  \
+    case EXPR_ROUND:                                                                               \
+      EACH(d[i] = X(rint)(a[i]))                                                                   \
+    case EXPR_ISNAN:                                                                               \
+      EACH(t[i] = a[i] != a[i])                                                                    \
+    case EXPR_ADD:                                                                                 \
+      EACH(d[i] = a[i] + b[i])                                                                     \
+    case EXPR_SUB:                                                                                 \
+      EACH(d[i] = a[i] - b[i])                                                                     \
+    case EXPR_MUL:                                                                                 \
+      EACH(d[i] = a[i] * b[i])                                                                     \
+    case EXPR_DIV:                                                                                 \
+      EACH(d[i] = a[i] / b[i])                                                                     \
+    case EXPR_MIN:                                                                                 \
+      EACH(F x = a[i]; F y = b[i]; y = x < y ? x : y; d[i] = x != x ? x : y)                       \
+    case EXPR_MAX:                                                                                 \
+      EACH(F x = a[i]; F y = b[i]; y = x > y ? x : y; d[i] = x != x ? x : y)                       \
+    case EXPR_COPYSIGN:                                                                            \
+      EACH(d[i] = X(copysign)(a[i], b[i]))                                                         \
+    case EXPR_FMA:                                                                                 \
+      EACH(d[i] = X(fma)(a[i], b[i], c[i]))                                                        \
+    case EXPR_EQ:                                                                                  \
+      EACH(t[i] = a[i] == b[i])                                                                    \
+    case EXPR_NE:                                                                                  \
+      EACH(t[i] = a[i] != b[i])                                                                    \
+    case EXPR_LT:                                                                                  \
+      EACH(t[i] = a[i] < b[i])                                                                     \
+    case EXPR_LE:                                                                                  \
+      EACH(t[i] = a[i] <= b[i])                                                                    \
+    case EXPR_EXP2:                                                                                \
+      WANTED(d[i] = X(exp2)(a[i]))                                                                 \
+    case EXPR_EXPM1:                                                                               \
+      WANTED(d[i] = X(expm1)(a[i]))                                                                \
+    case EXPR_LOG:                                                                                 \
+      WANTED(d[i] = X(log)(a[i]))                                                                  \
+    case EXPR_LOG2:                                                                                \
+      WANTED(d[i] = X(log2)(a[i]))                                                                 \
+    case EXPR_LOG1P:                                                                               \
+      WANTED(d[i] = X(log1p)(a[i]))                                                                \
+    case EXPR_SIN:                                                                                 \
+      WANTED(d[i] = X(sin)(a[i]))                                                                  \
+    case EXPR_COS:                                                                                 \
+      WANTED(d[i] = X(cos)(a[i]))                                                                  \
+    case EXPR_TAN:                                                                                 \
+      WANTED(d[i] = X(tan)(a[i]))                                                                  \
+    case EXPR_SINH:                                                                                \
+      WANTED(d[i] = X(sinh)(a[i]))                                                                 \
+    case EXPR_COSH:                                                                                \
+      WANTED(d[i] = X(cosh)(a[i]))                                                                 \
+    case EXPR_ATAN:                                                                                \
+      WANTED(d[i] = X(atan)(a[i]))                                                                 \
+    case EXPR_ERF:                                                                                 \
+      WANTED(d[i] = X(erf)(a[i]))                                                                  \
+    case EXPR_ERFC:                                                                                \
+      WANTED(d[i] = X(erfc)(a[i]))                                                                 \
+    case EXPR_REM:                                                                                 \
+      WANTED(d[i] = X(fmod)(a[i], b[i]))                                                           \
+    case EXPR_POW:                                                                                 \
+      WANTED(d[i] = X(pow)(a[i], b[i]))                                                            \
+    case EXPR_ATAN2:                                                                               \
+      WANTED(d[i] = X(atan2)(a[i], b[i]))                                                          \
+    default:                                                                                       \
+      A##_expr_words(code, d, a, n);                                                               \
+    }                                                                                              \
+  }
+#define SINGLE(name) name##f
+#define DOUBLE(name) name
+FLOATS(f32, float, SINGLE)
+FLOATS(f64, double, DOUBLE)
+#undef FLOATS
+#undef SINGLE
+#undef DOUBLE
+
+// Integers without regard to their sign. mask is that of a shift's count, or the number that Not inverts a Bool with.
+#define BARE(NAME, U)                                                                              \
+  TILES static void NAME(int64_t code, U *restrict d, uint32_t *restrict t, const U *a, const U *b, U mask) { \
+    switch (code) {                                                                                \
+    case EXPR_NEG:                                                                                 \
+      EACH(d[i] = -a[i])                                                                           \
+    case EXPR_NOT:                                                                                 \
+      mask = mask ? mask : (U)-1;                                                                  \
+      EACH(d[i] = a[i] ^ mask)                                                                     \
+    case EXPR_ADD:                                                                                 \
+      EACH(d[i] = a[i] + b[i])                                                                     \
+    case EXPR_SUB:                                                                                 \
+      EACH(d[i] = a[i] - b[i])                                                                     \
+    case EXPR_MUL:                                                                                 \
+      EACH(d[i] = a[i] * b[i])                                                                     \
+    case EXPR_AND:                                                                                 \
+      EACH(d[i] = a[i] & b[i])                                                                     \
+    case EXPR_OR:                                                                                  \
+      EACH(d[i] = a[i] | b[i])                                                                     \
+    case EXPR_XOR:                                                                                 \
+      EACH(d[i] = a[i] ^ b[i])                                                                     \
+    case EXPR_SHL:                                                                                 \
+      EACH(d[i] = a[i] << (b[i] & mask))                                                           \
+    case EXPR_EQ:                                                                                  \
+      EACH(t[i] = a[i] == b[i])                                                                    \
+    case EXPR_NE:                                                                                  \
+      EACH(t[i] = a[i] != b[i])                                                                    \
+    }                                                                                              \
+  }
+BARE(u32_expr_bare, uint32_t)
+BARE(u64_expr_bare, uint64_t)
+#undef BARE
+
+// The rest: what depends on the sign. DIVIDE is x/y and LEAVE what it leaves, for y that is not 0.
+#define SIGNED(NAME, BARE, I, U, DIVIDE, LEAVE)                                                    \
+  TILES static void NAME(int64_t code, I *restrict d, uint32_t *restrict t, const I *a, const I *b, U mask) { \
+    switch (code) {                                                                                \
+    case EXPR_ABS:                                                                                 \
+      EACH(d[i] = a[i] < 0 ? (I) - (U)a[i] : a[i])                                                 \
+    case EXPR_DIV:                                                                                 \
+      EACH(I x = a[i]; I y = b[i]; d[i] = y == 0 ? 0 : DIVIDE)                                     \
+    case EXPR_REM:                                                                                 \
+      EACH(I x = a[i]; I y = b[i]; d[i] = y == 0 ? 0 : LEAVE)                                      \
+    case EXPR_MIN:                                                                                 \
+      EACH(d[i] = a[i] < b[i] ? a[i] : b[i])                                                       \
+    case EXPR_MAX:                                                                                 \
+      EACH(d[i] = a[i] > b[i] ? a[i] : b[i])                                                       \
+    case EXPR_SHR:                                                                                 \
+      EACH(d[i] = a[i] >> ((U)b[i] & mask))                                                        \
+    case EXPR_LT:                                                                                  \
+      EACH(t[i] = a[i] < b[i])                                                                     \
+    case EXPR_LE:                                                                                  \
+      EACH(t[i] = a[i] <= b[i])                                                                    \
+    default:                                                                                       \
+      BARE(code, (U *)d, t, (const U *)a, (const U *)b, mask);                                     \
+    }                                                                                              \
+  }
+SIGNED(i32_expr, u32_expr_bare, int32_t, uint32_t, (y == -1 ? (int32_t) - (uint32_t)x : x / y), (y == -1 ? 0 : x % y))
+SIGNED(i64_expr, u64_expr_bare, int64_t, uint64_t, (y == -1 ? (int64_t) - (uint64_t)x : x / y), (y == -1 ? 0 : x % y))
+SIGNED(u32_expr, u32_expr_bare, uint32_t, uint32_t, x / y, x % y)
+SIGNED(u64_expr, u64_expr_bare, uint64_t, uint64_t, x / y, x % y)
+#undef SIGNED
+
+// Casts. low and top are the ends of the result: of integers as numbers of the operand's type, of floats as those of
+// the result, of which high is the first float that is too large.
+#define CAST_INT(NAME, S)                                                                          \
+  TILES static void NAME(int64_t to, void *restrict q, const S *a, S low, S top) {                 \
+    switch (to) {                                                                                  \
+    case CLASS_F32:                                                                                \
+      EACH(((float *)q)[i] = (float)a[i])                                                          \
+    case CLASS_F64:                                                                                \
+      EACH(((double *)q)[i] = (double)a[i])                                                        \
+    case CLASS_I32:                                                                                \
+    case CLASS_U32:                                                                                \
+      EACH(S x = a[i]; x = x < low ? low : x; x = x > top ? top : x; ((uint32_t *)q)[i] = (uint32_t)x) \
+    default:                                                                                       \
+      EACH(S x = a[i]; x = x < low ? low : x; x = x > top ? top : x; ((uint64_t *)q)[i] = (uint64_t)x) \
+    }                                                                                              \
+  }
+CAST_INT(i32_expr_cast, int32_t)
+CAST_INT(i64_expr_cast, int64_t)
+CAST_INT(u32_expr_cast, uint32_t)
+CAST_INT(u64_expr_cast, uint64_t)
+#undef CAST_INT
+
+#define CAST_FLOAT(NAME, F)                                                                        \
+  TILES static void NAME(int64_t to, void *restrict q, const F *a, int64_t low, uint64_t top) {    \
+    double least = (double)low, high = (double)top; /* 2^63 and 2^64 are above their ends */       \
+    switch (to) {                                                                                  \
+    case CLASS_F32:                                                                                \
+      EACH(((float *)q)[i] = (float)a[i])                                                          \
+    case CLASS_F64:                                                                                \
+      EACH(((double *)q)[i] = (double)a[i])                                                        \
+    case CLASS_I32:                                                                                \
+    case CLASS_U32:                                                                                \
+      EACH(double x = (double)a[i]; x = x != x ? 0 : x; x = x < least ? least : x; x = x > high ? high : x; \
+           ((uint32_t *)q)[i] = (uint32_t)(int64_t)x)                                              \
+    case CLASS_I64:                                                                                \
+      EACH(double x = (double)a[i]; int over = x >= 0x1p63; x = x != x || over ? 0 : x; x = x < least ? least : x; \
+           ((int64_t *)q)[i] = over ? INT64_MAX : (int64_t)x)                                      \
+    default:                                                                                       \
+      EACH(double x = (double)a[i]; int over = x >= 0x1p64; x = x != x || over || x < 0 ? 0 : x;   \
+           ((uint64_t *)q)[i] = over ? UINT64_MAX : (uint64_t)x)                                   \
+    }                                                                                              \
+  }
+CAST_FLOAT(f32_expr_cast, float)
+CAST_FLOAT(f64_expr_cast, double)
+#undef CAST_FLOAT
+
+TILES static void expr_wrap(int64_t elem, uint32_t *restrict d, const uint32_t *a) {
+  switch (elem) {
+  case TYPE_I8:
+    EACH(d[i] = (uint32_t)(int32_t)(int8_t)a[i])
+  case TYPE_I16:
+    EACH(d[i] = (uint32_t)(int32_t)(int16_t)a[i])
+  case TYPE_U8:
+    EACH(d[i] = a[i] & 0xff)
+  default:
+    EACH(d[i] = a[i] & 0xffff)
+  }
+}
+
+TILES static void expr_select(int64_t size, void *restrict q, const uint32_t *c, const void *x, const void *y) {
+  switch (size) {
+  case 4:
+    EACH(((uint32_t *)q)[i] = c[i] ? ((const uint32_t *)x)[i] : ((const uint32_t *)y)[i])
+  default:
+    EACH(((uint64_t *)q)[i] = c[i] ? ((const uint64_t *)x)[i] : ((const uint64_t *)y)[i])
+  }
+}
+
+// Philox4x32-10 with the seeds in a register; the counter is the element's position.
+TILES static void expr_random(uint32_t *restrict d, const uint64_t *seed, uint64_t at, uint64_t bits) {
+  uint32_t stream = (uint32_t)(bits >> 2);
+  int lane = bits & 3;
+  for (int64_t i = 0; i < EXPR_TILE; i++) {
+    uint64_t counter = at + (uint64_t)i;
+    uint32_t c0 = (uint32_t)counter, c1 = (uint32_t)(counter >> 32), c2 = stream, c3 = 0;
+    uint32_t k0 = (uint32_t)seed[i], k1 = (uint32_t)(seed[i] >> 32);
+    for (int r = 0; r < 10; r++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
+      uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
+      c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0, c1 = (uint32_t)p1;
+      c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1, c3 = (uint32_t)p0;
+    }
+    d[i] = lane == 0 ? c0 : lane == 1 ? c1 : lane == 2 ? c2 : c3;
+  }
+}
+
+// Elements of less than 32 bits as numbers, and back.
+TILES static void expr_widen(int64_t elem, void *restrict q, const void *p) {
+  switch (elem) {
+  case TYPE_F16:
+    for (int64_t i = 0; i < EXPR_TILE; i += f32_W)
+      f32_store((float *)q + i, f32_from_f16((const uint16_t *)p + i));
+    break;
+  case TYPE_BF16:
+    EACH(((uint32_t *)q)[i] = (uint32_t)((const uint16_t *)p)[i] << 16)
+  case TYPE_I8:
+    EACH(((int32_t *)q)[i] = ((const int8_t *)p)[i])
+  case TYPE_I16:
+    EACH(((int32_t *)q)[i] = ((const int16_t *)p)[i])
+  case TYPE_U8:
+    EACH(((uint32_t *)q)[i] = ((const uint8_t *)p)[i])
+  default:
+    EACH(((uint32_t *)q)[i] = ((const uint16_t *)p)[i])
+  }
+}
+
+TILES static void expr_narrow(int64_t elem, void *restrict q, const void *p) {
+  switch (elem) {
+  case TYPE_F16:
+    for (int64_t i = 0; i < EXPR_TILE; i += f32_W)
+      f32_to_f16((uint16_t *)q + i, f32_load((const float *)p + i));
+    break;
+  case TYPE_BF16:
+    for (int64_t i = 0; i < EXPR_TILE; i += f32_W)
+      f32_to_bf16((uint16_t *)q + i, f32_load((const float *)p + i));
+    break;
+  case TYPE_I8:
+  case TYPE_U8:
+    EACH(((uint8_t *)q)[i] = (uint8_t)((const uint32_t *)p)[i])
+  default:
+    EACH(((uint16_t *)q)[i] = (uint16_t)((const uint32_t *)p)[i])
+  }
+}
+#undef EACH
+#undef WANTED
+#undef WORDS
+#undef TILES
+
+// Where operands lie: words of a launch.
+typedef struct {
+  int64_t rank, operands;
+  const simd_word *dims, *operand; // of each operand: its memory, its first element, rank steps
+} expr_layout;
+
+// A run of elements that lie side by side in the last dimension, from element lo of the launch on.
+typedef struct {
+  int64_t at[EXPR_RANK];
+} expr_place;
+
+static expr_place expr_find(const expr_layout *l, int64_t lo) {
+  expr_place p;
+  for (int64_t j = l->rank - 1; j > 0; j--) {
+    p.at[j] = lo % l->dims[j].i;
+    lo /= l->dims[j].i;
+  }
+  p.at[0] = lo;
+  return p;
+}
+
+#define MOVE(E)                                                                                    \
+  if (out)                                                                                         \
+    for (int64_t i = 0; i < n; i++)                                                                \
+      ((E *)p)[i * step] = ((E *)tile)[i];                                                         \
+  else                                                                                             \
+    for (int64_t i = 0; i < n; i++)                                                                \
+      ((E *)tile)[i] = ((E *)p)[i * step];                                                         \
+  break;
+
+// expr_move gathers n elements of an operand into a tile, or scatters them.
+static void expr_move(const expr_layout *l, int64_t slot, int64_t size, expr_place place, int64_t todo, char *tile, int out) {
+  const simd_word *o = l->operand + slot * (2 + l->rank);
+  int64_t last = l->rank - 1, step = o[2 + last].i;
+  while (todo > 0) {
+    int64_t n = l->dims[last].i - place.at[last];
+    char *p = o[0].p;
+    n = n < todo ? n : todo;
+    for (int64_t j = 0; j <= last; j++)
+      p += place.at[j] * o[2 + j].i * size;
+    p += o[1].i * size;
+    if (step == 1)
+      memcpy(out ? p : tile, out ? tile : p, (size_t)(n * size));
+    else
+      switch (size) {
+      case 1:
+        MOVE(uint8_t)
+      case 2:
+        MOVE(uint16_t)
+      case 4:
+        MOVE(uint32_t)
+      default:
+        MOVE(uint64_t)
+      }
+    tile += n * size, todo -= n;
+    place.at[last] = 0;
+    for (int64_t j = last - 1; j >= 0; j--) {
+      if (++place.at[j] < l->dims[j].i || j == 0)
+        break;
+      place.at[j] = 0;
+    }
+  }
+}
+#undef MOVE
+
+// The memory of a whole tile of an operand if it lies there side by side, else NULL.
+static char *expr_side(const expr_layout *l, int64_t slot, int64_t size, const expr_place *place, int64_t n) {
+  const simd_word *o = l->operand + slot * (2 + l->rank);
+  int64_t last = l->rank - 1;
+  char *p = o[0].p;
+  if (n < EXPR_TILE || o[2 + last].i != 1 || l->dims[last].i - place->at[last] < n)
+    return NULL;
+  for (int64_t j = 0; j <= last; j++)
+    p += place->at[j] * o[2 + j].i * size;
+  return p + o[1].i * size;
+}
+
+typedef struct {
+  int64_t code, type, to, dst, a, b, c, elem;
+  simd_word bits, low, top;
+} expr_instruction;
+
+static expr_instruction expr_decode(const simd_word *w) {
+  uint64_t x = (uint64_t)w[0].i;
+  return (expr_instruction){.code = x & 255,      .type = x >> 8 & 255,  .to = x >> 16 & 255, .dst = x >> 24 & 255,
+                            .a = x >> 32 & 255,   .b = x >> 40 & 255,    .c = x >> 48 & 255,  .elem = x >> 56,
+                            .bits = w[1],         .low = w[2],           .top = w[3]};
+}
+
+static void expr_compute(const expr_instruction *in, char **reg, int64_t lo, int64_t n) {
+  void *d = reg[in->dst];
+  const void *a = reg[in->a], *b = reg[in->b], *c = reg[in->c];
+  switch (in->code) {
+  case EXPR_INDEX:
+    for (int64_t i = 0; i < EXPR_TILE; i++)
+      ((int64_t *)d)[i] = lo + i;
+    return;
+  case EXPR_BITS:
+    expr_random(d, a, (uint64_t)lo, (uint64_t)in->bits.i);
+    return;
+  case EXPR_WRAP:
+    expr_wrap(in->elem, d, a);
+    return;
+  case EXPR_SELECT:
+    expr_select(class_size(in->to), d, a, b, c);
+    return;
+  case EXPR_CAST:
+    switch (in->type) {
+    case CLASS_F32:
+      f32_expr_cast(in->to, d, a, in->low.i, (uint64_t)in->top.i);
+      return;
+    case CLASS_F64:
+      f64_expr_cast(in->to, d, a, in->low.i, (uint64_t)in->top.i);
+      return;
+    case CLASS_I32:
+      i32_expr_cast(in->to, d, a, (int32_t)in->low.i, (int32_t)in->top.i);
+      return;
+    case CLASS_I64:
+      i64_expr_cast(in->to, d, a, in->low.i, in->top.i);
+      return;
+    case CLASS_U32:
+      u32_expr_cast(in->to, d, a, (uint32_t)in->low.i, (uint32_t)in->top.i);
+      return;
+    default:
+      u64_expr_cast(in->to, d, a, (uint64_t)in->low.i, (uint64_t)in->top.i);
+      return;
+    }
+  }
+  switch (in->type) {
+  case CLASS_F32:
+    f32_expr(in->code, d, d, a, b, c, n);
+    return;
+  case CLASS_F64:
+    f64_expr(in->code, d, d, a, b, c, n);
+    return;
+  case CLASS_I32:
+    i32_expr(in->code, d, d, a, b, (uint32_t)in->bits.i);
+    return;
+  case CLASS_I64:
+    i64_expr(in->code, d, d, a, b, (uint64_t)in->bits.i);
+    return;
+  case CLASS_U32:
+    u32_expr(in->code, d, d, a, b, (uint32_t)in->bits.i);
+    return;
+  default:
+    u64_expr(in->code, d, d, a, b, (uint64_t)in->bits.i);
+  }
+}
+
+// Words: first and last element (the latter not computed), instructions, those that run once, registers, rank,
+// operands, 1 if the results are larger than the caches; rank lengths; of each operand its memory, its first element
+// and rank steps; four words for each instruction, see expr_decode, of which the second is also the operand of a load
+// or store.
+EXPORT(expr) {
+  int64_t count = w[2].i, once = w[3].i, registers = w[4].i;
+  expr_layout l = {.rank = w[5].i, .operands = w[6].i, .dims = w + 8, .operand = w + 8 + w[5].i};
+  const simd_word *code = l.operand + l.operands * (2 + l.rank);
+  _Alignas(64) char tiles[(registers + 2) * EXPR_TILE * 8];
+  char *home[EXPR_REGISTERS], *reg[EXPR_REGISTERS], *raw = tiles + registers * EXPR_TILE * 8;
+  expr_instruction in;
+  for (int64_t r = 0; r < registers; r++)
+    home[r] = reg[r] = tiles + r * EXPR_TILE * 8;
+  for (int64_t k = 0; k < once; k++) {
+    in = expr_decode(code + 4 * k);
+    for (int64_t i = 0; i < EXPR_TILE; i++)
+      if (class_size(in.to) == 4)
+        ((uint32_t *)reg[in.dst])[i] = (uint32_t)in.bits.i;
+      else
+        ((int64_t *)reg[in.dst])[i] = in.bits.i;
+  }
+  for (int64_t lo = w[0].i, n; lo < w[1].i; lo += n) {
+    n = w[1].i - lo < EXPR_TILE ? w[1].i - lo : EXPR_TILE;
+    expr_place place = expr_find(&l, lo);
+    for (int64_t k = once; k < count; k++) {
+      in = expr_decode(code + 4 * k);
+      int64_t size = type_size[in.elem], slot = in.bits.i;
+      if (in.code == EXPR_LOAD) {
+        char *p = expr_side(&l, slot, size, &place, n);
+        int as_is = size >= 4;
+        if (!p) {
+          p = as_is ? home[in.dst] : raw;
+          expr_move(&l, slot, size, place, n, p, 0);
+        }
+        reg[in.dst] = as_is ? p : home[in.dst];
+        if (!as_is)
+          expr_widen(in.elem, home[in.dst], p);
+      } else if (in.code == EXPR_STORE) {
+        char *p = expr_side(&l, slot, size, &place, n), *from = reg[in.a];
+        if (size < 4) {
+          char *to = p ? p : raw;
+          expr_narrow(in.elem, to, from);
+          if (!p)
+            expr_move(&l, slot, size, place, n, raw, 1);
+        } else if (!p)
+          expr_move(&l, slot, size, place, n, from, 1);
+        else if (w[7].i && ((uintptr_t)p & 63) == 0)
+          for (int64_t i = 0; i < EXPR_TILE * size; i += 64)
+            past_line(p + i, from + i);
+        else if (p != from)
+          memcpy(p, from, (size_t)(n * size));
+      } else {
+        reg[in.dst] = home[in.dst];
+        // The last result goes to where it is stored at once, if that is so simple.
+        if (k + 2 == count && !w[7].i) {
+          expr_instruction next = expr_decode(code + 4 * (k + 1));
+          char *p = next.code == EXPR_STORE && next.a == in.dst && type_size[next.elem] == class_size(in.to)
+                        ? expr_side(&l, next.bits.i, type_size[next.elem], &place, n)
+                        : NULL;
+          if (p && in.code != EXPR_CAST)
+            reg[in.dst] = p;
+        }
+        expr_compute(&in, reg, lo, n);
+      }
+    }
+  }
+  past_end();
+}

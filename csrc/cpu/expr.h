@@ -50,7 +50,9 @@ IN int64_t class_size(int64_t class) { return class == CLASS_F32 || class == CLA
       WORDS(A, tanh_act)                                                                           \
     }                                                                                              \
   }                                                                                                \
-  TILES static void A##_expr(int64_t code, F *restrict d, uint32_t *restrict t, const F *a, const F *b, const F *c, int64_t n) { \
+  TILES static void A##_expr(int64_t code, void *restrict q, const F *a, const F *b, const F *c, int64_t n) { \
+    F *d = q; /* or, of comparisons, truth */                                                      \
+    uint32_t *t = q;                                                                               \
     switch (code) {                                                                                \
     case EXPR_NEG:                                                                                 \
       EACH(d[i] = -a[i])                                                                           \
@@ -140,7 +142,9 @@ FLOATS(f64, double, DOUBLE)
 
 // Integers without regard to their sign. mask is that of a shift's count, or the number that Not inverts a Bool with.
 #define BARE(NAME, U)                                                                              \
-  TILES static void NAME(int64_t code, U *restrict d, uint32_t *restrict t, const U *a, const U *b, U mask) { \
+  TILES static void NAME(int64_t code, void *restrict q, const U *a, const U *b, U mask) {         \
+    U *d = q;                                                                                      \
+    uint32_t *t = q;                                                                               \
     switch (code) {                                                                                \
     case EXPR_NEG:                                                                                 \
       EACH(d[i] = -a[i])                                                                           \
@@ -171,12 +175,14 @@ BARE(u32_expr_bare, uint32_t)
 BARE(u64_expr_bare, uint64_t)
 #undef BARE
 
-// The rest: what depends on the sign. DIVIDE is x/y and LEAVE what it leaves, for y that is not 0.
-#define SIGNED(NAME, BARE, I, U, DIVIDE, LEAVE)                                                    \
-  TILES static void NAME(int64_t code, I *restrict d, uint32_t *restrict t, const I *a, const I *b, U mask) { \
+// The rest: what depends on the sign. SIZE is |x|, DIVIDE x/y and LEAVE what it leaves, for y that is not 0.
+#define SIGNED(NAME, BARE, I, U, SIZE, DIVIDE, LEAVE)                                              \
+  TILES static void NAME(int64_t code, void *restrict q, const I *a, const I *b, U mask) {         \
+    I *d = q;                                                                                      \
+    uint32_t *t = q;                                                                               \
     switch (code) {                                                                                \
     case EXPR_ABS:                                                                                 \
-      EACH(d[i] = a[i] < 0 ? (I) - (U)a[i] : a[i])                                                 \
+      EACH(I x = a[i]; d[i] = SIZE)                                                                \
     case EXPR_DIV:                                                                                 \
       EACH(I x = a[i]; I y = b[i]; d[i] = y == 0 ? 0 : DIVIDE)                                     \
     case EXPR_REM:                                                                                 \
@@ -192,13 +198,13 @@ BARE(u64_expr_bare, uint64_t)
     case EXPR_LE:                                                                                  \
       EACH(t[i] = a[i] <= b[i])                                                                    \
     default:                                                                                       \
-      BARE(code, (U *)d, t, (const U *)a, (const U *)b, mask);                                     \
+      BARE(code, q, (const U *)a, (const U *)b, mask);                                     \
     }                                                                                              \
   }
-SIGNED(i32_expr, u32_expr_bare, int32_t, uint32_t, (y == -1 ? (int32_t) - (uint32_t)x : x / y), (y == -1 ? 0 : x % y))
-SIGNED(i64_expr, u64_expr_bare, int64_t, uint64_t, (y == -1 ? (int64_t) - (uint64_t)x : x / y), (y == -1 ? 0 : x % y))
-SIGNED(u32_expr, u32_expr_bare, uint32_t, uint32_t, x / y, x % y)
-SIGNED(u64_expr, u64_expr_bare, uint64_t, uint64_t, x / y, x % y)
+SIGNED(i32_expr, u32_expr_bare, int32_t, uint32_t, x < 0 ? (int32_t) - (uint32_t)x : x, (y == -1 ? (int32_t) - (uint32_t)x : x / y), (y == -1 ? 0 : x % y))
+SIGNED(i64_expr, u64_expr_bare, int64_t, uint64_t, x < 0 ? (int64_t) - (uint64_t)x : x, (y == -1 ? (int64_t) - (uint64_t)x : x / y), (y == -1 ? 0 : x % y))
+SIGNED(u32_expr, u32_expr_bare, uint32_t, uint32_t, x, x / y, x % y)
+SIGNED(u64_expr, u64_expr_bare, uint64_t, uint64_t, x, x / y, x % y)
 #undef SIGNED
 
 // Casts. low and top are the ends of the result: of integers as numbers of the operand's type, of floats as those of
@@ -257,6 +263,15 @@ TILES static void expr_wrap(int64_t elem, uint32_t *restrict d, const uint32_t *
     EACH(d[i] = a[i] & 0xff)
   default:
     EACH(d[i] = a[i] & 0xffff)
+  }
+}
+
+TILES static void expr_fill(int64_t size, void *restrict q, uint64_t bits) {
+  switch (size) {
+  case 4:
+    EACH(((uint32_t *)q)[i] = (uint32_t)bits)
+  default:
+    EACH(((uint64_t *)q)[i] = bits)
   }
 }
 
@@ -405,6 +420,12 @@ static char *expr_side(const expr_layout *l, int64_t slot, int64_t size, const e
   return p + o[1].i * size;
 }
 
+// The next tile is fetched while this one is computed. Without that a processor waits between tiles: what it loads to
+// go on has the low address bits of some store that still waits for its line.
+#define expr_ahead(p, size, write)                                                                 \
+  for (int64_t i = 0; i < EXPR_TILE * (size); i += 64)                                             \
+  __builtin_prefetch((p) + EXPR_TILE * (size) + i, write)
+
 typedef struct {
   int64_t code, type, to, dst, a, b, c, elem;
   simd_word bits, low, top;
@@ -458,22 +479,22 @@ static void expr_compute(const expr_instruction *in, char **reg, int64_t lo, int
   }
   switch (in->type) {
   case CLASS_F32:
-    f32_expr(in->code, d, d, a, b, c, n);
+    f32_expr(in->code, d, a, b, c, n);
     return;
   case CLASS_F64:
-    f64_expr(in->code, d, d, a, b, c, n);
+    f64_expr(in->code, d, a, b, c, n);
     return;
   case CLASS_I32:
-    i32_expr(in->code, d, d, a, b, (uint32_t)in->bits.i);
+    i32_expr(in->code, d, a, b, (uint32_t)in->bits.i);
     return;
   case CLASS_I64:
-    i64_expr(in->code, d, d, a, b, (uint64_t)in->bits.i);
+    i64_expr(in->code, d, a, b, (uint64_t)in->bits.i);
     return;
   case CLASS_U32:
-    u32_expr(in->code, d, d, a, b, (uint32_t)in->bits.i);
+    u32_expr(in->code, d, a, b, (uint32_t)in->bits.i);
     return;
   default:
-    u64_expr(in->code, d, d, a, b, (uint64_t)in->bits.i);
+    u64_expr(in->code, d, a, b, (uint64_t)in->bits.i);
   }
 }
 
@@ -487,38 +508,40 @@ EXPORT(expr) {
   const simd_word *code = l.operand + l.operands * (2 + l.rank);
   _Alignas(64) char tiles[(registers + 2) * EXPR_TILE * 8];
   char *home[EXPR_REGISTERS], *reg[EXPR_REGISTERS], *raw = tiles + registers * EXPR_TILE * 8;
-  expr_instruction in;
+  expr_instruction list[count], *end = list + count;
   for (int64_t r = 0; r < registers; r++)
     home[r] = reg[r] = tiles + r * EXPR_TILE * 8;
-  for (int64_t k = 0; k < once; k++) {
-    in = expr_decode(code + 4 * k);
-    for (int64_t i = 0; i < EXPR_TILE; i++)
-      if (class_size(in.to) == 4)
-        ((uint32_t *)reg[in.dst])[i] = (uint32_t)in.bits.i;
-      else
-        ((int64_t *)reg[in.dst])[i] = in.bits.i;
-  }
+  for (int64_t k = 0; k < count; k++)
+    list[k] = expr_decode(code + 4 * k);
+  for (const expr_instruction *in = list; in < list + once; in++)
+    expr_fill(class_size(in->to), reg[in->dst], (uint64_t)in->bits.i);
+  // The last result goes to where it is stored at once, if that is so simple.
+  expr_instruction *direct = count - once >= 2 && !w[7].i ? end - 2 : NULL;
+  if (direct && (direct->code == EXPR_LOAD || direct->code == EXPR_STORE || direct->code == EXPR_CAST || direct->dst != end[-1].a ||
+                 type_size[end[-1].elem] != class_size(direct->to)))
+    direct = NULL;
   for (int64_t lo = w[0].i, n; lo < w[1].i; lo += n) {
     n = w[1].i - lo < EXPR_TILE ? w[1].i - lo : EXPR_TILE;
     expr_place place = expr_find(&l, lo);
-    for (int64_t k = once; k < count; k++) {
-      in = expr_decode(code + 4 * k);
-      int64_t size = type_size[in.elem], slot = in.bits.i;
-      if (in.code == EXPR_LOAD) {
+    for (const expr_instruction *in = list + once; in < end; in++) {
+      int64_t size = type_size[in->elem], slot = in->bits.i;
+      if (in->code == EXPR_LOAD) {
         char *p = expr_side(&l, slot, size, &place, n);
         int as_is = size >= 4;
         if (!p) {
-          p = as_is ? home[in.dst] : raw;
+          p = as_is ? home[in->dst] : raw;
           expr_move(&l, slot, size, place, n, p, 0);
         }
-        reg[in.dst] = as_is ? p : home[in.dst];
+        else
+          expr_ahead(p, size, 0);
+        reg[in->dst] = as_is ? p : home[in->dst];
         if (!as_is)
-          expr_widen(in.elem, home[in.dst], p);
-      } else if (in.code == EXPR_STORE) {
-        char *p = expr_side(&l, slot, size, &place, n), *from = reg[in.a];
+          expr_widen(in->elem, home[in->dst], p);
+      } else if (in->code == EXPR_STORE) {
+        char *p = expr_side(&l, slot, size, &place, n), *from = reg[in->a];
         if (size < 4) {
           char *to = p ? p : raw;
-          expr_narrow(in.elem, to, from);
+          expr_narrow(in->elem, to, from);
           if (!p)
             expr_move(&l, slot, size, place, n, raw, 1);
         } else if (!p)
@@ -526,20 +549,17 @@ EXPORT(expr) {
         else if (w[7].i && ((uintptr_t)p & 63) == 0)
           for (int64_t i = 0; i < EXPR_TILE * size; i += 64)
             past_line(p + i, from + i);
-        else if (p != from)
-          memcpy(p, from, (size_t)(n * size));
-      } else {
-        reg[in.dst] = home[in.dst];
-        // The last result goes to where it is stored at once, if that is so simple.
-        if (k + 2 == count && !w[7].i) {
-          expr_instruction next = expr_decode(code + 4 * (k + 1));
-          char *p = next.code == EXPR_STORE && next.a == in.dst && type_size[next.elem] == class_size(in.to)
-                        ? expr_side(&l, next.bits.i, type_size[next.elem], &place, n)
-                        : NULL;
-          if (p && in.code != EXPR_CAST)
-            reg[in.dst] = p;
+        else if (p != from) {
+          expr_ahead(p, size, 1);
+          for (int64_t i = 0; i < EXPR_TILE * size; i += 4 * f32_W)
+            f32_store((float *)(p + i), f32_load((const float *)(from + i)));
         }
-        expr_compute(&in, reg, lo, n);
+      } else {
+        char *p = in == direct ? expr_side(&l, end[-1].bits.i, class_size(in->to), &place, n) : NULL;
+        if (p)
+          expr_ahead(p, class_size(in->to), 1);
+        reg[in->dst] = p ? p : home[in->dst];
+        expr_compute(in, reg, lo, n);
       }
     }
   }

@@ -46,7 +46,7 @@ IN int64_t class_size(int64_t class) { return class == CLASS_F32 || class == CLA
     switch (code) {                                                                                \
     case EXPR_EXP:                                                                                 \
       WORDS(A, exp)                                                                                \
-    case EXPR_TANH:                                                                                \
+    default:                                                                                       \
       WORDS(A, tanh_act)                                                                           \
     }                                                                                              \
   }                                                                                                \
@@ -128,6 +128,9 @@ IN int64_t class_size(int64_t class) { return class == CLASS_F32 || class == CLA
       WANTED(d[i] = X(pow)(a[i], b[i]))                                                            \
     case EXPR_ATAN2:                                                                               \
       WANTED(d[i] = X(atan2)(a[i], b[i]))                                                          \
+    case EXPR_TANH: /* whose words lose the sign of zero */                                        \
+      A##_expr_words(code, d, a, n);                                                               \
+      EACH(d[i] = X(copysign)(d[i], a[i]))                                                         \
     default:                                                                                       \
       A##_expr_words(code, d, a, n);                                                               \
     }                                                                                              \

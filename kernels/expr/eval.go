@@ -112,6 +112,9 @@ func rounded(t Type, x, e, ulp float64) Value {
 	if t == F32 {
 		y = float64(float32(x))
 	}
+	if e != e { // of infinities
+		e = math.Inf(1)
+	}
 	if y != y {
 		if e > 0 {
 			return Value{Float: y, Bound: math.Inf(1)}
@@ -121,8 +124,8 @@ func rounded(t Type, x, e, ulp float64) Value {
 	if ulp > 0 {
 		e += 2 * ulp * t.unit() * math.Abs(x)
 	}
-	if e > 0 { // the rounding of a result that is off already
-		e += t.unit() * (math.Abs(x) + e)
+	if e > 0 { // both this result and the device's, which is off already, are rounded
+		e += 2 * t.unit() * (math.Abs(x) + e)
 		if e != e || math.IsInf(y, 0) && math.IsInf(x, 0) == false || math.Abs(y)+e > t.largest() {
 			e = math.Inf(1)
 		}
@@ -207,10 +210,18 @@ func (t Type) asFloat(x uint64) float64 {
 // unary are the functions of one floating number in float64.
 var unary = [opEnd]func(float64) float64{
 	Sqrt: math.Sqrt, Rsqrt: func(x float64) float64 { return 1 / math.Sqrt(x) },
-	Exp: math.Exp, Exp2: math.Exp2, Expm1: math.Expm1, Log: math.Log, Log2: math.Log2, Log1p: math.Log1p,
+	Exp: math.Exp, Exp2: math.Exp2, Expm1: math.Expm1, Log: math.Log, Log2: log2, Log1p: math.Log1p,
 	Sin: math.Sin, Cos: math.Cos, Tan: math.Tan, Sinh: math.Sinh, Cosh: math.Cosh, Tanh: math.Tanh, Atan: math.Atan,
 	Erf: math.Erf, Erfc: math.Erfc,
 	Floor: math.Floor, Ceil: math.Ceil, Trunc: math.Trunc, Round: math.RoundToEven,
+}
+
+// log2 is math.Log2 but for numbers near 1, where that subtracts two numbers of nearly the same size.
+func log2(x float64) float64 {
+	if x > 0.5 && x < 2 && x != 1 {
+		return math.Log1p(x-1) / math.Ln2
+	}
+	return math.Log2(x)
 }
 
 func computeFloat(n *node, t Type, a, b, c Value) Value {
@@ -224,7 +235,7 @@ func computeFloat(n *node, t Type, a, b, c Value) Value {
 		return Value{Float: math.Abs(x), Bound: a.Bound}
 	case CopySign:
 		v := Value{Float: math.Copysign(x, y), Bound: a.Bound}
-		if b.Bound >= math.Abs(y) && b.Bound > 0 {
+		if x == x && (b.Bound >= math.Abs(y) && b.Bound > 0 || y != y) { // the sign of a NaN is a device's own
 			v.Bound += 2 * math.Abs(x)
 		}
 		return v
@@ -475,7 +486,7 @@ func cast(to, from Type, a Value) Value {
 		}
 		v := Value{Float: x, Bound: a.Bound}
 		if a.Bound > 0 {
-			v.Bound += to.unit() * (math.Abs(x) + a.Bound)
+			v.Bound += 2 * to.unit() * (math.Abs(x) + a.Bound)
 		}
 		return v
 	}

@@ -1,0 +1,266 @@
+package exprs
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/kernels"
+	"github.com/concord-compute/concord/kernels/expr"
+	"github.com/concord-compute/concord/runtime"
+	_ "github.com/concord-compute/concord/runtime/all"
+)
+
+// count is a number from the environment.
+func count(name string, usual int) int {
+	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
+		return n
+	}
+	return usual
+}
+
+// runner launches cases on one device.
+type runner struct {
+	name string
+	dev  *runtime.Device
+	s    *runtime.Stream
+	how  runtime.Implementation
+}
+
+func open(t *testing.T, cfg runtime.Config, name string, how runtime.Implementation) *runner {
+	s, err := runtime.New(cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { s.Close() })
+	dev, err := s.Open(context.Background(), name)
+	require.NoError(t, err)
+	t.Cleanup(func() { dev.Close() })
+	stream, err := dev.NewStream()
+	require.NoError(t, err)
+	t.Cleanup(func() { stream.Close() })
+	return &runner{name: fmt.Sprint(name, " ", cfg.CPUKernels, " ", how), dev: dev, s: stream, how: how}
+}
+
+// run returns the numbers of every output, and those of every argument before the launch.
+func (r *runner) run(t *testing.T, c *kernels.Case) (in, out [][]float64) {
+	ctx := context.Background()
+	u, err := kernels.Unit(c.Family, r.dev.Features(), c.Defines...)
+	require.NoError(t, err, c.Name())
+	p, err := r.dev.Program(ctx, u, runtime.ProgramOptions{Implementation: r.how})
+	require.NoError(t, err, "%s: %s", c.Name(), u.Text())
+	defer p.Close()
+	k, err := p.Kernel(c.Kernel)
+	require.NoError(t, err)
+	args := make([]any, len(c.Args))
+	in, out = make([][]float64, len(c.Args)), make([][]float64, len(c.Args))
+	for i := range c.Args {
+		a := &c.Args[i]
+		if a.Bytes != nil {
+			args[i] = a.Bytes
+			continue
+		}
+		typ, ok := expr.TypeOf(a.Type)
+		require.True(t, ok)
+		data := a.Data()
+		if a.Dir == kernels.Out {
+			data = make([]float64, a.Len)
+		}
+		raw := encode(typ, data)
+		in[i] = decode(typ, raw)
+		if a.Dir == kernels.Value {
+			args[i] = scalar(typ, raw)
+			continue
+		}
+		rt, err := runtime.ParseType(a.Type)
+		require.NoError(t, err)
+		b, err := r.dev.Alloc(rt, a.Len)
+		require.NoError(t, err)
+		defer b.Close()
+		require.NoError(t, r.s.Write(ctx, b, 0, raw))
+		args[i] = b
+	}
+	require.NoError(t, r.s.Launch(k, runtime.Grid{Items: c.Global, Group: c.Local}, args...), c.Name())
+	for i := range c.Args {
+		if a := &c.Args[i]; a.Dir == kernels.Out || a.Dir == kernels.InOut {
+			typ, _ := expr.TypeOf(a.Type)
+			raw := make([]byte, a.Len*typ.Size())
+			require.NoError(t, r.s.Read(ctx, args[i].(*runtime.Buffer), 0, raw), c.Name())
+			out[i] = decode(typ, raw)
+		}
+	}
+	return in, out
+}
+
+// compare runs a case on some devices and the reference. It returns how many elements of outputs may be anything.
+func compare(t *testing.T, judge *runner, c *kernels.Case, others ...*runner) (free, all int) {
+	in, want := judge.run(t, c)
+	for _, r := range others {
+		if c.Needs.FP64 && !r.dev.Features().FP64 {
+			continue
+		}
+		_, got := r.run(t, c)
+		for i := range want {
+			if want[i] == nil {
+				continue
+			}
+			if v := c.Compare(i, in, want[i], got[i]); !v.OK {
+				t.Errorf("%s: %s: argument %d: %v\n%s", r.name, c.Name(), i, v, c.Defines[0].Value)
+			}
+		}
+	}
+	for i := range want {
+		if want[i] != nil && c.Bound != nil {
+			for _, b := range c.Bound(i, in, want[i]) {
+				all++
+				if math.IsInf(b, 1) {
+					free++
+				}
+			}
+		}
+	}
+	return free, all
+}
+
+// Random expressions have one result, within the bound, on the vector machine, the Go machine and in float64; the
+// text of some of them too, compiled for the host and by OpenCL.
+func TestRandom(t *testing.T) {
+	total, compiled, seed := count("EXPRS", 1500), count("COMPILED", 12), uint64(count("SEED", 1))
+	judge := open(t, runtime.Config{}, "cpu:reference", runtime.Native)
+	natives := []*runner{open(t, runtime.Config{}, "cpu:0", runtime.Native), open(t, runtime.Config{CPUKernels: "go"}, "cpu:0", runtime.Native)}
+	free, all, ran := 0, 0, 0
+	for i := range total {
+		r := rand.New(rand.NewPCG(seed, uint64(i)))
+		m := randomMap(r, 12)
+		c, err := randomCase(r, m, fmt.Sprint("expression ", i))
+		if err != nil {
+			continue // eight dimensions that cannot be joined may be too many bytes, or outputs may meet
+		}
+		ran++
+		a, b := compare(t, judge, &c, natives...)
+		free, all = free+a, all+b
+		if t.Failed() {
+			return
+		}
+	}
+	t.Logf("%d expressions; %d of %d elements have no bound", ran, free, all)
+	require.Greater(t, ran, total*9/10)
+	require.Less(t, free, all/5, "a bound that is none judges nothing")
+
+	devices := []*runner{}
+	s, err := runtime.Default()
+	require.NoError(t, err)
+	infos, err := s.Devices(context.Background())
+	require.NoError(t, err)
+	for _, d := range infos {
+		if d.ID == "cpu:reference" || d.Fake || d.Simulated {
+			continue
+		}
+		r := open(t, runtime.Config{}, d.ID, runtime.Portable)
+		if err := r.compiles(); err != nil {
+			t.Logf("%s compiles nothing: %v", d.ID, err)
+			continue
+		}
+		devices = append(devices, r)
+	}
+	for i := range compiled {
+		r := rand.New(rand.NewPCG(seed, uint64(i)))
+		c, err := randomCase(r, randomMap(r, 12), fmt.Sprint("expression ", i))
+		if err == nil {
+			compare(t, judge, &c, devices...)
+		}
+	}
+	t.Logf("%d compiled on %d devices", compiled, len(devices))
+}
+
+// compiles says why nothing can be compiled for a device.
+func (r *runner) compiles() error {
+	m, err := expr.New(expr.Input(0, expr.F32))
+	if err != nil {
+		return err
+	}
+	u, err := m.Unit(r.dev.Features(), 0)
+	if err != nil {
+		return err
+	}
+	p, err := r.dev.Program(context.Background(), u, runtime.ProgramOptions{Implementation: runtime.Portable})
+	if err != nil {
+		return err
+	}
+	return p.Close()
+}
+
+func encode(t expr.Type, data []float64) []byte {
+	raw := make([]byte, 0, len(data)*t.Size())
+	for _, x := range data {
+		var bits uint64
+		switch t {
+		case expr.F32:
+			bits = uint64(math.Float32bits(float32(x)))
+		case expr.F64:
+			bits = math.Float64bits(x)
+		case expr.F16:
+			bits = uint64(runtime.ToFloat16(x))
+		case expr.BF16:
+			bits = uint64(runtime.ToBFloat16(x))
+		case expr.U64:
+			bits = uint64(x)
+		default:
+			bits = uint64(int64(x))
+		}
+		var b [8]byte
+		binary.LittleEndian.PutUint64(b[:], bits)
+		raw = append(raw, b[:t.Size()]...)
+	}
+	return raw
+}
+
+func decode(t expr.Type, raw []byte) []float64 {
+	out := make([]float64, len(raw)/t.Size())
+	for i := range out {
+		var b [8]byte
+		copy(b[:], raw[i*t.Size():(i+1)*t.Size()])
+		bits := binary.LittleEndian.Uint64(b[:])
+		switch t {
+		case expr.F32:
+			out[i] = float64(math.Float32frombits(uint32(bits)))
+		case expr.F64:
+			out[i] = math.Float64frombits(bits)
+		case expr.F16:
+			out[i] = runtime.Float16(bits).Float64()
+		case expr.BF16:
+			out[i] = runtime.BFloat16(bits).Float64()
+		case expr.I8:
+			out[i] = float64(int8(bits))
+		case expr.I16:
+			out[i] = float64(int16(bits))
+		case expr.I32:
+			out[i] = float64(int32(bits))
+		case expr.I64:
+			out[i] = float64(int64(bits))
+		default:
+			out[i] = float64(bits)
+		}
+	}
+	return out
+}
+
+func scalar(t expr.Type, raw []byte) any {
+	x := decode(t, raw)[0]
+	switch t {
+	case expr.F32:
+		return float32(x)
+	case expr.F64:
+		return x
+	case expr.I8:
+		return int8(x)
+	case expr.I32:
+		return int32(x)
+	}
+	return uint64(x)
+}

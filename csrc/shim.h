@@ -9,7 +9,7 @@
 //  - It never calls back, never aborts, never keeps a pointer that it was given (sources, options,
 //    arguments and host memory of a copy are the caller's again on return).
 //  - A vendor fills every entry before the optional ones, which internal/cgo checks. It may leave
-//    an optional one NULL, and of some of them all together, which internal/cgo checks too; one that
+//    an optional one NULL, some of them only all together, which internal/cgo checks too; one that
 //    is there can return CS_UNSUPPORTED where this driver lacks it.
 //  - Entries that queue return at once unless they say that they block.
 //  - Objects of one library never meet those of another. A stream is used by one thread at a time,

@@ -146,8 +146,8 @@ func (c *Call) Need(i, n, size int) {
 	}
 }
 
-// align ends the launch if the memory of buffer argument i is not at a multiple of the size, which
-// is a power of two but of vectors of three.
+// align ends the launch if the memory of buffer argument i is not at a multiple of the element's
+// size or, of vectors of three, of the largest power of two in it.
 func (c *Call) align(i int, b []byte, size int) {
 	if uintptr(unsafe.Pointer(unsafe.SliceData(b)))&uintptr(size&-size-1) != 0 {
 		c.Fail(i, "its offset is not a multiple of the element's %d bytes", size)

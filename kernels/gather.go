@@ -1,7 +1,7 @@
 package kernels
 
-// The families gather and scatter and their cases: rows by index, with duplicates and
-// with indices that are no rows.
+// The families gather and scatter and their cases: rows by index, with duplicate indices and
+// with indices beyond the last row.
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ import (
 
 func init() {
 	Register(Family{
-		ID: "gather", Doc: "rows of a table by index; zeros where an index is no row",
+		ID: "gather", Doc: "rows of a table by index; zeros for an index beyond the last row",
 		Kernels: []string{"gather"}, Types: allTypes, Defines: []string{"T"},
 		Source: sources, Reference: refGather, Native: gatherNative,
 		Cases: func(f *Family) (list []Case) {
@@ -35,10 +35,10 @@ func init() {
 	})
 }
 
-// moveShapes are rows of the table, number of indices, elements of a row.
+// moveShapes are sizes of cases: rows of the table, number of indices, elements of a row.
 var moveShapes = [][3]int{{1, 1, 1}, {5, 7, 3}, {0, 4, 2}, {4, 0, 2}, {9, 300, 33}, {70, 31, 0}, {257, 100, 64}, {3, 65, 1}, {1000, 2000, 17}}
 
-// rowIndices is rows with repetitions, some of them beyond the last.
+// rowIndices returns random row indices with repetitions, some of them beyond the last row.
 func rowIndices(count, rows int) func() []float64 {
 	return func() []float64 {
 		r := rand.New(rand.NewPCG(42, uint64(rows)))
@@ -53,12 +53,12 @@ func rowIndices(count, rows int) func() []float64 {
 	}
 }
 
-// addable are the types of scatter_add: those with atomic operations everywhere.
+// addable are the types of scatter_add: those with atomic operations on all devices.
 var addable = map[string]bool{"f32": true, "i32": true, "u32": true}
 
 func init() {
 	Register(Family{
-		ID: "scatter", Doc: "rows put or added where an index says; of duplicates the last one, or all",
+		ID: "scatter", Doc: "rows stored or added at the rows that indices name; for duplicates the last one is stored, or all are added",
 		Kernels: []string{"scatter_last", "scatter", "scatter_add"}, Types: allTypes, Defines: []string{"T"},
 		Source: sources, Reference: refScatter, Native: scatterNative,
 		Cases: func(f *Family) (list []Case) {
@@ -91,7 +91,7 @@ func init() {
 	})
 }
 
-// lastIndices is what scatter_last gives for rowIndices.
+// lastIndices returns the result of scatter_last for rowIndices.
 func lastIndices(count, rows int) func() []float64 {
 	return func() []float64 {
 		last := make([]float64, max(rows, 1))
@@ -108,8 +108,8 @@ func scatterAdd(c Case, rows, count, n int) Case {
 	if !IsFloat(c.DType) {
 		return c.exact("integers wrap modulo 2^bits, in any order")
 	}
-	return c.within("ε·(c + 1)·(|y| + Σ|x|), c = rows with that index, y what was there",
-		"no partial sum exceeds |y| + Σ|x|, whatever the order, and each of c additions rounds one; the reference rounds once",
+	return c.within("ε·(c + 1)·(|y| + Σ|x|), c = number of rows with that index, y = the element before",
+		"no partial sum exceeds |y| + Σ|x|, whatever the order, and each of the c additions rounds one; the reference rounds once",
 		func(_ int, in [][]float64, ref []float64) []float64 {
 			b, added := make([]float64, len(ref)), make([]float64, len(ref))
 			for i := range rows * n {
@@ -125,7 +125,7 @@ func scatterAdd(c Case, rows, count, n int) Case {
 			}
 			for i := range b {
 				if added[i] == 0 {
-					b[i] = 0 // it stays
+					b[i] = 0 // no row is added to it
 				}
 				b[i] *= Roundoff(c.DType) * (added[i] + 1)
 			}
@@ -133,7 +133,7 @@ func scatterAdd(c Case, rows, count, n int) Case {
 		})
 }
 
-// refGather: out[i] = in[index[i]], rows of n; zeros for an index that is no row.
+// refGather computes out[i] = in[index[i]] for rows of n elements; an index beyond the last row gives zeros.
 func refGather(c *Call) error {
 	t, rows, count, n := c.Type("T"), int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
 	if n == 0 {
@@ -155,7 +155,7 @@ func refGather(c *Call) error {
 	return nil
 }
 
-// refScatterLast: last[r] = the largest i + 1 with index[i] = r.
+// refScatterLast computes last[r] = the largest i + 1 with index[i] = r.
 func refScatterLast(c *Call) error {
 	rows, count := int(c.Int(2)), int(c.Int(3))
 	refNeed(c, "u32", count, 0)
@@ -179,7 +179,7 @@ func refScatter(c *Call) error {
 	return refScatterOnce(c)
 }
 
-// refScatterOnce: out[r] = in[last[r] - 1].
+// refScatterOnce computes out[r] = in[last[r] - 1] where last[r] is not 0.
 func refScatterOnce(c *Call) error {
 	t, rows, count, n := c.Type("T"), int(c.Int(4)), int(c.Int(5)), int(c.Int(6))
 	if n == 0 {
@@ -200,7 +200,7 @@ func refScatterOnce(c *Call) error {
 	return nil
 }
 
-// refScatterAdd: out[index[i]] += in[i], rounded once.
+// refScatterAdd computes out[index[i]] += in[i], rounded once.
 func refScatterAdd(c *Call) error {
 	t, rows, count, n := c.Type("T"), int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
 	if n == 0 {
@@ -246,13 +246,14 @@ func scatterNative(_ *source.Unit, kernel string) Func {
 	return nativeScatter
 }
 
-// rowsOf returns argument i as rows of bytes, at least count of them.
+// rowsOf returns the memory of argument i, and ends the launch if it has fewer than count rows of
+// the given number of bytes.
 func rowsOf(c *Call, i, count, bytes int) []byte {
 	c.Need(i, c.Product(count, bytes), 1)
 	return c.Bytes(i)
 }
 
-// indicesOf returns argument i as numbers, at least count of them.
+// indicesOf returns the first count indices of argument i, and ends the launch if there are fewer.
 func indicesOf(c *Call, i, count int) []uint32 {
 	c.Need(i, count, 4)
 	return c.U32(i)[:count]
@@ -291,7 +292,7 @@ func nativeScatterLast(c *Call) error {
 	return nil
 }
 
-// nativeScatter writes every row of out once at most, so threads do not meet.
+// nativeScatter writes every row of out at most once, so that no two threads write the same row.
 func nativeScatter(c *Call) error {
 	rows, count := int(c.Int(4)), int(c.Int(5))
 	bytes := c.Product(int(c.Int(6)), SizeOf(c.Type("T")))
@@ -318,8 +319,8 @@ func nativeScatterAdd(c *Call) error {
 	return addRows(c, c.U32(0), c.U32(2))
 }
 
-// addRows gives each thread rows of out, for which it goes through all indices in
-// order: the result is the same with any number of threads.
+// addRows gives each thread a range of rows of out. For these the thread goes through all indices
+// in order, so that the result is the same with any number of threads.
 func addRows[E int32 | uint32 | float32](c *Call, in, out []E) error {
 	rows, count, n := int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
 	if n == 0 {

@@ -6,7 +6,7 @@ import "fmt"
 
 func init() {
 	Register(Family{
-		ID: "transpose", Doc: "rows become columns, for each matrix of a batch",
+		ID: "transpose", Doc: "each matrix of a batch transposed",
 		Kernels: []string{"transpose"}, Types: allTypes, Defines: []string{"T", "TILE"},
 		Source: sources, Reference: refTranspose,
 		Cases: func(f *Family) (list []Case) {
@@ -28,7 +28,7 @@ func init() {
 	})
 }
 
-// refTranspose: out[c·rows + r] = in[r·cols + c], bit for bit, per matrix.
+// refTranspose computes out[c·rows + r] = in[r·cols + c] for each matrix, bit for bit.
 func refTranspose(c *Call) error {
 	t, rows, cols := c.Type("T"), int(c.Int(2)), int(c.Int(3))
 	all := c.Product(rows, cols, c.Global[2])

@@ -1,6 +1,6 @@
 package cpu
 
-// What a launch of conv2d or im2col asks for.
+// The arguments of a launch of conv2d or im2col, checked.
 
 import (
 	"math"
@@ -8,7 +8,7 @@ import (
 	"github.com/concord-compute/concord/kernels"
 )
 
-// convolution is the geometry: n images of c channels of h×w, k filters, groups.
+// convolution has the sizes: n images of c channels of h×w, k filters of rows×cols, groups.
 type convolution struct {
 	n, c, h, w, k, groups int
 	rows, cols            int // of a filter
@@ -18,8 +18,8 @@ type convolution struct {
 	outH, outW            int
 }
 
-// convolutionOf reads the arguments of conv2d, or of im2col, which lack k and groups,
-// and ends the launch if they make no sense or a buffer is too small.
+// convolutionOf reads the arguments of conv2d, or, without filters, those of im2col, which has no k and no
+// groups. It ends the launch if they contradict each other or a buffer is too small.
 func convolutionOf(c *call, filters bool) convolution {
 	at := 0
 	next := func() int {
@@ -40,7 +40,7 @@ func convolutionOf(c *call, filters bool) convolution {
 	case s.strideH < 1 || s.strideW < 1 || s.dilationH < 1 || s.dilationW < 1:
 		c.Fail(0, "strides %d, %d and dilations %d, %d must be at least 1", s.strideH, s.strideW, s.dilationH, s.dilationW)
 	case s.groups < 1 || s.c%s.groups != 0 || s.k%s.groups != 0:
-		c.Fail(0, "%d channels and %d filters cannot be %d groups", s.c, s.k, s.groups)
+		c.Fail(0, "%d channels and %d filters cannot be divided into %d equal groups", s.c, s.k, s.groups)
 	}
 	s.hold(c, at, s.n, s.c, s.h, s.w)
 	if filters {
@@ -63,18 +63,19 @@ func (s *convolution) hold(c *call, i int, sizes ...int) {
 		need *= float64(n)
 	}
 	if have := len(c.Bytes(i)) / kernels.SizeOf(c.Type("T")); need > math.Min(float64(have), 1<<52) {
-		c.Fail(i, "%d elements where %.0f are needed", have, need)
+		c.Fail(i, "%d elements, but the kernel uses %.0f", have, need)
 	}
 }
 
-// depth is the number of products of one element of the output.
+// depth returns the number of products that are summed for one element of the output.
 func (s *convolution) depth() int { return s.c / s.groups * s.rows * s.cols }
 
-// outs is the number of elements of the output of one filter and image.
+// outs returns the number of elements of the output for one filter and one image.
 func (s *convolution) outs() int { return s.outH * s.outW }
 
-// source is where row p of the columns of group g (channel, row and column of the
-// filter) meets element j of the output of an image: a place in x, or -1 beside it.
+// source returns the index in x of the element that element p of a filter of group g is multiplied by for
+// element j of the output of an image, or -1 if it is in the padding. p counts through the
+// channels, rows and columns of a filter.
 func (s *convolution) source(image, g, p, j int) int {
 	q, r, e := p/s.cols/s.rows, p/s.cols%s.rows, p%s.cols
 	y, x := j/s.outW*s.strideH+r*s.dilationH-s.padH, j%s.outW*s.strideW+e*s.dilationW-s.padW

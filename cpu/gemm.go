@@ -1,7 +1,7 @@
 package cpu
 
-// What a launch of gemm, gemm_batch or gemm_bias asks for, checked: the same for every
-// implementation.
+// The arguments of a launch of gemm, gemm_batch or gemm_bias, checked, for all
+// implementations on the CPU.
 
 import (
 	"github.com/concord-compute/concord/kernels"
@@ -12,13 +12,13 @@ import (
 type gemmLaunch struct {
 	m, n, k     int
 	alpha, beta float64
-	ld          [3]int // of A, B and C: elements from row to row
+	ld          [3]int // of A, B and C: elements from one row to the next
 	count       int
-	step        [3]int // and from matrix to matrix
+	step        [3]int // of A, B and C: elements from one matrix to the next
 }
 
-// Arguments: buffers A, B and C, each with its leading dimension behind it; of gemm_batch
-// the count and three strides, of gemm_bias the bias.
+// Positions of arguments: the buffers A, B and C, each followed by its leading dimension; for
+// gemm_batch the count and three strides, for gemm_bias the bias.
 var gemmBuffers = [3]int{4, 6, 9}
 
 const (
@@ -27,9 +27,9 @@ const (
 	gemmBias  = 11
 )
 
-// gemmOf reads the arguments, for elements of that size, and ends the launch if a buffer
-// is too small or matrices of C overlap. Where nothing is written, count is 0; where A and
-// B are not read, k is.
+// gemmOf reads the arguments, for elements of size bytes, and ends the launch if a buffer
+// is too small or matrices of C overlap. If there is nothing to write, it sets count to 0; if A and
+// B are not to be read, it sets k to 0.
 func gemmOf(c *call, size int, transA, transB bool) gemmLaunch {
 	g := gemmLaunch{m: int(c.Int(0)), n: int(c.Int(1)), k: int(c.Int(2)), alpha: c.Float(3), beta: c.Float(8), count: 1}
 	for i, at := range gemmBuffers {
@@ -54,14 +54,14 @@ func gemmOf(c *call, size int, transA, transB bool) gemmLaunch {
 		c.elements(gemmBias, g.n, size)
 	}
 	if !apart(g.count, g.m, g.n, g.ld[2], g.step[2]) {
-		c.Fail(gemmSteps+2, "%d matrices of %d rows of %d, rows %d and matrices %d apart, have elements in common",
+		c.Fail(gemmSteps+2, "%d matrices of %d rows of %d elements overlap: rows are %d and matrices %d elements apart",
 			g.count, g.m, g.n, g.ld[2], g.step[2])
 	}
 	return g
 }
 
-// hold ends the launch if matrices of so many rows and columns, as op has them, are not
-// all in their buffer.
+// hold ends the launch if the buffer of matrix which (0 is A, 1 B, 2 C) is too small for all of its
+// matrices. rows and cols are the size of op of the matrix; across says that op transposes.
 func (g *gemmLaunch) hold(c *call, which, size, rows, cols int, across bool) {
 	if across {
 		rows, cols = cols, rows
@@ -72,22 +72,22 @@ func (g *gemmLaunch) hold(c *call, which, size, rows, cols int, across bool) {
 	i, ld, step := gemmBuffers[which], g.ld[which], uint64(g.step[which])
 	elements := len(c.Bytes(i)) / size
 	if cols > elements || ld > 0 && rows-1 > (elements-cols)/ld {
-		c.Fail(i, "%d elements cannot be %d rows of %d, %d apart", elements, rows, cols, ld)
+		c.Fail(i, "%d elements are too few for %d rows of %d that are %d apart", elements, rows, cols, ld)
 	}
 	rest := elements - cols - (rows-1)*ld
 	if g.count > 1 && step > uint64(rest)/uint64(g.count-1) {
-		c.Fail(i, "%d elements cannot be %d matrices of %d rows of %d, %d apart", elements, g.count, rows, cols, step)
+		c.Fail(i, "%d elements are too few for %d matrices of %d rows of %d that are %d apart", elements, g.count, rows, cols, step)
 	}
 }
 
-// apart says that no two of count matrices of m rows of n have an element in common; one
-// may lie in the gaps of another's rows.
+// apart reports whether no two of count matrices of m rows of n elements have an element in
+// common. The rows of one may lie between those of another.
 func apart(count, m, n, ld, step int) bool {
-	if ld == 0 { // all rows are one
+	if ld == 0 { // all rows are the same memory
 		m, ld = 1, n
 	}
 	for far := step; count > 1 && far < (m-1)*ld+n; far += step {
-		row, col := far/ld, far%ld // where another begins, as one matrix has it
+		row, col := far/ld, far%ld // row and column of the first matrix at which another one begins
 		if col < n || ld-col < n && row+1 < m {
 			return false
 		}
@@ -96,8 +96,8 @@ func apart(count, m, n, ld, step int) bool {
 	return true
 }
 
-// gemmActivation returns the place of a program's ACT in kernels.Activations, whose order
-// is that of csrc/cpu/gemm.h, or -1 where it is none.
+// gemmActivation returns the index of a program's ACT in kernels.Activations, whose order
+// csrc/cpu/gemm.h relies on, or -1 if it is not one of them.
 func gemmActivation(u *source.Unit) int {
 	act, _ := u.Define("ACT")
 	if act == "" {
@@ -111,16 +111,17 @@ func gemmActivation(u *source.Unit) int {
 	return -1
 }
 
-// addsBias says that this is gemm_bias.
+// addsBias reports whether the kernel is gemm_bias.
 func (c *call) addsBias() bool { return c.Kernel == "gemm_bias" }
 
-// activation is what a launch of gemm_bias ends with, of a table of functions.
+// activation returns the activation of a launch of gemm_bias from a table of functions by kernel
+// name; it returns its argument if ACT is none.
 func (c *call) activation(of map[string]func(float64) float64) func(float64) float64 {
 	switch i := gemmActivation(c.Unit); i {
 	case 0:
 		return func(x float64) float64 { return x }
 	case -1:
-		c.Fail(-1, "ACT is no activation")
+		c.Fail(-1, "the definition ACT is not the name of an activation")
 		return nil
 	default:
 		return of[kernels.Activations[i].Kernel]

@@ -1,6 +1,6 @@
 package cpu
 
-// Arithmetic by element, saxpy and the activations in vector instructions.
+// Elementwise arithmetic, saxpy and the activations in vector instructions.
 
 import (
 	"math"
@@ -10,7 +10,7 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// opAxpy follows add, sub, mul, div.
+// opAxpy is the number of a·x + y in csrc/cpu, after those of add, sub, mul and div.
 const opAxpy = 4
 
 func init() {
@@ -31,7 +31,7 @@ func init() {
 	}
 }
 
-// number returns a scalar argument as the C functions take it.
+// number returns the bits of a scalar argument as the C functions expect them.
 func (c *call) number(i int, typ uint64) uint64 {
 	if kernels.IsFloat(simdTypes[typ]) {
 		return math.Float64bits(c.Float(i))
@@ -65,7 +65,7 @@ func bindArith(u *source.Unit, name string, code uint64) goFunc {
 	}
 }
 
-// bindSaxpy: y = a·x + y.
+// bindSaxpy returns the function for y = a·x + y.
 func bindSaxpy(u *source.Unit) goFunc {
 	typ := typeNumber(u, "T")
 	size := typeSize(typ)
@@ -90,8 +90,8 @@ func bindActivation(u *source.Unit, which uint64) goFunc {
 	}
 }
 
-// bindBroadcast: rows of the last dimension, after neighbouring dimensions that both
-// operands go through in one stride have been made one.
+// bindBroadcast returns a function that computes row by row along the last dimension, after it has
+// merged neighbouring dimensions that both operands traverse with one stride.
 func bindBroadcast(u *source.Unit, code uint64) goFunc {
 	typ := typeNumber(u, "T")
 	size := typeSize(typ)
@@ -149,7 +149,8 @@ func bindBroadcast(u *source.Unit, code uint64) goFunc {
 	}
 }
 
-// coalesce joins dimensions from the last on and moves the rest to the end.
+// coalesce merges neighbouring dimensions, beginning with the last, and moves the remaining ones to
+// the end.
 func coalesce(d [4]int, s *[2][4]int) [4]int {
 	to := 3
 	for j := 2; j >= 0; j-- {

@@ -4,7 +4,7 @@
 
 #include "state.h"
 
-// Each part uses those above it.
+// Each part uses only the parts above it.
 // clang-format off
 #include "device.m"
 #include "memory.m"

@@ -44,10 +44,10 @@ static int whole(const unsigned char *code, uint64_t bytes) {
 static int32_t rocm_module_load(cs_device *d, const unsigned char *code, uint64_t bytes,
                                 cs_module **mod, char *log, uint64_t log_bytes, cs_error *err) {
   if (log_bytes > 0)
-    log[0] = '\0'; // HIP says nothing besides its error
+    log[0] = '\0'; // HIP returns an error code, but writes no log
   if (bytes == 0)
     return tell(err, CS_FORMAT, 0, "a program of 0 bytes");
-  // What the simulated library makes and checks is its own affair.
+  // The simulated library has another format, which it checks itself.
   if (!d->lib->simulated && !whole(code, bytes))
     return tell(err, CS_FORMAT, 0, "the program is damaged or cut short");
   int32_t status = enter(d, err);
@@ -106,13 +106,13 @@ static int32_t describe(cs_device *d, hipFunction f, cs_kernel_info *info, cs_er
   return CS_OK;
 }
 
-// allow returns how much dynamic memory a kernel may ask for: what its own leaves.
+// allow returns the number of bytes that a kernel's static shared memory leaves for dynamic shared memory.
 static uint64_t allow(cs_device *d, uint64_t fixed) {
   uint64_t most = d->shared > 0 ? (uint64_t)d->shared : 0;
   return most > fixed ? most - fixed : 0;
 }
 
-// keep returns the module's kernel for a function, made at the first call.
+// keep returns the module's kernel for a function; the first call allocates it.
 static cs_kernel *keep(cs_module *m, hipFunction f, uint64_t dynamic) {
   pthread_mutex_lock(&m->lock);
   cs_kernel *k = m->kernels;
@@ -180,7 +180,7 @@ static int32_t rocm_suggest(cs_kernel *k, uint64_t dynamic_bytes, int32_t *group
 
 // -- launching --
 
-// pack points params at the arguments. Addresses and the offsets of local memory live in slots.
+// pack sets params to the addresses of the arguments. slots has addresses of memory and offsets of local memory.
 static int32_t pack(const cs_arg *args, uint32_t count, const unsigned char *data, uint64_t *slots,
                     void **params, uint64_t *shared, cs_error *err) {
   uint64_t dynamic = 0;
@@ -188,7 +188,7 @@ static int32_t pack(const cs_arg *args, uint32_t count, const unsigned char *dat
     const cs_arg *a = &args[i];
     params[i] = &slots[i];
     switch (a->kind) {
-    case CS_ARG_VALUE: // HIP takes as many bytes as the kernel's parameter has
+    case CS_ARG_VALUE: // HIP copies as many bytes as the kernel's parameter has
       params[i] = (void *)(uintptr_t)(data + a->offset);
       break;
     case CS_ARG_MEMORY:
@@ -205,7 +205,7 @@ static int32_t pack(const cs_arg *args, uint32_t count, const unsigned char *dat
       break;
     }
     default:
-      return tell(err, CS_INVALID, 0, "argument %u: no argument of kind %d", i, a->kind);
+      return tell(err, CS_INVALID, 0, "argument %u has the unknown kind %d", i, a->kind);
     }
   }
   *shared = dynamic;
@@ -218,7 +218,7 @@ static int32_t rocm_launch(cs_stream *s, cs_kernel *k, const uint64_t *groups,
   uint64_t slots[CS_MAX_ARGS], shared = 0;
   void *params[CS_MAX_ARGS];
   if (count > CS_MAX_ARGS)
-    return tell(err, CS_INVALID, 0, "%u arguments, the most is %u", count, CS_MAX_ARGS);
+    return tell(err, CS_INVALID, 0, "%u arguments are more than the limit of %u", count, CS_MAX_ARGS);
   for (int i = 0; i < 3; i++)
     if (groups[i] > INT32_MAX || group[i] > INT32_MAX || groups[i] * group[i] > UINT32_MAX)
       return tell(err, CS_TOO_LARGE, 0, "a grid of %llu groups of %llu items in dimension %d",

@@ -1,6 +1,6 @@
 // shim.h is the interface between Concord's Go code and one vendor's API: a table of functions that
-// each vendor's shim (csrc/cuda, csrc/rocm, csrc/metal) implements and internal/cgo calls. It includes
-// only stdint.h.
+// each vendor's shim (csrc/cuda, csrc/rocm, csrc/metal) implements and internal/cgo calls. It
+// includes only stdint.h.
 //
 // Rules for every entry
 //  - It makes its own device current first, in the same call, since the caller may be on any thread.
@@ -92,7 +92,8 @@ typedef struct cs_info {
   int32_t cooperative;        // groups of one launch can wait for each other
 } cs_info;
 
-// cs_blob has bytes that an entry allocated. The caller passes it zeroed, and frees it by blob_free.
+// cs_blob has bytes that an entry allocated. The caller passes it zeroed, and frees it by
+// blob_free.
 typedef struct cs_blob {
   unsigned char *data;
   uint64_t bytes;
@@ -156,21 +157,23 @@ typedef struct concord_shim {
 
   // -- libraries --
 
-  // open opens the driver and the compiler. The names are candidates in order of preference, each a path
-  // or a file name ending in NUL; the list ends in an empty name. It writes the result of each attempt to
-  // tried, one line each ("libcuda.so.1: not found: ..."), NUL-terminated and truncated to tried_bytes.
-  // Without a driver the library can still compile, and without a compiler it can still load programs;
-  // without both the result is CS_NO_DEVICE. The same files give the same cs_lib again, which is never unloaded.
+  // open opens the driver and the compiler. The names are candidates in order of preference, each a
+  // path or a file name ending in NUL; the list ends in an empty name. It writes the result of each
+  // attempt to tried, one line each ("libcuda.so.1: not found: ..."), NUL-terminated and truncated
+  // to tried_bytes. Without a driver the library can still compile, and without a compiler it can
+  // still load programs; without both the result is CS_NO_DEVICE. The same files give the same
+  // cs_lib again, which is never unloaded.
   int32_t (*open)(const char *driver_names, const char *compiler_names, cs_lib **lib, char *tried,
                   uint64_t tried_bytes, cs_error *err);
-  // has_driver and has_compiler report what open found. missing writes the names of the optional symbols
-  // that the libraries lack, separated by spaces, to text.
+  // has_driver and has_compiler report what open found. missing writes the names of the optional
+  // symbols that the libraries lack, separated by spaces, to text.
   int32_t (*has_driver)(cs_lib *lib);
   int32_t (*has_compiler)(cs_lib *lib);
   void (*missing)(cs_lib *lib, char *text, uint64_t bytes);
   // versions needs no device; it may initialize the driver.
   int32_t (*versions)(cs_lib *lib, cs_versions *out, cs_error *err);
-  // device_count initializes the driver. If that fails, it returns CS_NO_DEVICE with the driver's reason.
+  // device_count initializes the driver. If that fails, it returns CS_NO_DEVICE with the driver's
+  // reason.
   int32_t (*device_count)(cs_lib *lib, int32_t *count, cs_error *err);
   int32_t (*device_info)(cs_lib *lib, int32_t ordinal, cs_info *out, cs_error *err);
 
@@ -188,8 +191,8 @@ typedef struct concord_shim {
   // -- device --
 
   int32_t (*device_open)(cs_lib *lib, int32_t ordinal, cs_device **dev, cs_error *err);
-  // device_close releases the context. The caller has closed all objects of the device before. A lost context
-  // is reset, so that opening the device again can succeed.
+  // device_close releases the context. The caller has closed all objects of the device before. A
+  // lost context is reset, so that opening the device again can succeed.
   int32_t (*device_close)(cs_device *dev, cs_error *err);
   // device_handles returns the vendor's handles of the device and its context.
   void (*device_handles)(cs_device *dev, uint64_t *device, uint64_t *context);
@@ -199,7 +202,8 @@ typedef struct concord_shim {
   // free may block until the device is idle.
   int32_t (*free)(cs_device *dev, uint8_t kind, uint64_t address, cs_error *err);
 
-  // module_load reads code during the call only. It writes the driver's log to log, truncated to log_bytes.
+  // module_load reads code during the call only. It writes the driver's log to log, truncated to
+  // log_bytes.
   int32_t (*module_load)(cs_device *dev, const unsigned char *code, uint64_t bytes, cs_module **mod,
                          char *log, uint64_t log_bytes, cs_error *err);
   int32_t (*module_unload)(cs_module *mod, cs_error *err);
@@ -214,8 +218,9 @@ typedef struct concord_shim {
   uint64_t (*stream_handle)(cs_stream *s);
   // stream_close blocks until queued work is done and releases the stream, whatever its state.
   int32_t (*stream_close)(cs_stream *s, cs_error *err);
-  // upload copies src to other memory and returns, if src is small or the stream's pinned memory has room;
-  // otherwise it blocks until the stream has read src. The caller may change src after it returns.
+  // upload copies src to other memory and returns, if src is small or the stream's pinned memory
+  // has room; otherwise it blocks until the stream has read src. The caller may change src after it
+  // returns.
   int32_t (*upload)(cs_stream *s, uint64_t dst, const unsigned char *src, uint64_t bytes,
                     cs_error *err);
   // download blocks until dst is filled.
@@ -224,13 +229,13 @@ typedef struct concord_shim {
   // fill sets bytes at dst to copies of a pattern of 1, 2, 4 or 8 bytes; dst may have any alignment.
   int32_t (*fill)(cs_stream *s, uint64_t dst, uint64_t bytes, const unsigned char *pattern,
                   uint64_t pattern_bytes, cs_error *err);
-  // launch queues a kernel. groups is the number of groups and group the number of items of a group, both
-  // with three valid entries; data has the values of the arguments.
+  // launch queues a kernel. groups is the number of groups and group the number of items of a
+  // group, both with three valid entries; data has the values of the arguments.
   int32_t (*launch)(cs_stream *s, cs_kernel *k, const uint64_t *groups, const uint64_t *group,
                     const cs_arg *args, uint32_t count, const unsigned char *data, cs_error *err);
   int32_t (*stream_wait)(cs_stream *s, cs_event *e, cs_error *err);
-  // stream_query sets *done to whether all work is done. It never blocks. If earlier work failed, it returns
-  // that error.
+  // stream_query sets *done to whether all work is done. It never blocks. If earlier work failed,
+  // it returns that error.
   int32_t (*stream_query)(cs_stream *s, int32_t *done, cs_error *err);
   int32_t (*stream_sync)(cs_stream *s, cs_error *err);
 
@@ -247,44 +252,47 @@ typedef struct concord_shim {
   // peer_access sets *can to whether device to can access the memory of device from directly. It
   // does not open the devices.
   int32_t (*peer_access)(cs_lib *lib, int32_t to, int32_t from, int32_t *can, cs_error *err);
-  // assemble assembles the vendor's assembly (PTX). Its purpose is the log, which has the registers, spills
-  // and shared memory of each kernel.
+  // assemble assembles the vendor's assembly (PTX). Its purpose is the log, which has the
+  // registers, spills and shared memory of each kernel.
   int32_t (*assemble)(cs_lib *lib, const unsigned char *text, uint64_t bytes, const char *options,
                       cs_blob *out, cs_error *err);
 
   // alloc_on and free_on take effect in stream order.
   int32_t (*alloc_on)(cs_stream *s, uint64_t bytes, uint64_t *address, cs_error *err);
   int32_t (*free_on)(cs_stream *s, uint64_t address, cs_error *err);
-  // occupancy returns the number of groups of group items with that much dynamic local memory that fit on
-  // one multiprocessor; suggest returns the group size with which most items fit.
+  // occupancy returns the number of groups of group items with that much dynamic local memory that
+  // fit on one multiprocessor; suggest returns the group size with which most items fit.
   int32_t (*occupancy)(cs_kernel *k, int32_t group, uint64_t dynamic_bytes, int32_t *groups,
                        cs_error *err);
   int32_t (*suggest)(cs_kernel *k, uint64_t dynamic_bytes, int32_t *group, cs_error *err);
 
-  // stream_wrap makes a cs_stream from a stream of the vendor's API, which the program continues to own.
+  // stream_wrap makes a cs_stream from a stream of the vendor's API, which the program continues to
+  // own.
   int32_t (*stream_wrap)(cs_device *dev, uint64_t handle, cs_stream **s, cs_error *err);
-  // upload_pinned and download_pinned queue a copy from and to pinned memory, given by its host address.
-  // The caller must not free or change (for download_pinned: read) it until the stream has done the copy.
+  // upload_pinned and download_pinned queue a copy from and to pinned memory, given by its host
+  // address. The caller must not free or change (for download_pinned: read) it until the stream has
+  // done the copy.
   int32_t (*upload_pinned)(cs_stream *s, uint64_t dst, uint64_t host, uint64_t bytes, cs_error *err);
   int32_t (*download_pinned)(cs_stream *s, uint64_t host, uint64_t src, uint64_t bytes,
                              cs_error *err);
-  // copy_peer copies from another device of the same library. If the devices cannot access each other's
-  // memory, the driver copies through the host. s is a stream of device to.
+  // copy_peer copies from another device of the same library. If the devices cannot access each
+  // other's memory, the driver copies through the host. s is a stream of device to.
   int32_t (*copy_peer)(cs_stream *s, cs_device *to, uint64_t dst, cs_device *from, uint64_t src,
                        uint64_t bytes, cs_error *err);
-  // peer sets *can to whether device to can access the memory of device from directly. If enable is not 0,
-  // it enables that access.
+  // peer sets *can to whether device to can access the memory of device from directly. If enable is
+  // not 0, it enables that access.
   int32_t (*peer)(cs_device *to, cs_device *from, int32_t enable, int32_t *can, cs_error *err);
   // prefetch moves CS_UNIFIED memory to the device, or to the host if host is not 0.
   int32_t (*prefetch)(cs_stream *s, uint64_t address, uint64_t bytes, int32_t host, cs_error *err);
 
   // -- optional: graphs, all five or none --
 
-  // From capture_begin to capture_end, work that is queued on the stream is recorded and not run. Uploads
-  // from pageable memory, downloads and waiting return CS_INVALID in between.
+  // From capture_begin to capture_end, work that is queued on the stream is recorded and not run.
+  // Uploads from pageable memory, downloads and waiting return CS_INVALID in between.
   int32_t (*capture_begin)(cs_stream *s, cs_error *err);
-  // capture_end makes *g from the recorded work. If *g is not NULL, it is changed to the recorded work: in
-  // place if only the arguments differ, otherwise by instantiating it again. After a failure *g is unchanged.
+  // capture_end makes *g from the recorded work. If *g is not NULL, it is changed to the recorded
+  // work: in place if only the arguments differ, otherwise by instantiating it again. After a
+  // failure *g is unchanged.
   int32_t (*capture_end)(cs_stream *s, cs_graph **g, cs_error *err);
   // capture_drop discards the recorded work.
   int32_t (*capture_drop)(cs_stream *s, cs_error *err);
@@ -293,7 +301,8 @@ typedef struct concord_shim {
 
   // -- optional: the vendor's BLAS, both or none --
 
-  // blas_open opens the library, the first of names that exists; the device keeps its handle until it is closed.
+  // blas_open opens the library, the first of names that exists; the device keeps its handle until
+  // it is closed.
   int32_t (*blas_open)(cs_device *dev, const char *names, cs_error *err);
   int32_t (*gemm)(cs_stream *s, const cs_gemm *g, cs_error *err);
 } concord_shim;

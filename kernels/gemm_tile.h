@@ -1,7 +1,8 @@
 // The body of gemm.cl, gemm_batch.cl and gemm_bias.cl. Before they include it, they define NAME,
 // MORE (parameters after those of gemm), COUNT (the number of matrices), STRIDE(x) (x, or 0 if
 // there is one matrix) and FINISH(x, j), the number to store for a result x in column j. They are
-// separate programs, so that a program that needs one of them does not wait for the compilation of three.
+// separate programs, so that a program that needs one of them does not wait for the compilation of
+// three.
 //
 // op(A) is m×k, op(B) k×n, C m×n, all row-major with leading dimensions lda, ldb, ldc
 // (elements from one row to the next). -D TRANS_A=1: A is stored k×m and op transposes it;
@@ -39,8 +40,8 @@ NAME(uint m, uint n, uint k, SCALAR alpha, global const TYPE *a, uint lda, globa
   size_t z = get_group_id(2), rows = z < COUNT ? m : 0, depth = z < COUNT && alpha != 0 ? k : 0;
   global const TYPE *left = a + z * STRIDE(strideA), *right = b + z * STRIDE(strideB);
   global TYPE *out = c + z * STRIDE(strideC);
-  // Each item loads DEPTH elements into local memory: row `item` of a tile of 64 rows of DEPTH, or a
-  // quarter of row p of a tile of DEPTH rows of 64.
+  // Each item loads DEPTH elements into local memory: row `item` of a tile of 64 rows of DEPTH, or
+  // a quarter of row p of a tile of DEPTH rows of 64.
   size_t item = ly * ITEMS + lx;
   size_t p = item / 4, quarter = item % 4 * DEPTH;
 

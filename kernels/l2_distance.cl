@@ -12,7 +12,8 @@
 #define SPAN 64
 #define DEPTH 16
 
-// Reads components d0 to d0 + DEPTH - 1 of a row into the array part; 0 for those that do not exist.
+// Reads components d0 to d0 + DEPTH - 1 of a row into the array part; 0 for those that do not
+// exist.
 #define READ_ROW(part, p, row, rows)                                                               \
   if ((row) < (rows) && d0 + DEPTH <= dim)                                                         \
     vstore16(READ16(p, (row)*dim + d0), 0, part);                                                  \

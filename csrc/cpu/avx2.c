@@ -163,7 +163,8 @@ IN i8pair_v i8pair_loadm(const int32_t *p, i8pair_m m) { return (void)m, i8pair_
 IN i8pair_v i8pair_mul(i8pair_v a, i8pair_v b) { return _mm256_mullo_epi32(a, b); }
 IN i8pair_v i8pair_step(i8pair_v a, i8pair_v b, i8pair_v c) { return _mm256_add_epi32(c, _mm256_madd_epi16(a, b)); }
 // For squared distances: loading W words, converting stored numbers to words, subtracting the
-// squares of words from a sum, transposing W rows of W, and adding the product with a word of a query.
+// squares of words from a sum, transposing W rows of W, and adding the product with a word of a
+// query.
 IN i8pair_v i8pair_l2_word(const int8_t *p) { return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p)); }
 IN i8pair_v i8pair_l2_offset(i8pair_v x) { return x; }
 IN i8pair_v i8pair_l2_less(i8pair_v s, i8pair_v x) { return _mm256_sub_epi32(s, _mm256_madd_epi16(x, x)); }
@@ -237,7 +238,8 @@ IN void f32_put32(void *p, f32_v v) {
   x = _mm256_xor_si256(x, _mm256_castps_si256(_mm256_cmp_ps(v, _mm256_set1_ps(0x1p31f), _CMP_GE_OQ)));
   _mm256_storeu_si256(p, _mm256_and_si256(x, _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_ORD_Q))));
 }
-// Stores the low bits of the integer part, which is from -128 to 255, -32768 to 65535, or -2^31 to 2^32 - 1.
+// Stores the low bits of the integer part, which is from -128 to 255, -32768 to 65535, or -2^31 to
+// 2^32 - 1.
 IN void f32_put8(void *p, f32_v v) {
   __m256i x = _mm256_shuffle_epi8(_mm256_cvttps_epi32(v), _mm256_set1_epi64x(0x0c080400)); // the low bytes of each half
   _mm_storel_epi64(p, _mm_unpacklo_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1)));
@@ -284,8 +286,8 @@ IN void past_set(void *to, uint64_t bits) {
   _mm256_stream_si256((__m256i *)to + 1, v);
 }
 
-// pick uses a register as a table of HAVE_PICK floats and returns those whose indices are the low bits
-// of `at`; shift returns v·2^n, where n is the low bits of `at`; below returns -|x|.
+// pick uses a register as a table of HAVE_PICK floats and returns those whose indices are the low
+// bits of `at`; shift returns v·2^n, where n is the low bits of `at`; below returns -|x|.
 #define HAVE_PICK 8
 IN f32_v f32_pick(const float *table, f32_v at) { return _mm256_permutevar8x32_ps(f32_load(table), _mm256_castps_si256(at)); }
 IN f32_v f32_shift(f32_v v, f32_v at) {

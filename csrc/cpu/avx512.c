@@ -61,7 +61,8 @@ IN f64_v f64_add(f64_v a, f64_v b) { return _mm512_add_pd(a, b); }
 IN double f64_sum(f64_v v) { return _mm512_reduce_add_pd(v); }
 
 IN f32_v f32_sub(f32_v a, f32_v b) { return _mm512_sub_ps(a, b); }
-// minus subtracts the number at p from all lanes. The instruction itself reads the number, at no cost.
+// minus subtracts the number at p from all lanes. The instruction itself reads the number, at no
+// cost.
 IN f32_v f32_minus(f32_v a, const float *p) {
   __asm__("vsubps %2%{1to16%}, %1, %0" : "=v"(a) : "v"(a), "m"(*p));
   return a;
@@ -145,7 +146,8 @@ IN i8pair_v i8pair_loadm(const int32_t *p, i8pair_m m) { return (void)m, i8pair_
 IN i8pair_v i8pair_mul(i8pair_v a, i8pair_v b) { return _mm512_mullo_epi32(a, b); }
 IN i8pair_v i8pair_step(i8pair_v a, i8pair_v b, i8pair_v c) { return _mm512_add_epi32(c, _mm512_madd_epi16(a, b)); }
 // For squared distances: loading W words, converting stored numbers to words, subtracting the
-// squares of words from a sum, transposing W rows of W, and adding the product with a word of a query.
+// squares of words from a sum, transposing W rows of W, and adding the product with a word of a
+// query.
 IN i8pair_v i8pair_l2_word(const int8_t *p) { return _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)p)); }
 IN i8pair_v i8pair_l2_offset(i8pair_v x) { return x; }
 IN i8pair_v i8pair_l2_less(i8pair_v s, i8pair_v x) { return _mm512_sub_epi32(s, _mm512_madd_epi16(x, x)); }
@@ -218,7 +220,8 @@ IN f64_v f64_read(const double *p) {
   return _mm512_insertf64x4(_mm512_castpd256_pd512(_mm256_loadu_pd(p)), _mm256_loadu_pd(p + 4), 1);
 }
 IN double f64_largest(f64_v v) { return _mm512_reduce_max_pd(v); }
-// ratio returns a/b for |b| from 1 to 2^100 and |a| up to |b|: an estimate and a step of Newton's method.
+// ratio returns a/b for |b| from 1 to 2^100 and |a| up to |b|: an estimate and a step of Newton's
+// method.
 IN f32_v f32_ratio(f32_v a, f32_v b) {
   f32_v y = _mm512_rcp14_ps(b), q = _mm512_mul_ps(a, y);
   return _mm512_fmadd_ps(_mm512_fnmadd_ps(q, b, a), y, q);
@@ -243,7 +246,8 @@ IN void f32_put32(void *p, f32_v v) {
   __mmask16 above = _mm512_cmp_ps_mask(v, _mm512_set1_ps(0x1p31f), _CMP_GE_OQ);
   _mm512_storeu_si512(p, _mm512_mask_set1_epi32(x, above, INT32_MAX));
 }
-// Stores the low bits of the integer part, which is from -128 to 255, -32768 to 65535, or -2^31 to 2^32 - 1.
+// Stores the low bits of the integer part, which is from -128 to 255, -32768 to 65535, or -2^31 to
+// 2^32 - 1.
 IN void f32_put8(void *p, f32_v v) { _mm_storeu_si128(p, _mm512_cvtepi32_epi8(_mm512_cvttps_epi32(v))); }
 IN void f32_put16(void *p, f32_v v) { _mm256_storeu_si256(p, _mm512_cvtepi32_epi16(_mm512_cvttps_epi32(v))); }
 IN void f64_put32(void *p, f64_v v) { _mm256_storeu_si256(p, _mm512_cvtepi64_epi32(_mm512_cvttpd_epi64(v))); }
@@ -263,8 +267,8 @@ IN void past_half(void *to, const void *from) { _mm256_stream_si256(to, _mm256_l
 IN void line_set(void *to, uint64_t bits) { _mm512_storeu_si512(to, _mm512_set1_epi64((int64_t)bits)); }
 IN void past_set(void *to, uint64_t bits) { _mm512_stream_si512(to, _mm512_set1_epi64((int64_t)bits)); }
 
-// pick uses a register as a table of HAVE_PICK floats and returns those whose indices are the low bits
-// of `at`; shift returns v·2^n, where n is the low bits of `at`; below returns -|x|.
+// pick uses a register as a table of HAVE_PICK floats and returns those whose indices are the low
+// bits of `at`; shift returns v·2^n, where n is the low bits of `at`; below returns -|x|.
 #define HAVE_PICK 16
 IN f32_v f32_pick(const float *table, f32_v at) { return _mm512_permutexvar_ps(_mm512_castps_si512(at), _mm512_loadu_ps(table)); }
 IN f32_v f32_shift(f32_v v, f32_v at) {

@@ -57,7 +57,8 @@ WRITE(i32, int32_t, f32, f32_put32(at, v), full)
 WRITE(f32, float, f64, f64_to_f32(at, v), half)
 WRITE(i32, int32_t, f64, f64_put32(at, CLAMP(f64, v, -0x1p31, 0x1p31 - 1)), half)
 WRITE(u32, uint32_t, f64, f64_put32(at, CLAMP(f64, v, 0, 0x1p32 - 1)), half)
-// For a result of half or bfloat16, doubles are rounded to floats that keep the information for the final rounding.
+// For a result of half or bfloat16, doubles are rounded to floats that keep the information for the
+// final rounding.
 WRITE(sticky, float, f64, f64_to_f32(at, f64_sticky(v)), half)
 #undef WRITE
 #undef CLAMP

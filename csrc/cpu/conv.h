@@ -44,11 +44,12 @@ IN conv_task conv_task_of(const conv_shape *s, int64_t task) {
   return t;
 }
 
-// Returns the row or column of the image at which plane q begins, for row or column i of the output.
+// Returns the row or column of the image at which plane q begins, for row or column i of the
+// output.
 IN int64_t conv_first(const conv_axis *a, int64_t q, int64_t i) { return q * a->dilation % a->wrap + i * a->stride - a->pad; }
 
-// Returns how many of n elements, stride apart from first on, lie before place: the beginning or the end
-// of the image.
+// Returns how many of n elements, stride apart from first on, lie before place: the beginning or
+// the end of the image.
 IN int64_t conv_before(int64_t place, int64_t first, int64_t stride, int64_t n) {
   int64_t count = first < place ? (place - first - 1) / stride + 1 : 0;
   return count < n ? count : n;
@@ -135,9 +136,9 @@ static void CAT(T, conv_plane)(const conv_shape *s, const E *image, int64_t line
   }
 }
 
-// Makes all planes of channels c0 to c1; the planes of several images follow each other. The image of
-// the next channel is prefetched, because the processor does not predict the jump to it. A stride may be
-// far larger than the image.
+// Makes all planes of channels c0 to c1; the planes of several images follow each other. The image
+// of the next channel is prefetched, because the processor does not predict the jump to it. A
+// stride may be far larger than the image.
 static void CAT(T, conv_planes)(const conv_shape *s, const conv_task *t, int64_t c0, int64_t c1) {
   int64_t size = s->down.size * s->along.size, next = s->groups * s->channels * size;
   int64_t span = s->lines * s->pitch, lines = s->lines - s->rows + t->rows;

@@ -31,9 +31,9 @@ IN f32_v convert_sum(int64_t bf16, int64_t n, const float *from, const uint16_t 
   return f32_fma(f32_set(beta), y, x);
 }
 
-// Rounds f(from + beta·to + bias) and writes it to to. Words: type, rows, cols, from, ld of from, to, ld of
-// to, beta, the bias, the number of f. With f 0 there is no bias and no function; otherwise from
-// is overwritten.
+// Rounds f(from + beta·to + bias) and writes it to to. Words: type, rows, cols, from, ld of from,
+// to, ld of to, beta, the bias, the number of f. With f 0 there is no bias and no function;
+// otherwise from is overwritten.
 EXPORT(convert_narrow) {
   int64_t bf16 = w[0].i, rows = w[1].i, cols = w[2].i, ld_from = w[4].i, ld_to = w[6].i;
   float *from = w[3].p, beta = (float)w[7].f;
@@ -64,8 +64,8 @@ EXPORT(convert_narrow) {
   }
 }
 
-// Measures the rate of multiply-adds of this thread: it does word 0 times 100 of them in each of ten
-// registers. It stores the result at word 1, so that the compiler does not remove the loop.
+// Measures the rate of multiply-adds of this thread: it does word 0 times 100 of them in each of
+// ten registers. It stores the result at word 1, so that the compiler does not remove the loop.
 EXPORT(f32_fma_peak) {
   f32_v a = f32_set(1.0f), b = f32_set(0.999f);
   f32_v c0 = f32_set(0), c1 = f32_set(1), c2 = f32_set(2), c3 = f32_set(3), c4 = f32_set(4);

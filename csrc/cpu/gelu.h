@@ -1,5 +1,5 @@
-// gelu(x) = x·Φ(x), where Φ is the distribution function of the normal distribution: by a table if the
-// instruction set can read one from a register, otherwise by a quotient.
+// gelu(x) = x·Φ(x), where Φ is the distribution function of the normal distribution: by a table if
+// the instruction set can read one from a register, otherwise by a quotient.
 
 // gcc keeps arrays of registers in registers only where it unrolls the loops.
 #if defined(__clang__)
@@ -8,7 +8,8 @@
 #define TOGETHER(n) _Pragma("GCC unroll 4") for (int k = 0; k < n; k++)
 #endif
 
-// f32_GELUS registers are computed together, because the steps of a single one depend on each other.
+// f32_GELUS registers are computed together, because the steps of a single one depend on each
+// other.
 #ifdef HAVE_PICK
 #if HAVE_PICK == 16
 enum { f32_GELUS = 3, GELU_TERMS = 5 };
@@ -56,8 +57,9 @@ static const float gelu_table[7][8] = {
 
 // With m = -|x|, gelu(x) is m·Φ(m), plus x if x is positive. c is the multiple of GELU_STEP that is
 // nearest to m, and Φ(m) = Φ(c)·2^(d·Q(d)) with d = m - c. The table has Φ(c)·2^40, which is not
-// denormal, and the coefficients of Q, whose relative error in Φ(m) is less than 2^-25; that of the polynomial for
-// 2^r is 2^-23.1. The result is within 3 units in the last place for x above -1, and within 16 below.
+// denormal, and the coefficients of Q, whose relative error in Φ(m) is less than 2^-25; that of the
+// polynomial for 2^r is 2^-23.1. The result is within 3 units in the last place for x above -1, and
+// within 16 below.
 IN void f32_gelus(f32_v *x, int n) {
   f32_v m[f32_GELUS], at[f32_GELUS], d[f32_GELUS], q[f32_GELUS], e[f32_GELUS], p[f32_GELUS];
   f32_v whole = f32_set(0x1.8p23f), whole_step = f32_set(GELU_STEP * 0x1.8p23f); // so large that the last bit of a sum has the value 1, or GELU_STEP

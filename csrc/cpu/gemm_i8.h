@@ -1,5 +1,5 @@
-// Products of bytes with sums of 32 bits, exact modulo 2^32. Rows of A and columns of B are packed in words
-// of GROUP elements, which STEP multiplies and adds: four bytes, of which those of
+// Products of bytes with sums of 32 bits, exact modulo 2^32. Rows of A and columns of B are packed
+// in words of GROUP elements, which STEP multiplies and adds: four bytes, of which those of
 // A have 128 added (OFFSET), or two numbers of 16 bits. A panel of B begins with a row of initial
 // sums, which subtract the effect of the 128.
 #define V CAT(T, v)
@@ -36,7 +36,8 @@ IN void CAT(T, out)(E *at, V sum, V alpha, V beta, int read, int64_t n, CAT(T, m
 #undef BEGIN
 #define BEGIN
 
-// Returns the word of the elements from p on of a row or column. They are step apart and end before k.
+// Returns the word of the elements from p on of a row or column. They are step apart and end before
+// k.
 IN E CAT(T, word)(const int8_t *from, int64_t step, int64_t p, int64_t k, int offset) {
   uint32_t x = 0;
   for (int64_t i = 0; i < GROUP; i++) {

@@ -22,9 +22,9 @@ enum { l2_block = 48 };
 #define UNROLL _Pragma("clang loop unroll(full)")
 #endif
 
-// The sums for R vectors, ld numbers apart, and NV registers of queries. Queries are packed in strips
-// of 2W: first the first components of all of them, then the second ones, and so on. Meanwhile the
-// vectors at next are prefetched, step bytes per component.
+// The sums for R vectors, ld numbers apart, and NV registers of queries. Queries are packed in
+// strips of 2W: first the first components of all of them, then the second ones, and so on.
+// Meanwhile the vectors at next are prefetched, step bytes per component.
 #define L2_TILE(R, NV)                                                                             \
   static __attribute__((noinline)) void l2_tile_##R##_##NV(int64_t dim, const float *v, int64_t ld, const float *q, float *to,\
                                                            const char *next, int64_t step) {       \
@@ -57,9 +57,9 @@ L2_TILES(GEMM_ROWS) L2_TILES(1)
 #pragma GCC pop_options
 #endif
 
-// Computes a row of 2W sums for each of n vectors with the m queries of a strip. It prefetches the memory
-// out, to which the results will go in m rows ld_out apart (NULL if they go past the caches), and
-// size bytes at next, which are needed next.
+// Computes a row of 2W sums for each of n vectors with the m queries of a strip. It prefetches the
+// memory out, to which the results will go in m rows ld_out apart (NULL if they go past the
+// caches), and size bytes at next, which are needed next.
 static void l2_strip(int64_t dim, const float *v, int64_t ld, int64_t n, const float *q, int64_t m, float *sums,
                      const float *out, int64_t ld_out, const char *next, int64_t size) {
   int64_t i = 0, tiles = (n + GEMM_ROWS - 1) / GEMM_ROWS, part = tiles ? size / tiles : 0, step = dim ? (part + dim - 1) / dim : 0;
@@ -109,9 +109,9 @@ IN void l2_widen(const void *row, int half, int64_t dim, float *to, int64_t widt
   }
 }
 
-// Packs queries as floats. Words: queries, their number, components, 1 if they are halves, destination, 1 to
-// pack: component d of query i is then at ((i / 2W)·dim + d)·2W + i mod 2W, otherwise at
-// i·dim + d.
+// Packs queries as floats. Words: queries, their number, components, 1 if they are halves,
+// destination, 1 to pack: component d of query i is then at ((i / 2W)·dim + d)·2W + i mod 2W,
+// otherwise at i·dim + d.
 EXPORT(l2_pack) {
   int64_t n = w[1].i, dim = w[2].i, half = w[3].i, width = w[5].i ? 2 * W : 1;
   const char *from = w[0].p;
@@ -140,8 +140,8 @@ IN f32_v l2_row(const int half, int64_t dim, const void *v, const float *q) {
   return f32_add(f32_add(s0, s1), f32_add(s2, s3));
 }
 
-// Few queries. The words are those of l2_float. It computes W vectors at a time, to add up the parts of W
-// sums together.
+// Few queries. The words are those of l2_float. It computes W vectors at a time, to add up the
+// parts of W sums together.
 IN void l2_few(const simd_word *w, const int half) {
   const float *queries = w[0].p;
   int64_t nq = w[1].i, nv = w[3].i, dim = w[4].i, ld = w[6].i, size = (half ? 2 : 4) * dim;
@@ -162,8 +162,8 @@ IN void l2_few(const simd_word *w, const int half) {
   }
 }
 
-// Transposes the results of n vectors with m queries to rows of the queries. With past, whole cache lines
-// are stored past the caches.
+// Transposes the results of n vectors with m queries to rows of the queries. With past, whole cache
+// lines are stored past the caches.
 IN void l2_turn(const float *from, int64_t n, int64_t m, float *out, int64_t ld, int past) {
   float lines[4 * l2_block];
   int64_t j = 0;
@@ -185,8 +185,8 @@ IN void l2_turn(const float *from, int64_t n, int64_t m, float *out, int64_t ld,
       out[j * ld + i] = from[i * 2 * W + j];
 }
 
-// Many queries, packed. Vectors of halves are converted to floats in room: one tile of them before it is
-// used, or a whole block if there are several strips of queries.
+// Many queries, packed. Vectors of halves are converted to floats in room: one tile of them before
+// it is used, or a whole block if there are several strips of queries.
 static void l2_many(const simd_word *w) {
   const char *vectors = w[2].p;
   int64_t nq = w[1].i, nv = w[3].i, dim = w[4].i, ld = w[6].i, half = w[7].i, past = w[10].i;
@@ -228,15 +228,16 @@ EXPORT(l2_float) {
 // Sums of integers are exact. The squares of 32768 components, up to 255² each, fit in 32 bits.
 enum { l2_i8_short = 32768 };
 
-// Components are stored multiplied by 127. A sum is rounded to a float and divided by 127², correctly
-// rounded: the error of the product with 1 / 127² is computed exactly and corrected.
+// Components are stored multiplied by 127. A sum is rounded to a float and divided by 127²,
+// correctly rounded: the error of the product with 1 / 127² is computed exactly and corrected.
 IN f32_v l2_unscale(f32_v sum) {
   f32_v near = f32_mul(sum, f32_set(1 / 16129.f));
   return f32_fma(f32_fma(near, f32_set(-16129), sum), f32_set(1 / 16129.f), near);
 }
 
 // Adds the last components of a vector, fewer than a register has. Those of the query are in rest,
-// followed by zeros. If the memory does not end there, the read includes components of the next row.
+// followed by zeros. If the memory does not end there, the read includes components of the next
+// row.
 IN i8_sums l2_i8_rest(int64_t n, const int8_t *v, const int8_t *end, const int8_t *rest, i8_sums sum) {
   static const int8_t first[2 * i8_W] = {[0 ... i8_W - 1] = -1};
   int8_t x[i8_W] = {0};
@@ -298,8 +299,8 @@ static void l2_i8_few(const simd_word *w) {
 
 #undef W
 
-// The number of queries in a tile of bytes, which has two registers of vectors, and the number of vectors
-// that are combined with all queries before the next vectors.
+// The number of queries in a tile of bytes, which has two registers of vectors, and the number of
+// vectors that are combined with all queries before the next vectors.
 #if GEMM_REGS < 16
 #define L2_I8_ROWS 4
 #else
@@ -325,8 +326,9 @@ enum { l2_i8_block = 64 };
 #undef UNROLL
 
 // Words: queries, their number, vectors, their number, components, results, elements from one
-// query's results to the next; bytes in a word of packed queries, or 0 if they are not packed; if they
-// are, memory for l2_i8_block vectors of whole registers, and 1 if results are to be stored past the caches.
+// query's results to the next; bytes in a word of packed queries, or 0 if they are not packed; if
+// they are, memory for l2_i8_block vectors of whole registers, and 1 if results are to be stored
+// past the caches.
 EXPORT(l2_i8) { (w[7].i == 0 ? l2_i8_few : w[7].i == 2 ? i8pair_l2_bytes : i8four_l2_bytes)(w); }
 
 // Packs queries of bytes. Words: queries, their number, components, destination, bytes in a word.

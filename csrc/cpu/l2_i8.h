@@ -7,8 +7,8 @@
 
 IN int64_t CAT(T, l2_words)(int64_t dim) { return (dim + GROUP - 1) / GROUP; }
 
-// Packs queries in strips of L2_I8_ROWS: the initial values of their results, their first words, their
-// second words, and so on. Queries and components that do not exist are 0.
+// Packs queries in strips of L2_I8_ROWS: the initial values of their results, their first words,
+// their second words, and so on. Queries and components that do not exist are 0.
 static void CAT(T, l2_pack)(const int8_t *from, int64_t n, int64_t dim, int32_t *to) {
   const int64_t rows = L2_I8_ROWS, words = CAT(T, l2_words)(dim);
   for (int64_t i = 0; i < (n + rows - 1) / rows * rows; i++) {
@@ -33,8 +33,8 @@ static __attribute__((noinline)) void CAT(T, l2_copy)(const int8_t *from, int64_
 #pragma GCC optimize("O3")
 #endif
 
-// Transposes 2W vectors, of which n exist: first the first words of all, then the second, and so on, up
-// to whole registers of a vector; and computes their negated squares. Bytes after the last
+// Transposes 2W vectors, of which n exist: first the first words of all, then the second, and so
+// on, up to whole registers of a vector; and computes their negated squares. Bytes after the last
 // components are read up to end, and do not affect the results.
 static void CAT(T, l2_prepare)(const int8_t *from, int64_t n, int64_t dim, const int8_t *end, int32_t *to, int32_t *squares) {
   int32_t there[W];
@@ -66,8 +66,8 @@ static void CAT(T, l2_prepare)(const int8_t *from, int64_t n, int64_t dim, const
   }
 }
 
-// Computes 2W vectors with the m queries of a strip, to rows of results ld apart, past the caches or
-// not. Meanwhile the memory at next is prefetched, step bytes per word.
+// Computes 2W vectors with the m queries of a strip, to rows of results ld apart, past the caches
+// or not. Meanwhile the memory at next is prefetched, step bytes per word.
 static __attribute__((noinline)) void CAT(T, l2_tile)(int64_t words, const int32_t *v, const int32_t *squares, const int32_t *q,
                                                       int64_t m, float *out, int64_t ld, int past, const char *next, int64_t step) {
   const int32_t *base = q;

@@ -58,8 +58,8 @@
 #define ZERO_4(r) ZERO_2(r) V c##r##_2 = START(2), c##r##_3 = START(3);
 #define ZERO_8(r) ZERO_4(r) V c##r##_4 = START(4), c##r##_5 = START(5), c##r##_6 = START(6), c##r##_7 = START(7);
 
-// One step of the depth: a row of the right operand, whose last register is masked, and the step to the
-// next row, for kernels with an LDB.
+// One step of the depth: a row of the right operand, whose last register is masked, and the step to
+// the next row, for kernels with an LDB.
 #define RIGHT(v) V b##v = CAT(T, load)(b + v * W);
 #define RIGHT_MASKED(v) V b##v = whole ? CAT(T, load)(b + v * W) : CAT(T, loadm)(b + v * W, mask);
 #define RIGHT_LAST(v) RIGHT_MASKED(v)

@@ -62,7 +62,8 @@ TURN(double, turn_8, 4, f64_turn4)
 #undef TURN
 
 // Stores the bytes of a column of a tile past the caches, in whole lines: those that begin
-// within band bytes, and at the ends of the matrix the rest. left is the number of bytes up to the end.
+// within band bytes, and at the ends of the matrix the rest. left is the number of bytes up to the
+// end.
 IN void past_column(char *to, const char *column, int64_t band, int64_t left, int first) {
   int64_t i = (int64_t)(-(uintptr_t)to & 63), end = left <= band || i + band > left ? left : i + band;
   if (first)
@@ -73,11 +74,11 @@ IN void past_column(char *to, const char *column, int64_t band, int64_t left, in
     memcpy(to + i, column + i, (size_t)(end - i));
 }
 
-// Transposes a range of rows and columns, in tiles in the first-level cache that are two lines wide and
-// follow each other along the rows. The result is stored past the caches, or (with ahead) its lines are
-// prefetched like those of the input. If columns of the result begin within cache lines, a tile has
-// the rows of one more line, so that whole lines can be stored. Matrices of few rows have tiles along
-// the rows of the result.
+// Transposes a range of rows and columns, in tiles in the first-level cache that are two lines wide
+// and follow each other along the rows. The result is stored past the caches, or (with ahead) its
+// lines are prefetched like those of the input. If columns of the result begin within cache lines,
+// a tile has the rows of one more line, so that whole lines can be stored. Matrices of few rows
+// have tiles along the rows of the result.
 #define TRANSPOSE(E, NAME, TURNED)                                                                 \
   static void NAME(int64_t rows, int64_t cols, const E *in, E *out, const simd_word *w) {          \
     enum { LINE = 64 / sizeof(E), WIDE = 2 * LINE, HIGH = sizeof(E) == 1 ? 128 : 4 * LINE, STEP = HIGH + LINE, FEW = 2 * STEP }; \
@@ -118,8 +119,8 @@ TRANSPOSE(double, transpose_8, turn_8)
 #undef TRANSPOSE
 
 // Words: bytes of an element, rows, columns, in, out, first row and the one after the last, first
-// column and the one after the last, 1 if the result is larger than the caches, 2 if it is larger than the
-// second-level cache. Rows are whole bands of cpu/simd_move.go.
+// column and the one after the last, 1 if the result is larger than the caches, 2 if it is larger
+// than the second-level cache. Rows are whole bands of cpu/simd_move.go.
 EXPORT(move_transpose) {
   int64_t rows = w[1].i, cols = w[2].i;
   switch (w[0].i) {

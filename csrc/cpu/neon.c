@@ -164,7 +164,8 @@ IN void f64_to_f32(float *p, f64_v v) { vst1_f32(p, vcvt_f32_f64(v)); }
 IN f32_v f32_from_i32(const int32_t *p) { return vcvtq_f32_s32(vld1q_s32(p)); }
 // Stores the integer part, rounded toward zero; 0 for a NaN.
 IN void f32_put32(void *p, f32_v v) { vst1q_s32(p, vcvtq_s32_f32(v)); }
-// Stores the low bits of the integer part, which is from -128 to 255, -32768 to 65535, or -2^31 to 2^32 - 1.
+// Stores the low bits of the integer part, which is from -128 to 255, -32768 to 65535, or -2^31 to
+// 2^32 - 1.
 IN void f32_put8(void *p, f32_v v) {
   uint16x4_t x = vmovn_u32(vreinterpretq_u32_s32(vcvtq_s32_f32(v)));
   vst1_lane_u32(p, vreinterpret_u32_u8(vmovn_u16(vcombine_u16(x, x))), 0);
@@ -240,7 +241,8 @@ IN i8pair_v i8pair_step(i8pair_v a, i8pair_v b, i8pair_v c) {
   return vaddq_s32(c, vpaddq_s32(vmull_s16(vget_low_s16(x), vget_low_s16(y)), vmull_s16(vget_high_s16(x), vget_high_s16(y))));
 }
 // For squared distances: loading W words, converting stored numbers to words, subtracting the
-// squares of words from a sum, transposing W rows of W, and adding the product with a word of a query.
+// squares of words from a sum, transposing W rows of W, and adding the product with a word of a
+// query.
 IN i8pair_v i8pair_l2_word(const int8_t *p) { return vreinterpretq_s32_s16(vmovl_s8(vld1_s8(p))); }
 IN i8pair_v i8pair_l2_offset(i8pair_v x) { return x; }
 IN i8pair_v i8pair_l2_less(i8pair_v s, i8pair_v x) { return vsubq_s32(s, i8pair_step(x, x, vdupq_n_s32(0))); }

@@ -6,8 +6,9 @@
 #define LOADN CAT(S, loadn)
 #define READ CAT(S, read)
 
-// Sums of TERM of a register x. Blocks of 128·W are added in eight registers, and their sums in pairs,
-// in the order in which a binary counter carries. No number takes part in more than 16 + 3 + log2(n) additions.
+// Sums of TERM of a register x. Blocks of 128·W are added in eight registers, and their sums in
+// pairs, in the order in which a binary counter carries. No number takes part in more than 16 + 3 +
+// log2(n) additions.
 #define SUM(NAME, TERM)                                                                            \
   IN V CAT(S, NAME##_block)(const E *p, int64_t n, V by) {                                         \
     V s0 = CAT(A, zero)(), s1 = s0, s2 = s0, s3 = s0, s4 = s0, s5 = s0, s6 = s0, s7 = s0, x;       \
@@ -145,8 +146,9 @@ IN V CAT(S, four_rows)(const E *p, int64_t ld, int64_t n) {
   return CAT(A, add)(s, CAT(A, add)(CAT(S, load_some)(p + 2 * ld, n), CAT(S, load_some)(p + 3 * ld, n)));
 }
 
-// into = the sum of eight rows, added to its contents if more. Meanwhile the eight rows that are `ahead` are
-// prefetched into the second-level cache: the processor does not predict accesses to so many rows.
+// into = the sum of eight rows, added to its contents if more. Meanwhile the eight rows that are
+// `ahead` are prefetched into the second-level cache: the processor does not predict accesses to so
+// many rows.
 static void CAT(S, add_rows)(int64_t n, const E *p, int64_t ld, F *into, int more, int64_t ahead) {
   int64_t i = 0;
   for (; i + W <= n; i += W) {
@@ -170,8 +172,8 @@ static void CAT(S, add_row)(int64_t n, const E *p, F *into, int more) {
     CAT(A, store)(into + i, more ? CAT(A, add)(CAT(A, load)(into + i), LOADN(p + i, n - i)) : LOADN(p + i, n - i));
 }
 
-// Sums of rows ld apart: 16 at a time, whose sums are added in pairs like those of one row for up to
-// 2^17 rows, and one after the other beyond that.
+// Sums of rows ld apart: 16 at a time, whose sums are added in pairs like those of one row for up
+// to 2^17 rows, and one after the other beyond that.
 static void CAT(S, sum_columns)(int64_t rows, int64_t ld, int64_t n, const E *p, F *to) {
   enum { LEVELS = 14 };
   F level[LEVELS][ACROSS];

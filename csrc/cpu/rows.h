@@ -20,9 +20,9 @@ static F CAT(S, row_peak)(const E *x, int64_t n) {
   return CAT(A, largest)(m0);
 }
 
-// Returns the sum of e^(x - m) over a block of a row, and stores the terms at e unless that is 0. Meanwhile
-// it prefetches the data that is needed next: the same block of the next row, and of the result if that
-// goes to the caches; or only this row again.
+// Returns the sum of e^(x - m) over a block of a row, and stores the terms at e unless that is 0.
+// Meanwhile it prefetches the data that is needed next: the same block of the next row, and of the
+// result if that goes to the caches; or only this row again.
 IN V CAT(S, exp_block)(const E *x, int64_t n, V m, F *e, const E *next, const E *result) {
   V s[4] = {CAT(A, zero)(), CAT(A, zero)(), CAT(A, zero)(), CAT(A, zero)()};
   int64_t i = 0;
@@ -81,8 +81,8 @@ static void CAT(S, softmax_part)(const simd_word *w, int64_t lo, int64_t n, void
   }
 }
 
-// Words from 1 on: rows, columns, in, out, 1 if out is larger than the caches. If the row has a NaN or
-// +∞, or only -∞, some e^(x - m) is NaN, and so is the sum.
+// Words from 1 on: rows, columns, in, out, 1 if out is larger than the caches. If the row has a NaN
+// or +∞, or only -∞, some e^(x - m) is NaN, and so is the sum.
 static void CAT(S, softmax)(const simd_word *w) {
   F e[CAT(S, BESIDE)];
   int64_t n = w[2].i;

@@ -60,7 +60,8 @@ typedef void simd_func(const simd_word *w);
 enum { SIMD_LIST(SIMD_NUMBER) SIMD_OPS };
 #undef SIMD_NUMBER
 
-// Go adds SIMD_F64 to the number of a function for floats to get that of the same function for doubles.
+// Go adds SIMD_F64 to the number of a function for floats to get that of the same function for
+// doubles.
 enum { SIMD_F64 = SIMD_GEMM_F64_DIRECT - SIMD_GEMM_F32_DIRECT };
 _Static_assert(SIMD_GEMM_F64_DOT == SIMD_GEMM_F32_DOT + SIMD_F64 && SIMD_GEMM_F64_PACK == SIMD_GEMM_F32_PACK + SIMD_F64 &&
                    SIMD_GEMM_F64_BLOCK == SIMD_GEMM_F32_BLOCK + SIMD_F64,

@@ -1,5 +1,5 @@
-// Loads and stores for the types in which elements are stored, as registers of the type in which they
-// are computed: half and bfloat16 become floats when they are loaded. For each type S
+// Loads and stores for the types in which elements are stored, as registers of the type in which
+// they are computed: half and bfloat16 become floats when they are loaded. For each type S
 //
 //   S_load, S_store    a whole register
 //   S_read             as S_load, but faster if much is read from memory

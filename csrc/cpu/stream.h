@@ -91,6 +91,6 @@ EXPORT(arith) {
   past_end();
 }
 
-// One row of a broadcast per call of arith_row. An operand with stride 0 along the row is one number,
-// and one with a stride above 1 is gathered.
+// One row of a broadcast per call of arith_row. An operand with stride 0 along the row is one
+// number, and one with a stride above 1 is gathered.
 #include "broadcast.h"

@@ -1,6 +1,6 @@
-// The k smallest elements of rows, for elements that are stored as S. A small k is selected among the
-// elements below a limit that at least k elements do not exceed, by counting the elements that come before
-// each. A larger k uses a heap. Both discard elements that are not below the largest
+// The k smallest elements of rows, for elements that are stored as S. A small k is selected among
+// the elements below a limit that at least k elements do not exceed, by counting the elements that
+// come before each. A larger k uses a heap. Both discard elements that are not below the largest
 // candidate, a register at a time.
 #define V CAT(A, v)
 #define W CAT(A, W)
@@ -14,8 +14,9 @@ IN uint64_t CAT(S, topk_below)(const E *p, V by) {
   return a | b << W | c << 2 * W | d << 3 * W;
 }
 
-// topk_rank computes for each of n numbers how many come before it: smaller ones, and equal ones with
-// a smaller index. No number is NaN, or +inf if n is not a multiple of W; there is memory for one register more.
+// topk_rank computes for each of n numbers how many come before it: smaller ones, and equal ones
+// with a smaller index. No number is NaN, or +inf if n is not a multiple of W; there is memory for
+// one register more.
 IN void CAT(S, topk_rank)(F *x, int64_t n, int32_t *rank) {
   CAT(A, store)(x + n, CAT(A, set)((F)__builtin_inf()));
   for (int64_t i = 0; i < n; i++) {
@@ -45,8 +46,9 @@ IN void CAT(S, topk_minima)(const E *row, int64_t n, int regs, F *to) {
   CAT(A, store)(to + 2 * W, m2), CAT(A, store)(to + 3 * W, m3);
 }
 
-// Returns a number that at least k elements of the row do not exceed; k is at most TOPK_FEW. It is the k-th
-// smallest of the minima of twice as many parts of the beginning of the row. NaN if there is none.
+// Returns a number that at least k elements of the row do not exceed; k is at most TOPK_FEW. It is
+// the k-th smallest of the minima of twice as many parts of the beginning of the row. NaN if there
+// is none.
 static F CAT(S, topk_limit)(const E *row, int64_t n, int64_t k) {
   int regs = k <= W / 2 ? 1 : k <= W ? 2 : k <= 2 * W ? 4 : 8;
   int64_t part = n < 128 * 4 * W ? n : 128 * 4 * W;
@@ -87,7 +89,8 @@ static F CAT(S, topk_best)(CAT(S, topk_chosen) *c, int64_t k) {
   return worst;
 }
 
-// topk_few finds the k smallest, k at most TOPK_FEW, and stores their indices in heap in order. It returns
+// topk_few finds the k smallest, k at most TOPK_FEW, and stores their indices in heap in order. It
+// returns
 // 0 if it cannot: if fewer than k numbers are finite, and for short rows.
 static int CAT(S, topk_few)(const E *row, int64_t n, int64_t k, topk_one *heap) {
   enum { NEAR = 16384 / sizeof(E) };
@@ -124,8 +127,8 @@ static int CAT(S, topk_few)(const E *row, int64_t n, int64_t k, topk_one *heap) 
   return 1;
 }
 
-// take replaces the top of a full heap by element `at` of the row if that comes before it. It returns the
-// number at the new top.
+// take replaces the top of a full heap by element `at` of the row if that comes before it. It
+// returns the number at the new top.
 static F CAT(S, take)(topk_one *heap, int64_t k, const E *row, int64_t at, F worst) {
   topk_one one = {CAT(A, key)(CAT(S, get)(row + at)), at};
   if (!topk_before(&one, &heap[0]))

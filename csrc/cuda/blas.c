@@ -59,7 +59,8 @@ static int32_t cuda_blas_open(cs_device *d, const char *names, cs_error *err) {
 }
 
 // multiply queues the product. The library's matrices are column-major: a row-major matrix is the
-// transpose of a column-major one, so it computes C' = op(B)' op(A)' with swapped operands and no copy.
+// transpose of a column-major one, so it computes C' = op(B)' op(A)' with swapped operands and no
+// copy.
 static int multiply(cs_device *d, const cs_gemm *g) {
   int ta = g->trans_a ? CUBLAS_OP_T : CUBLAS_OP_N, tb = g->trans_b ? CUBLAS_OP_T : CUBLAS_OP_N;
   int m = (int)g->m, n = (int)g->n, k = (int)g->k;

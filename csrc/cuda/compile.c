@@ -90,7 +90,8 @@ static void take_log(cs_lib *lib, nvrtcProgram p, cs_blob *out) {
   out->log_bytes = strlen(log);
 }
 
-// take_code copies the machine code if NVRTC made it (for sm_XX), otherwise the PTX (for compute_XX).
+// take_code copies the machine code if NVRTC made it (for sm_XX), otherwise the PTX (for
+// compute_XX).
 static int32_t take_code(cs_lib *lib, nvrtcProgram p, cs_blob *out, cs_error *err) {
   size_t n = 0;
   int cubin = lib->rtc.nvrtcGetCUBINSize != NULL && lib->rtc.nvrtcGetCUBIN != NULL &&
@@ -145,8 +146,8 @@ static int32_t cuda_compile(cs_lib *lib, const char *name, const char *source, c
 
 // -- PTX --
 
-// The names of the PTX compiler: the one of the driver, and the one in Debian's directory for several
-// drivers.
+// The names of the PTX compiler: the one of the driver, and the one in Debian's directory for
+// several drivers.
 static const char assembler_names[] = "libnvidia-ptxjitcompiler.so.1\0"
                                       "/usr/lib/x86_64-linux-gnu/nvidia/current/"
                                       "libnvidia-ptxjitcompiler.so.1\0"

@@ -245,8 +245,9 @@ static int32_t set(cs_stream *s, uint64_t dst, const unsigned char *unit, uint64
                : CALL(d, cuMemsetD2D32Async, dst, pitch, value, 1, count, s->handle);
 }
 
-// weave fills memory that a plain fill cannot: with a pattern of 8 bytes, or aligned to less than the
-// pattern. The first copies are set unit by unit, and the filled part is then doubled repeatedly.
+// weave fills memory that a plain fill cannot: with a pattern of 8 bytes, or aligned to less than
+// the pattern. The first copies are set unit by unit, and the filled part is then doubled
+// repeatedly.
 static int32_t weave(cs_stream *s, uint64_t dst, uint64_t bytes, const unsigned char *pattern,
                      uint64_t n, cs_error *err) {
   cs_device *d = s->dev;

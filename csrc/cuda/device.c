@@ -29,9 +29,9 @@ static int has_async_alloc(cs_lib *lib, CUdevice device) {
          attribute(lib, device, ATTR_MEMORY_POOLS) != 0;
 }
 
-// has_managed reports whether the device has managed memory that host and device may use at the same
-// time. Other managed memory (under WSL, on most Jetsons) is not offered: if the host accesses it while
-// work runs on the device, a signal ends the process, and the shim could not prevent that.
+// has_managed reports whether the device has managed memory that host and device may use at the
+// same time. Other managed memory (under WSL, on most Jetsons) is not offered: if the host accesses
+// it while work runs on the device, a signal ends the process, and the shim could not prevent that.
 static int has_managed(cs_lib *lib, CUdevice device) {
   return lib->cu.cuMemAllocManaged != NULL && attribute(lib, device, ATTR_MANAGED_MEMORY) != 0 &&
          attribute(lib, device, ATTR_CONCURRENT_MANAGED) != 0;

@@ -11,7 +11,8 @@ static uint64_t little(const unsigned char *at, int bytes) {
   return v;
 }
 
-// table reports whether a file contains all bytes of a table of sections or segments and of its entries.
+// table reports whether a file contains all bytes of a table of sections or segments and of its
+// entries.
 static int table(const unsigned char *code, uint64_t bytes, uint64_t from, uint64_t each,
                  uint64_t count, uint64_t least, uint64_t offset, uint64_t length) {
   if (count == 0)
@@ -30,8 +31,8 @@ static int table(const unsigned char *code, uint64_t bytes, uint64_t from, uint6
   return 1;
 }
 
-// whole reports whether an ELF file contains all bytes that its tables refer to. The driver gets no size,
-// so it would read past the end of a truncated file.
+// whole reports whether an ELF file contains all bytes that its tables refer to. The driver gets no
+// size, so it would read past the end of a truncated file.
 static int whole(const unsigned char *code, uint64_t bytes) {
   return bytes >= 64 && code[4] == 2 && // 64-bit headers
          table(code, bytes, little(code + 0x28, 8), little(code + 0x3a, 2), little(code + 0x3c, 2),
@@ -129,8 +130,8 @@ static int32_t describe(cs_device *d, CUfunction f, cs_kernel_info *info, cs_err
   return CS_OK;
 }
 
-// allow lets a kernel use all shared memory of the device; more than 48 KiB have to be requested. It
-// returns the number of bytes that remain for dynamic shared memory.
+// allow lets a kernel use all shared memory of the device; more than 48 KiB have to be requested.
+// It returns the number of bytes that remain for dynamic shared memory.
 static uint64_t allow(cs_device *d, CUfunction f, uint64_t fixed) {
   uint64_t plain = d->shared > 0 ? (uint64_t)d->shared : 0;
   uint64_t most = d->shared_optin > d->shared ? (uint64_t)d->shared_optin : plain;
@@ -208,7 +209,8 @@ static int32_t cuda_suggest(cs_kernel *k, uint64_t dynamic_bytes, int32_t *group
 
 // -- launching --
 
-// pack sets params to the addresses of the arguments. slots has addresses of memory and offsets of local memory.
+// pack sets params to the addresses of the arguments. slots has addresses of memory and offsets of
+// local memory.
 static int32_t pack(const cs_arg *args, uint32_t count, const unsigned char *data, uint64_t *slots,
                     void **params, uint64_t *shared, cs_error *err) {
   uint64_t dynamic = 0;

@@ -152,7 +152,8 @@ __attribute__((format(printf, 2, 3))) static void add(struct note *n, const char
     n->used = n->bytes - 1;
 }
 
-// open_first opens the first library of names that has all required symbols, and fills the table from it.
+// open_first opens the first library of names that has all required symbols, and fills the table
+// from it.
 static void *open_first(const char *names, const struct symbol *symbols, void *table,
                         struct note *tried) {
   for (const char *name = names; *name != '\0'; name += strlen(name) + 1) {

@@ -1,5 +1,6 @@
-// state.h has the declarations that the parts of the shim share: the objects behind the handles of shim.h,
-// the reporting of failures, and the entry of a call into a device. cuda.c includes the parts.
+// state.h has the declarations that the parts of the shim share: the objects behind the handles of
+// shim.h, the reporting of failures, and the entry of a call into a device. cuda.c includes the
+// parts.
 
 #ifndef CONCORD_CUDA_STATE_H
 #define CONCORD_CUDA_STATE_H
@@ -15,8 +16,8 @@
 #include "../shim.h"
 #include "api.h"
 
-// A cs_lib is a driver and a compiler, each with its own table, so that a process can use a real one and
-// a simulated one.
+// A cs_lib is a driver and a compiler, each with its own table, so that a process can use a real
+// one and a simulated one.
 struct cs_lib {
   cs_lib *next;
   void *driver, *compiler; // handles of dlopen, NULL if there is none
@@ -116,7 +117,8 @@ static int32_t lacks(cs_error *err, const char *symbol) {
 static int32_t class_of(CUresult code);
 static int sticky(CUresult code);
 
-// check converts the result of a call to a CS_* status, with the driver's name and text of the error.
+// check converts the result of a call to a CS_* status, with the driver's name and text of the
+// error.
 static int32_t check(cs_lib *lib, CUresult code, const char *call, cs_error *err) {
   if (code == CU_OK)
     return CS_OK;
@@ -127,8 +129,8 @@ static int32_t check(cs_lib *lib, CUresult code, const char *call, cs_error *err
               words != NULL ? words : "no error text");
 }
 
-// on_device is check for calls on a context. A failure that makes the context unusable marks the device as
-// lost, and from then on such failures are CS_LOST.
+// on_device is check for calls on a context. A failure that makes the context unusable marks the
+// device as lost, and from then on such failures are CS_LOST.
 static int32_t on_device(cs_device *d, CUresult code, const char *call, cs_error *err) {
   if (code == CU_OK)
     return CS_OK;

@@ -92,8 +92,8 @@ static void cuda_event_close(cs_event *e) { put_event(e); }
 
 // -- streams --
 
-// priority_of converts a priority of shim.h (1 is above normal) to one of the driver, for which the smallest
-// number is the highest priority and 0 the default.
+// priority_of converts a priority of shim.h (1 is above normal) to one of the driver, for which the
+// smallest number is the highest priority and 0 the default.
 static int priority_of(const cs_device *d, int32_t ours) {
   if (ours > 0)
     return d->highest;

@@ -1,6 +1,6 @@
 // exec.h: the declarations that the executor's files share. They are one translation unit (host.c
-// includes them all) in which all functions except concord_host_* are static, so that a program may contain
-// two copies.
+// includes them all) in which all functions except concord_host_* are static, so that a program may
+// contain two copies.
 
 #ifndef CONCORD_EXEC_H
 #define CONCORD_EXEC_H

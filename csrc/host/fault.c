@@ -1,7 +1,7 @@
-// fault.c: faults of kernel code. Handlers for the five synchronous signals are installed in front of
-// the handlers that were there (usually Go's). A fault of a worker in kernel code ends the kernel:
-// the handler records it and switches to the stack on which the worker waits. Every other signal is passed
-// on to the previous handlers.
+// fault.c: faults of kernel code. Handlers for the five synchronous signals are installed in front
+// of the handlers that were there (usually Go's). A fault of a worker in kernel code ends the
+// kernel: the handler records it and switches to the stack on which the worker waits. Every other
+// signal is passed on to the previous handlers.
 
 #include "exec.h"
 
@@ -11,10 +11,11 @@ enum { FAULT_SIGNALS = 5, FAULT_CHAIN = 8 };
 
 static const int fault_signals[FAULT_SIGNALS] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
 
-// fault_prev has the handlers that were installed before ours, oldest first. A library that is loaded
-// later (an OpenCL driver) may install its own in front of ours. The next launch then installs ours in
-// front of that one, and it passes signals on to ours: when a handler is entered a second time for the same
-// signal, it takes the next older entry of the list, so that there is no cycle.
+// fault_prev has the handlers that were installed before ours, oldest first. A library that is
+// loaded later (an OpenCL driver) may install its own in front of ours. The next launch then
+// installs ours in front of that one, and it passes signals on to ours: when a handler is entered a
+// second time for the same signal, it takes the next older entry of the list, so that there is no
+// cycle.
 static struct {
   struct sigaction chain[FAULT_CHAIN];
   _Atomic int count;
@@ -44,7 +45,8 @@ static void fault_forward(int slot, int sig, siginfo_t *info, void *context) {
     fault_depth--;
     return;
   }
-  // Install the default action: it takes effect when this handler returns and the instruction faults again.
+  // Install the default action: it takes effect when this handler returns and the instruction
+  // faults again.
   struct sigaction dfl;
   memset(&dfl, 0, sizeof dfl);
   dfl.sa_handler = SIG_DFL;
@@ -68,14 +70,15 @@ static void fault_handler(int sig, siginfo_t *info, void *context) {
   w->signal_code = info->si_code;
   w->signal_address = (uint64_t)(uintptr_t)info->si_addr;
   w->failed = CONCORD_FAULT;
-  // The mask of the handler blocks all signals. Restore the old one, as the handler does not return.
+  // The mask of the handler blocks all signals. Restore the old one, as the handler does not
+  // return.
   pthread_sigmask(SIG_SETMASK, &((ucontext_t *)context)->uc_sigmask, NULL);
   void *lost;
   fiber_switch(&lost, w->sched);
 }
 
-// fault_install installs the handlers, or installs them again in front of others. The caller holds the
-// pool's lock.
+// fault_install installs the handlers, or installs them again in front of others. The caller holds
+// the pool's lock.
 static int fault_install(void) {
   for (int i = 0; i < FAULT_SIGNALS; i++) {
     struct sigaction now, ours;
@@ -127,8 +130,8 @@ static int fault_thread(struct worker *w) {
   return w != NULL ? fault_stack() : 0;
 }
 
-// fault_mask blocks all signals except the five in a thread of the pool, so that signals to the process
-// go to threads that expect them.
+// fault_mask blocks all signals except the five in a thread of the pool, so that signals to the
+// process go to threads that expect them.
 static void fault_mask(void) {
   sigset_t mask;
   sigfillset(&mask);

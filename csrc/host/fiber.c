@@ -1,6 +1,6 @@
 // fiber.c: stacks and the switch between them. A switch saves only the registers that the calling
-// convention requires a callee to preserve. Signal masks and floating-point modes belong to the thread,
-// and kernels do not change them.
+// convention requires a callee to preserve. Signal masks and floating-point modes belong to the
+// thread, and kernels do not change them.
 
 #include "exec.h"
 
@@ -14,10 +14,11 @@
 
 #if defined(__x86_64__) && !defined(CONCORD_UCONTEXT)
 
-// concord_fiber_jump(save, to) pushes the preserved registers, stores the stack pointer at *save, switches
-// to the stack pointer `to` and pops the registers. A new fiber starts in concord_fiber_start with its
-// function in r13 and its argument in r12. The processor predicts an indirect jump well, because
-// all items continue at the same address after a barrier; it would mispredict a ret.
+// concord_fiber_jump(save, to) pushes the preserved registers, stores the stack pointer at *save,
+// switches to the stack pointer `to` and pops the registers. A new fiber starts in
+// concord_fiber_start with its function in r13 and its argument in r12. The processor predicts an
+// indirect jump well, because all items continue at the same address after a barrier; it would
+// mispredict a ret.
 __asm__(BEGIN_ASM SYMBOL("concord_fiber_jump") ":\n"
                                                "  pushq %rbp\n  pushq %rbx\n  pushq %r12\n  pushq "
                                                "%r13\n  pushq %r14\n  pushq %r15\n"
@@ -83,8 +84,8 @@ static void fiber_prepare(struct fiber *f, void *top) {
 
 #else
 
-// On other processors the C library switches, with a system call each time (200 ns instead of 10). The
-// saved context is on the stack that it describes.
+// On other processors the C library switches, with a system call each time (200 ns instead of 10).
+// The saved context is on the stack that it describes.
 static void fiber_switch(void **save, void *to) {
   ucontext_t here;
   *save = &here;

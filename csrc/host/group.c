@@ -1,7 +1,8 @@
 // group.c: how one worker runs groups. A kernel without barriers is called once per group, on the
 // worker's main fiber, whose stack has a guard page, so that an overflow is a fault. A kernel
 // with barriers has a fiber per item. The fibers run in the order of their ids, each up to its next
-// barrier; this is a round. Item 0 determines the barrier of the round, which all others must reach.
+// barrier; this is a round. Item 0 determines the barrier of the round, which all others must
+// reach.
 
 #include "exec.h"
 
@@ -41,8 +42,8 @@ static void group_barrier(concord_ctx *ctx, uint32_t site) {
   fiber_step((struct fiber *)ctx, site);
 }
 
-// The barrier of a kernel without the flag CONCORD_KERNEL_FIBERS. The renderer sets the flag for every
-// kernel that can reach a barrier, so this is only valid if a group is one item.
+// The barrier of a kernel without the flag CONCORD_KERNEL_FIBERS. The renderer sets the flag for
+// every kernel that can reach a barrier, so this is only valid if a group is one item.
 static void group_no_barrier(concord_ctx *ctx, uint32_t site) {
   struct worker *w = ((struct fiber *)ctx)->worker;
   if (w->job->items == 1)
@@ -158,10 +159,10 @@ static void group_report(struct worker *w) {
     fiber_reset(w->fibers[i]);
 }
 
-// Each fiber has two mappings, its stack and its guard, and by default Linux limits a process to 65530
-// mappings. If none is left, the process dies, because Go's allocator cannot continue after a failed
-// mapping. So all workers together use less than half of the limit, and keep at most half of that while
-// they are idle.
+// Each fiber has two mappings, its stack and its guard, and by default Linux limits a process to
+// 65530 mappings. If none is left, the process dies, because Go's allocator cannot continue after a
+// failed mapping. So all workers together use less than half of the limit, and keep at most half of
+// that while they are idle.
 static _Atomic uint32_t stacks_made;
 
 static uint32_t stacks_allowed(void) {
@@ -197,8 +198,8 @@ static void group_keep(struct worker *w, uint32_t count) {
   }
 }
 
-// group_fibers ensures that the worker has count fibers with stacks of that size. If it fails, the worker
-// has the fibers that it had before, or none.
+// group_fibers ensures that the worker has count fibers with stacks of that size. If it fails, the
+// worker has the fibers that it had before, or none.
 static bool group_fibers(struct worker *w, uint32_t count, size_t stack_bytes) {
   if (stack_bytes > w->stack_bytes) {
     group_keep(w, 0);
@@ -236,8 +237,8 @@ static bool group_main_stack(struct worker *w, size_t bytes) {
   return true;
 }
 
-// group_local ensures that there is a block of local memory. It ends at an inaccessible page, so that an
-// access more than the alignment past the end of the last local array is a fault.
+// group_local ensures that there is a block of local memory. It ends at an inaccessible page, so
+// that an access more than the alignment past the end of the last local array is a fault.
 static bool group_local(struct worker *w, uint64_t bytes) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE), room = (size_t)(bytes + page - 1) / page * page;
   if (w->local_map == NULL || room + page > w->local_map_bytes) {
@@ -326,11 +327,11 @@ static bool worker_wanted(const struct worker *w, const struct job *j, uint64_t 
   return ran >= w->slice && (w->leave == NULL || __atomic_load_n(w->leave, __ATOMIC_RELAXED) != 0);
 }
 
-// worker_run works on a job until it has no groups left, or until the worker is needed for another job.
-// It takes groups in chunks that last about 50 microseconds, by the time of the previous ones: with longer
-// chunks other jobs would wait, and shorter ones would spend their time on the shared counter. Each
-// thread gets several chunks, so that all end at about the same time. If a chunk is done before another
-// thread has been woken, one may be as large as half of a thread's part.
+// worker_run works on a job until it has no groups left, or until the worker is needed for another
+// job. It takes groups in chunks that last about 50 microseconds, by the time of the previous ones:
+// with longer chunks other jobs would wait, and shorter ones would spend their time on the shared
+// counter. Each thread gets several chunks, so that all end at about the same time. If a chunk is
+// done before another thread has been woken, one may be as large as half of a thread's part.
 static void worker_run(struct worker *w, struct job *j) {
   uint64_t chunk = 1, share = j->total / (j->limit * 4u) + 1, begin = group_now(), start = begin;
   do {

@@ -1,9 +1,10 @@
-// host.h is the interface of the host executor: the layout of a compiled program (a shared object made
-// from a rendered portable source), and the calls that run one of its kernels on the CPU's threads.
+// host.h is the interface of the host executor: the layout of a compiled program (a shared object
+// made from a rendered portable source), and the calls that run one of its kernels on the CPU's
+// threads.
 //
 // The part between the two ABI lines is shared by compiled programs and the executor. The prelude
-// of every rendered program has the same text (source/internal/render/prelude/abi.h; a test compares the two),
-// so it is valid C11 and C++17 and includes only stdint.h.
+// of every rendered program has the same text (source/internal/render/prelude/abi.h; a test
+// compares the two), so it is valid C11 and C++17 and includes only stdint.h.
 
 #ifndef CONCORD_HOST_H
 #define CONCORD_HOST_H
@@ -186,21 +187,21 @@ uint32_t concord_host_threads(void);
 // and accepts other launches. A kernel that never ends cannot be stopped.
 int32_t concord_host_launch(const concord_launch *launch, concord_error *err);
 
-// concord_job is a launch that runs on threads of the caller and not of the pool. concord_host_begin
-// copies the launch (except cancel and threads), any number of threads call concord_host_help until it
-// returns 0, and after all of these calls have returned, concord_host_end returns the result and frees the
-// job. The result is CONCORD_NOMEM if groups did not run because of missing memory. begin
-// returns NULL if there is nothing to run: with the reason in err, or with CONCORD_OK for an empty
-// grid.
+// concord_job is a launch that runs on threads of the caller and not of the pool.
+// concord_host_begin copies the launch (except cancel and threads), any number of threads call
+// concord_host_help until it returns 0, and after all of these calls have returned,
+// concord_host_end returns the result and frees the job. The result is CONCORD_NOMEM if groups did
+// not run because of missing memory. begin returns NULL if there is nothing to run: with the reason
+// in err, or with CONCORD_OK for an empty grid.
 typedef struct concord_job concord_job;
 concord_job *concord_host_begin(const concord_launch *launch, uint64_t *groups, concord_error *err);
 
 // concord_host_help runs groups on the calling thread until none is left or the launch has
-// failed, and then returns 0. It also returns 0 if there is no memory for the stacks of one more thread:
-// other threads continue, and after they have returned, one thread should call it again alone.
-// Otherwise it returns 1: after that many nanoseconds (if not 0), or when *leave is not zero, which it
-// reads between chunks after it has run for a fraction of a millisecond. leave and cancel may be
-// NULL and may be set by any thread.
+// failed, and then returns 0. It also returns 0 if there is no memory for the stacks of one more
+// thread: other threads continue, and after they have returned, one thread should call it again
+// alone. Otherwise it returns 1: after that many nanoseconds (if not 0), or when *leave is not
+// zero, which it reads between chunks after it has run for a fraction of a millisecond. leave and
+// cancel may be NULL and may be set by any thread.
 int32_t concord_host_help(concord_job *job, const int32_t *leave, const int32_t *cancel,
                           uint64_t nanoseconds);
 int32_t concord_host_end(concord_job *job, concord_error *err);

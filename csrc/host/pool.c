@@ -1,6 +1,6 @@
 // pool.c: the threads, the jobs that they share, and the public calls. The thread that launches
-// works on its own job, and the pool's threads help, so that a launch of one group wakes no thread. Threads
-// run until the process ends; there is no shutdown.
+// works on its own job, and the pool's threads help, so that a launch of one group wakes no thread.
+// Threads run until the process ends; there is no shutdown.
 
 #include "exec.h"
 
@@ -73,7 +73,8 @@ static void job_append(struct job *j) {
   pool_tail = &j->link;
 }
 
-// pool_pick returns the job that has the fewest workers; of several, the one that was picked longest ago.
+// pool_pick returns the job that has the fewest workers; of several, the one that was picked
+// longest ago.
 static struct job *pool_pick(void) {
   struct job *best = NULL;
   for (struct job *j = pool_jobs, *next; j != NULL; j = next) {
@@ -156,8 +157,8 @@ static void *pool_thread(void *arg) {
   return NULL;
 }
 
-// guest_take borrows a worker for the launching thread, or returns NULL; then the pool does all the work.
-// There are at most most guests, since each keeps the stacks that it has ever needed.
+// guest_take borrows a worker for the launching thread, or returns NULL; then the pool does all the
+// work. There are at most most guests, since each keeps the stacks that it has ever needed.
 static struct worker *guest_take(uint32_t most) {
   struct worker *w = pool_guests;
   if (w != NULL) {
@@ -191,8 +192,8 @@ static uint32_t pool_cpus(void) {
   return n > 0 ? (uint32_t)n : 1;
 }
 
-// pool_grow starts threads until count threads can work on a launch. There is always at least one, for
-// launches that get no guest. The caller holds the lock.
+// pool_grow starts threads until count threads can work on a launch. There is always at least one,
+// for launches that get no guest. The caller holds the lock.
 static int pool_grow(uint32_t count) {
   uint32_t helpers = count > 1 ? count - 1 : 1;
   if (pool_size >= count)
@@ -221,8 +222,8 @@ static int pool_grow(uint32_t count) {
   return pool_helpers > 0 ? 0 : rc; // fewer threads than requested are enough
 }
 
-// pool_ready installs the handlers and starts threads until there are count (0: at least one). The caller
-// holds the lock.
+// pool_ready installs the handlers and starts threads until there are count (0: at least one). The
+// caller holds the lock.
 static int32_t pool_ready(uint32_t count, concord_error *err) {
   int rc = fault_install();
   if (rc != 0) {

@@ -1,6 +1,6 @@
 // print.c: printf of kernels, by OpenCL C 1.2's rules: C's conversions, %v4f for vectors, hh, h, hl
-// and l for the size of an element. The values have types, so that a value is converted if the format
-// does not fit it.
+// and l for the size of an element. The values have types, so that a value is converted if the
+// format does not fit it.
 
 #include "exec.h"
 
@@ -36,8 +36,8 @@ static void print_put(struct print_out *o, const char *text, size_t n) {
   o->used += n;
 }
 
-// print_parse reads a conversion specification after its '%'. It returns a pointer to the text after it, or
-// NULL if it is not valid.
+// print_parse reads a conversion specification after its '%'. It returns a pointer to the text
+// after it, or NULL if it is not valid.
 static const char *print_parse(const char *f, struct print_spec *s) {
   size_t n = 0;
   memset(s, 0, sizeof *s);
@@ -94,7 +94,8 @@ static int64_t print_number(const concord_value *v, uint32_t i, double *real) {
   return n;
 }
 
-// print_narrow truncates an integer to the size that the format names, or else to that of the value.
+// print_narrow truncates an integer to the size that the format names, or else to that of the
+// value.
 static uint64_t print_narrow(int64_t n, const struct print_spec *s, uint32_t bytes) {
   if (s->size == 'c')
     bytes = 1;

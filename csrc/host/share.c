@@ -3,7 +3,8 @@
 
 #include "exec.h"
 
-// The nanoseconds that a thread works before it reads *leave, since entering a job again has a cost.
+// The nanoseconds that a thread works before it reads *leave, since entering a job again has a
+// cost.
 enum { SLICE = 200 * 1000 };
 
 struct concord_job {
@@ -14,8 +15,8 @@ struct concord_job {
   uint64_t *local_bytes;
 };
 
-// share_copy allocates a job with a copy of the launch. The values of its arguments follow the job, each
-// aligned for any type.
+// share_copy allocates a job with a copy of the launch. The values of its arguments follow the job,
+// each aligned for any type.
 static struct concord_job *share_copy(const concord_launch *l) {
   const size_t align = ALIGN_LOCAL;
   size_t bytes = sizeof(struct concord_job) + l->arg_count * (sizeof(void *) + sizeof(uint64_t));

@@ -27,8 +27,8 @@ static char tried[1024];
 static char chosen[512]; // the name to open instead of the usual ones
 
 static int open_as(const char *name) {
-  // RTLD_LOCAL hides its symbols from other libraries. With lazy binding, a missing symbol of a broken
-  // driver would end the process later.
+  // RTLD_LOCAL hides its symbols from other libraries. With lazy binding, a missing symbol of a
+  // broken driver would end the process later.
   library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   const char *outcome = library != NULL ? "found" : dlerror();
   // The text of dlerror mostly begins with the name; do not repeat it.
@@ -85,8 +85,8 @@ static cl_int absent(void) {
     static _Atomic(void *) slot;                                                                   \
     __typeof__(name) *call = (__typeof__(name) *)find(#name, &slot);
 
-// CALL defines a function that returns an error code, MAKE one that returns an object and stores the
-// error code at err, FIND one that returns an address.
+// CALL defines a function that returns an error code, MAKE one that returns an object and stores
+// the error code at err, FIND one that returns an address.
 #define CALL(name, params, args)                                                                   \
   FUNC(cl_int, name, params)                                                                       \
   return call != NULL ? call args : absent();                                                      \

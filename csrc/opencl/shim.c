@@ -1,5 +1,5 @@
-// shim.c is the hot path of the OpenCL backend: launches, copies and events, one call each. opencl.h
-// documents the functions.
+// shim.c is the hot path of the OpenCL backend: launches, copies and events, one call each.
+// opencl.h documents the functions.
 
 #include "opencl.h"
 
@@ -40,9 +40,10 @@ static cl_int outcome(cl_event event) {
   return s <= 0 ? s : code != CL_SUCCESS ? code : CL_INVALID_EVENT; // its status will never be known
 }
 
-// finished returns the number of the first command that is not done. The queue is in order, so a search in
-// doubling steps and then by bisection finds it. A query about a running command may block until it is
-// done (in rusticl 22.3), and queries about each command in turn would wait for all of them.
+// finished returns the number of the first command that is not done. The queue is in order, so a
+// search in doubling steps and then by bisection finds it. A query about a running command may
+// block until it is done (in rusticl 22.3), and queries about each command in turn would wait for
+// all of them.
 static uint64_t finished(concord_cl_queue *q) {
   uint64_t done = q->done, open = q->pushed;
   for (uint64_t step = 1; done < open; step *= 2) {
@@ -79,8 +80,8 @@ static void push(concord_cl_queue *q, cl_event event, void *staging, size_t stag
   }
 }
 
-// queued ends every operation that queued a command. The flush makes the device begin now instead of
-// when a caller waits.
+// queued ends every operation that queued a command. The flush makes the device begin now instead
+// of when a caller waits.
 static cl_int queued(concord_cl_queue *q, cl_int code, cl_event event) {
   if (code != CL_SUCCESS)
     return code;

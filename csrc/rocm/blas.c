@@ -25,8 +25,8 @@ static int32_t blas_failed(cs_device *d, int code, const char *call, cs_error *e
   return tell(err, status, code, "%s: rocBLAS status %d", call, code);
 }
 
-// knows reports whether a rocBLAS was built for an architecture: its kernels are in files whose names contain
-// it. If it was not, rocBLAS would end the whole process, so it is not used.
+// knows reports whether a rocBLAS was built for an architecture: its kernels are in files whose
+// names contain it. If it was not, rocBLAS would end the whole process, so it is not used.
 static int knows(cs_device *d) {
   char dir[4096], name[64];
   const char *path = getenv("ROCBLAS_TENSILE_LIBPATH");
@@ -89,7 +89,8 @@ static int32_t rocm_blas_open(cs_device *d, const char *names, cs_error *err) {
 }
 
 // multiply queues the product. The library's matrices are column-major: a row-major matrix is the
-// transpose of a column-major one, so it computes C' = op(B)' op(A)' with swapped operands and no copy.
+// transpose of a column-major one, so it computes C' = op(B)' op(A)' with swapped operands and no
+// copy.
 static int multiply(cs_device *d, const cs_gemm *g) {
   int ta = g->trans_a ? ROCBLAS_OP_T : ROCBLAS_OP_N, tb = g->trans_b ? ROCBLAS_OP_T : ROCBLAS_OP_N;
   int m = (int)g->m, n = (int)g->n, k = (int)g->k;

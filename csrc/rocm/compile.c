@@ -18,8 +18,8 @@ static int32_t no_compiler(cs_error *err) {
 
 // -- architectures --
 //
-// hipRTC ends the whole process if it does not know an architecture. So the shim first asks comgr, the
-// library that hipRTC compiles with, and compiles nothing without it.
+// hipRTC ends the whole process if it does not know an architecture. So the shim first asks comgr,
+// the library that hipRTC compiles with, and compiles nothing without it.
 
 #define ISA "amdgcn-amd-amdhsa--"
 
@@ -131,7 +131,8 @@ static int32_t take_code(cs_lib *lib, hiprtcProgram p, cs_blob *out, cs_error *e
   return CS_OK;
 }
 
-// One program is compiled at a time, because the LLVM in hipRTC keeps its options in global variables.
+// One program is compiled at a time, because the LLVM in hipRTC keeps its options in global
+// variables.
 static pthread_mutex_t compile_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int32_t build(cs_lib *lib, const char *name, const char *source, const char **options,

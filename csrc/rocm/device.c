@@ -30,8 +30,8 @@ static int32_t attribute(cs_lib *lib, hipDevice device, int which) {
 }
 
 // architecture copies the name of the architecture, which HIP returns only in its structure of
-// properties. The layout of that structure differs between versions, so the function searches it: the
-// name is the only text after the device's name, at the beginning, that starts with "gfx".
+// properties. The layout of that structure differs between versions, so the function searches it:
+// the name is the only text after the device's name, at the beginning, that starts with "gfx".
 static int32_t architecture(cs_lib *lib, hipDevice device, char *out, size_t bytes, cs_error *err) {
   enum { name_bytes = 256, room = 16384 }; // HIP 7 has 1472 bytes
   out[0] = '\0';
@@ -60,8 +60,8 @@ static int has_async_alloc(cs_lib *lib, hipDevice device) {
          attribute(lib, device, ATTR_MEMORY_POOLS) != 0;
 }
 
-// has_managed reports whether the device has managed memory that host and device may use at the same
-// time. Other managed memory
+// has_managed reports whether the device has managed memory that host and device may use at the
+// same time. Other managed memory
 // is not offered: the host must not access it while work runs on the device, and the shim could not
 // prevent that.
 static int has_managed(cs_lib *lib, hipDevice device) {
@@ -161,8 +161,8 @@ static int32_t rocm_peer_access(cs_lib *lib, int32_t to, int32_t from, int32_t *
 
 // -- opening --
 
-// reset resets a lost device. Other users have lost their work on it already. If the device does not
-// become current, nothing is reset, as that would reset another device.
+// reset resets a lost device. Other users have lost their work on it already. If the device does
+// not become current, nothing is reset, as that would reset another device.
 static int32_t reset(cs_device *d, cs_error *err) {
   hipError code = d->lib->hip.hipSetDevice(d->handle);
   if (code == HIP_OK)

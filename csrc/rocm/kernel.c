@@ -106,7 +106,8 @@ static int32_t describe(cs_device *d, hipFunction f, cs_kernel_info *info, cs_er
   return CS_OK;
 }
 
-// allow returns the number of bytes that a kernel's static shared memory leaves for dynamic shared memory.
+// allow returns the number of bytes that a kernel's static shared memory leaves for dynamic shared
+// memory.
 static uint64_t allow(cs_device *d, uint64_t fixed) {
   uint64_t most = d->shared > 0 ? (uint64_t)d->shared : 0;
   return most > fixed ? most - fixed : 0;
@@ -180,7 +181,8 @@ static int32_t rocm_suggest(cs_kernel *k, uint64_t dynamic_bytes, int32_t *group
 
 // -- launching --
 
-// pack sets params to the addresses of the arguments. slots has addresses of memory and offsets of local memory.
+// pack sets params to the addresses of the arguments. slots has addresses of memory and offsets of
+// local memory.
 static int32_t pack(const cs_arg *args, uint32_t count, const unsigned char *data, uint64_t *slots,
                     void **params, uint64_t *shared, cs_error *err) {
   uint64_t dynamic = 0;

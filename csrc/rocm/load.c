@@ -134,7 +134,8 @@ __attribute__((format(printf, 2, 3))) static void add(struct note *n, const char
     n->used = n->bytes - 1;
 }
 
-// open_first opens the first library of names that has all required symbols, and fills the table from it.
+// open_first opens the first library of names that has all required symbols, and fills the table
+// from it.
 static void *open_first(const char *names, const struct symbol *symbols, void *table,
                         struct note *tried) {
   for (const char *name = names; *name != '\0'; name += strlen(name) + 1) {
@@ -161,8 +162,8 @@ static void *open_first(const char *names, const struct symbol *symbols, void *t
   return NULL;
 }
 
-// open_comgr opens comgr, with which hipRTC compiles: in the same library (those of tests/sim), in the
-// same directory, or by its usual names.
+// open_comgr opens comgr, with which hipRTC compiles: in the same library (those of tests/sim), in
+// the same directory, or by its usual names.
 static void open_comgr(cs_lib *lib, struct note *tried) {
   if (resolve(lib->compiler, comgr_symbols, &lib->isa) == NULL) {
     lib->comgr = lib->compiler;

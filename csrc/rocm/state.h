@@ -1,5 +1,6 @@
-// state.h has the declarations that the parts of the shim share: the objects behind the handles of shim.h,
-// the reporting of failures, and the entry of a call into a device. rocm.c includes the parts.
+// state.h has the declarations that the parts of the shim share: the objects behind the handles of
+// shim.h, the reporting of failures, and the entry of a call into a device. rocm.c includes the
+// parts.
 
 #ifndef CONCORD_ROCM_STATE_H
 #define CONCORD_ROCM_STATE_H
@@ -15,8 +16,8 @@
 #include "../shim.h"
 #include "api.h"
 
-// A cs_lib is a driver and a compiler, each with its own table, so that a process can use a real one and
-// a simulated one.
+// A cs_lib is a driver and a compiler, each with its own table, so that a process can use a real
+// one and a simulated one.
 struct cs_lib {
   cs_lib *next;
   void *driver, *compiler; // handles of dlopen, NULL if there is none

@@ -92,8 +92,8 @@ static void rocm_event_close(cs_event *e) { put_event(e); }
 
 // -- streams --
 
-// priority_of converts a priority of shim.h (1 is above normal) to one of the driver, for which the smallest
-// number is the highest priority and 0 the default.
+// priority_of converts a priority of shim.h (1 is above normal) to one of the driver, for which the
+// smallest number is the highest priority and 0 the default.
 static int priority_of(const cs_device *d, int32_t ours) {
   if (ours > 0)
     return d->highest;
@@ -289,8 +289,9 @@ static int32_t rocm_capture_drop(cs_stream *s, cs_error *err) {
   return status;
 }
 
-// launch_graph runs a graph after its previous launch, which may have been on another stream. As in CUDA, a
-// graph does not run twice at the same time, and one event tells when its launches are done.
+// launch_graph runs a graph after its previous launch, which may have been on another stream. As in
+// CUDA, a graph does not run twice at the same time, and one event tells when its launches are
+// done.
 static int32_t launch_graph(cs_graph *g, cs_stream *s, cs_error *err) {
   cs_device *d = s->dev;
   int32_t status = CS_OK;

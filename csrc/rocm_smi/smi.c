@@ -1,5 +1,5 @@
-// smi.c reads ROCm SMI. See smi.h. Each function is looked up separately: if a version of the library
-// lacks one, its value is unknown.
+// smi.c reads ROCm SMI. See smi.h. Each function is looked up separately: if a version of the
+// library lacks one, its value is unknown.
 
 #include "smi.h"
 
@@ -92,7 +92,8 @@ static void put(concord_smi_sample *out, int what, uint64_t value) {
   out->value[what] = value;
 }
 
-// READ calls a function that writes a number of that type to its last argument, and stores the number.
+// READ calls a function that writes a number of that type to its last argument, and stores the
+// number.
 #define READ(what, type, function, ...)                                                            \
   do {                                                                                             \
     type value = 0;                                                                                \
@@ -132,9 +133,9 @@ static void clocks(concord_smi *smi, uint32_t device, uint32_t clock, concord_sm
     put(out, now, frequencies[current]);
 }
 
-// throttling reads the reasons why the clock is reduced, from a table that has grown from 96 bytes to
-// several thousand. The two fields have kept their offsets. All bits set means unknown: the kernel
-// writes that, and it remains if the table is too old to have the field.
+// throttling reads the reasons why the clock is reduced, from a table that has grown from 96 bytes
+// to several thousand. The two fields have kept their offsets. All bits set means unknown: the
+// kernel writes that, and it remains if the table is too old to have the field.
 static void throttling(concord_smi *smi, uint32_t device, concord_smi_sample *out) {
   enum { DEPENDENT = 68, INDEPENDENT = 112, ROOM = 32 << 10 };
   uint32_t dependent;

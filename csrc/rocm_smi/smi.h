@@ -1,6 +1,6 @@
 // smi.h declares the C functions that package rocm/smi calls: they read the sensors of AMD devices
-// through ROCm SMI, which is opened at run time. The prototypes of the library are in smi.c, so that no
-// header of the vendor is needed.
+// through ROCm SMI, which is opened at run time. The prototypes of the library are in smi.c, so
+// that no header of the vendor is needed.
 //
 // Functions return the library's status, 0 for success. They are called by one thread at a time.
 
@@ -12,8 +12,8 @@
 // Hidden, because with cuda/nvml a program exports all symbols that are not.
 #pragma GCC visibility push(hidden)
 
-// The values that can be read from a device, in the units of the library. A value is valid only if its
-// bit of known is set.
+// The values that can be read from a device, in the units of the library. A value is valid only if
+// its bit of known is set.
 enum {
   CONCORD_SMI_PCI,         // domain << 32 | bus << 8 | device << 3 | function
   CONCORD_SMI_UNIQUE,      // the serial number of the device
@@ -62,8 +62,8 @@ int32_t concord_smi_count(concord_smi *smi, uint32_t *count);
 // concord_smi_read reads all sensors of a device. A value that cannot be read is unknown.
 void concord_smi_read(concord_smi *smi, uint32_t device, concord_smi_sample *out);
 
-// concord_smi_processes lists the processes that compute on a device. *count is their number, of which
-// at most room are written.
+// concord_smi_processes lists the processes that compute on a device. *count is their number, of
+// which at most room are written.
 int32_t concord_smi_processes(concord_smi *smi, uint32_t device, concord_smi_process *out,
                               uint32_t room, uint32_t *count);
 

@@ -234,7 +234,7 @@ IN void f64_to_f32(float *p, f64_v v) { _mm_storeu_ps(p, _mm256_cvtpd_ps(v)); }
 IN f32_v f32_from_i32(const int32_t *p) { return _mm256_cvtepi32_ps(_mm256_loadu_si256((const void *)p)); }
 // Stores the integer part, rounded toward zero; 0 for a NaN.
 IN void f32_put32(void *p, f32_v v) {
-  __m256i x = _mm256_cvttps_epi32(v); // INT32_MIN where it does not fit
+  __m256i x = _mm256_cvttps_epi32(v); // INT32_MIN for numbers that do not fit
   x = _mm256_xor_si256(x, _mm256_castps_si256(_mm256_cmp_ps(v, _mm256_set1_ps(0x1p31f), _CMP_GE_OQ)));
   _mm256_storeu_si256(p, _mm256_and_si256(x, _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_ORD_Q))));
 }

@@ -1,7 +1,7 @@
 // gelu(x) = x·Φ(x), where Φ is the distribution function of the normal distribution: by a table if
 // the instruction set can read one from a register, otherwise by a quotient.
 
-// gcc keeps arrays of registers in registers only where it unrolls the loops.
+// gcc keeps arrays of vectors in registers only if it unrolls the loops over them.
 #if defined(__clang__)
 #define TOGETHER(n) for (int k = 0; k < n; k++)
 #else

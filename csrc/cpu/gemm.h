@@ -64,7 +64,7 @@ static __attribute__((noinline)) void CAT(T, gemm_whole)(int64_t k, const E *a, 
 #undef BODY_OF
 #undef FETCH_OF
 
-// gcc keeps arrays of registers in registers only where it unrolls the loops.
+// gcc keeps arrays of vectors in registers only if it unrolls the loops over them.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC push_options
 #pragma GCC optimize("O3")

@@ -24,7 +24,7 @@ struct cs_lib {
   struct driver_api cu;
   struct nvrtc_api rtc;
   int simulated;
-  pthread_mutex_t lock; // of what follows
+  pthread_mutex_t lock; // guards the following fields
   int initialized;      // cuInit has succeeded
   int assembler_tried;
   void *assembler;

@@ -293,7 +293,7 @@ static int32_t rocm_alloc(cs_device *d, uint8_t kind, uint64_t bytes, cs_memory 
 }
 
 static int32_t rocm_free(cs_device *d, uint8_t kind, uint64_t address, cs_error *err) {
-  enter(d, err); // whatever it says: the address alone tells the driver whose it is
+  enter(d, err); // an error does not matter: HIP finds the device from the address
   if (kind == CS_PINNED)
     return CALL(d, hipHostFree, (void *)(uintptr_t)address);
   return CALL(d, hipFree, address);

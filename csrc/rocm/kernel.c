@@ -11,7 +11,8 @@ static uint64_t little(const unsigned char *at, int bytes) {
   return v;
 }
 
-// table tells whether a file has all that a table of sections or segments promises.
+// table reports whether a file contains all bytes of a table of sections or segments and of its
+// entries.
 static int table(const unsigned char *code, uint64_t bytes, uint64_t from, uint64_t each,
                  uint64_t count, uint64_t least, uint64_t offset, uint64_t length) {
   if (count == 0)
@@ -22,7 +23,7 @@ static int table(const unsigned char *code, uint64_t bytes, uint64_t from, uint6
     const unsigned char *row = code + from + i * each;
     uint64_t at = little(row + offset, 8), n = little(row + length, 8);
     uint64_t type = little(row + 4, 4);
-    if (least == 64 && (type == 0 || type == 8)) // no section, a section of no bits
+    if (least == 64 && (type == 0 || type == 8)) // an unused entry, or a section without bytes in the file
       continue;
     if (at > bytes || n > bytes - at)
       return 0;
@@ -30,8 +31,8 @@ static int table(const unsigned char *code, uint64_t bytes, uint64_t from, uint6
   return 1;
 }
 
-// whole tells whether the bytes are a code object for AMD's GPUs, all of it. HIP takes no size and
-// reads on past the end of one that was cut.
+// whole reports whether the bytes are a complete code object for AMD's GPUs. HIP gets no size, so
+// it would read past the end of a truncated one.
 static int whole(const unsigned char *code, uint64_t bytes) {
   enum { machine = 224 };
   return bytes >= 64 && memcmp(code, "\177ELF\2\1", 6) == 0 && little(code + 0x12, 2) == machine &&

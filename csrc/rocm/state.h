@@ -24,7 +24,7 @@ struct cs_lib {
   struct driver_api hip;
   struct hiprtc_api rtc;
   int simulated;
-  pthread_mutex_t lock; // of what follows
+  pthread_mutex_t lock; // guards the following fields
   int initialized;      // hipInit has succeeded
   void *comgr;          // comgr, with which hipRTC compiles; NULL if it was not found
   struct comgr_api isa;
@@ -58,7 +58,7 @@ enum { CHUNKS = 4, CHUNK_BYTES = 1 << 20 };
 
 struct chunk {
   unsigned char *at;
-  hipEvent passed; // recorded after the last copy that uses it
+  hipEvent passed; // recorded after the last copy that uses the chunk
   int busy;        // no call has waited for passed
   uint64_t used;
 };
@@ -89,7 +89,7 @@ struct cs_module {
 
 struct cs_graph {
   cs_device *dev;
-  pthread_mutex_t lock; // of what follows
+  pthread_mutex_t lock; // guards the following fields
   hipGraphExec exec;
   cs_event *last; // recorded after the last launch, NULL before the first
 };
@@ -143,7 +143,7 @@ static int32_t enter(cs_device *d, cs_error *err) {
   return on_device(d, d->lib->hip.hipSetDevice(d->handle), "hipSetDevice", err);
 }
 
-// CALL is a call of the driver on a device, by name.
+// CALL calls a function of HIP on a device, by its name.
 #define CALL(d, function, ...) on_device((d), (d)->lib->hip.function(__VA_ARGS__), #function, err)
 
 #endif

@@ -140,7 +140,7 @@ static int32_t rocm_stream_close(cs_stream *s, cs_error *err) {
     drop_capture(s);
   if (status == CS_OK)
     status = CALL(d, hipStreamSynchronize, s->handle);
-  else // the handle alone tells the driver whose it is
+  else // HIP finds the device from the handle
     d->lib->hip.hipStreamSynchronize(s->handle);
   drop_ring(s);
   if (s->owned) {

@@ -1,7 +1,7 @@
 // cuda_test.c tests the shim of csrc/cuda on the simulated libraries: cuda_test TEST DIRECTORY.
 // It exits with 0 if all tests pass. cuda_test.go builds it with sanitizers, which find leaks.
-// Behaviour that the simulated libraries do not have is put into the tables of symbols: functions that
-// an old driver lacks, failures of NVRTC and cuBLAS, the PTX compiler.
+// Behaviour that the simulated libraries do not have is put into the tables of symbols: functions
+// that an old driver lacks, failures of NVRTC and cuBLAS, the PTX compiler.
 
 #include "../cuda/cuda.c"
 
@@ -54,7 +54,8 @@ static cs_lib *open_sim(const char *dir) {
 
 static void control(const char *faults) { CHECK(sim_control(faults) == 0); }
 
-// alive returns the number of objects of the shim in the driver, except events, which are kept for reuse.
+// alive returns the number of objects of the shim in the driver, except events, which are kept for
+// reuse.
 static long alive(void) {
   return sim_count("allocations") + sim_count("streams") + sim_count("modules") +
          sim_count("graphs") + sim_programs("programs");

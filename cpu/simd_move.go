@@ -90,7 +90,8 @@ func bindTranspose(u *source.Unit) goFunc {
 		if all == 0 {
 			return nil
 		}
-		// As high as some tiles of csrc/cpu/move.h, or, where that takes rows whole, as all.
+		// The height of several tiles of csrc/cpu/move.h, or of the whole matrix if its rows are so few
+		// that the tiles are along them.
 		band, some := 256/size, 4096/size
 		if rows <= 3*band {
 			band = rows

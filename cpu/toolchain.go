@@ -212,7 +212,7 @@ func sweep(tmp string, then time.Time) {
 // its own parts.
 var passed = []string{"PATH", "HOME", "LD_LIBRARY_PATH", "SDKROOT", "DEVELOPER_DIR", "MACOSX_DEPLOYMENT_TARGET"}
 
-// run runs the compiler and returns what it printed.
+// run runs the compiler and returns its output.
 func (c *toolchain) run(ctx context.Context, dir string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, c.path, args...)
 	cmd.Dir = dir

@@ -26,7 +26,7 @@ type device struct {
 
 	ctx       context.Context // done when the device is being closed
 	stop      context.CancelFunc
-	cancelled int32 // the same for running C code; set atomically
+	cancelled int32 // 1 when the device is being closed, for running C code; set atomically
 
 	mu      sync.Mutex
 	streams map[*stream]struct{}
@@ -75,7 +75,7 @@ func (d *device) Alloc(n int64, kind driver.MemoryKind) (driver.Memory, error) {
 // Free implements driver.Device.
 func (d *device) Free(m driver.Memory) error {
 	if d.closed.Load() {
-		return nil // Close gave it back
+		return nil // Close has freed it
 	}
 	if err := d.memory.free(m); err != nil {
 		return d.opError("free", err)

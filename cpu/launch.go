@@ -140,7 +140,7 @@ func (p *launch) done() {
 	p.release()
 }
 
-// execute runs the launch and waits for it. The caller holds a place of the device's
+// execute runs the launch and blocks until it is done. The caller holds a place of the device's
 // workers.
 func (p *launch) execute() error {
 	if err := p.call.ctx.Err(); err != nil {

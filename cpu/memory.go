@@ -32,7 +32,7 @@ type block struct {
 
 // memory is the table of a device's blocks.
 type memory struct {
-	total  int64 // of the machine; 0 when unknown
+	total  int64 // bytes of memory of the machine; 0 if unknown
 	mu     sync.RWMutex
 	blocks map[uint64]block
 }
@@ -77,7 +77,7 @@ func (m *memory) free(at driver.Memory) error {
 	return unmapBlock(b)
 }
 
-// bytes returns the range that at names.
+// bytes returns the memory of a handle, from its offset and of its size.
 func (m *memory) bytes(at driver.Memory) ([]byte, error) {
 	if at.Size == 0 {
 		return nil, nil

@@ -16,7 +16,7 @@ const opAxpy = 4
 func init() {
 	for code, op := range []string{"add", "sub", "mul", "div"} {
 		names := []string{op, op + "_scalar"}
-		if op == "sub" || op == "div" { // the others commute
+		if op == "sub" || op == "div" { // the other operations are commutative
 			names = append(names, "scalar_"+op)
 		}
 		for _, name := range names {

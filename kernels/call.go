@@ -58,8 +58,8 @@ type Host interface {
 // Argument is one argument of a [Call], which a device fills in.
 type Argument struct {
 	Kind  ArgumentKind
-	Bytes []byte // memory of a buffer, or a value as it lies in memory
-	Size  int    // bytes of local memory
+	Bytes []byte // the memory of a buffer, or the bytes of a value
+	Size  int    // size of local memory in bytes
 }
 
 // ArgumentKind says whether an [Argument] is a value, a buffer or local memory.
@@ -67,9 +67,9 @@ type ArgumentKind uint8
 
 // The kinds of arguments.
 const (
-	ValueArgument ArgumentKind = iota
-	BufferArgument
-	LocalArgument
+	ValueArgument  ArgumentKind = iota // a scalar, vector or struct
+	BufferArgument                     // memory of the device
+	LocalArgument                      // local memory, of which only the size is given
 )
 
 // ArgumentError is the value with which the accessors panic. The device recovers it and makes
@@ -268,7 +268,7 @@ func integer(bits uint64, kind source.Kind) (v int64, ok bool) {
 	return 0, false
 }
 
-// maxElements keeps a number of bytes within an int.
+// maxElements is the largest number of elements, of up to 16 bytes, whose size fits in an int.
 const maxElements = int(^uint(0)>>1) / 16
 
 // Product returns the product of sizes that are arguments of the launch. The launch ends with an

@@ -10,7 +10,8 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// Case is one launch to be run on a device and on the reference.
+// Case is one test case of a kernel: a launch to run on a device and on the reference, and the bound
+// for the difference of the results.
 type Case struct {
 	Family  string
 	Kernel  string

@@ -232,7 +232,7 @@ func eachAdded(index []uint32, rows, count, n int, f func(from, to int)) {
 	}
 }
 
-// The natives of gather and scatter copy rows, which Go does at the speed of memory.
+// The natives of gather and scatter copy rows, for which Go's copy is as fast as the memory.
 
 func gatherNative(*source.Unit, string) Func { return nativeGather }
 

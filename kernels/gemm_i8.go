@@ -88,7 +88,7 @@ func refGemmI8(c *Call) error {
 	}
 	for i := range m {
 		for j := range n {
-			sum := int64(0) // no k is large enough to overflow it
+			sum := int64(0) // does not overflow for any k, which has 32 bits
 			for p := range k {
 				sum += element(a, lda, i, p, transA) * element(b, ldb, p, j, transB)
 			}

@@ -174,7 +174,7 @@ func refWrite(set func(int, float64), x []float64) {
 // refSum returns a compensated sum, which is accurate to the last place whatever the length.
 func refSum(x []float64) float64 {
 	if !finite(x) {
-		return floats.Sum(x) // a compensation would make NaN of infinities
+		return floats.Sum(x) // with compensation a sum of infinities would be NaN
 	}
 	return floats.SumCompensated(x)
 }

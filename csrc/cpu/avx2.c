@@ -96,7 +96,7 @@ IN f32_v f32_scale(f32_v v, f32_v n) {
   return _mm256_mul_ps(v, _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(rest, bias), 23)));
 }
 
-// 32 differences of bytes, and their squares in sums of four.
+// Operations on 32 differences of bytes, and on sums of the squares of four of them.
 typedef __m256i i8_sums;
 enum { i8_W = 32 };
 IN i8_sums i8_zero(void) { return _mm256_setzero_si256(); }

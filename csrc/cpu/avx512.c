@@ -80,7 +80,7 @@ IN f32_v f32_near(f32_v v) { return _mm512_roundscale_ps(v, _MM_FROUND_TO_NEARES
 // scale returns v·2^n, rounded once. n is a whole number.
 IN f32_v f32_scale(f32_v v, f32_v n) { return _mm512_scalef_ps(v, n); }
 
-// 64 differences of bytes, and their squares in sums of four.
+// Operations on 64 differences of bytes, and on sums of the squares of four of them.
 typedef __m512i i8_sums;
 enum { i8_W = 64 };
 IN i8_sums i8_zero(void) { return _mm512_setzero_si512(); }

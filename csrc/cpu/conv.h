@@ -221,7 +221,7 @@ static void CAT(T, conv_part)(const conv_shape *s, const conv_task *t) {
     CAT(T, conv_place)(s, t, c, y);
 }
 
-// Words: conv_shape, then tasks from, to.
+// Words: those of conv_shape, then the first task and the one after the last.
 EXPORT(CAT(T, conv)) {
   conv_shape s;
   __builtin_memcpy(&s, w, sizeof s);

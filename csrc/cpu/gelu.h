@@ -90,7 +90,7 @@ IN void f32_gelus(f32_v *x, int n) {
 IN f32_v f32_gelu(f32_v x) { return f32_gelus(&x, 1), x; }
 #else
 // Φ(-|x|) = erfc(z)/2, erfc(z) = e^(-z²)·t·P(t), z = |x|/√2, t = 1/(1 + 0.4·z).
-// P is a least-squares fit with levelled relative error, below 2^-23.6 with constants in float.
+// P is a least-squares fit whose relative error is below 2^-23.6 with constants in float.
 IN f32_v f32_gelu(f32_v x) {
   f32_v size = f32_min(f32_set(100.0f), f32_max(x, f32_sub(f32_zero(), x)));
   f32_v t = f32_ratio(f32_set(1), f32_fma(f32_set(0.28284271f), size, f32_set(1)));

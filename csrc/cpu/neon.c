@@ -71,7 +71,7 @@ IN f32_v f32_scale(f32_v v, f32_v n) {
   return vmulq_f32(v, vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(rest, bias), 23)));
 }
 
-// 16 differences of bytes, and their squares in sums of four.
+// Operations on 16 differences of bytes, and on sums of the squares of four of them.
 typedef int32x4_t i8_sums;
 enum { i8_W = 16 };
 IN i8_sums i8_zero(void) { return vdupq_n_s32(0); }

@@ -136,7 +136,8 @@ static void CAT(S, reduce_rows)(const simd_word *w) {
   }
 }
 
-// Columns are taken ACROSS at a time, so that sums of all of them stay in the first cache.
+// ACROSS columns are processed at a time, so that the sums of all of them stay in the first-level
+// cache.
 #define ACROSS (4096 / (int64_t)sizeof(F))
 IN V CAT(S, load_some)(const E *p, int64_t n) { return n >= W ? READ(p) : LOADN(p, n); }
 

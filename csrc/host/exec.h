@@ -30,8 +30,8 @@
 
 enum {
   ALIGN_LOCAL = 128,         // of a local block and every slice of it: a double16
-  STACK_DEFAULT = 256 << 10, // of an item's fiber; address space until it is touched
-  STACK_MAIN = 8 << 20,      // of the fiber that runs kernels without barriers
+  STACK_DEFAULT = 256 << 10, // for an item's fiber; pages get memory when they are first used
+  STACK_MAIN = 8 << 20,      // for the fiber that runs kernels without barriers
   STACK_GUARD = 64 << 10,    // below each stack
   STACK_COLOUR = 320,        // difference of the offsets in a page at which stacks start: with equal
                              // offsets, their hot lines would all be in the same sets of the cache
@@ -83,7 +83,7 @@ struct worker {
 
 #define ROUND_DONE 0xffffffffu
 
-// job is a launch in progress. It lives on the launching thread's stack.
+// job is a launch in progress. It is on the launching thread's stack, or part of a concord_job.
 struct job {
   const concord_launch *launch;
   const concord_kernel *kernel;
@@ -130,6 +130,6 @@ static int32_t print_values(concord_ctx *ctx, const char *format, const concord_
 // pool.c
 static void job_fail(struct job *j, int32_t status, const struct worker *w, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-static bool pool_wanted(const struct job *j); // another job needs this worker more
+static bool pool_wanted(const struct job *j); // reports whether another job needs a worker more
 
 #endif

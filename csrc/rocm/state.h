@@ -83,7 +83,7 @@ struct cs_kernel {
 struct cs_module {
   cs_device *dev;
   hipModule handle;
-  pthread_mutex_t lock; // of kernels
+  pthread_mutex_t lock; // guards kernels
   cs_kernel *kernels;
 };
 

@@ -97,7 +97,7 @@ func (p *parser) declaratorOps(construct string, abstract bool) (ops []declOp, n
 	return append(ops, inner...), nameTok
 }
 
-// nestedDeclarator tells ( declarator ) from a parameter list.
+// nestedDeclarator reports whether a ( begins a nested declarator and not a parameter list.
 func (p *parser) nestedDeclarator(abstract bool) bool {
 	t := p.peekAt(1)
 	if t.Kind == token.Punct {

@@ -173,7 +173,7 @@ func (p *parser) attributes(a *tree.Attributes) {
 	}
 }
 
-// attribute parses one attribute; those that mean nothing here are skipped.
+// attribute parses one attribute; unknown ones are skipped.
 func (p *parser) attribute(a *tree.Attributes) {
 	t := p.next()
 	if t.Kind != token.Ident {
@@ -225,10 +225,10 @@ func trimUnderscores(s string) string {
 	return s
 }
 
-// skipParens moves behind a balanced ( ... ).
+// skipParens skips a balanced ( ... ).
 func (p *parser) skipParens() { p.skipBalanced("(", ")") }
 
-// skipBalanced moves behind what stands between a pair of brackets.
+// skipBalanced skips a pair of brackets and everything between them.
 func (p *parser) skipBalanced(open, end string) {
 	level := 0
 	for p.peek().Kind != token.EOF {

@@ -16,7 +16,7 @@ import (
 
 func fsList(list ...fs.FS) []fs.FS { return list }
 
-// spellings returns what tokens say, without the end.
+// spellings returns the texts of tokens without the final EOF.
 func spellings(toks []token.Token) []string {
 	var s []string
 	for _, t := range toks {
@@ -27,7 +27,7 @@ func spellings(toks []token.Token) []string {
 	return s
 }
 
-// preprocessed is a text without a name and without an end, for a portable device.
+// preprocessed expands a text for the features of source.Portable, without a name.
 func preprocessed(text string, opt Options) (*Result, error) {
 	if opt.Name == "" {
 		opt.Name = "program.cl"
@@ -278,7 +278,7 @@ func TestIncludes(t *testing.T) {
 	assert.Equal(t, "dir_c\n", res.Files[1].Text)
 }
 
-// brokenFS fails in a way that is not "does not exist".
+// brokenFS is a file system whose errors are not fs.ErrNotExist.
 type brokenFS struct{}
 
 func (brokenFS) Open(string) (fs.File, error) { return nil, errors.New("disk on fire") }

@@ -1,7 +1,7 @@
 package conformance
 
-// Errors: each wrong call has its typed error, changes nothing, and the next good
-// call works.
+// Errors: each wrong call returns its typed error and changes nothing, and the next valid call
+// works.
 
 import (
 	"errors"
@@ -81,14 +81,14 @@ func checkBuildErrors(t *row, d *device) {
 
 const astrayText = `kernel void astray(global int *x, long at) { x[at] = 1; }`
 
-// checkFault runs a kernel that writes where nothing is. A CPU and a simulator
-// notice that for sure; a real GPU may take the whole process with it.
+// checkFault runs a kernel that writes to an invalid address. CPUs and simulators are sure to
+// detect that; on a real GPU it may end the whole process.
 func checkFault(t *row, d *device) {
 	if backend := d.Info().Backend; backend != "cpu" && !driver.IsSimulated(backend) {
 		t.skip("%s need not notice a bad address", d)
 	}
 	name := d.String()
-	must(t, d.Close()) // it may share what is lost
+	must(t, d.Close()) // it may share the context that is lost
 	d.given = true
 	s, err := runtime.New(runtime.Config{Fallback: runtime.Require})
 	must(t, err)

@@ -1,6 +1,6 @@
 package conformance
 
-// Graphs: what was recorded happens at every launch, and nothing before the first.
+// Graphs: every launch executes the recorded work, and nothing is executed before the first launch.
 
 import (
 	"errors"
@@ -129,7 +129,7 @@ func checkGraphUpdate(t *row, d *device) {
 			equal(t, 1, got[step.items], "step %d: fewer items", i)
 		}
 	}
-	// A launch that is still queued is that of before the update.
+	// A launch that was queued before the update executes the old recording.
 	must(t, g.Launch(d.Stream()))
 	must(t, g.Update(func(s *runtime.Stream) error { // of another shape
 		return errors.Join(s.Copy(z, y), s.Launch(k, runtime.Items(n), float32(1), y, z, uint32(n)), s.Fill(x, float32(0)))
@@ -202,7 +202,7 @@ func checkGraphLifetime(t *row, d *device) {
 	})
 	must(t, x.Close())
 	must(t, p.Close())
-	other := upload(t, d, []float32{500, 500}) // would get the memory
+	other := upload(t, d, []float32{500, 500}) // would get the memory if it had been freed
 	for i := range 3 {
 		must(t, g.Launch(d.Stream()), "a graph keeps what it uses")
 		equal(t, []float32{10 * float32(i+1), 20 * float32(i+1)}, read[float32](t, y))
@@ -211,7 +211,7 @@ func checkGraphLifetime(t *row, d *device) {
 	must(t, g.Launch(d.Stream()))
 	must(t, g.Close(), "while it runs")
 	equal(t, []float32{40, 80}, read[float32](t, y))
-	errorIs(t, d.Stream().Launch(k, runtime.Items(2), float32(1), y, y, uint32(2)), runtime.ErrClosed, "nobody holds the program any more")
+	errorIs(t, d.Stream().Launch(k, runtime.Items(2), float32(1), y, y, uint32(2)), runtime.ErrClosed, "the program is closed")
 }
 
 // checkGraphStreams launches one graph on several streams, and two at once.

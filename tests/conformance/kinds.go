@@ -1,7 +1,7 @@
 package conformance
 
-// Kinds of memory: pinned and unified memory does what the device's does, and the
-// host's view of it is it.
+// Kinds of memory: pinned and unified memory works like the device's own, and the host's view is
+// the same memory.
 
 import "github.com/concord-compute/concord/runtime"
 
@@ -85,8 +85,8 @@ func checkHostView(t *row, d *device) {
 	}
 }
 
-// checkPinnedCopies queues copies both ways without waiting in between: they keep
-// their place in the stream.
+// checkPinnedCopies queues copies both ways without waiting in between: they are executed in stream
+// order.
 func checkPinnedCopies(t *row, d *device) {
 	const n, rounds = 1 << 18, 10
 	s, err := d.NewStream()

@@ -1,7 +1,7 @@
 package conformance
 
-// Limits: what no device can count or hold is refused before its driver is called,
-// with the number that was asked for and the one that is possible.
+// Limits: sizes beyond a device's limits are refused before its driver is called, with the
+// requested number and the limit in the error.
 
 import (
 	"context"
@@ -39,7 +39,7 @@ func checkGridLimits(t *row, d *device) {
 	}
 	for i, most := range info.MaxGroups {
 		if most <= 0 {
-			most = math.MaxInt32 // what the runtime counts
+			most = math.MaxInt32 // the limit of the runtime
 		}
 		refused(along(i, most+1), most)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// absent skips for want of something, or fails where it has to be here.
+// absent skips the test because something is missing, or fails it if that is required.
 func absent(t *testing.T, what string) {
 	if strings.Contains(os.Getenv("CONCORD_REQUIRE"), "sim-metal") {
 		t.Fatalf("CONCORD_REQUIRE names sim-metal, and this is not here: %s", what)
@@ -18,7 +18,7 @@ func absent(t *testing.T, what string) {
 	t.Skip("not here: " + what)
 }
 
-// clang finds one that knows halves: 15 or newer.
+// clang returns a clang with the type half: version 15 or newer.
 func clang(t *testing.T) string {
 	for _, name := range []string{"clang-19", "clang-18", "clang-17", "clang-16", "clang-15", "clang"} {
 		path, err := exec.LookPath(name)
@@ -35,7 +35,7 @@ func clang(t *testing.T) string {
 	return ""
 }
 
-// metal makes the simulated framework in a directory of the test's own.
+// metal builds the simulated framework in a temporary directory.
 func metal(t *testing.T) (dir, compiler string) {
 	for _, tool := range []string{"sh", "gcc", "g++"} {
 		if _, err := exec.LookPath(tool); err != nil {

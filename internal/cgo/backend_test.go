@@ -28,7 +28,7 @@ func TestProbe(t *testing.T) {
 	assert.Equal(t, "Nobody", d.Vendor)
 	assert.Equal(t, driver.Discrete, d.Kind)
 	assert.True(t, d.Simulated)
-	assert.False(t, d.IsGPU(), "what is simulated is no GPU")
+	assert.False(t, d.IsGPU(), "a simulated device is not a GPU")
 	assert.Equal(t, []bool{false, true}, d.PeerAccess)
 	assert.Equal(t, []bool{true, true}, p.Devices[0].PeerAccess)
 	assert.EqualValues(t, 256, d.BaseAlign)
@@ -70,7 +70,7 @@ func TestProbeWithout(t *testing.T) {
 		p := probe(vendor())
 		assert.Equal(t, driver.Unavailable, p.State)
 		assert.Contains(t, p.Reason, "no simulated Nobody driver: libnull.so is not here")
-		assert.Equal(t, "11.8", p.CompilerVersion, "there is a compiler all the same")
+		assert.Equal(t, "11.8", p.CompilerVersion, "there is a compiler nevertheless")
 	})
 	t.Run("devices", func(t *testing.T) {
 		reset(t)

@@ -28,8 +28,8 @@ func TestSought(t *testing.T) {
 	assert.Equal(t, "the library is of no use here", sought(names[1:2], []string{"libcuda.so: found"}))
 }
 
-// A vendor whose devices cannot be here has none of its libraries opened, and
-// compiles all the same.
+// If the machine cannot have a device of a vendor, a probe opens none of its libraries, and
+// compiling still works.
 func TestAbsent(t *testing.T) {
 	reset(t)
 	v := vendor()
@@ -49,7 +49,7 @@ func TestAbsent(t *testing.T) {
 	assert.NotZero(t, null.Calls("lib_open"))
 }
 
-// What the driver refuses because it is too old is said together with the remedy.
+// If the driver refuses a program because the driver is too old, the error contains the remedy.
 func TestOutdated(t *testing.T) {
 	v := vendor()
 	v.Outdated = func(code, drv, major, minor int) string {

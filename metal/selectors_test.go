@@ -20,7 +20,8 @@ const (
 	headersPath = "../tests/sim/metal/include"
 )
 
-// A declaration of Apple's, and whose it is: "functions" for those of C.
+// A declaration of Apple's with the class or protocol that it belongs to; "functions" for C
+// functions.
 type declaration struct{ of, text string }
 
 var (
@@ -88,7 +89,7 @@ func headers(t *testing.T, each func(d declaration, line *string)) map[string][]
 	return files
 }
 
-// selectors are those of a declaration: a property has two if it can be set.
+// selectors returns the selectors of a declaration: a property that can be set has two.
 func (d declaration) selectors() []string {
 	switch {
 	case d.of == "functions":
@@ -109,8 +110,7 @@ func byText(a, b declaration) int {
 	return cmp.Or(strings.Compare(a.of, b.of), strings.Compare(a.text, b.text))
 }
 
-// The simulated headers declare what the table says that Apple declares, and nothing
-// else.
+// The simulated headers declare exactly the declarations of the table.
 func TestSelectorsDeclared(t *testing.T) {
 	rows, _ := documented(t)
 	declared := map[declaration]bool{}
@@ -174,7 +174,7 @@ func compile(t *testing.T, args ...string) (string, error) {
 	return string(out), err
 }
 
-// skip skips, unless the machine is one that must be able to.
+// skip skips the test, or fails it if this machine is required to run it.
 func skip(t *testing.T, why string) {
 	t.Helper()
 	if slices.Contains(strings.Split(os.Getenv("CONCORD_REQUIRE"), ","), "sim-metal") {
@@ -183,8 +183,8 @@ func skip(t *testing.T, why string) {
 	t.Skip(why)
 }
 
-// The shim compiles without a warning against the simulated headers, and sends what is
-// in the table and nothing else.
+// The shim compiles without a warning against the simulated headers, and uses only selectors of the
+// table.
 func TestSelectorsUsed(t *testing.T) {
 	out, err := compile(t, "-O2", "-Wall", "-Wextra", "-Werror", "-c", "-o", os.DevNull)
 	require.NoError(t, err, "%.4000s", out)
@@ -208,7 +208,7 @@ func TestSelectorsUsed(t *testing.T) {
 			sent[m[1]] = true
 		}
 	}
-	require.Greater(t, len(sent), 50, "what clang tells has another form than expected")
+	require.Greater(t, len(sent), 50, "clang's output has another form than expected")
 	for s := range sent {
 		assert.True(t, known[s], "%s is sent, and not in the table of %s", s, tablePath)
 	}
@@ -217,8 +217,8 @@ func TestSelectorsUsed(t *testing.T) {
 	}
 }
 
-// Nothing is in the table that the shim does not use. The headers have what is in the
-// table; in a copy of them all of it is unavailable, and clang tells each use.
+// The shim uses every row of the table. In a copy of the headers every declaration is marked as
+// unavailable, so that clang reports each use.
 func TestSelectorsNeeded(t *testing.T) {
 	dir := t.TempDir()
 	list := []declaration{}
@@ -232,7 +232,7 @@ func TestSelectorsNeeded(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o644))
 	}
 	out, err := compile(t, "-I"+dir, "-fsyntax-only", "-fno-color-diagnostics", "-ferror-limit=0")
-	require.Error(t, err, "what clang tells has another form than expected")
+	require.Error(t, err, "clang's output has another form than expected")
 	for i, d := range list {
 		used := strings.Contains(out, fmt.Sprintf(" is unavailable: number %d\n", i))
 		assert.True(t, used, "%s: %s is in the table of %s, and not used", d.of, d.text, tablePath)

@@ -28,7 +28,7 @@ func checkAllocErrors(t *row, d *device) {
 	for _, n := range []int{math.MaxInt, math.MaxInt / 4, 1 << 50} {
 		_, err := d.Alloc(runtime.F32, n)
 		errorIs(t, err, runtime.ErrTooLarge, "%d elements", n)
-		expect(t, !errors.Is(err, runtime.ErrOutOfMemory), "what can never fit is no lack of room: %v", err)
+		expect(t, !errors.Is(err, runtime.ErrOutOfMemory), "a size that can never fit is not a lack of memory: %v", err)
 	}
 	equal(t, []uint8{1, 2}, read[uint8](t, upload(t, d, []uint8{1, 2})), "the next good call works")
 }
@@ -97,7 +97,7 @@ func checkFault(t *row, d *device) {
 	x := upload(t, d, []int32{0})
 	faulty, err := d.NewStream()
 	must(t, err)
-	must(t, faulty.Launch(k, runtime.Items(1), x, int64(1)<<40), "what fails later is no error of the launch")
+	must(t, faulty.Launch(k, runtime.Items(1), x, int64(1)<<40), "a failure of queued work is not an error of the launch")
 	err = faulty.Sync(t.Context())
 	lost := errors.Is(err, runtime.ErrDeviceLost)
 	expect(t, lost || errors.Is(err, runtime.ErrLaunch), "neither ErrDeviceLost nor ErrLaunch: %v", err)

@@ -174,7 +174,7 @@ func checkGraphRefuses(t *row, d *device) {
 	})
 	errorIs(t, kept.Fill(x, float32(1)), runtime.ErrClosed, "the recording is over")
 	must(t, g.Launch(d.Stream()))
-	equal(t, []float32{2, 4}, read[float32](t, y), "what was refused did no harm")
+	equal(t, []float32{2, 4}, read[float32](t, y), "the refused calls changed nothing")
 	wrong := errors.New("wrong")
 	_, err = d.Stream().Capture(func(s *runtime.Stream) error {
 		return errors.Join(s.Launch(k, runtime.Items(2), float32(1), x, y, uint32(2)), wrong)
@@ -204,7 +204,7 @@ func checkGraphLifetime(t *row, d *device) {
 	must(t, p.Close())
 	other := upload(t, d, []float32{500, 500}) // would get the memory if it had been freed
 	for i := range 3 {
-		must(t, g.Launch(d.Stream()), "a graph keeps what it uses")
+		must(t, g.Launch(d.Stream()), "a graph keeps the buffers and programs that it uses")
 		equal(t, []float32{10 * float32(i+1), 20 * float32(i+1)}, read[float32](t, y))
 	}
 	equal(t, []float32{500, 500}, read[float32](t, other))

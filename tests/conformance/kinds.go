@@ -106,7 +106,7 @@ func checkPinnedCopies(t *row, d *device) {
 		must(t, runtime.Write(t.Context(), in, data))
 		up, down = append(up, in), append(down, out)
 	}
-	must(t, d.Stream().Sync(t.Context()), "what was written there is used by another stream")
+	must(t, d.Stream().Sync(t.Context()), "another stream uses the memory that was written")
 	for i := range rounds {
 		must(t, s.Copy(dev, up[i]))
 		must(t, s.Copy(down[i], dev))

@@ -63,7 +63,7 @@ func checkGridLimits(t *row, d *device) {
 	}
 	must(t, d.Stream().Err())
 	must(t, d.Stream().Launch(k, runtime.Items(1<<16, 3).InGroups(1, 1), out))
-	equal(t, []uint32{3 << 16}, read[uint32](t, out), "what is refused has run nowhere, and many groups all run")
+	equal(t, []uint32{3 << 16}, read[uint32](t, out), "no refused launch has run, and all of many groups have")
 }
 
 func checkLocalLimits(t *row, d *device) {

@@ -100,7 +100,7 @@ func checkManagedKernels(t *row, d *device) {
 	}
 	must(t, y.Unmap())
 	host, device := y.Dirty()
-	expect(t, host && !device, "what the host overwrote")
+	expect(t, host && !device, "the host has overwritten it")
 	must(t, y.ToHost(ctx))
 	must(t, runtime.Read(ctx, y, got))
 	equal(t, 1, got[n-1], "the device's old result does not come over it")
@@ -237,7 +237,7 @@ func checkManagedLarge(t *row, d *device) {
 	must(t, runtime.Write(t.Context(), b, again))
 	want := string(again)
 	clear(again) // the caller may change it after Write has returned, whatever is queued
-	expect(t, want == string(read[uint8](t, b)), "what was there when Write was called")
+	expect(t, want == string(read[uint8](t, b)), "the contents at the time of Write")
 }
 
 func checkArena(t *row, d *device) {

@@ -67,5 +67,5 @@ func checkOccupancy(t *row, d *device) {
 	expect(t, group > 0 && group <= info.MaxGroupSize, "%d", group)
 	best, err := k.Occupancy(group, 0)
 	must(t, err)
-	expect(t, best*group >= n*64, "what is suggested keeps as many items running as any other: %d, not %d", best*group, n*64)
+	expect(t, best*group >= n*64, "the suggested size keeps as many items running as any other: %d, not %d", best*group, n*64)
 }

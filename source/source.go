@@ -36,7 +36,7 @@ type Define = preprocess.Define
 // File is one text that took part in a program, with its Name and Text.
 type File = preprocess.File
 
-// Features says what the device that a program is compiled for can do. It answers the extension
+// Features says what the device that a program is compiled for can do. It determines the extension
 // macros (cl_khr_fp64 ...) during preprocessing, and a program that uses an absent feature is
 // refused with a position. Its fields are
 //

@@ -297,7 +297,7 @@ func Usual(a, b *Type) *Type {
 	return Scalar(max(a.Base, b.Base)) // Int < UInt < Long < ULong is the order of rank
 }
 
-// IsNullConstant tells whether e is NULL or the integer constant 0.
+// IsNullConstant reports whether e is NULL or the integer constant 0.
 func IsNullConstant(e *Expr) bool {
 	switch e.Op {
 	case OpNull:

@@ -155,7 +155,7 @@ func (t *Type) Bare() *Type {
 	return &c
 }
 
-// IsConst tells whether an object of this type may not be written.
+// IsConst reports whether objects of this type must not be written.
 func (t *Type) IsConst() bool {
 	if t.Kind == TArray {
 		return t.Elem.IsConst()

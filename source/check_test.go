@@ -94,7 +94,7 @@ var refused = []struct{ name, text, construct, msg string }{
 	{"int from pointer", "kernel void k(global int *o) { int a = @o; }", "initialization", "cannot become"},
 	{"two types", "kernel void k() { @int float a; }", "declaration", "not a type"},
 	{"else", "kernel void k() { @else ; }", "else", "without"},
-	{"declaration as a body", "kernel void k(int a) { if (a) @int b; }", "declaration", "without braces"},
+	{"declaration as a body", "kernel void k(int a) { if (a) @int b; }", "declaration", "needs braces"},
 }
 
 func TestRefused(t *testing.T) {

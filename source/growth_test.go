@@ -277,10 +277,10 @@ func TestSizeLimits(t *testing.T) {
 		"members without a name": {"struct s0 { int a; };\n" + lines(deepestNest+1, func(i int) string { return fmt.Sprintf("struct s%d { struct s%d; };", i+1, i) }),
 			"program.cl:258:15: members without a name are nested deeper than 256 levels"},
 		"strings":      {"constant char t[] = \"" + strings.Repeat("a", mostElements+1) + "\";", "program.cl:1:21: the initializer is too long"},
-		"cases":        {inKernel("switch (n) {\ncase 1 ... 9000: x[0] = 1; break;\ncase 20: x[0] = 2; }"), "program.cl:4:1: the case 20 is there twice"},
-		"other cases":  {inKernel("switch (n) {\ncase 20: x[0] = 2; break;\ncase 1 ... 9000: x[0] = 1; }"), "program.cl:4:1: the case 20 is there twice"},
-		"long cases":   {inKernel("switch ((ulong)n) {\ncase 1 ... 0xffffffffffffffff: x[0] = 2; break;\ncase 0x8000000000000000: x[0] = 1; }"), "is there twice"},
-		"equal ranges": {inKernel("switch (n) {\ncase -5 ... 5: x[0] = 2; break;\ncase -5 ... 5: x[0] = 1; }"), "program.cl:4:1: the case -5 is there twice"},
+		"cases":        {inKernel("switch (n) {\ncase 1 ... 9000: x[0] = 1; break;\ncase 20: x[0] = 2; }"), "program.cl:4:1: the case 20 occurs twice"},
+		"other cases":  {inKernel("switch (n) {\ncase 20: x[0] = 2; break;\ncase 1 ... 9000: x[0] = 1; }"), "program.cl:4:1: the case 20 occurs twice"},
+		"long cases":   {inKernel("switch ((ulong)n) {\ncase 1 ... 0xffffffffffffffff: x[0] = 2; break;\ncase 0x8000000000000000: x[0] = 1; }"), "occurs twice"},
+		"equal ranges": {inKernel("switch (n) {\ncase -5 ... 5: x[0] = 2; break;\ncase -5 ... 5: x[0] = 1; }"), "program.cl:4:1: the case -5 occurs twice"},
 	} {
 		_, err := Parse(c.text, Options{})
 		var list ErrorList

@@ -243,7 +243,7 @@ func (p *parser) postfix(e *tree.Expr, tok int) *tree.Expr {
 			p.expect("]", "index")
 			e = p.index(e, i, tok)
 		case "(":
-			p.fail(t.Pos, "call", "what stands here is not a function that can be called")
+			p.fail(t.Pos, "call", "this is not a function that can be called")
 		case ".", "->":
 			p.next()
 			name := p.next()

@@ -57,7 +57,7 @@ func (p *parser) namedConstant(t *token.Token, tok int) *tree.Expr {
 	}
 	if t.Text == "__func__" || t.Text == "__FUNCTION__" {
 		if p.fn == nil {
-			p.fail(t.Pos, "expression", "'%s' stands outside of a function", t.Text)
+			p.fail(t.Pos, "expression", "'%s' is used outside of a function", t.Text)
 		}
 		typ := tree.ArrayOf(tree.CharType.In(tree.Constant).With(tree.QConst), len(p.fn.Name)+1)
 		return p.node(&tree.Expr{Op: tree.OpString, Text: `"` + p.fn.Name + `"`, Type: typ, LValue: true, Tok: tok})

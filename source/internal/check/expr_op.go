@@ -307,7 +307,7 @@ func (p *parser) assignable(a *tree.Expr, construct string) bool {
 		seen := 0
 		for _, l := range s.Lanes {
 			if seen&(1<<l) != 0 {
-				p.errorf(p.PosOf(a), construct, "a component is named twice in what is assigned to")
+				p.errorf(p.PosOf(a), construct, "a component is named twice in the target of the assignment")
 				return false
 			}
 			seen |= 1 << l

@@ -210,7 +210,7 @@ func (p *parser) place(t *tree.Type, e *tree.Expr) *tree.Init {
 	node := &tree.Init{Type: t, Kids: map[int]*tree.Init{}}
 	n := slots(t)
 	if n <= 0 {
-		p.fail(p.PosOf(e), "initializer", "'%s' takes no value here", t.Bare())
+		p.fail(p.PosOf(e), "initializer", "'%s' cannot be initialized by this value", t.Bare())
 	}
 	p.enter("initializer")
 	defer func() { p.nest-- }()
@@ -353,7 +353,7 @@ func (p *parser) designator(node *tree.Init) ([]int, *tree.Type) {
 		c := p.constantOf(p.conditional(), "designator")
 		p.expect("]", "designator")
 		if node.Type.Kind != tree.TArray || c.Int < 0 || c.Int >= maxInitIndex {
-			p.fail(pos, "designator", "[%d] is no element of '%s'", c.Int, node.Type.Bare())
+			p.fail(pos, "designator", "[%d] is not an element of '%s'", c.Int, node.Type.Bare())
 		}
 		return []int{int(c.Int)}, node.Type.Elem
 	}

@@ -95,7 +95,7 @@ func (p *parser) members(r *tree.Record, word string) {
 func (p *parser) memberDecl(r *tree.Record, word string) {
 	s := p.specifiers("member")
 	if s.typedef || s.static || s.extern || s.kernel {
-		p.errorf(s.pos, "member", "a member takes no storage class")
+		p.errorf(s.pos, "member", "a member cannot have a storage class")
 	}
 	if p.at(";") && s.typ.Kind == tree.TRecord {
 		p.next()

@@ -232,7 +232,7 @@ func (p *parser) subStatement() *tree.Stmt {
 	p.push()
 	defer p.pop()
 	if t := p.peek(); t.Kind == token.Ident && p.startsType(t) && p.peekAt(1).Text != ":" {
-		p.fail(t.Pos, "declaration", "a declaration cannot stand here without braces")
+		p.fail(t.Pos, "declaration", "a declaration needs braces here")
 	}
 	return p.statement()
 }
@@ -359,7 +359,7 @@ func (p *parser) checkCases(sw *switchState) {
 		if a.number > b.number {
 			at = a.st
 		}
-		p.errorf(at.Pos, "case", "the case %d is there twice", b.st.Val.Int)
+		p.errorf(at.Pos, "case", "the case %d occurs twice", b.st.Val.Int)
 		if a.last > b.last {
 			b.last = a.last
 		}

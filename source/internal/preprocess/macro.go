@@ -127,7 +127,7 @@ func (p *preprocessor) define(pos token.Pos, line []token.Token, predefined bool
 		return
 	}
 	if old := p.macros[m.name]; old != nil && !old.predefined && !old.same(m) {
-		p.warnf(line[0].Pos, "macro "+m.name, "macro %s is defined anew", m.name)
+		p.warnf(line[0].Pos, "macro "+m.name, "macro %s is redefined", m.name)
 	}
 	p.macros[m.name] = m
 }
@@ -157,7 +157,7 @@ func (p *preprocessor) parameters(m *macro, line []token.Token) ([]token.Token, 
 		case t.Kind != token.Ident:
 			return bad(t, "expected a parameter, not %s", kindOf(t))
 		case known[t.Text] || t.Text == "__VA_ARGS__":
-			return bad(t, "parameter %s cannot stand here", t.Text)
+			return bad(t, "parameter %s is not allowed here", t.Text)
 		default:
 			known[t.Text] = true
 			m.params = append(m.params, t.Text)

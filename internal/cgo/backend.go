@@ -212,7 +212,7 @@ func (b *backend) ask(cfg *driver.Config) driver.Probe {
 		p.Devices = append(p.Devices, info)
 	}
 	if len(p.Devices) == 0 {
-		p.Reason = fmt.Sprintf("the driver has %d devices, none of which tells about itself", count)
+		p.Reason = fmt.Sprintf("the driver has %d devices and describes none of them", count)
 		if count == 0 {
 			p.Reason = "the driver has no device"
 		}

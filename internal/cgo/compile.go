@@ -71,7 +71,7 @@ func (b *backend) CompileFor(ctx context.Context, cfg *driver.Config, target str
 		}
 		if !knows(known, target) {
 			return driver.Compiled{}, b.error("compile for "+target, driver.ErrInvalidArgument,
-				"the compiler here knows "+strings.Join(known, ", "))
+				"the installed compiler knows "+strings.Join(known, ", "))
 		}
 		c, err := b.compile(ctx, l, target, unit, options)
 		if err != nil {
@@ -170,7 +170,7 @@ func (d *device) target() (string, error) {
 	}
 	if d.b.v.CompileArch == nil {
 		if !knows(known, d.info.Arch) {
-			return "", d.errorf("compile", driver.ErrUnsupported, "the compiler here does not know %s, only %s", d.info.Arch, strings.Join(known, ", "))
+			return "", d.errorf("compile", driver.ErrUnsupported, "the installed compiler does not know %s, only %s", d.info.Arch, strings.Join(known, ", "))
 		}
 		return d.info.Arch, nil
 	}

@@ -59,12 +59,12 @@ func sought(names, tried []string) string {
 	switch len(absent) {
 	case 0:
 	case 1:
-		broken = append(broken, absent[0]+" is not here")
+		broken = append(broken, absent[0]+" was not found")
 	default:
-		broken = append(broken, "none of "+strings.Join(absent, ", ")+" is here")
+		broken = append(broken, "none of "+strings.Join(absent, ", ")+" was found")
 	}
 	if len(broken) == 0 {
-		return "the library is of no use here"
+		return "the library cannot be used"
 	}
 	return strings.Join(broken, "; ")
 }

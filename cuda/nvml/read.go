@@ -153,7 +153,7 @@ func failure(op string, ret nvml.Return) error {
 	case nvml.ERROR_RESET_REQUIRED:
 		e.Detail, e.Err = "the GPU needs a reset", driver.ErrDeviceLost
 	case nvml.ERROR_TIMEOUT:
-		e.Detail, e.Err = "the driver did not answer", driver.ErrTimeout
+		e.Detail, e.Err = "the driver did not respond", driver.ErrTimeout
 	default:
 		e.Detail = "NVML refused"
 	}

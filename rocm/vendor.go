@@ -70,7 +70,7 @@ func absent(cfg *driver.Config) string {
 		return ""
 	}
 	if _, err := os.Stat(kfd); err != nil {
-		return kfd + " is not here"
+		return kfd + " does not exist"
 	}
 	return ""
 }

@@ -110,7 +110,7 @@ func TestRecorderDrops(t *testing.T) {
 		assert.LessOrEqual(t, trace.Events[i-1].At, trace.Events[i].At)
 	}
 	noOverlap(t, trace.Arena())
-	assert.Contains(t, AnalyzeFragmentation(trace).Advice[0], "are lost")
+	assert.Contains(t, AnalyzeFragmentation(trace).Advice[0], "were dropped")
 	out, err := trace.Replay(Options{}, nil)
 	require.NoError(t, err)
 	assert.Positive(t, out.Stats.Allocations)
@@ -130,7 +130,7 @@ func TestTraceFile(t *testing.T) {
 	assert.Contains(t, head, `"mode":"exact"`)
 	for wrong, says := range map[string]string{
 		"":        "line 1: the file is empty",
-		"{}\n":    "line 1: this is no memory trace",
+		"{}\n":    "line 1: this is not a memory trace",
 		"hello\n": "line 1: invalid character",
 		strings.Replace(head, `"version":1`, `"version":2`, 1):                                               "version 2",
 		head + "\n{\"k\":\"hit\",\"n\":1}\n":                                                                 "line 2: an event with impossible values",
@@ -254,7 +254,7 @@ func TestAdvice(t *testing.T) {
 		asks       func() []ask
 	}{
 		{"nothing", "nothing was allocated", Options{}, func() []ask { return nil }},
-		{"fine", "nothing stands out", Options{Mode: Exact}, func() (l []ask) {
+		{"fine", "no figure is conspicuous", Options{Mode: Exact}, func() (l []ask) {
 			for i := range 100 {
 				l = append(l, ask{n: 1000}, ask{free: 2*i + 1})
 			}
@@ -266,7 +266,7 @@ func TestAdvice(t *testing.T) {
 			}
 			return l
 		}},
-		{"classes", "was not asked for", Options{Mode: Whole}, func() (l []ask) {
+		{"classes", "was not requested", Options{Mode: Whole}, func() (l []ask) {
 			for range 20 {
 				l = append(l, ask{n: 1100})
 			}
@@ -323,7 +323,7 @@ func TestAnalysisByHand(t *testing.T) {
 	assert.Equal(t, Moment{At: 6, Live: 300, Requested: 250, Reserved: 1500, LargestFree: 500, FreeRanges: 4}, a.Worst)
 	assert.EqualValues(t, []int64{3, 2, 400, 1500}, []int64{a.Gets, a.Hits, a.PeakLive, a.PeakReserved})
 	assert.Equal(t, KeyUse{Size: 100, Gets: 2, Misses: 1, Wasted: 50, Most: 2, live: 1}, a.Keys[0])
-	assert.Contains(t, fmt.Sprint(a.Advice), "had no room 1 times")
+	assert.Contains(t, fmt.Sprint(a.Advice), "was out of memory 1 times")
 }
 
 // Replays follow the model's rules for any requests and settings.

@@ -90,7 +90,7 @@ type check struct {
 }
 
 // Open opens a device of the default configuration by name. It skips the test
-// with the reason if the device is not here, unless CONCORD_REQUIRE names its
+// with the reason if the machine does not have the device, unless CONCORD_REQUIRE names its
 // backend. It fails the test if CONCORD_REQUIRE names a backend that this program does not have.
 func Open(t *testing.T, name string) *runtime.Device {
 	t.Helper()
@@ -117,11 +117,11 @@ func OpenIn(t *testing.T, s *runtime.Session, name string) *runtime.Device {
 	d, err := s.Open(t.Context(), name)
 	absent := errors.Is(err, runtime.ErrNoDevice) || driver.IsSimulated(backend) && errors.Is(err, runtime.ErrUnknownBackend)
 	if absent && strings.HasSuffix(name, ":0") && available(t, s, backend) {
-		t.Fatalf("%s says that it is available, and its first device does not open as %s (is Info.ID that, and Info.Backend %s?): %v",
+		t.Fatalf("%s is available, but its first device does not open as %s (is that the Info.ID, and is Info.Backend %s?): %v",
 			backend, name, backend, err)
 	}
 	if absent && !required {
-		t.Skipf("%s is not here: %v", name, err)
+		t.Skipf("this machine has no %s: %v", name, err)
 	}
 	if err != nil {
 		t.Fatalf("opening %s: %v", name, err)
@@ -246,7 +246,7 @@ func (d *device) compiler(t *row) (identity []string, why string) {
 	}
 	identity, err := c.Identity(t.Context())
 	if notHere(err) {
-		return nil, fmt.Sprintf("%s compiles no programs here: %v", d, err)
+		return nil, fmt.Sprintf("%s does not compile programs on this machine: %v", d, err)
 	}
 	must(t, err)
 	return identity, ""

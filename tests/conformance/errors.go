@@ -63,7 +63,7 @@ func checkLaunchErrors(t *row, d *device) {
 		errorIs(t, d.Stream().Launch(k, c.g, c.args...), c.want, what)
 	}
 	errorIs(t, d.Stream().Launch(nil, runtime.Items(1)), runtime.ErrInvalidArgument)
-	noError(t, d.Stream().Err(), "a refused launch is no failure of the stream")
+	noError(t, d.Stream().Err(), "a refused launch does not make the stream fail")
 	must(t, d.Stream().Launch(k, runtime.Items(4), a, x, y, n))
 	equal(t, []float32{2, 4, 6, 8}, read[float32](t, y), "the next good launch works, and the wrong ones wrote nothing")
 }
@@ -101,7 +101,7 @@ func checkFault(t *row, d *device) {
 	err = faulty.Sync(t.Context())
 	lost := errors.Is(err, runtime.ErrDeviceLost)
 	expect(t, lost || errors.Is(err, runtime.ErrLaunch), "neither ErrDeviceLost nor ErrLaunch: %v", err)
-	errorSays(t, err, "astray", "the error names what failed")
+	errorSays(t, err, "astray", "the error names the kernel")
 	equal(t, fmt.Sprint(err), fmt.Sprint(faulty.Err()), "the stream keeps its first error")
 	equal(t, fmt.Sprint(err), fmt.Sprint(faulty.Launch(k, runtime.Items(1), x, int64(0))))
 	equal(t, fmt.Sprint(err), fmt.Sprint(faulty.Fill(x, int32(1))))

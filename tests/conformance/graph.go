@@ -181,7 +181,7 @@ func checkGraphRefuses(t *row, d *device) {
 	})
 	errorIs(t, err, wrong)
 	func() {
-		defer func() { equal(t, "wrong", recover(), "a panic of the caller's goes on") }()
+		defer func() { equal(t, "wrong", recover(), "a panic of the caller is passed on") }()
 		_, _ = d.Stream().Capture(func(s *runtime.Stream) error { _ = s.Copy(y, x); panic("wrong") })
 	}()
 	must(t, d.Stream().Launch(k, runtime.Items(2), float32(1), x, y, uint32(2)))

@@ -44,7 +44,7 @@ func checkCompiler(t *row, d *device) {
 	if why != "" {
 		t.refused("%s", why)
 	}
-	expect(t, len(identity) > 0, "Identity says nothing, and compiled programs are kept by it")
+	expect(t, len(identity) > 0, "Identity is empty, but it is part of the cache key")
 	again, _ := d.compiler(t)
 	equal(t, identity, again, "Identity is the same at every call")
 }

@@ -30,7 +30,7 @@ func checkGridLimits(t *row, d *device) {
 		t.Helper()
 		err := d.Stream().Launch(k, g, out)
 		errorIs(t, err, runtime.ErrTooLarge, "%v", g)
-		errorSays(t, err, fmt.Sprint(named), "the error says what is possible")
+		errorSays(t, err, fmt.Sprint(named), "the error contains the limit")
 	}
 	along := func(i, items int) (g runtime.Grid) {
 		g = runtime.Items(1, 1, 1).InGroups(1, 1, 1)

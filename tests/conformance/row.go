@@ -37,7 +37,7 @@ func (e Exceptions) check(t *testing.T) {
 	for _, list := range []map[string]string{e.Unsupported, e.Failing} {
 		for name, reason := range list {
 			if !slices.Contains(names, name) {
-				t.Errorf("there is no row %q to except; there are %s", name, strings.Join(names, ", "))
+				t.Errorf("there is no row %q; the rows are %s", name, strings.Join(names, ", "))
 			}
 			if reason == "" {
 				t.Errorf("the exception of row %s has no reason", name)
@@ -115,7 +115,7 @@ func (t *row) run(c check, open OpenFunc, p *presence) {
 	defer func() {
 		p.missing = p.missing || t.test.Skipped() && !t.skipped // by open
 		if p.here && p.missing {
-			t.test.Errorf("the device was here for one row and not for another")
+			t.test.Errorf("the device was present for one row and missing for another")
 		}
 	}()
 	d := &device{Device: open(t.test)}

@@ -143,7 +143,7 @@ func checkContext(t *row, d *device) {
 			errorIs(t, err, context.Canceled, what)
 		}
 	}
-	must(t, s.Sync(t.Context()), "a cancelled wait is no failure of the stream")
+	must(t, s.Sync(t.Context()), "a cancelled wait does not make the stream fail")
 	must(t, e.Wait(t.Context()))
 	must(t, e.Close())
 }
@@ -208,7 +208,7 @@ func checkDeadline(t *row, d *device) {
 	done, err := e.Done()
 	must(t, err)
 	expect(t, !done, "a wait must not last longer than its deadline")
-	must(t, s.Sync(t.Context()), "a deadline is no failure of the stream")
+	must(t, s.Sync(t.Context()), "a deadline does not make the stream fail")
 	must(t, e.Wait(t.Context()))
 	must(t, e.Close())
 	expect(t, read[uint32](t, out)[0] != 0, "the kernel wrote")

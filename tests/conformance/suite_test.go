@@ -163,9 +163,9 @@ func TestSuiteExceptions(t *testing.T) {
 		"no row":               {"cpu:0", "memory/views", Exceptions{Failing: row("memory/vews", "later")}, `no row "memory/vews"`},
 		"no reason":            {"noprograms:0", "kernel/compiler", Exceptions{Unsupported: row("kernel/compiler", "")}, "kernel/compiler has no reason"},
 		"in both":              {"noprograms:0", "kernel/compiler", Exceptions{row("kernel/compiler", "x"), row("kernel/compiler", "y")}, "both as unsupported and as failing"},
-		"available, not open":  {"late:0", "memory/v", Exceptions{}, "says that it is available"},
-		"gone":                 {"once:0 opened by a test", "memory/v|memory/many", Exceptions{}, "here for one row and not for another"},
-		"late":                 {"late:0 opened by a test", "memory/v|memory/many", Exceptions{}, "here for one row and not for another"},
+		"available, not open":  {"late:0", "memory/v", Exceptions{}, "is available, but its first device"},
+		"gone":                 {"once:0 opened by a test", "memory/v|memory/many", Exceptions{}, "present for one row and missing for another"},
+		"late":                 {"late:0 opened by a test", "memory/v|memory/many", Exceptions{}, "present for one row and missing for another"},
 	} {
 		o := suite(t, c.device, c.rows, c.except)
 		assert.NotEmpty(t, o.rows, "%s: %s", what, o.text)

@@ -274,7 +274,7 @@ func TestFirstSim(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			device := name + ":0"
 			if out, err := start(t, trial{goroutines: 1, devices: []string{device}}, nil); err != nil {
-				absent(t, name, fmt.Sprintf("%s is not here: %v: %s", device, err, brief(out)))
+				absent(t, name, fmt.Sprintf("this machine has no %s: %v: %s", device, err, brief(out)))
 			}
 			for _, tr := range trials {
 				tr.devices = slices.Clone(tr.devices)

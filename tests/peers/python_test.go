@@ -66,7 +66,7 @@ func TestPeerDies(t *testing.T) {
 		"while it is timed":  {`if [ $n -gt 10 ]; then kill -SEGV $$; fi; ` + answers, "died: signal: segmentation fault"},
 		"it fails":           {`echo '{"error": "RuntimeError: no"}'`, "python: RuntimeError: no"},
 		"it answers badly":   {"echo hello", "invalid character"},
-		"it is not here":     {`echo '{"missing": "python3-torch"}'`, "apt-get install python3-torch"},
+		"it is missing":      {`echo '{"missing": "python3-torch"}'`, "apt-get install python3-torch"},
 		"it answers no more": {`if [ $n -gt 10 ]; then exec >&-; exec sleep 100; fi; ` + answers, "died"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -173,7 +173,7 @@ func (b *bench) add(r row) {
 	b.say("%-7s %-30s %-7s %7v %s, %8v ms", r.Suite, r.What, r.Ours.Name, r.Ours.Median, r.Unit, r.Ours.Ms)
 	for _, p := range r.Peers {
 		if p.Missing != "" {
-			b.say("%-7s %-30s %s is not here: %s", "", "", p.Name, p.Missing)
+			b.say("%-7s %-30s %s is missing: %s", "", "", p.Name, p.Missing)
 			continue
 		}
 		b.say("%-7s %30s %7v %s, ratio %.3f (%.3f to %.3f) %s", "", p.Name, p.Median, r.Unit, p.Ratio, p.RatioLow, p.RatioHigh, p.Setting)

@@ -13,7 +13,7 @@ import (
 // absent skips the test because something is missing, or fails it if that is required.
 func absent(t *testing.T, what string) {
 	if strings.Contains(os.Getenv("CONCORD_REQUIRE"), "sim-metal") {
-		t.Fatalf("CONCORD_REQUIRE names sim-metal, and this is not here: %s", what)
+		t.Fatalf("CONCORD_REQUIRE names sim-metal, but this is missing: %s", what)
 	}
 	t.Skip("not here: " + what)
 }

@@ -174,7 +174,7 @@ func compile(t *testing.T, args ...string) (string, error) {
 	return string(out), err
 }
 
-// skip skips the test, or fails it if this machine is required to run it.
+// skip skips, unless the machine is one that must be able to.
 func skip(t *testing.T, why string) {
 	t.Helper()
 	if slices.Contains(strings.Split(os.Getenv("CONCORD_REQUIRE"), ","), "sim-metal") {
@@ -183,8 +183,8 @@ func skip(t *testing.T, why string) {
 	t.Skip(why)
 }
 
-// The shim compiles without a warning against the simulated headers, and uses only selectors of the
-// table.
+// The shim compiles without a warning against the simulated headers, and sends what is
+// in the table and nothing else.
 func TestSelectorsUsed(t *testing.T) {
 	out, err := compile(t, "-O2", "-Wall", "-Wextra", "-Werror", "-c", "-o", os.DevNull)
 	require.NoError(t, err, "%.4000s", out)

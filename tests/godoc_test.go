@@ -1,7 +1,7 @@
 package tests
 
-// Tests of the documentation: every exported identifier has a comment, every public package an
-// example that runs, and the pages show code that is compiled.
+// The documentation that programs see: every exported identifier has a comment, every
+// package an example that runs, and the pages show code that is compiled.
 
 import (
 	"errors"
@@ -25,7 +25,7 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// public reports whether the package of a directory is meant to be imported by programs.
+// public reports whether programs are meant to import the package of a directory.
 func public(dir string) bool {
 	for _, private := range []string{"cmd", "csrc", "examples", "testdata"} {
 		if within(dir, private) {
@@ -36,9 +36,9 @@ func public(dir string) bool {
 	return !internal && (dir == "tests/conformance" || !within(dir, "tests"))
 }
 
-// TestExportedDocs requires a doc comment for every exported constant, variable, type, function and
-// method of the public packages, with every build tag and system at once. One comment above a group
-// in parentheses is enough for the constants or variables in it.
+// TestExportedDocs demands a doc comment of every exported constant, variable, type,
+// function and method of the public packages, with every build tag and system at once.
+// One comment above a group in parentheses serves the constants or variables in it.
 func TestExportedDocs(t *testing.T) {
 	checked := 0
 	for _, f := range load(t, "..").files {
@@ -55,7 +55,7 @@ func TestExportedDocs(t *testing.T) {
 	assert.NotZero(t, checked)
 }
 
-// TestUndocumented: the check finds declarations without comments.
+// TestUndocumented shows the test above what it has to find.
 func TestUndocumented(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "planted.go", `package planted
 func Bare() {}
@@ -78,7 +78,7 @@ var D int // D has one at the end of its line.
 	assert.Equal(t, []string{"Bare", "T.Method", "T", "Grouped", "A"}, names)
 }
 
-// undocumented returns the exported names of a declaration that have no comment.
+// undocumented returns the exported names that a declaration makes and that have no comment.
 func undocumented(d ast.Decl) (names []string) {
 	switch d := d.(type) {
 	case *ast.FuncDecl:
@@ -97,7 +97,7 @@ func undocumented(d ast.Decl) (names []string) {
 		for _, s := range d.Specs {
 			switch s := s.(type) {
 			case *ast.TypeSpec:
-				// For types, the comment of a group is not enough.
+				// The comment of a group says nothing about each type in it.
 				if s.Name.IsExported() && s.Doc == nil && (d.Doc == nil || d.Lparen.IsValid()) {
 					names = append(names, s.Name.Name)
 				}
@@ -131,8 +131,8 @@ func typeName(e ast.Expr) string {
 	}
 }
 
-// TestExamplesOfPackages requires an example with a checked output in every public package, in the
-// external test package (name_test), so that godoc shows the imports.
+// TestExamplesOfPackages demands an example with a checked output in every public package,
+// in a test package of its own, since that is how godoc shows imports.
 func TestExamplesOfPackages(t *testing.T) {
 	packages, shown := map[string]bool{}, map[string]bool{}
 	for _, f := range load(t, "..").files {
@@ -166,9 +166,9 @@ func pages(t *testing.T) []string {
 	return names
 }
 
-// TestQuotedCode checks that each block of Go or of output in the pages of docs is, apart from
-// indentation, part of an example that is compiled and run. Another test runs the program in
-// README.md.
+// TestQuotedCode demands that each block of Go or of output in the pages of docs stands, but for
+// its indentation, in an example that is compiled and run. The program in README.md has a test
+// of its own.
 func TestQuotedCode(t *testing.T) {
 	var examples []string
 	for _, pattern := range []string{"../examples/*/*.go", "../examples/*_test.go", "../source/example_test.go"} {
@@ -186,8 +186,8 @@ func TestQuotedCode(t *testing.T) {
 	}
 }
 
-// TestKernelBlocks checks that each block of C in the pages of docs can be rendered for every kind
-// of device, and builds if this machine has a compiler.
+// TestKernelBlocks demands that each block of C in the pages of docs is a program for every kind of
+// device, and builds where this machine can.
 func TestKernelBlocks(t *testing.T) {
 	dev, err := runtime.Open(t.Context(), "cpu:0")
 	require.NoError(t, err)
@@ -233,7 +233,7 @@ func blocks(t *testing.T, language string) iter.Seq2[string, string] {
 	}
 }
 
-// flat returns a text without indentation, and without the marks of comments.
+// flat returns a text without indentation, and comments as what they say.
 func flat(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {

@@ -110,8 +110,8 @@ func checkReach(h *house) (bad []string) {
 	return bad
 }
 
-// checkC: import "C" is allowed in internal/cgo, internal/stdio, opencl, the tests that are made
-// for it, and in one file of each other backend and of each reader of sensors.
+// checkC: import "C" stands in internal/cgo, internal/stdio, opencl, the tests that are made for it,
+// and in one file of each other backend and of each reader of sensors.
 func checkC(h *house) (bad []string) {
 	shims := map[string]string{}
 	for _, f := range h.files {
@@ -377,9 +377,9 @@ func standardNames(t *testing.T) map[string]bool {
 	return names
 }
 
-// checkForwarders: a backend's C file consists of a build line and one include of csrc, before
-// which a macro may choose the part of that file to compile, and csrc embeds all its directories.
-// Otherwise edits would not cause a rebuild, and vendoring would lose files.
+// checkForwarders: a backend's C file is a build line and one include of csrc, before
+// which it may say what part of that file it compiles, and csrc embeds all its
+// directories: otherwise edits would not rebuild, and vendoring would lose files.
 func checkForwarders(h *house) (bad []string) {
 	for _, name := range slices.Sorted(maps.Keys(h.forwarders)) {
 		var lines []string

@@ -142,7 +142,7 @@ func cBool(b bool) C.int32_t {
 	return 0
 }
 
-// lacks returns the name of a required entry of csrc/shim.h that the table does not have, or "".
+// lacks returns the name of an entry that csrc/shim.h requires and the table has not, or "".
 func (t table) lacks() string { return C.GoString(C.table_lacks(C.uintptr_t(t))) }
 
 // open opens the libraries, and returns the list of files that it tried.

@@ -28,7 +28,7 @@ _Static_assert(offsetof(concord_shim, peer_access) == (REQUIRED(COUNT)) * sizeof
                "REQUIRED has all entries before the optional ones");
 #undef COUNT
 
-// table_lacks returns the name of a required entry that the table does not have, or NULL.
+// table_lacks returns the name of a required entry that is not there, or NULL.
 static inline const char *table_lacks(uintptr_t t) {
 #define LACKS(entry)                                                                               \
   if (TABLE(t)->entry == NULL)                                                                     \

@@ -159,7 +159,7 @@ func choose(names []string) ([]kernels.Case, error) {
 	return all, nil
 }
 
-// form is the choice of a device's implementations for a subject.
+// form says which implementations of a device a subject stands for.
 type form uint8
 
 const (

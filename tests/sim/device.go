@@ -28,8 +28,7 @@ func Open(t *testing.T, name string, ordinal int, cfg *driver.Config) driver.Dev
 	return d
 }
 
-// NotInThisBuild checks the errors of a backend whose shim is not in the build; missing is the
-// expected reason.
+// NotInThisBuild checks what a backend says whose shim is not in the build, for the reason missing.
 func NotInThisBuild(t *testing.T, name, missing string) {
 	t.Helper()
 	b := Registered(t, name)

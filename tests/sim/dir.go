@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Dir returns the directory of the simulated libraries: CONCORD_SIM_DIR, or the one below the
-// repository's root in which make sim builds them. It skips the test if the library is not built.
+// Dir is where the simulated libraries are: CONCORD_SIM_DIR, or where make sim puts them
+// below the repository's root. It skips a test whose library is not there.
 func Dir(t *testing.T, root, library string) string {
 	t.Helper()
 	dir := os.Getenv("CONCORD_SIM_DIR")

@@ -10,15 +10,15 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// absent skips the test because something is missing, or fails it if that is required.
+// absent skips for want of something, or fails where it has to be here.
 func absent(t *testing.T, what string) {
 	if strings.Contains(os.Getenv("CONCORD_REQUIRE"), "sim-metal") {
-		t.Fatalf("CONCORD_REQUIRE names sim-metal, but this is missing: %s", what)
+		t.Fatalf("CONCORD_REQUIRE names sim-metal, and this is not here: %s", what)
 	}
 	t.Skip("not here: " + what)
 }
 
-// clang returns a clang with the type half: version 15 or newer.
+// clang finds one that knows halves: 15 or newer.
 func clang(t *testing.T) string {
 	for _, name := range []string{"clang-19", "clang-18", "clang-17", "clang-16", "clang-15", "clang"} {
 		path, err := exec.LookPath(name)

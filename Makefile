@@ -1,6 +1,6 @@
-# Concord. Each target is a few commands, and make prints them: they can be typed by
-# hand. Building and importing need no make, except that -tags opencl needs a variable
-# that `make env` prints.
+# Concord. Each target is a few commands, which make prints, so that they can also be typed by hand.
+# Building and importing do not need make, but -tags opencl needs an environment variable that `make
+# env` prints.
 #
 #	make test TAGS=        without any vendor's shim
 #	make test GO=go1.26.8  with another go command
@@ -9,8 +9,8 @@ GO          ?= go
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.7.0
 FUZZTIME    ?= 10s
 
-# The go command takes gcc unless it is told otherwise, needs the C library's headers for
-# cgo, and a home for its caches. $(shell) does not get what is exported, before make 4.4.
+# The go command uses gcc by default, needs the C library's headers for cgo, and a home directory
+# for its caches. Before make 4.4, $(shell) does not get exported variables, hence settings.
 goenv = $(shell $(settings) $(GO) env $(1))
 ifeq ($(origin CC)$(shell command -v gcc),default)
 ifneq ($(shell command -v clang),)
@@ -29,7 +29,7 @@ ifndef HOME
 export HOME := $(shell getent passwd $$(id -u) | cut -d: -f6)
 endif
 
-# The shims whose needs are met here: cuda and rocm need cgo, opencl also OpenCL's
+# The tags of the shims that this machine can build: cuda and rocm need cgo, opencl also OpenCL's
 # headers, metal macOS. None needs a vendor's SDK or driver.
 comma := ,
 space := $(subst x,,x x)
@@ -38,31 +38,33 @@ cgo    = $(filter 1,$(call goenv,CGO_ENABLED))
 opencl = $(if $(filter Linux,$(os)),$(shell $(call goenv,CC) -include CL/opencl.h -xc -E /dev/null >/dev/null 2>&1 && echo opencl))
 TAGS  ?= $(subst $(space),$(comma),$(strip $(if $(cgo),cuda rocm $(opencl) $(if $(filter Darwin,$(os)),metal))))
 
-# What the OpenCL binding needs to build against today's headers, and the NVML binding to
-# build without a page of warnings. CGO_CFLAGS replaces the go command's own -O2 -g, so
-# these stay in it, and reaches every package with C.
+# Flags that the OpenCL binding needs to build with current headers, and the NVML binding to build
+# without many warnings. CGO_CFLAGS replaces the go command's default -O2 -g, so these stay in it,
+# and it applies to every package with C.
 clflags = -DCL_TARGET_OPENCL_VERSION=120 -Wno-deprecated-declarations \
 	-DCL_DEVICE_IMAGE_PITCH_ALIGNMENT=0x104A -DCL_DEVICE_IMAGE_BASE_ADDRESS_ALIGNMENT=0x104B
 cflags  = $(call goenv,CGO_CFLAGS) $(if $(findstring CL_TARGET,$(CGO_CFLAGS)),,$(clflags))
 tags    = $(if $(TAGS),-tags=$(TAGS))
 flags   = $(if $(or $(findstring opencl,$(tags)),$(findstring cuda,$(tags))),CGO_CFLAGS='$(strip $(cflags))')
 
-# A checkout that belongs to another user has no version control to stamp.
+# Git refuses a checkout that belongs to another user, so that the go command could not stamp
+# binaries.
 export GOFLAGS := $(strip $(GOFLAGS) -buildvcs=false)
 
-# When a package of tests is taken for hung. The slowest needs a few minutes on a quiet
+# The time after which a package of tests counts as hung. The slowest needs a few minutes on an idle
 # machine, and many times that on a busy one.
 limit = -timeout=3h
 
 # What the tests need besides Go: a C++ compiler and an OpenCL that runs on any CPU.
 packages := g++ opencl-c-headers ocl-icd-libopencl1 pocl-opencl-icd
 
-# Packages that are tested under the race detector, the address sanitizer and the
-# strict check of pointers that cross into C.
+# Packages that are tested under the race detector, the address sanitizer and the strict check of
+# pointers that are passed to C.
 concurrent := ./runtime/... ./internal/cgo ./cpu/... ./cuda/... ./rocm/... ./opencl/... ./tests/conformance
 with_c     := ./internal/cgo/... ./csrc ./cpu/... ./cuda/... ./rocm/... ./opencl/... ./tests/conformance
 
-# The tests' own cache: none is anyone's, and a second run need not compile.
+# The tests use a kernel cache of their own: they do not touch the user's, and a second run need not
+# compile.
 test race asan cgocheck nocgo test-rusticl test-oclgrind test-sim test-metal test-suites test-fault test-first: export CONCORD_CACHE_DIR = $(CURDIR)/build/cache
 
 .PHONY: help build demo test deps race asan cgocheck nocgo check vet check-c test-rusticl \
@@ -75,31 +77,31 @@ build: ## every package, and the command in bin/concord
 	$(flags) $(GO) build $(tags) ./...
 	$(flags) $(GO) build $(tags) -o bin/concord ./cmd/concord
 
-# The first thing that a newcomer builds is for this machine alone: without shims of vendors
-# that have no device here unless TAGS asks for them, vector kernels that this processor does
-# not use, and the library that draws pictures.
+# The demo builds only the parts that this machine uses: unless TAGS names them, without shims of
+# vendors that have no device here, and without vector kernels that this processor does not use and
+# the library that draws pictures.
 processor = $(shell grep -m1 '^flags' /proc/cpuinfo 2>/dev/null)
 avx512 = $(filter 6,$(words $(filter avx512f avx512bw avx512dq avx512vl fma f16c,$(processor))))
 demo: absent = $(if $(filter file,$(origin TAGS)),$(if $(wildcard /dev/nvidiactl /dev/dxg),,cuda) $(if $(wildcard /dev/kfd),,rocm))
 demo: unused = nopicture $(if $(processor),$(if $(avx512),noavx2,noavx512))
 demo: tags = -tags=$(subst $(space),$(comma),$(strip $(filter-out $(absent),$(subst $(comma),$(space),$(TAGS))) $(unused)))
-demo: ## the main job on real data, on every device that is here; needs Go and g++
+demo: ## kernels on real data, on every device of this machine; needs Go and g++
 	@echo "Building the concord command: about a minute the first time, seconds later on."
 	$(strip $(flags) $(GO) run $(tags) ./cmd/concord demo)
 
-# A pattern for devices below the tests runs every test down to them: no-suite leaves out the
-# tests of the conformance suite itself, which have no devices below them.
+# With a pattern for the devices in subtests, go test also runs every test without such subtests:
+# no-suite leaves out the tests of the conformance suite itself, which have none.
 no-suite = -skip '^TestSuite'
 
-# The simulated vendor libraries, for the tests that are about them. Other tests do
-# not see their devices.
+# The directory of the simulated vendor libraries, for the tests that need them. Other tests do not
+# see their devices.
 simulated = CONCORD_SIM_DIR='$(CURDIR)/build/sim' CONCORD_REQUIRE=sim-cuda,sim-rocm $(flags)
 
-# The catalog on every device comes by itself, so that its progress is seen.
-test: deps ## all tests; installs what they need where it may
+# The catalog on every device runs as a separate command, so that its progress is visible.
+test: deps ## all tests; installs what they need if it can
 	$(flags) $(GO) test $(tags) -count=1 $(limit) -skip '^TestWholeCatalog$$' ./...
 	$(flags) $(GO) test $(tags) -count=1 $(limit) ./tests/parity
-	@$(if $(and $(cgo),$(filter Linux,$(os))),if command -v g++ >/dev/null; then $(MAKE) --no-print-directory sim; else echo "not here: g++; the simulated libraries are left out"; fi)
+	@$(if $(and $(cgo),$(filter Linux,$(os))),if command -v g++ >/dev/null; then $(MAKE) --no-print-directory sim; else echo "g++ is missing; the simulated libraries are left out"; fi)
 	[ ! -e build/sim/libcuda.so.1 ] || $(simulated) $(GO) test $(tags) -count=1 $(limit) -run '/sim-.*:0|Sim|Sweep' $(no-suite) \
 	./csrc ./cuda ./rocm ./tests/conformance ./tests/cache ./tests/fault ./tests/first
 	CGO_ENABLED=0 CONCORD_REQUIRE= $(GO) test -count=1 $(limit) ./runtime/... ./cpu ./opencl ./kernels
@@ -112,17 +114,17 @@ race: ## the concurrent packages under the race detector, and the simulated devi
 	$(flags) $(GO) test $(tags) -race -count=1 $(limit) $(concurrent)
 	[ ! -e build/sim/libcuda.so.1 ] || $(simulated) $(GO) test $(tags) -race -count=1 $(limit) -run '/sim-.*:0|Sim|Sweep' $(no-suite) ./tests/conformance ./tests/fault
 
-# libstdc++ is linked in because the sanitizer must find it before a driver brings it.
+# libstdc++ is linked in because the sanitizer must find it before a driver loads it.
 asan: ## the packages with C in them under the address sanitizer
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 $(flags) $(GO) test $(tags) -asan -ldflags=-extldflags=-Wl,--no-as-needed,-lstdc++ \
 	-count=1 $(limit) $(with_c)
 	[ ! -e build/sim/libcuda.so.1 ] || ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 $(simulated) $(GO) test $(tags) -asan \
 	-ldflags=-extldflags=-Wl,--no-as-needed,-lstdc++ -count=1 $(limit) -run '/sim-.*:0|Sim' ./cuda ./rocm
 
-cgocheck: ## the same under the strict check of pointers that cross into C
+cgocheck: ## the same under the strict check of pointers that are passed to C
 	GOEXPERIMENT=cgocheck2 $(flags) $(GO) test $(tags) -count=1 $(limit) $(with_c)
 
-nocgo: ## all tests without cgo: the Go half of the cpu backend
+nocgo: ## all tests without cgo, with the Go kernels of the cpu backend
 	CGO_ENABLED=0 $(GO) test -count=1 $(limit) ./...
 
 check: vet check-c ## gofmt, vet in every build, staticcheck, the C sources, the layout
@@ -139,7 +141,7 @@ vet: ## go vet: as built here, without tags, without cgo, for other systems
 	CGO_ENABLED=0 GOOS=darwin $(GO) vet ./...
 	CGO_ENABLED=0 GOOS=windows $(GO) vet ./...
 
-# C for another processor than this one's.
+# The C sources for another processor than this machine's.
 otherarch = $(if $(filter arm64,$(call goenv,GOARCH)),%_amd64.c,%_arm64.c)
 
 check-c: ## the C sources with every warning an error
@@ -151,14 +153,15 @@ test-rusticl: deps ## conformance and parity on Mesa's OpenCL
 	$(rusticl) $(GO) test $(tags) -count=1 $(limit) -run 'EveryDevice/opencl' ./tests/conformance
 	$(rusticl) $(GO) run $(tags) ./cmd/concord parity --device opencl:0
 
-# Half of the goroutines open one device, half the other. FIRST_RUNS is the number of processes.
+# Half of the goroutines open one device, the other half another. FIRST_RUNS is the number of
+# processes.
 FIRST_RUNS ?= 1000
 test-first: deps ## 1,000 fresh processes of 64 goroutines that open cpu:0 and opencl:0 at once, on PoCL alone
 	FIRST_TEST_RUNS=$(FIRST_RUNS) CONCORD_REQUIRE=opencl $(flags) $(GO) test $(tags) -count=1 $(limit) -v -run 'TestFirstOpens/pocl/^64_cpu' ./tests/first
 
-# Left out are the tests that keep a device busy for long, which a simulator makes
-# longer still, and those that queue from several threads at once, which this one does
-# not survive. It reports to a log, which has to stay empty.
+# Left out are tests that keep a device busy for long, which take far longer on a simulator, and
+# tests that queue from several threads at once, which end oclgrind. oclgrind reports to a log,
+# which has to stay empty.
 test-oclgrind: packages += oclgrind
 test-oclgrind: oclgrind = OCL_ICD_VENDORS='$(CURDIR)/build/oclgrind.icd' OCLGRIND_LOG='$(CURDIR)/build/oclgrind.log' OCLGRIND_DATA_RACES=1 \
 	CONCORD_REQUIRE=opencl $(flags)
@@ -173,12 +176,13 @@ test-sim: deps sim test-fault ## the simulated vendor libraries: conformance, th
 	$(simulated) $(GO) test $(tags) -count=1 $(limit) -run '/sim-|Sim' $(no-suite) ./csrc ./cuda ./rocm ./tests/conformance ./tests/stress ./tests/cache ./tests/memory
 	for d in sim-cuda:0 sim-rocm:0; do $(simulated) $(GO) run $(tags) ./cmd/concord parity --device $$d || exit; done
 
-# Tests take a sample of the positions; this takes all, and prints how many there are.
+# Other test targets try a sample of the calls; this one tries all, and prints their number.
 test-fault: sim ## every call into the simulated vendor libraries fails once
 	$(simulated) FAULT_ALL=1 $(GO) test $(tags) -count=1 $(limit) -v ./tests/fault
 
-# The Metal shim where Metal is not: Objective-C by clang on GNUstep, over a simulated
-# framework. Its flags are not among those that cgo allows by itself. Clang knows halves from 15 on.
+# The Metal shim on systems without Metal: Objective-C compiled by clang for GNUstep, with a
+# simulated framework. cgo does not allow its flags by default. Clang supports halves from version
+# 15 on.
 CLANG ?= clang-15
 test-metal: packages += clang-15 libgnustep-base-dev libblocksruntime-dev
 test-metal: metal = CC=$(CLANG) CLANG=$(CLANG) CGO_CFLAGS_ALLOW='-f(objc-.*|constant-string-class=.*|blocks)' CONCORD_SIM_DIR='$(CURDIR)/build/sim' \
@@ -193,7 +197,7 @@ test-metal: deps ## the Metal shim on Linux, on a simulated framework: conforman
 	-run 'Simulated|/sim-metal:[01]/(memory|kinds|stream)' $(no-suite) ./metal ./tests/conformance
 	$(metal) $(GO) run -tags=metal,simmetal ./cmd/concord parity --device sim-metal:0
 
-# Programs that others wrote, out of Debian's packages, which are not installed.
+# Programs by other people, extracted from Debian's packages without installing these.
 suites := piglit python3-silx python3-pyopencl starpu-examples
 test-suites: packages += clang-15 libgnustep-base-dev libblocksruntime-dev
 test-suites: metal = CC=$(CLANG) CLANG=$(CLANG) CGO_CFLAGS_ALLOW='-f(objc-.*|constant-string-class=.*|blocks)' CONCORD_SIM_DIR='$(CURDIR)/build/sim'
@@ -203,8 +207,8 @@ test-suites: deps ## how many kernels of public programs the simulated Metal com
 	CONCORD_SUITES='$(CURDIR)/build/suites' CONCORD_SUITES_DEVICE=sim-metal:0 $(metal) \
 	$(GO) test -tags=metal,simmetal -count=1 $(limit) -v -run TestSuites ./tests/stress
 
-# NVRTC is in Debian's non-free: this installs it only where that component is on. With
-# COMPILERS=turns a program is compiled for one architecture of each vendor's, all in turn.
+# NVRTC is in Debian's non-free component: this installs it only if that is enabled. With
+# COMPILERS=turns each program is compiled for one architecture of each vendor, in rotation.
 COMPILERS ?= all
 test-compilers: packages += libnvrtc11.2 libnvidia-ptxjitcompiler1 libamdhip64-5 libhiprtc-builtins5 hipcc
 test-compilers: deps ## the catalog and the stress set through NVRTC and hipRTC, for every architecture
@@ -214,7 +218,7 @@ test-cache: deps sim ## the kernel cache under 16 processes, kill -9, full disks
 	CONCORD_SIM_DIR='$(CURDIR)/build/sim' CACHE_TEST_FULL=1 $(flags) $(GO) test $(tags) -count=1 $(limit) -v \
 	-run 'Process|Killed|Room|Damage|Bundle|Bounds' ./runtime/kernelcache ./tests/cache
 
-# Tests take the same in small.
+# Other test targets run short forms of these.
 test-memory: deps ## the memory pool under the model for long, and a training of full size recorded and replayed
 	MEMPOOL_FULL=1 $(GO) test -count=1 $(limit) -v -run 'Model|Replay|Patterns' ./runtime/mempool -rapid.checks=1000
 	MEMPOOL_FULL=1 $(flags) $(GO) test $(tags) -count=1 $(limit) -v ./tests/memory
@@ -229,7 +233,7 @@ bench-cache: ## what the kernel cache saves; PoCL's own cache is off
 	POCL_KERNEL_CACHE=0 $(flags) $(GO) test $(tags) -run '^$$' -bench 'Hit|Lookup|Key|Program|Compile|Load' -benchmem ./runtime/kernelcache ./runtime ./cpu
 	POCL_KERNEL_CACHE=0 $(flags) $(GO) test $(tags) -run '^$$' -bench NewProcess -benchtime 5x ./tests/cache
 
-bench-pool: ## what a block of the memory pool costs, out and back, and what the driver's costs
+bench-pool: ## what a block of the memory pool costs to get and put back, and what one of the driver costs
 	$(flags) $(GO) test $(tags) -run '^$$' -bench 'GetPut' -benchmem -cpu 1,2 ./runtime/mempool
 	$(flags) $(GO) test $(tags) -run '^$$' -bench 'Memory' -benchmem ./runtime ./tests/memory
 
@@ -243,8 +247,8 @@ fuzz: ## every fuzz target for FUZZTIME
 		echo "$$@"; "$$@" </dev/null || exit; \
 	done
 
-# What differs is written to build/programs, whole and reduced. PROGRAMS_SEED=7 tries that seed alone, on
-# every implementation that is here, and SEED=7 begins with it.
+# Programs with different results are written to build/programs, whole and reduced. PROGRAMS_SEED=7
+# tries that seed alone, on every implementation of this machine, and SEED=7 begins with it.
 TIME ?= 10m
 fuzz-programs: packages += clang-15
 fuzz-programs: deps sim ## generated programs on every implementation here for TIME, their results compared
@@ -253,7 +257,8 @@ fuzz-programs: deps sim ## generated programs on every implementation here for T
 sim: ## the simulated vendor libraries in build/sim; needs gcc and g++
 	@sh tests/sim/build.sh build/sim
 
-# As a newcomer has it. FRESH=all takes every case, and names of cases those.
+# Tests of a machine as a new user has it. FRESH=all runs every case; FRESH="NAME ..." runs those
+# cases.
 FRESH ?= all
 fresh: packages := debootstrap
 fresh: deps ## the README's commands on Debian's minimal system, and where things are missing or odd; as root

@@ -1,6 +1,6 @@
 package cpu
 
-// The backend: what is found without opening anything, and opening it.
+// The backend: describing the devices without opening one, and opening them.
 
 import (
 	"context"
@@ -32,8 +32,8 @@ const (
 	// maxGroup is the executor's limit for kernels that synchronize, where each
 	// item of a group has a stack of its own.
 	maxGroup = 4096
-	// maxLocal is what a group may use as local memory: it is ordinary memory
-	// here, and what does not fit the second-level cache is slow.
+	// maxLocal is the number of bytes of local memory that a group may use. It is ordinary memory
+	// here, and slow if it does not fit into the second-level cache.
 	maxLocal = 1 << 20
 )
 
@@ -45,8 +45,8 @@ func (backend) Describe() driver.Description {
 	return driver.Description{Title: "CPU", Preference: -1, Host: true}
 }
 
-// Probe implements driver.Backend. The processor is always there; what may be
-// missing is a host compiler, and Tried says so.
+// Probe implements driver.Backend. The processor is always available. If there is no host
+// compiler, Tried says so.
 func (backend) Probe(ctx context.Context, cfg *driver.Config) driver.Probe {
 	start := time.Now()
 	p := driver.Probe{Backend: "cpu", State: driver.Available, RuntimeVersion: goruntime.Version()}
@@ -77,7 +77,7 @@ func (backend) Open(_ context.Context, index int, cfg *driver.Config) (driver.De
 	return d, nil
 }
 
-// describe reads what the system says about the processor.
+// describe asks the operating system about the processor and its memory.
 func describe(index int) driver.Info {
 	info := driver.Info{
 		ID:               "cpu:0",
@@ -97,7 +97,7 @@ func describe(index int) driver.Info {
 		UnifiedMemory:    true,
 		Suballocation:    true,
 		Features:         source.Features{FP64: true, FP16: true, Int64Atomic: true},
-		SupportsFP16:     true, // computed in float and rounded: right, not fast
+		SupportsFP16:     true, // computed in float and rounded: correct, but not fast
 	}
 	if index == referenceIndex {
 		info.ID = "cpu:reference"
@@ -109,7 +109,7 @@ func describe(index int) driver.Info {
 	return info
 }
 
-// freeMemory is what a program could still get, where the system says so.
+// freeMemory returns the bytes that a program can still allocate, if the system reports them.
 func freeMemory() (n int64, known bool) {
 	_, n = systemMemory()
 	return n, n > 0

@@ -8,7 +8,7 @@ import (
 	"github.com/concord-compute/concord/kernels"
 )
 
-// call is a kernels.Call, whose Host it is, and the device that runs it.
+// call is a kernels.Call with the device that runs it. It is the Host of that Call.
 type call struct {
 	kernels.Call
 	device *device

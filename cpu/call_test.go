@@ -91,7 +91,7 @@ func TestMisuseOfArguments(t *testing.T) {
 		err := runKernel(t, d, f, l, floatBuffer, floatBuffer, intValue, value(source.Float, 4))
 		assert.ErrorIs(t, err, driver.ErrInvalidArgument, name)
 		assert.ErrorIs(t, err, driver.ErrLaunch, name)
-		assert.NotContains(t, err.Error(), "panicked", "a misuse is no panic: "+name)
+		assert.NotContains(t, err.Error(), "panicked", "a wrong argument is not reported as a panic: "+name)
 	}
 }
 
@@ -108,7 +108,7 @@ func TestFreedMemoryIsRefused(t *testing.T) {
 	m = allocBytes(t, d, 64)
 	m.Offset = 1
 	require.ErrorIs(t, s.Fill(m, []byte{0}), driver.ErrBufferOverflow)
-	require.NoError(t, s.Sync(background(t)), "a refused call changes nothing")
+	require.NoError(t, s.Sync(background(t)), "a refused call leaves the stream as it was")
 }
 
 func TestParallelCoversTheRange(t *testing.T) {
@@ -152,7 +152,7 @@ func TestOverrunOfGoCode(t *testing.T) {
 	}
 	d := openDevice(t)
 	m := allocBytes(t, d, 128)
-	behind := func(c *Call, i int) *byte { // as assembly would compute it
+	behind := func(c *Call, i int) *byte { // computes the address as assembly code would
 		return (*byte)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(c.Bytes(i))), 128))
 	}
 	for name, f := range map[string]Func{
@@ -184,5 +184,5 @@ func TestRegister(t *testing.T) {
 	_, ok = openDevice(t).Native(&source.Unit{}, "k")
 	assert.False(t, ok, "a unit without a family has no implementation of its own")
 	_, ok = openIndex(t, referenceIndex).Native(u, "k")
-	assert.False(t, ok, "the reference runs nothing but references")
+	assert.False(t, ok, "the reference device runs only references")
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// installHint is what to do about a missing compiler.
+// installHint tells the user how to get a compiler.
 const installHint = "install one (apt-get install g++, dnf install gcc-c++, apk add g++, xcode-select --install) or name one in CXX"
 
-// errReference is why the reference device compiles nothing.
+// errReference is the error of Compile on the reference device.
 var errReference = fmt.Errorf("cpu:reference runs only the float64 implementations of catalog kernels; "+
 	"cpu:0 runs portable programs: %w", driver.ErrUnsupported)
 
@@ -31,7 +31,7 @@ func (d *device) Identity(ctx context.Context) ([]string, error) {
 	return append([]string{"host", cpuFeatures(), fmt.Sprintf("abi %d", hostABI), c.path, c.version}, c.flags()...), nil
 }
 
-// Target implements driver.Targeter: what Identity says, without the compiler.
+// Target implements driver.Targeter: the parts of Identity that do not need the compiler.
 func (d *device) Target() []string {
 	return append([]string{"host", targetFeatures(), fmt.Sprintf("abi %d", hostABI), archFlag()}, hostFlags...)
 }
@@ -64,30 +64,30 @@ func (d *device) Compile(ctx context.Context, u *source.Unit, options []string) 
 	case errors.Is(err, errBuild):
 		err = errStarved
 	}
-	// The next try may well succeed: without ErrCompile nobody remembers this one.
+	// The next attempt may succeed. The error does not match ErrCompile, so that nothing caches it.
 	return driver.Binary{}, &driver.OpError{Backend: "cpu", Device: d.id, Op: "compile " + u.Name(),
 		Detail: strings.TrimSpace(log[:min(len(log), maxDetail)]), Err: err}
 }
 
-// maxDetail bounds what an error repeats of a compiler's output.
+// maxDetail is the largest number of bytes of a compiler's output that an error contains.
 const maxDetail = 2000
 
-// errStarved says that a compiler ended for want of memory or disk.
+// errStarved is the error of a compiler that ended because memory or disk space was missing.
 var errStarved = errors.New("the compiler was killed or ran out of memory or disk")
 
-// starvation is what compilers, linkers and the drivers that start them say when
-// the machine, not the program, is to blame.
+// starvation has messages of compilers, linkers and compiler drivers that report a lack of
+// memory or disk space, which is not the program's fault.
 var starvation = []string{
 	"Killed signal", "signal 9 [Killed]", "command: Killed", "out of memory", "virtual memory exhausted",
 	"Cannot allocate memory", "Resource temporarily unavailable", "No space left on device",
 }
 
-// starved reports whether a log says so.
+// starved reports whether a log has one of the messages in starvation.
 func starved(log string) bool {
 	return slices.ContainsFunc(starvation, func(words string) bool { return strings.Contains(log, words) })
 }
 
-// errBuild says that the compiler refused the program; its log says why.
+// errBuild is the error of a program that the compiler rejected; the log has the reasons.
 var errBuild = errors.New("the compiler refused the program")
 
 // Load implements driver.Compiler.
@@ -106,9 +106,9 @@ func (d *device) Load(_ context.Context, u *source.Unit, bin driver.Binary) (dri
 	return m, nil
 }
 
-// hostFlags are the options of every build. Two's complement and pointers of any
-// type are what kernels count on; one rounding per operation is what makes a
-// kernel compute here what it does elsewhere.
+// hostFlags are the options of every build. Kernels rely on two's complement and on access to
+// memory through pointers of any type. Without contraction each operation rounds once, so that a
+// kernel has the same results as on other devices.
 var hostFlags = []string{
 	"-std=c++17", "-O3", "-shared", "-fPIC", "-pipe",
 	"-fwrapv", "-fno-finite-loops", "-fno-strict-aliasing", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math",
@@ -127,15 +127,15 @@ func archFlag() string {
 	return ""
 }
 
-// relaxed is -ffast-math in parts. The option itself would link an object that
-// makes the loading thread flush denormals to zero, whoever runs on it later.
+// relaxed has the parts of -ffast-math that are used. The option itself would link an object that
+// makes the thread that loads the program flush denormals to zero from then on.
 var relaxed = []string{"-fassociative-math", "-freciprocal-math", "-fno-signed-zeros", "-ffp-contract=fast", relaxedDefine}
 
-// relaxedDefine tells the prelude that signs of zeros do not matter.
+// relaxedDefine tells the prelude that the signs of zeros may be lost.
 const relaxedDefine = "-DCC_RELAXED"
 
-// hostOptions translates the options of a program: those of OpenCL that mean
-// something here, and the compiler's own.
+// hostOptions translates the options of a program: those of OpenCL that have an effect on the host,
+// and those of the host compiler.
 func hostOptions(options []string) ([]string, error) {
 	var out []string
 	for _, o := range options {
@@ -155,7 +155,7 @@ func hostOptions(options []string) ([]string, error) {
 		case o == "-cl-opt-disable":
 			out = append(out, "-O0")
 		case strings.HasPrefix(o, "-cl-"):
-			// It allows what is done anyway, or is about something else.
+			// The option allows something that every build allows, or has no effect on the host.
 		case strings.HasPrefix(o, "-Wl,"), strings.HasPrefix(o, "-Wp,"), strings.HasPrefix(o, "-Wa,"):
 			return nil, fmt.Errorf("option %q: %w", o, driver.ErrInvalidArgument)
 		case len(o) > 1 && o[0] == '-' && strings.IndexByte("fmOgW", o[1]) >= 0:

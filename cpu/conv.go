@@ -1,6 +1,6 @@
 package cpu
 
-// What a launch of conv2d or im2col asks for.
+// The arguments of a launch of conv2d or im2col, checked.
 
 // convolution is the geometry: n images of c channels of h×w, k filters, groups.
 type convolution struct {
@@ -12,7 +12,8 @@ type convolution struct {
 	outH, outW            int
 }
 
-// convolutionOf reads the arguments of conv2d, or of im2col, which lack k and groups.
+// convolutionOf reads the arguments of conv2d, or, without filters, those of im2col, which has no k and no
+// groups. It ends the launch if they contradict each other or a buffer is too small.
 func convolutionOf(c *call, filters bool) convolution {
 	at := 0
 	next := func() int {
@@ -35,11 +36,12 @@ func convolutionOf(c *call, filters bool) convolution {
 // depth is the number of products of one element of the output.
 func (s *convolution) depth() int { return s.c / s.groups * s.rows * s.cols }
 
-// outs is the number of elements of the output of one filter and image.
+// outs returns the number of elements of the output for one filter and one image.
 func (s *convolution) outs() int { return s.outH * s.outW }
 
-// source is where row p of the columns of group g (channel, row and column of the
-// filter) meets element j of the output of an image: a place in x, or -1 beside it.
+// source returns the index in x of the element that element p of a filter of group g is multiplied by for
+// element j of the output of an image, or -1 if it is in the padding. p counts through the
+// channels, rows and columns of a filter.
 func (s *convolution) source(image, g, p, j int) int {
 	q, r, e := p/s.cols/s.rows, p/s.cols%s.rows, p%s.cols
 	y, x := j/s.outW*s.strideH+r*s.dilationH-s.padH, j%s.outW*s.strideW+e*s.dilationW-s.padW

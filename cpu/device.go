@@ -13,12 +13,12 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// device is the machine's processor and memory. Two opened devices share nothing.
+// device is an opened device: the processor and memory of the machine. Two opened devices share no state.
 type device struct {
 	id        string
 	reference bool
 	threads   int
-	simd      *simdSet // nil: no vector kernels
+	simd      *simdSet // nil if there are no vector kernels
 	info      driver.Info
 	memory    memory
 	scratch   scratch
@@ -26,7 +26,7 @@ type device struct {
 
 	ctx       context.Context // done when the device is being closed
 	stop      context.CancelFunc
-	cancelled int32 // the same for running C code; set atomically
+	cancelled int32 // 1 when the device is being closed, for running C code; set atomically
 
 	mu      sync.Mutex
 	streams map[*stream]struct{}
@@ -75,7 +75,7 @@ func (d *device) Alloc(n int64, kind driver.MemoryKind) (driver.Memory, error) {
 // Free implements driver.Device.
 func (d *device) Free(m driver.Memory) error {
 	if d.closed.Load() {
-		return nil // Close gave it back
+		return nil // Close has freed it
 	}
 	if err := d.memory.free(m); err != nil {
 		return d.opError("free", err)
@@ -107,8 +107,8 @@ func (d *device) forget(s *stream) {
 	delete(d.streams, s)
 }
 
-// Native implements driver.Natives: the registered Go functions. On cpu:reference
-// they are the float64 ones and there is nothing else.
+// Native implements driver.Natives with the vector kernels, the families' natives and the registered
+// Go functions; on cpu:reference with the float64 references alone.
 func (d *device) Native(u *source.Unit, name string) (driver.Kernel, bool) {
 	f, ok := d.find(u, name)
 	if !ok {
@@ -139,7 +139,7 @@ func (d *device) Close() error {
 	atomic.StoreInt32(&d.cancelled, 1)
 	d.stop()
 	for _, s := range open {
-		_ = s.Close() // it says that its work was stopped, which is what was asked for
+		_ = s.Close() // its error says that the work was stopped, which the caller requested
 	}
 	if err := errors.Join(d.memory.freeAll(), d.scratch.free()); err != nil {
 		return d.opError("close", fmt.Errorf("memory: %w", err))

@@ -17,8 +17,8 @@ var machines = map[string]elf.Machine{
 	"riscv64": elf.EM_RISCV, "ppc64le": elf.EM_PPC64, "s390x": elf.EM_S390, "loong64": elf.EM_LOONGARCH,
 }
 
-// checkObject refuses what would kill the process inside the dynamic loader: it
-// maps what the headers say and touches it, whether or not the file is that long.
+// checkObject returns an error for objects that would crash the dynamic loader. The loader maps and
+// accesses the ranges that the headers name without checking that the file is long enough.
 func checkObject(object []byte) error {
 	f, err := elf.NewFile(bytes.NewReader(object))
 	if err != nil {
@@ -30,7 +30,7 @@ func checkObject(object []byte) error {
 	size := uint64(len(object))
 	for _, p := range f.Progs {
 		if p.Off > size || p.Filesz > size-p.Off {
-			return fmt.Errorf("shared object is cut off: %w", driver.ErrCorrupt)
+			return fmt.Errorf("the shared object is shorter than its headers say: %w", driver.ErrCorrupt)
 		}
 	}
 	return nil

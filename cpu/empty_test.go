@@ -1,6 +1,6 @@
 package cpu
 
-// Sizes at the ends of their range: results of nothing, and buffers that are too small.
+// Tests of extreme sizes: results of no elements, and buffers that are too small.
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// sizesAfter is a launch's arguments: buffers, and numbers behind them.
+// sizesAfter returns the arguments of a launch: buffers followed by numbers.
 func sizesAfter(buffers []any, sizes ...uint32) []any {
 	for _, n := range sizes {
 		buffers = append(buffers, n)
@@ -26,8 +26,8 @@ func sizesAfter(buffers []any, sizes ...uint32) []any {
 	return buffers
 }
 
-// TestEmptyResults has sizes whose product is 0, though that of the others is more than
-// anything could count to.
+// TestEmptyResults launches with one size of 0 and others that are so large that no loop over
+// them would end.
 func TestEmptyResults(t *testing.T) {
 	const all, half = math.MaxUint32, 1 << 31
 	none := func(n int) []any {
@@ -67,7 +67,7 @@ func TestEmptyResults(t *testing.T) {
 			select {
 			case err := <-done:
 				assert.NoError(t, err, "%s %v", c.kernel, c.args)
-			case <-time.After(10 * time.Second): // far more than nothing takes
+			case <-time.After(10 * time.Second): // far more than a launch without work takes
 				t.Errorf("%s %v does not end", c.kernel, c.args)
 				return
 			}
@@ -75,7 +75,7 @@ func TestEmptyResults(t *testing.T) {
 	})
 }
 
-// TestOverflowRefuses has sizes whose product is 0 or small only in 64 bits.
+// TestOverflowRefuses launches with sizes whose product overflows 64 bits to 0 or to a small number.
 func TestOverflowRefuses(t *testing.T) {
 	const half = 1 << 31
 	eachDevice(t, func(t *testing.T, d *device) {
@@ -122,7 +122,7 @@ func TestIndexRefuses(t *testing.T) {
 	}
 }
 
-// TestBadSizesRefuse changes one argument at a time of launches that are right.
+// TestBadSizesRefuse changes one argument at a time of valid launches to an invalid value.
 func TestBadSizesRefuse(t *testing.T) {
 	const all = math.MaxUint32
 	floats := func(n int) []byte { return make([]byte, 4*n) }
@@ -265,11 +265,11 @@ func argumentOf(t *testing.T, a kernels.Arg, short bool) any {
 	return uint64(a.V)
 }
 
-// TestConvGivesBack stops a launch while it packs its filters.
+// TestConvGivesBack stops a launch while it packs its filters; its scratch memory has to be given back.
 func TestConvGivesBack(t *testing.T) {
 	eachSet(t, func(t *testing.T, d *device) {
 		if d.simd == nil {
-			t.Skip("Go packs nothing")
+			t.Skip("the Go kernels do not pack filters")
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()

@@ -1,6 +1,6 @@
 package cpu
 
-// Points in a stream.
+// Events: points in a stream.
 
 import (
 	"context"
@@ -11,12 +11,12 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// epoch is what event times count from.
+// epoch is the time from which the times of events are counted.
 var epoch = time.Now()
 
-// event is a number of operations of its stream: it is reached when so many are
-// done, so that recording one queues nothing. One with timing is an operation of
-// its own, which notes the time.
+// event is reached when a number of operations of its stream are done, so that recording an
+// event without timing queues nothing. With timing it is an operation of
+// its own, which stores the time.
 type event struct {
 	stream *stream
 	seq    uint64
@@ -27,8 +27,8 @@ type event struct {
 
 var _ driver.Event = (*event)(nil)
 
-// Done implements driver.Event. The point of a failed stream that lies behind the
-// failure is never reached, and the stream's error says why.
+// Done implements driver.Event. An event after the failed operation of a failed stream is never
+// reached; then Done returns the stream's error.
 func (e *event) Done() (bool, error) {
 	if e.closed.Load() {
 		return false, driver.ErrClosed

@@ -10,7 +10,7 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// The portable text types the parameters, and is what other devices run.
+// The portable text declares the types of the parameters. Other devices compile it.
 const squares = `
 kernel void squares(global float *x, uint n) {
 	uint i = get_global_id(0);
@@ -18,11 +18,11 @@ kernel void squares(global float *x, uint n) {
 		x[i] *= x[i];
 }`
 
-// In a program this call stands in an init function.
+// In a program this call would be in an init function.
 var _ = func() bool {
 	cpu.Register("example", "squares", func(c *cpu.Call) error {
 		x := c.F32(0)
-		return c.Parallel(int(c.Int(1)), 1024, func(lo, hi int) { // pieces of [0, n), on all threads
+		return c.Parallel(int(c.Int(1)), 1024, func(lo, hi int) { // ranges of [0, n), on all threads
 			for i := lo; i < hi; i++ {
 				x[i] *= x[i]
 			}
@@ -31,7 +31,7 @@ var _ = func() bool {
 	return true
 }()
 
-// A kernel as a Go function: it runs where there is no C++ compiler.
+// A kernel as a Go function, which runs without a C++ compiler.
 func ExampleRegister() {
 	ctx := context.Background()
 	dev, err := runtime.Open(ctx, "cpu:0")

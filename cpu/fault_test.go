@@ -2,8 +2,8 @@
 
 package cpu
 
-// What kernels may do wrong: each becomes an error of its stream, and the next
-// launch on a fresh stream works.
+// Faults of kernels: each becomes an error of its stream, and the next launch on a new stream
+// works.
 
 import (
 	"os/exec"
@@ -71,7 +71,7 @@ kernel void fine_barrier(global int *x) {
 }
 `
 
-// A fault of several groups that run in one call names them all.
+// TestFaultOfRows checks that the error of a call that runs several groups names all of them.
 func TestFaultOfRows(t *testing.T) {
 	d := openDevice(t)
 	k, s := loadKernel(t, d, faultText, "late"), openStream(t, d)
@@ -158,19 +158,21 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A fault of Go code on another goroutine, while kernels run, is Go's business.
+// TestGoFaultsStayGoFaults checks that faults of Go code still panic with the executor's signal
+// handlers installed.
 func TestGoFaultsStayGoFaults(t *testing.T) {
-	loadKernel(t, openDevice(t), saxpyText, "saxpy") // the executor's handlers are there
+	loadKernel(t, openDevice(t), saxpyText, "saxpy") // installs the executor's handlers
 	var p *int
 	assert.PanicsWithError(t, "runtime error: invalid memory address or nil pointer dereference", func() { *p = 1 })
 	zero := 0
 	assert.PanicsWithError(t, "runtime error: integer divide by zero", func() { zero = 1 / zero })
 }
 
-// x86 does not say which address was no address at all. A null pointer is one.
+// TestUnknownAddress checks the text for faults without an address: x86 does not report a non-canonical
+// address, but does report a null pointer.
 func TestUnknownAddress(t *testing.T) {
 	if goruntime.GOOS != "linux" || goruntime.GOARCH != "amd64" {
-		t.Skip("the system tells the address")
+		t.Skip("this system reports the address of every fault")
 	}
 	d := openDevice(t)
 	k := loadKernel(t, d, faultText, "astray")
@@ -236,7 +238,7 @@ func TestPrintfGoesToStandardError(t *testing.T) {
 	assert.NotContains(t, out.String(), "hello")
 }
 
-// Faults of some streams leave the launches of others alone.
+// TestFaultsBesideWork checks that faults of some streams do not affect the launches of others.
 func TestFaultsBesideWork(t *testing.T) {
 	d := openDevice(t)
 	needCompiler(t)

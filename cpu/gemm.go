@@ -1,7 +1,7 @@
 package cpu
 
-// What a launch of gemm, gemm_batch or gemm_bias asks for: the same for every
-// implementation.
+// The arguments of a launch of gemm, gemm_batch or gemm_bias, checked, for all
+// implementations on the CPU.
 
 import (
 	"github.com/concord-compute/concord/kernels"
@@ -12,13 +12,13 @@ import (
 type gemmLaunch struct {
 	m, n, k     int
 	alpha, beta float64
-	ld          [3]int // of A, B and C: elements from row to row
+	ld          [3]int // of A, B and C: elements from one row to the next
 	count       int
-	step        [3]int // and from matrix to matrix
+	step        [3]int // of A, B and C: elements from one matrix to the next
 }
 
-// Arguments: buffers A, B and C, each with its leading dimension behind it; of gemm_batch
-// the count and three strides, of gemm_bias the bias.
+// Positions of arguments: the buffers A, B and C, each followed by its leading dimension; for
+// gemm_batch the count and three strides, for gemm_bias the bias.
 var gemmBuffers = [3]int{4, 6, 9}
 
 const (
@@ -60,16 +60,17 @@ func gemmActivation(u *source.Unit) int {
 	return -1
 }
 
-// addsBias says that this is gemm_bias.
+// addsBias reports whether the kernel is gemm_bias.
 func (c *call) addsBias() bool { return c.Kernel == "gemm_bias" }
 
-// activation is what a launch of gemm_bias ends with, of a table of functions.
+// activation returns the activation of a launch of gemm_bias from a table of functions by kernel
+// name; it returns its argument if ACT is none.
 func (c *call) activation(of map[string]func(float64) float64) func(float64) float64 {
 	switch i := gemmActivation(c.Unit); i {
 	case 0:
 		return func(x float64) float64 { return x }
 	case -1:
-		c.Fail(-1, "ACT is no activation")
+		c.Fail(-1, "the definition ACT is not the name of an activation")
 		return nil
 	default:
 		return of[kernels.Activations[i].Kernel]

@@ -1,11 +1,11 @@
 package cpu
 
-// gemm of 8-bit integers where no vectors are. All
-// arithmetic is modulo 2^32, so that no order of it matters.
+// gemm of 8-bit integers in Go, for devices without vector kernels. All
+// arithmetic is modulo 2^32, so that the order of operations does not matter.
 
 func init() { native("gemm_i8", "gemm_i8", goGemmI8) }
 
-// gemmI8 is one launch.
+// gemmI8 has the arguments of one launch.
 type gemmI8 struct {
 	m, n, k        int
 	alpha, beta    uint32
@@ -21,7 +21,7 @@ func gemmI8Of(c *call) gemmI8 {
 		transA: c.Flag("TRANS_A"), transB: c.Flag("TRANS_B")}
 }
 
-// left and right are elements of op(A) and op(B).
+// left returns element (i, p) of op(A), and right an element of op(B).
 func (g *gemmI8) left(i, p int) int8 {
 	if g.transA {
 		i, p = p, i
@@ -36,7 +36,7 @@ func (g *gemmI8) right(p, j int) int8 {
 	return g.b[p*g.ldb+j]
 }
 
-// finish puts a sum into the result.
+// finish stores alpha·sum + beta·C as element (i, j) of C.
 func (g *gemmI8) finish(i, j int, sum uint32) {
 	at := &g.out[i*g.ldc+j]
 	sum *= g.alpha

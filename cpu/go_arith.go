@@ -78,7 +78,8 @@ func divideFloat[F number](out, a, b []F) {
 	}
 }
 
-// arith computes out = a op b a piece at a time; a scalar fills a piece once.
+// arith computes out = a op b, one piece of the arrays at a time. A scalar operand is repeated
+// to the length of a piece once.
 func arith[E integerElem | number](c *call, scalar func(i int) E, read func(i int) func(lo, hi int, scratch []E) []E,
 	gather func(i int) func(at []int, dst []E), target func(lo, hi int, scratch []E) []E, write func(lo int, x []E),
 	divide func(out, a, b []E)) error {
@@ -126,8 +127,8 @@ func arithBroadcast[E integerElem | number](c *call, op string, gather func(i in
 	})
 }
 
-// broadcastOf returns the number of elements of the result, and where operand 0 or
-// 1 has the one that belongs to element i.
+// broadcastOf returns the number of elements of the result, and a function that gives the index in
+// operand 0 or 1 for element i of the result.
 func broadcastOf(c *call) (n int, at func(operand, i int) int) {
 	v := make([]int, 12)
 	for j := range v {

@@ -1,7 +1,7 @@
 package cpu
 
-// cast in Go: every element goes through one of three wide types that hold it
-// exactly.
+// cast in Go. Every element is converted to one of three wide types, which represents it
+// exactly, and then to its new type.
 
 import (
 	"math"
@@ -13,7 +13,7 @@ import (
 
 func init() { native("cast", "cast", goCast) }
 
-// wide is an element on its way: a float64, an int64 or a uint64.
+// wide is the constraint of the wide types.
 type wide interface{ float64 | int64 | uint64 }
 
 type integerElem interface {
@@ -48,7 +48,7 @@ func goCast(c *call) error {
 	return castFrom(c, widen[uint64, uint64](c))
 }
 
-// widen returns a function that reads elements from lo on.
+// widen returns a function that fills dst with elements from index lo on.
 func widen[E integerElem | number, W wide](c *call) func(dst []W, lo int) {
 	in := kernels.Elements[E](&c.Call, 0)
 	return func(dst []W, lo int) {
@@ -68,7 +68,7 @@ func castFrom[W wide](c *call, read func(dst []W, lo int)) error {
 	})
 }
 
-// castTo returns a function that converts elements and writes them from lo on.
+// castTo returns a function that converts elements to the new type and writes them from index lo on.
 func castTo[W wide](c *call) func(lo int, x []W) {
 	switch to := c.Type("TO"); to {
 	case "f32":
@@ -106,8 +106,8 @@ func narrow[W wide, E kernels.Elem](c *call, f func(W) E) func(lo int, x []W) {
 	}
 }
 
-// toOdd is x as a float64. An integer of more than 53 bits is rounded to odd: what is
-// cut off sets the last bit, so that the rounding that follows sees it.
+// toOdd returns x as a float64. An integer of more than 53 bits is rounded to odd: if bits that
+// are not 0 are cut off, the last bit is set, so that the next rounding is correct.
 func toOdd[W wide](x W) float64 {
 	switch x := any(x).(type) {
 	case float64:
@@ -131,12 +131,13 @@ func oddFloat(x uint64) float64 {
 	return float64(x)
 }
 
-// saturate is the integer that is nearest to x, fractions cut off; NaN is 0.
+// saturate returns x without its fraction, or the nearest integer of type I if that is out of range, or
+// 0 for NaN.
 func saturate[W wide, I integerElem](x W) I {
 	low, high := limits[I]()
 	switch x := any(x).(type) {
 	case float64:
-		// 2^63 and 2^64 are the first numbers beyond; float64(high) rounds up to them.
+		// float64(high) rounds up to 2^63 or 2^64, the first numbers out of range.
 		switch {
 		case x != x:
 			return 0

@@ -1,6 +1,6 @@
 package cpu
 
-// The Go kernels of the catalog against the references, in every case.
+// Compares the Go kernels of the catalog with the references, in every case.
 
 import (
 	"bytes"
@@ -48,7 +48,7 @@ func encode(typ string, x []float64) []byte {
 	return b
 }
 
-// decode is the numbers in a buffer.
+// decode returns the numbers in a buffer.
 func decode(typ string, b []byte) []float64 {
 	t, _ := driver.ParseType(typ)
 	size := t.Size()
@@ -76,7 +76,7 @@ func decode(typ string, b []byte) []float64 {
 	return x
 }
 
-// band is the bytes around every buffer that a kernel must leave alone.
+// band is the number of bytes before and after every buffer that a kernel must not change.
 const band = 256
 
 // runCase launches a case on a device and returns the bytes of every argument
@@ -125,7 +125,7 @@ func runCase(t testing.TB, d *device, c *kernels.Case) [][]byte {
 		}
 		for j, v := range b {
 			if (j < band || j >= len(b)-band) && v != 0xa5 {
-				t.Fatalf("%s: argument %d: byte %d beside the buffer was written", c.Name(), i, j-band)
+				t.Fatalf("%s: argument %d: byte %d outside the buffer was written", c.Name(), i, j-band)
 			}
 		}
 		after[i] = bytes.Clone(b[band : len(b)-band])
@@ -133,7 +133,7 @@ func runCase(t testing.TB, d *device, c *kernels.Case) [][]byte {
 	return after
 }
 
-// inputs are the data of a case, rounded to their types.
+// inputs returns the data of a case, rounded to its types.
 func inputs(c *kernels.Case) [][]float64 {
 	in := make([][]float64, len(c.Args))
 	for i := range c.Args {
@@ -142,7 +142,7 @@ func inputs(c *kernels.Case) [][]float64 {
 	return in
 }
 
-// judge compares every output and says what is wrong with them.
+// judge compares every output and returns the first difference as an error.
 func judge(c *kernels.Case, ref, got [][]byte) error {
 	for i, a := range c.Args {
 		switch a.Dir {
@@ -184,8 +184,8 @@ func TestGoAgainstReference(t *testing.T) {
 	}
 }
 
-// TestCatalogNeedsNoCompiler has the families of which every case has an implementation of the
-// device's own. Others may leave some to the compiler.
+// TestCatalogNeedsNoCompiler counts the families for which the device has an implementation of its own
+// for every case, so that they run without a compiler. There must not be fewer than before.
 func TestCatalogNeedsNoCompiler(t *testing.T) {
 	d := openDevice(t)
 	for _, id := range []string{"activation", "arith", "cast", "conv2d", "copy", "fill", "gather", "gemm", "gemm_batch", "gemm_bias", "gemm_i8",
@@ -207,8 +207,8 @@ func served(t testing.TB, d *device, c *kernels.Case) bool {
 	return ok
 }
 
-// TestJudgeSeesMistakes corrupts one element of each kernel's result, by a little
-// more than its bound, and expects that to be seen.
+// TestJudgeSeesMistakes changes one element of each kernel's result by a little more than its
+// bound, and expects an error.
 func TestJudgeSeesMistakes(t *testing.T) {
 	exact := openIndex(t, referenceIndex)
 	seen := map[string]bool{}
@@ -243,7 +243,7 @@ func TestJudgeSeesMistakes(t *testing.T) {
 			}
 			got := append([][]byte(nil), ref...)
 			got[out] = encode(typ, x)
-			require.Error(t, judge(c, ref, got), "%s: %v became %v and nobody saw", c.Name(), decode(typ, ref[out])[at], x[at])
+			require.Error(t, judge(c, ref, got), "%s: %v was changed to %v without an error", c.Name(), decode(typ, ref[out])[at], x[at])
 		}
 	}
 	assert.Greater(t, len(seen), 150)

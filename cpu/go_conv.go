@@ -57,8 +57,8 @@ func goIm2Col(c *call) error {
 	return im2col[uint64](c)
 }
 
-// im2col moves rows of the output: what lies in one row of the image is copied at
-// once where neighbours are neighbours there.
+// im2col fills rows of the output. If neighbours in the output are neighbours in the image, a row is
+// copied as a whole.
 func im2col[U unsigned](c *call) error {
 	s := convolutionOf(c, false)
 	x, columns := kernels.Elements[U](&c.Call, 14), kernels.Elements[U](&c.Call, 15)

@@ -1,7 +1,7 @@
 package cpu
 
-// What the Go implementations of the catalog share: buffers of half and bfloat16
-// seen as float32, a piece at a time, and sums that keep their rounding errors small.
+// Functions that the Go implementations of the catalog share: reading buffers of half and bfloat16
+// as float32, a piece at a time, and sums with small rounding errors.
 
 import (
 	"math"
@@ -12,18 +12,18 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// number is what floating kernels are computed in.
+// number is the constraint of the types in which floating kernels compute.
 type number interface{ float32 | float64 }
 
-// grain is how many elements are worth a goroutine's while; piece is how many are
-// converted at a time.
+// grain is the smallest number of elements for which another goroutine saves time; piece is the
+// number of elements that are converted at a time.
 const (
 	grain = 4096
 	piece = 1024
 )
 
-// view is a buffer of floating type: its own memory where the type is computed in
-// itself, and the bits of 16-bit types otherwise.
+// view is a buffer of floating type: as a slice of F for f32 and f64, and as the bits of its
+// elements for 16-bit types.
 type view[F number] struct {
 	full []F
 	bits []uint16
@@ -39,7 +39,7 @@ func viewOf[F number](c *call, i int, t string) view[F] {
 	return view[F]{full: kernels.Elements[F](&c.Call, i, source.Float, source.Double)}
 }
 
-// read returns elements lo to hi: the buffer itself, or a converted copy in scratch,
+// read returns elements lo to hi: a part of the buffer itself, or a converted copy in scratch,
 // which must be long enough.
 func (v *view[F]) read(lo, hi int, scratch []F) []F {
 	if v.bits == nil {
@@ -59,8 +59,8 @@ func (v *view[F]) read(lo, hi int, scratch []F) []F {
 	return scratch
 }
 
-// target returns where elements lo to hi are to be computed: the buffer itself or
-// scratch. write puts them into the buffer.
+// target returns the slice in which to compute elements lo to hi: a part of the buffer itself, or
+// scratch. write then copies them to the buffer, if necessary.
 func (v *view[F]) target(lo, hi int, scratch []F) []F {
 	if v.bits == nil {
 		return v.full[lo:hi]
@@ -82,7 +82,7 @@ func (v *view[F]) write(lo int, x []F) {
 	}
 }
 
-// at and set are for single elements.
+// at reads and set writes a single element.
 func (v *view[F]) at(i int) F {
 	if v.bits == nil {
 		return v.full[i]
@@ -99,7 +99,7 @@ func (v *view[F]) set(i int, x F) {
 	v.write(i, []F{x})
 }
 
-// halves is every half as a float32.
+// halves is a table of the float32 value of each half.
 var halves = sync.OnceValue(func() *[1 << 16]float32 {
 	t := new([1 << 16]float32)
 	for i := range t {
@@ -108,7 +108,7 @@ var halves = sync.OnceValue(func() *[1 << 16]float32 {
 	return t
 })
 
-// typed picks the implementation for the element type: f64, or float32 for f32,
+// typed selects the implementation for the element type: f64 for f64, and f32 for f32,
 // f16 and bf16.
 func typed(f32, f64 func(c *call, t string) error) goFunc {
 	return func(c *call) error {
@@ -130,8 +130,8 @@ func pieces(c *call, n int, f func(lo, hi int)) error {
 	})
 }
 
-// sumOf adds in pairs of halves down to 128 numbers, and those in eight lanes: no
-// number goes through more than 19 + log₂(n/128) additions.
+// sumOf adds the sums of both halves of x, recursively down to 128 numbers, which it adds in eight
+// lanes: no number takes part in more than 19 + log₂(n/128) additions.
 func sumOf[F number](x []F) F {
 	if len(x) > 128 {
 		half := (len(x)/2 + 7) &^ 7

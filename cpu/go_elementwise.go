@@ -20,7 +20,7 @@ func init() {
 	}
 }
 
-// goSaxpy: y = a·x + y.
+// goSaxpy computes y = a·x + y.
 func goSaxpy[F number](c *call, t string) error {
 	a, x, y := F(c.Float(0)), viewOf[F](c, 1, t), viewOf[F](c, 2, t)
 	return pieces(c, int(c.Int(3)), func(lo, hi int) {
@@ -33,7 +33,7 @@ func goSaxpy[F number](c *call, t string) error {
 	})
 }
 
-// bySize calls the implementation for elements of that many bytes.
+// bySize calls the implementation for the size of the elements of type t.
 func bySize(c *call, t string, f8, f16, f32, f64 func(c *call) error) error {
 	switch kernels.SizeOf(t) {
 	case 1:
@@ -46,7 +46,7 @@ func bySize(c *call, t string, f8, f16, f32, f64 func(c *call) error) error {
 	return f64(c)
 }
 
-// goFill: out[i] = value, converted once.
+// goFill computes out[i] = value, converted once.
 func goFill(c *call) error {
 	t := c.Type("T")
 	var bits uint64
@@ -81,7 +81,7 @@ func fillBits[U unsigned](bits uint64) goFunc {
 	}
 }
 
-// goCopy: out[i] = in[i], bit for bit.
+// goCopy computes out[i] = in[i], bit for bit.
 func goCopy(c *call) error {
 	size, in, out := kernels.SizeOf(c.Type("T")), c.Bytes(0), c.Bytes(1)
 	return c.Parallel(int(c.Int(2)), 1<<16, func(lo, hi int) {
@@ -89,7 +89,7 @@ func goCopy(c *call) error {
 	})
 }
 
-// goTranspose: out[c·rows + r] = in[r·cols + c], bit for bit, per matrix.
+// goTranspose computes out[c·rows + r] = in[r·cols + c] for each matrix, bit for bit.
 func goTranspose(c *call) error {
 	return bySize(c, c.Type("T"), transposeBits[uint8], transposeBits[uint16], transposeBits[uint32], transposeBits[uint64])
 }
@@ -116,7 +116,7 @@ func transposeBits[U unsigned](c *call) error {
 	})
 }
 
-// goActivations are computed in float64 and rounded: Go has no others.
+// goActivations compute in float64, as Go has no such functions for float32; the results are rounded.
 var goActivations = map[string]func(x float64) float64{
 	"relu": func(x float64) float64 {
 		if x < 0 {

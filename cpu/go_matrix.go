@@ -18,17 +18,18 @@ const (
 	tileCols  = 64
 	tileDepth = 512
 
-	// How many multiply-adds a range has, or else one tile: some hundredths of a second. A
-	// launch ends only between two.
+	// The largest number of multiply-adds in a range of more than one tile: some hundredths of a
+	// second. A launch can be stopped only between two ranges.
 	rowProductsMost = 1 << 28
 )
 
-// panelElem is what panels hold.
+// panelElem is the constraint of the elements of panels.
 type panelElem interface{ float32 | float64 | int32 }
 
-// rowProducts computes out(i, j, Σ over p of a kernel of row i and row j) for an m×n
-// result, in parallel. pack copies elements p0 to p1 of row i of the left or right
-// operand into a panel. micro adds up one part of 4×2 results; S holds whole sums.
+// rowProducts computes, in parallel, an m×n result in which element (i, j) is a sum over row i of the left
+// and row j of the right operand, and calls out with each. The pack functions copy elements p0
+// to p1 of row i of an operand into a panel. micro computes a part of the sums of 4×2
+// results; S is the type of the whole sums.
 func rowProducts[F panelElem, S float32 | float64 | int64](c *call, m, n, k int,
 	packLeft, packRight func(i, p0, p1 int, dst []F), micro func(a0, a1, a2, a3, b0, b1 []F) [8]F,
 	out func(i, j int, sums []S)) error {
@@ -66,7 +67,7 @@ func rowProducts[F panelElem, S float32 | float64 | int64](c *call, m, n, k int,
 
 func panelProducts[F panelElem, S float32 | float64 | int64](left, right []F, rows, cols, depth int,
 	micro func(a0, a1, a2, a3, b0, b1 []F) [8]F, sums []S) {
-	row := func(x []F, i, n int) []F { // the last row stands in for those that are not there
+	row := func(x []F, i, n int) []F { // rows beyond the last are replaced by the last
 		i = min(i, n-1)
 		return x[i*depth : (i+1)*depth]
 	}
@@ -83,7 +84,7 @@ func panelProducts[F panelElem, S float32 | float64 | int64](left, right []F, ro
 	}
 }
 
-// dots is a·b for 4×2 rows.
+// dots returns the dot products of 4 rows a with 2 rows b.
 func dots[F panelElem](a0, a1, a2, a3, b0, b1 []F) [8]F {
 	var s00, s01, s10, s11, s20, s21, s30, s31 F
 	n := len(a0)
@@ -105,7 +106,7 @@ func dots[F panelElem](a0, a1, a2, a3, b0, b1 []F) [8]F {
 	return [8]F{s00, s01, s10, s11, s20, s21, s30, s31}
 }
 
-// distances is Σ(a-b)² for 4×2 rows.
+// distances returns Σ(a-b)² for 4 rows a and 2 rows b.
 func distances[F panelElem](a0, a1, a2, a3, b0, b1 []F) [8]F {
 	var s00, s01, s10, s11, s20, s21, s30, s31 F
 	n := len(a0)
@@ -131,10 +132,11 @@ func distances[F panelElem](a0, a1, a2, a3, b0, b1 []F) [8]F {
 	return [8]F{s00, s01, s10, s11, s20, s21, s30, s31}
 }
 
-// rowsOf packs rows of a matrix that begins at element first; columnsOf packs its columns.
+// rowsOf returns a function that packs rows of a matrix that begins at element first; columnsOf
+// returns one that packs columns.
 func rowsOf[F number](x view[F], first, ld int) func(i, p0, p1 int, dst []F) {
 	return func(i, p0, p1 int, dst []F) {
-		copy(dst, x.read(first+i*ld+p0, first+i*ld+p1, dst)) // a view of 16 bits has converted into dst already
+		copy(dst, x.read(first+i*ld+p0, first+i*ld+p1, dst)) // for 16-bit types read has already converted into dst
 	}
 }
 
@@ -146,7 +148,7 @@ func columnsOf[F number](x view[F], first, ld int) func(i, p0, p1 int, dst []F) 
 	}
 }
 
-// goGemm: C = alpha·op(A)·op(B) + beta·C, once or for each matrix of a batch, or with a
+// goGemm computes C = alpha·op(A)·op(B) + beta·C, once or for each matrix of a batch, or with a
 // bias and an activation.
 func goGemm[F number](c *call, t string) error {
 	transA, transB := c.Flag("TRANS_A"), c.Flag("TRANS_B")
@@ -178,7 +180,8 @@ func goGemm[F number](c *call, t string) error {
 	return nil
 }
 
-// goFinish is what comes after a product, by column.
+// goFinish returns the function that follows the product x in column j: the bias and the activation,
+// if the kernel has them.
 func goFinish[F number](c *call, t string) func(j int, x F) F {
 	if !c.addsBias() {
 		return func(_ int, x F) F { return x }
@@ -187,7 +190,7 @@ func goFinish[F number](c *call, t string) func(j int, x F) F {
 	return func(j int, x F) F { return F(act(float64(x + bias.at(j)))) }
 }
 
-// goL2: Σ (q - v)² in float32.
+// goL2 computes Σ (q - v)² in float32.
 func goL2(c *call, t string) error {
 	queries, vectors, dim := int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
 	left, right, out := rowsOf(viewOf[float32](c, 0, t), 0, dim), rowsOf(viewOf[float32](c, 1, t), 0, dim), c.F32(2)
@@ -196,8 +199,8 @@ func goL2(c *call, t string) error {
 	})
 }
 
-// goL2Int sums exactly and divides once. A part of a sum is at most 512·255², which
-// 32 bits hold.
+// goL2Int sums exactly and divides once. A part of a sum is at most 512·255², which fits in
+// 32 bits.
 func goL2Int(c *call) error {
 	queries, vectors, dim := int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
 	rows := func(x []int8) func(i, p0, p1 int, dst []int32) {

@@ -29,8 +29,8 @@ func init() {
 	native("topk", "topk", typed(goTopK[float32], goTopK[float64]))
 }
 
-// overAxis calls f with the elements of each result's row, in parallel. The rows of
-// a long inner dimension are gathered 16 neighbours at a time.
+// overAxis calls f with the elements that are reduced to each result o, in parallel. If the inner
+// dimension is long, the elements for 16 neighbouring results are gathered at a time.
 func overAxis[F number](c *call, t string, f func(o int, row []F)) error {
 	in := viewOf[F](c, 0, t)
 	outer, axis, inner := int(c.Int(2)), int(c.Int(3)), int(c.Int(4))
@@ -76,7 +76,7 @@ func goReduce[F number](c *call, t, op string) error {
 	})
 }
 
-// largest is -∞ of nothing, and NaN where there is one.
+// largest returns the maximum of x: -∞ if x is empty, NaN if it contains a NaN.
 func largest[F number](x []F) F {
 	m := F(math.Inf(-1))
 	for _, v := range x {
@@ -97,7 +97,7 @@ func smallest[F number](x []F) F {
 	return m
 }
 
-// goArgMax is the place of the largest of sign times the elements.
+// goArgMax computes the index of the largest element multiplied by sign, which is 1 or -1.
 func goArgMax[F number](c *call, t string, sign float64) error {
 	out := c.U32(1)
 	return overAxis(c, t, func(o int, row []F) {
@@ -115,7 +115,7 @@ func goArgMax[F number](c *call, t string, sign float64) error {
 	})
 }
 
-// goNorm: (x - mean) / √(variance + epsilon) · gamma + beta; rms_norm has no mean and no
+// goNorm computes (x - mean) / √(variance + epsilon) · gamma + beta; rms_norm has no mean and no
 // beta.
 func goNorm[F number](c *call, t string) error {
 	centered, o := c.Kernel == "layer_norm", 2
@@ -149,7 +149,7 @@ func goNorm[F number](c *call, t string) error {
 	})
 }
 
-// goSoftmax: e^(x - max) / Σ e^(x - max).
+// goSoftmax computes e^(x - max) / Σ e^(x - max).
 func goSoftmax[F number](c *call, t string) error {
 	in, out := viewOf[F](c, 0, t), viewOf[F](c, 1, t)
 	rows, n := int(c.Int(2)), int(c.Int(3))
@@ -164,7 +164,7 @@ func goSoftmax[F number](c *call, t string) error {
 	})
 }
 
-// softmaxRow is the row x of it.
+// softmaxRow computes the softmax of the row x into y.
 func softmaxRow[F number](x, y []F) {
 	m := largest(x)
 	for j, v := range x {
@@ -176,8 +176,7 @@ func softmaxRow[F number](x, y []F) {
 	}
 }
 
-// candidate is an element of a row: its value as a number that orders like it, and
-// its place.
+// candidate is an element of a row: a key with the order of the values, and its index.
 type candidate struct {
 	key uint64
 	at  uint32
@@ -185,7 +184,7 @@ type candidate struct {
 
 func (a candidate) before(b candidate) bool { return a.key < b.key || a.key == b.key && a.at < b.at }
 
-// orderKey orders as the values do, with both zeros equal and NaN last.
+// orderKey returns a key that has the order of the values, with both zeros equal and NaN last.
 func orderKey(x float64) uint64 {
 	u := math.Float64bits(x)
 	switch {
@@ -199,8 +198,8 @@ func orderKey(x float64) uint64 {
 	return u | 1<<63
 }
 
-// goTopK keeps the best k of a row so far in a heap whose top is the worst of them:
-// most elements are compared with it once and are gone.
+// goTopK keeps the smallest k elements of a row so far in a heap with the largest of them at its
+// top. Most elements are larger than that one, and a single comparison discards them.
 func goTopK[F number](c *call, t string) error {
 	in, out, places := viewOf[F](c, 0, t), viewOf[F](c, 1, t), c.U32(2)
 	rows, n, k := int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
@@ -227,8 +226,8 @@ func selectSmallest[F number](row []F, k int, heap []candidate) []candidate {
 	}
 	worst := row[heap[0].at]
 	for i := k; i < len(row); i++ {
-		// Equal elements come later and lose, so x needs to be smaller; a NaN at the
-		// top loses to any number.
+		// An equal element has a larger index and is not taken, so x has to be smaller; any number
+		// replaces a NaN at the top.
 		if x := row[i]; x < worst || worst != worst && x == x {
 			heap[0] = candidate{orderKey(float64(x)), uint32(i)}
 			siftDown(heap, 0)

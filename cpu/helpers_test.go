@@ -1,6 +1,6 @@
 package cpu
 
-// What the tests of this package share.
+// Functions that the tests of this package share.
 
 import (
 	"context"
@@ -34,7 +34,7 @@ func openStream(t testing.TB, d *device) *stream {
 	t.Helper()
 	s, err := d.NewStream()
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = s.Close() }) // a test that fails its stream on purpose looks at the error itself
+	t.Cleanup(func() { _ = s.Close() }) // a test with a failing stream checks the error itself
 	return s.(*stream)
 }
 
@@ -75,7 +75,7 @@ func bytesOf[T any](v []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*int(unsafe.Sizeof(*new(T))))
 }
 
-// background is a context that ends a test which hangs.
+// background returns a context with a deadline, which ends a test that hangs.
 func background(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
@@ -83,7 +83,7 @@ func background(t testing.TB) context.Context {
 	return ctx
 }
 
-// gate is a kernel function that says when it runs and ends when it may.
+// gate returns a kernel function that closes started when it runs, and returns when open is closed.
 func gate() (f Func, started, open chan struct{}) {
 	started, open = make(chan struct{}), make(chan struct{})
 	return func(*Call) error {

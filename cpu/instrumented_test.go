@@ -2,6 +2,6 @@
 
 package cpu
 
-// instrumented: allocations are not what they are without the checker (sync.Pool
-// drops at random under race), and everything is slower.
+// instrumented says that a checker is built in. It changes the number of allocations (under race,
+// sync.Pool drops objects at random), and slows everything down.
 const instrumented = true

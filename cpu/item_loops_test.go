@@ -2,7 +2,7 @@
 
 package cpu
 
-// What the host's compiler makes of the loops over items.
+// Tests of the code that the host's compiler generates for the loops over items.
 
 import (
 	"strings"
@@ -33,7 +33,7 @@ var itemLoops = map[string]string{
 	"tree":       "N l = get_local_id(0); for (N s = n / 2; s > 0; s /= 2) { if (l < s) out[l] += out[l + s]; barrier(CLK_GLOBAL_MEM_FENCE); }",
 }
 
-// TestItemLoopsVectorize reads the compiler's own report.
+// TestItemLoopsVectorize reads the compiler's report of vectorized loops.
 func TestItemLoopsVectorize(t *testing.T) {
 	needCompiler(t)
 	c, _, err := findToolchain(background(t))
@@ -59,7 +59,8 @@ func TestItemLoopsVectorize(t *testing.T) {
 	}
 }
 
-// TestIDsBeyondInt: where ids do not fit an int another copy of the kernel runs.
+// TestIDsBeyondInt launches so many items that ids do not fit in an int; for those another version of
+// the kernel runs.
 func TestIDsBeyondInt(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: 2^31 items")

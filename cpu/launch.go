@@ -1,7 +1,6 @@
 package cpu
 
-// One queued launch: what it needs of the caller's description, copied, and how
-// it runs.
+// A queued launch: the copy of its description, and its execution.
 
 import (
 	"errors"
@@ -32,11 +31,11 @@ type kernel struct {
 	pace   pace      // compiled programs
 }
 
-// pace is how much work of one thread a group of a kernel was in its last launch, as a
-// guess at the next.
+// pace is the time that one thread took for a group of a kernel in its last launch, as an estimate
+// for the next one.
 type pace struct{ bits atomic.Uint64 }
 
-// expects is how many nanoseconds of work so many groups may be; 0 where nothing is known.
+// expects returns the estimated time for a number of groups in nanoseconds of one thread; 0 if unknown.
 func (p *pace) expects(groups uint64) float64 {
 	return math.Float64frombits(p.bits.Load()) * float64(groups)
 }
@@ -49,12 +48,12 @@ var _ driver.Kernel = (*kernel)(nil)
 
 func (k *kernel) Info() driver.KernelInfo { return k.info }
 
-// launch is the copy of a driver.Launch that waits in a queue. Copies are reused,
-// so that a launch allocates nothing once a stream is warm.
+// launch is the copy of a driver.Launch that waits in a queue. Copies are reused, so that a
+// launch allocates memory only if all copies are in use.
 type launch struct {
 	kernel *kernel
 	call   call
-	data   []byte // values, at the start of raw but for its alignment
+	data   []byte // values of arguments: the part of raw from its first aligned byte
 	raw    []byte
 	host   hostCall
 }
@@ -68,8 +67,8 @@ var launches = sync.Pool{New: func() any {
 // maxAlign is the alignment of the widest OpenCL type, double16.
 const maxAlign = 128
 
-// newLaunch copies what l says. The buffers are looked up here, where a handle
-// that names no memory is still an error of the call.
+// newLaunch copies l. It looks up the buffers, so that the call returns an error for a handle that
+// names no memory.
 func newLaunch(d *device, k *kernel, l *driver.Launch) (*launch, error) {
 	p := launches.Get().(*launch)
 	p.kernel = k
@@ -95,7 +94,7 @@ func newLaunch(d *device, k *kernel, l *driver.Launch) (*launch, error) {
 		case driver.ArgLocal:
 			arg = kernels.Argument{Kind: kernels.LocalArgument, Size: a.Size}
 		case driver.ArgValue:
-			if k.module == nil { // pack copies those of a compiled kernel
+			if k.module == nil { // for a compiled kernel pack copies the values
 				arg.Bytes = p.data[a.Offset : a.Offset+a.Size]
 			}
 		}
@@ -125,7 +124,7 @@ func (p *launch) space(n int) []byte {
 	return p.raw[skip : skip+n]
 }
 
-// release makes p free for another launch.
+// release returns p for reuse by another launch.
 func (p *launch) release() {
 	clear(p.call.Args)
 	p.call = call{Call: Call{Args: p.call.Args[:0], Host: p.call.Host}}
@@ -133,7 +132,7 @@ func (p *launch) release() {
 	launches.Put(p)
 }
 
-// done is release for a launch that was queued.
+// done releases a launch that was queued.
 func (p *launch) done() {
 	if m := p.kernel.module; m != nil {
 		m.unuse()
@@ -141,7 +140,7 @@ func (p *launch) done() {
 	p.release()
 }
 
-// execute runs the launch and waits for it. The caller holds a place of the device's
+// execute runs the launch and blocks until it is done. The caller holds a place of the device's
 // workers.
 func (p *launch) execute() error {
 	if err := p.call.ctx.Err(); err != nil {
@@ -160,11 +159,11 @@ func (p *launch) execute() error {
 	return nil
 }
 
-// errGoexit stands for a kernel function that ended its goroutine.
+// errGoexit is the error of a kernel function that ended its goroutine.
 var errGoexit = errors.New("the function called runtime.Goexit")
 
 func (p *launch) runGo() (err error) {
-	// Assembly that runs past its buffer meets the guard page too.
+	// Assembly code may reach a guard page; that panics instead of ending the process.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		switch v := recover().(type) {
@@ -178,7 +177,7 @@ func (p *launch) runGo() (err error) {
 	return p.kernel.run(&p.call)
 }
 
-// panicked is what a Go kernel panicked with, and where.
+// panicked has the value of a Go kernel's panic, and the place.
 type panicked struct {
 	value any
 	site  string
@@ -197,8 +196,7 @@ func (p *panicked) error() error {
 	return fmt.Errorf("the function panicked at %s: %v", p.site, p.value)
 }
 
-// panicSite returns the file and line that panicked, for the deferred function
-// that recovers.
+// panicSite returns the file and line of the panic; the deferred function that recovers calls it.
 func panicSite() string {
 	pcs := make([]uintptr, 64)
 	frames := goruntime.CallersFrames(pcs[:goruntime.Callers(2, pcs)])
@@ -216,12 +214,12 @@ func panicSite() string {
 	}
 }
 
-// failed is an error of this launch: which, and where in it.
+// failed returns an error that names this launch, with details.
 func (p *launch) failed(detail string, err error) error {
 	return &driver.OpError{Backend: "cpu", Device: p.call.device.id, Op: p.describe(), Detail: detail, Err: err}
 }
 
-// describe reads "launch saxpy global=(1024,1,1) local=(64,1,1)".
+// describe returns the launch as text, such as "launch saxpy global=(1024,1,1) local=(64,1,1)".
 func (p *launch) describe() string {
 	g, l := p.call.Global, p.call.Local
 	return fmt.Sprintf("launch %s global=(%d,%d,%d) local=(%d,%d,%d)", p.kernel.info.Name, g[0], g[1], g[2], l[0], l[1], l[2])

@@ -47,10 +47,10 @@ func openObject(object []byte) (cgo.Library, error) {
 	return lib, err
 }
 
-// uniquePath names a file descriptor in a way that no earlier call did. The
-// loader takes a path that it has seen for the library that it has loaded, even
-// when another file is behind the number now. So the count of calls is written
-// into the path, in steps that lead nowhere.
+// uniquePath returns a path of a file descriptor that no earlier call has returned. For a path that it
+// has seen before, the loader returns the library that it has loaded from it, even if the descriptor
+// is another file now. So the path contains the number n of the call in binary, as redundant
+// elements "/." and "/../fd".
 func uniquePath(fd int, n uint32) string {
 	var b strings.Builder
 	b.WriteString("/proc/self/fd")

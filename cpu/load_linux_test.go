@@ -15,7 +15,8 @@ import (
 	"github.com/concord-compute/concord/internal/seal"
 )
 
-// Loading and closing leaves no mapping, no open file and no temporary file.
+// TestProgramsAreUnloaded checks that loading and closing leave no mapping, no open file and no
+// temporary file.
 func TestProgramsAreUnloaded(t *testing.T) {
 	d := openDevice(t)
 	needCompiler(t)
@@ -40,7 +41,7 @@ func TestProgramsAreUnloaded(t *testing.T) {
 	assert.Equal(t, maps, mapsAfter, "a closed program is still mapped")
 	assert.LessOrEqual(t, filesAfter, files+1)
 
-	lib, err := openTempObject(bin.Code[seal.Size:]) // the way without memfd
+	lib, err := openTempObject(bin.Code[seal.Size:]) // the method for systems without memfd
 	require.NoError(t, err)
 	require.NoError(t, lib.Close())
 	_, err = d.Compile(background(t), parse(t, "kernel void other(global int *x) { x[0] = 1; }"), nil)
@@ -50,7 +51,8 @@ func TestProgramsAreUnloaded(t *testing.T) {
 	assert.Empty(t, entries, "temporary files are left")
 }
 
-// Nothing that will be run passes through a directory in which others could exchange it.
+// TestWorkingDirectoriesAreOnesOwn checks that no file that will be run is in a directory in which another
+// user could replace it.
 func TestWorkingDirectoriesAreOnesOwn(t *testing.T) {
 	d := openDevice(t)
 	needCompiler(t)
@@ -68,13 +70,13 @@ func TestWorkingDirectoriesAreOnesOwn(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, lib.Close())
 	n, err := unix.Read(watch, make([]byte, 4096))
-	assert.ErrorIs(t, err, unix.EAGAIN, "%d bytes of events: something was made there", n)
+	assert.ErrorIs(t, err, unix.EAGAIN, "%d bytes of events: a file was created there", n)
 
-	// In a directory with the sticky bit, as /tmp is one, there is nothing to fear.
+	// A directory with the sticky bit, such as /tmp, is safe.
 	require.NoError(t, os.Chmod(loose, 0o777|os.ModeSticky))
 	require.NoError(t, os.Chmod(filepath.Dir(loose), 0o700))
 	buildProgram(t, d, parse(t, "kernel void again(global int *x) { x[0] = 3; }"))
 	n, err = unix.Read(watch, make([]byte, 4096))
 	require.NoError(t, err)
-	assert.Positive(t, n, "the watch sees what is made")
+	assert.Positive(t, n, "the watch reports files that are created")
 }

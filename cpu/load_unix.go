@@ -15,7 +15,7 @@ import (
 // openTempObject loads a shared object from a file in a private directory, which
 // is removed at once: the loaded library does not need it.
 func openTempObject(object []byte) (cgo.Library, error) {
-	dir, err := file.TempDir("concord-load-") // which nobody else can exchange, with a name never used before
+	dir, err := file.TempDir("concord-load-") // no other user can replace it, and its name was never used before
 	if err != nil {
 		return cgo.Library{}, err
 	}

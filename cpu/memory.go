@@ -1,7 +1,7 @@
 package cpu
 
-// The device's memory: blocks by address, so that Go kernels get slices of them
-// and a handle that is not (or no longer) a block is an error and not a crash.
+// The device's memory: a table of blocks by address. Go kernels get slices of them, and a handle
+// that names no block, or one that was freed, is an error and not a crash.
 
 import (
 	"errors"
@@ -12,27 +12,27 @@ import (
 )
 
 // baseAlign is the alignment of every block: a cache line, and the widest vector
-// register. A block whose size is a multiple of 128 is aligned to that, which is
-// what the widest OpenCL vectors ask for.
+// register. A block whose size is a multiple of 128 is aligned to 128, as the widest OpenCL
+// vectors require.
 const baseAlign = 64
 
-// checkAbove is the size from which an allocation is compared with the memory
-// that the system has left. Systems that overcommit grant everything and kill the
-// process when it is used.
+// checkAbove is the size from which an allocation is compared with the memory that the
+// system has available. Systems that overcommit grant every request and kill the
+// process when it uses the memory.
 const checkAbove = 16 << 20
 
-// errNoRoom is what mapBlock returns when the system has no memory left.
+// errNoRoom is the error of mapBlock if the system has no memory left.
 var errNoRoom = fmt.Errorf("the system has no memory left: %w", driver.ErrOutOfMemory)
 
 // block is one allocation.
 type block struct {
-	data    []byte // what was asked for
-	mapping []byte // all of it, guards included; nil for Go memory
+	data    []byte // the bytes that the caller requested
+	mapping []byte // the whole mapping with its guard pages; nil for Go memory
 }
 
 // memory is the table of a device's blocks.
 type memory struct {
-	total  int64 // of the machine; 0 when unknown
+	total  int64 // bytes of memory of the machine; 0 if unknown
 	mu     sync.RWMutex
 	blocks map[uint64]block
 }
@@ -77,7 +77,7 @@ func (m *memory) free(at driver.Memory) error {
 	return unmapBlock(b)
 }
 
-// bytes returns the range that at names.
+// bytes returns the memory of a handle, from its offset and of its size.
 func (m *memory) bytes(at driver.Memory) ([]byte, error) {
 	if at.Size == 0 {
 		return nil, nil
@@ -94,7 +94,7 @@ func (m *memory) bytes(at driver.Memory) ([]byte, error) {
 	return b.data[at.Offset : at.Offset+at.Size : at.Offset+at.Size], nil
 }
 
-// freeAll gives back what was forgotten.
+// freeAll frees all blocks that were not freed.
 func (m *memory) freeAll() error {
 	m.mu.Lock()
 	blocks := m.blocks

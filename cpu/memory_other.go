@@ -2,11 +2,10 @@
 
 package cpu
 
-// Blocks where the system's calls are not known here: Go memory, kept alive by
-// the table of blocks. There are no guard pages; only Go kernels run here, and
-// they have bounds checks.
+// Blocks on systems other than Unix: Go memory, kept alive by the table of blocks. There are no guard
+// pages. Only Go kernels run there, and these have bounds checks.
 
-// maxBlock is far below what makes the Go runtime give up.
+// maxBlock is far below the size for which the Go runtime ends the process.
 const maxBlock = 1 << 40
 
 func mapBlock(n int64) (b block, err error) {

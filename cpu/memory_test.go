@@ -23,7 +23,7 @@ func TestBlocks(t *testing.T) {
 		require.Len(t, b, int(n))
 		assert.Zero(t, m.Handle%baseAlign, "alignment")
 		assert.Equal(t, m.Handle, address(b))
-		b[0], b[n-1] = 1, 1 // all of it is there
+		b[0], b[n-1] = 1, 1 // all of it is accessible
 		if n%128 == 0 {
 			assert.Zero(t, m.Handle%128)
 		}
@@ -39,7 +39,7 @@ func TestHostBytes(t *testing.T) {
 		require.True(t, ok)
 		part, ok := d.HostBytes(driver.Memory{Handle: m.Handle, Offset: 10, Size: 5})
 		require.True(t, ok)
-		assert.Same(t, &all[10], &part[0], "the memory itself")
+		assert.Same(t, &all[10], &part[0], "the slice is the buffer's memory and no copy")
 		_, ok = d.HostBytes(driver.Memory{Handle: m.Handle, Offset: 96, Size: 5})
 		assert.False(t, ok)
 		require.NoError(t, d.Free(m))
@@ -67,7 +67,7 @@ func TestGuardPages(t *testing.T) {
 	for _, n := range []int64{1, 64, 100, 4096, 5000} {
 		b, err := mapBlock(n)
 		require.NoError(t, err)
-		skip := len(b.mapping) - page // where the guard behind the data starts
+		skip := len(b.mapping) - page // the offset of the guard page behind the data
 		assert.Equal(t, int(roundUp(n, baseAlign)), skip-int(address(b.data)-address(b.mapping)), "the block ends at the guard")
 		assert.False(t, touch(t, b.mapping[skip-1:]))
 		assert.True(t, touch(t, b.mapping[skip:]), "behind")
@@ -81,7 +81,7 @@ func TestTooLarge(t *testing.T) {
 	d := openDevice(t)
 	total, available := systemMemory()
 	if total == 0 {
-		t.Skip("the machine's memory is not known here")
+		t.Skip("this system does not report the machine's memory")
 	}
 	for _, n := range []int64{total + 1, math.MaxInt64} {
 		_, err := d.Alloc(n, driver.OnDevice)

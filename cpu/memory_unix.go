@@ -2,9 +2,8 @@
 
 package cpu
 
-// Blocks between guard pages: a kernel that runs past the end of its buffer
-// touches a page that nobody may touch, and its launch fails instead of the
-// neighbour's data being wrong.
+// Blocks between guard pages: a kernel that writes far enough past the end of its buffer accesses
+// an inaccessible page, so that its launch fails and the data of other buffers stays correct.
 
 import (
 	"errors"
@@ -18,13 +17,13 @@ import (
 // maxBlock leaves room for the guard pages.
 const maxBlock = math.MaxInt64 / 2
 
-// hugeAbove is the size from which huge pages are asked for: they save most of
-// the page faults of a first use.
+// hugeAbove is the size from which huge pages are requested. They save most of the page faults
+// when memory is used for the first time.
 const hugeAbove = 4 << 20
 
-// mapBlock returns n bytes, zeroed. They end as close to the guard page behind
-// them as their alignment permits, so an overrun of less than baseAlign bytes can
-// go unseen when n is not a multiple of it.
+// mapBlock returns n bytes of zeros. They end as close to the guard page behind
+// them as their alignment permits. So if n is not a multiple of baseAlign, an overrun of less than
+// baseAlign bytes may not be detected.
 func mapBlock(n int64) (block, error) {
 	page := int64(os.Getpagesize())
 	used := roundUp(n, baseAlign)

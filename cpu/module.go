@@ -1,6 +1,6 @@
 package cpu
 
-// Compiled programs: their bytes, loaded, and how a launch of one is packed.
+// Compiled programs: checking their bytes, loading them, and packing the arguments of their launches.
 
 import (
 	"bytes"
@@ -17,13 +17,13 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// programs are compiled programs: sealed shared objects.
+// programs is the mark of compiled programs, which are sealed shared objects.
 const programs seal.Mark = "CNCDHST2"
 
-// sharedObjects are the first bytes of what the loaders of our systems accept.
+// sharedObjects are the first bytes of the file formats that dynamic loaders accept (ELF, Mach-O).
 var sharedObjects = [][]byte{[]byte("\x7fELF"), {0xcf, 0xfa, 0xed, 0xfe}, {0xca, 0xfe, 0xba, 0xbe}}
 
-// unseal returns the shared object in code.
+// unseal verifies sealed code and returns the shared object in it.
 func unseal(code []byte) ([]byte, error) {
 	object, err := programs.Open(code)
 	if err == nil && !slices.ContainsFunc(sharedObjects, func(magic []byte) bool { return bytes.HasPrefix(object, magic) }) {
@@ -35,17 +35,17 @@ func unseal(code []byte) ([]byte, error) {
 // hostEntry is the C description of an entry point, inside a loaded library.
 type hostEntry unsafe.Pointer
 
-// hostKernel is one row of a compiled program.
+// hostKernel is one row of the table of kernels in a compiled program.
 type hostKernel struct {
 	name       string
 	fibers     bool
 	localBytes int64
-	params     []uint32 // sizes as passed
+	params     []uint32 // sizes of the parameters in bytes
 	entry      hostEntry
 }
 
-// module is a loaded program. The library stays until Close was called and no
-// launch of it is queued.
+// module is a loaded program. Its library is unloaded when Close was called and no
+// launch of it is queued any more.
 type module struct {
 	kernels map[string]*kernel
 
@@ -57,7 +57,7 @@ type module struct {
 
 var _ driver.Module = (*module)(nil)
 
-// newModule checks that the rows of a library are those of the unit.
+// newModule checks that the kernels of a library and their parameters are those of the unit.
 func newModule(d *device, u *source.Unit, lib cgo.Library, rows []hostKernel) (*module, error) {
 	m := &module{lib: lib, kernels: map[string]*kernel{}}
 	for _, row := range rows {
@@ -121,7 +121,7 @@ func (m *module) unuse() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.users--; m.users == 0 && m.closed {
-		_ = m.lib.Close() // nobody is left to tell; nothing depends on it
+		_ = m.lib.Close() // there is no caller that could receive the error
 	}
 }
 
@@ -139,16 +139,16 @@ func (m *module) Close() error {
 	return m.lib.Close()
 }
 
-// hostCall is a launch in the form that crosses into C: flat, without pointers.
+// hostCall is a launch in the form that is passed to C: flat, without pointers.
 type hostCall struct {
 	grid    [6]uint64 // global, local
 	offsets []uint32  // of each argument's value in the block
 	locals  []uint64  // of each argument: bytes of local memory, or 0
 }
 
-// pack lays the arguments out for the executor. Each value gets an alignment of
-// its own, as a kernel may load it with one aligned instruction: the lowest bit of
-// its size, which no C type's alignment exceeds.
+// pack lays the arguments out for the executor. Each value is aligned, because a kernel may load
+// it with one aligned instruction, to the largest power of two that divides its size; no C type
+// has a larger alignment.
 func (p *launch) pack(l *driver.Launch) error {
 	h := &p.host
 	for i := range 3 {

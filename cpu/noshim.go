@@ -2,7 +2,7 @@
 
 package cpu
 
-// The build without C: Go kernels only.
+// The build without cgo, or on a system other than Unix: Go kernels only.
 
 import (
 	"context"
@@ -17,7 +17,7 @@ const hostABI = 0
 var errNoShim = fmt.Errorf("only the catalog and registered Go kernels run: portable programs need "+
 	"a binary that was built with CGO_ENABLED=1 and a C compiler, on a Unix system: %w", driver.ErrUnsupported)
 
-// toolchain stands for the compiler that cannot be used.
+// toolchain takes the place of the compiler, which cannot be used in this build.
 type toolchain struct{ path, version string }
 
 func (d *device) toolchain(context.Context) (*toolchain, error) {

@@ -9,24 +9,23 @@ import (
 	"time"
 )
 
-// Parallel calls f for consecutive ranges that together are [0, n), each of at
-// least grain indexes where there are so many, on up to Threads goroutines at
-// once, as far as no other launch of the device needs the threads. It returns when
-// every call has. When the context of c is done no further range is started and its
-// error is returned; a function that ignores it only computes what nobody reads, as
-// the launch fails anyway. A panic of f ends the launch like one of the function
-// itself.
+// Parallel implements kernels.Host. It calls f for consecutive ranges [lo, hi) that together are
+// [0, n), on up to Threads goroutines at once, or fewer while other launches of the device use the
+// threads. A range has at least grain indexes, except that n may be smaller. Parallel returns when
+// all calls have returned. When the context of c is done, no further range is started and
+// the context's error is returned. The launch fails then, even if its function ignores the error. A
+// panic of f becomes the error of the launch.
 func (c *call) Parallel(n, grain int, f func(lo, hi int)) error {
 	if n <= 0 {
 		return c.ctx.Err()
 	}
 	threads := c.device.threads
-	// Several ranges per thread even out what one of them is late with.
+	// With several ranges per thread, the others take over ranges of a thread that is slow.
 	return c.ranges(n, max(grain, 1, (n+4*threads-1)/(4*threads)), threads, f)
 }
 
-// ranges is Parallel with ranges of that size, the last one apart, and on no more than so
-// many threads. They are handed out by a counter: one begins when all before it have.
+// ranges is Parallel with ranges of size indexes, of which the last may be shorter, on at most
+// the given number of threads. The ranges start in order.
 func (c *call) ranges(n, size, threads int, f func(lo, hi int)) error {
 	if threads = min(threads, (n+size-1)/size); threads == 1 {
 		return c.serial(n, size, f)
@@ -35,7 +34,7 @@ func (c *call) ranges(n, size, threads int, f func(lo, hi int)) error {
 	s := &split{n: n, size: size, f: f, done: c.ctx.Done(), workers: w}
 	s.most, s.help = threads-1, s.assist
 	w.offer(&s.share)
-	defer w.settle(&s.share) // also where f ends the goroutine: its helpers are over first
+	defer w.settle(&s.share) // deferred, so that helpers have ended also if f ends the goroutine
 	for s.work() {
 		w.yield()
 	}
@@ -68,14 +67,14 @@ type split struct {
 	failed  atomic.Pointer[panicked]
 }
 
-// assist is work on another goroutine than the launch's.
+// assist is work on a goroutine other than that of the launch.
 func (s *split) assist() bool {
-	debug.SetPanicOnFault(true) // as in runGo; it ends with the goroutine
+	debug.SetPanicOnFault(true) // as in runGo; the setting ends with the goroutine
 	return s.work()
 }
 
-// work calls f until no range is left, or another launch waits for a place: then it
-// is true.
+// work calls f until no range is left, or until another launch waits for a place; then it
+// returns true.
 func (s *split) work() (more bool) {
 	whole := false
 	defer func() {
@@ -111,10 +110,10 @@ func (s *split) work() (more bool) {
 	return false
 }
 
-// await waits until counter has reached n, and returns false where it never will, as a part
-// of the work has failed or the launch is to end. What it waits for is being done, by a
-// thread that runs: it gives way at first and sleeps only if that thread seems to have been
-// stopped.
+// await waits until counter has reached n. It returns false if counter will not reach n, because a part
+// of the work has failed or the launch is to end. Running threads do the work that it waits
+// for, so it polls, then yields to other goroutines, and sleeps only if the work takes
+// so long that its thread seems to have been stopped.
 func (c *call) await(counter *atomic.Int32, n int, failed *atomic.Bool) bool {
 	for turn := 0; int(counter.Load()) < n; turn++ {
 		switch {

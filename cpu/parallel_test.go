@@ -1,6 +1,7 @@
 package cpu
 
-// How work is cut, ended and waited for, and Prepare, which runs it without a queue.
+// Tests of dividing work among threads, ending it and waiting for it, and of Prepare, which runs a
+// launch without a queue.
 
 import (
 	"context"
@@ -27,7 +28,8 @@ func openThreads(t *testing.T, n int) *device {
 	return d.(*device)
 }
 
-// One thread ends between chunks, too, when the device is closed.
+// TestParallelStreamsEndOnOneThread checks that a launch on one thread ends between two ranges when the
+// device is closed.
 func TestParallelStreamsEndOnOneThread(t *testing.T) {
 	d := openThreads(t, 1)
 	const n = 1 << 24
@@ -44,7 +46,7 @@ func TestParallelStreamsEndOnOneThread(t *testing.T) {
 	assert.LessOrEqual(t, 4*seen, mostBytes)
 }
 
-// A task of a product of bytes is whole tiles, and not too many.
+// TestGemmI8Parts checks that a task of gemm_i8 is a number of whole tiles, and not too large.
 func TestGemmI8Parts(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		size := rapid.Custom(func(rt *rapid.T) int {
@@ -63,7 +65,7 @@ func TestGemmI8Parts(t *testing.T) {
 	})
 }
 
-// What went wrong in a Parallel within another is known outside.
+// TestPanicInNestedParallel checks that a failure in a Parallel within another one is reported.
 func TestPanicInNestedParallel(t *testing.T) {
 	d := openThreads(t, 2)
 	nested := func(f func()) error {
@@ -81,7 +83,8 @@ func TestPanicInNestedParallel(t *testing.T) {
 	assert.NotContains(t, err.Error(), "panicked")
 }
 
-// Who waits for a strip that nobody packs any more comes back.
+// TestStripsHelpEnds checks that help does not wait forever for a strip that no thread packs, if the work
+// has failed or the device is being closed.
 func TestStripsHelpEnds(t *testing.T) {
 	for _, what := range []string{"failed", "closed"} {
 		d := openThreads(t, 1)
@@ -102,7 +105,7 @@ func TestStripsHelpEnds(t *testing.T) {
 	}
 }
 
-// A prepared launch fails as one of a stream does, and allocates nothing.
+// TestPrepare checks that a prepared launch fails as one in a stream does, and allocates nothing.
 func TestPrepare(t *testing.T) {
 	d := openThreads(t, 1)
 	u, err := kernels.Unit("gemm", &source.Features{FP64: true})

@@ -208,7 +208,8 @@ kernel void h(global half *x, half4 v) {
 	assert.Equal(t, want, got[2])
 }
 
-// A compound assignment with half computes in the usual type and rounds once.
+// TestHalfCompound checks that a compound assignment with half computes in the type of the usual
+// conversions and rounds once.
 func TestHalfCompound(t *testing.T) {
 	d := openDevice(t)
 	needCompiler(t)
@@ -219,7 +220,7 @@ func TestHalfCompound(t *testing.T) {
   h += f;
   o[0] = as_ushort(h);
   int i = 2049;
-  i += 1.0h; // half counts in twos here
+  i += 1.0h; // at this size neighbouring halves differ by 2
   o[1] = i;
   half n = 2.0h;
   o[2] = as_ushort(n++);
@@ -270,7 +271,7 @@ func TestBinaryMovesBetweenDevices(t *testing.T) {
 		require.NoError(t, err)
 		_, err = m.Kernel("axpy")
 		require.ErrorIs(t, err, driver.ErrCompile)
-		assert.Contains(t, err.Error(), "saxpy", "the error lists what is there")
+		assert.Contains(t, err.Error(), "saxpy", "the error lists the kernels of the program")
 		require.NoError(t, m.Close())
 		require.NoError(t, m.Close())
 	}
@@ -279,8 +280,8 @@ func TestBinaryMovesBetweenDevices(t *testing.T) {
 	require.ErrorIs(t, err, driver.ErrCorrupt, "a binary of another program")
 }
 
-// Two programs that are loaded one after the other through the same file number
-// must not be taken for each other by the loader.
+// TestLoaderDoesNotConfusePrograms checks that the dynamic loader keeps two programs apart that were
+// loaded one after the other through the same file descriptor number.
 func TestLoaderDoesNotConfusePrograms(t *testing.T) {
 	d := openDevice(t)
 	s := openStream(t, d)
@@ -424,8 +425,8 @@ func BenchmarkExecutorAlone(b *testing.B) {
 	}
 }
 
-// TestCompileEndsWhileRendering: a program that takes long to render does not outlive its
-// caller's patience, and the device goes on.
+// TestCompileEndsWhileRendering checks that a context ends the compilation of a program that takes
+// long to render, and that the device works afterwards.
 func TestCompileEndsWhileRendering(t *testing.T) {
 	needCompiler(t)
 	const n = 30000
@@ -447,16 +448,16 @@ func TestCompileEndsWhileRendering(t *testing.T) {
 		_, err = d.Compile(ctx, u, nil)
 		assert.ErrorIs(t, err, why)
 		assert.NotErrorIs(t, err, driver.ErrCompile, "the next caller may have more time")
-		assert.Less(t, time.Since(start), 30*time.Second) // all of it took half an hour once
+		assert.Less(t, time.Since(start), 30*time.Second) // without the context it takes up to half an hour
 	}
 	loadKernel(t, d, saxpyText, "saxpy")
 }
 
-// TestNegatedFmaByOtherInstructions: AVX-512 has fused operations of its own, which GCC uses
-// where the others are switched off. Wherever it has them, a negated fma keeps its sign.
+// TestNegatedFmaByOtherInstructions checks that a negated fma keeps the sign of its result also if GCC
+// uses the fused operations of AVX-512, which it does if those of FMA3 are switched off.
 func TestNegatedFmaByOtherInstructions(t *testing.T) {
 	if goruntime.GOARCH != "amd64" {
-		t.Skip("the option is that of another processor")
+		t.Skip("the option exists only for another processor")
 	}
 	needCompiler(t)
 	d := openDevice(t)

@@ -1,7 +1,7 @@
 package cpu
 
-// The references against values computed by hand and against formulas that are not
-// theirs.
+// Compares the references with values computed by hand and with formulas other than those that
+// they use.
 
 import (
 	"fmt"
@@ -18,8 +18,8 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// arg is one argument of callReference: numbers of a type; one number where value is
-// set.
+// arg is one argument of callReference: a buffer with numbers of a type, or, if value is set, one
+// number.
 type arg struct {
 	typ   string
 	x     []float64
@@ -45,7 +45,7 @@ func numbersOf(typ string, v []int) (args []arg) {
 	return args
 }
 
-// callReference runs a reference and returns the numbers in argument out afterwards.
+// callReference runs a reference and returns the numbers in argument out after the launch.
 func callReference(t *testing.T, family, kernel string, defs []source.Define, out int, args ...arg) []float64 {
 	t.Helper()
 	d := openIndex(t, referenceIndex)
@@ -249,7 +249,8 @@ func TestReferenceGemmRows(t *testing.T) {
 	}
 }
 
-// The loop that serves infinities agrees with gonum where both may be used.
+// TestReferenceGemmLoop checks that the loop for infinite elements has the results of gonum for finite
+// ones.
 func TestReferenceGemmLoop(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	m, n, k := 5, 7, 9
@@ -261,7 +262,7 @@ func TestReferenceGemmLoop(t *testing.T) {
 		return x
 	}
 	a, b, c := data(m*k), data(k*n), data(m*n)
-	for _, last := range []float64{1, math.NaN()} { // a NaN in the last row of A takes the other way
+	for _, last := range []float64{1, math.NaN()} { // with a NaN in the last row of A the loop is used
 		a[m*k-1] = last
 		args := []arg{val("u32", 5), val("u32", 7), val("u32", 9), val("f64", 0.5), buf("f64", a...), val("u32", 9),
 			buf("f64", b...), val("u32", 7), val("f64", 3), buf("f64", c...), val("u32", 7)}

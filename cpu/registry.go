@@ -1,7 +1,7 @@
 package cpu
 
-// The tables of kernels that are Go functions: Concord's own for the catalog,
-// those that families of the catalog bring, and those that programs register.
+// The kernels that are Go functions: those of this package for the catalog, the natives of the
+// catalog's families, and those that programs register.
 
 import (
 	"slices"
@@ -11,8 +11,8 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// Func is a kernel written in Go. It is called once for each launch, from any goroutine;
-// its error becomes that of the launch's stream.
+// Func is a kernel written in Go. It is called once for each launch, from any goroutine, and
+// computes the whole grid. If it returns an error, the stream of the launch fails with that error.
 type Func = kernels.Func
 
 // Call is one launch of a Func: its arguments and its grid. It is valid until the
@@ -22,10 +22,10 @@ type Call = kernels.Call
 // goFunc is a Func that also sees the device.
 type goFunc func(c *call) error
 
-// plain makes a goFunc of a Func.
+// plain converts a Func to a goFunc.
 func plain(f Func) goFunc { return func(c *call) error { return f(&c.Call) } }
 
-// entry names a Go kernel: the Unit's ID and the kernel's name in it.
+// entry is the key of a Go kernel: the family of its unit and the name of the kernel.
 type entry struct{ id, kernel string }
 
 // function is a Go kernel of a device.
@@ -34,8 +34,8 @@ type function struct {
 	implementation string
 }
 
-// natives and those of them in vector instructions are filled in init functions of this
-// package and never change afterwards.
+// natives has the kernels in Go, and vectorized those in vector instructions. Init functions of this
+// package fill them, and they never change afterwards.
 var (
 	natives    = map[entry]function{}
 	vectorized = map[entry]func(u *source.Unit) goFunc{}
@@ -46,25 +46,25 @@ var (
 	registered   = map[entry]function{}
 )
 
-// native makes f the implementation that cpu:0 has of a catalog kernel.
+// native makes f the implementation in Go of a catalog kernel on cpu:0.
 func native(id, kernel string, f goFunc) { add(natives, id, kernel, f) }
 
-// vector makes what bind returns the implementation of a catalog kernel where the
-// device has a simdSet. bind is called with each program once; what it returns is nil
-// for those that it does not serve.
+// vector sets the implementation of a catalog kernel for devices with a simdSet. bind returns it
+// for the definitions of a program, or nil if there is none for these. find calls bind each time
+// that it looks for the kernel.
 func vector(id, kernel string, bind func(u *source.Unit) goFunc) {
 	switch _, taken := vectorized[entry{id, kernel}]; {
 	case bind == nil || taken:
-		panic("concord: cpu: no function, or a second one, for kernel " + id + "/" + kernel)
+		panic("concord: cpu: no function, or more than one, for kernel " + id + "/" + kernel)
 	}
 	vectorized[entry{id, kernel}] = bind
 }
 
-// Register makes f the implementation of a kernel on cpu:0 for programs whose
-// Unit.Family is family: a program's own kernels, where no host compiler is or where Go is
-// the better language. A kernel of the catalog has the implementations of its family,
-// see kernels.Register, which go first. Register is meant for init functions and panics
-// when f is nil, a name is empty or the pair is taken.
+// Register makes f the implementation of a kernel on cpu:0 for units whose Unit.Family is family. It
+// is for kernels of a program that are to run without a host compiler, or that are better written
+// in Go. For a kernel of the catalog, the implementations of this package and of its family (see
+// kernels.Register) take precedence. Register is meant for init functions. It panics
+// if f is nil, a name is empty, or the kernel has been registered before.
 func Register(family, kernel string, f Func) {
 	registeredMu.Lock()
 	defer registeredMu.Unlock()
@@ -87,8 +87,7 @@ func add(to map[entry]function, id, kernel string, f goFunc) {
 	to[entry{id, kernel}] = function{f, goKernels}
 }
 
-// find returns the Go kernel that a device has for a kernel of a unit. The family's check of
-// the arguments comes before whichever it is.
+// find returns the Go function with which a device runs a kernel of a unit, and whether it has one.
 func (d *device) find(u *source.Unit, kernel string) (function, bool) {
 	if u == nil || u.Family() == "" {
 		return function{}, false

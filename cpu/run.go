@@ -9,11 +9,11 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// Prepare is for measuring a kernel without the queue. It returns a function that
-// does one launch in the caller, which it keeps until the work is done, and one that
-// releases what the launch holds. The kernel is a native one of d, an opened device
-// of this package; the launch is checked no further than a stream's, and fails as one
-// does. One goroutine at a time may call run, and nobody closes d meanwhile.
+// Prepare is for measuring a kernel without the queue of a stream. It returns run, which does one launch
+// on the calling goroutine and blocks until the work is done, and release, which must be called once
+// after the last run. d is an opened device of this package, and the kernel is a native one
+// of d. The launch is checked, and fails, as it would in a stream. run must not be called
+// from several goroutines at once, and d must not be closed before release.
 func Prepare(d driver.Device, l *driver.Launch) (run func() error, release func(), err error) {
 	dev, ok := d.(*device)
 	if !ok {
@@ -38,10 +38,9 @@ func Prepare(d driver.Device, l *driver.Launch) (run func() error, release func(
 	return run, p.done, nil
 }
 
-// MultiplyAdds measures what the vector registers of d, an opened device of this package,
-// can do at most: floating-point operations of single precision per nanosecond, with all
-// of its threads and no memory. It takes some milliseconds; ok is false where d computes
-// without vector kernels.
+// MultiplyAdds measures the peak arithmetic rate of d, an opened device of this package: floating-point
+// operations of single precision per nanosecond, in vector registers, on all of its threads,
+// without memory access. It blocks for some milliseconds. ok is false if d has no vector kernels.
 func MultiplyAdds(d driver.Device) (rate float64, ok bool) {
 	dev, isOurs := d.(*device)
 	if !isOurs || dev.simd == nil || dev.closed.Load() {

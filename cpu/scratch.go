@@ -1,8 +1,7 @@
 package cpu
 
-// Memory that a launch works in and gives back: packed panels and the like. It is
-// mapped like buffers, so that C may have it and large pages serve it, and is kept
-// for the next launch.
+// Scratch memory of launches, such as packed panels. It is mapped as buffers are, so that
+// C code may use it and it can have huge pages, and is kept for the next launch.
 
 import (
 	"errors"
@@ -10,21 +9,21 @@ import (
 	"sync"
 )
 
-// scratch keeps what is not in use.
+// scratch keeps blocks that are not in use.
 type scratch struct {
 	mu     sync.Mutex
 	idle   []block
 	closed bool
 }
 
-// scratchKeep is how many blocks wait for the next launch: as many as launches are
-// likely to run at the same time.
+// scratchKeep is the largest number of blocks that are kept: about as many as launches that run
+// at the same time.
 const scratchKeep = 4
 
-// scratchLargest is the size above which nothing is kept.
+// scratchLargest is the size of the largest block that is kept.
 const scratchLargest = 256 << 20
 
-// take returns a block of at least n bytes with any contents, aligned to baseAlign.
+// take returns a block of at least n bytes with undefined contents, aligned to baseAlign.
 func (s *scratch) take(n int64) (block, error) {
 	s.mu.Lock()
 	for i, b := range s.idle {
@@ -38,12 +37,13 @@ func (s *scratch) take(n int64) (block, error) {
 	return mapBlock(roundUp(n, 1<<16))
 }
 
-// give keeps b for a later launch, in place of a smaller one if there are enough.
+// give keeps b for a later launch. If there are then more than scratchKeep blocks, it unmaps the
+// smallest.
 func (s *scratch) give(b block) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || len(b.data) > scratchLargest {
-		_ = unmapBlock(b) // nobody is left to tell
+		_ = unmapBlock(b) // there is no caller that could receive the error
 		return
 	}
 	s.idle = append(s.idle, b)
@@ -54,7 +54,7 @@ func (s *scratch) give(b block) {
 	}
 }
 
-// free unmaps what is not in use, now and later.
+// free unmaps the blocks that are not in use; others are unmapped when they are given back.
 func (s *scratch) free() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

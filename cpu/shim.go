@@ -17,8 +17,8 @@ package cpu
 
 enum { CPU_MAX_ARGS = 256 };
 
-// cpu_begin builds the pointers that the executor wants on its own stack, so that
-// only flat memory crosses. The executor copies what it keeps.
+// cpu_begin makes the array of pointers for the executor on the C stack, so that Go passes only
+// memory without pointers. The executor copies the data that it needs after the call.
 static concord_job *cpu_begin(const concord_kernel *kernel, uint32_t dim, uint32_t count, const uint64_t *grid,
                               unsigned char *block, const uint32_t *offsets, const uint64_t *locals,
                               uint32_t threads, uint64_t *groups, concord_error *err) {
@@ -49,7 +49,7 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// hostABI is the form of compiled programs that the executor runs.
+// hostABI is the version of the binary interface between compiled programs and the executor.
 const hostABI = C.CONCORD_HOST_ABI
 
 // load makes a shared object of ours ready to run.
@@ -85,7 +85,7 @@ func readProgram(d *device, u *source.Unit, lib cgo.Library) (*module, error) {
 				entry:      hostEntry(k),
 			}
 			if k.param_count > C.CPU_MAX_ARGS {
-				return nil, fmt.Errorf("kernel %s has %d parameters, %d are possible: %w", row.name, k.param_count, C.CPU_MAX_ARGS, driver.ErrUnsupported)
+				return nil, fmt.Errorf("kernel %s has %d parameters, more than the limit of %d: %w", row.name, k.param_count, C.CPU_MAX_ARGS, driver.ErrUnsupported)
 			}
 			if k.param_count > 0 {
 				for _, n := range unsafe.Slice(k.param_bytes, k.param_count) {
@@ -98,8 +98,9 @@ func readProgram(d *device, u *source.Unit, lib cgo.Library) (*module, error) {
 	return newModule(d, u, lib, rows)
 }
 
-// aloneNs is how long a launch runs before others are asked to help: waking a thread
-// takes about as long. One that is expected to be payNs of work asks at once.
+// aloneNs is the time in nanoseconds that a launch runs on one thread before other threads are
+// woken to help; waking one takes about as long. A launch that is expected to take payNs wakes them
+// at once.
 const aloneNs, payNs = 15000, 25000
 
 // runHost runs the launch on the executor and waits for it.
@@ -114,8 +115,8 @@ func (p *launch) runHost() error {
 	if job != nil {
 		cancel, crowded := (*C.int32_t)(unsafe.Pointer(&d.cancelled)), (*C.int32_t)(unsafe.Pointer(&d.workers.crowded))
 		start, shared, helped := time.Now(), p.kernel.pace.expects(uint64(groups)) > payNs, time.Duration(0)
-		// A thread for which there is no memory leaves; others that are inside go on. So
-		// the launch comes back here until the job is over or nothing is left to try.
+		// A thread that gets no memory for its stacks stops helping, while other threads go on. So
+		// this loop repeats until the job is done, or until this thread can no longer help.
 		for shared || C.concord_host_help(job, nil, cancel, aloneNs) != 0 {
 			shared = false
 			helped += d.shareJob(min(d.threads, int(min(groups, 1<<30)))-1, func() bool { return C.concord_host_help(job, crowded, cancel, 0) != 0 })
@@ -131,7 +132,8 @@ func (p *launch) runHost() error {
 	return p.hostError(&e)
 }
 
-// shareJob runs a job with the help of others, and returns how long these were at it.
+// shareJob runs a job on this thread and at most most others, and returns the time that the others
+// worked.
 func (d *device) shareJob(most int, help func() bool) time.Duration {
 	var helped atomic.Int64
 	s := &share{most: most, help: func() bool {
@@ -147,10 +149,10 @@ func (d *device) shareJob(most int, help func() bool) time.Duration {
 	return time.Duration(helped.Load())
 }
 
-// hostError says what the executor says, in the words of this package.
+// hostError converts an error of the executor to an error of this launch.
 func (p *launch) hostError(e *C.concord_error) error {
 	group := fmt.Sprintf("group (%d,%d,%d)", e.group[0], e.group[1], e.group[2])
-	if e.more > 0 { // they ran in one call
+	if e.more > 0 { // one call ran several groups
 		group = fmt.Sprintf("groups (%d..%d,%d,%d)", e.group[0], e.group[0]+e.more, e.group[1], e.group[2])
 	}
 	if e.has_item != 0 {
@@ -189,9 +191,10 @@ func (p *launch) hostError(e *C.concord_error) error {
 	return p.failed(message(e), fmt.Errorf("%w: %w", driver.ErrLaunch, driver.ErrInvalidArgument))
 }
 
-// nearest names the buffer argument whose guard page an address lies in.
+// nearest returns the distance of an address from the buffer argument in whose guard page it is,
+// as text, or "".
 func (p *launch) nearest(at uint64) string {
-	const reach = 64 << 10 // the largest pages in use
+	const reach = 64 << 10 // the largest size of a page on any system
 	for i := range p.call.Args {
 		b := p.call.Args[i].Bytes
 		if len(b) == 0 {
@@ -209,8 +212,8 @@ func (p *launch) nearest(at uint64) string {
 	return ""
 }
 
-// message cuts the text out of e. Handing e to a function of cgo would move every
-// launch's e to the heap.
+// message returns the text in e. It does not pass e to C, because every launch would then
+// allocate its e on the heap.
 func message(e *C.concord_error) string {
 	all := unsafe.Slice((*byte)(unsafe.Pointer(&e.message[0])), len(e.message))
 	text, _, _ := bytes.Cut(all, []byte{0})

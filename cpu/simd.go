@@ -1,7 +1,7 @@
 package cpu
 
-// The kernels of csrc/cpu: which instruction sets there are, which one a device
-// uses, and the call.
+// The vector kernels of csrc/cpu: the instruction sets, the choice of one for a device, and the
+// call.
 
 import (
 	"fmt"
@@ -20,21 +20,21 @@ type simdSet struct {
 	number simd.Set
 	arch   string
 	needs  []cpuid.FeatureID
-	rows   int // GEMM_ROWS of its C file
-	bytes  int // of a register
+	rows   int // GEMM_ROWS in its C file
+	bytes  int // size of a vector register
 }
 
-// simdSets are all sets, those to prefer first.
+// simdSets are all sets in order of preference.
 var simdSets = []*simdSet{
 	{"avx512", simd.AVX512, "amd64", []cpuid.FeatureID{cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL, cpuid.FMA3, cpuid.F16C}, 12, 64},
 	{"avx2", simd.AVX2, "amd64", []cpuid.FeatureID{cpuid.AVX2, cpuid.FMA3, cpuid.F16C}, 6, 32},
 	{"neon", simd.NEON, "arm64", []cpuid.FeatureID{cpuid.ASIMD}, 8, 16},
 }
 
-// goKernels is the name of the implementations that need no set.
+// goKernels is the name of the implementations in Go.
 const goKernels = "go"
 
-// missing says why the set cannot be used here; nil when it can.
+// missing returns the reason why the set cannot be used, or nil if it can.
 func (s *simdSet) missing() error {
 	if s.arch != goruntime.GOARCH || !cpuid.CPU.Supports(s.needs...) {
 		return fmt.Errorf("this processor has no %s: %w", s.name, driver.ErrUnsupported)
@@ -45,8 +45,8 @@ func (s *simdSet) missing() error {
 	return nil
 }
 
-// chooseSIMD returns the set that the configuration asks for, or the first that is
-// here; nil means Go.
+// chooseSIMD returns the set that the configuration names, or otherwise the first that can be
+// used; nil means Go.
 func chooseSIMD(cfg *driver.Config) (*simdSet, error) {
 	want := ""
 	if cfg != nil {
@@ -71,7 +71,8 @@ func chooseSIMD(cfg *driver.Config) (*simdSet, error) {
 	return nil, nil
 }
 
-// multipliesBytes says whether four products of bytes are one step of a sum (VNNI).
+// multipliesBytes reports whether the processor has VNNI: one instruction that adds four products
+// of bytes to a sum.
 func (s *simdSet) multipliesBytes() bool {
 	return s.bytes == 64 && cpuid.CPU.Supports(cpuid.AVX512VNNI)
 }
@@ -80,8 +81,8 @@ func (s *simdSet) multipliesBytes() bool {
 // never those of Go's memory.
 func (s *simdSet) run(op simd.Op, words ...uint64) { s.number.Run(op, &words[0]) }
 
-// cacheSizes are those of the second and third cache, with what is usual where the
-// processor does not say.
+// cacheSizes returns the sizes of the second- and third-level cache in bytes, or usual sizes if the
+// processor does not report them.
 func cacheSizes() (l2, l3 int) {
 	or := func(n, usual int) int {
 		if n > 0 {

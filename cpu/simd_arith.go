@@ -1,6 +1,6 @@
 package cpu
 
-// Arithmetic by element, saxpy and the activations in vector instructions.
+// Elementwise arithmetic, saxpy and the activations in vector instructions.
 
 import (
 	"math"
@@ -11,13 +11,13 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// opAxpy follows add, sub, mul, div.
+// opAxpy is the number of a·x + y in csrc/cpu, after those of add, sub, mul and div.
 const opAxpy = 4
 
 func init() {
 	for code, op := range []string{"add", "sub", "mul", "div"} {
 		names := []string{op, op + "_scalar"}
-		if op == "sub" || op == "div" { // the others commute
+		if op == "sub" || op == "div" { // the other operations are commutative
 			names = append(names, "scalar_"+op)
 		}
 		for _, name := range names {
@@ -32,7 +32,7 @@ func init() {
 	}
 }
 
-// number returns a scalar argument as the C functions take it.
+// number returns the bits of a scalar argument as the C functions expect them.
 func (c *call) number(i int, typ uint64) uint64 {
 	if kernels.IsFloat(simdTypes[typ]) {
 		return math.Float64bits(c.Float(i))
@@ -66,7 +66,7 @@ func bindArith(u *source.Unit, name string, code uint64) goFunc {
 	}
 }
 
-// bindSaxpy: y = a·x + y.
+// bindSaxpy returns the function for y = a·x + y.
 func bindSaxpy(u *source.Unit) goFunc {
 	typ := typeNumber(u, "T")
 	size := typeSize(typ)
@@ -91,8 +91,8 @@ func bindActivation(u *source.Unit, which uint64) goFunc {
 	}
 }
 
-// bindBroadcast: rows of the last dimension, after neighbouring dimensions that both
-// operands go through in one stride have been made one.
+// bindBroadcast returns a function that computes row by row along the last dimension, after it has
+// merged neighbouring dimensions that both operands traverse with one stride.
 func bindBroadcast(u *source.Unit, code uint64) goFunc {
 	typ := typeNumber(u, "T")
 	size := typeSize(typ)
@@ -138,7 +138,8 @@ func bindBroadcast(u *source.Unit, code uint64) goFunc {
 	}
 }
 
-// coalesce joins dimensions from the last on and moves the rest to the end.
+// coalesce merges neighbouring dimensions, beginning with the last, and moves the remaining ones to
+// the end.
 func coalesce(d [4]int, s *[2][4]int) [4]int {
 	to := 3
 	for j := 2; j >= 0; j-- {

@@ -1,8 +1,8 @@
 package cpu
 
-// conv2d in vector instructions: a product of filters with planes of the input
-// (csrc/cpu/conv.h). Here is decided what planes there are and how much of the work is
-// done at a time. 16-bit images are widened as a whole, and the output rounded once.
+// conv2d in vector instructions, as products of the filters with planes, which are copies of the
+// input with padding (csrc/cpu/conv.h). This file decides which planes there are and how the work
+// is divided. 16-bit images are converted to float as a whole, and the output is rounded once.
 
 import (
 	"math"
@@ -15,35 +15,35 @@ import (
 
 func init() { vector("conv2d", "conv2d", bindConv2D) }
 
-// convAxis is what is alike of rows and columns. Places of the filter whose distance is
-// a whole number of outputs can share a plane of each channel, which is then longer.
+// convAxis has the sizes of a convolution in one direction, along rows or along columns. Elements of the filter
+// whose distance is a multiple of the stride can share a plane of each channel, which is then longer.
 type convAxis struct {
 	size, out, filter     int
 	stride, pad, dilation int
 	planes                int
 	wrap                  int // plane i begins at i·dilation % wrap
-	longer                int // elements of a plane that are not the first place's
+	longer                int // elements by which a shared plane is longer than the output
 }
 
-// shared is the axis with planes that are shared.
+// shared returns the axis with planes that filter elements share.
 func (a convAxis) shared() convAxis {
 	a.planes, a.wrap = min(a.filter, a.stride/gcd(a.stride, a.dilation)), a.stride
 	a.longer = max(a.filter-1, 0) * a.dilation / a.stride
 	return a
 }
 
-// apart is the axis with a plane for each place.
+// apart returns the axis with a plane for each filter element.
 func (a convAxis) apart() convAxis {
 	a.planes, a.wrap, a.longer = a.filter, math.MaxInt64, 0
 	return a
 }
 
-// elements is how many a channel has in planes of so many outputs.
+// elements returns the number of elements of all planes of a channel for a number of outputs.
 func (a *convAxis) elements(outs int) float64 {
 	return float64(a.planes) * (float64(outs) + float64(a.longer))
 }
 
-// place is where place i of the filter is: its plane, and how far in that.
+// place returns the plane that belongs to element i of the filter, and the offset in it.
 func (a *convAxis) place(i int) (plane, far int) {
 	if a.longer == 0 {
 		return i, 0
@@ -58,24 +58,24 @@ func gcd(a, b int) int {
 	return a
 }
 
-// convPlan is one launch.
+// convPlan is one launch with its division into tasks.
 type convPlan struct {
 	convolution
 	call        *call
 	set         *simdSet
 	bias        bool
-	size        int      // bytes of what is computed in
-	half        uint64   // of 16-bit images: 0 half, 1 bfloat16
+	size        int      // bytes of an element in the computation
+	half        uint64   // type of 16-bit images: 0 half, 1 bfloat16
 	down, along convAxis // rows and columns
 	channels    int      // of a group
 	filters     int      // of a group
-	packed      bool     // filters are panels
+	packed      bool     // filters are packed into panels
 	batch       int      // images that a task computes
 	lines       int      // rows of the output that a task computes
 	some        int      // filters that a task computes
-	deep        int      // channels that are planes at a time
+	deep        int      // channels that are copied to planes at a time
 	plane       int      // elements of a plane
-	sums        int      // elements of a filter's sums where they are not computed in the output
+	sums        int      // elements of a filter's sums if they are not in the output itself, else 0
 }
 
 func bindConv2D(u *source.Unit) goFunc {
@@ -110,13 +110,13 @@ func (p *convPlan) op(f simd.Op) simd.Op {
 	return f
 }
 
-// plan decides how the work is cut.
+// plan decides how the work is divided into tasks.
 func (p *convPlan) plan() {
 	p.channels, p.filters = p.c/p.groups, p.k/p.groups
 	if p.depth() == 0 {
 		p.channels, p.rows, p.cols = 0, 0, 0
 	}
-	// Rows that are whole pages apart would take the same few lines of the first cache.
+	// Rows at distances of whole pages would share the same few lines of the first-level cache.
 	p.packed = p.filters >= p.set.rows && p.depth()*p.size%4096 == 0
 	p.down = convAxis{size: p.h, out: p.outH, filter: p.rows, stride: p.strideH, pad: p.padH, dilation: p.dilationH}.shared()
 	p.along = convAxis{size: p.w, out: p.outW, filter: p.cols, stride: p.strideW, pad: p.padW, dilation: p.dilationW}.shared()
@@ -127,35 +127,35 @@ func (p *convPlan) plan() {
 	p.cutImages(room)
 	pitch, unit := p.along.out+p.along.longer, 64/p.size
 	p.plane = roundUpInt(p.batch*(p.lines+p.down.longer)*pitch, unit)
-	p.plane += (1 - p.plane/unit%2) * unit // not all at the same place of a page
+	p.plane += (1 - p.plane/unit%2) * unit // so that planes begin at different offsets in a page
 	p.deep = even(p.channels, max(room/(max(p.planes(), 1)*p.plane), 1), 1)
 	if p.along.longer > 0 || p.batch > 1 {
 		p.sums = roundUpInt(p.batch*p.lines*pitch, p.set.bytes/p.size)
 	}
 	threads, tasks := p.call.device.threads, p.parts()
 	if tasks%threads == 0 {
-		tasks *= 2 // all threads have as many: there need be no more
+		tasks *= 2 // all threads get the same number, so that no further division is needed
 	}
 	p.some = min(even(p.filters, max(p.filters*tasks/(2*threads), 1), p.set.rows), p.filters)
 }
 
-// planes is how many there are of a channel.
+// planes returns the number of planes of a channel.
 func (p *convPlan) planes() int { return p.down.planes * p.along.planes }
 
-// parts is how many there are of images, groups and rows of the output.
+// parts returns the number of parts into which images, groups and rows of the output are divided.
 func (p *convPlan) parts() int {
 	return (p.n + p.batch - 1) / p.batch * p.groups * ((p.outH + p.lines - 1) / p.lines)
 }
 
-// room is the bytes of a task's planes and sums. Whole registers reach past the end of
-// either, by less than one.
+// room returns the bytes for the planes and sums of a task. Accesses of whole registers reach past
+// the end of either by less than one register.
 func (p *convPlan) room() int {
 	return (p.deep*p.planes()*p.plane+p.some*p.sums)*p.size + 2*p.set.bytes
 }
 
-// cutColumns decides whether columns share planes. Then each row of the output costs
-// products for those elements of a row of a plane that are not of the output; else more
-// is copied, at some four products a copy, if there is room for one row of the output.
+// cutColumns decides whether columns share planes. If they do, products are also computed for those
+// elements of a plane that belong to no output. If not, more elements are copied, which needs room
+// for the planes of at least one row of the output; a copy costs about as much as four products.
 func (p *convPlan) cutColumns(room int) {
 	shared, apart := &p.along, p.along.apart()
 	products := float64(shared.longer) * float64(p.rows) * float64(p.cols) * float64(p.filters)
@@ -166,9 +166,9 @@ func (p *convPlan) cutColumns(room int) {
 	}
 }
 
-// cutRows decides how many rows of the output a task computes, and whether rows share
-// planes. 512 products deep, planes are to have room; the tasks are to be enough for the
-// threads, but no smaller than 256 columns.
+// cutRows decides how many rows of the output a task computes, and whether rows share planes. There
+// has to be room for the planes of so many channels that 512 products are summed, and there should be
+// enough tasks for the threads, but none with fewer than 256 elements of the output.
 func (p *convPlan) cutRows(room int) {
 	least := min(p.channels, 1+511/max(p.rows*p.cols, 1))
 	rows := float64(room) / max(float64(least)*p.along.elements(p.outW), 1) // of planes
@@ -182,8 +182,8 @@ func (p *convPlan) cutRows(room int) {
 	p.lines = even(p.outH, p.lines, 1)
 }
 
-// cutImages decides how many images a task computes: those that would leave registers of
-// results empty stand side by side, in planes that hold nothing else.
+// cutImages decides how many images a task computes. Several images whose outputs are too small to
+// fill the registers are placed side by side, in planes for one filter element each.
 func (p *convPlan) cutImages(room int) {
 	outs, lanes := p.outs(), p.set.bytes/p.size
 	p.batch = 1
@@ -196,7 +196,7 @@ func (p *convPlan) cutImages(room int) {
 	}
 }
 
-// run computes y from numbers of what is computed in.
+// run computes y. All buffers have the element type of the computation.
 func (p *convPlan) run(x, weight, bias, y []byte) error {
 	p.plan()
 	filters := address(weight)
@@ -240,7 +240,7 @@ func (p *convPlan) run(x, weight, bias, y []byte) error {
 	})
 }
 
-// steps are the distances in the planes from each place of the filter to the next one.
+// steps returns a table of the distances in the planes from each filter element to the next.
 func (p *convPlan) steps() (block, error) {
 	places := p.rows * p.cols
 	b, err := p.call.device.scratch.take(int64(max(8*p.deep*places, 1)))
@@ -260,7 +260,7 @@ func (p *convPlan) steps() (block, error) {
 	return b, nil
 }
 
-// pack lays the filters of each group as panels, those for deep channels first.
+// pack copies the filters of each group into panels; those for the first deep channels come first.
 func (p *convPlan) pack(weight uint64) (block, error) {
 	depth, most := p.depth(), p.deep*p.rows*p.cols
 	tall := roundUpInt(p.filters, p.set.rows)
@@ -288,7 +288,7 @@ func (p *convPlan) pack(weight uint64) (block, error) {
 	return to, nil
 }
 
-// halves computes 16-bit images in float.
+// halves computes the convolution of 16-bit images in float.
 func (p *convPlan) halves() error {
 	c := p.call
 	counts := []int{p.n * p.c * p.h * p.w, p.k * p.depth(), 0, p.n * p.k * p.outs()}

@@ -15,7 +15,7 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// convTrial is one convolution of the test's own data.
+// convTrial is one convolution of random data between guard pages.
 type convTrial struct {
 	convolution
 	typ  string
@@ -52,7 +52,7 @@ func (s *convTrial) run(t *testing.T, d *device, f *fence) {
 	u := map[string]float64{"f64": 0x1p-52, "f32": 0x1p-24, "f16": 0x1p-10, "bf16": 0x1p-7}[s.typ]
 	step := 1
 	if brief() && len(got)*s.depth() > 1<<16 {
-		step = 13 // what a checker is there for are the addresses
+		step = 13 // a checker checks addresses, so a sample of the results is enough
 	}
 	for i := 0; i < len(got); i += step {
 		o, sum, weight := i/s.outs()%s.k, 0.0, 0.0
@@ -97,11 +97,12 @@ func TestConvShapes(t *testing.T) {
 	})
 }
 
-// Small images that a task computes several of, and those that are not alike.
+// TestConvImages has small images of which a task computes several, also in a number that does not
+// divide evenly.
 func TestConvImages(t *testing.T) {
 	eachSet(t, func(t *testing.T, d *device) {
 		if d.simd == nil {
-			t.Skip("Go has one image at a time")
+			t.Skip("the Go kernel computes one image at a time")
 		}
 		f, count, several := newFence(t, 14), 2000, 0
 		if brief() {
@@ -124,7 +125,8 @@ func TestConvImages(t *testing.T) {
 	})
 }
 
-// Distances and sizes that no plane could span, and tasks of every kind.
+// TestConvCuts has every kind of division into tasks, and strides and dilations that are larger than
+// any plane.
 func TestConvCuts(t *testing.T) {
 	shape := func(n, c, h, w, k, groups, rows, cols, stride, pad, dilation int) convTrial {
 		s := convolution{n: n, c: c, h: h, w: w, k: k, groups: groups, rows: rows, cols: cols, strideH: stride, strideW: stride,
@@ -137,8 +139,8 @@ func TestConvCuts(t *testing.T) {
 		shape(1, 40, 60, 60, 3, 1, 3, 3, 1, 1, 1),       // some rows and channels at a time
 		shape(1, 100, 7, 7, 50, 1, 3, 3, 1, 1, 1),       // some filters at a time
 		shape(1, 1, 4, 300, 5, 1, 3, 300, 1, 0, 1),      // a filter as wide as the image
-		shape(1, 2, 40, 40, 14, 1, 31, 31, 1, 15, 1),    // and one almost as wide
-		shape(1, 2, 3, 3, 14, 1, 2, 2, 1, 1<<30, 1<<31), // far beside the image
+		shape(1, 2, 40, 40, 14, 1, 31, 31, 1, 15, 1),    // a filter almost as wide as the image
+		shape(1, 2, 3, 3, 14, 1, 2, 2, 1, 1<<30, 1<<31), // filter elements far outside the image
 		shape(1, 3, 90, 90, 2, 1, 3, 3, 1, 40, 40),
 		shape(1, 2, 100, 100, 13, 1, 2, 2, 1001, 1000, 1000),
 		shape(2, 3, 32, 32, 20, 1, 8, 8, 8, 0, 1),
@@ -154,15 +156,15 @@ func TestConvCuts(t *testing.T) {
 	})
 }
 
-// Tasks' memory up to its last byte: shapes whose planes and sums fill a whole number of
-// blocks, while registers of the last row of the last sums reach past these.
+// TestConvRoom has shapes whose planes and sums fill a task's memory exactly, while registers of the
+// last row of the last sums reach past these.
 func TestConvRoom(t *testing.T) {
 	eachSet(t, func(t *testing.T, d *device) {
 		if d.simd == nil {
-			t.Skip("Go needs no room")
+			t.Skip("the Go kernel needs no scratch memory")
 		}
 		f := newFence(t, 11)
-		require.NoError(t, d.scratch.free()) // from here on each launch maps its own
+		require.NoError(t, d.scratch.free()) // from now on each launch maps new memory
 		found, w := 0, d.simd.bytes/4
 		for range 1 << 20 {
 			s := convolution{n: 1, c: 1 + f.r.IntN(24), h: 3 + f.r.IntN(40), w: 3 + f.r.IntN(120), k: 1 + f.r.IntN(60), groups: 1, rows: 1 + f.r.IntN(3),
@@ -184,7 +186,8 @@ func TestConvRoom(t *testing.T) {
 	})
 }
 
-// Distances up to the largest that an argument can give cost nothing.
+// TestConvFar checks that strides, padding and dilation up to the largest values of an argument are
+// handled without overflow or large memory.
 func TestConvFar(t *testing.T) {
 	const far = math.MaxUint32
 	eachSet(t, func(t *testing.T, d *device) {

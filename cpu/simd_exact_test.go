@@ -1,6 +1,6 @@
 package cpu
 
-// The vector kernels that do not round, between guard pages and beside the reference:
+// Compares the vector kernels that do not round with the reference, on memory between guard pages:
 // every bit has to be the same.
 
 import (
@@ -28,7 +28,7 @@ var (
 	castTypes  = []string{"f32", "f64", "f16", "bf16", "i8", "i16", "i32", "u8", "u16", "u32"}
 )
 
-// anything is n elements of a type: numbers, or any bits of an integer.
+// anything returns n elements of a type: numbers of a floating type, random bits of an integer.
 func (f *fence) anything(typ string, n int) []byte {
 	if kernels.IsFloat(typ) {
 		return f.numbers(typ, n)
@@ -110,7 +110,7 @@ func exactTrials() (list []exactTrial) {
 	}, one})
 }
 
-// indices are n of rows, some of them beyond the last.
+// indices returns n indices of rows, some of them beyond the last row.
 func (f *fence) indices(n, rows int) []byte {
 	b := f.bytes(4 * n)
 	for i := range n {
@@ -119,8 +119,8 @@ func (f *fence) indices(n, rows int) []byte {
 	return b
 }
 
-// broadcastArgs are a shape of about n elements and operands that lack some of its
-// dimensions or have them in another order.
+// broadcastArgs returns the arguments for a shape of about n elements and operands that lack some of
+// its dimensions or have them in another order.
 func broadcastArgs(f *fence, typ string, n int) []any {
 	d := [4]int{1 + f.r.IntN(2), 1 + f.r.IntN(3), 1 + f.r.IntN(4), 0}
 	d[3] = n / (d[0] * d[1] * d[2])
@@ -195,7 +195,7 @@ func TestExactStreams(t *testing.T) {
 	})
 }
 
-// TestCasts has numbers within and beyond every type, of all lengths.
+// TestCasts converts numbers in and out of the range of every type, in buffers of all lengths.
 func TestCasts(t *testing.T) {
 	exact := openIndex(t, referenceIndex)
 	eachSet(t, func(t *testing.T, d *device) {

@@ -1,8 +1,8 @@
 package cpu
 
-// gemm and its like in vector instructions: which of the ways is the shortest.
-// simd_strips.go has the one for those of the size of caches, simd_panels.go the one for
-// larger ones.
+// gemm, gemm_batch and gemm_bias in vector instructions: the choice of a method by size, and the
+// methods for small products. simd_strips.go has the method for products of the size of the caches,
+// simd_panels.go the one for larger products.
 
 import (
 	"math"
@@ -17,16 +17,16 @@ func init() {
 	}
 }
 
-// matrix is op(X) for a stored X: element (i, j) is at row i and column j of X, or
-// the other way round where across is set.
+// matrix is op(X) of a stored matrix X: its element (i, j) is at row i and column j of X, or, if
+// across is set, at row j and column i.
 type matrix struct {
 	at     uint64 // address
 	ld     int    // elements from one stored row to the next
 	size   int    // bytes of an element
-	across bool   // op transposes
+	across bool   // whether op transposes
 }
 
-// element is the address of element (i, j).
+// element returns the address of element (i, j).
 func (x *matrix) element(i, j int) uint64 {
 	if x.across {
 		i, j = j, i
@@ -34,25 +34,25 @@ func (x *matrix) element(i, j int) uint64 {
 	return x.at + uint64((i*x.ld+j)*x.size)
 }
 
-// product is C = alpha·A·B + beta·C, and what comes after it.
+// product is C = alpha·A·B + beta·C, with the bias and activation that follow.
 type product struct {
 	gemmLaunch
 	call      *call
 	set       *simdSet
 	a, b, out matrix
-	size      int // bytes of what is computed in
+	size      int // bytes of an element in the computation
 	finish    finish
-	half      uint64   // of 16-bit matrices: 0 half, 1 bfloat16
-	rounded   rounding // of a product in float: where its results go
+	half      uint64   // type of 16-bit matrices: 0 half, 1 bfloat16
+	rounded   rounding // the 16-bit result of a product that is computed in float
 }
 
-// finish is what comes after a product: f(C + bias).
+// finish is the operation after a product: f(C + bias).
 type finish struct {
-	bias uint64 // address, of what is computed in
-	f    uint64 // number of the function in csrc/cpu/gemm.h; 0: nothing comes
+	bias uint64 // address of the bias, in the type of the computation
+	f    uint64 // number of the function in csrc/cpu/gemm.h; 0 if there is no such operation
 }
 
-// from is finish for columns from j on.
+// from returns the operation for the columns from j on.
 func (f finish) from(j, size int) finish { return finish{f.bias + uint64(j*size), f.f} }
 
 // Numbers of functions, less those for float.
@@ -63,10 +63,10 @@ func (p *product) op(f simd.Op) simd.Op {
 	return f
 }
 
-// strip is how many columns the kernels take at a time.
+// strip returns the number of columns that the kernels compute at a time.
 func (p *product) strip() int { return 2 * p.set.bytes / p.size }
 
-// bindGemm looks up what a program was defined with.
+// bindGemm returns the function for the definitions of a program.
 func bindGemm(u *source.Unit) goFunc {
 	p, size := product{size: 4}, 4
 	switch t, _ := u.Define("T"); t {
@@ -109,8 +109,8 @@ func (p *product) run(c *call) error {
 	return p.compute()
 }
 
-// batch computes one product after another: on all threads together those that are worth
-// it, else whole products on each.
+// batch computes all products: one after another with all threads together if they are large
+// enough, otherwise whole products on each thread.
 func (p *product) batch() error {
 	if p.step[1] == 0 && !p.a.across && p.step[0] == p.m*p.a.ld && p.step[2] == p.m*p.out.ld {
 		p.m *= p.count // rows of one large product
@@ -132,7 +132,7 @@ func (p *product) batch() error {
 	return c.Parallel(q.count, chunk, part)
 }
 
-// nth is product i of a batch.
+// nth returns product i of a batch.
 func (p *product) nth(i int) *product {
 	q := *p
 	for j, x := range []*matrix{&q.a, &q.b, &q.out} {
@@ -141,7 +141,7 @@ func (p *product) nth(i int) *product {
 	return &q
 }
 
-// compute takes the shortest way.
+// compute computes one product by the method that is fastest for its size.
 func (p *product) compute() error {
 	if p.a.size != p.size {
 		return p.halves()
@@ -162,14 +162,14 @@ func (p *product) compute() error {
 	return p.runPanels()
 }
 
-// dots says that n columns cost less as scalar products with rows of A than as a
-// register of which they fill little. Adding up a register is worth some ten steps.
+// dots reports whether n columns cost less as dot products with rows of A than as a register that
+// they fill only in part. Adding up the lanes of a register costs about ten multiply-adds.
 func (p *product) dots(n int) bool {
 	steps := n * (2*p.k/p.strip() + 10)
 	return !p.a.across && (p.b.across || p.n == 1 && p.b.ld == 1 || p.m >= 8 && steps < p.k)
 }
 
-// runApart computes the last columns as scalar products.
+// runApart computes the last columns as dot products.
 func (p *product) runApart(cols int) error {
 	q := *p
 	q.n -= cols
@@ -180,14 +180,14 @@ func (p *product) runApart(cols int) error {
 	return q.runDot()
 }
 
-// threadNanoseconds is how much work is worth a second thread: starting one takes some
+// threadNanoseconds is the work from which a second thread saves time: starting one takes about
 // 20 µs.
 const threadNanoseconds = 40e3
 
-// guess is how long work takes one thread: 100 operations or 25 bytes per nanosecond.
+// guess estimates the time of work on one thread in nanoseconds: 100 operations and 25 bytes per nanosecond.
 func guess(operations, bytes float64) float64 { return operations/100 + bytes/25 }
 
-// threadsPay says whether work is worth more threads than one.
+// threadsPay reports whether more than one thread saves time.
 func threadsPay(operations, bytes float64) bool { return guess(operations, bytes) > threadNanoseconds }
 
 func (p *product) nanoseconds() float64 {
@@ -199,25 +199,25 @@ func (p *product) threadsPay() bool {
 	return p.nanoseconds() > threadNanoseconds
 }
 
-// direct says that packing would cost more than it saves: B is used by few rows, or
-// stays in the second cache as it is.
+// direct reports whether packing would cost more than it saves: B is used by few rows, or fits into
+// the second-level cache without packing.
 func (p *product) direct() bool {
 	l2, _ := cacheSizes()
 	return p.m <= 4*p.set.rows || p.k <= 8 || p.k*p.n*p.size <= l2/2 && (p.m <= 20*p.set.rows || p.n <= 2*p.strip())
 }
 
-// runDirect computes from the matrices as they are.
+// runDirect computes the product without packing.
 func (p *product) runDirect() error {
 	if !p.threadsPay() {
 		p.directPart(0, p.m, 0, p.n)
 		return nil
 	}
-	q := *p // so that only this way needs memory
+	q := *p // a copy, so that only this method allocates one
 	if q.m >= 4*q.set.rows*q.call.device.threads {
 		rows := q.set.rows
 		return q.call.Parallel((q.m+rows-1)/rows, 1, func(lo, hi int) { q.directPart(lo*rows, min(hi*rows, q.m), 0, q.n) })
 	}
-	step := 4 * q.strip() // the kernels for few rows are that wide
+	step := 4 * q.strip() // the width of the kernels for few rows
 	return q.call.Parallel((q.n+step-1)/step, 1, func(lo, hi int) { q.directPart(0, q.m, lo*step, min(hi*step, q.n)) })
 }
 
@@ -232,8 +232,8 @@ func (p *product) directPart(i0, i1, j0, j1 int) {
 		p.out.element(i0, j0), uint64(p.out.ld), math.Float64bits(p.alpha), math.Float64bits(p.beta), after.bias, after.f)
 }
 
-// runDot computes scalar products of rows with rows; a B that is not stored so is
-// turned first, which is little as it has few columns.
+// runDot computes dot products of rows of A with columns of B. If B is not stored with its columns
+// contiguous, it is transposed first, which is little work as it has few columns.
 func (p *product) runDot() error {
 	if p.n == 1 && p.b.ld == 1 {
 		p.b.across, p.b.ld = true, p.k

@@ -1,7 +1,7 @@
 package cpu
 
-// gemm of 8-bit integers in vector instructions (csrc/cpu/gemm_i8.h): B is packed by
-// all threads, then rows of A meet all of it.
+// gemm of 8-bit integers in vector instructions (csrc/cpu/gemm_i8.h). All threads pack B; then
+// each task multiplies rows of A with all of B.
 
 import (
 	"github.com/concord-compute/concord/internal/simd"
@@ -31,7 +31,7 @@ func runGemmI8(c *call) error {
 	if !g.transA {
 		rs, cs = cs, rs
 	}
-	step, next := g.ldb, 1 // of B: along a column, and from one to the next
+	step, next := g.ldb, 1 // strides of B: within a column, and from one column to the next
 	if g.transB {
 		step, next = next, step
 	}
@@ -64,11 +64,11 @@ func runGemmI8(c *call) error {
 	return c.ranges(g.m, g.part(set.rows, threads), threads, multiply)
 }
 
-// gemmI8Most is how many multiply-adds a task may have, if it is more than a tile of rows,
-// some tens of milliseconds: a launch ends, or gives way to another, only between two tasks.
+// gemmI8Most is the largest number of multiply-adds of a task of more than one tile of rows: some tens of
+// milliseconds. A launch can be stopped, or let another one run, only between two tasks.
 const gemmI8Most = 1 << 31
 
-// part is how many rows of A are a task: whole tiles, and enough tasks for the threads.
+// part returns the number of rows of A in a task: whole tiles, and enough tasks for the threads.
 func (g *gemmI8) part(tile, threads int) int {
 	most := min(gemmI8Most/max(float64(g.n)*float64(g.k), 1), float64(g.m))
 	most = min(most, float64((g.m+4*threads-1)/(4*threads)+tile-1))

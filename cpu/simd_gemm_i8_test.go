@@ -1,6 +1,6 @@
 package cpu
 
-// gemm_i8 between guard pages, in every instruction set.
+// Tests of gemm_i8 on memory between guard pages, in every instruction set.
 
 import (
 	"testing"

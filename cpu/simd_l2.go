@@ -13,15 +13,15 @@ func init() {
 	}
 }
 
-// distance is one launch: what its parts are computed from.
+// distance has the arguments of one launch.
 type distance struct {
 	call                  *call
 	nq, nv, dim, size     int
 	queries, vectors, out uint64 // addresses
 }
 
-// simdL2 takes the vectors in parallel: each is read once, however many queries there
-// are.
+// simdL2 divides the vectors among the threads, so that each vector is read once, whatever the number
+// of queries.
 func simdL2(c *call, size int) error {
 	l := distance{call: c, nq: int(c.Int(3)), nv: int(c.Int(4)), dim: int(c.Int(5)), size: size,
 		queries: c.at(0), vectors: c.at(1), out: c.at(2)}
@@ -40,32 +40,33 @@ func simdL2(c *call, size int) error {
 }
 
 const (
-	l2Int8Short = 32768 // components have a sum of 32 bits
-	l2Block     = 48    // vectors between two turns of results (csrc/cpu/l2.h)
+	l2Int8Short = 32768 // the largest number of components whose sum fits in 32 bits
+	l2Block     = 48    // vectors whose results are transposed together (csrc/cpu/l2.h)
 	l2Int8Block = 64    // likewise, of bytes
 )
 
-// vector is the address of one of them.
+// vector returns the address of vector i.
 func (l *distance) vector(i int) uint64 { return l.vectors + uint64(i*l.dim*l.size) }
 
-// parallel calls f for ranges of vectors, which are multiples of step.
+// parallel calls f for ranges of vectors that begin at multiples of step.
 func (l *distance) parallel(step int, f func(lo, hi int)) error {
 	steps := (l.nv + step - 1) / step
 	return l.call.spread(steps, step*(l.size*l.dim+l.nq*l.dim/8+4*l.nq), func(lo, hi int) { f(lo*step, min(hi*step, l.nv)) })
 }
 
-// part computes a range of vectors with queries of floats.
+// part computes the distances of a range of vectors, with the queries converted to float.
 func (l *distance) part(lo, hi int, queries, packed, room uint64) {
 	l.call.device.simd.run(simd.L2Float, queries, uint64(l.nq), l.vector(lo), uint64(hi-lo), uint64(l.dim), l.out+uint64(4*lo), uint64(l.nv),
 		flag(l.size == 2), packed, room, l.past())
 }
 
-// past is 1 if results had better be stored past the caches, and begin a line in each row.
+// past returns 1 if the results should be stored past the caches: if they are larger than these and each
+// row of them begins at a cache line.
 func (l *distance) past() uint64 {
 	return flag(overflows(4*l.nq*l.nv) && l.out%64 == 0 && l.nv%16 == 0)
 }
 
-// widened makes floats of a few queries first.
+// widened computes with few queries, which it converts to float first.
 func (l *distance) widened() error {
 	d := l.call.device
 	b, err := d.scratch.take(int64(4 * l.nq * l.dim))
@@ -78,14 +79,15 @@ func (l *distance) widened() error {
 	return l.parallel(1, func(lo, hi int) { l.part(lo, hi, queries, 0, 0) })
 }
 
-// bytes computes a range of vectors with queries of bytes, as they are or packed in words
-// of so many.
+// bytes computes the distances of a range of vectors of bytes, with the queries as stored, or packed
+// in words of word bytes.
 func (l *distance) bytes(lo, hi int, queries uint64, word int, room uint64) {
 	l.call.device.simd.run(simd.L2I8, queries, uint64(l.nq), l.vector(lo), uint64(hi-lo), uint64(l.dim), l.out+uint64(4*lo), uint64(l.nv),
 		uint64(word), room, l.past())
 }
 
-// packed packs many queries first; vectors of halves are made floats block by block.
+// packed computes with many queries, which it packs first. Vectors of halves are converted to float
+// block by block.
 func (l *distance) packed() error {
 	d, room := l.call.device, 0
 	if l.size == 2 {
@@ -96,8 +98,8 @@ func (l *distance) packed() error {
 	}, func(lo, hi int, queries, room uint64) { l.part(lo, hi, queries, 1, room) })
 }
 
-// packedBytes does the same for bytes, in words of as many as the processor multiplies at
-// once, or pairs of 16-bit numbers. Vectors are turned round as whole registers.
+// packedBytes does the same for bytes. The queries are packed in words of as many bytes as one
+// instruction multiplies and adds, or as pairs of 16-bit numbers. Vectors are transposed in whole registers.
 func (l *distance) packedBytes() error {
 	set, word := l.call.device.simd, 2
 	if set.multipliesBytes() {
@@ -109,11 +111,11 @@ func (l *distance) packedBytes() error {
 	}, func(lo, hi int, queries, room uint64) { l.bytes(lo, hi, queries, word, room) })
 }
 
-// blocks has many queries packed, each in so many bytes, and then computes blocks of
-// vectors; a thread has room for the vectors of one.
+// blocks calls pack to pack the queries, query bytes each, and then part for blocks of vectors. Each
+// thread has room for one block, vector bytes per vector.
 func (l *distance) blocks(block, query, vector int, pack func(to uint64), part func(lo, hi int, queries, room uint64)) error {
 	d := l.call.device
-	wide := d.simd.bytes / 2 // queries in the longest strip
+	wide := d.simd.bytes / 2 // queries in the widest strip
 	strips := roundUp(int64((l.nq+wide-1)/wide*wide*query), baseAlign)
 	room := roundUp(int64(block*vector), baseAlign)
 	b, err := d.scratch.take(strips + room*int64(d.threads))

@@ -6,12 +6,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDistancesOfBytesExact has every result of many queries equal to the quotient of the
-// exact sum, around whole registers, strips and blocks, and of the smallest and largest bytes.
+// TestDistancesOfBytesExact checks that every result is the quotient of the exact sum, for sizes around
+// whole registers, strips and blocks, and for the smallest and largest bytes.
 func TestDistancesOfBytesExact(t *testing.T) {
 	eachSet(t, func(t *testing.T, d *device) {
 		if d.simd == nil {
-			t.Skip("Go's own form rounds in another place")
+			t.Skip("the Go kernel rounds at another step")
 		}
 		f := newFence(t, 17)
 		for _, dim := range []int{0, 1, 3, 4, 7, 8, 16, 29, 32, 63, 64, 65, 100, 128, 200} {
@@ -36,7 +36,7 @@ func (f *fence) exactDistances(d *device, nq, nv, dim int) {
 		return b
 	}
 	q, v, out := data(nq*dim), data(nv*dim), f.bytes(4*nq*nv)
-	for i := range dim { // as far apart as can be
+	for i := range dim { // the largest possible distance
 		q[i], v[i] = 127, 128
 	}
 	require.NoError(f.t, invoke(f.t, d, "l2_distance", "l2_distance_int8", nil, [3]int{1, 1, 1}, q, v, out, uint32(nq), uint32(nv), uint32(dim)))

@@ -1,6 +1,6 @@
 package cpu
 
-// What is moved or converted in vector instructions: fill, copy, cast, transpose.
+// fill, copy, cast and transpose in vector instructions.
 
 import (
 	"math"
@@ -18,7 +18,7 @@ func init() {
 	vector("transpose", "transpose", bindTranspose)
 }
 
-// fillPattern is the scalar argument i as an element, repeated over 8 bytes.
+// fillPattern returns scalar argument i converted to an element, repeated to fill 8 bytes.
 func fillPattern(c *call, i int, t string) uint64 {
 	size := kernels.SizeOf(t)
 	bits := uint64(0)
@@ -62,7 +62,7 @@ func bindCopy(u *source.Unit) goFunc {
 	}
 }
 
-// bindCast leaves 64-bit integers to Go.
+// bindCast returns the function for cast, or nil for 64-bit integers, for which there is a Go kernel.
 func bindCast(u *source.Unit) goFunc {
 	from, to := typeNumber(u, "FROM"), typeNumber(u, "TO")
 	for _, t := range []uint64{from, to} {
@@ -80,7 +80,8 @@ func bindCast(u *source.Unit) goFunc {
 	}
 }
 
-// bindTranspose gives threads bands of rows, or parts of them where there are few bands.
+// bindTranspose returns a function that divides a matrix into bands of rows, or into parts of bands if
+// there are few, for the threads.
 func bindTranspose(u *source.Unit) goFunc {
 	size := typeSize(typeNumber(u, "T"))
 	return func(c *call) error {

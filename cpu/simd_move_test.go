@@ -1,6 +1,6 @@
 package cpu
 
-// Transposes and the k smallest where sizes decide on another way through the kernel.
+// Tests of transpose and topk with sizes for which the kernels use different methods.
 
 import (
 	"math"
@@ -13,8 +13,8 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// TestTransposePast calls the kernel for results of any size as it is called for those
-// larger than the caches, at every alignment, in one call and band by band from the last.
+// TestTransposePast calls the kernel with stores past the caches for results of any size, at every
+// alignment, in one call and in bands from the last to the first.
 func TestTransposePast(t *testing.T) {
 	eachSet(t, func(t *testing.T, d *device) {
 		if d.simd == nil {
@@ -53,7 +53,8 @@ func TestTransposePast(t *testing.T) {
 	})
 }
 
-// TestTopKOrders has rows whose order, equal values and NaN keep the kernel choosing anew.
+// TestTopKOrders has rows in which the order of the values, equal values and NaN make the kernel replace
+// its candidates again and again.
 func TestTopKOrders(t *testing.T) {
 	exact := openIndex(t, referenceIndex)
 	const n = 1500

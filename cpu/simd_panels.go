@@ -1,9 +1,9 @@
 package cpu
 
-// Large products. B is cut into panels of some columns and some depth, packed by all
-// threads together; blocks of rows of A are packed by the thread that multiplies
-// them with a panel. Threads take these tasks by a counter, in order, and wait for
-// what a task needs only if another thread is still at it: there is no barrier.
+// Large products. B is divided into panels, parts of its columns and rows, which all
+// threads pack together. Each thread packs the blocks of rows of A that it multiplies
+// with a panel. Threads take these tasks in order, from a counter, and wait for the
+// input of a task only if another thread is still working on it; there is no barrier.
 
 import (
 	"math"
@@ -12,7 +12,7 @@ import (
 	"github.com/concord-compute/concord/internal/simd"
 )
 
-// panelSizes says how large panels are.
+// panelSizes has the sizes of panels and tasks.
 type panelSizes struct {
 	depth int // rows of B at a time
 	cols  int // columns of B at a time
@@ -21,10 +21,10 @@ type panelSizes struct {
 	wide  int // columns of B that one task multiplies
 }
 
-// sizes fits a block of rows of A and some columns of B into the second cache and a
-// panel of B into the third, and cuts enough tasks for the threads. A larger depth
-// than what fits the first cache costs nothing, as it is read in order, and saves
-// turns over C.
+// sizes returns sizes such that a block of rows of A and some columns of B fit into the second-level
+// cache and a panel of B into the third, and that there are enough tasks for the threads. The depth
+// may exceed the first-level cache, since memory is read in order; a larger depth
+// needs fewer passes over C.
 func (p *product) sizes() panelSizes {
 	l2, l3 := cacheSizes()
 	threads, strip, rows := p.call.device.threads, p.strip(), p.set.rows
@@ -46,8 +46,8 @@ func (p *product) sizes() panelSizes {
 	return s
 }
 
-// even is the length of as few equal parts of n as there are with at most that many
-// elements, rounded up to a multiple of unit.
+// even divides n elements into the smallest number of equal parts of at most most elements, and returns
+// their length, rounded up to a multiple of unit.
 func even(n, most, unit int) int {
 	parts := max((n+most-1)/most, 1)
 	return roundUpInt((n+parts-1)/parts, unit)
@@ -55,18 +55,18 @@ func even(n, most, unit int) int {
 
 func roundUpInt(n, to int) int { return (n + to - 1) / to * to }
 
-// panels is one product under way.
+// panels is the state of one product while it is computed.
 type panels struct {
 	*product
 	panelSizes
 	deep, broad  int         // panels along k and n
 	chunks       int         // packing tasks of a panel
 	tall, across int         // multiplying tasks of a panel: blocks of rows, parts of columns
-	buffers      [2]uint64   // packed panels of B: they take turns
-	rooms        chan uint64 // threads' own memory that is not in use
+	buffers      [2]uint64   // packed panels of B, used alternately
+	rooms        chan uint64 // scratch memory for a thread, of which no thread is using it
 	failed       atomic.Bool
-	packed, done []atomic.Int32 // per panel: tasks that are over
-	level        []atomic.Int32 // per block of C: panels that it has seen
+	packed, done []atomic.Int32 // per panel: number of completed packing and multiplying tasks
+	level        []atomic.Int32 // per block of C: number of panels that were added to it
 }
 
 func (p *product) runPanels() error {
@@ -83,10 +83,10 @@ func (p *product) runPanels() error {
 	}
 	right := uint64(roundUpInt(s.cols, p.strip()) * s.depth * p.size)
 	own := uint64(roundUpInt(s.rows, p.set.rows) * s.depth * p.size)
-	if p.a.size == 2 { // and room to widen what it packs
+	if p.a.size == 2 { // and memory for the floats of a part that it packs
 		own += uint64(max(s.rows, s.chunk) * s.depth * p.size)
 	}
-	right, own = right+4096, own+4096+64 // not at the same place of a page
+	right, own = right+4096, own+4096+64 // so that they begin at different offsets in a page
 	b, err := p.call.device.scratch.take(int64(2*right) + int64(threads)*int64(own))
 	if err != nil {
 		return err
@@ -101,11 +101,11 @@ func (p *product) runPanels() error {
 	return p.call.ranges(count*r.tasks(), 1, threads, r.run)
 }
 
-// tasks is how many tasks a panel has: to pack it, then to multiply with it.
+// tasks returns the number of tasks of a panel: those that pack it and those that multiply with it.
 func (r *panels) tasks() int { return r.chunks + r.tall*r.across }
 
-// run does one task. Between two of them another launch may get the thread, as nobody
-// waits for a task that has not begun but those that come after it.
+// run does one task. Between two tasks another launch may get the thread, because only later tasks
+// wait for a task that has not begun.
 func (r *panels) run(task, _ int) {
 	own := <-r.rooms
 	whole := false
@@ -124,7 +124,7 @@ func (r *panels) run(task, _ int) {
 	whole = true
 }
 
-// place is where a panel lies in B: columns j0 to j1, rows p0 to p1.
+// place returns the part of B that is a panel: columns j0 to j1, rows p0 to p1.
 func (r *panels) place(panel int) (j0, j1, p0, p1 int) {
 	j0, p0 = panel/r.deep*r.cols, panel%r.deep*r.depth
 	return j0, min(j0+r.cols, r.n), p0, min(p0+r.depth, r.k)
@@ -181,7 +181,7 @@ func (r *panels) multiply(panel, task int, own uint64) {
 	r.done[panel].Add(1)
 }
 
-// widen makes floats of a part of a 16-bit matrix.
+// widen converts a part of a 16-bit matrix to float and returns its address and leading dimension.
 func (r *panels) widen(x *matrix, i0, i1, j0, j1 int, to uint64) (at uint64, ld int) {
 	from := x.element(i0, j0)
 	rows, cols := i1-i0, j1-j0
@@ -203,22 +203,22 @@ func flag(b bool) uint64 {
 	return 0
 }
 
-// rounding is where the results of a product in float are rounded to; nowhere if its
-// matrix has no size.
+// rounding is the 16-bit matrix to which the results of a product in float are rounded. If the
+// size of its elements is 0, there is none.
 type rounding struct {
 	out    matrix
 	beta   float64
 	finish finish
 }
 
-// halves computes a product of 16-bit matrices in float, and rounds its elements once,
-// each part of them when it is whole.
+// halves computes a product of 16-bit matrices in float, and rounds each element once: each part of C
+// as soon as it is complete.
 func (p *product) halves() error {
 	sums, wide := roundUpInt(p.m*p.n*4, 64), 4*(p.m*p.k+p.k*p.n)
 	l2, _ := cacheSizes()
 	small := sums+wide <= l2/2
 	if !small {
-		wide = 0 // panels are widened as they are packed
+		wide = 0 // panels are converted to float while they are packed
 	}
 	room, err := p.call.device.scratch.take(int64(sums + wide + p.n*4))
 	if err != nil {
@@ -250,7 +250,7 @@ func (p *product) halves() error {
 	return nil
 }
 
-// widened is a matrix of halves as floats, made at an address.
+// widened converts a 16-bit matrix to floats at an address and returns that matrix.
 func (p *product) widened(x *matrix, rows, cols int, at uint64) matrix {
 	if x.across {
 		rows, cols = cols, rows
@@ -259,7 +259,7 @@ func (p *product) widened(x *matrix, rows, cols int, at uint64) matrix {
 	return matrix{at: at, ld: cols, size: 4, across: x.across}
 }
 
-// round rounds a part of a product in float, if that is to be.
+// round rounds a part of a product in float to the 16-bit matrix, if there is one.
 func (p *product) round(i0, i1, j0, j1 int) {
 	if p.rounded.out.size == 0 {
 		return

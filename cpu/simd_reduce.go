@@ -1,7 +1,7 @@
 package cpu
 
-// Reductions in vector instructions: of contiguous rows, and of columns, which are
-// what rows become when they are strided.
+// Reductions in vector instructions: of elements that are contiguous (rows), and of elements with a
+// stride (columns).
 
 import (
 	"math"
@@ -21,24 +21,24 @@ func init() {
 	}
 }
 
-// reductions are in the order of csrc/cpu/reduce.h.
+// reductions are the reductions in the order of their numbers in csrc/cpu/reduce.h.
 var reductions = []string{"sum", "max", "min", "argmax", "argmin"}
 
 const (
-	firstPlace = 3 // of reductions whose result is a place
-	// columnsAcross is how many columns are worth a call of their own.
+	firstPlace = 3 // the first of the reductions whose result is an index
+	// columnsAcross is the number of columns for one call.
 	columnsAcross = 512
-	// longRow is the part of a row, or of a column's bytes, that is worth a thread's while.
+	// longRow is the number of elements of a row, or bytes of a column, from which another thread saves time.
 	longRow = 1 << 16
-	// longColumn is how many rows are worth reading in parts.
+	// longColumn is the number of rows from which columns are divided among threads.
 	longColumn = 1024
 )
 
-// reduction is one launch of a reduce kernel.
+// reduction has the arguments of one launch of a reduce kernel.
 type reduction struct {
 	call               *call
 	typ, code, by      uint64
-	size, result       int // bytes of an element, of a result
+	size, result       int // bytes of an element and of a result
 	outer, axis, inner int
 	in, out            uint64
 }
@@ -74,7 +74,7 @@ func (r *reduction) rows() error {
 func (r *reduction) columns() error {
 	c, set := r.call, r.call.device.simd
 	bands, few := (r.inner+columnsAcross-1)/columnsAcross, r.outer < c.device.threads
-	// Rows are read in the order of memory where there are many for each result between.
+	// Few results with many rows each: the rows are read in the order of memory, in parts.
 	if few && (r.axis >= longColumn || r.outer*bands < c.device.threads) && r.axis*r.inner >= 4*longRow && r.code < firstPlace {
 		return r.long(r.inner)
 	}
@@ -89,12 +89,12 @@ func (r *reduction) columns() error {
 	})
 }
 
-// long reduces few long rows of inner elements each: parts of them in parallel, whose
-// results stay as wide as they were computed, and then those.
+// long computes few results from many elements each: it reduces parts of the elements in parallel,
+// to results in the type of the computation, and then reduces those.
 func (r *reduction) long(inner int) error {
 	c, set := r.call, r.call.device.simd
 	threads, pieces := c.device.threads, 64
-	if inner > 1 { // between is read and written, too
+	if inner > 1 { // the intermediate results are read and written, too
 		pieces = 8
 	}
 	length := max(longRow/inner, 16, r.axis/(pieces*threads))
@@ -148,7 +148,8 @@ func bindSoftmax(u *source.Unit) goFunc {
 	}
 }
 
-// bindNorm: out is argument o, its rows and columns follow, and epsilon.
+// bindNorm returns the function for layer_norm or rms_norm. o is the position of the argument out; the numbers of
+// rows and columns and epsilon follow it.
 func bindNorm(u *source.Unit, o, sizes int) goFunc {
 	typ := typeNumber(u, "T")
 	size := typeSize(typ)

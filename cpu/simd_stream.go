@@ -1,7 +1,7 @@
 package cpu
 
-// What the vector kernels that run at the speed of memory share: types, addresses,
-// threads.
+// Functions that the vector kernels share whose speed is limited by memory: types, addresses,
+// division among threads.
 
 import (
 	"slices"
@@ -14,7 +14,7 @@ import (
 // first.
 var simdTypes = []string{"f32", "f64", "f16", "bf16", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"}
 
-// typeNumber returns the number that csrc/cpu has for the type in a definition.
+// typeNumber returns the number in csrc/cpu of the type that a definition names.
 func typeNumber(u *source.Unit, define string) uint64 {
 	t, ok := u.Define(define)
 	if !ok {
@@ -23,8 +23,8 @@ func typeNumber(u *source.Unit, define string) uint64 {
 	return uint64(slices.Index(simdTypes, t))
 }
 
-// typeSize is the size of a type's elements; wideSize of what they are computed in,
-// which is f32 (number 0) or f64.
+// typeSize returns the size of a type's elements in bytes; wideSize that of the type in which
+// they are computed, f32 (number 0) or f64.
 func typeSize(number uint64) int { return kernels.SizeOf(simdTypes[number]) }
 
 func wideType(number uint64) (wide uint64, size int) {
@@ -37,12 +37,12 @@ func wideType(number uint64) (wide uint64, size int) {
 // at returns the address of buffer argument i.
 func (c *call) at(i int) uint64 { return address(c.Bytes(i)) }
 
-// Bytes that a thread goes through at a time: enough to be worth handing out, and no
-// more than leaves all threads done at about the same time.
+// fewBytes and mostBytes limit the bytes that a thread processes at a time: enough that the
+// distribution costs little, and few enough that all threads end at about the same time.
 const fewBytes, mostBytes = 1 << 14, 1 << 22
 
-// spread calls f for ranges of [0, n), or once where bytes per index are so few that it
-// would not pay to have more threads.
+// spread calls f for ranges of [0, n) in parallel, or once if the n times bytes bytes are so few
+// that more threads would not save time.
 func (c *call) spread(n, bytes int, f func(lo, hi int)) error {
 	threads := c.device.threads
 	if !threadsPay(0, float64(n)*float64(bytes)) {
@@ -55,7 +55,8 @@ func (c *call) spread(n, bytes int, f func(lo, hi int)) error {
 	return c.ranges(n, max(fewBytes/bytes+1, min((n+4*threads-1)/(4*threads), mostBytes/bytes)), threads, f)
 }
 
-// overflows says whether a result of n bytes is better stored past the caches.
+// overflows reports whether a result of n bytes is so large that it is faster to store it past the
+// caches.
 func overflows(n int) bool {
 	_, l3 := cacheSizes()
 	return n > l3

@@ -1,7 +1,7 @@
 package cpu
 
-// The vector kernels that run at the speed of memory, between guard pages and beside
-// the reference.
+// Compares the vector kernels whose speed is limited by memory with the reference, on memory
+// between guard pages.
 
 import (
 	"encoding/binary"
@@ -16,13 +16,13 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// streamTrial calls a kernel with n elements per buffer; out is the argument with the
-// result.
+// streamTrial describes calls of a kernel with n elements per buffer; out is the position of the
+// result among the arguments.
 type streamTrial struct {
 	family, kernel string
 	args           func(f *fence, typ string, n int) []any
 	out            int
-	ulps           float64 // that results may differ from float64 ones, of the largest
+	ulps           float64 // allowed difference from the float64 result, in units in the last place of the largest result
 }
 
 func scalarArg(typ string, v float64) any {
@@ -32,8 +32,8 @@ func scalarArg(typ string, v float64) any {
 	return float32(v)
 }
 
-// streamRows is how many rows n elements are cut into: a number that does not divide
-// most sizes, so the last ones are not used.
+// streamRows is the number of rows into which n elements are divided. It does not divide
+// most sizes, so that the last elements are not used.
 const streamRows = 3
 
 var streamTrials = []streamTrial{
@@ -79,7 +79,8 @@ func split3(n int) (rows, cols int) {
 	return rows, n / max(rows, 1)
 }
 
-// columnArgs are as many rows as n allows of an inner dimension that no register fits.
+// columnArgs returns the arguments for an inner dimension that is no multiple of a register, and as many
+// rows as n allows.
 func columnArgs(f *fence, typ string, n int) []any {
 	inner := min(n, 19+n/1000)
 	axis := n / max(inner, 1)
@@ -131,7 +132,7 @@ func (s *streamTrial) run(t *testing.T, d, exact *device, f *fence, typ string, 
 			require.Equal(t, want[i], got[i], "%s %s n=%d at %d", s.kernel, typ, n, i)
 		}
 	}
-	for i := range args { // what is only read stays
+	for i := range args { // inputs must not change
 		if b, ok := args[i].([]byte); ok && i != s.out {
 			require.Equal(t, same[i], b, "%s wrote argument %d", s.kernel, i)
 		}
@@ -157,7 +158,7 @@ func TestStreams(t *testing.T) {
 	})
 }
 
-// TestPastCaches has a result that is stored past the caches, at every alignment.
+// TestPastCaches computes a result that is stored past the caches, at every alignment.
 func TestPastCaches(t *testing.T) {
 	if brief() {
 		t.Skip("large buffers")
@@ -188,11 +189,11 @@ func TestPastCaches(t *testing.T) {
 
 func f32s(n int) []float32 { return make([]float32, n) }
 
-// TestGelu looks closer than the bound of the kernel, also where its tables change.
+// TestGelu checks gelu with a smaller bound than that of the catalog, also at the ends of its tables.
 func TestGelu(t *testing.T) {
 	x := []float32{0, float32(math.Copysign(0, -1)), float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()),
 		math.MaxFloat32, -math.MaxFloat32, 1e-40, -1e-40, -14.9, -15.5, -16, -17}
-	for i := -36; i <= 36; i++ { // ties between places of a table
+	for i := -36; i <= 36; i++ { // ties between entries of a table
 		tie := float32(i) / 2
 		x = append(x, tie, math.Nextafter32(tie, 20), math.Nextafter32(tie, -20))
 	}
@@ -201,7 +202,7 @@ func TestGelu(t *testing.T) {
 	}
 	eachSet(t, func(t *testing.T, d *device) {
 		wide := 1.0
-		if d.simd != nil && goruntime.GOARCH == "arm64" { // by another formula
+		if d.simd != nil && goruntime.GOARCH == "arm64" { // NEON has another formula
 			wide = 4
 		}
 		y := f32s(len(x))
@@ -242,7 +243,7 @@ func TestDistances(t *testing.T) {
 	})
 }
 
-// TestDistancesPastCaches has results that are stored past the caches.
+// TestDistancesPastCaches computes distances that are stored past the caches.
 func TestDistancesPastCaches(t *testing.T) {
 	if brief() {
 		t.Skip("large buffers")

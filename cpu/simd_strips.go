@@ -1,8 +1,8 @@
 package cpu
 
-// Products whose left matrix stays in the second cache. Threads pack strips of B and
-// multiply all of A with them as it is: nobody waits for what another packs. Who finds no
-// strip left helps with the rows of those that are under way.
+// Products whose left matrix fits into the second-level cache. Each thread packs strips of B and
+// multiplies all of A, which is not packed, with them, so that no thread waits for another. A thread that
+// finds no strip left helps others with rows of A.
 
 import (
 	"sync/atomic"
@@ -10,13 +10,13 @@ import (
 	"github.com/concord-compute/concord/internal/simd"
 )
 
-// strip is some columns of B, as many as a kernel takes.
+// strip is a number of columns of B for which a kernel is called.
 type strip struct {
-	packed atomic.Int32 // 1 when it is
-	next   atomic.Int32 // part of A's rows that nobody has begun with
+	packed atomic.Int32 // 1 when the strip is packed
+	next   atomic.Int32 // the first part of A's rows that no thread has taken
 }
 
-// strips is one product under way.
+// strips is the state of one product while it is computed.
 type strips struct {
 	*product
 	at     uint64 // packed B
@@ -25,7 +25,7 @@ type strips struct {
 	failed atomic.Bool
 }
 
-// inStrips says that A stays in the second cache while strips pass, and packed B in the third.
+// inStrips reports whether A and a strip fit into the second-level cache, and packed B into the third.
 func (p *product) inStrips() bool {
 	l2, l3 := cacheSizes()
 	return p.m*p.k*p.size <= l2 && p.k*p.strip()*p.size <= l2/8 && p.k*p.n*p.size <= l3/8
@@ -47,7 +47,7 @@ func (p *product) runStrips() error {
 	return p.call.ranges(count+threads-1, 1, threads, s.run)
 }
 
-// run computes strip i, or, where there are no more, parts of others.
+// run computes strip i, or, if there are no more strips, parts of others.
 func (s *strips) run(i, _ int) {
 	whole := false
 	defer func() {
@@ -65,7 +65,7 @@ func (s *strips) run(i, _ int) {
 	whole = true
 }
 
-// columns is where strip i lies in B, and packed.
+// columns returns the columns of B that are strip i, and the address of the packed strip.
 func (s *strips) columns(i int) (j0, j1 int, at uint64) {
 	return i * s.strip(), min((i+1)*s.strip(), s.n), s.at + uint64(i*s.strip()*s.k*s.size)
 }
@@ -76,7 +76,7 @@ func (s *strips) pack(i int) {
 	s.list[i].packed.Store(1)
 }
 
-// multiply computes what nobody has begun with.
+// multiply multiplies strip i with parts of A until all are taken.
 func (s *strips) multiply(i int) {
 	j0, j1, at := s.columns(i)
 	q := *s.product
@@ -90,8 +90,8 @@ func (s *strips) multiply(i int) {
 	}
 }
 
-// help takes part in a strip. All have been begun with: one that is not packed is being packed,
-// which takes some microseconds.
+// help takes part in the multiplication of strip i. A thread has begun with each strip, so that one
+// that is not packed is being packed; help waits for that, for some microseconds.
 func (s *strips) help(i int) {
 	if s.call.await(&s.list[i].packed, 1, &s.failed) {
 		s.multiply(i)

@@ -6,11 +6,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Products in strips, between guard pages: every side as it comes, and more threads than strips.
+// TestGemmStrips computes products in strips between guard pages, with sizes that are no multiples of a
+// tile, and with more threads than strips.
 func TestGemmStrips(t *testing.T) {
 	eachSet(t, func(t *testing.T, d *device) {
 		if d.simd == nil {
-			t.Skip("Go has no strips")
+			t.Skip("the Go kernel has no strips")
 		}
 		f, count, threads := newFence(t, 13), 24, d.threads
 		defer func() { d.threads = threads }()

@@ -1,6 +1,6 @@
 package cpu
 
-// The vector kernels, in every instruction set of this processor.
+// Tests of the vector kernels, in every instruction set of this processor.
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// eachSet runs f on a device of every implementation that is here, Go's among them.
+// eachSet runs f on a device for every set of this build and processor, including go.
 func eachSet(t *testing.T, f func(t *testing.T, d *device)) {
 	t.Helper()
 	for _, name := range append([]string{goKernels}, setNames()...) {
@@ -78,7 +78,7 @@ func TestCPUKernels(t *testing.T) {
 	})
 }
 
-// cut is the last part of a test's name.
+// cut divides a test's name at its last slash.
 func cut(name string) (before, after string, found bool) {
 	for i := len(name) - 1; i >= 0; i-- {
 		if name[i] == '/' {
@@ -88,7 +88,8 @@ func cut(name string) (before, after string, found bool) {
 	return "", name, false
 }
 
-// brief tells that a sample has to do: under a checker everything is many times slower.
+// brief reports whether to test only a sample: with -short, and under a checker, which makes
+// everything many times slower.
 func brief() bool { return testing.Short() || instrumented }
 
 // TestSetsAgainstReference runs the catalog in every instruction set.
@@ -111,8 +112,8 @@ func TestSetsAgainstReference(t *testing.T) {
 	})
 }
 
-// fence is memory between two pages that may not be touched. It gives out the bytes
-// beside one of them.
+// fence is memory between two inaccessible pages. It returns slices that begin or end at one of
+// them.
 type fence struct {
 	t    testing.TB
 	r    *rand.Rand
@@ -146,7 +147,7 @@ func (f *fence) bytes(n int) []byte {
 	return b.data[size-n:]
 }
 
-// numbers gives n elements of a type, most of them from -1 to 1.
+// numbers returns n elements of a type, most of them from -1 to 1.
 func (f *fence) numbers(typ string, n int) []byte {
 	x := make([]float64, n)
 	for i := range x {
@@ -157,7 +158,7 @@ func (f *fence) numbers(typ string, n int) []byte {
 	return b
 }
 
-// invoke runs a kernel of the catalog on memory of the test's own. Arguments are
+// invoke runs a kernel of the catalog on memory of the test. Arguments are
 // []byte for buffers, uint32, uint64, float32, float64.
 func invoke(t testing.TB, d *device, family, kernel string, defines []source.Define, global [3]int, args ...any) error {
 	t.Helper()
@@ -190,7 +191,7 @@ func invoke(t testing.TB, d *device, family, kernel string, defines []source.Def
 	return p.execute()
 }
 
-// kernelOf is the type that the name of an argument hides.
+// kernelOf is the type kernel, for use where an argument has that name.
 type kernelOf = kernel
 
 // gemmTrial is one product between guard pages, or count of them if that is not 0, or with
@@ -203,13 +204,13 @@ type gemmTrial struct {
 	pad            int
 
 	count, gap int
-	shared     [2]bool // A, B: one for all
-	woven      bool    // each C lies in the gaps of the others' rows
+	shared     [2]bool // all products have the same A, B
+	woven      bool    // the rows of each C lie between those of the others
 	act        string
 }
 
-// lay returns the leading dimension of operand i, the elements from one matrix to the
-// next, and those of all.
+// lay returns the leading dimension of operand i, the number of elements from one matrix to the
+// next, and that of all matrices.
 func (g *gemmTrial) lay(i, rows, cols int) (ld, step, n int) {
 	count := max(g.count, 1)
 	ld = cols + g.pad
@@ -306,9 +307,9 @@ func (g *gemmTrial) run(t testing.TB, d *device, f *fence) error {
 					allowed += u * math.Abs(g.beta*before[at])
 				}
 				want := act(sum)
-				allowed *= 1.13 // the steepest activation
+				allowed *= 1.13 // the largest derivative of an activation
 				if g.typ == "f16" {
-					allowed += 0x1p-24 // between its denormal numbers
+					allowed += 0x1p-24 // the distance of denormal halves
 				}
 				if allowed += 2 * u * math.Abs(want); g.act != "" {
 					allowed += 60 * small * math.Abs(want)
@@ -339,12 +340,12 @@ func zeroOne(on bool) string {
 	return "0"
 }
 
-// anyGemm is a small product of any kind.
+// anyGemm returns a small random product.
 func (f *fence) anyGemm(i int) gemmTrial {
 	g := gemmTrial{typ: []string{"f32", "f64", "f32", "f64", "f16", "bf16"}[f.r.IntN(6)],
 		m: f.r.IntN(71), n: f.r.IntN(71), k: f.r.IntN(71), transA: f.r.IntN(3) == 0, transB: f.r.IntN(3) == 0,
 		alpha: []float64{1, 1, 0.5, 0}[f.r.IntN(4)], beta: []float64{0, 1, -2}[f.r.IntN(3)], pad: f.r.IntN(2) * f.r.IntN(9)}
-	switch i % 10 { // the narrow ones have ways of their own
+	switch i % 10 { // narrow products use other methods
 	case 0:
 		g.m = f.r.IntN(5)
 	case 1:
@@ -385,7 +386,8 @@ func TestGemmBatch(t *testing.T) {
 		if d.simd == nil || brief() {
 			return
 		}
-		// Those that threads share, product by product and all together, and that become one.
+		// Batches in which threads share each product, in which each thread computes whole products, and
+		// that are computed as one product.
 		for _, g := range []gemmTrial{
 			{typ: "f32", m: 64, n: 64, k: 64, alpha: 1, count: 40}, {typ: "f16", m: 40, n: 70, k: 90, alpha: 1, beta: 1, count: 40, woven: true},
 			{typ: "f64", m: 200, n: 200, k: 200, alpha: 1, count: 3}, {typ: "f32", m: 60, n: 150, k: 120, alpha: 1, count: 9, shared: [2]bool{false, true}},
@@ -431,7 +433,7 @@ func TestGemmLarge(t *testing.T) {
 	}
 	eachSet(t, func(t *testing.T, d *device) {
 		if d.simd == nil {
-			t.Skip("as for small ones")
+			t.Skip("the Go kernel has one method for all sizes")
 		}
 		f := newFence(t, 4)
 		for i := range 16 {
@@ -458,8 +460,8 @@ func TestGemmRefuses(t *testing.T) {
 	})
 }
 
-// TestGemmBatchRefuses has matrices of C in each other, and buffers that are too small
-// for the last of a batch, with numbers that overflow.
+// TestGemmBatchRefuses has matrices C that overlap, and buffers that are too small for the last matrix of
+// a batch, also with strides whose products overflow.
 func TestGemmBatchRefuses(t *testing.T) {
 	one, large := uint64(1), uint64(math.MaxUint64)
 	for _, c := range []struct {
@@ -469,7 +471,7 @@ func TestGemmBatchRefuses(t *testing.T) {
 		stepA, stepB, stepC uint64
 		ok                  bool
 	}{
-		{4, 4, 4, 2, 1, large, large, large, true}, // one has no next
+		{4, 4, 4, 2, 1, large, large, large, true}, // with one matrix the strides do not matter
 		{12, 12, 12, 2, 3, 4, 4, 4, true},
 		{11, 12, 12, 2, 3, 4, 4, 4, false},
 		{12, 11, 12, 2, 3, 4, 4, 4, false},
@@ -479,7 +481,7 @@ func TestGemmBatchRefuses(t *testing.T) {
 		{4, 4, 12, 2, 3, 0, 0, 3, false},
 		{4, 4, 12, 6, 3, 0, 0, 2, true},
 		{4, 4, 12, 6, 3, 0, 0, one, false},
-		{4, 4, 12, 5, 3, 0, 0, 2, false}, // the third's first row is in the first's second
+		{4, 4, 12, 5, 3, 0, 0, 2, false}, // the first row of the third matrix overlaps the second row of the first
 		{4, 4, 12, 4, 2, 0, 0, 3, false},
 		{4, 4, 12, 2, 3, large, 0, 4, false},
 		{4, 4, 12, 2, 3, 0, large / 2, 4, false},

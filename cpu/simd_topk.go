@@ -10,7 +10,8 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// bindTopK gives threads rows, or parts of few long ones.
+// bindTopK returns a function that divides rows among the threads, or, if there are few long rows, parts
+// of rows.
 func bindTopK(u *source.Unit) goFunc {
 	typ := typeNumber(u, "T")
 	size := typeSize(typ)
@@ -44,10 +45,10 @@ func bindTopK(u *source.Unit) goFunc {
 	}
 }
 
-// topLong chooses among the k smallest of each part of a row. Candidates lie in the
-// order of the row where they are equal, so that their places decide as the row's do.
+// topLong finds the k smallest elements of each part of a row, and then the k smallest of these. Equal
+// elements stay in the order of the row, so that ties are decided as in the whole row.
 func (c *call) topLong(typ uint64, n, k int, in, values, places uint64, chosen []uint32) error {
-	// The fewer parts, the fewer elements go through a heap. The last takes the rest.
+	// With fewer parts, fewer elements pass through a heap. The last part gets the remainder.
 	length := max(longRow, n/(4*c.device.threads))
 	size, parts, set := typeSize(typ), n/length, c.device.simd
 	room, err := c.device.scratch.take(int64(parts*k*(size+4+16)) + 128)

@@ -1,6 +1,6 @@
 package cpu
 
-// The in-order queue: what a program calls. worker.go is the other end.
+// The in-order queue: the calls that put work into it. worker.go has the goroutine that does the work.
 
 import (
 	"context"
@@ -16,8 +16,8 @@ const (
 	// inlineBytes is the size up to which an idle stream fills and copies at
 	// once: that is faster than waking a worker.
 	inlineBytes = 64 << 10
-	// stageBytes is the size up to which an upload to a busy stream is copied
-	// aside; a larger one waits for its turn.
+	// stageBytes is the size up to which an upload to a busy stream copies the data to other
+	// memory and returns; a larger upload blocks until its turn.
 	stageBytes = 256 << 10
 )
 
@@ -25,15 +25,15 @@ const (
 // works on it. An idle stream costs no goroutine.
 type stream struct {
 	device *device
-	drain  func() // s.work, made once: starting it allocates nothing
+	drain  func() // s.work as a func value, so that starting it allocates nothing
 
-	done    atomic.Uint64 // operations that are over, dropped ones included
+	done    atomic.Uint64 // number of operations that are done or dropped
 	waiting atomic.Int32  // len(waiters)
 	failure atomic.Pointer[failure]
 
 	mu       sync.Mutex
-	pending  []op // accepted and not yet taken by the worker
-	spare    []op // the worker's last batch, empty, for its memory
+	pending  []op // accepted, but not yet taken by the worker
+	spare    []op // the worker's last batch, emptied, to reuse its memory
 	working  bool
 	queued   uint64 // operations accepted
 	waiters  []*waiter
@@ -43,13 +43,13 @@ type stream struct {
 
 var _ driver.Stream = (*stream)(nil)
 
-// failure is why a stream refuses work, and at which operation that began.
+// failure is the error of a failed stream, and the number of the operation that failed.
 type failure struct {
 	err error
 	at  uint64
 }
 
-// waiter waits for done to reach seq.
+// waiter is a goroutine that waits for done to reach seq.
 type waiter struct {
 	seq uint64
 	ch  chan struct{} // holds one
@@ -63,7 +63,7 @@ func newStream(d *device) *stream {
 	return s
 }
 
-// refuse returns why the stream takes no work. The caller holds mu.
+// refuse returns the reason why the stream takes no work, or nil. The caller holds mu.
 func (s *stream) refuse() error {
 	if s.closed {
 		return s.opError("stream", driver.ErrClosed)
@@ -86,7 +86,7 @@ func (s *stream) ready() (idle bool, err error) {
 	return !s.working, s.refuse()
 }
 
-// push queues an operation and starts a worker where none runs.
+// push queues an operation, and starts a worker if none runs.
 func (s *stream) push(o op) error {
 	s.mu.Lock()
 	if err := s.refuse(); err != nil {
@@ -227,8 +227,8 @@ func (s *stream) Record(timing bool) (driver.Event, error) {
 	return e, nil
 }
 
-// Wait implements driver.Stream. An event of a failed stream makes this one fail
-// too: what was to come before its next work did not happen.
+// Wait implements driver.Stream. If the stream of the event has failed, this stream fails
+// too, because the work that was to be done before its own was not done.
 func (s *stream) Wait(other driver.Event) error {
 	e, ok := other.(*event)
 	if !ok || e.stream.device != s.device {
@@ -241,7 +241,7 @@ func (s *stream) Wait(other driver.Event) error {
 		return s.opError("wait", driver.ErrClosed)
 	}
 	if reached, err := e.Done(); e.stream == s || reached && err == nil {
-		return nil // later work of s comes after it already
+		return nil // later work of s runs after it anyway
 	}
 	return s.push(op{kind: opWait, event: e})
 }
@@ -275,8 +275,8 @@ func (s *stream) Err() error {
 	return f.err
 }
 
-// Close implements driver.Stream. It returns the failure of the stream where no
-// call has returned it before, so that none goes unseen.
+// Close implements driver.Stream. It returns the failure of the stream if no
+// call has returned it before, so that no failure stays unreported.
 func (s *stream) Close() error {
 	s.mu.Lock()
 	if s.closed {

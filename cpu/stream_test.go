@@ -55,13 +55,13 @@ func TestTransfersBehindALaunch(t *testing.T) {
 
 	src := []byte{1, 2, 3, 4, 5, 6, 7, 8}
 	require.NoError(t, s.Upload(ctx, a, src), "a small upload to a busy stream is staged")
-	clear(src) // the caller's again
+	clear(src) // the caller may change it again
 	require.NoError(t, s.Copy(b, a))
 	require.NoError(t, s.Fill(driver.Memory{Handle: a.Handle, Offset: 4, Size: 4}, []byte{9, 8}))
 
 	expired, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
 	defer cancel()
-	require.ErrorIs(t, s.Upload(expired, big, make([]byte, 2*stageBytes)), context.DeadlineExceeded, "a large upload waits, and ctx ends that")
+	require.ErrorIs(t, s.Upload(expired, big, make([]byte, 2*stageBytes)), context.DeadlineExceeded, "ctx ends the wait of a large upload")
 	out := make([]byte, 8)
 	require.ErrorIs(t, s.Download(expired, out, a), context.DeadlineExceeded)
 	require.ErrorIs(t, s.Sync(expired), context.DeadlineExceeded)
@@ -168,7 +168,7 @@ func TestGoexitFailsTheStream(t *testing.T) {
 	require.ErrorIs(t, s.Sync(background(t)), errGoexit)
 }
 
-// ignoreFailed lets a launch be refused by a failure that has come already.
+// ignoreFailed accepts the error of a launch that is refused because the stream has failed before.
 func ignoreFailed(err error) error {
 	if errors.Is(err, driver.ErrLaunch) {
 		return nil

@@ -1,6 +1,6 @@
 package cpu
 
-// What the operating system says about the machine.
+// The name, features and memory of the machine, as the operating system reports them.
 
 import (
 	"fmt"
@@ -11,10 +11,10 @@ import (
 	"github.com/klauspost/cpuid/v2"
 )
 
-// address returns where a slice starts, as a number.
+// address returns the address of a slice as a number.
 func address(b []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }
 
-// cpuName is the processor's own name for itself, or else the architecture.
+// cpuName returns the processor's brand name, or the architecture if it has none.
 func cpuName() string {
 	if name := strings.Join(strings.Fields(cpuid.CPU.BrandName), " "); name != "" {
 		return name
@@ -35,7 +35,7 @@ func cpuVendor() string {
 	return ""
 }
 
-// usefulFeatures are the instruction sets worth a word in Info.Arch, widest last.
+// usefulFeatures are the instruction sets that Info.Arch names, widest last.
 var usefulFeatures = []cpuid.FeatureID{
 	cpuid.SSE42, cpuid.AVX, cpuid.F16C, cpuid.FMA3, cpuid.AVX2, cpuid.AVXVNNI,
 	cpuid.AVX512F, cpuid.AVX512DQ, cpuid.AVX512BW, cpuid.AVX512VL, cpuid.AVX512VNNI, cpuid.AVX512BF16, cpuid.AVX512FP16,
@@ -43,7 +43,7 @@ var usefulFeatures = []cpuid.FeatureID{
 	cpuid.ASIMD, cpuid.FPHP, cpuid.ASIMDHP, cpuid.ASIMDDP, cpuid.SVE,
 }
 
-// cpuArch reads "amd64 avx2 fma3 avx512f".
+// cpuArch returns the architecture and its instruction sets, such as "amd64 avx2 fma3 avx512f".
 func cpuArch() string {
 	words := []string{goruntime.GOARCH}
 	for _, f := range usefulFeatures {
@@ -54,14 +54,14 @@ func cpuArch() string {
 	return strings.Join(words, " ")
 }
 
-// cpuFeatures names everything that -march=native can depend on.
+// cpuFeatures returns all properties of the processor on which the output of -march=native can depend.
 func cpuFeatures() string {
 	return fmt.Sprintf("%s %s %d.%d.%d %s", goruntime.GOOS+"/"+goruntime.GOARCH, cpuVendor(),
 		cpuid.CPU.Family, cpuid.CPU.Model, cpuid.CPU.Stepping, strings.Join(cpuid.CPU.FeatureSet(), ","))
 }
 
-// targetFeatures names what compiled code can depend on: every instruction set, as
-// -march=native uses what is there, but not the model, for which code is only tuned.
+// targetFeatures returns the properties of the processor that compiled code can require: all
+// instruction sets, as -march=native uses them, but not the model, for which code is only tuned.
 func targetFeatures() string {
 	return goruntime.GOOS + "/" + goruntime.GOARCH + " " + strings.Join(cpuid.CPU.FeatureSet(), ",")
 }

@@ -1,7 +1,7 @@
 package cpu
 
-// macOS: sysctl. The memory that is left is not one number there, so it stays
-// unknown.
+// The memory of the machine on macOS, by sysctl. macOS has no single number for the available
+// memory, so that it is unknown.
 
 import "golang.org/x/sys/unix"
 

@@ -1,6 +1,6 @@
 package cpu
 
-// Linux: /proc.
+// The memory and processor of the machine on Linux, from /proc.
 
 import (
 	"bufio"
@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// systemMemory returns the bytes that the machine has and those that a program
-// could still get, 0 where unknown.
+// systemMemory returns the bytes of memory of the machine, and those that a program can still
+// allocate; 0 means unknown.
 func systemMemory() (total, available int64) {
 	text, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
@@ -21,7 +21,7 @@ func systemMemory() (total, available int64) {
 	return meminfo(text, "MemTotal:"), meminfo(text, "MemAvailable:")
 }
 
-// meminfo reads one line "MemTotal:  16374020 kB".
+// meminfo returns the bytes in a line of /proc/meminfo such as "MemTotal:  16374020 kB".
 func meminfo(text []byte, name string) int64 {
 	for line := range bytes.Lines(text) {
 		rest, ok := bytes.CutPrefix(line, []byte(name))
@@ -58,5 +58,5 @@ func systemCPUName() string {
 	return ""
 }
 
-// adviseHuge asks for huge pages; that it is refused changes nothing but speed.
+// adviseHuge requests huge pages. A failure only makes access slower, so it is ignored.
 func adviseHuge(b []byte) { _ = unix.Madvise(b, unix.MADV_HUGEPAGE) }

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The figures of the device are those of the operating system.
+// TestInfoIsTheSystems checks that the device reports the figures of the operating system.
 func TestInfoIsTheSystems(t *testing.T) {
 	text, err := os.ReadFile("/proc/meminfo")
 	require.NoError(t, err)

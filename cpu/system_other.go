@@ -2,7 +2,7 @@
 
 package cpu
 
-// Systems whose figures are not read here: unknown stays zero.
+// Other systems, on which the memory is unknown.
 
 func systemMemory() (total, available int64) { return 0, 0 }
 

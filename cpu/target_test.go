@@ -10,12 +10,12 @@ import (
 
 var _ driver.Targeter = (*device)(nil)
 
-// What is compiled here runs wherever the target is the same: nothing of the
-// compiler is in it, and it needs none.
+// TestTargetIsNotTheCompilers checks that Target needs no compiler and does not depend on one: compiled
+// programs run on all machines with the same target.
 func TestTargetIsNotTheCompilers(t *testing.T) {
 	d := openDevice(t)
 	before := d.Target()
-	assert.Contains(t, before, "-ffp-contract=off", "what results mean is part of it")
+	assert.Contains(t, before, "-ffp-contract=off", "options that change results are part of the target")
 	t.Setenv("CXX", "/no/such/compiler")
 	assert.Equal(t, before, d.Target())
 	_, err := d.Identity(background(t))

@@ -30,18 +30,18 @@ import (
 // toolchain is a compiler that was found.
 type toolchain struct {
 	path    string   // of the program
-	args    []string // that come first: what CXX holds besides the program
-	version string   // what it says about itself
+	args    []string // its first arguments, from CXX
+	version string   // the first line that --version prints
 }
 
-// maxLog bounds what is kept of a compiler's output.
+// maxLog is the largest number of bytes that are kept of a compiler's output.
 const maxLog = 4 << 20
 
-// waitDelay is how long a killed compiler's pipes may stay open.
+// waitDelay is the time for which the pipes of a killed compiler may stay open.
 const waitDelay = 2 * time.Second
 
-// found remembers the last toolchain by what it depends on, as asking a compiler
-// for its version costs a process.
+// found caches the last toolchain with the variables that determined it, because a query
+// of a compiler's version starts a process.
 var found struct {
 	sync.Mutex
 	key       string
@@ -57,8 +57,8 @@ func (d *device) toolchain(ctx context.Context) (*toolchain, error) {
 	return c, err
 }
 
-// findToolchain looks for CXX, or else c++, g++ and clang++. What CXX names and
-// is not there is an error: another compiler in its place would be a surprise.
+// findToolchain looks for the compiler in CXX, or if that is empty, for c++, g++ and clang++. If
+// CXX names a program that does not exist, no other compiler is tried, and the error says so.
 func findToolchain(ctx context.Context) (c *toolchain, tried []string, err error) {
 	candidates := [][]string{{"c++"}, {"g++"}, {"clang++"}}
 	if cxx := strings.Fields(os.Getenv("CXX")); len(cxx) > 0 {
@@ -111,7 +111,7 @@ func (c *toolchain) identify(ctx context.Context) error {
 	lines := strings.SplitN(strings.TrimSpace(out), "\n", 3)
 	c.version = strings.Join(lines[:min(len(lines), 2)], "\n")
 	if c.version == "" {
-		return errors.New("--version says nothing")
+		return errors.New("--version prints nothing")
 	}
 	found.Lock()
 	defer found.Unlock()
@@ -124,7 +124,7 @@ func firstLine(s string) string {
 	return line
 }
 
-// flags are all options of a build but those of the program itself.
+// flags returns all options of a build except those of the program itself.
 func (c *toolchain) flags() []string {
 	flags := append(slices.Clone(c.args), hostFlags...)
 	if f := archFlag(); f != "" {
@@ -133,9 +133,9 @@ func (c *toolchain) flags() []string {
 	if strings.Contains(c.version, "clang") {
 		flags = append(flags, "-ferror-limit=50")
 	} else {
-		// A unique symbol would keep a library loaded after it was closed.
-		// A loop over items is vectorized under the condition that its buffers do not
-		// overlap; by itself GCC gives up on more than ten pairs.
+		// GNU's unique symbols would keep a library loaded after it was closed.
+		// A loop over items is vectorized with run-time checks that its buffers do not overlap; by
+		// default GCC does not vectorize if more than ten pairs need such a check.
 		flags = append(flags, "-fmax-errors=50", "-fno-gnu-unique", "--param=vect-max-version-for-alias-checks=64")
 		if goruntime.GOARCH == "amd64" {
 			// GCC 12 picks wrong lanes in 512-bit permutations, and folds constant
@@ -151,10 +151,10 @@ func (c *toolchain) flags() []string {
 	return flags
 }
 
-// build compiles text and returns the shared object and what the compiler said.
-// The error is errBuild when the compiler refused the text.
+// build compiles text and returns the shared object and the output of the compiler.
+// The error is errBuild if the compiler rejected the text.
 func (c *toolchain) build(ctx context.Context, text string, options []string) (object []byte, log string, err error) {
-	// What is read back here is run: nobody else may exchange the directory meanwhile.
+	// The object that is read back will be run, so no other user may be able to replace the directory.
 	dir, err := file.TempDir(buildPrefix)
 	if err != nil {
 		return nil, "", err
@@ -182,8 +182,8 @@ func (c *toolchain) build(ctx context.Context, text string, options []string) (o
 	return object, log, err
 }
 
-// A process that was killed while it compiled leaves its directory behind. The
-// next one to compile removes what is too old to be in use.
+// A process that is killed while it compiles leaves its build directory behind. The next process that
+// compiles removes directories that are too old to be in use.
 const (
 	buildPrefix = "concord-build-"
 	staleAfter  = time.Hour
@@ -191,9 +191,9 @@ const (
 
 var sweepOnce sync.Once
 
-// sweep removes build directories of this user that were last changed before then.
+// sweep removes the build directories of this user that were last changed before the time then.
 func sweep(tmp string, then time.Time) {
-	entries, _ := os.ReadDir(tmp) // what cannot be read is not ours to clean
+	entries, _ := os.ReadDir(tmp) // a directory that cannot be read is not cleaned
 	for _, e := range entries {
 		if !e.IsDir() || !strings.HasPrefix(e.Name(), buildPrefix) {
 			continue
@@ -208,11 +208,11 @@ func sweep(tmp string, then time.Time) {
 	}
 }
 
-// passed are the variables of the environment that a compiler needs to find its
-// own parts; nothing else of ours is its business.
+// passed are the environment variables that are passed to the compiler, which needs them to find
+// its own parts.
 var passed = []string{"PATH", "HOME", "LD_LIBRARY_PATH", "SDKROOT", "DEVELOPER_DIR", "MACOSX_DEPLOYMENT_TARGET"}
 
-// run runs the compiler and returns what it printed.
+// run runs the compiler and returns its output.
 func (c *toolchain) run(ctx context.Context, dir string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, c.path, args...)
 	cmd.Dir = dir
@@ -223,11 +223,11 @@ func (c *toolchain) run(ctx context.Context, dir string, args ...string) (string
 		}
 	}
 	if dir != "" {
-		cmd.Env = append(cmd.Env, "TMPDIR="+dir) // a killed compiler leaves its files there
+		cmd.Env = append(cmd.Env, "TMPDIR="+dir) // so that the files of a killed compiler are removed, too
 	}
 	out := &limited{left: maxLog}
 	cmd.Stdout, cmd.Stderr = out, out
-	// The driver of a compiler starts others; killing the group ends them all.
+	// A compiler driver starts other processes; killing the process group ends them all.
 	cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
 	cmd.WaitDelay = waitDelay
@@ -238,9 +238,9 @@ func (c *toolchain) run(ctx context.Context, dir string, args ...string) (string
 	return out.kept.String(), err
 }
 
-// limited keeps the beginning of what is written to it.
+// limited is a writer that keeps the beginning of its input.
 type limited struct {
-	kept bytes.Buffer // a field: embedded, its ReadFrom would get round Write
+	kept bytes.Buffer // not embedded, because io.Copy would then call its ReadFrom instead of Write
 	left int
 }
 
@@ -251,7 +251,7 @@ func (l *limited) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// probeCompiler says what discovery found.
+// probeCompiler returns the version of the compiler, and the attempts to find it.
 func probeCompiler(ctx context.Context) (version string, tried []string) {
 	c, tried, err := findToolchain(ctx)
 	if err != nil {

@@ -2,7 +2,7 @@
 
 package cpu
 
-// The host's C++ compiler: found, run, refused, killed.
+// Tests of finding the host's C++ compiler, running it, and its failures.
 
 import (
 	"context"
@@ -20,8 +20,8 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// A program that parses and that the C++ compiler refuses: the way there is a
-// deliberately wrong option.
+// TestBuildError checks the error of a program that parses but that the C++ compiler rejects, because
+// of a wrong option.
 func TestBuildError(t *testing.T) {
 	d := openDevice(t)
 	needCompiler(t)
@@ -45,7 +45,7 @@ func TestBuildError(t *testing.T) {
 	require.ErrorIs(t, err, driver.ErrInvalidArgument)
 	_, err = d.Compile(background(t), u, []string{"-cl-mad-enable", "-cl-std=CL1.2", "-cl-fast-relaxed-math", "-cl-opt-disable",
 		"-cl-unsafe-math-optimizations", "-cl-finite-math-only", "-cl-no-signed-zeros", "-ffast-math", "-Ofast", "-g", "-O1"})
-	require.NoError(t, err, "a failed compile changes nothing")
+	require.NoError(t, err, "the device works after a failed compilation")
 }
 
 func TestNoCompiler(t *testing.T) {
@@ -96,7 +96,7 @@ func TestCompileEndsWithItsContext(t *testing.T) {
 	d := openDevice(t)
 	u := parse(t, saxpyText)
 	pids := filepath.Join(t.TempDir(), "pids")
-	// The child stands for what a compiler starts; it holds the pipes open.
+	// The child takes the place of a process that a compiler starts; it holds the pipes open.
 	fakeCompiler(t, "sleep 60 & echo $$ $! > "+pids+".new; mv "+pids+".new "+pids+"; wait")
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
@@ -123,7 +123,7 @@ func TestCompileEndsWithItsContext(t *testing.T) {
 	assert.Empty(t, left, "temporary files are left")
 }
 
-// running reports whether a process is there and no zombie.
+// running reports whether a process exists and is not a zombie.
 func running(pid string) bool {
 	stat, err := os.ReadFile("/proc/" + pid + "/stat")
 	if err != nil {

@@ -1,7 +1,7 @@
 package cpu
 
-// The working end of a stream: operations, the goroutine that runs them, and
-// those who wait for it.
+// The operations of a stream, the goroutine that runs them, and the notification of goroutines that
+// wait for them.
 
 import (
 	"context"
@@ -26,27 +26,27 @@ const (
 // op is one queued operation.
 type op struct {
 	kind     opKind
-	size     uint8 // of the pattern
+	size     uint8 // bytes of the pattern
 	pattern  [8]byte
 	dst, src []byte
-	stage    *[]byte // memory behind src that goes back to the pool
+	stage    *[]byte // the memory of src, which goes back to the pool
 	launch   *launch
 	event    *event
 }
 
-// heavy tells whether o is work that needs a place among the device's workers.
+// heavy reports whether o needs a place among the device's workers.
 func (o *op) heavy() bool { return o.kind == opLaunch || len(o.dst) > inlineBytes }
 
-// runHeld runs o with a place where it needs one.
+// runHeld runs o, with a place if it needs one.
 func (o *op) runHeld(w *workers) error {
 	if o.heavy() {
 		w.enter()
-		defer w.leave() // also where a Go kernel ends the goroutine
+		defer w.leave() // deferred, because a Go kernel may end the goroutine
 	}
 	return o.run()
 }
 
-// run does the work of o.
+// run performs the operation.
 func (o *op) run() error {
 	switch o.kind {
 	case opCopy:
@@ -66,7 +66,7 @@ func (o *op) run() error {
 	return nil
 }
 
-// drop releases what o holds.
+// drop releases the launch, event or memory that o refers to.
 func (o *op) drop() {
 	if o.launch != nil {
 		o.launch.done()
@@ -77,7 +77,7 @@ func (o *op) drop() {
 	*o = op{}
 }
 
-// fill repeats pattern over dst by doubling what is filled.
+// fill repeats pattern over dst, by doubling the filled part.
 func fill(dst, pattern []byte) {
 	for n := copy(dst, pattern); n > 0 && n < len(dst); n *= 2 {
 		copy(dst[n:], dst[:n])
@@ -95,7 +95,7 @@ func takeStage(n int) *[]byte {
 	return b
 }
 
-// work runs what is queued and returns when nothing is.
+// work runs queued operations and returns when the queue is empty.
 func (s *stream) work() {
 	s.mu.Lock()
 	for len(s.pending) > 0 && s.failure.Load() == nil {
@@ -104,7 +104,7 @@ func (s *stream) work() {
 		s.mu.Unlock()
 		s.runBatch(batch)
 		s.mu.Lock()
-		if cap(batch) <= 1024 { // one long queue is no reason to keep its memory
+		if cap(batch) <= 1024 { // the memory of a long queue is not kept
 			s.spare = batch[:0]
 		}
 	}
@@ -118,7 +118,7 @@ func (s *stream) runBatch(batch []op) {
 	whole := false
 	defer func() {
 		if !whole && batch[i].launch != nil {
-			// A Go kernel ended this goroutine, which cannot be stopped.
+			// A Go kernel called runtime.Goexit, and this goroutine cannot continue.
 			s.fail(batch[i].launch.failed("", fmt.Errorf("%w: %w", driver.ErrLaunch, errGoexit)), seq+1)
 			dropAll(batch[i:])
 			s.finish()
@@ -144,15 +144,15 @@ func dropAll(ops []op) {
 	}
 }
 
-// fail makes err the stream's answer from operation at on.
+// fail makes err the result of the stream's operations from operation at on.
 func (s *stream) fail(err error, at uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failure.Store(&failure{err, at})
 }
 
-// finish is the end of a failed stream's work: what is still queued is dropped,
-// and whoever waits is told.
+// finish ends the work of a failed stream: it drops the operations that are still queued and notifies
+// the waiters.
 func (s *stream) finish() {
 	s.mu.Lock()
 	dropAll(s.pending)
@@ -162,7 +162,7 @@ func (s *stream) finish() {
 	s.reach(seq)
 }
 
-// reach says that operation seq and all before it are over.
+// reach records that operation seq and all before it are done, and notifies the waiters.
 func (s *stream) reach(seq uint64) {
 	s.done.Store(seq)
 	if s.waiting.Load() == 0 {
@@ -180,7 +180,7 @@ func (s *stream) reach(seq uint64) {
 	s.waiting.Store(int32(len(s.waiters)))
 }
 
-// await waits until operation seq is over.
+// await waits until operation seq is done or ctx is.
 func (s *stream) await(ctx context.Context, seq uint64) error {
 	if s.done.Load() >= seq {
 		return nil
@@ -190,8 +190,8 @@ func (s *stream) await(ctx context.Context, seq uint64) error {
 	s.mu.Lock()
 	s.waiters = append(s.waiters, w)
 	s.waiting.Store(int32(len(s.waiters)))
-	// The worker stores done and then loads waiting; here it is the other way
-	// round, so one of the two sees the other.
+	// The worker stores done and then loads waiting, and this function stores waiting and then loads
+	// done, so that at least one of the two sees the other's store.
 	if s.done.Load() >= seq {
 		s.remove(w)
 		s.mu.Unlock()
@@ -207,14 +207,14 @@ func (s *stream) await(ctx context.Context, seq uint64) error {
 	}
 	s.mu.Lock()
 	if !s.remove(w) {
-		<-w.ch // told at the same time
+		<-w.ch // the worker is notifying this waiter at the same time
 	}
 	s.mu.Unlock()
 	waiterPool.Put(w)
 	return ctx.Err()
 }
 
-// remove takes w off the list and reports whether it was there. The caller holds
+// remove removes w from the list and reports whether it was in it. The caller holds
 // mu.
 func (s *stream) remove(w *waiter) bool {
 	i := slices.Index(s.waiters, w)
@@ -226,7 +226,7 @@ func (s *stream) remove(w *waiter) bool {
 	return true
 }
 
-// errorAt returns the failure of the stream if it came at operation seq or before.
+// errorAt returns the failure of the stream if operation seq or one before it failed.
 func (s *stream) errorAt(seq uint64) error {
 	if f := s.failure.Load(); f != nil && f.at <= seq {
 		return f.err

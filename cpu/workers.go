@@ -1,17 +1,17 @@
 package cpu
 
-// The threads of a device, shared by everything that runs on it: launches of compiled
-// programs, native kernels and large copies, of all streams. Whoever runs holds a
-// place, and there are as many places as the device has threads. A place that becomes
-// free goes to the launch that has waited longest for its first, or else to a running
-// one that could use another. Nobody spins: a worker without work is no goroutine.
+// The threads of a device, which all its work shares: launches of compiled programs, native
+// kernels and large copies, of all streams. A goroutine holds a place while it
+// works, and there are as many places as the device has threads. A place that becomes
+// free goes to the launch that has waited longest for its first place, or, if none waits, to a running
+// launch that can use another one. No goroutine spins or idles: a helper ends when there is no work.
 
 import (
 	"sync"
 	"sync/atomic"
 )
 
-// workers hands out the places of one device.
+// workers distributes the places of one device.
 type workers struct {
 	crowded int32 // launches that wait for a place; read without mu between chunks, by C too
 
@@ -19,14 +19,14 @@ type workers struct {
 	limit   int
 	running int
 	waiting []chan struct{}
-	open    []*share // those that could use more places, the longest-unserved first
+	open    []*share // work that can use more places; first the one that got a place longest ago
 }
 
-// share is work that several places can have a part in. The launch that owns it holds
-// one; the others are its helpers.
+// share is work that several goroutines can do together. The launch that owns it holds one
+// place; the other goroutines are its helpers.
 type share struct {
-	most    int         // helpers at a time
-	help    func() bool // takes part until nothing is left (false) or the place is wanted elsewhere
+	most    int         // largest number of helpers at a time
+	help    func() bool // works until nothing is left (false) or until a launch waits for a place (true)
 	helpers int
 	open    bool
 	out     sync.WaitGroup
@@ -57,8 +57,8 @@ func (w *workers) leave() {
 	w.mu.Unlock()
 }
 
-// yield lets the launch that has waited longest go first, and waits for a place as if
-// the caller had just come.
+// yield gives the caller's place to the launch that has waited longest, if one waits, and waits for
+// another place behind all that wait.
 func (w *workers) yield() {
 	if atomic.LoadInt32(&w.crowded) == 0 {
 		return
@@ -77,7 +77,7 @@ func (w *workers) yield() {
 	turns.Put(turn)
 }
 
-// pass hands a place on. The caller holds mu.
+// pass gives a place to a waiting launch, or makes it free. The caller holds mu.
 func (w *workers) pass() {
 	if len(w.waiting) > 0 {
 		turn := w.waiting[0]
@@ -111,8 +111,8 @@ func (w *workers) assign() {
 	}
 }
 
-// assist is a helper's life. A panic of a kernel is the kernel's affair: help does not
-// let it out, but it may end the goroutine.
+// assist is the goroutine of a helper. help recovers the panics of kernels, but a kernel may end the
+// goroutine by runtime.Goexit.
 func (w *workers) assist(s *share) {
 	defer s.out.Done()
 	more := false
@@ -128,7 +128,7 @@ func (w *workers) assist(s *share) {
 	more = s.help()
 }
 
-// offer lets others help with s, which the caller works on.
+// offer lets helpers work on s, on which the caller works itself.
 func (w *workers) offer(s *share) {
 	w.mu.Lock()
 	s.open = true
@@ -137,7 +137,7 @@ func (w *workers) offer(s *share) {
 	w.mu.Unlock()
 }
 
-// settle ends s and returns when no helper works on it any more.
+// settle ends the offer of s and returns when no helper works on it any more.
 func (w *workers) settle(s *share) {
 	w.mu.Lock()
 	w.drop(s)
@@ -145,7 +145,7 @@ func (w *workers) settle(s *share) {
 	s.out.Wait()
 }
 
-// drop takes s off the list. The caller holds mu.
+// drop removes s from the list. The caller holds mu.
 func (w *workers) drop(s *share) {
 	if !s.open {
 		return

@@ -19,7 +19,7 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// gauge counts who is inside, and remembers the most.
+// gauge counts the goroutines between enter and leave, and keeps the largest count.
 type gauge struct{ now, most int32 }
 
 func (g *gauge) enter() {
@@ -34,8 +34,8 @@ func (g *gauge) enter() {
 
 func (g *gauge) leave() { atomic.AddInt32(&g.now, -1) }
 
-// Places are never more than the limit, nobody who waits is forgotten, and all are
-// back at the end.
+// TestWorkersModel checks that no more places are in use than there are, that every launch that waits gets
+// one, and that all are free at the end.
 func TestWorkersModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := &workers{limit: rapid.IntRange(1, 4).Draw(rt, "limit")}
@@ -95,7 +95,7 @@ kernel void stay(global int *g, int rounds) {
 }
 `
 
-// Native and compiled kernels of many streams share the places.
+// TestWorkersAreShared checks that native and compiled kernels of many streams share the places.
 func TestWorkersAreShared(t *testing.T) {
 	d := openDevice(t)
 	k := loadKernel(t, d, gaugeText, "stay")
@@ -140,7 +140,8 @@ func TestWorkersAreShared(t *testing.T) {
 	}, 10*1e9, 1e6, "every place is free again")
 }
 
-// Where the launch's own goroutine ends early, its helpers have ended before.
+// TestWorkersSettleAfterGoexit checks that no helper runs any more after the goroutine of a launch has
+// ended early.
 func TestWorkersSettleAfterGoexit(t *testing.T) {
 	d := openThreads(t, 3)
 	var inside atomic.Int32
@@ -162,7 +163,7 @@ func TestWorkersSettleAfterGoexit(t *testing.T) {
 	assert.Zero(t, inside.Load(), "a helper still runs")
 }
 
-// A short launch does not wait for the end of long ones.
+// TestWorkersAreFair checks that a short launch does not wait for the end of long ones.
 func TestWorkersAreFair(t *testing.T) {
 	d := openDevice(t)
 	k := loadKernel(t, d, gaugeText, "stay")
@@ -183,11 +184,11 @@ func TestWorkersAreFair(t *testing.T) {
 	for _, s := range long {
 		assert.Zero(t, s.done.Load(), "a launch of seconds is over")
 	}
-	require.NoError(t, d.Close(), "it ends the others between two groups")
+	require.NoError(t, d.Close(), "closing ends the other launches between two groups")
 }
 
-// TestProductsYield: a large product gives a place to a launch that waits for one, and so
-// do others that are one kernel in C. Where it was over before that came, it is tried again.
+// TestProductsYield checks that a large product gives a place to a launch that waits for one, and so do
+// other kernels in C. If the product ends before the launch comes, the test tries again.
 func TestProductsYield(t *testing.T) {
 	f := newFence(t, 1)
 	const n, rows, many, dim = 1500, 30000, 64, 512
@@ -198,7 +199,7 @@ func TestProductsYield(t *testing.T) {
 		require.NoError(t, err)
 		d := opened.(*device)
 		if d.simd == nil {
-			t.Skip("products in Go have small parts")
+			t.Skip("the Go kernels yield between small ranges anyway")
 		}
 		for what, launch := range map[string]func() error{
 			"gemm": func() error {
@@ -226,7 +227,7 @@ func TestProductsYield(t *testing.T) {
 	}
 }
 
-// launchYields enters d while it computes, and reports whether it was let in before the end.
+// launchYields waits for a place of d while run computes, and reports whether it got one before the end.
 func launchYields(t *testing.T, d *device, run func() error) bool {
 	var over atomic.Bool
 	var launch sync.WaitGroup

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// compiler returns $CC or the first C compiler that is here, or skips.
+// compiler returns $CC or the first C compiler that is installed, or skips the test.
 func compiler(t *testing.T) string {
 	t.Helper()
 	for _, cc := range []string{os.Getenv("CC"), "gcc", "cc", "clang"} {
@@ -46,7 +46,7 @@ func buildFrom(t *testing.T, cc, source string, flags ...string) string {
 	return bin
 }
 
-// run runs a test program, with a limit: what hangs is a failure.
+// run runs a test program with a time limit, so that a program that hangs fails.
 func run(t *testing.T, bin string, args ...string) {
 	t.Helper()
 	cmd := exec.Command(bin, args...)
@@ -63,8 +63,8 @@ func TestHost(t *testing.T) {
 	}
 }
 
-// The other ways to build it: ucontext instead of assembly, the address
-// sanitizer, the other compiler.
+// TestHostVariants tests the executor in its other builds: with ucontext instead of assembly, with
+// the address sanitizer, with the other compiler.
 func TestHostVariants(t *testing.T) {
 	if testing.Short() {
 		t.Skip("several compilations")
@@ -89,7 +89,7 @@ func TestHostVariants(t *testing.T) {
 	}
 }
 
-// The executor inside a Go program, with Go's signal handlers behind its own.
+// TestHostInGo runs the executor in a Go program, where its signal handlers pass signals on to Go's.
 func TestHostInGo(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds a Go program")
@@ -103,7 +103,7 @@ func TestHostInGo(t *testing.T) {
 	run(t, bin)
 }
 
-// The embedded files are what a forwarder's build depends on.
+// TestFiles checks that every file that host/host.c includes is embedded.
 func TestFiles(t *testing.T) {
 	b, err := Files.ReadFile("host/host.c")
 	require.NoError(t, err)

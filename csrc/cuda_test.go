@@ -8,8 +8,8 @@ import (
 	"github.com/concord-compute/concord/tests/sim"
 )
 
-// The shim for NVIDIA over the simulated libraries: every entry, what an old driver
-// lacks, and each of the vendor's calls failing once, after which nothing is alive.
+// TestSimulatedCUDA runs the CUDA shim on simulated libraries: every entry, a driver
+// without the newer functions, and a failure of each call into the library, after which no object may be left.
 func TestSimulatedCUDA(t *testing.T) {
 	if goruntime.GOOS != "linux" {
 		t.Skip("CUDA runs on Linux")

@@ -1,46 +1,45 @@
-// shim.h is the contract between Concord's Go side and one vendor's API: a table of functions that
-// each vendor's shim fills (csrc/cuda, csrc/rocm, csrc/metal) and internal/cgo calls. It includes
-// nothing but stdint.h.
+// shim.h is the interface between Concord's Go code and one vendor's API: a table of functions that
+// each vendor's shim (csrc/cuda, csrc/rocm, csrc/metal) implements and internal/cgo calls. It
+// includes only stdint.h.
 //
 // Rules for every entry
-//  - It makes its own device current first, in the same call: the caller may be on any thread.
-//  - It returns CS_OK or another CS_* status; then *err, which the caller owns, says what happened
-//    in the vendor's words. *err is written only on failure. Outputs are written only on success.
-//  - It never calls back, never aborts, never keeps a pointer that it was given (sources, options,
-//    arguments and host memory of a copy are the caller's again on return).
-//  - A vendor fills every entry before the optional ones, which internal/cgo checks. It may leave
-//    an optional one NULL, and of some of them all together, which internal/cgo checks too; one that
-//    is there can return CS_UNSUPPORTED where this driver lacks it.
-//  - Entries that queue return at once unless they say that they block.
-//  - Objects of one library never meet those of another. A stream is used by one thread at a time,
-//    except for stream_sync, stream_query, and event calls; everything else is safe for threads.
+//  - It makes its own device current first, in the same call, since the caller may be on any thread.
+//  - It returns CS_OK or another CS_* status, and in the latter case writes the vendor's error to *err,
+//    which the caller owns. *err is written only on failure. Outputs are written only on success.
+//  - It never calls back, never aborts, and never keeps a pointer that it was given (after it returns, the
+//    caller may change or free sources, options, arguments and host memory of a copy).
+//  - A vendor implements every entry before the optional ones, which internal/cgo checks. An optional
+//    entry may be NULL; one that is not returns CS_UNSUPPORTED if the installed driver lacks it.
+//  - Entries that queue work return at once, unless their comments say that they block.
+//  - Objects of one library are not passed to another. A stream is used by one thread at a time,
+//    except for stream_sync, stream_query, and event calls; all other entries may be called concurrently.
 
 #ifndef CONCORD_SHIM_H
 #define CONCORD_SHIM_H
 
 #include <stdint.h>
 
-// What went wrong, in classes that map to the error sentinels of runtime/driver.
+// Classes of errors, which internal/cgo maps to the error sentinels of runtime/driver.
 enum {
   CS_OK = 0,
-  CS_FAILED = 1,      // anything that has no class of its own
-  CS_INVALID = 2,     // an argument makes no sense
+  CS_FAILED = 1,      // an error without a class of its own
+  CS_INVALID = 2,     // an argument is not valid
   CS_NO_DEVICE = 3,   // no library, no driver, no such device
   CS_UNSUPPORTED = 4, // not possible with this device or driver
-  CS_NO_MEMORY = 5,   // the device, or the host for pinned memory, has no room
-  CS_TOO_LARGE = 6,   // can never fit
+  CS_NO_MEMORY = 5,   // the device, or the host for pinned memory, has no free memory
+  CS_TOO_LARGE = 6,   // larger than this device can ever support
   CS_COMPILE = 7,     // the program did not build; the log is in the blob
   CS_FORMAT = 8,      // bytes that are not a program for this device
   CS_NOT_FOUND = 9,   // no kernel of that name
   CS_LAUNCH = 10,     // the kernel was refused, or failed while it ran
-  CS_TIMEOUT = 11,    // the watchdog ended it
-  CS_LOST = 12,       // the context is gone; every later call says so
+  CS_TIMEOUT = 11,    // the watchdog ended the kernel
+  CS_LOST = 12,       // the context is unusable; every later call returns this, too
 };
 
 typedef struct cs_error {
   int32_t status; // CS_*
   int32_t code;   // the vendor's number
-  char text[248]; // the vendor's name and words, NUL-terminated
+  char text[248]; // the vendor's name and text of the error, NUL-terminated
 } cs_error;
 
 typedef struct cs_lib cs_lib;       // opened libraries with their symbols; lives as long as the process
@@ -54,7 +53,7 @@ typedef struct cs_graph cs_graph;   // an instantiated graph
 // cs_versions: 0 is unknown.
 typedef struct cs_versions {
   int32_t driver;         // the vendor's number, CUDA's 12020 or HIP's 50221153
-  int32_t runtime;        // the same of a runtime library, if there is one apart from the driver
+  int32_t runtime;        // the number of the runtime library, if there is one besides the driver
   int32_t compiler_major; // NVRTC 11.8, hipRTC 5.2
   int32_t compiler_minor;
 } cs_versions;
@@ -85,7 +84,7 @@ typedef struct cs_info {
   int32_t max_threads_multiprocessor;
   int32_t max_blocks_multiprocessor;
   int32_t registers_multiprocessor;
-  int32_t simulated;          // a library of tests/sim, which says so itself
+  int32_t simulated;          // a library of tests/sim, which reports it
   int32_t unified;            // host and device share one physical memory
   int32_t managed;            // CS_UNIFIED memory can be allocated
   int32_t concurrent_managed; // host and device may use it at the same time
@@ -93,7 +92,8 @@ typedef struct cs_info {
   int32_t cooperative;        // groups of one launch can wait for each other
 } cs_info;
 
-// cs_blob is bytes that an entry made. blob_free gives them back; zero it before.
+// cs_blob has bytes that an entry allocated. The caller passes it zeroed, and frees it by
+// blob_free.
 typedef struct cs_blob {
   unsigned char *data;
   uint64_t bytes;
@@ -104,7 +104,7 @@ typedef struct cs_blob {
 // Kinds of memory, equal to driver.MemoryKind.
 enum { CS_ON_DEVICE = 0, CS_PINNED = 1, CS_UNIFIED = 2 };
 
-// cs_memory is an allocation. host is where the host sees it, 0 where it does not.
+// cs_memory is an allocation. host is its address on the host, 0 if the host cannot access it.
 typedef struct cs_memory {
   uint64_t address;
   uint64_t host;
@@ -113,7 +113,7 @@ typedef struct cs_memory {
 typedef struct cs_kernel_info {
   int32_t max_group; // largest number of items of a group
   int32_t registers; // per item
-  int32_t multiple;  // items that run in step, where that is the kernel's own; else 0
+  int32_t multiple;  // number of items that run in lockstep, if the kernel has its own; else 0
   uint64_t local_bytes;  // static local (shared) memory
   uint64_t spill_bytes;  // private memory per item that is not in registers
   uint64_t constant_bytes;
@@ -121,10 +121,10 @@ typedef struct cs_kernel_info {
 } cs_kernel_info;
 
 // cs_arg is one argument of a launch, in the order of the kernel's parameters. It has the layout of
-// driver.Arg, so that the runtime's table crosses as it is.
+// driver.Arg, so that Go can pass the runtime's table without a copy.
 typedef struct cs_arg {
   uint8_t kind;   // CS_ARG_*
-  int64_t offset; // CS_ARG_VALUE: where in data
+  int64_t offset; // CS_ARG_VALUE: offset in data
   int64_t size;   // CS_ARG_VALUE, CS_ARG_LOCAL: bytes
   uint64_t mem;   // CS_ARG_MEMORY: cs_memory.address
   int64_t mem_offset;
@@ -157,21 +157,23 @@ typedef struct concord_shim {
 
   // -- libraries --
 
-  // open opens the driver and the compiler. names are candidates, best first, each a path or a bare
-  // name ending in NUL, the list ending in an empty one. What was tried goes to tried, a line each
-  // ("libcuda.so.1: not found: ..."), NUL-terminated and cut to bytes. A missing driver leaves a
-  // library that can still compile and the other way round; with neither it is CS_NO_DEVICE. The
-  // same files give the same cs_lib again; nothing is ever unloaded.
+  // open opens the driver and the compiler. The names are candidates in order of preference, each a
+  // path or a file name ending in NUL; the list ends in an empty name. It writes the result of each
+  // attempt to tried, one line each ("libcuda.so.1: not found: ..."), NUL-terminated and truncated
+  // to tried_bytes. Without a driver the library can still compile, and without a compiler it can
+  // still load programs; without both the result is CS_NO_DEVICE. The same files give the same
+  // cs_lib again, which is never unloaded.
   int32_t (*open)(const char *driver_names, const char *compiler_names, cs_lib **lib, char *tried,
                   uint64_t tried_bytes, cs_error *err);
-  // has_driver and has_compiler tell what open found; missing lists the optional symbols that the
-  // libraries lack, separated by spaces.
+  // has_driver and has_compiler report what open found. missing writes the names of the optional
+  // symbols that the libraries lack, separated by spaces, to text.
   int32_t (*has_driver)(cs_lib *lib);
   int32_t (*has_compiler)(cs_lib *lib);
   void (*missing)(cs_lib *lib, char *text, uint64_t bytes);
   // versions needs no device; it may initialize the driver.
   int32_t (*versions)(cs_lib *lib, cs_versions *out, cs_error *err);
-  // device_count initializes the driver. CS_NO_DEVICE, with the driver's reason, if it will not.
+  // device_count initializes the driver. If that fails, it returns CS_NO_DEVICE with the driver's
+  // reason.
   int32_t (*device_count)(cs_lib *lib, int32_t *count, cs_error *err);
   int32_t (*device_info)(cs_lib *lib, int32_t ordinal, cs_info *out, cs_error *err);
 
@@ -180,8 +182,8 @@ typedef struct concord_shim {
   // targets lists the architectures that the compiler knows ("sm_80 sm_90", "gfx90a"), separated by
   // spaces. A target that is not among them must not reach compile.
   int32_t (*targets)(cs_lib *lib, char *text, uint64_t bytes, cs_error *err);
-  // compile builds source (NUL-terminated) for options, each ending in NUL, the list ending in an
-  // empty one. On CS_OK and on CS_COMPILE out->log is what the compiler said. Takes seconds.
+  // compile builds source (NUL-terminated) with options, each ending in NUL, the list ending in an
+  // empty one. With CS_OK and CS_COMPILE, out->log is the compiler's log. It blocks for seconds.
   int32_t (*compile)(cs_lib *lib, const char *name, const char *source, const char *options,
                      cs_blob *out, cs_error *err);
   void (*blob_free)(cs_blob *blob);
@@ -189,10 +191,10 @@ typedef struct concord_shim {
   // -- device --
 
   int32_t (*device_open)(cs_lib *lib, int32_t ordinal, cs_device **dev, cs_error *err);
-  // device_close releases the context. Everything made on it is closed before; a lost context is
-  // reset, so that opening the device again can succeed.
+  // device_close releases the context. The caller has closed all objects of the device before. A
+  // lost context is reset, so that opening the device again can succeed.
   int32_t (*device_close)(cs_device *dev, cs_error *err);
-  // device_handles are the vendor's device and context.
+  // device_handles returns the vendor's handles of the device and its context.
   void (*device_handles)(cs_device *dev, uint64_t *device, uint64_t *context);
   int32_t (*memory_info)(cs_device *dev, uint64_t *free_bytes, uint64_t *total_bytes, cs_error *err);
 
@@ -200,23 +202,25 @@ typedef struct concord_shim {
   // free may block until the device is idle.
   int32_t (*free)(cs_device *dev, uint8_t kind, uint64_t address, cs_error *err);
 
-  // module_load reads code during the call only. log gets what the driver says, cut to log_bytes.
+  // module_load reads code during the call only. It writes the driver's log to log, truncated to
+  // log_bytes.
   int32_t (*module_load)(cs_device *dev, const unsigned char *code, uint64_t bytes, cs_module **mod,
                          char *log, uint64_t log_bytes, cs_error *err);
   int32_t (*module_unload)(cs_module *mod, cs_error *err);
-  // module_kernel finds an entry point and allows it all the local memory that the device has.
+  // module_kernel finds an entry point and allows it to use all local memory of the device.
   int32_t (*module_kernel)(cs_module *mod, const char *name, cs_kernel **kernel, cs_kernel_info *info,
                            cs_error *err);
 
   // -- streams --
 
-  // stream_new: priority 0 is normal, 1 above it, -1 below; clamped to what the device has.
+  // stream_new: priority 0 is normal, 1 above it, -1 below it; it is clamped to the device's range.
   int32_t (*stream_new)(cs_device *dev, int32_t priority, cs_stream **s, cs_error *err);
   uint64_t (*stream_handle)(cs_stream *s);
-  // stream_close waits for the work in flight and releases the stream, whatever its state.
+  // stream_close blocks until queued work is done and releases the stream, whatever its state.
   int32_t (*stream_close)(cs_stream *s, cs_error *err);
-  // upload copies src aside where it is small or pinned memory has room, else it waits for the
-  // stream; src may be changed on return.
+  // upload copies src to other memory and returns, if src is small or the stream's pinned memory
+  // has room; otherwise it blocks until the stream has read src. The caller may change src after it
+  // returns.
   int32_t (*upload)(cs_stream *s, uint64_t dst, const unsigned char *src, uint64_t bytes,
                     cs_error *err);
   // download blocks until dst is filled.
@@ -225,11 +229,13 @@ typedef struct concord_shim {
   // fill sets bytes at dst to copies of a pattern of 1, 2, 4 or 8 bytes; dst may have any alignment.
   int32_t (*fill)(cs_stream *s, uint64_t dst, uint64_t bytes, const unsigned char *pattern,
                   uint64_t pattern_bytes, cs_error *err);
-  // launch: groups and group have three valid entries.
+  // launch queues a kernel. groups is the number of groups and group the number of items of a
+  // group, both with three valid entries; data has the values of the arguments.
   int32_t (*launch)(cs_stream *s, cs_kernel *k, const uint64_t *groups, const uint64_t *group,
                     const cs_arg *args, uint32_t count, const unsigned char *data, cs_error *err);
   int32_t (*stream_wait)(cs_stream *s, cs_event *e, cs_error *err);
-  // stream_query: *done. It never blocks. A failure of earlier work is its error.
+  // stream_query sets *done to whether all work is done. It never blocks. If earlier work failed,
+  // it returns that error.
   int32_t (*stream_query)(cs_stream *s, int32_t *done, cs_error *err);
   int32_t (*stream_sync)(cs_stream *s, cs_error *err);
 
@@ -241,12 +247,12 @@ typedef struct concord_shim {
   int32_t (*event_elapsed)(cs_event *from, cs_event *to, double *nanoseconds, cs_error *err);
   void (*event_close)(cs_event *e);
 
-  // -- optional: from here on an entry is NULL where the vendor has no such thing --
+  // -- optional: from here on an entry is NULL if the vendor's API has no such function --
 
-  // peer_access tells whether device to can reach the memory of device from directly. It
-  // opens neither. It is there together with copy_peer and peer.
+  // peer_access sets *can to whether device to can access the memory of device from directly. It
+  // does not open the devices.
   int32_t (*peer_access)(cs_lib *lib, int32_t to, int32_t from, int32_t *can, cs_error *err);
-  // assemble turns the vendor's assembly (PTX) into code, for its report: the log has
+  // assemble assembles the vendor's assembly (PTX). Its purpose is the log, which has the
   // registers, spills and shared memory of each kernel.
   int32_t (*assemble)(cs_lib *lib, const unsigned char *text, uint64_t bytes, const char *options,
                       cs_blob *out, cs_error *err);
@@ -254,44 +260,49 @@ typedef struct concord_shim {
   // alloc_on and free_on take effect in stream order. Both or none.
   int32_t (*alloc_on)(cs_stream *s, uint64_t bytes, uint64_t *address, cs_error *err);
   int32_t (*free_on)(cs_stream *s, uint64_t address, cs_error *err);
-  // occupancy is how many groups of group items with that much dynamic local memory fit on one
-  // multiprocessor; suggest the group size that gets the most items there.
+  // occupancy returns the number of groups of group items with that much dynamic local memory that
+  // fit on one multiprocessor; suggest returns the group size with which most items fit.
   int32_t (*occupancy)(cs_kernel *k, int32_t group, uint64_t dynamic_bytes, int32_t *groups,
                        cs_error *err);
   int32_t (*suggest)(cs_kernel *k, uint64_t dynamic_bytes, int32_t *group, cs_error *err);
 
-  // stream_wrap makes a stream over the vendor's own, which stays the program's.
+  // stream_wrap makes a cs_stream from a stream of the vendor's API, which the program continues to
+  // own.
   int32_t (*stream_wrap)(cs_device *dev, uint64_t handle, cs_stream **s, cs_error *err);
-  // upload_pinned and download_pinned queue a copy from and to pinned memory by its host address,
-  // which stays valid and unchanged (unread) until the stream has passed. Both or none.
+  // upload_pinned and download_pinned queue a copy from and to pinned memory, given by its host
+  // address. The caller must not free or change (for download_pinned: read) it until the stream has
+  // done the copy.
   int32_t (*upload_pinned)(cs_stream *s, uint64_t dst, uint64_t host, uint64_t bytes, cs_error *err);
   int32_t (*download_pinned)(cs_stream *s, uint64_t host, uint64_t src, uint64_t bytes,
                              cs_error *err);
-  // copy_peer copies from another device of the same library; the driver stages it where the
-  // devices cannot reach each other. s belongs to to.
+  // copy_peer copies from another device of the same library. If the devices cannot access each
+  // other's memory, the driver copies through the host. s is a stream of device to.
   int32_t (*copy_peer)(cs_stream *s, cs_device *to, uint64_t dst, cs_device *from, uint64_t src,
                        uint64_t bytes, cs_error *err);
-  // peer tells whether to reaches from's memory directly, and makes it so if enable is not 0.
+  // peer sets *can to whether device to can access the memory of device from directly. If enable is
+  // not 0, it enables that access.
   int32_t (*peer)(cs_device *to, cs_device *from, int32_t enable, int32_t *can, cs_error *err);
   // prefetch moves CS_UNIFIED memory to the device, or to the host if host is not 0.
   int32_t (*prefetch)(cs_stream *s, uint64_t address, uint64_t bytes, int32_t host, cs_error *err);
 
   // -- optional: graphs, all five or none --
 
-  // From capture_begin to capture_end what is queued on the stream is recorded and not run. Uploads
-  // from pageable memory, downloads and waiting are CS_INVALID in between.
+  // From capture_begin to capture_end, work that is queued on the stream is recorded and not run.
+  // Uploads from pageable memory, downloads and waiting return CS_INVALID in between.
   int32_t (*capture_begin)(cs_stream *s, cs_error *err);
-  // capture_end makes *g of what was recorded. If *g is not NULL it is updated instead: in place
-  // where the work differs only in its arguments, anew otherwise; on failure *g stays as it was.
+  // capture_end makes *g from the recorded work. If *g is not NULL, it is changed to the recorded
+  // work: in place if only the arguments differ, otherwise by instantiating it again. After a
+  // failure *g is unchanged.
   int32_t (*capture_end)(cs_stream *s, cs_graph **g, cs_error *err);
-  // capture_drop forgets what was recorded.
+  // capture_drop discards the recorded work.
   int32_t (*capture_drop)(cs_stream *s, cs_error *err);
   int32_t (*graph_launch)(cs_graph *g, cs_stream *s, cs_error *err);
   int32_t (*graph_close)(cs_graph *g, cs_error *err);
 
   // -- optional: the vendor's BLAS, both or none --
 
-  // blas_open loads it; the device keeps its handle until it is closed.
+  // blas_open opens the library, the first of names that exists; the device keeps its handle until
+  // it is closed.
   int32_t (*blas_open)(cs_device *dev, const char *names, cs_error *err);
   int32_t (*gemm)(cs_stream *s, const cs_gemm *g, cs_error *err);
 } concord_shim;

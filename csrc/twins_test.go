@@ -15,17 +15,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The shims for CUDA and HIP read side by side: the same files, in them the same declarations in the
-// same order, of the same tokens once the vendors' names are exchanged. What differs for a reason is
-// in testdata/twins.txt with the number of tokens that one of the two has alone, so that most
-// edits of one side alone are noticed there, too.
+// Compares the shims for CUDA and HIP: they have the same files, with the same declarations in the
+// same order, and the same tokens after the vendors' names are replaced. Intended differences are
+// listed in testdata/twins.txt with the number of tokens that only one of the two has. So most
+// edits of only one side fail the test, also in declarations that differ.
 
-// notTwins are files whose contents the vendor decides.
+// notTwins are files that follow the vendor's header and are not compared.
 var notTwins = map[string]string{
 	"api.h": "prototypes, numbers and tables of the vendors' libraries",
 }
 
-// renamed makes HIP's names of CUDA's.
+// renamed has the rules that turn CUDA's names into HIP's.
 var renamed = []struct {
 	from *regexp.Regexp
 	to   string
@@ -72,7 +72,7 @@ var (
 	called  = regexp.MustCompile(`^[\w *]*?(\w+)\(`)
 )
 
-// rename renames a token, and the words of one that is a string.
+// rename renames a token, or each word of a token that is a string.
 func rename(s string) string {
 	if strings.HasPrefix(s, `"`) {
 		words := strings.NewReplacer("cuBLAS", "rocBLAS", "NVRTC", "hipRTC", "CUDA", "HIP").Replace(s)
@@ -87,14 +87,14 @@ func rename(s string) string {
 	return s
 }
 
-// declaration is one at the top of a file, or one line of the preprocessor.
+// declaration is a declaration at file level, or one directive of the preprocessor.
 type declaration struct {
 	name   string
 	tokens []string
 }
 
-// declarations reads a file as clang-format leaves it: what stands at the beginning of a line begins
-// a declaration, unless it closes one.
+// declarations reads a file that clang-format has formatted: a word or # at the beginning of a line
+// begins a declaration.
 func declarations(t *testing.T, path string) []declaration {
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -112,7 +112,7 @@ func declarations(t *testing.T, path string) []declaration {
 	return list
 }
 
-// nameOf returns what a declaration that begins with line is called.
+// nameOf returns the name of a declaration that begins with line.
 func nameOf(line string) string {
 	if m := macro.FindStringSubmatch(line); m != nil {
 		return rename(m[1])
@@ -150,8 +150,8 @@ func alone(a, b []string) int {
 	return len(a) + len(b) - 2*row[len(b)]
 }
 
-// differences compares two files, and returns for each declaration that is not the same in both "cuda" or "rocm",
-// which alone has it, or the number of tokens.
+// differences compares two files. For each declaration that is not the same in both it returns "cuda" or
+// "rocm" if only that file has it, otherwise the number of tokens that only one of them has.
 func differences(t *testing.T, cuda, rocm []declaration) map[string]string {
 	find := func(list []declaration, name string) int {
 		return slices.IndexFunc(list, func(d declaration) bool { return d.name == name })
@@ -164,7 +164,7 @@ func differences(t *testing.T, cuda, rocm []declaration) map[string]string {
 			found[d.name] = "cuda"
 			continue
 		}
-		assert.Greater(t, i, last, "%s stands elsewhere among its like", d.name)
+		assert.Greater(t, i, last, "%s is at another position among the declarations", d.name)
 		last = i
 		if n := alone(d.tokens, rocm[i].tokens); n > 0 {
 			found[d.name] = strconv.Itoa(n)
@@ -233,5 +233,5 @@ func TestTwins(t *testing.T) {
 		}
 		delete(want, base)
 	}
-	assert.Empty(t, want, "testdata/twins.txt names files that are not here")
+	assert.Empty(t, want, "testdata/twins.txt names files that do not exist")
 }

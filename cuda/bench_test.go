@@ -12,8 +12,8 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// BenchmarkLaunch is a launch with four arguments through the driver: NVIDIA's where a
-// GPU is, else the simulated one, whose own time is most of it.
+// BenchmarkLaunch measures a launch with four arguments through the driver: NVIDIA's if there is a
+// GPU, else the simulated one, which takes most of the time.
 func BenchmarkLaunch(b *testing.B) {
 	if table() == nil {
 		b.Skip(missing)
@@ -60,7 +60,7 @@ func BenchmarkLaunch(b *testing.B) {
 	b.ReportAllocs()
 	b.Run(d.Info().Backend, func(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
-			if i%512 == 511 { // the queue stays short
+			if i%512 == 511 { // keeps the queue short
 				b.StopTimer()
 				require.NoError(b, s.Sync(ctx))
 				b.StartTimer()

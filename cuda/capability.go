@@ -1,26 +1,26 @@
 package cuda
 
-// What follows from the compute capability of a device.
+// The properties of a device that follow from its compute capability.
 
 import (
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/source"
 )
 
-// features are those that portable programs may use on an architecture. Programs
-// are rendered so that half arithmetic rounds every result, whatever instructions
-// there are for it.
+// features returns the features that portable programs may use on an architecture. Half is always
+// among them: programs are rendered so that half arithmetic rounds every result, with or without
+// instructions for it.
 func features(arch string) source.Features {
 	n, _ := capability(arch)
 	return source.Features{FP64: n >= 20, FP16: n >= 53, Int64Atomic: n >= 35, FastFMA: n >= 20, Subgroups: n >= 30}
 }
 
-// describe sets the flags of a capability, and the rates that follow from
-// clocks and counts.
+// describe sets the flags that follow from the compute capability, and the peak rates that follow
+// from clocks and counts.
 func describe(info *driver.Info) {
 	cc := 10*info.ComputeMajor + info.ComputeMinor
 	info.SupportsFP16 = cc >= 53
-	info.FastFP16 = cc == 60 || cc == 62 || cc >= 70 // 6.1 has it at a small fraction of the rate of float
+	info.FastFP16 = cc == 60 || cc == 62 || cc >= 70 // 6.1 has the instructions, at a small fraction of the rate of float
 	info.SupportsDP4A = cc >= 61
 	info.HasTensorCores = cc >= 70
 	info.SupportsInt8TensorCores = cc >= 75
@@ -28,12 +28,12 @@ func describe(info *driver.Info) {
 	info.SupportsTF32 = cc >= 80
 	info.SupportsFP8 = cc >= 89
 	info.SupportsClusters = cc >= 90
-	// A lane adds and multiplies in one clock.
+	// A lane starts a fused multiply-add, two operations, per clock.
 	info.PeakGFLOPS = 2 * float64(lanes(cc)*info.ComputeUnits) * float64(info.ClockMHz) / 1000
 }
 
-// lanes is how many operations on float one multiprocessor starts per clock; 0 for
-// capabilities that this version does not know.
+// lanes returns the number of float operations that one multiprocessor starts per clock; 0 for
+// unknown capabilities.
 func lanes(cc int) int {
 	switch cc {
 	case 30, 32, 35, 37:

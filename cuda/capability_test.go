@@ -47,7 +47,7 @@ func TestGates(t *testing.T) {
 }
 
 func TestPeak(t *testing.T) {
-	// The H200 of the data sheet: 132 multiprocessors, 1980 MHz, 67 TFLOP/s.
+	// The H200 according to its data sheet: 132 multiprocessors, 1980 MHz, 67 TFLOP/s.
 	i := &driver.Info{ComputeMajor: 9, ComputeUnits: 132, ClockMHz: 1980}
 	describe(i)
 	assert.InDelta(t, 66900, i.PeakGFLOPS, 100)
@@ -79,7 +79,7 @@ func TestCompileArch(t *testing.T) {
 	}
 	for _, arch := range []string{"sm_61", "sm_35", ""} {
 		_, err := compileArch(arch, known)
-		assert.ErrorContains(t, err, "sm_70", "what it knows")
+		assert.ErrorContains(t, err, "sm_70", "the error lists the known targets")
 	}
 	_, err := compileArch("sm_90", nil)
 	assert.Error(t, err)

@@ -16,7 +16,7 @@ import (
 	"github.com/concord-compute/concord/tests/sim"
 )
 
-// cross returns the backend as a compiler, with what the real NVRTC knows, or skips.
+// cross returns the backend as a compiler and the targets of the real NVRTC, or skips the test.
 func cross(t *testing.T) (driver.CrossCompiler, []string) {
 	t.Helper()
 	if table() == nil {
@@ -66,7 +66,7 @@ func TestCompileFor(t *testing.T) {
 		mirror, scale := out.Kernels[0], out.Kernels[1]
 		assert.Equal(t, "mirror", mirror.Name)
 		assert.Equal(t, "scale", scale.Name)
-		assert.InDelta(t, 800+64, mirror.LocalBytes, 64, "without what the launch asks for, rounded up")
+		assert.InDelta(t, 800+64, mirror.LocalBytes, 64, "the kernel's own memory, rounded up, without that of the launch")
 		for _, k := range out.Kernels {
 			assert.Positive(t, k.Registers, k.Name)
 			assert.Zero(t, k.SpillBytes, k.Name)
@@ -74,7 +74,7 @@ func TestCompileFor(t *testing.T) {
 	}
 }
 
-// What a program is promised without options, and what it gets with them.
+// TestPrecision: the precision of programs without options, and with options that relax it.
 func TestPrecision(t *testing.T) {
 	c, targets := cross(t)
 	require.NotEmpty(t, targets)
@@ -108,7 +108,7 @@ func TestCompileRefused(t *testing.T) {
 	_, err = c.CompileFor(ctx, nil, target, u, nil)
 	assert.ErrorIs(t, err, context.Canceled)
 
-	// More local memory than any device has is the assembler's error.
+	// The assembler refuses more local memory than any device has.
 	huge := parse(t, c, target, `kernel void k(global int *x) { local int t[1 << 18]; t[get_local_id(0)] = 1; barrier(CLK_LOCAL_MEM_FENCE); x[0] = t[x[1]]; }`)
 	_, err = c.CompileFor(context.Background(), nil, target, huge, nil)
 	var build *driver.BuildError

@@ -1,6 +1,6 @@
 // Package cuda is the backend for NVIDIA GPUs, over the CUDA driver API and NVRTC.
 //
-//	ours             CUDA
+//	Concord          CUDA
 //	backend          driver API and NVRTC
 //	device           CUdevice with its primary context
 //	stream           CUstream
@@ -15,40 +15,38 @@
 // # Basics
 //
 // Import the package for its effect (or runtime/all) and build with -tags cuda.
-// Devices are named "cuda:N". Building takes neither NVIDIA's toolkit nor its
-// driver: both libraries are opened when somebody asks for devices, and a machine
-// without them is told what is missing. Programs compile with NVRTC alone for
-// devices that are elsewhere.
+// Devices are named "cuda:N". Building needs neither NVIDIA's toolkit nor its driver: both
+// libraries are opened when devices are first looked for, and on a machine without them the error
+// says what is missing. Compiling for devices of other machines needs only NVRTC.
 //
-// "sim-cuda:N" are simulated devices: the same code over the libraries that make
-// sim builds, which run kernels on the processor. They are for tests, and are
-// opened only by name.
+// "sim-cuda:N" are simulated devices: the same backend on simulated libraries, which make sim
+// builds and which run kernels on the CPU. They are for tests, and are opened only by name.
 //
 // # Contexts
 //
-// A device is its primary context, which the runtime API and other libraries of the
-// same process share. Calls leave it current on their thread. A fault in a kernel
-// (an address that is not there) ends the context, and so every stream of the
-// device; closing the device resets it, for whoever else uses it as well.
+// A device is its primary context, which the runtime API and other libraries of the same process
+// share. Calls leave it current on their thread. A fault in a kernel (an invalid address) destroys
+// the context, and every stream of the device fails. Closing the device then resets the context,
+// also for other parts of the process that use it.
 //
 // # Programs
 //
 // Every operation rounds once (--fmad=false, exact division and square root,
-// denormals kept), as on every other device; options of OpenCL such as
-// -cl-fast-relaxed-math are translated. For a device newer than NVRTC the newest PTX
-// it can write is built, and the driver compiles that further when it loads.
+// denormals kept), as on every other device; options of OpenCL such as -cl-fast-relaxed-math are
+// translated. For a device that NVRTC does not know yet, programs are compiled to the newest PTX
+// that NVRTC supports, which the driver compiles to machine code when it loads the program.
 //
 // # cuBLAS
 //
-// Where libcublas (of CUDA 11 to 13) is found, it computes the catalog's gemm of f32,
-// f64 and f16 from a size on at which it is faster; records say "cublas" then. It is
-// opened with the first program of gemm, which can take a second. Python's packages
-// keep it where only LD_LIBRARY_PATH finds it.
+// If libcublas (of CUDA 11 to 13) is found, it computes the catalog's gemm of f32, f64 and f16 for
+// matrices that are large enough for it to be faster; records then name "cublas". It is opened with
+// the first gemm program, which can take a second. If cuBLAS comes from a Python package,
+// LD_LIBRARY_PATH has to name its directory.
 //
 // # Caveats
 //
-// The text was run on simulated devices; compiling was tried with NVRTC 11.8.
-// CUDA runs on Linux here.
+// The backend was tested on simulated devices, and compiling with NVRTC 11.8. It supports Linux
+// only.
 package cuda
 
 import (

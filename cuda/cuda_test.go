@@ -21,7 +21,7 @@ func TestNotInThisBuild(t *testing.T) {
 	}
 }
 
-// A machine without the libraries is told which were looked for, and what to do.
+// On a machine without the libraries, the reason lists the searched files, and there is a remedy.
 func TestMissingLibraries(t *testing.T) {
 	if table() == nil {
 		t.Skip(missing)

@@ -10,28 +10,29 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// flags are the options of every build. One rounding per operation is what makes a
-// kernel compute here what it does elsewhere.
+// flags returns the options of every build. Each operation has to round once, so that a kernel
+// computes the same results as on other devices.
 func flags(target string) []string {
 	return []string{"--gpu-architecture=" + target, "--std=c++17",
 		"--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false"}
 }
 
-// relaxed is --use_fast_math in parts: with the option itself NVRTC would keep what
-// the flags say of each part.
+// relaxed lists the parts of --use_fast_math. The option itself would have no effect, because NVRTC
+// gives priority to flags, which set each part.
 var relaxed = []string{"--fmad=true", "--prec-div=false", "--prec-sqrt=false"}
 
-// allowed are options of OpenCL that ask for nothing, or for what is done anyway.
+// allowed lists options of OpenCL that have no effect here: they permit or request something that
+// NVRTC does anyway.
 var allowed = []string{"-cl-finite-math-only", "-cl-no-signed-zeros", "-cl-single-precision-constant", "-cl-strict-aliasing", "-cl-kernel-arg-info",
 	"-cl-fp32-correctly-rounded-divide-sqrt", "-cl-uniform-work-group-size", "-O", "-O1", "-O2", "-O3"}
 
-// own are options of NVRTC that a program may give. Those that end in = go on.
+// own lists the options of NVRTC that a program may use. Those that end in = take a value.
 var own = []string{"--use_fast_math", "-use_fast_math", "--generate-line-info", "-lineinfo", "--device-debug", "-G",
 	"--extra-device-vectorization", "--restrict", "--disable-warnings", "-w",
 	"--maxrregcount=", "-maxrregcount=", "--fmad=", "-fmad=", "--ftz=", "-ftz=", "--prec-div=", "-prec-div=", "--prec-sqrt=", "-prec-sqrt="}
 
-// options translates the options of a program: those of OpenCL that mean something
-// here, and NVRTC's own.
+// options translates the options of a program: options of OpenCL to those of NVRTC; options of
+// NVRTC stay.
 func options(list []string) (out []string, err error) {
 	for _, o := range list {
 		switch {
@@ -65,7 +66,8 @@ func isOption(o, name string) bool {
 	return o == name
 }
 
-// merge puts the options of a program over the fixed ones: NVRTC takes none twice.
+// merge replaces fixed options by the program's and adds the rest: NVRTC refuses an option given
+// twice.
 func merge(fixed, list []string) []string {
 	out := slices.Clone(fixed)
 	for _, o := range list {

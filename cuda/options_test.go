@@ -38,7 +38,7 @@ func TestMerge(t *testing.T) {
 	got := merge(fixed, []string{"--fmad=true", "-ftz=true", "-lineinfo", "--ptxas-options=-O0", "--fmad=true"})
 	assert.Equal(t, []string{"--gpu-architecture=sm_80", "--std=c++17", "--fmad=true", "--prec-div=true", "--prec-sqrt=true",
 		"-ftz=true", "-lineinfo", "--ptxas-options=-O0"}, got)
-	assert.Equal(t, before, fixed, "what it was given stays as it was")
+	assert.Equal(t, before, fixed, "the fixed options are unchanged")
 	assert.Equal(t, []string{"--ptxas-options=-O0", verbose}, merge([]string{"--ptxas-options=-O0"}, []string{verbose}),
 		"the assembler takes several")
 }

@@ -1,6 +1,6 @@
 package cuda
 
-// What the assembler says of kernels: registers, spills, shared memory.
+// The assembler's report on kernels: registers, spills, shared memory.
 
 import (
 	"errors"
@@ -13,11 +13,11 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// verbose makes NVRTC pass on what its assembler tells of every kernel.
+// verbose makes NVRTC put its assembler's report on every kernel into the log.
 const verbose = "--ptxas-options=--verbose"
 
-// report compiles a unit once more for what the assembler says of it. An NVRTC that
-// cannot ask its assembler leaves the one that comes with the driver.
+// report compiles a unit once more to get the assembler's report. If NVRTC cannot pass it on,
+// report uses the assembler that comes with the driver.
 func report(c *cgo.Compilation) ([]driver.KernelInfo, error) {
 	_, log, err := c.Compile(append(merge(nil, c.Options), verbose))
 	if infos := parseReport(log); err == nil && len(infos) > 0 {
@@ -34,12 +34,12 @@ func report(c *cgo.Compilation) ([]driver.KernelInfo, error) {
 	}
 	_, log, err = c.Assemble(ptx, []string{"--gpu-name=sm_" + arch, "--verbose"})
 	if errors.Is(err, driver.ErrUnsupported) {
-		return nil, nil // nobody here knows
+		return nil, nil // no assembler is available
 	}
 	return parseReport(log), err
 }
 
-// The lines of the assembler's report, as they are from version 10 on.
+// The lines of the assembler's report, from version 10 on.
 var (
 	reportEntry = regexp.MustCompile(`Compiling entry function '([^']*)'`)
 	reportOf    = regexp.MustCompile(`Function properties for (\S+)`)
@@ -48,11 +48,10 @@ var (
 	reportSmem  = regexp.MustCompile(`(\d+) bytes smem`)
 )
 
-// parseReport reads the report of ptxas --verbose. SpillBytes are what the
-// assembler stored because registers ran out; arrays that live in memory anyway are
-// not among them.
+// parseReport reads the report of ptxas --verbose. SpillBytes counts the bytes that the assembler
+// stored because there were not enough registers, without arrays that are in memory anyway.
 func parseReport(log string) (infos []driver.KernelInfo) {
-	var k *driver.KernelInfo // the entry that the lines are about
+	var k *driver.KernelInfo // the entry that the following lines describe
 	about := ""              // the function that the frame is of, which may be one that the entry calls
 	for line := range strings.Lines(log) {
 		if m := reportEntry.FindStringSubmatch(line); m != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// As NVRTC 11.8 said it, the second kernel with a function that is called.
+// The log of NVRTC 11.8; the second kernel calls a function.
 const recorded = `program.cl(3): warning #177-D: variable "x" was declared but never referenced
 
 ptxas info    : 60 bytes gmem
@@ -37,7 +37,7 @@ var recordedInfos = []driver.KernelInfo{
 func TestParseReport(t *testing.T) {
 	assert.Equal(t, recordedInfos, parseReport(recorded))
 	assert.Empty(t, parseReport(""))
-	assert.Empty(t, parseReport("ptxas info    : Used 9 registers\n"), "of nobody")
+	assert.Empty(t, parseReport("ptxas info    : Used 9 registers\n"), "no kernel was named")
 	assert.Equal(t, []driver.KernelInfo{{Name: "k", Implementation: "cuda"}},
 		parseReport("ptxas info    : Compiling entry function 'k' for 'sm_70'\nptxas info    : Used many registers"))
 }
@@ -54,7 +54,7 @@ func TestReport(t *testing.T) {
 	assert.Equal(t, recordedInfos, infos)
 	assert.Equal(t, [][]string{append(flags("sm_70"), verbose)}, asked)
 
-	// An NVRTC that cannot ask its assembler: PTX, and the driver's.
+	// NVRTC does not pass on the assembler's report: the driver's assembler compiles the PTX.
 	ptx := []byte("PTX")
 	c.Compile = func(options []string) ([]byte, string, error) {
 		if slices.Contains(options, verbose) {
@@ -77,6 +77,6 @@ func TestReport(t *testing.T) {
 	}
 	infos, err = report(c)
 	require.NoError(t, err)
-	assert.Empty(t, infos, "nobody here knows")
+	assert.Empty(t, infos, "there is no assembler")
 	assert.Equal(t, flags("sm_70"), options)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/concord-compute/concord/tests/sim"
 )
 
-// open opens a simulated device, or skips where the libraries are not built.
+// open opens a simulated device, or skips the test if the libraries are not built.
 func open(t *testing.T) driver.Device {
 	t.Helper()
 	if table() == nil {
@@ -33,14 +33,13 @@ func TestSimulatedInfo(t *testing.T) {
 	assert.GreaterOrEqual(t, info.LocalMemoryOptIn, info.LocalMemory)
 }
 
-// Local memory beyond what needs no opt-in.
+// Local memory of a size that needs an opt-in.
 func TestSimulatedLaunch(t *testing.T) {
 	d := open(t)
 	sim.Launch(t, d, d.Info().LocalMemory)
 }
 
-// An address that is not there ends the context; the device that is opened next
-// works.
+// An invalid address destroys the context; the device works after it is opened again.
 func TestSimulatedLoss(t *testing.T) {
 	sim.Lose(t, open(t), "CUDA_ERROR_ILLEGAL_ADDRESS")
 	next := open(t)

@@ -1,7 +1,7 @@
 package cuda
 
-// What NVIDIA adds to the Go half that all vendors share (internal/cgo): names of
-// libraries, options, versions.
+// The parts of the backend that are specific to NVIDIA: names of libraries, options, versions.
+// internal/cgo has the rest, which all vendors share.
 
 import (
 	"fmt"
@@ -40,7 +40,7 @@ func vendor() cgo.Vendor {
 	}
 }
 
-// advice returns what helps where no device is found.
+// advice returns the remedy for a machine on which no device is found.
 func advice(*driver.Config) string {
 	return "install the NVIDIA driver (it brings libcuda); is the GPU of another vendor, hidden by CUDA_VISIBLE_DEVICES, used exclusively " +
 		"by another process, or the kernel module not loaded?" + cgo.WrongHome("CUDA_HOME")
@@ -59,9 +59,9 @@ func simulated() cgo.Vendor {
 // version writes 12020 as "12.2".
 func version(n int) string { return fmt.Sprintf("%d.%d", n/1000, n%1000/10) }
 
-// outdated answers CUDA_ERROR_NO_BINARY_FOR_GPU, CUDA_ERROR_INVALID_PTX and
-// CUDA_ERROR_UNSUPPORTED_PTX_VERSION where NVRTC writes what the driver cannot read.
-// Machine code it mostly can, across versions.
+// outdated returns a remedy for CUDA_ERROR_NO_BINARY_FOR_GPU, CUDA_ERROR_INVALID_PTX and
+// CUDA_ERROR_UNSUPPORTED_PTX_VERSION if NVRTC is newer than the driver: the driver cannot read
+// newer PTX. Machine code works mostly across versions.
 func outdated(code, driver, major, minor int) string {
 	if code != 209 && code != 218 && code != 222 || driver >= 1000*major+10*minor {
 		return ""
@@ -70,15 +70,16 @@ func outdated(code, driver, major, minor int) string {
 		version(driver), major, minor)
 }
 
-// drivers are the names of the driver's library: the loader's, where Windows puts it
-// for Linux programs, and where container hosts mount it.
+// drivers are the names of the driver's library: for the loader's search, in WSL's directory, and
+// where container hosts mount it.
 var drivers = []string{"libcuda.so.1", "libcuda.so", "/usr/lib/wsl/lib/libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1"}
 
-// compilers are the names of NVRTC. Up to 11.2 it was named by its version; from
-// 11.3 to 11.8 the name stayed that of 11.2.
+// compilers are the names of NVRTC's library. Up to 11.2 the name contains the version; from 11.3
+// to 11.8 it is that of 11.2.
 var compilers = []string{"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so.11.1", "libnvrtc.so.11.0", "libnvrtc.so"}
 
-// toolkits are directories with a toolkit, the variable's first.
+// toolkits returns the directories of installed toolkits, first the one that an environment
+// variable names.
 func toolkits() (dirs []string) {
 	for _, name := range []string{"CUDA_HOME", "CUDA_PATH"} {
 		if dir := os.Getenv(name); filepath.IsAbs(dir) {
@@ -88,8 +89,8 @@ func toolkits() (dirs []string) {
 	return append(dirs, "/usr/local/cuda")
 }
 
-// blas are the candidates for cuBLAS. Wherever else it lies (Python's packages have
-// it), LD_LIBRARY_PATH has to say.
+// blas returns the candidates for cuBLAS. If it is installed elsewhere, such as by a Python
+// package, LD_LIBRARY_PATH has to name the directory.
 func blas(*driver.Config) []string {
 	names := []string{"libcublas.so.13", "libcublas.so.12", "libcublas.so.11"}
 	for _, dir := range toolkits() {
@@ -98,7 +99,7 @@ func blas(*driver.Config) []string {
 	return names
 }
 
-// libraries are the candidates for the driver and for NVRTC.
+// libraries returns the candidates for the driver and for NVRTC.
 func libraries(cfg *driver.Config) (drv, rtc []string) {
 	drv, rtc = drivers, slices.Clone(compilers)
 	for _, dir := range toolkits() {
@@ -117,10 +118,10 @@ func libraries(cfg *driver.Config) (drv, rtc []string) {
 	return drv, rtc
 }
 
-// simDir is where make sim puts the simulated libraries.
+// simDir is the directory in which make sim builds the simulated libraries.
 const simDir = "build/sim"
 
-// simLibraries names files, never something that the loader would search for.
+// simLibraries returns paths of files only, never bare names, which the loader would search for.
 func simLibraries(cfg *driver.Config) (drv, rtc []string) {
 	return simFile(cfg, "libcuda.so.1"), simFile(cfg, "libnvrtc.so.11.2")
 }
@@ -139,7 +140,7 @@ func simFile(cfg *driver.Config, name string) []string {
 	return []string{path}
 }
 
-// capability reads the number of an architecture: 90 of "sm_90", "sm_90a" and
+// capability returns the number in the name of an architecture: 90 for "sm_90", "sm_90a" and
 // "compute_90".
 func capability(arch string) (int, bool) {
 	_, digits, found := strings.Cut(arch, "_")
@@ -147,9 +148,9 @@ func capability(arch string) (int, bool) {
 	return n, found && err == nil
 }
 
-// compileArch chooses what to build for a device: its own machine code where NVRTC
-// knows it, else the newest PTX that it can write and the device can run, which the
-// driver compiles on.
+// compileArch chooses the target for a device: its machine code if NVRTC knows the architecture,
+// else the newest PTX that NVRTC supports and the device can run, which the driver compiles to
+// machine code.
 func compileArch(arch string, known []string) (string, error) {
 	if slices.Contains(known, arch) {
 		return arch, nil

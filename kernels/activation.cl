@@ -1,4 +1,5 @@
-// out[i] = f(in[i]) over n elements. out may be in. The formulas are in activation.h.
+// out[i] = f(in[i]) for n elements. out and in may be the same buffer. The formulas are in
+// activation.h.
 #include "elem.h"
 #include "activation.h"
 

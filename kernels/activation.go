@@ -48,11 +48,11 @@ func activationCase(f *Family, k, t, shape string, n int, data func() []float64)
 	return c.within(e.formula, e.why, func(_ int, in [][]float64, ref []float64) []float64 {
 		b := make([]float64, len(ref))
 		for i, y := range ref {
-			if n == 0 { // the one element stays as it is
+			if n == 0 { // the kernel must not change the one element of the buffer
 				break
 			}
 			x := in[0][i]
-			abs := (1 + math.Abs(x)) * tiny // what flushing may be multiplied by
+			abs := (1 + math.Abs(x)) * tiny // a flushed denormal may be multiplied by x
 			if y != 0 {
 				abs += e.of(x) * u * math.Abs(y)
 			}
@@ -69,31 +69,31 @@ type activationError struct {
 }
 
 var logisticError = activationError{"14ε·|y|",
-	"exp errs by 3 ulp = 6ε, of which the sum with 1 keeps at most all and adds ε; the division errs by 2.5 ulp = 5ε; the reference rounds once",
+	"exp errs by 3 ulp = 6ε, which adding 1 does not increase; the sum adds ε; the division errs by 2.5 ulp = 5ε; the reference rounds once",
 	func(float64) float64 { return errExp + 1 + errDiv + 1 + 1 }}
 
-// activationErrors lacks relu, which rounds nothing.
+// activationErrors has no entry for relu, which does not round.
 var activationErrors = map[string]activationError{
 	"sigmoid": logisticError,
 	"swish":   logisticError,
 	"tanh_act": {"11ε·|y|", "tanh errs by 5 ulp = 10ε; the reference rounds once",
 		func(float64) float64 { return errTanh + 1 }},
-	"gelu": {"ε·|y|·(35 + 4(z² + 1)), z = -x/√2 where positive, else 0",
-		"erfc errs by 16 ulp = 32ε; the two roundings of z move erfc(z) by up to 2(z²+1) times as much; two products and the reference round",
+	"gelu": {"ε·|y|·(35 + 4(z² + 1)), z = max(-x/√2, 0)",
+		"erfc errs by 16 ulp = 32ε; z is rounded twice, which changes erfc(z) by up to 2(z²+1) times as much; two products and the reference round once each",
 		func(x float64) float64 {
 			z := max(-x/math.Sqrt2, 0)
 			return errErfc + 3 + 4*(z*z+1)
 		}},
 	"gelu_tanh": {"ε·|y|·(13 + 8|w|), w = 2u where e^-2u > 1, else 1",
-		"seven roundings make w = 2u, which moves e^w by |w| times as much; exp errs by 3 ulp = 6ε, the division by 2.5 ulp = 5ε; the sum and " +
-			"the reference round once",
+		"w = 2u is computed with seven roundings, and a relative error of w changes e^w by |w| times as much; exp errs by 3 ulp = 6ε, the " +
+			"division by 2.5 ulp = 5ε; the sum and the reference round once each",
 		func(x float64) float64 {
 			w := 2 * math.Sqrt(2/math.Pi) * (x + 0.044715*x*x*x)
 			return errExp + errDiv + 2 + 8*max(-w, 1)
 		}},
 }
 
-// refActivations are the formulas, in the form that does not cancel.
+// refActivations are the formulas, in forms without cancellation.
 var refActivations = map[string]func(x float64) float64{
 	"relu": func(x float64) float64 {
 		if x < 0 {

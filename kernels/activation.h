@@ -1,9 +1,9 @@
 // The activations as functions of one number, for the kernels of activation.cl and for
-// those that end with one: -D ACT=none (the default), relu, sigmoid, tanh, gelu or silu
-// says which ACTIVATE is.
+// kernels that apply one to their result: -D ACT=none (the default), relu, sigmoid, tanh, gelu or
+// silu selects the function that ACTIVATE calls.
 //
-// The forms are chosen so that no subtraction cancels: the error of each is a few
-// units of its own size, also far out where the result is tiny.
+// The formulas have no subtraction that cancels: the error of each is a few units in the last place
+// of the result, even if the result is tiny.
 #ifndef CONCORD_ACTIVATION_H
 #define CONCORD_ACTIVATION_H
 
@@ -14,7 +14,7 @@
 
 ARITH act_none(ARITH x) { return x; }
 
-// max(x, 0); a NaN stays one.
+// max(x, 0); a NaN stays NaN.
 ARITH act_relu(ARITH x) { return x < 0 ? 0 : x; }
 
 // 1 / (1 + e^-x)

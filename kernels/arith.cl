@@ -1,6 +1,6 @@
-// out = a OP b, element by element: both arrays of n elements, one of them a
-// scalar, or both broadcast to a shape of four dimensions. Integers wrap; div is
-// for floating types. out may be a or b.
+// out = a OP b, element by element: both are arrays of n elements, one of them is a
+// scalar, or both are broadcast to a shape of four dimensions. Integers wrap; div exists
+// for floating types only. out and a or b may be the same buffer.
 #include "elem.h"
 
 // Broadcasting: element (i0,i1,i2,i3) of an operand lies at Σ iⱼ·strideⱼ, and the
@@ -35,7 +35,7 @@ size_t broadcast_at(size_t i, uint d1, uint d2, uint d3, uint s0, uint s1, uint 
     STORE(out, i, (ARITH)LOAD(a, ia) OP(ARITH) LOAD(b, ib));                                       \
   }
 
-// The scalar on the left, where that differs.
+// The scalar as the left operand, for operations that are not commutative.
 #define SCALAR_FIRST(NAME, OP)                                                                     \
   kernel void scalar_##NAME(SCALAR s, global const TYPE *a, global TYPE *out, ulong n) {           \
     size_t i = get_global_id(0);                                                                   \

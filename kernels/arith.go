@@ -1,7 +1,7 @@
 package kernels
 
-// The family arith (add, sub, mul, div) and its cases: every form, integers that
-// wrap, special values.
+// The family arith (add, sub, mul, div) and its cases: arrays, scalars and broadcasts, integers
+// that wrap, special values.
 
 import (
 	"fmt"
@@ -44,7 +44,7 @@ func arithCases(f *Family) []Case {
 	return list
 }
 
-// operands keeps what is divided by away from 0; special values have their own case.
+// operands returns data for both operands. Divisors are not near 0; a case of its own has special values.
 func operands(k, t string, na, nb int) (a, b func() []float64) {
 	a, b = Uniform(t, na, 1, -100, 100), Uniform(t, nb, 2, -100, 100)
 	if strings.Contains(k, "div") {
@@ -91,7 +91,7 @@ func scalarCases(f *Family, k, t string) []Case {
 	return list
 }
 
-// broadcastCases stretch either side along each dimension.
+// broadcastCases returns cases in which each operand is repeated along each dimension.
 func broadcastCases(f *Family, k, t string) []Case {
 	var list []Case
 	for _, s := range []struct {
@@ -118,8 +118,8 @@ func broadcastCases(f *Family, k, t string) []Case {
 	return list
 }
 
-// arithBound states the error of a op b; a and b are arguments x and y, or negative
-// where the data has no denormals.
+// arithBound adds the bound of a op b to a case. x and y are the positions of a and b among the
+// arguments, or negative if the data has no denormals.
 func arithBound(c Case, k, t string, x, y int) Case {
 	switch {
 	case !IsFloat(t):
@@ -128,12 +128,12 @@ func arithBound(c Case, k, t string, x, y int) Case {
 		return c.within("6ε·|a/b|", "OpenCL divides to 2.5 ulp = 5ε; the reference rounds once",
 			arithFlush(k, t, x, y, 6))
 	}
-	return c.within("0, or what flushing a denormal takes away", "one correctly rounded operation; half and bfloat16 operands "+
-		"are exact in float, which has more than twice their digits, so that rounding twice is rounding once",
+	return c.within("0, or the effect of flushing a denormal to 0", "one correctly rounded operation; half and bfloat16 operands "+
+		"are exact in float, which has more than twice their digits, so that rounding twice gives the same result as rounding once",
 		arithFlush(k, t, x, y, 0))
 }
 
-// arithFlush bounds a operation where an operand or the result may be taken for 0.
+// arithFlush returns the bound c·ε·|result|, plus the error if an operand or the result may be flushed to 0.
 func arithFlush(k, t string, x, y int, c float64) func(int, [][]float64, []float64) []float64 {
 	at := func(v []float64, i int) float64 { return v[min(i, len(v)-1)] }
 	return func(_ int, in [][]float64, ref []float64) []float64 {
@@ -154,13 +154,13 @@ func arithFlush(k, t string, x, y int, c float64) func(int, [][]float64, []float
 	}
 }
 
-// flushed is how far a op b may move when a denormal operand becomes 0.
+// flushed returns how much a op b may change if a denormal operand is flushed to 0.
 func flushed(k, t string, a, b float64) float64 {
 	switch {
-	case a != a || b != b || !denormal(t, a) && !denormal(t, b): // NaN stays, whatever the other is
+	case a != a || b != b || !denormal(t, a) && !denormal(t, b): // with a NaN the result is NaN
 		return 0
 	case strings.Contains(k, "div"):
-		return math.Inf(1) // x/0 is anything from 0 to NaN
+		return math.Inf(1) // the quotient may become 0, infinite or NaN
 	case strings.Contains(k, "mul"):
 		return Smallest(t) * max(math.Abs(a), math.Abs(b), 1)
 	}

@@ -1,13 +1,13 @@
 package kernels
 
 // Arithmetic of error bounds. ε is the unit roundoff u = 2^-p of the arithmetic:
-// one correctly rounded operation errs by at most u·|result|. OpenCL promises more
-// for some functions in units in the last place, each of which is at most 2u.
+// a correctly rounded operation errs by at most u·|result|. For some functions OpenCL allows larger
+// errors, in units in the last place (ulp); one ulp is at most 2u·|result|.
 
 import "math"
 
-// Errors of OpenCL's single precision operations, in u. Double precision has the
-// same for exp, tanh and erfc, and divides correctly.
+// Errors of OpenCL's single precision operations, in u. In double precision exp, tanh and erfc
+// have the same errors, and division is correctly rounded.
 const (
 	errDiv  = 5  // 2.5 ulp
 	errExp  = 6  // 3 ulp
@@ -15,8 +15,9 @@ const (
 	errErfc = 32 // 16 ulp
 )
 
-// Roundoff returns u, the unit roundoff of the arithmetic that a type is computed in. Of double it returns 2u: there
-// the reference, which is computed in double, errs as much as the device.
+// Roundoff returns the unit roundoff u of the arithmetic that elements of a type are computed in:
+// 2^-24 for all types but f64. For f64 it returns 2u = 2^-52, because the reference, which is
+// computed in double precision too, may err as much as the device.
 func Roundoff(dtype string) float64 {
 	if dtype == "f64" {
 		return 0x1p-52
@@ -24,8 +25,8 @@ func Roundoff(dtype string) float64 {
 	return 0x1p-24
 }
 
-// Smallest returns the smallest normal number of what a type is computed in: a device
-// may take anything smaller for 0.
+// Smallest returns the smallest positive normal number of the arithmetic that elements of a type
+// are computed in. A device may replace smaller numbers by 0.
 func Smallest(dtype string) float64 {
 	if dtype == "f64" {
 		return 0x1p-1022
@@ -33,10 +34,10 @@ func Smallest(dtype string) float64 {
 	return 0x1p-126
 }
 
-// Stored adds the error of storing a result that is already off by e: nothing for
-// types that are computed in themselves, one unit in the last place for half and
-// bfloat16, since both sides round and may do so to neighbours. Where the reference
-// is not a number that has errors, nothing is allowed.
+// Stored returns the bound of a result after it is stored as dtype. ref is the reference's result
+// and e the bound before. For f32 and f64 that is e. For half and bfloat16 it is e and one unit in the
+// last place, because device and reference both round, possibly to two neighbouring numbers; if
+// e is 0, they round the same number, and the bound is 0. It is also 0 if ref is NaN or infinite.
 func Stored(dtype string, ref, e float64) float64 {
 	if ref != ref || math.IsInf(ref, 0) {
 		return 0
@@ -56,8 +57,8 @@ func Stored(dtype string, ref, e float64) float64 {
 	return e + max(math.Ldexp(1, math.Ilogb(math.Abs(ref)+e)-digits+1), smallest)
 }
 
-// relative is a bound of c·u·|ref| per element, plus what flushing may take away:
-// scale(i) smallest normals, none when scale is nil.
+// relative returns a bound of c·u·|ref| per element, plus what flushing denormals may change:
+// scale(in, i) times the smallest normal number, or nothing if scale is nil.
 func relative(dtype string, c float64, scale func(in [][]float64, i int) float64) func(int, [][]float64, []float64) []float64 {
 	u, tiny := Roundoff(dtype), Smallest(dtype)
 	return func(_ int, in [][]float64, ref []float64) []float64 {
@@ -73,5 +74,5 @@ func relative(dtype string, c float64, scale func(in [][]float64, i int) float64
 	}
 }
 
-// denormal tells whether a device may take x for 0.
+// denormal reports whether a device may replace x by 0.
 func denormal(dtype string, x float64) bool { return x != 0 && math.Abs(x) < Smallest(dtype) }

@@ -1,6 +1,6 @@
 package kernels
 
-// Kernels that are Go functions: what such a function is given.
+// Kernels that are Go functions, and the launch that such a function is called with.
 
 import (
 	"context"
@@ -15,19 +15,19 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// Func is a kernel written in Go: a float64 reference, or what cpu:0 runs instead of
-// compiled text. It is called once per launch, not once per item: it does the work of
-// the whole grid. It may use every thread that Parallel gives it, keeps nothing of c
-// after it returns, and reports what is wrong with its arguments as an error. A panic
-// becomes an error of the launch.
+// Func is a kernel written in Go: a float64 reference, or an implementation that cpu:0 runs
+// instead of compiled text. It is called once per launch, not once per item, and does the work of
+// the whole grid, on the threads of Parallel if it likes. It may be called from several
+// goroutines at once. It must not keep c or memory of c after it returns. It returns an error if
+// an argument is wrong; its error, or a panic, becomes the error of the launch.
 type Func func(c *Call) error
 
 // Call is one launch of a [Func]. It is valid until the function returns.
 //
-// The accessors of arguments take the position of the parameter. They give memory of
-// the launch's own buffers and nothing beside it. One that does not fit the parameter
-// ends the launch with an error that matches driver.ErrInvalidArgument, so that
-// callers need no check of their own.
+// The accessors of arguments take the position i of the parameter, from 0. Slices that they
+// return are the memory of the buffers themselves, and end where a buffer ends. An accessor that does
+// not fit the parameter ends the launch with an error that matches driver.ErrInvalidArgument, so
+// that callers need no check of their own.
 type Call struct {
 	Unit   *source.Unit   // the program that the launch names
 	Kernel string         // the kernel's name in it
@@ -35,50 +35,51 @@ type Call struct {
 	Dim    int            // 1, 2 or 3
 	Global [3]int         // items of the grid
 	Local  [3]int         // items of a group
-	Args   []Argument     // what the accessors look at
+	Args   []Argument     // the arguments, which the accessors read
 	Host                  // the device that runs the launch
 }
 
-// Host is what a device lends a [Func] during a launch.
+// Host is the device as a [Func] sees it during a launch: a context, and threads.
 type Host interface {
-	// Context is done when the device is being closed. Parallel looks at it by itself.
+	// Context returns a context that is done when the device is being closed. Parallel
+	// checks it by itself.
 	Context() context.Context
-	// Threads is the number of threads that Parallel spreads work over.
+	// Threads returns the largest number of goroutines on which Parallel runs at once.
 	Threads() int
-	// Parallel calls f for consecutive ranges that together are [0, n), each of at
-	// least grain indexes where there are so many, on up to Threads goroutines at
-	// once. It returns when every call has. When the context is done no further range is
-	// started and its error is returned. A panic of f ends the launch like one of the
-	// function itself.
+	// Parallel calls f for consecutive ranges [lo, hi) that together are [0, n), on up to
+	// Threads goroutines at once. A range has at least grain indexes, except that n may be
+	// smaller than that. Parallel returns when all calls have returned. When the context
+	// is done, no further range is started, and the context's error is returned. A panic of
+	// f becomes the error of the launch.
 	Parallel(n, grain int, f func(lo, hi int)) error
 }
 
 // Argument is one argument of a [Call], which a device fills in.
 type Argument struct {
 	Kind  ArgumentKind
-	Bytes []byte // memory of a buffer, or a value as it lies in memory
-	Size  int    // bytes of local memory
+	Bytes []byte // the memory of a buffer, or the bytes of a value
+	Size  int    // size of local memory in bytes
 }
 
-// ArgumentKind says what an [Argument] is.
+// ArgumentKind says whether an [Argument] is a value, a buffer or local memory.
 type ArgumentKind uint8
 
 // The kinds of arguments.
 const (
-	ValueArgument ArgumentKind = iota
-	BufferArgument
-	LocalArgument
+	ValueArgument  ArgumentKind = iota // a scalar, vector or struct
+	BufferArgument                     // memory of the device
+	LocalArgument                      // local memory, of which only the size is given
 )
 
-// ArgumentError is what the accessors panic with. A device makes it the error of the
-// launch.
+// ArgumentError is the value with which the accessors panic. The device recovers it and makes
+// it the error of the launch.
 type ArgumentError string
 
 // Error implements error.
 func (e ArgumentError) Error() string { return string(e) }
 
-// Fail ends the launch with an error about argument i, or about none of them where i is
-// negative.
+// Fail ends the launch with an error about argument i, or, if i is negative, about no single
+// argument. It panics with an [ArgumentError] and so does not return.
 func (c *Call) Fail(i int, format string, args ...any) {
 	what := ""
 	if i >= 0 {
@@ -96,8 +97,8 @@ func (c *Call) Define(name string) (value string, ok bool) {
 	return c.Unit.Define(name)
 }
 
-// Type returns a definition that names an element type, f32 where there is none: that is
-// what the texts of the catalog take.
+// Type returns the value of a definition that names an element type, or "f32", the default of the
+// catalog's sources, if there is no such definition.
 func (c *Call) Type(name string) string {
 	if t, ok := c.Define(name); ok {
 		return t
@@ -111,7 +112,7 @@ func (c *Call) Flag(name string) bool {
 	return v == "1"
 }
 
-// arg returns argument i, which is to be of a kind.
+// arg returns argument i. If it is not of the kind, the launch ends with the text otherwise.
 func (c *Call) arg(i int, kind ArgumentKind, otherwise string) *Argument {
 	if i < 0 || i >= len(c.Args) {
 		c.Fail(i, "the launch has %d arguments", len(c.Args))
@@ -122,14 +123,13 @@ func (c *Call) arg(i int, kind ArgumentKind, otherwise string) *Argument {
 	return &c.Args[i]
 }
 
-// Bytes returns the memory of a buffer argument, whatever its type. A buffer of
-// no bytes gives nil.
+// Bytes returns the memory of a buffer argument, whatever its type, or nil if it has no bytes.
 func (c *Call) Bytes(i int) []byte {
 	return slices.Clip(c.arg(i, BufferArgument, "not a buffer").Bytes)
 }
 
-// LocalBytes returns the local memory of a local argument: one block for the
-// whole launch, since the function is called once for all groups. It is zeroed.
+// LocalBytes allocates the memory of a local argument: one block of zeros for the
+// whole launch, since the function is called once for all groups.
 func (c *Call) LocalBytes(i int) []byte {
 	return make([]byte, c.arg(i, LocalArgument, "not local memory").Size)
 }
@@ -146,8 +146,8 @@ func (c *Call) Need(i, n, size int) {
 	}
 }
 
-// align ends the launch if the memory of buffer argument i is not at a multiple of the size, which
-// is a power of two but of vectors of three.
+// align ends the launch if the memory of buffer argument i is not at a multiple of the element's
+// size or, of vectors of three, of the largest power of two in it.
 func (c *Call) align(i int, b []byte, size int) {
 	if uintptr(unsafe.Pointer(unsafe.SliceData(b)))&uintptr(size&-size-1) != 0 {
 		c.Fail(i, "its offset is not a multiple of the element's %d bytes", size)
@@ -172,13 +172,14 @@ func elementwise(size int, buffers ...int) func(c *Call) bool {
 	}
 }
 
-// Elem is a Go type that elements of buffers have.
+// Elem is the constraint of the Go types in which elements of buffers are read and written.
 type Elem interface {
 	~int8 | ~uint8 | ~int16 | ~uint16 | ~int32 | ~uint32 | ~int64 | ~uint64 | ~float32 | ~float64
 }
 
-// Elements returns the elements of a buffer argument as E. The parameter has to be of one
-// of the kinds, if there are any. Vectors count as their components.
+// Elements returns the elements of buffer argument i as a slice of E, which is the buffer's
+// memory. If kinds are given, the element type of the parameter has to be one of them. A vector
+// counts as its components.
 func Elements[E Elem](c *Call, i int, kinds ...source.Kind) []E {
 	b := c.Bytes(i)
 	if i < len(c.Params) && len(kinds) > 0 && !slices.Contains(kinds, c.Params[i].Kind) {
@@ -222,11 +223,11 @@ func (c *Call) I64(i int) []int64 { return Elements[int64](c, i, source.Long) }
 // U64 returns the elements of a ulong buffer.
 func (c *Call) U64(i int) []uint64 { return Elements[uint64](c, i, source.ULong) }
 
-// Value returns the bytes of a value argument: those of a vector or struct, in
-// the layout of OpenCL C.
+// Value returns the bytes of a value argument, such as a vector or struct, in the layout of
+// OpenCL C.
 func (c *Call) Value(i int) []byte { return slices.Clip(c.arg(i, ValueArgument, "not a value").Bytes) }
 
-// value returns the bytes of a value argument as a little number.
+// value returns the bits of a scalar argument, as a number of 64 bits, and its type.
 func (c *Call) value(i int) (bits uint64, kind source.Kind) {
 	b := c.Value(i)
 	if i >= len(c.Params) {
@@ -250,8 +251,8 @@ func (c *Call) value(i int) (bits uint64, kind source.Kind) {
 	return 0, 0
 }
 
-// Int returns an integer argument. An unsigned 64-bit one above the largest
-// int64 wraps, as a conversion does.
+// Int returns an integer argument. An unsigned 64-bit number above the largest
+// int64 wraps, as in a Go conversion.
 func (c *Call) Int(i int) int64 {
 	bits, kind := c.value(i)
 	v, ok := integer(bits, kind)
@@ -261,7 +262,7 @@ func (c *Call) Int(i int) int64 {
 	return v
 }
 
-// Float returns a number argument, integers converted.
+// Float returns a scalar argument as a float64; an integer is converted.
 func (c *Call) Float(i int) float64 {
 	bits, kind := c.value(i)
 	switch kind {
@@ -295,11 +296,12 @@ func integer(bits uint64, kind source.Kind) (v int64, ok bool) {
 	return 0, false
 }
 
-// maxElements keeps a number of bytes within an int.
+// maxElements is the largest number of elements, of up to 16 bytes, whose size fits in an int.
 const maxElements = int(^uint(0)>>1) / 16
 
-// Product returns the product of sizes, which are arguments; the launch fails where
-// that is more than memory can have. Beside a 0, the others may be anything.
+// Product returns the product of sizes that are arguments of the launch. The launch ends with an
+// error if a size is negative or the product is larger than any memory. If one size is
+// 0, the product is 0, whatever the others are.
 func (c *Call) Product(sizes ...int) int {
 	if slices.Contains(sizes, 0) {
 		return 0
@@ -314,8 +316,8 @@ func (c *Call) Product(sizes ...int) int {
 	return n
 }
 
-// SizeOf returns the bytes of an element of a type ("bf16"), 0 for what is none: its name ends
-// in the number of its bits.
+// SizeOf returns the size in bytes of an element of a type such as "bf16", whose name ends in its
+// number of bits.
 func SizeOf(typ string) int {
 	switch {
 	case strings.HasSuffix(typ, "8"):

@@ -1,6 +1,6 @@
 package kernels
 
-// What parity runs: one launch with its data, and the error that is allowed.
+// A test case of a kernel: one launch with its data, and the error that is allowed.
 
 import (
 	"fmt"
@@ -10,56 +10,57 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// Case is one launch to be run on a device and on the reference.
+// Case is one test case of a kernel: a launch to run on a device and on the reference, and the bound
+// for the difference of the results.
 type Case struct {
 	Family  string
 	Kernel  string
-	DType   string // "f32"; of cast "f32-i8"
-	Shape   string // for people: "n=257", "3×1000×2 special values"
+	DType   string // the element type, such as "f32"; for cast both types, such as "f32-i8"
+	Shape   string // sizes and data in words: "n=257", "3×1000×2 special values"
 	Defines []source.Define
-	Needs   source.Features // what the device must have, or the case is skipped
-	Global  [3]int
-	Local   [3]int // zeros: the runtime chooses
+	Needs   source.Features // the case is skipped on a device that lacks one of these features
+	Global  [3]int          // items of the grid
+	Local   [3]int          // items of a group; if all are 0, the runtime chooses
 	Args    []Arg
 
-	// Bound gives the largest absolute error of each element of an output. arg is
-	// that output's position in Args; in has the data of every argument before the
-	// launch, rounded to its type (a value argument has one element); ref is the
-	// reference's result. nil, or a nil result: equal, bit for bit save for NaN.
+	// Bound returns the largest absolute error that is allowed for each element of an output. arg
+	// is the position of the output in Args. in has the data of every argument before the
+	// launch, rounded to its type: one element for a Value, zeros for an Out. ref is the
+	// result of the reference. If Bound is nil or returns nil, the result has to be equal to the
+	// reference bit by bit, except that any NaN equals any other.
 	Bound     func(arg int, in [][]float64, ref []float64) []float64
 	Tolerance string // Bound as a formula; ε is the unit roundoff of the arithmetic
-	Why       string // the reason for it
+	Why       string // the reason for the bound
 }
 
-// Dir is what a kernel does with an argument.
+// Dir says whether an argument is a buffer that a kernel reads or writes, or a value.
 type Dir uint8
 
-// The directions. Of Out the contents before the launch are undefined, and the
-// kernel writes every element.
+// The directions of arguments.
 const (
-	In Dir = iota
-	Out
-	InOut
-	Value
+	In    Dir = iota // a buffer that the kernel only reads
+	Out              // a buffer of which the kernel writes every element; its contents before are undefined
+	InOut            // a buffer with data that the kernel may change
+	Value            // a scalar
 )
 
 // Arg is one argument of a case.
 type Arg struct {
 	Dir  Dir
 	Type string  // "f32", "bf16", "u8"
-	Len  int     // elements of a buffer
-	V    float64 // of a Value that is a number
+	Len  int     // number of elements of a buffer
+	V    float64 // the number, if Dir is Value and Bytes is nil
 
-	// Bytes is a Value that is a struct, as it lies in memory; Type is empty then.
+	// Bytes is the value in memory, if Dir is Value and the parameter is a struct; Type is empty then.
 	Bytes []byte
 
-	// Fill gives the Len numbers that an In or InOut buffer holds, the same at every call.
+	// Fill returns the Len numbers of an In or InOut buffer, the same at every call.
 	Fill func() []float64
 }
 
-// Data returns what an In or InOut buffer holds before it is rounded to its type
-// (to nearest even; integers are exact already), the same at every call. Of Out
-// it returns nil, of a Value its one number.
+// Data returns the numbers of an In or InOut buffer before they are rounded to its type
+// (to nearest even; integers are exact already), the same at every call. For Out
+// it returns nil, for Value the one number.
 func (a *Arg) Data() []float64 {
 	switch {
 	case a.Bytes != nil:
@@ -72,21 +73,21 @@ func (a *Arg) Data() []float64 {
 	return a.Fill()
 }
 
-// Name is "gemm/gemm f16 m=1 n=2 k=3": unique in the catalog.
+// Name returns a name that is unique in the catalog, such as "gemm/gemm f16 m=1 n=2 k=3".
 func (c *Case) Name() string { return c.Family + "/" + c.Kernel + " " + c.DType + " " + c.Shape }
 
-// Verdict is the outcome of a comparison. MaxError and Tolerance are those of the
-// element that is nearest to its bound or furthest beyond it.
+// Verdict is the outcome of a comparison. It describes the worst element: the one whose
+// error is the largest in proportion to its bound.
 type Verdict struct {
-	OK        bool
-	MaxError  float64
-	Tolerance float64
-	At        int // that element
-	Got, Want float64
-	Wrong     string // why nothing could be compared, else ""
+	OK        bool    // no element exceeds its bound
+	MaxError  float64 // absolute error of the worst element
+	Tolerance float64 // its bound
+	At        int     // its index
+	Got, Want float64 // its result and that of the reference
+	Wrong     string  // why nothing could be compared, else ""
 }
 
-// String names the worst element, or says why nothing could be compared.
+// String returns the worst element as text, or the reason why nothing could be compared.
 func (v Verdict) String() string {
 	if v.Wrong != "" {
 		return v.Wrong
@@ -94,10 +95,10 @@ func (v Verdict) String() string {
 	return fmt.Sprintf("element %d: got %v, want %v ± %.3g", v.At, v.Got, v.Want, v.Tolerance)
 }
 
-// Compare judges one output. got and ref are compared as numbers, which is enough
-// for all types but 64-bit integers above 2^53: of those the bytes must be equal. A Bound
-// that does not give each element a number of 0 or more fails whatever the result is: it
-// would accept anything.
+// Compare judges output arg: got is the result of a device, ref that of the reference, and in is
+// as for Bound. It compares numbers, which is enough for all types but 64-bit integers above
+// 2^53, for which the caller compares bytes. If Bound does not return a number of 0 or more
+// for each element, the verdict is not OK, whatever the result is.
 func (c *Case) Compare(arg int, in [][]float64, ref, got []float64) Verdict {
 	if len(ref) != len(got) {
 		return wrongVerdict("%d elements where the reference has %d", len(got), len(ref))
@@ -134,13 +135,13 @@ func (c *Case) Compare(arg int, in [][]float64, ref, got []float64) Verdict {
 	return v
 }
 
-// wrongVerdict is the verdict on what cannot be compared.
+// wrongVerdict returns the verdict on a result that cannot be compared.
 func wrongVerdict(format string, args ...any) Verdict {
 	return Verdict{MaxError: math.Inf(1), Wrong: fmt.Sprintf(format, args...)}
 }
 
-// difference is |got - ref|. NaN differs only from numbers, and an infinity from
-// everything else. Where the answer must be equal, so must the sign of zero.
+// difference returns |got - ref|. Two NaNs are equal, and so are two equal infinities; their
+// difference from any other number is infinite. If the bound is 0, zeros of different signs differ.
 func difference(ref, got, bound float64) float64 {
 	switch {
 	case ref != ref && got != got:
@@ -156,9 +157,9 @@ func difference(ref, got, bound float64) float64 {
 	return math.Abs(got - ref)
 }
 
-// Case starts a case of one of the family's kernels: its names, the definition T where the
-// family has it, and what a device needs for that type. The grid, the arguments and the
-// bound are the caller's to add.
+// Case returns a case of one of the family's kernels with its names, the definition T if the
+// family has it, and the features that a device needs for that type. The caller adds the
+// grid, the arguments and the bound.
 func (f *Family) Case(kernel, dtype, shape string) Case {
 	c := Case{Family: f.ID, Kernel: kernel, DType: dtype, Shape: shape}
 	if slices.Contains(f.Defines, "T") {
@@ -176,13 +177,13 @@ func (c Case) with(global, local [3]int, args ...Arg) Case {
 	return c
 }
 
-// exact states that the result is equal to the reference's.
+// exact states that the result has to be equal to that of the reference.
 func (c Case) exact(why string) Case {
 	c.Tolerance, c.Why = "equal", why
 	return c
 }
 
-// within states a bound.
+// within sets the bound, as a formula, with its reason and as a function.
 func (c Case) within(formula, why string, bound func(arg int, in [][]float64, ref []float64) []float64) Case {
 	c.Tolerance, c.Why, c.Bound = formula, why, bound
 	return c
@@ -196,8 +197,8 @@ func inout(typ string, n int, data func() []float64) Arg {
 	return Arg{Dir: InOut, Type: typ, Len: max(n, 1), Fill: data}
 }
 
-// out is a result of n elements. One of none is given an element that must stay as
-// it is, since there are no empty buffers.
+// out returns an output of n elements. There are no empty buffers, so that an output of 0
+// elements gets one element, which the kernel must not change.
 func out(typ string, n int) Arg {
 	if n == 0 {
 		return inout(typ, 1, constant(1, 77))

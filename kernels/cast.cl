@@ -1,10 +1,10 @@
-// out[i] = in[i] converted from -D FROM to -D TO, once, to the nearest value that
-// TO has: floating types round to nearest even (and overflow to infinity),
-// integers truncate toward zero and saturate, a NaN becomes the integer 0.
+// out[i] = in[i] converted from type FROM to type TO, both definitions, with one rounding: to a
+// floating type to nearest even, with overflow to infinity; to an integer type toward zero, with
+// saturation, and a NaN becomes 0.
 #include "elem.h"
 
-// Every source type is read into one of five kinds, exactly. int stays int: rusticl of
-// Mesa 22.3 loses its sign on the way to a long that is then clamped.
+// Every element is first converted to one of five wide types, exactly. int stays int: rusticl of
+// Mesa 22.3 loses the sign of an int that is converted to long and then clamped.
 #define wide_f32 f
 #define wide_f16 f
 #define wide_bf16 f
@@ -26,8 +26,8 @@
 
 // Rounding twice, to float and then to 16 bits, can differ from rounding once: a
 // number just above the middle of two 16-bit neighbours may become that middle.
-// A float "rounded to odd" (truncated, the last bit set if that lost anything)
-// keeps what the second rounding needs.
+// A float "rounded to odd" (truncated, with the last bit set if the truncation was inexact)
+// keeps the information that the second rounding needs.
 ulong odd_u(ulong x) {
   int drop = 40 - (int)clz(x | 1); // keeps 24 bits
   if (drop <= 0)
@@ -76,7 +76,7 @@ float odd_from_d(double x) {
 #define to_u64(p, i, x, K) ((p)[i] = convert_ulong_sat(JOIN(number_, K)(x)))
 #define odd_from_f(x) (x)
 
-// What a saturating conversion makes of a NaN differs between devices.
+// The result of a saturating conversion of a NaN differs between devices.
 #define number_f(x) (isnan(x) ? 0.0f : (x))
 #define number_d(x) (isnan(x) ? 0.0 : (x))
 #define number_i(x) (x)

@@ -1,7 +1,7 @@
 package kernels
 
-// The families conv2d and im2col and their cases: filters of one element and larger
-// than the image, edges, holes, groups down to one channel.
+// The families conv2d and im2col and their cases: filters of one element and filters larger
+// than the image, padding, dilation, groups down to one channel.
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 
 func init() {
 	Register(Family{
-		ID: "conv2d", Doc: "convolution of images in rows (NCHW): stride, padding, dilation, groups, bias",
+		ID: "conv2d", Doc: "convolution of images in NCHW layout: stride, padding, dilation, groups, bias",
 		Kernels: []string{"conv2d"}, Types: floatTypes, Defines: []string{"T", "BIAS"},
 		Source: sources, Arguments: convArguments, Reference: refConv2D,
 		Cases: convCases,
@@ -21,7 +21,7 @@ func init() {
 
 func init() {
 	Register(Family{
-		ID: "im2col", Doc: "the columns that make a convolution a product",
+		ID: "im2col", Doc: "the matrix of patches with which a convolution becomes a matrix product",
 		Kernels: []string{"im2col"}, Types: floatTypes, Defines: []string{"T"},
 		Source: sources, Arguments: im2colArguments, Reference: refIm2Col,
 		Cases: func(f *Family) (list []Case) {
@@ -38,9 +38,9 @@ func init() {
 	})
 }
 
-// ConvOut is how many elements the output of a convolution has along one side that is
-// n long: none where the dilated filter is larger than the padded side. Strides are at
-// least 1.
+// ConvOut returns the height of a convolution's output for an image of height n, or likewise its
+// width. All sizes count elements; pad is added at both ends, and stride is at least 1. The
+// result is 0 if the dilated filter is larger than the padded image.
 func ConvOut(n, filter, stride, pad, dilation int) int {
 	room := n + 2*pad - dilation*(filter-1) - 1
 	if room < 0 || filter == 0 {
@@ -49,7 +49,7 @@ func ConvOut(n, filter, stride, pad, dilation int) int {
 	return room/stride + 1
 }
 
-// convShape is one convolution; the numbers for height, then width.
+// convShape is one convolution. The pairs have the number for the height, then that for the width.
 type convShape struct {
 	n, c, h, w, k, groups int
 	filter, stride, pad   [2]int
@@ -96,7 +96,7 @@ func convCases(f *Family) (list []Case) {
 	return list
 }
 
-// sizes are the arguments that conv2d and im2col begin with, k and groups apart.
+// sizes returns the arguments from filterH to dilationW, which conv2d and im2col have in common.
 func (s *convShape) sizes() []Arg {
 	return []Arg{uintArg(s.filter[0]), uintArg(s.filter[1]), uintArg(s.stride[0]), uintArg(s.stride[1]),
 		uintArg(s.pad[0]), uintArg(s.pad[1]), uintArg(s.dilation[0]), uintArg(s.dilation[1])}
@@ -137,7 +137,7 @@ func convCase(f *Family, t string, s convShape) Case {
 	c := f.Case("conv2d", t, name).with(global, local, args...)
 	c.Defines = append(c.Defines, source.Define{Name: "BIAS", Value: bias})
 	return c.within("ε·((K+2)·(Σ|x||weight| + |bias|) + |result|), K products",
-		"a sum of K products and the bias, in any order, fused or not, errs by at most (K+1)·ε·Σ of their sizes; the reference rounds once more",
+		"a sum of K products and the bias, in any order, fused or not, errs by at most (K+1)·ε times the sum of their magnitudes; the reference rounds once more",
 		func(_ int, in [][]float64, ref []float64) []float64 { return convBound(t, s, in, ref) })
 }
 
@@ -148,7 +148,7 @@ func convBound(t string, s convShape, in [][]float64, ref []float64) []float64 {
 	bound := make([]float64, len(ref))
 	outH, outW := s.out()
 	for i := range bound {
-		if s.n*s.k*outH*outW == 0 { // the one element stays as it is
+		if s.n*s.k*outH*outW == 0 { // the kernel must not change the one element of the buffer
 			break
 		}
 		o := i / (outH * outW) % s.k
@@ -162,8 +162,8 @@ func convBound(t string, s convShape, in [][]float64, ref []float64) []float64 {
 	return bound
 }
 
-// visit calls f with what element i of the output is computed from: places in x and in
-// the filter.
+// visit calls f for each product of element i of the output, with the index at of its factor in x
+// and the index p of its factor in the filter.
 func (s *convShape) visit(i int, f func(at, p int)) {
 	outH, outW := s.out()
 	col, row, o, image := i%outW, i/outW%outH, i/outW/outH%s.k, i/outW/outH/s.k
@@ -187,7 +187,7 @@ func im2colCase(f *Family, t string, s convShape) Case {
 	return f.Case("im2col", t, s.name()).with(global, local, args...).exact("values are moved")
 }
 
-// refWindow is a filter over an image of h×w.
+// refWindow is a filter of rows×cols over an image of h×w.
 type refWindow struct {
 	h, w, rows, cols, strideH, strideW, padH, padW, dilationH, dilationW int
 }
@@ -234,8 +234,8 @@ func refWindowOf(c *Call, at int) refWindow {
 	return refWindow{int(c.Int(2)), int(c.Int(3)), v(0), v(1), v(2), v(3), v(4), v(5), v(6), v(7)}
 }
 
-// place is what element (r, s) of the filter meets for element (i, j) of the output: a
-// place in the image, or -1 beside it.
+// place returns the index in the image of the element that element (r, s) of the filter is
+// multiplied by for element (i, j) of the output, or -1 if it is in the padding.
 func (f *refWindow) place(i, j, r, s int) int {
 	y, x := i*f.strideH+r*f.dilationH-f.padH, j*f.strideW+s*f.dilationW-f.padW
 	if y < 0 || y >= f.h || x < 0 || x >= f.w {
@@ -244,7 +244,7 @@ func (f *refWindow) place(i, j, r, s int) int {
 	return y*f.w + x
 }
 
-// refConv2D is the formula, element by element.
+// refConv2D computes conv2d by its formula, element by element.
 func refConv2D(c *Call) error {
 	t, f := c.Type("T"), refWindowOf(c, 5)
 	n, channels, k, groups, outH, outW := int(c.Int(0)), int(c.Int(1)), int(c.Int(4)), int(c.Int(13)), int(c.Int(14)), int(c.Int(15))
@@ -269,7 +269,7 @@ func refConv2D(c *Call) error {
 	return nil
 }
 
-// refIm2Col moves what a filter of ones in each place would read.
+// refIm2Col copies the elements that each element of a filter is multiplied by.
 func refIm2Col(c *Call) error {
 	t, f := c.Type("T"), refWindowOf(c, 4)
 	n, channels, outH, outW := int(c.Int(0)), int(c.Int(1)), int(c.Int(12)), int(c.Int(13))

@@ -1,17 +1,17 @@
-// Cross-correlation of n images of c channels with k filters, all in rows (NCHW):
+// Cross-correlation of n images of c channels with k filters, all in NCHW layout:
 //
 //   y[b][o][i][j] = bias[o] + Σ x[b][g·c/groups + q][i·strideH + r·dilationH - padH]
 //                                [j·strideW + s·dilationW - padW] · weight[o][q][r][s]
 //
-// over q < c/groups, r < filterH, s < filterW, with g the group of filter o and 0 for
-// x beside the image. -D BIAS=0 (the default): bias is not read. Strides, dilations and
+// summed over q < c/groups, r < filterH, s < filterW. g is the group of filter o, and elements of x
+// in the padding are 0. With -D BIAS=0, the default, bias is not read. Strides, dilations and
 // groups are at least 1, groups divides c and k. y has outH = (h + 2·padH -
-// dilationH·(filterH - 1) - 1) / strideH + 1 rows, none where the dilated filter is
+// dilationH·(filterH - 1) - 1) / strideH + 1 rows, or 0 if the dilated filter is
 // larger than the padded image, and outW columns likewise; both are arguments.
 // f16 and bf16 are summed in float.
 //
-// It is gemm's tiling: a group of 8×8 items computes 64 filters × 64 elements of the
-// output of one image, DEPTH (channel, row, column)s at a time.
+// The tiles are those of gemm: a group of 8×8 items computes 64 filters × 64 elements of the
+// output of one image, and reads DEPTH elements of each filter at a time.
 #include "elem.h"
 
 #define ITEMS 8
@@ -30,7 +30,7 @@ conv2d(uint n, uint c, uint h, uint w, uint k, uint filterH, uint filterW, uint 
        uint padH, uint padW, uint dilationH, uint dilationW, uint groups, uint outH, uint outW,
        global const TYPE *x, global const TYPE *weight, global const TYPE *bias, global TYPE *y) {
   local ARITH as[SPAN][DEPTH + 1]; // as[i][p] = weight[o0 + i][p0 + p]
-  local ARITH bs[DEPTH][SPAN + 4]; // bs[p][j] = what it meets for element j0 + j of the output
+  local ARITH bs[DEPTH][SPAN + 4]; // bs[p][j] = factor of element p0 + p of the filters for output j0 + j
   size_t lx = get_local_id(0), ly = get_local_id(1), item = ly * ITEMS + lx;
   size_t j0 = get_group_id(0) * SPAN, o0 = get_group_id(1) * SPAN, z = get_group_id(2);
   size_t outs = (size_t)outH * outW, filters = k / groups, channels = c / groups;
@@ -51,7 +51,7 @@ conv2d(uint n, uint c, uint h, uint w, uint k, uint filterH, uint filterW, uint 
     uint dh = (uint)(q % filterH) * dilationH, dw = (uint)((p0 + p) % filterW) * dilationW;
     uint i = (uint)((j0 + quarter) / outW), j = (uint)((j0 + quarter) % outW);
     for (uint e = 0; e < DEPTH; e++) {
-      // Left of 0 wraps to a number beyond the image.
+      // A negative index wraps to a number beyond the image.
       uint row = i * strideH + dh - padH, col = j * strideW + dw - padW;
       bool inside = there && p0 + p < depth && j0 + quarter + e < outs && row < h && col < w;
       bs[p][quarter + e] = inside ? LOAD(in, (channel * h + row) * w + col) : (ARITH)0;

@@ -1,4 +1,4 @@
-// out[i] = in[i] over n elements, bit for bit: NaN payloads and denormals too.
+// out[i] = in[i] for n elements, bit for bit, including NaN payloads and denormals.
 #include "elem.h"
 
 kernel void copy(global const TYPE *in, global TYPE *out, ulong n) {

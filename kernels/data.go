@@ -1,14 +1,14 @@
 package kernels
 
-// Data for cases: reproducible, and with the values that hurt.
+// Data for test cases. It is the same in every run, and contains values on which kernels often fail.
 
 import (
 	"math"
 	"math/rand/v2"
 )
 
-// Elementwise kernels run at these lengths: around the sizes of warps and groups,
-// and beyond 2^16. The short list serves types that differ in loads and stores only.
+// Lengths at which elementwise kernels are tested: around the sizes of warps and groups,
+// and beyond 2^16. The short list is for types that differ from f32 only in loads and stores.
 var (
 	hardSizes  = []int{0, 1, 2, 31, 32, 33, 255, 256, 257, 1000, 65537}
 	shortSizes = []int{0, 1, 257}
@@ -21,7 +21,8 @@ func sizesFor(dtype string) []int {
 	return shortSizes
 }
 
-// constant is n times v. A buffer has at least one element.
+// constant returns a function that returns n times v, at least once, as a buffer has at least
+// one element.
 func constant(n int, v float64) func() []float64 {
 	return func() []float64 {
 		x := make([]float64, max(n, 1))
@@ -32,8 +33,9 @@ func constant(n int, v float64) func() []float64 {
 	}
 }
 
-// Uniform is n numbers from lo to hi, the same for a seed; whole ones, over the range of the type, if the
-// type is an integer's.
+// Uniform returns a function for [Arg.Fill] that generates n random numbers of an element type, at
+// least one, the same for the same seed. Floating types: uniformly distributed from lo to hi. Integer
+// types: whole numbers from the whole range of the type, whatever lo and hi are.
 func Uniform(dtype string, n int, seed uint64, lo, hi float64) func() []float64 {
 	return func() []float64 {
 		r := rand.New(rand.NewPCG(seed, 20260101))
@@ -49,8 +51,8 @@ func Uniform(dtype string, n int, seed uint64, lo, hi float64) func() []float64 
 	}
 }
 
-// anyInteger is a number of the type that float64 has too: every bit set or not of
-// the short types, the upper 53 of the long ones; often one of the ends.
+// anyInteger returns a random number of an integer type that float64 represents exactly; often
+// the smallest or the largest of them, or a number near 0.
 func anyInteger(dtype string, r *rand.Rand) float64 {
 	lo, hi := rangeOf(dtype)
 	switch r.IntN(8) {
@@ -64,8 +66,8 @@ func anyInteger(dtype string, r *rand.Rand) float64 {
 	return math.Trunc(lo + (hi-lo)*r.Float64())
 }
 
-// rangeOf gives the ends of an integer type, of the long ones the last that float64
-// has.
+// rangeOf returns the smallest and the largest number of an integer type. For 64-bit types hi is
+// the largest that float64 represents exactly.
 func rangeOf(dtype string) (lo, hi float64) {
 	bits := map[string]int{"i8": 7, "i16": 15, "i32": 31, "i64": 63, "u8": 8, "u16": 16, "u32": 32, "u64": 64}[dtype]
 	hi = math.Ldexp(1, bits) - 1
@@ -78,7 +80,8 @@ func rangeOf(dtype string) (lo, hi float64) {
 	return lo, hi
 }
 
-// Special are the values of floating types that go wrong most often.
+// Special returns the values of a floating type on which kernels fail most often: zeros, infinities,
+// NaN, the largest numbers, the smallest normal and denormal ones, and a few small numbers.
 func Special(dtype string) []float64 {
 	big, small, tiny := math.MaxFloat32, 0x1p-126, 0x1p-149
 	switch dtype {
@@ -93,7 +96,7 @@ func Special(dtype string) []float64 {
 		big, -big, small, -small, tiny, -3 * tiny, 0.5, -2, 3}
 }
 
-// pairs is every pair of special values: the first of each, then the second.
+// pairs returns every pair of special values: a has the first of each pair, b the second.
 func pairs(dtype string) (a, b []float64) {
 	s := Special(dtype)
 	for _, x := range s {
@@ -108,7 +111,7 @@ func numbers(x []float64) func() []float64 {
 	return func() []float64 { return append([]float64(nil), x...) }
 }
 
-// mixed puts a value at some places of other data.
+// mixed returns other data with the value v at some places.
 func mixed(data func() []float64, v float64, places ...int) func() []float64 {
 	return func() []float64 {
 		x := data()
@@ -119,10 +122,10 @@ func mixed(data func() []float64, v float64, places ...int) func() []float64 {
 	}
 }
 
-// IsFloat reports whether a type is a floating one: f32, f64, f16 or bf16.
+// IsFloat reports whether an element type is a floating-point type: f32, f64, f16 or bf16.
 func IsFloat(dtype string) bool { return dtype[0] == 'f' || dtype[0] == 'b' }
 
-// scalarOf is the type that scalar arguments of a type are passed as.
+// scalarOf returns the type in which a kernel for elements of a type takes its scalar arguments.
 func scalarOf(dtype string) string {
 	switch dtype {
 	case "f16", "bf16":

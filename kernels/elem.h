@@ -1,15 +1,15 @@
 // The element types of the catalog, chosen by -D T=f32 (f64, f16, bf16, i8, i16,
 // i32, i64, u8, u16, u32, u64). Every family includes this file.
 //
-//   TYPE    what a buffer holds; half and bfloat16 are stored only
-//   ARITH   what is computed with; unsigned for the integers, so that they wrap
-//   SCALAR  what a scalar argument of that type is passed as
-//   RAW     an unsigned integer of TYPE's size, to move values without touching them
+//   TYPE    the type of a buffer's elements; half and bfloat16 are only stored in it
+//   ARITH   the type for arithmetic; unsigned for the integers, so that they wrap
+//   SCALAR  the type of scalar arguments
+//   RAW     an unsigned integer of TYPE's size, to move values without converting them
 //   LOAD    p[i] as an ARITH
 //   LOAD16  p[i] to p[i + 15], as a vector
 //   STORE   p[i] = x, rounded to nearest even
 //   LIT     a floating literal of ARITH: LIT(0.5)
-//   FLOATING  in #if: whether T is not an integer type
+//   FLOATING  for use in #if: whether T is a floating type
 #ifndef CONCORD_ELEM_H
 #define CONCORD_ELEM_H
 
@@ -98,7 +98,7 @@
 #define store_u32(p, i, x) ((p)[i] = (uint)(x))
 #define store_u64(p, i, x) ((p)[i] = (ulong)(x))
 
-// 16 neighbours at once, of floating types.
+// 16 consecutive elements of a floating type as a vector.
 #define load16_f32(p, i) vload16(0, (p) + (i))
 #define load16_f64(p, i) vload16(0, (p) + (i))
 #define load16_f16(p, i) vload_half16(0, (p) + (i))
@@ -125,8 +125,8 @@
 #define LIT(x) JOIN(lit_, T)(x)
 #define FLOATING JOIN(is_float_, T)
 
-// a·b + c, fused where that is fast. The results differ in the last place, which
-// every tolerance of the catalog allows.
+// a·b + c, fused on devices where that is fast. The two results differ in the last place, which
+// all tolerances of the catalog allow.
 #ifdef FP_FAST_FMAF
 #define MAD(a, b, c) fma((a), (b), (c))
 #else
@@ -136,7 +136,7 @@
 // A bfloat16 is the upper half of a float.
 float bf16_to_float(ushort h) { return as_float((uint)h << 16); }
 
-// To nearest, ties to even; a NaN stays a NaN.
+// Rounds to nearest, ties to even; a NaN stays a NaN.
 ushort bf16_from_float(float x) {
   uint b = as_uint(x);
   if ((b & 0x7fffffffu) > 0x7f800000u)

@@ -1,6 +1,6 @@
 package kernels
 
-// fill, copy and cast: values that are moved or converted, never computed.
+// The families fill, copy and cast, which move or convert values without computing, and their cases.
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 
 func init() {
 	Register(Family{
-		ID: "fill", Doc: "every element is a value",
+		ID: "fill", Doc: "every element set to a value",
 		Kernels: []string{"fill"}, Types: allTypes, Defines: []string{"T"},
 		Source: sources, Arguments: elementwise(2, 0), Reference: refFill,
 		Cases: func(f *Family) (list []Case) {
@@ -67,7 +67,7 @@ func init() {
 
 func init() {
 	Register(Family{
-		ID: "cast", Doc: "conversion between any two types: to nearest even, integers toward zero and saturating",
+		ID: "cast", Doc: "conversion between any two types: floats to nearest even, integers toward zero and saturating",
 		Kernels: []string{"cast"}, Types: allTypes, Defines: []string{"FROM", "TO"},
 		Source: sources, Arguments: castArguments, Reference: refCast,
 		Cases: castCases,
@@ -97,7 +97,7 @@ func castCase(f *Family, from, to, shape string, n int, data func() []float64) C
 	global, local := ElementsGrid(n)
 	c = c.with(global, local, in(from, n, data), out(to, n), ulongArg(n))
 	if !IsFloat(from) || !IsFloat(to) || from == to {
-		return c.exact("every conversion rounds once, and which way is stated")
+		return c.exact("every conversion rounds once, in the direction that the kernel specifies")
 	}
 	return c.within("0, or the smallest normal float where a denormal may be flushed", "every conversion rounds once",
 		func(_ int, in [][]float64, ref []float64) []float64 {
@@ -112,9 +112,9 @@ func castCase(f *Family, from, to, shape string, n int, data func() []float64) C
 		})
 }
 
-// castData is numbers at the edges of every target type, exact in float64: ties
-// between neighbours, the ends of the integers and one beyond, and the cases in
-// which rounding twice is not rounding once.
+// castData returns numbers at the limits of every target type, exact in float64: ties
+// between neighbours, the ends of the integer ranges and the numbers beyond them, and numbers
+// for which rounding twice and rounding once have different results.
 func castData(from string) []float64 {
 	var x []float64
 	if !IsFloat(from) {
@@ -138,7 +138,7 @@ func castData(from string) []float64 {
 	return append(x, Special(from)...)
 }
 
-// refFill: out[i] = value.
+// refFill computes out[i] = value.
 func refFill(c *Call) error {
 	t, n := c.Type("T"), int(c.Int(2))
 	if IsFloat(t) {
@@ -155,7 +155,7 @@ func refFill(c *Call) error {
 	return nil
 }
 
-// refCopy: out[i] = in[i], bit for bit.
+// refCopy computes out[i] = in[i], bit for bit.
 func refCopy(c *Call) error {
 	t, n := c.Type("T"), int(c.Int(2))
 	get, set := refGetBits(c, 0, SizeOf(t)), refSetBits(c, 1, SizeOf(t))
@@ -201,7 +201,7 @@ func refCast(c *Call) error {
 	return nil
 }
 
-// refTruncate is the integer part of x; beyond all integer types where x is infinite.
+// refTruncate returns the integer part of x; for an infinity, a number beyond all integer types.
 func refTruncate(x float64) *big.Int {
 	switch {
 	case math.IsNaN(x):

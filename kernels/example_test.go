@@ -8,7 +8,7 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// A family is specialized by definitions. The unit goes to runtime's Device.Program.
+// Definitions select the variant of a family. Device.Program of package runtime builds the unit.
 func ExampleUnit() {
 	unit, err := kernels.Unit("saxpy", nil, source.Define{Name: "T", Value: "f16"})
 	if err != nil {

@@ -1,4 +1,4 @@
-// out[i] = value over n elements.
+// out[i] = value for n elements.
 #include "elem.h"
 
 kernel void fill(global TYPE *out, SCALAR value, ulong n) {

@@ -1,5 +1,6 @@
-// out[i] = in[index[i]], rows of n elements moved bit for bit: count of them from the rows
-// of in. An index that is no row gives a row of zeros. One item per element of out.
+// out[i] = in[index[i]] for i < count, where in[r] and out[i] are rows of n elements that are
+// copied bit for bit. An index that is not below rows gives a row of zeros. One item per element
+// of out.
 #include "elem.h"
 
 kernel void gather(global const TYPE *in, global const uint *index, global TYPE *out, uint rows,

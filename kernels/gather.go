@@ -1,7 +1,7 @@
 package kernels
 
-// The families gather and scatter and their cases: rows by index, with duplicates and
-// with indices that are no rows.
+// The families gather and scatter and their cases: rows by index, with duplicate indices and
+// with indices beyond the last row.
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ import (
 
 func init() {
 	Register(Family{
-		ID: "gather", Doc: "rows of a table by index; zeros where an index is no row",
+		ID: "gather", Doc: "rows of a table by index; zeros for an index beyond the last row",
 		Kernels: []string{"gather"}, Types: allTypes, Defines: []string{"T"},
 		Source: sources, Arguments: gatherArguments, Reference: refGather, Native: gatherNative,
 		Cases: func(f *Family) (list []Case) {
@@ -35,10 +35,10 @@ func init() {
 	})
 }
 
-// moveShapes are rows of the table, number of indices, elements of a row.
+// moveShapes are sizes of cases: rows of the table, number of indices, elements of a row.
 var moveShapes = [][3]int{{1, 1, 1}, {5, 7, 3}, {0, 4, 2}, {4, 0, 2}, {9, 300, 33}, {70, 31, 0}, {257, 100, 64}, {3, 65, 1}, {1000, 2000, 17}}
 
-// rowIndices is rows with repetitions, some of them beyond the last.
+// rowIndices returns random row indices with repetitions, some of them beyond the last row.
 func rowIndices(count, rows int) func() []float64 {
 	return func() []float64 {
 		r := rand.New(rand.NewPCG(42, uint64(rows)))
@@ -53,12 +53,12 @@ func rowIndices(count, rows int) func() []float64 {
 	}
 }
 
-// addable are the types of scatter_add: those with atomic operations everywhere.
+// addable are the types of scatter_add: those with atomic operations on all devices.
 var addable = map[string]bool{"f32": true, "i32": true, "u32": true}
 
 func init() {
 	Register(Family{
-		ID: "scatter", Doc: "rows put or added where an index says; of duplicates the last one, or all",
+		ID: "scatter", Doc: "rows stored or added at the rows that indices name; for duplicates the last one is stored, or all are added",
 		Kernels: []string{"scatter_last", "scatter", "scatter_add"}, Types: allTypes, Defines: []string{"T"},
 		Source: sources, Arguments: scatterArguments, Reference: refScatter, Native: scatterNative,
 		Cases: func(f *Family) (list []Case) {
@@ -91,7 +91,7 @@ func init() {
 	})
 }
 
-// lastIndices is what scatter_last gives for rowIndices.
+// lastIndices returns the result of scatter_last for rowIndices.
 func lastIndices(count, rows int) func() []float64 {
 	return func() []float64 {
 		last := make([]float64, max(rows, 1))
@@ -108,8 +108,8 @@ func scatterAdd(c Case, rows, count, n int) Case {
 	if !IsFloat(c.DType) {
 		return c.exact("integers wrap modulo 2^bits, in any order")
 	}
-	return c.within("ε·(c + 1)·(|y| + Σ|x|), c = rows with that index, y what was there",
-		"no partial sum exceeds |y| + Σ|x|, whatever the order, and each of c additions rounds one; the reference rounds once",
+	return c.within("ε·(c + 1)·(|y| + Σ|x|), c = number of rows with that index, y = the element before",
+		"no partial sum exceeds |y| + Σ|x|, whatever the order, and each of the c additions rounds one; the reference rounds once",
 		func(_ int, in [][]float64, ref []float64) []float64 {
 			b, added := make([]float64, len(ref)), make([]float64, len(ref))
 			for i := range rows * n {
@@ -125,7 +125,7 @@ func scatterAdd(c Case, rows, count, n int) Case {
 			}
 			for i := range b {
 				if added[i] == 0 {
-					b[i] = 0 // it stays
+					b[i] = 0 // no row is added to it
 				}
 				b[i] *= Roundoff(c.DType) * (added[i] + 1)
 			}
@@ -179,7 +179,7 @@ func refGather(c *Call) error {
 	return nil
 }
 
-// refScatterLast: last[r] = the largest i + 1 with index[i] = r.
+// refScatterLast computes last[r] = the largest i + 1 with index[i] = r.
 func refScatterLast(c *Call) error {
 	rows, count := int(c.Int(2)), int(c.Int(3))
 	index, last := c.U32(0), c.U32(1)
@@ -201,7 +201,7 @@ func refScatter(c *Call) error {
 	return refScatterOnce(c)
 }
 
-// refScatterOnce: out[r] = in[last[r] - 1].
+// refScatterOnce computes out[r] = in[last[r] - 1] where last[r] is not 0.
 func refScatterOnce(c *Call) error {
 	t, rows, count, n := c.Type("T"), int(c.Int(4)), int(c.Int(5)), int(c.Int(6))
 	get, index, last, set := refGetBits(c, 0, SizeOf(t)), c.U32(1), c.U32(2), refSetBits(c, 3, SizeOf(t))
@@ -215,7 +215,7 @@ func refScatterOnce(c *Call) error {
 	return nil
 }
 
-// refScatterAdd: out[index[i]] += in[i], rounded once.
+// refScatterAdd computes out[index[i]] += in[i], rounded once.
 func refScatterAdd(c *Call) error {
 	t, rows, count, n := c.Type("T"), int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
 	index := c.U32(1)
@@ -241,7 +241,7 @@ func eachAdded(index []uint32, rows, count, n int, f func(from, to int)) {
 	}
 }
 
-// The natives of gather and scatter copy rows, which Go does at the speed of memory.
+// The natives of gather and scatter copy rows, for which Go's copy is as fast as the memory.
 
 func gatherNative(*source.Unit, string) Func { return nativeGather }
 
@@ -284,7 +284,7 @@ func nativeScatterLast(c *Call) error {
 	return nil
 }
 
-// nativeScatter writes every row of out once at most, so threads do not meet.
+// nativeScatter writes every row of out at most once, so that no two threads write the same row.
 func nativeScatter(c *Call) error {
 	rows, count, bytes := int(c.Int(4)), int(c.Int(5)), int(c.Int(6))*SizeOf(c.Type("T"))
 	in, index, last, out := c.Bytes(0), c.U32(1)[:count], c.U32(2), c.Bytes(3)
@@ -307,8 +307,8 @@ func nativeScatterAdd(c *Call) error {
 	return addRows(c, c.U32(0), c.U32(2))
 }
 
-// addRows gives each thread rows of out, for which it goes through all indices in
-// order: the result is the same with any number of threads.
+// addRows gives each thread a range of rows of out. For these the thread goes through all indices
+// in order, so that the result is the same with any number of threads.
 func addRows[E int32 | uint32 | float32](c *Call, in, out []E) error {
 	rows, count, n := int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
 	index, threads := c.U32(1)[:count], c.Threads()

@@ -1,4 +1,4 @@
-// C = alpha·op(A)·op(B) + beta·C; gemm_tile.h says what the arguments are:
+// C = alpha·op(A)·op(B) + beta·C; gemm_tile.h describes the arguments:
 //
 //   gemm(uint m, uint n, uint k, alpha, a, uint lda, b, uint ldb, beta, c, uint ldc)
 #include "elem.h"

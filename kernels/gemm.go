@@ -1,8 +1,8 @@
 package kernels
 
-// The families gemm, gemm_batch and gemm_bias and their cases: tiles that do not fit,
-// transposes, padding, NaN where nothing may be read; batches with gaps, in each other's
-// gaps and of what is shared; a bias and each activation.
+// The families gemm, gemm_batch and gemm_bias and their cases: sizes that are not multiples of a
+// tile, transposes, padding, NaN in memory that must not be read; batches with gaps between the
+// matrices, with interleaved matrices and with a shared A or B; a bias and each activation.
 
 import (
 	"fmt"
@@ -37,13 +37,13 @@ func init() {
 	})
 }
 
-// Activations are what gemm_bias may end with: the value of the definition ACT, and the
-// kernel of the family activation that computes the same.
+// Activations are the activations of gemm_bias: the value of the definition ACT, and the
+// kernel of the family activation that computes the same function ("" for none).
 var Activations = []struct{ Act, Kernel string }{
 	{"none", ""}, {"relu", "relu"}, {"sigmoid", "sigmoid"}, {"tanh", "tanh_act"}, {"gelu", "gelu"}, {"silu", "swish"},
 }
 
-// activationKernel is the kernel of one of Activations.
+// activationKernel returns the Kernel of the entry of Activations with that Act, or "".
 func activationKernel(act string) string {
 	for _, a := range Activations {
 		if a.Act == act {
@@ -67,12 +67,12 @@ func checkAct(d source.Define) error {
 	return nil
 }
 
-// gemmShape is one product.
+// gemmShape describes one matrix product.
 type gemmShape struct {
 	m, n, k        int
 	transA, transB bool
 	alpha, beta    float64
-	pad            int // leading dimensions are that much longer than a row
+	pad            int // leading dimension minus length of a row
 	note           string
 }
 
@@ -99,8 +99,8 @@ func gemmCases(f *Family) (list []Case) {
 	return list
 }
 
-// batchCases have matrices with gaps between them, of C in the gaps of each other's rows
-// (woven), and one A or B for all.
+// batchCases returns cases with gaps between the matrices, with rows of the matrices C
+// interleaved (woven), and with one A or B for the whole batch.
 func batchCases(f *Family) (list []Case) {
 	for _, b := range []gemmBatch{
 		{gemmShape: gemmShape{m: 1, n: 1, k: 1, alpha: 1}, count: 3},
@@ -131,7 +131,7 @@ func batchCases(f *Family) (list []Case) {
 	return list
 }
 
-// biasCases have every activation, with sums from about -8 to 8.
+// biasCases returns cases with every activation, applied to sums from about -8 to 8.
 func biasCases(f *Family) (list []Case) {
 	for _, s := range []gemmShape{
 		{m: 1, n: 1, k: 1, alpha: 1}, {m: 0, n: 5, k: 5, alpha: 1}, {m: 3, n: 5, k: 0, alpha: 1, beta: 2}, {m: 3, n: 17, k: 0, alpha: 1},
@@ -162,9 +162,9 @@ func gemmCase(f *Family, t string, s gemmShape) Case {
 		func(_ int, in [][]float64, ref []float64) []float64 { return gemmBound(t, s, s.place(1, 0), in, ref) })
 }
 
-const gemmWhy = "a sum of k products, in any order, fused or not, errs by at most k·ε·Σ|a||b|; alpha, beta and the reference round once more"
+const gemmWhy = "a sum of k products, in any order, fused or not, errs by at most k·ε·Σ|a||b|; the products with alpha and beta and the reference round once more each"
 
-// gemmBatch is count products.
+// gemmBatch describes a batch of count products.
 type gemmBatch struct {
 	gemmShape
 	count, gap              int // gap: elements between one matrix and the next
@@ -212,17 +212,18 @@ func biasCase(f *Family, t, act string, s gemmShape) Case {
 		c.Defines = append(c.Defines, source.Define{Name: "ACT", Value: act})
 	}
 	return c.within("ε·(D·((k+3)·|alpha|·Σ|a||b| + 3|beta·c| + |bias|) + E·|result|)",
-		"the sum as in gemm, with one more rounding; an activation whose derivative is at most D multiplies that, and errs by E as in its own family",
+		"the sum errs as in gemm, with one more rounding; an activation whose derivative is at most D multiplies that error by D, and adds its own, E, which is that of the family activation",
 		func(_ int, in [][]float64, ref []float64) []float64 { return biasBound(t, act, s, p, in, ref) })
 }
 
-// gemmPlace is where the matrices A, B and C of a case lie.
+// gemmPlace is the layout of the matrices A, B and C of a case: how many there are, and for each of
+// the three the leading dimension, the stride between matrices and the length of the buffer.
 type gemmPlace struct {
 	count              int
 	ld, stride, length [3]int
 }
 
-// place lays count matrices one after another with a gap between them.
+// place returns the layout of count matrices one after another with a gap between them.
 func (s *gemmShape) place(count, gap int) (p gemmPlace) {
 	p.count = count
 	for i, rowsCols := range [3][2]int{flip(s.transA, s.m, s.k), flip(s.transB, s.k, s.n), {s.m, s.n}} {
@@ -234,7 +235,7 @@ func (s *gemmShape) place(count, gap int) (p gemmPlace) {
 	return p
 }
 
-// share makes one matrix of them, if on.
+// share changes the layout, if on, so that all products have the same matrix i (0 is A, 1 is B).
 func (p *gemmPlace) share(i int, on bool) {
 	if on {
 		p.length[i] -= max(p.count-1, 0) * p.stride[i]
@@ -249,7 +250,7 @@ func flip(on bool, rows, cols int) [2]int {
 	return [2]int{rows, cols}
 }
 
-// begin is a case with the arguments and definitions that all kernels have.
+// begin returns a case with the arguments and definitions that all three kernels have.
 func (s *gemmShape) begin(f *Family, kernel, t string, p gemmPlace) Case {
 	a, b, c := Uniform(t, p.length[0], 8, -1, 1), Uniform(t, p.length[1], 9, -1, 1), Uniform(t, p.length[2], 10, -1, 1)
 	switch s.note {
@@ -281,8 +282,8 @@ func (s *gemmShape) begin(f *Family, kernel, t string, p gemmPlace) Case {
 	return k
 }
 
-// visit calls f with every element of C: its place and column, and the sums of its
-// products and of their sizes.
+// visit calls f for every element of C with its index in the buffer, its column, the sum of its
+// products, and the sum of their magnitudes.
 func (s *gemmShape) visit(p gemmPlace, in [][]float64, f func(at, j int, sum, size float64)) {
 	a, b := in[4], in[6]
 	for z := range p.count {
@@ -324,7 +325,7 @@ func biasBound(t, act string, s gemmShape, p gemmPlace, in [][]float64, ref []fl
 	u, tiny := Roundoff(t), Smallest(t)
 	steepest, own := 1.0, func(float64) float64 { return 1 }
 	if e, ok := activationErrors[activationKernel(act)]; ok {
-		steepest, own = 1.13, e.of // 1.13 for gelu
+		steepest, own = 1.13, e.of // the largest derivative of all activations, that of gelu
 	}
 	bound := make([]float64, len(ref))
 	s.visit(p, in, func(at, j int, sum, size float64) {
@@ -451,8 +452,8 @@ func refFinish(c *Call, t string) func(j int, x float64) float64 {
 	}
 }
 
-// refGemmLoop is the formula as it stands. gonum leaves out products with a zero
-// of A, which hides that 0·NaN and 0·∞ are NaN.
+// refGemmLoop computes the product by its definition. gonum leaves out products with a zero
+// of A and so does not return NaN for 0·NaN and 0·∞.
 func refGemmLoop(ta, tb blas.Transpose, k int, alpha float64, a, b blas64.General, beta float64, c blas64.General) {
 	at := func(x blas64.General, trans blas.Transpose, i, j int) float64 {
 		if trans == blas.Trans {
@@ -475,7 +476,7 @@ func refGemmLoop(ta, tb blas.Transpose, k int, alpha float64, a, b blas64.Genera
 	}
 }
 
-// refTrans returns how a rows×cols operand is stored.
+// refTrans returns whether a rows×cols operand is stored transposed, and its size as stored.
 func refTrans(c *Call, define string, rows, cols int) (t blas.Transpose, storedRows, storedCols int) {
 	if c.Flag(define) {
 		return blas.Trans, cols, rows
@@ -483,8 +484,8 @@ func refTrans(c *Call, define string, rows, cols int) (t blas.Transpose, storedR
 	return blas.NoTrans, rows, cols
 }
 
-// refMatrix copies a matrix that begins at element first, as it lies: rows may have
-// elements in common, so that rows·cols is no bound of its size and the buffer's length is.
+// refMatrix copies a matrix that begins at element first, with its leading dimension. Rows may
+// have elements in common; then the copy has fewer than rows·cols elements.
 func refMatrix(c *Call, arg int, t string, rows, cols, first, ld int) blas64.General {
 	if rows <= 1 {
 		ld = cols

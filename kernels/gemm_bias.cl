@@ -1,5 +1,5 @@
-// C = act(alpha·op(A)·op(B) + beta·C + bias), with a bias for each column and
-// -D ACT=relu (or sigmoid, tanh, gelu, silu; none when absent). The rest is gemm's:
+// C = act(alpha·op(A)·op(B) + beta·C + bias), with a bias for each column. -D ACT selects the
+// activation: none (the default), relu, sigmoid, tanh, gelu or silu. Everything else is as in gemm:
 //
 //   gemm_bias(uint m, uint n, uint k, alpha, a, uint lda, b, uint ldb, beta, c, uint ldc, bias)
 #include "elem.h"

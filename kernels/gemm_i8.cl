@@ -2,12 +2,12 @@
 // exactly: products and sums wrap modulo 2^32. Shapes, leading dimensions and the
 // definitions TRANS_A and TRANS_B are those of gemm. With beta 0, C is not read.
 //
-// A group of 8×8 items computes a 64×64 tile of C, each item 8×8 of it in registers;
-// DEPTH columns of A and rows of B at a time wait in local memory.
+// A group of 8×8 items computes a 64×64 tile of C, each item 8×8 elements of it in registers.
+// DEPTH columns of op(A) and rows of op(B) at a time are kept in local memory.
 #include "elem.h"
 #include "gemm_shape.h"
 
-// An element of a stored matrix, sign and all as an unsigned number; 0 beyond the ends.
+// An element of a stored matrix, sign-extended, as an unsigned number; 0 beyond the matrix.
 uint read_one(global const char *x, size_t ld, size_t row, size_t rows, size_t col, size_t cols) {
   return row < rows && col < cols ? (uint)(int)x[row * ld + col] : 0u;
 }
@@ -24,7 +24,7 @@ gemm_i8(uint m, uint n, uint k, int alpha, global const char *a, uint lda, globa
   for (uint r = 0; r < EACH; r++)
     acc[r] = (uint8)(0);
   for (size_t p0 = 0; p0 < k; p0 += DEPTH) {
-#pragma unroll 4 // whole, the addresses need more registers than there are
+#pragma unroll 4 // unrolled completely, the addresses need too many registers
     for (uint e = 0; e < DEPTH; e++) {
 #if TRANS_A
       as[item][e] = read_one(a, lda, p0 + e, k, i0 + item, m);

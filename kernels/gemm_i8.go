@@ -1,6 +1,6 @@
 package kernels
 
-// The family gemm_i8 and its cases: the ends of the range, sums that wrap.
+// The family gemm_i8 and its cases: the smallest and largest elements, sums that wrap.
 
 import (
 	"fmt"
@@ -65,7 +65,7 @@ func gemmI8Case(f *Family, s gemmShape) Case {
 	return c.exact("integers wrap modulo 2^32")
 }
 
-// refGemmI8: C = alpha·op(A)·op(B) + beta·C modulo 2^32.
+// refGemmI8 computes C = alpha·op(A)·op(B) + beta·C modulo 2^32.
 func refGemmI8(c *Call) error {
 	m, n, k, alpha, beta := int(c.Int(0)), int(c.Int(1)), int(c.Int(2)), uint32(c.Int(3)), uint32(c.Int(8))
 	lda, ldb, ldc := int(c.Int(5)), int(c.Int(7)), int(c.Int(10))
@@ -79,7 +79,7 @@ func refGemmI8(c *Call) error {
 	}
 	for i := range m {
 		for j := range n {
-			sum := int64(0) // no k is large enough to overflow it
+			sum := int64(0) // does not overflow for any k, which has 32 bits
 			for p := range k {
 				sum += element(a, lda, i, p, transA) * element(b, ldb, p, j, transB)
 			}

@@ -1,6 +1,6 @@
-// The tile that a group of ITEMS×ITEMS items of gemm and its like computes: SPAN×SPAN results, each
-// item EACH×EACH of them, from DEPTH columns of A and rows of B at a time. And which matrices are
-// stored transposed.
+// The tile that a group of ITEMS×ITEMS items computes in the matrix products: SPAN×SPAN results,
+// EACH×EACH of them per item, from DEPTH columns of A and rows of B at a time; and the defaults of
+// the definitions that say whether A and B are stored transposed.
 #define ITEMS 8
 #define EACH 8
 #define SPAN 64

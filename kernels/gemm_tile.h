@@ -1,21 +1,22 @@
-// The body of gemm.cl, gemm_batch.cl and gemm_bias.cl, with these defined: NAME, MORE
-// (parameters behind gemm's), COUNT (how many matrices there are), STRIDE(x) (x, or 0 where
-// there is one) and FINISH(x, j), what is stored of a result in column j. They are programs
-// of their own, so that who needs one does not wait for three to be compiled.
+// The body of gemm.cl, gemm_batch.cl and gemm_bias.cl. Before they include it, they define NAME,
+// MORE (parameters after those of gemm), COUNT (the number of matrices), STRIDE(x) (x, or 0 if
+// there is one matrix) and FINISH(x, j), the number to store for a result x in column j. They are
+// separate programs, so that a program that needs one of them does not wait for the compilation of
+// three.
 //
 // op(A) is m×k, op(B) k×n, C m×n, all row-major with leading dimensions lda, ldb, ldc
 // (elements from one row to the next). -D TRANS_A=1: A is stored k×m and op transposes it;
 // -D TRANS_B=1: B is stored n×k. With beta 0, C is not read; with alpha 0, A and B are not.
 // f16 and bf16 are summed in float and rounded once.
 //
-// A group of 8×8 items computes a 64×64 tile of C, each item 8×8 of it in registers;
-// DEPTH columns of A and rows of B at a time wait in local memory. 8 numbers of one row
-// of C are one vector, which is what a CPU needs and a GPU does not mind.
+// A group of 8×8 items computes a 64×64 tile of C, each item 8×8 elements of it in registers.
+// DEPTH columns of op(A) and rows of op(B) at a time are kept in local memory. 8 elements of a row
+// of C form one vector, which makes the kernel fast on a CPU and costs nothing on a GPU.
 #include "gemm_shape.h"
 
 #define VEC JOIN(ARITH, 8)
 
-// Elements col to col + DEPTH of a row, as the array part; 0 beyond the ends.
+// Reads elements col to col + DEPTH - 1 of a row into the array part; 0 beyond the matrix.
 void read_part(ARITH *part, global const TYPE *x, size_t ld, size_t row, size_t rows, size_t col,
                size_t cols) {
   x += row * ld + col;
@@ -35,12 +36,12 @@ NAME(uint m, uint n, uint k, SCALAR alpha, global const TYPE *a, uint lda, globa
   local ARITH bs[DEPTH][SPAN + 4]; // bs[p][j] = op(B)[p0 + p][j0 + j]
   size_t lx = get_local_id(0), ly = get_local_id(1);
   size_t j0 = get_group_id(0) * SPAN, i0 = get_group_id(1) * SPAN;
-  // Groups behind the last matrix compute nothing.
+  // Groups beyond the last matrix compute nothing.
   size_t z = get_group_id(2), rows = z < COUNT ? m : 0, depth = z < COUNT && alpha != 0 ? k : 0;
   global const TYPE *left = a + z * STRIDE(strideA), *right = b + z * STRIDE(strideB);
   global TYPE *out = c + z * STRIDE(strideC);
-  // What an item brings: row `item` of 64 rows of DEPTH, or a quarter of one of DEPTH
-  // rows of 64.
+  // Each item loads DEPTH elements into local memory: row `item` of a tile of 64 rows of DEPTH, or
+  // a quarter of row p of a tile of DEPTH rows of 64.
   size_t item = ly * ITEMS + lx;
   size_t p = item / 4, quarter = item % 4 * DEPTH;
 

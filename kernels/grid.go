@@ -1,61 +1,62 @@
 package kernels
 
-// How large a grid each kind of kernel wants. Grids count items, as in OpenCL; a
+// The grid to launch each kind of kernel with. Grids count items, as in OpenCL; a
 // local size of zeros leaves the choice to the runtime.
 
-// Group is the number of items of a group in kernels that give a row to a group,
-// unless their program was made with another GROUP.
+// Group is the number of items of a group in kernels in which a group computes a row,
+// unless the program was parsed with another value of GROUP.
 const Group = 128
 
-// Tile is the side of the square groups of transpose, unless defined.
+// Tile is the number of items along each side of the square groups of transpose, unless the
+// program was parsed with another value of TILE.
 const Tile = 16
 
-// tileItems and tileSpan are the group and the piece of the result that it
-// computes in gemm and l2_distance.
+// In gemm and l2_distance a group has tileItems×tileItems items and computes tileSpan×tileSpan
+// results.
 const tileItems, tileSpan = 8, 64
 
-// ElementsGrid is for kernels with one item per element: n items, rounded up so
-// that a good local size divides them.
+// ElementsGrid returns the grid of kernels with one item per element: n items, rounded up to a
+// multiple of 64 so that a good local size divides them.
 func ElementsGrid(n int) (global, local [3]int) {
 	return [3]int{blocks(n, 64) * 64, 1, 1}, [3]int{}
 }
 
-// RowsGrid is for kernels with one group per row or result: reduce_*, softmax,
-// topk.
+// RowsGrid returns the grid of kernels with one group per row or result: reduce_*, softmax,
+// layer_norm, rms_norm and topk.
 func RowsGrid(rows int) (global, local [3]int) {
 	return [3]int{max(rows, 1) * Group, 1, 1}, [3]int{Group, 1, 1}
 }
 
-// TransposeGrid is for transpose of a batch of matrices.
+// TransposeGrid returns the grid of transpose for batch matrices of rows×cols.
 func TransposeGrid(rows, cols, batch int) (global, local [3]int) {
 	return [3]int{blocks(cols, Tile) * Tile, blocks(rows, Tile) * Tile, max(batch, 1)},
 		[3]int{Tile, Tile, 1}
 }
 
-// GemmGrid is for gemm and gemm_bias with a result of m×n.
+// GemmGrid returns the grid of gemm, gemm_bias and gemm_i8 for a result of m×n.
 func GemmGrid(m, n int) (global, local [3]int) {
 	return [3]int{blocks(n, tileSpan) * tileItems, blocks(m, tileSpan) * tileItems, 1},
 		[3]int{tileItems, tileItems, 1}
 }
 
-// GemmBatchGrid is for gemm_batch with that many results of m×n. Devices have a largest
-// third dimension, some no more than 65535.
+// GemmBatchGrid returns the grid of gemm_batch for batch results of m×n. Devices limit the third
+// dimension of a grid, some to 65535.
 func GemmBatchGrid(m, n, batch int) (global, local [3]int) {
 	global, local = GemmGrid(m, n)
 	global[2] = max(batch, 1)
 	return global, local
 }
 
-// Conv2DGrid is for conv2d of n images with k filters in groups and an output of
-// outH×outW.
+// Conv2DGrid returns the grid of conv2d for n images, k filters in groups, and an output of
+// outH×outW elements per image and filter.
 func Conv2DGrid(n, k, groups, outH, outW int) (global, local [3]int) {
 	global, local = GemmGrid(k/max(groups, 1), outH*outW)
 	global[2] = max(n*groups, 1)
 	return global, local
 }
 
-// L2Grid is for the l2_distance kernels.
+// L2Grid returns the grid of the l2_distance kernels.
 func L2Grid(queries, vectors int) (global, local [3]int) { return GemmGrid(queries, vectors) }
 
-// blocks is how many blocks of that size cover n; at least 1, as no grid is empty.
+// blocks returns the number of blocks of a size that cover n: at least 1, as no grid is empty.
 func blocks(n, size int) int { return max((n+size-1)/size, 1) }

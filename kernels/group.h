@@ -6,11 +6,11 @@
 #define GROUP 128
 #endif
 
-// One group per row: rows are longer or shorter than a group, items stride over them.
+// One group per row. A row may have any length: item i processes elements i, i + GROUP and so on.
 #define ROW_KERNEL kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 
-// s[0] = the combination of every item's x, as a tree of depth log₂ GROUP. All items
-// of the group get here. Before s is used again, another barrier is needed.
+// s[0] = the combination of the x of all items, computed by a tree of depth log₂ GROUP. All items
+// of the group have to execute it. Before s is used again, another barrier is needed.
 #define GROUP_TREE(s, l, x, COMBINE)                                                               \
   s[l] = (x);                                                                                      \
   barrier(CLK_LOCAL_MEM_FENCE);                                                                    \
@@ -20,7 +20,7 @@
     barrier(CLK_LOCAL_MEM_FENCE);                                                                  \
   }
 
-// Combinations. The larger and smaller prefer a NaN, so that none is lost.
+// Combinations. LARGER and SMALLER return a NaN if either argument is NaN.
 #define PLUS(a, b) ((a) + (b))
 #define LARGER(a, b) ((a) > (b) || (a) != (a) ? (a) : (b))
 #define SMALLER(a, b) ((a) < (b) || (a) != (a) ? (a) : (b))

@@ -1,10 +1,10 @@
-// The columns that make a convolution a product, for n images of c channels in rows
-// (NCHW): for each image a matrix of c·filterH·filterW rows and outH·outW columns,
+// The matrix of patches with which a convolution becomes a matrix product, for n images of c
+// channels in NCHW layout: for each image a matrix of c·filterH·filterW rows and outH·outW columns,
 //
 //   columns[b][(q·filterH + r)·filterW + s][i·outW + j] =
 //       x[b][q][i·strideH + r·dilationH - padH][j·strideW + s·dilationW - padW]
 //
-// and 0 beside the image. Sizes are as in conv2d. The values are moved as they are.
+// with 0 for elements of x in the padding. Sizes are as in conv2d. Values are copied bit for bit.
 #include "elem.h"
 
 kernel void im2col(uint n, uint c, uint h, uint w, uint filterH, uint filterW, uint strideH, uint strideW,
@@ -15,7 +15,7 @@ kernel void im2col(uint n, uint c, uint h, uint w, uint filterH, uint filterW, u
     return;
   uint i = (uint)(at % outs / outW), j = (uint)(at % outs % outW);
   size_t p = at / outs % depth, image = at / outs / depth, q = p / filterW;
-  // Left of 0 wraps to a number beyond the image.
+  // A negative index wraps to a number beyond the image.
   uint row = i * strideH + (uint)(q % filterH) * dilationH - padH;
   uint col = j * strideW + (uint)(p % filterW) * dilationW - padW;
   bool inside = row < h && col < w;

@@ -1,6 +1,7 @@
-// Package kernels is the catalog: portable OpenCL C sources, one per family, that
-// definitions specialize, and for each kernel what parity needs to judge it: the
-// shapes that hurt, the error it may make, with the reason, and a float64 reference.
+// Package kernels is the catalog of compute kernels. A family is one portable OpenCL C source
+// with the kernels in it; preprocessor definitions select the element type and other variants.
+// With each kernel come its test cases, which have difficult sizes and values, a float64 reference, and
+// a bound of the error with its reason. Package runtime/parity judges devices by them.
 //
 // # Basics
 //
@@ -9,18 +10,18 @@
 //
 //	unit, err := kernels.Unit("gemm", features, source.Define{Name: "T", Value: "f16"})
 //
-// Its kernels are launched like any other. T is the element type: f32 when absent.
-// The functions whose names end in Grid say how large a grid a kernel wants; its
-// parameters are described in the source, which [Sources] shows.
+// Its kernels are launched like any other. T is the element type, f32 if it is not defined.
+// The functions whose names end in Grid return the grid to launch a kernel with. The
+// parameters of the kernels are described in the sources, which [Sources] returns.
 //
 // A device may have an implementation of its own for a kernel, found by the
-// family's ID and the kernel's name. It is bound by the same [Case] list.
+// family's ID and the kernel's name. It is judged by the same list of [Case].
 //
 // # Adding a family
 //
 // Any package of any module adds families by calling [Register] in an init function.
 // There is no list to edit: a program that imports the package has the family, and parity
-// judges it. The families of this package are made the same way.
+// judges it. This package registers its own families in the same way.
 //
 //	//go:embed clamp.cl
 //	var text embed.FS
@@ -34,16 +35,15 @@
 //	}
 //
 // The text may include "elem.h" of [Sources], which turns T into types, loads and stores.
-// Reference and what Native returns are a [Func]: it reads the arguments of one launch
-// through a [Call]. Family.Arguments is called before either, so that no implementation
-// checks sizes. [Call.Get] and [Call.Set] are for references, [Elements] and Parallel
-// for natives. [Roundoff], [Smallest] and [Stored] are what bounds are made of.
+// Reference is a [Func], and Native returns one: a function that reads the arguments of one
+// launch through a [Call]. [Call.Get] and [Call.Set] are for references, [Elements] and Parallel
+// for natives. Bounds are computed with [Roundoff], [Smallest] and [Stored].
 //
-// # What all kernels keep to
+// # Rules for all kernels
 //
-// Every size is an argument and every grid may be larger than it: items beyond the
-// size do nothing, and a size of 0 writes nothing. half and bfloat16 are storage;
-// they are computed in float and rounded once, to nearest even. Integers wrap.
+// Every size is an argument, and the grid may be larger than the size: items beyond the
+// size do nothing, and a size of 0 writes nothing. half and bfloat16 are formats for storage:
+// such elements are computed in float and rounded once, to nearest even. Integers wrap.
 // Devices may flush denormals to zero: the tolerances allow it.
 package kernels
 
@@ -65,25 +65,28 @@ import (
 //go:embed *.cl *.h
 var sources embed.FS
 
-// Sources returns the texts that this package brings: "<family>.cl", and what they include,
-// which any family may include too.
+// Sources returns the source files of this package: "<family>.cl" for each of its families, and
+// the headers that they include. Families of other packages may include the headers too.
 func Sources() fs.FS { return sources }
 
-// Family is one source of the catalog, the kernels in it, and how they are judged.
+// Family is one source of the catalog, the kernels in it, and the means to judge them.
 type Family struct {
-	ID      string   // name of the source, and Unit.Family of its programs
-	Doc     string   // one line: what the kernels compute
-	Kernels []string // entry points; which of them a definition leaves out is in the source
-	Types   []string // values that T takes, or FROM and TO of cast; empty: types are fixed
-	Defines []string // names of the definitions it knows
+	ID      string   // name of the source without ".cl", and Unit.Family of its programs
+	Doc     string   // one line that says what the kernels compute
+	Kernels []string // names of all entry points; with some definitions the source lacks some of them
+	Types   []string // values of T, or of FROM and TO; empty if the types are fixed
+	Defines []string // names of the definitions that the source reads
 
-	// Source has the text, "<ID>.cl", and what it includes beside [Sources]. A family whose text depends on its
-	// definitions has Text instead, which returns it; its programs are not kept for ever (see [Unit]).
+	// Source is the file system that contains the text, "<ID>.cl", and the files that the text
+	// includes, except those of [Sources].
 	Source fs.FS
-	Text   func(defs []source.Define) (string, error)
 
-	// Check says what is wrong with the value of a definition that is not one of T, FROM,
-	// TO, GROUP and TILE. nil: the value has to be 0 or 1.
+	// Text returns the text for given definitions. It takes the place of Source in families whose text
+	// depends on more than a preprocessor can express.
+	Text func(defs []source.Define) (string, error)
+
+	// Check returns an error if the value of a definition is not valid. It is not called for
+	// T, FROM, TO, GROUP and TILE. If Check is nil, all other values have to be 0 or 1.
 	Check func(d source.Define) error
 
 	// Arguments checks the arguments of a launch of any of Kernels before Reference or a
@@ -97,17 +100,18 @@ type Family struct {
 	// cpu:reference runs, and what everything else is judged by.
 	Reference Func
 
-	// Native returns what cpu:0 runs for one of Kernels, nil for a program that it does not
-	// serve. It is called when a program's kernel is made, not when it is launched. A
-	// family without it is compiled on the CPU as on any other device.
+	// Native returns the Go implementation of one of Kernels for cpu:0, or nil if there is none
+	// for that kernel of the program u. It is called, from any goroutine and more than once, when a program
+	// is built and when a kernel is taken from it, but not when the kernel is launched. A kernel
+	// for which it returns nil, or of a family without Native, is compiled, as on any other device.
 	Native func(u *source.Unit, kernel string) Func
 
-	// Cases lists what parity has to run. Every kernel needs a case. It is called by
-	// [Cases] alone, so that a program that does not judge kernels pays nothing for it.
+	// Cases returns the cases that parity runs; every kernel needs one. Only the function
+	// [Cases] calls it, so that a program that does not judge kernels pays nothing for it.
 	Cases func(f *Family) []Case
 }
 
-// The types in the order in which they are tried.
+// The element types, in the order of the test cases.
 var (
 	floatTypes = []string{"f32", "f64", "f16", "bf16"}
 	intTypes   = []string{"i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"}
@@ -119,10 +123,10 @@ var (
 	families   = map[string]*Family{}
 )
 
-// Register adds a family to the catalog: to what [Unit], [Find] and [Families] return, to
-// what parity runs, and to what the CPU runs without a compiler. It is meant for init
-// functions. It panics, with a sentence that gives the reason, if the family is incomplete
-// or its ID is taken.
+// Register adds a family to the catalog: [Unit], [Find] and [Families] return it, parity judges
+// it, and the CPU runs its references and natives without a compiler. It is meant for init
+// functions and may be called from any goroutine. It panics, with a sentence that gives the
+// reason, if the family is incomplete or its ID is taken.
 func Register(f Family) {
 	if why := f.incomplete(); why != "" {
 		panic(fmt.Sprintf("kernels: family %q %s", f.ID, why))
@@ -135,7 +139,7 @@ func Register(f Family) {
 	families[f.ID] = &f
 }
 
-// incomplete says what a family lacks, or "".
+// incomplete returns what a family lacks, as the rest of a sentence, or "" if it is complete.
 func (f *Family) incomplete() string {
 	switch {
 	case f.ID == "" || strings.ContainsAny(f.ID, "/\\ "):
@@ -147,9 +151,9 @@ func (f *Family) incomplete() string {
 	case f.Reference == nil:
 		return "has no float64 reference, by which its kernels are judged"
 	case f.Cases == nil:
-		return "has no cases, without which nothing is judged"
+		return "has no cases, without which parity cannot judge its kernels"
 	case len(f.Types) > 0 != slices.ContainsFunc(f.Defines, isTypeDefine):
-		return "needs both a list of types and a definition (T, or FROM and TO) that takes them, or neither"
+		return "needs both a list of types and a definition (T, or FROM and TO) of a type, or neither"
 	}
 	if f.Source != nil {
 		if _, err := fs.Stat(f.Source, f.ID+".cl"); err != nil {
@@ -164,15 +168,15 @@ func (f *Family) incomplete() string {
 	return ""
 }
 
-// Families returns every family that was registered, in the order of their IDs. The list
-// is the caller's, the families are not.
+// Families returns every registered family, in the order of their IDs. The caller may change
+// the slice, but not the families.
 func Families() []*Family {
 	familiesMu.RLock()
 	defer familiesMu.RUnlock()
 	return slices.SortedFunc(maps.Values(families), func(a, b *Family) int { return strings.Compare(a.ID, b.ID) })
 }
 
-// Find returns the family with that ID.
+// Find returns the family with an ID, and whether there is one. The caller must not change it.
 func Find(id string) (*Family, bool) {
 	familiesMu.RLock()
 	defer familiesMu.RUnlock()
@@ -180,8 +184,8 @@ func Find(id string) (*Family, bool) {
 	return f, ok
 }
 
-// Cases returns what parity has to run for a family; nil when there is none of
-// that ID. The list is built anew at every call; its data only when asked for.
+// Cases returns the cases that parity runs for the family with an ID, or nil if there is no
+// such family. Each call builds a new list; the data of an argument is generated by [Arg.Data].
 func Cases(id string) []Case {
 	f, ok := Find(id)
 	if !ok {
@@ -212,10 +216,10 @@ type unitEntry struct {
 	err  error
 }
 
-// Unit returns the program of a family for a device with those features; nil means
-// source.Portable. The same arguments give the same *source.Unit, so that a device compiles it once; of families with a
-// Text, as long as it is among the last thousand that were asked for.
-// Definitions that are absent have the defaults of the source; T is f32.
+// Unit parses the program of the family id for a device with the given features; nil means
+// source.Portable. Equal arguments give the same *source.Unit, so that a device compiles it once.
+// A definition that is not given has the default of the source, and T, FROM and TO are f32. Of the families
+// with a Text, the thousand programs that were used last are kept.
 func Unit(id string, features *source.Features, defs ...source.Define) (*source.Unit, error) {
 	f, ok := Find(id)
 	if !ok {
@@ -275,9 +279,9 @@ func (f *Family) parse(features source.Features, defs []source.Define) (*source.
 	return u, nil
 }
 
-// complete checks definitions, keeps the last of each name, sorts them, and adds
-// the types that are absent. A wrong one would otherwise be an error somewhere in
-// the expansion of a macro.
+// complete checks definitions, keeps the last of each name, puts them into the order of Defines,
+// and adds the types that are absent. Without this check a wrong value would be reported as an
+// error somewhere in the expansion of a macro.
 func (f *Family) complete(features source.Features, defs []source.Define) ([]source.Define, error) {
 	values := map[string]string{}
 	for _, name := range f.Defines {

@@ -1,7 +1,7 @@
 package kernels
 
-// The catalog against itself: every case fits a program that parses, and the judge
-// sees mistakes.
+// Tests of the catalog as a whole: every case fits a program that parses, and wrong results
+// exceed the bounds.
 
 import (
 	"math"
@@ -15,8 +15,8 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// Every case names a program that parses, a kernel in it, and arguments that fit
-// its parameters.
+// TestCasesFitTheirKernels checks that every case names a program that parses, a kernel in it,
+// and arguments that fit its parameters.
 func TestCasesFitTheirKernels(t *testing.T) {
 	names := map[string]bool{}
 	for _, f := range Families() {
@@ -127,7 +127,8 @@ func TestUnitRefuses(t *testing.T) {
 	}
 }
 
-// With every other value of the definitions that are not types the programs parse too.
+// TestOtherDefinitions checks that programs also parse with other values of the definitions that
+// are not types.
 func TestOtherDefinitions(t *testing.T) {
 	for id, def := range map[string]source.Define{"reduce": {Name: "GROUP", Value: "1"}, "softmax": {Name: "GROUP", Value: "1024"},
 		"topk": {Name: "GROUP", Value: "32"}, "transpose": {Name: "TILE", Value: "32"}, "gemm_bias": {Name: "ACT", Value: "none"}} {
@@ -137,7 +138,8 @@ func TestOtherDefinitions(t *testing.T) {
 	}
 }
 
-// A device without double precision gets every program that uses none.
+// TestNoDoubleWithoutFP64 checks that all families parse with their default types for a device
+// without double precision.
 func TestNoDoubleWithoutFP64(t *testing.T) {
 	for _, f := range Families() {
 		_, err := Unit(f.ID, &source.Features{Int64Atomic: true})
@@ -171,7 +173,8 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// A case whose bounds cannot be used fails with a sentence, even where the result is right.
+// TestBadBounds checks that a case with unusable bounds fails with a reason, even if the result
+// is right.
 func TestBadBounds(t *testing.T) {
 	for _, c := range []struct {
 		bound []float64
@@ -194,7 +197,8 @@ func TestBadBounds(t *testing.T) {
 	}
 }
 
-// Bounds scale with the data, and are small enough to see a wrong element.
+// TestBoundsSeeMistakes checks that the bounds of gemm are smaller than the effect of one product
+// that is left out.
 func TestBoundsSeeMistakes(t *testing.T) {
 	for _, c := range Cases("gemm") {
 		if !strings.HasPrefix(c.Shape, "m=127") {

@@ -12,7 +12,8 @@
 #define SPAN 64
 #define DEPTH 16
 
-// Components d0 to d0 + DEPTH of a row, as the array part; 0 where there are none.
+// Reads components d0 to d0 + DEPTH - 1 of a row into the array part; 0 for those that do not
+// exist.
 #define READ_ROW(part, p, row, rows)                                                               \
   if ((row) < (rows) && d0 + DEPTH <= dim)                                                         \
     vstore16(READ16(p, (row)*dim + d0), 0, part);                                                  \
@@ -47,7 +48,7 @@
 #undef VEC
 #undef SQUARE_AND_ADD
 
-// Differences wrap as unsigned numbers do and their squares are right all the same.
+// Differences are unsigned and wrap; their squares modulo 2^32 are correct nevertheless.
 #define NAME l2_distance_int8
 #define STORED char
 #define READ(p, i) ((uint)(p)[i])

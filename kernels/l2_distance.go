@@ -18,7 +18,7 @@ func init() {
 	})
 }
 
-// l2Types are the element types of the kernels, by kernel.
+// l2Types has the element type of each kernel.
 var l2Types = map[string]string{"l2_distance_fp32": "f32", "l2_distance_fp16": "f16", "l2_distance_int8": "i8"}
 
 func l2Cases(f *Family) (list []Case) {
@@ -30,8 +30,8 @@ func l2Cases(f *Family) (list []Case) {
 			list = append(list, l2Case(f, k, t, fmt.Sprintf("q=%d v=%d dim=%d", q, v, dim), s,
 				Uniform(t, q*dim, 11, -1, 1), Uniform(t, v*dim, 12, -1, 1)))
 		}
-		// 255²·40,000 is above 2^31; integers have to notice. More than 2^16 turns of a loop
-		// are cut short by Mesa's llvmpipe.
+		// For i8, 255²·40,000 is above 2^31, so that a sum in 32 bits overflows. Mesa's llvmpipe
+		// ends loops after 2^16 iterations, so no case has more.
 		long := 5000
 		if t == "i8" {
 			long = 40000
@@ -61,7 +61,7 @@ func l2Case(f *Family, k, t, shape string, s [3]int, queries, vectors func() []f
 		return c.within("7ε·d", "the integer sum is exact; it is rounded to float, divided (2.5 ulp = 5ε), and the reference rounds once",
 			relative("f32", 7, nil))
 	}
-	return c.within("ε·(dim + 4)·d", "each difference rounds once and counts twice in its square, the square and the additions round once "+
+	return c.within("ε·(dim + 4)·d", "each difference rounds once, and its error counts twice in the square; the square and the additions round once "+
 		"each; all terms are positive; the reference rounds once",
 		relative("f32", float64(dim+4), func([][]float64, int) float64 { return float64(dim) }))
 }
@@ -90,7 +90,8 @@ func refL2(c *Call) error {
 	for v := range rows {
 		rows[v] = refRead(getV, v*dim, dim, 1)
 	}
-	// On all threads, and once through the vectors for some queries: the demo waits for it.
+	// Parallel, and with several queries in each pass over the vectors, because the command's demo
+	// runs the reference on large sizes.
 	const together = 8
 	return c.Parallel(queries, together, func(lo, hi int) {
 		diff := make([]float64, dim)
@@ -109,7 +110,7 @@ func refL2(c *Call) error {
 	})
 }
 
-// refL2Int: Σ (q - v)² exactly, then one division by 127².
+// refL2Int computes Σ (q - v)² exactly, and then one division by 127².
 func refL2Int(c *Call) error {
 	queries, vectors, dim := int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
 	x, y, out := c.I8(0), c.I8(1), c.F32(2)

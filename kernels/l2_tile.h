@@ -1,11 +1,12 @@
-// The body of the L2 kernels, included once per element type with these defined:
-// NAME, STORED (what the buffers hold), READ(p, i), READ16(p, i) (16 from there on),
-// NUMBER, VEC (8 of them), SQUARE_AND_ADD(x, sum), and EXACT for integers.
+// The body of the L2 kernels, included once per element type with these defined: NAME, STORED (the
+// type of the buffers' elements), READ(p, i) (element i), READ16(p, i) (16 elements from i on),
+// NUMBER (the type for arithmetic), VEC (a vector of 8 of them), SQUARE_AND_ADD(x, sum), and EXACT
+// for integers.
 //
-// A group of 8×8 items computes 64 queries × 64 vectors, each item 8×8 of them in
-// registers; DEPTH components at a time wait in local memory, transposed, so that 8
-// neighbouring vectors are one vector of the machine. Components that do not exist
-// are 0 on both sides.
+// A group of 8×8 items computes the distances of 64 queries × 64 vectors, each item 8×8 of them in
+// registers. DEPTH components at a time are kept in local memory, transposed, so that the same
+// component of 8 neighbouring vectors is one OpenCL vector. Components beyond dim
+// are 0 on both sides and so add nothing.
 
 kernel __attribute__((reqd_work_group_size(ITEMS, ITEMS, 1))) void
 NAME(global const STORED *queries, global const STORED *vectors, global float *out, uint nQueries,
@@ -20,14 +21,15 @@ NAME(global const STORED *queries, global const STORED *vectors, global float *o
   for (uint r = 0; r < EACH; r++)
     acc[r] = (VEC)(0);
 #ifdef EXACT
-  // 255²·32768 fits in 32 bits; beyond so many components the sums move on to 64.
+  // The sum of 32768 squares of up to 255² fits in 32 bits; after so many components, it is
+  // added to a sum of 64 bits.
   ulong8 total[EACH];
   for (uint r = 0; r < EACH; r++)
     total[r] = (ulong8)(0);
 #endif
 
   for (size_t d0 = 0; d0 < dim; d0 += DEPTH) {
-    // Item i brings row i of each side.
+    // Item i loads row i of the queries and of the vectors.
     NUMBER part[DEPTH];
     READ_ROW(part, queries, q0 + item, nQueries)
     for (uint d = 0; d < DEPTH; d++)

@@ -1,10 +1,10 @@
-// Rows normalized, one group per row:
+// Normalization of rows, one group per row:
 //
 //   layer_norm  out[r][j] = (in[r][j] - m) / √(v + epsilon) · gamma[j] + beta[j], where m
 //               is the mean of the row and v the mean of (in - m)²
 //   rms_norm    out[r][j] = in[r][j] / √(q + epsilon) · gamma[j], q the mean of in²
 //
-// A NaN makes its row NaN. out may be in.
+// A NaN makes its row NaN. out and in may be the same buffer.
 #include "elem.h"
 #include "group.h"
 
@@ -16,7 +16,7 @@ ROW_KERNEL void layer_norm(global const TYPE *in, global const TYPE *gamma,
   local ARITH scratch[GROUP];
   size_t row = get_group_id(0);
   size_t l = get_local_id(0);
-  if (row >= rows) // as in softmax: no return here
+  if (row >= rows) // no return here, for the reason given in softmax.cl
     row = n = 0;
   in += row * n;
   out += row * n;

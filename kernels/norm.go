@@ -1,6 +1,6 @@
 package kernels
 
-// The family norm and its cases; what the rounding of a mean does to a row.
+// The family norm and its cases, with the effect of a rounded mean on the elements of a row.
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 
 func init() {
 	Register(Family{
-		ID: "norm", Doc: "layer_norm and rms_norm: rows divided by their spread, scaled and shifted",
+		ID: "norm", Doc: "layer_norm and rms_norm: rows divided by their standard deviation or root mean square, scaled and shifted",
 		Kernels: []string{"layer_norm", "rms_norm"}, Types: floatTypes, Defines: []string{"T", "GROUP"},
 		Source: sources, Arguments: normArguments, Reference: refNorm,
 		Cases: normCases,
@@ -48,9 +48,9 @@ func normCase(f *Family, k, t, note string, rows, n int, eps float64, data func(
 	args = append(args, out(t, rows*n), uintArg(rows), uintArg(n), value(scalarOf(t), eps))
 	return f.Case(k, t, fmt.Sprintf("%d×%d%s", rows, n, note)).with(global, local, args...).
 		within("|γ|/w·(e + ε|x-m|) + ε·|y-β|·((d + 10)/2 + 14) + |y-β|·e²/2w² + 2ε|y|, w² = v + epsilon, e = ε·(d·mean|x| + 6|m|), d = min(n, 24 + n/128)",
-			"e is the error of the mean, which moves each element by that and the variance only by its square, since deviations sum to 0; squares "+
-				"err by 3ε, their sum by d, the mean of them by 2.5 ulp = 5ε, the root by 3 ulp = 6ε and halves what was before; the division by 5ε, "+
-				"the product and the sum round, and the reference; of rms_norm m and e are 0",
+			"e is the error of the mean m: it changes each deviation by e, and the variance only by e², since the deviations sum to 0; squares "+
+				"err by 3ε, their sum by dε, its division by n by 2.5 ulp = 5ε; the root halves these errors and adds 3 ulp = 6ε; the division by w errs by 5ε; "+
+				"the product with γ, the sum with β and the reference round once each; for rms_norm m and e are 0",
 			func(_ int, in [][]float64, ref []float64) []float64 { return normBound(k, t, rows, n, eps, in, ref) })
 }
 

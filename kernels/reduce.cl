@@ -1,8 +1,7 @@
 // Reductions over the middle axis of an array of outer × axis × inner elements; out
-// has outer × inner. An empty axis gives the identity: 0, NaN for mean, -∞ for max,
-// +∞ for min, index 0 for argmax and argmin. A NaN makes max and min NaN; argmax is the
-// index of the first NaN if there is one, else of the first of equal maxima, and argmin of
-// minima.
+// has outer × inner. If axis is 0, a sum is 0, a mean NaN, a maximum -∞, a minimum +∞, and the
+// index of argmax and argmin 0. A NaN makes max and min NaN. argmax is the index of the first NaN
+// if there is one, otherwise of the first of equal maxima; argmin likewise for minima.
 //
 // reduce_<op>          one group of GROUP items per result: for a long axis
 // reduce_<op>_columns  one item per result: for a long inner, where neighbouring
@@ -10,7 +9,8 @@
 #include "elem.h"
 #include "group.h"
 
-// Where reduction o begins, and whether there is one; elements are inner apart.
+// Sets at to the index of the first element of result o, whose elements are inner apart. An item
+// without a result returns.
 #define BEGIN(o)                                                                                   \
   if ((o) >= (size_t)outer * inner)                                                                \
     return;                                                                                        \
@@ -56,7 +56,7 @@ REDUCE(reduce_mean, 0, PLUS, OVER_AXIS)
 REDUCE(reduce_max, -INFINITY, LARGER, SAME)
 REDUCE(reduce_min, INFINITY, SMALLER, SAME)
 
-// Whether y at j goes before x at i: NaN first, then by value, then by place.
+// Whether y at index j comes before x at index i: NaN first, then by value, then by index.
 #define BEATS(NAME, OP)                                                                            \
   bool NAME(ARITH y, uint j, ARITH x, uint i) {                                                    \
     bool ynan = isnan(y), xnan = isnan(x);                                                         \

@@ -1,7 +1,7 @@
 package kernels
 
-// The family reduce and its cases; the bound of a sum follows from how many
-// additions an element goes through.
+// The family reduce and its cases. The bound of a sum follows from the largest number of
+// additions in which one element takes part.
 
 import (
 	"fmt"
@@ -43,8 +43,8 @@ func reduceCases(f *Family) (list []Case) {
 	return list
 }
 
-// reduceSpecial has equal values, and rows with NaN and infinities at their start,
-// middle and end.
+// reduceSpecial returns cases with equal values, and with NaN and infinities at the start, in
+// the middle and at the end of rows.
 func reduceSpecial(f *Family, k, t string) (list []Case) {
 	n := 300
 	ties := mixed(constant(2*n, 1), 2, 5, 7, 200, n+255, n+256)
@@ -72,8 +72,8 @@ func reduceCase(f *Family, k, t, shape string, s [3]int, data func() []float64) 
 	}
 	mean := strings.Contains(k, "mean")
 	return c.within("ε·(d·Σ|x| + c·|result|), d = min(axis, 24 + axis/128), columns min(axis, 128 + axis/128), c = 1, mean 6",
-		"d bounds how many additions an element goes through: items sum a strided part, a tree joins them; columns sum blocks of 128; "+
-			"mean divides (2.5 ulp = 5ε); the reference rounds once",
+		"d bounds the number of additions in which an element takes part: each item sums every GROUP-th element, and a tree adds the items' sums; "+
+			"columns are summed in blocks of 128; mean divides (2.5 ulp = 5ε); the reference rounds once",
 		func(_ int, in [][]float64, ref []float64) []float64 {
 			return sumBound(t, k, s, mean, in[0], ref)
 		})
@@ -113,7 +113,7 @@ var refReductions = map[string]func(x []float64) float64{
 	"argmin": func(x []float64) float64 { floats.Scale(-1, x); return refArgMax(x) },
 }
 
-// refArgMax is the place of the first NaN, else of the first maximum.
+// refArgMax returns the index of the first NaN, or if there is none, of the first maximum.
 func refArgMax(x []float64) float64 {
 	if len(x) == 0 {
 		return 0

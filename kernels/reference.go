@@ -1,8 +1,8 @@
 package kernels
 
-// What the references share. A reference reads every element as a float64 (or, of
-// integers, its bits), computes in float64, and rounds once when it writes. It is
-// slow and right.
+// Functions that the references share. A reference reads every element as a float64 (or, if it
+// is an integer, exactly), computes in float64, and rounds once when it writes. It is
+// correct rather than fast.
 
 import (
 	"math"
@@ -14,8 +14,8 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// Get returns a function that reads one element of a buffer of floating type (f32, f64,
-// f16, bf16) as a float64.
+// Get returns a function that reads element at of buffer argument i as a float64. typ is the
+// floating type of the elements: f32, f64, f16 or bf16.
 func (c *Call) Get(i int, typ string) func(at int) float64 {
 	switch typ {
 	case "f32":
@@ -35,8 +35,8 @@ func (c *Call) Get(i int, typ string) func(at int) float64 {
 	return nil
 }
 
-// Set returns a function that rounds a number once, to nearest even, to one element of a
-// buffer of floating type.
+// Set returns a function that writes x to element at of buffer argument i, rounded once, to
+// nearest even. typ is the floating type of the elements: f32, f64, f16 or bf16.
 func (c *Call) Set(i int, typ string) func(at int, x float64) {
 	switch typ {
 	case "f32":
@@ -66,7 +66,7 @@ func refRead(get func(int) float64, at, n, stride int) []float64 {
 	return x
 }
 
-// refGetInt returns a function that reads one integer exactly.
+// refGetInt returns a function that reads one element of an integer type exactly.
 func refGetInt(c *Call, i int, typ string) func(at int) *big.Int {
 	size := SizeOf(typ)
 	get := refGetBits(c, i, size)
@@ -80,7 +80,7 @@ func refGetInt(c *Call, i int, typ string) func(at int) *big.Int {
 	}
 }
 
-// refSetInt returns a function that writes one integer modulo 2^bits.
+// refSetInt returns a function that writes one element of an integer type, modulo 2^bits.
 func refSetInt(c *Call, i int, typ string) func(at int, x *big.Int) {
 	size := SizeOf(typ)
 	set := refSetBits(c, i, size)
@@ -88,7 +88,7 @@ func refSetInt(c *Call, i int, typ string) func(at int, x *big.Int) {
 	return func(at int, x *big.Int) { set(at, new(big.Int).And(x, mask).Uint64()) }
 }
 
-// refGetBits reads elements of a size as little-endian bits, whatever they mean.
+// refGetBits returns a function that reads the bits of one element of size bytes, little-endian.
 func refGetBits(c *Call, i, size int) func(at int) uint64 {
 	b := c.Bytes(i)
 	return func(at int) (x uint64) {
@@ -108,18 +108,18 @@ func refSetBits(c *Call, i, size int) func(at int, x uint64) {
 	}
 }
 
-// refRound rounds an integer to a floating type of that many digits.
+// refRound rounds an integer to a floating type with a significand of that many bits.
 func refRound(x *big.Int, digits uint) float64 {
 	f, _ := new(big.Float).SetPrec(digits).SetMode(big.ToNearestEven).SetInt(x).Float64()
 	return f
 }
 
-// refDigits is the precision of a floating type.
+// refDigits returns the number of bits in the significand of a floating type.
 func refDigits(typ string) uint {
 	return map[string]uint{"f32": 24, "f64": 53, "f16": 11, "bf16": 8}[typ]
 }
 
-// refClamp is the integer of a type that is nearest to x.
+// refClamp returns the number of an integer type that is nearest to x.
 func refClamp(x *big.Int, typ string) *big.Int {
 	bits := uint(8 * SizeOf(typ))
 	lo, hi := new(big.Int), new(big.Int).Lsh(big.NewInt(1), bits)
@@ -146,7 +146,7 @@ func refScalarInt(c *Call, i int) *big.Int {
 	return big.NewInt(v)
 }
 
-// finite tells whether every number is one.
+// finite reports whether no number is NaN or infinite.
 func finite(lists ...[]float64) bool {
 	for _, x := range lists {
 		for _, v := range x {
@@ -164,10 +164,10 @@ func refWrite(set func(int, float64), x []float64) {
 	}
 }
 
-// refSum is compensated, so that it is right to the last place whatever the length.
+// refSum returns a compensated sum, which is accurate to the last place whatever the length.
 func refSum(x []float64) float64 {
 	if !finite(x) {
-		return floats.Sum(x) // a compensation would make NaN of infinities
+		return floats.Sum(x) // with compensation a sum of infinities would be NaN
 	}
 	return floats.SumCompensated(x)
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// The forms in use against those of the books, where nothing cancels.
+// TestReferenceFormulas compares the references with the usual formulas, for arguments for which these
+// do not cancel.
 func TestReferenceFormulas(t *testing.T) {
 	for x := -4.0; x < 4; x += 0.37 {
 		u := math.Sqrt(2/math.Pi) * (x + 0.044715*x*x*x)
@@ -19,7 +20,7 @@ func TestReferenceFormulas(t *testing.T) {
 	assert.EqualValues(t, math.Inf(1), refSum([]float64{math.Inf(1), 1}))
 }
 
-// Register says what is wrong with a family.
+// TestRegisterRefuses checks that Register panics with the reason why it refuses a family.
 func TestRegisterRefuses(t *testing.T) {
 	whole := Family{ID: "fill", Kernels: []string{"fill"}, Types: floatTypes, Defines: []string{"T"}, Source: sources,
 		Reference: refFill, Cases: func(*Family) []Case { return nil }}

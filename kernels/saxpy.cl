@@ -1,4 +1,4 @@
-// y = a·x + y over n elements.
+// y = a·x + y for n elements.
 #include "elem.h"
 
 kernel void saxpy(SCALAR a, global const TYPE *x, global TYPE *y, ulong n) {

@@ -26,7 +26,8 @@ func saxpyCases(f *Family) []Case {
 				Uniform(t, n, 1, -10, 10), Uniform(t, n, 2, -10, 10)))
 		}
 		x, y := pairs(t)
-		// a·x does not overflow: where it does, a fused device has another answer.
+		// The data is such that a·x does not overflow: if it did, a device that fuses the
+		// operations would have another result.
 		list = append(list, saxpyCase(f, t, "special values", len(x), -0.5, numbers(x), numbers(y)))
 	}
 	return list
@@ -51,7 +52,7 @@ func saxpyCase(f *Family, t, shape string, n int, a float64, x, y func() []float
 			})
 }
 
-// refSaxpy: y = a·x + y.
+// refSaxpy computes y = a·x + y.
 func refSaxpy(c *Call) error {
 	t, n := c.Type("T"), int(c.Int(3))
 	y := refRead(c.Get(2, t), 0, n, 1)

@@ -1,11 +1,11 @@
-// Rows of n elements put where an index says: row i of in belongs to row index[i] of the
-// rows of out. An index that is no row is ignored; rows that no index names stay. One item
-// per element of in.
+// Rows of n elements stored or added at rows given by indices: row i of in goes to row index[i] of
+// out. An index that is not below rows is ignored; rows of out that no index names are not changed.
+// One item per element of in.
 //
-//   scatter_last  last[r] = the largest i + 1 whose index is r, so that duplicates have one
-//                 defined answer; last is zeroed before. One item per index.
-//   scatter       out[r] = in[last[r] - 1] where last[r] is not 0: the last index wins.
-//   scatter_add   out[r] += every row whose index is r, in any order. For f32, i32, u32.
+//   scatter_last  last[r] = the largest i + 1 with index[i] = r, so that the result for duplicate
+//                 indices is defined. The caller fills last with 0 before. One item per index.
+//   scatter       out[r] = in[last[r] - 1] where last[r] is not 0: the last duplicate is stored.
+//   scatter_add   out[r] += all rows i of in with index[i] = r, in any order. For f32, i32, u32.
 //                 in and out are different buffers.
 #include "elem.h"
 

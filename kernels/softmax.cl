@@ -1,6 +1,6 @@
-// out[r][j] = e^(in[r][j] - m) / Σ e^(in[r][·] - m), m the largest of the row, so that
-// nothing overflows. One group per row. A NaN or +∞ makes its row NaN, and so does a
-// row of -∞. out may be in.
+// out[r][j] = e^(in[r][j] - m) / Σ e^(in[r][·] - m), where m is the maximum of the row, so that
+// nothing overflows. One group per row. A row with a NaN or +∞ becomes NaN, and so does a
+// row of only -∞. out and in may be the same buffer.
 #include "elem.h"
 #include "group.h"
 
@@ -8,8 +8,8 @@ ROW_KERNEL void softmax(global const TYPE *in, global TYPE *out, uint rows, uint
   local ARITH scratch[GROUP];
   size_t row = get_group_id(0);
   size_t l = get_local_id(0);
-  // A group beyond the rows does nothing by having no elements. If it returned here,
-  // PoCL 3.1 would let the items beyond n of other groups store in the last loop.
+  // A group beyond the last row gets a row of no elements. It must not return here, because
+  // PoCL 3.1 would then let items beyond n of other groups store in the last loop.
   if (row >= rows)
     row = n = 0;
   in += row * n;

@@ -1,16 +1,15 @@
-// The k smallest of each row of n values, ascending, with their places in the row.
-// Equal values are ordered by place, NaN comes after everything, -0 equals +0. k
-// above n gives n results; the rest of the row of results is not written.
+// The k smallest values of each row of n, in ascending order, with their indices in the row.
+// Equal values are ordered by index, NaN comes after all numbers, -0 equals +0. If k is larger
+// than n, there are n results; the rest of each row of results is not written.
 //
-// One group per row, any n and any k: a radix select finds the k-th smallest key
-// byte by byte with a histogram in local memory (usually one or two passes over the
-// row, then the bin is small enough to be taken whole), the chosen are collected in
-// any order and sorted in place.
+// One group per row, any n and any k. A radix select finds the k-th smallest key
+// byte by byte with a histogram in local memory; it ends when all elements of the selected bin are
+// needed. Then the elements up to that key are collected in any order and sorted in place.
 #include "elem.h"
 #include "group.h"
 
-// Keys order as the values do. They are made of bits only, since a device may take
-// denormals for 0 when it computes.
+// Unsigned keys in the order of the values. They are made from the bits, because a device may
+// flush denormals to 0 in floating-point operations.
 #define key_f32 uint
 #define key_f16 uint
 #define key_bf16 uint
@@ -40,8 +39,8 @@ uint key_of(float x) {
 
 #define BINS 256
 
-// Finds the bin where the need-th element (from 1) lies. pick = {bin, elements of it
-// that are needed, elements in it}.
+// Finds the bin that contains the need-th element, counted from 1. pick = {the bin, the number of
+// its elements that are needed, the number of its elements}.
 void pick_bin(local const uint *bins, uint need, local uint *pick) {
   uint b = 0, before = 0;
   while (before + bins[b] < need)
@@ -72,8 +71,8 @@ ROW_KERNEL void topk(global const TYPE *in, global TYPE *values, global uint *in
   if (l == 0)
     taken = 0;
 
-  // The want-th smallest key: `limit`. Done as soon as a whole bin is needed; the
-  // bits not looked at are then ones, which takes all of it.
+  // Find `limit`, the want-th smallest key. The search ends as soon as all elements of a bin are
+  // needed; the lower bits of limit are then set to 1, so that all of the bin is below it.
   KEY limit = 0;
   uint need = want, have = n;
   int shift = KEY_BITS;
@@ -99,8 +98,8 @@ ROW_KERNEL void topk(global const TYPE *in, global TYPE *values, global uint *in
   else
     limit |= ((KEY)1 << shift) - 1;
 
-  // Of several equal to the limit only the first `need` are taken: the same search
-  // over their places.
+  // Of the elements that are equal to limit only the first `need` are taken: the same search
+  // over their indices finds the last of them.
   uint last = 0;
   int bits = 32;
   while (bits > 0 && need < have) {
@@ -122,7 +121,7 @@ ROW_KERNEL void topk(global const TYPE *in, global TYPE *values, global uint *in
   }
   last |= bits == 32 ? ~0u : (1u << bits) - 1;
 
-  barrier(CLK_LOCAL_MEM_FENCE); // taken is 0 for all, pick was read by all
+  barrier(CLK_LOCAL_MEM_FENCE); // all items see that taken is 0, and have read pick
   for (size_t i = l; i < n; i += GROUP) {
     KEY key = key_of(LOAD(in, i));
     if (key < limit || (key == limit && (uint)i <= last)) {
@@ -133,7 +132,7 @@ ROW_KERNEL void topk(global const TYPE *in, global TYPE *values, global uint *in
   }
   barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
 
-  // Batcher's odd-even merge sort, which needs no power of two.
+  // Batcher's odd-even merge sort, in a form for any number of elements.
   for (uint p = 1; p < want; p *= 2)
     for (uint d = p; d > 0; d /= 2) {
       for (uint x = l; x + d < want; x += GROUP) {

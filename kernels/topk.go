@@ -11,7 +11,7 @@ import (
 
 func init() {
 	Register(Family{
-		ID: "topk", Doc: "the k smallest values of each row with their places, ascending",
+		ID: "topk", Doc: "the k smallest values of each row in ascending order, with their indices",
 		Kernels: []string{"topk"}, Types: floatTypes, Defines: []string{"T", "GROUP"},
 		Source: sources, Arguments: topkArguments, Reference: refTopK,
 		Cases: func(f *Family) (list []Case) {
@@ -28,7 +28,7 @@ func init() {
 				zero := constant(n, 0)
 				nan := mixed(Uniform(t, 2*n, 18, -1, 1), math.NaN(), 0, 5, n-1, n+1)
 				late := Uniform(t, 2*2048, 20, -1, 1)
-				for i := range 100 { // more than any registers that are looked at together
+				for i := range 100 { // more elements than an implementation reads in one step
 					late = mixed(late, math.NaN(), i, 2048+i)
 				}
 				odd := numbers(append(Special(t), Special(t)...))
@@ -46,7 +46,7 @@ func init() {
 	})
 }
 
-// uniformSteps is one of four values per element, both zeros among them.
+// uniformSteps returns random elements with only four values, among them 0 and -0.
 func uniformSteps(n int) func() []float64 {
 	return func() []float64 {
 		x := Uniform("u8", n, 19, 0, 3)()
@@ -62,7 +62,7 @@ func topkCase(f *Family, t, note string, s [3]int, data func() []float64) Case {
 	global, local := RowsGrid(rows)
 	return f.Case("topk", t, fmt.Sprintf("rows=%d n=%d k=%d%s", rows, n, k, note)).
 		with(global, local, in(t, rows*n, data), out(t, rows*k), out("u32", rows*k), uintArg(rows), uintArg(n), uintArg(k)).
-		exact("values are chosen, not computed, and the order is total: by value, then by place, NaN last")
+		exact("values are selected, not computed, and the order is total: by value, then by index, NaN last")
 }
 
 func topkArguments(c *Call) bool {

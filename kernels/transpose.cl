@@ -1,9 +1,9 @@
-// out[c·rows + r] = in[r·cols + c] for each of the matrices of a batch, which is
-// the third dimension of the grid. Values are moved bit for bit.
+// out[c·rows + r] = in[r·cols + c] for each matrix of a batch, which is the third
+// dimension of the grid. Values are moved bit for bit.
 //
-// A group moves one TILE×TILE tile through local memory, so that both reading and
-// writing touch consecutive addresses. The extra column spreads the tile's columns
-// over the banks.
+// A group moves one TILE×TILE tile through local memory, so that both reads and
+// writes are of consecutive addresses. An extra column spreads each column of the tile
+// over the banks of local memory.
 #include "elem.h"
 
 #ifndef TILE

@@ -6,7 +6,7 @@ import "fmt"
 
 func init() {
 	Register(Family{
-		ID: "transpose", Doc: "rows become columns, for each matrix of a batch",
+		ID: "transpose", Doc: "each matrix of a batch transposed",
 		Kernels: []string{"transpose"}, Types: allTypes, Defines: []string{"T", "TILE"},
 		Source: sources, Arguments: transposeArguments, Reference: refTranspose,
 		Cases: func(f *Family) (list []Case) {

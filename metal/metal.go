@@ -1,6 +1,6 @@
 // Package metal is the backend for Apple GPUs, over the Metal framework.
 //
-//	ours             Metal
+//	Concord          Metal
 //	backend          the framework
 //	device           MTLDevice
 //	stream           MTLCommandQueue
@@ -15,38 +15,36 @@
 // # Basics
 //
 // Import the package for its effect (or runtime/all) and build with -tags metal on
-// macOS 12 or later. Devices are named "metal:N", the system's default first. Both
-// frameworks that it links, Metal and Metal Performance Shaders, are on every Mac;
-// compiling needs the command line tools' clang and no SDK besides.
+// macOS 12 or later. Devices are named "metal:N"; the system's default device is the first. The
+// frameworks that are linked, Metal and Metal Performance Shaders, are part of macOS. Building
+// needs the clang of Apple's command line tools and no other SDK.
 //
-// "sim-metal:N" are simulated devices: the same code, built on Linux with
-// -tags metal,simmetal over the framework that make test-metal builds. They are for
-// tests, and are opened only by name.
+// "sim-metal:N" are simulated devices: the same backend, built on Linux with -tags metal,simmetal
+// on a simulated framework, which make test-metal builds. They are for tests, and are opened only
+// by name.
 //
 // # Memory
 //
-// Where host and device share one memory (every Apple GPU) all kinds of memory are
-// visible to the host, and copies between host and device are plain copies whenever
-// the stream is idle. A GPU with memory of its own keeps ordinary memory there;
-// unified memory is then a copy on either side, so host and device may not use one
-// buffer of it at the same time.
+// If host and device share one memory, as on every Apple GPU, all kinds of memory are visible to
+// the host, and a copy between host and device on an idle stream is done by the CPU. On a GPU with
+// separate memory, OnDevice memory is on the GPU; Unified memory then has a copy on each side, so
+// that host and device must not use the same unified buffer at the same time.
 //
 // # Streams
 //
-// Work is put together in command buffers, which are handed on at once while the
-// device is idle, and otherwise when they are full or somebody asks for the work in
-// them. Times of events are the device's own, of whole command buffers: an event with
-// timing ends one.
+// Work is collected in command buffers. A command buffer is committed at once while the device is
+// idle, and otherwise when it is full or a call waits for its work. Times of events are measured by
+// the device for whole command buffers, so an event with timing ends its command buffer.
 //
 // # Programs
 //
-// The compiler is the framework's; it compiles for the devices that are there.
-// Operations round once: fast math is off unless a program asks for it. A compiled
-// program is its source with the machine code of its kernels.
+// The compiler is part of the framework and compiles only for the devices of the machine. Every
+// operation rounds once: fast math is off unless an option of the program switches it on. The bytes
+// of a compiled program are its source and the machine code of its kernels.
 //
 // # Caveats
 //
-// Nothing here has run on a Mac: docs/metal.md says what has run where. There is no
+// The backend has not run on a Mac: docs/metal.md lists what was tested and where. Metal has no
 // double. Graphs, peer copies and native handles of memory are not supported.
 package metal
 

@@ -11,7 +11,7 @@ import (
 	"github.com/concord-compute/concord/tests/sim"
 )
 
-// At least one of the two backends is not in a build, and says so.
+// At least one of the two backends is not in a build, and is listed with the reason.
 func TestNotInThisBuild(t *testing.T) {
 	absent := 0
 	for _, name := range []string{"metal", "sim-metal"} {

@@ -1,7 +1,7 @@
 package metal
 
-// The options of Metal's compiler, in the words of its command line. The shim turns
-// them into MTLCompileOptions.
+// The options of Metal's compiler, in the form of its command line. The shim turns them into
+// MTLCompileOptions.
 
 import (
 	"fmt"
@@ -12,15 +12,15 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// flags name the family to build for. Without fast math every operation rounds once,
-// and functions are the precise ones.
+// flags returns the fixed options, which name the GPU family to build for. Fast math is off, so
+// that every operation rounds once and the precise functions are used.
 func flags(target string) []string { return []string{"--target=" + target} }
 
-// relaxed are options that allow what only fast math does.
+// relaxed lists the options that switch fast math on.
 var relaxed = []string{"-cl-fast-relaxed-math", "-cl-unsafe-math-optimizations", "-ffast-math", "-funsafe-math-optimizations"}
 
-// allowed are options of OpenCL that ask for nothing, for what is done anyway, or only
-// permit what is not done.
+// allowed lists options of OpenCL that have no effect here: they request something that is done
+// anyway, or permit something that is not done.
 var allowed = []string{"-cl-mad-enable", "-cl-denorms-are-zero", "-cl-finite-math-only", "-cl-no-signed-zeros", "-cl-opt-disable",
 	"-cl-single-precision-constant", "-cl-strict-aliasing", "-cl-kernel-arg-info", "-cl-fp32-correctly-rounded-divide-sqrt",
 	"-cl-uniform-work-group-size", "-O", "-O0", "-O1", "-O2", "-O3", "-w"}
@@ -28,8 +28,8 @@ var allowed = []string{"-cl-mad-enable", "-cl-denorms-are-zero", "-cl-finite-mat
 // standard is the version of Metal's language.
 var standard = regexp.MustCompile(`^-std=metal[1-9]\.[0-9]$`)
 
-// options translates the options of a program: those of OpenCL that mean something
-// here, and Metal's own.
+// options translates the options of a program: options of OpenCL to those of Metal; options of
+// Metal stay.
 func options(list []string) (out []string, err error) {
 	for _, o := range list {
 		switch {

@@ -2,9 +2,9 @@
 
 package metal
 
-// The order between command buffers. The simulated device is told to stay in its kernels,
-// or its copies, until the test lets it go on; so what does not wait comes too early every
-// time, and what waits for ever does so too.
+// The order between command buffers. The simulated device stops in its kernels or copies until the
+// test lets it continue, so that work that fails to wait always runs too early, and a wait that
+// never ends always shows.
 
 import (
 	"bytes"
@@ -22,7 +22,7 @@ import (
 	"github.com/concord-compute/concord/tests/sim/control"
 )
 
-// What the device does not get beyond, for control.
+// Commands for control: the kind of work in which the device stops.
 const (
 	kernels = "slow-kernel:600000"
 	copies  = "slow-copy:600000"
@@ -57,13 +57,13 @@ func ordered(t *testing.T, ordinal int) *orderly {
 	return o
 }
 
-// hold replaces what the device does not get beyond.
+// hold sets the kind of work in which the device stops.
 func (o *orderly) hold(what string) {
 	o.Helper()
 	require.NoError(o, o.sim.Control(what))
 }
 
-// stream makes one that goes on when the test ends, however it does.
+// stream makes a stream. The device continues when the test ends, even if it fails.
 func (o *orderly) stream() driver.Stream {
 	s, err := o.device.NewStream()
 	require.NoError(o, err)
@@ -74,7 +74,7 @@ func (o *orderly) stream() driver.Stream {
 	return s
 }
 
-// memory is of one number, 0 at first, and what the host sees of it, if it does.
+// memory returns memory for one number, 0 at first, and the host's view of it, if there is one.
 func (o *orderly) memory(kind driver.MemoryKind) (driver.Memory, []byte) {
 	m, err := o.device.Alloc(4, kind)
 	require.NoError(o, err)
@@ -86,7 +86,7 @@ func (o *orderly) memory(kind driver.MemoryKind) (driver.Memory, []byte) {
 	return m, host
 }
 
-// launch gives a kernel memory and then a value, if it is not 0.
+// launch launches a kernel with memory arguments, followed by a value unless it is 0.
 func (o *orderly) launch(s driver.Stream, k driver.Kernel, value uint32, list ...driver.Memory) {
 	o.Helper()
 	l := driver.Launch{Kernel: k, Dim: 1, Global: [3]int{1, 1, 1}, Local: [3]int{1, 1, 1}}
@@ -108,7 +108,7 @@ func (o *orderly) record(s driver.Stream, timing bool) driver.Event {
 	return e
 }
 
-// soon demands that f comes back.
+// soon checks that f returns.
 func (o *orderly) soon(f func() error) error {
 	o.Helper()
 	done := make(chan error, 1)
@@ -127,7 +127,7 @@ func (o *orderly) back(done <-chan error) error {
 	}
 }
 
-// after demands that f does not come back before the device goes on.
+// after checks that f does not return before the device continues.
 func (o *orderly) after(f func() error) {
 	o.Helper()
 	done := make(chan error, 1)
@@ -149,8 +149,8 @@ func both(t *testing.T, f func(o *orderly)) {
 	}
 }
 
-// Whoever waits for a stream waits for what is not committed yet as well: the second of
-// two launches, while the device has the first.
+// Waiting for a stream includes work that is not committed yet: the second of two launches, while
+// the device runs the first.
 func TestOrderHost(t *testing.T) {
 	ctx := context.Background()
 	polled := func(e driver.Event) error {
@@ -203,8 +203,8 @@ func TestOrderHost(t *testing.T) {
 	}
 }
 
-// What a stream queues after a wait comes after the event, whether its batch was
-// committed when the wait was queued or not.
+// Work that a stream queues after a wait runs after the event, whether or not the event's command
+// buffer was committed when the wait was queued.
 func TestOrderWait(t *testing.T) {
 	for _, timing := range []bool{false, true} {
 		for launches := range uint32(3) {
@@ -234,8 +234,7 @@ func TestOrderWait(t *testing.T) {
 	}
 }
 
-// A wait is work: an event behind nothing else than a wait comes after what was waited
-// for.
+// A wait is work: an event after a wait alone is reached only after the awaited event.
 func TestOrderChain(t *testing.T) {
 	both(t, func(o *orderly) {
 		p, q, r := o.stream(), o.stream(), o.stream()
@@ -256,7 +255,7 @@ func TestOrderChain(t *testing.T) {
 	})
 }
 
-// What was queued before a wait does not wait with what comes after it.
+// Work that was queued before a wait does not wait.
 func TestOrderBefore(t *testing.T) {
 	both(t, func(o *orderly) {
 		p, q := o.stream(), o.stream()
@@ -266,7 +265,7 @@ func TestOrderBefore(t *testing.T) {
 		o.hold(kernels + "," + copies)
 		o.launch(p, o.put, 1, a)
 		first := o.record(p, false)
-		require.NoError(o, q.Copy(b, c))         // keeps the device
+		require.NoError(o, q.Copy(b, c))         // keeps the device busy
 		require.NoError(o, q.Fill(c, []byte{5})) // so that this is not committed
 		before := o.record(q, false)
 		require.NoError(o, q.Wait(first))
@@ -279,7 +278,7 @@ func TestOrderBefore(t *testing.T) {
 	})
 }
 
-// A copy from the host does not overtake a kernel that reads what it changes.
+// A copy from the host does not overtake a kernel that reads the memory that the copy changes.
 func TestOrderUpload(t *testing.T) {
 	both(t, func(o *orderly) {
 		s := o.stream()
@@ -299,8 +298,7 @@ func TestOrderUpload(t *testing.T) {
 	})
 }
 
-// What crosses through the stream's shared memory is not overwritten there before it has
-// crossed.
+// Data in the stream's staging memory is not overwritten before it was copied.
 func TestOrderStaging(t *testing.T) {
 	o := ordered(t, 1)
 	s := o.stream()
@@ -317,7 +315,7 @@ func TestOrderStaging(t *testing.T) {
 	assert.True(t, bytes.Equal(want, got))
 }
 
-// Managed memory that a batch in flight has written is not taken from the host again.
+// Managed memory that a queued command buffer writes is not copied from the host again.
 func TestOrderManaged(t *testing.T) {
 	o := ordered(t, 1)
 	s := o.stream()
@@ -325,8 +323,8 @@ func TestOrderManaged(t *testing.T) {
 	flag, raised := o.memory(driver.Pinned)
 	out, host := o.memory(driver.Pinned)
 	o.hold(kernels + "," + copies)
-	o.launch(s, o.put, 9, out)      // one batch
-	o.launch(s, o.tell, 1, m, flag) // and another, with the copy, which holds it up
+	o.launch(s, o.put, 9, out)      // one command buffer
+	o.launch(s, o.tell, 1, m, flag) // and another one, with the copy, in which the device stops
 	require.NoError(t, s.Copy(out, flag))
 	_, err := o.record(s, false).Done()
 	require.NoError(t, err)
@@ -339,7 +337,7 @@ func TestOrderManaged(t *testing.T) {
 	assert.EqualValues(t, 1, number(seen))
 }
 
-// Work that waits for the device to be idle is handed over when it is: nobody has to ask.
+// Work that is held back until the device is idle is committed when it is, without a further call.
 func TestOrderHandedOver(t *testing.T) {
 	both(t, func(o *orderly) {
 		s := o.stream()
@@ -352,7 +350,7 @@ func TestOrderHandedOver(t *testing.T) {
 	})
 }
 
-// What waits for work that fails goes on, and fails too.
+// Work that waits for failing work ends, and fails, too.
 func TestOrderFailure(t *testing.T) {
 	both(t, func(o *orderly) {
 		p, q := o.stream(), o.stream()

@@ -22,7 +22,8 @@ const (
 	headersPath = "../tests/sim/metal/include"
 )
 
-// A declaration of Apple's, and whose it is: "functions" for those of C.
+// A declaration of Apple's with the class or protocol that it belongs to; "functions" for C
+// functions.
 type declaration struct{ of, text string }
 
 var (
@@ -90,7 +91,7 @@ func headers(t *testing.T, each func(d declaration, line *string)) map[string][]
 	return files
 }
 
-// selectors are those of a declaration: a property has two if it can be set.
+// selectors returns the selectors of a declaration: a property that can be set has two.
 func (d declaration) selectors() []string {
 	switch {
 	case d.of == "functions":
@@ -111,8 +112,7 @@ func byText(a, b declaration) int {
 	return cmp.Or(strings.Compare(a.of, b.of), strings.Compare(a.text, b.text))
 }
 
-// The simulated headers declare what the table says that Apple declares, and nothing
-// else.
+// The simulated headers declare exactly the declarations of the table.
 func TestSelectorsDeclared(t *testing.T) {
 	rows, _ := documented(t)
 	declared := map[declaration]bool{}
@@ -201,7 +201,7 @@ func TestSelectorsUsed(t *testing.T) {
 			sent[m[1]] = true
 		}
 	}
-	require.Greater(t, len(sent), 50, "what clang tells has another form than expected")
+	require.Greater(t, len(sent), 50, "clang's output has another form than expected")
 	for s := range sent {
 		assert.True(t, known[s], "%s is sent, and not in the table of %s", s, tablePath)
 	}
@@ -210,8 +210,8 @@ func TestSelectorsUsed(t *testing.T) {
 	}
 }
 
-// Nothing is in the table that the shim does not use. The headers have what is in the
-// table; in a copy of them all of it is unavailable, and clang tells each use.
+// The shim uses every row of the table. In a copy of the headers every declaration is marked as
+// unavailable, so that clang reports each use.
 func TestSelectorsNeeded(t *testing.T) {
 	dir := t.TempDir()
 	list := []declaration{}
@@ -225,7 +225,7 @@ func TestSelectorsNeeded(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o644))
 	}
 	out, err := compile(t, "-I"+dir, "-fsyntax-only", "-fno-color-diagnostics", "-ferror-limit=0")
-	require.Error(t, err, "what clang tells has another form than expected")
+	require.Error(t, err, "clang's output has another form than expected")
 	for i, d := range list {
 		used := strings.Contains(out, fmt.Sprintf(" is unavailable: number %d\n", i))
 		assert.True(t, used, "%s: %s is in the table of %s, and not used", d.of, d.text, tablePath)

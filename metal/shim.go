@@ -2,13 +2,13 @@
 
 package metal
 
-// Apple's frameworks are linked, not opened: every Mac has them, and Objective-C
-// classes come with the library that is linked. The default device takes Core Graphics
-// in programs without a window.
+// Apple's frameworks are linked and not opened at run time: every Mac has them, and Objective-C
+// classes are available only from linked libraries. In programs without a window the default device
+// needs Core Graphics.
 //
-// Elsewhere it is the simulated framework (tests/sim/metal) over GNUstep, which `make
-// test-metal` builds. The order matters: GNUstep has a copy of the blocks runtime that
-// does not copy every block.
+// On other systems the simulated framework (tests/sim/metal) on GNUstep is linked, which `make
+// test-metal` builds. The order of the libraries matters: GNUstep contains another version of the
+// blocks runtime, which does not copy every block.
 
 /*
 #cgo darwin LDFLAGS: -framework Foundation -framework Metal -framework MetalPerformanceShaders -framework CoreGraphics
@@ -24,10 +24,10 @@ import "C"
 import (
 	"unsafe"
 
-	_ "github.com/concord-compute/concord/csrc" // an edit there rebuilds the shim
+	_ "github.com/concord-compute/concord/csrc" // so that an edit of its Objective-C rebuilds this package
 )
 
 const missing = ""
 
-// table returns the shim's functions: csrc/shim.h.
+// table returns the shim's table of functions, concord_shim of csrc/shim.h.
 func table() unsafe.Pointer { return unsafe.Pointer(C.concord_shim_metal()) }

@@ -15,8 +15,7 @@ import (
 	"github.com/concord-compute/concord/tests/sim"
 )
 
-// open opens the simulated device with unified memory, or skips where this build has
-// none.
+// open opens the simulated device with unified memory, or skips the test if this build has none.
 func open(t *testing.T) driver.Device { return openAt(t, 0) }
 
 func openAt(t *testing.T, ordinal int) driver.Device {
@@ -46,8 +45,8 @@ func TestSimulatedLaunch(t *testing.T) {
 	sim.Launch(t, d, d.Info().LocalMemory-384)
 }
 
-// What Metal would stop the program for, or read wrongly, is refused, and the stream
-// goes on.
+// Launches for which Metal would end the program, or read wrong data, are refused, and the stream
+// continues.
 func TestSimulatedConstant(t *testing.T) {
 	for ordinal, align := range []int64{4, 256} { // Apple's GPUs, others
 		d := openAt(t, ordinal)
@@ -73,7 +72,7 @@ func TestSimulatedConstant(t *testing.T) {
 	}
 }
 
-// A view of nothing may begin where its buffer ends.
+// An empty view may begin at the end of its buffer.
 func TestSimulatedNothing(t *testing.T) {
 	l, s, mem := sim.Single(t, open(t), 4096, "touch", `kernel void touch(global float *none, global float *to) { to[0] = 7; }`)
 	end := driver.Memory{Handle: mem.Handle, Offset: mem.Size}
@@ -84,8 +83,8 @@ func TestSimulatedNothing(t *testing.T) {
 	assert.Equal(t, float32(7), math.Float32frombits(binary.LittleEndian.Uint32(host)))
 }
 
-// Values that are not as long as the kernel's parameters are refused: each in a place
-// of its own, and in one struct where there are too many for that.
+// Values whose size differs from that of the kernel's parameters are refused, both if each has a
+// buffer index and if they are in one struct because there are too many.
 func TestSimulatedValueSizes(t *testing.T) {
 	d := open(t)
 	for _, count := range []int{1, 40} {
@@ -110,8 +109,8 @@ func TestSimulatedValueSizes(t *testing.T) {
 	}
 }
 
-// Values that lie in one struct lie where Metal says: the struct of two ints has the
-// size of a long, and not its alignment.
+// Values in one struct have Metal's offsets: a struct of two ints has the size of a long, but not
+// its alignment.
 func TestSimulatedStruct(t *testing.T) {
 	const pointers = 28
 	var params strings.Builder
@@ -157,8 +156,8 @@ func TestSimulatedStruct(t *testing.T) {
 	}
 }
 
-// Fast math is what a program's options ask for, in every version of the language: only
-// with it the difference of infinity and itself is 0.
+// Fast math is on only if a program's options request it, in every version of the language: only
+// with fast math the difference of infinity and itself is 0.
 func TestSimulatedFastMath(t *testing.T) {
 	d := open(t)
 	for _, fast := range []bool{false, true} {

@@ -21,8 +21,8 @@ import (
 )
 
 // checker type-checks packages of this module as the go command would build them for
-// another system. The standard library is this system's, and so are C's basic types:
-// the cgo command asks the C compiler that is here.
+// another system. The standard library and C's basic types are those of this system, because the
+// cgo command uses this system's C compiler.
 type checker struct {
 	t        *testing.T
 	context  build.Context
@@ -66,7 +66,7 @@ func (c *checker) Import(path string) (*types.Package, error) {
 	return p, err
 }
 
-// translate returns the Go files of a package, those with C in them as cgo makes them.
+// translate returns the Go files of a package; files with C are translated by cgo.
 func (c *checker) translate(path string, found *build.Package) (names []string, err error) {
 	for _, name := range slices.Concat(found.GoFiles, found.CgoFiles) {
 		c.files = append(c.files, filepath.ToSlash(filepath.Join(found.Dir, name)))
@@ -89,11 +89,12 @@ func (c *checker) translate(path string, found *build.Package) (names []string, 
 	return slices.Concat(names, made, []string{filepath.Join(out, "_cgo_gotypes.go")}), err
 }
 
-// clang is what cgo needs for macOS: it passes -arch, which gcc has not.
+// clang returns the compiler for cgo, which for macOS passes -arch, an option that gcc does not
+// have.
 func clang() string { return cmp.Or(os.Getenv("CLANG"), "clang") }
 
-// go vet without cgo sees none of the files with C in them, and with cgo none for
-// another system.
+// This test is needed because go vet without cgo ignores files with C, and with cgo it checks only
+// this system's files.
 func TestTypeChecksOnMac(t *testing.T) {
 	if !build.Default.CgoEnabled {
 		t.Skip("not here: cgo, which writes the Go files of packages with C")
@@ -113,13 +114,13 @@ func TestTypeChecksOnMac(t *testing.T) {
 	}
 }
 
-// Every build has the shim, or a reason why not: never both, never neither.
+// Every build has either the shim or a file with the reason why it is missing.
 func TestBuildLines(t *testing.T) {
 	for _, b := range []struct {
 		os     string
 		cgo    bool
 		tags   []string
-		remedy string // the file with it; "" where the shim is
+		remedy string // the file with the reason; "" for builds with the shim
 	}{
 		{"darwin", true, []string{"metal"}, ""},
 		{"darwin", true, []string{"metal", "simmetal"}, ""},

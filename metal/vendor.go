@@ -1,7 +1,7 @@
 package metal
 
-// What Apple adds to the Go half that all vendors share (internal/cgo): families,
-// options, versions.
+// The parts of the backend that are specific to Apple: GPU families, options, versions.
+// internal/cgo has the rest, which all vendors share.
 
 import (
 	"fmt"
@@ -16,8 +16,7 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// onMac tells which framework a build with the shim has: Apple's, or the simulated
-// one.
+// onMac reports whether a build with the shim links Apple's framework, and not the simulated one.
 const onMac = goruntime.GOOS == "darwin"
 
 func none() unsafe.Pointer { return nil }
@@ -30,7 +29,7 @@ func vendor() cgo.Vendor {
 		Table:       table, Missing: missing,
 		Libraries: func(*driver.Config) (drivers, compilers []string) { return nil, nil }, // linked
 		Remedies: cgo.Remedies{
-			Devices: "has this machine, or virtual machine, a GPU that Metal runs on, and may this session use it?",
+			Devices: "does this machine, or virtual machine, have a GPU that supports Metal, and may this session use it?",
 			Probe:   func(*driver.Config) string { return "Metal exists on macOS only" },
 		},
 		Version:  version,
@@ -56,10 +55,10 @@ func simulated() cgo.Vendor {
 	return v
 }
 
-// version writes that of the system's kernel, 230500, as "23.5.0".
+// version formats the version of the system's kernel: 230500 is "23.5.0".
 func version(n int) string { return fmt.Sprintf("%d.%d.%d", n/10000, n/100%100, n%100) }
 
-// family reads the number of an Apple family: 7 of "apple7". It is 0 for others.
+// family returns the number of an Apple GPU family: 7 for "apple7". It is 0 for other GPUs.
 func family(arch string) int {
 	digits, _ := strings.CutPrefix(arch, "apple")
 	n, err := strconv.Atoi(digits)
@@ -69,21 +68,22 @@ func family(arch string) int {
 	return n
 }
 
-// features are those that portable programs may use on a family of GPUs. Metal has
-// no double, and no atomic operations on 64 bits that return what was there. SIMD
-// groups shuffle from family 6 on and on Macs' other GPUs.
+// features returns the features that portable programs may use on a family of GPUs. Metal has no
+// double, and no 64-bit atomic operations that return the old value. SIMD groups can shuffle from
+// family 6 on, and on the AMD and Intel GPUs of Macs.
 func features(arch string) source.Features {
 	return source.Features{FP16: true, FastFMA: true, Subgroups: family(arch) >= 6 || arch == "mac2"}
 }
 
-// describe sets the flags of a family; what Apple does not document stays unset.
+// describe sets the flags that follow from the family; fields for which Apple documents nothing
+// stay unset.
 func describe(info *driver.Info) {
 	info.SupportsFP16 = true
 	info.MaxItems = math.MaxUint32 // a position in the grid is a uint
 }
 
-// constantAlign is 256 on Macs' GPUs that are not Apple's (Metal feature set tables,
-// minimum constant buffer offset alignment), 4 on Apple's.
+// constantAlign returns the alignment of offsets of constant buffers in bytes (Metal feature set
+// tables, minimum constant buffer offset alignment): 4 on Apple's GPUs, 256 on other GPUs of Macs.
 func constantAlign(arch string) int {
 	if family(arch) > 0 {
 		return 4

@@ -2,7 +2,7 @@
 
 package opencl
 
-// A device: its context, and what is counted once per device.
+// A device: its context, and the state that all its streams share.
 
 import (
 	"fmt"
@@ -24,13 +24,13 @@ type device struct {
 	cause    atomic.Pointer[error] // why the context is gone
 	closed   atomic.Bool
 
-	mu     sync.RWMutex // guards memory; read-held while a launch uses sub-buffers
+	mu     sync.RWMutex // guards memory; held for reading while a launch uses sub-buffers
 	memory map[uint64]*allocation
 
 	utility     sync.Mutex // guards the queue for the device's own small commands
 	queue       cl.CommandQueue
 	clockKnown  bool
-	hostStamped bool // the driver's own times are of no use
+	hostStamped bool // events carry the host's time, because the driver's times are useless
 }
 
 var (
@@ -39,8 +39,8 @@ var (
 	_ driver.NativeHandles = (*device)(nil)
 )
 
-// openDevice makes a device with a context of its own, or with one that the
-// program brings; that one it takes over a reference to.
+// openDevice makes a device with a new context, or with a context of the program, whose reference
+// it takes over.
 func openDevice(pl platform, id cl.DeviceId, context cl.Context, index int) (*device, error) {
 	d := &device{info: describe(pl, id, index), platform: pl, id: id, context: context, memory: map[uint64]*allocation{}}
 	d.amd = d.info.FreeMemoryKnown
@@ -90,7 +90,7 @@ func (d *device) open(op string) error {
 	return d.lost()
 }
 
-// own calls f with the device's own queue, made at its first use.
+// own calls f with the device's queue for its own commands, which is made at the first use.
 func (d *device) own(op string, f func(q cl.CommandQueue) error) error {
 	d.utility.Lock()
 	defer d.utility.Unlock()
@@ -108,8 +108,8 @@ func (d *device) own(op string, f func(q cl.CommandQueue) error) error {
 	return f(d.queue)
 }
 
-// noTimes reports whether the driver's device times are of no use. rusticl of
-// Mesa 22 answers every question with 0, 1, 2, 3.
+// noTimes reports whether the driver's device times are useless. rusticl of Mesa 22 returns 0, 1,
+// 2, 3 for every event.
 func (d *device) noTimes() (useless bool, err error) {
 	const op = "record"
 	err = d.own(op, func(raw cl.CommandQueue) error {
@@ -150,7 +150,7 @@ func (d *device) Close() error {
 	}
 	d.utility.Unlock()
 	d.mu.Lock()
-	for handle, a := range d.memory { // runtime has freed all; what a direct user forgot goes here
+	for handle, a := range d.memory { // package runtime has freed all memory; other callers may not have
 		a.release()
 		delete(d.memory, handle)
 	}

@@ -1,9 +1,8 @@
 // Package opencl is the backend for OpenCL 1.2 and newer: every device of every
-// platform that the machine's OpenCL loader lists. It stands on the binding
-// github.com/go-gl/cl and, for what happens at every launch, on the C file
-// csrc/opencl/shim.c.
+// platform that the machine's OpenCL loader lists. It uses the binding github.com/go-gl/cl and, for
+// the calls of every launch, the C file csrc/opencl/shim.c.
 //
-//	ours             OpenCL
+//	Concord          OpenCL
 //	backend          the ICD loader, libOpenCL
 //	device           cl_device_id with a cl_context of its own
 //	stream           cl_command_queue, in order, with profiling
@@ -18,36 +17,32 @@
 //
 // Import the package for its effect (or runtime/all) and build with -tags opencl.
 // Devices are named "opencl:N", counted over all platforms in the loader's order.
-// Nothing is linked: libOpenCL.so.1 is opened at the first use, and a program
-// starts on a machine that has none. CONCORD_OPENCL_LIBRARY names another library
-// to open.
+// No library is linked: libOpenCL.so.1 is opened at the first use, so that a program starts on
+// machines without it. CONCORD_OPENCL_LIBRARY names another library to open.
 //
 // Building needs CL/opencl.h (Debian: opencl-c-headers) and, because of the
 // binding, CGO_CFLAGS in the environment; `make env` prints them.
 //
 // Programs that already use OpenCL share objects through
-// [github.com/concord-compute/concord/runtime/driver.NativeHandles]; [Adopt]
-// makes a backend of a context of theirs. Handles are the raw ones: a cl_context,
-// cl_device_id, cl_platform_id, cl_command_queue or cl_mem as a number, and
-// Memory.Handle is the cl_mem.
+// [github.com/concord-compute/concord/runtime/driver.NativeHandles]; [Adopt] makes a backend from a
+// context of the program. Handles are OpenCL's objects as numbers: a cl_context, cl_device_id,
+// cl_platform_id, cl_command_queue or cl_mem; Memory.Handle is the cl_mem.
 //
 // # Caveats
 //
-// A view whose offset is no multiple of Info.BaseAlign cannot be a sub-buffer.
-// Kernels from portable text then run in a second rendering that takes offsets,
-// compiled when it is first needed; kernels from native text return
-// ErrInvalidArgument. Copies take any offset.
+// A view whose offset is not a multiple of Info.BaseAlign cannot be a sub-buffer. Kernels from
+// portable text then run in a second rendering that takes offsets, which is compiled when it is
+// first needed; kernels from OpenCL text of the program's own return ErrInvalidArgument. Copies
+// work at any offset.
 //
-// The outcome of a command that was queued is looked at by later calls on its
-// stream. At most 1024 commands of a stream can be open; the next one waits for
-// the oldest.
+// The failure of a queued command is detected by later calls on its stream. At most 1024 commands
+// of a stream can be in progress; queueing another one waits for the oldest.
 //
-// Upload returns before the copy when the data is small (256 KiB), else it waits
-// for the queue. With a context that can be done, a wait that is given up leaves
-// one goroutine behind until the work it waited for ends.
+// Upload of at most 256 KiB returns before the copy is done; for more data it waits for the queue.
+// If a context ends a wait, one goroutine stays until the work that it waited for has ended.
 //
-// Where the driver reports no device times (rusticl of Mesa 22 says 0, 1, 2, 3)
-// timed events carry the host's clock at the time they were seen done.
+// If the driver reports no device times (rusticl of Mesa 22 returns 0, 1, 2, 3), timed events have
+// the host's time at which they were found to be done.
 //
 // OpenCL has no call that stops a kernel, and most of its drivers do not check
 // addresses: a kernel that writes out of bounds corrupts memory, on CPU devices

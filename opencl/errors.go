@@ -2,7 +2,7 @@
 
 package opencl
 
-// OpenCL's error codes: their names, and the sentinels that they are.
+// OpenCL's error codes: their names, and the sentinels of runtime/driver for them.
 
 import (
 	"fmt"
@@ -12,8 +12,8 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// refused is a launch that the driver did not take: both a failed launch and an
-// argument that was wrong.
+// refused is the error for a launch that the driver did not accept. It matches both ErrLaunch and
+// ErrInvalidArgument.
 type refused struct{}
 
 func (refused) Error() string   { return "launch refused" }
@@ -21,15 +21,15 @@ func (refused) Unwrap() []error { return []error{driver.ErrLaunch, driver.ErrInv
 
 var errRefused error = refused{}
 
-// Codes that the binding does not have, or that we make ourselves.
+// Codes that the binding does not have, or that csrc/opencl defines.
 const (
 	codeHostMemory  cl.ErrorCode = -6    // CL_OUT_OF_HOST_MEMORY
 	codeNoPlatform  cl.ErrorCode = -1001 // CL_PLATFORM_NOT_FOUND_KHR: also "no loader", from our shim
-	codeNVIDIAFault cl.ErrorCode = -9999 // undocumented: a kernel touched memory that is not there
+	codeNVIDIAFault cl.ErrorCode = -9999 // undocumented: a kernel accessed an invalid address
 )
 
-// codes has a name and a sentinel for every code. A nil sentinel stands for the
-// operation's own.
+// codes has a name and a sentinel for every code. A nil sentinel means that it depends on the
+// operation.
 var codes = map[cl.ErrorCode]struct {
 	name string
 	is   error
@@ -109,8 +109,8 @@ func codeName(code cl.ErrorCode) string {
 	return "unknown OpenCL error"
 }
 
-// opError returns the error of an operation on a device. otherwise is the
-// sentinel of codes that mean different things in different places.
+// opError returns the error of an operation on a device. otherwise is the sentinel for codes whose
+// sentinel depends on the operation.
 func opError(device, op string, code cl.ErrorCode, otherwise error) error {
 	is := codes[code].is
 	if is == nil {

@@ -17,14 +17,14 @@ import (
 type event struct {
 	s     *stream
 	timed bool
-	at    uint64 // commands of the stream before this number are behind the event
+	at    uint64 // the event comes after the commands of the stream with smaller numbers
 
 	mu     sync.RWMutex // guards e against Close
 	e      clEvent
 	closed bool
 
-	stamp chan struct{} // closed once when is set; nil if the device tells
-	when  time.Time     // when the host saw it done
+	stamp chan struct{} // closed when the field when is set; nil if the device measures the time
+	when  time.Time     // the host's time at which the event was found to be done
 }
 
 var _ driver.Event = (*event)(nil)
@@ -62,8 +62,8 @@ func (s *stream) Record(timing bool) (driver.Event, error) {
 	return ev, nil
 }
 
-// stampWhenDone waits for an event, whose reference it takes over. Goroutines
-// wake in any order; events of one stream are stamped in theirs.
+// stampWhenDone waits for an event, whose reference it takes over, and sets its time. Since
+// goroutines wake in any order, the time is never before that of the stream's earlier event.
 func (e *event) stampWhenDone(held clEvent, earlier *event) {
 	held.wait()
 	held.release()
@@ -77,8 +77,8 @@ func (e *event) stampWhenDone(held clEvent, earlier *event) {
 	close(e.stamp)
 }
 
-// wait waits for an event, whose reference it takes over, until ctx is done. The
-// goroutine that is left behind then ends with the event.
+// wait waits for an event, whose reference it takes over, until ctx is done. In that case a
+// goroutine stays until the event is done.
 func wait(ctx context.Context, e clEvent) (cl.ErrorCode, error) {
 	if status, code := e.status(); code == cl.SUCCESS && status == 0 {
 		e.release()
@@ -114,7 +114,7 @@ func (e *event) Done() (bool, error) {
 	if status > 0 {
 		return false, nil
 	}
-	if status == 0 && !e.s.mu.TryLock() { // somebody is queueing, and looks himself
+	if status == 0 && !e.s.mu.TryLock() { // another call holds the stream, and checks it itself
 		return true, nil
 	} else if status < 0 {
 		e.s.mu.Lock()
@@ -147,8 +147,8 @@ func (e *event) Wait(ctx context.Context) error {
 	return e.outcome(code)
 }
 
-// outcome returns the failure of the event, or of what its stream did before it.
-// The caller holds the stream's lock.
+// outcome returns the failure of the event, or of its stream's work before it. The caller holds the
+// stream's lock.
 func (e *event) outcome(code cl.ErrorCode) error {
 	s := e.s
 	if !s.closed {
@@ -182,7 +182,7 @@ func (e *event) Elapsed(since driver.Event) (time.Duration, error) {
 		}
 	}
 	if e.stamp != nil && from.stamp != nil {
-		<-from.stamp // both are done: in a moment
+		<-from.stamp // both events are done, so this is a short wait
 		<-e.stamp
 		return e.when.Sub(from.when), nil
 	}
@@ -197,7 +197,7 @@ func (e *event) Elapsed(since driver.Event) (time.Duration, error) {
 	return time.Duration(int64(end - start)), nil
 }
 
-// end returns the device's time of the event.
+// end returns the device's time of the event in nanoseconds.
 func (e *event) end(op string) (uint64, error) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()

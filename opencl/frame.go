@@ -2,8 +2,9 @@
 
 package opencl
 
-// The frame around a driver's binary: whose it is, and its build options. PoCL ends the process over a truncated binary, rusticl over any
-// that is not its own.
+// The frame around a driver's binary: the device that it is for, and its build options. The frame
+// is checked before the driver gets the binary: PoCL ends the process if a binary is truncated, and
+// rusticl if it was made by another driver.
 
 import (
 	"crypto/sha256"
@@ -14,10 +15,11 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// programs are compiled programs: sealed frames.
+// programs is the mark of compiled programs, which are sealed frames.
 const programs seal.Mark = "CNCDOCL2"
 
-// frame is: 's' or 'b', the device, length of the options in 4 bytes, options, code.
+// frame is a compiled program. Its bytes are 's' (source) or 'b' (binary), the device, the length
+// of the options in 4 bytes, the options, the code.
 type frame struct {
 	source  bool // code is text, because the driver gave no binary
 	device  [sha256.Size]byte
@@ -30,7 +32,7 @@ func deviceHash(identity []string) [sha256.Size]byte {
 	return sha256.Sum256([]byte(strings.Join(identity, "\x00")))
 }
 
-// frameHead is the length of what stands before the options.
+// frameHead is the number of bytes before the options.
 const frameHead = 1 + sha256.Size + 4
 
 func (f *frame) bytes() []byte {
@@ -43,8 +45,8 @@ func (f *frame) bytes() []byte {
 	return programs.Seal(head, []byte(f.options), f.code)
 }
 
-// parseFrame returns ErrFormat for what never was a frame, ErrCorrupt for what is
-// one no more.
+// parseFrame decodes a frame. Bytes that are not a sealed frame are ErrFormat; a damaged one is
+// ErrCorrupt.
 func parseFrame(b []byte) (frame, error) {
 	body, err := programs.Open(b)
 	if err != nil {
@@ -55,7 +57,7 @@ func parseFrame(b []byte) (frame, error) {
 	}
 	n := binary.LittleEndian.Uint32(body[frameHead-4:])
 	rest := body[frameHead:]
-	if uint64(n) >= uint64(len(rest)) { // an empty code is no program either
+	if uint64(n) >= uint64(len(rest)) { // empty code is not a program
 		return frame{}, driver.ErrCorrupt
 	}
 	return frame{source: body[0] == 's', device: [sha256.Size]byte(body[1:]), options: string(rest[:n]), code: rest[n:]}, nil

@@ -14,8 +14,8 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// contextHandle is the cl_context in the binding's context, which is a Go struct
-// that begins with it.
+// contextHandle returns the cl_context of the binding's context, which is a pointer to a Go struct
+// whose first field it is.
 func contextHandle(c cl.Context) uintptr { return *(*uintptr)(unsafe.Pointer(c)) }
 
 // Handles returns the cl_context, cl_device_id and cl_platform_id.
@@ -71,7 +71,7 @@ func (d *device) WrapMemory(handle uintptr, size int64) (driver.Memory, error) {
 	}
 	a := &allocation{mem: mem, parent: mem, size: int64(have)}
 	if parent, err := ask(cl.MEM_ASSOCIATED_MEMOBJECT); err == nil && parent != 0 {
-		if base, err := ask(cl.MEM_OFFSET); err == nil { // OpenCL makes no sub-buffers of sub-buffers
+		if base, err := ask(cl.MEM_OFFSET); err == nil { // OpenCL cannot make a sub-buffer of a sub-buffer
 			a.parent, a.base = memOf(parent), int64(base)
 		}
 	}
@@ -89,9 +89,9 @@ func (d *device) WrapMemory(handle uintptr, size int64) (driver.Memory, error) {
 	return driver.Memory{Handle: uint64(handle), Size: size}, nil
 }
 
-// WrapStream takes a reference to an in-order cl_command_queue of this device and
-// context. Close waits for it and drops the reference. A queue without
-// CL_QUEUE_PROFILING_ENABLE is timed by the host's clock.
+// WrapStream takes a reference to an in-order cl_command_queue of this device and context. Close
+// waits for the queue and drops the reference. Timed events of a queue without
+// CL_QUEUE_PROFILING_ENABLE have the host's time.
 func (d *device) WrapStream(handle uintptr) (driver.Stream, error) {
 	const op = "wrap stream"
 	if err := d.open(op); err != nil {
@@ -128,9 +128,8 @@ func (d *device) WrapStream(handle uintptr) (driver.Stream, error) {
 }
 
 // Adopt returns a backend with one device: a cl_device_id in a cl_context that
-// the program owns. It goes into runtime's Config.Backends, so that buffers and
-// queues of the program can be wrapped. The context is retained while the device
-// is open.
+// the program owns. Add it to runtime's Config.Backends to wrap buffers and queues of the program.
+// The device retains the context while it is open.
 func Adopt(context, device uintptr) driver.Backend { return adopted{context: context, device: device} }
 
 type adopted struct {
@@ -138,7 +137,7 @@ type adopted struct {
 	context, device uintptr
 }
 
-// find checks the two handles against each other.
+// find returns the device of the handles, after checking that it belongs to the context.
 func (a adopted) find() (platform, cl.DeviceId, error) {
 	if a.context == 0 || a.device == 0 {
 		return platform{}, nil, fmt.Errorf("context %#x, device %#x: %w", a.context, a.device, driver.ErrInvalidArgument)
@@ -174,8 +173,8 @@ func (a adopted) Open(ctx context.Context, nativeIndex int, cfg *driver.Config) 
 	if err != nil {
 		return nil, err
 	}
-	// The binding has no way to make its Context from a handle; it is one word
-	// longer than this by fields that only callbacks use.
+	// The binding cannot make its Context from a handle. Its struct has one more word than this
+	// one, for fields that only callbacks use.
 	c := new(struct {
 		handle      uintptr
 		errCallback func(string, unsafe.Pointer, uint64, any)

@@ -13,7 +13,7 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// queueFor is a queue as a program that uses the binding makes it.
+// queueFor makes a queue in the way of a program that uses the binding.
 func queueFor(t *testing.T, d *device, properties cl.CommandQueueProperties) (cl.CommandQueue, uintptr) {
 	var code cl.ErrorCode
 	q := cl.CreateCommandQueue(d.context, d.id, properties, &code)
@@ -22,7 +22,7 @@ func queueFor(t *testing.T, d *device, properties cl.CommandQueueProperties) (cl
 	return q, uintptr(unsafe.Pointer(q))
 }
 
-// TestHandlesOut uses our objects through the binding.
+// TestHandlesOut uses the backend's objects through the binding.
 func TestHandlesOut(t *testing.T) {
 	d := open(t)
 	s := newStream(t, d)
@@ -76,7 +76,7 @@ func TestWrapMemory(t *testing.T) {
 	got := download[int32](t, s, m)
 	assert.EqualValues(t, []int32{1, 2, 4, 3}, []int32{got[0], got[align/4], got[align/4+2], got[align/2]})
 
-	for _, at := range []int64{0, 8} { // kernels may hold what they were given last
+	for _, at := range []int64{0, 8} { // twice, because kernels keep the arguments that were set last
 		require.NoError(t, s.Launch(launch(k, 1, 1, view(alloc(t, d, 64), at, 4), int32(0))))
 	}
 	require.NoError(t, s.Sync(t.Context()))

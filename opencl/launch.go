@@ -12,8 +12,8 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// Launch is one crossing into C: the runtime's table of arguments goes as it is,
-// under the lock of the kernel. Only views cost more.
+// Launch is one call into C, which gets the runtime's table of arguments without a copy, under the
+// lock of the kernel. Only launches with views cost more.
 func (s *stream) Launch(l *driver.Launch) error {
 	k, ok := l.Kernel.(*kernel)
 	if !ok {
@@ -27,8 +27,8 @@ func (s *stream) Launch(l *driver.Launch) error {
 	return s.enqueue(&k.own, k.op, l, l.Args, false)
 }
 
-// enqueue launches one cl_kernel. OpenCL's kernels hold the arguments that were
-// set last, so setting them and enqueueing is one step under one lock.
+// enqueue launches one cl_kernel. A cl_kernel holds the arguments that were set last, so setting
+// them and enqueueing is one step under the kernel's lock.
 func (s *stream) enqueue(e *entry, op string, l *driver.Launch, args []driver.Arg, offsets bool) error {
 	if err := s.begin(op); err != nil {
 		return err
@@ -48,8 +48,8 @@ func (s *stream) enqueue(e *entry, op string, l *driver.Launch, args []driver.Ar
 	return s.end(op, n, code)
 }
 
-// refused ends a launch that the driver did not take, and names the argument if
-// it was one.
+// refused ends a launch that the driver did not accept. The error names the argument if one was the
+// reason.
 func (s *stream) refused(op string, n uint64, code cl.ErrorCode) error {
 	at := s.q.badArg()
 	err := s.end(op, n, code)
@@ -59,14 +59,14 @@ func (s *stream) refused(op string, n uint64, code cl.ErrorCode) error {
 	return err
 }
 
-// launchViews launches a kernel with arguments that begin somewhere inside their
-// allocation: through sub-buffers where OpenCL allows them, else through the
-// rendering of the program that takes offsets.
+// launchViews launches a kernel with arguments that do not begin at the start of their allocation:
+// with sub-buffers if OpenCL allows them, and otherwise with the rendering of the program that
+// takes offsets.
 func (s *stream) launchViews(k *kernel, l *driver.Launch) error {
 	d := s.d
 	d.mu.RLock()
 	if d.aligned(l.Args) {
-		// The scratch belongs to whoever queues on this stream, and that is one.
+		// Calls on one stream never overlap, so the scratch slice needs no lock.
 		s.args = append(s.args[:0], l.Args...)
 		if d.replaceViews(s.args) {
 			defer d.mu.RUnlock()
@@ -82,13 +82,13 @@ func (s *stream) launchViews(k *kernel, l *driver.Launch) error {
 	e, err := k.offsets()
 	if err != nil {
 		return d.errorf(k.op, driver.ErrInvalidArgument,
-			"a view does not begin at a multiple of %d bytes, and the program has no form that takes offsets: %v", d.info.BaseAlign, err)
+			"a view does not begin at a multiple of %d bytes, and the program has no rendering that takes offsets: %v", d.info.BaseAlign, err)
 	}
 	return s.enqueue(e, k.op, l, l.Args, true)
 }
 
-// launchNewViews makes sub-buffers first. It is not done when the driver does not
-// make them.
+// launchNewViews makes the missing sub-buffers and then launches. done is false if the driver
+// refuses to make them.
 func (s *stream) launchNewViews(k *kernel, l *driver.Launch) (done bool, err error) {
 	d := s.d
 	d.mu.Lock()

@@ -2,7 +2,7 @@
 
 package opencl
 
-// Memory: buffers, and the sub-buffers that views become.
+// Memory: buffers, and sub-buffers for views of them.
 
 import (
 	"unsafe"
@@ -15,29 +15,29 @@ import (
 // allocation is one cl_mem that we hold a reference to.
 type allocation struct {
 	mem    cl.Mem
-	parent cl.Mem // what sub-buffers are made of: mem, or its parent when the program wrapped a sub-buffer
-	base   int64  // of mem in parent
+	parent cl.Mem // the buffer that sub-buffers are made of: mem, or its parent if the program wrapped a sub-buffer
+	base   int64  // offset of mem in parent, in bytes
 	size   int64
-	refs   int // references of ours: more than one if the program wrapped it twice
+	refs   int // references that the device holds: more than one if the program wrapped mem twice
 	views  map[span]cl.Mem
 }
 
 type span struct{ offset, size int64 }
 
-// viewLimit bounds the sub-buffers kept per allocation. A program that walks
-// through a buffer in many steps makes new ones again and again, and is slower
-// for it; one that uses the same few pays once.
+// viewLimit is the maximum number of sub-buffers that are kept per allocation. A program that uses
+// the same few views makes each sub-buffer once; a program that uses more views than this makes
+// them again and again and is slower.
 const viewLimit = 64
 
-// touchFrom is the size from which Alloc makes the driver really allocate. Most
-// drivers do so at the first use, where it would be a failed launch. For small
-// buffers the round trip costs more than the certainty is worth.
+// touchFrom is the size from which Alloc makes the driver allocate the memory at once. Most drivers
+// allocate at the first use, where a lack of memory would be a failed launch. For smaller buffers
+// the round trip to the device would cost too much.
 //
 // CPU devices get CL_MEM_ALLOC_HOST_PTR instead: PoCL 3.1 then allocates at once
 // and returns an error, where it would otherwise end the process at the first use.
 const touchFrom = 1 << 20
 
-// memOf turns Memory.Handle back into what it is.
+// memOf turns Memory.Handle back into a cl_mem.
 func memOf(handle uint64) cl.Mem { return *(*cl.Mem)(unsafe.Pointer(&handle)) }
 
 func handleOf(m cl.Mem) uint64 { return uint64(uintptr(unsafe.Pointer(m))) }
@@ -106,8 +106,8 @@ func (d *device) Free(m driver.Memory) error {
 	return d.failed("free", a.release(), nil)
 }
 
-// release drops the last reference and the sub-buffers. Commands that are still
-// queued keep what they use.
+// release drops the last reference and the sub-buffers. OpenCL retains the memory that queued
+// commands use.
 func (a *allocation) release() cl.ErrorCode {
 	for _, sub := range a.views {
 		cl.ReleaseMemObject(sub)
@@ -116,7 +116,7 @@ func (a *allocation) release() cl.ErrorCode {
 	return cl.ReleaseMemObject(a.mem)
 }
 
-// needsView reports whether a memory argument is not simply its allocation.
+// needsView reports whether a memory argument does not begin at the start of its allocation.
 func needsView(a *driver.Arg) bool { return a.Kind == driver.ArgMemory && a.Memory.Offset != 0 }
 
 // aligned reports whether all views among the arguments can be sub-buffers. The
@@ -135,8 +135,8 @@ func (d *device) aligned(args []driver.Arg) bool {
 	return true
 }
 
-// replaceViews puts sub-buffers that are there in place of views. It reports
-// whether all were. The caller holds d.mu for as long as it uses them.
+// replaceViews replaces views by existing sub-buffers, and reports whether there was one for every
+// view. The caller holds d.mu for as long as it uses them.
 func (d *device) replaceViews(args []driver.Arg) bool {
 	for i := range args {
 		if !needsView(&args[i]) {
@@ -152,8 +152,8 @@ func (d *device) replaceViews(args []driver.Arg) bool {
 	return true
 }
 
-// makeViews makes the sub-buffers that are missing. The caller holds d.mu for
-// writing, so that nobody uses those that make room.
+// makeViews makes the sub-buffers that are missing. The caller holds d.mu for writing, so that
+// sub-buffers that are evicted are not in use.
 func (d *device) makeViews(args []driver.Arg) cl.ErrorCode {
 	for i := range args {
 		if !needsView(&args[i]) {

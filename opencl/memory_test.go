@@ -34,7 +34,7 @@ func TestAllocErrors(t *testing.T) {
 	assert.ErrorIs(t, d.Free(m), driver.ErrInvalidArgument, "twice")
 }
 
-// TestOutOfMemory gives a process too little of it.
+// TestOutOfMemory limits the memory of a process.
 func TestOutOfMemory(t *testing.T) {
 	d := open(t)
 	if d.info.Kind != driver.CPU || d.info.Simulated {
@@ -49,7 +49,7 @@ func helpMemory() {
 	if err != nil {
 		panic(err)
 	}
-	if _, err := d.Alloc(touchFrom, driver.OnDevice); err != nil { // with all that is made at first use
+	if _, err := d.Alloc(touchFrom, driver.OnDevice); err != nil { // including everything that is made at the first use
 		panic(err)
 	}
 	limit := syscall.Rlimit{Cur: 8 << 30, Max: 8 << 30}
@@ -65,11 +65,11 @@ func helpMemory() {
 		panic(fmt.Sprintf("not out of memory: %v", err))
 	}
 	fmt.Println(err)
-	syscall.Exit(0) // with so little left, nothing more is promised
+	syscall.Exit(0) // with so little memory left, nothing else is guaranteed to work
 }
 
-// TestCopies checks every copying operation at any offset against the same one on
-// a slice, with the bytes around it.
+// TestCopies compares every copying operation at any offset with the same operation on a slice,
+// including the bytes around it.
 func TestCopies(t *testing.T) {
 	d := open(t)
 	s := newStream(t, d)
@@ -104,7 +104,7 @@ func TestCopies(t *testing.T) {
 			}
 			upload(t, s, view(a, x, n), data)
 			copy(wantA[x:], data)
-			clear(data) // it is ours again
+			clear(data) // the caller may change it again
 			require.Equal(t, wantB[y:y+n], download[byte](t, s, view(b, y, n)))
 		}
 	}
@@ -114,8 +114,8 @@ func TestCopies(t *testing.T) {
 	assert.ErrorIs(t, s.Fill(view(a, 0, 9), []byte{1, 2, 3}), driver.ErrInvalidArgument)
 }
 
-// TestUploadSizes covers what is copied aside and what is not, with and without a
-// context that can be done.
+// TestUploadSizes covers uploads with and without staging memory, with and without a context that
+// can be done.
 func TestUploadSizes(t *testing.T) {
 	d := open(t)
 	s := newStream(t, d)
@@ -137,7 +137,7 @@ func TestUploadSizes(t *testing.T) {
 	require.NoError(t, s.Download(t.Context(), nil, alloc(t, d, 1)))
 }
 
-// TestManyUploads overruns what may be copied aside and the ring of open commands.
+// TestManyUploads exceeds the staging memory and the ring of commands in progress.
 func TestManyUploads(t *testing.T) {
 	d := open(t)
 	s := newStream(t, d)

@@ -1,6 +1,6 @@
 package opencl
 
-// What the backend says of itself in every build.
+// The name and the description of the backend, the same in every build.
 
 import "github.com/concord-compute/concord/runtime/driver"
 

@@ -2,8 +2,7 @@
 
 package opencl
 
-// The backend of a build without OpenCL: it is listed, and says why it is not
-// there.
+// The backend of a build without OpenCL: it is listed, with the reason why it is missing.
 
 import (
 	"context"

@@ -2,7 +2,7 @@
 
 package opencl
 
-// The backend: what is on the machine, and opening one device of it.
+// The backend: finding the devices of the machine and opening one of them.
 
 import (
 	"context"
@@ -28,15 +28,16 @@ var (
 	_ driver.Describer = backend{}
 )
 
-// drivers orders what the process does first with OpenCL: two first calls at once end
-// it (PoCL 3.1), and the loader and the drivers belong to the process, not to a session.
+// drivers lets the first calls into OpenCL through one at a time, because two at once end the
+// process (PoCL 3.1). It is a variable of the package, since all sessions share the loader and the
+// drivers.
 var drivers blocking.Gate
 
-// builds does so for the first build of each device. It is a gate of its own, since a build
-// may take minutes, in which other devices can be opened.
+// builds does the same for the first build of each device. It is a separate gate, since a build may
+// take minutes, in which other devices can be opened.
 var builds blocking.Gate
 
-// first is a kind of call for the gate, and what it is done with.
+// first identifies a kind of first call for the gates, and the object that it is made on.
 type first struct {
 	kind string
 	id   uintptr
@@ -45,7 +46,7 @@ type first struct {
 // firstOf names a call for a device.
 func firstOf(kind string, id cl.DeviceId) first { return first{kind, uintptr(unsafe.Pointer(id))} }
 
-// listing is the first call of all.
+// listing is the first call of all: listing platforms.
 var listing = first{kind: "list"}
 
 func (backend) Name() string { return name }
@@ -53,15 +54,15 @@ func (backend) Name() string { return name }
 // Describe implements driver.Describer.
 func (backend) Describe() driver.Description { return description }
 
-// advice is what helps where no device is found.
+// advice is the remedy for a machine on which no device is found.
 const advice = "install an OpenCL loader and a driver (Debian: ocl-icd-libopencl1 with the vendor's ICD; pocl-opencl-icd runs on any CPU)"
 
-// install is what to do about a machine without OpenCL.
+// install is the remedy for a machine without OpenCL.
 const install = "install a loader (Debian: ocl-icd-libopencl1) and a driver " +
 	"(the GPU vendor's, mesa-opencl-icd, intel-opencl-icd, or pocl-opencl-icd for the CPU)"
 
-// Probe lists platforms and devices. Drivers can take long to wake up: the work
-// goes on in its goroutine when ctx is done, and its result is dropped.
+// Probe lists platforms and devices. Drivers can take long to start: when ctx is done Probe
+// returns, the work goes on in its goroutine, and its result is dropped.
 func (backend) Probe(ctx context.Context, cfg *driver.Config) driver.Probe {
 	start := time.Now()
 	p, err := blocking.Call(ctx, func() (p driver.Probe, err error) {
@@ -119,7 +120,7 @@ func probe(cfg *driver.Config) driver.Probe {
 	return p
 }
 
-// noDevices says why platforms that are there offer nothing.
+// noDevices returns the reason why the existing platforms have no devices.
 func noDevices(platforms []platform) string {
 	if len(platforms) == 0 {
 		return "the OpenCL loader lists no platform; " + install
@@ -168,7 +169,7 @@ func openIndex(ctx context.Context, nativeIndex int, cfg *driver.Config) (*devic
 	return nil, refuse(driver.ErrDeviceIndex, fmt.Sprintf("there are %d OpenCL devices", n))
 }
 
-// openFirst is openDevice, alone if no call has opened that device yet.
+// openFirst is openDevice. The first call for a device runs alone.
 func openFirst(ctx context.Context, cfg *driver.Config, pl platform, dev cl.DeviceId, context cl.Context, index int) (*device, error) {
 	leave, err := enter(ctx, firstOf("open", dev), cfg)
 	if err != nil {
@@ -179,7 +180,7 @@ func openFirst(ctx context.Context, cfg *driver.Config, pl platform, dev cl.Devi
 	return d, err
 }
 
-// enter begins a call of opening a device.
+// enter waits for the gate before a device is opened.
 func enter(ctx context.Context, key first, cfg *driver.Config) (leave func(bool), err error) {
 	leave, err = drivers.Enter(ctx, key, cfg.OpenLimit())
 	if errors.Is(err, blocking.ErrHeld) {

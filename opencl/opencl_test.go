@@ -2,9 +2,9 @@
 
 package opencl
 
-// What all tests here share, and the tests of discovery. They run on every device
-// that the loader lists first; the Makefile and TestOtherDrivers choose others
-// through the loader's own environment variables.
+// Helpers of all tests here, and the tests of discovery. The tests run on the loader's first
+// device; the Makefile and TestOtherDrivers choose other drivers through the loader's environment
+// variables.
 
 import (
 	"context"
@@ -29,8 +29,7 @@ import (
 	"github.com/concord-compute/concord/tests/sim"
 )
 
-// helperVar makes the test binary, started again, do one thing in a clean
-// process.
+// helperVar makes the test binary, when it is started again, execute one helper in a new process.
 const helperVar = "OPENCL_TEST_HELPER"
 
 func TestMain(m *testing.M) {
@@ -38,7 +37,8 @@ func TestMain(m *testing.M) {
 		helpers[what]()
 		os.Exit(0)
 	}
-	// PoCL's own cache would hide what ours has to do, and fill the user's.
+	// PoCL's cache is in a temporary directory, so that it does not hide the work of Concord's
+	// cache and does not fill the user's.
 	dir, err := os.MkdirTemp("", "concord-pocl")
 	if err != nil {
 		panic(err)
@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// helpers are what a child process can do; each panics when something is wrong.
+// helpers are functions for child processes; each panics if something is wrong.
 var helpers = map[string]func(){
 	"missing": helpMissing,
 	"load":    helpLoad,
@@ -69,7 +69,7 @@ func child(t *testing.T, env []string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// open opens the first device, or skips where there is none and none is required.
+// open opens the first device. If there is none, it skips the test, unless one is required.
 func open(t testing.TB) *device {
 	t.Helper()
 	p := backend{}.Probe(context.Background(), configured())
@@ -208,7 +208,7 @@ func TestProbeGivesUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	p := backend{}.Probe(ctx, configured())
-	if p.State != driver.Available { // the answer may have been quicker
+	if p.State != driver.Available { // the probe may have ended before its context
 		assert.NotEmpty(t, p.Reason)
 	}
 }
@@ -234,7 +234,7 @@ func TestKinds(t *testing.T) {
 	assert.Equal(t, driver.CPU, info.Kind)
 }
 
-// TestNothingLinked keeps the promise that a program starts anywhere.
+// TestNothingLinked: a program starts on machines without OpenCL.
 func TestNothingLinked(t *testing.T) {
 	f, err := elf.Open(os.Args[0])
 	if err != nil {
@@ -282,7 +282,7 @@ func helpMissing() {
 }
 
 // TestOtherDrivers runs the tests on the other OpenCL implementations of the
-// machine, each in a process of its own.
+// machine, each in a separate process.
 func TestOtherDrivers(t *testing.T) {
 	if os.Getenv("OCL_ICD_VENDORS") != "" || testing.Short() {
 		t.Skip("runs from the default drivers only")

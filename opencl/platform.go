@@ -2,7 +2,7 @@
 
 package opencl
 
-// Platforms, and what OpenCL tells about a device.
+// Platforms, and the properties of a device as OpenCL reports them.
 
 import (
 	"encoding/hex"
@@ -18,7 +18,7 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// Queries that the binding has no name for.
+// Queries for which the binding has no constant.
 const (
 	deviceUUID   cl.DeviceInfo = 0x106A // cl_khr_device_uuid
 	nvMajor      cl.DeviceInfo = 0x4000 // cl_nv_device_attribute_query
@@ -36,8 +36,8 @@ type platform struct {
 	reason        string // why devices is empty
 }
 
-// listPlatforms asks the loader for everything it knows. A platform without
-// devices is normal: a driver whose hardware is not there.
+// listPlatforms lists the loader's platforms with their devices. A platform without devices is
+// normal: a driver whose hardware is missing.
 func listPlatforms() ([]platform, error) {
 	var n uint32
 	code := cl.GetPlatformIDs(0, nil, &n)
@@ -88,7 +88,7 @@ func deviceText(id cl.DeviceId, what cl.DeviceInfo) string {
 	})
 }
 
-// text fetches a string of any length; what cannot be told is empty.
+// text fetches a string of any length; it is empty if the query fails.
 func text(get func(n uint64, p unsafe.Pointer, got *uint64) cl.ErrorCode) string {
 	var n uint64
 	if get(0, nil, &n) != cl.SUCCESS || n == 0 || n > 1<<28 {
@@ -102,7 +102,7 @@ func text(get func(n uint64, p unsafe.Pointer, got *uint64) cl.ErrorCode) string
 	return strings.TrimSpace(s)
 }
 
-// number fetches an integer of 4 or 8 bytes; what cannot be told is 0.
+// number fetches an integer of 4 or 8 bytes; it is 0 if the query fails.
 func number(id cl.DeviceId, what cl.DeviceInfo) uint64 {
 	var v, n uint64 // a shorter answer fills the low bytes
 	if cl.GetDeviceInfo(id, what, 8, unsafe.Pointer(&v), &n) != cl.SUCCESS || n > 8 {
@@ -173,10 +173,10 @@ const (
 	oclgrind = "Oclgrind"
 )
 
-// quirks corrects what drivers are known to say wrongly.
+// quirks corrects values that drivers are known to report wrongly.
 func quirks(pl platform, info *driver.Info) {
 	if pl.name == oclgrind {
-		info.Features.FP16 = false // it claims half and dies in a kernel that uses it
+		info.Features.FP16 = false // it reports half and crashes in kernels that use it
 		info.Simulated = true
 	}
 	switch pl.name {
@@ -187,13 +187,13 @@ func quirks(pl platform, info *driver.Info) {
 	}
 	for _, soft := range []string{"llvmpipe", "softpipe", "swrast"} {
 		if strings.Contains(info.Name, soft) {
-			info.Kind = driver.CPU // Mesa's renderers on the processor, whatever their type says
+			info.Kind = driver.CPU // Mesa's renderers run on the CPU, whatever type they report
 		}
 	}
 }
 
-// kindOf turns a device's type bits into a kind. A simulator may have several
-// bits: what is also a CPU is not taken for a GPU.
+// kindOf turns a device's type bits into a kind. A simulator may have several bits set: a device
+// with the CPU bit is not a GPU.
 func kindOf(bits uint64, unified bool) driver.Kind {
 	switch {
 	case bits&uint64(cl.DEVICE_TYPE_CPU) != 0:
@@ -206,7 +206,7 @@ func kindOf(bits uint64, unified bool) driver.Kind {
 	return driver.Accelerator
 }
 
-// freeMemory is known to AMD's extension only; OpenCL itself cannot tell.
+// freeMemory queries AMD's extension; OpenCL has no query for free memory.
 func freeMemory(id cl.DeviceId, amd bool) (bytes int64, known bool) {
 	if !amd {
 		return 0, false

@@ -23,13 +23,14 @@ import (
 // standard is the fixed part of the build options.
 const standard = "-cl-std=CL1.2"
 
-// firstBuild is how long builds wait for the first one of their device.
+// firstBuild is how long other builds wait for the first build of their device.
 const firstBuild = 5 * time.Second
 
-// schema changes whenever the same unit begins to become other bytes here.
+// schema is part of the cache key. It has to be changed with any change of this package after which
+// the same unit compiles to different bytes.
 const schema = "opencl 2"
 
-// Identity lists what decides the bytes of a binary besides the program.
+// Identity lists everything besides the program that decides the bytes of a binary.
 func (d *device) Identity(context.Context) ([]string, error) {
 	if number(d.id, cl.DEVICE_COMPILER_AVAILABLE) == 0 {
 		return nil, d.errorf("compile", driver.ErrUnsupported, "the driver brings no compiler; install the vendor's full OpenCL package")
@@ -41,9 +42,9 @@ func (d *device) Identity(context.Context) ([]string, error) {
 	}, nil
 }
 
-// Compile builds the unit and returns the driver's binary of it, or, where the
-// driver gives none, the text to build at Load. OpenCL cannot stop a build: when
-// ctx is done it goes on in its goroutine and is dropped.
+// Compile builds the unit and returns the driver's binary, or, if the driver has none, the text,
+// which Load then builds. OpenCL cannot stop a build: when ctx is done it goes on in its goroutine
+// and its result is dropped.
 func (d *device) Compile(ctx context.Context, unit *source.Unit, options []string) (driver.Binary, error) {
 	identity, err := d.Identity(ctx)
 	if err != nil {
@@ -74,8 +75,8 @@ func (d *device) Compile(ctx context.Context, unit *source.Unit, options []strin
 	}, func(driver.Binary) {})
 }
 
-// Load makes a module of what Compile returned. The bytes are checked here as
-// well as by the cache: PoCL ends the process when they are cut short.
+// Load makes a module from bytes of Compile. They are checked here as well as by the cache, because
+// PoCL ends the process if they are truncated.
 func (d *device) Load(ctx context.Context, unit *source.Unit, bin driver.Binary) (driver.Module, error) {
 	if err := d.open("load"); err != nil {
 		return nil, err
@@ -106,13 +107,13 @@ func (d *device) Load(ctx context.Context, unit *source.Unit, bin driver.Binary)
 	return m, nil
 }
 
-// build compiles text. The program is the caller's.
+// build compiles text. The caller releases the program.
 func (d *device) build(name, text, options string) (cl.Program, string, error) {
 	op := "build " + name
 	if err := d.open(op); err != nil {
 		return nil, "", err
 	}
-	// The binding wants C memory: a pointer to a Go pointer may not cross.
+	// The text is copied to C memory, because Go must not pass a pointer to a Go pointer to C.
 	strs, free := cl.Strs(text)
 	defer free()
 	length := uint64(len(text))
@@ -125,13 +126,13 @@ func (d *device) build(name, text, options string) (cl.Program, string, error) {
 	return p, log, err
 }
 
-// finishBuild builds a program, and releases it if that fails. The first build of a
-// device is done alone for as long as a driver may need to wake its compiler up.
+// finishBuild builds a program, and releases it if that fails. Other builds for a device wait for
+// its first build, up to firstBuild, which is enough for a driver to start its compiler.
 func (d *device) finishBuild(p cl.Program, name, options string, mapped func(string) string) (string, error) {
 	flags := append([]byte(options), 0)
-	id := d.id // cgo checks all of what a pointer points into, so never into d
+	id := d.id // a copy, since cgo checks all of the memory that a pointer points into
 	leave, err := builds.Enter(context.Background(), firstOf("build", d.id), firstBuild)
-	if err != nil { // it takes long, but a build that does has begun long ago
+	if err != nil { // the first build takes long, but its compiler has started by now
 		leave = func(bool) {}
 	}
 	code := cl.BuildProgram(p, 1, &id, &flags[0], nil, nil)
@@ -156,7 +157,7 @@ func (d *device) finishBuild(p cl.Program, name, options string, mapped func(str
 	return "", err
 }
 
-// binaryOf returns the driver's binary, or nil where it makes none.
+// binaryOf returns the driver's binary of a program, or nil if the driver makes none.
 func (d *device) binaryOf(p cl.Program) []byte {
 	var size uint64
 	if cl.GetProgramInfo(p, cl.PROGRAM_BINARY_SIZES, 8, unsafe.Pointer(&size), nil) != cl.SUCCESS || size == 0 || size > 1<<31 {
@@ -189,7 +190,7 @@ func (d *device) fromBinary(name string, f frame) (cl.Program, error) {
 	return p, err
 }
 
-// module is a loaded program, and its other rendering once that was needed.
+// module is a loaded program, with the rendering that takes offsets once that was needed.
 type module struct {
 	d       *device
 	unit    *source.Unit
@@ -207,7 +208,7 @@ type module struct {
 
 var _ driver.Module = (*module)(nil)
 
-// entry is one cl_kernel with the lock that setting its arguments needs.
+// entry is one cl_kernel with the lock that is held while its arguments are set and it is enqueued.
 type entry struct {
 	mu sync.Mutex
 	k  cl.Kernel // nil once the module is closed
@@ -218,7 +219,7 @@ type kernel struct {
 	info driver.KernelInfo
 	op   string
 	own  entry
-	with entry // takes offsets; made when first needed
+	with entry // the kernel that takes offsets; made when first needed
 }
 
 var _ driver.Kernel = (*kernel)(nil)
@@ -269,7 +270,7 @@ func (d *device) kernelInfo(k cl.Kernel, name string) driver.KernelInfo {
 	}
 	most := get(cl.KERNEL_WORK_GROUP_SIZE)
 	if d.platform.name == rusticl && most == 32 && d.info.MaxGroupSize > most {
-		most = 0 // Mesa 22 says 32 of every kernel, and runs more
+		most = 0 // Mesa 22 reports 32 for every kernel, but runs larger groups
 	}
 	return driver.KernelInfo{Name: name, Implementation: "opencl", MaxGroup: most,
 		GroupMultiple: get(cl.KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE),
@@ -277,7 +278,7 @@ func (d *device) kernelInfo(k cl.Kernel, name string) driver.KernelInfo {
 }
 
 // offsets returns the kernel that takes byte offsets, from the rendering of the
-// unit that has them. That is built at the first call and can take long.
+// unit that has them. That rendering is built at the first call, which can take long.
 func (k *kernel) offsets() (*entry, error) {
 	m := k.m
 	m.offsetsOnce.Do(func() { m.offsetsErr = m.buildOffsets() })
@@ -320,8 +321,7 @@ func (m *module) buildOffsets() error {
 	return nil
 }
 
-// Close releases the program and its kernels. Launches that are queued keep what
-// they need.
+// Close releases the program and its kernels. OpenCL retains the kernels of queued launches.
 func (m *module) Close() error {
 	m.mu.Lock()
 	if m.closed {

@@ -47,8 +47,8 @@ func TestKernelInfo(t *testing.T) {
 	assert.ErrorIs(t, newStream(t, d).Launch(launch(k, 1, 1)), driver.ErrClosed)
 }
 
-// TestBuildErrors feeds the compiler what the front end lets through, and wants
-// the places of the portable text.
+// TestBuildErrors compiles programs that the front end accepts and the compiler refuses, and checks
+// that the errors have positions in the portable text.
 func TestBuildErrors(t *testing.T) {
 	d := open(t)
 	unit := parse(t, d, "kernel void k(global int *p) { p[0] = 1; }\n")
@@ -63,7 +63,7 @@ func TestBuildErrors(t *testing.T) {
 	assert.Contains(t, err.Error(), "sub/my prog.cl: build for opencl:0: program did not build: sub/my prog.cl:2:10: error")
 
 	_, err = d.Compile(t.Context(), unit, []string{"-fno-such-option-of-opencl"})
-	if err != nil { // rusticl takes anything
+	if err != nil { // rusticl accepts anything
 		assert.ErrorIs(t, err, driver.ErrCompile)
 		assert.NotErrorIs(t, err, driver.ErrOutOfMemory)
 	}
@@ -93,7 +93,7 @@ func TestMapLog(t *testing.T) {
 	}
 }
 
-// TestDefinitions passes values that no -D option would survive.
+// TestDefinitions passes values that would not work as -D options.
 func TestDefinitions(t *testing.T) {
 	d := open(t)
 	s, out := newStream(t, d), alloc(t, d, 4)
@@ -117,8 +117,7 @@ kernel void k(global T *p) {
 	assert.Equal(t, []uint32{want}, download[uint32](t, s, out))
 }
 
-// TestFeatures: the device's compiler sees the extension macros that the front
-// end saw.
+// TestFeatures: the device's compiler has the same extension macros as the front end.
 func TestFeatures(t *testing.T) {
 	d := open(t)
 	unit, err := source.Parse(`
@@ -140,8 +139,8 @@ kernel void k(global float *p, float v) { p[0] = v; }
 	assert.Equal(t, []float32{2.5}, download[float32](t, s, out))
 }
 
-// TestDimensions asks for those that are not there, which OpenCL defines, and
-// which both kinds of text must survive.
+// TestDimensions queries dimensions above 2, for which OpenCL defines the results, in both kinds of
+// text.
 func TestDimensions(t *testing.T) {
 	d := open(t)
 	m := load(t, d, `kernel void k(global uint *p) {
@@ -198,7 +197,7 @@ func TestCorruptBinary(t *testing.T) {
 	assert.Contains(t, err.Error(), "another device or driver")
 }
 
-// TestSourceFrame is for drivers that give no binary.
+// TestSourceFrame tests the frames for drivers that return no binary.
 func TestSourceFrame(t *testing.T) {
 	d := open(t)
 	unit := parse(t, d, programText)
@@ -212,8 +211,8 @@ func TestSourceFrame(t *testing.T) {
 	assert.NoError(t, m.Close())
 }
 
-// TestSecondProcess compiles here, and loads and runs in a process that has no
-// cache of the driver to look into.
+// TestSecondProcess compiles in this process, and loads and runs in another one that cannot use the
+// driver's cache.
 func TestSecondProcess(t *testing.T) {
 	d := open(t)
 	unit := parse(t, d, programText)

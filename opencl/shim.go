@@ -2,9 +2,9 @@
 
 package opencl
 
-// The crossing into csrc/opencl: one Go function per C function, in the types of
-// the binding. Nothing else here imports "C". No function calls back into Go or
-// keeps a pointer, so none makes its arguments escape.
+// Calls into csrc/opencl: one Go function per C function, with the types of the binding. No other
+// file of the package imports "C". No C function calls back into Go or keeps a pointer, so that
+// arguments do not escape to the heap.
 
 /*
 #cgo linux LDFLAGS: -L${SRCDIR} -ldl -lpthread
@@ -58,11 +58,12 @@ import (
 
 	"github.com/go-gl/cl/v1.2/cl"
 
-	_ "github.com/concord-compute/concord/csrc" // an edit of the C there rebuilds this package
+	_ "github.com/concord-compute/concord/csrc" // so that an edit of its C rebuilds this package
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// driver.Arg crosses as it is: these fail to compile when the layouts part.
+// driver.Arg is passed to C without conversion: these declarations fail to compile if its layout
+// differs from that of the C struct.
 var (
 	_ = [1]struct{}{}[unsafe.Sizeof(driver.Arg{})-unsafe.Sizeof(C.concord_cl_arg{})]
 	_ = [1]struct{}{}[unsafe.Offsetof(driver.Arg{}.Offset)-unsafe.Offsetof(C.concord_cl_arg{}.offset)]
@@ -83,8 +84,8 @@ const (
 	stageTotal = C.CONCORD_CL_STAGED
 )
 
-// library opens the OpenCL loader, by the configured name if there is one, and
-// lists what was tried.
+// library opens the OpenCL loader, by the configured name if there is one, and returns the list of
+// files that it tried.
 func library(cfg *driver.Config) (tried []string, found bool) {
 	name := C.CString(cfg.OpenCLLibrary)
 	defer C.free(unsafe.Pointer(name))
@@ -93,8 +94,8 @@ func library(cfg *driver.Config) (tried []string, found bool) {
 	return strings.Split(C.GoString(text), "\n"), found
 }
 
-// queue is a command queue with the commands whose outcome is open. Its owner
-// holds a lock, except for what may run at any time.
+// queue is a command queue with a ring of the commands that are not known to be complete. Its
+// methods need the lock of its stream, except those that may run at any time.
 type queue struct{ c *C.concord_cl_queue }
 
 func newQueue(q cl.CommandQueue) (queue, bool) {
@@ -107,28 +108,28 @@ func (q queue) free() { C.concord_cl_queue_free(q.c) }
 
 func (q queue) handle() unsafe.Pointer { return unsafe.Pointer(q.c.queue) }
 
-// next is the number of the next command.
+// next returns the number of the next command.
 func (q queue) next() uint64 { return uint64(q.c.pushed) }
 
-// settle retires what is done. It reports whether all is.
+// settle removes commands that are done from the ring, and reports whether the ring is empty.
 func (q queue) settle() bool { return C.concord_cl_settle(q.c, 0) != 0 }
 
-// room waits until a few commands can be queued.
+// room waits until the ring has room for a few commands.
 func (q queue) room() {
 	if q.c.pushed-q.c.done > ringSize-ringRoom {
 		C.concord_cl_settle(q.c, 1)
 	}
 }
 
-// failure returns the first command that failed, and with what.
+// failure returns the number of the first command that failed, and its code.
 func (q queue) failure() (at uint64, code cl.ErrorCode) {
 	return uint64(q.c.failed_at), cl.ErrorCode(q.c.failed)
 }
 
-// badArg is the argument that the last launch was refused for, or -1.
+// badArg returns the index of the argument for which the last launch was refused, or -1.
 func (q queue) badArg() int { return int(q.c.bad_arg) }
 
-// stageable reports whether n bytes can be copied aside now.
+// stageable reports whether there is room for n bytes in the staging memory now.
 func (q queue) stageable(n int) bool {
 	return n <= stageLimit && uint64(q.c.staged)+uint64(n) <= stageTotal
 }
@@ -144,8 +145,8 @@ func (q queue) launch(k cl.Kernel, l *driver.Launch, args []driver.Arg, offsets 
 		(*C.size_t)(unsafe.Pointer(&l.Global)), (*C.size_t)(unsafe.Pointer(&l.Local))))
 }
 
-// write copies to the device. later copies aside and returns at once; else it may
-// run at any time, as read does.
+// write copies to the device. With later it copies src to staging memory and returns at once;
+// without, it blocks, and may run at any time, as read may.
 func (q queue) write(m driver.Memory, src []byte, later bool) cl.ErrorCode {
 	var aside C.int
 	if later {
@@ -179,21 +180,22 @@ func (q queue) mark() (clEvent, cl.ErrorCode) {
 
 func (q queue) after(e clEvent) cl.ErrorCode { return cl.ErrorCode(C.concord_cl_after(q.c, e.c)) }
 
-// last returns the event of the newest open command, which the caller releases.
+// last returns the event of the newest command in the ring, which the caller releases.
 func (q queue) last() (clEvent, bool) {
 	e := C.concord_cl_last(q.c)
 	return clEvent{e}, e != nil
 }
 
-// clEvent is a bare event. The binding's own is a Go struct of four words, which
-// is wrong in lists.
+// clEvent is a plain cl_event. The binding's type is a Go struct of four words, which cannot be
+// used in lists of events.
 type clEvent struct{ c C.cl_event }
 
 func (e clEvent) retain() cl.ErrorCode { return cl.ErrorCode(C.concord_cl_event_retain(e.c)) }
 
 func (e clEvent) release() { C.concord_cl_event_release(e.c) }
 
-// status is 0 for done, negative for failed, positive for not yet.
+// status returns 0 for an event that is done, a negative number for one that failed, and a positive
+// one otherwise.
 func (e clEvent) status() (int, cl.ErrorCode) {
 	var s C.cl_int
 	code := cl.ErrorCode(C.concord_cl_event_status(e.c, &s))
@@ -203,14 +205,14 @@ func (e clEvent) status() (int, cl.ErrorCode) {
 // wait waits for the event and returns its failure.
 func (e clEvent) wait() cl.ErrorCode { return cl.ErrorCode(C.concord_cl_event_wait(e.c)) }
 
-// times returns when the command was queued, submitted, started and ended, in
+// times returns the times at which the command was queued, submitted, started and ended, in
 // nanoseconds of the device's clock.
 func (e clEvent) times() (t [4]uint64, code cl.ErrorCode) {
 	code = cl.ErrorCode(C.concord_cl_event_times(e.c, (*C.cl_ulong)(unsafe.Pointer(&t))))
 	return t, code
 }
 
-// touch makes the device allocate a buffer now.
+// touch makes the device allocate the memory of a buffer now.
 func touch(q cl.CommandQueue, handle uint64) cl.ErrorCode {
 	return cl.ErrorCode(C.concord_cl_touch(C.cl_command_queue(unsafe.Pointer(q)), C.uint64_t(handle)))
 }

@@ -16,22 +16,22 @@ import (
 
 // stream is a queue with the names of its open commands.
 //
-// A failure of queued work is found when a later call looks at the queue's ring
-// of open commands. It is then kept in err, and nothing but Close works any more.
+// A failure of queued work is found when a later call checks the ring of commands in progress. It
+// is then kept in err, and every call but Close returns it.
 type stream struct {
 	d       *device
 	timed   bool // the queue records times
-	wrapped bool // the queue is the program's
+	wrapped bool // the queue belongs to the program
 
 	err atomic.Pointer[error]
 
-	mu       sync.Mutex // held while a command is queued or the ring is looked at
+	mu       sync.Mutex // held while a command is queued or the ring is checked
 	q        queue
 	closed   bool
 	failedAt uint64           // number of the command that failed, with err
-	ops      [ringSize]string // what the open commands are, for messages
+	ops      [ringSize]string // names of the commands in the ring, for messages
 	args     []driver.Arg     // scratch for launches with views
-	stamped  *event           // the last event that the host's clock stamps
+	stamped  *event           // the last event that gets its time from the host's clock
 }
 
 var _ driver.Stream = (*stream)(nil)
@@ -64,8 +64,8 @@ func (s *stream) Err() error {
 	if err := s.err.Load(); err != nil {
 		return *err
 	}
-	// Looking costs little and waits for no work but, on some drivers, the end of the
-	// command that runs; whoever has the lock looks as well.
+	// Checking the ring is cheap; on some drivers it waits for the end of the command that runs,
+	// but for no other work. If another call holds the lock, it checks the ring itself.
 	if s.mu.TryLock() {
 		if !s.closed {
 			s.q.settle()
@@ -79,7 +79,7 @@ func (s *stream) Err() error {
 	return s.d.lost()
 }
 
-// begin takes the stream for queueing, with room for a few commands.
+// begin locks the stream for queueing and makes room for a few commands.
 func (s *stream) begin(op string) error {
 	s.mu.Lock()
 	err := s.usable(op)
@@ -102,8 +102,7 @@ func (s *stream) usable(op string) error {
 	return s.d.lost()
 }
 
-// look turns a failure that the ring has seen into the stream's error. The
-// caller holds s.mu.
+// look sets the stream's error if the ring has found a failure. The caller holds s.mu.
 func (s *stream) look() {
 	at, code := s.q.failure()
 	if code == cl.SUCCESS || s.err.Load() != nil {
@@ -114,8 +113,8 @@ func (s *stream) look() {
 
 // fail makes the stream fail. The caller holds s.mu.
 //
-// The codes mean less here than from a call: whatever became of the command, it
-// failed while it ran.
+// Unlike the codes of calls, the codes of queued commands are not mapped to sentinels, except a
+// lack of memory: the command failed while it ran, which is ErrLaunch.
 func (s *stream) fail(at uint64, op string, code cl.ErrorCode) {
 	is := driver.ErrLaunch
 	if codes[code].is == driver.ErrOutOfMemory {
@@ -130,21 +129,20 @@ func (s *stream) fail(at uint64, op string, code cl.ErrorCode) {
 	s.err.Store(&err)
 }
 
-// gone reports codes that mean the end of the whole context when they come back
-// from a queue that was in order.
+// gone reports whether a code from a valid queue means that the whole context is gone.
 func gone(code cl.ErrorCode) bool {
 	return code == codeNVIDIAFault || code == cl.INVALID_COMMAND_QUEUE
 }
 
-// end gives the stream back. n is the number of the first command that op
-// queued; code what the driver said.
+// end unlocks the stream. n is the number of the first command that op queued, and code is the
+// driver's result.
 func (s *stream) end(op string, n uint64, code cl.ErrorCode) error {
 	defer s.mu.Unlock()
 	for ; n < s.q.next(); n++ {
 		s.ops[n%ringSize] = op
 	}
 	if code != cl.SUCCESS {
-		s.q.settle() // perhaps the driver refuses because something failed before
+		s.q.settle() // the refusal may be the result of an earlier failure
 	}
 	s.look()
 	if gone(code) && s.err.Load() == nil {
@@ -156,8 +154,8 @@ func (s *stream) end(op string, n uint64, code cl.ErrorCode) error {
 	return s.d.failed(op, code, driver.ErrLaunch)
 }
 
-// reach waits until the queue is done with everything queued so far. Of an
-// in-order queue, that is its newest command.
+// reach waits until everything queued so far is done. In an in-order queue it suffices to wait for
+// the newest command.
 func (s *stream) reach(ctx context.Context, op string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -173,10 +171,11 @@ func (s *stream) reach(ctx context.Context, op string) error {
 		s.mu.Unlock()
 		return err
 	}
-	// Not clFinish: nobody could leave that, and rusticl's forgets what was flushed.
+	// clFinish is not used: ctx could not end it, and rusticl's does not wait for commands that
+	// were already flushed.
 	e, ok := s.q.last()
 	code := cl.SUCCESS
-	if !ok || s.wrapped { // the program queues as well, beside the ring
+	if !ok || s.wrapped { // the program may have queued commands that are not in the ring
 		if ok {
 			e.release()
 		}
@@ -193,7 +192,7 @@ func (s *stream) reach(ctx context.Context, op string) error {
 	return s.reached(op, code)
 }
 
-// reached settles after a wait that ended with code.
+// reached updates the ring after a wait that ended with code.
 func (s *stream) reached(op string, code cl.ErrorCode) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,7 +202,7 @@ func (s *stream) reached(op string, code cl.ErrorCode) error {
 	first := s.q.next()
 	s.q.settle()
 	s.look()
-	if code != cl.SUCCESS && s.err.Load() == nil { // the driver knows that, but not what
+	if code != cl.SUCCESS && s.err.Load() == nil { // the driver reports that a command failed, but not which one
 		s.fail(first, "work queued before "+op, code)
 	}
 	return s.usable(op)
@@ -211,9 +210,8 @@ func (s *stream) reached(op string, code cl.ErrorCode) error {
 
 func (s *stream) Sync(ctx context.Context) error { return s.reach(ctx, "sync") }
 
-// Upload copies small data aside. For more it waits for the queue: with a plain
-// wait if ctx cannot be done, else for an event, so that only the copy itself
-// cannot be left.
+// Upload copies small data to staging memory and returns. For more data it waits for the queue. If
+// ctx can be done it waits for an event first, so that ctx can end everything but the copy itself.
 func (s *stream) Upload(ctx context.Context, dst driver.Memory, src []byte) error {
 	const op = "upload"
 	if len(src) == 0 {
@@ -255,7 +253,7 @@ func (s *stream) Download(ctx context.Context, dst []byte, src driver.Memory) er
 	return s.copied(op, s.q.read(src, dst))
 }
 
-// copied ends a blocking copy.
+// copied ends a blocking copy that returned code.
 func (s *stream) copied(op string, code cl.ErrorCode) error {
 	s.mu.Lock()
 	return s.end(op, s.q.next(), code)
@@ -308,8 +306,8 @@ func (s *stream) Close() error {
 	}
 	s.closed = true
 	s.mu.Unlock()
-	// Whoever still waits holds an event, not the queue. A blocking copy would use
-	// the queue, but runtime closes no stream in the middle of one.
-	s.q.free() // a failure was told by the stream's other calls, or nobody asked
+	// Calls that still wait hold a reference to an event and do not use the queue. A blocking copy
+	// uses it, but package runtime never closes a stream during one.
+	s.q.free() // other calls on the stream have reported its failure, if there was one
 	return nil
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// gate is an event that the test decides about: work behind it waits, and fails
-// if the test wants that.
+// gate is an event that the test controls: work after it waits until the test lets it continue or
+// fail.
 type gate struct {
 	t    *testing.T
 	user cl.Event
@@ -86,8 +86,8 @@ func TestEvents(t *testing.T) {
 	assert.ErrorIs(t, s.Wait(after), driver.ErrClosed)
 }
 
-// TestElapsedIsDeviceTime compares with the wall, generously: the machine is
-// shared.
+// TestElapsedIsDeviceTime compares with the wall-clock time, with a wide margin because the machine
+// may be busy.
 func TestElapsedIsDeviceTime(t *testing.T) {
 	d := open(t)
 	s := newStream(t, d)
@@ -152,7 +152,7 @@ func TestWaitAcrossStreams(t *testing.T) {
 	assert.EqualValues(t, 2, download[int32](t, b, out)[7])
 }
 
-// TestContexts gives up every wait, and sees that the work goes on and that no
+// TestContexts ends every kind of wait by a context, and checks that the work goes on and that no
 // goroutine stays.
 func TestContexts(t *testing.T) {
 	d := open(t)
@@ -238,14 +238,14 @@ func TestStickyFailure(t *testing.T) {
 		assert.Equal(t, err, again, name)
 	}
 	done, err := fine.Done()
-	assert.NoError(t, err, "what came before did not fail")
+	assert.NoError(t, err, "earlier work did not fail")
 	assert.True(t, done)
 
 	require.NoError(t, other.Launch(launch(k, 16, 4, out, int32(9))), "other streams go on")
 	assert.EqualValues(t, 9, download[int32](t, other, out)[3])
 }
 
-// TestErrNeverWaits asks while the queue is stuck.
+// TestErrNeverWaits calls Err while the queue is blocked.
 func TestErrNeverWaits(t *testing.T) {
 	d := open(t)
 	s := newStream(t, d)
@@ -286,7 +286,7 @@ func TestClose(t *testing.T) {
 	for range 200 {
 		require.NoError(t, s.Launch(launch(k, 16, 4, out, int32(1))))
 	}
-	require.NoError(t, s.Close(), "waits for what is in flight")
+	require.NoError(t, s.Close(), "waits for the work in flight")
 	require.NoError(t, s.Close())
 	assert.ErrorIs(t, s.Launch(launch(k, 16, 4, out, int32(1))), driver.ErrClosed)
 	assert.ErrorIs(t, s.Sync(t.Context()), driver.ErrClosed)

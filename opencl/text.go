@@ -2,7 +2,7 @@
 
 package opencl
 
-// What an OpenCL compiler gets to read, and what it says about it.
+// The text that an OpenCL compiler gets, and its log.
 
 import (
 	"context"
@@ -15,13 +15,13 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// text returns what the device's compiler gets of a unit.
+// text returns the text of a unit for the device's compiler.
 func (d *device) text(ctx context.Context, unit *source.Unit) (string, error) {
 	text, err := unit.RenderContext(ctx, source.OpenCL)
 	if err != nil {
 		return "", err
 	}
-	if unit.Expanded() { // the definitions are used up
+	if unit.Expanded() { // the definitions are already applied
 		return d.dimensions() + text, nil
 	}
 	return d.dimensions() + header(unit) + text, nil
@@ -33,9 +33,9 @@ func (d *device) offsetsText(unit *source.Unit) (string, error) {
 	return d.dimensions() + text, err
 }
 
-// dimensions mends the id functions of drivers that do not know what they return
-// for a dimension that is not there: PoCL 3.1 says 0 for sizes, rusticl of Mesa
-// 22 ends the process when the kernel is made.
+// dimensions returns macros that correct the id functions of drivers that handle a dimension above
+// 2 wrongly: PoCL 3.1 returns 0 for sizes, and rusticl of Mesa 22 ends the process when the kernel
+// is created.
 func (d *device) dimensions() string {
 	if d.platform.name != pocl && d.platform.name != rusticl {
 		return ""
@@ -45,19 +45,20 @@ func (d *device) dimensions() string {
 		{"get_global_size", "1"}, {"get_local_size", "1"}, {"get_num_groups", "1"},
 		{"get_global_id", "0"}, {"get_local_id", "0"}, {"get_group_id", "0"}, {"get_global_offset", "0"},
 	} {
-		// A macro is not expanded again in itself. The inner choice keeps an index
-		// that is constant out of the compiler's sight, the outer one is folded.
+		// A macro is not expanded again within itself, so the name in its body is the function. The
+		// inner conditional keeps the compiler from seeing a constant index above 2; the compiler
+		// folds the outer one.
 		fmt.Fprintf(&b, "#define %s(d) ((uint)(d) < 3u ? %s((uint)(d) < 3u ? (d) : 0) : (size_t)%s)\n", f.name, f.name, f.beyond)
 	}
 	return b.String()
 }
 
-// header holds the unit's definitions. As lines of text, because drivers split
-// -D options at blanks, each with a quoting of its own, and rusticl crashes where
-// that goes wrong.
+// header returns the unit's definitions. They are lines of text and not -D options, because drivers
+// split options at blanks, each with different rules for quotes, and rusticl crashes if the quotes
+// are wrong.
 //
-// It also makes the device answer the extension macros as the front end did, or
-// the two would see different programs.
+// It also defines the extension macros as the front end did; otherwise the front end and the driver
+// would compile different programs.
 func header(unit *source.Unit) string {
 	var b strings.Builder
 	has := unit.Features()
@@ -80,14 +81,14 @@ func header(unit *source.Unit) string {
 	return b.String()
 }
 
-// macroName cuts the parameters off "F(x)".
+// macroName returns the name of a definition without its parameters: "F" for "F(x)".
 func macroName(s string) string {
 	name, _, _ := strings.Cut(s, "(")
 	return name
 }
 
-// buildOptions joins the options. They go to the compiler as they are, but what
-// is no option at all is kept from it: rusticl takes it for a file and crashes.
+// buildOptions joins the options. They are passed to the compiler unchanged; a word that is not an
+// option is an error, because rusticl treats it as a file and crashes.
 func (d *device) buildOptions(unit *source.Unit, options []string) (string, error) {
 	for _, o := range options {
 		if !strings.HasPrefix(o, "-") || strings.ContainsAny(o, " \t\r\n\x00\"'\\") {
@@ -100,13 +101,13 @@ func (d *device) buildOptions(unit *source.Unit, options []string) (string, erro
 
 var (
 	lineDirective = regexp.MustCompile(`^[ \t]*#[ \t]*(?:line[ \t]+)?(\d+)[ \t]+"((?:[^"\\]|\\.)*)"`)
-	// position finds "file:line:column:", PoCL's with "error: " in front.
+	// position matches "file:line:column:", in PoCL's logs with "error: " in front.
 	position = regexp.MustCompile(`^((?:error|warning|note): )?(.+?):(\d+):(\d+): `)
 )
 
-// mapLog rewrites a compiler's positions to the files and lines of the portable
-// text, in the one form "file:line:column: error: message". Compilers that follow
-// #line have done most of it; others give a line of the text they were sent.
+// mapLog rewrites the positions in a compiler's log to the files and lines of the portable text, in
+// the form "file:line:column: error: message". Compilers that follow #line already report such
+// positions; others report a line of the text that they were sent.
 func mapLog(log, name, sent string) string {
 	lines := strings.Split(log, "\n")
 	var places []place
@@ -133,7 +134,7 @@ func mapLog(log, name, sent string) string {
 	return strings.TrimSpace(strings.Join(lines, "\n"))
 }
 
-// place is where a line of the text that was sent comes from.
+// place is the origin of a line of the text that was sent.
 type place struct {
 	file string
 	line int

@@ -1,6 +1,6 @@
 package rocm
 
-// What follows from the name of an architecture.
+// The properties of a device that follow from the name of its architecture.
 
 import (
 	"math"
@@ -11,8 +11,8 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// generation reads the numbers of an architecture: 9, 0, "a" of "gfx90a:xnack-", 10,
-// 3, "0" of "gfx1030". 0 is a name that is none.
+// generation splits the name of an architecture: 9, 0, "a" for "gfx90a:xnack-"; 10, 3, "0" for
+// "gfx1030". major is 0 for an invalid name.
 func generation(arch string) (major, minor int, step string) {
 	base, _, _ := strings.Cut(arch, ":")
 	digits, found := strings.CutPrefix(base, "gfx")
@@ -28,15 +28,15 @@ func generation(arch string) (major, minor int, step string) {
 	return major, minor, digits[n-1:]
 }
 
-// features are those that portable programs may use on an architecture. Before
-// generation 8 half is computed in float.
+// features returns the features that portable programs may use on an architecture. Before
+// generation 8 half arithmetic is done in float.
 func features(arch string) source.Features {
 	major, _, _ := generation(arch)
 	return source.Features{FP64: major >= 6, FP16: major >= 8, Int64Atomic: major >= 6, FastFMA: major >= 9, Subgroups: major >= 8}
 }
 
-// describe sets the flags of an architecture, and the rate that follows from clocks
-// and counts.
+// describe sets the flags that follow from the architecture, and the peak rate that follows from
+// clocks and counts.
 func describe(info *driver.Info) {
 	info.MaxItems = math.MaxUint32 // the field of a launch packet has 32 bits
 	major, minor, step := generation(info.Arch)
@@ -45,7 +45,7 @@ func describe(info *driver.Info) {
 	mfma := cdna3 || cdna4 || major == 9 && minor == 0 && (step == "8" || step == "a")
 	wmma := major == 11 || major == 12
 	info.SupportsFP16 = major >= 8
-	info.FastFP16 = major >= 9 // two at a time
+	info.FastFP16 = major >= 9 // packed: two per instruction
 	info.SupportsDP4A = mfma || wmma || major == 9 && minor == 0 && step == "6" ||
 		major == 10 && (minor == 3 || minor == 1 && (step == "1" || step == "2"))
 	info.HasTensorCores = mfma || wmma
@@ -53,12 +53,13 @@ func describe(info *driver.Info) {
 	info.SupportsBF16 = mfma || wmma
 	info.SupportsTF32 = cdna3
 	info.SupportsFP8 = cdna3 || cdna4 || major == 12
-	// A lane adds and multiplies in one clock.
+	// A lane starts a fused multiply-add, two operations, per clock.
 	info.PeakGFLOPS = 2 * float64(lanes(major, minor, step)*info.ComputeUnits) * float64(info.ClockMHz) / 1000
 }
 
-// lanes is how many operations on float one compute unit starts per clock. Of
-// generations 10 and later HIP does not tell whether it counts units or pairs: 0.
+// lanes returns the number of float operations that one compute unit starts per clock. It is 0
+// (unknown) for generations 10 and later, since HIP does not say whether it counts compute units or
+// pairs of them.
 func lanes(major, minor int, step string) int {
 	switch {
 	case major == 9 && (minor >= 4 || step == "a"):

@@ -71,7 +71,7 @@ func TestUnknownTarget(t *testing.T) {
 	for _, target := range []string{"", "nonsense", "gfx", "gfx9999", "gfx1030:xnack+", "gfx906:foo+", "gfx90a:", "gfx90a:xnack",
 		"gfx90a xnack", "sm_80", "gfx906\x00", "gfx942", "gfx1100"} {
 		if slices.Contains(targets, target) {
-			continue // a newer ROCm
+			continue // known to a newer ROCm
 		}
 		_, err := c.CompileFor(context.Background(), &driver.Config{}, target, unit, nil)
 		assert.ErrorIs(t, err, driver.ErrInvalidArgument, "%q", target)
@@ -89,7 +89,7 @@ func TestCompileErrors(t *testing.T) {
 	}
 }
 
-// What only the compiler refuses.
+// A program that only the compiler refuses.
 func TestBuildError(t *testing.T) {
 	c, _ := compiler(t)
 	unit, err := source.Parse("kernel void k(global float *p) { local float big[100000]; size_t i = get_local_id(0); big[i] = p[i]; barrier(CLK_LOCAL_MEM_FENCE); p[i] = big[i ^ 1]; }", source.Options{Name: "k.cl"})

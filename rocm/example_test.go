@@ -11,8 +11,7 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-// A program that prefers an AMD GPU and goes on without it. What it prints is the same on
-// every device.
+// A program that prefers an AMD GPU and also works without one. It prints the same on every device.
 func Example() {
 	ctx := context.Background()
 	dev, err := runtime.Open(ctx, "rocm:0")

@@ -1,7 +1,7 @@
 package rocm
 
-// Building with hipcc, the other compiler for HIP C++: in a process of its own, and
-// with the headers of ROCm.
+// Building with hipcc, the other compiler for HIP C++, which runs in a separate process and uses
+// the headers of ROCm.
 
 import (
 	"context"
@@ -23,12 +23,12 @@ import (
 // functions built in, hipcc takes them from their header.
 var hipccFlags = []string{"--genco", "--no-gpu-bundle-output", "-include", "hip/hip_runtime.h"}
 
-// CompileWithHipcc builds a unit with hipcc for an architecture, "gfx90a", and returns the code
-// object and what hipcc tells of the unit's kernels. The unit is best parsed with TargetFeatures of
-// that architecture. It blocks for a second or more; ctx ends hipcc.
+// CompileWithHipcc builds a unit with hipcc for an architecture, such as "gfx90a", and returns the
+// code object and the properties of the unit's kernels. The unit is best parsed with TargetFeatures
+// of that architecture. It blocks for a second or more; when ctx is done hipcc is killed.
 //
-// An architecture that cannot be one is ErrInvalidArgument; no hipcc is ErrUnsupported; a
-// program that does not build is a *BuildError with the log.
+// A malformed name of an architecture is ErrInvalidArgument, a missing hipcc is ErrUnsupported, and
+// a program that does not build is a *BuildError with the log.
 func CompileWithHipcc(ctx context.Context, unit *source.Unit, arch string) (driver.Compiled, error) {
 	text, err := unit.RenderContext(ctx, source.HIP)
 	if err != nil {
@@ -53,11 +53,12 @@ func CompileWithHipcc(ctx context.Context, unit *source.Unit, arch string) (driv
 	return out, nil
 }
 
-// TargetFeatures returns what kernels for an architecture may use. It needs no compiler.
+// TargetFeatures returns the features that kernels for an architecture may use. It needs no
+// compiler.
 func TargetFeatures(arch string) source.Features { return features(arch) }
 
-// buildWithHipcc compiles HIP C++ to a code object. Of the environment hipcc gets PATH and HOME
-// only, and a directory of its own for temporary files.
+// buildWithHipcc compiles HIP C++ to a code object. hipcc gets only PATH and HOME of the
+// environment, and a private directory for temporary files.
 func buildWithHipcc(ctx context.Context, text, arch string) (driver.Binary, error) {
 	if text == "" {
 		return driver.Binary{}, hipccError("", fmt.Errorf("no source: %w", driver.ErrInvalidArgument))
@@ -70,7 +71,7 @@ func buildWithHipcc(ctx context.Context, text, arch string) (driver.Binary, erro
 		return driver.Binary{}, hipccError("install hipcc (package hipcc, or ROCm) and HIP's headers (libamdhip64-dev)",
 			fmt.Errorf("%w: %w", err, driver.ErrUnsupported))
 	}
-	dir, err := file.TempDir("concord-hipcc-") // which nobody else can exchange
+	dir, err := file.TempDir("concord-hipcc-") // which other users cannot replace
 	if err != nil {
 		return driver.Binary{}, hipccError("", err)
 	}
@@ -98,8 +99,8 @@ func hipccError(detail string, err error) error {
 	return &driver.OpError{Backend: "rocm", Op: "hipcc", Detail: detail, Err: err}
 }
 
-// plausible reports whether an architecture is of the form gfx90a:sramecc+:xnack-. It
-// becomes an argument of a command.
+// plausible reports whether an architecture is of the form gfx90a:sramecc+:xnack-. The check is
+// needed because the name becomes an argument of a command.
 func plausible(arch string) bool {
 	base, settings, _ := strings.Cut(arch, ":")
 	if major, _, _ := generation(base); major == 0 {
@@ -108,7 +109,7 @@ func plausible(arch string) bool {
 	return strings.Trim(settings, "abcdefghijklmnopqrstuvwxyz:+-") == ""
 }
 
-// findHipcc looks in PATH and where ROCm is.
+// findHipcc looks for hipcc in PATH and in the directories of ROCm.
 func findHipcc() (string, error) {
 	path, err := exec.LookPath("hipcc")
 	for _, dir := range toolkits() {
@@ -131,7 +132,7 @@ func runHipcc(ctx context.Context, path, dir, arch string) (log string, err erro
 	cmd := exec.CommandContext(ctx, path, append(args, "-o", "program.co", "program.hip")...)
 	cmd.Dir = dir
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + dir}
-	cmd.WaitDelay = 5 * time.Second // its children may hold the pipe
+	cmd.WaitDelay = 5 * time.Second // its child processes may keep the pipe open
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

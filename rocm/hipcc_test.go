@@ -59,7 +59,8 @@ func TestHipccRefuses(t *testing.T) {
 	assert.ErrorContains(t, err, "install hipcc")
 }
 
-// What hipcc is given: fixed arguments, PATH and HOME, and its directory for temporary files.
+// TestHipccEnvironment: hipcc gets fixed arguments, PATH and HOME, and a private directory for
+// temporary files.
 func TestHipccEnvironment(t *testing.T) {
 	dir := t.TempDir()
 	script := "#!/bin/sh\nenv >\"" + dir + "/env\"\necho \"$@\" >\"" + dir + "/args\"\nfor a; do out=$last; last=$a; done\nprintf code >\"$out\"\n"

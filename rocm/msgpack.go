@@ -1,6 +1,6 @@
 package rocm
 
-// A reader for MessagePack, as much of it as metadata of code objects has.
+// A reader for the part of MessagePack that the metadata of code objects uses.
 
 import (
 	"encoding/binary"
@@ -9,7 +9,7 @@ import (
 	"math"
 )
 
-// maxDepth bounds how deep values lie in each other. Metadata has 5 levels.
+// maxDepth limits the nesting of values. Metadata has 5 levels.
 const maxDepth = 32
 
 var (
@@ -17,14 +17,14 @@ var (
 	errDeep  = errors.New("MessagePack is nested too deeply")
 )
 
-// unpack reads one value, which must be all there is: nil, bool, int64 (below 0),
-// uint64, float64, string, []byte, []any or map[string]any. It takes memory in
-// proportion to the input, whatever lengths are written in it.
+// unpack reads one value, which must be the whole input: nil, bool, int64 (if negative), uint64,
+// float64, string, []byte, []any or map[string]any. It allocates memory in proportion to the input,
+// whatever lengths the input claims.
 func unpack(b []byte) (any, error) {
 	r := reader{b}
 	v, err := r.value(0)
 	if err == nil && len(r.rest) > 0 {
-		err = fmt.Errorf("%d bytes behind the MessagePack", len(r.rest))
+		err = fmt.Errorf("%d bytes after the MessagePack value", len(r.rest))
 	}
 	return v, err
 }
@@ -74,7 +74,7 @@ func (r *reader) value(depth int) (any, error) {
 	return r.marked(c, depth)
 }
 
-// marked reads a value whose first byte says what follows.
+// marked reads a value whose first byte, c, has been read; c gives the type.
 func (r *reader) marked(c byte, depth int) (any, error) {
 	switch c {
 	case 0xc0:
@@ -93,7 +93,7 @@ func (r *reader) marked(c byte, depth int) (any, error) {
 		return r.signed(1 << (c - 0xd0))
 	}
 	if c < 0xc4 || c == 0xc7 || c == 0xc8 || c == 0xc9 || c > 0xd3 && c < 0xd9 {
-		return nil, fmt.Errorf("MessagePack has no use for 0x%02x here", c)
+		return nil, fmt.Errorf("byte 0x%02x begins no value of MessagePack", c)
 	}
 	width := map[byte]uint64{0xc4: 1, 0xc5: 2, 0xc6: 4, 0xd9: 1, 0xda: 2, 0xdb: 4, 0xdc: 2, 0xdd: 4, 0xde: 2, 0xdf: 4}[c]
 	n, err := r.number(width)
@@ -113,7 +113,7 @@ func (r *reader) marked(c byte, depth int) (any, error) {
 	return string(b), err
 }
 
-// signed reads a number that may be below 0.
+// signed reads a number that may be negative.
 func (r *reader) signed(bytes uint64) (any, error) {
 	n, err := r.number(bytes)
 	shift := 64 - 8*bytes
@@ -123,7 +123,7 @@ func (r *reader) signed(bytes uint64) (any, error) {
 	return n, err
 }
 
-// list reads n values. Each takes a byte at least.
+// list reads n values. Each takes at least one byte of the input, which bounds n.
 func (r *reader) list(n uint64, depth int) (any, error) {
 	if n > uint64(len(r.rest)) {
 		return nil, errShort
@@ -152,7 +152,7 @@ func (r *reader) table(n uint64, depth int) (any, error) {
 		}
 		key, ok := k.(string)
 		if _, twice := out[key]; !ok || twice {
-			return nil, fmt.Errorf("MessagePack has the key %v, which is no string or there twice", k)
+			return nil, fmt.Errorf("MessagePack has the key %v, which is not a string or is there twice", k)
 		}
 		if out[key], err = r.value(depth + 1); err != nil {
 			return nil, err

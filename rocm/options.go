@@ -10,28 +10,28 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// fixed are the options of every build. Two's complement and pointers of any type
-// are what kernels count on; one rounding per operation is what makes a kernel
-// compute here what it does elsewhere. Division and square root are rounded correctly
-// without being asked.
+// fixed lists the options of every build. Kernels rely on two's complement and on pointers of any
+// type. Each operation has to round once, so that a kernel computes the same results as on other
+// devices. Division and square root are rounded correctly by default.
 var fixed = []string{"-std=c++17", "-O3", "-ffp-contract=off", "-fwrapv", "-fno-strict-aliasing"}
 
-// flags are the fixed options for a target.
+// flags returns the fixed options for a target.
 func flags(target string) []string { return append([]string{"--offload-arch=" + target}, fixed...) }
 
-// relaxed is -ffast-math in parts, without what changes the mode of the device.
+// relaxed lists the parts of -ffast-math that do not change the floating-point mode of the device.
 var relaxed = []string{"-fassociative-math", "-freciprocal-math", "-fno-signed-zeros", "-fno-trapping-math", "-ffp-contract=fast"}
 
-// allowed are options of OpenCL that ask for nothing, or for what is done anyway.
+// allowed lists options of OpenCL that have no effect here: they permit or request something that
+// hipRTC does anyway.
 var allowed = []string{"-cl-strict-aliasing", "-cl-kernel-arg-info", "-cl-fp32-correctly-rounded-divide-sqrt", "-cl-uniform-work-group-size"}
 
-// own are options of hipRTC that a program may give.
+// own lists the options of hipRTC that a program may use.
 var own = []string{"-O0", "-O1", "-O2", "-O3", "-g", "-w", "-ffp-contract=off", "-ffp-contract=on", "-ffp-contract=fast",
 	"-fwrapv", "-fno-wrapv", "-fno-strict-aliasing", "-funroll-loops", "-fno-unroll-loops", "-fno-signed-zeros", "-ffinite-math-only",
 	"-fgpu-flush-denormals-to-zero", "-munsafe-fp-atomics"}
 
-// options translates the options of a program: those of OpenCL that mean something
-// here, and hipRTC's own. Of two that disagree the later counts.
+// options translates the options of a program: options of OpenCL to those of hipRTC; options of
+// hipRTC stay. Of two contradictory options the later one counts.
 func options(list []string) (out []string, err error) {
 	for _, o := range list {
 		switch {

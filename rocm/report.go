@@ -1,7 +1,7 @@
 package rocm
 
-// What the compiler made of kernels, from the metadata of a code object: a note of
-// the ELF file, in MessagePack. LLVM's "User Guide for AMDGPU Backend" describes it.
+// The properties of compiled kernels, from the metadata of a code object: a note of the ELF file,
+// in MessagePack. LLVM's "User Guide for AMDGPU Backend" describes it.
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// noteMetadata is the type of the note, and noteOwner its name.
+// noteMetadata is the type of the note, and noteOwner the name of its owner.
 const (
 	noteMetadata = 32
 	noteOwner    = "AMDGPU"
@@ -25,7 +25,7 @@ const (
 // report lists the kernels of a compilation.
 func report(c *cgo.Compilation) ([]driver.KernelInfo, error) { return codeObject(c.Code) }
 
-// codeObject lists the kernels of a code object. Bytes that are none are ErrFormat.
+// codeObject lists the kernels of a code object. Bytes that are not a code object are ErrFormat.
 func codeObject(code []byte) ([]driver.KernelInfo, error) {
 	note, err := metadata(code)
 	if err != nil {
@@ -52,9 +52,8 @@ func codeObject(code []byte) ([]driver.KernelInfo, error) {
 	return kernels, nil
 }
 
-// kernelInfo reads one kernel. Scalar registers belong to a whole wavefront and are
-// not counted; those that spill go to lanes of vector registers. The private segment
-// is what an item has in memory.
+// kernelInfo reads one kernel. Scalar registers belong to a whole wavefront and are not counted;
+// they are spilled to lanes of vector registers. The private segment is an item's private memory.
 func kernelInfo(name string, k map[string]any) driver.KernelInfo {
 	return driver.KernelInfo{
 		Name:           strings.TrimPrefix(name, source.EntryPrefix),
@@ -67,7 +66,7 @@ func kernelInfo(name string, k map[string]any) driver.KernelInfo {
 	}
 }
 
-// count reads a number; what is none, or makes no sense, is unknown.
+// count reads a number. It is 0 (unknown) for other values and for implausible numbers.
 func count(value any) int {
 	switch n := value.(type) {
 	case int64:
@@ -104,8 +103,8 @@ func metadata(code []byte) ([]byte, error) {
 	return nil, fmt.Errorf("the code object has no metadata: %w", driver.ErrFormat)
 }
 
-// findNote looks for the note among those of a section: each has the sizes of its
-// name and its content, its type, and both of them padded to 4 bytes.
+// findNote looks for the note among those of a section. A note consists of the size of its name,
+// the size of its content, its type, its name and its content, the last two padded to 4 bytes.
 func findNote(b []byte) ([]byte, bool) {
 	const header = 12
 	for len(b) >= header {

@@ -12,7 +12,7 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// object makes a code object with metadata, as small as there can be.
+// object makes the smallest possible code object with that note.
 func object(note []byte) []byte {
 	le := binary.LittleEndian
 	section := le.AppendUint32(nil, 7)
@@ -106,7 +106,7 @@ func FuzzCodeObject(f *testing.F) {
 	})
 }
 
-// Memory instead of registers is told: an array that is indexed.
+// TestSpills: memory that is used in place of registers is reported, for an array that is indexed.
 func TestSpills(t *testing.T) {
 	c, _ := compiler(t)
 	unit, err := source.Parse(`

@@ -1,6 +1,6 @@
 // Package rocm is the backend for AMD GPUs, over HIP and hipRTC.
 //
-//	ours             HIP
+//	Concord          HIP
 //	backend          HIP and hipRTC
 //	device           hipDevice_t
 //	stream           hipStream_t
@@ -17,36 +17,33 @@
 // # Basics
 //
 // Import the package for its effect (or runtime/all) and build with -tags rocm.
-// Devices are named "rocm:N"; "hip:N" means the same. Nothing is linked: HIP
-// (libamdhip64, of ROCm 5 to 7), hipRTC and comgr are opened when somebody asks for
-// devices or compiles. CONCORD_HIP_LIBRARY names another libamdhip64.
+// Devices are named "rocm:N"; "hip:N" means the same. No library is linked: HIP (libamdhip64 of
+// ROCm 5 to 7), hipRTC and comgr are opened when devices are first looked for or a program is first
+// compiled. CONCORD_HIP_LIBRARY names another libamdhip64.
 //
-// hipRTC needs no device: the backend compiles for every architecture that comgr
-// lists, and says how many registers kernels take and what they spill.
+// hipRTC needs no device: the backend compiles for every architecture that comgr lists, and reports
+// the registers and the spilled bytes of each kernel.
 //
-// "sim-rocm:N" are the devices of a simulated libamdhip64 (make sim), for tests.
+// "sim-rocm:N" are the devices of a simulated libamdhip64, which make sim builds for tests.
 //
-// Where librocblas is found and has kernels for the device, it computes the catalog's
-// gemm of f32, f64 and f16 from a size on at which it is faster; records say "rocblas"
-// then.
+// If librocblas is found and has kernels for the device, it computes the catalog's gemm of f32, f64
+// and f16 for matrices that are large enough for it to be faster; records then name "rocblas".
 //
 // # Caveats
 //
-// Compiled and simulated only: this version has not run on an AMD GPU.
+// This version has not run on an AMD GPU: it was tested by compiling and on simulated devices.
 //
 // HIP has one context for each device and process. Closing a lost device resets it
-// for every part of the program that uses it. Depending on ROCm's version, a kernel
-// that touches memory it does not have ends the process; HIP leaves no way to prevent
-// that.
+// for every part of the program that uses it. With some versions of ROCm, a kernel that accesses an
+// invalid address ends the process; HIP has no way to prevent that.
 //
-// HIP of Debian 12 brings an LLVM that ends the process if PoCL's or Mesa's is in it
-// too. HIP is therefore opened only where /dev/kfd or CONCORD_HIP_LIBRARY says that
-// there can be a GPU, and by those who compile for one; in such a process use no
-// OpenCL of these. Under WSL, which has no /dev/kfd, name the library.
+// HIP of Debian 12 loads an LLVM that ends the process if the LLVM of PoCL or of Mesa's OpenCL is
+// loaded in the same process. HIP is therefore opened only if /dev/kfd exists, if
+// CONCORD_HIP_LIBRARY is set, or to compile for an AMD architecture. Such a process must not use
+// the OpenCL of PoCL or Mesa. WSL has no /dev/kfd: set CONCORD_HIP_LIBRARY there.
 //
-// hipRTC ends the process when it is asked for an architecture that it does not
-// know. Architectures are therefore checked with comgr first, and where comgr is not
-// found nothing is compiled.
+// hipRTC ends the process when it gets an architecture that it does not know. Architectures are
+// therefore checked with comgr first, and without comgr nothing is compiled.
 package rocm
 
 import (

@@ -21,7 +21,7 @@ func TestNotInThisBuild(t *testing.T) {
 	}
 }
 
-// A machine without the libraries is told which were looked for, and what to do.
+// On a machine without the libraries, the reason lists the searched files, and there is a remedy.
 func TestMissingLibraries(t *testing.T) {
 	if table() == nil {
 		t.Skip(missing)
@@ -48,8 +48,8 @@ func TestMissingLibraries(t *testing.T) {
 	}
 }
 
-// Where there is no GPU of AMD's no library is opened: HIP's LLVM shares a process
-// with no other one.
+// On a machine without an AMD GPU no library is opened, because HIP's LLVM conflicts with others in
+// the same process.
 func TestNoGPU(t *testing.T) {
 	if _, err := os.Stat(kfd); err == nil || table() == nil {
 		t.Skip("needs the shim, and no GPU")
@@ -58,15 +58,15 @@ func TestNoGPU(t *testing.T) {
 	p := b.Probe(context.Background(), &driver.Config{})
 	assert.Equal(t, driver.Unavailable, p.State)
 	assert.Contains(t, p.Remedy, "there is no AMD GPU, or its driver is not loaded")
-	assert.Regexp(t, "^no AMD GPU: /dev/kfd is not here; .*CONCORD_HIP_LIBRARY", p.Reason)
-	assert.Equal(t, []string{"/dev/kfd is not here: no library was opened"}, p.Tried)
+	assert.Regexp(t, "^no AMD GPU: /dev/kfd does not exist; .*CONCORD_HIP_LIBRARY", p.Reason)
+	assert.Equal(t, []string{"/dev/kfd does not exist: no library was opened"}, p.Tried)
 	_, err := b.Open(context.Background(), 0, &driver.Config{})
 	assert.ErrorIs(t, err, driver.ErrNoDevice)
 	assert.ErrorContains(t, err, "/dev/kfd")
 }
 
-// With HIP, asked for by name, and without a GPU there is a reason, and nothing to
-// open.
+// If the configuration names HIP's library and there is no GPU, the probe has a reason and no
+// devices.
 func TestNoDevice(t *testing.T) {
 	b, cfg := sim.Registered(t, "rocm"), &driver.Config{HIPLibrary: "libamdhip64.so.5"}
 	p := b.Probe(context.Background(), cfg)

@@ -8,10 +8,10 @@ import "C"
 import (
 	"unsafe"
 
-	_ "github.com/concord-compute/concord/csrc" // an edit there rebuilds the shim
+	_ "github.com/concord-compute/concord/csrc" // so that an edit of its C rebuilds this package
 )
 
 const missing = ""
 
-// table returns the shim's functions: csrc/shim.h.
+// table returns the shim's table of functions, concord_shim of csrc/shim.h.
 func table() unsafe.Pointer { return unsafe.Pointer(C.concord_shim_rocm()) }

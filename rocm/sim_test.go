@@ -15,8 +15,7 @@ import (
 	"github.com/concord-compute/concord/tests/sim"
 )
 
-// simulation returns the directory of the simulated library, or skips where it is
-// not built.
+// simulation returns the directory of the simulated library, or skips the test if it is not built.
 func simulation(t *testing.T) string {
 	t.Helper()
 	if table() == nil {
@@ -58,7 +57,7 @@ func TestSimulatedLaunch(t *testing.T) {
 	sim.Launch(t, d, d.Info().LocalMemory-384)
 }
 
-// Copies longer than what is staged, and fills of every pattern and alignment.
+// Copies that are longer than the staging memory, and fills of every pattern and alignment.
 func TestSimulatedCopies(t *testing.T) {
 	d := open(t)
 	s, err := d.NewStream()
@@ -117,7 +116,7 @@ func TestSimulatedUnknownTarget(t *testing.T) {
 	assert.NoError(t, err)
 }
 
-// An address that is not there ends the device; what is opened next works.
+// An invalid address destroys the context; the device works after it is opened again.
 func TestSimulatedLoss(t *testing.T) {
 	sim.Lose(t, open(t), "hipErrorIllegalAddress")
 	next := open(t)
@@ -126,7 +125,7 @@ func TestSimulatedLoss(t *testing.T) {
 	require.NoError(t, next.Free(mem))
 }
 
-// gcc compiles C, or skips.
+// gcc compiles C, or skips the test.
 func gcc(t *testing.T, args ...string) string {
 	t.Helper()
 	path, err := exec.LookPath("gcc")
@@ -154,7 +153,7 @@ func TestSimulatedProgram(t *testing.T) {
 	assert.Contains(t, string(out), "ok on 2 x gfx90a")
 }
 
-// The shim refuses what is not all of a code object, which HIP itself does not.
+// The shim refuses a truncated code object, which HIP itself does not detect.
 func TestWhole(t *testing.T) {
 	c, _ := compiler(t)
 	built, err := c.CompileFor(context.Background(), &driver.Config{}, "gfx906", small(t), nil)

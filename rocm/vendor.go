@@ -1,7 +1,7 @@
 package rocm
 
-// What AMD adds to the Go half that all vendors share (internal/cgo): names of
-// libraries, versions, targets.
+// The parts of the backend that are specific to AMD: names of libraries, versions, targets.
+// internal/cgo has the rest, which all vendors share.
 
 import (
 	"fmt"
@@ -41,7 +41,7 @@ func vendor() cgo.Vendor {
 	}
 }
 
-// advice returns what helps where no device is found.
+// advice returns the remedy for a machine on which no device is found.
 func advice(cfg *driver.Config) string {
 	if absent(cfg) != "" {
 		return "there is no AMD GPU, or its driver is not loaded (module amdgpu); a container has to be started with /dev/kfd and /dev/dri"
@@ -63,19 +63,19 @@ func simulated() cgo.Vendor {
 // kfd is the device node of AMD's compute driver.
 const kfd = "/dev/kfd"
 
-// absent keeps HIP out of processes that cannot use it: it brings an LLVM that
-// shares a process with no other one (see the package documentation).
+// absent keeps HIP from being loaded on machines without an AMD GPU, since its LLVM conflicts with
+// others in the same process (see the package documentation).
 func absent(cfg *driver.Config) string {
 	if cfg.HIPLibrary != "" {
 		return ""
 	}
 	if _, err := os.Stat(kfd); err != nil {
-		return kfd + " is not here"
+		return kfd + " does not exist"
 	}
 	return ""
 }
 
-// version writes 50221153 as "5.2.21153".
+// version formats HIP's version number: 50221153 is "5.2.21153".
 func version(n int) string {
 	return fmt.Sprintf("%d.%d.%d", n/10_000_000, n/100_000%100, n%100_000)
 }
@@ -83,7 +83,7 @@ func version(n int) string {
 // versions are the names of HIP's libraries by version, newest first.
 var versions = []string{".so.7", ".so.6", ".so.5", ".so"}
 
-// toolkits are directories with ROCm, the variables' first.
+// toolkits returns the directories of ROCm, first those that environment variables name.
 func toolkits() (dirs []string) {
 	for _, name := range []string{"ROCM_PATH", "HIP_PATH"} {
 		if dir := os.Getenv(name); filepath.IsAbs(dir) {
@@ -93,7 +93,7 @@ func toolkits() (dirs []string) {
 	return append(dirs, "/opt/rocm")
 }
 
-// libraries are the candidates for HIP, and for hipRTC where HIP has none inside.
+// libraries returns the candidates for HIP, and for hipRTC if HIP does not contain it.
 func libraries(cfg *driver.Config) (drv, rtc []string) {
 	if cfg.HIPLibrary != "" {
 		for _, v := range versions {
@@ -112,11 +112,11 @@ func libraries(cfg *driver.Config) (drv, rtc []string) {
 	return drv, rtc
 }
 
-// simDir is where make sim puts the simulated libraries.
+// simDir is the directory in which make sim builds the simulated libraries.
 const simDir = "build/sim"
 
-// simLibraries names a file, never something that the loader would search for. Its
-// hipRTC is inside.
+// simLibraries returns the path of a file, never a bare name, which the loader would search for.
+// The file contains the simulated hipRTC, too.
 func simLibraries(cfg *driver.Config) (drv, rtc []string) {
 	return simFile(cfg, "libamdhip64.so.5"), nil
 }
@@ -135,7 +135,7 @@ func simFile(cfg *driver.Config, name string) []string {
 	return []string{path}
 }
 
-// blas are the candidates for rocBLAS, of ROCm 7 to 5.
+// blas returns the candidates for rocBLAS, of ROCm 7 to 5.
 func blas(*driver.Config) []string {
 	names := []string{"librocblas.so.5", "librocblas.so.4", "librocblas.so.0"}
 	for _, dir := range toolkits() {
@@ -144,8 +144,8 @@ func blas(*driver.Config) []string {
 	return names
 }
 
-// compileArch builds for exactly what a device is, "gfx90a:sramecc+:xnack-": there is
-// no assembly that other devices run.
+// compileArch returns the full name of the device's architecture, such as "gfx90a:sramecc+:xnack-",
+// as the target: AMD has no portable intermediate code that could run on other architectures.
 func compileArch(arch string, known []string) (string, error) {
 	if base, _, _ := strings.Cut(arch, ":"); slices.Contains(known, base) {
 		return arch, nil

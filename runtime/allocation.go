@@ -333,9 +333,9 @@ func (m *memory) drainWaiting() {
 	m.settle(true)
 }
 
-// ready reports whether nothing uses the memory any more; with wait, it waits for that first. Work
+// unused reports whether nothing uses the memory any more; with wait, it waits for that first. Work
 // that was given to a stream that failed counts as a use until the stream is closed.
-func (d *deferredFree) ready(wait bool) bool {
+func (d *deferredFree) unused(wait bool) bool {
 	for _, u := range d.uses {
 		if !u.done() && !(wait && u.wait()) { // done is also true where another device's stream has been closed
 			return false
@@ -357,7 +357,7 @@ func (m *memory) settle(wait bool) {
 	var keep []deferredFree
 	var freed, bytes int64
 	for _, d := range waiting {
-		if !d.ready(wait) && !(wait && m.core.isClosed()) { // closing the device frees everything
+		if !d.unused(wait) && !(wait && m.core.isClosed()) { // closing the device frees everything
 			keep = append(keep, d)
 			continue
 		}

@@ -228,7 +228,7 @@ func (s *Stream) upload(ctx context.Context, dst driver.Memory, src []byte) erro
 	done, err := s.staged(ctx, int64(len(src)), func(p driver.PinnedCopier, pair *[2]*stage) error {
 		for i, off := 0, int64(0); off < int64(len(src)); i++ {
 			st := pair[i%2]
-			if err := st.ready(ctx); err != nil {
+			if err := st.waitFree(ctx); err != nil {
 				return err
 			}
 			n := int64(copy(st.data, src[off:]))
@@ -276,8 +276,8 @@ func (s *Stream) download(ctx context.Context, dst []byte, src driver.Memory) er
 	return s.drv.Download(ctx, dst, src)
 }
 
-// ready is wait, but fails if ctx is already done.
-func (st *stage) ready(ctx context.Context) error {
+// waitFree is wait, but fails if ctx is already done.
+func (st *stage) waitFree(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -286,7 +286,7 @@ func (st *stage) ready(ctx context.Context) error {
 
 // fetch queues the copy of a piece to the buffer.
 func (st *stage) fetch(ctx context.Context, s *Stream, p driver.PinnedCopier, src driver.Memory) error {
-	if err := st.ready(ctx); err != nil {
+	if err := st.waitFree(ctx); err != nil {
 		return err
 	}
 	if err := p.DownloadPinned(part(st.mem, 0, src.Size), src); err != nil {

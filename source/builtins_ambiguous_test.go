@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A call that no overload fits best is refused where it stands, with what it could mean.
+// A call for which no overload is the best match is refused at its position, with the candidates.
 func TestAmbiguousCalls(t *testing.T) {
 	for _, c := range []struct{ call, want string }{
 		{"max(i, c)", "test.cl:2:8: the call of 'max' with (int, char) is ambiguous, cast an argument; " +

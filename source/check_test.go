@@ -1,7 +1,7 @@
 package source
 
-// What is refused, and where: every case is one small program, the position of
-// its mistake marked by @ in front of the character, and a part of the message.
+// Programs that are refused, and where: every case is one small program with an @ in front of the
+// character where the mistake is, and a part of the message.
 
 import (
 	"errors"
@@ -94,7 +94,7 @@ var refused = []struct{ name, text, construct, msg string }{
 	{"int from pointer", "kernel void k(global int *o) { int a = @o; }", "initialization", "cannot become"},
 	{"two types", "kernel void k() { @int float a; }", "declaration", "not a type"},
 	{"else", "kernel void k() { @else ; }", "else", "without"},
-	{"declaration as a body", "kernel void k(int a) { if (a) @int b; }", "declaration", "without braces"},
+	{"declaration as a body", "kernel void k(int a) { if (a) @int b; }", "declaration", "needs braces"},
 }
 
 func TestRefused(t *testing.T) {
@@ -130,7 +130,7 @@ func TestFeatures(t *testing.T) {
 	assert.NoError(t, err)
 }
 
-// TestManyErrors: parsing goes on behind a mistake, and stops somewhere.
+// TestManyErrors: parsing goes on after a mistake, and stops after a limited number of them.
 func TestManyErrors(t *testing.T) {
 	_, err := Parse("kernel void a() { int x = y; }\nkernel void b() { x = ; }\nvoid c( { }\nkernel void d() { z = 1; }", Options{})
 	var list ErrorList
@@ -145,7 +145,7 @@ func TestManyErrors(t *testing.T) {
 	assert.LessOrEqual(t, len(list), token.MaxErrors)
 }
 
-// TestDeep: what nests or goes on for ever is an error, not an overflow.
+// TestDeep: endless nesting and endless chains are errors and do not overflow the stack.
 func TestDeep(t *testing.T) {
 	n := 100000
 	deep := map[string]string{

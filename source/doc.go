@@ -9,9 +9,8 @@
 //	for _, k := range unit.Kernels() { ... }
 //	cpp, err := unit.Render(source.Host)
 //
-// A [Unit] is a function of its text, definitions, included files and the features
-// of the device it is for: [Unit.Hash] is over all of them and over the front end
-// itself.
+// A [Unit] is determined by its text, its definitions, the included files and the features of
+// the device that it is for. [Unit.Hash] covers all of them and the front end itself.
 //
 // This package is a facade. The work is done in packages below internal:
 //
@@ -21,24 +20,24 @@
 //
 // # Caveats
 //
-// What cannot be rendered is an error with position and construct, never wrong
-// code: recursion, pointers to functions, variable length arrays, bit-fields,
-// images. What a target lacks is ErrUnsupported with the places: sub-groups on the
-// host; on Metal double, 64-bit atomics, goto and printf.
+// A construct that cannot be rendered is an error with its position and its name, and never
+// becomes wrong code: recursion, pointers to functions, variable length arrays, bit-fields,
+// images. A feature that a target lacks is an error that matches ErrUnsupported and has the
+// positions: sub-groups on the host; on Metal double, 64-bit atomics, goto and printf.
 //
-// No input takes the front end long: the work grows with the text and no faster, and a
-// context ends it ([ParseContext], [Unit.RenderContext]). What would not is refused with its place: one
+// The work of the front end is linear in the size of the text, and a context ends it
+// ([ParseContext], [Unit.RenderContext]). Texts beyond a limit are refused with the position: one
 // text of more than 16 MiB, 64 MiB read or written in all, 2^20 tokens after preprocessing or 2^21
-// steps on the way to them, names of more than 4096 bytes, 256 levels of nesting (of statements,
+// preprocessing steps, names of more than 4096 bytes, 256 levels of nesting (of statements,
 // parentheses, pointers, initializers), 4000 operators in one chain, 1000 levels of calls, 256
-// overloads of one function, 2^22 elements of initializers. A kernel whose barriers it would
-// take too long to look into keeps its fibers on the host.
+// overloads of one function, 2^22 elements of initializers. On the host, a kernel whose barriers
+// would take too long to analyze runs on fibers.
 //
-// One rounding per operation is kept: products and sums are not contracted, denormals
-// are kept, division is exact. That needs flags. NVRTC: --std=c++17 --fmad=false
+// Every operation rounds once: products and sums are not contracted, denormals
+// are kept, division is exact. That needs compiler flags. NVRTC: --std=c++17 --fmad=false
 // --prec-div=true --prec-sqrt=true --ftz=false. hipRTC: -std=c++17 -ffp-contract=off
 // -fwrapv -fno-strict-aliasing. Metal: fast math off in the compile options; the
-// rendering turns contraction off itself; Apple's GPUs may take denormal floats for 0 all
-// the same, as Metal allows. Overflow of signed integers is undefined on CUDA, as
+// rendering turns contraction off itself; Apple's GPUs may still treat denormal floats as 0,
+// as Metal allows. Overflow of signed integers is undefined on CUDA, as
 // it is in C; elsewhere it wraps.
 package source

@@ -1,7 +1,7 @@
 package source
 
-// FuzzParse: no input makes the front end panic, hang or eat memory, and what
-// it accepts it can render.
+// FuzzParse: no input makes the front end panic, hang or use too much memory, and every program
+// that it accepts can be rendered.
 
 import (
 	"errors"

@@ -1,6 +1,6 @@
 package source
 
-// The work on a program grows with its text and no faster, whatever the text is.
+// The work on a program grows linearly with its text, whatever the text is.
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 	"github.com/concord-compute/concord/source/internal/token"
 )
 
-// lines writes something n times.
+// lines joins the results of line(0) to line(n-1).
 func lines(n int, line func(i int) string) string {
 	var b strings.Builder
 	for i := range n {
@@ -28,7 +28,7 @@ func lines(n int, line func(i int) string) string {
 	return b.String()
 }
 
-// inKernel is a program of one kernel.
+// inKernel returns a program of one kernel with that body.
 func inKernel(body string) string {
 	return "kernel void k(global int *x, int n) { int l = get_local_id(0), g = get_global_id(0), z = get_global_size(0);\n" + body + "}\n"
 }
@@ -153,7 +153,7 @@ var hostile = map[string]func(n int) string{
 	},
 }
 
-// work counts the steps that a program takes, to read and to render for all targets.
+// work counts the steps of reading a program and rendering it for all targets.
 func work(t *testing.T, text string) int {
 	m := token.NewMeter(t.Context())
 	pp, err := preprocess.Expand(m, text, preprocess.Options{Features: Portable})
@@ -165,7 +165,7 @@ func work(t *testing.T, text string) int {
 		m := token.NewMeter(t.Context())
 		func() {
 			defer token.Settle(&err)
-			_, _ = render.CPP(m, tree, target, false) // what the target cannot do takes time too
+			_, _ = render.CPP(m, tree, target, false) // finding what a target does not support takes time, too
 		}()
 		require.NoError(t, err, target)
 		steps += m.Steps
@@ -173,8 +173,8 @@ func work(t *testing.T, text string) int {
 	return steps
 }
 
-// TestGrowth: four times the text is no more than some six times the work. What took time
-// that grows with the square took 16 times as long, and some of these programs for ever.
+// TestGrowth: four times the text takes at most about six times the work. An analysis of quadratic
+// time would take 16 times the work, and some of these programs would never end.
 func TestGrowth(t *testing.T) {
 	for name, text := range hostile {
 		t.Run(name, func(t *testing.T) {
@@ -185,7 +185,7 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
-// after is a context that is done when it was asked n times.
+// after is a context that is done after n calls of Err.
 type after struct {
 	context.Context
 	n *int
@@ -198,8 +198,8 @@ func (a after) Err() error {
 	return nil
 }
 
-// TestCancel ends reading and rendering at every place where they look at the context. The
-// unit is as good as before.
+// TestCancel ends reading and rendering at every place where they look at the context. Afterwards
+// the unit still works.
 func TestCancel(t *testing.T) {
 	text := hostile["interchanged loops"](200) + strings.ReplaceAll(hostile["differences spread by breaks"](200), "void k", "void k2")
 	u, err := Parse(text, Options{})
@@ -263,7 +263,7 @@ const (
 	mostElements  = 1 << 22
 )
 
-// TestSizeLimits: what would take too much is refused with a place.
+// TestSizeLimits: programs beyond a limit are refused with a place.
 func TestSizeLimits(t *testing.T) {
 	long := strings.Repeat("n", longestName+1)
 	for name, c := range map[string]struct{ text, want string }{
@@ -277,10 +277,10 @@ func TestSizeLimits(t *testing.T) {
 		"members without a name": {"struct s0 { int a; };\n" + lines(deepestNest+1, func(i int) string { return fmt.Sprintf("struct s%d { struct s%d; };", i+1, i) }),
 			"program.cl:258:15: members without a name are nested deeper than 256 levels"},
 		"strings":      {"constant char t[] = \"" + strings.Repeat("a", mostElements+1) + "\";", "program.cl:1:21: the initializer is too long"},
-		"cases":        {inKernel("switch (n) {\ncase 1 ... 9000: x[0] = 1; break;\ncase 20: x[0] = 2; }"), "program.cl:4:1: the case 20 is there twice"},
-		"other cases":  {inKernel("switch (n) {\ncase 20: x[0] = 2; break;\ncase 1 ... 9000: x[0] = 1; }"), "program.cl:4:1: the case 20 is there twice"},
-		"long cases":   {inKernel("switch ((ulong)n) {\ncase 1 ... 0xffffffffffffffff: x[0] = 2; break;\ncase 0x8000000000000000: x[0] = 1; }"), "is there twice"},
-		"equal ranges": {inKernel("switch (n) {\ncase -5 ... 5: x[0] = 2; break;\ncase -5 ... 5: x[0] = 1; }"), "program.cl:4:1: the case -5 is there twice"},
+		"cases":        {inKernel("switch (n) {\ncase 1 ... 9000: x[0] = 1; break;\ncase 20: x[0] = 2; }"), "program.cl:4:1: the case 20 occurs twice"},
+		"other cases":  {inKernel("switch (n) {\ncase 20: x[0] = 2; break;\ncase 1 ... 9000: x[0] = 1; }"), "program.cl:4:1: the case 20 occurs twice"},
+		"long cases":   {inKernel("switch ((ulong)n) {\ncase 1 ... 0xffffffffffffffff: x[0] = 2; break;\ncase 0x8000000000000000: x[0] = 1; }"), "occurs twice"},
+		"equal ranges": {inKernel("switch (n) {\ncase -5 ... 5: x[0] = 2; break;\ncase -5 ... 5: x[0] = 1; }"), "program.cl:4:1: the case -5 occurs twice"},
 	} {
 		_, err := Parse(c.text, Options{})
 		var list ErrorList
@@ -305,12 +305,13 @@ func TestSizeLimits(t *testing.T) {
 	}
 }
 
-// TestRangesBesideEachOther: cases that do not overlap.
+// TestRangesBesideEachOther: adjacent case ranges that do not overlap are accepted.
 func TestRangesBesideEachOther(t *testing.T) {
 	mustParse(t, inKernel("switch (n) { case -9000 ... -1: x[0] = 1; break; case 0: case 1 ... 5000: break; case 6 + 5000 ... 9000: x[0] = 2; break; case 5001: ; }"), Options{})
 }
 
-// TestPlansThatTakeTooLong: a kernel keeps its fibers when its plan would grow faster than it.
+// TestPlansThatTakeTooLong: a kernel runs on fibers if the plan that would replace them would grow
+// faster than the kernel.
 func TestPlansThatTakeTooLong(t *testing.T) {
 	for n, planned := range map[int]bool{20: true, 2000: false} {
 		text, err := mustParse(t, hostile["barriers behind a chain"](n), Options{}).Render(Host)

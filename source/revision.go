@@ -1,7 +1,7 @@
 package source
 
-// What the front end itself is: a change in how programs are read or rendered has
-// to change the key of every binary that was compiled from a rendering.
+// The revision of the front end. A change in how programs are read or rendered has
+// to change the cache key of every binary that was compiled from a rendering.
 
 import (
 	"crypto/sha256"
@@ -15,9 +15,9 @@ import (
 //go:embed *.go internal/*/*.go internal/render/prelude/*.h
 var self embed.FS
 
-// revision is a hash over the front end's own text, all rooms of it. A number that someone
-// has to remember to raise would be forgotten once, and a cache would then serve what an
-// older renderer got wrong.
+// revision is a hash over the source text of the front end, with all its internal packages. A
+// version number raised by hand would be forgotten at some point, and a cache would then serve
+// binaries that an older renderer got wrong.
 var revision = sync.OnceValue(func() string {
 	h := sha256.New()
 	err := fs.WalkDir(self, ".", func(name string, d fs.DirEntry, err error) error {

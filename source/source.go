@@ -10,7 +10,7 @@ import (
 )
 
 // Options are the inputs of Parse besides the text. The zero value parses a
-// self-contained program for a device with every feature of Portable.
+// self-contained program for a device with the features of Portable.
 type Options struct {
 	Name     string    // name of the text in positions; "program.cl" when empty
 	Defines  []Define  // in order; later ones win
@@ -36,8 +36,8 @@ type Define = preprocess.Define
 // File is one text that took part in a program, with its Name and Text.
 type File = preprocess.File
 
-// Features says what the device that a program is compiled for can do. It answers the extension
-// macros (cl_khr_fp64 ...) during preprocessing, and a program that uses what is absent is
+// Features says what the device that a program is compiled for can do. It determines the extension
+// macros (cl_khr_fp64 ...) during preprocessing, and a program that uses an absent feature is
 // refused with a position. Its fields are
 //
 //	FP64        bool // double and its built-ins (cl_khr_fp64)
@@ -47,21 +47,21 @@ type File = preprocess.File
 //	Subgroups   bool // cl_khr_subgroups and its shuffles; every item of a sub-group has to reach each call
 type Features = token.Features
 
-// Portable is the set of features that Options without any assume.
+// Portable is the set of features that Parse assumes if Options.Features is nil.
 var Portable = Features{FP64: true, Int64Atomic: true}
 
 // MetalFeatures is what every device of Metal 2.2 and newer has: half, and no double and
 // no 64-bit atomics. fma is an instruction.
 var MetalFeatures = Features{FP16: true, FastFMA: true}
 
-// fibersDefine, as a definition of the program, keeps kernels with barriers on
-// fibers: for comparing the two.
+// fibersDefine is a definition that makes kernels with barriers run on fibers on the host, so that
+// the two ways of running them can be compared.
 const fibersDefine = "CONCORD_HOST_FIBERS"
 
 // Unit is one program, preprocessed, parsed and checked, for one set of
 // definitions, includes and features. It is immutable and safe for concurrent
-// use. A Unit is compared by identity: the runtime keeps one loaded program per
-// device for each Unit.
+// use. Units are compared by pointer: the runtime keeps one loaded program per
+// device for each *Unit.
 type Unit struct {
 	name     string
 	text     string
@@ -78,16 +78,16 @@ type Kernel struct {
 	Name       string
 	Params     []Param
 	ReqdLocal  [3]int // reqd_work_group_size, or zeros
-	Barrier    bool   // it, or something it calls, synchronizes its group
-	LocalBytes int    // local memory declared in its body, as far as known
+	Barrier    bool   // the kernel, or a function that it calls, has a barrier
+	LocalBytes int    // bytes of local memory declared in its body, as far as known
 	Pos        Pos
 }
 
-// Param is one parameter of a kernel, as a caller has to know it.
+// Param describes one parameter of a kernel to its callers.
 type Param struct {
 	Name    string
 	Pointer bool   // true: a buffer (Global, Constant) or local memory (Local)
-	Space   Space  // of what it points to; Private for values
+	Space   Space  // address space that a pointer points to; Private for values
 	Kind    Kind   // element kind of a pointer, kind of a value
 	Width   int    // vector width of the element or value: 1, 2, 3, 4, 8 or 16
 	Size    int    // bytes of the element or value in memory; 0 when unknown (an incomplete struct)
@@ -128,12 +128,12 @@ const (
 )
 
 // Pos is a place in the text that the user wrote: the File as it was named to Parse or in an
-// #include, and the Line and Col (in bytes), both from 1, of the character there. What comes out
-// of a macro has the place of the macro's use. String gives "file:line:col".
+// #include, and the Line and Col (in bytes), both from 1, of the character there. Text that a
+// macro expands to has the place of the macro's use. String gives "file:line:col".
 type Pos = token.Pos
 
-// Error is one mistake in the text of a program: its place (Pos), the Construct that it is
-// about ("#include", "macro MAX", "swizzle"), for tools, and a message for people (Msg).
+// Error is one mistake in the text of a program: its place (Pos), a message (Msg), and the
+// Construct that is wrong ("#include", "macro MAX", "swizzle"), which programs can compare.
 type Error = token.Error
 
 // ErrorList is every mistake found in a program, in the order of discovery, as a slice of
@@ -152,31 +152,35 @@ const (
 	Metal  = render.Metal
 )
 
-// EntryPrefix stands before a kernel's name in CUDA, HIP and Metal renderings.
+// EntryPrefix stands before a kernel's name in CUDA, HIP and Metal renderings: the entry point of
+// the kernel NAME is cc_kernel_NAME.
 //
-// In CUDA and HIP the entry point of NAME is extern "C" __global__ cc_kernel_NAME. It takes the kernel's
-// parameters in order: a pointer to global or constant memory as a device pointer
-// of 8 bytes; a pointer to local memory as an unsigned int, the offset in bytes of
-// its memory in the launch's dynamic shared memory, which has to be a multiple of
-// 128; a value as it is, with OpenCL's size and alignment. Every dimension of the
-// grid counts groups. A global offset is not rendered: get_global_offset is 0.
-// get_work_dim is the number of dimensions up to the last with more than one item.
+// In CUDA and HIP it is an extern "C" __global__ function with the kernel's parameters in order:
+//   - a pointer to global or constant memory is a device pointer of 8 bytes;
+//   - a pointer to local memory is an unsigned int: the offset in bytes, a multiple of 128, at
+//     which the memory of this argument begins in the launch's dynamic shared memory;
+//   - a value is passed as it is, with OpenCL's size and alignment.
 //
-// In Metal it is kernel void cc_kernel_NAME. Its arguments are buffers and blocks of
-// threadgroup memory, each counted from 0 in the order of the portable parameters:
-//   - a pointer to global memory is device T *p [[buffer(i)]], one to constant memory
-//     constant T *p [[buffer(i)]] (Macs with GPUs of AMD and Intel want the offset of
-//     such a binding to be a multiple of 256, Apple's GPUs one of 4; device pointers
-//     want no more than the alignment of T);
+// The grid is given in groups (blocks). Global offsets are not supported: get_global_offset
+// returns 0. get_work_dim returns the number of dimensions up to and including the last one that
+// has more than one item.
+//
+// In Metal it is a kernel void function. Buffers and blocks of threadgroup memory are numbered
+// separately, both from 0, in the order of the kernel's parameters:
+//   - a pointer to global memory is device T *p [[buffer(i)]];
+//   - a pointer to constant memory is constant T *p [[buffer(i)]]; the offset at which such a buffer
+//     is bound has to be a multiple of 256 on Macs with AMD or Intel GPUs and of 4 on Apple's
+//     GPUs, while the alignment of T is enough for a pointer to global memory;
 //   - a value (scalar, vector, struct) is constant T &p [[buffer(i)]], with OpenCL's
-//     size and alignment; i counts pointers and values together;
-//   - a pointer to local memory is threadgroup T *p [[threadgroup(j)]], whose length is
-//     set to a multiple of 16 bytes.
+//     size and alignment;
+//   - a pointer to local memory is threadgroup T *p [[threadgroup(j)]], and the launch sets its
+//     length to a multiple of 16 bytes.
 //
-// If pointers and values together exceed the 31 buffers, the P pointers are buffers 0 to
-// P-1, and all values are the fields, in order and at their natural alignment in OpenCL,
-// of one struct in buffer P; if P+1 exceeds 31 too, rendering fails. Static local memory
-// is declared in the entry point. A launch consists of whole threadgroups;
-// get_global_offset is 0, get_work_dim as above. A required group size becomes
-// max_total_threads_per_threadgroup; that it is this very size, the launch has to see to.
+// Metal has 31 buffer indices. If a kernel has more pointers and values than that, its P pointers
+// are the buffers 0 to P-1, and buffer P holds a struct with all its values, in order and with
+// OpenCL's alignment. Rendering fails if P+1 is more than 31. Local memory that the kernel
+// declares in its body is declared in the entry point. A launch consists of whole threadgroups;
+// get_global_offset and get_work_dim are as in CUDA. A required group size
+// (reqd_work_group_size) becomes max_total_threads_per_threadgroup, which limits only the number
+// of items: the launch has to use exactly the required size.
 const EntryPrefix = render.EntryPrefix

@@ -1,6 +1,6 @@
 package source
 
-// Unit: a parsed program and what can be asked of it.
+// Unit: a parsed program, its properties and its renderings.
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 	"github.com/concord-compute/concord/source/internal/tree"
 )
 
-// Parse is ParseContext without an end.
+// Parse is ParseContext with a context that is never done.
 func Parse(text string, opt Options) (*Unit, error) {
 	return ParseContext(context.Background(), text, opt)
 }
@@ -27,9 +27,9 @@ func Parse(text string, opt Options) (*Unit, error) {
 // ErrorList: every mistake with its file, line and column, and the name of the
 // construct. The Unit owns nothing that has to be released.
 //
-// It computes in the caller's goroutine, seconds for a program of a million tokens. When ctx
-// is done it ends soon with the context's cause; a file system that an include is read from is
-// not interrupted.
+// It computes in the caller's goroutine, which takes seconds for a program of a million tokens.
+// When ctx is done it returns soon with the context's cause, but it does not interrupt the reading
+// of an included file.
 func ParseContext(ctx context.Context, text string, opt Options) (u *Unit, err error) {
 	defer token.Settle(&err)
 	if ctx.Err() != nil {
@@ -131,7 +131,7 @@ func (u *Unit) Define(name string) (value string, ok bool) {
 // Includes returns every file that #include read, in order of first use.
 func (u *Unit) Includes() []File { return slices.Clone(u.resolved) }
 
-// Features returns what the program was told that the device can do.
+// Features returns the features of a device that the program was parsed for.
 func (u *Unit) Features() Features { return *u.options.Features }
 
 // Hash identifies everything that a rendering depends on: the program, and the
@@ -180,24 +180,24 @@ func (u *Unit) computeHash() [32]byte {
 // ErrTarget says that a Target is none of the constants.
 var ErrTarget = errors.New("source: no such target")
 
-// ErrUnsupported says that a Unit is correct but a target has no way to do what
-// it asks for. The error has an ErrorList with the places.
+// ErrUnsupported says that a Unit is correct but uses features that a target does not have. The
+// error has an ErrorList with the places.
 var ErrUnsupported = errors.New("source: the target cannot do this")
 
-// Render is RenderContext without an end.
+// Render is RenderContext with a context that is never done.
 func (u *Unit) Render(t Target) (string, error) {
 	return u.RenderContext(context.Background(), t)
 }
 
 // RenderContext returns the program in the language of target t: the original text for
 // OpenCL, a complete C++17 translation unit for Host, CUDA and HIP, a program in the
-// Metal Shading Language for Metal (what an entry point takes is said at EntryPrefix). For any other
-// value the error wraps ErrTarget; where the target cannot do what the program does it wraps
-// ErrUnsupported and an ErrorList with the places; where the text would be larger than 64 MiB it
-// is an ErrorList with the place where that was reached.
+// Metal Shading Language for Metal (EntryPrefix describes the arguments of entry points). For any
+// other value of t the error wraps ErrTarget. If the program uses a feature that the target does not
+// have, the error wraps ErrUnsupported and an ErrorList with the places. If the rendering would be
+// larger than 64 MiB, the error is an ErrorList with the place where the limit was reached.
 //
-// It computes in the caller's goroutine, seconds for a program of a million tokens. When ctx is
-// done it ends soon with the context's cause. The Unit can be rendered again.
+// It computes in the caller's goroutine, which takes seconds for a program of a million tokens.
+// When ctx is done it returns soon with the context's cause. The Unit can be rendered again.
 func (u *Unit) RenderContext(ctx context.Context, t Target) (text string, err error) {
 	defer token.Settle(&err)
 	m := token.NewMeter(ctx)
@@ -223,27 +223,27 @@ func (u *Unit) RenderContext(ctx context.Context, t Target) (text string, err er
 
 // Expanded reports whether the OpenCL rendering is the preprocessed text and not the original
 // one. It is for programs with includes, which an OpenCL compiler would not find, and for those
-// with a kernel whose name is changed (see OpenCLName). The program's definitions are used
-// up in it.
+// with a kernel whose name is changed (see OpenCLName). The program's definitions are already
+// applied in it, so that the OpenCL compiler needs no -D options.
 func (u *Unit) Expanded() bool {
 	return len(u.resolved) > 0 || slices.ContainsFunc(u.kernels, func(k Kernel) bool { return render.OpenCLName(k.Name) != k.Name })
 }
 
 // OpenCLName returns the name that a kernel has in OpenCL renderings: its own, or
-// cc_kernel_NAME where NAME is a built-in function. OpenCL compilers define the names of those
-// as macros, or take the kernel for an overload, and find no kernel of that name.
+// cc_kernel_NAME where NAME is a built-in function. OpenCL compilers define the names of built-in
+// functions as macros, or treat the kernel as an overload, and then find no kernel of that name.
 func (u *Unit) OpenCLName(kernel string) string {
 	return render.OpenCLName(kernel)
 }
 
-// RenderOffsets is RenderOffsetsContext without an end.
+// RenderOffsets is RenderOffsetsContext with a context that is never done.
 func (u *Unit) RenderOffsets() (string, error) { return u.RenderOffsetsContext(context.Background()) }
 
 // RenderOffsetsContext returns OpenCL text in which every kernel takes, after its own
 // parameters, one ulong for each global and constant pointer among them: a
-// number of bytes that the kernel adds to that pointer first. It serves views
-// that begin where an OpenCL device could not make a buffer begin. Errors, the context and the
-// time it takes are as with RenderContext.
+// number of bytes that the kernel adds to that pointer first. It is needed for views of buffers
+// at offsets at which an OpenCL device cannot create a sub-buffer. Errors, the context and the
+// running time are as with RenderContext.
 func (u *Unit) RenderOffsetsContext(ctx context.Context) (text string, err error) {
 	defer token.Settle(&err)
 	m := token.NewMeter(ctx)

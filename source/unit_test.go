@@ -98,8 +98,8 @@ func TestHostLines(t *testing.T) {
 	assert.True(t, strings.HasSuffix(cpp, "CC_PROGRAM_END\n"))
 }
 
-// A kernel may have the name of a built-in function, which it does not hide; OpenCL renderings
-// give it another one, wherever it is declared and called.
+// A kernel may have the name of a built-in function and does not hide that function; OpenCL renderings
+// give the kernel another name wherever it is declared and called.
 func TestKernelNamedLikeBuiltin(t *testing.T) {
 	u, err := Parse(`#define LOW(x) clamp(x, LO, 6.0f)
 float low(float x) { return LOW(x); }
@@ -132,7 +132,7 @@ kernel void plain(global float *x) { int clamp = 1; x[clamp] = 0; }
 	assert.False(t, other.Expanded())
 }
 
-// TestRevision: every file that programs are read and rendered by is part of the revision.
+// TestRevision: every source file of the front end is part of the revision.
 func TestRevision(t *testing.T) {
 	require.NoError(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() && d.Name() == "testdata" {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sound is a small house that keeps every rule. %M stands for our module.
+// sound is a small tree of sources that follows every rule. %M stands for the module's path.
 var sound = map[string]string{
 	"source/source.go":              "// Package source parses.\npackage source\n",
 	"runtime/driver/driver.go":      "// Package driver is the contract.\npackage driver\nimport _ \"%M/source\"\n",
@@ -32,8 +32,8 @@ var sound = map[string]string{
 	"runtime/names_test.go":         "package runtime\nvar names = []string{\"cuda\"}\n",
 }
 
-// planted are violations: a file that is added to the sound house, and what has to
-// be said about it.
+// planted are violations: a file that is added to sound, and the message that the rules have to
+// report.
 var planted = []struct {
 	rule, path, text, want string
 }{
@@ -88,7 +88,7 @@ var planted = []struct {
 	{"forwarders", "csrc/rocm/", "", "csrc/rocm is not embedded"},
 }
 
-// buildHouse makes a house of sources in memory.
+// buildHouse makes a house, a tree of sources, in memory.
 func buildHouse(t *testing.T, std map[string]bool, sources ...map[string]string) *house {
 	t.Helper()
 	h := &house{std: std, forwarders: map[string]string{}, csrc: []string{"cuda", "host"}}
@@ -110,8 +110,7 @@ func buildHouse(t *testing.T, std map[string]bool, sources ...map[string]string)
 	return h
 }
 
-// TestRulesFindPlantedViolations shows that each rule fails when it should, says
-// what is wrong, and only then.
+// TestRulesFindPlantedViolations: each rule reports its violation, and reports nothing without one.
 func TestRulesFindPlantedViolations(t *testing.T) {
 	std := standardNames(t)
 	for _, r := range rules {

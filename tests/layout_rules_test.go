@@ -1,6 +1,6 @@
 package tests
 
-// The rules themselves. Each returns what breaks it, in words.
+// The rules. Each returns a list of its violations as sentences.
 
 import (
 	"fmt"
@@ -35,8 +35,7 @@ var rules = []struct {
 	{"forwarders", checkForwarders},
 }
 
-// checkFloors: a room imports only rooms below it, and nothing but tests imports
-// tests.
+// checkFloors: a room imports only rooms below it, and only tests import tests.
 func checkFloors(h *house) (bad []string) {
 	for _, f := range h.files {
 		room, may, ok := roomOf(f.dir())
@@ -61,7 +60,7 @@ func checkFloors(h *house) (bad []string) {
 	return bad
 }
 
-// checkOutside: what is not ours is imported only where its row says.
+// checkOutside: other modules are imported only by the rooms in their row of outside.
 func checkOutside(h *house) (bad []string) {
 	for _, f := range h.files {
 		if f.test() {
@@ -81,7 +80,8 @@ func checkOutside(h *house) (bad []string) {
 	return bad
 }
 
-// checkReach: importing us does not bring in more than reach says.
+// checkReach: importing a package of the module adds no other modules to a build than those that
+// reach lists.
 func checkReach(h *house) (bad []string) {
 	for _, r := range reach {
 		seen := map[string]bool{}
@@ -132,8 +132,8 @@ func checkC(h *house) (bad []string) {
 	return bad
 }
 
-// checkAlias: the standard runtime is goruntime everywhere, and ours is runtime. On
-// a name that both have, tools would pick the standard one without a word.
+// checkAlias: the standard runtime is goruntime everywhere, and ours is runtime. For a name that
+// both packages have, tools would silently choose the standard one.
 func checkAlias(h *house) (bad []string) {
 	for _, f := range h.files {
 		for _, i := range f.imports() {
@@ -152,11 +152,11 @@ func checkAlias(h *house) (bad []string) {
 // reached.
 var drivers = []string{"C", "github.com/go-gl/cl", "github.com/NVIDIA/go-nvml", module + "/internal/cgo", module + "/internal/simd", "os/exec", "plugin", "syscall", "golang.org/x/sys"}
 
-// registering is what init may call of package driver.
+// registering are the functions of package driver that init may call.
 var registering = []string{"Register", "Missing", "RegisterTelemetry", "NoTelemetry"}
 
-// checkInit: before anyone asks, a backend only registers. Whatever its init
-// functions and variables call, to any depth, reaches no driver.
+// checkInit: while a program starts, a backend only registers itself. Its init functions and
+// variables do not call a driver, directly or indirectly.
 func checkInit(h *house) (bad []string) {
 	for _, dir := range vendors {
 		funcs := map[string][]call{} // the functions of the package, by name
@@ -202,7 +202,7 @@ func checkInit(h *house) (bad []string) {
 	return bad
 }
 
-// call is something that is run, and the file it stands in.
+// call is a piece of code that is executed, and the file that it is in.
 type call struct {
 	file file
 	node ast.Node
@@ -281,20 +281,20 @@ func checkNames(h *house) (bad []string) {
 	return bad
 }
 
-// aliases are names that mean a backend, or something like one, beside those of backends.
+// aliases are other names for backends and for APIs like them.
 var aliases = []string{"hip", "webgpu", "wgpu", "vulkan"}
 
-// mayName lists the files and constants of runtime that may have a literal that is a
-// backend's name, and why.
+// mayName lists the files and constants of runtime that may contain a backend's name as a literal,
+// with the reason.
 var mayName = map[string]string{
 	"runtime/driver/names.go":  "the list of names for programs without the backend's package",
 	"runtime/driver.CPU":       "a kind of device, whatever its backend",
 	"runtime/parity.Reference": "the device that parity judges by, which is part of what parity is",
 }
 
-// checkVendors: nothing in runtime goes by the name of a backend, so that a third party's
-// has all that ours have. A literal counts if it is a name, begins with one as "cuda:0"
-// does, or offers one as the pattern "(cuda|rocm)" does.
+// checkVendors: nothing in runtime depends on the name of a backend, so that third parties'
+// backends have the same features as Concord's. A literal counts if it is a name, begins with one
+// ("cuda:0"), or is a pattern with one ("(cuda|rocm)").
 func checkVendors(h *house) (bad []string) {
 	for _, f := range h.files {
 		dir := f.dir()

@@ -1,6 +1,6 @@
-// Package tests keeps the house in order: which room may import which, who may say
-// import "C", what backends do before anyone asks them to. It reads the sources as
-// text, with every build tag and system at once.
+// Package tests checks rules for the sources of the module: which room (package or directory of
+// packages) may import which, which files may import "C", what backends may do while a program
+// starts. It reads the sources as text, with all build tags and systems at once.
 package tests
 
 import (
@@ -28,8 +28,8 @@ type floor struct {
 	may  []string
 }
 
-// floors lists the rooms from the ground up, and for each the rooms it may import.
-// Tests are free; what they import reaches no program.
+// floors lists the rooms from the bottom up, and for each the rooms that it may import. Tests may
+// import everything, since programs do not import tests.
 var floors = []floor{
 	{"source/internal/token", nil},
 	{"source/internal/preprocess", []string{"source/internal/token"}},
@@ -80,14 +80,14 @@ var floors = []floor{
 
 var (
 	backends = []string{"cpu", "cuda", "rocm", "opencl", "metal"}
-	// sensors read telemetry. They keep a backend's rules for C and init, and runtime/all
-	// may not import them: go-nvml changes how a whole program is linked.
+	// sensors are the packages that read telemetry. They follow the rules of backends for C and
+	// init, and runtime/all must not import them: go-nvml changes how a whole program is linked.
 	sensors    = []string{"cuda/nvml", "rocm/smi"}
 	vendors    = append(slices.Clone(backends), sensors...)
 	everything = []string{"*"} // every room but tests
 )
 
-// outside lists the modules that are not ours, and the rooms that may import them.
+// outside lists the other modules, and the rooms that may import them.
 var outside = []floor{
 	{"gonum.org/v1/gonum", []string{"kernels", "tests"}},
 	{"gonum.org/v1/plot", []string{"cmd", "tests"}},
@@ -104,19 +104,19 @@ var outside = []floor{
 	{"pgregory.net/rapid", []string{"tests"}},
 }
 
-// reach lists what programs get into their builds by importing a package of ours,
-// through any number of ours.
+// reach lists the modules that become part of a program's build by importing a package of this
+// module, directly or indirectly.
 var reach = []struct {
 	from    string
 	modules []string
 }{
 	{"runtime", []string{"golang.org/x/sys", "golang.org/x/sync"}},
-	{"tests/conformance", []string{"golang.org/x/sys", "golang.org/x/sync"}}, // by the tests of a backend elsewhere
+	{"tests/conformance", []string{"golang.org/x/sys", "golang.org/x/sync"}}, // imported by the tests of backends in other modules
 	{"runtime/all", []string{"golang.org/x/sys", "golang.org/x/sync", "gonum.org/v1/gonum",
 		"github.com/klauspost/cpuid/v2", "github.com/go-gl/cl"}},
 }
 
-// house is everything that the rules look at.
+// house holds the sources that the rules check.
 type house struct {
 	files      []file
 	std        map[string]bool   // exported names of the standard package runtime
@@ -131,7 +131,7 @@ type file struct {
 
 func (f file) dir() string { return path.Dir(f.path) }
 
-// test reports whether what f imports reaches no program.
+// test reports whether f is a test file, whose imports do not become part of a program.
 func (f file) test() bool { return strings.HasSuffix(f.path, "_test.go") }
 
 // spec is one import: the path, and the name given to it.
@@ -150,7 +150,7 @@ func (f file) imports() []spec {
 	return list
 }
 
-// own returns the directory of one of our packages.
+// own returns the directory of the import, if it is a package of this module.
 func (s spec) own() (dir string, ok bool) {
 	if s.path == module {
 		return ".", true
@@ -158,7 +158,7 @@ func (s spec) own() (dir string, ok bool) {
 	return strings.CutPrefix(s.path, module+"/")
 }
 
-// outside reports whether the import is neither ours nor of the standard library.
+// outside reports whether the import is neither of this module nor of the standard library.
 func (s spec) outside() bool {
 	_, own := s.own()
 	first, _, _ := strings.Cut(s.path, "/")
@@ -167,8 +167,8 @@ func (s spec) outside() bool {
 
 func within(dir, room string) bool { return dir == room || strings.HasPrefix(dir, room+"/") }
 
-// roomOf returns the row of floors for a directory: its own, or that of the room it
-// is a part of. A room that has others inside has no parts.
+// roomOf returns the row of floors for a directory: its own, or that of the room that contains it.
+// A room that contains other rooms has no further directories.
 func roomOf(dir string) (room string, may []string, ok bool) {
 	for _, f := range floors {
 		if dir == f.name {

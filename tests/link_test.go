@@ -15,11 +15,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// vendorLibrary matches what a vendor brings, as a name in a table of needed libraries.
+// vendorLibrary matches the name of a vendor's library in a table of needed libraries.
 var vendorLibrary = regexp.MustCompile(`(?i)cuda|nvrtc|nvidia|cublas|hip|roc|amd|opencl`)
 
-// TestLinkedToNoVendor demands that one binary with the backends of this build starts
-// where none of the vendors' libraries is, and says what is missing.
+// TestLinkedToNoVendor: a binary with the backends of this build starts on a machine without the
+// vendors' libraries, and reports what is missing.
 func TestLinkedToNoVendor(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "concord")
 	build := exec.CommandContext(t.Context(), "go", "build", "-tags", ownTags(t), "-o", binary, "../cmd/concord")
@@ -46,7 +46,7 @@ func TestLinkedToNoVendor(t *testing.T) {
 	out, err = devices.Output()
 	require.NoError(t, err)
 	assert.Contains(t, string(out), "cpu:0")
-	// The drivers come first: the compilers are of no use without.
+	// Only the drivers are checked, since compilers are not used without them.
 	for tag, name := range map[string]string{"cuda": "CUDA", "rocm": "HIP", "opencl": "OPENCL"} {
 		if hasTag(t, tag) {
 			assert.Contains(t, string(out), filepath.Join(nowhere, missing[name]), tag)
@@ -54,7 +54,7 @@ func TestLinkedToNoVendor(t *testing.T) {
 	}
 }
 
-// ownTags are the build tags of this test, separated by commas.
+// ownTags returns the build tags of this test, separated by commas.
 func ownTags(t *testing.T) string {
 	t.Helper()
 	info, ok := debug.ReadBuildInfo()

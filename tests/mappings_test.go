@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A process has 65530 mappings on Linux; a launch on many threads must not take them
-// from Go's allocator, which cannot live without.
+// On Linux a process may have 65530 memory mappings. A launch on many threads must not use them up,
+// because Go's allocator ends the process if it gets none.
 func TestManyThreadsLeaveMappings(t *testing.T) {
 	s, err := runtime.New(runtime.Config{CPUThreads: 48, CacheDir: "off"})
 	require.NoError(t, err)

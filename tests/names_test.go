@@ -10,8 +10,8 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// What is reserved for programs that do not import a backend is what the backend says of
-// itself, whether or not its C is in this build.
+// TestReservedNames: the reserved description of a backend, for programs that do not import it, is
+// the one that the backend itself returns, whether or not its C is in this build.
 func TestReservedNames(t *testing.T) {
 	described := map[string]driver.Description{}
 	var order []string

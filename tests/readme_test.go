@@ -1,6 +1,6 @@
 package tests
 
-// What README.md shows is what there is.
+// Tests that README.md agrees with the code.
 
 import (
 	"fmt"
@@ -25,8 +25,7 @@ func readme(t *testing.T) string {
 	return string(text)
 }
 
-// TestReadmeVariables demands that the table of environment variables is the one
-// that the program reads.
+// TestReadmeVariables: the table of environment variables lists exactly those that Concord reads.
 func TestReadmeVariables(t *testing.T) {
 	var want, got []string
 	for _, v := range config.Variables() {
@@ -65,8 +64,8 @@ func TestReadmeProgram(t *testing.T) {
 	assert.Contains(t, string(out), "cpu:0 [12 24 36] ")
 }
 
-// TestLinks demands that what the pages link to is there, and that the flags for
-// -tags opencl are the same everywhere.
+// TestLinks: the targets of the pages' links exist, and the flags for -tags opencl are the same
+// everywhere.
 func TestLinks(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#:]+)\)`)
 	for _, page := range pages(t) {

@@ -1,11 +1,11 @@
-// Every kernel, for the instruction set whose vocabulary has been defined. A set is
-// compiled in five parts, one file of the package internal/simd each, so that the compiler needs
+// All kernels, for the instruction set whose operations the including file has defined. A set is
+// compiled in five parts, one file of package internal/simd each, so that the compiler needs
 // less time on several cores and less memory: the including file defines PART_F32,
 // PART_F64, PART_I8, PART_EXPR or PART_STREAM.
 #define CAT_(a, b) a##_##b
 #define CAT(a, b) CAT_(a, b)
 
-// What the table of a set calls has the set in its name, and is not exported.
+// The functions in the table of a set have the set in their names, and are not exported.
 #define EXPORT(f) __attribute__((visibility("hidden"))) void CAT(SET, f)(const simd_word *w)
 
 #include "list.h"

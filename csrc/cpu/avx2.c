@@ -1,4 +1,4 @@
-// AVX2 with FMA and F16C. 16 registers: 6×2 of them hold results of a product.
+// AVX2 with FMA and F16C. Of its 16 registers, 6×2 hold results of a product.
 #include "simd.h"
 
 #include <immintrin.h>
@@ -78,7 +78,7 @@ IN f32_v f32_minus(f32_v a, const float *p) { return _mm256_sub_ps(a, _mm256_bro
 IN f32_v f32_div(f32_v a, f32_v b) { return _mm256_div_ps(a, b); }
 IN f64_v f64_sub(f64_v a, f64_v b) { return _mm256_sub_pd(a, b); }
 IN f64_v f64_div(f64_v a, f64_v b) { return _mm256_div_pd(a, b); }
-// past stores without reading the line into the caches; p is aligned.
+// past stores a register without reading its line into the caches; p is aligned.
 IN void f32_past(float *p, f32_v v) { _mm256_stream_ps(p, v); }
 IN void f64_past(double *p, f64_v v) { _mm256_stream_pd(p, v); }
 IN void past_end(void) { _mm_sfence(); }
@@ -89,14 +89,14 @@ IN float f32_largest(f32_v v) {
   return _mm_cvtss_f32(_mm_max_ss(x, _mm_movehdup_ps(x)));
 }
 IN f32_v f32_near(f32_v v) { return _mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
-// scale is v times 2 to the whole number n from -252 to 254, in two steps.
+// scale returns v·2^n in two steps. n is a whole number from -252 to 254.
 IN f32_v f32_scale(f32_v v, f32_v n) {
   __m256i i = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(i, 1), rest = _mm256_sub_epi32(i, half), bias = _mm256_set1_epi32(127);
   v = _mm256_mul_ps(v, _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(half, bias), 23)));
   return _mm256_mul_ps(v, _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(rest, bias), 23)));
 }
 
-// 32 differences of bytes, and their squares in sums of four.
+// Operations on 32 differences of bytes, and on sums of the squares of four of them.
 typedef __m256i i8_sums;
 enum { i8_W = 32 };
 IN i8_sums i8_zero(void) { return _mm256_setzero_si256(); }
@@ -134,8 +134,8 @@ IN void f32_to_bf16(uint16_t *p, f32_v v) {
   _mm_storeu_si128((__m128i *)p, _mm_packus_epi32(_mm256_castsi256_si128(near), _mm256_extracti128_si256(near, 1)));
 }
 
-// fold is the sums of W registers, in order. Halves of two go into one register, then
-// quarters, and so on.
+// fold returns the sums of the lanes of each of W registers, in order. It adds the halves of two
+// registers into one register, then the quarters, and so on.
 #define FOLD(NAME, V, ADD, TO, FROM)                                                               \
   IN V NAME##_lanes(V a, V b) {                                                                    \
     return ADD(FROM(_mm256_permute2f128_ps(TO(a), TO(b), 0x20)), FROM(_mm256_permute2f128_ps(TO(a), TO(b), 0x31))); \
@@ -150,7 +150,7 @@ FOLD(f32_fold, __m256, _mm256_add_ps, , )
 FOLD(i8_folded, __m256i, _mm256_add_epi32, _mm256_castsi256_ps, _mm256_castps_si256)
 #undef FOLD
 
-// Words of the depth of a product of bytes: pairs of 16-bit numbers.
+// The words of a product of bytes: pairs of 16-bit numbers.
 typedef __m256i i8pair_v;
 typedef __m256i i8pair_m;
 enum { i8pair_W = 8 };
@@ -159,15 +159,16 @@ IN i8pair_v i8pair_set(int32_t x) { return _mm256_set1_epi32(x); }
 IN i8pair_v i8pair_load(const int32_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
 IN void i8pair_store(int32_t *p, i8pair_v v) { _mm256_storeu_si256((__m256i *)p, v); }
 IN i8pair_m i8pair_first(int64_t n) { return f32_first(n); }
-IN i8pair_v i8pair_loadm(const int32_t *p, i8pair_m m) { return (void)m, i8pair_load(p); } // panels are whole
+IN i8pair_v i8pair_loadm(const int32_t *p, i8pair_m m) { return (void)m, i8pair_load(p); } // panels have whole registers
 IN i8pair_v i8pair_mul(i8pair_v a, i8pair_v b) { return _mm256_mullo_epi32(a, b); }
 IN i8pair_v i8pair_step(i8pair_v a, i8pair_v b, i8pair_v c) { return _mm256_add_epi32(c, _mm256_madd_epi16(a, b)); }
-// For squared distances: W words, numbers as they are stored as a word, a sum less the
-// squares of words, W rows of W as columns, and the product with a word of a query.
+// For squared distances: loading W words, converting stored numbers to words, subtracting the
+// squares of words from a sum, transposing W rows of W, and adding the product with a word of a
+// query.
 IN i8pair_v i8pair_l2_word(const int8_t *p) { return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p)); }
 IN i8pair_v i8pair_l2_offset(i8pair_v x) { return x; }
 IN i8pair_v i8pair_l2_less(i8pair_v s, i8pair_v x) { return _mm256_sub_epi32(s, _mm256_madd_epi16(x, x)); }
-// The sum is written out: gcc would move every one of a tile to and fro.
+// The addition is inline assembly, because gcc would copy all sums of a tile between registers.
 IN i8pair_v i8pair_l2_step(i8pair_v v, const int32_t *q, i8pair_v s) {
   __asm__("vpaddd %1, %0, %0" : "+x"(s) : "x"(_mm256_madd_epi16(v, i8pair_set(*q))));
   return s;
@@ -186,7 +187,7 @@ IN void i8pair_turn(i8pair_v *x) {
 
 #include "x86.h"
 
-// What the kernels at the speed of memory need of AVX2 beyond a product's words.
+// Operations for the kernels whose speed is limited by memory.
 
 #define LIKE_256(T, S, V)                                                                          \
   IN V T##_less(V a, V b, V x, V y) { return _mm256_blendv_##S(y, x, _mm256_cmp_##S(a, b, _CMP_LT_OQ)); } \
@@ -210,7 +211,7 @@ IN double f64_largest(f64_v v) {
 IN f32_v f32_ratio(f32_v a, f32_v b) { return _mm256_div_ps(a, b); }
 IN f64_v f64_max(f64_v a, f64_v b) { return _mm256_max_pd(a, b); }
 IN f64_v f64_near(f64_v v) { return _mm256_round_pd(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
-// scale is v times 2 to the whole number n from -2044 to 2046, in two steps.
+// scale returns v·2^n in two steps. n is a whole number from -2044 to 2046.
 IN f64_v f64_scale(f64_v v, f64_v n) {
   __m128i i = _mm256_cvtpd_epi32(n), half = _mm_srai_epi32(i, 1), rest = _mm_sub_epi32(i, half);
   __m256i bias = _mm256_set1_epi64x(1023);
@@ -218,7 +219,7 @@ IN f64_v f64_scale(f64_v v, f64_v n) {
   return _mm256_mul_pd(v, _mm256_castsi256_pd(_mm256_slli_epi64(_mm256_add_epi64(_mm256_cvtepi32_epi64(rest), bias), 52)));
 }
 
-// Numbers of other types; 32-bit ones go by way of double.
+// Conversions from and to other types; those of 32 bits are converted to double.
 IN f32_v f32_from_i8(const int8_t *p) { return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const void *)p))); }
 IN f32_v f32_from_u8(const uint8_t *p) { return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)p))); }
 IN f32_v f32_from_i16(const int16_t *p) { return _mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(_mm_loadu_si128((const void *)p))); }
@@ -231,13 +232,14 @@ IN f64_v f64_from_u32(const uint32_t *p) {
 IN f64_v f64_from_f32(const float *p) { return _mm256_cvtps_pd(_mm_loadu_ps(p)); }
 IN void f64_to_f32(float *p, f64_v v) { _mm_storeu_ps(p, _mm256_cvtpd_ps(v)); }
 IN f32_v f32_from_i32(const int32_t *p) { return _mm256_cvtepi32_ps(_mm256_loadu_si256((const void *)p)); }
-// The nearest whole number toward zero; 0 of a NaN.
+// Stores the integer part, rounded toward zero; 0 for a NaN.
 IN void f32_put32(void *p, f32_v v) {
-  __m256i x = _mm256_cvttps_epi32(v); // INT32_MIN where it does not fit
+  __m256i x = _mm256_cvttps_epi32(v); // INT32_MIN for numbers that do not fit
   x = _mm256_xor_si256(x, _mm256_castps_si256(_mm256_cmp_ps(v, _mm256_set1_ps(0x1p31f), _CMP_GE_OQ)));
   _mm256_storeu_si256(p, _mm256_and_si256(x, _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_ORD_Q))));
 }
-// The low bits of whole parts that fit: -128 to 255, -32768 to 65535, -2^31 to 2^32 - 1.
+// Stores the low bits of the integer part, which is from -128 to 255, -32768 to 65535, or -2^31 to
+// 2^32 - 1.
 IN void f32_put8(void *p, f32_v v) {
   __m256i x = _mm256_shuffle_epi8(_mm256_cvttps_epi32(v), _mm256_set1_epi64x(0x0c080400)); // the low bytes of each half
   _mm_storel_epi64(p, _mm_unpacklo_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1)));
@@ -252,7 +254,7 @@ IN void f64_put32(void *p, f64_v v) {
   __m256i x = _mm256_permutevar8x32_epi32(_mm256_castpd_si256(v), _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6));
   _mm_storeu_si128(p, _mm256_castsi256_si128(x));
 }
-// sticky cuts a double down to 13 digits, of which the last is 1 if that loses any.
+// sticky truncates a double to 13 bits of significand, and sets the last bit if that loses any.
 IN f64_v f64_sticky(f64_v v) {
   __m256i u = _mm256_castpd_si256(v), low = _mm256_set1_epi64x((1ll << 40) - 1);
   __m256i whole = _mm256_cmpeq_epi64(_mm256_and_si256(u, low), _mm256_setzero_si256());
@@ -265,7 +267,7 @@ IN void past_line(void *to, const void *from) {
   _mm256_stream_si256(to, a);
   _mm256_stream_si256((__m256i *)to + 1, b);
 }
-// past_full, past_half and past_quarter store so much of a register so.
+// past_full, past_half and past_quarter store that part of a register in the same way.
 IN void past_full(void *to, const void *from) { _mm256_stream_si256(to, _mm256_loadu_si256(from)); }
 IN void past_quarter(void *to, const void *from) {
   long long x;
@@ -284,8 +286,8 @@ IN void past_set(void *to, uint64_t bits) {
   _mm256_stream_si256((__m256i *)to + 1, v);
 }
 
-// A register is a table of HAVE_PICK floats, of which pick takes those that the low bits of
-// `at` name; shift is v·2^n, n the low bits of `at`; below is -|x|.
+// pick uses a register as a table of HAVE_PICK floats and returns those whose indices are the low
+// bits of `at`; shift returns v·2^n, where n is the low bits of `at`; below returns -|x|.
 #define HAVE_PICK 8
 IN f32_v f32_pick(const float *table, f32_v at) { return _mm256_permutevar8x32_ps(f32_load(table), _mm256_castps_si256(at)); }
 IN f32_v f32_shift(f32_v v, f32_v at) {

@@ -1,4 +1,4 @@
-// AVX-512 (F, BW, DQ, VL). 32 registers: 12×2 of them hold results of a product.
+// AVX-512 (F, BW, DQ, VL). Of its 32 registers, 12×2 hold results of a product.
 #include "simd.h"
 
 #include <immintrin.h>
@@ -61,7 +61,8 @@ IN f64_v f64_add(f64_v a, f64_v b) { return _mm512_add_pd(a, b); }
 IN double f64_sum(f64_v v) { return _mm512_reduce_add_pd(v); }
 
 IN f32_v f32_sub(f32_v a, f32_v b) { return _mm512_sub_ps(a, b); }
-// minus takes the number at p from all; as a part of the instruction it is read at no cost.
+// minus subtracts the number at p from all lanes. The instruction itself reads the number, at no
+// cost.
 IN f32_v f32_minus(f32_v a, const float *p) {
   __asm__("vsubps %2%{1to16%}, %1, %0" : "=v"(a) : "v"(a), "m"(*p));
   return a;
@@ -69,17 +70,17 @@ IN f32_v f32_minus(f32_v a, const float *p) {
 IN f32_v f32_div(f32_v a, f32_v b) { return _mm512_div_ps(a, b); }
 IN f64_v f64_sub(f64_v a, f64_v b) { return _mm512_sub_pd(a, b); }
 IN f64_v f64_div(f64_v a, f64_v b) { return _mm512_div_pd(a, b); }
-// past stores without reading the line into the caches; p is aligned.
+// past stores a register without reading its line into the caches; p is aligned.
 IN void f32_past(float *p, f32_v v) { _mm512_stream_ps(p, v); }
 IN void f64_past(double *p, f64_v v) { _mm512_stream_pd(p, v); }
 IN void past_end(void) { _mm_sfence(); }
 IN f32_v f32_max(f32_v a, f32_v b) { return _mm512_max_ps(a, b); }
 IN float f32_largest(f32_v v) { return _mm512_reduce_max_ps(v); }
 IN f32_v f32_near(f32_v v) { return _mm512_roundscale_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
-// scale is v times 2 to the whole number n, rounded once.
+// scale returns v·2^n, rounded once. n is a whole number.
 IN f32_v f32_scale(f32_v v, f32_v n) { return _mm512_scalef_ps(v, n); }
 
-// 64 differences of bytes, and their squares in sums of four.
+// Operations on 64 differences of bytes, and on sums of the squares of four of them.
 typedef __m512i i8_sums;
 enum { i8_W = 64 };
 IN i8_sums i8_zero(void) { return _mm512_setzero_si512(); }
@@ -111,8 +112,8 @@ IN void f32_to_bf16(uint16_t *p, f32_v v) {
   _mm256_storeu_si256((__m256i *)p, _mm512_cvtepi32_epi16(_mm512_srli_epi32(near, 16)));
 }
 
-// fold is the sums of W registers, in order. Halves of two go into one register, then
-// quarters, and so on.
+// fold returns the sums of the lanes of each of W registers, in order. It adds the halves of two
+// registers into one register, then the quarters, and so on.
 #define FOLD(NAME, V, ADD, TO, FROM)                                                               \
   IN V NAME##_lanes(V a, V b, V c, V d) {                                                          \
     __m512 x0 = TO(a), x1 = TO(b), y0 = TO(c), y1 = TO(d);                                         \
@@ -130,9 +131,9 @@ FOLD(f32_fold, __m512, _mm512_add_ps, , )
 FOLD(i8_folded, __m512i, _mm512_add_epi32, _mm512_castsi512_ps, _mm512_castps_si512)
 #undef FOLD
 
-// Words of the depth of a product of bytes, in 32 bits: pairs of 16-bit numbers, or,
-// where the processor has VNNI, four bytes. As the file is not compiled for VNNI, that
-// instruction is written out.
+// The words of a product of bytes, 32 bits each: pairs of 16-bit numbers, or,
+// if the processor has VNNI, four bytes. The file is not compiled for VNNI, so that
+// instruction is inline assembly.
 typedef __m512i i8pair_v;
 typedef __mmask16 i8pair_m;
 enum { i8pair_W = 16 };
@@ -141,11 +142,12 @@ IN i8pair_v i8pair_set(int32_t x) { return _mm512_set1_epi32(x); }
 IN i8pair_v i8pair_load(const int32_t *p) { return _mm512_loadu_si512(p); }
 IN void i8pair_store(int32_t *p, i8pair_v v) { _mm512_storeu_si512(p, v); }
 IN i8pair_m i8pair_first(int64_t n) { return f32_first(n); }
-IN i8pair_v i8pair_loadm(const int32_t *p, i8pair_m m) { return (void)m, i8pair_load(p); } // panels are whole
+IN i8pair_v i8pair_loadm(const int32_t *p, i8pair_m m) { return (void)m, i8pair_load(p); } // panels have whole registers
 IN i8pair_v i8pair_mul(i8pair_v a, i8pair_v b) { return _mm512_mullo_epi32(a, b); }
 IN i8pair_v i8pair_step(i8pair_v a, i8pair_v b, i8pair_v c) { return _mm512_add_epi32(c, _mm512_madd_epi16(a, b)); }
-// For squared distances: W words, numbers as they are stored as a word, a sum less the
-// squares of words, W rows of W as columns, and the product with a word of a query.
+// For squared distances: loading W words, converting stored numbers to words, subtracting the
+// squares of words from a sum, transposing W rows of W, and adding the product with a word of a
+// query.
 IN i8pair_v i8pair_l2_word(const int8_t *p) { return _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)p)); }
 IN i8pair_v i8pair_l2_offset(i8pair_v x) { return x; }
 IN i8pair_v i8pair_l2_less(i8pair_v s, i8pair_v x) { return _mm512_sub_epi32(s, _mm512_madd_epi16(x, x)); }
@@ -184,7 +186,7 @@ IN i8four_v i8four_step(i8four_v a, i8four_v b, i8four_v c) {
 IN i8four_v i8four_l2_word(const int8_t *p) { return _mm512_loadu_si512(p); }
 IN i8four_v i8four_l2_offset(i8four_v x) { return _mm512_xor_si512(x, _mm512_set1_epi8(-128)); }
 IN i8four_v i8four_l2_less(i8four_v s, i8four_v x) {
-  x = _mm512_abs_epi8(x); // up to 128, of which only the opposite is a signed byte
+  x = _mm512_abs_epi8(x); // up to 128, which as a signed byte is -128
   return i8four_step(x, _mm512_sub_epi8(_mm512_setzero_si512(), x), s);
 }
 IN i8four_v i8four_l2_step(i8four_v v, const int32_t *q, i8four_v s) {
@@ -195,7 +197,7 @@ IN i8four_v i8four_l2_step(i8four_v v, const int32_t *q, i8four_v s) {
 
 #include "x86.h"
 
-// What the kernels at the speed of memory need of AVX-512 beyond a product's words.
+// Operations for the kernels whose speed is limited by memory.
 
 #define LIKE_512(T, S, V)                                                                          \
   IN V T##_less(V a, V b, V x, V y) { return _mm512_mask_mov_##S(y, _mm512_cmp_##S##_mask(a, b, _CMP_LT_OQ), x); } \
@@ -210,7 +212,7 @@ IN i8four_v i8four_l2_step(i8four_v v, const int32_t *q, i8four_v s) {
 LIKE_512(f32, ps, f32_v)
 LIKE_512(f64, pd, f64_v)
 #undef LIKE_512
-// read is a load of what comes from memory in a stream: by halves, which is faster there.
+// read loads a register from memory that is read in order: in two halves, which is faster then.
 IN f32_v f32_read(const float *p) {
   return _mm512_insertf32x8(_mm512_castps256_ps512(_mm256_loadu_ps(p)), _mm256_loadu_ps(p + 8), 1);
 }
@@ -218,7 +220,8 @@ IN f64_v f64_read(const double *p) {
   return _mm512_insertf64x4(_mm512_castpd256_pd512(_mm256_loadu_pd(p)), _mm256_loadu_pd(p + 4), 1);
 }
 IN double f64_largest(f64_v v) { return _mm512_reduce_max_pd(v); }
-// a/b, of sizes from 1 to 2^100 for b and up to b for a: a guess and a step of Newton's.
+// ratio returns a/b for |b| from 1 to 2^100 and |a| up to |b|: an estimate and a step of Newton's
+// method.
 IN f32_v f32_ratio(f32_v a, f32_v b) {
   f32_v y = _mm512_rcp14_ps(b), q = _mm512_mul_ps(a, y);
   return _mm512_fmadd_ps(_mm512_fnmadd_ps(q, b, a), y, q);
@@ -227,7 +230,7 @@ IN f64_v f64_max(f64_v a, f64_v b) { return _mm512_max_pd(a, b); }
 IN f64_v f64_near(f64_v v) { return _mm512_roundscale_pd(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 IN f64_v f64_scale(f64_v v, f64_v n) { return _mm512_scalef_pd(v, n); }
 
-// Numbers of other types; 32-bit ones go by way of double.
+// Conversions from and to other types; those of 32 bits are converted to double.
 IN f32_v f32_from_i8(const int8_t *p) { return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const void *)p))); }
 IN f32_v f32_from_u8(const uint8_t *p) { return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128((const void *)p))); }
 IN f32_v f32_from_i16(const int16_t *p) { return _mm512_cvtepi32_ps(_mm512_cvtepi16_epi32(_mm256_loadu_si256((const void *)p))); }
@@ -237,17 +240,18 @@ IN f64_v f64_from_u32(const uint32_t *p) { return _mm512_cvtepu32_pd(_mm256_load
 IN f64_v f64_from_f32(const float *p) { return _mm512_cvtps_pd(_mm256_loadu_ps(p)); }
 IN void f64_to_f32(float *p, f64_v v) { _mm256_storeu_ps(p, _mm512_cvtpd_ps(v)); }
 IN f32_v f32_from_i32(const int32_t *p) { return _mm512_cvtepi32_ps(_mm512_loadu_si512(p)); }
-// The nearest whole number toward zero; 0 of a NaN.
+// Stores the integer part, rounded toward zero; 0 for a NaN.
 IN void f32_put32(void *p, f32_v v) {
   __m512i x = _mm512_maskz_cvttps_epi32(_mm512_cmp_ps_mask(v, v, _CMP_ORD_Q), v);
   __mmask16 above = _mm512_cmp_ps_mask(v, _mm512_set1_ps(0x1p31f), _CMP_GE_OQ);
   _mm512_storeu_si512(p, _mm512_mask_set1_epi32(x, above, INT32_MAX));
 }
-// The low bits of whole parts that fit: -128 to 255, -32768 to 65535, -2^31 to 2^32 - 1.
+// Stores the low bits of the integer part, which is from -128 to 255, -32768 to 65535, or -2^31 to
+// 2^32 - 1.
 IN void f32_put8(void *p, f32_v v) { _mm_storeu_si128(p, _mm512_cvtepi32_epi8(_mm512_cvttps_epi32(v))); }
 IN void f32_put16(void *p, f32_v v) { _mm256_storeu_si256(p, _mm512_cvtepi32_epi16(_mm512_cvttps_epi32(v))); }
 IN void f64_put32(void *p, f64_v v) { _mm256_storeu_si256(p, _mm512_cvtepi64_epi32(_mm512_cvttpd_epi64(v))); }
-// sticky cuts a double down to 13 digits, of which the last is 1 if that loses any.
+// sticky truncates a double to 13 bits of significand, and sets the last bit if that loses any.
 IN f64_v f64_sticky(f64_v v) {
   __m512i u = _mm512_castpd_si512(v), low = _mm512_set1_epi64((1ll << 40) - 1);
   __mmask8 lost = _mm512_test_epi64_mask(u, low);
@@ -256,15 +260,15 @@ IN f64_v f64_sticky(f64_v v) {
 }
 // past_line stores 64 bytes without reading the line into the caches; to is aligned.
 IN void past_line(void *to, const void *from) { _mm512_stream_si512(to, _mm512_loadu_si512(from)); }
-// past_full, past_half and past_quarter store so much of a register so.
+// past_full, past_half and past_quarter store that part of a register in the same way.
 IN void past_full(void *to, const void *from) { _mm512_stream_si512(to, _mm512_loadu_si512(from)); }
 IN void past_quarter(void *to, const void *from) { _mm_stream_si128(to, _mm_loadu_si128(from)); }
 IN void past_half(void *to, const void *from) { _mm256_stream_si256(to, _mm256_loadu_si256(from)); }
 IN void line_set(void *to, uint64_t bits) { _mm512_storeu_si512(to, _mm512_set1_epi64((int64_t)bits)); }
 IN void past_set(void *to, uint64_t bits) { _mm512_stream_si512(to, _mm512_set1_epi64((int64_t)bits)); }
 
-// A register is a table of HAVE_PICK floats, of which pick takes those that the low bits of
-// `at` name; shift is v·2^n, n the low bits of `at`; below is -|x|.
+// pick uses a register as a table of HAVE_PICK floats and returns those whose indices are the low
+// bits of `at`; shift returns v·2^n, where n is the low bits of `at`; below returns -|x|.
 #define HAVE_PICK 16
 IN f32_v f32_pick(const float *table, f32_v at) { return _mm512_permutexvar_ps(_mm512_castps_si512(at), _mm512_loadu_ps(table)); }
 IN f32_v f32_shift(f32_v v, f32_v at) {
@@ -272,7 +276,7 @@ IN f32_v f32_shift(f32_v v, f32_v at) {
 }
 IN f32_v f32_below(f32_v x) { return _mm512_or_ps(x, f32_set(-0.0f)); }
 
-// Rows and registers of results; columns of a product of rows with rows.
+// Rows and registers of results in a tile; columns in a tile of dot products.
 #define GEMM_ROWS 12
 #define GEMM_REGS 24
 #define DOT_COLS 4

@@ -1,6 +1,6 @@
-// Arithmetic of two operands that are broadcast to one shape.
+// Elementwise arithmetic of two operands that are broadcast to one shape.
 
-// The number at p, as arith takes it.
+// Returns the number at p in the form in which arith takes it.
 IN simd_word broadcast_number(int64_t type, const void *p) {
   simd_word x = {0};
   switch (type) {
@@ -16,21 +16,21 @@ IN simd_word broadcast_number(int64_t type, const void *p) {
   case TYPE_BF16:
     x.f = bf16_get(p);
     break;
-  default: // the bits above its size do not matter
+  default: // bits above the size of the type are ignored
     memcpy(&x.i, p, (size_t)type_size[type]);
   }
   return x;
 }
 
-// n elements from p on, step apart, side by side.
+// Copies n elements that are step apart, from p on, to consecutive memory.
 static void broadcast_gather(const char *p, int64_t step, int64_t size, int64_t n, char *to) {
   for (int64_t i = 0; i < n; i++, p += step * size, to += size)
     memcpy(to, p, (size_t)size);
 }
 
-// Words from 1 on: what, first row and how many, out, a, b, three sizes (the second and
+// Words from 1 on: operation, first row, number of rows, out, a, b, three sizes (the second and
 // third dimension of rows and the length of a row), four strides of a, four of b, 1 if the
-// result is larger than the caches. Rows are those of the last dimension.
+// result is larger than the caches. Rows are along the last dimension.
 EXPORT(broadcast) {
   enum { GATHERED = 1024 };
   int64_t type = w[0].i, size = type_size[type], d1 = w[7].i, d2 = w[8].i, n = w[9].i;
@@ -56,7 +56,7 @@ EXPORT(broadcast) {
         }
       }
       one[2].i = m;
-      if (!one[4].p && !one[5].p) { // both stay: one of them has to be memory
+      if (!one[4].p && !one[5].p) { // both operands are one number: one of them has to be in memory
         const char *p = w[5].p;
         p += (row / d2 / d1 * w[10].i + row / d2 % d1 * w[11].i + row % d2 * w[12].i) * size;
         m = m < GATHERED ? m : GATHERED;

@@ -1,6 +1,6 @@
-// Conversions between the types, all but 64-bit integers, by way of float or double: a
-// piece is read into whichever holds it exactly, and rounded once when it is written.
-// Types of up to 16 bits and float go through float.
+// Conversions between all types except 64-bit integers. A piece of elements is converted to float
+// or double, whichever represents the type exactly, and rounded once when it is written. float
+// and types of up to 16 bits are converted to float.
 enum { CAST_PIECE = 512 };
 
 #define READ(NAME, S, E, W, A)                                                                     \
@@ -57,7 +57,8 @@ WRITE(i32, int32_t, f32, f32_put32(at, v), full)
 WRITE(f32, float, f64, f64_to_f32(at, v), half)
 WRITE(i32, int32_t, f64, f64_put32(at, CLAMP(f64, v, -0x1p31, 0x1p31 - 1)), half)
 WRITE(u32, uint32_t, f64, f64_put32(at, CLAMP(f64, v, 0, 0x1p32 - 1)), half)
-// Of numbers that become half or bfloat16 a float keeps what their rounding needs.
+// For a result of half or bfloat16, doubles are rounded to floats that keep the information for the
+// final rounding.
 WRITE(sticky, float, f64, f64_to_f32(at, f64_sticky(v)), half)
 #undef WRITE
 #undef CLAMP
@@ -72,7 +73,7 @@ static void cast_f32_to_f64(const void *from, int64_t n, void *to, int past) {
     q[i] = p[i];
 }
 
-// Doubles to shorter integers: whole numbers of 32 bits are cut off to the ends.
+// Doubles to shorter integers: converted to 32-bit integers, which are clamped to the range.
 #define SHORTEN(NAME, E, LO, HI)                                                                   \
   static void cast_f64_to_##NAME(const void *from, int64_t n, void *to, int past) {                \
     int32_t x[CAST_PIECE];                                                                         \
@@ -114,8 +115,8 @@ static void cast_i32_to_f32(const void *from, int64_t n, void *to, int past) {
     q[i] = (float)p[i];
 }
 
-// Words from 1 on: from, to (types), n, in, out, 1 if it is larger than the caches. The
-// types are none of the 64-bit integers.
+// Words from 1 on: types from and to, n, in, out, 1 if out is larger than the caches. Neither
+// type is a 64-bit integer.
 static void cast_part(const simd_word *w, int64_t lo, int64_t n, void *to, int past) {
   typedef void read_func(const void *, int64_t, void *);
   typedef void func(const void *, int64_t, void *, int);
@@ -146,7 +147,7 @@ static void cast_part(const simd_word *w, int64_t lo, int64_t n, void *to, int p
     }
     if (write[wide][w[2].i])
       write[wide][w[2].i](in, m, out, past);
-    else if (past) // what it is already
+    else if (past) // no conversion is needed
       past_copy(out, in, m * (wide ? 8 : 4));
     else
       memcpy(out, in, (size_t)(m * (wide ? 8 : 4)));

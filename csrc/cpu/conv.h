@@ -1,33 +1,34 @@
-// Convolution as a product of filters with planes of the input. In a plane the pixels
-// that one place of the filter meets lie as the output does: those of neighbours are
-// neighbours, beside the image there are zeros, and one row follows the other. So the
-// kernels of gemm's shape read rows of the right operand there, wherever they begin.
-// Places of the filter that are a whole number of outputs apart share a plane.
+// Convolution as products of filters with planes. A plane is a copy of one channel of the input for
+// one element of the filter. It is laid out as the output: each pixel is at the position of the
+// output element for which it is multiplied by that filter element, with zeros for the padding,
+// and rows follow each other. So the kernels of gemm can read it as rows of their right
+// operand. Elements of the filter whose distance is a multiple of the stride share a plane.
 #ifndef CONCORD_CONV_H
 #define CONCORD_CONV_H
 
-// What a call is about, as its words have it; down, then along the rows.
+// The arguments of a call, in the order of its words. First the axis down the columns, then the one
+// along the rows.
 typedef struct {
   int64_t size, stride, pad, dilation; // of the image, and of the filter on it
-  int64_t planes, wrap;                // of a channel; plane q begins at q·dilation % wrap
+  int64_t planes, wrap;                // planes of a channel; plane q begins at q·dilation % wrap
 } conv_axis;
 
 typedef struct {
   conv_axis down, along;
   int64_t channels, groups, filters;     // channels and filters of a group
-  int64_t places;                        // of a filter
+  int64_t places;                        // elements of a filter in one channel
   int64_t out_rows, out_cols;            // of the output
-  int64_t images, batch;                 // and of a task, which has all rows if it has several, side by side
+  int64_t images, batch;                 // images of the output and of a task; a task of several images has all their rows
   int64_t rows, some, deep;              // of a task: rows of the output, filters, channels at a time
   int64_t lines, pitch, plane;           // rows of a plane, elements of a row and of a plane
-  int64_t sums;                          // elements of a filter's sums; 0: they are the output
-  int64_t packed;                        // 1: filters are panels of GEMM_ROWS
+  int64_t sums;                          // elements of a filter's sums; 0 if the output itself has them
+  int64_t packed;                        // 1 if filters are packed into panels of GEMM_ROWS
   const void *x, *weights, *bias;        // bias may be NULL
-  const int64_t *steps;                  // from place to place of the filter, channel after channel
-  void *y, *room;                        // room for planes and sums, and a register behind each
+  const int64_t *steps;                  // distances from each filter element to the next, channel after channel
+  void *y, *room;                        // room has memory for planes and sums, with a register after each
 } conv_shape;
 
-// Where a task computes: group, first image, row and filter, and how many.
+// The part of the output of a task: the group; first image, row and filter, and the number of each.
 typedef struct {
   int64_t group, image, images, row, rows, filter, filters;
 } conv_task;
@@ -43,10 +44,12 @@ IN conv_task conv_task_of(const conv_shape *s, int64_t task) {
   return t;
 }
 
-// Plane q begins at this row or column of the image, for row or column i of the output.
+// Returns the row or column of the image at which plane q begins, for row or column i of the
+// output.
 IN int64_t conv_first(const conv_axis *a, int64_t q, int64_t i) { return q * a->dilation % a->wrap + i * a->stride - a->pad; }
 
-// Of n elements from place first on, stride apart, those before the image, or before its end.
+// Returns how many of n elements, stride apart from first on, lie before place: the beginning or
+// the end of the image.
 IN int64_t conv_before(int64_t place, int64_t first, int64_t stride, int64_t n) {
   int64_t count = first < place ? (place - first - 1) / stride + 1 : 0;
   return count < n ? count : n;
@@ -57,7 +60,7 @@ IN int64_t conv_before(int64_t place, int64_t first, int64_t stride, int64_t n) 
 #define V CAT(T, v)
 #define W CAT(T, W)
 
-// The planes end where registers may still be read: nothing is masked on the right.
+// The planes are followed by memory that may be read, so the right operand needs no mask.
 #undef RIGHT_LAST
 #define RIGHT_LAST(v) RIGHT(v)
 #undef LDB
@@ -76,13 +79,13 @@ IN int64_t conv_before(int64_t place, int64_t first, int64_t stride, int64_t n) 
 #undef NEXT
 #define NEXT b += ldb;
 
-// A register may be written behind what conv_zero and conv_line are asked for.
+// conv_zero and conv_line may write one register more than requested.
 IN void CAT(T, conv_zero)(int64_t n, E *to) {
   for (int64_t i = 0; i < n; i += W)
     CAT(T, store)(to + i, CAT(T, zero)());
 }
 
-// gcc turns every other element in registers only here.
+// gcc vectorizes the selection of every other element only if it is written in this form.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC push_options
 #pragma GCC optimize("O3")
@@ -105,7 +108,7 @@ static void CAT(T, conv_line)(const E *restrict from, int64_t stride, int64_t n,
 #pragma GCC pop_options
 #endif
 
-// n elements to where nothing else may be written; whole registers are read.
+// Copies n elements and writes no more than these, but reads whole registers.
 IN void CAT(T, conv_out)(const E *from, int64_t n, E *to) {
   int64_t i = 0;
   for (; i + W <= n; i += W)
@@ -114,7 +117,7 @@ IN void CAT(T, conv_out)(const E *from, int64_t n, E *to) {
     CAT(T, storem)(to + i, CAT(T, first)(n - i), CAT(T, load)(from + i));
 }
 
-// One plane: lines rows of the image from (row, col) on.
+// Makes one plane of lines rows of the image from (row, col) on.
 static void CAT(T, conv_plane)(const conv_shape *s, const E *image, int64_t lines, int64_t row, int64_t col, E *to) {
   int64_t a = conv_before(0, col, s->along.stride, s->pitch), b = conv_before(s->along.size, col, s->along.stride, s->pitch);
   for (int64_t i = 0; i < lines; i++, row += s->down.stride, to += s->pitch) {
@@ -133,9 +136,9 @@ static void CAT(T, conv_plane)(const conv_shape *s, const E *image, int64_t line
   }
 }
 
-// All planes of some channels, those of several images one behind the other. The image of
-// the next channel is a jump away that the processor does not foresee. A stride may be far
-// longer than the image.
+// Makes all planes of channels c0 to c1; the planes of several images follow each other. The image
+// of the next channel is prefetched, because the processor does not predict the jump to it. A
+// stride may be far larger than the image.
 static void CAT(T, conv_planes)(const conv_shape *s, const conv_task *t, int64_t c0, int64_t c1) {
   int64_t size = s->down.size * s->along.size, next = s->groups * s->channels * size;
   int64_t span = s->lines * s->pitch, lines = s->lines - s->rows + t->rows;
@@ -155,7 +158,7 @@ static void CAT(T, conv_planes)(const conv_shape *s, const conv_task *t, int64_t
     }
 }
 
-// Results begin as the bias, where there is one.
+// Initializes the results with the bias.
 static void CAT(T, conv_bias)(const E *bias, int64_t m, int64_t n, E *c, int64_t ldc) {
   for (int64_t i = 0; i < m; i++)
     for (int64_t j = 0; j < n; j += W)
@@ -163,7 +166,7 @@ static void CAT(T, conv_bias)(const E *bias, int64_t m, int64_t n, E *c, int64_t
                   CAT(T, first)(n - j < W ? n - j : W), 0);
 }
 
-// m filters, rs and cs apart, with channels c0 to c1 of n elements of the planes.
+// Multiplies m filters, with strides rs and cs, with channels c0 to c1 of n elements of the planes.
 static void CAT(T, conv_rows)(const conv_shape *s, int64_t k, const E *left, int64_t rs, int64_t cs, const E *bias,
                               int64_t m, int64_t n, E *c, int64_t ldc, int more) {
   const E *planes = s->room;
@@ -180,10 +183,10 @@ static void CAT(T, conv_rows)(const conv_shape *s, int64_t k, const E *left, int
   }
 }
 
-// Sums of a task to the output, where they are not computed in it.
+// Copies the sums of a task to the output, if they were not computed there.
 static void CAT(T, conv_place)(const conv_shape *s, const conv_task *t, const E *c, E *y) {
   int64_t outs = s->out_rows * s->out_cols, cols = s->out_cols, rows = t->rows;
-  if (s->pitch == cols) // all rows are one
+  if (s->pitch == cols) // all rows are contiguous
     cols *= rows, rows = 1;
   for (int64_t n = 0; n < t->images; n++, y += s->groups * s->filters * outs)
     for (int64_t i = 0; i < t->filters; i++)
@@ -218,7 +221,7 @@ static void CAT(T, conv_part)(const conv_shape *s, const conv_task *t) {
     CAT(T, conv_place)(s, t, c, y);
 }
 
-// Words: conv_shape, then tasks from, to.
+// Words: those of conv_shape, then the first task and the one after the last.
 EXPORT(CAT(T, conv)) {
   conv_shape s;
   __builtin_memcpy(&s, w, sizeof s);

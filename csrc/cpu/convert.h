@@ -1,6 +1,7 @@
-// half and bfloat16 to float and back, rounded to nearest even: rows of a matrix.
+// Conversion of the rows of a matrix from half and bfloat16 to float and back, rounded to nearest
+// even.
 
-// Words: type (0 half, 1 bfloat16), rows, cols, from, ld of from, to, ld of to.
+// Converts to float. Words: type (0 half, 1 bfloat16), rows, cols, from, ld of from, to, ld of to.
 EXPORT(convert_widen) {
   int64_t bf16 = w[0].i, rows = w[1].i, cols = w[2].i, ld_from = w[4].i, ld_to = w[6].i;
   const uint16_t *from = w[3].p;
@@ -18,7 +19,7 @@ EXPORT(convert_widen) {
   }
 }
 
-// The first n floats from + beta·to; with beta 0, to is not read.
+// Returns the first n floats of from + beta·to; with beta 0, to is not read.
 IN f32_v convert_sum(int64_t bf16, int64_t n, const float *from, const uint16_t *to, float beta) {
   f32_v x = f32_loadm(from, f32_first(n)), y;
   if (beta == 0)
@@ -30,9 +31,9 @@ IN f32_v convert_sum(int64_t bf16, int64_t n, const float *from, const uint16_t 
   return f32_fma(f32_set(beta), y, x);
 }
 
-// Words: type, rows, cols, from, ld of from, to, ld of to, beta, and what comes after a
-// product in float: the bias, the function. What is written is from + beta·to, or what
-// becomes of it: then from is overwritten.
+// Rounds f(from + beta·to + bias) and writes it to to. Words: type, rows, cols, from, ld of from,
+// to, ld of to, beta, the bias, the number of f. With f 0 there is no bias and no function;
+// otherwise from is overwritten.
 EXPORT(convert_narrow) {
   int64_t bf16 = w[0].i, rows = w[1].i, cols = w[2].i, ld_from = w[4].i, ld_to = w[6].i;
   float *from = w[3].p, beta = (float)w[7].f;
@@ -63,8 +64,8 @@ EXPORT(convert_narrow) {
   }
 }
 
-// The rate of this thread's multiply-adds: word 0 times 100 of them per register of
-// ten. Word 1 is where the result goes, so that there is one.
+// Measures the rate of multiply-adds of this thread: it does word 0 times 100 of them in each of
+// ten registers. It stores the result at word 1, so that the compiler does not remove the loop.
 EXPORT(f32_fma_peak) {
   f32_v a = f32_set(1.0f), b = f32_set(0.999f);
   f32_v c0 = f32_set(0), c1 = f32_set(1), c2 = f32_set(2), c3 = f32_set(3), c4 = f32_set(4);

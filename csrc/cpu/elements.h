@@ -1,5 +1,5 @@
-// Arithmetic by element and the activations, for elements stored as S and computed
-// with as A.
+// Elementwise arithmetic and the activations, for elements that are stored as S and computed
+// as A.
 #define V CAT(A, v)
 #define W CAT(A, W)
 #define LOAD CAT(S, load)
@@ -8,7 +8,7 @@
 #define STOREN CAT(S, storen)
 #define SEND CAT(S, send)
 
-// out[i] = EXPR of x and y, which are registers of a and b.
+// out[i] = EXPR, in which x and y are registers of a and b.
 #define EACH(GET_X, GET_Y, EXPR)                                                                   \
   for (; i + W <= n; i += W) {                                                                     \
     V x = GET_X(a), y = GET_Y(b);                                                                  \
@@ -18,7 +18,7 @@
 #define LEFT_NUMBER(p) left
 #define RIGHT_NUMBER(p) right
 
-// out = a OP b; in place of a or b that is 0, the number.
+// out = a OP b. An operand whose pointer is 0 is a number.
 #define LOOP(NAME)                                                                                 \
   static void CAT(S, loop_##NAME)(int64_t n, E *out, const E *a, const E *b, V left, V right, int past) { \
     int64_t i = 0;                                                                                 \
@@ -57,8 +57,8 @@ static void CAT(S, loop_axpy)(int64_t n, E *y, const E *x, V by) {
   }
 }
 
-// Words of arith from 1 on: what, n, out, a or 0, b or 0, the number in place of a, of
-// b, 1 if the result is larger than the caches.
+// Words of arith from 1 on: operation, n, out, a or 0, b or 0, the number in place of a, the one in
+// place of b, 1 if the result is larger than the caches.
 static void CAT(S, arith_part)(const simd_word *w, int64_t lo, int64_t n, void *to, int past) {
   const E *a = w[4].p, *b = w[5].p;
   V left = CAT(A, set)((F)w[6].f), right = CAT(A, set)((F)w[7].f);
@@ -102,7 +102,7 @@ ACTIVATION(gelu_tanh)
 ACTIVATION(tanh_act)
 #undef ACTIVATION
 
-// gelu, of several registers at once.
+// gelu of several registers at a time.
 static void CAT(S, each_gelu)(const simd_word *w, int64_t lo, int64_t n, void *to, int past) {
   enum { ONCE = CAT(A, GELUS) };
   const E *x = (const E *)w[3].p + lo;
@@ -122,7 +122,7 @@ static void CAT(S, each_gelu)(const simd_word *w, int64_t lo, int64_t n, void *t
     STOREN(y + i, n - i, CAT(A, gelu)(LOADN(x + i, n - i)));
 }
 
-// Words from 1 on: which, n, in, out, 1 if it is larger than the caches.
+// Words from 1 on: activation, n, in, out, 1 if out is larger than the caches.
 static void CAT(S, activation)(const simd_word *w) {
   static part_func *const which[] = {
       CAT(S, each_relu), CAT(S, each_sigmoid), CAT(S, each_swish), CAT(S, each_gelu_tanh), CAT(S, each_tanh_act), CAT(S, each_gelu),

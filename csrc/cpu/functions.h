@@ -1,7 +1,7 @@
-// e^x and the activations made of it, of whole registers.
+// e^x and the activations that use it, for whole registers.
 #include <math.h>
 
-// e^x for x from -110 to 100 and NaN, within 2 units in the last place: x = n·ln 2 + r with
+// e^x for x from -110 to 100, and for NaN, within 2 units in the last place: x = n·ln 2 + r with
 // ln 2 in two parts, and a polynomial for e^r whose relative error is below 2^-27.9.
 IN f32_v f32_exp_within(f32_v x) {
   f32_v n = f32_near(f32_mul(x, f32_set(0x1.715476p+0f)));
@@ -30,8 +30,8 @@ IN f64_v f64_exp_within(f64_v x) { // from -760 to 720
   return f64_scale(p, n);
 }
 
-// e^x of everything: 0 below LEAST, ∞ above MOST; a NaN stays one, as x86 takes the second
-// of two where one is. And of what is 0 at most.
+// e^x for all x: 0 below LEAST, ∞ above MOST. A NaN stays NaN, since the minimum and maximum of x86
+// return their second argument if one is NaN. exp_down is for x that are not positive.
 #define EXP(A, LEAST, MOST)                                                                        \
   IN A##_v A##_exp_down(A##_v x) { return A##_exp_within(A##_max(A##_set(LEAST), x)); }            \
   IN A##_v A##_exp(A##_v x) { return A##_exp_within(A##_min(A##_set(MOST), A##_max(A##_set(LEAST), x))); }
@@ -58,7 +58,7 @@ ACTIVATIONS(f64, double)
 // near 0, where n is 0, nothing cancels. e^r - 1 is r + r²·q.
 IN f32_v f32_tanh_act(f32_v x) {
   f32_v y = f32_add(x, x);
-  y = f32_min(f32_set(20.0f), f32_max(f32_set(-20.0f), y)); // ±1 from there on
+  y = f32_min(f32_set(20.0f), f32_max(f32_set(-20.0f), y)); // the result is ±1 beyond
   f32_v n = f32_near(f32_mul(y, f32_set(0x1.715476p+0f)));
   f32_v r = f32_fma(n, f32_set(-0x1.62e400p-1f), y);
   r = f32_fma(n, f32_set(-0x1.7f7d1cp-20f), r);
@@ -72,7 +72,7 @@ IN f32_v f32_tanh_act(f32_v x) {
   return f32_ratio(m, f32_add(m, f32_set(2.0f)));
 }
 
-// Of doubles the C library computes these, one by one.
+// For doubles the C library computes these functions, element by element.
 #define EACH(NAME, EXPRESSION)                                                                     \
   IN f64_v f64_##NAME(f64_v v) {                                                                   \
     double x[f64_W];                                                                               \

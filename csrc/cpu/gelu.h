@@ -1,14 +1,15 @@
-// x·Φ(x), where Φ is the normal distribution's: by a table where a processor reads one from a
-// register, else as a quotient.
+// gelu(x) = x·Φ(x), where Φ is the distribution function of the normal distribution: by a table if
+// the instruction set can read one from a register, otherwise by a quotient.
 
-// gcc keeps arrays of registers in registers only where it unrolls the loops.
+// gcc keeps arrays of vectors in registers only if it unrolls the loops over them.
 #if defined(__clang__)
 #define TOGETHER(n) for (int k = 0; k < n; k++)
 #else
 #define TOGETHER(n) _Pragma("GCC unroll 4") for (int k = 0; k < n; k++)
 #endif
 
-// f32_GELUS are computed at once where each would wait for itself.
+// f32_GELUS registers are computed together, because the steps of a single one depend on each
+// other.
 #ifdef HAVE_PICK
 #if HAVE_PICK == 16
 enum { f32_GELUS = 3, GELU_TERMS = 5 };
@@ -54,14 +55,15 @@ static const float gelu_table[7][8] = {
 };
 #endif
 
-// With m = -|x| it is m·Φ(m), plus x where that is positive. Near m lies c, a multiple of
-// GELU_STEP, and Φ(m) = Φ(c)·2^(d·Q(d)), d = m - c. The table has Φ(c)·2^40, which is not
-// denormal, and then Q, whose error moves Φ(m) by less than 2^-25 of it; the polynomial for
-// 2^r errs by 2^-23.1. It is within 3 units in the last place above -1, and within 16 below.
+// With m = -|x|, gelu(x) is m·Φ(m), plus x if x is positive. c is the multiple of GELU_STEP that is
+// nearest to m, and Φ(m) = Φ(c)·2^(d·Q(d)) with d = m - c. The table has Φ(c)·2^40, which is not
+// denormal, and the coefficients of Q, whose relative error in Φ(m) is less than 2^-25; that of the
+// polynomial for 2^r is 2^-23.1. The result is within 3 units in the last place for x above -1, and
+// within 16 below.
 IN void f32_gelus(f32_v *x, int n) {
   f32_v m[f32_GELUS], at[f32_GELUS], d[f32_GELUS], q[f32_GELUS], e[f32_GELUS], p[f32_GELUS];
-  f32_v whole = f32_set(0x1.8p23f), whole_step = f32_set(GELU_STEP * 0x1.8p23f); // of which the last digit is 1 or a step
-  TOGETHER(n) m[k] = f32_max(f32_set(-14.45f), f32_below(x[k])); // where m·Φ(m) is 0
+  f32_v whole = f32_set(0x1.8p23f), whole_step = f32_set(GELU_STEP * 0x1.8p23f); // so large that the last bit of a sum has the value 1, or GELU_STEP
+  TOGETHER(n) m[k] = f32_max(f32_set(-14.45f), f32_below(x[k])); // below, m·Φ(m) is 0
   TOGETHER(n) at[k] = f32_sub(whole_step, m[k]);
   TOGETHER(n) d[k] = f32_sub(at[k], whole_step);
   TOGETHER(n) d[k] = f32_add(m[k], d[k]);
@@ -81,14 +83,14 @@ IN void f32_gelus(f32_v *x, int n) {
   TOGETHER(n) p[k] = f32_fma(p[k], d[k], f32_set(0x1.ebf9bcp-43f));
   TOGETHER(n) p[k] = f32_fma(p[k], d[k], f32_set(0x1.62e42ap-41f));
   TOGETHER(n) p[k] = f32_fma(p[k], d[k], f32_set(0x1p-40f));
-  TOGETHER(n) x[k] = f32_sub(x[k], f32_min(x[k], f32_zero())); // NaN of -∞
+  TOGETHER(n) x[k] = f32_sub(x[k], f32_min(x[k], f32_zero())); // NaN for -∞
   TOGETHER(n) x[k] = f32_fma(f32_shift(p[k], e[k]), m[k], x[k]);
 }
 #undef GELU_STEP
 IN f32_v f32_gelu(f32_v x) { return f32_gelus(&x, 1), x; }
 #else
 // Φ(-|x|) = erfc(z)/2, erfc(z) = e^(-z²)·t·P(t), z = |x|/√2, t = 1/(1 + 0.4·z).
-// P is a least-squares fit with levelled relative error, below 2^-23.6 with constants in float.
+// P is a least-squares fit whose relative error is below 2^-23.6 with constants in float.
 IN f32_v f32_gelu(f32_v x) {
   f32_v size = f32_min(f32_set(100.0f), f32_max(x, f32_sub(f32_zero(), x)));
   f32_v t = f32_ratio(f32_set(1), f32_fma(f32_set(0.28284271f), size, f32_set(1)));

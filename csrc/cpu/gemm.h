@@ -1,7 +1,7 @@
 // Products of matrices of E: C = alpha·A·B + beta·C. A kernel computes R rows of NV
-// registers of C, reading B a row at a time and spreading single elements of A.
-// Three ways lead to it: directly over the matrices, over panels that were packed,
-// and, where rows meet rows, as scalar products.
+// registers of C; it reads a row of B at a time and multiplies it by single elements of A.
+// There are three methods: directly from the matrices, from packed panels, and
+// as dot products, if A and B are both stored in rows along the depth.
 #define V CAT(T, v)
 #define W CAT(T, W)
 
@@ -18,7 +18,7 @@ IN void CAT(T, out)(E *at, V sum, V alpha, V beta, int read, int64_t n, CAT(T, m
   }
 }
 
-// What may come after a product, on a part of C that is still in the first cache:
+// An operation after a product, on a part of C that is still in the first-level cache:
 // C = f(C + bias), with a bias for each column.
 typedef void CAT(T, finish)(int64_t m, int64_t n, E *c, int64_t ldc, const E *bias);
 #define SAME(x) x
@@ -44,7 +44,7 @@ FINISH(gelu, CAT(T, gelu))
 FINISH(silu, CAT(T, swish))
 #undef FINISH
 #undef SAME
-// By the number in a function's words; 0 is nothing.
+// The operations by their number in a function's words; 0 means none.
 static CAT(T, finish) *const CAT(T, finishes)[] = {
     NULL, CAT(T, finish_none), CAT(T, finish_relu), CAT(T, finish_sigmoid), CAT(T, finish_tanh), CAT(T, finish_gelu), CAT(T, finish_silu)};
 
@@ -54,7 +54,7 @@ static CAT(T, finish) *const CAT(T, finishes)[] = {
 #undef TILE
 #undef STEP
 
-// The largest one over whole panels.
+// The kernel of the largest tile, on whole panels.
 #define BODY_OF(R, NV) CAT(T, gemm_body_##R##_##NV)(k, a, 1, GEMM_ROWS, b, 2 * W, c, ldc, alpha, beta, W, 1);
 #define FETCH_OF(R, NV) ROWS_##R(FETCH)
 static __attribute__((noinline)) void CAT(T, gemm_whole)(int64_t k, const E *a, const E *b, E *c, int64_t ldc, E alpha, E beta) {
@@ -64,14 +64,14 @@ static __attribute__((noinline)) void CAT(T, gemm_whole)(int64_t k, const E *a, 
 #undef BODY_OF
 #undef FETCH_OF
 
-// gcc keeps arrays of registers in registers only where it unrolls the loops.
+// gcc keeps arrays of vectors in registers only if it unrolls the loops over them.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC push_options
 #pragma GCC optimize("O3")
 #endif
 
-// Few rows by one register: four steps of depth have sums of their own, as one sum a
-// row would wait for itself.
+// Few rows by one register: four steps of the depth have separate sums, because the additions to
+// a single sum per row would wait for each other.
 #define THIN(R)                                                                                    \
   IN void CAT(T, thin_##R)(int64_t k, const E *a, int64_t rs, int64_t cs, const E *b, int64_t ldb,  \
                            E *c, int64_t ldc, E alpha, E beta, int64_t n) {                        \
@@ -99,7 +99,7 @@ THIN(1) THIN(2) THIN(3)
 #undef THIN
 
 // Words: m, n, k, A, its strides from row to row and from column to column, B, ldb,
-// C, ldc, alpha, beta, the bias, what comes after. B's rows are contiguous.
+// C, ldc, alpha, beta, the bias, the number of the operation after. The rows of B are contiguous.
 EXPORT(CAT(T, gemm_direct)) {
   int64_t m = w[0].i, n = w[1].i, k = w[2].i, rs = w[4].i, cs = w[5].i, ldb = w[7].i, ldc = w[9].i;
   const E *a = w[3].p, *b = w[6].p, *bias = w[12].p;
@@ -136,7 +136,7 @@ EXPORT(CAT(T, gemm_direct)) {
   }
 }
 
-// Rows of A with rows of B (columns of op(B)): R rows by N.
+// Dot products of R rows of A with N rows of B, which are columns of op(B).
 #define DOT(R, N)                                                                                  \
   IN void CAT(T, dot_##R##_##N)(int64_t k, const E *a, int64_t lda, const E *b, int64_t ldb, E *c,  \
                                 int64_t ldc, E alpha, E beta) {                                    \
@@ -171,8 +171,8 @@ DOT(4, 4) DOT(1, 4)
 #endif
 #undef DOT
 
-// Words: m, n, k, A, lda, B as n rows of k, ldb, C, ldc, alpha, beta, the bias, what
-// comes after.
+// Words: m, n, k, A, lda, B as n rows of k, ldb, C, ldc, alpha, beta, the bias, the number of the
+// operation after.
 EXPORT(CAT(T, gemm_dot)) {
   int64_t m = w[0].i, n = w[1].i, k = w[2].i, lda = w[4].i, ldb = w[6].i, ldc = w[8].i;
   E alpha = (E)w[9].f, beta = (E)w[10].f;
@@ -211,8 +211,8 @@ EXPORT(CAT(T, gemm_dot)) {
 #pragma GCC pop_options
 #endif
 
-// One panel of width rows or columns, depth long: to[p·width + i], zeros behind n.
-// across: element (i, p) is from[p·ld + i], otherwise from[i·ld + p].
+// Packs one panel of width rows or columns of length depth: to[p·width + i], with zeros for i ≥ n.
+// With across, element (i, p) is from[p·ld + i], otherwise from[i·ld + p].
 static void CAT(T, pack_panel)(int across, int64_t n, int64_t depth, const E *from, int64_t ld, E *to, int64_t width) {
   if (across && n == 2 * W && width == n)
     for (int64_t p = 0; p < depth; p++, from += ld, to += 2 * W) {
@@ -248,13 +248,13 @@ static void CAT(T, pack)(int across, int64_t n, int64_t depth, const E *from, in
     CAT(T, pack_panel)(across, n - i < width ? n - i : width, depth, from + (across ? i : i * ld), ld, to, width);
 }
 
-// Packs columns of op(B), as panels that are width wide. Words: across, n, depth, from,
-// ld, to, width.
+// Packs columns of op(B) into panels of width columns. Words: across, n, depth, from, ld, to,
+// width.
 EXPORT(CAT(T, gemm_pack)) {
   CAT(T, pack)(w[0].i != 0, w[1].i, w[2].i, w[3].p, w[4].i, w[5].p, w[6].i);
 }
 
-// A product of packed rows of A with packed columns of B, and what comes after, if any.
+// A product of packed rows of A with packed columns of B, and the operation after it, if any.
 static void CAT(T, multiply)(int64_t m, int64_t n, int64_t k, const E *left, const E *right, E *c, int64_t ldc, E alpha, E beta,
                              CAT(T, finish) *finish, const E *bias) {
   for (int64_t j = 0; j < n; j += 2 * W, right += 2 * W * k) {
@@ -272,8 +272,8 @@ static void CAT(T, multiply)(int64_t m, int64_t n, int64_t k, const E *left, con
   }
 }
 
-// A block of rows of A with packed columns of B. Words: m, n, depth, A, lda, across,
-// packed B, C, ldc, alpha, beta, room for A packed, the bias, what comes after.
+// Multiplies a block of rows of A with packed columns of B. Words: m, n, depth, A, lda, across,
+// packed B, C, ldc, alpha, beta, memory for packed A, the bias, the number of the operation after.
 EXPORT(CAT(T, gemm_block)) {
   CAT(T, pack)(w[5].i != 0, w[0].i, w[2].i, w[3].p, w[4].i, w[11].p, GEMM_ROWS);
   CAT(T, multiply)(w[0].i, w[1].i, w[2].i, w[11].p, w[6].p, w[7].p, w[8].i, (E)w[9].f, (E)w[10].f,

@@ -1,7 +1,7 @@
-// Products of bytes in 32 bits, exact modulo 2^32. A word of the depth is GROUP bytes
-// of a row of A, or a column of B, as what STEP multiplies and adds up: four bytes, of
-// A 128 more than they are (OFFSET), or two numbers of 16 bits. Panels of B begin with
-// a row to start from, which takes the 128 away again.
+// Products of bytes with sums of 32 bits, exact modulo 2^32. Rows of A and columns of B are packed
+// in words of GROUP elements, which STEP multiplies and adds: four bytes, of which those of
+// A have 128 added (OFFSET), or two numbers of 16 bits. A panel of B begins with a row of initial
+// sums, which subtract the effect of the 128.
 #define V CAT(T, v)
 #define W CAT(T, W)
 
@@ -36,7 +36,8 @@ IN void CAT(T, out)(E *at, V sum, V alpha, V beta, int read, int64_t n, CAT(T, m
 #undef BEGIN
 #define BEGIN
 
-// The word of elements p on of a row or column: they are step apart, and end before k.
+// Returns the word of the elements from p on of a row or column. They are step apart and end before
+// k.
 IN E CAT(T, word)(const int8_t *from, int64_t step, int64_t p, int64_t k, int offset) {
   uint32_t x = 0;
   for (int64_t i = 0; i < GROUP; i++) {
@@ -46,8 +47,8 @@ IN E CAT(T, word)(const int8_t *from, int64_t step, int64_t p, int64_t k, int of
   return (E)x;
 }
 
-// One panel of B. Words: columns, k, B's first, from element to element of a column,
-// from column to column, to.
+// Packs one panel of B. Words: columns, k, the first element of B, the stride within a column,
+// the stride between columns, to.
 EXPORT(CAT(T, pack)) {
   int64_t n = w[0].i, k = w[1].i, step = w[3].i, next = w[4].i;
   const int8_t *b = w[2].p;
@@ -64,8 +65,8 @@ EXPORT(CAT(T, pack)) {
       to[j] = j < n ? CAT(T, word)(b + j * next, step, p, k, 0) : 0;
 }
 
-// Rows of A with all panels of B. Words: m, n, k, A, from row to row, from element to
-// element of a row, panels, C, ldc, alpha, beta, room for GEMM_ROWS packed rows.
+// Multiplies rows of A with all panels of B. Words: m, n, k, A, the stride between rows, the stride
+// within a row, panels, C, ldc, alpha, beta, memory for GEMM_ROWS packed rows.
 EXPORT(CAT(T, rows)) {
   int64_t m = w[0].i, n = w[1].i, k = w[2].i, rs = w[4].i, cs = w[5].i, ldc = w[8].i, words = (k + GROUP - 1) / GROUP;
   E *left = w[11].p;

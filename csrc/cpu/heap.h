@@ -1,5 +1,5 @@
-// A heap with the worst on top, for topk.h. Keys order as the numbers do, with both
-// zeros equal and NaN last; of equal ones the first goes first.
+// A heap with the largest element on top, for topk.h. Keys have the order of the numbers, with both
+// zeros equal and NaN last; of equal elements the one with the smaller index comes first.
 typedef struct {
   uint64_t key;
   int64_t at;

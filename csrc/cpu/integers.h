@@ -1,6 +1,6 @@
-// Arithmetic by element of integers, which wraps: plain loops, that compilers turn into
-// vector instructions by themselves once they are asked to. Past the caches they go by way
-// of a piece in the first.
+// Elementwise arithmetic of integers, which wraps: plain loops that compilers vectorize with a
+// pragma. A result that is stored past the caches is first computed in a piece that stays in the
+// first-level cache.
 #if defined(__clang__)
 #define VECTORIZED
 #else
@@ -40,7 +40,7 @@
   else                                                                                             \
     for (int64_t i = 0; i < n; i++)                                                                \
       out[i] = (E)((WIDE(E))x OP(WIDE(E)) b[i]);
-// What is shorter than an int would be computed in int, whose overflow is undefined.
+// Types shorter than int would be promoted to int, whose overflow is undefined.
 #define WIDE(E) __typeof__((E)0 + 0u)
 INTEGERS(uint8_t, u8_arith_part)
 INTEGERS(uint16_t, u16_arith_part)

@@ -1,17 +1,19 @@
 // Squared distances of rows: Σ (a - b)².
 //
-// With few queries every vector is read once, from its front to its end and one after
-// the other: that is how memory is fastest. With many, queries are packed so that a
-// register holds one component of several, and a tile of vectors by queries stays in
-// registers; its results lie in the order of vectors and are turned round, as they
-// belong in the rows of their queries. Bytes are packed four times as small, so it is the
-// vectors that are turned round, and results lie as they belong.
-// The vectors between two turns: whole tiles, and whole lines of results.
+// With few queries, vectors are read once and in the order of memory, which is the fastest way to
+// read it. With many, queries are packed so that a register holds one component of several
+// queries, and the sums of a tile of vectors by queries stay in registers. The results
+// of a tile are in the order of the vectors and are transposed into the rows of their
+// queries. Bytes take a quarter of the memory, so for them the vectors are
+// transposed instead, and the results need not be.
+//
+// l2_block is the number of vectors whose results are transposed together: whole tiles, and whole
+// cache lines of results.
 enum { l2_block = 48 };
 
 #define W f32_W
 
-// gcc keeps arrays of registers in registers only where it unrolls the loops.
+// gcc keeps arrays of vectors in registers only if it unrolls the loops over them.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC push_options
 #pragma GCC optimize("O3")
@@ -20,9 +22,9 @@ enum { l2_block = 48 };
 #define UNROLL _Pragma("clang loop unroll(full)")
 #endif
 
-// R vectors, ld numbers apart, with NV registers of queries, which are packed in strips of
-// 2W: their first components, side by side, then their second ones. Meanwhile the vectors
-// at next are fetched, step bytes for each component.
+// The sums for R vectors, ld numbers apart, and NV registers of queries. Queries are packed in
+// strips of 2W: first the first components of all of them, then the second ones, and so on.
+// Meanwhile the vectors at next are prefetched, step bytes per component.
 #define L2_TILE(R, NV)                                                                             \
   static __attribute__((noinline)) void l2_tile_##R##_##NV(int64_t dim, const float *v, int64_t ld, const float *q, float *to,\
                                                            const char *next, int64_t step) {       \
@@ -55,9 +57,9 @@ L2_TILES(GEMM_ROWS) L2_TILES(1)
 #pragma GCC pop_options
 #endif
 
-// n vectors with the m queries of a strip: a row of 2W sums for each vector. The results
-// will go to out, in m rows ld_out apart (or NULL: past the caches), and size bytes at next
-// are wanted after this.
+// Computes a row of 2W sums for each of n vectors with the m queries of a strip. It prefetches the
+// memory out, to which the results will go in m rows ld_out apart (NULL if they go past the
+// caches), and size bytes at next, which are needed next.
 static void l2_strip(int64_t dim, const float *v, int64_t ld, int64_t n, const float *q, int64_t m, float *sums,
                      const float *out, int64_t ld_out, const char *next, int64_t size) {
   int64_t i = 0, tiles = (n + GEMM_ROWS - 1) / GEMM_ROWS, part = tiles ? size / tiles : 0, step = dim ? (part + dim - 1) / dim : 0;
@@ -76,12 +78,12 @@ IN f32_v l2_square(f32_v a, f32_v b, f32_v sum) {
   return f32_fma(d, d, sum);
 }
 
-// W components of a row of floats or halves.
+// Returns W components of a row of floats or halves.
 IN f32_v l2_part(const void *row, int half, int64_t at) {
   return half ? f32_from_f16((const uint16_t *)row + at) : f32_load((const float *)row + at);
 }
 
-// The last n < W components; what is missing is 0.
+// Returns the last n < W components, followed by zeros.
 IN f32_v l2_rest(const void *row, int half, int64_t at, int64_t n) {
   uint16_t part[f32_W] = {0};
   if (!half)
@@ -91,7 +93,7 @@ IN f32_v l2_rest(const void *row, int half, int64_t at, int64_t n) {
   return f32_from_f16(part);
 }
 
-// A row as floats, a number every width of them.
+// Converts a row to floats that are width apart.
 IN void l2_widen(const void *row, int half, int64_t dim, float *to, int64_t width) {
   for (int64_t d = 0; d < dim; d += W) {
     float part[f32_W];
@@ -107,21 +109,21 @@ IN void l2_widen(const void *row, int half, int64_t dim, float *to, int64_t widt
   }
 }
 
-// Words: queries, how many, components, 1 if they are halves, where to. Writes floats:
-// component d of query i at ((i / 2W)·dim + d)·2W + i mod 2W, or, if word 5 is 0, as
-// they were.
+// Packs queries as floats. Words: queries, their number, components, 1 if they are halves,
+// destination, 1 to pack: component d of query i is then at ((i / 2W)·dim + d)·2W + i mod 2W,
+// otherwise at i·dim + d.
 EXPORT(l2_pack) {
   int64_t n = w[1].i, dim = w[2].i, half = w[3].i, width = w[5].i ? 2 * W : 1;
   const char *from = w[0].p;
   float *to = w[4].p;
   for (int64_t i = 0; i < n; i++)
     l2_widen(from + i * dim * (half ? 2 : 4), (int)half, dim, to + i / width * width * dim + i % width, width);
-  for (int64_t i = n; i % width != 0; i++) // queries that are not there
+  for (int64_t i = n; i % width != 0; i++) // queries that do not exist
     for (int64_t d = 0; d < dim; d++)
       to[i / width * width * dim + d * width + i % width] = 0;
 }
 
-// One vector with one query: parts of the sum.
+// Returns the sum for one vector and one query in W parts.
 IN f32_v l2_row(const int half, int64_t dim, const void *v, const float *q) {
   f32_v s0 = f32_zero(), s1 = s0, s2 = s0, s3 = s0;
   int64_t d = 0;
@@ -138,7 +140,8 @@ IN f32_v l2_row(const int half, int64_t dim, const void *v, const float *q) {
   return f32_add(f32_add(s0, s1), f32_add(s2, s3));
 }
 
-// Few queries: words as below. W vectors at a time, as their sums are added up together.
+// Few queries. The words are those of l2_float. It computes W vectors at a time, to add up the
+// parts of W sums together.
 IN void l2_few(const simd_word *w, const int half) {
   const float *queries = w[0].p;
   int64_t nq = w[1].i, nv = w[3].i, dim = w[4].i, ld = w[6].i, size = (half ? 2 : 4) * dim;
@@ -159,8 +162,8 @@ IN void l2_few(const simd_word *w, const int half) {
   }
 }
 
-// Results of n vectors with m queries, as rows of the queries; past says that whole lines
-// go to memory past the caches.
+// Transposes the results of n vectors with m queries to rows of the queries. With past, whole cache
+// lines are stored past the caches.
 IN void l2_turn(const float *from, int64_t n, int64_t m, float *out, int64_t ld, int past) {
   float lines[4 * l2_block];
   int64_t j = 0;
@@ -182,8 +185,8 @@ IN void l2_turn(const float *from, int64_t n, int64_t m, float *out, int64_t ld,
       out[j * ld + i] = from[i * 2 * W + j];
 }
 
-// Many queries, packed. Halves are widened into room: a tile of them before it is
-// computed, or a block where there are several strips of queries to meet it.
+// Many queries, packed. Vectors of halves are converted to floats in room: one tile of them before
+// it is used, or a whole block if there are several strips of queries.
 static void l2_many(const simd_word *w) {
   const char *vectors = w[2].p;
   int64_t nq = w[1].i, nv = w[3].i, dim = w[4].i, ld = w[6].i, half = w[7].i, past = w[10].i;
@@ -209,10 +212,10 @@ static void l2_many(const simd_word *w) {
   past_end();
 }
 
-// Words: queries as floats, how many, vectors, how many, components, results, from one
-// query's results to the next, 1 if vectors are halves, 1 if queries are packed, and
-// then room for l2_block vectors of floats, and 1 if results go past the caches: all rows
-// of them are aligned.
+// Words: queries as floats, their number, vectors, their number, components, results, elements from
+// one query's results to the next, 1 if vectors are halves, 1 if queries are packed, and if so
+// memory for l2_block vectors of floats, and 1 if results are to be stored past the caches, which
+// requires that their rows are aligned.
 EXPORT(l2_float) {
   if (w[8].i)
     l2_many(w);
@@ -222,18 +225,19 @@ EXPORT(l2_float) {
     l2_few(w, 0);
 }
 
-// Sums of integers are exact. In 32 bits there is room for 255² of 32768 components.
+// Sums of integers are exact. The squares of 32768 components, up to 255² each, fit in 32 bits.
 enum { l2_i8_short = 32768 };
 
-// Components are stored as 127 times what they are. A sum is rounded to a float, and the
-// quotient once more: what the product with 1 / 127² lacks is known exactly.
+// Components are stored multiplied by 127. A sum is rounded to a float and divided by 127²,
+// correctly rounded: the error of the product with 1 / 127² is computed exactly and corrected.
 IN f32_v l2_unscale(f32_v sum) {
   f32_v near = f32_mul(sum, f32_set(1 / 16129.f));
   return f32_fma(f32_fma(near, f32_set(-16129), sum), f32_set(1 / 16129.f), near);
 }
 
-// A vector's last components, fewer than a register has: the query's are in rest, and
-// zeros behind them. Another row's are read with them where the memory goes on.
+// Adds the last components of a vector, fewer than a register has. Those of the query are in rest,
+// followed by zeros. If the memory does not end there, the read includes components of the next
+// row.
 IN i8_sums l2_i8_rest(int64_t n, const int8_t *v, const int8_t *end, const int8_t *rest, i8_sums sum) {
   static const int8_t first[2 * i8_W] = {[0 ... i8_W - 1] = -1};
   int8_t x[i8_W] = {0};
@@ -243,7 +247,7 @@ IN i8_sums l2_i8_rest(int64_t n, const int8_t *v, const int8_t *end, const int8_
   return i8_square(i8_far(i8_load(rest), i8_load(x)), sum);
 }
 
-// Lanes of the sum of one vector with one query, up to l2_i8_short components.
+// Returns the lanes of the sum for one vector and one query of up to l2_i8_short components.
 IN i8_sums l2_i8_row(int64_t dim, const int8_t *v, const int8_t *end, const int8_t *q, const int8_t *rest) {
   i8_sums a = i8_zero(), b = a;
   int64_t d = 0;
@@ -285,7 +289,7 @@ static void l2_i8_few(const simd_word *w) {
         f32_store(out + q * ld + v, l2_unscale(i8_floats(i8_folded(s))));
         continue;
       }
-      for (int64_t i = 0; i < n; i++) { // as l2_unscale: no result depends on where a thread's part ends
+      for (int64_t i = 0; i < n; i++) { // the same operations as l2_unscale, so that results do not depend on the division among threads
         float sum = (float)l2_i8_long(dim, vectors + (v + i) * dim, end, query, rest), near = sum * (1 / 16129.f);
         out[q * ld + v + i] = fmaf(fmaf(near, -16129, sum), 1 / 16129.f, near);
       }
@@ -295,8 +299,8 @@ static void l2_i8_few(const simd_word *w) {
 
 #undef W
 
-// Queries in a tile of bytes, whose vectors are as wide as two registers, and the vectors
-// that all queries meet before the next ones.
+// The number of queries in a tile of bytes, which has two registers of vectors, and the number of
+// vectors that are combined with all queries before the next vectors.
 #if GEMM_REGS < 16
 #define L2_I8_ROWS 4
 #else
@@ -321,12 +325,13 @@ enum { l2_i8_block = 64 };
 #undef E
 #undef UNROLL
 
-// Words: queries, how many, vectors, how many, components, results, from one query's
-// results to the next; bytes in a word of packed queries, or 0 if they are as they were,
-// and then room for l2_i8_block vectors of whole registers, and 1 if results go past the caches.
+// Words: queries, their number, vectors, their number, components, results, elements from one
+// query's results to the next; bytes in a word of packed queries, or 0 if they are not packed; if
+// they are, memory for l2_i8_block vectors of whole registers, and 1 if results are to be stored
+// past the caches.
 EXPORT(l2_i8) { (w[7].i == 0 ? l2_i8_few : w[7].i == 2 ? i8pair_l2_bytes : i8four_l2_bytes)(w); }
 
-// Words: queries, how many, components, to, and bytes in a word.
+// Packs queries of bytes. Words: queries, their number, components, destination, bytes in a word.
 EXPORT(l2_i8_pack) {
   (w[4].i == 2 ? i8pair_l2_pack : i8four_l2_pack)(w[0].p, w[1].i, w[2].i, w[3].p);
 }

@@ -1,14 +1,14 @@
-// Many queries of bytes: |q|² + |v|² - 2qv, exact in 32 bits. A word is GROUP bytes of a
-// query or vector, as what the product of bytes multiplies and adds up (gemm_i8.h): pairs
-// of 16-bit numbers, or four bytes, of which those of vectors are OFFSET more than they
-// are. That adds OFFSET times a query's sum to its products, which its base takes away.
+// Many queries of bytes: |q|² + |v|² - 2qv, exact in 32 bits. A word has GROUP components of a
+// query or vector, in the form that one instruction multiplies and adds (gemm_i8.h): pairs
+// of 16-bit numbers, or four bytes, where OFFSET is added to those of vectors. That
+// adds OFFSET times the sum of a query to its products, which the query's initial value subtracts.
 #define V CAT(T, v)
 #define W CAT(T, W)
 
 IN int64_t CAT(T, l2_words)(int64_t dim) { return (dim + GROUP - 1) / GROUP; }
 
-// Queries in strips of L2_I8_ROWS: what their results begin with, their first words, and so
-// on. 0 stands for queries and components that are not there.
+// Packs queries in strips of L2_I8_ROWS: the initial values of their results, their first words,
+// their second words, and so on. Queries and components that do not exist are 0.
 static void CAT(T, l2_pack)(const int8_t *from, int64_t n, int64_t dim, int32_t *to) {
   const int64_t rows = L2_I8_ROWS, words = CAT(T, l2_words)(dim);
   for (int64_t i = 0; i < (n + rows - 1) / rows * rows; i++) {
@@ -21,7 +21,7 @@ static void CAT(T, l2_pack)(const int8_t *from, int64_t n, int64_t dim, int32_t 
   }
 }
 
-// A copy of W vectors, of which n are there, from component d on.
+// Copies components from d on of W vectors, of which n exist.
 static __attribute__((noinline)) void CAT(T, l2_copy)(const int8_t *from, int64_t n, int64_t dim, int64_t d, int8_t *to) {
   memset(to, 0, W * GROUP * W);
   for (int64_t r = 0; r < W && r < n; r++)
@@ -33,9 +33,9 @@ static __attribute__((noinline)) void CAT(T, l2_copy)(const int8_t *from, int64_
 #pragma GCC optimize("O3")
 #endif
 
-// 2W vectors, of which n are there: their first words, side by side, and so on, up to whole
-// registers of a vector, and their squares less than 0. What memory has behind the last
-// components is read up to end, and does not count.
+// Transposes 2W vectors, of which n exist: first the first words of all, then the second, and so
+// on, up to whole registers of a vector; and computes their negated squares. Bytes after the last
+// components are read up to end, and do not affect the results.
 static void CAT(T, l2_prepare)(const int8_t *from, int64_t n, int64_t dim, const int8_t *end, int32_t *to, int32_t *squares) {
   int32_t there[W];
   for (int64_t p = 0; p < W; p++)
@@ -66,8 +66,8 @@ static void CAT(T, l2_prepare)(const int8_t *from, int64_t n, int64_t dim, const
   }
 }
 
-// 2W vectors with the m queries of a strip: rows of results ld apart, past the caches or
-// not. Meanwhile the memory at next is fetched, step bytes for each word.
+// Computes 2W vectors with the m queries of a strip, to rows of results ld apart, past the caches
+// or not. Meanwhile the memory at next is prefetched, step bytes per word.
 static __attribute__((noinline)) void CAT(T, l2_tile)(int64_t words, const int32_t *v, const int32_t *squares, const int32_t *q,
                                                       int64_t m, float *out, int64_t ld, int past, const char *next, int64_t step) {
   const int32_t *base = q;
@@ -98,7 +98,7 @@ static __attribute__((noinline)) void CAT(T, l2_tile)(int64_t words, const int32
 #pragma GCC pop_options
 #endif
 
-// Words as of l2_i8: those of queries packed, the room of words 8.
+// Words as for l2_i8, with packed queries; word 8 is the memory for transposed vectors.
 static void CAT(T, l2_bytes)(const simd_word *w) {
   const int64_t nq = w[1].i, nv = w[3].i, dim = w[4].i, ld = w[6].i, words = CAT(T, l2_words)(dim), strip = (words + W - 1) / W * W * 2 * W;
   const int8_t *vectors = w[2].p, *end = vectors + nv * dim;

@@ -1,6 +1,6 @@
-// The shapes of tiles, rows × registers across, such that all results stay
-// in registers, and what is done for each row of one. Panels are at most two registers
-// wide, so kernels that only meet panels set SHAPES to PANEL_SHAPES.
+// The shapes of tiles, rows × registers, for which all results stay in registers, and the
+// statements for each row of a tile. Panels are at most two registers
+// wide, so files with kernels for panels only set SHAPES to PANEL_SHAPES.
 #define ROWS_1(F) F(0)
 #define ROWS_2(F) ROWS_1(F) F(1)
 #define ROWS_3(F) ROWS_2(F) F(2)
@@ -36,7 +36,7 @@
 #define ALL_SHAPES(F) PANEL_SHAPES(F) WIDE_SHAPES(F)
 #define SHAPES ALL_SHAPES
 
-// Elements of the left operand: three rows per pointer keep addresses short.
+// Elements of the left operand. One pointer serves three rows, which saves registers for addresses.
 #define LEFT_0 q0[0]
 #define LEFT_1 q0[rs]
 #define LEFT_2 q0[2 * rs]
@@ -50,7 +50,7 @@
 #define LEFT_10 q3[rs]
 #define LEFT_11 q3[2 * rs]
 
-// Sums start from START(v), and BEGIN comes before the first step.
+// Sums begin with START(v), and BEGIN is executed before the first step.
 #define START(v) CAT(T, zero)()
 #define BEGIN
 #define ZERO_1(r) V c##r##_0 = START(0);
@@ -58,8 +58,8 @@
 #define ZERO_4(r) ZERO_2(r) V c##r##_2 = START(2), c##r##_3 = START(3);
 #define ZERO_8(r) ZERO_4(r) V c##r##_4 = START(4), c##r##_5 = START(5), c##r##_6 = START(6), c##r##_7 = START(7);
 
-// One step of depth: the row of the right operand, the last register of it masked, and
-// the way to the next row, of which kernels have an LDB.
+// One step of the depth: a row of the right operand, whose last register is masked, and the step to
+// the next row, for kernels with an LDB.
 #define RIGHT(v) V b##v = CAT(T, load)(b + v * W);
 #define RIGHT_MASKED(v) V b##v = whole ? CAT(T, load)(b + v * W) : CAT(T, loadm)(b + v * W, mask);
 #define RIGHT_LAST(v) RIGHT_MASKED(v)

@@ -1,7 +1,7 @@
-// What is moved and not computed: fill, copy, transpose.
+// fill, copy and transpose, which move elements without computing.
 
-// Words: out, bytes, the pattern of 8 bytes, 1 if it is larger than the caches. out is
-// aligned to the size of the elements, of which the pattern has several.
+// Words: out, bytes, a pattern of 8 bytes with one or several elements, 1 if out is larger than the
+// caches. out is aligned to the size of an element.
 EXPORT(move_fill) {
   char *q = w[0].p;
   int64_t n = w[1].i, i = 0;
@@ -10,7 +10,7 @@ EXPORT(move_fill) {
     uint64_t head = -(uintptr_t)q & 63;
     for (; i < n && (uint64_t)i < head; i++)
       q[i] = (char)(bits >> 8 * (i & 7));
-    int turn = 8 * (int)(head & 7); // what a line begins with
+    int turn = 8 * (int)(head & 7); // the rotation of the pattern at the beginning of a line
     bits = turn ? bits >> turn | bits << (64 - turn) : bits;
     for (; i + 64 <= n; i += 64)
       past_set(q + i, bits);
@@ -26,7 +26,7 @@ EXPORT(move_fill) {
   memcpy(q + i, &bits, (size_t)(n - i));
 }
 
-// Words: out, in, bytes, 1 if that is more than the caches hold.
+// Words: out, in, bytes, 1 if out is larger than the caches.
 EXPORT(move_copy) {
   if (w[3].i) {
     past_copy(w[0].p, w[1].p, w[2].i);
@@ -35,9 +35,9 @@ EXPORT(move_copy) {
     memcpy(w[0].p, w[1].p, (size_t)w[2].i);
 }
 
-// A tile of rows, ld apart, as columns: to[c·step + r]. Rows are gone through once, as
-// their lines may all want the same place in the cache. Of each row of the next tile two
-// lines are fetched.
+// Transposes a tile of rows that are ld apart: to[c·step + r]. Each row is read once, because their
+// lines may all belong to the same set of the cache. Two lines of each row of the next tile
+// are prefetched.
 #define TURN(E, NAME, SIDE, PIECE)                                                                 \
   IN void NAME(const E *from, int64_t ld, int64_t rows, int64_t cols, E *to, int64_t step, const E *next) { \
     int64_t r = 0;                                                                                 \
@@ -61,23 +61,24 @@ TURN(float, turn_4, 4, f32_turn4)
 TURN(double, turn_8, 4, f64_turn4)
 #undef TURN
 
-// The bytes of a column of a tile go past the caches in whole lines: those that begin
-// within `band` bytes, and at the ends of the matrix the rest. left is what there is.
+// Stores the bytes of a column of a tile past the caches, in whole lines: those that begin
+// within band bytes, and at the ends of the matrix the rest. left is the number of bytes up to the
+// end.
 IN void past_column(char *to, const char *column, int64_t band, int64_t left, int first) {
   int64_t i = (int64_t)(-(uintptr_t)to & 63), end = left <= band || i + band > left ? left : i + band;
   if (first)
-    memcpy(to, column, (size_t)(i < end ? i : end) & 63); // fewer than 64, which not every compiler sees
+    memcpy(to, column, (size_t)(i < end ? i : end) & 63); // the mask tells compilers that there are fewer than 64
   for (; i + 64 <= end; i += 64)
     past_line(to + i, column + i);
   if (i < end)
     memcpy(to + i, column + i, (size_t)(end - i));
 }
 
-// Rows and columns from some to some, by way of tiles in the first cache, two lines wide,
-// that go along the rows: what is written past the caches waits for nothing, and where it is
-// not (ahead), lines to write to are fetched like those to read. Where columns of the result
-// begin within lines, a tile has a line more of rows to take whole ones from. A few rows are
-// tiles as the result has them.
+// Transposes a range of rows and columns, in tiles in the first-level cache that are two lines wide
+// and follow each other along the rows. The result is stored past the caches, or (with ahead) its
+// lines are prefetched like those of the input. If columns of the result begin within cache lines,
+// a tile has the rows of one more line, so that whole lines can be stored. Matrices of few rows
+// have tiles along the rows of the result.
 #define TRANSPOSE(E, NAME, TURNED)                                                                 \
   static void NAME(int64_t rows, int64_t cols, const E *in, E *out, const simd_word *w) {          \
     enum { LINE = 64 / sizeof(E), WIDE = 2 * LINE, HIGH = sizeof(E) == 1 ? 128 : 4 * LINE, STEP = HIGH + LINE, FEW = 2 * STEP }; \
@@ -117,9 +118,9 @@ TRANSPOSE(float, transpose_4, turn_4)
 TRANSPOSE(double, transpose_8, turn_8)
 #undef TRANSPOSE
 
-// Words: bytes of an element, rows, columns, in, out, first and last row but one, first and
-// last column but one, 1 if the result is larger than the caches, 2 if than the second one.
-// Rows are whole bands of cpu/simd_move.go.
+// Words: bytes of an element, rows, columns, in, out, first row and the one after the last, first
+// column and the one after the last, 1 if the result is larger than the caches, 2 if it is larger
+// than the second-level cache. Rows are whole bands of cpu/simd_move.go.
 EXPORT(move_transpose) {
   int64_t rows = w[1].i, cols = w[2].i;
   switch (w[0].i) {

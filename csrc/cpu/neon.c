@@ -1,5 +1,5 @@
-// NEON of 64-bit ARM. 32 registers: 8×3 would fit, 8×2 of them hold results of a
-// product. It has no masks: what is less than a register goes element by element.
+// NEON of 64-bit ARM. Of its 32 registers, 8×2 hold results of a product; 8×3 would
+// fit. It has no masks: parts of registers are accessed element by element.
 #include "simd.h"
 
 #include <arm_neon.h>
@@ -64,14 +64,14 @@ IN void past_end(void) {}
 IN f32_v f32_max(f32_v a, f32_v b) { return vmaxq_f32(a, b); }
 IN float f32_largest(f32_v v) { return vmaxvq_f32(v); }
 IN f32_v f32_near(f32_v v) { return vrndnq_f32(v); }
-// scale is v times 2 to the whole number n from -252 to 254, in two steps.
+// scale returns v·2^n in two steps. n is a whole number from -252 to 254.
 IN f32_v f32_scale(f32_v v, f32_v n) {
   int32x4_t i = vcvtnq_s32_f32(n), half = vshrq_n_s32(i, 1), rest = vsubq_s32(i, half), bias = vdupq_n_s32(127);
   v = vmulq_f32(v, vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(half, bias), 23)));
   return vmulq_f32(v, vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(rest, bias), 23)));
 }
 
-// 16 differences of bytes, and their squares in sums of four.
+// Operations on 16 differences of bytes, and on sums of the squares of four of them.
 typedef int32x4_t i8_sums;
 enum { i8_W = 16 };
 IN i8_sums i8_zero(void) { return vdupq_n_s32(0); }
@@ -113,7 +113,7 @@ IN void f64_turn4(const double *from, int64_t ld, double *to, int64_t step) {
       to[p * step + i] = from[i * ld + p];
 }
 
-// What the kernels at the speed of memory need of NEON beyond a product's words.
+// Operations for the kernels whose speed is limited by memory.
 
 #define LIKE_NEON(T, S, U, V)                                                                      \
   IN V T##_less(V a, V b, V x, V y) { return vbslq_##S(vcltq_##S(a, b), x, y); }                   \
@@ -139,14 +139,14 @@ IN unsigned f64_lessbits(f64_v a, f64_v b) {
 }
 IN f64_v f64_max(f64_v a, f64_v b) { return vmaxq_f64(a, b); }
 IN f64_v f64_near(f64_v v) { return vrndnq_f64(v); }
-// scale is v times 2 to the whole number n from -2044 to 2046, in two steps.
+// scale returns v·2^n in two steps. n is a whole number from -2044 to 2046.
 IN f64_v f64_scale(f64_v v, f64_v n) {
   int64x2_t i = vcvtnq_s64_f64(n), half = vshrq_n_s64(i, 1), rest = vsubq_s64(i, half), bias = vdupq_n_s64(1023);
   v = vmulq_f64(v, vreinterpretq_f64_s64(vshlq_n_s64(vaddq_s64(half, bias), 52)));
   return vmulq_f64(v, vreinterpretq_f64_s64(vshlq_n_s64(vaddq_s64(rest, bias), 52)));
 }
 
-// Numbers of other types; 32-bit ones go by way of double.
+// Conversions from and to other types; those of 32 bits are converted to double.
 IN f32_v f32_from_i8(const int8_t *p) {
   const int32_t x[4] = {p[0], p[1], p[2], p[3]};
   return vcvtq_f32_s32(vld1q_s32(x));
@@ -162,22 +162,23 @@ IN f64_v f64_from_u32(const uint32_t *p) { return vcvtq_f64_u64(vmovl_u32(vld1_u
 IN f64_v f64_from_f32(const float *p) { return vcvt_f64_f32(vld1_f32(p)); }
 IN void f64_to_f32(float *p, f64_v v) { vst1_f32(p, vcvt_f32_f64(v)); }
 IN f32_v f32_from_i32(const int32_t *p) { return vcvtq_f32_s32(vld1q_s32(p)); }
-// The nearest whole number toward zero; 0 of a NaN.
+// Stores the integer part, rounded toward zero; 0 for a NaN.
 IN void f32_put32(void *p, f32_v v) { vst1q_s32(p, vcvtq_s32_f32(v)); }
-// The low bits of whole parts that fit: -128 to 255, -32768 to 65535, -2^31 to 2^32 - 1.
+// Stores the low bits of the integer part, which is from -128 to 255, -32768 to 65535, or -2^31 to
+// 2^32 - 1.
 IN void f32_put8(void *p, f32_v v) {
   uint16x4_t x = vmovn_u32(vreinterpretq_u32_s32(vcvtq_s32_f32(v)));
   vst1_lane_u32(p, vreinterpret_u32_u8(vmovn_u16(vcombine_u16(x, x))), 0);
 }
 IN void f32_put16(void *p, f32_v v) { vst1_u16(p, vmovn_u32(vreinterpretq_u32_s32(vcvtq_s32_f32(v)))); }
 IN void f64_put32(void *p, f64_v v) { vst1_s32(p, vmovn_s64(vcvtq_s64_f64(v))); }
-// sticky cuts a double down to 13 digits, of which the last is 1 if that loses any.
+// sticky truncates a double to 13 bits of significand, and sets the last bit if that loses any.
 IN f64_v f64_sticky(f64_v v) {
   uint64x2_t u = vreinterpretq_u64_f64(v), low = vdupq_n_u64((1ull << 40) - 1);
   uint64x2_t last = vandq_u64(vtstq_u64(u, low), vdupq_n_u64(1ull << 40));
   return vreinterpretq_f64_u64(vorrq_u64(vbicq_u64(u, low), last));
 }
-// There is no use in passing the caches: the processors see such streams themselves.
+// Ordinary stores: these processors detect streams of stores and do not read the lines first.
 IN void past_line(void *to, const void *from) {
   const uint8_t *p = from;
   uint8_t *q = to;
@@ -197,7 +198,7 @@ IN void past_set(void *to, uint64_t bits) { line_set(to, bits); }
 IN float f32_root(float x) { return vget_lane_f32(vsqrt_f32(vdup_n_f32(x)), 0); }
 IN double f64_root(double x) { return vget_lane_f64(vsqrt_f64(vdup_n_f64(x)), 0); }
 
-// Eight rows of eight from rows that are ld apart, as columns: to[c·step + r].
+// Transposes eight elements of each of eight rows that are ld apart: to[c·step + r].
 IN void u16_turn8(const uint16_t *from, int64_t ld, uint16_t *to, int64_t step) {
   uint16x8_t x[8], y[8];
   for (int i = 0; i < 8; i++)
@@ -220,11 +221,11 @@ IN void u8_turn8(const uint8_t *from, int64_t ld, uint8_t *to, int64_t step) {
       to[k * step + i] = from[i * ld + k];
 }
 
-// fold is the sums of W registers, in order.
+// fold returns the sums of the lanes of each of W registers, in order.
 IN f32_v f32_fold(const f32_v *s) { return vpaddq_f32(vpaddq_f32(s[0], s[1]), vpaddq_f32(s[2], s[3])); }
 IN i8_sums i8_folded(const i8_sums *s) { return vpaddq_s32(vpaddq_s32(s[0], s[1]), vpaddq_s32(s[2], s[3])); }
 
-// Words of the depth of a product of bytes: pairs of 16-bit numbers.
+// The words of a product of bytes: pairs of 16-bit numbers.
 typedef int32x4_t i8pair_v;
 typedef int64_t i8pair_m;
 enum { i8pair_W = 4 };
@@ -233,14 +234,15 @@ IN i8pair_v i8pair_set(int32_t x) { return vdupq_n_s32(x); }
 IN i8pair_v i8pair_load(const int32_t *p) { return vld1q_s32(p); }
 IN void i8pair_store(int32_t *p, i8pair_v v) { vst1q_s32(p, v); }
 IN i8pair_m i8pair_first(int64_t n) { return n; }
-IN i8pair_v i8pair_loadm(const int32_t *p, i8pair_m m) { return (void)m, i8pair_load(p); } // panels are whole
+IN i8pair_v i8pair_loadm(const int32_t *p, i8pair_m m) { return (void)m, i8pair_load(p); } // panels have whole registers
 IN i8pair_v i8pair_mul(i8pair_v a, i8pair_v b) { return vmulq_s32(a, b); }
 IN i8pair_v i8pair_step(i8pair_v a, i8pair_v b, i8pair_v c) {
   int16x8_t x = vreinterpretq_s16_s32(a), y = vreinterpretq_s16_s32(b);
   return vaddq_s32(c, vpaddq_s32(vmull_s16(vget_low_s16(x), vget_low_s16(y)), vmull_s16(vget_high_s16(x), vget_high_s16(y))));
 }
-// For squared distances: W words, numbers as they are stored as a word, a sum less the
-// squares of words, W rows of W as columns, and the product with a word of a query.
+// For squared distances: loading W words, converting stored numbers to words, subtracting the
+// squares of words from a sum, transposing W rows of W, and adding the product with a word of a
+// query.
 IN i8pair_v i8pair_l2_word(const int8_t *p) { return vreinterpretq_s32_s16(vmovl_s8(vld1_s8(p))); }
 IN i8pair_v i8pair_l2_offset(i8pair_v x) { return x; }
 IN i8pair_v i8pair_l2_less(i8pair_v s, i8pair_v x) { return vsubq_s32(s, i8pair_step(x, x, vdupq_n_s32(0))); }

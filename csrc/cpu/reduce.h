@@ -1,13 +1,14 @@
-// Reductions, for elements stored as S and computed with as A: of rows, and of columns,
-// which are neighbours that each have a row of their own.
+// Reductions, for elements that are stored as S and computed as A: of rows, whose elements are
+// contiguous, and of columns, whose elements are a row apart.
 #define V CAT(A, v)
 #define W CAT(A, W)
 #define LOAD CAT(S, load)
 #define LOADN CAT(S, loadn)
 #define READ CAT(S, read)
 
-// Sums, of TERM of a register x: blocks of 128·W in eight registers, joined in pairs as
-// the digits of a counter carry. No number goes through more than 16 + 3 + log2(n) additions.
+// Sums of TERM of a register x. Blocks of 128·W are added in eight registers, and their sums in
+// pairs, in the order in which a binary counter carries. No number takes part in more than 16 + 3 +
+// log2(n) additions.
 #define SUM(NAME, TERM)                                                                            \
   IN V CAT(S, NAME##_block)(const E *p, int64_t n, V by) {                                         \
     V s0 = CAT(A, zero)(), s1 = s0, s2 = s0, s3 = s0, s4 = s0, s5 = s0, s6 = s0, s7 = s0, x;       \
@@ -24,7 +25,7 @@
       x = READ(p + i), s0 = TERM(x, s0), x = READ(p + i + W), s1 = TERM(x, s1);                    \
     if (i + W <= n)                                                                                \
       x = READ(p + i), s2 = TERM(x, s2), i += W;                                                   \
-    if (i < n) /* what is not there counts as `by`, whose term is 0 */                             \
+    if (i < n) /* missing elements are replaced by `by`, whose term is 0 */                             \
       x = CAT(A, part)(LOADN(p + i, n - i), n - i, by), s3 = TERM(x, s3);                          \
     return CAT(A, add)(CAT(A, add)(s0, s1), CAT(A, add)(s2, s3));                                  \
   }                                                                                                \
@@ -48,12 +49,12 @@
 #define PLAIN(x, s) CAT(A, add)(s, x)
 #define SQUARE(x, s) CAT(A, fma)(CAT(A, sub)(x, by), CAT(A, sub)(x, by), s)
 SUM(sum_long, PLAIN)
-SUM(sum_squares, SQUARE) // of distances from a number
+SUM(sum_squares, SQUARE) // squares of the differences from `by`
 #undef SUM
 #undef PLAIN
 #undef SQUARE
 
-// The largest and the smallest; NaN if there is one.
+// The maximum and the minimum; NaN if an element is NaN.
 #define EXTREME(NAME, COMBINE, NONE, BEFORE)                                                       \
   static F CAT(S, row_##NAME)(const E *p, int64_t n) {                                             \
     V m0 = CAT(A, set)(NONE), m1 = m0, m2 = m0, m3 = m0;                                           \
@@ -74,7 +75,7 @@ SUM(sum_squares, SQUARE) // of distances from a number
       m = x[k] BEFORE m || x[k] != x[k] ? x[k] : m;                                                \
     return m;                                                                                      \
   }                                                                                                \
-  /* The first of them: blocks are looked at whole, and then the one that has it. */               \
+  /* Its first index: finds the block that has it, and then the index in that block. */            \
   static uint32_t CAT(S, place_##NAME)(const E *p, int64_t n) {                                    \
     enum { BLOCK = 1024 };                                                                         \
     F best = NONE;                                                                                 \
@@ -90,7 +91,7 @@ SUM(sum_squares, SQUARE) // of distances from a number
       if (CAT(S, get)(p + at) != CAT(S, get)(p + at))                                              \
         return (uint32_t)at;                                                                       \
     V by = CAT(A, set)(best);                                                                      \
-    for (; at < n; at += W) { /* none goes before the best, so what does not go behind is it */    \
+    for (; at < n; at += W) { /* no element is better, so one that is not worse is the one */    \
       V x = n - at < W ? CAT(A, part)(LOADN(p + at, n - at), n - at, by) : LOAD(p + at);           \
       unsigned behind = COMBINE##_behind(x, by);                                                   \
       if (behind != (1u << W) - 1)                                                                 \
@@ -106,8 +107,8 @@ EXTREME(min, smaller, (F)__builtin_inf(), <)
 #undef larger_behind
 #undef smaller_behind
 
-// Words from 1 on: what (0 sum, 1 max, 2 min, 3 argmax, 4 argmin), rows, columns, from,
-// to, what to divide a sum by or 0, 1 if results are stored as they were computed.
+// Words from 1 on: operation (0 sum, 1 max, 2 min, 3 argmax, 4 argmin), rows, columns, from,
+// to, divisor of a sum or 0, 1 if results are stored in the type of the computation.
 static void CAT(S, reduce_rows)(const simd_word *w) {
   int64_t n = w[3].i;
   const E *p = w[4].p;
@@ -135,18 +136,20 @@ static void CAT(S, reduce_rows)(const simd_word *w) {
   }
 }
 
-// Columns are taken ACROSS at a time, so that sums of all of them stay in the first cache.
+// ACROSS columns are processed at a time, so that the sums of all of them stay in the first-level
+// cache.
 #define ACROSS (4096 / (int64_t)sizeof(F))
 IN V CAT(S, load_some)(const E *p, int64_t n) { return n >= W ? READ(p) : LOADN(p, n); }
 
-// n elements, or W of them, of four rows together.
+// Returns the sums of n, at most W, elements of four rows.
 IN V CAT(S, four_rows)(const E *p, int64_t ld, int64_t n) {
   V s = CAT(A, add)(CAT(S, load_some)(p, n), CAT(S, load_some)(p + ld, n));
   return CAT(A, add)(s, CAT(A, add)(CAT(S, load_some)(p + 2 * ld, n), CAT(S, load_some)(p + 3 * ld, n)));
 }
 
-// into = eight rows together, plus what is there if more. Meanwhile the eight that are `ahead` are
-// fetched into the second cache: the processor by itself does not follow so many rows.
+// into = the sum of eight rows, added to its contents if more. Meanwhile the eight rows that are
+// `ahead` are prefetched into the second-level cache: the processor does not predict accesses to so
+// many rows.
 static void CAT(S, add_rows)(int64_t n, const E *p, int64_t ld, F *into, int more, int64_t ahead) {
   int64_t i = 0;
   for (; i + W <= n; i += W) {
@@ -161,7 +164,7 @@ static void CAT(S, add_rows)(int64_t n, const E *p, int64_t ld, F *into, int mor
   }
 }
 
-// into = a row, plus what is there if more.
+// into = a row, added to its contents if more.
 static void CAT(S, add_row)(int64_t n, const E *p, F *into, int more) {
   int64_t i = 0;
   for (; i + W <= n; i += W)
@@ -170,8 +173,8 @@ static void CAT(S, add_row)(int64_t n, const E *p, F *into, int more) {
     CAT(A, store)(into + i, more ? CAT(A, add)(CAT(A, load)(into + i), LOADN(p + i, n - i)) : LOADN(p + i, n - i));
 }
 
-// Sums of rows ld apart: of 16 at a time, joined in pairs like those of one row up to
-// 2^17 rows, and one after the other from there on.
+// Sums of rows ld apart: 16 at a time, whose sums are added in pairs like those of one row for up
+// to 2^17 rows, and one after the other beyond that.
 static void CAT(S, sum_columns)(int64_t rows, int64_t ld, int64_t n, const E *p, F *to) {
   enum { LEVELS = 14 };
   F level[LEVELS][ACROSS];
@@ -212,7 +215,7 @@ static void CAT(S, sum_columns)(int64_t rows, int64_t ld, int64_t n, const E *p,
       for (int64_t i = 0; i < n; i += W)                                                           \
         CAT(A, store)(to + i, CAT(A, COMBINE)(CAT(A, load)(to + i), CAT(S, load_some)(p + i, n - i)));\
   }                                                                                                \
-  /* Places are numbers of A, so rows are taken so many at a time that those are exact. */         \
+  /* Indices are numbers of type A, so rows are processed in parts whose indices are exact. */     \
   static void CAT(S, place_##NAME##_columns)(int64_t rows, int64_t ld, int64_t n, const E *p, uint32_t *to) { \
     enum { BLOCK = 1 << 20 };                                                                      \
     F top[ACROSS], value[ACROSS], place[ACROSS];                                                   \
@@ -245,8 +248,8 @@ EXTREME(max, larger, (F)-__builtin_inf(), SAME)
 EXTREME(min, smaller, (F)__builtin_inf(), MINUS)
 #undef EXTREME
 
-// Words from 1 on: what, rows, how far they are apart, columns, from, to, what to divide
-// a sum by or 0, 1 if results are stored as they were computed.
+// Words from 1 on: operation, rows, their distance in elements, columns, from, to, divisor of
+// a sum or 0, 1 if results are stored in the type of the computation.
 static void CAT(S, reduce_columns)(const simd_word *w) {
   int64_t rows = w[2].i, ld = w[3].i;
   F result[ACROSS];

@@ -1,14 +1,14 @@
-// softmax and the norms of rows, for elements stored as S and computed with as A.
+// softmax and the norms of rows, for elements that are stored as S and computed as A.
 #define V CAT(A, v)
 #define W CAT(A, W)
 #define LOADX(p, n) ((n) >= W ? CAT(S, load)(p) : CAT(S, loadn)(p, n))
 enum { CAT(S, BESIDE) = 4096 };
 
-// The largest of a row. On x86, where there is a NaN it may be any number.
+// Returns the maximum of a row. If an element is NaN, the result on x86 may be any number.
 static F CAT(S, row_peak)(const E *x, int64_t n) {
   V m0 = CAT(A, set)((F)-__builtin_inf()), m1 = m0, m2 = m0, m3 = m0;
   int64_t i = 0;
-  for (; i + 4 * W <= n; i += 4 * W) { // of a NaN, x86 takes the second
+  for (; i + 4 * W <= n; i += 4 * W) { // if one is NaN, x86 returns the second
     m0 = CAT(A, max)(CAT(S, read)(x + i), m0), m1 = CAT(A, max)(CAT(S, read)(x + i + W), m1);
     m2 = CAT(A, max)(CAT(S, read)(x + i + 2 * W), m2), m3 = CAT(A, max)(CAT(S, read)(x + i + 3 * W), m3);
   }
@@ -20,9 +20,9 @@ static F CAT(S, row_peak)(const E *x, int64_t n) {
   return CAT(A, largest)(m0);
 }
 
-// The sum of e^(x - m) over a block of a row, which go to e unless that is 0. Meanwhile what
-// comes after it is fetched: the same block of the next row, and of the result if that is to
-// be in the caches; or only this row again.
+// Returns the sum of e^(x - m) over a block of a row, and stores the terms at e unless that is 0.
+// Meanwhile it prefetches the data that is needed next: the same block of the next row, and of the
+// result if that goes to the caches; or only this row again.
 IN V CAT(S, exp_block)(const E *x, int64_t n, V m, F *e, const E *next, const E *result) {
   V s[4] = {CAT(A, zero)(), CAT(A, zero)(), CAT(A, zero)(), CAT(A, zero)()};
   int64_t i = 0;
@@ -44,7 +44,7 @@ IN V CAT(S, exp_block)(const E *x, int64_t n, V m, F *e, const E *next, const E 
   return CAT(A, add)(CAT(A, add)(s[0], s[1]), CAT(A, add)(s[2], s[3]));
 }
 
-// The sum of e^(x - m) over a row: of blocks, joined in pairs as sums are.
+// Returns the sum of e^(x - m) over a row: the sums of blocks are added in pairs, as in reduce.h.
 static F CAT(S, exp_sum)(const E *x, int64_t n, V m, F *e, const E *next, const E *result) {
   enum { BLOCK = 64 * W };
   V level[64];
@@ -62,7 +62,7 @@ static F CAT(S, exp_sum)(const E *x, int64_t n, V m, F *e, const E *next, const 
   return CAT(A, sum)(sum);
 }
 
-// Words of the part: the row, m, 1/sum, and e where the whole row is in it, else 0.
+// Words of the part: the row, m, 1/sum, and e if it has the whole row, else 0.
 static void CAT(S, softmax_part)(const simd_word *w, int64_t lo, int64_t n, void *to, int past) {
   const E *x = (const E *)w[0].p + lo;
   const F *e = w[3].p;
@@ -81,8 +81,8 @@ static void CAT(S, softmax_part)(const simd_word *w, int64_t lo, int64_t n, void
   }
 }
 
-// Words from 1 on: rows, columns, in, out, 1 if it is larger than the caches. Of NaN and
-// of infinities e^(x - m) is NaN somewhere, and so is the sum.
+// Words from 1 on: rows, columns, in, out, 1 if out is larger than the caches. If the row has a NaN
+// or +∞, or only -∞, some e^(x - m) is NaN, and so is the sum.
 static void CAT(S, softmax)(const simd_word *w) {
   F e[CAT(S, BESIDE)];
   int64_t n = w[2].i;
@@ -96,7 +96,7 @@ static void CAT(S, softmax)(const simd_word *w) {
   }
 }
 
-// Words of the part: the row, its mean, what to multiply by, gamma, beta or 0.
+// Words of the part: the row, its mean, the factor, gamma, beta or 0.
 static void CAT(S, norm_part)(const simd_word *w, int64_t lo, int64_t n, void *to, int past) {
   const E *x = (const E *)w[0].p + lo, *gamma = (const E *)w[3].p + lo, *beta = w[4].p;
   E *y = to;

@@ -1,11 +1,11 @@
-// The kernels of the catalog in vector instructions: what Go sees of them.
+// The interface between Go and the kernels of the catalog in vector instructions.
 //
-// One table of functions per instruction set (avx512.c, avx2.c, neon.c, each compiled in
-// parts, see all.h); Go picks the set and calls by number. A function does one part of a launch on one thread
-// and gets its arguments as 64-bit words: whole numbers, the bits of doubles, and
-// addresses of memory that is not Go's. It checks nothing: Go has made sure that
-// every address that follows from the sizes lies in its buffer. None changes the
-// floating-point modes of its thread, and none keeps anything.
+// There is one table of functions per instruction set (avx512.c, avx2.c, neon.c, each compiled in
+// parts, see all.h). Go selects the set and calls a function by its number. A function computes one
+// part of a launch on the calling thread. Its arguments are 64-bit words: integers, the bits of
+// doubles, and addresses of memory outside the Go heap. It checks nothing: the caller ensures that
+// every address that it computes from the sizes is in its buffer. No function changes the
+// floating-point modes of its thread or keeps state.
 #ifndef CONCORD_SIMD_H
 #define CONCORD_SIMD_H
 
@@ -20,7 +20,7 @@ typedef union {
 
 typedef void simd_func(const simd_word *w);
 
-// Number and function. internal/simd has the numbers from here.
+// Number and function. cpu/shim.go takes the numbers from this list.
 #define SIMD_LIST(F) \
   F(SIMD_GEMM_F32_DIRECT, f32_gemm_direct) \
   F(SIMD_GEMM_F32_DOT, f32_gemm_dot) \
@@ -61,7 +61,8 @@ typedef void simd_func(const simd_word *w);
 enum { SIMD_LIST(SIMD_NUMBER) SIMD_OPS };
 #undef SIMD_NUMBER
 
-// Go gets the number of a function for doubles by adding to that of the one for floats.
+// Go adds SIMD_F64 to the number of a function for floats to get that of the same function for
+// doubles.
 enum { SIMD_F64 = SIMD_GEMM_F64_DIRECT - SIMD_GEMM_F32_DIRECT };
 _Static_assert(SIMD_GEMM_F64_DOT == SIMD_GEMM_F32_DOT + SIMD_F64 && SIMD_GEMM_F64_PACK == SIMD_GEMM_F32_PACK + SIMD_F64 &&
                    SIMD_GEMM_F64_BLOCK == SIMD_GEMM_F32_BLOCK + SIMD_F64,
@@ -74,7 +75,7 @@ extern simd_func *const concord_simd_avx512[SIMD_OPS];
 extern simd_func *const concord_simd_avx2[SIMD_OPS];
 extern simd_func *const concord_simd_neon[SIMD_OPS];
 
-// The table of a set, by its number; NULL where it is not in this build.
+// Returns the table of a set by its number, or NULL if the set is not in this build.
 static inline simd_func *const *concord_simd_table(int32_t set) {
 #if defined(__x86_64__) && !defined(NO_AVX512)
   if (set == SIMD_SET_AVX512) return concord_simd_avx512;

@@ -1,11 +1,11 @@
-// The types that elements are stored in, as registers of what is computed with: half
-// and bfloat16 are floats once they are loaded. For each type S
+// Loads and stores for the types in which elements are stored, as registers of the type in which
+// they are computed: half and bfloat16 become floats when they are loaded. For each type S
 //
 //   S_load, S_store    a whole register
-//   S_read             the same as a load, where much is read from memory
-//   S_loadn, S_storen  the first n elements of one, the others 0 and left alone
+//   S_read             as S_load, but faster if much is read from memory
+//   S_loadn, S_storen  the first n elements of one; others are 0, or are not written
 //   S_get, S_put       one element
-//   S_send             a whole register, past the caches if so told, to where it is aligned
+//   S_send             a store of a whole register to an aligned address, optionally past the caches
 #include <string.h>
 
 #define FULL(S, E)                                                                                 \
@@ -55,16 +55,16 @@ SHORT(f16)
 SHORT(bf16)
 #undef SHORT
 
-// As in cpu/simd_stream.go.
+// The numbers of the types, in the order of simdTypes in cpu/simd_stream.go.
 enum { TYPE_F32, TYPE_F64, TYPE_F16, TYPE_BF16, TYPE_I8, TYPE_I16, TYPE_I32, TYPE_I64, TYPE_U8, TYPE_U16, TYPE_U32, TYPE_U64 };
 static const int8_t type_size[] = {4, 8, 2, 2, 1, 2, 4, 8, 1, 2, 4, 8};
 
-// A part of a job computes elements lo to lo + n, to be stored at `to`; past the caches
-// if so told, and then that is the beginning of a line.
+// A part of a job computes elements lo to lo + n and stores them at to. If past is set, it stores
+// them past the caches, and to is the beginning of a cache line.
 typedef void part_func(const simd_word *w, int64_t lo, int64_t n, void *to, int past);
 
-// in_parts runs a job of n elements. past means that its result is larger than the caches;
-// past_end is for the caller, once behind all its jobs.
+// in_parts runs a job of n elements. past says that its result is larger than the caches. The
+// caller calls past_end once after all its jobs.
 IN void in_parts(part_func *part, const simd_word *w, int64_t n, void *out, int64_t size, int past) {
   char *q = out;
   int64_t head = (int64_t)(-(uintptr_t)q & 63) / size;
@@ -77,7 +77,7 @@ IN void in_parts(part_func *part, const simd_word *w, int64_t n, void *out, int6
   part(w, head, n - head, q + head * size, 1);
 }
 
-// The first n elements of v, and of `other` behind them.
+// Returns the first n elements of v, followed by those of other.
 #define PART(A, F)                                                                                 \
   IN A##_v A##_part(A##_v v, int64_t n, A##_v other) {                                             \
     F x[A##_W];                                                                                    \

@@ -1,7 +1,7 @@
-// What runs at the speed of memory, by type and as functions of simd.h.
+// The kernels whose speed is limited by memory, for each type, and their functions for simd.h.
 #include "heap.h"
 
-// Bytes are copied past the caches, save for those before and behind whole lines.
+// Copies bytes past the caches, except those before the first and after the last whole line.
 static void past_copy(void *to, const void *from, int64_t n) {
   char *q = to;
   const char *p = from;
@@ -91,6 +91,6 @@ EXPORT(arith) {
   past_end();
 }
 
-// One row of a broadcast per call of arith_row: operands that do not move along the row are
-// one number, those that jump are gathered.
+// One row of a broadcast per call of arith_row. An operand with stride 0 along the row is one
+// number, and one with a stride above 1 is gathered.
 #include "broadcast.h"

@@ -1,8 +1,8 @@
-// The kernels that compute a tile of R rows and NV registers across: for each row of
-// the left operand and each element across, STEP over a depth of k. Left elements are
-// rs apart from row to row and cs along the depth; right ones are contiguous, and NEXT
-// apart along it: ldb, or what that points to. last is how many elements the last
-// register has. What comes out is alpha times the result plus beta times what was there.
+// The kernels that compute a tile of R rows by NV registers: for each row of the left operand and
+// each column of the right one, STEP over a depth of k. Elements of the left operand are
+// rs apart between rows and cs along the depth. Rows of the right operand are contiguous, and NEXT
+// apart: ldb, or the number that it points to. last is the number of elements in the last
+// register. The kernel stores alpha times the result plus beta times the contents before.
 typedef void CAT(T, CAT(TILE, kernel))(int64_t k, const E *a, int64_t rs, int64_t cs, const E *b, LDB ldb,
                                  E *c, int64_t ldc, E alpha, E beta, int64_t last);
 

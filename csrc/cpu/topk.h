@@ -1,20 +1,22 @@
-// The k smallest of rows, for elements stored as S. A few are chosen among those below a
-// limit that k elements do not exceed, by counting what goes before each; more go through a
-// heap. In both, what is not below the worst that is kept is dropped a register at a time.
+// The k smallest elements of rows, for elements that are stored as S. A small k is selected among
+// the elements below a limit that at least k elements do not exceed, by counting the elements that
+// come before each. A larger k uses a heap. Both discard elements that are not below the largest
+// candidate, a register at a time.
 #define V CAT(A, v)
 #define W CAT(A, W)
 #define TOPK_FEW (4 * W)
 #define TOPK_ROOM (3 * TOPK_FEW)
 
-// below has a bit for each of 4W numbers that is less than others.
+// topk_below returns a bit for each of 4W numbers, which is set if the number is less than `by`.
 IN uint64_t CAT(S, topk_below)(const E *p, V by) {
   uint64_t a = CAT(A, lessbits)(CAT(S, load)(p), by), b = CAT(A, lessbits)(CAT(S, load)(p + W), by);
   uint64_t c = CAT(A, lessbits)(CAT(S, load)(p + 2 * W), by), d = CAT(A, lessbits)(CAT(S, load)(p + 3 * W), by);
   return a | b << W | c << 2 * W | d << 3 * W;
 }
 
-// rank says how many of n numbers go before each: those below it, and equal ones before it.
-// None is NaN, nor +inf if n is not a multiple of W; there is room for a register more.
+// topk_rank computes for each of n numbers how many come before it: smaller ones, and equal ones
+// with a smaller index. No number is NaN, or +inf if n is not a multiple of W; there is memory for
+// one register more.
 IN void CAT(S, topk_rank)(F *x, int64_t n, int32_t *rank) {
   CAT(A, store)(x + n, CAT(A, set)((F)__builtin_inf()));
   for (int64_t i = 0; i < n; i++) {
@@ -31,7 +33,7 @@ IN void CAT(S, topk_rank)(F *x, int64_t n, int32_t *rank) {
   }
 }
 
-// The minima of some columns of n elements, four registers of them or their minima.
+// Stores the minima of columns of n elements: four registers of minima, or the minima of those.
 IN void CAT(S, topk_minima)(const E *row, int64_t n, int regs, F *to) {
   V m0 = CAT(A, set)((F)__builtin_inf()), m1 = m0, m2 = m0, m3 = m0;
   for (int64_t i = 0; i + 4 * W <= n; i += 4 * W) {
@@ -44,8 +46,9 @@ IN void CAT(S, topk_minima)(const E *row, int64_t n, int regs, F *to) {
   CAT(A, store)(to + 2 * W, m2), CAT(A, store)(to + 3 * W, m3);
 }
 
-// A number that at least k elements of the row do not exceed, at most TOPK_FEW: the k-th
-// smallest of the minima of twice as many parts of its beginning. NaN where that gives none.
+// Returns a number that at least k elements of the row do not exceed; k is at most TOPK_FEW. It is
+// the k-th smallest of the minima of twice as many parts of the beginning of the row. NaN if there
+// is none.
 static F CAT(S, topk_limit)(const E *row, int64_t n, int64_t k) {
   int regs = k <= W / 2 ? 1 : k <= W ? 2 : k <= 2 * W ? 4 : 8;
   int64_t part = n < 128 * 4 * W ? n : 128 * 4 * W;
@@ -64,7 +67,7 @@ static F CAT(S, topk_limit)(const E *row, int64_t n, int64_t k) {
   return !nan && limit - limit == 0 ? limit : (F)__builtin_nan("");
 }
 
-// Numbers of a row in its order, with their places.
+// Candidates: numbers of a row in its order, with their indices.
 typedef struct {
   int64_t count;
   F value[TOPK_ROOM + W];
@@ -72,7 +75,7 @@ typedef struct {
   int32_t rank[TOPK_ROOM];
 } CAT(S, topk_chosen);
 
-// best drops all but the k smallest, and returns the largest of those.
+// topk_best drops all candidates except the k smallest, and returns the largest of those.
 static F CAT(S, topk_best)(CAT(S, topk_chosen) *c, int64_t k) {
   int64_t have = 0;
   F worst = 0;
@@ -86,15 +89,16 @@ static F CAT(S, topk_best)(CAT(S, topk_chosen) *c, int64_t k) {
   return worst;
 }
 
-// few finds the k smallest, at most TOPK_FEW, and puts their places into heap in order. 0
-// comes back if it does not: where fewer than k numbers are finite, and in short rows.
+// topk_few finds the k smallest, k at most TOPK_FEW, and stores their indices in heap in order. It
+// returns
+// 0 if it cannot: if fewer than k numbers are finite, and for short rows.
 static int CAT(S, topk_few)(const E *row, int64_t n, int64_t k, topk_one *heap) {
   enum { NEAR = 16384 / sizeof(E) };
   CAT(S, topk_chosen) c;
   F limit = CAT(S, topk_limit)(row, n, k);
   if (limit != limit)
     return 0;
-  limit += (limit < 0 ? -limit : limit) * (F)0x1p-22 + (F)0x1p-149; // and by that more than it
+  limit += (limit < 0 ? -limit : limit) * (F)0x1p-22 + (F)0x1p-149; // a little more, since elements equal to it count
   c.count = 0;
   for (int64_t i = 0; i < n; i += 4 * W) {
     V by = CAT(A, set)(limit);
@@ -123,8 +127,8 @@ static int CAT(S, topk_few)(const E *row, int64_t n, int64_t k, topk_one *heap) 
   return 1;
 }
 
-// take replaces the top of a full heap by x if that goes before it. The number of the
-// new top comes back.
+// take replaces the top of a full heap by element `at` of the row if that comes before it. It
+// returns the number at the new top.
 static F CAT(S, take)(topk_one *heap, int64_t k, const E *row, int64_t at, F worst) {
   topk_one one = {CAT(A, key)(CAT(S, get)(row + at)), at};
   if (!topk_before(&one, &heap[0]))
@@ -158,8 +162,8 @@ static void CAT(S, topk_row)(const E *row, int64_t n, int64_t k, topk_one *heap)
   }
 }
 
-// Words from 1 on: rows, columns, k, in, values, places, room for k pairs of words. k
-// is 1 at least.
+// Words from 1 on: rows, columns, k, in, values, indices, memory for k pairs of words. k
+// is at least 1.
 static void CAT(S, topk)(const simd_word *w) {
   int64_t n = w[2].i, k = w[3].i, most = k < n ? k : n;
   topk_one *heap = w[7].p;

@@ -1,6 +1,6 @@
-// What both instruction sets of x86 do with the short registers.
+// Functions with 128-bit registers that both instruction sets of x86 use.
 
-// Four rows of four from rows that are ld apart, as columns: to[p·step + i].
+// Transposes four elements of each of four rows that are ld apart: to[p·step + i].
 IN void f32_turn4(const float *from, int64_t ld, float *to, int64_t step) {
   __m128 a = _mm_loadu_ps(from), b = _mm_loadu_ps(from + ld), c = _mm_loadu_ps(from + 2 * ld), d = _mm_loadu_ps(from + 3 * ld);
   _MM_TRANSPOSE4_PS(a, b, c, d);
@@ -22,7 +22,7 @@ IN void f64_turn4(const double *from, int64_t ld, double *to, int64_t step) {
 IN float f32_root(float x) { return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(x))); }
 IN double f64_root(double x) { return _mm_cvtsd_f64(_mm_sqrt_sd(_mm_setzero_pd(), _mm_set_sd(x))); }
 
-// Eight rows of eight from rows that are ld apart, as columns: to[c·step + r].
+// Transposes eight elements of each of eight rows that are ld apart: to[c·step + r].
 IN void u16_turn8(const uint16_t *from, int64_t ld, uint16_t *to, int64_t step) {
   __m128i x[8], y[8];
   for (int i = 0; i < 8; i++)

@@ -1,6 +1,6 @@
-// api.h is as much of the vendor's APIs as the shim uses, in prototypes of our own: the CUDA driver
-// API, NVRTC, the PTX compiler and cuBLAS. No header of the vendor is needed to build, and none of
-// its libraries to link: every function is a member of a table that is filled symbol by symbol.
+// api.h declares the parts of the vendor's APIs that the shim uses: of the CUDA driver API, NVRTC,
+// the PTX compiler and cuBLAS. The build needs no header of the vendor and links none of its
+// libraries: every function is a member of a table that is filled symbol by symbol.
 // Numbers and layouts are those of the vendor's stable ABI.
 
 #ifndef CONCORD_CUDA_API_H
@@ -28,7 +28,7 @@ typedef struct CUupdate { // CUgraphExecUpdateResultInfo
   CUgraphNode node, from;
 } CUupdate;
 
-// CUresult, where the shim acts on it.
+// The values of CUresult for which the shim has special code.
 enum {
   CU_OK = 0,
   CU_INVALID_VALUE = 1,
@@ -90,8 +90,8 @@ enum {
   DEVICE_CPU = -1,     // cuMemPrefetchAsync
 };
 
-// The symbols, as X(member, names, result, parameters). The names are tried in order: the newest
-// version of a function first, as the vendor's header does it by macros.
+// The symbols, as X(member, names, result, parameters). The names are tried in order, the newest
+// version of a function first; the vendor's header selects it by macros.
 #define CUDA_REQUIRED(X)                                                                           \
   X(cuInit, "cuInit", CUresult, (unsigned flags))                                                  \
   X(cuDriverGetVersion, "cuDriverGetVersion", CUresult, (int *version))                            \
@@ -153,7 +153,7 @@ enum {
   X(cuEventSynchronize, "cuEventSynchronize", CUresult, (CUevent event))                           \
   X(cuEventElapsedTime, "cuEventElapsedTime", CUresult, (float *ms, CUevent from, CUevent to))
 
-// What an old driver may lack. Each is checked where it is used.
+// Functions that an old driver may lack. Each is checked before it is called.
 #define CUDA_OPTIONAL(X)                                                                           \
   X(cuDeviceGetUuid, "cuDeviceGetUuid_v2 cuDeviceGetUuid", CUresult,                               \
     (CUuuid * uuid, CUdevice device))                                                              \

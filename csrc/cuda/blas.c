@@ -22,7 +22,7 @@ static int32_t blas_failed(cs_device *d, int code, const char *call, cs_error *e
   return tell(err, status, code, "%s: cuBLAS status %d", call, code);
 }
 
-// open_blas is blas_open under the lock.
+// open_blas does the work of blas_open. The caller holds the lock.
 static int32_t open_blas(cs_device *d, const char *names, cs_error *err) {
   char tried[160];
   struct note note = {tried, sizeof tried, 0};
@@ -40,7 +40,7 @@ static int32_t open_blas(cs_device *d, const char *names, cs_error *err) {
     d->cublas.cublasDestroy(handle);
     return blas_failed(d, code, "cublasSetPointerMode", err);
   }
-  // Sums of half stay in float when they are split. A library without that mode has no such sums.
+  // Keep split sums of half in float. A library without that mode does not split them.
   if (d->cublas.cublasSetMathMode != NULL)
     d->cublas.cublasSetMathMode(handle, CUBLAS_FULL_SUMS);
   d->blas_handle = handle;
@@ -58,8 +58,9 @@ static int32_t cuda_blas_open(cs_device *d, const char *names, cs_error *err) {
   return status;
 }
 
-// multiply queues it. The library counts by columns: a matrix by rows is its transpose by columns,
-// so C' = op(B)' op(A)' with the operands swapped and nothing moved.
+// multiply queues the product. The library's matrices are column-major: a row-major matrix is the
+// transpose of a column-major one, so it computes C' = op(B)' op(A)' with swapped operands and no
+// copy.
 static int multiply(cs_device *d, const cs_gemm *g) {
   int ta = g->trans_a ? CUBLAS_OP_T : CUBLAS_OP_N, tb = g->trans_b ? CUBLAS_OP_T : CUBLAS_OP_N;
   int m = (int)g->m, n = (int)g->n, k = (int)g->k;

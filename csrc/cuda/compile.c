@@ -10,14 +10,14 @@ static int32_t rtc_failed(cs_lib *lib, int code, const char *call, cs_error *err
   else if (code == NVRTC_INVALID_OPTION || code == NVRTC_INVALID_INPUT)
     status = CS_INVALID;
   const char *words = lib->rtc.nvrtcGetErrorString(code);
-  return tell(err, status, code, "%s: %s", call, words != NULL ? words : "no words for it");
+  return tell(err, status, code, "%s: %s", call, words != NULL ? words : "unknown error");
 }
 
 static int32_t no_compiler(cs_error *err) {
   return tell(err, CS_UNSUPPORTED, 0, "NVRTC was not found");
 }
 
-// known_archs is for an NVRTC too old to tell: 11.1 and before.
+// known_archs is the list of architectures for an NVRTC that cannot return it: 11.1 and before.
 static int known_archs(int major, int minor, int *archs) {
   static const int all[] = {35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86};
   int n = (int)(sizeof all / sizeof *all);
@@ -36,7 +36,7 @@ static int32_t cuda_targets(cs_lib *lib, char *text, uint64_t bytes, cs_error *e
   if (lib->rtc.nvrtcGetNumSupportedArchs != NULL && lib->rtc.nvrtcGetSupportedArchs != NULL) {
     code = lib->rtc.nvrtcGetNumSupportedArchs(&count);
     if (code == NVRTC_OK && count > 256)
-      return tell(err, CS_FAILED, 0, "NVRTC knows more architectures than there can be: %d", count);
+      return tell(err, CS_FAILED, 0, "NVRTC returned too large a number of architectures: %d", count);
     if (code == NVRTC_OK)
       code = lib->rtc.nvrtcGetSupportedArchs(archs);
     if (code != NVRTC_OK)
@@ -56,7 +56,7 @@ static int32_t cuda_targets(cs_lib *lib, char *text, uint64_t bytes, cs_error *e
   return CS_OK;
 }
 
-// split makes the array of options that the compilers take; the caller frees it.
+// split returns the options as an array for the compiler; the caller frees it.
 static const char **split(const char *options, int *count) {
   int n = 0;
   for (const char *o = options; *o != '\0'; o += strlen(o) + 1)
@@ -76,7 +76,7 @@ static void cuda_blob_free(cs_blob *blob) {
   memset(blob, 0, sizeof *blob);
 }
 
-// take_log fetches what the compiler said. It is no failure if there is nothing to fetch.
+// take_log copies the compiler's log. It is no failure if there is none.
 static void take_log(cs_lib *lib, nvrtcProgram p, cs_blob *out) {
   size_t n = 0;
   if (lib->rtc.nvrtcGetProgramLogSize(p, &n) != NVRTC_OK || n <= 1)
@@ -90,7 +90,8 @@ static void take_log(cs_lib *lib, nvrtcProgram p, cs_blob *out) {
   out->log_bytes = strlen(log);
 }
 
-// take_code fetches machine code if NVRTC made it (for sm_XX), else PTX (for compute_XX).
+// take_code copies the machine code if NVRTC made it (for sm_XX), otherwise the PTX (for
+// compute_XX).
 static int32_t take_code(cs_lib *lib, nvrtcProgram p, cs_blob *out, cs_error *err) {
   size_t n = 0;
   int cubin = lib->rtc.nvrtcGetCUBINSize != NULL && lib->rtc.nvrtcGetCUBIN != NULL &&
@@ -134,7 +135,7 @@ static int32_t cuda_compile(cs_lib *lib, const char *name, const char *source, c
   cs_blob made = {NULL, 0, NULL, 0};
   int32_t status = build(lib, name, source, list, count, &made, err);
   free(list);
-  if (status == CS_INVALID && made.log != NULL) // which option it was
+  if (status == CS_INVALID && made.log != NULL) // the log names the option
     tell(err, status, err->code, "nvrtcCompileProgram: %.200s", made.log);
   if (status == CS_OK || status == CS_COMPILE)
     *out = made;
@@ -145,8 +146,8 @@ static int32_t cuda_compile(cs_lib *lib, const char *name, const char *source, c
 
 // -- PTX --
 
-// Where the PTX compiler is: with the driver, or where Debian keeps it when several drivers are
-// installed side by side.
+// The names of the PTX compiler: the one of the driver, and the one in Debian's directory for
+// several drivers.
 static const char assembler_names[] = "libnvidia-ptxjitcompiler.so.1\0"
                                       "/usr/lib/x86_64-linux-gnu/nvidia/current/"
                                       "libnvidia-ptxjitcompiler.so.1\0"
@@ -166,7 +167,7 @@ static int has_assembler(cs_lib *lib) {
   return lib->assembler != NULL;
 }
 
-// text_of fetches a log of the PTX compiler; NULL if there is none.
+// text_of returns a log of the PTX compiler, or NULL if there is none.
 static char *text_of(nvptxCompiler c, int (*size)(nvptxCompiler, size_t *),
                      int (*get)(nvptxCompiler, char *)) {
   size_t n = 0;

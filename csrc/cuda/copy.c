@@ -15,7 +15,7 @@ static void drop_ring(cs_stream *s) {
   s->at = 0;
 }
 
-// make_ring allocates it at the first copy.
+// make_ring allocates the ring; it is called by the first copy.
 static int32_t make_ring(cs_stream *s, cs_error *err) {
   cs_device *d = s->dev;
   if (s->pinned != NULL)
@@ -34,7 +34,7 @@ static int32_t make_ring(cs_stream *s, cs_error *err) {
   return status;
 }
 
-// settle waits for the copies of a chunk.
+// settle waits for the copies that use a chunk.
 static int32_t settle(cs_stream *s, struct chunk *c, cs_error *err) {
   int32_t status = c->busy ? CALL(s->dev, cuEventSynchronize, c->passed) : CS_OK;
   if (status == CS_OK)
@@ -42,7 +42,8 @@ static int32_t settle(cs_stream *s, struct chunk *c, cs_error *err) {
   return status;
 }
 
-// room returns a chunk with that many bytes free: the one being filled, or the next one, emptied.
+// room returns a chunk with that many free bytes: the current one, or the next one after it waited
+// for the copies that use it.
 static int32_t room(cs_stream *s, uint64_t bytes, struct chunk **out, cs_error *err) {
   struct chunk *c = &s->ring[s->at];
   if (CHUNK_BYTES - c->used < bytes) {
@@ -57,13 +58,13 @@ static int32_t room(cs_stream *s, uint64_t bytes, struct chunk **out, cs_error *
   return CS_OK;
 }
 
-// mark notes that n bytes at the end of a chunk are in use until the stream has passed.
+// mark records that the next n bytes of a chunk are in use until the stream has reached this point.
 static int32_t mark(cs_stream *s, struct chunk *c, uint64_t n, cs_error *err) {
   c->used = (c->used + n + 63) & ~(uint64_t)63; // the next copy begins at a cache line
   int32_t status = CALL(s->dev, cuEventRecord, c->passed, s->handle);
   if (status == CS_OK)
     c->busy = 1;
-  else // without the event nobody would know when: now
+  else // without the event the end is unknown: wait now
     s->dev->lib->cu.cuStreamSynchronize(s->handle);
   return status;
 }
@@ -101,10 +102,10 @@ static int32_t cuda_upload(cs_stream *s, uint64_t dst, const unsigned char *src,
   return status;
 }
 
-// fetch queues one piece of a download into the next chunk.
+// fetch queues one piece of a download to the next chunk.
 static int32_t fetch(cs_stream *s, uint64_t src, uint64_t n, cs_error *err) {
   struct chunk *c;
-  s->ring[s->at].used = CHUNK_BYTES; // a piece has its chunk to itself
+  s->ring[s->at].used = CHUNK_BYTES; // the piece does not share its chunk
   int32_t status = room(s, CHUNK_BYTES, &c, err);
   if (status == CS_OK)
     status = CALL(s->dev, cuMemcpyDtoHAsync, c->at, src, n, s->handle);
@@ -144,7 +145,7 @@ static int32_t cuda_download(cs_stream *s, unsigned char *dst, uint64_t src, uin
   return status;
 }
 
-// -- between memory that the device sees --
+// -- between memory that the device can access --
 
 static int32_t cuda_upload_pinned(cs_stream *s, uint64_t dst, uint64_t host, uint64_t bytes,
                                   cs_error *err) {
@@ -207,7 +208,7 @@ static int32_t cuda_prefetch(cs_stream *s, uint64_t address, uint64_t bytes, int
                              cs_error *err) {
   cs_device *d = s->dev;
   if (d->lib->cu.cuMemPrefetchAsync == NULL || !d->managed)
-    return tell(err, CS_UNSUPPORTED, 0, "managed memory does not move ahead of its use here");
+    return tell(err, CS_UNSUPPORTED, 0, "this device cannot prefetch managed memory");
   int32_t status = enter(d, err);
   if (status != CS_OK || bytes == 0)
     return status;
@@ -216,7 +217,7 @@ static int32_t cuda_prefetch(cs_stream *s, uint64_t address, uint64_t bytes, int
 
 // -- filling --
 
-// shorten returns the smallest pattern that repeats to the same bytes.
+// shorten returns the length of the shortest pattern that repeats to the same bytes.
 static uint64_t shorten(const unsigned char *pattern, uint64_t n) {
   while (n > 1 && memcmp(pattern, pattern + n / 2, n / 2) == 0)
     n /= 2;
@@ -244,8 +245,9 @@ static int32_t set(cs_stream *s, uint64_t dst, const unsigned char *unit, uint64
                : CALL(d, cuMemsetD2D32Async, dst, pitch, value, 1, count, s->handle);
 }
 
-// weave fills what no plain fill can: 8 bytes, or an alignment below the pattern's. The first
-// copies are set unit by unit, the rest follows by doubling.
+// weave fills memory that a plain fill cannot: with a pattern of 8 bytes, or aligned to less than
+// the pattern. The first copies are set unit by unit, and the filled part is then doubled
+// repeatedly.
 static int32_t weave(cs_stream *s, uint64_t dst, uint64_t bytes, const unsigned char *pattern,
                      uint64_t n, cs_error *err) {
   cs_device *d = s->dev;
@@ -259,7 +261,7 @@ static int32_t weave(cs_stream *s, uint64_t dst, uint64_t bytes, const unsigned 
   if (seed > bytes / n)
     seed = bytes / n;
   for (uint64_t i = 0; i < n; i += unit) {
-    // One unit alone is dense whatever the pitch.
+    // With a single unit the pitch does not matter.
     int32_t status = set(s, dst + i, pattern + i, unit, seed == 1 ? unit : n, seed, err);
     if (status != CS_OK)
       return status;

@@ -1,10 +1,10 @@
 // cuda.c is the shim for NVIDIA: the table of csrc/shim.h over the CUDA driver API, NVRTC and
 // cuBLAS, all opened at run time. It is one translation unit of several parts, in which everything
-// is static but the function at the end.
+// is static except the function at the end.
 
 #include "state.h"
 
-// Each part uses those above it.
+// Each part uses only the parts above it.
 // clang-format off
 #include "load.c"
 #include "device.c"

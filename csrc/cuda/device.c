@@ -1,4 +1,4 @@
-// device.c describes devices, opens them, and hands out their memory.
+// device.c describes devices, opens them, and allocates their memory.
 
 #include "state.h"
 
@@ -18,7 +18,7 @@ static int32_t device_at(cs_lib *lib, int32_t ordinal, CUdevice *out, cs_error *
                          : check(lib, lib->cu.cuDeviceGet(out, ordinal), "cuDeviceGet", err);
 }
 
-// attribute returns one property; 0 where this driver does not know it.
+// attribute returns one property, or 0 if this driver does not know it.
 static int32_t attribute(cs_lib *lib, CUdevice device, int which) {
   int value = 0;
   return lib->cu.cuDeviceGetAttribute(&value, which, device) == CU_OK ? value : 0;
@@ -29,15 +29,15 @@ static int has_async_alloc(cs_lib *lib, CUdevice device) {
          attribute(lib, device, ATTR_MEMORY_POOLS) != 0;
 }
 
-// has_managed is about memory that host and device may use at the same time. Other managed memory
-// (under WSL, on most Jetsons) is not offered: the host dies of a signal if it touches that while
-// anything runs on the device, and nothing here could prevent it.
+// has_managed reports whether the device has managed memory that host and device may use at the
+// same time. Other managed memory (under WSL, on most Jetsons) is not offered: if the host accesses
+// it while work runs on the device, a signal ends the process, and the shim could not prevent that.
 static int has_managed(cs_lib *lib, CUdevice device) {
   return lib->cu.cuMemAllocManaged != NULL && attribute(lib, device, ATTR_MANAGED_MEMORY) != 0 &&
          attribute(lib, device, ATTR_CONCURRENT_MANAGED) != 0;
 }
 
-// name_device writes the identifiers; what the driver does not tell stays empty.
+// name_device writes the identifiers; those that the driver does not report stay empty.
 static void name_device(cs_lib *lib, CUdevice device, cs_info *out) {
   CUuuid uuid;
   if (lib->cu.cuDeviceGetUuid != NULL && lib->cu.cuDeviceGetUuid(&uuid, device) == CU_OK) {
@@ -82,11 +82,11 @@ static int32_t cuda_device_info(cs_lib *lib, int32_t ordinal, cs_info *out, cs_e
   status = check(lib, lib->cu.cuDeviceTotalMem(&total, d), "cuDeviceTotalMem", err);
   if (status != CS_OK)
     return status;
-  // The driver has no limit of a single allocation other than the memory there is.
+  // The driver limits a single allocation only by the size of the memory.
   info.total_memory = info.max_allocation = total;
   name_device(lib, d, &info);
   limits(lib, d, &info);
-  int major = 0, minor = 0; // without them nothing can be compiled: not to be guessed
+  int major = 0, minor = 0; // needed to compile anything, so a failure is an error
   status = check(lib, lib->cu.cuDeviceGetAttribute(&major, ATTR_CAPABILITY_MAJOR, d),
                  "cuDeviceGetAttribute", err);
   if (status == CS_OK)
@@ -180,10 +180,10 @@ static int32_t cuda_device_close(cs_device *d, cs_error *err) {
       d->lib->cu.cuEventDestroy(e->handle);
       free(e);
     }
-  // Nobody else's work survives on a context that is lost either.
+  // Other users of a lost context have lost their work already, so it may be reset.
   if (atomic_load(&d->lost))
     d->lib->cu.cuDevicePrimaryCtxReset(d->handle);
-  // This thread's current context would be one that is gone.
+  // Otherwise a context that does not exist any more would stay current on this thread.
   d->lib->cu.cuCtxSetCurrent(NULL);
   CUresult code = d->lib->cu.cuDevicePrimaryCtxRelease(d->handle);
   int32_t status = CS_OK;
@@ -215,7 +215,7 @@ static int32_t cuda_memory_info(cs_device *d, uint64_t *free_bytes, uint64_t *to
 
 // -- memory --
 
-// alloc_pinned relies on unified addressing, under which host and device see one address.
+// alloc_pinned relies on unified addressing: host and device use the same address.
 static int32_t alloc_pinned(cs_device *d, uint64_t bytes, cs_memory *out, cs_error *err) {
   void *host = NULL;
   CUdeviceptr address = 0;
@@ -224,7 +224,7 @@ static int32_t alloc_pinned(cs_device *d, uint64_t bytes, cs_memory *out, cs_err
     return status;
   status = CALL(d, cuMemHostGetDevicePointer, &address, host, 0);
   if (status == CS_OK && address != (CUdeviceptr)(uintptr_t)host)
-    status = tell(err, CS_UNSUPPORTED, 0, "host and device have no addresses in common");
+    status = tell(err, CS_UNSUPPORTED, 0, "host and device do not use the same addresses");
   if (status != CS_OK) {
     d->lib->cu.cuMemFreeHost(host);
     return status;
@@ -252,7 +252,7 @@ static int32_t cuda_alloc(cs_device *d, uint8_t kind, uint64_t bytes, cs_memory 
   case CS_UNIFIED:
     if (!d->managed)
       return tell(err, CS_UNSUPPORTED, 0,
-                  "this device has no memory that the host may use at the same time");
+                  "this device has no memory that host and device may use at the same time");
     status = CALL(d, cuMemAllocManaged, &address, bytes, ATTACH_GLOBAL);
     if (status == CS_OK)
       *out = (cs_memory){address, address};
@@ -262,7 +262,7 @@ static int32_t cuda_alloc(cs_device *d, uint8_t kind, uint64_t bytes, cs_memory 
 }
 
 static int32_t cuda_free(cs_device *d, uint8_t kind, uint64_t address, cs_error *err) {
-  enter(d, err); // whatever it says: the address alone tells the driver whose it is
+  enter(d, err); // an error does not matter: the driver finds the context from the address
   if (kind == CS_PINNED)
     return CALL(d, cuMemFreeHost, (void *)(uintptr_t)address);
   return CALL(d, cuMemFree, address);

@@ -11,7 +11,8 @@ static uint64_t little(const unsigned char *at, int bytes) {
   return v;
 }
 
-// table tells whether a file has all that a table of sections or segments promises.
+// table reports whether a file contains all bytes of a table of sections or segments and of its
+// entries.
 static int table(const unsigned char *code, uint64_t bytes, uint64_t from, uint64_t each,
                  uint64_t count, uint64_t least, uint64_t offset, uint64_t length) {
   if (count == 0)
@@ -22,7 +23,7 @@ static int table(const unsigned char *code, uint64_t bytes, uint64_t from, uint6
     const unsigned char *row = code + from + i * each;
     uint64_t at = little(row + offset, 8), n = little(row + length, 8);
     uint64_t type = little(row + 4, 4);
-    if (least == 64 && (type == 0 || type == 8)) // no section, a section of no bits
+    if (least == 64 && (type == 0 || type == 8)) // an unused entry, or a section without bytes in the file
       continue;
     if (at > bytes || n > bytes - at)
       return 0;
@@ -30,8 +31,8 @@ static int table(const unsigned char *code, uint64_t bytes, uint64_t from, uint6
   return 1;
 }
 
-// whole tells whether an ELF file has all that its tables promise. The driver takes no size and
-// reads on past the end of one that was cut.
+// whole reports whether an ELF file contains all bytes that its tables refer to. The driver gets no
+// size, so it would read past the end of a truncated file.
 static int whole(const unsigned char *code, uint64_t bytes) {
   return bytes >= 64 && code[4] == 2 && // 64-bit headers
          table(code, bytes, little(code + 0x28, 8), little(code + 0x3a, 2), little(code + 0x3c, 2),
@@ -129,8 +130,8 @@ static int32_t describe(cs_device *d, CUfunction f, cs_kernel_info *info, cs_err
   return CS_OK;
 }
 
-// allow lets a kernel ask for all the shared memory of the device, which beyond 48 KiB takes an
-// opt-in. It returns how much dynamic memory that leaves.
+// allow lets a kernel use all shared memory of the device; more than 48 KiB have to be requested.
+// It returns the number of bytes that remain for dynamic shared memory.
 static uint64_t allow(cs_device *d, CUfunction f, uint64_t fixed) {
   uint64_t plain = d->shared > 0 ? (uint64_t)d->shared : 0;
   uint64_t most = d->shared_optin > d->shared ? (uint64_t)d->shared_optin : plain;
@@ -140,7 +141,7 @@ static uint64_t allow(cs_device *d, CUfunction f, uint64_t fixed) {
   return plain > fixed ? plain - fixed : 0;
 }
 
-// keep returns the module's kernel for a function, made at the first call.
+// keep returns the module's kernel for a function; the first call allocates it.
 static cs_kernel *keep(cs_module *m, CUfunction f, uint64_t dynamic) {
   pthread_mutex_lock(&m->lock);
   cs_kernel *k = m->kernels;
@@ -208,7 +209,8 @@ static int32_t cuda_suggest(cs_kernel *k, uint64_t dynamic_bytes, int32_t *group
 
 // -- launching --
 
-// pack points params at the arguments. Addresses and the offsets of local memory live in slots.
+// pack sets params to the addresses of the arguments. slots has addresses of memory and offsets of
+// local memory.
 static int32_t pack(const cs_arg *args, uint32_t count, const unsigned char *data, uint64_t *slots,
                     void **params, uint64_t *shared, cs_error *err) {
   uint64_t dynamic = 0;
@@ -216,7 +218,7 @@ static int32_t pack(const cs_arg *args, uint32_t count, const unsigned char *dat
     const cs_arg *a = &args[i];
     params[i] = &slots[i];
     switch (a->kind) {
-    case CS_ARG_VALUE: // the driver takes as many bytes as the kernel's parameter has
+    case CS_ARG_VALUE: // the driver copies as many bytes as the kernel's parameter has
       params[i] = (void *)(uintptr_t)(data + a->offset);
       break;
     case CS_ARG_MEMORY:
@@ -233,7 +235,7 @@ static int32_t pack(const cs_arg *args, uint32_t count, const unsigned char *dat
       break;
     }
     default:
-      return tell(err, CS_INVALID, 0, "argument %u: no argument of kind %d", i, a->kind);
+      return tell(err, CS_INVALID, 0, "argument %u has the unknown kind %d", i, a->kind);
     }
   }
   *shared = dynamic;
@@ -246,7 +248,7 @@ static int32_t cuda_launch(cs_stream *s, cs_kernel *k, const uint64_t *groups,
   uint64_t slots[CS_MAX_ARGS], shared = 0;
   void *params[CS_MAX_ARGS];
   if (count > CS_MAX_ARGS)
-    return tell(err, CS_INVALID, 0, "%u arguments, the most is %u", count, CS_MAX_ARGS);
+    return tell(err, CS_INVALID, 0, "%u arguments are more than the limit of %u", count, CS_MAX_ARGS);
   for (int i = 0; i < 3; i++)
     if (groups[i] > INT32_MAX || group[i] > INT32_MAX)
       return tell(err, CS_TOO_LARGE, 0, "a grid of %llu groups of %llu items in dimension %d",

@@ -1,8 +1,8 @@
-// load.c opens the vendor's libraries and tells what failed in their words.
+// load.c opens the vendor's libraries, and maps their error codes to the classes of shim.h.
 
 #include "state.h"
 
-// The classes of CUresult.
+// class_of returns the class of a CUresult.
 static int32_t class_of(CUresult code) {
   switch (code) {
   case 1:   // invalid value
@@ -45,7 +45,7 @@ static int32_t class_of(CUresult code) {
     return CS_UNSUPPORTED;
   case 500:
     return CS_NOT_FOUND;
-  case 701: // more resources than there are: the launch was refused, the context is well
+  case 701: // the launch needs more resources than exist: it was refused, the context is valid
   case 703:
   case 720: // cooperative launch, cluster too large
   case 912:
@@ -61,7 +61,7 @@ static int32_t class_of(CUresult code) {
   return sticky(code) ? CS_LOST : CS_FAILED;
 }
 
-// sticky: the context is of no use any more.
+// sticky reports whether the context cannot be used after this error.
 static int sticky(CUresult code) {
   switch (code) {
   case 4:   // the driver is shutting down
@@ -75,7 +75,7 @@ static int sticky(CUresult code) {
   case 710: // assert
   case 721: // tensor memory leak
   case 810: // ended by MPS
-  case 911: // a device outside of CUDA failed that work waited for
+  case 911: // a device outside of CUDA, for which work waited, failed
     return 1;
   }
   return code >= 714 && code <= 719; // stack, instruction, misaligned, address space, pc, failed
@@ -84,8 +84,8 @@ static int sticky(CUresult code) {
 // -- symbols --
 
 struct symbol {
-  const char *names; // separated by spaces, the first one found counts
-  size_t at;         // where in the table
+  const char *names; // separated by spaces; the first that exists is used
+  size_t at;         // offset in the table
   int required;
 };
 
@@ -106,7 +106,7 @@ static const struct symbol ptx_symbols[] = {PTX_REQUIRED(PTX_NEEDED){NULL, 0, 0}
 static const struct symbol blas_symbols[] = {BLAS_REQUIRED(BLAS_NEEDED)
                                                  BLAS_OPTIONAL(BLAS_EXTRA){NULL, 0, 0}};
 
-// find looks one symbol up under each of its names.
+// find looks up a symbol by each of its names.
 static void *find(void *library, const char *names) {
   char name[96];
   while (*names != '\0') {
@@ -120,7 +120,7 @@ static void *find(void *library, const char *names) {
   return NULL;
 }
 
-// resolve fills a table. It returns the names of a required symbol that is not there, or NULL.
+// resolve fills a table. It returns the names of a required symbol that is missing, or NULL.
 static const char *resolve(void *library, const struct symbol *symbols, void *table) {
   for (const struct symbol *s = symbols; s->names != NULL; s++) {
     void *p = find(library, s->names);
@@ -133,7 +133,7 @@ static const char *resolve(void *library, const struct symbol *symbols, void *ta
 
 // -- opening --
 
-// A note is text that grows up to a limit.
+// note is a buffer to which text is appended up to its size.
 struct note {
   char *text;
   uint64_t bytes, used;
@@ -152,20 +152,21 @@ __attribute__((format(printf, 2, 3))) static void add(struct note *n, const char
     n->used = n->bytes - 1;
 }
 
-// open_first opens the first of names that has what is required and fills the table from it.
+// open_first opens the first library of names that has all required symbols, and fills the table
+// from it.
 static void *open_first(const char *names, const struct symbol *symbols, void *table,
                         struct note *tried) {
   for (const char *name = names; *name != '\0'; name += strlen(name) + 1) {
     const char *line = tried->used > 0 ? "\n" : "";
-    // Local: its symbols serve nobody but us. All at once: what is missing fails here.
+    // RTLD_LOCAL hides its symbols from other libraries. With RTLD_NOW a missing symbol fails here.
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL) {
       const char *why = dlerror();
       size_t n = strlen(name);
       if (why != NULL && strncmp(why, name, n) == 0 && strncmp(why + n, ": ", 2) == 0)
-        why += n + 2; // the loader mostly begins with the name by itself
+        why += n + 2; // the loader's text mostly begins with the name; do not repeat it
       add(tried, "%s%s: not found: %s", line, name,
-          why != NULL ? why : "the loader does not say why");
+          why != NULL ? why : "the loader gives no reason");
       continue;
     }
     const char *missing = resolve(library, symbols, table);
@@ -173,7 +174,7 @@ static void *open_first(const char *names, const struct symbol *symbols, void *t
       add(tried, "%s%s: found", line, name);
       return library;
     }
-    // It stays open: vendors' libraries do not survive being closed.
+    // The library stays open, since vendors' libraries may crash when they are closed.
     add(tried, "%s%s: of no use: it has no %s", line, name, missing);
   }
   return NULL;
@@ -197,7 +198,7 @@ static int32_t cuda_open(const char *driver_names, const char *compiler_names, c
     free(made);
     return tell(err, CS_NO_DEVICE, 0, "neither a CUDA driver nor NVRTC was found");
   }
-  // The loader gives one handle for one file.
+  // The loader returns the same handle for the same file.
   pthread_mutex_lock(&libs_lock);
   for (cs_lib *l = libs; l != NULL; l = l->next) {
     if (l->driver != made->driver || l->compiler != made->compiler)
@@ -252,7 +253,7 @@ static int32_t cuda_versions(cs_lib *lib, cs_versions *out, cs_error *err) {
   return CS_OK;
 }
 
-// start initializes the driver. A driver that will not is no device, whatever its reason.
+// start initializes the driver. Any failure is reported as CS_NO_DEVICE.
 static int32_t start(cs_lib *lib, cs_error *err) {
   if (lib->driver == NULL)
     return tell(err, CS_NO_DEVICE, 0, "no CUDA driver was found");

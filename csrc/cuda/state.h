@@ -1,5 +1,6 @@
-// state.h is what the parts of the shim share: the objects behind the contract's handles, the way a
-// failure is told, and how a call enters a device. cuda.c puts the parts together.
+// state.h has the declarations that the parts of the shim share: the objects behind the handles of
+// shim.h, the reporting of failures, and the entry of a call into a device. cuda.c includes the
+// parts.
 
 #ifndef CONCORD_CUDA_STATE_H
 #define CONCORD_CUDA_STATE_H
@@ -15,15 +16,15 @@
 #include "../shim.h"
 #include "api.h"
 
-// A library is a driver and a compiler, each with its own table: a real one and a simulated one
-// live side by side.
+// A cs_lib is a driver and a compiler, each with its own table, so that a process can use a real
+// one and a simulated one.
 struct cs_lib {
   cs_lib *next;
-  void *driver, *compiler; // of dlopen, NULL where there is none
+  void *driver, *compiler; // handles of dlopen, NULL if there is none
   struct driver_api cu;
   struct nvrtc_api rtc;
   int simulated;
-  pthread_mutex_t lock; // of what follows
+  pthread_mutex_t lock; // guards the following fields
   int initialized;      // cuInit has succeeded
   int assembler_tried;
   void *assembler;
@@ -41,11 +42,11 @@ struct cs_device {
   cs_lib *lib;
   CUdevice handle;
   CUcontext context;
-  int32_t lowest, highest; // priorities of streams: the highest is the smallest number
+  int32_t lowest, highest; // limits of streams' priorities: the highest is the smallest number
   int32_t shared, shared_optin;
   int async_alloc, managed;
-  atomic_int lost;      // a failure that the context does not survive was seen
-  pthread_mutex_t lock; // of the free lists: [1] with timing
+  atomic_int lost;      // set after a failure that makes the context unusable
+  pthread_mutex_t lock; // guards the free lists; [1] has events with timing
   cs_event *events[2];
   pthread_mutex_t blas_lock;
   void *blas;
@@ -53,13 +54,13 @@ struct cs_device {
   cublasHandle blas_handle;
 };
 
-// Pageable memory crosses in pieces through pinned memory of the stream.
+// Copies from and to pageable memory are done in pieces, through pinned memory of the stream.
 enum { CHUNKS = 4, CHUNK_BYTES = 1 << 20 };
 
 struct chunk {
   unsigned char *at;
-  CUevent passed; // recorded after the last copy that uses it
-  int busy;       // passed has not been waited for
+  CUevent passed; // recorded after the last copy that uses the chunk
+  int busy;       // no call has waited for passed
   uint64_t used;
 };
 
@@ -70,7 +71,7 @@ struct cs_stream {
   atomic_int capturing;
   unsigned char *pinned; // CHUNKS * CHUNK_BYTES, from the first copy on
   struct chunk ring[CHUNKS];
-  int at; // the chunk that is being filled
+  int at; // index of the current chunk
 };
 
 struct cs_kernel {
@@ -83,7 +84,7 @@ struct cs_kernel {
 struct cs_module {
   cs_device *dev;
   CUmodule handle;
-  pthread_mutex_t lock; // of kernels
+  pthread_mutex_t lock; // guards kernels
   cs_kernel *kernels;
 };
 
@@ -92,7 +93,7 @@ struct cs_graph {
   CUgraphExec exec;
 };
 
-// tell writes an error and returns its class.
+// tell writes an error and returns its status.
 __attribute__((format(printf, 4, 5))) static int32_t tell(cs_error *err, int32_t status,
                                                           int32_t code, const char *format, ...) {
   err->status = status;
@@ -108,7 +109,7 @@ static int32_t no_host_memory(cs_error *err) {
   return tell(err, CS_FAILED, 0, "no host memory left");
 }
 
-// lacks says that the driver has no such function.
+// lacks returns the error that the driver has no such function.
 static int32_t lacks(cs_error *err, const char *symbol) {
   return tell(err, CS_UNSUPPORTED, 0, "this driver has no %s", symbol);
 }
@@ -116,7 +117,8 @@ static int32_t lacks(cs_error *err, const char *symbol) {
 static int32_t class_of(CUresult code);
 static int sticky(CUresult code);
 
-// check turns the driver's answer into ours, in the driver's words.
+// check converts the result of a call to a CS_* status, with the driver's name and text of the
+// error.
 static int32_t check(cs_lib *lib, CUresult code, const char *call, cs_error *err) {
   if (code == CU_OK)
     return CS_OK;
@@ -124,11 +126,11 @@ static int32_t check(cs_lib *lib, CUresult code, const char *call, cs_error *err
   lib->cu.cuGetErrorName(code, &name);
   lib->cu.cuGetErrorString(code, &words);
   return tell(err, class_of(code), code, "%s: %s: %s", call, name != NULL ? name : "unknown error",
-              words != NULL ? words : "no words for it");
+              words != NULL ? words : "no error text");
 }
 
-// on_device is check for calls on a context: the first failure that it does not survive marks the
-// device, and what fails the same way later is a lost device.
+// on_device is check for calls on a context. A failure that makes the context unusable marks the
+// device as lost, and from then on such failures are CS_LOST.
 static int32_t on_device(cs_device *d, CUresult code, const char *call, cs_error *err) {
   if (code == CU_OK)
     return CS_OK;
@@ -143,7 +145,7 @@ static int32_t enter(cs_device *d, cs_error *err) {
   return on_device(d, d->lib->cu.cuCtxSetCurrent(d->context), "cuCtxSetCurrent", err);
 }
 
-// CALL is a call of the driver on a device, by name.
+// CALL calls a function of the driver on a device, by its name.
 #define CALL(d, function, ...) on_device((d), (d)->lib->cu.function(__VA_ARGS__), #function, err)
 
 #endif

@@ -1,4 +1,4 @@
-// stream.c is queues, the events in them, and waiting.
+// stream.c has streams, events, waiting, and graphs.
 
 #include "state.h"
 
@@ -92,8 +92,8 @@ static void cuda_event_close(cs_event *e) { put_event(e); }
 
 // -- streams --
 
-// priority_of maps ours (1 is above normal) to the driver's (the smallest number goes first; 0 is
-// what streams have that ask for nothing).
+// priority_of converts a priority of shim.h (1 is above normal) to one of the driver, for which the
+// smallest number is the highest priority and 0 the default.
 static int priority_of(const cs_device *d, int32_t ours) {
   if (ours > 0)
     return d->highest;
@@ -140,7 +140,7 @@ static int32_t cuda_stream_close(cs_stream *s, cs_error *err) {
     drop_capture(s);
   if (status == CS_OK)
     status = CALL(d, cuStreamSynchronize, s->handle);
-  else // the handle alone tells the driver whose it is
+  else // the driver finds the context from the handle
     d->lib->cu.cuStreamSynchronize(s->handle);
   drop_ring(s);
   if (s->owned) {
@@ -161,7 +161,7 @@ static int32_t cuda_stream_wait(cs_stream *s, cs_event *e, cs_error *err) {
 
 static int32_t cuda_stream_query(cs_stream *s, int32_t *done, cs_error *err) {
   if (atomic_load(&s->capturing))
-    return capturing("asking for its end", err);
+    return capturing("querying its state", err);
   int32_t status = enter(s->dev, err);
   if (status != CS_OK)
     return status;
@@ -191,7 +191,7 @@ static int32_t cuda_capture_begin(cs_stream *s, cs_error *err) {
   if (atomic_load(&s->capturing))
     return capturing("another recording", err);
   int32_t status = enter(d, err);
-  // The caller may be on another thread at the end, which the stricter modes forbid.
+  // The relaxed mode, because the caller may end the capture on another thread.
   if (status == CS_OK)
     status = CALL(d, cuStreamBeginCapture, s->handle, CAPTURE_RELAXED);
   if (status == CS_OK)
@@ -222,7 +222,7 @@ static int update(cs_device *d, CUgraphExec exec, CUgraph graph) {
   return d->lib->cu.cuGraphExecUpdate(exec, graph, &node, &result) == CU_OK;
 }
 
-// change makes another graph of *g: in place, or anew where its shape is another.
+// change replaces the graph of *g: in place, or by a new one if its structure differs.
 static int32_t change(cs_graph *g, CUgraph graph, cs_error *err) {
   cs_device *d = g->dev;
   int32_t status = CS_OK;
@@ -230,14 +230,14 @@ static int32_t change(cs_graph *g, CUgraph graph, cs_error *err) {
     CUgraphExec exec = NULL;
     status = instantiate(d, graph, &exec, err);
     if (status == CS_OK) {
-      d->lib->cu.cuGraphExecDestroy(g->exec); // what runs of it ends first
+      d->lib->cu.cuGraphExecDestroy(g->exec); // launches that still run end first
       g->exec = exec;
     }
   }
   return status;
 }
 
-// adopt makes *g of a recorded graph, or changes *g to it.
+// adopt makes *g from a recorded graph, or if *g exists, changes it to that graph.
 static int32_t adopt(cs_device *d, CUgraph graph, cs_graph **g, cs_error *err) {
   if (*g != NULL)
     return change(*g, graph, err);

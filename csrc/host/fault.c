@@ -1,7 +1,7 @@
-// fault.c: faults of kernel code. Handlers for the five synchronous signals are put in front of
-// whatever was there (Go's, usually). A fault of a worker that is in kernel code ends the kernel:
-// the handler records it and goes back to where the worker waits. Every other signal is handed on
-// as if these handlers did not exist.
+// fault.c: faults of kernel code. Handlers for the five synchronous signals are installed in front
+// of the handlers that were there (usually Go's). A fault of a worker in kernel code ends the
+// kernel: the handler records it and switches to the stack on which the worker waits. Every other
+// signal is passed on to the previous handlers.
 
 #include "exec.h"
 
@@ -11,10 +11,11 @@ enum { FAULT_SIGNALS = 5, FAULT_CHAIN = 8 };
 
 static const int fault_signals[FAULT_SIGNALS] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
 
-// fault_prev holds the handlers that were found in our place, oldest first. A library that comes
-// later (an OpenCL driver) may put its own in front of ours; the next launch then puts ours in
-// front of that one, which hands on to ours: a second entry for the same signal goes one further
-// down the list, so there is no circle.
+// fault_prev has the handlers that were installed before ours, oldest first. A library that is
+// loaded later (an OpenCL driver) may install its own in front of ours. The next launch then
+// installs ours in front of that one, and it passes signals on to ours: when a handler is entered a
+// second time for the same signal, it takes the next older entry of the list, so that there is no
+// cycle.
 static struct {
   struct sigaction chain[FAULT_CHAIN];
   _Atomic int count;
@@ -25,7 +26,7 @@ static struct {
 FAULT_TLS struct worker *fault_self;
 FAULT_TLS int fault_depth;
 
-// fault_forward gives the signal to the handler that would have got it.
+// fault_forward passes the signal to the handler that was installed before ours.
 static void fault_forward(int slot, int sig, siginfo_t *info, void *context) {
   int at = atomic_load(&fault_prev[slot].count) - 1 - fault_depth;
   const struct sigaction *prev = &fault_prev[slot].chain[at < 0 ? 0 : at];
@@ -35,7 +36,7 @@ static void fault_forward(int slot, int sig, siginfo_t *info, void *context) {
     fault_depth--;
     return;
   }
-  bool sent = info->si_code <= 0; // by kill, not by the processor
+  bool sent = info->si_code <= 0; // sent by kill and not caused by the processor
   if (prev->sa_handler == SIG_IGN && sent)
     return;
   if (prev->sa_handler != SIG_DFL && prev->sa_handler != SIG_IGN) {
@@ -44,7 +45,8 @@ static void fault_forward(int slot, int sig, siginfo_t *info, void *context) {
     fault_depth--;
     return;
   }
-  // The default action: take effect when this handler returns and the instruction faults again.
+  // Install the default action: it takes effect when this handler returns and the instruction
+  // faults again.
   struct sigaction dfl;
   memset(&dfl, 0, sizeof dfl);
   dfl.sa_handler = SIG_DFL;
@@ -68,13 +70,15 @@ static void fault_handler(int sig, siginfo_t *info, void *context) {
   w->signal_code = info->si_code;
   w->signal_address = (uint64_t)(uintptr_t)info->si_addr;
   w->failed = CONCORD_FAULT;
-  // The handler's mask blocks everything, and leaving without a return would keep that.
+  // The mask of the handler blocks all signals. Restore the old one, as the handler does not
+  // return.
   pthread_sigmask(SIG_SETMASK, &((ucontext_t *)context)->uc_sigmask, NULL);
   void *lost;
   fiber_switch(&lost, w->sched);
 }
 
-// fault_install puts the handlers in place, or in front again. The pool's lock is held.
+// fault_install installs the handlers, or installs them again in front of others. The caller holds
+// the pool's lock.
 static int fault_install(void) {
   for (int i = 0; i < FAULT_SIGNALS; i++) {
     struct sigaction now, ours;
@@ -99,8 +103,8 @@ static int fault_install(void) {
   return 0;
 }
 
-// fault_stack gives the thread a stack for its signal handlers if it has none: a fiber's may be
-// what overflowed. Go's threads have one.
+// fault_stack gives the thread a stack for its signal handlers if it has none, because the
+// fault may be an overflow of the fiber's stack. Go's threads have one.
 static int fault_stack(void) {
   FAULT_TLS bool checked;
   stack_t alt;
@@ -120,14 +124,14 @@ static int fault_stack(void) {
   return 0;
 }
 
-// fault_thread makes the calling thread the worker's, or nobody's.
+// fault_thread assigns a worker to the calling thread, or none if w is NULL.
 static int fault_thread(struct worker *w) {
   fault_self = w;
   return w != NULL ? fault_stack() : 0;
 }
 
-// fault_mask leaves a pool's thread no signals but the five: the process's own go to threads that
-// expect them.
+// fault_mask blocks all signals except the five in a thread of the pool, so that signals to the
+// process go to threads that expect them.
 static void fault_mask(void) {
   sigset_t mask;
   sigfillset(&mask);
@@ -155,7 +159,7 @@ static void fault_explain(const struct worker *w, concord_error *err) {
     what = "integer division by zero or overflow";
     break;
   case SIGILL:
-  case SIGTRAP: // what __builtin_trap is on arm64
+  case SIGTRAP: // __builtin_trap raises it on arm64
     err->fault = CONCORD_FAULT_ILLEGAL;
     what = "illegal instruction";
     break;
@@ -170,7 +174,7 @@ static void fault_explain(const struct worker *w, concord_error *err) {
       what = "bad address behind the group's local memory";
     }
 #ifdef __linux__
-    if (w->signal_code == SI_KERNEL) { // x86 tells none for an address that is not canonical
+    if (w->signal_code == SI_KERNEL) { // x86 reports no address if it was not canonical
       err->address = CONCORD_ADDRESS_UNKNOWN;
       snprintf(err->message, sizeof err->message, "bad address (unknown)");
       return;

@@ -1,6 +1,6 @@
-// fiber.c: stacks and the switch between them. A switch saves what the calling convention asks a
-// callee to keep and nothing else: signal masks and floating-point control belong to the thread,
-// and kernels touch neither.
+// fiber.c: stacks and the switch between them. A switch saves only the registers that the calling
+// convention requires a callee to preserve. Signal masks and floating-point modes belong to the
+// thread, and kernels do not change them.
 
 #include "exec.h"
 
@@ -14,10 +14,11 @@
 
 #if defined(__x86_64__) && !defined(CONCORD_UCONTEXT)
 
-// concord_fiber_jump(save, to): pushes the kept registers, stores the stack pointer to *save, takes
-// the other stack and pops. A new fiber starts in concord_fiber_start with its function in r13 and
-// its argument in r12. The indirect jump is predicted by target: after a barrier all items go to
-// one place, whereas ret would miss.
+// concord_fiber_jump(save, to) pushes the preserved registers, stores the stack pointer at *save,
+// switches to the stack pointer `to` and pops the registers. A new fiber starts in
+// concord_fiber_start with its function in r13 and its argument in r12. The processor predicts an
+// indirect jump well, because all items continue at the same address after a barrier; it would
+// mispredict a ret.
 __asm__(BEGIN_ASM SYMBOL("concord_fiber_jump") ":\n"
                                                "  pushq %rbp\n  pushq %rbx\n  pushq %r12\n  pushq "
                                                "%r13\n  pushq %r14\n  pushq %r15\n"
@@ -31,7 +32,7 @@ __asm__(BEGIN_ASM SYMBOL("concord_fiber_jump") ":\n"
                                                                           "  movq %r12, %rdi\n"
                                                                           "  callq *%r13\n"
                                                                           "  ud2\n");
-// Seven words are popped; the stack pointer is then a multiple of 16, as a call needs it.
+// Seven words are popped; the stack pointer is then a multiple of 16, as a call requires.
 enum { FRAME_WORDS = 9, FRAME_ARG = 3, FRAME_FN = 2, FRAME_PC = 6 };
 
 #elif defined(__aarch64__) && !defined(CONCORD_UCONTEXT)
@@ -83,8 +84,8 @@ static void fiber_prepare(struct fiber *f, void *top) {
 
 #else
 
-// Elsewhere the C library switches, with a system call each time (200 ns instead of 10). The saved
-// context lies on the stack that it describes.
+// On other processors the C library switches, with a system call each time (200 ns instead of 10).
+// The saved context is on the stack that it describes.
 static void fiber_switch(void **save, void *to) {
   ucontext_t here;
   *save = &here;
@@ -124,7 +125,7 @@ void __asan_unpoison_memory_region(void const volatile *addr, size_t size);
 
 static void fiber_reset(struct fiber *f) {
 #ifdef CONCORD_ASAN
-  // Frames that were abandoned left their red zones behind.
+  // Frames that did not return have left their red zones in the sanitizer's shadow memory.
   __asan_unpoison_memory_region(f->base + STACK_GUARD, f->bytes - STACK_GUARD);
 #endif
   fiber_prepare(f, f);

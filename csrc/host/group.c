@@ -1,11 +1,12 @@
 // group.c: how one worker runs groups. A kernel without barriers is called once per group, on the
-// worker's main fiber (a stack with a guard, so that an overflow is a fault like others). A kernel
-// with barriers has a fiber per item; they run in the order of their ids, each up to its next
-// barrier: a round. Item 0 decides what the round's barrier is, all others must come to the same.
+// worker's main fiber, whose stack has a guard page, so that an overflow is a fault. A kernel
+// with barriers has a fiber per item. The fibers run in the order of their ids, each up to its next
+// barrier; this is a round. Item 0 determines the barrier of the round, which all others must
+// reach.
 
 #include "exec.h"
 
-// worker_fail leaves the fiber for good.
+// worker_fail switches away from the fiber and never returns to it.
 static _Noreturn void worker_fail(struct worker *w, uint32_t status) {
   void *lost;
   w->failed = status;
@@ -13,7 +14,7 @@ static _Noreturn void worker_fail(struct worker *w, uint32_t status) {
   abort();
 }
 
-// fiber_step ends an item's part of the round and lets the next item run.
+// fiber_step ends an item's part of the round and switches to the next item.
 static inline void fiber_step(struct fiber *f, uint32_t site) {
   struct worker *w = f->worker;
   if (f->index == 0)
@@ -41,8 +42,8 @@ static void group_barrier(concord_ctx *ctx, uint32_t site) {
   fiber_step((struct fiber *)ctx, site);
 }
 
-// The renderer marks every kernel that can reach a barrier; one that does without the mark can only
-// be right where a group is one item.
+// The barrier of a kernel without the flag CONCORD_KERNEL_FIBERS. The renderer sets the flag for
+// every kernel that can reach a barrier, so this is only valid if a group is one item.
 static void group_no_barrier(concord_ctx *ctx, uint32_t site) {
   struct worker *w = ((struct fiber *)ctx)->worker;
   if (w->job->items == 1)
@@ -55,7 +56,7 @@ static void group_no_barrier(concord_ctx *ctx, uint32_t site) {
 static const concord_calls calls_fiber = {group_barrier, print_values};
 static const concord_calls calls_loop = {group_no_barrier, print_values};
 
-// group_at sets w->group from a linear number.
+// group_at sets w->group from the linear number of a group.
 static void group_at(struct worker *w, uint64_t n) {
   const uint64_t *g = w->job->grid.groups;
   w->group[0] = n % g[0];
@@ -76,7 +77,7 @@ static void group_next(struct worker *w, uint64_t count) {
   w->group[2]++;
 }
 
-// group_stopped is asked between groups.
+// group_stopped reports between two groups whether the job is to end.
 static bool group_stopped(struct worker *w) {
   struct job *j = w->job;
   const int32_t *cancel = w->cancel;
@@ -88,7 +89,7 @@ static bool group_stopped(struct worker *w) {
   return true;
 }
 
-// group_main runs the chunk of a kernel without barriers. It is on the main fiber.
+// group_main runs the chunk of a kernel without barriers, on the main fiber.
 static void group_main(struct fiber *f) {
   struct worker *w = f->worker;
   concord_run run = w->job->kernel->run;
@@ -121,7 +122,7 @@ static void fiber_body(struct fiber *f) {
   }
 }
 
-// group_chunk runs groups first..last-1. It returns false when something failed on a fiber.
+// group_chunk runs groups first to last - 1. It returns false if a fiber failed.
 static bool group_chunk(struct worker *w) {
   w->failed = 0;
   if (!(w->job->kernel->flags & CONCORD_KERNEL_FIBERS)) {
@@ -143,7 +144,7 @@ static bool group_chunk(struct worker *w) {
   return true;
 }
 
-// group_report tells the job what failed and puts every fiber back to its beginning.
+// group_report makes the failure that of the job, and resets every fiber to its beginning.
 static void group_report(struct worker *w) {
   struct job *j = w->job;
   if (w->failed == CONCORD_FAULT) {
@@ -158,10 +159,10 @@ static void group_report(struct worker *w) {
     fiber_reset(w->fibers[i]);
 }
 
-// Each fiber is two mappings, its stack and its guard, and Linux gives a process 65530 of them unless
-// told otherwise. Who takes the last one kills the process: Go's allocator cannot live with a mapping
-// that fails. So all workers together stay below half of them, and keep at most half of that while
-// they do nothing.
+// Each fiber has two mappings, its stack and its guard, and by default Linux limits a process to
+// 65530 mappings. If none is left, the process dies, because Go's allocator cannot continue after a
+// failed mapping. So all workers together use less than half of the limit, and keep at most half of
+// that while they are idle.
 static _Atomic uint32_t stacks_made;
 
 static uint32_t stacks_allowed(void) {
@@ -197,8 +198,8 @@ static void group_keep(struct worker *w, uint32_t count) {
   }
 }
 
-// group_fibers makes sure of count fibers with stacks of that size. If it cannot, the worker has those
-// that it had, or none.
+// group_fibers ensures that the worker has count fibers with stacks of that size. If it fails, the
+// worker has the fibers that it had before, or none.
 static bool group_fibers(struct worker *w, uint32_t count, size_t stack_bytes) {
   if (stack_bytes > w->stack_bytes) {
     group_keep(w, 0);
@@ -215,14 +216,14 @@ static bool group_fibers(struct worker *w, uint32_t count, size_t stack_bytes) {
     return false;
   for (; w->fiber_count < count; w->fiber_count++)
     if ((fs[w->fiber_count] = fiber_new(w, w->fiber_count, w->stack_bytes)) == NULL) {
-      atomic_fetch_sub(&stacks_made, count - w->fiber_count); // of those that were not made
+      atomic_fetch_sub(&stacks_made, count - w->fiber_count); // the ones that were not made
       group_keep(w, had);
       return false;
     }
   return true;
 }
 
-// group_main_stack makes sure of a main fiber with a stack of at least that size.
+// group_main_stack ensures that there is a main fiber with a stack of at least that size.
 static bool group_main_stack(struct worker *w, size_t bytes) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   bytes = (bytes + page - 1) / page * page;
@@ -236,8 +237,8 @@ static bool group_main_stack(struct worker *w, size_t bytes) {
   return true;
 }
 
-// group_local makes sure of a local block. It ends at a page that cannot be touched: what runs over
-// the end of the last local array by more than the alignment is a fault.
+// group_local ensures that there is a block of local memory. It ends at an inaccessible page, so
+// that an access more than the alignment past the end of the last local array is a fault.
 static bool group_local(struct worker *w, uint64_t bytes) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE), room = (size_t)(bytes + page - 1) / page * page;
   if (w->local_map == NULL || room + page > w->local_map_bytes) {
@@ -245,7 +246,7 @@ static bool group_local(struct worker *w, uint64_t bytes) {
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (map == MAP_FAILED)
       return false;
-    mprotect(map + room, page, PROT_NONE); // without it only the check is lost
+    mprotect(map + room, page, PROT_NONE); // if this fails, only the check is missing
     if (w->local_map != NULL)
       munmap(w->local_map, w->local_map_bytes);
     w->local_map = map;
@@ -319,17 +320,18 @@ static uint64_t group_now(void) {
   return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-// worker_wanted tells whether a worker is to leave a job that has groups left.
+// worker_wanted reports whether a worker is to leave a job that has groups left.
 static bool worker_wanted(const struct worker *w, const struct job *j, uint64_t ran) {
   if (w->slice == 0)
     return !w->guest && pool_wanted(j);
   return ran >= w->slice && (w->leave == NULL || __atomic_load_n(w->leave, __ATOMIC_RELAXED) != 0);
 }
 
-// worker_run works on a job until it has no groups left, or until the worker is wanted elsewhere.
-// Groups are taken in chunks of about 50 microseconds, if they take as long as those before: longer
-// ones would let others wait, shorter ones spend their time on the shared counter. Each thread gets several, so that all end together;
-// but half of its part at once is not too much where the chunks are over before a thread is awake.
+// worker_run works on a job until it has no groups left, or until the worker is needed for another
+// job. It takes groups in chunks that last about 50 microseconds, by the time of the previous ones:
+// with longer chunks other jobs would wait, and shorter ones would spend their time on the shared
+// counter. Each thread gets several chunks, so that all end at about the same time. If a chunk is
+// done before another thread has been woken, one may be as large as half of a thread's part.
 static void worker_run(struct worker *w, struct job *j) {
   uint64_t chunk = 1, share = j->total / (j->limit * 4u) + 1, begin = group_now(), start = begin;
   do {

@@ -1,6 +1,6 @@
 // host.c: the host executor as one translation unit. A Go package or a simulated vendor library
-// takes it in with one line, #include "../csrc/host/host.c", before any other header; it needs
-// -lpthread where the C library keeps threads apart.
+// includes it by one line, #include "../csrc/host/host.c", before any other header. It needs
+// -lpthread if that is a library of its own.
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

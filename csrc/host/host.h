@@ -1,9 +1,10 @@
-// host.h is the manual of the host executor: the form of a compiled program (a shared object made
-// from a rendered portable source) and the call that runs one of its kernels on the CPU's threads.
+// host.h is the interface of the host executor: the layout of a compiled program (a shared object
+// made from a rendered portable source), and the calls that run one of its kernels on the CPU's
+// threads.
 //
-// The part between the two ABI lines is what a compiled program and the executor share. The prelude
-// of every rendered program carries the same text (source/internal/render/prelude/abi.h; a test compares the two),
-// so it is valid C11 and C++17 and includes nothing but stdint.h.
+// The part between the two ABI lines is shared by compiled programs and the executor. The prelude
+// of every rendered program has the same text (source/internal/render/prelude/abi.h; a test
+// compares the two), so it is valid C11 and C++17 and includes only stdint.h.
 
 #ifndef CONCORD_HOST_H
 #define CONCORD_HOST_H
@@ -107,10 +108,10 @@ typedef struct concord_module {
 extern "C" {
 #endif
 
-// What concord_host_launch returns.
+// The results of concord_host_launch.
 enum {
   CONCORD_OK = 0,
-  CONCORD_INVALID = 1,   // an argument of the launch makes no sense; nothing ran
+  CONCORD_INVALID = 1,   // an argument of the launch is not valid; nothing ran
   CONCORD_NOMEM = 2,     // no memory for stacks, local blocks or threads
   CONCORD_CANCELLED = 3, // *cancel became non-zero; some groups did not run
   CONCORD_FAULT = 4,     // kernel code faulted; some groups did not run
@@ -119,30 +120,30 @@ enum {
 
 // Kinds of fault.
 enum {
-  CONCORD_FAULT_ADDRESS = 1,    // memory that is not there or not writable
-  CONCORD_FAULT_STACK = 2,      // an item outgrew its stack
+  CONCORD_FAULT_ADDRESS = 1,    // access to memory that does not exist or is not writable
+  CONCORD_FAULT_STACK = 2,      // the stack of an item overflowed
   CONCORD_FAULT_ARITHMETIC = 3, // integer division by zero, or INT_MIN / -1, where it traps (x86)
   CONCORD_FAULT_ILLEGAL = 4,    // an instruction that this CPU lacks, or a trap
   CONCORD_FAULT_LOCAL = 5,      // the page behind the group's local memory
 };
 
-// What a fault's address is when the system does not tell it.
+// The address of a fault if the system does not report it.
 #define CONCORD_ADDRESS_UNKNOWN UINT64_MAX
 
-// concord_error says what went wrong with a launch. The caller owns it; every field is written on
-// each call.
+// concord_error describes the failure of a launch. The caller owns it; every call writes every
+// field.
 typedef struct concord_error {
   int32_t status;    // as returned
   int32_t fault;     // CONCORD_FAULT_*, or 0
-  uint64_t address;  // that faulted: of the data (ADDRESS, STACK, LOCAL) or of the instruction;
-                     // CONCORD_ADDRESS_UNKNOWN: no part of the address space (ADDRESS, x86)
-  uint64_t group[3]; // where it happened (FAULT, BARRIER), or the first of several: see more
+  uint64_t address;  // address of the fault: of the data (ADDRESS, STACK) or of the instruction;
+                     // CONCORD_ADDRESS_UNKNOWN if it was not canonical (ADDRESS on x86)
+  uint64_t group[3]; // the group that failed (FAULT, BARRIER), or the first of several: see more
   uint64_t item[3];  // local index of the item, for kernels with fibers
   uint32_t has_item; // item is known
   uint32_t site;     // BARRIER: the barrier that some items wait at
   uint32_t site2;    // BARRIER: the one that others wait at, or 0xffffffff: they have returned
   uint32_t reserved;
-  uint64_t more;     // groups behind group in dimension 0 that ran together with it
+  uint64_t more;     // number of groups after group in dimension 0 that ran in the same call
   char message[256]; // one line of text, NUL-terminated
 } concord_error;
 
@@ -150,58 +151,58 @@ typedef struct concord_error {
 // of the pool and must return.
 typedef void (*concord_print_fn)(void *user, const char *text, uint64_t bytes);
 
-// concord_launch is one launch. Everything that it points to belongs to the caller and is only
-// read; nothing is kept after concord_host_launch returns.
+// concord_launch is one launch. All memory that it points to belongs to the caller and is only
+// read; no pointer is kept after concord_host_launch returns.
 typedef struct concord_launch {
   const concord_kernel *kernel;
   uint32_t dim;       // 1, 2 or 3; the entries below beyond it are ignored
   uint32_t arg_count; // must equal kernel->param_count
   uint64_t global[3]; // items; zero is allowed and runs nothing
   uint64_t local[3];  // items of a group; divides global
-  uint64_t offset[3]; // of the global ids
+  uint64_t offset[3]; // added to the global ids
   void *const *args;  // args[i] points to the value of argument i; ignored for local memory
   const uint64_t
       *local_bytes;       // per argument: > 0 makes it local memory of that many bytes; or NULL
-  const int32_t *cancel;  // polled between groups, may be set by any thread; or NULL
+  const int32_t *cancel;  // read between groups, may be set by any thread; or NULL
   concord_print_fn print; // sink of printf; NULL: standard error
   void *print_user;
   uint64_t stack_bytes; // of an item that has a fiber; 0: 256 KiB, committed as it is used
-  uint32_t threads;     // at most that many threads work on it; 0: as many as the pool has
+  uint32_t threads;     // largest number of threads that work on it; 0: all of the pool
   uint32_t reserved;
 } concord_launch;
 
-// Hidden: a program may hold two copies, and one that exports its symbols none of these.
+// Hidden: a program may contain two copies, and if it exports its symbols it must not export these.
 #pragma GCC visibility push(hidden)
 
 // concord_host_init starts the pool with that many threads (0: one per CPU that this process may
 // use) and installs the signal handlers. It may be called at any time from any thread; a pool that
-// exists grows and never shrinks. A launch calls it with 0 where nobody has.
+// exists grows and never shrinks. The first launch calls it with 0 if it has not been called.
 int32_t concord_host_init(uint32_t threads, concord_error *err);
 
 // concord_host_threads returns the size of the pool, 0 before the first use.
 uint32_t concord_host_threads(void);
 
-// concord_host_launch runs one kernel over one grid and returns when no thread works on it any
+// concord_host_launch runs one kernel over one grid and blocks until no thread works on it any
 // more. Any number of threads may call it at a time; their launches share the pool. It returns
-// err->status. A launch that failed leaves its buffers half written and nothing else behind: the
-// pool takes the next one. A kernel that never ends cannot be stopped.
+// err->status. After a failed launch its buffers may be partly written; the pool is not affected
+// and accepts other launches. A kernel that never ends cannot be stopped.
 int32_t concord_host_launch(const concord_launch *launch, concord_error *err);
 
-// concord_job is a launch whose threads the caller brings: concord_host_begin copies the launch
-// (cancel and threads excepted), any number of threads call concord_host_help until it returns 0,
-// and when all of them are back concord_host_end says how it went and frees the job. Groups that
-// nobody ran for want of memory are CONCORD_NOMEM then. No thread of the pool takes part. begin
-// returns NULL where there is nothing to run: with a status in err that says why not, or CONCORD_OK
-// for an empty grid.
+// concord_job is a launch that runs on threads of the caller and not of the pool.
+// concord_host_begin copies the launch (except cancel and threads), any number of threads call
+// concord_host_help until it returns 0, and after all of these calls have returned,
+// concord_host_end returns the result and frees the job. The result is CONCORD_NOMEM if groups did
+// not run because of missing memory. begin returns NULL if there is nothing to run: with the reason
+// in err, or with CONCORD_OK for an empty grid.
 typedef struct concord_job concord_job;
 concord_job *concord_host_begin(const concord_launch *launch, uint64_t *groups, concord_error *err);
 
-// concord_host_help runs groups on the calling thread until there are none left or the launch has
-// failed, and returns 0 then. It returns 0 too where there is no memory for one more thread's
-// stacks: those that are inside go on, and once they are back one thread should try alone.
-// Otherwise it returns 1: after that many nanoseconds (not 0), or when *leave is not zero, which it
-// looks at between chunks once it has run for a fraction of a millisecond. leave and cancel may be
-// NULL and may be set by any thread.
+// concord_host_help runs groups on the calling thread until none is left or the launch has
+// failed, and then returns 0. It also returns 0 if there is no memory for the stacks of one more
+// thread: other threads continue, and after they have returned, one thread should call it again
+// alone. Otherwise it returns 1: after that many nanoseconds (if not 0), or when *leave is not
+// zero, which it reads between chunks after it has run for a fraction of a millisecond. leave and
+// cancel may be NULL and may be set by any thread.
 int32_t concord_host_help(concord_job *job, const int32_t *leave, const int32_t *cancel,
                           uint64_t nanoseconds);
 int32_t concord_host_end(concord_job *job, concord_error *err);

@@ -1,16 +1,16 @@
 // pool.c: the threads, the jobs that they share, and the public calls. The thread that launches
-// works on its own job, the pool's threads help: a launch of one group wakes nobody. Threads live
-// as long as the process: there is nothing to shut down.
+// works on its own job, and the pool's threads help, so that a launch of one group wakes no thread.
+// Threads run until the process ends; there is no shutdown.
 
 #include "exec.h"
 
 static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t pool_work = PTHREAD_COND_INITIALIZER;
-static struct job *pool_jobs, **pool_tail = &pool_jobs; // those that have groups left
-static uint32_t pool_size; // threads that a launch may use: ours and the launching one
-static uint32_t pool_helpers, pool_idle; // threads of ours; those that sleep
-static struct worker *pool_guests;       // workers that no launching thread has borrowed
-static uint32_t pool_guest_count;        // made
+static struct job *pool_jobs, **pool_tail = &pool_jobs; // jobs that have groups left
+static uint32_t pool_size; // threads that a launch may use: those of the pool and the launching one
+static uint32_t pool_helpers, pool_idle; // number of the pool's threads, and of those that sleep
+static struct worker *pool_guests;       // guests that no launching thread has borrowed
+static uint32_t pool_guest_count;        // number of guests that exist
 static _Atomic uint32_t pool_lonely;     // jobs that have groups left and no helper
 
 static void pool_say(concord_error *err, int32_t status, const char *format, ...)
@@ -23,7 +23,8 @@ static void pool_say(concord_error *err, int32_t status, const char *format, ...
   va_end(ap);
 }
 
-// job_fail ends a job with its first error; later ones are lost. w says where it was, or is NULL.
+// job_fail ends a job with its first error and drops later ones. w, if not NULL, has the group that
+// failed.
 static void job_fail(struct job *j, int32_t status, const struct worker *w, const char *format,
                      ...) {
   static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
@@ -72,7 +73,8 @@ static void job_append(struct job *j) {
   pool_tail = &j->link;
 }
 
-// pool_pick takes the job that has the fewest workers, the longest-unserved first.
+// pool_pick returns the job that has the fewest workers; of several, the one that was picked
+// longest ago.
 static struct job *pool_pick(void) {
   struct job *best = NULL;
   for (struct job *j = pool_jobs, *next; j != NULL; j = next) {
@@ -89,7 +91,7 @@ static struct job *pool_pick(void) {
   return best;
 }
 
-// pool_recount: how many jobs could use a first helper. Lists are short.
+// pool_recount counts the jobs that could use a first helper. The list is short.
 static void pool_recount(void) {
   uint32_t n = 0;
   for (struct job *j = pool_jobs; j != NULL; j = j->link)
@@ -102,7 +104,7 @@ static bool pool_wanted(const struct job *j) {
          atomic_load_explicit(&j->active, memory_order_relaxed) > 2;
 }
 
-// job_leave ends a worker's part in a job. The lock is held.
+// job_leave ends a worker's part in a job. The caller holds the lock.
 static void job_leave(struct job *j, bool able) {
   j->active--;
   if (!able && job_left(j)) { // no memory for this worker's stacks: the others go on without it
@@ -117,7 +119,8 @@ static void job_leave(struct job *j, bool able) {
   }
 }
 
-// pool_work_on runs a job's groups on this thread. The lock is held, and released meanwhile.
+// pool_work_on runs a job's groups on this thread. The caller holds the lock, which is released
+// meanwhile.
 static void pool_work_on(struct worker *w, struct job *j) {
   j->active++;
   pool_recount();
@@ -139,7 +142,7 @@ static void *pool_thread(void *arg) {
   struct worker *w = arg;
   fault_mask();
   if (fault_thread(w) != 0)
-    abort(); // 64 KiB that were there a moment ago
+    abort(); // no memory for the 64 KiB of its signal stack, although the thread could be started
   pthread_mutex_lock(&pool_lock);
   for (;;) {
     struct job *j = pool_pick();
@@ -154,8 +157,8 @@ static void *pool_thread(void *arg) {
   return NULL;
 }
 
-// guest_take borrows a worker for the launching thread, or returns NULL: then the pool does it all.
-// There are at most that many guests, since each keeps the stacks that it ever needed.
+// guest_take borrows a worker for the launching thread, or returns NULL; then the pool does all the
+// work. There are at most most guests, since each keeps the stacks that it has ever needed.
 static struct worker *guest_take(uint32_t most) {
   struct worker *w = pool_guests;
   if (w != NULL) {
@@ -189,8 +192,8 @@ static uint32_t pool_cpus(void) {
   return n > 0 ? (uint32_t)n : 1;
 }
 
-// pool_grow starts threads until count can work on a launch. One is always there, for launches
-// that find no guest. The lock is held.
+// pool_grow starts threads until count threads can work on a launch. There is always at least one,
+// for launches that get no guest. The caller holds the lock.
 static int pool_grow(uint32_t count) {
   uint32_t helpers = count > 1 ? count - 1 : 1;
   if (pool_size >= count)
@@ -199,7 +202,7 @@ static int pool_grow(uint32_t count) {
   pthread_attr_t attr;
   int rc = 0;
   sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old); // a new thread takes no signal before it is ready
+  pthread_sigmask(SIG_SETMASK, &all, &old); // so that a new thread handles no signal before it is ready
   pthread_attr_init(&attr);
   pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
   pthread_attr_setstacksize(&attr, 512 << 10);
@@ -216,10 +219,11 @@ static int pool_grow(uint32_t count) {
   pthread_sigmask(SIG_SETMASK, &old, NULL);
   if (pool_size < count)
     pool_size = pool_helpers < helpers ? pool_helpers + 1 : count;
-  return pool_helpers > 0 ? 0 : rc; // fewer threads than asked for will do
+  return pool_helpers > 0 ? 0 : rc; // fewer threads than requested are enough
 }
 
-// pool_ready makes handlers and at least count threads (0: any). The lock is held.
+// pool_ready installs the handlers and starts threads until there are count (0: at least one). The
+// caller holds the lock.
 static int32_t pool_ready(uint32_t count, concord_error *err) {
   int rc = fault_install();
   if (rc != 0) {
@@ -251,7 +255,7 @@ uint32_t concord_host_threads(void) {
   return n;
 }
 
-// launch_grid fills in the job's grid, or says what is wrong with the launch.
+// launch_grid fills in the job's grid, or describes in err why the launch is not valid.
 static bool launch_grid(const concord_launch *l, struct job *j, concord_error *err) {
   const uint64_t most = (uint64_t)1 << 62;
   j->grid =

@@ -1,21 +1,21 @@
 // print.c: printf of kernels, by OpenCL C 1.2's rules: C's conversions, %v4f for vectors, hh, h, hl
-// and l for the size of an element. The values come typed, so a format that does not fit its value
-// is converted instead of trusted.
+// and l for the size of an element. The values have types, so that a value is converted if the
+// format does not fit it.
 
 #include "exec.h"
 
 static pthread_mutex_t print_lock = PTHREAD_MUTEX_INITIALIZER;
 
-// print_spec is one conversion.
+// print_spec is one conversion specification.
 struct print_spec {
-  char flags[32]; // "%", flags, width and precision as C wants them
-  uint32_t width; // of a vector, 0 for a scalar
-  char size;      // 'c' hh, 'h', 'i' hl, 'l', or 0
+  char flags[32]; // "%", flags, width and precision for C's printf
+  uint32_t width; // number of elements of a vector, 0 for a scalar
+  char size;      // size of an element: 'c' for hh, 'h', 'i' for hl, 'l', or 0
   char conv;
 };
 
-// print_out is the text so far, in the worker's buffer: a fault while a bad string is read leaks
-// nothing.
+// print_out is the text so far, in the worker's buffer, so that no memory is lost if reading a bad
+// string faults.
 struct print_out {
   struct worker *w;
   size_t used;
@@ -24,7 +24,7 @@ struct print_out {
 static void print_put(struct print_out *o, const char *text, size_t n) {
   if (o->used + n + 1 > o->w->text_room) {
     size_t room = (o->used + n + 1) * 2;
-    o->w->in_kernel = 0; // a fault inside realloc would not be the kernel's
+    o->w->in_kernel = 0; // a fault inside realloc is not one of the kernel
     char *t = realloc(o->w->text, room);
     o->w->in_kernel = 1;
     if (t == NULL)
@@ -36,7 +36,8 @@ static void print_put(struct print_out *o, const char *text, size_t n) {
   o->used += n;
 }
 
-// print_parse reads a conversion after its '%'. It returns what follows, or NULL.
+// print_parse reads a conversion specification after its '%'. It returns a pointer to the text
+// after it, or NULL if it is not valid.
 static const char *print_parse(const char *f, struct print_spec *s) {
   size_t n = 0;
   memset(s, 0, sizeof *s);
@@ -68,7 +69,7 @@ static double print_half(uint16_t h) {
   return h & 0x8000 ? -v : v;
 }
 
-// print_number is lane i of a value as the widest integer and as a double.
+// print_number returns lane i of a value as the widest integer, and as a double in *real.
 static int64_t print_number(const concord_value *v, uint32_t i, double *real) {
   const char *p = (const char *)v->data + (size_t)i * v->bytes;
   bool is_signed = v->kind == CONCORD_VALUE_SIGNED;
@@ -86,14 +87,15 @@ static int64_t print_number(const concord_value *v, uint32_t i, double *real) {
   if (v->kind == CONCORD_VALUE_POINTER || v->kind == CONCORD_VALUE_STRING)
     u = (uint64_t)(uintptr_t)v->data;
   else
-    memcpy(&u, p, v->bytes <= 8 ? v->bytes : 8); // little endian, as all our hosts are
+    memcpy(&u, p, v->bytes <= 8 ? v->bytes : 8); // all supported hosts are little-endian
   int shift = 64 - 8 * (v->bytes < 8 ? v->bytes : 8);
   int64_t n = is_signed ? (int64_t)(u << shift) >> shift : (int64_t)u;
   *real = is_signed ? (double)n : (double)u;
   return n;
 }
 
-// print_narrow cuts an integer to the size that the format names, or that the value has.
+// print_narrow truncates an integer to the size that the format names, or else to that of the
+// value.
 static uint64_t print_narrow(int64_t n, const struct print_spec *s, uint32_t bytes) {
   if (s->size == 'c')
     bytes = 1;
@@ -142,7 +144,7 @@ static void print_lane(struct print_out *o, const struct print_spec *s, const co
     print_put(o, text, (size_t)len < sizeof text ? (size_t)len : sizeof text - 1);
 }
 
-// print_string honours width and precision; strings may be long.
+// print_string formats a string with width and precision; strings may be long.
 static void print_string(struct print_out *o, const struct print_spec *s, const char *text) {
   int width = 0, left = 0, precision = -1;
   const char *f = s->flags + 1;
@@ -216,7 +218,7 @@ static int32_t print_values(concord_ctx *ctx, const char *format, const concord_
   const concord_launch *l = f->worker->job->launch;
   struct print_out o = {f->worker, 0};
   int rc = print_format(&o, format, values, count);
-  o.w->in_kernel = 0; // the sink is not the kernel's either
+  o.w->in_kernel = 0; // a fault inside the sink is not one of the kernel
   if (o.used > 0) {
     pthread_mutex_lock(&print_lock);
     if (l->print != NULL)

@@ -1,9 +1,10 @@
-// share.c: launches whose threads the caller brings. Where a program has a scheduler of its own, it
-// says which thread works on what; the pool's threads stay out of it.
+// share.c: launches that run on threads of the caller, for programs that have a scheduler of their
+// own. The pool's threads do not take part.
 
 #include "exec.h"
 
-// A caller that is asked to leave does so after that long: entering a job again has a price.
+// The nanoseconds that a thread works before it reads *leave, since entering a job again has a
+// cost.
 enum { SLICE = 200 * 1000 };
 
 struct concord_job {
@@ -14,7 +15,8 @@ struct concord_job {
   uint64_t *local_bytes;
 };
 
-// share_copy keeps the launch: its argument values lie behind the job, each aligned for any type.
+// share_copy allocates a job with a copy of the launch. The values of its arguments follow the job,
+// each aligned for any type.
 static struct concord_job *share_copy(const concord_launch *l) {
   const size_t align = ALIGN_LOCAL;
   size_t bytes = sizeof(struct concord_job) + l->arg_count * (sizeof(void *) + sizeof(uint64_t));
@@ -85,7 +87,7 @@ int32_t concord_host_help(concord_job *s, const int32_t *leave, const int32_t *c
   bool able = worker_enter(w, j);
   if (able)
     worker_run(w, j);
-  w->leave = w->cancel = NULL; // the caller's memory
+  w->leave = w->cancel = NULL; // they point to memory of the caller
   pthread_mutex_lock(&pool_lock);
   if (atomic_load(&stacks_made) > stacks_allowed() / 2)
     group_keep(w, 0);
@@ -95,7 +97,7 @@ int32_t concord_host_help(concord_job *s, const int32_t *leave, const int32_t *c
 }
 
 int32_t concord_host_end(concord_job *s, concord_error *err) {
-  if (job_left(&s->job)) // whoever came last found no room
+  if (job_left(&s->job)) // the last thread that tried found no memory
     job_fail(&s->job, CONCORD_NOMEM, NULL, "no memory for the stacks or local memory of a group");
   *err = s->err;
   free(s);

@@ -1,12 +1,12 @@
-// batch.m is batches of commands: how they are encoded, committed, and how they end.
+// batch.m has batches of commands: how they are encoded, committed, and how they end.
 //
-// A stream encodes into its open batch. The batch is committed when somebody waits for it, when it
-// is full, and at once while the device has nothing else of the stream to do; so a stream of small
-// launches goes out in few command buffers, and none waits for long. When a batch is done its
-// handler, on a thread of Metal's, notes what became of it.
+// A stream encodes commands into its open batch. The batch is committed when a caller waits for it,
+// when it is full, and at once if the device has no other work of the stream. So small launches
+// share a few command buffers, and none waits for long. When a batch is done, its
+// handler, on a thread of Metal, records the result.
 //
-// Locks: the stream's guards encoding, the device's guards what handlers write. Who holds the
-// device's takes no other.
+// Locks: the stream's lock guards encoding, the device's lock guards the data that handlers write.
+// While a thread holds the device's lock, it takes no other.
 
 #include "state.h"
 
@@ -39,7 +39,7 @@ static void release_batch(struct batch *b) {
 
 // -- how batches end --
 
-// code_name is what Apple calls an error of a command buffer, and class is what it means here.
+// code_name returns Apple's name for an error of a command buffer, and its class in *class.
 static const char *code_name(NSInteger code, int32_t *class) {
   *class = CS_LAUNCH;
   switch (code) {
@@ -69,7 +69,7 @@ static const char *code_name(NSInteger code, int32_t *class) {
   return "MTLCommandBufferError";
 }
 
-// read_end reads how a command buffer ended, and when the device was done with it.
+// read_end reads the result of a command buffer, and the time when the device was done with it.
 static void read_end(id<MTLCommandBuffer> buffer, cs_error *failure, double *ended) {
   failure->status = CS_OK;
   if ([buffer status] == MTLCommandBufferStatusError) {
@@ -81,7 +81,7 @@ static void read_end(id<MTLCommandBuffer> buffer, cs_error *failure, double *end
   *ended = [buffer GPUEndTime];
   if (*ended > 0)
     return;
-  // A command buffer that has nothing to do may have no times: its end is now, on the same clock.
+  // A command buffer without commands may have no times: its end is now, on the same clock.
   struct timespec now;
 #ifdef CLOCK_UPTIME_RAW
   clock_gettime(CLOCK_UPTIME_RAW, &now);
@@ -91,8 +91,9 @@ static void read_end(id<MTLCommandBuffer> buffer, cs_error *failure, double *end
   *ended = (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-// ending tells under the device's lock how a batch ended as far as is known: a failure of the
-// stream is that of all after it, and one of what a batch waited for is its own.
+// ending returns the result of a batch as far as it is known: a failure of the stream is also that
+// of all later batches, and the failure of a batch is also that of batches that waited for it. The
+// caller holds the device's lock.
 static const cs_error *ending(const struct batch *b) {
   for (;; b = b->after) {
     const cs_stream *s = b->stream;
@@ -103,7 +104,8 @@ static const cs_error *ending(const struct batch *b) {
   }
 }
 
-// blame gives a batch and its stream a failure under the device's lock, unless they have one.
+// blame sets the failure of a batch and its stream, unless they have one. The caller holds the
+// device's lock.
 static void blame(struct batch *b, const cs_error *failure) {
   cs_stream *s = b->stream;
   if (failure->status == CS_OK)
@@ -118,7 +120,7 @@ static void blame(struct batch *b, const cs_error *failure) {
     s->dev->lost = 1;
 }
 
-// settle notes under the device's lock that a batch is done, and how.
+// settle records that a batch is done, and its result. The caller holds the device's lock.
 static void settle(struct batch *b, const cs_error *failure, double ended) {
   cs_stream *s = b->stream;
   blame(b, failure);
@@ -131,16 +133,17 @@ static void settle(struct batch *b, const cs_error *failure, double ended) {
   pthread_cond_broadcast(&s->dev->passed);
 }
 
-// is_done tells under the device's lock whether a batch is done, and what it waited for: the device
-// can be ready with both while only one handler has been called.
+// is_done reports whether a batch and the batch that it waited for are done; the handlers of the
+// two may be called in any order. The caller holds the device's lock.
 static int is_done(const struct batch *b) {
   while (b != NULL && b->done)
     b = b->after;
   return b == NULL;
 }
 
-// detach returns what a batch waited for if that is done, and keeps its failure: handlers of two
-// queues come in any order. The caller, who holds the device's lock, releases it without.
+// detach removes and returns the batch that a batch waited for, if that is done, and copies its
+// failure: the handlers of two queues are called in any order. The caller holds the device's lock,
+// and releases the returned batch without it.
 static struct batch *detach(struct batch *b) {
   struct batch *after = b->after;
   if (after == NULL || !is_done(after))
@@ -150,7 +153,7 @@ static struct batch *detach(struct batch *b) {
   return after;
 }
 
-// outcome tells how a batch that is done ended.
+// outcome returns the result of a batch that is done.
 static int32_t outcome(struct batch *b, cs_error *err) {
   cs_device *d = b->stream->dev;
   pthread_mutex_lock(&d->lock);
@@ -162,9 +165,10 @@ static int32_t outcome(struct batch *b, cs_error *err) {
   return failure.status;
 }
 
-// raise_signal lets go who waits for a stream that failed: what failed has signaled nothing.
-// Batches that were committed before the failure was known may signal meanwhile, and a lower number
-// set after theirs takes theirs back: the last of their handlers has to find nothing left to do.
+// raise_signal signals the event of a stream that failed, so that other streams do not wait
+// forever: failed batches have not signaled. Batches that were committed before the failure was
+// known may signal meanwhile. To set a lower number after theirs would undo that, so it repeats
+// until the value is high enough, and every handler calls it.
 static void raise_signal(cs_stream *s) {
   for (;;) {
     pthread_mutex_lock(&s->dev->lock);
@@ -194,12 +198,12 @@ static int32_t finished(struct batch *b, id<MTLCommandBuffer> buffer) {
   pthread_mutex_unlock(&d->lock);
   release_batch(after);
   raise_signal(s);
-  if (idle) { // the device has nothing to do for the stream: give it what there is
+  if (idle) { // the device has no work of the stream: commit the open batch
     pthread_mutex_lock(&s->lock);
     if (s->open != NULL && s->open->commands > 0 && healthy(s, &ignored) == CS_OK) {
       int32_t status;
       RUN(status, &ignored, commit(s, &ignored));
-      (void)status; // whoever asks for the batch commits it, and is told
+      (void)status; // the call that waits for the batch commits it again and gets the error
     }
     pthread_mutex_unlock(&s->lock);
   }
@@ -207,7 +211,8 @@ static int32_t finished(struct batch *b, id<MTLCommandBuffer> buffer) {
   return CS_OK;
 }
 
-// ended calls finished, and lets the stream's owner go on only when nothing of it is in use.
+// ended calls finished, and then allows the stream's owner to continue, as the stream is not in use
+// any more.
 static void ended(struct batch *b, id<MTLCommandBuffer> buffer) {
   cs_stream *s = b->stream;
   cs_device *d = s->dev;
@@ -221,7 +226,7 @@ static void ended(struct batch *b, id<MTLCommandBuffer> buffer) {
   pthread_mutex_unlock(&d->lock);
 }
 
-// healthy refuses work for a stream that has failed, with its first failure.
+// healthy returns the first failure of a stream that has failed, so that it accepts no work.
 static int32_t healthy(cs_stream *s, cs_error *err) {
   cs_device *d = s->dev;
   pthread_mutex_lock(&d->lock);
@@ -254,7 +259,7 @@ static int32_t begin(cs_stream *s, cs_error *err) {
   b->buffer = [[s->queue commandBuffer] retain];
   if (b->buffer == nil) {
     free(b);
-    return tell(err, CS_FAILED, 0, "commandBuffer: the queue gave none");
+    return tell(err, CS_FAILED, 0, "commandBuffer: the queue returned none");
   }
   b->refs = 1;
   s->refs++;
@@ -284,8 +289,9 @@ static int32_t computing(cs_stream *s, cs_error *err) {
                            : tell(err, CS_FAILED, 0, "computeCommandEncoder: there is none");
 }
 
-// touch notes that the open batch uses a block. Managed memory that nothing else uses may have been
-// written by the host: the device gets all of it. While something does the host may not write.
+// touch records that the open batch uses a block. If no other batch uses a managed block, the host
+// may have written to it, so all of it is copied to the device. While a batch uses it, the host
+// must not write.
 static int32_t touch(cs_stream *s, struct block *block, cs_error *err) {
   struct batch *b = s->open;
   if (!block->managed)
@@ -311,7 +317,8 @@ static int32_t touch(cs_stream *s, struct block *block, cs_error *err) {
   return CS_OK;
 }
 
-// synchronize ends the batch with what makes the host see what the device wrote.
+// synchronize ends the batch with the commands that copy the device's writes to managed memory to
+// the host.
 static int32_t synchronize(cs_stream *s, cs_error *err) {
   struct batch *b = s->open;
   int32_t status = b->managed_count > 0 ? blitting(s, err) : CS_OK;
@@ -324,7 +331,7 @@ static int32_t synchronize(cs_stream *s, cs_error *err) {
 static int32_t submit(struct batch *b, cs_error *err) {
   cs_stream *s = b->stream;
   int32_t status = CS_OK;
-  retain_batch(b); // the handler's
+  retain_batch(b); // a reference for the handler
   pthread_mutex_lock(&s->dev->lock);
   b->committed = 1;
   s->running++;
@@ -335,7 +342,7 @@ static int32_t submit(struct batch *b, cs_error *err) {
       ended(b, buffer);
     }];
     [b->buffer commit];
-  } @catch (id exception) { // there will be no handler
+  } @catch (id exception) { // the handler will not be called
     status = thrown(err, exception);
     pthread_mutex_lock(&s->dev->lock);
     s->running--;
@@ -347,15 +354,16 @@ static int32_t submit(struct batch *b, cs_error *err) {
   return status;
 }
 
-// close_batch takes the open batch from the stream, and makes it the last one.
+// close_batch makes the open batch of the stream its last batch; there is then no open one.
 static void close_batch(cs_stream *s) {
   struct batch *b = s->open, *before = s->last, *after = NULL;
   s->open = NULL;
   s->last = b; // with the stream's reference
   if (before != NULL) {
     pthread_mutex_lock(&s->dev->lock);
-    after = detach(before); // an event may keep it for long
-    // What waits after it for nothing else is done only with what it waited for.
+    after = detach(before); // an event may keep `before` for long
+    // A batch that waits for no other stream is done only after the batch that its predecessor
+    // waited for.
     if (before->after != NULL && b->after == NULL)
       b->after = retain_batch(before->after);
     pthread_mutex_unlock(&s->dev->lock);
@@ -364,7 +372,7 @@ static void close_batch(cs_stream *s) {
   release_batch(before);
 }
 
-// commit hands the open batch to the device.
+// commit commits the open batch to the device.
 static int32_t commit(cs_stream *s, cs_error *err) {
   struct batch *b = s->open;
   if (b == NULL)
@@ -378,7 +386,7 @@ static int32_t commit(cs_stream *s, cs_error *err) {
   return submit(b, err);
 }
 
-// queued ends a call that encoded a command.
+// queued is called at the end of each call that encoded a command.
 static int32_t queued(cs_stream *s, cs_error *err) {
   pthread_mutex_lock(&s->dev->lock);
   int idle = s->running == 0;
@@ -386,8 +394,9 @@ static int32_t queued(cs_stream *s, cs_error *err) {
   return ++s->open->commands >= BATCH_COMMANDS || idle ? commit(s, err) : CS_OK;
 }
 
-// ready waits while too many batches are in flight, without the stream's lock: whoever only asks
-// how far the stream is has to get that. An entry opens few, so the limit is not passed by much.
+// ready waits while too many batches are in flight. It does not hold the stream's lock meanwhile,
+// because a query of the stream needs that. An entry opens few batches, so the limit is exceeded by
+// few.
 static int32_t ready(cs_stream *s, cs_error *err) {
   cs_device *d = s->dev;
   pthread_mutex_lock(&d->lock);
@@ -397,7 +406,7 @@ static int32_t ready(cs_stream *s, cs_error *err) {
   return healthy(s, err);
 }
 
-// ON runs an expression with the stream to itself, if the stream is well.
+// ON evaluates an expression with the stream's lock held, if the stream has not failed.
 #define ON(s, status, err, expression)                                                             \
   do {                                                                                             \
     (status) = ready((s), (err));                                                                  \

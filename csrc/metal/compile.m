@@ -1,11 +1,11 @@
-// compile.m builds programs, and reads and writes them as bytes.
+// compile.m builds programs, and converts them to and from bytes.
 //
-// Metal's own compiled form of a library cannot be had from source, that of its kernels can: a
-// binary archive. A program's bytes are so the source, with what it is compiled for, and the
-// archive with the machine code of every kernel. Loading gives the source to the front end of
-// Metal's compiler once more, whose results the system keeps, and takes the kernels' code from the
-// archive. Where the archive does not fit (another system or GPU) Metal compiles them from the
-// library.
+// Metal cannot write a compiled library, but it can write the machine code of its kernels: a
+// binary archive. So the bytes of a program are its source with the options of its compilation, and
+// the archive with the machine code of every kernel. Loading calls the front end of
+// Metal's compiler for the source again, whose results the system caches, and takes the kernels'
+// code from the archive. If the archive does not fit the system or GPU, Metal compiles the kernels
+// from the library.
 
 #include "state.h"
 
@@ -34,11 +34,11 @@ static int32_t pack(const struct program *p, cs_blob *out, cs_error *err) {
   return CS_OK;
 }
 
-// unpack reads a program, which points into code.
+// unpack reads a program. Its pointers point into code.
 static int32_t unpack(const unsigned char *code, uint64_t bytes, struct program *p, cs_error *err) {
   memset(p, 0, sizeof *p);
   if (bytes < PROGRAM_HEADER || memcmp(code, program_magic, 8) != 0)
-    return tell(err, CS_FORMAT, 0, "%llu bytes that are no program for Metal",
+    return tell(err, CS_FORMAT, 0, "%llu bytes that are not a program for Metal",
                 (unsigned long long)bytes);
   memcpy(&p->language, code + 8, 4);
   memcpy(&p->fast, code + 12, 4);
@@ -64,16 +64,16 @@ static MTLCompileOptions *compile_options(const struct program *p) {
   MTLCompileOptions *options = [[MTLCompileOptions alloc] init];
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wdeprecated-declarations"
-  [options setFastMathEnabled:p->fast != 0]; // its successor is there from macOS 15 on only
+  [options setFastMathEnabled:p->fast != 0]; // its successor exists only since macOS 15
 #pragma clang diagnostic pop
-  if (p->fast != 0) // or pragmas of the rendering would undo it
+  if (p->fast != 0) // otherwise pragmas in the rendered source would switch it off
     [options setPreprocessorMacros:[NSDictionary dictionaryWithObject:@"1" forKey:@"CC_FAST_MATH"]];
   if (p->language != 0)
     [options setLanguageVersion:(MTLLanguageVersion)p->language];
   return options;
 }
 
-// library_of compiles the source. The log gets what the compiler says, of success as well.
+// library_of compiles the source. log gets the compiler's log, also after success.
 static int32_t library_of(id<MTLDevice> device, const struct program *p, id<MTLLibrary> *out,
                           char *log, uint64_t log_bytes, cs_error *err) {
   NSString *source = [[NSString alloc] initWithBytes:p->source
@@ -96,7 +96,7 @@ static int32_t library_of(id<MTLDevice> device, const struct program *p, id<MTLL
 
 // -- archives --
 
-// sweep removes the files of processes that ended without.
+// sweep removes files of processes that ended without removing them.
 static void sweep(void) {
   const char *where = [NSTemporaryDirectory() fileSystemRepresentation];
   DIR *directory = opendir(where);
@@ -111,8 +111,8 @@ static void sweep(void) {
   closedir(directory);
 }
 
-// temporary_file makes an empty file of its own and returns its path, NULL if it cannot. The name
-// has the process: the first file of a process is the time to look for what others left.
+// temporary_file creates an empty file and returns its path, or NULL if it cannot. The name
+// contains the number of the process. Before the first file of a process, it calls sweep.
 static char *temporary_file(void) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, sweep);
@@ -151,7 +151,8 @@ static id<MTLBinaryArchive> archive_at(id<MTLDevice> device, const char *path) {
   return archive;
 }
 
-// archive_library adds the code of every function of a library. It is 0 where one does not compile.
+// archive_library adds the code of every function of a library. It returns 0 if one does not
+// compile.
 static int archive_library(id<MTLBinaryArchive> archive, id<MTLLibrary> library) {
   for (NSString *name in [library functionNames]) {
     id<MTLFunction> function = [library newFunctionWithName:name];
@@ -167,8 +168,8 @@ static int archive_library(id<MTLBinaryArchive> archive, id<MTLLibrary> library)
   return 1;
 }
 
-// make_archive returns the code of a library's kernels, nil where it cannot be had: a program is as
-// good without.
+// make_archive returns the code of a library's kernels, or nil if that fails: a program works
+// without it, too.
 static NSData *make_archive(id<MTLDevice> device, id<MTLLibrary> library) {
   id<MTLBinaryArchive> archive = archive_at(device, NULL);
   char *path = archive != nil ? temporary_file() : NULL;
@@ -185,8 +186,8 @@ static NSData *make_archive(id<MTLDevice> device, id<MTLLibrary> library) {
   return data;
 }
 
-// open_archive gives a module its program's archive. Apple does not say that an archive is read
-// when it is opened: the file stays with it.
+// open_archive opens the archive of a module's program. Apple does not document whether an archive
+// is read completely when it is opened, so the file is kept as long as the module.
 static int32_t open_archive(cs_device *d, const struct program *p, cs_module *m) {
   if (p->archive_bytes == 0)
     return CS_OK;
@@ -205,7 +206,7 @@ static int32_t open_archive(cs_device *d, const struct program *p, cs_module *m)
 
 // -- the entries --
 
-// targets lists the families of the devices that are here: Metal compiles for no others.
+// list_targets lists the families of the devices of this machine, as Metal compiles for no others.
 static int32_t list_targets(cs_lib *lib, char *text, uint64_t bytes, cs_error *err) {
   NSArray<id<MTLDevice>> *devices = nil;
   int32_t status = devices_of(lib, &devices, err);
@@ -243,7 +244,7 @@ static int32_t device_for(cs_lib *lib, const char *target, id<MTLDevice> *out, c
     }
   }
   return tell(err, CS_UNSUPPORTED, 0,
-              "Metal compiles only for devices that are here, and %s is not",
+              "Metal compiles only for devices of this machine, and none is %s",
               target != NULL ? target : "a GPU");
 }
 
@@ -264,7 +265,7 @@ static int32_t read_options(const char *options, struct program *p, const char *
   return CS_OK;
 }
 
-// LOG_BYTES is room for what the compiler says.
+// LOG_BYTES is the size of the compiler's log.
 enum { LOG_BYTES = 1 << 16 };
 
 static int32_t build(id<MTLDevice> device, struct program *p, cs_blob *out, cs_error *err) {
@@ -279,7 +280,7 @@ static int32_t build(id<MTLDevice> device, struct program *p, cs_blob *out, cs_e
   NSData *archive = nil;
   @try {
     archive = make_archive(device, library);
-  } @finally { // what is thrown ends in RUN
+  } @finally { // RUN handles exceptions
     [library release];
   }
   p->archive = [archive bytes];

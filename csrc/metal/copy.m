@@ -2,9 +2,9 @@
 
 #include "state.h"
 
-// -- the tools: kernels for what blits cannot do --
+// -- the tools: kernels for operations that blits do not support --
 
-// Blits copy and fill whole units of 4 bytes at multiples of 4, and fill with one byte.
+// Blits copy and fill only whole units of 4 bytes at multiples of 4, and fill only with one byte.
 static NSString *const tools_source =
     @"#include <metal_stdlib>\n"
      "using namespace metal;\n"
@@ -28,8 +28,8 @@ struct span {
   unsigned char pattern[8];
 };
 
-// A span has a multiple of 8 items, so that the next one begins with the pattern, and a group as
-// many as every device allows.
+// A span has a multiple of 8 items, so that the next span begins with the first byte of the
+// pattern, and a group has as many items as every device allows.
 enum { SPAN_ITEMS = 1 << 30, TOOL_GROUP = 256 };
 
 static int32_t make_tools(cs_device *d, cs_error *err) {
@@ -45,20 +45,20 @@ static int32_t make_tools(cs_device *d, cs_error *err) {
     for (int i = 0; i < TOOLS && status == CS_OK; i++) {
       function = [library newFunctionWithName:[names objectAtIndex:(NSUInteger)i]];
       if (function == nil)
-        status = tell(err, CS_FAILED, 0, "newFunctionWithName: a tool is not there");
+        status = tell(err, CS_FAILED, 0, "newFunctionWithName: a tool is missing");
       else if (d->tools[i] == nil)
         status = pipeline_of(d, function, nil, MTLPipelineOptionNone, NULL, &d->tools[i], err);
       [function release];
       function = nil;
     }
-  } @finally { // what is thrown ends in RUN
+  } @finally { // RUN handles exceptions
     [function release];
     [library release];
   }
   return status;
 }
 
-// tool returns one of the kernels; they are made at first use.
+// tool returns one of the kernels; the first call makes them.
 static int32_t tool(cs_device *d, int which, id<MTLComputePipelineState> *out, cs_error *err) {
   int32_t status = CS_OK;
   pthread_mutex_lock(&d->tools_lock);
@@ -69,14 +69,14 @@ static int32_t tool(cs_device *d, int which, id<MTLComputePipelineState> *out, c
   return status;
 }
 
-// prepare makes the tools before a copy or fill takes the stream's lock, if offsets and sizes,
-// or-ed together, need one: a compiler takes its time.
+// prepare makes the tools, which may take long, before a copy or fill takes the stream's lock.
+// units is the bitwise or of all offsets and sizes, which shows whether one is needed.
 static int32_t prepare(cs_device *d, uint64_t units, cs_error *err) {
   id<MTLComputePipelineState> pipeline;
   return units % 4 == 0 ? CS_OK : tool(d, TOOL_COPY_BYTES, &pipeline, err);
 }
 
-// use queues a tool over count items of bytes each, from a place on.
+// use queues a tool for count items of the given number of bytes each.
 static int32_t use(cs_stream *s, int which, struct place to, struct place from, uint64_t count,
                    uint64_t bytes, const unsigned char *pattern, cs_error *err) {
   id<MTLComputePipelineState> pipeline = nil;
@@ -101,11 +101,11 @@ static int32_t use(cs_stream *s, int which, struct place to, struct place from, 
   return CS_OK;
 }
 
-// -- within the device: the caller has the stream to itself --
+// -- within the device: the caller holds the stream's lock --
 
 static const unsigned char no_pattern[8];
 
-// move encodes a copy: by a blit as far as its units go, the rest by a tool.
+// move encodes a copy: whole units by a blit, the rest by a tool.
 static int32_t move(cs_stream *s, struct place to, struct place from, uint64_t bytes,
                     cs_error *err) {
   uint64_t whole = to.offset % 4 == 0 && from.offset % 4 == 0 ? bytes & ~(uint64_t)3 : 0;
@@ -148,7 +148,7 @@ static int32_t metal_copy(cs_stream *s, uint64_t dst, uint64_t src, uint64_t byt
   return status;
 }
 
-// Pinned memory has one address, for the host and for the device.
+// Pinned memory has the same address for the host and for the device.
 static int32_t metal_upload_pinned(cs_stream *s, uint64_t dst, uint64_t host, uint64_t bytes,
                                    cs_error *err) {
   return metal_copy(s, dst, host, bytes, err);
@@ -159,7 +159,7 @@ static int32_t metal_download_pinned(cs_stream *s, uint64_t host, uint64_t src, 
   return metal_copy(s, host, src, bytes, err);
 }
 
-// one_byte tells whether a pattern repeats one, which a blit can fill with.
+// one_byte reports whether all bytes of a pattern are equal, so that a blit can fill with it.
 static int one_byte(const unsigned char *pattern) { return memcmp(pattern, pattern + 1, 7) == 0; }
 
 static int32_t fill_now(cs_stream *s, struct place to, uint64_t bytes, const unsigned char *pattern,
@@ -204,7 +204,7 @@ static int32_t metal_fill(cs_stream *s, uint64_t dst, uint64_t bytes, const unsi
   return status;
 }
 
-// Unified memory is where both see it, or on both sides already: nothing has to move.
+// Host and device share unified memory, or each has a copy already: there is nothing to move.
 static int32_t metal_prefetch(cs_stream *s, uint64_t address, uint64_t bytes, int32_t host,
                               cs_error *err) {
   (void)host;
@@ -220,11 +220,11 @@ static int32_t make_ring(cs_stream *s, cs_error *err) {
     s->ring = [s->dev->handle newBufferWithLength:(NSUInteger)CHUNKS * CHUNK_BYTES
                                           options:MTLResourceStorageModeShared];
   return s->ring != nil ? CS_OK
-                        : tell(err, CS_NO_MEMORY, 0, "newBufferWithLength: no room to stage");
+                        : tell(err, CS_NO_MEMORY, 0, "newBufferWithLength: no memory for staging");
 }
 
-// room finds a chunk with that many bytes free, the one being filled or the next one, emptied. If
-// that one is in use it returns its batch in *used, with a reference.
+// room finds a chunk with that many free bytes: the current one, or else the next one. If a batch
+// uses the next one, it returns that batch in *used, with a reference.
 static int32_t room(cs_stream *s, uint64_t bytes, struct chunk **out, struct batch **used,
                     cs_error *err) {
   int32_t status = make_ring(s, err);
@@ -259,16 +259,17 @@ struct piece {
   struct place device;
   const unsigned char *src; // NULL: to the host
   uint64_t bytes;
-  unsigned char *at;  // out: where in the ring
+  unsigned char *at;  // out: its address in the ring
   struct batch *used; // out: the batch to wait for before another try, or NULL
 };
 
-// stage encodes a piece: the host's bytes into the ring and on, or the device's into the ring.
+// stage encodes a piece: from the host through the ring to the device, or from the device to the
+// ring.
 static int32_t stage(cs_stream *s, struct piece *p, cs_error *err) {
   struct chunk *c;
   int32_t status;
   if (p->src == NULL)
-    s->chunks[s->at].used = CHUNK_BYTES; // a piece has its chunk to itself
+    s->chunks[s->at].used = CHUNK_BYTES; // the piece does not share its chunk
   status = room(s, p->bytes, &c, &p->used, err);
   if (status != CS_OK || p->used != NULL)
     return status;
@@ -290,7 +291,7 @@ static int32_t stage(cs_stream *s, struct piece *p, cs_error *err) {
   return queued(s, err);
 }
 
-// pass stages a piece as soon as there is room.
+// pass stages a piece; it waits until a chunk is free.
 static int32_t pass(cs_stream *s, struct piece *p, cs_error *err) {
   int32_t status;
   for (;;) {
@@ -305,7 +306,7 @@ static int32_t pass(cs_stream *s, struct piece *p, cs_error *err) {
 
 // -- between pageable memory and the device --
 
-// quiet tells whether nothing of the stream is open or runs.
+// quiet reports whether the stream has no open batch and none that runs.
 static int quiet(cs_stream *s) {
   pthread_mutex_lock(&s->lock);
   int open = s->open != NULL;
@@ -325,7 +326,7 @@ static int32_t metal_upload(cs_stream *s, uint64_t dst, const unsigned char *src
   if (status != CS_OK || bytes == 0)
     return status;
   int visible = to.block->host != NULL && !to.block->managed;
-  if (visible && bytes > (uint64_t)CHUNKS * CHUNK_BYTES) // more than fits aside: once, not twice
+  if (visible && bytes > (uint64_t)CHUNKS * CHUNK_BYTES) // larger than the ring: wait and copy directly
     status = finish(s, err);
   if (status == CS_OK && visible && quiet(s)) {
     memcpy(to.block->host + to.offset, src, bytes);
@@ -345,8 +346,8 @@ static int32_t metal_upload(cs_stream *s, uint64_t dst, const unsigned char *src
   return status;
 }
 
-// fetch brings memory that the host does not see: pieces are asked for while there are chunks, and
-// taken in the same order.
+// fetch downloads memory that the host cannot access: it queues pieces while there are free chunks,
+// and copies them to dst in the same order.
 static int32_t fetch(cs_stream *s, unsigned char *dst, struct place from, uint64_t bytes,
                      cs_error *err) {
   int32_t status = prepare(s->dev, from.offset | bytes, err);

@@ -4,7 +4,7 @@
 
 static cs_lib the_library = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-// list_devices finds the devices once: all there are, the system's default before the others.
+// list_devices finds all devices, the system's default device first, and keeps the list.
 static NSArray<id<MTLDevice>> *list_devices(cs_lib *lib) {
   if (lib->devices != nil)
     return lib->devices;
@@ -21,13 +21,13 @@ static NSArray<id<MTLDevice>> *list_devices(cs_lib *lib) {
   [all release];
   [first release];
   if ([list count] > 0)
-    lib->devices = list; // kept: an empty machine may get a device
+    lib->devices = list; // an empty list is not kept: a device may be added later
   else
     [list release];
   return lib->devices;
 }
 
-// devices_of is list_devices under the lock.
+// devices_of calls list_devices with the lock held.
 static int32_t devices_of(cs_lib *lib, NSArray<id<MTLDevice>> **out, cs_error *err) {
   int32_t status = CS_OK;
   NSArray<id<MTLDevice>> *list = nil;
@@ -79,7 +79,7 @@ static void metal_missing(cs_lib *lib, char *text, uint64_t bytes) {
     text[0] = '\0';
 }
 
-// The framework has no version of its own: it is the system's, 230500 for Darwin 23.5.
+// The framework has no version of its own, so this is the system's: 230500 for Darwin 23.5.
 static int32_t metal_versions(cs_lib *lib, cs_versions *out, cs_error *err) {
   (void)lib;
   struct utsname system;
@@ -101,7 +101,7 @@ static int32_t metal_device_count(cs_lib *lib, int32_t *count, cs_error *err) {
 
 // -- describing --
 
-// family writes the newest family of GPUs that a device is of: "apple7", "mac2".
+// family writes the newest family of GPUs to which a device belongs, such as "apple7" or "mac2".
 static void family(id<MTLDevice> device, char *text, size_t bytes) {
   for (int n = 9; n >= 1; n--)
     if ([device supportsFamily:(MTLGPUFamily)(MTLGPUFamilyApple1 + n - 1)]) {
@@ -157,7 +157,8 @@ static int32_t metal_device_info(cs_lib *lib, int32_t ordinal, cs_info *out, cs_
 
 // -- opening --
 
-// The first address of memory that the host does not see: beyond what a process can map.
+// The first address of memory that the host cannot access: beyond the addresses that a process can
+// map.
 static const uint64_t UNSEEN = (uint64_t)1 << 60;
 
 static int32_t open_device(id<MTLDevice> handle, cs_device **out, cs_error *err) {

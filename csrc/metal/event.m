@@ -1,9 +1,9 @@
-// event.m is points in a stream: the ends of batches.
+// event.m has events: points in a stream, which are the ends of batches.
 
 #include "state.h"
 
-// mark chooses the batch whose end is the event. Without timing that is the one that is open, or
-// the last; a time has to be that of the end of what is queued, or now if nothing is.
+// mark selects the batch whose end is the event. Without timing it is the open batch, or else the
+// last one. With timing, the batch has to end with the work that is queued now, or now if none is.
 static int32_t mark(cs_stream *s, int timing, struct batch **out, cs_error *err) {
   int32_t status = CS_OK;
   if (timing) {
@@ -90,7 +90,8 @@ static void metal_event_close(cs_event *e) {
   free(e);
 }
 
-// wait_for makes what follows wait: in a batch of its own, so that what came before does not.
+// wait_for makes later work of the stream wait. It begins a new batch, so that earlier work does
+// not wait.
 static int32_t wait_for(cs_stream *s, struct batch *b, cs_error *err) {
   int32_t status = commit(s, err);
   if (status == CS_OK)
@@ -99,7 +100,7 @@ static int32_t wait_for(cs_stream *s, struct batch *b, cs_error *err) {
     return status;
   [s->open->buffer encodeWaitForEvent:b->stream->signal value:b->number];
   s->open->after = retain_batch(b);
-  s->open->commands++; // it counts, and goes out with what follows
+  s->open->commands++; // counts as a command, and is committed with those that follow
   return CS_OK;
 }
 

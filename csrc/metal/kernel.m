@@ -37,11 +37,11 @@ static int32_t load(cs_device *d, const struct program *p, cs_module **out, char
   @try {
     status = library_of(d->handle, p, &m->library, log, log_bytes, err);
     if (status == CS_OK) {
-      open_archive(d, p, m); // without it pipelines are compiled anew
+      open_archive(d, p, m); // without it the pipelines are compiled from the library
       *out = m;
-      m = NULL; // the caller's
+      m = NULL; // the caller owns it now
     }
-  } @finally { // what is thrown ends in RUN
+  } @finally { // RUN handles exceptions
     if (m != NULL)
       drop_module(m);
   }
@@ -92,11 +92,11 @@ static int32_t pipeline_of(cs_device *d, id<MTLFunction> function, NSArray *arch
   return CS_OK;
 }
 
-// learn notes what the kernel takes: a launch that gives it something else is refused. What lies at
-// the last buffer's place can be a struct of values, whose layout Metal tells.
+// learn records the kernel's parameters, so that a launch with other arguments is refused. The
+// buffer with the highest index may be a struct of values, whose layout Metal reports.
 static int32_t learn(cs_kernel *k, MTLComputePipelineReflection *told, cs_error *err) {
   if (told == nil || ![told respondsToSelector:@selector(bindings)])
-    return CS_OK; // systems before macOS 13 tell it otherwise
+    return CS_OK; // systems before macOS 13 have another interface for it
   NSArray<MTLStructMember *> *members = nil;
   NSUInteger last = 0;
   for (id<MTLBinding> binding in [told bindings]) {
@@ -154,7 +154,7 @@ static int32_t make_kernel(cs_module *m, cs_kernel *k, cs_error *err) {
   return CS_OK;
 }
 
-// kernel_named returns the module's kernel of that name, made at the first call.
+// kernel_named returns the module's kernel of that name; the first call makes it.
 static int32_t kernel_named(cs_module *m, const char *name, cs_kernel **out, cs_error *err) {
   for (cs_kernel *k = m->kernels; k != NULL; k = k->next)
     if (strcmp(k->name, name) == 0) {
@@ -174,9 +174,9 @@ static int32_t kernel_named(cs_module *m, const char *name, cs_kernel **out, cs_
       k->next = m->kernels;
       m->kernels = k;
       *out = k;
-      k = NULL; // the module's
+      k = NULL; // the module owns it now
     }
-  } @finally { // what is thrown ends in RUN
+  } @finally { // RUN handles exceptions
     drop_kernel(k);
   }
   return status;
@@ -203,7 +203,7 @@ static int32_t metal_module_kernel(cs_module *m, const char *name, cs_kernel **k
 
 // -- launching --
 
-// launch is what a launch gives to its kernel, with addresses resolved.
+// launch has the arguments of a launch, with addresses resolved to buffers.
 struct launch {
   const cs_arg *args;
   uint32_t count;
@@ -214,7 +214,7 @@ struct launch {
   uint64_t local_bytes;
 };
 
-// unit is the size of local memory as Metal takes it.
+// unit rounds a size of local memory up as Metal requires.
 static uint64_t unit(int64_t bytes) { return bytes > 16 ? ((uint64_t)bytes + 15) & ~15ULL : 16; }
 
 // read_args counts the arguments and finds their buffers.
@@ -234,7 +234,7 @@ static int32_t read_args(cs_device *d, struct launch *l, cs_error *err) {
           find(d, a->mem + (uint64_t)a->mem_offset, (uint64_t)a->mem_size, &l->places[i], err);
       if (status != CS_OK)
         return status;
-      // A view of nothing may begin at the end of its buffer, where Metal refuses to bind it.
+      // A view of 0 bytes may begin at the end of its buffer, where Metal refuses to bind it.
       if (l->places[i].offset == l->places[i].block->bytes)
         l->places[i].offset = 0;
       break;
@@ -247,16 +247,17 @@ static int32_t read_args(cs_device *d, struct launch *l, cs_error *err) {
       l->local_bytes += unit(a->size);
       break;
     default:
-      return tell(err, CS_INVALID, 0, "argument %u: no argument of kind %d", i, a->kind);
+      return tell(err, CS_INVALID, 0, "argument %u has the unknown kind %d", i, a->kind);
     }
   }
   return CS_OK;
 }
 
-// packs tells whether the values lie in one struct: there is no place for each.
+// packs reports whether the values are passed in one struct, because there are not enough buffer
+// indices.
 static int packs(const struct launch *l) { return l->pointers + l->values > ARGUMENTS; }
 
-// fits checks what Metal would abort for, or not notice.
+// fits checks for mistakes for which Metal would end the process, or which it would not detect.
 static int32_t fits(cs_kernel *k, const struct launch *l, cs_error *err) {
   uint64_t items = 1;
   for (int i = 0; i < 3; i++) {
@@ -286,7 +287,7 @@ static int32_t fits(cs_kernel *k, const struct launch *l, cs_error *err) {
   return CS_OK;
 }
 
-// set_value gives the kernel bytes at a buffer's place.
+// set_value passes bytes to the kernel at the index of a buffer.
 static int32_t set_value(cs_stream *s, const unsigned char *bytes, uint64_t length, uint32_t at,
                          cs_error *err) {
   if (length <= VALUE_BYTES) {
@@ -296,15 +297,16 @@ static int32_t set_value(cs_stream *s, const unsigned char *bytes, uint64_t leng
   id<MTLBuffer> copy = [s->dev->handle newBufferWithLength:(NSUInteger)length
                                                    options:MTLResourceStorageModeShared];
   if (copy == nil)
-    return tell(err, CS_NO_MEMORY, 0, "newBufferWithLength: no room for arguments");
+    return tell(err, CS_NO_MEMORY, 0, "newBufferWithLength: no memory for arguments");
   memcpy([copy contents], bytes, length);
   [s->compute setBuffer:copy offset:0 atIndex:at];
   [copy release]; // the command buffer keeps it
   return CS_OK;
 }
 
-// offset_of returns where in the struct the next value lies: where Metal says, or aligned to the
-// largest power of two that divides its size, which is what scalars and vectors are aligned to.
+// offset_of returns the offset of the next value in the struct: the one that Metal reports, or
+// `end` rounded up to the largest power of two that divides its size, which is the alignment of
+// scalars and vectors.
 static uint64_t offset_of(const cs_kernel *k, const struct launch *l, uint32_t value, uint64_t end,
                           uint64_t size) {
   if (k->packed_count == l->values)
@@ -313,15 +315,15 @@ static uint64_t offset_of(const cs_kernel *k, const struct launch *l, uint32_t v
   return (end + align - 1) & -align;
 }
 
-// set_packed gives the kernel all its values in one struct.
+// set_packed passes all values to the kernel in one struct.
 static int32_t set_packed(cs_stream *s, const cs_kernel *k, const struct launch *l, cs_error *err) {
   uint64_t end = 0, room = k->sizes[l->pointers];
   uint32_t value = 0;
-  for (uint32_t i = 0; i < l->count; i++) { // how long it is at most
+  for (uint32_t i = 0; i < l->count; i++) { // computes an upper bound of its size
     uint64_t size = (uint64_t)l->args[i].size;
     if (l->args[i].kind != CS_ARG_VALUE || l->args[i].size <= 0)
       continue;
-    uint64_t next = room; // where the one after it begins, as far as Metal tells
+    uint64_t next = room; // offset of the following value, if Metal reports it
     if (k->packed_count == l->values && value + 1 < l->values)
       next = k->packed[value + 1];
     end = offset_of(k, l, value++, end, size) + size;
@@ -347,8 +349,8 @@ static int32_t set_packed(cs_stream *s, const cs_kernel *k, const struct launch 
   return status;
 }
 
-// set_args gives the kernel its arguments: pointers and values in their order have the places of
-// buffers, local memory those of threadgroup memory.
+// set_args passes the arguments to the kernel: pointers and values in their order at the indices of
+// buffers, local memory at those of threadgroup memory.
 static int32_t set_args(cs_stream *s, const cs_kernel *k, const struct launch *l, cs_error *err) {
   uint32_t buffer = 0, local = 0;
   for (uint32_t i = 0; i < l->count; i++) {
@@ -379,7 +381,7 @@ static int32_t set_args(cs_stream *s, const cs_kernel *k, const struct launch *l
     if (status != CS_OK)
       return status;
   }
-  for (uint32_t i = local; i < ARGUMENTS; i++) // what an earlier launch left
+  for (uint32_t i = local; i < ARGUMENTS; i++) // clears the sizes of an earlier launch
     if ((s->locals & 1u << i) != 0)
       [s->compute setThreadgroupMemoryLength:0 atIndex:i];
   s->locals = (uint32_t)((1ULL << local) - 1);
@@ -404,7 +406,7 @@ static int32_t metal_launch(cs_stream *s, cs_kernel *k, const uint64_t *groups,
                             const uint64_t *group, const cs_arg *args, uint32_t count,
                             const unsigned char *data, cs_error *err) {
   if (count > CS_MAX_ARGS)
-    return tell(err, CS_INVALID, 0, "%u arguments, the most is %u", count, CS_MAX_ARGS);
+    return tell(err, CS_INVALID, 0, "%u arguments are more than the limit of %u", count, CS_MAX_ARGS);
   struct launch l;
   l.args = args;
   l.count = count;

@@ -1,4 +1,4 @@
-// memory.m hands out buffers, and finds them by address.
+// memory.m allocates buffers, and finds them by address.
 
 #include "state.h"
 
@@ -15,7 +15,7 @@ static size_t after(const cs_device *d, uint64_t address) {
   return low;
 }
 
-// find returns the block with all of bytes from an address on.
+// find returns the block that contains all bytes from an address on, and the offset in it.
 static int32_t find(cs_device *d, uint64_t address, uint64_t bytes, struct place *out,
                     cs_error *err) {
   struct block *found = NULL;
@@ -26,13 +26,13 @@ static int32_t find(cs_device *d, uint64_t address, uint64_t bytes, struct place
   pthread_rwlock_unlock(&d->memory);
   if (found == NULL || address - found->address > found->bytes ||
       bytes > found->bytes - (address - found->address))
-    return tell(err, CS_INVALID, 0, "%llu bytes at %#llx are in no buffer of this device",
+    return tell(err, CS_INVALID, 0, "no buffer of this device contains the %llu bytes at %#llx",
                 (unsigned long long)bytes, (unsigned long long)address);
   *out = (struct place){found, address - found->address};
   return CS_OK;
 }
 
-// insert gives a block its place in the table, and an address if the host does not see it.
+// insert adds a block to the table, and gives it an address if the host cannot access it.
 static int32_t insert(cs_device *d, struct block *b, cs_error *err) {
   pthread_rwlock_wrlock(&d->memory);
   if (d->count == d->room) {
@@ -48,7 +48,7 @@ static int32_t insert(cs_device *d, struct block *b, cs_error *err) {
   if (b->host != NULL) {
     b->address = (uint64_t)(uintptr_t)b->host;
   } else {
-    const uint64_t page = 1 << 16; // and a page apart, so that an overrun meets no neighbour
+    const uint64_t page = 1 << 16; // one page apart, so that an overrun does not reach the next block
     b->address = d->next;
     d->next += (b->bytes + page - 1) / page * page + page;
   }
@@ -60,7 +60,7 @@ static int32_t insert(cs_device *d, struct block *b, cs_error *err) {
   return CS_OK;
 }
 
-// take takes the block that begins at an address out of the table.
+// take removes the block that begins at an address from the table.
 static struct block *take(cs_device *d, uint64_t address) {
   struct block *b = NULL;
   pthread_rwlock_wrlock(&d->memory);
@@ -74,9 +74,10 @@ static struct block *take(cs_device *d, uint64_t address) {
   return b;
 }
 
-// options_of chooses the storage. Where host and device share one memory everything is in it. A GPU
-// with memory of its own keeps there what only it sees; pinned memory is the host's, and unified
-// memory is a copy on either side, which touch and commit keep the same.
+// options_of selects the storage mode. If host and device share one memory, all buffers are in it.
+// A GPU with its own memory has the buffers there that the host cannot access. Pinned memory is in
+// the host's memory, and unified memory has a copy on both sides, which touch and commit keep
+// equal.
 static int32_t options_of(cs_device *d, uint8_t kind, MTLResourceOptions *out, cs_error *err) {
   switch (kind) {
   case CS_ON_DEVICE:
@@ -107,7 +108,7 @@ static int32_t alloc_block(cs_device *d, uint8_t kind, uint64_t bytes, cs_memory
   b->buffer = [d->handle newBufferWithLength:(NSUInteger)bytes options:options];
   if (b->buffer == nil) {
     free(b);
-    return tell(err, CS_NO_MEMORY, 0, "newBufferWithLength: no room for %llu bytes",
+    return tell(err, CS_NO_MEMORY, 0, "newBufferWithLength: no memory for %llu bytes",
                 (unsigned long long)bytes);
   }
   b->refs = 1;
@@ -134,7 +135,8 @@ static int32_t metal_alloc(cs_device *d, uint8_t kind, uint64_t bytes, cs_memory
   return status;
 }
 
-// drop_block gives up a reference. Command buffers keep what they use, so nobody waits.
+// drop_block releases a reference. It does not wait, as command buffers keep the buffers that they
+// use.
 static void drop_block(struct block *b) {
   if (--b->refs > 0)
     return;

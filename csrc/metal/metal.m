@@ -1,10 +1,10 @@
 // metal.m is the shim for Apple: the table of csrc/shim.h over Metal and Metal Performance Shaders,
 // frameworks that every Mac has. It is one translation unit of several parts, in which everything
-// is static but the function at the end.
+// is static except the function at the end.
 
 #include "state.h"
 
-// Each part uses those above it.
+// Each part uses only the parts above it.
 // clang-format off
 #include "device.m"
 #include "memory.m"
@@ -17,7 +17,7 @@
 #include "mps.m"
 // clang-format on
 
-// Metal has no assembler, no queues' own allocator, no occupancy; graphs are not used.
+// Metal has no assembler, no allocation in stream order and no occupancy; its graphs are not used.
 static const concord_shim metal_shim = {
     .name = "metal",
     .open = metal_open,

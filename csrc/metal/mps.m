@@ -1,4 +1,5 @@
-// mps.m multiplies matrices with Metal Performance Shaders, which counts by rows as we do.
+// mps.m multiplies matrices with Metal Performance Shaders, whose matrices are row-major, like
+// ours.
 
 #include "state.h"
 
@@ -13,7 +14,7 @@ static int32_t metal_blas_open(cs_device *d, const char *names, cs_error *err) {
   return status;
 }
 
-// matrix returns rows of ld elements in a buffer. The caller releases it.
+// matrix returns a matrix with rows of ld elements in a buffer. The caller releases it.
 static MPSMatrix *matrix(struct place p, int64_t rows, int64_t columns, int64_t ld, int32_t type) {
   MPSDataType of = type == 0 ? MPSDataTypeFloat32 : MPSDataTypeFloat16;
   NSUInteger bytes = (NSUInteger)ld * (type == 0 ? 4 : 2);
@@ -51,8 +52,8 @@ static int32_t multiply(cs_stream *s, const cs_gemm *g, const struct place *plac
     if (product != nil && a != nil && b != nil && c != nil)
       [product encodeToCommandBuffer:s->open->buffer leftMatrix:a rightMatrix:b resultMatrix:c];
     else
-      status = tell(err, CS_FAILED, 0, "MPSMatrixMultiplication: the framework made none");
-  } @finally { // what is thrown ends in RUN
+      status = tell(err, CS_FAILED, 0, "MPSMatrixMultiplication: the framework returned none");
+  } @finally { // RUN handles exceptions
     [product release];
     [a release];
     [b release];
@@ -67,12 +68,12 @@ static int32_t metal_gemm(cs_stream *s, const cs_gemm *g, cs_error *err) {
     if (sizes[i] < 1)
       return tell(err, CS_INVALID, 0, "a matrix product with a size of %lld", (long long)sizes[i]);
     if (sizes[i] > INT32_MAX)
-      return tell(err, CS_TOO_LARGE, 0, "no size of %lld", (long long)sizes[i]);
+      return tell(err, CS_TOO_LARGE, 0, "a matrix size of %lld is too large", (long long)sizes[i]);
   }
   if (g->type != 0 && g->type != 2)
     return tell(err, CS_UNSUPPORTED, 0, "MPSMatrixMultiplication has no products of type %d",
                 g->type);
-  // A product reads what its rows take up, from each address on.
+  // A product accesses the memory of all rows of each matrix.
   const uint64_t size = g->type == 0 ? 4 : 2;
   const int64_t rows[] = {g->trans_a ? g->k : g->m, g->trans_b ? g->n : g->k, g->m};
   const int64_t columns[] = {g->trans_a ? g->m : g->k, g->trans_b ? g->k : g->n, g->n};

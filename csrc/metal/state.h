@@ -1,9 +1,10 @@
-// state.h is what the parts of the shim share: the objects behind the contract's handles, the way a
-// failure is told, and how a call enters the framework. metal.m puts the parts together.
+// state.h has the declarations that the parts of the shim share: the objects behind the handles of
+// shim.h, the reporting of failures, and the entry of a call into the framework. metal.m includes
+// the parts.
 //
-// Memory is counted by hand, since the same files are built where there is no automatic counting:
-// what a method whose name begins with new, alloc, copy or init returned is released here; all else
-// belongs to a pool, and every entry has one of its own.
+// Retain counts are managed by hand, because the same files are built for a runtime without
+// automatic counting: the shim releases objects that methods with names in new, alloc, copy or init
+// return. All other objects belong to an autorelease pool, and every entry has one of its own.
 
 #ifndef CONCORD_METAL_STATE_H
 #define CONCORD_METAL_STATE_H
@@ -26,31 +27,32 @@
 
 #include "../shim.h"
 
-// The framework is linked: there is one library.
+// The framework is linked, so there is only one library.
 struct cs_lib {
   pthread_mutex_t lock;
-  NSArray<id<MTLDevice>> *devices; // the default one first; from the first call on that asks
+  NSArray<id<MTLDevice>> *devices; // the default device first; set by the first call that needs them
 };
 
-// A block is one MTLBuffer and the range of addresses that stands for it. Metal has no addresses to
-// give to kernels: an argument is a buffer and an offset, which an address is turned into. What the
-// host sees has its address there; what it does not see has one that no process can have.
+// A block is one MTLBuffer and a range of addresses that represents it. Metal does not pass
+// addresses to kernels: an argument is a buffer and an offset, to which the shim converts an
+// address. A buffer that the host can access has its address on the host; others have one that no
+// process can map.
 struct block {
-  _Atomic int refs; // of the table, and of batches if it is managed
+  _Atomic int refs; // held by the table, and by batches if it is managed
   uint64_t address, bytes;
   id<MTLBuffer> buffer;
   unsigned char *host; // or NULL
   int managed;         // host and device have a copy each
-  int uses;            // batches with a managed block that are not complete; the device's lock
+  int uses;            // incomplete batches that use a managed block; guarded by the device's lock
 };
 
-// Where an address leads.
+// place is the block and offset of an address.
 struct place {
   struct block *block;
   uint64_t offset;
 };
 
-// The kernels that set and copy memory where blits cannot.
+// The kernels that set and copy memory if blits cannot.
 enum { TOOL_FILL_WORDS, TOOL_FILL_BYTES, TOOL_COPY_BYTES, TOOLS };
 
 struct cs_device {
@@ -59,12 +61,12 @@ struct cs_device {
   uint64_t max_buffer, max_local;
   _Atomic int lost; // the device was removed, or taken from this process
 
-  pthread_rwlock_t memory; // of what follows
+  pthread_rwlock_t memory; // guards the following fields
   struct block **blocks;   // by address
   size_t count, room;
-  uint64_t next; // address of the next block that the host does not see
+  uint64_t next; // address of the next block that the host cannot access
 
-  pthread_mutex_t lock; // of batches, failures of streams, uses of blocks
+  pthread_mutex_t lock; // guards batches, failures of streams, uses of blocks
   pthread_cond_t passed;
 
   pthread_mutex_t tools_lock;
@@ -73,26 +75,26 @@ struct cs_device {
 
 // A batch is a command buffer: commands of one stream that are committed together.
 struct batch {
-  _Atomic int refs; // of the stream while it is open, its handler, chunks, events
+  _Atomic int refs; // held by the stream while it is open, its handler, chunks, events
   cs_stream *stream;
   uint64_t number; // 1 is the stream's first
   id<MTLCommandBuffer> buffer;
   uint32_t commands;
   struct block **managed; // the managed blocks that it uses
   size_t managed_count, managed_room;
-  struct batch *after; // of another stream, which it waits for, until it is done; or NULL
+  struct batch *after; // a batch of another stream for which it waits, until that is done; or NULL
 
-  // Under the device's lock:
+  // Guarded by the device's lock:
   int committed, done;
   double ended;     // when the device was done with it, in seconds
   cs_error failure; // status CS_OK: none
 };
 
-// Batches are committed when they have so many commands, if nothing else asks for it before; and a
-// stream has at most so many in flight.
+// BATCH_COMMANDS is the number of commands with which a batch is committed at the latest,
+// BATCHES_IN_FLIGHT the number of batches of a stream from which new work waits.
 enum { BATCH_COMMANDS = 64, BATCHES_IN_FLIGHT = 64, QUEUE_BUFFERS = 512 };
 
-// Pageable memory crosses in pieces through shared memory of the stream.
+// Copies from and to pageable memory are done in pieces, through shared memory of the stream.
 enum { CHUNKS = 4, CHUNK_BYTES = 1 << 20 };
 
 struct chunk {
@@ -100,40 +102,40 @@ struct chunk {
   uint64_t used;
 };
 
-// Arguments of a kernel are in a table of so many buffers, and as many places for local memory.
+// A kernel has at most ARGUMENTS buffers, and as many blocks of local memory.
 enum { ARGUMENTS = 31, VALUE_BYTES = 4096 };
 
 struct cs_stream {
-  _Atomic int refs; // the owner, and its batches
+  _Atomic int refs; // held by the owner and the batches
   cs_device *dev;
   id<MTLCommandQueue> queue;
-  id<MTLSharedEvent> signal; // has the number of the last batch that is done
+  id<MTLSharedEvent> signal; // its value is the number of the last batch that is done
 
-  pthread_mutex_t lock; // of what is being encoded
+  pthread_mutex_t lock; // guards encoding
   struct batch *open;   // or NULL
   struct batch *last;   // the last one committed, or NULL
   uint64_t numbered;
-  id<MTLComputeCommandEncoder> compute; // of open; at most one of the two is there
+  id<MTLComputeCommandEncoder> compute; // of open; at most one of the two exists
   id<MTLBlitCommandEncoder> blit;
-  uint32_t locals; // which places for local memory have some, bit by bit
+  uint32_t locals; // bit i is set if index i has local memory
   id<MTLBuffer> ring;
   struct chunk chunks[CHUNKS];
-  int at; // the chunk that is being filled
+  int at; // index of the current chunk
 
-  // Under the device's lock:
-  int running;      // batches committed and not done
-  int handlers;     // of these, and those whose handler has not returned
-  cs_error failure; // the first; status CS_OK: none
-  uint64_t failed;  // the number of the batch that it is of
+  // Guarded by the device's lock:
+  int running;      // number of batches that are committed and not done
+  int handlers;     // number of these, and of batches whose handler has not returned
+  cs_error failure; // the first failure; none if its status is CS_OK
+  uint64_t failed;  // the number of the batch that failed
   uint64_t reached; // the highest number of a batch that is done
 };
 
 struct cs_event {
-  struct batch *batch; // that ends with it, or NULL if there was none
+  struct batch *batch; // the batch whose end is the event, or NULL if there was none
   int timing;
 };
 
-// A program is source with what it is compiled for, and the machine code of its kernels.
+// program is the source of a program with its options, and the machine code of its kernels.
 struct program {
   uint32_t language; // MTLLanguageVersion, 0: the system's newest
   uint32_t fast;     // fast math
@@ -147,9 +149,9 @@ struct cs_kernel {
   char *name;
   id<MTLComputePipelineState> pipeline;
   uint64_t max_threads, width, max_dynamic;
-  uint32_t buffers, locals;  // places that the kernel reads, bit by bit, where Metal told
-  uint64_t sizes[ARGUMENTS]; // of what lies at each buffer's place, 0 is unknown
-  uint64_t *packed;          // offsets of values that lie in one struct, or NULL
+  uint32_t buffers, locals;  // bits of the indices that the kernel uses, if Metal reported them
+  uint64_t sizes[ARGUMENTS]; // size of the data at each buffer's index, 0 if unknown
+  uint64_t *packed;          // offsets of values that are passed in one struct, or NULL
   size_t packed_count;
   cs_kernel *next;
 };
@@ -158,14 +160,14 @@ struct cs_module {
   cs_device *dev;
   id<MTLLibrary> library;
   id<MTLBinaryArchive> archive; // or nil
-  char *path;                   // of the archive's file, or NULL
-  pthread_mutex_t lock;         // of kernels
+  char *path;                   // path of the archive's file, or NULL
+  pthread_mutex_t lock;         // guards kernels
   cs_kernel *kernels;
 };
 
 // -- failures --
 
-// tell writes an error and returns its class.
+// tell writes an error and returns its status.
 __attribute__((format(printf, 4, 5))) static int32_t tell(cs_error *err, int32_t status,
                                                           int32_t code, const char *format, ...) {
   err->status = status;
@@ -181,13 +183,13 @@ static int32_t no_host_memory(cs_error *err) {
   return tell(err, CS_FAILED, 0, "no host memory left");
 }
 
-// words are the text of an object of the framework, valid as long as the pool.
+// words returns the text of an object of the framework, which is valid as long as the pool.
 static const char *words(NSString *text) {
   const char *c = text != nil ? [text UTF8String] : NULL;
-  return c != NULL ? c : "no words for it";
+  return c != NULL ? c : "no error text";
 }
 
-// failed tells an NSError.
+// failed writes an NSError as an error.
 static int32_t failed(cs_error *err, int32_t status, const char *call, NSError *why) {
   return tell(err, status, why != nil ? (int32_t)[why code] : 0, "%s: %s", call,
               words([why localizedDescription]));
@@ -199,8 +201,8 @@ static int32_t thrown(cs_error *err, id exception) {
   return tell(err, CS_FAILED, 0, "an exception");
 }
 
-// RUN sets a status to that of an expression, which has a pool of its own. What the framework
-// throws ends here.
+// RUN evaluates an expression in an autorelease pool of its own and sets a status to its value. It
+// converts an exception of the framework to an error.
 #define RUN(status, err, expression)                                                               \
   do {                                                                                             \
     @autoreleasepool {                                                                             \
@@ -212,7 +214,7 @@ static int32_t thrown(cs_error *err, id exception) {
     }                                                                                              \
   } while (0)
 
-// present refuses calls on a device that is gone.
+// present returns an error if the device was removed.
 static int32_t present(cs_device *d, cs_error *err) {
   if (d->lost)
     return tell(err, CS_LOST, 0, "the device was removed, or its use was taken from this process");

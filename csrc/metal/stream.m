@@ -1,4 +1,4 @@
-// stream.m is queues: waiting for them, and how they come and go. What they hold is in batch.m.
+// stream.m creates and closes streams, and waits for them. batch.m has the commands in them.
 
 #include "state.h"
 
@@ -13,7 +13,7 @@ static void await(struct batch *b) {
   pthread_mutex_unlock(&d->lock);
 }
 
-// flush commits a batch that may be open still.
+// flush commits a batch if it is still open.
 static int32_t flush(struct batch *b, cs_error *err) {
   cs_stream *s = b->stream;
   int32_t status = CS_OK;
@@ -27,8 +27,8 @@ static int32_t flush(struct batch *b, cs_error *err) {
   return status;
 }
 
-// last_batch commits what is open and returns the last batch with a reference, NULL if there is
-// none.
+// last_batch commits the open batch and returns the last batch with a reference, or NULL if there
+// is none.
 static int32_t last_batch(cs_stream *s, struct batch **out, cs_error *err) {
   int32_t status = commit(s, err);
   if (status == CS_OK)
@@ -36,7 +36,7 @@ static int32_t last_batch(cs_stream *s, struct batch **out, cs_error *err) {
   return status;
 }
 
-// finish waits for everything queued so far.
+// finish waits for all work that is queued so far.
 static int32_t finish(cs_stream *s, cs_error *err) {
   struct batch *last = NULL;
   int32_t status = CS_OK;
@@ -54,8 +54,8 @@ static int32_t finish(cs_stream *s, cs_error *err) {
 
 static int32_t metal_stream_sync(cs_stream *s, cs_error *err) { return finish(s, err); }
 
-// metal_stream_query takes the stream's lock, which nobody keeps while waiting for the device or a
-// compiler.
+// metal_stream_query takes the stream's lock, which no thread holds while it waits for the device
+// or a compiler.
 static int32_t metal_stream_query(cs_stream *s, int32_t *done, cs_error *err) {
   struct batch *last = NULL;
   int32_t status = healthy(s, err), dropped;
@@ -85,14 +85,14 @@ static int32_t metal_stream_query(cs_stream *s, int32_t *done, cs_error *err) {
 
 static int32_t new_stream(cs_device *d, id<MTLCommandQueue> queue, cs_stream **out, cs_error *err) {
   if (queue == nil)
-    return tell(err, CS_NO_MEMORY, 0, "newCommandQueue: the device gave none");
+    return tell(err, CS_NO_MEMORY, 0, "newCommandQueue: the device returned none");
   cs_stream *s = calloc(1, sizeof *s);
   if (s == NULL)
     return no_host_memory(err);
   s->signal = [d->handle newSharedEvent];
   if (s->signal == nil) {
     free(s);
-    return tell(err, CS_NO_MEMORY, 0, "newSharedEvent: the device gave none");
+    return tell(err, CS_NO_MEMORY, 0, "newSharedEvent: the device returned none");
   }
   s->refs = 1;
   s->dev = d;
@@ -121,7 +121,7 @@ static int32_t metal_stream_new(cs_device *d, int32_t priority, cs_stream **out,
 static int32_t wrap_stream(cs_device *d, uint64_t handle, cs_stream **out, cs_error *err) {
   id<MTLCommandQueue> queue = (id<MTLCommandQueue>)(uintptr_t)handle;
   if (queue == nil || [queue device] != d->handle)
-    return tell(err, CS_INVALID, 0, "%#llx is no queue of this device", (unsigned long long)handle);
+    return tell(err, CS_INVALID, 0, "%#llx is not a queue of this device", (unsigned long long)handle);
   return new_stream(d, queue, out, err);
 }
 
@@ -134,7 +134,7 @@ static int32_t metal_stream_wrap(cs_device *d, uint64_t handle, cs_stream **out,
 
 static uint64_t metal_stream_handle(cs_stream *s) { return (uint64_t)(uintptr_t)s->queue; }
 
-// drop_open ends a batch that is never committed: with the failure of the stream.
+// drop_open ends a batch that is never committed, with the failure of the stream.
 static int32_t drop_open(cs_stream *s, const cs_error *failure) {
   end_encoding(s);
   struct batch *b = s->open;
@@ -167,7 +167,7 @@ static int32_t metal_stream_close(cs_stream *s, cs_error *err) {
   if (status != CS_OK)
     failure = *err;
   pthread_mutex_lock(&s->lock);
-  RUN(dropped, &ignored, drop_open(s, &failure)); // only what failed has left something
+  RUN(dropped, &ignored, drop_open(s, &failure)); // only a failed stream has an open batch
   pthread_mutex_unlock(&s->lock);
   pthread_mutex_lock(&d->lock);
   while (s->handlers > 0)

@@ -27,10 +27,11 @@ static char tried[1024];
 static char chosen[512]; // the name to open instead of the usual ones
 
 static int open_as(const char *name) {
-  // Local: its symbols serve nobody but us. Lazy binding would turn a broken driver into a crash.
+  // RTLD_LOCAL hides its symbols from other libraries. With lazy binding, a missing symbol of a
+  // broken driver would end the process later.
   library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   const char *outcome = library != NULL ? "found" : dlerror();
-  // dlerror mostly begins with the name by itself.
+  // The text of dlerror mostly begins with the name; do not repeat it.
   size_t n = strlen(name);
   if (outcome != NULL && strncmp(outcome, name, n) == 0 && outcome[n] == ':')
     outcome += n + 2;
@@ -52,7 +53,7 @@ static void open_library(void) {
 int concord_cl_library(const char *name, const char **text) {
   static pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER;
   pthread_mutex_lock(&first);
-  if (tried[0] == '\0') // nothing was opened yet: open_library reads it next
+  if (tried[0] == '\0') // no library was opened yet: open_library will read the name
     snprintf(chosen, sizeof chosen, "%s", name);
   pthread_once(&once, open_library);
   pthread_mutex_unlock(&first);
@@ -60,8 +61,8 @@ int concord_cl_library(const char *name, const char **text) {
   return library != NULL;
 }
 
-// find returns a function of the loader, or NULL. Each symbol is looked up for itself, at its first
-// call: what an old loader lacks is one missing function.
+// find returns a function of the loader, or NULL. Each symbol is looked up separately, at its first
+// call, so that with an old loader only the functions that it lacks are missing.
 static void *find(const char *name, _Atomic(void *) *slot) {
   void *f = atomic_load_explicit(slot, memory_order_acquire);
   if (f != NULL)
@@ -78,13 +79,14 @@ static cl_int absent(void) {
   return library != NULL ? CL_INVALID_OPERATION : CL_PLATFORM_NOT_FOUND_KHR;
 }
 
-// FUNC begins a definition: call is the loader's function of the same type, or NULL.
+// FUNC begins a definition. In its body, call is the loader's function of the same type, or NULL.
 #define FUNC(ret, name, params)                                                                    \
   ret CL_API_CALL name params {                                                                    \
     static _Atomic(void *) slot;                                                                   \
     __typeof__(name) *call = (__typeof__(name) *)find(#name, &slot);
 
-// CALL returns an error code, MAKE an object with the error code at err, FIND an address.
+// CALL defines a function that returns an error code, MAKE one that returns an object and stores
+// the error code at err, FIND one that returns an address.
 #define CALL(name, params, args)                                                                   \
   FUNC(cl_int, name, params)                                                                       \
   return call != NULL ? call args : absent();                                                      \
@@ -101,12 +103,12 @@ static cl_int absent(void) {
   FUNC(void *, name, params)                                                                       \
   return call != NULL ? call args : NULL;                                                          \
   }
-// ONE and INFO are the two shapes that most functions have.
+// ONE and INFO are the two signatures that most functions have.
 #define ONE(name, type) CALL(name, (type a), (a))
 #define INFO(name, type, what)                                                                     \
   CALL(name, (type a, what b, size_t c, void *d, size_t *e), (a, b, c, d, e))
 
-// The list, by shape and then by name. clang-format off keeps one function a line or two.
+// The functions, by signature and then by name. clang-format off keeps each on one or two lines.
 // clang-format off
 ONE(clEnqueueBarrier, cl_command_queue)
 ONE(clFinish, cl_command_queue)

@@ -1,22 +1,22 @@
-// shim.c is the hot path of the OpenCL backend: launches, copies and events, one call each. See
-// opencl.h for what each function promises.
+// shim.c is the hot path of the OpenCL backend: launches, copies and events, one call each.
+// opencl.h documents the functions.
 
 #include "opencl.h"
 
 _Static_assert(sizeof(size_t) == 8, "the binding passes 64-bit sizes");
 
-// mem_of: handles cross as numbers, because Go keeps them in driver.Memory.
+// mem_of converts a handle from a number; Go keeps handles as numbers in driver.Memory.
 static cl_mem mem_of(uint64_t mem) { return (cl_mem)(uintptr_t)mem; }
 
-// status returns what became of an event: 0 and below done, above not yet.
+// status returns the execution status of an event: 0 or less if it is done, above 0 if not.
 static cl_int status(cl_event event) {
   cl_int s = CL_COMPLETE;
   cl_int code = clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof s, &s, NULL);
-  // A driver that cannot tell has lost the device: done, and failed.
+  // If the driver cannot return the status, the device is lost: the command is done, and failed.
   return code != CL_SUCCESS ? code : s;
 }
 
-// retire takes the oldest command off the ring. It is done, or its device is lost.
+// retire removes the oldest command from the ring. It is done, or its device is lost.
 static void retire(concord_cl_queue *q, cl_int s) {
   concord_cl_slot *slot = &q->ring[q->done % CONCORD_CL_RING];
   if (s < 0 && q->failed == 0) {
@@ -30,19 +30,20 @@ static void retire(concord_cl_queue *q, cl_int s) {
   q->done++;
 }
 
-// outcome waits for an event and returns what became of it.
+// outcome waits for an event and returns its status.
 static cl_int outcome(cl_event event) {
   cl_int s = status(event);
   if (s <= 0)
     return s;
   cl_int code = clWaitForEvents(1, &event);
   s = status(event);
-  return s <= 0 ? s : code != CL_SUCCESS ? code : CL_INVALID_EVENT; // it will never tell
+  return s <= 0 ? s : code != CL_SUCCESS ? code : CL_INVALID_EVENT; // its status will never be known
 }
 
-// finished returns the first command that is not done. The queue is in order, so it is found in
-// doubling steps and then by halves: a driver may let whoever asks about the running command wait
-// for it (rusticl 22.3 does), and asking for each in turn would wait for all of them.
+// finished returns the number of the first command that is not done. The queue is in order, so a
+// search in doubling steps and then by bisection finds it. A query about a running command may
+// block until it is done (in rusticl 22.3), and queries about each command in turn would wait for
+// all of them.
 static uint64_t finished(concord_cl_queue *q) {
   uint64_t done = q->done, open = q->pushed;
   for (uint64_t step = 1; done < open; step *= 2) {
@@ -64,8 +65,8 @@ int concord_cl_settle(concord_cl_queue *q, int room) {
   return q->done == q->pushed;
 }
 
-// push puts a command on the ring. A few old ones are looked at on the way, so that a queue that
-// keeps up stays short; the first of a burst cost nothing.
+// push adds a command to the ring. It also checks a few old ones, so that the ring of a queue that
+// keeps up stays short; the first commands of a burst skip this.
 static void push(concord_cl_queue *q, cl_event event, void *staging, size_t staged) {
   concord_cl_slot *slot = &q->ring[q->pushed % CONCORD_CL_RING];
   *slot = (concord_cl_slot){.event = event, .staging = staging, .staged = staged};
@@ -79,8 +80,8 @@ static void push(concord_cl_queue *q, cl_event event, void *staging, size_t stag
   }
 }
 
-// queued ends every operation that went to the queue. The flush makes the device begin now, not
-// when somebody waits.
+// queued ends every operation that queued a command. The flush makes the device begin now instead
+// of when a caller waits.
 static cl_int queued(concord_cl_queue *q, cl_int code, cl_event event) {
   if (code != CL_SUCCESS)
     return code;
@@ -173,7 +174,7 @@ cl_int concord_cl_copy(concord_cl_queue *q, uint64_t dst, size_t dst_offset, uin
   return queued(q, code, event);
 }
 
-// fill_with fills a range that OpenCL takes: offset and n are multiples of size.
+// fill_with fills a range that OpenCL accepts: offset and n are multiples of size.
 static cl_int fill_with(concord_cl_queue *q, cl_mem mem, size_t offset, size_t n, const void *p,
                         size_t size) {
   if (n == 0)
@@ -188,8 +189,8 @@ static cl_int fill_with(concord_cl_queue *q, cl_mem mem, size_t offset, size_t n
 cl_int concord_cl_fill(concord_cl_queue *q, uint64_t mem, size_t offset, size_t n,
                        const unsigned char *p, size_t k) {
   cl_mem m = mem_of(mem);
-  // OpenCL wants multiples of the pattern's size. A view at any offset gets the bytes before and
-  // after the aligned part one by one, and the part itself the pattern turned to fit.
+  // OpenCL requires multiples of the pattern's size. For other ranges, the bytes before and
+  // after the aligned part are filled one by one, and the part itself with the rotated pattern.
   size_t head = (k - offset % k) % k;
   if (head > n)
     head = n;
@@ -266,7 +267,7 @@ cl_int concord_cl_touch(cl_command_queue queue, uint64_t mem) {
 }
 
 cl_int concord_cl_binary(cl_program program, unsigned char *dst, size_t n) {
-  // One entry per device of the program; ours are built for one.
+  // There is one entry per device of the program; programs here are built for one device.
   size_t size = 0;
   cl_int code = clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof size, &size, NULL);
   if (code != CL_SUCCESS)

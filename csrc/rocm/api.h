@@ -1,5 +1,5 @@
-// api.h is as much of the vendor's APIs as the shim uses, in prototypes of our own: HIP, hipRTC,
-// comgr and rocBLAS. No header of the vendor is needed to build, and none of its libraries to link:
+// api.h declares the parts of the vendor's APIs that the shim uses: of HIP, hipRTC, comgr and
+// rocBLAS. The build needs no header of the vendor and links none of its libraries:
 // every function is a member of a table that is filled symbol by symbol. Numbers and layouts are
 // those of HIP 5 to 7.
 
@@ -23,7 +23,7 @@ typedef struct hipUUID {
   unsigned char bytes[16];
 } hipUUID;
 
-// hipError_t, where the shim acts on it.
+// The values of hipError_t for which the shim has special code.
 enum {
   HIP_OK = 0,
   HIP_INVALID_VALUE = 1,
@@ -54,7 +54,7 @@ enum {
   ATTR_SHARED_PER_MULTIPROCESSOR = 76,
   ATTR_WARP_SIZE = 87,
   ATTR_MEMORY_POOLS = 88,
-  ATTR_AMD_SHARED_PER_MULTIPROCESSOR = 10002, // what HIP 5 has instead of 76
+  ATTR_AMD_SHARED_PER_MULTIPROCESSOR = 10002, // the number in HIP 5 instead of 76
 };
 
 // hipFunction_attribute.
@@ -138,7 +138,7 @@ enum {
     (hipFunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,        \
      unsigned bz, unsigned shared, hipStream stream, void **parameters, void **extra))
 
-// What a version of HIP may lack. Each is checked where it is used.
+// Functions that a version of HIP may lack. Each is checked before it is called.
 #define HIP_OPTIONAL(X)                                                                            \
   X(hipRuntimeGetVersion, "hipRuntimeGetVersion", hipError, (int *version))                        \
   X(hipDeviceGetUuid, "hipDeviceGetUuid", hipError, (hipUUID * uuid, int device))                  \

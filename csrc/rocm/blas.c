@@ -25,8 +25,8 @@ static int32_t blas_failed(cs_device *d, int code, const char *call, cs_error *e
   return tell(err, status, code, "%s: rocBLAS status %d", call, code);
 }
 
-// knows tells whether a rocBLAS was built for an architecture: its kernels lie in files that name
-// it. For one that has none rocBLAS ends the whole process, so nothing is begun then.
+// knows reports whether a rocBLAS was built for an architecture: its kernels are in files whose
+// names contain it. If it was not, rocBLAS would end the whole process, so it is not used.
 static int knows(cs_device *d) {
   char dir[4096], name[64];
   const char *path = getenv("ROCBLAS_TENSILE_LIBPATH");
@@ -53,7 +53,7 @@ static int knows(cs_device *d) {
   return found;
 }
 
-// open_blas is blas_open under the lock.
+// open_blas does the work of blas_open. The caller holds the lock.
 static int32_t open_blas(cs_device *d, const char *names, cs_error *err) {
   char tried[160];
   struct note note = {tried, sizeof tried, 0};
@@ -88,8 +88,9 @@ static int32_t rocm_blas_open(cs_device *d, const char *names, cs_error *err) {
   return status;
 }
 
-// multiply queues it. The library counts by columns: a matrix by rows is its transpose by columns,
-// so C' = op(B)' op(A)' with the operands swapped and nothing moved.
+// multiply queues the product. The library's matrices are column-major: a row-major matrix is the
+// transpose of a column-major one, so it computes C' = op(B)' op(A)' with swapped operands and no
+// copy.
 static int multiply(cs_device *d, const cs_gemm *g) {
   int ta = g->trans_a ? ROCBLAS_OP_T : ROCBLAS_OP_N, tb = g->trans_b ? ROCBLAS_OP_T : ROCBLAS_OP_N;
   int m = (int)g->m, n = (int)g->n, k = (int)g->k;

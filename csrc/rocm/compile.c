@@ -9,7 +9,7 @@ static int32_t rtc_failed(cs_lib *lib, int code, const char *call, cs_error *err
   else if (code == HIPRTC_INVALID_OPTION || code == HIPRTC_INVALID_INPUT)
     status = CS_INVALID;
   const char *words = lib->rtc.hiprtcGetErrorString(code);
-  return tell(err, status, code, "%s: %s", call, words != NULL ? words : "no words for it");
+  return tell(err, status, code, "%s: %s", call, words != NULL ? words : "unknown error");
 }
 
 static int32_t no_compiler(cs_error *err) {
@@ -18,8 +18,8 @@ static int32_t no_compiler(cs_error *err) {
 
 // -- architectures --
 //
-// hipRTC ends the whole process when it is asked for an architecture that it does not know. So the
-// library that it compiles with, comgr, is asked before, and without it nothing is compiled.
+// hipRTC ends the whole process if it does not know an architecture. So the shim first asks comgr,
+// the library that hipRTC compiles with, and compiles nothing without it.
 
 #define ISA "amdgcn-amd-amdhsa--"
 
@@ -48,8 +48,8 @@ static int32_t rocm_targets(cs_lib *lib, char *text, uint64_t bytes, cs_error *e
                           : tell(err, CS_FAILED, code, "amd_comgr_get_isa_name: code %d", code);
 }
 
-// known tells whether hipRTC survives a target: an architecture, with ":xnack-" and the like or
-// without.
+// known reports whether hipRTC knows a target: an architecture, with or without features such as
+// ":xnack-".
 static int known(cs_lib *lib, const char *target) {
   char name[128];
   int n = snprintf(name, sizeof name, ISA "%s", target);
@@ -63,7 +63,7 @@ static int known(cs_lib *lib, const char *target) {
   return code == COMGR_OK;
 }
 
-// check_target refuses options without a target, and those whose target is not known.
+// check_target refuses options without a target, or with one that is not known.
 static int32_t check_target(cs_lib *lib, const char *options, cs_error *err) {
   static const char flag[] = "--offload-arch=";
   int targets = 0;
@@ -82,7 +82,7 @@ static int32_t check_target(cs_lib *lib, const char *options, cs_error *err) {
 
 // -- compiling --
 
-// split makes the array of options that the compilers take; the caller frees it.
+// split returns the options as an array for the compiler; the caller frees it.
 static const char **split(const char *options, int *count) {
   int n = 0;
   for (const char *o = options; *o != '\0'; o += strlen(o) + 1)
@@ -102,7 +102,7 @@ static void rocm_blob_free(cs_blob *blob) {
   memset(blob, 0, sizeof *blob);
 }
 
-// take_log fetches what the compiler said. It is no failure if there is nothing to fetch.
+// take_log copies the compiler's log. It is no failure if there is none.
 static void take_log(cs_lib *lib, hiprtcProgram p, cs_blob *out) {
   size_t n = 0;
   if (lib->rtc.hiprtcGetProgramLogSize(p, &n) != HIPRTC_OK || n <= 1)
@@ -131,7 +131,8 @@ static int32_t take_code(cs_lib *lib, hiprtcProgram p, cs_blob *out, cs_error *e
   return CS_OK;
 }
 
-// One program at a time: LLVM, which is inside, keeps its options in global variables.
+// One program is compiled at a time, because the LLVM in hipRTC keeps its options in global
+// variables.
 static pthread_mutex_t compile_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int32_t build(cs_lib *lib, const char *name, const char *source, const char **options,
@@ -164,7 +165,7 @@ static int32_t rocm_compile(cs_lib *lib, const char *name, const char *source, c
   status = build(lib, name, source, list, count, &made, err);
   pthread_mutex_unlock(&compile_lock);
   free(list);
-  if (status == CS_INVALID && made.log != NULL) // which option it was
+  if (status == CS_INVALID && made.log != NULL) // the log names the option
     tell(err, status, err->code, "hiprtcCompileProgram: %.200s", made.log);
   if (status == CS_OK || status == CS_COMPILE)
     *out = made;

@@ -8,7 +8,7 @@ static void drop_ring(cs_stream *s) {
   for (int i = 0; i < CHUNKS; i++)
     if (s->ring[i].passed != NULL)
       s->dev->lib->hip.hipEventDestroy(s->ring[i].passed);
-  // No context ends here that would free it, so one refusal is not the end.
+  // No context is destroyed that would free the memory, so a call that fails is repeated once.
   if (s->pinned != NULL && s->dev->lib->hip.hipHostFree(s->pinned) != 0)
     s->dev->lib->hip.hipHostFree(s->pinned);
   memset(s->ring, 0, sizeof s->ring);
@@ -16,7 +16,7 @@ static void drop_ring(cs_stream *s) {
   s->at = 0;
 }
 
-// make_ring allocates it at the first copy.
+// make_ring allocates the ring; it is called by the first copy.
 static int32_t make_ring(cs_stream *s, cs_error *err) {
   cs_device *d = s->dev;
   if (s->pinned != NULL)
@@ -35,7 +35,7 @@ static int32_t make_ring(cs_stream *s, cs_error *err) {
   return status;
 }
 
-// settle waits for the copies of a chunk.
+// settle waits for the copies that use a chunk.
 static int32_t settle(cs_stream *s, struct chunk *c, cs_error *err) {
   int32_t status = c->busy ? CALL(s->dev, hipEventSynchronize, c->passed) : CS_OK;
   if (status == CS_OK)
@@ -43,7 +43,8 @@ static int32_t settle(cs_stream *s, struct chunk *c, cs_error *err) {
   return status;
 }
 
-// room returns a chunk with that many bytes free: the one being filled, or the next one, emptied.
+// room returns a chunk with that many free bytes: the current one, or the next one after it waited
+// for the copies that use it.
 static int32_t room(cs_stream *s, uint64_t bytes, struct chunk **out, cs_error *err) {
   struct chunk *c = &s->ring[s->at];
   if (CHUNK_BYTES - c->used < bytes) {
@@ -58,13 +59,13 @@ static int32_t room(cs_stream *s, uint64_t bytes, struct chunk **out, cs_error *
   return CS_OK;
 }
 
-// mark notes that n bytes at the end of a chunk are in use until the stream has passed.
+// mark records that the next n bytes of a chunk are in use until the stream has reached this point.
 static int32_t mark(cs_stream *s, struct chunk *c, uint64_t n, cs_error *err) {
   c->used = (c->used + n + 63) & ~(uint64_t)63; // the next copy begins at a cache line
   int32_t status = CALL(s->dev, hipEventRecord, c->passed, s->handle);
   if (status == CS_OK)
     c->busy = 1;
-  else // without the event nobody would know when: now
+  else // without the event the end is unknown: wait now
     s->dev->lib->hip.hipStreamSynchronize(s->handle);
   return status;
 }
@@ -102,10 +103,10 @@ static int32_t rocm_upload(cs_stream *s, uint64_t dst, const unsigned char *src,
   return status;
 }
 
-// fetch queues one piece of a download into the next chunk.
+// fetch queues one piece of a download to the next chunk.
 static int32_t fetch(cs_stream *s, uint64_t src, uint64_t n, cs_error *err) {
   struct chunk *c;
-  s->ring[s->at].used = CHUNK_BYTES; // a piece has its chunk to itself
+  s->ring[s->at].used = CHUNK_BYTES; // the piece does not share its chunk
   int32_t status = room(s, CHUNK_BYTES, &c, err);
   if (status == CS_OK)
     status = CALL(s->dev, hipMemcpyDtoHAsync, c->at, src, n, s->handle);
@@ -145,7 +146,7 @@ static int32_t rocm_download(cs_stream *s, unsigned char *dst, uint64_t src, uin
   return status;
 }
 
-// -- between memory that the device sees --
+// -- between memory that the device can access --
 
 static int32_t rocm_upload_pinned(cs_stream *s, uint64_t dst, uint64_t host, uint64_t bytes,
                                   cs_error *err) {
@@ -208,7 +209,7 @@ static int32_t rocm_prefetch(cs_stream *s, uint64_t address, uint64_t bytes, int
                              cs_error *err) {
   cs_device *d = s->dev;
   if (d->lib->hip.hipMemPrefetchAsync == NULL || !d->managed)
-    return tell(err, CS_UNSUPPORTED, 0, "managed memory does not move ahead of its use here");
+    return tell(err, CS_UNSUPPORTED, 0, "this device cannot prefetch managed memory");
   int32_t status = enter(d, err);
   if (status != CS_OK || bytes == 0)
     return status;
@@ -217,7 +218,7 @@ static int32_t rocm_prefetch(cs_stream *s, uint64_t address, uint64_t bytes, int
 
 // -- filling --
 
-// shorten returns the smallest pattern that repeats to the same bytes.
+// shorten returns the length of the shortest pattern that repeats to the same bytes.
 static uint64_t shorten(const unsigned char *pattern, uint64_t n) {
   while (n > 1 && memcmp(pattern, pattern + n / 2, n / 2) == 0)
     n /= 2;
@@ -239,8 +240,8 @@ static int32_t set(cs_stream *s, uint64_t dst, const unsigned char *unit, uint64
   return CALL(d, hipMemsetD32Async, dst, (int)value, count, s->handle);
 }
 
-// weave fills what no plain fill can: 8 bytes, or an alignment below the pattern's. The first
-// copy is set unit by unit, the rest follows by doubling.
+// weave fills memory that a plain fill cannot: with a pattern of 8 bytes, or aligned to less than
+// the pattern. The first copy is set unit by unit, and the filled part is then doubled repeatedly.
 static int32_t weave(cs_stream *s, uint64_t dst, uint64_t bytes, const unsigned char *pattern,
                      uint64_t n, cs_error *err) {
   cs_device *d = s->dev;

@@ -1,4 +1,4 @@
-// device.c describes devices, opens them, and hands out their memory.
+// device.c describes devices, opens them, and allocates their memory.
 
 #include "state.h"
 
@@ -23,15 +23,15 @@ static int32_t device_at(cs_lib *lib, int32_t ordinal, hipDevice *out, cs_error 
                          : check(lib, lib->hip.hipDeviceGet(out, ordinal), "hipDeviceGet", err);
 }
 
-// attribute returns one property; 0 where this driver does not know it.
+// attribute returns one property, or 0 if this driver does not know it.
 static int32_t attribute(cs_lib *lib, hipDevice device, int which) {
   int value = 0;
   return lib->hip.hipDeviceGetAttribute(&value, which, device) == HIP_OK ? value : 0;
 }
 
-// architecture copies the name of the architecture, which HIP tells only in its structure of
-// properties. That has been laid out anew between versions, so the name is looked for: it is the
-// one text in there, after the device's own name at the beginning, that starts with "gfx".
+// architecture copies the name of the architecture, which HIP returns only in its structure of
+// properties. The layout of that structure differs between versions, so the function searches it:
+// the name is the only text after the device's name, at the beginning, that starts with "gfx".
 static int32_t architecture(cs_lib *lib, hipDevice device, char *out, size_t bytes, cs_error *err) {
   enum { name_bytes = 256, room = 16384 }; // HIP 7 has 1472 bytes
   out[0] = '\0';
@@ -60,15 +60,16 @@ static int has_async_alloc(cs_lib *lib, hipDevice device) {
          attribute(lib, device, ATTR_MEMORY_POOLS) != 0;
 }
 
-// has_managed is about memory that host and device may use at the same time. Other managed memory
-// is not offered: the host may not touch that while anything runs on the device, and nothing here
-// could prevent it.
+// has_managed reports whether the device has managed memory that host and device may use at the
+// same time. Other managed memory
+// is not offered: the host must not access it while work runs on the device, and the shim could not
+// prevent that.
 static int has_managed(cs_lib *lib, hipDevice device) {
   return lib->hip.hipMallocManaged != NULL && attribute(lib, device, ATTR_MANAGED_MEMORY) != 0 &&
          attribute(lib, device, ATTR_CONCURRENT_MANAGED) != 0;
 }
 
-// name_device writes the identifiers; what the driver does not tell stays empty.
+// name_device writes the identifiers; those that the driver does not report stay empty.
 static void name_device(cs_lib *lib, hipDevice device, cs_info *out) {
   hipUUID uuid = {{0}};
   static const hipUUID none;
@@ -96,7 +97,7 @@ static void limits(cs_lib *lib, hipDevice d, cs_info *out) {
   out->max_blocks_multiprocessor = attribute(lib, d, ATTR_MAX_BLOCKS_PER_MULTIPROCESSOR);
   out->registers_multiprocessor = attribute(lib, d, ATTR_REGISTERS_PER_MULTIPROCESSOR);
   out->shared_block = (uint64_t)attribute(lib, d, ATTR_SHARED_PER_BLOCK);
-  out->shared_block_optin = out->shared_block; // there is nothing to opt in to
+  out->shared_block_optin = out->shared_block; // HIP has no additional shared memory to request
   out->shared_multiprocessor = (uint64_t)attribute(lib, d, ATTR_SHARED_PER_MULTIPROCESSOR);
   if (out->shared_multiprocessor == 0)
     out->shared_multiprocessor = (uint64_t)attribute(lib, d, ATTR_AMD_SHARED_PER_MULTIPROCESSOR);
@@ -120,7 +121,7 @@ static int32_t rocm_device_info(cs_lib *lib, int32_t ordinal, cs_info *out, cs_e
   status = architecture(lib, d, info.arch, sizeof info.arch, err);
   if (status != CS_OK)
     return status;
-  // HIP has no limit of a single allocation other than the memory there is.
+  // HIP limits a single allocation only by the size of the memory.
   info.total_memory = info.max_allocation = total;
   name_device(lib, d, &info);
   limits(lib, d, &info);
@@ -160,8 +161,8 @@ static int32_t rocm_peer_access(cs_lib *lib, int32_t to, int32_t from, int32_t *
 
 // -- opening --
 
-// reset forgets what was on a device that is lost. Nobody else's work survives there either. Where
-// the device does not become current nothing is reset: it would be another one.
+// reset resets a lost device. Other users have lost their work on it already. If the device does
+// not become current, nothing is reset, as that would reset another device.
 static int32_t reset(cs_device *d, cs_error *err) {
   hipError code = d->lib->hip.hipSetDevice(d->handle);
   if (code == HIP_OK)
@@ -180,14 +181,14 @@ static int32_t rocm_device_open(cs_lib *lib, int32_t ordinal, cs_device **dev, c
   d->lib = lib;
   d->handle = handle;
   status = enter(d, err);
-  size_t left, total; // asking makes HIP set the device up, so that what is wrong with it shows
+  size_t left, total; // this query makes HIP initialize the device, which fails if the device does not work
   if (status == CS_OK)
     status = CALL(d, hipMemGetInfo, &left, &total);
   if (status == CS_OK)
     status = architecture(lib, handle, d->arch, sizeof d->arch, err);
   if (status != CS_OK) {
     cs_error ignored;
-    if (atomic_load(&d->lost)) // what an earlier use left behind
+    if (atomic_load(&d->lost)) // clears the state of an earlier use
       reset(d, &ignored);
     free(d);
     return status;
@@ -208,7 +209,7 @@ static int32_t rocm_device_open(cs_lib *lib, int32_t ordinal, cs_device **dev, c
 
 static int32_t rocm_device_close(cs_device *d, cs_error *err) {
   cs_error ignored;
-  enter(d, &ignored); // what is freed knows its device
+  enter(d, &ignored); // HIP finds the device from the address
   if (d->blas_handle != NULL)
     d->rocblas.rocblas_destroy_handle(d->blas_handle);
   for (int timing = 0; timing < 2; timing++)
@@ -217,7 +218,7 @@ static int32_t rocm_device_close(cs_device *d, cs_error *err) {
       d->lib->hip.hipEventDestroy(e->handle);
       free(e);
     }
-  // There is no context to release: HIP has one for each device, which is the process's.
+  // There is no context to release: HIP has one context per device for the whole process.
   int32_t status = atomic_load(&d->lost) ? reset(d, err) : CS_OK;
   pthread_mutex_destroy(&d->lock);
   pthread_mutex_destroy(&d->blas_lock);
@@ -245,7 +246,7 @@ static int32_t rocm_memory_info(cs_device *d, uint64_t *free_bytes, uint64_t *to
 
 // -- memory --
 
-// alloc_pinned relies on host and device seeing one address, as they do with HIP.
+// alloc_pinned relies on HIP's property that host and device use the same address.
 static int32_t alloc_pinned(cs_device *d, uint64_t bytes, cs_memory *out, cs_error *err) {
   void *host = NULL;
   hipDeviceptr address = 0;
@@ -254,7 +255,7 @@ static int32_t alloc_pinned(cs_device *d, uint64_t bytes, cs_memory *out, cs_err
     return status;
   status = CALL(d, hipHostGetDevicePointer, &address, host, 0);
   if (status == CS_OK && address != (hipDeviceptr)(uintptr_t)host)
-    status = tell(err, CS_UNSUPPORTED, 0, "host and device have no addresses in common");
+    status = tell(err, CS_UNSUPPORTED, 0, "host and device do not use the same addresses");
   if (status != CS_OK) {
     d->lib->hip.hipHostFree(host);
     return status;
@@ -282,7 +283,7 @@ static int32_t rocm_alloc(cs_device *d, uint8_t kind, uint64_t bytes, cs_memory 
   case CS_UNIFIED:
     if (!d->managed)
       return tell(err, CS_UNSUPPORTED, 0,
-                  "this device has no memory that the host may use at the same time");
+                  "this device has no memory that host and device may use at the same time");
     status = CALL(d, hipMallocManaged, &address, bytes, ATTACH_GLOBAL);
     if (status == CS_OK)
       *out = (cs_memory){address, address};
@@ -292,7 +293,7 @@ static int32_t rocm_alloc(cs_device *d, uint8_t kind, uint64_t bytes, cs_memory 
 }
 
 static int32_t rocm_free(cs_device *d, uint8_t kind, uint64_t address, cs_error *err) {
-  enter(d, err); // whatever it says: the address alone tells the driver whose it is
+  enter(d, err); // an error does not matter: HIP finds the device from the address
   if (kind == CS_PINNED)
     return CALL(d, hipHostFree, (void *)(uintptr_t)address);
   return CALL(d, hipFree, address);

@@ -1,8 +1,8 @@
-// load.c opens the vendor's libraries and tells what failed in their words.
+// load.c opens the vendor's libraries, and maps their error codes to the classes of shim.h.
 
 #include "state.h"
 
-// The classes of hipError.
+// class_of returns the class of a hipError.
 static int32_t class_of(hipError code) {
   switch (code) {
   case 1:   // invalid value
@@ -39,7 +39,7 @@ static int32_t class_of(hipError code) {
   case 500:
     return CS_NOT_FOUND;
   case 9:   // a configuration that the kernel does not allow
-  case 701: // more resources than there are: the launch was refused, the device is well
+  case 701: // the launch needs more resources than exist: it was refused, the device is valid
   case 720: // cooperative launch too large
     return CS_LAUNCH;
   case 702: // the watchdog of a launch
@@ -50,7 +50,7 @@ static int32_t class_of(hipError code) {
   return sticky(code) ? CS_LOST : CS_FAILED;
 }
 
-// sticky: the device is of no use any more until it is reset.
+// sticky reports whether the device cannot be used after this error until it is reset.
 static int sticky(hipError code) {
   switch (code) {
   case 4:   // the library is shutting down
@@ -68,8 +68,8 @@ static int sticky(hipError code) {
 // -- symbols --
 
 struct symbol {
-  const char *names; // separated by spaces, the first one found counts
-  size_t at;         // where in the table
+  const char *names; // separated by spaces; the first that exists is used
+  size_t at;         // offset in the table
   int required;
 };
 
@@ -88,7 +88,7 @@ static const struct symbol comgr_symbols[] = {COMGR_REQUIRED(COMGR_NEEDED){NULL,
 static const struct symbol blas_symbols[] = {BLAS_REQUIRED(BLAS_NEEDED)
                                                  BLAS_OPTIONAL(BLAS_EXTRA){NULL, 0, 0}};
 
-// find looks one symbol up under each of its names.
+// find looks up a symbol by each of its names.
 static void *find(void *library, const char *names) {
   char name[96];
   while (*names != '\0') {
@@ -102,7 +102,7 @@ static void *find(void *library, const char *names) {
   return NULL;
 }
 
-// resolve fills a table. It returns the names of a required symbol that is not there, or NULL.
+// resolve fills a table. It returns the names of a required symbol that is missing, or NULL.
 static const char *resolve(void *library, const struct symbol *symbols, void *table) {
   for (const struct symbol *s = symbols; s->names != NULL; s++) {
     void *p = find(library, s->names);
@@ -115,7 +115,7 @@ static const char *resolve(void *library, const struct symbol *symbols, void *ta
 
 // -- opening --
 
-// A note is text that grows up to a limit.
+// note is a buffer to which text is appended up to its size.
 struct note {
   char *text;
   uint64_t bytes, used;
@@ -134,20 +134,21 @@ __attribute__((format(printf, 2, 3))) static void add(struct note *n, const char
     n->used = n->bytes - 1;
 }
 
-// open_first opens the first of names that has what is required and fills the table from it.
+// open_first opens the first library of names that has all required symbols, and fills the table
+// from it.
 static void *open_first(const char *names, const struct symbol *symbols, void *table,
                         struct note *tried) {
   for (const char *name = names; *name != '\0'; name += strlen(name) + 1) {
     const char *line = tried->used > 0 ? "\n" : "";
-    // Local: its symbols serve nobody but us. All at once: what is missing fails here.
+    // RTLD_LOCAL hides its symbols from other libraries. With RTLD_NOW a missing symbol fails here.
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL) {
       const char *why = dlerror();
       size_t n = strlen(name);
       if (why != NULL && strncmp(why, name, n) == 0 && strncmp(why + n, ": ", 2) == 0)
-        why += n + 2; // the loader mostly begins with the name by itself
+        why += n + 2; // the loader's text mostly begins with the name; do not repeat it
       add(tried, "%s%s: not found: %s", line, name,
-          why != NULL ? why : "the loader does not say why");
+          why != NULL ? why : "the loader gives no reason");
       continue;
     }
     const char *missing = resolve(library, symbols, table);
@@ -155,14 +156,14 @@ static void *open_first(const char *names, const struct symbol *symbols, void *t
       add(tried, "%s%s: found", line, name);
       return library;
     }
-    // It stays open: vendors' libraries do not survive being closed.
+    // The library stays open, since vendors' libraries may crash when they are closed.
     add(tried, "%s%s: of no use: it has no %s", line, name, missing);
   }
   return NULL;
 }
 
-// open_comgr finds what hipRTC itself compiles with: inside the same library (those of tests/sim),
-// next to it, or by its usual names.
+// open_comgr opens comgr, with which hipRTC compiles: in the same library (those of tests/sim), in
+// the same directory, or by its usual names.
 static void open_comgr(cs_lib *lib, struct note *tried) {
   if (resolve(lib->compiler, comgr_symbols, &lib->isa) == NULL) {
     lib->comgr = lib->compiler;
@@ -201,7 +202,7 @@ static int32_t rocm_open(const char *driver_names, const char *compiler_names, c
     return no_host_memory(err);
   made->driver = open_first(driver_names, driver_symbols, &made->hip, &note);
   made->simulated = made->driver != NULL && dlsym(made->driver, "concord_sim_control") != NULL;
-  // HIP's own hipRTC fits it best; since HIP 6 there is also a library for it alone.
+  // The hipRTC in the HIP library has its version; since HIP 6 there is also a separate library.
   if (made->driver != NULL && resolve(made->driver, hiprtc_symbols, &made->rtc) == NULL)
     made->compiler = made->driver;
   else
@@ -212,7 +213,7 @@ static int32_t rocm_open(const char *driver_names, const char *compiler_names, c
     free(made);
     return tell(err, CS_NO_DEVICE, 0, "neither HIP nor hipRTC was found");
   }
-  // The loader gives one handle for one file.
+  // The loader returns the same handle for the same file.
   pthread_mutex_lock(&libs_lock);
   for (cs_lib *l = libs; l != NULL; l = l->next) {
     if (l->driver != made->driver || l->compiler != made->compiler)
@@ -271,7 +272,7 @@ static int32_t rocm_versions(cs_lib *lib, cs_versions *out, cs_error *err) {
   return CS_OK;
 }
 
-// start initializes the driver. Where it will not there is no device, whatever its reason.
+// start initializes the driver. Any failure is reported as CS_NO_DEVICE.
 static int32_t start(cs_lib *lib, cs_error *err) {
   if (lib->driver == NULL)
     return tell(err, CS_NO_DEVICE, 0, "HIP was not found");

@@ -1,5 +1,5 @@
 // rocm.c is the shim for AMD: the table of csrc/shim.h over HIP, hipRTC and rocBLAS, all opened at
-// run time. It is one translation unit of several parts, in which everything is static but the
+// run time. It is one translation unit of several parts, in which everything is static except the
 // function at the end.
 
 #ifndef _GNU_SOURCE
@@ -8,7 +8,7 @@
 
 #include "state.h"
 
-// Each part uses those above it.
+// Each part uses only the parts above it.
 // clang-format off
 #include "load.c"
 #include "device.c"

@@ -1,5 +1,6 @@
-// state.h is what the parts of the shim share: the objects behind the contract's handles, the way a
-// failure is told, and how a call enters a device. rocm.c puts the parts together.
+// state.h has the declarations that the parts of the shim share: the objects behind the handles of
+// shim.h, the reporting of failures, and the entry of a call into a device. rocm.c includes the
+// parts.
 
 #ifndef CONCORD_ROCM_STATE_H
 #define CONCORD_ROCM_STATE_H
@@ -15,17 +16,17 @@
 #include "../shim.h"
 #include "api.h"
 
-// A library is a driver and a compiler, each with its own table: a real one and a simulated one
-// live side by side.
+// A cs_lib is a driver and a compiler, each with its own table, so that a process can use a real
+// one and a simulated one.
 struct cs_lib {
   cs_lib *next;
-  void *driver, *compiler; // of dlopen, NULL where there is none
+  void *driver, *compiler; // handles of dlopen, NULL if there is none
   struct driver_api hip;
   struct hiprtc_api rtc;
   int simulated;
-  pthread_mutex_t lock; // of what follows
+  pthread_mutex_t lock; // guards the following fields
   int initialized;      // hipInit has succeeded
-  void *comgr;          // what hipRTC compiles with, NULL where it was not found
+  void *comgr;          // comgr, with which hipRTC compiles; NULL if it was not found
   struct comgr_api isa;
 };
 
@@ -40,11 +41,11 @@ struct cs_device {
   cs_lib *lib;
   hipDevice handle;
   char arch[128];          // "gfx90a:sramecc+:xnack-"
-  int32_t lowest, highest; // priorities of streams: the highest is the smallest number
+  int32_t lowest, highest; // limits of streams' priorities: the highest is the smallest number
   int32_t shared;
   int async_alloc, managed;
-  atomic_int lost;      // a failure that the device does not survive was seen
-  pthread_mutex_t lock; // of the free lists: [1] with timing
+  atomic_int lost;      // set after a failure that makes the device unusable
+  pthread_mutex_t lock; // guards the free lists; [1] has events with timing
   cs_event *events[2];
   pthread_mutex_t blas_lock;
   void *blas;
@@ -52,13 +53,13 @@ struct cs_device {
   rocblasHandle blas_handle;
 };
 
-// Pageable memory crosses in pieces through pinned memory of the stream.
+// Copies from and to pageable memory are done in pieces, through pinned memory of the stream.
 enum { CHUNKS = 4, CHUNK_BYTES = 1 << 20 };
 
 struct chunk {
   unsigned char *at;
-  hipEvent passed; // recorded after the last copy that uses it
-  int busy;        // passed has not been waited for
+  hipEvent passed; // recorded after the last copy that uses the chunk
+  int busy;        // no call has waited for passed
   uint64_t used;
 };
 
@@ -69,7 +70,7 @@ struct cs_stream {
   atomic_int capturing;
   unsigned char *pinned; // CHUNKS * CHUNK_BYTES, from the first copy on
   struct chunk ring[CHUNKS];
-  int at; // the chunk that is being filled
+  int at; // index of the current chunk
 };
 
 struct cs_kernel {
@@ -82,18 +83,18 @@ struct cs_kernel {
 struct cs_module {
   cs_device *dev;
   hipModule handle;
-  pthread_mutex_t lock; // of kernels
+  pthread_mutex_t lock; // guards kernels
   cs_kernel *kernels;
 };
 
 struct cs_graph {
   cs_device *dev;
-  pthread_mutex_t lock; // of what follows
+  pthread_mutex_t lock; // guards the following fields
   hipGraphExec exec;
-  cs_event *last; // recorded behind the last launch, NULL before the first
+  cs_event *last; // recorded after the last launch, NULL before the first
 };
 
-// tell writes an error and returns its class.
+// tell writes an error and returns its status.
 __attribute__((format(printf, 4, 5))) static int32_t tell(cs_error *err, int32_t status,
                                                           int32_t code, const char *format, ...) {
   err->status = status;
@@ -109,7 +110,7 @@ static int32_t no_host_memory(cs_error *err) {
   return tell(err, CS_FAILED, 0, "no host memory left");
 }
 
-// lacks says that the driver has no such function.
+// lacks returns the error that the driver has no such function.
 static int32_t lacks(cs_error *err, const char *symbol) {
   return tell(err, CS_UNSUPPORTED, 0, "this version of HIP has no %s", symbol);
 }
@@ -117,17 +118,17 @@ static int32_t lacks(cs_error *err, const char *symbol) {
 static int32_t class_of(hipError code);
 static int sticky(hipError code);
 
-// check turns the driver's answer into ours, in the driver's words.
+// check converts the result of a call to a CS_* status, with HIP's name and text of the error.
 static int32_t check(cs_lib *lib, hipError code, const char *call, cs_error *err) {
   if (code == HIP_OK)
     return CS_OK;
   const char *name = lib->hip.hipGetErrorName(code), *words = lib->hip.hipGetErrorString(code);
   return tell(err, class_of(code), code, "%s: %s: %s", call, name != NULL ? name : "unknown error",
-              words != NULL ? words : "no words for it");
+              words != NULL ? words : "no error text");
 }
 
-// on_device is check for calls on a device: the first failure that it does not survive marks
-// it, and what fails the same way later is a lost device.
+// on_device is check for calls on a device. A failure that makes the device unusable marks it as
+// lost, and from then on such failures are CS_LOST.
 static int32_t on_device(cs_device *d, hipError code, const char *call, cs_error *err) {
   if (code == HIP_OK)
     return CS_OK;
@@ -142,7 +143,7 @@ static int32_t enter(cs_device *d, cs_error *err) {
   return on_device(d, d->lib->hip.hipSetDevice(d->handle), "hipSetDevice", err);
 }
 
-// CALL is a call of the driver on a device, by name.
+// CALL calls a function of HIP on a device, by its name.
 #define CALL(d, function, ...) on_device((d), (d)->lib->hip.function(__VA_ARGS__), #function, err)
 
 #endif

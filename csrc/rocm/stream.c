@@ -1,4 +1,4 @@
-// stream.c is queues, the events in them, and waiting.
+// stream.c has streams, events, waiting, and graphs.
 
 #include "state.h"
 
@@ -92,8 +92,8 @@ static void rocm_event_close(cs_event *e) { put_event(e); }
 
 // -- streams --
 
-// priority_of maps ours (1 is above normal) to the driver's (the smallest number goes first; 0 is
-// what streams have that ask for nothing).
+// priority_of converts a priority of shim.h (1 is above normal) to one of the driver, for which the
+// smallest number is the highest priority and 0 the default.
 static int priority_of(const cs_device *d, int32_t ours) {
   if (ours > 0)
     return d->highest;
@@ -140,7 +140,7 @@ static int32_t rocm_stream_close(cs_stream *s, cs_error *err) {
     drop_capture(s);
   if (status == CS_OK)
     status = CALL(d, hipStreamSynchronize, s->handle);
-  else // the handle alone tells the driver whose it is
+  else // HIP finds the device from the handle
     d->lib->hip.hipStreamSynchronize(s->handle);
   drop_ring(s);
   if (s->owned) {
@@ -161,7 +161,7 @@ static int32_t rocm_stream_wait(cs_stream *s, cs_event *e, cs_error *err) {
 
 static int32_t rocm_stream_query(cs_stream *s, int32_t *done, cs_error *err) {
   if (atomic_load(&s->capturing))
-    return capturing("asking for its end", err);
+    return capturing("querying its state", err);
   int32_t status = enter(s->dev, err);
   if (status != CS_OK)
     return status;
@@ -191,7 +191,7 @@ static int32_t rocm_capture_begin(cs_stream *s, cs_error *err) {
   if (atomic_load(&s->capturing))
     return capturing("another recording", err);
   int32_t status = enter(d, err);
-  // The caller may be on another thread at the end, which the stricter modes forbid.
+  // The relaxed mode, because the caller may end the capture on another thread.
   if (status == CS_OK)
     status = CALL(d, hipStreamBeginCapture, s->handle, CAPTURE_RELAXED);
   if (status == CS_OK)
@@ -214,13 +214,13 @@ static int update(cs_device *d, hipGraphExec exec, hipGraph graph) {
   return d->lib->hip.hipGraphExecUpdate(exec, graph, &node, &result) == HIP_OK && result == 0;
 }
 
-// passed waits for the launches of a graph. CUDA lets an executable graph be changed or destroyed
-// while it runs; HIP promises nothing of the kind, and its nodes are read as they run.
+// passed waits for the launches of a graph. CUDA allows changing or destroying an executable graph
+// while it runs. HIP does not promise that, and reads the nodes while they run.
 static int32_t passed(cs_graph *g, cs_error *err) {
   return g->last == NULL ? CS_OK : CALL(g->dev, hipEventSynchronize, g->last->handle);
 }
 
-// change makes another graph of *g: in place, or anew where its shape is another.
+// change replaces the graph of *g: in place, or by a new one if its structure differs.
 static int32_t change(cs_graph *g, hipGraph graph, cs_error *err) {
   cs_device *d = g->dev;
   pthread_mutex_lock(&g->lock);
@@ -237,7 +237,7 @@ static int32_t change(cs_graph *g, hipGraph graph, cs_error *err) {
   return status;
 }
 
-// adopt makes *g of a recorded graph, or changes *g to it.
+// adopt makes *g from a recorded graph, or if *g exists, changes it to that graph.
 static int32_t adopt(cs_device *d, hipGraph graph, cs_graph **g, cs_error *err) {
   if (*g != NULL)
     return change(*g, graph, err);
@@ -289,8 +289,9 @@ static int32_t rocm_capture_drop(cs_stream *s, cs_error *err) {
   return status;
 }
 
-// launch_graph runs a graph behind its launch before, on whatever stream that was: as with CUDA, a
-// graph does not run twice at once, and one event tells when it has passed.
+// launch_graph runs a graph after its previous launch, which may have been on another stream. As in
+// CUDA, a graph does not run twice at the same time, and one event tells when its launches are
+// done.
 static int32_t launch_graph(cs_graph *g, cs_stream *s, cs_error *err) {
   cs_device *d = s->dev;
   int32_t status = CS_OK;
@@ -303,7 +304,7 @@ static int32_t launch_graph(cs_graph *g, cs_stream *s, cs_error *err) {
   if (status != CS_OK)
     return status;
   status = CALL(d, hipEventRecord, g->last->handle, s->handle);
-  if (status != CS_OK) // nothing would tell its end later
+  if (status != CS_OK) // without the event its end would be unknown
     d->lib->hip.hipStreamSynchronize(s->handle);
   return status;
 }

@@ -1,5 +1,5 @@
-// smi.c reads ROCm SMI. See smi.h. Each function is looked up for itself: one that a version of
-// the library lacks is a value that is not known.
+// smi.c reads ROCm SMI. See smi.h. Each function is looked up separately: if a version of the
+// library lacks one, its value is unknown.
 
 #include "smi.h"
 
@@ -20,7 +20,7 @@ typedef struct {
 typedef struct {
   uint32_t pid, pasid;
   uint64_t vram, sdma;
-  uint32_t occupancy, evicted; // the last is newer, and in what was padding
+  uint32_t occupancy, evicted; // evicted was added later, in the padding
 } process_info;
 
 // The functions that are used. A block of the device is a 64-bit enumeration, all others have 32.
@@ -92,7 +92,8 @@ static void put(concord_smi_sample *out, int what, uint64_t value) {
   out->value[what] = value;
 }
 
-// READ puts what a function writes to its last argument, a variable of that type.
+// READ calls a function that writes a number of that type to its last argument, and stores the
+// number.
 #define READ(what, type, function, ...)                                                            \
   do {                                                                                             \
     type value = 0;                                                                                \
@@ -102,9 +103,9 @@ static void put(concord_smi_sample *out, int what, uint64_t value) {
 
 static int known(const concord_smi_sample *out, int what) { return out->known >> what & 1; }
 
-// clocks reads the clock of now and the highest there is. Version 6 of the library has put a
-// bool in front of its structure, and distributors build without version numbers; but the two
-// cannot be mistaken for each other: the first words of the older one are a count and an index
+// clocks reads the current and the highest clock rate. Version 6 of the library has inserted a bool
+// at the beginning of its structure, and distributors build it without version numbers; but the two
+// layouts can be told apart: the first words of the older one are a count and an index
 // below it, those of the newer one 0 or 1 and a count.
 static void clocks(concord_smi *smi, uint32_t device, uint32_t clock, concord_smi_sample *out,
                    int now, int most) {
@@ -132,9 +133,9 @@ static void clocks(concord_smi *smi, uint32_t device, uint32_t clock, concord_sm
     put(out, now, frequencies[current]);
 }
 
-// throttling reads why the clock is held back, from a table that has grown from 96 bytes to
-// several thousand. The two fields have kept their places. All bits set is what the kernel
-// writes for unknown, and what is left where the table is too old to have the field.
+// throttling reads the reasons why the clock is reduced, from a table that has grown from 96 bytes
+// to several thousand. The two fields have kept their offsets. All bits set means unknown: the
+// kernel writes that, and it remains if the table is too old to have the field.
 static void throttling(concord_smi *smi, uint32_t device, concord_smi_sample *out) {
   enum { DEPENDENT = 68, INDEPENDENT = 112, ROOM = 32 << 10 };
   uint32_t dependent;
@@ -202,8 +203,8 @@ void concord_smi_read(concord_smi *smi, uint32_t device, concord_smi_sample *out
   throttling(smi, device, out);
 }
 
-// on reports whether a process computes on a device, and with how much of its memory where that
-// can be told: an older library adds up all devices of a process.
+// on reports whether a process computes on a device, and how much of its memory it uses if that
+// is known: an older library reports only the sum over all devices.
 static int on(concord_smi *smi, const process_info *all, uint32_t device,
               concord_smi_process *out) {
   uint32_t devices[256], count = sizeof devices / sizeof devices[0];
@@ -234,7 +235,7 @@ int32_t concord_smi_processes(concord_smi *smi, uint32_t device, concord_smi_pro
   int32_t status = smi->compute_process_info_get(NULL, &n);
   if (status != OK || n == 0)
     return status;
-  n += 16; // some may start meanwhile
+  n += 16; // further processes may start meanwhile
   process_info *list = calloc(n, sizeof *list);
   if (list == NULL)
     return OUT_OF_RESOURCES;

@@ -1,7 +1,7 @@
-// cuda_test.c drives the shim of csrc/cuda over the simulated libraries: cuda_test TEST DIRECTORY.
-// It exits with 0 if all is well. cuda_test.go builds it with sanitizers, which find the leaks.
-// What the simulated libraries do not show is put into the tables of symbols: functions that an old
-// driver lacks, failures of NVRTC and cuBLAS, the PTX compiler.
+// cuda_test.c tests the shim of csrc/cuda on the simulated libraries: cuda_test TEST DIRECTORY.
+// It exits with 0 if all tests pass. cuda_test.go builds it with sanitizers, which find leaks.
+// Behaviour that the simulated libraries do not have is put into the tables of symbols: functions
+// that an old driver lacks, failures of NVRTC and cuBLAS, the PTX compiler.
 
 #include "../cuda/cuda.c"
 
@@ -54,7 +54,8 @@ static cs_lib *open_sim(const char *dir) {
 
 static void control(const char *faults) { CHECK(sim_control(faults) == 0); }
 
-// alive counts what the driver has of the shim's besides events, which wait to be used again.
+// alive returns the number of objects of the shim in the driver, except events, which are kept for
+// reuse.
 static long alive(void) {
   return sim_count("allocations") + sim_count("streams") + sim_count("modules") +
          sim_count("graphs") + sim_programs("programs");
@@ -65,7 +66,7 @@ static long alive(void) {
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void) { return "leak:libcublas.so"; }
 
-// -- what stands in the tables of symbols --
+// -- the functions that replace those in the tables of symbols --
 
 // step fails the call at which fail_at arrives.
 static long calls, fail_at;
@@ -81,7 +82,7 @@ static struct driver_api cu;
 static struct nvrtc_api rtc;
 static struct blas_api blas;
 
-// What destroys has destroyed when it fails, as far as anyone can tell.
+// Functions that destroy an object fail after they have destroyed it.
 #define DESTROYS(name, type)                                                                       \
   static CUresult do_##name(type x) {                                                              \
     CUresult code = cu.name(x);                                                                    \
@@ -153,7 +154,7 @@ static int version_11_0(int *major, int *minor) {
   return 0;
 }
 
-// Calls that do what they are for, or fail.
+// Functions that either call the original function or fail.
 #define FAILS(table, name, params, args)                                                           \
   static int do_##name params {                                                                    \
     int code = step();                                                                             \
@@ -211,7 +212,7 @@ FAILS(blas, cublasDgemm,
        int lda, const double *b, int ldb, const double *beta, double *c, int ldc),
       (h, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc))
 
-// The PTX compiler, which no simulated library has.
+// A PTX compiler, which the simulated libraries do not have.
 struct nvptx_compiler {
   int verbose;
 };
@@ -297,7 +298,7 @@ static void intercept(cs_lib *lib) {
 #undef PUT
 }
 
-// open_products opens cuBLAS, whose calls can fail from the first one on.
+// open_products opens cuBLAS, all of whose calls can fail.
 static int32_t open_products(cs_device *d) {
   if (d->blas == NULL) {
     struct note nobody = {NULL, 0, 0};
@@ -324,7 +325,7 @@ static const char program_text[] =
     "  }\n"
     "}\n";
 
-// -- what goes right --
+// -- calls that succeed --
 
 static void fills(cs_device *d, cs_stream *s) {
   static const uint64_t patterns[] = {0, 0x0101010101010101u, 0x0102010201020102u,
@@ -390,7 +391,7 @@ static void copies(cs_device *d, cs_stream *s) {
   OK(t->free(d, CS_ON_DEVICE, m.address, &e));
 }
 
-// Machine code that was cut or damaged does not reach the driver, which would read on past its end.
+// Truncated or damaged machine code must not reach the driver, which would read past its end.
 static void damaged(cs_device *d) {
   static unsigned char file[1 << 22];
   FILE *f = fopen(blas_list, "rb");
@@ -726,9 +727,9 @@ static void all(const char *dir) {
   t->blob_free(&program);
 }
 
-// -- what goes wrong --
+// -- calls that fail --
 
-// TRY does a call, and notes how many failed; what failed says why.
+// TRY makes a call, counts the failures, and checks that a failure has a text.
 static long failed;
 static int try(int32_t status) {
   if (status == CS_OK)
@@ -738,7 +739,7 @@ static int try(int32_t status) {
   return 0;
 }
 
-// some is what the driver does, without the calls that others can fail.
+// some makes the calls of the driver, without those whose failures others tests.
 static void some(cs_device *d, cs_stream *s) {
   static unsigned char bytes[CHUNK_BYTES + 1];
   cs_memory m = {0, 0}, pinned = {0, 0};
@@ -799,7 +800,7 @@ static void some(cs_device *d, cs_stream *s) {
     try(t->module_unload(mod, &e));
 }
 
-// others is what NVRTC, the PTX compiler and cuBLAS do.
+// others makes the calls of NVRTC, the PTX compiler and cuBLAS.
 static void others(cs_device *d, cs_stream *s, cs_lib *lib) {
   cs_blob blob = {NULL, 0, NULL, 0};
   cs_versions v;
@@ -824,7 +825,7 @@ static void others(cs_device *d, cs_stream *s, cs_lib *lib) {
   }
 }
 
-// Every call of the vendor's fails once, in every way that matters.
+// Makes every call into the vendor's libraries fail once, with each class of error.
 static void sweep(const char *dir) {
   static const struct {
     const char *fault;
@@ -885,7 +886,7 @@ static void sweep(const char *dir) {
   CHECK(pairs > 200);
 }
 
-// An old driver does less; one that lacks what is needed is of no use.
+// An old driver lacks optional functions; one that lacks a required function is not used.
 static void less(const char *dir) {
   cs_lib *lib = open_sim(dir), *whole_lib = lib;
   char text[4096], names[4096];
@@ -949,7 +950,7 @@ static void less(const char *dir) {
   CHECK(strstr(text, "sm_80") != NULL && strstr(text, "sm_86") == NULL); // 11.0
   CHECK(alive() == 0);
 
-  // A library without what is needed: NVRTC is no driver.
+  // A library without the required functions: NVRTC instead of the driver.
   OK(t->open(compiler_list, compiler_list, &lib, tried, sizeof tried, &e));
   CHECK(!t->has_driver(lib) && t->has_compiler(lib));
   CHECK(strstr(tried, "of no use: it has no cuInit") != NULL);

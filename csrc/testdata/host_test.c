@@ -90,7 +90,7 @@ static void no_mark(concord_ctx *c, void *const *a) {
 #if defined(__x86_64__)
 #define DIVIDE_STATUS CONCORD_FAULT
 #else
-#define DIVIDE_STATUS CONCORD_OK // other processors give a number
+#define DIVIDE_STATUS CONCORD_OK // on other processors the division has a result
 #endif
 
 static volatile int zero;
@@ -121,12 +121,12 @@ static void over_local(concord_ctx *c, void *const *a) {
   (void)a;
   memset(c->local, 1, c->local_bytes + 1);
 }
-static void stray(concord_ctx *c, void *const *a) { // the last of these groups, together
+static void stray(concord_ctx *c, void *const *a) { // faults in the last of the groups of one call
   (void)a;
   if (c->group[0] <= 5000 && 5000 <= c->group[0] + c->more)
     *(volatile int *)(uintptr_t)zero = 1;
 }
-static void hold(concord_ctx *c, void *const *a) { // says that it runs, and waits
+static void hold(concord_ctx *c, void *const *a) { // reports that it runs, and waits
   _Atomic int *state = *(_Atomic int **)a[0];
   struct timespec t = {0, 100000};
   if (c->item[0] == 0)
@@ -400,7 +400,7 @@ static void *helper(void *job) {
   return NULL;
 }
 
-// A thread without room for its stacks leaves the launch to those that have it.
+// A thread without memory for its stacks leaves the launch to threads that have some.
 static void test_share(void) {
   static const uint32_t pointer = sizeof(void *);
   _Atomic int state[2] = {0, 0};
@@ -411,7 +411,7 @@ static void test_share(void) {
       .kernel = &k, .dim = 1, .arg_count = 1, .args = args, .global = {640}, .local = {64}};
   for (struct worker *w = pool_guests; w != NULL; w = w->link)
     group_keep(w, 0);
-  uint32_t taken = stacks_allowed() - atomic_load(&stacks_made) - 100; // room for one
+  uint32_t taken = stacks_allowed() - atomic_load(&stacks_made) - 100; // enough for one thread
   atomic_fetch_add(&stacks_made, taken);
   uint64_t groups;
   concord_error e;
@@ -455,7 +455,7 @@ static void test_print(void) {
   CHECK(strcmp(printed, want) == 0, "got %s", printed);
 }
 
-// A fault outside kernel code goes to the handler that was there before.
+// A fault outside kernel code goes to the handler that was installed before.
 static _Atomic int chained;
 static void old_handler(int sig, siginfo_t *info, void *context) {
   (void)sig, (void)info, (void)context;
@@ -465,7 +465,7 @@ static void test_chain(void) {
   CHECK(run("mark", 0, 1, NULL, NULL).status == CONCORD_OK, "init");
   raise(SIGFPE);
   CHECK(chained == 1, "%d", chained);
-  // Another library takes our place; the next launch puts us in front again.
+  // Another library replaces our handlers; the next launch installs them in front again.
   struct sigaction sa, ours;
   memset(&sa, 0, sizeof sa);
   sa.sa_sigaction = old_handler;

@@ -20,7 +20,7 @@ func Example() {
 			log.Print(err)
 		}
 		for _, s := range samples {
-			if s.Power != nil { // nil: the vendor does not tell
+			if s.Power != nil { // nil: unknown
 				log.Printf("%s: %.0f W", s.Name, *s.Power)
 			}
 		}

@@ -40,7 +40,7 @@ func (r *reader) Sample(ctx context.Context, cfg *driver.Config) ([]telemetry.Sa
 		return nil, err
 	}
 	n, ret := r.lib.DeviceGetCount()
-	if ret == nvml.ERROR_UNINITIALIZED { // somebody else's Shutdown counts for the whole process
+	if ret == nvml.ERROR_UNINITIALIZED { // another part of the program called Shutdown, which affects the whole process
 		r.lib = nil
 	}
 	if ret != nvml.SUCCESS {
@@ -64,7 +64,7 @@ func (r *reader) Sample(ctx context.Context, cfg *driver.Config) ([]telemetry.Sa
 	return list, errors.Join(errs...)
 }
 
-// begin sets r.lib, if it can.
+// begin opens and initializes the library and sets r.lib, or returns an error.
 func (r *reader) begin(cfg *driver.Config) error {
 	if r.lib != nil {
 		return nil
@@ -80,14 +80,14 @@ func (r *reader) begin(cfg *driver.Config) error {
 	return nil
 }
 
-// names are where drivers put the library; the second is that of WSL.
+// names are the names under which drivers install the library; the second one is WSL's.
 var names = []string{"libnvidia-ml.so.1", "/usr/lib/wsl/lib/libnvidia-ml.so.1"}
 
-// needed are the functions that are called before any device is asked.
+// needed are the functions that are called before any device is queried.
 var needed = []string{"nvmlInit_v2", "nvmlDeviceGetCount_v2", "nvmlDeviceGetHandleByIndex_v2"}
 
-// open finds the library and makes sure that it is NVML: go-nvml's Init would end the
-// process in a library that is not.
+// open finds the library and checks that it is NVML: with another library go-nvml's Init would end
+// the process.
 func open(cfg *driver.Config) (nvml.Interface, error) {
 	candidates := names
 	if cfg.NVMLLibrary != "" {
@@ -109,8 +109,8 @@ func open(cfg *driver.Config) (nvml.Interface, error) {
 	return nil, &driver.OpError{Backend: "cuda", Op: "telemetry: open NVML", Detail: strings.Join(tried, "; "), Err: driver.ErrNoDevice}
 }
 
-// device reads everything that one device tells. What has failed is its error; the
-// sample says then which device it was.
+// device reads all values of one device. If it returns an error, the sample still identifies the
+// device as far as possible.
 func (r *reader) device(index int) (telemetry.Sample, error) {
 	s := telemetry.Sample{Backend: "cuda", Index: index, Time: time.Now()}
 	dev, ret := r.lib.DeviceGetHandleByIndex(index)
@@ -133,8 +133,8 @@ func (r *reader) device(index int) (telemetry.Sample, error) {
 	return s, nil
 }
 
-// failure is the error for a call that did not succeed. The words are our own:
-// NVML's would be another call.
+// failure returns the error for a call that did not succeed. The texts are our own, because getting
+// NVML's would need another call into it.
 func failure(op string, ret nvml.Return) error {
 	e := &driver.OpError{Backend: "cuda", Op: op, Code: int(ret), Err: driver.ErrUnsupported}
 	switch ret {
@@ -153,7 +153,7 @@ func failure(op string, ret nvml.Return) error {
 	case nvml.ERROR_RESET_REQUIRED:
 		e.Detail, e.Err = "the GPU needs a reset", driver.ErrDeviceLost
 	case nvml.ERROR_TIMEOUT:
-		e.Detail, e.Err = "the driver did not answer", driver.ErrTimeout
+		e.Detail, e.Err = "the driver did not respond", driver.ErrTimeout
 	default:
 		e.Detail = "NVML refused"
 	}

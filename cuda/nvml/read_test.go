@@ -24,13 +24,13 @@ import (
 	"github.com/concord-compute/concord/runtime/telemetry"
 )
 
-// over returns a reader of that library.
+// over returns a reader that uses that library.
 func over(lib nvml.Interface) *reader {
 	return &reader{open: func(*driver.Config) (nvml.Interface, error) { return lib, nil }}
 }
 
-// sensors gives a device of the mock the functions that it lacks. Numbers follow
-// from the index, so that a mix-up shows.
+// sensors adds the missing functions to a device of the mock. Their numbers depend on the index, so
+// that a test notices if devices are mixed up.
 func sensors(d *dgxa100.Device) {
 	n := uint32(d.Index)
 	clock := func(base uint32) func(nvml.ClockType) (uint32, nvml.Return) {
@@ -68,7 +68,7 @@ func sensors(d *dgxa100.Device) {
 	d.GetComputeRunningProcessesFunc = func() ([]nvml.ProcessInfo, nvml.Return) {
 		return []nvml.ProcessInfo{
 			{Pid: uint32(os.Getpid()), UsedGpuMemory: 1 << 30},
-			{Pid: math.MaxInt32, UsedGpuMemory: math.MaxUint64}, // what NVML writes for unknown
+			{Pid: math.MaxInt32, UsedGpuMemory: math.MaxUint64}, // NVML's value for unknown
 		}, nvml.SUCCESS
 	}
 }
@@ -108,7 +108,7 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// A device that tells nothing has an identity and no numbers.
+// A device whose sensors all fail has an identity and no numbers.
 func TestUnknown(t *testing.T) {
 	for _, code := range []nvml.Return{nvml.ERROR_NOT_SUPPORTED, nvml.ERROR_NO_PERMISSION, nvml.ERROR_UNKNOWN} {
 		server := dgxa100.New()
@@ -126,7 +126,7 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
-// deaf makes every sensor of a device answer with that code.
+// deaf makes every sensor of a device return that code.
 func deaf(d *dgxa100.Device, code nvml.Return) {
 	d.GetPciInfoFunc = func() (nvml.PciInfo, nvml.Return) { return nvml.PciInfo{Bus: 1}, code }
 	d.GetMemoryInfoFunc = func() (nvml.Memory, nvml.Return) { return nvml.Memory{Total: 1}, code }
@@ -144,7 +144,7 @@ func deaf(d *dgxa100.Device, code nvml.Return) {
 	d.GetComputeRunningProcessesFunc = func() ([]nvml.ProcessInfo, nvml.Return) { return []nvml.ProcessInfo{{}}, code }
 }
 
-// A lost device is an error, and the others are read all the same.
+// A lost device is an error, and the others are still read.
 func TestLost(t *testing.T) {
 	server := dgx()
 	lost := server.Devices[3].(*dgxa100.Device)
@@ -167,7 +167,7 @@ func TestLost(t *testing.T) {
 	assert.NotNil(t, list[7].Busy)
 }
 
-// An older driver lacks functions. Calling them would end the process.
+// An older driver lacks functions; calling them would end the process.
 func TestMissingSymbols(t *testing.T) {
 	server := dgx()
 	missing := map[string]bool{"nvmlDeviceGetTemperature": true, "nvmlDeviceGetCurrentClocksThrottleReasons": true}
@@ -188,7 +188,7 @@ func TestMissingSymbols(t *testing.T) {
 	assert.Equal(t, []string{}, list[0].Throttle, "under its newer name")
 }
 
-// Until Init has succeeded nothing else is called: the mock panics if it is.
+// Until Init has succeeded no other function is called; the mock would panic.
 func TestInitFails(t *testing.T) {
 	for _, tc := range []struct {
 		code nvml.Return
@@ -239,7 +239,7 @@ func TestInitOnce(t *testing.T) {
 	require.ErrorIs(t, err, driver.ErrNoDevice)
 }
 
-// Several goroutines may ask at once, and NVML is started once.
+// Several goroutines may call Sample at once, and NVML is initialized once.
 func TestConcurrent(t *testing.T) {
 	server := dgx()
 	inits := 0
@@ -273,8 +273,7 @@ func TestThrottle(t *testing.T) {
 	assert.Len(t, words, len(reasons), "every bit that NVML has")
 }
 
-// The library itself: absent, something else, or here without a driver. None of
-// it ends the process.
+// The library is missing, is another library, or has no driver. None of these ends the process.
 func TestLibrary(t *testing.T) {
 	list, err := newReader().Sample(t.Context(), &driver.Config{})
 	if err != nil {
@@ -290,8 +289,8 @@ func TestLibrary(t *testing.T) {
 	assert.ErrorContains(t, err, "nvmlInit_v2", "it is no NVML")
 }
 
-// child is a variable with the library that TestChild reads. Symbols of NVML are
-// bound once for a process, so each library that is tried needs one of its own.
+// child is the variable with the library that TestChild reads. Symbols of NVML are bound once per
+// process, so each library needs a process of its own.
 const child = "_CONCORD_TEST_NVML"
 
 // TestChild is the process that inChild starts.
@@ -308,7 +307,7 @@ func TestChild(t *testing.T) {
 	require.NoError(t, json.NewEncoder(os.Stderr).Encode(said))
 }
 
-// saying is what a child has read.
+// saying is the result of a child.
 type saying struct {
 	Samples []telemetry.Sample
 	Error   string
@@ -334,15 +333,15 @@ func inChild(t *testing.T, source string) (s saying) {
 	return s
 }
 
-// A library that is NVML by its names and finds no driver.
+// A library that has NVML's symbols and finds no driver.
 func TestLibraryWithoutDriver(t *testing.T) {
 	s := inChild(t, "testdata/nodriver.c")
 	assert.Empty(t, s.Samples)
 	assert.Equal(t, "cuda: telemetry: init of NVML: the NVIDIA driver is not loaded: no such device (code 9)", s.Error)
 }
 
-// A library that lacks half of the functions is read through go-nvml itself: what
-// is there is right, and what is not is unknown and does not end the process.
+// A library that lacks half of the functions is read through go-nvml itself: the values of existing
+// functions are right, and those of missing functions are unknown and do not end the process.
 func TestLibraryOfOldDriver(t *testing.T) {
 	s := inChild(t, "testdata/onedevice.c")
 	assert.Empty(t, s.Error)

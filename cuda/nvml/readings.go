@@ -2,7 +2,7 @@
 
 package nvml
 
-// Every value that is read, and the function of NVML behind it.
+// The values that are read, each with the function of NVML that returns it.
 
 import (
 	"fmt"
@@ -14,15 +14,14 @@ import (
 	"github.com/concord-compute/concord/runtime/telemetry"
 )
 
-// readings are the calls for one device, in their order. A row is left out where
-// the library does not have its symbol; some functions have more than one, with a
-// version in the name, and go-nvml takes the newest: the one here is the oldest. A
-// row that fails leaves its values unknown.
+// readings are the calls for one device, in their order. A row is skipped if the library does not
+// have its symbol. Some functions have several symbols with a version in the name; the table has
+// the oldest, and go-nvml calls the newest. The values of a row that fails stay unknown.
 var readings = []struct {
 	symbol string
 	read   func(d nvml.Device, s *telemetry.Sample) nvml.Return
 }{
-	// The first ones say which device it is.
+	// The first rows identify the device.
 	{"nvmlDeviceGetUUID", func(d nvml.Device, s *telemetry.Sample) (ret nvml.Return) {
 		s.UUID, ret = text(d.GetUUID())
 		return ret
@@ -115,7 +114,7 @@ var readings = []struct {
 	}},
 	{"nvmlDeviceGetCurrentClocksEventReasons", func(d nvml.Device, s *telemetry.Sample) nvml.Return {
 		if s.Throttle != nil {
-			return nvml.SUCCESS // its older name has answered
+			return nvml.SUCCESS // the older name of the function has returned it
 		}
 		mask, ret := d.GetCurrentClocksEventReasons()
 		if ret == nvml.SUCCESS {
@@ -132,10 +131,10 @@ var readings = []struct {
 	}},
 }
 
-// identity is the number of rows that say which device it is.
+// identity is the number of rows that identify the device.
 const identity = 3
 
-// text keeps what was read, or nothing.
+// text returns the string that was read, or "" if the call failed.
 func text(s string, ret nvml.Return) (string, nvml.Return) {
 	if ret != nvml.SUCCESS {
 		return "", ret
@@ -143,7 +142,8 @@ func text(s string, ret nvml.Return) (string, nvml.Return) {
 	return strings.TrimSpace(s), ret
 }
 
-// in makes a number in our unit of one in NVML's, of which so many are one of ours.
+// in returns a function that converts a value of NVML by dividing it by unit. If the call failed,
+// the result is nil.
 func in(unit float64) func(n uint32, ret nvml.Return) (*float64, nvml.Return) {
 	return func(n uint32, ret nvml.Return) (*float64, nvml.Return) {
 		if ret != nvml.SUCCESS {
@@ -153,7 +153,7 @@ func in(unit float64) func(n uint32, ret nvml.Return) (*float64, nvml.Return) {
 	}
 }
 
-// bytes is a number that NVML may not have: it says so with all bits.
+// bytes returns a number, or nil if NVML does not know it, for which it returns all bits set.
 func bytes(n uint64) *int64 {
 	if n > math.MaxInt64 {
 		return nil
@@ -169,7 +169,7 @@ func processes(list []nvml.ProcessInfo) []telemetry.Process {
 	return out
 }
 
-// reasons are the bits that say why the clock is not at its maximum.
+// reasons are the bits for the reasons why the clock is below its maximum.
 var reasons = []struct {
 	bit  uint64
 	word string
@@ -185,7 +185,7 @@ var reasons = []struct {
 	{nvml.ClocksThrottleReasonDisplayClockSetting, "display clocks"},
 }
 
-// throttle puts the bits into words. It never returns nil.
+// throttle returns the names of the reasons that are set. It never returns nil.
 func throttle(mask uint64) []string {
 	words := []string{}
 	for _, r := range reasons {

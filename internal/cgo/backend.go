@@ -2,7 +2,7 @@
 
 package cgo
 
-// The backend: what is on the machine, and opening one device of it.
+// The backend: finding the devices of the machine and opening one of them.
 
 import (
 	"context"
@@ -21,10 +21,11 @@ func NewBackend(v Vendor) driver.Backend { return &backend{v: v} }
 
 type backend struct {
 	v    Vendor
-	gate blocking.Gate // of the driver, which is the process's
+	gate blocking.Gate // orders the first calls into the driver, which all sessions of the process share
 }
 
-// first is a kind of call for the gate. The driver may be there in several files.
+// first identifies a kind of first call for the gate. Different configurations may load different
+// files of the driver.
 type first struct {
 	kind    string
 	ordinal int
@@ -58,7 +59,7 @@ type library struct {
 	c                cLib
 	driver, compiler bool
 	tried            []string
-	cfg              *driver.Config // what decided where to look
+	cfg              *driver.Config // the configuration that the libraries were searched with
 }
 
 // table returns the vendor's table, if it is in the build. One without a required entry is a mistake
@@ -75,7 +76,8 @@ func (b *backend) table() (table, bool) {
 	return t, p != nil
 }
 
-// libraries opens what there is. Opening the same files again costs little.
+// libraries opens the driver and the compiler, as far as they are installed. Opening the same files
+// again is cheap.
 func (b *backend) libraries(cfg *driver.Config) (library, error) {
 	t, ok := b.table()
 	if !ok {
@@ -108,8 +110,7 @@ func (b *backend) error(op string, is error, detail string) error {
 	return &driver.OpError{Backend: b.v.Name, Op: op, Detail: detail, Err: is}
 }
 
-// absent returns why the machine can have none of the vendor's devices, or "".
-// Nothing is opened for it.
+// absent returns why the machine cannot have a device of the vendor, or "". It opens no library.
 func (b *backend) absent(cfg *driver.Config) string {
 	if why := b.sign(cfg); why != "" {
 		return "no " + b.v.Maker + " GPU: " + why + remedy(b.v.Remedies.Absent)
@@ -117,7 +118,7 @@ func (b *backend) absent(cfg *driver.Config) string {
 	return ""
 }
 
-// sign is what absent goes by.
+// sign asks Vendor.Absent.
 func (b *backend) sign(cfg *driver.Config) string {
 	if b.v.Absent == nil {
 		return ""
@@ -128,8 +129,8 @@ func (b *backend) sign(cfg *driver.Config) string {
 	return b.v.Absent(cfg)
 }
 
-// Probe lists the devices. Drivers can take long to wake up: the work goes on in
-// its goroutine when ctx is done, and its result is dropped.
+// Probe lists the devices. Drivers can take long to start: when ctx is done Probe returns, the work
+// goes on in its goroutine, and its result is dropped.
 func (b *backend) Probe(ctx context.Context, cfg *driver.Config) driver.Probe {
 	start := time.Now()
 	p, err := blocking.Call(ctx, func() (driver.Probe, error) { return b.probe(ctx, cfg) }, func(driver.Probe) {})
@@ -142,8 +143,8 @@ func (b *backend) Probe(ctx context.Context, cfg *driver.Config) driver.Probe {
 	return p
 }
 
-// advice returns what helps where a probe found nothing. The reason why a backend is not
-// in the build says how to change that.
+// advice returns the remedy for a probe that found no device. If the backend is not in the build,
+// the reason already says how to change that.
 func (b *backend) advice(p *driver.Probe, cfg *driver.Config) string {
 	switch {
 	case p.State == driver.Available:
@@ -168,7 +169,7 @@ func (b *backend) probe(ctx context.Context, cfg *driver.Config) (p driver.Probe
 	return b.ask(cfg), nil
 }
 
-// ask is probe once it is its turn.
+// ask does the work of a probe, after the gate has let it through.
 func (b *backend) ask(cfg *driver.Config) driver.Probe {
 	p := driver.Probe{Backend: b.v.Name, State: driver.Unavailable}
 	if _, ok := b.table(); !ok {
@@ -211,7 +212,7 @@ func (b *backend) ask(cfg *driver.Config) driver.Probe {
 		p.Devices = append(p.Devices, info)
 	}
 	if len(p.Devices) == 0 {
-		p.Reason = fmt.Sprintf("the driver has %d devices, none of which tells about itself", count)
+		p.Reason = fmt.Sprintf("the driver has %d devices and describes none of them", count)
 		if count == 0 {
 			p.Reason = "the driver has no device"
 		}
@@ -226,7 +227,7 @@ func (b *backend) words(what string, f *failure) string {
 	return fmt.Sprintf("%s: %s (code %d)", what, f.text, f.code)
 }
 
-// probeVersions fills in what is known; versions that cannot be told stay empty.
+// probeVersions fills in the versions that are known; others stay empty.
 func (b *backend) probeVersions(p *driver.Probe, l library) {
 	v, f := l.t.versions(l.c)
 	if f != nil {
@@ -246,7 +247,7 @@ func (b *backend) version(n int) string {
 	return b.v.Version(n)
 }
 
-// info describes one of count devices.
+// info describes the device with an ordinal. count is the number of devices.
 func (b *backend) info(l library, ordinal, count int) (driver.Info, error) {
 	id := fmt.Sprintf("%s:%d", b.v.Name, ordinal)
 	c, f := l.t.deviceInfo(l.c, ordinal)
@@ -265,7 +266,7 @@ func (b *backend) info(l library, ordinal, count int) (driver.Info, error) {
 			continue
 		}
 		if peers[i], f = l.t.peerAccess(l.c, ordinal, i); f != nil {
-			return info, nil // nothing is known of peers
+			return info, nil // without peers, which could not be queried
 		}
 	}
 	info.PeerAccess = peers

@@ -16,15 +16,15 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// blas is whether a device has the vendor's BLAS.
+// blas is the state of the vendor's BLAS on a device.
 type blas struct {
-	mu       sync.Mutex // held while it is opened, and while a capture begins
+	mu       sync.Mutex // held while the library is opened, and while a capture begins
 	open     bool
-	err      error        // why it is not there
-	captures atomic.Int32 // streams that record, among which it cannot be opened
+	err      error        // why the library cannot be used
+	captures atomic.Int32 // streams that record a graph; the library cannot be opened meanwhile
 }
 
-// gemm is a matrix product of the vendor's library: C = alpha op(A) op(B) + beta C.
+// gemm is the kernel of a matrix product by the vendor's library: C = alpha op(A) op(B) + beta C.
 type gemm struct {
 	d              *device
 	info           driver.KernelInfo
@@ -58,8 +58,8 @@ const (
 	gemmArgs
 )
 
-// gemmWork is how many products a launch has at least to be worth the library's own
-// way in: below it both are as fast as a launch.
+// gemmWork is the smallest m*n*k for which the library is used. Below it the overhead of a launch
+// dominates, and the portable kernel is as fast.
 const gemmWork = 64 * 64 * 64
 
 var (
@@ -68,8 +68,8 @@ var (
 	_ driver.Selective = (*gemm)(nil)
 )
 
-// Native implements driver.Natives: gemm, where the vendor's BLAS is. The first call
-// opens it, which can take a second and some memory of the device.
+// Native implements driver.Natives: gemm, if the vendor's BLAS is installed. The first call opens
+// the library, which can take a second and some memory of the device.
 func (d *device) Native(unit *source.Unit, name string) (driver.Kernel, bool) {
 	t, ok := d.gemmOf(unit, name)
 	if !ok || d.needBLAS() != nil {
@@ -87,7 +87,8 @@ func (d *device) WhyNotNative(unit *source.Unit, name string) error {
 	return d.needBLAS()
 }
 
-// gemmOf reports whether a kernel is a gemm that the library computes, and in what.
+// gemmOf reports whether a kernel is a gemm that the library computes, and returns its element
+// type.
 func (d *device) gemmOf(unit *source.Unit, name string) (gemmType, bool) {
 	if d.b.v.BLAS == nil || unit.Family() != "gemm" || name != "gemm" {
 		return gemmType{}, false
@@ -97,7 +98,7 @@ func (d *device) gemmOf(unit *source.Unit, name string) (gemmType, bool) {
 	return t, ok && known && len(decl.Params) == gemmArgs
 }
 
-// define returns what a unit was parsed with.
+// define returns the value of a definition that a unit was parsed with, or a default.
 func define(unit *source.Unit, name, otherwise string) string {
 	for _, d := range slices.Backward(unit.Defines()) {
 		if d.Name == name {
@@ -107,8 +108,8 @@ func define(unit *source.Unit, name, otherwise string) string {
 	return otherwise
 }
 
-// needBLAS opens the library unless it is open. What may go better another time is
-// not kept.
+// needBLAS opens the library unless it is open. A lack of memory is not remembered, since a later
+// attempt may succeed; any other error is.
 func (d *device) needBLAS() error {
 	b := &d.blas
 	b.mu.Lock()
@@ -139,14 +140,14 @@ func (d *device) openBLAS(op string) error {
 // Info implements driver.Kernel.
 func (g *gemm) Info() driver.KernelInfo { return g.info }
 
-// gemmCall is one product with its arguments taken apart.
+// gemmCall holds the arguments of one product.
 type gemmCall struct {
 	m, n, k, lda, ldb, ldc int64
 	alpha, beta            float64
 	a, b, c                driver.Memory
 }
 
-// read takes the arguments of a launch apart; false if they are not gemm's.
+// read decodes the arguments of a launch. It returns false if they are not those of gemm.
 func (g *gemm) read(l *driver.Launch) (c gemmCall, ok bool) {
 	if len(l.Args) != gemmArgs {
 		return c, false
@@ -176,7 +177,7 @@ func (g *gemm) read(l *driver.Launch) (c gemmCall, ok bool) {
 	return c, ok
 }
 
-// rows and columns of the matrices as stored.
+// shapes returns the rows and columns of A and B as they are stored.
 func (g *gemm) shapes(c *gemmCall) (a, b [2]int64) {
 	a, b = [2]int64{c.m, c.k}, [2]int64{c.k, c.n}
 	if g.transA {
@@ -188,8 +189,8 @@ func (g *gemm) shapes(c *gemmCall) (a, b [2]int64) {
 	return a, b
 }
 
-// fits reports whether a product is one that libraries compute: with something to
-// add up, and rows that do not overlap. Sizes are int there.
+// fits reports whether the library can compute a product: neither alpha nor a dimension is 0, rows
+// do not overlap, and all sizes fit the 32-bit int of its interface.
 func (g *gemm) fits(c *gemmCall) bool {
 	a, b := g.shapes(c)
 	return c.m > 0 && c.n > 0 && c.k > 0 && c.alpha != 0 && c.lda >= a[1] && c.ldb >= b[1] && c.ldc >= c.n &&
@@ -209,7 +210,7 @@ func (s *stream) launchGEMM(g *gemm, l *driver.Launch) error {
 	c, ok := g.read(l)
 	switch {
 	case g.d != s.d:
-		return refuse(driver.ErrInvalidArgument, "kernel is one of another device")
+		return refuse(driver.ErrInvalidArgument, "the kernel belongs to another device")
 	case !ok:
 		return refuse(driver.ErrInvalidArgument, "the arguments are not those of gemm")
 	case !g.fits(&c):
@@ -236,10 +237,10 @@ func (s *stream) launchGEMM(g *gemm, l *driver.Launch) error {
 	return s.queued(op, f)
 }
 
-// notOurs is the error for a kernel that is not one of a program of the device.
+// notOurs returns the error for a kernel that does not belong to a program of the device.
 func (d *device) notOurs(op string, k driver.Kernel) error {
 	if g, ok := k.(*gemm); ok && g.d == d {
-		return d.errorf(op, driver.ErrUnsupported, "%s says nothing of it", g.info.Implementation)
+		return d.errorf(op, driver.ErrUnsupported, "%s does not report this", g.info.Implementation)
 	}
 	return d.errorf(op, driver.ErrInvalidArgument, "kernel is a %T, or one of another device", k)
 }

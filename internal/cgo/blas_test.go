@@ -15,7 +15,7 @@ import (
 	"github.com/concord-compute/concord/tests/sim/null"
 )
 
-// productUnit is a program with the catalog's gemm as declared for a type.
+// productUnit returns a program with the declaration of the catalog's gemm for a type.
 func productUnit(typ string, defines ...source.Define) *source.Unit {
 	types := map[string][2]string{"f32": {"float", "float"}, "f64": {"double", "double"}, "f16": {"half", "float"}, "bf16": {"ushort", "float"}}
 	of, scalar := types[typ][0], types[typ][1]
@@ -28,7 +28,7 @@ func productUnit(typ string, defines ...source.Define) *source.Unit {
 	return u
 }
 
-// productOf is a launch of 2 x 3 x 1 in float.
+// productOf returns a launch of a product of 2 x 3 x 1 in float.
 func productOf(k driver.Kernel, m driver.Memory) *driver.Launch {
 	return product(k, 4, [3]uint32{2, 3, 1}, [3]uint32{1, 3, 3}, 2, 0.5, m)
 }
@@ -126,7 +126,7 @@ func TestProductRefused(t *testing.T) {
 	assert.ErrorIs(t, foreign.Launch(launch(large, large, 1)), driver.ErrInvalidArgument)
 }
 
-// Where the library starts to be worth it.
+// TestTakes: the size from which on the library is used.
 func TestTakes(t *testing.T) {
 	d := openNull(t, vendor())
 	k, ok := d.Native(productUnit("f32"), "gemm")
@@ -141,7 +141,7 @@ func TestTakes(t *testing.T) {
 	assert.True(t, takes(math.MaxInt32, math.MaxInt32, 1))
 }
 
-// Without the library there is nothing native, and it is asked for once.
+// Without the library there is no native kernel, and the library is looked for once.
 func TestNoBLAS(t *testing.T) {
 	d := openNull(t, vendor())
 	null.Fail("blas_open", 0, int(statusUnsupported))
@@ -152,7 +152,8 @@ func TestNoBLAS(t *testing.T) {
 	assert.Equal(t, 1, null.Calls("blas_open"))
 }
 
-// Why it is not there is told, kept if it stays so, and asked for again if not.
+// The reason why the library is missing is reported. It is remembered if it is permanent; otherwise
+// the library is looked for again.
 func TestWhyNoBLAS(t *testing.T) {
 	d := openNull(t, vendor())
 	s, unit := newStream(t, d), productUnit("f32")
@@ -191,7 +192,7 @@ func TestNoBLASEntry(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// A product costs what a launch does.
+// A product allocates nothing, like a launch.
 func TestProductAllocations(t *testing.T) {
 	if instrumented {
 		t.Skip("the checker allocates")

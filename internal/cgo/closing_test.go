@@ -2,7 +2,7 @@
 
 package cgo
 
-// What is closed while its device may be closed as well.
+// Closing objects while their device may be closed at the same time.
 
 import (
 	"testing"
@@ -15,8 +15,8 @@ import (
 	"github.com/concord-compute/concord/tests/sim/null"
 )
 
-// The device knows an object until it is released: its own Close would pass over one
-// that it does not know, and end first.
+// The device holds an object until it is released. Otherwise the device's Close could end before
+// the object is released.
 func TestClosedBeforeForgotten(t *testing.T) {
 	d := openNull(t, vendor())
 	s := newStream(t, d)
@@ -24,7 +24,7 @@ func TestClosedBeforeForgotten(t *testing.T) {
 	g, err := s.EndCapture(nil)
 	require.NoError(t, err)
 	for kind, o := range map[string]interface{ Close() error }{"module": load(t, d, saxpyText), "graph": g} {
-		d.mu.Lock() // nobody forgets anything now
+		d.mu.Lock() // blocks forget
 		closed := make(chan error)
 		go func() { closed <- o.Close() }()
 		assert.Eventually(t, func() bool { return null.Live()[kind] == 0 }, 5*time.Second, time.Millisecond, kind)
@@ -37,7 +37,7 @@ func TestClosedBeforeForgotten(t *testing.T) {
 	}
 }
 
-// Memory that the driver did not take back in the stream's order can be freed later.
+// Memory that the driver failed to free in stream order can be freed later.
 func TestFreeHereFails(t *testing.T) {
 	d := openNull(t, vendor())
 	s := newStream(t, d)
@@ -57,7 +57,7 @@ func TestFreeHereFails(t *testing.T) {
 	assert.Zero(t, null.Live()["memory"], "with the device")
 }
 
-// What a call has been told is known without another crossing.
+// An error that a call has returned is known without another call into C.
 func TestKnownErr(t *testing.T) {
 	d := openNull(t, vendor())
 	s, x := newStream(t, d), alloc(t, d, 64, driver.OnDevice)

@@ -2,7 +2,7 @@
 
 package cgo
 
-// Compiling: for a device, and for devices that are not here.
+// Compiling: for a device, and for architectures of which this machine has no device.
 
 import (
 	"context"
@@ -15,10 +15,11 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// schema changes whenever the same unit begins to become other bytes here.
+// schema is part of the cache key. It has to be changed with any change of this package after which
+// the same unit compiles to different bytes.
 const schema = "table 1"
 
-// compiler returns the libraries, with a compiler, and the targets it knows.
+// compiler returns the targets that the compiler of the libraries knows.
 func (b *backend) compiler(l library) ([]string, error) {
 	if !l.compiler {
 		return nil, b.error("compile", driver.ErrUnsupported, b.noCompiler(l))
@@ -41,7 +42,8 @@ func (b *backend) Targets(ctx context.Context, cfg *driver.Config) ([]string, er
 	}, func([]string) {})
 }
 
-// crossLibraries opens the libraries. To have none is to have no compiler.
+// crossLibraries opens the libraries for compiling without a device. If there are none, the error
+// is that there is no compiler.
 func (b *backend) crossLibraries(cfg *driver.Config) (library, error) {
 	if _, ok := b.table(); !ok {
 		return library{}, b.error("compile", driver.ErrUnsupported, b.v.Missing)
@@ -69,7 +71,7 @@ func (b *backend) CompileFor(ctx context.Context, cfg *driver.Config, target str
 		}
 		if !knows(known, target) {
 			return driver.Compiled{}, b.error("compile for "+target, driver.ErrInvalidArgument,
-				"the compiler here knows "+strings.Join(known, ", "))
+				"the installed compiler knows "+strings.Join(known, ", "))
 		}
 		c, err := b.compile(ctx, l, target, unit, options)
 		if err != nil {
@@ -81,14 +83,13 @@ func (b *backend) CompileFor(ctx context.Context, cfg *driver.Config, target str
 	}, func(driver.Compiled) {})
 }
 
-// knows reports whether a target, whose features after a colon do not matter, is
-// in a list.
+// knows reports whether a list contains a target, of which features after a colon are ignored.
 func knows(known []string, target string) bool {
 	base, _, _ := strings.Cut(target, ":")
 	return base != "" && (slices.Contains(known, target) || slices.Contains(known, base))
 }
 
-// report returns what is known of a unit's kernels, in their order.
+// report returns the properties of a unit's kernels, in the order of the unit.
 func (b *backend) report(c *Compilation) ([]driver.KernelInfo, error) {
 	var told []driver.KernelInfo
 	if b.v.Report != nil {
@@ -161,7 +162,7 @@ func (b *backend) built(unit *source.Unit, target, op, log string, f *failure) e
 	return &driver.BuildError{Source: unit.Name(), Target: target, Log: log}
 }
 
-// target returns what to compile for on the device.
+// target returns the target to compile for on the device.
 func (d *device) target() (string, error) {
 	known, err := d.b.compiler(d.lib)
 	if err != nil {
@@ -169,7 +170,7 @@ func (d *device) target() (string, error) {
 	}
 	if d.b.v.CompileArch == nil {
 		if !knows(known, d.info.Arch) {
-			return "", d.errorf("compile", driver.ErrUnsupported, "the compiler here does not know %s, only %s", d.info.Arch, strings.Join(known, ", "))
+			return "", d.errorf("compile", driver.ErrUnsupported, "the installed compiler does not know %s, only %s", d.info.Arch, strings.Join(known, ", "))
 		}
 		return d.info.Arch, nil
 	}
@@ -196,9 +197,9 @@ func (d *device) Identity(context.Context) ([]string, error) {
 	return append(list, d.b.v.Flags(target)...), nil
 }
 
-// Compile implements driver.Compiler. Compilers cannot be stopped: when ctx is
-// done the build goes on in its goroutine and is dropped. It needs the libraries
-// only, which stay, so that the device may be closed meanwhile.
+// Compile implements driver.Compiler. Compilers cannot be stopped: when ctx is done the build goes
+// on in its goroutine and its result is dropped. The build needs only the libraries, which are
+// never closed, so that the device may be closed meanwhile.
 func (d *device) Compile(ctx context.Context, unit *source.Unit, options []string) (driver.Binary, error) {
 	if err := d.enter("compile " + unit.Name()); err != nil {
 		return driver.Binary{}, err

@@ -2,7 +2,7 @@
 
 package cgo
 
-// A device: what is open on it, and what happens when it is lost or closed.
+// A device: the objects that are open on it, and how it is lost and closed.
 
 import (
 	"fmt"
@@ -23,21 +23,21 @@ type device struct {
 	cause atomic.Pointer[error] // why the context is gone
 	blas  blas
 
-	alive  sync.RWMutex // read-held by whoever uses c
+	alive  sync.RWMutex // held for reading while c is used
 	closed bool
 	c      cDevice
 
 	mu      sync.Mutex          // guards what is open on the device
 	objects map[object]struct{} // streams, events, graphs, modules
 	memory  map[uint64]*allocation
-	reach   map[*device]bool // whether another device's memory is reached directly, once asked
+	reach   map[*device]bool // whether this device accesses another one's memory directly; filled at the first query
 
 	events sync.WaitGroup // events that are not released yet
 }
 
-// object is what is open on a device besides memory.
+// object is anything but memory that is open on a device.
 type object interface {
-	// order says which objects are closed before others.
+	// order is the position in the order in which a device closes its objects.
 	order() int
 	Close() error
 }
@@ -72,7 +72,7 @@ func (d *device) Info() driver.Info {
 	return info
 }
 
-// enter begins a call that uses the device. One that succeeds needs a leave.
+// enter begins a call that uses the device. If it succeeds, the call has to end with leave.
 func (d *device) enter(op string) error {
 	d.alive.RLock()
 	err := d.lost()
@@ -95,8 +95,9 @@ func (d *device) lost() error {
 	return nil
 }
 
-// lose marks the context as gone: every later call fails with the same cause. op
-// is the call that was told; what was running may have done it.
+// lose marks the context as gone: every later call fails with the same cause. op is the call that
+// the driver reported the loss to. If streams have open operations, the error names those instead,
+// since one of them probably caused the loss.
 func (d *device) lose(op string, f *failure) error {
 	var open opList
 	for _, o := range d.open(orderStreams) {
@@ -152,7 +153,7 @@ func (d *device) newStream(op string, create func() (cStream, *failure)) (driver
 	return s, nil
 }
 
-// hold notes an object that Close of the device has to close.
+// hold records an object that Close of the device has to close.
 func (d *device) hold(o object) {
 	d.mu.Lock()
 	d.objects[o] = struct{}{}
@@ -165,9 +166,9 @@ func (d *device) forget(o object) {
 	d.mu.Unlock()
 }
 
-// Close releases the device, and what a program forgot on it.
+// Close releases the device and all objects and memory that are still open on it.
 func (d *device) Close() error {
-	d.alive.Lock() // whoever is in a call ends it first
+	d.alive.Lock() // waits for calls in progress
 	if d.closed {
 		d.alive.Unlock()
 		return nil
@@ -180,7 +181,7 @@ func (d *device) Close() error {
 			_ = o.Close()
 		}
 		if order == orderEvents {
-			d.events.Wait() // somebody may still wait for one
+			d.events.Wait() // calls may still be waiting for an event
 		}
 	}
 	d.mu.Lock()
@@ -193,7 +194,7 @@ func (d *device) Close() error {
 	d.mu.Unlock()
 	f := d.t.deviceClose(d.c)
 	if f == nil || d.cause.Load() != nil || f.status == statusLost {
-		return nil // who lost the context was told
+		return nil // the loss was already reported
 	}
 	return d.failed("close", f)
 }

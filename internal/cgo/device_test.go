@@ -142,7 +142,7 @@ func TestPeers(t *testing.T) {
 	assert.ErrorIs(t, d0.CopyFrom(s0, dst, d1, src), driver.ErrClosed)
 }
 
-// Whatever a program forgets goes with the device, and nothing works any more.
+// Closing the device releases all objects that are still open, and every later call on them fails.
 func TestCloseForgotten(t *testing.T) {
 	reset(t)
 	opened, err := NewBackend(vendor()).Open(ctx, 0, nil)
@@ -226,7 +226,7 @@ func TestLacking(t *testing.T) {
 	assert.NoError(t, s.Sync(ctx), "asking harms nothing")
 }
 
-// A compile and a load that nobody waits for any more end by themselves.
+// A compile and a load whose callers have stopped waiting still end.
 func TestAbandoned(t *testing.T) {
 	d := openNull(t, vendor())
 	unit := parse(t, saxpyText)

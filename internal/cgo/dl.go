@@ -50,12 +50,13 @@ import (
 	"unsafe"
 )
 
-// Library is a shared object that the dynamic loader has loaded. The zero value is
-// none.
+// Library is a shared object that the dynamic loader has loaded. The zero value is no library. Its
+// methods may be called from any goroutine.
 type Library struct{ handle unsafe.Pointer }
 
-// Open loads a shared object with all its symbols resolved, none of them visible
-// to others. A path with a slash is that file; a bare name is searched for.
+// Open loads a shared object, resolves all its symbols at once (RTLD_NOW) and keeps them invisible
+// to other libraries (RTLD_LOCAL). A path with a slash names a file; the loader searches for a bare
+// name.
 func Open(path string) (Library, error) {
 	name, err := cString(path)
 	if err != nil {
@@ -86,8 +87,9 @@ func (l Library) Lookup(symbol string) (unsafe.Pointer, error) {
 	return p, nil
 }
 
-// Close unloads the library. Nothing of it may run or be called any more. Only
-// libraries of our own making are ever closed: those of vendors do not survive it.
+// Close unloads the library. None of its functions may be running or be called later. Only
+// libraries that Concord compiled itself are ever closed: vendors' libraries do not work any more
+// after they were unloaded.
 func (l Library) Close() error {
 	if l.handle == nil {
 		return nil
@@ -99,7 +101,7 @@ func (l Library) Close() error {
 	return nil
 }
 
-// textSize is room for a message of the loader.
+// textSize is the size of the buffer for a message of the loader, in bytes.
 const textSize = 1024
 
 func why(text []byte) error {

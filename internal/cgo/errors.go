@@ -2,8 +2,7 @@
 
 package cgo
 
-// What an entry of the table says when it fails, and which of runtime/driver's
-// errors that is.
+// The status of a failed entry of the table, and the error of runtime/driver for it.
 
 import (
 	"errors"
@@ -11,7 +10,7 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// status is a CS_* of csrc/shim.h.
+// status is one of the constants CS_* of csrc/shim.h.
 type status int32
 
 const (
@@ -31,8 +30,8 @@ const (
 	statusRefused // not of shim.h: CS_INVALID from a launch
 )
 
-// errFailed is what the driver refused for a reason that has no class of its own.
-// It is an ErrLaunch, the sentinel for what a driver refuses.
+// errFailed is the error for a call that the driver refused for a reason without a sentinel of its
+// own. It matches ErrLaunch.
 var errFailed error = unclassed{}
 
 type unclassed struct{}
@@ -41,10 +40,11 @@ func (unclassed) Error() string { return "driver call failed" }
 
 func (unclassed) Unwrap() error { return driver.ErrLaunch }
 
-// errIdle is a loss while nothing ran: no launch is to blame.
+// errIdle is the error for a device that was lost while no work was queued, so that no launch can
+// be named as the cause.
 var errIdle = errors.New("driver call failed")
 
-// sentinels has the error of each class.
+// sentinels has the error for each status.
 var sentinels = [...]error{
 	statusOK:          errFailed, // no entry fails with it
 	statusFailed:      errFailed,
@@ -62,21 +62,21 @@ var sentinels = [...]error{
 	statusRefused:     refused{},
 }
 
-// refused is a launch that the driver did not take: both a failed launch and an
-// argument that was wrong.
+// refused is the error for a launch that the driver did not accept. It matches both ErrLaunch and
+// ErrInvalidArgument.
 type refused struct{}
 
 func (refused) Error() string   { return "launch refused" }
 func (refused) Unwrap() []error { return []error{driver.ErrLaunch, driver.ErrInvalidArgument} }
 
-// failure is what an entry that failed brought back.
+// failure holds the results of an entry that failed.
 type failure struct {
 	status status
 	code   int
-	text   string // the vendor's name and words
+	text   string // the vendor's name of the error, and its message
 }
 
-// sentinel returns the error of the failure's class.
+// sentinel returns the error for the failure's status.
 func (f *failure) sentinel() error {
 	if f.status < 0 || int(f.status) >= len(sentinels) {
 		return errFailed
@@ -84,8 +84,7 @@ func (f *failure) sentinel() error {
 	return sentinels[f.status]
 }
 
-// ran returns the error of work that failed while it ran: whatever the class, it
-// is a failed launch or a finer word for it.
+// ran returns the error for work that failed while it ran: ErrLaunch, or a more specific error.
 func (f *failure) ran() error {
 	switch f.status {
 	case statusTimeout, statusNoMemory:
@@ -94,7 +93,7 @@ func (f *failure) ran() error {
 	return driver.ErrLaunch
 }
 
-// error says which operation failed. device is empty when none was chosen yet.
+// error returns an OpError for an operation. device is empty if none was chosen yet.
 func (f *failure) error(backend, device, op string) error {
 	return f.as(backend, device, op, f.sentinel())
 }

@@ -17,10 +17,10 @@ type event struct {
 	s       *stream
 	timed   bool
 	at      uint64      // the stream's operations before the event
-	reached atomic.Bool // without failure
+	reached atomic.Bool // true once the event was seen reached without a failure
 
 	mu     sync.Mutex
-	users  int // who is in a call with c, and the owner
+	users  int // calls that use c, plus 1 for the owner
 	closed bool
 	c      cEvent
 }
@@ -45,7 +45,7 @@ func (s *stream) Record(timing bool) (driver.Event, error) {
 	return e, nil
 }
 
-// acquire keeps the event for a call. One that succeeds needs a release.
+// acquire keeps the event open during a call. If it succeeds, the call has to end with release.
 func (e *event) acquire(op string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -84,8 +84,8 @@ func (e *event) Done() (bool, error) {
 	return true, e.outcome(f)
 }
 
-// Wait implements driver.Event. When ctx is done first the wait goes on in its
-// goroutine.
+// Wait implements driver.Event. If ctx is done first, Wait returns, and its goroutine waits on
+// until the event is reached.
 func (e *event) Wait(ctx context.Context) error {
 	const op = "event"
 	if err := ctx.Err(); err != nil {
@@ -115,14 +115,14 @@ func (e *event) Wait(ctx context.Context) error {
 	}
 }
 
-// waited waits, and releases.
+// waited waits for the event and releases it.
 func (e *event) waited() error {
 	defer e.release()
 	return e.outcome(e.s.t.eventWait(e.c))
 }
 
-// outcome returns what became of the work before an event that was reached, or
-// failed with f.
+// outcome returns the error of the work before an event: that of the stream if the event was
+// reached (f is nil), else the one that f means.
 func (e *event) outcome(f *failure) error {
 	s := e.s
 	if f != nil {
@@ -165,7 +165,7 @@ func (e *event) Elapsed(since driver.Event) (time.Duration, error) {
 
 func (e *event) order() int { return orderEvents }
 
-// Close implements driver.Event. Who still waits for it is not disturbed.
+// Close implements driver.Event. Calls that are waiting for the event go on.
 func (e *event) Close() error {
 	e.mu.Lock()
 	if e.closed {

@@ -2,7 +2,7 @@
 
 package cgo
 
-// Streams: waiting for them, how they fail, and how they end.
+// Streams: waiting for them, their failure, and closing them.
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// enter begins a call that uses the stream. One that succeeds needs a leave.
+// enter begins a call that uses the stream. If it succeeds, the call has to end with leave.
 func (s *stream) enter(op string) error {
 	s.alive.RLock()
 	if err := s.usable(op); err != nil {
@@ -22,7 +22,7 @@ func (s *stream) enter(op string) error {
 
 func (s *stream) leave() { s.alive.RUnlock() }
 
-// enterRunning is enter for what a graph cannot record.
+// enterRunning is enter for operations that a graph cannot record.
 func (s *stream) enterRunning(op string) error {
 	if err := s.enter(op); err != nil {
 		return err
@@ -50,7 +50,7 @@ func (s *stream) failure() error {
 	return s.d.lost()
 }
 
-// queued ends a call that queues. f is what the table said.
+// queued ends a call that queues work. f is the result of the table's entry.
 func (s *stream) queued(op string, f *failure) error {
 	if f != nil {
 		defer s.leave()
@@ -63,8 +63,9 @@ func (s *stream) queued(op string, f *failure) error {
 	return nil
 }
 
-// refuse tells a call that was refused from one that brought the news of work
-// queued before: the driver then repeats it when asked for the stream.
+// refuse returns the error of a call that failed. If earlier queued work is the cause, the driver
+// reports the same failure again when the stream is queried, and the stream fails; otherwise only
+// the call itself was refused.
 func (s *stream) refuse(op string, f *failure) error {
 	switch f.status {
 	case statusLost:
@@ -80,8 +81,8 @@ func (s *stream) refuse(op string, f *failure) error {
 	return s.d.failed(op, f)
 }
 
-// fail makes the stream fail for one of its first upTo operations, and returns
-// the error that it has from now on.
+// fail makes the stream fail because one of its first upTo operations failed, and returns the error
+// that all later calls return.
 func (s *stream) fail(op string, upTo uint64, f *failure) error {
 	after := s.ops.settled()
 	var err error
@@ -117,7 +118,7 @@ func (s *stream) Err() error {
 	return err
 }
 
-// look asks whether everything is done, without waiting.
+// look asks the driver, without waiting, whether everything is done.
 func (s *stream) look(op string) (done bool, err error) {
 	at := s.ops.now()
 	done, f := s.t.streamQuery(s.c)
@@ -138,8 +139,8 @@ func (s *stream) Sync(ctx context.Context) error {
 	return s.finish(ctx, "sync")
 }
 
-// finish waits until everything queued so far is done, or ctx is. The wait then
-// goes on in its goroutine, which Close waits for.
+// finish waits until everything queued so far is done. If ctx is done first it returns, and a
+// goroutine waits on; Close waits for that goroutine.
 func (s *stream) finish(ctx context.Context, op string) error {
 	if err := s.enterRunning(op); err != nil {
 		return err
@@ -161,7 +162,7 @@ func (s *stream) finish(ctx context.Context, op string) error {
 	}
 }
 
-// finished waits, and leaves.
+// finished waits for the stream and leaves it.
 func (s *stream) finished(op string) error {
 	defer s.leave()
 	at := s.ops.now()
@@ -172,8 +173,8 @@ func (s *stream) finished(op string) error {
 	return s.failure()
 }
 
-// Close implements driver.Stream. A failure that nobody was told of yet is its
-// error; the stream is released all the same.
+// Close implements driver.Stream. It returns a failure that no earlier call has returned; the
+// stream is released in any case.
 func (s *stream) Close() error {
 	s.alive.Lock()
 	defer s.alive.Unlock()

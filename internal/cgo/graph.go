@@ -13,7 +13,7 @@ import (
 type graph struct {
 	d *device
 
-	alive  sync.RWMutex // read-held by whoever uses c
+	alive  sync.RWMutex // held for reading while c is used
 	closed bool
 	c      cGraph
 }
@@ -28,7 +28,7 @@ func (s *stream) BeginCapture() error {
 	}
 	defer s.leave()
 	b := &s.d.blas
-	b.mu.Lock() // what opens it ends first
+	b.mu.Lock() // waits for a call that opens the library
 	defer b.mu.Unlock()
 	if f := s.t.captureBegin(s.c); f != nil {
 		return s.refuse(op, f)
@@ -38,7 +38,7 @@ func (s *stream) BeginCapture() error {
 	return nil
 }
 
-// captured notes that the stream no longer records, and reports whether it did.
+// captured marks the stream as no longer recording, and reports whether it was.
 func (s *stream) captured() bool {
 	was := s.capturing.Swap(false)
 	if was {
@@ -47,8 +47,8 @@ func (s *stream) captured() bool {
 	return was
 }
 
-// EndCapture implements driver.Capturer. Whatever becomes of the graph, the
-// stream runs its work again afterwards.
+// EndCapture implements driver.Capturer. Afterwards the stream runs its work again, even if there
+// is no graph because of an error.
 func (s *stream) EndCapture(update driver.Graph) (driver.Graph, error) {
 	const op = "end capture"
 	var earlier *graph
@@ -101,7 +101,7 @@ func (s *stream) DropCapture() error {
 	return nil
 }
 
-// enterCapture is enter for what ends a capture.
+// enterCapture is enter for operations that end a capture.
 func (s *stream) enterCapture(op string) error {
 	if err := s.enter(op); err != nil {
 		return err
@@ -141,6 +141,6 @@ func (g *graph) Close() error {
 		return nil
 	}
 	g.closed = true
-	defer g.d.forget(g) // only then: the device's Close waits for those it knows
+	defer g.d.forget(g) // last, since the device's Close waits for the objects that it holds
 	return g.d.freed("close graph", g.d.t.graphClose(g.c))
 }

@@ -19,8 +19,8 @@ import (
 
 var ctx = context.Background()
 
-// vendor is one over the table that does nothing. Its language is OpenCL C, which
-// every unit has.
+// vendor returns a vendor with the null table. Its target is OpenCL C, which every unit can be
+// rendered to.
 func vendor() Vendor {
 	return Vendor{
 		Name: "null", Maker: "Nobody", Simulated: true, Target: source.OpenCL,
@@ -38,14 +38,14 @@ func vendor() Vendor {
 	}
 }
 
-// reset makes the null vendor as new, and checks at the end that nothing is left.
+// reset resets the null vendor, and checks at the end of the test that all objects were released.
 func reset(t testing.TB) {
 	t.Helper()
 	null.Reset()
 	require.Empty(t, null.Live(), "left over from an earlier test")
 	t.Cleanup(func() {
 		null.Reset()
-		assert.Empty(t, null.Live(), "objects that nobody released")
+		assert.Empty(t, null.Live(), "objects that were not released")
 	})
 }
 
@@ -103,7 +103,7 @@ func alloc(t testing.TB, d *device, n int64, kind driver.MemoryKind) driver.Memo
 	return m
 }
 
-// launchOf is a launch of saxpy with four arguments.
+// launchOf returns a launch of saxpy with four arguments.
 func launchOf(k driver.Kernel, x, y driver.Memory) *driver.Launch {
 	return &driver.Launch{Kernel: k, Dim: 1, Global: [3]int{256}, Local: [3]int{64}, Data: []byte{0, 0, 0x80, 0x3f},
 		Args: []driver.Arg{{Kind: driver.ArgValue, Size: 4}, {Kind: driver.ArgMemory, Memory: x},
@@ -117,5 +117,5 @@ func opErr(t testing.TB, err error) *driver.OpError {
 	return op
 }
 
-// nothing is a table that is not in the build.
+// nothing is the Table function of a vendor whose shim is not in the build.
 func nothing() unsafe.Pointer { return nil }

@@ -2,7 +2,7 @@
 
 package cgo
 
-// What a driver tells about a device, in the words of runtime/driver.
+// Info: the properties of a device as the driver reports them, in the terms of runtime/driver.
 
 import (
 	"fmt"
@@ -10,11 +10,10 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// baseAlign is what every vendor behind the table aligns allocations to.
+// baseAlign is the alignment of allocations in bytes, the same for every vendor of the table.
 const baseAlign = 256
 
-// describe makes the Info of a device. drv is the driver's version as people
-// write it.
+// describe makes the Info of a device. drv is the driver's version in its usual form.
 func (v *Vendor) describe(c *cInfo, ordinal int, drv string) driver.Info {
 	info := driver.Info{
 		ID: fmt.Sprintf("%s:%d", v.Name, ordinal), Backend: v.Name, NativeIndex: ordinal,
@@ -26,7 +25,7 @@ func (v *Vendor) describe(c *cInfo, ordinal int, drv string) driver.Info {
 		TotalMemory: int64(c.total_memory), MaxAllocation: int64(c.max_allocation), BaseAlign: baseAlign,
 
 		ComputeUnits: int(c.multiprocessors), SubgroupSize: int(c.warp), ClockMHz: int(c.clock_khz) / 1000,
-		// Memory clocks count twice: data moves on both edges.
+		// Memory transfers data on both edges of the clock, hence the factor 2.
 		MemoryBandwidthGBs: 2 * float64(c.memory_clock_khz) * float64(c.memory_bus_bits) / 8 / 1e6,
 
 		MaxGroupSize:              int(c.max_threads),

@@ -2,7 +2,7 @@
 
 package cgo
 
-// Memory. driver.Memory.Handle is the address where the device sees it.
+// Memory. driver.Memory.Handle is its address on the device.
 
 import (
 	"unsafe"
@@ -10,17 +10,17 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// allocation is memory that is open.
+// allocation is one allocation that was not freed yet.
 type allocation struct {
 	kind    driver.MemoryKind
 	size    int64
-	host    uint64 // where the host sees it, or 0
-	ordered bool   // of AllocHere
-	wrapped bool   // the program's own
-	refs    int    // more than one if the program wrapped ours
+	host    uint64 // its address for the host, or 0
+	ordered bool   // allocated by AllocHere
+	wrapped bool   // owned by the program
+	refs    int    // more than one if the program wrapped an allocation of this device
 }
 
-// address is where memory, or a part of it, begins.
+// address returns the address at which memory, or a view of it, begins.
 func address(m driver.Memory) uint64 { return m.Handle + uint64(m.Offset) }
 
 // Alloc implements driver.Device.
@@ -41,8 +41,8 @@ func (d *device) Alloc(n int64, kind driver.MemoryKind) (driver.Memory, error) {
 	return driver.Memory{Handle: address, Size: n, Kind: kind}, nil
 }
 
-// largest is the size above which memory of a kind can never be had; 0 is
-// unknown. The host's own memory is not the device's.
+// largest returns the largest possible size of memory of a kind in bytes; 0 means unknown. Pinned
+// memory is the host's, so the size of the device's memory does not limit it.
 func (d *device) largest(kind driver.MemoryKind) int64 {
 	if kind != driver.OnDevice {
 		return 0
@@ -63,10 +63,10 @@ func (d *device) keep(address uint64, a *allocation) {
 // Free implements driver.Device.
 func (d *device) Free(m driver.Memory) error {
 	const op = "free"
-	d.alive.RLock() // a lost device frees as well
+	d.alive.RLock() // not enter, since memory of a lost device is freed, too
 	defer d.alive.RUnlock()
 	if d.closed {
-		return nil // with the device
+		return nil // freed by the device's Close
 	}
 	a, last := d.drop(m.Handle, false)
 	switch {
@@ -78,13 +78,13 @@ func (d *device) Free(m driver.Memory) error {
 	err := d.freed(op, d.t.free(d.c, a.kind, m.Handle))
 	if err != nil {
 		a.refs = 1
-		d.keep(m.Handle, a) // Close tries once more: not every vendor's context frees what is left in it
+		d.keep(m.Handle, a) // Close tries again: not every vendor's context frees its memory when it ends
 	}
 	return err
 }
 
-// freed ends what gives back memory. What cannot be given back to a context that
-// is gone went with it.
+// freed returns the error of a call that frees memory. A failure in a context that is gone is none:
+// the memory was freed with the context.
 func (d *device) freed(op string, f *failure) error {
 	if f == nil {
 		return nil
@@ -111,7 +111,7 @@ func (d *device) drop(address uint64, ordered bool) (a *allocation, last bool) {
 	return a, a.refs == 0
 }
 
-// host returns where the host sees memory.
+// host returns the address of memory for the host, if the host can access it.
 func (d *device) host(m driver.Memory) (uint64, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -131,8 +131,8 @@ func (d *device) HostBytes(m driver.Memory) ([]byte, bool) {
 	return unsafe.Slice(*(**byte)(unsafe.Pointer(&at)), m.Size), true
 }
 
-// WrapMemory implements driver.NativeHandles. The handle is an address of the
-// device; nothing can tell whether it is one, and how much is there.
+// WrapMemory implements driver.NativeHandles. The handle is an address on the device. It is not
+// possible to check whether memory of that size begins there, unless Alloc returned it.
 func (d *device) WrapMemory(handle uintptr, size int64) (driver.Memory, error) {
 	const op = "wrap memory"
 	if err := d.enter(op); err != nil {

@@ -2,7 +2,7 @@
 
 package cgo
 
-// Programs that are loaded, and their kernels.
+// Loaded programs and their kernels.
 
 import (
 	"cmp"
@@ -16,17 +16,17 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// programs are compiled programs: the vendor's code, sealed. Drivers are given code without its
-// length and trust it.
+// programs is the mark of sealed compiled programs. They are sealed because drivers get code
+// without its length and do not check it.
 const programs seal.Mark = "CNCDVND2"
 
 type module struct {
 	d       *device
 	name    string
-	names   []string // of the kernels, in order
+	names   []string // names of the kernels, in order
 	kernels map[string]*kernel
 
-	alive  sync.RWMutex // read-held by whoever uses c or a kernel
+	alive  sync.RWMutex // held for reading while c or a kernel is used
 	closed bool
 	c      cModule
 }
@@ -37,7 +37,7 @@ type kernel struct {
 	op   string // "launch saxpy"
 	info driver.KernelInfo
 
-	constants []int // parameters in constant memory whose addresses Vendor.ConstantAlign is about
+	constants []int // indices of the parameters in constant memory, whose addresses Vendor.ConstantAlign restricts
 }
 
 var (
@@ -45,8 +45,8 @@ var (
 	_ driver.Kernel = (*kernel)(nil)
 )
 
-// Load implements driver.Compiler. Drivers finish compiling here, which can take
-// seconds; when ctx is done that goes on in its goroutine and is dropped.
+// Load implements driver.Compiler. Drivers may compile further here, which can take seconds; when
+// ctx is done Load returns, the work goes on in its goroutine, and its result is dropped.
 func (d *device) Load(ctx context.Context, unit *source.Unit, bin driver.Binary) (driver.Module, error) {
 	op := "load " + unit.Name()
 	code, err := programs.Open(bin.Code)
@@ -85,8 +85,8 @@ func (d *device) load(op string, unit *source.Unit, code []byte) (*module, error
 	return m, nil
 }
 
-// outdated says what to do if the driver refused a program because it is older than
-// the compiler.
+// outdated returns a remedy if the driver refused a program because the driver is older than the
+// compiler, and else "".
 func (d *device) outdated(code int) string {
 	if d.b.v.Outdated == nil {
 		return ""
@@ -98,7 +98,7 @@ func (d *device) outdated(code int) string {
 	return d.b.v.Outdated(code, int(v.driver), int(v.compiler_major), int(v.compiler_minor))
 }
 
-// add finds a kernel: by the name of a rendering, or its own.
+// add looks up a kernel by its name in renderings (source.EntryPrefix), or by its own name.
 func (m *module) add(entry *source.Kernel) error {
 	d, name := m.d, entry.Name
 	c, raw, f := d.t.moduleKernel(m.c, source.EntryPrefix+name)
@@ -107,7 +107,7 @@ func (m *module) add(entry *source.Kernel) error {
 	}
 	if f != nil {
 		op := "load " + m.name + ": kernel " + name
-		if f.status == statusNotFound { // these bytes are not of this unit
+		if f.status == statusNotFound { // these bytes were compiled from another unit
 			return f.as(d.b.v.Name, d.info.ID, op, driver.ErrCorrupt)
 		}
 		return d.failed(op, f)
@@ -143,7 +143,7 @@ func (m *module) Kernel(name string) (driver.Kernel, error) {
 // Info implements driver.Kernel.
 func (k *kernel) Info() driver.KernelInfo { return k.info }
 
-// enter begins a call that uses the module. One that succeeds needs a leave.
+// enter begins a call that uses the module. If it succeeds, the call has to end with leave.
 func (m *module) enter(op string) error {
 	m.alive.RLock()
 	if m.closed {
@@ -165,6 +165,6 @@ func (m *module) Close() error {
 		return nil
 	}
 	m.closed = true
-	defer m.d.forget(m) // only then: the device's Close waits for those it knows
+	defer m.d.forget(m) // last, since the device's Close waits for the objects that it holds
 	return m.d.freed("close program", m.d.t.moduleUnload(m.c))
 }

@@ -2,11 +2,11 @@
 
 package cgo
 
-// Builds that cannot call C have no vendor's table.
+// The backend in builds without cgo, which have no vendor's table.
 
 import "github.com/concord-compute/concord/runtime/driver"
 
-// NewBackend returns a backend that is listed and not there.
+// NewBackend returns a backend that is listed as disabled.
 func NewBackend(v Vendor) driver.Backend {
 	return missing{driver.Missing(v.Name, driver.Disabled, v.Missing), v.Description}
 }

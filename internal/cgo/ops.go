@@ -2,8 +2,8 @@
 
 package cgo
 
-// The names of what a stream was given and has not been seen to end: drivers
-// report that something failed, not what.
+// The names of a stream's operations that are not known to be complete. Drivers report that an
+// operation failed, but not which one; error messages name the possible ones.
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	opsKept  = 64 // names remembered of a stream
+	opsKept  = 64 // names remembered per stream
 	opsShown = 8  // different names in a message
 )
 
@@ -21,7 +21,7 @@ type ops struct {
 	mu     sync.Mutex
 	names  [opsKept]string
 	pushed uint64 // operations queued so far
-	done   uint64 // of these, known to be complete
+	done   uint64 // operations known to be complete
 }
 
 func (o *ops) push(name string) {
@@ -31,28 +31,28 @@ func (o *ops) push(name string) {
 	o.mu.Unlock()
 }
 
-// now is the number of operations queued so far.
+// now returns the number of operations queued so far.
 func (o *ops) now() uint64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.pushed
 }
 
-// settle notes that the first n operations are complete.
+// settle records that the first n operations are complete.
 func (o *ops) settle(n uint64) {
 	o.mu.Lock()
 	o.done = max(o.done, n)
 	o.mu.Unlock()
 }
 
-// settled is the number of operations known to be complete.
+// settled returns the number of operations known to be complete.
 func (o *ops) settled() uint64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.done
 }
 
-// open adds the open ones of the first upTo operations to a list.
+// open adds those of the first upTo operations that are not known to be complete to a list.
 func (o *ops) open(l *opList, upTo uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -71,10 +71,10 @@ func (o *ops) open(l *opList, upTo uint64) {
 	}
 }
 
-// opList is the open operations of one or more streams, by name.
+// opList holds the names of the open operations of one or more streams.
 type opList struct {
 	count     uint64
-	forgotten bool // the oldest names are not known any more
+	forgotten bool // the oldest names are lost
 	names     []string
 	times     []int
 }
@@ -89,8 +89,8 @@ func (l *opList) add(name string) {
 	l.names, l.times = append(l.names, name), append(l.times, 1)
 }
 
-// String names the operation if it can be only one, else all that it can be, and
-// is empty if there is none.
+// String returns the name of the operation if there is only one, the names of all candidates if
+// there are several, and "" if there is none.
 func (l *opList) String() string {
 	switch {
 	case l.count == 0:

@@ -28,7 +28,7 @@ func TestOps(t *testing.T) {
 	assert.Equal(t, "launch saxpy", l.String(), "only the first")
 	o.settle(2)
 	o.settle(1)
-	assert.Equal(t, "launch saxpy", openOf(&o), "what is done is not named, and stays done")
+	assert.Equal(t, "launch saxpy", openOf(&o), "completed operations are not named")
 	o.settle(3)
 	assert.Empty(t, openOf(&o))
 }

@@ -24,8 +24,8 @@ func (d *device) CanCopyFrom(peer driver.Device) (can, direct bool) {
 	return f == nil, direct && f == nil
 }
 
-// CopyFrom implements driver.PeerCopier. The first copy between two devices that
-// reach each other allows it to the driver.
+// CopyFrom implements driver.PeerCopier. The first copy between two devices enables direct access
+// if they are capable of it.
 func (d *device) CopyFrom(on driver.Stream, dst driver.Memory, peer driver.Device, src driver.Memory) error {
 	const op = "copy from a peer"
 	s, ok := on.(*stream)
@@ -47,8 +47,8 @@ func (d *device) CopyFrom(on driver.Stream, dst driver.Memory, peer driver.Devic
 	return s.queued(op, s.t.copyPeer(s.c, d.c, address(dst), from.c, address(src), src.Size))
 }
 
-// allow enables direct access once. Without it the driver stages the copy. The
-// caller keeps both devices.
+// allow enables direct access once. Without it the driver stages the copy. The caller has entered
+// both devices.
 func (d *device) allow(from *device) {
 	d.mu.Lock()
 	_, known := d.reach[from]

@@ -2,8 +2,8 @@
 
 package cgo
 
-// Why there is no device or no compiler, in one sentence. Probe.Tried has all that
-// the loader said.
+// Reasons: why there is no device or no compiler, in one sentence. Probe.Tried has all messages of
+// the loader.
 
 import "strings"
 
@@ -13,8 +13,8 @@ func (b *backend) noDriver(l library) string {
 	return "no " + b.maker() + " driver: " + sought(drivers, l.tried) + remedy(b.v.Remedies.Driver)
 }
 
-// noCompiler is the reason when nothing can compile. A driver can have the compiler
-// inside.
+// noCompiler is the reason when there is no compiler. The driver's library may contain the
+// compiler.
 func (b *backend) noCompiler(l library) string {
 	drivers, compilers := b.v.Libraries(l.cfg)
 	if len(compilers) == 0 {
@@ -23,7 +23,7 @@ func (b *backend) noCompiler(l library) string {
 	return "no " + b.maker() + " compiler: " + sought(compilers, l.tried) + remedy(b.v.Remedies.Compiler)
 }
 
-// maker is whose library is missing.
+// maker returns the name of the maker whose library is missing.
 func (b *backend) maker() string {
 	if b.v.Simulated {
 		return "simulated " + b.v.Maker
@@ -38,8 +38,8 @@ func remedy(text string) string {
 	return "; " + text
 }
 
-// sought tells what became of candidates: those that are not there by name only, of
-// the others what is wrong with them.
+// sought describes the outcome for each candidate library: only the name if it does not exist, and
+// the error if it does.
 func sought(names, tried []string) string {
 	var absent, broken []string
 	for _, name := range names {
@@ -59,12 +59,12 @@ func sought(names, tried []string) string {
 	switch len(absent) {
 	case 0:
 	case 1:
-		broken = append(broken, absent[0]+" is not here")
+		broken = append(broken, absent[0]+" was not found")
 	default:
-		broken = append(broken, "none of "+strings.Join(absent, ", ")+" is here")
+		broken = append(broken, "none of "+strings.Join(absent, ", ")+" was found")
 	}
 	if len(broken) == 0 {
-		return "the library is of no use here"
+		return "the library cannot be used"
 	}
 	return strings.Join(broken, "; ")
 }
@@ -72,9 +72,9 @@ func sought(names, tried []string) string {
 // found is the outcome of a candidate that was opened.
 const found = "found"
 
-// isAbsent tells a library that is not there from one that does not load, in the
-// words of the loaders of glibc and musl. A library that it needs and that is not
-// there is named in them.
+// isAbsent reports whether a library does not exist, as opposed to one that fails to load, by the
+// messages of the loaders of glibc and musl. If a library that it depends on is missing, the
+// message names that one.
 func isAbsent(name, outcome string) bool {
 	why, ok := strings.CutPrefix(outcome, "not found")
 	why = strings.TrimPrefix(why, ": ")

@@ -16,30 +16,30 @@ func TestSought(t *testing.T) {
 	const gone = ": not found: cannot open shared object file: No such file or directory"
 	names := []string{"libcuda.so.1", "libcuda.so", "/w/libcuda.so.1"}
 	for want, tried := range map[string][]string{
-		"none of libcuda.so.1, libcuda.so, /w/libcuda.so.1 is here": {names[0] + gone, names[1] + gone, names[2] + gone, "libnvrtc.so: found"},
-		"libcuda.so: of no use: it has no cuInit; none of libcuda.so.1, /w/libcuda.so.1 is here": {
+		"none of libcuda.so.1, libcuda.so, /w/libcuda.so.1 was found": {names[0] + gone, names[1] + gone, names[2] + gone, "libnvrtc.so: found"},
+		"libcuda.so: of no use: it has no cuInit; none of libcuda.so.1, /w/libcuda.so.1 was found": {
 			names[0] + ": not found: Error loading shared library libcuda.so.1: No such file or directory", names[1] + ": of no use: it has no cuInit", names[2] + gone},
-		"libcuda.so.1: not found: libdep.so.2: cannot open shared object file; none of libcuda.so, /w/libcuda.so.1 is here": {
+		"libcuda.so.1: not found: libdep.so.2: cannot open shared object file; none of libcuda.so, /w/libcuda.so.1 was found": {
 			names[0] + ": not found: libdep.so.2: cannot open shared object file", names[1] + gone, names[2] + gone},
 	} {
 		assert.Equal(t, want, sought(names, tried))
 	}
-	assert.Equal(t, "libcuda.so is not here", sought(names[1:2], nil))
-	assert.Equal(t, "the library is of no use here", sought(names[1:2], []string{"libcuda.so: found"}))
+	assert.Equal(t, "libcuda.so was not found", sought(names[1:2], nil))
+	assert.Equal(t, "the library cannot be used", sought(names[1:2], []string{"libcuda.so: found"}))
 }
 
-// A vendor whose devices cannot be here has none of its libraries opened, and
-// compiles all the same.
+// If the machine cannot have a device of a vendor, a probe opens none of its libraries, and
+// compiling still works.
 func TestAbsent(t *testing.T) {
 	reset(t)
 	v := vendor()
-	v.Absent = func(*driver.Config) string { return "/dev/null0 is not here" }
+	v.Absent = func(*driver.Config) string { return "/dev/null0 does not exist" }
 	v.Remedies.Absent = "plug one in"
 	b := NewBackend(v)
 	p := b.Probe(ctx, nil)
 	assert.Equal(t, driver.Unavailable, p.State)
-	assert.Equal(t, "no Nobody GPU: /dev/null0 is not here; plug one in", p.Reason)
-	assert.Equal(t, []string{"/dev/null0 is not here: no library was opened"}, p.Tried)
+	assert.Equal(t, "no Nobody GPU: /dev/null0 does not exist; plug one in", p.Reason)
+	assert.Equal(t, []string{"/dev/null0 does not exist: no library was opened"}, p.Tried)
 	_, err := b.Open(ctx, 0, nil)
 	require.ErrorIs(t, err, driver.ErrNoDevice)
 	assert.ErrorContains(t, err, p.Reason)
@@ -49,7 +49,7 @@ func TestAbsent(t *testing.T) {
 	assert.NotZero(t, null.Calls("lib_open"))
 }
 
-// What the driver refuses because it is too old is said together with the remedy.
+// If the driver refuses a program because the driver is too old, the error contains the remedy.
 func TestOutdated(t *testing.T) {
 	v := vendor()
 	v.Outdated = func(code, drv, major, minor int) string {

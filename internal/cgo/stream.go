@@ -2,7 +2,7 @@
 
 package cgo
 
-// Streams: what goes in.
+// Streams: queueing work.
 
 import (
 	"context"
@@ -12,10 +12,10 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// stream is a queue with the names of its open operations.
+// stream is a vendor's queue with the names of its open operations.
 //
-// A failure of queued work is found by whatever call the driver tells. It is then
-// kept in err, and nothing but Close works any more.
+// A failure of queued work is found by the first call that the driver reports it to. It is then
+// kept in err, and every call but Close returns it.
 type stream struct {
 	d *device
 	t table
@@ -24,7 +24,7 @@ type stream struct {
 	capturing atomic.Bool
 	err       atomic.Pointer[firstFailure]
 
-	alive  sync.RWMutex // read-held by whoever uses c
+	alive  sync.RWMutex // held for reading while c is used
 	closed bool
 	c      cStream
 }
@@ -44,8 +44,9 @@ var (
 	_ driver.KnownFailure    = (*stream)(nil)
 )
 
-// Upload implements driver.Stream. When ctx can be done, more than the C side is
-// sure to copy aside waits for the queue where it can be left.
+// Upload implements driver.Stream. Up to aside bytes are copied without waiting for the queue. For
+// more, if ctx can be done, Upload first waits for the queue in a way that ctx can end, since the
+// copy itself cannot be interrupted.
 func (s *stream) Upload(ctx context.Context, dst driver.Memory, src []byte) error {
 	const op = "upload"
 	if len(src) == 0 {
@@ -57,7 +58,8 @@ func (s *stream) Upload(ctx context.Context, dst driver.Memory, src []byte) erro
 	return s.queued(op, s.t.upload(s.c, address(dst), src))
 }
 
-// aside is a size that an upload copies without waiting for the queue.
+// aside is the largest size, in bytes, for which an upload copies the data to staging memory and
+// does not wait for the queue.
 const aside = 64 << 10
 
 // Download implements driver.Stream.
@@ -79,8 +81,8 @@ func (s *stream) Download(ctx context.Context, dst []byte, src driver.Memory) er
 	return s.queued(op, f)
 }
 
-// ready enters for a copy that can block: if wait is set and ctx can be done,
-// with everything before it done.
+// ready is enter for a copy that may block. If wait is set and ctx can be done, it first waits for
+// all earlier work, which ctx can end.
 func (s *stream) ready(ctx context.Context, op string, wait bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -114,8 +116,8 @@ func (s *stream) Fill(dst driver.Memory, pattern []byte) error {
 	return s.queued(op, s.t.fill(s.c, address(dst), dst.Size, pattern))
 }
 
-// Launch implements driver.Stream: one crossing, with the runtime's table of
-// arguments as it is.
+// Launch implements driver.Stream: one call into C, which gets the runtime's table of arguments
+// without a copy.
 func (s *stream) Launch(l *driver.Launch) error {
 	k, ok := l.Kernel.(*kernel)
 	if g, own := l.Kernel.(*gemm); !ok && own {
@@ -138,7 +140,7 @@ func (s *stream) Launch(l *driver.Launch) error {
 	if err := s.enter(k.op); err != nil {
 		return err
 	}
-	if groups[0]*groups[1]*groups[2] == 0 { // drivers refuse a launch of nothing
+	if groups[0]*groups[1]*groups[2] == 0 { // an empty grid, which drivers refuse
 		s.leave()
 		return nil
 	}
@@ -161,7 +163,7 @@ func (s *stream) Wait(e driver.Event) error {
 	if !ok || ev.s.d != s.d {
 		return s.d.errorf(op, driver.ErrInvalidArgument, "event is a %T, or one of another device", e)
 	}
-	if s.capturing.Load() { // a graph cannot wait for what is outside
+	if s.capturing.Load() { // a graph cannot wait for an event outside of it
 		done, err := ev.Done()
 		if err == nil && !done {
 			err = s.d.errorf(op, driver.ErrInvalidArgument, "the stream records a graph, and the event is not reached yet")
@@ -195,7 +197,7 @@ func (s *stream) DownloadPinned(dst, src driver.Memory) error {
 func (s *stream) pinned(op string, m driver.Memory, copy func(host uint64) *failure) error {
 	host, ok := s.d.host(m)
 	if !ok {
-		return s.d.errorf(op, driver.ErrInvalidArgument, "the host's side is not pinned memory of this device")
+		return s.d.errorf(op, driver.ErrInvalidArgument, "the host's memory is not pinned memory of this device")
 	}
 	if err := s.enter(op); err != nil {
 		return err
@@ -250,7 +252,7 @@ func (s *stream) FreeHere(m driver.Memory) error {
 	}
 	err := s.refuse(op, f)
 	if s.d.lost() != nil {
-		return nil // it went with the context
+		return nil // it was freed with the context
 	}
 	a.refs = 1
 	s.d.keep(m.Handle, a) // for Free, or the device's Close

@@ -109,8 +109,8 @@ func TestLaunchAllocatesNothing(t *testing.T) {
 	}))
 }
 
-// Work that fails after it was taken: the stream says what it can have been, and
-// nothing else.
+// Work that fails after it was queued: the stream's error names exactly the operations that may
+// have failed.
 func TestFailsLater(t *testing.T) {
 	find := map[string]func(s *stream, m driver.Memory) error{
 		"sync":     func(s *stream, m driver.Memory) error { return s.Sync(ctx) },
@@ -141,7 +141,7 @@ func TestFailsLater(t *testing.T) {
 					assert.Same(t, err, s.Sync(ctx))
 				}
 				assert.NoError(t, other.Sync(ctx), "other streams go on")
-				assert.NoError(t, s.Close(), "who was told is not told again")
+				assert.NoError(t, s.Close(), "the failure was already returned")
 			})
 		}
 	}
@@ -166,7 +166,7 @@ func TestFailsLaterAmongMany(t *testing.T) {
 	assert.EqualError(t, err, "null:0: one of 4 operations (launch relu x 2, fill, launch saxpy): NULL_ERROR_10: kernel failed (code 1010)")
 	done, err := before.Done()
 	assert.True(t, done)
-	assert.NoError(t, err, "what was reached before stays reached")
+	assert.NoError(t, err, "an event that was reached before stays reached")
 	require.NoError(t, before.Close())
 }
 
@@ -198,7 +198,7 @@ func TestLost(t *testing.T) {
 	assert.NoError(t, again.Close())
 }
 
-// Without anything running, a loss is nobody's fault.
+// If nothing is running, the error of a lost device names no operation.
 func TestLostIdle(t *testing.T) {
 	d := openNull(t, vendor())
 	null.Fail("mem_alloc", 0, int(statusLost))
@@ -226,7 +226,7 @@ func TestWaiting(t *testing.T) {
 	require.NoError(t, s.Copy(x, x), "queueing goes on meanwhile")
 	other := newStream(t, d)
 	require.NoError(t, other.Wait(e))
-	require.NoError(t, e.Close(), "which waits for nobody")
+	require.NoError(t, e.Close(), "closing an event does not wait")
 	_, err = e.Done()
 	assert.ErrorIs(t, err, driver.ErrClosed)
 
@@ -326,7 +326,7 @@ func TestInStreamOrder(t *testing.T) {
 	require.NoError(t, s.Prefetch(alloc(t, d, 64, driver.Unified), true))
 }
 
-// The price of a launch beside an empty call of C.
+// BenchmarkLaunch compares the time of a launch with that of an empty call of C.
 func BenchmarkLaunch(b *testing.B) {
 	for name, table := range map[string]bool{"table": true, "empty call": false} {
 		b.Run(name, func(b *testing.B) {

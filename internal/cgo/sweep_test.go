@@ -139,16 +139,16 @@ var entries = []string{"lib_open", "versions", "device_count", "device_info", "t
 	"event_wait", "event_elapsed", "capture_begin", "capture_end", "capture_drop", "graph_launch", "graph_close",
 	"blas_open", "gemm"}
 
-// quiet reports failures that nobody has to be told of: a version that stays
-// unknown, a BLAS that is not there, a second name of a kernel, what cannot be given back to a lost device.
+// quiet reports whether a failure need not be returned: a version that stays unknown, a missing
+// BLAS, the second name of a kernel, memory that cannot be freed on a lost device.
 func quiet(entry string, s status) bool {
 	closing := []string{"device_close", "mem_free", "module_unload", "stream_close", "free_on", "graph_close"}
 	return entry == "versions" || entry == "blas_open" || s == statusNotFound && entry == "module_kernel" ||
 		s == statusLost && slices.Contains(closing, entry)
 }
 
-// Every entry fails once, at each of its calls and with each status: the error is
-// one that callers can tell apart, and nothing leaks.
+// Every entry fails once, at each of its calls and with each status: the error matches a sentinel,
+// and nothing leaks.
 func TestSweep(t *testing.T) {
 	reset(t)
 	unit := parse(t, saxpyText)
@@ -166,7 +166,7 @@ func TestSweep(t *testing.T) {
 				null.Fail(entry, n, int(s))
 				errs := session(unit)
 				if !quiet(entry, s) {
-					require.NotEmpty(t, errs, "%s, call %d, status %d: nobody was told", entry, n, s)
+					require.NotEmpty(t, errs, "%s, call %d, status %d: no call returned an error", entry, n, s)
 				}
 				for _, err := range errs {
 					var op *driver.OpError

@@ -2,8 +2,8 @@
 
 package cgo
 
-// The crossing: one Go function per entry of the table. Nothing else here but
-// dl.go imports "C".
+// Calls into C: one Go function per entry of the table. Besides this file, tablestream.go and
+// dl.go, no file of the package imports "C".
 
 /*
 #include "table.h"
@@ -65,7 +65,8 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// driver.Arg crosses as it is: these fail to compile when the layouts part.
+// driver.Arg is passed to C without conversion: these declarations fail to compile if its layout
+// differs from that of the C struct.
 var (
 	_ = [1]struct{}{}[unsafe.Sizeof(driver.Arg{})-unsafe.Sizeof(C.cs_arg{})]
 	_ = [1]struct{}{}[unsafe.Offsetof(driver.Arg{}.Offset)-unsafe.Offsetof(C.cs_arg{}.offset)]
@@ -86,7 +87,7 @@ var (
 	_ = [1]struct{}{}[statusNoMemory-C.CS_NO_MEMORY]
 )
 
-// The objects of the C side, and what it fills in.
+// The objects and structs of the C side.
 type (
 	cLib        = *C.cs_lib
 	cDevice     = *C.cs_device
@@ -103,7 +104,7 @@ type (
 // table is the address of a vendor's concord_shim.
 type table uintptr
 
-// failed returns what an entry brought back, nil for success.
+// failed returns the failure that an entry reported, or nil for success.
 func failed(s C.int32_t, e *C.cs_error) *failure {
 	if s == C.CS_OK {
 		return nil
@@ -111,7 +112,7 @@ func failed(s C.int32_t, e *C.cs_error) *failure {
 	return &failure{status: status(s), code: int(e.code), text: cText(e.text[:])}
 }
 
-// cText is the text in an array of C.
+// cText returns the text in an array of C, which ends at the first NUL.
 func cText(a []C.char) string {
 	b := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(a))), len(a))
 	if n := bytes.IndexByte(b, 0); n >= 0 {
@@ -120,8 +121,8 @@ func cText(a []C.char) string {
 	return string(b)
 }
 
-// cList is strings as the entries take them: each ends in NUL, the list in an
-// empty one.
+// cList encodes strings as the entries take them: each ends with NUL, and the list with an empty
+// string.
 func cList(list []string) []byte {
 	var b []byte
 	for _, s := range list {
@@ -145,7 +146,7 @@ func cBool(b bool) C.int32_t {
 // all or beside others that the table has, or "".
 func (t table) lacks() string { return C.GoString(C.table_lacks(C.uintptr_t(t))) }
 
-// open opens the libraries, and tells what was tried.
+// open opens the libraries, and returns the list of files that it tried.
 func (t table) open(drivers, compilers []string) (lib cLib, tried string, f *failure) {
 	var e C.cs_error
 	d, c := cList(drivers), cList(compilers)
@@ -223,7 +224,7 @@ func (t table) assemble(lib cLib, text []byte, options []string) (code []byte, l
 	return code, log, f
 }
 
-// take copies a blob and gives it back.
+// take copies a blob to Go's memory and frees it.
 func (t table) take(b *C.cs_blob) (code []byte, log string) {
 	if b.data != nil {
 		code = bytes.Clone(unsafe.Slice((*byte)(b.data), int(b.bytes)))
@@ -271,7 +272,7 @@ func (t table) free(d cDevice, kind driver.MemoryKind, address uint64) *failure 
 	return failed(C.table_free(C.uintptr_t(t), d, C.uint8_t(kind), C.uint64_t(address), &e), &e)
 }
 
-// moduleLoad also returns what the driver said.
+// moduleLoad also returns the driver's log.
 func (t table) moduleLoad(d cDevice, code []byte) (m cModule, log string, f *failure) {
 	var e C.cs_error
 	text := make([]byte, 1<<13)

@@ -1,8 +1,9 @@
 // table.h calls the entries of a vendor's table. Go cannot call through a pointer to a function, so
-// there is one caller per entry. An entry that the vendor lacks answers CS_UNSUPPORTED.
+// there is one caller per entry. The caller of an entry that the vendor does not have returns
+// CS_UNSUPPORTED.
 //
-// The table crosses as a number: cgo looks closely at pointers to structs with pointers in them,
-// and this one is never memory of Go.
+// The table is passed as a number: cgo checks pointers to structs that contain pointers, and this
+// struct is never memory of Go.
 
 #ifndef CONCORD_TABLE_H
 #define CONCORD_TABLE_H
@@ -13,7 +14,7 @@
 
 #define TABLE(t) ((const concord_shim *)(t))
 
-// REQUIRED lists the entries that no vendor may leave out: all before the first optional one.
+// REQUIRED lists the entries that every vendor has to have: all before the first optional one.
 #define REQUIRED(X)                                                                                \
   X(name) X(open) X(has_driver) X(has_compiler) X(missing) X(versions) X(device_count)             \
   X(device_info) X(targets) X(compile) X(blob_free) X(device_open) X(device_close)                 \
@@ -56,7 +57,7 @@ static inline const char *table_lacks(uintptr_t t) {
   return NULL;
 }
 
-// LACKING returns CS_UNSUPPORTED from a caller whose entry is not there.
+// LACKING returns CS_UNSUPPORTED from a caller if the table does not have its entry.
 #define LACKING(t, entry, err)                                                                     \
   do {                                                                                             \
     if (TABLE(t)->entry == NULL) {                                                                 \
@@ -229,7 +230,8 @@ static inline int32_t table_prefetch(uintptr_t t, cs_stream *s, uint64_t address
   LACKING(t, prefetch, err);
   return TABLE(t)->prefetch(s, address, bytes, host, err);
 }
-// table_launch takes its objects as numbers too, which cgo does not check: this one has to be fast.
+// table_launch takes its objects as numbers, too, which cgo does not check: launches have to be
+// fast.
 static inline int32_t table_launch(uintptr_t t, uintptr_t s, uintptr_t k, const uint64_t *groups,
                                    const uint64_t *group, const cs_arg *args, uint32_t count,
                                    const unsigned char *data, cs_error *err) {

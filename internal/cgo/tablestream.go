@@ -2,7 +2,7 @@
 
 package cgo
 
-// The crossing, continued: streams, events, graphs and the vendor's BLAS.
+// Calls into C, continued: streams, events, graphs and the vendor's BLAS.
 
 /*
 #include "table.h"
@@ -160,7 +160,7 @@ func (t table) prefetch(s cStream, address uint64, n int64, host bool) *failure 
 	return failed(C.table_prefetch(C.uintptr_t(t), s, C.uint64_t(address), C.uint64_t(n), cBool(host), &e), &e)
 }
 
-// number is the address of an object of C.
+// number returns the address of an object of C.
 func number(p unsafe.Pointer) C.uintptr_t { return C.uintptr_t(uintptr(p)) }
 
 func (t table) launch(s cStream, k cKernel, groups, group *[3]uint64, args []driver.Arg, data []byte) *failure {
@@ -204,7 +204,7 @@ func (t table) eventWait(ev cEvent) *failure {
 	return failed(C.table_event_wait(C.uintptr_t(t), ev, &e), &e)
 }
 
-// eventElapsed is in nanoseconds.
+// eventElapsed returns nanoseconds.
 func (t table) eventElapsed(from, to cEvent) (float64, *failure) {
 	var e C.cs_error
 	var ns C.double

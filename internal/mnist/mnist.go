@@ -1,6 +1,6 @@
-// Package mnist reads images and labels in MNIST's IDX format and offers the
-// 10,000 test images that travel with Concord: real data for the demo, examples
-// and tests.
+// Package mnist reads images and labels in MNIST's IDX format, and has the 10,000 test images that
+// are part of Concord as real data for the demo, examples and tests. All functions may be called
+// from any goroutine.
 package mnist
 
 import (
@@ -17,8 +17,8 @@ import (
 	mnistdata "github.com/concord-compute/concord/testdata/mnist"
 )
 
-// maxSize is more than any set in this format has, and what a damaged header can
-// claim at most.
+// maxSize is the limit for the size of unpacked data in bytes: more than any published set has, so
+// that a damaged header cannot claim more.
 const maxSize = 1 << 30
 
 // The magic numbers: two zeros, unsigned bytes, the number of dimensions.
@@ -27,25 +27,25 @@ const (
 	labelMagic = 0x00000801
 )
 
-// Set is a number of gray images of one size, one byte per pixel, 0 (background)
-// to 255, image after image and row after row.
+// Set holds gray images of one size: one byte per pixel, 0 (background) to 255, image by image and
+// in each image row by row.
 type Set struct {
 	Pixels        []uint8
 	N, Rows, Cols int
 }
 
-// Image returns the pixels of image i, part of s.Pixels.
+// Image returns the pixels of image i as a part of s.Pixels. It panics if there is no image i.
 func (s Set) Image(i int) []uint8 {
 	size := s.Rows * s.Cols
 	return s.Pixels[i*size : (i+1)*size : (i+1)*size]
 }
 
-// Images returns the 10,000 test images of 28 by 28 pixels. They are unpacked at
-// the first call and shared: they must not be changed.
+// Images returns the 10,000 test images of 28 by 28 pixels. They are unpacked at the first call.
+// All callers share them, so that they must not be changed.
 func Images() (Set, error) { return images() }
 
-// Labels returns the digit, 0 to 9, that each of Images shows. They are unpacked
-// at the first call and shared: they must not be changed.
+// Labels returns, for each of Images, the digit that it shows, 0 to 9. They are unpacked at the
+// first call. All callers share them, so that they must not be changed.
 func Labels() ([]uint8, error) { return labels() }
 
 var (
@@ -53,9 +53,9 @@ var (
 	labels = sync.OnceValues(func() ([]uint8, error) { return ParseLabels(mnistdata.Labels) })
 )
 
-// ParseImages reads a file of images as published: IDX, three dimensions,
-// compressed with gzip. What is wrong with it is an error that matches
-// driver.ErrCorrupt, driver.ErrFormat or driver.ErrTooLarge.
+// ParseImages reads a file of images in its published form: IDX, three dimensions, compressed with
+// gzip. An invalid file is an error that matches driver.ErrCorrupt, driver.ErrFormat or
+// driver.ErrTooLarge.
 func ParseImages(file []byte) (Set, error) {
 	data, shape, err := parse(file, imageMagic, 3)
 	if err != nil {
@@ -64,22 +64,21 @@ func ParseImages(file []byte) (Set, error) {
 	return Set{Pixels: data, N: shape[0], Rows: shape[1], Cols: shape[2]}, nil
 }
 
-// ParseLabels reads a file of labels as published: IDX, one dimension,
-// compressed with gzip. Its errors are those of ParseImages; a label above 9 is
-// driver.ErrCorrupt.
+// ParseLabels reads a file of labels in its published form: IDX, one dimension, compressed with
+// gzip. Its errors are those of ParseImages; a label above 9 is driver.ErrCorrupt.
 func ParseLabels(file []byte) ([]uint8, error) {
 	data, _, err := parse(file, labelMagic, 1)
 	if err != nil {
 		return nil, fmt.Errorf("mnist: labels: %w", err)
 	}
 	if i := slices.IndexFunc(data, func(d uint8) bool { return d > 9 }); i >= 0 {
-		return nil, fmt.Errorf("mnist: labels: label %d is %d, no digit: %w", i, data[i], driver.ErrCorrupt)
+		return nil, fmt.Errorf("mnist: labels: label %d is %d and not a digit: %w", i, data[i], driver.ErrCorrupt)
 	}
 	return data, nil
 }
 
-// parse unpacks a file and returns its data and its dimensions, none of which is
-// zero. Memory grows with what is there, not with what the header claims.
+// parse unpacks a file and returns its data and its dimensions. None of them is zero. The memory
+// that it takes grows with the data that is present, not with the size that the header claims.
 func parse(file []byte, magic uint32, dims int) ([]byte, []int, error) {
 	zip, err := gzip.NewReader(bytes.NewReader(file))
 	if err != nil {
@@ -104,7 +103,7 @@ func parse(file []byte, magic uint32, dims int) ([]byte, []int, error) {
 		shape[i] = int(n)
 		size *= int(n)
 	}
-	data, err := io.ReadAll(io.LimitReader(zip, int64(size)+1)) // one more, to see whether there is more
+	data, err := io.ReadAll(io.LimitReader(zip, int64(size)+1)) // one byte more, to detect data after the end
 	switch {
 	case err != nil:
 		return nil, nil, unpacking(err)
@@ -116,8 +115,8 @@ func parse(file []byte, magic uint32, dims int) ([]byte, []int, error) {
 	return slices.Clip(data), shape, nil
 }
 
-// unpacking makes an error of gzip one of ours. There is no other: the file is in
-// memory.
+// unpacking turns an error of gzip into ErrCorrupt. Other errors are not possible, since the file
+// is in memory.
 func unpacking(err error) error {
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF

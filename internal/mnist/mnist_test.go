@@ -1,7 +1,6 @@
 package mnist
 
-// Tests of the data that travels with Concord, and of files that are not what
-// they should be.
+// Tests of the data that is part of Concord, and of malformed files.
 
 import (
 	"bytes"
@@ -119,7 +118,7 @@ func TestMalformedImages(t *testing.T) {
 	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20), "a claim of 800 MB is not allocated")
 }
 
-// gzip has a checksum of the data: a changed byte is noticed wherever it counts.
+// gzip has a checksum of the data, so that every changed byte of the data is noticed.
 func TestChangedBytesAreNoticed(t *testing.T) {
 	good := idx(imageMagic, []uint32{2, 1, 3}, []byte("abcdef"))
 	for i := range good {

@@ -1,7 +1,7 @@
 package npy
 
-// The header: a Python dictionary with three known entries, parsed strictly. It
-// is data from outside, and no more of Python is accepted than NumPy writes.
+// The header: a Python dictionary with three known entries. The parser is strict, since the data is
+// not trusted: it accepts only the part of Python's syntax that NumPy writes.
 
 import (
 	"encoding/binary"
@@ -19,18 +19,17 @@ const (
 	// maxHeader bounds the text of a header. NumPy itself refuses more than
 	// 10000 bytes; 64 dimensions take less than 1500.
 	maxHeader = 10000
-	align     = 64 // the data starts at a multiple, so that it can be mapped
+	align     = 64 // the data starts at a multiple of this, so that it can be mapped
 )
 
-// header is what a file says of its data.
+// header is the description of a file's data.
 type header struct {
 	descr   descr
 	fortran bool
 	shape   []int
 }
 
-// readHeader reads up to the first byte of the data and returns how many bytes
-// that was.
+// readHeader reads everything before the data and returns its length in bytes.
 func readHeader(r io.Reader) (h header, n int, err error) {
 	var start [12]byte
 	if err := readFull(r, start[:8]); err != nil {
@@ -64,7 +63,7 @@ func readHeader(r io.Reader) (h header, n int, err error) {
 	return h, n + len(text), err
 }
 
-// readFull tells the end of the file from an error of the reader.
+// readFull fills buf. The end of the file is ErrFormat; other errors are the reader's.
 func readFull(r io.Reader, buf []byte) error {
 	_, err := io.ReadFull(r, buf)
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -150,8 +149,7 @@ func (p *parser) end() {
 	}
 }
 
-// str reads a quoted string of printable ASCII without escapes: no name that
-// means anything here needs one.
+// str reads a quoted string of printable ASCII without escapes, which no known name needs.
 func (p *parser) str() string {
 	quote := "'"
 	if !p.accept(quote) {
@@ -196,8 +194,7 @@ func (p *parser) boolean() bool {
 	return false
 }
 
-// tuple reads (), (3,), (2, 3) or (2, 3,). As in Python, (3) is a number and no
-// tuple.
+// tuple reads (), (3,), (2, 3) or (2, 3,). As in Python, (3) is a number and not a tuple.
 func (p *parser) tuple() []int {
 	shape := []int{}
 	p.expect("(")
@@ -214,7 +211,7 @@ func (p *parser) tuple() []int {
 	return shape
 }
 
-// number reads a decimal integer. Python 2 wrote some with a final L.
+// number reads a decimal integer. Python 2 wrote some integers with an L at the end.
 func (p *parser) number() int {
 	rest := p.rest()
 	digits := rest[:len(rest)-len(strings.TrimLeft(rest, "0123456789"))]
@@ -234,7 +231,7 @@ func (p *parser) number() int {
 	return n
 }
 
-// formatHeader returns everything of a file before its data.
+// formatHeader returns the part of a file before its data.
 func formatHeader(t driver.Type, shape []int) ([]byte, error) {
 	name, err := descrOf(t)
 	if err != nil {

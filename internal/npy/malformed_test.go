@@ -1,7 +1,6 @@
 package npy
 
-// Tests of everything that is not a good file: no panic, no large allocation,
-// always one of the documented errors.
+// Tests of malformed files: no panic, no large allocation, always one of the documented errors.
 
 import (
 	"bytes"
@@ -87,7 +86,7 @@ func TestMalformedStarts(t *testing.T) {
 	assert.ErrorIs(t, err, driver.ErrCorrupt, "bytes after the data")
 }
 
-// The same through files, whose size is looked at first.
+// The same with regular files, whose size is checked first.
 func TestMalformedFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.npy")
 	good := raw("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n") + "12345678"
@@ -106,7 +105,7 @@ func TestMalformedFiles(t *testing.T) {
 	assert.Error(t, err, "a directory")
 }
 
-// A short file that claims to be huge costs what a short file costs.
+// A short file that claims to be huge takes no more memory than a short file.
 func TestClaimsAreNotAllocated(t *testing.T) {
 	dir := t.TempDir()
 	for _, shape := range []string{"(1000000000000000000,)", "(1000000000, 1000000000)", "(100000000000,)"} {

@@ -1,10 +1,10 @@
-// Package npy reads and writes arrays as NumPy does: files of format 1.0, 2.0
-// and 3.0 with the element types of Concord.
+// Package npy reads and writes NumPy's array files (.npy) of format 1.0, 2.0 and 3.0 with the
+// element types of Concord.
 //
 // # Basics
 //
-// [ReadFile] and [Read] return an [Array] in C order and little-endian whatever
-// the file has; [WriteFile] and [Write] write one. The format is described at
+// [ReadFile] and [Read] return an [Array] in C order and little-endian, whatever order the file
+// has; [WriteFile] and [Write] write one. The format is described at
 // https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html.
 //
 // # Caveats
@@ -14,10 +14,10 @@
 // Nothing is ever unpickled: arrays of objects, strings, structures and complex
 // numbers are driver.ErrUnsupported.
 //
-// No header is believed: memory grows with the bytes that are really there, so
-// that a short file cannot ask for a large array. What is wrong with a file is an
-// error that matches driver.ErrCorrupt (damaged or truncated), driver.ErrFormat
-// (not such a file at all; it matches ErrCorrupt too) or driver.ErrTooLarge.
+// Headers are not trusted: memory grows with the bytes that are present, so that a short file
+// cannot cause a large allocation. An invalid file is an error that matches driver.ErrCorrupt
+// (damaged or truncated), driver.ErrFormat (not such a file at all; it matches ErrCorrupt too) or
+// driver.ErrTooLarge.
 package npy
 
 import (
@@ -37,7 +37,7 @@ const maxDims = 64
 type Array struct {
 	Type  driver.Type
 	Shape []int
-	Data  []byte // little-endian, exactly the size that Type and Shape ask for
+	Data  []byte // little-endian; its length is exactly that of the elements of Type and Shape
 }
 
 // Len returns the number of elements, or -1 if the shape is not a valid one.
@@ -49,9 +49,8 @@ func (a Array) Len() int {
 	return n
 }
 
-// size multiplies a shape and an element size. Dimensions of zero are left out
-// of the check for overflow only to be refused as NumPy does: (0, 2^62, 2^62) is
-// no shape, although it has no elements.
+// size returns the bytes of a shape with elements of elem bytes. The check for overflow ignores
+// dimensions of zero, as NumPy's does: (0, 2^62, 2^62) is refused although it has no elements.
 func size(shape []int, elem int) (int, error) {
 	if len(shape) > maxDims {
 		return 0, fmt.Errorf("npy: %d dimensions, at most %d: %w", len(shape), maxDims, driver.ErrTooLarge)
@@ -81,7 +80,7 @@ type descr struct {
 	big  bool // most significant byte first
 }
 
-// kinds maps what follows the byte order in NumPy's name of a type.
+// kinds maps the part of NumPy's name of a type that follows the byte order.
 var kinds = map[string]driver.Type{
 	"f2": driver.F16, "f4": driver.F32, "f8": driver.F64,
 	"i1": driver.I8, "i2": driver.I16, "i4": driver.I32, "i8": driver.I64,
@@ -89,12 +88,12 @@ var kinds = map[string]driver.Type{
 	"b1": driver.U8,
 }
 
-// typeChars are what a name of a type consists of: "M8[ns]" is one, if not one
-// of ours, and "f4, " is no name.
+// typeChars are the characters of a type's name: "M8[ns]" is a name, of an unsupported type, and
+// "f4, " is not.
 const typeChars = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789[]"
 
-// parseDescr reads a name such as "<f4" or "|u1". The byte order has to be
-// stated: "=f4" and "f4" mean that of a machine nobody knows any more.
+// parseDescr reads a name such as "<f4" or "|u1". The byte order is mandatory: "=f4" and "f4" mean
+// that of the machine that wrote the file, which is unknown.
 func parseDescr(s string) (descr, error) {
 	if s == "" {
 		return descr{}, fmt.Errorf("npy: element type is empty: %w", driver.ErrFormat)
@@ -116,7 +115,7 @@ func parseDescr(s string) (descr, error) {
 	return descr{}, fmt.Errorf("npy: element type %.40q has no byte order: %w", s, driver.ErrFormat)
 }
 
-// descrOf is the name of a type as written.
+// descrOf returns NumPy's name of a type.
 func descrOf(t driver.Type) (string, error) {
 	if t == driver.BF16 {
 		return "<u2", nil

@@ -24,7 +24,7 @@ import (
 	"github.com/concord-compute/concord/runtime/half"
 )
 
-// numbers is what testdata/make.py puts into its files: element i is i - 2.
+// numbers returns the data of testdata/make.py's files: element i is i - 2.
 func numbers(t driver.Type, n int) []byte {
 	var out []byte
 	for i := range n {
@@ -122,8 +122,8 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// Fortran order and big-endian are undone for any shape: the file is made here
-// from the definition of Fortran order, element by element.
+// Files in Fortran order and big-endian are converted, for any shape. The files are made here from
+// the definition of Fortran order, element by element.
 func TestForeignOrders(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := drawArray(t)
@@ -225,8 +225,8 @@ func TestWriteFile(t *testing.T) {
 	assert.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// NumPy itself reads what we write and finds the same numbers, and what it
-// writes back is the same again.
+// NumPy itself reads files of Write and finds the same numbers, and Read finds them in the files
+// that NumPy writes.
 func TestNumPyReadsOurFiles(t *testing.T) {
 	const python = "/usr/bin/python3"
 	if err := exec.Command(python, "-c", "import numpy").Run(); err != nil {
@@ -241,7 +241,7 @@ func TestNumPyReadsOurFiles(t *testing.T) {
 			a := Array{Type: elem, Shape: shape}
 			name, err := descrOf(elem)
 			require.NoError(t, err)
-			a.Data = numbers(elem, a.Len()) // bfloat16 travels as integers and is made of them here
+			a.Data = numbers(elem, a.Len()) // bfloat16 is stored as integers and converted here
 			path := filepath.Join(dir, fmt.Sprintf("%v-%d.npy", a.Type, i))
 			require.NoError(t, WriteFile(path, a))
 			tuple := strings.NewReplacer("[", "(", "]", ",)", " ", ", ").Replace(fmt.Sprint(shape))

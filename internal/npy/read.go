@@ -1,6 +1,6 @@
 package npy
 
-// Reading: the data after the header, brought into C order and little-endian.
+// Reading: the data after the header is converted to C order and little-endian.
 
 import (
 	"errors"
@@ -11,8 +11,8 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// firstRead is how much is allocated before a byte was seen to be there. It
-// doubles with what has really come.
+// firstRead is the size in bytes of the first allocation for data of unknown length. The allocation
+// then doubles as data arrives.
 const firstRead = 1 << 20
 
 // ReadFile reads an array from a file.
@@ -29,9 +29,9 @@ func ReadFile(path string) (Array, error) {
 	return a, nil
 }
 
-// Read reads an array and the end of r after it. Of a regular file the size is
-// compared first; of any other reader no more is allocated than about twice what
-// it delivers.
+// Read reads an array; bytes after it are an error. For a regular file it compares the size with
+// the header first; for any other reader it allocates at most about twice the bytes that the reader
+// delivers.
 func Read(r io.Reader) (Array, error) {
 	h, n, err := readHeader(r)
 	if err != nil {
@@ -58,8 +58,8 @@ func Read(r io.Reader) (Array, error) {
 	return Array{Type: h.descr.elem, Shape: h.shape, Data: data}, nil
 }
 
-// checkFile compares the size of a regular file, read from its start, with what
-// its header asks for. It returns false for readers that do not know their size.
+// checkFile compares the size of a regular file that is read from its start with the size that its
+// header describes. It returns false for readers of unknown size.
 func checkFile(r io.Reader, head, want int) (bool, error) {
 	f, ok := r.(*os.File)
 	if !ok {
@@ -89,8 +89,8 @@ func trailing() error {
 	return fmt.Errorf("npy: bytes after the data: %w", driver.ErrCorrupt)
 }
 
-// readData reads exactly want bytes and sees to it that they are the last. If it
-// is not known that they are there, the buffer grows as they come.
+// readData reads exactly want bytes and checks that no more follow. Unless it is known that they
+// are present, the buffer grows as they arrive.
 func readData(r io.Reader, want int, known bool) ([]byte, error) {
 	have := want
 	if !known {
@@ -131,9 +131,9 @@ func swap(data []byte, elem int) {
 	}
 }
 
-// toC brings Fortran order, in which the first index changes fastest, into C
-// order. It walks the result in order and keeps the index of the element and its
-// place in the source.
+// toC converts data from Fortran order, in which the first index changes fastest, to C order. It
+// goes through the result in order and tracks the index of the element and its offset in the
+// source.
 func toC(data []byte, shape []int, elem int) []byte {
 	if len(shape) < 2 || len(data) == 0 {
 		return data

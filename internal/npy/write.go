@@ -11,8 +11,8 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// Write writes an array. Nothing is written if its shape and data disagree
-// (driver.ErrDimension), or there is no such type or shape (driver.ErrInvalidArgument).
+// Write writes an array. If its shape and data disagree (driver.ErrDimension), or the type or shape
+// is invalid (driver.ErrInvalidArgument), nothing is written.
 func Write(w io.Writer, a Array) error {
 	if a.Type.Size() == 0 || slices.ContainsFunc(a.Shape, func(d int) bool { return d < 0 }) {
 		return fmt.Errorf("npy: type %v, shape %v: %w", a.Type, a.Shape, driver.ErrInvalidArgument)
@@ -37,7 +37,7 @@ func Write(w io.Writer, a Array) error {
 	return nil
 }
 
-// WriteFile writes an array to a file, whole or not at all, as [file.Replace] does.
+// WriteFile writes an array to a file with [file.Replace]: after an error the file is unchanged.
 func WriteFile(path string, a Array) error {
 	return file.Replace(path, func(w io.Writer) error { return Write(w, a) })
 }

@@ -1,14 +1,15 @@
-// Package seal puts a header in front of bytes that will run, by which it is noticed that they
-// are of another kind, incomplete or changed. Dynamic loaders and drivers trust
-// what they are given, so that damaged bytes must never reach them.
+// Package seal puts a header in front of compiled code, so that a reader can tell whether the
+// bytes are of the expected kind, complete and unchanged. Dynamic loaders and drivers do not check
+// the code that they load and may crash over damaged bytes, so these must never reach them.
 //
 // The header is:
 //
 //	 0 mark            8 bytes
-//	 8 length          uint64, little-endian, of what follows the header
-//	16 SHA-256         32 bytes, of mark, length and what follows the header
+//	 8 length          uint64, little-endian: number of bytes after the header
+//	16 SHA-256         32 bytes: hash of the mark, the length and the bytes after the header
 //
-// A seal finds accidents and mistakes. It keeps no attacker out, since anyone can make one.
+// A seal detects accidents and mistakes. It is no protection from an attacker, since it has no
+// secret and anyone can compute it.
 package seal
 
 import (
@@ -25,11 +26,11 @@ const Size = markSize + 8 + sha256.Size
 
 const markSize = 8
 
-// Mark is what the headers of one kind of bytes begin with: eight bytes that name the kind and the
-// version of its layout. Its methods keep nothing and may be called from any goroutine.
+// Mark is the beginning of a header: eight bytes that name the kind of the bytes that follow it and the
+// version of their layout. Its methods have no state and may be called from any goroutine.
 type Mark string
 
-// Header returns the header of the parts one after the other, for a caller that writes the parts itself.
+// Header returns the header for the concatenated parts, for a caller that writes the parts itself.
 func (m Mark) Header(parts ...[]byte) []byte {
 	length := 0
 	for _, p := range parts {
@@ -40,23 +41,24 @@ func (m Mark) Header(parts ...[]byte) []byte {
 	return append(h, sum[:]...)
 }
 
-// Seal returns the parts one after the other behind their header.
+// Seal returns a new slice with the header and the concatenated parts.
 func (m Mark) Seal(parts ...[]byte) []byte {
 	return slices.Concat(append([][]byte{m.Header(parts...)}, parts...)...)
 }
 
-// Length returns how many bytes have to follow a header. The error matches driver.ErrFormat if b does
-// not begin with a header of this mark. Nobody has checked the number yet: it is not for allocating.
+// Length returns the number of bytes that have to follow the header at the beginning of b. The error
+// matches driver.ErrFormat if b does not begin with a header of this mark. Length does not verify the
+// checksum: the number may be damaged and must not be used as the size of an allocation.
 func (m Mark) Length(b []byte) (uint64, error) {
 	if len(b) < Size || string(b[:markSize]) != string(m) {
-		return 0, fmt.Errorf("it does not begin as %q does: %w", m, driver.ErrFormat)
+		return 0, fmt.Errorf("no header with the mark %q: %w", m, driver.ErrFormat)
 	}
 	return binary.LittleEndian.Uint64(b[markSize:]), nil
 }
 
-// Open returns what was sealed, which is a part of b. The error matches driver.ErrFormat if b never
-// had a seal with this mark, and driver.ErrCorrupt if b is not what was sealed any more, or is a
-// seal of nothing.
+// Open verifies sealed bytes and returns those after the header, as a part of b. The error matches
+// driver.ErrFormat if b does not begin with a header of this mark, and driver.ErrCorrupt if length
+// or checksum are wrong, or if no bytes follow the header.
 func (m Mark) Open(b []byte) ([]byte, error) {
 	n, err := m.Length(b)
 	if err != nil {

@@ -17,7 +17,7 @@ func TestSeal(t *testing.T) {
 	code, err := mark.Open(sealed)
 	require.NoError(t, err)
 	assert.Equal(t, "code", string(code))
-	assert.Equal(t, sealed, append(mark.Header(code), code...), "a header knows nothing of parts")
+	assert.Equal(t, sealed, append(mark.Header(code), code...), "the header does not depend on how the bytes are divided into parts")
 	n, err := mark.Length(sealed[:seal.Size])
 	require.NoError(t, err)
 	assert.EqualValues(t, 4, n)
@@ -34,10 +34,11 @@ func TestSeal(t *testing.T) {
 	_, err = mark.Open([]byte("something else altogether, and quite long at that......"))
 	assert.ErrorIs(t, err, driver.ErrFormat)
 	_, err = mark.Open(mark.Seal(nil))
-	assert.ErrorIs(t, err, driver.ErrCorrupt, "no code is no program")
+	assert.ErrorIs(t, err, driver.ErrCorrupt, "a seal of no bytes is refused")
 }
 
-// TestAnotherMark opens what was sealed as bytes of another kind, also with its mark exchanged.
+// TestAnotherMark checks that bytes sealed with another mark are refused, also if the mark in their
+// header is replaced.
 func TestAnotherMark(t *testing.T) {
 	const other seal.Mark = "CNCDTST2"
 	sealed := other.Seal([]byte("code"))

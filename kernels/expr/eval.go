@@ -159,6 +159,18 @@ func farther(y, lo, hi float64) float64 {
 
 // compute is one operation on numbers. from is the type of its last operand.
 func compute(n *node, from Type, args *[3]Value) Value {
+	v := exactly(n, from, args)
+	if n.typ.float() && n.op != Select {
+		for _, a := range args { // what may be anything may be a NaN
+			if math.IsInf(a.Bound, 1) {
+				v.Bound = a.Bound
+			}
+		}
+	}
+	return v
+}
+
+func exactly(n *node, from Type, args *[3]Value) Value {
 	a, b, c := args[0], args[1], args[2]
 	switch n.op {
 	case Select:
@@ -216,6 +228,14 @@ var unary = [opEnd]func(float64) float64{
 	Floor: math.Floor, Ceil: math.Ceil, Trunc: math.Trunc, Round: math.RoundToEven,
 }
 
+// reduction is how far math.Sin and math.Cos of a double may be off because of the multiple of π that they subtract.
+func reduction(t Type, x float64) float64 {
+	if t == F64 && math.Abs(x) > 1 {
+		return 0x1p-53
+	}
+	return 0
+}
+
 // log2 is math.Log2 but for numbers near 1, where that subtracts two numbers of nearly the same size.
 func log2(x float64) float64 {
 	if x > 0.5 && x < 2 && x != 1 {
@@ -248,14 +268,14 @@ func computeFloat(n *node, t Type, a, b, c Value) Value {
 		}
 		return Value{Float: f(x), Bound: farther(f(x), f(x-a.Bound), f(x+a.Bound))}
 	case Sin, Cos:
-		if a.Bound == 0 {
-			return rounded(t, unary[n.op](x), 0, ulp)
-		}
-		return rounded(t, unary[n.op](x), min(a.Bound, 2), ulp)
+		return rounded(t, unary[n.op](x), min(a.Bound, 2)+reduction(t, x), ulp)
 	case Tan:
 		if a.Bound > 0 && math.Floor((x-a.Bound)/math.Pi+0.5) != math.Floor((x+a.Bound)/math.Pi+0.5) {
 			return Value{Float: math.Tan(x), Bound: math.Inf(1)}
 		}
+		v := monotonic(t, math.Tan, a, ulp)
+		v.Bound += reduction(t, x) * (1 + v.Float*v.Float)
+		return v
 	case Cosh:
 		v := monotonic(t, math.Cosh, a, ulp)
 		if a.Bound > math.Abs(x) {
@@ -266,11 +286,11 @@ func computeFloat(n *node, t Type, a, b, c Value) Value {
 		if n.op == Sub {
 			y = -y
 		}
-		return rounded(t, x+y, notANumber(e, x, y), 0)
+		return rounded(t, x+y, uncertain(e, a, b), 0)
 	case Mul:
-		return rounded(t, x*y, notANumber(product(a, b), x, y), 0)
+		return rounded(t, x*y, uncertain(product(a, b), a, b), 0)
 	case FMA:
-		return rounded(t, math.FMA(x, y, c.Float), notANumber(product(a, b)+c.Bound, x, y, c.Float), 0)
+		return rounded(t, math.FMA(x, y, c.Float), uncertain(product(a, b)+c.Bound, a, b, c), 0)
 	case Div:
 		if t == F64 {
 			ulp = 0
@@ -279,7 +299,7 @@ func computeFloat(n *node, t Type, a, b, c Value) Value {
 			return rounded(t, x/y, 0, ulp)
 		}
 		if x != x || y != y {
-			return rounded(t, x/y, notANumber(e, x, y), ulp)
+			return rounded(t, x/y, uncertain(e, a, b), ulp)
 		}
 		if math.Abs(y) <= b.Bound {
 			return Value{Float: x / y, Bound: math.Inf(1)}
@@ -322,10 +342,10 @@ func computeFloat(n *node, t Type, a, b, c Value) Value {
 	return monotonic(t, unary[n.op], a, ulp)
 }
 
-// notANumber is the bound e of a result whose operands are those: nothing is uncertain about a NaN.
-func notANumber(e float64, operands ...float64) float64 {
-	for _, x := range operands {
-		if x != x {
+// uncertain is the bound e of a result of those operands: nothing is uncertain about what comes of a NaN.
+func uncertain(e float64, operands ...Value) float64 {
+	for _, v := range operands {
+		if v.Float != v.Float && v.Bound == 0 {
 			return 0
 		}
 	}

@@ -2,7 +2,7 @@
 
 package smi
 
-// The reader: finds the library, and puts what it tells into our units.
+// The reader: finds the library, and converts its values to the units of package telemetry.
 
 import (
 	"context"
@@ -60,11 +60,11 @@ func failure(op, detail string, code int) error {
 	return &driver.OpError{Backend: "rocm", Op: op, Detail: detail, Code: code, Err: driver.ErrNoDevice}
 }
 
-// names are what the library is called, by version: ROCm 7, 6, 5, Debian's.
+// names are the file names of the library: those of ROCm 7, 6 and 5, and Debian's.
 var names = []string{"librocm_smi64.so.7", "librocm_smi64.so.6", "librocm_smi64.so.5", "librocm_smi64.so.1",
 	"librocm_smi64.so", "/opt/rocm/lib/librocm_smi64.so"}
 
-// kernelDriver is there while the kernel's driver is.
+// kernelDriver is a directory that exists while the kernel's driver is loaded.
 const kernelDriver = "/sys/module/amdgpu"
 
 // open opens and starts the library.
@@ -89,7 +89,7 @@ func open(cfg *driver.Config) (*library, error) {
 	return nil, failure("telemetry: open ROCm SMI", strings.Join(tried, "; "), 0)
 }
 
-// sample reads everything that one device tells.
+// sample reads all values of one device.
 func (l *library) sample(device int) telemetry.Sample {
 	s := telemetry.Sample{Backend: "rocm", Index: device, Time: time.Now()}
 	v := l.read(device)
@@ -132,10 +132,10 @@ func (l *library) sample(device int) telemetry.Sample {
 	return s
 }
 
-// in returns a value in our unit, of which one is so many of the library's, or nil.
+// in returns a value of the library divided by unit, or nil if it is unknown.
 func (v *values) in(unit float64, what int) *float64 {
 	n, ok := v.get(what)
-	if !ok || n > math.MaxInt64 { // all bits are another way to say unknown
+	if !ok || n > math.MaxInt64 { // all bits set also means unknown
 		return nil
 	}
 	return new(float64(n) / unit)
@@ -157,7 +157,7 @@ func (v *values) whole(what int) *int64 {
 	return new(int64(n))
 }
 
-// reasons puts into words why the clock is held back; nil is unknown.
+// reasons returns the reasons for throttling; nil means unknown.
 func (v *values) reasons() []string {
 	if mask, ok := v.get(throttle); ok {
 		return words(mask)
@@ -169,5 +169,5 @@ func (v *values) reasons() []string {
 	case mask == 0:
 		return []string{}
 	}
-	return []string{"throttled"} // why is in bits that differ from device to device
+	return []string{"throttled"} // the reason is only in bits that differ from model to model
 }

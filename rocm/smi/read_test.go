@@ -36,7 +36,7 @@ const (
 	other = 2000000002
 )
 
-// first is what device 0 tells whatever the library's version.
+// first returns the values of device 0 that all versions of the library report.
 func first() telemetry.Sample {
 	return telemetry.Sample{
 		Backend: "rocm", Name: "Fake Instinct 0", UUID: "GPU-1234abcd00000000", PCI: "0000:c0:03.1",
@@ -65,7 +65,7 @@ func TestSample(t *testing.T) {
 
 	assert.Equal(t, telemetry.Sample{
 		Backend: "rocm", Index: 1, Time: list[1].Time, Name: "Fake Instinct 1", UUID: "GPU-1234abcd00000001", PCI: "0001:c1:03.1",
-		Busy:       new(91.0), // the memory controller's is out of range: unknown
+		Busy:       new(91.0), // that of the memory controller is out of range, so it is unknown
 		MemoryUsed: new(int64(2) << 30), MemoryFree: new(int64(62) << 30), MemoryTotal: new(int64(64) << 30),
 		Temperature: new(-2.0), Power: new(456.0), PowerLimit: new(300.0),
 		Clock: new(1502.0), MaxClock: new(1700.0), MaxMemoryClock: new(1600.0),
@@ -103,7 +103,7 @@ func TestInitFails(t *testing.T) {
 	assert.Equal(t, 8, op.Code)
 }
 
-// Several goroutines may ask at once; the library is asked by one after the other.
+// Several goroutines may call Sample at once; the library is called by one at a time.
 func TestConcurrent(t *testing.T) {
 	cfg := build(t, "-DVERSION=6")
 	r := newReader()
@@ -125,8 +125,7 @@ func TestContext(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// The library itself: absent, something else, and the real one where there is no
-// device.
+// The library is missing, is another library, or is the real one on a machine without a device.
 func TestLibrary(t *testing.T) {
 	_, err := newReader().Sample(t.Context(), &driver.Config{ROCmSMILibrary: "/no/such/librocm_smi64.so"})
 	require.ErrorIs(t, err, driver.ErrNoDevice)

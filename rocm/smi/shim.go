@@ -2,8 +2,8 @@
 
 package smi
 
-// The crossing into csrc/rocm_smi. Nothing else here imports "C". No function calls
-// back into Go or keeps a pointer.
+// Calls into csrc/rocm_smi. No other file of the package imports "C". No C function calls back into
+// Go or keeps a pointer.
 
 /*
 #cgo LDFLAGS: -ldl
@@ -27,10 +27,10 @@ import (
 	"bytes"
 	"unsafe"
 
-	_ "github.com/concord-compute/concord/csrc" // an edit of the C there rebuilds this package
+	_ "github.com/concord-compute/concord/csrc" // so that an edit of its C rebuilds this package
 )
 
-// What a device may tell, as in smi.h.
+// The values that a device may report, as in smi.h.
 const (
 	pci            = C.CONCORD_SMI_PCI
 	unique         = C.CONCORD_SMI_UNIQUE
@@ -54,11 +54,11 @@ const (
 	throttleAny    = C.CONCORD_SMI_THROTTLE_ANY
 )
 
-// library is the opened library; nil is none.
+// library is the opened library; a nil pointer means that none is open.
 type library struct{ c *C.concord_smi }
 
-// openLibrary opens and starts the library. Where it does not start, status is what
-// it said, and where it cannot be opened, text.
+// openLibrary opens and initializes the library. If initializing fails, status is its error code;
+// if the library cannot be opened, text is the loader's message.
 func openLibrary(path string) (lib *library, status int, text string) {
 	name := C.CString(path)
 	defer C.free(unsafe.Pointer(name))
@@ -77,7 +77,7 @@ func (l *library) count() (n, status int) {
 	return int(count), int(code)
 }
 
-// values are what one device has told.
+// values holds the values that one device reported.
 type values struct{ c C.concord_smi_sample }
 
 func (l *library) read(device int) *values {
@@ -99,10 +99,10 @@ func (v *values) get(what int) (uint64, bool) {
 type process struct {
 	pid    int
 	memory uint64
-	known  bool // memory is
+	known  bool // whether memory is known
 }
 
-// processes lists those that compute on a device.
+// processes lists the processes that compute on a device.
 func (l *library) processes(device int) (list []process, status int) {
 	for room := 64; ; {
 		raw := make([]C.concord_smi_process, room)

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// causes are the bits of the kernel's device-independent throttle status, in ranges:
-// a user wants to know what to do about it, not which of four regulators it was.
+// causes are the bits of the kernel's device-independent throttle status, combined to ranges: a
+// user needs to know the kind of cause, but not which of four voltage regulators reported it.
 var causes = []struct {
 	first, last int
 	word        string
@@ -28,7 +28,7 @@ var causes = []struct {
 	{57, 57, "reliability limit"},
 }
 
-// words puts the bits into words, each once. It never returns nil.
+// words returns the names of the causes that are set, each once. It never returns nil.
 func words(mask uint64) []string {
 	list := []string{}
 	for _, c := range causes {

@@ -1,5 +1,5 @@
-// whole.c checks what the shim takes for a code object: the file named as an argument, and nothing
-// that is cut from it or changed in its tables.
+// whole.c checks which bytes the shim accepts as a code object: the file named as an argument, but
+// no truncated copy of it, and no copy with changes in its tables.
 
 #include "../../csrc/rocm/rocm.c"
 
@@ -15,7 +15,7 @@ int main(int argc, char **argv) {
     return 1;
   }
   for (size_t n = 0; n < bytes; n++) {
-    unsigned char *cut = malloc(n + 1); // so that a sanitizer sees reads behind its end
+    unsigned char *cut = malloc(n + 1); // so that a sanitizer detects reads beyond its end
     memcpy(cut, code, n);
     int taken = whole(cut, n);
     free(cut);
@@ -24,7 +24,7 @@ int main(int argc, char **argv) {
       return 1;
     }
   }
-  for (size_t i = 0; i < 64; i++) { // no number in the header leads astray
+  for (size_t i = 0; i < 64; i++) { // no changed byte of the header leads to a read out of bounds
     unsigned char kept = code[i];
     code[i] = 0xff;
     unsigned char *copy = malloc(bytes);

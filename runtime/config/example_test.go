@@ -7,8 +7,8 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// What a program sets comes before the environment. A program that calls runtime.New
-// gets this without a call of its own.
+// Values that a program sets override the environment. runtime.New does this itself, so that
+// programs need not call Merge.
 func ExampleMerge() {
 	env, err := config.ParseEnv([]string{"CONCORD_DEVICE=opencl:0", "CONCORD_MEMORY_LIMIT=2G"})
 	if err != nil {

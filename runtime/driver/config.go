@@ -27,7 +27,7 @@ const (
 	FillPattern Filling = "pattern" // every bit set: NaN in every format of floats
 )
 
-// Pooling is the way in which memory that is kept for reuse serves requests.
+// Pooling is the way in which a memory pool serves requests from memory that it keeps.
 type Pooling string
 
 // The ways. Package mempool says which one suits which device.
@@ -49,8 +49,8 @@ type Config struct {
 	MemoryLimit  int64  // CONCORD_MEMORY_LIMIT: hard limit per device in bytes; 0 means none
 	NoMemoryPool bool   // CONCORD_MEMORY_POOL=0: every allocation goes to the driver
 	MemoryTrace  string // CONCORD_MEMORY_TRACE: file for the memory operations of devices, written when one is closed; "" means none
-	// MemoryMode is the way in which memory that is kept serves requests, on every device. "" is
-	// best unless a trace shows otherwise. NoMemoryPool has priority.
+	// MemoryMode is the way in which the memory pools of all devices serve requests. "" lets each
+	// device choose, which is best unless a trace shows otherwise. NoMemoryPool has priority.
 	MemoryMode Pooling
 	// A device with more than MemorySoftCount driver allocations keeps nothing for reuse, and
 	// it never has more than MemoryHardCount (ErrBudget). 0 means no limit.
@@ -58,8 +58,8 @@ type Config struct {
 	// MemoryFill is CONCORD_MEMORY_FILL: the initial contents of new buffers. Allocation waits for
 	// the fill.
 	MemoryFill Filling
-	// MemoryIdle is CONCORD_MEMORY_IDLE: memory that was kept unused for that long goes back to the
-	// driver at the next maintenance. 0 means 30 s; a negative value means never.
+	// MemoryIdle is CONCORD_MEMORY_IDLE: memory that a pool kept unused for that long goes back to
+	// the driver when the pool next checks for it. 0 means 30 s; a negative value means never.
 	MemoryIdle      time.Duration
 	MemoryEmergency bool   // frees all kept memory whenever live memory passes 0.9 of the soft limit
 	CacheDir        string // CONCORD_CACHE_DIR: "" means concord in the user's cache directory, "off" no disk

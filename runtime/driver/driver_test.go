@@ -29,7 +29,7 @@ func TestSimulatedBackends(t *testing.T) {
 		names = append(names, b.Name())
 	}
 	assert.Equal(t, []string{"best", "cuda", "opencl", "abacus", "other", "cpu", "sim-cuda", "sim-rocm"}, names)
-	assert.Equal(t, Description{Title: "abacus"}, Describe(Missing("abacus", Disabled, "")), "of what says nothing the name is known")
+	assert.Equal(t, Description{Title: "abacus"}, Describe(Missing("abacus", Disabled, "")), "a backend that does not describe itself has its name as the title")
 }
 
 // described is a backend with a description.

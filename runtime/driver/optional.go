@@ -52,8 +52,8 @@ type HostVisible interface {
 }
 
 // PinnedCopier is implemented by streams that copy between the device and pinned memory without a
-// wait of the host. Stream.Copy copies from pinned to pinned memory, and any pinned memory on
-// streams that are no PinnedCopier.
+// wait of the host. Copies between two pinned ranges, and all copies of pinned memory on streams
+// that do not implement it, go through Stream.Copy.
 type PinnedCopier interface {
 	// UploadPinned queues a copy. src is Pinned memory and must stay unchanged until the copy is
 	// done.
@@ -141,15 +141,15 @@ type CrossCompiler interface {
 	// a compiler it returns an error that matches ErrUnsupported and says which software to
 	// install.
 	Targets(ctx context.Context, cfg *Config) ([]string, error)
-	// TargetFeatures returns the features of a target's devices, with which units for CompileFor
-	// are parsed.
+	// TargetFeatures returns the features of a target's devices. Units for CompileFor are parsed
+	// with them.
 	TargetFeatures(target string) source.Features
 	// CompileFor builds a unit for a target. A target that Targets does not list is
 	// ErrInvalidArgument; a program that does not build is a *BuildError.
 	CompileFor(ctx context.Context, cfg *Config, target string, unit *source.Unit, options []string) (Compiled, error)
 }
 
-// Compiled is a program built for a target, of which no device need be present.
+// Compiled is a program built for a target. The machine need not have a device of that target.
 type Compiled struct {
 	Binary
 	Kernels []KernelInfo // in the order of the unit, as far as the compiler describes them

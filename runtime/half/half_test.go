@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestFloat16 goes through every bit pattern, and through every midpoint between
-// neighbours, where rounding to even shows.
+// TestFloat16 tests every bit pattern, and every midpoint between neighbours, where rounding to
+// even matters.
 func TestFloat16(t *testing.T) {
 	for b := range 1 << 16 {
 		h := Float16(b)
@@ -64,8 +64,8 @@ func TestBFloat16(t *testing.T) {
 	assert.Equal(t, BFloat16(0x7f80), ToBFloat16(math.MaxFloat64))
 }
 
-// smallFloat is a floating format of 16 bits: how many digits a number has, the leading
-// one counted, and the bias of its exponent.
+// smallFloat is a floating-point format of 16 bits: the number of significant bits, including the
+// leading one, and the bias of the exponent.
 type smallFloat struct{ digits, bias int }
 
 var binary16, bfloat = smallFloat{11, 15}, smallFloat{8, 127}
@@ -107,7 +107,8 @@ func (f smallFloat) bits(x float64) uint16 {
 	return sign | uint16(min((exp+f.bias-1)*one+int(units), infinity))
 }
 
-// The conversions against the same ones written in another way, from the definition of the formats.
+// TestSmallFloats compares the conversions with other implementations, written from the definition
+// of the formats.
 func TestSmallFloats(t *testing.T) {
 	bits := func(x float64) []uint16 {
 		return []uint16{uint16(ToFloat16(x)), uint16(ToBFloat16(x))}
@@ -128,7 +129,7 @@ func TestSmallFloats(t *testing.T) {
 		}
 		require.Equal(t, math.Float64bits(h), math.Float64bits(binary16.number(uint16(i))), "%#x", i)
 		require.Equal(t, math.Float64bits(b), math.Float64bits(bfloat.number(uint16(i))), "%#x", i)
-		for _, x := range []float64{h, b} { // and beside the middle between two
+		for _, x := range []float64{h, b} { // and numbers close to the midpoint of two neighbours
 			for _, y := range []float64{x, math.Nextafter(x, 9), x * (1 + 0x1p-11), x * (1 + 0x1p-11 + 0x1p-40), x * (1 + 0x1p-8), x + 0x1p-25} {
 				compare(y)
 			}

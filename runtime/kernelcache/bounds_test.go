@@ -17,7 +17,7 @@ import (
 // sized is an entry whose file has exactly n bytes.
 func sized(n int) Entry { return Entry{Binary: make([]byte, n-headerSize)} }
 
-// age makes an entry look as if it was last used so long ago.
+// age sets the time of an entry's last use to that long ago.
 func age(t testing.TB, dir string, n int, by time.Duration) {
 	then := time.Now().Add(-by)
 	require.NoError(t, os.Chtimes(entryFile(dir, n), then, then))
@@ -39,7 +39,7 @@ func TestLeastRecentlyUsedGoesFirst(t *testing.T) {
 	for i := range 3 {
 		age(t, dir, i, time.Duration(10-i)*time.Hour)
 	}
-	// Reading 0 from disk makes it the last that was used; memory hits do not count.
+	// Reading entry 0 from disk makes it the most recently used one; memory hits do not count.
 	_, hit, err := Open(Options{Dir: dir}).Get(t.Context(), key(0), mustNotCompile(t))
 	require.NoError(t, err)
 	require.Equal(t, Disk, hit)
@@ -52,7 +52,7 @@ func TestLeastRecentlyUsedGoesFirst(t *testing.T) {
 	_, ok := c.Lookup(key(3))
 	assert.True(t, ok)
 
-	// Neither looking nor checking is using.
+	// Neither List nor Verify counts as a use.
 	age(t, dir, 2, time.Hour)
 	_, err = c.List()
 	require.NoError(t, err)
@@ -81,10 +81,10 @@ func TestDiskBytes(t *testing.T) {
 	assert.Equal(t, Compiled, hit)
 	assert.Len(t, e.Binary, 10_001-headerSize)
 	assert.NoFileExists(t, entryFile(dir, 11), "larger than the cache may be")
-	assert.Len(t, there(dir, 11), 8, "nothing goes for what cannot stay")
+	assert.Len(t, there(dir, 11), 8, "no entry is removed for one that is too large")
 	assert.Zero(t, c.Stats().DiskErrors)
 
-	// A smaller bound takes effect at the next store; what was just stored stays.
+	// A smaller bound takes effect at the next store; the new entry stays.
 	c = Open(Options{Dir: dir, DiskBytes: 3000})
 	_, _, err = c.Get(t.Context(), key(12), fixed(sized(2500)))
 	require.NoError(t, err)
@@ -101,11 +101,11 @@ func TestDiskBytes(t *testing.T) {
 	}
 }
 
-// inFull reports whether tests run in the numbers that are promised.
+// inFull reports whether the tests run in their full size.
 func inFull() bool { return os.Getenv("CACHE_TEST_FULL") == "1" }
 
-// Several caches over one directory do not see each other's stores at once, and
-// keep the bounds all the same, but for a sixteenth each.
+// Several caches on one directory do not see each other's stores at once, but exceed the bounds by
+// no more than a sixteenth each.
 func TestBoundsHoldForAll(t *testing.T) {
 	runs := 4
 	if inFull() {
@@ -123,11 +123,11 @@ func TestBoundsHoldForAll(t *testing.T) {
 			c := caches[random.IntN(len(caches))]
 			size := headerSize + random.IntN(most-headerSize)
 			if run%2 == 0 {
-				size = headerSize // then the count is what bounds
+				size = headerSize // so that the number of entries is the limit
 			}
 			_, _, err := c.Get(t.Context(), key(i), fixed(sized(size)))
 			require.NoError(t, err)
-			require.FileExists(t, entryFile(dir, i), "what was just stored stays")
+			require.FileExists(t, entryFile(dir, i), "the entry that was just stored stays")
 			n, bytes, err := c.Size()
 			require.NoError(t, err)
 			require.LessOrEqual(t, n, maxEntries+len(caches)*maxEntries/16, "run %d", run)
@@ -136,7 +136,7 @@ func TestBoundsHoldForAll(t *testing.T) {
 	}
 }
 
-// A use is noted at most once a minute.
+// A use is recorded at most once a minute.
 func TestTouch(t *testing.T) {
 	dir := privateDir(t)
 	put(t, dir, 1)
@@ -152,5 +152,5 @@ func TestTouch(t *testing.T) {
 	age(t, dir, 1, 2*touchAfter)
 	assert.WithinDuration(t, time.Now(), use().ModTime(), touchAfter/4)
 	age(t, dir, 1, -time.Hour)
-	assert.WithinDuration(t, time.Now(), use().ModTime(), touchAfter/4, "a clock that was wrong does not keep an entry for ever")
+	assert.WithinDuration(t, time.Now(), use().ModTime(), touchAfter/4, "a time in the future, from a wrong clock, is corrected")
 }

@@ -1,7 +1,7 @@
 package kernelcache
 
-// Tests of bundles: what goes out comes in, damage of every kind, bundles in a file
-// system, and entries found by their target.
+// Tests of bundles: export and import, damage of every kind, bundles in a file system, and entries
+// found by their target.
 
 import (
 	"bytes"
@@ -24,10 +24,10 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// target is a key that no entry has.
+// target returns a key that is not the key of any entry.
 func target(n int) Key { return KeyOf(F("target", string(rune('a'+n)))) }
 
-// bundle is one with entries, of which those with even numbers have a target.
+// bundle returns a bundle with entries. Those with even numbers have a target.
 func bundle(t testing.TB, numbers ...int) []byte {
 	var c Cache
 	for _, n := range numbers {
@@ -45,7 +45,7 @@ func bundle(t testing.TB, numbers ...int) []byte {
 	return buf.Bytes()
 }
 
-// brought is an entry as it comes out of a bundle.
+// brought returns an entry in the form that it has after an import.
 func brought(n int) Entry {
 	e := entry(n)
 	e.Imported = true
@@ -74,14 +74,14 @@ func TestExportAndImport(t *testing.T) {
 	assert.Equal(t, 1, got.Entries)
 	assert.Equal(t, 1, got.Known, "3 was here")
 	e, hit, err := into.Get(t.Context(), key(1), mustNotCompile(t))
-	require.NoError(t, err, "what did not build here need not be built any more")
+	require.NoError(t, err, "the imported entry replaces a remembered failure")
 	assert.Equal(t, Disk, hit)
 	assert.Equal(t, entry(1).Binary, e.Binary)
 	assert.True(t, e.Imported)
 	list, err := into.List()
 	require.NoError(t, err)
 	for _, info := range list {
-		assert.Equal(t, info.Key == key(1), info.Imported, "what was here stays as it was")
+		assert.Equal(t, info.Key == key(1), info.Imported, "an entry that existed is unchanged")
 	}
 	_, hit, err = into.Get(t.Context(), key(2), fixed(entry(2)))
 	require.NoError(t, err)
@@ -104,13 +104,13 @@ func TestExportLeavesDamageOut(t *testing.T) {
 	assert.ErrorIs(t, err, io.ErrShortWrite)
 }
 
-// fullWriter has no room.
+// fullWriter fails as a full disk does.
 type fullWriter struct{}
 
 func (fullWriter) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
 
-// Entries that are in memory because there is no disk, or it failed, go out too,
-// and come into memory where there is no disk; what is empty is a bundle, too.
+// Entries that are in memory because there is no disk, or it failed, are exported, too, and are
+// imported into memory if there is no disk. An empty bundle is valid.
 func TestBundlesOfMemory(t *testing.T) {
 	var to Cache
 	moved, err := to.Import(iotest.OneByteReader(bytes.NewReader(bundle(t, 1, 2))))
@@ -145,7 +145,7 @@ func TestImportKeepsTheBounds(t *testing.T) {
 	assert.Len(t, there(dir, 5), 2)
 }
 
-// A damaged bundle is an error, whatever the damage, and changes nothing.
+// A damaged bundle is an error, whatever the damage, and the cache is unchanged.
 func TestDamagedBundles(t *testing.T) {
 	good := bundle(t, 1, 2)
 	refused := func(data []byte, what string, at int) {
@@ -162,9 +162,9 @@ func TestDamagedBundles(t *testing.T) {
 	}
 	refused(append(bytes.Clone(good), 0), "one byte more, of", len(good)+1)
 	refused([]byte("a text file\n"), "text", 0)
-	// A claim of great length must not be believed before the bytes are there.
+	// Memory must not be allocated for a claimed length before the bytes have been read.
 	bad := bytes.Clone(good)
-	for _, at := range []int{8, seal.Size + 16} { // of all, and of the binary
+	for _, at := range []int{8, seal.Size + 16} { // the length of the whole, and that of the binary
 		length := bad[bundleHeader+at:]
 		binary.LittleEndian.PutUint64(length, binary.LittleEndian.Uint64(length)+maxFile-10_000)
 	}
@@ -177,7 +177,7 @@ func TestDamagedBundles(t *testing.T) {
 	assert.Error(t, err)
 }
 
-// A bundle whose count does not fit, under a checksum that does.
+// A bundle with a wrong count and a right checksum.
 func TestForgedCount(t *testing.T) {
 	data := bundle(t, 1)
 	at := len(data) - sha256.Size
@@ -196,7 +196,7 @@ func TestImportIntoADiskThatFails(t *testing.T) {
 	require.NoError(t, os.RemoveAll(dir))
 	require.NoError(t, os.WriteFile(dir, nil, 0o600))
 	_, err := c.Import(bytes.NewReader(bundle(t, 1)))
-	assert.Error(t, err, "who asks for an import wants to know")
+	assert.Error(t, err, "an import that cannot write is an error")
 }
 
 func TestBundlesInAFileSystem(t *testing.T) {
@@ -222,9 +222,9 @@ func TestBundlesInAFileSystem(t *testing.T) {
 	s := c.Stats()
 	assert.EqualValues(t, 3, s.BundleHits)
 	assert.EqualValues(t, 1, s.Compiles)
-	assert.Equal(t, []int{4}, there(dir, 5), "what the program brings is not copied to disk")
+	assert.Equal(t, []int{4}, there(dir, 5), "entries of the program's bundles are not copied to disk")
 
-	// What the driver refuses is not taken from a bundle a second time.
+	// An entry that the driver refused is not taken from the bundle again.
 	assert.True(t, c.Evict(key(1)))
 	_, hit, err = c.Get(t.Context(), key(1), fixed(entry(1)))
 	require.NoError(t, err)
@@ -236,7 +236,7 @@ func TestBundlesInAFileSystem(t *testing.T) {
 	assert.Equal(t, Disk, hit)
 }
 
-// Damage in a bundle of the program's costs a compile and a warning.
+// A damaged bundle of the program causes a compile and a warning.
 func TestDamagedBundlesInAFileSystem(t *testing.T) {
 	good := bundle(t, 1, 2)
 	for i := range good {
@@ -248,7 +248,7 @@ func TestDamagedBundlesInAFileSystem(t *testing.T) {
 				require.Equal(t, entry(n).Binary, e.Binary, "%s %d", what, i)
 				require.Contains(t, []Hit{Bundled, Compiled}, hit)
 			}
-			if what == "cut to" { // a changed key is only another key
+			if what == "cut to" { // a changed key is just another key
 				require.EqualValues(t, 1, c.Stats().Corrupt, "%s %d", what, i)
 			}
 		}
@@ -281,7 +281,7 @@ func TestBundlesThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// inOrder is a file system whose files can only be read from begin to end.
+// inOrder is a file system whose files can only be read sequentially.
 type inOrder struct{ fs.FS }
 
 func (x inOrder) Open(name string) (fs.File, error) {
@@ -321,7 +321,7 @@ func TestFindByTarget(t *testing.T) {
 		}
 		moved, err := c.Export(io.Discard, nil)
 		require.NoError(t, err)
-		assert.Equal(t, map[Hit]int{Disk: 2, Bundled: 0, Memory: 2}[want], moved.Entries, "what was found is not there twice")
+		assert.Equal(t, map[Hit]int{Disk: 2, Bundled: 0, Memory: 2}[want], moved.Entries, "an entry that was found is not stored twice")
 	}
 	var c Cache
 	_, _, ok := c.Find(target(2))
@@ -347,6 +347,6 @@ func FuzzImport(f *testing.F) {
 		}
 		out.write([]byte(bundleEnd), binary.LittleEndian.AppendUint64(nil, uint64(len(list))))
 		out.write(out.sum.Sum(nil))
-		assert.Equal(t, data, out.w.(*bytes.Buffer).Bytes(), "what is believed is exactly what would be written")
+		assert.Equal(t, data, out.w.(*bytes.Buffer).Bytes(), "writing the accepted entries gives the same bytes")
 	})
 }

@@ -1,7 +1,7 @@
 package kernelcache
 
-// Tests of the cache in memory: sharing, cancellation, panics, what is
-// remembered and what is not, bounds, and the cost of a hit.
+// Tests of the cache in memory: sharing, cancellation, panics, remembered failures, bounds, and the
+// cost of a hit.
 
 import (
 	"context"
@@ -26,7 +26,7 @@ func entry(n int) Entry {
 	return Entry{Binary: []byte(fmt.Sprintf("binary %d", n)), Log: "a warning", Label: fmt.Sprintf("test:0 k%d.cl", n)}
 }
 
-// compiles returns a compile function that gives e and counts its calls.
+// compiles returns a compile function that returns e and counts its calls.
 func compiles(e Entry, calls *atomic.Int64) func(context.Context) (Entry, error) {
 	return func(context.Context) (Entry, error) {
 		calls.Add(1)
@@ -68,7 +68,7 @@ func TestZeroCacheKeepsEntriesInMemory(t *testing.T) {
 	assert.Equal(t, 1, s.MemoryEntries)
 	assert.Positive(t, s.MemoryBytes)
 	assert.Empty(t, s.Dir)
-	assert.Empty(t, s.DiskOff, "nobody asked for a disk")
+	assert.Empty(t, s.DiskOff, "no disk was requested")
 	list, err := c.List()
 	assert.NoError(t, err)
 	assert.Empty(t, list)
@@ -87,7 +87,7 @@ func TestBinaryIsSafeToAppendTo(t *testing.T) {
 	require.NoError(t, err)
 	got, _ := c.Lookup(key(1))
 	_ = append(got.Binary, 7)
-	assert.Zero(t, backing[:3][2], "append must copy, the array is everybody's")
+	assert.Zero(t, backing[:3][2], "append must copy, since all callers share the array")
 }
 
 func fixed(e Entry) func(context.Context) (Entry, error) {
@@ -165,7 +165,7 @@ func TestWaiterTakesOverWhenTheCompilerIsCancelled(t *testing.T) {
 		go func() {
 			_, hit, err := c.Get(first, key(1), func(ctx context.Context) (Entry, error) {
 				<-ctx.Done()
-				// What a backend says whose compiler was killed under it.
+				// The error of a backend whose compiler was killed.
 				return Entry{}, &driver.BuildError{Source: "k", Log: "killed", Err: ctx.Err()}
 			})
 			assert.ErrorIs(t, err, context.Canceled)
@@ -176,20 +176,20 @@ func TestWaiterTakesOverWhenTheCompilerIsCancelled(t *testing.T) {
 		for range 5 {
 			go func() {
 				got, _, err := c.Get(t.Context(), key(1), compiles(entry(1), &calls))
-				assert.NoError(t, err, "a cancellation is not inherited")
+				assert.NoError(t, err, "a waiting caller does not get another caller's cancellation")
 				assert.Equal(t, entry(1), got)
 			}()
 		}
 		synctest.Wait()
-		assert.Zero(t, calls.Load(), "nobody compiles beside the first")
+		assert.Zero(t, calls.Load(), "the other callers do not compile")
 		cancel()
 		synctest.Wait()
 		assert.EqualValues(t, 1, calls.Load(), "exactly one of them took over")
 	})
 }
 
-// A compiler that reports its cancellation as a plain failed build must not be
-// believed either.
+// The error of a compiler that reports its cancellation as an ordinary failed build must not be
+// remembered either.
 func TestVerdictUnderCancellationIsNotBelieved(t *testing.T) {
 	var c Cache
 	ctx, cancel := context.WithCancel(t.Context())
@@ -266,7 +266,7 @@ func TestPanicDoesNotPoisonTheKey(t *testing.T) {
 		synctest.Wait()
 		close(release)
 		synctest.Wait()
-		// A goroutine that ends itself inside its compile leaves nothing behind.
+		// A goroutine that calls Goexit in its compile leaves no state behind.
 		go func() {
 			_, _, _ = c.Get(t.Context(), key(2), func(context.Context) (Entry, error) {
 				goruntime.Goexit()
@@ -325,8 +325,8 @@ func TestOnlyAVerdictIsRemembered(t *testing.T) {
 	}
 }
 
-// An error that is not remembered still answers those who were waiting: they
-// asked for this compile, not for a queue of doomed ones.
+// An error that is not remembered is still returned to all callers that were waiting, so that they
+// do not each repeat a compile that would fail.
 func TestWaitersShareAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c Cache

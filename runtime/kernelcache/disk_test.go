@@ -1,7 +1,7 @@
 package kernelcache
 
-// Tests of the disk layer: other processes, damage of every kind, directories
-// that cannot or must not be used, and what people ask about it.
+// Tests of the disk layer: other processes, damage of every kind, directories that cannot or must
+// not be used, and the administration.
 
 import (
 	"bytes"
@@ -25,14 +25,14 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// privateDir is a directory that is ours alone whatever the umask.
+// privateDir returns a directory that only this user can access, whatever the umask.
 func privateDir(t testing.TB) string {
 	dir := filepath.Join(t.TempDir(), "cache")
 	require.NoError(t, os.Mkdir(dir, 0o700))
 	return dir
 }
 
-// put compiles entries into a directory through a cache of their own.
+// put compiles entries into a directory with a separate cache.
 func put(t testing.TB, dir string, numbers ...int) {
 	c := Open(Options{Dir: dir})
 	for _, n := range numbers {
@@ -85,8 +85,8 @@ func TestDiskKeepsEmptyAndAbsentParts(t *testing.T) {
 	}
 }
 
-// A second process of the test binary asks for what this one compiled, and this
-// one for what the second compiled.
+// A second process finds the entries that this one compiled, and this one finds those of the
+// second.
 func TestDiskIsSeenByAnotherProcess(t *testing.T) {
 	const variable = "KERNELCACHE_TEST_CHILD"
 	if dir := os.Getenv(variable); dir != "" {
@@ -109,7 +109,7 @@ func TestDiskIsSeenByAnotherProcess(t *testing.T) {
 	assert.Equal(t, Disk, hit)
 }
 
-// damaged writes bytes in place of an entry and demands a miss that repairs it.
+// damaged replaces an entry by other bytes and checks that the next Get is a miss that repairs it.
 func damaged(t *testing.T, dir string, data []byte, what string, at int) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(entryFile(dir, 1), data, 0o600))
@@ -149,7 +149,7 @@ func TestEveryDamageIsAMiss(t *testing.T) {
 	assert.Equal(t, Disk, hit, "and after all that the entry is repaired")
 }
 
-// Every value of every byte, and every length, without a disk.
+// Every byte is changed to every value, and every length is tried, without a disk.
 func TestEveryChangedByteIsNoticed(t *testing.T) {
 	e := entry(1)
 	e.Target, e.Imported = key(2), true
@@ -169,8 +169,8 @@ func TestEveryChangedByteIsNoticed(t *testing.T) {
 	}
 }
 
-// A damaged header with a checksum that was made to match must not allocate what
-// it claims, and an entry renamed to another key is not that key's.
+// A damaged header with a matching checksum must not cause an allocation of the claimed size, and
+// an entry that is renamed to another key is not used for that key.
 func TestForgedFilesAreMisses(t *testing.T) {
 	dir := privateDir(t)
 	put(t, dir, 1, 2)
@@ -230,7 +230,7 @@ func warnings() (*slog.Logger, *bytes.Buffer) {
 	return slog.New(slog.NewTextHandler(&buf, nil)), &buf
 }
 
-// memoryOnly demands a cache that works, has no disk, and said so once.
+// memoryOnly checks that a cache works without the disk, and has logged that once.
 func memoryOnly(t *testing.T, dir, reason string) {
 	t.Helper()
 	logger, buf := warnings()
@@ -263,8 +263,8 @@ func TestDirectoryThatCannotBe(t *testing.T) {
 	memoryOnly(t, filepath.Join(path, "below"), "not a directory")
 }
 
-// readOnlyCache demands that what is in a directory is used, entry 1, that all else works
-// without it, and that it is the same afterwards.
+// readOnlyCache checks that entry 1 of a directory is used, that everything else works without the
+// directory, and that the directory is unchanged afterwards.
 func readOnlyCache(t *testing.T, dir, reason string) {
 	t.Helper()
 	before := listing(t, dir)
@@ -300,13 +300,13 @@ func readOnlyCache(t *testing.T, dir, reason string) {
 	_, err = c.Export(&bundle, nil)
 	require.NoError(t, err)
 	_, err = Open(Options{Dir: dir}).Import(&bundle)
-	assert.ErrorContains(t, err, reason, "what cannot be kept is told")
+	assert.ErrorContains(t, err, reason, "an import that cannot be stored is an error")
 	_, _, err = c.Clear()
 	assert.ErrorContains(t, err, reason)
 	assert.Equal(t, before, listing(t, dir))
 }
 
-// listing is every file below a directory with its size and its time.
+// listing returns every file below a directory with its size and its time.
 func listing(t *testing.T, dir string) (list []string) {
 	require.NoError(t, filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
 		require.NoError(t, err)
@@ -336,7 +336,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 		return err
 	}))
 	readOnlyCache(t, dir, "permission denied")
-	// Only the way to write is gone, and later: said once, and it is read on.
+	// The directory becomes read-only later: that is logged once, and reading goes on.
 	dir = privateDir(t)
 	put(t, dir, 1)
 	logger, buf := warnings()
@@ -372,7 +372,7 @@ func TestDirectoryOfOthersIsRefused(t *testing.T) {
 	}
 }
 
-// A directory that was fine and is not any more: one warning, no error.
+// A directory that becomes unusable: one warning, no error.
 func TestDirectoryThatBreaksLater(t *testing.T) {
 	dir := privateDir(t)
 	logger, buf := warnings()
@@ -411,7 +411,7 @@ func TestLeftoversAreIgnoredAndSwept(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, list, 1)
 	assert.NoFileExists(t, old)
-	assert.FileExists(t, young, "somebody may still be writing it")
+	assert.FileExists(t, young, "another process may still be writing it")
 	assert.FileExists(t, other, "not ours")
 	require.NoError(t, os.Chtimes(young, past, past))
 	r, err := c.Verify(t.Context())
@@ -465,11 +465,11 @@ func TestListSizeVerifyEvictClear(t *testing.T) {
 	assert.Equal(t, 1, n)
 	assert.Positive(t, size)
 	assert.NoFileExists(t, entryFile(dir, 3))
-	assert.FileExists(t, notes, "Clear deletes what is ours and nothing else")
+	assert.FileExists(t, notes, "Clear deletes only files of the cache")
 	assert.FileExists(t, strange)
 }
 
-// Failures are remembered by the process, never on the disk.
+// Failures are remembered in the process, never on the disk.
 func TestFailuresStayOutOfTheDisk(t *testing.T) {
 	dir := privateDir(t)
 	c := Open(Options{Dir: dir})
@@ -493,6 +493,6 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		again := append(encodeHead(k, e), e.Binary...)
-		assert.Equal(t, data, again, "what is believed is exactly what would be written")
+		assert.Equal(t, data, again, "encoding the accepted entry gives the same bytes")
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/concord-compute/concord/runtime/kernelcache"
 )
 
-// The compiler is called once for a key, however often the program is asked for.
+// The compiler is called once for a key, however often the program is requested.
 func ExampleCache_Get() {
 	cache := kernelcache.Open(kernelcache.Options{}) // in memory; Options.Dir adds the disk
 	defer cache.Close()

@@ -1,6 +1,6 @@
 package kernelcache
 
-// Tests of keys: that no two different lists of fields share one.
+// Tests of keys: two different lists of fields never have the same key.
 
 import (
 	"slices"
@@ -14,7 +14,7 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// ingredients is a complete key as runtime makes one.
+// ingredients returns a complete list of fields, like the one that package runtime makes.
 func ingredients() []Field {
 	return []Field{
 		F("backend", "cuda"),
@@ -60,8 +60,8 @@ func TestKeyOfEveryIngredientCounts(t *testing.T) {
 	}
 }
 
-// The property behind it: a byte moved between neighbours, and a value moved
-// between fields, change the key although the concatenation stays the same.
+// As a property: moving a byte between neighbours, or a value between fields, changes the key
+// although the concatenation stays the same.
 func TestKeyOfIsInjectiveAcrossBoundaries(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		values := rapid.SliceOfN(rapid.String(), 2, 6).Draw(t, "values")
@@ -93,8 +93,7 @@ func TestKeyOfNameIsNotAValue(t *testing.T) {
 	assert.NotEqual(t, KeyOf(), KeyOf(F("")))
 }
 
-// Entries on disk outlive the program: a new way of hashing must not happen by
-// accident.
+// Entries on disk outlive the program, so that the hash must not change by accident.
 func TestKeyOfIsStable(t *testing.T) {
 	assert.Equal(t, "aef9ac236d003d48555210b01e3cea48b49026c0b14b618b03444bf0cbac2e5b", KeyOf(ingredients()...).String())
 }

@@ -2,8 +2,8 @@
 
 package kernelcache
 
-// Tests of the lock between processes: two caches over one directory behave as two
-// processes do, as flock knows only open files.
+// Tests of the lock between processes: two caches on one directory behave like two processes,
+// because flock belongs to open files.
 
 import (
 	"context"
@@ -32,8 +32,8 @@ func locks(t testing.TB, dir string) (names []string) {
 	return names
 }
 
-// held starts a compile of key 1 in a cache of its own, and returns what ends it
-// once it is running.
+// held starts a compile of key 1 in a separate cache, waits until it runs, and returns the function
+// that ends it.
 func held(t *testing.T, dir string) (release func()) {
 	running, end, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	go func() {
@@ -62,7 +62,7 @@ func TestOthersWaitForACompile(t *testing.T) {
 			assert.Equal(t, entry(1), got)
 		})
 	}
-	// Another key does not wait.
+	// A Get of another key does not wait.
 	_, _, err := Open(Options{Dir: dir}).Get(t.Context(), key(2), fixed(entry(2)))
 	require.NoError(t, err)
 	time.Sleep(20 * time.Millisecond)
@@ -88,7 +88,7 @@ func TestWhoeverWaitedLongEnoughCompiles(t *testing.T) {
 	c := Open(Options{Dir: dir, LockWait: -1})
 	_, _, err := c.Get(t.Context(), key(1), fixed(entry(1)))
 	require.NoError(t, err)
-	assert.Zero(t, c.Stats().LockTimeouts+c.Stats().LockErrors, "nobody wanted to wait")
+	assert.Zero(t, c.Stats().LockTimeouts+c.Stats().LockErrors, "LockWait is negative, so there was no wait")
 }
 
 func TestWaitingForAnotherProcessEndsWithTheContext(t *testing.T) {
@@ -102,11 +102,11 @@ func TestWaitingForAnotherProcessEndsWithTheContext(t *testing.T) {
 	assert.Equal(t, NoHit, hit)
 	release()
 	_, hit, err = c.Get(t.Context(), key(1), mustNotCompile(t))
-	assert.NoError(t, err, "that it was cancelled is not remembered")
+	assert.NoError(t, err, "the cancellation is not remembered")
 	assert.Equal(t, Disk, hit)
 }
 
-// A lock is given back whatever becomes of the compile.
+// A lock is released whatever the outcome of the compile.
 func TestLockEndsWithTheCompile(t *testing.T) {
 	dir := privateDir(t)
 	for _, compile := range []func(context.Context) (Entry, error){
@@ -124,8 +124,8 @@ func TestLockEndsWithTheCompile(t *testing.T) {
 	assert.NoError(t, err)
 }
 
-// A file system without locks, as some network ones are, one that loses the names
-// of files, and a directory that vanishes: each process compiles for itself.
+// With a file system without locks, such as some network file systems, with one that loses the
+// names of files, and with a directory that vanishes, each process compiles for itself.
 func TestFileSystemsWithoutLocks(t *testing.T) {
 	for name, flock := range map[string]func(*os.File) error{
 		"no locks":       func(*os.File) error { return unix.ENOLCK },
@@ -143,7 +143,7 @@ func TestFileSystemsWithoutLocks(t *testing.T) {
 		assert.Equal(t, entry(1), got)
 		assert.EqualValues(t, 1, c.Stats().LockErrors, name)
 		assert.Zero(t, c.Stats().DiskErrors, name)
-		assert.FileExists(t, entryFile(dir, 1), "it is stored all the same")
+		assert.FileExists(t, entryFile(dir, 1), "it is stored nevertheless")
 		release()
 	}
 	dir := privateDir(t)
@@ -156,8 +156,9 @@ func TestFileSystemsWithoutLocks(t *testing.T) {
 	assert.FileExists(t, entryFile(dir, 1))
 }
 
-// The holder removes its file before it lets go. Whoever waited with that file
-// open must not take it for the lock of the name, which may be the next one's.
+// The holder removes its file before it releases the lock. A process that waited with that file
+// open must not take it as the lock, because another process may already hold the lock with a new
+// file of that name.
 func TestLockIsTheFileThatHasTheName(t *testing.T) {
 	d, err := openDisk(privateDir(t), -1, -1)
 	require.NoError(t, err)
@@ -185,7 +186,8 @@ func TestLockIsTheFileThatHasTheName(t *testing.T) {
 	assert.EqualValues(t, 16*50, entered.Load())
 }
 
-// The lock file of a killed process keeps no other from the lock, and is swept when it is old.
+// The lock file of a killed process does not keep other processes from taking the lock, and is
+// removed when it is old.
 func TestLockFileThatWasLeft(t *testing.T) {
 	dir := privateDir(t)
 	put(t, dir, 1)
@@ -198,6 +200,6 @@ func TestLockFileThatWasLeft(t *testing.T) {
 	require.NoError(t, os.Chtimes(left, past, past))
 	r, err := Open(Options{Dir: dir}).Verify(t.Context())
 	require.NoError(t, err)
-	assert.Zero(t, r.Temp, "swept when the directory was opened")
+	assert.Zero(t, r.Temp, "removed when the directory was opened")
 	assert.NoFileExists(t, left)
 }

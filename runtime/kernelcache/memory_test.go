@@ -1,6 +1,6 @@
 package kernelcache
 
-// Tests of the memory layer's bounds and accounts, and what a hit costs.
+// Tests of the memory layer's bounds and accounts, and of the cost of a hit.
 
 import (
 	"bytes"
@@ -30,11 +30,11 @@ func TestMemoryBounds(t *testing.T) {
 	require.NoError(t, err)
 	got, _, err := c.Get(t.Context(), key(1), fixed(Entry{Binary: make([]byte, 20_000)}))
 	require.NoError(t, err)
-	assert.Len(t, got.Binary, 20_000, "too big to keep is not too big to use")
+	assert.Len(t, got.Binary, 20_000, "an entry that is too large to keep is still returned")
 	_, ok := c.Lookup(key(1))
 	assert.False(t, ok)
 	_, ok = c.Lookup(key(0))
-	assert.True(t, ok, "nothing is thrown out for it either")
+	assert.True(t, ok, "no other entry is removed for it")
 
 	c = Open(Options{MemoryBytes: -1})
 	_, _, err = c.Get(t.Context(), key(0), fixed(entry(0)))
@@ -42,8 +42,8 @@ func TestMemoryBounds(t *testing.T) {
 	assert.Zero(t, c.Stats().MemoryEntries)
 }
 
-// The bounds hold after any sequence of adds, gets and removes, and the account
-// is the sum of what is there.
+// The bounds hold after any sequence of adds, gets and removes, and the number of bytes is the sum
+// over the items.
 func TestMemoryAccount(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var m memory

@@ -3,8 +3,7 @@
 package kernelcache
 
 // Tests with several processes on one directory, and processes that are killed.
-// CACHE_TEST_FULL=1 runs them in the numbers that are promised; otherwise they are
-// shorter.
+// CACHE_TEST_FULL=1 runs them in their full size; otherwise they are shorter.
 
 import (
 	"bufio"
@@ -27,7 +26,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Variables that make a process of this test a child, and tell it what to do.
+// Environment variables that make a process of this test a child, with its role and its plan.
 const (
 	roleVariable = "KERNELCACHE_TEST_ROLE"
 	dirVariable  = "KERNELCACHE_TEST_DIR"
@@ -36,7 +35,7 @@ const (
 
 var roles = map[string]func(dir string, p plan) error{"ask": ask, "publish": publish}
 
-// plan is what a child is to do, and its report how it went.
+// plan is the work of a child.
 type plan struct {
 	Keys, Goroutines int
 	Compile, Wait    time.Duration
@@ -80,8 +79,8 @@ func payload(n int) Entry {
 	return Entry{Binary: b, Log: strconv.Itoa(n), Label: "payload " + strconv.Itoa(n)}
 }
 
-// ask is a child whose goroutines each ask for all keys in an order of their own,
-// as soon as the parent closes its input.
+// ask is a child whose goroutines each get all keys in a different order, as soon as the parent
+// closes its input.
 func ask(dir string, p plan) error {
 	c := Open(Options{Dir: dir, LockWait: p.Wait})
 	var r childReport
@@ -112,7 +111,7 @@ func ask(dir string, p plan) error {
 	return json.NewEncoder(os.Stdout).Encode(r)
 }
 
-// askTogether runs such children side by side and adds up their reports.
+// askTogether runs several such children at once and adds up their reports.
 func askTogether(t *testing.T, dir string, processes int, p plan) (sum Stats) {
 	var starts []io.Closer
 	var outs []*bufio.Reader
@@ -180,7 +179,7 @@ func TestProcessesThatWaitTooShort(t *testing.T) {
 	assert.Empty(t, report.Corrupt)
 }
 
-// publish is a child that compiles and stores for ever, and tells each.
+// publish is a child that compiles and stores entries without end, and prints each.
 func publish(dir string, p plan) error {
 	c := Open(Options{Dir: dir, MemoryBytes: -1, LockWait: p.Wait})
 	for {
@@ -196,8 +195,8 @@ func publish(dir string, p plan) error {
 	}
 }
 
-// Processes that die at any moment leave entries that are right, and nothing that
-// keeps others from going on.
+// Processes that are killed at any moment leave only valid entries, and do not block other
+// processes.
 func TestKilledWhilePublishing(t *testing.T) {
 	publishes := 150
 	if inFull() {
@@ -214,7 +213,7 @@ func TestKilledWhilePublishing(t *testing.T) {
 		lines := bufio.NewScanner(out)
 		for n := 0; lines.Scan(); n++ {
 			told++
-			if n == 0 { // from now on it is publishing all the time
+			if n == 0 { // from now on it publishes all the time
 				time.AfterFunc(time.Duration(rand.IntN(int(40*time.Millisecond))), func() { _ = cmd.Process.Kill() })
 			}
 		}
@@ -230,7 +229,7 @@ func TestKilledWhilePublishing(t *testing.T) {
 	left, err := os.ReadDir(filepath.Join(dir, "v3", "tmp"))
 	require.NoError(t, err)
 	t.Logf("%d publishes, %d kills, %d entries, %d leftovers", told, kills, report.Checked, len(left))
-	// Nothing that killed processes left behind makes a compile fail or wait in vain.
+	// Files that killed processes left behind do not make a compile fail or wait until its limit.
 	for n := range p.Keys {
 		c.Evict(key(n))
 		_, hit, err := c.Get(t.Context(), key(n), fixed(payload(n)))
@@ -240,7 +239,7 @@ func TestKilledWhilePublishing(t *testing.T) {
 	assert.Zero(t, c.Stats().LockTimeouts)
 }
 
-// readAll demands that every entry that can be read is right, byte by byte.
+// readAll checks that every entry that can be read is right, byte by byte.
 func readAll(t *testing.T, dir string, keys int) {
 	c := Open(Options{Dir: dir})
 	missing := errors.New("not there")
@@ -252,6 +251,6 @@ func readAll(t *testing.T, dir string, keys int) {
 		}
 		require.Equal(t, payload(n), e)
 	}
-	require.Zero(t, c.Stats().Corrupt, "a name is never given to half an entry")
+	require.Zero(t, c.Stats().Corrupt, "a file with an entry's name is always complete")
 	require.Zero(t, c.Stats().LockTimeouts, "the dead hold no locks")
 }

@@ -22,8 +22,8 @@ import (
 
 func init() { roles["cramped"] = cramped }
 
-// crowd uses a cache whose disk has no room for its entries, and demands that
-// everything works from memory and that the user is told once.
+// crowd uses a cache whose disk has no room for its entries, and checks that everything works from
+// memory and that there is one warning.
 func crowd(dir string) error {
 	logger, buf := warnings()
 	c := Open(Options{Dir: dir, Logger: logger})
@@ -74,7 +74,7 @@ func TestDiskWithoutRoom(t *testing.T) {
 		require.NoError(t, crowd(dir))
 		n, _, err := Open(Options{Dir: dir}).Size()
 		require.NoError(t, err)
-		assert.Positive(t, n, "as many as there is room for are there")
+		assert.Positive(t, n, "as many entries as fit are stored")
 	})
 	t.Run("no room for a name", func(t *testing.T) {
 		dir := mounted(t, "size=1m,nr_inodes=8")
@@ -88,7 +88,7 @@ func TestDiskWithoutRoom(t *testing.T) {
 		c := Open(Options{Dir: dir, Logger: slog.New(slog.DiscardHandler)})
 		_, hit, err := c.Get(t.Context(), key(1), mustNotCompile(t))
 		require.NoError(t, err)
-		assert.Equal(t, Disk, hit, "what is there is read")
+		assert.Equal(t, Disk, hit, "existing entries are read")
 		_, hit, err = c.Get(t.Context(), key(2), fixed(entry(2)))
 		require.NoError(t, err)
 		assert.Equal(t, Compiled, hit)
@@ -105,7 +105,7 @@ func TestDiskWithoutRoom(t *testing.T) {
 			require.NoError(t, err)
 			_, hit, err := c.Get(t.Context(), key(1), mustNotCompile(t))
 			require.NoError(t, err)
-			assert.Equal(t, Disk, hit, "what is there is read all the same")
+			assert.Equal(t, Disk, hit, "existing entries are still read")
 		}
 		assert.Contains(t, c.Stats().ReadOnly, "read-only")
 		assert.Equal(t, 1, strings.Count(buf.String(), "level=WARN"), "%s", buf)
@@ -128,7 +128,8 @@ func TestDiskWithoutRoom(t *testing.T) {
 	})
 }
 
-// A file system can be unmounted once the cache on it was closed, and the cache goes on.
+// After the cache on a file system was closed, the file system can be unmounted, and the cache
+// still works.
 func TestCloseLetsGoOfTheDirectory(t *testing.T) {
 	dir := mounted(t, "size=1m")
 	c := Open(Options{Dir: dir})
@@ -145,21 +146,21 @@ func TestCloseLetsGoOfTheDirectory(t *testing.T) {
 	assert.FileExists(t, entryFile(dir, 2))
 }
 
-// mounted is a small file system of its own, where the user may have one.
+// mounted mounts a small file system, or skips the test if the user may not.
 func mounted(t *testing.T, options string) string {
 	dir := privateDir(t)
 	if err := unix.Mount("none", dir, "tmpfs", 0, "mode=0700,"+options); err != nil {
 		t.Skipf("no file system of its own for a user who is not root: %v", err)
 	}
-	t.Cleanup(func() { assert.NoError(t, unix.Unmount(dir, unix.MNT_DETACH)) }) // caches of the test may hold it open
+	t.Cleanup(func() { assert.NoError(t, unix.Unmount(dir, unix.MNT_DETACH)) }) // caches of the test may still have it open
 	return dir
 }
 
-// In a container in which only its user has a number, the superuser's files seem to belong to no
-// user. The user's cache is used all the same.
+// In a container whose user namespace maps only one user, the superuser's files seem to belong to
+// an unknown user. The user's cache is still used.
 func TestContainerWithoutTheSuperuser(t *testing.T) {
 	dir, program := openToOthers(t)
-	// What the superuser has below /tmp could be anyone's.
+	// Files of an unknown user below /tmp could belong to anyone.
 	require.NoError(t, os.Chown(dir, victimID, victimID))
 	require.NoError(t, os.Chown(filepath.Dir(dir), victimID, victimID))
 	cache := mkdir(t, filepath.Join(dir, "cache"), victimID, 0o700)

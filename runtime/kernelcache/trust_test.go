@@ -3,7 +3,7 @@
 package kernelcache
 
 // Attacks on the disk layer by other users, to make this process run their code:
-// through the directories on the way, through files that are put in, through links.
+// through the directories on the path, through files that they create, through links.
 
 import (
 	"bytes"
@@ -29,10 +29,10 @@ import (
 
 func init() { roles["victim"], roles["attacker"] = victim, attacker }
 
-// The users of these tests. Nobody need have heard of them.
+// The users of these tests. They need not exist in the system.
 const victimID, attackerID = 54321, 54322
 
-// forged is what an attacker wants to have run in place of any entry.
+// forged returns the entry that an attacker wants to be run in place of every other.
 func forged() Entry { return Entry{Binary: []byte("forged"), Label: "forged"} }
 
 // forge makes a cache directory whose entries of the first keys are forged, and which
@@ -51,8 +51,8 @@ func forge(dir string) error {
 	return nil
 }
 
-// victim is a child that asks for keys in caches that it opens again and again, and says
-// what it saw.
+// victim is a child that gets keys from caches that it opens again and again, and prints a count of
+// the results.
 func victim(dir string, p plan) error {
 	seen := map[string]int{}
 	for start := time.Now(); ; {
@@ -80,7 +80,7 @@ func victim(dir string, p plan) error {
 // attacker is a child that exchanges a directory for a forged one and back, as fast as it can.
 func attacker(dir string, p plan) error {
 	own, away := filepath.Join(filepath.Dir(dir), "own"), filepath.Join(filepath.Dir(dir), "away")
-	// The directory itself, or one below it, is where the victim looks.
+	// The victim uses the directory itself, or the directory cache in it.
 	if err := joined(forge(own), forge(filepath.Join(own, "cache"))); err != nil {
 		return err
 	}
@@ -97,10 +97,11 @@ func attacker(dir string, p plan) error {
 	return nil
 }
 
-// openToOthers is a directory that other users can reach, and a copy of the test in it.
+// openToOthers returns a directory that other users can access, and a copy of the test binary in
+// it.
 func openToOthers(t *testing.T) (dir, program string) {
 	if os.Geteuid() != 0 {
-		t.Skip("only root can be two other users")
+		t.Skip("only root can run processes of two other users")
 	}
 	dir = t.TempDir()
 	require.NoError(t, os.Chmod(dir, 0o755))
@@ -112,14 +113,14 @@ func openToOthers(t *testing.T) (dir, program string) {
 	return dir, program
 }
 
-// as makes a child one of another user.
+// as makes a child run as another user.
 func as(cmd *exec.Cmd, program string, id uint32) *exec.Cmd {
 	cmd.Path, cmd.Args[0], cmd.Dir = program, program, "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: id, Gid: id}}
 	return cmd
 }
 
-// saw runs a victim and returns what it saw.
+// saw runs a victim and returns its counts.
 func saw(t *testing.T, program, dir string, p plan) map[string]int {
 	t.Helper()
 	out, err := as(child(t, "victim", dir, p), program, victimID).Output()
@@ -136,7 +137,7 @@ func mkdir(t *testing.T, path string, uid int, mode fs.FileMode) string {
 	return path
 }
 
-// Another user exchanges the directory while it is used.
+// Another user replaces the directory while it is in use.
 func TestDirectoryIsExchangedByOthers(t *testing.T) {
 	dir, program := openToOthers(t)
 	for name, parent := range map[string]string{
@@ -168,8 +169,8 @@ func TestDirectoryIsExchangedByOthers(t *testing.T) {
 	}
 }
 
-// In a directory with the sticky bit, such as /tmp, a directory of one's own is as good as
-// anywhere, and what others put there before is not used.
+// In a directory with the sticky bit, such as /tmp, a directory of the user's own is used as
+// anywhere else, and a directory that another user made there before is not.
 func TestDirectoryInAStickyOne(t *testing.T) {
 	dir, program := openToOthers(t)
 	sticky := mkdir(t, filepath.Join(dir, "sticky"), 0, 0o777|fs.ModeSticky)
@@ -188,13 +189,12 @@ func TestDirectoryInAStickyOne(t *testing.T) {
 	require.NoError(t, os.Lchown(link, attackerID, attackerID))
 	assert.Equal(t, 4, saw(t, program, link, plan{Keys: 4})["compiled"], "a link of another user is not")
 
-	// The attacker was first; what is below is readable and looks right.
+	// The attacker made the directory first; the entries in it are readable and look valid.
 	before := filepath.Join(sticky, "own")
 	assert.Equal(t, 4, saw(t, program, before, plan{Keys: 4})["compiled"])
 }
 
-// A cache that the system's administrator made is used by all users, and none of them
-// can change it.
+// All users use a cache of the superuser, and none of them can change it.
 func TestDirectoryOfTheSuperuser(t *testing.T) {
 	dir, program := openToOthers(t)
 	cache := filepath.Join(dir, "cache")
@@ -212,7 +212,7 @@ func TestDirectoryOfTheSuperuser(t *testing.T) {
 	assert.Equal(t, before, listing(t, cache))
 }
 
-// Files that others put in while they could, or can still write to, are not used, and
+// Files that other users created while they could, or can still write to, are not used, and are
 // replaced.
 func TestEntriesOfOthers(t *testing.T) {
 	dir, program := openToOthers(t)
@@ -256,7 +256,7 @@ func TestEntriesOfOthers(t *testing.T) {
 			require.NoError(t, os.Remove(entryFile(cache, 0)))
 		})
 	}
-	// A directory of the entries.
+	// Changes of a directory that holds entries.
 	for _, change := range []func(path string) error{
 		func(path string) error { return os.Chown(path, attackerID, attackerID) },
 		func(path string) error { return os.Chmod(path, 0o777) },
@@ -269,7 +269,7 @@ func TestEntriesOfOthers(t *testing.T) {
 	}
 }
 
-// A lock file of another user does not keep this user from the lock.
+// A lock file of another user does not keep this user from taking the lock.
 func TestLockOfAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may make files of others")
@@ -297,7 +297,7 @@ func joined(errs ...error) error {
 	return nil
 }
 
-// The same with one user: the directories on the way, and their permissions.
+// The same with one user: the directories on the path, and their permissions.
 func TestWayToTheDirectory(t *testing.T) {
 	base := privateDir(t)
 	at := func(mode fs.FileMode, names ...string) string {
@@ -318,7 +318,8 @@ func TestWayToTheDirectory(t *testing.T) {
 	put(t, filepath.Join(base, "sticky", "cache"), 1)
 	assert.FileExists(t, entryFile(filepath.Join(base, "sticky", "cache"), 1))
 
-	// Links: one's own, absolute and relative, in a row, and through what is loose.
+	// Links: the user's own, absolute and relative, several in a row, and through directories that
+	// others can write to.
 	put(t, at(0o700, "real"), 1)
 	for name, target := range map[string]string{"absolute": filepath.Join(base, "real"), "relative": "real", "again": "relative",
 		"around": "sticky/../real", "new": "not/there/yet", "through": "loose/../real"} {
@@ -349,7 +350,7 @@ func only(t *testing.T, dir string, names ...string) {
 	assert.ElementsMatch(t, names, there)
 }
 
-// What was opened is what is used, whatever its path names afterwards.
+// The directory that was opened is used, even if its path names another one afterwards.
 func TestDirectoryIsHeld(t *testing.T) {
 	parent := privateDir(t)
 	dir, own := filepath.Join(parent, "cache"), filepath.Join(parent, "own")
@@ -372,11 +373,11 @@ func TestDirectoryIsHeld(t *testing.T) {
 	data, err := os.ReadFile(entryFile(dir, 1))
 	require.NoError(t, err)
 	assert.Contains(t, string(data), "forged", "nothing is written to the other one")
-	// The next look finds that others can write.
+	// The next check finds that others can write to it.
 	memoryOnly(t, dir, "others can write to it")
 }
 
-// With every mask for new files the directory can be used by its owner.
+// With every umask the owner can use the directory.
 func TestUmask(t *testing.T) {
 	for _, mask := range []int{0, 0o002, 0o022, 0o077} {
 		dir := filepath.Join(privateDir(t), "not", "yet")
@@ -395,7 +396,7 @@ func TestUmask(t *testing.T) {
 	}
 }
 
-// Bundles that others could have written are passed over, others beside them are not.
+// Bundles that other users could have written are skipped, and other bundles beside them are used.
 func TestBundlesOfOthers(t *testing.T) {
 	var bundle bytes.Buffer
 	dir := privateDir(t)
@@ -418,7 +419,7 @@ func TestBundlesOfOthers(t *testing.T) {
 			require.NoError(t, os.WriteFile(path, bundle.Bytes(), 0o644))
 			logger, buf := warnings()
 			c := Open(Options{Bundles: os.DirFS(built), Logger: logger})
-			if late { // found when it was good
+			if late { // indexed while it was trusted
 				_, hit, err := c.Get(t.Context(), key(2), fixed(entry(2)))
 				require.NoError(t, err)
 				require.Equal(t, Compiled, hit)
@@ -427,14 +428,14 @@ func TestBundlesOfOthers(t *testing.T) {
 			_, hit, err := c.Get(t.Context(), key(1), fixed(entry(1)))
 			require.NoError(t, err)
 			if late && strings.HasPrefix(name, "a directory") {
-				continue // its file is still what it was
+				continue // the file itself is unchanged
 			}
 			assert.Equal(t, Compiled, hit, name)
 			assert.Equal(t, 1, strings.Count(buf.String(), "level=WARN"), "%s", buf)
 			assert.EqualValues(t, 1, c.Stats().Corrupt)
 		}
 	}
-	// In a directory of one's own, and built in.
+	// Bundles in the user's own directory, and built into the program, are used.
 	for _, fsys := range []fs.FS{fstest.MapFS{"a.bundle": {Data: bundle.Bytes(), Mode: 0o666}}, os.DirFS(writeBundle(t, bundle.Bytes()))} {
 		_, hit, err := Open(Options{Bundles: fsys}).Get(t.Context(), key(1), mustNotCompile(t))
 		require.NoError(t, err)
@@ -448,7 +449,7 @@ func writeBundle(t *testing.T, data []byte) string {
 	return dir
 }
 
-// A file that others could have exchanged is not imported; a copy of it is.
+// A file that other users could have replaced is not imported; a copy of it is.
 func TestImportOfAFileOfOthers(t *testing.T) {
 	dir := privateDir(t)
 	put(t, dir, 1)

@@ -157,7 +157,7 @@ func (a *Analysis) advise(t *Trace) {
 	say := func(format string, args ...any) { a.Advice = append(a.Advice, fmt.Sprintf(format, args...)) }
 	bytes := driver.FormatBytes
 	if a.Dropped > 0 {
-		say("%d events before the first one are lost: record with more room, or read the figures as those of the end of the run", a.Dropped)
+		say("%d events before the first one were dropped: record more events; the figures are those of the end of the run", a.Dropped)
 	}
 	if a.Gets == 0 {
 		say("nothing was allocated")
@@ -169,18 +169,18 @@ func (a *Analysis) advise(t *Trace) {
 			100*float64(misses)/float64(a.Gets), bytes(k.Size), k.Most)
 	}
 	if a.Worst.Internal > 0.25 {
-		say("%.0f %% of what is live was not asked for: sizes just above a class; split or exact blocks would fit", 100*a.Worst.Internal)
+		say("%.0f %% of the live memory was not requested: sizes are just above a class; split or exact blocks would fit better", 100*a.Worst.Internal)
 	}
 	if float64(a.PeakReserved) > 1.35*float64(a.PeakLive) && a.PeakReserved-a.PeakLive > keptWhole {
 		say("at most %s were live and %s reserved: a lower soft limit, less Slack or a Trim between phases gives memory back", bytes(a.PeakLive), bytes(a.PeakReserved))
 	}
 	free := a.Worst.Reserved - a.Worst.Live
 	if a.Worst.TypeDiversity > 0.5 && a.Worst.FreeRanges > 8 && free > a.Worst.Reserved/8 {
-		say("%s are free in %d ranges of nearly as many sizes: ask for fewer different sizes, or use split blocks", bytes(free), a.Worst.FreeRanges)
+		say("%s are free in %d ranges of nearly as many sizes: request fewer different sizes, or use split blocks", bytes(free), a.Worst.FreeRanges)
 	}
 	split := len(t.Pools) == 0 || t.Pools[0].Mode == Split
 	if split && a.Worst.External > 0.5 && free > a.Worst.Reserved/4 {
-		say("of %s that are free the largest range has %s: allocate what lives long first", bytes(free), bytes(a.Worst.LargestFree))
+		say("of %s of free memory the largest range has %s: allocate long-lived memory first", bytes(free), bytes(a.Worst.LargestFree))
 	}
 	retries := 0
 	for i := range t.Events {
@@ -189,9 +189,9 @@ func (a *Analysis) advise(t *Trace) {
 		}
 	}
 	if retries > 0 {
-		say("the driver had no room %d times: the device is full, by this program or by others", retries)
+		say("the driver was out of memory %d times: this program or others fill the device", retries)
 	}
 	if len(a.Advice) == 0 {
-		say("nothing stands out")
+		say("no figure is conspicuous")
 	}
 }

@@ -10,8 +10,7 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// fill makes a pool keep that many blocks of each size, and returns how many of each it
-// keeps after work.
+// fill makes a pool keep that many blocks of each size.
 func fill(t *testing.T, p *Pool, blocks map[int64]int) {
 	t.Helper()
 	var specs []Spec
@@ -34,7 +33,7 @@ func keeps(p *Pool) map[int64]int {
 	return m
 }
 
-// hit has a size served from what is kept.
+// hit gets a block of a size that is kept, and puts it back.
 func hit(t *testing.T, p *Pool, size int64) {
 	t.Helper()
 	before := p.Counters().Hits
@@ -70,7 +69,7 @@ func TestCleanupFragmented(t *testing.T) {
 			after := p.Stats()
 			assert.Equal(t, before.Reserved-freed, after.Reserved)
 			assert.Equal(t, src.held, after.Reserved)
-			assert.False(t, after.LastCleanup.IsZero(), "stamped whether or not there was something to do")
+			assert.False(t, after.LastCleanup.IsZero(), "the time is set even if there was nothing to do")
 			require.NoError(t, p.Put(live.ID, nil, 0))
 		})
 	}
@@ -94,7 +93,7 @@ func TestOneBufferPerKeyIsFreed(t *testing.T) {
 	assert.Empty(t, keeps(p), "and are no more")
 }
 
-// At a utilization above 0.7 maintenance halves what is kept of each size.
+// At a utilization above 0.7 maintenance frees half of the kept blocks of each size.
 func TestMaintenanceHalves(t *testing.T) {
 	p := New(&fakeSource{}, Options{Mode: Exact, SoftLimit: 100})
 	fill(t, p, map[int64]int{7: 5, 6: 6})
@@ -102,7 +101,7 @@ func TestMaintenanceHalves(t *testing.T) {
 	assert.Equal(t, map[int64]int{7: 2, 6: 3}, keeps(p), "71 of 100 bytes")
 	fill(t, p, map[int64]int{7: 10})
 	require.True(t, p.Maintenance(0))
-	assert.Equal(t, map[int64]int{7: 10}, keeps(p), "what nobody used since is gone, and then 70 of 100 is not above")
+	assert.Equal(t, map[int64]int{7: 10}, keeps(p), "unused blocks are freed, and 70 of 100 is not above the threshold")
 }
 
 func TestMostReady(t *testing.T) {
@@ -119,7 +118,8 @@ func TestMostReady(t *testing.T) {
 	require.NoError(t, p.Preallocate([]Spec{{8, mostReady}}))
 }
 
-// Blocks that work left are joined when the pool looks, at every 25th return too.
+// Blocks that work has finished with are joined when the pool checks, which it also does at every
+// 25th return.
 func TestCoalesce(t *testing.T) {
 	p := New(&fakeSource{}, Options{SoftLimit: 2 << 20})
 	q := &queue{queued: 1 << 20}

@@ -8,7 +8,7 @@ import (
 	"github.com/concord-compute/concord/runtime/mempool"
 )
 
-// heap is a source of memory that is only counted. Every driver.Device is a source.
+// heap is a source that only counts its allocations. Every driver.Device is a source.
 type heap struct{ allocations uint64 }
 
 func (h *heap) Alloc(n int64, kind driver.MemoryKind) (driver.Memory, error) {
@@ -39,7 +39,7 @@ func ExamplePool() {
 	// 10 allocations, 1 by the driver, 1048576 bytes kept
 }
 
-// What a program did with memory can be replayed with other options, without a device.
+// A program's recorded use of memory can be replayed with other options, without a device.
 func ExampleTrace_Replay() {
 	recorder := mempool.NewRecorder(0)
 	pool := mempool.New(&heap{}, mempool.Options{Mode: mempool.PassThrough})

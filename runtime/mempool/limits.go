@@ -95,7 +95,7 @@ func (p *Pool) Release(id ID) error {
 }
 
 // Close frees kept memory, and returns an error that lists live blocks. These stay usable, and are
-// freed when they are put back; Get answers ErrClosed. Closing twice does nothing more.
+// freed when they are put back; Get returns ErrClosed. Closing twice does nothing more.
 func (p *Pool) Close() error {
 	p.mu.Lock()
 	p.closed = true

@@ -1,6 +1,6 @@
 package mempool
 
-// Limits in the model: memory that is never held, memory that is never kept, reports.
+// Limits in the model: hard limits, limits on kept memory, reports of pressure.
 
 import (
 	"cmp"
@@ -10,7 +10,8 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// within is asked at each allocation of the driver, whose lock is held.
+// within checks the hard limit. It is called at each allocation of the driver, with the driver's
+// lock held.
 func (m *model) within(n int64) error {
 	if m.o.HardLimit > 0 && m.src.held+n > m.o.HardLimit || m.o.HardCount > 0 && len(m.src.open) >= m.o.HardCount {
 		m.src.wrong = errors.Join(m.src.wrong, fmt.Errorf("%d bytes beyond a hard limit", n))
@@ -18,7 +19,7 @@ func (m *model) within(n int64) error {
 	return nil
 }
 
-// refused passes over an error that the pool may answer with, once it keeps nothing.
+// refused accepts an error that the pool may return if it keeps no memory.
 func (m *model) refused(err error) error {
 	if errors.Is(err, driver.ErrBudget) || errors.Is(err, driver.ErrOutOfMemory) {
 		return m.keepsNothing()
@@ -26,7 +27,7 @@ func (m *model) refused(err error) error {
 	return err
 }
 
-// keepsNothing looks for unused allocations.
+// keepsNothing checks that there are no unused allocations.
 func (m *model) keepsNothing() error {
 	m.p.mu.Lock()
 	defer m.p.mu.Unlock()
@@ -36,7 +37,7 @@ func (m *model) keepsNothing() error {
 	return nil
 }
 
-// keepsLittle does so above a limit, in a pool that has looked what work is done.
+// keepsLittle does so above a limit, in a pool that has checked the progress of work.
 func (m *model) keepsLittle() error {
 	if m.src.held > m.o.SoftLimit || m.o.HardLimit > 0 && m.src.held > m.o.HardLimit ||
 		m.o.SoftCount > 0 && len(m.src.open) > m.o.SoftCount {
@@ -56,7 +57,7 @@ func (m *model) setLimits(soft, hard int64) error {
 	return m.keepsLittle() // at once
 }
 
-// reserve takes memory from the driver on another way, as runtime does.
+// reserve takes memory from the driver in another way, as package runtime does.
 func (m *model) reserve(n int64) error {
 	id, err := m.p.Reserve(n)
 	if err != nil {
@@ -75,7 +76,7 @@ func (m *model) release(s span) error {
 	return errors.Join(m.src.Free(driver.Memory{Handle: s.handle, Size: s.size}), m.p.Release(s.id))
 }
 
-// preallocate fills the pool and then uses what it was filled with.
+// preallocate fills the pool and then uses the blocks.
 func (m *model) preallocate(specs []Spec) error {
 	before := m.p.Counters()
 	err := m.p.Preallocate(specs)
@@ -125,7 +126,7 @@ func (m *model) parts() [4]float64 {
 	return [...]float64{t.Warn, t.High, t.Coalesce, t.Critical}
 }
 
-// tell is called once for each threshold on the way up and on the way down, in order.
+// tell is called once for each threshold that is crossed, upwards and downwards, in order.
 func (m *model) tell(e Pressure) {
 	switch {
 	case e.Up && int(e.Threshold) == m.level && e.Used > 0:
@@ -142,7 +143,7 @@ func (m *model) tell(e Pressure) {
 	m.p.Holders()
 }
 
-// pressure compares what was told with what is live.
+// pressure compares the reports with the live memory.
 func (m *model) pressure(live int64) error {
 	level := 0
 	for _, part := range m.parts() {
@@ -160,7 +161,7 @@ func (m *model) pressure(live int64) error {
 	return m.keepsNothing()
 }
 
-// closed closes the pool. What is live stays, and nothing more is handed out.
+// closed closes the pool. Live blocks stay, and no more are returned.
 func (m *model) closed() error {
 	if err := m.p.Close(); errors.Is(err, ErrLeak) != (len(m.live) > 0) {
 		return fmt.Errorf("closed with %d blocks live: %w", len(m.live), err)

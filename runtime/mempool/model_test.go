@@ -13,7 +13,7 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// queue is work of a lane that is done when the test says so.
+// queue is the work of a lane, whose progress the test controls.
 type queue struct {
 	lane           *Lane
 	queued, passed uint64
@@ -28,7 +28,7 @@ type span struct {
 	handle    uint64
 	off, size int64
 	asked     int64
-	reserved  bool // by Reserve: live until Release
+	reserved  bool // from Reserve: live until Release
 	on        *queue
 	at        uint64
 }
@@ -37,7 +37,8 @@ func (a span) meets(b span) bool {
 	return a.handle == b.handle && a.off < b.off+b.size && b.off < a.off+a.size
 }
 
-// model is what a pool is compared with: ranges in lists, and sums made anew.
+// model is the model that a pool is compared with: lists of ranges, with sums that are computed at
+// each check.
 type model struct {
 	src     *fakeSource
 	p       *Pool
@@ -50,9 +51,9 @@ type model struct {
 	puts    int64
 	peak    int64
 
-	level     int // thresholds that were told of as passed
+	level     int // number of thresholds that were reported as crossed
 	cleanups  int64
-	emergency bool // was the last of what was told
+	emergency bool // whether the last report was an emergency
 }
 
 func newModel(o Options, room int64) *model {
@@ -68,7 +69,7 @@ func newModel(o Options, room int64) *model {
 	return m
 }
 
-// get is the operation and what must be true after it.
+// get gets a block and checks the conditions that must hold after it.
 func (m *model) get(n int64, kind driver.MemoryKind, on *queue) error {
 	var lane *Lane
 	if on != nil {
@@ -111,14 +112,14 @@ func (m *model) get(n int64, kind driver.MemoryKind, on *queue) error {
 	return nil
 }
 
-// put gives back a live block, after work of its own on a lane or not.
+// put puts back a live block, with or without work on a lane.
 func (m *model) put(i int, on *queue) error {
 	s := m.live[i]
 	m.live = append(m.live[:i], m.live[i+1:]...)
 	if s.reserved {
 		return m.release(s)
 	}
-	for _, other := range m.pending { // as runtime does: ordered memory is put back in that order
+	for _, other := range m.pending { // as package runtime does: memory in stream order is put back in that order
 		if other.on.passed < other.at && s.meets(other) {
 			on = other.on
 		}
@@ -157,7 +158,7 @@ func (m *model) check() error {
 		return err
 	}
 	st := m.p.Counters()
-	if (m.gets+m.puts)%3 == 0 { // else what is warm stays so
+	if (m.gets+m.puts)%3 == 0 { // otherwise warm blocks stay warm
 		st = m.p.Stats()
 	}
 	want := st
@@ -182,11 +183,11 @@ func (m *model) check() error {
 	return errors.Join(m.src.wrong, m.shape(), m.keepsLittle())
 }
 
-// waiting is how much must be free and still in use by work, at least.
+// waiting returns the bytes that, at least, must be free and still in use by work.
 func (m *model) waiting() (sum int64) {
 	var seen []span
 	for _, s := range m.pending {
-		again := func(other span) bool { return s.meets(other) } // handed out once more
+		again := func(other span) bool { return s.meets(other) } // got again
 		if s.on.passed < s.at && !slices.ContainsFunc(m.live, again) && !slices.ContainsFunc(seen, again) {
 			seen = append(seen, s)
 			sum += s.size
@@ -195,8 +196,8 @@ func (m *model) waiting() (sum int64) {
 	return sum
 }
 
-// shape looks at the pool's own structures: chains without gaps, free neighbours
-// joined, every free block where it is found.
+// shape checks the pool's data structures: chains have no gaps, free neighbours are joined, every
+// free block is in its sets.
 func (m *model) shape() error {
 	p := m.p
 	p.mu.Lock()
@@ -243,7 +244,7 @@ func (m *model) shape() error {
 	return nil
 }
 
-// end gives everything back and looks for what is left. Early is a pool that was closed
+// end puts everything back and checks that nothing is left. early means that the pool was closed
 // before.
 func (m *model) end(early bool) error {
 	if early {
@@ -360,7 +361,7 @@ func TestModel(t *testing.T) {
 	})
 }
 
-// FuzzPool plays bytes as operations.
+// FuzzPool interprets bytes as operations.
 func FuzzPool(f *testing.F) {
 	f.Add([]byte{0, 1, 10, 1, 30, 2, 0, 1, 27, 3, 0, 2, 1, 200})
 	f.Add([]byte{2, 1, 20, 1, 20, 2, 0, 2, 0, 1, 20, 4, 9})

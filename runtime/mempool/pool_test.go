@@ -21,7 +21,8 @@ func get(t testing.TB, p *Pool, n int64, lane *Lane) Block {
 	return b
 }
 
-// Memory that came back while work uses it: at once for that lane, for others later.
+// Memory that is put back while work uses it can be reused at once on the same lane, and on other
+// lanes later.
 func TestLanes(t *testing.T) {
 	for _, mode := range []Mode{Split, Whole, Exact} {
 		src := &fakeSource{}
@@ -52,7 +53,7 @@ func TestLanes(t *testing.T) {
 	}
 }
 
-// The classes and sizes of the guides.
+// TestSizes: the sizes of blocks in each mode.
 func TestSizes(t *testing.T) {
 	p := New(&fakeSource{}, Options{Mode: Whole})
 	a, b := get(t, p, 256, nil), get(t, p, 128, nil)
@@ -81,7 +82,7 @@ func TestSizes(t *testing.T) {
 	assert.Zero(t, none.Internal()+none.TypeDiversity())
 }
 
-// Emergency cleanup leaves what is live, and the accounts end at zero.
+// An emergency clean-up leaves live blocks, and the accounts end at zero.
 func TestCleanupWithLiveBuffers(t *testing.T) {
 	for _, mode := range []Mode{Split, Whole, Exact} {
 		src := &fakeSource{}
@@ -101,7 +102,7 @@ func TestCleanupWithLiveBuffers(t *testing.T) {
 	}
 }
 
-// Out of memory: everything that is not in use is tried, then the driver once more.
+// Out of memory: the pool frees everything that is not in use, and then tries the driver again.
 func TestOutOfMemory(t *testing.T) {
 	calls := 0
 	src := &fakeSource{fail: func(int64) error { calls++; return driver.ErrOutOfMemory }}
@@ -162,7 +163,7 @@ func TestLimits(t *testing.T) {
 	require.NoError(t, p.Put(b.ID, nil, 0))
 	assert.EqualValues(t, 400, p.Stats().Cached)
 	c := get(t, p, 700, nil)
-	assert.EqualValues(t, 700, p.Stats().Reserved, "what is kept makes room; a soft limit fails nothing")
+	assert.EqualValues(t, 700, p.Stats().Reserved, "kept memory is freed to make room; a soft limit does not make a request fail")
 	require.NoError(t, p.Put(c.ID, nil, 0))
 	require.NoError(t, p.SetLimits(600, 0))
 	get(t, p, 5000, nil)
@@ -193,7 +194,7 @@ func TestReserve(t *testing.T) {
 	require.NoError(t, p.Put(kept.ID, nil, 0))
 	id, err := p.Reserve(600)
 	require.NoError(t, err)
-	assert.EqualValues(t, 600, p.Stats().Reserved, "what was kept made room")
+	assert.EqualValues(t, 600, p.Stats().Reserved, "kept memory was freed to make room")
 	_, err = p.Get(500, driver.OnDevice, nil)
 	assert.ErrorIs(t, err, driver.ErrBudget)
 	_, err = p.Reserve(401)
@@ -212,7 +213,7 @@ func TestReserve(t *testing.T) {
 	require.NoError(t, p.Put(kept.ID, nil, 0))
 	_, err = p.Reserve(600)
 	require.NoError(t, err)
-	assert.EqualValues(t, 700, p.Stats().PeakReserved, "what was kept made room before")
+	assert.EqualValues(t, 700, p.Stats().PeakReserved, "kept memory was freed before")
 }
 
 func TestMaintenance(t *testing.T) {
@@ -221,12 +222,12 @@ func TestMaintenance(t *testing.T) {
 	require.NoError(t, p.Put(b.ID, nil, 0))
 	assert.False(t, p.Maintenance(time.Hour))
 	p.made = p.made.Add(-time.Hour)
-	assert.True(t, p.Maintenance(time.Hour), "one that was never cleaned is due")
-	assert.NotZero(t, p.Stats().Reserved, "what was used since stays")
+	assert.True(t, p.Maintenance(time.Hour), "a pool without an earlier clean-up is due")
+	assert.NotZero(t, p.Stats().Reserved, "blocks that were used since then stay")
 	assert.False(t, p.Maintenance(time.Hour))
 	p.swept = p.swept.Add(-time.Hour)
 	assert.True(t, p.Maintenance(time.Hour))
-	assert.Zero(t, p.Stats().Reserved, "nobody used it any more")
+	assert.Zero(t, p.Stats().Reserved, "the memory was not used any more")
 }
 
 func TestPreallocate(t *testing.T) {
@@ -291,7 +292,7 @@ func TestCloseListsWhatIsLive(t *testing.T) {
 	assert.ErrorIs(t, err, driver.ErrClosed)
 }
 
-// While the driver may not free, what is given up is still counted.
+// While the driver must not free, memory that is to be freed is still counted.
 func TestBusy(t *testing.T) {
 	src, busy := &fakeSource{}, true
 	p := New(src, Options{Mode: PassThrough, Busy: func() bool { return busy }})
@@ -304,7 +305,7 @@ func TestBusy(t *testing.T) {
 	assert.Zero(t, src.held+p.Stats().Reserved)
 }
 
-// Ten thousand handles, and none names another block after its own is gone.
+// Of ten thousand handles, none names another block after its own block is gone.
 func TestHandles(t *testing.T) {
 	p := New(&fakeSource{}, Options{})
 	seen := map[ID]bool{}
@@ -324,7 +325,7 @@ func TestHandles(t *testing.T) {
 	assert.ErrorIs(t, p.Put(NoID, nil, 0), driver.ErrInvalidArgument)
 }
 
-// Every call at once.
+// All calls from many goroutines at once.
 func TestConcurrent(t *testing.T) {
 	for _, mode := range []Mode{Split, Whole, Exact, PassThrough} {
 		var left atomic.Int64
@@ -374,7 +375,7 @@ type counter struct{ n atomic.Uint64 }
 func (c *counter) Finished() uint64 { return c.n.Load() }
 func (c *counter) Wait(upTo uint64) {}
 
-// The cost of a block from the cache and back.
+// BenchmarkGetPut measures getting a kept block and putting it back.
 func BenchmarkGetPut(b *testing.B) {
 	for _, mode := range []struct {
 		name string
@@ -395,11 +396,11 @@ func BenchmarkGetPut(b *testing.B) {
 	}
 }
 
-// Blocks are kept in the order in which they came back: the oldest goes first, the
-// youngest is used first.
+// Blocks are kept in the order in which they were put back: the oldest is freed first, the newest
+// is reused first.
 func TestOrderOfUse(t *testing.T) {
 	for _, mode := range []Mode{Split, Whole, Exact} {
-		for _, more := range []int{0, mostWarm, 2*mostWarm + 7} { // sizes that came back meanwhile
+		for _, more := range []int{0, mostWarm, 2*mostWarm + 7} { // other blocks that were put back meanwhile
 			const n = 40 << 20 // so that a slab is one block
 			pool := func() (p *Pool, a, b Block) {
 				p = New(&fakeSource{}, Options{Mode: mode, SoftLimit: 1 << 50})
@@ -431,7 +432,7 @@ func TestOrderOfUse(t *testing.T) {
 	}
 }
 
-// A block out of the cache and back costs no memory of the program.
+// Getting a kept block and putting it back allocates no memory of the program.
 func TestGetPutAllocates(t *testing.T) {
 	for _, mode := range []Mode{Split, Whole, Exact} {
 		p := New(&fakeSource{}, Options{Mode: mode})
@@ -444,7 +445,7 @@ func TestGetPutAllocates(t *testing.T) {
 	}
 }
 
-// A slab may be more than the driver gives at once, where the block is not.
+// A slab may be larger than the driver's limit for an allocation, while the block is not.
 func TestSlabTooLarge(t *testing.T) {
 	p := New(&fakeSource{fail: func(n int64) error {
 		if n > 17<<20+1<<10 {
@@ -458,7 +459,7 @@ func TestSlabTooLarge(t *testing.T) {
 	assert.ErrorIs(t, err, driver.ErrTooLarge)
 }
 
-// ending is a queue that is closed while a call waits for it.
+// ending is the work of a lane that is closed while a call waits for it.
 type ending struct {
 	queue
 	t *testing.T

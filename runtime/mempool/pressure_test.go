@@ -12,8 +12,8 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// Every threshold is told of once on the way up and once on the way down, when live
-// memory is above it, not at it.
+// Every threshold is reported once when live memory rises above it, and once when it falls to it or
+// below.
 func TestThresholds(t *testing.T) {
 	p := New(&fakeSource{}, Options{Mode: Exact, SoftLimit: 100})
 	var told []string
@@ -31,7 +31,7 @@ func TestThresholds(t *testing.T) {
 	says("high: 81 B of 100 B")
 	require.NoError(t, p.Put(c.ID, nil, 0))
 	says("high no more: 71 B of 100 B")
-	c = get(t, p, 40, nil) // past the rest at once, and past the limit
+	c = get(t, p, 40, nil) // above the other thresholds at once, and above the limit
 	says("high: 111 B of 100 B", "coalesce: 111 B of 100 B", "critical: 111 B of 100 B")
 	s := p.Stats()
 	assert.Equal(t, 1.11, s.Pressure())
@@ -54,7 +54,7 @@ func TestThresholds(t *testing.T) {
 	}
 }
 
-// Whatever lines there are, being above one is what the formula says.
+// For all thresholds, the comparison is that of the formula.
 func TestThresholdFormula(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.Int64Range(1, 1<<rapid.IntRange(1, 45).Draw(t, "bits")).Draw(t, "limit")
@@ -82,7 +82,7 @@ func TestThresholdFormula(t *testing.T) {
 	get(t, p, 1, nil)
 }
 
-// A call back may use the pool; what that passes is told after it.
+// The callback may use the pool; thresholds that it crosses are reported after it returns.
 func TestTellMayUseThePool(t *testing.T) {
 	src := &fakeSource{}
 	p := New(src, Options{Mode: Exact, SoftLimit: 100})
@@ -104,7 +104,7 @@ func TestTellMayUseThePool(t *testing.T) {
 	assert.Len(t, told, 8)
 }
 
-// Memory that comes back while a Get waits for it is told of after that Get.
+// Memory that is put back while a Get waits for it is reported after that Get.
 func TestTellAfterReclaim(t *testing.T) {
 	src := &fakeSource{room: 100}
 	var p *Pool
@@ -129,7 +129,7 @@ func TestAutoEmergency(t *testing.T) {
 	b := get(t, p, 900, nil)
 	assert.EqualValues(t, 950, src.held)
 	c := get(t, p, 1, nil)
-	assert.EqualValues(t, 901, src.held, "what was kept is gone, what is live stays")
+	assert.EqualValues(t, 901, src.held, "kept memory is freed, live memory stays")
 	require.NoError(t, p.Put(b.ID, nil, 0))
 	require.NoError(t, p.Put(c.ID, nil, 0))
 	assert.EqualValues(t, 901, p.Stats().Cached, "and is counted as ever")
@@ -151,8 +151,8 @@ func TestDeviceFull(t *testing.T) {
 	assert.Equal(t, "device no more: 1 B of 100 B", told[1])
 }
 
-// From the high water mark on a request that fits nowhere makes everything go that is
-// kept, if that brings the pool below the low one.
+// From the high water mark on, a request that no kept block fits frees all kept memory, if that
+// brings the pool below the low water mark.
 func TestWaterMarks(t *testing.T) {
 	for _, tc := range []struct {
 		kept, want int64
@@ -166,7 +166,7 @@ func TestWaterMarks(t *testing.T) {
 	}
 }
 
-// What the low one is compared with is what is left once work is looked at.
+// The low water mark is compared with the memory that is left after checking the progress of work.
 func TestLowWater(t *testing.T) {
 	for _, tc := range []struct {
 		waiting, kept, want int64
@@ -189,7 +189,7 @@ func TestLowWater(t *testing.T) {
 func TestThresholdsConcurrent(t *testing.T) {
 	p := New(&fakeSource{}, Options{SoftLimit: 1 << 20})
 	level := 0
-	require.NoError(t, p.Watch(Thresholds{}, func(e Pressure) { // one at a time, or the race detector says so
+	require.NoError(t, p.Watch(Thresholds{}, func(e Pressure) { // reports come one at a time; otherwise the race detector reports a race
 		if e.Up {
 			assert.Equal(t, level, int(e.Threshold))
 			level++

@@ -15,10 +15,10 @@ import (
 //go:noinline
 func leak(t *testing.T, p *Pool) { get(t, p, 3<<20, nil) }
 
-// What go tool pprof makes of the profile: bytes, at the function that allocated.
+// go tool pprof shows the profile's bytes at the function that allocated.
 func TestWriteProfile(t *testing.T) {
 	p := New(&fakeSource{}, Options{Mode: Exact})
-	get(t, p, 1<<20, nil) // before tracking: not known
+	get(t, p, 1<<20, nil) // allocated before tracking was on, so it is not in the profile
 	p.Track(true)
 	before := liveProfile().Count()
 	for range 2 {

@@ -15,13 +15,13 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// logUniform is a size from 64 B to 256 MiB, each order of magnitude as likely.
+// logUniform returns a size from 64 B to 256 MiB, with all orders of magnitude equally likely.
 func logUniform(r *rand.Rand) int64 {
 	return int64(math.Exp(math.Log(64) + r.Float64()*math.Log(256<<20/64)))
 }
 
-// Very many operations of random sizes: memory that is reserved stays near the
-// largest that was ever live, and nearly every get is served without the driver.
+// Very many operations of random sizes: reserved memory stays close to the peak of live memory, and
+// nearly every get is served without the driver.
 func TestReplayRandom(t *testing.T) {
 	ops := 200_000
 	if os.Getenv("MEMPOOL_FULL") != "" { // make test-memory
@@ -29,7 +29,7 @@ func TestReplayRandom(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		name string
-		live func(i int) int // how many blocks there should be
+		live func(i int) int // the number of blocks that should be live
 	}{
 		{"few", func(int) int { return 30 }},
 		{"steady", func(int) int { return 400 }},
@@ -68,17 +68,17 @@ func TestReplayRandom(t *testing.T) {
 	}
 }
 
-// ledger is what a pool over many operations is compared with: what is live as ranges,
-// which must lie apart, and sums.
+// ledger is the model for a pool over many operations: the ranges of live blocks, which must not
+// overlap, and sums.
 type ledger struct {
 	live        []Block
-	ranges      map[uint64][]Block // by allocation, in the order of their places
+	ranges      map[uint64][]Block // by allocation, in the order of their offsets
 	held, asked int64
 	gets, puts  int64
 	most        int64
 }
 
-// size is how much a pool that splits holds for a block.
+// size returns the bytes that a pool in mode Split holds for a block.
 func size(b Block) int64 { return roundUp(b.Memory.Size, 256) }
 
 func (m *ledger) add(t *testing.T, b Block) {
@@ -118,7 +118,7 @@ func (m *ledger) check(t *testing.T, src *fakeSource, p *Pool) {
 	}
 }
 
-// backed is a driver whose memory is there.
+// backed is a driver with real memory.
 type backed struct {
 	fakeSource
 	bytes map[uint64][]byte
@@ -135,7 +135,7 @@ func (s *backed) Free(m driver.Memory) error {
 	return s.fakeSource.Free(m)
 }
 
-// What is written at both ends of every block is there when it goes back.
+// Patterns at both ends of every block are unchanged when the block is put back.
 func TestPatternsAtBlockEnds(t *testing.T) {
 	for _, mode := range []Mode{Split, Whole, Exact} {
 		r := rand.New(rand.NewPCG(7, 8))

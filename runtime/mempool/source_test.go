@@ -8,11 +8,11 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// fakeSource is a driver that only keeps accounts: addresses that are never used
-// twice, a size, and calls that fail on demand.
+// fakeSource is a driver without memory: it returns addresses that are never reused, counts bytes,
+// and fails on demand.
 type fakeSource struct {
 	mu     sync.Mutex
-	room   int64 // 0: no end
+	room   int64 // 0: unlimited
 	next   uint64
 	open   map[uint64]int64
 	held   int64
@@ -20,7 +20,7 @@ type fakeSource struct {
 	allocs int64
 	frees  int64
 	fail   func(n int64) error
-	wrong  error // a free that cannot be right
+	wrong  error // errors for wrong calls of Free
 }
 
 func (s *fakeSource) Alloc(n int64, kind driver.MemoryKind) (driver.Memory, error) {
@@ -37,7 +37,7 @@ func (s *fakeSource) Alloc(n int64, kind driver.MemoryKind) (driver.Memory, erro
 	return s.give(n, kind), nil
 }
 
-// give is what Alloc does when it may.
+// give is Alloc without its limits and faults.
 func (s *fakeSource) give(n int64, kind driver.MemoryKind) driver.Memory {
 	if s.open == nil {
 		s.open = map[uint64]int64{}

@@ -44,7 +44,7 @@ func recordRandom(t testing.TB, o Options, events, gets int) (*Trace, *Pool) {
 	return rec.Trace(), p
 }
 
-// What is recorded is what the pool counts, in every mode.
+// A trace agrees with the accounts of the pool, in every mode.
 func TestTraceAgreesWithTheAccounts(t *testing.T) {
 	for _, mode := range []Mode{Split, Whole, Exact, PassThrough} {
 		t.Run(mode.String(), func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestTraceAgreesWithTheAccounts(t *testing.T) {
 
 			out, err := trace.Replay(Options{Mode: mode, SoftLimit: 1 << 40}, nil)
 			require.NoError(t, err)
-			assert.Equal(t, s.Live, out.Stats.Live, "a replay ends with what was live")
+			assert.Equal(t, s.Live, out.Stats.Live, "a replay ends with the same live memory")
 			assert.Equal(t, s.PeakLive, out.Stats.PeakLive)
 			assert.Equal(t, s.Allocations, out.Stats.Allocations)
 			if mode != PassThrough {
@@ -80,8 +80,7 @@ func TestTraceAgreesWithTheAccounts(t *testing.T) {
 	}
 }
 
-// noOverlap demands that boxes that are there at the same time lie apart, and blocks
-// within slabs.
+// noOverlap checks that boxes of the same time do not overlap, and that blocks are within slabs.
 func noOverlap(t *testing.T, a *Arena) {
 	t.Helper()
 	for _, list := range [][]Box{a.Slabs, a.Blocks[max(0, len(a.Blocks)-300):]} {
@@ -102,7 +101,7 @@ func noOverlap(t *testing.T, a *Arena) {
 	}
 }
 
-// A ring that is too short keeps the latest events, and everything can still be asked.
+// A ring that is too short keeps the latest events, and the trace is still usable.
 func TestRecorderDrops(t *testing.T) {
 	trace, _ := recordRandom(t, Options{}, 100, 500)
 	assert.Len(t, trace.Events, 100)
@@ -111,7 +110,7 @@ func TestRecorderDrops(t *testing.T) {
 		assert.LessOrEqual(t, trace.Events[i-1].At, trace.Events[i].At)
 	}
 	noOverlap(t, trace.Arena())
-	assert.Contains(t, AnalyzeFragmentation(trace).Advice[0], "are lost")
+	assert.Contains(t, AnalyzeFragmentation(trace).Advice[0], "were dropped")
 	out, err := trace.Replay(Options{}, nil)
 	require.NoError(t, err)
 	assert.Positive(t, out.Stats.Allocations)
@@ -131,7 +130,7 @@ func TestTraceFile(t *testing.T) {
 	assert.Contains(t, head, `"mode":"exact"`)
 	for wrong, says := range map[string]string{
 		"":        "line 1: the file is empty",
-		"{}\n":    "line 1: this is no memory trace",
+		"{}\n":    "line 1: this is not a memory trace",
 		"hello\n": "line 1: invalid character",
 		strings.Replace(head, `"version":1`, `"version":2`, 1):                                               "version 2",
 		head + "\n{\"k\":\"hit\",\"n\":1}\n":                                                                 "line 2: an event with impossible values",
@@ -153,7 +152,7 @@ func TestTraceFile(t *testing.T) {
 		}
 	}
 	later, err := ReadTrace(strings.NewReader(head + "\n{\"k\":\"new\",\"x\":7}\n"))
-	require.NoError(t, err, "what a later version adds is passed over")
+	require.NoError(t, err, "fields of later versions are ignored")
 	assert.Len(t, later.Events, 1)
 	assert.ErrorIs(t, trace.Write(&full{}), errFull)
 }
@@ -164,8 +163,8 @@ var errFull = errors.New("disk full")
 
 func (*full) Write([]byte) (int, error) { return 0, errFull }
 
-// FuzzReadTrace reads anything without harm, and what it takes for a trace can be
-// replayed, laid out and analyzed.
+// FuzzReadTrace: reading never crashes, and an accepted trace can be replayed, laid out and
+// analyzed.
 func FuzzReadTrace(f *testing.F) {
 	head := `{"format":"concord-memory-trace","version":1,"dropped":3,"pools":[{"device":"d","mode":"whole"}]}` + "\n"
 	f.Add([]byte(head + `{"t":5,"d":"d","k":"miss","n":1000,"s":1024,"slab":1,"id":7}` + "\n" + `{"t":9,"d":"d","k":"free","n":1000,"s":1024,"slab":1,"id":7}`))
@@ -196,7 +195,7 @@ func FuzzReadTrace(f *testing.F) {
 	})
 }
 
-// A replay under a limit refuses what would pass it, and goes on.
+// A replay with a limit refuses requests that would exceed it, and goes on.
 func TestReplayRefuses(t *testing.T) {
 	trace, _ := recordRandom(t, Options{SoftLimit: 1 << 40}, 0, 500)
 	all, err := trace.Replay(Options{Mode: Exact}, nil)
@@ -212,7 +211,7 @@ func TestReplayRefuses(t *testing.T) {
 	assert.ErrorIs(t, err, driver.ErrInvalidArgument)
 }
 
-// What a replay records is a trace like any other.
+// The recording of a replay is a trace like any other.
 func TestReplayRecords(t *testing.T) {
 	trace, _ := recordRandom(t, Options{Mode: Exact, SoftLimit: 1 << 40}, 0, 500)
 	r := NewRecorder(1 << 20)
@@ -225,7 +224,7 @@ func TestReplayRecords(t *testing.T) {
 	noOverlap(t, arena)
 }
 
-// Two pools of one device, in one recorder, are told apart.
+// One recorder distinguishes two pools of the same device.
 func TestRecorderOfTwo(t *testing.T) {
 	r := NewRecorder(0)
 	a, b := New(&fakeSource{}, Options{}), New(&fakeSource{}, Options{})
@@ -243,7 +242,7 @@ func TestRecorderOfTwo(t *testing.T) {
 	assert.Len(t, trace.Of("cpu:0#2").Pools, 1)
 }
 
-// The analysis of traces that were made to show one thing each.
+// The advice for traces that each have one problem.
 func TestAdvice(t *testing.T) {
 	type ask struct {
 		n    int64
@@ -255,7 +254,7 @@ func TestAdvice(t *testing.T) {
 		asks       func() []ask
 	}{
 		{"nothing", "nothing was allocated", Options{}, func() []ask { return nil }},
-		{"fine", "nothing stands out", Options{Mode: Exact}, func() (l []ask) {
+		{"fine", "no figure is conspicuous", Options{Mode: Exact}, func() (l []ask) {
 			for i := range 100 {
 				l = append(l, ask{n: 1000}, ask{free: 2*i + 1})
 			}
@@ -267,7 +266,7 @@ func TestAdvice(t *testing.T) {
 			}
 			return l
 		}},
-		{"classes", "was not asked for", Options{Mode: Whole}, func() (l []ask) {
+		{"classes", "was not requested", Options{Mode: Whole}, func() (l []ask) {
 			for range 20 {
 				l = append(l, ask{n: 1100})
 			}
@@ -304,7 +303,7 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
-// The fragmentation at the worst moment, by hand.
+// The fragmentation at the worst moment, compared with values that were computed by hand.
 func TestAnalysisByHand(t *testing.T) {
 	at := func(n int, e Event) Event { e.At = time.Duration(n); return e }
 	block := func(n int, k Kind, id ID, off, size, asked int64) Event {
@@ -324,10 +323,10 @@ func TestAnalysisByHand(t *testing.T) {
 	assert.Equal(t, Moment{At: 6, Live: 300, Requested: 250, Reserved: 1500, LargestFree: 500, FreeRanges: 4}, a.Worst)
 	assert.EqualValues(t, []int64{3, 2, 400, 1500}, []int64{a.Gets, a.Hits, a.PeakLive, a.PeakReserved})
 	assert.Equal(t, KeyUse{Size: 100, Gets: 2, Misses: 1, Wasted: 50, Most: 2, live: 1}, a.Keys[0])
-	assert.Contains(t, fmt.Sprint(a.Advice), "had no room 1 times")
+	assert.Contains(t, fmt.Sprint(a.Advice), "was out of memory 1 times")
 }
 
-// Replays keep the model's rules under any requests and settings.
+// Replays follow the model's rules for any requests and settings.
 func TestReplayModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		trace := &Trace{}
@@ -363,7 +362,7 @@ func TestReplayModel(t *testing.T) {
 	})
 }
 
-// Addresses of ranges that are out lie apart, and all of them come back.
+// The ranges of addresses that are in use do not overlap, and all of them can be freed.
 func TestSpace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newSpace()

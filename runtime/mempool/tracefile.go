@@ -80,7 +80,7 @@ func ReadTrace(r io.Reader) (*Trace, error) {
 	case !there:
 		return nil, wrong("the file is empty")
 	case head.Format != traceFormat:
-		return nil, wrong("this is no memory trace of Concord")
+		return nil, wrong("this is not a memory trace of Concord")
 	case head.Version != traceVersion:
 		return nil, wrong(fmt.Sprintf("version %d, this program reads %d", head.Version, traceVersion))
 	}

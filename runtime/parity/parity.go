@@ -187,9 +187,9 @@ func judged(f *kernels.Family, cases []kernels.Case) error {
 type form uint8
 
 const (
-	usual    form = iota // its own where they are preferred to the portable text, else that
-	compiled             // the portable text of what has an own implementation that is preferred
-	native               // its own of some launches, a library's
+	usual    form = iota // native implementations that are preferred to the portable text, and the portable text otherwise
+	compiled             // the portable text of kernels with a preferred native implementation
+	native               // native implementations of some launches, by a library
 )
 
 // subject is one form of one device.
@@ -197,8 +197,8 @@ type subject struct {
 	name    string
 	dev     *runtime.Device
 	form    form
-	natives driver.Natives // nil: the portable text alone
-	absent  error          // why nothing can be compiled here
+	natives driver.Natives // nil: portable text only
+	absent  error          // why the device cannot compile
 	broken  map[*source.Unit]error
 
 	programs []*runtime.Program // kept open, so that the cases find them loaded
@@ -254,8 +254,9 @@ func openSubjects(ctx context.Context, s *runtime.Session, names []string) ([]*s
 	return subjects, nil
 }
 
-// prefersOwn reports whether a device has implementations of its own that run every launch of
-// some kernel of the catalog, as a CPU has. A library that takes some launches is none.
+// prefersOwn reports whether a device has native implementations that run every launch of some
+// kernel of the catalog, as a CPU has. Native implementations for some launches, by a library, do
+// not count.
 func prefersOwn(d *runtime.Device, natives driver.Natives) bool {
 	for _, f := range kernels.Families() {
 		u, err := kernels.Unit(f.ID, d.Features())
@@ -272,7 +273,7 @@ func prefersOwn(d *runtime.Device, natives driver.Natives) bool {
 	return false
 }
 
-// how returns the implementation that a case is to run on, and whether it is of interest.
+// how returns the implementation for running a case, and whether the subject runs the case.
 func (sub *subject) how(c *kernels.Case) (impl runtime.Implementation, wanted bool) {
 	own := false
 	if sub.natives != nil {
@@ -343,8 +344,8 @@ func (sub *subject) unit(c *kernels.Case) (*source.Unit, error) {
 	return kernels.Unit(c.Family, sub.dev.Features(), c.Defines...)
 }
 
-// judge runs a case and compares it with what the reference computed, or says how the
-// reference failed.
+// judge runs a case and compares its result with the reference's. broken is the reference's error,
+// if it failed.
 func (sub *subject) judge(ctx context.Context, c *kernels.Case, want *outcome, broken error) Result {
 	r := Result{Device: sub.name, Kernel: c.Family + "/" + c.Kernel, DType: c.DType, Shape: c.Shape, Verdict: Pass}
 	if !slices.ContainsFunc(c.Args, func(a kernels.Arg) bool { return a.Dir == kernels.Out || a.Dir == kernels.InOut }) {
@@ -360,7 +361,7 @@ func (sub *subject) judge(ctx context.Context, c *kernels.Case, want *outcome, b
 		return r
 	}
 	got, err := sub.run(ctx, c)
-	if sub.form == native && errors.Is(err, runtime.ErrUnsupported) { // it leaves this to the portable text
+	if sub.form == native && errors.Is(err, runtime.ErrUnsupported) { // the portable text runs such launches
 		r.Verdict, r.Reason = Skip, err.Error()
 		return r
 	}

@@ -33,7 +33,7 @@ func TestSampleOf(t *testing.T) {
 	assert.False(t, none.Of(&driver.Info{Backend: "cuda", UUID: "00000000-0000-0000-0000-000000000000"}), "zeros are no UUID")
 }
 
-// What is unknown is left out of the document; what is known to be none is not.
+// Unknown values are left out of the document; lists that are known to be empty are not.
 func TestSampleJSON(t *testing.T) {
 	text, err := json.Marshal(Sample{Backend: "cuda"})
 	require.NoError(t, err)

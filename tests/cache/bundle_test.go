@@ -1,7 +1,6 @@
 package cache
 
-// Tests of what a process gets from others: bundles, entries that are damaged, one
-// compile for several.
+// Tests of sharing between processes: bundles, damaged entries, one compile for several processes.
 
 import (
 	"bytes"
@@ -15,14 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// private is a directory of the test that only its user may use.
+// private returns a directory of the test that only its user may access.
 func private(t testing.TB) string {
 	dir := filepath.Join(t.TempDir(), "cache")
 	require.NoError(t, os.Mkdir(dir, 0o700))
 	return dir
 }
 
-// exported makes one process compile and returns the bundle of what it compiled.
+// exported lets one process compile and returns the bundle of its programs.
 func exported(t *testing.T, name string) []byte {
 	dir := private(t)
 	require.Equal(t, "compiled", child(t, name, dir).From)
@@ -64,7 +63,7 @@ func TestBundleCompilesNothing(t *testing.T) {
 	}
 }
 
-// A machine without a C++ compiler runs on cpu:0 what another one compiled.
+// A machine without a C++ compiler runs programs on cpu:0 that another machine compiled.
 func TestBundleInsteadOfACompiler(t *testing.T) {
 	const none = "CXX=/no/such/compiler"
 	bundle := exported(t, "cpu:0")
@@ -83,8 +82,8 @@ func TestBundleInsteadOfACompiler(t *testing.T) {
 	assert.Contains(t, r.Skip, "compiler", "without a bundle there is nothing to run")
 }
 
-// Whatever is wrong with a file, the process compiles and does not crash, though
-// some drivers would on such bytes. CACHE_TEST_FULL=1 tries more kinds of damage.
+// Whatever is wrong with a file, the process compiles again and does not crash, although some
+// drivers would crash on such bytes. CACHE_TEST_FULL=1 tries more kinds of damage.
 func TestDamagedEntriesAreCompiledAnew(t *testing.T) {
 	for _, name := range devices {
 		t.Run(name, func(t *testing.T) {
@@ -121,7 +120,7 @@ func TestDamagedEntriesAreCompiledAnew(t *testing.T) {
 	}
 }
 
-// Processes that want the same program at the same time compile it once.
+// Processes that need the same program at the same time compile it once.
 func TestProcessesShareACompile(t *testing.T) {
 	for _, name := range devices {
 		t.Run(name, func(t *testing.T) {

@@ -1,5 +1,4 @@
-// Package cache tests what the kernel cache is for: a second process does not
-// compile.
+// Package cache tests the purpose of the kernel cache: a second process does not compile.
 package cache
 
 import (
@@ -27,14 +26,14 @@ import (
 )
 
 // childVariable makes a process of this test a child that builds one program on
-// the device it names and prints a report. bundlesVariable names a directory of
-// bundles that the child has as if they were built into it.
+// the device it names and prints a report. bundlesVariable names a directory of bundles that the
+// child uses like bundles that are built into it.
 const (
 	childVariable   = "CACHE_TEST_DEVICE"
 	bundlesVariable = "CACHE_TEST_BUNDLES"
 )
 
-// report is what a child found.
+// report is the result of a child.
 type report struct {
 	From  string            // where the program came from
 	Ready time.Duration     // until the program was loaded
@@ -62,7 +61,7 @@ func TestMain(m *testing.M) {
 func build(ctx context.Context, name string) (r report, err error) {
 	backend, _, _ := strings.Cut(name, ":")
 	cfg := runtime.Config{Fallback: runtime.Require, Backends: []driver.Backend{}}
-	for _, b := range driver.Backends() { // looking for the others' devices is not what is measured
+	for _, b := range driver.Backends() { // the time for probing other backends must not be measured
 		if b.Name() == backend {
 			cfg.Backends = append(cfg.Backends, b)
 		}
@@ -80,15 +79,14 @@ func build(ctx context.Context, name string) (r report, err error) {
 		return r, err
 	}
 	d, err := s.Open(ctx, name)
-	absent := errors.Is(err, runtime.ErrNoDevice) || errors.Is(err, runtime.ErrUnknownBackend) // a simulated one may not be in this build
+	absent := errors.Is(err, runtime.ErrNoDevice) || errors.Is(err, runtime.ErrUnknownBackend) // a simulated backend may not be in this build
 	if absent && !required {
 		return report{Skip: err.Error()}, nil
 	}
 	if err != nil {
 		return r, err
 	}
-	// A definition that is looked up before the clock starts: parsing is not what
-	// is measured.
+	// The unit is parsed before the clock starts, since the time for parsing must not be measured.
 	unit, err := kernels.Unit("gemm", d.Features(), source.Define{Name: "T", Value: "f32"})
 	if err != nil {
 		return r, err
@@ -110,7 +108,7 @@ func build(ctx context.Context, name string) (r report, err error) {
 	return r, p.Close()
 }
 
-// launch multiplies two matrices of 64×64, whatever they hold.
+// launch multiplies two matrices of 64×64 with undefined contents.
 func launch(ctx context.Context, d *runtime.Device, p *runtime.Program) error {
 	const n = 64
 	k, err := p.Kernel("gemm")
@@ -132,10 +130,9 @@ func launch(ctx context.Context, d *runtime.Device, p *runtime.Program) error {
 	return d.Stream().Sync(ctx)
 }
 
-// child runs build in a process of its own, with the cache in dir, and with the
-// OpenCL driver's own cache off and in a place of its own: PoCL writes there all the
-// same, and aborts where several processes do. It skips the test if the device is
-// not here.
+// child runs build in a separate process, with the cache in dir. The OpenCL driver's own cache is
+// off, and in a separate directory, because PoCL writes to it nevertheless and aborts if several
+// processes do. It skips the test if the machine does not have the device.
 func child(t testing.TB, name, dir string, env ...string) report {
 	t.Helper()
 	r, err := start(t, name, dir, env...)()
@@ -146,7 +143,7 @@ func child(t testing.TB, name, dir string, env ...string) report {
 	return r
 }
 
-// start starts such a process and returns what waits for its report.
+// start starts such a process and returns a function that waits for its report.
 func start(t testing.TB, name, dir string, env ...string) func() (report, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
@@ -194,7 +191,7 @@ func BenchmarkNewProcess(b *testing.B) {
 				require.Equal(b, "disk", r.From)
 				disk, diskFirst = append(disk, r.Ready), append(diskFirst, r.First)
 			}
-			b.ReportMetric(0, "ns/op") // the loop's own time says nothing
+			b.ReportMetric(0, "ns/op") // the time of the loop has no meaning
 			b.ReportMetric(ms(cold), "compile-ms")
 			b.ReportMetric(ms(disk), "disk-ms")
 			b.ReportMetric(ms(cold)/ms(disk), "x-ready")

@@ -1,5 +1,5 @@
-// Package compilers puts the catalog and the stress set through the vendors' real
-// compilers, which need no GPU: NVRTC for NVIDIA's architectures, hipRTC for AMD's.
+// Package compilers compiles the catalog and the stress set with the vendors' real compilers, which
+// need no GPU: NVRTC for NVIDIA's architectures, hipRTC for AMD's.
 package compilers
 
 import (
@@ -25,10 +25,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// vendors are the backends whose compilers are tried, and what for. few is what
-// every test run takes, must and late what `make test-compilers` takes: late are
-// architectures that are newer than the compilers that it installs, and are skipped by one
-// without them.
+// vendors are the backends whose compilers are tested, with their targets. Every test run uses few;
+// `make test-compilers` uses must and late. late are architectures that are newer than the
+// compilers that it installs; a compiler that does not know them skips them.
 var vendors = []struct {
 	backend         string
 	few, must, late []string
@@ -37,22 +36,22 @@ var vendors = []struct {
 	{"rocm", []string{"gfx90a"}, []string{"gfx906", "gfx90a", "gfx1030"}, []string{"gfx942", "gfx1100"}},
 }
 
-// variable says how much the tests take. Without it they take the first program of each
-// family for few targets, and skip a vendor whose compiler is not here. With "turns" they
-// take every program and every target, but a program for one target of each vendor's; with
+// variable selects how much is compiled. Without it the tests compile the first program of each
+// family for few targets, and skip a vendor whose compiler is not installed. With "turns" they use
+// every program and every target, but compile each program for one target of each vendor only; with
 // "all" every program for every target.
 const variable = "COMPILERS"
 
-// turn is one target among those of a vendor: which, and of how many.
+// turn is the index of a target among those of a vendor, and their number.
 type turn struct {
 	target string
 	i, of  int
 }
 
-// takes tells whether the program n of a list is compiled for this target.
+// takes reports whether the program n of a list is compiled for this target.
 func (u turn) takes(n int) bool { return os.Getenv(variable) != "turns" || n%u.of == u.i }
 
-// compilers runs f for each vendor whose compiler is here.
+// compilers runs f for each vendor whose compiler is installed.
 func compilers(t *testing.T, f func(t *testing.T, c driver.CrossCompiler, cfg *driver.Config, u turn)) {
 	cfg, err := config.ParseEnv(os.Environ())
 	require.NoError(t, err)
@@ -99,16 +98,15 @@ func compilers(t *testing.T, f func(t *testing.T, c driver.CrossCompiler, cfg *d
 	}
 }
 
-// capability is the number of an architecture of NVIDIA's, 100 for sm_100, and 0 of any
-// other.
+// capability returns the number of an architecture of NVIDIA's, 100 for sm_100, and 0 for others.
 func capability(target string) int {
 	number, _ := strings.CutPrefix(target, "sm_")
 	n, _ := strconv.Atoi(strings.TrimRight(number, "af")) // sm_90a, sm_100f
 	return n
 }
 
-// TestCatalog compiles every kernel of the catalog for every target. What each needs is
-// known then; from sm_80 on none may spill.
+// TestCatalog compiles every kernel of the catalog for every target. The compiler's report gives
+// the registers of each kernel; from sm_80 on none may spill.
 func TestCatalog(t *testing.T) {
 	compilers(t, func(t *testing.T, c driver.CrossCompiler, cfg *driver.Config, u turn) {
 		var programs, entries, told atomic.Int64
@@ -149,11 +147,11 @@ func TestCatalog(t *testing.T) {
 		if told.Load() == 0 && os.Getenv(variable) == "" {
 			t.Skip("no compiler here tells what a kernel needs")
 		}
-		assert.Equal(t, entries.Load(), told.Load(), "of some kernels nobody tells what they need")
+		assert.Equal(t, entries.Load(), told.Load(), "the compiler's report has every kernel")
 	})
 }
 
-// program is one of a family: its set of definitions.
+// program is one program of a family, for one set of definitions.
 type program struct {
 	family  string
 	defines []source.Define
@@ -210,8 +208,8 @@ func TestStress(t *testing.T) {
 	})
 }
 
-// TestMistakes demands errors that say what is wrong, and a process that lives on:
-// hipRTC by itself ends it for a target that it does not know.
+// TestMistakes: errors say what is wrong, and the process goes on. hipRTC itself would end the
+// process for a target that it does not know.
 func TestMistakes(t *testing.T) {
 	compilers(t, func(t *testing.T, c driver.CrossCompiler, cfg *driver.Config, u turn) {
 		features := c.TargetFeatures(u.target)

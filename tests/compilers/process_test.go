@@ -13,13 +13,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// aloneVariable makes TestAlone the process that it starts.
+// aloneVariable marks the child process that TestAlone starts.
 const aloneVariable = "COMPILERS_ALONE"
 
-// TestAlone demands that what brings an LLVM does not meet another one by accident:
-// Debian's HIP and its OpenCL drivers do not survive each other. Compiling for AMD's
-// GPUs opens no OpenCL, and looking for devices opens no HIP where there is no
-// /dev/kfd. Each is seen in a process of its own.
+// TestAlone: two libraries that contain an LLVM are not loaded into one process by accident, since
+// Debian's HIP and its OpenCL drivers crash together. Compiling for AMD's GPUs opens no OpenCL, and
+// looking for devices opens no HIP on a machine without /dev/kfd. Each is tested in a separate
+// process.
 func TestAlone(t *testing.T) {
 	if what := os.Getenv(aloneVariable); what != "" {
 		alone(t, what)

@@ -17,7 +17,7 @@ var acrossChecks = []check{
 	{"across/cpu", false, func(t *row, d *device) { acrossTo(t, d, "cpu:0") }},
 }
 
-// checkNeighbour takes another device of the backend, if there is one.
+// checkNeighbour copies to and from another device of the backend, if there is one.
 func checkNeighbour(t *row, d *device) {
 	backend, other := d.Info().Backend, ":1"
 	switch {
@@ -29,7 +29,7 @@ func checkNeighbour(t *row, d *device) {
 	acrossTo(t, d, backend+other)
 }
 
-// acrossTo copies to and from a device in a session of its own.
+// acrossTo copies to and from a device that is opened in a separate session.
 func acrossTo(t *row, d *device, name string) {
 	s, err := runtime.New(runtime.Config{Fallback: runtime.Require})
 	must(t, err)
@@ -67,7 +67,7 @@ func across(t *row, d *device, other *runtime.Device) {
 	far.close(t)
 }
 
-// acrossAfterWork copies what streams are still at work on, on both sides.
+// acrossAfterWork copies buffers that queued work of both devices still uses.
 func acrossAfterWork(t *row, d, far *device) {
 	const n = 1 << 18
 	p, err := d.NewStream()
@@ -90,7 +90,7 @@ func acrossAfterWork(t *row, d, far *device) {
 	}
 	must(t, p.Close())
 	must(t, q.Close())
-	// And closed while they are copied: the memory is kept until that is over.
+	// Buffers are closed while they are copied: the memory is kept until the copy is done.
 	a, err := runtime.Upload(t.Context(), d.Device, bytesOf(n))
 	must(t, err)
 	b, err := far.Alloc(runtime.U8, n)

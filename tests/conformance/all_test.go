@@ -62,7 +62,7 @@ func exceptions(t *testing.T, s *runtime.Session, name string) conformance.Excep
 	case "opencl":
 		unsupported["kernel/occupancy"] = "OpenCL has no call that tells"
 		unsupported["kinds/prefetch"] = "OpenCL 1.2 has no unified memory"
-		if info.Simulated { // oclgrind
+		if info.Simulated { // the simulator oclgrind
 			failing["kernel/no_such_dimension"] = "oclgrind says that a fourth dimension has 0 items, not 1"
 		}
 	case "metal", "sim-metal":
@@ -74,11 +74,13 @@ func exceptions(t *testing.T, s *runtime.Session, name string) conformance.Excep
 	return conformance.Exceptions{Unsupported: unsupported, Failing: failing}
 }
 
-// hostPrograms says that cpu:0 compiles programs in this build, given a C++ compiler.
+// hostPrograms reports whether cpu:0 can compile programs in this build, if there is a C++
+// compiler.
 var hostPrograms bool
 
-// missingCompiler returns why a device may be without a compiler on this machine, or "". The
-// host's compiler is looked for here too, so that the backend cannot forget to find it.
+// missingCompiler returns why a device may be without a compiler on this machine, or "". The test
+// looks for the host's compiler itself, so that a backend that fails to find an installed one
+// fails.
 func missingCompiler(t *testing.T, s *runtime.Session, d *runtime.Device) string {
 	switch d.String() {
 	case "cpu:reference":

@@ -1,5 +1,6 @@
 // Package conformance is the suite that every backend passes, one of Concord's own or one of
-// another module. It needs the standard library and Concord, and nothing else.
+// another module. It imports only the standard library and Concord's own packages and their
+// dependencies.
 //
 // # The test of a backend
 //
@@ -25,25 +26,24 @@
 //		})
 //	}
 //
-// Begin with empty Exceptions. Each failure names its row, such as
-// TestConformance/kinds/prefetch; implement what the row demands, or list the row with the
-// reason why the backend does not have it. A backend that compiles no programs lists
-// "kernel/compiler" alone, which stands for every row with a program.
+// Begin with empty Exceptions. Each failure names its row, such as TestConformance/kinds/prefetch.
+// Implement the feature that the row tests, or list the row with the reason why the backend does
+// not have it. A backend that does not compile programs lists "kernel/compiler" alone, which
+// includes every row that needs a program.
 //
-// Where the device is missing all rows are skipped. With CONCORD_REQUIRE=hostdev in the
-// environment they fail, so that a machine that is there to test the device cannot pass
-// without it.
+// If the device is missing all rows are skipped. With CONCORD_REQUIRE=hostdev in the environment
+// they fail, so that tests on a machine that should have the device cannot pass without it.
 //
 // # The rows
 //
-// Each row opens the device anew, checks one rule, closes what it opened, and then demands that
-// nothing is live. Buffers are taken from the middle of larger ones whose ends are filled with a
-// pattern, so that a stray write is found.
+// Each row opens the device, checks one rule, closes everything that it opened, and then fails
+// unless all memory was freed. Buffers are taken from the middle of larger ones whose ends are
+// filled with a pattern, so that a stray write is found.
 //
-// A row is skipped without being listed only for what [driver.Info] says: that the device has too
-// little memory, that no other device of the backend is there. When a call answers
-// ErrUnsupported and nothing in Info says why, the row has to be listed. A row that fails has to
-// be listed, too; see [Exceptions].
+// Without being listed, a row is skipped only if the device's [driver.Info] shows that it cannot
+// run: the device has too little memory, or the backend has no other device. If a call returns
+// ErrUnsupported and Info does not say why, the row has to be listed. A row that fails has to be
+// listed, too; see [Exceptions].
 package conformance
 
 import (
@@ -59,9 +59,9 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// OpenFunc opens the device under test, for one row. It skips the test if the device is not
-// here, and fails it for every other reason. A device that is here for one row and not for another
-// fails.
+// OpenFunc opens the device under test, for one row. It skips the test if the machine does not have
+// the device, and fails it for any other reason. The suite fails if the device is present for some
+// rows and missing for others. The suite closes the device.
 type OpenFunc func(t *testing.T) *runtime.Device
 
 // Run runs the whole suite, each row as a subtest. It fails t for every row that neither passes
@@ -82,7 +82,7 @@ func Run(t *testing.T, open OpenFunc, except Exceptions) {
 var checks = slices.Concat(infoChecks, memoryChecks, kindChecks, managedChecks, streamChecks, kernelChecks,
 	graphChecks, acrossChecks, errorChecks, limitChecks, lifetimeChecks)
 
-// check is one rule.
+// check is the test of one rule.
 type check struct {
 	name     string
 	portable bool // it runs portable programs
@@ -90,7 +90,7 @@ type check struct {
 }
 
 // Open opens a device of the default configuration by name. It skips the test
-// with the reason if the device is not here, unless CONCORD_REQUIRE names its
+// with the reason if the machine does not have the device, unless CONCORD_REQUIRE names its
 // backend. It fails the test if CONCORD_REQUIRE names a backend that this program does not have.
 func Open(t *testing.T, name string) *runtime.Device {
 	t.Helper()
@@ -106,7 +106,7 @@ func Open(t *testing.T, name string) *runtime.Device {
 	return OpenIn(t, s, name)
 }
 
-// OpenIn is Open in a session of the caller's.
+// OpenIn is Open with a session of the caller, who closes it.
 func OpenIn(t *testing.T, s *runtime.Session, name string) *runtime.Device {
 	t.Helper()
 	backend, _, _ := strings.Cut(name, ":")
@@ -117,11 +117,11 @@ func OpenIn(t *testing.T, s *runtime.Session, name string) *runtime.Device {
 	d, err := s.Open(t.Context(), name)
 	absent := errors.Is(err, runtime.ErrNoDevice) || driver.IsSimulated(backend) && errors.Is(err, runtime.ErrUnknownBackend)
 	if absent && strings.HasSuffix(name, ":0") && available(t, s, backend) {
-		t.Fatalf("%s says that it is available, and its first device does not open as %s (is Info.ID that, and Info.Backend %s?): %v",
+		t.Fatalf("%s is available, but its first device does not open as %s (is that the Info.ID, and is Info.Backend %s?): %v",
 			backend, name, backend, err)
 	}
 	if absent && !required {
-		t.Skipf("%s is not here: %v", name, err)
+		t.Skipf("this machine has no %s: %v", name, err)
 	}
 	if err != nil {
 		t.Fatalf("opening %s: %v", name, err)
@@ -138,7 +138,7 @@ func available(t *testing.T, s *runtime.Session, backend string) bool {
 	return slices.ContainsFunc(probes, func(p runtime.Probe) bool { return p.Backend == backend && p.State == driver.Available })
 }
 
-// device is the device under test with what a check has made on it.
+// device is the device under test with the objects that a check has made on it.
 type device struct {
 	*runtime.Device
 	bands    []band
@@ -148,14 +148,14 @@ type device struct {
 	given    bool // the check has closed the device
 }
 
-// band is a buffer around one under test: both ends hold the pattern.
+// band is a buffer around one under test; its two ends hold the pattern.
 type band struct {
 	whole       *runtime.Buffer
 	front, back int // bytes
 }
 
 const (
-	bandBytes   = 4096 // a multiple of any alignment a device asks for, so that views are as aligned as allocations
+	bandBytes   = 4096 // a multiple of every device's alignment, so that views are as aligned as allocations
 	bandPattern = 0xa5
 )
 
@@ -165,7 +165,7 @@ func (d *device) alloc(t *row, typ runtime.Type, n int) *runtime.Buffer {
 	return d.allocKind(t, runtime.OnDevice, typ, n)
 }
 
-// allocKind is alloc in memory of a kind, or nil where the device has none of it.
+// allocKind is alloc for memory of a kind. It returns nil if the device has no such memory.
 func (d *device) allocKind(t *row, kind runtime.MemoryKind, typ runtime.Type, n int) *runtime.Buffer {
 	t.Helper()
 	size := n * typ.Size()
@@ -222,8 +222,8 @@ func (d *device) program(t *row, text string, defines ...source.Define) *runtime
 	return p
 }
 
-// needPortable skips a row that runs programs where the device has no compiler and compilerRow
-// is listed.
+// needPortable skips a row that runs programs if the device has no compiler and compilerRow is
+// listed.
 func (d *device) needPortable(t *row) {
 	t.Helper()
 	_, why := d.compiler(t)
@@ -236,29 +236,29 @@ func (d *device) needPortable(t *row) {
 	}
 }
 
-// compiler returns what Compiler.Identity answers, or why the device compiles no programs.
+// compiler returns the result of Compiler.Identity, or the reason why the device does not compile
+// programs.
 func (d *device) compiler(t *row) (identity []string, why string) {
 	t.Helper()
 	c, ok := d.Driver().(driver.Compiler)
 	if !ok {
-		return nil, fmt.Sprintf("%s is no driver.Compiler", d)
+		return nil, fmt.Sprintf("%s is not a driver.Compiler", d)
 	}
 	identity, err := c.Identity(t.Context())
 	if notHere(err) {
-		return nil, fmt.Sprintf("%s compiles no programs here: %v", d, err)
+		return nil, fmt.Sprintf("%s does not compile programs on this machine: %v", d, err)
 	}
 	must(t, err)
 	return identity, ""
 }
 
-// notHere reports whether an error says that something is not here. What is here
-// and does not work is a failure.
+// notHere reports whether an error means that the machine does not have a device or backend, as
+// opposed to one that exists and does not work.
 func notHere(err error) bool {
 	return errors.Is(err, runtime.ErrUnsupported) || errors.Is(err, runtime.ErrNoDevice)
 }
 
-// end checks the guard bands, closes everything, and demands that nothing is
-// left.
+// end checks the guard bands, closes everything, and checks that all memory was freed.
 func (d *device) end(t *row) {
 	if t.failed.Load() || d.given {
 		return
@@ -271,7 +271,7 @@ func (d *device) end(t *row) {
 	must(t, d.Close())
 }
 
-// close checks the guard bands and closes what was made on the device.
+// close checks the guard bands and closes the objects that were made on the device.
 func (d *device) close(t *row) {
 	t.Helper()
 	for _, b := range d.bands {

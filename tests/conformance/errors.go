@@ -1,7 +1,7 @@
 package conformance
 
-// Errors: each wrong call has its typed error, changes nothing, and the next good
-// call works.
+// Errors: each wrong call returns its typed error and changes nothing, and the next valid call
+// works.
 
 import (
 	"errors"
@@ -28,7 +28,7 @@ func checkAllocErrors(t *row, d *device) {
 	for _, n := range []int{math.MaxInt, math.MaxInt / 4, 1 << 50} {
 		_, err := d.Alloc(runtime.F32, n)
 		errorIs(t, err, runtime.ErrTooLarge, "%d elements", n)
-		expect(t, !errors.Is(err, runtime.ErrOutOfMemory), "what can never fit is no lack of room: %v", err)
+		expect(t, !errors.Is(err, runtime.ErrOutOfMemory), "a size that can never fit is not a lack of memory: %v", err)
 	}
 	equal(t, []uint8{1, 2}, read[uint8](t, upload(t, d, []uint8{1, 2})), "the next good call works")
 }
@@ -63,7 +63,7 @@ func checkLaunchErrors(t *row, d *device) {
 		errorIs(t, d.Stream().Launch(k, c.g, c.args...), c.want, what)
 	}
 	errorIs(t, d.Stream().Launch(nil, runtime.Items(1)), runtime.ErrInvalidArgument)
-	noError(t, d.Stream().Err(), "a refused launch is no failure of the stream")
+	noError(t, d.Stream().Err(), "a refused launch does not make the stream fail")
 	must(t, d.Stream().Launch(k, runtime.Items(4), a, x, y, n))
 	equal(t, []float32{2, 4, 6, 8}, read[float32](t, y), "the next good launch works, and the wrong ones wrote nothing")
 }
@@ -81,14 +81,14 @@ func checkBuildErrors(t *row, d *device) {
 
 const astrayText = `kernel void astray(global int *x, long at) { x[at] = 1; }`
 
-// checkFault runs a kernel that writes where nothing is. A CPU and a simulator
-// notice that for sure; a real GPU may take the whole process with it.
+// checkFault runs a kernel that writes to an invalid address. CPUs and simulators are sure to
+// detect that; on a real GPU it may end the whole process.
 func checkFault(t *row, d *device) {
 	if backend := d.Info().Backend; backend != "cpu" && !driver.IsSimulated(backend) {
 		t.skip("%s need not notice a bad address", d)
 	}
 	name := d.String()
-	must(t, d.Close()) // it may share what is lost
+	must(t, d.Close()) // it may share the context that is lost
 	d.given = true
 	s, err := runtime.New(runtime.Config{Fallback: runtime.Require})
 	must(t, err)
@@ -97,11 +97,11 @@ func checkFault(t *row, d *device) {
 	x := upload(t, d, []int32{0})
 	faulty, err := d.NewStream()
 	must(t, err)
-	must(t, faulty.Launch(k, runtime.Items(1), x, int64(1)<<40), "what fails later is no error of the launch")
+	must(t, faulty.Launch(k, runtime.Items(1), x, int64(1)<<40), "a failure of queued work is not an error of the launch")
 	err = faulty.Sync(t.Context())
 	lost := errors.Is(err, runtime.ErrDeviceLost)
 	expect(t, lost || errors.Is(err, runtime.ErrLaunch), "neither ErrDeviceLost nor ErrLaunch: %v", err)
-	errorSays(t, err, "astray", "the error names what failed")
+	errorSays(t, err, "astray", "the error names the kernel")
 	equal(t, fmt.Sprint(err), fmt.Sprint(faulty.Err()), "the stream keeps its first error")
 	equal(t, fmt.Sprint(err), fmt.Sprint(faulty.Launch(k, runtime.Items(1), x, int64(0))))
 	equal(t, fmt.Sprint(err), fmt.Sprint(faulty.Fill(x, int32(1))))

@@ -1,7 +1,7 @@
 package conformance
 
-// What the checks say of values. Each helper takes a message as fmt.Sprintf does; all but
-// expect and need can do without. need and those that begin with must end the row, the others
+// Assertions. Each takes a message in the form of fmt.Sprintf, which is optional except for expect
+// and need. need and the functions whose names begin with must end the row if they fail; the others
 // go on.
 
 import (
@@ -32,7 +32,7 @@ func must(t *row, err error, msg ...any) {
 	}
 }
 
-// noError reports whether there is none.
+// noError reports whether err is nil, and fails the row if not.
 func noError(t *row, err error, msg ...any) bool {
 	t.Helper()
 	if err != nil {
@@ -69,7 +69,7 @@ func mustEqual[T any](t *row, want, got T, msg ...any) {
 	}
 }
 
-// difference tells two values that are not equal apart: long slices by their first difference.
+// difference describes how two values differ; for long slices it returns the first difference.
 func difference(want, got any) string {
 	w, g := reflect.ValueOf(want), reflect.ValueOf(got)
 	if w.Kind() != reflect.Slice || max(w.Len(), g.Len()) <= 16 {
@@ -85,7 +85,7 @@ func difference(want, got any) string {
 	return fmt.Sprintf("element %d of %d: got %v, want %v", i, w.Len(), g.Index(i), w.Index(i))
 }
 
-// describe puts a message before what was found.
+// describe puts a message in front of a description of the failure.
 func describe(found string, msg []any) string {
 	if len(msg) == 0 {
 		return found

@@ -1,6 +1,6 @@
 package conformance
 
-// Graphs: what was recorded happens at every launch, and nothing before the first.
+// Graphs: every launch executes the recorded work, and nothing is executed before the first launch.
 
 import (
 	"errors"
@@ -129,7 +129,7 @@ func checkGraphUpdate(t *row, d *device) {
 			equal(t, 1, got[step.items], "step %d: fewer items", i)
 		}
 	}
-	// A launch that is still queued is that of before the update.
+	// A launch that was queued before the update executes the old recording.
 	must(t, g.Launch(d.Stream()))
 	must(t, g.Update(func(s *runtime.Stream) error { // of another shape
 		return errors.Join(s.Copy(z, y), s.Launch(k, runtime.Items(n), float32(1), y, z, uint32(n)), s.Fill(x, float32(0)))
@@ -174,14 +174,14 @@ func checkGraphRefuses(t *row, d *device) {
 	})
 	errorIs(t, kept.Fill(x, float32(1)), runtime.ErrClosed, "the recording is over")
 	must(t, g.Launch(d.Stream()))
-	equal(t, []float32{2, 4}, read[float32](t, y), "what was refused did no harm")
+	equal(t, []float32{2, 4}, read[float32](t, y), "the refused calls changed nothing")
 	wrong := errors.New("wrong")
 	_, err = d.Stream().Capture(func(s *runtime.Stream) error {
 		return errors.Join(s.Launch(k, runtime.Items(2), float32(1), x, y, uint32(2)), wrong)
 	})
 	errorIs(t, err, wrong)
 	func() {
-		defer func() { equal(t, "wrong", recover(), "a panic of the caller's goes on") }()
+		defer func() { equal(t, "wrong", recover(), "a panic of the caller is passed on") }()
 		_, _ = d.Stream().Capture(func(s *runtime.Stream) error { _ = s.Copy(y, x); panic("wrong") })
 	}()
 	must(t, d.Stream().Launch(k, runtime.Items(2), float32(1), x, y, uint32(2)))
@@ -202,16 +202,16 @@ func checkGraphLifetime(t *row, d *device) {
 	})
 	must(t, x.Close())
 	must(t, p.Close())
-	other := upload(t, d, []float32{500, 500}) // would get the memory
+	other := upload(t, d, []float32{500, 500}) // would get the memory if it had been freed
 	for i := range 3 {
-		must(t, g.Launch(d.Stream()), "a graph keeps what it uses")
+		must(t, g.Launch(d.Stream()), "a graph keeps the buffers and programs that it uses")
 		equal(t, []float32{10 * float32(i+1), 20 * float32(i+1)}, read[float32](t, y))
 	}
 	equal(t, []float32{500, 500}, read[float32](t, other))
 	must(t, g.Launch(d.Stream()))
 	must(t, g.Close(), "while it runs")
 	equal(t, []float32{40, 80}, read[float32](t, y))
-	errorIs(t, d.Stream().Launch(k, runtime.Items(2), float32(1), y, y, uint32(2)), runtime.ErrClosed, "nobody holds the program any more")
+	errorIs(t, d.Stream().Launch(k, runtime.Items(2), float32(1), y, y, uint32(2)), runtime.ErrClosed, "the program is closed")
 }
 
 // checkGraphStreams launches one graph on several streams, and two at once.

@@ -17,7 +17,7 @@ func checkInfo(t *row, d *device) {
 	info := d.Driver().Info()
 	backend, rest, _ := strings.Cut(info.ID, ":")
 	expect(t, backend != "" && rest != "", "ID is %q, not the backend, a colon and the device", info.ID)
-	equal(t, backend, info.Backend, "Backend is what ID begins with")
+	equal(t, backend, info.Backend, "ID begins with Backend")
 	equal(t, strings.ToLower(backend), backend, "a backend's name is lower case")
 	expect(t, info.NativeIndex >= 0, "NativeIndex is %d", info.NativeIndex)
 	expect(t, info.Name != "", "Name is empty")

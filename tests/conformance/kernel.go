@@ -35,8 +35,8 @@ var kernelChecks = []check{
 	{"kernel/occupancy", true, checkOccupancy},
 }
 
-// compilerRow is the row for which a device has to be a compiler. It stands for all that run
-// programs.
+// compilerRow is the row that fails if a device does not compile programs. If it is listed, that
+// includes all rows that run programs.
 const compilerRow = "kernel/compiler"
 
 func checkCompiler(t *row, d *device) {
@@ -44,7 +44,7 @@ func checkCompiler(t *row, d *device) {
 	if why != "" {
 		t.refused("%s", why)
 	}
-	expect(t, len(identity) > 0, "Identity says nothing, and compiled programs are kept by it")
+	expect(t, len(identity) > 0, "Identity is empty, but it is part of the cache key")
 	again, _ := d.compiler(t)
 	equal(t, identity, again, "Identity is the same at every call")
 }
@@ -129,7 +129,7 @@ func checkIDs(t *row, d *device) {
 	}
 }
 
-// checkNoSuchDimension asks for the fourth of three dimensions, which has one item.
+// checkNoSuchDimension queries a fourth dimension, which has one item.
 func checkNoSuchDimension(t *row, d *device) {
 	k := d.kernel(t, `kernel void ask(global uint *out) {
 	out[0] = get_global_size(3), out[1] = get_global_id(3);
@@ -159,7 +159,7 @@ func checkBarrier(t *row, d *device) {
 		data, want := make([]int32, group*9), make([]int32, group*9)
 		for i := range data {
 			data[i] = int32(i)
-			l := ((i%group-3)%group + group) % group // three turns to the right
+			l := ((i%group-3)%group + group) % group // rotated by three to the right
 			want[i] = int32(i/group*group+group-1-l) + 3
 		}
 		b := upload(t, d, data)
@@ -188,7 +188,7 @@ func checkLocalArguments(t *row, d *device) {
 		data[i] = int32(i * i)
 	}
 	in, out := upload(t, d, data), d.alloc(t, runtime.I32, 6)
-	for _, size := range []runtime.Local{128, 132, 1024} { // what is after the first may not overlap it
+	for _, size := range []runtime.Local{128, 132, 1024} { // the second argument must not overlap the first
 		must(t, d.Stream().Launch(k, runtime.Items(96).InGroups(32), in, out, size, runtime.Local(128)))
 		var want []int32
 		for g := range 3 {
@@ -238,8 +238,8 @@ func checkConstant(t *row, d *device) {
 	equal(t, []float32{8, 1, 4, 2, 8}, read[float32](t, out))
 }
 
-// checkKernelViews passes views at every element offset: a backend that cannot
-// address them directly has to find another way.
+// checkKernelViews passes views at every element offset: a backend that cannot address them
+// directly has to pass them in another way.
 func checkKernelViews(t *row, d *device) {
 	k := d.kernel(t, saxpyText, "saxpy")
 	const n = 64
@@ -263,7 +263,8 @@ func checkKernelViews(t *row, d *device) {
 	}
 }
 
-// A kernel may have the name of a built-in function and call that.
+// checkNamedLikeBuiltin: a kernel may have the name of a built-in function, and may call that
+// function.
 func checkNamedLikeBuiltin(t *row, d *device) {
 	const text = `int low(int x) { return clamp(x, LO, 6); }
 kernel void clamp(global int *out, int lo, int hi) { int i = get_global_id(0); out[i] = clamp(low(i), lo, hi); }

@@ -1,7 +1,7 @@
 package conformance
 
-// Kinds of memory: pinned and unified memory does what the device's does, and the
-// host's view of it is it.
+// Kinds of memory: pinned and unified memory works like the device's own, and the host's view is
+// the same memory.
 
 import "github.com/concord-compute/concord/runtime"
 
@@ -85,8 +85,8 @@ func checkHostView(t *row, d *device) {
 	}
 }
 
-// checkPinnedCopies queues copies both ways without waiting in between: they keep
-// their place in the stream.
+// checkPinnedCopies queues copies both ways without waiting in between: they are executed in stream
+// order.
 func checkPinnedCopies(t *row, d *device) {
 	const n, rounds = 1 << 18, 10
 	s, err := d.NewStream()
@@ -106,7 +106,7 @@ func checkPinnedCopies(t *row, d *device) {
 		must(t, runtime.Write(t.Context(), in, data))
 		up, down = append(up, in), append(down, out)
 	}
-	must(t, d.Stream().Sync(t.Context()), "what was written there is used by another stream")
+	must(t, d.Stream().Sync(t.Context()), "another stream uses the memory that was written")
 	for i := range rounds {
 		must(t, s.Copy(dev, up[i]))
 		must(t, s.Copy(down[i], dev))

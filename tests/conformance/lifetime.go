@@ -1,6 +1,6 @@
 package conformance
 
-// Lifetimes: Close in any order, twice, with work under way.
+// Lifetimes: Close in any order, twice, and while work is queued.
 
 import (
 	"slices"
@@ -70,8 +70,8 @@ func checkAnyOrder(t *row, d *device) {
 	must(t, x.Close())
 }
 
-// checkForeign takes a second session's device: the same hardware, but nothing of
-// one may be used with the other.
+// checkForeign opens the same hardware in a second session: objects of one device must not be used
+// with the other.
 func checkForeign(t *row, d *device) {
 	s, err := runtime.New(runtime.Config{Fallback: runtime.Require})
 	must(t, err)

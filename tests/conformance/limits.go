@@ -1,7 +1,7 @@
 package conformance
 
-// Limits: what no device can count or hold is refused before its driver is called,
-// with the number that was asked for and the one that is possible.
+// Limits: sizes beyond a device's limits are refused before its driver is called, with the
+// requested number and the limit in the error.
 
 import (
 	"context"
@@ -30,7 +30,7 @@ func checkGridLimits(t *row, d *device) {
 		t.Helper()
 		err := d.Stream().Launch(k, g, out)
 		errorIs(t, err, runtime.ErrTooLarge, "%v", g)
-		errorSays(t, err, fmt.Sprint(named), "the error says what is possible")
+		errorSays(t, err, fmt.Sprint(named), "the error contains the limit")
 	}
 	along := func(i, items int) (g runtime.Grid) {
 		g = runtime.Items(1, 1, 1).InGroups(1, 1, 1)
@@ -39,7 +39,7 @@ func checkGridLimits(t *row, d *device) {
 	}
 	for i, most := range info.MaxGroups {
 		if most <= 0 {
-			most = math.MaxInt32 // what the runtime counts
+			most = math.MaxInt32 // the limit of the runtime
 		}
 		refused(along(i, most+1), most)
 	}
@@ -63,7 +63,7 @@ func checkGridLimits(t *row, d *device) {
 	}
 	must(t, d.Stream().Err())
 	must(t, d.Stream().Launch(k, runtime.Items(1<<16, 3).InGroups(1, 1), out))
-	equal(t, []uint32{3 << 16}, read[uint32](t, out), "what is refused has run nowhere, and many groups all run")
+	equal(t, []uint32{3 << 16}, read[uint32](t, out), "no refused launch has run, and all of many groups have")
 }
 
 func checkLocalLimits(t *row, d *device) {

@@ -1,7 +1,8 @@
 package conformance
 
-// Buffers with two sides, and buffers that end together: what the host wrote a kernel
-// reads, what a kernel wrote the host reads, whatever copies that took.
+// Managed buffers, which have a host side and a device side, and buffers that are freed together:
+// kernels read what the host wrote, and the host reads what kernels wrote, whatever copies that
+// takes.
 
 import "github.com/concord-compute/concord/runtime"
 
@@ -16,8 +17,8 @@ var managedChecks = []check{
 	{"managed/batch", false, checkBatch},
 }
 
-// managed returns a buffer that is closed with the check, or nil where the device
-// cannot have its mode.
+// managed returns a buffer that is closed at the end of the check, or nil if the device does not
+// support its mode.
 func (d *device) managed(t *row, typ runtime.Type, n int, opt runtime.ManagedOptions) *runtime.Managed {
 	t.Helper()
 	m, err := d.Device.NewManaged(typ, n, opt)
@@ -29,7 +30,8 @@ func (d *device) managed(t *row, typ runtime.Type, n int, opt runtime.ManagedOpt
 	return m
 }
 
-// stale is what the device's side holds where nobody may see it, or all have to.
+// stale is a value on the device's side. Depending on the check it must be visible everywhere or
+// nowhere.
 const stale = 77
 
 func checkManagedTypes(t *row, d *device) {
@@ -42,7 +44,7 @@ func checkManagedTypes(t *row, d *device) {
 	managedTrip(t, d, []uint64{0, 1<<64 - 1, 1})
 }
 
-// managedTrip sends data to the device's side, and looks there and at what comes back.
+// managedTrip copies data to the device's side, and checks it there and after copying it back.
 func managedTrip[T runtime.Element](t *row, d *device, data []T) {
 	t.Helper()
 	for _, mode := range []runtime.Mode{runtime.AutomaticMode, runtime.ExplicitMode, runtime.UnifiedMode} {
@@ -64,7 +66,7 @@ func managedTrip[T runtime.Element](t *row, d *device, data []T) {
 	}
 }
 
-// checkManagedKernels: inputs, outputs and both, and a step on the host in between.
+// checkManagedKernels: buffers as inputs, outputs and both, with a step on the host in between.
 func checkManagedKernels(t *row, d *device) {
 	const n = 1000
 	k, ctx, s := d.kernel(t, saxpyText, "saxpy"), t.Context(), d.Stream()
@@ -98,7 +100,7 @@ func checkManagedKernels(t *row, d *device) {
 	}
 	must(t, y.Unmap())
 	host, device := y.Dirty()
-	expect(t, host && !device, "what the host overwrote")
+	expect(t, host && !device, "the host has overwritten it")
 	must(t, y.ToHost(ctx))
 	must(t, runtime.Read(ctx, y, got))
 	equal(t, 1, got[n-1], "the device's old result does not come over it")
@@ -125,7 +127,7 @@ func checkManagedModes(t *row, d *device) {
 	must(t, err)
 	must(t, s.Fill(side, uint32(stale)))
 	must(t, runtime.Read(ctx, m, got))
-	equal(t, one, got, "nobody asked for a copy")
+	equal(t, one, got, "no copy was requested")
 	must(t, s.ToHost(m))
 	must(t, runtime.Read(ctx, m, got))
 	equal(t, stale, got[50])
@@ -180,7 +182,7 @@ func checkManagedViews(t *row, d *device) {
 	}
 }
 
-// checkManagedStreams: a buffer that wanders from stream to stream is up to date on each.
+// checkManagedStreams: a buffer that several streams use in turn is up to date on each.
 func checkManagedStreams(t *row, d *device) {
 	const n = 1 << 16
 	other, err := d.NewStream()
@@ -216,7 +218,7 @@ func checkManagedStreams(t *row, d *device) {
 	must(t, other.Close())
 }
 
-// checkManagedLarge: copies of several pieces, from and to memory of the host's.
+// checkManagedLarge: copies from and to host memory that are done in several pieces.
 func checkManagedLarge(t *row, d *device) {
 	if d.Info().TotalMemory > 0 && d.Info().TotalMemory < 1<<30 {
 		t.skip("%s has %d bytes of memory", d, d.Info().TotalMemory)
@@ -234,8 +236,8 @@ func checkManagedLarge(t *row, d *device) {
 	again[0], again[n-1] = 1, 2
 	must(t, runtime.Write(t.Context(), b, again))
 	want := string(again)
-	clear(again) // the caller's from the return of Write on, whatever is queued
-	expect(t, want == string(read[uint8](t, b)), "what was there when Write was called")
+	clear(again) // the caller may change it after Write has returned, whatever is queued
+	expect(t, want == string(read[uint8](t, b)), "the contents at the time of Write")
 }
 
 func checkArena(t *row, d *device) {

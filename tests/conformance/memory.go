@@ -1,7 +1,7 @@
 package conformance
 
-// Memory: what is written is read back, at any offset, for every type, and
-// nothing else changes.
+// Memory: data that is written is read back, at any offset, for every type, and nothing else
+// changes.
 
 import (
 	"math/rand/v2"
@@ -93,7 +93,7 @@ func checkCopies(t *row, d *device) {
 		must(t, from.Close())
 		must(t, to.Close())
 	}
-	// Within one buffer, apart from each other.
+	// Copies within one buffer, between ranges that do not overlap.
 	data := bytesOf(64)
 	b := upload(t, d, data)
 	low, err := b.Slice(0, 20)
@@ -147,8 +147,7 @@ func checkViews(t *row, d *device) {
 	must(t, w.Close())
 }
 
-// checkMany would find an internal table that moves, or a handle that is used
-// twice.
+// checkMany would find errors such as an internal table that moves, or a handle that is used twice.
 func checkMany(t *row, d *device) {
 	const n = 2000
 	bufs := make([]*runtime.Buffer, n)

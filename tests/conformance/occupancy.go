@@ -1,6 +1,6 @@
 package conformance
 
-// What a group may have, and how many fit.
+// Occupancy: the limits of a group, and how many groups run at a time.
 
 import (
 	"errors"
@@ -17,8 +17,8 @@ const muchLocalText = `kernel void much(global uint *out, local uint *tile, uint
 	out[get_global_id(0)] = sum;
 }`
 
-// checkMuchLocal uses all the local memory that a group may have, where that is
-// more than the 48 KiB which CUDA gives without being asked.
+// checkMuchLocal uses all the local memory that a group may have, if that is more than 48 KiB,
+// above which CUDA requires an opt-in.
 func checkMuchLocal(t *row, d *device) {
 	const usual = 48 << 10
 	info := d.Info()
@@ -30,7 +30,7 @@ func checkMuchLocal(t *row, d *device) {
 	const groups, group = 3, 32
 	out := d.alloc(t, runtime.U32, groups*group)
 	for _, size := range []int64{usual, usual + 128, most} {
-		n := uint32(min(size, 1<<20) / 4) // more takes a while
+		n := uint32(min(size, 1<<20) / 4) // more would take long
 		must(t, d.Stream().Launch(k, runtime.Items(groups*group).InGroups(group), out, runtime.Local(4*n), n), "%d bytes", size)
 		sums := make([]uint32, groups)
 		for i, x := range read[uint32](t, out) {
@@ -67,5 +67,5 @@ func checkOccupancy(t *row, d *device) {
 	expect(t, group > 0 && group <= info.MaxGroupSize, "%d", group)
 	best, err := k.Occupancy(group, 0)
 	must(t, err)
-	expect(t, best*group >= n*64, "what is suggested keeps as many items running as any other: %d, not %d", best*group, n*64)
+	expect(t, best*group >= n*64, "the suggested size keeps as many items running as any other: %d, not %d", best*group, n*64)
 }

@@ -1,6 +1,6 @@
 package conformance
 
-// What becomes of a row: it passes, fails or is skipped, and the lists say which.
+// The outcome of a row: it passes, fails or is skipped, depending on the lists.
 
 import (
 	"context"
@@ -14,12 +14,12 @@ import (
 // Exceptions lists the rows that a device does not pass, each with the reason. A row is named as
 // go test prints it: "kinds/prefetch". The zero value lists none.
 //
-// Run holds the device to the lists. A row that a call's ErrUnsupported skips fails unless it is
-// listed. A listed row that passes fails as well, so that an exception goes when its reason has
-// gone. A name that is no row and an empty reason are failures, too.
+// Run checks the lists. A row in which a call returns ErrUnsupported fails unless it is listed. A
+// listed row that passes fails as well, so that exceptions are removed when they are no longer
+// needed. A name that is not a row, and an empty reason, are failures, too.
 type Exceptions struct {
-	// Unsupported has the rows that are skipped because the device answers ErrUnsupported.
-	// "kernel/compiler" stands for every row that runs a portable program.
+	// Unsupported has the rows that are skipped because the device returns ErrUnsupported.
+	// "kernel/compiler" includes every row that runs a portable program.
 	Unsupported map[string]string
 	// Failing has the rows that are known to fail. They run, their failures are logged, and
 	// they count as skipped. A row that ends the process or never returns is for go test
@@ -27,7 +27,7 @@ type Exceptions struct {
 	Failing map[string]string
 }
 
-// check fails the test for what is wrong with the lists.
+// check fails the test for each mistake in the lists.
 func (e Exceptions) check(t *testing.T) {
 	t.Helper()
 	var names []string
@@ -37,7 +37,7 @@ func (e Exceptions) check(t *testing.T) {
 	for _, list := range []map[string]string{e.Unsupported, e.Failing} {
 		for name, reason := range list {
 			if !slices.Contains(names, name) {
-				t.Errorf("there is no row %q to except; there are %s", name, strings.Join(names, ", "))
+				t.Errorf("there is no row %q; the rows are %s", name, strings.Join(names, ", "))
 			}
 			if reason == "" {
 				t.Errorf("the exception of row %s has no reason", name)
@@ -51,8 +51,8 @@ func (e Exceptions) check(t *testing.T) {
 	}
 }
 
-// row is a check under way. It has those methods of its test that decide nothing; whether the
-// test fails or is skipped is for the methods below, which know the lists.
+// row is a check in progress. It has those methods of its test that do not affect the outcome; the
+// methods below decide, by the lists, whether the test fails or is skipped.
 type row struct {
 	undecided
 	test        *testing.T
@@ -60,7 +60,7 @@ type row struct {
 	failing     string // why it is listed as failing, or ""
 	noCompiler  string // why compilerRow is listed as unsupported, or ""
 	failed      atomic.Bool
-	skipped     bool // by a method of row
+	skipped     bool // set if a method of row has skipped it
 }
 
 type undecided interface {
@@ -90,7 +90,7 @@ func (t *row) Fatalf(format string, args ...any) {
 	t.test.FailNow()
 }
 
-// refused skips a row because a call answered that it is not supported, which has to be listed.
+// refused skips a row because a call returned ErrUnsupported. The row has to be listed.
 func (t *row) refused(format string, args ...any) {
 	t.Helper()
 	why := fmt.Sprintf(format, args...)
@@ -100,14 +100,14 @@ func (t *row) refused(format string, args ...any) {
 	t.skip("%s; listed: %s", why, t.unsupported)
 }
 
-// skip ends a row as skipped, for what the device's Info says or what a list says.
+// skip ends a row as skipped, because of the device's Info or because of a list.
 func (t *row) skip(format string, args ...any) {
 	t.Helper()
 	t.skipped = true
 	t.test.Skipf(format, args...)
 }
 
-// presence says whether the device was here for some row, and missing for some.
+// presence records whether the device was present for some rows, and missing for some.
 type presence struct{ here, missing bool }
 
 // run opens the device and carries out a check.
@@ -115,14 +115,14 @@ func (t *row) run(c check, open OpenFunc, p *presence) {
 	defer func() {
 		p.missing = p.missing || t.test.Skipped() && !t.skipped // by open
 		if p.here && p.missing {
-			t.test.Errorf("the device was here for one row and not for another")
+			t.test.Errorf("the device was present for one row and missing for another")
 		}
 	}()
 	d := &device{Device: open(t.test)}
 	p.here = true
 	defer func() {
 		if t.failed.Load() && t.failing != "" {
-			_ = d.Close() // what the failure has left behind is no failure of its own
+			_ = d.Close() // a failed row may leave objects behind, which is no further failure
 		}
 	}()
 	if c.portable {

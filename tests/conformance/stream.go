@@ -105,13 +105,13 @@ const spinText = `kernel void spin(global uint *out, uint rounds) {
 	out[get_global_id(0)] = x;
 }`
 
-// checkTimes demands that a kernel with a hundred times the work takes longer:
-// device times are times, not counters of calls.
+// checkTimes: a kernel with a hundred times the work takes longer, so that a device's times are
+// real times and not counters of calls.
 func checkTimes(t *row, d *device) {
 	k := d.kernel(t, spinText, "spin")
 	items, fewer, more := 4096, uint32(100), uint32(50_000) // Mesa's llvmpipe ends loops after 2^16 rounds
 	if d.Info().Simulated {
-		items, fewer, more = 64, 500, 50_000 // a simulator runs few items at a time, and a launch is a long way
+		items, fewer, more = 64, 500, 50_000 // a simulator runs few items at a time, and its launches are slow
 	}
 	out := d.alloc(t, runtime.U32, items)
 	s := d.Stream()
@@ -139,16 +139,16 @@ func checkContext(t *row, d *device) {
 	for what, err := range map[string]error{
 		"read": runtime.Read(ctx, b, make([]uint32, 16)), "write": runtime.Write(ctx, b, make([]uint32, 16)),
 	} {
-		if err != nil { // it may be done before anyone looks at the context
+		if err != nil { // the work may be done before the context is checked
 			errorIs(t, err, context.Canceled, what)
 		}
 	}
-	must(t, s.Sync(t.Context()), "a cancelled wait is no failure of the stream")
+	must(t, s.Sync(t.Context()), "a cancelled wait does not make the stream fail")
 	must(t, e.Wait(t.Context()))
 	must(t, e.Close())
 }
 
-// checkDeadline waits, no longer than its contexts allow, for work of seconds. It is
+// checkDeadline waits for work that takes seconds, with contexts that end earlier. The work is
 // several launches because llvmpipe ends each loop after 65,535 rounds.
 func checkDeadline(t *row, d *device) {
 	const n = 1 << 12
@@ -156,7 +156,7 @@ func checkDeadline(t *row, d *device) {
 	out := d.alloc(t, runtime.U32, n)
 	s := d.Stream()
 	spin := func(rounds uint32) time.Duration {
-		least := time.Hour // of three: the first may have to finish the program
+		least := time.Hour // minimum of three, since the first may include finishing the program
 		for range 3 {
 			start := time.Now()
 			must(t, s.Launch(k, runtime.Items(n), out, rounds))
@@ -171,8 +171,8 @@ func checkDeadline(t *row, d *device) {
 		rounds *= 4
 		took = spin(rounds)
 	}
-	// Rusticl 22.3 now and then makes the caller of a launch wait for those before it. Then
-	// nothing is left to wait for here, and the work is queued anew.
+	// In rusticl 22.3 a launch now and then waits for the launches before it. Then there is nothing
+	// left to wait for, and the work is queued again.
 	const tries = 12
 	var e *runtime.Event
 	for try := 1; ; try++ {
@@ -207,8 +207,8 @@ func checkDeadline(t *row, d *device) {
 	}
 	done, err := e.Done()
 	must(t, err)
-	expect(t, !done, "nobody may wait for the work beyond his deadline")
-	must(t, s.Sync(t.Context()), "a deadline is no failure of the stream")
+	expect(t, !done, "a wait must not last longer than its deadline")
+	must(t, s.Sync(t.Context()), "a deadline does not make the stream fail")
 	must(t, e.Wait(t.Context()))
 	must(t, e.Close())
 	expect(t, read[uint32](t, out)[0] != 0, "the kernel wrote")
@@ -255,8 +255,8 @@ func checkConcurrency(t *row, d *device) {
 	wg.Wait()
 }
 
-// checkPriorities demands right results, not an order: which of two streams goes
-// first is seen only where the device is full.
+// checkPriorities checks results and not the order: which of two streams goes first is visible only
+// if the device is full.
 func checkPriorities(t *row, d *device) {
 	k := d.kernel(t, spinText, "spin")
 	var want []uint32
@@ -295,7 +295,7 @@ func checkStreamMemory(t *row, d *device) {
 		must(t, err)
 		use := s
 		if i%3 == 2 {
-			use = other // comes after the allocation by itself
+			use = other // ordered after the allocation without further calls
 		}
 		must(t, use.Fill(step, uint32(i)))
 		must(t, use.Copy(part, step))

@@ -1,7 +1,7 @@
 package conformance
 
-// Tests of the suite itself: that it fails where it should. Its failures can be seen only from
-// outside of the process in which it runs.
+// Tests of the suite itself: it has to fail when it should. They run it in a child process, because
+// its failures fail the process in which it runs.
 
 import (
 	"context"
@@ -57,14 +57,14 @@ func TestSuite(t *testing.T) {
 	Run(t, open, except)
 }
 
-// outcome is what a child process made of the suite: "PASS", "FAIL" or "SKIP" by row.
+// outcome is the result of the suite in a child process: "PASS", "FAIL" or "SKIP" by row.
 type outcome struct {
 	rows   map[string]string
-	passed bool // the process
+	passed bool // the process exited with 0
 	text   string
 }
 
-// with lists the rows that ended like that.
+// with lists the rows with that outcome.
 func (o outcome) with(word string) (rows []string) {
 	for row, got := range o.rows {
 		if got == word {
@@ -92,21 +92,21 @@ func suite(t *testing.T, device, rows string, except Exceptions, env ...string) 
 	return o
 }
 
-// TestSuiteNothingFails: a backend that answers ErrUnsupported to everything fails every row.
+// TestSuiteNothingFails: a backend that returns ErrUnsupported from every call fails every row.
 func TestSuiteNothingFails(t *testing.T) {
 	o := suite(t, "hollow:0", "", Exceptions{})
 	assert.False(t, o.passed)
 	assert.Len(t, o.with("FAIL"), len(checks), "passed: %v, skipped: %v\n%s", o.with("PASS"), o.with("SKIP"), o.text)
 }
 
-// TestSuiteNoLaunch: a Launch that answers ErrUnsupported fails every row that launches. The suite
-// passes when they are listed.
+// TestSuiteNoLaunch: with a Launch that returns ErrUnsupported, every row that launches fails. The
+// suite passes if they are listed.
 func TestSuiteNoLaunch(t *testing.T) {
 	needPrograms(t)
 	o := suite(t, "nolaunch:0", "", Exceptions{})
 	assert.False(t, o.passed)
 	for _, c := range checks {
-		// These launch nothing, or only what is refused before.
+		// These rows launch nothing, or only launches that are refused earlier.
 		without := []string{"error/build", "error/fault", "kernel/info", "lifetime/foreign", "limit/nil_context"}
 		if c.portable && !slices.Contains(without, c.name) {
 			assert.Equal(t, "FAIL", o.rows[c.name], c.name)
@@ -125,8 +125,8 @@ func TestSuiteNoLaunch(t *testing.T) {
 	assert.Equal(t, o.with("PASS"), listed.with("PASS"))
 }
 
-// TestSuiteNoPrograms: a device that is no Compiler fails each row that runs programs, and one entry
-// in the list stands for them all.
+// TestSuiteNoPrograms: a device that is not a Compiler fails each row that runs programs, and one
+// entry in the list covers them all.
 func TestSuiteNoPrograms(t *testing.T) {
 	o := suite(t, "noprograms:0", "", Exceptions{})
 	assert.False(t, o.passed)
@@ -143,13 +143,13 @@ func TestSuiteNoPrograms(t *testing.T) {
 	assert.Equal(t, o.with("PASS"), listed.with("PASS"))
 }
 
-// TestSuiteExceptions: what is wrong with a list fails.
+// TestSuiteExceptions: mistakes in the lists are failures.
 func TestSuiteExceptions(t *testing.T) {
 	row := func(name, reason string) map[string]string { return map[string]string{name: reason} }
 	for what, c := range map[string]struct {
 		device, rows string
 		except       Exceptions
-		want         string // in the output of a process that fails; "" passes
+		want         string // text in the output of a process that fails; "" for one that passes
 	}{
 		"none":                 {"cpu:0", "memory/views", Exceptions{}, ""},
 		"skip, not listed":     {"noprograms:0", "kernel/compiler", Exceptions{}, "not in Exceptions.Unsupported"},
@@ -163,9 +163,9 @@ func TestSuiteExceptions(t *testing.T) {
 		"no row":               {"cpu:0", "memory/views", Exceptions{Failing: row("memory/vews", "later")}, `no row "memory/vews"`},
 		"no reason":            {"noprograms:0", "kernel/compiler", Exceptions{Unsupported: row("kernel/compiler", "")}, "kernel/compiler has no reason"},
 		"in both":              {"noprograms:0", "kernel/compiler", Exceptions{row("kernel/compiler", "x"), row("kernel/compiler", "y")}, "both as unsupported and as failing"},
-		"available, not open":  {"late:0", "memory/v", Exceptions{}, "says that it is available"},
-		"gone":                 {"once:0 opened by a test", "memory/v|memory/many", Exceptions{}, "here for one row and not for another"},
-		"late":                 {"late:0 opened by a test", "memory/v|memory/many", Exceptions{}, "here for one row and not for another"},
+		"available, not open":  {"late:0", "memory/v", Exceptions{}, "is available, but its first device"},
+		"gone":                 {"once:0 opened by a test", "memory/v|memory/many", Exceptions{}, "present for one row and missing for another"},
+		"late":                 {"late:0 opened by a test", "memory/v|memory/many", Exceptions{}, "present for one row and missing for another"},
 	} {
 		o := suite(t, c.device, c.rows, c.except)
 		assert.NotEmpty(t, o.rows, "%s: %s", what, o.text)
@@ -174,7 +174,8 @@ func TestSuiteExceptions(t *testing.T) {
 	}
 }
 
-// TestSuiteRequire: CONCORD_REQUIRE takes the name of any backend of the program, and of no other.
+// TestSuiteRequire: CONCORD_REQUIRE accepts the name of any backend of the program, and no other
+// name.
 func TestSuiteRequire(t *testing.T) {
 	const row = "memory/views"
 	assert.Equal(t, []string{row}, suite(t, "missing:0", row, Exceptions{}).with("SKIP"))
@@ -195,7 +196,7 @@ func needPrograms(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// onCPU is a backend over cpu:0 that lacks what its name says.
+// onCPU is a backend over cpu:0 without the feature that its name says.
 type onCPU struct{ name string }
 
 func (b onCPU) Name() string { return b.name }
@@ -234,7 +235,7 @@ func cpuBackend() driver.Backend {
 	return list[slices.IndexFunc(list, func(b driver.Backend) bool { return b.Name() == "cpu" })]
 }
 
-// plainDevice has no optional interface, and its streams launch nothing.
+// plainDevice has no optional interface, and its streams cannot launch.
 type plainDevice struct {
 	driver.Device
 	backend onCPU
@@ -256,8 +257,8 @@ type noLaunch struct{ driver.Stream }
 
 func (noLaunch) Launch(*driver.Launch) error { return driver.ErrUnsupported }
 
-// hollow is a backend with two devices that are there and do nothing: all their calls, mandatory and
-// optional, answer ErrUnsupported.
+// hollow is a backend with two devices that can be opened and do nothing: all their calls,
+// mandatory and optional, return ErrUnsupported.
 type hollow struct{}
 
 func (hollow) Name() string { return "hollow" }

@@ -2,7 +2,7 @@
 
 package fault
 
-// What every run does: each kind of call a few times, with results that are checked.
+// The work of every run: each kind of call a few times, with results that are checked.
 
 import (
 	"context"
@@ -31,18 +31,18 @@ kernel void sums(global const int *x, global int *out, local int *tile) {
 }
 `
 
-// Sizes: below and above what is staged at once.
+// Sizes: below and above the size of a staging buffer.
 const (
 	count = 256
 	group = 32
 	large = 3<<20 + 12
 )
 
-// errWrong is what no fault may lead to: a result that is not right.
+// errWrong is the error for a wrong result, which no fault may cause.
 var errWrong = errors.New("WRONG RESULT")
 
-// closer collects what has to be closed, in the order of its making, and the errors
-// of that.
+// closer collects Close functions in the order in which the objects were made, and the errors of
+// closing.
 type closer struct{ list []func() error }
 
 func (c *closer) add(f func() error) { c.list = append(c.list, f) }
@@ -257,13 +257,13 @@ func graphs(ctx context.Context, c *closer, d *runtime.Device, p *runtime.Progra
 	return same(ctx, "graph", x, want)
 }
 
-// steps: memory in the order of a stream, in groups as large as the device says.
+// steps: memory that is allocated in stream order, and groups of the size that the device suggests.
 func steps(ctx context.Context, c *closer, d *runtime.Device, p *runtime.Program) error {
 	scale, err := p.Kernel("scale")
 	if err != nil {
 		return err
 	}
-	// A driver that is old tells neither, nor moves memory ahead of its use (above).
+	// Old drivers support neither of these, nor prefetching memory (above).
 	if _, err := scale.SuggestGroup(0); err != nil && !errors.Is(err, runtime.ErrUnsupported) {
 		return err
 	}
@@ -293,7 +293,7 @@ func steps(ctx context.Context, c *closer, d *runtime.Device, p *runtime.Program
 	return nil
 }
 
-// product: the catalog's gemm, which the vendor's BLAS computes where it is.
+// product: the catalog's gemm, which the vendor's BLAS computes if it is installed.
 func product(ctx context.Context, c *closer, d *runtime.Device, _ *runtime.Program) error {
 	unit, err := kernels.Unit("gemm", d.Features())
 	if err != nil {
@@ -334,7 +334,7 @@ func product(ctx context.Context, c *closer, d *runtime.Device, _ *runtime.Progr
 	return nil
 }
 
-// managed: buffers with two sides, whose copies the runtime queues.
+// managed: buffers with a host side and a device side, which the runtime copies.
 func managed(ctx context.Context, c *closer, d *runtime.Device, p *runtime.Program) error {
 	scale, err := p.Kernel("scale")
 	if err != nil {
@@ -395,7 +395,7 @@ func managed(ctx context.Context, c *closer, d *runtime.Device, p *runtime.Progr
 	return nil
 }
 
-// scopes: an arena whose memory comes back in each step, and a batch.
+// scopes: an arena whose memory is freed in each step, and a batch.
 func scopes(ctx context.Context, c *closer, d *runtime.Device, _ *runtime.Program) error {
 	a, err := d.Stream().NewArena()
 	if err != nil {
@@ -455,7 +455,7 @@ func staged(ctx context.Context, s *runtime.Session, id string) (err error) {
 	return d.Sync(ctx)
 }
 
-// peers: a copy from the next device, where there is one.
+// peers: a copy from the next device, if there is one.
 func peers(ctx context.Context, c *closer, s *runtime.Session, d *runtime.Device) error {
 	other, err := s.Open(ctx, d.Info().Backend+":1")
 	if errors.Is(err, runtime.ErrDeviceIndex) {

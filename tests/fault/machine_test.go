@@ -2,7 +2,7 @@
 
 package fault
 
-// What is wrong with the machine, the compiler or a kernel rather than with one call.
+// Faults of the machine, the compiler or a kernel, as opposed to faults of a single call.
 
 import (
 	"context"
@@ -25,7 +25,7 @@ import (
 	"github.com/concord-compute/concord/tests/sim/control"
 )
 
-// session makes one with a cache of its own.
+// session makes a session with a separate cache.
 func session(t *testing.T, cfg runtime.Config) *runtime.Session {
 	t.Helper()
 	cfg.Fallback, cfg.NoProbeCache = runtime.Require, true
@@ -39,7 +39,7 @@ func session(t *testing.T, cfg runtime.Config) *runtime.Session {
 	return s
 }
 
-// faulty opens the library under a backend, and takes its faults back at the end.
+// faulty opens the library of a backend, and clears its faults at the end of the test.
 func (b *backend) faulty(t *testing.T) *control.Library {
 	t.Helper()
 	lib := library(t, b.device, b.library)
@@ -55,8 +55,8 @@ func each(t *testing.T, f func(t *testing.T, b *backend, lib *control.Library)) 
 	}
 }
 
-// TestCompiler: a build that fails is an error of its kind and leaves nothing in the
-// cache, so that the next one works.
+// TestCompiler: a build that fails returns the right kind of error and leaves nothing in the cache,
+// so that the next one works.
 func TestCompiler(t *testing.T) {
 	each(t, func(t *testing.T, b *backend, lib *control.Library) {
 		rtc := lib
@@ -77,7 +77,7 @@ func TestCompiler(t *testing.T) {
 				require.ErrorIs(t, err, want)
 				require.Zero(t, rtc.Count("programs"))
 				b.idle(t, lib, fault)
-				if errors.Is(want, runtime.ErrCompile) { // it may be remembered: the text is to blame
+				if errors.Is(want, runtime.ErrCompile) { // it may be remembered, since the text is the cause
 					s = session(t, runtime.Config{})
 				}
 				require.NoError(t, exercise(t.Context(), s, b.device), "the next build")
@@ -88,7 +88,7 @@ func TestCompiler(t *testing.T) {
 }
 
 // TestMachine: machines without the library, without a device, with a driver that is
-// too old or does not start. The reason is told, and nothing is left.
+// too old or does not start. The error has the reason, and nothing stays open.
 func TestMachine(t *testing.T) {
 	each(t, func(t *testing.T, b *backend, lib *control.Library) {
 		refused := func(t *testing.T, cfg runtime.Config, words ...string) {
@@ -112,7 +112,8 @@ func TestMachine(t *testing.T) {
 	})
 }
 
-// TestOutdated: what a driver refuses because it is older than the compiler is told so.
+// TestOutdated: if a driver refuses a program because it is older than the compiler, the error says
+// so.
 func TestOutdated(t *testing.T) {
 	b := &backends[0]
 	lib := b.faulty(t)
@@ -123,7 +124,7 @@ func TestOutdated(t *testing.T) {
 	b.idle(t, lib, "an old driver")
 }
 
-// TestOldDriver: one without what came late still works, by other ways.
+// TestOldDriver: a driver without functions of later versions works with older ones.
 func TestOldDriver(t *testing.T) {
 	b := &backends[0]
 	b.faulty(t)
@@ -159,8 +160,8 @@ func (b *backend) open(t *testing.T, s *runtime.Session) (*runtime.Device, *runt
 	return d, p, x
 }
 
-// TestLost: a kernel that the device does not survive is named by the loss, which every
-// stream has from then on; the device works again once it was opened anew.
+// TestLost: if a kernel destroys the context, the error names the kernel, and every stream returns
+// it from then on; after the device is opened again it works.
 func TestLost(t *testing.T) {
 	each(t, func(t *testing.T, b *backend, lib *control.Library) {
 		for _, name := range []string{"beyond", "apart"} {
@@ -189,7 +190,7 @@ func TestLost(t *testing.T) {
 	})
 }
 
-// TestDeadline: the end of a context ends a wait and not the work.
+// TestDeadline: a context that is done ends a wait but not the work.
 func TestDeadline(t *testing.T) {
 	each(t, func(t *testing.T, b *backend, lib *control.Library) {
 		d, p, x := b.open(t, session(t, runtime.Config{}))
@@ -211,8 +212,9 @@ func TestDeadline(t *testing.T) {
 	})
 }
 
-// TestChangedInFlight: a graph that is changed while it runs ends as it was recorded.
-// HIP is waited for, since it promises nothing of that kind; CUDA is not.
+// TestChangedInFlight: a graph that is updated while it runs finishes as it was recorded. The
+// backend waits for HIP before an update, since HIP does not guarantee that, and does not wait for
+// CUDA.
 func TestChangedInFlight(t *testing.T) {
 	each(t, func(t *testing.T, b *backend, lib *control.Library) {
 		d, p, x := b.open(t, session(t, runtime.Config{}))
@@ -255,8 +257,8 @@ func TestChangedInFlight(t *testing.T) {
 	})
 }
 
-// TestParity runs a little of the catalog under faults: a result that is wrong is never
-// the verdict, and nothing is left.
+// TestParity runs a part of the catalog under faults: no verdict is a wrong result, and nothing
+// stays open.
 func TestParity(t *testing.T) {
 	each(t, func(t *testing.T, b *backend, lib *control.Library) {
 		s := session(t, runtime.Config{})
@@ -294,7 +296,7 @@ func TestParity(t *testing.T) {
 	})
 }
 
-// firsts keeps one small case of each kernel: each is a program to compile.
+// firsts selects one small case of each kernel, because each needs a compiled program.
 func firsts() func(c *kernels.Case) bool {
 	seen := map[string]bool{}
 	return func(c *kernels.Case) bool {
@@ -309,8 +311,8 @@ func firsts() func(c *kernels.Case) bool {
 	}
 }
 
-// TestStart: a driver that does not start, and one that is too old, in a process each:
-// drivers start once.
+// TestStart: a driver that does not start, and one that is too old, each in a process of its own,
+// since a driver starts only once per process.
 func TestStart(t *testing.T) {
 	const child = "FAULT_DEVICE"
 	if device := os.Getenv(child); device != "" {

@@ -11,8 +11,8 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-// Simulated Metal makes other calls than a driver does, and what fails looks otherwise:
-// tests/sim/metal/faults.h says which kind is which call.
+// The simulated Metal has other calls than the drivers, and other errors. tests/sim/metal/faults.h
+// lists the calls of each kind.
 var metalSweeps = []sweep{
 	{word: "alloc", is: []error{runtime.ErrOutOfMemory}, quiet: true},
 	{word: "alloc", is: []error{runtime.ErrOutOfMemory}, quiet: true, direct: true},
@@ -21,8 +21,8 @@ var metalSweeps = []sweep{
 	{word: "stream", tail: "+", is: []error{runtime.ErrOutOfMemory}},
 	{word: "event", is: []error{runtime.ErrOutOfMemory}}, // every stream has one
 	{word: "event", tail: "+", is: []error{runtime.ErrOutOfMemory}},
-	// A command buffer for no more than a time of nothing, or for what the handler would
-	// have handed over, is made again by whoever asks next.
+	// If a command buffer that only times an idle stream, or only commits pending work from a
+	// handler, cannot be made, the next call makes it.
 	{word: "record", is: []error{runtime.ErrLaunch}, quiet: true},
 	{word: "record", tail: "+", is: []error{runtime.ErrLaunch}},
 	{word: "launch", is: []error{runtime.ErrLaunch}},
@@ -30,20 +30,20 @@ var metalSweeps = []sweep{
 	{word: "launch-late", is: []error{runtime.ErrLaunch}},
 	{word: "copy", is: []error{runtime.ErrLaunch}},
 	{word: "copy", tail: "+", is: []error{runtime.ErrLaunch}},
-	{word: "fill", is: []error{runtime.ErrLaunch}, quiet: true, needless: true}, // one byte only: others are kernels
+	{word: "fill", is: []error{runtime.ErrLaunch}, quiet: true, needless: true}, // only fills of one byte; other fills are kernels
 	{word: "compile", is: []error{runtime.ErrCompile, runtime.ErrLaunch}, quiet: true},
 	{word: "compile", tail: "+", is: []error{runtime.ErrCompile, runtime.ErrLaunch}},
-	{word: "find", is: []error{runtime.ErrNoKernel, runtime.ErrCorrupt, runtime.ErrLaunch}, quiet: true}, // ErrLaunch: of the shim's own,
+	{word: "find", is: []error{runtime.ErrNoKernel, runtime.ErrCorrupt, runtime.ErrLaunch}, quiet: true}, // ErrLaunch: for the shim's own kernels,
 	{word: "load", is: []error{runtime.ErrCompile, runtime.ErrLaunch}, quiet: true},
 	{word: "load", tail: "+", is: []error{runtime.ErrCompile, runtime.ErrLaunch}},
-	{word: "graph", tail: "+", quiet: true, needless: true}, // a program is as good without an archive
+	{word: "graph", tail: "+", quiet: true, needless: true}, // a program works without an archive
 	{word: "sync", is: []error{runtime.ErrLaunch}},
 	{word: "sync", tail: "+", is: []error{runtime.ErrLaunch}},
 	{word: "sync", tail: "=2", is: []error{runtime.ErrTimeout}},
 	{word: "sync", tail: "=8", is: []error{runtime.ErrOutOfMemory}},
 	{word: "sync", tail: "=4", is: []error{runtime.ErrDeviceLost}},
-	// What a removed device cannot make looks like a lack of room until a command buffer
-	// tells; one that is removed while it is closed has done its work.
+	// On a removed device, a failed allocation looks like a lack of memory until a command buffer
+	// reports the removal. A device that is removed while it is closed has already done its work.
 	{word: "lost", is: []error{runtime.ErrDeviceLost, runtime.ErrOutOfMemory, runtime.ErrLaunch, runtime.ErrCompile, runtime.ErrCorrupt}, quiet: true},
 }
 
@@ -64,7 +64,7 @@ func TestSweepMetal(t *testing.T) {
 	t.Logf("%s: %d pairs of fault and position", b.device, pairs)
 }
 
-// TestArchive: a program from the cache brings the machine code of its kernels.
+// TestArchive: a program from the cache contains the machine code of its kernels.
 func TestArchive(t *testing.T) {
 	b := &backend{device: "sim-metal:0", library: "libSimMetal.so"}
 	lib := b.faulty(t)

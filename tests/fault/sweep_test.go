@@ -1,8 +1,8 @@
 //go:build cgo && linux
 
-// Package fault fails every call into the vendors' libraries once, one run each: the
-// simulated libraries do it on demand. Whatever fails, the error has to be the right
-// one, nothing may be left behind, nothing may hang, and the next run has to work.
+// Package fault makes every call into the vendors' libraries fail once, each in a separate run; the
+// simulated libraries do that on demand. Whichever call fails, the error has to be of the right
+// kind, all objects have to be released, nothing may hang, and the next run has to work.
 package fault
 
 import (
@@ -28,14 +28,14 @@ import (
 // nth of them fails, for every n that a run gets to.
 type sweep struct {
 	word string // KIND of CONCORD_SIM_FAULT
-	tail string // behind the number: "+" is that call and all later ones
+	tail string // after the number: "+" means that call and all later ones
 	is   []error
-	// quiet: a run need not fail, for the reason that stands beside it. Its results are
-	// right then.
+	// quiet: a run need not fail, for the reason in the comment of the row. Its results are then
+	// right.
 	quiet bool
-	// needless: a run may do without calls of this kind altogether.
+	// needless: a run may succeed although all calls of this kind fail.
 	needless bool
-	// direct: without the pool of memory, so that every buffer is a call.
+	// direct: without the memory pool, so that every buffer is an allocation by the driver.
 	direct bool
 }
 
@@ -46,17 +46,19 @@ func (s *sweep) String() string {
 	return s.word + s.tail
 }
 
-// What a fault may look like to a program, and where it need not see any.
+// The errors that a program may get for each kind of fault, and the kinds that need not cause an
+// error.
 var sweeps = []sweep{
-	// Where the device has no room, what is closed is freed and the call made again.
+	// If the device is out of memory, closed memory is freed and the call is tried again.
 	{word: "alloc", is: []error{runtime.ErrOutOfMemory}, quiet: true},
 	{word: "alloc", is: []error{runtime.ErrOutOfMemory}, quiet: true, direct: true},
 	{word: "alloc", tail: "+", is: []error{runtime.ErrOutOfMemory}},
 	{word: "alloc", tail: "+", is: []error{runtime.ErrOutOfMemory}, direct: true},
-	// Without pinned memory to stage in, copies wait instead.
+	// Without pinned memory for staging, copies wait for the stream instead.
 	{word: "pinned", is: []error{runtime.ErrOutOfMemory}, quiet: true},
 	{word: "pinned", tail: "+", is: []error{runtime.ErrOutOfMemory}, quiet: true},
-	// Most memory is given back later than its buffer is closed: nobody is left to tell.
+	// Most memory is freed some time after its buffer is closed, when there is no caller left to
+	// return the error to.
 	{word: "free", is: []error{runtime.ErrLaunch}, quiet: true},
 	{word: "free", is: []error{runtime.ErrLaunch}, quiet: true, direct: true},
 	{word: "copy", is: []error{runtime.ErrLaunch}},
@@ -65,43 +67,43 @@ var sweeps = []sweep{
 	{word: "launch", is: []error{runtime.ErrLaunch}},
 	{word: "launch", tail: "+", is: []error{runtime.ErrLaunch}},
 	{word: "launch-late", is: []error{runtime.ErrLaunch, runtime.ErrDeviceLost}},
-	// A binary of the cache that is refused, or lacks a kernel, is compiled anew.
+	// A program whose cached binary is refused, or lacks a kernel, is compiled again.
 	{word: "load", is: []error{runtime.ErrFormat}, quiet: true},
 	{word: "load", tail: "+", is: []error{runtime.ErrFormat}},
 	{word: "find", is: []error{runtime.ErrNoKernel, runtime.ErrCorrupt}, quiet: true},
 	{word: "find", tail: "+", is: []error{runtime.ErrNoKernel, runtime.ErrCorrupt}},
 	{word: "stream", is: []error{runtime.ErrOutOfMemory}},
 	{word: "stream", tail: "+", is: []error{runtime.ErrOutOfMemory}},
-	// Where an event cannot be made that only tells when staged memory is free again, the
-	// stream is waited for.
+	// If the event that marks when staging memory is free again cannot be made, the host waits for
+	// the stream.
 	{word: "event", is: []error{runtime.ErrOutOfMemory}, quiet: true},
 	{word: "event", tail: "+", is: []error{runtime.ErrOutOfMemory}, quiet: true},
-	// An event that one stream waits for is not needed: the host waits instead.
+	// If an event for another stream to wait for cannot be recorded, the host waits instead.
 	{word: "record", is: []error{runtime.ErrLaunch}, quiet: true},
 	{word: "record", tail: "+", is: []error{runtime.ErrLaunch}},
-	// Some calls only ask whether closed memory is free already, or wait for a stream that
-	// recorded a graph and ran nothing.
+	// Some calls only check whether closed memory can be freed, or wait for a stream that recorded
+	// a graph and executed nothing.
 	{word: "sync", is: []error{runtime.ErrLaunch}, quiet: true},
 	{word: "sync", tail: "+", is: []error{runtime.ErrLaunch}, quiet: true},
-	// A graph that cannot be updated in place is instantiated anew.
+	// A graph that cannot be updated in place is instantiated again.
 	{word: "graph", is: []error{runtime.ErrLaunch}, quiet: true},
 	{word: "graph", tail: "+", is: []error{runtime.ErrLaunch}},
-	// What is freed tells the driver its device: it is freed all the same.
+	// Freeing also makes the device's context current; the object is freed even if that fails.
 	{word: "context", is: []error{runtime.ErrLaunch, runtime.ErrNoDevice}, quiet: true},
 	{word: "context", tail: "+", is: []error{runtime.ErrLaunch, runtime.ErrNoDevice}, quiet: true},
-	// Attributes that are not told are unknown ones.
+	// Attributes whose query fails are unknown.
 	{word: "other", is: []error{runtime.ErrLaunch, runtime.ErrNoDevice}, quiet: true},
 	{word: "other", tail: "+", is: []error{runtime.ErrLaunch, runtime.ErrNoDevice}, quiet: true},
-	// A device that is lost while it is closed has done its work.
+	// A device that is lost while it is closed has already done its work.
 	{word: "lost", is: []error{runtime.ErrDeviceLost, runtime.ErrNoDevice}, quiet: true},
 	{word: "copy", tail: "=2", is: []error{runtime.ErrOutOfMemory}},
 	// The vendors' BLAS have numbers of their own for a launch that failed.
 	{word: "launch", tail: "=2", is: []error{runtime.ErrOutOfMemory, runtime.ErrLaunch}},
-	{word: "sync", tail: "=700", is: []error{runtime.ErrDeviceLost}, quiet: true}, // as without a number
+	{word: "sync", tail: "=700", is: []error{runtime.ErrDeviceLost}, quiet: true}, // the same errors as without a number
 	{word: "alloc", tail: "=700", is: []error{runtime.ErrDeviceLost}},
 }
 
-// backend is a simulated device, the library whose calls are made to fail, and what
+// backend is a simulated device, the library whose calls are made to fail, and the counters that
 // must be zero after a run.
 type backend struct {
 	device, library string
@@ -110,20 +112,20 @@ type backend struct {
 
 var objects = []string{"allocations", "bytes", "pinned", "streams", "events", "modules", "graphs"}
 
-// HIP's contexts are the devices', and last as long as the process.
+// HIP's contexts belong to the devices, and exist as long as the process.
 var backends = []backend{
 	{"sim-cuda:0", "libcuda.so.1", append(objects, "contexts")},
 	{"sim-rocm:0", "libamdhip64.so.5", objects},
 }
 
-// Limits against endless work: of positions of one sweep, and of one run.
+// Limits against endless work: for the positions of one sweep, and for one run.
 const (
 	mostPositions = 2000
 	runTime       = 60 * time.Second
 )
 
-// Without allVariable a sweep tries its first positions and then only some of them:
-// most calls ask for attributes of the devices, one like the other.
+// Without allVariable a sweep tries its first positions and then only some of them, because most
+// calls query attributes of devices and are alike.
 const (
 	allVariable = "FAULT_ALL"
 	first       = 24
@@ -153,8 +155,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestStagedSweep is about copies through the runtime's staging buffers, with the
-// faults that these meet.
+// TestStagedSweep tests copies through the runtime's staging buffers, with the kinds of faults that
+// affect them.
 func TestStagedSweep(t *testing.T) {
 	for i, b := range backends {
 		t.Run(b.device, func(t *testing.T) {
@@ -175,7 +177,7 @@ func TestStagedSweep(t *testing.T) {
 	}
 }
 
-// sweep fails one call after the other and returns how many that were.
+// sweep makes one call after the other fail, and returns their number.
 func (b *backend) sweep(t *testing.T, lib *control.Library, s sweep, cache string) (pairs int) {
 	return b.fail(t, lib, s, func() error { return attempt(t, b.device, runtime.Config{CacheDir: cache, NoMemoryPool: s.direct}) })
 }
@@ -194,7 +196,7 @@ func (b *backend) fail(t *testing.T, lib *control.Library, s sweep, run func() e
 		}
 		pairs++
 		judge(t, fault, err, s.is)
-		if !s.quiet || !s.needless && n == 1 && s.tail == "+" { // all of a kind is too much for any
+		if !s.quiet || !s.needless && n == 1 && s.tail == "+" { // no run succeeds if all calls of a needed kind fail
 			assert.Error(t, err, "%s went unnoticed", fault)
 		}
 		if n%8 == 1 || os.Getenv(allVariable) != "" {
@@ -213,8 +215,7 @@ func next(n int) int {
 	return n + step
 }
 
-// library opens the library under a simulated device, or skips the test where
-// there is none.
+// library opens the library of a simulated device, or skips the test if it is not built.
 func library(t *testing.T, device, name string) *control.Library {
 	t.Helper()
 	s, err := runtime.New(runtime.Config{Fallback: runtime.Require})
@@ -233,7 +234,7 @@ func library(t *testing.T, device, name string) *control.Library {
 	return lib
 }
 
-// calls is how often a kind was called since the last Control.
+// calls returns the number of calls of a kind since the last Control.
 func calls(lib *control.Library, word string) int64 {
 	if word == "lost" {
 		return lib.Count("calls")
@@ -241,11 +242,11 @@ func calls(lib *control.Library, word string) int64 {
 	return lib.Count("calls:" + word)
 }
 
-// idle demands that nothing is left of a run.
+// idle checks that all objects of a run were released.
 func (b *backend) idle(t *testing.T, lib *control.Library, after string) {
 	t.Helper()
 	for _, what := range b.counts {
-		// A thread of the library may be about to let go of what it ran.
+		// A thread of the library may not have released its last work yet.
 		for end := time.Now().Add(5 * time.Second); lib.Count(what) != 0 && time.Now().Before(end); {
 			time.Sleep(time.Millisecond)
 		}
@@ -253,7 +254,7 @@ func (b *backend) idle(t *testing.T, lib *control.Library, after string) {
 	}
 }
 
-// attempt is one run in a session of its own. It fails the test if that hangs.
+// attempt is one run in a new session. It fails the test if the run hangs.
 func attempt(t *testing.T, device string, cfg runtime.Config) error {
 	return attemptOf(t, device, cfg, exercise)
 }
@@ -279,8 +280,7 @@ func attemptOf(t *testing.T, device string, cfg runtime.Config, work func(contex
 	}
 }
 
-// judge demands that every part of an error is the fault, and none is a wrong
-// result.
+// judge checks that every part of an error is an expected one, and none is a wrong result.
 func judge(t *testing.T, fault string, err error, is []error) {
 	t.Helper()
 	for _, part := range parts(err) {
@@ -291,7 +291,7 @@ func judge(t *testing.T, fault string, err error, is []error) {
 	}
 }
 
-// parts takes joined errors apart.
+// parts returns the parts of a joined error.
 func parts(err error) []error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	switch {

@@ -1,6 +1,6 @@
-// Package first tests what a process does first with its drivers, from many
-// goroutines at once: a driver whose beginnings are not safe kills the process, so
-// each trial is a process of its own.
+// Package first tests the first calls of a process into its drivers, from many goroutines at once.
+// A driver whose initialization is not thread-safe ends the process, so each trial is a separate
+// process.
 package first
 
 import (
@@ -27,24 +27,24 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// trialVariable makes a process of this test a child that carries out the trial it
+// trialVariable makes a process of this test a child that carries out the trial that its value
 // describes. runsVariable is the number of processes for each trial.
 const (
 	trialVariable = "FIRST_TEST_TRIAL"
 	runsVariable  = "FIRST_TEST_RUNS"
 )
 
-// trial is what the goroutines of one process do, all from the same moment on.
+// trial describes the work of the goroutines of one process, which all start at the same moment.
 type trial struct {
 	goroutines int
-	own        bool     // a session each, not one for all
+	own        bool     // one session per goroutine, not one for all
 	build      bool     // they also build a program and run it
 	probe      bool     // every second one looks for all devices instead
-	hang       bool     // the driver of what is not the cpu's never answers
+	hang       bool     // the drivers of all backends but cpu never return
 	devices    []string // opened in turn
 }
 
-// String is the trial's name, and what parseTrial reads.
+// String returns the trial's name, which parseTrial parses.
 func (t trial) String() string {
 	words := []string{strconv.Itoa(t.goroutines)}
 	for word, is := range t.flags() {
@@ -114,14 +114,14 @@ func (t trial) carryOut(ctx context.Context) error {
 }
 
 func (t trial) session() (*runtime.Session, error) {
-	cfg := runtime.Config{Fallback: runtime.Require, CacheDir: "off", ProbeTimeout: time.Minute} // a busy machine is no failure
+	cfg := runtime.Config{Fallback: runtime.Require, CacheDir: "off", ProbeTimeout: time.Minute} // long enough for a busy machine
 	if t.hang {
 		cfg.ProbeTimeout = 200 * time.Millisecond
 	}
 	return runtime.New(cfg)
 }
 
-// one is what goroutine i does.
+// one is the work of goroutine i.
 func (t trial) one(ctx context.Context, s *runtime.Session, i int) (err error) {
 	if t.own {
 		if s, err = t.session(); err != nil {
@@ -185,8 +185,8 @@ func run(ctx context.Context, d *runtime.Device, i int) error {
 	return nil
 }
 
-// icds are OpenCL implementations that a trial has to itself, by what the loader is
-// told and what they need besides.
+// icds are the OpenCL implementations. In a trial only one of them is visible; each has the setting
+// for the loader and its other requirements.
 var icds = []struct {
 	name, vendors string
 	env           []string
@@ -207,7 +207,8 @@ var trials = []trial{
 	{goroutines: 8, own: true, build: true, devices: []string{"opencl:0"}},
 }
 
-// runs is how many processes carry a trial out. Builds take long.
+// runs returns the number of processes that carry out a trial. It is lower for builds, which take
+// long.
 func (tr trial) runs(t *testing.T) int {
 	text := os.Getenv(runsVariable)
 	switch {
@@ -221,9 +222,9 @@ func (tr trial) runs(t *testing.T) int {
 	return n
 }
 
-// TestFirstOpens demands that the first calls of a process may come from any number
-// of goroutines. Without their order some drivers end the process: PoCL 3.1 does in
-// most runs of two goroutines.
+// TestFirstOpens: the first calls of a process may come from any number of goroutines. If they were
+// not made one at a time, some drivers would end the process; PoCL 3.1 does in most runs with two
+// goroutines.
 func TestFirstOpens(t *testing.T) {
 	for _, icd := range icds {
 		t.Run(icd.name, func(t *testing.T) {
@@ -245,8 +246,8 @@ const hangingDriver = `#include <unistd.h>
 int clGetPlatformIDs(unsigned n, void *list, unsigned *count) { (void)n, (void)list, (void)count; for (;;) pause(); }
 `
 
-// TestFirstCallHangs has a driver that never answers. Calls that ask for its devices
-// get an error that says so within the time limit of a probe, and other backends are not delayed.
+// TestFirstCallHangs: with a driver that never returns, calls for its devices return an error that
+// says so within the time limit of a probe, and other backends are not delayed.
 func TestFirstCallHangs(t *testing.T) {
 	cc, err := exec.LookPath("cc")
 	if err != nil {
@@ -273,7 +274,7 @@ func TestFirstSim(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			device := name + ":0"
 			if out, err := start(t, trial{goroutines: 1, devices: []string{device}}, nil); err != nil {
-				absent(t, name, fmt.Sprintf("%s is not here: %v: %s", device, err, brief(out)))
+				absent(t, name, fmt.Sprintf("this machine has no %s: %v: %s", device, err, brief(out)))
 			}
 			for _, tr := range trials {
 				tr.devices = slices.Clone(tr.devices)
@@ -286,8 +287,8 @@ func TestFirstSim(t *testing.T) {
 	}
 }
 
-// absent skips a test, or fails it where CONCORD_REQUIRE names the backend and means
-// this driver of it.
+// absent skips a test, or fails it if CONCORD_REQUIRE names the backend and this is the driver that
+// is required.
 func absent(t *testing.T, backend, why string) {
 	t.Helper()
 	if strings.HasSuffix(t.Name(), "/rusticl") {
@@ -296,8 +297,7 @@ func absent(t *testing.T, backend, why string) {
 	sim.Absent(t, backend, why)
 }
 
-// repeat carries out a trial in one process after the other and counts those that
-// did not end well.
+// repeat carries out a trial in one process after the other and counts the processes that failed.
 func repeat(t *testing.T, tr trial, env []string) {
 	n, bad := tr.runs(t), 0
 	for range n {
@@ -323,7 +323,7 @@ func start(t *testing.T, tr trial, env []string) (output []byte, err error) {
 	return cmd.CombinedOutput()
 }
 
-// brief is the beginning of what a process that died has written.
+// brief returns the beginning of the output of a process that died.
 func brief(out []byte) []byte {
 	const most = 3000
 	return bytes.TrimSpace(out[:min(len(out), most)])

@@ -1,4 +1,4 @@
-// Package floats compares floating-point expressions, as devices compute them, with an
-// exact evaluation in Go, bit for bit: an optimization that changes the sign of a
-// zero or rounds once more or once less shows.
+// Package floats compares floating-point expressions that devices compute with an exact evaluation
+// in Go, bit for bit, so that it finds optimizations that change the sign of a zero or the number
+// of roundings.
 package floats

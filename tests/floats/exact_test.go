@@ -7,8 +7,8 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-// format is a floating-point type with one rounding per operation. Values travel as
-// float64, which holds every value of each.
+// format is a floating-point type with one rounding per operation. Values are passed as float64,
+// which holds every value of each format.
 type format struct {
 	scalar string // in OpenCL C
 	suffix string // of its literals
@@ -40,8 +40,8 @@ func toFloat(s *big.Float) float64 {
 	return float64(f)
 }
 
-// odd is s as a float64 whose last bit says whether anything was cut off, which is all
-// that a second rounding to far fewer bits has to know.
+// odd converts s to a float64 whose last bit is set if bits were cut off (round to odd), so that a
+// second rounding to far fewer bits is correct.
 func odd(s *big.Float) float64 {
 	cut := new(big.Float).SetMode(big.ToZero).SetPrec(53).Set(s)
 	f, _ := cut.Float64()
@@ -51,8 +51,8 @@ func odd(s *big.Float) float64 {
 	return f
 }
 
-// narrowFMA is x * y + z of a format whose products float64 holds. So its sum is exactly
-// zero, infinite or no number where that of float64 is.
+// narrowFMA returns x * y + z for a format whose products float64 holds exactly. So its sum is
+// zero, infinite or NaN exactly if the sum in float64 is.
 func narrowFMA(x, y, z float64, round func(*big.Float) float64) float64 {
 	s := math.FMA(x, y, z)
 	if s == 0 || math.IsInf(x, 0) || math.IsInf(y, 0) || math.IsInf(z, 0) || s != s {
@@ -62,12 +62,12 @@ func narrowFMA(x, y, z float64, round func(*big.Float) float64) float64 {
 	return round(exact.Add(exact, big.NewFloat(z)))
 }
 
-// The operations. Every one ends in a conversion, so that Go does not fuse two.
+// The operations. Each ends with a conversion, so that Go does not fuse two of them.
 func (f *format) add(x, y float64) float64 { return f.round(float64(x + y)) }
 func (f *format) mul(x, y float64) float64 { return f.round(float64(x * y)) }
 func (f *format) div(x, y float64) float64 { return f.round(float64(x / y)) }
 
-// values are what every argument takes: all combinations of them are tried.
+// values returns the values of each argument; all combinations of them are tried.
 func (f *format) values() []float64 {
 	v := []float64{0, 1, 2.5, math.Inf(1)}
 	v = append(v, f.tiny...)
@@ -77,5 +77,5 @@ func (f *format) values() []float64 {
 	return append(v, math.NaN())
 }
 
-// tinyNumber tells whether a device may have taken x for zero.
+// tinyNumber reports whether a device may have treated x as zero.
 func (f *format) tinyNumber(x float64) bool { return x != 0 && math.Abs(x) < f.tiny[1] }

@@ -18,7 +18,7 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// widths are how many lanes are tried of each format.
+// widths returns the numbers of lanes that are tried for a format.
 func widths(f *format) []int {
 	switch {
 	case os.Getenv(variable) != "":
@@ -29,8 +29,8 @@ func widths(f *format) []int {
 	return []int{1}
 }
 
-// TestForms runs every form on every device of the build that is here, and on the CPU
-// with each host compiler.
+// TestForms runs every form on every device of this machine and build, and on the CPU with each
+// host compiler.
 func TestForms(t *testing.T) {
 	s, err := runtime.New(runtime.Config{Fallback: runtime.Require})
 	require.NoError(t, err)
@@ -152,7 +152,8 @@ func program(f *format, width int, list []form) string {
 	return b.String()
 }
 
-// combinations are all triples of values; the rest of the last item repeats the first.
+// combinations returns all triples of values; unused lanes of the last item repeat the first
+// triple.
 func combinations(f *format, width int) (in [3][]float64) {
 	v := f.values()
 	for _, x := range v {
@@ -170,8 +171,8 @@ func combinations(f *format, width int) (in [3][]float64) {
 	return in
 }
 
-// compare reports the first difference of a form. A device that is not the CPU may take
-// denormals for zero.
+// compare reports the first difference of a form. Devices other than the CPU may treat denormals as
+// zero.
 func compare(t *testing.T, f *format, width int, e *form, in [3][]float64, got []float64, denormals bool) int {
 	for i, g := range got {
 		v := arguments{in[0][i], in[1][i], in[2][i], i/width%2 == 1}

@@ -6,21 +6,21 @@ import (
 	"regexp"
 )
 
-// form is one expression of x, y and z. In its text T is the type, S the type of its
-// lanes, and '1' a literal of S.
+// form is an expression of x, y and z. In its text T is the type, S the type of its lanes, and '1'
+// a literal of S.
 type form struct {
 	text   string
 	before string // declarations and statements that come first
 	value  func(f *format, v *arguments) float64
 }
 
-// arguments are those of one lane of one item.
+// arguments are the arguments for one lane of one item.
 type arguments struct {
 	x, y, z float64
-	odd     bool // the item's number is
+	odd     bool // the item's id is odd
 }
 
-// inner are the values that something is done to.
+// inner are the inner expressions of a form.
 var inner = []form{
 	{text: "fma(x, y, z)", value: func(f *format, v *arguments) float64 { return f.fma(v.x, v.y, v.z) }},
 	{text: "fma(x, -y, z)", value: func(f *format, v *arguments) float64 { return f.fma(v.x, -v.y, v.z) }},
@@ -32,7 +32,7 @@ var inner = []form{
 	{text: "x - y", value: func(f *format, v *arguments) float64 { return f.add(v.x, -v.y) }},
 }
 
-// outer is what is done to e, one of the values above.
+// outer are the operations on e, which is one of the inner expressions.
 var outer = []struct {
 	form
 	value func(f *format, v *arguments, e float64) float64
@@ -88,7 +88,7 @@ func flipped(_ *format, v *arguments, e float64) float64 {
 	return e
 }
 
-// scalarOnly have no form for vectors.
+// scalarOnly are operations that do not exist for vectors.
 var scalarOnly = []struct {
 	form
 	value func(f *format, v *arguments, e float64) float64
@@ -100,11 +100,11 @@ var scalarOnly = []struct {
 	{form{before: "S4 t = (S4)(x, e, y, z); t.yw *= (S2)('-1', '2');", text: "t.y"}, func(_ *format, _ *arguments, e float64) float64 { return -e }},
 }
 
-// variable asks for every combination, which takes compilers an hour. Without it each
-// value and each thing done to one is tried with a few of the others.
+// variable selects all combinations, which take an hour to compile. Without it each inner
+// expression and each operation is tried with a few of the others.
 const variable = "FLOATS_ALL"
 
-// forms are the combinations for scalars or for vectors.
+// forms returns the combinations for scalars or for vectors.
 func forms(scalar bool) (list []form) {
 	all := outer
 	if scalar {
@@ -127,5 +127,5 @@ func forms(scalar bool) (list []form) {
 
 var name = regexp.MustCompile(`\be\b`)
 
-// named puts e where the name e stands.
+// named replaces the name e in a text by the expression e.
 func named(text, e string) string { return name.ReplaceAllLiteralString(text, "("+e+")") }

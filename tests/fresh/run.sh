@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# run.sh CASE...: the README's commands on a machine that nobody prepared: Debian's minimal
-# system with the packages that a case names and nothing else, in a mount namespace of its
-# own, with empty caches. Only Go and the settings of its package managers are this machine's.
-# It needs root, debootstrap and a kernel that allows mount namespaces; without them it says
-# so and succeeds. Systems are kept in the cache directory, outside of the checkout, as the
-# go command looks at every folder of that; removing them there makes them anew.
+# run.sh CASE...: runs the README's commands on an unprepared machine: Debian's minimal system with
+# only the packages that a case names, in a mount namespace of its own, with empty caches. Only Go
+# and the settings of package managers are those of the host machine. It needs root, debootstrap and
+# a kernel that allows mount namespaces; without them it says so and succeeds. Systems are kept in
+# the cache directory, outside of the checkout, because the go command reads every folder of the
+# checkout; a system that is removed there is made again.
 #
 #	tests/fresh/run.sh demo      what continuous integration runs
 #	tests/fresh/run.sh all       every case
@@ -34,8 +34,8 @@ group      bookworm g++    group      concords
 locale     bookworm g++    locale     concords
 "
 
-# How a case differs: the checkout's folder and whether it can be written to, the user, the
-# variables.
+# Functions that prepare a case: the checkout's folder and whether it is writable, the user, the
+# environment variables.
 for_plain() { :; }
 for_user() { as=newcomer; }
 for_space() { checkout="/home/newcomer/my code/concord"; }
@@ -46,8 +46,8 @@ for_umask() { mask=077; }
 for_group() { as=newcomer mask=002; }
 for_locale() { environment+=(LANG=tr_TR.UTF-8 LC_ALL=tr_TR.UTF-8); }
 
-# What a case's output must say, on top of its exit status. A quiet build prints no warning,
-# and its first lines are about what is being done.
+# Functions that judge the output of a case, besides its exit status. A quiet build prints no
+# warning, and its first lines say what is being done.
 quiet() {
 	! grep -n 'warning:' "$1" || { echo "the build prints warnings"; return 1; }
 }
@@ -66,8 +66,8 @@ unshare --mount true 2>/dev/null || skip "no mount namespaces here"
 sources=/etc/apt/sources.list.d/debian.sources
 [ -e $sources ] || skip "it takes the package settings from $sources"
 
-# release NAME: Debian's minimal system with what the README asks for but a compiler, and
-# this machine's settings for packages and certificates.
+# release NAME: makes Debian's minimal system with everything that the README requires except a
+# compiler, and with the host's settings for packages and certificates.
 release() {
 	local root=$base/$1
 	[ -d "$root" ] && return
@@ -83,7 +83,7 @@ release() {
 		mv "$root.part" "$root"
 }
 
-# layer RELEASE PACKAGE: what installing the package adds to a release.
+# layer RELEASE PACKAGE: makes the layer of files that installing the package adds to a release.
 layer() {
 	local root=$base/$1+${2//,/+} # a comma would end an option of mount
 	[ -d "$root" ] && return
@@ -122,7 +122,7 @@ inside() {
 	' bash "${environment[@]}" </dev/null
 }
 
-# The settings of Go that are this machine's own: where modules come from.
+# Settings of Go that are taken from the host: where modules come from.
 settings() {
 	go env | sed -n "s/^\(GOPROXY\|GOSUMDB\|GONOSUMDB\|GOPRIVATE\|GONOPROXY\|GOINSECURE\|GOAUTH\)='\(.*\)'$/\1=\2/p"
 	env | grep -iE '^(https?|no|all)_proxy='

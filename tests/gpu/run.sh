@@ -6,8 +6,8 @@
 # DEVICE is cuda:0 when absent; RESULTS, a folder that gets the JSON documents and the
 # logs, is ./results. It goes on after a failure and exits with 1 if there was any.
 #
-# What it looks for itself: NVRTC where toolkits and PyTorch put it, compute-sanitizer,
-# and PyTorch, whose matrix product (cuBLAS) is then measured beside ours.
+# It searches for NVRTC in the directories of toolkits and PyTorch, for compute-sanitizer, and for
+# PyTorch, whose matrix product (cuBLAS) is then measured beside Concord's.
 set -u
 cd "$(dirname "$0")" || exit 1
 device=${1:-cuda:0}
@@ -45,8 +45,7 @@ json() {
 	}
 }
 
-# A toolkit's NVRTC has a place that the loader does not search; PyTorch's lies in its
-# package.
+# The loader does not search the directories in which toolkits and PyTorch install NVRTC.
 if [ -z "${CONCORD_NVRTC_LIBRARY:-}" ]; then
 	for found in /usr/local/cuda*/lib64/libnvrtc.so.* \
 		$(python3 -c 'import glob, site; print(*(f for p in site.getsitepackages() for f in glob.glob(p + "/nvidia/*/lib/libnvrtc.so.*")))' 2>/dev/null); do
@@ -64,7 +63,7 @@ json bench ./concord bench --device "$device" --json
 [ ! -x ./cuda.test ] || step backend ./cuda.test -test.v -test.timeout=5m
 if [ -x ./cuda.test ] && [ "$backend" = cuda ]; then
 	step launch ./cuda.test -test.run '^$' -test.bench . -test.benchmem
-	# Where no device opens, the benchmark takes a simulated one or is skipped.
+	# If no device opens, the benchmark uses a simulated one or is skipped.
 	grep -q '^BenchmarkLaunch/cuda' "$results/launch.log" || {
 		echo "   FAILED: it did not run on the device"
 		failed=1

@@ -12,11 +12,11 @@ import (
 	"github.com/concord-compute/concord/runtime/mempool"
 )
 
-// BenchmarkMemory is what memory costs from the pool, as a block and as a buffer, and
-// what it costs by the driver: there the first use belongs to it, since many drivers
-// allocate only then, and a use of memory that is there is subtracted. All are measured
-// in turn, a few at a time, and the medians are told: waiting for a device takes longer,
-// and varies by more, than what is asked.
+// BenchmarkMemory measures the time to allocate and free memory: a block of the pool, a buffer, and
+// memory of the driver. For the driver the time includes the first use, since many drivers allocate
+// only then, and the time of using existing memory is subtracted. The three are measured in turn, a
+// few at a time, and the results are medians, because waiting for a device takes longer and varies
+// by more than the times to be measured.
 func BenchmarkMemory(b *testing.B) {
 	for _, size := range []int64{4 << 10, 1 << 20, 16 << 20} {
 		b.Run(driver.FormatBytes(size), func(b *testing.B) {
@@ -27,7 +27,7 @@ func BenchmarkMemory(b *testing.B) {
 
 func compare(b *testing.B, d *runtime.Device, size int64) {
 	some := int(min(32, max(4, 64<<20/size)))
-	rounds := int(max(1, 1<<20/(size*int64(some)))) // small ones are asked for often: with what that needs in the caches
+	rounds := int(max(1, 1<<20/(size*int64(some)))) // small sizes are requested often, so that the processor's caches are warm
 	dev := d.Driver()
 	s, err := dev.NewStream()
 	require.NoError(b, err)
@@ -57,7 +57,7 @@ func compare(b *testing.B, d *runtime.Device, size int64) {
 	blocks, buffers := make([]mempool.Block, some), make([]*runtime.Buffer, some)
 	var use, all, block, buffer []time.Duration
 	for b.Loop() {
-		touch(kept) // or the device is found asleep, and the first of two touches takes longer
+		touch(kept) // wakes the device up; otherwise the first of two uses takes longer
 		t0 := time.Now()
 		for range rounds {
 			touch(kept)
@@ -99,14 +99,14 @@ func compare(b *testing.B, d *runtime.Device, size int64) {
 	require.NoError(b, p.Close())
 	each := func(d []time.Duration) float64 { return float64(median(d)) / float64(some*rounds) }
 	byDriver, byPool := each(all)-each(use), each(block)
-	b.ReportMetric(0, "ns/op") // of all three, which says nothing
+	b.ReportMetric(0, "ns/op") // the time of all three together has no meaning
 	b.ReportMetric(byDriver, "driver-ns")
 	b.ReportMetric(byPool, "block-ns")
 	b.ReportMetric(each(buffer), "buffer-ns")
 	b.ReportMetric(byDriver/byPool, "times")
 }
 
-// modeOf is how the device's own pool makes blocks.
+// modeOf returns the mode of the device's pool.
 func modeOf(b *testing.B, d *runtime.Device) mempool.Mode {
 	require.NoError(b, d.Memory().Record(true))
 	pools := d.Memory().Trace().Pools

@@ -41,7 +41,7 @@ func kernels(t testing.TB, d *runtime.Device, text string, names ...string) []*r
 	return list
 }
 
-// on runs a test on every device and demands that nothing is left there.
+// on runs a test on every device and checks that all memory was freed.
 func on(t *testing.T, test func(t *testing.T, d *runtime.Device)) {
 	devices(t, func(tb testing.TB, d *runtime.Device) {
 		t := tb.(*testing.T)
@@ -53,7 +53,7 @@ func on(t *testing.T, test func(t *testing.T, d *runtime.Device)) {
 	})
 }
 
-// model is a buffer, and what each of its sides has to hold.
+// model is a buffer and the expected contents of each of its sides.
 type model struct {
 	whole  *runtime.Managed
 	views  []view
@@ -87,7 +87,7 @@ func (m *model) mapped() bool {
 	return false
 }
 
-// uploaded and downloaded are what copies between the sides do.
+// uploaded and downloaded apply copies between the sides to the model.
 func (m *model) uploaded() {
 	if m.newer == "host" {
 		copy(m.device, m.host)
@@ -238,7 +238,7 @@ func (r *run) launch(t *rapid.T) {
 	to.newer = "device"
 }
 
-// replace sets all of a view.
+// replace overwrites a whole view.
 func (r *run) replace(t *rapid.T) {
 	m, v, k := r.any(t)
 	whole := v.n == len(m.host)
@@ -320,11 +320,12 @@ func (r *run) copy(t *rapid.T) {
 	}
 }
 
-// 10,000 buffers, all written, computed on and read back: none is another.
+// TestManagedMany writes, computes on and reads back 10,000 buffers, and checks that none has
+// another one's contents.
 func TestManagedMany(t *testing.T) {
 	on(t, func(t *testing.T, d *runtime.Device) {
 		n := 10_000
-		if d.Info().Simulated { // which look for an address among all
+		if d.Info().Simulated { // simulated devices search an address among all
 			n = 1000
 		}
 		add := kernels(t, d, managedText, "add")[0]
@@ -357,9 +358,8 @@ func TestManagedMany(t *testing.T) {
 	})
 }
 
-// Several goroutines with streams of their own work on shared buffers: each adds ones
-// as a whole, by a kernel or on the host under a lock that the host's half needs, and none is
-// lost.
+// Several goroutines with separate streams add ones to shared buffers, by a kernel or on the host,
+// where a lock protects reading, changing and writing. No addition may be lost.
 func TestManagedTogether(t *testing.T) {
 	on(t, func(t *testing.T, d *runtime.Device) {
 		const workers, times, n = 4, 60, 500
@@ -373,7 +373,7 @@ func TestManagedTogether(t *testing.T) {
 		require.NoError(t, err)
 		defer sum.Close()
 		require.NoError(t, runtime.Write(ctx, sum, make([]uint32, n)))
-		var turn sync.RWMutex // the host's read, change and write are several calls
+		var turn sync.RWMutex // on the host, reading, changing and writing are several calls
 		var wg sync.WaitGroup
 		for g := range workers {
 			wg.Go(func() {

@@ -1,4 +1,4 @@
-// Package memory looks at the memory pool where devices really work.
+// Package memory tests the memory pool with real work on devices.
 package memory
 
 import (
@@ -35,8 +35,8 @@ func hasCompiler(t testing.TB, c driver.Compiler) bool {
 	return true
 }
 
-// devices opens every device that runs portable kernels, simulated ones included
-// where they are built.
+// devices opens every device that runs portable kernels, including simulated ones if they are
+// built.
 func devices(t testing.TB, test func(t testing.TB, d *runtime.Device)) {
 	s, err := runtime.New(runtime.Config{Fallback: runtime.Require})
 	require.NoError(t, err)
@@ -58,8 +58,8 @@ func devices(t testing.TB, test func(t testing.TB, d *runtime.Device)) {
 	}
 }
 
-// Two streams want the same sizes all the time and close buffers while kernels still
-// read them: what a kernel reads is never what the next user of the memory wrote.
+// Two streams allocate the same sizes again and again and close buffers while kernels still read
+// them. No kernel may read data that the next user of the memory wrote.
 func TestNoReuseBeforeTheLastUse(t *testing.T) {
 	devices(t, func(tb testing.TB, d *runtime.Device) {
 		t := tb.(*testing.T)
@@ -115,7 +115,7 @@ func hammer(ctx context.Context, d *runtime.Device, stamp, look *runtime.Kernel,
 		if err := x.Close(); err != nil {
 			return err
 		}
-		if i%16 == 15 { // or nothing but this stream's own would be reused
+		if i%16 == 15 { // otherwise only this stream's own memory would be reused
 			if err := s.Sync(ctx); err != nil {
 				return err
 			}

@@ -13,8 +13,8 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// Buffers that are parts of shared allocations, as real GPUs have them, under real
-// kernels: on devices that are not cut by default as well.
+// Buffers that are parts of shared allocations, as on real GPUs, with real kernels. The test
+// includes devices whose pools do not split allocations by default.
 func TestSplitPool(t *testing.T) {
 	s, err := runtime.New(runtime.Config{Fallback: runtime.Require, MemoryMode: driver.PoolSplit})
 	require.NoError(t, err)
@@ -70,7 +70,7 @@ func splitPool(t *testing.T, d *runtime.Device) {
 			}
 			require.NoError(t, runtime.Write(ctx, b, data))
 		}
-		if i >= 20 && i%2 == 0 { // holes, which the next ones take
+		if i >= 20 && i%2 == 0 { // makes holes, which the next buffers fill
 			require.NoError(t, buffers[i-20].Close())
 			delete(buffers, i-20)
 		}

@@ -19,12 +19,12 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// full asks for the long forms of the tests: make test-memory.
+// full selects the long forms of the tests, for make test-memory.
 var full = os.Getenv("MEMPOOL_FULL") != ""
 
-// A network that learns digits allocates what each step needs and gives it back. What
-// was recorded of it is served nearly always without the driver by every kind of pool;
-// one that splits reserves little more than is live.
+// TestTrainingTrace records a network that learns digits and allocates and frees memory in each
+// step. Every mode of pool serves nearly all requests of the recording without the driver, and a
+// pool that splits reserves little more than is live.
 func TestTrainingTrace(t *testing.T) {
 	s, err := runtime.New(runtime.Config{Fallback: runtime.Require})
 	require.NoError(t, err)
@@ -149,7 +149,7 @@ func (n *net) each(t *testing.T, name string, args ...any) {
 	n.launch(t, name, global, local, append(args, uint64(elements))...)
 }
 
-// product is a new buffer with op(a)·op(b), rows×cols.
+// product returns a new buffer with op(a)·op(b), rows×cols.
 func (n *net) product(t *testing.T, name string, rows, cols, inner int, a *runtime.Buffer, lda int, b *runtime.Buffer, ldb int) *runtime.Buffer {
 	c := n.alloc(t, rows*cols)
 	global, local := catalog.GemmGrid(rows, cols)
@@ -214,7 +214,7 @@ func (n *net) step(t *testing.T, first, batch int) {
 	closeAll(t, delta)
 }
 
-// epoch trains on every digit once; the last batch is what is left.
+// epoch trains on every digit once; the last batch may be smaller.
 func (n *net) epoch(t *testing.T, batch int) {
 	for first := 0; first < len(n.labels); first += batch {
 		n.step(t, first, min(batch, len(n.labels)-first))
@@ -224,7 +224,7 @@ func (n *net) epoch(t *testing.T, batch int) {
 	}
 }
 
-// accuracy is the part of the first digits that the network gets right.
+// accuracy returns the part of the first digits that the network classifies correctly.
 func (n *net) accuracy(t *testing.T, count int) float64 {
 	layers := n.forward(t, 0, count)
 	p := make([]float32, count*n.sizes[len(n.sizes)-1])

@@ -36,8 +36,8 @@ func withBLAS(t *testing.T, f func(t *testing.T, s *runtime.Session, device, bla
 	}
 }
 
-// TestBLAS demands that the vendor's BLAS computes every product of the catalog that
-// is one for it, as well as the portable text does.
+// TestBLAS: the vendor's BLAS computes every product of the catalog that it supports, within the
+// same bounds as the portable text.
 func TestBLAS(t *testing.T) {
 	withBLAS(t, func(t *testing.T, s *runtime.Session, device, blas, _ string) {
 		results, err := parity.Run(t.Context(), parity.Options{Session: s, Devices: []string{device}, Kernels: []string{"gemm"},
@@ -67,8 +67,8 @@ func TestBLAS(t *testing.T) {
 	})
 }
 
-// TestBLASChoice demands that the record says which of both ran, and that either can
-// be had.
+// TestBLASChoice: the record says which of the two implementations ran, and a program can request
+// either.
 func TestBLASChoice(t *testing.T) {
 	withBLAS(t, func(t *testing.T, s *runtime.Session, device, blas, portable string) {
 		d, err := s.Open(t.Context(), device)
@@ -147,10 +147,10 @@ func TestBLASGraph(t *testing.T) {
 			return s.Launch(kernel, runtime.Grid{Items: global, Group: local}, size, size, size, float32(1), m[0], n, m[1], n, beta, m[2], n)
 		}
 		g, err := stream.Capture(func(s *runtime.Stream) error {
-			if err := multiply(s, n, 0); err != nil { // the library's: 64 everywhere
+			if err := multiply(s, n, 0); err != nil { // computed by the library: 64 everywhere
 				return err
 			}
-			return multiply(s, 8, 2) // the portable text's: 2*64 + 8 in a corner
+			return multiply(s, 8, 2) // computed by the portable text: 2*64 + 8 in a corner
 		})
 		require.NoError(t, err)
 		defer g.Close()

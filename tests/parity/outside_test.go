@@ -1,6 +1,6 @@
 package parity
 
-// The catalog is open: a family that another module brings is judged like any other.
+// The catalog is open: a family of another module is judged like any other.
 
 import (
 	"bytes"
@@ -20,8 +20,8 @@ import (
 	"github.com/concord-compute/concord/runtime/parity"
 )
 
-// TestOutside runs testdata/outside as a module of its own, with what this module requires
-// and nothing from the network.
+// TestOutside runs testdata/outside as a separate module, with the dependencies of this module and
+// without network access.
 func TestOutside(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
@@ -53,7 +53,7 @@ func TestOutside(t *testing.T) {
 		verdicts[at][r.Verdict]++
 	}
 	pass, fail := map[string]int{parity.Pass: 3}, map[string]int{parity.Fail: 3}
-	built := pass // what needs a compiler
+	built := pass // the verdict of cases that need a compiler
 	d, err := runtime.Open(t.Context(), "cpu:0")
 	require.NoError(t, err)
 	defer d.Close()
@@ -68,7 +68,7 @@ func TestOutside(t *testing.T) {
 		want["limit/limit "+typ+" cpu:0"], want["limit_wrong/limit "+typ+" cpu:0"] = pass, fail
 		want["limit_text/limit "+typ+" cpu:0"] = built
 	}
-	for _, family := range []string{"limit", "limit_text", "limit_wrong"} { // no native has half
+	for _, family := range []string{"limit", "limit_text", "limit_wrong"} { // no native implementation supports half
 		want[family+"/limit f16 cpu:0"] = built
 	}
 	for _, typ := range []string{"f32", "f64", "f16"} { // there is nothing to compare

@@ -19,10 +19,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWholeCatalog demands that every kernel of the catalog passes on every device that
-// is here, and that what is skipped says why. A backend that CONCORD_REQUIRE names
-// has to be here. It runs family by family and prints a line for each, since on a busy
-// machine the compiles take long.
+// TestWholeCatalog: every kernel of the catalog passes on every device of the machine, and every
+// skipped case has a reason. A backend that CONCORD_REQUIRE names has to have a device. It runs
+// family by family and prints a line for each, since on a busy machine the compiles take long.
 func TestWholeCatalog(t *testing.T) {
 	s, err := runtime.New(runtime.Config{Fallback: runtime.Require})
 	require.NoError(t, err)
@@ -71,9 +70,9 @@ func TestWholeCatalog(t *testing.T) {
 // smallVariable names a device for TestSmall, a simulator.
 const smallVariable = "PARITY_SMALL"
 
-// TestSmall runs every kernel of the catalog at sizes that a simulator can bear, on
-// the device that PARITY_SMALL names. It takes one program at a time: oclgrind does
-// not survive two builds at once.
+// TestSmall runs every kernel of the catalog at sizes that are small enough for a simulator, on the
+// device that PARITY_SMALL names. It builds one program at a time, because two builds at once crash
+// oclgrind.
 func TestSmall(t *testing.T) {
 	device := os.Getenv(smallVariable)
 	if device == "" {

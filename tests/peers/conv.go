@@ -1,6 +1,6 @@
 package main
 
-// Convolution, beside PyTorch, which leaves it to oneDNN.
+// Convolution, compared with PyTorch, which uses oneDNN for it.
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 // convSize is one convolution of n images that are square, with square filters.
 type convSize struct{ n, c, side, k, filter, stride, pad, dilation, groups int }
 
-// convSizes begin with the one that PyTorch also computes with channels last; then come
-// the kinds of networks' layers.
+// convSizes begin with the one that PyTorch also computes with channels last; the others are
+// typical layers of networks.
 var convSizes = []convSize{
 	{8, 64, 56, 64, 3, 1, 1, 1, 1},
 	{8, 64, 56, 64, 1, 1, 0, 1, 1},
@@ -48,8 +48,9 @@ func (b *bench) convolution() error {
 	return nil
 }
 
-// convolve measures one size, and whether channels last would have been better. PyTorch
-// is slower at channels last in a process that holds the other calls, too: a row for each.
+// convolve measures one size, with last also in PyTorch's channels-last layout. The two layouts are
+// separate rows, because PyTorch's channels-last form is slower in a process that also has the
+// other calls.
 func (b *bench) convolve(s *convSize, last bool) error {
 	out := kernels.ConvOut(s.side, s.filter, s.stride, s.pad, s.dilation)
 	args := []any{uint32(s.n), uint32(s.c), uint32(s.side), uint32(s.side), uint32(s.k)}

@@ -1,6 +1,6 @@
 package main
 
-// Products of matrices, at the kernel function.
+// Matrix products, measured at the kernel function.
 
 import (
 	"encoding/binary"
@@ -15,10 +15,10 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// product is one shape, ready to be computed by either.
+// product is one shape, prepared for both implementations.
 type product struct {
 	*prepared
-	theirs func() error // nil: not here
+	theirs func() error // nil: not installed
 	ops    float64
 }
 
@@ -44,7 +44,8 @@ func (b *bench) product(f64 bool, m, n, k int) (*product, error) {
 	return p, nil
 }
 
-// gemmArgs are gemm's arguments for a product of memory that is there, or of so many bytes.
+// gemmArgs returns gemm's arguments for a product. a, b and c are existing memory, or numbers of
+// bytes to allocate.
 func gemmArgs(f64 bool, m, n, k int, a, b, c any, more ...any) []any {
 	var one, zero any = float32(1), float32(0)
 	if f64 {
@@ -89,7 +90,7 @@ func (b *bench) squares() error {
 	return nil
 }
 
-// openBLAS is its product as a contender.
+// openBLAS returns OpenBLAS's product as a contender.
 func (b *bench) openBLAS(p *product) contender {
 	c := inProcess("OpenBLAS", "OPENBLAS_CORETYPE="+b.core, p.theirs)
 	if p.theirs == nil {
@@ -105,7 +106,8 @@ func kind(f64 bool) string {
 	return "sgemm"
 }
 
-// odd is the geometric mean over shapes that blocks do not fit, and their quartiles.
+// odd measures shapes that are not multiples of the block sizes: the geometric mean and the
+// quartiles.
 func (b *bench) odd() error {
 	for _, f64 := range []bool{false, true} {
 		if err := b.oddShapes(f64, []int{1, 3, 17, 64, 255, 1000}); err != nil {
@@ -139,7 +141,7 @@ func (b *bench) oddShapes(f64 bool, sizes []int) error {
 	return nil
 }
 
-// batches is what a program would otherwise do by calling gemm many times, or other
+// batches measures batched and fused products, compared with many calls of gemm, or with other
 // kernels after it.
 func (b *bench) batches() error {
 	for _, row := range []func() error{b.manySmall, b.biased, b.besideGonum} {
@@ -227,7 +229,7 @@ func (b *bench) biased() error {
 		inProcess("three kernels", "", func() error { return inOrder(calls) }), inProcess("gemm alone", "", calls[0].run))
 }
 
-// besideGonum calls gonum once: it takes seconds.
+// besideGonum compares with gonum, which is called only once, because a call takes seconds.
 func (b *bench) besideGonum() error {
 	const n = 2048
 	p, err := b.product(false, n, n, n)

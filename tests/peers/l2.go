@@ -1,6 +1,6 @@
 package main
 
-// The nearest of a million vectors, beside FAISS.
+// The nearest of a million vectors, compared with FAISS.
 
 import (
 	"encoding/binary"
@@ -14,7 +14,7 @@ const (
 	l2Nearest = 10
 )
 
-// l2Kinds are the forms that vectors are stored in.
+// l2Kinds are the storage types of vectors.
 var l2Kinds = []struct {
 	name, kernel string
 	size         int
@@ -26,9 +26,9 @@ func (b *bench) distances() error {
 
 func (b *bench) manyDistances() error { return b.nearest(256) }
 
-// nearest is what FAISS' IndexFlatL2 does, all distances and from them the nearest, as
-// two launches; then the distances alone, in every form, beside reading the vectors
-// and beside the form of floats.
+// nearest measures the search of FAISS' IndexFlatL2 as two launches: all distances, and from them
+// the nearest. It then measures the distances alone, for every storage type, compared with reading
+// the vectors and with float vectors.
 func (b *bench) nearest(queries int) error {
 	ops := float64(3 * queries * l2Vectors * l2Dim)
 	name := fmt.Sprintf("%d queries", queries)
@@ -94,7 +94,7 @@ func (b *bench) besideFAISS(name string, queries int, p *prepared, ops float64) 
 	return b.compare(subject{what: "10 nearest alone, " + name, work: float64(4 * queries * l2Vectors), unit: gbps, name: t.name, run: t.run})
 }
 
-// components fills b with numbers of a size that are like data.
+// components fills b with numbers of size bytes that are typical of data.
 func components(b []byte, size, seed int) {
 	if size != 2 {
 		randomize(b, false)

@@ -1,7 +1,7 @@
 package main
 
-// What the machine can do, measured in the same run, and which kernels OpenBLAS is
-// best at on it.
+// The limits of the machine, measured in the same run, and the choice of the fastest kernels of
+// OpenBLAS.
 
 import (
 	"encoding/json"
@@ -16,7 +16,7 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// limits are medians of loops by hand.
+// limits are medians of hand-written loops.
 type limits struct {
 	Peak figure `json:"fma_gflops"` // multiply-adds of float in registers; of double it is half
 	Read figure `json:"read_gbps"`
@@ -26,7 +26,7 @@ type limits struct {
 // limitBytes is the length of the arrays: 256 MiB, several times the caches.
 const limitBytes = 256 << 20
 
-// alloc is memory as kernels have it, with something in it.
+// alloc allocates memory like that of kernels and fills it.
 func (b *bench) alloc(n int) (data []byte, free func(), err error) {
 	m, err := b.device.Alloc(int64(n), driver.OnDevice)
 	if err != nil {
@@ -67,8 +67,8 @@ func (b *bench) measureLimits() error {
 	return nil
 }
 
-// peak is the contender that does as many operations as there can be; size is the
-// bytes of a number.
+// peak is the contender that does the largest possible number of operations; size is the size of a
+// number in bytes.
 func (b *bench) peak(size int) contender {
 	c := inProcess("multiply-adds by hand", "", func() error { _ = peakLoop(b.threads); return nil })
 	if !haveLoops {
@@ -79,7 +79,7 @@ func (b *bench) peak(size int) contender {
 	return c
 }
 
-// loop is a contender by hand.
+// loop returns a contender for a hand-written loop.
 func (b *bench) loop(f func()) contender {
 	c := inProcess("by hand", "", func() error { f(); return nil })
 	if !haveLoops {
@@ -88,20 +88,20 @@ func (b *bench) loop(f func()) contender {
 	return c
 }
 
-// blasThreadTimeout lets OpenBLAS' threads fall asleep after 2^20 clocks, not 2^26: they
-// would disturb what is measured after it, and calls in a row are closer together.
+// blasThreadTimeout lets OpenBLAS' threads sleep after spinning for 2^20 clocks, not 2^26, so that
+// they do not disturb the next measurement. Consecutive calls are closer together than that.
 const blasThreadTimeout = "OPENBLAS_THREAD_TIMEOUT=20"
 
 const blasLibrary = "libopenblas.so.0"
 
-// probed is what a process that tries kernels says.
+// probed is the result of a process that tries kernels.
 type probed struct {
 	Core         string
 	Sgemm, Dgemm float64 // GFLOP/s
 }
 
-// openPeers opens OpenBLAS with the kernels that are fastest. Each is tried in a process
-// of its own, which kernels that the processor cannot run kill.
+// openPeers opens OpenBLAS with its fastest kernels. Each set of kernels is tried in a separate
+// process, because kernels that the processor does not support end the process.
 func (b *bench) openPeers() error {
 	name, value, _ := strings.Cut(blasThreadTimeout, "=")
 	os.Setenv(name, value)
@@ -162,7 +162,7 @@ func (b *bench) tryCore(core string) (p probed, err error) {
 	return p, json.Unmarshal(out, &p)
 }
 
-// probeOpenBLAS is what such a process does.
+// probeOpenBLAS is the work of such a process.
 func probeOpenBLAS(threads int) error {
 	const n = 1024
 	core, err := openBLAS(blasLibrary, threads)

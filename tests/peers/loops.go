@@ -2,8 +2,8 @@
 
 package main
 
-// The best loops by hand with the same reads and writes: what memory allows. And
-// multiply-adds in registers: what the processor does.
+// Hand-written loops that show the limits of the machine: loops with the same reads and writes as a
+// kernel for the memory, and multiply-adds in registers for the processor.
 
 /*
 #include <stddef.h>
@@ -138,7 +138,7 @@ import (
 	"unsafe"
 )
 
-// haveLoops says that the loops run on this processor.
+// haveLoops reports whether the loops run on this processor.
 var haveLoops = C.loop_lanes() > 0
 
 // onThreads gives each thread a part of n floats, a multiple of 32 of them.
@@ -192,7 +192,7 @@ func stencilLoop(threads, w int, in, out []byte) {
 	wg.Wait()
 }
 
-// peakLoop is multiply-adds in registers of float, and returns how many operations.
+// peakLoop does multiply-adds of floats in registers, and returns the number of operations.
 func peakLoop(threads int) float64 {
 	const turns = 1 << 20
 	lanes := C.loop_lanes()

@@ -1,19 +1,17 @@
-// Peers measures the cpu backend beside what a program would use instead: OpenBLAS in
-// this process, PyTorch and FAISS in a process of Python, and loops by hand. What is
-// compared is called in turn, sample by sample, so that whatever else the machine does
-// hits all of them.
+// Peers compares the cpu backend with alternatives: OpenBLAS in this process, PyTorch and FAISS in
+// a process of Python, and hand-written loops. They are called in turn, sample by sample, so that
+// other load of the machine affects all of them alike.
 //
 //	go run ./tests/peers                     # everything
 //	go run ./tests/peers --only gemm,l2      # some of it
 //	go run ./tests/peers --only stream --json >stream.json
 //	CONCORD_CPU_KERNELS=avx2 go run ./tests/peers --only gemm
 //
-// A peer runs at its best: on as many threads as we have, with its memory in large
-// pages, and with the setting (OPENBLAS_CORETYPE, ATEN_CPU_CAPABILITY) under which it
-// is fastest on this machine, of those that its processor can run, which is tried before
-// and printed with each result. What is missing, or dies, is named, and the others are
-// measured. Pictures and tables go to
-// build/peers.
+// Each peer runs with its best settings: on as many threads as the backend, with its memory in
+// large pages, and with the setting (OPENBLAS_CORETYPE, ATEN_CPU_CAPABILITY) with which it is
+// fastest on this machine. The settings that the processor supports are tried first, and the chosen
+// one is printed with each result. A peer that is missing or crashes is named, and the others are
+// measured. Pictures and tables go to build/peers.
 package main
 
 import (
@@ -34,7 +32,7 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// suites are what can be named after --only.
+// suites are the measurements that --only can name.
 var suites = []struct {
 	name, doc string
 	run       func(b *bench) error
@@ -55,11 +53,11 @@ var suites = []struct {
 type bench struct {
 	ctx         context.Context
 	whole       *runtime.Device
-	device      driver.Device // of whole
+	device      driver.Device // the device of session whole
 	features    features      // of the processor
 	threads     int
 	blas        bool          // OpenBLAS is open
-	core        string        // the kernels that it chose
+	core        string        // the kernels that OpenBLAS chose
 	noBLAS      string        // why it is not open
 	budget      time.Duration // for one row
 	interpreter string        // of Python
@@ -67,7 +65,7 @@ type bench struct {
 	suite       string
 	rows        []row
 	limits      limits
-	quiet       bool // text goes nowhere
+	quiet       bool // no text is printed
 }
 
 func main() {
@@ -145,7 +143,7 @@ func run(ctx context.Context, only, out string, asJSON bool, budget time.Duratio
 			continue
 		}
 		b.suite = suite.name
-		if err := suite.run(b); err != nil { // what there is stays
+		if err := suite.run(b); err != nil { // the results so far are kept
 			errs = append(errs, fmt.Errorf("%s: %w", suite.name, err))
 		}
 		if ctx.Err() != nil {
@@ -155,7 +153,7 @@ func run(ctx context.Context, only, out string, asJSON bool, budget time.Duratio
 	return errors.Join(append(errs, b.finish(out, d.Info().Name, asJSON))...)
 }
 
-// say prints a line for people.
+// say prints a line of text unless the run is quiet.
 func (b *bench) say(format string, args ...any) {
 	to := os.Stdout
 	if b.quiet {

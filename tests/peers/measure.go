@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// contender is one way to do the work of a row.
+// contender is one implementation of the work of a row.
 type contender struct {
 	name, setting string
-	work          float64                      // of one call, where it is not the row's
-	sample        func(n int) (float64, error) // nanoseconds of one call, of n in a row; nil when it is not here
+	work          float64                      // work of one call, if it differs from the row's
+	sample        func(n int) (float64, error) // mean nanoseconds of one of n consecutive calls; nil if the contender is missing
 	free          func()                       // may be nil
 }
 
-// inProcess is a contender that is called here.
+// inProcess returns a contender that is called in this process.
 func inProcess(name, setting string, f func() error) contender {
 	return contender{name: name, setting: setting, sample: func(n int) (float64, error) { return sample(n, f) }}
 }
 
-// sample is the time of one call, of n in a row.
+// sample returns the mean time of one of n consecutive calls.
 func sample(n int, f func() error) (float64, error) {
 	start := time.Now()
 	for range n {
@@ -33,8 +33,8 @@ func sample(n int, f func() error) (float64, error) {
 	return float64(took.Nanoseconds()) / float64(n), nil
 }
 
-// settle waits until no thread of this process runs: those of a library go on
-// spinning for a while after a call.
+// settle waits until no thread of this process runs, because the threads of some libraries spin for
+// a while after a call.
 func settle() {
 	for end := time.Now().Add(time.Second); time.Now().Before(end); {
 		used, start := cpuTime(), time.Now()
@@ -45,12 +45,12 @@ func settle() {
 	}
 }
 
-// batch is how many calls make a sample that a clock can see.
+// batch returns the number of calls that make a sample long enough for the clock.
 func batch(once float64) int { return max(1, int(1e6/max(once, 50))) }
 
 // rounds takes samples of each in turn until the budget is over, and at least five
-// rounds. Result [i][r] is nanoseconds of contender i in round r. A peer that fails is not
-// here from then on, and has no samples.
+// rounds. Result [i][r] is nanoseconds of contender i in round r. A peer that fails counts as
+// missing from then on and has no samples.
 func rounds(budget time.Duration, all []contender) ([][]float64, error) {
 	times, batches := make([][]float64, len(all)), make([]int, len(all))
 	leave := func(i int, err error) error {
@@ -100,7 +100,8 @@ func rounds(budget time.Duration, all []contender) ([][]float64, error) {
 	return times, nil
 }
 
-// ratios are how often ours is as fast, round by round; by is our work over theirs.
+// ratios returns the speed of ours relative to theirs for each round; by is our work divided by
+// theirs.
 func ratios(ours, theirs []float64, by float64) []float64 {
 	r := make([]float64, len(ours))
 	for i := range ours {

@@ -1,6 +1,6 @@
 package main
 
-// The rest of what runs at the speed of memory, beside a loop by hand that reads and
+// Other kernels that run at the speed of memory, compared with a hand-written loop that reads and
 // writes as many bytes.
 
 import (
@@ -16,7 +16,8 @@ func defines(kv ...string) (d []source.Define) {
 	return d
 }
 
-// memoryRows have their result last, or where the copying loop may write.
+// memoryRows returns the rows. Their result is the last buffer, to which the copying loop writes,
+// too.
 func memoryRows() []streamRow {
 	const n, size = streamFloats, 4 * streamFloats
 	whole, rows, cols, none := uint64(n), uint32(n/1024), uint32(1024), uint32(0)

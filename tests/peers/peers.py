@@ -14,7 +14,7 @@ import json, os, sys, time
 
 THREADS = int(os.environ["OMP_NUM_THREADS"])
 answers = os.fdopen(os.dup(1), "w")
-os.dup2(2, 1)  # what libraries print is not an answer
+os.dup2(2, 1)  # output of libraries must not mix with the replies
 
 
 def torch():
@@ -41,7 +41,7 @@ def elementwise(f):
 add = elementwise(lambda t, x, y, z: lambda: t.add(x, y, out=z))
 copy = elementwise(lambda t, x, y, z: lambda: z.copy_(x))
 sum = elementwise(lambda t, x, y, z: lambda: x.sum())
-# x as y, in place: what saxpy is.
+# In place, as saxpy.
 saxpy = elementwise(lambda t, x, y, z: lambda: y.add_(x, alpha=0.001))
 
 

@@ -1,6 +1,6 @@
 package main
 
-// Pictures: rate over size, ours beside others', and what the machine can do.
+// Pictures: rates over sizes, for Concord and its peers, with the limits of the machine.
 
 import (
 	"errors"
@@ -21,7 +21,7 @@ type line struct {
 	points plotter.XYs
 }
 
-// lines collects the rows of a suite; limits by hand are drawn otherwise.
+// lines collects the rows of a suite; the limits of hand-written loops are drawn differently.
 func lines(rows []row) (all []line) {
 	add := func(name string, x, y float64) {
 		if math.IsNaN(y) {
@@ -100,7 +100,7 @@ func (b *bench) roofs(unit string) []roof {
 	return slices.DeleteFunc(list, func(r roof) bool { return math.IsNaN(r.at) })
 }
 
-// sizeTicks are the sizes themselves.
+// sizeTicks returns ticks at the sizes of the rows.
 func sizeTicks(rows []row) plot.ConstantTicks {
 	var ticks plot.ConstantTicks
 	for _, r := range rows {

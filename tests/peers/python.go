@@ -1,6 +1,6 @@
 package main
 
-// PyTorch and FAISS, each in a process of Python that waits for requests.
+// PyTorch and FAISS, each in a Python process that waits for requests.
 
 import (
 	"bufio"
@@ -22,7 +22,7 @@ import (
 //go:embed peers.py
 var script string
 
-// interpreter is Debian's, which has Debian's modules.
+// interpreter is Debian's Python, which has Debian's modules.
 const interpreter = "/usr/bin/python3"
 
 // python is one such process, with the environment that makes a setting.
@@ -31,17 +31,17 @@ type python struct {
 	in      io.WriteCloser
 	out     *bufio.Reader
 	setting string
-	gone    error // why it ended, once it has
+	gone    error // why it ended, if it has
 }
 
-// titles are the names of libraries for people.
+// titles are the full names of libraries.
 var titles = map[string]string{"torch": "PyTorch", "faiss": "FAISS"}
 
 func startPython(ctx context.Context, interpreter, setting string, threads int) (*python, error) {
 	cmd := exec.CommandContext(ctx, interpreter, "-c", script)
 	env := slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "OPENBLAS_") })
 	n := fmt.Sprint(threads)
-	// Large pages are what our buffers have, too.
+	// Large pages, as Concord's buffers have.
 	cmd.Env = append(env, "OMP_NUM_THREADS="+n, "OPENBLAS_NUM_THREADS="+n, "GLIBC_TUNABLES=glibc.malloc.hugetlb=1")
 	cmd.Env = append(cmd.Env, strings.Fields(setting)...)
 	cmd.Stderr = os.Stderr
@@ -59,7 +59,7 @@ func startPython(ctx context.Context, interpreter, setting string, threads int) 
 	return &python{cmd: cmd, in: in, out: bufio.NewReader(out), setting: setting}, nil
 }
 
-// answer is what the process says.
+// answer is a reply of the process.
 type answer struct {
 	Note    string  `json:"note"`
 	Ns      float64 `json:"ns"`
@@ -67,12 +67,12 @@ type answer struct {
 	Missing string  `json:"missing"`
 }
 
-// missing is an error that names packages.
+// missing is an error that names the packages to install.
 type missing string
 
 func (m missing) Error() string { return "apt-get install " + string(m) }
 
-// peerError is what went wrong in a peer. It leaves that out, and nothing else.
+// peerError is an error of a peer. The peer is left out, and the run goes on.
 type peerError struct{ error }
 
 func (p *python) ask(request map[string]any) (a answer, err error) {
@@ -101,11 +101,11 @@ func (p *python) ask(request map[string]any) (a answer, err error) {
 	return a, nil
 }
 
-// end ends a process that does not answer as it should, and returns why: what it died
-// of, which says more than that its pipe is closed.
+// end ends a process that does not reply correctly, and returns the reason: if possible its exit
+// status, which says more than that its pipe is closed.
 func (p *python) end(err error) error {
 	p.in.Close()
-	_ = p.cmd.Process.Kill() // it may go on and talk nonsense
+	_ = p.cmd.Process.Kill() // it may still be running
 	if died := p.cmd.Wait(); died != nil && (errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE)) {
 		err = died
 	}
@@ -127,7 +127,7 @@ func (p *python) run(call string, n int) (float64, error) {
 
 func (p *python) drop(call string) { _, _ = p.ask(map[string]any{"drop": call}) } // the next request shows it
 
-// python is the process for a setting. One that died is followed by another.
+// python returns the process for a setting. If the last one died it starts another.
 func (b *bench) python(setting string) (*python, error) {
 	if p, ok := b.pythons[setting]; ok && p.gone == nil {
 		return p, nil
@@ -152,9 +152,9 @@ func (b *bench) stopPythons() {
 	}
 }
 
-// peer is a call of peers.py in the setting of its library, and among the calls (which
-// do the same in several ways), with which it is fastest. A setting in which it fails is
-// left out; a peer that fails in all of them is not here, and says why.
+// peer returns the fastest combination of a setting and one of the calls of peers.py, which do the
+// same work in several ways. Settings in which the library fails are left out; a peer that fails in
+// all of them is missing, with the reason.
 func (b *bench) peer(library string, args map[string]any, calls ...string) (contender, error) {
 	best, fastest := contender{name: titles[library], setting: "not tried"}, math.Inf(1)
 	var setting, call string
@@ -194,7 +194,7 @@ func (b *bench) peer(library string, args map[string]any, calls ...string) (cont
 	return best, nil
 }
 
-// failed reports whether an error is one of a peer, which leaves that out.
+// failed reports whether an error is one of a peer, which is then left out.
 func failed(err error) bool {
 	_, absent := errors.AsType[missing](err)
 	_, wrong := errors.AsType[peerError](err)

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// withPeer is a bench whose peers are a shell script, which gets a request in $line.
+// withPeer returns a bench whose peers are a shell script, which gets requests in $line.
 func withPeer(t *testing.T, script string) *bench {
 	path := filepath.Join(t.TempDir(), "python3")
 	text := "#!/bin/sh\nn=0\nwhile read -r line; do\nn=$((n+1))\n" + script + "\ndone\n"
@@ -31,7 +31,7 @@ func ours() subject {
 	return subject{what: "one", work: 1, unit: gbps, name: "go", run: func() error { time.Sleep(10 * time.Microsecond); return nil }}
 }
 
-// only measures ours beside a peer and returns what came of the peer.
+// only compares ours with a peer and returns the peer's result.
 func only(t *testing.T, b *bench) versus {
 	c, err := b.peer("torch", nil, "add")
 	require.NoError(t, err)
@@ -48,7 +48,7 @@ func TestPeer(t *testing.T) {
 	assert.Equal(t, "fake, ATEN_CPU_CAPABILITY=avx2", v.Setting)
 }
 
-// A setting that kills the peer is not taken; the others are tried.
+// A setting that crashes the peer is left out; the others are tried.
 func TestPeerDiesOfASetting(t *testing.T) {
 	v := only(t, withPeer(t, `if [ "$ATEN_CPU_CAPABILITY" = avx2 ]; then kill -ILL $$; fi
 `+answers))
@@ -56,7 +56,7 @@ func TestPeerDiesOfASetting(t *testing.T) {
 	assert.Equal(t, "fake, ATEN_CPU_CAPABILITY=avx512", v.Setting)
 }
 
-// A peer that dies is named with the reason, whenever that is.
+// A peer that dies is reported with the reason, whenever it dies.
 func TestPeerDies(t *testing.T) {
 	for name, tc := range map[string]struct{ script, says string }{
 		"at once":            {"kill -ILL $$", "ATEN_CPU_CAPABILITY=avx512 died: signal: illegal instruction"},
@@ -66,7 +66,7 @@ func TestPeerDies(t *testing.T) {
 		"while it is timed":  {`if [ $n -gt 10 ]; then kill -SEGV $$; fi; ` + answers, "died: signal: segmentation fault"},
 		"it fails":           {`echo '{"error": "RuntimeError: no"}'`, "python: RuntimeError: no"},
 		"it answers badly":   {"echo hello", "invalid character"},
-		"it is not here":     {`echo '{"missing": "python3-torch"}'`, "apt-get install python3-torch"},
+		"it is missing":      {`echo '{"missing": "python3-torch"}'`, "apt-get install python3-torch"},
 		"it answers no more": {`if [ $n -gt 10 ]; then exec >&-; exec sleep 100; fi; ` + answers, "died"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestPeerDies(t *testing.T) {
 	})
 }
 
-// What goes wrong in ours is no matter of peers, nor is the end of everything.
+// Errors of ours, and a context that is done, do not count as errors of a peer.
 func TestOursFails(t *testing.T) {
 	b := withPeer(t, answers)
 	s := ours()

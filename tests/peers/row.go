@@ -1,6 +1,6 @@
 package main
 
-// What was measured, as lines, tables and JSON.
+// The results as lines of text, tables and JSON.
 
 import (
 	"encoding/json"
@@ -37,7 +37,7 @@ func (f figure) String() string {
 	}
 }
 
-// row is one piece of work, done by us and by others.
+// row is one piece of work with the results of Concord and its peers.
 type row struct {
 	Suite  string   `json:"suite"`
 	What   string   `json:"what"`
@@ -59,7 +59,7 @@ type result struct {
 	Ms      figure `json:"ms"` // of a call
 }
 
-// versus is another contender, and our rate as a multiple of its: the median of the
+// versus is the result of another contender, and our rate divided by its rate: the median of the
 // rounds' ratios, and their quartiles.
 type versus struct {
 	result
@@ -75,14 +75,14 @@ const (
 	gbps   = "GB/s"
 )
 
-// subject is what a row measures: ours.
+// subject is Concord's side of a row.
 type subject struct {
 	what   string
 	series string  // rows of one series are joined in the plot; "" for none
-	size   float64 // where on it
+	size   float64 // the position of the row in the series
 	work   float64 // floating-point operations or bytes of a call
 	unit   string
-	name   string // of the implementation
+	name   string // name of the implementation
 	run    func() error
 }
 
@@ -95,7 +95,7 @@ func (b *bench) compare(s subject, others ...contender) error {
 	return err
 }
 
-// measure is the row of ours and the others, taken in turn. It frees the others.
+// measure returns the row of ours and the others, measured in turn. It frees the others.
 func (b *bench) measure(s subject, budget time.Duration, others ...contender) (r row, err error) {
 	defer func() {
 		for _, c := range others {
@@ -138,7 +138,7 @@ func (b *bench) measure(s subject, budget time.Duration, others ...contender) (r
 	return r, nil
 }
 
-// together is one row of several with the same contenders: geometric means of their
+// together combines several rows with the same contenders into one: geometric means of their
 // medians, and the quartiles over the rows.
 func together(what string, rows []row) row {
 	over := func(of func(r *row) figure) (low, mean, high figure) {
@@ -173,7 +173,7 @@ func (b *bench) add(r row) {
 	b.say("%-7s %-30s %-7s %7v %s, %8v ms", r.Suite, r.What, r.Ours.Name, r.Ours.Median, r.Unit, r.Ours.Ms)
 	for _, p := range r.Peers {
 		if p.Missing != "" {
-			b.say("%-7s %-30s %s is not here: %s", "", "", p.Name, p.Missing)
+			b.say("%-7s %-30s %s is missing: %s", "", "", p.Name, p.Missing)
 			continue
 		}
 		b.say("%-7s %30s %7v %s, ratio %.3f (%.3f to %.3f) %s", "", p.Name, p.Median, r.Unit, p.Ratio, p.RatioLow, p.RatioHigh, p.Setting)

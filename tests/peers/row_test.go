@@ -30,7 +30,7 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// A peer that is not here leaves a row of ours, and no number.
+// If a peer is missing, the row has our result and no number for the peer.
 func TestMissingPeer(t *testing.T) {
 	b := &bench{ctx: context.Background(), suite: "odd", quiet: true}
 	r, err := b.measure(subject{what: "one", work: 1, unit: gflops, name: "go", run: func() error { time.Sleep(time.Microsecond); return nil }},

@@ -1,15 +1,15 @@
 package main
 
-// Settings under which a library may be faster, of those that this processor can run: a
-// library that is told to use instructions that the processor has not dies of it.
+// Settings with which a library may be faster. Only those that this processor supports are tried: a
+// library that is told to use missing instructions crashes.
 
 import (
 	"slices"
 	"strings"
 )
 
-// features is what a processor can do, in the words of runtime.Info.Arch, such as
-// "amd64 avx2 fma3 avx512f".
+// features lists the features of a processor in the form of runtime.Info.Arch, such as "amd64 avx2
+// fma3 avx512f".
 type features string
 
 func (f features) has(all ...string) bool {
@@ -23,8 +23,8 @@ func (f features) avx512() bool {
 	return f.avx2() && f.has("avx512f", "avx512dq", "avx512bw", "avx512vl")
 }
 
-// blasCores are the kernels of OpenBLAS that are tried: 0.3.21 does not know newer
-// processors and falls back to slow ones. None: it chooses by itself.
+// blasCores returns the kernels of OpenBLAS that are tried, because 0.3.21 does not know newer
+// processors and uses slow kernels on them. If the list is empty, OpenBLAS chooses.
 func (f features) blasCores() []string {
 	switch {
 	case f.avx512():
@@ -35,9 +35,8 @@ func (f features) blasCores() []string {
 	return []string{""}
 }
 
-// peerSettings are variables of the environment for a process of Python, to be tried.
-// OpenBLAS is below FAISS; the threads of the two would keep each other waiting if they
-// spun.
+// peerSettings returns the environment variables of a Python process that are tried. FAISS uses
+// OpenBLAS; if the threads of the two spun, they would delay each other.
 func (f features) peerSettings(library string) (list []string) {
 	const asleep = "OMP_WAIT_POLICY=PASSIVE OPENBLAS_THREAD_TIMEOUT=4"
 	switch {

@@ -16,7 +16,7 @@ func TestSettings(t *testing.T) {
 		{"amd64 sse42 avx f16c fma3 avx2 avx512f avx512dq avx512bw avx512vl avx512vnni", []string{"SKYLAKEX", "ZEN", "HASWELL", "COOPERLAKE"},
 			[]string{"ATEN_CPU_CAPABILITY=avx2", "ATEN_CPU_CAPABILITY=avx512"},
 			[]string{"OPENBLAS_CORETYPE=SKYLAKEX" + asleep, "OPENBLAS_CORETYPE=ZEN" + asleep, "OPENBLAS_CORETYPE=HASWELL" + asleep}},
-		// AVX-512 as the first processors had it, without what the libraries use.
+		// AVX-512 of the first processors, without the extensions that the libraries use.
 		{"amd64 avx f16c fma3 avx2 avx512f", []string{"ZEN", "HASWELL"}, []string{"ATEN_CPU_CAPABILITY=avx2"},
 			[]string{"OPENBLAS_CORETYPE=ZEN" + asleep, "OPENBLAS_CORETYPE=HASWELL" + asleep}},
 		{"amd64 sse42 avx f16c fma3 avx2", []string{"ZEN", "HASWELL"}, []string{"ATEN_CPU_CAPABILITY=avx2"},

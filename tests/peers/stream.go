@@ -1,6 +1,6 @@
 package main
 
-// What runs at the speed of memory, beside loops by hand and PyTorch.
+// Kernels that run at the speed of memory, compared with hand-written loops and PyTorch.
 
 import (
 	"encoding/binary"
@@ -23,11 +23,11 @@ type prepared struct {
 	free    func()
 }
 
-// errNotHere is for a kernel that the catalog, or the device, does not have.
+// errNotHere is the error for a kernel that the catalog or the device does not have.
 var errNotHere = errors.New("not here")
 
-// prepare makes a launch of a kernel. Arguments are int for a buffer of so many
-// bytes, driver.Memory for one that is there, uint32, uint64, float32 and float64.
+// prepare makes a launch of a kernel. Arguments are an int for a new buffer of that many bytes,
+// driver.Memory for an existing one, uint32, uint64, float32 and float64.
 func (b *bench) prepare(family string, defines []source.Define, kernel string, args ...any) (*prepared, error) {
 	if _, ok := kernels.Find(family); !ok {
 		return nil, fmt.Errorf("the catalog has no %s: %w", family, errNotHere)
@@ -77,7 +77,7 @@ func (b *bench) prepare(family string, defines []source.Define, kernel string, a
 	return p, nil
 }
 
-// pass makes a buffer the next argument.
+// pass adds a buffer as the next argument.
 func (b *bench) pass(p *prepared, l *driver.Launch, m driver.Memory) {
 	data, _ := b.device.(driver.HostVisible).HostBytes(m)
 	p.buffers, p.memory = append(p.buffers, data), append(p.memory, m)
@@ -93,7 +93,7 @@ func value(l *driver.Launch, bits []byte) {
 	l.Data = append(l.Data, bits...)
 }
 
-// absent says so of a kernel that is not here, and returns other errors.
+// absent reports a kernel that is missing, and returns other errors.
 func (b *bench) absent(what string, err error) error {
 	if errors.Is(err, errNotHere) {
 		b.say("%-7s %-30s %v", b.suite, what, err)
@@ -105,13 +105,13 @@ func (b *bench) absent(what string, err error) error {
 // streamFloats is the length of arrays: 64 M.
 const streamFloats = 1 << 26
 
-// streamRow is one call over the arrays.
+// streamRow is one kernel over the arrays.
 type streamRow struct {
 	what, family, kernel string
 	defines              []source.Define
 	bytes                int // read and written
 	args                 []any
-	loop                 func(b *bench, buffers [][]byte) // nil: none by hand
+	loop                 func(b *bench, buffers [][]byte) // nil: no hand-written loop
 	call                 string                           // of peers.py; "": none
 	with                 map[string]any                   // its arguments, besides n
 }
@@ -164,8 +164,8 @@ func (b *bench) stream(r *streamRow) error {
 	return b.compare(subject{what: r.what + " 64M", work: float64(r.bytes), unit: gbps, name: p.name, run: p.run}, others...)
 }
 
-// softmax is of rows of 1024. PyTorch's result lies in memory that is there, or in memory
-// that it allocates at each call, as torch.softmax(x, 1) does.
+// softmax measures rows of 1024. PyTorch writes its result to existing memory, or to memory that it
+// allocates at each call, as torch.softmax(x, 1) does.
 func (b *bench) softmax() error {
 	const n = 1024
 	for _, rows := range []int{128, 1024, 16384, 65536} {

@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// Compare returns where two results of a program differ by more than they may, and in which
-// launch, or "". Of rough ones what is not exact is left out.
+// Compare returns the place at which two results of a program differ by more than the specification
+// allows, and the launch, or "". If one of them is rough, inexact functions are not compared.
 func Compare(p *Program, a, b *Result, rough bool) (what string, launch int) {
 	if (a.Err == "") != (b.Err == "") {
 		return "one fails", -1
@@ -16,7 +16,7 @@ func Compare(p *Program, a, b *Result, rough bool) (what string, launch int) {
 		return "", -1
 	}
 	for i, l := range p.Launches {
-		if a.Outputs[i] == nil || b.Outputs[i] == nil { // too large for one of them
+		if a.Outputs[i] == nil || b.Outputs[i] == nil { // the launch was too large for one of them
 			continue
 		}
 		out := 0
@@ -33,7 +33,8 @@ func Compare(p *Program, a, b *Result, rough bool) (what string, launch int) {
 				u, v := bitsOf(x[e*size:], size), bitsOf(y[e*size:], size)
 				ulps := 0
 				if len(arg.ulps) > 0 {
-					// Either may be off by the limit, to both sides of what is exact, which lies between two floats.
+					// Each may differ by the limit from the exact result, in opposite directions,
+					// and the exact result lies between two floats.
 					ulps = 2*arg.ulps[e%len(arg.ulps)] + 1
 				}
 				if u != v && !near(arg.kind, u, v, ulps) {
@@ -73,7 +74,7 @@ func show(k kind, bits uint64) string {
 	return fmt.Sprintf("%d (%#x)", bits, bits)
 }
 
-// near tells whether two floats are at most so many steps apart. NaNs are one value.
+// near reports whether two floats are at most ulps steps apart. All NaNs are equal.
 func near(k kind, a, b uint64, ulps int) bool {
 	if !k.float() {
 		return false
@@ -89,7 +90,7 @@ func near(k kind, a, b uint64, ulps int) bool {
 	return d >= -int64(ulps) && d <= int64(ulps)
 }
 
-// steps numbers the floats in their order.
+// steps returns the position of a float in the order of all floats.
 func steps(k kind, bits uint64) int64 {
 	sign := uint64(1) << (8*k.size() - 1)
 	if bits&sign != 0 {

@@ -15,7 +15,7 @@ func (g *gen) ifElse(l *block, depth int) {
 	l.add(s)
 }
 
-// loop makes a loop that ends after a few rounds whatever is in it.
+// loop makes a loop that ends after a few rounds, whatever its body does.
 func (g *gen) loop(l *block, depth int) {
 	i := g.fresh("i")
 	counter := variable{name: i, t: typ{kUInt, 1}}
@@ -34,7 +34,7 @@ func (g *gen) loop(l *block, depth int) {
 	if g.chance(3) {
 		at := g.IntN(len(body.list) + 1)
 		leave := &stmt{form: "if ($0) " + pick(g, []string{"break;", "continue;"}), args: []*expr{g.expr(typ{kInt, 1}, 1)}}
-		// What it names may be declared behind the place where it goes.
+		// Variables that it mentions may be declared after the place where it is inserted.
 		if at < len(body.list) {
 			leave.args[0] = g.outer(vars)
 		}
@@ -88,7 +88,7 @@ func (g *gen) switchCase(l *block, depth int) {
 	l.add(s)
 }
 
-// jump leaves or repeats something: break, continue, return, goto.
+// jump makes a break, continue, return or goto.
 func (g *gen) jump(l *block, depth int) {
 	when := []*expr{g.expr(typ{kInt, 1}, 2)}
 	switch {
@@ -107,8 +107,8 @@ func (g *gen) jump(l *block, depth int) {
 	}
 }
 
-// together makes what all items of a group do at once: barriers, and control flow around
-// them that is the same for all.
+// together makes statements that all items of a group execute together: barriers, inside of uniform
+// control flow.
 func (g *gen) together(l *block, depth int) {
 	n := 5
 	if depth > 0 {
@@ -157,7 +157,8 @@ const (
 	globalFence = "barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);"
 )
 
-// localArray finds local memory of a kind: the launch's, or a declaration of the text.
+// localArray returns local memory with elements of a kind: an argument of the launch, or a
+// declaration in the text.
 func (g *gen) localArray(k kind) (name, declaration string) {
 	if g.chance(2) {
 		for i, of := range g.kern.locals {
@@ -174,8 +175,8 @@ func (g *gen) localArray(k kind) (name, declaration string) {
 	return name, fmt.Sprintf("local %s %s[%d];\n", k, name, maxGroup)
 }
 
-// exchange writes what others read behind a barrier. The declaration of local memory stands in
-// a block of its own, which some compilers refuse anywhere but at the top of a kernel.
+// exchange makes items write values that others read after a barrier. The declaration of local
+// memory is in a separate block; some compilers refuse it anywhere but at the top of a kernel.
 func (g *gen) exchange(l *block) {
 	v := g.writable(func(v *variable) bool { return v.n == 0 && v.t.n == 1 && !v.alike && !v.dirty })
 	if v == nil {
@@ -221,7 +222,7 @@ func (g *gen) top(declaration string) {
 	}
 }
 
-// reduce is a tree, or a running total, over the items of a group.
+// reduce makes a tree reduction, or a running total, over the items of a group.
 func (g *gen) reduce(l *block) {
 	k := pick(g, []kind{kUInt, kULong, kUShort, kInt})
 	v := g.writable(func(v *variable) bool { return v.n == 0 && v.t == typ{k, 1} && !v.alike })
@@ -242,7 +243,7 @@ func (g *gen) reduce(l *block) {
 	l.add(&stmt{form: form, args: []*expr{g.expr(typ{k, 1}, 2)}})
 }
 
-// localAtomic sums in local memory.
+// localAtomic makes atomic sums in local memory.
 func (g *gen) localAtomic(l *block) {
 	k := pick(g, []kind{kUInt, kInt})
 	v := g.writable(func(v *variable) bool { return v.n == 0 && v.t == typ{k, 1} && !v.alike })
@@ -256,7 +257,8 @@ func (g *gen) localAtomic(l *block) {
 		args: []*expr{g.expr(typ{k, 1}, 1), g.expr(typ{k, 1}, 2)}})
 }
 
-// atomic changes a cell that all items share, by one operation in any order.
+// atomic makes all items change a shared cell by the same atomic operation, whose result does not
+// depend on the order.
 func (g *gen) atomic(l *block) {
 	k := g.kern
 	if k == nil {
@@ -287,7 +289,7 @@ func (g *gen) atomic(l *block) {
 	}
 }
 
-// store puts a value where the launch finds it.
+// store makes a store of a value to an output buffer.
 func (g *gen) store(l *block) {
 	if g.kern == nil {
 		g.assign(l)
@@ -313,7 +315,7 @@ func (g *gen) storeValue(l *block, t typ, e *expr) {
 	l.add(&stmt{form: form, args: []*expr{e}})
 }
 
-// stores puts the variables that are left where the launch finds them.
+// stores makes stores of the remaining variables to output buffers.
 func (g *gen) stores(l *block) {
 	for i := range g.vars {
 		v := g.vars[i]
@@ -335,7 +337,7 @@ var nearOps = []struct {
 	{"sin($0)", 4}, {"sinh($0)", 4}, {"sinpi($0)", 4}, {"tan($0)", 5}, {"tanh($0)", 5}, {"tanpi($0)", 6}, {"tgamma($0)", 16},
 }
 
-// near stores the result of a function that is not exact: nothing else is made of it.
+// near stores the result of an inexact function, which is not used in any other way.
 func (g *gen) near(l *block) {
 	k := g.floatKind()
 	if g.kern == nil || !g.hasKind(k) {

@@ -1,23 +1,24 @@
-// Package programs generates OpenCL C programs, runs each on several implementations and
-// compares what they compute: the host executor built by several compilers, with and without
-// fibers, OpenCL drivers, and the simulated devices. NVRTC and hipRTC only compile.
+// Package programs generates OpenCL C programs, runs each on several implementations and compares
+// the results: the host executor built by several compilers, with and without fibers, OpenCL
+// drivers, and the simulated devices. NVRTC and hipRTC only compile.
 //
 // # Basics
 //
-// A program is a function of its seed: [Generate] makes its text, and launches with their
-// inputs. Its behaviour is defined by the OpenCL C specification (no data race, no overflow of signed
-// integers, no access out of bounds, nothing read that was not written), so that
-// implementations may differ only in the last places of inexact functions, for which [Compare]
-// knows the specification's limits, and in the payloads of NaNs.
+// A program is determined by its seed: [Generate] makes its text, and launches with their inputs.
+// Its behaviour is defined by the OpenCL C specification (no data race, no overflow of signed
+// integers, no access out of bounds, no read of uninitialized memory), so that implementations may
+// differ only in the last places of inexact functions, for which [Compare] has the specification's
+// limits, and in the payloads of NaNs.
 //
-// Each implementation is a [Target] and runs in a process of its own, since drivers bring
-// compilers that do not survive each other, and since a crash or a hang is a finding like
-// any other. A difference is reduced ([Reduce]) and written down as text. Where a foreign
-// implementation differs and another foreign one agrees with ours, which share a front end,
-// it is counted and its program kept as it is.
+// Each implementation is a [Target] and runs in a separate process, since the compilers of some
+// drivers crash in the same process, and since a crash or a hang is a finding, too. A program with
+// a difference is reduced ([Reduce]) and written to a file. Concord's implementations share a front
+// end, so the opinion of a foreign one matters: if a foreign implementation differs and another
+// foreign one agrees with Concord's, the difference is only counted, and its program is kept
+// without being reduced.
 //
 // # Caveats
 //
-// What the seed means changes with every change of the generator: a program that found
-// something belongs into source/internal/render/testdata/stress.
+// Every change of the generator changes the programs of all seeds: a program that found a mistake
+// should be added to source/internal/render/testdata/stress.
 package programs

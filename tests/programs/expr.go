@@ -5,10 +5,11 @@ import (
 	"strings"
 )
 
-// op is a form with the types of its operands: of the type t of the result (g), its scalar (s),
-// its signed or unsigned counterpart (i, u), something that the usual conversions take to t (o), any
-// integer for a condition or a count (c), integers whose sums and products fit an int (h), int of t's width
-// (q), halves of an integer for upsample (H, L). {T}, {U}, {I} and {S} are names of types.
+// op is an operation: its form, and a letter for the type of each operand. The type is that of the
+// result, t (g), its scalar (s), its signed or unsigned counterpart (i, u), something that the
+// usual conversions take to t (o), any integer for a condition or a count (c), integers whose sums
+// and products fit an int (h), int of t's width (q), halves of an integer for upsample (H, L). {T},
+// {U}, {I} and {S} are names of types.
 type op struct{ form, args string }
 
 // The operators of unsigned integers of 32 and 64 bits.
@@ -18,8 +19,8 @@ var unsignedOps = []op{
 	{"($0 / ($1 | ({T})1))", "gg"}, {"($0 % ($1 | ({T})1))", "gg"}, {"($0 + $1 << $2)", "ggc"}, {"($0 >> $1 % 7u + $2)", "gcc"},
 }
 
-// The operators of signed integers of 32 and 64 bits. Their overflow is undefined, so that
-// sums and products are of what is narrow, or unsigned.
+// The operators of signed integers of 32 and 64 bits. Their overflow is undefined, so that the
+// operands of sums and products are narrow, or unsigned.
 var signedOps = []op{
 	{"({T})(({U})$0 + ({U})$1)", "gg"}, {"as_{T}(as_{U}($0) * as_{U}($1))", "gg"}, {"({T})(({U})$0 - $1)", "gu"},
 	{"({T})($0 + $1)", "hh"}, {"({T})($0 * $1)", "hh"}, {"({T})($0 - $1)", "hh"}, {"({T})-$0", "h"},
@@ -27,7 +28,7 @@ var signedOps = []op{
 	{"($0 / -(($1 & ({T})63) + ({T})2))", "gg"}, {"($0 % -(($1 & ({T})63) + ({T})2))", "gg"},
 }
 
-// The operators of both.
+// The operators of all integers of 32 and 64 bits.
 var wideOps = []op{
 	{"($0 & $1)", "go"}, {"($0 | $1)", "go"}, {"($0 ^ $1)", "og"}, {"(~$0)", "g"}, {"($0 << $1)", "gc"}, {"($0 >> $1)", "gc"},
 	{"($0 & $1 | $2 ^ $3)", "ggog"}, {"($0 ? $1 : $2)", "cgo"}, {"($0 < $1 ? $2 : $3)", "cc"}, {"($0, $1)", "cg"},
@@ -40,10 +41,9 @@ var narrowOps = []op{
 	{"({T})($0 / (($1 & 63) + 1))", "gg"}, {"({T})($0 % -(($1 & 63) + 2))", "gg"}, {"({T})($0 ? $1 : $2)", "cgg"}, {"({T})$0", "c"}, {"({T})$0", "c"},
 }
 
-// avoided are constructs that oclgrind (21.10) has wrong: in functions of a vector and a scalar it
-// takes the components of the scalar from beyond it, what !, && and || of vectors find true is 1,
-// bitselect takes the values of floats, not their bits, and a switch goes astray once it is
-// known to be over few bits.
+// avoided are constructs that oclgrind (21.10) computes wrongly: functions of a vector and a scalar
+// read components beyond the scalar; !, && and || of vectors return 1 for true; bitselect uses the
+// values of floats and not their bits; and a switch over a value of few bits jumps to a wrong case.
 const avoided = `#ifdef OCLGRIND
 long keep(long x) { volatile long v = x; return v; }
 #define SWITCH1(x) keep(x)
@@ -93,13 +93,13 @@ var (
 	}
 	unsignedCalls = []op{{"abs_diff($0, $1)", "ii"}, {"abs_diff($0, $1)", "uu"}, {"abs($0)", "i"}, {"abs($0)", "u"}, {"mad_hi($0, $1, $2)", "ggg"}}
 	halvesCalls   = []op{{"upsample($0, $1)", "HL"}}
-	// The product of signed integers of 24 bits may overflow, which nobody defines.
+	// The product of signed integers of 24 bits may overflow, which is undefined.
 	int32Calls  = []op{{"mul24($0 >> 16, $1 >> 16)", "gg"}}
 	uint32Calls = []op{{"mul24($0 >> 8, $1 >> 8)", "gg"}, {"mad24($0 >> 8, $1 >> 8, $2)", "ggg"}}
 )
 
-// The floating point operations whose results are exact or correctly rounded. Of two
-// zeros fmin and its like may give either, so that a zero is added; sign(+0) is -0 in oclgrind
+// The floating-point operations whose results are exact or correctly rounded. For two zeros, fmin
+// and similar functions may return either, so that a zero is added; sign(+0) is -0 in oclgrind
 // (21.10), and remainder(-0, 2) is +0 in rusticl (22.3).
 var floatOps = []op{
 	{"($0 + $1)", "gg"}, {"($0 - $1)", "gg"}, {"($0 * $1)", "gg"}, {"($0 / $1)", "gg"}, {"($0 + $1)", "gs"}, {"($0 - $1)", "sg"}, {"($0 * $1)", "sg"}, {"($0 / $1)", "gs"},
@@ -113,17 +113,17 @@ var floatOps = []op{
 	{"CLAMP1({T}, clean_{T}($0), ({S})-100, ({S})1000)", "g"}, {"({T})($0 ? $1 : $2)", "cgg"},
 }
 
-// fused are the operations with one rounding; sqrt has to be correctly rounded as division
-// has, where a program is built as Concord builds it.
+// fused are the operations with one rounding. With Concord's build options sqrt and division have
+// to be correctly rounded.
 var fused = []op{{"fma($0, $1, $2)", "ggg"}, {"fma(-$0, $1, $2)", "ggg"}, {"fma($0, $1, -$2)", "ggg"}, {"sqrt(fabs($0))", "g"},
 	{"(-fma($0, $1, $2))", "ggg"}, {"(-fma($0, -$1, $2))", "ggg"}, {"(fma($0, $1, $2) * ({S})-1)", "ggg"}, {"(-($0 * $1))", "gg"}, {"(-($0 - $1))", "gg"}}
 
 var comparisons = []string{"<", "<=", ">", ">=", "==", "!="}
 
-// relations are what tells floats apart.
+// relations are the built-in functions that compare floats.
 var relations = []string{"isequal", "isnotequal", "isgreater", "isgreaterequal", "isless", "islessequal", "islessgreater", "isordered", "isunordered"}
 
-// classes tell what one float is.
+// classes are the built-in functions that classify a float.
 var classes = []string{"isfinite", "isinf", "isnan", "isnormal"}
 
 func (g *gen) chance(n int) bool { return g.IntN(n) == 0 }
@@ -218,7 +218,7 @@ func (g *gen) expr(t typ, depth int) *expr {
 	return g.integer(t, depth-1)
 }
 
-// general makes what there is of every type, or nil.
+// general makes an expression of a form that exists for every type, or returns nil.
 func (g *gen) general(t typ, depth int) *expr {
 	switch g.IntN(16) {
 	case 0, 1:
@@ -264,7 +264,7 @@ func (g *gen) integer(t typ, depth int) *expr {
 	return g.apply(choose(g, append(lists, calls(t)...)...), t, depth)
 }
 
-// calls are the built-in functions of some integers.
+// calls returns the built-in functions of integers of type t.
 func calls(t typ) (lists [][]op) {
 	if !t.k.signed() {
 		lists = append(lists, unsignedCalls)
@@ -318,7 +318,7 @@ func (g *gen) truth(t typ, depth int) *expr {
 }
 
 func (g *gen) vector(t typ, depth int) *expr {
-	if t.k.signed() && g.chance(5) { // a comparison of what is as wide
+	if t.k.signed() && g.chance(5) { // a comparison of operands of the same width
 		of := []kind{t.k, t.k.unsigned()}
 		if t.k == kInt {
 			of = append(of, kFloat)
@@ -359,8 +359,8 @@ func (g *gen) clean(t typ) string {
 	return name
 }
 
-// live declares what hides from oclgrind (21.10) that a vector is constant: what a comparison of
-// constants finds true is 1 there.
+// live declares a function that hides from oclgrind (21.10) that a vector is constant, because its
+// comparisons of constants return 1 for true.
 func (g *gen) live(t typ) string {
 	name := "LIVE_" + t.String()
 	g.support(name, fmt.Sprintf("#ifdef OCLGRIND\n%[1]s live_%[1]s(%[1]s x) { volatile %[1]s v = x; return v; }\n#define LIVE_%[1]s live_%[1]s\n#else\n#define LIVE_%[1]s\n#endif", t))

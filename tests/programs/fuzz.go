@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Difference is what two targets do not agree on.
+// Difference is a difference between the results of two targets.
 type Difference struct {
 	Program *Program
 	Targets [2]*Target
 	Results [2]Result
 	What    string
 	At      int     // the launch, or -1
-	Others  string  // what the other targets say
-	Alone   *Target // a foreign one, if another foreign one agrees with the other side
+	Others  string  // the results of the other targets
+	Alone   *Target // the foreign target that differs, if another foreign one agrees with the other side
 }
 
 func (d *Difference) String() string {
@@ -27,13 +27,13 @@ func (d *Difference) String() string {
 	return text + d.Others
 }
 
-// Pool has a process for each target; it belongs to one goroutine.
+// Pool has a process for each target. It is not safe for concurrent use.
 type Pool struct {
 	running map[*Target]*process
-	Ran     map[string]Spent // what each target did
+	Ran     map[string]Spent // work of each target
 }
 
-// Spent is how many programs a target ran to their end, and for how long.
+// Spent is the number of programs that a target ran to their end, and the time that this took.
 type Spent struct {
 	Programs int
 	Time     time.Duration
@@ -49,7 +49,7 @@ func (p *Pool) Close() {
 	p.running = nil
 }
 
-// Run runs a program on a target. What kills the target's process is a Result with an error.
+// Run runs a program on a target. If the target's process dies, the Result has an error.
 func (p *Pool) Run(t *Target, prog *Program) Result {
 	if p.running == nil {
 		p.running, p.Ran = map[*Target]*process{}, map[string]Spent{}
@@ -80,11 +80,12 @@ func (p *Pool) Run(t *Target, prog *Program) Result {
 	return res
 }
 
-// Try runs a program on all the targets and returns the first difference from the first
-// of them, or nil. A program that they all refuse is a mistake of the generator, and a difference too.
+// Try runs a program on all the targets and returns the first difference from the first target, or
+// nil. A program that all targets refuse is a mistake of the generator and also counts as a
+// difference.
 func (p *Pool) Try(prog *Program, targets []*Target) *Difference {
 	var first *Result
-	var base *Target // that first comes from
+	var base *Target // the target that first is a result of
 	for _, t := range targets {
 		res := p.Run(t, prog)
 		if res.Lacks {
@@ -104,8 +105,9 @@ func (p *Pool) Try(prog *Program, targets []*Target) *Difference {
 	return nil
 }
 
-// Ask notes with which of the two the other targets agree. Of two that do not agree a foreign one
-// is alone if another foreign one agrees with the other of them: ours share much, these nothing.
+// Ask records with which of the two targets the others agree. A foreign target is alone if another
+// foreign one agrees with the opposite side. Only foreign targets count here, since Concord's own
+// share code.
 func (p *Pool) Ask(d *Difference, targets []*Target) {
 	var b strings.Builder
 	for _, t := range targets {
@@ -128,7 +130,7 @@ func (p *Pool) Ask(d *Difference, targets []*Target) {
 	d.Others = b.String()
 }
 
-// only is the result of one launch, or all of it where at is -1.
+// only returns the result of one launch, or the whole result if at is -1.
 func (r Result) only(at int) *Result {
 	if at >= 0 && r.Err == "" {
 		outputs := make([][][]byte, len(r.Outputs))
@@ -138,7 +140,8 @@ func (r Result) only(at int) *Result {
 	return &r
 }
 
-// kindOf is what stays the same while a difference is made smaller.
+// kindOf returns the properties of a difference that have to stay the same while its program is
+// reduced.
 func (d *Difference) kindOf() string {
 	if d.Results[0].Err == "" && d.Results[1].Err == "" {
 		return "values"

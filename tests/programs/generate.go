@@ -10,9 +10,9 @@ import (
 type variable struct {
 	name  string
 	t     typ
-	n     int  // elements of an array or behind a pointer, a power of two; 0: no array
+	n     int  // elements of an array or of a pointer's target, a power of two; 0: no array
 	rw    bool // it may be assigned
-	alike bool // it has one value in a group
+	alike bool // it has the same value for all items of a group
 	dirty bool // its bits may be those of any NaN
 }
 
@@ -28,9 +28,9 @@ type helper struct {
 	ret    typ
 	params []typ
 	ids    bool      // it differs between the items
-	pure   bool      // its parameters are those alone
+	pure   bool      // params are its only parameters
 	prefix []pointer // the pointers before them
-	rec    *record   // it takes one and returns one
+	rec    *record   // it takes and returns a value of this type
 }
 
 // pointer is a parameter that points to elements in some space.
@@ -45,24 +45,25 @@ type gen struct {
 	p        *Program
 	supports []*part
 	parts    []*part
-	kinds    []kind // what this program is about
+	kinds    []kind // the kinds that this program uses most
 	records  []*record
 	helpers  []*helper
 	vars     []variable
 	recs     []recordVar
 	kern     *kernel // nil within a helper
-	alike    bool    // what is made has one value in a group
-	ids      bool    // ids may be asked for
-	diverged bool    // not every item of a group comes here
-	canBreak bool    // there is something to break
+	alike    bool    // generated expressions have to have the same value for all items of a group
+	ids      bool    // ids may be used
+	diverged bool    // not every item of a group reaches this place
+	canBreak bool    // a break is possible
 	canNext  bool    // there is a loop to continue
 	names    int
 }
 
-// harder is how many programs there are to one that is Hard.
+// harder is the ratio of all programs to those that are Hard.
 const harder = 6
 
-// kernelsPerProgram is how many kernels share the start of a compiler.
+// kernelsPerProgram is the number of kernels per program, which share the time for starting a
+// compiler.
 const kernelsPerProgram = 4
 
 // Generate makes the program of a seed.
@@ -120,7 +121,7 @@ func (g *gen) fresh(prefix string) string {
 	return fmt.Sprint(prefix, g.names)
 }
 
-// anyOf is a type of the program: a scalar more often than not.
+// anyOf returns a type of the program, in most cases a scalar.
 func (g *gen) anyOf() typ {
 	if g.chance(2) {
 		return typ{pick(g, g.kinds), pick(g, widths)}
@@ -175,7 +176,7 @@ func (g *gen) tables() {
 		name, n := g.fresh("table"), pick(g, []int{4, 8})
 		list := make([]string, n)
 		for i := range list {
-			// In oclgrind (21.10) NAN is no constant expression.
+			// In oclgrind (21.10) NAN is not a constant expression.
 			list[i] = strings.ReplaceAll(g.literal(t).form, "NAN", "1.5f")
 		}
 		if g.chance(4) { // the rest is zeros
@@ -300,7 +301,8 @@ func (g *gen) members(path string, r *record, rw, alike bool) {
 				g.members(fmt.Sprintf("%s[%d]", name, i), f.rec, rw, alike)
 			}
 		default:
-			// A float in a union is only read: its bits are seen through the other members.
+			// A float in a union is only read, because its bits are visible through the other
+			// members.
 			g.vars = append(g.vars, variable{name: name, t: f.t, n: f.n, rw: rw && !(r.union && f.t.k.float()), alike: alike, dirty: f.t.k.float()})
 		}
 	}

@@ -7,26 +7,26 @@ import (
 	"strings"
 )
 
-// maxGroup is the most items of a group that a generated kernel counts on.
+// maxGroup is the largest number of items of a group in a generated program.
 const maxGroup = 64
 
-// kernel is what a kernel needs besides its statements.
+// kernel is the state of a kernel besides its statements.
 type kernel struct {
 	g      *gen
 	name   string
-	groups bool // it asks for its group, so that a launch says how large one is
+	groups bool // it uses its group, so that launches set the group size
 	coop   bool // it has barriers
 	ins    []kind
 	outs   []*output
 	values []value // arguments by value
-	locals []kind  // local memory that the launch gives
-	cells  int     // of the buffer for atomics
-	wide   int     // of the one of 64 bits
+	locals []kind  // local memory that the launch passes
+	cells  int     // number of cells of the buffer for atomics
+	wide   int     // number of 64-bit cells
 	tops   []*stmt // declarations of local memory
 	rec    *record // a buffer of these is an input
 }
 
-// output is a buffer of results: each item has so many elements of it.
+// output is a buffer of results, with a number of elements per item.
 type output struct {
 	name  string
 	k     kind
@@ -51,7 +51,7 @@ func (k *kernel) input(of kind) string {
 	return "in_" + of.String()
 }
 
-// output finds room for n elements, and returns the text of where it is.
+// output reserves n elements, and returns the text that designates them.
 func (k *kernel) output(of kind, n, ulps int) string {
 	name := "out_" + of.String()
 	if ulps > 0 {
@@ -108,7 +108,7 @@ func (g *gen) makeKernel(number int) {
 	g.vars, g.recs, g.helpers, g.kern = vars, recs, helpers, nil
 }
 
-// arguments chooses what is given by value.
+// arguments chooses the arguments that are passed by value.
 func (g *gen) arguments(k *kernel) {
 	for i := range g.IntN(4) {
 		v := value{name: fmt.Sprint("v", i), t: g.anyOf()}
@@ -117,8 +117,8 @@ func (g *gen) arguments(k *kernel) {
 	}
 	if len(g.records) > 0 && g.chance(4) {
 		// It is only read: in PoCL (3.1) the items of a group share a record that is passed by
-		// value, so that each sees what others wrote.
-		// All values together may have 1,024 bytes (CL_DEVICE_MAX_PARAMETER_SIZE).
+		// value, so that each item sees writes of the others. All values together may have 1,024
+		// bytes (CL_DEVICE_MAX_PARAMETER_SIZE).
 		v := value{name: "vr", rec: pick(g, g.records)}
 		if size, _, _ := v.rec.layout(); size <= 256 {
 			k.values = append(k.values, v)
@@ -165,7 +165,7 @@ func (k *kernel) finish(body *block) {
 	}
 	head := fmt.Sprintf("%s%s void %s(%s)", strings.Join(defines, ""), pick(g, []string{"kernel", "__kernel"}), k.name, strings.Join(params, ", "))
 	g.parts = append(g.parts, &part{name: k.name, head: head, body: body, kernel: true})
-	// PoCL compiles a kernel for each size of its groups, which costs more than all else.
+	// PoCL compiles a kernel for each group size, which takes longer than everything else.
 	s := pick(g, shapes)
 	g.p.Launches = append(g.p.Launches, k.launch(s.group, s.groups))
 	for range 2 {
@@ -179,10 +179,10 @@ func (k *kernel) finish(body *block) {
 	}
 }
 
-// most is how many items a launch has at most, so that an interpreter can take part.
+// most is the largest number of items of a launch, low enough for an interpreter.
 const most = 256
 
-// shapes are groups and how many of them there are.
+// shapes are group sizes with numbers of groups.
 var shapes = []struct{ group, groups [3]int }{
 	{[3]int{16, 1, 1}, [3]int{5, 1, 1}}, {[3]int{1, 1, 1}, [3]int{37, 1, 1}}, {[3]int{64, 1, 1}, [3]int{2, 1, 1}}, {[3]int{7, 1, 1}, [3]int{9, 1, 1}},
 	{[3]int{8, 4, 1}, [3]int{2, 3, 1}}, {[3]int{5, 3, 1}, [3]int{3, 3, 1}}, {[3]int{1, 16, 1}, [3]int{7, 1, 1}}, {[3]int{4, 4, 2}, [3]int{2, 1, 2}},
@@ -240,7 +240,7 @@ func (k *kernel) launch(group, groups [3]int) Launch {
 	return l
 }
 
-// bytes makes values, among them those that are special.
+// bytes makes values, some of them special ones.
 func (g *gen) bytes(of kind, n int) []byte {
 	var data []byte
 	for range n {

@@ -49,7 +49,7 @@ func (g *gen) find(fits func(v *variable) bool) *variable {
 	return found
 }
 
-// read is an expression of a variable's value.
+// read returns an expression for a variable's value.
 func (g *gen) read(v *variable) *expr {
 	if v.dirty {
 		return &expr{t: v.t, form: g.clean(v.t) + "(" + v.name + ")"}
@@ -64,7 +64,7 @@ func (g *gen) variable(t typ) *expr {
 	return nil
 }
 
-// swizzleOf is one or more components of a variable.
+// swizzleOf makes a swizzle of a variable.
 func (g *gen) swizzleOf(t typ) *expr {
 	v := g.find(func(v *variable) bool { return v.n == 0 && v.t.k == t.k && v.t.n > 1 && !v.dirty })
 	if v == nil {
@@ -103,13 +103,13 @@ func (g *gen) components(of, n int, lvalue bool) string {
 	return b.String()
 }
 
-// swizzle takes components of any vector.
+// swizzle makes a swizzle of any vector expression.
 func (g *gen) swizzle(t typ, depth int) *expr {
 	from := typ{t.k, pick(g, widths)}
 	return &expr{t, "($0)" + g.components(from.n, t.n, false), []*expr{g.expr(from, depth)}}
 }
 
-// element is an element of an array, or what a pointer points to.
+// element makes an expression for an element of an array, or of a pointer's target.
 func (g *gen) element(t typ) *expr {
 	v := g.find(func(v *variable) bool { return v.n > 0 && v.t.k == t.k && (v.t.n == t.n || v.t.n == 1 && v.n >= t.n) })
 	if v == nil {
@@ -128,7 +128,7 @@ func (g *gen) element(t typ) *expr {
 	return &expr{t, fmt.Sprintf("vload%d($0 & %du, %s)", t.n, v.n/t.n-1, v.name), []*expr{g.index()}}
 }
 
-// index is an unsigned expression, which its reader masks.
+// index makes an unsigned expression, which the caller masks.
 func (g *gen) index() *expr {
 	if g.chance(4) {
 		return g.expr(typ{kUInt, 1}, 1)
@@ -136,10 +136,11 @@ func (g *gen) index() *expr {
 	return g.leaf(typ{kUInt, 1})
 }
 
-// inputs is how many elements an input buffer has.
+// inputs is the number of elements of an input buffer.
 const inputs = 64
 
-// load reads an input buffer, which the kernel then has.
+// load makes an expression that reads an input buffer, and adds the buffer to the kernel's
+// parameters.
 func (g *gen) load(t typ) *expr {
 	if g.kern == nil || !g.hasKind(t.k) {
 		return nil
@@ -154,7 +155,7 @@ func (g *gen) load(t typ) *expr {
 	return &expr{t, fmt.Sprintf("((global const %s *)%s)[$0 & %du]", t, name, inputs/t.n-1), []*expr{g.index()}}
 }
 
-// id is one of the item's or the group's numbers.
+// id makes an expression for an id or size of the item or its group.
 func (g *gen) id(t typ) *expr {
 	if t.n > 1 || t.k.float() || !g.ids {
 		return nil
@@ -171,14 +172,14 @@ func (g *gen) id(t typ) *expr {
 			list = append(list, fmt.Sprintf("get_local_id(%d)", d), fmt.Sprintf("get_group_id(%d)", d), "l")
 		}
 	}
-	form := pick(g, list) // a size_t, but of l
+	form := pick(g, list) // a size_t, except for l
 	if t.k != kULong || form == "l" {
 		form = "(" + t.String() + ")" + form
 	}
 	return &expr{t: t, form: form}
 }
 
-// literal is a constant of exactly type t.
+// literal makes a constant of exactly type t.
 func (g *gen) literal(t typ) *expr {
 	if t.n > 1 {
 		if g.chance(2) {
@@ -278,7 +279,7 @@ func (g *gen) vectorLiteral(t typ, depth int) *expr {
 
 var modes = []string{"", "_rte", "_rtz", "_rtp", "_rtn"}
 
-// convert makes a value out of one of another kind.
+// convert makes a conversion of a value of another kind.
 func (g *gen) convert(t typ, depth int) *expr {
 	from := typ{pick(g, g.kinds), t.n}
 	if g.chance(3) {
@@ -311,7 +312,7 @@ func (g *gen) convert(t typ, depth int) *expr {
 	return &expr{t, "convert_" + t.String() + "($0)", arg}
 }
 
-// reinterpret takes the bits of a value as another type.
+// reinterpret makes an expression that reinterprets the bits of a value as another type.
 func (g *gen) reinterpret(t typ, depth int) *expr {
 	var fit []typ
 	for _, k := range append(integers[:8:8], g.kinds...) {
@@ -337,7 +338,7 @@ func (g *gen) reinterpret(t typ, depth int) *expr {
 	return &expr{t, form, []*expr{g.expr(from, depth)}}
 }
 
-// call calls a function or a macro of the program.
+// call makes a call of a function or a macro of the program.
 func (g *gen) call(t typ, depth int) *expr {
 	var fit []*helper
 	for _, h := range g.helpers {
@@ -359,7 +360,7 @@ func (g *gen) call(t typ, depth int) *expr {
 	return e
 }
 
-// anyType is the name of a type, for sizeof.
+// anyType returns the name of a type, for sizeof.
 func (g *gen) anyType() string {
 	if len(g.records) > 0 && g.chance(2) {
 		r := pick(g, g.records)
@@ -375,7 +376,7 @@ func (g *gen) anyType() string {
 	return t.String()
 }
 
-// special are the bits of floats that are worth a try, of 32 and of 64 bits.
+// special are the bits of floats at the edges of the formats, of 32 and of 64 bits.
 var (
 	special32 = []float32{0, float32(math.Copysign(0, -1)), 1, -1, 0.5, -0.5, 1.5, 2.5, -2.5, 3e9, -3e9, 65504, 1e-38, 1e-45, -1e-45, 3.4e38, -3.4e38,
 		float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), 16777216, 8388607.5, 2147483648, 4294967296, 9.223372e18, 127.5, -128.5, 255.5, 0.1}

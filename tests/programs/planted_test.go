@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// planted are targets that are wrong, each in one thing: cpu:0 is given another text, or its
-// compiler another rendering, changed by sed.
+// planted are targets with one mistake each: cpu:0 gets a changed text, or its compiler a rendering
+// that sed has changed.
 var planted = []*Target{
 	plant("swizzle", func(text string) string { return strings.ReplaceAll(text, ".even", ".odd") }),
 	plant("atomic", define("atomic_max atomic_min")),
@@ -32,7 +32,7 @@ func plant(name string, f func(string) string) *Target {
 	return &Target{Name: "planted-" + name, Backend: "cpu", Device: "cpu:0", Plant: f}
 }
 
-// define puts macros before the programs that have one of their names.
+// define puts macros in front of programs that use one of their names.
 func define(macros ...string) func(string) string {
 	return func(text string) string {
 		if !slices.ContainsFunc(macros, func(m string) bool { return strings.Contains(text, m[:strings.IndexAny(m, "( ")]+"(") }) {
@@ -42,7 +42,7 @@ func define(macros ...string) func(string) string {
 	}
 }
 
-// plantCode changes the rendering of the programs that have a word, by sed.
+// plantCode changes the rendering of the programs that contain a word, by sed.
 func plantCode(name, word, sed string) *Target {
 	t := &Target{Name: "planted-" + name, Backend: "cpu", Device: "cpu:0"}
 	code[t] = [2]string{word, sed}
@@ -51,8 +51,8 @@ func plantCode(name, word, sed string) *Target {
 
 var code = map[*Target][2]string{}
 
-// wrongCompiler writes a C++ compiler that changes its input. A target's compiler does not
-// see the environment of its process, so that each has its own.
+// wrongCompiler writes a C++ compiler that changes its input. A target's compiler does not get the
+// environment of the target's process, so each target has its own compiler.
 func wrongCompiler(t *testing.T, sed string) string {
 	compiler, err := exec.LookPath("g++")
 	if err != nil {
@@ -67,11 +67,10 @@ func wrongCompiler(t *testing.T, sed string) string {
 	return file
 }
 
-// early are the plants that the first few programs find.
+// early are the planted mistakes that the first few programs find.
 var early = []string{"planted-hadd", "planted-shift"}
 
-// TestPlanted demands that every planted mistake is found, and that what is found first is
-// reduced to less.
+// TestPlanted: every planted mistake is found, and the first program that finds it is reduced.
 func TestPlanted(t *testing.T) {
 	dir, err := filepath.Abs(root)
 	require.NoError(t, err)
@@ -82,7 +81,7 @@ func TestPlanted(t *testing.T) {
 	pool := &Pool{}
 	defer pool.Close()
 	left := slices.Clone(planted)
-	if os.Getenv(variableTime) == "" { // the others take more programs
+	if os.Getenv(variableTime) == "" { // finding the others takes more programs
 		left = slices.DeleteFunc(left, func(t *Target) bool { return !slices.Contains(early, t.Name) })
 	}
 	for _, target := range left {
@@ -115,11 +114,11 @@ func TestPlanted(t *testing.T) {
 	small := Reduce(pool, found[0], 15*time.Second)
 	assert.Less(t, len(small.Program.Text()), whole)
 	assert.Len(t, small.Program.Launches, 1)
-	assert.NotNil(t, pool.Try(small.Program, small.Targets[:]), "what is left differs too")
+	assert.NotNil(t, pool.Try(small.Program, small.Targets[:]), "the reduced program differs, too")
 }
 
-// TestGenerate demands that a seed means one program, and that every program is one that the front
-// end takes and every target's renderer too.
+// TestGenerate: a seed always makes the same program, and the front end and all renderers accept
+// every program.
 func TestGenerate(t *testing.T) {
 	texts := map[string]bool{}
 	for seed := range uint64(40) {
@@ -143,7 +142,7 @@ func TestGenerate(t *testing.T) {
 	assert.Len(t, texts, 40)
 }
 
-// TestCompare demands that what may differ does not count, and that the rest does.
+// TestCompare: allowed differences are not reported, and all others are.
 func TestCompare(t *testing.T) {
 	p := func(k kind, ulps ...int) *Program {
 		return &Program{Launches: []Launch{{Kernel: "k", Args: []Arg{{Name: "x", Out: true, kind: k, ulps: ulps}}}}}

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Program is a text that can be made smaller: a list of parts, whose statements and
+// Program is a program in a form that can be reduced: a list of parts, whose statements and
 // expressions are trees.
 type Program struct {
 	Seed       uint64
 	Double     bool // double is used
 	LongAtomic bool // atomics of 64 bits are used
-	// Hard ones have what oclgrind (21.10) has wrong: mad_sat of 64 bits, and conversions of NaN,
-	// which with _sat gives 0.
+	// Hard programs use functions that oclgrind (21.10) computes wrongly: mad_sat of 64 bits, and
+	// conversions of NaN, which give 0 with _sat.
 	Hard     bool
 	Launches []Launch
 	parts    []*part
@@ -21,7 +21,7 @@ type Program struct {
 // part is a declaration or a function at the top of a program.
 type part struct {
 	name, head string
-	body       *block // nil of a declaration
+	body       *block // nil for a declaration
 	kernel     bool
 	dropped    bool
 }
@@ -29,20 +29,20 @@ type part struct {
 // Launch is one launch of a kernel.
 type Launch struct {
 	Kernel       string
-	Items, Group [3]int // a group of zeros leaves the choice to the runtime
+	Items, Group [3]int // a group of zeros lets the runtime choose
 	Args         []Arg
 }
 
-// Arg is an argument of a launch: a buffer and what it holds before, a value, or so many bytes of
-// local memory.
+// Arg is an argument of a launch: a buffer with its initial contents, a value, or a number of bytes
+// of local memory.
 type Arg struct {
 	Name   string
 	Buffer bool
 	Local  int
 	Data   []byte
-	Out    bool // it is compared, element by element
+	Out    bool // the buffer is compared, element by element
 	kind   kind
-	ulps   []int // of the elements, over and over: how far two results may be apart; nil is exact
+	ulps   []int // how far two results may be apart, per element, repeated for all elements; nil means exact
 }
 
 // block is a list of statements.
@@ -53,9 +53,9 @@ type stmt struct {
 	form    string
 	args    []*expr
 	blocks  []*block
-	fixed   bool // others need it
+	fixed   bool // other statements need it
 	dropped bool
-	hoisted bool // only its blocks are left
+	hoisted bool // the statement is replaced by its blocks
 }
 
 // expr is an expression of exactly its type: $0 to $9 are its operands.
@@ -65,7 +65,7 @@ type expr struct {
 	args []*expr
 }
 
-// Text is the source.
+// Text returns the source text.
 func (p *Program) Text() string {
 	var b strings.Builder
 	for _, part := range p.parts {
@@ -124,7 +124,7 @@ func (e *expr) String() string {
 	return b.String()
 }
 
-// walk gives the pieces of a form in their order.
+// walk calls text and hole for the pieces of a form, in order.
 func walk(form string, text func(string), hole func(sigil byte, n int)) {
 	for {
 		i := strings.IndexAny(form, "$@")
@@ -138,7 +138,7 @@ func walk(form string, text func(string), hole func(sigil byte, n int)) {
 	}
 }
 
-// counts tells how many kernels and statements there are, for the report.
+// counts returns the numbers of kernels and statements, for the report.
 func (p *Program) counts() (kernels, lines int) {
 	for _, part := range p.parts {
 		if !part.dropped && part.kernel {
@@ -148,7 +148,7 @@ func (p *Program) counts() (kernels, lines int) {
 	return kernels, strings.Count(p.Text(), "\n")
 }
 
-// Describe is the program with its seed and its launches, as a text that compiles.
+// Describe returns the program with its seed and its launches, as a text that compiles.
 func (p *Program) Describe() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "// seed %d\n", p.Seed)

@@ -20,11 +20,11 @@ import (
 
 const root = "../.."
 
-// What a run does is said by PROGRAMS_TIME (how long), PROGRAMS_SEED (the first seed, and the
-// only one without a time) and PROGRAMS_TARGETS (names; every one of them runs every program).
+// Variables for a run: PROGRAMS_TIME (its length), PROGRAMS_SEED (the first seed, and without a
+// time the only one) and PROGRAMS_TARGETS (names; each of these targets runs every program).
 const variableTime, variableSeed, variableTargets = "PROGRAMS_TIME", "PROGRAMS_SEED", "PROGRAMS_TARGETS"
 
-// TestMain is a target's process where the environment says so.
+// TestMain becomes a target's process if the environment names a target.
 func TestMain(m *testing.M) {
 	name := os.Getenv(variableTarget)
 	if name == "" {
@@ -78,10 +78,10 @@ func here(t *testing.T) (all []*Target, named bool) {
 	return all, len(only) > 0
 }
 
-// fixedSeeds is how many programs every run of the tests tries.
+// fixedSeeds is the number of programs that every run of the tests tries.
 const fixedSeeds = 8
 
-// TestPrograms compares what the targets of this machine compute.
+// TestPrograms compares the results of this machine's targets.
 func TestPrograms(t *testing.T) {
 	all, every := here(t)
 	var first uint64
@@ -127,12 +127,12 @@ func TestPrograms(t *testing.T) {
 type campaign struct {
 	t                 *testing.T
 	all               []*Target
-	every             bool // every program runs on all of them
+	every             bool // every program runs on all targets
 	next              atomic.Uint64
 	programs, kernels atomic.Int64
 	launches, lines   atomic.Int64
 	differences       atomic.Int64
-	alone             atomic.Int64 // of the differences
+	alone             atomic.Int64 // number of differences in which a foreign target is alone
 	begin             time.Time
 	mu                sync.Mutex
 	ran               map[string]Spent
@@ -145,7 +145,7 @@ func (c *campaign) String() string {
 		time.Since(c.begin).Round(time.Second), c.programs.Load(), c.kernels.Load(), c.launches.Load(), c.lines.Load(), c.differences.Load(), c.alone.Load(), c.ran)
 }
 
-// report prints where a long run is.
+// report prints the progress of a long run.
 func (c *campaign) report(ctx context.Context) {
 	tick := time.NewTicker(30 * time.Second)
 	defer tick.Stop()
@@ -159,7 +159,7 @@ func (c *campaign) report(ctx context.Context) {
 	}
 }
 
-// work takes seeds until there are none, or the time is up.
+// work tries seeds until there are none left, or the time is over.
 func (c *campaign) work(ctx context.Context, end uint64) {
 	pool := &Pool{}
 	defer pool.Close()
@@ -188,7 +188,8 @@ func (c *campaign) work(ctx context.Context, end uint64) {
 	}
 }
 
-// targets are those that run a program: all of them, or one and what it is compared with.
+// targets returns the targets for a program: all of them, or one and the base that it is compared
+// with.
 func (c *campaign) targets(p *Program) []*Target {
 	all := slices.DeleteFunc(slices.Clone(c.all), func(t *Target) bool { return t.Rough && p.Hard })
 	if c.every {
@@ -216,8 +217,8 @@ func (c *campaign) targets(p *Program) []*Target {
 	return []*Target{base, others[p.Seed/harder%uint64(len(others))]}
 }
 
-// found writes a difference down, whole and reduced. A foreign implementation that another one
-// contradicts is counted, and its program kept whole.
+// found writes a program with a difference to files, whole and reduced. If a foreign target is
+// alone, the difference is counted and only the whole program is kept.
 func (c *campaign) found(pool *Pool, d *Difference) {
 	dir := filepath.Join(root, "build", "programs")
 	whole, small := filepath.Join(dir, fmt.Sprintf("%d.cl", d.Program.Seed)), filepath.Join(dir, fmt.Sprintf("%d.small.cl", d.Program.Seed))

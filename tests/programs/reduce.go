@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// quoted is what an error says of names, which change while a program is made smaller.
+// quoted matches names and numbers in an error, which change while a program is reduced.
 var quoted = regexp.MustCompile("['‘\"`][^'’\"`]*['’\"`]|[0-9]+")
 
-// Reduce makes the program of a difference smaller while the two targets still differ in the
-// same way: it leaves out parts, launches and statements, and puts operands and constants in the place
-// of expressions. It takes at most about that long.
+// Reduce makes the program of a difference smaller as long as the two targets still differ in the
+// same way: it removes parts, launches and statements, and replaces expressions by operands and
+// constants. It stops after about limit.
 func Reduce(pool *Pool, d *Difference, limit time.Duration) *Difference {
 	r := &reducer{pool: pool, best: d, kind: d.kindOf(), end: time.Now().Add(limit)}
 	r.alone()
@@ -42,12 +42,12 @@ type reducer struct {
 	kept int
 }
 
-// keep tells whether the program as it is now still differs in the same way.
+// keep reports whether the current program still differs in the same way.
 func (r *reducer) keep() bool {
 	if time.Now().After(r.end) {
 		return false
 	}
-	// What fails is asked first: often it does no more, and the other need not be asked.
+	// The target that fails runs first: if it does not fail any more, the other need not run.
 	for i, t := range r.best.Targets {
 		if r.best.Results[i].Err != "" && r.best.Results[1-i].Err == "" && r.pool.Run(t, r.best.Program).Err == "" {
 			return false
@@ -61,7 +61,7 @@ func (r *reducer) keep() bool {
 	return true
 }
 
-// alone leaves the one launch where values differ, and its kernel.
+// alone keeps only the launch in which values differ, and its kernel.
 func (r *reducer) alone() {
 	p := r.best.Program
 	saved := p.Launches
@@ -95,7 +95,7 @@ func (r *reducer) launches() {
 	}
 }
 
-// parts leaves out kernels with their launches first, and then whatever else is not needed.
+// parts removes kernels with their launches first, and then all other parts that are not needed.
 func (r *reducer) parts() {
 	p := r.best.Program
 	for _, part := range slices.Backward(p.parts) {
@@ -111,7 +111,7 @@ func (r *reducer) parts() {
 	}
 }
 
-// statements leaves out statements, halves of a block first, or keeps only what is within one.
+// statements removes statements, halves of a block first, or replaces a statement by its blocks.
 func (r *reducer) statements(b *block) {
 	for size := len(b.list); size > 0; size /= 2 {
 		for at := 0; at < len(b.list); at += size {
@@ -160,7 +160,7 @@ func (r *reducer) expressions(b *block) {
 	}
 }
 
-// expression puts something smaller in the place of an expression, and goes on within.
+// expression replaces an expression by a smaller one, and continues with its operands.
 func (r *reducer) expression(e *expr) {
 	if len(e.args) == 0 && !strings.Contains(e.form, "(") {
 		return

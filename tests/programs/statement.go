@@ -53,7 +53,7 @@ func (g *gen) statement(l *block, depth int) {
 	}
 }
 
-// condition is one that the preprocessor decides.
+// condition makes a condition for #if.
 func (g *gen) condition() string {
 	a, b := g.IntN(50), 1+g.IntN(9)
 	return pick(g, []string{
@@ -75,7 +75,7 @@ func (g *gen) block(depth, n int) *block {
 	return b
 }
 
-// within makes a block to which not every item of a group comes.
+// within makes a block that not every item of a group reaches.
 func (g *gen) within(depth, n int) *block {
 	saved := g.diverged
 	g.diverged = true
@@ -84,7 +84,7 @@ func (g *gen) within(depth, n int) *block {
 	return b
 }
 
-// same makes an expression that has one value in a group.
+// same makes an expression that has the same value for all items of a group.
 func (g *gen) same(t typ, depth int) *expr {
 	saved := g.alike
 	g.alike = true
@@ -98,7 +98,7 @@ func (g *gen) writable(fits func(v *variable) bool) *variable {
 	return g.find(func(v *variable) bool { return v.rw && (!v.alike || !g.diverged) && fits(v) })
 }
 
-// valueFor makes what a variable is assigned: what is alike stays so.
+// valueFor makes a value to assign to a variable. It is uniform if the variable has to be.
 func (g *gen) valueFor(v *variable, t typ, depth int) *expr {
 	if v.alike {
 		return g.same(t, depth)
@@ -106,7 +106,7 @@ func (g *gen) valueFor(v *variable, t typ, depth int) *expr {
 	return g.expr(t, depth)
 }
 
-// declareVariable declares one, or an array, or a record, with its values.
+// declareVariable declares a variable, an array or a record, with its initial values.
 func (g *gen) declareVariable(l *block) {
 	name := g.fresh("x")
 	t := g.anyOf()
@@ -177,8 +177,7 @@ func (g *gen) declareVariable(l *block) {
 	}
 }
 
-// declarePointer declares a pointer to elements that may be read: the numbers behind it
-// are those of what it points into.
+// declarePointer declares a pointer into an array whose elements may be read.
 func (g *gen) declarePointer(l *block) {
 	name := g.fresh("p")
 	v := g.find(func(v *variable) bool { return v.n >= 8 && v.t.n == 1 && v.rw })
@@ -289,7 +288,7 @@ func (g *gen) copyRecord(l *block) {
 	g.assign(l)
 }
 
-// assign is an assignment, plain or with an operator.
+// assign makes an assignment, plain or with an operator.
 func (g *gen) assign(l *block) {
 	v := g.writable(func(v *variable) bool { return v.n == 0 })
 	if v == nil {
@@ -320,7 +319,7 @@ func (g *gen) assign(l *block) {
 	l.add(&stmt{form: fmt.Sprintf(form, v.name), args: []*expr{g.valueFor(v, t, 3)}})
 }
 
-// apart tells whether two names are surely not of one object.
+// apart reports whether two names certainly designate different objects.
 func apart(a, b string) bool {
 	return !strings.ContainsAny(a, ".[>") && !strings.ContainsAny(b, ".[>") && a != b
 }
@@ -363,7 +362,7 @@ func (g *gen) assignElement(l *block) {
 	l.add(&stmt{form: form, args: []*expr{index, g.valueFor(v, v.t, 2)}})
 }
 
-// pointed calls functions that write through pointers.
+// pointed makes calls of functions that write through pointers.
 func (g *gen) pointed(l *block) {
 	k := g.floatKind()
 	if !g.hasKind(k) {

@@ -21,17 +21,17 @@ import (
 // Target is one implementation: a device, and how it is set up.
 type Target struct {
 	Name    string
-	Backend string   // what CONCORD_REQUIRE calls it
-	Device  string   // opened by this name; "" for a compiler alone
+	Backend string   // its name in CONCORD_REQUIRE
+	Device  string   // name for opening it; "" for a target that only compiles
 	Cross   string   // the architecture that a compiler compiles for
-	Env     []string // of its process
+	Env     []string // additional environment of its process
 	Defines []source.Define
-	Base    bool // others are compared with it, in turns
-	Foreign bool // its front end and its built-in functions are not ours
-	Rough   bool // its inexact functions do not keep the specification's limits
-	Named   bool // it takes part only where it is named
+	Base    bool // the other targets are compared with it, in turn with other bases
+	Foreign bool // its front end and its built-in functions are not Concord's
+	Rough   bool // its inexact functions exceed the specification's limits
+	Named   bool // it is used only if it is named
 	Most    int  // items of a launch; 0 means any number
-	Turns   int  // how often it is the one that a program is compared on, relative to the others
+	Turns   int  // how often programs are tried on it, relative to the others
 
 	// Plant changes a program before it is run, for tests of the comparison.
 	Plant func(text string) string
@@ -43,10 +43,10 @@ type request struct {
 	Launches []Launch
 }
 
-// Result is what a target made of a program: an error, or the outputs of each launch.
+// Result is the result of a program on a target: an error, or the outputs of each launch.
 type Result struct {
 	Err     string
-	Lacks   bool // the target has not what the program needs
+	Lacks   bool // the target lacks a feature that the program needs
 	Outputs [][][]byte
 }
 
@@ -63,10 +63,11 @@ type process struct {
 	dir    string
 }
 
-// variableTarget names the target whose process this is.
+// variableTarget is the variable that names the target of a child process.
 const variableTarget = "PROGRAMS_TARGET"
 
-// perProcess is how many programs a process runs: drivers keep what they compiled.
+// perProcess is the number of programs that a process runs. It is limited because drivers keep
+// compiled programs in memory.
 const perProcess = 150
 
 // start runs this very executable as a target.
@@ -120,10 +121,10 @@ func (p *process) close() {
 	_ = os.RemoveAll(p.dir)
 }
 
-// patience is how long a target may take for one program: what hangs is a finding.
+// patience is the time limit of a target for one program. Exceeding it is a finding.
 const patience = 4 * time.Minute
 
-// run runs a program. An error means that the process ended or hangs, and that it is of no use any more.
+// run runs a program. An error means that the process ended or hangs and cannot be used any more.
 func (p *process) run(r *request) (Result, error) {
 	var res Result
 	p.ran++
@@ -143,7 +144,7 @@ func (p *process) run(r *request) (Result, error) {
 	return res, nil
 }
 
-// said keeps the beginning of what a process writes about one program.
+// said keeps the beginning of a process's output about one program.
 type said struct {
 	mu   sync.Mutex
 	text []byte
@@ -206,7 +207,7 @@ func Serve(t *Target) error {
 	}
 }
 
-// errorLines are the lines of a compiler's log that are about errors.
+// errorLines returns the lines of a compiler's log that contain errors.
 func errorLines(log string) string {
 	var lines []string
 	for line := range strings.SplitSeq(log, "\n") {
@@ -217,7 +218,7 @@ func errorLines(log string) string {
 	return strings.Join(lines, "\n")
 }
 
-// lacks tells whether the features are too few for a text.
+// lacks reports whether a text needs a feature that is missing.
 func lacks(f *source.Features, text string) bool {
 	return !f.FP64 && strings.Contains(text, "cl_khr_fp64") || !f.Int64Atomic && strings.Contains(text, "atom_")
 }
@@ -294,7 +295,7 @@ func launch(ctx context.Context, d *runtime.Device, prog *runtime.Program, l *La
 	return outs, d.Sync(ctx)
 }
 
-// elementOf is the type of elements that a parameter points to; records are bytes.
+// elementOf returns the element type for a parameter's kind; records are bytes.
 func elementOf(k source.Kind) runtime.Type {
 	for _, t := range runtimeTypes {
 		if t.Kind() == k {
@@ -306,7 +307,7 @@ func elementOf(k source.Kind) runtime.Type {
 
 var runtimeTypes = []runtime.Type{runtime.I8, runtime.U8, runtime.I16, runtime.U16, runtime.I32, runtime.U32, runtime.I64, runtime.U64, runtime.F32, runtime.F64}
 
-// exists tells whether a file is there.
+// exists reports whether a file exists.
 func exists(elem ...string) bool {
 	_, err := os.Stat(filepath.Join(elem...))
 	return err == nil

@@ -15,7 +15,7 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// vendors is where OpenCL drivers are registered.
+// vendors is the directory in which OpenCL drivers are registered.
 const vendors = "/etc/OpenCL/vendors"
 
 // Targets lists the implementations that are known. root is the repository's.
@@ -31,10 +31,12 @@ func Targets(root string) []*Target {
 		{Name: "pocl", Backend: "opencl", Device: "opencl:0", Env: []string{icd("pocl.icd")}, Foreign: true, Turns: 1},
 		{Name: "cpu-clang", Backend: "cpu", Device: "cpu:0", Env: []string{"CXX=" + clang}, Turns: 3},
 		{Name: "cpu-fibers", Backend: "cpu", Device: "cpu:0", Defines: []source.Define{{Name: "CONCORD_HOST_FIBERS", Value: "1"}}, Turns: 3},
-		// Mesa's (22.3) miscompiles stores of long3 behind loops whose rounds differ between items.
+		// Mesa's driver (22.3) miscompiles stores of long3 after loops whose number of rounds
+		// differs between items.
 		{Name: "rusticl", Backend: "opencl", Device: "opencl:0", Env: []string{icd("rusticl.icd"), "RUSTICL_ENABLE=llvmpipe"}, Foreign: true, Named: true, Turns: 1},
-		// It computes sinpi as sin of a product, and others alike. It compiles no code, so
-		// that most programs are compared with it: that is several times cheaper than with another.
+		// It computes sinpi as the sine of a product, and similar functions likewise. Since it
+		// interprets programs and generates no code, comparing with it is several times cheaper
+		// than with other targets, so most programs are compared with it.
 		{Name: "oclgrind", Backend: "opencl", Device: "opencl:0", Env: []string{"OCL_ICD_VENDORS=" + filepath.Join(root, "build", "oclgrind.icd"), "OCLGRIND_DATA_RACES=1"},
 			Defines: []source.Define{{Name: "OCLGRIND", Value: "1"}}, Most: most, Foreign: true, Rough: true, Base: true, Turns: 1},
 		{Name: "sim-cuda", Backend: "sim-cuda", Device: "sim-cuda:0", Env: []string{sim}, Turns: 2},
@@ -51,7 +53,8 @@ func simulated(root string) string {
 	return filepath.Join(root, "build", "sim")
 }
 
-// Absent tells why a target is not here, by running a program on it; "" if it is.
+// Absent returns the reason why a target cannot be used on this machine, or "". It runs a program
+// on the target to find out.
 func Absent(t *Target, root string) string {
 	if t.Name == "oclgrind" {
 		const library = "/usr/lib/oclgrind/liboclgrind-rt-icd.so"
@@ -82,7 +85,7 @@ func Absent(t *Target, root string) string {
 	return res.Err
 }
 
-// compiler is what a target without a device does: the program has to compile.
+// compiler returns the function of a target without a device, which only compiles the program.
 func (t *Target) compiler() func(*request) (Result, error) {
 	ctx := context.Background()
 	cfg, err := config.ParseEnv(os.Environ())

@@ -30,7 +30,7 @@ func (k kind) size() int      { return kindSizes[k] }
 func (k kind) float() bool    { return k >= kFloat }
 func (k kind) signed() bool   { return !k.float() && k&1 == 0 }
 
-// unsigned and toSigned are the integers of the same size.
+// unsigned and toSigned return the integer kinds of the same size.
 func (k kind) unsigned() kind { return k.toSigned() | 1 }
 
 func (k kind) toSigned() kind {
@@ -56,7 +56,7 @@ func (t typ) String() string {
 	return t.k.String() + strconv.Itoa(t.n)
 }
 
-// size is what sizeof says: vectors of three take the room of four.
+// size returns sizeof: vectors of three take the space of four.
 func (t typ) size() int {
 	if t.n == 3 {
 		return 4 * t.k.size()
@@ -83,14 +83,14 @@ type field struct {
 	n    int
 }
 
-// place is a scalar or a vector within a record, by its bytes.
+// place is the offset and type of a scalar or a vector within a record.
 type place struct {
 	offset int
 	t      typ
 }
 
 // layout returns size and alignment, as C lays records out, and the places of a struct.
-// Of a union it tells the first member's.
+// For a union they are the places of the first member.
 func (r *record) layout() (size, align int, places []place) {
 	align = 1
 	for i, f := range r.fields {

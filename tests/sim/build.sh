@@ -1,8 +1,8 @@
 #!/bin/sh
-# build.sh DIR: builds the simulated vendor libraries into DIR, unless they are there and
-# nothing that goes into them has changed. It needs gcc and g++. Any number of builds may
-# run at once: each works in a directory of its own, and puts a library where it belongs
-# by renaming it, which does not disturb a program that has the old one open.
+# build.sh DIR: builds the simulated vendor libraries into DIR, unless they exist and their sources
+# have not changed. It needs gcc and g++. Any number of builds may run at once: each works in a
+# separate directory and moves its libraries into place by renaming them, which does not affect a
+# program that has the old ones open.
 set -eu
 here=$(cd "$(dirname "$0")/lib" && pwd)
 CXX=${CXX:-g++}
@@ -13,7 +13,7 @@ libraries="libcuda.so.1 old/libcuda.so.1 libnvrtc.so.11.2 libamdhip64.so.5 libcu
 mkdir -p "$1/old" "$1/rocblas/library"
 out=$(cd "$1" && pwd)
 
-# What the libraries are made of, in one number.
+# A checksum of everything that the libraries are built from.
 cd "$here"
 made_of=$({ $CXX --version; echo "$flags"; cat "../build.sh" *.* prelude/* ../../../csrc/host/*; } | cksum)
 if [ "$(cat "$out/made-of" 2>/dev/null)" = "$made_of" ] && (cd "$out" && ls $libraries >/dev/null 2>&1); then
@@ -27,7 +27,7 @@ trap 'exit 1' HUP INT TERM
 mkdir "$work/old"
 export work
 
-# The standard headers cost more than the code.
+# Compiling the standard headers takes longer than compiling the code, hence the precompiled header.
 $CXX -std=c++17 $flags -x c++-header -o "$work/core.h.gch" core.h
 {
 	echo "$CC -std=c11 $flags -c -o \"\$work/host.o\" ../../../csrc/host/host.c"
@@ -46,14 +46,14 @@ link() {
 	$CXX ${SIM_FLAGS:-} -shared -static-libgcc -static-libstdc++ -Wl,-z,defs "-Wl,--version-script=$here/$map" -o "$o" "$@" -lpthread -ldl
 }
 link libcuda.so.1 cuda.map $core cuda_*.o
-# An older driver: without what cuda_old.map hides.
+# An older driver, without the functions that cuda_old.map hides.
 link old/libcuda.so.1 cuda_old.map $core cuda_*.o
 link libnvrtc.so.11.2 nvrtc.map fault.o compile.o process.o scan.o inspect.o image.o nvrtc.o
 link libamdhip64.so.5 hip.map $core compile.o process.o scan.o inspect.o hip_*.o hiprtc.o
 link libcublas.so.12 blas.map cublas.o
 link librocblas.so.4 blas.map rocblas.o
 for l in $libraries; do mv -f "$l" "$out/$l"; done
-# rocBLAS knows the architectures that its files name.
+# rocBLAS supports the architectures that are in its files' names.
 : >"$out/rocblas/library/kernels-gfx90a.dat"
 echo "$made_of" >made-of
 mv -f made-of "$out/made-of"

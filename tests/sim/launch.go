@@ -27,8 +27,8 @@ func Load(t *testing.T, d driver.Device, text string, options ...string) driver.
 	return m
 }
 
-// Single is a launch of one item of a kernel, without arguments yet, a stream for it, and
-// so many bytes of memory. They end with the test.
+// Single returns a launch of one item of a kernel, still without arguments, a stream for it, and
+// memory of that many bytes. They are released at the end of the test.
 func Single(t *testing.T, d driver.Device, bytes int64, kernel, text string, options ...string) (*driver.Launch, driver.Stream, driver.Memory) {
 	t.Helper()
 	m := Load(t, d, text, options...)
@@ -58,16 +58,16 @@ kernel void mirror(global float *x, local float *a, int scale, local char *pad, 
 	x[get_global_id(0)] = a[get_local_size(0) - 1 - pad[i]] * scale + (float)more;
 }`
 
-// Launch runs a kernel with every kind of argument. Its first block of local memory
-// takes 260 bytes, behind which the next one has to be aligned; pad is the size of that
-// one, as much as the device has.
+// Launch runs a kernel with every kind of argument. Its first block of local memory takes 260
+// bytes, so that the next one has to be aligned; pad is the size of that one in bytes, as large as
+// the device allows.
 func Launch(t *testing.T, d driver.Device, pad int64) {
 	t.Helper()
 	m := Load(t, d, mirrorText)
 	defer m.Close()
 	k, err := m.Kernel("mirror")
 	require.NoError(t, err)
-	_, err = m.Kernel("nobody")
+	_, err = m.Kernel("no_such_kernel")
 	assert.ErrorIs(t, err, driver.ErrNoKernel)
 	s, err := d.NewStream()
 	require.NoError(t, err)
@@ -113,8 +113,9 @@ func Launch(t *testing.T, d driver.Device, pad int64) {
 	assert.Error(t, s.Launch(&launch), "more local memory than there is")
 }
 
-// Lose has a kernel write where no memory is, which ends the device's context: everything
-// after it says so. The error names the launch, and has the driver's own word.
+// Lose runs a kernel that writes to an invalid address, which destroys the device's context, and
+// checks that every later call reports that. The error has to name the launch, and to contain the
+// driver's name for it (word).
 func Lose(t *testing.T, d driver.Device, word string) {
 	t.Helper()
 	m := Load(t, d, `kernel void astray(global float *x) { x[(size_t)1 << 36] = 1; }`)
@@ -136,6 +137,6 @@ func Lose(t *testing.T, d driver.Device, word string) {
 	assert.ErrorIs(t, other.Upload(ctx, mem, make([]byte, 64)), driver.ErrDeviceLost, "every stream of the device")
 	_, err = d.Alloc(64, driver.OnDevice)
 	assert.ErrorIs(t, err, driver.ErrDeviceLost)
-	_, _, _, _ = s.Close(), other.Close(), m.Close(), d.Free(mem) // what they say is no news
+	_, _, _, _ = s.Close(), other.Close(), m.Close(), d.Free(mem) // their errors have been checked
 	require.NoError(t, d.Close())
 }

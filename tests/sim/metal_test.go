@@ -27,7 +27,7 @@ func clang(t *testing.T) string {
 	return ""
 }
 
-// metal makes the simulated framework in a directory of the test's own.
+// metal builds the simulated framework in a temporary directory.
 func metal(t *testing.T) (dir, compiler string) {
 	for _, tool := range []string{"sh", "gcc", "g++"} {
 		if _, err := exec.LookPath(tool); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// build makes the libraries in a directory of the test's own.
+// build builds the libraries in a temporary directory.
 func build(t *testing.T) string {
 	for _, tool := range []string{"sh", "gcc", "g++"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -35,7 +35,7 @@ func command(t *testing.T, env []string, name string, args ...string) string {
 	return string(out)
 }
 
-// program compiles one of testdata with the flags behind its name.
+// program compiles a program of testdata with flags.
 func program(t *testing.T, name string, flags ...string) string {
 	out := filepath.Join(t.TempDir(), name)
 	args := []string{"-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-o", out, filepath.Join("testdata", name+".c")}
@@ -43,7 +43,7 @@ func program(t *testing.T, name string, flags ...string) string {
 	return out
 }
 
-// headers is a directory with the vendor's public headers, if there is one.
+// headers returns a directory with the vendor's public headers, if there is one.
 func headers(t *testing.T, names ...string) string {
 	dirs := []string{"/usr/include", "/usr/local/cuda/include", "/opt/rocm/include"}
 	for _, v := range []string{"CUDA_HOME", "CUDA_PATH", "ROCM_PATH"} {
@@ -66,7 +66,7 @@ func headers(t *testing.T, names ...string) string {
 	return ""
 }
 
-// exports says whether a library offers a function.
+// exports reports whether a library exports a function.
 func exports(t *testing.T, path, name string) bool {
 	f, err := elf.Open(path)
 	require.NoError(t, err)
@@ -76,7 +76,7 @@ func exports(t *testing.T, path, name string) bool {
 	return slices.ContainsFunc(symbols, func(s elf.Symbol) bool { return s.Name == name && s.Section != elf.SHN_UNDEF })
 }
 
-// TestLibraries builds the libraries once for everything that is tried with them.
+// TestLibraries builds the libraries once and runs all tests of them.
 func TestLibraries(t *testing.T) {
 	dir := build(t)
 	t.Run("selftest", func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestLibraries(t *testing.T) {
 		assert.Contains(t, out, "said 0 0.5 x\n")
 		assert.Contains(t, out, "\nok\n")
 	})
-	// A program for the vendor's own headers, linked as its manual says.
+	// A program that uses the vendor's own headers and is linked as the vendor's manual says.
 	t.Run("driver program", func(t *testing.T) {
 		include := headers(t, "cuda.h", "nvrtc.h")
 		bin := program(t, "saxpy_driver", "-I"+include, "-L"+dir, "-l:libcuda.so.1", "-l:libnvrtc.so.11.2")

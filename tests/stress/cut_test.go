@@ -2,8 +2,8 @@
 
 package stress
 
-// Kernels that are cut at their barriers must compute what they compute on fibers:
-// generated programs run both ways and are compared.
+// Kernels that are cut at their barriers must compute the same results as on fibers: generated
+// programs are run both ways and compared.
 
 import (
 	"encoding/binary"
@@ -20,8 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// cutPrograms is how many programs TestCut generates; CONCORD_CUT_PROGRAMS asks for
-// another number.
+// cutPrograms is the number of programs that TestCut generates, unless CONCORD_CUT_PROGRAMS sets
+// another one.
 const cutPrograms, cutKernels = 2, 12
 
 func TestCut(t *testing.T) {
@@ -58,7 +58,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// cutRun runs kernel k and returns what it left.
+// cutRun runs kernel k and returns its output.
 func cutRun(t *testing.T, d *runtime.Device, p *runtime.Program, number int, group [3]int) string {
 	k, err := p.Kernel(fmt.Sprintf("k%d", number))
 	require.NoError(t, err)
@@ -92,9 +92,9 @@ type cutter struct {
 	*rand.Rand
 	b     strings.Builder
 	names int
-	loops []string // counters of the loops of the group around
+	loops []string // counters of the enclosing loops of the group
 	items []string // variables that differ between the items
-	alike []string // variables that do not
+	alike []string // variables that are the same for all items
 }
 
 func cutProgram(seed uint64) string {
@@ -128,7 +128,7 @@ func cutProgram(seed uint64) string {
 
 func (c *cutter) one(list []string) string { return list[c.IntN(len(list))] }
 
-// uniform writes an expression that is alike for all items.
+// uniform writes an expression that has the same value for all items.
 func (c *cutter) uniform(depth int) string {
 	if depth == 0 || c.IntN(3) == 0 {
 		switch c.IntN(5) {
@@ -276,8 +276,8 @@ func (c *cutter) itemStatement(depth int) {
 	}
 }
 
-// cutAddresses are kernels in which something of an item is reached by its address:
-// variables and parameters that no statement assigns, and yet they change.
+// cutAddresses are kernels that change variables and parameters of an item through their addresses,
+// so that no statement assigns them directly.
 var cutAddresses = []string{
 	`bump(&n); out[o] = n;`,
 	`int *p = &n; *p += l; barrier(1); out[o] = n;`,

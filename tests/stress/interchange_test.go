@@ -2,8 +2,8 @@
 
 package stress
 
-// Loops that the items of a row go through side by side must do for each item what they do
-// where it runs to its end alone.
+// Interchanged loops must compute the same for each item as loops that each item runs to the end by
+// itself.
 
 import (
 	"fmt"
@@ -18,8 +18,8 @@ import (
 )
 
 // interchanged are bodies of kernels: i is the item's id, l its place in the group, size and
-// step count the items of the group and of the first dimension. IN reads element k of 4096.
-// n and m are arguments, s is what the item computes. K is a type.
+// step count the items of the group and of the first dimension. IN reads element k of 4096. n and m
+// are arguments, s is the item's result. K is a type.
 var interchanged = []string{
 	"for (K k = i; k < n; k += step) s = s * 31 + x[k];",
 	"for (K k = i; k <= n; k += step) s = s * 31 + x[k] + k;",
@@ -77,7 +77,8 @@ var interchanged = []string{
 	"int a[2] = {l, 1}; barrier(1); for (K k = l; k < n; k += size) { a[k & 1] += x[k]; } barrier(1); s = a[0] * 3 + a[1];",
 }
 
-// falling need a variable that can be below zero, wrapping one of 32 bits.
+// falling are bodies that need a variable that can be negative, wrapping those that need one of 32
+// bits.
 var falling = []string{
 	"for (K k = i + 20; k > 3; k -= step) s = s * 31 + IN + k;",
 	"for (K k = 2000 - i; k > 50; k -= step) s = s * 31 + IN + k;",
@@ -96,7 +97,7 @@ var wrapping = []string{
 	"for (K k = 50 - i; (long)k < 4000000000u && (int)k > -3000; k += -1000) s = s * 31 + IN + (int)k;",
 }
 
-// left are bodies whose loop stays as it is.
+// left are bodies whose loop is not interchanged.
 var left = []string{
 	"for (K k = i; k < n; k += step) { if (x[k] == 7) break; s = s * 31 + x[k]; }",
 	"for (K k = i; k < n; k += step) { if (x[k] == 7) return; s = s * 31 + x[k]; }",
@@ -158,7 +159,7 @@ func TestInterchange(t *testing.T) {
 	for j, index := range []string{"int", "uint", "long", "ulong"} {
 		t.Run(index, func(t *testing.T) {
 			bodies := slices.Concat(interchanged, left)
-			if index != "int" { // some of them: compilers take their time
+			if index != "int" { // only some of them, since compiling takes long
 				some := bodies[:0:0]
 				for b := j; b < len(bodies); b += 3 {
 					some = append(some, bodies[b])
@@ -220,7 +221,7 @@ func interchangeRuns(t *testing.T, d *runtime.Device, p *runtime.Program, number
 	return results
 }
 
-// TestInterchanged: which loops are.
+// TestInterchanged: which loops are interchanged, and which are not.
 func TestInterchanged(t *testing.T) {
 	for i, bodies := range [][]string{slices.Concat(interchanged, falling, wrapping), left} {
 		for _, body := range bodies {

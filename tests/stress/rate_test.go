@@ -1,7 +1,7 @@
 package stress
 
-// Rates of user kernels on cpu:0: what the host compiler makes of the item loops, with
-// and without fibers. Benchmarks only; go test -bench Rate ./tests/stress
+// Rates of user kernels on cpu:0, which show how well the host compiler optimizes the item loops,
+// with and without fibers. Benchmarks only; go test -bench Rate ./tests/stress
 
 import (
 	"fmt"
@@ -57,7 +57,7 @@ kernel void tile(int m, int n, int k, global const float *a, global const float 
 }
 `
 
-// forced returns the definition that keeps fibers, or none.
+// forced returns the definition that forces fibers, or none.
 func forced(fibers bool) []source.Define {
 	if fibers {
 		return []source.Define{{Name: "CONCORD_HOST_FIBERS", Value: "1"}}
@@ -79,7 +79,7 @@ func build(b testing.TB, d *runtime.Device, u *source.Unit) *runtime.Program {
 	return p
 }
 
-// catalog is the portable text of a family, not its implementation for the CPU.
+// catalog returns the portable text of a family, whose native implementation is not used.
 func catalog(b testing.TB, id string, fibers bool) *source.Unit {
 	u, err := kernels.Unit(id, nil, source.Define{Name: "T", Value: "f32"})
 	require.NoError(b, err)

@@ -2,8 +2,8 @@
 
 package stress
 
-// Indices that the item loops count in 64 bits must be what 32 bits make of them, also
-// where those wrap within a row.
+// Indices that the item loops count in 64 bits must have the values of 32-bit arithmetic, also if
+// that wraps within a row.
 
 import (
 	"fmt"
@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// straightValues are what each item computes: i and u hold its id, l its place in the
-// group, y its second id, w and b are u in fewer bits, n and m are arguments.
+// straightValues are the expressions that each item computes: i and u hold its id, l its place in
+// the group, y its second id, w and b are u in fewer bits, n and m are arguments.
 var straightValues = []string{
 	"i", "u", "-i", "~u", "i - 1", "u - 1", "n - i", "m - u", "i + m", "i + n + m", "2 * i - n * 3", "i * 65536", "u * 65536u + m",
 	"(i << 12) - l", "(u << 16) | 0", "n * y + i", "m * y - u", "-(int)u * 40000", "(uint)(size_t)i * 50000 + 7", "(int)((long)i - 5) + n",
@@ -52,7 +52,7 @@ var straightValues = []string{
 	many() + "(i + ((long)(i * 3 + n) - (long)(i * 3) < 0))",
 }
 
-// many is the beginning of a sum with more straight indices than a row counts.
+// many returns the beginning of a sum with more straight indices than the limit for a row.
 func many() string {
 	var text strings.Builder
 	for k := range 30 {
@@ -61,7 +61,7 @@ func many() string {
 	return text.String()
 }
 
-// TestStraight compares them with the loops that leave indices alone.
+// TestStraight compares the results with those of kernels without straight indices.
 func TestStraight(t *testing.T) {
 	const items, rows = 70000, 2
 	var text strings.Builder

@@ -1,6 +1,6 @@
 // Package stress runs the stress set of the front end (source/internal/render/testdata/stress: small
-// programs, a family of constructs each, with what they must compute) on every
-// device of the machine, through runtime as any program would.
+// programs, each for a family of constructs, with their expected results) on every device of the
+// machine, through package runtime.
 package stress
 
 import (
@@ -23,8 +23,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestStress demands of every device that runs portable programs what the set
-// says. A device without double precision skips the programs that need it.
+// TestStress: every device that runs portable programs computes the expected results. A device
+// without double precision skips the programs that need it.
 func TestStress(t *testing.T) {
 	files, err := filepath.Glob("../../source/internal/render/testdata/stress/*.cl")
 	require.NoError(t, err)
@@ -63,13 +63,13 @@ func TestStress(t *testing.T) {
 	}
 }
 
-// lacksMetal are files with what Metal has not.
+// lacksMetal are files with features that Metal does not have.
 var lacksMetal = map[string]string{
 	"cxxnames.cl": "goto", "gotoswitch.cl": "goto", "strings.cl": "printf",
 }
 
 // stress runs one file: each "// run:" line, compared with the "// want:" lines
-// below it. source/internal/render/testdata/driver.c says how they are written.
+// below it. source/internal/render/testdata/driver.c describes their form.
 func stress(t *testing.T, d *runtime.Device, file string) {
 	b, err := os.ReadFile(file)
 	require.NoError(t, err)
@@ -183,7 +183,7 @@ func launch(t *testing.T, d *runtime.Device, prog *runtime.Program, spec string)
 	return got, d.Sync(t.Context())
 }
 
-// typed returns a view of bytes as what a parameter points to.
+// typed returns a view of a buffer of bytes with the element type of a parameter.
 func typed(t *testing.T, b *runtime.Buffer, p source.Param) *runtime.Buffer {
 	i := slices.IndexFunc(driver.Types(), func(typ runtime.Type) bool { return typ.Kind() == p.Kind && typ != runtime.BF16 })
 	if i < 0 { // void or a struct: any buffer will do
@@ -194,7 +194,8 @@ func typed(t *testing.T, b *runtime.Buffer, p source.Param) *runtime.Buffer {
 	return v
 }
 
-// splitArgs splits at the commas that begin an argument: values have commas too.
+// splitArgs splits a list of arguments only at commas after which an argument begins, since values
+// may contain commas.
 func splitArgs(s string) []string {
 	var args []string
 	for part := range strings.SplitSeq(s, ",") {
@@ -234,7 +235,7 @@ func put(data []byte, typ string, i int, f float64, v uint64) {
 	copy(data[i*width(typ):(i+1)*width(typ)], b[:])
 }
 
-// fill is zero, iota, alt, rand or a list of values.
+// fill sets data; how is zero, iota, alt, rand or a list of values.
 func fill(t *testing.T, data []byte, typ, how string) {
 	n, seed := len(data)/width(typ), uint32(12345)
 	switch how {
@@ -276,7 +277,7 @@ func number(t *testing.T, s string) (float64, uint64) {
 	return f, uint64(int64(f))
 }
 
-// show prints elements as the driver in C does.
+// show formats elements as the driver in C does.
 func show(data []byte, typ string) string {
 	var out []string
 	for i := range len(data) / width(typ) {
@@ -298,7 +299,7 @@ func show(data []byte, typ string) string {
 	return strings.Join(out, " ")
 }
 
-// float is C's %.<digits>g.
+// float formats as C's %.<digits>g does.
 func float(f float64, digits int) string {
 	switch {
 	case f != f:

@@ -1,7 +1,7 @@
 package stress
 
-// How many kernels of real programs a device compiles, counted over directories of other
-// people's files.
+// A count of how many kernels of real programs, in directories of files by other people, a device
+// compiles.
 
 import (
 	"context"
@@ -33,9 +33,9 @@ var (
 	defined  = regexp.MustCompile(`-D\s*(\w+)(?:=(\S+))?`)
 )
 
-// TestSuites compiles every file that clang takes as OpenCL C 1.2 by itself and that has
-// neither images nor double. Of those at least 85 % have to compile. Clang is the judge of
-// what a program is, so that the front end's own refusals count against it.
+// TestSuites compiles every file that clang accepts as OpenCL C 1.2 without other files and that
+// has neither images nor double. At least 85 % of them have to compile. Since clang decides which
+// files are valid, files that the front end refuses count as failures.
 func TestSuites(t *testing.T) {
 	dir, id := os.Getenv(suitesVariable), os.Getenv(suitesDevice)
 	if dir == "" || id == "" {
@@ -98,7 +98,7 @@ func TestSuites(t *testing.T) {
 	assert.GreaterOrEqual(t, rate, 0.85)
 }
 
-// definitions are those that a file of piglit's asks for in its heading.
+// definitions returns the definitions that a file of piglit requests in its heading.
 func definitions(text string) (list []source.Define) {
 	for line := range strings.Lines(text) {
 		if options, is := strings.CutPrefix(line, "build_options:"); is {
@@ -110,7 +110,7 @@ func definitions(text string) (list []source.Define) {
 	return list
 }
 
-// valid reports whether clang takes a file as OpenCL C 1.2.
+// valid reports whether clang accepts a file as OpenCL C 1.2.
 func valid(ctx context.Context, clang, file string, defines []source.Define) bool {
 	args := []string{"-x", "cl", "-cl-std=CL1.2", "-Xclang", "-finclude-default-header", "-fsyntax-only", "-w", "-I", filepath.Dir(file)}
 	for _, d := range defines {

@@ -1,5 +1,5 @@
 // Command gohost runs faulting kernels on Go's own threads, between Go code that
-// panics on the same signals: the executor's handlers stand in front of Go's and
+// panics on the same signals: the executor's handlers are in front of Go's and
 // neither may take the other's faults. It prints "ok".
 package main
 
@@ -69,7 +69,7 @@ func dereference(p *int) (err any) {
 
 func main() {
 	done := make(chan bool)
-	go func() { // collections stop the world with signals
+	go func() { // garbage collections interrupt threads with signals
 		for {
 			select {
 			case <-done:
@@ -89,7 +89,7 @@ func main() {
 				status := C.launch(C.int(k), &fault)
 				want := [4]C.int{0, 3, 1, 2}[k]
 				if k == 1 && runtime.GOARCH != "amd64" {
-					want = 0 // the division gives a number
+					want = 0 // here the division does not fault
 				}
 				if fault != want || (status == 4) != (want != 0) {
 					fmt.Println("kernel", k, "status", status, "fault", fault)

@@ -1,5 +1,5 @@
-// An NVML of an old driver: one device, and only some of the functions. What is not here cannot be
-// called without ending the process.
+// An NVML of an old driver: one device, and only some of the functions. Calling a missing one would
+// end the process.
 
 #include <stdint.h>
 #include <stdio.h>

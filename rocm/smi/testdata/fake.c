@@ -1,5 +1,5 @@
-// A librocm_smi64 for tests: two devices and a third with nothing to tell. Built in two versions
-// of its ABI: -DVERSION=5 and 6. -DINIT=n makes rsmi_init return n.
+// A librocm_smi64 for tests: two devices, and a third one without any values. It is built with two
+// versions of the ABI: -DVERSION=5 and 6. -DINIT=n makes rsmi_init return n.
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,7 +44,7 @@ int rsmi_dev_busy_percent_get(uint32_t d, uint32_t *p) {
 }
 int rsmi_dev_memory_busy_percent_get(uint32_t d, uint32_t *p) {
   EACH(d);
-  *p = d == 0 ? 30 : 0xffffffff; // what some kernels write for unknown
+  *p = d == 0 ? 30 : 0xffffffff; // the value of some kernels for unknown
   return OK;
 }
 int rsmi_dev_memory_usage_get(uint32_t d, uint32_t kind, uint64_t *n) {
@@ -116,7 +116,7 @@ int rsmi_dev_gpu_clk_freq_get(uint32_t d, uint32_t clock, frequencies *f) {
     f->has_deep_sleep = d == 1;
 #endif
   } else if (clock == 4) {
-    // One step only; device 1 does not know where it stands.
+    // Only one frequency; device 1 does not know the current one.
     *f = (frequencies){.count = 1, .current = d == 0 ? 0 : 0xffffffff, .hz = {1600000000}};
   } else {
     return NOT_SUPPORTED;
@@ -131,13 +131,13 @@ int rsmi_dev_ecc_enabled_get(uint32_t d, uint64_t *blocks) {
 int rsmi_dev_ecc_count_get(uint32_t d, uint64_t block, uint64_t count[2]) {
   EACH(d);
   if (block == 2)
-    return NOT_SUPPORTED; // detects and cannot be read
+    return NOT_SUPPORTED; // it detects errors, but the counter cannot be read
   count[0] = 10 * block;
   count[1] = block;
   return OK;
 }
 
-// The table of metrics, with the two fields that matter at their places.
+// The table of metrics, with only the two fields that are used.
 int rsmi_dev_gpu_metrics_info_get(uint32_t d, unsigned char *table) {
   EACH(d);
 #if VERSION >= 6

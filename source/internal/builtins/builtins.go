@@ -1,9 +1,8 @@
-// Package builtins has the built-in functions of OpenCL C 1.2 (less images), as one table. It types
-// calls, checks their arguments, and says which forms the preludes offer: for
-// every function and every concrete form there is a cc_ function of that name
-// that takes exactly these types. Overloading is decided here, in Go, so that no
-// target's compiler decides it by rules of its own (C++ would turn
-// pow(float, int) into double).
+// Package builtins has a table of the built-in functions of OpenCL C 1.2, without images. It types
+// calls, checks their arguments, and lists the forms that the preludes have to define: for every
+// function and every concrete form the preludes have a function cc_NAME with exactly these types.
+// Overloads are resolved here, in Go, because the targets' compilers have other rules (C++ would
+// turn pow(float, int) into double).
 package builtins
 
 import (
@@ -12,19 +11,18 @@ import (
 	"github.com/concord-compute/concord/source/internal/tree"
 )
 
-// Type is a type as the table sees it. The zero value is a type that no
-// built-in takes.
+// Type is a type in the terms of the table. The zero value is a type that no built-in takes.
 type Type struct {
-	Kind  tree.Kind  // of the scalar, the vector's lanes, or what a pointer points to
+	Kind  tree.Kind  // kind of the scalar, of the vector's lanes, or of a pointer's target
 	Width int        // lanes: 1, 2, 3, 4, 8, 16; 0 counts as 1
 	Ptr   bool       // a pointer to such a value; Kind Void is then "void *"
-	Space tree.Space // what a pointer points into
+	Space tree.Space // the address space that a pointer points into
 	Const bool       // a pointer to const
-	Event bool       // event_t (or a pointer to one), whatever Kind says
+	Event bool       // event_t or a pointer to one; Kind is then ignored
 	None  bool       // the result of a function that returns nothing
 }
 
-// Known reports whether the type says anything.
+// Known reports whether the type is anything but the zero value.
 func (t Type) Known() bool { return t.Kind != tree.Void || t.Ptr || t.Event || t.None }
 
 // Lanes returns the number of lanes, at least 1.
@@ -38,7 +36,7 @@ func (t Type) Lanes() int {
 // Func is one row of the table.
 type Func struct {
 	Name     string // as OpenCL C spells it
-	Member   bool   // in host, CUDA ... renderings a member of the work-item base (ids, barriers, printf)
+	Member   bool   // in C++ renderings it is a member of the work item's base class (ids, barriers, printf)
 	Barrier  bool   // synchronizes the group: the renderer adds a site number as last argument
 	Variadic bool   // printf: arguments beyond the parameters are passed as they are
 	Atomic   bool   // an atomic: with a 64-bit pointee it needs Features.Int64Atomic
@@ -52,7 +50,7 @@ type Func struct {
 type Call struct {
 	Func   *Func
 	Name   string // the prelude's function: "cc_pow"
-	Params []Type // what each argument is to be converted to; a scalar for a vector parameter splats
+	Params []Type // the types that the arguments are converted to; a scalar for a vector parameter goes to all lanes
 	Result Type   // None for void
 }
 
@@ -63,7 +61,7 @@ func Lookup(name string) (*Func, bool) {
 	return b, ok
 }
 
-// Usage returns the forms of the function for a message: what can be called.
+// Usage returns the forms of the function, for a message.
 func (b *Func) Usage() string {
 	s := ""
 	for i, f := range b.Forms {
@@ -75,8 +73,8 @@ func (b *Func) Usage() string {
 	return s
 }
 
-// Form is one overload family: a class that the generic type G ranges over and
-// the slots that depend on it.
+// Form is one family of overloads: the class of types that the generic type G stands for, and the
+// slots that depend on G.
 type Form struct {
 	Class  *Class
 	Result Slot
@@ -93,7 +91,7 @@ type Slot struct {
 // isInt reports whether k is an integer kind (bool is not).
 func isInt(k tree.Kind) bool { return k >= tree.Char && k <= tree.ULong }
 
-// sizeOf is the size of a scalar of that kind, 0 for void and structs.
+// sizeOf returns the size of a scalar of that kind in bytes, and 0 for void and structs.
 func sizeOf(k tree.Kind) int {
 	switch k {
 	case tree.Bool, tree.Char, tree.UChar:
@@ -108,7 +106,7 @@ func sizeOf(k tree.Kind) int {
 	return 0
 }
 
-// intKind is the integer kind of that many bytes.
+// intKind returns the integer kind of that many bytes.
 func intKind(bytes int, signed bool) tree.Kind {
 	k := map[int]tree.Kind{1: tree.Char, 2: tree.Short, 4: tree.Int, 8: tree.Long}[bytes]
 	if !signed {
@@ -117,7 +115,7 @@ func intKind(bytes int, signed bool) tree.Kind {
 	return k
 }
 
-// TypeOf is the table's view of a type of the parser.
+// TypeOf converts a type of the parser to a type of the table.
 func TypeOf(t *tree.Type) Type {
 	switch t.Kind {
 	case tree.TEvent:
@@ -131,7 +129,7 @@ func TypeOf(t *tree.Type) Type {
 	case tree.TPointer, tree.TArray: // an array argument decays
 		e := TypeOf(t.Elem)
 		if e.Ptr || t.Elem.Kind == tree.TArray || t.Elem.Kind == tree.TFunc {
-			e = Type{Kind: tree.Struct, Width: 1} // a pointer to what no built-in takes
+			e = Type{Kind: tree.Struct, Width: 1} // a pointer to a type that no built-in takes
 		}
 		e.Ptr, e.None, e.Space, e.Const = true, false, t.Elem.Space, t.Elem.IsConst()
 		return e
@@ -139,7 +137,7 @@ func TypeOf(t *tree.Type) Type {
 	return Type{}
 }
 
-// Tree is the view of t that the rest of the front end has.
+// Tree converts t to a type of package tree.
 func (t Type) Tree() *tree.Type {
 	c := tree.Vector(t.Kind, t.Lanes())
 	if t.Event {

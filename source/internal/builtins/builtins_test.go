@@ -8,7 +8,7 @@ import (
 	"github.com/concord-compute/concord/source/internal/tree"
 )
 
-// parseB reads a type of a test: "float4", "local int*", "const half*", "size".
+// parseB parses a type in a test's table: "float4", "local int*", "const half*", "size".
 func parseB(t *testing.T, s string) Type {
 	t.Helper()
 	var b Type

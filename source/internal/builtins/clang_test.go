@@ -35,7 +35,7 @@ func findClang(t *testing.T) string {
 	return ""
 }
 
-// everyScalar are the argument types, and some the ones that tell most.
+// everyScalar lists all scalar argument types, and some a selection with the most different rules.
 var (
 	everyScalar = []string{"char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "half", "float", "double"}
 	someScalars = []string{"char", "int", "uint", "long", "half", "float", "double"}
@@ -43,7 +43,7 @@ var (
 	somePointed = []string{"float", "double", "half", "int", "uint", "char", "float4", "int4", "half4", "long", "ulong"}
 )
 
-// argumentLists are the lists of types that a built-in is called with.
+// argumentLists returns the lists of types that a built-in is called with.
 func argumentLists(b *Func) (lists [][]string) {
 	seen := map[string]bool{}
 	for _, f := range b.Forms {
@@ -93,7 +93,7 @@ func product(sets [][]string) [][]string {
 	return lists
 }
 
-// compared tells whether clang has the built-in as a function of OpenCL C 1.2.
+// compared reports whether clang has the built-in as a function of OpenCL C 1.2.
 func compared(b *Func) bool {
 	for _, f := range b.Forms {
 		for _, p := range f.Params {
@@ -112,8 +112,8 @@ type trial struct {
 	why  string
 }
 
-// TestBuiltinsLikeClang demands of every built-in that calls with all types of arguments
-// are taken that clang takes, and give the same type of result.
+// TestBuiltinsLikeClang calls every built-in with all types of arguments. The front end has to
+// accept the same calls as clang, and with the same type of result.
 func TestBuiltinsLikeClang(t *testing.T) {
 	clang := findClang(t)
 	for _, c := range []struct {
@@ -139,7 +139,7 @@ func TestBuiltinsLikeClang(t *testing.T) {
 					trials = append(trials, trialsOf(t, b, &c.feats)...)
 				}
 			}
-			if c.name != "all" && os.Getenv(clangAll) == "" { // most is as there
+			if c.name != "all" && os.Getenv(clangAll) == "" { // most of it is the same as in "all"
 				some := trials[:0]
 				for i := 0; i < len(trials); i += 5 {
 					some = append(some, trials[i])
@@ -175,7 +175,7 @@ func trialsOf(t *testing.T, b *Func, feats *token.Features) (trials []trial) {
 		switch len(fitting) {
 		case 0:
 			if slices.ContainsFunc(args, func(a Type) bool { return a.Ptr }) {
-				continue // clang warns of a pointer to something else, here it is a mistake
+				continue // for a pointer to another type clang warns, but here it is an error
 			}
 			x.why = "nothing fits"
 		case 1:
@@ -197,7 +197,7 @@ func variableOf(typ string) string {
 
 var clangError = regexp.MustCompile(`(?m)^[^\n]*calls\.cl:(\d+):\d+: error: ([^\n]*)`)
 
-// compareWithClang has clang check one line per call.
+// compareWithClang lets clang check a program with one line per call.
 func compareWithClang(t *testing.T, clang, options string, feats *token.Features, trials []trial) {
 	var b bytes.Buffer
 	b.WriteString("#pragma OPENCL EXTENSION cl_khr_fp16 : enable\nvoid calls(")

@@ -1,7 +1,7 @@
 package builtins
 
-// constant values of OpenCL C come in two kinds: macros whose value a
-// preprocessor has to see (INT_MAX), and names that the renderers translate
+// The named constants of OpenCL C. Those whose value the preprocessor has to know (INT_MAX) are
+// macros, defined in package preprocess. The others are here: names that the renderers translate
 // (INFINITY, NULL), since their spelling differs by target.
 
 import "github.com/concord-compute/concord/source/internal/tree"
@@ -9,7 +9,7 @@ import "github.com/concord-compute/concord/source/internal/tree"
 // Const is a constant that stays a name until it is rendered.
 type Const struct {
 	Type Type
-	Host string // C++ of the host, CUDA and HIP preludes
+	Host string // its spelling in the C++ preludes
 }
 
 // LookupConst finds a named constant. true and false are C++ keywords too, but

@@ -1,6 +1,7 @@
 package builtins
 
-// convert_T_sat_rte(x) and as_T(x): built-in functions by their names.
+// Explicit conversions, convert_T_sat_rte(x) and as_T(x), which are recognized by the form of their
+// names.
 
 import (
 	"strconv"
@@ -17,7 +18,7 @@ type Conversion struct {
 	Mode string // "", "_rte", "_rtz", "_rtp" or "_rtn"
 }
 
-// ConversionOf takes a name such as convert_uchar4_sat_rtz apart.
+// ConversionOf splits a name such as convert_uchar4_sat_rtz into its parts.
 func ConversionOf(name string) (c Conversion, ok bool) {
 	rest, isConvert := strings.CutPrefix(name, "convert_")
 	if !isConvert {
@@ -51,7 +52,7 @@ func ConversionOf(name string) (c Conversion, ok bool) {
 	return c, !(c.Sat && !tree.IsIntKind(k))
 }
 
-// IsConversion reports whether name is that of an explicit conversion that there is.
+// IsConversion reports whether name is that of an existing explicit conversion.
 func IsConversion(name string) bool {
 	_, ok := ConversionOf(name)
 	return ok

@@ -1,8 +1,8 @@
 package builtins
 
 // Overload resolution among the forms of a built-in, by the rules of OpenCL's compilers,
-// which are those of C++: the form whose every argument converts at least as well as to
-// any other form, and one better. Where none is best, the call is ambiguous.
+// which are those of C++: a form is the best one if every argument converts to it at least as well
+// as to any other form, and one argument better. If no form is the best one, the call is ambiguous.
 
 import (
 	"slices"
@@ -17,11 +17,11 @@ import (
 type Overload struct {
 	form   *Form
 	g      Type
-	hint   Type   // for the slots that keep something of an argument
-	params []Type // in no address space
+	hint   Type   // for the slots whose type depends on an argument
+	params []Type // pointers have no address space here
 }
 
-// How well an argument converts, best first.
+// The ranks of conversions, best first.
 type rank int
 
 const (
@@ -32,8 +32,8 @@ const (
 )
 
 // Resolve chooses the overload for arguments of these types, on a device with these
-// scalar types. Unless one is best, it returns all that no other is better than: none if
-// nothing takes the arguments.
+// scalar types. If there is no best one, it returns the overloads for which no other one is better;
+// the list is empty if no overload accepts the arguments.
 func (b *Func) Resolve(args []Type, feats *token.Features) (Call, []*Overload) {
 	var best []*Overload
 	var ranks [][]rank
@@ -57,7 +57,8 @@ func (b *Func) Resolve(args []Type, feats *token.Features) (Call, []*Overload) {
 	return best[0].call(b, args), best
 }
 
-// better tells whether no argument converts worse by a than by b, and one better.
+// better reports whether no argument converts worse with a than with b, and at least one converts
+// better.
 func better(a, b []rank) bool {
 	less := false
 	for i := range a {
@@ -108,7 +109,7 @@ func (f *Form) overloads() (list []*Overload) {
 	return list
 }
 
-// hints are the arguments that a slot can keep something of.
+// hints returns the argument types that a slot's type can depend on.
 func (f *Form) hints(k tree.Kind) []Type {
 	for _, p := range f.Params {
 		switch p.Sym {
@@ -127,7 +128,7 @@ func (f *Form) hints(k tree.Kind) []Type {
 	return []Type{{}}
 }
 
-// match ranks the conversions of the arguments, if there are any.
+// match ranks the conversions of the arguments. It returns false if one is not possible.
 func (o *Overload) match(b *Func, args []Type, feats *token.Features) ([]rank, bool) {
 	if len(args) < len(o.params) || len(args) > len(o.params) && !b.Variadic {
 		return nil, false
@@ -178,7 +179,7 @@ func convertible(arg, want Type, sym byte) (rank, bool) {
 	return converted, true
 }
 
-// call makes the call of an overload.
+// call returns the call of an overload with these arguments.
 func (o *Overload) call(b *Func, args []Type) Call {
 	c := Call{Func: b, Name: "cc_" + b.Name, Result: o.form.Result.Of(o.g, o.hint)}
 	for i, want := range o.params {
@@ -200,7 +201,7 @@ func (o *Overload) describe(name string) string {
 	return o.form.Result.Of(o.g, o.hint).Tree().String() + " " + name + "(" + strings.Join(params, ", ") + ")"
 }
 
-// Candidates lists what an ambiguous call fits, the first few of it.
+// Candidates lists the first few overloads that an ambiguous call fits.
 func Candidates(b *Func, fitting []*Overload) string {
 	const most = 5
 	var list []string

@@ -24,7 +24,7 @@ import (
 // A star before the symbol makes it a pointer to it, in any address space.
 const slotNames = "GsinuzRSUVMWFxfhevp"
 
-// Class is a set of types that G ranges over.
+// Class is a set of types that G may stand for.
 type Class struct {
 	name   string
 	kinds  [tree.Struct + 1]bool
@@ -34,8 +34,8 @@ type Class struct {
 // Has reports whether G may be t.
 func (c *Class) Has(t Type) bool { return c.kinds[t.Kind] && c.widths[t.Lanes()] }
 
-// Of returns the slot's type for a given G. hint is the argument itself, for the
-// slots that keep something of it.
+// Of returns the slot's type for a given G. hint is the argument's type, for slots whose type
+// depends on it.
 func (s Slot) Of(g, hint Type) Type {
 	t := Type{Kind: g.Kind, Width: g.Lanes()}
 	switch s.Sym {

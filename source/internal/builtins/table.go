@@ -106,10 +106,10 @@ vec_step: all n(G)
 @printf: - n(p)
 `
 
-// SubgroupExt is what all functions of sub-groups need.
+// SubgroupExt is the extension that all functions of sub-groups need.
 const SubgroupExt = "cl_khr_subgroups"
 
-// newClasses returns the sets that G ranges over, by name.
+// newClasses returns the sets of types that G may stand for, by name.
 func newClasses() map[string]*Class {
 	ints := []tree.Kind{tree.Char, tree.UChar, tree.Short, tree.UShort, tree.Int, tree.UInt, tree.Long, tree.ULong}
 	fps := []tree.Kind{tree.Half, tree.Float, tree.Double}
@@ -163,7 +163,7 @@ var Table = sync.OnceValue(func() map[string]*Func {
 })
 
 // addHalfRows adds vload_halfn, vloada_halfn and the rounding forms of
-// vstore_half and vstorea_half, whose names are a product.
+// vstore_half and vstorea_half, whose names combine a width and a rounding mode.
 func addHalfRows(table map[string]*Func, cs map[string]*Class) {
 	for _, n := range []int{1, 2, 3, 4, 8, 16} {
 		w := ""
@@ -176,7 +176,7 @@ func addHalfRows(table map[string]*Func, cs map[string]*Class) {
 			if n > 1 {
 				name += " vstorea_half" + w + mode
 			}
-			// The data's kind is float or double, its width that of the name.
+			// The data is float or double and has the width in the name.
 			only := &Class{name: "float" + w + "|double" + w, kinds: cs["fdata"].kinds}
 			only.widths[n] = true
 			addRow(table, map[string]*Class{"fdata": only}, name+": fdata v(G,z,*h)")
@@ -188,8 +188,7 @@ func addHalfRows(table map[string]*Func, cs map[string]*Class) {
 	}
 }
 
-// addRow parses one row. The table is ours: a mistake in it is found by the
-// first test that looks anything up.
+// addRow parses one row. It panics for a malformed row, which any test that uses the table finds.
 func addRow(table map[string]*Func, cs map[string]*Class, line string) {
 	names, rest, _ := strings.Cut(line, ": ")
 	cname, sigs, _ := strings.Cut(rest, " ")

@@ -22,7 +22,7 @@ func (p *parser) checkConstant(n *tree.Init) {
 	}
 }
 
-// notConstant returns the part of e that is not known before a program runs.
+// notConstant returns a part of e that is not constant, or nil.
 func notConstant(e *tree.Expr) *tree.Expr {
 	switch e.Op {
 	case tree.OpAssign, tree.OpPreInc, tree.OpPostInc, tree.OpCall, tree.OpStmts:
@@ -56,7 +56,7 @@ func notConstant(e *tree.Expr) *tree.Expr {
 	return nil
 }
 
-// checkProgram runs when everything is parsed.
+// checkProgram makes the checks that need the whole program.
 func (p *parser) checkProgram() {
 	for _, fn := range p.Funcs {
 		for _, c := range fn.Calls {
@@ -74,8 +74,7 @@ func (p *parser) checkProgram() {
 	}
 }
 
-// maxCalls is how deep calls of functions may be nested: walks over the call graph go as
-// deep.
+// maxCalls is the limit for the depth of calls, because walks over the call graph recurse as deep.
 const maxCalls = 1000
 
 // checkRecursion walks the calls below fn. States: 1 on the way, 2 done.
@@ -119,7 +118,7 @@ func (p *parser) checkKernel(fn *tree.Function) {
 	}
 }
 
-// kernelParamError says why a kernel cannot take a parameter of type t.
+// kernelParamError returns the reason why a kernel cannot have a parameter of type t, or "".
 func kernelParamError(t *tree.Type) string {
 	switch t.Kind {
 	case tree.TPointer:
@@ -148,8 +147,8 @@ func kernelParamError(t *tree.Type) string {
 	return ""
 }
 
-// localBytes is the local memory that a kernel declares, with that of the kernels it calls,
-// whose memory is known already. It is no more than BigSize.
+// localBytes returns the bytes of local memory that a kernel and the kernels that it calls declare,
+// at most BigSize. The memory of the called kernels is already known.
 func localBytes(fn *tree.Function) int {
 	n := 0
 	for _, s := range fn.Locals {

@@ -81,7 +81,7 @@ func (p *parser) programVar(name string, typ *tree.Type, pos token.Pos, s *speci
 		p.errorf(pos, "kernel", "'kernel' belongs to a function")
 	}
 	if typ.Space == tree.Private && typ.IsConst() {
-		typ = typ.In(tree.Constant) // what early compilers took; it can only mean one thing
+		typ = typ.In(tree.Constant) // as early compilers accepted it; nothing else can be meant
 	}
 	if typ.Space != tree.Constant && !typ.IsUnknown() {
 		p.errorf(pos, "program-scope variable", "'%s' must be constant: OpenCL C 1.2 has no other variables outside functions", name)

@@ -97,7 +97,7 @@ func (p *parser) declaratorOps(construct string, abstract bool) (ops []declOp, n
 	return append(ops, inner...), nameTok
 }
 
-// nestedDeclarator tells ( declarator ) from a parameter list.
+// nestedDeclarator reports whether a ( begins a nested declarator and not a parameter list.
 func (p *parser) nestedDeclarator(abstract bool) bool {
 	t := p.peekAt(1)
 	if t.Kind == token.Punct {
@@ -260,7 +260,7 @@ func (p *parser) applyOp(t *tree.Type, op declOp) *tree.Type {
 func (p *parser) typeName() *tree.Type {
 	s := p.specifiers("type name")
 	if s.typedef || s.static || s.extern || s.kernel || s.inline {
-		p.errorf(s.pos, "type name", "a type name takes no storage class")
+		p.errorf(s.pos, "type name", "a type name cannot have a storage class")
 	}
 	ops, nameTok := p.declaratorOps("type name", true)
 	if nameTok >= 0 {

@@ -37,8 +37,8 @@ func (p *parser) node(e *tree.Expr) *tree.Expr {
 	return e
 }
 
-// foldable tells whether the value of e is known for good: its operands' are, and no
-// constant is in it that the program has declared and will define later.
+// foldable reports whether the value of e can be computed now: the values of its operands are
+// known, and it contains no constant that is declared but not defined yet.
 func (p *parser) foldable(e *tree.Expr) bool {
 	if e.Op == tree.OpSym {
 		return !e.Sym.Inst || e.Sym.Init != nil
@@ -51,7 +51,7 @@ func (p *parser) foldable(e *tree.Expr) bool {
 	return true
 }
 
-// bad is an expression after an error that has been reported.
+// bad returns an expression for an error that has been reported.
 func (p *parser) bad(tok int) *tree.Expr {
 	return &tree.Expr{Op: tree.OpBad, Type: tree.UnknownType, Tok: tok}
 }
@@ -86,7 +86,7 @@ func (p *parser) assignment() *tree.Expr {
 	return e
 }
 
-// conditional parses a ? b : c and everything that binds tighter.
+// conditional parses a ? b : c and operators of higher precedence.
 func (p *parser) conditional() *tree.Expr {
 	tok := p.i
 	e := p.binary(1)
@@ -110,7 +110,7 @@ var binaryPrec = map[string]int{
 	"<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "%": 10,
 }
 
-// binary parses operators of at least this binaryPrec, left to right.
+// binary parses operators of at least this precedence (binaryPrec), left to right.
 func (p *parser) binary(least int) *tree.Expr {
 	tok := p.i
 	e := p.castExpr()
@@ -229,7 +229,7 @@ func (p *parser) sizeOf(word string) *tree.Expr {
 	return p.node(e)
 }
 
-// postfix parses what may follow a primary expression.
+// postfix parses the postfix operators after a primary expression.
 func (p *parser) postfix(e *tree.Expr, tok int) *tree.Expr {
 	for {
 		t := p.peek()
@@ -243,7 +243,7 @@ func (p *parser) postfix(e *tree.Expr, tok int) *tree.Expr {
 			p.expect("]", "index")
 			e = p.index(e, i, tok)
 		case "(":
-			p.fail(t.Pos, "call", "what stands here is not a function that can be called")
+			p.fail(t.Pos, "call", "this is not a function that can be called")
 		case ".", "->":
 			p.next()
 			name := p.next()
@@ -318,8 +318,8 @@ func (p *parser) statements(tok int) *tree.Expr {
 	return p.node(e)
 }
 
-// stringLiteral parses adjacent string literals. They are of use only as the
-// format of printf and to initialize a char array.
+// stringLiteral parses adjacent string literals. They can only be the format of printf or the
+// initializer of a char array.
 func (p *parser) stringLiteral(tok int) *tree.Expr {
 	var words []string
 	for p.peek().Kind == token.String {
@@ -334,8 +334,8 @@ func (p *parser) stringLiteral(tok int) *tree.Expr {
 	return p.node(&tree.Expr{Op: tree.OpString, Text: text, Type: typ, LValue: true, Tok: tok})
 }
 
-// actsItself tells whether e, leaving its operands aside, changes anything that
-// another expression can see.
+// actsItself reports whether e, apart from its operands, has a side effect that another expression
+// can see.
 func actsItself(e *tree.Expr) bool {
 	switch e.Op {
 	case tree.OpAssign, tree.OpPreInc, tree.OpPostInc, tree.OpStmts:
@@ -356,7 +356,8 @@ func actsItself(e *tree.Expr) bool {
 	return false
 }
 
-// constantOf demands an integer constant.
+// constantOf returns the value of e, which has to be an integer constant; otherwise it reports an
+// error.
 func (p *parser) constantOf(e *tree.Expr, construct string) tree.Value {
 	c := tree.Fold(e)
 	if !c.OK || !e.Type.IsInteger() {

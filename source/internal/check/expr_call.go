@@ -11,7 +11,7 @@ import (
 	"github.com/concord-compute/concord/source/internal/tree"
 )
 
-// name types an identifier; when ( follows, the whole call.
+// name types an identifier, or a whole call if ( follows.
 func (p *parser) name(t *token.Token, tok int) *tree.Expr {
 	sym := p.lookup(t.Text)
 	if sym == nil {
@@ -35,7 +35,7 @@ func (p *parser) name(t *token.Token, tok int) *tree.Expr {
 	return p.node(&tree.Expr{Op: tree.OpSym, Sym: sym, Type: sym.Type, LValue: true, Tok: tok})
 }
 
-// namedConstant types NULL, INFINITY and their like, or reports an undeclared
+// namedConstant types named constants such as NULL and INFINITY, or reports an undeclared
 // identifier.
 func (p *parser) namedConstant(t *token.Token, tok int) *tree.Expr {
 	c, ok := builtins.LookupConst(t.Text)
@@ -57,7 +57,7 @@ func (p *parser) namedConstant(t *token.Token, tok int) *tree.Expr {
 	}
 	if t.Text == "__func__" || t.Text == "__FUNCTION__" {
 		if p.fn == nil {
-			p.fail(t.Pos, "expression", "'%s' stands outside of a function", t.Text)
+			p.fail(t.Pos, "expression", "'%s' is used outside of a function", t.Text)
 		}
 		typ := tree.ArrayOf(tree.CharType.In(tree.Constant).With(tree.QConst), len(p.fn.Name)+1)
 		return p.node(&tree.Expr{Op: tree.OpString, Text: `"` + p.fn.Name + `"`, Type: typ, LValue: true, Tok: tok})
@@ -99,7 +99,7 @@ func (p *parser) userCall(sym *tree.Symbol, tok int) *tree.Expr {
 	}
 	want := sym.Type.Params
 	if b, ok := builtins.Lookup(sym.Name); ok && sym.Fn.Kernel {
-		// A kernel does not hide the built-in that it is named like: it may well be written with it.
+		// A kernel does not hide a built-in function of the same name, and may call it.
 		if _, fits := overloadCost(want, args); !fits {
 			return p.builtinWith(b, pos, tok, args, end)
 		}
@@ -177,7 +177,7 @@ var refusedCalls = []struct{ prefix, construct string }{
 	{"sub_group_", "sub-group"}, {"get_sub_group_", "sub-group"},
 }
 
-// Call types a call of a built-in.
+// builtinCall types a call of a built-in.
 func (p *parser) builtinCall(t *token.Token, tok int) *tree.Expr {
 	for _, r := range refusedCalls {
 		if strings.HasPrefix(t.Text, r.prefix) && !(p.feats.Subgroups && r.construct == "sub-group") {
@@ -232,13 +232,13 @@ func (p *parser) builtinWith(b *builtins.Func, pos token.Pos, tok int, args []*t
 	return p.node(e)
 }
 
-// convertArgs makes every argument exactly what the chosen form takes.
+// convertArgs converts every argument to the type that the chosen form takes.
 func (p *parser) convertArgs(e *tree.Expr, b *builtins.Func, c builtins.Call) {
 	for i, want := range c.Params {
 		a := e.Args[i]
 		switch {
 		case want.Event && !want.Ptr:
-			e.Args[i] = p.conv(a, tree.EventType) // 0 stands for no event
+			e.Args[i] = p.conv(a, tree.EventType) // 0 means no event
 		case a.Op == tree.OpString || !want.Known() || want.Event:
 		case want.Ptr:
 			if a.Type.IsPointer() && a.Type.Elem.IsVoid() && want.Kind != tree.Void {
@@ -259,8 +259,8 @@ func typeList(args []*tree.Expr) string {
 	return strings.Join(names, ", ")
 }
 
-// checkBuiltin refuses what the device cannot do and what would write constants,
-// and numbers the barriers.
+// checkBuiltin refuses calls that need a feature the device does not have or that would write to
+// constants, and numbers the barriers.
 func (p *parser) checkBuiltin(e *tree.Expr, b *builtins.Func, c builtins.Call, pos token.Pos) {
 	if b.Ext != "" {
 		p.checkExtension(b, pos)
@@ -294,7 +294,7 @@ func (p *parser) checkBuiltin(e *tree.Expr, b *builtins.Func, c builtins.Call, p
 	}
 }
 
-// checkExtension refuses a built-in that needs what the device does not have.
+// checkExtension refuses a built-in that needs an extension the device does not have.
 func (p *parser) checkExtension(b *builtins.Func, pos token.Pos) {
 	has := map[string]bool{
 		"cl_khr_fp64": p.feats.FP64, "cl_khr_fp16": p.feats.FP16,
@@ -306,7 +306,7 @@ func (p *parser) checkExtension(b *builtins.Func, pos token.Pos) {
 	}
 }
 
-// writesArg tells whether a built-in writes through its argument i.
+// writesArg reports whether a built-in writes through its argument i.
 func writesArg(name string, i int) bool {
 	switch {
 	case strings.HasPrefix(name, "vstore"):

@@ -56,8 +56,8 @@ func (p *parser) choose(a, b, c *tree.Expr, tok int, pos token.Pos) *tree.Expr {
 	return p.node(e)
 }
 
-// elvis types a ?: c, which OpenCL compilers take from GNU C: a if it is not
-// zero, else c.
+// elvis types a ?: c, an extension of GNU C that OpenCL compilers have: a if it is not zero, else
+// c.
 func (p *parser) elvis(a, c *tree.Expr, tok int, pos token.Pos) *tree.Expr {
 	a, c = p.condition(a), p.value(c)
 	e := &tree.Expr{Op: tree.OpElvis, A: a, C: c, Tok: tok}
@@ -77,7 +77,7 @@ func (p *parser) elvis(a, c *tree.Expr, tok int, pos token.Pos) *tree.Expr {
 	return p.node(e)
 }
 
-// mergePointers is the common type of two pointers: the qualifiers of both.
+// mergePointers returns the common type of two pointers, with the qualifiers of both.
 func mergePointers(x, y *tree.Type) *tree.Type {
 	elem := x.Elem
 	if y.Elem.IsVoid() {
@@ -112,7 +112,7 @@ func (p *parser) chooseLanes(e, b, c *tree.Expr, pos token.Pos) *tree.Expr {
 	return p.node(e)
 }
 
-// sameValues brings the two values of a vector ?: to one vector type.
+// sameValues converts the two values of a vector ?: to one vector type.
 func (p *parser) sameValues(e *tree.Expr) (*tree.Type, bool) {
 	x, y := e.B.Type, e.C.Type
 	switch {

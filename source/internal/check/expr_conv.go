@@ -1,11 +1,11 @@
 package check
 
-// Conversions: what C does implicitly, written out where C++ would not do the
-// same by itself.
+// Conversions: C's implicit conversions become nodes of the tree where C++ would not make the same
+// ones.
 
 import "github.com/concord-compute/concord/source/internal/tree"
 
-// rvalue makes e a value: arrays become pointers, half needs its feature.
+// rvalue converts e to a value: arrays become pointers, and values of half need the feature.
 func (p *parser) rvalue(e *tree.Expr) *tree.Expr {
 	switch e.Type.Kind {
 	case tree.TArray:
@@ -21,7 +21,7 @@ func (p *parser) rvalue(e *tree.Expr) *tree.Expr {
 	return e
 }
 
-// checkHalf refuses values of type half where only storage of half works.
+// checkHalf refuses values of type half on devices without half arithmetic.
 func (p *parser) checkHalf(e *tree.Expr) {
 	if !p.feats.FP16 && e.Type.IsArith() && e.Type.Base == tree.Half {
 		p.errorf(p.PosOf(e), "half", "a value of type '%s' needs the feature cl_khr_fp16, which the device does not have; use vload_half and vstore_half", e.Type.Bare())
@@ -29,7 +29,7 @@ func (p *parser) checkHalf(e *tree.Expr) {
 	}
 }
 
-// value demands an expression that has a value.
+// value reports an error if e has no value.
 func (p *parser) value(e *tree.Expr) *tree.Expr {
 	e = p.rvalue(e)
 	if e.Type.IsVoid() {
@@ -39,7 +39,7 @@ func (p *parser) value(e *tree.Expr) *tree.Expr {
 	return e
 }
 
-// condition checks what if, while, ?: and ! ask for.
+// condition checks the operand of if, while, ?: and !.
 func (p *parser) condition(e *tree.Expr) *tree.Expr {
 	e = p.value(e)
 	if !e.Type.IsScalar() && !e.Type.IsPointer() && !e.Type.IsUnknown() {
@@ -59,8 +59,8 @@ func (p *parser) conv(e *tree.Expr, t *tree.Type) *tree.Expr {
 // promote applies the integer promotions.
 func (p *parser) promote(e *tree.Expr) *tree.Expr { return p.conv(e, tree.Promoted(e.Type)) }
 
-// assignConv converts e to what an object, parameter or result of type t takes,
-// or reports that it does not fit.
+// assignConv converts e for an object, parameter or result of type t, or reports that it cannot be
+// converted.
 func (p *parser) assignConv(e *tree.Expr, t *tree.Type, construct string) *tree.Expr {
 	e = p.value(e)
 	from := e.Type
@@ -134,7 +134,7 @@ func (p *parser) cast(typ *tree.Type, e *tree.Expr, tok int) *tree.Expr {
 	case typ.Kind == tree.TEvent:
 		ok = from.IsInteger() && tree.IsNullConstant(e)
 	case tree.SameType(typ, from):
-		ok = typ.Kind == tree.TRecord // clang refuses; harmless
+		ok = typ.Kind == tree.TRecord // clang refuses this, but it is harmless
 	case typ.IsVector() && from.IsVector():
 		p.errorf(pos, "cast", "a vector cannot be cast to another vector type ('%s' to '%s'): use convert_%s or as_%s", from.Bare(), typ.Bare(), typ.Bare(), typ.Bare())
 		return p.bad(tok)
@@ -146,7 +146,7 @@ func (p *parser) cast(typ *tree.Type, e *tree.Expr, tok int) *tree.Expr {
 	return p.node(out)
 }
 
-// voidOperand is an operand whose value is dropped.
+// voidOperand checks an operand whose value is dropped.
 func (p *parser) voidOperand(e *tree.Expr) *tree.Expr {
 	if e.Type.Kind == tree.TFunc {
 		return p.rvalue(e)

@@ -8,7 +8,7 @@ import (
 	"github.com/concord-compute/concord/source/internal/tree"
 )
 
-// conversionCall types one.
+// conversionCall types an explicit conversion.
 func (p *parser) conversionCall(t *token.Token, tok int) *tree.Expr {
 	args, end := p.arguments()
 	c, _ := builtins.ConversionOf(t.Text)

@@ -30,8 +30,8 @@ func (p *parser) literal(t *token.Token, tok int) *tree.Expr {
 	return p.node(e)
 }
 
-// intLiteral gives an integer the first type that holds it, as C99 says with a
-// 64-bit long.
+// intLiteral types an integer literal: by the rules of C99 with a 64-bit long, the first type of a
+// list that holds the value.
 func intLiteral(text string) (*tree.Type, tree.Value, string) {
 	digits := strings.TrimRight(text, "uUlL")
 	suffix := strings.ToLower(text[len(digits):])
@@ -93,7 +93,7 @@ func (p *parser) floatLiteral(t *token.Token) (*tree.Type, tree.Value, string) {
 	return typ, tree.Value{OK: true, IsFloat: true, Float: v}, ""
 }
 
-// charLiteral gives a character its int value; char is signed.
+// charLiteral types a character literal, an int; char is signed.
 func charLiteral(text string) (*tree.Type, tree.Value, string) {
 	if len(text) < 3 || text[0] != '\'' || text[len(text)-1] != '\'' {
 		return nil, tree.Value{}, text + " is not a character"

@@ -40,13 +40,13 @@ func (p *parser) index(a, i *tree.Expr, tok int) *tree.Expr {
 	return p.node(e)
 }
 
-// componentType is the type of n components of vector a: in its memory, with
-// its qualifiers.
+// componentType returns the type of n components of vector a, with its address space and
+// qualifiers.
 func componentType(a *tree.Expr, n int) *tree.Type {
 	return tree.Vector(a.Type.Base, n).With(a.Type.Q).In(a.Type.Space)
 }
 
-// arrow makes p-> the same as (*p).
+// arrow types p-> as (*p).
 func (p *parser) arrow(e *tree.Expr, tok int, pos token.Pos) *tree.Expr {
 	e = p.value(e)
 	if e.Type.IsUnknown() {
@@ -84,7 +84,7 @@ func (p *parser) member(a *tree.Expr, name string, tok int, pos token.Pos) *tree
 	return p.node(&tree.Expr{Op: tree.OpMember, A: a, Path: path, Type: t, LValue: a.LValue, Tok: tok})
 }
 
-// swizzle types a.xy, a.s01, a.lo ... A swizzle of a swizzle becomes one.
+// swizzle types a.xy, a.s01, a.lo ... A swizzle of a swizzle becomes a single swizzle.
 func (p *parser) swizzle(a *tree.Expr, name string, tok int, pos token.Pos) *tree.Expr {
 	p.checkHalf(a)
 	if a.Type.IsUnknown() {

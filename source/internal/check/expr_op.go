@@ -33,8 +33,8 @@ func (p *parser) operate(a *tree.Expr, op string, b *tree.Expr, tok int, pos tok
 	return p.node(e)
 }
 
-// sameVectors brings two operands, at least one of them a vector, to one type:
-// a scalar takes the type of the lanes. It is false when that is not possible.
+// sameVectors converts two operands, at least one of them a vector, to one type: a scalar is
+// converted to the type of the lanes. It returns false if that is not possible.
 func (p *parser) sameVectors(e *tree.Expr) (t *tree.Type, ok bool) {
 	switch {
 	case e.A.Type.IsVector() && e.B.Type.IsVector():
@@ -51,10 +51,9 @@ func (p *parser) sameVectors(e *tree.Expr) (t *tree.Type, ok bool) {
 	return nil, false
 }
 
-// checkRank refuses a scalar that the lanes of vector type v could not hold in
-// general, as the specification (6.2.6) and clang do: a cast says what is meant.
-// A constant that the lanes do hold is taken, as older compilers had it: v * 0.5
-// with float lanes means one thing only.
+// checkRank refuses a scalar whose type has a higher rank than the lanes of vector type v, as the
+// specification (6.2.6) and clang do: the program has to cast it. A constant whose value the lanes
+// can hold is accepted, as by older compilers: v * 0.5 with float lanes is unambiguous.
 func (p *parser) checkRank(s *tree.Expr, v *tree.Type) {
 	k, lane := s.Type.Base, v.Base
 	if c := tree.Fold(s); c.OK && (!c.IsFloat && c.Convert(tree.Scalar(lane)) == c || c.IsFloat && !tree.IsIntKind(lane)) {
@@ -96,8 +95,8 @@ func (p *parser) arithmetic(e *tree.Expr) bool {
 	return p.pointerArithmetic(e)
 }
 
-// halfOperands converts both operands when one is half: the class that stands
-// for half elsewhere takes only its own kind.
+// halfOperands converts both operands to half if one is half, because in renderings half may be a
+// class whose operators take only that class.
 func (p *parser) halfOperands(e *tree.Expr) {
 	if e.A.Type.Base == tree.Half || e.B.Type.Base == tree.Half {
 		t := tree.Usual(e.A.Type, e.B.Type)
@@ -130,8 +129,8 @@ func (p *parser) pointerArithmetic(e *tree.Expr) bool {
 	return p.complete(a, e.A)
 }
 
-// voidAsBytes makes a void pointer one to bytes, which is how OpenCL compilers
-// take arithmetic on it, from GNU C.
+// voidAsBytes converts a void pointer to a pointer to bytes, for arithmetic on void pointers, an
+// extension of GNU C that OpenCL compilers have.
 func (p *parser) voidAsBytes(e *tree.Expr) *tree.Expr {
 	if !e.Type.IsPointer() || !e.Type.Elem.IsVoid() {
 		return e
@@ -141,7 +140,7 @@ func (p *parser) voidAsBytes(e *tree.Expr) *tree.Expr {
 	return p.conv(e, tree.PointerTo(&byteType))
 }
 
-// complete checks that a pointer's elements have a size.
+// complete checks that a pointer's target type is complete.
 func (p *parser) complete(t *tree.Type, at *tree.Expr) bool {
 	if _, ok := t.Elem.Size(); !ok && !t.Elem.IsUnknown() {
 		p.errorf(p.PosOf(at), "pointer", "'%s' points to an incomplete type", t.Bare())
@@ -149,8 +148,8 @@ func (p *parser) complete(t *tree.Type, at *tree.Expr) bool {
 	return true
 }
 
-// compare types the relational and equality operators: int for scalars, lanes
-// of 0 and -1 for vectors.
+// compare types the relational and equality operators. The result is int for scalars, and for
+// vectors integer lanes of 0 or -1.
 func (p *parser) compare(e *tree.Expr) bool {
 	a, b := e.A.Type, e.B.Type
 	if a.IsVector() || b.IsVector() {
@@ -308,7 +307,7 @@ func (p *parser) assignable(a *tree.Expr, construct string) bool {
 		seen := 0
 		for _, l := range s.Lanes {
 			if seen&(1<<l) != 0 {
-				p.errorf(p.PosOf(a), construct, "a component is named twice in what is assigned to")
+				p.errorf(p.PosOf(a), construct, "a component is named twice in the target of the assignment")
 				return false
 			}
 			seen |= 1 << l

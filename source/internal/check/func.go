@@ -9,12 +9,13 @@ import (
 	"github.com/concord-compute/concord/source/internal/tree"
 )
 
-// maxOverloads is how many functions may have one name: every call looks at all of them.
+// maxOverloads is the limit for functions of one name, since every call is compared with all of
+// them.
 const maxOverloads = 256
 
-// declareFunction enters a prototype or the head of a definition. A function of
-// the same parameters is the same function; another one is an overload, which
-// __attribute__((overloadable)) allows.
+// declareFunction enters a prototype or the head of a definition. With the same parameters as an
+// earlier declaration it is the same function; with others it is an overload, which needs
+// __attribute__((overloadable)).
 func (p *parser) declareFunction(name string, typ *tree.Type, pos token.Pos, l *paramList, s *specifiers, attrs tree.Attributes) *tree.Function {
 	if typ.Variadic {
 		p.errorf(pos, "variadic function", "functions with '...' are not part of OpenCL C")
@@ -63,7 +64,7 @@ func (p *parser) declareFunction(name string, typ *tree.Type, pos token.Pos, l *
 	return fn
 }
 
-// addProto remembers where the name and the parameters of a kernel stand.
+// addProto records the tokens of a kernel's name and parameters.
 func (p *parser) addProto(fn *tree.Function, l *paramList) {
 	if l == nil {
 		return

@@ -7,8 +7,8 @@ import (
 	"github.com/concord-compute/concord/source/internal/tree"
 )
 
-// Initializers: braces, designators and elided braces become a tree in the
-// order of the type, so that a rendering needs no designators.
+// Initializers: the program's braces, designators and omitted braces become a tree in the order of
+// the type's elements, so that a rendering needs no designators.
 
 // Limits on one initializer and on all of a program.
 const (
@@ -16,8 +16,8 @@ const (
 	maxInitNodes = 1 << 22
 )
 
-// initializer parses what follows = in a declaration of type typ. The node's
-// type has the array's length filled in.
+// initializer parses the initializer after the = of a declaration of type typ. The node's type has
+// the array's length filled in.
 func (p *parser) initializer(typ *tree.Type) *tree.Init {
 	if p.at("{") {
 		return p.braced(typ)
@@ -66,8 +66,7 @@ func (p *parser) stringInit(typ *tree.Type, e *tree.Expr) *tree.Init {
 	return out
 }
 
-// slots is how many elements an aggregate takes; -1 for an array without a
-// length.
+// slots returns the number of elements of an aggregate, and -1 for an array without a length.
 func slots(t *tree.Type) int {
 	switch t.Kind {
 	case tree.TArray, tree.TVector:
@@ -81,7 +80,7 @@ func slots(t *tree.Type) int {
 	return 1
 }
 
-// slotType is the type of element i.
+// slotType returns the type of element i.
 func slotType(t *tree.Type, i int) *tree.Type {
 	switch t.Kind {
 	case tree.TArray:
@@ -164,7 +163,7 @@ func (p *parser) slot(node *tree.Init, i int, pos token.Pos) *tree.Type {
 	if i >= maxInitIndex || p.nodes >= maxInitNodes {
 		p.fail(pos, "initializer", "the initializer is too long")
 	}
-	if i >= len(node.Kids) { // gaps are written out too
+	if i >= len(node.Kids) { // elements that are skipped are added, too
 		p.nodes += i - len(node.Kids) + 1
 	}
 	if node.Type.Kind == tree.TRecord && node.Type.Rec.Union {
@@ -187,7 +186,7 @@ func (p *parser) positional(node *tree.Init, i int) {
 	node.Kids[i] = p.place(t, p.assignment())
 }
 
-// excess parses a value that there is no room for: C compilers warn and drop it.
+// excess parses a value after the last element, which C compilers drop with a warning.
 func (p *parser) excess() {
 	if p.at("{") {
 		p.skipBalanced("{", "}")
@@ -196,22 +195,22 @@ func (p *parser) excess() {
 	p.value(p.assignment())
 }
 
-// place initializes an element of type t from e, whose braces may have been
-// left out: then further values of the list go into the same element.
+// place initializes an element of type t from e. If the element's braces were omitted, further
+// values of the list go into the same element.
 func (p *parser) place(t *tree.Type, e *tree.Expr) *tree.Init {
 	if t.Kind == tree.TArray {
 		if n := p.stringInit(t, e); n != nil {
 			return n
 		}
 	}
-	// A scalar fills all lanes of a vector here, as clang has it.
+	// A scalar fills all lanes of a vector here, as with clang.
 	if t.Kind != tree.TArray && t.Kind != tree.TRecord || e.Type.IsUnknown() || e.Type.Kind == tree.TRecord && t.Kind == tree.TRecord {
 		return p.leaf(t, e)
 	}
 	node := &tree.Init{Type: t, Kids: map[int]*tree.Init{}}
 	n := slots(t)
 	if n <= 0 {
-		p.fail(p.PosOf(e), "initializer", "'%s' takes no value here", t.Bare())
+		p.fail(p.PosOf(e), "initializer", "'%s' cannot be initialized by this value", t.Bare())
 	}
 	p.enter("initializer")
 	defer func() { p.nest-- }()
@@ -232,7 +231,7 @@ func (p *parser) place(t *tree.Type, e *tree.Expr) *tree.Init {
 	}
 }
 
-// more tells whether another undesignated value follows the comma.
+// more reports whether another value without a designator follows the comma.
 func (p *parser) more() bool {
 	if !p.at(",") {
 		return false
@@ -283,8 +282,8 @@ func zeroOf(t *tree.Type, tok int) *tree.Expr {
 	return &tree.Expr{Op: tree.OpLit, Type: t, Val: tree.Value{OK: true}.Convert(t), Tok: tok, Depth: 1}
 }
 
-// vectorNode makes a vector of its parts. Only {} stands for zeros: a list that
-// is too short is an error, as it is to clang.
+// vectorNode makes a vector from its parts. {} means zeros; any other list that is too short is an
+// error, as with clang.
 func (p *parser) vectorNode(t *tree.Type, args []*tree.Expr, n int) *tree.Init {
 	if n > t.N || n > 0 && n < t.N {
 		p.fail(p.pos(), "initializer", "'%s' has %d components, not %d", t.Bare(), t.N, n)
@@ -354,7 +353,7 @@ func (p *parser) designator(node *tree.Init) ([]int, *tree.Type) {
 		c := p.constantOf(p.conditional(), "designator")
 		p.expect("]", "designator")
 		if node.Type.Kind != tree.TArray || c.Int < 0 || c.Int >= maxInitIndex {
-			p.fail(pos, "designator", "[%d] is no element of '%s'", c.Int, node.Type.Bare())
+			p.fail(pos, "designator", "[%d] is not an element of '%s'", c.Int, node.Type.Bare())
 		}
 		return []int{int(c.Int)}, node.Type.Elem
 	}

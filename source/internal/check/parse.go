@@ -1,7 +1,7 @@
-// Package check reads the tokens of a program into a tree and checks it. Parsing and typing are
-// one pass, as C declares before it uses. A syntax error abandons the statement
-// or declaration it stands in; a typing error gives an unknown type, which
-// silences what follows from it.
+// Package check parses the tokens of a program into a tree and checks it. Parsing and typing are
+// one pass, since C requires declarations before uses. After a syntax error the parser skips the
+// rest of the statement or declaration; an expression with a type error gets an unknown type, which
+// suppresses errors that are consequences of it.
 package check
 
 // The parser: its state, token access, errors and scopes.
@@ -14,14 +14,13 @@ import (
 	"github.com/concord-compute/concord/source/internal/tree"
 )
 
-// Limits that keep any input finite: how deep constructs nest, and how long a chain of
-// operators gets.
+// Limits that bound the recursion: how deep constructs nest, and how long a chain of operators is.
 const (
 	maxNest  = 256
 	maxDepth = 4000
 )
 
-// parser holds what is known while one program is read.
+// parser is the state of parsing one program.
 type parser struct {
 	*token.Meter
 	tree.Program
@@ -49,10 +48,10 @@ type scope struct {
 	tags  map[string]*tag
 }
 
-// body is what is known of a function while its body is read.
+// body is the state of parsing a function's body.
 type body struct {
 	declares int            // declarations so far
-	locals   map[string]int // how many of the local variables have a name
+	locals   map[string]int // number of local variables by name
 	labels   map[string]token.Pos
 	gotos    []tree.Use
 }
@@ -70,17 +69,17 @@ type switchState struct {
 	hasDefault bool
 }
 
-// caseLabel is what one case of a switch stands for.
+// caseLabel is the range of values of one case of a switch.
 type caseLabel struct {
 	first, last uint64
 	number      int // in the order of the text
 	st          *tree.Stmt
 }
 
-// bail is what a syntax error panics with; it never leaves the parser.
+// bail is the panic value of a syntax error; the parser recovers it.
 type bail struct{}
 
-// stop is what too many errors panic with.
+// stop is the panic value for too many errors.
 type stop struct{}
 
 // Parse parses and checks a whole program for a device with these features. The error,
@@ -132,8 +131,8 @@ func (p *parser) parse() {
 	p.checkProgram()
 }
 
-// guard runs parse; after a syntax error it calls recovery to find a place
-// where parsing can go on, and always moves forward.
+// guard runs parse; after a syntax error it calls recovery to find a place where parsing can go on.
+// It always consumes at least one token.
 func (p *parser) guard(parse func(), recovery func(braces int)) {
 	start, nest, depth := p.i, p.nest, len(p.scopes)
 	loop, brk, sw := p.inLoop, p.inBreak, p.inSwtch
@@ -168,8 +167,8 @@ func (p *parser) openBraces(start int) int {
 	return max(n, 0)
 }
 
-// skipDecl moves behind the declaration that could not be parsed, from inside
-// level braces of it.
+// skipDecl skips the rest of a declaration that could not be parsed, of which level braces are
+// open.
 func (p *parser) skipDecl(level int) {
 	p.fn = nil
 	for p.peek().Kind != token.EOF {
@@ -209,7 +208,7 @@ func (p *parser) next() *token.Token {
 	return t
 }
 
-// at tells whether the next token is this punctuation or word.
+// at reports whether the next token is this punctuation or word.
 func (p *parser) at(text string) bool {
 	t := p.peek()
 	return t.Text == text && (t.Kind == token.Punct || t.Kind == token.Ident)
@@ -223,7 +222,7 @@ func (p *parser) accept(text string) bool {
 	return false
 }
 
-// expect takes the given punctuation or reports what stands there instead.
+// expect consumes the given punctuation, or reports the token that is there instead.
 func (p *parser) expect(text, construct string) *token.Token {
 	if p.at(text) {
 		return p.next()
@@ -272,7 +271,7 @@ func (p *parser) fail(pos token.Pos, construct, format string, args ...any) {
 	panic(bail{})
 }
 
-// enter counts a nesting level; leave it with p.nest--.
+// enter counts a nesting level; the caller ends it with p.nest--.
 func (p *parser) enter(construct string) {
 	p.nest++
 	if p.nest > maxNest {
@@ -307,8 +306,8 @@ func (p *parser) lookupTag(name string) (t *tag, level int) {
 }
 
 // declare enters a symbol into the innermost scope and gives it its name in
-// renderings. Names that shadow another of the same function are told apart,
-// because C++ forbids some of what C allows there.
+// renderings. Names that shadow another one of the same function get a different name, because C++
+// forbids some shadowing that C allows.
 func (p *parser) declare(s *tree.Symbol) {
 	s.Scope = p.level()
 	s.Fn = p.fnOf(s)
@@ -338,7 +337,7 @@ func (p *parser) fnOf(s *tree.Symbol) *tree.Function {
 	return p.fn
 }
 
-// redeclares tells whether s may stand beside old in one scope.
+// redeclares reports whether s may be declared in the same scope as old.
 func (p *parser) redeclares(old, s *tree.Symbol) bool {
 	if old.Kind != s.Kind {
 		return false
@@ -347,13 +346,13 @@ func (p *parser) redeclares(old, s *tree.Symbol) bool {
 	case tree.SymTypedef:
 		return tree.SameObject(old.Type, s.Type)
 	case tree.SymFunc:
-		return true // declareFunction has looked at it
+		return true // declareFunction has checked it
 	}
 	return false
 }
 
-// uniqueName makes a name that no other of the program has, for what a
-// rendering moves out of the scope it was declared in.
+// uniqueName makes a name that is unique in the program, for declarations that a rendering moves
+// out of their scope.
 func (p *parser) uniqueName(prefix, name string) string {
 	key := prefix + name
 	p.unique[key]++
@@ -363,7 +362,7 @@ func (p *parser) uniqueName(prefix, name string) string {
 	return prefix + "_" + name
 }
 
-// unrollPragma returns what a #pragma unroll asks for ("" for other pragmas).
+// unrollPragma returns the text of a #pragma unroll, and "" for other pragmas.
 func unrollPragma(text string) string {
 	words := strings.Fields(strings.TrimPrefix(strings.TrimSpace(text), "#"))
 	if len(words) >= 2 && words[0] == "pragma" && words[1] == "unroll" {

@@ -95,7 +95,7 @@ func (p *parser) members(r *tree.Record, word string) {
 func (p *parser) memberDecl(r *tree.Record, word string) {
 	s := p.specifiers("member")
 	if s.typedef || s.static || s.extern || s.kernel {
-		p.errorf(s.pos, "member", "a member takes no storage class")
+		p.errorf(s.pos, "member", "a member cannot have a storage class")
 	}
 	if p.at(";") && s.typ.Kind == tree.TRecord {
 		p.next()
@@ -173,7 +173,7 @@ func (p *parser) attributes(a *tree.Attributes) {
 	}
 }
 
-// attribute parses one attribute; those that mean nothing here are skipped.
+// attribute parses one attribute; unknown ones are skipped.
 func (p *parser) attribute(a *tree.Attributes) {
 	t := p.next()
 	if t.Kind != token.Ident {
@@ -225,10 +225,10 @@ func trimUnderscores(s string) string {
 	return s
 }
 
-// skipParens moves behind a balanced ( ... ).
+// skipParens skips a balanced ( ... ).
 func (p *parser) skipParens() { p.skipBalanced("(", ")") }
 
-// skipBalanced moves behind what stands between a pair of brackets.
+// skipBalanced skips a pair of brackets and everything between them.
 func (p *parser) skipBalanced(open, end string) {
 	level := 0
 	for p.peek().Kind != token.EOF {

@@ -10,7 +10,7 @@ import (
 	"github.com/concord-compute/concord/source/internal/tree"
 )
 
-// words that start or continue declaration specifiers, and what they mean.
+// typeWords are the words that start or continue declaration specifiers.
 var typeWords = map[string]bool{
 	"void": true, "bool": true, "_Bool": true, "char": true, "short": true, "int": true, "long": true,
 	"signed": true, "__signed__": true, "__signed": true, "unsigned": true, "half": true, "float": true, "double": true,
@@ -45,7 +45,7 @@ var statementWords = map[string]bool{
 	"asm": true, "__asm__": true, "__asm": true, "vec_step": true, "alignof": true, "__alignof__": true, "_Alignof": true,
 }
 
-// refusedTypes are type names of OpenCL C that the portable language leaves out.
+// refusedTypes are type names of OpenCL C that the portable language does not have.
 var refusedTypes = map[string]string{
 	"image1d_t": "image", "image1d_array_t": "image", "image1d_buffer_t": "image", "image2d_t": "image",
 	"image2d_array_t": "image", "image2d_depth_t": "image", "image2d_array_depth_t": "image",
@@ -56,7 +56,7 @@ var refusedTypes = map[string]string{
 	"quad": "quad", "complex": "complex", "_Complex": "complex", "imaginary": "imaginary", "__int128": "__int128",
 }
 
-// isKeyword tells whether a word cannot name anything.
+// isKeyword reports whether a word cannot be an identifier.
 func isKeyword(w string) bool {
 	_, q := qualifierWords[w]
 	_, s := spaceWords[w]
@@ -90,7 +90,7 @@ func (p *parser) declareTypeNames() {
 	add("cl_mem_fence_flags", tree.UIntType)
 }
 
-// specifiers is what stands in front of the declarators of a declaration.
+// specifiers holds the specifiers in front of the declarators of a declaration.
 type specifiers struct {
 	typ      *tree.Type
 	typedef  bool
@@ -106,7 +106,7 @@ type specifiers struct {
 	spaceVal tree.Space
 }
 
-// startsType tells whether token t can begin a type name or declaration.
+// startsType reports whether token t can begin a type name or declaration.
 func (p *parser) startsType(t *token.Token) bool {
 	if t.Kind != token.Ident {
 		return false
@@ -216,7 +216,7 @@ func article(what string) string {
 	return "a " + what
 }
 
-// noType reports that a type should stand at the next token.
+// noType reports that a type was expected at the next token.
 func (p *parser) noType(construct string) {
 	t := p.peek()
 	if t.Kind == token.Ident && !isKeyword(t.Text) {
@@ -225,14 +225,14 @@ func (p *parser) noType(construct string) {
 	p.fail(t.Pos, construct, "expected a type before %s", describe(t))
 }
 
-// checkFeature refuses double where the device has none.
+// checkFeature refuses double if the device does not have it.
 func (p *parser) checkFeature(t *tree.Type, pos token.Pos) {
 	if !p.feats.FP64 && (t.Kind == tree.TScalar || t.Kind == tree.TVector) && t.Base == tree.Double {
 		p.errorf(pos, "double", "double needs the feature cl_khr_fp64, which the device does not have")
 	}
 }
 
-// storage takes one storage class, kernel, inline or attribute.
+// storage parses one storage class, kernel, inline or attribute.
 func (p *parser) storage(s *specifiers) {
 	t := p.peek()
 	switch t.Text {
@@ -249,11 +249,11 @@ func (p *parser) storage(s *specifiers) {
 		s.inline = true
 	case "kernel", "__kernel":
 		s.kernel = true
-	} // auto and register change nothing: early compilers took them
+	} // auto and register have no effect; early compilers accepted them
 	p.next()
 }
 
-// wordType makes a scalar type of words such as "unsigned long int".
+// wordType returns the scalar type for words such as "unsigned long int".
 func (p *parser) wordType(words []string, pos token.Pos, construct string) *tree.Type {
 	n := map[string]int{}
 	for _, w := range words {
@@ -308,8 +308,8 @@ func (p *parser) typeofSpecifier() *tree.Type {
 	return t
 }
 
-// enumSpecifier parses enum tag { A, B = 2 }. Its type is an unsigned integer
-// unless a value is negative, as clang and GCC have it.
+// enumSpecifier parses enum tag { A, B = 2 }. Its type is an unsigned integer unless a value is
+// negative, as with clang and GCC.
 func (p *parser) enumSpecifier(s *specifiers) *tree.Type {
 	p.next()
 	p.attributes(&s.attrs)
@@ -355,7 +355,7 @@ func (p *parser) enumSpecifier(s *specifiers) *tree.Type {
 	return typ
 }
 
-// enumConstType is int, or the next type that can hold the value.
+// enumConstType returns int, or the next larger type that can hold the value.
 func enumConstType(c tree.Value) *tree.Type {
 	switch {
 	case c.Int == int64(int32(c.Int)):

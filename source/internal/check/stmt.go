@@ -35,8 +35,8 @@ func (p *parser) item() *tree.Stmt {
 	return p.statement()
 }
 
-// attributedStatement tells __attribute__((opencl_unroll_hint(2))) for (...) from
-// a declaration that begins with an attribute.
+// attributedStatement reports whether an attribute begins a statement, such as
+// __attribute__((opencl_unroll_hint(2))) for (...), and not a declaration.
 func (p *parser) attributedStatement() bool {
 	if !p.at("__attribute__") && !p.at("__attribute") {
 		return false
@@ -47,15 +47,14 @@ func (p *parser) attributedStatement() bool {
 		if !p.at("(") {
 			break
 		}
-		p.skipParens() // what is in them is read once, or it would take twice as long at each level
+		p.skipParens() // skipped and parsed only once; parsing them twice would double the time at each level of nesting
 	}
 	isDecl := p.startsType(p.peek())
 	p.i = start
 	return !isDecl
 }
 
-// skipStmt moves behind the statement that could not be parsed, from inside
-// level braces of it.
+// skipStmt skips the rest of a statement that could not be parsed, of which level braces are open.
 func (p *parser) skipStmt(level int) {
 	for p.peek().Kind != token.EOF {
 		t := p.peek()
@@ -138,7 +137,7 @@ func (p *parser) label(st *tree.Stmt) *tree.Stmt {
 	return st
 }
 
-// labelled parses what stands behind a label; } stands for an empty statement.
+// labelled parses the statement after a label; before a } it is empty.
 func (p *parser) labelled() *tree.Stmt {
 	if p.at("}") {
 		return &tree.Stmt{Pos: p.pos()}
@@ -149,8 +148,8 @@ func (p *parser) labelled() *tree.Stmt {
 	return p.statement()
 }
 
-// keywordStatement parses a statement that starts with a keyword. It is false
-// for keywords that start an expression.
+// keywordStatement parses a statement that starts with a keyword. It returns false for keywords
+// that start an expression.
 func (p *parser) keywordStatement(st *tree.Stmt, word string) bool {
 	switch word {
 	case "if":
@@ -208,8 +207,8 @@ func (p *parser) keywordStatement(st *tree.Stmt, word string) bool {
 	return true
 }
 
-// ifStatement parses an if and its chain of else if, which is a list to the
-// limits on nesting as it is to people.
+// ifStatement parses an if and its chain of else if. For the limits on nesting the chain counts as
+// a list.
 func (p *parser) ifStatement(st *tree.Stmt) {
 	for {
 		p.next()
@@ -228,12 +227,12 @@ func (p *parser) ifStatement(st *tree.Stmt) {
 	}
 }
 
-// subStatement parses a statement in a scope of its own.
+// subStatement parses a statement in a new scope.
 func (p *parser) subStatement() *tree.Stmt {
 	p.push()
 	defer p.pop()
 	if t := p.peek(); t.Kind == token.Ident && p.startsType(t) && p.peekAt(1).Text != ":" {
-		p.fail(t.Pos, "declaration", "a declaration cannot stand here without braces")
+		p.fail(t.Pos, "declaration", "a declaration needs braces here")
 	}
 	return p.statement()
 }
@@ -297,7 +296,7 @@ func (p *parser) switchStatement(st *tree.Stmt) {
 	p.inBreak--
 	p.inSwtch = p.inSwtch[:len(p.inSwtch)-1]
 	p.checkCases(sw)
-	p.fn.Split = p.fn.Split || p.body.declares > declares // it can jump past an initializer
+	p.fn.Split = p.fn.Split || p.body.declares > declares // the switch can jump past an initializer
 }
 
 func (p *parser) caseStatement(st *tree.Stmt) {
@@ -321,7 +320,7 @@ func (p *parser) caseStatement(st *tree.Stmt) {
 			st.E = &tree.Expr{Op: tree.OpLit, Type: sw.typ, Val: st.Val, Tok: e.Tok}
 		}
 		st.Last = st.Val
-		if p.accept("...") { // OpenCL compilers take ranges from GNU C
+		if p.accept("...") { // ranges are an extension of GNU C that OpenCL compilers have
 			st.Last = p.constantOf(p.conditional(), "case").Convert(sw.typ)
 		}
 		p.caseValues(sw, st)
@@ -335,7 +334,7 @@ func (p *parser) caseValues(sw *switchState, st *tree.Stmt) {
 	if !st.Val.OK || !st.Last.OK {
 		return
 	}
-	key := func(v int64) uint64 { // in the order of the switch's type
+	key := func(v int64) uint64 { // ordered as values of the switch's type
 		if sw.typ.Is(tree.ULong) {
 			return uint64(v)
 		}
@@ -346,7 +345,7 @@ func (p *parser) caseValues(sw *switchState, st *tree.Stmt) {
 	}
 }
 
-// checkCases looks for values that two labels of a switch have.
+// checkCases reports values that are in two labels of a switch.
 func (p *parser) checkCases(sw *switchState) {
 	slices.SortFunc(sw.labels, func(a, b caseLabel) int {
 		return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(a.number, b.number))
@@ -360,7 +359,7 @@ func (p *parser) checkCases(sw *switchState) {
 		if a.number > b.number {
 			at = a.st
 		}
-		p.errorf(at.Pos, "case", "the case %d is there twice", b.st.Val.Int)
+		p.errorf(at.Pos, "case", "the case %d occurs twice", b.st.Val.Int)
 		if a.last > b.last {
 			b.last = a.last
 		}

@@ -1,53 +1,53 @@
 package loops
 
-// What the statements of a kernel do, read once: where its variables are assigned, where
-// it jumps and where it waits. spread.go finds out from it what is alike for all
-// items of a group.
+// The control and data flow of a kernel, collected in one pass: where its variables are assigned,
+// where it jumps and where it waits. From it spread.go computes what is uniform, that is, the same
+// for all items of a group.
 
 import (
 	"github.com/concord-compute/concord/source/internal/token"
 	"github.com/concord-compute/concord/source/internal/tree"
 )
 
-// flow is what the statements of a kernel do to its variables and to the order of
+// flow describes the effects of a kernel's statements on its variables and on the order of
 // execution.
 type flow struct {
 	*token.Meter
 	order    []*tree.Symbol        // parameters and variables, in the order of the text
-	index    map[*tree.Symbol]int  // where each is in order
-	declared map[*tree.Symbol]bool // as a statement of the kernel
+	index    map[*tree.Symbol]int  // index of each in order
+	declared map[*tree.Symbol]bool // those that a statement of the kernel declares
 	Writes   map[*tree.Symbol][]write
 	varies   map[*tree.Symbol]bool // may differ between the items
 	pinned   map[*tree.Symbol]bool // its address is taken
-	places   []*place              // of all statements, outer ones first
+	places   []*place              // the places of all statements, outer ones first
 	barriers []*place
 	waits    map[*tree.Stmt]bool // statements with a barrier inside
 	jumps    []jump
 	leaving  map[*tree.Stmt][]jump   // the jumps by the loop or switch that they leave
 	pure     map[*tree.Function]bool // functions whose result depends on the arguments alone
-	bad      bool                    // something that no plan can have
+	bad      bool                    // the kernel has a construct that no plan supports
 }
 
-// place is a statement and the way to it.
+// place is a statement with its position in the tree of statements.
 type place struct {
 	s     *tree.Stmt
 	up    *place // the statement around it
 	depth int
-	index int // in the list of a block
+	index int // index in the list of its block
 
-	inner  []*place       // what it is around
-	writes []*tree.Symbol // what is assigned in its own expressions
-	jump   *jump          // what it does, if it is one
+	inner  []*place       // the statements directly in it
+	writes []*tree.Symbol // variables that its own expressions assign
+	jump   *jump          // set if the statement is a jump
 
 	split bool // only some items may reach its end
 	left  bool // some items may return from it while others stay
-	late  bool // all items do something together behind it, and no loop is needed for that
-	swept bool // the returns in it are done once for the group
+	late  bool // all items do something together after it, outside of any loop around it
+	swept bool // the returns in it are executed once for the group
 }
 
 // write is an assignment of a variable, or its declaration.
 type write struct {
-	value *tree.Expr // nil: none
+	value *tree.Expr // the new value, or nil
 	at    *place
 }
 
@@ -57,7 +57,7 @@ type jump struct {
 	target *tree.Stmt // the loop or switch that it leaves; nil: the kernel
 }
 
-// read goes through a kernel. It is false where no plan is possible.
+// read collects the flow of a kernel. It returns false if no plan is possible.
 func (w *flow) read(fn *tree.Function) bool {
 	w.declared, w.Writes, w.index = map[*tree.Symbol]bool{}, map[*tree.Symbol][]write{}, map[*tree.Symbol]int{}
 	w.varies, w.pinned = map[*tree.Symbol]bool{}, map[*tree.Symbol]bool{}
@@ -78,8 +78,8 @@ func (w *flow) read(fn *tree.Function) bool {
 	return true
 }
 
-// variable enters a parameter or variable. Only plain ones can be alike: parts of
-// others are assigned one by one.
+// variable enters a parameter or variable. Only scalars and pointers can be uniform; the parts of
+// other variables are assigned separately.
 func (w *flow) variable(sym *tree.Symbol) {
 	w.index[sym] = len(w.order)
 	w.order = append(w.order, sym)
@@ -89,11 +89,11 @@ func (w *flow) variable(sym *tree.Symbol) {
 	}
 }
 
-// mostNesting is how deep statements may stand in each other. Deeper kernels, which a
-// chain of else-if easily is, have no plan.
+// mostNesting is the limit for the nesting of statements. Kernels with deeper nesting, such as a
+// long chain of else if, have no plan.
 const mostNesting = 250
 
-// stmt reads one statement, which is number index in the list of a block up.
+// stmt reads one statement, the one at index in the list of the block up.
 func (w *flow) stmt(s *tree.Stmt, up *place, index int) {
 	if s == nil || w.bad {
 		return
@@ -157,7 +157,7 @@ func (w *flow) stmt(s *tree.Stmt, up *place, index int) {
 	}
 }
 
-// target is the statement that a jump leaves or goes on with.
+// target returns the statement that a jump leaves or continues.
 func target(at *place) *tree.Stmt {
 	if at.s.Kind == tree.StReturn {
 		return nil
@@ -185,8 +185,8 @@ func (w *flow) init(n *tree.Init, at *place) {
 	}
 }
 
-// expr reads an expression. whole says that it is a statement of its own: an
-// assignment inside a larger expression may not happen.
+// expr reads an expression. whole says that it is a whole statement; an assignment inside a larger
+// expression is not always executed.
 func (w *flow) expr(e *tree.Expr, at *place, whole bool) {
 	if e == nil {
 		return
@@ -209,7 +209,7 @@ func (w *flow) expr(e *tree.Expr, at *place, whole bool) {
 			}
 		}
 	case e.Op == tree.OpUnary && e.Text == "&", e.Op == tree.OpDecay:
-		// What has the address may assign, here or behind the next barrier.
+		// Code that has the address may assign the variable, here or after the next barrier.
 		if sym := tree.RootVariable(e.A); sym != nil {
 			w.varies[sym], w.pinned[sym] = true, true
 			w.Writes[sym] = append(w.Writes[sym], write{nil, at})
@@ -240,7 +240,7 @@ func (w *flow) expr(e *tree.Expr, at *place, whole bool) {
 	w.init(e.Init, at)
 }
 
-// scatter gives up on everything that a statement expression assigns.
+// scatter marks all variables that a statement expression assigns as varying.
 func (w *flow) scatter(s *tree.Stmt) {
 	tree.WalkStmt(s, func(e *tree.Expr) {
 		if isWrite(e) {

@@ -1,10 +1,9 @@
 package loops
 
-// Guards. Most regions begin by turning items away: if (i < n) ..., if (x >= w)
-// return. Where an id is compared with what is alike for all items, the loop over
-// the items can leave these out from the start, and the compiler sees a loop without
-// a condition. It is done where all ids fit an int, so that no conversion in the
-// comparison changes one.
+// Guards. Most regions begin with a condition that excludes items: if (i < n) ..., if (x >= w)
+// return. If it compares an id with a uniform value, the bounds of the loop over the items can
+// exclude these items, and the compiler sees a loop without a condition. This is done only if all
+// ids fit an int, so that no conversion in the comparison changes an id.
 
 import (
 	"github.com/concord-compute/concord/source/internal/token"
@@ -24,10 +23,10 @@ type Limit struct {
 	U  *tree.Expr
 }
 
-// Way is a limit as the prelude takes it.
+// Way is a limit as a call of the prelude.
 type Way struct{ Method, Plus string }
 
-// Ways returns the calls of the prelude that keep the items that the limit does not allow out.
+// Ways returns the calls of the prelude that exclude the items that do not satisfy the limit.
 func (l Limit) Ways() []Way {
 	switch l.op {
 	case "<":
@@ -42,14 +41,14 @@ func (l Limit) Ways() []Way {
 	return []Way{{"from", ""}, {"below", " + 1"}}
 }
 
-// opposite turns a comparison into its negation, mirrored exchanges its sides.
+// opposite maps a comparison to its negation, mirrored to the comparison with exchanged sides.
 var (
 	opposite = map[string]string{"<": ">=", "<=": ">", ">": "<=", ">=": "<", "!=": "=="}
 	mirrored = map[string]string{"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
 )
 
-// Guards returns the limits of a region, and remembers which conditions they make
-// needless.
+// Guards returns the limits of a region, and records the conditions that become redundant because
+// of them.
 func (f *Plan) Guards(g *Region) []Limit {
 	var limits []Limit
 	for i, s := range g.List {
@@ -79,7 +78,7 @@ func (f *Plan) Guards(g *Region) []Limit {
 	return limits
 }
 
-// IsReturn tells whether s does nothing but return.
+// IsReturn reports whether s only returns.
 func IsReturn(s *tree.Stmt) bool {
 	for s.Kind == tree.StBlock && len(s.List) == 1 {
 		s = s.List[0]
@@ -87,13 +86,14 @@ func IsReturn(s *tree.Stmt) bool {
 	return s.Kind == tree.StReturn && s.E == nil
 }
 
-// limits takes a condition apart at an operator. all says that nothing else is in it.
+// limits splits a condition at an operator (&& or ||) and returns the limits in it. all reports
+// whether they are equivalent to the whole condition.
 func (f *Plan) limits(e *tree.Expr, at string, negate bool) (list []Limit, all bool) {
 	e = tree.Unparen(e)
 	if e.Op == tree.OpLogic && e.Text == at {
 		a, whole := f.limits(e.A, at, negate)
 		if !whole {
-			return a, false // what is evaluated first may do something
+			return a, false // an operand that is evaluated first may have side effects
 		}
 		b, whole := f.limits(e.B, at, negate)
 		return append(a, b...), whole
@@ -105,7 +105,7 @@ func (f *Plan) limits(e *tree.Expr, at string, negate bool) (list []Limit, all b
 	if negate {
 		op = opposite[op]
 	}
-	common := tree.Usual(e.A.Type, e.B.Type) // what C++ compares in: -1 becomes large if the id is unsigned
+	common := tree.Usual(e.A.Type, e.B.Type) // the type in which C++ compares: -1 becomes large if the id is unsigned
 	if id, ok := f.id(e.A); ok && mirrored[op] != "" && f.fixed(e.B) {
 		return []Limit{{id, op, &tree.Expr{Op: tree.OpConv, A: e.B, Type: common}}}, true
 	}
@@ -115,7 +115,7 @@ func (f *Plan) limits(e *tree.Expr, at string, negate bool) (list []Limit, all b
 	return nil, false
 }
 
-// idAnswer is what id has said of a variable.
+// idAnswer is a stored result of id for a variable.
 type idAnswer struct {
 	id ItemID
 	ok bool
@@ -152,8 +152,8 @@ func (f *Plan) id(e *tree.Expr) (ItemID, bool) {
 	return ItemID{}, false
 }
 
-// fixed tells whether e can be computed once in front of the loop, whether or not
-// an item would have come to it.
+// fixed reports whether e can be computed once before the loop, even if no item would have
+// evaluated it.
 func (f *Plan) fixed(e *tree.Expr) bool {
 	if !f.uniform(e) {
 		return false
@@ -176,13 +176,13 @@ func (f *Plan) fixed(e *tree.Expr) bool {
 	return ok
 }
 
-// The flags of a kernel, as the executor has them.
+// The flags of a kernel, as the host executor defines them.
 const (
 	flagsNone = "0u"
 	flagsRows = "CONCORD_KERNEL_ROWS"
 )
 
-// Flags tells the executor how a kernel may be called.
+// Flags returns the flags that tell the executor how a kernel may be called.
 func (f *Plan) Flags(asks map[*tree.Function]bool) string {
 	if len(f.fn.Locals) > 0 || f.fn.Barrier || asksGroup(f.fn, asks, f.Meter) {
 		return flagsNone
@@ -190,8 +190,7 @@ func (f *Plan) Flags(asks map[*tree.Function]bool) string {
 	return flagsRows
 }
 
-// asksGroup tells whether a function, or one that it calls, depends on the group that
-// its item is in.
+// asksGroup reports whether a function, or one that it calls, depends on the group of its item.
 func asksGroup(fn *tree.Function, known map[*tree.Function]bool, m *token.Meter) bool {
 	if asks, ok := known[fn]; ok {
 		return asks

@@ -12,7 +12,7 @@ import (
 	"github.com/concord-compute/concord/source/internal/tree"
 )
 
-// Parsed is the tree of a program.
+// Parsed returns the tree of a program.
 func Parsed(t *testing.T, text string) *tree.Program {
 	t.Helper()
 	m, features := token.NewMeter(t.Context()), token.Features{FP64: true}
@@ -23,7 +23,7 @@ func Parsed(t *testing.T, text string) *tree.Program {
 	return p
 }
 
-// Conditions that the loop over the items takes care of.
+// TestGuards: conditions that become bounds of the loop over the items.
 func TestGuards(t *testing.T) {
 	for body, want := range map[string][]Limit{
 		"size_t i = get_global_id(0); if (i < m) x[i] = 1;":                       {{ItemID{true, 0}, "<", nil}},

@@ -9,67 +9,70 @@ import (
 	"github.com/concord-compute/concord/source/internal/tree"
 )
 
-// Interchange. A reduction begins at the item's own element and goes on by the number
-// of items: for (int k = id; k < n; k += size) s += x[k]. Run to its end item by item,
-// such a loop touches memory that lies far apart, while the items side by side would
-// read what lies side by side. Where the variable grows by one from item to item (a
-// straight value, as in straight.go), and by the same for all in each round, the
-// loop is run once for the items of a row: a round is a loop over the items that are
-// still in it, a whole range of the row, and a compiler can vectorize that.
+// Interchange. In a typical reduction each item begins at its own element and advances by the
+// number of items: for (int k = id; k < n; k += size) s += x[k]. If one item after the other runs
+// this loop to its end, successive accesses are far apart in memory, although neighbouring items
+// read neighbouring elements. If the variable grows by one from item to item (a straight value, see
+// straight.go), and in each round by the same amount for all items, the loop is interchanged with
+// the loop over the items of a row: a round is then a loop over the items that are still in the
+// loop, which are a contiguous range of the row, and the compiler can vectorize it.
 //
-// The region is cut into strips for it: what stands before the loop, the loop, what comes
-// after. A row is done in parts of some items, whose variables, where several
-// strips mention them, lie in arrays meanwhile. Each item does all it does in its own
-// order, and the order between items is free where no barrier stands, so nothing has to
-// be known of the memory that the loop reads and writes; a body that could notice (it
-// is atomic, volatile, or prints) is left alone nevertheless, since items might wait for
-// each other.
+// For this the region is cut into strips: the statements before the loop, the loop, and the
+// statements after it. A row is processed in parts of some items; variables that several strips
+// mention are kept in arrays with an element per item of the part. The order of operations within
+// each item stays the same, and the order between items is free where there is no barrier, so
+// nothing has to be known about the memory that the loop reads and writes. Loops whose body could
+// observe the order (it has atomic or volatile accesses, or prints) are not interchanged, since
+// their items might wait for each other.
 //
-// Which items are in a round is found with the condition itself: each part of it is
-// true at one end of the range or at both, so it is asked at the ends, and only where
-// these differ, between. Where the variable wraps within the range this would not
-// hold: then the prelude (cc_rounds) finishes the items one by one.
+// The items of a round are found by evaluating the condition: each part of it is true at one end of
+// the range or at both, so it is evaluated at the two ends, and only if the results differ, in
+// between. This would be wrong if the variable wrapped within the range; in that case the prelude
+// (cc_rounds) finishes the items one by one.
 //
-// It pays where the memory that the body touches is consecutive from item to
-// item. An index that is not (each item has a row of its own) leaves the loop as it is.
+// The interchange is profitable if the memory that the body accesses is consecutive from item to
+// item. A loop with any other index (such as one row per item) is not interchanged.
 
-// Strip is a part of a region: statements, or a loop that the items go through side by
-// side.
+// Strip is a part of a region: statements, or an interchanged loop.
 type Strip struct {
 	List   []*tree.Stmt
 	Rounds *Rounds
-	Only   *tree.Stmt // an if at the end that all items pass, as the loop over the items knows
+	Only   *tree.Stmt // an if at the end whose condition is true for all items because of the bounds of the loop over the items
 	Refs   map[*tree.Symbol]bool
 	Writes map[*tree.Symbol]bool
-	Home   map[*tree.Symbol]bool // declared here
+	Home   map[*tree.Symbol]bool // variables declared here
 	Vars   []*tree.Symbol        // Refs in the order of the text
-	Anew   []*tree.Symbol        // what is computed again for it, likewise
+	Anew   []*tree.Symbol        // variables that are computed again for it, also in the order of the text
 }
 
 // Rounds is a loop that is interchanged.
 type Rounds struct {
 	Loop  *tree.Stmt
 	K     *tree.Symbol
-	Step  int64        // how much K grows from item to item: 1 or -1
+	Step  int64        // difference of K between an item and the next: 1 or -1
 	Conds []*tree.Expr // all of them have to be true
-	Signs bool         // one converts K to a type that takes its top bit for something else
-	Jam   int          // how many rounds are done at once, where nothing ends meanwhile
+	Signs bool         // one of them converts K between signed and unsigned
+	Jam   int          // number of rounds that are executed together while no item leaves the loop
 }
 
-// heldBytes bounds what the items of a part hold together, and mostHeld what one does.
+// heldBytes is the limit for the bytes that all items of a part keep in arrays, and mostHeld the
+// limit per item.
 const heldBytes, mostHeld = 16 << 10, 64
 
-// jamPlaces and jamNodes bound what several rounds at once are: the places in memory that
-// they go through, and the expressions.
+// jamPlaces and jamNodes limit how many rounds are executed together: by the number of memory
+// streams they access, and by the number of expressions.
 const jamPlaces, jamNodes = 8, 256
 
-// shortStep is a step that is not worth it: the items' elements overlap.
+// shortStep is the step below which an interchange is not profitable, because the items' elements
+// overlap.
 const shortStep = 8
 
-// ShortRow is how many items a row has to have: with fewer, each runs its loop to the end.
+// ShortRow is the smallest number of items of a row for an interchange: with fewer, each item runs
+// its loop to the end.
 const ShortRow = 8
 
-// interchange cuts a region into strips if that pays, and gives their variables places.
+// interchange cuts a region into strips if that is profitable, and assigns arrays to variables that
+// several strips mention.
 func (f *Plan) interchange(g *Region) {
 	f.Guards(g)
 	c := &cutting{Plan: f, g: g, rows: f.newStraights(g)}
@@ -99,11 +102,11 @@ func (f *Plan) interchange(g *Region) {
 	}
 }
 
-// cutting is the work on one region.
+// cutting is the state of cutting one region.
 type cutting struct {
 	*Plan
 	g      *Region
-	rows   *Straights // what is computed at the beginning of a part
+	rows   *Straights // values that are computed at the beginning of a part
 	strips []*Strip
 	loops  bool
 	held   []*tree.Symbol
@@ -116,7 +119,7 @@ func (c *cutting) cut(list []*tree.Stmt) {
 	for i, s := range list {
 		if l := c.rounds(s); l != nil {
 			c.loops, now = true, nil
-			c.strip(&Strip{Rounds: l}, s.Body) // the rest is computed from what stands still
+			c.strip(&Strip{Rounds: l}, s.Body) // everything else is computed from values that do not change in the loop
 			continue
 		}
 		if now == nil {
@@ -142,7 +145,7 @@ func (c *cutting) strip(s *Strip, parts ...*tree.Stmt) *Strip {
 	return s
 }
 
-// read notes what a statement of the strip mentions.
+// read records the variables that a statement of the strip mentions.
 func (s *Strip) read(k *tree.Stmt) {
 	s.declares(k)
 	tree.WalkStmt(k, s.note)
@@ -176,8 +179,9 @@ func (s *Strip) note(e *tree.Expr) {
 	}
 }
 
-// leaves tells whether items leave the kernel only where the strips allow it: in a
-// guard, which no item comes to, or behind the last loop; and that none waits in front of it.
+// leaves reports whether items leave the kernel only where strips allow it: in a guard, which the
+// loop bounds already exclude, or after the last loop; and whether no item may wait for another
+// before that loop.
 func (c *cutting) leaves() bool {
 	last := 0
 	for i, s := range c.strips {
@@ -195,8 +199,8 @@ func (c *cutting) leaves() bool {
 	return true
 }
 
-// spins tells whether a loop in k may wait for another item: one that has taken a lock,
-// and gives it back behind the strip.
+// spins reports whether a loop in k may wait for another item, for example one that has taken a
+// lock and releases it only after the strip.
 func (c *cutting) spins(k *tree.Stmt) bool {
 	if k == nil {
 		return false
@@ -225,7 +229,7 @@ func (c *cutting) hold() bool {
 		for _, k := range s.List {
 			for _, sym := range k.Syms {
 				if c.pinned[sym] && c.Where[sym] == "" {
-					return false // a pointer outlives the strip
+					return false // a pointer is used after the strip
 				}
 			}
 		}
@@ -260,7 +264,7 @@ func (c *cutting) hold() bool {
 	return true
 }
 
-// Part is how many items of a row are done together.
+// Part returns the number of items of a row that are processed together.
 func (g *Region) Part() int {
 	bytes := 4
 	for _, sym := range g.Held {
@@ -274,7 +278,8 @@ func (g *Region) Part() int {
 	return n
 }
 
-// rounds recognizes a loop that can be interchanged and should be.
+// rounds returns the interchanged form of a loop, or nil if an interchange is not possible or not
+// profitable.
 func (c *cutting) rounds(s *tree.Stmt) *Rounds {
 	if s.Kind != tree.StFor || s.Init == nil || s.Init.Kind != tree.StDecl || len(s.Init.Syms) != 1 || s.E == nil || s.Post == nil || !c.stays(s) {
 		return nil
@@ -292,14 +297,14 @@ func (c *cutting) rounds(s *tree.Stmt) *Rounds {
 	if !first.known || l.Step != 1 && l.Step != -1 || !c.conditions(l, s.E) || !c.pays(l) {
 		return nil
 	}
-	c.rows.need[k] = true // its value is named where it is needed
+	c.rows.need[k] = true // its value has a name where it is needed
 	c.rows.needs(k.Init.Value)
 	c.rows.needs(s.Post)
 	c.rows.needs(s.E)
 	return l
 }
 
-// stays tells whether no item leaves a loop but by its condition.
+// stays reports whether items leave a loop only by its condition.
 func (c *cutting) stays(loop *tree.Stmt) bool {
 	if hasReturn(loop) {
 		return false
@@ -307,13 +312,13 @@ func (c *cutting) stays(loop *tree.Stmt) bool {
 	return !slices.ContainsFunc(c.leaving[loop], func(j jump) bool { return j.at.s.Kind != tree.StContinue })
 }
 
-// still tells whether e can be computed in front of a part and stays what it is.
+// still reports whether e can be computed before a part and does not change during it.
 func (c *cutting) still(e *tree.Expr) bool {
 	s := c.rows.stepOf(e)
 	return s.known && !s.moves && e.Type.IsInteger()
 }
 
-// advances tells whether e adds to k what is the same for all items and all rounds.
+// advances reports whether e adds a value to k that is the same for all items and all rounds.
 func (c *cutting) advances(e *tree.Expr, k *tree.Symbol) bool {
 	e = tree.Unparen(e)
 	is := func(x *tree.Expr) bool { x = c.widened(x, k); return x.Op == tree.OpSym && x.Sym == k }
@@ -333,7 +338,7 @@ func (c *cutting) advances(e *tree.Expr, k *tree.Symbol) bool {
 	return false
 }
 
-// widened takes off conversions that keep all bits of k.
+// widened removes conversions that keep all bits of k.
 func (c *cutting) widened(e *tree.Expr, k *tree.Symbol) *tree.Expr {
 	for (e.Op == tree.OpParen || e.Op == tree.OpConv || e.Op == tree.OpCast) && e.Type.IsInteger() && tree.KindSize(e.Type.Base) >= tree.KindSize(k.Type.Base) {
 		e = e.A
@@ -341,7 +346,7 @@ func (c *cutting) widened(e *tree.Expr, k *tree.Symbol) *tree.Expr {
 	return e
 }
 
-// conditions takes the condition of a loop apart into comparisons of k.
+// conditions splits the condition of a loop into comparisons of k.
 func (c *cutting) conditions(l *Rounds, e *tree.Expr) bool {
 	e = tree.Unparen(e)
 	if e.Op == tree.OpLogic && e.Text == "&&" {
@@ -369,8 +374,8 @@ func (c *cutting) conditions(l *Rounds, e *tree.Expr) bool {
 	return x.Op == tree.OpSym && x.Sym == l.K && c.still(u)
 }
 
-// pays tells whether the body of a loop touches memory that is consecutive from
-// item to item, and none that is not, and does nothing that others could notice.
+// pays reports whether all memory that the body of a loop accesses is consecutive from item to
+// item, and whether the body has no effect through which items could observe their order.
 func (c *cutting) pays(l *Rounds) bool {
 	in := c.BodyOf(c.g, l)
 	good, bad, nodes := 0, false, 0
@@ -405,15 +410,16 @@ func (c *cutting) pays(l *Rounds) bool {
 	return good > 0 && !bad
 }
 
-// BodyOf is for the straight indices of a body, with a variable of the loop that goes
-// straight.
+// BodyOf returns the straight indices of a loop's body, in which the loop's variable is a straight
+// value.
 func (f *Plan) BodyOf(g *Region, l *Rounds) *Straights {
 	s := f.newStraights(g)
 	s.need[l.K], s.steps[l.K] = true, moving(int32(l.Step))
 	return s
 }
 
-// place is how many elements the place of e, or what e points to, moves per item.
+// place returns the number of elements by which the address of e, or the address that e holds,
+// grows per item.
 func (s *Straights) place(e *tree.Expr) stepOf {
 	switch e.Op {
 	case tree.OpParen, tree.OpDecay:
@@ -439,8 +445,8 @@ func (s *Straights) place(e *tree.Expr) stepOf {
 	return unknown
 }
 
-// first is how much the value that a variable begins with grows from item to item, in
-// all its bits as long as those of 32 bits in it do not wrap.
+// first returns by how much the initial value of a variable grows from item to item. This holds for
+// all its bits as long as no 32-bit operand wraps.
 func (s *Straights) first(k *tree.Symbol) stepOf {
 	if tree.KindSize(k.Type.Base) == 4 {
 		return s.stepOf(k.Init.Value)
@@ -479,12 +485,12 @@ func (s *Straights) wide(e *tree.Expr) stepOf {
 	return unknown
 }
 
-// reads tells whether memory decides about e.
+// reads reports whether e depends on the contents of memory.
 func reads(e *tree.Expr) bool {
 	found := false
 	tree.WalkExpr(e, func(x *tree.Expr) { found = found || x.Op == tree.OpIndex && tree.RootVariable(x) == nil })
 	return found
 }
 
-// isSigned is for integers.
+// isSigned reports whether an integer type is signed.
 func isSigned(t *tree.Type) bool { return tree.SignedOf(t.Base) == t.Base }

@@ -1,12 +1,12 @@
 package loops
 
-// What a plan does once for the group.
+// Marking the statements that a plan executes once for the group.
 
 import "github.com/concord-compute/concord/source/internal/tree"
 
-// mark finds what must be done once for the group: barriers and what is around
-// them, the variables that decide about these, their assignments and what decides
-// about those.
+// mark finds the statements that must be executed once for the group: barriers and the statements
+// around them, and the assignments of the variables on which these depend, with everything that
+// those depend on.
 func (f *Plan) mark() {
 	f.delay()
 	for _, at := range f.barriers {
@@ -27,14 +27,14 @@ func (f *Plan) mark() {
 		n := len(f.sharing) - 1
 		sym := f.sharing[n]
 		f.sharing = f.sharing[:n]
-		for _, w := range f.Writes[sym] { // its assignments are done once
+		for _, w := range f.Writes[sym] { // its assignments are executed once
 			f.take(w.at)
 			f.share(w.value)
 		}
 	}
 }
 
-// take makes the statements on the way to a place statements of the group.
+// take marks a place and all statements around it as statements of the group.
 func (f *Plan) take(at *place) {
 	for ; at != nil && !f.group[at.s]; at = at.up {
 		f.group[at.s] = true
@@ -42,7 +42,7 @@ func (f *Plan) take(at *place) {
 	}
 }
 
-// join finds what has to be done once because a statement is.
+// join marks everything that has to be executed once because a statement is.
 func (f *Plan) join(at *place) {
 	s := at.s
 	if s.Kind != tree.StExpr || !isBarrier(s.E) {
@@ -67,7 +67,7 @@ func (f *Plan) join(at *place) {
 	}
 }
 
-// share makes the variables that e mentions variables of the group.
+// share marks the variables that e mentions as variables of the group.
 func (f *Plan) share(e *tree.Expr) {
 	tree.WalkExpr(e, func(x *tree.Expr) {
 		f.Step()
@@ -84,7 +84,7 @@ func (f *Plan) shareVariable(sym *tree.Symbol) {
 	}
 }
 
-// sweep takes the returns in a loop that the items go through together.
+// sweep marks the returns in a loop that is executed once for the group.
 func (f *Plan) sweep(loop *place) {
 	for list := []*place{loop}; len(list) > 0; {
 		p := list[len(list)-1]
@@ -101,8 +101,8 @@ func (f *Plan) sweep(loop *place) {
 	}
 }
 
-// delay finds the places with something behind them that all items do together, in
-// whatever block around.
+// delay finds the places after which, in any enclosing block, there is something that all items do
+// together.
 func (f *Plan) delay() {
 	last := map[*tree.Stmt]int{} // the last statement of a block that waits
 	for _, p := range f.places {

@@ -1,14 +1,14 @@
-// Package loops plans how the host runs a kernel without fibers. A kernel whose barriers are
-// reached by all items of a group or by none is cut at them: the host runs each piece as a loop
-// over the items, and what stands around the pieces, loops and branches that all items take
-// alike, once for the group. Whatever cannot be proved here keeps its fibers, which also find
-// the barriers that not all items reach. A loop that items side by side read side by side is
-// interchanged with the loop over the items.
+// Package loops plans how the host runs a kernel without fibers. A kernel in which each barrier is
+// provably reached by all items of a group or by none is cut at the barriers: the host runs each
+// piece as a loop over the items, and the statements around the pieces, which are loops and
+// branches with uniform conditions, once for the group. Kernels for which this cannot be proved run
+// on fibers, which also detect a barrier that not all items reach. A loop in which neighbouring
+// items read neighbouring elements is interchanged with the loop over the items.
 package loops
 
-// This file finds out whether a kernel is of that kind and makes the plan; flow.go reads the
-// kernel, spread.go and uniform.go know what is alike for all items. The room render writes the
-// result.
+// This file decides whether a kernel can be cut and makes the plan; flow.go collects the kernel's
+// flow, spread.go and uniform.go decide what is uniform, that is, the same for all items of a
+// group. Package render writes the result.
 
 import (
 	"slices"
@@ -18,42 +18,42 @@ import (
 	"github.com/concord-compute/concord/source/internal/tree"
 )
 
-// keptBytes is the most that an item may keep from one piece to the next. More is
-// left to fibers, whose stacks have a limit and a guard.
+// keptBytes is the limit for the bytes that an item keeps from one piece to the next. Kernels that
+// need more run on fibers, whose stacks have a limit and a guard page.
 const keptBytes = 16 << 10
 
 // Plan is the plan for one kernel.
 type Plan struct {
 	fn     *tree.Function
-	Pieces map[*tree.Stmt][]Piece // what a statement that is done once for the group is made of
+	Pieces map[*tree.Stmt][]Piece // the pieces of a statement that is executed once for the group
 	Kept   []*tree.Symbol         // variables of items that outlive a piece, in the order of the text
 	Keeps  map[*tree.Symbol]bool  // the same
-	again  map[*tree.Symbol]bool  // those that each piece computes for itself
+	again  map[*tree.Symbol]bool  // those that each piece computes again
 	Names  map[*tree.Symbol]string
 	Where  map[*tree.Symbol]string // the array that holds a kept variable of all items
 
-	flow                                   // what the text does, see flow.go
-	group    map[*tree.Stmt]bool           // statements that are done once for the group
-	taken    []*place                      // while marking: statements of the group whose needs are not known yet
-	sharing  []*tree.Symbol                // while marking: and variables
-	Shared   map[*tree.Symbol]bool         // variables that there is one of for the group
+	flow                                   // effects of the kernel's statements, see flow.go
+	group    map[*tree.Stmt]bool           // statements that are executed once for the group
+	taken    []*place                      // while marking: statements of the group that are still to be examined
+	sharing  []*tree.Symbol                // while marking: variables of the group that are still to be examined
+	Shared   map[*tree.Symbol]bool         // variables that exist once per group
 	Home     map[*tree.Symbol]*Region      // where a variable of the items is declared
 	users    map[*tree.Symbol]int          // how many regions mention it
 	loops    map[*tree.Symbol][]*tree.Stmt // the loops of the group around its declaration
 	regions  []*Region
-	cheaps   map[*tree.Symbol]bool           // what cheap has answered
+	cheaps   map[*tree.Symbol]bool           // stored results of cheap
 	froms    map[*tree.Symbol][]*tree.Symbol // likewise
 	ids      map[*tree.Symbol]idAnswer
 	steadies map[steadyIn]bool
 	changes  map[*tree.Symbol][]*tree.Stmt // where a variable of the group is changed after its declaration
-	around   []*tree.Stmt                  // while planning: the loops of the group around
-	Needless map[*tree.Stmt]bool           // conditions that the loop over the items has seen to
+	around   []*tree.Stmt                  // while planning: the enclosing loops of the group
+	Needless map[*tree.Stmt]bool           // conditions that the bounds of the loop over the items already ensure
 	returned bool                          // while planning: some items may have left the kernel
 	failed   bool
 }
 
-// Piece is a part of a plan, in the order of execution: statements for every item,
-// or one statement for the group, or the declaration of a variable of the group.
+// Piece is a part of a plan. Pieces are in the order of execution. A piece is either statements for
+// every item, or one statement for the group, or the declaration of a variable of the group.
 type Piece struct {
 	Items *Region
 	Once  *tree.Stmt
@@ -61,7 +61,7 @@ type Piece struct {
 	Fence bool // a barrier was here
 }
 
-// Region is a run of statements that one item goes through without meeting another.
+// Region is a sequence of statements without a barrier.
 type Region struct {
 	List   []*tree.Stmt
 	has    map[*tree.Stmt]bool // the same
@@ -70,12 +70,12 @@ type Region struct {
 	Vars   []*tree.Symbol // Refs in the order of the text
 	Anew   []*tree.Symbol // what is computed again for it, likewise
 
-	Strips []*Strip       // see interchange.go; none: it is one loop over the items
-	Rows   *Straights     // what they compute at the beginning of a part of a row
-	Held   []*tree.Symbol // variables that several of them mention
+	Strips []*Strip       // see interchange.go; if empty, the region is one loop over the items
+	Rows   *Straights     // values that the strips compute at the beginning of a part of a row
+	Held   []*tree.Symbol // variables that several strips mention
 }
 
-// newFission returns the plan for a kernel, nil if it has to have fibers.
+// newFission returns the plan for a kernel, or nil if the kernel needs fibers.
 func newFission(fn *tree.Function, m *token.Meter, pure map[*tree.Function]bool) *Plan {
 	f := &Plan{
 		flow: flow{Meter: m, pure: pure}, again: map[*tree.Symbol]bool{}, Keeps: map[*tree.Symbol]bool{}, ids: map[*tree.Symbol]idAnswer{}, froms: map[*tree.Symbol][]*tree.Symbol{},
@@ -121,7 +121,7 @@ func newFission(fn *tree.Function, m *token.Meter, pure map[*tree.Function]bool)
 	return f
 }
 
-// hasBarrierCall tells whether a kernel calls something that synchronizes.
+// hasBarrierCall reports whether a kernel calls a function that has a barrier.
 func hasBarrierCall(fn *tree.Function) bool {
 	for _, c := range fn.Calls {
 		if c.To.Barrier {
@@ -131,8 +131,8 @@ func hasBarrierCall(fn *tree.Function) bool {
 	return false
 }
 
-// sound tells whether what was marked can be done once: in statements of a kind
-// that a plan has, decided by what is alike for all items.
+// sound reports whether the marked statements can be executed once: they are of kinds that a plan
+// supports, and their conditions are uniform.
 func (f *Plan) sound() bool {
 	for sym := range f.Shared {
 		if f.varies[sym] || !f.declared[sym] && sym.Kind != tree.SymParam || sym.Type.Align > 0 {
@@ -161,7 +161,7 @@ func (f *Plan) sound() bool {
 	return true
 }
 
-// once tells whether e does nothing but assign variables of the group.
+// once reports whether e has no side effects but assignments to variables of the group.
 func (f *Plan) once(e *tree.Expr) bool {
 	e = tree.Unparen(e)
 	if e.Op == tree.OpComma {
@@ -170,8 +170,8 @@ func (f *Plan) once(e *tree.Expr) bool {
 	return isWrite(e) && tree.Unparen(e.A).Op == tree.OpSym && f.Shared[tree.Unparen(e.A).Sym]
 }
 
-// plan cuts the statements of body, a block or a single statement. The first region
-// may have been begun.
+// plan cuts the statements of body, a block or a single statement. now is a region to continue, or
+// nil.
 func (f *Plan) plan(body *tree.Stmt, now *Region) {
 	var out []Piece
 	if now != nil {
@@ -187,8 +187,8 @@ func (f *Plan) plan(body *tree.Stmt, now *Region) {
 			out = append(out, Piece{Items: now})
 		}
 	}
-	// put places what is done once. What the region in hand does not mention goes
-	// before it, so that the region can go on.
+	// put adds a piece that is executed once. If the current region does not mention its variable
+	// the piece goes before the region, so that the region can continue.
 	put := func(p Piece, sym *tree.Symbol) {
 		if now == nil || sym == nil || now.refs[sym] {
 			f.failed = f.failed || f.returned
@@ -222,7 +222,7 @@ func (f *Plan) plan(body *tree.Stmt, now *Region) {
 	f.Pieces[body] = out
 }
 
-// inside plans the parts of a statement that is done once.
+// inside plans the parts of a statement that is executed once.
 func (f *Plan) inside(s *tree.Stmt) {
 	switch s.Kind {
 	case tree.StBlock:
@@ -238,7 +238,7 @@ func (f *Plan) inside(s *tree.Stmt) {
 		}
 	case tree.StFor, tree.StWhile, tree.StDo:
 		around := f.around
-		f.around = append(around[:len(around):len(around)], s) // variables keep what it was
+		f.around = append(around[:len(around):len(around)], s) // a copy, since variables keep the old slice
 		f.plan(s.Body, nil)
 		f.around = around
 	}
@@ -297,13 +297,13 @@ func hasReturn(s *tree.Stmt) bool {
 	return false
 }
 
-// classify says where the variables of the items live. One that a single region
-// mentions stays as it is, if no other can reach it by its address; one that is cheap to compute is computed in each region;
-// of the others there is an array with an element for each item.
+// classify decides how the variables of the items are stored. A variable that only one region
+// mentions stays as it is, unless its address is used elsewhere; a variable that is cheap to
+// compute is computed again in each region; any other becomes an array with an element per item.
 func (f *Plan) classify() bool {
 	total := 0
 	again := map[*tree.Symbol]bool{}
-	for _, sym := range f.order { // in order: no answer has to ask for many others first
+	for _, sym := range f.order { // in this order, to keep the recursion shallow
 		if f.cheap(sym) && f.Home[sym] != nil && !f.Shared[sym] && f.users[sym] > 1 {
 			f.Needs(sym, again)
 		}
@@ -361,8 +361,8 @@ func (f *Plan) computedFrom(sym *tree.Symbol) []*tree.Symbol {
 	return list
 }
 
-// closure returns what has to be computed again where some variables are mentioned, in
-// the order of the text.
+// closure returns the variables that have to be computed again to use those in refs, in the order
+// of the text.
 func (f *Plan) closure(refs map[*tree.Symbol]bool) []*tree.Symbol {
 	need := map[*tree.Symbol]bool{}
 	for sym := range refs {
@@ -386,7 +386,7 @@ func (f *Plan) InOrder(set map[*tree.Symbol]bool) []*tree.Symbol {
 	return list
 }
 
-// KeptSize is the memory that an item needs for what it keeps.
+// KeptSize returns the bytes that an item keeps from piece to piece.
 func (f *Plan) KeptSize() int {
 	total := 0
 	for _, sym := range f.Kept {
@@ -396,8 +396,7 @@ func (f *Plan) KeptSize() int {
 	return total
 }
 
-// Plans makes the plans of all kernels that have one. A kernel whose plan takes too
-// long has none.
+// Plans makes the plans of all kernels for which it is possible within the limit of steps.
 func Plans(funcs []*tree.Function, m *token.Meter) map[*tree.Function]*Plan {
 	plans, pure := map[*tree.Function]*Plan{}, map[*tree.Function]bool{}
 	for _, fn := range funcs {
@@ -411,16 +410,17 @@ func Plans(funcs []*tree.Function, m *token.Meter) map[*tree.Function]*Plan {
 	return plans
 }
 
-// planSteps is how many steps the plan of a kernel may take. They grow with its text, so
-// that the time for a program does too. Kernels of the catalog take a twentieth of it.
+// planSteps returns the limit for the steps of planning a kernel. It is linear in the kernel's
+// text, so that the time for a program is, too. Kernels of the catalog need a twentieth of it.
 func planSteps(fn *tree.Function) int {
 	n := 1 << 10
 	tree.WalkStmt(fn.Body, func(*tree.Expr) { n++ })
 	return n << 5
 }
 
-// Copied tells whether a kept variable is loaded and stored as a whole, so that the
-// compiler can hold it in a register meanwhile. Others are used where they lie.
+// Copied reports whether a kept variable is loaded at the beginning of a region and stored at its
+// end, so that the compiler can hold it in a register. Other kept variables are accessed in their
+// arrays.
 func (f *Plan) Copied(s *tree.Symbol) bool {
 	switch s.Type.Kind {
 	case tree.TScalar, tree.TVector, tree.TPointer:

@@ -13,7 +13,7 @@ import (
 	"github.com/concord-compute/concord/source/internal/token"
 )
 
-// rendered is a program for the host.
+// rendered returns the host rendering of a program.
 func rendered(t *testing.T, text string) string {
 	t.Helper()
 	u, err := source.Parse(text, source.Options{})
@@ -23,13 +23,13 @@ func rendered(t *testing.T, text string) string {
 	return cpp
 }
 
-// Which kernels may be cut at their barriers: those where every item of a group
-// provably meets the same ones. tests/stress compares what the two forms compute.
+// TestFission: kernels are cut at their barriers if and only if all items of a group provably reach
+// the same ones. tests/stress compares the results of the two forms.
 func TestFission(t *testing.T) {
 	const helper = "void wait(void) { barrier(CLK_LOCAL_MEM_FENCE); }\nint twice(int x) { return 2 * x; }\nint peek(global int *x) { return *x; }\n"
 	for name, c := range map[string]struct {
 		body  string
-		kept  int // bytes that an item keeps
+		kept  int // bytes that an item keeps from piece to piece
 		fiber bool
 	}{
 		"straight":             {body: "int a = x[l]; barrier(1); x[l] = a;", kept: 4},
@@ -78,7 +78,8 @@ func TestFission(t *testing.T) {
 	}
 }
 
-// TestFissionOfChains: what is computed from what was computed before is judged once.
+// TestFissionOfChains: each variable of a chain, in which every variable is computed from the one
+// before, is analyzed once.
 func TestFissionOfChains(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("kernel void k(global int *x) { int i = get_local_id(0); int a0 = i;\n")

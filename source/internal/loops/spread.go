@@ -1,28 +1,29 @@
 package loops
 
-// How differences between items spread. A variable that may differ makes others differ
-// that are computed from it; a condition that may differ parts the items, and what is
-// assigned in one part only differs behind it; where some items leave a loop earlier than
-// others, the loop parts them. Everything is looked at again only when something that it
-// depends on has changed, once, so the work grows with the text and no faster.
+// Divergence analysis: how differences between items spread. If a variable may differ between
+// items, variables that are computed from it may differ, too. If a condition may differ, the items
+// diverge, and variables that are assigned on one branch only may differ after it. If some items
+// may leave a loop earlier than others, they diverge in the loop. Each variable and statement is
+// examined again only when something that it depends on changes, which happens once, so the work is
+// linear in the text.
 
 import "github.com/concord-compute/concord/source/internal/tree"
 
-// dependent is what has to be looked at again when a variable turns out to differ: a
-// variable that is assigned from it, or a statement that decides by it.
+// dependent is to be examined again when a variable is found to differ: another variable that is
+// assigned from it, or a statement whose condition depends on it.
 type dependent struct {
 	sym *tree.Symbol
 	at  *place
 }
 
-// spreading is the state of spread: which variables were found to differ, and what that decides.
+// spreading is the state of spread: the variables that may differ, and their dependents.
 type spreading struct {
 	*flow
 	dependents map[*tree.Symbol][]dependent
 	changed    []*tree.Symbol // may differ between items; their dependents are still to be visited
 }
 
-// spread completes varies, and the places that only some items reach.
+// spread computes varies, and the places that only some items reach.
 func (w *flow) spread() {
 	s := &spreading{flow: w, dependents: map[*tree.Symbol][]dependent{}}
 	for sym, differs := range w.varies {
@@ -61,8 +62,8 @@ func (w *flow) spread() {
 	}
 }
 
-// depend enters what depends on e with all variables that decide about it. It is false
-// where e differs whatever they are.
+// depend enters d as a dependent of all variables that e depends on. It returns false if e may
+// differ regardless of them.
 func (s *spreading) depend(e *tree.Expr, d dependent) bool {
 	var mentions []*tree.Symbol
 	if !s.depends(e, func(sym *tree.Symbol) bool {
@@ -77,7 +78,7 @@ func (s *spreading) depend(e *tree.Expr, d dependent) bool {
 	return true
 }
 
-// vary says that a variable may differ between items.
+// vary marks a variable as one that may differ between items.
 func (s *spreading) vary(sym *tree.Symbol) {
 	if !s.varies[sym] {
 		s.varies[sym] = true
@@ -85,7 +86,7 @@ func (s *spreading) vary(sym *tree.Symbol) {
 	}
 }
 
-// part says that only some items may reach the end of a statement, and so of all in it.
+// part marks a statement, and all statements in it, as one whose end only some items may reach.
 func (s *spreading) part(at *place) {
 	if at.split {
 		return
@@ -108,7 +109,7 @@ func (s *spreading) part(at *place) {
 	}
 }
 
-// leave returns the loops that only some items leave by a jump: a return leaves every one.
+// leave returns the loops that only some items leave by a jump: for a return, all loops around it.
 func (s *spreading) leave(j *jump) []*place {
 	var loops []*place
 	for p := j.at; p != nil; p = p.up {

@@ -6,21 +6,21 @@ import (
 	"github.com/concord-compute/concord/source/internal/tree"
 )
 
-// Straight indices. Programs keep ids in an int or uint and index with sums of them,
-// which the language lets wrap at 32 bits: so a C++ compiler cannot know that the
-// next item's element is the next in memory, and does not vectorize. Where such a sum
-// grows by a constant from one item of a row to the next, the loop over the row takes
-// its first value and counts in 64 bits; should the sum wrap within the row, the
-// prelude cuts the row there, so that nothing has to be assumed.
+// Straight indices. Programs keep ids in an int or uint and compute indices from them, which may
+// wrap at 32 bits. A C++ compiler therefore cannot know that the next item's element is the next
+// one in memory, and does not vectorize. An expression that grows by a constant from one item of a
+// row to the next is called straight here: the loop over the row computes its first value and
+// counts in 64 bits. If the value would wrap within the row, the prelude cuts the row there, so
+// that the result is always correct.
 
-// Straight is an expression of 32 bits that is used with 64 and goes straight.
+// Straight is a straight expression of 32 bits that is converted to 64 bits.
 type Straight struct {
 	E    *tree.Expr
 	Step int64
 }
 
-// mostStraight bounds what the beginning of a row computes, mostStep how often a row
-// may have to be cut.
+// mostStraight limits the number of values that are computed at the beginning of a row. mostStep
+// limits the step, and with it how often a row may have to be cut.
 const mostStraight, mostStep = 24, 1 << 16
 
 // Straights finds the straight indices of one region.
@@ -28,24 +28,24 @@ type Straights struct {
 	*Plan
 	g     *Region
 	List  []Straight
-	Order []*tree.Symbol // the variables that they are computed from, in an order that works
+	Order []*tree.Symbol // the variables that they are computed from, each after those that it depends on
 	need  map[*tree.Symbol]bool
 	steps map[*tree.Symbol]stepOf
-	wides map[*tree.Expr]stepOf // of sums of 64 bits, which wide asks for at every level
+	wides map[*tree.Expr]stepOf // stored results of wide for 64-bit sums
 
 	names map[*tree.Symbol]string // see hoisted
 }
 
-// stepOf says how much something grows per item of a row, modulo 2^32; known is false
-// where that differs, or where computing it at the beginning of the row could do harm.
-// What does not move is the same for all items in all its bits. What moves has 32 bits
-// or more, and of n = 0 only the lower 32 stay.
+// stepOf says by how much a value grows per item of a row, modulo 2^32. known is false if the
+// difference is not constant, or if computing the value at the beginning of the row could have an
+// effect. A value that does not move is the same for all items in all its bits. A value that moves
+// has 32 bits or more; if n is 0, only its lower 32 bits are the same for all items.
 type stepOf struct {
 	n            int32
 	known, moves bool
 }
 
-// newStraights begins with none.
+// newStraights returns an empty set of straight indices for a region.
 func (f *Plan) newStraights(g *Region) *Straights {
 	return &Straights{Plan: f, g: g, need: map[*tree.Symbol]bool{}, steps: map[*tree.Symbol]stepOf{}, wides: map[*tree.Expr]stepOf{}}
 }
@@ -62,7 +62,7 @@ func (f *Plan) StraightOf(g *Region) *Straights {
 	return s
 }
 
-// Read looks through a statement for the places where 32 bits become 64.
+// Read searches a statement for conversions of 32 bits to 64.
 func (s *Straights) Read(k *tree.Stmt) {
 	if k == nil {
 		return
@@ -71,7 +71,7 @@ func (s *Straights) Read(k *tree.Stmt) {
 		tree.WalkExpr(e, s.visit)
 	}
 	for _, sym := range k.Syms {
-		s.variableStep(sym) // in order: no answer has to ask for many others first
+		s.variableStep(sym) // in this order, to keep the recursion shallow
 		s.Value(sym)
 		tree.WalkInit(sym.Init, s.visit)
 	}
@@ -80,7 +80,7 @@ func (s *Straights) Read(k *tree.Stmt) {
 	}
 }
 
-// Value is read for what a variable begins with.
+// Value is Read for the initial value of a variable.
 func (s *Straights) Value(sym *tree.Symbol) {
 	if sym.Init != nil && sym.Init.Value != nil && IsWide(sym.Type) {
 		s.consider(sym.Init.Value)
@@ -131,7 +131,7 @@ var unknown, still = stepOf{}, stepOf{known: true}
 
 func moving(n int32) stepOf { return stepOf{n, true, true} }
 
-// stepOf is how much e grows per item.
+// stepOf returns the step of e.
 func (s *Straights) stepOf(e *tree.Expr) stepOf {
 	s.Step()
 	switch {
@@ -154,7 +154,7 @@ func (s *Straights) stepOf(e *tree.Expr) stepOf {
 	return step
 }
 
-// operandStep is stepOf for an operator.
+// operandStep returns the step of an operator's result.
 func (s *Straights) operandStep(e *tree.Expr) stepOf {
 	var of [3]stepOf
 	moves := false
@@ -177,8 +177,8 @@ func (s *Straights) operandStep(e *tree.Expr) stepOf {
 	return unknown
 }
 
-// harmless tells whether e, of operands that do not move, can be computed where no
-// item may come to it.
+// harmless reports whether e, whose operands do not move, can be computed even if no item would
+// evaluate it.
 func harmless(e *tree.Expr) bool {
 	switch e.Op {
 	case tree.OpParen, tree.OpConv, tree.OpCast, tree.OpUnary, tree.OpShift, tree.OpCompare, tree.OpLogic, tree.OpCond:
@@ -190,9 +190,9 @@ func harmless(e *tree.Expr) bool {
 	return false
 }
 
-// movingStep is for e of operands that grow by a and b. The lower 32 bits of a sum, a
-// product with a constant and a change between 32 and 64 bits follow from those of the
-// operands; whatever looks at other bits is unknown.
+// movingStep returns the step of e, whose operands grow by a and b. The lower 32 bits of a sum, of
+// a product with a constant and of a conversion between 32 and 64 bits follow from the lower 32
+// bits of the operands; the step of any other operation is unknown.
 func movingStep(e *tree.Expr, a, b int32) stepOf {
 	if tree.KindSize(e.Type.Base) < 4 {
 		return unknown
@@ -227,7 +227,7 @@ func movingStep(e *tree.Expr, a, b int32) stepOf {
 	return unknown
 }
 
-// idStep is for what the item knows of itself.
+// idStep returns the step of an id, or of an expression that is the same for all items.
 func (s *Straights) idStep(e *tree.Expr) stepOf {
 	id, is := s.id(e)
 	switch {
@@ -239,14 +239,14 @@ func (s *Straights) idStep(e *tree.Expr) stepOf {
 	return unknown
 }
 
-// variableStep is for variables that have one value while an item is in the region,
-// which can be computed from the beginning.
+// variableStep returns the step of a variable. It is known only if the variable has one value while
+// an item is in the region, which can be computed at the region's beginning.
 func (s *Straights) variableStep(sym *tree.Symbol) stepOf {
 	if known, asked := s.steps[sym]; asked {
 		return known
 	}
 	step := unknown
-	s.steps[sym] = step // for what begins with itself
+	s.steps[sym] = step // for a variable whose initial value mentions itself
 	switch {
 	case sym.Type.Q&tree.QVolatile != 0 || sym.Inst:
 	case s.Shared[sym] || sym.Kind == tree.SymParam && len(s.Writes[sym]) == 0:
@@ -262,7 +262,7 @@ func (s *Straights) variableStep(sym *tree.Symbol) stepOf {
 	return step
 }
 
-// inside tells whether a variable is declared in the region.
+// inside reports whether a variable is declared in the region.
 func (s *Straights) inside(sym *tree.Symbol) bool {
 	for at := s.Writes[sym][0].at; at != nil; at = at.up {
 		if s.g.has[at.s] {
@@ -272,8 +272,8 @@ func (s *Straights) inside(sym *tree.Symbol) bool {
 	return s.Home[sym] == s.g
 }
 
-// Hoisted are the names of the variables that straight indices are computed from, at the
-// beginning of a run.
+// Hoisted returns the names of the variables from which straight indices are computed at the
+// beginning of a run of items.
 func (s *Straights) Hoisted() map[*tree.Symbol]string {
 	if len(s.names) != len(s.Order) {
 		s.names = map[*tree.Symbol]string{}

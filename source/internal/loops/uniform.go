@@ -1,8 +1,8 @@
 package loops
 
-// What is alike for all items of a group. Every variable is taken to be so until
-// something shows that it need not be: it is assigned what differs between items
-// (their ids, whatever is read from memory), or in a place that not all items reach.
+// Uniform values: those that are the same for all items of a group. Every variable is assumed to be
+// uniform until it is found that it is assigned a value that may differ between items (their ids,
+// contents of memory), or in a place that not all items reach.
 
 import (
 	"slices"
@@ -12,22 +12,22 @@ import (
 	"github.com/concord-compute/concord/source/internal/tree"
 )
 
-// isWrite tells whether e itself assigns.
+// isWrite reports whether e itself is an assignment.
 func isWrite(e *tree.Expr) bool {
 	return e.Op == tree.OpAssign || e.Op == tree.OpPreInc || e.Op == tree.OpPostInc
 }
 
-// isBarrier tells whether e is a call that synchronizes the group.
+// isBarrier reports whether e is a call that synchronizes the group.
 func isBarrier(e *tree.Expr) bool { return e.Op == tree.OpBuiltin && e.Site > 0 }
 
-// uniform tells whether e has one value for all items of a group and changes
-// nothing. What is read from memory may be changed by another item at any time.
+// uniform reports whether e has the same value for all items of a group and no side effects.
+// Contents of memory are not uniform, since another item may change them at any time.
 func (w *flow) uniform(e *tree.Expr) bool {
 	return w.depends(e, func(sym *tree.Symbol) bool { return !w.varies[sym] })
 }
 
-// depends tells whether e changes nothing and has one value for all items, given that the
-// variables for which alone is true have.
+// depends reports whether e has no side effects and the same value for all items, provided that the
+// variables for which alone returns true are uniform.
 func (w *flow) depends(e *tree.Expr, alone func(*tree.Symbol) bool) bool {
 	if e == nil {
 		return true
@@ -70,10 +70,10 @@ func (w *flow) depends(e *tree.Expr, alone func(*tree.Symbol) bool) bool {
 	return w.depends(e.A, alone) && w.depends(e.B, alone) && w.depends(e.C, alone)
 }
 
-// groupMembers are the built-ins of the work item that answer all items alike.
+// groupMembers are the built-ins of the work item that return the same for all items of a group.
 const groupMembers = " get_work_dim get_global_size get_local_size get_num_groups get_group_id get_global_offset "
 
-// alike tells whether a built-in depends on its arguments and the group alone.
+// alike reports whether the result of a built-in depends only on its arguments and the group.
 func alike(e *tree.Expr) bool {
 	if _, ok := builtins.ConversionOf(e.Text); ok {
 		return true
@@ -91,7 +91,7 @@ func alike(e *tree.Expr) bool {
 	return true
 }
 
-// isPure tells whether a function of the program depends on its arguments alone.
+// isPure reports whether the result of a function of the program depends only on its arguments.
 func (w *flow) isPure(fn *tree.Function) bool {
 	if known, ok := w.pure[fn]; ok {
 		return known
@@ -125,16 +125,16 @@ func (w *flow) isPure(fn *tree.Function) bool {
 	return pure
 }
 
-// cheapNodes is the size of an expression that costs less to compute again than to
-// keep.
+// cheapNodes is the largest size of an expression that is cheaper to compute again than to keep in
+// memory.
 const cheapNodes = 24
 
-// cheap tells whether a variable of the items can be computed wherever it is
-// needed: from ids, arguments and variables like it, and never changed.
+// cheap reports whether a variable of the items can be computed again wherever it is needed: it is
+// never changed, and is computed from ids, arguments and other cheap variables.
 func (f *Plan) cheap(sym *tree.Symbol) bool {
 	known, asked := f.cheaps[sym]
 	if !asked {
-		f.cheaps[sym] = false // what begins with itself is not
+		f.cheaps[sym] = false // a variable whose initial value mentions itself is not cheap
 		known = f.isCheap(sym)
 		f.cheaps[sym] = known
 	}
@@ -186,16 +186,16 @@ func (f *Plan) cheapNode(e *tree.Expr, loops []*tree.Stmt) bool {
 	return false
 }
 
-// steadyIn is what steady was asked: about a variable, inside of loops of which these are
-// the innermost and the number.
+// steadyIn is the key of a stored result of steady: the variable, the innermost loop and the number
+// of loops.
 type steadyIn struct {
 	sym  *tree.Symbol
 	loop *tree.Stmt
 	n    int
 }
 
-// steady tells whether a variable of the group keeps its value inside of these
-// loops: it is changed only where one of them goes round.
+// steady reports whether a variable of the group keeps its value during an iteration of these
+// loops: it is changed only in their post expressions.
 func (f *Plan) steady(sym *tree.Symbol, loops []*tree.Stmt) bool {
 	key := steadyIn{sym: sym, n: len(loops)}
 	if key.n > 0 {
@@ -209,8 +209,7 @@ func (f *Plan) steady(sym *tree.Symbol, loops []*tree.Stmt) bool {
 	return known
 }
 
-// changesIn tells whether a variable is changed by nothing but the post expressions of
-// these loops.
+// changesIn reports whether a variable is changed only by the post expressions of these loops.
 func (f *Plan) changesIn(sym *tree.Symbol, loops []*tree.Stmt) bool {
 	at, asked := f.changes[sym]
 	if !asked {

@@ -9,7 +9,7 @@ import (
 	"github.com/concord-compute/concord/source/internal/token"
 )
 
-// ppValue is a value in #if. An unsigned one is kept as the same bits.
+// ppValue is a value in #if. The bits of an unsigned one are kept in the signed field.
 type ppValue struct {
 	n        int64
 	unsigned bool
@@ -22,7 +22,7 @@ func truth(b bool) ppValue {
 	return ppValue{}
 }
 
-// condition evaluates the operand of #if or #elif, which directive is.
+// condition evaluates the operand of a directive, which is #if or #elif.
 func (p *preprocessor) condition(directive token.Token, line []token.Token) bool {
 	a := make([]ppToken, len(line))
 	for i, t := range line {
@@ -47,18 +47,18 @@ func (p *preprocessor) condition(directive token.Token, line []token.Token) bool
 	return v.n != 0 && !e.failed
 }
 
-// condParser reads one expression by recursive descent. Its tokens are expanded
-// as they are asked for, because the operand of defined must not be.
+// condParser reads one expression by recursive descent. It expands tokens one by one, because the
+// operand of defined must not be expanded.
 type condParser struct {
 	p      *preprocessor
 	t      token.Token // the next token; EOF after a failure
-	at     token.Pos   // of t, or of the last token before the end
+	at     token.Pos   // position of t, or of the last token before the end
 	name   string
 	depth  int
 	failed bool
 }
 
-// fail reports the first mistake; what is left of the line then reads as its end.
+// fail reports the first mistake and ends the parsing of the line.
 func (e *condParser) fail(format string, args ...any) {
 	if !e.failed && !e.p.stopped {
 		e.p.errorf(e.at, e.name, format, args...)
@@ -96,7 +96,8 @@ func (e *condParser) expect(s string) {
 	}
 }
 
-// comma and the others are told whether their value counts: "0 && 1/0" is fine.
+// comma parses an expression. eval, here and in the following methods, says whether its value is
+// used: "0 && 1/0" is no error.
 func (e *condParser) comma(eval bool) ppValue {
 	v := e.ternary(eval)
 	for e.accept(",") {
@@ -105,7 +106,7 @@ func (e *condParser) comma(eval bool) ppValue {
 	return v
 }
 
-// enter guards the recursion; it is undone by leave.
+// enter limits the recursion; the caller ends the level with leave.
 func (e *condParser) enter() bool {
 	if e.depth++; e.depth > maxNesting {
 		e.fail("expression of %s is nested deeper than %d", e.name, maxNesting)
@@ -136,7 +137,7 @@ func (e *condParser) ternary(eval bool) ppValue {
 	return v
 }
 
-// precedence of the binary operators; 0 for everything else.
+// precedence returns the precedence of a binary operator, and 0 for other tokens.
 func precedence(op string) int {
 	switch op {
 	case "||":
@@ -163,7 +164,7 @@ func precedence(op string) int {
 	return 0
 }
 
-// binary reads operators that bind at least as tightly as lowest.
+// binary parses operators of at least the precedence lowest.
 func (e *condParser) binary(lowest int, eval bool) ppValue {
 	a := e.unary(eval)
 	for e.t.Kind == token.Punct {
@@ -191,7 +192,7 @@ func (e *condParser) binary(lowest int, eval bool) ppValue {
 	return a
 }
 
-// apply computes a op b; b is not zero where op divides.
+// apply computes a op b; b is not zero if op is a division.
 func apply(op string, a, b ppValue) ppValue {
 	v := ppValue{unsigned: a.unsigned || b.unsigned}
 	switch op {
@@ -249,7 +250,8 @@ func divide(a, b int64, unsigned bool) int64 {
 	return a / b // Go wraps MinInt64 / -1, as cpp does
 }
 
-// shift has the type of its left operand, and a negative count goes the other way.
+// shift returns a value of the type of its left operand; a negative count shifts in the other
+// direction.
 func shift(a, b ppValue, right bool) ppValue {
 	n := uint64(b.n)
 	if !b.unsigned && b.n < 0 {
@@ -301,7 +303,7 @@ func (e *condParser) primary() ppValue {
 		if t.Text == "defined" {
 			return e.defined()
 		}
-		v = truth(t.Text == "true") // every other name that is no macro is 0
+		v = truth(t.Text == "true") // every other name that is not a macro is 0
 	case token.Int:
 		v.n, v.unsigned, err = parseInt(t.Text)
 	case token.Char:
@@ -319,7 +321,7 @@ func (e *condParser) primary() ppValue {
 	return v
 }
 
-// errText phrases a primary's mistake around the token.
+// errText returns the message for a mistake in a primary expression that begins with t.
 func errText(t token.Token, err error) string {
 	if t.Kind == token.Int || t.Kind == token.Char || t.Kind == token.Float {
 		return "expected an integer (" + err.Error() + ")"
@@ -327,7 +329,7 @@ func errText(t token.Token, err error) string {
 	return err.Error()
 }
 
-// defined reads "defined NAME" or "defined(NAME)" with expansion off.
+// defined parses "defined NAME" or "defined(NAME)" without expansion.
 func (e *condParser) defined() ppValue {
 	e.p.noExpand++
 	e.next()

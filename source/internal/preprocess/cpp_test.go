@@ -1,5 +1,5 @@
-// The preprocessor beside GNU cpp: the same tokens for a corpus of tricky texts
-// and for random programs of macros.
+// Comparison of the preprocessor with GNU cpp: both have to return the same tokens for a corpus of
+// tricky texts and for random programs of macros.
 
 package preprocess
 
@@ -70,7 +70,7 @@ func runCPP(t *testing.T, cpp, text string) ([]string, error) {
 	return lexOutput(string(out)), nil
 }
 
-// lexOutput cuts the output of cpp into spellings; a pragma is one.
+// lexOutput splits the output of cpp into tokens; a pragma is one token.
 func lexOutput(text string) []string {
 	l := newLexer("cpp", text, func(token.Pos, string, string) {})
 	var toks []string
@@ -121,8 +121,8 @@ func TestCorpusLikeCPP(t *testing.T) {
 	}
 }
 
-// TestRandomLikeCPP asks both for the same verdict, and the same tokens where
-// it is good. PP_ROUNDS=5000 and PP_SEED=7 look further.
+// TestRandomLikeCPP: for random programs both either return the same tokens, or both return an
+// error. PP_ROUNDS=5000 runs more programs, PP_SEED=7 others.
 func TestRandomLikeCPP(t *testing.T) {
 	cpp := needCPP(t)
 	rounds, seed := 120, uint64(1)
@@ -152,8 +152,8 @@ func TestRandomLikeCPP(t *testing.T) {
 	assert.Greater(t, good, rounds/4, "the generator makes too many wrong programs to say anything")
 }
 
-// onlyRefused says whether every mistake is a token that cpp lets pass to the
-// compiler, which would refuse it.
+// onlyRefused reports whether every mistake is a token that cpp accepts and a compiler would
+// refuse.
 func onlyRefused(err error) bool {
 	var list token.ErrorList
 	if !errors.As(err, &list) {
@@ -173,8 +173,8 @@ type macroGen struct {
 func (g *macroGen) pick(s ...string) string { return s[g.r.IntN(len(s))] }
 func (g *macroGen) one(n int) bool          { return g.r.IntN(n) == 0 }
 
-// The names are few, so that macros meet themselves; F to I take arguments
-// unless a definition says otherwise.
+// There are few names, so that macros often contain themselves. F to I take arguments unless a
+// definition says otherwise.
 func (g *macroGen) name() string {
 	return g.pick("a", "b", "c", "d", "F", "G", "H", "I")
 }
@@ -213,7 +213,7 @@ func (g *macroGen) group() {
 	g.b.WriteString("#endif\n")
 }
 
-// cond is a constant expression that is never wrong.
+// cond returns a constant expression that is always valid.
 func (g *macroGen) cond(depth int) string {
 	if depth == 0 || g.one(5) {
 		return g.pick("0", "1", "-1", "2u", "0x7fffffffffffffff", "0xffffffffffffffff", "-3", "017", "'a'", "'\\377'",
@@ -258,7 +258,7 @@ func (g *macroGen) definition() {
 	g.params = nil
 }
 
-// replacement is a list of tokens with parameters, # and ## in it.
+// replacement returns a list of tokens with parameters, # and ## in it.
 func (g *macroGen) replacement() string {
 	var s []string
 	for range g.r.IntN(6) {
@@ -286,7 +286,7 @@ func (g *macroGen) operand() string {
 	return g.pick(g.params...)
 }
 
-// words is a sequence of words with spaces, or not, between them.
+// words returns a sequence of n words with or without spaces between them.
 func (g *macroGen) words(n, depth int) string {
 	var b strings.Builder
 	for range n {

@@ -1,4 +1,4 @@
-// Directives: what a line that begins with # asks the preprocessor to do.
+// Directives: lines that begin with #.
 
 package preprocess
 
@@ -13,7 +13,7 @@ import (
 type group struct {
 	name  string // "if", "ifdef" or "ifndef"
 	pos   token.Pos
-	outer bool // it stands in text that is left out
+	outer bool // it is inside of text that is skipped
 	taken bool // one of its branches was read
 	last  bool // #else was seen
 }
@@ -58,7 +58,7 @@ func (p *preprocessor) directive(hash token.Token) {
 		p.warnf(hash.Pos, "#warning", "#warning %s", spell(p.line()))
 	default:
 		rest := p.line()
-		if name.Kind == token.Int { // # 12 "file": what a preprocessor leaves behind
+		if name.Kind == token.Int { // # 12 "file": the line marker of a preprocessor's output
 			p.setLine(name.Pos, append([]token.Token{name}, rest...))
 			return
 		}
@@ -66,7 +66,8 @@ func (p *preprocessor) directive(hash token.Token) {
 	}
 }
 
-// conditional acts on #if and its like and reports whether name is one of them.
+// conditional acts on #if, #ifdef, #ifndef, #elif, #else and #endif, and reports whether name is
+// one of them.
 func (p *preprocessor) conditional(name token.Token) bool {
 	in := p.input()
 	switch name.Text {
@@ -124,7 +125,7 @@ func (p *preprocessor) branch(name token.Token) {
 	in.groups = in.groups[:len(in.groups)-1]
 }
 
-// macroName returns the one name that a directive is about.
+// macroName returns the name that is the only operand of a directive.
 func (p *preprocessor) macroName(directive string, pos token.Pos, line []token.Token) (string, bool) {
 	if len(line) == 0 || line[0].Kind != token.Ident {
 		if len(line) > 0 {
@@ -173,13 +174,13 @@ func (p *preprocessor) setLine(pos token.Pos, line []token.Token) {
 			p.errorf(line[1].Pos, "#line", "#line needs a quoted file name, not %s", kindOf(line[1]))
 			return
 		}
-		if len(name) > token.MaxName { // renderings repeat it
+		if len(name) > token.MaxName { // renderings repeat the name
 			p.errorf(line[1].Pos, "#line", "#line: the file name is longer than %d bytes", token.MaxName)
 			return
 		}
 		lex.file = name
 	}
-	// The lexer stands at the beginning of the line that gets the number.
+	// The lexer is at the beginning of the line that gets the number.
 	lex.delta = int(n) - lex.line
 }
 
@@ -192,8 +193,8 @@ func unquote(t token.Token) (string, bool) {
 	return strings.NewReplacer(`\\`, `\`, `\"`, `"`).Replace(t.Text[1 : len(t.Text)-1]), true
 }
 
-// pragma acts on #pragma and _Pragma: it is kept as one token. In the arguments
-// of a call it comes out before what the call stands for, as with GNU.
+// pragma acts on #pragma and _Pragma, which become one token. In the arguments of a call the token
+// is emitted before the expansion of the call, as by GNU cpp.
 func (p *preprocessor) pragma(pos token.Pos, line []token.Token) {
 	if len(line) > 0 && line[0].Text == "once" {
 		if key := p.input().key; key.fsys == mainFile {
@@ -219,7 +220,7 @@ func (p *preprocessor) pragma(pos token.Pos, line []token.Token) {
 	p.emit(token.Token{Kind: token.Pragma, Text: text, Pos: pos})
 }
 
-// pragmaOperator acts on _Pragma("..."), which op is the name of.
+// pragmaOperator acts on _Pragma("..."), whose name is the token op.
 func (p *preprocessor) pragmaOperator(op ppToken) {
 	var t [3]ppToken
 	for i := range t {

@@ -1,10 +1,9 @@
 // Macro expansion, by GNU cpp's algorithm.
 //
-// The replacement list of a macro is pushed on a stack and read from there, so
-// what it expands to is looked at again together with the text that follows.
-// While a macro's list is on the stack the macro is off, and its name read then
-// is marked as never to be expanded. Arguments are expanded by themselves first,
-// on the same stack above a list that ends in EOF.
+// The replacement list of a macro is pushed on a stack and read from there, so that it is scanned
+// again together with the text that follows. While a macro's list is on the stack the macro is off:
+// its name, if it is read then, is marked as never to be expanded. Arguments are expanded by
+// themselves first, on the same stack above a list that ends in EOF.
 
 package preprocess
 
@@ -15,11 +14,11 @@ import (
 	"github.com/concord-compute/concord/source/internal/token"
 )
 
-// ppToken is a token with what expansion must know of it.
+// ppToken is a token with the state that expansion needs.
 type ppToken struct {
 	token.Token
 	flags ppFlags
-	arg   int32 // of a tokParam: which parameter
+	arg   int32 // index of the parameter, for a tokParam
 }
 
 type ppFlags uint8
@@ -39,7 +38,7 @@ type list struct {
 	toks []ppToken
 	i    int
 	m    *macro // on again when the list is at its end; may be nil
-	stop bool   // ends in EOF, and whoever pushed it takes it away
+	stop bool   // ends in EOF, and is popped by the function that pushed it
 }
 
 // macroArg is one argument of a call.
@@ -47,20 +46,20 @@ type macroArg struct {
 	toks     []ppToken
 	expanded []ppToken
 	done     bool // expanded is set
-	omitted  bool // the call has none at all, not even an empty one
+	omitted  bool // the call does not have the argument at all, not even an empty one
 }
 
-// padding returns a token that nobody sees: it remembers that the text which a
-// macro or a parameter gives way to had white space before it.
+// padding returns a token that is never emitted. It records whether there was white space before a
+// macro or parameter that was replaced.
 func padding(t ppToken) ppToken {
 	return ppToken{Token: token.Token{Kind: tokPadding, Pos: t.Pos, Space: t.Space}}
 }
 
-// seam is the padding at the end of a replacement.
+// seam returns the padding at the end of a replacement.
 func seam() ppToken { return ppToken{Token: token.Token{Kind: tokPadding}, flags: flagPlain} }
 
-// spacing gathers padding up to the next token and tells whether white space
-// stands before that, as cpp decides it; only # can show the difference.
+// spacing collects padding up to the next token and decides, by cpp's rules, whether there is white
+// space before that token. Only the # operator makes this visible.
 type spacing struct{ known, white bool }
 
 func (s *spacing) add(pad ppToken) {
@@ -127,7 +126,7 @@ func (p *preprocessor) getSolid() ppToken {
 	}
 }
 
-// putBack makes t, which get just returned, the next token again.
+// putBack makes t the next token again. It must be the token that get has just returned.
 func (p *preprocessor) putBack(t ppToken) {
 	switch n := len(p.lists); {
 	case t.Kind == token.EOF: // repeats by itself
@@ -154,8 +153,8 @@ func (p *preprocessor) pop() {
 	p.lists = p.lists[:n]
 }
 
-// expand pushes what the use of m at name stands for. It reports false if that
-// is no use of m: a function-like macro without a "(".
+// expand pushes the expansion of macro m at name. It returns false if there is none to expand: a
+// function-like macro without a "(".
 func (p *preprocessor) expand(m *macro, name ppToken) bool {
 	if m.builtin != notBuiltin {
 		p.push(list{toks: []ppToken{p.value(m.builtin, name)}})
@@ -172,7 +171,7 @@ func (p *preprocessor) expand(m *macro, name ppToken) bool {
 	return true
 }
 
-// value is what a built-in macro stands for at name.
+// value returns the expansion of a built-in macro at name.
 func (p *preprocessor) value(b builtinMacro, name ppToken) ppToken {
 	t := ppToken{Token: token.Token{Kind: token.Int, Pos: name.Pos}}
 	switch b {
@@ -222,8 +221,8 @@ func (p *preprocessor) call(m *macro, name ppToken) ([]macroArg, bool) {
 	return args, n >= 0 && p.checkArgs(m, name, args, n)
 }
 
-// arguments reads up to the ")" of a call and returns the arguments, one for
-// each parameter, and how many the call had; -1 if it has no end.
+// arguments reads up to the ")" of a call. It returns the arguments, one for each parameter, and
+// the number that the call had, or -1 if the ")" is missing.
 func (p *preprocessor) arguments(m *macro, name ppToken) ([]macroArg, int) {
 	args := make([]macroArg, len(m.params))
 	count, depth := 1, 0
@@ -259,7 +258,7 @@ func (p *preprocessor) arguments(m *macro, name ppToken) ([]macroArg, int) {
 		if count <= len(args) {
 			args[count-1].toks = toks
 		} else if count == 1 && len(toks) == 0 {
-			count = 0 // F() of a macro without parameters
+			count = 0 // F() with a macro F that has no parameters
 		}
 		if t.Text == ")" {
 			return args, count
@@ -269,7 +268,7 @@ func (p *preprocessor) arguments(m *macro, name ppToken) ([]macroArg, int) {
 	}
 }
 
-// checkArgs says whether a call has as many arguments as m takes.
+// checkArgs reports whether a call has the number of arguments that m takes.
 func (p *preprocessor) checkArgs(m *macro, name ppToken, args []macroArg, n int) bool {
 	switch want := len(m.params); {
 	case n == want:

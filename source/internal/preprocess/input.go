@@ -1,5 +1,5 @@
-// Where the preprocessor's tokens come from: the text of the program and of the
-// files it includes, with directives acted upon and skipped groups left out.
+// The input of the preprocessor: the tokens of the program and of the files that it includes, after
+// acting on directives and without skipped groups.
 
 package preprocess
 
@@ -13,7 +13,7 @@ import (
 	"github.com/concord-compute/concord/source/internal/token"
 )
 
-// mainFile is the fsys of the program itself, which lies in no file system.
+// mainFile is the index in fileKey for the program itself, which is in no file system.
 const mainFile = -1
 
 // fileKey identifies a file: an index into Options.Includes and a path in it.
@@ -27,12 +27,12 @@ type input struct {
 	lex      *lexer
 	key      fileKey
 	groups   []group // #if groups that are open
-	skipping bool    // the innermost group is left out
+	skipping bool    // the innermost group is skipped
 }
 
 func (p *preprocessor) input() *input { return p.inputs[len(p.inputs)-1] }
 
-// enterFile makes text the one that tokens are read from.
+// enterFile starts reading tokens from text.
 func (p *preprocessor) enterFile(name, text string, key fileKey) {
 	l := newLexer(name, text, func(pos token.Pos, construct, msg string) { p.errorf(pos, construct, "%s", msg) })
 	p.inputs = append(p.inputs, &input{lex: l, key: key})
@@ -58,9 +58,8 @@ func (p *preprocessor) leaveFile() bool {
 	return true
 }
 
-// lex returns the next token of the text that is neither a directive nor left
-// out. While a call's "(" or its arguments are looked for, the end of a file
-// reads as EOF: a call may not go on in the file that includes it.
+// lex returns the next token that is neither in a directive nor skipped. While a call's "(" or its
+// arguments are read, the end of a file is EOF: a call must not continue in the including file.
 func (p *preprocessor) lex() ppToken {
 	lineEnd := false
 	for !p.stopped {
@@ -95,7 +94,7 @@ func (p *preprocessor) pull() ppToken {
 	return ppToken{Token: p.input().lex.next()}
 }
 
-// eof is the token that a stopped run ends with.
+// eof returns the token at the end of a run that was stopped.
 func (p *preprocessor) eof() ppToken {
 	return ppToken{Token: token.Token{Kind: token.EOF, Pos: p.input().lex.pos()}}
 }
@@ -115,8 +114,8 @@ func (p *preprocessor) line() []token.Token {
 	}
 }
 
-// skipLine moves past the end of the line, also when its strings and comments
-// are not well formed: nobody compiles it.
+// skipLine moves past the end of the line. Malformed strings and comments in it are no error, since
+// the line is not compiled.
 func (p *preprocessor) skipLine() {
 	for l := p.input().lex; ; {
 		p.Step()
@@ -153,7 +152,7 @@ func (p *preprocessor) include(pos token.Pos) {
 	}
 }
 
-// headerOf returns the <name> or "name" that a macro after #include stood for.
+// headerOf returns the <name> or "name" from the expansion of a macro after #include.
 func headerOf(toks []token.Token) (string, bool) {
 	if len(toks) == 0 {
 		return "", false
@@ -172,9 +171,9 @@ func headerOf(toks []token.Token) (string, bool) {
 	return "", false
 }
 
-// find looks an include up. A quoted one is first looked for beside the file
-// that includes it: in the same file system, or, for the program itself, in any
-// of them at the place that its name says.
+// find looks up an included file. A quoted name is first searched in the directory of the including
+// file: in the same file system or, if the program itself includes it, in the directory of the
+// program's name in any of the file systems.
 func (p *preprocessor) find(name string, quoted bool) (*File, fileKey, error) {
 	if name == "" {
 		return nil, fileKey{}, errors.New("empty name")
@@ -209,7 +208,7 @@ func (p *preprocessor) find(name string, quoted bool) (*File, fileKey, error) {
 	return nil, fileKey{}, errors.New("not found in the given file systems")
 }
 
-// readFile returns a file's text, which is read once in a run.
+// readFile returns a file's text. Each file is read once per run.
 func (p *preprocessor) readFile(key fileKey) (*File, error) {
 	if file, ok := p.read[key]; ok {
 		return file, nil

@@ -1,6 +1,5 @@
-// The lexer of the portable language: it cuts one text into C99 preprocessing
-// tokens and keeps the place of each in the text as the user wrote it, also
-// across line continuations.
+// The lexer of the portable language: it splits one text into C99 preprocessing tokens and records
+// the position of each in the text as the user wrote it, also across line continuations.
 
 package preprocess
 
@@ -11,37 +10,37 @@ import (
 	"github.com/concord-compute/concord/source/internal/token"
 )
 
-// Kinds of tokens that never leave the preprocessor.
+// Kinds of tokens that exist only inside the preprocessor.
 const (
 	tokOther   = token.Newline + 1 + iota // a character or a lone quote that begins no token
 	tokPadding                            // see padding in expand.go
 	tokHeader                             // <name> or "name" after #include, unescaped
 )
 
-// lexer cuts one text. Comments become white space; every line ends with a
-// Newline (also the last one, if it has any token), and EOF repeats.
+// lexer splits one text into tokens. Comments become white space; every line ends with a Newline
+// token (also the last one, if it has any token), and EOF is returned again and again.
 type lexer struct {
 	text      string // without line continuations, with "\n" as the only line end
 	splices   []int  // offsets in text where a continuation was removed
 	i         int    // next byte
 	file      string
-	line      int  // line at i, as an editor counts
+	line      int  // line at i in the original text, from 1
 	lineStart int  // offset of that line's first byte
 	delta     int  // what #line adds to line
 	bol       bool // no token of this line was read yet
 	report    func(pos token.Pos, construct, msg string)
 }
 
-// newLexer returns a lexer that tells mistakes in the text to report.
+// newLexer returns a lexer that calls report for mistakes in the text.
 func newLexer(file, text string, report func(token.Pos, string, string)) *lexer {
 	l := &lexer{file: file, line: 1, bol: true, report: report}
 	l.text, l.splices = splice(strings.TrimPrefix(text, "\ufeff"))
 	return l
 }
 
-// splice removes line continuations, also those with blanks before the line's
-// end, as GNU and clang do, and turns "\r\n" and "\r" into "\n". It returns the
-// offsets in the result where a line of the original began without a "\n".
+// splice removes line continuations, also those with blanks between the backslash and the line's
+// end, as GNU and clang do, and turns "\r\n" and "\r" into "\n". It also returns the offsets in the
+// result at which a line was joined to the one before.
 func splice(text string) (string, []int) {
 	if !strings.ContainsAny(text, "\\\r") {
 		return text, nil
@@ -62,7 +61,7 @@ func splice(text string) (string, []int) {
 			if n := lineEnd(text[j:]); n > 0 {
 				i = j + n - 1
 				at = append(at, b.Len())
-			} else { // the blanks are looked at once: a run of them after each backslash stays linear
+			} else { // skip the blanks, so that they are scanned once and the work stays linear
 				b.WriteString(text[i:j])
 				i = j - 1
 			}
@@ -73,7 +72,7 @@ func splice(text string) (string, []int) {
 	return b.String(), at
 }
 
-// lineEnd is the length of the line end that text begins with, or 0.
+// lineEnd returns the length of the line end at the beginning of text, or 0.
 func lineEnd(text string) int {
 	switch {
 	case strings.HasPrefix(text, "\r\n"):
@@ -87,19 +86,19 @@ func lineEnd(text string) int {
 func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\v' || c == '\f' }
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// isLetter includes '$', which the compilers underneath allow in names too.
+// isLetter also returns true for '$', which the targets' compilers allow in names.
 func isLetter(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_' || c == '$'
 }
 
-// pos is the place of the byte at l.i.
+// pos returns the position of the byte at l.i.
 func (l *lexer) pos() token.Pos {
 	for len(l.splices) > 0 && l.splices[0] <= l.i {
 		l.line++
 		l.lineStart = l.splices[0]
 		l.splices = l.splices[1:]
 	}
-	// Line 0 is what "# 0 "<built-in>"" of a preprocessor's output asks for.
+	// A preprocessor's output may have "# 0 "<built-in>"", which would be line 0.
 	return token.Pos{File: l.file, Line: max(1, l.line+l.delta), Col: l.i - l.lineStart + 1}
 }
 
@@ -158,7 +157,7 @@ func (l *lexer) comment() {
 func (l *lexer) next() token.Token {
 	t := token.Token{Space: l.blanks(), BOL: l.bol, Pos: l.pos()}
 	if l.i >= len(l.text) {
-		if !l.bol { // a last line without an end is a line all the same
+		if !l.bol { // the last line needs no line end
 			l.bol = true
 			t.Kind = token.Newline
 		}
@@ -178,8 +177,8 @@ func (l *lexer) next() token.Token {
 	return t
 }
 
-// scan returns the kind and length of the token that s, which is not empty and
-// begins with neither white space nor a comment, starts with.
+// scan returns the kind and length of the first token of s. s is not empty and begins with neither
+// white space nor a comment.
 func scan(s string) (token.Kind, int) {
 	c := s[0]
 	switch {
@@ -206,8 +205,8 @@ func scan(s string) (token.Kind, int) {
 	return tokOther, n
 }
 
-// scanNumber reads a C99 pp-number, which is wider than any literal: whether it
-// is one is checked when it is still there after preprocessing.
+// scanNumber reads a C99 pp-number. Not every pp-number is a valid literal; that is checked only
+// for those that remain after preprocessing.
 func scanNumber(s string) (token.Kind, int) {
 	hex := len(s) > 1 && s[0] == '0' && (s[1] == 'x' || s[1] == 'X')
 	kind := token.Int
@@ -228,9 +227,8 @@ func scanNumber(s string) (token.Kind, int) {
 	return kind, n
 }
 
-// scanQuoted reads a string or a character constant. One that is not closed on
-// its line is a tokOther up to the line's end, so that prose in skipped text
-// and in #error may use apostrophes.
+// scanQuoted reads a string or a character constant. If it is not closed on its line, the rest of
+// the line is a tokOther, so that skipped text and #error may contain apostrophes.
 func scanQuoted(s string) (token.Kind, int) {
 	quote := s[0]
 	for n := 1; n < len(s); n++ {
@@ -251,7 +249,7 @@ func scanQuoted(s string) (token.Kind, int) {
 	return tokOther, len(s)
 }
 
-// scanPunct returns the length of the longest operator that s begins with.
+// scanPunct returns the length of the longest operator at the beginning of s.
 func scanPunct(s string) int {
 	if len(s) >= 3 {
 		switch s[:3] {
@@ -277,7 +275,7 @@ func scanPunct(s string) int {
 	return 0
 }
 
-// digraph returns the ordinary spelling of an operator.
+// digraph returns the usual spelling of an operator: "[" for "<:".
 func digraph(s string) string {
 	switch s {
 	case "<:":
@@ -296,8 +294,8 @@ func digraph(s string) string {
 	return s
 }
 
-// header reads the <name> or "name" that stands next on the line, if one does.
-// No escapes are looked for: a backslash is part of the name.
+// header reads <name> or "name" if it is next on the line. There are no escapes: a backslash is
+// part of the name.
 func (l *lexer) header() (token.Token, bool) {
 	l.blanks()
 	t := token.Token{Kind: tokHeader, Pos: l.pos()}

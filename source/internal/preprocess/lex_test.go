@@ -10,7 +10,7 @@ import (
 	"github.com/concord-compute/concord/source/internal/token"
 )
 
-// lexed writes every token of text as kind:text, lines separated by "|".
+// lexed returns every token of text as kind:text, with lines separated by "|".
 func lexed(text string) (toks, mistakes []string) {
 	names := map[token.Kind]string{token.Ident: "id", token.Int: "int", token.Float: "float", token.Char: "char", token.String: "str", token.Punct: "op", tokOther: "other"}
 	l := newLexer("t.cl", text, func(pos token.Pos, _, msg string) { mistakes = append(mistakes, pos.String()+": "+msg) })

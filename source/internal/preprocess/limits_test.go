@@ -1,4 +1,4 @@
-// No input may hang the preprocessor or eat the memory, whatever it asks for.
+// Tests of limits: no input may make the preprocessor hang or use too much memory.
 
 package preprocess
 
@@ -71,7 +71,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestWithinLimits is what a limit must not refuse.
+// TestWithinLimits: programs below the limits are accepted.
 func TestWithinLimits(t *testing.T) {
 	tests := []struct{ name, text string }{
 		{"long chain", "#define a0 1\n" + doubling(50000, "#define a%d a%d") + "a50000"},
@@ -94,8 +94,8 @@ func TestWithinLimits(t *testing.T) {
 	}
 }
 
-// FuzzPreprocess looks for panics and hangs, and holds the result to what the
-// parser counts on.
+// FuzzPreprocess looks for panics and hangs, and checks the properties of the result that the
+// parser relies on.
 func FuzzPreprocess(f *testing.F) {
 	for _, text := range corpus(f) {
 		f.Add(text)

@@ -1,5 +1,4 @@
-// Literals as the preprocessor sees them: what #if computes with, and which
-// numbers may reach the parser.
+// Literals: their values in #if, and the check of numbers for the parser.
 
 package preprocess
 
@@ -13,8 +12,8 @@ import (
 	"github.com/concord-compute/concord/source/internal/token"
 )
 
-// validNumber says whether a pp-number is a literal. What its suffix means, and
-// whether the device has it, is the parser's business.
+// validNumber reports whether a pp-number is a literal. The parser checks the meaning of its suffix
+// and whether the device supports it.
 func validNumber(kind token.Kind, s string) bool {
 	s = strings.ToLower(s)
 	if kind == token.Int {
@@ -81,8 +80,8 @@ func parseInt(text string) (n int64, unsigned bool, err error) {
 	return int64(u), unsigned || u > math.MaxInt64, nil
 }
 
-// charValue is the value of a character constant in #if: char is signed, and
-// several characters make one int, as compilers have it.
+// charValue returns the value of a character constant in #if. As in other compilers, char is
+// signed, and several characters make one int.
 func charValue(text string) (int64, error) {
 	wide := text[0] == 'L'
 	s := text[strings.IndexByte(text, '\'')+1 : len(text)-1]
@@ -112,7 +111,7 @@ func charValue(text string) (int64, error) {
 	return int64(int32(v)), nil
 }
 
-// escape reads the escape sequence that s begins with.
+// escape reads the escape sequence at the beginning of s.
 func escape(s string) (value uint32, size int) {
 	if len(s) < 2 {
 		return '\\', 1

@@ -1,4 +1,4 @@
-// Macros: what #define and Options.Defines say.
+// Macros: the definitions of #define and Options.Defines.
 
 package preprocess
 
@@ -17,11 +17,11 @@ type macro struct {
 	params     []string
 	body       []ppToken
 	builtin    builtinMacro
-	predefined bool // by the language: a program may define it anew
+	predefined bool // defined by the language; a program may redefine it
 	off        bool // its replacement list is being read
 }
 
-// builtinMacro is a macro whose value depends on the place.
+// builtinMacro is a macro whose value depends on where it is used, such as __LINE__.
 type builtinMacro uint8
 
 const (
@@ -31,8 +31,8 @@ const (
 	counterMacro
 )
 
-// defines acts on Options.Defines. Their places are named after them, for they
-// stand in no file.
+// defines acts on Options.Defines. They are in no file, so their positions have the definition's
+// name as the file.
 func (p *preprocessor) defines(defs []Define) {
 	for _, d := range defs {
 		pos := token.Pos{File: "-D " + d.Name, Line: 1, Col: 1}
@@ -44,7 +44,7 @@ func (p *preprocessor) defines(defs []Define) {
 		if !ok {
 			continue
 		}
-		// The name must be exactly NAME or NAME(a, b): the rest is the value's.
+		// Name must be exactly NAME or NAME(a, b); the value is in Value.
 		if n := headLen(line); n == 0 || n != len(line) || line[0].Space {
 			p.errorf(pos, "-D", "%q is not the name of a macro", d.Name)
 			continue
@@ -60,7 +60,7 @@ func (p *preprocessor) defines(defs []Define) {
 	}
 }
 
-// defineText cuts a part of a definition into tokens.
+// defineText splits a part of a definition into tokens.
 func (p *preprocessor) defineText(pos token.Pos, text string) ([]token.Token, bool) {
 	if len(text) > maxFileBytes {
 		p.limit(pos, "definition is larger than %d bytes", maxFileBytes)
@@ -83,8 +83,8 @@ func (p *preprocessor) defineText(pos token.Pos, text string) ([]token.Token, bo
 	return line, ok
 }
 
-// headLen returns how many tokens the name and the parameters of a definition
-// take, 0 if there is no name.
+// headLen returns the number of tokens of the name and the parameters of a definition, and 0 if
+// there is no name.
 func headLen(line []token.Token) int {
 	switch {
 	case len(line) == 0 || line[0].Kind != token.Ident:
@@ -100,7 +100,7 @@ func headLen(line []token.Token) int {
 	return len(line)
 }
 
-// define acts on #define: line is what follows the word.
+// define acts on #define; line is the rest of the line after that word.
 func (p *preprocessor) define(pos token.Pos, line []token.Token, predefined bool) {
 	if len(line) == 0 || line[0].Kind != token.Ident {
 		if len(line) > 0 {
@@ -127,12 +127,12 @@ func (p *preprocessor) define(pos token.Pos, line []token.Token, predefined bool
 		return
 	}
 	if old := p.macros[m.name]; old != nil && !old.predefined && !old.same(m) {
-		p.warnf(line[0].Pos, "macro "+m.name, "macro %s is defined anew", m.name)
+		p.warnf(line[0].Pos, "macro "+m.name, "macro %s is redefined", m.name)
 	}
 	p.macros[m.name] = m
 }
 
-// parameters reads "(a, b, ...)" into m and returns what follows it.
+// parameters reads "(a, b, ...)" into m and returns the tokens after it.
 func (p *preprocessor) parameters(m *macro, line []token.Token) ([]token.Token, bool) {
 	bad := func(t token.Token, format string, args ...any) ([]token.Token, bool) {
 		p.errorf(t.Pos, "macro "+m.name, "macro "+m.name+": "+format, args...)
@@ -157,11 +157,11 @@ func (p *preprocessor) parameters(m *macro, line []token.Token) ([]token.Token, 
 		case t.Kind != token.Ident:
 			return bad(t, "expected a parameter, not %s", kindOf(t))
 		case known[t.Text] || t.Text == "__VA_ARGS__":
-			return bad(t, "parameter %s cannot stand here", t.Text)
+			return bad(t, "parameter %s is not allowed here", t.Text)
 		default:
 			known[t.Text] = true
 			m.params = append(m.params, t.Text)
-			if at(i+1).Text == "..." { // GNU: a name for the rest of the arguments
+			if at(i+1).Text == "..." { // GNU: a named variadic parameter
 				m.variadic = true
 				i++
 			}
@@ -176,8 +176,8 @@ func (p *preprocessor) parameters(m *macro, line []token.Token) ([]token.Token, 
 	}
 }
 
-// body reads the replacement list of m: parameters are numbered, and # and ##
-// become flags of the tokens that they are about.
+// body reads the replacement list of m. Parameters become tokParam tokens, and # and ## become
+// flags of their operands.
 func (p *preprocessor) body(m *macro, line []token.Token) bool {
 	bad := func(t token.Token, msg string) bool {
 		p.errorf(t.Pos, "macro "+m.name, "macro %s: %s", m.name, msg)
@@ -223,7 +223,7 @@ func (p *preprocessor) body(m *macro, line []token.Token) bool {
 	return true
 }
 
-// same says whether two definitions are the same in the sense of C99 6.10.3.
+// same reports whether two definitions are the same in the sense of C99 6.10.3.
 func (m *macro) same(o *macro) bool {
 	if m.builtin != o.builtin || m.funlike != o.funlike || m.variadic != o.variadic {
 		return false

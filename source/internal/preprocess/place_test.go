@@ -1,4 +1,4 @@
-// Where tokens come from, and texts written from tokens.
+// Tests of the positions of tokens, and of texts written from tokens.
 
 package preprocess
 
@@ -98,7 +98,7 @@ end
 	assert.Equal(t, want, WriteText(token.NewMeter(t.Context()), res.Tokens))
 }
 
-// reread preprocesses a text that has no macros any more.
+// reread preprocesses a text in which all macros are already expanded.
 func reread(text string) ([]token.Token, error) {
 	p := &preprocessor{Meter: token.NewMeter(context.Background()), macros: map[string]*macro{}}
 	p.enterFile("again.cl", text, fileKey{fsys: mainFile})
@@ -106,8 +106,7 @@ func reread(text string) ([]token.Token, error) {
 	return p.out, p.errs.Err()
 }
 
-// checkTextOf demands that the text written from tokens has the same tokens at
-// the same lines.
+// checkTextOf checks that the text written from tokens has the same tokens at the same lines.
 func checkTextOf(t *testing.T, toks []token.Token) {
 	for _, tok := range toks {
 		if tok.BOL && tok.Text == "#" {

@@ -1,4 +1,4 @@
-// The macros that OpenCL C defines by itself, as the target device has them.
+// The predefined macros of OpenCL C, for the features of the target device.
 
 package preprocess
 
@@ -8,7 +8,7 @@ import (
 	"github.com/concord-compute/concord/source/internal/token"
 )
 
-// predefine defines what a program finds at its beginning.
+// predefine defines the predefined macros.
 func (p *preprocessor) predefine(f token.Features) {
 	p.predefineAll(commonMacros)
 	if f.FP64 {
@@ -36,7 +36,7 @@ func (p *preprocessor) predefine(f token.Features) {
 	}
 }
 
-// predefineAll takes one "NAME value" a line.
+// predefineAll defines the macros of a text with one "NAME value" per line.
 func (p *preprocessor) predefineAll(text string) {
 	pos := token.Pos{File: "<predefined>", Line: 1, Col: 1}
 	for def := range strings.Lines(text) {
@@ -46,8 +46,8 @@ func (p *preprocessor) predefineAll(text string) {
 	}
 }
 
-// Some macros stand for themselves, which keeps them names for the parser (they
-// are built-in constants there) and lets #ifdef see them as on a device.
+// Some macros expand to themselves: #ifdef finds them, as on a device, and for the parser they stay
+// names, which are built-in constants there.
 const commonMacros = `
 __STDC__ 1
 __STDC_VERSION__ 199901L

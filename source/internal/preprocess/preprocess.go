@@ -1,11 +1,10 @@
-// Package preprocess turns the text of a program into the tokens that the
-// parser reads, with every macro expanded and every include taken in, and keeps
-// the place of each in the text that the user wrote.
+// Package preprocess turns the text of a program into the tokens that the parser reads. All macros
+// and includes are expanded, and each token has its position in the text that the user wrote.
 //
-// Expansion follows C99 and, where C99 leaves a choice, GNU cpp, whose algorithm
-// it uses: a stack of replacement lists, a macro that is off while its list is
-// on the stack, and padding that remembers white space (see expand.go). The
-// tests compare the two. It differs from cpp on purpose in these:
+// Expansion follows C99 and, where C99 leaves a choice, GNU cpp, whose algorithm it uses: a stack
+// of replacement lists, macros that are off while their list is on the stack, and padding that
+// records white space (see expand.go). The tests compare the two. It deliberately differs from cpp
+// in the following:
 //
 //   - nothing of the machine gets in: includes come from Options.Includes only,
 //     and __DATE__ and __TIME__ do not exist;
@@ -23,15 +22,15 @@ import (
 	"github.com/concord-compute/concord/source/internal/token"
 )
 
-// Limits that no sensible program comes near. They bound time and memory on any
-// input: a few lines of macros can ask for more tokens than there are atoms.
+// Limits on time and memory for any input, far above those of real programs. They are needed
+// because a few lines of macros can expand to exponentially many tokens.
 const (
 	maxIncludeDepth = 64
 	maxIncludes     = 10000    // files entered, repeats included
 	maxFileBytes    = 16 << 20 // one text
-	maxBytes        = 64 << 20 // of text read, and again of text produced
+	maxBytes        = 64 << 20 // of text read, and the same again of text produced
 	maxTokens       = 1 << 20  // of the result
-	maxSteps        = 2 << 20  // tokens read or substituted on the way
+	maxSteps        = 2 << 20  // tokens read or substituted in all
 	maxNesting      = 1000     // calls inside arguments, parentheses in #if
 )
 
@@ -39,19 +38,19 @@ const (
 type Result struct {
 	Tokens   []token.Token  // ends with EOF
 	Files    []File         // what was included, in order of first use
-	warnings []*token.Error // redefinitions, #warning and other things that are no errors
+	warnings []*token.Error // redefinitions, #warning and other mistakes that are not errors
 }
 
-// Options are what a preprocessed program depends on besides its text.
+// Options are the inputs of preprocessing besides the text.
 type Options struct {
-	Name     string // of the text in positions
+	Name     string // name of the text in positions
 	Defines  []Define
 	Includes []fs.FS // some may be nil
 	Features token.Features
 }
 
-// Expand preprocesses a text. The error, if any, is an ErrorList. It panics with what Settle
-// of the token package makes an error of when the meter ends it.
+// Expand preprocesses a text. The error, if any, is an ErrorList. If the meter ends the work,
+// Expand panics, and the caller's deferred token.Settle turns the panic into an error.
 func Expand(m *token.Meter, text string, opt Options) (*Result, error) {
 	p := &preprocessor{
 		Meter:    m,
@@ -86,7 +85,7 @@ type preprocessor struct {
 
 	macros      map[string]*macro
 	lists       []list   // replacement lists being read, innermost last
-	peeked      *ppToken // put back into the text
+	peeked      *ppToken // a token that was put back
 	noExpand    int      // above zero, names are not looked up
 	parsingArgs int      // 1: looking for the "(" of a call; 2: inside its arguments
 	nesting     int      // arguments being expanded inside each other
@@ -108,13 +107,13 @@ func (p *preprocessor) errorf(pos token.Pos, construct, format string, args ...a
 	}
 }
 
-// warnf records what compilers warn of; beyond MaxErrors it is dropped.
+// warnf records a warning; warnings beyond MaxErrors are dropped.
 func (p *preprocessor) warnf(pos token.Pos, construct, format string, args ...any) {
 	p.warnings.Add(pos, construct, format, args...)
 }
 
-// charge counts work done for the token at pos. Everything that loops over
-// tokens calls it, and everything that loops ends once p.stopped.
+// charge counts work done for the token at pos. Every loop over tokens calls it and ends when
+// p.stopped is set.
 func (p *preprocessor) charge(pos token.Pos, steps, bytes int) {
 	p.Step()
 	p.charged += steps
@@ -153,8 +152,8 @@ func (p *preprocessor) run() {
 	}
 }
 
-// emit appends a token to the result. What the phases before may carry around
-// but no program may contain is refused here.
+// emit appends a token to the result. It refuses tokens that are valid during preprocessing but not
+// in a program.
 func (p *preprocessor) emit(t token.Token) {
 	switch t.Kind {
 	case token.Punct:
@@ -197,8 +196,7 @@ func (p *preprocessor) stray(t token.Token) {
 	}
 }
 
-// spell writes tokens of one line as they stood, with one space for any white
-// space between them.
+// spell returns the text of tokens of one line, with one space for any white space between them.
 func spell(toks []token.Token) string {
 	var b strings.Builder
 	for i, t := range toks {
@@ -210,7 +208,7 @@ func spell(toks []token.Token) string {
 	return b.String()
 }
 
-// kindOf names what a token is, for messages.
+// kindOf describes a token for messages.
 func kindOf(t token.Token) string {
 	switch t.Kind {
 	case token.EOF, token.Newline:

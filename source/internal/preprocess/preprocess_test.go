@@ -16,7 +16,7 @@ import (
 
 func fsList(list ...fs.FS) []fs.FS { return list }
 
-// spellings returns what tokens say, without the end.
+// spellings returns the texts of tokens without the final EOF.
 func spellings(toks []token.Token) []string {
 	var s []string
 	for _, t := range toks {
@@ -27,7 +27,7 @@ func spellings(toks []token.Token) []string {
 	return s
 }
 
-// preprocessed is a text without a name and without an end, for a portable device.
+// preprocessed expands a text for the features of source.Portable, without a name.
 func preprocessed(text string, opt Options) (*Result, error) {
 	if opt.Name == "" {
 		opt.Name = "program.cl"
@@ -103,7 +103,7 @@ func TestErrors(t *testing.T) {
 		{"define", "#define 1", "program.cl:1:9: #define needs the name of a macro"},
 		{"define defined", "#define defined", "program.cl:1:9: defined cannot be defined"},
 		{"parameters", "#define f(a,\n#define g(a a)\n#define h(a, a)\n#define i(..., a)\n#define j(1)", "program.cl:1:10: macro f: expected a parameter, not the end of the line\n" +
-			"program.cl:2:13: macro g: expected , or ) after a parameter, not \"a\"\nprogram.cl:3:14: macro h: parameter a cannot stand here\n" +
+			"program.cl:2:13: macro g: expected , or ) after a parameter, not \"a\"\nprogram.cl:3:14: macro h: parameter a is not allowed here\n" +
 			"program.cl:4:14: macro i: expected , or ) after a parameter, not \",\"\nprogram.cl:5:11: macro j: expected a parameter, not \"1\""},
 		{"paste ends", "#define A ## b\n#define B a ##", "program.cl:1:11: macro A: ## cannot stand at the end of the list\nprogram.cl:2:13: macro B: ## cannot stand at the end of the list"},
 		{"hash", "#define f(a) # b", "program.cl:1:14: macro f: # needs a parameter after it"},
@@ -149,7 +149,7 @@ func TestWarnings(t *testing.T) {
 		got = append(got, w.Error())
 	}
 	assert.Equal(t, []string{
-		"program.cl:3:9: macro A is defined anew",
+		"program.cl:3:9: macro A is redefined",
 		"program.cl:4:1: #warning look",
 		"program.cl:5:10: extra text after #ifdef A",
 		"program.cl:6:8: extra text after #endif",
@@ -278,7 +278,7 @@ func TestIncludes(t *testing.T) {
 	assert.Equal(t, "dir_c\n", res.Files[1].Text)
 }
 
-// brokenFS fails in a way that is not "does not exist".
+// brokenFS is a file system whose errors are not fs.ErrNotExist.
 type brokenFS struct{}
 
 func (brokenFS) Open(string) (fs.File, error) { return nil, errors.New("disk on fire") }

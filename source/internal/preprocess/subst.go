@@ -1,5 +1,5 @@
-// The replacement list of one macro call: arguments put in the place of
-// parameters, # and ##.
+// Substitution in the replacement list of one macro call: parameters are replaced by arguments, and
+// # and ## are applied.
 
 package preprocess
 
@@ -9,8 +9,8 @@ import (
 	"github.com/concord-compute/concord/source/internal/token"
 )
 
-// substitute returns the replacement list of m used at name. Its tokens carry
-// the place of that use.
+// substitute returns the replacement list of macro m for its use at name. Its tokens have the
+// position of that use.
 func (p *preprocessor) substitute(m *macro, name ppToken, args []macroArg) []ppToken {
 	out := make([]ppToken, 0, len(m.body))
 	for i, b := range m.body {
@@ -31,11 +31,11 @@ func (p *preprocessor) substitute(m *macro, name ppToken, args []macroArg) []ppT
 	return out
 }
 
-// substituteParam appends what stands for the parameter b. Operands of ## are
-// taken as they were written, all others are expanded first.
+// substituteParam appends the argument for the parameter b. Operands of ## are not expanded, all
+// others are.
 func (p *preprocessor) substituteParam(m *macro, b ppToken, a *macroArg, out []ppToken, first, afterPaste bool) []ppToken {
 	var toks []ppToken
-	pasteLast := -1 // this token takes over whether ## follows b
+	pasteLast := -1 // index of the token that gets the paste flag of b
 	switch {
 	case b.flags&flagString != 0:
 		toks = []ppToken{p.stringify(b, a.toks)}
@@ -164,7 +164,7 @@ func (p *preprocessor) stringify(at ppToken, toks []ppToken) ppToken {
 		}
 	}
 	text := b.String()
-	if backslashes%2 == 1 { // it would take the closing quote with it
+	if backslashes%2 == 1 { // it would escape the closing quote
 		text = text[:len(text)-1]
 	}
 	at.Kind = token.String
@@ -174,8 +174,8 @@ func (p *preprocessor) stringify(at ppToken, toks []ppToken) ppToken {
 	return at
 }
 
-// pasteAll joins t, which ## follows, with what comes next in the innermost
-// list, and pushes the result.
+// pasteAll joins t, which is followed by ##, with the next tokens of the innermost list, and pushes
+// the result.
 func (p *preprocessor) pasteAll(t ppToken) {
 	l := &p.lists[len(p.lists)-1]
 	for more := true; more && l.i < len(l.toks) && !p.stopped; {

@@ -1,5 +1,5 @@
-// Tokens back to text, for a target that reads the portable language itself but
-// cannot be given our includes, and for the tests against cpp.
+// Writing tokens as text, for OpenCL compilers, which read the portable language but do not have
+// the program's includes, and for the tests that compare with cpp.
 
 package preprocess
 
@@ -10,10 +10,9 @@ import (
 	"github.com/concord-compute/concord/source/internal/token"
 )
 
-// WriteText writes tokens as a text that has them on the lines they came from, with
-// #line where a file begins or lines do not follow each other. Reading it again
-// gives the same tokens at the same lines, unless a stray # begins a line, which
-// the parser refuses anyway.
+// WriteText writes tokens as a text in which each is on the line of its position, with #line where
+// a file begins or lines do not follow each other. Reading it again gives the same tokens at the
+// same lines, unless a stray # begins a line, which the parser refuses anyway.
 func WriteText(m *token.Meter, tokens []token.Token) string {
 	w := textWriter{Meter: m}
 	for _, t := range tokens {
@@ -27,22 +26,22 @@ func WriteText(m *token.Meter, tokens []token.Token) string {
 	return w.b.String()
 }
 
-// textWriter keeps the place at which a reader of what was written would be.
+// textWriter tracks the file and line at which a reader of the written text would be.
 type textWriter struct {
 	*token.Meter
 	b    strings.Builder
 	file string
 	line int // 0 before the first token
 	open bool
-	last token.Token // on this line, if open
+	last token.Token // the last token, if the line is open
 }
 
-// maxBlank is how many empty lines are written rather than a #line.
+// maxBlank is the largest number of empty lines that are written instead of a #line.
 const maxBlank = 4
 
 func (w *textWriter) write(t token.Token) {
 	if t.Kind == token.Pragma && w.open {
-		w.newline() // a pragma has its line for itself
+		w.newline() // a pragma is alone on its line
 	}
 	w.moveTo(t.Pos)
 	if w.open && (t.Space || touching(w.last, t)) {
@@ -62,7 +61,7 @@ func (w *textWriter) newline() {
 	w.open = false
 }
 
-// moveTo brings the reader to the line of pos.
+// moveTo writes line ends or a #line up to the line of pos.
 func (w *textWriter) moveTo(pos token.Pos) {
 	gap := pos.Line - w.line
 	if w.line > 0 && pos.File == w.file && gap >= 0 && gap <= maxBlank {
@@ -80,8 +79,8 @@ func (w *textWriter) moveTo(pos token.Pos) {
 	w.file, w.line = pos.File, pos.Line
 }
 
-// touching says whether two tokens written without a space between them would
-// be read as others.
+// touching reports whether two tokens would be read differently if they were written without a
+// space between them.
 func touching(a, b token.Token) bool {
 	text := a.Text + b.Text
 	if a.Text == "/" && (b.Text[0] == '/' || b.Text[0] == '*') {

@@ -1,7 +1,7 @@
 package render
 
-// What changes objects, in C++: ++, --, assignments, and the detours that swizzles,
-// volatile classes, packed records and halves take.
+// Operators with side effects in C++: ++, --, assignments, and the special forms that swizzles,
+// volatile classes, packed records and halves need.
 
 import (
 	"strings"
@@ -45,7 +45,7 @@ func (r *renderer) increment(e *tree.Expr) {
 	r.w(after)
 }
 
-// stepped writes what ++, --, += and -= change. Pointers to void step by bytes.
+// stepped writes the operand of ++, --, += and -=. Pointers to void step by bytes.
 func (r *renderer) stepped(e *tree.Expr) {
 	if e.Type.IsPointer() && e.Type.Elem.IsVoid() {
 		r.w("(*(", r.plain(tree.PointerTo(tree.PointerTo(tree.CharType.In(e.Type.Elem.Space)).In(e.Type.Space))), ")&(")
@@ -56,16 +56,15 @@ func (r *renderer) stepped(e *tree.Expr) {
 	r.object(e)
 }
 
-// throughCopy changes an object that no reference can be bound to, a member of a
-// packed record: in a copy that is written back. The change stands around the
-// copy's name.
+// throughCopy writes a change of a member of a packed record, to which no reference can be bound: a
+// copy is changed and written back. The text of the change is before and after the copy's name.
 func (r *renderer) throughCopy(e *tree.Expr, before string, after func()) {
 	whole, name := tree.Unparen(e), "cc_t"
 	if whole.Op == tree.OpSwizzle && len(whole.Lanes) > 1 {
 		name = "cc_ref<" + laneList(whole.Lanes) + ">(cc_t)"
 		whole = whole.A
 	}
-	// Its address is taken once: what designates it may have side effects.
+	// The address is computed once, since its expression may have side effects.
 	if r.d.msl {
 		r.w("({ auto cc_p = ")
 		r.metalBytes(whole)
@@ -82,15 +81,16 @@ func (r *renderer) throughCopy(e *tree.Expr, before string, after func()) {
 	r.w("; CC_COPY(cc_p, &cc_t, sizeof cc_t); return cc_r; }()")
 }
 
-// mixedHalf tells whether a compound assignment computes in another type than that
-// of its left side because half is one of them. C++ would take the class's operator
-// and round the right side to half first.
+// mixedHalf reports whether a compound assignment with a half on one side computes in another type
+// than that of its left side. C++ would use the operator of the class for half and round the right
+// side to half first.
 func mixedHalf(e *tree.Expr) bool {
 	a, b := e.A.Type, e.B.Type
 	return e.Text != "=" && a.IsScalar() && b.IsScalar() && a.Base != b.Base && (a.Base == tree.Half || b.Base == tree.Half)
 }
 
-// assignMixed converts the left side, computes, and converts back once.
+// assignMixed writes such an assignment: the left side is converted, and the result is converted
+// back once.
 func (r *renderer) assignMixed(e *tree.Expr) {
 	typ := r.typeText(e.A.Type.Bare(), "")
 	load, store := loadStore(e.A.Type)
@@ -106,8 +106,7 @@ func (r *renderer) assignMixed(e *tree.Expr) {
 	r.w("); ", store, "; return cc_r; }()")
 }
 
-// inPacked tells whether e designates a part of a packed record, which may lie
-// anywhere.
+// inPacked reports whether e designates a part of a packed record, which may be unaligned.
 func inPacked(e *tree.Expr) bool {
 	for {
 		switch e.Op {
@@ -132,7 +131,7 @@ func inPacked(e *tree.Expr) bool {
 	}
 }
 
-// object writes what is assigned to: a swizzle becomes a proxy.
+// object writes the target of an assignment; a swizzle becomes a proxy object.
 func (r *renderer) object(e *tree.Expr) {
 	if s := tree.Unparen(e); s.Op == tree.OpSwizzle && len(s.Lanes) > 1 {
 		r.w("cc_ref<", laneList(s.Lanes), ">(")
@@ -198,8 +197,8 @@ func (r *renderer) assign(e *tree.Expr) {
 	r.expr(e.B)
 }
 
-// assignCall names the function that stands for a compound assignment to a scalar, if
-// one does.
+// assignCall returns the name of the function that replaces a compound assignment to a scalar, or
+// "".
 func (r *renderer) assignCall(e *tree.Expr) string {
 	if !e.A.Type.IsScalar() {
 		return ""
@@ -214,7 +213,7 @@ func (r *renderer) assignCall(e *tree.Expr) string {
 
 var shiftAssign = map[string]string{"<<=": "cc_shl_assign", ">>=": "cc_shr_assign"}
 
-// loadStore says how the object cc_o of type t is read, and how cc_r is written to it.
+// loadStore returns the expressions that read the object cc_o of type t and write cc_r to it.
 func loadStore(t *tree.Type) (load, store string) {
 	if tree.StoresWhole(t) {
 		return "cc_load(cc_o)", "cc_store(cc_o, cc_r)"

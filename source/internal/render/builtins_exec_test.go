@@ -25,9 +25,9 @@ import (
 	"github.com/concord-compute/concord/source/internal/tree"
 )
 
-// ulpLimit is OpenCL 1.2's limit of table 7.4, in units of the last place; both
-// sides may use it up. Functions that are not here are exact. -1: not compared
-// in value, only called.
+// ulpLimit is OpenCL 1.2's limit of table 7.4, in units of the last place; either side may deviate
+// by that much. Functions that are not in the table are exact. -1: the function is called, but its
+// results are not compared.
 var ulpLimit = map[string]float64{
 	"acos": 4, "acosh": 4, "acospi": 5, "asin": 4, "asinh": 4, "asinpi": 5, "atan": 5, "atan2": 6,
 	"atanh": 5, "atanpi": 5, "atan2pi": 6, "cbrt": 4, "cos": 4, "cosh": 4, "cospi": 4, "erfc": 16,
@@ -48,8 +48,8 @@ var diffSkip = map[string]string{
 // lane is large: cos(1e-10f) is 0.9999 beside cos(1e30f).
 var vectorTrig = []string{"cos", "sin", "tan", "sincos"}
 
-// openFor tells whether OpenCL leaves the result open for these inputs: a NaN in
-// a common function, limits that are the wrong way round.
+// openFor reports whether OpenCL does not define the result for these inputs: a NaN in a common
+// function, or a lower limit above the upper one.
 func (c *diffCase) openFor(in []uint64) bool {
 	switch c.b.Name {
 	case "max", "min", "clamp", "mix", "step", "smoothstep", "degrees", "radians":
@@ -100,10 +100,10 @@ func signedKind(k source.Kind) bool {
 	return k == source.Char || k == source.Short || k == source.Int || k == source.Long
 }
 
-// clName spells a type in OpenCL C.
+// clName returns the OpenCL C name of a type.
 func clName(t builtins.Type) string { return tree.Vector(t.Kind, t.Lanes()).String() }
 
-// diffTypes lists the types that G takes in the test.
+// diffTypes lists the types that the test uses for G.
 func diffTypes(c *builtins.Class) []builtins.Type {
 	var ts []builtins.Type
 	for k := source.Char; k <= source.Double; k++ {
@@ -153,8 +153,8 @@ func diffCases(only string) []diffCase {
 	return cs
 }
 
-// outOfRange is true of a conversion without saturation whose integer type does
-// not hold the value.
+// outOfRange reports whether a conversion without saturation has an input that its integer type
+// cannot hold.
 func (c *diffCase) outOfRange(in []uint64) bool {
 	if !strings.HasPrefix(c.b.Name, "convert_") || strings.Contains(c.b.Name, "_sat") || !isFloat(c.args[0].Kind) || !isInt(c.call.Result.Kind) {
 		return false
@@ -219,7 +219,7 @@ func (c *diffCase) text() string {
 		strings.Join(params, ", "), pre, c.b.Name, strings.Join(args, ", "), post)
 }
 
-// special are the values at the edges of a kind, then random ones.
+// special returns the edge values of a kind, followed by random ones.
 func special(k source.Kind, name string, r *rand.Rand) []uint64 {
 	var vs []uint64
 	switch {
@@ -249,7 +249,7 @@ func special(k source.Kind, name string, r *rand.Rand) []uint64 {
 		for i := 0; i < 50; i++ {
 			vs = append(vs, r.Uint64()&mask, r.Uint64()&mask>>uint(r.Intn(bits)))
 		}
-		if strings.HasSuffix(name, "24") { // beyond 24 bits the result is open
+		if strings.HasSuffix(name, "24") { // beyond 24 bits the result is undefined
 			for i, v := range vs {
 				vs[i] = v & 0xffffff
 				if k == source.Int {
@@ -263,8 +263,8 @@ func special(k source.Kind, name string, r *rand.Rand) []uint64 {
 
 const diffItems = 2048
 
-// input makes the data of one parameter. The first two parameters meet in all
-// pairs of their edges as far as the items reach.
+// input makes the data of one parameter. The first two parameters have all pairs of their edge
+// values, as far as there are enough items.
 func (c *diffCase) input(at int, t builtins.Type, r *rand.Rand) []byte {
 	vs := special(t.Kind, c.b.Name, r)
 	lanes := t.Lanes()
@@ -311,7 +311,7 @@ func TestBuiltinsAgainstDevice(t *testing.T) {
 	}
 }
 
-// diffPair is a host driver and one for renderings in another language.
+// diffPair is a driver for host renderings and one for renderings in another language.
 type diffPair struct {
 	host, device string
 	target       source.Target
@@ -383,7 +383,7 @@ func (c *diffCase) compare(t *testing.T) {
 		limit = 16384
 	}
 	if strings.HasPrefix(c.b.Name, "native_") {
-		limit = -1 // the device's own affair
+		limit = -1 // native_ results are implementation-defined
 	}
 	for _, name := range vectorTrig {
 		base := strings.TrimPrefix(strings.TrimPrefix(c.b.Name, "half_"), "native_")
@@ -472,8 +472,8 @@ func show(k source.Kind, v uint64) string {
 	return fmt.Sprintf("%#x", v)
 }
 
-// distance is how many values lie between two results; NaNs are one value, so
-// are the zeros.
+// distance returns the number of representable values between two results. All NaNs count as one
+// value, and so do both zeros.
 func distance(k source.Kind, x, y uint64) float64 {
 	if x == y {
 		return 0

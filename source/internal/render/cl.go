@@ -12,8 +12,8 @@ import (
 	"github.com/concord-compute/concord/source/internal/tree"
 )
 
-// clHeader stands before every OpenCL text: no fused multiply-add behind the
-// program's back, so that all devices round alike.
+// clHeader is at the beginning of every OpenCL text. It switches off the contraction of products
+// and sums to fma, so that all devices round alike.
 const clHeader = "#pragma OPENCL FP_CONTRACT OFF\n"
 
 // Original returns the text as it was written.
@@ -28,8 +28,8 @@ func Expanded(m *token.Meter, p *tree.Program) string {
 	return clHeader + preprocess.WriteText(m, edits.apply(p.Tokens))
 }
 
-// Offsets returns the preprocessed text with a number of bytes behind the parameters of
-// each kernel for each of its pointers to global and constant memory.
+// Offsets returns the preprocessed text in which each kernel has, after its own parameters, one
+// more for each of its pointers to global and constant memory: an offset in bytes.
 func Offsets(m *token.Meter, p *tree.Program) string {
 	edits := newTokenEdits()
 	edits.renameKernels(p)
@@ -88,7 +88,7 @@ func newTokenEdits() *tokenEdits {
 	return &tokenEdits{before: map[int][]token.Token{}, rename: map[int]string{}}
 }
 
-// renameKernels gives kernels their OpenCLName where they are declared and called.
+// renameKernels replaces kernels' names by their OpenCLName where they are declared and called.
 func (t *tokenEdits) renameKernels(p *tree.Program) {
 	for _, fn := range p.Funcs {
 		if fn.Kernel && isBuiltinName(fn.Name) {
@@ -128,7 +128,7 @@ func (t *tokenEdits) kernel(p *tree.Program, fn *tree.Function) {
 		if s.Name == "" {
 			continue
 		}
-		// restrict would promise that the copy is the only way to the memory.
+		// Without restrict, which would promise that only the copy accesses the memory.
 		typ := s.Type.Bare()
 		bytes := "char"
 		if typ.Elem.Q&tree.QConst != 0 {
@@ -147,8 +147,8 @@ func (t *tokenEdits) insert(at int, toks []token.Token, text string) {
 	t.insertAt(at, toks[at].Pos, text)
 }
 
-// insertAt puts words of our own in front of token at. They are one token to
-// the writer, which only copies texts.
+// insertAt inserts text in front of token at. It is one token for the writer, which only copies the
+// texts of tokens.
 func (t *tokenEdits) insertAt(at int, pos token.Pos, text string) {
 	t.before[at] = append(t.before[at], token.Token{Kind: token.Ident, Text: text, Pos: pos, Space: true})
 }

@@ -1,8 +1,8 @@
 package render
 
-// Constants on GPUs: their compilers want initializers that are constant to C++,
-// which operators and built-ins of vectors, other constants and as_T are not. So
-// values are computed here wherever that is possible.
+// Constants on GPUs: their compilers require initializers that are constant expressions in C++,
+// which operators and built-ins of vectors, other constants and as_T are not. So values are
+// computed here wherever that is possible.
 
 import (
 	"math"
@@ -14,13 +14,13 @@ import (
 	"github.com/concord-compute/concord/source/internal/tree"
 )
 
-// lanesOf is what lanes has answered.
+// lanesOf is a stored result of lanes.
 type lanesOf struct {
 	v  []tree.Value
 	ok bool
 }
 
-// lanes evaluates e, a scalar or vector, or says that it is not constant.
+// lanes evaluates e, a scalar or vector. It returns false if e is not constant.
 func (r *renderer) lanes(e *tree.Expr) ([]tree.Value, bool) {
 	if e.Type.IsScalar() {
 		if v := tree.Fold(e); v.OK {
@@ -66,7 +66,7 @@ func (r *renderer) constantElement(e *tree.Expr) ([]tree.Value, bool) {
 	case n.Value != nil:
 		known, asked := r.known[n] // constants that are computed from others are asked for often
 		if !asked {
-			r.known[n] = known // what begins with itself is not constant
+			r.known[n] = known // a constant whose initializer mentions itself is not constant
 			known.v, known.ok = r.lanes(n.Value)
 			known.v = slices.Clip(known.v)
 			r.known[n] = known
@@ -105,7 +105,7 @@ func constantNode(e *tree.Expr) *tree.Init {
 	return nil
 }
 
-// kidOf is element i; what is not mentioned is zero.
+// kidOf returns element i, which is zero if the initializer does not mention it.
 func kidOf(n *tree.Init, i int, t *tree.Type) *tree.Init {
 	if k := n.Kids[i]; k != nil {
 		return k
@@ -127,7 +127,7 @@ func (r *renderer) literalLanes(e *tree.Expr) ([]tree.Value, bool) {
 	return spread(out, e.Type.Width())
 }
 
-// spread gives a single value to all lanes.
+// spread copies a single value to all n lanes.
 func spread(v []tree.Value, n int) ([]tree.Value, bool) {
 	for len(v) == 1 && n > 1 {
 		for range n - 1 {
@@ -197,7 +197,7 @@ func (r *renderer) asLanes(e *tree.Expr) ([]tree.Value, bool) {
 	for i := range to.To.Width() {
 		bits := uint64(0)
 		for k := range size {
-			if at := i*size + k; at < len(bytes) { // the fourth lane of three is anything
+			if at := i*size + k; at < len(bytes) { // the fourth lane of a 3-vector is undefined
 				bits |= uint64(bytes[at]) << (8 * k)
 			}
 		}
@@ -206,7 +206,7 @@ func (r *renderer) asLanes(e *tree.Expr) ([]tree.Value, bool) {
 	return out, true
 }
 
-// operatorLanes evaluates an operator lane by lane, as fold does it for scalars.
+// operatorLanes evaluates an operator lane by lane, as tree.Fold does for scalars.
 func (r *renderer) operatorLanes(e *tree.Expr) ([]tree.Value, bool) {
 	a, ok := r.lanes(e.A)
 	b := a
@@ -252,7 +252,7 @@ func bitsOf(v tree.Value, k tree.Kind) uint64 {
 	return uint64(v.Int)
 }
 
-// fromBits is the constant of kind k with these bits.
+// fromBits returns the constant of kind k with these bits.
 func fromBits(bits uint64, k tree.Kind) tree.Value {
 	switch k {
 	case tree.Half:
@@ -265,7 +265,7 @@ func fromBits(bits uint64, k tree.Kind) tree.Value {
 	return tree.Value{OK: true, Int: tree.Wrap(int64(bits), k)}
 }
 
-// halfBits rounds to half, to the nearest and of two to the even one.
+// halfBits rounds to half: to nearest, ties to even.
 func halfBits(f float64) uint16 {
 	sign := uint16(math.Float64bits(f) >> 48 & 0x8000)
 	a := math.Abs(f)
@@ -282,7 +282,7 @@ func halfBits(f float64) uint16 {
 	return sign | (uint16(exp+14)<<10 + (m - 0x400))
 }
 
-// halfValue is the number that the bits of a half stand for.
+// halfValue returns the number that the bits of a half represent.
 func halfValue(h uint16) float64 {
 	exp, frac := int(h>>10&31), float64(h&0x3ff)
 	f := math.Ldexp(frac, -24)
@@ -314,7 +314,7 @@ func (r *renderer) constantValue(e *tree.Expr) {
 		r.constantLane(v[0], e.Type)
 		return
 	}
-	if !r.d.msl { // where the braces alone do, and a copy might not
+	if !r.d.msl { // where the braces suffice, and a copy may not compile
 		r.w(r.plain(e.Type))
 	}
 	r.w("{{")
@@ -327,7 +327,7 @@ func (r *renderer) constantValue(e *tree.Expr) {
 	r.w("}}")
 }
 
-// hasBuiltin tells whether e calls a built-in.
+// hasBuiltin reports whether e calls a built-in.
 func hasBuiltin(e *tree.Expr) bool {
 	if e == nil {
 		return false
@@ -356,7 +356,7 @@ func (r *renderer) constantLane(c tree.Value, t *tree.Type) {
 	case t.Base == tree.Half:
 		r.w("cc_half(cc_half_bits{", strconv.Itoa(int(halfBits(c.Float))), "})")
 	case c.IsFloat && math.IsNaN(c.Float):
-		r.w("CC_NAN_INIT") // some NaN
+		r.w("CC_NAN_INIT") // a NaN; its bits do not matter
 	case c.IsFloat && math.IsInf(c.Float, 0):
 		r.w(sign, "CC_INFINITY_INIT")
 	default:

@@ -16,8 +16,8 @@ func recordWord(rec *tree.Record) string {
 	return "struct"
 }
 
-// record writes a struct or union, and has the C++ compiler check that it takes
-// the room that the parser told everybody.
+// record writes a struct or union, with an assertion for the C++ compiler that it has the size that
+// the parser computed.
 func (r *renderer) record(rec *tree.Record) {
 	r.at(rec.Pos)
 	r.w(recordWord(rec), " ")
@@ -29,12 +29,12 @@ func (r *renderer) record(rec *tree.Record) {
 	}
 	r.w(rec.CName, " { ")
 	if len(rec.Fields) == 0 && r.d.gnu {
-		r.w("cc_char cc_empty[0]; ") // an empty struct takes no room in C
+		r.w("cc_char cc_empty[0]; ") // an empty struct has size 0 in C
 	}
 	for _, f := range rec.Fields {
 		typ := f.Type
 		if tree.StoresWhole(typ) {
-			c := *typ // the record could not be copied
+			c := *typ // otherwise the record could not be copied
 			c.Q &^= tree.QVolatile
 			typ = &c
 		}
@@ -48,7 +48,7 @@ func (r *renderer) record(rec *tree.Record) {
 		r.w("; ")
 	}
 	if len(rec.Fields) == 0 && !r.d.gnu {
-		r.w("};") // it takes room: a record that has it as a member will not pass
+		r.w("};") // it has size 1 here: the assertion of a record with such a member will fail
 		return
 	}
 	r.w("}; static_assert(sizeof(", rec.CName, ") == ", strconv.Itoa(rec.Size), ", \"layout of ", rec.CName, "\");")
@@ -72,8 +72,8 @@ func alignPrefix(t *tree.Type) string {
 	return ""
 }
 
-// hasLocals tells whether a kernel needs a block of local memory: for its own
-// variables or for those of kernels that it calls.
+// hasLocals reports whether a kernel needs a block of local memory, for its own variables or for
+// those of kernels that it calls.
 func (r *renderer) hasLocals(k *tree.Function) bool {
 	has, asked := r.memory[k]
 	if !asked {
@@ -83,8 +83,8 @@ func (r *renderer) hasLocals(k *tree.Function) bool {
 	return has
 }
 
-// locals writes the struct of a kernel's local variables. A kernel that calls
-// another holds the other's block too.
+// locals writes the struct of a kernel's local variables. The block of a kernel that calls another
+// contains the other's block.
 func (r *renderer) locals(k *tree.Function, done map[*tree.Function]bool) {
 	if done[k] || !r.hasLocals(k) {
 		return
@@ -110,9 +110,8 @@ func (r *renderer) locals(k *tree.Function, done map[*tree.Function]bool) {
 	r.w("};")
 }
 
-// function writes a function or kernel as a member of the program. A kernel
-// with local memory that others call is split, so that each caller brings the
-// memory.
+// function writes a function or kernel as a member of the program. A kernel with local memory that
+// other kernels call is split, so that each caller passes the memory.
 func (r *renderer) function(fn *tree.Function) {
 	r.fn = fn
 	if r.plans[fn] != nil {
@@ -161,8 +160,8 @@ func (r *renderer) function(fn *tree.Function) {
 		r.stmt(s)
 	}
 	if !endsInReturn(fn.Body) && !fn.Type.Elem.IsVoid() {
-		// C lets a function end without a value that nobody uses; C++ compilers
-		// take the end for unreachable.
+		// In C a function may end without returning a value if the caller does not use it; C++
+		// compilers treat that end as unreachable.
 		r.w(" return {};")
 	}
 	r.w(" }")
@@ -197,8 +196,7 @@ func (r *renderer) params(fn *tree.Function, first string) {
 	}
 }
 
-// dropConst makes a variable's type writable, for one that is assigned after
-// its declaration.
+// dropConst removes const from the type of a variable that is assigned after its declaration.
 func dropConst(t *tree.Type) *tree.Type {
 	c := *t
 	if t.Kind == tree.TArray {
@@ -233,8 +231,8 @@ func (r *renderer) variable(s *tree.Symbol) {
 	}
 }
 
-// needsAssign tells whether an initializer cannot be written in braces: it
-// names a member of a union other than the first.
+// needsAssign reports whether an initializer cannot be written in braces because it initializes a
+// member of a union other than the first.
 func (r *renderer) needsAssign(n *tree.Init) bool {
 	if n == nil || n.Value != nil {
 		return false

@@ -1,9 +1,9 @@
 package render_test
 
 // Executed tests: every program of testdata/stress is rendered for the host,
-// compiled, run, and compared with what it must compute. CONCORD_STRESS=update
-// rewrites the expectations from an OpenCL device, CONCORD_STRESS=check compares
-// with it; the C driver that runs both is testdata/driver.c.
+// compiled, run, and compared with the expected output. CONCORD_STRESS=update rewrites the
+// expectations from an OpenCL device, CONCORD_STRESS=check compares with it; the C driver that runs
+// both is testdata/driver.c.
 
 import (
 	"bytes"
@@ -29,7 +29,7 @@ type stressRun struct {
 // stressProgram is one file of the stress set.
 type stressProgram struct {
 	name, text string
-	hostOnly   bool // an OpenCL device refuses it; the file says why
+	hostOnly   bool // OpenCL devices refuse it; the file has the reason
 	runs       []stressRun
 }
 
@@ -74,7 +74,8 @@ func readStress(t *testing.T, file string) stressProgram {
 	return p
 }
 
-// splitArgs splits at the commas that begin an argument: values have commas too.
+// splitArgs splits a list of arguments only at commas after which an argument begins, since values
+// may contain commas.
 func splitArgs(s string) []string {
 	var args []string
 	for _, part := range strings.Split(s, ",") {
@@ -170,8 +171,8 @@ func TestStress(t *testing.T) {
 	}
 }
 
-// oracle runs the program on an OpenCL device: as it is, and as RenderOffsets
-// writes it, with offsets of zero.
+// oracle runs the program on an OpenCL device: the original text, and the rendering of
+// RenderOffsets with offsets of zero.
 func oracle(t *testing.T, k tools, file string, p *stressProgram) {
 	update := os.Getenv("CONCORD_STRESS") == "update"
 	lines := strings.Split(p.text, "\n")

@@ -1,6 +1,6 @@
 package render
 
-// What the tests outside of the package need.
+// Identifiers for the tests in package render_test.
 var (
 	PreludeABI  = preludeABI
 	PreludeText = preludeText

@@ -1,7 +1,7 @@
 package render
 
-// Expressions in C++. Operands stand as the user grouped them; what is rewritten
-// becomes a call or stands in parentheses of its own.
+// Expressions in C++. Operands keep the grouping of the program; an expression that is rewritten
+// becomes a call or is in parentheses.
 
 import (
 	"math"
@@ -13,7 +13,7 @@ import (
 	"github.com/concord-compute/concord/source/internal/tree"
 )
 
-// expr writes a value or object.
+// expr writes an expression.
 func (r *renderer) expr(e *tree.Expr) {
 	place := r.inPlace
 	r.inPlace = false
@@ -29,7 +29,7 @@ func (r *renderer) expr(e *tree.Expr) {
 	case tree.OpLit, tree.OpSizeof:
 		r.literal(e)
 	case tree.OpString:
-		r.w("((", r.typeText(tree.PointerTo(tree.CharType.With(tree.QConst).In(tree.Constant)), ""), ")", e.Text, ")") // plain char is another type
+		r.w("((", r.typeText(tree.PointerTo(tree.CharType.With(tree.QConst).In(tree.Constant)), ""), ")", e.Text, ")") // the C++ type char is not cc_char
 	case tree.OpNull:
 		r.w(e.Text)
 	case tree.OpNamed:
@@ -169,7 +169,7 @@ func (r *renderer) symbol(s *tree.Symbol) {
 	r.w(r.nameOf(s))
 }
 
-// cond writes e where C++ asks for a truth value, which needs no int.
+// cond writes e where C++ needs a truth value, so that comparisons need no conversion to int.
 func (r *renderer) cond(e *tree.Expr) {
 	switch {
 	case e.Op == tree.OpParen:

@@ -1,10 +1,9 @@
 package render
 
-// Kernels on the host whose barriers are places to cut (loops/plan.go), in C++: one
-// function for the whole group. Each region is a lambda that a loop of the prelude
-// calls for every item, inside of one that the prelude calls for every row. The text of
-// the region is what it would be on a fiber; what an item keeps is loaded in front of it
-// and stored behind it.
+// Host kernels that are cut at their barriers (loops/plan.go), in C++: one function runs the whole
+// group. Each region is a lambda that a loop of the prelude calls for every item, inside of a
+// lambda that the prelude calls for every row. The text of the region is the same as on a fiber;
+// kept variables of an item are loaded before it and stored after it.
 
 import (
 	"slices"
@@ -14,10 +13,10 @@ import (
 	"github.com/concord-compute/concord/source/internal/tree"
 )
 
-// splitName is the function that runs a whole group of a kernel.
+// splitName returns the name of the function that runs a whole group of a kernel.
 func splitName(fn *tree.Function) string { return "ks_" + fn.Name }
 
-// nameOf is the name of a variable where it is mentioned.
+// nameOf returns the name of a variable at the current place.
 func (r *renderer) nameOf(s *tree.Symbol) string {
 	for _, names := range slices.Backward(r.names) {
 		if names[s] != "" {
@@ -39,7 +38,7 @@ func (r *renderer) planned(s *tree.Stmt) ([]loops.Piece, bool) {
 	return ps, ok
 }
 
-// splitKernel writes a kernel as a function of the group.
+// splitKernel writes a kernel as a function that runs a whole group.
 func (r *renderer) splitKernel(fn *tree.Function) {
 	f := r.plans[fn]
 	r.plan = f
@@ -68,7 +67,7 @@ func (r *renderer) splitKernel(fn *tree.Function) {
 	r.w(" }")
 }
 
-// arrived is the parameter itself, where the kernel assigns it.
+// arrived returns the name of the C++ parameter for a kernel parameter that the kernel assigns.
 func arrived(s *tree.Symbol) string { return "cc_in_" + s.CName }
 
 func (r *renderer) pieces(ps []loops.Piece) {
@@ -120,8 +119,8 @@ func (r *renderer) region(g *loops.Region) {
 	r.w(" }); }); }")
 }
 
-// beginRow computes what straight indices of a run begin with, and returns what is written
-// in their place.
+// beginRow writes the computation of the straight indices' first values for a run, and returns the
+// texts that replace the indices.
 func (r *renderer) beginRow(s *loops.Straights, run string) map[*tree.Expr]string {
 	text := map[*tree.Expr]string{}
 	r.naming(s.Hoisted(), func() {
@@ -141,14 +140,14 @@ func (r *renderer) beginRow(s *loops.Straights, run string) map[*tree.Expr]strin
 	return text
 }
 
-// naming writes something with other names for some variables.
+// naming calls write with other names for some variables.
 func (r *renderer) naming(names map[*tree.Symbol]string, write func()) {
 	r.names = append(r.names, names)
 	write()
 	r.names = r.names[:len(r.names)-1]
 }
 
-// computed declares variables that are computed again.
+// computed writes the declarations of variables that are computed again.
 func (r *renderer) computed(need []*tree.Symbol) {
 	for _, s := range need {
 		r.w(r.typeText(s.Type, r.nameOf(s)), " = ")
@@ -157,7 +156,7 @@ func (r *renderer) computed(need []*tree.Symbol) {
 	}
 }
 
-// box writes which items a region is for, as far as its guards tell.
+// box writes the range of items that execute a region, as far as its guards limit it.
 func (r *renderer) box(g *loops.Region) {
 	f := r.plan
 	limits := f.Guards(g)
@@ -189,8 +188,8 @@ func (r *renderer) box(g *loops.Region) {
 	r.w("} ")
 }
 
-// load brings a kept variable into a region. fresh says that its declaration is
-// there: it has no value yet.
+// load writes the loading of a kept variable in a region. fresh says that the variable is declared
+// in the region and has no value yet.
 func (r *renderer) load(s *tree.Symbol, fresh bool) {
 	f := r.plan
 	name, t := f.Names[s], dropConst(s.Type)
@@ -204,8 +203,8 @@ func (r *renderer) load(s *tree.Symbol, fresh bool) {
 	}
 }
 
-// plannedVariable writes the declaration of a variable that a plan has a place for.
-// It is false for all others.
+// plannedVariable writes the declaration of a variable that a plan keeps in an array. It returns
+// false for other variables.
 func (r *renderer) plannedVariable(s *tree.Symbol) bool {
 	f := r.plan
 	name := r.nameOf(s)

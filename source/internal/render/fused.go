@@ -1,8 +1,8 @@
 package render
 
-// Operators on the host in a program that calls fma. GCC folds a negation of an fma into
-// it and changes the sign of a zero, so no operation that may become a negation is
-// written as an operator: host_math.h says more.
+// Operators on the host in a program that calls fma. GCC folds a negation of an fma into the fma,
+// which changes the sign of a zero. So operations that may become a negation are not written as
+// operators; see host_math.h.
 
 import (
 	"math"
@@ -16,7 +16,7 @@ const fusedDefine = "#define CC_FUSED\n"
 // fusedNames are the functions for binary operators that may become negations.
 var fusedNames = map[string]string{"-": "cc_sub", "*": "cc_mul", "/": "cc_div"}
 
-// fused tells whether operators on scalars of type t are calls.
+// fused reports whether operators on scalars of type t are written as calls.
 func (r *renderer) fused(t *tree.Type) bool {
 	return r.p.Fused && r.d.target == Host && r.fn != nil && t.IsScalar() && (t.Base == tree.Float || t.Base == tree.Double)
 }
@@ -55,8 +55,8 @@ func (r *renderer) fusedCall(e *tree.Expr) bool {
 	return true
 }
 
-// mayNegate tells whether a op b can become a negation of one of them, given what is
-// known of both: x * -1, x / -1 and -0.0 - x are negations.
+// mayNegate reports whether a op b may be a negation of one of them, given their values if they are
+// known: x * -1, x / -1 and -0.0 - x are negations.
 func mayNegate(op string, a, b tree.Value) bool {
 	is := func(c tree.Value, v float64) bool {
 		f := c.Convert(tree.DoubleType).Float

@@ -1,7 +1,7 @@
 package render
 
-// What only GPUs' renderings have: entry points, and constants that CUDA's and HIP's
-// compilers take. Metal's entry points are in metal_entry.go.
+// Parts of renderings for GPUs only: the entry points, and constants, in forms that CUDA's and
+// HIP's compilers accept. Metal's entry points are in metal_entry.go.
 
 import (
 	"maps"
@@ -12,7 +12,7 @@ import (
 )
 
 // EntryPrefix stands before a kernel's name in CUDA, HIP and Metal renderings. Package source
-// says what such an entry point takes.
+// documents the arguments of the entry points.
 const EntryPrefix = "cc_kernel_"
 
 // entries writes the entry points, which call the kernels.
@@ -52,13 +52,13 @@ func (r *renderer) entries(kernels []*tree.Function) {
 
 func isLocalPointer(t *tree.Type) bool { return t.IsPointer() && t.Elem.Space == tree.Local }
 
-// constantBank is how much goes into the memory for constants, which is fast when
-// all items read the same and has 64 KiB. The rest lies in global memory.
+// constantBank is the number of bytes that are placed in constant memory, which has 64 KiB and is
+// fast if all items read the same address. The rest is in global memory.
 const constantBank = 48 << 10
 
-// placeConstants says where the constants of a program live on a GPU. One that
-// another points to must be in global memory: NVRTC 11.8 takes an address that it
-// reads from a constant for a global one.
+// placeConstants chooses the memory for each constant of a program on a GPU. A constant that
+// another one points to must be in global memory, because NVRTC 11.8 treats an address that it
+// reads from a constant as one of global memory.
 func (r *renderer) placeConstants(globals []*tree.Symbol) map[*tree.Symbol]string {
 	where := map[*tree.Symbol]string{}
 	for _, g := range globals {
@@ -94,8 +94,8 @@ func eachValue(n *tree.Init, visit func(*tree.Expr)) {
 	}
 }
 
-// eachPointedTo visits the constants that e, which is in the initializer of another,
-// needs the address of. Where it needs the value the renderer writes that.
+// eachPointedTo visits the constants whose addresses e, a part of another constant's initializer,
+// needs. Where e needs a value, the renderer writes the value itself.
 func eachPointedTo(e *tree.Expr, visit func(*tree.Symbol)) {
 	if e == nil {
 		return
@@ -114,6 +114,6 @@ func eachPointedTo(e *tree.Expr, visit func(*tree.Symbol)) {
 	}
 }
 
-// writtenOut tells whether a constant's value stands for its name in the
-// initializer of another: a constant's value is no constant to C++.
+// writtenOut reports whether a constant's name is replaced by its value in the initializer of
+// another one. It has to be, because the name of a constant is not a constant expression in C++.
 func writtenOut(s *tree.Symbol) bool { return s.Inst && s.Init != nil && s.Init.Value != nil }

@@ -1,7 +1,8 @@
 package render_test
 
-// What CUDA and HIP renderings say, construct by construct: first of all those that
-// would compile and compute something else. What they compute is tested on devices.
+// Tests of the text of CUDA and HIP renderings, construct by construct, especially of constructs
+// that would compile in another form and compute something else. Tests on devices check the
+// results.
 
 import (
 	"errors"
@@ -19,7 +20,7 @@ import (
 	"github.com/concord-compute/concord/source/internal/render"
 )
 
-// programOf is a rendering without its prelude.
+// programOf returns a rendering without its prelude.
 func programOf(t *testing.T, text string, target source.Target) string {
 	t.Helper()
 	cpp, err := mustParse(t, text, source.Options{Name: "a.cl", Features: &source.Features{FP64: true, FP16: true, Int64Atomic: true, Subgroups: true}}).Render(target)
@@ -32,7 +33,8 @@ func programOf(t *testing.T, text string, target source.Target) string {
 const bigTable = `constant int big[16000] = {1}; constant int small[4] = {1, 2, 3, 4};
 kernel void k(global int *o) { o[0] = big[1] + small[o[1]]; }`
 
-// gpuSays is a program and what its renderings have, and have not, in them.
+// gpuSays lists programs with texts that their renderings must contain, and texts that they must
+// not contain.
 var gpuSays = []struct {
 	name, text string
 	has, not   []string
@@ -125,7 +127,7 @@ func TestGPURenderings(t *testing.T) {
 	}
 }
 
-// NVRTC knows none of GNU's extensions.
+// NVRTC has none of GNU's extensions, so CUDA renderings must not use them.
 func TestCUDAHasNoExtensions(t *testing.T) {
 	text := `struct Empty { };
 kernel void k(global int *o) {
@@ -148,7 +150,7 @@ kernel void k(global int *o) {
 	assert.Contains(t, cuda, "return u_c * 2;")
 }
 
-// What a target cannot do has a place.
+// Errors about features that a target does not have include the position.
 func TestUnsupported(t *testing.T) {
 	for _, c := range []struct {
 		name, text, place string
@@ -171,7 +173,7 @@ func TestUnsupported(t *testing.T) {
 	}
 }
 
-// A jump inside of a statement expression is none out of it.
+// A jump that stays inside of a statement expression is allowed.
 func TestStatementExpressionLoops(t *testing.T) {
 	got := programOf(t, "kernel void k(global int *o) { o[0] = ({ int s = 0; for (int i = 0; i < 4; i++) { if (i == 2) continue; switch (i) { case 1: break; } s += i; } s; }); }", source.CUDA)
 	assert.Contains(t, got, "return u_s; }()")
@@ -204,9 +206,8 @@ func TestFastFMA(t *testing.T) {
 	}
 }
 
-// The renderings of the whole stress set, and of a call of every function that the
-// prelude offers, are C++ that takes no more from CUDA and HIP than prelude/cuda.h
-// says.
+// The renderings of all stress programs, and of calls of every function of the prelude, are C++
+// that uses only those parts of CUDA and HIP that prelude/cuda.h lists.
 func TestGPUCompiles(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles C++")

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Both ways between numbers and the bits of a half.
+// TestHalfBits converts between numbers and the bits of halves, in both directions.
 func TestHalfBits(t *testing.T) {
 	for b := range 1 << 16 {
 		h := uint16(b)

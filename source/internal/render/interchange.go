@@ -1,8 +1,8 @@
 package render
 
-// Regions with a loop that the items go through side by side (loops/interchange.go), in
-// C++. A row is done in parts; a strip is a loop over the items of a part, and so is each
-// round of an interchanged loop, for those that are still in it.
+// Regions with an interchanged loop (loops/interchange.go), in C++. A row is processed in parts; a
+// strip is a loop over the items of a part, and each round of an interchanged loop is a loop over
+// those items that are still in it.
 
 import (
 	"strconv"
@@ -11,8 +11,8 @@ import (
 	"github.com/concord-compute/concord/source/internal/tree"
 )
 
-// interchanged writes the loop over the rows of a region that is cut into strips. Where
-// ids need not fit an int, guards are left to each item: a part is one then.
+// interchanged writes the loop over the rows of a region that is cut into strips. If ids may not
+// fit an int, each item evaluates the guards itself, and a part is one item.
 func (r *renderer) interchanged(g *loops.Region) {
 	f, most := r.plan, strconv.Itoa(g.Part())
 	r.w("this->template cc_items<cc_I>(cc_b, [&](cc_run<cc_I> &cc_r) CC_ITEM { bool cc_left = false; (void)cc_left; cc_r.most(CC_SMALL ? ", most, " : 1); ")
@@ -39,7 +39,8 @@ func (r *renderer) interchanged(g *loops.Region) {
 	r.w("}); }")
 }
 
-// first computes what the variable of a loop begins with, and ends the run before it wraps.
+// first writes the computation of the initial value of a loop's variable, and of the end of the run
+// before the value wraps.
 func (r *renderer) first(l *loops.Rounds, name string) {
 	t := r.plain(l.K.Type)
 	r.w("const ", t, " ", name, " = ")
@@ -67,9 +68,10 @@ func (r *renderer) strip(g *loops.Region, s *loops.Strip) {
 	r.w(" }); if (!CC_SMALL && cc_left) return; ")
 }
 
-// rounds writes an interchanged loop. Some rounds that are far from each other, and for the
-// same items, are done at once: the processor waits for more than one place in memory
-// then. Places that follow each other it finds sooner one by one.
+// rounds writes an interchanged loop. Several rounds with the same items are executed together if
+// the memory that they access is far apart, so that the processor waits for several accesses at
+// once. Consecutive memory is faster one round after the other, because the processor prefetches
+// it.
 func (r *renderer) rounds(g *loops.Region, s *loops.Strip, first string) {
 	l := s.Rounds
 	t := r.plain(l.K.Type)
@@ -113,8 +115,8 @@ func (r *renderer) rounds(g *loops.Region, s *loops.Strip, first string) {
 	r.w("} } ")
 }
 
-// alone writes the loop as it is, item by item, for rows of a few: a round is not worth
-// what it takes to find who is in it.
+// alone writes the loop without interchange, item by item, for rows with few items, where finding
+// the items of each round would cost too much.
 func (r *renderer) alone(g *loops.Region, s *loops.Strip, as func(string, func()), first string) {
 	l := s.Rounds
 	t, k := r.plain(l.K.Type), r.nameOf(l.K)
@@ -129,15 +131,15 @@ func (r *renderer) alone(g *loops.Region, s *loops.Strip, as func(string, func()
 	r.w(" }); ")
 }
 
-// each begins the loop over the items of a run, of which the first is at some place in the
-// arrays.
+// each begins the loop over the items of a run. place is the index of the first item's elements in
+// the arrays.
 func (r *renderer) each(g *loops.Region, s *loops.Strip, run, place string) {
 	r.w("this->cc_each(", run, ", [&](const cc_size cc_it, const cc_long cc_k) CC_ITEM { const cc_long cc_j = ", place, "; (void)cc_it; (void)cc_j; ")
 	r.computed(s.Anew)
 	r.loads(g, s)
 }
 
-// round writes some rounds for the items that are in them.
+// round writes count rounds for the items that are in them.
 func (r *renderer) round(g *loops.Region, s *loops.Strip, count int) {
 	f, l := r.plan, s.Rounds
 	t := r.plain(l.K.Type)

@@ -1,8 +1,8 @@
 package render
 
-// Metal renderings: what the Metal Shading Language asks for beyond C++. Functions are
-// members of one struct, which also holds the ids of the work item; an address space
-// stands on every pointer; objects of class types are copied between spaces by calls.
+// Metal renderings: where the Metal Shading Language differs from C++. Functions are members of one
+// struct, which also holds the ids of the work item; every pointer has an address space; objects of
+// class types are copied between address spaces by calls.
 
 import (
 	"strconv"
@@ -16,12 +16,12 @@ import (
 // threadgroup memory.
 const metalSlots = 31
 
-// metalItem is the prelude's part that stands inside the program's struct.
+// metalItemFile is the part of the prelude that is inside the program's struct.
 const metalItemFile = "metal_item.h"
 
 var metalSpaces = [...]string{tree.Private: "thread", tree.Global: "device", tree.Constant: "constant", tree.Local: "threadgroup"}
 
-// metalProgram writes everything behind the prelude.
+// metalProgram writes everything after the prelude.
 func (r *renderer) metalProgram() {
 	for _, rec := range r.p.Tagged {
 		r.raw(recordWord(rec) + " " + rec.CName + ";\n")
@@ -69,8 +69,8 @@ func (r *renderer) metalConstant(g *tree.Symbol) {
 	r.w(";")
 }
 
-// metalType spells a type of the program around a name. What a pointer points to says
-// where it lives, and with placed the named object itself does so.
+// metalType writes the declaration of name with a type of the program. Targets of pointers have
+// their address space; with placed the named object has its own, too.
 func (r *renderer) metalType(t *tree.Type, name string, placed bool) string {
 	space := func(t *tree.Type) string {
 		if !placed {
@@ -117,7 +117,7 @@ func (r *renderer) metalType(t *tree.Type, name string, placed bool) string {
 	return tree.Declare(t, name, base, pointer)
 }
 
-// metalDouble refuses a double, once in a line.
+// metalDouble refuses a double, once per line.
 func (r *renderer) metalDouble(pos token.Pos) {
 	if pos.Line == 0 {
 		pos = token.Pos{File: r.file, Line: r.line, Col: 1}
@@ -134,8 +134,8 @@ func (r *renderer) metalDouble(pos token.Pos) {
 	r.refuse(pos, "double", "%sMetal has no double", where)
 }
 
-// metalLoads tells whether the value of e is that of an object of a class in memory that
-// is not the item's own, which C++ does not copy by itself everywhere.
+// metalLoads reports whether e is the value of an object of a class type outside of private memory,
+// which has to be copied by a call.
 func metalLoads(e *tree.Expr) bool {
 	if !e.LValue || !isClass(e.Type) || e.Type.Q&tree.QVolatile != 0 || e.Op == tree.OpSwizzle {
 		return false
@@ -143,8 +143,8 @@ func metalLoads(e *tree.Expr) bool {
 	return e.Type.Space != tree.Private || inPacked(e)
 }
 
-// metalLoad writes the value of such an object. A member of a packed record may lie
-// anywhere: it is read byte by byte, and no reference to its type is made on the way.
+// metalLoad writes the value of such an object. A member of a packed record may be unaligned: it is
+// read byte by byte, without a reference to its type.
 func (r *renderer) metalLoad(e *tree.Expr) {
 	if inPacked(e) {
 		r.w("cc_unpack<", r.plain(e.Type), ">(")
@@ -156,15 +156,15 @@ func (r *renderer) metalLoad(e *tree.Expr) {
 	r.w(")")
 }
 
-// metalBytes writes the address of an object as one of bytes.
+// metalBytes writes the address of an object as a pointer to bytes.
 func (r *renderer) metalBytes(e *tree.Expr) {
 	r.w("(", metalSpaces[e.Type.Space], " cc_uchar *)&(")
 	r.place(e)
 	r.w(")")
 }
 
-// metalStoreTo writes the beginning of a call that assigns to such an object, or to a
-// volatile one: up to the comma before the value.
+// metalStoreTo writes the beginning of a call that assigns to such an object, or to a volatile one,
+// up to the comma before the value.
 func (r *renderer) metalStoreTo(e *tree.Expr) {
 	switch {
 	case inPacked(e):
@@ -181,16 +181,17 @@ func (r *renderer) metalStoreTo(e *tree.Expr) {
 	r.w(", ")
 }
 
-// isClass tells whether a type is rendered as a class.
+// isClass reports whether a type is rendered as a class.
 func isClass(t *tree.Type) bool { return t.Kind == tree.TVector || t.Kind == tree.TRecord }
 
-// place writes what e designates, where the object and not its value is wanted.
+// place writes e where the object, and not its value, is needed.
 func (r *renderer) place(e *tree.Expr) {
 	r.inPlace = r.d.msl
 	r.expr(e)
 }
 
-// metalRefuses says what Metal has no way to do in a call of a built-in.
+// metalRefuses reports an error for a call of a built-in that Metal does not support, and returns
+// whether it did.
 func (r *renderer) metalRefuses(e *tree.Expr) bool {
 	switch {
 	case e.Text == "cc_printf":
@@ -208,7 +209,7 @@ func (r *renderer) metalHalf(f float64) string {
 	return "cc_half(" + r.floatText(halfValue(halfBits(f)), 32) + ")"
 }
 
-// longSuffix is what makes a literal 64 bits wide.
+// longSuffix returns the suffix of a 64-bit literal.
 func (r *renderer) longSuffix() string {
 	if r.d.msl {
 		return "L"

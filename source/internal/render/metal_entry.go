@@ -8,12 +8,12 @@ import (
 
 // Entry points of Metal renderings.
 
-// metalIDs are the values that Metal passes to a kernel, in the order of the members that
-// cc_program begins with.
+// metalIDs are the values that Metal passes to a kernel, in the order of the first members of
+// cc_program.
 var metalIDs = []string{"thread_position_in_threadgroup", "threads_per_threadgroup",
 	"threadgroup_position_in_grid", "threadgroups_per_grid"}
 
-// metalSIMDIDs follow where the program uses sub-groups.
+// metalSIMDIDs follow them if the program uses sub-groups.
 var metalSIMDIDs = []string{"thread_index_in_simdgroup", "simdgroup_index_in_threadgroup",
 	"threads_per_simdgroup", "simdgroups_per_threadgroup"}
 
@@ -79,8 +79,8 @@ func (r *renderer) metalIDNames() []string {
 	return append(append([]string{}, metalIDs...), metalSIMDIDs...)
 }
 
-// metalIDParams writes the parameters that Metal fills in. Those of a position have three
-// lanes, those of a SIMD group one.
+// metalIDParams writes the parameters for these values. Positions and sizes are vectors of three,
+// the values of SIMD groups scalars.
 func (r *renderer) metalIDParams() {
 	for i, name := range r.metalIDNames() {
 		typ := "uint3"
@@ -94,8 +94,8 @@ func (r *renderer) metalIDParams() {
 	}
 }
 
-// metalParams writes the parameters with an index and returns what the kernel's function
-// is called with.
+// metalParams writes the parameters that have an index, and returns the arguments for the kernel's
+// function.
 func (r *renderer) metalParams(k *tree.Function, packed bool, buffers int) []string {
 	var args []string
 	slot, block := 0, 0
@@ -128,7 +128,7 @@ func (r *renderer) metalParams(k *tree.Function, packed bool, buffers int) []str
 	return args
 }
 
-// metalPointer spells a pointer parameter; one to void as one to bytes.
+// metalPointer writes a pointer parameter; a pointer to void becomes one to bytes.
 func (r *renderer) metalPointer(t *tree.Type, name string) string {
 	c := *t
 	c.Q = 0
@@ -141,8 +141,8 @@ func (r *renderer) metalPointer(t *tree.Type, name string) string {
 	return r.typeText(&c, name)
 }
 
-// metalValues writes the struct that holds a kernel's values when its parameters are more
-// than Metal has places for.
+// metalValues writes the struct that holds a kernel's values if the kernel has more parameters than
+// Metal has buffers.
 func (r *renderer) metalValues(k *tree.Function) {
 	r.at(k.Pos)
 	r.w("struct cc_args_", k.Name, " { ")

@@ -1,7 +1,8 @@
 package render_test
 
 // Executed tests of Metal renderings: the stress programs on the simulated Metal of
-// tests/sim/metal, which is made of clang and the executor, against what they must compute.
+// tests/sim/metal, which consists of clang and the host executor, compared with the expected
+// output.
 
 import (
 	"errors"
@@ -68,14 +69,14 @@ func metalClang(t *testing.T) string {
 	return ""
 }
 
-// metalRefused are the stress programs that Metal cannot do, with the construct that the
-// error names.
+// metalRefused are the stress programs that use features that Metal does not have, with the
+// construct that the error names.
 var metalRefused = map[string]string{
 	"atomics": "atomic", "compare": "double", "convert": "double", "cxxnames": "goto", "float3mem": "double", "gotoswitch": "goto",
 	"literals": "double", "manyparams": "double", "strings": "printf",
 }
 
-// metalSingle are programs in which float does as well as the little double that they have.
+// metalSingle are programs that use double in few places, where float gives the same results.
 var metalSingle = map[string]bool{"funcs": true, "nestedlocal": true, "selects": true, "subgroups": true, "vecops2": true, "widevec": true}
 
 var doubleIsFloat = []source.Define{{Name: "double", Value: "float"}, {Name: "double2", Value: "float2"}, {Name: "double8", Value: "float8"}}
@@ -126,7 +127,8 @@ func TestMetalStress(t *testing.T) {
 	}
 }
 
-// The built-ins in Metal against those of the host, for every form but those of double.
+// TestMetalBuiltins compares Metal's built-ins with those of the host, for every form without
+// double.
 func TestMetalBuiltins(t *testing.T) {
 	if os.Getenv("CONCORD_STRESS") != "check" {
 		t.Skip("CONCORD_STRESS=check compares all built-ins")
@@ -154,8 +156,8 @@ func TestMetalBuiltins(t *testing.T) {
 	t.Logf("%d built-ins", len(cases))
 }
 
-// What the simulated processor makes of kernels that go wrong, and of launches that Metal
-// does not take.
+// TestMetalProcessor: the errors of the simulated Metal for kernels with faults, and for launches
+// that Metal refuses.
 func TestMetalProcessor(t *testing.T) {
 	driver := metalDriver(t, "driver")
 	text := filepath.Join(t.TempDir(), "a.metal")

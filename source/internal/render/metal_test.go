@@ -1,7 +1,7 @@
 package render_test
 
-// What Metal renderings say, construct by construct, what they refuse, and that every form
-// of every built-in is there in every address space.
+// Tests of the text of Metal renderings, construct by construct, of the programs that are refused,
+// and of the prelude, which has to have every form of every built-in for every address space.
 
 import (
 	"errors"
@@ -77,7 +77,8 @@ var metalSays = []struct {
 	{"lines", "\n\n\nkernel void k(global int *o) {\n\n\n\n\n\no[0] = 1; }", []string{"#line 4 \"a.cl\"\nvoid k_k(", "#line 10 \"a.cl\"\nu_o[0] = 1;"}, nil},
 }
 
-// spaceless finds a pointer or reference to a type of ours that does not say where it points.
+// spaceless matches a pointer or reference to a type of the prelude or the program without an
+// address space.
 var spaceless = regexp.MustCompile(`(^|[(,;{])\s*(const |volatile )*(cc_[a-z0-9]+|t_\w+) [*&]`)
 
 func TestMetalRenderings(t *testing.T) {
@@ -101,7 +102,7 @@ func TestMetalRenderings(t *testing.T) {
 	}
 }
 
-// The values of a kernel with more parameters than Metal has places for become one struct.
+// The values of a kernel with more parameters than Metal has buffers become one struct.
 func TestMetalManyParameters(t *testing.T) {
 	list := func(n int, one string) string {
 		var s []string
@@ -130,7 +131,7 @@ func TestMetalManyParameters(t *testing.T) {
 	}
 }
 
-// What Metal has not, in programs that say that they may use it.
+// Features that Metal does not have are refused, also in programs whose Features include them.
 func TestMetalRefuses(t *testing.T) {
 	for _, c := range []struct{ text, place, says string }{
 		{"kernel void k(global float *o) {\n  o[0] = (double)o[1] * 2.0;\n}", "a.cl:2:", "double"},
@@ -149,7 +150,8 @@ func TestMetalRefuses(t *testing.T) {
 	}
 }
 
-// metalCall is a statement that calls one form of a built-in with its pointers in one space.
+// metalCall returns a statement that calls one form of a built-in with pointers into one address
+// space.
 func metalCall(b *builtins.Func, f *builtins.Form, g builtins.Type, space source.Space) string {
 	memory := map[source.Space]string{source.Global: "g", source.Constant: "c", source.Local: "l", source.Private: "p"}
 	var args []string
@@ -188,7 +190,7 @@ func metalCall(b *builtins.Func, f *builtins.Form, g builtins.Type, space source
 	return fmt.Sprintf("*(global %s *)g = %s", clName(r), call)
 }
 
-// metalSpacesOf are the spaces that the pointers of a built-in may point to.
+// metalSpacesOf returns the address spaces that the pointers of a built-in may point into.
 func metalSpacesOf(b *builtins.Func, f *builtins.Form) []source.Space {
 	pointers := slices.ContainsFunc(f.Params, func(s builtins.Slot) bool { return s.Ptr })
 	switch {
@@ -245,7 +247,8 @@ func TestMetalOffersAll(t *testing.T) {
 	assert.Greater(t, calls, 1000)
 }
 
-// The simulated compiler refuses what Metal's does: without that, the tests above say little.
+// The simulated compiler refuses the same programs as Metal's. Without that, the tests above would
+// prove little.
 func TestMetalCompilerIsStrict(t *testing.T) {
 	driver := metalDriver(t, "driver")
 	dir := t.TempDir()

@@ -6,9 +6,9 @@ import (
 	"github.com/concord-compute/concord/source/internal/tree"
 )
 
-// The order of evaluation. C leaves it open in f(next(&s), next(&s)), but every
-// OpenCL compiler goes from left to right, and programs have come to count on it;
-// C++ compilers differ. Where the order can be seen, operands become variables.
+// The order of evaluation. C does not specify it in f(next(&s), next(&s)), but every OpenCL
+// compiler evaluates from left to right, and programs rely on it; C++ compilers differ. Where the
+// order is observable, operands become variables.
 
 // call writes f(args...).
 func (r *renderer) call(f string, args ...*tree.Expr) { r.invoke(f+"(", args, ")") }
@@ -27,8 +27,8 @@ func (r *renderer) invoke(open string, args []*tree.Expr, end string) {
 	done()
 }
 
-// sides writes a binary operator. On vectors it is a call to C++; on scalars the
-// left side comes first by itself unless the right one changes it.
+// sides writes a binary operator. On vectors it is a call in C++. On scalars the order matters only
+// if the right side changes the left one.
 func (r *renderer) sides(e *tree.Expr) {
 	names, done := []string{"", ""}, func() {}
 	if e.A.Type.IsVector() || e.B.Type.IsVector() || e.B.Acts {
@@ -49,9 +49,9 @@ func (r *renderer) named(e *tree.Expr, name string) {
 	r.expr(e)
 }
 
-// InOrder begins an expression whose operands are evaluated from left to right:
-// if it matters, they become variables of a statement expression, which done
-// ends. The names are those of the variables, or empty.
+// inOrder begins an expression whose operands are evaluated from left to right. If the order
+// matters, they become variables of a statement expression, which done ends; names are the names of
+// the variables, or nil if the order does not matter.
 func (r *renderer) inOrder(args []*tree.Expr) (names []string, done func()) {
 	names = make([]string, len(args))
 	if !orderMatters(args) {
@@ -71,8 +71,8 @@ func (r *renderer) inOrder(args []*tree.Expr) (names []string, done func()) {
 	return names, func() { r.w("; ", r.closing()) }
 }
 
-// opening, result and closing stand round a block with a value: a statement
-// expression, or a lambda for a compiler that has none.
+// opening, result and closing return the texts around a block with a value: a statement expression,
+// or a lambda for compilers without statement expressions.
 func (r *renderer) opening() string {
 	if r.d.gnu {
 		return "({ "
@@ -134,7 +134,7 @@ func (r *renderer) statements(e *tree.Expr) {
 	r.w(" ", r.closing())
 }
 
-// orderMatters tells whether one operand can change what another computes.
+// orderMatters reports whether evaluating one operand may change the value of another.
 func orderMatters(args []*tree.Expr) bool {
 	open, effects := 0, false
 	for _, a := range args {
@@ -146,7 +146,7 @@ func orderMatters(args []*tree.Expr) bool {
 	return open > 1 && effects
 }
 
-// settled tells whether e is the same whenever it is evaluated.
+// settled reports whether e has the same value whenever it is evaluated.
 func settled(e *tree.Expr) bool {
 	switch e.Op {
 	case tree.OpLit, tree.OpString, tree.OpNull, tree.OpNamed, tree.OpSizeof:

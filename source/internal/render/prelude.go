@@ -5,11 +5,10 @@ import (
 	"strings"
 )
 
-// The preludes: C++ that gives a rendered program OpenCL C's types and built-ins.
-// types.h, convert.h, math.h, math2.h and integer.h are shared by the C++ targets;
-// what stands before them maps the cc_m_ and cc_a_ hooks to the target's library,
-// what stands after them is the work item. Metal, which is another dialect of C++, has
-// its own.
+// The preludes: C++ that defines OpenCL C's types and built-ins for rendered programs. The C++
+// targets share types.h, convert.h, math.h, math2.h and integer.h. The files before these map the
+// cc_m_ and cc_a_ hooks to the target's library; the files after them define the work item. Metal's
+// language is another dialect of C++ and has a prelude of its own.
 
 var (
 	//go:embed prelude/abi.h
@@ -80,9 +79,8 @@ func preludeParts(t Target) []preludePart {
 	return append(parts, preludePart{"gpu.h", preludeGPU})
 }
 
-// preludeText returns what a rendering for t starts with, or "" for a target
-// without a prelude of ours. It ends with a newline; the renderer's #line
-// follows.
+// preludeText returns the beginning of a rendering for t, or "" for a target without a prelude. It
+// ends with a newline; the renderer's #line follows.
 func preludeText(t Target) string {
 	var b strings.Builder
 	for _, p := range preludeParts(t) {
@@ -94,8 +92,8 @@ func preludeText(t Target) string {
 	return b.String()
 }
 
-// preludeFile returns one file with its name. Flag 3 makes it a system header: a
-// program's warnings are not the prelude's.
+// preludeFile returns one file with a line marker that has its name. Flag 3 marks it as a system
+// header, so that compilers do not print warnings about it.
 func preludeFile(p preludePart) string {
 	return "# 1 \"concord/prelude/" + p.name + "\" 3\n" + p.text
 }

@@ -18,11 +18,11 @@ import (
 	"github.com/concord-compute/concord/source/internal/tree"
 )
 
-// kernelFlags are the flags that kernels are compiled with, less optimization.
+// kernelFlags are the flags that kernels are compiled with, without optimization.
 var kernelFlags = []string{"-std=c++17", "-Wall", "-Werror", "-fno-exceptions", "-fno-rtti", "-fwrapv",
 	"-fno-strict-aliasing", "-ffp-contract=off"}
 
-// eachCompiler runs f for every C++ compiler that is here.
+// eachCompiler runs f for every C++ compiler of the machine.
 func eachCompiler(t *testing.T, f func(t *testing.T, cxx string)) {
 	found := false
 	for _, cxx := range []string{"g++", "clang++"} {
@@ -36,7 +36,7 @@ func eachCompiler(t *testing.T, f func(t *testing.T, cxx string)) {
 	}
 }
 
-// compilePrelude compiles text behind the host prelude.
+// compilePrelude compiles the host prelude followed by text.
 func compilePrelude(t *testing.T, cxx, text string, flags ...string) (string, []byte, error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -90,8 +90,8 @@ func cppName(b builtins.Type) string {
 	return s
 }
 
-// Every form of every built-in, with every type that its class allows, has a
-// function in the prelude that takes exactly these types and gives the result.
+// Every form of every built-in, with every type that its class allows, has a function in the
+// prelude with exactly these parameter types and the right result type.
 func TestPreludeOffersTable(t *testing.T) {
 	text := tableProgram(t, source.Host)
 	eachCompiler(t, func(t *testing.T, cxx string) {
@@ -100,7 +100,7 @@ func TestPreludeOffersTable(t *testing.T) {
 	})
 }
 
-// tableProgram is a program that calls all that the prelude of a target offers.
+// tableProgram returns a program that calls every function of a target's prelude.
 func tableProgram(t *testing.T, target source.Target) string {
 	t.Helper()
 	var names []string
@@ -132,7 +132,8 @@ func tableProgram(t *testing.T, target source.Target) string {
 	return text.String()
 }
 
-// classTypes lists what a class allows; no class is one form without G.
+// classTypes lists the types that a class allows. Without a class it returns one type, for a form
+// without G.
 func classTypes(c *builtins.Class) []builtins.Type {
 	if c == nil {
 		return []builtins.Type{{}}
@@ -148,7 +149,7 @@ func classTypes(c *builtins.Class) []builtins.Type {
 	return ts
 }
 
-// offered is one call, with a check of its type.
+// offered returns a call with a check of its result type.
 func offered(b *builtins.Func, f *builtins.Form, g builtins.Type, target source.Target) string {
 	var args []string
 	hint := builtins.Type{Kind: source.UInt, Width: 4}

@@ -1,9 +1,9 @@
 package render
 
-// printf on GPUs, whose own knows neither vectors nor OpenCL's lengths and takes at
-// most 32 values: the format is taken apart when the program is rendered, every lane
-// becomes a value of the type that its conversion asks for, and a long format
-// becomes several calls, between which other items may print.
+// printf on GPUs. Their own printf supports neither vectors nor OpenCL's length modifiers, and
+// takes at most 32 values. So the format is parsed when the program is rendered, every lane becomes
+// a value of the type that its conversion needs, and a long format becomes several calls, between
+// which other items may print.
 
 import (
 	"fmt"
@@ -13,24 +13,24 @@ import (
 	"github.com/concord-compute/concord/source/internal/tree"
 )
 
-// printfMost is the number of values that one call of the machine's printf takes.
+// printfMost is the largest number of values in one call of the GPU's printf.
 const printfMost = 32
 
-// conversion specification of a format: %[flags][width][.precision][vn][length]type.
+// printfSpec is a conversion specification: %[flags][width][.precision][vn][length]type.
 type printfSpec struct {
 	head   string // % with flags, width and precision
-	lanes  int    // of a vector, 1 for a scalar
+	lanes  int    // number of lanes of a vector, 1 for a scalar
 	length string // "", "hh", "h", "hl" or "l"
 	verb   byte
 }
 
-// printfPiece is a text, followed by a value if spec is there.
+// printfPiece is a text, followed by a value if spec is not nil.
 type printfPiece struct {
 	text string
 	spec *printfSpec
 }
 
-// parseFormat takes a format apart; ok is false when it is none of OpenCL's.
+// parseFormat splits a format into pieces; ok is false if it is not a valid format of OpenCL.
 func parseFormat(f string) (pieces []printfPiece, ok bool) {
 	var text strings.Builder
 	for len(f) > 0 {
@@ -93,7 +93,7 @@ func parseSpec(f string) (s *printfSpec, rest string, ok bool) {
 	return s, f[i+1:], true
 }
 
-// value says what a lane of the given kind is cast to, and how it is then converted.
+// value returns the type that a lane of the given kind is cast to, and the conversion for it.
 func (s *printfSpec) value(kind tree.Kind) (cast, conversion string) {
 	long := s.length == "l" || s.length == "" && (kind == tree.Long || kind == tree.ULong)
 	switch {
@@ -161,7 +161,7 @@ func (r *renderer) printf(e *tree.Expr) {
 	r.w(r.result(), "cc_r; ", r.closing())
 }
 
-// printfFits tells whether every conversion has its argument.
+// printfFits reports whether every conversion has a matching argument.
 func printfFits(pieces []printfPiece, args []*tree.Expr) bool {
 	n := 0
 	for _, p := range pieces {
@@ -181,7 +181,7 @@ func printfFits(pieces []printfPiece, args []*tree.Expr) bool {
 	return true
 }
 
-// printfCall collects one call of the machine's printf.
+// printfCall collects one call of the GPU's printf.
 type printfCall struct {
 	r      *renderer
 	text   strings.Builder
@@ -223,7 +223,7 @@ func (c *printfCall) flush() {
 	c.values = nil
 }
 
-// quoteC spells bytes as a string literal of C++.
+// quoteC returns bytes as a string literal of C++.
 func quoteC(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')

@@ -1,8 +1,8 @@
 // Package render writes a program in the language of a target. OpenCL devices get the text as it
-// was written; the C++ targets get a walk of the tree behind a prelude, C++ of ours that gives a
-// program OpenCL C's types and built-ins. What the targets share is written once, the dialect
-// says where they differ. What is too large, or ended by the caller's context, ends by a panic
-// that Settle of the token package makes an error of.
+// was written. For the C++ targets, it writes a prelude, which defines OpenCL C's types and
+// built-ins, and then the tree as C++. A dialect describes the differences between the C++ targets.
+// If a rendering is too large, or the caller's context is done, the work ends by a panic, which the
+// caller's deferred token.Settle turns into an error.
 package render
 
 import (
@@ -14,12 +14,12 @@ import (
 	"github.com/concord-compute/concord/source/internal/tree"
 )
 
-// dialect is where one C++ target differs from the others.
+// dialect describes how a C++ target differs from the others.
 type dialect struct {
 	target   Target
-	gpu      bool   // every function says where it runs; constants are in memory of their own
-	gnu      bool   // the compiler knows GNU's extensions: ({ ... }), a ?: b, case 1 ... 3
-	msl      bool   // Metal: a space on every pointer, no lambdas, half is a type of the language
+	gpu      bool   // functions are marked with where they run; constants are in separate memory
+	gnu      bool   // the compiler has GNU's extensions: ({ ... }), a ?: b, case 1 ... 3
+	msl      bool   // Metal: pointers have address spaces, there are no lambdas, half is a type of the language
 	function string // stands before a function of the program
 	kernel   string // stands before a kernel of it
 }
@@ -28,7 +28,7 @@ var dialects = map[Target]*dialect{
 	Host: {target: Host, gnu: true},
 	CUDA: {target: CUDA, gpu: true, function: "static CC_FN ", kernel: "static CC_INLINE "},
 	HIP:  {target: HIP, gpu: true, gnu: true, function: "static CC_FN ", kernel: "static CC_INLINE "},
-	// clang, which Metal's compiler is, always knows the extensions.
+	// Metal's compiler is clang, which always has the extensions.
 	Metal: {target: Metal, gpu: true, gnu: true, msl: true},
 }
 
@@ -39,30 +39,31 @@ type renderer struct {
 	d      *dialect
 	out    strings.Builder
 	fn     *tree.Function
-	pos    token.Pos // what is written
-	file   string    // the place that the target's compiler believes it is at
+	pos    token.Pos // position of the construct that is being written
+	file   string    // file of the last #line
 	line   int
 	bol    bool
 	called map[*tree.Function]bool        // kernels that other kernels call
 	places map[*tree.Symbol]string        // on GPUs: the memory that a constant lives in
-	errs   token.ErrorList                // what the target cannot do
-	plans  map[*tree.Function]*loops.Plan // on the host: kernels whose barriers are cut at
-	plan   *loops.Plan                    // while one of these is written
+	errs   token.ErrorList                // constructs that the target does not support
+	plans  map[*tree.Function]*loops.Plan // on the host: kernels that are cut at their barriers
+	plan   *loops.Plan                    // the plan of the kernel that is being written, if it has one
 	names  []map[*tree.Symbol]string      // other names for some variables, the innermost last
-	asks   map[*tree.Function]bool        // what asksGroup has answered
+	asks   map[*tree.Function]bool        // stored results of asksGroup
 
-	assigned map[*tree.Init]bool // what needsAssign has answered
+	assigned map[*tree.Init]bool // stored results of needsAssign
 	known    map[*tree.Init]lanesOf
-	memory   map[*tree.Function]bool // what hasLocals has answered
+	memory   map[*tree.Function]bool // stored results of hasLocals
 
 	straight map[*tree.Expr]string // while a region of a plan is written: its straight indices
-	returns  bool                  // while a strip is written: an item that returns says so
+	returns  bool                  // while a strip is written: an item that returns sets cc_left
 
-	inPlace bool // Metal: the next expression is wanted as an object, not as its value
+	inPlace bool // Metal: the next expression is needed as an object and not as its value
 }
 
-// CPP writes a program in C++ or the Metal Shading Language. The error, if any, is an
-// ErrorList of what the target cannot do. fibers keeps kernels with barriers on fibers.
+// CPP writes a program in C++ or the Metal Shading Language. The error, if any, is an ErrorList of
+// constructs that the target does not support. With fibers, host kernels with barriers run on
+// fibers.
 func CPP(m *token.Meter, p *tree.Program, t Target, fibers bool) (string, error) {
 	d, prelude := dialects[t], preludeText(t)
 	r := &renderer{Meter: m, p: p, d: d, bol: true, called: map[*tree.Function]bool{}, asks: map[*tree.Function]bool{},
@@ -98,12 +99,12 @@ func CPP(m *token.Meter, p *tree.Program, t Target, fibers bool) (string, error)
 	return r.out.String(), nil
 }
 
-// refuse records that the target cannot do what the program asks for.
+// refuse records a construct that the target does not support.
 func (r *renderer) refuse(pos token.Pos, construct, format string, args ...any) {
 	r.errs.Add(pos, construct, format, args...)
 }
 
-// program writes everything behind the prelude.
+// program writes everything after the prelude.
 func (r *renderer) program() {
 	r.raw("namespace {\n")
 	for _, rec := range r.p.Tagged {
@@ -142,7 +143,7 @@ func (r *renderer) program() {
 	r.table(kernels)
 }
 
-// table writes what the host executor finds the kernels by.
+// table writes the table in which the host executor finds the kernels.
 func (r *renderer) table(kernels []*tree.Function) {
 	r.raw("#line 1 \"concord\"\nCC_PROGRAM_BEGIN\n")
 	for _, k := range kernels {
@@ -163,7 +164,7 @@ func (r *renderer) table(kernels []*tree.Function) {
 	r.raw("CC_PROGRAM_END\n")
 }
 
-// raw writes whole lines of our own.
+// raw writes whole lines that do not come from the program.
 func (r *renderer) raw(text string) {
 	r.Wrote(len(text), r.pos)
 	if !r.bol {
@@ -173,7 +174,7 @@ func (r *renderer) raw(text string) {
 	r.file, r.bol = "", true
 }
 
-// at begins a line that belongs to pos in the portable text.
+// at begins a line for position pos of the portable text.
 func (r *renderer) at(pos token.Pos) {
 	if pos.Line > 0 {
 		r.pos = pos
@@ -196,7 +197,7 @@ func (r *renderer) at(pos token.Pos) {
 	r.file, r.line = pos.File, pos.Line
 }
 
-// lineDirective tells a compiler where the next line comes from.
+// lineDirective returns the #line that gives the next line the position pos.
 func lineDirective(pos token.Pos) string {
 	name := strings.NewReplacer("\\", "\\\\", "\"", "\\\"", "\n", " ", "\r", " ").Replace(pos.File)
 	return "#line " + strconv.Itoa(pos.Line) + " \"" + name + "\"\n"
@@ -210,7 +211,7 @@ func (r *renderer) w(parts ...string) {
 	r.bol = false
 }
 
-// typeText spells a type of the program, around a name if there is one.
+// typeText writes a type of the program, as a declaration of name if that is not empty.
 func (r *renderer) typeText(t *tree.Type, name string) string {
 	if r.d.msl {
 		return strings.TrimSpace(r.metalType(t, name, false))
@@ -218,7 +219,7 @@ func (r *renderer) typeText(t *tree.Type, name string) string {
 	return strings.TrimSpace(tree.Declare(t, name, r.baseType, r.pointer))
 }
 
-// plain is the type without its own qualifiers.
+// plain returns the text of a type without its own qualifiers.
 func (r *renderer) plain(t *tree.Type) string {
 	c := *t
 	c.Q &^= tree.QConst | tree.QRestrict

@@ -9,7 +9,7 @@ import (
 	"github.com/concord-compute/concord/source/internal/tree"
 )
 
-// stmt writes one statement on the line it comes from.
+// stmt writes one statement on the line of its position.
 func (r *renderer) stmt(s *tree.Stmt) {
 	if s == nil {
 		return
@@ -95,7 +95,7 @@ func (r *renderer) jumpStmt(s *tree.Stmt) {
 
 // cases writes the label of a case, which may stand for a range of values.
 func (r *renderer) cases(s *tree.Stmt) {
-	const most = 4096 // labels in a row, where ranges have to be written out
+	const most = 4096 // the most labels in a row, if ranges have to be written as single labels
 	value := func(c tree.Value) {
 		r.literal(&tree.Expr{Op: tree.OpLit, Type: caseType(s), Val: c})
 	}
@@ -118,15 +118,14 @@ func (r *renderer) cases(s *tree.Stmt) {
 	r.w(": ")
 }
 
-// unroll passes a #pragma unroll on to the compilers that it is for: alone or with
-// a number.
+// unroll writes a #pragma unroll, without or with a number, for compilers that support it.
 func (r *renderer) unroll(s *tree.Stmt) {
 	if count, ok := strings.CutPrefix(s.Unroll, "unroll"); ok && r.d.gpu && strings.Trim(count, " ()0123456789") == "" {
 		r.w("_Pragma(\"", s.Unroll, "\") ")
 	}
 }
 
-// caseType is the type of a case label: that of the switch.
+// caseType returns the type of a case label, which is that of the switch.
 func caseType(s *tree.Stmt) *tree.Type {
 	if s.E != nil {
 		return s.E.Type
@@ -134,7 +133,7 @@ func caseType(s *tree.Stmt) *tree.Type {
 	return tree.IntType
 }
 
-// labelled writes what a label stands before: C++ wants a statement there.
+// labelled writes the statement after a label; C++ requires one there.
 func (r *renderer) labelled(s *tree.Stmt) {
 	if s.Kind == tree.StDecl {
 		r.w(";")
@@ -142,7 +141,7 @@ func (r *renderer) labelled(s *tree.Stmt) {
 	r.stmt(s)
 }
 
-// body writes a statement in braces, which keep every else with its if.
+// body writes a statement in braces, so that every else stays with its if.
 func (r *renderer) body(s *tree.Stmt) {
 	r.w("{")
 	if ps, ok := r.planned(s); ok {
@@ -157,8 +156,8 @@ func (r *renderer) body(s *tree.Stmt) {
 	r.w(" }")
 }
 
-// ifStmt writes a chain of else if without recursion, which keeps long chains
-// shallow for the C++ compiler's readers too.
+// ifStmt writes a chain of else if without recursion, and without nested braces, which would be too
+// deep for C++ compilers in long chains.
 func (r *renderer) ifStmt(s *tree.Stmt) {
 	for {
 		r.w("if (")
@@ -178,8 +177,8 @@ func (r *renderer) ifStmt(s *tree.Stmt) {
 	}
 }
 
-// forStmt writes a loop. Several variables, and any where jumps may pass an
-// initializer, move in front of it.
+// forStmt writes a for loop. Declarations move in front of the loop if there are several, or if
+// jumps may bypass an initializer.
 func (r *renderer) forStmt(s *tree.Stmt) {
 	outside := s.Init != nil && s.Init.Kind == tree.StDecl &&
 		(r.fn.Split || len(s.Init.Syms) != 1 || r.needsAssign(s.Init.Syms[0].Init))
@@ -216,8 +215,8 @@ func (r *renderer) forStmt(s *tree.Stmt) {
 	}
 }
 
-// guardCond writes the condition of an if: a constant where the loop over the items
-// has taken care of it.
+// guardCond writes the condition of an if. It is a constant if the bounds of the loop over the
+// items already ensure it.
 func (r *renderer) guardCond(s *tree.Stmt) {
 	switch {
 	case r.plan == nil || !r.plan.Needless[s]:

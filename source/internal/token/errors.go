@@ -1,4 +1,4 @@
-// Errors of the front end: what is wrong with a program's text, and where.
+// Errors of the front end: mistakes in a program's text with their places.
 
 package token
 
@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// MaxErrors is how many mistakes are collected before the front end gives up.
-// More are rarely read, and the later ones tend to follow from the first.
+// MaxErrors is the number of mistakes after which the front end gives up. People rarely read more,
+// and later mistakes are often consequences of the first.
 const MaxErrors = 20
 
 // Error is one mistake in the text of a program.
 type Error struct {
 	Pos       Pos
-	Construct string // what it is about: "#include", "macro MAX", "swizzle"; for tools
-	Msg       string // what a person reads
+	Construct string // the construct that is wrong: "#include", "macro MAX", "swizzle"; programs can compare it
+	Msg       string // the message
 }
 
 // Error returns "file:line:col: message".
@@ -46,9 +46,8 @@ func (l ErrorList) Unwrap() []error {
 	return errs
 }
 
-// Add records a mistake and reports whether there is room for more; a caller
-// that is told false should stop. A second mistake at the same place with the
-// same text says nothing new and is dropped.
+// Add records a mistake and reports whether the list has room for more; on false the caller should
+// stop. A mistake with the same place and text as an earlier one is dropped.
 func (l *ErrorList) Add(pos Pos, construct, format string, args ...any) bool {
 	if len(*l) >= MaxErrors {
 		return false
@@ -61,7 +60,7 @@ func (l *ErrorList) Add(pos Pos, construct, format string, args ...any) bool {
 	return len(*l) < MaxErrors
 }
 
-// Clip shortens what quotes too much of the program: a token may be megabytes.
+// Clip shortens a message that quotes too much of the program: a token may be megabytes long.
 func Clip(s string) string {
 	const most = 400
 	if len(s) <= most {
@@ -70,7 +69,7 @@ func Clip(s string) string {
 	return strings.ToValidUTF8(s[:most], "") + "..."
 }
 
-// Err is the list as an error: nil when nothing was recorded.
+// Err returns the list as an error, or nil if it is empty.
 func (l ErrorList) Err() error {
 	if len(l) == 0 {
 		return nil

@@ -1,8 +1,8 @@
 package token
 
-// Features says what the device that a program is compiled for can do. They
-// answer the extension macros (cl_khr_fp64 ...) during preprocessing, and a
-// program that uses what is absent is refused with a position.
+// Features says what the device that a program is compiled for can do. It determines the extension
+// macros (cl_khr_fp64 ...) during preprocessing, and a program that uses an absent feature is
+// refused with a position.
 type Features struct {
 	FP64        bool // double and its built-ins (cl_khr_fp64)
 	FP16        bool // arithmetic on half (cl_khr_fp16); storage always works

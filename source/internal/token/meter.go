@@ -2,24 +2,24 @@ package token
 
 import "context"
 
-// Meter counts the work on one program, looks after the caller's context, and ends what
-// takes too much. The work is deeply recursive and has no other errors on its way, so it
-// ends by a panic that Settle turns into an error.
+// Meter counts the work on one program, and ends it when the caller's context is done or a limit is
+// exceeded. Since the work is deeply recursive and mostly cannot fail otherwise, it ends by a
+// panic, which Settle turns into an error.
 type Meter struct {
 	ctx   context.Context
 	Steps int // taken so far
-	most  int // steps at which Within gives up; 0: it is not running
-	bytes int // of text written
+	most  int // the value of Steps at which Within gives up; 0 outside of Within
+	bytes int // length of the text written so far
 }
 
 // checkSteps is how many steps are taken between two looks at the context: some tens of
 // microseconds.
 const checkSteps = 1 << 10
 
-// ended is what the work panics with when its context is done, or a limit is reached.
+// ended is the panic value when the context is done or a limit is reached.
 type ended struct{ err error }
 
-// spent is what work inside of Within panics with when it takes too many steps.
+// spent is the panic value of work inside Within that takes too many steps.
 type spent struct{}
 
 // NewMeter returns a meter for one program, which ends the work on it soon after ctx is done.
@@ -36,7 +36,7 @@ func (m *Meter) Step() {
 	}
 }
 
-// Within reports whether do ended within a number of steps. It is stopped when it did not.
+// Within runs do, stops it after a number of steps, and reports whether it ended before that.
 func (m *Meter) Within(steps int, do func()) (done bool) {
 	defer func() {
 		m.most = 0
@@ -51,7 +51,7 @@ func (m *Meter) Within(steps int, do func()) (done bool) {
 	return true
 }
 
-// Wrote counts text that was written for what stands at pos.
+// Wrote counts n bytes of text that was written for the construct at pos.
 func (m *Meter) Wrote(n int, pos Pos) {
 	m.Step()
 	if m.bytes += n; m.bytes > maxRendered {
@@ -61,7 +61,7 @@ func (m *Meter) Wrote(n int, pos Pos) {
 	}
 }
 
-// Settle, deferred, makes the error of what a meter has ended.
+// Settle has to be deferred. It sets err if a meter has ended the work.
 func Settle(err *error) {
 	switch r := recover().(type) {
 	case nil:
@@ -72,5 +72,5 @@ func Settle(err *error) {
 	}
 }
 
-// maxRendered bounds a rendering, in bytes.
+// maxRendered is the largest size of a rendering in bytes.
 const maxRendered = 64 << 20

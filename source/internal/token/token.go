@@ -1,14 +1,12 @@
-// Package token has what every room of the front end works with: tokens and their places, the
-// mistakes that are found there, what the device can do, and the meter that ends work which
-// takes too long.
+// Package token has the types that all packages of the front end share: tokens and their places,
+// errors at a place, the features of the device, and the meter that ends work which takes too long.
 package token
 
 import "fmt"
 
 // Pos is a place in the text that the user wrote: the file as it was named to
 // Parse or in an #include, and the 1-based line and column (in bytes) of the
-// character there. Tokens that come out of a macro carry the place of the
-// macro's use, which is what a person can look at.
+// character there. Tokens from the expansion of a macro have the place of the macro's use.
 type Pos struct {
 	File string
 	Line int
@@ -18,7 +16,8 @@ type Pos struct {
 // String returns "file:line:col", the form that editors can jump to.
 func (p Pos) String() string { return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Col) }
 
-// MaxName is how long a name may be, in bytes: a rendering may repeat it often.
+// MaxName is the largest length of a name in bytes. It is limited because a rendering may repeat a
+// name often.
 const MaxName = 4096
 
 // Kind is the lexical class of a token.
@@ -37,7 +36,7 @@ const (
 	Newline      // inside the preprocessor only
 )
 
-// Token is one preprocessed token. Text is exactly what is to be emitted.
+// Token is one preprocessed token. Text is exactly the text to emit.
 type Token struct {
 	Kind  Kind
 	Text  string

@@ -1,12 +1,12 @@
-// Package tree has what a program is made of once it was read: types, typed expressions in
-// which every conversion that C++ would not make by itself is a node, statements, symbols,
-// functions. It knows nothing of how a program is read or written. A finished program is not
-// changed any more and may be read by several goroutines.
+// Package tree has the types of a parsed program: types, typed expressions in which every
+// conversion that C++ would not make implicitly is a node, statements, symbols, functions. It
+// depends neither on the parser nor on the renderers. A finished program is immutable, and several
+// goroutines may read it.
 package tree
 
 import "github.com/concord-compute/concord/source/internal/token"
 
-// Program is a program that was read without a mistake.
+// Program is a program without mistakes.
 type Program struct {
 	Tokens   []token.Token // preprocessed, pragmas included
 	Toks     []token.Token // those that are parsed: without pragmas, and with an EOF at the end
@@ -22,7 +22,7 @@ type Program struct {
 // PosOf is the place of the first token of e.
 func (p *Program) PosOf(e *Expr) token.Pos { return p.Toks[e.Tok].Pos }
 
-// Op says what an expression is.
+// Op is the kind of an expression.
 type Op uint8
 
 // The kinds of expressions, each with the fields of Expr that it uses besides Type.
@@ -67,12 +67,12 @@ const (
 type Expr struct {
 	Op     Op
 	LValue bool // designates an object
-	Folded bool // Val is what Fold has to say
+	Folded bool // Val holds the result of Fold
 	Acts   bool // evaluating it changes something that other expressions can see
 	Site   int  // OpBuiltin: number of this barrier in the program
 	Tok    int  // index of its first token
 	End    int  // OpCall: index of the closing parenthesis
-	Depth  int  // of operators
+	Depth  int  // number of nested operators
 	Text   string
 	Type   *Type
 	A      *Expr
@@ -84,7 +84,7 @@ type Expr struct {
 	Sym    *Symbol
 	Init   *Init
 	Body   *Stmt
-	Val    Value // of a literal, and of all that are folded
+	Val    Value // the value of a literal or a folded expression
 }
 
 // Init is an initializer in the order of its type: the user's braces,
@@ -95,7 +95,7 @@ type Init struct {
 	Kids  map[int]*Init // arrays, structs, vectors, by index; unions have one
 }
 
-// SymKind is what an identifier names.
+// SymKind is the kind of thing that an identifier names.
 type SymKind uint8
 
 // The kinds of symbols.
@@ -111,7 +111,7 @@ const (
 type Symbol struct {
 	Kind  SymKind
 	Name  string
-	CName string // in a rendering
+	CName string // the name in a rendering
 	Type  *Type
 	Pos   token.Pos
 	Scope int // 0: built-in, 1: program, 2 and up: inside functions
@@ -138,10 +138,10 @@ type Function struct {
 	Body     *Stmt
 	Locals   []*Symbol // local variables of a kernel, in order
 	Memory   int       // bytes of local memory that it and the kernels that it calls declare
-	Depth    int       // of the calls below
+	Depth    int       // longest chain of calls that begins here
 	Calls    []*Call
 	Barrier  bool // calls a synchronizing built-in itself
-	Split    bool // has labels or jumps: declarations and initializers part
+	Split    bool // has labels or jumps, so that initializers have to be separated from declarations
 	Close    int  // token of the parameter list's )
 	Open     int  // token of the body's {
 	Protos   []Proto
@@ -163,13 +163,13 @@ type Call struct {
 	E   *Expr
 }
 
-// Use is where a program uses a name: that of a built-in function, or of a label.
+// Use is a place at which a program uses the name of a built-in function or of a label.
 type Use struct {
 	Name string
 	Pos  token.Pos
 }
 
-// Attributes are those __attribute__ that the front end understands.
+// Attributes holds the attributes (__attribute__) that the front end understands.
 type Attributes struct {
 	Packed   bool
 	Align    int
@@ -178,7 +178,7 @@ type Attributes struct {
 	Overload bool
 }
 
-// StmtKind says what a statement is.
+// StmtKind is the kind of a statement.
 type StmtKind uint8
 
 // The kinds of statements.
@@ -214,11 +214,12 @@ type Stmt struct {
 	List   []*Stmt
 	Syms   []*Symbol // StDecl
 	Val    Value
-	Last   Value  // StCase: the end of its range, Val if it is none
+	Last   Value  // StCase: the end of its range, or Val for a single value
 	Unroll string // the #pragma unroll in front of a loop
 }
 
-// Value is a scalar that may be known at compile time: OK says so, and IsFloat where it is.
+// Value is the value of a scalar expression at compile time. OK reports whether it is known, and
+// IsFloat whether it is in Float or in Int.
 type Value struct {
 	OK      bool
 	IsFloat bool

@@ -1,6 +1,6 @@
 package tree
 
-// Evaluation at compile time, and the conversions that C makes by itself.
+// Evaluation at compile time, and C's implicit conversions.
 
 import "math"
 
@@ -12,7 +12,7 @@ func Unparen(e *Expr) *Expr {
 	return e
 }
 
-// Fold evaluates e, or says that it is not constant.
+// Fold evaluates e. OK of the result is false if e is not constant.
 func Fold(e *Expr) Value {
 	if e.Folded {
 		return e.Val
@@ -57,7 +57,7 @@ func Fold(e *Expr) Value {
 	return no
 }
 
-// FoldTruth is the int that a comparison gives.
+// FoldTruth returns the int that is the result of a comparison.
 func FoldTruth(b bool) Value {
 	if b {
 		return Value{OK: true, Int: 1}
@@ -227,7 +227,7 @@ func foldDivide(a, b int64, t *Type, op string) Value {
 	return c.Convert(t)
 }
 
-// Convert makes c a value of scalar type t.
+// Convert converts c to scalar type t.
 func (c Value) Convert(t *Type) Value {
 	if !c.OK || !t.IsScalar() {
 		return Value{}
@@ -254,7 +254,7 @@ func (c Value) Convert(t *Type) Value {
 	return c
 }
 
-// Wrap cuts v to the width of integer kind k.
+// Wrap truncates v to the width of integer kind k.
 func Wrap(v int64, k Kind) int64 {
 	switch k {
 	case Bool:
@@ -278,7 +278,7 @@ func Wrap(v int64, k Kind) int64 {
 	return v
 }
 
-// Promoted is the type of a value after the integer promotions.
+// Promoted returns the type of a value of type t after the integer promotions.
 func Promoted(t *Type) *Type {
 	if t.IsInteger() && t.Base < Int {
 		return IntType
@@ -286,7 +286,7 @@ func Promoted(t *Type) *Type {
 	return t.Bare()
 }
 
-// Usual is the type that the usual arithmetic conversions give two scalars.
+// Usual returns the common type of two scalars by the usual arithmetic conversions.
 func Usual(a, b *Type) *Type {
 	for _, k := range []Kind{Double, Float, Half} {
 		if a.Base == k || b.Base == k {
@@ -297,7 +297,7 @@ func Usual(a, b *Type) *Type {
 	return Scalar(max(a.Base, b.Base)) // Int < UInt < Long < ULong is the order of rank
 }
 
-// IsNullConstant tells whether e is NULL or the integer constant 0.
+// IsNullConstant reports whether e is NULL or the integer constant 0.
 func IsNullConstant(e *Expr) bool {
 	switch e.Op {
 	case OpNull:

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// StringBytes returns the bytes of adjacent string literals, or what is wrong with them.
+// StringBytes returns the bytes of adjacent string literals, or as its second result what is wrong
+// with them.
 func StringBytes(text string) (string, string) {
 	out := strings.Builder{}
 	for len(text) > 0 {
@@ -35,7 +36,7 @@ func StringBytes(text string) (string, string) {
 	return out.String(), ""
 }
 
-// Unescape replaces C's escape sequences, or says what is wrong with one.
+// Unescape replaces C's escape sequences, or returns as its second result what is wrong with one.
 func Unescape(s string) (string, string) {
 	out := strings.Builder{}
 	for i := 0; i < len(s); i++ {

@@ -42,9 +42,9 @@ type Type struct {
 	Rec      *Record
 	Params   []*Type
 	Variadic bool
-	Alias    string // size_t and its like: the spelling that kernels may not take
+	Alias    string // the name of a type whose size depends on the device, such as size_t, which kernel parameters must not have
 	Align    int    // from __attribute__((aligned)) on a typedef, 0 otherwise
-	Depth    int    // levels of pointers and arrays below, which are limited
+	Depth    int    // number of nested pointers and arrays, which is limited
 }
 
 // Field is one member of a record. An anonymous struct or union member has an
@@ -55,7 +55,7 @@ type Field struct {
 	Type   *Type
 	Index  int // in its record
 	offset int
-	Align  int // asked for by an attribute; 0: natural
+	Align  int // requested by an attribute; 0: natural
 	Packed bool
 }
 
@@ -69,15 +69,15 @@ type Record struct {
 	Complete bool
 	ReqAlign int
 	Fields   []*Field
-	Names    map[string]*Field // the field that a name is, or is a member of without a name of its own
-	Unnamed  int               // how deep such members are nested
-	Pointers bool              // it holds a pointer or bool, which no kernel's argument may
+	Names    map[string]*Field // by the name of a member: its field, or the anonymous field that contains it
+	Unnamed  int               // how deep anonymous members are nested
+	Pointers bool              // it holds a pointer or bool, which kernel arguments must not contain
 	Size     int
 	align    int
 	Pos      token.Pos
 }
 
-// BigSize caps every object: larger ones are refused, so that sizes never
+// BigSize is the largest size of an object in bytes. Larger ones are refused, so that sizes never
 // overflow an int.
 const BigSize = 1 << 40
 
@@ -101,7 +101,7 @@ var (
 // Scalar returns the type of scalars of kind k.
 func Scalar(k Kind) *Type { return &Type{Kind: TScalar, Base: k} }
 
-// Vector returns the type of vectors of n scalars of kind k; of one it is the scalar.
+// Vector returns the type of vectors of n scalars of kind k; for n of 1 it is the scalar type.
 func Vector(k Kind, n int) *Type {
 	if n == 1 {
 		return Scalar(k)
@@ -109,10 +109,11 @@ func Vector(k Kind, n int) *Type {
 	return &Type{Kind: TVector, Base: k, N: n}
 }
 
-// PointerTo returns the type of pointers to objects of type t, which says where they live.
+// PointerTo returns the type of pointers to objects of type t. t.Space is the address space of the
+// objects.
 func PointerTo(t *Type) *Type { return &Type{Kind: TPointer, Elem: t, Depth: t.Depth + 1} }
 
-// ArrayOf returns the type of arrays of n objects, or of a number not given if n is -1.
+// ArrayOf returns the type of arrays of n objects; n is -1 for an array without a length.
 func ArrayOf(t *Type, n int) *Type {
 	return &Type{Kind: TArray, Elem: t, N: n, Space: t.Space, Depth: t.Depth + 1}
 }
@@ -131,7 +132,7 @@ func (t *Type) With(q Qual) *Type {
 	return &c
 }
 
-// In returns t as it is when its object lives in space s.
+// In returns the type t for an object in address space s.
 func (t *Type) In(s Space) *Type {
 	if t.Space == s || t.Kind == TUnknown || t.Kind == TFunc {
 		return t
@@ -154,7 +155,7 @@ func (t *Type) Bare() *Type {
 	return &c
 }
 
-// IsConst tells whether an object of this type may not be written.
+// IsConst reports whether objects of this type must not be written.
 func (t *Type) IsConst() bool {
 	if t.Kind == TArray {
 		return t.Elem.IsConst()
@@ -183,7 +184,7 @@ func (t *Type) IsArith() bool { return t.IsScalar() || t.IsVector() }
 // IsInteger reports whether t is bool or a scalar integer.
 func (t *Type) IsInteger() bool { return t.IsScalar() && IsIntKind(t.Base) }
 
-// IsUnknown reports whether t is the type of what follows from a mistake.
+// IsUnknown reports whether t is the type of an expression that contains a mistake.
 func (t *Type) IsUnknown() bool { return t.Kind == TUnknown }
 
 // IsAggregate reports whether t is an array or a record.
@@ -203,7 +204,7 @@ func (t *Type) Width() int {
 // IsIntKind reports whether k is bool or an integer.
 func IsIntKind(k Kind) bool { return k >= Bool && k <= ULong }
 
-// KindSize is the size in bytes of a scalar; void counts 1, as GNU C has it.
+// KindSize returns the size of a scalar in bytes; for void it is 1, as in GNU C.
 func KindSize(k Kind) int {
 	switch k {
 	case Short, UShort, Half:
@@ -216,8 +217,8 @@ func KindSize(k Kind) int {
 	return 1
 }
 
-// SignedOf is the signed integer kind as wide as k: what comparing vectors of k
-// gives.
+// SignedOf returns the signed integer kind of the size of k, which comparisons of vectors of k
+// return.
 func SignedOf(k Kind) Kind {
 	switch KindSize(k) {
 	case 1:
@@ -230,8 +231,7 @@ func SignedOf(k Kind) Kind {
 	return Long
 }
 
-// Size is the bytes that an object of type t takes; ok is false for an
-// incomplete type.
+// Size returns the size of an object of type t in bytes; ok is false for an incomplete type.
 func (t *Type) Size() (n int, ok bool) {
 	switch t.Kind {
 	case TScalar:
@@ -297,7 +297,7 @@ func (r *Record) Layout() {
 	r.Complete = true
 }
 
-// AlignUp returns the least multiple of a that is not less than n.
+// AlignUp rounds n up to a multiple of a.
 func AlignUp(n, a int) int { return (n + a - 1) / a * a }
 
 // Find looks a member up, also through anonymous members. It returns the path
@@ -372,8 +372,8 @@ func SameType(a, b *Type) bool {
 	return true
 }
 
-// SameObject compares two types with their qualifiers and space: what two
-// pointers must agree on to be one type.
+// SameObject compares two types including their qualifiers and space, which have to be equal for
+// pointers to them to have the same type.
 func SameObject(a, b *Type) bool {
 	const cv = QConst | QVolatile
 	return a.Space == b.Space && a.Q&cv == b.Q&cv && SameType(a, b)
@@ -419,9 +419,8 @@ const (
 	Local
 )
 
-// LocalAlignment is the alignment of a local variable. Large ones get more than
-// their type asks for, as OpenCL devices have it: programs read arrays of float
-// as vectors.
+// LocalAlignment returns the alignment of a local variable in bytes. Large variables get more than
+// their type requires, as on OpenCL devices, because programs read arrays of float as vectors.
 func LocalAlignment(t *Type) int {
 	n, _ := t.Size()
 	a := t.Alignment()
@@ -431,8 +430,8 @@ func LocalAlignment(t *Type) int {
 	return a
 }
 
-// StoresWhole tells whether an object of type t takes a call to be assigned: C++
-// has no assignment to volatile classes.
+// StoresWhole reports whether assigning to an object of type t needs a call, since C++ has no
+// assignment to volatile classes.
 func StoresWhole(t *Type) bool {
 	return t.Q&QVolatile != 0 && (t.Kind == TVector || t.Kind == TRecord || t.Is(Half))
 }

@@ -105,9 +105,9 @@ func (r *Record) spelling() string {
 	return word + " <anonymous>"
 }
 
-// Declare builds a C declarator around name from the inside out. base spells
-// what is left when pointers, arrays and functions are peeled off; ptr spells
-// one pointer level.
+// Declare builds a C declarator around name from the inside out. base returns the text of the
+// innermost type, without pointers, arrays and functions; ptr returns the text of one pointer
+// level.
 func Declare(t *Type, name string, base, ptr func(*Type) string) string {
 	decl := name
 	for {

@@ -1,6 +1,6 @@
 package tree
 
-// Walks over the tree, for analyses that ask what a part of a program mentions.
+// Walks over the tree, for analyses of the symbols and operators in a part of a program.
 
 // WalkExpr calls visit for e and everything in it, outer expressions first;
 // statement expressions included.
@@ -46,8 +46,8 @@ func WalkStmt(s *Stmt, visit func(*Expr)) {
 	}
 }
 
-// RootVariable returns the variable of a function that an lvalue is a part of,
-// nil where it is reached through a pointer or belongs to the program.
+// RootVariable returns the local variable that an lvalue is a part of. It is nil if the lvalue is
+// accessed through a pointer or is at program scope.
 func RootVariable(e *Expr) *Symbol {
 	for e != nil {
 		switch e.Op {

@@ -25,7 +25,8 @@ import (
 // Library is a simulated library with its two control symbols (tests/sim/lib/fault.h).
 type Library struct{ control, count unsafe.Pointer }
 
-// Open opens the library of that path. Whoever has it open already shares it.
+// Open opens the library at a path. If the process already has it open, the Library is the same
+// instance.
 func Open(path string) (*Library, error) {
 	name := C.CString(path)
 	defer C.free(unsafe.Pointer(name))
@@ -45,8 +46,8 @@ func Open(path string) (*Library, error) {
 	return l, nil
 }
 
-// Control replaces the faults, "" clears them, and sets the counters of calls to
-// zero.
+// Control replaces the faults and sets the counters of calls to zero. "" clears the faults.
+// lib/fault.h describes the commands.
 func (l *Library) Control(command string) error {
 	c := C.CString(command)
 	defer C.free(unsafe.Pointer(c))
@@ -56,8 +57,8 @@ func (l *Library) Control(command string) error {
 	return nil
 }
 
-// Count returns how many of what are alive or were called. It is -1 for what the
-// library does not count.
+// Count returns the number of live objects of a kind, or of calls of a kind; lib/fault.h lists the
+// names. It is -1 for other names.
 func (l *Library) Count(what string) int64 {
 	c := C.CString(what)
 	defer C.free(unsafe.Pointer(c))

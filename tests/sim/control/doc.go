@@ -1,4 +1,4 @@
-// Package control reaches the two control symbols of a simulated vendor library
-// that a test has open: faults on demand, and what is alive. tests/sim/lib/fault.h
-// is their manual.
+// Package control calls the two control functions of a simulated vendor library that a test has
+// open. They set faults and return counts of live objects and of calls; tests/sim/lib/fault.h
+// documents them.
 package control

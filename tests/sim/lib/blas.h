@@ -1,6 +1,6 @@
-// blas.h: matrix products for the simulated cuBLAS and rocBLAS, which are libraries apart from the
-// simulated driver, as the vendors' are. Products run on the host, in stream order, by the driver's
-// own way to queue a function.
+// blas.h: matrix products for the simulated cuBLAS and rocBLAS, which are separate libraries, as
+// the vendors' are. Products run on the host, in stream order, by the driver's call that queues a
+// host function.
 
 #ifndef CONCORD_SIM_BLAS_H
 #define CONCORD_SIM_BLAS_H
@@ -13,7 +13,7 @@
 
 namespace blas {
 
-// sibling finds a function of the library with that name next to this one.
+// sibling finds a function in the library of that name in the directory of this one.
 inline void *sibling(const char *library, const char *symbol) {
   Dl_info where;
   static int here;
@@ -68,8 +68,8 @@ template <typename T> T read(T x) { return x; }
 inline void write(half *p, float x) { *p = narrow(x); }
 template <typename T> void write(T *p, T x) { *p = x; }
 
-// Product is C = alpha op(A) op(B) + beta C, by columns: element (i, j) of X is X[i + j ld]. S is
-// what is summed in.
+// Product is C = alpha op(A) op(B) + beta C for column-major matrices: element (i, j) of X is X[i +
+// j ld]. S is the type of sums.
 template <typename T, typename S> struct Product {
   bool ta, tb;
   long m, n, k;
@@ -92,7 +92,7 @@ template <typename T, typename S> struct Product {
       }
   }
 
-  // legal tells what the interface asks of sizes: rows of the stored matrices fit.
+  // legal checks the sizes: the leading dimensions are not too small.
   bool legal() const {
     long ra = ta ? k : m, rb = tb ? n : k;
     return m >= 0 && n >= 0 && k >= 0 && lda >= (ra > 1 ? ra : 1) && ldb >= (rb > 1 ? rb : 1) &&
@@ -103,7 +103,7 @@ template <typename T, typename S> struct Product {
 // Queue is the driver's function that queues one of the host's: cuLaunchHostFunc.
 using Queue = int (*)(void *stream, void (*fn)(void *), void *user);
 
-// put queues a product. A recorded one can run many times, so it is never released.
+// put queues a product. A recorded product can run many times, so it is never released.
 template <typename P> int put(Queue queue, void *stream, const P &product) {
   P *kept = new P(product);
   int code = queue(

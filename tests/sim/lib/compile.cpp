@@ -1,5 +1,5 @@
-// compile.cpp: runs g++ twice, once to preprocess with nothing of the host visible, once to
-// compile what the scanner made of that. Each compilation has a private directory.
+// compile.cpp: runs g++ twice, first to preprocess the program without the host's headers, then to
+// compile the text that the scanner has rewritten. Each compilation has a private directory.
 
 #include "compile.h"
 #include "process.h"
@@ -79,7 +79,7 @@ bool preprocess(const Source &s, const Dialect &d, const std::string &dir) {
          run(dir, args);
 }
 
-// table is the text that names the kernels, after the program.
+// table returns the text after the program that lists the kernels.
 std::string table(const Scanned &program, const std::vector<Kernel> &kernels) {
   std::string out =
       "\n# 1 \"name expressions\"\nstatic void __sim_dynamic(void *block) {\n(void)block;\n";

@@ -1,5 +1,5 @@
-// compile.h: the compiler behind the simulated NVRTC and hipRTC: a prelude that makes C++ of the
-// vendors' dialect, and g++.
+// compile.h: the compiler of the simulated NVRTC and hipRTC: g++, with a prelude that implements
+// the vendors' dialect of C++.
 
 #ifndef CONCORD_SIM_COMPILE_H
 #define CONCORD_SIM_COMPILE_H
@@ -12,7 +12,7 @@
 
 namespace sim {
 
-// Dialect is what tells the vendors apart.
+// Dialect describes the differences between the vendors.
 struct Dialect {
   std::vector<std::string> macros;  // "NAME=VALUE"
   std::vector<std::string> prelude; // texts, in order
@@ -23,7 +23,7 @@ struct Source {
   std::vector<std::pair<std::string, std::string>> headers; // name, text
   std::vector<std::string> options;                         // for the preprocessor: -D -U -I
   std::vector<std::string> before;                          // headers to include first
-  std::vector<std::string> expressions;                     // names of template kernels, usually
+  std::vector<std::string> expressions;                     // of kernels, usually templates
   std::string target;                                       // "sm_80"
   bool cxx20 = false;
 };
@@ -50,7 +50,7 @@ struct Scanned {
 };
 Scanned scan(const std::string &preprocessed);
 
-// inspect.cpp: facts about what g++ made, from its assembly text and the finished library.
+// inspect.cpp: facts about the compiled kernels, from g++'s assembly text and the finished library.
 bool inspect(const std::string &library, const std::string &assembly,
              std::vector<ImageFacts> *facts);
 

@@ -1,4 +1,4 @@
-// context.cpp: devices, contexts and which of them a thread works on.
+// context.cpp: devices, contexts, and the current context of each thread.
 
 #include "core.h"
 
@@ -140,7 +140,7 @@ static void context_finish(Lock &lock, Context *c) {
   c->alive = false;
 }
 
-// primary is a device's shared context, alive or not.
+// primary returns a device's primary context, active or not.
 static Context *primary(int device) {
   auto &all = world().primaries;
   while (static_cast<int>(all.size()) <= device)
@@ -168,7 +168,7 @@ int primary_release(int device) {
   return OK;
 }
 
-// A reset context stays usable by those who have retained it.
+// After a reset, callers that have retained the context may still use it.
 int primary_reset(int device) {
   Lock lock(world().mu);
   Context *c = primary(device);

@@ -1,5 +1,6 @@
-// copy.cpp: copies and fills. A copy from or to host memory that is not pinned takes the bytes
-// along, or waits: the caller's memory is its own again on return, as with the vendors' drivers.
+// copy.cpp: copies and fills. A copy from pageable host memory copies the bytes to a staging buffer
+// first, or waits. In either case the caller may reuse its memory when the call returns, as with
+// the vendors' drivers.
 
 #include "core.h"
 
@@ -33,7 +34,7 @@ int node_run(Context *c, const Node &n) {
   }
 }
 
-// side_ok checks one end of a copy. A device's end has to lie in one allocation.
+// side_ok checks the source or the target of a copy. Device memory has to be within one allocation.
 static bool side_ok(Lock &lock, const void *p, size_t bytes, Side side) {
   Memory *m = memory_find(lock, p);
   if (side == DEVICE_SIDE)

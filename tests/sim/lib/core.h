@@ -1,6 +1,6 @@
-// core.h: the machine under the simulated vendor libraries. It knows devices, contexts, memory,
-// streams, events, graphs and modules, and nothing of an ABI: cuda_*.cpp and hip_*.cpp are thin
-// layers over it. Codes are CUDA's numbers, which HIP shares.
+// core.h: the simulated machine that the vendor libraries share. It implements devices, contexts,
+// memory, streams, events, graphs and modules, independent of an ABI: cuda_*.cpp and hip_*.cpp are
+// thin layers over it. Error codes are CUDA's numbers, which HIP shares.
 //
 // One lock, World::mu, guards every object here; it is never held while a copy or kernel runs.
 // Functions that take a Lock expect it to be held, others take it themselves.
@@ -68,7 +68,7 @@ enum Code {
 
 using Lock = std::unique_lock<std::mutex>;
 
-// Marker is the end of one operation.
+// Marker marks the end of one operation.
 struct Marker {
   bool done = false;
   uint64_t nanoseconds = 0;
@@ -79,20 +79,20 @@ struct Context;
 struct Stream;
 struct Graph;
 
-// Memory is a range that the API knows.
+// Memory is a range of memory known to the API.
 enum MemoryKind { ON_DEVICE = 1, MANAGED, PINNED, REGISTERED, GLOBAL };
 struct Memory {
   char *base;
   size_t bytes;
   MemoryKind kind;
   Context *context;
-  char *map; // with guards; nullptr: not ours to unmap
+  char *map; // the mapping with guards; nullptr: not mapped by this library
   size_t map_bytes;
   unsigned flags;
   bool freeing; // queued to be freed in stream order
 };
 
-// Function is an entry of a module; it lives as long as that.
+// Function is a kernel of a module, with the same lifetime.
 struct Function {
   std::shared_ptr<Image> image;
   const ImageKernel *kernel;
@@ -107,7 +107,7 @@ struct Module {
   std::map<std::string, std::unique_ptr<Function>> functions;
 };
 
-// Node is what a stream or graph can do. The numbers are CUDA's node types.
+// Node is an operation of a stream or graph. The numbers are CUDA's node types.
 enum NodeType { NODE_KERNEL = 0, NODE_COPY = 1, NODE_FILL = 2, NODE_HOST = 3, NODE_EMPTY = 5 };
 struct Node {
   NodeType type = NODE_EMPTY;
@@ -118,7 +118,7 @@ struct Node {
   unsigned grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
   size_t shared = 0;
   std::vector<char> params; // at the image's offsets
-  int fails = 0;            // with that code, on demand
+  int fails = 0;            // the code with which it fails on demand
   // copy and fill
   void *to = nullptr;
   const void *from = nullptr;
@@ -139,13 +139,13 @@ struct Graph {
 };
 
 struct GraphExec {
-  std::vector<Node> nodes;               // in an order that keeps to the dependencies
+  std::vector<Node> nodes;               // in an order that respects the dependencies
   std::vector<const GraphNode *> origin; // of each, for updates by node
   std::vector<std::vector<size_t>> after;
   Context *context;
 };
 
-// Capture is one in progress; streams that join share it.
+// Capture is a capture in progress; streams that join it share it.
 struct Capture {
   std::unique_ptr<Graph> graph;
   uint64_t id;
@@ -159,9 +159,9 @@ struct Capture {
 struct Event {
   Context *context;
   unsigned flags;
-  Mark mark; // of the last record; nullptr: never
+  Mark mark; // mark of the last record; nullptr: never recorded
   std::shared_ptr<Capture> capture;
-  std::vector<GraphNode *> frontier; // where in the capture
+  std::vector<GraphNode *> frontier; // the last nodes in the capture
 };
 
 struct Op {
@@ -199,7 +199,7 @@ struct Context {
   std::map<int, size_t> limits;
 };
 
-struct Pool { // the one that each device has
+struct Pool { // the default pool of each device
   uint64_t attributes[16] = {};
 };
 
@@ -221,8 +221,8 @@ struct World {
 };
 World &world();
 
-// Call is the beginning of every API function: it counts, fails on demand, and finds the calling
-// thread's context where one is needed.
+// Call begins every API function: it counts the call, fails on demand, and finds the calling
+// thread's context if one is needed.
 enum Needs { NOTHING, INIT, CONTEXT };
 struct Call {
   int code;
@@ -258,7 +258,7 @@ void memory_drop(Lock &lock, Context *c); // all of a dying context
 Memory *memory_find(Lock &lock, const void *p);
 bool memory_holds(Lock &lock, const void *p, size_t bytes,
                   bool device);              // a range of one allocation
-bool memory_damaged(Lock &lock, Context *c); // somebody wrote next to an allocation
+bool memory_damaged(Lock &lock, Context *c); // a guard pattern was overwritten
 void memory_info(int device, size_t *free, size_t *total);
 void memory_global(Context *c, void *p, size_t bytes);
 void memory_forget(Lock &lock, const void *p);
@@ -286,7 +286,7 @@ void sleep_ms(long ms);
 int capture_begin(Context *c, Stream *s, int mode);
 int capture_end(Context *c, Stream *s, Graph **out);
 void capture_drop(Lock &lock, Stream *s);
-int capture_forbids(Lock &lock); // calls that no capture allows; 0: there is none
+int capture_forbids(Lock &lock); // the error during a capture; 0: there is none
 uint64_t capture_thread();
 GraphNode *graph_add(Graph *g, Node n, const std::vector<GraphNode *> &after);
 int graph_instantiate(Context *c, Graph *g, GraphExec **out);
@@ -305,11 +305,11 @@ int module_load(Context *c, const void *image, std::string *log, Module **out);
 int module_unload(Context *c, Module *m);
 int module_function(Context *c, Module *m, const char *name, Function **out);
 int module_global(Context *c, Module *m, const char *name, void **p, size_t *bytes);
-// shared_plain is what a kernel may have of shared memory without asking for more.
+// shared_plain is the shared memory in bytes that a kernel may use without opting in to more.
 extern size_t shared_plain;
 // image_accepts replaces the rule for which images a device runs; nullptr: CUDA's.
 extern bool (*image_accepts)(const std::string &target, bool text);
-// contexts_stay: they belong to the process (HIP), and are nothing that is left behind.
+// contexts_stay: contexts belong to the process (HIP), and do not count as leaked.
 extern bool contexts_stay;
 Function *function_find(Lock &lock, Function *f);
 int launch_prepare(Context *c, Function *f, const unsigned grid[3], const unsigned block[3],
@@ -319,7 +319,7 @@ int launch(Context *c, Function *f, const unsigned grid[3], const unsigned block
 int kernel_run(Context *c, const Node &n);
 int occupancy(const Function *f, int block, size_t dynamic);
 
-// limits.cpp: what the devices are like
+// limits.cpp: the properties of the devices
 namespace limits {
 const unsigned threads = 1024, block[3] = {1024, 1024, 64}, grid[3] = {0x7fffffff, 65535, 65535};
 const size_t shared = 48 << 10, shared_optin = 163 << 10, shared_sm = 164 << 10, reserved = 1 << 10;

@@ -1,4 +1,5 @@
-// cublas.cpp: a cuBLAS for the simulated devices, with what csrc/cuda uses of its interface.
+// cublas.cpp: a cuBLAS for the simulated devices, with the part of its interface that csrc/cuda
+// uses.
 
 #include "blas.h"
 

@@ -1,5 +1,5 @@
-// cuda.h: the types of NVIDIA's driver API as its public interface gives them, for the cuda_*.cpp
-// files, which export that interface. Handles are the core's objects.
+// cuda.h: the types of NVIDIA's driver API as in its public interface, for the cuda_*.cpp files,
+// which export that interface. Handles are objects of core.h.
 
 #ifndef CONCORD_SIM_CUDA_H
 #define CONCORD_SIM_CUDA_H
@@ -29,7 +29,7 @@ struct CUDA_KERNEL_NODE_PARAMS {
   void **kernelParams, **extra;
 };
 
-// CU begins a function: it counts the call and returns what has to be returned at once.
+// CU begins a function: it counts the call, and returns from the function if it has to fail.
 #define CU(kind, needs)                                                                            \
   sim::Call call_(sim::kind, sim::needs);                                                          \
   if (call_.code != sim::OK)                                                                       \

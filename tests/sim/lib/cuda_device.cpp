@@ -179,7 +179,7 @@ SIM_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice d) {
   return primary_retain(d, out);
 }
 
-// Giving back is never refused: a context that reports errors can be left.
+// Releasing never fails, even for a context that reports errors.
 SIM_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice d) {
   DEVICE(d);
   return primary_release(d);
@@ -190,7 +190,7 @@ SIM_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice d) {
   return primary_reset(d);
 }
 
-// The name that it had before CUDA 11.
+// The name of the function before CUDA 11.
 SIM_EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice d) { return cuDevicePrimaryCtxReset_v2(d); }
 
 SIM_EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice d, unsigned *flags, int *active) {

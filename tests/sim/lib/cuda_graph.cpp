@@ -13,7 +13,8 @@ SIM_EXPORT CUresult cuGraphCreate(CUgraph *out, unsigned flags) {
   return OK;
 }
 
-// A destroying call that fails has destroyed, as the vendor's do: its error is another's.
+// Like the vendor's, a destroying call that fails has destroyed the object: the error comes from
+// earlier work.
 SIM_EXPORT CUresult cuGraphDestroy(CUgraph g) {
   {
     Lock lock(world().mu);
@@ -24,7 +25,7 @@ SIM_EXPORT CUresult cuGraphDestroy(CUgraph g) {
   return OK;
 }
 
-// owned finds the graph of a node: recorded graphs and those that are being recorded.
+// owned reports whether a node belongs to a graph, finished or being recorded.
 static bool owned(Lock &, CUgraphNode n) {
   for (Graph *g : world().graphs)
     for (auto &own : g->nodes)
@@ -93,7 +94,7 @@ SIM_EXPORT CUresult cuGraphGetNodes(CUgraph g, CUgraphNode *nodes, size_t *count
   return OK;
 }
 
-// The arguments that it gives are addresses inside the node.
+// The arguments that it returns are addresses inside the node.
 SIM_EXPORT CUresult cuGraphKernelNodeGetParams(CUgraphNode n, CUDA_KERNEL_NODE_PARAMS *p) {
   CU(K_OTHER, INIT);
   Lock lock(world().mu);

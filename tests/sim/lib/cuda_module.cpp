@@ -13,7 +13,7 @@ SIM_EXPORT CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigne
   std::string log;
   int code = module_load(ctx, image, &log, out);
   char *buffer = nullptr;
-  size_t *room = nullptr; // in the place of a pointer: how many bytes, then how many were written
+  size_t *room = nullptr; // bytes that fit on input, bytes written on output
   for (unsigned i = 0; i < count; i++) {
     if (options[i] == 5)
       buffer = static_cast<char *>(values[i]);
@@ -93,7 +93,7 @@ SIM_EXPORT CUresult cuFuncGetAttribute(int *value, int n, CUfunction f) {
   return OK;
 }
 
-// More dynamic shared memory than 48 KiB has to be asked for.
+// More than 48 KiB of dynamic shared memory need an opt-in.
 SIM_EXPORT CUresult cuFuncSetAttribute(CUfunction f, int n, int value) {
   CU(K_OTHER, CONTEXT);
   Lock lock(world().mu);

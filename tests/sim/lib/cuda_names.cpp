@@ -1,4 +1,4 @@
-// cuda_names.cpp: libcuda's names of errors, and its own way to look up functions.
+// cuda_names.cpp: libcuda's names of errors, and its function for looking up functions.
 
 #include "cuda.h"
 
@@ -92,7 +92,7 @@ SIM_EXPORT CUresult cuGetErrorString(CUresult code, const char **out) {
   return INVALID_VALUE;
 }
 
-// The newer form of a function has _v2 behind its name from some version on.
+// The newer form of a function has the suffix _v2 from some version on.
 static int newer_from(const std::string &name) {
   if (name == "cuGraphExecUpdate" || name == "cuGetProcAddress")
     return 12000;

@@ -1,4 +1,4 @@
-// fault.cpp: faults on demand; fault.h is the manual.
+// fault.cpp: faults on demand; fault.h documents them.
 
 #include "fault.h"
 
@@ -107,7 +107,7 @@ bool parse(const char *text, Plan *p) {
   return true;
 }
 
-// base is what the environment says about the machine; a control call starts from it.
+// base returns the settings from the environment, with which every control call starts.
 Plan base() {
   Plan p;
   if (const char *n = getenv("CONCORD_SIM_DEVICES"))

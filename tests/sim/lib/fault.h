@@ -27,7 +27,7 @@
 // 0 is success, -1 a word that it does not know: then nothing has changed.
 SIM_EXPORT int concord_sim_control(const char *command);
 
-// concord_sim_count returns how many are alive of "allocations", "bytes", "pinned", "streams",
+// concord_sim_count returns the number of live "allocations", "bytes", "pinned", "streams",
 // "threads", "events", "modules", "graphs", "contexts", "programs"; or the calls since the last
 // control: "calls", "calls:KIND". -1: no such counter.
 SIM_EXPORT long concord_sim_count(const char *what);
@@ -55,12 +55,12 @@ enum Kind {
   K_COUNT,
 };
 
-// call counts a call and says with which code it has to fail, 0: it has not.
+// call counts a call and returns the code with which it has to fail, or 0.
 int call(Kind kind);
 
 const int code_lost = 214; // uncorrectable ECC error: the context is gone
 
-// late says whether the launch at hand has to fail when it runs, and with what.
+// late returns the code with which the current launch has to fail when it runs, or 0.
 int late();
 
 struct Settings {
@@ -71,9 +71,9 @@ Settings settings();
 bool symbol_hidden(const std::string &name);
 bool verbose();
 
-// gauge is a live counter's value, by name; each library answers for what it has. -1: unknown.
+// gauge returns the number of live objects by name; each library has its own. -1: unknown.
 long gauge(const std::string &what);
-long programs(const std::string &what); // the compiler's part of it
+long programs(const std::string &what); // the counters of the compiler
 
 } // namespace sim
 

@@ -20,7 +20,7 @@ GraphNode *graph_add(Graph *g, Node n, const std::vector<GraphNode *> &after) {
 bool graph_known(Lock &, Graph *g) { return world().graphs.count(g) > 0; }
 
 // capture_forbids: while a stream is recorded in the global mode, or by this thread, calls that are
-// not queued would break the recording.
+// not queued invalidate the recording.
 int capture_forbids(Lock &) {
   int code = OK;
   for (auto &cap : world().capturing)
@@ -63,7 +63,7 @@ static void capture_finish(const std::shared_ptr<Capture> &cap) {
   world().capturing.erase(cap);
 }
 
-// capture_drop takes a dying stream out of its recording.
+// capture_drop removes a stream that is being destroyed from its recording.
 void capture_drop(Lock &, Stream *s) {
   auto cap = s->capture;
   if (cap == nullptr)
@@ -77,7 +77,7 @@ void capture_drop(Lock &, Stream *s) {
   s->capture.reset();
 }
 
-// reaches says whether a node is at or before one of the frontier.
+// reaches reports whether a node is in the frontier or before one of its nodes.
 static bool reaches(const std::vector<GraphNode *> &frontier, const GraphNode *n) {
   for (GraphNode *f : frontier)
     if (f == n || reaches(f->after, n))
@@ -112,8 +112,8 @@ int capture_end(Context *c, Stream *s, Graph **out) {
   return OK;
 }
 
-// exec_fill lists a graph's nodes. They are in the order in which they were added, and a node can
-// depend on earlier ones only.
+// exec_fill lists a graph's nodes in the order in which they were added, which is valid because a
+// node can depend only on earlier ones.
 static void exec_fill(GraphExec *e, Graph *g) {
   std::map<const GraphNode *, size_t> index;
   for (auto &n : g->nodes) {
@@ -140,7 +140,7 @@ int graph_instantiate(Context *c, Graph *g, GraphExec **out) {
   return OK;
 }
 
-// result is one of CUDA's numbers for what differs: 0 nothing, 2 topology, 3 type, 4 function.
+// result is CUDA's number for the kind of difference: 0 none, 2 topology, 3 type, 4 function.
 int graph_update(GraphExec *e, Graph *g, int *result) {
   Lock lock(world().mu);
   *result = 1;

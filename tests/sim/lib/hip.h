@@ -1,5 +1,5 @@
-// hip.h: the types of HIP's module interface as its public headers give them, for the hip_*.cpp
-// files. HIP's codes are CUDA's numbers. It has one context per device, which is the process's.
+// hip.h: the types of HIP's module interface as in its public headers, for the hip_*.cpp files.
+// HIP's codes are CUDA's numbers. It has one context per device and process.
 
 #ifndef CONCORD_SIM_HIP_H
 #define CONCORD_SIM_HIP_H
@@ -42,7 +42,8 @@ std::string hip_arch();               // "gfx90a:sramecc+:xnack-"
   Enter enter_(sim::kind, false);                                                                  \
   if (enter_.code != sim::OK)                                                                      \
   return hip_keep(enter_.code)
-// HIP_END is a whole destroying function: one that is told to fail has destroyed, as the vendors' do.
+// HIP_END is the body of a function that destroys an object. If it has to fail, it still destroys
+// the object, as the vendors' functions do.
 #define HIP_END(work)                                                                              \
   Enter enter_(sim::K_OTHER, true);                                                                \
   sim::Context *ctx = enter_.context;                                                              \

@@ -16,7 +16,7 @@ bool accepts(const std::string &target, bool) {
   return target.substr(0, target.find(':')) == hip_arch().substr(0, hip_arch().find(':'));
 }
 
-// setup happens once, before anything else of the library.
+// setup runs once, before any other function of the library.
 bool setup() {
   image_accepts = accepts;
   shared_plain = 64 << 10;
@@ -27,7 +27,7 @@ bool setup() {
 } // namespace
 
 std::string hip_arch() {
-  int n = settings().arch; // 80 is CUDA's default and stands for this one
+  int n = settings().arch; // 80, CUDA's default, stands for HIP's default
   return n == 80 ? "gfx90a:sramecc+:xnack-" : "gfx" + std::to_string(n);
 }
 
@@ -108,7 +108,7 @@ SIM_EXPORT hipError_t hipDeviceGet(hipDevice_t *device, int ordinal) {
 
 SIM_EXPORT hipError_t hipSetDevice(int d) {
   Enter enter(K_CONTEXT, false);
-  if (enter.code != OK && enter.code != code_lost) // which is not noticed here
+  if (enter.code != OK && enter.code != code_lost) // a lost device is not reported here
     return hip_keep(enter.code);
   DEVICE(d);
   hip_device_set(d);

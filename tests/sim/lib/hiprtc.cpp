@@ -1,5 +1,5 @@
-// hiprtc.cpp: AMD's run-time compiler by its public interface, which is inside libamdhip64, and as
-// much of comgr as tells which architectures there are.
+// hiprtc.cpp: AMD's run-time compiler with its public interface, as a part of libamdhip64, and the
+// functions of comgr that list architectures.
 
 #include "compile.h"
 #include "fault.h"
@@ -72,14 +72,14 @@ bool known_arch(const std::string &target) {
   return found;
 }
 
-// take reads one option: of clang's those that change nothing here pass.
+// take reads one option. Options of clang that have no effect here are accepted.
 bool take(const std::string &o, hiprtcProgram p) {
   size_t eq = o.find('=');
   std::string name = o.substr(0, eq), value = eq == std::string::npos ? "" : o.substr(eq + 1);
   if (name == "--offload-arch" || name == "--gpu-architecture") {
     if (!known_arch(value)) {
       fprintf(stderr, "hipRTC does not know %s, and ends the process\n", value.c_str());
-      abort(); // as the real one does
+      abort(); // as the real hipRTC does
     }
     p->source.target = value;
     return true;

@@ -1,4 +1,4 @@
-// image.cpp: programs as bytes, and as something that can be called.
+// image.cpp: programs as bytes, and as loaded libraries.
 
 #include "image.h"
 
@@ -63,7 +63,8 @@ bool unbase64(const char *p, std::string *out) {
   return *p == '\n';
 }
 
-// starts compares without reading beyond the first difference: what the caller gave has no length.
+// starts compares without reading beyond the first difference, because the length of the caller's
+// bytes is unknown.
 bool starts(const char *p, const char *with) {
   for (; *with != 0; p++, with++)
     if (*p != *with)
@@ -151,8 +152,8 @@ int Image::open(const std::string &elf, const std::vector<ImageFacts> &facts, st
       close(fd);
     return 2;
   }
-  // The loader takes a path that it has seen for the library that it knows, and numbers of files
-  // come again: so each path is written another way.
+  // The loader identifies libraries by path and by inode number, which may be reused. So each load
+  // uses a different path.
   static std::atomic<unsigned> loads;
   std::string path = "/proc/self/fd";
   for (unsigned n = ++loads; n > 0; n /= 2)

@@ -1,6 +1,6 @@
-// image.h: what a simulated compiler makes and a simulated driver loads: a header, a table of the
-// kernels in words, and an ELF shared object that g++ made. The same bytes in base64 are the form
-// that stands for PTX.
+// image.h: the format that a simulated compiler writes and a simulated driver loads: a header, a
+// table of the kernels as text, and an ELF shared object made by g++. The same bytes in base64 are
+// the textual form, in place of PTX.
 
 #ifndef CONCORD_SIM_IMAGE_H
 #define CONCORD_SIM_IMAGE_H
@@ -15,7 +15,7 @@
 
 namespace sim {
 
-// ---- what prelude.h has the same of ----
+// ---- declarations that prelude.h repeats ----
 struct ImageParam {
   uint32_t bytes, align;
 };
@@ -28,14 +28,14 @@ struct ImageEntry {
 struct ImageTable {
   uint32_t abi, count;
   const ImageEntry *entries;
-  volatile int *trap; // why a kernel stopped itself: TRAP_*
+  volatile int *trap; // the reason why a kernel stopped itself: TRAP_*
 };
 enum { IMAGE_ABI = 1, TRAP_PLAIN = 1, TRAP_ASSERT = 2, TRAP_DIVERGED = 3 };
 
-// ImageFacts is what the compiler found out about a kernel.
+// ImageFacts holds the compiler's facts about a kernel.
 struct ImageFacts {
-  std::string name; // as the driver knows it
-  int fibers;       // it synchronizes
+  std::string name; // name for the driver
+  int fibers;       // 1: it has barriers or warp functions
   unsigned shared;  // static bytes
   unsigned threads; // of a block at most; 0: no limit of its own
 };
@@ -55,15 +55,15 @@ struct ImageKernel {
 // Image is a loaded program.
 class Image {
 public:
-  // load reads either form. It returns 0, INVALID_IMAGE (200), INVALID_PTX (218) or NO_BINARY (209)
-  // when accepts(target, is_text) says no.
+  // load reads either form. It returns 0, INVALID_IMAGE (200), INVALID_PTX (218), or NO_BINARY
+  // (209) if accepts(target, is_text) returns false.
   static int load(const void *bytes, bool (*accepts)(const std::string &target, bool text),
                   std::string *why, Image **out);
   ~Image();
   const ImageKernel *kernel(const std::string &name) const;
   void *global(const std::string &name, size_t *bytes);
   const std::map<void *, size_t> &globals() const { return found; }
-  int trap() const; // what it was, and clear it
+  int trap() const; // returns the trap and clears it
   std::string target;
   bool text = false;
 

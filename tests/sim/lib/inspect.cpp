@@ -1,5 +1,5 @@
-// inspect.cpp: reads the assembly of a compiled program for what no language construct tells: which
-// kernels synchronize, and how much static shared memory each one uses.
+// inspect.cpp: reads the assembly of a compiled program for facts that are not available in C++:
+// which kernels synchronize, and how much static shared memory each one uses.
 
 #include "compile.h"
 
@@ -15,10 +15,10 @@
 namespace sim {
 namespace {
 
-// Assembly is a program by its functions: what each one refers to.
+// Assembly holds, for each function of a program, the symbols that it refers to.
 struct Assembly {
   std::map<std::string, std::set<std::string>> refers;
-  std::set<std::string> indirect;                // functions that call what is not known
+  std::set<std::string> indirect;                // functions with indirect calls
   std::map<std::string, unsigned> thread_locals; // bytes
 };
 

@@ -1,7 +1,7 @@
-// memory.cpp: device memory is host memory between two guards. An allocation ends at its guard as
-// far as an alignment of 256 bytes allows; the few bytes between are filled with a pattern that is
-// looked at after kernels, so a kernel that runs over the end is caught either way. Freed memory
-// stays unreadable for a while.
+// memory.cpp: device memory is host memory between two guard pages. An allocation ends as close to
+// its guard as an alignment of 256 bytes allows; the few bytes between are filled with a pattern
+// that is checked after kernels, so that every kernel that writes beyond the end is detected. Freed
+// memory stays unreadable for a while.
 
 #include "core.h"
 
@@ -12,7 +12,7 @@
 namespace sim {
 namespace {
 
-const size_t guard = 16 << 20, alignment = 256, quarantined = 256; // guards cost addresses only
+const size_t guard = 16 << 20, alignment = 256, quarantined = 256; // guards use no memory
 const unsigned char pattern = 0xA5, fresh = 0xCD;
 const size_t filled = 64 << 10; // of a new allocation, at each end
 
@@ -27,7 +27,7 @@ bool ours(const Memory &m) { return m.map != nullptr; }
 
 bool on_device(const Memory &m) { return m.kind == ON_DEVICE || m.kind == MANAGED; }
 
-// clean looks at the bytes between an allocation and its guards.
+// clean checks the bytes between an allocation and its guards.
 bool clean(const Memory &m) {
   const char *end = m.map + m.map_bytes - guard;
   for (const char *p = m.base + m.bytes; p < end; p++)

@@ -14,7 +14,7 @@ static int arch_of(const std::string &target) {
   return at == std::string::npos ? 0 : atoi(target.c_str() + at + 1);
 }
 
-// Text runs on its architecture and newer ones, binary code within one generation.
+// Text (PTX) runs on its architecture and newer ones, binary code within one generation.
 static bool accepts(const std::string &target, bool text) {
   int own = settings().arch, other = arch_of(target);
   return text ? other <= own : other / 10 == own / 10 && other <= own;
@@ -53,7 +53,7 @@ int module_unload(Context *c, Module *m) {
     std::unique_ptr<Module> gone = std::move(it->second);
     owner->modules.erase(it);
     lock.unlock();
-    gone.reset(); // the loader has a lock of its own
+    gone.reset(); // without our lock, since the loader has its own
     return c != nullptr ? c->sticky : OK;
   }
   return INVALID_HANDLE;
@@ -116,8 +116,8 @@ Function *function_find(Lock &, Function *f) {
 
 static size_t up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
-// params_pack copies the arguments. extra is CUDA's other way to pass them: one buffer, laid out
-// like a struct.
+// params_pack copies the arguments. extra is CUDA's alternative way to pass them: one buffer with
+// the layout of a struct.
 static bool params_pack(const ImageEntry *e, void **params, void **extra, Node *out) {
   size_t total = 0;
   for (uint32_t i = 0; i < e->params; i++)

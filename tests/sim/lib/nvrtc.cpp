@@ -1,4 +1,4 @@
-// nvrtc.cpp: NVIDIA's run-time compiler by its public interface, version 11.8.
+// nvrtc.cpp: NVIDIA's run-time compiler with the public interface of version 11.8.
 
 #include "compile.h"
 #include "fault.h"
@@ -52,7 +52,7 @@ bool known(nvrtcProgram p) {
   return live().all.count(p) > 0;
 }
 
-// Options that change nothing here, by the text before a value.
+// Options that have no effect here, without their values.
 const char *const ignored[] = {
     "--fmad",
     "-fmad",
@@ -131,7 +131,8 @@ bool take_target(const std::string &v, nvrtcProgram p) {
   return false;
 }
 
-// take reads one option; next is what follows it, or empty. used: next was its value.
+// take reads one option. next is the next argument, or empty; used is set if next was the option's
+// value.
 bool take(const std::string &o, const std::string &next, bool *used, nvrtcProgram p) {
   size_t eq = o.find('=');
   std::string name = o.substr(0, eq), value = eq == std::string::npos ? "" : o.substr(eq + 1);

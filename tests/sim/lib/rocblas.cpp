@@ -1,4 +1,5 @@
-// rocblas.cpp: a rocBLAS for the simulated devices, with what csrc/rocm uses of its interface.
+// rocblas.cpp: a rocBLAS for the simulated devices, with the part of its interface that csrc/rocm
+// uses.
 
 #include "blas.h"
 
@@ -66,7 +67,7 @@ EXPORT int rocblas_dgemm(rocblasHandle *h, int ta, int tb, int m, int n, int k, 
   return product<double, double>(h, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
-// C and D are the same matrix, as csrc/rocm has it.
+// C and D have to be the same matrix, as in csrc/rocm.
 EXPORT int rocblas_gemm_ex(rocblasHandle *h, int ta, int tb, int m, int n, int k, const void *alpha,
                            const void *a, int a_type, int lda, const void *b, int b_type, int ldb,
                            const void *beta, const void *c, int c_type, int ldc, void *d,

@@ -1,6 +1,6 @@
-// scan.cpp: finds the kernels of a preprocessed program, and rewrites the one thing that no macro
-// can: extern __shared__ arrays. It follows brackets and namespaces and leaves everything else to
-// the compiler.
+// scan.cpp: finds the kernels of a preprocessed program, and rewrites extern __shared__ arrays,
+// which macros cannot do. It follows brackets and namespaces and leaves everything else to the
+// compiler.
 
 #include "compile.h"
 
@@ -104,7 +104,7 @@ public:
   }
 
 private:
-  // step takes one token of namespace scope, or a whole body.
+  // step consumes one token at namespace scope, or a whole body.
   void step() {
     const std::string &s = t[i].text;
     if ((s == "extern" && shared(i, false)) || (s == "asm" && assembly(i)))
@@ -142,13 +142,13 @@ private:
     for (; i < end; i++)
       if ((t[i].text == "extern" && shared(i, true)) || assembly(i))
         i--;
-    // What follows a function's body is another declaration; after a struct's come its variables.
+    // After a function's body a new declaration begins; after a struct's body its variables follow.
     i = end;
     if (function)
       start = i;
   }
 
-  // declaration looks at the tokens from start to i.
+  // declaration examines the tokens from start to i.
   void declaration(bool body) {
     bool global = false, is_template = false;
     unsigned threads = 0;
@@ -174,7 +174,7 @@ private:
     out.kernels.push_back({name(paren), threads});
   }
 
-  // name is the kernel's name that ends before the parameter list, with its namespaces.
+  // name returns the kernel's name, which ends before the parameter list, with its namespaces.
   std::string name(size_t paren) {
     size_t k = paren - 1;
     if (t[k].text == ">") // arguments of an explicit instantiation
@@ -236,7 +236,8 @@ private:
   }
 
   // assembly turns asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h)) into the call
-  // __sim_ptx_cvt_f32_f16(f, h): the prelude knows a few instructions, the compiler names the rest.
+  // __sim_ptx_cvt_f32_f16(f, h): the prelude has a few instructions, and for others the compiler
+  // reports an unknown function.
   bool assembly(size_t &k) {
     if (t[k].text != "asm" && t[k].text != "__asm__" && t[k].text != "__asm")
       return false;

@@ -1,4 +1,5 @@
-// stream.cpp: streams are queues with a thread each, events are ends of operations in them.
+// stream.cpp: each stream is a queue with a thread, and an event marks the end of an operation in a
+// queue.
 
 #include "core.h"
 
@@ -44,12 +45,12 @@ static void stream_work(const std::shared_ptr<Stream> &s) {
     for (auto &m : op.after)
       w.done.wait(lock, [&] { return m->done; });
     Context *c = s->context;
-    // After an error nothing runs but what gives memory back.
+    // After an error only operations that free memory run.
     bool skip = c->sticky != 0 && op.node.type != NODE_HOST;
     lock.unlock();
     int code = skip ? OK : op_run(c, op);
     Mark mark = op.mark;
-    op = Op(); // the last reference to an image may be here
+    op = Op(); // may release the last reference to an image
     lock.lock();
     if (code != OK && c->sticky == 0)
       c->sticky = code;
@@ -61,8 +62,8 @@ static void stream_work(const std::shared_ptr<Stream> &s) {
   w.done.notify_all();
 }
 
-// Kernels run on this thread too, so it needs a stack for signal handlers, and no signal that is
-// meant for the program.
+// Kernels run on this thread, too, so it needs a stack for signal handlers, and must not get
+// signals that are meant for the program.
 static void *stream_thread(void *arg) {
   auto *held = static_cast<std::shared_ptr<Stream> *>(arg);
   const size_t bytes = 64 << 10;
@@ -133,7 +134,8 @@ void stream_close(Lock &, Stream *s) {
   s->wake.notify_all();
 }
 
-// stream_leave keeps what a stream has not done yet for those who wait for the whole context.
+// stream_leave records the unfinished operations of a destroyed stream, for calls that wait for the
+// whole context.
 static void stream_leave(Context *c, const Stream *s) {
   auto &all = c->leaving;
   for (size_t i = all.size(); i-- > 0;)
@@ -143,7 +145,7 @@ static void stream_leave(Context *c, const Stream *s) {
     all.push_back(s->tail);
 }
 
-// What is queued still runs; the handle is gone at once.
+// Queued work still runs; the handle becomes invalid at once.
 int stream_destroy(Context *c, Stream *s) {
   Lock lock(world().mu);
   for (Context *owner : world().contexts) {
@@ -169,8 +171,8 @@ Stream *stream_find(Lock &, Context *c, Stream *s) {
   return nullptr;
 }
 
-// stream_after lists what an operation in s has to wait for in other streams: the default stream
-// waits for all, and all for it, but for those that do not.
+// stream_after lists the operations of other streams that a new operation in s has to wait for: the
+// default stream waits for all streams, and all streams wait for it, except non-blocking streams.
 static void stream_after(Stream *s, std::vector<Mark> *after) {
   auto add = [&](const Mark &m) {
     if (m != nullptr && !m->done)
@@ -227,7 +229,7 @@ int graph_launch(Context *c, GraphExec *e, Stream *s) {
   if (s->capture != nullptr)
     return CAPTURE_UNSUPPORTED;
   Op op;
-  op.graph = std::make_shared<GraphExec>(*it->second); // later updates are not for this launch
+  op.graph = std::make_shared<GraphExec>(*it->second); // a copy, since the graph may be updated
   return stream_push(lock, s, std::move(op), nullptr);
 }
 

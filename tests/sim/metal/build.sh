@@ -1,7 +1,7 @@
 #!/bin/sh
-# build.sh DIR: builds the simulated Metal framework, DIR/libSimMetal.so, unless it is there and
-# nothing that goes into it has changed. It needs clang, g++, GNUstep's base library and
-# libblocksruntime (Debian: clang libgnustep-base-dev libblocksruntime-dev).
+# build.sh DIR: builds the simulated Metal framework, DIR/libSimMetal.so, unless it exists and its
+# sources have not changed. It needs clang, g++, GNUstep's base library and libblocksruntime
+# (Debian: clang libgnustep-base-dev libblocksruntime-dev).
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 CLANG=${CLANG:-clang}
@@ -29,7 +29,7 @@ done
 for f in *.m; do
 	$CLANG $objc $common -c -o "$work/${f%.m}.o" "$f"
 done
-# The runtime of blocks comes before GNUstep, whose own copies too little of a block.
+# The blocks runtime comes before GNUstep, whose own version does not copy whole blocks.
 $CXX ${SIM_FLAGS:-} -shared -static-libgcc -static-libstdc++ -Wl,-z,defs -o "$work/libSimMetal.so" "$work"/*.o \
 	-lBlocksRuntime -lgnustep-base -lobjc -lpthread -ldl
 mv -f "$work/libSimMetal.so" "$out/libSimMetal.so"

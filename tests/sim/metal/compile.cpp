@@ -47,11 +47,12 @@ const std::pair<const char *, const char *> headers[] = {
     {"metal_compute", simmetal_h_compute},       {"metal_simdgroup", simmetal_h_simdgroup},
 };
 
-// What a program holds of each kernel; the same structs stand in its text (table below).
+// The description of each kernel in a program; the program's text has the same structs (see table).
 struct Row {
   const char *name;
   Thunk thunk;
-  // For each indexed parameter: sizeof and alignof of what it points to, then offsetof of its members.
+  // For each indexed parameter: sizeof and alignof of its target, then offsetof of the target's
+  // members.
   const uint32_t *layout;
 };
 
@@ -72,7 +73,8 @@ const std::map<std::string, std::string> id_values = {
     {"thread_execution_width", "32"},
 };
 
-// value is what a thunk passes for a parameter; at counts the indexed ones.
+// value returns the argument that a thunk passes for a parameter; at is the number of indexed ones
+// before it.
 std::string value(const Parameter &p, size_t at, std::string *errors) {
   if (p.indexed()) {
     std::string arg = "args[" + std::to_string(at) + "]";
@@ -133,7 +135,7 @@ struct __sim_row { const char *name; void (*thunk)(void *const *, const __sim_id
   return out + "extern \"C\" __attribute__((visibility(\"default\"))) const __sim_row __sim_table[] = {" + rows + "{nullptr, nullptr, nullptr}};\n";
 }
 
-// Facts are what only the compiled program tells.
+// Facts are known only after compiling.
 struct Facts {
   bool waits;
   uint32_t bytes;
@@ -141,7 +143,7 @@ struct Facts {
 
 struct Assembly {
   std::map<std::string, std::set<std::string>> refers;
-  std::map<std::string, uint32_t> group_memory; // variables of threads of the host
+  std::map<std::string, uint32_t> group_memory; // thread-local variables
 };
 
 std::vector<std::string> words(const std::string &line) {
@@ -208,7 +210,7 @@ struct Library : simmetal_library {
   std::vector<simmetal_kernel> list;
 };
 
-// describe reads the layout of a parameter and moves behind it.
+// describe reads the layout of a parameter and advances past it.
 simmetal_param describe(const Parameter &p, Library *l, const uint32_t **layout) {
   uint32_t bytes = *(*layout)++, align = *(*layout)++;
   l->members.emplace_back();
@@ -267,7 +269,7 @@ bool preprocess(const Directory &dir, const char *msl, const char *const *macros
 }
 
 bool build(const Directory &dir, const std::string &text, int fast) {
-  // The pragma is Metal's, and stands above the option.
+  // The pragma is Metal's, and overrides the option.
   bool safe = fast == 0 || text.find("#pragma METAL fp math_mode(safe)") != std::string::npos;
   return put(dir.path + "/all.cc", "#include <__sim_keywords>\n" + text) &&
          run(dir.path, {clang(), "-S", "-x", "c++", "-std=c++14", "-fPIC", "-O1", "-nostdinc", "-nostdinc++", "-I.",

@@ -28,7 +28,8 @@ NSError *sim_error(NSString *domain, NSInteger code, NSString *text) {
 }
 @end
 
-// sim_device returns a device, which lives as long as the process. Odd ones have memory of their own.
+// sim_device returns a device, which lives as long as the process. Devices with an odd ordinal have
+// separate memory.
 SimDevice *sim_device(int ordinal) {
   pthread_mutex_lock(&devices_lock);
   if (devices[ordinal] == nil)
@@ -176,11 +177,11 @@ static unsigned char *map_memory(NSUInteger mapped) {
   simmetal_count(GAUGE_ALLOCATIONS, 1);
   simmetal_count(GAUGE_BYTES, (long)n);
   if (device == NULL || (o == MTLResourceStorageModeManaged && host == NULL)) {
-    owner = nil; // whose account the caller corrects
+    owner = nil; // the caller corrects the owner's accounts
     [self release];
     return nil;
   }
-  memset(device, FRESH, n < FRESH_BYTES ? n : FRESH_BYTES); // nothing says that memory is zero
+  memset(device, FRESH, n < FRESH_BYTES ? n : FRESH_BYTES); // memory is not zeroed
   memset(device + n, TAIL, mapped - n);
   return self;
 }

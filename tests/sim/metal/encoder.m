@@ -1,4 +1,4 @@
-// encoder.m: what can be encoded into a command buffer, and how it runs.
+// encoder.m: encoding commands into a command buffer, and running them.
 
 #include "sim.h"
 
@@ -75,7 +75,7 @@ static void bindings_clear(struct bindings *b) {
   memset(b, 0, sizeof *b);
 }
 
-// What a dispatch sees is what is bound at that time.
+// A dispatch uses the bindings of the time at which it is encoded, hence a copy.
 static struct bindings *bindings_copy(const struct bindings *from) {
   struct bindings *b = malloc(sizeof *b);
   *b = *from;
@@ -130,7 +130,7 @@ static struct bindings *bindings_copy(const struct bindings *from) {
   bound.threadgroup[index] = length;
 }
 
-// checkArguments refuses what Metal's validation refuses at a dispatch.
+// checkArguments raises the errors of Metal's validation for a dispatch.
 - (void)checkArguments {
   const simmetal_kernel *k = pipeline->function->kernel;
   NSUInteger local = k->static_bytes;
@@ -144,7 +144,7 @@ static struct bindings *bindings_copy(const struct bindings *from) {
       continue;
     }
     SimBuffer *b = bound.buffer[p->index];
-    // A pointer may be nil, a reference may not, and all of what it refers to has to be there.
+    // A pointer may be nil. A reference may not, and the buffer has to contain its whole target.
     CHECK(!p->reference || b != nil || bound.bytes[p->index] != NULL, @"%s: nothing bound for %s",
           k->name, p->name);
     size_t have = b != nil ? b->bytes - bound.offset[p->index] : bound.length[p->index];
@@ -185,7 +185,7 @@ static NSError *trouble(NSInteger code, NSString *text) {
   return sim_error(MTLCommandBufferErrorDomain, code, text);
 }
 
-// ends is why a run of a kernel ended.
+// ends returns the error for the outcome of a kernel's run.
 static NSError *ends(int how, const simmetal_kernel *k, const char *log) {
   NSString *text = [NSString stringWithFormat:@"%s: %s", k->name, log];
   switch (how) {

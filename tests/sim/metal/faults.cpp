@@ -1,4 +1,4 @@
-// faults.cpp: faults.h over the faults that all simulated libraries share.
+// faults.cpp: implements faults.h with the code that all simulated libraries share.
 
 #include "faults.h"
 
@@ -17,7 +17,7 @@ const char *const names[GAUGES] = {"objects", "allocations", "bytes",    "stream
                                    "events",  "modules",     "commands", "violations", "archived"};
 std::atomic<long> gauges[GAUGES];
 
-// pause looks at the setting again and again: a test that changes it lets go what waits.
+// pause checks the setting repeatedly, so that a test that changes it ends the pause.
 void pause(long sim::Settings::*ms) {
   for (long waited = 0; waited < sim::settings().*ms; waited++)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -41,6 +41,6 @@ long sim::gauge(const std::string &what) {
   for (int i = 0; i < GAUGES; i++)
     if (what == names[i])
       return gauges[i];
-  // What the other libraries have and this one has not.
+  // Counters that only the other libraries have are 0.
   return what == "pinned" || what == "graphs" || what == "contexts" || what == "programs" ? 0 : -1;
 }

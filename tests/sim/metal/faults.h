@@ -1,5 +1,5 @@
-// faults.h: what the simulated framework counts, and where it fails on demand. ../lib/fault.h is the
-// manual of the words; what each kind means here:
+// faults.h: the counters of the simulated framework, and its faults on demand. ../lib/fault.h
+// documents the words; the kinds here are:
 //
 //   alloc    newBufferWithLength:options: returns nil
 //   stream   newCommandQueueWithMaxCommandBufferCount: returns nil
@@ -43,9 +43,9 @@ int simmetal_fault(enum simmetal_call call);
 // SIMMETAL_LOST is the code of a device that was removed.
 #define SIMMETAL_LOST 214
 
-// What is alive; concord_sim_count knows them by the names in faults.cpp.
+// Counters of live objects; faults.cpp has their names for concord_sim_count.
 enum simmetal_gauge {
-  GAUGE_OBJECTS, // of any class, other than devices
+  GAUGE_OBJECTS, // objects of any class except devices
   GAUGE_ALLOCATIONS,
   GAUGE_BYTES,
   GAUGE_STREAMS,
@@ -53,8 +53,8 @@ enum simmetal_gauge {
   GAUGE_EVENTS,
   GAUGE_MODULES,
   GAUGE_COMMANDS,   // command buffers
-  GAUGE_VIOLATIONS, // of Metal's rules, where no exception can say so; never goes down
-  GAUGE_ARCHIVED,   // pipelines whose code was in an archive; never goes down
+  GAUGE_VIOLATIONS, // violations of Metal's rules that cannot raise an exception; never decreases
+  GAUGE_ARCHIVED,   // pipelines whose code was in an archive; never decreases
   GAUGES,
 };
 void simmetal_count(enum simmetal_gauge gauge, long by);
@@ -62,7 +62,7 @@ long simmetal_alive(enum simmetal_gauge gauge);
 
 int simmetal_devices(void);
 long simmetal_memory_mib(void);
-void simmetal_slow_kernel(void); // sleeps as long as the settings say, at the time
+void simmetal_slow_kernel(void); // sleeps as long as slow-kernel currently says
 void simmetal_slow_copy(void);
 
 #ifdef __cplusplus

@@ -4,8 +4,8 @@
 
 NSString *const MTLLibraryErrorDomain = @"MTLLibraryErrorDomain";
 
-// A program is a text that was compiled. As the system does, some that nobody uses are kept: who
-// asks for the same text again waits for no compiler.
+// A program is a compiled text. As in the real system, some unused programs are kept, so that the
+// same text need not be compiled again.
 struct program {
   char *key; // options and text
   simmetal_library *compiled;
@@ -16,7 +16,7 @@ struct program {
 enum { KEPT = 32 };
 
 static pthread_mutex_t programs_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct program *programs; // the last one used first
+static struct program *programs; // most recently used first
 
 static struct program *program_find(const char *key) {
   for (struct program **p = &programs; *p != NULL; p = &(*p)->next)
@@ -49,7 +49,7 @@ static void program_release(struct program *gone) {
   pthread_mutex_unlock(&programs_lock);
 }
 
-// program_get compiles a text, unless it is there. *log is the caller's to free.
+// program_get returns the program of a text, which it compiles if necessary. The caller frees *log.
 static struct program *program_get(const char *key, const char *text, const char *const *macros,
                                    int version, int fast, char **log) {
   enum { LOG = 1 << 16 };
@@ -73,7 +73,7 @@ static struct program *program_get(const char *key, const char *text, const char
   return p;
 }
 
-// macros_of writes them as the compiler takes them: "NAME=VALUE".
+// macros_of returns macros in the form of the compiler's options: "NAME=VALUE".
 static NSArray *macros_of(NSDictionary *macros) {
   NSMutableArray *list = [NSMutableArray array];
   for (NSString *name in [[macros allKeys] sortedArrayUsingSelector:@selector(compare:)])
@@ -200,8 +200,8 @@ id<MTLComputePipelineState> sim_pipeline(MTLComputePipelineDescriptor *d, MTLPip
   return [[SimPipeline alloc] initWithFunction:f];
 }
 
-// An archive of this simulation is a list of which functions were compiled: a line with its kind,
-// then a key for each.
+// An archive of this simulation is a list of compiled functions: a line with its kind, then a key
+// for each.
 static NSString *const archive_kind = @"Concord simulated Metal archive 1";
 
 static NSString *archive_key(SimFunction *f) {

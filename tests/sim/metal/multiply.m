@@ -1,4 +1,4 @@
-// multiply.m: the product of matrices of Metal Performance Shaders.
+// multiply.m: the matrix product of Metal Performance Shaders.
 
 #include "sim.h"
 
@@ -68,7 +68,7 @@ BOOL MPSSupportsMTLDevice(id<MTLDevice> device) { return device != nil; }
                         offset:(NSUInteger)offset
                     descriptor:(MPSMatrixDescriptor *)descriptor {
   (void)buffer, (void)offset, (void)descriptor;
-  return [super init]; // SimMatrix has its own
+  return [super init]; // SimMatrix has its own initializer
 }
 @end
 
@@ -118,7 +118,7 @@ BOOL MPSSupportsMTLDevice(id<MTLDevice> device) { return device != nil; }
                           beta:(double)beta {
   (void)device, (void)transposeLeft, (void)transposeRight, (void)resultRows;
   (void)resultColumns, (void)interiorColumns, (void)alpha, (void)beta;
-  return [super init]; // SimMultiplication has its own
+  return [super init]; // SimMultiplication has its own initializer
 }
 - (void)encodeToCommandBuffer:(id<MTLCommandBuffer>)commandBuffer
                    leftMatrix:(MPSMatrix *)leftMatrix
@@ -172,7 +172,7 @@ static void *element(SimMatrix *m, NSUInteger row, NSUInteger column) {
   return m->buffer->device + m->offset + row * m->rowBytes + column * size;
 }
 
-// Halves by hand: not every clang has the type.
+// Conversions of halves, because not every clang has the type.
 static double from_half(uint16_t h) {
   int exponent = h >> 10 & 31, bits = h & 1023;
   double v = exponent == 0    ? ldexp(bits, -24)
@@ -185,12 +185,12 @@ static uint16_t to_half(double v) {
   v = fabs(v);
   if (v == 0 || isnan(v))
     return v == 0 ? sign : 0x7e00;
-  if (v >= 65520) // half way from the largest to what would come next
+  if (v >= 65520) // half way between the largest half and the next power of two
     return sign | 0x7c00;
   int exponent;
   frexp(v, &exponent); // v < 2^exponent
   exponent = exponent < -13 ? -13 : exponent;
-  // In units of the last place; where it rounds up to 2048, that is the next exponent's 1024.
+  // In units of the last place; if it rounds up to 2048, that is 1024 of the next exponent.
   return (uint16_t)(sign + ((exponent + 13) << 10) + (int)nearbyint(ldexp(v, 11 - exponent)));
 }
 
@@ -199,7 +199,7 @@ static double load(SimMatrix *m, NSUInteger row, NSUInteger column) {
   return m->type == MPSDataTypeFloat16 ? from_half(*(uint16_t *)p) : (double)*(float *)p;
 }
 
-// The sum is a float's, as csrc/shim.h demands.
+// Sums are computed in float, as csrc/shim.h requires.
 NSError *sim_multiply(struct command *c) {
   SimMultiplication *op = c->what;
   SimMatrix *a = c->from, *b = c->to, *r = c->result;

@@ -1,6 +1,6 @@
-// options.m: the classes that Metal declares as concrete. Instance variables have to be where the
-// class is declared in this language, and the declaration is Apple's, so each has a subclass with
-// what it holds, which alloc returns.
+// options.m: the classes that Metal declares as concrete. In Objective-C without Apple's runtime
+// instance variables have to be in the declaration of the class, which is Apple's. So each class
+// has a subclass with the variables, which alloc returns.
 
 #include "sim.h"
 
@@ -38,8 +38,8 @@ CLUSTER(MTLCompileOptions, SimCompileOptions)
 - (id)init {
   self = [super init];
   simmetal_count(GAUGE_OBJECTS, 1);
-  fast = YES; // as Apple has it
-  version = MTLLanguageVersion3_2; // the newest that the system knows
+  fast = YES; // Apple's default
+  version = MTLLanguageVersion3_2; // the default is the newest version of the system
   return self;
 }
 - (void)dealloc {

@@ -1,5 +1,5 @@
-// queue.m: command queues and command buffers. Each queue has a thread, which runs what is committed
-// in that order, while there is something.
+// queue.m: command queues and command buffers. Each queue has a thread, which runs committed
+// command buffers in order and ends when there are none left.
 
 #include "sim.h"
 
@@ -33,7 +33,7 @@ static void work_release(struct work *w) {
   free(w);
 }
 
-// work_next returns the next command buffer, which is the caller's to release; nil ends the thread.
+// work_next returns the next command buffer, which the caller releases; nil ends the thread.
 static SimCommandBuffer *work_next(struct work *w) {
   pthread_mutex_lock(&w->lock);
   while ([w->committed count] == 0 && !w->closing)
@@ -62,7 +62,7 @@ static void *work_thread(void *arg) {
   return NULL;
 }
 
-// work_commit needs the lock.
+// work_commit must be called with the lock held.
 static void work_commit(struct work *w, SimCommandBuffer *b) {
   [w->committed addObject:b];
   if (!w->thread) {
@@ -71,7 +71,7 @@ static void work_commit(struct work *w, SimCommandBuffer *b) {
     w->refs++;
     simmetal_count(GAUGE_THREADS, 1);
     if (pthread_create(&t, NULL, work_thread, w) != 0)
-      abort(); // no test gets here
+      abort(); // cannot happen in the tests
     pthread_detach(t);
   }
   pthread_cond_broadcast(&w->changed);
@@ -106,7 +106,7 @@ static void work_commit(struct work *w, SimCommandBuffer *b) {
   if (simmetal_fault(CALL_RECORD) != 0)
     return nil;
   pthread_mutex_lock(&work->lock);
-  while (work->uncompleted >= work->most) // as Metal does
+  while (work->uncompleted >= work->most) // blocks, as Metal does
     pthread_cond_wait(&work->changed, &work->lock);
   work->uncompleted++;
   pthread_mutex_unlock(&work->lock);
@@ -124,7 +124,7 @@ static void work_commit(struct work *w, SimCommandBuffer *b) {
   simmetal_count(GAUGE_COMMANDS, 1);
   return self;
 }
-- (void)finished { // nothing of it will run any more
+- (void)finished { // called when the buffer will not run any further command
   pthread_mutex_lock(&work->lock);
   work->uncompleted--;
   pthread_cond_broadcast(&work->changed);
@@ -193,7 +193,7 @@ static void work_commit(struct work *w, SimCommandBuffer *b) {
 }
 - (void)addCompletedHandler:(MTLCommandBufferHandler)block {
   CHECK(state == MTLCommandBufferStatusNotEnqueued, @"addCompletedHandler: after commit");
-  // Without Apple's runtime a block is no object.
+  // Without Apple's runtime a block is not an object.
   [handlers addObject:[NSValue valueWithPointer:_Block_copy(block)]];
 }
 
@@ -209,7 +209,7 @@ static void work_commit(struct work *w, SimCommandBuffer *b) {
   CHECK(!again, @"a command buffer is committed twice");
 }
 
-// execute runs the commands up to the first that fails.
+// execute runs the commands up to the first one that fails.
 - (NSError *)execute {
   int code = simmetal_fault(CALL_SYNC);
   if (code != 0)

@@ -1,4 +1,5 @@
-// reflection.m: what a pipeline tells of its kernel: the arguments, and the structs among them.
+// reflection.m: the reflection of a pipeline: the arguments of its kernel, and the members of
+// structs.
 
 #include "sim.h"
 
@@ -64,7 +65,7 @@
 @public
   SimFunction *function;
   const simmetal_param *param;
-  BOOL types; // of buffers are told
+  BOOL types; // whether types of buffers were requested
 }
 @end
 

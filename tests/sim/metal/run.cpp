@@ -30,7 +30,7 @@ int status(const concord_error &err) {
   }
 }
 
-// bind fills in the launch's arguments, or says what is wrong with them.
+// bind fills in the launch's arguments. It returns "", or the reason why they are invalid.
 std::string bind(const simmetal_kernel *k, const simmetal_args *a, Launch *l, size_t *bytes) {
   *bytes = 0;
   for (uint32_t i = 0; i < k->param_count; i++) {

@@ -1,4 +1,4 @@
-// run.h: what compile.cpp, run.cpp and threads.cpp share.
+// run.h: types that compile.cpp, run.cpp and threads.cpp share.
 
 #ifndef CONCORD_SIMMETAL_RUN_H
 #define CONCORD_SIMMETAL_RUN_H
@@ -13,8 +13,8 @@ namespace simmetal {
 
 enum { LIMIT = 2 * SIMMETAL_BUFFERS }; // parameters with an index
 
-// Ids is what a kernel can ask about the thread that runs it; compile.cpp writes the same struct into
-// every program.
+// Ids holds the ids of the thread that runs a kernel; compile.cpp writes the same struct into every
+// program.
 struct Ids {
   uint32_t thread[3], group[3], group_size[3], groups[3], position[3], grid[3];
   uint32_t index, lane, simd, simds;
@@ -31,7 +31,7 @@ struct Launch {
   size_t local[LIMIT]; // offset of the parameter's block in the group's memory; SIZE_MAX: a buffer
 };
 
-// Hooks is what a program calls; see msl/metal_compute.
+// Hooks are the functions that a program calls; see msl/metal_compute.
 struct Hooks {
   uint64_t (*wait)(int op, uint64_t value, uint32_t at);
 };

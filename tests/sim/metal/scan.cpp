@@ -67,7 +67,7 @@ int depth(const std::string &s) {
   return (s == "(" || s == "[" || s == "{") - (s == ")" || s == "]" || s == "}");
 }
 
-// place is "file:line" of an offset, by the line markers before it.
+// place returns "file:line" for an offset, by the line markers before it.
 std::string place(const std::string &s, size_t at) {
   size_t mark = s.rfind("\n# ", at);
   std::string file = "program_source";
@@ -127,7 +127,7 @@ private:
     copied = end;
   }
 
-  // outer takes the attributes before a function.
+  // outer consumes the attributes before a function.
   size_t outer(size_t i) {
     size_t end = skip(i);
     for (size_t k = i; k + 2 < end; k++)
@@ -177,7 +177,7 @@ private:
     return end - 1;
   }
 
-  // structure notes the members of a struct that has nothing else: struct NAME { TYPE NAME, NAME[N]; }.
+  // structure records the members of a plain struct: struct NAME { TYPE NAME, NAME[N]; }.
   void structure(size_t i) {
     if (i + 2 >= t.size() || t[i + 2].text != "{" || (i > 0 && t[i - 1].text == ">"))
       return;
@@ -245,7 +245,7 @@ private:
     const std::string &before = t[first - 1].text;
     if (before != "{" && before != "}" && before != ";")
       return;
-    // A pointer to threadgroup memory is a variable of the thread.
+    // A pointer to threadgroup memory is itself a variable of the thread.
     for (size_t i = k; i < t.size() && t[i].text != ";" && t[i].text != "="; i++)
       if (t[i].text == "*" || t[i].text == "&")
         return;
@@ -253,7 +253,8 @@ private:
     copied = t[k].at;
   }
 
-  // lambda finds [&], [=] and [] before a parameter list or body: MSL before 3.2 has none.
+  // lambda finds [&], [=] and [] before a parameter list or body, since MSL before 3.2 has no
+  // lambdas.
   void lambda(size_t k) {
     static const std::set<std::string> before = {"(", ",", "=", "{", ";", "return", "}"};
     if (k == 0 || t[k].text != "[" || before.count(t[k - 1].text) == 0)

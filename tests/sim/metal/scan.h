@@ -1,4 +1,4 @@
-// scan.h: what the scanner finds in preprocessed MSL.
+// scan.h: the results of scanning preprocessed MSL.
 
 #ifndef CONCORD_SIMMETAL_SCAN_H
 #define CONCORD_SIMMETAL_SCAN_H
@@ -10,9 +10,9 @@
 namespace simmetal {
 
 struct Parameter {
-  std::string name, pointee;    // the type without space, * or &, when it has an index
+  std::string name, pointee;    // the type without space, * and &, if it has an index
   std::string type;             // as written, without the name
-  std::vector<std::string> members; // of the struct that it points or refers to, if that is a plain one
+  std::vector<std::string> members; // of the target, if that is a plain struct
   std::string attribute;        // "buffer", "threadgroup", "thread_position_in_grid" ...
   uint32_t index = 0;
   bool reference = false, is_constant = false, read_only = false;
@@ -26,9 +26,9 @@ struct Function {
 };
 
 struct Scan {
-  std::string text; // for clang: without the attributes it does not know, group memory static
+  std::string text; // for clang: without unknown attributes, group memory static
   std::vector<Function> kernels;
-  std::string errors; // what the language has not and clang would take
+  std::string errors; // constructs that Metal does not have but clang would accept
 };
 Scan scan(const std::string &preprocessed);
 

@@ -1,9 +1,10 @@
-// sim.h: the simulated Metal framework, for the tests of csrc/metal. It has the classes behind the
-// declarations in include/, with the rules that Metal's validation checks: what breaks one raises an
-// NSException named MTLAssertion. Kernels are compiled and run by compile.h.
+// sim.h: the simulated Metal framework, for the tests of csrc/metal. It implements the declarations
+// in include/, with the rules that Metal's validation checks: breaking one raises an NSException
+// named MTLAssertion. Kernels are compiled and run by compile.h.
 //
 // Ownership is counted: every object but the devices is in GAUGE_OBJECTS until it is deallocated. A
-// command buffer keeps what its commands use until it is done, whoever releases it meanwhile.
+// command buffer retains the objects that its commands use until it is done, even if it is released
+// meanwhile.
 
 #ifndef CONCORD_SIMMETAL_SIM_H
 #define CONCORD_SIMMETAL_SIM_H
@@ -19,14 +20,14 @@
 #include "compile.h"
 #include "faults.h"
 
-// check raises what Metal's validation layer would say.
+// CHECK raises the error of Metal's validation layer unless a condition holds.
 #define CHECK(condition, ...)                                                                      \
   do {                                                                                             \
     if (!(condition))                                                                              \
       [NSException raise:@"MTLAssertion" format:__VA_ARGS__];                                      \
   } while (0)
 
-// SimObject counts what is alive.
+// SimObject counts live objects.
 @interface SimObject : NSObject
 @end
 
@@ -46,8 +47,9 @@ NSError *sim_error(NSString *domain, NSInteger code, NSString *text);
 - (id)initWithOrdinal:(int)n;
 @end
 
-// A buffer is a mapping with a guard behind it. Between its end and the guard is a pattern, which a
-// kernel that writes too far spoils. Managed ones have a second one, for the host.
+// A buffer is a memory mapping followed by a guard page. Between its end and the guard is a
+// pattern, which a kernel that writes too far overwrites. Managed buffers have a second mapping for
+// the host.
 @interface SimBuffer : SimObject <MTLBuffer> {
 @public
   SimDevice *owner;
@@ -61,7 +63,7 @@ NSError *sim_error(NSString *domain, NSInteger code, NSString *text);
 
 @interface SimLibrary : SimObject <MTLLibrary> {
 @public
-  struct program *program; // counted in library.m
+  struct program *program; // reference-counted in library.m
 }
 - (id)initWithProgram:(struct program *)p;
 @end
@@ -104,7 +106,7 @@ id<MTLBinaryArchive> sim_archive(MTLBinaryArchiveDescriptor *d, NSError **error)
 - (void)waitFor:(uint64_t)v;
 @end
 
-// What a dispatch finds bound.
+// The bindings of a dispatch.
 struct bindings {
   SimBuffer *buffer[SIMMETAL_BUFFERS];
   NSUInteger offset[SIMMETAL_BUFFERS];
@@ -125,7 +127,7 @@ struct command {
   struct command *next;
 };
 
-// A work queue is what a command queue and its thread share: either may end first.
+// A work queue is shared by a command queue and its thread, of which either may end first.
 struct work {
   pthread_mutex_t lock;
   pthread_cond_t changed;
@@ -176,7 +178,7 @@ struct work {
 }
 @end
 
-// sim_execute does one command; it returns nil, or why it failed.
+// sim_execute executes one command. It returns nil, or the reason for a failure.
 NSError *sim_execute(struct command *c);
 void sim_command_free(struct command *c);
 NSError *sim_multiply(struct command *c);

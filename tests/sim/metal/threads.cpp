@@ -1,5 +1,5 @@
-// threads.cpp: the threads of a threadgroup: who they are, barriers, SIMD groups. It is the part of the
-// simulated CUDA that stands before every program there, used from here.
+// threads.cpp: the threads of a threadgroup: their ids, barriers, SIMD groups. It uses the text
+// that the simulated CUDA puts in front of every program.
 
 #include "run.h"
 

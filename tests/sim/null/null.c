@@ -1,7 +1,7 @@
 // go:build cgo && unix
 
-// null.c is a vendor that does nothing: a whole table over the host's memory, whose objects are
-// counted and whose entries fail on request. Copies are done at once; kernels do not run.
+// null.c is a vendor that does nothing: a complete table that uses the host's memory, counts its
+// objects and fails on request. Copies are done at once; kernels do not run.
 
 #include "null.h"
 
@@ -63,7 +63,7 @@ static int32_t fail(cs_error *err, int32_t status) {
   return status;
 }
 
-// enter counts a call, and returns the failure that was asked for.
+// enter counts a call, and returns the requested failure if there is one.
 static int32_t enter(const char *entry) {
   int32_t status = CS_OK;
   pthread_mutex_lock(&lock);
@@ -87,7 +87,7 @@ static int32_t enter(const char *entry) {
       return fail(err, status_);                                                                   \
   } while (0)
 
-// USE is ENTER for calls that a broken stream or a lost device refuses.
+// USE is ENTER for calls that fail on a broken stream or a lost device.
 #define USE(s, err)                                                                                \
   do {                                                                                             \
     ENTER(err);                                                                                    \
@@ -113,7 +113,7 @@ static void drop(int kind, void *p) {
   free(p);
 }
 
-// wait_released waits until nothing is held.
+// wait_released waits until null_hold has ended.
 static void wait_released(void) {
   pthread_mutex_lock(&lock);
   while (state.held)

@@ -2,7 +2,7 @@
 
 package null
 
-// The table and its controls, for Go.
+// The Go functions for the table and its controls.
 
 /*
 #cgo linux LDFLAGS: -lpthread
@@ -17,44 +17,43 @@ import "C"
 import (
 	"unsafe"
 
-	_ "github.com/concord-compute/concord/csrc" // an edit of shim.h there rebuilds this package
+	_ "github.com/concord-compute/concord/csrc" // so that an edit of shim.h rebuilds this package
 )
 
-// Table has every entry of csrc/shim.h.
+// Table returns a table with every entry of csrc/shim.h.
 func Table() unsafe.Pointer { return unsafe.Pointer(&C.null_table) }
 
-// Bare has only the entries that are not optional, and a launch that does nothing
-// at all.
+// Bare returns a table with only the required entries, and with a launch that does nothing.
 func Bare() unsafe.Pointer { return unsafe.Pointer(&C.null_bare) }
 
-// Without is Bare without its entry i, in the order of csrc/shim.h from 0.
+// Without returns Bare without entry i, counted from 0 in the order of csrc/shim.h.
 func Without(i int) unsafe.Pointer {
 	t := C.null_bare
 	*(*unsafe.Pointer)(unsafe.Add(unsafe.Pointer(&t), uintptr(i)*unsafe.Sizeof(unsafe.Pointer(nil)))) = nil
 	return unsafe.Pointer(&t)
 }
 
-// Reset ends everything that the functions below began.
+// Reset undoes the effects of the functions below.
 func Reset() { C.null_reset() }
 
-// Fail makes an entry fail once with a status, after it worked that many times.
+// Fail makes an entry fail once with a status, after that many successful calls.
 func Fail(entry string, after, status int) {
 	name := C.CString(entry)
 	defer C.free(unsafe.Pointer(name))
 	C.null_fail(name, C.int32_t(after), C.int32_t(status))
 }
 
-// Break makes the next launch break its stream with a status; that of a lost
-// context takes the device along.
+// Break makes the next launch break its stream with a status. The status of a lost context breaks
+// the whole device.
 func Break(status int) { C.null_break(C.int32_t(status)) }
 
-// Hold keeps everything that is queued from being done, until Hold(false).
+// Hold keeps queued work from being completed, until Hold(false).
 func Hold(on bool) { C.null_hold(flag(on)) }
 
-// Devices changes how many devices there are.
+// Devices sets the number of devices.
 func Devices(n int) { C.null_devices(C.int32_t(n)) }
 
-// Absent takes the driver, the compiler or both away.
+// Absent makes the driver, the compiler or both missing.
 func Absent(driver, compiler bool) { C.null_absent(flag(driver), flag(compiler)) }
 
 func flag(on bool) C.int32_t {
@@ -87,7 +86,7 @@ func Calls(entry string) int {
 	return int(C.null_calls(name))
 }
 
-// Launch is what the last launch was given.
+// Launch holds the arguments of a launch.
 type Launch struct {
 	Groups, Group [3]uint64
 	Args          int
@@ -101,7 +100,7 @@ func Last() Launch {
 		Args: int(l.count), Sum: uint64(l.sum)}
 }
 
-// Product is what the last matrix product was given.
+// Product holds the arguments of a matrix product.
 type Product struct {
 	Type                   int
 	TransA, TransB         bool
@@ -118,5 +117,5 @@ func LastProduct() Product {
 		A: uint64(p.a), B: uint64(p.b), C: uint64(p.c)}
 }
 
-// Nothing is an empty call, to compare with.
+// Nothing is an empty call, for comparing times.
 func Nothing() { C.null_nothing() }

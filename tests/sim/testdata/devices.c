@@ -1,4 +1,4 @@
-// devices.c prints what a simulated libcuda says about itself.
+// devices.c prints the properties of the devices of a simulated libcuda.
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-// saxpy_driver.c: an ordinary program for NVIDIA's driver API and NVRTC, against their public
-// headers. It knows nothing of simulation. It prints "ok" when y = a*x + y came out right.
+// saxpy_driver.c: an ordinary program for NVIDIA's driver API and NVRTC, compiled with their public
+// headers. Nothing in it is specific to the simulation. It prints "ok" if y = a*x + y is right.
 
 #include <cuda.h>
 #include <nvrtc.h>

@@ -1,5 +1,5 @@
-// saxpy_hip.c: an ordinary program for AMD's HIP and hipRTC, against their public headers. It knows
-// nothing of simulation. It prints "ok" when y = a*x + y came out right.
+// saxpy_hip.c: an ordinary program for AMD's HIP and hipRTC, compiled with their public headers.
+// Nothing in it is specific to the simulation. It prints "ok" if y = a*x + y is right.
 
 #include <hip/hip_runtime_api.h>
 #include <hip/hiprtc.h>

@@ -1,5 +1,5 @@
-// selftest.c: the simulated libcuda and NVRTC by what the vendor documents of the real ones, and
-// their faults on demand. selftest DIRECTORY KERNELS prints what is wrong; it fails if anything is.
+// selftest.c tests that the simulated libcuda and NVRTC behave as the vendor documents, and their
+// faults on demand. selftest DIRECTORY KERNELS prints every mistake, and fails if there is one.
 
 #include "sim.h"
 
@@ -235,7 +235,7 @@ static void test_memory(void) {
   WANT(cuMemAlloc_v2(&q, 0), 1);
   WANT(cuMemcpyHtoD_v2(p + 990, h, 11), 1); // one byte too many
   WANT(cuMemcpyHtoD_v2(p + 990, h, 10), 0);
-  WANT(cuMemcpyDtoH_v2(h, (dptr)(uintptr_t)h, 8), 1); // no device pointer
+  WANT(cuMemcpyDtoH_v2(h, (dptr)(uintptr_t)h, 8), 1); // not a device pointer
   WANT(cuMemFree_v2(p + 4), 1);
   WANT(cuMemFree_v2(p), 0);
   WANT(cuMemFree_v2(p), 1);
@@ -324,7 +324,7 @@ static void test_graphs(void) {
   WANT(cuGraphInstantiateWithFlags(&x, g, 0), 0);
   WANT(cuGraphDestroy(g), 0);
   WANT(cuMemcpyDtoH_v2(h, p, sizeof h), 0);
-  WANT(h[0], 0); // recorded is not run
+  WANT(h[0], 0); // recorded work does not run
   for (int i = 0; i < 3; i++)
     WANT(cuGraphLaunch(x, a), 0);
   WANT(cuStreamSynchronize(a), 0);
@@ -341,7 +341,7 @@ static void test_graphs(void) {
   WANT(cuMemcpyDtoH_v2(h, p, sizeof h), 0);
   WANT(h[63], 10);
   WANT(cuStreamBeginCapture_v2(a, 0), 0);
-  WANT(cuMemAlloc_v2(&q, 16), 900); // spoils it
+  WANT(cuMemAlloc_v2(&q, 16), 900); // invalidates the recording
   WANT(cuStreamEndCapture(a, &g), 901);
   WANT(cuStreamBeginCapture_v2(a, 0), 0);
   WANT(cuStreamSynchronize(a), 900);
@@ -371,7 +371,8 @@ static void test_peers(void) {
   end();
 }
 
-// wrong runs a kernel that cannot end well: every call says so until the context is reset.
+// wrong runs a kernel with a fault, and checks that every call returns the error until the context
+// is reset.
 static void wrong(const char *name, int code, dptr p, long i) {
   dptr q;
   void *args[] = {&p, &i};
@@ -394,7 +395,7 @@ static void test_errors(void) {
   wrong("leave", 719, memory(256), 0);
   wrong("lonely", 719, memory(256), 0);
   wrong("after", 700, memory(256), 64); // first int after
-  wrong("after", 700, memory(260), 65); // in what the alignment left
+  wrong("after", 700, memory(260), 65); // in the padding of the alignment
   wrong("after", 700, memory(256), -1); // before
   wrong("after", 700, memory(256), 1 << 20);
   wrong("nothing", 700, memory(256), 0);

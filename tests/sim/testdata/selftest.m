@@ -1,4 +1,4 @@
-// selftest.m uses the simulated Metal as a program would, and checks that it keeps to Metal's rules:
+// selftest.m uses the simulated Metal like a program, and checks that it follows Metal's rules:
 // order, storage modes, handlers, errors, ownership.
 
 #import <Metal/Metal.h>
@@ -20,7 +20,7 @@ extern long concord_sim_count(const char *what);
     }                                                                                              \
   } while (0)
 
-// REFUSED says that validation raises an exception.
+// REFUSED checks that validation raises an exception for a statement.
 #define REFUSED(statement)                                                                         \
   do {                                                                                             \
     BOOL raised = NO;                                                                              \
@@ -61,7 +61,7 @@ static NSString *const text =
 
 enum { N = 1024 };
 
-// finish commits a command buffer and waits for it. Handlers are called in their order: this is the
+// finish commits a command buffer and waits for it. Handlers are called in order; this one is the
 // last.
 static void finish(id<MTLCommandBuffer> b) {
   __block volatile int done = 0;
@@ -152,7 +152,7 @@ static void launches(id<MTLDevice> d, id<MTLLibrary> l) {
   REFUSED([e dispatchThreadgroups:MTLSizeMake(1, 1, 1) threadsPerThreadgroup:MTLSizeMake(2048, 1, 1)]);
   REFUSED([e setThreadgroupMemoryLength:100 atIndex:0]);
   [e dispatchThreadgroups:MTLSizeMake(4, 1, 1) threadsPerThreadgroup:MTLSizeMake(256, 1, 1)];
-  a = 100; // the dispatch has its own
+  a = 100; // the dispatch has a copy of the old value
   [e setComputePipelineState:sum];
   [e setBuffer:y offset:0 atIndex:0];
   [e setBuffer:out offset:0 atIndex:1];
@@ -168,7 +168,7 @@ static void launches(id<MTLDevice> d, id<MTLLibrary> l) {
   }];
   [b commit];
   REFUSED([b commit]);
-  [(id)y release]; // the command buffer keeps what it uses
+  [(id)y release]; // the command buffer retains it
   MUST([event signaledValue] == 0 && [b status] == MTLCommandBufferStatusCommitted);
   event.signaledValue = 1;
   while (handled == 0)
@@ -189,7 +189,7 @@ static void launches(id<MTLDevice> d, id<MTLLibrary> l) {
   [(id)sum release];
 }
 
-// A kernel that writes outside fails its command buffer, which then signals nothing.
+// A kernel that writes out of bounds makes its command buffer fail, which then signals no event.
 static void failures(id<MTLDevice> d, id<MTLLibrary> l) {
   id<MTLComputePipelineState> beyond = pipeline(d, l, @"beyond");
   id<MTLCommandQueue> q = [d newCommandQueueWithMaxCommandBufferCount:8];
@@ -219,7 +219,7 @@ static void failures(id<MTLDevice> d, id<MTLLibrary> l) {
   [(id)beyond release];
 }
 
-// Managed buffers are two, until they are told to agree.
+// The two sides of a managed buffer differ until they are synchronized.
 static void managed(id<MTLDevice> d) {
   id<MTLDevice> unified = MTLCreateSystemDefaultDevice();
   REFUSED([unified newBufferWithLength:64 options:MTLResourceStorageModeManaged]);
@@ -322,7 +322,7 @@ int main(void) {
       fprintf(stderr, "%ld %s are left\n", concord_sim_count(names[i]), names[i]);
       return 1;
     }
-  // What was refused above ended some encoders; nothing else broke a rule silently.
+  // The refused statements above left some encoders ended; no other rule was violated silently.
   printf("violations %ld\nok\n", concord_sim_count("violations"));
   return 0;
 }

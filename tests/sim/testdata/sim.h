@@ -1,5 +1,5 @@
-// sim.h: what the self-test needs of CUDA's driver API and of NVRTC, by dlopen and with prototypes
-// of its own, so that it runs where the vendor's headers are not.
+// sim.h: the parts of CUDA's driver API and of NVRTC that the self-test uses, with dlopen and its
+// own prototypes, so that it needs no headers of the vendor.
 
 #ifndef SIM_TEST_H
 #define SIM_TEST_H
@@ -92,7 +92,7 @@ static int (*control)(const char *), (*compiler_control)(const char *);
 static long (*count)(const char *), (*compiler_count)(const char *);
 static int failures;
 
-// WANT compares numbers and tells the line.
+// WANT compares two numbers and prints the line if they differ.
 #define WANT(expression, want)                                                                     \
   do {                                                                                             \
     long long got_ = (long long)(expression), want_ = (long long)(want);                           \

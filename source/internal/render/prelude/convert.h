@@ -104,7 +104,8 @@ template <class T, class S> struct cc_conv<T, S, true, true> {
   }
 };
 
-// to half: rounded once, from the double that every source fits or that is infinite anyway
+// to half: rounded once, from a double, which holds every source exactly or one that becomes
+// infinite anyway
 template <class S>
 using cc_wide = cc_if<sizeof(S) == 8, S, cc_if<cc_is_signed<S>, cc_int, cc_uint>>;
 template <int R, class S> CC_FN cc_half cc_to_half(S x) {
@@ -145,7 +146,7 @@ struct cc_convert_<cc_vec<T, N>, SAT, R, cc_vec<S, N>> {
     return r;
   }
 };
-// convert_float4(1) of a scalar is not OpenCL, but its meaning is plain.
+// convert_float4(1) of a scalar is not valid in OpenCL, but its meaning is clear.
 template <class T, int N, int SAT, int R, class S>
 struct cc_convert_<cc_vec<T, N>, SAT, R, S> {
   static CC_FN cc_vec<T, N> to(S x) { return cc_splat<T, N>(cc_convert_lane<T, SAT, R>(x)); }

@@ -1,7 +1,8 @@
-// cuda.h: what the shared part of the prelude asks of its target, on CUDA. NVRTC has no headers
-// built in, and none is needed. The shared part for GPUs is gpu_math.h and gpu.h.
+// cuda.h: the definitions for CUDA that the shared part of the prelude needs. NVRTC has no headers
+// built in, and none is needed. The parts that CUDA and HIP share are gpu_math.h and gpu.h.
 //
-// All that CUDA and HIP renderings take from their language, so that something else can stand in:
+// The complete list of what CUDA and HIP renderings use of their languages, for compilers that
+// imitate them:
 //   __global__ __device__ __constant__ __shared__ (also extern, as `extern __shared__`),
 //   __launch_bounds__(n), threadIdx blockIdx blockDim gridDim (x, y, z), warpSize, __syncthreads(),
 //   __threadfence(), __threadfence_block(), memcpy, memset, printf;
@@ -11,13 +12,14 @@
 //   the functions of math.h in gpu_math.h, rsqrt, rsqrtf, exp10, exp10f, and of single precision
 //   __sinf __cosf __tanf __expf __exp10f __logf __log2f __log10f __powf __fdividef.
 // Of CUDA alone: __shfl_sync(mask, int, lane), __all_sync and __any_sync(mask, int), __syncwarp(mask).
-// Inline PTX stands under __CUDA_ARCH__ and can be left out.
+// Inline PTX is inside of #ifdef __CUDA_ARCH__ and can be left out.
 
 #define CC_FN __device__ inline
 #define CC_INLINE __device__ __forceinline__
 #define CC_SQRTF sqrtf
 
-// Infinities and NaNs in the initializer of a constant: NVRTC folds a division there, and nothing else.
+// Infinities and NaNs in the initializer of a constant: a division is the only form that NVRTC
+// folds there.
 #define CC_INFINITY_INIT (1.0f / 0.0f)
 #define CC_HUGE_VAL_INIT (1.0 / 0.0)
 #define CC_NAN_INIT (-(0.0f / 0.0f))
@@ -38,7 +40,7 @@ CC_FN unsigned short cc_m_float_to_half(float f) {
 }
 #endif
 
-// Every item of the sub-group has to get there.
+// Every item of the sub-group has to reach the call.
 CC_FN int cc_w_shuffle(unsigned mask, int x, int lane) { return __shfl_sync(mask, x, lane); }
 CC_FN int cc_w_all(unsigned mask, int x) { return __all_sync(mask, x); }
 CC_FN int cc_w_any(unsigned mask, int x) { return __any_sync(mask, x); }

@@ -1,12 +1,12 @@
-// gpu.h: where a work item finds itself on CUDA and HIP: ids, barriers, asynchronous copies,
-// sub-groups. A group is a block, an item a thread; the machine knows all of it, so nothing is stored
-// and every function is static.
+// gpu.h: the work item's functions on CUDA and HIP: ids, barriers, asynchronous copies, sub-groups.
+// A group is a block, an item a thread. All ids are in registers of the GPU, so that nothing is
+// stored and every function is static.
 
 namespace {
 
 struct cc_event { cc_uint none; };
 
-// The local memory of a launch's local pointer parameters, which are offsets into it.
+// The memory of a launch for local pointer parameters, which are offsets in it.
 extern __shared__ __attribute__((aligned(128))) cc_uchar cc_dynamic[];
 
 struct cc_item {
@@ -22,7 +22,8 @@ struct cc_item {
         cc_size(gridDim.z) * blockDim.z)
 #undef CC_ID
   static CC_INLINE cc_size cc_get_global_offset(cc_uint) { return 0; }
-  // A launch has always three dimensions here: those count that are used.
+  // A launch always has three dimensions here; the dimensions in use are those up to the last with
+  // more than one item.
   static CC_INLINE cc_uint cc_get_work_dim() {
     return cc_get_global_size(2) > 1 ? 3 : cc_get_global_size(1) > 1 ? 2 : 1;
   }
@@ -37,7 +38,7 @@ struct cc_item {
   static CC_INLINE void cc_read_mem_fence(cc_uint flags) { cc_mem_fence(flags); }
   static CC_INLINE void cc_write_mem_fence(cc_uint flags) { cc_mem_fence(flags); }
 
-  // The items in the order of the warps.
+  // The index of the item in the order of the warps.
   static CC_INLINE cc_uint cc_place_() { return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z); }
   static CC_INLINE cc_uint cc_items_() { return blockDim.x * blockDim.y * blockDim.z; }
 
@@ -52,7 +53,7 @@ struct cc_item {
   static CC_FN cc_event cc_async_work_group_copy(T *dst, const cc_id<T> *src, cc_size n, cc_event) {
     return cc_copy_<T>(dst, src, n, 1, 1);
   }
-  // The stride is that of the global side; the renderer knows which one that is.
+  // The stride applies to the global side; the renderer knows which one that is.
   template <class T>
   static CC_FN cc_event cc_strided_to_local(T *dst, const cc_id<T> *src, cc_size n, cc_size stride, cc_event) {
     return cc_copy_<T>(dst, src, n, 1, stride);
@@ -64,7 +65,7 @@ struct cc_item {
   static CC_INLINE void cc_wait_group_events(cc_int, const cc_event *, cc_uint) { __syncthreads(); }
   template <class T> static CC_INLINE void cc_prefetch(const T *, cc_size) {}
 
-  // printf gives 0, or -1; the machine's gives a count.
+  // OpenCL's printf returns 0 or -1; the GPU's returns a count.
   static CC_INLINE cc_int cc_printed(cc_int n) { return n < 0 ? -1 : 0; }
 
   // ---- sub-groups: warps ----
@@ -74,7 +75,7 @@ struct cc_item {
   static CC_INLINE cc_uint cc_get_num_sub_groups() { return (cc_items_() + warpSize - 1) / warpSize; }
   static CC_INLINE cc_uint cc_get_enqueued_num_sub_groups() { return cc_get_num_sub_groups(); }
   static CC_INLINE cc_uint cc_get_sub_group_local_id() { return cc_place_() % warpSize; }
-  // The last sub-group of a group has what is left.
+  // The last sub-group of a group has the remaining items.
   static CC_INLINE cc_uint cc_get_sub_group_size() {
     cc_uint left = cc_items_() - cc_get_sub_group_id() * warpSize;
     return left < cc_uint(warpSize) ? left : cc_uint(warpSize);
@@ -85,7 +86,7 @@ struct cc_item {
   static CC_INLINE cc_int cc_sub_group_all(cc_int x) { return cc_w_all(cc_mask_(), x) != 0; }
   static CC_INLINE cc_int cc_sub_group_any(cc_int x) { return cc_w_any(cc_mask_(), x) != 0; }
 
-  // Every shuffle is one of ints: two for 8 bytes, a part of one for less than 4.
+  // Every shuffle moves an int: two of them for 8 bytes, a part of one for less than 4.
   template <class T> static CC_FN T cc_sub_group_shuffle(T x, cc_uint lane) {
     cc_int w[(sizeof(T) + 3) / 4] = {0};
     CC_COPY(w, &x, sizeof(T));

@@ -1,4 +1,4 @@
-// gpu_math.h: the hooks of the shared part of the prelude that CUDA and HIP spell alike: the
+// gpu_math.h: the hooks of the shared part of the prelude that are the same for CUDA and HIP: the
 // mathematical functions of their libraries, all within OpenCL's bounds without fast-math options,
 // bit operations and atomics. CUDA's and HIP's atomics are relaxed, as OpenCL 1.2's are.
 
@@ -44,7 +44,7 @@ CC_INLINE int cc_m_ilogb(double x) { return ilogb(x); }
 CC_INLINE float cc_m_frexp(float x, int *e) { return frexpf(x, e); }
 CC_INLINE double cc_m_frexp(double x, int *e) { return frexp(x, e); }
 
-// The sign of gamma: that of the pole at -0, and below 0 it changes at every integer.
+// The sign of gamma: at -0 it is that of the pole, and below 0 it changes at every integer.
 template <class F> CC_FN int cc_m_gamma_sign(F x) {
   if (x == F(0))
     return cc_m_copysign(F(1), x) < F(0) ? -1 : 1;
@@ -54,7 +54,7 @@ template <class F> CC_FN int cc_m_gamma_sign(F x) {
 CC_FN float cc_m_lgamma_r(float x, int *s) { *s = cc_m_gamma_sign(x); return lgammaf(x); }
 CC_FN double cc_m_lgamma_r(double x, int *s) { *s = cc_m_gamma_sign(x); return lgamma(x); }
 
-// native_ functions trade accuracy for the instructions that the machine has.
+// native_ functions use the GPU's fast, less accurate instructions.
 #define CC_NATIVE
 CC_INLINE float cc_n_cos(float x) { return __cosf(x); }
 CC_INLINE float cc_n_exp(float x) { return __expf(x); }
@@ -77,7 +77,7 @@ CC_INLINE int cc_m_popcount64(unsigned long x) { return __popcll(x); }
 CC_INLINE long cc_m_mulhi64(long x, long y) { return __mul64hi(x, y); }
 CC_INLINE unsigned long cc_m_umulhi64(unsigned long x, unsigned long y) { return __umul64hi(x, y); }
 
-// Atomics go through the unsigned integer of the size.
+// Atomics use the unsigned integer of the same size.
 template <int Bytes> struct cc_cell_;
 template <> struct cc_cell_<4> { typedef unsigned type; };
 template <> struct cc_cell_<8> { typedef unsigned long long type; };

@@ -1,6 +1,6 @@
-// hip.h: what the shared part of the prelude asks of its target, on HIP. What it takes from the
-// language is listed in cuda.h; of HIP alone: __shfl(int, lane), __all(int), __any(int). Types of the
-// compiler that others may lack stand under __AMDGCN__.
+// hip.h: the definitions for HIP that the shared part of the prelude needs. cuda.h lists what it
+// uses of the language; HIP only: __shfl(int, lane), __all(int), __any(int). Types that only AMD's
+// compiler has are inside of #ifdef __AMDGCN__.
 
 #define CC_FN __device__ inline
 #define CC_INLINE __device__ __forceinline__
@@ -10,7 +10,7 @@
 #define CC_HUGE_VAL_INIT (__builtin_inf())
 #define CC_NAN_INIT (__builtin_nanf(""))
 
-// A portable program may do what looks odd in C++.
+// Portable programs may contain code that is valid but that clang warns about.
 #pragma clang diagnostic ignored "-Wparentheses"
 #pragma clang diagnostic ignored "-Wunused-value"
 #pragma clang diagnostic ignored "-Wconstant-conversion"
@@ -33,8 +33,8 @@ CC_FN unsigned short cc_m_float_to_half(float f) {
 }
 #endif
 
-// The machine's root may be off by one in the last place: the neighbours are tried. Of y and what r
-// misses it by, all digits are kept by fma.
+// The GPU's square root may be wrong by one unit in the last place, so its neighbours are tried,
+// too. fma computes the residue without rounding.
 CC_FN float cc_w_sqrt(float x) {
   const bool small = x < 0x1p-96f;
   const float y = small ? x * 0x1p32f : x;
@@ -50,7 +50,8 @@ CC_FN float cc_w_sqrt(float x) {
   return x == 0 || y == __builtin_inff() ? x : best;
 }
 
-// A wave runs in step: its items only have to be told to write first what the others read.
+// The items of a wave run in lockstep, so only the order of their memory accesses has to be
+// ensured.
 CC_FN int cc_w_shuffle(unsigned long, int x, int lane) { return __shfl(x, lane); }
 CC_FN int cc_w_all(unsigned long, int x) { return __all(x); }
 CC_FN int cc_w_any(unsigned long, int x) { return __any(x); }

@@ -1,5 +1,5 @@
-// host.h: where a work item finds itself on the host: ids, barriers, printf, asynchronous copies,
-// and the table of kernels that the executor reads (see abi.h and csrc/host/host.h).
+// host.h: the work item's functions on the host: ids, barriers, printf, asynchronous copies, and
+// the table of kernels that the executor reads (see abi.h and csrc/host/host.h).
 
 // Kernels and what finds their ids are inlined before any other optimization, so that the item
 // loop sees through them.
@@ -15,14 +15,14 @@ struct cc_event { cc_uint none; };
 // compiler keeps it in registers), or one item that has a fiber.
 struct cc_item {
   concord_ctx *cc_ctx;
-  concord_grid cc_grid; // a copy, as is cc_group: no store of the kernel can be to them
+  concord_grid cc_grid; // a copy, as is cc_group, so that the compiler knows that no store of the kernel changes it
   cc_size cc_group[3];
   cc_size cc_lid[3]; // local id
   cc_size cc_gid[3]; // global id
 
   CC_ALWAYS void cc_enter(concord_ctx *ctx) {
-    // Spelled out: a loop here would keep the object in memory until it is unrolled, too late for
-    // the optimizations of the item loop.
+    // Without a loop: a loop would keep the object in memory until it is unrolled, which is too
+    // late for the optimizations of the item loop.
     cc_ctx = ctx;
     cc_grid = *ctx->grid;
     cc_group[0] = ctx->group[0];
@@ -35,8 +35,8 @@ struct cc_item {
     cc_gid[1] = cc_group[1] * cc_grid.local[1] + cc_grid.offset[1] + cc_lid[1];
     cc_gid[2] = cc_group[2] * cc_grid.local[2] + cc_grid.offset[2] + cc_lid[2];
   }
-  // All ids of the launch fit an int. Sums of two 63-bit numbers at most: the executor refuses larger
-  // ones.
+  // Whether all ids of the launch fit an int. The sums cannot overflow: the executor refuses sizes
+  // and offsets of more than 63 bits.
   CC_ALWAYS bool cc_small() const {
     const concord_grid &g = cc_grid;
     return ((g.offset[0] + g.global[0]) | (g.offset[1] + g.global[1]) | (g.offset[2] + g.global[2])) <= 0x7fffffff;
@@ -50,8 +50,8 @@ struct cc_item {
   CC_ALWAYS cc_size cc_get_num_groups(cc_uint d) const { return d < 3 ? cc_grid.groups[d] : 1; }
   CC_ALWAYS cc_size cc_get_global_offset(cc_uint d) const { return d < 3 ? cc_grid.offset[d] : 0; }
 
-  // cc_box is the items that a region is for, as local ids: of the whole group, less those that the
-  // region does nothing for. Dimension 0 goes on into the groups that run with this one.
+  // cc_box is the range of items that execute a region, as local ids: the whole group without the
+  // items that guards exclude. Dimension 0 continues into the groups that run in the same call.
   template <class I> struct cc_box {
     cc_long base[3], lo[3], hi[3];
     CC_ALWAYS explicit cc_box(const cc_item &p) {
@@ -64,7 +64,8 @@ struct cc_item {
       hi[1] = cc_long(g.local[1]);
       hi[2] = cc_long(g.local[2]);
     }
-    // What an id is compared with. Ids are between 0 and 2^31, so nothing beyond 2^62 matters.
+    // The bound that an id is compared with, clamped: ids are between 0 and 2^31, so values beyond
+    // 2^62 make no difference.
     template <class T> static CC_ALWAYS cc_long limit(T u) {
       const cc_long most = cc_long(1) << 62;
       if (cc_is_signed<T>)
@@ -81,10 +82,10 @@ struct cc_item {
     }
   };
 
-  // cc_run is items of one row, or as many of them as have straight indices: int or uint that
-  // grow by a constant from item to item, and are counted in 64 bits.
+  // cc_run is a sequence of items of one row in which straight indices do not wrap: int or uint
+  // values that grow by a constant from item to item, and are counted in 64 bits.
   template <class I> struct cc_run {
-    I x, i, n; // local and global id of the first; how many
+    I x, i, n; // local and global id of the first item; number of items
     cc_size row;
     // The first value of a straight index. The run ends before the one that would wrap.
     template <cc_long Step, class T> CC_ALWAYS cc_long from(T first) {
@@ -97,16 +98,16 @@ struct cc_item {
     CC_ALWAYS void most(I items) { n = n < items ? n : items; }
   };
 
-  // cc_rounds is a loop that the items of a run go through side by side: lo to hi are those in it. Its
-  // variable is k at lo and grows by Step from item to item. Signs: a condition takes its top bit for
-  // something else than it is.
+  // cc_rounds is an interchanged loop over the items of a run. The items lo to hi are in the
+  // current round. The loop's variable is k for item lo and grows by Step from item to item. Signs:
+  // a condition converts the variable between signed and unsigned.
   template <class I, class T, int Step, bool Signs> struct cc_rounds {
-    I lo, hi, rest, end; // from rest to end, items wait for their turn alone
-    T k, later;          // k at rest
+    I lo, hi, rest, end; // the items from rest to end are to be run one by one later
+    T k, later;          // the value of k for item rest
     CC_ALWAYS cc_rounds(I n, T first) : lo(0), hi(n), rest(n), end(n), k(first), later(first) {}
     CC_ALWAYS T at(I item) const { return T(k + T(item - lo) * T(Step)); }
-    // begin is false when no item is left. Where k wraps between lo and hi, the conditions are not what
-    // cut takes them for: the items go on one after the other.
+    // begin returns false when no item is left. If k wraps between lo and hi, cut would be wrong,
+    // and the items run one after the other.
     CC_ALWAYS bool begin() {
       if (lo >= hi) {
         if (rest >= end)
@@ -127,8 +128,8 @@ struct cc_item {
       const T last = T(first + T(hi - 1 - lo) * T(Step));
       return (Step > 0 ? last >= first : last <= first) && !(Signs && T(last ^ first) >> (8 * sizeof(T) - 1) != 0);
     }
-    // whole tells whether count rounds from this one are for the same items. Where k does not wrap
-    // meanwhile, its values in the rounds between are between those of the first and the last.
+    // whole reports whether the next count rounds have the same items. If k does not wrap during
+    // them, its values in the rounds between are between those of the first and the last.
     template <class N, class F> CC_ALWAYS bool whole(int count, const N &next, const F &in) const {
       if (lo >= hi)
         return false;
@@ -143,12 +144,13 @@ struct cc_item {
       return same && straight(n) && !(Signs && T(n ^ k) >> (8 * sizeof(T) - 1) != 0) && in(n) &&
              in(T(n + T(hi - 1 - lo) * T(Step)));
     }
-    // far tells that a round does not go on where the one before ended.
+    // far reports that a round's memory does not begin where the previous round's ended.
     template <class N> CC_ALWAYS bool far(const N &next) const {
       const T n = next(k);
       return (n > k ? n - k : k - n) > 2 * T(hi - lo);
     }
-    // cut leaves those items in that pass a condition, which one end of them does if any does.
+    // cut removes the items for which a condition is false. If it is true for any item, it is true
+    // at one end of the range.
     template <class F> CC_ALWAYS void cut(const F &in) {
       if (lo >= hi)
         return;
@@ -182,7 +184,7 @@ struct cc_item {
   // cc_items runs one region for its items, row by row. I is explained at cc_entry's loop.
   template <class I, class F> CC_ALWAYS void cc_items(const cc_box<I> &b, const F &f) {
     if (b.lo[0] >= b.hi[0] || b.lo[1] >= b.hi[1] || b.lo[2] >= b.hi[2])
-      return; // limits of an empty box may be no int
+      return; // the limits of an empty box may not fit an int
     const I gx = I(b.base[0]), gy = I(b.base[1]), gz = I(b.base[2]);
     const I nx = I(cc_grid.local[0]), ny = I(cc_grid.local[1]);
     const I x1 = I(b.hi[0]), y1 = I(b.hi[1]), z1 = I(b.hi[2]);
@@ -200,8 +202,8 @@ struct cc_item {
         }
       }
   }
-  // cc_each goes through a run. Compilers see that the global id, which decides about the end, does
-  // not wrap as an int; of the local one they do not.
+  // cc_each is the loop over a run. It counts the global id, for which compilers can prove that it
+  // does not wrap as an int; for the local id they cannot.
   template <class I, class F> CC_ALWAYS void cc_each(const cc_run<I> &r, const F &f) {
     const I end = r.i + r.n;
     cc_size x = cc_size(r.x);
@@ -219,8 +221,8 @@ struct cc_item {
   // cc_local is the kernel's block of local variables, one per group.
   template <class L> CC_FN L &cc_local() const { return *static_cast<L *>(cc_ctx->local); }
 
-  // All items of a group run on one thread, so a barrier orders memory for them by itself; the
-  // fences are for atomics between groups.
+  // All items of a group run on one thread, so a barrier needs no fence for them; the fences are
+  // for atomics between groups.
   CC_FN void cc_barrier(cc_uint, cc_uint site) const {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     cc_ctx->calls->barrier(cc_ctx, site);
@@ -242,7 +244,7 @@ struct cc_item {
   CC_FN cc_event cc_async_work_group_copy(T *dst, const cc_id<T> *src, cc_size n, cc_event) const {
     return cc_copy_<T>(dst, src, n, 1, 1);
   }
-  // The stride is that of the global side: the other one lies in the local block.
+  // The stride applies to the global side, which is the one outside of the local block.
   template <class T>
   CC_FN cc_event cc_async_work_group_strided_copy(T *dst, const cc_id<T> *src, cc_size n,
                                                   cc_size stride, cc_event) const {
@@ -290,8 +292,8 @@ template <class P, class... A, void (P::*F)(A...)> struct cc_entry<void (P::*)(A
   }
   // All items of a group. The arguments are loaded once, before the kernel can write to memory. Most
   // kernels keep their id in an int: where all ids of the launch fit one, I is int, the conversion to
-  // size_t and back disappears, and the compiler sees consecutive addresses. Both ids are counted
-  // along, since their difference would be moved about and hide the same.
+  // size_t and back disappears, and the compiler sees consecutive addresses. Both ids are counted,
+  // since computing one from the other would hide the consecutive addresses from the compiler.
   template <class I> static CC_ALWAYS void loop(P p, A... a) {
     const concord_grid &g = p.cc_grid;
     const I gx = I(p.cc_gid[0]), gy = I(p.cc_gid[1]), gz = I(p.cc_gid[2]);
@@ -308,7 +310,7 @@ template <class P, class... A, void (P::*F)(A...)> struct cc_entry<void (P::*)(A
           (p.*F)(a...);
         }
   }
-  // Launches with ids beyond 2^31 are rare: their copy of the kernel is made small, not fast.
+  // Launches with ids beyond 2^31 are rare: their copy of the kernel is optimized for size.
   __attribute__((cold, noinline)) static void big(P p, A... a) { loop<cc_size>(p, a...); }
   template <int... I> static CC_ALWAYS void group(concord_ctx *ctx, void *const *args, cc_seq<I...>) {
     P p;
@@ -346,7 +348,7 @@ struct cc_groups<void (P::*)(A...), F, B> {
 
 } // namespace
 
-// What the items of a group keep from one region to the next lies on the group's stack: memory that
+// The variables that items keep from one region to the next are on the stack, in memory that
 // nothing else points to.
 #define CC_KEEP(at) at = (decltype(at))__builtin_alloca_with_align(sizeof(*at) * cc_group_items(), 512)
 #define CC_SMALL (sizeof(cc_I) == 4) // all ids fit an int

@@ -1,6 +1,7 @@
-// host_math.h: what the shared part of the prelude asks of its target, on the host: the C library
-// through the compiler's built-ins (no header is read: they cost more time than the kernel), 128-bit
-// products and atomics. Relaxed order is what OpenCL 1.2 promises of atomics.
+// host_math.h: the definitions for the host that the shared part of the prelude needs: the C
+// library through the compiler's built-ins (no header is included, since reading headers takes
+// longer than compiling the kernel), 128-bit products and atomics. Atomics are relaxed, as OpenCL
+// 1.2's are.
 
 #define CC_FN inline
 #define CC_COPY __builtin_memcpy

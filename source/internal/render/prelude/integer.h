@@ -18,7 +18,7 @@ CC_T CC_FN cc_vec<cc_unsig<T>, N> cc_abs_diff(CC_V x, CC_V y) {
   CC_LANES(cc_abs_diff(x.v[i], y.v[i]));
 }
 
-// Sums wrap in the unsigned type; where the signs say that they must not have, they saturate.
+// Sums wrap in the unsigned type; if the signs show an overflow, the result saturates.
 CC_I T cc_add_sat(T x, T y) {
   T s = T(cc_unsig<T>(x) + cc_unsig<T>(y));
   if (!cc_is_signed<T>)
@@ -56,7 +56,8 @@ CC_FN cc_uint cc_mul_hi(cc_uint x, cc_uint y) { return cc_uint(cc_ulong(x) * cc_
 CC_I T cc_mul_hi(T x, T y) { return T(cc_long(x) * cc_long(y) >> (sizeof(T) * 8)); }
 CC_I T cc_mad_hi(T x, T y, T z) { return T(cc_unsig<T>(cc_mul_hi(x, y)) + cc_unsig<T>(z)); }
 
-// The wide sum of 32 bits and less is exact in 64; 64 bits look at the high half of the product.
+// For up to 32 bits the sum is exact in 64 bits; for 64 bits the high half of the product is
+// computed.
 CC_FN cc_ulong cc_mad_sat(cc_ulong x, cc_ulong y, cc_ulong z) {
   if (cc_m_umulhi64(x, y) != 0)
     return ~cc_ulong(0);
@@ -107,7 +108,8 @@ CC_REL2(isordered, x == x && y == y)
 CC_REL2(isunordered, !(x == x && y == y))
 #undef CC_REL2
 
-// By the bits, so that no fast-math option of a target takes them away. E is the exponent mask.
+// Computed from the bits, so that fast-math options cannot remove the tests. E is the exponent
+// mask.
 template <class F> struct cc_bits;
 template <> struct cc_bits<cc_half> { static constexpr cc_ushort exp = 0x7c00, abs = 0x7fff; };
 template <> struct cc_bits<float> { static constexpr cc_uint exp = 0x7f800000, abs = 0x7fffffff; };
@@ -175,7 +177,7 @@ CC_T CC_FN void cc_vstore_(CC_V x, cc_size k, T *p) {
   for (int i = 0; i < N; i++)
     p[k * N + i] = x.v[i];
 }
-// S is the distance in lanes: the a forms of three lanes take the room of four.
+// S is the distance in lanes: in the forms vloada and vstorea, three lanes take the space of four.
 template <int N, int S> CC_FN cc_vec<float, N> cc_hload_(cc_size k, const cc_half *p) {
   cc_vec<float, N> r;
   CC_LANES(float(p[k * S + i]));

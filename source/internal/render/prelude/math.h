@@ -1,7 +1,7 @@
-// math.h: the mathematical, common and geometric functions. They are written over the hooks
-// cc_m_name(float) and cc_m_name(double), which the target's part maps to its library. Every
-// function takes exactly its generic type: float, double, half (computed in float) or a vector; the
-// renderer converts the arguments.
+// math.h: the mathematical, common and geometric functions. They use the hooks cc_m_name(float) and
+// cc_m_name(double), which the target's part maps to its library. Every function takes exactly its
+// generic type: float, double, half (computed in float) or a vector; the renderer converts the
+// arguments.
 
 namespace {
 
@@ -49,7 +49,7 @@ CC_LIB2(remainder)
 template <class F> CC_FN bool cc_t_isnan(F x) { return !(x == x); }
 template <class F> CC_FN bool cc_t_isinf(F x) { return cc_m_fabs(x) == F(CC_INFINITY); }
 
-// nextafter of half needs half's own steps: not through float.
+// nextafter of half steps by half's own precision, so it cannot be computed in float.
 template <class F> CC_FN F cc_t_nextafter(F x, F y) {
   if (!(x == x) || !(y == y))
     return x + y;
@@ -78,7 +78,8 @@ CC_FN float cc_atan2pi(float y, float x) { return float(cc_m_atan2(double(y), do
 CC_FN double cc_atan2pi(double y, double x) { return cc_m_atan2(y, x) / cc_pi; }
 CC_WRAP1(acospi) CC_WRAP1(asinpi) CC_WRAP1(atanpi) CC_WRAP2(atan2pi)
 
-// sin and cos of pi x: the argument is reduced exactly before pi comes in. q is the quarter turn.
+// sin and cos of pi x: the argument is reduced exactly before it is multiplied by pi. q is the
+// quadrant.
 template <class F> CC_FN F cc_quarter(F x, int *q) {
   F a = cc_m_fabs(x);
   a = a - F(2) * cc_m_floor(a * F(0.5)); // in [0, 2), exact
@@ -122,7 +123,7 @@ template <class F> CC_FN F cc_t_tanpi(F x) {
 }
 CC_BOTH1(sinpi) CC_BOTH1(cospi) CC_BOTH1(tanpi)
 
-// The other argument where one is a NaN.
+// If one argument is a NaN, the result is the other one.
 template <class F> CC_FN F cc_t_fmin(F x, F y) { return y < x || !(x == x) ? y : x; }
 template <class F> CC_FN F cc_t_fmax(F x, F y) { return x < y || !(x == x) ? y : x; }
 CC_BOTH2(fmin) CC_BOTH2(fmax)
@@ -153,8 +154,9 @@ CC_BOTH2(powr)
 
 CC_FN float cc_fma(float x, float y, float z) { return cc_m_fma(x, y, z); }
 CC_FN double cc_fma(double x, double y, double z) { return cc_m_fma(x, y, z); }
-// A float holds the product of two halves, but not always the sum: what it lacks, e, goes into its last
-// bit (round to odd), where the second rounding still sees it.
+// A float holds the product of two halves exactly, but not always the sum. The rounding error e of
+// the sum is folded into the float's last bit (round to odd), so that the second rounding is
+// correct.
 CC_FN cc_half cc_fma(cc_half x, cc_half y, cc_half z) {
   float p = float(x) * float(y), c = z, s = p + c, b = s - p, e = (p - (s - b)) + (c - b);
   cc_uint u = cc_as_bits<cc_uint>(s);
@@ -179,7 +181,7 @@ CC_FN double cc_rootn(double x, cc_int n) {
     r = (a == 0) == (n > 0) ? 0.0 : CC_HUGE_VAL;
     return n % 2 ? cc_m_copysign(r, x) : r;
   }
-  if (n != 1) { // 1/n was rounded: e is what it lacks, and r * e * log a what r lacks for it
+  if (n != 1) { // 1/n was rounded, with the error e; r * e * log a is the resulting error of r
     double y = 1.0 / n, e = cc_m_fma(-double(n), y, 1.0) / n;
     r = cc_m_pow(a, y);
     if (e != 0 && !cc_t_isinf(r))

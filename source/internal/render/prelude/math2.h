@@ -1,4 +1,4 @@
-// math2.h: mathematical functions that give a second result through a pointer, the half_ and
+// math2.h: mathematical functions that return a second result through a pointer, the half_ and
 // native_ forms, the common and the geometric functions.
 
 namespace {
@@ -81,8 +81,8 @@ CC_T CC_FN CC_V cc_remquo(CC_V x, CC_V y, cc_vec<cc_int, N> *q) {
   CC_LANES(cc_remquo(x.v[i], y.v[i], &q->v[i]));
 }
 
-// half_ promises less than the function it stands for; here it is that. So is native_ where the target
-// has no faster form, a hook cc_n_name.
+// half_ functions may be less accurate than the plain ones; here they are the same. So are native_
+// functions unless the target has a faster form, as a hook cc_n_name.
 #ifdef CC_NATIVE
 #define CC_NATIVE1(f) cc_n_##f(x)
 #define CC_NATIVE2(f) cc_n_##f(x, y)
@@ -161,8 +161,8 @@ template <class T, int N> CC_FN cc_vec<T, N> cc_cross(cc_vec<T, N> a, cc_vec<T, 
     r.v[3] = T(0);
   return r;
 }
-// Squares of floats and halves fit double. A double is scaled by a power of two where they might
-// not.
+// Squares of floats and halves do not overflow in double. A double is scaled by a power of two if
+// its square might.
 template <class T, int N> CC_FN double cc_norm(CC_V x, double *scale) {
   double m = 0, s = 0, k = 1;
   if (cc_same<T, double>) {
@@ -181,7 +181,7 @@ CC_T CC_FN T cc_length(CC_V x) {
 }
 CC_T CC_FN CC_V cc_normalize(CC_V x) {
   double k, n = cc_norm(x, &k);
-  if (cc_t_isinf(n)) { // infinite lanes point the way
+  if (cc_t_isinf(n)) { // only infinite lanes count
     for (int i = 0; i < N; i++)
       x.v[i] = T(cc_m_copysign(cc_t_isinf(double(x.v[i])) ? 1.0 : 0.0, double(x.v[i])));
     n = cc_norm(x, &k);

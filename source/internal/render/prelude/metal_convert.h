@@ -103,7 +103,8 @@ template <> struct cc_conv<cc_half, float, true, true> {
     return cc_directed<R>(r, cmp, x < 0);
   }
 };
-// Integers to half go through float, which holds all that do not become infinite anyway.
+// Integers are converted to half by way of float, which holds all integers that do not become
+// infinite anyway.
 template <class S> struct cc_conv<cc_half, S, true, false> {
   template <int SAT, int R> static cc_half to(S x) {
     const cc_int most = 1 << 20;
@@ -130,7 +131,7 @@ template <class T, int N, int SAT, int R, class S> struct cc_convert_<cc_vec<T, 
     return r;
   }
 };
-// convert_float4(1) of a scalar is not OpenCL, but its meaning is plain.
+// convert_float4(1) of a scalar is not valid in OpenCL, but its meaning is clear.
 template <class T, int N, int SAT, int R, class S> struct cc_convert_<cc_vec<T, N>, SAT, R, S> {
   static cc_vec<T, N> to(S x) { return cc_splat<T, N>(cc_convert_lane<T, SAT, R>(x)); }
 };

@@ -17,7 +17,7 @@ CC_T CC_FN cc_vec<cc_unsig<T>, N> cc_abs_diff(CC_V x, CC_V y) {
   CC_LANES(cc_abs_diff(x.v[i], y.v[i]));
 }
 
-// Sums wrap in the unsigned type; where the signs say that they must not have, they saturate.
+// Sums wrap in the unsigned type; if the signs show an overflow, the result saturates.
 CC_I T cc_add_sat(T x, T y) {
   T s = T(cc_unsig<T>(x) + cc_unsig<T>(y));
   if (!cc_is<T>::sign)
@@ -41,7 +41,7 @@ CC_I T cc_rotate(T x, T n) {
   cc_unsig<T> u = cc_unsig<T>(x);
   return T(cc_unsig<T>(u << k) | cc_unsig<T>(u >> ((w - k) & (w - 1))));
 }
-// Metal counts the zeros of a zero as OpenCL does: all bits.
+// For 0 Metal's clz returns the number of bits, as OpenCL's does.
 CC_I T cc_clz(T x) { return T(metal::clz(cc_unsig<T>(x))); }
 CC_I T cc_popcount(T x) { return T(metal::popcount(cc_unsig<T>(x))); }
 
@@ -59,7 +59,8 @@ CC_FN cc_int cc_mul_hi(cc_int x, cc_int y) { return metal::mulhi(x, y); }
 CC_I T cc_mul_hi(T x, T y) { return T(cc_int(x) * cc_int(y) >> (sizeof(T) * 8)); }
 CC_I T cc_mad_hi(T x, T y, T z) { return T(cc_unsig<T>(cc_mul_hi(x, y)) + cc_unsig<T>(z)); }
 
-// The wide sum of 32 bits and less is exact in 64; 64 bits look at the high half of the product.
+// For up to 32 bits the sum is exact in 64 bits; for 64 bits the high half of the product is
+// computed.
 CC_FN cc_ulong cc_mad_sat(cc_ulong x, cc_ulong y, cc_ulong z) {
   if (cc_mul_hi(x, y) != 0)
     return ~cc_ulong(0);
@@ -94,7 +95,7 @@ CC_UP(cc_int, cc_short, cc_ushort) CC_UP(cc_uint, cc_ushort, cc_ushort)
 CC_UP(cc_long, cc_int, cc_uint) CC_UP(cc_ulong, cc_uint, cc_uint)
 #undef CC_UP
 
-// What no number is below, or above.
+// The smallest and the largest value of a type.
 template <class T> struct cc_limit {
   static T least() { return cc_is<T>::fp ? T(-CC_INFINITY) : cc_int_min<T>(); }
   static T most() { return cc_is<T>::fp ? T(CC_INFINITY) : cc_int_max<T>(); }
@@ -116,7 +117,7 @@ CC_REL2(isordered, x == x && y == y)
 CC_REL2(isunordered, !(x == x && y == y))
 #undef CC_REL2
 
-// By the bits, so that no fast-math option takes them away.
+// Computed from the bits, so that fast-math options cannot remove the tests.
 template <class F> struct cc_bits;
 template <> struct cc_bits<cc_half> { enum : cc_ushort { exp = 0x7c00, abs = 0x7fff }; };
 template <> struct cc_bits<float> { enum : cc_uint { exp = 0x7f800000, abs = 0x7fffffff }; };
@@ -172,7 +173,7 @@ CC_FN cc_vec<T, N> cc_shuffle2(cc_vec<T, M> a, cc_vec<T, M> b, cc_vec<U, N> m) {
 
 // ---- vectors in memory, aligned as their lanes are ----
 
-// S is the distance in lanes: the a forms of three lanes take the room of four.
+// S is the distance in lanes: in the forms vloada and vstorea, three lanes take the space of four.
 #define CC_LOADS(space) \
   template <int N, class T> CC_FN cc_vec<T, N> cc_vload_(cc_size k, const space T *p) { cc_vec<T, N> r; CC_LANES(p[k * N + i]); } \
   template <int N, int S> CC_FN cc_vec<float, N> cc_hload_(cc_size k, const space cc_half *p) { cc_vec<float, N> r; CC_LANES(float(p[k * S + i])); } \
@@ -238,7 +239,7 @@ template <class T> using cc_atomic = typename cc_atomic_<T>::type;
   CC_I T cc_atomic_dec(volatile space T *p) { return cc_atomic_sub(p, T(1)); } \
   CC_I T cc_atom_inc(volatile space T *p) { return cc_atomic_add(p, T(1)); } \
   CC_I T cc_atom_dec(volatile space T *p) { return cc_atomic_sub(p, T(1)); } \
-  /* Metal's exchange may fail for no reason. */ \
+  /* Metal's exchange is weak: it may fail although the values are equal. */ \
   CC_I T cc_atomic_cmpxchg(volatile space T *p, cc_id<T> want, cc_id<T> v) { \
     T old = want; \
     while (!metal::atomic_compare_exchange_weak_explicit((volatile space cc_atomic<T> *)p, &old, v, \

@@ -1,5 +1,5 @@
-  // metal_item.h: members of cc_program, the struct that holds a program's functions and knows which
-  // work item calls them. Grids are whole threadgroups, and begin at 0.
+  // metal_item.h: members of cc_program, the struct that has a program's functions and the ids of
+  // the work item. Grids are whole threadgroups, and begin at 0.
   uint3 cc_lid, cc_lsize, cc_group, cc_groups;
 
 #define CC_ID(name, others, X, Y, Z) \
@@ -14,12 +14,13 @@
         cc_size(cc_groups.z) * cc_lsize.z)
 #undef CC_ID
   cc_size cc_get_global_offset(cc_uint) const { return 0; }
-  // A launch has always three dimensions here: those count that are used.
+  // A launch always has three dimensions here; the dimensions in use are those up to the last with
+  // more than one item.
   cc_uint cc_get_work_dim() const { return cc_get_global_size(2) > 1 ? 3 : cc_get_global_size(1) > 1 ? 2 : 1; }
   cc_uint cc_place_() const { return cc_lid.x + cc_lsize.x * (cc_lid.y + cc_lsize.y * cc_lid.z); }
   cc_uint cc_items_() const { return cc_lsize.x * cc_lsize.y * cc_lsize.z; }
 
-  // The flags are constants nearly always, and the branches gone.
+  // The flags are nearly always constants, so that the compiler removes the branches.
   void cc_barrier(cc_uint flags, cc_uint) const {
     if (flags == CC_LOCAL_MEM_FENCE)
       metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
@@ -28,7 +29,8 @@
     else
       metal::threadgroup_barrier(metal::mem_flags::mem_device | metal::mem_flags::mem_threadgroup);
   }
-  // Before 3.2 Metal has no fence without a barrier; that of a SIMD group orders its threads' memory.
+  // Before 3.2 Metal has no fence without a barrier. The barrier of a SIMD group orders its
+  // threads' memory accesses.
   void cc_mem_fence(cc_uint) const {
 #if __METAL_VERSION__ >= 320
     metal::atomic_thread_fence(metal::mem_flags::mem_device | metal::mem_flags::mem_threadgroup,

@@ -1,6 +1,6 @@
-// metal_math.h: the mathematical functions for Metal, in float: Metal's precise forms where it has the
-// function, else what follows from them within OpenCL's bounds. Polynomials were fitted for this file.
-// Every function takes exactly float, half (computed in float and rounded) or a vector.
+// metal_math.h: the mathematical functions for Metal, in float: Metal's precise functions where
+// they exist, otherwise approximations within OpenCL's bounds. The polynomials were fitted for this
+// file. Every function takes exactly float, half (computed in float and rounded) or a vector.
 
 #define CC_WRAP1(f) \
   CC_FN cc_half cc_##f(cc_half x) { return cc_half(cc_##f(float(x))); } \
@@ -33,7 +33,7 @@ CC_F1(atanpi, metal::precise::atan(x) * CC_1_PI) CC_F2(atan2pi, metal::precise::
 
 CC_FN bool cc_t_inf(float x) { return metal::fabs(x) == CC_INFINITY; }
 
-// nextafter of half needs half's own steps: not through float.
+// nextafter of half steps by half's own precision, so it cannot be computed in float.
 template <class F> CC_FN F cc_t_nextafter(F x, F y) {
   if (!(x == x) || !(y == y))
     return F(x + y);
@@ -43,7 +43,7 @@ CC_FN float cc_nextafter(float x, float y) { return cc_t_nextafter(x, y); }
 CC_FN cc_half cc_nextafter(cc_half x, cc_half y) { return cc_t_nextafter(x, y); }
 CC_T CC_FN CC_V cc_nextafter(CC_V x, CC_V y) { CC_V r; CC_LANES(cc_nextafter(x.v[i], y.v[i])); }
 
-// The other argument where one is a NaN.
+// If one argument is a NaN, the result is the other one.
 CC_F2(fmin, y < x || !(x == x) ? y : x) CC_F2(fmax, x < y || !(x == x) ? y : x)
 CC_T CC_FN CC_V cc_fmin(CC_V x, cc_id<T> y) { CC_V r; CC_LANES(cc_fmin(x.v[i], y)); }
 CC_T CC_FN CC_V cc_fmax(CC_V x, cc_id<T> y) { CC_V r; CC_LANES(cc_fmax(x.v[i], y)); }
@@ -57,8 +57,8 @@ CC_FN float cc_t_minmag(float x, float y) {
 }
 CC_F2(maxmag, cc_t_maxmag(x, y)) CC_F2(minmag, cc_t_minmag(x, y))
 
-// The exponent of x; of a denormal by the first bit that is set. FP_ILOGB0 and FP_ILOGBNAN are those
-// of constMacros in builtins_const.go.
+// The exponent of x; for a denormal it follows from the first bit that is set. FP_ILOGB0 and
+// FP_ILOGBNAN are those of constMacros in builtins_const.go.
 CC_FN cc_int cc_ilogb(float x) {
   cc_uint b = cc_as_bits<cc_uint>(x) & 0x7fffffffu;
   if (b == 0)
@@ -102,7 +102,7 @@ CC_FN float cc_rootn(float x, cc_int n) {
     r = (a == 0) == (n > 0) ? 0.0f : CC_INFINITY;
     return n % 2 ? metal::copysign(r, x) : r;
   }
-  if (n != 1) { // 1/n was rounded: e is what it lacks, and r * e * log a what r lacks for it
+  if (n != 1) { // 1/n was rounded, with the error e; r * e * log a is the resulting error of r
     float m = float(n), y = 1.0f / m, e = metal::fma(-m, y, 1.0f) / m;
     r = metal::precise::pow(a, y);
     if (e != 0 && !cc_t_inf(r))
@@ -117,7 +117,7 @@ CC_INT2(pown) CC_INT2(rootn) CC_INT2(ldexp)
 #undef CC_INT2
 CC_T CC_FN CC_V cc_ldexp(CC_V x, cc_int n) { CC_V r; CC_LANES(cc_ldexp(x.v[i], n)); }
 
-// Square root of a^2 + b^2 with both brought near 1 first.
+// Square root of a^2 + b^2, with both scaled to near 1 first.
 CC_FN float cc_t_hypot(float x, float y) {
   float a = metal::fabs(x), b = metal::fabs(y);
   if (cc_t_inf(a) || cc_t_inf(b))
@@ -129,7 +129,7 @@ CC_FN float cc_t_hypot(float x, float y) {
 }
 CC_F2(hypot, cc_t_hypot(x, y))
 
-// One step of Newton's method, whose residue fma makes exact enough.
+// One step of Newton's method, with the residue computed by fma.
 CC_FN float cc_t_cbrt(float x) {
   if (x == 0 || !(x == x) || cc_t_inf(x))
     return x;
@@ -155,7 +155,8 @@ CC_FN float cc_t_expm1(float x) {
 }
 CC_F1(expm1, cc_t_expm1(x))
 
-// Near 0 the series of 2 atanh s with s = x / (2 + x); else what 1 + x lost comes back at first order.
+// Near 0 the series of 2 atanh s with s = x / (2 + x); elsewhere log(1 + x) with a first-order
+// correction for the rounding of 1 + x.
 CC_FN float cc_t_log1p(float x) {
   if (x < -0.3f || x > 0.45f) {
     float u = 1.0f + x;
@@ -200,7 +201,8 @@ CC_FN float cc_erfc_large(float x) {
   p = metal::fma(p, u, -0.27267842f);
   p = metal::fma(p, u, -0.0006185186886f);
   p = metal::fma(p, u, 0.5642064683f);
-  // The square in two parts; its exponential in two factors, since their product may be denormal.
+  // The square is computed in two parts, and its exponential as two factors, since their product
+  // may be denormal.
   float s = x * x, rest = metal::fma(x, x, -s), e = metal::precise::exp(-0.5f * s);
   return e * (1.0f - rest) * (p / x) * e;
 }
@@ -298,7 +300,7 @@ CC_FN float cc_t_lgamma(float x) {
   return metal::precise::log(3.14159265358979f / metal::fabs(metal::precise::sinpi(x) * x)) - cc_lgamma_positive(-x);
 }
 CC_F1(lgamma, cc_t_lgamma(x))
-// The sign of gamma: that of the pole at -0, and below 0 it changes at every integer.
+// The sign of gamma: at -0 it is that of the pole, and below 0 it changes at every integer.
 CC_FN cc_int cc_gamma_sign(float x) {
   if (x == 0)
     return metal::copysign(1.0f, x) < 0 ? -1 : 1;

@@ -1,5 +1,5 @@
-// metal_math2.h: for Metal, mathematical functions that give a second result through a pointer, the
-// half_ and native_ forms, the common and the geometric functions.
+// metal_math2.h: for Metal, mathematical functions that return a second result through a pointer,
+// the half_ and native_ forms, the common and the geometric functions.
 
 CC_FN float cc_t_fract(float x, thread float *p) {
   float f = metal::floor(x);
@@ -70,7 +70,7 @@ CC_FN float cc_t_fmod(float x, float y) {
 }
 CC_F2(remainder, cc_t_remainder(x, y)) CC_F2(fmod, cc_t_fmod(x, y))
 
-// P is what the second result is stored as.
+// P is the type of the second result.
 #define CC_PTR(f, space, P) \
   CC_FN float cc_##f(float x, space P *p) { P q; float r = cc_t_##f(x, &q); *p = q; return r; } \
   template <int N> CC_FN cc_vec<float, N> cc_##f(cc_vec<float, N> x, space cc_vec<P, N> *p) { cc_vec<float, N> r; CC_LANES(cc_##f(x.v[i], &p->v[i])); } \
@@ -94,7 +94,8 @@ CC_SPACE(thread) CC_SPACE(device) CC_SPACE(threadgroup)
 #undef CC_PTRF
 #undef CC_PTRI
 
-// half_ promises less than the function it stands for; here it is that. native_ is Metal's fast form.
+// half_ functions may be less accurate than the plain ones; here they are the same. native_
+// functions are Metal's fast forms.
 #define CC_FAST1(f, fast) \
   CC_FN float cc_half_##f(float x) { return cc_##f(x); } \
   CC_FN float cc_native_##f(float x) { return fast; } \
@@ -176,13 +177,13 @@ CC_T CC_FN T cc_length(CC_V x) {
 }
 CC_T CC_FN CC_V cc_normalize(CC_V x) {
   float k, n = cc_norm(x, &k);
-  if (cc_t_inf(n)) { // infinite lanes point the way
+  if (cc_t_inf(n)) { // only infinite lanes count
     for (int i = 0; i < N; i++)
       x.v[i] = T(metal::copysign(cc_t_inf(float(x.v[i])) ? 1.0f : 0.0f, float(x.v[i])));
     n = cc_norm(x, &k);
   }
   CC_V r;
-  // A small lane keeps its digits when the scale comes last.
+  // Small lanes keep their precision if the scale is applied last.
   CC_LANES(n == 0 ? x.v[i] : k > 1 ? T(float(x.v[i]) * k / n) : T(float(x.v[i]) / n * k));
 }
 CC_T CC_FN T cc_distance(CC_V x, CC_V y) { return cc_length(x - y); }
@@ -196,7 +197,7 @@ template <class V> CC_FN cc_lane_of<V> cc_fast_length(V x) { return cc_length(x)
 template <class V> CC_FN cc_lane_of<V> cc_fast_distance(V x, V y) { return cc_distance(x, y); }
 template <class V> CC_FN V cc_fast_normalize(V x) { return cc_normalize(x); }
 
-// ---- where a work item finds itself ----
+// ---- ids of the work item ----
 
 struct cc_event { cc_uint none; };
 template <class P> CC_FN void cc_prefetch(P, cc_size) {}

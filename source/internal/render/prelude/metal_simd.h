@@ -6,7 +6,7 @@
   cc_uint cc_get_num_sub_groups() const { return cc_simds; }
   cc_uint cc_get_enqueued_num_sub_groups() const { return cc_simds; }
   cc_uint cc_get_sub_group_local_id() const { return cc_lane; }
-  // The last sub-group of a group has what is left.
+  // The last sub-group of a group has the remaining items.
   cc_uint cc_get_sub_group_size() const {
     cc_uint left = cc_items_() - cc_simd * cc_width;
     return left < cc_width ? left : cc_width;
@@ -17,7 +17,7 @@
   cc_int cc_sub_group_all(cc_int x) const { return metal::simd_all(x != 0); }
   cc_int cc_sub_group_any(cc_int x) const { return metal::simd_any(x != 0); }
 
-  // Metal shuffles numbers of up to 4 bytes; one of 8 goes as two.
+  // Metal shuffles numbers of up to 4 bytes; a number of 8 bytes is shuffled in two parts.
   template <class T> T cc_sub_group_shuffle(T x, cc_uint lane) const { return metal::simd_shuffle(x, ushort(lane)); }
   cc_ulong cc_sub_group_shuffle(cc_ulong x, cc_uint lane) const {
     cc_uint low = metal::simd_shuffle(cc_uint(x), ushort(lane)), high = metal::simd_shuffle(cc_uint(x >> 32), ushort(lane));

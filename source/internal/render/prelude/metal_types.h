@@ -1,12 +1,13 @@
 // metal_types.h: the scalar and vector types of OpenCL C in the Metal Shading Language (C++14), for
-// Metal 2.2 and newer. Metal has no double, its vectors end at 4 lanes, compare to bool and leave the
-// count of a shift open; so vectors are classes of ours here too, of any width, with one overload for
-// each address space that an object can be changed in. What is taken from Metal is written metal::.
+// Metal 2.2 and newer. Metal has no double, its vectors have at most 4 lanes, comparisons of them
+// return bool, and shifts by more than the width are undefined. So vectors are classes of the
+// prelude here, too, of any width, with one overload for each address space in which an object can
+// be changed. Functions of Metal are written with metal::.
 
 #include <metal_stdlib>
 
-// No fused multiply-add behind the program's back, no fast math: all devices round alike. Pragmas stand
-// above the compiler's options: who compiles with fast math defines CC_FAST_MATH.
+// No contraction of products and sums to fma and no fast math, so that all devices round alike.
+// These pragmas override the compiler's options; to compile with fast math, define CC_FAST_MATH.
 #ifdef CC_FAST_MATH
 #elif __METAL_VERSION__ >= 320
 #pragma METAL fp math_mode(safe)
@@ -49,7 +50,7 @@ static_assert(sizeof(cc_long) == 8 && sizeof(cc_half) == 2, "concord needs Metal
 template <class T> struct cc_id_ { typedef T type; };
 template <class T> using cc_id = typename cc_id_<T>::type;
 
-// Integers of the size of T, and what kind of number T is.
+// Integers of the size of T, and traits of T.
 template <int Bytes> struct cc_ints;
 template <> struct cc_ints<1> { typedef cc_char s; typedef cc_uchar u; };
 template <> struct cc_ints<2> { typedef cc_short s; typedef cc_ushort u; };
@@ -97,8 +98,8 @@ template <class T, int N> struct cc_lane_<cc_vec<T, N>> { typedef T type; enum {
 template <class V> using cc_lane_of = typename cc_lane_<V>::type;
 
 // cc_get and cc_put copy a vector or record out of and into another address space; cc_load and
-// cc_store do so where it is volatile, in words of its alignment. A compiler that does not copy
-// classes from one space to another by itself brings CC_GET and CC_PUT.
+// cc_store do so where it is volatile, in words of its alignment. CC_GET and CC_PUT are defined by
+// compilers that cannot copy classes from one space to another.
 #ifndef CC_GET
 #define CC_GET(T, space, x) return x
 #define CC_PUT(T, space, x, o) x = o
@@ -131,7 +132,7 @@ CC_SPACE(thread) CC_SPACE(device) CC_SPACE(threadgroup)
   }
 CC_SPACE(device) CC_SPACE(threadgroup)
 #undef CC_SPACE
-// cc_unpack and cc_pack copy what need not be aligned.
+// cc_unpack and cc_pack copy objects that may be unaligned.
 #define CC_SPACE(space) \
   template <class T> CC_FN T cc_unpack(const space cc_uchar *p) { \
     T r; \
@@ -149,7 +150,7 @@ CC_SPACE(thread) CC_SPACE(device) CC_SPACE(threadgroup) CC_SPACE(constant)
   }
 CC_SPACE(thread) CC_SPACE(device) CC_SPACE(threadgroup)
 #undef CC_SPACE
-// cc_clear makes all bytes of a variable zero.
+// cc_clear sets all bytes of a variable to zero.
 template <class T> CC_FN void cc_clear(thread T &x) {
   thread cc_uchar *p = (thread cc_uchar *)&x;
   for (cc_uint i = 0; i < sizeof(T); i++)
@@ -221,7 +222,7 @@ CC_OP(+) CC_OP(-) CC_OP(*) CC_OP(/) CC_OP(%) CC_OP(&) CC_OP(|) CC_OP(^)
 CC_OP(==) CC_OP(!=) CC_OP(<) CC_OP(>) CC_OP(<=) CC_OP(>=)
 #undef CC_OP
 
-// Both sides are always evaluated, as OpenCL has it for vectors.
+// Both sides are always evaluated, as in OpenCL for vectors.
 #define CC_OP(op) \
   CC_T CC_FN CC_B operator op(CC_V a, CC_V b) { CC_B r; CC_LANES(-((a.v[i] != T(0)) op (b.v[i] != T(0)))); } \
   CC_T CC_FN CC_B operator op(CC_V a, cc_id<T> b) { return a op cc_splat<T, N>(b); } \
@@ -234,8 +235,8 @@ CC_T CC_FN CC_V operator~(CC_V a) { CC_V r; CC_LANES(T(~a.v[i])); }
 CC_T CC_FN CC_V operator-(CC_V a) { CC_V r; CC_LANES(T(-a.v[i])); }
 CC_T CC_FN CC_V operator+(CC_V a) { return a; }
 
-// Shifts take the count modulo the width: of the lane, of the promoted type for scalars. Left shifts
-// go through the unsigned type, where no bit pattern is undefined.
+// Shifts take the count modulo the width of the lane, or for scalars of the promoted type. Left
+// shifts are done in the unsigned type, where every result is defined.
 template <class T, class C> CC_FN T cc_shl_lane(T a, C n) {
   return T(cc_unsig<T>(a) << (cc_uint(n) & (sizeof(T) * 8 - 1)));
 }
@@ -251,7 +252,7 @@ CC_OP(<<, cc_shl_lane) CC_OP(>>, cc_shr_lane)
 template <class T, int N, class C> CC_FN CC_V cc_shl(CC_V a, C n) { return a << n; }
 template <class T, int N, class C> CC_FN CC_V cc_shr(CC_V a, C n) { return a >> n; }
 
-// cc_read and cc_write are what changing an object in any space needs of it.
+// cc_read and cc_write read and write an object in any address space.
 CC_T CC_FN CC_V cc_read(thread CC_V &a) { return a; }
 CC_T CC_FN CC_V cc_read(const device CC_V &a) { return cc_get(a); }
 CC_T CC_FN CC_V cc_read(const threadgroup CC_V &a) { return cc_get(a); }

@@ -1,8 +1,8 @@
 // types.h: the scalar and vector types of OpenCL C for C++ targets, vector literals, swizzles and
-// casts. Shared by the host, CUDA, HIP: it calls no library and includes nothing. A target's own
+// casts. The host, CUDA and HIP share it. It calls no library and includes nothing. A target's own
 // part comes first and defines CC_FN (how functions are declared), CC_COPY and CC_CLEAR (memcpy,
-// memset), CC_INFINITY and its like (with _INIT: in the initializer of a constant), and the cc_m_ and
-// cc_a_ hooks.
+// memset), CC_INFINITY and its like (with _INIT: in the initializer of a constant), and the cc_m_
+// and cc_a_ hooks.
 
 namespace {
 
@@ -55,8 +55,8 @@ template <class R, class T> CC_FN R cc_as_bits(T x) {
   return r;
 }
 
-// Operators on values and lanes. CC_NO_NEGATIONS says why some have another form; it rounds to the same
-// result: a product as fma(x, y, -0.0) keeps the sign of its zero.
+// Operators on values and lanes. See CC_NO_NEGATIONS for why some have another form, which rounds
+// to the same result: a product as fma(x, y, -0.0) keeps the sign of its zero.
 template <class T> CC_FN T cc_neg(T x) { return T(-x); }
 template <class T> CC_FN T cc_sub(T x, T y) { return T(x - y); }
 template <class T> CC_FN T cc_mul(T x, T y) { return T(x * y); }
@@ -70,7 +70,7 @@ template <class T> CC_FN T cc_div(T x, T y) { return T(x / y); }
 CC_OP(float) CC_OP(double)
 #undef CC_OP
 #endif
-// The value is computed in F, as the usual conversions have it.
+// The value is computed in F, which is the result of the usual arithmetic conversions.
 #define CC_OP(f) \
   template <class F, class T> CC_FN T cc_##f##_assign(T &x, F y) { return x = T(cc_##f(F(x), y)); } \
   template <class F, class T> CC_FN T cc_##f##_assign(volatile T &x, F y) { return x = T(cc_##f(F(x), y)); }
@@ -83,8 +83,8 @@ CC_OP(sub) CC_OP(mul) CC_OP(div)
 CC_FN float cc_half_to_float(cc_ushort h) { return cc_m_half_to_float(h); }
 CC_FN cc_ushort cc_float_to_half(float f) { return cc_m_float_to_half(f); }
 #else
-// Branch-free, so that loops over halves vectorize: the product with 2^112 moves the exponent and
-// normalizes denormals, infinities and NaNs get their exponent filled.
+// Branch-free, so that loops over halves vectorize: the product with 2^112 adjusts the exponent and
+// normalizes denormals; for infinities and NaNs all bits of the exponent are set.
 CC_FN float cc_half_to_float(cc_ushort h) {
   cc_uint bits = cc_uint(h & 0x7fffu) << 13;
   cc_uint out = cc_as_bits<cc_uint>(cc_as_bits<float>(bits) * 0x1p112f);
@@ -95,7 +95,7 @@ CC_FN float cc_half_to_float(cc_ushort h) {
 // To nearest, ties to even.
 CC_FN cc_ushort cc_float_to_half(float f) {
   cc_uint u = cc_as_bits<cc_uint>(f), sign = (u >> 16) & 0x8000u, a = u & 0x7fffffffu;
-  // Denormal halves: adding 0.5 lets the adder round at the right bit.
+  // Denormal halves: adding 0.5 makes the addition round at the right bit.
   cc_uint small = cc_as_bits<cc_uint>(cc_as_bits<float>(a) + 0.5f) - 0x3f000000u;
   cc_uint normal = (a + 0xc8000fffu + ((a >> 13) & 1u)) >> 13; // rebias by -112, round to even
   cc_uint big = a > 0x7f800000u ? 0x7e00u | ((a >> 13) & 0x1ffu) : 0x7c00u;
@@ -104,8 +104,8 @@ CC_FN cc_ushort cc_float_to_half(float f) {
 }
 #endif
 
-// A double goes through float without being rounded twice: what float cannot hold is folded into
-// its last bit (round to odd), where the second rounding still sees it.
+// A double is converted by way of float without rounding twice: the part that float cannot hold is
+// folded into its last bit (round to odd), so that the second rounding is correct.
 CC_FN float cc_double_to_odd(double d) {
   float f = float(d);
   cc_uint u = cc_as_bits<cc_uint>(f);
@@ -326,7 +326,7 @@ CC_OP(-, cc_sub) CC_OP(*, cc_mul) CC_OP(/, cc_div)
 CC_OP(==) CC_OP(!=) CC_OP(<) CC_OP(>) CC_OP(<=) CC_OP(>=)
 #undef CC_OP
 
-// Both sides are always evaluated, as OpenCL has it for vectors.
+// Both sides are always evaluated, as in OpenCL for vectors.
 #define CC_OP(op) \
   CC_T CC_FN CC_B operator op(CC_V a, CC_V b) { CC_B r; CC_LANES(-((a.v[i] != T(0)) op (b.v[i] != T(0)))); } \
   CC_T CC_FN CC_B operator op(CC_V a, cc_id<T> b) { return a op cc_splat<T, N>(b); } \
@@ -347,8 +347,8 @@ CC_T CC_FN CC_V operator--(volatile CC_V &a) { return cc_store(a, cc_load(a) - T
 CC_T CC_FN CC_V operator++(volatile CC_V &a, int) { CC_V r = cc_load(a); cc_store(a, r + T(1)); return r; }
 CC_T CC_FN CC_V operator--(volatile CC_V &a, int) { CC_V r = cc_load(a); cc_store(a, r - T(1)); return r; }
 
-// Shifts take the count modulo the width: of the lane, of the promoted type for scalars. Left
-// shifts go through the unsigned type, where no bit pattern is undefined.
+// Shifts take the count modulo the width of the lane, or for scalars of the promoted type. Left
+// shifts are done in the unsigned type, where every result is defined.
 template <class T, class C> CC_FN T cc_shl_lane(T a, C n) {
   return T(cc_unsig<T>(a) << (cc_uint(n) & (sizeof(T) * 8 - 1)));
 }

@@ -1,6 +1,7 @@
 // driver.c runs one kernel of a stress program and prints its output buffers, for the tests of the
-// front end. With -DPOCL it hands the OpenCL text to an OpenCL device (found by dlopen); without, it
-// loads the shared object that a host rendering was compiled into, and runs barriers on ucontext.
+// front end. With -DPOCL it runs the OpenCL text on an OpenCL device (with a library opened by
+// dlopen); without, it loads a shared object that was compiled from a host rendering, and
+// implements barriers with ucontext.
 //
 //   driver PROGRAM KERNEL G0,G1,G2 L0,L1,L2 ARG...
 //

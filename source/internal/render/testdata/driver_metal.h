@@ -1,7 +1,8 @@
 // driver_metal.h: driver.c with -DMETAL: a Metal rendering on the simulated Metal of tests/sim/metal.
 #include "../../../../tests/sim/metal/compile.h"
 
-// Values beyond Metal's 31 places go into one struct. A vector of three has the room of four already.
+// If a kernel has more values than Metal has buffers, all are in one struct. A vector of three
+// already has the size of four.
 static size_t pack(arg *args, int n, char *out) {
   size_t at = 0;
   for (int i = 0; i < n; i++) {

@@ -1,5 +1,6 @@
-// Declarations of what prelude/cuda.h and hip.h say that the renderings take from their languages, so
-// that a C++ compiler can check a rendering where the vendors' are not. Nothing here runs.
+// Declarations of the parts of CUDA and HIP that renderings use (see prelude/cuda.h and hip.h), so
+// that a C++ compiler can check a rendering on machines without the vendors' compilers. Nothing
+// here runs.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

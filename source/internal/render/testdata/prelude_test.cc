@@ -1,5 +1,5 @@
-// prelude_test.cc checks the prelude's functions against what the OpenCL C 1.2 specification says,
-// with values worked out by hand. The Go test puts the prelude before it.
+// prelude_test.cc checks the prelude's functions against the OpenCL C 1.2 specification, with
+// values that were computed by hand. The Go test puts the prelude in front of it.
 
 extern "C" int printf(const char *, ...);
 static int failures;
@@ -320,7 +320,8 @@ static void maths() {
   NEAR(c.v[0], 0.877582562);
 }
 
-// A program as the renderer makes it, run without the executor: ids of small and of huge grids.
+// A program in the form that the renderer writes, run without the executor: ids of small and of
+// huge grids.
 namespace {
 struct cc_program : cc_item {
   CC_KERNEL_FN void k_ids(cc_ulong *u_out, cc_char u_add) {

@@ -1,6 +1,7 @@
 // Command outside is a program of another module with kernels of its own. It runs parity on
-// cpu:0 for four families: limit, one that is limit with a native that is wrong, one that is
-// limit without a native, and one whose cases have no result. It prints the results as JSON.
+// cpu:0 for four families: limit, the same with a native implementation that is wrong, the same
+// without a native implementation, and one whose cases have no result. It prints the results as
+// JSON.
 package main
 
 import (
@@ -47,7 +48,7 @@ func main() {
 	another("limit_text", nil, same)
 	another("limit_blind", nil, func(c *kernels.Case) {
 		c.Args[1].Dir, c.Args[1].Fill = kernels.In, c.Args[0].Fill
-		c.Args[4].V = 0 // and the kernel leaves it as it is
+		c.Args[4].V = 0 // so that the kernel changes nothing
 	})
 	another("limit_wrong", func(u *source.Unit, kernel string) kernels.Func {
 		limit, _ := kernels.Find("limit")

@@ -1,4 +1,4 @@
-// cuda.h: what only CUDA has, or spells so.
+// cuda.h: functions that only CUDA has, or that have other names in HIP.
 
 static inline void __syncwarp(unsigned mask = 0xffffffffu) {
   __sim_exchange(__SIM_SYNC, mask, 0, 0);

@@ -1,4 +1,5 @@
-// hip.h: what only HIP has, or spells so. Functions without a mask are for the lanes that run.
+// hip.h: functions that only HIP has, or that have other names in CUDA. Functions without a mask
+// apply to the active lanes.
 
 static inline unsigned __lane_id() { return __sim_me->lane; }
 static inline void __syncwarp() { __sim_exchange(__SIM_SYNC, 0, 0, 0); }

@@ -1,5 +1,5 @@
-// run.h: how a program finds the executor: who runs, barriers, warps, and the table of kernels.
-// This text stands before every program, with exec.h's part of csrc/host/host.h.
+// run.h: the interface between a program and the executor: thread indices, barriers, warps, and the
+// table of kernels. This text is in front of every program, with exec.h's part of csrc/host/host.h.
 
 typedef unsigned char __sim_u8;
 typedef unsigned short __sim_u16;
@@ -27,7 +27,7 @@ struct concord_ctx {
 #define __SIM_WARP 32
 #endif
 enum { __SIM_MOST = 1024, __SIM_WARPS = __SIM_MOST / __SIM_WARP };
-enum { __SIM_IDLE = 3 }; // rounds in which nothing moves, after which nothing ever will
+enum { __SIM_IDLE = 3 }; // rounds without progress after which the block is considered stuck
 enum { __SIM_PLAIN = 1, __SIM_ASSERT = 2, __SIM_DIVERGED = 3 };
 enum __sim_op {
   __SIM_SYNC,
@@ -53,7 +53,7 @@ struct __sim_item {
   __sim_index thread, block, block_dim, grid_dim;
   concord_ctx *ctx;
   unsigned number, lane, warp;
-  // what it exchanges with its warp
+  // values that it exchanges with its warp
   bool waiting;
   __sim_op op;
   unsigned from;
@@ -64,7 +64,7 @@ struct __sim_item {
 struct __sim_block {
   unsigned items, exited, arrived, turn, site;
   bool ended;
-  __sim_u64 progress; // counts whatever lets others go on
+  __sim_u64 progress; // counts events that let other threads continue
   int sum, sum_out;
   __sim_u64 live[__SIM_WARPS];
   __sim_item *item[__SIM_MOST];
@@ -76,13 +76,13 @@ static volatile int __sim_trap;
 [[noreturn, gnu::noipa]] static void __sim_stop(int why) {
   __sim_trap = why;
   if (why == __SIM_DIVERGED && __sim_b.items > 1)
-    __sim_me->ctx->calls->barrier(__sim_me->ctx, 2); // not the site where the others are
+    __sim_me->ctx->calls->barrier(__sim_me->ctx, 2); // not the site at which the other threads wait
   __builtin_trap();
 }
 
-// __sim_wait lets all other threads of the block run up to where they wait. Nothing else gives the
-// processor away, so a kernel from which the compiler's call graph does not reach it needs no
-// stack per thread.
+// __sim_wait lets all other threads of the block run until they wait. Only this function switches
+// between threads, so a kernel that does not call it, directly or indirectly, needs no stack per
+// thread.
 extern "C" __attribute__((noinline, visibility("hidden"))) void __sim_wait() {
   __sim_item *me = __sim_me;
   me->ctx->calls->barrier(me->ctx, 1);
@@ -96,7 +96,7 @@ static void __sim_exit() {
   __sim_b.live[me->warp] &= ~(1ull << me->lane);
   if (__sim_b.arrived > 0)
     __sim_stop(__SIM_DIVERGED);
-  // All leave in one round, which thread 0 begins.
+  // All threads leave in the same round, which thread 0 begins.
   while (me->number == 0 ? __sim_b.exited < __sim_b.items : !__sim_b.ended)
     __sim_wait();
   __sim_b.ended = true;
@@ -150,8 +150,8 @@ static __sim_u64 __sim_combine(__sim_op op, __sim_u64 a, __sim_u64 b) {
   }
 }
 
-// __sim_complete finishes an exchange if all its lanes are there. A mask of 0 means those lanes
-// that run: all, or with force those that have come.
+// __sim_complete finishes an exchange if all its lanes are there. A mask of 0 means the active
+// lanes: all lanes, or with force those that have arrived.
 static bool __sim_complete(bool force) {
   __sim_item *me = __sim_me, **warp = __sim_b.item + me->warp * __SIM_WARP, *in[__SIM_WARP];
   __sim_u64 live = __sim_b.live[me->warp], lanes = me->mask ? me->mask & live : live;
@@ -234,7 +234,7 @@ static void __sim_enter(__sim_item *me) {
     b.exited = b.arrived = 0;
     b.ended = false;
     for (unsigned i = 0; i < b.items; i++)
-      b.item[i] = nullptr; // not begun
+      b.item[i] = nullptr; // the thread has not begun
     for (unsigned i = 0; i < b.items; i += __SIM_WARP)
       b.live[i / __SIM_WARP] =
           b.items - i >= __SIM_WARP ? ~0ull >> (64 - __SIM_WARP) : (1ull << (b.items - i)) - 1;

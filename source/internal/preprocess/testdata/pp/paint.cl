@@ -1,4 +1,4 @@
-// what is painted blue, and when
+// when the names of macros are painted blue (never expanded again)
 #define f(a) a*g
 #define g(a) f(a)
 f(2)(9)

@@ -1,5 +1,5 @@
-// What OpenCL compilers take from GNU C: case ranges, ?: without a middle, statement expressions,
-// arithmetic on void pointers, __func__, values that an initializer has no room for.
+// Extensions of GNU C that OpenCL compilers have: case ranges, ?: without a middle, statement expressions,
+// arithmetic on void pointers, __func__, too many values in an initializer.
 // run: kernel=choose global=6 args=out:i32:6
 // want: 46 13 8 11 13 15
 // run: kernel=values global=3 args=out:i32:3

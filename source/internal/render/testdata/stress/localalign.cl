@@ -1,4 +1,4 @@
-// Local arrays read as vectors: OpenCL devices align them for that, whatever stands before them.
+// Local arrays read as vectors: OpenCL devices align them for that, whatever is declared before them.
 // run: kernel=f global=8 local=8 args=out:f32:32,local:20,local:64
 // want: 196617 11 3 7 458773 22 7 7 327689 8 5 7 327698 17 5 7 196618 9 3 7 458770 16 7 7 327691 4 5 7 327692 5 5 7
 kernel void f(global float *o, local char *dummy, local float *dyn) { local char pad; local float a[32]; local ushort s[20]; local char c[33]; local int x[3]; local short y; int l = get_local_id(0); pad = l; c[l] = l; a[l] = l; a[l + 8] = l * 2; a[l + 16] = 1; a[l + 24] = 2; s[l] = l; s[l + 8] = 5; y = 3; x[0] = 1; dummy[l] = 1; dyn[l] = l; dyn[l + 8] = 3; barrier(CLK_LOCAL_MEM_FENCE); local float4 *v = (local float4 *)a; local uint2 *u = s; local int4 *d = (local int4 *)dyn; local float8 *v8 = (local float8 *)a; local long2 *cl = (local long2 *)c; float4 r = v[l] + v8[l & 3].hi; o[l * 4] = r.x + u[l & 3].y + y; o[l * 4 + 1] = r.w + x[0]; o[l * 4 + 2] = as_float(d[l & 3].y); o[l * 4 + 3] = cl[0].x >> 56; local float16 *v16 = (local float16 *)a; o[l * 4 + 2] += v16[1].sf; }

@@ -1,4 +1,4 @@
-// What people write: a cast local pointer, one as void, commas in loops, chars as counters, empty statements, tricky spacing.
+// Unusual code that people write: a cast local pointer, one as void, commas in loops, chars as counters, empty statements, tricky spacing.
 // run: kernel=odd global=4 local=4 args=buf:u16:8:iota,out:i32:32
 // want: 262146 70 8 321 505 0 5 7 262146 70 8 321 505 1 5 14 262146 70 8 321 505 2 5 14 262146 70 8 321 505 3 5 14
 typedef unsigned int u32; typedef unsigned char u8, bytes[8];

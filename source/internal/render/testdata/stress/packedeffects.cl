@@ -1,4 +1,4 @@
-// What designates a member of a packed record is evaluated once, whatever is done to the member.
+// The expression for a member of a packed record is evaluated once, whatever the operation on the member.
 // run: kernel=pe global=1 args=out:i32:10
 // want: 1 1 0 1 4 1 1 7 0 0
 typedef struct __attribute__((packed)) { char c; float4 v; int s; } P;

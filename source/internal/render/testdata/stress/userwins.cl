@@ -1,5 +1,5 @@
-// A user's function of a built-in's name wins, whatever its parameters.
-// host only: OpenCL compilers want overloadable where the header declares the built-in
+// A user's function with the name of a built-in is called, whatever its parameters.
+// host only: OpenCL compilers require overloadable if their header declares the built-in
 // run: kernel=uw global=1 args=out:i32:4
 // want: 1002 7 3 12
 int max(int a, int b) { return a * 1000 + b; }

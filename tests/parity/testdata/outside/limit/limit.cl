@@ -1,4 +1,4 @@
-// out[i] = in[i], or lo or hi where it lies beyond them. NaN stays NaN.
+// out[i] = in[i], limited to the range from lo to hi. NaN stays NaN.
 #include "elem.h"
 
 kernel void limit(global const TYPE *in, global TYPE *out, SCALAR lo, SCALAR hi, ulong n) {

@@ -89,10 +89,10 @@ typedef __autoreleasing MTLComputePipelineReflection *_Nullable
 - (nullable id<MTLCommandBuffer>)commandBuffer;
 @end
 
-// The array is the caller's to release (NS_RETURNS_RETAINED).
+// The caller releases the array (NS_RETURNS_RETAINED).
 extern NSArray<id<MTLDevice>> *MTLCopyAllDevices(void);
 
-// The device is the caller's to release (NS_RETURNS_RETAINED).
+// The caller releases the device (NS_RETURNS_RETAINED).
 extern id<MTLDevice> _Nullable MTLCreateSystemDefaultDevice(void);
 
 NS_ASSUME_NONNULL_END

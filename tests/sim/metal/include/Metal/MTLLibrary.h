@@ -1,4 +1,4 @@
-// MTLLibrary.h: programs, pipelines and what they tell of themselves, archives of compiled code.
+// MTLLibrary.h: programs, pipelines and their reflection, archives of compiled code.
 
 #ifndef CONCORD_SIM_MTLLIBRARY_H
 #define CONCORD_SIM_MTLLIBRARY_H

@@ -1,14 +1,13 @@
-// Metal.h is the part of Apple's Metal framework that csrc/metal uses, for building it where the
-// framework is not. Types, selectors and values are those that Apple documents (the table in
-// docs/metal.md, which a test compares with these files); what behind them runs is in
-// tests/sim/metal.
+// Metal.h is the part of Apple's Metal framework that csrc/metal uses, for building it on systems
+// without the framework. Types, selectors and values are those that Apple documents (the table in
+// docs/metal.md, which a test compares with these files); the implementation is in tests/sim/metal.
 
 #ifndef CONCORD_SIM_METAL_H
 #define CONCORD_SIM_METAL_H
 
 #import <Foundation/Foundation.h>
 
-// Not of Apple: says that this is no real Metal.
+// Not part of Apple's header: marks the simulated Metal.
 #define CONCORD_SIM_METAL 1
 
 #import <Metal/MTLDevice.h>

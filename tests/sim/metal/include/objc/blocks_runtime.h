@@ -1,4 +1,4 @@
-// blocks_runtime.h is what GNUstep asks for by this name: the blocks runtime, whose header Debian
-// keeps elsewhere.
+// blocks_runtime.h is the name under which GNUstep includes the header of the blocks runtime;
+// Debian installs it under another one.
 
 #include <Block.h>

@@ -46,6 +46,7 @@ var floors = []floor{
 	{"internal/simd", []string{"csrc"}},
 	{"runtime/half", nil},
 	{"kernels", []string{"source", "runtime/half"}},
+	{"kernels/expr", []string{"source", "runtime/half", "kernels"}},
 	{"runtime/driver", []string{"source"}},
 	{"runtime/config", []string{"runtime/driver"}},
 	{"runtime/telemetry", []string{"runtime/driver"}},
@@ -56,7 +57,7 @@ var floors = []floor{
 	{"internal/mnist", []string{"runtime/driver", "testdata/mnist"}},
 	{"runtime/kernelcache", []string{"runtime/driver", "source", "internal/file", "internal/seal"}},
 	{"runtime/mempool", []string{"runtime/driver", "source"}},
-	{"cpu", []string{"runtime/driver", "runtime/half", "internal/cgo", "internal/file", "internal/seal", "internal/simd", "source", "csrc", "kernels"}},
+	{"cpu", []string{"runtime/driver", "runtime/half", "internal/cgo", "internal/file", "internal/seal", "internal/simd", "source", "csrc", "kernels", "kernels/expr"}},
 	{"cuda", []string{"runtime/driver", "internal/cgo", "source", "csrc"}},
 	{"rocm", []string{"runtime/driver", "internal/cgo", "internal/file", "source", "csrc"}},
 	{"opencl", []string{"runtime/driver", "internal/cgo", "internal/blocking", "internal/seal", "source", "csrc"}},
@@ -69,7 +70,7 @@ var floors = []floor{
 	{"runtime/tune", []string{"runtime", "runtime/driver", "source"}},
 	{"runtime/accounts", []string{"runtime"}},
 	{"runtime/cluster", []string{"runtime", "runtime/driver", "source"}},
-	{"tensor", []string{"runtime", "runtime/driver", "kernels", "source", "runtime/tune"}},
+	{"tensor", []string{"runtime", "runtime/driver", "kernels", "kernels/expr", "source", "runtime/tune"}},
 	{"nn", []string{"tensor", "runtime", "kernels", "runtime/cluster"}},
 	{"ann", []string{"tensor", "runtime", "kernels", "runtime/cluster"}},
 	{"quant", []string{"tensor", "runtime", "kernels", "runtime/cluster"}},
@@ -91,6 +92,7 @@ var (
 var outside = []floor{
 	{"gonum.org/v1/gonum", []string{"kernels", "tests"}},
 	{"gonum.org/v1/plot", []string{"cmd", "tests"}},
+	{"github.com/hashicorp/golang-lru/v2", []string{"kernels"}},
 	{"github.com/klauspost/cpuid/v2", []string{"cpu"}},
 	{"github.com/go-gl/cl", []string{"opencl"}},
 	{"github.com/NVIDIA/go-nvml", []string{"cuda/nvml", "cmd"}},
@@ -113,7 +115,7 @@ var reach = []struct {
 	{"runtime", []string{"golang.org/x/sys", "golang.org/x/sync"}},
 	{"tests/conformance", []string{"golang.org/x/sys", "golang.org/x/sync"}}, // imported by the tests of backends in other modules
 	{"runtime/all", []string{"golang.org/x/sys", "golang.org/x/sync", "gonum.org/v1/gonum",
-		"github.com/klauspost/cpuid/v2", "github.com/go-gl/cl"}},
+		"github.com/klauspost/cpuid/v2", "github.com/hashicorp/golang-lru/v2", "github.com/go-gl/cl"}},
 }
 
 // house holds the sources that the rules check.

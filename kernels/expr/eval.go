@@ -274,7 +274,9 @@ func computeFloat(n *node, t Type, a, b, c Value) Value {
 			return Value{Float: math.Tan(x), Bound: math.Inf(1)}
 		}
 		v := monotonic(t, math.Tan, a, ulp)
-		v.Bound += reduction(t, x) * (1 + v.Float*v.Float)
+		if r := reduction(t, x); r > 0 && v.Float == v.Float {
+			v.Bound += r * (1 + v.Float*v.Float)
+		}
 		return v
 	case Cosh:
 		v := monotonic(t, math.Cosh, a, ulp)

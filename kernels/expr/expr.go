@@ -169,28 +169,61 @@ func (e *Expr) Type() Type { return e.typ }
 // Err returns the first mistake of an expression, which wraps ErrInvalid, or nil.
 func (e *Expr) Err() error { return e.err }
 
-// The operations as methods. What they compute is said at their names among the constants.
+// The operations as methods; the constants of the same names say exactly what they compute.
 
-func (e *Expr) Add(x *Expr) *Expr { return Apply(Add, e, x) } // Add is e + x.
-func (e *Expr) Sub(x *Expr) *Expr { return Apply(Sub, e, x) } // Sub is e - x.
-func (e *Expr) Mul(x *Expr) *Expr { return Apply(Mul, e, x) } // Mul is e · x.
-func (e *Expr) Div(x *Expr) *Expr { return Apply(Div, e, x) } // Div is e / x.
-func (e *Expr) Min(x *Expr) *Expr { return Apply(Min, e, x) } // Min is the smaller of e and x.
-func (e *Expr) Max(x *Expr) *Expr { return Apply(Max, e, x) } // Max is the larger of e and x.
-func (e *Expr) Pow(x *Expr) *Expr { return Apply(Pow, e, x) } // Pow is e to the power of x.
+// Add returns e + x.
+func (e *Expr) Add(x *Expr) *Expr { return Apply(Add, e, x) }
 
-func (e *Expr) Neg() *Expr  { return Apply(Neg, e) }  // Neg is -e.
-func (e *Expr) Abs() *Expr  { return Apply(Abs, e) }  // Abs is |e|.
-func (e *Expr) Sqrt() *Expr { return Apply(Sqrt, e) } // Sqrt is √e.
-func (e *Expr) Exp() *Expr  { return Apply(Exp, e) }  // Exp is the exponential of e.
-func (e *Expr) Log() *Expr  { return Apply(Log, e) }  // Log is the natural logarithm of e.
-func (e *Expr) Tanh() *Expr { return Apply(Tanh, e) } // Tanh is the hyperbolic tangent of e.
-func (e *Expr) Erf() *Expr  { return Apply(Erf, e) }  // Erf is the error function of e.
+// Sub returns e - x.
+func (e *Expr) Sub(x *Expr) *Expr { return Apply(Sub, e, x) }
 
-func (e *Expr) Eq(x *Expr) *Expr { return Apply(Eq, e, x) } // Eq is whether e = x, a Bool.
-func (e *Expr) Ne(x *Expr) *Expr { return Apply(Ne, e, x) } // Ne is whether e ≠ x, a Bool.
-func (e *Expr) Lt(x *Expr) *Expr { return Apply(Lt, e, x) } // Lt is whether e < x, a Bool.
-func (e *Expr) Le(x *Expr) *Expr { return Apply(Le, e, x) } // Le is whether e ≤ x, a Bool.
+// Mul returns e · x.
+func (e *Expr) Mul(x *Expr) *Expr { return Apply(Mul, e, x) }
+
+// Div returns e / x.
+func (e *Expr) Div(x *Expr) *Expr { return Apply(Div, e, x) }
+
+// Min returns the smaller of e and x.
+func (e *Expr) Min(x *Expr) *Expr { return Apply(Min, e, x) }
+
+// Max returns the larger of e and x.
+func (e *Expr) Max(x *Expr) *Expr { return Apply(Max, e, x) }
+
+// Pow returns e to the power of x.
+func (e *Expr) Pow(x *Expr) *Expr { return Apply(Pow, e, x) }
+
+// Neg returns -e.
+func (e *Expr) Neg() *Expr { return Apply(Neg, e) }
+
+// Abs returns |e|.
+func (e *Expr) Abs() *Expr { return Apply(Abs, e) }
+
+// Sqrt returns the square root of e.
+func (e *Expr) Sqrt() *Expr { return Apply(Sqrt, e) }
+
+// Exp returns the exponential function of e.
+func (e *Expr) Exp() *Expr { return Apply(Exp, e) }
+
+// Log returns the natural logarithm of e.
+func (e *Expr) Log() *Expr { return Apply(Log, e) }
+
+// Tanh returns the hyperbolic tangent of e.
+func (e *Expr) Tanh() *Expr { return Apply(Tanh, e) }
+
+// Erf returns the error function of e.
+func (e *Expr) Erf() *Expr { return Apply(Erf, e) }
+
+// Eq returns the Bool e = x.
+func (e *Expr) Eq(x *Expr) *Expr { return Apply(Eq, e, x) }
+
+// Ne returns the Bool e ≠ x.
+func (e *Expr) Ne(x *Expr) *Expr { return Apply(Ne, e, x) }
+
+// Lt returns the Bool e < x.
+func (e *Expr) Lt(x *Expr) *Expr { return Apply(Lt, e, x) }
+
+// Le returns the Bool e ≤ x.
+func (e *Expr) Le(x *Expr) *Expr { return Apply(Le, e, x) }
 
 // Select is x where e, a Bool, is true, and y elsewhere.
 func (e *Expr) Select(x, y *Expr) *Expr { return Apply(Select, e, x, y) }

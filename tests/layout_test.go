@@ -92,7 +92,7 @@ var (
 var outside = []floor{
 	{"gonum.org/v1/gonum", []string{"kernels", "tests"}},
 	{"gonum.org/v1/plot", []string{"cmd", "tests"}},
-	{"github.com/hashicorp/golang-lru/v2", []string{"kernels"}},
+	{"github.com/hashicorp/golang-lru/v2", []string{"kernels", "kernels/expr"}},
 	{"github.com/klauspost/cpuid/v2", []string{"cpu"}},
 	{"github.com/go-gl/cl", []string{"opencl"}},
 	{"github.com/NVIDIA/go-nvml", []string{"cuda/nvml", "cmd"}},

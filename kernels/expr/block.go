@@ -91,8 +91,11 @@ func (t Type) class() Class {
 // MaxRegisters is how many registers a Block has at most.
 const MaxRegisters = 128
 
-// Block returns the map as a block program. The error wraps ErrInvalid: the map needs too many numbers at once.
-func (m *Map) Block() (*Block, error) {
+// Block returns the map as a block program, which callers do not change: it is made once. The error wraps ErrInvalid:
+// the map needs too many numbers at once.
+func (m *Map) Block() (*Block, error) { return m.block() }
+
+func (m *Map) lower() (*Block, error) {
 	l := lowering{m: m, register: make([]int, len(m.nodes)), last: make([]int, len(m.nodes))}
 	l.lifetimes()
 	b := &l.b

@@ -8,6 +8,8 @@ import (
 	"math"
 	"strconv"
 
+	lru "github.com/hashicorp/golang-lru/v2"
+
 	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime/half"
 	"github.com/concord-compute/concord/source"
@@ -33,6 +35,7 @@ func init() {
 // Unit returns the map's program for a device with those features, nil for source.Portable, and operands of a rank: 0
 // where all are dense, see [Layout.Rank]. It is one of kernels.Unit.
 func (m *Map) Unit(features *source.Features, rank int) (*source.Unit, error) {
+	recent.Add(m.text, m)
 	return kernels.Unit(Family, features, m.defines(rank)...)
 }
 
@@ -47,8 +50,29 @@ func checkDefine(d source.Define) error {
 		}
 		return nil
 	}
-	_, err := Parse(d.Value)
+	_, err := parseRecent(d.Value)
 	return err
+}
+
+// recent has the maps whose programs were made last, by their canonical forms, so that a program's definition need not
+// be parsed again each time that a device asks for its map.
+var recent = func() *lru.Cache[string, *Map] {
+	c, err := lru.New[string, *Map](1024)
+	if err != nil {
+		panic(err)
+	}
+	return c
+}()
+
+func parseRecent(text string) (*Map, error) {
+	if m, ok := recent.Get(text); ok {
+		return m, nil
+	}
+	m, err := Parse(text)
+	if err == nil {
+		recent.Add(text, m)
+	}
+	return m, err
 }
 
 // identity is the map of a program without definitions: a copy of floats.
@@ -61,7 +85,7 @@ func definition(define func(name string) (string, bool)) (*Map, int, error) {
 	}
 	value, _ := define(defineRank)
 	rank, _ := strconv.Atoi(value)
-	m, err := Parse(text)
+	m, err := parseRecent(text)
 	return m, rank, err
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Map computes the elements of outputs from the elements of inputs that belong to them. It is immutable and safe for
@@ -19,6 +20,7 @@ type Map struct {
 	params  []Type
 	outputs []output
 	text    string // canonical
+	block   func() (*Block, error)
 }
 
 // node is one operation of a Map.
@@ -86,6 +88,7 @@ func New(outputs ...*Expr) (*Map, error) {
 		return nil, err
 	}
 	m.text = m.canonical()
+	m.block = sync.OnceValues(m.lower)
 	return m, nil
 }
 

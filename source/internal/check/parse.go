@@ -100,8 +100,7 @@ func Parse(m *token.Meter, all []token.Token, feats token.Features) (*tree.Progr
 		p.Toks = append(p.Toks, token.Token{Kind: token.EOF})
 		p.Origin = append(p.Origin, len(all))
 	}
-	p.push()
-	p.declareTypeNames()
+	p.scopes = append(p.scopes, typeNames())
 	p.push()
 	p.parse()
 	if err := p.errs.Err(); err != nil {

@@ -5,6 +5,7 @@ package check
 
 import (
 	"strings"
+	"sync"
 
 	"github.com/concord-compute/concord/source/internal/token"
 	"github.com/concord-compute/concord/source/internal/tree"
@@ -63,15 +64,16 @@ func isKeyword(w string) bool {
 	return q || s || typeWords[w] || storageWords[w] || accessWords[w] || statementWords[w]
 }
 
-// declareTypeNames enters the vector types and the named integers of OpenCL C
-// into the outermost scope, where a program can hide them.
-func (p *parser) declareTypeNames() {
+// typeNames is the outermost scope of every program: the vector types and the named integers of
+// OpenCL C, which a program can hide. Nothing is declared in it afterwards.
+var typeNames = sync.OnceValue(func() *scope {
 	names := map[string]tree.Kind{
 		"char": tree.Char, "uchar": tree.UChar, "short": tree.Short, "ushort": tree.UShort, "int": tree.Int, "uint": tree.UInt,
 		"long": tree.Long, "ulong": tree.ULong, "half": tree.Half, "float": tree.Float, "double": tree.Double,
 	}
+	s := &scope{names: map[string]*tree.Symbol{}, tags: map[string]*tag{}}
 	add := func(name string, t *tree.Type) {
-		p.declare(&tree.Symbol{Kind: tree.SymTypedef, Name: name, Type: t})
+		s.names[name] = &tree.Symbol{Kind: tree.SymTypedef, Name: name, CName: "u_" + name, Type: t}
 	}
 	for name, k := range names {
 		if !typeWords[name] {
@@ -88,7 +90,8 @@ func (p *parser) declareTypeNames() {
 	add("uintptr_t", &tree.Type{Kind: tree.TScalar, Base: tree.ULong, Alias: "uintptr_t"})
 	add("event_t", tree.EventType)
 	add("cl_mem_fence_flags", tree.UIntType)
-}
+	return s
+})
 
 // specifiers holds the specifiers in front of the declarators of a declaration.
 type specifiers struct {

@@ -3,13 +3,33 @@
 package preprocess
 
 import (
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/concord-compute/concord/source/internal/token"
 )
 
 // predefine defines the predefined macros.
 func (p *preprocessor) predefine(f token.Features) {
+	known, ok := predefined.Load(f)
+	if !ok {
+		known, _ = predefined.LoadOrStore(f, p.predefinedFor(f))
+		p.charged, p.outBytes = 0, 0 // the limits do not depend on earlier programs
+	}
+	// A copy, since reading a macro's replacement list marks the macro.
+	macros := slices.Clone(known.([]macro))
+	p.macros = make(map[string]*macro, 2*len(macros))
+	for i := range macros {
+		p.macros[macros[i].name] = &macros[i]
+	}
+}
+
+// predefined has the predefined macros for each set of features that was asked for.
+var predefined sync.Map // token.Features -> []macro
+
+func (p *preprocessor) predefinedFor(f token.Features) []macro {
+	p.macros = map[string]*macro{}
 	p.predefineAll(commonMacros)
 	if f.FP64 {
 		p.predefineAll(doubleMacros)
@@ -34,6 +54,11 @@ func (p *preprocessor) predefine(f token.Features) {
 	} {
 		p.macros[name] = &macro{name: name, builtin: b}
 	}
+	list := make([]macro, 0, len(p.macros))
+	for _, m := range p.macros {
+		list = append(list, *m)
+	}
+	return list
 }
 
 // predefineAll defines the macros of a text with one "NAME value" per line.

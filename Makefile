@@ -68,7 +68,7 @@ with_c     := ./internal/cgo/... ./csrc ./cpu/... ./cuda/... ./rocm/... ./opencl
 test race asan cgocheck nocgo test-rusticl test-oclgrind test-sim test-metal test-suites test-fault test-first: export CONCORD_CACHE_DIR = $(CURDIR)/build/cache
 
 .PHONY: help build demo test deps race asan cgocheck nocgo check vet check-c test-rusticl \
-	test-oclgrind test-sim test-metal test-suites test-compilers test-cache test-memory test-fault test-first fuzz-programs bench bench-launch bench-cache bench-pool bench-peers fuzz fresh sim gpu-bundle env fmt clean
+	test-oclgrind test-sim test-metal test-suites test-compilers test-cache test-memory test-fault test-first fuzz-programs bench bench-launch bench-cache bench-pool bench-expr bench-peers fuzz fresh sim gpu-bundle env fmt clean
 
 help: ## list the targets
 	@sed -n '/^[a-z-]*:.*## /{s/:.*## /\t/;s/\$$\$$/$$/g;p}' Makefile | expand -t 16
@@ -236,6 +236,9 @@ bench-cache: ## what the kernel cache saves; PoCL's own cache is off
 bench-pool: ## what a block of the memory pool costs to get and put back, and what one of the driver costs
 	$(flags) $(GO) test $(tags) -run '^$$' -bench 'GetPut' -benchmem -cpu 1,2 ./runtime/mempool
 	$(flags) $(GO) test $(tags) -run '^$$' -bench 'Memory' -benchmem ./runtime ./tests/memory
+
+bench-expr: ## fused expressions beside the same operations one by one
+	$(flags) $(GO) test $(tags) -run '^$$' -bench Fused -benchtime 31x ./kernels/expr
 
 bench-peers: packages = libopenblas0-pthread python3-torch python3-faiss
 bench-peers: deps ## the cpu backend beside OpenBLAS, PyTorch and FAISS, in turn; pictures in build/peers

@@ -3,6 +3,7 @@ package cpu
 // Block programs of kernels/expr in vector instructions.
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/concord-compute/concord/internal/simd"
@@ -36,7 +37,8 @@ func bindExpr(u *source.Unit) goFunc {
 	if err != nil {
 		return nil
 	}
-	code := encodeBlock(b)
+	instructions := pairs(b)
+	code := encodeBlock(instructions)
 	elems := append(m.Inputs(), m.Outputs()...)
 	return func(c *call) error {
 		l := exprLaunches.Get().(*exprLaunch)
@@ -53,7 +55,7 @@ func bindExpr(u *source.Unit) goFunc {
 				written += t.Size()
 			}
 		}
-		l.words = append(l.words[:0], 0, 0, uint64(len(b.Instructions)), uint64(b.Prologue), uint64(b.Registers),
+		l.words = append(l.words[:0], 0, 0, uint64(len(instructions)), uint64(b.Prologue), uint64(b.Registers),
 			uint64(len(l.Layout.Dims)), uint64(len(elems)), flag(overflows(n*written)))
 		for _, d := range l.Layout.Dims {
 			l.words = append(l.words, uint64(d))
@@ -82,10 +84,57 @@ func bindExpr(u *source.Unit) goFunc {
 	}
 }
 
+// pairs joins two arithmetic operations of which only the second, the next instruction, uses the result of the first.
+func pairs(b *expr.Block) []expr.Instruction {
+	list := slices.Clone(b.Instructions)
+	for i := b.Prologue; i+1 < len(list); i++ {
+		first, second := &list[i], &list[i+1]
+		at := slices.Index(second.Args[:2], first.Dst)
+		if !pairable(first) || !pairable(second) || at < 0 || second.Args[1-at] == first.Dst || readLater(list[i+2:], first.Dst) {
+			continue
+		}
+		op := uint64(second.Code)
+		if at == 1 {
+			switch expr.Op(second.Code) {
+			case expr.Sub:
+				op |= 1 << 8
+			case expr.Min, expr.Max: // which operand is the result depends on their order
+				continue
+			}
+		}
+		*first = expr.Instruction{Code: expr.CodePair, Type: first.Type, To: first.To, Dst: second.Dst,
+			Args: [3]int{first.Args[0], first.Args[1], second.Args[1-at]}, Elem: first.Elem, Bits: uint64(first.Code) | op<<8}
+		list = slices.Delete(list, i+1, i+2)
+	}
+	return list
+}
+
+func pairable(in *expr.Instruction) bool {
+	switch expr.Op(in.Code) {
+	case expr.Add, expr.Sub, expr.Mul, expr.Min, expr.Max:
+		return in.Type == expr.ClassF32 || in.Type == expr.ClassF64
+	}
+	return false
+}
+
+// readLater reports whether an instruction reads a register before another one writes it.
+func readLater(list []expr.Instruction, register int) bool {
+	for i := range list {
+		in := &list[i]
+		if in.Code != expr.CodeLoad && in.Code != expr.CodeIndex && slices.Contains(in.Args[:], register) {
+			return true // unused operands are 0: a register that seems to be read only stays as it is
+		}
+		if in.Code != expr.CodeStore && in.Dst == register {
+			return false
+		}
+	}
+	return false
+}
+
 // encodeBlock writes the instructions as csrc/cpu/expr.h reads them.
-func encodeBlock(b *expr.Block) []uint64 {
+func encodeBlock(list []expr.Instruction) []uint64 {
 	var words []uint64
-	for _, in := range b.Instructions {
+	for _, in := range list {
 		w := uint64(in.Code) | uint64(in.Type)<<8 | uint64(in.To)<<16 | uint64(in.Dst)<<24
 		for j, a := range in.Args {
 			w |= uint64(a) << (32 + 8*j)

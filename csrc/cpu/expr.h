@@ -10,7 +10,7 @@ enum { EXPR_TILE = 512, EXPR_REGISTERS = 128, EXPR_RANK = 8 };
   F(LOAD) F(PARAM) F(FILL) F(INDEX) F(BITS) F(NEG) F(ABS) F(NOT) F(SQRT) F(RSQRT) F(EXP) F(EXP2) F(EXPM1) F(LOG) F(LOG2) \
   F(LOG1P) F(SIN) F(COS) F(TAN) F(SINH) F(COSH) F(TANH) F(ATAN) F(ERF) F(ERFC) F(FLOOR) F(CEIL) F(TRUNC) F(ROUND) \
   F(ISNAN) F(ADD) F(SUB) F(MUL) F(DIV) F(REM) F(MIN) F(MAX) F(POW) F(ATAN2) F(COPYSIGN) F(AND) F(OR) F(XOR) F(SHL) F(SHR) \
-  F(EQ) F(NE) F(LT) F(LE) F(SELECT) F(FMA) F(CAST) F(REINTERPRET) F(STORE) F(WRAP)
+  F(EQ) F(NE) F(LT) F(LE) F(SELECT) F(FMA) F(CAST) F(REINTERPRET) F(STORE) F(WRAP) F(PAIR)
 #define EXPR_CODE(NAME) EXPR_##NAME,
 enum { EXPR_NONE, EXPR_CODES(EXPR_CODE) EXPR_END };
 #undef EXPR_CODE
@@ -18,11 +18,12 @@ enum { CLASS_F32, CLASS_F64, CLASS_I32, CLASS_I64, CLASS_U32, CLASS_U64 };
 IN int64_t class_size(int64_t class) { return class == CLASS_F32 || class == CLASS_I32 || class == CLASS_U32 ? 4 : 8; }
 
 // gcc turns loops into vector instructions at -O3, and those with square roots, roundings and choices only if nothing
-// depends on errno and floating-point exceptions.
+// depends on errno and floating-point exceptions. No product is fused with a sum: each operation is rounded.
 #if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
 #define TILES
 #else
-#define TILES __attribute__((optimize("O3,no-math-errno,no-trapping-math")))
+#define TILES __attribute__((optimize("O3,no-math-errno,no-trapping-math,fp-contract=off")))
 #endif
 #define EACH(...)                                                                                  \
   for (int64_t i = 0; i < EXPR_TILE; i++) {                                                        \
@@ -135,6 +136,46 @@ IN int64_t class_size(int64_t class) { return class == CLASS_F32 || class == CLA
       A##_expr_words(code, d, a, n);                                                               \
     }                                                                                              \
   }
+// Two operations of which the second takes the result of the first, in one loop: d = (a FIRST b) SECOND c. They are
+// what chains are made of, and half of the time of one operation is loading and storing its tile.
+#define PAIRS(A, F)                                                                                \
+  IN F A##_smaller_of(F x, F y) { return x < y || x != x ? x : y; }                                \
+  IN F A##_larger_of(F x, F y) { return x > y || x != x ? x : y; }                                 \
+  TILES static void A##_expr_pair(int64_t ops, F *restrict d, const F *a, const F *b, const F *c) { \
+    switch (ops & 255) {                                                                           \
+    case EXPR_ADD:                                                                                 \
+      SECOND(A, F, a[i] + b[i])                                                                    \
+    case EXPR_SUB:                                                                                 \
+      SECOND(A, F, a[i] - b[i])                                                                    \
+    case EXPR_MUL:                                                                                 \
+      SECOND(A, F, a[i] * b[i])                                                                    \
+    case EXPR_MIN:                                                                                 \
+      SECOND(A, F, A##_smaller_of(a[i], b[i]))                                                     \
+    default:                                                                                       \
+      SECOND(A, F, A##_larger_of(a[i], b[i]))                                                      \
+    }                                                                                              \
+  }
+#define SECOND(A, F, FIRST)                                                                        \
+  switch (ops >> 8) {                                                                              \
+  case EXPR_ADD:                                                                                   \
+    EACH(F t = FIRST; d[i] = t + c[i])                                                             \
+  case EXPR_SUB:                                                                                   \
+    EACH(F t = FIRST; d[i] = t - c[i])                                                             \
+  case EXPR_SUB | 256: /* the result of the first stands behind */                                 \
+    EACH(F t = FIRST; d[i] = c[i] - t)                                                             \
+  case EXPR_MUL:                                                                                   \
+    EACH(F t = FIRST; d[i] = t * c[i])                                                             \
+  case EXPR_MIN:                                                                                   \
+    EACH(F t = FIRST; d[i] = A##_smaller_of(t, c[i]))                                              \
+  default:                                                                                         \
+    EACH(F t = FIRST; d[i] = A##_larger_of(t, c[i]))                                               \
+  }                                                                                                \
+  break;
+PAIRS(f32, float)
+PAIRS(f64, double)
+#undef PAIRS
+#undef SECOND
+
 #define SINGLE(name) name##f
 #define DOUBLE(name) name
 FLOATS(f32, float, SINGLE)
@@ -441,8 +482,7 @@ static expr_instruction expr_decode(const simd_word *w) {
                             .bits = w[1],         .low = w[2],           .top = w[3]};
 }
 
-static void expr_compute(const expr_instruction *in, char **reg, int64_t lo, int64_t n) {
-  void *d = reg[in->dst];
+static void expr_compute(const expr_instruction *in, void *d, char *const *reg, int64_t lo, int64_t n) {
   const void *a = reg[in->a], *b = reg[in->b], *c = reg[in->c];
   switch (in->code) {
   case EXPR_INDEX:
@@ -479,6 +519,13 @@ static void expr_compute(const expr_instruction *in, char **reg, int64_t lo, int
       u64_expr_cast(in->to, d, a, (uint64_t)in->low.i, (uint64_t)in->top.i);
       return;
     }
+  }
+  if (in->code == EXPR_PAIR) {
+    if (in->type == CLASS_F32)
+      f32_expr_pair(in->bits.i, d, a, b, c);
+    else
+      f64_expr_pair(in->bits.i, d, a, b, c);
+    return;
   }
   switch (in->type) {
   case CLASS_F32:
@@ -561,8 +608,9 @@ EXPORT(expr) {
         char *p = in == direct ? expr_side(&l, end[-1].bits.i, class_size(in->to), &place, n) : NULL;
         if (p)
           expr_ahead(p, class_size(in->to), 1);
-        reg[in->dst] = p ? p : home[in->dst];
-        expr_compute(in, reg, lo, n);
+        p = p ? p : home[in->dst];
+        expr_compute(in, p, reg, lo, n); // which may still read the register that it writes
+        reg[in->dst] = p;
       }
     }
   }

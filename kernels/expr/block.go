@@ -46,7 +46,7 @@ const (
 	CodeBits  = Code(opRandom)
 	CodeStore = Code(opEnd)
 	CodeWrap  = Code(opEnd + 1) // cut to Elem and extended again
-	CodeEnd   = Code(opEnd + 2)
+	CodePair  = Code(opEnd + 2) // two operations in one loop: for machines that know it, no Block has it
 )
 
 // Class is the type of the numbers in a register.
@@ -107,7 +107,14 @@ func (m *Map) lower() (*Block, error) {
 	}
 	b.Prologue = len(b.Instructions)
 	for i := range m.nodes {
-		l.lower(i)
+		if m.nodes[i].op == opInput {
+			l.lower(i)
+		}
+	}
+	for i := range m.nodes {
+		if m.nodes[i].op != opInput {
+			l.lower(i)
+		}
 	}
 	for k, o := range m.outputs {
 		b.Instructions = append(b.Instructions, Instruction{Code: CodeStore, Type: m.nodes[o.node].typ.class(), Args: [3]int{l.register[o.node]}, Elem: o.elem, Slot: len(m.inputs) + k})

@@ -91,9 +91,9 @@ var (
 		{"rotate($0, $1)", "gg"}, {"mad_sat($0, $1, $2)", "ggg"}, {"clz($0)", "g"}, {"popcount($0)", "g"},
 		{"select($0, $1, $2)", "ggi"}, {"select($0, $1, $2)", "ggu"}, {"bitselect($0, $1, $2)", "ggg"},
 	}
-	// abs_diff of signed numbers is left out: PoCL 3.1 subtracts them as signed numbers, so that the
-	// difference of 1 and INT_MIN is undefined there; here and by the specification it is 2147483649.
-	unsignedCalls = []op{{"abs_diff($0, $1)", "uu"}, {"abs($0)", "i"}, {"abs($0)", "u"}, {"mad_hi($0, $1, $2)", "ggg"}}
+	// abs and abs_diff of signed numbers are left out: PoCL 3.1 computes them as signed numbers, so that
+	// the size of INT_MIN is undefined there; here and by the specification it is 2147483648.
+	unsignedCalls = []op{{"abs_diff($0, $1)", "uu"}, {"abs($0)", "u"}, {"mad_hi($0, $1, $2)", "ggg"}}
 	halvesCalls   = []op{{"upsample($0, $1)", "HL"}}
 	// The product of signed integers of 24 bits may overflow, which is undefined.
 	int32Calls  = []op{{"mul24($0 >> 16, $1 >> 16)", "gg"}}

@@ -8,7 +8,7 @@ enum { EXPR_TILE = 512, EXPR_REGISTERS = 128, EXPR_RANK = 8 };
 // The codes of instructions, as in kernels/expr/op.go and block.go.
 #define EXPR_CODES(F)                                                                              \
   F(LOAD) F(PARAM) F(FILL) F(INDEX) F(BITS) F(NEG) F(ABS) F(NOT) F(SQRT) F(RSQRT) F(EXP) F(EXP2) F(EXPM1) F(LOG) F(LOG2) \
-  F(LOG1P) F(SIN) F(COS) F(TAN) F(SINH) F(COSH) F(TANH) F(ATAN) F(ERF) F(ERFC) F(FLOOR) F(CEIL) F(TRUNC) F(ROUND) \
+  F(LOG1P) F(SIN) F(COS) F(TAN) F(SINH) F(COSH) F(TANH) F(ATAN) F(ERF) F(ERFC) F(SIGMOID) F(FLOOR) F(CEIL) F(TRUNC) F(ROUND) \
   F(ISNAN) F(ADD) F(SUB) F(MUL) F(DIV) F(REM) F(MIN) F(MAX) F(POW) F(ATAN2) F(COPYSIGN) F(AND) F(OR) F(XOR) F(SHL) F(SHR) \
   F(EQ) F(NE) F(LT) F(LE) F(SELECT) F(FMA) F(CAST) F(REINTERPRET) F(STORE) F(WRAP) F(PAIR)
 #define EXPR_CODE(NAME) EXPR_##NAME,
@@ -42,13 +42,28 @@ IN int64_t class_size(int64_t class) { return class == CLASS_F32 || class == CLA
     A##_store(d + i, A##_##NAME(A##_load(a + i)));                                                 \
   break;
 
+// v with the sign of x.
+#define SIGNS(A, I)                                                                                \
+  IN A##_v A##_signed(A##_v v, A##_v x) {                                                          \
+    typedef I bits __attribute__((vector_size(sizeof(A##_v))));                                    \
+    const I sign = (I)1 << (sizeof(I) * 8 - 1);                                                    \
+    return (A##_v)(((bits)v & ~sign) | ((bits)x & sign));                                          \
+  }
+SIGNS(f32, uint32_t)
+SIGNS(f64, uint64_t)
+#undef SIGNS
+IN f32_v f32_tanh(f32_v x) { return f32_signed(f32_tanh_act(x), x); } // tanh_act loses the sign of zero
+IN f64_v f64_tanh(f64_v x) { return f64_tanh_act(x); }
+
 #define FLOATS(A, F, X)                                                                            \
   static void A##_expr_words(int64_t code, F *d, const F *a, int64_t n) {                          \
     switch (code) {                                                                                \
     case EXPR_EXP:                                                                                 \
       WORDS(A, exp)                                                                                \
+    case EXPR_SIGMOID:                                                                             \
+      WORDS(A, sigmoid)                                                                            \
     default:                                                                                       \
-      WORDS(A, tanh_act)                                                                           \
+      WORDS(A, tanh)                                                                               \
     }                                                                                              \
   }                                                                                                \
   TILES static void A##_expr(int64_t code, void *restrict q, const F *a, const F *b, const F *c, int64_t n) { \
@@ -129,9 +144,6 @@ IN int64_t class_size(int64_t class) { return class == CLASS_F32 || class == CLA
       WANTED(d[i] = X(pow)(a[i], b[i]))                                                            \
     case EXPR_ATAN2:                                                                               \
       WANTED(d[i] = X(atan2)(a[i], b[i]))                                                          \
-    case EXPR_TANH: /* whose words lose the sign of zero */                                        \
-      A##_expr_words(code, d, a, n);                                                               \
-      EACH(d[i] = X(copysign)(d[i], a[i]))                                                         \
     default:                                                                                       \
       A##_expr_words(code, d, a, n);                                                               \
     }                                                                                              \

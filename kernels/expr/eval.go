@@ -224,7 +224,7 @@ var unary = [opEnd]func(float64) float64{
 	Sqrt: math.Sqrt, Rsqrt: func(x float64) float64 { return 1 / math.Sqrt(x) },
 	Exp: math.Exp, Exp2: math.Exp2, Expm1: math.Expm1, Log: math.Log, Log2: log2, Log1p: math.Log1p,
 	Sin: math.Sin, Cos: math.Cos, Tan: math.Tan, Sinh: math.Sinh, Cosh: math.Cosh, Tanh: math.Tanh, Atan: math.Atan,
-	Erf: math.Erf, Erfc: math.Erfc,
+	Erf: math.Erf, Erfc: math.Erfc, Sigmoid: func(x float64) float64 { return 1 / (1 + math.Exp(-x)) },
 	Floor: math.Floor, Ceil: math.Ceil, Trunc: math.Trunc, Round: math.RoundToEven,
 }
 

@@ -231,11 +231,8 @@ func (e *Expr) Select(x, y *Expr) *Expr { return Apply(Select, e, x, y) }
 // Relu is max(e, 0).
 func (e *Expr) Relu() *Expr { return e.Max(e.Number(0)) }
 
-// Sigmoid is 1 / (1 + e^-e).
-func (e *Expr) Sigmoid() *Expr {
-	one := e.Number(1)
-	return one.Div(one.Add(e.Neg().Exp()))
-}
+// Sigmoid returns 1 / (1 + e^-x) of e.
+func (e *Expr) Sigmoid() *Expr { return Apply(Sigmoid, e) }
 
 // wrap cuts bits down to those of an integer type and extends them to 64 as the type does: values of integers are
 // kept so in all evaluators that are written in Go.

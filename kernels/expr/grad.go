@@ -135,6 +135,8 @@ func derivatives(e, g *Expr) (d [3]*Expr) {
 		d[0] = g.Mul(n(2 / math.Sqrt(math.Pi))).Mul(square(x).Neg().Exp())
 	case Erfc:
 		d[0] = g.Mul(n(-2 / math.Sqrt(math.Pi))).Mul(square(x).Neg().Exp())
+	case Sigmoid:
+		d[0] = g.Mul(e).Mul(n(1).Sub(e))
 	case Add:
 		d[0], d[1] = g, g
 	case Sub:

@@ -37,6 +37,7 @@ const (
 	Atan
 	Erf
 	Erfc
+	Sigmoid // 1 / (1 + e^-x)
 	Floor
 	Ceil
 	Trunc
@@ -128,11 +129,13 @@ var ops = [opEnd]opInfo{
 	Atan:  {name: "atan", arity: 1, takes: floats, call: "atan", ulp: 5},
 	Erf:   {name: "erf", arity: 1, takes: floats, call: "erf", ulp: 16},
 	Erfc:  {name: "erfc", arity: 1, takes: floats, call: "erfc", ulp: 16},
-	Floor: {name: "floor", arity: 1, takes: floats, call: "floor"},
-	Ceil:  {name: "ceil", arity: 1, takes: floats, call: "ceil"},
-	Trunc: {name: "trunc", arity: 1, takes: floats, call: "trunc"},
-	Round: {name: "round", arity: 1, takes: floats, call: "rint"},
-	IsNaN: {name: "isnan", arity: 1, takes: floats, truth: true},
+	// The exponential function, the sum and the quotient may each err.
+	Sigmoid: {name: "sigmoid", arity: 1, takes: floats, ulp: 7},
+	Floor:   {name: "floor", arity: 1, takes: floats, call: "floor"},
+	Ceil:    {name: "ceil", arity: 1, takes: floats, call: "ceil"},
+	Trunc:   {name: "trunc", arity: 1, takes: floats, call: "trunc"},
+	Round:   {name: "round", arity: 1, takes: floats, call: "rint"},
+	IsNaN:   {name: "isnan", arity: 1, takes: floats, truth: true},
 
 	Add:      {name: "add", arity: 2, takes: numbers},
 	Sub:      {name: "sub", arity: 2, takes: numbers},

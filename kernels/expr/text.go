@@ -229,6 +229,8 @@ func (m *Map) term(n *node) string {
 			return "-" + a[0]
 		case n.op == Abs:
 			return fmt.Sprintf("fabs(%s)", a[0])
+		case n.op == Sigmoid:
+			return fmt.Sprintf("1 / (1 + exp(-%s))", a[0])
 		case info.call != "":
 			return fmt.Sprintf("%s(%s)", info.call, strings.Join(a[:info.arity], ", "))
 		}

@@ -25,7 +25,31 @@ IN int64_t class_size(int64_t class) { return class == CLASS_F32 || class == CLA
 #else
 #define TILES __attribute__((optimize("O3,no-math-errno,no-trapping-math,fp-contract=off")))
 #endif
+// What is fetched while an instruction computes: the next tile of an operand, and where the next tile of the result
+// will be stored. Between its instructions a processor has few loads under way, and would wait for memory.
+typedef struct {
+  const char *read, *write; // or NULL
+  int64_t size;             // of an element that is read; of a result it is that of the register
+} expr_ahead;
+enum { EXPR_PART = 64 };
+IN void expr_fetch(const expr_ahead *ahead, int64_t i, int64_t size) {
+  if (ahead->read)
+    for (int64_t at = i * ahead->size; at < (i + EXPR_PART) * ahead->size; at += 64)
+      __builtin_prefetch(ahead->read + at);
+  if (ahead->write)
+    for (int64_t at = i * size; at < (i + EXPR_PART) * size; at += 64)
+      __builtin_prefetch(ahead->write + at, 1);
+}
+
 #define EACH(...)                                                                                  \
+  for (int64_t part = 0; part < EXPR_TILE; part += EXPR_PART) {                                    \
+    expr_fetch(ahead, part, sizeof *d);                                                            \
+    for (int64_t i = part; i < part + EXPR_PART; i++) {                                            \
+      __VA_ARGS__;                                                                                 \
+    }                                                                                              \
+  }                                                                                                \
+  break;
+#define ALL(...)                                                                                   \
   for (int64_t i = 0; i < EXPR_TILE; i++) {                                                        \
     __VA_ARGS__;                                                                                   \
   }                                                                                                \
@@ -38,8 +62,11 @@ IN int64_t class_size(int64_t class) { return class == CLASS_F32 || class == CLA
 
 // Functions of whole registers; the last one may hold numbers that nobody wants.
 #define WORDS(A, NAME)                                                                             \
-  for (int64_t i = 0; i < n; i += A##_W)                                                           \
-    A##_store(d + i, A##_##NAME(A##_load(a + i)));                                                 \
+  for (int64_t part = 0; part < n; part += EXPR_PART) {                                            \
+    expr_fetch(ahead, part, sizeof *d);                                                            \
+    for (int64_t i = part; i < part + EXPR_PART; i += A##_W)                                       \
+      A##_store(d + i, A##_##NAME(A##_load(a + i)));                                               \
+  }                                                                                                \
   break;
 
 // v with the sign of x.
@@ -56,7 +83,7 @@ IN f32_v f32_tanh(f32_v x) { return f32_signed(f32_tanh_act(x), x); } // tanh_ac
 IN f64_v f64_tanh(f64_v x) { return f64_tanh_act(x); }
 
 #define FLOATS(A, F, X)                                                                            \
-  static void A##_expr_words(int64_t code, F *d, const F *a, int64_t n) {                          \
+  static void A##_expr_words(int64_t code, F *d, const F *a, int64_t n, const expr_ahead *ahead) { \
     switch (code) {                                                                                \
     case EXPR_EXP:                                                                                 \
       WORDS(A, exp)                                                                                \
@@ -66,7 +93,7 @@ IN f64_v f64_tanh(f64_v x) { return f64_tanh_act(x); }
       WORDS(A, tanh)                                                                               \
     }                                                                                              \
   }                                                                                                \
-  TILES static void A##_expr(int64_t code, void *restrict q, const F *a, const F *b, const F *c, int64_t n) { \
+  TILES static void A##_expr(int64_t code, void *restrict q, const F *a, const F *b, const F *c, int64_t n, const expr_ahead *ahead) { \
     F *d = q; /* or, of comparisons, truth */                                                      \
     uint32_t *t = q;                                                                               \
     switch (code) {                                                                                \
@@ -145,7 +172,7 @@ IN f64_v f64_tanh(f64_v x) { return f64_tanh_act(x); }
     case EXPR_ATAN2:                                                                               \
       WANTED(d[i] = X(atan2)(a[i], b[i]))                                                          \
     default:                                                                                       \
-      A##_expr_words(code, d, a, n);                                                               \
+      A##_expr_words(code, d, a, n, ahead);                                                            \
     }                                                                                              \
   }
 // Two operations of which the second takes the result of the first, in one loop: d = (a FIRST b) SECOND c. They are
@@ -153,7 +180,7 @@ IN f64_v f64_tanh(f64_v x) { return f64_tanh_act(x); }
 #define PAIRS(A, F)                                                                                \
   IN F A##_smaller_of(F x, F y) { return x < y || x != x ? x : y; }                                \
   IN F A##_larger_of(F x, F y) { return x > y || x != x ? x : y; }                                 \
-  TILES static void A##_expr_pair(int64_t ops, F *restrict d, const F *a, const F *b, const F *c) { \
+  TILES static void A##_expr_pair(int64_t ops, F *restrict d, const F *a, const F *b, const F *c, const expr_ahead *ahead) { \
     switch (ops & 255) {                                                                           \
     case EXPR_ADD:                                                                                 \
       SECOND(A, F, a[i] + b[i])                                                                    \
@@ -198,7 +225,7 @@ FLOATS(f64, double, DOUBLE)
 
 // Integers without regard to their sign. mask is that of a shift's count, or the number that Not inverts a Bool with.
 #define BARE(NAME, U)                                                                              \
-  TILES static void NAME(int64_t code, void *restrict q, const U *a, const U *b, U mask) {         \
+  TILES static void NAME(int64_t code, void *restrict q, const U *a, const U *b, U mask, const expr_ahead *ahead) {         \
     U *d = q;                                                                                      \
     uint32_t *t = q;                                                                               \
     switch (code) {                                                                                \
@@ -233,7 +260,7 @@ BARE(u64_expr_bare, uint64_t)
 
 // The rest: what depends on the sign. SIZE is |x|, DIVIDE x/y and LEAVE what it leaves, for y that is not 0.
 #define SIGNED(NAME, BARE, I, U, SIZE, DIVIDE, LEAVE)                                              \
-  TILES static void NAME(int64_t code, void *restrict q, const I *a, const I *b, U mask) {         \
+  TILES static void NAME(int64_t code, void *restrict q, const I *a, const I *b, U mask, const expr_ahead *ahead) {         \
     I *d = q;                                                                                      \
     uint32_t *t = q;                                                                               \
     switch (code) {                                                                                \
@@ -254,7 +281,7 @@ BARE(u64_expr_bare, uint64_t)
     case EXPR_LE:                                                                                  \
       EACH(t[i] = a[i] <= b[i])                                                                    \
     default:                                                                                       \
-      BARE(code, q, (const U *)a, (const U *)b, mask);                                     \
+      BARE(code, q, (const U *)a, (const U *)b, mask, ahead);                                     \
     }                                                                                              \
   }
 SIGNED(i32_expr, u32_expr_bare, int32_t, uint32_t, x < 0 ? (int32_t) - (uint32_t)x : x, (y == -1 ? (int32_t) - (uint32_t)x : x / y), (y == -1 ? 0 : x % y))
@@ -269,14 +296,14 @@ SIGNED(u64_expr, u64_expr_bare, uint64_t, uint64_t, x, x / y, x % y)
   TILES static void NAME(int64_t to, void *restrict q, const S *a, S low, S top) {                 \
     switch (to) {                                                                                  \
     case CLASS_F32:                                                                                \
-      EACH(((float *)q)[i] = (float)a[i])                                                          \
+      ALL(((float *)q)[i] = (float)a[i])                                                          \
     case CLASS_F64:                                                                                \
-      EACH(((double *)q)[i] = (double)a[i])                                                        \
+      ALL(((double *)q)[i] = (double)a[i])                                                        \
     case CLASS_I32:                                                                                \
     case CLASS_U32:                                                                                \
-      EACH(S x = a[i]; x = x < low ? low : x; x = x > top ? top : x; ((uint32_t *)q)[i] = (uint32_t)x) \
+      ALL(S x = a[i]; x = x < low ? low : x; x = x > top ? top : x; ((uint32_t *)q)[i] = (uint32_t)x) \
     default:                                                                                       \
-      EACH(S x = a[i]; x = x < low ? low : x; x = x > top ? top : x; ((uint64_t *)q)[i] = (uint64_t)x) \
+      ALL(S x = a[i]; x = x < low ? low : x; x = x > top ? top : x; ((uint64_t *)q)[i] = (uint64_t)x) \
     }                                                                                              \
   }
 CAST_INT(i32_expr_cast, int32_t)
@@ -290,18 +317,18 @@ CAST_INT(u64_expr_cast, uint64_t)
     double least = (double)low, high = (double)top; /* 2^63 and 2^64 are above their ends */       \
     switch (to) {                                                                                  \
     case CLASS_F32:                                                                                \
-      EACH(((float *)q)[i] = (float)a[i])                                                          \
+      ALL(((float *)q)[i] = (float)a[i])                                                          \
     case CLASS_F64:                                                                                \
-      EACH(((double *)q)[i] = (double)a[i])                                                        \
+      ALL(((double *)q)[i] = (double)a[i])                                                        \
     case CLASS_I32:                                                                                \
     case CLASS_U32:                                                                                \
-      EACH(double x = (double)a[i]; x = x != x ? 0 : x; x = x < least ? least : x; x = x > high ? high : x; \
+      ALL(double x = (double)a[i]; x = x != x ? 0 : x; x = x < least ? least : x; x = x > high ? high : x; \
            ((uint32_t *)q)[i] = (uint32_t)(int64_t)x)                                              \
     case CLASS_I64:                                                                                \
-      EACH(double x = (double)a[i]; int over = x >= 0x1p63; x = x != x || over ? 0 : x; x = x < least ? least : x; \
+      ALL(double x = (double)a[i]; int over = x >= 0x1p63; x = x != x || over ? 0 : x; x = x < least ? least : x; \
            ((int64_t *)q)[i] = over ? INT64_MAX : (int64_t)x)                                      \
     default:                                                                                       \
-      EACH(double x = (double)a[i]; int over = x >= 0x1p64; x = x != x || over || x < 0 ? 0 : x;   \
+      ALL(double x = (double)a[i]; int over = x >= 0x1p64; x = x != x || over || x < 0 ? 0 : x;   \
            ((uint64_t *)q)[i] = over ? UINT64_MAX : (uint64_t)x)                                   \
     }                                                                                              \
   }
@@ -312,31 +339,31 @@ CAST_FLOAT(f64_expr_cast, double)
 TILES static void expr_wrap(int64_t elem, uint32_t *restrict d, const uint32_t *a) {
   switch (elem) {
   case TYPE_I8:
-    EACH(d[i] = (uint32_t)(int32_t)(int8_t)a[i])
+    ALL(d[i] = (uint32_t)(int32_t)(int8_t)a[i])
   case TYPE_I16:
-    EACH(d[i] = (uint32_t)(int32_t)(int16_t)a[i])
+    ALL(d[i] = (uint32_t)(int32_t)(int16_t)a[i])
   case TYPE_U8:
-    EACH(d[i] = a[i] & 0xff)
+    ALL(d[i] = a[i] & 0xff)
   default:
-    EACH(d[i] = a[i] & 0xffff)
+    ALL(d[i] = a[i] & 0xffff)
   }
 }
 
 TILES static void expr_fill(int64_t size, void *restrict q, uint64_t bits) {
   switch (size) {
   case 4:
-    EACH(((uint32_t *)q)[i] = (uint32_t)bits)
+    ALL(((uint32_t *)q)[i] = (uint32_t)bits)
   default:
-    EACH(((uint64_t *)q)[i] = bits)
+    ALL(((uint64_t *)q)[i] = bits)
   }
 }
 
 TILES static void expr_select(int64_t size, void *restrict q, const uint32_t *c, const void *x, const void *y) {
   switch (size) {
   case 4:
-    EACH(((uint32_t *)q)[i] = c[i] ? ((const uint32_t *)x)[i] : ((const uint32_t *)y)[i])
+    ALL(((uint32_t *)q)[i] = c[i] ? ((const uint32_t *)x)[i] : ((const uint32_t *)y)[i])
   default:
-    EACH(((uint64_t *)q)[i] = c[i] ? ((const uint64_t *)x)[i] : ((const uint64_t *)y)[i])
+    ALL(((uint64_t *)q)[i] = c[i] ? ((const uint64_t *)x)[i] : ((const uint64_t *)y)[i])
   }
 }
 
@@ -365,15 +392,15 @@ TILES static void expr_widen(int64_t elem, void *restrict q, const void *p) {
       f32_store((float *)q + i, f32_from_f16((const uint16_t *)p + i));
     break;
   case TYPE_BF16:
-    EACH(((uint32_t *)q)[i] = (uint32_t)((const uint16_t *)p)[i] << 16)
+    ALL(((uint32_t *)q)[i] = (uint32_t)((const uint16_t *)p)[i] << 16)
   case TYPE_I8:
-    EACH(((int32_t *)q)[i] = ((const int8_t *)p)[i])
+    ALL(((int32_t *)q)[i] = ((const int8_t *)p)[i])
   case TYPE_I16:
-    EACH(((int32_t *)q)[i] = ((const int16_t *)p)[i])
+    ALL(((int32_t *)q)[i] = ((const int16_t *)p)[i])
   case TYPE_U8:
-    EACH(((uint32_t *)q)[i] = ((const uint8_t *)p)[i])
+    ALL(((uint32_t *)q)[i] = ((const uint8_t *)p)[i])
   default:
-    EACH(((uint32_t *)q)[i] = ((const uint16_t *)p)[i])
+    ALL(((uint32_t *)q)[i] = ((const uint16_t *)p)[i])
   }
 }
 
@@ -389,12 +416,13 @@ TILES static void expr_narrow(int64_t elem, void *restrict q, const void *p) {
     break;
   case TYPE_I8:
   case TYPE_U8:
-    EACH(((uint8_t *)q)[i] = (uint8_t)((const uint32_t *)p)[i])
+    ALL(((uint8_t *)q)[i] = (uint8_t)((const uint32_t *)p)[i])
   default:
-    EACH(((uint16_t *)q)[i] = (uint16_t)((const uint32_t *)p)[i])
+    ALL(((uint16_t *)q)[i] = (uint16_t)((const uint32_t *)p)[i])
   }
 }
 #undef EACH
+#undef ALL
 #undef WANTED
 #undef WORDS
 #undef TILES
@@ -476,25 +504,20 @@ static char *expr_side(const expr_layout *l, int64_t slot, int64_t size, const e
   return p + o[1].i * size;
 }
 
-// The next tile is fetched while this one is computed. Without that a processor waits between tiles: what it loads to
-// go on has the low address bits of some store that still waits for its line.
-#define expr_ahead(p, size, write)                                                                 \
-  for (int64_t i = 0; i < EXPR_TILE * (size); i += 64)                                             \
-  __builtin_prefetch((p) + EXPR_TILE * (size) + i, write)
-
 typedef struct {
   int64_t code, type, to, dst, a, b, c, elem;
   simd_word bits, low, top;
+  int64_t fetches; // the load whose next tile is fetched meanwhile, or -1
 } expr_instruction;
 
 static expr_instruction expr_decode(const simd_word *w) {
   uint64_t x = (uint64_t)w[0].i;
   return (expr_instruction){.code = x & 255,      .type = x >> 8 & 255,  .to = x >> 16 & 255, .dst = x >> 24 & 255,
                             .a = x >> 32 & 255,   .b = x >> 40 & 255,    .c = x >> 48 & 255,  .elem = x >> 56,
-                            .bits = w[1],         .low = w[2],           .top = w[3]};
+                            .bits = w[1],         .low = w[2],           .top = w[3],         .fetches = -1};
 }
 
-static void expr_compute(const expr_instruction *in, void *d, char *const *reg, int64_t lo, int64_t n) {
+static void expr_compute(const expr_instruction *in, void *d, char *const *reg, int64_t lo, int64_t n, const expr_ahead *ahead) {
   const void *a = reg[in->a], *b = reg[in->b], *c = reg[in->c];
   switch (in->code) {
   case EXPR_INDEX:
@@ -534,29 +557,29 @@ static void expr_compute(const expr_instruction *in, void *d, char *const *reg, 
   }
   if (in->code == EXPR_PAIR) {
     if (in->type == CLASS_F32)
-      f32_expr_pair(in->bits.i, d, a, b, c);
+      f32_expr_pair(in->bits.i, d, a, b, c, ahead);
     else
-      f64_expr_pair(in->bits.i, d, a, b, c);
+      f64_expr_pair(in->bits.i, d, a, b, c, ahead);
     return;
   }
   switch (in->type) {
   case CLASS_F32:
-    f32_expr(in->code, d, a, b, c, n);
+    f32_expr(in->code, d, a, b, c, n, ahead);
     return;
   case CLASS_F64:
-    f64_expr(in->code, d, a, b, c, n);
+    f64_expr(in->code, d, a, b, c, n, ahead);
     return;
   case CLASS_I32:
-    i32_expr(in->code, d, a, b, (uint32_t)in->bits.i);
+    i32_expr(in->code, d, a, b, (uint32_t)in->bits.i, ahead);
     return;
   case CLASS_I64:
-    i64_expr(in->code, d, a, b, (uint64_t)in->bits.i);
+    i64_expr(in->code, d, a, b, (uint64_t)in->bits.i, ahead);
     return;
   case CLASS_U32:
-    u32_expr(in->code, d, a, b, (uint32_t)in->bits.i);
+    u32_expr(in->code, d, a, b, (uint32_t)in->bits.i, ahead);
     return;
   default:
-    u64_expr(in->code, d, a, b, (uint64_t)in->bits.i);
+    u64_expr(in->code, d, a, b, (uint64_t)in->bits.i, ahead);
   }
 }
 
@@ -582,6 +605,16 @@ EXPORT(expr) {
   if (direct && (direct->code == EXPR_LOAD || direct->code == EXPR_STORE || direct->code == EXPR_CAST || direct->dst != end[-1].a ||
                  type_size[end[-1].elem] != class_size(direct->to)))
     direct = NULL;
+  // Each operation fetches for one load, as far as there are both.
+  expr_instruction *fetcher = list + once;
+  expr_ahead ahead[count];
+  for (int64_t k = once; k < count; k++)
+    if (list[k].code == EXPR_LOAD) {
+      while (fetcher < end && (fetcher->code == EXPR_LOAD || fetcher->code == EXPR_STORE))
+        fetcher++;
+      if (fetcher < end)
+        (fetcher++)->fetches = k;
+    }
   for (int64_t lo = w[0].i, n; lo < w[1].i; lo += n) {
     n = w[1].i - lo < EXPR_TILE ? w[1].i - lo : EXPR_TILE;
     expr_place place = expr_find(&l, lo);
@@ -590,12 +623,11 @@ EXPORT(expr) {
       if (in->code == EXPR_LOAD) {
         char *p = expr_side(&l, slot, size, &place, n);
         int as_is = size >= 4;
+        ahead[in - list] = (expr_ahead){.read = p ? p + EXPR_TILE * size : NULL, .size = size};
         if (!p) {
           p = as_is ? home[in->dst] : raw;
           expr_move(&l, slot, size, place, n, p, 0);
         }
-        else
-          expr_ahead(p, size, 0);
         reg[in->dst] = as_is ? p : home[in->dst];
         if (!as_is)
           expr_widen(in->elem, home[in->dst], p);
@@ -611,17 +643,19 @@ EXPORT(expr) {
         else if (w[7].i && ((uintptr_t)p & 63) == 0)
           for (int64_t i = 0; i < EXPR_TILE * size; i += 64)
             past_line(p + i, from + i);
-        else if (p != from) {
-          expr_ahead(p, size, 1);
-          for (int64_t i = 0; i < EXPR_TILE * size; i += 4 * f32_W)
+        else if (p != from)
+          for (int64_t i = 0; i < EXPR_TILE * size; i += 4 * f32_W) {
+            __builtin_prefetch(from + i + EXPR_TILE * size);
+            __builtin_prefetch(p + i + EXPR_TILE * size, 1);
             f32_store((float *)(p + i), f32_load((const float *)(from + i)));
-        }
+          }
       } else {
         char *p = in == direct ? expr_side(&l, end[-1].bits.i, class_size(in->to), &place, n) : NULL;
-        if (p)
-          expr_ahead(p, class_size(in->to), 1);
+        expr_ahead next = {.write = p ? p + EXPR_TILE * class_size(in->to) : NULL};
+        if (in->fetches >= 0)
+          next.read = ahead[in->fetches].read, next.size = ahead[in->fetches].size;
         p = p ? p : home[in->dst];
-        expr_compute(in, p, reg, lo, n); // which may still read the register that it writes
+        expr_compute(in, p, reg, lo, n, &next); // which may still read the register that it writes
         reg[in->dst] = p;
       }
     }

@@ -16,6 +16,8 @@ var (
 	preludeABI string
 	//go:embed prelude/host_math.h
 	preludeHostMath string
+	//go:embed prelude/host_float.h
+	preludeHostFloat string
 	//go:embed prelude/cuda.h
 	preludeCUDA string
 	//go:embed prelude/hip.h
@@ -71,9 +73,12 @@ func preludeParts(t Target) []preludePart {
 	default:
 		return nil
 	}
-	parts = append(parts, preludePart{"types.h", preludeTypes}, preludePart{"convert.h", preludeConvert},
-		preludePart{"math.h", preludeMath}, preludePart{"math2.h", preludeMath2},
-		preludePart{"integer.h", preludeInteger})
+	parts = append(parts, preludePart{"types.h", preludeTypes})
+	if t == Host {
+		parts = append(parts, preludePart{"host_float.h", preludeHostFloat})
+	}
+	parts = append(parts, preludePart{"convert.h", preludeConvert}, preludePart{"math.h", preludeMath},
+		preludePart{"math2.h", preludeMath2}, preludePart{"integer.h", preludeInteger})
 	if t == Host {
 		return append(parts, preludePart{"host.h", preludeHost})
 	}

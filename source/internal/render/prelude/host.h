@@ -1,9 +1,6 @@
 // host.h: where a work item finds itself on the host: ids, barriers, printf, asynchronous copies,
 // and the table of kernels that the executor reads (see abi.h and csrc/host/host.h).
 
-// Kernels and what finds their ids are inlined before any other optimization, so that the item
-// loop sees through them.
-#define CC_ALWAYS inline __attribute__((always_inline))
 #define CC_KERNEL_FN CC_ALWAYS
 
 namespace {

@@ -65,16 +65,14 @@ CC_FN cc_half cc_nextafter(cc_half x, cc_half y) {
 }
 CC_T CC_FN CC_V cc_nextafter(CC_V x, CC_V y) { CC_V r; CC_LANES(cc_nextafter(x.v[i], y.v[i])); }
 
-constexpr double cc_pi = 3.14159265358979323846;
-
-// A float's result is computed in double and rounded once.
-CC_FN float cc_acospi(float x) { return float(cc_m_acos(double(x)) / cc_pi); }
+// A float's result is computed in double, by the hooks cc_w_name, and rounded once.
+CC_FN float cc_acospi(float x) { return float(cc_w_acos(x) / cc_pi); }
 CC_FN double cc_acospi(double x) { return cc_m_acos(x) / cc_pi; }
-CC_FN float cc_asinpi(float x) { return float(cc_m_asin(double(x)) / cc_pi); }
+CC_FN float cc_asinpi(float x) { return float(cc_w_asin(x) / cc_pi); }
 CC_FN double cc_asinpi(double x) { return cc_m_asin(x) / cc_pi; }
-CC_FN float cc_atanpi(float x) { return float(cc_m_atan(double(x)) / cc_pi); }
+CC_FN float cc_atanpi(float x) { return float(cc_w_atan(x) / cc_pi); }
 CC_FN double cc_atanpi(double x) { return cc_m_atan(x) / cc_pi; }
-CC_FN float cc_atan2pi(float y, float x) { return float(cc_m_atan2(double(y), double(x)) / cc_pi); }
+CC_FN float cc_atan2pi(float y, float x) { return float(cc_w_atan2(y, x) / cc_pi); }
 CC_FN double cc_atan2pi(double y, double x) { return cc_m_atan2(y, x) / cc_pi; }
 CC_WRAP1(acospi) CC_WRAP1(asinpi) CC_WRAP1(atanpi) CC_WRAP2(atan2pi)
 
@@ -169,7 +167,7 @@ CC_FN double cc_mad(double x, double y, double z) { return cc_m_mad(x, y, z); }
 CC_WRAP3(mad)
 
 // x to an integer power; double holds every int.
-CC_FN float cc_pown(float x, cc_int n) { return float(cc_m_pow(double(x), double(n))); }
+CC_FN float cc_pown(float x, cc_int n) { return float(cc_w_pow(double(x), double(n))); }
 CC_FN double cc_pown(double x, cc_int n) { return cc_m_pow(x, double(n)); }
 CC_FN double cc_rootn(double x, cc_int n) {
   if (n == 0 || (x < 0 && n % 2 == 0) || !(x == x))

@@ -22,6 +22,7 @@ typedef unsigned long cc_size, cc_uintptr;
 typedef long cc_ptrdiff, cc_intptr;
 static_assert(sizeof(cc_long) == 8 && sizeof(void *) == 8, "concord needs an LP64 target");
 
+constexpr double cc_pi = 3.14159265358979323846;
 #define CC_MAXFLOAT 0x1.fffffep127f
 #define CC_NULL nullptr
 #define CC_LOCAL_MEM_FENCE 1u

@@ -64,7 +64,7 @@ type renderer struct {
 // CPP writes a program in C++ or the Metal Shading Language. The error, if any, is an
 // ErrorList of what the target cannot do. fibers keeps kernels with barriers on fibers.
 func CPP(m *token.Meter, p *tree.Program, t Target, fibers bool) (string, error) {
-	d, prelude := dialects[t], preludeText(t)
+	d := dialects[t]
 	r := &renderer{Meter: m, p: p, d: d, bol: true, called: map[*tree.Function]bool{}, asks: map[*tree.Function]bool{},
 		assigned: map[*tree.Init]bool{}, known: map[*tree.Init]lanesOf{}, memory: map[*tree.Function]bool{}}
 	if t == Host && !fibers {
@@ -77,13 +77,6 @@ func CPP(m *token.Meter, p *tree.Program, t Target, fibers bool) (string, error)
 			}
 		}
 	}
-	if p.Fused && t == Host {
-		r.out.WriteString(fusedDefine)
-	}
-	r.out.WriteString(prelude)
-	if !strings.HasSuffix(prelude, "\n") {
-		r.out.WriteByte('\n')
-	}
 	if d.msl {
 		r.metalProgram()
 	} else {
@@ -95,7 +88,11 @@ func CPP(m *token.Meter, p *tree.Program, t Target, fibers bool) (string, error)
 	if err := r.errs.Err(); err != nil {
 		return "", err
 	}
-	return r.out.String(), nil
+	text, prelude := r.out.String(), ""
+	if p.Fused && t == Host {
+		prelude = fusedDefine
+	}
+	return prelude + preludeText(t, text) + text, nil
 }
 
 // refuse records that the target cannot do what the program asks for.

@@ -47,6 +47,7 @@ struct cc_item {
   CC_ALWAYS cc_size cc_get_num_groups(cc_uint d) const { return d < 3 ? cc_grid.groups[d] : 1; }
   CC_ALWAYS cc_size cc_get_global_offset(cc_uint d) const { return d < 3 ? cc_grid.offset[d] : 0; }
 
+//@ cc_box cc_run cc_items cc_each cc_begin
   // cc_box is the items that a region is for, as local ids: of the whole group, less those that the
   // region does nothing for. Dimension 0 goes on into the groups that run with this one.
   template <class I> struct cc_box {
@@ -94,6 +95,7 @@ struct cc_item {
     CC_ALWAYS void most(I items) { n = n < items ? n : items; }
   };
 
+//@ cc_rounds
   // cc_rounds is a loop that the items of a run go through side by side: lo to hi are those in it. Its
   // variable is k at lo and grows by Step from item to item. Signs: a condition takes its top bit for
   // something else than it is.
@@ -171,6 +173,7 @@ struct cc_item {
     }
     CC_ALWAYS cc_run<I> run(const cc_run<I> &r, I from) const { return {r.x + from, r.i + from, hi - from, r.row}; }
   };
+//@ cc_box cc_run cc_items cc_each cc_begin
   template <class I> CC_ALWAYS void cc_begin(const cc_run<I> &r) {
     cc_lid[0] = cc_size(r.x);
     cc_gid[0] = cc_size(r.i);
@@ -209,6 +212,7 @@ struct cc_item {
       f(r.row + x, k);
     }
   }
+//@
   CC_ALWAYS cc_size cc_group_items() const {
     return cc_grid.local[0] * cc_grid.local[1] * cc_grid.local[2];
   }
@@ -227,6 +231,7 @@ struct cc_item {
   CC_FN void cc_read_mem_fence(cc_uint) const { __atomic_thread_fence(__ATOMIC_ACQUIRE); }
   CC_FN void cc_write_mem_fence(cc_uint) const { __atomic_thread_fence(__ATOMIC_RELEASE); }
 
+//@ cc_async_work_group_copy cc_async_work_group_strided_copy cc_wait_group_events cc_prefetch
   // Each item copies its share at once; waiting is a barrier.
   template <class T>
   CC_FN cc_event cc_copy_(T *dst, const T *src, cc_size n, cc_size dstep, cc_size sstep) const {
@@ -250,6 +255,7 @@ struct cc_item {
   CC_FN void cc_wait_group_events(cc_int, const cc_event *, cc_uint site) const { cc_barrier(0, site); }
   template <class T> CC_FN void cc_prefetch(const T *, cc_size) const {}
 
+//@ cc_printf
   // printf collects its arguments; the executor knows the formats.
   template <class T> static CC_FN concord_value cc_value(const T &x) {
     typedef cc_lane_of<T> L;
@@ -267,6 +273,7 @@ struct cc_item {
     const concord_value v[sizeof...(A) + 1] = {cc_value(a)...};
     return cc_ctx->calls->print(cc_ctx, static_cast<const char *>(format), v, sizeof...(A));
   }
+//@
 };
 
 // cc_entry<&P::kernel> unpacks the arguments by the kernel's own parameter types.
@@ -323,6 +330,7 @@ template <class P, class... A, void (P::*F)(A...)> struct cc_entry<void (P::*)(A
   }
 };
 
+//@ CC_SPLIT_KERNEL
 // cc_groups is cc_entry for a kernel that was cut: F and B run a whole group, F where all ids fit an int.
 template <class M, M F, M B> struct cc_groups;
 template <class P, class... A, void (P::*F)(A...), void (P::*B)(A...)>
@@ -341,6 +349,7 @@ struct cc_groups<void (P::*)(A...), F, B> {
   }
 };
 
+//@
 } // namespace
 
 // What the items of a group keep from one region to the next lies on the group's stack: memory that

@@ -9,6 +9,7 @@ namespace {
 
 // ---- in float ----
 
+//@ cc_f_near cc_f_power cc_f_rest
 // x * c as the nearest whole number n, and 2^n as the bits of the exponent. The sum's low bits are those of
 // n; nothing is known about the n of a NaN, or of what is 2^22 and more.
 CC_ALWAYS float cc_f_near(float x, float c, cc_uint *power) {
@@ -21,6 +22,7 @@ CC_ALWAYS float cc_f_power(cc_uint power) { return cc_as_bits<float>(power + 0x3
 CC_ALWAYS float cc_f_rest(float x, float n) {
   return cc_m_mad(n, -0x1.7f7d1cp-20f, cc_m_mad(n, -0x1.62e4p-1f, x));
 }
+//@ cc_f_exp cc_f_within cc_m_exp cc_m_exp2 cc_m_exp10
 // e^r for |r| <= ln 2, to 2^-26, times the factor f and twice the power of two: 2^n of all n that matter is
 // no float, that of n/2 is. It is rounded once, as only the last step leaves the normal numbers.
 CC_ALWAYS float cc_f_exp(float r, float f, cc_uint power) {
@@ -55,6 +57,7 @@ CC_ALWAYS float cc_m_exp10(float x) { // log10 2 and ln 10 in two parts
   const float r = cc_m_mad(n, -0x1.3509f8p-17f, cc_m_mad(n, -0x1.344p-1f, x));
   return cc_f_within(x, -50.0f, 40.0f, cc_f_exp(cc_m_mad(r, 0x1.26bb1cp+1f, r * -0x1.12aabap-25f), 1.0f, power));
 }
+//@ cc_f_expm1
 // e^r - 1 for |r| <= ln(2)/2, to 2^-26.
 CC_ALWAYS float cc_f_expm1(float r) {
   float q = 0x1.6bebf6p-10f;
@@ -64,6 +67,7 @@ CC_ALWAYS float cc_f_expm1(float r) {
   q = cc_m_mad(q, r, 0x1.fffffep-2f);
   return cc_m_mad(r * r, q, r);
 }
+//@ cc_m_tanh
 // m/(m + 2), m = e^2|x| - 1: near 0 nothing cancels.
 CC_ALWAYS float cc_m_tanh(float x) {
   float y = cc_m_fabs(x) * 2.0f;
@@ -73,6 +77,7 @@ CC_ALWAYS float cc_m_tanh(float x) {
   const float m = cc_m_mad(s, cc_f_expm1(cc_f_rest(y, n)), s - 1.0f);
   return cc_m_copysign(m / (m + 2.0f), x);
 }
+//@ cc_m_erf
 // 1 - erf a = 2^(-a * p(a)), to 2^-24.7 of erf a; from 4 on erf a is 1.
 CC_ALWAYS float cc_m_erf(float x) {
   float a = cc_m_fabs(x), p = 0x1.ec9378p-15f;
@@ -89,6 +94,7 @@ CC_ALWAYS float cc_m_erf(float x) {
   const float n = cc_f_near(p, 1.0f, &power), s = cc_f_power(power);
   return cc_m_copysign(cc_m_mad(-s, cc_f_expm1((p - n) * 0x1.62e43p-1f), 1.0f - s), x);
 }
+//@ cc_m_erfc
 // erfc a = e^(-a^2) * t * p(t), t = 1/(1 + 0.4 a), to 2^-23.9; from 10.1 on it is 0. a^2 is not rounded
 // before n * ln 2, times two, is taken away.
 CC_ALWAYS float cc_m_erfc(float x) {
@@ -109,6 +115,7 @@ CC_ALWAYS float cc_m_erfc(float x) {
   const float r = cc_f_exp(cc_m_mad(n, -0x1.7f7d1cp-19f, rest), t * p, power);
   return x < 0.0f ? 2.0f - r : r;
 }
+//@ cc_m_log cc_m_log2 cc_m_log10
 // log x for x > 0, less k * ln 2: x = 2^k * (1 + f), with 1 + f from sqrt(1/2) to sqrt 2, and log(1 + f) is
 // f - f^2/2 + f^3 * p(f), to 2^-27.
 CC_ALWAYS float cc_f_log(float x, float *k) {
@@ -145,8 +152,10 @@ CC_ALWAYS float cc_m_log10(float x) {
   return cc_f_logs(x, cc_m_mad(k, 0x1.344p-2f, cc_m_mad(k, 0x1.3509f8p-18f, l * 0x1.bcb7b2p-2f)));
 }
 
+//@
 // ---- in double ----
 
+//@ cc_d_bits cc_d_of cc_d_pick cc_d_flip
 CC_ALWAYS cc_ulong cc_d_bits(double x) { return cc_as_bits<cc_ulong>(x); }
 CC_ALWAYS double cc_d_of(cc_ulong x) { return cc_as_bits<double>(x); }
 // c ? x : y. Of several conditional expressions in a row GCC makes a mask for every way through them.
@@ -157,6 +166,7 @@ CC_ALWAYS double cc_d_pick(bool c, double x, double y) {
 // r, or -r where x is negative: by the bits, since compilers lose signs of zeros.
 CC_ALWAYS double cc_d_flip(double r, double x) { return cc_d_of(cc_d_bits(r) ^ (cc_d_bits(x) & cc_d_bits(-0.0))); }
 
+//@ cc_d_exp2 cc_d_exp2m1 cc_m_expm1 cc_m_sinh cc_m_cosh cc_log2_e
 // 2^t - 1 = s * m + (s - 1), where s is a power of two: near 0 it is 1 and nothing cancels. A t beyond
 // 300 is one that no float of the result is near. m = 2^f - 1 = f * p(f) for |f| <= 1/2, to 2^-32.
 CC_ALWAYS double cc_d_exp2m(double t, double *s) {
@@ -191,6 +201,7 @@ CC_ALWAYS float cc_m_sinh(float x) {
   const double e = cc_d_exp2m1(cc_m_fabs(x) * cc_log2_e);
   return float(cc_m_copysign(0.5 * (e + e / (e + 1.0)), double(x)));
 }
+//@ cc_d_log2 cc_d_log1p cc_m_log1p
 // log2 d for d > 0: d = 2^k * (1 + f) with 1 + f from sqrt(1/2) to sqrt 2, and log2(1 + f) = s * p(s^2),
 // s = f/(2 + f), to 2^-37.8. near is d - 1, exactly, where k is 0: there nothing cancels either.
 CC_ALWAYS double cc_d_log2(double d, double near) {
@@ -211,6 +222,7 @@ CC_ALWAYS double cc_d_log2(double d, double near) {
 }
 CC_ALWAYS double cc_d_log1p(double x) { return cc_d_log2(x + 1.0, x) * 0.69314718055994530942; }
 CC_ALWAYS float cc_m_log1p(float x) { return float(cc_m_copysign(cc_d_log1p(x), double(x))); }
+//@ cc_m_asinh cc_m_acosh cc_m_atanh
 CC_ALWAYS float cc_m_asinh(float x) {
   const double a = cc_m_fabs(x);
   return float(cc_m_copysign(cc_d_log1p(a + (cc_m_sqrt(a * a + 1.0) - 1.0)), double(x)));
@@ -224,6 +236,7 @@ CC_ALWAYS float cc_m_atanh(float x) {
   return float(cc_m_copysign(0.5 * cc_d_log1p((a + a) / (1.0 - a)), double(x)));
 }
 
+//@ cc_w_pow cc_m_pow
 // x^y is 2^(y * log2|x|) with a sign, but for these: x^0 and 1^y are 1 whatever the other one is, (-1)^y
 // is 1 for infinite y, and a negative x has no power that is not whole.
 CC_ALWAYS double cc_w_pow(double x, double y) {
@@ -236,6 +249,7 @@ CC_ALWAYS double cc_w_pow(double x, double y) {
 }
 CC_ALWAYS float cc_m_pow(float x, float y) { return float(cc_w_pow(x, y)); }
 
+//@ cc_m_sin cc_m_cos cc_m_tan
 // Turns: x/2pi less a whole number of quarters, n. Each piece of 1/2pi has 29 bits, so that its product
 // with a float is exact, and so is what is left of that without the whole turns; the last piece has what
 // counts for the largest floats. Infinities become NaN.
@@ -286,6 +300,7 @@ CC_ALWAYS float cc_m_tan(float x) {
   return float(cc_d_flip(r, x));
 }
 
+//@ cc_w_asin cc_w_acos cc_w_atan cc_w_atan2 cc_m_asin cc_m_acos cc_m_atan cc_m_atan2
 // The angle of the point (x, y) in the first quarter; atan t = t * p(t^2) for t <= 1, to 2^-28.6.
 CC_ALWAYS double cc_d_angle(double y, double x) {
   const bool steep = y > x;
@@ -324,6 +339,7 @@ CC_ALWAYS float cc_m_acos(float x) { return float(cc_w_acos(x)); }
 CC_ALWAYS float cc_m_atan(float x) { return float(cc_w_atan(x)); }
 CC_ALWAYS float cc_m_atan2(float y, float x) { return float(cc_w_atan2(y, x)); }
 
+//@ cc_m_cbrt
 // Halley's method from a third of the exponent: each of two steps triples the digits. It never sees less
 // than the smallest float, since processors are slow with what becomes of a zero.
 CC_ALWAYS float cc_m_cbrt(float x) {
@@ -336,9 +352,11 @@ CC_ALWAYS float cc_m_cbrt(float x) {
   y = y * ((c + 2.0 * d) / (2.0 * c + d));
   return float(cc_m_copysign(cc_d_pick((d > 0.0) & (d < CC_HUGE_VAL), y, d), double(x)));
 }
+//@ cc_m_hypot
 CC_ALWAYS float cc_m_hypot(float x, float y) { // squares of floats fit double
   const double a = cc_m_fabs(x), b = cc_m_fabs(y), r = cc_m_sqrt(a * a + b * b);
   return float((a == CC_HUGE_VAL) | (b == CC_HUGE_VAL) ? CC_HUGE_VAL : r);
 }
 
+//@
 } // namespace

@@ -92,6 +92,7 @@ CC_FN unsigned long cc_m_umulhi64(unsigned long x, unsigned long y) {
   return (unsigned long)((unsigned __int128)x * y >> 64);
 }
 
+//@ cc_a_add cc_a_and cc_a_or cc_a_xor cc_a_xchg cc_a_cas cc_a_min cc_a_max
 template <class T> CC_FN T cc_a_add(volatile T *p, T v) { return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }
 template <class T> CC_FN T cc_a_and(volatile T *p, T v) { return __atomic_fetch_and(p, v, __ATOMIC_RELAXED); }
 template <class T> CC_FN T cc_a_or(volatile T *p, T v) { return __atomic_fetch_or(p, v, __ATOMIC_RELAXED); }
@@ -117,4 +118,5 @@ template <class T> CC_FN T cc_a_least(volatile T *p, T v, bool most) {
 template <class T> CC_FN T cc_a_min(volatile T *p, T v) { return cc_a_least(p, v, false); }
 template <class T> CC_FN T cc_a_max(volatile T *p, T v) { return cc_a_least(p, v, true); }
 
+//@
 } // namespace

@@ -24,8 +24,10 @@ CC_ALWAYS float cc_f_rest(float x, float n) {
 }
 //@ cc_f_exp cc_f_within cc_m_exp cc_m_exp2 cc_m_exp10
 // e^r for |r| <= ln 2, to 2^-26, times the factor f and twice the power of two: 2^n of all n that matter is
-// no float, that of n/2 is. It is rounded once, as only the last step leaves the normal numbers.
+// no float, that of n/2 is. It is rounded once, as only the last step leaves the normal numbers. The first
+// power is in the polynomial, where no option lets compilers multiply it by the second.
 CC_ALWAYS float cc_f_exp(float r, float f, cc_uint power) {
+  const float s = cc_f_power(power);
   float p = 0x1.9b45c8p-13f;
   p = cc_m_mad(p, r, 0x1.71bd5p-10f);
   p = cc_m_mad(p, r, 0x1.11285ap-7f);
@@ -33,8 +35,8 @@ CC_ALWAYS float cc_f_exp(float r, float f, cc_uint power) {
   p = cc_m_mad(p, r, 0x1.55550ep-3f);
   p = cc_m_mad(p, r, 0x1.00000cp-1f);
   p = cc_m_mad(p, r, 1.0f);
-  p = cc_m_mad(p, r, 1.0f);
-  return p * f * cc_f_power(power) * cc_f_power(power);
+  p = cc_m_mad(p, r * s, s);
+  return p * f * s;
 }
 // The power r of x, where that is a number between 0 and infinity.
 CC_ALWAYS float cc_f_within(float x, float least, float most, float r) {
@@ -224,8 +226,8 @@ CC_ALWAYS double cc_d_log1p(double x) { return cc_d_log2(x + 1.0, x) * 0.6931471
 CC_ALWAYS float cc_m_log1p(float x) { return float(cc_m_copysign(cc_d_log1p(x), double(x))); }
 //@ cc_m_asinh cc_m_acosh cc_m_atanh
 CC_ALWAYS float cc_m_asinh(float x) {
-  const double a = cc_m_fabs(x);
-  return float(cc_m_copysign(cc_d_log1p(a + (cc_m_sqrt(a * a + 1.0) - 1.0)), double(x)));
+  const double a = cc_m_fabs(x), z = a * a, r = cc_d_log1p(a + z / (cc_m_sqrt(z + 1.0) + 1.0));
+  return float(cc_m_copysign(cc_d_pick(a < CC_HUGE_VAL, r, a), double(x)));
 }
 CC_ALWAYS float cc_m_acosh(float x) {
   const double t = x - 1.0, r = cc_d_log1p(t + cc_m_sqrt(t * (x + 1.0)));

@@ -3,7 +3,7 @@ package render_test
 import (
 	"os"
 	"os/exec"
-	"runtime"
+	goruntime "runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -41,7 +41,7 @@ func everyFunction(t *testing.T, cxx, text, stride string, flags []string) {
 	require.NoError(t, err)
 	names := make(chan string)
 	var w sync.WaitGroup
-	for range runtime.NumCPU() {
+	for range goruntime.NumCPU() {
 		w.Go(func() {
 			for name := range names {
 				out, err := exec.Command(bin, stride, name).CombinedOutput()

@@ -9,8 +9,8 @@ import (
 
 // The preludes: C++ that gives a rendered program OpenCL C's types and built-ins.
 // types.h, convert.h, math.h, math2.h and integer.h are shared by the C++ targets;
-// what stands before them maps the cc_m_ and cc_a_ hooks to the target's library,
-// what stands after them is the work item. Metal, which is another dialect of C++, has
+// what stands before them maps the cc_m_ and cc_a_ hooks to the target's library (host_float.h,
+// behind types.h, has the host's own functions of float), what stands after them is the work item. Metal, which is another dialect of C++, has
 // its own.
 
 var (

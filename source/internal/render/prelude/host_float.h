@@ -342,12 +342,11 @@ CC_ALWAYS float cc_m_atan(float x) { return float(cc_w_atan(x)); }
 CC_ALWAYS float cc_m_atan2(float y, float x) { return float(cc_w_atan2(y, x)); }
 
 //@ cc_m_cbrt
-// Halley's method from a third of the exponent: each of two steps triples the digits. It never sees less
-// than the smallest float, since processors are slow with what becomes of a zero.
+// Halley's method from a third of the exponent: each of two steps triples the digits. A zero starts as
+// 2^-200, since processors are slow where a cube is denormal.
 CC_ALWAYS float cc_m_cbrt(float x) {
   const double d = cc_m_fabs(x);
-  const cc_uint high = cc_uint(cc_d_bits(d) >> 32), least = 0x36a00000u;
-  double y = cc_d_of(cc_ulong((high < least ? least : high) / 3 + 0x2a9f7893u) << 32);
+  double y = cc_d_of(cc_ulong(cc_uint(cc_d_bits(d + 0x1p-200) >> 32) / 3 + 0x2a9f7893u) << 32);
   double c = y * y * y;
   y = y * ((c + 2.0 * d) / (2.0 * c + d));
   c = y * y * y;

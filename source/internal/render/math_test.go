@@ -1,15 +1,20 @@
 package render_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	goruntime "runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/source"
 )
 
 // floatStride is how far apart the floats are that TestFloatFunctions tries. MATH_FULL makes it 1.
@@ -30,6 +35,44 @@ func TestFloatFunctions(t *testing.T) {
 	eachCompiler(t, func(t *testing.T, cxx string) {
 		everyFunction(t, cxx, string(text), stride, exact)
 		everyFunction(t, cxx, string(text), "40009", relaxed)
+	})
+}
+
+// Loops that call the functions are vectorized: a kernel of each is one such loop.
+func TestFloatFunctionsVectorize(t *testing.T) {
+	if goruntime.GOARCH != "amd64" {
+		t.Skip("the flags are for amd64")
+	}
+	one := strings.Fields("acos acosh acospi asin asinh asinpi atan atanh atanpi cbrt cos cosh erf erfc exp exp2 exp10 expm1 " +
+		"log log2 log10 log1p rsqrt sin sinh sqrt tan tanh native_exp half_sin")
+	two := strings.Fields("atan2 atan2pi hypot pow powr")
+	var text strings.Builder
+	for _, f := range append(one, two...) {
+		args := "a[i]"
+		if slices.Contains(two, f) {
+			args = "a[i], b[i]"
+		}
+		fmt.Fprintf(&text, "kernel void k_%s(global const float *a, global const float *b, global float *out, uint n) {\n"+
+			"  size_t i = get_global_id(0);\n  if (i < n)\n    out[i] = %s(%s);\n}\n", f, f, args)
+	}
+	u, err := source.Parse(text.String(), source.Options{Name: "functions.cl"})
+	require.NoError(t, err)
+	rendered, err := u.Render(source.Host)
+	require.NoError(t, err)
+	src := filepath.Join(t.TempDir(), "functions.cc")
+	require.NoError(t, os.WriteFile(src, []byte(rendered), 0o644))
+	eachCompiler(t, func(t *testing.T, cxx string) {
+		report, says := "-fopt-info-vec", "loop vectorized using 32 byte vectors"
+		if strings.Contains(cxx, "clang") {
+			report, says = "-Rpass=loop-vectorize", "vectorized loop ("
+		}
+		for _, arch := range []string{"haswell", "skylake-avx512"} {
+			flags := append(slices.Clone(kernelFlags), "-O3", "-march="+arch, "-mprefer-vector-width=256", "-fno-math-errno", "-fno-trapping-math",
+				"-fPIC", "-S", "-o", os.DevNull, report, src)
+			out, err := exec.Command(cxx, flags...).CombinedOutput()
+			require.NoError(t, err, "%s", head(out))
+			assert.GreaterOrEqual(t, strings.Count(string(out), says), len(one)+len(two), arch)
+		}
 	})
 }
 

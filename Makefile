@@ -68,7 +68,7 @@ with_c     := ./internal/cgo/... ./csrc ./cpu/... ./cuda/... ./rocm/... ./opencl
 test race asan cgocheck nocgo test-rusticl test-oclgrind test-sim test-metal test-suites test-fault test-first: export CONCORD_CACHE_DIR = $(CURDIR)/build/cache
 
 .PHONY: help build demo test deps race asan cgocheck nocgo check vet check-c test-rusticl \
-	test-oclgrind test-sim test-metal test-suites test-compilers test-cache test-memory test-fault test-first fuzz-programs bench bench-launch bench-cache bench-pool bench-expr bench-peers fuzz fresh sim gpu-bundle env fmt clean
+	test-oclgrind test-sim test-metal test-suites test-compilers test-cache test-memory test-math test-fault test-first fuzz-programs bench bench-launch bench-math bench-cache bench-pool bench-expr bench-peers fuzz fresh sim gpu-bundle env fmt clean
 
 help: ## list the targets
 	@sed -n '/^[a-z-]*:.*## /{s/:.*## /\t/;s/\$$\$$/$$/g;p}' Makefile | expand -t 16
@@ -223,11 +223,18 @@ test-memory: deps ## the memory pool under the model for long, and a training of
 	MEMPOOL_FULL=1 $(GO) test -count=1 $(limit) -v -run 'Model|Replay|Patterns' ./runtime/mempool -rapid.checks=1000
 	MEMPOOL_FULL=1 $(flags) $(GO) test $(tags) -count=1 $(limit) -v ./tests/memory
 
+# Tests take one float in 509.
+test-math: ## the CPU's mathematical functions of one number with every float, by each host compiler
+	MATH_FULL=1 $(GO) test -count=1 $(limit) -v -run TestFloatFunctions ./source/internal/render
+
 bench: ## measured rates of this machine's devices beside their limits
 	$(flags) $(GO) run $(tags) ./cmd/concord bench
 
 bench-launch: ## what a launch costs
 	$(flags) $(GO) test $(tags) -run '^$$' -bench Launch -benchmem ./runtime ./internal/cgo ./cpu ./cuda ./opencl
+
+bench-math: ## kernels that call mathematical functions on the CPU, beside the built-in ones
+	$(flags) $(GO) test $(tags) -run '^$$' -bench Math ./tests/stress
 
 bench-cache: ## what the kernel cache saves; PoCL's own cache is off
 	POCL_KERNEL_CACHE=0 $(flags) $(GO) test $(tags) -run '^$$' -bench 'Hit|Lookup|Key|Program|Compile|Load' -benchmem ./runtime/kernelcache ./runtime ./cpu

@@ -151,6 +151,15 @@ func (c *toolchain) flags() []string {
 	return flags
 }
 
+// libraries are all that a program without options of its own calls functions of. Looking for those of C++
+// and the files that begin and end an object takes a tenth of a small program's build.
+func (c *toolchain) libraries() []string {
+	if goruntime.GOOS != "linux" || strings.Contains(c.version, "clang") {
+		return nil // by another name, or it may have no libgcc
+	}
+	return []string{"-fno-use-linker-plugin", "-nostdlib", "-lm", "-lgcc", "-lc"}
+}
+
 // build compiles text and returns the shared object and the output of the compiler.
 // The error is errBuild if the compiler rejected the text.
 func (c *toolchain) build(ctx context.Context, text string, options []string) (object []byte, log string, err error) {
@@ -169,8 +178,11 @@ func (c *toolchain) build(ctx context.Context, text string, options []string) (o
 	if err := os.WriteFile(in, []byte(text), 0o600); err != nil {
 		return nil, "", err
 	}
-	args := append(c.flags(), options...)
-	log, err = c.run(ctx, dir, append(args, "-o", out, in)...)
+	args := append(append(c.flags(), options...), "-o", out, in)
+	if len(options) == 0 {
+		args = append(args, c.libraries()...)
+	}
+	log, err = c.run(ctx, dir, args...)
 	log = strings.ReplaceAll(log, in, "<rendered>")
 	if err != nil {
 		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.Exited() {

@@ -224,12 +224,13 @@ func TestGPUCompiles(t *testing.T) {
 	for _, target := range []source.Target{source.CUDA, source.HIP} {
 		t.Run(target.String(), func(t *testing.T) {
 			var text strings.Builder
-			text.WriteString(render.PreludeText(target))
+			text.WriteString(render.WholePrelude(target))
 			inNamespace := func(i int, program string) {
 				program = strings.ReplaceAll(program, "extern \"C\" ", "")
 				text.WriteString("\nnamespace n" + strconv.Itoa(i) + " {\n" + program + "\n}\n")
 			}
-			inNamespace(0, tableProgram(t, target))
+			program, _ := tableProgram(target, builtinNames(target), false)
+			inNamespace(0, program)
 			for i, file := range files {
 				p := readStress(t, file)
 				inNamespace(i+1, programOf(t, p.text, target))

@@ -65,7 +65,7 @@ type renderer struct {
 // constructs that the target does not support. With fibers, host kernels with barriers run on
 // fibers.
 func CPP(m *token.Meter, p *tree.Program, t Target, fibers bool) (string, error) {
-	d, prelude := dialects[t], preludeText(t)
+	d := dialects[t]
 	r := &renderer{Meter: m, p: p, d: d, bol: true, called: map[*tree.Function]bool{}, asks: map[*tree.Function]bool{},
 		assigned: map[*tree.Init]bool{}, known: map[*tree.Init]lanesOf{}, memory: map[*tree.Function]bool{}}
 	if t == Host && !fibers {
@@ -78,13 +78,6 @@ func CPP(m *token.Meter, p *tree.Program, t Target, fibers bool) (string, error)
 			}
 		}
 	}
-	if p.Fused && t == Host {
-		r.out.WriteString(fusedDefine)
-	}
-	r.out.WriteString(prelude)
-	if !strings.HasSuffix(prelude, "\n") {
-		r.out.WriteByte('\n')
-	}
 	if d.msl {
 		r.metalProgram()
 	} else {
@@ -96,7 +89,11 @@ func CPP(m *token.Meter, p *tree.Program, t Target, fibers bool) (string, error)
 	if err := r.errs.Err(); err != nil {
 		return "", err
 	}
-	return r.out.String(), nil
+	text, prelude := r.out.String(), ""
+	if p.Fused && t == Host {
+		prelude = fusedDefine
+	}
+	return prelude + preludeText(t, text) + text, nil
 }
 
 // refuse records a construct that the target does not support.

@@ -11,6 +11,7 @@ enum {
   CC_RTN = 4,
 };
 
+//@ cc_step_to
 // cc_step moves a floating value to its neighbour, up or down; zeros and infinities included.
 template <class F> CC_FN F cc_step_to(F x, bool up) {
   typedef cc_sint<F> I;
@@ -22,6 +23,7 @@ template <class F> CC_FN F cc_step_to(F x, bool up) {
   return cc_as_bits<F>(b);
 }
 
+//@ cc_convert cc_convert_lane cc_to_half
 // cc_directed corrects r, which is x rounded to nearest. cmp is the sign of r - x, exactly.
 template <int R, class F> CC_FN F cc_directed(F r, int cmp, bool negative) {
   if (R == CC_RTZ && cmp != 0 && (cmp > 0) == !negative)
@@ -157,6 +159,7 @@ template <class V, int SAT, int R, class S> CC_FN V cc_convert(S x) {
   return cc_convert_<V, SAT, R, S>::to(x);
 }
 
+//@
 // cc_as<T>(x) is as_T(x).
 template <class V, class S> CC_FN V cc_as(S x) { return cc_as_bits<V>(x); }
 

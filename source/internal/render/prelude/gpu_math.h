@@ -31,6 +31,12 @@ CC_M2(atan2) CC_M2(copysign) CC_M2(fdim) CC_M2(fmod) CC_M2(hypot) CC_M2(pow) CC_
 #undef CC_M1
 #undef CC_M2
 
+// A float's result in double.
+CC_INLINE double cc_w_acos(float x) { return acos(double(x)); }
+CC_INLINE double cc_w_asin(float x) { return asin(double(x)); }
+CC_INLINE double cc_w_atan(float x) { return atan(double(x)); }
+CC_INLINE double cc_w_atan2(float y, float x) { return atan2(double(y), double(x)); }
+CC_INLINE double cc_w_pow(double x, double y) { return pow(x, y); }
 CC_INLINE float cc_m_sqrt(float x) { return CC_SQRTF(x); }
 CC_INLINE double cc_m_sqrt(double x) { return sqrt(x); }
 CC_INLINE float cc_m_fma(float x, float y, float z) { return fmaf(x, y, z); }

@@ -1,9 +1,6 @@
 // host.h: the work item's functions on the host: ids, barriers, printf, asynchronous copies, and
 // the table of kernels that the executor reads (see abi.h and csrc/host/host.h).
 
-// Kernels and what finds their ids are inlined before any other optimization, so that the item
-// loop sees through them.
-#define CC_ALWAYS inline __attribute__((always_inline))
 #define CC_KERNEL_FN CC_ALWAYS
 
 namespace {
@@ -176,6 +173,7 @@ struct cc_item {
     }
     CC_ALWAYS cc_run<I> run(const cc_run<I> &r, I from) const { return {r.x + from, r.i + from, hi - from, r.row}; }
   };
+//@ cc_box cc_run cc_items cc_each cc_begin
   template <class I> CC_ALWAYS void cc_begin(const cc_run<I> &r) {
     cc_lid[0] = cc_size(r.x);
     cc_gid[0] = cc_size(r.i);
@@ -214,6 +212,7 @@ struct cc_item {
       f(r.row + x, k);
     }
   }
+//@
   CC_ALWAYS cc_size cc_group_items() const {
     return cc_grid.local[0] * cc_grid.local[1] * cc_grid.local[2];
   }
@@ -232,6 +231,7 @@ struct cc_item {
   CC_FN void cc_read_mem_fence(cc_uint) const { __atomic_thread_fence(__ATOMIC_ACQUIRE); }
   CC_FN void cc_write_mem_fence(cc_uint) const { __atomic_thread_fence(__ATOMIC_RELEASE); }
 
+//@ cc_async_work_group_copy cc_async_work_group_strided_copy cc_wait_group_events cc_prefetch
   // Each item copies its share at once; waiting is a barrier.
   template <class T>
   CC_FN cc_event cc_copy_(T *dst, const T *src, cc_size n, cc_size dstep, cc_size sstep) const {
@@ -255,6 +255,7 @@ struct cc_item {
   CC_FN void cc_wait_group_events(cc_int, const cc_event *, cc_uint site) const { cc_barrier(0, site); }
   template <class T> CC_FN void cc_prefetch(const T *, cc_size) const {}
 
+//@ cc_printf
   // printf collects its arguments; the executor knows the formats.
   template <class T> static CC_FN concord_value cc_value(const T &x) {
     typedef cc_lane_of<T> L;
@@ -272,6 +273,7 @@ struct cc_item {
     const concord_value v[sizeof...(A) + 1] = {cc_value(a)...};
     return cc_ctx->calls->print(cc_ctx, static_cast<const char *>(format), v, sizeof...(A));
   }
+//@
 };
 
 // cc_entry<&P::kernel> unpacks the arguments by the kernel's own parameter types.
@@ -328,6 +330,7 @@ template <class P, class... A, void (P::*F)(A...)> struct cc_entry<void (P::*)(A
   }
 };
 
+//@ CC_SPLIT_KERNEL
 // cc_groups is cc_entry for a kernel that was cut: F and B run a whole group, F where all ids fit an int.
 template <class M, M F, M B> struct cc_groups;
 template <class P, class... A, void (P::*F)(A...), void (P::*B)(A...)>
@@ -346,6 +349,7 @@ struct cc_groups<void (P::*)(A...), F, B> {
   }
 };
 
+//@
 } // namespace
 
 // The variables that items keep from one region to the next are on the stack, in memory that

@@ -4,6 +4,9 @@
 // 1.2's are.
 
 #define CC_FN inline
+// What finds an item's ids, kernels and mathematics are inlined before any other optimization, so that the
+// item loop sees through them.
+#define CC_ALWAYS inline __attribute__((always_inline))
 #define CC_COPY __builtin_memcpy
 #define CC_CLEAR __builtin_memset
 #define CC_INFINITY (__builtin_inff())
@@ -36,18 +39,22 @@ namespace {
 #define CC_M2(n) \
   CC_FN float cc_m_##n(float x, float y) { return __builtin_##n##f(x, y); } \
   CC_FN double cc_m_##n(double x, double y) { return __builtin_##n(x, y); }
-CC_M1(acos) CC_M1(acosh) CC_M1(asin) CC_M1(asinh) CC_M1(atan) CC_M1(atanh) CC_M1(cbrt) CC_M1(ceil)
-CC_M1(cos) CC_M1(cosh) CC_M1(erf) CC_M1(erfc) CC_M1(exp) CC_M1(exp2) CC_M1(expm1) CC_M1(fabs)
-CC_M1(floor) CC_M1(lgamma) CC_M1(log) CC_M1(log2) CC_M1(log10) CC_M1(log1p) CC_M1(logb)
-CC_M1(rint) CC_M1(round) CC_M1(sin) CC_M1(sinh) CC_M1(sqrt) CC_M1(tan) CC_M1(tanh) CC_M1(tgamma)
-CC_M1(trunc)
-CC_M2(atan2) CC_M2(copysign) CC_M2(fdim) CC_M2(fmod) CC_M2(hypot) CC_M2(pow) CC_M2(remainder)
+CC_M1(ceil) CC_M1(fabs) CC_M1(floor) CC_M1(lgamma) CC_M1(logb) CC_M1(rint) CC_M1(round) CC_M1(sqrt)
+CC_M1(tgamma) CC_M1(trunc)
+CC_M2(copysign) CC_M2(fdim) CC_M2(fmod) CC_M2(remainder)
+#undef CC_M1
+#undef CC_M2
+// Of these only the forms for double are the C library's: host_float.h has those for float.
+#define CC_M1(n) CC_FN double cc_m_##n(double x) { return __builtin_##n(x); }
+#define CC_M2(n) CC_FN double cc_m_##n(double x, double y) { return __builtin_##n(x, y); }
+CC_M1(acos) CC_M1(acosh) CC_M1(asin) CC_M1(asinh) CC_M1(atan) CC_M1(atanh) CC_M1(cbrt) CC_M1(cos)
+CC_M1(cosh) CC_M1(erf) CC_M1(erfc) CC_M1(exp) CC_M1(exp2) CC_M1(expm1) CC_M1(log) CC_M1(log2)
+CC_M1(log10) CC_M1(log1p) CC_M1(sin) CC_M1(sinh) CC_M1(tan) CC_M1(tanh)
+CC_M2(atan2) CC_M2(hypot) CC_M2(pow)
 #undef CC_M1
 #undef CC_M2
 
-// A float's result is computed in double and rounded once.
 CC_FN double cc_m_exp10(double x) { return cc_m_pow(10.0, x); }
-CC_FN float cc_m_exp10(float x) { return float(cc_m_pow(10.0, double(x))); }
 CC_FN double cc_m_rsqrt(double x) { return 1.0 / cc_m_sqrt(x); }
 CC_FN float cc_m_rsqrt(float x) { return float(1.0 / cc_m_sqrt(double(x))); }
 CC_FN float cc_m_fma(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
@@ -86,6 +93,7 @@ CC_FN unsigned long cc_m_umulhi64(unsigned long x, unsigned long y) {
   return (unsigned long)((unsigned __int128)x * y >> 64);
 }
 
+//@ cc_a_add cc_a_and cc_a_or cc_a_xor cc_a_xchg cc_a_cas cc_a_min cc_a_max
 template <class T> CC_FN T cc_a_add(volatile T *p, T v) { return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }
 template <class T> CC_FN T cc_a_and(volatile T *p, T v) { return __atomic_fetch_and(p, v, __ATOMIC_RELAXED); }
 template <class T> CC_FN T cc_a_or(volatile T *p, T v) { return __atomic_fetch_or(p, v, __ATOMIC_RELAXED); }
@@ -111,4 +119,5 @@ template <class T> CC_FN T cc_a_least(volatile T *p, T v, bool most) {
 template <class T> CC_FN T cc_a_min(volatile T *p, T v) { return cc_a_least(p, v, false); }
 template <class T> CC_FN T cc_a_max(volatile T *p, T v) { return cc_a_least(p, v, true); }
 
+//@
 } // namespace

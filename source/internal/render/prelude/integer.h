@@ -8,6 +8,7 @@ namespace {
 #define CC_LANE3(f) CC_T CC_FN CC_V cc_##f(CC_V x, CC_V y, CC_V z) { CC_V r; CC_LANES(cc_##f(x.v[i], y.v[i], z.v[i])); }
 #define CC_I template <class T> CC_FN
 
+//@ cc_abs cc_abs_diff
 CC_I cc_unsig<T> cc_abs(T x) { return x < T(0) ? cc_unsig<T>(-cc_unsig<T>(x)) : cc_unsig<T>(x); }
 CC_T CC_FN cc_vec<cc_unsig<T>, N> cc_abs(CC_V x) { cc_vec<cc_unsig<T>, N> r; CC_LANES(cc_abs(x.v[i])); }
 CC_I cc_unsig<T> cc_abs_diff(T x, T y) {
@@ -84,6 +85,7 @@ CC_LANE2(add_sat) CC_LANE2(sub_sat) CC_LANE2(hadd) CC_LANE2(rhadd) CC_LANE2(rota
 CC_LANE1(popcount) CC_LANE2(mul_hi) CC_LANE3(mad_hi) CC_LANE3(mad_sat) CC_LANE2(mul24)
 CC_LANE3(mad24)
 
+//@ cc_upsample
 #define CC_UP(W, H, L) \
   CC_FN W cc_upsample(H h, L l) { return W(cc_unsig<W>(cc_unsig<W>(cc_unsig<H>(h)) << (sizeof(H) * 8)) | l); } \
   template <int N> CC_FN cc_vec<W, N> cc_upsample(cc_vec<H, N> h, cc_vec<L, N> l) { cc_vec<W, N> r; CC_LANES(cc_upsample(h.v[i], l.v[i])); }
@@ -92,8 +94,11 @@ CC_UP(cc_int, cc_short, cc_ushort) CC_UP(cc_uint, cc_ushort, cc_ushort)
 CC_UP(cc_long, cc_int, cc_uint) CC_UP(cc_ulong, cc_uint, cc_uint)
 #undef CC_UP
 
+//@
 // ---- relational: 0 and 1 for scalars, 0 and -1 in lanes ----
 
+//@ cc_isequal cc_isnotequal cc_isgreater cc_isgreaterequal cc_isless cc_islessequal
+//@ cc_islessgreater cc_isordered cc_isunordered
 #define CC_REL2(f, expr) \
   template <class F> CC_FN cc_int cc_##f(F x, F y) { return (expr); } \
   CC_T CC_FN CC_B cc_##f(CC_V a, CC_V b) { CC_B r; CC_LANES(cc_sint<T>(-cc_##f(a.v[i], b.v[i]))); }
@@ -111,7 +116,10 @@ CC_REL2(isunordered, !(x == x && y == y))
 // Computed from the bits, so that fast-math options cannot remove the tests. E is the exponent
 // mask.
 template <class F> struct cc_bits;
+//@ cc_half
 template <> struct cc_bits<cc_half> { static constexpr cc_ushort exp = 0x7c00, abs = 0x7fff; };
+//@ cc_isfinite cc_isinf cc_isnan cc_isnormal cc_signbit
+// By the bits, so that no fast-math option of a target takes them away. E is the exponent mask.
 template <> struct cc_bits<float> { static constexpr cc_uint exp = 0x7f800000, abs = 0x7fffffff; };
 template <> struct cc_bits<double> {
   static constexpr cc_ulong exp = 0x7ff0000000000000, abs = 0x7fffffffffffffff;
@@ -130,6 +138,7 @@ CC_REL1(isnormal, b < e && (b & e) != 0)
 CC_REL1(signbit, b != all)
 #undef CC_REL1
 
+//@ cc_any cc_all cc_bitselect cc_select
 CC_I cc_int cc_any(T x) { return cc_sint<T>(x) < 0; }
 CC_I cc_int cc_all(T x) { return cc_sint<T>(x) < 0; }
 CC_T CC_FN cc_int cc_any(CC_V x) {
@@ -151,10 +160,12 @@ CC_I T cc_bitselect(T a, T b, T c) {
 }
 CC_LANE3(bitselect)
 template <class T, class C> CC_FN T cc_select(T a, T b, C c) { return c ? b : a; }
+//@ cc_vec
 template <class T, int N, class C> CC_FN CC_V cc_select(CC_V a, CC_V b, cc_vec<C, N> c) {
   return cc_select_vec(c, b, a);
 }
 
+//@ cc_shuffle cc_shuffle2
 template <class T, int M, class U, int N>
 CC_FN cc_vec<T, N> cc_shuffle(cc_vec<T, M> a, cc_vec<U, N> m) {
   cc_vec<T, N> r;
@@ -167,8 +178,10 @@ CC_FN cc_vec<T, N> cc_shuffle2(cc_vec<T, M> a, cc_vec<T, M> b, cc_vec<U, N> m) {
   CC_LANES(m.v[i] & W ? b.v[m.v[i] & (W - 1)] : a.v[m.v[i] & (W - 1)]);
 }
 
+//@
 // ---- vectors in memory, aligned as their lanes are ----
 
+//@ cc_vload2 cc_vstore2 cc_vload3 cc_vstore3 cc_vload4 cc_vstore4 cc_vload8 cc_vstore8 cc_vload16 cc_vstore16
 template <int N, class T> CC_FN cc_vec<T, N> cc_vload_(cc_size k, const T *p) {
   cc_vec<T, N> r;
   CC_LANES(p[k * N + i]);
@@ -177,6 +190,25 @@ CC_T CC_FN void cc_vstore_(CC_V x, cc_size k, T *p) {
   for (int i = 0; i < N; i++)
     p[k * N + i] = x.v[i];
 }
+#define CC_MEM(n) \
+  CC_I cc_vec<T, n> cc_vload##n(cc_size k, const T *p) { return cc_vload_<n>(k, p); } \
+  CC_I void cc_vstore##n(cc_vec<T, n> x, cc_size k, T *p) { cc_vstore_(x, k, p); }
+CC_MEM(2) CC_MEM(3) CC_MEM(4) CC_MEM(8) CC_MEM(16)
+#undef CC_MEM
+//@ cc_vload_half cc_vloada_half cc_vstore_half cc_vstore_half_rte cc_vstore_half_rtz cc_vstore_half_rtp
+//@ cc_vstore_half_rtn cc_vstorea_half cc_vstorea_half_rte cc_vstorea_half_rtz cc_vstorea_half_rtp
+//@ cc_vstorea_half_rtn cc_vload_half2 cc_vloada_half2 cc_vstore_half2 cc_vstore_half2_rte cc_vstore_half2_rtz
+//@ cc_vstore_half2_rtp cc_vstore_half2_rtn cc_vstorea_half2 cc_vstorea_half2_rte cc_vstorea_half2_rtz
+//@ cc_vstorea_half2_rtp cc_vstorea_half2_rtn cc_vload_half3 cc_vloada_half3 cc_vstore_half3 cc_vstore_half3_rte
+//@ cc_vstore_half3_rtz cc_vstore_half3_rtp cc_vstore_half3_rtn cc_vstorea_half3 cc_vstorea_half3_rte
+//@ cc_vstorea_half3_rtz cc_vstorea_half3_rtp cc_vstorea_half3_rtn cc_vload_half4 cc_vloada_half4 cc_vstore_half4
+//@ cc_vstore_half4_rte cc_vstore_half4_rtz cc_vstore_half4_rtp cc_vstore_half4_rtn cc_vstorea_half4
+//@ cc_vstorea_half4_rte cc_vstorea_half4_rtz cc_vstorea_half4_rtp cc_vstorea_half4_rtn cc_vload_half8
+//@ cc_vloada_half8 cc_vstore_half8 cc_vstore_half8_rte cc_vstore_half8_rtz cc_vstore_half8_rtp
+//@ cc_vstore_half8_rtn cc_vstorea_half8 cc_vstorea_half8_rte cc_vstorea_half8_rtz cc_vstorea_half8_rtp
+//@ cc_vstorea_half8_rtn cc_vload_half16 cc_vloada_half16 cc_vstore_half16 cc_vstore_half16_rte
+//@ cc_vstore_half16_rtz cc_vstore_half16_rtp cc_vstore_half16_rtn cc_vstorea_half16 cc_vstorea_half16_rte
+//@ cc_vstorea_half16_rtz cc_vstorea_half16_rtp cc_vstorea_half16_rtn
 // S is the distance in lanes: in the forms vloada and vstorea, three lanes take the space of four.
 template <int N, int S> CC_FN cc_vec<float, N> cc_hload_(cc_size k, const cc_half *p) {
   cc_vec<float, N> r;
@@ -193,8 +225,6 @@ template <int R, int S, class T, int N> CC_FN void cc_hstore_(CC_V x, cc_size k,
   template <class T> CC_FN void cc_vstore_half##n##mode(cc_vec<T, n> x, cc_size k, cc_half *p) { cc_hstore_<R, n>(x, k, p); } \
   template <class T> CC_FN void cc_vstorea_half##n##mode(cc_vec<T, n> x, cc_size k, cc_half *p) { cc_hstore_<R, s>(x, k, p); }
 #define CC_MEM(n, s) \
-  CC_I cc_vec<T, n> cc_vload##n(cc_size k, const T *p) { return cc_vload_<n>(k, p); } \
-  CC_I void cc_vstore##n(cc_vec<T, n> x, cc_size k, T *p) { cc_vstore_(x, k, p); } \
   CC_FN cc_vec<float, n> cc_vload_half##n(cc_size k, const cc_half *p) { return cc_hload_<n, n>(k, p); } \
   CC_FN cc_vec<float, n> cc_vloada_half##n(cc_size k, const cc_half *p) { return cc_hload_<n, s>(k, p); } \
   CC_STORE_HALFN(n, s, , CC_RT_DEFAULT) CC_STORE_HALFN(n, s, _rte, CC_RTE) \
@@ -207,9 +237,13 @@ CC_STORE_HALF(_rtp, CC_RTP) CC_STORE_HALF(_rtn, CC_RTN)
 #undef CC_STORE_HALF
 #undef CC_STORE_HALFN
 #undef CC_MEM
+//@
 
 // ---- atomics over the hooks cc_a_add, cc_a_min, cc_a_cas and so on, which return the old value ----
 
+//@ cc_atomic_min cc_atomic_max cc_atomic_and cc_atomic_or cc_atomic_xor cc_atomic_add cc_atomic_sub
+//@ cc_atomic_inc cc_atomic_dec cc_atomic_cmpxchg cc_atomic_xchg cc_atom_min cc_atom_max cc_atom_and cc_atom_or
+//@ cc_atom_xor cc_atom_add cc_atom_sub cc_atom_inc cc_atom_dec cc_atom_cmpxchg cc_atom_xchg
 #define CC_ATOMIC(name, params, expr) \
   CC_I T cc_atomic_##name params { return (expr); } \
   CC_I T cc_atom_##name params { return (expr); }
@@ -226,4 +260,5 @@ CC_ATOMIC(cmpxchg, (volatile T *p, cc_id<T> c, cc_id<T> v), cc_a_cas(p, c, v))
 CC_ATOMIC(xchg, (volatile T *p, cc_id<T> v), cc_a_xchg(p, v))
 #undef CC_ATOMIC
 
+//@
 } // namespace

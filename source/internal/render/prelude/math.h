@@ -7,13 +7,13 @@ namespace {
 
 // Forms of a function of one, two or three arguments from those for float and double.
 #define CC_WRAP1(f) \
-  CC_FN cc_half cc_##f(cc_half x) { return cc_half(cc_##f(float(x))); } \
+  CC_FOR_HALF(CC_FN cc_half cc_##f(cc_half x) { return cc_half(cc_##f(float(x))); }) \
   CC_T CC_FN CC_V cc_##f(CC_V x) { CC_V r; CC_LANES(cc_##f(x.v[i])); }
 #define CC_WRAP2(f) \
-  CC_FN cc_half cc_##f(cc_half x, cc_half y) { return cc_half(cc_##f(float(x), float(y))); } \
+  CC_FOR_HALF(CC_FN cc_half cc_##f(cc_half x, cc_half y) { return cc_half(cc_##f(float(x), float(y))); }) \
   CC_T CC_FN CC_V cc_##f(CC_V x, CC_V y) { CC_V r; CC_LANES(cc_##f(x.v[i], y.v[i])); }
 #define CC_WRAP3(f) \
-  CC_FN cc_half cc_##f(cc_half x, cc_half y, cc_half z) { return cc_half(cc_##f(float(x), float(y), float(z))); } \
+  CC_FOR_HALF(CC_FN cc_half cc_##f(cc_half x, cc_half y, cc_half z) { return cc_half(cc_##f(float(x), float(y), float(z))); }) \
   CC_T CC_FN CC_V cc_##f(CC_V x, CC_V y, CC_V z) { CC_V r; CC_LANES(cc_##f(x.v[i], y.v[i], z.v[i])); }
 
 // Functions that the target's library has.
@@ -25,15 +25,35 @@ namespace {
   CC_FN float cc_##f(float x, float y) { return cc_m_##f(x, y); } \
   CC_FN double cc_##f(double x, double y) { return cc_m_##f(x, y); } \
   CC_WRAP2(f)
-CC_LIB1(acos) CC_LIB1(acosh) CC_LIB1(asin) CC_LIB1(asinh) CC_LIB1(atan) CC_LIB1(atanh) CC_LIB1(cbrt)
-CC_LIB1(ceil) CC_LIB1(cos) CC_LIB1(cosh) CC_LIB1(erf) CC_LIB1(erfc) CC_LIB1(exp) CC_LIB1(exp2)
-CC_LIB1(exp10) CC_LIB1(expm1) CC_LIB1(fabs) CC_LIB1(floor) CC_LIB1(lgamma) CC_LIB1(log) CC_LIB1(log2)
-CC_LIB1(log10) CC_LIB1(log1p) CC_LIB1(logb) CC_LIB1(rint) CC_LIB1(round) CC_LIB1(rsqrt)
-CC_LIB1(sin) CC_LIB1(sinh) CC_LIB1(sqrt) CC_LIB1(tan) CC_LIB1(tanh) CC_LIB1(tgamma) CC_LIB1(trunc)
-CC_LIB2(atan2) CC_LIB2(copysign) CC_LIB2(fdim) CC_LIB2(fmod) CC_LIB2(hypot) CC_LIB2(pow)
-CC_LIB2(remainder)
-#undef CC_LIB1
-#undef CC_LIB2
+//@ cc_ceil cc_fabs cc_floor cc_rint cc_round cc_trunc cc_sqrt cc_rsqrt
+CC_LIB1(ceil) CC_LIB1(fabs) CC_LIB1(floor) CC_LIB1(rint) CC_LIB1(round) CC_LIB1(trunc) CC_LIB1(sqrt) CC_LIB1(rsqrt)
+//@ cc_exp cc_exp2 cc_exp10 cc_expm1 cc_log cc_log2 cc_log10 cc_log1p
+CC_LIB1(exp) CC_LIB1(exp2) CC_LIB1(exp10) CC_LIB1(expm1) CC_LIB1(log) CC_LIB1(log2) CC_LIB1(log10) CC_LIB1(log1p)
+//@ cc_cos cc_sin cc_tan
+CC_LIB1(cos) CC_LIB1(sin) CC_LIB1(tan)
+//@ cc_cosh cc_sinh cc_tanh
+CC_LIB1(cosh) CC_LIB1(sinh) CC_LIB1(tanh)
+//@ cc_erf cc_erfc
+CC_LIB1(erf) CC_LIB1(erfc)
+//@ cc_acos cc_asin cc_atan
+CC_LIB1(acos) CC_LIB1(asin) CC_LIB1(atan)
+//@ cc_acosh cc_asinh cc_atanh
+CC_LIB1(acosh) CC_LIB1(asinh) CC_LIB1(atanh)
+//@ cc_cbrt
+CC_LIB1(cbrt)
+//@ cc_lgamma cc_tgamma cc_logb
+CC_LIB1(lgamma) CC_LIB1(tgamma) CC_LIB1(logb)
+//@ cc_atan2
+CC_LIB2(atan2)
+//@ cc_copysign cc_fdim
+CC_LIB2(copysign) CC_LIB2(fdim)
+//@ cc_fmod cc_remainder
+CC_LIB2(fmod) CC_LIB2(remainder)
+//@ cc_hypot
+CC_LIB2(hypot)
+//@ cc_pow
+CC_LIB2(pow)
+//@
 
 // Functions written here, for F = float and double alike. CC_BOTH1 instantiates them.
 #define CC_BOTH1(f) \
@@ -65,16 +85,15 @@ CC_FN cc_half cc_nextafter(cc_half x, cc_half y) {
 }
 CC_T CC_FN CC_V cc_nextafter(CC_V x, CC_V y) { CC_V r; CC_LANES(cc_nextafter(x.v[i], y.v[i])); }
 
-constexpr double cc_pi = 3.14159265358979323846;
-
-// A float's result is computed in double and rounded once.
-CC_FN float cc_acospi(float x) { return float(cc_m_acos(double(x)) / cc_pi); }
+//@ cc_acospi cc_asinpi cc_atanpi cc_atan2pi
+// A float's result is computed in double, by the hooks cc_w_name, and rounded once.
+CC_FN float cc_acospi(float x) { return float(cc_w_acos(x) / cc_pi); }
 CC_FN double cc_acospi(double x) { return cc_m_acos(x) / cc_pi; }
-CC_FN float cc_asinpi(float x) { return float(cc_m_asin(double(x)) / cc_pi); }
+CC_FN float cc_asinpi(float x) { return float(cc_w_asin(x) / cc_pi); }
 CC_FN double cc_asinpi(double x) { return cc_m_asin(x) / cc_pi; }
-CC_FN float cc_atanpi(float x) { return float(cc_m_atan(double(x)) / cc_pi); }
+CC_FN float cc_atanpi(float x) { return float(cc_w_atan(x) / cc_pi); }
 CC_FN double cc_atanpi(double x) { return cc_m_atan(x) / cc_pi; }
-CC_FN float cc_atan2pi(float y, float x) { return float(cc_m_atan2(double(y), double(x)) / cc_pi); }
+CC_FN float cc_atan2pi(float y, float x) { return float(cc_w_atan2(y, x) / cc_pi); }
 CC_FN double cc_atan2pi(double y, double x) { return cc_m_atan2(y, x) / cc_pi; }
 CC_WRAP1(acospi) CC_WRAP1(asinpi) CC_WRAP1(atanpi) CC_WRAP2(atan2pi)
 
@@ -130,6 +149,7 @@ CC_BOTH2(fmin) CC_BOTH2(fmax)
 CC_T CC_FN CC_V cc_fmin(CC_V x, cc_id<T> y) { CC_V r; CC_LANES(cc_fmin(x.v[i], y)); }
 CC_T CC_FN CC_V cc_fmax(CC_V x, cc_id<T> y) { CC_V r; CC_LANES(cc_fmax(x.v[i], y)); }
 
+//@ cc_maxmag cc_minmag
 template <class F> CC_FN F cc_t_maxmag(F x, F y) {
   F a = cc_m_fabs(x), b = cc_m_fabs(y);
   return a > b ? x : b > a ? y : cc_t_fmax(x, y);
@@ -140,6 +160,7 @@ template <class F> CC_FN F cc_t_minmag(F x, F y) {
 }
 CC_BOTH2(maxmag) CC_BOTH2(minmag)
 
+//@ cc_powr
 // pow for x >= 0 only, with its own rules at the edges.
 template <class F> CC_FN F cc_t_powr(F x, F y) {
   if (x < F(0) || !(x == x) || !(y == y))
@@ -152,8 +173,7 @@ template <class F> CC_FN F cc_t_powr(F x, F y) {
 }
 CC_BOTH2(powr)
 
-CC_FN float cc_fma(float x, float y, float z) { return cc_m_fma(x, y, z); }
-CC_FN double cc_fma(double x, double y, double z) { return cc_m_fma(x, y, z); }
+//@ cc_half
 // A float holds the product of two halves exactly, but not always the sum. The rounding error e of
 // the sum is folded into the float's last bit (round to odd), so that the second rounding is
 // correct.
@@ -164,14 +184,19 @@ CC_FN cc_half cc_fma(cc_half x, cc_half y, cc_half z) {
     u += (e > 0) == (s > 0) ? 1 : -1;
   return cc_half(cc_as_bits<float>(u));
 }
+//@ cc_fma
+CC_FN float cc_fma(float x, float y, float z) { return cc_m_fma(x, y, z); }
+CC_FN double cc_fma(double x, double y, double z) { return cc_m_fma(x, y, z); }
 CC_T CC_FN CC_V cc_fma(CC_V x, CC_V y, CC_V z) { CC_V r; CC_LANES(cc_fma(x.v[i], y.v[i], z.v[i])); }
+//@ cc_mad
 // mad is the faster of x * y + z and fma.
 CC_FN float cc_mad(float x, float y, float z) { return cc_m_mad(x, y, z); }
 CC_FN double cc_mad(double x, double y, double z) { return cc_m_mad(x, y, z); }
 CC_WRAP3(mad)
 
+//@ cc_pown cc_rootn cc_ldexp
 // x to an integer power; double holds every int.
-CC_FN float cc_pown(float x, cc_int n) { return float(cc_m_pow(double(x), double(n))); }
+CC_FN float cc_pown(float x, cc_int n) { return float(cc_w_pow(double(x), double(n))); }
 CC_FN double cc_pown(double x, cc_int n) { return cc_m_pow(x, double(n)); }
 CC_FN double cc_rootn(double x, cc_int n) {
   if (n == 0 || (x < 0 && n % 2 == 0) || !(x == x))
@@ -193,11 +218,12 @@ CC_FN float cc_rootn(float x, cc_int n) { return float(cc_rootn(double(x), n)); 
 CC_FN float cc_ldexp(float x, cc_int n) { return cc_m_ldexp(x, n); }
 CC_FN double cc_ldexp(double x, cc_int n) { return cc_m_ldexp(x, n); }
 #define CC_INT2(f) \
-  CC_FN cc_half cc_##f(cc_half x, cc_int n) { return cc_half(cc_##f(float(x), n)); } \
+  CC_FOR_HALF(CC_FN cc_half cc_##f(cc_half x, cc_int n) { return cc_half(cc_##f(float(x), n)); }) \
   CC_T CC_FN CC_V cc_##f(CC_V x, cc_vec<cc_int, N> n) { CC_V r; CC_LANES(cc_##f(x.v[i], n.v[i])); }
 CC_INT2(pown) CC_INT2(rootn) CC_INT2(ldexp)
 CC_T CC_FN CC_V cc_ldexp(CC_V x, cc_int n) { CC_V r; CC_LANES(cc_ldexp(x.v[i], n)); }
 
+//@ cc_ilogb cc_nan
 // FP_ILOGB0 and FP_ILOGBNAN are those of constMacros in builtins_const.go.
 template <class F> CC_FN cc_int cc_t_ilogb(F x) {
   if (x == F(0))
@@ -218,4 +244,5 @@ template <int N> CC_FN cc_vec<float, N> cc_nan(cc_vec<cc_uint, N> x) { cc_vec<fl
 template <int N> CC_FN cc_vec<double, N> cc_nan(cc_vec<cc_ulong, N> x) { cc_vec<double, N> r; CC_LANES(cc_nan(x.v[i])); }
 template <int N> CC_FN cc_vec<cc_half, N> cc_nan(cc_vec<cc_ushort, N> x) { cc_vec<cc_half, N> r; CC_LANES(cc_nan(x.v[i])); }
 
+//@
 } // namespace

@@ -3,6 +3,7 @@
 
 namespace {
 
+//@ cc_fract cc_modf cc_sincos
 // P is a pointer to the second result; volatile or not.
 template <class F> CC_FN F cc_t_fract(F x, F *p) {
   F f = cc_m_floor(x);
@@ -29,6 +30,7 @@ template <class F> CC_FN F cc_t_sincos(F x, F *p) {
 CC_PTR1(fract) CC_PTR1(modf) CC_PTR1(sincos)
 #undef CC_PTR1
 
+//@ cc_frexp cc_lgamma_r
 template <class F> CC_FN F cc_t_frexp(F x, cc_int *e) {
   if (cc_t_isnan(x) || cc_t_isinf(x)) {
     *e = 0;
@@ -45,6 +47,7 @@ template <class F> CC_FN F cc_t_lgamma_r(F x, cc_int *s) { return cc_m_lgamma_r(
 CC_PTRI(frexp) CC_PTRI(lgamma_r)
 #undef CC_PTRI
 
+//@ cc_remquo
 // The remainder and the low seven bits of the quotient (the C library gives three). Every
 // subtraction is exact.
 template <class F> CC_FN F cc_t_remquo(F x, F y, cc_int *quo) {
@@ -100,28 +103,56 @@ CC_T CC_FN CC_V cc_remquo(CC_V x, CC_V y, cc_vec<cc_int, N> *q) {
   CC_FN float cc_native_##f(float x, float y) { return CC_NATIVE2(f); } \
   template <int N> CC_FN cc_vec<float, N> cc_half_##f(cc_vec<float, N> x, cc_vec<float, N> y) { return cc_##f(x, y); } \
   template <class T, int N> CC_FN CC_V cc_native_##f(CC_V x, CC_V y) { CC_V r; CC_LANES(cc_native_##f(x.v[i], y.v[i])); }
+//@ cc_half_recip cc_native_recip
 CC_FN float cc_recip(float x) { return 1.0f / x; }
 template <int N> CC_FN cc_vec<float, N> cc_recip(cc_vec<float, N> x) { return 1.0f / x; }
+CC_FAST1(recip)
+//@ cc_half_divide cc_native_divide
 CC_FN float cc_divide(float x, float y) { return cc_div(x, y); }
 template <int N> CC_FN cc_vec<float, N> cc_divide(cc_vec<float, N> x, cc_vec<float, N> y) { return x / y; }
-CC_FAST1(cos) CC_FAST1(exp) CC_FAST1(exp2) CC_FAST1(exp10) CC_FAST1(log) CC_FAST1(log2)
-CC_FAST1(log10) CC_FAST1(recip) CC_FAST1(rsqrt) CC_FAST1(sin) CC_FAST1(sqrt) CC_FAST1(tan)
-CC_FAST2(divide) CC_FAST2(powr)
+CC_FAST2(divide)
+//@ cc_half_cos cc_native_cos
+CC_FAST1(cos) // of cc_cos
+//@ cc_half_exp cc_native_exp
+CC_FAST1(exp) // of cc_exp
+//@ cc_half_exp2 cc_native_exp2
+CC_FAST1(exp2) // of cc_exp2
+//@ cc_half_exp10 cc_native_exp10
+CC_FAST1(exp10) // of cc_exp10
+//@ cc_half_log cc_native_log
+CC_FAST1(log) // of cc_log
+//@ cc_half_log2 cc_native_log2
+CC_FAST1(log2) // of cc_log2
+//@ cc_half_log10 cc_native_log10
+CC_FAST1(log10) // of cc_log10
+//@ cc_half_rsqrt cc_native_rsqrt
+CC_FAST1(rsqrt) // of cc_rsqrt
+//@ cc_half_sin cc_native_sin
+CC_FAST1(sin) // of cc_sin
+//@ cc_half_sqrt cc_native_sqrt
+CC_FAST1(sqrt) // of cc_sqrt
+//@ cc_half_tan cc_native_tan
+CC_FAST1(tan) // of cc_tan
+//@ cc_half_powr cc_native_powr
+CC_FAST2(powr) // of cc_powr
+//@
 #undef CC_FAST1
 #undef CC_FAST2
 
 // ---- common functions; max, min and clamp are for integers too ----
 
+//@ cc_max cc_min cc_clamp
 template <class F> CC_FN F cc_max(F x, F y) { return x < y ? y : x; }
 template <class F> CC_FN F cc_min(F x, F y) { return y < x ? y : x; }
 template <class F> CC_FN F cc_clamp(F x, F lo, F hi) { return cc_min(cc_max(x, lo), hi); }
 CC_T CC_FN CC_V cc_max(CC_V x, CC_V y) { CC_V r; CC_LANES(cc_max(x.v[i], y.v[i])); }
 CC_T CC_FN CC_V cc_min(CC_V x, CC_V y) { CC_V r; CC_LANES(cc_min(x.v[i], y.v[i])); }
 CC_T CC_FN CC_V cc_clamp(CC_V x, CC_V l, CC_V h) { CC_V r; CC_LANES(cc_clamp(x.v[i], l.v[i], h.v[i])); }
-CC_T CC_FN CC_V cc_max(CC_V x, cc_id<T> y) { return cc_max(x, cc_splat<T, N>(y)); }
-CC_T CC_FN CC_V cc_min(CC_V x, cc_id<T> y) { return cc_min(x, cc_splat<T, N>(y)); }
-CC_T CC_FN CC_V cc_clamp(CC_V x, cc_id<T> l, cc_id<T> h) { return cc_clamp(x, cc_splat<T, N>(l), cc_splat<T, N>(h)); }
+CC_T CC_FN CC_V cc_max(CC_V x, cc_id<T> y) { CC_V r; CC_LANES(cc_max(x.v[i], y)); }
+CC_T CC_FN CC_V cc_min(CC_V x, cc_id<T> y) { CC_V r; CC_LANES(cc_min(x.v[i], y)); }
+CC_T CC_FN CC_V cc_clamp(CC_V x, cc_id<T> l, cc_id<T> h) { CC_V r; CC_LANES(cc_clamp(x.v[i], l, h)); }
 
+//@ cc_degrees cc_radians cc_sign cc_step cc_mix cc_smoothstep
 CC_F F cc_t_degrees(F x) { return x * F(57.295779513082320877); }
 CC_F F cc_t_radians(F x) { return x * F(0.017453292519943295769); }
 CC_F F cc_t_sign(F x) { return x > F(0) ? F(1) : x < F(0) ? F(-1) : x == F(0) ? x : F(0); }
@@ -137,14 +168,14 @@ CC_BOTH1(degrees) CC_BOTH1(radians) CC_BOTH1(sign) CC_BOTH2(step)
   CC_FN double cc_##f(double x, double y, double z) { return cc_t_##f(x, y, z); } \
   CC_WRAP3(f)
 CC_BOTH3(mix) CC_BOTH3(smoothstep)
-CC_T CC_FN CC_V cc_step(cc_id<T> e, CC_V x) { return cc_step(cc_splat<T, N>(e), x); }
-CC_T CC_FN CC_V cc_mix(CC_V x, CC_V y, cc_id<T> a) { return cc_mix(x, y, cc_splat<T, N>(a)); }
-CC_T CC_FN CC_V cc_smoothstep(cc_id<T> l, cc_id<T> h, CC_V x) {
-  return cc_smoothstep(cc_splat<T, N>(l), cc_splat<T, N>(h), x);
-}
+CC_T CC_FN CC_V cc_step(cc_id<T> e, CC_V x) { CC_V r; CC_LANES(cc_step(e, x.v[i])); }
+CC_T CC_FN CC_V cc_mix(CC_V x, CC_V y, cc_id<T> a) { CC_V r; CC_LANES(cc_mix(x.v[i], y.v[i], a)); }
+CC_T CC_FN CC_V cc_smoothstep(cc_id<T> l, cc_id<T> h, CC_V x) { CC_V r; CC_LANES(cc_smoothstep(l, h, x.v[i])); }
 
+//@
 // ---- geometric functions ----
 
+//@ cc_dot cc_cross cc_length cc_distance cc_normalize cc_fast_length cc_fast_distance cc_fast_normalize
 template <class F> CC_FN F cc_dot(F x, F y) { return cc_mul(x, y); }
 CC_T CC_FN T cc_dot(CC_V x, CC_V y) {
   T s = cc_mul(x.v[0], y.v[0]);
@@ -203,4 +234,5 @@ template <class V> CC_FN cc_lane_of<V> cc_fast_length(V x) { return cc_length(x)
 template <class V> CC_FN cc_lane_of<V> cc_fast_distance(V x, V y) { return cc_distance(x, y); }
 template <class V> CC_FN V cc_fast_normalize(V x) { return cc_normalize(x); }
 
+//@
 } // namespace

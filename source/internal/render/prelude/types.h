@@ -22,6 +22,7 @@ typedef unsigned long cc_size, cc_uintptr;
 typedef long cc_ptrdiff, cc_intptr;
 static_assert(sizeof(cc_long) == 8 && sizeof(void *) == 8, "concord needs an LP64 target");
 
+constexpr double cc_pi = 3.14159265358979323846;
 #define CC_MAXFLOAT 0x1.fffffep127f
 #define CC_NULL nullptr
 #define CC_LOCAL_MEM_FENCE 1u
@@ -55,8 +56,17 @@ template <class R, class T> CC_FN R cc_as_bits(T x) {
   return r;
 }
 
-// Operators on values and lanes. See CC_NO_NEGATIONS for why some have another form, which rounds
-// to the same result: a product as fma(x, y, -0.0) keeps the sign of its zero.
+// Traits of scalars.
+template <class T> constexpr bool cc_is_fp = false;
+template <> constexpr bool cc_is_fp<float> = true;
+template <> constexpr bool cc_is_fp<double> = true;
+template <class T> constexpr bool cc_is_signed = T(-1) < T(1);
+template <class T> constexpr T cc_int_max =
+    cc_is_signed<T> ? T((cc_ulong(1) << (sizeof(T) * 8 - 1)) - 1) : T(-1);
+template <class T> constexpr T cc_int_min = T(-cc_int_max<T> - 1) * T(cc_is_signed<T>);
+
+// Operators on values and lanes. CC_NO_NEGATIONS says why some have another form; it rounds to the same
+// result: a product as fma(x, y, -0.0) keeps the sign of its zero.
 template <class T> CC_FN T cc_neg(T x) { return T(-x); }
 template <class T> CC_FN T cc_sub(T x, T y) { return T(x - y); }
 template <class T> CC_FN T cc_mul(T x, T y) { return T(x * y); }
@@ -79,6 +89,12 @@ CC_OP(sub) CC_OP(mul) CC_OP(div)
 
 // ---- half ----
 
+struct cc_half;
+// What math.h has for half, where the program does.
+#define CC_FOR_HALF(...)
+//@ cc_half cc_half_bits
+#undef CC_FOR_HALF
+#define CC_FOR_HALF(...) __VA_ARGS__
 #ifdef CC_HALF_CONVERTS // the target has instructions for it
 CC_FN float cc_half_to_float(cc_ushort h) { return cc_m_half_to_float(h); }
 CC_FN cc_ushort cc_float_to_half(float f) { return cc_m_float_to_half(f); }
@@ -145,29 +161,13 @@ struct cc_half {
 CC_OP(+) CC_OP(-) CC_OP(*) CC_OP(/)
 #undef CC_OP
 CC_FN cc_half operator-(cc_half a) { a.bits ^= 0x8000; return a; }
-
-// Traits of scalars.
-template <class T> constexpr bool cc_is_fp = false;
-template <> constexpr bool cc_is_fp<float> = true;
-template <> constexpr bool cc_is_fp<double> = true;
 template <> constexpr bool cc_is_fp<cc_half> = true;
-template <class T> constexpr bool cc_is_signed = T(-1) < T(1);
 template <> constexpr bool cc_is_signed<cc_half> = true;
-template <class T> constexpr T cc_int_max =
-    cc_is_signed<T> ? T((cc_ulong(1) << (sizeof(T) * 8 - 1)) - 1) : T(-1);
-template <class T> constexpr T cc_int_min = T(-cc_int_max<T> - 1) * T(cc_is_signed<T>);
+//@
 
 // ---- vectors ----
 
-// cc_vec has OpenCL's size and alignment (three lanes take the room of four); lanes are an array, so
-// that pointers into a vector work. It is an aggregate with no constructors: only those can be
-// members of unions and of packed structs.
-template <class T, int N> struct alignas(sizeof(T) * (N == 3 ? 4 : N)) cc_vec {
-  T v[N == 3 ? 4 : N];
-  typedef T lane;
-  static constexpr int lanes = N;
-};
-
+//@ cc_load cc_store
 // cc_load and cc_store copy a volatile vector or record, in words of its alignment.
 template <class T> using cc_word =
     cc_if<alignof(T) % 8 == 0, cc_ulong,
@@ -184,6 +184,26 @@ template <class T> CC_FN T cc_store(volatile T &x, const cc_id<T> &o) {
     ((volatile cc_word<T> *)&x)[i] = ((const cc_word<T> *)&r)[i];
   return r;
 }
+//@
+
+template <class T, int N> struct cc_vec;
+#define CC_LANES(expr) \
+  for (int i = 0; i < N; i++) \
+    r.v[i] = (expr); \
+  return r
+#define CC_T template <class T, int N>
+#define CC_V cc_vec<T, N>
+#define CC_B cc_vec<cc_sint<T>, N> // what comparisons give: lanes of 0 and -1
+
+//@ cc_vec CC_VECTORS
+// cc_vec has OpenCL's size and alignment (three lanes take the room of four); lanes are an array, so
+// that pointers into a vector work. It is an aggregate with no constructors: only those can be
+// members of unions and of packed structs.
+template <class T, int N> struct alignas(sizeof(T) * (N == 3 ? 4 : N)) cc_vec {
+  T v[N == 3 ? 4 : N];
+  typedef T lane;
+  static constexpr int lanes = N;
+};
 
 #define CC_VECTORS(T) \
   typedef cc_vec<cc_##T, 2> cc_##T##2; \
@@ -191,11 +211,30 @@ template <class T> CC_FN T cc_store(volatile T &x, const cc_id<T> &o) {
   typedef cc_vec<cc_##T, 4> cc_##T##4; \
   typedef cc_vec<cc_##T, 8> cc_##T##8; \
   typedef cc_vec<cc_##T, 16> cc_##T##16;
-CC_VECTORS(char) CC_VECTORS(uchar) CC_VECTORS(short) CC_VECTORS(ushort) CC_VECTORS(int)
-CC_VECTORS(uint) CC_VECTORS(long) CC_VECTORS(ulong) CC_VECTORS(half) CC_VECTORS(float)
+//@ cc_char2 cc_char3 cc_char4 cc_char8 cc_char16
+CC_VECTORS(char)
+//@ cc_uchar2 cc_uchar3 cc_uchar4 cc_uchar8 cc_uchar16
+CC_VECTORS(uchar)
+//@ cc_short2 cc_short3 cc_short4 cc_short8 cc_short16
+CC_VECTORS(short)
+//@ cc_ushort2 cc_ushort3 cc_ushort4 cc_ushort8 cc_ushort16
+CC_VECTORS(ushort)
+//@ cc_int2 cc_int3 cc_int4 cc_int8 cc_int16
+CC_VECTORS(int)
+//@ cc_uint2 cc_uint3 cc_uint4 cc_uint8 cc_uint16
+CC_VECTORS(uint)
+//@ cc_long2 cc_long3 cc_long4 cc_long8 cc_long16
+CC_VECTORS(long)
+//@ cc_ulong2 cc_ulong3 cc_ulong4 cc_ulong8 cc_ulong16
+CC_VECTORS(ulong)
+//@ cc_half2 cc_half3 cc_half4 cc_half8 cc_half16
+CC_VECTORS(half) // of cc_half
+//@ cc_float2 cc_float3 cc_float4 cc_float8 cc_float16
+CC_VECTORS(float)
+//@ cc_double2 cc_double3 cc_double4 cc_double8 cc_double16
 CC_VECTORS(double)
-#undef CC_VECTORS
 
+//@ cc_vec cc_lane_of cc_width_of cc_splat cc_make cc_swz cc_ref cc_select_vec cc_vec_step
 // cc_lane_of<V>: the scalar of a vector, a scalar itself; cc_width_of<V>: its lanes.
 template <class V> struct cc_lane_ { typedef V type; static constexpr int n = 1; };
 template <class T, int N> struct cc_lane_<cc_vec<T, N>> { typedef T type; static constexpr int n = N; };
@@ -270,6 +309,7 @@ CC_FN cc_lanes<cc_vec<T, N>, T, I...> cc_ref(cc_vec<T, N> &a) { return {a}; }
 template <int... I, class T, int N>
 CC_FN cc_lanes<volatile cc_vec<T, N>, T, I...> cc_ref(volatile cc_vec<T, N> &a) { return {a}; }
 
+//@ cc_cast cc_vec
 // cc_cast is the C cast: a vector to itself, a scalar to all lanes. true becomes all bits set in
 // integer lanes.
 template <class V, class S> struct cc_cast_ {
@@ -290,14 +330,6 @@ template <class V> CC_FN constexpr cc_int cc_vec_step(const V &) {
 }
 
 // ---- operators ----
-
-#define CC_LANES(expr) \
-  for (int i = 0; i < N; i++) \
-    r.v[i] = (expr); \
-  return r
-#define CC_T template <class T, int N>
-#define CC_V cc_vec<T, N>
-#define CC_B cc_vec<cc_sint<T>, N> // what comparisons give: lanes of 0 and -1
 
 #define CC_ASSIGN(op) \
   CC_T CC_FN CC_V &operator op##=(CC_V & a, CC_V b) { return a = a op b; } \
@@ -359,6 +391,7 @@ template <class T, class C> CC_FN auto cc_shl(T a, C n) { return cc_shl_lane(+a,
 template <class T, class C> CC_FN auto cc_shr(T a, C n) { return cc_shr_lane(+a, n); }
 template <class T, class C> CC_FN T cc_shl_assign(T &a, C n) { return a = T(cc_shl(+a, n)); }
 template <class T, class C> CC_FN T cc_shr_assign(T &a, C n) { return a = T(cc_shr(+a, n)); }
+//@ cc_vec
 #define CC_OP(op, f) \
   template <class T, int N, class C> CC_FN CC_V operator op(CC_V a, cc_vec<C, N> n) { CC_V r; CC_LANES(f(a.v[i], n.v[i])); } \
   CC_T CC_FN CC_V operator op(CC_V a, cc_long n) { CC_V r; CC_LANES(f(a.v[i], n)); } \
@@ -382,4 +415,5 @@ template <class T, int N, class C> CC_FN CC_V cc_select_vec(cc_vec<C, N> c, cc_i
   return cc_select_vec(c, cc_splat<T, N>(a), b);
 }
 
+//@
 } // namespace

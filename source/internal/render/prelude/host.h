@@ -47,6 +47,7 @@ struct cc_item {
   CC_ALWAYS cc_size cc_get_num_groups(cc_uint d) const { return d < 3 ? cc_grid.groups[d] : 1; }
   CC_ALWAYS cc_size cc_get_global_offset(cc_uint d) const { return d < 3 ? cc_grid.offset[d] : 0; }
 
+//@ cc_box cc_run cc_items cc_each cc_begin
   // cc_box is the range of items that execute a region, as local ids: the whole group without the
   // items that guards exclude. Dimension 0 continues into the groups that run in the same call.
   template <class I> struct cc_box {
@@ -95,6 +96,7 @@ struct cc_item {
     CC_ALWAYS void most(I items) { n = n < items ? n : items; }
   };
 
+//@ cc_rounds
   // cc_rounds is an interchanged loop over the items of a run. The items lo to hi are in the
   // current round. The loop's variable is k for item lo and grows by Step from item to item. Signs:
   // a condition converts the variable between signed and unsigned.

@@ -19,6 +19,7 @@ CC_T CC_FN cc_vec<cc_unsig<T>, N> cc_abs_diff(CC_V x, CC_V y) {
   CC_LANES(cc_abs_diff(x.v[i], y.v[i]));
 }
 
+//@ cc_add_sat cc_sub_sat cc_hadd cc_rhadd cc_rotate cc_clz cc_popcount cc_mul_hi cc_mad_hi cc_mad_sat cc_mul24 cc_mad24
 // Sums wrap in the unsigned type; if the signs show an overflow, the result saturates.
 CC_I T cc_add_sat(T x, T y) {
   T s = T(cc_unsig<T>(x) + cc_unsig<T>(y));
@@ -113,6 +114,7 @@ CC_REL2(isordered, x == x && y == y)
 CC_REL2(isunordered, !(x == x && y == y))
 #undef CC_REL2
 
+//@
 // Computed from the bits, so that fast-math options cannot remove the tests. E is the exponent
 // mask.
 template <class F> struct cc_bits;

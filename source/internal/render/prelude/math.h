@@ -69,6 +69,7 @@ CC_LIB2(pow)
 template <class F> CC_FN bool cc_t_isnan(F x) { return !(x == x); }
 template <class F> CC_FN bool cc_t_isinf(F x) { return cc_m_fabs(x) == F(CC_INFINITY); }
 
+//@ cc_nextafter cc_t_nextafter
 // nextafter of half steps by half's own precision, so it cannot be computed in float.
 template <class F> CC_FN F cc_t_nextafter(F x, F y) {
   if (!(x == x) || !(y == y))
@@ -97,6 +98,7 @@ CC_FN float cc_atan2pi(float y, float x) { return float(cc_w_atan2(y, x) / cc_pi
 CC_FN double cc_atan2pi(double y, double x) { return cc_m_atan2(y, x) / cc_pi; }
 CC_WRAP1(acospi) CC_WRAP1(asinpi) CC_WRAP1(atanpi) CC_WRAP2(atan2pi)
 
+//@ cc_sinpi cc_cospi cc_tanpi
 // sin and cos of pi x: the argument is reduced exactly before it is multiplied by pi. q is the
 // quadrant.
 template <class F> CC_FN F cc_quarter(F x, int *q) {
@@ -142,6 +144,7 @@ template <class F> CC_FN F cc_t_tanpi(F x) {
 }
 CC_BOTH1(sinpi) CC_BOTH1(cospi) CC_BOTH1(tanpi)
 
+//@ cc_fmin cc_fmax cc_t_fmin cc_t_fmax
 // If one argument is a NaN, the result is the other one.
 template <class F> CC_FN F cc_t_fmin(F x, F y) { return y < x || !(x == x) ? y : x; }
 template <class F> CC_FN F cc_t_fmax(F x, F y) { return x < y || !(x == x) ? y : x; }

@@ -84,6 +84,7 @@ CC_T CC_FN CC_V cc_remquo(CC_V x, CC_V y, cc_vec<cc_int, N> *q) {
   CC_LANES(cc_remquo(x.v[i], y.v[i], &q->v[i]));
 }
 
+//@
 // half_ functions may be less accurate than the plain ones; here they are the same. So are native_
 // functions unless the target has a faster form, as a hook cc_n_name.
 #ifdef CC_NATIVE

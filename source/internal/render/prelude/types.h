@@ -379,6 +379,7 @@ CC_T CC_FN CC_V operator--(volatile CC_V &a) { return cc_store(a, cc_load(a) - T
 CC_T CC_FN CC_V operator++(volatile CC_V &a, int) { CC_V r = cc_load(a); cc_store(a, r + T(1)); return r; }
 CC_T CC_FN CC_V operator--(volatile CC_V &a, int) { CC_V r = cc_load(a); cc_store(a, r - T(1)); return r; }
 
+//@ cc_shl cc_shr cc_shl_assign cc_shr_assign cc_shl_lane cc_shr_lane
 // Shifts take the count modulo the width of the lane, or for scalars of the promoted type. Left
 // shifts are done in the unsigned type, where every result is defined.
 template <class T, class C> CC_FN T cc_shl_lane(T a, C n) {

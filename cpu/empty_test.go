@@ -241,6 +241,8 @@ func TestOddOffsetsRefuse(t *testing.T) {
 // argumentOf is an argument of a case as invoke takes it, without its last element if short.
 func argumentOf(t *testing.T, a kernels.Arg, short bool) any {
 	switch {
+	case a.Bytes != nil:
+		return structArgument(a.Bytes)
 	case a.Dir != kernels.Value:
 		x := a.Data()
 		if x == nil {

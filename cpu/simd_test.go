@@ -175,6 +175,8 @@ func invoke(t testing.TB, d *device, family, kernel string, defines []source.Def
 		case []byte:
 			c.Args = append(c.Args, kernels.Argument{Kind: kernels.BufferArgument, Bytes: a})
 			continue
+		case structArgument:
+			b = a
 		case uint32:
 			b = binary.NativeEndian.AppendUint32(nil, a)
 		case int32:
@@ -190,6 +192,9 @@ func invoke(t testing.TB, d *device, family, kernel string, defines []source.Def
 	}
 	return p.execute()
 }
+
+// structArgument is a struct that invoke passes by value; a []byte is a buffer.
+type structArgument []byte
 
 // kernelOf is the type kernel, for use where an argument has that name.
 type kernelOf = kernel

@@ -396,7 +396,7 @@ func apart(count, m, n, ld, step int) bool {
 	return true
 }
 
-// refGemm: C = alpha·op(A)·op(B) + beta·C, once or for each matrix of a batch, or with a
+// refGemm computes C = alpha·op(A)·op(B) + beta·C, once or for each matrix of a batch, or with a
 // bias and an activation.
 func refGemm(c *Call) error {
 	t := c.Type("T")
@@ -437,7 +437,8 @@ func refGemm(c *Call) error {
 	return nil
 }
 
-// refFinish is what comes after a product, by column.
+// refFinish returns the function that follows the product x in column j: the bias and the
+// activation, if the kernel has them.
 func refFinish(c *Call, t string) func(j int, x float64) float64 {
 	if c.Kernel != "gemm_bias" {
 		return func(_ int, x float64) float64 { return x }

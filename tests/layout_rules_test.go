@@ -110,7 +110,7 @@ func checkReach(h *house) (bad []string) {
 	return bad
 }
 
-// checkC: import "C" stands in internal/cgo, internal/simd, internal/stdio, opencl, the tests that are made
+// checkC allows import "C" in internal/cgo, internal/simd, internal/stdio, opencl, the tests that are made
 // for it, and in one file of each other backend and of each reader of sensors.
 func checkC(h *house) (bad []string) {
 	shims := map[string]string{}
@@ -377,8 +377,8 @@ func standardNames(t *testing.T) map[string]bool {
 	return names
 }
 
-// checkForwarders: a C file of a backend or of internal/simd is a build line and one include of csrc, before
-// which it may say what part of that file it compiles, and csrc embeds all its
+// checkForwarders requires that a C file of a backend or of internal/simd is a build constraint and one include
+// of csrc, before which it may define the part of that file that it compiles, and that csrc embeds all its
 // directories: otherwise edits would not rebuild, and vendoring would lose files.
 func checkForwarders(h *house) (bad []string) {
 	for _, name := range slices.Sorted(maps.Keys(h.forwarders)) {

@@ -123,8 +123,8 @@ func TestFinishDemo(t *testing.T) {
 	}
 }
 
-// Every row of the table ends with its verdict; what is not here has a line below. The
-// reference has no row: its line was printed when it was known.
+// Every row of the table ends with its verdict; missing devices have a line below it. The
+// reference has no row, since its line is printed as soon as its result is known.
 func TestDemoTable(t *testing.T) {
 	d := &digits{baseLabel: make([]uint8, 2), queryLabel: make([]uint8, 1), dim: 1, k: 2}
 	compiled, cuda := &demoTarget{label: "cpu:0 (compiled)"}, &demoTarget{label: "cuda"}

@@ -147,7 +147,7 @@ static bool fault_in_local(const struct worker *w) {
          w->signal_address >= end - (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-// fault_explain fills in what a worker's fault was.
+// fault_explain describes the fault of a worker in err.
 static void fault_explain(const struct worker *w, concord_error *err) {
   const struct fiber *f = w->current;
   uint64_t base = (uint64_t)(uintptr_t)f->base;

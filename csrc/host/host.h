@@ -55,7 +55,7 @@ struct concord_ctx;
 typedef struct concord_calls {
   // barrier returns when every item of the group has called it from the same site. Only items of
   // a kernel with CONCORD_KERNEL_FIBERS may call it. It may never return (another item faulted, or
-  // went another way), so a kernel holds nothing across it that somebody would have to release.
+  // went another way), so a kernel must not hold a resource across it that needs to be released.
   void (*barrier)(struct concord_ctx *ctx, uint32_t site);
   // print formats count values after OpenCL's rules and hands the text to the launch's sink in
   // one piece. It returns 0, or -1 for a bad format.
@@ -63,7 +63,7 @@ typedef struct concord_calls {
                    uint32_t count);
 } concord_calls;
 
-// concord_ctx is where a running item, or group of a kernel without fibers, finds itself.
+// concord_ctx is the position of a running item, or of a group of a kernel without fibers.
 typedef struct concord_ctx {
   const concord_grid *grid;
   const concord_calls *calls;
@@ -82,7 +82,7 @@ typedef void (*concord_run)(concord_ctx *ctx, void *const *args);
 
 enum {
   CONCORD_KERNEL_FIBERS = 1, // synchronizes: each item needs a fiber
-  CONCORD_KERNEL_ROWS = 2,   // does not ask which group an item is in: run takes several at once
+  CONCORD_KERNEL_ROWS = 2,   // does not use the group's index: one run may cover several groups
 };
 
 // concord_kernel is one entry point of a compiled program.

@@ -183,7 +183,7 @@ func judged(f *kernels.Family, cases []kernels.Case) error {
 	return nil
 }
 
-// form says which implementations of a device a subject stands for.
+// form is the choice of implementations with which a subject runs the kernels of a device.
 type form uint8
 
 const (

@@ -28,8 +28,8 @@ func Open(t *testing.T, name string, ordinal int, cfg *driver.Config) driver.Dev
 	return d
 }
 
-// NotInThisBuild checks what a backend says whose shim is not in the build, for the reason missing, unless
-// CONCORD_REQUIRE names the backend.
+// NotInThisBuild checks the probe and the errors of a backend whose shim is not in the build, which have to give
+// the reason missing. It fails if CONCORD_REQUIRE names the backend.
 func NotInThisBuild(t *testing.T, name, missing string) {
 	t.Helper()
 	require.False(t, required(t, name), "CONCORD_REQUIRE names %s: %s", name, missing)

@@ -10,7 +10,7 @@ import (
 	"github.com/concord-compute/concord/runtime/config"
 )
 
-// Absent skips a test since something that the tests of a backend need is not here, or fails it
+// Absent skips a test because the machine lacks something that the tests of a backend need, or fails it
 // if CONCORD_REQUIRE names the backend.
 func Absent(t testing.TB, backend, why string) {
 	t.Helper()

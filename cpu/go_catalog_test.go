@@ -91,7 +91,10 @@ func runCase(t testing.TB, d *device, c *kernels.Case) [][]byte {
 	whole := make([][]byte, len(c.Args))
 	for i := range c.Args {
 		a := &c.Args[i]
-		data := encode(a.Type, a.Data())
+		data := a.Bytes
+		if data == nil {
+			data = encode(a.Type, a.Data())
+		}
 		if a.Dir == kernels.Value {
 			for len(l.Data)%8 != 0 {
 				l.Data = append(l.Data, 0)
@@ -137,6 +140,9 @@ func runCase(t testing.TB, d *device, c *kernels.Case) [][]byte {
 func inputs(c *kernels.Case) [][]float64 {
 	in := make([][]float64, len(c.Args))
 	for i := range c.Args {
+		if c.Args[i].Bytes != nil {
+			continue
+		}
 		in[i] = decode(c.Args[i].Type, encode(c.Args[i].Type, c.Args[i].Data()))
 	}
 	return in

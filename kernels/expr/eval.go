@@ -126,7 +126,7 @@ func rounded(t Type, x, e, ulp float64) Value {
 	}
 	if e > 0 { // both this result and the device's, which is off already, are rounded
 		e += 2 * t.unit() * (math.Abs(x) + e)
-		if e != e || math.IsInf(y, 0) && math.IsInf(x, 0) == false || math.Abs(y)+e > t.largest() {
+		if e != e || math.IsInf(y, 0) && !math.IsInf(x, 0) || math.Abs(y)+e > t.largest() {
 			e = math.Inf(1)
 		}
 	}

@@ -2,7 +2,7 @@ package cpu
 
 // The arguments of a launch of conv2d or im2col, checked.
 
-// convolution is the geometry: n images of c channels of h×w, k filters, groups.
+// convolution has the sizes: n images of c channels of h×w, k filters of rows×cols, groups.
 type convolution struct {
 	n, c, h, w, k, groups int
 	rows, cols            int // of a filter
@@ -33,7 +33,7 @@ func convolutionOf(c *call, filters bool) convolution {
 	return s
 }
 
-// depth is the number of products of one element of the output.
+// depth returns the number of products that are summed for one element of the output.
 func (s *convolution) depth() int { return s.c / s.groups * s.rows * s.cols }
 
 // outs returns the number of elements of the output for one filter and one image.

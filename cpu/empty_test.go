@@ -238,7 +238,7 @@ func TestOddOffsetsRefuse(t *testing.T) {
 	})
 }
 
-// argumentOf is an argument of a case as invoke takes it, without its last element if short.
+// argumentOf converts an argument of a case for invoke, without its last element if short.
 func argumentOf(t *testing.T, a kernels.Arg, short bool) any {
 	switch {
 	case a.Bytes != nil:

@@ -45,8 +45,8 @@ func gemmOf(c *call) gemmLaunch {
 	return g
 }
 
-// gemmActivation returns the place of a program's ACT in kernels.Activations, whose order
-// is that of csrc/cpu/gemm.h, or -1 where it is none.
+// gemmActivation returns the index of a program's ACT in kernels.Activations, whose order
+// csrc/cpu/gemm.h relies on, or -1 if it is not one of them.
 func gemmActivation(u *source.Unit) int {
 	act, _ := u.Define("ACT")
 	if act == "" {

@@ -212,7 +212,7 @@ func broadcastArguments(c *Call) bool {
 	return true
 }
 
-// refArith: out = a op b. The kernel's name says which operand is a scalar and
+// refArith computes out = a op b. The kernel's name says which operand is a scalar and
 // whether both are broadcast.
 func refArith(c *Call) error {
 	t := c.Type("T")

@@ -206,7 +206,7 @@ func convArguments(c *Call) bool {
 	t, v := c.Type("T"), func(i int) int { return int(c.Int(i)) }
 	n, channels, k, groups := v(0), v(1), v(4), v(13)
 	if groups < 1 || channels%groups != 0 || k%groups != 0 {
-		c.Fail(13, "%d channels and %d filters are not %d equal groups", channels, k, groups)
+		c.Fail(13, "%d channels and %d filters cannot be divided into %d equal groups", channels, k, groups)
 	}
 	total := c.Product(n, k, v(14), v(15))
 	needAll(c, t, c.Product(n, channels, v(2), v(3)), 16)

@@ -163,7 +163,7 @@ func rowArguments(c *Call, table, index, list, rows, count, n int) bool {
 	return true
 }
 
-// refGather: out[i] = in[index[i]], rows of n; zeros for an index that is no row.
+// refGather computes out[i] = in[index[i]] for rows of n elements; an index beyond the last row gives zeros.
 func refGather(c *Call) error {
 	t, rows, count, n := c.Type("T"), int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
 	get, index, set := refGetBits(c, 0, SizeOf(t)), c.U32(1), refSetBits(c, 2, SizeOf(t))

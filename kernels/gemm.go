@@ -26,12 +26,12 @@ func init() {
 		Cases: gemmCases,
 	})
 	Register(Family{
-		ID: "gemm_batch", Doc: "gemm for many matrices at any distance",
+		ID: "gemm_batch", Doc: "gemm for a batch of matrices with any strides between them",
 		Kernels: []string{"gemm_batch"}, Types: floatTypes, Defines: gemmDefines, Source: sources, Arguments: gemmArguments, Reference: refGemm,
 		Cases: batchCases,
 	})
 	Register(Family{
-		ID: "gemm_bias", Doc: "gemm that ends with a bias for each column and an activation",
+		ID: "gemm_bias", Doc: "gemm followed by a bias for each column and an activation",
 		Kernels: []string{"gemm_bias"}, Types: floatTypes, Defines: append(slices.Clone(gemmDefines), "ACT"), Check: checkAct, Source: sources, Arguments: gemmArguments, Reference: refGemm,
 		Cases: biasCases,
 	})

@@ -96,8 +96,8 @@ type Family struct {
 	// the arguments themselves.
 	Arguments func(c *Call) (work bool)
 
-	// Reference computes a launch of any of Kernels in float64 and rounds once. It is what
-	// cpu:reference runs, and what everything else is judged by.
+	// Reference computes a launch of any of Kernels in float64 and rounds once. The device
+	// cpu:reference runs it, and the results of all other devices are compared with its results.
 	Reference Func
 
 	// Native returns the Go implementation of one of Kernels for cpu:0, or nil if there is none

@@ -99,7 +99,7 @@ func normArguments(c *Call) bool {
 	return true
 }
 
-// refNorm: (x - mean) / √(variance + epsilon) · gamma + beta, or without mean and beta.
+// refNorm computes (x - mean) / √(variance + epsilon) · gamma + beta; for rms_norm without mean and beta.
 func refNorm(c *Call) error {
 	t, out := c.Type("T"), 2
 	centered := c.Kernel == "layer_norm"

@@ -35,7 +35,7 @@ func transposeArguments(c *Call) bool {
 	return all > 0
 }
 
-// refTranspose: out[c·rows + r] = in[r·cols + c], bit for bit, per matrix.
+// refTranspose computes out[c·rows + r] = in[r·cols + c] for each matrix, bit for bit.
 func refTranspose(c *Call) error {
 	t, rows, cols := c.Type("T"), int(c.Int(2)), int(c.Int(3))
 	get, set := refGetBits(c, 0, SizeOf(t)), refSetBits(c, 1, SizeOf(t))

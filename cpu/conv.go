@@ -1,6 +1,6 @@
 package cpu
 
-// The arguments of a launch of conv2d or im2col, checked.
+// The arguments of a launch of conv2d or im2col.
 
 // convolution has the sizes: n images of c channels of h×w, k filters of rows×cols, groups.
 type convolution struct {
@@ -13,7 +13,7 @@ type convolution struct {
 }
 
 // convolutionOf reads the arguments of conv2d, or, without filters, those of im2col, which has no k and no
-// groups. It ends the launch if they contradict each other or a buffer is too small.
+// groups. The family has checked them.
 func convolutionOf(c *call, filters bool) convolution {
 	at := 0
 	next := func() int {

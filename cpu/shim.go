@@ -2,7 +2,7 @@
 
 package cpu
 
-// The crossings into the host executor in C: one call per launch.
+// The calls of the host executor in C, about one per launch.
 
 /*
 #cgo linux LDFLAGS: -lpthread -lm

@@ -28,7 +28,7 @@ func init() {
 	})
 }
 
-// transposeArguments: the third dimension of the grid is the number of matrices.
+// transposeArguments checks a launch, whose number of matrices is the third dimension of the grid.
 func transposeArguments(c *Call) bool {
 	all := c.Product(int(c.Int(2)), int(c.Int(3)), c.Global[2])
 	needAll(c, c.Type("T"), all, 0, 1)

@@ -1,8 +1,8 @@
 package cpu
 
-// The arguments of a launch of conv2d or im2col, checked.
+// The arguments of a launch of conv2d or im2col.
 
-// convolution is the geometry: n images of c channels of h×w, k filters, groups.
+// convolution has the sizes: n images of c channels of h×w, k filters of rows×cols, groups.
 type convolution struct {
 	n, c, h, w, k, groups int
 	rows, cols            int // of a filter
@@ -13,7 +13,7 @@ type convolution struct {
 }
 
 // convolutionOf reads the arguments of conv2d, or, without filters, those of im2col, which has no k and no
-// groups. It ends the launch if they contradict each other or a buffer is too small.
+// groups. The family has checked them.
 func convolutionOf(c *call, filters bool) convolution {
 	at := 0
 	next := func() int {
@@ -33,7 +33,7 @@ func convolutionOf(c *call, filters bool) convolution {
 	return s
 }
 
-// depth is the number of products of one element of the output.
+// depth returns the number of products that are summed for one element of the output.
 func (s *convolution) depth() int { return s.c / s.groups * s.rows * s.cols }
 
 // outs returns the number of elements of the output for one filter and one image.

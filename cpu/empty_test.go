@@ -169,7 +169,7 @@ func TestBadSizesRefuse(t *testing.T) {
 }
 
 // TestSmallBuffersRefuse makes each buffer of each small case of the catalog one element too
-// small. No implementation finds that out by an index that is out of range.
+// small. Every implementation has to return an error, and not panic over an index that is out of range.
 func TestSmallBuffersRefuse(t *testing.T) { eachDevice(t, smallBuffersRefuse) }
 
 func smallBuffersRefuse(t *testing.T, d *device) {
@@ -206,8 +206,8 @@ func smallBuffersRefuse(t *testing.T, d *device) {
 	}
 }
 
-// TestOddOffsetsRefuse passes each buffer of a case of each kernel at an address that is not a
-// multiple of its element's size.
+// TestOddOffsetsRefuse passes each buffer of one case of each kernel at an address that is not a
+// multiple of the size of its elements, which every implementation has to refuse.
 func TestOddOffsetsRefuse(t *testing.T) {
 	eachDevice(t, func(t *testing.T, d *device) {
 		for _, f := range kernels.Families() {
@@ -238,7 +238,7 @@ func TestOddOffsetsRefuse(t *testing.T) {
 	})
 }
 
-// argumentOf is an argument of a case as invoke takes it, without its last element if short.
+// argumentOf converts an argument of a case for invoke, without its last element if short.
 func argumentOf(t *testing.T, a kernels.Arg, short bool) any {
 	switch {
 	case a.Bytes != nil:

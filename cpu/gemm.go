@@ -1,7 +1,6 @@
 package cpu
 
-// The arguments of a launch of gemm, gemm_batch or gemm_bias, checked, for all
-// implementations on the CPU.
+// The arguments of a launch of gemm, gemm_batch or gemm_bias, for all implementations on the CPU.
 
 import (
 	"github.com/concord-compute/concord/kernels"
@@ -27,7 +26,7 @@ const (
 	gemmBias  = 11
 )
 
-// gemmOf reads the arguments. Where A and B are not read, k is 0.
+// gemmOf reads the arguments, which the family has checked. If A and B are not to be read, it sets k to 0.
 func gemmOf(c *call) gemmLaunch {
 	g := gemmLaunch{m: int(c.Int(0)), n: int(c.Int(1)), k: int(c.Int(2)), alpha: c.Float(3), beta: c.Float(8), count: 1}
 	for i, at := range gemmBuffers {
@@ -45,8 +44,8 @@ func gemmOf(c *call) gemmLaunch {
 	return g
 }
 
-// gemmActivation returns the place of a program's ACT in kernels.Activations, whose order
-// is that of csrc/cpu/gemm.h, or -1 where it is none.
+// gemmActivation returns the index of a program's ACT in kernels.Activations, whose order
+// csrc/cpu/gemm.h relies on, or -1 if it is not one of them.
 func gemmActivation(u *source.Unit) int {
 	act, _ := u.Define("ACT")
 	if act == "" {

@@ -110,8 +110,8 @@ func (d *device) find(u *source.Unit, kernel string) (function, bool) {
 	return f, found
 }
 
-// implementation returns the function for a kernel, which is one of a family of the catalog or,
-// where that is nil, a program's own.
+// implementation returns the function of the device for a kernel, and whether it has one. family is nil
+// if the kernel is not of a family of the catalog.
 func (d *device) implementation(u *source.Unit, at entry, family *kernels.Family) (function, bool) {
 	if d.reference {
 		if family == nil {

@@ -2,7 +2,7 @@
 
 package cpu
 
-// The crossings into the host executor in C: one call per launch.
+// The calls of the host executor in C, about one per launch.
 
 /*
 #cgo linux LDFLAGS: -lpthread -lm
@@ -52,7 +52,7 @@ import (
 // hostABI is the version of the binary interface between compiled programs and the executor.
 const hostABI = C.CONCORD_HOST_ABI
 
-// load makes a shared object of ours ready to run.
+// load loads the shared object of a compiled program and reads its table of kernels.
 func (d *device) load(u *source.Unit, object []byte) (*module, error) {
 	lib, err := openObject(object)
 	if err != nil {

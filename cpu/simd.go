@@ -16,7 +16,7 @@ import (
 
 // simdSet is one instruction set.
 type simdSet struct {
-	name   string // as in CONCORD_CPU_KERNELS and KernelInfo.Implementation
+	name   string // in CONCORD_CPU_KERNELS and KernelInfo.Implementation
 	number simd.Set
 	arch   string
 	needs  []cpuid.FeatureID
@@ -40,7 +40,7 @@ func (s *simdSet) missing() error {
 		return fmt.Errorf("this processor has no %s: %w", s.name, driver.ErrUnsupported)
 	}
 	if !s.number.Here() {
-		return fmt.Errorf("%s kernels need cgo (on a Unix system) and no tag no%[1]s, and this binary was built otherwise: %w", s.name, driver.ErrUnsupported)
+		return fmt.Errorf("this binary has no %s kernels; they need cgo, a Unix system and a build without the tag no%[1]s: %w", s.name, driver.ErrUnsupported)
 	}
 	return nil
 }
@@ -77,8 +77,8 @@ func (s *simdSet) multipliesBytes() bool {
 	return s.bytes == 64 && cpuid.CPU.Supports(cpuid.AVX512VNNI)
 }
 
-// run calls a function of the set in this thread. Addresses among the words are
-// never those of Go's memory.
+// run calls a function of the set on this thread. Addresses among the words must not be of
+// memory of the Go heap.
 func (s *simdSet) run(op simd.Op, words ...uint64) { s.number.Run(op, &words[0]) }
 
 // cacheSizes returns the sizes of the second- and third-level cache in bytes, or usual sizes if the

@@ -55,7 +55,7 @@ type finish struct {
 // from returns the operation for the columns from j on.
 func (f finish) from(j, size int) finish { return finish{f.bias + uint64(j*size), f.f} }
 
-// Numbers of functions, less those for float.
+// op returns the number of the function for the product's element type; f is that for float.
 func (p *product) op(f simd.Op) simd.Op {
 	if p.size == 8 {
 		return f + simd.GemmF64Direct - simd.GemmF32Direct

@@ -27,7 +27,7 @@ func runGemmI8(c *call) error {
 	}
 	defer c.device.scratch.give(right)
 	a, b, out := c.at(4), c.at(6), c.at(9)
-	rs, cs := 1, g.lda // of A: from row to row, and along one
+	rs, cs := 1, g.lda // strides of A: from one row to the next, and within a row
 	if !g.transA {
 		rs, cs = cs, rs
 	}

@@ -25,7 +25,7 @@ type distance struct {
 func simdL2(c *call, size int) error {
 	l := distance{call: c, nq: int(c.Int(3)), nv: int(c.Int(4)), dim: int(c.Int(5)), size: size,
 		queries: c.at(0), vectors: c.at(1), out: c.at(2)}
-	many := l.nq > c.device.simd.bytes/8 // half a register of sums
+	many := l.nq > c.device.simd.bytes/8 // more than half the lanes of a register of sums
 	switch {
 	case size == 1 && many && l.dim <= l2Int8Short:
 		return l.packedBytes()

@@ -87,7 +87,8 @@ func bindTranspose(u *source.Unit) goFunc {
 	return func(c *call) error {
 		rows, cols, batch := int(c.Int(2)), int(c.Int(3)), c.Global[2]
 		all, in, out, set := rows*cols*batch, c.at(0), c.at(1), c.device.simd
-		// As high as some tiles of csrc/cpu/move.h, or, where that takes rows whole, as all.
+		// The height of several tiles of csrc/cpu/move.h, or of the whole matrix if its rows are so few
+		// that the tiles are along them.
 		band, some := 256/size, 4096/size
 		if rows <= 3*band {
 			band = rows

@@ -511,7 +511,8 @@ func TestGemmBatchRefuses(t *testing.T) {
 	})
 }
 
-// TestModesStay demands that denormal numbers count, in the kernels and after them.
+// TestModesStay checks that denormal numbers are not flushed to zero, neither in the kernels nor after
+// them.
 func TestModesStay(t *testing.T) {
 	eachSet(t, func(t *testing.T, d *device) {
 		f := newFence(t, 6)

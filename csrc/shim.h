@@ -9,7 +9,8 @@
 //  - It never calls back, never aborts, and never keeps a pointer that it was given (after it returns, the
 //    caller may change or free sources, options, arguments and host memory of a copy).
 //  - A vendor implements every entry before the optional ones, which internal/cgo checks. An optional
-//    entry may be NULL; one that is not returns CS_UNSUPPORTED if the installed driver lacks it.
+//    entry may be NULL, some only together with others, which internal/cgo checks too; one that is
+//    not NULL returns CS_UNSUPPORTED if the installed driver lacks it.
 //  - Entries that queue work return at once, unless their comments say that they block.
 //  - Objects of one library are not passed to another. A stream is used by one thread at a time,
 //    except for stream_sync, stream_query, and event calls; all other entries may be called concurrently.
@@ -257,7 +258,7 @@ typedef struct concord_shim {
   int32_t (*assemble)(cs_lib *lib, const unsigned char *text, uint64_t bytes, const char *options,
                       cs_blob *out, cs_error *err);
 
-  // alloc_on and free_on take effect in stream order. Both or none.
+  // alloc_on and free_on take effect in stream order. A table has both or neither.
   int32_t (*alloc_on)(cs_stream *s, uint64_t bytes, uint64_t *address, cs_error *err);
   int32_t (*free_on)(cs_stream *s, uint64_t address, cs_error *err);
   // occupancy returns the number of groups of group items with that much dynamic local memory that
@@ -271,12 +272,13 @@ typedef struct concord_shim {
   int32_t (*stream_wrap)(cs_device *dev, uint64_t handle, cs_stream **s, cs_error *err);
   // upload_pinned and download_pinned queue a copy from and to pinned memory, given by its host
   // address. The caller must not free or change (for download_pinned: read) it until the stream has
-  // done the copy.
+  // done the copy. A table has both or neither.
   int32_t (*upload_pinned)(cs_stream *s, uint64_t dst, uint64_t host, uint64_t bytes, cs_error *err);
   int32_t (*download_pinned)(cs_stream *s, uint64_t host, uint64_t src, uint64_t bytes,
                              cs_error *err);
   // copy_peer copies from another device of the same library. If the devices cannot access each
-  // other's memory, the driver copies through the host. s is a stream of device to.
+  // other's memory, the driver copies through the host. s is a stream of device to. A table has
+  // copy_peer, peer and peer_access, or none of them.
   int32_t (*copy_peer)(cs_stream *s, cs_device *to, uint64_t dst, cs_device *from, uint64_t src,
                        uint64_t bytes, cs_error *err);
   // peer sets *can to whether device to can access the memory of device from directly. If enable is

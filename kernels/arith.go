@@ -167,8 +167,8 @@ func flushed(k, t string, a, b float64) float64 {
 	return 2 * Smallest(t)
 }
 
-// arithForm returns the operation of a kernel, whether it is broadcast, and which argument is
-// a scalar; -1: none.
+// arithForm returns the operation of a kernel, whether its operands are broadcast, and the position of
+// the argument that is a scalar, or -1 if none is.
 func arithForm(kernel string) (op string, broadcast bool, scalar int) {
 	if op, left := strings.CutPrefix(kernel, "scalar_"); left {
 		return op, false, 0
@@ -194,7 +194,8 @@ func arithArguments(c *Call) bool {
 	return n > 0
 }
 
-// broadcastArguments: four sizes are followed by the four strides of each operand.
+// broadcastArguments checks a launch with broadcast operands, whose four sizes are followed by the four
+// strides of each operand.
 func broadcastArguments(c *Call) bool {
 	t, size := c.Type("T"), [4]int{int(c.Int(3)), int(c.Int(4)), int(c.Int(5)), int(c.Int(6))}
 	n := c.Product(size[:]...)
@@ -212,7 +213,7 @@ func broadcastArguments(c *Call) bool {
 	return true
 }
 
-// refArith: out = a op b. The kernel's name says which operand is a scalar and
+// refArith computes out = a op b. The kernel's name says which operand is a scalar and
 // whether both are broadcast.
 func refArith(c *Call) error {
 	t := c.Type("T")
@@ -229,8 +230,8 @@ func refArith(c *Call) error {
 	return nil
 }
 
-// refBroadcast returns the number of elements of the result, and where operand 0 or 1 has
-// the one that belongs to element i.
+// refBroadcast returns the number of elements n of the result, and a function that gives the index in
+// operand 0 or 1 for element i of the result.
 func refBroadcast(c *Call) (n int, at func(operand, i int) int) {
 	v := make([]int, 12)
 	for j := range v {

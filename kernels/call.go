@@ -134,27 +134,28 @@ func (c *Call) LocalBytes(i int) []byte {
 	return make([]byte, c.arg(i, LocalArgument, "not local memory").Size)
 }
 
-// Need ends the launch if buffer argument i has fewer than n elements of size bytes, or does
-// not begin where an element may.
+// Need ends the launch if buffer argument i has fewer than n elements of size bytes, or if its
+// address is not aligned for such elements.
 func (c *Call) Need(i, n, size int) {
 	b := c.Bytes(i)
 	if n < 0 || n > len(b)/size {
-		c.Fail(i, "%d elements where %d are used", len(b)/size, n)
+		c.Fail(i, "%d elements, but the kernel uses %d", len(b)/size, n)
 	}
 	if n > 0 {
 		c.align(i, b, size)
 	}
 }
 
-// align ends the launch if the memory of buffer argument i is not at a multiple of the element's
-// size or, of vectors of three, of the largest power of two in it.
+// align ends the launch if the address of b, the memory of buffer argument i, is not a multiple of the
+// element's size or, if that is not a power of two, as for a vector of three, of the largest power
+// of two that divides it.
 func (c *Call) align(i int, b []byte, size int) {
 	if uintptr(unsafe.Pointer(unsafe.SliceData(b)))&uintptr(size&-size-1) != 0 {
 		c.Fail(i, "its offset is not a multiple of the element's %d bytes", size)
 	}
 }
 
-// needAll is Need for each of some buffer arguments, which have elements of a type.
+// needAll calls Need with n elements of type typ for each of the buffer arguments buffers.
 func needAll(c *Call, typ string, n int, buffers ...int) {
 	size := SizeOf(typ)
 	for _, i := range buffers {
@@ -162,8 +163,8 @@ func needAll(c *Call, typ string, n int, buffers ...int) {
 	}
 }
 
-// elementwise is the Arguments of kernels whose argument size is the number of elements of
-// T in each of some buffers.
+// elementwise returns a function for Family.Arguments of kernels whose argument at position size is the
+// number of elements of type T in each of the buffer arguments buffers.
 func elementwise(size int, buffers ...int) func(c *Call) bool {
 	return func(c *Call) bool {
 		n := int(c.Int(size))
@@ -309,7 +310,7 @@ func (c *Call) Product(sizes ...int) int {
 	n := 1
 	for _, s := range sizes {
 		if s < 0 || n > maxElements/s {
-			c.Fail(-1, "sizes %v are more than there can be", slices.Clone(sizes)) // sizes itself stays on the stack
+			c.Fail(-1, "the product of the sizes %v is larger than any memory", slices.Clone(sizes)) // a clone, so that sizes stays on the stack
 		}
 		n *= s
 	}

@@ -192,11 +192,12 @@ type refWindow struct {
 	h, w, rows, cols, strideH, strideW, padH, padW, dilationH, dilationW int
 }
 
-// needSteps ends the launch if a stride or a dilation is 0. The stride's first argument is at.
+// needSteps ends the launch if a stride or a dilation is less than 1. The first stride is the argument at
+// position at.
 func needSteps(c *Call, at int) {
 	for _, i := range [4]int{at, at + 1, at + 4, at + 5} {
 		if c.Int(i) < 1 {
-			c.Fail(i, "%d is not at least 1", c.Int(i))
+			c.Fail(i, "%d is less than 1", c.Int(i))
 		}
 	}
 }
@@ -206,7 +207,7 @@ func convArguments(c *Call) bool {
 	t, v := c.Type("T"), func(i int) int { return int(c.Int(i)) }
 	n, channels, k, groups := v(0), v(1), v(4), v(13)
 	if groups < 1 || channels%groups != 0 || k%groups != 0 {
-		c.Fail(13, "%d channels and %d filters are not %d equal groups", channels, k, groups)
+		c.Fail(13, "%d channels and %d filters cannot be divided into %d equal groups", channels, k, groups)
 	}
 	total := c.Product(n, k, v(14), v(15))
 	needAll(c, t, c.Product(n, channels, v(2), v(3)), 16)
@@ -228,7 +229,7 @@ func im2colArguments(c *Call) bool {
 	return total > 0
 }
 
-// refWindowOf reads the eight arguments from at on.
+// refWindowOf reads the size of the image and the eight arguments from position at on.
 func refWindowOf(c *Call, at int) refWindow {
 	v := func(i int) int { return int(c.Int(at + i)) }
 	return refWindow{int(c.Int(2)), int(c.Int(3)), v(0), v(1), v(2), v(3), v(4), v(5), v(6), v(7)}

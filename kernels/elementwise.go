@@ -172,8 +172,8 @@ func castArguments(c *Call) bool {
 	return n > 0
 }
 
-// refCast rounds each number once: floating types to nearest even, integers toward
-// zero, saturating, NaN to 0. Integers are exact numbers on the way.
+// refCast rounds each number once: to a floating type to nearest even, to an integer type toward
+// zero, saturating, with NaN becoming 0. Integers are read exactly.
 func refCast(c *Call) error {
 	from, to, n := c.Type("FROM"), c.Type("TO"), int(c.Int(2))
 	switch {

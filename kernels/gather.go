@@ -152,7 +152,8 @@ func scatterArguments(c *Call) bool {
 	return rowArguments(c, 3, 1, 0, int(c.Int(4)), int(c.Int(5)), int(c.Int(6)))
 }
 
-// rowArguments: argument table has rows of n, argument list count of them, index as many numbers.
+// rowArguments checks the buffers of gather or scatter: argument table has rows rows of n elements,
+// argument list has count rows, and argument index has count numbers.
 func rowArguments(c *Call, table, index, list, rows, count, n int) bool {
 	if n == 0 {
 		return false
@@ -163,7 +164,7 @@ func rowArguments(c *Call, table, index, list, rows, count, n int) bool {
 	return true
 }
 
-// refGather: out[i] = in[index[i]], rows of n; zeros for an index that is no row.
+// refGather computes out[i] = in[index[i]] for rows of n elements; an index beyond the last row gives zeros.
 func refGather(c *Call) error {
 	t, rows, count, n := c.Type("T"), int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
 	get, index, set := refGetBits(c, 0, SizeOf(t)), c.U32(1), refSetBits(c, 2, SizeOf(t))

@@ -26,12 +26,12 @@ func init() {
 		Cases: gemmCases,
 	})
 	Register(Family{
-		ID: "gemm_batch", Doc: "gemm for many matrices at any distance",
+		ID: "gemm_batch", Doc: "gemm for a batch of matrices with any strides between them",
 		Kernels: []string{"gemm_batch"}, Types: floatTypes, Defines: gemmDefines, Source: sources, Arguments: gemmArguments, Reference: refGemm,
 		Cases: batchCases,
 	})
 	Register(Family{
-		ID: "gemm_bias", Doc: "gemm that ends with a bias for each column and an activation",
+		ID: "gemm_bias", Doc: "gemm followed by a bias for each column and an activation",
 		Kernels: []string{"gemm_bias"}, Types: floatTypes, Defines: append(slices.Clone(gemmDefines), "ACT"), Check: checkAct, Source: sources, Arguments: gemmArguments, Reference: refGemm,
 		Cases: biasCases,
 	})
@@ -339,8 +339,8 @@ func biasBound(t, act string, s gemmShape, p gemmPlace, in [][]float64, ref []fl
 	return bound
 }
 
-// gemmArguments, also of gemm_i8: each matrix is in its buffer, and no two rows of the results
-// have an element in common.
+// gemmArguments checks a launch of a kernel of any gemm family, gemm_i8 included: each matrix has to be
+// in its buffer, and no two rows of the results may have an element in common.
 func gemmArguments(c *Call) bool {
 	t, result := c.Type("T"), c.Type("T")
 	m, n, k, ldc := int(c.Int(0)), int(c.Int(1)), int(c.Int(2)), int(c.Int(10))
@@ -354,14 +354,14 @@ func gemmArguments(c *Call) bool {
 	if m == 0 || n == 0 || count == 0 {
 		return false
 	}
-	if result != "i32" && c.Float(3) == 0 { // alpha: A and B are not read
+	if result != "i32" && c.Float(3) == 0 { // if alpha is 0, A and B are not read
 		k = 0
 	}
 	needMatrices(c, 4, t, flip(c.Flag("TRANS_A"), m, k), count, step[0])
 	needMatrices(c, 6, t, flip(c.Flag("TRANS_B"), k, n), count, step[1])
 	needMatrices(c, 9, result, [2]int{m, n}, count, step[2])
 	if !apart(count, m, n, ldc, step[2]) {
-		c.Fail(9, "rows of %d, %d apart in %d matrices that are %d apart, have elements in common", n, ldc, count, step[2])
+		c.Fail(9, "rows of %d elements overlap: the leading dimension is %d, and %d matrices are %d elements apart", n, ldc, count, step[2])
 	}
 	if c.Kernel == "gemm_bias" {
 		needAll(c, t, n, 11)
@@ -369,16 +369,16 @@ func gemmArguments(c *Call) bool {
 	return true
 }
 
-// needMatrices ends the launch if a buffer does not hold the last of count matrices. The
-// distance of their rows is the argument behind the buffer.
+// needMatrices ends the launch if buffer argument i is too small for count matrices of the given shape
+// that are step elements apart. The argument after the buffer is their leading dimension.
 func needMatrices(c *Call, i int, t string, shape [2]int, count, step int) {
 	if rows, cols := shape[0], shape[1]; rows > 0 && cols > 0 {
 		needAll(c, t, c.Product(rows-1, int(c.Int(i+1)))+c.Product(count-1, step)+cols, i)
 	}
 }
 
-// apart reports whether no two of the rows of count matrices of m rows of n have an element in
-// common; one matrix may lie in the gaps of another's rows.
+// apart reports whether no two rows of count matrices of m rows of n elements have an element in
+// common. The rows of one matrix may lie between those of another.
 func apart(count, m, n, ld, step int) bool {
 	if m == 1 {
 		ld = n
@@ -387,7 +387,7 @@ func apart(count, m, n, ld, step int) bool {
 		return false
 	}
 	for far := step; count > 1 && far < (m-1)*ld+n; far += step {
-		row, col := far/ld, far%ld // the first element of another matrix, counted in this one
+		row, col := far/ld, far%ld // row and column of the first matrix at which another one begins
 		if col < n || ld-col < n && row+1 < m {
 			return false
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestApart compares with every element of every matrix.
+// TestApart compares apart with a check of every element of every matrix.
 func TestApart(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 12))
 	for range 20000 {

@@ -90,14 +90,14 @@ type Family struct {
 	Check func(d source.Define) error
 
 	// Arguments checks the arguments of a launch of any of Kernels before Reference or a
-	// native implementation runs, which therefore check no sizes themselves. It ends a launch
+	// native implementation runs, so that these need not check sizes. It ends a launch
 	// that reads or writes beyond a buffer, with [Call.Need] or [Call.Fail], and returns false if
-	// there is nothing to compute: then the launch is over. nil: Reference and Native check
-	// the arguments themselves.
+	// there is nothing to compute, which ends the launch without an error. If it is nil, Reference
+	// and the native implementations check the arguments themselves.
 	Arguments func(c *Call) (work bool)
 
-	// Reference computes a launch of any of Kernels in float64 and rounds once. It is what
-	// cpu:reference runs, and what everything else is judged by.
+	// Reference computes a launch of any of Kernels in float64 and rounds once. The device
+	// cpu:reference runs it, and the results of all other devices are compared with its results.
 	Reference Func
 
 	// Native returns the Go implementation of one of Kernels for cpu:0, or nil if there is none
@@ -194,8 +194,8 @@ func Cases(id string) []Case {
 	return f.Cases(f)
 }
 
-// units remembers programs by family, features and definitions: those of texts that are files for ever, of the others
-// the maxGenerated that were used last, of some kilobytes each.
+// units and generated hold programs by family, features and definitions. units keeps those of families with a
+// Source for ever; generated keeps, of those with a Text, the maxGenerated that were used last, some kilobytes each.
 var (
 	units     sync.Map // string -> *unitEntry
 	generated = must(lru.New[string, *unitEntry](maxGenerated))
@@ -237,7 +237,7 @@ func Unit(id string, features *source.Features, defs ...source.Define) (*source.
 	return e.unit, e.err
 }
 
-// entry returns where a program of the family is remembered.
+// entry returns the entry of a program of the family in units or generated, and adds it if there is none.
 func (f *Family) entry(key string) *unitEntry {
 	if f.Text == nil {
 		e, _ := units.LoadOrStore(key, new(unitEntry))

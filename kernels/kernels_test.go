@@ -57,7 +57,7 @@ func TestCasesFitTheirKernels(t *testing.T) {
 	t.Logf("%d cases", len(names))
 }
 
-// A text with a kernel that its family does not list, so that no case needs it.
+// TestUnlistedKernel parses a text with a kernel that its family does not list, so that no case would judge it.
 func TestUnlistedKernel(t *testing.T) {
 	text := []byte("kernel void a(global int *x) { x[0] = 1; }\nkernel void b(global int *x) { x[0] = 2; }\n")
 	f := &Family{ID: "two", Kernels: []string{"a"}, Source: fstest.MapFS{"two.cl": {Data: text}}}

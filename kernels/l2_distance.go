@@ -78,7 +78,7 @@ func l2Arguments(c *Call) bool {
 	return true
 }
 
-// refL2: Σ (q - v)², the dot product of the difference with itself.
+// refL2 computes Σ (q - v)², the dot product of the difference with itself.
 func refL2(c *Call) error {
 	t := l2Types[c.Kernel]
 	queries, vectors, dim := int(c.Int(3)), int(c.Int(4)), int(c.Int(5))

@@ -81,7 +81,7 @@ func normBound(k, t string, rows, n int, eps float64, in [][]float64, ref []floa
 	return b
 }
 
-// normArguments: rms_norm has no argument 2 of layer_norm, which is beta.
+// normArguments checks a launch of either kernel; rms_norm lacks beta, argument 2 of layer_norm.
 func normArguments(c *Call) bool {
 	t, out := c.Type("T"), 2
 	if c.Kernel == "layer_norm" {
@@ -99,7 +99,7 @@ func normArguments(c *Call) bool {
 	return true
 }
 
-// refNorm: (x - mean) / √(variance + epsilon) · gamma + beta, or without mean and beta.
+// refNorm computes (x - mean) / √(variance + epsilon) · gamma + beta; for rms_norm without mean and beta.
 func refNorm(c *Call) error {
 	t, out := c.Type("T"), 2
 	centered := c.Kernel == "layer_norm"

@@ -56,8 +56,7 @@ func (c *Call) Set(i int, typ string) func(at int, x float64) {
 	return nil
 }
 
-// refRead returns n elements of a buffer of floating type from element at on, stride
-// apart.
+// refRead returns n elements of a buffer of floating type: those at at, at + stride and so on.
 func refRead(get func(int) float64, at, n, stride int) []float64 {
 	x := make([]float64, n)
 	for j := range x {

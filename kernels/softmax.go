@@ -77,7 +77,7 @@ func softmaxArguments(c *Call) bool {
 	return all > 0
 }
 
-// refSoftmax: e^(x - max) / Σ e^(x - max).
+// refSoftmax computes e^(x - max) / Σ e^(x - max).
 func refSoftmax(c *Call) error {
 	t, rows, n := c.Type("T"), int(c.Int(2)), int(c.Int(3))
 	get, set := c.Get(0, t), c.Set(1, t)

@@ -77,8 +77,8 @@ func topkArguments(c *Call) bool {
 	return true
 }
 
-// refTopK sorts the places of a row by value, NaN last, equal values by place. Like the
-// distances it is spread over threads.
+// refTopK sorts the indices of a row by value, NaN last, equal values by index. It is
+// parallel, as the command's demo runs it on large sizes.
 func refTopK(c *Call) error {
 	t, rows, n, k := c.Type("T"), int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
 	get, size := c.Get(0, t), SizeOf(t)

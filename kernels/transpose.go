@@ -28,14 +28,14 @@ func init() {
 	})
 }
 
-// transposeArguments: the third dimension of the grid is the number of matrices.
+// transposeArguments checks a launch, whose number of matrices is the third dimension of the grid.
 func transposeArguments(c *Call) bool {
 	all := c.Product(int(c.Int(2)), int(c.Int(3)), c.Global[2])
 	needAll(c, c.Type("T"), all, 0, 1)
 	return all > 0
 }
 
-// refTranspose: out[c·rows + r] = in[r·cols + c], bit for bit, per matrix.
+// refTranspose computes out[c·rows + r] = in[r·cols + c] for each matrix, bit for bit.
 func refTranspose(c *Call) error {
 	t, rows, cols := c.Type("T"), int(c.Int(2)), int(c.Int(3))
 	get, set := refGetBits(c, 0, SizeOf(t)), refSetBits(c, 1, SizeOf(t))

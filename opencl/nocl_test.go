@@ -10,7 +10,7 @@ import (
 	"github.com/concord-compute/concord/tests/sim"
 )
 
-// TestNotInThisBuild: a build without OpenCL lists the backend and says what to do.
+// TestNotInThisBuild checks that a build without OpenCL lists the backend and says how to build with it.
 func TestNotInThisBuild(t *testing.T) {
 	missing := disabled{}.Probe(t.Context(), nil).Reason
 	assert.Contains(t, missing, "not in this build: ")

@@ -236,7 +236,7 @@ func TestFallbackPolicies(t *testing.T) {
 	assert.ErrorIs(t, err, ErrUnsupported)
 }
 
-// TestOpenNothing: a backend that returns neither a device or stream nor an error is not used.
+// TestOpenNothing checks that Open returns an error if a backend returns neither a device or stream nor an error.
 func TestOpenNothing(t *testing.T) {
 	for _, what := range []string{"open", "stream"} {
 		s := session(t, Config{Fallback: Require}, &nullBackend{name: "npu", devices: 1, nothing: what})

@@ -98,8 +98,8 @@ func Devices(ctx context.Context) ([]Info, error) {
 // never means another one. A device that exists and fails to open is replaced as Config.Fallback
 // says, which is logged and returned by Device.Fallback.
 //
-// A device is opened with its own stream. If the backend cannot make one, its error is that of
-// Open: ErrUnsupported if the backend has no streams.
+// A device is opened with its own stream. If the backend cannot make one, Open returns the backend's
+// error, which is ErrUnsupported if the backend has no streams.
 //
 // A simulated device ("sim-cuda:0") is opened only by its name.
 //

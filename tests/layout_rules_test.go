@@ -110,7 +110,7 @@ func checkReach(h *house) (bad []string) {
 	return bad
 }
 
-// checkC allows import "C" in internal/cgo, internal/simd, internal/stdio, opencl, the tests that are made
+// checkC allows import "C" in internal/cgo, internal/simd, internal/stdio, opencl, the tests that exist
 // for it, and in one file of each other backend and of each reader of sensors.
 func checkC(h *house) (bad []string) {
 	shims := map[string]string{}

@@ -159,7 +159,7 @@ func TestNothingToCompare(t *testing.T) {
 	require.ErrorIs(t, newApp(io.Discard, io.Discard).finishBench(nil), runtime.ErrNoDevice)
 }
 
-// TestParityNamesAbsentBackends: a backend that is not judged at all is not passed over in silence.
+// TestParityNamesAbsentBackends checks that the output of parity names the backends that were not judged.
 func TestParityNamesAbsentBackends(t *testing.T) {
 	var out strings.Builder
 	require.NoError(t, newApp(&out, io.Discard).finishParity([]parity.Result{{Verdict: parity.Pass}}, []runtime.Probe{

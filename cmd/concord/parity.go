@@ -118,7 +118,7 @@ func checkKernelNames(names []string) error {
 	return nil
 }
 
-// finishParity prints the results, and which of the backends that were probed have no device.
+// finishParity prints the results, and the probed backends that have no device.
 func (a *app) finishParity(results []parity.Result, probes []runtime.Probe) error {
 	var sum paritySummary
 	list := make([]parityResult, len(results))

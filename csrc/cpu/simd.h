@@ -20,7 +20,7 @@ typedef union {
 
 typedef void simd_func(const simd_word *w);
 
-// Number and function. cpu/shim.go takes the numbers from this list.
+// Number and function. internal/simd takes the numbers from this list.
 #define SIMD_LIST(F) \
   F(SIMD_GEMM_F32_DIRECT, f32_gemm_direct) \
   F(SIMD_GEMM_F32_DOT, f32_gemm_dot) \

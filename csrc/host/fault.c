@@ -140,7 +140,8 @@ static void fault_mask(void) {
   pthread_sigmask(SIG_SETMASK, &mask, NULL);
 }
 
-// fault_in_local says whether the address is in the page behind the group's local memory.
+// fault_in_local reports whether the address of the fault is in the page after the group's local
+// memory.
 static bool fault_in_local(const struct worker *w) {
   uint64_t end = (uint64_t)(uintptr_t)(w->local_map + w->local_map_bytes);
   return w->job->local_bytes > 0 && w->signal_address < end &&

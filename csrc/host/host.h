@@ -124,7 +124,7 @@ enum {
   CONCORD_FAULT_STACK = 2,      // the stack of an item overflowed
   CONCORD_FAULT_ARITHMETIC = 3, // integer division by zero, or INT_MIN / -1, where it traps (x86)
   CONCORD_FAULT_ILLEGAL = 4,    // an instruction that this CPU lacks, or a trap
-  CONCORD_FAULT_LOCAL = 5,      // the page behind the group's local memory
+  CONCORD_FAULT_LOCAL = 5,      // the page after the group's local memory
 };
 
 // The address of a fault if the system does not report it.
@@ -135,7 +135,7 @@ enum {
 typedef struct concord_error {
   int32_t status;    // as returned
   int32_t fault;     // CONCORD_FAULT_*, or 0
-  uint64_t address;  // address of the fault: of the data (ADDRESS, STACK) or of the instruction;
+  uint64_t address;  // address of the fault: of the data (ADDRESS, STACK, LOCAL) or of the instruction;
                      // CONCORD_ADDRESS_UNKNOWN if it was not canonical (ADDRESS on x86)
   uint64_t group[3]; // the group that failed (FAULT, BARRIER), or the first of several: see more
   uint64_t item[3];  // local index of the item, for kernels with fibers

@@ -110,7 +110,7 @@ func TestProbeWithout(t *testing.T) {
 	})
 }
 
-// TestTableLacks leaves entries out of a copy of a whole table.
+// TestTableLacks leaves entries out of a copy of a complete table.
 func TestTableLacks(t *testing.T) {
 	const required, entries = 36, 55 // in the order of csrc/shim.h
 	whole := unsafe.Slice((*uintptr)(null.Table()), entries)

@@ -142,8 +142,8 @@ func cBool(b bool) C.int32_t {
 	return 0
 }
 
-// lacks returns the name of an entry that the table lacks although csrc/shim.h requires it, at
-// all or beside others that the table has, or "".
+// lacks returns the name of an entry that the table lacks although csrc/shim.h requires it, either
+// always or because the table has others of its group; "" if there is none.
 func (t table) lacks() string { return C.GoString(C.table_lacks(C.uintptr_t(t))) }
 
 // open opens the libraries, and returns the list of files that it tried.

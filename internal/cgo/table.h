@@ -28,14 +28,15 @@ _Static_assert(offsetof(concord_shim, peer_access) == (REQUIRED(COUNT)) * sizeof
                "REQUIRED has all entries before the optional ones");
 #undef COUNT
 
-// Optional entries that are all there or none of them.
+// Groups of optional entries: a table has all entries of a group or none.
 #define ORDERED(X) X(alloc_on) X(free_on)
 #define PINNED_COPIES(X) X(upload_pinned) X(download_pinned)
 #define PEERS(X) X(peer_access) X(copy_peer) X(peer)
 #define GRAPHS(X) X(capture_begin) X(capture_end) X(capture_drop) X(graph_launch) X(graph_close)
 #define BLAS(X) X(blas_open) X(gemm)
 
-// table_lacks returns the name of an entry that has to be there and is not, or NULL.
+// table_lacks returns the name of an entry that is NULL although it must not be. It returns NULL if
+// there is none.
 static inline const char *table_lacks(uintptr_t t) {
 #define LACKS(entry)                                                                               \
   if (TABLE(t)->entry == NULL)                                                                     \

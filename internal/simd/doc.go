@@ -1,10 +1,10 @@
-// Package simd is the crossing into the vector functions of the CPU, csrc/cpu: their
-// numbers, and the call. It imports nothing that changes often, so that the go command
-// compiles the vector functions, which takes a minute, only when the C changes.
+// Package simd calls the vector functions of csrc/cpu, and has the numbers by which they are
+// called. It imports nothing that changes often, so that the go command compiles the vector
+// functions, which takes a minute, only when the C code changes.
 package simd
 
-// Set is the number of an instruction set, Op that of a function of it. csrc/cpu/simd.h
-// gives the numbers. Without cgo all are 0.
+// Set is the number of an instruction set and Op that of a function; csrc/cpu/simd.h defines
+// them. Without cgo all are 0.
 type (
 	Set int32
 	Op  int32

@@ -2,7 +2,7 @@
 
 package simd
 
-// The build without C: no set is here.
+// The build without C, which contains no set.
 
 // The instruction sets.
 const AVX512, AVX2, NEON Set = 0, 0, 0
@@ -45,8 +45,8 @@ const (
 	Expr
 )
 
-// Here says whether the functions of a set are in this build.
+// Here reports whether this build contains the functions of the set.
 func (Set) Here() bool { return false }
 
-// Run is never called: no set is here.
+// Run is never called, since no set is in this build.
 func (Set) Run(Op, *uint64) {}

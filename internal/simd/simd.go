@@ -3,8 +3,8 @@
 package simd
 
 /*
-// Debug information has lines, but no variables: those take longer to write than the code
-// itself.
+// Debug information has lines, but no variables: the compiler would need more time for those
+// than for the code.
 #cgo CFLAGS: -g1
 #cgo noavx512 CFLAGS: -DNO_AVX512
 #cgo noavx2 CFLAGS: -DNO_AVX2
@@ -31,7 +31,7 @@ const (
 	NEON   Set = C.SIMD_SET_NEON
 )
 
-// The functions. csrc/cpu describes each of them and its words.
+// The functions. The comments in csrc/cpu describe each function and its arguments.
 const (
 	GemmF32Direct Op = C.SIMD_GEMM_F32_DIRECT
 	GemmF32Dot    Op = C.SIMD_GEMM_F32_DOT
@@ -69,11 +69,11 @@ const (
 	Expr          Op = C.SIMD_EXPR
 )
 
-// Here says whether the functions of a set are in this build.
+// Here reports whether this build contains the functions of the set.
 func (s Set) Here() bool { return C.concord_simd_here(C.int32_t(s)) != 0 }
 
-// Run calls a function of a set that is here, in this thread. words has as many as the
-// function reads. Addresses among them are never those of Go's memory.
+// Run calls a function on the calling thread. The set must be in this build. words points to
+// all the words that the function reads. Addresses among them must not be of memory of the Go heap.
 func (s Set) Run(op Op, words *uint64) {
 	C.concord_simd(C.int32_t(s), C.int32_t(op), (*C.simd_word)(unsafe.Pointer(words)))
 }

@@ -17,8 +17,8 @@ var (
 )
 
 // Register makes a backend available by its name. It is called from init functions and touches no
-// driver. It panics when b is nil, or its name is taken or not a ValidName: these are mistakes of
-// the program, not conditions of the machine.
+// driver. It panics if b is nil, or if its name is taken or is not valid (see ValidName): these are mistakes
+// of the program, not conditions of the machine.
 func Register(b Backend) {
 	if b == nil {
 		panic("concord: Register of a nil backend")
@@ -34,7 +34,7 @@ func Register(b Backend) {
 	registry[b.Name()] = b
 }
 
-// ValidName reports whether a backend can have a name, which Backend.Name describes.
+// ValidName reports whether a name follows the rules for names of backends, which Backend.Name states.
 func ValidName(name string) bool {
 	const letters = "abcdefghijklmnopqrstuvwxyz"
 	return strings.Trim(name, letters+"0123456789-_") == "" && strings.IndexAny(name, letters) == 0

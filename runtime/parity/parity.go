@@ -123,7 +123,7 @@ func runCases(ctx context.Context, judge *subject, subjects []*subject, cases []
 	return results, nil
 }
 
-// choose lists the cases of families or kernels by name. Only the families of these build theirs.
+// choose lists the cases of the families and kernels with the given names. No other family builds its cases.
 func choose(names []string) ([]kernels.Case, error) {
 	var all []kernels.Case
 	var ids []string
@@ -159,7 +159,7 @@ func choose(names []string) ([]kernels.Case, error) {
 	return all, nil
 }
 
-// judged reports the first of a family's kernels and types that has no case.
+// judged returns an error that names the first kernel or type of a family that has no case, or nil.
 func judged(f *kernels.Family, cases []kernels.Case) error {
 	missing := func(what string) error {
 		return fmt.Errorf("parity: family %s has no case of %s, which nothing would judge: %w", f.ID, what, runtime.ErrInvalidArgument)

@@ -12,7 +12,7 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-// TestChooseBuildsWhatIsNamed counts how often a family is asked for its cases.
+// TestChooseBuildsWhatIsNamed counts the calls of a family's Cases.
 func TestChooseBuildsWhatIsNamed(t *testing.T) {
 	saxpy, ok := kernels.Find("saxpy")
 	require.True(t, ok)
@@ -38,7 +38,7 @@ func TestChooseBuildsWhatIsNamed(t *testing.T) {
 		}
 	}
 	assert.Zero(t, built)
-	cases, err := choose([]string{"saxpy"}) // of both families
+	cases, err := choose([]string{"saxpy"}) // both families have a kernel of that name
 	require.NoError(t, err)
 	assert.Equal(t, 1, built)
 	assert.Len(t, cases, 2*len(kernels.Cases("saxpy")))
@@ -47,7 +47,7 @@ func TestChooseBuildsWhatIsNamed(t *testing.T) {
 	assert.ErrorContains(t, err, "saxpi")
 }
 
-// TestJudged leaves out the cases of one kernel, and of one type as the source and as the result.
+// TestJudged leaves out the cases of one kernel, and those that cast from a type or to a type.
 func TestJudged(t *testing.T) {
 	for _, f := range kernels.Families() {
 		assert.NoError(t, judged(f, kernels.Cases(f.ID)))

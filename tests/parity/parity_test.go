@@ -29,7 +29,7 @@ func TestWholeCatalog(t *testing.T) {
 	probes, err := s.Discover(t.Context())
 	require.NoError(t, err)
 	for _, p := range probes {
-		if len(p.Devices) == 0 { // not in the build, or no device: the reason says which
+		if len(p.Devices) == 0 { // the reason says whether it is not in the build or has no device
 			t.Run(p.Backend, func(t *testing.T) {
 				require.NotContains(t, s.Config().Required, p.Backend, p.Reason)
 				t.Skip(p.Reason)

@@ -30,7 +30,7 @@ func required(t testing.TB, backend string) bool {
 }
 
 // Dir is where the simulated libraries are: CONCORD_SIM_DIR, or where make sim puts them
-// below the repository's root. A library of the backend that is not there is Absent.
+// below the repository's root. If a library of the backend is missing, it calls Absent.
 func Dir(t testing.TB, root, backend, library string) string {
 	t.Helper()
 	dir := os.Getenv("CONCORD_SIM_DIR")

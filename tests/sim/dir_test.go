@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// ending is a test of which only the end is of interest.
+// ending is a test that records whether it failed or was skipped.
 type ending struct {
 	testing.TB
 	failed, skipped bool
@@ -16,7 +16,7 @@ type ending struct {
 func (e *ending) Fatalf(string, ...any) { e.failed = true; goruntime.Goexit() }
 func (e *ending) Skip(...any)           { e.skipped = true; goruntime.Goexit() }
 
-// TestDirRequired: a missing library skips a test, and fails it where its device is required.
+// TestDirRequired checks that a missing library skips a test, and fails it if its backend is required.
 func TestDirRequired(t *testing.T) {
 	t.Setenv("CONCORD_SIM_DIR", t.TempDir())
 	dir := func(required string) *ending {

@@ -21,7 +21,7 @@ func init() {
 	})
 }
 
-// arguments: as many numbers as the last argument says come from one buffer and go to the other.
+// arguments checks that both buffers have as many numbers as the last argument says.
 func arguments(c *kernels.Call) bool {
 	n, size := int(c.Int(4)), kernels.SizeOf(c.Type("T"))
 	c.Need(0, n, size)

@@ -91,6 +91,35 @@ func TestFaultOfRows(t *testing.T) {
 	assert.GreaterOrEqual(t, last, 5000, err.Error())
 }
 
+// TestNarrowGridsRunInFewCalls checks that one call runs many rows and planes of groups, for grids
+// that have no good group size, and that it runs each item once.
+func TestNarrowGridsRunInFewCalls(t *testing.T) {
+	needCompiler(t)
+	d := openDevice(t)
+	s := openStream(t, d)
+	k := loadKernel(t, d, `kernel void visit(global int *x, int by) {
+		int at = (get_global_id(2) * get_global_size(1) + get_global_id(1)) * get_global_size(0) + get_global_id(0);
+		x[at] += 1 + 100 / (at == 30000 ? by : 101);
+	}`, "visit")
+	for _, grid := range [][3]int{{2, 20011, 1}, {3, 5, 3001}, {1, 1, 40009}, {211, 3, 67}, {101, 401, 1}} {
+		n := grid[0] * grid[1] * grid[2]
+		x := upload(t, s, make([]int32, n))
+		l := &driver.Launch{Kernel: k, Dim: 3, Global: grid, Local: [3]int{1, 1, 1}, Args: []driver.Arg{{Kind: driver.ArgMemory, Memory: x}}}
+		pass(l, int32(101))
+		require.NoError(t, s.Launch(l))
+		got := make([]int32, n)
+		require.NoError(t, s.Download(background(t), bytesOf(got), x))
+		for i := range got {
+			require.Equal(t, int32(1), got[i], "item %d of %v", i, grid)
+		}
+	}
+	x := upload(t, s, make([]int32, 40022))
+	l := &driver.Launch{Kernel: k, Dim: 2, Global: [3]int{2, 20011, 1}, Local: [3]int{1, 1, 1}, Args: []driver.Arg{{Kind: driver.ArgMemory, Memory: x}}}
+	pass(l, int32(0))
+	require.NoError(t, s.Launch(l))
+	assert.Regexp(t, `division by zero in groups \(0\.\.1,\d+\.\.\d+,0\)`, s.Sync(background(t)).Error())
+}
+
 func TestFaults(t *testing.T) {
 	d := openDevice(t)
 	needCompiler(t)

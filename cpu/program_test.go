@@ -430,6 +430,33 @@ func benchmarkSaxpy(b *testing.B, n, local int) {
 	}
 }
 
+// BenchmarkGrids compares grids whose sizes have no divisors with round ones.
+func BenchmarkGrids(b *testing.B) {
+	d := openDevice(b)
+	k := loadKernel(b, d, `kernel void k(global float *x) {
+		ulong i = get_global_id(1) * get_global_size(0) + get_global_id(0);
+		x[i] = x[i] * 1.5f + 1;
+	}`, "k")
+	s := openStream(b, d)
+	for _, g := range []struct{ items, group [3]int }{
+		{[3]int{10, 2097152, 1}, [3]int{10, 16, 1}}, {[3]int{10, 2097143, 1}, [3]int{10, 1, 1}},
+		{[3]int{4096, 4096, 1}, [3]int{256, 1, 1}}, {[3]int{4093, 4093, 1}, [3]int{1, 1, 1}},
+		{[3]int{16, 1048576, 1}, [3]int{16, 16, 1}}, {[3]int{13, 1048573, 1}, [3]int{13, 1, 1}},
+	} {
+		b.Run(fmt.Sprintf("%dx%d", g.items[0], g.items[1]), func(b *testing.B) {
+			n := int64(g.items[0]) * int64(g.items[1])
+			x := upload(b, s, make([]float32, n))
+			l := &driver.Launch{Kernel: k, Dim: 2, Global: g.items, Local: g.group, Args: []driver.Arg{{Kind: driver.ArgMemory, Memory: x}}}
+			b.SetBytes(8 * n)
+			for b.Loop() {
+				if s.Launch(l) != nil || s.Sync(context.Background()) != nil {
+					b.Fatal(s.Err())
+				}
+			}
+		})
+	}
+}
+
 func TestProgramLaunchAllocations(t *testing.T) {
 	if instrumented {
 		t.Skip("the checker allocates")

@@ -39,6 +39,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -151,9 +152,9 @@ func (d *device) shareJob(most int, help func() bool) time.Duration {
 
 // hostError converts an error of the executor to an error of this launch.
 func (p *launch) hostError(e *C.concord_error) error {
-	group := fmt.Sprintf("group (%d,%d,%d)", e.group[0], e.group[1], e.group[2])
-	if e.more > 0 { // one call ran several groups
-		group = fmt.Sprintf("groups (%d..%d,%d,%d)", e.group[0], e.group[0]+e.more, e.group[1], e.group[2])
+	group := fmt.Sprintf("group (%s)", places(e.group, e.more))
+	if e.more != [3]C.uint64_t{} { // one call ran several groups
+		group = strings.Replace(group, "group", "groups", 1)
 	}
 	if e.has_item != 0 {
 		group += fmt.Sprintf(" item (%d,%d,%d)", e.item[0], e.item[1], e.item[2])
@@ -189,6 +190,17 @@ func (p *launch) hostError(e *C.concord_error) error {
 		return p.failed(message(e), fmt.Errorf("%w: %w", driver.ErrLaunch, driver.ErrOutOfMemory))
 	}
 	return p.failed(message(e), fmt.Errorf("%w: %w", driver.ErrLaunch, driver.ErrInvalidArgument))
+}
+
+// places returns the range of groups in each dimension as text: "0..9,3,0".
+func places(first, more [3]C.uint64_t) string {
+	var all [3]string
+	for i := range all {
+		if all[i] = fmt.Sprint(first[i]); more[i] > 0 {
+			all[i] += fmt.Sprintf("..%d", first[i]+more[i])
+		}
+	}
+	return strings.Join(all[:], ",")
 }
 
 // nearest returns the distance of an address from the buffer argument in whose guard page it is,

@@ -84,7 +84,7 @@ func findToolchain(ctx context.Context) (c *toolchain, tried []string, err error
 		}
 		return c, append(tried, path+": "+firstLine(c.version)), nil
 	}
-	return nil, tried, fmt.Errorf("no C++ compiler: %s; %s: %w", strings.Join(tried, "; "), installHint, driver.ErrUnsupported)
+	return nil, tried, fmt.Errorf("no C++ compiler: %s; %s: %w", strings.Join(tried, "; "), installHint, driver.ErrNoCompiler)
 }
 
 // identify asks the compiler for its version.

@@ -54,10 +54,10 @@ func TestNoCompiler(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv("CXX", "")
 	_, err := d.Compile(background(t), u, nil)
-	require.ErrorIs(t, err, driver.ErrUnsupported)
+	require.ErrorIs(t, err, driver.ErrNoCompiler)
 	assert.Contains(t, err.Error(), "apt-get install g++")
 	_, err = d.Identity(background(t))
-	require.ErrorIs(t, err, driver.ErrUnsupported)
+	require.ErrorIs(t, err, driver.ErrNoCompiler)
 	p := backend{}.Probe(background(t), nil)
 	assert.Equal(t, driver.Available, p.State)
 	assert.Empty(t, p.CompilerVersion)
@@ -65,7 +65,7 @@ func TestNoCompiler(t *testing.T) {
 
 	t.Setenv("CXX", "/no/such/compiler -O2")
 	_, err = d.Compile(background(t), u, nil)
-	require.ErrorIs(t, err, driver.ErrUnsupported)
+	require.ErrorIs(t, err, driver.ErrNoCompiler)
 	assert.Contains(t, err.Error(), "/no/such/compiler")
 }
 

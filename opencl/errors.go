@@ -36,7 +36,7 @@ var codes = map[cl.ErrorCode]struct {
 }{
 	-1:  {"CL_DEVICE_NOT_FOUND", driver.ErrNoDevice},
 	-2:  {"CL_DEVICE_NOT_AVAILABLE", driver.ErrNoDevice},
-	-3:  {"CL_COMPILER_NOT_AVAILABLE", driver.ErrUnsupported},
+	-3:  {"CL_COMPILER_NOT_AVAILABLE", driver.ErrNoCompiler},
 	-4:  {"CL_MEM_OBJECT_ALLOCATION_FAILURE", driver.ErrOutOfMemory},
 	-5:  {"CL_OUT_OF_RESOURCES", nil},
 	-6:  {"CL_OUT_OF_HOST_MEMORY", driver.ErrOutOfMemory},

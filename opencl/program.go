@@ -33,7 +33,7 @@ const schema = "opencl 2"
 // Identity lists everything besides the program that decides the bytes of a binary.
 func (d *device) Identity(context.Context) ([]string, error) {
 	if number(d.id, cl.DEVICE_COMPILER_AVAILABLE) == 0 {
-		return nil, d.errorf("compile", driver.ErrUnsupported, "the driver brings no compiler; install the vendor's full OpenCL package")
+		return nil, d.errorf("compile", driver.ErrNoCompiler, "the driver brings no compiler; install the vendor's full OpenCL package")
 	}
 	return []string{
 		schema, standard,

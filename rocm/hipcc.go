@@ -27,7 +27,7 @@ var hipccFlags = []string{"--genco", "--no-gpu-bundle-output", "-include", "hip/
 // code object and the properties of the unit's kernels. The unit is best parsed with TargetFeatures
 // of that architecture. It blocks for a second or more; when ctx is done hipcc is killed.
 //
-// A malformed name of an architecture is ErrInvalidArgument, a missing hipcc is ErrUnsupported, and
+// A malformed name of an architecture is ErrInvalidArgument, a missing hipcc is ErrNoCompiler, and
 // a program that does not build is a *BuildError with the log.
 func CompileWithHipcc(ctx context.Context, unit *source.Unit, arch string) (driver.Compiled, error) {
 	text, err := unit.RenderContext(ctx, source.HIP)
@@ -69,7 +69,7 @@ func buildWithHipcc(ctx context.Context, text, arch string) (driver.Binary, erro
 	path, err := findHipcc()
 	if err != nil {
 		return driver.Binary{}, hipccError("install hipcc (package hipcc, or ROCm) and HIP's headers (libamdhip64-dev)",
-			fmt.Errorf("%w: %w", err, driver.ErrUnsupported))
+			fmt.Errorf("%w: %w", err, driver.ErrNoCompiler))
 	}
 	dir, err := file.TempDir("concord-hipcc-") // which other users cannot replace
 	if err != nil {

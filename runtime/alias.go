@@ -108,6 +108,8 @@ var (
 	ErrUnsupported = driver.ErrUnsupported
 	// ErrUnsupportedPrecision: the device lacks arithmetic of that precision; also ErrUnsupported.
 	ErrUnsupportedPrecision = driver.ErrUnsupportedPrecision
+	// ErrNoCompiler: the device could run the program, but its compiler is missing; also ErrUnsupported.
+	ErrNoCompiler = driver.ErrNoCompiler
 	// ErrOutOfMemory: the device does not have that much memory free, as the vendor's API reported.
 	ErrOutOfMemory = driver.ErrOutOfMemory
 	// ErrTooLarge: a size that can never fit.

@@ -108,6 +108,31 @@ func ExampleHost() {
 	// [0 1 4 9]
 }
 
+// A program that learns types only at run time moves bytes, as a framework does.
+func ExampleHostBytes() {
+	ctx := context.Background()
+	dev, err := runtime.Open(ctx, "cpu:0")
+	check(err)
+	defer dev.Close()
+	t := runtime.I16 // from a file's header, say
+	pinned, err := dev.AllocKind(runtime.Pinned, t, 3)
+	check(err)
+	defer pinned.Close() // and no use of view after it
+	view, err := runtime.HostBytes(pinned)
+	check(err)
+	copy(view, []byte{1, 0, 2, 0, 3, 0})
+
+	b, err := dev.Alloc(t, 3)
+	check(err)
+	s := dev.Stream()
+	check(s.Copy(b, pinned))
+	last := make([]byte, t.Size())
+	check(s.Read(ctx, b, int64(2*t.Size()), last)) // any part of any buffer, as bytes
+	fmt.Println(len(view), last)
+	// Output:
+	// 6 [3 0]
+}
+
 func check(err error) {
 	if err != nil {
 		log.Fatal(err)

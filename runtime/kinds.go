@@ -63,9 +63,22 @@ func (b *Buffer) Kind() MemoryKind { return b.mem.Kind }
 // garbage is freed. Access while queued work uses the buffer has undefined results: call Sync
 // first.
 func Host[T Element](b *Buffer) ([]T, error) {
-	const op = "host"
-	if err := sameType[T](b, op); err != nil {
+	if err := sameType[T](b, "host"); err != nil {
 		return nil, err
+	}
+	view, err := HostBytes(b)
+	if err != nil {
+		return nil, err
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(&view[0])), b.n), nil
+}
+
+// HostBytes is Host for callers that know the element type only at run time: the same memory, as
+// bytes in the machine's order. Stream.Write and Stream.Read copy bytes from and to any buffer.
+func HostBytes(b *Buffer) ([]byte, error) {
+	const op = "host"
+	if b.none() {
+		return nil, fmt.Errorf("%s: buffer is nil: %w", op, ErrInvalidArgument)
 	}
 	if b.closed.Load() || !b.a.ref() {
 		return nil, b.a.core.closedError(op)
@@ -75,7 +88,7 @@ func Host[T Element](b *Buffer) ([]T, error) {
 	if !ok {
 		return nil, b.a.core.error(op, ErrNoHostMemory)
 	}
-	return unsafe.Slice((*T)(unsafe.Pointer(&view[0])), b.n), nil
+	return view, nil
 }
 
 // hostBytes returns the host's view of a buffer that the caller keeps alive.

@@ -24,8 +24,8 @@ type Local int
 //     the kernel replaces all of it
 //   - Local for a pointer to local memory
 //   - for a value, the Go type of the same kind and width (float32 for float,
-//     uint32 for uint, Float16 for half), or an int for any integer type that can
-//     hold it
+//     uint32 for uint, Float16 for half); for an integer type also any other of Go's
+//     integer types whose value it can hold
 //   - []byte for a vector or struct passed by value: exactly its bytes
 //
 // Before the driver is called, Launch checks the number and types of the arguments, the sizes of
@@ -206,9 +206,12 @@ func (s *Stream) packValue(out *driver.Arg, p *source.Param, arg any) error {
 		return fmt.Errorf("takes its %d bytes as []byte, not %v: %w", size, typeName(arg), ErrInvalidArgument)
 	}
 	t, bits := elementOf(arg)
-	if v, ok := arg.(int); ok && p.Kind != source.Float && p.Kind != source.Double && p.Kind != source.Half {
-		if bits, ok = fitInt(p.Kind, int64(v)); !ok {
-			return fmt.Errorf("the int %d does not fit: %w", v, ErrInvalidArgument)
+	if v, negative, ok := integerOf(arg); ok && t.Kind() != p.Kind && largest(p.Kind) > 0 {
+		if bits = v; !fits(p.Kind, v, negative) {
+			if negative {
+				return fmt.Errorf("the %v %d does not fit: %w", typeName(arg), int64(v), ErrInvalidArgument)
+			}
+			return fmt.Errorf("the %v %d does not fit: %w", typeName(arg), v, ErrInvalidArgument)
 		}
 	} else if t.Kind() != p.Kind {
 		return fmt.Errorf("takes a %s, not %v: %w", goTypes[p.Kind], typeName(arg), ErrInvalidArgument)
@@ -280,29 +283,66 @@ var goTypes = map[source.Kind]string{
 	source.Bool: "nothing: bool is no type of a kernel's parameter",
 }
 
-// fitInt converts Go's int, which has no counterpart in kernels, to an integer parameter if the
-// value fits.
-func fitInt(kind source.Kind, v int64) (uint64, bool) {
-	low, high := int64(0), int64(0)
+// integerOf returns the value of an integer in two's complement, and whether it is negative.
+func integerOf(arg any) (v uint64, negative, ok bool) {
+	switch i := arg.(type) {
+	case int:
+		return uint64(i), i < 0, true
+	case int8:
+		return uint64(i), i < 0, true
+	case int16:
+		return uint64(i), i < 0, true
+	case int32:
+		return uint64(i), i < 0, true
+	case int64:
+		return uint64(i), i < 0, true
+	case uint:
+		return uint64(i), false, true
+	case uint8:
+		return uint64(i), false, true
+	case uint16:
+		return uint64(i), false, true
+	case uint32:
+		return uint64(i), false, true
+	case uint64:
+		return i, false, true
+	case uintptr:
+		return uint64(i), false, true
+	}
+	return 0, false, false
+}
+
+// largest returns the largest value of an integer parameter, or 0 for other kinds.
+func largest(kind source.Kind) uint64 {
 	switch kind {
 	case source.Char:
-		low, high = math.MinInt8, math.MaxInt8
+		return math.MaxInt8
 	case source.UChar:
-		high = math.MaxUint8
+		return math.MaxUint8
 	case source.Short:
-		low, high = math.MinInt16, math.MaxInt16
+		return math.MaxInt16
 	case source.UShort:
-		high = math.MaxUint16
+		return math.MaxUint16
 	case source.Int:
-		low, high = math.MinInt32, math.MaxInt32
+		return math.MaxInt32
 	case source.UInt:
-		high = math.MaxUint32
+		return math.MaxUint32
 	case source.Long:
-		low, high = math.MinInt64, math.MaxInt64
+		return math.MaxInt64
 	case source.ULong:
-		high = math.MaxInt64
-	default:
-		return 0, false
+		return math.MaxUint64
 	}
-	return uint64(v), low <= v && v <= high
+	return 0
+}
+
+// fits reports whether an integer parameter can hold a value of integerOf.
+func fits(kind source.Kind, v uint64, negative bool) bool {
+	if !negative {
+		return v <= largest(kind)
+	}
+	switch kind {
+	case source.Char, source.Short, source.Int, source.Long:
+		return ^v <= largest(kind)
+	}
+	return false
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/source"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -167,12 +168,52 @@ func TestPickGroupFits(t *testing.T) {
 	}
 }
 
+// TestLaunchTakesEveryInteger passes each of Go's integer types to parameters of other integer types.
+func TestLaunchTakesEveryInteger(t *testing.T) {
+	b := &nullBackend{}
+	_, d := open(t, b, Config{})
+	u, err := source.Parse(`kernel void all(char c, uchar uc, short s, ushort us, int i, uint ui, long l, ulong ul) {}`, source.Options{})
+	require.NoError(t, err)
+	p, err := d.Program(t.Context(), u, ProgramOptions{})
+	require.NoError(t, err)
+	k, err := p.Kernel("all")
+	require.NoError(t, err)
+	for _, v := range []any{int(7), int8(7), int16(7), int32(7), int64(7), uint(7), uint8(7), uint16(7), uint32(7), uint64(7), uintptr(7)} {
+		require.NoError(t, d.Stream().Launch(k, Items(1), v, v, v, v, v, v, v, v), "%T", v)
+		for _, arg := range b.last.Args {
+			assert.Equal(t, byte(7), b.last.Data[arg.Offset], "%T", v)
+		}
+	}
+	all := func() []any { return []any{0, 0, 0, 0, 0, 0, 0, 0} }
+	for i, c := range []struct{ least, most, below, above any }{
+		{int64(math.MinInt8), uint64(math.MaxInt8), int64(math.MinInt8 - 1), uint64(math.MaxInt8 + 1)},
+		{int64(0), uint64(math.MaxUint8), int64(-1), int32(math.MaxUint8 + 1)},
+		{int64(math.MinInt16), uint64(math.MaxInt16), int64(math.MinInt16 - 1), uint16(math.MaxInt16 + 1)},
+		{int64(0), int64(math.MaxUint16), int8(-1), int32(math.MaxUint16 + 1)},
+		{int64(math.MinInt32), uint64(math.MaxInt32), int64(math.MinInt32 - 1), uint32(math.MaxInt32 + 1)},
+		{int64(0), uint64(math.MaxUint32), int32(-1), int64(math.MaxUint32 + 1)},
+		{int(math.MinInt64), uint64(math.MaxInt64), nil, uint64(math.MaxInt64 + 1)},
+		{int64(0), uint(math.MaxUint64), int64(-1), nil},
+	} {
+		for _, v := range []any{c.least, c.most} {
+			args := all()
+			args[i] = v
+			assert.NoError(t, d.Stream().Launch(k, Items(1), args...), "%T(%d)", v, v)
+		}
+		for _, v := range []any{c.below, c.above, float32(1), Float16(1)} {
+			args := all()
+			args[i] = v
+			assert.ErrorIs(t, d.Stream().Launch(k, Items(1), args...), ErrInvalidArgument, "%T(%v) for parameter %d", v, v, i)
+		}
+	}
+}
+
 // TestLaunchAllocates is the bar of 0 allocations with variables as arguments.
 func TestLaunchAllocates(t *testing.T) {
 	_, d := open(t, &nullBackend{}, Config{})
 	k, s := kernel(t, d, "axpy"), d.Stream()
 	x, y := buffer(t, d, F32, 1000), buffer(t, d, F32, 1000)
-	a, n := float32(2), int32(1000)
+	a, n := float32(2), int64(1000) // n is an int in the kernel
 	got := testing.AllocsPerRun(100, func() {
 		a++
 		n--

@@ -18,6 +18,8 @@ func Remedy(err error) string {
 		return "give each launch less work or more time and look for endless loops; on a GPU check temperature, power limits and a display's watchdog"
 	case errors.Is(err, ErrDeviceLost):
 		return "open it again: what was on it is gone, and the Devices from before stay lost; other devices are as they were"
+	case errors.Is(err, ErrNoCompiler):
+		return "install the compiler that the error names, or load a bundle that was made on a machine with one"
 	case errors.Is(err, ErrNoKernel):
 		return ""
 	case errors.Is(err, ErrCompile):

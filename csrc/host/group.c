@@ -65,10 +65,10 @@ static void group_at(struct worker *w, uint64_t n) {
   w->group[2] = n / g[1];
 }
 
-static void group_next(struct worker *w, uint64_t count) {
+static void group_next(struct worker *w) {
   const uint64_t *g = w->job->grid.groups;
-  w->first += count;
-  if ((w->group[0] += count) < g[0])
+  w->first++;
+  if (++w->group[0] < g[0])
     return;
   w->group[0] = 0;
   if (++w->group[1] < g[1])
@@ -89,6 +89,22 @@ static bool group_stopped(struct worker *w) {
   return true;
 }
 
+// group_box sets more to the largest box of groups that begins at the current one and has only
+// groups of the chunk, and returns their number: a part of a row, whole rows, or whole planes.
+static uint64_t group_box(const struct worker *w, uint64_t more[3]) {
+  const uint64_t *g = w->job->grid.groups;
+  uint64_t left = w->last - w->first, count = 1;
+  more[0] = more[1] = more[2] = 0;
+  for (int d = 0; d < 3; d++) {
+    uint64_t behind = g[d] - w->group[d], fit = left / count;
+    more[d] = (behind < fit ? behind : fit) - 1;
+    count *= more[d] + 1;
+    if (more[d] + 1 < g[d])
+      break; // the next dimension goes on only behind a whole row or plane
+  }
+  return count;
+}
+
 // group_main runs the chunk of a kernel without barriers, on the main fiber.
 static void group_main(struct fiber *f) {
   struct worker *w = f->worker;
@@ -96,16 +112,14 @@ static void group_main(struct fiber *f) {
   bool rows = w->job->kernel->flags & CONCORD_KERNEL_ROWS;
   while (w->first < w->last && !group_stopped(w)) {
     uint64_t count = 1;
-    if (rows) {
-      uint64_t row = w->job->grid.groups[0] - w->group[0], left = w->last - w->first;
-      count = row < left ? row : left;
-      f->ctx.more = count - 1;
-    }
+    if (rows)
+      count = group_box(w, f->ctx.more);
     memcpy(f->ctx.group, w->group, sizeof w->group);
     w->in_kernel = 1;
     run(&f->ctx, w->args);
     w->in_kernel = 0;
-    group_next(w, count);
+    w->first += count;
+    group_at(w, w->first);
   }
 }
 
@@ -131,7 +145,7 @@ static bool group_chunk(struct worker *w) {
     w->in_kernel = 0;
     return w->failed == 0;
   }
-  for (; w->first < w->last && !group_stopped(w); group_next(w, 1)) {
+  for (; w->first < w->last && !group_stopped(w); group_next(w)) {
     for (uint32_t i = 0; i < w->items; i++)
       memcpy(w->fibers[i]->ctx.group, w->group, sizeof w->group);
     w->current = w->fibers[0];

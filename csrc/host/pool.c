@@ -38,7 +38,7 @@ static void job_fail(struct job *j, int32_t status, const struct worker *w, cons
     e->status = status;
     if (w != NULL) {
       memcpy(e->group, w->group, sizeof e->group);
-      e->more = w->current->ctx.more;
+      memcpy(e->more, w->current->ctx.more, sizeof e->more);
       if (j->kernel->flags & CONCORD_KERNEL_FIBERS) {
         memcpy(e->item, w->current->ctx.item, sizeof e->item);
         e->has_item = 1;

@@ -195,11 +195,11 @@ func TestCompileFor(t *testing.T) {
 
 	null.Absent(false, true)
 	_, err = b.Targets(ctx, nil)
-	require.ErrorIs(t, err, driver.ErrUnsupported)
+	require.ErrorIs(t, err, driver.ErrNoCompiler)
 	assert.ErrorContains(t, err, "install no compiler")
 	null.Absent(true, true)
 	_, err = b.CompileFor(ctx, nil, "null_1", unit, nil)
-	assert.ErrorIs(t, err, driver.ErrUnsupported)
+	assert.ErrorIs(t, err, driver.ErrNoCompiler)
 }
 
 func TestReport(t *testing.T) {

@@ -22,7 +22,7 @@ const schema = "table 1"
 // compiler returns the targets that the compiler of the libraries knows.
 func (b *backend) compiler(l library) ([]string, error) {
 	if !l.compiler {
-		return nil, b.error("compile", driver.ErrUnsupported, b.noCompiler(l))
+		return nil, b.error("compile", driver.ErrNoCompiler, b.noCompiler(l))
 	}
 	list, f := l.t.targets(l.c)
 	if f != nil {

@@ -50,6 +50,8 @@ var (
 	ErrUnsupported = errors.New("not supported here")
 	//   ErrUnsupportedPrecision: the device lacks arithmetic of that precision.
 	ErrUnsupportedPrecision error = &finer{"precision is not supported here", ErrUnsupported}
+	//   ErrNoCompiler: the device could run the program, but its compiler is missing.
+	ErrNoCompiler error = &finer{"not supported here without a compiler", ErrUnsupported}
 
 	// ErrOutOfMemory: the device does not have that much memory free, as the vendor's API reported.
 	ErrOutOfMemory = errors.New("out of device memory")

@@ -127,6 +127,8 @@ func kernelParamError(t *tree.Type) string {
 			return "a pointer parameter must say global, constant or local"
 		case tree.ArrayBase(t.Elem).IsPointer():
 			return "a kernel cannot take pointers to pointers"
+		case t.Elem.Space != tree.Local && tree.ArrayBase(t.Elem).Is(tree.Bool):
+			return "a kernel cannot take buffers of 'bool', whose size differs by device; take 'uchar' and compare with 0"
 		}
 	case tree.TScalar:
 		switch {

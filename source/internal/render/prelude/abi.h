@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 // CONCORD_HOST_ABI changes whenever a struct below does. The executor refuses other numbers.
-#define CONCORD_HOST_ABI 2u
+#define CONCORD_HOST_ABI 3u
 
 // CONCORD_MAX_GROUP is the largest number of items in a group of a kernel that synchronizes:
 // each of them has a stack of its own. Kernels without barriers have no such limit.
@@ -62,11 +62,11 @@ typedef struct concord_ctx {
   uint64_t local_bytes; // of the whole block
   uint64_t group[3];    // index of the group
   uint64_t item[3];     // local index of the item; zeros for kernels without fibers
-  uint64_t more;        // groups behind this one in dimension 0 that run in the same call
+  uint64_t more[3];     // groups behind this one in each dimension that run in the same call
 } concord_ctx;
 
-// concord_run runs one item (CONCORD_KERNEL_FIBERS), or all items of one group and of ctx->more
-// behind it (0 without CONCORD_KERNEL_ROWS). args[i] points to
+// concord_run runs one item (CONCORD_KERNEL_FIBERS), or all items of a box of groups:
+// one and ctx->more behind it in each dimension (0 without CONCORD_KERNEL_ROWS). args[i] points to
 // the value of argument i: for a buffer to the pointer, for local memory to the pointer of this
 // group's slice.
 typedef void (*concord_run)(concord_ctx *ctx, void *const *args);

@@ -49,7 +49,7 @@ struct cc_item {
 
 //@ cc_box cc_run cc_items cc_each cc_begin
   // cc_box is the range of items that execute a region, as local ids: the whole group without the
-  // items that guards exclude. Dimension 0 continues into the groups that run in the same call.
+  // items that guards exclude. It continues into the groups that run in the same call.
   template <class I> struct cc_box {
     cc_long base[3], lo[3], hi[3];
     CC_ALWAYS explicit cc_box(const cc_item &p) {
@@ -58,9 +58,9 @@ struct cc_item {
       base[1] = cc_long(p.cc_group[1] * g.local[1] + g.offset[1]);
       base[2] = cc_long(p.cc_group[2] * g.local[2] + g.offset[2]);
       lo[0] = lo[1] = lo[2] = 0;
-      hi[0] = cc_long(g.local[0] * (p.cc_ctx->more + 1));
-      hi[1] = cc_long(g.local[1]);
-      hi[2] = cc_long(g.local[2]);
+      hi[0] = cc_long(g.local[0] * (p.cc_ctx->more[0] + 1));
+      hi[1] = cc_long(g.local[1] * (p.cc_ctx->more[1] + 1));
+      hi[2] = cc_long(g.local[2] * (p.cc_ctx->more[2] + 1));
     }
     // The bound that an id is compared with, clamped: ids are between 0 and 2^31, so values beyond
     // 2^62 make no difference.
@@ -186,7 +186,7 @@ struct cc_item {
     if (b.lo[0] >= b.hi[0] || b.lo[1] >= b.hi[1] || b.lo[2] >= b.hi[2])
       return; // the limits of an empty box may not fit an int
     const I gx = I(b.base[0]), gy = I(b.base[1]), gz = I(b.base[2]);
-    const I nx = I(cc_grid.local[0]), ny = I(cc_grid.local[1]);
+    const cc_size nx = cc_grid.local[0], ny = cc_grid.local[1];
     const I x1 = I(b.hi[0]), y1 = I(b.hi[1]), z1 = I(b.hi[2]);
     for (I z = I(b.lo[2]); z < z1; z++)
       for (I y = I(b.lo[1]); y < y1; y++) {
@@ -195,7 +195,7 @@ struct cc_item {
         cc_gid[1] = cc_size(gy + y);
         cc_gid[2] = cc_size(gz + z);
         for (I x = I(b.lo[0]); x < x1;) {
-          cc_run<I> r = {x, gx + x, x1 - x, cc_size((z * ny + y) * nx)};
+          cc_run<I> r = {x, gx + x, x1 - x, (cc_size(z) * ny + cc_size(y)) * nx};
           cc_begin(r);
           f(r);
           x += r.n;

@@ -1,6 +1,7 @@
-// The machine that runs block programs of kernels/expr. Registers are tiles of EXPR_TILE numbers, an instruction is one loop over a tile.
-// Whole tiles are computed even if fewer elements are needed: loops of a known length need no code for a rest, and no
-// operation on numbers can fail. Functions of the C library, which are slow, are called only for the needed elements.
+// The machine that runs block programs of kernels/expr. Registers are tiles of EXPR_TILE numbers, an instruction is
+// one loop over a tile. Whole tiles are computed even if fewer elements are needed: loops of a known length need no
+// code for a rest, and no operation on numbers can fail. Functions of the C library, which are slow, are called only
+// for the needed elements.
 #include <math.h>
 
 enum { EXPR_TILE = 512, EXPR_REGISTERS = 128, EXPR_RANK = 8 };
@@ -223,7 +224,8 @@ FLOATS(f64, double, DOUBLE)
 #undef SINGLE
 #undef DOUBLE
 
-// Operations on integers that do not depend on signedness. mask is that of a shift's count, or the number that Not inverts a Bool with.
+// Operations on integers that do not depend on signedness. mask is that of a shift's count, or the number that Not
+// inverts a Bool with.
 #define BARE(NAME, U)                                                                              \
   TILES static void NAME(int64_t code, void *restrict q, const U *a, const U *b, U mask, const expr_ahead *ahead) {         \
     U *d = q;                                                                                      \

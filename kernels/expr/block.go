@@ -8,7 +8,8 @@ import (
 	"slices"
 )
 
-// Tile is the number of elements that one instruction of a [Block] computes: so few that several tiles fit in the first-level cache.
+// Tile is the number of elements that one instruction of a [Block] computes: so few that several tiles fit in the
+// first-level cache.
 const Tile = 512
 
 // Block is a map as a program for a machine whose registers are tiles of [Tile] numbers of 32 or 64 bits. Instructions up to

@@ -12,8 +12,8 @@
 //	unit, err := m.Unit(dev.Features(), 0)
 //
 // The program has one kernel, [Kernel]. It takes the inputs, the outputs, the parameters, and as the last argument the
-// positions of the elements: a ulong, the number of elements, where all operands are dense ([Map.Unit] with rank 0), or the bytes
-// of a [Layout].
+// positions of the elements: a ulong, the number of elements, where all operands are dense ([Map.Unit] with rank 0),
+// or the bytes of a [Layout].
 //
 //	stream.Launch(k, runtime.Items(n), in, out, uint64(n))
 //

@@ -1,6 +1,7 @@
 package expr
 
-// The evaluation in float64, with which the results of all others are compared, and the bound of the error that a device may make.
+// The evaluation in float64, with which the results of all others are compared, and the bound of the error that a
+// device may make.
 
 import (
 	"math"
@@ -344,7 +345,8 @@ func computeFloat(n *node, t Type, a, b, c Value) Value {
 	return monotonic(t, unary[n.op], a, ulp)
 }
 
-// uncertain returns e, the bound of a result of those operands, or 0 if an operand is surely a NaN, as the result then is.
+// uncertain returns e, the bound of a result of those operands, or 0 if an operand is surely a NaN, as the result then
+// is.
 func uncertain(e float64, operands ...Value) float64 {
 	for _, v := range operands {
 		if v.Float != v.Float && v.Bound == 0 {

@@ -65,7 +65,8 @@ func (l *Layout) Len() int {
 	return n
 }
 
-// Rank returns the number of dimensions; 0 for a layout in which every operand is dense and begins at the start of its buffer.
+// Rank returns the number of dimensions; 0 for a layout in which every operand is dense and begins at the start of its
+// buffer.
 func (l *Layout) Rank() int {
 	if len(l.Dims) > 1 || len(l.Dims) == 0 {
 		return len(l.Dims)
@@ -206,8 +207,9 @@ func (o *Operand) distinct(dims []int) bool {
 	return true
 }
 
-// Bytes returns the layout in the form in which a launch takes it: the lengths of dimensions, then the first element of each operand,
-// then the steps of each. It is the value of the kernel's last parameter for a program of rank l.Rank().
+// Bytes returns the layout in the form in which a launch takes it: the lengths of dimensions, then the first element
+// of each operand, then the steps of each. It is the value of the kernel's last parameter for a program of rank
+// l.Rank().
 func (l *Layout) Bytes() []byte {
 	var b []byte
 	put := func(x int) { b = binary.NativeEndian.AppendUint64(b, uint64(x)) }

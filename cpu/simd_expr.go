@@ -13,11 +13,11 @@ import (
 
 func init() { vector(expr.Family, expr.Kernel, bindExpr) }
 
-// exprWords is the number of words in front of the lengths of dimensions, and instructionWords of an instruction; see
-// csrc/cpu/expr.h.
+// exprWords is the number of words in front of the lengths of dimensions, and instructionWords the number of words of
+// an instruction; see csrc/cpu/expr.h.
 const exprWords, instructionWords = 8, 4
 
-// exprLaunch is what one launch of a map needs. It is reused.
+// exprLaunch holds the memory that one launch of a map needs. Later launches reuse it.
 type exprLaunch struct {
 	expr.Launch
 	words []uint64
@@ -25,7 +25,7 @@ type exprLaunch struct {
 
 var exprLaunches = sync.Pool{New: func() any { return new(exprLaunch) }}
 
-// exprRange is the words of one range, a copy of the launch's.
+// exprRanges has memory for the words of one range each, a copy of those of the launch.
 var exprRanges = sync.Pool{New: func() any { return new([]uint64) }}
 
 func bindExpr(u *source.Unit) goFunc {
@@ -84,7 +84,7 @@ func bindExpr(u *source.Unit) goFunc {
 	}
 }
 
-// pairs joins two arithmetic operations of which only the second, the next instruction, uses the result of the first.
+// pairs joins two consecutive arithmetic operations if only the second uses the result of the first.
 func pairs(b *expr.Block) []expr.Instruction {
 	list := slices.Clone(b.Instructions)
 	for i := b.Prologue; i+1 < len(list); i++ {
@@ -98,7 +98,7 @@ func pairs(b *expr.Block) []expr.Instruction {
 			switch expr.Op(second.Code) {
 			case expr.Sub:
 				op |= 1 << 8
-			case expr.Min, expr.Max: // which operand is the result depends on their order
+			case expr.Min, expr.Max: // their result depends on the order of the operands
 				continue
 			}
 		}
@@ -122,7 +122,7 @@ func readLater(list []expr.Instruction, register int) bool {
 	for i := range list {
 		in := &list[i]
 		if in.Code != expr.CodeLoad && in.Code != expr.CodeIndex && slices.Contains(in.Args[:], register) {
-			return true // unused operands are 0: a register that seems to be read only stays as it is
+			return true // also if register is 0 and the operand is unused, in which case a possible pair is not joined
 		}
 		if in.Code != expr.CodeStore && in.Dst == register {
 			return false

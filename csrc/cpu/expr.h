@@ -1,6 +1,7 @@
-// Block programs of kernels/expr: registers are tiles of EXPR_TILE numbers, an instruction is one loop over a tile.
-// Whole tiles are computed, also where fewer elements are wanted: loops of a known length need no ends, and no
-// operation on numbers can fail. Functions of the C library, which are slow, are called for what is wanted alone.
+// The machine that runs block programs of kernels/expr. Registers are tiles of EXPR_TILE numbers, an instruction is
+// one loop over a tile. Whole tiles are computed even if fewer elements are needed: loops of a known length need no
+// code for a rest, and no operation on numbers can fail. Functions of the C library, which are slow, are called only
+// for the needed elements.
 #include <math.h>
 
 enum { EXPR_TILE = 512, EXPR_REGISTERS = 128, EXPR_RANK = 8 };
@@ -25,11 +26,11 @@ IN int64_t class_size(int64_t class) { return class == CLASS_F32 || class == CLA
 #else
 #define TILES __attribute__((optimize("O3,no-math-errno,no-trapping-math,fp-contract=off")))
 #endif
-// What is fetched while an instruction computes: the next tile of an operand, and where the next tile of the result
-// will be stored. Between its instructions a processor has few loads under way, and would wait for memory.
+// Memory that is fetched into the cache while an instruction computes: the next tile of an operand, and the memory of
+// the next tile of the result. Without this the processor would have few loads in flight, and would wait for memory.
 typedef struct {
   const char *read, *write; // or NULL
-  int64_t size;             // of an element that is read; of a result it is that of the register
+  int64_t size;             // of an element that is read; the size of a result is that of the register's numbers
 } expr_ahead;
 enum { EXPR_PART = 64 };
 IN void expr_fetch(const expr_ahead *ahead, int64_t i, int64_t size) {
@@ -60,7 +61,7 @@ IN void expr_fetch(const expr_ahead *ahead, int64_t i, int64_t size) {
   }                                                                                                \
   break;
 
-// Functions of whole registers; the last one may hold numbers that nobody wants.
+// Functions of whole registers; the last register may hold numbers that are not needed.
 #define WORDS(A, NAME)                                                                             \
   for (int64_t part = 0; part < n; part += EXPR_PART) {                                            \
     expr_fetch(ahead, part, sizeof *d);                                                            \
@@ -175,8 +176,8 @@ IN f64_v f64_tanh(f64_v x) { return f64_tanh_act(x); }
       A##_expr_words(code, d, a, n, ahead);                                                            \
     }                                                                                              \
   }
-// Two operations of which the second takes the result of the first, in one loop: d = (a FIRST b) SECOND c. They are
-// what chains are made of, and half of the time of one operation is loading and storing its tile.
+// Two operations in one loop, the second with the result of the first: d = (a FIRST b) SECOND c. Chains consist of such
+// pairs, and one operation by itself spends half of its time loading and storing its tile.
 #define PAIRS(A, F)                                                                                \
   IN F A##_smaller_of(F x, F y) { return x < y || x != x ? x : y; }                                \
   IN F A##_larger_of(F x, F y) { return x > y || x != x ? x : y; }                                 \
@@ -223,7 +224,8 @@ FLOATS(f64, double, DOUBLE)
 #undef SINGLE
 #undef DOUBLE
 
-// Integers without regard to their sign. mask is that of a shift's count, or the number that Not inverts a Bool with.
+// Operations on integers that do not depend on signedness. mask is that of a shift's count, or the number that Not
+// inverts a Bool with.
 #define BARE(NAME, U)                                                                              \
   TILES static void NAME(int64_t code, void *restrict q, const U *a, const U *b, U mask, const expr_ahead *ahead) {         \
     U *d = q;                                                                                      \
@@ -258,7 +260,8 @@ BARE(u32_expr_bare, uint32_t)
 BARE(u64_expr_bare, uint64_t)
 #undef BARE
 
-// The rest: what depends on the sign. SIZE is |x|, DIVIDE x/y and LEAVE what it leaves, for y that is not 0.
+// The operations on integers that depend on signedness. SIZE is |x|, DIVIDE the quotient x/y and LEAVE the remainder, for
+// y that is not 0.
 #define SIGNED(NAME, BARE, I, U, SIZE, DIVIDE, LEAVE)                                              \
   TILES static void NAME(int64_t code, void *restrict q, const I *a, const I *b, U mask, const expr_ahead *ahead) {         \
     I *d = q;                                                                                      \
@@ -290,8 +293,8 @@ SIGNED(u32_expr, u32_expr_bare, uint32_t, uint32_t, x, x / y, x % y)
 SIGNED(u64_expr, u64_expr_bare, uint64_t, uint64_t, x, x / y, x % y)
 #undef SIGNED
 
-// Casts. low and top are the ends of the result: of integers as numbers of the operand's type, of floats as those of
-// the result, of which high is the first float that is too large.
+// Casts. low and top are the least and the largest result: for an integer operand as numbers of the operand's type,
+// for a float as numbers of the result's type; high is then the smallest float that is too large.
 #define CAST_INT(NAME, S)                                                                          \
   TILES static void NAME(int64_t to, void *restrict q, const S *a, S low, S top) {                 \
     switch (to) {                                                                                  \
@@ -427,13 +430,13 @@ TILES static void expr_narrow(int64_t elem, void *restrict q, const void *p) {
 #undef WORDS
 #undef TILES
 
-// Where operands lie: words of a launch.
+// The positions of operands, as words of a launch.
 typedef struct {
   int64_t rank, operands;
-  const simd_word *dims, *operand; // of each operand: its memory, its first element, rank steps
+  const simd_word *dims, *operand; // for each operand: its memory, its first element, rank steps
 } expr_layout;
 
-// A run of elements that lie side by side in the last dimension, from element lo of the launch on.
+// The coordinates of an element of the launch.
 typedef struct {
   int64_t at[EXPR_RANK];
 } expr_place;
@@ -492,7 +495,7 @@ static void expr_move(const expr_layout *l, int64_t slot, int64_t size, expr_pla
 }
 #undef MOVE
 
-// The memory of a whole tile of an operand if it lies there side by side, else NULL.
+// expr_side returns the address of a tile of an operand if the tile is whole and adjacent in memory, and otherwise NULL.
 static char *expr_side(const expr_layout *l, int64_t slot, int64_t size, const expr_place *place, int64_t n) {
   const simd_word *o = l->operand + slot * (2 + l->rank);
   int64_t last = l->rank - 1;
@@ -507,7 +510,7 @@ static char *expr_side(const expr_layout *l, int64_t slot, int64_t size, const e
 typedef struct {
   int64_t code, type, to, dst, a, b, c, elem;
   simd_word bits, low, top;
-  int64_t fetches; // the load whose next tile is fetched meanwhile, or -1
+  int64_t fetches; // the load whose next tile this instruction fetches, or -1
 } expr_instruction;
 
 static expr_instruction expr_decode(const simd_word *w) {
@@ -583,8 +586,8 @@ static void expr_compute(const expr_instruction *in, void *d, char *const *reg, 
   }
 }
 
-// Words: first and last element (the latter not computed), instructions, those that run once, registers, rank,
-// operands, 1 if the results are larger than the caches; rank lengths; of each operand its memory, its first element
+// Words: first element, last element plus one, number of instructions, number of those that run once, registers, rank,
+// operands, 1 if the results are larger than the caches; rank lengths; for each operand its memory, its first element
 // and rank steps; four words for each instruction, see expr_decode, of which the second is also the operand of a load
 // or store.
 EXPORT(expr) {
@@ -600,12 +603,13 @@ EXPORT(expr) {
     list[k] = expr_decode(code + 4 * k);
   for (const expr_instruction *in = list; in < list + once; in++)
     expr_fill(class_size(in->to), reg[in->dst], (uint64_t)in->bits.i);
-  // The last result goes to where it is stored at once, if that is so simple.
+  // The last operation writes its result directly to the output if the store after it needs no conversion and the
+  // results fit in the caches.
   expr_instruction *direct = count - once >= 2 && !w[7].i ? end - 2 : NULL;
   if (direct && (direct->code == EXPR_LOAD || direct->code == EXPR_STORE || direct->code == EXPR_CAST || direct->dst != end[-1].a ||
                  type_size[end[-1].elem] != class_size(direct->to)))
     direct = NULL;
-  // Each operation fetches for one load, as far as there are both.
+  // Each operation fetches the next tile of one load, as long as there are loads left.
   expr_instruction *fetcher = list + once;
   expr_ahead ahead[count];
   for (int64_t k = once; k < count; k++)
@@ -655,7 +659,7 @@ EXPORT(expr) {
         if (in->fetches >= 0)
           next.read = ahead[in->fetches].read, next.size = ahead[in->fetches].size;
         p = p ? p : home[in->dst];
-        expr_compute(in, p, reg, lo, n, &next); // which may still read the register that it writes
+        expr_compute(in, p, reg, lo, n, &next); // reg[in->dst] changes only now, since an operand may be in it
         reg[in->dst] = p;
       }
     }

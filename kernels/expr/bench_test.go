@@ -1,6 +1,7 @@
 package expr_test
 
-// Fused expressions beside the same operations launched one by one, in turn: the ratios of medians. make bench-expr.
+// Benchmarks of fused expressions against the same operations launched one by one, as ratios of medians. The two are
+// measured in turn. Run them with make bench-expr.
 
 import (
 	"context"
@@ -85,7 +86,7 @@ func (t *bench) catalog(family, name string, args ...any) func() {
 	return func() { t.launch(k, args...) }
 }
 
-// compare reports how many times as long the second takes as the first.
+// compare reports the ratio of the time of the second function to that of the first.
 func (t *bench) compare(first func(), others ...func()) {
 	ctx := context.Background()
 	run := func(list ...func()) float64 {

@@ -8,10 +8,11 @@ import (
 	"slices"
 )
 
-// Tile is the number of elements that one instruction of a [Block] computes: a few tiles stay in the first cache.
+// Tile is the number of elements that one instruction of a [Block] computes: so few that several tiles fit in the
+// first-level cache.
 const Tile = 512
 
-// Block is a map for a machine whose registers are tiles of [Tile] numbers of 32 or 64 bits. Instructions up to
+// Block is a map as a program for a machine whose registers are tiles of [Tile] numbers of 32 or 64 bits. Instructions up to
 // Prologue fill registers with one number each and run once for any number of tiles; the others run for every tile,
 // loads first, stores last, so that an output may be an input.
 type Block struct {
@@ -20,24 +21,24 @@ type Block struct {
 	Registers    int
 }
 
-// Instruction is one operation of a [Block]. Integers of less than 32 bits lie in registers of 32, extended as their
-// type is signed or not; a Bool is a 32-bit 0 or 1.
+// Instruction is one operation of a [Block]. Integers of less than 32 bits lie in registers of 32, extended with
+// their sign if their type is signed and with zeros otherwise; a Bool is a 32-bit 0 or 1.
 type Instruction struct {
 	Code     Code
-	Type     Class  // of the operands' registers, and of the result's but for comparisons and casts
+	Type     Class  // of the operands, and, except for comparisons and casts, of the result
 	To       Class  // of the result
 	Dst      int    // register
 	Args     [3]int // registers
-	Elem     Type   // of elements that are loaded or stored, and of the wrapped integer
-	Slot     int    // of a load or store the operand; of a parameter its number
+	Elem     Type   // type of the elements that are loaded or stored, or of the integer that CodeWrap wraps
+	Slot     int    // operand of a load or store; number of a parameter
 	Bits     uint64 // number that fills a register; stream and lane of random bits; mask of a shift's count
-	Low, Top uint64 // least and largest result of a cast of integers as the operand's type; of floats as the result's
+	Low, Top uint64 // least and largest result of a cast: of an integer in the operand's type, of a float in the result's
 }
 
-// Code says what an instruction does.
+// Code is the operation of an instruction.
 type Code uint8
 
-// The codes besides operations, whose codes are theirs.
+// The codes of instructions that are not operations. An [Op] has its own number as its code.
 const (
 	CodeLoad  = Code(opInput)
 	CodeParam = Code(opParam)
@@ -46,7 +47,7 @@ const (
 	CodeBits  = Code(opRandom)
 	CodeStore = Code(opEnd)
 	CodeWrap  = Code(opEnd + 1) // cut to Elem and extended again
-	CodePair  = Code(opEnd + 2) // two operations in one loop: for machines that know it, no Block has it
+	CodePair  = Code(opEnd + 2) // two operations in one loop; no Block has it, but a machine may use it for its own form of one
 )
 
 // Class is the type of the numbers in a register.
@@ -71,7 +72,7 @@ func (c Class) Size() int {
 	return 4
 }
 
-// class is where values of a type are kept.
+// class returns the class of the registers that hold values of a type.
 func (t Type) class() Class {
 	switch t {
 	case F64:
@@ -88,11 +89,11 @@ func (t Type) class() Class {
 	return ClassF32
 }
 
-// MaxRegisters is how many registers a Block has at most.
+// MaxRegisters is the largest number of registers of a Block.
 const MaxRegisters = 128
 
-// Block returns the map as a block program, which callers do not change: it is made once. The error wraps ErrInvalid:
-// the map needs too many numbers at once.
+// Block returns the map as a block program. It is made once, and callers must not change it. The error wraps
+// ErrInvalid if the map needs more than MaxRegisters numbers at once.
 func (m *Map) Block() (*Block, error) { return m.block() }
 
 func (m *Map) lower() (*Block, error) {
@@ -125,7 +126,7 @@ func (m *Map) lower() (*Block, error) {
 	return b, nil
 }
 
-// lowering gives nodes registers.
+// lowering assigns registers to nodes.
 type lowering struct {
 	m        *Map
 	b        Block
@@ -134,12 +135,12 @@ type lowering struct {
 	free     []int
 }
 
-// alias reports whether a node is its operand in other words.
+// alias reports whether a node has the same bits in a register as its operand.
 func (l *lowering) alias(n *node) bool {
 	return n.op == Bits && types[n.typ].bits >= 32
 }
 
-// root is the node whose register a node has.
+// root returns the node whose register node i shares; it is i itself unless i is an alias.
 func (l *lowering) root(i int) int {
 	for l.alias(&l.m.nodes[i]) {
 		i = l.m.nodes[i].args[0]
@@ -174,7 +175,7 @@ func (l *lowering) take() int {
 	return l.b.Registers - 1
 }
 
-// lower appends the instructions of a node. The result has another register than the operands.
+// lower appends the instructions of a node. The register of the result differs from those of the operands.
 func (l *lowering) lower(i int) {
 	n := &l.m.nodes[i]
 	if n.op == opConst || n.op == opParam {
@@ -209,7 +210,7 @@ func (l *lowering) lower(i int) {
 		}
 	case Cast:
 		in.Low, in.Top = castEnds(n.typ, from)
-	case Bits: // of less than 32 bits
+	case Bits: // of an integer of less than 32 bits
 		in.Code = CodeWrap
 	}
 	l.b.Instructions = append(l.b.Instructions, in)
@@ -233,8 +234,8 @@ func (l *lowering) release(i int, n *node) {
 	}
 }
 
-// castEnds are the ends of the results of a cast to an integer type: as numbers of from where that is an integer type
-// too, else of to. Where from has all of them they are those of from.
+// castEnds returns the least and the largest result of a cast to an integer type, as numbers of from if that is an
+// integer type too, and otherwise of to. They lie within the numbers of from if that is an integer type.
 func castEnds(to, from Type) (low, top uint64) {
 	if !to.integer() {
 		return 0, math.MaxUint64

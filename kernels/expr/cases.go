@@ -17,7 +17,7 @@ func (m *Map) Case(shape string, l Layout, inputs []func() []float64, params []f
 	rank, n := l.Rank(), l.Len()
 	c := kernels.Case{Family: Family, Kernel: Kernel, DType: m.outputs[0].elem.String(), Shape: shape, Defines: m.defines(rank)}
 	c.Global, c.Local = kernels.ElementsGrid(n)
-	whole := true // no floating number: every bit is known
+	whole := true // whether no element is a floating number, so that every bit is known
 	for _, node := range m.nodes {
 		c.Needs.FP64 = c.Needs.FP64 || node.typ == F64
 		whole = whole && !node.typ.float()
@@ -28,7 +28,7 @@ func (m *Map) Case(shape string, l Layout, inputs []func() []float64, params []f
 	for j, o := range m.outputs {
 		size := l.Operands[len(m.inputs)+j].Reach(l.Dims)
 		a := kernels.Arg{Dir: kernels.Out, Type: o.elem.String(), Len: max(size, 1)}
-		if rank > 0 || n == 0 { // what lies between elements stays
+		if rank > 0 || n == 0 { // memory between the elements keeps its contents
 			a.Dir, a.Fill = kernels.InOut, func() []float64 { return slices.Repeat([]float64{77}, a.Len) }
 		}
 		c.Args = append(c.Args, a)
@@ -60,7 +60,7 @@ func (o *Operand) Reach(dims []int) int {
 	return hi + 1
 }
 
-// bounds are those of output j's elements, from the numbers of a launch's arguments.
+// bounds returns the bounds of the elements of output j for the given arguments of a launch.
 func (m *Map) bounds(l *Layout, j int, in [][]float64, ref []float64) []float64 {
 	number := func(t Type, x float64) Value {
 		if t.float() {
@@ -93,7 +93,7 @@ func (m *Map) bounds(l *Layout, j int, in [][]float64, ref []float64) []float64 
 	return bounds
 }
 
-// storedBound is the bound of a value that is rounded to 16 bits.
+// storedBound returns the bound of a value that is rounded to 16 bits when it is stored.
 func storedBound(t Type, ref float64, v Value) float64 {
 	if math.IsInf(v.Bound, 1) || v.Bound == 0 {
 		return v.Bound
@@ -108,7 +108,7 @@ func storedBound(t Type, ref float64, v Value) float64 {
 	return kernels.Stored(t.String(), ref, v.Bound)
 }
 
-// cases are maps that are wanted often, and layouts that hurt.
+// cases returns launches of maps that programs often use, and with layouts that are difficult to get right.
 func cases(*kernels.Family) []kernels.Case {
 	var list []kernels.Case
 	add := func(name string, l *Layout, outputs ...*Expr) {

@@ -11,9 +11,9 @@
 //	m, err := expr.New(y)
 //	unit, err := m.Unit(dev.Features(), 0)
 //
-// The program has one kernel, [Kernel]. It takes the inputs, the outputs, the parameters, and at last where the
-// elements are: a ulong, the number of elements, where all operands are dense ([Map.Unit] with rank 0), or the bytes
-// of a [Layout].
+// The program has one kernel, [Kernel]. It takes the inputs, the outputs, the parameters, and as the last argument the
+// positions of the elements: a ulong, the number of elements, where all operands are dense ([Map.Unit] with rank 0),
+// or the bytes of a [Layout].
 //
 //	stream.Launch(k, runtime.Items(n), in, out, uint64(n))
 //
@@ -23,14 +23,14 @@
 //
 //   - OpenCL C, which every device compiles: [Map.Text];
 //   - a block program, which cpu:0 runs tile by tile in vector instructions or in Go: [Map.Block];
-//   - a float64 evaluation with a bound of the error that a device may make: [Map.Eval], what cpu:reference runs;
+//   - a float64 evaluation with a bound of the error that a device may make: [Map.Eval], which cpu:reference runs;
 //   - its gradient, as expressions: [Gradient];
 //   - its amount of work: [Map.Work].
 //
 // # Arithmetic
 //
-// Every operation is rounded once to the type of its result. float and double operations follow IEEE 754, and
-// OpenCL's limits of errors where that has no rule; products and sums are never fused but by [FMA]. Integers wrap
+// Every operation is rounded once to the type of its result. float and double operations follow IEEE 754, or,
+// where it has no rule, OpenCL's limits of errors; only [FMA] fuses a product and a sum. Integers wrap
 // modulo 2^bits. half and bfloat16 are types of elements: their values are floats, rounded once when they are stored.
 // Devices may flush denormals to zero.
 package expr

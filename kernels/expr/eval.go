@@ -1,14 +1,15 @@
 package expr
 
-// The evaluation in float64, which judges every other, and the bound of the error that a device may make.
+// The evaluation in float64, with which the results of all others are compared, and the bound of the error that a
+// device may make.
 
 import (
 	"math"
 	"math/bits"
 )
 
-// Value is a number of any type: Float where the type is a floating one, else Int, extended to 64 bits as the type is
-// signed or not; a Bool is 0 or 1. A device may have another number, away from this one by at most Bound.
+// Value is a number of any type: Float if the type is a floating one, and otherwise Int, extended to 64 bits with its
+// sign if the type is signed; a Bool is 0 or 1. The number of a device may differ from this one by at most Bound.
 type Value struct {
 	Float float64
 	Int   uint64
@@ -19,8 +20,8 @@ type Value struct {
 // device may compute. inputs and params have a value for each slot, index is the element's position. An output of 16
 // bits is not rounded to them yet.
 //
-// The bound is composed of those of the operations: of an operand that may be off, both ends are tried where the
-// function is monotonic, and a comparison that may turn out either way counts as both.
+// The bound is composed of those of the operations: a monotonic function is computed at both ends of an inexact
+// operand, and a comparison whose result the bounds of its operands leave open is taken to be either.
 func (m *Map) Eval(inputs, params []Value, index int64) []Value {
 	e := evaluation{m: m, values: make([]Value, len(m.nodes))}
 	e.run(inputs, params, index)
@@ -97,7 +98,7 @@ func (t Type) unit() float64 {
 	return 0x1p-24
 }
 
-// flushable is v, which a device may take for 0 where it is denormal.
+// flushable returns v with a bound that includes 0 if v is denormal, since a device may flush it to zero.
 func flushable(t Type, v Value) Value {
 	if t.float() && v.Float != 0 && math.Abs(v.Float) < t.smallest() {
 		v.Bound = max(v.Bound, math.Abs(v.Float))
@@ -105,14 +106,14 @@ func flushable(t Type, v Value) Value {
 	return v
 }
 
-// rounded is x as a value of a floating type with a bound of e before the rounding and ulp units in the last place
-// for the function; 0 stands for a correct rounding, which is that of the result itself.
+// rounded returns x rounded to a floating type. Its bound is made of e, the bound before the rounding, and of ulp, the
+// error of the function in units in the last place; 0 means that the function is correctly rounded.
 func rounded(t Type, x, e, ulp float64) Value {
 	y := x
 	if t == F32 {
 		y = float64(float32(x))
 	}
-	if e != e { // of infinities
+	if e != e { // a difference of infinities
 		e = math.Inf(1)
 	}
 	if y != y {
@@ -124,19 +125,19 @@ func rounded(t Type, x, e, ulp float64) Value {
 	if ulp > 0 {
 		e += 2 * ulp * t.unit() * math.Abs(x)
 	}
-	if e > 0 { // both this result and the device's, which is off already, are rounded
+	if e > 0 { // this result is rounded, and so is the device's, which may differ from it already
 		e += 2 * t.unit() * (math.Abs(x) + e)
 		if e != e || math.IsInf(y, 0) && !math.IsInf(x, 0) || math.Abs(y)+e > t.largest() {
 			e = math.Inf(1)
 		}
 	}
 	if tiny := t.smallest(); math.Abs(x)-e < tiny && (x != 0 || e > 0) {
-		e += tiny // it may be flushed to zero
+		e += tiny // the result may be flushed to zero
 	}
 	return Value{Float: y, Bound: e}
 }
 
-// monotonic is f(x), where f has no turn within the bound of x.
+// monotonic returns f(x) for a function f that is monotonic within the bound of x.
 func monotonic(t Type, f func(float64) float64, x Value, ulp float64) Value {
 	y := f(x.Float)
 	if x.Bound == 0 {
@@ -146,7 +147,7 @@ func monotonic(t Type, f func(float64) float64, x Value, ulp float64) Value {
 	return rounded(t, y, farther(y, lo, hi), ulp)
 }
 
-// farther is how far y is from the more distant of two ends.
+// farther returns the distance of y from the farther of two ends.
 func farther(y, lo, hi float64) float64 {
 	if lo == y && hi == y {
 		return 0
@@ -157,11 +158,11 @@ func farther(y, lo, hi float64) float64 {
 	return math.Inf(1)
 }
 
-// compute is one operation on numbers. from is the type of its last operand.
+// compute returns the result of one operation on numbers. from is the type of its last operand.
 func compute(n *node, from Type, args *[3]Value) Value {
 	v := exactly(n, from, args)
 	if n.typ.float() && n.op != Select {
-		for _, a := range args { // what may be anything may be a NaN
+		for _, a := range args { // a value without a bound may be a NaN
 			if math.IsInf(a.Bound, 1) {
 				v.Bound = a.Bound
 			}
@@ -193,7 +194,7 @@ func exactly(n *node, from Type, args *[3]Value) Value {
 	return computeInt(n, from, a, b)
 }
 
-// distance is how far apart two values are; without end if one is no number.
+// distance returns how far apart two values may be; it is infinite if only one of them is a NaN.
 func distance(t Type, a, b Value) float64 {
 	d := 0.0
 	if t.float() {
@@ -211,7 +212,7 @@ func distance(t Type, a, b Value) float64 {
 	return d
 }
 
-// asFloat is an integer as a float64, to nearest even.
+// asFloat returns an integer as a float64, rounded to nearest even.
 func (t Type) asFloat(x uint64) float64 {
 	if t.kind() == signed {
 		return float64(int64(x))
@@ -228,7 +229,7 @@ var unary = [opEnd]func(float64) float64{
 	Floor: math.Floor, Ceil: math.Ceil, Trunc: math.Trunc, Round: math.RoundToEven,
 }
 
-// reduction is how far math.Sin and math.Cos of a double may be off because of the multiple of π that they subtract.
+// reduction returns the largest error of math.Sin and math.Cos that comes from the multiple of π that they subtract.
 func reduction(t Type, x float64) float64 {
 	if t == F64 && math.Abs(x) > 1 {
 		return 0x1p-53
@@ -236,7 +237,7 @@ func reduction(t Type, x float64) float64 {
 	return 0
 }
 
-// log2 is math.Log2 but for numbers near 1, where that subtracts two numbers of nearly the same size.
+// log2 is math.Log2 except for numbers near 1, for which that function subtracts two numbers of nearly the same size.
 func log2(x float64) float64 {
 	if x > 0.5 && x < 2 && x != 1 {
 		return math.Log1p(x-1) / math.Ln2
@@ -255,7 +256,7 @@ func computeFloat(n *node, t Type, a, b, c Value) Value {
 		return Value{Float: math.Abs(x), Bound: a.Bound}
 	case CopySign:
 		v := Value{Float: math.Copysign(x, y), Bound: a.Bound}
-		if x == x && (b.Bound >= math.Abs(y) && b.Bound > 0 || y != y) { // the sign of a NaN is a device's own
+		if x == x && (b.Bound >= math.Abs(y) && b.Bound > 0 || y != y) { // devices differ in the sign of a NaN
 			v.Bound += 2 * math.Abs(x)
 		}
 		return v
@@ -344,7 +345,8 @@ func computeFloat(n *node, t Type, a, b, c Value) Value {
 	return monotonic(t, unary[n.op], a, ulp)
 }
 
-// uncertain is the bound e of a result of those operands: nothing is uncertain about what comes of a NaN.
+// uncertain returns e, the bound of a result of those operands, or 0 if an operand is surely a NaN, as the result then
+// is.
 func uncertain(e float64, operands ...Value) float64 {
 	for _, v := range operands {
 		if v.Float != v.Float && v.Bound == 0 {
@@ -354,7 +356,7 @@ func uncertain(e float64, operands ...Value) float64 {
 	return e
 }
 
-// product is how far a·b may be off.
+// product returns the largest error of a·b that the bounds of a and b allow.
 func product(a, b Value) float64 {
 	e := 0.0
 	if b.Bound > 0 {
@@ -393,7 +395,8 @@ func truthValue(b, either bool) Value {
 	return v
 }
 
-// compare is a comparison from whether its operands are equal, in order, not comparable, and too close to tell.
+// compare returns the result of a comparison whose operands are equal, in ascending order, not comparable, or so close
+// that their bounds leave the result open.
 func compare(op Op, equal, less, unordered, close bool) Value {
 	switch op {
 	case Eq:
@@ -462,12 +465,12 @@ func computeInt(n *node, t Type, a, b Value) Value {
 	case t == Bool:
 		v.Bound = 1
 	default:
-		v.Bound = math.Inf(1) // it may have wrapped, or another bit be set
+		v.Bound = math.Inf(1) // the device's number may have wrapped, or may differ in any bit
 	}
 	return v
 }
 
-// divide is x / y or what it leaves.
+// divide returns the quotient of x and y, or the remainder if op is Rem.
 func divide(op Op, t Type, x, y uint64) uint64 {
 	switch {
 	case y == 0:
@@ -476,7 +479,7 @@ func divide(op Op, t Type, x, y uint64) uint64 {
 		return x / y
 	case t.kind() != signed:
 		return x % y
-	case int64(y) == -1 && op == Div: // the smallest number has no negative
+	case int64(y) == -1 && op == Div: // the negative of the smallest number is out of range
 		return -x
 	case int64(y) == -1:
 		return 0
@@ -486,7 +489,7 @@ func divide(op Op, t Type, x, y uint64) uint64 {
 	return uint64(int64(x) % int64(y))
 }
 
-// cast is a value as one of another type.
+// cast converts a value to another type.
 func cast(to, from Type, a Value) Value {
 	switch {
 	case from.float() && to.float():
@@ -516,7 +519,7 @@ func cast(to, from Type, a Value) Value {
 	return v
 }
 
-// ends are the smallest and the largest number of an integer type.
+// ends returns the smallest and the largest number of an integer type.
 func (t Type) ends() (lo int64, hi uint64) {
 	n := uint(types[t].bits)
 	if t.kind() == signed {
@@ -525,7 +528,7 @@ func (t Type) ends() (lo int64, hi uint64) {
 	return 0, math.MaxUint64 >> (64 - n)
 }
 
-// truncate is the integer of a type nearest to the whole part of x.
+// truncate returns the integer of a type that is nearest to the whole part of x.
 func truncate(t Type, x float64) uint64 {
 	lo, hi := t.ends()
 	switch {
@@ -533,7 +536,7 @@ func truncate(t Type, x float64) uint64 {
 		return 0
 	case x <= float64(lo):
 		return uint64(lo)
-	case x >= float64(hi): // 2^63 and 2^64 are above the ends, which float64 does not have
+	case x >= float64(hi): // float64(hi) is 2^63 or 2^64, one more than hi
 		return hi
 	case x < 0:
 		return uint64(int64(x))
@@ -541,7 +544,7 @@ func truncate(t Type, x float64) uint64 {
 	return uint64(x)
 }
 
-// saturate is the integer of a type nearest to that of another.
+// saturate returns the integer of type to that is nearest to x, an integer of type from.
 func saturate(to, from Type, x uint64) uint64 {
 	lo, hi := to.ends()
 	if from.kind() == signed && int64(x) < 0 {
@@ -553,7 +556,7 @@ func saturate(to, from Type, x uint64) uint64 {
 	return min(x, hi)
 }
 
-// reinterpret is the same bits as another type.
+// reinterpret returns the value that has the same bits in another type.
 func reinterpret(to, from Type, a Value) Value {
 	raw := a.Int
 	switch from {
@@ -571,13 +574,13 @@ func reinterpret(to, from Type, a Value) Value {
 	default:
 		v.Int = wrap(to, raw)
 	}
-	if a.Bound > 0 || a.Float != a.Float { // the bits of a NaN are a device's own
+	if a.Bound > 0 || a.Float != a.Float { // devices differ in the bits of a NaN
 		v.Bound = math.Inf(1)
 	}
 	return flushable(to, v)
 }
 
-// philox is Philox4x32-10: four words of 32 random bits.
+// philox computes Philox4x32-10: four words of 32 random bits.
 func philox(seed, counter uint64, stream uint32) [4]uint32 {
 	c := [4]uint32{uint32(counter), uint32(counter >> 32), stream, 0}
 	k0, k1 := uint32(seed), uint32(seed>>32)

@@ -1,6 +1,6 @@
 package expr
 
-// Expr: the nodes of an expression and how they are made.
+// Expr, the nodes of an expression, and the functions that make them.
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 )
 
 // Expr is an expression of one type: an immutable value that any number of other expressions may contain. A mistake,
-// an operand of a wrong type, stays with every expression that is made of it until [New] or Err returns it.
+// such as an operand of a wrong type, passes to every expression that is made of it; [New] and Err return it.
 type Expr struct {
 	op   Op
 	typ  Type     // of the value
@@ -20,19 +20,19 @@ type Expr struct {
 	err  error
 }
 
-// ErrInvalid says that an expression is not well formed. The error that wraps it names the operation.
+// ErrInvalid is the error for an expression, map or layout that is not well formed. The errors that wrap it give the reason.
 var ErrInvalid = errors.New("expr: invalid expression")
 
 func wrong(format string, args ...any) *Expr {
 	return &Expr{err: fmt.Errorf(format+": %w", append(args, ErrInvalid)...)}
 }
 
-// maxSlots is how many operands, inputs and outputs together, and how many parameters a map has at most: OpenCL
-// promises 1,024 bytes of arguments.
+// maxSlots is the largest number of operands (inputs and outputs together) of a map, and of its parameters: OpenCL
+// guarantees only 1,024 bytes of arguments.
 const maxSlots = 16
 
-// Input is the element of operand number slot, from 0 on, that belongs to the element being computed. Every slot up
-// to the highest has to be used, always with the same type.
+// Input returns the element of input number slot, counted from 0, that belongs to the element being computed. Every slot
+// up to the highest has to be used, always with the same type.
 func Input(slot int, t Type) *Expr {
 	if slot < 0 || slot >= maxSlots || !t.valid() || t == Bool {
 		return wrong("input %d of type %v: the slots are 0 to %d and the types those of elements", slot, t, maxSlots-1)
@@ -40,8 +40,8 @@ func Input(slot int, t Type) *Expr {
 	return &Expr{op: opInput, typ: t.computed(), elem: t, slot: slot}
 }
 
-// Param is a number that each launch gives, parameter number slot from 0 on. half and bfloat16 are no types of
-// parameters.
+// Param returns parameter number slot, counted from 0: a number that each launch is given. It cannot be of type F16 or
+// BF16.
 func Param(slot int, t Type) *Expr {
 	if slot < 0 || slot >= maxSlots || !t.valid() || t == Bool || t.computed() != t {
 		return wrong("parameter %d of type %v: the slots are 0 to %d and the types those that are computed in", slot, t, maxSlots-1)
@@ -49,7 +49,7 @@ func Param(slot int, t Type) *Expr {
 	return &Expr{op: opParam, typ: t, slot: slot}
 }
 
-// Float is the number x, rounded to a floating type.
+// Float returns the number x, rounded to a floating type.
 func Float(t Type, x float64) *Expr {
 	switch t {
 	case F32:
@@ -60,7 +60,7 @@ func Float(t Type, x float64) *Expr {
 	return wrong("a floating number of type %v: there are f32 and f64", t)
 }
 
-// Int is the whole number x modulo 2^bits as a number of an integer type; as a Bool it is whether x is not 0.
+// Int returns x as a number of an integer type, modulo 2^bits, or as a Bool, which is true if x is not 0.
 func Int(t Type, x int64) *Expr {
 	switch {
 	case t == Bool:
@@ -71,7 +71,7 @@ func Int(t Type, x int64) *Expr {
 	return wrong("an integer of type %v", t)
 }
 
-// Number is x as a number of whatever type the expression e has.
+// Number returns x as a number of the type of e.
 func (e *Expr) Number(x float64) *Expr {
 	switch {
 	case e.err != nil:
@@ -82,10 +82,11 @@ func (e *Expr) Number(x float64) *Expr {
 	return Int(e.typ, int64(x))
 }
 
-// Index is the position of the element being computed in the outputs' order of rows, from 0 on, an I64.
+// Index returns the position of the element being computed, an I64, counted from 0 with the last dimension changing
+// fastest.
 func Index() *Expr { return &Expr{op: opIndex, typ: I64} }
 
-// Random is 32 random bits, a U32: word number lane, 0 to 3, of Philox4x32-10 (Salmon et al., 2011) with the key seed,
+// Random returns 32 random bits, a U32: word number lane, 0 to 3, of Philox4x32-10 (Salmon et al., 2011) with the key seed,
 // a U64, and the counter made of Index and stream. They are the same on every device.
 func Random(seed *Expr, stream uint32, lane int) *Expr {
 	switch {
@@ -97,7 +98,7 @@ func Random(seed *Expr, stream uint32, lane int) *Expr {
 	return &Expr{op: opRandom, typ: U32, bits: uint64(stream)<<2 | uint64(lane), args: [3]*Expr{seed}}
 }
 
-// Apply is an operation on operands. Select, Cast and Bits have methods of their own.
+// Apply returns the result of an operation on operands. Select, Cast and Bits have methods of their own.
 func Apply(op Op, args ...*Expr) *Expr {
 	if op < Neg || op >= opEnd || op == Cast || op == Bits {
 		return wrong("operation %v cannot be applied by that name", op)
@@ -138,8 +139,8 @@ func Apply(op Op, args ...*Expr) *Expr {
 	return e
 }
 
-// Cast is e as the nearest value of another type, rounded once: to floating types to nearest even, to integers toward
-// zero, saturating, with 0 for a NaN. A Bool is 0 or 1; as a Bool, a value is whether it is not 0.
+// Cast converts e to another type, rounded once: to a floating type to nearest even, to an integer type toward zero,
+// saturating, with 0 for a NaN. A Bool becomes 0 or 1; a value becomes a Bool that is true if the value is not 0.
 func (e *Expr) Cast(t Type) *Expr {
 	switch {
 	case e.err != nil || e.typ == t:
@@ -152,7 +153,7 @@ func (e *Expr) Cast(t Type) *Expr {
 	return &Expr{op: Cast, typ: t, args: [3]*Expr{e}}
 }
 
-// Bits is the same bits as a value of another type of that size.
+// Bits returns the value of type t, which must be of the same size, that has the bits of e.
 func (e *Expr) Bits(t Type) *Expr {
 	switch {
 	case e.err != nil || e.typ == t:
@@ -169,7 +170,7 @@ func (e *Expr) Type() Type { return e.typ }
 // Err returns the first mistake of an expression, which wraps ErrInvalid, or nil.
 func (e *Expr) Err() error { return e.err }
 
-// The operations as methods; the constants of the same names say exactly what they compute.
+// The operations as methods. The constants of the same names define them exactly.
 
 // Add returns e + x.
 func (e *Expr) Add(x *Expr) *Expr { return Apply(Add, e, x) }
@@ -225,17 +226,17 @@ func (e *Expr) Lt(x *Expr) *Expr { return Apply(Lt, e, x) }
 // Le returns the Bool e ≤ x.
 func (e *Expr) Le(x *Expr) *Expr { return Apply(Le, e, x) }
 
-// Select is x where e, a Bool, is true, and y elsewhere.
+// Select returns x where e, a Bool, is true, and y elsewhere.
 func (e *Expr) Select(x, y *Expr) *Expr { return Apply(Select, e, x, y) }
 
-// Relu is max(e, 0).
+// Relu returns max(e, 0).
 func (e *Expr) Relu() *Expr { return e.Max(e.Number(0)) }
 
 // Sigmoid returns 1 / (1 + e^-x) of e.
 func (e *Expr) Sigmoid() *Expr { return Apply(Sigmoid, e) }
 
-// wrap cuts bits down to those of an integer type and extends them to 64 as the type does: values of integers are
-// kept so in all evaluators that are written in Go.
+// wrap reduces bits to the size of an integer type and extends them to 64, with the sign if the type is signed. All
+// evaluators in Go keep integers in this form.
 func wrap(t Type, x uint64) uint64 {
 	shift := 64 - uint(types[t].bits)
 	if t.kind() == signed {

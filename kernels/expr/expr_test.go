@@ -59,7 +59,7 @@ func TestCanonical(t *testing.T) {
 	assert.Contains(t, m.String(), "add")
 }
 
-// What is not well formed is refused with its reason.
+// Expressions that are not well formed are refused with the reason.
 func TestRefused(t *testing.T) {
 	v := Input(0, F32)
 	for want, e := range map[string]*Expr{
@@ -149,7 +149,7 @@ func TestGradient(t *testing.T) {
 	assert.Equal(t, 0.0, value(Gradient(x, x.Number(1), y)[0], 2, 3))
 }
 
-// Layouts that cannot be are refused, and others become as simple as they are.
+// Layouts that are not valid are refused, and others are simplified.
 func TestLayout(t *testing.T) {
 	m, err := New(Input(0, F32))
 	require.NoError(t, err)

@@ -1,6 +1,6 @@
 package expr
 
-// The family "expr" of the catalog: how devices find what they run for a map.
+// The family "expr" of the catalog, through which devices find the implementations of a map.
 
 import (
 	"encoding/binary"
@@ -32,8 +32,8 @@ func init() {
 	})
 }
 
-// Unit returns the map's program for a device with those features, nil for source.Portable, and operands of a rank: 0
-// where all are dense, see [Layout.Rank]. It is one of kernels.Unit.
+// Unit returns the map's program for a device with the given features, where nil means source.Portable, and for
+// operands of the given rank, which is 0 if all are dense (see [Layout.Rank]). The program comes from kernels.Unit.
 func (m *Map) Unit(features *source.Features, rank int) (*source.Unit, error) {
 	recent.Add(m.text, m)
 	return kernels.Unit(Family, features, m.defines(rank)...)
@@ -54,8 +54,8 @@ func checkDefine(d source.Define) error {
 	return err
 }
 
-// recent has the maps whose programs were made last, by their canonical forms, so that a program's definition need not
-// be parsed again each time that a device asks for its map.
+// recent keeps the maps that were used last, by their canonical forms, so that a program's definition need not be parsed
+// again each time that a device needs its map.
 var recent = func() *lru.Cache[string, *Map] {
 	c, err := lru.New[string, *Map](1024)
 	if err != nil {
@@ -75,7 +75,7 @@ func parseRecent(text string) (*Map, error) {
 	return m, err
 }
 
-// identity is the map of a program without definitions: a copy of floats.
+// identity is the map of a program without definitions; it copies floats.
 const identity = "input.f32.0;out.f32.0"
 
 func definition(define func(name string) (string, bool)) (*Map, int, error) {
@@ -107,15 +107,15 @@ func text(defs []source.Define) (string, error) {
 // OfUnit returns the map of a program of this family, and the rank of its operands.
 func OfUnit(u *source.Unit) (m *Map, rank int, err error) { return definition(u.Define) }
 
-// Launch is what one launch of a map's kernel asks for. The zero value is ready for [Map.Read], which reuses its memory.
+// Launch has the arguments of one launch of a map's kernel. The zero value is ready for [Map.Read], which reuses its memory.
 type Launch struct {
 	Layout Layout
-	Params []uint64 // bits of each parameter, extended to 64 as the type is signed or not
+	Params []uint64 // bits of each parameter, extended to 64 with the sign if the type is signed
 	one    [1]int
 }
 
-// Read takes a launch of the map apart into l. It ends the launch, as [kernels.Call] does, if the layout is none of
-// [Map.Layout] or a buffer too small for it.
+// Read reads the arguments of a launch of the map into l. It ends the launch, as the methods of [kernels.Call] do, if
+// the layout is not valid for the map or a buffer is too small for it.
 func (m *Map) Read(c *kernels.Call, l *Launch) {
 	operands := len(m.inputs) + len(m.outputs)
 	l.Params = l.Params[:0]
@@ -141,7 +141,7 @@ func (m *Map) Read(c *kernels.Call, l *Launch) {
 	}
 }
 
-// dense makes the layout that of n elements side by side.
+// dense sets the layout to n adjacent elements for every operand.
 func (l *Launch) dense(n, operands int) {
 	l.one[0] = n
 	l.Layout.Dims = l.one[:]
@@ -153,7 +153,7 @@ func (l *Launch) dense(n, operands int) {
 
 var denseSteps = []int{1}
 
-// elem is the type of the elements of operand k.
+// elem returns the type of the elements of operand k.
 func (m *Map) elem(k int) Type {
 	if k < len(m.inputs) {
 		return m.inputs[k]
@@ -161,7 +161,7 @@ func (m *Map) elem(k int) Type {
 	return m.outputs[k-len(m.inputs)].elem
 }
 
-// parameter is the bits of a number of the launch, extended to 64 as registers want them.
+// parameter returns the bits of a parameter, extended to 64 as registers hold them.
 func parameter(c *kernels.Call, i int, t Type) uint64 {
 	switch t {
 	case F32:
@@ -172,7 +172,7 @@ func parameter(c *kernels.Call, i int, t Type) uint64 {
 	return uint64(c.Int(i))
 }
 
-// native is the block program in Go.
+// native returns the implementation that runs the block program in Go.
 func native(u *source.Unit, _ string) kernels.Func {
 	m, _, err := OfUnit(u)
 	if err != nil {
@@ -210,7 +210,7 @@ func reference(c *kernels.Call) error {
 	for i, t := range m.params {
 		params[i] = valueOf(t, l.Params[i])
 	}
-	// An output may be an input: all results are there before the first is stored.
+	// An output may be the same buffer as an input, so all results are computed before the first is stored.
 	n := l.Layout.Len()
 	results := make([]uint64, 0, n*len(m.outputs))
 	e := evaluation{m: m, values: make([]Value, len(m.nodes))}
@@ -233,7 +233,7 @@ func reference(c *kernels.Call) error {
 	return nil
 }
 
-// each calls f for every element with its position and its place in each operand, which f must not keep.
+// each calls f for every element with its position and its index in each operand's buffer. f must not keep the slice.
 func (l *Layout) each(f func(i int, at []int)) {
 	n := l.Len()
 	at := make([]int, len(l.Operands))
@@ -252,7 +252,7 @@ func (l *Layout) each(f func(i int, at []int)) {
 	}
 }
 
-// element is the number at the beginning of b.
+// element returns the number at the beginning of b.
 func element(t Type, b []byte) Value {
 	var bits uint64
 	switch t.Size() {
@@ -268,7 +268,7 @@ func element(t Type, b []byte) Value {
 	return valueOf(t, bits)
 }
 
-// valueOf is the number of a type with those bits.
+// valueOf returns the value of a type that has the given bits.
 func valueOf(t Type, bits uint64) Value {
 	switch t {
 	case F32:

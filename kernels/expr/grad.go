@@ -1,16 +1,16 @@
 package expr
 
-// Gradients: expressions of expressions.
+// Gradients of expressions, which are expressions too.
 
 import "math"
 
 // Gradient returns the derivatives of y with respect to other expressions, times dy, an expression of y's type: one
 // step of reverse accumulation, so that Gradient of its results gives higher derivatives. Each of wrt is an input, a
-// parameter or another expression that y contains; of those that y does not contain it is 0.
+// parameter or another expression that y contains; the derivative with respect to one that y does not contain is 0.
 //
-// Where a function has no derivative, it has one of those beside it: of |x| at 0 it is 0, of Min and Max of equal
-// operands the gradient goes to the second, as the value does. Floor and what gives integers or truth has derivative
-// 0. A mistake in the expressions is that of the results.
+// Where a function has no derivative, a value is chosen: for |x| at 0 it is 0, and for Min and Max of equal operands the
+// gradient goes to the second operand, whose value is the result. Floor and operations whose results are integers or
+// Bools have the derivative 0. A mistake in an expression passes to the results.
 func Gradient(y, dy *Expr, wrt ...*Expr) []*Expr {
 	results := make([]*Expr, len(wrt))
 	fail := func(e *Expr) []*Expr {
@@ -67,7 +67,7 @@ func Gradient(y, dy *Expr, wrt ...*Expr) []*Expr {
 	return results
 }
 
-// ordered lists what y is made of, operands first.
+// ordered lists y and all expressions that it is made of, operands first.
 func ordered(y *Expr) []*Expr {
 	var list []*Expr
 	done := map[*Expr]bool{}
@@ -91,7 +91,7 @@ func ordered(y *Expr) []*Expr {
 	return list
 }
 
-// derivatives are what each operand of e gets of its gradient g; nil is nothing.
+// derivatives returns the part of the gradient g of e that goes to each operand of e; nil stands for zero.
 func derivatives(e, g *Expr) (d [3]*Expr) {
 	x, y := e.args[0], e.args[1]
 	n := func(v float64) *Expr { return e.Number(v) }
@@ -153,7 +153,7 @@ func derivatives(e, g *Expr) (d [3]*Expr) {
 	case Max:
 		first := Apply(Or, y.Lt(x), Apply(IsNaN, x))
 		d[0], d[1] = first.Select(g, n(0)), first.Select(n(0), g)
-	case Pow: // where x is not positive, x^y has no derivative by y
+	case Pow: // where x is not positive, x^y has no derivative with respect to y
 		d[0] = y.Eq(n(0)).Select(n(0), g.Mul(y).Mul(x.Pow(y.Sub(n(1)))))
 		d[1] = n(0).Lt(x).Select(g.Mul(e).Mul(n(0).Lt(x).Select(x, n(1)).Log()), n(0))
 	case Atan2: // of x by y
@@ -172,13 +172,13 @@ func derivatives(e, g *Expr) (d [3]*Expr) {
 	return d
 }
 
-// Work is how much a launch has to do.
+// Work is the amount of work of a launch.
 type Work struct {
-	Operations float64 // on numbers: each arithmetic operation or function of an element is one
-	Bytes      float64 // that are read or written: each element of an operand once, however often it is repeated
+	Operations float64 // each arithmetic operation or function of one element counts as one
+	Bytes      float64 // bytes that are read or written: each element of an operand counts once, even if a step of 0 repeats it
 }
 
-// Work returns how much a launch of that layout has to do.
+// Work returns the amount of work of a launch with that layout.
 func (m *Map) Work(l *Layout) Work {
 	var w Work
 	n := float64(l.Len())

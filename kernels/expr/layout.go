@@ -1,6 +1,6 @@
 package expr
 
-// Layout: where the elements of operands lie.
+// Layout, the positions of the elements of operands in their buffers.
 
 import (
 	"encoding/binary"
@@ -9,24 +9,24 @@ import (
 	"slices"
 )
 
-// MaxRank is how many dimensions a Layout has at most.
+// MaxRank is the largest number of dimensions of a Layout.
 const MaxRank = 8
 
-// Layout says where the elements of every operand of a launch lie. The element at (i0, i1, ...) of operand k is
-// element First + Σ i_j·Steps[j] of its buffer. A step may be 0, which repeats elements, or negative; of outputs, no
-// two places may be the same element. A dimension of length 0 makes a launch that does nothing.
+// Layout gives the positions of the elements of every operand of a launch. The element at (i0, i1, ...) of operand k is
+// element First + Σ i_j·Steps[j] of its buffer. A step may be 0, which repeats elements, or negative; two
+// elements of an output must not have the same position. If a dimension has length 0, the launch does nothing.
 type Layout struct {
 	Dims     []int
 	Operands []Operand // the inputs, then the outputs
 }
 
-// Operand is how one operand lies in its buffer, counted in elements.
+// Operand gives the positions of the elements of one operand in its buffer, counted in elements.
 type Operand struct {
 	First int
 	Steps []int
 }
 
-// Rows returns the operand of that shape whose last dimension is dense, and every other behind it.
+// Rows returns the dense operand of that shape, whose elements are adjacent, with the last dimension changing fastest.
 func Rows(dims ...int) Operand {
 	o := Operand{Steps: make([]int, len(dims))}
 	step := 1
@@ -37,8 +37,8 @@ func Rows(dims ...int) Operand {
 	return o
 }
 
-// Broadcast returns o, which has the shape dims, as an operand of shape to: as in NumPy, dimensions that are missing
-// in front are added, and those of length 1 stretched.
+// Broadcast returns o, which has the shape dims, as an operand of shape to: as in NumPy, missing leading
+// dimensions are added, and dimensions of length 1 are repeated.
 func (o Operand) Broadcast(dims, to []int) (Operand, error) {
 	shift := len(to) - len(dims)
 	if shift < 0 {
@@ -65,7 +65,8 @@ func (l *Layout) Len() int {
 	return n
 }
 
-// Rank returns the number of dimensions; 0 for a layout in which every operand is dense and begins with its buffer.
+// Rank returns the number of dimensions; 0 for a layout in which every operand is dense and begins at the start of its
+// buffer.
 func (l *Layout) Rank() int {
 	if len(l.Dims) > 1 || len(l.Dims) == 0 {
 		return len(l.Dims)
@@ -78,8 +79,8 @@ func (l *Layout) Rank() int {
 	return 0
 }
 
-// Layout checks a layout for the map and returns it with as few dimensions as have the same effect: those of length 1
-// are gone, neighbours that all operands go through in one stride are one. The error wraps ErrInvalid.
+// Layout checks a layout for the map and returns it with as few dimensions as have the same effect: dimensions of
+// length 1 are removed, and neighbours that every operand steps through evenly are joined. The error wraps ErrInvalid.
 func (m *Map) Layout(l Layout) (Layout, error) {
 	bad := func(format string, args ...any) (Layout, error) {
 		return Layout{}, fmt.Errorf("layout: "+format+": %w", append(args, ErrInvalid)...)
@@ -184,8 +185,8 @@ func (l *Layout) coalesce(n int) Layout {
 	return out
 }
 
-// distinct reports whether every place has an element of its own: each step, by size, passes what the smaller ones
-// reach. That is sufficient, and true for every view of an array.
+// distinct reports whether no two positions are the same element. It requires that each step is longer than the reach
+// of all smaller steps together, which is sufficient, and true for every view of an array.
 func (o *Operand) distinct(dims []int) bool {
 	order := make([]int, len(dims))
 	for j := range order {
@@ -206,8 +207,9 @@ func (o *Operand) distinct(dims []int) bool {
 	return true
 }
 
-// Bytes returns the layout as a launch takes it: the lengths of dimensions, then the first element of each operand,
-// then the steps of each. It is the value of the kernel's last parameter for a program of rank l.Rank().
+// Bytes returns the layout in the form in which a launch takes it: the lengths of dimensions, then the first element
+// of each operand, then the steps of each. It is the value of the kernel's last parameter for a program of rank
+// l.Rank().
 func (l *Layout) Bytes() []byte {
 	var b []byte
 	put := func(x int) { b = binary.NativeEndian.AppendUint64(b, uint64(x)) }
@@ -225,7 +227,7 @@ func (l *Layout) Bytes() []byte {
 	return b
 }
 
-// layoutOf reads what Bytes wrote.
+// layoutOf reads a layout from the form that Bytes returns.
 func layoutOf(b []byte, operands int) (l Layout, ok bool) {
 	rank := (len(b)/8 - operands) / (1 + operands)
 	if rank < 1 || rank > MaxRank || len(b) != 8*(rank+operands+operands*rank) {

@@ -1,6 +1,6 @@
 package expr
 
-// Map: an expression, or several, made canonical: one list of operations in which nothing is computed twice.
+// Map, the canonical form of one expression or several: one list of operations in which nothing is computed twice.
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ import (
 // Map computes the elements of outputs from the elements of inputs that belong to them. It is immutable and safe for
 // concurrent use.
 type Map struct {
-	nodes   []node // operands stand before what is made of them
+	nodes   []node // operands stand before the nodes that use them
 	inputs  []Type // of the elements of each
 	params  []Type
 	outputs []output
@@ -38,11 +38,11 @@ type output struct {
 	elem Type
 }
 
-// maxNodes is how many operations a map has at most.
+// maxNodes is the largest number of operations of a map.
 const maxNodes = 1024
 
-// Output says that an element of an output is stored as t, which has to hold values of e's type: a float also as F16
-// or BF16. [New] stores a value as what it is unless told otherwise by this, and a Bool as a U8.
+// Output returns e as an output whose elements are stored as t, which has to hold values of e's type: that type,
+// F16 or BF16 for an F32, U8 for a Bool. Without Output, [New] stores a value in its own type, and a Bool as a U8.
 func (e *Expr) Output(t Type) *Expr {
 	switch {
 	case e.err != nil:
@@ -55,12 +55,13 @@ func (e *Expr) Output(t Type) *Expr {
 	if e.op != opInput || e.elem == t {
 		return &out
 	}
-	return &Expr{op: Cast, typ: e.typ, elem: t, args: [3]*Expr{e}} // an input's elem is that of its elements
+	return &Expr{op: Cast, typ: e.typ, elem: t, args: [3]*Expr{e}} // elem of an input is the type of its elements
 }
 
 // New makes a Map with an output for each expression. Common subexpressions are computed once, operations on numbers
 // alone by New; beyond that, only identities that keep every bit of every result are used. The error wraps
-// ErrInvalid: a mistake of an expression, a slot that is not used or used with two types, or too much of something.
+// ErrInvalid; its cause is a mistake in an expression, a slot that is not used or is used with two types, or a limit
+// that is exceeded.
 func New(outputs ...*Expr) (*Map, error) {
 	if len(outputs) == 0 {
 		return nil, fmt.Errorf("a map needs an output: %w", ErrInvalid)
@@ -92,7 +93,7 @@ func New(outputs ...*Expr) (*Map, error) {
 	return m, nil
 }
 
-// check looks at the slots and the sizes.
+// check checks the slots and the limits of sizes.
 func (m *Map) check() error {
 	for _, n := range m.nodes {
 		var list *[]Type
@@ -166,7 +167,7 @@ func (b *builder) add(root *Expr) int {
 		for i, a := range e.args[:ops[e.op].arity] {
 			n.args[i] = b.done[a]
 		}
-		if e.op == Cast && e.typ == e.args[0].typ { // of Output, for an input that is stored as another type
+		if e.op == Cast && e.typ == e.args[0].typ { // made by Output, for an input that is stored as another type
 			b.done[e] = n.args[0]
 			continue
 		}
@@ -203,7 +204,7 @@ func (b *builder) intern(n node) int {
 	return len(b.m.nodes) - 1
 }
 
-// same returns an operand that n is equal to, bit for bit, whatever its value is. x + 0 is not among them (-0 + 0 is
+// same returns an operand that n is equal to, bit for bit, for all values. x + 0 is not among them (-0 + 0 is
 // 0), x·1 and x - 0 are.
 func (b *builder) same(n node) (int, bool) {
 	x := n.args[0]
@@ -216,7 +217,7 @@ func (b *builder) same(n node) (int, bool) {
 		if a := &b.m.nodes[x]; a.op == n.op {
 			return a.args[0], true
 		}
-	case Mul: // a number may stand first: the operands were sorted
+	case Mul: // the operands were sorted, so that a number may come first
 		if number(1, 1) {
 			return x, true
 		}
@@ -272,8 +273,8 @@ func (t Type) number(v float64) uint64 {
 	return wrap(t, uint64(int64(v)))
 }
 
-// fold computes an operation on numbers, if every device has the same bits for it: results that are neither NaN nor
-// denormal of operations that are rounded correctly.
+// fold computes an operation on numbers if every device computes the same bits, that is, if the operation is correctly
+// rounded and the result is neither a NaN nor denormal.
 func (b *builder) fold(n node) (bits uint64, ok bool) {
 	info := &ops[n.op]
 	if n.op < Neg || info.ulp > 0 && n.op != Div || n.op == Div && n.typ.float() || n.op == FMA {
@@ -301,8 +302,8 @@ func (b *builder) fold(n node) (bits uint64, ok bool) {
 	return v.Int, v.Bound == 0
 }
 
-// order keeps the nodes that outputs need, in the order in which the outputs come to them. With the order of operands,
-// which is that of hashes, it does not depend on how the expression was made.
+// order keeps the nodes that outputs need, in the order in which a walk from the outputs meets them. Since operands are
+// ordered by hash, the result does not depend on the order in which the expression was made.
 func (b *builder) order() {
 	nodes := b.m.nodes
 	place := make([]int, len(nodes)) // 1 more than the new index

@@ -1,14 +1,14 @@
 package expr
 
-// The operations: their names, and which types they take and give.
+// The operations: their names, and the types of their operands and results.
 
 import "fmt"
 
 // Op is an operation of an expression.
 type Op uint8
 
-// The operations. Of floating numbers each is rounded once to the type of its result, to nearest even, as far as the
-// device computes it exactly; integers wrap modulo 2^bits. The order is that of csrc/cpu/expr.h.
+// The operations. On floating numbers each is rounded once to the type of its result, to nearest even, unless the
+// device computes it only within a limit of error; integers wrap modulo 2^bits. The order is that of csrc/cpu/expr.h.
 const (
 	opInput  Op = iota + 1 // element of an operand
 	opParam                // number of the launch
@@ -48,20 +48,20 @@ const (
 	Sub
 	Mul
 	Div // of integers toward zero; by zero it gives zero
-	Rem // what Div leaves, with the sign of the dividend; of integers by zero it gives zero
-	Min // a NaN of either operand is the result; of zeros of both signs the second
+	Rem // the remainder of Div, with the sign of the dividend; of integers by zero it gives zero
+	Min // NaN if either operand is; for zeros of both signs the second operand
 	Max
 	Pow
 	Atan2
 	CopySign
 
-	And // of integers by bit, of Bool
+	And // of integers bit by bit, or of Bools
 	Or
 	Xor
 	Shl // the count is taken modulo the number of bits
 	Shr // copies the sign of signed integers
 
-	Eq // compares as IEEE 754 does: with a NaN all but Ne are false
+	Eq // as in IEEE 754: all comparisons with a NaN but Ne are false
 	Ne
 	Lt
 	Le
@@ -75,7 +75,7 @@ const (
 	opEnd
 )
 
-// takes says what an operation's operands are.
+// takes is the kind of operands of an operation.
 type takes uint8
 
 const (
@@ -84,8 +84,8 @@ const (
 	floats           // floating numbers of one type
 	integers         // integers of one type
 	bitwise          // integers or Bool, of one type
-	anything         // one type
-	special          // Select, Cast, Bits: checked by themselves
+	anything         // any values of one type
+	special          // Select, Cast and Bits, whose methods check their operands
 )
 
 type opInfo struct {
@@ -94,7 +94,7 @@ type opInfo struct {
 	takes takes
 	truth bool // the result is a Bool
 
-	// call is the function of OpenCL C for floating numbers, or empty where it is written out. ulp is its largest
+	// call is the function of OpenCL C for floating numbers, or empty if the text has an expression instead. ulp is its largest
 	// error in units in the last place, for float and double alike, from the tables of OpenCL 1.2; 0: it is exact or
 	// rounded correctly.
 	call string
@@ -183,7 +183,7 @@ func (op Op) commutes() bool {
 	return false
 }
 
-// accepts reports whether an operand of that type is one that the operation takes.
+// accepts reports whether an operand may be of that type.
 func (t takes) accepts(typ Type) bool {
 	switch t {
 	case numbers:

@@ -1,6 +1,6 @@
 package expr
 
-// The machine of block programs in Go: what cpu:0 runs in a build without C.
+// The machine in Go that runs block programs. cpu:0 uses it in a build without C.
 
 import (
 	"math"
@@ -52,7 +52,7 @@ func fill[T any](d []T, x T) {
 	}
 }
 
-// registerOf is register r as numbers of T, as many as fit.
+// registerOf returns register r as a slice of numbers of T, as many as fit.
 func registerOf[T any](m *machine, r int) []T {
 	var x T
 	w := m.words[r*Tile : (r+1)*Tile]
@@ -155,7 +155,7 @@ func (m *machine) move(slot, size, lo, n int, out bool) {
 	}
 }
 
-// slice is bytes as numbers of T.
+// slice returns bytes as a slice of numbers of T.
 func slice[T any](b []byte) []T {
 	var x T
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(x)))
@@ -175,7 +175,7 @@ func stride[T any](raw, memory []byte, place, step int, out bool) {
 	}
 }
 
-// load makes numbers of the elements in raw.
+// load converts the elements in raw to the numbers of a register.
 func (m *machine) load(in *Instruction, n int) {
 	switch in.Elem {
 	case F16:
@@ -201,7 +201,7 @@ func (m *machine) load(in *Instruction, n int) {
 	}
 }
 
-// store makes elements in raw of numbers.
+// store converts the numbers of a register to elements in raw.
 func (m *machine) store(in *Instruction, n int) {
 	r := in.Args[0]
 	switch in.Elem {
@@ -268,7 +268,7 @@ func choose[T any](m *machine, in *Instruction, n int) {
 	}
 }
 
-// cast goes by way of the widest number of the operand's kind.
+// cast converts the numbers of a register, read in the operand's type, to the type of the result.
 func (m *machine) cast(in *Instruction, n int) {
 	switch in.Type {
 	case ClassF32:
@@ -406,8 +406,8 @@ func floatStep[F floatNumber](m *machine, in *Instruction, n int) {
 	}
 }
 
-// fused is a·b + c rounded once. Of floats the product is exact in float64, whose sum with c, rounded to odd, rounds
-// to the same float as the exact sum.
+// fused returns a·b + c rounded once. For floats the product is exact in float64; its sum with c is rounded to odd there,
+// and then rounds to the same float as the exact sum.
 func fused[F floatNumber](a, b, c F) F {
 	if unsafe.Sizeof(a) == 8 {
 		return F(math.FMA(float64(a), float64(b), float64(c)))
@@ -447,7 +447,7 @@ func compareStep[T anyNumber](op Op, d []uint32, a, b []T) {
 	}
 }
 
-// intStep computes with numbers of I, whose unsigned form is U.
+// intStep runs one operation on integers of type I; U is the unsigned type of the same size.
 func intStep[I intNumber, U uint32 | uint64](m *machine, in *Instruction, n int) {
 	d := registerOf[I](m, in.Dst)[:n]
 	a := registerOf[I](m, in.Args[0])[:n]

@@ -84,7 +84,7 @@ func positions(rank, operands int) string {
 	return b.String()
 }
 
-// preamble is the functions that the text needs.
+// preamble returns the definitions of the functions that the text calls.
 func (m *Map) preamble() string {
 	var b strings.Builder
 	var bf16, random, double bool
@@ -146,7 +146,7 @@ func store(t Type, p, at, v string) string {
 	return fmt.Sprintf("%s[%s] = (%s)%s", p, at, types[t].cl, v)
 }
 
-// name is a node where it is used: a number is written out.
+// name returns the text of a node in the operations that use it: a variable, or a number written out.
 func (m *Map) name(i int) string {
 	if n := &m.nodes[i]; n.op == opConst {
 		return literal(n.typ, n.bits)
@@ -170,7 +170,7 @@ func literal(t Type, bits uint64) string {
 		return strconv.FormatUint(bits, 10)
 	}
 	suffix := map[Type]string{I8: "", I16: "", I32: "", I64: "l", U8: "u", U16: "u", U32: "u", U64: "ul"}[t]
-	if lo, _ := t.ends(); t.kind() == signed && int64(bits) == lo { // its positive does not fit
+	if lo, _ := t.ends(); t.kind() == signed && int64(bits) == lo { // the literal without its minus sign would be out of range
 		return fmt.Sprintf("((%s)(-%d%s - 1))", types[t].cl, uint64(lo+1)*math.MaxUint64, suffix)
 	}
 	if t.kind() == signed {
@@ -179,11 +179,11 @@ func literal(t Type, bits uint64) string {
 	return fmt.Sprintf("((%s)%d%s)", types[t].cl, bits, suffix)
 }
 
-// infix are the operations that OpenCL C has a sign for.
+// infix has the operations that are operators of OpenCL C.
 var infix = [opEnd]string{Add: "+", Sub: "-", Mul: "*", Div: "/", Rem: "%", And: "&", Or: "|", Xor: "^",
 	Eq: "==", Ne: "!=", Lt: "<", Le: "<="}
 
-// term is the right side of a node's definition.
+// term returns the right side of a node's definition.
 func (m *Map) term(n *node) string {
 	info := &ops[n.op]
 	var a [3]string
@@ -245,7 +245,8 @@ func (m *Map) term(n *node) string {
 	return intText(n, a)
 }
 
-// intText computes integers in an unsigned type of 32 bits at least, whose overflow is defined.
+// intText returns the text of an operation on integers, in an unsigned type of at least 32 bits, whose overflow is
+// defined.
 func intText(n *node, a [3]string) string {
 	t := &types[n.typ]
 	wide, bits := "uint", t.bits
@@ -290,7 +291,7 @@ func castText(to, from Type, a string) string {
 		return fmt.Sprintf("(%s)%s", t.cl, a)
 	case to.float():
 		return fmt.Sprintf("convert_%s(%s)", t.cl, a)
-	case from.float(): // what a saturating conversion makes of a NaN differs between devices
+	case from.float(): // devices differ in the result of a saturating conversion of a NaN
 		zero := "0.0f"
 		if from == F64 {
 			zero = "0.0"

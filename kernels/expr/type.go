@@ -25,7 +25,7 @@ const (
 	Bool
 )
 
-// typeInfo is what the evaluators know of a type.
+// typeInfo has the properties of a type.
 type typeInfo struct {
 	name  string // as in the catalog's definitions
 	cl    string // of an element in OpenCL C
@@ -34,7 +34,7 @@ type typeInfo struct {
 	kind  kind
 }
 
-// kind is how the numbers of a type are computed with.
+// kind is the kind of arithmetic of a type.
 type kind uint8
 
 const (

@@ -47,7 +47,7 @@ func open(t *testing.T, cfg runtime.Config, name string, how runtime.Implementat
 	return &runner{name: fmt.Sprint(name, " ", cfg.CPUKernels, " ", how), dev: dev, s: stream, how: how}
 }
 
-// run returns the numbers of every output, and those of every argument before the launch.
+// run returns the numbers of every argument before the launch, and those of every output after it.
 func (r *runner) run(t *testing.T, c *kernels.Case) (in, out [][]float64) {
 	ctx := context.Background()
 	u, err := kernels.Unit(c.Family, r.dev.Features(), c.Defines...)
@@ -97,7 +97,8 @@ func (r *runner) run(t *testing.T, c *kernels.Case) (in, out [][]float64) {
 	return in, out
 }
 
-// compare runs a case on some devices and the reference. It returns how many elements of outputs may be anything.
+// compare runs a case on judge, the reference, and on other devices. It returns how many of all elements of outputs have
+// no bound.
 func compare(t *testing.T, judge *runner, c *kernels.Case, others ...*runner) (free, all int) {
 	in, want := judge.run(t, c)
 	for _, r := range others {
@@ -127,8 +128,8 @@ func compare(t *testing.T, judge *runner, c *kernels.Case, others ...*runner) (f
 	return free, all
 }
 
-// Random expressions have one result, within the bound, on the vector machine, the Go machine and in float64; the
-// text of some of them too, compiled for the host and by OpenCL.
+// Random expressions have the same results, within the bound, on the vector machine, on the machine in Go and in
+// float64. For some of them this is also checked for the text, compiled for the host and by OpenCL.
 func TestRandom(t *testing.T) {
 	total, compiled, seed := count("EXPRS", 1500), count("COMPILED", 12), uint64(count("SEED", 1))
 	judge := open(t, runtime.Config{}, "cpu:reference", runtime.Native)
@@ -139,7 +140,7 @@ func TestRandom(t *testing.T) {
 		m := randomMap(r, 12)
 		c, err := randomCase(r, m, fmt.Sprint("expression ", i))
 		if err != nil {
-			continue // eight dimensions that cannot be joined may be too many bytes, or outputs may meet
+			continue // eight dimensions may need too many elements, or elements of an output may overlap
 		}
 		ran++
 		a, b := compare(t, judge, &c, natives...)
@@ -150,7 +151,7 @@ func TestRandom(t *testing.T) {
 	}
 	t.Logf("%d expressions; %d of %d elements have no bound", ran, free, all)
 	require.Greater(t, ran, total*9/10)
-	require.Less(t, free, all/5, "a bound that is none judges nothing")
+	require.Less(t, free, all/5, "too many elements have no bound, so that nothing is checked")
 
 	devices := []*runner{}
 	s, err := runtime.Default()
@@ -178,7 +179,7 @@ func TestRandom(t *testing.T) {
 	t.Logf("%d compiled on %d devices", compiled, len(devices))
 }
 
-// compiles says why nothing can be compiled for a device.
+// compiles returns the reason why a device cannot compile a program, or nil if it can.
 func (r *runner) compiles() error {
 	m, err := expr.New(expr.Input(0, expr.F32))
 	if err != nil {

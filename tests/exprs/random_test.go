@@ -12,12 +12,12 @@ import (
 	"github.com/concord-compute/concord/kernels/expr"
 )
 
-// randomMap is a map of up to that many operations, with up to three inputs, two parameters and two outputs.
+// randomMap returns a map of up to that many operations, with up to three inputs, two parameters and two outputs.
 func randomMap(r *rand.Rand, operations int) *expr.Map {
 	for {
 		values := []*expr.Expr{}
 		types := expr.Types()
-		if r.IntN(2) == 0 { // floats alone are what most maps are
+		if r.IntN(2) == 0 { // most maps in use have floats only
 			types = []expr.Type{expr.F32}
 		}
 		for slot := range 1 + r.IntN(3) {
@@ -36,7 +36,7 @@ func randomMap(r *rand.Rand, operations int) *expr.Map {
 				made++
 			}
 		}
-		// What is not used would leave a slot out: it is added to an output.
+		// Every slot has to be used, so all inputs and parameters are added to an output.
 		out := []*expr.Expr{values[len(values)-1]}
 		if r.IntN(3) == 0 {
 			out = append(out, values[r.IntN(len(values))])
@@ -57,7 +57,7 @@ func randomMap(r *rand.Rand, operations int) *expr.Map {
 	}
 }
 
-// randomOperation is an operation on some of the values, which may be refused.
+// randomOperation returns an operation on some of the values. It may not be well formed.
 func randomOperation(r *rand.Rand, values []*expr.Expr) *expr.Expr {
 	pick := func() *expr.Expr {
 		v := values[r.IntN(len(values))]
@@ -98,7 +98,7 @@ func randomOperation(r *rand.Rand, values []*expr.Expr) *expr.Expr {
 	return expr.Apply(op)
 }
 
-// randomCase is a launch of a map with a random layout: dense, or of up to eight dimensions whose operands are
+// randomCase returns a launch of a map with a random layout: dense, or of up to eight dimensions whose operands are
 // permuted, spread, reversed and repeated.
 func randomCase(r *rand.Rand, m *expr.Map, name string) (kernels.Case, error) {
 	operands := len(m.Inputs()) + len(m.Outputs())

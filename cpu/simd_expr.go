@@ -15,7 +15,10 @@ func init() { vector(expr.Family, expr.Kernel, bindExpr) }
 
 // exprWords is the number of words in front of the lengths of dimensions, and instructionWords the number of words of
 // an instruction; see csrc/cpu/expr.h.
-const exprWords, instructionWords = 8, 4
+const exprWords, instructionWords = 9, 4
+
+// A program that needs more than exprStack bytes gets memory of the device: threads of programs may have small stacks.
+const exprStack = 96 << 10
 
 // exprLaunch holds the memory that one launch of a map needs. Later launches reuse it.
 type exprLaunch struct {
@@ -39,6 +42,7 @@ func bindExpr(u *source.Unit) goFunc {
 	}
 	instructions := pairs(b)
 	code := encodeBlock(instructions)
+	need := (b.Registers+1)*expr.Tile*8 + len(instructions)*192
 	elems := append(m.Inputs(), m.Outputs()...)
 	return func(c *call) error {
 		l := exprLaunches.Get().(*exprLaunch)
@@ -56,7 +60,7 @@ func bindExpr(u *source.Unit) goFunc {
 			}
 		}
 		l.words = append(l.words[:0], 0, 0, uint64(len(instructions)), uint64(b.Prologue), uint64(b.Registers),
-			uint64(len(l.Layout.Dims)), uint64(len(elems)), flag(overflows(n*written)))
+			uint64(len(l.Layout.Dims)), uint64(len(elems)), flag(overflows(n*written)), 0)
 		for _, d := range l.Layout.Dims {
 			l.words = append(l.words, uint64(d))
 		}
@@ -74,11 +78,29 @@ func bindExpr(u *source.Unit) goFunc {
 			}
 		}
 		set := c.device.simd
+		var free chan uint64 // memory for each range that runs at the same time
+		if need > exprStack {
+			memory, err := c.device.scratch.take(int64(need * c.device.threads))
+			if err != nil {
+				return err
+			}
+			defer c.device.scratch.give(memory)
+			free = make(chan uint64, c.device.threads)
+			for i := range c.device.threads {
+				free <- address(memory.data) + uint64(i*need)
+			}
+		}
 		return c.spread((n+expr.Tile-1)/expr.Tile, expr.Tile*bytes, func(lo, hi int) {
 			w := exprRanges.Get().(*[]uint64)
 			*w = append((*w)[:0], l.words...)
 			(*w)[0], (*w)[1] = uint64(lo*expr.Tile), uint64(min(hi*expr.Tile, n))
+			if free != nil {
+				(*w)[exprWords-1] = <-free
+			}
 			set.run(simd.Expr, *w...)
+			if free != nil {
+				free <- (*w)[exprWords-1]
+			}
 			exprRanges.Put(w)
 		})
 	}

@@ -4,7 +4,7 @@
 // for the needed elements.
 #include <math.h>
 
-enum { EXPR_TILE = 512, EXPR_REGISTERS = 128, EXPR_RANK = 8 };
+enum { EXPR_TILE = 512, EXPR_REGISTERS = 256, EXPR_RANK = 8 };
 
 // The codes of instructions, as in kernels/expr/op.go and block.go.
 #define EXPR_CODES(F)                                                                              \
@@ -510,6 +510,7 @@ static char *expr_side(const expr_layout *l, int64_t slot, int64_t size, const e
 typedef struct {
   int64_t code, type, to, dst, a, b, c, elem;
   simd_word bits, low, top;
+  int64_t copied;  // of a load: whether the register must not be the operand's memory
   int64_t fetches; // the load whose next tile this instruction fetches, or -1
 } expr_instruction;
 
@@ -586,21 +587,31 @@ static void expr_compute(const expr_instruction *in, void *d, char *const *reg, 
   }
 }
 
+// The memory of a program: a tile for each register and one for elements as they are stored, the instructions, and
+// what they fetch. Small programs have it on the stack.
+#define EXPR_BYTES(registers, count)                                                               \
+  (((registers) + 1) * EXPR_TILE * 8 + (count) * (int64_t)(sizeof(expr_instruction) + sizeof(expr_ahead)))
+
+_Static_assert(sizeof(expr_instruction) + sizeof(expr_ahead) <= 192, "cpu/simd_expr.go counts so many bytes");
+
 // Words: first element, last element plus one, number of instructions, number of those that run once, registers, rank,
-// operands, 1 if the results are larger than the caches; rank lengths; for each operand its memory, its first element
-// and rank steps; four words for each instruction, see expr_decode, of which the second is also the operand of a load
+// operands, 1 if the results are larger than the caches, EXPR_BYTES of memory or NULL; rank lengths; for each operand
+// its memory, its first element and rank steps; four words for each instruction, see expr_decode, of which the second is also the operand of a load
 // or store.
 EXPORT(expr) {
   int64_t count = w[2].i, once = w[3].i, registers = w[4].i;
-  expr_layout l = {.rank = w[5].i, .operands = w[6].i, .dims = w + 8, .operand = w + 8 + w[5].i};
+  expr_layout l = {.rank = w[5].i, .operands = w[6].i, .dims = w + 9, .operand = w + 9 + w[5].i};
   const simd_word *code = l.operand + l.operands * (2 + l.rank);
-  _Alignas(64) char tiles[(registers + 2) * EXPR_TILE * 8];
+  _Alignas(64) char own[w[8].p ? 64 : EXPR_BYTES(registers, count)];
+  char *tiles = w[8].p ? w[8].p : own;
   char *home[EXPR_REGISTERS], *reg[EXPR_REGISTERS], *raw = tiles + registers * EXPR_TILE * 8;
-  expr_instruction list[count], *end = list + count;
+  expr_instruction *list = (expr_instruction *)(raw + EXPR_TILE * 8), *end = list + count;
+  expr_ahead *ahead = (expr_ahead *)end;
+  int64_t stores = 0;
   for (int64_t r = 0; r < registers; r++)
     home[r] = reg[r] = tiles + r * EXPR_TILE * 8;
   for (int64_t k = 0; k < count; k++)
-    list[k] = expr_decode(code + 4 * k);
+    list[k] = expr_decode(code + 4 * k), stores += list[k].code == EXPR_STORE;
   for (const expr_instruction *in = list; in < list + once; in++)
     expr_fill(class_size(in->to), reg[in->dst], (uint64_t)in->bits.i);
   // The last operation writes its result directly to the output if the store after it needs no conversion and the
@@ -611,9 +622,11 @@ EXPORT(expr) {
     direct = NULL;
   // Each operation fetches the next tile of one load, as long as there are loads left.
   expr_instruction *fetcher = list + once;
-  expr_ahead ahead[count];
   for (int64_t k = once; k < count; k++)
     if (list[k].code == EXPR_LOAD) {
+      // An input that is stored as it is has to be copied, if an earlier store may overwrite it.
+      for (int64_t j = count - stores; j < count; j++)
+        list[k].copied |= stores > 1 && list[j].a == list[k].dst;
       while (fetcher < end && (fetcher->code == EXPR_LOAD || fetcher->code == EXPR_STORE))
         fetcher++;
       if (fetcher < end)
@@ -628,7 +641,7 @@ EXPORT(expr) {
         char *p = expr_side(&l, slot, size, &place, n);
         int as_is = size >= 4;
         ahead[in - list] = (expr_ahead){.read = p ? p + EXPR_TILE * size : NULL, .size = size};
-        if (!p) {
+        if (!p || in->copied) {
           p = as_is ? home[in->dst] : raw;
           expr_move(&l, slot, size, place, n, p, 0);
         }

@@ -123,7 +123,7 @@ static void over_local(concord_ctx *c, void *const *a) {
 }
 static void stray(concord_ctx *c, void *const *a) { // faults in the last of the groups of one call
   (void)a;
-  if (c->group[0] <= 5000 && 5000 <= c->group[0] + c->more)
+  if (c->group[0] <= 5000 && 5000 <= c->group[0] + c->more[0])
     *(volatile int *)(uintptr_t)zero = 1;
 }
 static void hold(concord_ctx *c, void *const *a) { // reports that it runs, and waits
@@ -292,7 +292,7 @@ static void test_faults(void) {
               e.group[0] == 2 && e.has_item && e.item[0] == 1,
           "%d %d %s", e.status, e.fault, e.message);
     e = run("stray", 1 << 20, 1, NULL, NULL);
-    CHECK(e.status == CONCORD_FAULT && e.group[0] <= 5000 && 5000 <= e.group[0] + e.more,
+    CHECK(e.status == CONCORD_FAULT && e.group[0] <= 5000 && 5000 <= e.group[0] + e.more[0],
           "%d groups %llu..+%llu", e.status, (unsigned long long)e.group[0],
           (unsigned long long)e.more);
     e = run("overflow", 8, 8, &out, NULL);

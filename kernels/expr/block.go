@@ -90,7 +90,7 @@ func (t Type) class() Class {
 }
 
 // MaxRegisters is the largest number of registers of a Block.
-const MaxRegisters = 128
+const MaxRegisters = 255
 
 // Block returns the map as a block program. It is made once, and callers must not change it. The error wraps
 // ErrInvalid if the map needs more than MaxRegisters numbers at once.

@@ -17,6 +17,10 @@
 //
 //	stream.Launch(k, runtime.Items(n), in, out, uint64(n))
 //
+// [Layout.Argument] gives the last argument for a layout. The grid has at least as many items in its first dimension
+// as there are elements. An output may be the same memory as an input if both have the same First and Steps and
+// elements of one size; any other overlap of an output with another operand gives undefined results.
+//
 // # Evaluators
 //
 // The same definition gives
@@ -26,6 +30,8 @@
 //   - a float64 evaluation with a bound of the error that a device may make: [Map.Eval], which cpu:reference runs;
 //   - its gradient, as expressions: [Gradient];
 //   - its amount of work: [Map.Work].
+//
+// Sums and other reductions are kernels of the catalog, the family reduce; an expression has none yet.
 //
 // # Arithmetic
 //

@@ -237,6 +237,9 @@ func reduction(t Type, x float64) float64 {
 	return 0
 }
 
+// atan2 is math.Atan2, with the sign of y also where y/x underflows.
+func atan2(y, x float64) float64 { return math.Copysign(math.Atan2(y, x), y) }
+
 // log2 is math.Log2 except for numbers near 1, for which that function subtracts two numbers of nearly the same size.
 func log2(x float64) float64 {
 	if x > 0.5 && x < 2 && x != 1 {
@@ -293,7 +296,11 @@ func computeFloat(n *node, t Type, a, b, c Value) Value {
 	case Mul:
 		return rounded(t, x*y, uncertain(product(a, b), a, b), 0)
 	case FMA:
-		return rounded(t, math.FMA(x, y, c.Float), uncertain(product(a, b)+c.Bound, a, b, c), 0)
+		z := math.FMA(x, y, c.Float)
+		if t == F32 { // rounded once
+			z = float64(fused(float32(x), float32(y), float32(c.Float)))
+		}
+		return rounded(t, z, uncertain(product(a, b)+c.Bound, a, b, c), 0)
 	case Div:
 		if t == F64 {
 			ulp = 0
@@ -312,7 +319,7 @@ func computeFloat(n *node, t Type, a, b, c Value) Value {
 		v := Value{Float: math.Mod(x, y)}
 		if e > 0 && x == x && y == y {
 			v.Bound = 2*math.Abs(y) + e
-			if math.IsInf(y, 0) || v.Float != v.Float {
+			if math.IsInf(y, 0) || v.Float != v.Float || math.Abs(y) <= b.Bound {
 				v.Bound = math.Inf(1)
 			}
 		}
@@ -332,13 +339,13 @@ func computeFloat(n *node, t Type, a, b, c Value) Value {
 		return power(t, a, b, ulp)
 	case Atan2:
 		if e == 0 {
-			return rounded(t, math.Atan2(x, y), 0, ulp)
+			return rounded(t, atan2(x, y), 0, ulp)
 		}
 		r := math.Hypot(x, y)
 		if e >= r || y < b.Bound && math.Abs(x) <= a.Bound {
-			return Value{Float: math.Atan2(x, y), Bound: 2 * math.Pi}
+			return Value{Float: atan2(x, y), Bound: 2 * math.Pi}
 		}
-		return rounded(t, math.Atan2(x, y), e/(r-e), ulp)
+		return rounded(t, atan2(x, y), e/(r-e), ulp)
 	case Eq, Ne, Lt, Le:
 		return compare(n.op, x == y, x < y, x != x || y != y, math.Abs(x-y) <= e && e > 0 || math.IsInf(e, 1))
 	}
@@ -374,6 +381,12 @@ func product(a, b Value) float64 {
 // power tries the corners, between which a power of a positive number is monotonic.
 func power(t Type, a, b Value, ulp float64) Value {
 	y := math.Pow(a.Float, b.Float)
+	if t == F64 { // the error of math.Pow grows with the exponent of the result
+		ulp += math.Abs(math.Log2(math.Abs(y)))
+		if math.IsInf(ulp, 1) || ulp != ulp {
+			ulp = ops[Pow].ulp
+		}
+	}
 	if a.Bound == 0 && b.Bound == 0 {
 		return rounded(t, y, 0, ulp)
 	}

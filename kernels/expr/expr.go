@@ -71,15 +71,19 @@ func Int(t Type, x int64) *Expr {
 	return wrong("an integer of type %v", t)
 }
 
-// Number returns x as a number of the type of e.
+// Number returns x as a number of the type of e: rounded to a floating type; of an integer type x has to be exactly.
 func (e *Expr) Number(x float64) *Expr {
 	switch {
 	case e.err != nil:
 		return e
 	case e.typ.float():
 		return Float(e.typ, x)
+	case e.typ == Bool:
+		return Int(Bool, int64(truthBits(x != 0)))
+	case e.typ.valid() && e.typ.asFloat(truncate(e.typ, x)) == x:
+		return &Expr{op: opConst, typ: e.typ, bits: truncate(e.typ, x)}
 	}
-	return Int(e.typ, int64(x))
+	return wrong("%v is not a number of type %v", x, e.typ)
 }
 
 // Index returns the position of the element being computed, an I64, counted from 0 with the last dimension changing
@@ -90,6 +94,8 @@ func Index() *Expr { return &Expr{op: opIndex, typ: I64} }
 // a U64, and the counter made of Index and stream. They are the same on every device.
 func Random(seed *Expr, stream uint32, lane int) *Expr {
 	switch {
+	case seed == nil:
+		return wrong("random bits with a seed that is nil")
 	case seed.err != nil:
 		return seed
 	case seed.typ != U64 || lane < 0 || lane > 3:
@@ -114,6 +120,9 @@ func Apply(op Op, args ...*Expr) *Expr {
 		}
 		if a.err != nil {
 			return a
+		}
+		if a.op == 0 {
+			return wrong("operand %d of %s is an empty expression", i, info.name)
 		}
 		e.args[i] = a
 	}

@@ -3,6 +3,7 @@ package expr_test
 import (
 	"context"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,7 +13,9 @@ import (
 	_ "github.com/concord-compute/concord/cpu"
 	"github.com/concord-compute/concord/kernels"
 	. "github.com/concord-compute/concord/kernels/expr"
+	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/parity"
+	"github.com/concord-compute/concord/source"
 )
 
 // The cases of the family are right on cpu:0, which needs no compiler for them.
@@ -178,4 +181,105 @@ func TestLayout(t *testing.T) {
 	assert.Equal(t, []int{0, 1, 0}, o.Steps)
 	_, err = Rows(3).Broadcast([]int{3}, []int{4})
 	assert.ErrorIs(t, err, ErrInvalid)
+}
+
+// Outputs may be inputs, also where one is stored before another is read.
+func TestInPlace(t *testing.T) {
+	a, b := Input(0, F32), Input(1, F32)
+	for name, c := range map[string]struct {
+		outputs []*Expr
+		want    [2]float32
+	}{
+		"swap": {[]*Expr{b, a}, [2]float32{2, 1}},
+		"sum":  {[]*Expr{a.Add(b), a}, [2]float32{3, 1}},
+	} {
+		m, err := New(c.outputs...)
+		require.NoError(t, err)
+		for _, kernels := range []string{"", "go"} {
+			for _, n := range []int{Tile - 1, 3 * Tile} {
+				s, err := runtime.New(runtime.Config{CPUKernels: kernels})
+				require.NoError(t, err)
+				dev, err := s.Open(t.Context(), "cpu:0")
+				require.NoError(t, err)
+				x, err := runtime.Upload(t.Context(), dev, slices.Repeat([]float32{1}, n))
+				require.NoError(t, err)
+				y, err := runtime.Upload(t.Context(), dev, slices.Repeat([]float32{2}, n))
+				require.NoError(t, err)
+				u, err := m.Unit(dev.Features(), 0)
+				require.NoError(t, err)
+				p, err := dev.Program(t.Context(), u)
+				require.NoError(t, err)
+				k, err := p.Kernel(Kernel)
+				require.NoError(t, err)
+				stream, err := dev.NewStream()
+				require.NoError(t, err)
+				require.NoError(t, stream.Launch(k, runtime.Items(n), x, y, x, y, uint64(n)))
+				require.NoError(t, stream.Sync(t.Context()))
+				for i, buf := range []*runtime.Buffer{x, y} {
+					got := make([]float32, n)
+					require.NoError(t, runtime.Read(t.Context(), buf, got))
+					assert.Equal(t, slices.Repeat([]float32{c.want[i]}, n), got, "%s %q n=%d", name, kernels, n)
+				}
+				require.NoError(t, stream.Launch(k, runtime.Items(1), x, y, x, y, uint64(1)<<63))
+				assert.ErrorIs(t, stream.Sync(t.Context()), runtime.ErrInvalidArgument)
+				for _, c := range []interface{ Close() error }{stream, p, x, y, dev, s} {
+					_ = c.Close()
+				}
+			}
+		}
+	}
+}
+
+// A map with more numbers than registers runs without a compiler, and one with many on little of a thread's stack.
+func TestManyNumbers(t *testing.T) {
+	for _, count := range []int{100, 300} {
+		e := Input(0, F64)
+		for i := range count {
+			e = e.Add(Float(F64, float64(i)+0.5))
+		}
+		m, err := New(e)
+		require.NoError(t, err)
+		l, err := m.Layout(Layout{Dims: []int{2000}, Operands: []Operand{Rows(2000), Rows(2000)}})
+		require.NoError(t, err)
+		c := m.Case("many", l, []func() []float64{kernels.Uniform("f64", 2000, 1, 0, 1)}, nil)
+		results, err := parity.Run(t.Context(), parity.Options{Devices: []string{"cpu:0"}, Cases: []kernels.Case{c}})
+		require.NoError(t, err)
+		require.NotEmpty(t, results)
+		assert.Equal(t, parity.Pass, results[0].Verdict, results[0].Reason)
+	}
+}
+
+// What was found wrong once.
+func TestValues(t *testing.T) {
+	eval := func(e *Expr, inputs ...float64) Value {
+		m, err := New(e)
+		require.NoError(t, err)
+		var in []Value
+		for _, x := range inputs {
+			in = append(in, Value{Float: x})
+		}
+		return m.Eval(in, nil, 0)[0]
+	}
+	x, y, z := Input(0, F32), Input(1, F32), Input(2, F32)
+	assert.Equal(t, 1+0x1p-23, eval(Apply(FMA, x, y, z), 97, 172961*0x1p-24, 0x1p-80).Float, "rounded once")
+	assert.Equal(t, math.Inf(1), eval(Apply(Rem, x, y), 1, 0x1p-140).Bound, "the divisor may be zero")
+	v, w := Input(0, F64), Input(1, F64)
+	assert.Equal(t, -math.Pi, eval(Apply(Atan2, v, w), -2.2e-308, -math.MaxFloat64).Float)
+	p := eval(v.Pow(w), math.MaxFloat64, -0.3723146739171026)
+	assert.InDelta(t, 1.70704941427904608e-115, p.Float, p.Bound)
+	gradient := Gradient(Apply(Rem, x, y), x.Number(1), y)[0]
+	assert.Equal(t, -8.0, eval(gradient.Add(x.Sub(x)), float64(float32(0.89999998)), float64(float32(0.1))).Float)
+	e := x.Mul(y)
+	assert.Equal(t, 1.0, eval(Gradient(e.Output(F16), x.Number(1), e)[0]).Float)
+	for _, wrong := range []*Expr{Int(I32, 0).Number(1.5), Int(U8, 0).Number(300), Int(I32, 0).Number(math.NaN()), Random(nil, 0, 0),
+		Apply(Add, &Expr{}, x), Gradient(x, nil, x)[0]} {
+		assert.ErrorIs(t, wrong.Err(), ErrInvalid)
+	}
+	assert.Equal(t, "const.u64.d02ab486cedc0000;out.u64.0", func() string { m, _ := New(Int(U64, 0).Number(1.5e19)); return m.String() }())
+	_, err := New(&Expr{})
+	assert.ErrorIs(t, err, ErrInvalid)
+	m, err := New(v)
+	require.NoError(t, err)
+	_, err = m.Unit(&source.Features{}, 0)
+	assert.ErrorContains(t, err, "double precision")
 }

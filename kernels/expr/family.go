@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -35,8 +36,16 @@ func init() {
 // Unit returns the map's program for a device with the given features, where nil means source.Portable, and for
 // operands of the given rank, which is 0 if all are dense (see [Layout.Rank]). The program comes from kernels.Unit.
 func (m *Map) Unit(features *source.Features, rank int) (*source.Unit, error) {
+	if features != nil && !features.FP64 && m.doubles() {
+		return nil, fmt.Errorf("expr: the map computes in f64, and the device has no double precision: %w", ErrInvalid)
+	}
 	recent.Add(m.text, m)
 	return kernels.Unit(Family, features, m.defines(rank)...)
+}
+
+// doubles reports whether a value or an element is a double.
+func (m *Map) doubles() bool {
+	return slices.ContainsFunc(m.nodes, func(n node) bool { return n.typ == F64 })
 }
 
 func (m *Map) defines(rank int) []source.Define {
@@ -124,7 +133,11 @@ func (m *Map) Read(c *kernels.Call, l *Launch) {
 	}
 	last := operands + len(m.params)
 	if c.Params[last].Kind != source.Struct {
-		l.dense(int(c.Int(last)), operands)
+		n := int(c.Int(last))
+		if n < 0 {
+			c.Fail(last, "more elements than an int counts")
+		}
+		l.dense(n, operands)
 	} else {
 		given, ok := layoutOf(c.Value(last), operands)
 		if !ok {
@@ -180,7 +193,7 @@ func native(u *source.Unit, _ string) kernels.Func {
 	}
 	b, err := m.Block()
 	if err != nil {
-		return nil // too large for registers: compiled like any other text
+		return reference // slow, and needs no compiler: a map that has too many numbers for the registers
 	}
 	operands := len(m.inputs) + len(m.outputs)
 	return func(c *kernels.Call) error {

@@ -11,6 +11,9 @@ import "math"
 // Where a function has no derivative, a value is chosen: for |x| at 0 it is 0, and for Min and Max of equal operands the
 // gradient goes to the second operand, whose value is the result. Floor and operations whose results are integers or
 // Bools have the derivative 0. A mistake in an expression passes to the results.
+//
+// An input or a parameter is recognized by its slot, any other expression of wrt only by being the same *Expr. At a NaN,
+// the gradients of [Abs], [Min], [Max] and [CopySign] are those of one side, and all others are NaN.
 func Gradient(y, dy *Expr, wrt ...*Expr) []*Expr {
 	results := make([]*Expr, len(wrt))
 	fail := func(e *Expr) []*Expr {
@@ -20,6 +23,9 @@ func Gradient(y, dy *Expr, wrt ...*Expr) []*Expr {
 		return results
 	}
 	for _, e := range append([]*Expr{y, dy}, wrt...) {
+		if e == nil {
+			return fail(wrong("the gradient of or by a nil expression"))
+		}
 		if e.err != nil {
 			return fail(e)
 		}
@@ -146,7 +152,7 @@ func derivatives(e, g *Expr) (d [3]*Expr) {
 	case Div:
 		d[0], d[1] = g.Div(y), g.Mul(e).Div(y).Neg()
 	case Rem: // x - trunc(x/y)·y
-		d[0], d[1] = g, g.Mul(Apply(Trunc, x.Div(y))).Neg()
+		d[0], d[1] = g, g.Mul(Apply(Round, x.Sub(e).Div(y))).Neg()
 	case Min:
 		first := Apply(Or, x.Lt(y), Apply(IsNaN, x))
 		d[0], d[1] = first.Select(g, n(0)), first.Select(n(0), g)

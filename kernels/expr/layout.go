@@ -9,6 +9,9 @@ import (
 	"slices"
 )
 
+// maxBytes is how many bytes the arguments of a kernel have at most on every device.
+const maxBytes = 1024
+
 // MaxRank is the largest number of dimensions of a Layout.
 const MaxRank = 8
 
@@ -41,6 +44,9 @@ func Rows(dims ...int) Operand {
 // dimensions are added, and dimensions of length 1 are repeated.
 func (o Operand) Broadcast(dims, to []int) (Operand, error) {
 	shift := len(to) - len(dims)
+	if len(o.Steps) != len(dims) {
+		return Operand{}, fmt.Errorf("%d steps for shape %v: %w", len(o.Steps), dims, ErrInvalid)
+	}
 	if shift < 0 {
 		return Operand{}, fmt.Errorf("shape %v has more dimensions than %v: %w", dims, to, ErrInvalid)
 	}
@@ -117,6 +123,9 @@ func (m *Map) Layout(l Layout) (Layout, error) {
 	}
 	if len(out.Dims) > MaxRank {
 		return bad("%d dimensions that cannot be joined; there can be %d", len(out.Dims), MaxRank)
+	}
+	if bytes := 8 * (len(out.Dims) + len(out.Operands)*(len(out.Dims)+2) + len(m.params)); out.Rank() > 0 && bytes > maxBytes {
+		return bad("%d bytes of arguments; OpenCL promises %d", bytes, maxBytes)
 	}
 	return out, nil
 }
@@ -225,6 +234,15 @@ func (l *Layout) Bytes() []byte {
 		}
 	}
 	return b
+}
+
+// Argument returns the last argument of a launch: the number of elements, a uint64, for a program of rank 0, else
+// the result of Bytes.
+func (l *Layout) Argument() any {
+	if l.Rank() == 0 {
+		return uint64(l.Len())
+	}
+	return l.Bytes()
 }
 
 // layoutOf reads a layout from the form that Bytes returns.

@@ -50,11 +50,6 @@ func (e *Expr) Output(t Type) *Expr {
 	case !t.valid() || t == Bool || !t.holds(e.typ):
 		return wrong("an output of type %v for a value of %v", t, e.typ)
 	}
-	out := *e
-	out.elem = t
-	if e.op != opInput || e.elem == t {
-		return &out
-	}
 	return &Expr{op: Cast, typ: e.typ, elem: t, args: [3]*Expr{e}} // elem of an input is the type of its elements
 }
 
@@ -74,6 +69,8 @@ func New(outputs ...*Expr) (*Map, error) {
 			return nil, fmt.Errorf("output %d is nil: %w", i, ErrInvalid)
 		case e.err != nil:
 			return nil, fmt.Errorf("output %d: %w", i, e.err)
+		case e.op == 0:
+			return nil, fmt.Errorf("output %d is an empty expression: %w", i, ErrInvalid)
 		}
 		elem := e.typ.stored()
 		if e.elem != 0 {

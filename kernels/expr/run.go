@@ -380,7 +380,7 @@ func floatStep[F floatNumber](m *machine, in *Instruction, n int) {
 		}
 	case Atan2:
 		for i, x := range a {
-			d[i] = F(math.Atan2(float64(x), float64(b[i])))
+			d[i] = F(atan2(float64(x), float64(b[i])))
 		}
 	case CopySign:
 		for i, x := range a {

@@ -46,6 +46,7 @@ type Options struct {
 	Session  *runtime.Session         // nil: the default one
 	Devices  []string                 // names for Open; none: every device but the reference
 	Kernels  []string                 // families or kernels; none: all
+	Cases    []kernels.Case           // run instead of those of the catalog; Kernels is ignored then
 	Keep     func(*kernels.Case) bool // filters the cases; nil: all
 	Progress func(done, total int, last Result)
 }
@@ -64,9 +65,12 @@ func Run(ctx context.Context, opt Options) ([]Result, error) {
 			return nil, err
 		}
 	}
-	cases, err := choose(opt.Kernels)
-	if err != nil {
-		return nil, err
+	cases := slices.Clone(opt.Cases)
+	if cases == nil {
+		var err error
+		if cases, err = choose(opt.Kernels); err != nil {
+			return nil, err
+		}
 	}
 	if opt.Keep != nil {
 		cases = slices.DeleteFunc(cases, func(c kernels.Case) bool { return !opt.Keep(&c) })

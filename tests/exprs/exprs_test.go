@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -168,6 +169,12 @@ func TestRandom(t *testing.T) {
 			continue
 		}
 		devices = append(devices, r)
+	}
+	if strings.Contains(os.Getenv("CONCORD_REQUIRE"), "opencl") {
+		require.Greater(t, len(devices), 1, "the host and OpenCL compile")
+	}
+	for _, name := range strings.Fields(os.Getenv("DEVICES")) { // simulated ones, which are listed by name alone
+		devices = append(devices, open(t, runtime.Config{}, name, runtime.Portable))
 	}
 	for i := range compiled {
 		r := rand.New(rand.NewPCG(seed, uint64(i)))

@@ -149,6 +149,10 @@ func cases(*kernels.Family) []kernels.Case {
 	for _, t := range Types() {
 		if x := Input(0, t); t.integer() {
 			y := Input(1, t)
+			if t.Size() < 4 { // the rusticl of Mesa 22.3 crashes where it divides short integers: tests/exprs does it
+				add(t.String(), nil, Apply(Shr, x, y).Mul(x), x.Lt(y).Select(x.Cast(F32), y.Cast(F32)), x.Cast(I32), x.Cast(U8))
+				continue
+			}
 			add(t.String(), nil, Apply(Div, x, y).Add(Apply(Shr, x, y).Mul(x)), Apply(Rem, x, y).Lt(y).Select(x.Cast(F32), y.Cast(F32)),
 				x.Cast(I32), x.Cast(U8), Float(F32, 1.5).Mul(x.Cast(F32)).Cast(t))
 		}

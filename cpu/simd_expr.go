@@ -44,6 +44,13 @@ func bindExpr(u *source.Unit) goFunc {
 	code := encodeBlock(instructions)
 	need := (b.Registers+1)*expr.Tile*8 + len(instructions)*192
 	elems := append(m.Inputs(), m.Outputs()...)
+	bytes, written := 0, 0 // of one element of every operand, and of every output
+	for k, t := range elems {
+		bytes += t.Size()
+		if k >= len(m.Inputs()) {
+			written += t.Size()
+		}
+	}
 	return func(c *call) error {
 		l := exprLaunches.Get().(*exprLaunch)
 		defer exprLaunches.Put(l)
@@ -51,13 +58,6 @@ func bindExpr(u *source.Unit) goFunc {
 		n := l.Layout.Len()
 		if n == 0 {
 			return nil
-		}
-		bytes, written := 0, 0
-		for k, t := range elems {
-			bytes += t.Size()
-			if k >= len(m.Inputs()) {
-				written += t.Size()
-			}
 		}
 		l.words = append(l.words[:0], 0, 0, uint64(len(instructions)), uint64(b.Prologue), uint64(b.Registers),
 			uint64(len(l.Layout.Dims)), uint64(len(elems)), flag(overflows(n*written)), 0)

@@ -461,13 +461,13 @@ static expr_place expr_find(const expr_layout *l, int64_t lo) {
   break;
 
 // expr_move gathers n elements of an operand into a tile, or scatters them.
-static void expr_move(const expr_layout *l, int64_t slot, int64_t size, expr_place place, int64_t todo, char *tile, int out) {
+static void expr_move(const expr_layout *l, int64_t slot, int64_t size, expr_place place, int64_t count, char *tile, int out) {
   const simd_word *o = l->operand + slot * (2 + l->rank);
   int64_t last = l->rank - 1, step = o[2 + last].i;
-  while (todo > 0) {
+  while (count > 0) {
     int64_t n = l->dims[last].i - place.at[last];
     char *p = o[0].p;
-    n = n < todo ? n : todo;
+    n = n < count ? n : count;
     for (int64_t j = 0; j <= last; j++)
       p += place.at[j] * o[2 + j].i * size;
     p += o[1].i * size;
@@ -484,7 +484,7 @@ static void expr_move(const expr_layout *l, int64_t slot, int64_t size, expr_pla
       default:
         MOVE(uint64_t)
       }
-    tile += n * size, todo -= n;
+    tile += n * size, count -= n;
     place.at[last] = 0;
     for (int64_t j = last - 1; j >= 0; j--) {
       if (++place.at[j] < l->dims[j].i || j == 0)

@@ -160,7 +160,7 @@ func farther(y, lo, hi float64) float64 {
 
 // compute returns the result of one operation on numbers. from is the type of its last operand.
 func compute(n *node, from Type, args *[3]Value) Value {
-	v := exactly(n, from, args)
+	v := bounded(n, from, args)
 	if n.typ.float() && n.op != Select {
 		for _, a := range args { // a value without a bound may be a NaN
 			if math.IsInf(a.Bound, 1) {
@@ -171,7 +171,8 @@ func compute(n *node, from Type, args *[3]Value) Value {
 	return v
 }
 
-func exactly(n *node, from Type, args *[3]Value) Value {
+// bounded is compute for operands whose bounds are finite.
+func bounded(n *node, from Type, args *[3]Value) Value {
 	a, b, c := args[0], args[1], args[2]
 	switch n.op {
 	case Select:

@@ -106,7 +106,7 @@ func Open(t *testing.T, name string) *runtime.Device {
 	return OpenIn(t, s, name)
 }
 
-// OpenIn is Open with a session of the caller, who closes it.
+// OpenIn opens a device like Open, in a session that the caller made and closes.
 func OpenIn(t *testing.T, s *runtime.Session, name string) *runtime.Device {
 	t.Helper()
 	backend, _, _ := strings.Cut(name, ":")

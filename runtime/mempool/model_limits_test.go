@@ -59,7 +59,9 @@ func (m *model) setLimits(soft, hard int64) error {
 
 // reserve takes memory from the driver in another way, as package runtime does.
 func (m *model) reserve(n int64) error {
+	m.reserving = n
 	id, err := m.p.Reserve(n)
+	m.reserving = 0
 	if err != nil {
 		return m.refused(err)
 	}
@@ -128,6 +130,9 @@ func (m *model) parts() [4]float64 {
 
 // tell is called once for each threshold that is crossed, upwards and downwards, in order.
 func (m *model) tell(e Pressure) {
+	if e.Up { // a reservation counts before the countermeasure frees memory, and before the source has it
+		m.src.most = max(m.src.most, m.src.held+m.reserving)
+	}
 	switch {
 	case e.Up && int(e.Threshold) == m.level && e.Used > 0:
 		m.level++

@@ -51,6 +51,8 @@ type model struct {
 	puts    int64
 	peak    int64
 
+	reserving int64 // the size of the reservation that a call is making
+
 	level     int // number of thresholds that were reported as crossed
 	cleanups  int64
 	emergency bool // whether the last report was an emergency

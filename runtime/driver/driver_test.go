@@ -57,6 +57,9 @@ func TestErrors(t *testing.T) {
 	assert.ErrorIs(t, build, ErrTimeout)
 	assert.EqualError(t, build, "k.cl: build for host: program did not build: k.cl:3:4: error: no: timed out")
 	assert.True(t, errors.Is(&BuildError{}, ErrCompile))
+	refused := &BuildError{Source: "k.cl", Target: "host", Log: ErrTimeout.Error(), Err: ErrTimeout}
+	assert.EqualError(t, refused, "k.cl: build for host: program did not build: timed out", "a cause that is the log is said once")
+	assert.ErrorIs(t, refused, ErrTimeout)
 }
 
 func TestFormatBytes(t *testing.T) {

@@ -133,7 +133,7 @@ func (e *BuildError) Error() string {
 	if line := e.firstError(); line != "" {
 		s += ": " + line
 	}
-	if e.Err != nil {
+	if e.Err != nil && e.Err.Error() != e.Log {
 		s += ": " + e.Err.Error()
 	}
 	return s

@@ -51,6 +51,22 @@ type HostVisible interface {
 	HostBytes(m Memory) ([]byte, bool)
 }
 
+// Abandoner is implemented by devices that can stop their work without a wait.
+type Abandoner interface {
+	// Abandon makes work that is queued or runs end soon. It does not wait, and frees nothing. Calls
+	// under way may go on; no other follows.
+	Abandon()
+}
+
+// HostWrapper is implemented by devices that use memory of the host in place. For the vendor's memory
+// see NativeHandles.
+type HostWrapper interface {
+	// WrapHost makes memory that the program owns, outside Go's heap, usable on the device. Free of
+	// the result makes the device forget the memory, which stays the program's. If writable is true and the
+	// device finds that the memory cannot be written, the error is ErrInvalidArgument.
+	WrapHost(memory []byte, writable bool) (Memory, error)
+}
+
 // PinnedCopier is implemented by streams that copy between the device and pinned memory without a
 // wait of the host. Copies between two pinned ranges, and all copies of pinned memory on streams
 // that do not implement it, go through Stream.Copy.
@@ -60,6 +76,13 @@ type PinnedCopier interface {
 	UploadPinned(dst, src Memory) error
 	// DownloadPinned queues a copy to Pinned memory, which holds the data when the copy is done.
 	DownloadPinned(dst, src Memory) error
+}
+
+// Rerecorder is implemented by streams that record an event again without making a new one.
+type Rerecorder interface {
+	// Rerecord moves an event of Record of this device, which is open, to the present end of the
+	// queue. Work that waits for its earlier point still waits for that one.
+	Rerecord(e Event) error
 }
 
 // KnownFailure is implemented by streams whose Err calls the driver.
@@ -107,9 +130,10 @@ type StreamAllocator interface {
 // times.
 type Capturer interface {
 	// BeginCapture makes the stream record the following operations instead of running them.
-	// Package runtime creates a separate stream for each capture, and queues launches, copies and
-	// fills. If it returns ErrUnsupported, runtime records by itself. During the capture Upload,
-	// Download, Sync and Record are refused (ErrInvalidArgument), and the capture goes on.
+	// Package runtime has separate streams for captures, and queues launches, copies and fills,
+	// one right after the other. If it returns ErrUnsupported, runtime queues these at each launch.
+	// During the capture Upload, Download, Sync and Record are refused (ErrInvalidArgument), and
+	// the capture goes on.
 	BeginCapture() error
 	// EndCapture returns the recording, ready to run. Given a graph of an earlier capture it
 	// updates and returns that graph, in place if only arguments differ. If it fails the earlier
@@ -153,6 +177,15 @@ type CrossCompiler interface {
 type Compiled struct {
 	Binary
 	Kernels []KernelInfo // in the order of the unit, as far as the compiler describes them
+}
+
+// BatchCompiler is implemented by Compilers that build several units in less time than one by one.
+type BatchCompiler interface {
+	Compiler
+	// CompileAll is Compile for several units with the same options. It returns a binary or an error
+	// for each; the log of a binary may be that of units that were built together. A unit that does
+	// not build leaves the results of the others as they are.
+	CompileAll(ctx context.Context, units []*source.Unit, options []string) ([]Binary, []error)
 }
 
 // Targeter is implemented by Compilers whose binaries run wherever the target is the same,

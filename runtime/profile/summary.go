@@ -1,0 +1,232 @@
+package profile
+
+// What took the time.
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Rate is a rate or a share that may be unknown, which is NaN: null in JSON, and a question mark in
+// text.
+type Rate float64
+
+// Unknown is the rate that is not known.
+var Unknown = Rate(math.NaN())
+
+// Known reports whether the rate is known.
+func (r Rate) Known() bool { return !math.IsNaN(float64(r)) && !math.IsInf(float64(r), 0) }
+
+// MarshalJSON implements json.Marshaler.
+func (r Rate) MarshalJSON() ([]byte, error) {
+	if !r.Known() {
+		return []byte("null"), nil
+	}
+	return strconv.AppendFloat(nil, float64(r), 'g', -1, 64), nil
+}
+
+// text returns the rate times a factor in three digits.
+func (r Rate) text(factor float64) string {
+	if !r.Known() {
+		return "?"
+	}
+	return fmt.Sprintf("%.3g", factor*float64(r))
+}
+
+// Summary is what events amount to.
+type Summary struct {
+	Devices []DeviceSummary `json:"devices"` // by name
+	Lines   []Line          `json:"lines"`   // device work first, then the longest total first
+	Dropped int64           `json:"dropped"` // events that are missing
+}
+
+// DeviceSummary is the work of one device. Wall is from the first start to the last end, Busy the part of
+// it in which at least one of its streams had work.
+type DeviceSummary struct {
+	Device    string        `json:"device"`
+	Wall      time.Duration `json:"wall_ns"`
+	Busy      time.Duration `json:"busy_ns"`
+	Idle      time.Duration `json:"idle_ns"`
+	HostTimes bool          `json:"host_times"` // some times are not the device's own
+}
+
+// Line is all events of one kind, name and device. Rates and shares are of the events whose work is
+// known; without any they are unknown. Failed events count, but their times do not.
+type Line struct {
+	Kind   string `json:"kind"`
+	Name   string `json:"name"`
+	Device string `json:"device"`
+	Count  int    `json:"count"`
+	Failed int    `json:"failed"`
+
+	Total time.Duration `json:"total_ns"`
+	P50   time.Duration `json:"p50_ns"`
+	P90   time.Duration `json:"p90_ns"`
+	P99   time.Duration `json:"p99_ns"`
+	Share Rate          `json:"share"` // of the total of all device work on the device; unknown for the host's
+
+	GBs    Rate  `json:"gbs"`
+	GFLOPS Rate  `json:"gflops"`
+	Bound  Bound `json:"bound"`         // what most of the least time is bound by
+	OfRoof Rate  `json:"share_of_roof"` // the least time under the device's roof, of the time that it took
+
+	durations []time.Duration
+}
+
+// sums are what a line's rates come from.
+type sums struct {
+	flops, bytes, ns             float64 // of events whose work is known
+	least, leastMemory, roofedNs float64 // of events whose least time is known
+}
+
+// Summarize sums up events. roofs are by device; where one is missing, bounds and shares of it are
+// unknown. dropped is the number of events that are missing, as Recording.Events returns it.
+func Summarize(events []Event, dropped int64, roofs map[string]Roof) Summary {
+	type key struct {
+		kind         Kind
+		name, device string
+	}
+	lines, work := map[key]*Line{}, map[key]*sums{}
+	totals := map[string]time.Duration{}
+	spans := map[string][]span{}
+	host := map[string]bool{}
+	for i := range events {
+		e := &events[i]
+		k := key{e.Kind, e.Name, e.Device}
+		l, s := lines[k], work[k]
+		if l == nil {
+			l, s = &Line{Kind: e.Kind.String(), Name: e.Name, Device: e.Device}, &sums{}
+			lines[k], work[k] = l, s
+		}
+		l.Count++
+		d := e.Duration()
+		if e.Kind.OnDevice() && e.End > e.Start {
+			spans[e.Device] = append(spans[e.Device], span{e.Start, e.End})
+			host[e.Device] = host[e.Device] || !e.DeviceTime
+		}
+		if e.Err != nil {
+			l.Failed++
+			continue
+		}
+		l.durations = append(l.durations, d)
+		l.Total += d
+		if e.Kind.OnDevice() {
+			totals[e.Device] += d
+		}
+		if !e.hasWork() || d == 0 {
+			continue
+		}
+		s.flops, s.bytes, s.ns = s.flops+e.Flops, s.bytes+e.Bytes, s.ns+float64(d)
+		switch least, bound := roofs[e.Device].limit(e.Flops, e.Bytes); bound {
+		case MemoryBound:
+			s.leastMemory += least
+			fallthrough
+		case ComputeBound:
+			s.least, s.roofedNs = s.least+least, s.roofedNs+float64(d)
+		}
+	}
+	out := Summary{Devices: []DeviceSummary{}, Lines: []Line{}, Dropped: dropped}
+	for k, l := range lines {
+		l.finish(work[k])
+		l.Share = Unknown
+		if total := totals[k.device]; k.kind.OnDevice() && total > 0 {
+			l.Share = Rate(float64(l.Total) / float64(total))
+		}
+		out.Lines = append(out.Lines, *l)
+	}
+	slices.SortFunc(out.Lines, func(a, b Line) int {
+		return cmp.Or(-cmp.Compare(boolInt(a.Share.Known()), boolInt(b.Share.Known())), -cmp.Compare(a.Total, b.Total),
+			cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Device, b.Device))
+	})
+	for device, list := range spans {
+		d := occupiedTime(list)
+		d.Device, d.HostTimes = device, host[device]
+		out.Devices = append(out.Devices, d)
+	}
+	slices.SortFunc(out.Devices, func(a, b DeviceSummary) int { return cmp.Compare(a.Device, b.Device) })
+	return out
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// finish computes percentiles and rates.
+func (l *Line) finish(s *sums) {
+	if n := len(l.durations); n > 0 {
+		slices.Sort(l.durations)
+		at := func(percent int) time.Duration { return l.durations[(n*percent+99)/100-1] } // the nearest rank
+		l.P50, l.P90, l.P99 = at(50), at(90), at(99)
+	}
+	l.durations = nil
+	l.GBs, l.GFLOPS, l.OfRoof = Unknown, Unknown, Unknown
+	if s.ns > 0 {
+		l.GBs, l.GFLOPS = Rate(s.bytes/s.ns), Rate(s.flops/s.ns)
+	}
+	if s.roofedNs > 0 {
+		l.OfRoof = Rate(s.least / s.roofedNs)
+		l.Bound = ComputeBound
+		if s.leastMemory > s.least/2 {
+			l.Bound = MemoryBound
+		}
+	}
+}
+
+type span struct{ start, end int64 }
+
+// occupiedTime returns the length of a union of spans, and from its first start to its last end.
+func occupiedTime(list []span) (d DeviceSummary) {
+	slices.SortFunc(list, func(a, b span) int { return cmp.Compare(a.start, b.start) })
+	end := list[0].start
+	for _, s := range list {
+		if s.end > end {
+			d.Busy += time.Duration(s.end - max(s.start, end))
+			end = s.end
+		}
+	}
+	d.Wall = time.Duration(end - list[0].start)
+	d.Idle = d.Wall - d.Busy
+	return d
+}
+
+// String returns the summary as a table of text, a question mark for what is unknown.
+func (s Summary) String() string {
+	var b strings.Builder
+	for _, d := range s.Devices {
+		fmt.Fprintf(&b, "%s: busy %v of %v (%.3g %%)", d.Device, d.Busy, d.Wall, 100*float64(d.Busy)/float64(max(d.Wall, 1)))
+		if d.HostTimes {
+			b.WriteString(", times of the host")
+		}
+		b.WriteByte('\n')
+	}
+	if s.Dropped > 0 {
+		fmt.Fprintf(&b, "%d older events were dropped\n", s.Dropped)
+	}
+	rows := [][]string{{"KIND", "NAME", "DEVICE", "COUNT", "FAILED", "TOTAL", "SHARE %", "P50", "P90", "P99", "GB/s", "GFLOP/s", "BOUND", "ROOF %"}}
+	for _, l := range s.Lines {
+		rows = append(rows, []string{l.Kind, l.Name, l.Device, strconv.Itoa(l.Count), strconv.Itoa(l.Failed), l.Total.String(), l.Share.text(100),
+			l.P50.String(), l.P90.String(), l.P99.String(), l.GBs.text(1), l.GFLOPS.text(1), cmp.Or(string(l.Bound), "?"), l.OfRoof.text(100)})
+	}
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], len([]rune(cell)))
+		}
+	}
+	for _, row := range rows {
+		line := ""
+		for i, cell := range row {
+			line += cell + strings.Repeat(" ", widths[i]-len([]rune(cell))+2)
+		}
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	return b.String()
+}

@@ -18,6 +18,14 @@
 //	                                  │                 │
 //	            the table of functions: builtins      loops: kernels without fibers on the host
 //
+// The dot products of bytes of cl_khr_integer_dot_product are always there (dot_4x8packed_ss_int and its
+// like, dot and dot_acc_sat of char4 and uchar4): instructions where CUDA and HIP devices have them, else plain
+// code.
+//
+// A program may have texts in vendors' languages beside the portable one (Options.Native), for a kernel that
+// uses what OpenCL C does not have: their kernels are declared in the portable text, so that arguments are checked
+// as usual. That the vendor's text has the same parameters is not checked.
+//
 // # Caveats
 //
 // A construct that cannot be rendered is an error with its position and its name, and never

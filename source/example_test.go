@@ -54,6 +54,38 @@ func ExampleUnit_Render() {
 	// metal true
 }
 
+// A kernel may have a text in a vendor's language, which takes the place of the rendering.
+func ExampleOptions() {
+	const portable = `
+kernel void saxpy(float a, global const float *x, global float *y, uint n) {
+	uint i = get_global_id(0);
+	if (i < n)
+		y[i] += a * x[i];
+}`
+	const cuda = `
+extern "C" __global__ void saxpy(float a, const float *x, float *y, unsigned n) {
+	unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+	if (i < n)
+		y[i] += a * __ldg(x + i);
+}
+`
+	unit, err := source.Parse(portable, source.Options{Name: "saxpy.cl",
+		Native: map[source.Target]source.File{source.CUDA: {Name: "saxpy.cu", Text: cuda}}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, target := range []source.Target{source.CUDA, source.HIP} {
+		text, err := unit.Render(target)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(target, strings.Contains(text, "__ldg"))
+	}
+	// Output:
+	// cuda true
+	// hip false
+}
+
 // All mistakes are found at once, each with its place.
 func ExampleErrorList() {
 	_, err := source.Parse(`

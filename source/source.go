@@ -17,6 +17,16 @@ type Options struct {
 	Includes []fs.FS   // searched in order by #include; never the machine's own
 	Features *Features // what the device can do; nil means Portable
 
+	// Native has texts in the languages of targets beside the portable one: CUDA, HIP or Metal. There
+	// they take the place of the rendering; all other targets get the portable text. Kernels that are only
+	// declared in the portable text, "kernel void saxpy(float a, global float *x);", then are kernels of the Unit,
+	// which targets without a text of their own refuse. Every kernel of the Unit has to be in each text,
+	// by its name NAME or as cc_kernel_NAME, and with the parameters that EntryPrefix describes: in CUDA and
+	// HIP as extern "C" __global__. Its parameters are not compared with those of the portable text, by which
+	// launches are checked: where they differ, the kernel reads wrong values or addresses. The Defines are macros
+	// there too.
+	Native map[Target]File
+
 	// Family names the family of kernels that the program belongs to ("gemm"), or is empty.
 	// Devices with native kernels are asked for those of the family.
 	Family string
@@ -68,6 +78,7 @@ type Unit struct {
 	options  Options
 	kernels  []Kernel
 	byName   map[string]int // index of each kernel
+	declared []string       // kernels without a portable body
 	resolved []File         // every include that was read, in order of first use
 	hash     [32]byte
 	tree     *tree.Program

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -51,12 +52,19 @@ func ParseContext(ctx context.Context, text string, opt Options) (u *Unit, err e
 	}
 	opt.Defines = slices.Clone(opt.Defines)
 	opt.Includes = slices.Clone(opt.Includes)
+	opt.Native = maps.Clone(opt.Native)
 	u = &Unit{name: opt.Name, text: text, options: opt, resolved: pp.Files, tree: tree, byName: map[string]int{}}
 	for _, fn := range tree.Funcs {
-		if fn.Kernel && fn.Defined {
+		if fn.Kernel && (fn.Defined || len(opt.Native) > 0) {
 			u.byName[fn.Name] = len(u.kernels)
 			u.kernels = append(u.kernels, describeKernel(fn))
+			if !fn.Defined {
+				u.declared = append(u.declared, fn.Name)
+			}
 		}
+	}
+	if err := u.checkNative(); err != nil {
+		return nil, err
 	}
 	u.hash = u.computeHash()
 	return u, nil
@@ -108,6 +116,15 @@ func (u *Unit) Kernel(name string) (*Kernel, bool) {
 
 // Name returns the name of the text in positions.
 func (u *Unit) Name() string { return u.name }
+
+// NameFor returns the name of the text that target t gets: that of the native text for it
+// (Options.Native) if there is one, else Name.
+func (u *Unit) NameFor(t Target) string {
+	if own, ok := u.options.Native[t]; ok {
+		return own.Name
+	}
+	return u.name
+}
 
 // Family returns the family that the program was parsed with, or "".
 func (u *Unit) Family() string { return u.options.Family }
@@ -174,6 +191,11 @@ func (u *Unit) computeHash() [32]byte {
 		put(f.Text)
 	}
 	put(fmt.Sprintf("%+v", *u.options.Features))
+	for _, t := range slices.Sorted(maps.Keys(u.options.Native)) {
+		put(t.String())
+		put(u.options.Native[t].Name)
+		put(u.options.Native[t].Text)
+	}
 	return [32]byte(h.Sum(nil))
 }
 
@@ -204,21 +226,31 @@ func (u *Unit) RenderContext(ctx context.Context, t Target) (text string, err er
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
+	if own, ok := u.options.Native[t]; ok {
+		return u.nativeText(own), nil
+	}
+	if err := u.portable(t); err != nil {
+		return "", err
+	}
 	switch t {
 	case OpenCL:
 		if u.Expanded() {
 			return render.Expanded(m, u.tree), nil
 		}
-		return render.Original(u.name, u.text), nil
+		return render.Original(u.tree, u.name, u.text), nil
 	case Host, CUDA, HIP, Metal:
-		fibers := slices.ContainsFunc(u.options.Defines, func(d Define) bool { return d.Name == fibersDefine })
-		text, err := render.CPP(m, u.tree, t, fibers)
+		text, err := render.CPP(m, u.tree, t, u.fibers())
 		if err != nil {
 			return "", fmt.Errorf("%w: %w", ErrUnsupported, err)
 		}
 		return text, nil
 	}
 	return "", fmt.Errorf("%w: %s", ErrTarget, t)
+}
+
+// fibers reports whether kernels with barriers are to run on fibers on the host.
+func (u *Unit) fibers() bool {
+	return slices.ContainsFunc(u.options.Defines, func(d Define) bool { return d.Name == fibersDefine })
 }
 
 // Expanded reports whether the OpenCL rendering is the preprocessed text and not the original
@@ -249,6 +281,9 @@ func (u *Unit) RenderOffsetsContext(ctx context.Context) (text string, err error
 	m := token.NewMeter(ctx)
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
+	}
+	if err := u.portable(OpenCL); err != nil {
+		return "", err
 	}
 	return render.Offsets(m, u.tree), nil
 }

@@ -223,7 +223,7 @@ func compareWithClang(t *testing.T, clang, options string, feats *token.Features
 	text := strings.Replace(b.String(), "void calls(", "struct none { int x; }; void calls(", 1)
 	file := filepath.Join(t.TempDir(), "calls.cl")
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-	args := []string{"-x", "cl", "-cl-std=CL1.2", "-target", "spir64", "-fsyntax-only", "-w", "-ferror-limit=0", "-fno-caret-diagnostics",
+	args := []string{"-x", "cl", "-cl-std=CL1.2", "-D__opencl_c_integer_dot_product_input_4x8bit", "-D__opencl_c_integer_dot_product_input_4x8bit_packed", "-target", "spir64", "-fsyntax-only", "-w", "-ferror-limit=0", "-fno-caret-diagnostics",
 		"-Xclang", "-finclude-default-header", "-fmacro-backtrace-limit=1"}
 	args = append(args, strings.Fields(options)...)
 	cmd := exec.Command(clang, append(args, file)...)

@@ -1,6 +1,7 @@
 package builtins
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -41,6 +42,13 @@ upsample: narrow W(G,U)
 mul24: int32 G(G,G)
 mad24: int32 G(G,G,G)
 
+dot_4x8packed_uu_uint: - u(u,u)
+dot_4x8packed_ss_int dot_4x8packed_us_int dot_4x8packed_su_int: - n(u,u)
+dot_acc_sat_4x8packed_uu_uint: - u(u,u,u)
+dot_acc_sat_4x8packed_ss_int dot_acc_sat_4x8packed_us_int dot_acc_sat_4x8packed_su_int: - n(u,u,n)
+dot_acc_sat: uchar4 u(G,G,u)
+dot_acc_sat: char4 n(G,G,n), n(G,U,n), n(U,G,n)
+
 max min: any G(G,G), G(G,s)
 clamp: any G(G,G,G), G(G,s,s)
 degrees radians sign: fp G(G)
@@ -50,6 +58,8 @@ smoothstep: fp G(G,G,G), G(s,s,G)
 
 cross: fp34 G(G,G)
 dot distance: fp1to4 s(G,G)
+dot: uchar4 u(G,G)
+dot: char4 n(G,G), n(G,U), n(U,G)
 length: fp1to4 s(G)
 normalize: fp1to4 G(G)
 fast_distance: float1to4 s(G,G)
@@ -137,6 +147,8 @@ func newClasses() map[string]*Class {
 	add("narrow", "igentype", all, ints[:6]...)
 	add("int32", "intn|uintn", all, tree.Int, tree.UInt)
 	add("any", "gentype", all, every...)
+	add("char4", "char4", []int{4}, tree.Char)
+	add("uchar4", "uchar4", []int{4}, tree.UChar)
 	add("all", "gentype", all, append(every, tree.Bool)...)
 	add("scalar", "scalar", []int{1}, every...)
 	add("vector", "gentypen", []int{2, 4, 8, 16}, every...)
@@ -188,6 +200,11 @@ func addHalfRows(table map[string]*Func, cs map[string]*Class) {
 	}
 }
 
+// IsByteDot reports whether a function is one of cl_khr_integer_dot_product, given its result.
+func IsByteDot(name string, result Type) bool {
+	return strings.HasPrefix(name, "dot_") || name == "dot" && isInt(result.Kind)
+}
+
 // addRow parses one row. It panics for a malformed row, which any test that uses the table finds.
 func addRow(table map[string]*Func, cs map[string]*Class, line string) {
 	names, rest, _ := strings.Cut(line, ": ")
@@ -206,6 +223,10 @@ func addRow(table map[string]*Func, cs map[string]*Class, line string) {
 	for _, name := range strings.Fields(names) {
 		b := &Func{Forms: forms}
 		b.Name = strings.TrimLeft(name, "@!")
+		if more := table[b.Name]; more != nil { // a row of its own for each class
+			more.Forms = slices.Concat(more.Forms, forms)
+			continue
+		}
 		b.Member, b.Barrier = name != b.Name, name[0] == '!'
 		b.Atomic = strings.HasPrefix(b.Name, "atom")
 		if strings.Contains(b.Name, "sub_group") {

@@ -225,6 +225,7 @@ func (p *parser) builtinWith(b *builtins.Func, pos token.Pos, tok int, args []*t
 	if p.fn == nil {
 		p.errorf(pos, "constant", "a constant cannot be initialized by a call")
 	}
+	p.ByteDots = p.ByteDots || builtins.IsByteDot(b.Name, c.Result)
 	p.Fused = p.Fused || b.Name == "fma" || b.Name == "mad"
 	e := &tree.Expr{Op: tree.OpBuiltin, Text: c.Name, Args: args, Type: c.Result.Tree(), Tok: tok, End: end}
 	p.convertArgs(e, b, c)

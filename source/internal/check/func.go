@@ -82,6 +82,9 @@ func (p *parser) addProto(fn *tree.Function, l *paramList) {
 	for name--; p.Toks[name].Text == ")"; { // (name)(parameters)
 		name--
 	}
+	if !fn.Defined {
+		fn.Params = l.syms
+	}
 	fn.Protos = append(fn.Protos, tree.Proto{Name: name, Names: l.nameToks, Close: l.close})
 }
 

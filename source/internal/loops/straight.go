@@ -1,6 +1,7 @@
 package loops
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/concord-compute/concord/source/internal/tree"
@@ -113,6 +114,15 @@ func (s *Straights) consider(e *tree.Expr) {
 		s.List = append(s.List, Straight{e, n})
 		s.needs(e)
 	}
+}
+
+// First returns the index of the first straight index with the same value as number i: programs use one
+// variable for several buffers.
+func (s *Straights) First(i int) int {
+	e := s.List[i].E
+	return slices.IndexFunc(s.List[:i+1], func(x Straight) bool {
+		return x.E == e || x.E.Op == tree.OpSym && e.Op == tree.OpSym && x.E.Sym == e.Sym
+	})
 }
 
 // needs enters the variables that e is computed from.

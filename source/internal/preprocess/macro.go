@@ -187,6 +187,7 @@ func (p *preprocessor) body(m *macro, line []token.Token) bool {
 	for i, name := range m.params {
 		param[name] = int32(i)
 	}
+	m.body = make([]ppToken, 0, len(line))
 	for i := 0; i < len(line); i++ {
 		t := ppToken{Token: line[i]}
 		t.BOL = false

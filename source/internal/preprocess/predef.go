@@ -88,6 +88,9 @@ cl_khr_global_int32_base_atomics 1
 cl_khr_global_int32_extended_atomics 1
 cl_khr_local_int32_base_atomics 1
 cl_khr_local_int32_extended_atomics 1
+cl_khr_integer_dot_product 1
+__opencl_c_integer_dot_product_input_4x8bit 1
+__opencl_c_integer_dot_product_input_4x8bit_packed 1
 NULL NULL
 INFINITY INFINITY
 NAN NAN

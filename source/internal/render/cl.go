@@ -4,6 +4,7 @@ package render
 // pointer parameters.
 
 import (
+	_ "embed"
 	"strconv"
 
 	"github.com/concord-compute/concord/source/internal/builtins"
@@ -16,16 +17,29 @@ import (
 // and sums to fma, so that all devices round alike.
 const clHeader = "#pragma OPENCL FP_CONTRACT OFF\n"
 
+// clByteDots defines the functions of cl_khr_integer_dot_product for compilers that do not have them.
+//
+//go:embed prelude/dots.cl
+var clByteDots string
+
+// header returns what is in front of a program.
+func header(p *tree.Program) string {
+	if p.ByteDots {
+		return clHeader + clByteDots
+	}
+	return clHeader
+}
+
 // Original returns the text as it was written.
-func Original(name, text string) string {
-	return clHeader + lineDirective(token.Pos{File: name, Line: 1}) + text
+func Original(p *tree.Program, name, text string) string {
+	return header(p) + LineDirective(token.Pos{File: name, Line: 1}) + text
 }
 
 // Expanded returns the preprocessed text, in which each kernel has its OpenCLName.
 func Expanded(m *token.Meter, p *tree.Program) string {
 	edits := newTokenEdits()
 	edits.renameKernels(p)
-	return clHeader + preprocess.WriteText(m, edits.apply(p.Tokens))
+	return header(p) + preprocess.WriteText(m, edits.apply(p.Tokens))
 }
 
 // Offsets returns the preprocessed text in which each kernel has, after its own parameters, one
@@ -50,7 +64,7 @@ func Offsets(m *token.Meter, p *tree.Program) string {
 			}
 		}
 	}
-	return clHeader + preprocess.WriteText(m, edits.apply(p.Tokens))
+	return header(p) + preprocess.WriteText(m, edits.apply(p.Tokens))
 }
 
 // OpenCLName returns the name of a kernel in OpenCL renderings: cc_kernel_NAME where NAME is a

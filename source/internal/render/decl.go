@@ -116,7 +116,7 @@ func (r *renderer) function(fn *tree.Function) {
 	r.fn = fn
 	if r.plans[fn] != nil {
 		r.splitKernel(fn)
-		if !r.called[fn] {
+		if fn.Barrier && !r.called[fn] {
 			return
 		}
 	}

@@ -1,13 +1,15 @@
 package render
 
 // Host kernels that are cut at their barriers (loops/plan.go), in C++: one function runs the whole
-// group. Each region is a lambda that a loop of the prelude calls for every item, inside of a
-// lambda that the prelude calls for every row. The text of the region is the same as on a fiber;
-// kept variables of an item are loaded before it and stored after it.
+// group. Each region is a lambda that is called for every item by a loop over a row, inside of a loop
+// over the rows; the prelude has both as macros, since a compiler would optimize the whole text again for each
+// lambda around it. The text of the region is the same as on a fiber; kept variables of an item are loaded
+// before it and stored after it.
 
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/concord-compute/concord/source/internal/loops"
 	"github.com/concord-compute/concord/source/internal/tree"
@@ -67,6 +69,32 @@ func (r *renderer) splitKernel(fn *tree.Function) {
 	r.w(" }")
 }
 
+// splitEntry writes the function in the table for a kernel that was cut, and the sizes of its parameters.
+// Launches with ids beyond 2^31 are rare: their copy of the kernel is optimized for size. Without barriers
+// it runs the items one by one, for which compilers take half as long.
+func (r *renderer) splitEntry(fn *tree.Function) {
+	var bytes, load, args strings.Builder
+	for i, s := range fn.Params {
+		t, n := dropConst(s.Type), strconv.Itoa(i)
+		bytes.WriteString("sizeof(" + r.typeText(t, "") + "), ")
+		load.WriteString(r.typeText(t, "cc_a"+n) + " = *(" + r.typeText(t, "*") + ")cc_args[" + n + "]; ")
+		if i > 0 {
+			args.WriteString(", ")
+		}
+		args.WriteString("cc_a" + n)
+	}
+	begin := "(concord_ctx *cc_ctx, void *const *cc_args) {\ncc_program cc_p; cc_p.cc_enter(cc_ctx); "
+	call := func(f string) string { return load.String() + "\n" + f + "(" + args.String() + "); }\n" }
+	big := "cc_p." + splitName(fn) + "<cc_size>"
+	if !fn.Barrier {
+		big = "CC_ONE_BY_ONE(cc_p) cc_p." + fn.CName
+	}
+	r.raw("namespace {\nconstexpr uint32_t cc_bytes_" + fn.Name + "[] = {" + bytes.String() + "0};\n" +
+		"__attribute__((cold, noinline)) void cc_big_" + fn.Name + begin + call(big) +
+		"void cc_run_" + fn.Name + begin + "if (!cc_p.cc_small()) return cc_big_" + fn.Name + "(cc_ctx, cc_args); " +
+		call("cc_p."+splitName(fn)+"<cc_int>") + "}\n")
+}
+
 // arrived returns the name of the C++ parameter for a kernel parameter that the kernel assigns.
 func arrived(s *tree.Symbol) string { return "cc_in_" + s.CName }
 
@@ -96,9 +124,9 @@ func (r *renderer) region(g *loops.Region) {
 		r.interchanged(g)
 		return
 	}
-	r.w("this->template cc_items<cc_I>(cc_b, [&](cc_run<cc_I> &cc_r) CC_ITEM { ")
+	r.w("CC_ITEMS(cc_b, cc_r) { ")
 	r.straight = r.beginRow(f.StraightOf(g), "cc_r")
-	r.w("this->cc_each(cc_r, [&](const cc_size cc_it, const cc_long cc_k) CC_ITEM { (void)cc_it; (void)cc_k; ")
+	r.w("CC_EACH(cc_r) [&]() CC_ITEM { ")
 	r.computed(g.Anew)
 	for _, s := range g.Vars {
 		if f.Keeps[s] {
@@ -116,7 +144,7 @@ func (r *renderer) region(g *loops.Region) {
 		}
 	}
 	r.straight = nil
-	r.w(" }); }); }")
+	r.w(" }(); } }")
 }
 
 // beginRow writes the computation of the straight indices' first values for a run, and returns the
@@ -130,10 +158,12 @@ func (r *renderer) beginRow(s *loops.Straights, run string) map[*tree.Expr]strin
 			r.w("; ")
 		}
 		for i, x := range s.List {
-			at, step := "cc_x"+strconv.Itoa(i), strconv.FormatInt(x.Step, 10)
-			r.w("const cc_long ", at, " = ", run, ".template from<", step, ", ", r.plain(x.E.Type), ">(")
-			r.expr(x.E)
-			r.w("); ")
+			at, step := "cc_x"+strconv.Itoa(s.First(i)), strconv.FormatInt(x.Step, 10)
+			if s.First(i) == i {
+				r.w("const cc_long ", at, " = ", run, ".template from<", step, ", ", r.plain(x.E.Type), ">(")
+				r.expr(x.E)
+				r.w("); ")
+			}
 			text[x.E] = "(" + at + " + cc_k * " + step + ")"
 		}
 	})

@@ -15,7 +15,7 @@ import (
 // fit an int, each item evaluates the guards itself, and a part is one item.
 func (r *renderer) interchanged(g *loops.Region) {
 	f, most := r.plan, strconv.Itoa(g.Part())
-	r.w("this->template cc_items<cc_I>(cc_b, [&](cc_run<cc_I> &cc_r) CC_ITEM { bool cc_left = false; (void)cc_left; cc_r.most(CC_SMALL ? ", most, " : 1); ")
+	r.w("CC_ITEMS(cc_b, cc_r) { bool cc_left = false; (void)cc_left; cc_r.most(CC_SMALL ? ", most, " : 1); ")
 	straight := r.beginRow(g.Rows, "cc_r")
 	r.naming(g.Rows.Hoisted(), func() {
 		for i, s := range g.Strips {
@@ -36,7 +36,7 @@ func (r *renderer) interchanged(g *loops.Region) {
 		r.strip(g, s)
 		r.straight, r.returns = nil, false
 	}
-	r.w("}); }")
+	r.w("} }")
 }
 
 // first writes the computation of the initial value of a loop's variable, and of the end of the run
@@ -65,7 +65,7 @@ func (r *renderer) strip(g *loops.Region, s *loops.Strip) {
 	}
 	r.w(" }")
 	r.stores(g, s)
-	r.w(" }); if (!CC_SMALL && cc_left) return; ")
+	r.w(" }(); if (!CC_SMALL && cc_left) continue; ")
 }
 
 // rounds writes an interchanged loop. Several rounds with the same items are executed together if
@@ -128,13 +128,13 @@ func (r *renderer) alone(g *loops.Region, s *loops.Strip, as func(string, func()
 	r.w(") ")
 	r.body(l.Loop.Body)
 	r.stores(g, s)
-	r.w(" }); ")
+	r.w(" }(); ")
 }
 
 // each begins the loop over the items of a run. place is the index of the first item's elements in
 // the arrays.
 func (r *renderer) each(g *loops.Region, s *loops.Strip, run, place string) {
-	r.w("this->cc_each(", run, ", [&](const cc_size cc_it, const cc_long cc_k) CC_ITEM { const cc_long cc_j = ", place, "; (void)cc_it; (void)cc_j; ")
+	r.w("CC_EACH(", run, ") [&]() CC_ITEM { const cc_long cc_j = ", place, "; (void)cc_j; ")
 	r.computed(s.Anew)
 	r.loads(g, s)
 }
@@ -154,7 +154,7 @@ func (r *renderer) round(g *loops.Region, s *loops.Strip, count int) {
 	r.naming(map[*tree.Symbol]string{l.K: "cc_f"}, func() { text = r.beginRow(in, "cc_s") })
 	r.w("struct { ", t, " f; cc_long x[", strconv.Itoa(len(in.List)+1), "]; } cc_h = {cc_f, {")
 	for i, x := range in.List {
-		r.w("cc_x", strconv.Itoa(i), ", ")
+		r.w("cc_x", strconv.Itoa(in.First(i)), ", ")
 		text[x.E] = "(cc_h.x[" + strconv.Itoa(i) + "] + cc_k * " + strconv.FormatInt(x.Step, 10) + ")"
 	}
 	r.w("0}}; return cc_h; }; ", t, " cc_n = cc_q.at(cc_o); ")
@@ -172,7 +172,7 @@ func (r *renderer) round(g *loops.Region, s *loops.Strip, count int) {
 		r.w("cc_body(cc_h", strconv.Itoa(i), "); ")
 	}
 	r.stores(g, s)
-	r.w(" }); cc_o += cc_s.n; } ")
+	r.w(" }(); cc_o += cc_s.n; } ")
 }
 
 func (r *renderer) loads(g *loops.Region, s *loops.Strip) {

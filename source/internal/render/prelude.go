@@ -8,9 +8,9 @@ import (
 )
 
 // The preludes: C++ that defines OpenCL C's types and built-ins for rendered programs. The C++
-// targets share types.h, convert.h, math.h, math2.h and integer.h. The files before these map the
+// targets share types.h, convert.h, math.h, math2.h, integer.h and dot.h. The files before these map the
 // cc_m_ and cc_a_ hooks to the target's library; the files after them define the work item. Metal's
-// language is another dialect of C++ and has a prelude of its own.
+// language is another dialect of C++ and has a prelude of its own, but for dot.h.
 
 var (
 	//go:embed prelude/abi.h
@@ -35,6 +35,8 @@ var (
 	preludeMath2 string
 	//go:embed prelude/integer.h
 	preludeInteger string
+	//go:embed prelude/dot.h
+	preludeDot string
 	//go:embed prelude/host.h
 	preludeHost string
 	//go:embed prelude/gpu.h
@@ -70,7 +72,8 @@ func preludeParts(t Target) []preludePart {
 		parts = []preludePart{{"hip.h", preludeHIP}, {"gpu_math.h", preludeGPUMath}}
 	case Metal:
 		return []preludePart{{"metal_types.h", preludeMetalTypes}, {"metal_convert.h", preludeMetalConvert},
-			{"metal_math.h", preludeMetalMath}, {"metal_math2.h", preludeMetalMath2}, {"metal_integer.h", preludeMetalInteger}}
+			{"metal_math.h", preludeMetalMath}, {"metal_math2.h", preludeMetalMath2}, {"metal_integer.h", preludeMetalInteger},
+			{"dot.h", preludeDot}}
 	default:
 		return nil
 	}
@@ -79,7 +82,7 @@ func preludeParts(t Target) []preludePart {
 		parts = append(parts, preludePart{"host_float.h", preludeHostFloat})
 	}
 	parts = append(parts, preludePart{"convert.h", preludeConvert}, preludePart{"math.h", preludeMath},
-		preludePart{"math2.h", preludeMath2}, preludePart{"integer.h", preludeInteger})
+		preludePart{"math2.h", preludeMath2}, preludePart{"integer.h", preludeInteger}, preludePart{"dot.h", preludeDot})
 	if t == Host {
 		return append(parts, preludePart{"host.h", preludeHost})
 	}
@@ -165,10 +168,12 @@ func (p *prelude) need(names []string, needed map[*section]bool) {
 }
 
 // preludeText returns the beginning of a rendering for t, or "" for a target without a prelude: the
-// sections that program, the rest of the rendering, needs. It ends with a newline; the renderer's #line follows.
-func preludeText(t Target, program string) string {
+// sections that the programs, the rest of the rendering, need. It ends with a newline; the renderer's #line follows.
+func preludeText(t Target, programs ...string) string {
 	p, needed := preludes[t](), map[*section]bool{}
-	p.need(identifier.FindAllString(program, -1), needed)
+	for _, text := range programs {
+		p.need(identifier.FindAllString(text, -1), needed)
+	}
 	var b strings.Builder
 	for i, part := range p.parts {
 		b.WriteString(preludeName(part.name))

@@ -65,6 +65,43 @@ type renderer struct {
 // constructs that the target does not support. With fibers, host kernels with barriers run on
 // fibers.
 func CPP(m *token.Meter, p *tree.Program, t Target, fibers bool) (string, error) {
+	text, err := body(m, p, t, fibers)
+	if err != nil {
+		return "", err
+	}
+	prelude := ""
+	if p.Fused && t == Host {
+		prelude = fusedDefine
+	}
+	return prelude + preludeText(t, text) + text, nil
+}
+
+// HostBody is CPP for the host without the prelude, as a part of HostBatch.
+func HostBody(m *token.Meter, p *tree.Program, fibers bool) (string, error) {
+	return body(m, p, Host, fibers)
+}
+
+// HostBatch joins the bodies of several programs behind one prelude. Either all of them call fma, or
+// none does. Program i is in a namespace of its own, and what it exports is named as BatchName says.
+func HostBatch(bodies []string, fused bool) string {
+	var b strings.Builder
+	if fused {
+		b.WriteString(fusedDefine)
+	}
+	b.WriteString(preludeText(Host, bodies...))
+	for i, text := range bodies {
+		b.WriteString("namespace cc_batch_" + strconv.Itoa(i) + " {\n#define concord_program " + BatchName(i) + "\n")
+		b.WriteString(text)
+		b.WriteString("#undef concord_program\n}\n")
+	}
+	return b.String()
+}
+
+// BatchName returns what the table of program i of a batch is named.
+func BatchName(i int) string { return "concord_program_" + strconv.Itoa(i) }
+
+// body writes everything after the prelude.
+func body(m *token.Meter, p *tree.Program, t Target, fibers bool) (string, error) {
 	d := dialects[t]
 	r := &renderer{Meter: m, p: p, d: d, bol: true, called: map[*tree.Function]bool{}, asks: map[*tree.Function]bool{},
 		assigned: map[*tree.Init]bool{}, known: map[*tree.Init]lanesOf{}, memory: map[*tree.Function]bool{}}
@@ -89,11 +126,7 @@ func CPP(m *token.Meter, p *tree.Program, t Target, fibers bool) (string, error)
 	if err := r.errs.Err(); err != nil {
 		return "", err
 	}
-	text, prelude := r.out.String(), ""
-	if p.Fused && t == Host {
-		prelude = fusedDefine
-	}
-	return prelude + preludeText(t, text) + text, nil
+	return r.out.String(), nil
 }
 
 // refuse records a construct that the target does not support.
@@ -142,6 +175,11 @@ func (r *renderer) program() {
 
 // table writes the table in which the host executor finds the kernels.
 func (r *renderer) table(kernels []*tree.Function) {
+	for _, k := range kernels {
+		if r.plans[k] != nil {
+			r.splitEntry(k)
+		}
+	}
 	r.raw("#line 1 \"concord\"\nCC_PROGRAM_BEGIN\n")
 	for _, k := range kernels {
 		bytes := "0"
@@ -149,7 +187,7 @@ func (r *renderer) table(kernels []*tree.Function) {
 			bytes = "sizeof(cc_locals_" + k.Name + ")"
 		}
 		if p := r.plans[k]; p != nil {
-			r.raw("CC_SPLIT_KERNEL(\"" + k.Name + "\", cc_program, " + splitName(k) + ", " + p.Flags(r.asks) + ", " + bytes + ", " + strconv.Itoa(p.KeptSize()) + ")\n")
+			r.raw("CC_SPLIT_KERNEL(\"" + k.Name + "\", " + k.Name + ", " + p.Flags(r.asks) + ", " + bytes + ", " + strconv.Itoa(p.KeptSize()) + ")\n")
 			continue
 		}
 		fibers := "0"
@@ -187,15 +225,15 @@ func (r *renderer) at(pos token.Pos) {
 	if gap := pos.Line - r.line; r.file == pos.File && gap > 0 && gap < 4 {
 		r.out.WriteString("\n\n\n"[:gap])
 	} else {
-		line := lineDirective(pos)
+		line := LineDirective(pos)
 		r.Wrote(len(line), pos)
 		r.out.WriteString(line)
 	}
 	r.file, r.line = pos.File, pos.Line
 }
 
-// lineDirective returns the #line that gives the next line the position pos.
-func lineDirective(pos token.Pos) string {
+// LineDirective returns the #line that gives the next line the position pos.
+func LineDirective(pos token.Pos) string {
 	name := strings.NewReplacer("\\", "\\\\", "\"", "\\\"", "\n", " ", "\r", " ").Replace(pos.File)
 	return "#line " + strconv.Itoa(pos.Line) + " \"" + name + "\"\n"
 }

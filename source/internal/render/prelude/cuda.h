@@ -40,6 +40,25 @@ CC_FN unsigned short cc_m_float_to_half(float f) {
 }
 #endif
 
+//@ CC_DOT4_UU CC_DOT4_SS CC_DOT4_SU
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 610
+// __dp4a has no form for bytes of different signs, the instruction has.
+#define CC_DOT4(f, T, instruction) \
+  CC_FN T cc_m_dot4_##f(unsigned a, unsigned b) { \
+    T d; \
+    asm(instruction : "=r"(d) : "r"(a), "r"(b), "r"(0)); \
+    return d; \
+  }
+CC_DOT4(uu, unsigned, "dp4a.u32.u32 %0, %1, %2, %3;")
+CC_DOT4(ss, int, "dp4a.s32.s32 %0, %1, %2, %3;")
+CC_DOT4(su, int, "dp4a.s32.u32 %0, %1, %2, %3;")
+#undef CC_DOT4
+#define CC_DOT4_UU cc_m_dot4_uu
+#define CC_DOT4_SS cc_m_dot4_ss
+#define CC_DOT4_SU cc_m_dot4_su
+#endif
+//@
+
 // Every item of the sub-group has to reach the call.
 CC_FN int cc_w_shuffle(unsigned mask, int x, int lane) { return __shfl_sync(mask, x, lane); }
 CC_FN int cc_w_all(unsigned mask, int x) { return __all_sync(mask, x); }

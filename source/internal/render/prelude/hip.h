@@ -33,6 +33,16 @@ CC_FN unsigned short cc_m_float_to_half(float f) {
 }
 #endif
 
+//@ CC_DOT4_UU CC_DOT4_SS CC_DOT4_SU
+// The architectures that have the instructions; others fail to compile the functions.
+#if defined(__gfx906__) || defined(__gfx908__) || defined(__gfx90a__) || defined(__gfx940__) || defined(__gfx942__) || \
+    defined(__gfx1011__) || defined(__gfx1012__) || defined(__gfx1030__) || defined(__gfx1031__) || defined(__gfx1032__) || \
+    defined(__gfx1033__) || defined(__gfx1034__) || defined(__gfx1035__) || defined(__gfx1036__)
+#define CC_DOT4_UU(a, b) __builtin_amdgcn_udot4(a, b, 0u, false)
+#define CC_DOT4_SS(a, b) __builtin_amdgcn_sdot4(int(a), int(b), 0, false)
+#endif
+//@
+
 // The GPU's square root may be wrong by one unit in the last place, so its neighbours are tried,
 // too. fma computes the residue without rounding.
 CC_FN float cc_w_sqrt(float x) {

@@ -47,7 +47,7 @@ struct cc_item {
   CC_ALWAYS cc_size cc_get_num_groups(cc_uint d) const { return d < 3 ? cc_grid.groups[d] : 1; }
   CC_ALWAYS cc_size cc_get_global_offset(cc_uint d) const { return d < 3 ? cc_grid.offset[d] : 0; }
 
-//@ cc_box cc_run cc_items cc_each cc_begin
+//@ cc_box cc_run cc_begin CC_ITEMS CC_EACH
   // cc_box is the range of items that execute a region, as local ids: the whole group without the
   // items that guards exclude. It continues into the groups that run in the same call.
   template <class I> struct cc_box {
@@ -175,45 +175,12 @@ struct cc_item {
     }
     CC_ALWAYS cc_run<I> run(const cc_run<I> &r, I from) const { return {r.x + from, r.i + from, hi - from, r.row}; }
   };
-//@ cc_box cc_run cc_items cc_each cc_begin
+//@ cc_box cc_run cc_begin CC_ITEMS CC_EACH
   template <class I> CC_ALWAYS void cc_begin(const cc_run<I> &r) {
     cc_lid[0] = cc_size(r.x);
     cc_gid[0] = cc_size(r.i);
   }
 
-  // cc_items runs one region for its items, row by row. I is explained at cc_entry's loop.
-  template <class I, class F> CC_ALWAYS void cc_items(const cc_box<I> &b, const F &f) {
-    if (b.lo[0] >= b.hi[0] || b.lo[1] >= b.hi[1] || b.lo[2] >= b.hi[2])
-      return; // the limits of an empty box may not fit an int
-    const I gx = I(b.base[0]), gy = I(b.base[1]), gz = I(b.base[2]);
-    const cc_size nx = cc_grid.local[0], ny = cc_grid.local[1];
-    const I x1 = I(b.hi[0]), y1 = I(b.hi[1]), z1 = I(b.hi[2]);
-    for (I z = I(b.lo[2]); z < z1; z++)
-      for (I y = I(b.lo[1]); y < y1; y++) {
-        cc_lid[1] = cc_size(y);
-        cc_lid[2] = cc_size(z);
-        cc_gid[1] = cc_size(gy + y);
-        cc_gid[2] = cc_size(gz + z);
-        for (I x = I(b.lo[0]); x < x1;) {
-          cc_run<I> r = {x, gx + x, x1 - x, (cc_size(z) * ny + cc_size(y)) * nx};
-          cc_begin(r);
-          f(r);
-          x += r.n;
-        }
-      }
-  }
-  // cc_each is the loop over a run. It counts the global id, for which compilers can prove that it
-  // does not wrap as an int; for the local id they cannot.
-  template <class I, class F> CC_ALWAYS void cc_each(const cc_run<I> &r, const F &f) {
-    const I end = r.i + r.n;
-    cc_size x = cc_size(r.x);
-    cc_long k = 0;
-    for (I i = r.i; i < end; i++, x++, k++) {
-      cc_lid[0] = x;
-      cc_gid[0] = cc_size(i);
-      f(r.row + x, k);
-    }
-  }
 //@
   CC_ALWAYS cc_size cc_group_items() const {
     return cc_grid.local[0] * cc_grid.local[1] * cc_grid.local[2];
@@ -332,26 +299,6 @@ template <class P, class... A, void (P::*F)(A...)> struct cc_entry<void (P::*)(A
   }
 };
 
-//@ CC_SPLIT_KERNEL
-// cc_groups is cc_entry for a kernel that was cut: F and B run a whole group, F where all ids fit an int.
-template <class M, M F, M B> struct cc_groups;
-template <class P, class... A, void (P::*F)(A...), void (P::*B)(A...)>
-struct cc_groups<void (P::*)(A...), F, B> {
-  __attribute__((cold, noinline)) static void big(P p, A... a) { (p.*B)(a...); }
-  template <int... I> static CC_ALWAYS void group(concord_ctx *ctx, void *const *args, cc_seq<I...>) {
-    P p;
-    p.cc_enter(ctx);
-    if (p.cc_small())
-      (p.*F)(*static_cast<A *>(args[I])...);
-    else
-      big(p, *static_cast<A *>(args[I])...);
-  }
-  static void run(concord_ctx *ctx, void *const *args) {
-    group(ctx, args, typename cc_seq_<sizeof...(A)>::type());
-  }
-};
-
-//@
 } // namespace
 
 // The variables that items keep from one region to the next are on the stack, in memory that
@@ -359,6 +306,39 @@ struct cc_groups<void (P::*)(A...), F, B> {
 #define CC_KEEP(at) at = (decltype(at))__builtin_alloca_with_align(sizeof(*at) * cc_group_items(), 512)
 #define CC_SMALL (sizeof(cc_I) == 4) // all ids fit an int
 #define CC_ITEM __attribute__((always_inline))
+
+//@ CC_ITEMS CC_EACH
+// CC_ITEMS(b, r) repeats the next statement for the runs r of a box b, row by row. It is for ks_ functions, of
+// which there are two, as for loop of cc_entry: their cc_I is explained there. The limits of an empty box may
+// not fit an int.
+#define CC_ITEMS(b, r) \
+  if (b.lo[0] < b.hi[0] && b.lo[1] < b.hi[1] && b.lo[2] < b.hi[2]) \
+    for (cc_I cc_z = cc_I(b.lo[2]), cc_z1 = cc_I(b.hi[2]); cc_z < cc_z1; cc_z++) \
+      for (cc_I cc_y = cc_I(b.lo[1]), cc_y1 = cc_I(b.hi[1]); cc_y < cc_y1; cc_y++) \
+        if (cc_lid[1] = cc_size(cc_y), cc_lid[2] = cc_size(cc_z), cc_gid[1] = cc_size(cc_I(b.base[1]) + cc_y), \
+            cc_gid[2] = cc_size(cc_I(b.base[2]) + cc_z), true) \
+          for (cc_run<cc_I> r = {cc_I(b.lo[0]), cc_I(b.base[0]) + cc_I(b.lo[0]), cc_I(b.hi[0]) - cc_I(b.lo[0]), \
+                                 (cc_size(cc_z) * cc_grid.local[1] + cc_size(cc_y)) * cc_grid.local[0]}; \
+               r.x < cc_I(b.hi[0]) && (cc_begin(r), true); r.x += r.n, r.i += r.n, r.n = cc_I(b.hi[0]) - r.x)
+
+// CC_EACH(r) repeats the next statement for the items of a run: cc_it is the index of the item in its
+// groups, cc_k in the run. It counts the global id, for which compilers can prove that it does not wrap as an
+// int; for the local id they cannot.
+#define CC_EACH(r) \
+  if (cc_I cc_i = r.i, cc_end = r.i + r.n; true) \
+    if (cc_size cc_x = cc_size(r.x), cc_it = r.row + cc_x; true) \
+      for (cc_long cc_k = 0; cc_i < cc_end && (cc_lid[0] = cc_x, cc_gid[0] = cc_size(cc_i), true); \
+           cc_i++, cc_x++, cc_it++, cc_k++)
+//@ CC_ONE_BY_ONE
+// CC_ONE_BY_ONE(p) repeats the next statement for every item of the groups that run in this call.
+#define CC_ONE_BY_ONE(p) \
+  if (const cc_size *n = p.cc_grid.local, *more = p.cc_ctx->more, i = p.cc_gid[0], j = p.cc_gid[1], k = p.cc_gid[2]; true) \
+    for (p.cc_lid[2] = 0; p.cc_lid[2] < n[2] * (more[2] + 1); p.cc_lid[2]++) \
+      for (p.cc_lid[1] = 0; p.cc_lid[1] < n[1] * (more[1] + 1); p.cc_lid[1]++) \
+        for (p.cc_lid[0] = 0; p.cc_lid[0] < n[0] * (more[0] + 1) && \
+                              (p.cc_gid[0] = i + p.cc_lid[0], p.cc_gid[1] = j + p.cc_lid[1], p.cc_gid[2] = k + p.cc_lid[2], true); \
+             p.cc_lid[0]++)
+//@
 #define CC_REGION_END __atomic_signal_fence(__ATOMIC_SEQ_CST)
 
 #define CC_PROGRAM_BEGIN \
@@ -372,14 +352,8 @@ struct cc_groups<void (P::*)(A...), F, B> {
    local_bytes, \
    cc_entry<decltype(&P::k), &P::k>::template run<(fibers) != 0>, \
    0},
-#define CC_SPLIT_KERNEL(name, P, k, flags, local_bytes, item_bytes) \
-  {name, \
-   flags, \
-   cc_entry<decltype(&P::template k<cc_int>), &P::template k<cc_int>>::count, \
-   cc_entry<decltype(&P::template k<cc_int>), &P::template k<cc_int>>::bytes, \
-   local_bytes, \
-   cc_groups<decltype(&P::template k<cc_int>), &P::template k<cc_int>, &P::template k<cc_size>>::run, \
-   item_bytes},
+#define CC_SPLIT_KERNEL(name, k, flags, local_bytes, item_bytes) \
+  {name, flags, sizeof(cc_bytes_##k) / sizeof(uint32_t) - 1, cc_bytes_##k, local_bytes, cc_run_##k, item_bytes},
 #define CC_PROGRAM_END \
   {nullptr, 0, 0, nullptr, 0, nullptr, 0} \
   } \

@@ -4,14 +4,15 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// acrossChunk is the size of the pieces of a copy through the host. Two pieces are under way
-// at a time: one is read while the other is written.
+// acrossChunk is the size of the pieces of a copy through the host. While one is written the next one
+// is read.
 const acrossChunk = 4 << 20
 
 // CopyAcross copies the whole of src to the beginning of dst, which may be on
@@ -19,18 +20,49 @@ const acrossChunk = 4 << 20
 // comes after all work queued so far that uses either buffer, on any stream. The
 // element types must agree.
 //
-// Devices that can copy from each other do so; else the data passes through the
-// host's memory, a piece at a time. When ctx is done first, its error is returned
-// and dst may hold part of the data. Both buffers may be closed meanwhile.
+// It is Stream.CopyFrom on the own stream of dst's device, and Sync. When ctx is done first, its error
+// is returned and dst may hold part of the data. Both buffers may be closed meanwhile.
 func CopyAcross(ctx context.Context, dst, src *Buffer) error {
 	if err := checkContext(ctx, "copy across"); err != nil {
 		return err
 	}
-	const op = "copy across"
 	if dst.none() || src.none() {
-		return fmt.Errorf("%s: buffer is nil: %w", op, ErrInvalidArgument)
+		return fmt.Errorf("copy across: buffer is nil: %w", ErrInvalidArgument)
 	}
-	to, from := dst.a.core, src.a.core
+	s := dst.a.core.streams.own
+	if err := s.CopyFrom(ctx, dst, src, nil); err != nil {
+		return err
+	}
+	return s.Sync(ctx)
+}
+
+// CopyFrom queues a copy of the whole of src to the beginning of dst, a buffer of this stream's device. src may be
+// on another device, of another backend, or in another session. The element types must agree.
+//
+// The copy comes after the work queued so far on this stream, and after the event: a point of any stream of
+// src's device behind the work that produces the contents of src. With a nil event it comes after all
+// work queued so far that uses either buffer, on any stream. It does not wait for other work of these streams.
+// The memory of both buffers is kept until the copy is done; nothing may write to src before, on its device either.
+//
+// On one device CopyFrom returns at once. Between two devices the host waits for the event and, where the
+// receiving driver cannot copy from the other device, reads the data; then it queues the rest and
+// returns, unless the receiving driver has no memory from which it copies on its own (Pinned). When ctx is
+// done first, its error is returned and dst may hold part of the data.
+func (s *Stream) CopyFrom(ctx context.Context, dst, src *Buffer, after *Event) error {
+	const op = "copy across"
+	if err := checkContext(ctx, op); err != nil {
+		return err
+	}
+	if s.none() || dst.none() || src.none() {
+		return fmt.Errorf("%s: stream or buffer is nil: %w", op, ErrInvalidArgument)
+	}
+	if err := s.live(op); err != nil {
+		return err
+	}
+	to, from := s.core, src.a.core
+	if dst.a.core != to {
+		return to.error(op, fmt.Errorf("buffer belongs to %s: %w", dst.a.core.info.ID, ErrInvalidArgument))
+	}
 	if err := checkCopy(dst, src); err != nil {
 		return to.error(op, err)
 	}
@@ -43,29 +75,85 @@ func CopyAcross(ctx context.Context, dst, src *Buffer) error {
 		return err
 	}
 	defer src.Close()
-	for _, b := range []*Buffer{src, dst} {
-		if err := b.a.idle(ctx); err != nil {
-			return err
-		}
-	}
-	if to == from {
-		if err := to.streams.own.Copy(dst, src); err != nil {
-			return err
-		}
-		return to.streams.own.Sync(ctx)
-	}
 	for _, c := range []*core{from, to} { // so that neither is closed in the middle
 		if !c.enter() {
 			return c.closedError(op)
 		}
 		defer c.leave()
 	}
+	if err := s.waitBefore(ctx, op, dst, src, after); err != nil {
+		return err
+	}
+	if to == from || src.n == 0 {
+		return s.queue(op, func() error {
+			if err := s.holdToWrite(dst); err != nil || src.n == 0 {
+				return err
+			}
+			if err := s.hold(src); err != nil {
+				return err
+			}
+			return copyOn(s.drv, dst.mem, src.mem)
+		})
+	}
 	if peers, ok := to.drv.(driver.PeerCopier); ok {
 		if can, _ := peers.CanCopyFrom(from.drv); can {
-			return copyFromPeer(ctx, peers, dst, src)
+			if err := s.copyFromPeer(peers, dst, src); !errors.Is(err, ErrUnsupported) {
+				return err
+			}
 		}
 	}
-	return copyThroughHost(ctx, dst, src)
+	return s.copyThroughHost(ctx, dst, src)
+}
+
+// waitBefore makes the stream wait for what a copy comes after; the host waits for other devices.
+func (s *Stream) waitBefore(ctx context.Context, op string, dst, src *Buffer, after *Event) error {
+	if after != nil {
+		_, c, err := after.get(op)
+		switch {
+		case err != nil:
+			return err
+		case c != src.a.core:
+			return s.core.error(op, fmt.Errorf("event of %s: %w", c.info.ID, ErrInvalidArgument))
+		case c == s.core:
+			return s.Wait(after)
+		}
+		return after.Wait(ctx)
+	}
+	uses, err := s.usesOf(ctx, append(src.a.busyBeside(s), dst.a.busyBeside(s)...))
+	if err != nil || len(uses) == 0 {
+		return err
+	}
+	defer closeEvents(uses)
+	return s.queue(op, func() error { return s.waitFor(uses) })
+}
+
+// usesOf returns the work queued so far on other streams, for the stream to wait for; the caller closes the
+// events. Work without an event that the stream can wait for is waited for here.
+func (s *Stream) usesOf(ctx context.Context, others []*Stream) ([]usage, error) {
+	var uses []usage
+	for _, other := range others {
+		u, busy := other.lastUse()
+		if !busy {
+			continue
+		}
+		if u.event != nil && other.core == s.core {
+			uses = append(uses, u)
+			continue
+		}
+		err := errors.ErrUnsupported
+		if u.event != nil {
+			err = u.event.Wait(ctx)
+			closeEvents([]usage{u})
+		}
+		if err != nil && ctx.Err() == nil {
+			err = other.passed(ctx)
+		}
+		if err != nil {
+			closeEvents(uses)
+			return nil, err
+		}
+	}
+	return uses, nil
 }
 
 // idle waits until all work queued so far that uses the memory is done.
@@ -92,7 +180,8 @@ func (a *allocation) busyBeside(s *Stream) (list []*Stream) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, u := range a.used {
-		if u != s && u.busy() {
+		// Other devices only read the memory, and one that is lost is not waited for.
+		if u != s && u.busy() && (u.core == a.core || u.core.lost() == nil) {
 			list = append(list, u)
 		}
 	}
@@ -106,90 +195,92 @@ func (a *allocation) users() []*Stream {
 }
 
 // copyFromPeer leaves the copy to the receiving device's driver.
-func copyFromPeer(ctx context.Context, peers driver.PeerCopier, dst, src *Buffer) error {
-	s := dst.a.core.streams.own
-	err := s.queue("copy across", func() error {
-		if err := s.hold(dst); err != nil {
+func (s *Stream) copyFromPeer(peers driver.PeerCopier, dst, src *Buffer) error {
+	return s.queue("copy across", func() error {
+		if err := s.holdToWrite(dst); err != nil {
 			return err
 		}
-		if err := src.a.usedBy(s); err != nil { // so that it is freed only after the copy, even if the copy is not waited for
+		if err := src.a.usedBy(s); err != nil { // so that it is freed only after the copy
 			return err
 		}
 		return peers.CopyFrom(s.drv, dst.mem, src.a.core.drv, src.mem)
 	})
+}
+
+// copyThroughHost reads pieces of src, on a stream that nothing else waits for, and queues copies of them to dst.
+func (s *Stream) copyThroughHost(ctx context.Context, dst, src *Buffer) error {
+	from, err := src.a.core.streams.reading()
 	if err != nil {
 		return err
 	}
-	return s.Sync(ctx)
-}
-
-// copyThroughHost reads and writes, directly where the host sees one of the sides.
-func copyThroughHost(ctx context.Context, dst, src *Buffer) error {
-	to, from := dst.a.core.streams.own, src.a.core.streams.own
-	if view, ok := dst.hostBytes(); ok {
-		return inChunks(view, func(off int64, chunk []byte) error { return from.Read(ctx, src, off, chunk) })
-	}
-	var err error
-	if view, ok := src.hostBytes(); ok {
-		err = inChunks(view, func(off int64, chunk []byte) error { return to.Write(ctx, dst, off, chunk) })
-	} else {
-		err = copyInPieces(ctx, dst, src)
-	}
-	if err != nil {
-		return err
-	}
-	return to.Sync(ctx) // a write may have put its data aside
-}
-
-// piece is a part of a copy on its way through the host.
-type piece struct {
-	off  int64
-	data []byte
-	err  error
-}
-
-// copyInPieces reads one piece while it writes the one before.
-func copyInPieces(ctx context.Context, dst, src *Buffer) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	size := src.mem.Size
-	free, full := make(chan []byte, 2), make(chan piece)
-	for range min(2, (size+acrossChunk-1)/acrossChunk) {
-		free <- make([]byte, min(acrossChunk, size))
-	}
-	go func() {
-		defer close(full)
-		for off := int64(0); off < size; off += acrossChunk {
-			p := piece{off: off, data: (<-free)[:min(acrossChunk, size-off)]}
-			p.err = src.a.core.streams.own.Read(ctx, src, off, p.data)
-			full <- p
-			if p.err != nil {
-				return
-			}
-		}
-	}()
-	var err error
-	for p := range full { // to the end, so that the reading goroutine has ended before the return
-		if err == nil {
-			if err = p.err; err == nil {
-				err = dst.a.core.streams.own.Write(ctx, dst, p.off, p.data)
-			}
-			if err != nil {
-				cancel()
-			}
-		}
-		free <- p.data[:cap(p.data)]
-	}
-	return err
-}
-
-func inChunks(data []byte, each func(off int64, chunk []byte) error) error {
-	off := int64(0)
-	for chunk := range slices.Chunk(data, acrossChunk) {
-		if err := each(off, chunk); err != nil {
+	seen, visible := src.hostBytes()
+	for off := int64(0); off < src.mem.Size; off += acrossChunk {
+		n := min(acrossChunk, src.mem.Size-off)
+		at, data, err := s.core.memory.onTheWay(n)
+		if err != nil {
 			return err
 		}
-		off += int64(len(chunk))
+		if !visible {
+			err = from.Read(ctx, src, off, data)
+		} else if err = ctx.Err(); err == nil {
+			copy(data, seen[off:])
+		}
+		if err == nil {
+			err = s.queue("copy across", func() error {
+				if err := s.holdToWrite(dst); err != nil {
+					return err
+				}
+				if at == nil {
+					return s.upload(ctx, part(dst.mem, off, n), data)
+				}
+				if err := s.holdMemory(at); err != nil {
+					return err
+				}
+				return copyOn(s.drv, part(dst.mem, off, n), at.mem)
+			})
+		}
+		if at != nil {
+			at.unref() // the pool reuses it after the copy
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// onTheWay returns n bytes for a piece of a copy: pinned memory, from which a stream copies without a wait of
+// the host, or else the host's.
+func (m *memory) onTheWay(n int64) (*allocation, []byte, error) {
+	if _, sees := m.core.drv.(driver.HostVisible); !sees {
+		return nil, make([]byte, n), nil
+	}
+	a, err := m.alloc(n, driver.Pinned, nil)
+	if err != nil {
+		if scarce(err) {
+			return nil, make([]byte, n), nil
+		}
+		return nil, nil, err
+	}
+	data, ok := m.core.hostBytes(a.mem)
+	if !ok {
+		a.unref()
+		return nil, make([]byte, n), nil
+	}
+	return a, data, nil
+}
+
+// reading returns a stream of the device for copies to other devices.
+func (set *streams) reading() (*Stream, error) {
+	set.making.Lock()
+	defer set.making.Unlock()
+	if s := set.reader; s != nil {
+		if s.failed() == nil {
+			return s, nil
+		}
+		_ = s.close() // the copy that failed has returned its error
+	}
+	s, err := set.new(driver.Normal)
+	set.reader = s
+	return s, err
 }

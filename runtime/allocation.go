@@ -44,6 +44,9 @@ func (m *memory) accounts() Stats {
 	stats := m.stats
 	stats.Memory, stats.Staging = pool, staging
 	stats.Deferred += pool.Waiting
+	if m.core.abandoned.Load() {
+		stats.Leaked = pool.Reserved + staging.Bytes
+	}
 	return stats
 }
 
@@ -82,6 +85,7 @@ type allocation struct {
 	home    *Stream      // the stream in whose order the memory is allocated, or nil
 	ready   driver.Event // an event of home after which the memory can be used
 	ordered bool         // the driver frees it in that order as well
+	foreign *foreign     // memory that the program owns; else nil
 
 	mu   sync.Mutex
 	used []*Stream // streams that were given work with it, also of other devices
@@ -129,12 +133,25 @@ func (a *allocation) usedBy(s *Stream) error {
 	return nil
 }
 
+// address returns the memory that a launch passes for a part of the allocation: the part, or, if that is empty, which
+// drivers do not know, some bytes beside it.
+func (a *allocation) address(m driver.Memory) driver.Memory {
+	if m.Size == 0 {
+		m.Size = min(leastBytes, a.mem.Size)
+		m.Offset = min(m.Offset, a.mem.Offset+a.mem.Size-m.Size) &^ (leastBytes - 1)
+		m.Offset = max(m.Offset, a.mem.Offset)
+	}
+	return m
+}
+
 // deferredFree is memory that queued work may still use.
 type deferredFree struct {
 	mem  driver.Memory
 	id   mempool.ID
 	uses []usage
 	home *Stream // the stream in whose order the driver frees it, or nil
+
+	foreign *foreign
 }
 
 // usage is the last work on one stream that may use some memory.
@@ -168,6 +185,9 @@ func (u usage) wait() bool {
 
 // alloc gets memory from the pool, in the order of a stream if there is one.
 func (m *memory) alloc(n int64, kind driver.MemoryKind, home *Stream) (*allocation, error) {
+	if n == 0 {
+		n = leastBytes
+	}
 	op := func() string { return "alloc " + driver.FormatBytes(n) }
 	if err := m.checkSize(n, kind); err != nil {
 		return nil, m.core.error(op(), err)
@@ -239,8 +259,12 @@ func (m *memory) free(a *allocation) {
 	defer m.core.leave()
 	m.mu.Lock()
 	delete(m.live, a)
-	m.stats.Live -= a.mem.Size
-	m.stats.LiveBuffers--
+	if a.foreign != nil {
+		m.stats.Wrapped -= a.mem.Size
+	} else {
+		m.stats.Live -= a.mem.Size
+		m.stats.LiveBuffers--
+	}
 	m.mu.Unlock()
 	if a.ready != nil {
 		_ = a.ready.Close() // the streams that need it have queued their wait
@@ -254,8 +278,10 @@ func (m *memory) free(a *allocation) {
 	}
 	busy = m.spoil(a, busy)
 	switch {
-	case a.ordered || len(busy) > 1 || len(busy) == 1 && busy[0].core != m.core:
+	case a.ordered || len(busy) > 1 || len(busy) == 1 && (a.foreign != nil || busy[0].core != m.core):
 		m.postpone(a, busy)
+	case a.foreign != nil:
+		m.logFree(a.foreign.end(m.core, a.mem))
 	case len(busy) == 1:
 		m.freed(m.pool.Put(a.id, busy[0].lane, busy[0].queued.Load()))
 		if m.core.session.cfg.NoMemoryPool {
@@ -267,11 +293,15 @@ func (m *memory) free(a *allocation) {
 	m.drain()
 }
 
-// freed counts memory that was given back.
-func (m *memory) freed(err error) {
+func (m *memory) logFree(err error) {
 	if err != nil {
 		m.core.session.debug(1, "free failed", "device", m.core.info.ID, "error", err)
 	}
+}
+
+// freed counts memory that was given back.
+func (m *memory) freed(err error) {
+	m.logFree(err)
 	m.mu.Lock()
 	m.stats.Frees++
 	m.mu.Unlock()
@@ -279,7 +309,7 @@ func (m *memory) freed(err error) {
 
 // postpone keeps memory to be given back when all its uses are done.
 func (m *memory) postpone(a *allocation, busy []*Stream) {
-	d := deferredFree{mem: a.mem, id: a.id}
+	d := deferredFree{mem: a.mem, id: a.id, foreign: a.foreign}
 	if a.ordered {
 		d.home = a.home
 	}
@@ -312,7 +342,7 @@ func (m *memory) drain() {
 	for _, held := range forgotten {
 		held.unref()
 	}
-	if m.core.streams.capturing.Load() > 0 {
+	if m.core.streams.capturing.Load() > 0 || m.core.abandoned.Load() {
 		return // not every driver can free while it records
 	}
 	if m.settling.TryLock() { // otherwise another call is settling
@@ -325,7 +355,7 @@ func (m *memory) drain() {
 // unless a driver records meanwhile.
 func (m *memory) drainWaiting() {
 	m.drain()
-	if m.core.streams.capturing.Load() > 0 && !m.core.isClosed() {
+	if m.core.streams.capturing.Load() > 0 && !m.core.isClosed() || m.core.abandoned.Load() {
 		return // as drain does
 	}
 	m.settling.Lock() // waits for a call that is settling, so that what it frees is counted
@@ -362,15 +392,15 @@ func (m *memory) settle(wait bool) {
 			continue
 		}
 		given, err := m.give(&d, wait)
-		if err != nil {
-			m.core.session.debug(1, "free failed", "device", m.core.info.ID, "error", err)
-		}
+		m.logFree(err)
 		if !given {
 			keep = append(keep, d)
 			continue
 		}
 		closeEvents(d.uses)
-		freed++
+		if d.foreign == nil {
+			freed++
+		}
 		bytes += d.mem.Size
 	}
 	m.mu.Lock()
@@ -382,7 +412,7 @@ func (m *memory) settle(wait bool) {
 
 func closeEvents(uses []usage) {
 	for _, u := range uses {
-		if u.event != nil {
+		if u.event != nil && !u.stream.core.abandoned.Load() {
 			_ = u.event.Close() // an event that is only waited for has nothing to report
 		}
 	}

@@ -24,13 +24,16 @@ type Arena struct {
 	align int64
 
 	mu     sync.Mutex
-	blocks []*Buffer // the last one is being filled
-	filled int64     // bytes taken in the last block
-	used   int64     // bytes taken in all blocks
-	next   int64     // size of the next block
-	out    []*Buffer
+	blocks []*Buffer  // the last one is being filled
+	filled int64      // bytes taken in the last block
+	used   int64      // bytes taken in all blocks
+	next   int64      // size of the next block
+	out    [][]Buffer // the buffers, in pieces that are allocated as a whole
 	closed bool
 }
+
+// arenaBuffers is how many Buffers of an arena are allocated at a time.
+const arenaBuffers = 64
 
 // NewArena returns an arena of the device's memory.
 func (d *Device) NewArena() (*Arena, error) {
@@ -81,11 +84,17 @@ func (a *Arena) Alloc(t Type, n int) (*Buffer, error) {
 		return nil, err
 	}
 	block := a.blocks[len(a.blocks)-1]
-	b := &Buffer{a: block.a, typ: t, mem: part(block.mem, a.filled, size), n: n, block: block}
+	last := len(a.out) - 1
+	if last < 0 || len(a.out[last]) == arenaBuffers {
+		a.out = append(a.out, make([]Buffer, 0, arenaBuffers))
+		last++
+	}
+	a.out[last] = a.out[last][:len(a.out[last])+1]
+	b := &a.out[last][len(a.out[last])-1]
+	b.a, b.typ, b.mem, b.n, b.block = block.a, t, part(block.mem, a.filled, size), n, block
 	up := (size + a.align - 1) / a.align * a.align
 	a.filled += up
 	a.used += up
-	a.out = append(a.out, b)
 	return b, nil
 }
 
@@ -146,8 +155,10 @@ func (a *Arena) Close() error {
 }
 
 func (a *Arena) end(op string) error {
-	for _, b := range a.out {
-		b.closed.Store(true)
+	for _, piece := range a.out {
+		for i := range piece {
+			piece[i].closed.Store(true)
+		}
 	}
 	var alive, bytes int64
 	for _, b := range a.blocks {

@@ -37,13 +37,13 @@ func TestBatch(t *testing.T) {
 		_, err = b.AddHost(ctx, make([]byte, 80), n, F64)
 		assert.ErrorIs(t, err, ErrDimension)
 	}
-	_, err = b.AddHost(ctx, nil, 0, F64)
+	_, err = b.AddHost(ctx, nil, -1, F64)
 	assert.ErrorIs(t, err, ErrInvalidArgument)
 	null.transferErr = func() error { return first }
 	_, err = b.AddHost(ctx, make([]byte, 80), 10, F64)
 	assert.ErrorIs(t, err, first)
 	null.transferErr = nil
-	_, err = b.Alloc(F32, 0)
+	_, err = b.Alloc(F32, -1)
 	assert.ErrorIs(t, err, ErrInvalidArgument)
 	assert.Equal(t, 5, b.Len(), "what failed is not in it")
 	assert.EqualValues(t, 120, d.Stats().Live)

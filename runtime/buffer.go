@@ -40,7 +40,7 @@ func TypeOf[T Element]() Type {
 // Alloc returns a buffer of n elements of type T, contents undefined.
 func Alloc[T Element](d *Device, n int) (*Buffer, error) { return d.Alloc(TypeOf[T](), n) }
 
-// Upload returns a new buffer with a copy of data, which must not be empty. It
+// Upload returns a new buffer with a copy of data. It
 // waits for the copy, on the device's own stream, so that every stream may use the
 // buffer at once.
 func Upload[T Element](ctx context.Context, d *Device, data []T) (*Buffer, error) {
@@ -138,7 +138,7 @@ func bytesOf[T Element](s []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&s[0])), len(s)*int(unsafe.Sizeof(s[0])))
 }
 
-// Alloc returns a buffer of n elements, contents undefined.
+// Alloc returns a buffer of n elements, contents undefined. With n 0 every call takes it like any other.
 func (d *Device) Alloc(t Type, n int) (*Buffer, error) { return d.AllocKind(OnDevice, t, n) }
 
 // newBuffer makes a handle that owns one ref of a.
@@ -159,14 +159,14 @@ func (m *memory) noteForgotten(held counted) {
 	m.mu.Unlock()
 }
 
-// Slice returns a view of n elements, from element off on. It shares the memory and keeps it alive.
+// Slice returns a view of n elements, which may be 0, from element off on. It shares the memory and keeps it alive.
 // The caller closes it separately.
 func (b *Buffer) Slice(off, n int) (*Buffer, error) {
 	if b.none() {
 		return nil, fmt.Errorf("slice: buffer is nil: %w", ErrInvalidArgument)
 	}
 	c := b.a.core
-	if off < 0 || n <= 0 || off > b.n || n > b.n-off {
+	if off < 0 || n < 0 || off > b.n || n > b.n-off {
 		return nil, c.error("slice", fmt.Errorf("elements %d to %d of %d: %w", off, off+n, b.n, ErrBufferOverflow))
 	}
 	mem := b.mem
@@ -190,7 +190,7 @@ func (b *Buffer) As(t Type) (*Buffer, error) {
 }
 
 func (b *Buffer) view(t Type, mem driver.Memory, n int) (*Buffer, error) {
-	if b.closed.Load() || !b.a.ref() {
+	if b.closed.Load() || b.a.core.abandoned.Load() || !b.a.ref() {
 		return nil, b.a.core.closedError("slice")
 	}
 	return newBuffer(b.a, t, mem, n), nil

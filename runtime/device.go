@@ -61,11 +61,13 @@ type core struct {
 type Stats struct {
 	Live        int64 // bytes of buffers that are open or in a graph
 	LiveBuffers int64
+	Wrapped     int64 // bytes of memory of Device.Wrap and WrapHandle, which is not in Live and not the pool's
 	Deferred    int64 // bytes of closed buffers whose last use is still queued
 	Peak        int64 // largest Live
 	Allocations int64
 	Frees       int64
 	Forgotten   int64 // buffers never closed, freed after the collector found them
+	Leaked      int64 // bytes that the driver held for a device that was abandoned
 	Launches    int64
 	Compiles    int64 // programs built here, not taken from the cache
 
@@ -109,7 +111,10 @@ func (d *Device) get(op string) (*core, error) {
 
 // Info describes the device. FreeMemory is measured at the time of the call.
 func (d *Device) Info() Info {
-	info := d.core.drv.Info()
+	info := d.core.info
+	if !d.core.abandoned.Load() {
+		info = d.core.drv.Info()
+	}
 	info.Index, info.Simulated = d.core.index(), d.core.info.Simulated
 	return info
 }
@@ -207,6 +212,35 @@ func (d *Device) Sync(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// Abandon gives the device up without waiting, for a program whose work on it does not end: a kernel that loops, a
+// driver that does not answer. Every handle of the device, of all Devices that opened it, answers an error from then on
+// that matches ErrDeviceLost and why, closing does nothing, and nothing is waited for. Calls that the driver has not
+// answered return when it does, and those that wait when their contexts are done.
+//
+// The device's memory, streams and programs, and what was wrapped, are never freed, because they may be in use:
+// Stats.Leaked counts the bytes. Opening the device again gives a new one, if the driver can do that. Abandon
+// is ErrClosed for a device that is closed, or is being closed.
+func (d *Device) Abandon(why error) error {
+	const op = "abandon"
+	c, err := d.get(op)
+	if err != nil {
+		return err
+	}
+	cause := ErrDeviceLost
+	if why != nil {
+		cause = fmt.Errorf("%w: %w", ErrDeviceLost, why)
+	}
+	if !c.abandon(&OpError{Backend: c.info.Backend, Device: c.info.ID, Detail: "abandoned", Err: cause}) {
+		return c.closedError(op)
+	}
+	c.session.forget(c)
+	if can, ok := c.drv.(driver.Abandoner); ok {
+		can.Abandon()
+	}
+	c.session.debug(1, "abandoned", "device", c.info.ID, "reason", why)
+	return nil
 }
 
 // Close releases this handle. The last Close of a device waits for its queued work and closes what

@@ -20,7 +20,8 @@
 // waits takes a context. Every argument of a launch is checked against the kernel's parameters
 // before a driver is called.
 //
-// Compiled programs are kept by the kernel cache, in memory and on disk.
+// Compiled programs are kept by the kernel cache, in memory and on disk. [Device.Programs] builds several
+// at once, in less time.
 //
 // What belongs to what, and is closed with it:
 //
@@ -39,6 +40,7 @@
 //	Buffer   Device.Alloc, Upload     memory of the device, or a view of it
 //	Buffer   Device.AllocKind         pinned or unified memory; Host is the host's view
 //	Buffer   Stream.Alloc             what one step needs, in the order of a stream
+//	Buffer   Device.Wrap, WrapHandle  the program's memory: a mapped file, a vendor's handle
 //	Managed  Device.NewManaged        a host side and a device side; copies by itself
 //	Arena    Device.NewArena          many small buffers of one scope
 //	         Stream.NewArena          the same, in the order of a stream
@@ -53,7 +55,7 @@
 //
 // Memory that the host can access ([Device.AllocKind], [Host]), priorities
 // ([Device.NewPriorityStream]), allocation in the order of a stream ([Stream.Alloc]), graphs
-// ([Stream.Capture]) and copies between devices ([CopyAcross]) can be requested on every device:
+// ([Stream.Capture]) and copies between devices ([Stream.CopyFrom], [CopyAcross]) can be requested on every device:
 // where the driver lacks one, Concord does the same by other means, or the call returns
 // ErrUnsupported. Only some drivers can tell the occupancy of kernels ([Kernel.Occupancy]).
 //
@@ -64,8 +66,9 @@
 // in [Stats.Forgotten].
 //
 // An asynchronous failure belongs to its stream: every later call on that stream returns the same
-// error until it is closed. Other streams go on. Only a lost device (ErrDeviceLost) fails all of
-// its streams. Opening it again gives a new device; earlier Devices stay lost.
+// error until it is closed or reset ([Stream.Reset]). Other streams go on. Only a lost device (ErrDeviceLost) fails all of
+// its streams. Opening it again gives a new device; earlier Devices stay lost. A device that hangs can be
+// given up: [Device.Abandon].
 //
 // Simulated devices (sim-cuda:0, sim-rocm:0, sim-metal:0) execute kernels, can be opened by name
 // only, and never count as a GPU.

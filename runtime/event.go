@@ -4,6 +4,7 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -11,40 +12,79 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// Event is a point in a stream. The zero Event is not recorded. It is safe for
-// concurrent use.
+// Event is a point in a stream. The zero Event is not recorded: Stream.RecordIn records it. It is
+// safe for concurrent use.
 type Event struct {
 	mu     sync.Mutex
-	core   *core
+	core   *core // of drv
 	drv    driver.Event
-	timed  bool
 	closed bool
 }
 
-// get returns the recorded event behind e.
-func (e *Event) get(op string) (driver.Event, error) {
+// get returns the recorded event behind e, and its device.
+func (e *Event) get(op string) (driver.Event, *core, error) {
 	if e == nil {
-		return nil, fmt.Errorf("%s: event is nil: %w", op, ErrInvalidArgument)
+		return nil, nil, fmt.Errorf("%s: event is nil: %w", op, ErrInvalidArgument)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	return e.present(op)
+}
+
+// present is get for callers that hold e.
+func (e *Event) present(op string) (driver.Event, *core, error) {
 	switch {
 	case e.closed:
-		return nil, fmt.Errorf("%s: event: %w", op, ErrClosed)
+		return nil, nil, fmt.Errorf("%s: event: %w", op, ErrClosed)
 	case e.drv == nil:
-		return nil, fmt.Errorf("%s: %w", op, ErrEventNotRecorded)
+		return nil, nil, fmt.Errorf("%s: %w", op, ErrEventNotRecorded)
+	case e.core.abandoned.Load():
+		return nil, nil, e.core.lost()
 	}
-	return e.drv, nil
+	return e.drv, e.core, nil
+}
+
+// moved reports whether e was recorded again since get returned drv, which may be closed then.
+func (e *Event) moved(drv driver.Event) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return !e.closed && e.drv != drv
+}
+
+// record records e on a stream, which the caller holds. If it fails e is unchanged.
+func (e *Event) record(s *Stream) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return fmt.Errorf("event: %w", ErrClosed)
+	}
+	if again, can := s.drv.(driver.Rerecorder); can && e.drv != nil && e.core == s.core {
+		return again.Rerecord(e.drv)
+	}
+	drv, err := s.drv.Record(true)
+	if err != nil {
+		return err
+	}
+	if e.drv != nil && !e.core.abandoned.Load() {
+		_ = e.drv.Close() // what waits for the earlier point has queued its wait
+	}
+	e.core, e.drv = s.core, drv
+	return nil
 }
 
 // Done reports whether the point was reached. It never waits. The error is that of the stream's
 // work before the point.
 func (e *Event) Done() (bool, error) {
-	drv, err := e.get("event done")
-	if err != nil {
-		return false, err
+	for {
+		drv, _, err := e.get("event done")
+		if err != nil {
+			return false, err
+		}
+		done, err := drv.Done()
+		if !errors.Is(err, ErrClosed) || !e.moved(drv) {
+			return done, err
+		}
 	}
-	return drv.Done()
 }
 
 // Wait waits until the point is reached, or ctx is done.
@@ -52,31 +92,38 @@ func (e *Event) Wait(ctx context.Context) error {
 	if err := checkContext(ctx, "event wait"); err != nil {
 		return err
 	}
-	drv, err := e.get("event wait")
-	if err != nil {
-		return err
+	for {
+		drv, c, err := e.get("event wait")
+		if err != nil {
+			return err
+		}
+		err = drv.Wait(ctx)
+		if !errors.Is(err, ErrClosed) || !e.moved(drv) {
+			return c.noticed(err)
+		}
 	}
-	return e.core.noticed(drv.Wait(ctx))
 }
 
 // Elapsed returns the time between an earlier event and this one, on the device's clock. Both must
 // have been reached, and recorded with timing on the same device.
 func (e *Event) Elapsed(since *Event) (time.Duration, error) {
-	end, err := e.get("elapsed")
-	if err != nil {
-		return 0, err
+	for {
+		end, c, err := e.get("elapsed")
+		if err != nil {
+			return 0, err
+		}
+		start, from, err := since.get("elapsed")
+		if err != nil {
+			return 0, err
+		}
+		if c != from {
+			return 0, fmt.Errorf("elapsed: events of %s and %s: %w", from.info.ID, c.info.ID, ErrInvalidArgument)
+		}
+		d, err := end.Elapsed(start)
+		if !errors.Is(err, ErrClosed) || !e.moved(end) && !since.moved(start) {
+			return d, err
+		}
 	}
-	start, err := since.get("elapsed")
-	if err != nil {
-		return 0, err
-	}
-	if e.core != since.core {
-		return 0, fmt.Errorf("elapsed: events of %s and %s: %w", since.core.info.ID, e.core.info.ID, ErrInvalidArgument)
-	}
-	if !e.timed || !since.timed {
-		return 0, e.core.error("elapsed", ErrTimingDisabled)
-	}
-	return end.Elapsed(start)
 }
 
 // Close releases the event. Closing twice does nothing.
@@ -90,7 +137,7 @@ func (e *Event) Close() error {
 		return nil
 	}
 	e.closed = true
-	if e.drv == nil {
+	if e.drv == nil || e.core.abandoned.Load() {
 		return nil
 	}
 	return e.drv.Close()

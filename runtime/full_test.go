@@ -59,6 +59,9 @@ var (
 )
 
 func (s *fullStream) note(call string) error {
+	if s.capturing && s.b.recordErr != nil {
+		return s.b.recordErr()
+	}
 	if s.capturing {
 		s.graph.calls = append(s.graph.calls, call)
 		return nil

@@ -13,41 +13,34 @@ import (
 )
 
 // Graph is work of one device, recorded by Stream.Capture, that can be launched as a whole any
-// number of times. Each launch does exactly what was recorded, with the same buffers. The graph
-// keeps these buffers and its kernels' programs alive until it is closed, even if they are closed
-// before. It is safe for concurrent use.
+// number of times. Each launch does what was recorded, with the buffers and values that were recorded or
+// with others that the launch names. The graph keeps the recorded buffers and its kernels' programs alive
+// until it is closed, even if they are closed before. It is safe for concurrent use.
 type Graph struct {
 	core     *core
 	priority Priority
 
-	mu       sync.Mutex // held while it is launched, replaced or closed
-	drv      driver.Graph
-	software bool // recorded by recorder, not by the driver
-	kept     *capture
-	streams  []*Stream // the streams that it was launched on
-	closed   bool
-}
-
-// capture holds the memory and the programs that a recording uses.
-type capture struct {
-	memory   map[*allocation]struct{}
-	programs map[*programCore]struct{}
-	kernels  int64 // launches
-	ended    bool
+	mu      sync.Mutex // held while it is launched, replaced or closed
+	drv     driver.Graph
+	does    *recording
+	maker   driver.Stream // the driver's stream in which drv was captured again, or nil
+	stale   bool          // drv lacks the last bindings
+	streams []*Stream     // the streams that it was launched on
+	closed  bool
 }
 
 // Capture returns a graph of the launches, copies and fills that record queues on the stream it is
-// given. None of them runs yet. That stream is a new one with the priority of s, and ends with
+// given. None of them runs yet. What record queues on another stream, also on the one that Capture is called on, runs
+// at once and is not part of the graph. That stream is a new one with the priority of s, and ends with
 // record; s and all other streams are not affected.
 //
 // On the recording stream Read, Write, Sync, Record, Wait, Prefetch, Run and the launch of a graph
 // return ErrInvalidArgument and do not disturb the recording. Buffers that record allocates and
-// programs that it builds are made at once and are not part of the graph; memory that is closed
-// meanwhile is freed afterwards. If record returns an error or panics, the recording is dropped;
-// the error is returned.
+// programs that it builds are made at once and are not part of the graph. If record returns an error
+// or panics, the recording is dropped; the error is returned.
 //
-// Where the driver has graphs, the result is one of them; elsewhere Concord keeps the checked and
-// packed calls and queues them again. The caller closes the graph.
+// Concord keeps the checked and packed calls. Where the driver has graphs, it makes one of them;
+// elsewhere each launch queues them again. The caller closes the graph.
 func (s *Stream) Capture(record func(s *Stream) error) (*Graph, error) {
 	const op = "capture"
 	if err := s.live(op); err != nil {
@@ -57,8 +50,8 @@ func (s *Stream) Capture(record func(s *Stream) error) (*Graph, error) {
 		return nil, err
 	}
 	s.mu.Unlock()
-	g := &Graph{core: s.core, priority: s.priority, kept: &capture{}}
-	if err := g.record(op, false, record); err != nil {
+	g := &Graph{core: s.core, priority: s.priority, does: new(recording)}
+	if err := g.record(op, record); err != nil {
 		return nil, err
 	}
 	return g, nil
@@ -73,30 +66,29 @@ func (g *Graph) Update(record func(s *Stream) error) error {
 		return fmt.Errorf("%s: graph is nil: %w", op, ErrInvalidArgument)
 	}
 	g.mu.Lock()
-	closed, software := g.closed, g.software
+	closed := g.closed
 	g.mu.Unlock()
 	if closed {
 		return g.core.closedError(op)
 	}
-	return g.record(op, software, record)
+	return g.record(op, record)
 }
 
 // record calls the function with a recording stream, and makes the calls that it queues there the
-// contents of the graph. Concord records them if software is true or the driver has no graphs.
-func (g *Graph) record(op string, software bool, record func(s *Stream) error) error {
+// contents of the graph.
+func (g *Graph) record(op string, record func(s *Stream) error) error {
 	if record == nil {
 		return g.core.error(op, fmt.Errorf("function is nil: %w", ErrInvalidArgument))
 	}
-	s, software, err := g.core.streams.newRecording(g.priority, software)
-	if err != nil {
-		return err
+	if !g.core.enter() {
+		return g.core.closedError(op)
 	}
-	kept := s.capture
+	r := newRecording()
+	s := g.core.streams.register(&Stream{core: g.core, drv: r, priority: g.priority, capture: r})
+	g.core.leave()
 	defer func() { // also when record panics
-		if err := s.close(); err != nil {
-			g.core.session.debug(1, "closing a recording stream", "device", g.core.info.ID, "error", err)
-		}
-		kept.release()
+		_ = s.close() // a recording has nothing to wait for
+		r.release()
 	}()
 	if err := record(s); err != nil {
 		return err
@@ -105,45 +97,82 @@ func (g *Graph) record(op string, software bool, record func(s *Stream) error) e
 		return g.core.closedError(op)
 	}
 	defer g.core.leave()
-	old, err := g.replace(op, s, software)
-	if err == nil {
-		kept = old
-	}
-	return err
-}
-
-// replace makes the recording of s the contents of the graph, and returns the previous contents'
-// buffers and programs.
-func (g *Graph) replace(op string, s *Stream, software bool) (old *capture, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if g.closed || s.closed {
-		return nil, g.core.closedError(op)
+		return g.core.closedError(op)
 	}
-	s.capture.ended = true
-	drv, err := s.drv.(driver.Capturer).EndCapture(g.drv)
+	drv, err := g.make(r)
 	if err != nil {
-		return nil, g.core.noticed(s.core.named(op, err))
+		return g.core.noticed(g.core.named(op, err))
 	}
 	g.core.streams.mu.Lock()
 	g.core.streams.graphs[g] = struct{}{} // the map still exists, since the caller has entered
 	g.core.streams.mu.Unlock()
-	old, g.kept = g.kept, s.capture
-	g.drv, g.software = drv, software
-	return old, nil
+	g.drv, g.stale = drv, false
+	g.does, r = r, g.does
+	return nil
 }
 
-// Launch queues the whole graph on a stream of its device, and returns. A later failure is an error
-// of the stream.
-func (g *Graph) Launch(s *Stream) error {
+// make returns a driver's graph of a recording: the present one, updated, if the driver can do that. The
+// caller holds the graph.
+func (g *Graph) make(r *recording) (driver.Graph, error) {
+	if _, soft := g.drv.(softGraph); soft {
+		return softGraph{r}, nil
+	}
+	if _, ok := g.core.streams.own.present().(driver.Capturer); !ok {
+		return softGraph{r}, nil
+	}
+	if g.maker == nil {
+		drv, err := g.core.streams.driverStream(g.priority)
+		if err != nil {
+			return nil, err
+		}
+		g.maker = drv
+	}
+	g.core.streams.capturing.Add(1)
+	defer g.core.streams.capturing.Add(-1)
+	drv, err := capture(g.maker.(driver.Capturer), g.drv, r)
+	if err == nil && r == g.does { // it will be bound again
+		return drv, nil
+	}
+	closeErr := g.maker.Close()
+	g.maker = nil
+	if err != nil {
+		return nil, errors.Join(err, closeErr)
+	}
+	return drv, nil
+}
+
+// capture makes a driver's graph of a recording, or updates one. A driver that turns out to have no
+// graphs leaves it to softGraph.
+func capture(s driver.Capturer, update driver.Graph, r *recording) (driver.Graph, error) {
+	if err := s.BeginCapture(); errors.Is(err, ErrUnsupported) && update == nil {
+		return softGraph{r}, nil
+	} else if err != nil {
+		return nil, err
+	}
+	if err := r.queue(s.(driver.Stream)); err != nil {
+		return nil, errors.Join(err, s.DropCapture())
+	}
+	return s.EndCapture(update)
+}
+
+// Launch queues the whole graph on a stream of its device, and returns. The bindings replace buffers and
+// values that were recorded in this launch alone: see WithBuffer and WithValue. Two launches in a row with
+// the same bindings cost no more than two without any. A later failure is an error of the stream.
+func (g *Graph) Launch(s *Stream, bindings ...Binding) error {
 	const op = "launch graph"
 	if g == nil || g.core == nil {
 		return fmt.Errorf("%s: graph is nil: %w", op, ErrInvalidArgument)
 	}
 	if err := s.live(op); err != nil {
 		return err
+	}
+	if g.core.abandoned.Load() {
+		return g.core.lost()
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -158,17 +187,56 @@ func (g *Graph) Launch(s *Stream) error {
 			g.streams = slices.DeleteFunc(g.streams, func(s *Stream) bool { return s.gone.Load() && !s.busy() })
 			g.streams = append(g.streams, s)
 		}
-		for a := range g.kept.memory {
+		for a := range g.does.memory {
 			if err := a.usedBy(s); err != nil {
+				return err
+			}
+		}
+		if len(bindings) > 0 || g.does.bound {
+			if err := g.bind(s, bindings); err != nil {
 				return err
 			}
 		}
 		if err := g.drv.Launch(s.drv); err != nil {
 			return err
 		}
-		s.launches.Add(g.kept.kernels)
+		s.launches.Add(g.does.kernels)
 		return nil
 	})
+}
+
+// bind replaces what the graph's calls use, for a launch on s. The caller holds the graph and the stream.
+func (g *Graph) bind(s *Stream, bindings []Binding) error {
+	for i := range bindings {
+		b := &bindings[i]
+		err := b.err
+		if err == nil && b.buffer != nil {
+			err = s.hold(b.buffer)
+		}
+		if err == nil && b.recorded == nil && b.param == nil {
+			err = fmt.Errorf("is none of WithBuffer or WithValue: %w", ErrInvalidArgument)
+		}
+		if err == nil && b.recorded != nil {
+			if _, uses := g.does.memory[b.recorded.a]; !uses {
+				err = fmt.Errorf("the graph does not use %v: %w", b.recorded, ErrInvalidArgument)
+			} else if b.recorded.writable() == nil { // the graph may write it
+				err = b.buffer.writable()
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("binding %d: %w", i, err)
+		}
+	}
+	changed, err := g.does.bind(bindings)
+	g.stale = g.stale || changed
+	if err != nil || !g.stale {
+		return err
+	}
+	drv, err := g.make(g.does)
+	if err == nil {
+		g.drv, g.stale = drv, false
+	}
+	return err
 }
 
 // Close waits for the launches of the graph and releases its buffers and programs. Closing twice,
@@ -190,8 +258,8 @@ func (g *Graph) Close() error {
 	g.core.streams.mu.Lock()
 	delete(g.core.streams.graphs, g)
 	g.core.streams.mu.Unlock()
-	err := g.drv.Close()
-	g.kept.release()
+	err := g.end()
+	g.does.release()
 	return err
 }
 
@@ -203,86 +271,14 @@ func (g *Graph) drop() error {
 		return nil
 	}
 	g.closed = true
-	return g.drv.Close()
+	return g.end()
 }
 
-// newRecording returns a stream that records, with the driver's graphs if it has them.
-func (set *streams) newRecording(p Priority, software bool) (s *Stream, isSoftware bool, err error) {
-	if !set.core.enter() {
-		return nil, false, set.core.closedError("capture")
-	}
-	defer set.core.leave()
-	var drv driver.Stream
-	if !software {
-		if drv, err = set.beginCapture(p); err != nil {
-			return nil, false, set.core.noticed(err)
-		}
-	}
-	if drv == nil {
-		drv, software = &recorder{}, true
-	}
-	return set.register(&Stream{core: set.core, drv: drv, priority: p, capture: &capture{
-		memory: map[*allocation]struct{}{}, programs: map[*programCore]struct{}{}}}), software, nil
-}
-
-// beginCapture returns a stream of the driver in capture mode, or nil if the driver has no graphs.
-func (set *streams) beginCapture(p Priority) (driver.Stream, error) {
-	if _, ok := set.own.drv.(driver.Capturer); !ok {
-		return nil, nil
-	}
-	drv, err := set.driverStream(p)
-	if err != nil {
-		return nil, err
-	}
-	set.capturing.Add(1)
-	if err = drv.(driver.Capturer).BeginCapture(); err == nil {
-		return drv, nil
-	}
-	set.capturing.Add(-1)
-	if closeErr := drv.Close(); !errors.Is(err, ErrUnsupported) {
-		return nil, errors.Join(err, closeErr)
-	}
-	return nil, nil
-}
-
-// stopRecording takes the driver's stream out of capture mode if it is in it.
-func (s *Stream) stopRecording() error {
-	var err error
-	if !s.capture.ended {
-		err = s.drv.(driver.Capturer).DropCapture()
-	}
-	if _, software := s.drv.(*recorder); !software {
-		s.core.streams.capturing.Add(-1)
+// end closes the driver's objects.
+func (g *Graph) end() error {
+	err := g.drv.Close()
+	if g.maker != nil {
+		err = errors.Join(err, g.maker.Close())
 	}
 	return err
-}
-
-// keep holds memory for as long as the recording is needed. The caller holds references to it.
-func (k *capture) keep(memory []*allocation) {
-	for _, a := range memory {
-		if _, have := k.memory[a]; !have && a.ref() {
-			k.memory[a] = struct{}{}
-		}
-	}
-}
-
-// keepProgram does the same for the program of a kernel.
-func (k *capture) keepProgram(p *programCore) error {
-	if _, have := k.programs[p]; have {
-		return nil
-	}
-	if !p.retain() {
-		return fmt.Errorf("program: %w", ErrClosed)
-	}
-	k.programs[p] = struct{}{}
-	return nil
-}
-
-func (k *capture) release() {
-	for a := range k.memory {
-		a.unref()
-	}
-	for p := range k.programs {
-		_ = p.release() // a graph has nowhere to report a module that does not unload
-	}
 }

@@ -3,6 +3,8 @@ package runtime
 import (
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -137,7 +139,11 @@ func TestCaptureThatFails(t *testing.T) {
 			_, _ = d.Stream().Capture(func(s *Stream) error { _ = work(k, x, y, 1)(s); panic("wrong") })
 		})
 		if b.full && b.captureErr == nil {
+			b.recordErr = func() error { return wrong }
+			_, err := d.Stream().Capture(work(k, x, y, 1))
+			assert.ErrorIs(t, err, wrong, "of the driver")
 			assert.Contains(t, b.heard(), "drop capture")
+			b.recordErr = nil
 		}
 		require.NoError(t, x.Close())
 		require.NoError(t, y.Close())
@@ -198,6 +204,95 @@ func TestGraphAfterItsDevice(t *testing.T) {
 		if b.full && b.captureErr == nil {
 			assert.Contains(t, b.heard(), "close graph")
 		}
+	})
+}
+
+// A graph is captured again only for bindings that differ from those of the launch before.
+func TestGraphBindings(t *testing.T) {
+	onBoth(t, func(t *testing.T, b *nullBackend) {
+		_, d := open(t, b, Config{})
+		k, s := kernel(t, d, "axpy"), d.Stream()
+		x, y, z := buffer(t, d, F32, 64), buffer(t, d, F32, 64), buffer(t, d, F32, 64)
+		a := NewParam(float32(1))
+		g, err := s.Capture(func(s *Stream) error { return s.Launch(k, Items(64), a, x, y, 64) })
+		require.NoError(t, err)
+		b.heard()
+		launch := func(updated bool, bindings ...Binding) {
+			t.Helper()
+			require.NoError(t, g.Launch(s, bindings...))
+			assert.Equal(t, updated && b.full && b.captureErr == nil, slices.Contains(b.heard(), "update"))
+		}
+		launch(false)
+		for range 2 {
+			launch(true, WithBuffer(y, z))
+			launch(false, WithBuffer(y, z))
+			launch(true, WithBuffer(y, z), WithValue(a, float32(2)))
+			launch(true)
+			launch(false)
+		}
+		assert.ErrorIs(t, g.Launch(s, WithBuffer(z, y)), ErrInvalidArgument)
+		err = g.Launch(s, WithBuffer(y, buffer(t, d, F64, 64)))
+		assert.ErrorIs(t, err, ErrInvalidArgument)
+		assert.ErrorContains(t, err, "the same type and length")
+		for says, args := range map[string][]any{
+			"argument 3 (int n): takes a int32, not a Param of f32": {a, x, y, a},
+			"argument 1 (global const float * x): takes no Param":   {a, a, y, 64},
+		} {
+			err := s.Launch(k, Items(64), args...)
+			assert.ErrorIs(t, err, ErrInvalidArgument)
+			assert.ErrorContains(t, err, says)
+		}
+		launch(false)
+		if !b.full {
+			require.NoError(t, g.Launch(s, WithBuffer(y, z), WithValue(a, float32(2))))
+			assert.Equal(t, z.Memory(), b.last.Args[2].Memory)
+			assert.Equal(t, math.Float32bits(2), le32(b.last.Data[b.last.Args[0].Offset:]))
+			assert.Zero(t, testing.AllocsPerRun(100, func() {
+				for _, to := range []*Buffer{y, z} {
+					if err := g.Launch(s, WithBuffer(y, to), WithValue(a, float32(to.mem.Handle))); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}))
+		}
+		require.NoError(t, x.Close())
+		require.NoError(t, y.Close())
+		require.NoError(t, g.Launch(s, WithBuffer(y, z)), "what was recorded may be closed")
+		require.NoError(t, z.Close())
+		assert.ErrorIs(t, g.Launch(s, WithBuffer(y, z)), ErrClosed)
+		require.NoError(t, g.Launch(s))
+		require.NoError(t, g.Close())
+		assert.EqualValues(t, 3, b.frees.Load())
+	})
+}
+
+// Bindings are checked as the calls that they change are, and views without elements are used by none.
+func TestGraphBindingsOfViews(t *testing.T) {
+	onBoth(t, func(t *testing.T, b *nullBackend) {
+		_, d := open(t, b, Config{})
+		k, s := kernel(t, d, "axpy"), d.Stream()
+		view := func(b *Buffer, from, n int) *Buffer {
+			v, err := b.Slice(from, n)
+			require.NoError(t, err)
+			return v
+		}
+		x, y := buffer(t, d, F32, 64), buffer(t, d, F32, 128)
+		g, err := s.Capture(func(s *Stream) error { return s.Copy(view(y, 0, 64), x) })
+		require.NoError(t, err)
+		assert.ErrorIs(t, g.Launch(s, WithBuffer(x, view(y, 16, 64))), ErrInvalidArgument)
+		require.NoError(t, g.Launch(s, WithBuffer(x, view(y, 64, 64))))
+		require.NoError(t, g.Close())
+
+		part := view(y, 1, 8)
+		g, err = s.Capture(func(s *Stream) error {
+			if err := s.Launch(k, Items(1), float32(1), view(y, 0, 0), x, 1); err != nil {
+				return err
+			}
+			return s.Fill(part, float32(1))
+		})
+		require.NoError(t, err)
+		require.NoError(t, g.Launch(s, WithBuffer(part, view(y, 64, 8))))
+		require.NoError(t, g.Close())
 	})
 }
 

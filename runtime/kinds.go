@@ -10,7 +10,7 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// AllocKind returns a buffer of n elements in memory of the given kind, contents
+// AllocKind returns a buffer of n elements, which may be 0, in memory of the given kind, contents
 // undefined. Every call that takes a buffer takes all kinds.
 //
 //   - OnDevice is the kind that Alloc uses.
@@ -36,15 +36,18 @@ func (d *Device) AllocKind(kind MemoryKind, t Type, n int) (*Buffer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newBuffer(a, t, a.mem, n), nil
+	return newBuffer(a, t, part(a.mem, 0, size), n), nil
 }
+
+// leastBytes is what a buffer without elements holds, so that drivers get an address for it.
+const leastBytes = 8
 
 // sizeOf returns the bytes of n elements.
 func sizeOf(t Type, n int) (int64, error) {
 	switch {
 	case t.Size() == 0:
 		return 0, fmt.Errorf("%v is not an element type: %w", t, ErrInvalidArgument)
-	case n <= 0:
+	case n < 0:
 		return 0, fmt.Errorf("%d elements: %w", n, ErrInvalidArgument)
 	case n > math.MaxInt64/t.Size():
 		return 0, fmt.Errorf("%d elements of %v overflow: %w", n, t, ErrTooLarge)
@@ -70,7 +73,7 @@ func Host[T Element](b *Buffer) ([]T, error) {
 	if err != nil {
 		return nil, err
 	}
-	return unsafe.Slice((*T)(unsafe.Pointer(&view[0])), b.n), nil
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(view))), b.n), nil
 }
 
 // HostBytes is Host for callers that know the element type only at run time: the same memory, as
@@ -80,7 +83,7 @@ func HostBytes(b *Buffer) ([]byte, error) {
 	if b.none() {
 		return nil, fmt.Errorf("%s: buffer is nil: %w", op, ErrInvalidArgument)
 	}
-	if b.closed.Load() || !b.a.ref() {
+	if b.closed.Load() || b.a.core.abandoned.Load() || !b.a.ref() {
 		return nil, b.a.core.closedError(op)
 	}
 	defer b.a.unref()
@@ -92,7 +95,13 @@ func HostBytes(b *Buffer) ([]byte, error) {
 }
 
 // hostBytes returns the host's view of a buffer that the caller keeps alive.
-func (b *Buffer) hostBytes() ([]byte, bool) { return b.a.core.hostBytes(b.mem) }
+func (b *Buffer) hostBytes() ([]byte, bool) {
+	view, ok := b.a.core.hostBytes(b.a.address(b.mem))
+	if !ok {
+		return nil, false
+	}
+	return view[:b.mem.Size], true
+}
 
 // hostBytes returns the host's view of memory that the caller keeps alive.
 func (c *core) hostBytes(m driver.Memory) ([]byte, bool) {

@@ -26,6 +26,7 @@ type Local int
 //   - for a value, the Go type of the same kind and width (float32 for float,
 //     uint32 for uint, Float16 for half); for an integer type also any other of Go's
 //     integer types whose value it can hold
+//   - *Param for a value that a graph's launches can replace
 //   - []byte for a vector or struct passed by value: exactly its bytes
 //
 // Before the driver is called, Launch checks the number and types of the arguments, the sizes of
@@ -77,7 +78,7 @@ func (s *Stream) launchWith(k *Kernel, g Grid, args []any, managed []taken, uses
 			managed[i].launched(s)
 		}
 		if s.capture != nil {
-			s.capture.kernels++
+			s.capture.launched(k, args)
 		} else {
 			s.launches.Add(1)
 		}
@@ -127,6 +128,8 @@ func (s *Stream) pack(k *Kernel, g Grid, args []any) error {
 			err = s.packManaged(arg, p, v, false)
 		case Overwritten:
 			err = s.packManaged(arg, p, v.m, true)
+		case *Param:
+			err = s.packParam(arg, p, v)
 		default:
 			err = s.packValue(arg, p, args[i])
 		}
@@ -155,7 +158,12 @@ func (s *Stream) packBuffer(arg *driver.Arg, p *source.Param, b *Buffer) error {
 	if err := checkElement(p, b.typ, b.mem.Size); err != nil {
 		return err
 	}
-	*arg = driver.Arg{Kind: driver.ArgMemory, Memory: b.mem}
+	if !p.Const {
+		if err := b.writable(); err != nil {
+			return err
+		}
+	}
+	*arg = driver.Arg{Kind: driver.ArgMemory, Memory: b.a.address(b.mem)}
 	return nil
 }
 
@@ -166,7 +174,7 @@ func checkElement(p *source.Param, t Type, size int64) error {
 		return fmt.Errorf("is no buffer: %w", ErrInvalidArgument)
 	case p.Kind != source.Void && p.Kind != source.Struct && p.Kind != t.Kind():
 		return fmt.Errorf("buffer holds %v: %w", t, ErrInvalidArgument)
-	case size < int64(p.Size):
+	case size > 0 && size < int64(p.Size):
 		return fmt.Errorf("buffer of %d bytes is smaller than one element of %d: %w", size, p.Size, ErrInvalidArgument)
 	}
 	return nil
@@ -219,6 +227,24 @@ func (s *Stream) packValue(out *driver.Arg, p *source.Param, arg any) error {
 	off := s.reserve(8)
 	binary.LittleEndian.PutUint64(s.spec.Data[off:], bits)
 	*out = driver.Arg{Kind: driver.ArgValue, Offset: off, Size: size}
+	return nil
+}
+
+// packParam appends the value of a Param, which has to be of the parameter's type.
+func (s *Stream) packParam(out *driver.Arg, p *source.Param, v *Param) error {
+	switch {
+	case v == nil:
+		return fmt.Errorf("param is nil: %w", ErrInvalidArgument)
+	case p.Pointer:
+		return fmt.Errorf("takes no Param: %w", ErrInvalidArgument)
+	case p.Width != 1 || p.Kind == source.Struct:
+		return fmt.Errorf("takes its %d bytes as []byte, not a Param: %w", p.Size, ErrInvalidArgument)
+	case p.Kind != v.typ.Kind():
+		return fmt.Errorf("takes a %s, not a Param of %v: %w", goTypes[p.Kind], v.typ, ErrInvalidArgument)
+	}
+	off := s.reserve(8)
+	binary.LittleEndian.PutUint64(s.spec.Data[off:], v.bits)
+	*out = driver.Arg{Kind: driver.ArgValue, Offset: off, Size: p.Size}
 	return nil
 }
 

@@ -5,6 +5,7 @@ package runtime
 import (
 	"errors"
 	"math"
+	"sync"
 	"sync/atomic"
 
 	"github.com/concord-compute/concord/runtime/driver"
@@ -16,6 +17,9 @@ import (
 type life struct {
 	calls atomic.Int64  // that have entered and not left; closing is added when close begins
 	idle  chan struct{} // closed by the last call that leaves after that
+
+	ending    sync.Mutex  // held while it begins to be closed, or is abandoned
+	abandoned atomic.Bool // nothing of it is closed, and its driver is not called any more
 
 	loss atomic.Pointer[error] // why the device is lost, once a call has met that
 }
@@ -45,18 +49,32 @@ func (l *life) leave() {
 // end admits no further calls and waits for those that have entered. It reports false if another
 // call has already ended the device.
 func (l *life) end() bool {
-	for {
-		n := l.calls.Load()
-		if n < 0 {
-			return false
-		}
-		if l.calls.CompareAndSwap(n, n+closing) {
-			if n > 0 {
-				<-l.idle
-			}
-			return true
-		}
+	l.ending.Lock()
+	n, ended := l.calls.Load(), l.isClosed()
+	if !ended {
+		n = l.calls.Add(closing) - closing
 	}
+	l.ending.Unlock()
+	if ended {
+		return false
+	}
+	if n > 0 {
+		<-l.idle
+	}
+	return true
+}
+
+// abandon admits no further calls, and waits for none. It reports false if the device has been ended already.
+func (l *life) abandon(why error) bool {
+	l.ending.Lock()
+	defer l.ending.Unlock()
+	if l.isClosed() {
+		return false
+	}
+	l.loss.CompareAndSwap(nil, &why)
+	l.abandoned.Store(true)
+	l.calls.Add(closing)
+	return true
 }
 
 func (l *life) isClosed() bool { return l.calls.Load() < 0 }
@@ -81,8 +99,11 @@ func (l *life) lost() error {
 
 // checkLost is lost after a check of every stream. It never waits.
 func (c *core) checkLost() error {
+	if err := c.lost(); err != nil {
+		return err
+	}
 	for _, s := range c.streams.list() {
-		_ = c.noticed(s.drv.Err())
+		_ = c.noticed(s.present().Err())
 	}
 	return c.lost()
 }

@@ -150,7 +150,7 @@ func (m *Managed) Slice(off, n int) (*Managed, error) {
 		return nil, fmt.Errorf("%s: buffer is nil: %w", op, ErrInvalidArgument)
 	}
 	c := m.handle.st.core
-	if off < 0 || n <= 0 || off > m.n || n > m.n-off {
+	if off < 0 || n < 0 || off > m.n || n > m.n-off {
 		return nil, c.error(op, fmt.Errorf("elements %d to %d of %d: %w", off, off+n, m.n, ErrBufferOverflow))
 	}
 	if m.closed.Load() || !m.handle.st.ref() {

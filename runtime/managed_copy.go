@@ -116,6 +116,10 @@ func (st *sides) upload(ctx context.Context, s *Stream) error {
 		return err
 	}
 	var err error
+	if st.size == 0 {
+		st.dirty = neither
+		return nil
+	}
 	if st.pinned == nil {
 		err = s.upload(ctx, st.dev.mem, st.host)
 	} else {
@@ -160,6 +164,10 @@ func (st *sides) fetch(ctx context.Context) error {
 func (st *sides) download(ctx context.Context, s *Stream) error {
 	if err := st.makeHost(); err != nil {
 		return err
+	}
+	if st.size == 0 {
+		st.dirty = neither
+		return nil
 	}
 	uses, err := st.after(ctx, s, true)
 	if err != nil {
@@ -225,7 +233,7 @@ func (st *sides) waitMoved(ctx context.Context) error {
 	if s == nil {
 		return nil
 	}
-	failed := s.failed() != nil
+	failed := s.failed() != nil || st.moved.seq <= s.undone.Load()
 	if !failed && st.moved.done() {
 		st.forgetCopy()
 		return nil
@@ -287,23 +295,7 @@ func (st *sides) after(ctx context.Context, s *Stream, writes bool) ([]usage, er
 	case last != nil && last != s && last.finished.Load() < st.changed.seq:
 		streams = []*Stream{last}
 	}
-	var uses []usage
-	for _, other := range streams {
-		u, busy := other.lastUse()
-		switch {
-		case !busy:
-			continue
-		case u.event != nil && other.core == s.core:
-			uses = append(uses, u)
-			continue
-		}
-		closeEvents([]usage{u})
-		if err := other.passed(ctx); err != nil {
-			closeEvents(uses)
-			return nil, err
-		}
-	}
-	return uses, nil
+	return s.usesOf(ctx, streams)
 }
 
 // waitFor makes the stream, which the caller holds, wait for other streams' work.

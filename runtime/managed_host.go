@@ -79,7 +79,7 @@ func Map[T Element](ctx context.Context, m *Managed, how Access) ([]T, error) {
 	if err != nil {
 		return nil, m.handle.st.core.named(op, err)
 	}
-	return unsafe.Slice((*T)(unsafe.Pointer(&view[0])), m.n), nil
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(view))), m.n), nil
 }
 
 func (m *Managed) open(ctx context.Context, t Type, how Access) ([]byte, error) {

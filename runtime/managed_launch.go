@@ -179,7 +179,7 @@ func (s *Stream) packManaged(arg *driver.Arg, p *source.Param, m *Managed, out b
 	if err := s.holdMemory(st.dev); err != nil {
 		return err
 	}
-	*arg = driver.Arg{Kind: driver.ArgMemory, Memory: part(st.dev.mem, m.off, m.Bytes())}
+	*arg = driver.Arg{Kind: driver.ArgMemory, Memory: st.dev.address(part(st.dev.mem, m.off, m.Bytes()))}
 	return nil
 }
 

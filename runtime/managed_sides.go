@@ -83,7 +83,7 @@ func (st *sides) makeBoth() error {
 		a.unref()
 		return fmt.Errorf("the host does not see unified memory: %w", ErrUnsupported)
 	}
-	st.dev, st.host = a, view
+	st.dev, st.host = a, view[:st.size]
 	return nil
 }
 
@@ -118,7 +118,7 @@ func (st *sides) makeHost() error {
 		a, err := st.core.memory.alloc(st.size, driver.Pinned, nil)
 		if err == nil {
 			if view, ok := st.core.hostBytes(a.mem); ok {
-				st.pinned, st.host = a, view
+				st.pinned, st.host = a, view[:st.size]
 				if st.tag != "" {
 					st.core.memory.pool.SetTag(a.id, st.tag)
 				}
@@ -132,7 +132,7 @@ func (st *sides) makeHost() error {
 	if err := checkHost(st.size); err != nil {
 		return err
 	}
-	words := make([]uint64, (st.size+7)/8) // aligned for every type
+	words := make([]uint64, max((st.size+7)/8, 1)) // aligned for every type
 	st.host = unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), st.size)
 	return nil
 }

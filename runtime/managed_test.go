@@ -209,7 +209,7 @@ func TestManagedRefuses(t *testing.T) {
 		call func() error
 		want error
 	}{
-		"0 elements":          {func() error { return alloc(0, ManagedOptions{}) }, ErrInvalidArgument},
+		"-1 elements":         {func() error { return alloc(-1, ManagedOptions{}) }, ErrInvalidArgument},
 		"far too many":        {func() error { return alloc(1<<61, ManagedOptions{}) }, ErrTooLarge},
 		"more than fits":      {func() error { return alloc(1<<38, ManagedOptions{}) }, ErrTooLarge},
 		"more than the host":  {func() error { return alloc(1<<44, ManagedOptions{Location: HostOnly}) }, ErrTooLarge},
@@ -516,4 +516,31 @@ func TestManagedTags(t *testing.T) {
 	}
 	slices.Sort(tags)
 	assert.Equal(t, []string{"activations", "weights"}, slices.Compact(tags))
+}
+
+// A stream that was reset has another stream of the driver.
+func TestReset(t *testing.T) {
+	b := &nullBackend{full: true, told: true, devices: 1}
+	_, d := open(t, b, Config{})
+	m, err := d.NewManaged(F32, 4, ManagedOptions{})
+	require.NoError(t, err)
+	require.NoError(t, Write(t.Context(), m, []float32{1, 2, 3, 4}))
+	s, err := d.NewStream()
+	require.NoError(t, err)
+	require.NoError(t, s.ToDevice(m))
+	old := s.drv.(*fullStream)
+	old.err = ErrLaunch
+	assert.ErrorIs(t, s.Fill(buffer(t, d, F32, 1), float32(1)), ErrLaunch)
+	var wg sync.WaitGroup
+	for range 4 { // while others look at the stream
+		wg.Go(func() { _, _, _ = s.Err(), s.Driver(), s.busy() })
+	}
+	require.NoError(t, s.Reset())
+	wg.Wait()
+	require.NoError(t, s.Err())
+	assert.NotSame(t, old, s.Driver())
+	require.NoError(t, s.Fill(buffer(t, d, F32, 1), float32(1)))
+	assert.False(t, s.failed() != nil)
+	s.core.noticed(ErrDeviceLost)
+	assert.ErrorIs(t, s.Reset(), ErrDeviceLost)
 }

@@ -14,7 +14,7 @@ import (
 func TestAllocRefuses(t *testing.T) {
 	b := &nullBackend{}
 	_, d := open(t, b, Config{})
-	for _, n := range []int{0, -1} {
+	for _, n := range []int{-1, -1 << 62} {
 		_, err := d.Alloc(F32, n)
 		assert.ErrorIs(t, err, ErrInvalidArgument)
 	}
@@ -24,8 +24,6 @@ func TestAllocRefuses(t *testing.T) {
 		_, err = d.Alloc(F64, n)
 		assert.ErrorIs(t, err, ErrTooLarge)
 	}
-	_, err = Upload(t.Context(), d, []float32{})
-	assert.ErrorIs(t, err, ErrInvalidArgument)
 	assert.Zero(t, b.allocs.Load(), "the driver is not called")
 	assert.Zero(t, d.Stats().Live)
 }
@@ -112,7 +110,7 @@ func TestViews(t *testing.T) {
 	assert.EqualValues(t, 16, w.Memory().Offset, "views of views flatten")
 	assert.EqualValues(t, 8, w.Memory().Size)
 	assert.Equal(t, x.Memory().Handle, w.Memory().Handle)
-	for _, c := range [][2]int{{-1, 2}, {0, 0}, {0, 6}, {5, 1}, {6, 0}, {1, 1 << 62}} {
+	for _, c := range [][2]int{{-1, 2}, {-1, 0}, {0, -1}, {0, 6}, {5, 1}, {6, 0}, {1, 1 << 62}} {
 		_, err := v.Slice(c[0], c[1])
 		assert.ErrorIs(t, err, ErrBufferOverflow, "%v", c)
 	}

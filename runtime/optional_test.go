@@ -55,7 +55,7 @@ func TestMemoryKinds(t *testing.T) {
 
 	_, err = d.AllocKind(9, F32, 8)
 	assert.ErrorIs(t, err, ErrInvalidArgument)
-	_, err = d.AllocKind(Pinned, F32, 0)
+	_, err = d.AllocKind(Pinned, F32, -1)
 	assert.ErrorIs(t, err, ErrInvalidArgument)
 	_, err = d.AllocKind(Pinned, F32, math.MaxInt/4)
 	assert.ErrorIs(t, err, ErrTooLarge)
@@ -168,10 +168,10 @@ func TestCopyAcross(t *testing.T) {
 	}{
 		{"one device", x2, x, []string{"copy"}, nil},
 		{"peers", y, x, []string{"copy from peer"}, nil},
-		{"through the host", z, x, []string{"download", "download", "download", "download"}, []string{"upload", "upload", "upload", "upload"}},
-		{"back", x, z, []string{"upload", "upload", "upload", "upload"}, []string{"download", "download", "download", "download"}},
+		{"through the host", z, x, []string{"stream 0", "download", "download", "download", "download"}, []string{"upload", "upload", "upload", "upload"}},
+		{"back", x, z, []string{"upload pinned", "upload pinned", "upload pinned", "upload pinned"}, []string{"download", "download", "download", "download"}},
 		{"from what the host sees", z, pinned, nil, []string{"upload", "upload", "upload", "upload"}},
-		{"to what the host sees", pinned, z, nil, []string{"download", "download", "download", "download"}},
+		{"to what the host sees", pinned, z, []string{"copy", "copy", "copy", "copy"}, []string{"download", "download", "download", "download"}},
 	} {
 		gpu.heard()
 		plain.heard()
@@ -191,6 +191,55 @@ func TestCopyAcross(t *testing.T) {
 	require.NoError(t, c.Close())
 	assert.ErrorIs(t, CopyAcross(t.Context(), x, z), ErrClosed)
 	assert.ErrorIs(t, CopyAcross(t.Context(), z, x), ErrClosed)
+}
+
+// CopyFrom waits for events, and never for all that streams do.
+func TestCopyFromWaitsForNoStream(t *testing.T) {
+	gpu, plain := &nullBackend{full: true, devices: 2, slow: new(atomic.Bool)}, &nullBackend{name: "opencl", devices: 1, slow: new(atomic.Bool)}
+	gpu.slow.Store(true)
+	plain.slow.Store(true)
+	s, a := open(t, gpu, Config{Backends: []driver.Backend{gpu, plain}})
+	b, err := s.Open(t.Context(), "cuda:1")
+	require.NoError(t, err)
+	c, err := s.Open(t.Context(), "opencl:0")
+	require.NoError(t, err)
+	buffers := []*Buffer{buffer(t, a, F32, 8), buffer(t, b, F32, 8), buffer(t, c, F32, 8), buffer(t, a, F32, 8)}
+	var streams []*Stream
+	for i, d := range []*Device{a, b, c, a} {
+		one, err := d.NewStream()
+		require.NoError(t, err)
+		require.NoError(t, one.Fill(buffers[i], float32(1)), "it is busy with the buffer")
+		streams = append(streams, one)
+	}
+	readers := map[*core]bool{}
+	for range 2 { // once to make the streams that read
+		var synced atomic.Int64
+		for i, to := range buffers {
+			for j, from := range buffers {
+				if i == j {
+					continue
+				}
+				e, err := streams[j].Record()
+				require.NoError(t, err)
+				for _, after := range []*Event{nil, e} {
+					count := func(context.Context) { synced.Add(1) }
+					gpu.syncing, plain.syncing = count, count
+					require.NoError(t, streams[i].CopyFrom(t.Context(), to, from, after), "%v from %v", to, from)
+					gpu.syncing, plain.syncing = nil, nil
+				}
+				require.NoError(t, e.Close())
+				if r := from.a.core.streams.reader; r != nil {
+					readers[from.a.core] = true
+				}
+			}
+		}
+		// Reads are of streams that only read.
+		assert.EqualValues(t, 2*6, synced.Load(), "copies through the host to opencl:0 and from it")
+	}
+	assert.Len(t, readers, 3)
+	for _, one := range streams {
+		assert.True(t, one.busy(), "nothing has waited for it")
+	}
 }
 
 // An error on either side ends the copy, and nothing of it goes on.

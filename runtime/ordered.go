@@ -35,7 +35,7 @@ func (s *Stream) Alloc(t Type, n int) (*Buffer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newBuffer(a, t, a.mem, n), nil
+	return newBuffer(a, t, part(a.mem, 0, size), n), nil
 }
 
 // get allocates memory: from the driver in the order of the stream if there is no pool and the
@@ -102,6 +102,9 @@ func (m *memory) putBack(a *allocation) error {
 	if a.ready != nil {
 		_ = a.ready.Close()
 	}
+	if a.foreign != nil {
+		return a.foreign.end(m.core, a.mem)
+	}
 	if !a.ordered {
 		return m.pool.Put(a.id, nil, 0)
 	}
@@ -127,6 +130,9 @@ func (s *Stream) allocHere(here driver.StreamAllocator, n int64) (mem driver.Mem
 // usable. It reports false if the memory has to wait longer: a call holds the stream and may not be
 // waited for, or the driver did not take the memory back.
 func (m *memory) give(d *deferredFree, wait bool) (given bool, err error) {
+	if d.foreign != nil {
+		return true, d.foreign.end(m.core, d.mem)
+	}
 	s := d.home
 	if s == nil {
 		return true, m.pool.Put(d.id, nil, 0)

@@ -116,18 +116,23 @@ func (d *Device) Program(ctx context.Context, unit *source.Unit, options ...Prog
 		opt = options[0]
 	}
 	key := programKey{unit, opt.Implementation, strings.Join(opt.Flags, "\x00")}
-	if p := c.programs.shared(key, nil); p != nil {
+	return c.programs.program(ctx, key, opt, time.Now(), nil)
+}
+
+// program builds a program, from bytes that are ready if there are any, and returns the first handle of it.
+func (lib *programs) program(ctx context.Context, key programKey, opt ProgramOptions, start time.Time, ready *fetched) (*Program, error) {
+	if p := lib.shared(key, nil); p != nil {
 		return p, nil
 	}
-	core, err := c.programs.build(ctx, key, opt)
+	core, err := lib.build(ctx, key, opt, start, ready)
 	if err != nil {
-		c.programs.unneeded(key)
-		return nil, c.noticed(err)
+		lib.unneeded(key)
+		return nil, lib.core.noticed(err)
 	}
-	defer c.leave()
-	p := c.programs.shared(key, core)
+	defer lib.core.leave()
+	p := lib.shared(key, core)
 	if p == nil {
-		return nil, errors.Join(c.closedError("program"), core.unload())
+		return nil, errors.Join(lib.core.closedError("program"), core.unload())
 	}
 	return p, nil
 }
@@ -159,11 +164,10 @@ func (lib *programs) shared(key programKey, made *programCore) *Program {
 	return &Program{core: have}
 }
 
-// build compiles or fetches a unit and loads it. Without an error the caller has entered the
-// device, so that it is not closed before the program is known to it.
-func (lib *programs) build(ctx context.Context, key programKey, opt ProgramOptions) (*programCore, error) {
+// build compiles or fetches a unit, unless its bytes are ready, and loads it. Without an error the
+// caller has entered the device, so that it is not closed before the program is known to it.
+func (lib *programs) build(ctx context.Context, key programKey, opt ProgramOptions, start time.Time, ready *fetched) (*programCore, error) {
 	p := &programCore{device: lib.core, key: key, kernels: map[string]*Kernel{}}
-	start := time.Now()
 	if lib.allNative(key.unit, opt.Implementation) {
 		if !lib.core.enter() {
 			return nil, lib.core.closedError("program")
@@ -179,7 +183,11 @@ func (lib *programs) build(ctx context.Context, key programKey, opt ProgramOptio
 	case lib.core.compiler == nil:
 		return nil, lib.core.error("program "+key.unit.Name(), fmt.Errorf("the device runs only its own kernels: %w", ErrUnsupported))
 	}
-	bin, hit, err := lib.binary(ctx, key, opt.Flags)
+	if ready == nil {
+		ready = &fetched{}
+		ready.entry, ready.hit, ready.err = lib.binary(ctx, key, opt.Flags)
+	}
+	bin, hit, err := ready.entry, ready.hit, ready.err
 	if err != nil {
 		return nil, err
 	}
@@ -246,10 +254,15 @@ func (lib *programs) binary(ctx context.Context, key programKey, flags []string)
 		if err != nil {
 			return kernelcache.Entry{}, err
 		}
-		lib.compiles.Add(1)
-		return kernelcache.Entry{Binary: bin.Code, Log: bin.Log, Label: lib.core.info.ID + " " + key.unit.Name(),
-			Target: lib.targetKey(key, flags)}, nil
+		return lib.entry(key, flags, bin), nil
 	})
+}
+
+// entry counts a compiled program, and makes what the cache keeps of it.
+func (lib *programs) entry(key programKey, flags []string, bin driver.Binary) kernelcache.Entry {
+	lib.compiles.Add(1)
+	return kernelcache.Entry{Binary: bin.Code, Log: bin.Log, Label: lib.core.info.ID + " " + key.unit.Name(),
+		Target: lib.targetKey(key, flags)}
 }
 
 // again drops a cached binary and compiles the unit again.
@@ -289,6 +302,9 @@ func (p *Program) Kernel(name string) (*Kernel, error) {
 	}
 	if p.closed.Load() || p.core.gone.Load() {
 		return nil, p.core.device.error("kernel "+name, ErrClosed)
+	}
+	if c := p.core.device; c.abandoned.Load() {
+		return nil, c.lost()
 	}
 	return p.core.kernel(name)
 }

@@ -279,6 +279,15 @@ func (s *Session) openCore(ctx context.Context, info Info) (*core, error) {
 	return c, nil
 }
 
+// forget makes the next Open of a device open it anew.
+func (s *Session) forget(c *core) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open[c.key] == c {
+		delete(s.open, c.key)
+	}
+}
+
 // release gives back one handle of a core and closes it with the last one.
 func (s *Session) release(c *core) error {
 	s.mu.Lock()

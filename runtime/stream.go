@@ -20,12 +20,13 @@ import (
 // Methods that wait take a context; if it is done first they return its error, and the queued work
 // goes on. A Stream is safe for concurrent use: each call is queued as a whole.
 //
-// When queued work fails, the stream has failed: every later call until Close returns the same
+// When queued work fails, the stream has failed: every later call until Reset or Close returns the same
 // error, which names the work.
 type Stream struct {
 	core     *core
-	drv      driver.Stream
-	known    driver.KnownFailure // drv, if it can report a known failure without a call to the driver; else nil
+	drv      driver.Stream // changed by Reset, with mu held; present returns it to callers that do not hold mu
+	shown    atomic.Pointer[driver.Stream]
+	undone   atomic.Uint64 // work up to here may have failed before a Reset
 	launches atomic.Int64
 	queued   atomic.Uint64 // work queued so far; changed with mu held
 	finished atomic.Uint64 // work up to here is known to be done
@@ -33,7 +34,7 @@ type Stream struct {
 	over     chan struct{} // closed when it is closed and its work is done
 	fallback error         // why its device stands in for another
 	priority driver.Priority
-	capture  *capture      // the recording, if Capture made the stream; else nil
+	capture  *recording    // the recording, if Capture made the stream; else nil
 	lane     *mempool.Lane // the stream in the device's pool
 	work     progress      // the stream's progress, for lane
 
@@ -41,6 +42,7 @@ type Stream struct {
 	closed bool
 	spec   driver.Launch // reused by every launch, so that none allocates
 	held   []*allocation // memory in use by the call under way
+	number [8]byte       // of the fill under way
 }
 
 // streams are the queues and the recorded work of one device.
@@ -48,6 +50,9 @@ type streams struct {
 	core      *core
 	own       *Stream      // Device.Stream
 	capturing atomic.Int32 // captures by the driver under way
+
+	making sync.Mutex // taken before all locks of core's list but Session.mu
+	reader *Stream    // for copies to other devices; nil before the first one; guarded by making
 
 	mu       sync.Mutex
 	open     map[*Stream]struct{}
@@ -116,7 +121,8 @@ func (set *streams) driverStream(p driver.Priority) (s driver.Stream, err error)
 // register adds s to the streams that the device closes. The caller has entered the device.
 func (set *streams) register(s *Stream) *Stream {
 	s.work.s, s.over = s, make(chan struct{})
-	s.known, _ = s.drv.(driver.KnownFailure)
+	drv := s.drv
+	s.shown.Store(&drv)
 	s.lane = set.core.memory.pool.NewLane(&s.work)
 	set.mu.Lock()
 	set.open[s] = struct{}{}
@@ -131,6 +137,9 @@ func (s *Stream) none() bool { return s == nil || s.core == nil }
 func (s *Stream) lock(op string) error {
 	if s.none() {
 		return fmt.Errorf("%s: stream is nil: %w", op, ErrInvalidArgument)
+	}
+	if s.core.abandoned.Load() { // a call that does not return may hold the stream
+		return s.core.lost()
 	}
 	s.mu.Lock()
 	var err error
@@ -151,11 +160,15 @@ func (s *Stream) lock(op string) error {
 // failed returns the error that made the stream fail, if it can be had without a call to the
 // driver: a queueing call should cost nothing extra, and gets a later error from the driver.
 func (s *Stream) failed() error {
-	if s.known != nil {
-		return s.known.KnownErr()
+	drv := s.present()
+	if known, ok := drv.(driver.KnownFailure); ok {
+		return known.KnownErr()
 	}
-	return s.drv.Err()
+	return drv.Err()
 }
+
+// present returns the driver's stream.
+func (s *Stream) present() driver.Stream { return *s.shown.Load() }
 
 // hold checks a buffer and keeps its memory for the call under way, until unlock.
 func (s *Stream) hold(b *Buffer) error {
@@ -227,18 +240,26 @@ func (s *Stream) live(op string) error {
 // Record returns an event at this point of the stream, with timing. The caller
 // closes it.
 func (s *Stream) Record() (*Event, error) {
-	if err := s.live("record"); err != nil {
+	e := new(Event)
+	if err := s.RecordIn(e); err != nil {
 		return nil, err
 	}
-	var drv driver.Event
-	err := s.queue("record", func() (err error) {
-		drv, err = s.drv.Record(true)
+	return e, nil
+}
+
+// RecordIn is Record with an Event of the caller: a zero one, or one that was recorded before, on any
+// stream, which then stands for this point. Streams that were told to wait for the earlier point still
+// wait for that one; a call of Wait under way may return for either. If RecordIn fails, e is
+// unchanged. Events that are used again and again cost no allocation on the CPU.
+func (s *Stream) RecordIn(e *Event) error {
+	const op = "record"
+	if err := s.live(op); err != nil {
 		return err
-	})
-	if err != nil {
-		return nil, err
 	}
-	return &Event{core: s.core, drv: drv, timed: true}, nil
+	if e == nil {
+		return fmt.Errorf("%s: event is nil: %w", op, ErrInvalidArgument)
+	}
+	return s.queue(op, func() error { return e.record(s) })
 }
 
 // Wait makes later work of this stream wait for an event of the same device. It
@@ -247,13 +268,18 @@ func (s *Stream) Wait(e *Event) error {
 	if err := s.live("wait"); err != nil {
 		return err
 	}
-	drv, err := e.get("wait")
-	if err != nil {
+	if _, _, err := e.get("wait"); err != nil {
 		return err
 	}
 	return s.queue("wait", func() error {
-		if e.core != s.core {
-			return fmt.Errorf("event of %s: %w", e.core.info.ID, ErrInvalidArgument)
+		e.mu.Lock() // RecordIn may close what the driver waits for; streams are locked before events there, too
+		defer e.mu.Unlock()
+		drv, c, err := e.present("wait")
+		if err != nil {
+			return err
+		}
+		if c != s.core {
+			return fmt.Errorf("event of %s: %w", c.info.ID, ErrInvalidArgument)
 		}
 		return s.drv.Wait(drv)
 	})
@@ -280,13 +306,16 @@ func (s *Stream) sync(ctx context.Context) error {
 	if s.capture != nil {
 		return nil // a recording has nothing to wait for
 	}
+	if s.core.abandoned.Load() {
+		return s.core.lost()
+	}
 	s.mu.Lock()
-	n, closed := s.queued.Load(), s.closed
+	n, closed, drv := s.queued.Load(), s.closed, s.drv
 	s.mu.Unlock()
 	if closed {
 		return s.core.closedError("sync")
 	}
-	if err := s.drv.Sync(ctx); err != nil {
+	if err := drv.Sync(ctx); err != nil {
 		return s.core.noticed(err)
 	}
 	s.finish(n)
@@ -323,6 +352,9 @@ func (s *Stream) busy() bool { return s.finished.Load() < s.queued.Load() }
 
 // lastUse returns a usage that covers everything queued so far, and whether any work is under way.
 func (s *Stream) lastUse() (usage, bool) {
+	if s.core.abandoned.Load() {
+		return usage{s, s.queued.Load(), nil}, s.busy()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || !s.busy() { // while Close runs it is busy until the driver has waited
@@ -343,14 +375,53 @@ func (s *Stream) Err() error {
 	if err := s.core.lost(); err != nil {
 		return err
 	}
-	return s.core.noticed(s.drv.Err())
+	return s.core.noticed(s.present().Err())
+}
+
+// Reset makes a stream usable again whose queued work failed, if the device is not lost: a kernel that divided by
+// zero, one that accessed a bad address on a CPU. It waits for the work in flight, as Close does. Work that was queued
+// behind the failed work is dropped, the contents of the buffers that it was to write are undefined, and events
+// recorded behind it keep its error. On a stream that has not failed Reset does nothing; on one of a lost device it
+// is ErrDeviceLost. The vendor's handle of the stream may change.
+func (s *Stream) Reset() error {
+	const op = "reset"
+	if s.none() {
+		return fmt.Errorf("%s: stream is nil: %w", op, ErrInvalidArgument)
+	}
+	if err := s.live(op); err != nil {
+		return err
+	}
+	if !s.core.enter() {
+		return s.core.closedError(op)
+	}
+	defer s.core.leave()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return s.core.closedError(op)
+	}
+	failed := s.core.noticed(s.drv.Err())
+	if lost := s.core.lost(); lost != nil || failed == nil {
+		return lost
+	}
+	drv, err := s.core.streams.driverStream(s.priority)
+	if err != nil {
+		return s.core.noticed(err)
+	}
+	_ = s.drv.Close() // it may say again why the stream failed
+	n := s.queued.Load()
+	s.undone.Store(n)
+	s.drv = drv
+	s.shown.Store(&drv)
+	s.finish(n)
+	return nil
 }
 
 // Device returns the name of the stream's device.
 func (s *Stream) Device() string { return s.core.info.ID }
 
 // Driver returns the backend's own stream, for driver.NativeHandles.
-func (s *Stream) Driver() driver.Stream { return s.drv }
+func (s *Stream) Driver() driver.Stream { return s.present() }
 
 // Close waits for the work in flight and releases the stream. Closing twice does
 // nothing. The device's own stream is closed with the device.
@@ -362,6 +433,9 @@ func (s *Stream) Close() error {
 }
 
 func (s *Stream) close() error {
+	if s.core.abandoned.Load() {
+		return nil
+	}
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -371,11 +445,7 @@ func (s *Stream) close() error {
 	s.gone.Store(true) // for callers that are told that it is closed: see passed
 	n := s.queued.Load()
 	s.mu.Unlock()
-	var err error
-	if s.capture != nil {
-		err = s.stopRecording()
-	}
-	err = errors.Join(err, s.drv.Close())
+	err := s.drv.Close()
 	s.finish(n) // the driver has waited for it
 	close(s.over)
 	s.lane.Close()

@@ -32,7 +32,7 @@ func (s *Stream) Write(ctx context.Context, b *Buffer, off int64, data []byte) e
 		}
 	}
 	return s.queue(op, func() error {
-		if err := s.hold(b); err != nil {
+		if err := s.holdToWrite(b); err != nil {
 			return err
 		}
 		if err := checkRange(b, off, int64(len(data))); err != nil || len(data) == 0 {
@@ -62,7 +62,11 @@ func (s *Stream) Read(ctx context.Context, b *Buffer, off int64, data []byte) er
 		if err := checkRange(b, off, int64(len(data))); err != nil || len(data) == 0 {
 			return err
 		}
-		return s.download(ctx, data, part(b.mem, off, int64(len(data))))
+		err := s.download(ctx, data, part(b.mem, off, int64(len(data))))
+		if err == nil {
+			s.finish(s.queued.Load() + 1) // this call, and all before it
+		}
+		return err
 	})
 }
 
@@ -71,13 +75,13 @@ func (s *Stream) Read(ctx context.Context, b *Buffer, off int64, data []byte) er
 // of one allocation are refused. For buffers of two devices see CopyAcross.
 func (s *Stream) Copy(dst, src *Buffer) error {
 	return s.queue("copy", func() error {
-		if err := s.hold(dst); err != nil {
+		if err := s.holdToWrite(dst); err != nil {
 			return err
 		}
 		if err := s.hold(src); err != nil {
 			return err
 		}
-		if err := checkCopy(dst, src); err != nil {
+		if err := checkCopy(dst, src); err != nil || src.n == 0 {
 			return err
 		}
 		return copyOn(s.drv, part(dst.mem, 0, src.mem.Size), src.mem)
@@ -115,21 +119,22 @@ func checkCopy(dst, src *Buffer) error {
 // holds, such as float32 or Float16, or the bytes of one element.
 func (s *Stream) Fill(b *Buffer, value any) error {
 	return s.queue("fill", func() error {
-		if err := s.hold(b); err != nil {
+		if err := s.holdToWrite(b); err != nil {
 			return err
 		}
-		element, ok := value.([]byte)
-		if !ok {
+		if element, ok := value.([]byte); !ok {
 			t, bits := elementOf(value)
 			if t != b.typ {
-				return fmt.Errorf("buffer holds %v, not %T: %w", b.typ, value, ErrInvalidArgument)
+				return fmt.Errorf("buffer holds %v, not %v: %w", b.typ, typeName(value), ErrInvalidArgument)
 			}
-			element = binary.LittleEndian.AppendUint64(nil, bits)[:t.Size()]
-		}
-		if len(element) != b.typ.Size() {
+			binary.LittleEndian.PutUint64(s.number[:], bits)
+		} else if n := copy(s.number[:], element); n != b.typ.Size() || n != len(element) {
 			return fmt.Errorf("pattern of %d bytes for elements of %v: %w", len(element), b.typ, ErrInvalidArgument)
 		}
-		return s.drv.Fill(b.mem, element)
+		if b.n == 0 {
+			return nil
+		}
+		return s.drv.Fill(b.mem, s.number[:b.typ.Size()]) // of the stream, so that neither value nor pattern is allocated
 	})
 }
 
@@ -147,7 +152,7 @@ func (s *Stream) Prefetch(b *Buffer, toHost bool) error {
 		if b.mem.Kind != driver.Unified {
 			return fmt.Errorf("buffer is not Unified: %w", ErrInvalidArgument)
 		}
-		if p, ok := s.drv.(driver.Prefetcher); ok {
+		if p, ok := s.drv.(driver.Prefetcher); ok && b.n > 0 {
 			return p.Prefetch(b.mem, toHost)
 		}
 		return nil

@@ -205,17 +205,27 @@ func TestCompileFor(t *testing.T) {
 func TestReport(t *testing.T) {
 	reset(t)
 	v := vendor()
+	var list []driver.KernelInfo
 	v.Report = func(c *Compilation) ([]driver.KernelInfo, error) {
 		code, log, err := c.Assemble(c.Code, nil)
 		assert.NoError(t, err)
 		assert.Equal(t, c.Code, code)
 		assert.Equal(t, "Used 8 registers", log)
-		return []driver.KernelInfo{{Name: "cc_kernel_relu", Registers: 8}}, nil
+		return list, nil
 	}
+	list = []driver.KernelInfo{{Name: "cc_kernel_relu", Registers: 8}, {Name: "saxpy"}}
 	c, err := NewBackend(v).(driver.CrossCompiler).CompileFor(ctx, nil, "null_1", parse(t, saxpyText), nil)
 	require.NoError(t, err)
 	assert.Equal(t, []driver.KernelInfo{{Name: "saxpy", Implementation: "opencl"},
 		{Name: "relu", Implementation: "opencl", Registers: 8}}, c.Kernels)
+	list = nil
+	c, err = NewBackend(v).(driver.CrossCompiler).CompileFor(ctx, nil, "null_1", parse(t, saxpyText), nil)
+	require.NoError(t, err, "nothing is known")
+	assert.Len(t, c.Kernels, 2)
+	list = []driver.KernelInfo{{Name: "_Z4relu"}, {Name: "saxpy"}}
+	_, err = NewBackend(v).(driver.CrossCompiler).CompileFor(ctx, nil, "null_1", parse(t, saxpyText), nil)
+	assert.ErrorIs(t, err, driver.ErrNoKernel)
+	assert.ErrorContains(t, err, "kernel relu is not in the compiled program")
 }
 
 func TestIdentity(t *testing.T) {

@@ -94,8 +94,9 @@ func (d *device) gemmOf(unit *source.Unit, name string) (gemmType, bool) {
 		return gemmType{}, false
 	}
 	decl, ok := unit.Kernel(name)
-	t, known := gemmTypes[define(unit, "T", "f32")]
-	return t, ok && known && len(decl.Params) == gemmArgs
+	own := define(unit, "T", "f32")
+	t, known := gemmTypes[own]
+	return t, ok && known && define(unit, "OUT", own) == own && len(decl.Params) == gemmArgs
 }
 
 // define returns the value of a definition that a unit was parsed with, or a default.

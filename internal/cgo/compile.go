@@ -104,7 +104,11 @@ func (b *backend) report(c *Compilation) ([]driver.KernelInfo, error) {
 	}
 	var list []driver.KernelInfo
 	for _, k := range c.Unit.Kernels() {
-		info := byName[k.Name]
+		info, ok := byName[k.Name]
+		if !ok && len(told) > 0 { // a native text
+			return nil, &driver.BuildError{Source: c.Unit.NameFor(b.v.Target), Target: c.Target,
+				Err: fmt.Errorf("kernel %s is not in the compiled program: is it extern \"C\" __global__?: %w", k.Name, driver.ErrNoKernel)}
+		}
 		info.Name, info.Implementation = k.Name, b.v.Target.String()
 		list = append(list, info)
 	}
@@ -127,7 +131,7 @@ func (b *backend) compile(ctx context.Context, l library, target string, unit *s
 		return nil, &driver.BuildError{Source: unit.Name(), Target: target, Log: err.Error(), Err: err}
 	}
 	build := func(options []string) ([]byte, string, error) {
-		code, log, f := l.t.compile(l.c, unit.Name(), text, options)
+		code, log, f := l.t.compile(l.c, unit.NameFor(b.v.Target), text, options)
 		return code, log, b.built(unit, target, "compile "+unit.Name(), log, f)
 	}
 	merge := b.v.Merge

@@ -72,7 +72,7 @@ type Vendor struct {
 	// its own because of the versions of driver and compiler, and "" if they are not the cause. May
 	// be nil.
 	Outdated func(code, driver, compilerMajor, compilerMinor int) string
-	// Report returns the properties of the compiled kernels, in any order. May be nil.
+	// Report returns the properties of all compiled kernels, in any order, or of none. May be nil.
 	Report func(c *Compilation) ([]driver.KernelInfo, error)
 }
 

@@ -253,6 +253,11 @@ func (c *Cache) lead(ctx context.Context, key Key, f *flight, compile func(conte
 	}
 	c.count(func(s *Stats) { s.Misses++; s.Compiles++ })
 	entry, err := compile(ctx)
+	c.compiled(ctx, f, entry, err)
+}
+
+// compiled fills in the flight with the result of the compiler.
+func (c *Cache) compiled(ctx context.Context, f *flight, entry Entry, err error) {
 	f.hit = Compiled
 	if err != nil {
 		c.count(func(s *Stats) { s.Failures++ })

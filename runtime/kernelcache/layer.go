@@ -87,8 +87,18 @@ func (c *Cache) load(key Key) (Entry, bool) {
 // function that releases it. The only error is that of a context that is over; without locks every
 // process compiles for itself.
 func (c *Cache) lock(ctx context.Context, key Key) (unlock func(), err error) {
-	d, limit := c.layer(), orDefault(c.options.LockWait, DefaultLockWait)
-	if d == nil || limit < 0 {
+	unlock, err = c.lockWithin(ctx, key, orDefault(c.options.LockWait, DefaultLockWait))
+	if errors.Is(err, errLate) {
+		c.count(func(s *Stats) { s.LockTimeouts++ })
+		return func() {}, nil
+	}
+	return unlock, err
+}
+
+// lockWithin is lock with a limit to the wait, after which it returns errLate.
+func (c *Cache) lockWithin(ctx context.Context, key Key, limit time.Duration) (unlock func(), err error) {
+	d := c.layer()
+	if d == nil || c.options.LockWait < 0 {
 		return func() {}, nil
 	}
 	if _, err := d.writable(); unwritable(err) {
@@ -96,15 +106,12 @@ func (c *Cache) lock(ctx context.Context, key Key) (unlock func(), err error) {
 	}
 	unlock, err = d.lock(ctx, key, limit)
 	switch {
-	case err == nil:
-		return unlock, nil
+	case err == nil || errors.Is(err, errLate):
+		return unlock, err
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case errors.Is(err, errLate):
-		c.count(func(s *Stats) { s.LockTimeouts++ })
-	default:
-		c.count(func(s *Stats) { s.LockErrors++ })
 	}
+	c.count(func(s *Stats) { s.LockErrors++ })
 	return func() {}, nil
 }
 

@@ -19,7 +19,7 @@ type Stats struct {
 	BundleHits   int64 `json:"bundle_hits"`
 	NegativeHits int64 `json:"negative_hits"` // failed builds answered from memory
 	Misses       int64 `json:"misses"`        // requests that no layer had
-	Compiles     int64 `json:"compiles"`      // calls of a compile function
+	Compiles     int64 `json:"compiles"`      // programs given to a compiler
 	Failures     int64 `json:"failures"`      // those that returned an error
 	Waits        int64 `json:"waits"`         // callers that shared the search of another
 	Evictions    int64 `json:"evictions"`     // entries removed from memory to keep its bounds

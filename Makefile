@@ -68,7 +68,7 @@ with_c     := ./internal/cgo/... ./csrc ./cpu/... ./cuda/... ./rocm/... ./opencl
 test race asan cgocheck nocgo test-rusticl test-oclgrind test-sim test-metal test-suites test-fault test-first: export CONCORD_CACHE_DIR = $(CURDIR)/build/cache
 
 .PHONY: help build demo test deps race asan cgocheck nocgo check vet check-c test-rusticl \
-	test-oclgrind test-sim test-metal test-suites test-compilers test-cache test-memory test-math test-fault test-first fuzz-programs bench bench-launch bench-math bench-cache bench-pool bench-expr bench-peers fuzz fresh sim gpu-bundle env fmt clean
+	test-oclgrind test-sim test-metal test-suites test-compilers test-cache test-memory test-math test-fault test-first fuzz-programs bench bench-launch bench-compile bench-math bench-cache bench-pool bench-expr bench-nearest bench-guard bench-peers fuzz fresh sim gpu-bundle env fmt clean
 
 help: ## list the targets
 	@sed -n '/^[a-z-]*:.*## /{s/:.*## /\t/;s/\$$\$$/$$/g;p}' Makefile | expand -t 16
@@ -83,10 +83,12 @@ build: ## every package, and the command in bin/concord
 processor = $(shell grep -m1 '^flags' /proc/cpuinfo 2>/dev/null)
 avx512 = $(filter 6,$(words $(filter avx512f avx512bw avx512dq avx512vl fma f16c,$(processor))))
 demo: absent = $(if $(filter file,$(origin TAGS)),$(if $(wildcard /dev/nvidiactl /dev/dxg),,cuda) $(if $(wildcard /dev/kfd),,rocm))
+demo: left = $(filter $(absent),$(subst $(comma),$(space),$(TAGS)))
 demo: unused = nopicture $(if $(processor),$(if $(avx512),noavx2,noavx512))
 demo: tags = -tags=$(subst $(space),$(comma),$(strip $(filter-out $(absent),$(subst $(comma),$(space),$(TAGS))) $(unused)))
-demo: ## kernels on real data, on every device of this machine; needs Go and g++
+demo: ## kernels on real data, on every device of this machine; needs Go, and g++ for all of it
 	@echo "Building the concord command: about a minute the first time, seconds later on."
+	$(if $(left),@echo "Left out since there is no such device here: $(left). make demo TAGS=$(TAGS) has it.")
 	$(strip $(flags) $(GO) run $(tags) ./cmd/concord demo)
 
 # With a pattern for the devices in subtests, go test also runs every test without such subtests:
@@ -231,7 +233,10 @@ bench: ## measured rates of this machine's devices beside their limits
 	$(flags) $(GO) run $(tags) ./cmd/concord bench
 
 bench-launch: ## what a launch costs
-	$(flags) $(GO) test $(tags) -run '^$$' -bench Launch -benchmem ./runtime ./internal/cgo ./cpu ./cuda ./opencl
+	$(flags) $(GO) test $(tags) -run '^$$' -bench 'Launch|Steady' -benchmem ./runtime ./internal/cgo ./cpu ./cuda ./opencl ./tests/memory
+
+bench-compile: ## the processor time of the host compiler for small programs, one by one and together
+	$(flags) $(GO) test $(tags) -run '^$$' -bench CompileSmall -benchtime 3x ./cpu
 
 bench-math: ## kernels that call mathematical functions on the CPU, beside the built-in ones
 	$(flags) $(GO) test $(tags) -run '^$$' -bench Math ./tests/stress
@@ -244,12 +249,20 @@ bench-pool: ## what a block of the memory pool costs to get and put back, and wh
 	$(flags) $(GO) test $(tags) -run '^$$' -bench 'GetPut' -benchmem -cpu 1,2 ./runtime/mempool
 	$(flags) $(GO) test $(tags) -run '^$$' -bench 'Memory' -benchmem ./runtime ./tests/memory
 
-bench-expr: ## fused expressions beside the same operations one by one
-	$(flags) $(GO) test $(tags) -run '^$$' -bench Fused -benchtime 31x ./kernels/expr
+bench-expr: ## fused expressions beside the same operations one by one, 200 random chains, first use
+	$(flags) $(GO) test $(tags) -run '^$$' -bench 'Fused$$' -benchtime 31x ./kernels/expr
+	$(flags) $(GO) test $(tags) -run '^$$' -bench 'Fused(Chains|First)' -benchtime 1x ./kernels/expr
 
+bench-nearest: ## the search of the nearest vectors on the CPU beside reading them, in turn
+	$(flags) $(GO) run $(tags) ./tests/peers --only nearest
+
+bench-guard: ## what concord bench --compare finds on this machine: 100 comparisons of the same, 20 with 15 % more work
+	GUARD=100 $(flags) $(GO) test $(tags) -count=1 $(limit) -v -run 'TestGuard$$' ./cmd/concord
+
+# SET=avx2 holds the backend and the peers to AVX2; PEERS has flags, as in PEERS='--only gemm,conv'.
 bench-peers: packages = libopenblas0-pthread python3-torch python3-faiss
 bench-peers: deps ## the cpu backend beside OpenBLAS, PyTorch and FAISS, in turn; pictures in build/peers
-	$(flags) $(GO) run $(tags) ./tests/peers
+	$(if $(SET),CONCORD_CPU_KERNELS=$(SET)) $(flags) $(GO) run $(tags) ./tests/peers $(PEERS)
 
 fuzz: ## every fuzz target for FUZZTIME
 	@grep -ro --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sed 's/:func / /' | while read -r file name; do \
@@ -276,7 +289,7 @@ fresh: deps ## the README's commands on Debian's minimal system, and where thing
 
 gpu-bundle: ## test programs for a machine with a GPU and without Go, in build/gpu
 	@mkdir -p build/gpu
-	$(flags) $(GO) build $(tags) -trimpath -ldflags '-s -w' -o build/gpu/concord ./cmd/concord
+	$(flags) $(GO) build -tags=$(TAGS),nopicture -trimpath -ldflags '-s -w' -o build/gpu/concord ./cmd/concord
 	for p in tests/conformance tests/parity cuda; do $(flags) $(GO) test $(tags) -trimpath -ldflags '-s -w' -c -o build/gpu/$$(basename $$p).test ./$$p || exit; done
 	cp tests/gpu/run.sh tests/gpu/torch_rates.py build/gpu
 	@! readelf -d build/gpu/concord | grep -iE 'NEEDED.*(cuda|nvrtc|nvidia|cublas|hip|roc|opencl)' || { echo "a vendor's library is linked in"; exit 1; }

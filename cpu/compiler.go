@@ -38,34 +38,54 @@ func (d *device) Target() []string {
 
 // Compile implements driver.Compiler.
 func (d *device) Compile(ctx context.Context, u *source.Unit, options []string) (driver.Binary, error) {
+	c, extra, err := d.prepare(ctx, u.Name(), options)
+	if err != nil {
+		return driver.Binary{}, err
+	}
+	text, err := u.RenderContext(ctx, source.Host)
+	if err != nil {
+		return driver.Binary{}, d.notRendered(ctx, u, err)
+	}
+	object, log, err := c.build(ctx, text, extra)
+	if err != nil {
+		return driver.Binary{}, d.notBuilt(ctx, u, log, err)
+	}
+	return driver.Binary{Code: programs.Seal(object), Log: log}, nil
+}
+
+// prepare finds the compiler and translates the options.
+func (d *device) prepare(ctx context.Context, name string, options []string) (*toolchain, []string, error) {
 	c, err := d.toolchain(ctx)
 	if err != nil {
-		return driver.Binary{}, d.opError("compile "+u.Name(), err)
+		return nil, nil, d.opError("compile "+name, err)
 	}
 	extra, err := hostOptions(options)
 	if err != nil {
-		return driver.Binary{}, d.opError("compile "+u.Name(), err)
+		return nil, nil, d.opError("compile "+name, err)
 	}
-	text, err := u.RenderContext(ctx, source.Host)
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return driver.Binary{}, d.opError("compile "+u.Name(), context.Cause(ctx))
-	case err != nil:
-		return driver.Binary{}, &driver.BuildError{Source: u.Name(), Target: "host", Log: err.Error(), Err: err}
+	return c, extra, nil
+}
+
+// notRendered is the error of a unit that was not rendered.
+func (d *device) notRendered(ctx context.Context, u *source.Unit, err error) error {
+	if ctx.Err() != nil {
+		return d.opError("compile "+u.Name(), context.Cause(ctx))
 	}
-	object, log, err := c.build(ctx, text, extra)
+	return &driver.BuildError{Source: u.Name(), Target: "host", Log: err.Error(), Err: err}
+}
+
+// notBuilt is the error of a unit that the compiler did not build.
+func (d *device) notBuilt(ctx context.Context, u *source.Unit, log string, err error) error {
 	switch {
-	case err == nil:
-		return driver.Binary{Code: programs.Seal(object), Log: log}, nil
 	case ctx.Err() != nil:
-		return driver.Binary{}, d.opError("compile "+u.Name(), context.Cause(ctx))
+		return d.opError("compile "+u.Name(), context.Cause(ctx))
 	case errors.Is(err, errBuild) && !starved(log):
-		return driver.Binary{}, &driver.BuildError{Source: u.Name(), Target: "host", Log: log}
+		return &driver.BuildError{Source: u.Name(), Target: "host", Log: log}
 	case errors.Is(err, errBuild):
 		err = errStarved
 	}
 	// The next attempt may succeed. The error does not match ErrCompile, so that nothing caches it.
-	return driver.Binary{}, &driver.OpError{Backend: "cpu", Device: d.id, Op: "compile " + u.Name(),
+	return &driver.OpError{Backend: "cpu", Device: d.id, Op: "compile " + u.Name(),
 		Detail: strings.TrimSpace(log[:min(len(log), maxDetail)]), Err: err}
 }
 
@@ -112,7 +132,7 @@ func (d *device) Load(_ context.Context, u *source.Unit, bin driver.Binary) (dri
 var hostFlags = []string{
 	"-std=c++17", "-O3", "-shared", "-fPIC", "-pipe",
 	"-fwrapv", "-fno-finite-loops", "-fno-strict-aliasing", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math",
-	"-fno-exceptions", "-fno-rtti", "-fvisibility=hidden", "-fno-threadsafe-statics",
+	"-fno-exceptions", "-fno-rtti", "-fno-asynchronous-unwind-tables", "-fvisibility=hidden", "-fno-threadsafe-statics",
 	"-fdiagnostics-color=never", "-fmessage-length=0", "-Wno-psabi",
 }
 

@@ -38,6 +38,8 @@ var (
 	_ driver.Compiler    = (*device)(nil)
 	_ driver.Natives     = (*device)(nil)
 	_ driver.HostVisible = (*device)(nil)
+	_ driver.HostWrapper = (*device)(nil)
+	_ driver.PeerCopier  = (*device)(nil)
 )
 
 func newDevice(info driver.Info, threads int, reference bool) *device {
@@ -89,6 +91,42 @@ func (d *device) HostBytes(m driver.Memory) ([]byte, bool) {
 	return b, err == nil && len(b) > 0
 }
 
+// WrapHost implements driver.HostWrapper.
+func (d *device) WrapHost(memory []byte, writable bool) (driver.Memory, error) {
+	const op = "wrap memory"
+	if d.closed.Load() {
+		return driver.Memory{}, d.opError(op, driver.ErrClosed)
+	}
+	m, err := d.memory.wrap(memory, writable)
+	if err != nil {
+		return m, d.opError(op, err)
+	}
+	return m, nil
+}
+
+// CanCopyFrom implements driver.PeerCopier: from what the host sees of another device's memory.
+func (d *device) CanCopyFrom(peer driver.Device) (can, direct bool) {
+	_, can = peer.(driver.HostVisible)
+	return can, can
+}
+
+// CopyFrom implements driver.PeerCopier.
+func (d *device) CopyFrom(on driver.Stream, dst driver.Memory, peer driver.Device, src driver.Memory) error {
+	const op = "copy from a peer"
+	s, ok := on.(*stream)
+	if !ok || s.device != d {
+		return d.opError(op, fmt.Errorf("stream of another device: %w", driver.ErrInvalidArgument))
+	}
+	var from []byte
+	if seen, ok := peer.(driver.HostVisible); ok {
+		from, _ = seen.HostBytes(src)
+	}
+	if int64(len(from)) != src.Size {
+		return d.opError(op, fmt.Errorf("the host does not see the memory: %w", driver.ErrUnsupported))
+	}
+	return s.copy(dst, from)
+}
+
 // NewStream implements driver.Device.
 func (d *device) NewStream() (driver.Stream, error) {
 	d.mu.Lock()
@@ -121,6 +159,13 @@ func (d *device) Native(u *source.Unit, name string) (driver.Kernel, bool) {
 		params: unitParams(u, name),
 		run:    f.run,
 	}, true
+}
+
+// Abandon implements driver.Abandoner: running launches end between two groups or ranges, and the others never run.
+func (d *device) Abandon() {
+	d.closed.Store(true)
+	atomic.StoreInt32(&d.cancelled, 1)
+	d.stop()
 }
 
 // Close implements driver.Device. Streams that are still open are stopped: their

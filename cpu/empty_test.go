@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -24,6 +25,22 @@ func sizesAfter(buffers []any, sizes ...uint32) []any {
 		buffers = append(buffers, n)
 	}
 	return buffers
+}
+
+// With alpha 0 the factors of a product are not read, and may be of any size.
+func TestProductsOfNothing(t *testing.T) {
+	eachDevice(t, func(t *testing.T, d *device) {
+		y := []float32{1, 2, 3, 4, 5, 6, 7}
+		b := unsafe.Slice((*byte)(unsafe.Pointer(&y[0])), 28)
+		none := make([]byte, 4)
+		require.NoError(t, invoke(t, d, "gemv", "gemv", nil, [3]int{1, 1, 1}, uint32(7), uint32(11), float32(0), none, uint32(11), none, float32(2), b))
+		assert.Equal(t, []float32{2, 4, 6, 8, 10, 12, 14}, y)
+		z := []int32{1, 2, 3, 4, 5, 6}
+		b = unsafe.Slice((*byte)(unsafe.Pointer(&z[0])), 24)
+		require.NoError(t, invoke(t, d, "gemm_batch", "gemm_batch", []source.Define{{Name: "T", Value: "i32"}}, [3]int{1, 1, 3}, uint32(1), uint32(2), uint32(11),
+			int32(0), none, uint32(11), none, uint32(2), int32(3), b, uint32(2), uint32(3), uint64(77), uint64(77), uint64(2)))
+		assert.Equal(t, []int32{3, 6, 9, 12, 15, 18}, z)
+	})
 }
 
 // TestEmptyResults launches with one size of 0 and others that are so large that no loop over
@@ -61,6 +78,11 @@ func TestEmptyResults(t *testing.T) {
 			{"gather", "gather", one, sizesAfter(none(3), all, all, 0)},
 			{"scatter", "scatter", one, sizesAfter(none(4), all, all, 0)},
 			{"scatter", "scatter_add", one, sizesAfter(none(3), all, all, 0)},
+			{"take_along", "take_along", one, sizesAfter(none(3), all, all, 0, all)},
+			{"sort_pairs", "sort_blocks", one, sizesAfter(none(4), all, 0)},
+			{"sort_pairs", "sort_merge", one, sizesAfter(none(4), 0, all, all)},
+			{"segment", "segment_add", one, sizesAfter(none(4), all, all, all, 0)},
+			{"segment", "segment_max", one, sizesAfter(none(4), all, all, 0, all)},
 		} {
 			done := make(chan error, 1)
 			go func() { done <- invoke(t, d, c.family, c.kernel, nil, c.global, c.args...) }()
@@ -100,6 +122,10 @@ func TestIndexRefuses(t *testing.T) {
 		{"scatter", "scatter_last", []int{count, rows}, []string{"index", "last"}, []uint32{rows, count}},
 		{"scatter", "scatter", []int{count * n, count, rows, rows * n}, []string{"in", "index", "last", "out"}, []uint32{rows, count, n}},
 		{"scatter", "scatter_add", []int{count * n, count, rows * n}, []string{"in", "index", "out"}, []uint32{rows, count, n}},
+		{"take_along", "take_along", []int{2 * rows * n, 2 * count * n, 2 * count * n}, []string{"in", "index", "out"}, []uint32{2, rows, count, n}},
+		{"sort_pairs", "sort_blocks", []int{rows * n, rows * n, rows * n, rows * n}, []string{"keys", "values", "keysOut", "valuesOut"}, []uint32{rows, n}},
+		{"sort_pairs", "sort_merge", []int{rows * n, rows * n, rows * n, rows * n}, []string{"keys", "values", "keysOut", "valuesOut"}, []uint32{rows, n, 2}},
+		{"segment", "segment_min", []int{rows * n, count, count, 4 * n}, []string{"in", "id", "order", "out"}, []uint32{rows, count, 4, n}},
 	} {
 		eachDevice(t, func(t *testing.T, d *device) {
 			for short := -1; short < len(c.buffers); short++ {
@@ -267,7 +293,8 @@ func argumentOf(t *testing.T, a kernels.Arg, short bool) any {
 	return uint64(a.V)
 }
 
-// TestConvGivesBack stops a launch while it packs its filters; its scratch memory has to be given back.
+// TestConvGivesBack stops a launch while it packs its filters; its scratch memory has to be given back, also that of copies of
+// the images.
 func TestConvGivesBack(t *testing.T) {
 	eachSet(t, func(t *testing.T, d *device) {
 		if d.simd == nil {
@@ -275,11 +302,13 @@ func TestConvGivesBack(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		p := convPlan{convolution: convolution{n: 1, c: 1024, h: 1, w: 1, k: 16, groups: 1, rows: 1, cols: 1, strideH: 1, strideW: 1,
-			dilationH: 1, dilationW: 1, outH: 1, outW: 1}, call: &call{device: d, ctx: ctx}, set: d.simd, size: 4}
-		f := newFence(t, 14)
-		require.ErrorIs(t, p.run(f.bytes(4*1024), f.bytes(4*16*1024), nil, f.bytes(4*16)), context.Canceled)
-		require.True(t, p.packed)
-		assert.Len(t, d.scratch.idle, 1)
+		for i, held := range []int{1, 2, 4} { // blocks at the same time
+			p := convPlan{convolution: convolution{n: 1, c: 1024, h: 1, w: 1, k: 16, groups: 1, rows: 1, cols: 1, strideH: 1, strideW: 1,
+				dilationH: 1, dilationW: 1, outH: 1, outW: 1, gapW: i % 2, last: i == 2}, call: &call{device: d, ctx: ctx}, set: d.simd, size: 4}
+			f := newFence(t, 14)
+			err := p.arrange(f.bytes(4*1024), f.bytes(4*16*1024), nil, f.bytes(4*16))
+			require.ErrorIs(t, err, context.Canceled)
+			assert.Equal(t, held, len(d.scratch.idle))
+		}
 	})
 }

@@ -5,6 +5,7 @@ package cpu
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,18 +15,40 @@ import (
 // epoch is the time from which the times of events are counted.
 var epoch = time.Now()
 
-// event is reached when a number of operations of its stream are done, so that recording an
-// event without timing queues nothing. With timing it is an operation of
-// its own, which stores the time.
-type event struct {
+// point is a place in a stream: it is reached when that number of operations are done, so that an event
+// without timing queues nothing.
+type point struct {
 	stream *stream
 	seq    uint64
+}
+
+// event is a point. With timing it is an operation of its own, which stores the time.
+type event struct {
 	timing bool
-	at     time.Duration // since epoch; written before the stream's done passes seq
 	closed atomic.Bool
+
+	mu sync.Mutex // an event can be recorded again
+	point
+	at time.Duration // since epoch; written before the stream's done passes seq
 }
 
 var _ driver.Event = (*event)(nil)
+
+// where returns the point at which the event was recorded last.
+func (e *event) where() point {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.point
+}
+
+// stamp stores the time at which p was reached, unless the event has been recorded elsewhere since.
+func (e *event) stamp(p point) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.point == p {
+		e.at = time.Since(epoch)
+	}
+}
 
 // Done implements driver.Event. An event after the failed operation of a failed stream is never
 // reached; then Done returns the stream's error.
@@ -33,13 +56,7 @@ func (e *event) Done() (bool, error) {
 	if e.closed.Load() {
 		return false, driver.ErrClosed
 	}
-	if e.stream.done.Load() < e.seq {
-		return false, nil
-	}
-	if err := e.stream.errorAt(e.seq); err != nil {
-		return false, err
-	}
-	return true, nil
+	return e.where().reached()
 }
 
 // Wait implements driver.Event.
@@ -47,14 +64,22 @@ func (e *event) Wait(ctx context.Context) error {
 	if e.closed.Load() {
 		return driver.ErrClosed
 	}
-	return e.reach(ctx)
+	return e.where().reach(ctx)
 }
 
-func (e *event) reach(ctx context.Context) error {
-	if err := e.stream.await(ctx, e.seq); err != nil {
+func (p point) reached() (bool, error) {
+	if p.stream.done.Load() < p.seq {
+		return false, nil
+	}
+	err := p.stream.errorAt(p.seq)
+	return err == nil, err
+}
+
+func (p point) reach(ctx context.Context) error {
+	if err := p.stream.await(ctx, p.seq); err != nil {
 		return err
 	}
-	return e.stream.errorAt(e.seq)
+	return p.stream.errorAt(p.seq)
 }
 
 // Elapsed implements driver.Event.
@@ -66,15 +91,26 @@ func (e *event) Elapsed(since driver.Event) (time.Duration, error) {
 	if !e.timing || !from.timing {
 		return 0, driver.ErrTimingDisabled
 	}
-	for _, end := range []*event{from, e} {
-		switch reached, err := end.Done(); {
-		case err != nil:
-			return 0, err
-		case !reached:
-			return 0, fmt.Errorf("event was not reached yet: %w", driver.ErrInvalidArgument)
-		}
+	start, err := from.time()
+	if err != nil {
+		return 0, err
 	}
-	return e.at - from.at, nil
+	end, err := e.time()
+	return end - start, err
+}
+
+// time returns the time at which the event was reached, since epoch.
+func (e *event) time() (time.Duration, error) {
+	if e.closed.Load() {
+		return 0, driver.ErrClosed
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	reached, err := e.reached()
+	if err == nil && !reached {
+		err = fmt.Errorf("event was not reached yet: %w", driver.ErrInvalidArgument)
+	}
+	return e.at, err
 }
 
 // Close implements driver.Event.

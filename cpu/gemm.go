@@ -44,6 +44,14 @@ func gemmOf(c *call) gemmLaunch {
 	return g
 }
 
+// outType returns the type of the results of a program of gemm or gemv: the definition OUT, or t.
+func outType(u *source.Unit, t string) string {
+	if out, ok := u.Define("OUT"); ok {
+		return out
+	}
+	return t
+}
+
 // gemmActivation returns the index of a program's ACT in kernels.Activations, whose order
 // csrc/cpu/gemm.h relies on, or -1 if it is not one of them.
 func gemmActivation(u *source.Unit) int {

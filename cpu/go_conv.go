@@ -37,7 +37,7 @@ func goConv2D[F number](c *call, t string) error {
 				add = bias.at(filter)
 			}
 			for q, v := range sums {
-				y.set((image*s.k+filter)*outs+j+q, v+add)
+				y.set(s.element(image, filter, j+q), v+add)
 			}
 		})
 		if err != nil {

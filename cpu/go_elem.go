@@ -9,11 +9,14 @@ import (
 
 	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime/half"
-	"github.com/concord-compute/concord/source"
 )
 
-// number is the constraint of the types in which floating kernels compute.
+// number is the constraint of the types in which floating kernels compute; element includes integers.
 type number interface{ float32 | float64 }
+
+type element interface {
+	number | int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64
+}
 
 // grain is the smallest number of elements for which another goroutine saves time; piece is the
 // number of elements that are converted at a time.
@@ -22,21 +25,20 @@ const (
 	piece = 1024
 )
 
-// view is a buffer of floating type: as a slice of F for f32 and f64, and as the bits of its
-// elements for 16-bit types.
-type view[F number] struct {
+// view is a buffer: as a slice of F, or as the bits of its elements for the 16-bit floating types.
+type view[F element] struct {
 	full []F
 	bits []uint16
 	bf16 bool
 }
 
-// viewOf returns argument i as a buffer of the element type T (f32, f64, f16, bf16).
-func viewOf[F number](c *call, i int, t string) view[F] {
+// viewOf returns argument i as a buffer of the element type t, whose elements are read as F.
+func viewOf[F element](c *call, i int, t string) view[F] {
 	switch t {
 	case "f16", "bf16":
 		return view[F]{bits: c.U16(i), bf16: t == "bf16"}
 	}
-	return view[F]{full: kernels.Elements[F](&c.Call, i, source.Float, source.Double)}
+	return view[F]{full: kernels.Elements[F](&c.Call, i)}
 }
 
 // read returns elements lo to hi: a part of the buffer itself, or a converted copy in scratch,
@@ -120,6 +122,13 @@ func typed(f32, f64 func(c *call, t string) error) goFunc {
 	}
 }
 
+// typedAll selects the implementation for any element type from those for each type of Go.
+func typedAll(f32, f64, i8, i16, i32, i64, u8, u16, u32, u64 goFunc) goFunc {
+	by := map[string]goFunc{"f32": f32, "f16": f32, "bf16": f32, "f64": f64, "i8": i8, "i16": i16, "i32": i32, "i64": i64,
+		"u8": u8, "u16": u16, "u32": u32, "u64": u64}
+	return func(c *call) error { return by[c.Type("T")](c) }
+}
+
 // pieces calls f for ranges of at most piece elements that cover [0, n), in
 // parallel.
 func pieces(c *call, n int, f func(lo, hi int)) error {
@@ -132,7 +141,7 @@ func pieces(c *call, n int, f func(lo, hi int)) error {
 
 // sumOf adds the sums of both halves of x, recursively down to 128 numbers, which it adds in eight
 // lanes: no number takes part in more than 19 + log₂(n/128) additions.
-func sumOf[F number](x []F) F {
+func sumOf[F element](x []F) F {
 	if len(x) > 128 {
 		half := (len(x)/2 + 7) &^ 7
 		return sumOf(x[:half]) + sumOf(x[half:])

@@ -1,6 +1,6 @@
 package cpu
 
-// saxpy, fill, copy, transpose and the activations in Go.
+// fill, copy, transpose and the activations in Go.
 
 import (
 	"math"
@@ -9,7 +9,6 @@ import (
 )
 
 func init() {
-	native("saxpy", "saxpy", typed(goSaxpy[float32], goSaxpy[float64]))
 	native("fill", "fill", goFill)
 	native("copy", "copy", goCopy)
 	native("transpose", "transpose", goTranspose)
@@ -18,19 +17,6 @@ func init() {
 			func(c *call, t string) error { return goActivation[float32](c, t, f) },
 			func(c *call, t string) error { return goActivation[float64](c, t, f) }))
 	}
-}
-
-// goSaxpy computes y = a·x + y.
-func goSaxpy[F number](c *call, t string) error {
-	a, x, y := F(c.Float(0)), viewOf[F](c, 1, t), viewOf[F](c, 2, t)
-	return pieces(c, int(c.Int(3)), func(lo, hi int) {
-		var sx, sy [piece]F
-		xs, ys := x.read(lo, hi, sx[:]), y.read(lo, hi, sy[:])
-		for i, v := range xs {
-			ys[i] += a * v
-		}
-		y.write(lo, ys)
-	})
 }
 
 // bySize calls the implementation for the size of the elements of type t.

@@ -6,7 +6,16 @@ package cpu
 
 func init() {
 	for _, kernel := range []string{"gemm", "gemm_batch", "gemm_bias"} {
-		native(kernel, kernel, typed(goGemm[float32], goGemm[float64]))
+		floats := typed(goGemm[float32], goGemm[float64])
+		native(kernel, kernel, func(c *call) error {
+			switch c.Type("T") {
+			case "i32":
+				return goGemmInt(c, c.I32(4), c.I32(6), c.I32(9))
+			case "i64":
+				return goGemmInt(c, c.I64(4), c.I64(6), c.I64(9))
+			}
+			return floats(c)
+		})
 	}
 	native("l2_distance", "l2_distance_fp32", func(c *call) error { return goL2(c, "f32") })
 	native("l2_distance", "l2_distance_fp16", func(c *call) error { return goL2(c, "f16") })
@@ -24,7 +33,9 @@ const (
 )
 
 // panelElem is the constraint of the elements of panels.
-type panelElem interface{ float32 | float64 | int32 }
+type panelElem interface {
+	float32 | float64 | int32 | int64
+}
 
 // rowProducts computes, in parallel, an m×n result in which element (i, j) is a sum over row i of the left
 // and row j of the right operand, and calls out with each. The pack functions copy elements p0
@@ -40,7 +51,7 @@ func rowProducts[F panelElem, S float32 | float64 | int64](c *call, m, n, k int,
 	}
 	threads := c.device.threads
 	some := min((tiles+4*threads-1)/(4*threads), rowProductsMost/(tileRows*tileCols)/max(k, 1))
-	return c.ranges(tiles, max(some, 1), threads, func(lo, hi int) {
+	return c.ranges(tiles, max(some, 1), threads, func(_ *call, lo, hi int) {
 		left, right := make([]F, tileRows*tileDepth), make([]F, tileCols*tileDepth)
 		sums := make([]S, tileRows*tileCols)
 		for t := lo; t < hi; t++ {
@@ -153,8 +164,9 @@ func columnsOf[F number](x view[F], first, ld int) func(i, p0, p1 int, dst []F) 
 func goGemm[F number](c *call, t string) error {
 	transA, transB := c.Flag("TRANS_A"), c.Flag("TRANS_B")
 	g := gemmOf(c)
-	a, b, out := viewOf[F](c, 4, t), viewOf[F](c, 6, t), viewOf[F](c, 9, t)
-	alpha, beta, finish := F(g.alpha), F(g.beta), goFinish[F](c, t)
+	result := outType(c.Unit, t)
+	a, b, out := viewOf[F](c, 4, t), viewOf[F](c, 6, t), viewOf[F](c, 9, result)
+	alpha, beta, finish := F(g.alpha), F(g.beta), goFinish[F](c, result)
 	for z := range g.count {
 		left, right, first := rowsOf(a, z*g.step[0], g.ld[0]), columnsOf(b, z*g.step[1], g.ld[1]), z*g.step[2]
 		if transA {

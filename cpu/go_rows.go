@@ -1,6 +1,6 @@
 package cpu
 
-// Reductions, softmax and top-k in Go.
+// Norms, softmax and top-k in Go.
 
 import (
 	"cmp"
@@ -9,110 +9,10 @@ import (
 )
 
 func init() {
-	for _, op := range []string{"sum", "mean", "max", "min"} {
-		run := typed(
-			func(c *call, t string) error { return goReduce[float32](c, t, op) },
-			func(c *call, t string) error { return goReduce[float64](c, t, op) })
-		native("reduce", "reduce_"+op, run)
-		native("reduce", "reduce_"+op+"_columns", run)
-	}
-	for name, sign := range map[string]float64{"argmax": 1, "argmin": -1} {
-		run := typed(
-			func(c *call, t string) error { return goArgMax[float32](c, t, sign) },
-			func(c *call, t string) error { return goArgMax[float64](c, t, sign) })
-		native("reduce", "reduce_"+name, run)
-		native("reduce", "reduce_"+name+"_columns", run)
-	}
 	native("norm", "layer_norm", typed(goNorm[float32], goNorm[float64]))
 	native("norm", "rms_norm", typed(goNorm[float32], goNorm[float64]))
 	native("softmax", "softmax", typed(goSoftmax[float32], goSoftmax[float64]))
 	native("topk", "topk", typed(goTopK[float32], goTopK[float64]))
-}
-
-// overAxis calls f with the elements that are reduced to each result o, in parallel. If the inner
-// dimension is long, the elements for 16 neighbouring results are gathered at a time.
-func overAxis[F number](c *call, t string, f func(o int, row []F)) error {
-	in := viewOf[F](c, 0, t)
-	outer, axis, inner := int(c.Int(2)), int(c.Int(3)), int(c.Int(4))
-	return c.Parallel(outer*inner, max(1, grain/max(axis, 1)), func(lo, hi int) {
-		const width = 16
-		scratch, rows := make([]F, max(axis, width)), make([]F, 0)
-		for o := lo; o < hi; {
-			begin := o/inner*axis*inner + o%inner
-			if inner == 1 {
-				f(o, in.read(begin, begin+axis, scratch))
-				o++
-				continue
-			}
-			w := min(width, hi-o, inner-o%inner)
-			rows = slices.Grow(rows[:0], w*axis)[:w*axis]
-			for j := range axis {
-				at := begin + j*inner
-				for i, x := range in.read(at, at+w, scratch) {
-					rows[i*axis+j] = x
-				}
-			}
-			for i := range w {
-				f(o+i, rows[i*axis:(i+1)*axis])
-			}
-			o += w
-		}
-	})
-}
-
-func goReduce[F number](c *call, t, op string) error {
-	out := viewOf[F](c, 1, t)
-	return overAxis(c, t, func(o int, row []F) {
-		switch op {
-		case "sum":
-			out.set(o, sumOf(row))
-		case "mean":
-			out.set(o, sumOf(row)/F(len(row)))
-		case "max":
-			out.set(o, largest(row))
-		case "min":
-			out.set(o, smallest(row))
-		}
-	})
-}
-
-// largest returns the maximum of x: -∞ if x is empty, NaN if it contains a NaN.
-func largest[F number](x []F) F {
-	m := F(math.Inf(-1))
-	for _, v := range x {
-		if !(v <= m) && m == m {
-			m = v
-		}
-	}
-	return m
-}
-
-func smallest[F number](x []F) F {
-	m := F(math.Inf(1))
-	for _, v := range x {
-		if !(v >= m) && m == m {
-			m = v
-		}
-	}
-	return m
-}
-
-// goArgMax computes the index of the largest element multiplied by sign, which is 1 or -1.
-func goArgMax[F number](c *call, t string, sign float64) error {
-	out := c.U32(1)
-	return overAxis(c, t, func(o int, row []F) {
-		at := 0
-		for i, v := range row {
-			if v != v {
-				at = i
-				break
-			}
-			if F(sign)*v > F(sign)*row[at] {
-				at = i
-			}
-		}
-		out[o] = uint32(at)
-	})
 }
 
 // goNorm computes (x - mean) / √(variance + epsilon) · gamma + beta; rms_norm has no mean and no

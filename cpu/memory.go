@@ -6,7 +6,10 @@ package cpu
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
+	"sync/atomic"
+	"unsafe"
 
 	"github.com/concord-compute/concord/runtime/driver"
 )
@@ -28,6 +31,7 @@ var errNoRoom = fmt.Errorf("the system has no memory left: %w", driver.ErrOutOfM
 type block struct {
 	data    []byte // the bytes that the caller requested
 	mapping []byte // the whole mapping with its guard pages; nil for Go memory
+	foreign bool   // the program's
 }
 
 // memory is the table of a device's blocks.
@@ -35,6 +39,7 @@ type memory struct {
 	total  int64 // bytes of memory of the machine; 0 if unknown
 	mu     sync.RWMutex
 	blocks map[uint64]block
+	wraps  uint64 // foreign blocks so far
 }
 
 func (m *memory) alloc(n int64) (driver.Memory, error) {
@@ -66,6 +71,52 @@ func (m *memory) alloc(n int64) (driver.Memory, error) {
 	return driver.Memory{Handle: handle, Size: n}, nil
 }
 
+// firstForeign is the handle before that of the first foreign block. No address is as large, and a program can
+// wrap the same memory twice.
+const firstForeign = 1 << 63
+
+// wrap adds memory of the program to the table.
+func (m *memory) wrap(data []byte, writable bool) (driver.Memory, error) {
+	if len(data) == 0 || address(data)%8 != 0 {
+		return driver.Memory{}, fmt.Errorf("%d bytes at %#x, which is no multiple of 8: %w", len(data), address(data), driver.ErrInvalidArgument)
+	}
+	if err := accessible(data, writable); err != nil {
+		return driver.Memory{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.blocks == nil {
+		m.blocks = map[uint64]block{}
+	}
+	m.wraps++
+	handle := firstForeign + m.wraps
+	m.blocks[handle] = block{data: data, foreign: true}
+	return driver.Memory{Handle: handle, Size: int64(len(data))}, nil
+}
+
+// accessible reads the first and the last byte, and writes them as they are if the memory is to be written. A launch that meets
+// pages without access may end the process, since vector kernels have no fault handlers.
+func accessible(data []byte, write bool) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if recover() != nil {
+			what := "read"
+			if write {
+				what = "written"
+			}
+			err = fmt.Errorf("memory at %#x cannot be %s: %w", address(data), what, driver.ErrInvalidArgument)
+		}
+	}()
+	for _, i := range []int{0, len(data) - 1} {
+		word := (*uint32)(unsafe.Pointer(&data[i&^3])) // atomically, since another thread may use the memory
+		have := atomic.LoadUint32(word)
+		if write && i&^3+4 <= len(data) {
+			atomic.CompareAndSwapUint32(word, have, have)
+		}
+	}
+	return nil
+}
+
 func (m *memory) free(at driver.Memory) error {
 	m.mu.Lock()
 	b, ok := m.blocks[at.Handle]
@@ -73,6 +124,14 @@ func (m *memory) free(at driver.Memory) error {
 	m.mu.Unlock()
 	if !ok {
 		return fmt.Errorf("no memory at %#x: %w", at.Handle, driver.ErrInvalidArgument)
+	}
+	return b.unmap()
+}
+
+// unmap gives the block back, unless it is the program's.
+func (b block) unmap() error {
+	if b.foreign {
+		return nil
 	}
 	return unmapBlock(b)
 }
@@ -102,7 +161,7 @@ func (m *memory) freeAll() error {
 	m.mu.Unlock()
 	var errs []error
 	for _, b := range blocks {
-		errs = append(errs, unmapBlock(b))
+		errs = append(errs, b.unmap())
 	}
 	return errors.Join(errs...)
 }

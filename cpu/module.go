@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/concord-compute/concord/internal/cgo"
@@ -141,9 +142,12 @@ func (m *module) Close() error {
 
 // hostCall is a launch in the form that is passed to C: flat, without pointers.
 type hostCall struct {
-	grid    [6]uint64 // global, local
-	offsets []uint32  // of each argument's value in the block
-	locals  []uint64  // of each argument: bytes of local memory, or 0
+	grid    [6]uint64      // global, local
+	offsets []uint32       // of each argument's value in the block
+	locals  []uint64       // of each argument: bytes of local memory, or 0
+	job     unsafe.Pointer // the executor's, while it runs
+	share   share          // of the job
+	helped  atomic.Int64
 }
 
 // pack lays the arguments out for the executor. Each value is aligned, because a kernel may load

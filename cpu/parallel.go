@@ -5,6 +5,7 @@ package cpu
 import (
 	goruntime "runtime"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -21,54 +22,66 @@ func (c *call) Parallel(n, grain int, f func(lo, hi int)) error {
 	}
 	threads := c.device.threads
 	// With several ranges per thread, the others take over ranges of a thread that is slow.
-	return c.ranges(n, max(grain, 1, (n+4*threads-1)/(4*threads)), threads, f)
+	return c.ranges(n, max(grain, 1, (n+4*threads-1)/(4*threads)), threads, func(_ *call, lo, hi int) { f(lo, hi) })
 }
 
 // ranges is Parallel with ranges of size indexes, of which the last may be shorter, on at most
-// the given number of threads. The ranges start in order.
-func (c *call) ranges(n, size, threads int, f func(lo, hi int)) error {
+// the given number of threads. The ranges start in order, and f is called with c.
+func (c *call) ranges(n, size, threads int, f func(c *call, lo, hi int)) error {
 	if threads = min(threads, (n+size-1)/size); threads == 1 {
 		return c.serial(n, size, f)
 	}
-	w := &c.device.workers
-	s := &split{n: n, size: size, f: f, done: c.ctx.Done(), workers: w}
-	s.most, s.help = threads-1, s.assist
+	s := splits.Get().(*split)
+	s.call, s.n, s.size, s.f, s.most = c, n, size, f, threads-1
+	s.together()
+	if p := s.failed.Load(); p != nil {
+		panic(p)
+	}
+	s.call, s.f = nil, nil
+	s.next.Store(0)
+	splits.Put(s)
+	return c.ctx.Err()
+}
+
+// together does the work on this goroutine and its helpers, and returns when all have ended.
+func (s *split) together() {
+	w := &s.call.device.workers
 	w.offer(&s.share)
 	defer w.settle(&s.share) // deferred, so that helpers have ended also if f ends the goroutine
 	for s.work() {
 		w.yield()
 	}
-	w.settle(&s.share)
-	if p := s.failed.Load(); p != nil {
-		panic(p)
-	}
-	return c.ctx.Err()
 }
 
-func (c *call) serial(n, size int, f func(lo, hi int)) error {
+func (c *call) serial(n, size int, f func(c *call, lo, hi int)) error {
 	for lo := 0; lo < n; lo += size {
 		if err := c.ctx.Err(); err != nil {
 			return err
 		}
-		f(lo, min(lo+size, n))
+		f(c, lo, min(lo+size, n))
 		c.device.workers.yield()
 	}
 	return nil
 }
 
-// split is one call of Parallel.
+// split is one call of Parallel. Later calls reuse it, unless it failed.
 type split struct {
 	share
-	workers *workers
+	call    *call
 	n, size int
-	f       func(lo, hi int)
+	f       func(c *call, lo, hi int)
 	next    atomic.Int64
-	done    <-chan struct{}
 	failed  atomic.Pointer[panicked]
 }
 
-// assist is work on a goroutine other than that of the launch.
-func (s *split) assist() bool {
+var splits = sync.Pool{New: func() any {
+	s := new(split)
+	s.help = s.helped
+	return s
+}}
+
+// helped is work on a goroutine other than that of the launch.
+func (s *split) helped() bool {
 	debug.SetPanicOnFault(true) // as in runGo; the setting ends with the goroutine
 	return s.work()
 }
@@ -91,7 +104,7 @@ func (s *split) work() (more bool) {
 	}()
 	for s.failed.Load() == nil {
 		select {
-		case <-s.done:
+		case <-s.call.ctx.Done():
 			whole = true
 			return false
 		default:
@@ -100,8 +113,8 @@ func (s *split) work() (more bool) {
 		if lo >= s.n {
 			break
 		}
-		s.f(lo, min(lo+s.size, s.n))
-		if atomic.LoadInt32(&s.workers.crowded) > 0 {
+		s.f(s.call, lo, min(lo+s.size, s.n))
+		if atomic.LoadInt32(&s.call.device.workers.crowded) > 0 {
 			whole = true
 			return true
 		}

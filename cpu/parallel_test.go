@@ -35,7 +35,7 @@ func TestParallelStreamsEndOnOneThread(t *testing.T) {
 	const n = 1 << 24
 	calls, seen := 0, 0
 	err := runKernel(t, d, func(c *Call) error {
-		return c.Host.(*call).spread(n, 4, func(lo, hi int) {
+		return c.Host.(*call).spread(n, 4, func(_ *call, lo, hi int) {
 			d.stop()
 			calls, seen = calls+1, seen+hi-lo
 		})

@@ -362,12 +362,8 @@ func BenchmarkCompileSaxpy(b *testing.B) {
 	}
 }
 
-// BenchmarkCompileSmall compiles programs of one operation, and reports the processor time of the compiler
-// for each.
-func BenchmarkCompileSmall(b *testing.B) {
-	d := openDevice(b)
-	needCompiler(b)
-	var units []*source.Unit
+// smallUnits are programs of one operation.
+func smallUnits(t testing.TB) (units []*source.Unit) {
 	for _, value := range []string{
 		"-x", "x * x", "x + y", "x - y", "x * y", "x / y", "x < y ? x : y", "x > 0 ? x : 0", "1 / x", "x == y",
 		"fabs(x)", "floor(x)", "sqrt(x)", "rsqrt(x)", "sign(x)", "fmax(x, y)", "fmin(x, y)", "fmod(x, y)", "clamp(x, 0.0f, 1.0f)",
@@ -375,9 +371,18 @@ func BenchmarkCompileSmall(b *testing.B) {
 		"0.5f * x * (1 + erf(x * 0.70710678f))", "x / (1 + exp(-x))", "(int)x", "(uchar)x", "isnan(x)", "a[i / 2]", "a[n - 1 - i]",
 		"select(x, y, i % 2)", "convert_float(as_uint(x))",
 	} {
-		units = append(units, parse(b, "kernel void k(global const float *a, global const float *b, global float *out, uint n) {\n"+
+		units = append(units, parse(t, "kernel void k(global const float *a, global const float *b, global float *out, uint n) {\n"+
 			"  uint i = get_global_id(0);\n  if (i >= n)\n    return;\n  float x = a[i], y = b[i];\n  out[i] = "+value+";\n}\n"))
 	}
+	return units
+}
+
+// BenchmarkCompileSmall compiles programs of one operation, one by one and together, and reports the
+// processor time of the compiler for each.
+func BenchmarkCompileSmall(b *testing.B) {
+	d := openDevice(b)
+	needCompiler(b)
+	units := smallUnits(b)
 	spent := func() time.Duration {
 		var r syscall.Rusage
 		require.NoError(b, syscall.Getrusage(syscall.RUSAGE_CHILDREN, &r))
@@ -385,14 +390,26 @@ func BenchmarkCompileSmall(b *testing.B) {
 	}
 	_, err := d.Compile(b.Context(), units[0], nil) // asks the compiler for its version
 	require.NoError(b, err)
-	before := spent()
-	for b.Loop() {
-		for _, u := range units {
-			_, err := d.Compile(b.Context(), u, nil)
-			require.NoError(b, err, u.Text())
-		}
+	for name, compile := range map[string]func(b *testing.B){
+		"one_by_one": func(b *testing.B) {
+			for _, u := range units {
+				_, err := d.Compile(b.Context(), u, nil)
+				require.NoError(b, err, u.Text())
+			}
+		},
+		"together": func(b *testing.B) {
+			_, errs := d.CompileAll(b.Context(), units, nil)
+			require.NoError(b, errors.Join(errs...))
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			before := spent()
+			for b.Loop() {
+				compile(b)
+			}
+			b.ReportMetric((spent()-before).Seconds()/float64(b.N*len(units)), "cpu-s/program")
+		})
 	}
-	b.ReportMetric((spent()-before).Seconds()/float64(b.N*len(units)), "cpu-s/program")
 }
 
 func BenchmarkLoadSaxpy(b *testing.B) {

@@ -192,6 +192,64 @@ func TestReferenceReductions(t *testing.T) {
 	assert.Equal(t, []float64{2}, callReference(t, "reduce", "reduce_sum", define("T", "f64"), 1, args...), "compensated")
 }
 
+func TestReferenceReductionsOfIntegers(t *testing.T) {
+	x := buf("i8", 100, 3, -7, -128, 50, 2)
+	for op, want := range map[string][]float64{"sum": {96, -76}, "prod": {-52, 0}, "max": {100, 50}, "min": {-7, -128}, "argmin": {2, 0}} {
+		out := zeros("i8", 2)
+		args := append([]arg{x, out}, uints(2, 3, 1)...)
+		assert.Equal(t, want, callReference(t, "reduce", "reduce_"+op, define("T", "i8", "INDEX", "i8"), 1, args...), op)
+	}
+	for op, want := range map[string]float64{"sum": 0, "prod": 1, "max": 0, "min": 255} {
+		assert.Equal(t, []float64{want}, callReference(t, "reduce", "reduce_"+op, define("T", "u8"), 1, append([]arg{zeros("u8", 1), zeros("u8", 1)}, uints(1, 0, 1)...)...), op)
+	}
+	nan := buf("f32", 1, math.NaN(), 2, math.NaN())
+	assert.Equal(t, []float64{1}, callReference(t, "reduce", "reduce_argmax", nil, 1, append([]arg{nan, zeros("u32", 1)}, uints(1, 4, 1)...)...))
+	// In parts of three, three and one.
+	args := append([]arg{buf("f16", 1, 2, 3, 4, 5, 6, 7), zeros("f32", 3)}, uints(1, 7, 1, 3)...)
+	assert.Equal(t, []float64{6, 15, 7}, callReference(t, "reduce", "reduce_mean", define("T", "f16", "STAGE", "1"), 1, args...))
+	args = append([]arg{buf("f32", 6, 15, 7), zeros("f16", 1)}, uints(1, 7, 1, 3)...)
+	assert.Equal(t, []float64{4}, callReference(t, "reduce", "reduce_mean", define("T", "f16", "STAGE", "2"), 1, args...))
+	args = append([]arg{buf("f32", 1, 9, 9, 9, 5, 6, 9), zeros("f32", 3), zeros("u32", 3)}, uints(1, 7, 1, 3)...)
+	assert.Equal(t, []float64{1, 3, 6}, callReference(t, "reduce", "reduce_argmax", define("STAGE", "1"), 2, args...))
+}
+
+func TestReferenceIndices(t *testing.T) {
+	x, index := buf("f32", 1, 2, 3, 4, 5, 6), buf("i16", 1, -1, 300, 0)
+	args := append([]arg{x, index, zeros("f32", 8)}, uints(3, 4, 2)...)
+	assert.Equal(t, []float64{3, 4, 0, 0, 0, 0, 1, 2}, callReference(t, "gather", "gather", define("INDEX", "i16"), 2, args...))
+	assert.Equal(t, []float64{3, 4, 1, 2, 5, 6, 1, 2}, callReference(t, "gather", "gather", define("INDEX", "i16", "CLAMP", "1"), 2, args...))
+	args = append([]arg{x, buf("u32", 2, 0, 1, 1), zeros("f32", 4)}, uints(1, 3, 2, 2)...)
+	assert.Equal(t, []float64{5, 2, 3, 4}, callReference(t, "take_along", "take_along", nil, 2, args...))
+}
+
+func TestReferenceSort(t *testing.T) {
+	nan := math.NaN()
+	for _, c := range []struct {
+		kernel, descending string
+		keys, want, places []float64
+		width              int
+	}{
+		{"sort_blocks", "0", []float64{3, nan, 1, 3, -1}, []float64{-1, 1, 3, 3, nan}, []float64{4, 2, 0, 3, 1}, 0},
+		{"sort_blocks", "1", []float64{3, nan, 1, 3, -1}, []float64{nan, 3, 3, 1, -1}, []float64{1, 0, 3, 2, 4}, 0},
+		{"sort_merge", "0", []float64{1, 3, 1, 2, 0}, []float64{1, 1, 2, 3, 0}, []float64{0, 2, 3, 1, 4}, 2},
+	} {
+		args := append([]arg{buf("f32", c.keys...), buf("u32", 0, 1, 2, 3, 4), zeros("f32", 5), zeros("u32", 5)}, uints(1, 5)...)
+		if c.width > 0 {
+			args = append(args, val("u32", float64(c.width)))
+		}
+		assert.True(t, same(c.want, callReference(t, "sort_pairs", c.kernel, define("DESCENDING", c.descending), 2, args...)), "%+v", c)
+		assert.Equal(t, c.places, callReference(t, "sort_pairs", c.kernel, define("DESCENDING", c.descending), 3, args...), "%+v", c)
+	}
+}
+
+func TestReferenceSegment(t *testing.T) {
+	in, id, order := buf("i32", 1, 2, 10, 20, 100, -200), buf("u32", 0, 0, 2, 9), buf("u32", 1, 2, 0, 0)
+	for kernel, want := range map[string][]float64{"segment_add": {111, -179, 1, 1, 2, 3}, "segment_max": {100, 20, 1, 1, 1, 2}, "segment_min": {1, -200, 1, 1, 1, 1}} {
+		args := append([]arg{in, id, order, buf("i32", 1, 1, 1, 1, 1, 1)}, uints(3, 4, 3, 2)...)
+		assert.Equal(t, want, callReference(t, "segment", kernel, define("T", "i32"), 3, args...), kernel)
+	}
+}
+
 func TestReferenceSoftmax(t *testing.T) {
 	args := append([]arg{buf("f64", 0, math.Log(3), 1000, 1000), zeros("f64", 4)}, uints(2, 2)...)
 	assert.InDeltaSlice(t, []float64{0.25, 0.75, 0.5, 0.5}, callReference(t, "softmax", "softmax", define("T", "f64"), 1, args...), 1e-15)

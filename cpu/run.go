@@ -38,26 +38,25 @@ func Prepare(d driver.Device, l *driver.Launch) (run func() error, release func(
 	return run, p.done, nil
 }
 
-// MultiplyAdds measures the peak arithmetic rate of d, an opened device of this package: floating-point
-// operations of single precision per nanosecond, in vector registers, on all of its threads,
-// without memory access. It blocks for some milliseconds. ok is false if d has no vector kernels.
-func MultiplyAdds(d driver.Device) (rate float64, ok bool) {
-	dev, isOurs := d.(*device)
-	if !isOurs || dev.simd == nil || dev.closed.Load() {
+// MultiplyAdds measures the peak arithmetic rate: floating-point operations of single precision per
+// nanosecond, in vector registers, on all threads of the device, without memory access. It blocks for some
+// milliseconds. ok is false if the device has no vector kernels. The method Roof of a runtime.Device calls it.
+func (d *device) MultiplyAdds() (rate float64, ok bool) {
+	if d.simd == nil || d.closed.Load() {
 		return 0, false
 	}
 	const turns, registers = 1e6, 10
-	results, err := dev.scratch.take(int64(dev.threads) * baseAlign)
+	results, err := d.scratch.take(int64(d.threads) * baseAlign)
 	if err != nil {
 		return 0, false
 	}
-	defer dev.scratch.give(results)
+	defer d.scratch.give(results)
 	var wg sync.WaitGroup
 	start := time.Now()
-	for i := range dev.threads {
-		wg.Go(func() { dev.simd.run(simd.FMAPeak, turns/100, address(results.data)+uint64(i*baseAlign)) })
+	for i := range d.threads {
+		wg.Go(func() { d.simd.run(simd.FMAPeak, turns/100, address(results.data)+uint64(i*baseAlign)) })
 	}
 	wg.Wait()
-	operations := 2 * turns * registers * float64(dev.simd.bytes/4) * float64(dev.threads)
+	operations := 2 * turns * registers * float64(d.simd.bytes/4) * float64(d.threads)
 	return operations / float64(time.Since(start).Nanoseconds()), true
 }

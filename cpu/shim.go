@@ -40,7 +40,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -114,13 +113,14 @@ func (p *launch) runHost() error {
 		(*C.uint32_t)(unsafe.Pointer(unsafe.SliceData(h.offsets))), (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(h.locals))),
 		C.uint32_t(d.threads), &groups, &e)
 	if job != nil {
-		cancel, crowded := (*C.int32_t)(unsafe.Pointer(&d.cancelled)), (*C.int32_t)(unsafe.Pointer(&d.workers.crowded))
+		cancel := (*C.int32_t)(unsafe.Pointer(&d.cancelled))
 		start, shared, helped := time.Now(), p.kernel.pace.expects(uint64(groups)) > payNs, time.Duration(0)
 		// A thread that gets no memory for its stacks stops helping, while other threads go on. So
 		// this loop repeats until the job is done, or until this thread can no longer help.
 		for shared || C.concord_host_help(job, nil, cancel, aloneNs) != 0 {
 			shared = false
-			helped += d.shareJob(min(d.threads, int(min(groups, 1<<30)))-1, func() bool { return C.concord_host_help(job, crowded, cancel, 0) != 0 })
+			h.job = unsafe.Pointer(job)
+			helped += p.shareJob(min(d.threads, int(min(groups, 1<<30))) - 1)
 		}
 		took := time.Since(start) + helped
 		if C.concord_host_end(job, &e) == C.CONCORD_OK {
@@ -133,21 +133,33 @@ func (p *launch) runHost() error {
 	return p.hostError(&e)
 }
 
-// shareJob runs a job on this thread and at most most others, and returns the time that the others
+// shareJob runs the job on this thread and at most most others, and returns the time that the others
 // worked.
-func (d *device) shareJob(most int, help func() bool) time.Duration {
-	var helped atomic.Int64
-	s := &share{most: most, help: func() bool {
-		start := time.Now()
-		defer func() { helped.Add(int64(time.Since(start))) }()
-		return help()
-	}}
-	d.workers.offer(s)
-	for help() {
-		d.workers.yield()
+func (p *launch) shareJob(most int) time.Duration {
+	h, w := &p.host, &p.call.device.workers
+	if h.share.most = most; h.share.help == nil {
+		h.share.help = p.timedHelp
 	}
-	d.workers.settle(s)
-	return time.Duration(helped.Load())
+	w.offer(&h.share)
+	for p.help() {
+		w.yield()
+	}
+	w.settle(&h.share)
+	return time.Duration(h.helped.Swap(0))
+}
+
+// help works on the job until nothing is left, or until another launch waits for a place; then it
+// returns true.
+func (p *launch) help() bool {
+	d := p.call.device
+	return C.concord_host_help((*C.concord_job)(p.host.job), (*C.int32_t)(unsafe.Pointer(&d.workers.crowded)), (*C.int32_t)(unsafe.Pointer(&d.cancelled)), 0) != 0
+}
+
+func (p *launch) timedHelp() bool {
+	start := time.Now()
+	more := p.help()
+	p.host.helped.Add(int64(time.Since(start)))
+	return more
 }
 
 // hostError converts an error of the executor to an error of this launch.

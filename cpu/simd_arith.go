@@ -47,48 +47,40 @@ func bindArith(u *source.Unit, name string, code uint64) goFunc {
 		return nil
 	}
 	scalar := [2]bool{strings.HasPrefix(name, "scalar_"), strings.HasSuffix(name, "_scalar")}
-	return func(c *call) error {
-		n := int(c.Int(3))
-		out := c.at(2)
-		var at, value, step [2]uint64
+	part := func(c *call, lo, hi int) {
+		var at, value [2]uint64
 		for k := range at {
 			if scalar[k] {
 				value[k] = c.number(k, typ)
 			} else {
-				at[k], step[k] = c.at(k), uint64(size)
+				at[k] = c.at(k) + uint64(lo*size)
 			}
 		}
-		past, set := flag(overflows(n*size)), c.device.simd
-		return c.spread(n, 3*size, func(lo, hi int) {
-			a, b := at[0]+uint64(lo)*step[0], at[1]+uint64(lo)*step[1]
-			set.run(simd.Arith, typ, code, uint64(hi-lo), out+uint64(lo*size), a, b, value[0], value[1], past)
-		})
+		past := flag(overflows(int(c.Int(3)) * size))
+		c.device.simd.run(simd.Arith, typ, code, uint64(hi-lo), c.at(2)+uint64(lo*size), at[0], at[1], value[0], value[1], past)
 	}
+	return func(c *call) error { return c.spread(int(c.Int(3)), 3*size, part) }
 }
 
 // bindSaxpy returns the function for y = a·x + y.
 func bindSaxpy(u *source.Unit) goFunc {
 	typ := typeNumber(u, "T")
 	size := typeSize(typ)
-	return func(c *call) error {
-		n := int(c.Int(3))
-		by, x, y, set := c.number(0, typ), c.at(1), c.at(2), c.device.simd
-		return c.spread(n, 3*size, func(lo, hi int) {
-			set.run(simd.Arith, typ, opAxpy, uint64(hi-lo), y+uint64(lo*size), x+uint64(lo*size), 0, by, 0, 0)
-		})
+	part := func(c *call, lo, hi int) {
+		x, y := c.at(1)+uint64(lo*size), c.at(2)+uint64(lo*size)
+		c.device.simd.run(simd.Arith, typ, opAxpy, uint64(hi-lo), y, x, 0, c.number(0, typ), 0, 0)
 	}
+	return func(c *call) error { return c.spread(int(c.Int(3)), 3*size, part) }
 }
 
 func bindActivation(u *source.Unit, which uint64) goFunc {
 	typ := typeNumber(u, "T")
 	size := typeSize(typ)
-	return func(c *call) error {
-		n := int(c.Int(2))
-		in, out, set, past := c.at(0), c.at(1), c.device.simd, flag(overflows(n*size))
-		return c.spread(n, 4*size, func(lo, hi int) {
-			set.run(simd.Activation, typ, which, uint64(hi-lo), in+uint64(lo*size), out+uint64(lo*size), past)
-		})
+	part := func(c *call, lo, hi int) {
+		in, out, past := c.at(0)+uint64(lo*size), c.at(1)+uint64(lo*size), flag(overflows(int(c.Int(2))*size))
+		c.device.simd.run(simd.Activation, typ, which, uint64(hi-lo), in, out, past)
 	}
+	return func(c *call) error { return c.spread(int(c.Int(2)), 4*size, part) }
 }
 
 // bindBroadcast returns a function that computes row by row along the last dimension, after it has
@@ -108,7 +100,7 @@ func bindBroadcast(u *source.Unit, code uint64) goFunc {
 		n, at, out := d[0]*d[1]*d[2]*d[3], [2]uint64{c.at(0), c.at(1)}, c.at(2)
 		d = coalesce(d, &strides)
 		past, set := flag(overflows(n*size) && d[3]*size >= 4096), c.device.simd
-		call := func(first, count, n int, out, a, b uint64) {
+		block := func(first, count, n int, out, a, b uint64) {
 			w := [19]uint64{typ, code, uint64(first), uint64(count), out, a, b, uint64(d[1]), uint64(d[2]), uint64(n)}
 			for k, s := range strides {
 				for j := range s {
@@ -121,10 +113,10 @@ func bindBroadcast(u *source.Unit, code uint64) goFunc {
 		rows := d[0] * d[1] * d[2]
 		const long = 1 << 15
 		if d[3] < 2*long {
-			return c.spread(rows, 3*size*d[3], func(lo, hi int) { call(lo, hi-lo, d[3], out, at[0], at[1]) })
+			return c.spread(rows, 3*size*d[3], func(_ *call, lo, hi int) { block(lo, hi-lo, d[3], out, at[0], at[1]) })
 		}
 		parts := (d[3] + long - 1) / long
-		return c.spread(rows*parts, 3*size*long, func(lo, hi int) {
+		return c.spread(rows*parts, 3*size*long, func(_ *call, lo, hi int) {
 			for p := lo; p < hi; p++ {
 				row, j := p/parts, p%parts*long
 				where := at
@@ -132,7 +124,7 @@ func bindBroadcast(u *source.Unit, code uint64) goFunc {
 					i := row/(d[1]*d[2])*s[0] + row/d[2]%d[1]*s[1] + row%d[2]*s[2] + j*s[3]
 					where[k] += uint64(i * size)
 				}
-				call(0, 1, min(long, d[3]-j), out+uint64((row*d[3]+j)*size), where[0], where[1])
+				block(0, 1, min(long, d[3]-j), out+uint64((row*d[3]+j)*size), where[0], where[1])
 			}
 		})
 	}

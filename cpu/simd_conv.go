@@ -75,6 +75,7 @@ type convPlan struct {
 	some        int      // filters that a task computes
 	deep        int      // channels that are copied to planes at a time
 	plane       int      // elements of a plane
+	together    int      // filters that are multiplied with a strip of the planes before the next strip
 	sums        int      // elements of a filter's sums if they are not in the output itself, else 0
 }
 
@@ -96,7 +97,7 @@ func bindConv2D(u *source.Unit) goFunc {
 		if short {
 			return q.halves()
 		}
-		return q.run(c.Bytes(16), c.Bytes(17), c.Bytes(18), c.Bytes(19))
+		return q.arrange(c.Bytes(16), c.Bytes(17), c.Bytes(18), c.Bytes(19))
 	}
 }
 
@@ -128,7 +129,13 @@ func (p *convPlan) plan() {
 	pitch, unit := p.along.out+p.along.longer, 64/p.size
 	p.plane = roundUpInt(p.batch*(p.lines+p.down.longer)*pitch, unit)
 	p.plane += (1 - p.plane/unit%2) * unit // so that planes begin at different offsets in a page
-	p.deep = even(p.channels, max(room/(max(p.planes(), 1)*p.plane), 1), 1)
+	p.deep, p.together = max(room/(max(p.planes(), 1)*p.plane), 1), p.set.rows
+	if p.set.bytes < 64 {
+		// A strip of the planes fits into the first-level cache, where all filters find it. The strips of
+		// AVX-512 are too wide for that.
+		p.deep, p.together = max(min(p.deep, 300/max(p.rows*p.cols, 1)), 1), max(p.filters, 1)
+	}
+	p.deep = even(p.channels, p.deep, 1)
 	if p.along.longer > 0 || p.batch > 1 {
 		p.sums = roundUpInt(p.batch*p.lines*pitch, p.set.bytes/p.size)
 	}
@@ -144,7 +151,7 @@ func (p *convPlan) planes() int { return p.down.planes * p.along.planes }
 
 // parts returns the number of parts into which images, groups and rows of the output are divided.
 func (p *convPlan) parts() int {
-	return (p.n + p.batch - 1) / p.batch * p.groups * ((p.outH + p.lines - 1) / p.lines)
+	return (p.n + p.batch - 1) / p.batch * p.groups * ((p.down.out + p.lines - 1) / p.lines)
 }
 
 // room returns the bytes for the planes and sums of a task. Accesses of whole registers reach past
@@ -196,8 +203,132 @@ func (p *convPlan) cutImages(room int) {
 	}
 }
 
+// arrange computes y. If channels are innermost, copies of the images and filters have them outermost, and the
+// result is transposed at the end.
+func (p *convPlan) arrange(x, weight, bias, y []byte) error {
+	if !p.last {
+		return p.phases(x, weight, bias, y)
+	}
+	c := p.call
+	sizes := [3]int{p.n * p.c * p.h * p.w * p.size, p.k * p.depth() * p.size, p.n * p.k * p.outs() * p.size}
+	var copies [3][]byte
+	for i, bytes := range sizes {
+		b, err := c.device.scratch.take(int64(bytes + 1)) // no block is empty
+		if err != nil {
+			return err
+		}
+		defer c.device.scratch.give(b)
+		copies[i] = b.data[:bytes]
+	}
+	turn := func(from []byte, n, rows, cols int, to []byte) error {
+		if n*rows*cols == 0 {
+			return nil
+		}
+		return c.transpose(p.size, rows, cols, n, address(from), address(to))
+	}
+	if err := turn(x, p.n, p.h*p.w, p.c, copies[0]); err != nil {
+		return err
+	}
+	if err := turn(weight, p.k, p.rows*p.cols, p.c/p.groups, copies[1]); err != nil {
+		return err
+	}
+	if err := p.phases(copies[0], copies[1], bias, copies[2]); err != nil {
+		return err
+	}
+	return turn(copies[2], p.n, p.k, p.outs(), y)
+}
+
+// convPhase has the rows of the output, or likewise the columns, that meet the same elements of the filter, if the elements
+// of the image have gaps between them: every step-th row from first on. They are a convolution without gaps, with
+// every every-th element of the filter from tap on, and their own stride, padding and dilation.
+type convPhase struct {
+	first, step, outs     int
+	tap, every, taps      int
+	stride, pad, dilation int
+}
+
+// convPhases returns the phases along one axis. The padding of a phase may be negative.
+func convPhases(outs, filter, stride, pad, dilation, gap int) (list []convPhase) {
+	s := gap + 1
+	step, every := s/gcd(s, stride), s/gcd(s, dilation)
+	for first := range min(step, outs) {
+		ph := convPhase{first: first, step: step, outs: (outs - first + step - 1) / step, every: every, stride: stride * step / s, dilation: dilation * every / s}
+		for ph.tap < min(filter, every) && (first*stride+ph.tap*dilation-pad)%s != 0 {
+			ph.tap++
+		}
+		if ph.tap < min(filter, every) {
+			ph.taps = (filter - ph.tap + every - 1) / every
+			ph.pad = -(first*stride + ph.tap*dilation - pad) / s
+		}
+		list = append(list, ph)
+	}
+	return list
+}
+
+// phases computes y as one convolution, or, if the elements of the images have gaps between them, as one for each phase of rows and
+// columns.
+func (p *convPlan) phases(x, weight, bias, y []byte) error {
+	if p.gapH == 0 && p.gapW == 0 {
+		return p.run(x, weight, bias, y)
+	}
+	for _, down := range convPhases(p.outH, p.rows, p.strideH, p.padH, p.dilationH, p.gapH) {
+		for _, along := range convPhases(p.outW, p.cols, p.strideW, p.padW, p.dilationW, p.gapW) {
+			if err := p.phase(down, along, x, weight, bias, y); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// phase computes the elements of y in a phase of rows and one of columns.
+func (p *convPlan) phase(down, along convPhase, x, weight, bias, y []byte) error {
+	q, scratch := *p, &p.call.device.scratch
+	q.rows, q.strideH, q.padH, q.dilationH, q.outH = down.taps, down.stride, down.pad, down.dilation, down.outs
+	q.cols, q.strideW, q.padW, q.dilationW, q.outW = along.taps, along.stride, along.pad, along.dilation, along.outs
+	filters, planes := p.k*(p.c/p.groups), p.n*p.k
+	block, err := scratch.take(int64((filters*q.rows*q.cols+planes*q.outs())*p.size + 64))
+	if err != nil {
+		return err
+	}
+	defer scratch.give(block)
+	part := block.data[:filters*q.rows*q.cols*p.size]
+	result := block.data[roundUpInt(len(part), 64):][:planes*q.outs()*p.size]
+	for f := range filters {
+		for i := range q.rows {
+			for j := range q.cols {
+				to, from := (f*q.rows+i)*q.cols+j, (f*p.rows+down.tap+i*down.every)*p.cols+along.tap+j*along.every
+				copy(part[to*p.size:][:p.size], weight[from*p.size:])
+			}
+		}
+	}
+	if err := q.run(x, part, bias, result); err != nil {
+		return err
+	}
+	return p.call.Parallel(planes*down.outs, 1+grain/along.outs, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			plane, row := i/down.outs, down.first+i%down.outs*down.step
+			from, to := result[i*along.outs*p.size:], y[((plane*p.outH+row)*p.outW+along.first)*p.size:]
+			if p.size == 4 {
+				for j := range along.outs {
+					*(*[4]byte)(to[j*along.step*4:]) = [4]byte(from[4*j:])
+				}
+				continue
+			}
+			for j := range along.outs {
+				*(*[8]byte)(to[j*along.step*8:]) = [8]byte(from[8*j:])
+			}
+		}
+	})
+}
+
 // run computes y. All buffers have the element type of the computation.
 func (p *convPlan) run(x, weight, bias, y []byte) error {
+	if p.winograd() {
+		if finite, err := p.runWinograd(x, weight, bias, y); finite || err != nil {
+			return err
+		}
+	}
 	p.plan()
 	filters := address(weight)
 	if p.packed {
@@ -217,27 +348,32 @@ func (p *convPlan) run(x, weight, bias, y []byte) error {
 	if p.bias {
 		add = address(bias)
 	}
-	u := func(n int) uint64 { return uint64(int64(n)) }
-	axis := func(a *convAxis) []uint64 {
-		return []uint64{u(a.size), u(a.stride), u(a.pad), u(a.dilation), u(a.planes), u(a.wrap)}
-	}
-	words := append(axis(&p.down), axis(&p.along)...)
-	words = append(words, u(p.channels), u(p.groups), u(p.filters), u(p.rows*p.cols), u(p.outH), u(p.outW), u(p.n), u(p.batch),
-		u(p.lines), u(p.some), u(p.deep), u(p.lines+p.down.longer), u(p.outW+p.along.longer), u(p.plane), u(p.sums), flag(p.packed),
-		address(x), filters, add, address(steps.data), address(y))
+	words := p.words(address(x), filters, add, address(steps.data), address(y))
 	tasks := p.parts() * ((p.filters + p.some - 1) / p.some)
 	threads := p.call.device.threads
 	if !threadsPay(2*float64(p.n*p.k*p.outs())*float64(p.depth()), float64(len(x)+len(weight)+len(y))) {
 		threads = 1
 	}
-	return p.call.ranges(tasks, (tasks+16*threads-1)/(16*threads), threads, func(lo, hi int) {
+	return p.call.ranges(tasks, (tasks+16*threads-1)/(16*threads), threads, func(_ *call, lo, hi int) {
 		room, err := p.call.device.scratch.take(int64(p.room()))
 		if err != nil {
 			panic(err)
 		}
 		defer p.call.device.scratch.give(room)
-		p.set.run(p.op(simd.ConvF32), append(slices.Clone(words), address(room.data), u(lo), u(hi))...)
+		p.set.run(p.op(simd.ConvF32), append(slices.Clone(words), address(room.data), uint64(lo), uint64(hi))...)
 	})
+}
+
+// words returns the words of conv_shape, with the addresses of all but room.
+func (p *convPlan) words(x, filters, bias, steps, y uint64) []uint64 {
+	u := func(n int) uint64 { return uint64(int64(n)) }
+	var words []uint64
+	for _, a := range []*convAxis{&p.down, &p.along} {
+		words = append(words, u(a.size), u(a.stride), u(a.pad), u(a.dilation), u(a.planes), u(a.wrap))
+	}
+	return append(words, u(p.channels), u(p.groups), u(p.filters), u(p.rows*p.cols), u(p.down.out), u(p.along.out), u(p.n), u(p.batch),
+		u(p.lines), u(p.some), u(p.deep), u(p.lines+p.down.longer), u(p.along.out+p.along.longer), u(p.plane), u(p.sums), u(p.together), flag(p.packed),
+		x, filters, bias, steps, y)
 }
 
 // steps returns a table of the distances in the planes from each filter element to the next.
@@ -319,7 +455,7 @@ func (p *convPlan) halves() error {
 			return err
 		}
 	}
-	if err := p.run(wide[0], wide[1], wide[2], wide[3]); err != nil {
+	if err := p.arrange(wide[0], wide[1], wide[2], wide[3]); err != nil {
 		return err
 	}
 	from, to, n := address(wide[3]), address(c.Bytes(19)), counts[3]

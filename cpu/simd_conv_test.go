@@ -4,6 +4,7 @@ package cpu
 
 import (
 	"math"
+	"strconv"
 	"testing"
 	"time"
 
@@ -27,11 +28,15 @@ func (f *fence) convTrial(typ string, side, channels int) convTrial {
 	g := 1 + r.IntN(3)*r.IntN(2)
 	s := convolution{n: 1 + r.IntN(2), c: g * (1 + r.IntN(channels)), h: 1 + r.IntN(side), w: 1 + r.IntN(side),
 		k: g * (1 + r.IntN(2*channels)), groups: g, rows: 1 + r.IntN(4), cols: 1 + r.IntN(4), strideH: 1 + r.IntN(6)/3*r.IntN(4),
-		strideW: 1 + r.IntN(6)/3*r.IntN(4), padH: r.IntN(4), padW: r.IntN(4), dilationH: 1 + r.IntN(6)/3*r.IntN(6), dilationW: 1 + r.IntN(6)/3*r.IntN(6)}
-	s.outH = kernels.ConvOut(s.h, s.rows, s.strideH, s.padH, s.dilationH)
-	s.outW = kernels.ConvOut(s.w, s.cols, s.strideW, s.padW, s.dilationW)
+		strideW: 1 + r.IntN(6)/3*r.IntN(4), padH: r.IntN(4), padW: r.IntN(4), dilationH: 1 + r.IntN(6)/3*r.IntN(6), dilationW: 1 + r.IntN(6)/3*r.IntN(6),
+		gapH: r.IntN(6) / 4 * r.IntN(3), gapW: r.IntN(6) / 4 * r.IntN(3), last: r.IntN(4) == 0}
+	s.outH = kernels.ConvOut(between(s.h, s.gapH), s.rows, s.strideH, s.padH, r.IntN(4), s.dilationH)
+	s.outW = kernels.ConvOut(between(s.w, s.gapW), s.cols, s.strideW, s.padW, r.IntN(4), s.dilationW)
 	return convTrial{s, typ, r.IntN(2) == 0}
 }
+
+// between returns the length of n elements with gap zeros between them.
+func between(n, gap int) int { return (n-1)*(gap+1) + 1 }
 
 func (s *convTrial) args(buffers ...any) []any {
 	list := []any{}
@@ -46,7 +51,8 @@ func (s *convTrial) run(t *testing.T, d *device, f *fence) {
 	defer f.free()
 	x, weight := f.numbers(s.typ, s.n*s.c*s.h*s.w), f.numbers(s.typ, s.k*s.depth())
 	bias, y := f.numbers(s.typ, s.k), f.numbers(s.typ, s.n*s.k*s.outs())
-	defines := []source.Define{{Name: "T", Value: s.typ}, {Name: "BIAS", Value: zeroOne(s.bias)}}
+	defines := []source.Define{{Name: "T", Value: s.typ}, {Name: "BIAS", Value: zeroOne(s.bias)}, {Name: "NHWC", Value: zeroOne(s.last)},
+		{Name: "SPREAD_H", Value: strconv.Itoa(s.gapH + 1)}, {Name: "SPREAD_W", Value: strconv.Itoa(s.gapW + 1)}}
 	require.NoError(t, invoke(t, d, "conv2d", "conv2d", defines, [3]int{1, 1, 1}, s.args(x, weight, bias, y)...), "%+v", *s)
 	in, filter, add, got := decode(s.typ, x), decode(s.typ, weight), decode(s.typ, bias), decode(s.typ, y)
 	u := map[string]float64{"f64": 0x1p-52, "f32": 0x1p-24, "f16": 0x1p-10, "bf16": 0x1p-7}[s.typ]
@@ -54,13 +60,16 @@ func (s *convTrial) run(t *testing.T, d *device, f *fence) {
 	if brief() && len(got)*s.depth() > 1<<16 {
 		step = 13 // a checker checks addresses, so a sample of the results is enough
 	}
-	for i := 0; i < len(got); i += step {
-		o, sum, weight := i/s.outs()%s.k, 0.0, 0.0
+	if work := len(got) * s.depth(); work > 1<<22 {
+		step = max(step, work>>22|1)
+	}
+	for e := 0; e < len(got); e += step {
+		i, o, sum, weight := s.element(e/s.outs()/s.k, e/s.outs()%s.k, e%s.outs()), e/s.outs()%s.k, 0.0, 0.0
 		if s.bias {
 			sum, weight = add[o], math.Abs(add[o])
 		}
 		for p := range s.depth() {
-			if at := s.source(i/s.outs()/s.k, o/(s.k/s.groups), p, i%s.outs()); at >= 0 {
+			if at := s.source(e/s.outs()/s.k, o/(s.k/s.groups), p, e%s.outs()); at >= 0 {
 				z := in[at] * filter[o*s.depth()+p]
 				sum, weight = sum+z, weight+math.Abs(z)
 			}
@@ -131,8 +140,8 @@ func TestConvCuts(t *testing.T) {
 	shape := func(n, c, h, w, k, groups, rows, cols, stride, pad, dilation int) convTrial {
 		s := convolution{n: n, c: c, h: h, w: w, k: k, groups: groups, rows: rows, cols: cols, strideH: stride, strideW: stride,
 			padH: pad, padW: pad, dilationH: dilation, dilationW: dilation}
-		s.outH = kernels.ConvOut(h, rows, stride, pad, dilation)
-		s.outW = kernels.ConvOut(w, cols, stride, pad, dilation)
+		s.outH = kernels.ConvOut(h, rows, stride, pad, pad, dilation)
+		s.outW = kernels.ConvOut(w, cols, stride, pad, pad, dilation)
 		return convTrial{s, "f32", true}
 	}
 	shapes := []convTrial{
@@ -169,7 +178,7 @@ func TestConvRoom(t *testing.T) {
 		for range 1 << 20 {
 			s := convolution{n: 1, c: 1 + f.r.IntN(24), h: 3 + f.r.IntN(40), w: 3 + f.r.IntN(120), k: 1 + f.r.IntN(60), groups: 1, rows: 1 + f.r.IntN(3),
 				cols: 2, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1}
-			s.outH, s.outW = kernels.ConvOut(s.h, s.rows, 1, 0, 1), kernels.ConvOut(s.w, s.cols, 1, 0, 1)
+			s.outH, s.outW = kernels.ConvOut(s.h, s.rows, 1, 0, 0, 1), kernels.ConvOut(s.w, s.cols, 1, 0, 0, 1)
 			p := convPlan{convolution: s, call: &call{device: d}, set: d.simd, size: 4}
 			p.plan()
 			end := (p.lines-1)*(s.outW+p.along.longer) + roundUpInt(s.outW, w)

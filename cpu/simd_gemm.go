@@ -68,6 +68,9 @@ func (p *product) strip() int { return 2 * p.set.bytes / p.size }
 
 // bindGemm returns the function for the definitions of a program.
 func bindGemm(u *source.Unit) goFunc {
+	if integerProducts(u) {
+		return simdGemmInt
+	}
 	p, size := product{size: 4}, 4
 	switch t, _ := u.Define("T"); t {
 	case "f64":
@@ -78,6 +81,9 @@ func bindGemm(u *source.Unit) goFunc {
 		size, p.half = 2, 1
 	}
 	p.a.size, p.b.size, p.out.size = size, size, size
+	if _, ok := u.Define("OUT"); ok {
+		p.out.size = 4
+	}
 	a, _ := u.Define("TRANS_A")
 	b, _ := u.Define("TRANS_B")
 	p.a.across, p.b.across = a == "1", b == "1"
@@ -118,7 +124,7 @@ func (p *product) batch() error {
 	}
 	q := *p
 	c, one := q.call, q.nanoseconds()
-	part := func(lo, hi int) {
+	part := func(_ *call, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			if err := q.nth(i).compute(); err != nil && c.ctx.Err() == nil {
 				panic(err)
@@ -129,7 +135,7 @@ func (p *product) batch() error {
 	if c.device.threads == 1 || one > threadNanoseconds || one*float64(q.count) < threadNanoseconds {
 		return c.serial(q.count, chunk, part)
 	}
-	return c.Parallel(q.count, chunk, part)
+	return c.ranges(q.count, max(chunk, (q.count+4*c.device.threads-1)/(4*c.device.threads)), c.device.threads, part)
 }
 
 // nth returns product i of a batch.
@@ -203,7 +209,7 @@ func (p *product) threadsPay() bool {
 // the second-level cache without packing.
 func (p *product) direct() bool {
 	l2, _ := cacheSizes()
-	return p.m <= 4*p.set.rows || p.k <= 8 || p.k*p.n*p.size <= l2/2 && (p.m <= 20*p.set.rows || p.n <= 2*p.strip())
+	return p.m <= 4*p.set.rows || p.k <= 8 || p.k*p.n*p.size <= l2/2 && (p.m <= 240 || p.n <= 2*p.strip())
 }
 
 // runDirect computes the product without packing.

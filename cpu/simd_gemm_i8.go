@@ -35,13 +35,13 @@ func runGemmI8(c *call) error {
 	if g.transB {
 		step, next = next, step
 	}
-	packStrips := func(lo, hi int) {
+	packStrips := func(_ *call, lo, hi int) {
 		for s := lo; s < hi; s++ {
 			set.run(pack, uint64(min(strip, g.n-s*strip)), uint64(g.k), b+uint64(s*strip*next), uint64(step), uint64(next),
 				address(right.data)+uint64(s*panel))
 		}
 	}
-	multiply := func(lo, hi int) {
+	multiply := func(_ *call, lo, hi int) {
 		room, err := c.device.scratch.take(int64(max(set.rows*words*4, 64)))
 		if err != nil {
 			panic(err)
@@ -52,8 +52,8 @@ func runGemmI8(c *call) error {
 	}
 	m, n, k := float64(g.m), float64(g.n), float64(g.k)
 	if !threadsPay(m*n*k, 4*k*n) {
-		packStrips(0, strips)
-		multiply(0, g.m)
+		packStrips(c, 0, strips)
+		multiply(c, 0, g.m)
 		return c.ctx.Err()
 	}
 	threads := c.device.threads

@@ -51,7 +51,7 @@ func (l *distance) vector(i int) uint64 { return l.vectors + uint64(i*l.dim*l.si
 // parallel calls f for ranges of vectors that begin at multiples of step.
 func (l *distance) parallel(step int, f func(lo, hi int)) error {
 	steps := (l.nv + step - 1) / step
-	return l.call.spread(steps, step*(l.size*l.dim+l.nq*l.dim/8+4*l.nq), func(lo, hi int) { f(lo*step, min(hi*step, l.nv)) })
+	return l.call.spread(steps, step*(l.size*l.dim+l.nq*l.dim/8+4*l.nq), func(_ *call, lo, hi int) { f(lo*step, min(hi*step, l.nv)) })
 }
 
 // part computes the distances of a range of vectors, with the queries converted to float.

@@ -32,7 +32,11 @@ func (p *product) sizes() panelSizes {
 	s.depth = even(p.k, min(max(l2/2/((8*rows+strip)*p.size)/16*16, 64), 512), 1)
 	s.cols = even(p.n, min(max(l3/8/(s.depth*p.size)/strip*strip, 8*strip), 4096), strip)
 	s.chunk = min(8*strip, roundUpInt(s.cols, strip))
-	s.rows = min(max(l2*3/4/(s.depth*p.size)/rows*rows, rows), 32*rows)
+	block := l2 * 3 / 4
+	if p.set.bytes == 32 { // such processors have 512 KiB, in which strips of B and C need more of the room
+		block = l2 * 9 / 16
+	}
+	s.rows = min(max(block/(s.depth*p.size)/rows*rows, rows), 32*rows)
 	blocks := (p.m + s.rows - 1) / s.rows
 	if blocks = max(blocks, min(2*threads, (p.m+rows-1)/rows)); threads > 1 {
 		blocks = (blocks + threads - 1) / threads * threads
@@ -106,7 +110,7 @@ func (r *panels) tasks() int { return r.chunks + r.tall*r.across }
 
 // run does one task. Between two tasks another launch may get the thread, because only later tasks
 // wait for a task that has not begun.
-func (r *panels) run(task, _ int) {
+func (r *panels) run(_ *call, task, _ int) {
 	own := <-r.rooms
 	whole := false
 	defer func() {
@@ -211,10 +215,13 @@ type rounding struct {
 	finish finish
 }
 
-// halves computes a product of 16-bit matrices in float, and rounds each element once: each part of C
-// as soon as it is complete.
+// halves computes a product of 16-bit matrices in float. If C is of 16 bits, too, it rounds each element once:
+// each part of C as soon as it is complete.
 func (p *product) halves() error {
 	sums, wide := roundUpInt(p.m*p.n*4, 64), 4*(p.m*p.k+p.k*p.n)
+	if p.out.size == 4 {
+		sums = 0
+	}
 	l2, _ := cacheSizes()
 	small := sums+wide <= l2/2
 	if !small {
@@ -225,26 +232,24 @@ func (p *product) halves() error {
 		return err
 	}
 	defer p.call.device.scratch.give(room)
-	f := *p
-	f.beta, f.finish, f.out = 0, finish{}, matrix{at: address(room.data), ld: p.n, size: 4}
-	f.rounded = rounding{p.out, p.beta, p.finish}
-	if p.finish.f != 0 {
-		f.rounded.finish.bias = f.out.at + uint64(sums+wide)
-		p.set.run(simd.Widen, p.half, 1, uint64(p.n), p.finish.bias, 0, f.rounded.finish.bias, 0)
-	}
-	switch {
-	case p.k == 0:
-		clear(room.data[:sums])
-	case small:
-		q := f
-		q.rounded = rounding{}
-		q.a = p.widened(&p.a, p.m, p.k, f.out.at+uint64(sums))
-		q.b = p.widened(&p.b, p.k, p.n, f.out.at+uint64(sums+4*p.m*p.k))
-		if err := q.compute(); err != nil {
-			return err
+	f, at := *p, address(room.data)
+	if p.out.size == 2 {
+		f.beta, f.finish, f.out = 0, finish{}, matrix{at: at, ld: p.n, size: 4}
+		f.rounded = rounding{p.out, p.beta, p.finish}
+		if p.finish.f != 0 {
+			f.rounded.finish.bias = at + uint64(sums+wide)
+			p.set.run(simd.Widen, p.half, 1, uint64(p.n), p.finish.bias, 0, f.rounded.finish.bias, 0)
 		}
-	default:
+	}
+	if p.k > 0 && !small {
 		return f.runPanels()
+	}
+	q := f
+	q.rounded = rounding{}
+	q.a = p.widened(&p.a, p.m, p.k, at+uint64(sums))
+	q.b = p.widened(&p.b, p.k, p.n, at+uint64(sums+4*p.m*p.k))
+	if err := q.compute(); err != nil {
+		return err
 	}
 	f.round(0, p.m, 0, p.n)
 	return nil

@@ -7,25 +7,25 @@ import (
 	"math"
 
 	"github.com/concord-compute/concord/internal/simd"
+	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/source"
 )
 
 func init() {
 	for code, op := range reductions {
 		for _, name := range []string{op, op + "_columns"} {
-			vector("reduce", "reduce_"+name, func(u *source.Unit) goFunc { return bindReduce(u, uint64(code), 0) })
+			vector("reduce", "reduce_"+name, func(u *source.Unit) goFunc { return bindReduce(u, uint64(code), false) })
 		}
 	}
 	for _, name := range []string{"mean", "mean_columns"} {
-		vector("reduce", "reduce_"+name, func(u *source.Unit) goFunc { return bindReduce(u, 0, 1) })
+		vector("reduce", "reduce_"+name, func(u *source.Unit) goFunc { return bindReduce(u, 0, true) })
 	}
 }
 
 // reductions are the reductions in the order of their numbers in csrc/cpu/reduce.h.
-var reductions = []string{"sum", "max", "min", "argmax", "argmin"}
+var reductions = []string{"sum", "max", "min", "prod", "argmax", "argmin"}
 
 const (
-	firstPlace = 3 // the first of the reductions whose result is an index
 	// columnsAcross is the number of columns for one call.
 	columnsAcross = 512
 	// longRow is the number of elements of a row, or bytes of a column, from which another thread saves time.
@@ -34,64 +34,129 @@ const (
 	longColumn = 1024
 )
 
-// reduction has the arguments of one launch of a reduce kernel.
-type reduction struct {
-	call               *call
-	typ, code, by      uint64
-	size, result       int // bytes of an element and of a result
-	outer, axis, inner int
-	in, out            uint64
+// vectorReduction is one launch of a reduce kernel in vector instructions.
+type vectorReduction struct {
+	reduction
+	number, code, by uint64
+	size, result     int // bytes of an element and of a result
+	in, out          uint64
+	overRows, across simd.Op
 }
 
-func bindReduce(u *source.Unit, code, mean uint64) goFunc {
-	typ := typeNumber(u, "T")
+// bindReduce returns the function for all reductions but those of partial results, which are few.
+func bindReduce(u *source.Unit, code uint64, mean bool) goFunc {
+	if s, _ := u.Define("STAGE"); s == "2" {
+		return nil
+	}
+	number := typeNumber(u, "T")
 	return func(c *call) error {
-		r := reduction{call: c, typ: typ, code: code, size: typeSize(typ), outer: int(c.Int(2)), axis: int(c.Int(3)), inner: int(c.Int(4))}
-		if r.result = r.size; code >= firstPlace {
-			r.result = 4
+		r := vectorReduction{reduction: reductionOf(c), number: number, code: code, size: typeSize(number), overRows: simd.ReduceRows, across: simd.ReduceColumns}
+		if !kernels.IsFloat(r.typ) {
+			r.overRows, r.across = simd.ReduceIntRows, simd.ReduceIntCols
 		}
-		r.in, r.out, r.by = c.at(0), c.at(1), mean*uint64(r.axis)
+		if r.result = r.size; r.places {
+			r.result = r.indexBytes()
+		}
+		r.in, r.out = c.at(0), c.at(1)
 		switch {
-		case r.axis == 0:
+		case (r.parts-1)*r.span >= r.axis: // nothing to reduce, or in some of the parts
 			return natives[entry{"reduce", c.Kernel}].run(c)
-		case r.inner == 1:
+		case r.stage == 1:
+			return r.split()
+		}
+		if mean {
+			r.by = uint64(r.axis)
+		}
+		if r.inner == 1 {
 			return r.rows()
 		}
 		return r.columns()
 	}
 }
 
-func (r *reduction) rows() error {
+// last returns the last word of a call: the size of indices, or whether results are stored in the type of the computation.
+func (r *vectorReduction) last(wide bool) uint64 {
+	if r.places {
+		return uint64(r.result)
+	}
+	return flag(wide)
+}
+
+func (r *vectorReduction) rows() error {
 	c, set, bytes := r.call, r.call.device.simd, r.axis*r.size
-	if r.outer < c.device.threads && r.axis >= 4*longRow && r.code < firstPlace {
+	if r.outer < c.device.threads && r.axis >= 4*longRow && !r.places {
 		return r.long(1)
 	}
-	return c.spread(r.outer, bytes, func(lo, hi int) {
-		set.run(simd.ReduceRows, r.typ, r.code, uint64(hi-lo), uint64(r.axis), r.in+uint64(lo*bytes), r.out+uint64(lo*r.result), r.by, 0)
+	return c.spread(r.outer, bytes, func(_ *call, lo, hi int) {
+		set.run(r.overRows, r.number, r.code, uint64(hi-lo), uint64(r.axis), r.in+uint64(lo*bytes), r.out+uint64(lo*r.result), r.by, r.last(false))
 	})
 }
 
-func (r *reduction) columns() error {
+func (r *vectorReduction) columns() error {
 	c, set := r.call, r.call.device.simd
 	bands, few := (r.inner+columnsAcross-1)/columnsAcross, r.outer < c.device.threads
 	// Few results with many rows each: the rows are read in the order of memory, in parts.
-	if few && (r.axis >= longColumn || r.outer*bands < c.device.threads) && r.axis*r.inner >= 4*longRow && r.code < firstPlace {
+	if few && (r.axis >= longColumn || r.outer*bands < c.device.threads) && r.axis*r.inner >= 4*longRow && !r.places {
 		return r.long(r.inner)
 	}
-	return c.spread(r.outer*bands, r.axis*min(r.inner, columnsAcross)*r.size, func(lo, hi int) {
+	return c.spread(r.outer*bands, r.axis*min(r.inner, columnsAcross)*r.size, func(_ *call, lo, hi int) {
 		for b := lo; b < hi; {
 			o, j := b/bands, b%bands*columnsAcross
 			n := min(r.inner-j, (hi-b)*columnsAcross)
-			set.run(simd.ReduceColumns, r.typ, r.code, uint64(r.axis), uint64(r.inner), uint64(n),
-				r.in+uint64((o*r.axis*r.inner+j)*r.size), r.out+uint64((o*r.inner+j)*r.result), r.by, 0)
+			set.run(r.across, r.number, r.code, uint64(r.axis), uint64(r.inner), uint64(n),
+				r.in+uint64((o*r.axis*r.inner+j)*r.size), r.out+uint64((o*r.inner+j)*r.result), r.by, r.last(false))
 			b += (n + columnsAcross - 1) / columnsAcross
+		}
+	})
+}
+
+// whole reduces rows of inner elements each to one row, in the type of the computation.
+func (r *vectorReduction) whole(number uint64, rows, inner int, from, to, by uint64) {
+	set := r.call.device.simd
+	if inner == 1 {
+		set.run(r.overRows, number, r.code, 1, uint64(rows), from, to, by, r.last(true))
+		return
+	}
+	set.run(r.across, number, r.code, uint64(rows), uint64(inner), uint64(inner), from, to, by, r.last(true))
+}
+
+// split computes the partial results of parts; for indices, first the places in the parts.
+func (r *vectorReduction) split() error {
+	size := kernels.SizeOf(r.partial)
+	if r.places {
+		r.out, r.result, size = r.call.at(2), 4, 4
+	}
+	err := r.call.spread(r.outer*r.parts, r.span*r.inner*r.size, func(_ *call, lo, hi int) {
+		for i := lo; i < hi; i++ {
+			row, first, n := r.part(i)
+			r.whole(r.number, n, r.inner, r.in+uint64((row*r.axis+first)*r.inner*r.size), r.out+uint64(i*r.inner*size), 0)
+		}
+	})
+	if err != nil || !r.places {
+		return err
+	}
+	return valuesOfPlaces(r.call)
+}
+
+// valuesOfPlaces stores the values at places of parts, and makes them places in the whole axis.
+var valuesOfPlaces = typedAll(valuesAt[float32], valuesAt[float64], valuesAt[int8], valuesAt[int16], valuesAt[int32], valuesAt[int64],
+	valuesAt[uint8], valuesAt[uint16], valuesAt[uint32], valuesAt[uint64])
+
+func valuesAt[F element](c *call) error {
+	r := reductionOf(c)
+	in, values, places := viewOf[F](c, 0, r.typ), viewOf[F](c, 1, r.partial), c.U32(2)
+	return c.Parallel(r.outer*r.parts*r.inner, grain, func(lo, hi int) {
+		for o := lo; o < hi; o++ {
+			row, first, _ := r.part(o / r.inner)
+			places[o] += uint32(first)
+			values.set(o, in.at((row*r.axis+int(places[o]))*r.inner+o%r.inner))
 		}
 	})
 }
 
 // long computes few results from many elements each: it reduces parts of the elements in parallel,
 // to results in the type of the computation, and then reduces those.
-func (r *reduction) long(inner int) error {
+func (r *vectorReduction) long(inner int) error {
 	c, set := r.call, r.call.device.simd
 	threads, pieces := c.device.threads, 64
 	if inner > 1 { // the intermediate results are read and written, too
@@ -99,7 +164,10 @@ func (r *reduction) long(inner int) error {
 	}
 	length := max(longRow/inner, 16, r.axis/(pieces*threads))
 	parts := (r.axis + length - 1) / length
-	wide, size := wideType(r.typ)
+	wide, size := r.number, r.size
+	if kernels.IsFloat(r.typ) {
+		wide, size = wideType(r.number)
+	}
 	sums, err := c.device.scratch.take(int64((parts + 1) * inner * size))
 	if err != nil {
 		return err
@@ -107,22 +175,19 @@ func (r *reduction) long(inner int) error {
 	defer c.device.scratch.give(sums)
 	between := address(sums.data)
 	last := between + uint64(parts*inner*size)
-	reduce := func(typ uint64, rows int, from, to, by uint64) {
-		if inner == 1 {
-			set.run(simd.ReduceRows, typ, r.code, 1, uint64(rows), from, to, by, 1)
-			return
-		}
-		set.run(simd.ReduceColumns, typ, r.code, uint64(rows), uint64(inner), uint64(inner), from, to, by, 1)
-	}
 	for o := range r.outer {
-		from := r.in + uint64(o*r.axis*inner*r.size)
-		if err := c.ranges(parts, 1, threads, func(p, _ int) {
-			reduce(r.typ, min(length, r.axis-p*length), from+uint64(p*length*inner*r.size), between+uint64(p*inner*size), 0)
+		from, to := r.in+uint64(o*r.axis*inner*r.size), r.out+uint64(o*inner*r.size)
+		if err := c.ranges(parts, 1, threads, func(_ *call, p, _ int) {
+			r.whole(r.number, min(length, r.axis-p*length), inner, from+uint64(p*length*inner*r.size), between+uint64(p*inner*size), 0)
 		}); err != nil {
 			return err
 		}
-		reduce(wide, parts, between, last, r.by)
-		set.run(simd.Cast, 0, wide, r.typ, uint64(inner), last, r.out+uint64(o*inner*r.size), 0)
+		if wide == r.number {
+			r.whole(wide, parts, inner, between, to, r.by)
+			continue
+		}
+		r.whole(wide, parts, inner, between, last, r.by)
+		set.run(simd.Cast, 0, wide, r.number, uint64(inner), last, to, 0)
 	}
 	return nil
 }
@@ -137,15 +202,12 @@ func init() {
 func bindSoftmax(u *source.Unit) goFunc {
 	typ := typeNumber(u, "T")
 	size := typeSize(typ)
-	return func(c *call) error {
+	part := func(c *call, lo, hi int) {
 		rows, n := int(c.Int(2)), int(c.Int(3))
-		all, in, out, set := rows*n, c.at(0), c.at(1), c.device.simd
-		past := flag(overflows(all*size) && n*size >= 1024)
-		return c.spread(rows, 4*size*n, func(lo, hi int) {
-			at := uint64(lo * n * size)
-			set.run(simd.Softmax, typ, uint64(hi-lo), uint64(n), in+at, out+at, past)
-		})
+		at, past := uint64(lo*n*size), flag(overflows(rows*n*size) && n*size >= 1024)
+		c.device.simd.run(simd.Softmax, typ, uint64(hi-lo), uint64(n), c.at(0)+at, c.at(1)+at, past)
 	}
+	return func(c *call) error { return c.spread(int(c.Int(2)), 4*size*int(c.Int(3)), part) }
 }
 
 // bindNorm returns the function for layer_norm or rms_norm. o is the position of the argument out; the numbers of
@@ -153,16 +215,14 @@ func bindSoftmax(u *source.Unit) goFunc {
 func bindNorm(u *source.Unit, o, sizes int) goFunc {
 	typ := typeNumber(u, "T")
 	size := typeSize(typ)
-	return func(c *call) error {
+	part := func(c *call, lo, hi int) {
 		rows, n := int(c.Int(sizes)), int(c.Int(sizes+1))
-		all, in, gamma, out, beta := rows*n, c.at(0), c.at(1), c.at(o), uint64(0)
+		at, gamma, beta := uint64(lo*n*size), c.at(1), uint64(0)
 		if o == 3 {
 			beta = c.at(2)
 		}
-		eps, past, set := math.Float64bits(c.Float(sizes+2)), flag(overflows(all*size) && n*size >= 1024), c.device.simd
-		return c.spread(rows, 2*size*n, func(lo, hi int) {
-			at := uint64(lo * n * size)
-			set.run(simd.Norm, typ, uint64(hi-lo), uint64(n), in+at, gamma, beta, out+at, eps, past)
-		})
+		eps, past := math.Float64bits(c.Float(sizes+2)), flag(overflows(rows*n*size) && n*size >= 1024)
+		c.device.simd.run(simd.Norm, typ, uint64(hi-lo), uint64(n), c.at(0)+at, gamma, beta, c.at(o)+at, eps, past)
 	}
+	return func(c *call) error { return c.spread(int(c.Int(sizes)), 2*size*int(c.Int(sizes+1)), part) }
 }

@@ -41,13 +41,14 @@ func (c *call) at(i int) uint64 { return address(c.Bytes(i)) }
 // distribution costs little, and few enough that all threads end at about the same time.
 const fewBytes, mostBytes = 1 << 14, 1 << 22
 
-// spread calls f for ranges of [0, n) in parallel, or once if the n times bytes bytes are so few
-// that more threads would not save time.
-func (c *call) spread(n, bytes int, f func(lo, hi int)) error {
+// spread calls f with c for ranges of [0, n) in parallel, or once if the n times bytes bytes are so
+// few that more threads would not save time. An f that takes the arguments of the launch from c is
+// made once for a program, and no launch allocates it.
+func (c *call) spread(n, bytes int, f func(c *call, lo, hi int)) error {
 	threads := c.device.threads
 	if !threadsPay(0, float64(n)*float64(bytes)) {
 		if n > 0 {
-			f(0, n)
+			f(c, 0, n)
 		}
 		return nil
 	}

@@ -48,7 +48,7 @@ var streamTrials = []streamTrial{
 		return []any{scalarArg(typ, -0.3), f.numbers(typ, n), f.numbers(typ, n), uint64(n)}
 	}, 2, 2},
 	{"reduce", "reduce_sum", rowArgs, 1, 24}, {"reduce", "reduce_mean", rowArgs, 1, 24},
-	{"reduce", "reduce_sum_columns", columnArgs, 1, 24}, {"reduce", "reduce_mean", columnArgs, 1, 24},
+	{"reduce", "reduce_sum_columns", columnArgs, 1, 24}, {"reduce", "reduce_mean_columns", columnArgs, 1, 24},
 	{"activation", "sigmoid", mapArgs, 1, 8}, {"activation", "swish", mapArgs, 1, 8}, {"activation", "gelu_tanh", mapArgs, 1, 8},
 	{"activation", "tanh_act", mapArgs, 1, 8}, {"activation", "gelu", mapArgs, 1, 8},
 	{"norm", "layer_norm", func(f *fence, typ string, n int) []any {
@@ -84,13 +84,13 @@ func split3(n int) (rows, cols int) {
 func columnArgs(f *fence, typ string, n int) []any {
 	inner := min(n, 19+n/1000)
 	axis := n / max(inner, 1)
-	return []any{f.numbers(typ, axis*inner), f.numbers(typ, inner), uint32(1), uint32(axis), uint32(inner)}
+	return []any{f.anything(typ, axis*inner), f.anything(typ, inner), uint32(1), uint32(axis), uint32(inner)}
 }
 
 func rowArgs(f *fence, typ string, n int) []any {
 	rows := min(streamRows, n)
 	cols := n / max(rows, 1)
-	return []any{f.numbers(typ, rows*cols), f.numbers(typ, rows), uint32(rows), uint32(cols), uint32(1)}
+	return []any{f.anything(typ, rows*cols), f.anything(typ, rows), uint32(rows), uint32(cols), uint32(1)}
 }
 
 // run calls the kernel on d and on the reference with copies of the same data.

@@ -48,7 +48,7 @@ func (p *product) runStrips() error {
 }
 
 // run computes strip i, or, if there are no more strips, parts of others.
-func (s *strips) run(i, _ int) {
+func (s *strips) run(_ *call, i, _ int) {
 	whole := false
 	defer func() {
 		if !whole {

@@ -28,7 +28,7 @@ func bindTopK(u *source.Unit) goFunc {
 			return nil
 		}
 		var failed atomic.Pointer[error]
-		err := c.spread(rows, n*size, func(lo, hi int) {
+		err := c.spread(rows, n*size, func(_ *call, lo, hi int) {
 			heap, err := c.device.scratch.take(int64(16 * want))
 			if err != nil {
 				failed.Store(&err)

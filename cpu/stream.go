@@ -38,10 +38,14 @@ type stream struct {
 	queued   uint64 // operations accepted
 	waiters  []*waiter
 	closed   bool
-	reported bool // a call has returned the failure
+	reported bool  // a call has returned the failure
+	tape     *tape // what a capture has recorded so far; nil if none is under way
 }
 
-var _ driver.Stream = (*stream)(nil)
+var (
+	_ driver.Stream     = (*stream)(nil)
+	_ driver.Rerecorder = (*stream)(nil)
+)
 
 // failure is the error of a failed stream, and the number of the operation that failed.
 type failure struct {
@@ -83,7 +87,18 @@ func (s *stream) opError(op string, err error) error {
 func (s *stream) ready() (idle bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !s.working, s.refuse()
+	return !s.working && s.tape == nil, s.refuse()
+}
+
+// live is ready for operations that a capture cannot record.
+func (s *stream) live(op string) (idle bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err = s.refuse()
+	if err == nil && s.tape != nil {
+		err = s.opError(op, errRecording)
+	}
+	return !s.working, err
 }
 
 // push queues an operation, and starts a worker if none runs.
@@ -92,6 +107,11 @@ func (s *stream) push(o op) error {
 	if err := s.refuse(); err != nil {
 		s.mu.Unlock()
 		return err
+	}
+	if s.tape != nil {
+		s.tape.ops = append(s.tape.ops, o)
+		s.mu.Unlock()
+		return nil
 	}
 	s.queued++
 	s.pending = append(s.pending, o)
@@ -104,9 +124,22 @@ func (s *stream) push(o op) error {
 	return nil
 }
 
+// pushTape queues a launch of a graph, whose tape the caller keeps for the call.
+func (s *stream) pushTape(t *tape) error {
+	if _, err := s.live("launch graph"); err != nil {
+		return err
+	}
+	t.uses.Add(1)
+	err := s.push(op{kind: opTape, tape: t})
+	if err != nil {
+		t.release()
+	}
+	return err
+}
+
 // Upload implements driver.Stream.
 func (s *stream) Upload(ctx context.Context, dst driver.Memory, src []byte) error {
-	idle, err := s.ready()
+	idle, err := s.live("upload")
 	if err != nil {
 		return err
 	}
@@ -134,7 +167,7 @@ func (s *stream) Upload(ctx context.Context, dst driver.Memory, src []byte) erro
 // Download implements driver.Stream. It copies on the caller's goroutine, so that
 // nothing writes to dst after a call that ctx ended.
 func (s *stream) Download(ctx context.Context, dst []byte, src driver.Memory) error {
-	if _, err := s.ready(); err != nil {
+	if _, err := s.live("download"); err != nil {
 		return err
 	}
 	from, err := s.device.memory.bytes(src)
@@ -150,15 +183,20 @@ func (s *stream) Download(ctx context.Context, dst []byte, src driver.Memory) er
 
 // Copy implements driver.Stream.
 func (s *stream) Copy(dst, src driver.Memory) error {
+	from, err := s.device.memory.bytes(src)
+	if err != nil {
+		return s.opError("copy", err)
+	}
+	return s.copy(dst, from)
+}
+
+// copy queues a copy from memory that stays until it is done.
+func (s *stream) copy(dst driver.Memory, from []byte) error {
 	idle, err := s.ready()
 	if err != nil {
 		return err
 	}
 	to, err := s.device.memory.bytes(dst)
-	if err != nil {
-		return s.opError("copy", err)
-	}
-	from, err := s.device.memory.bytes(src)
 	if err != nil {
 		return s.opError("copy", err)
 	}
@@ -209,47 +247,73 @@ func (s *stream) Launch(l *driver.Launch) error {
 
 // Record implements driver.Stream.
 func (s *stream) Record(timing bool) (driver.Event, error) {
-	e := &event{stream: s, timing: timing}
+	e := &event{timing: timing}
+	if err := s.record(e); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// Rerecord implements driver.Rerecorder.
+func (s *stream) Rerecord(other driver.Event) error {
+	e, ok := other.(*event)
+	if !ok || e.where().stream.device != s.device {
+		return s.opError("record", fmt.Errorf("event of another device: %w", driver.ErrInvalidArgument))
+	}
+	if e.closed.Load() {
+		return s.opError("record", driver.ErrClosed)
+	}
+	return s.record(e)
+}
+
+func (s *stream) record(e *event) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.refuse(); err != nil {
-		return nil, err
+		return err
 	}
-	switch {
-	case !timing:
-	case !s.working:
-		e.at = time.Since(epoch)
-	default:
+	if s.tape != nil {
+		return s.opError("record", errRecording)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.timing && s.working {
 		s.queued++
-		s.pending = append(s.pending, op{kind: opRecord, event: e})
+		s.pending = append(s.pending, op{kind: opRecord, event: e, at: point{s, s.queued}})
+	} else {
+		e.at = time.Since(epoch)
 	}
-	e.seq = s.queued
-	return e, nil
+	e.point = point{s, s.queued}
+	return nil
 }
 
 // Wait implements driver.Stream. If the stream of the event has failed, this stream fails
 // too, because the work that was to be done before its own was not done.
 func (s *stream) Wait(other driver.Event) error {
 	e, ok := other.(*event)
-	if !ok || e.stream.device != s.device {
+	if !ok || e.where().stream.device != s.device {
 		return s.opError("wait", fmt.Errorf("event of another device: %w", driver.ErrInvalidArgument))
 	}
-	if _, err := s.ready(); err != nil {
+	if _, err := s.live("wait"); err != nil {
 		return err
 	}
 	if e.closed.Load() {
 		return s.opError("wait", driver.ErrClosed)
 	}
-	if reached, err := e.Done(); e.stream == s || reached && err == nil {
+	at := e.where()
+	if reached, err := at.reached(); at.stream == s || reached && err == nil {
 		return nil // later work of s runs after it anyway
 	}
-	return s.push(op{kind: opWait, event: e})
+	return s.push(op{kind: opWait, at: at})
 }
 
 // Sync implements driver.Stream.
 func (s *stream) Sync(ctx context.Context) error {
 	s.mu.Lock()
 	seq, err := s.queued, s.refuse()
+	if err == nil && s.tape != nil {
+		err = s.opError("sync", errRecording)
+	}
 	s.mu.Unlock()
 	if err != nil {
 		return err
@@ -284,8 +348,12 @@ func (s *stream) Close() error {
 		return nil
 	}
 	s.closed = true
-	seq := s.queued
+	seq, t := s.queued, s.tape
+	s.tape = nil
 	s.mu.Unlock()
+	if t != nil {
+		t.release()
+	}
 	if err := s.await(context.Background(), seq); err != nil {
 		return err
 	}

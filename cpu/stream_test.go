@@ -346,6 +346,37 @@ func TestIdleStreamsHaveNoGoroutine(t *testing.T) {
 	assert.Eventually(t, func() bool { return goruntime.NumGoroutine() <= before+2 }, 5*time.Second, time.Millisecond)
 }
 
+// An event that is recorded again keeps the time of its last point, even if an earlier one is reached later.
+func TestEventRecordedAgain(t *testing.T) {
+	d := openDevice(t)
+	busy, idle := openStream(t, d), openStream(t, d)
+	ctx := background(t)
+	gate := make(chan struct{})
+	require.NoError(t, busy.Launch(launchOf(goKernel(d, "gate", func(*Call) error { <-gate; return nil }), 1)))
+	e, err := busy.Record(true)
+	require.NoError(t, err)
+	waits := openStream(t, d)
+	require.NoError(t, waits.Wait(e))
+	require.NoError(t, idle.Rerecord(e))
+	done, err := e.Done()
+	require.NoError(t, err)
+	assert.True(t, done)
+	f, err := idle.Record(true)
+	require.NoError(t, err)
+	short, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+	assert.ErrorIs(t, waits.Sync(short), context.DeadlineExceeded, "it waits for the earlier point")
+	cancel()
+	close(gate)
+	require.NoError(t, waits.Sync(ctx))
+	took, err := f.Elapsed(e)
+	require.NoError(t, err)
+	assert.GreaterOrEqual(t, took, time.Duration(0))
+	other := openDevice(t)
+	assert.ErrorIs(t, openStream(t, other).Rerecord(e), driver.ErrInvalidArgument)
+	require.NoError(t, e.Close())
+	assert.ErrorIs(t, idle.Rerecord(e), driver.ErrClosed)
+}
+
 func TestLaunchAllocations(t *testing.T) {
 	if instrumented {
 		t.Skip("the checker allocates")

@@ -9,6 +9,7 @@ package cpu
 import (
 	"bytes"
 	"context"
+	"debug/elf"
 	"errors"
 	"fmt"
 	"os"
@@ -25,6 +26,7 @@ import (
 
 	"github.com/concord-compute/concord/internal/file"
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/source"
 )
 
 // toolchain is a compiler that was found.
@@ -32,6 +34,7 @@ type toolchain struct {
 	path    string   // of the program
 	args    []string // its first arguments, from CXX
 	version string   // the first line that --version prints
+	linker  string   // its linker, if objects can be linked without the compiler's help
 }
 
 // maxLog is the largest number of bytes that are kept of a compiler's output.
@@ -101,7 +104,7 @@ func (c *toolchain) identify(ctx context.Context) error {
 	}
 	found.Unlock()
 	if known != nil {
-		c.version = known.version
+		c.version, c.linker = known.version, known.linker
 		return nil
 	}
 	out, err := c.run(ctx, "", append(slices.Clone(c.args), "--version")...)
@@ -113,10 +116,27 @@ func (c *toolchain) identify(ctx context.Context) error {
 	if c.version == "" {
 		return errors.New("--version prints nothing")
 	}
+	c.linker = c.findLinker(ctx)
 	found.Lock()
 	defer found.Unlock()
 	found.key, found.toolchain = key, c
 	return nil
+}
+
+// findLinker returns the path of the linker, or "" where only the compiler knows how to use it.
+func (c *toolchain) findLinker(ctx context.Context) string {
+	if goruntime.GOOS != "linux" || goruntime.GOARCH != "amd64" || len(c.args) > 0 || strings.Contains(c.version, "clang") {
+		return ""
+	}
+	out, err := c.run(ctx, "", "-print-prog-name=ld")
+	if err != nil {
+		return ""
+	}
+	path, err := exec.LookPath(strings.TrimSpace(out))
+	if err != nil || !filepath.IsAbs(path) {
+		return ""
+	}
+	return path
 }
 
 func firstLine(s string) string {
@@ -163,6 +183,17 @@ func (c *toolchain) libraries() []string {
 // build compiles text and returns the shared object and the output of the compiler.
 // The error is errBuild if the compiler rejected the text.
 func (c *toolchain) build(ctx context.Context, text string, options []string) (object []byte, log string, err error) {
+	objects, log, err := c.buildTables(ctx, text, options, []string{programTable})
+	if err != nil {
+		return nil, log, err
+	}
+	return objects[0], log, nil
+}
+
+// buildTables is build for a text with several tables of kernels; it returns a shared object for each,
+// whose table has the usual name and that contains only what this table needs. More than one table needs a
+// toolchain with a linker, and no options.
+func (c *toolchain) buildTables(ctx context.Context, text string, options, tables []string) (objects [][]byte, log string, err error) {
 	// The object that is read back will be run, so no other user may be able to replace the directory.
 	dir, err := file.TempDir(buildPrefix)
 	if err != nil {
@@ -178,20 +209,89 @@ func (c *toolchain) build(ctx context.Context, text string, options []string) (o
 	if err := os.WriteFile(in, []byte(text), 0o600); err != nil {
 		return nil, "", err
 	}
+	apart := c.linker != "" && len(options) == 0
 	args := append(append(c.flags(), options...), "-o", out, in)
-	if len(options) == 0 {
+	switch {
+	case apart:
+		args = append(c.flags(), "-c", "-ffunction-sections", "-fdata-sections", "-o", filepath.Join(dir, objectName), in)
+	case len(options) == 0:
 		args = append(args, c.libraries()...)
 	}
 	log, err = c.run(ctx, dir, args...)
 	log = strings.ReplaceAll(log, in, "<rendered>")
 	if err != nil {
-		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.Exited() {
-			err = errBuild
-		}
-		return nil, log, err
+		return nil, log, refused(err)
 	}
-	object, err = os.ReadFile(out)
-	return object, log, err
+	for _, table := range tables {
+		if apart {
+			if more, err := c.link(ctx, dir, out, table); err != nil {
+				return nil, log + more, refused(err)
+			}
+		}
+		object, err := os.ReadFile(out)
+		if err != nil {
+			return nil, log, err
+		}
+		objects = append(objects, object)
+	}
+	return objects, log, nil
+}
+
+// buildBatch builds the parts of one text.
+func (c *toolchain) buildBatch(ctx context.Context, parts []source.HostPart) (objects [][]byte, log string, err error) {
+	tables := make([]string, len(parts))
+	for i := range tables {
+		tables[i] = source.HostTable(i)
+	}
+	return c.buildTables(ctx, source.HostText(parts), nil, tables)
+}
+
+// refused turns the error of a compiler that ended by itself into errBuild.
+func refused(err error) error {
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.Exited() {
+		return errBuild
+	}
+	return err
+}
+
+const (
+	programTable = "concord_program" // what the table of kernels is named in every shared object
+	objectName   = "program.o"
+	exportsName  = "exports"
+)
+
+// link makes a shared object of what a table in the compiled object needs. Calling the linker
+// itself saves starting the compiler and its own linker driver, and reading the libraries, of which few programs
+// call anything: one that does is linked again by the compiler, which knows where they are.
+func (c *toolchain) link(ctx context.Context, dir, out, table string) (log string, err error) {
+	script := filepath.Join(dir, exportsName)
+	if err := os.WriteFile(script, []byte("{ global: "+programTable+"; local: *; };\n"), 0o600); err != nil {
+		return "", err
+	}
+	args := []string{"--gc-sections", "--version-script=" + script, "-u", table}
+	if table != programTable {
+		args = append(args, "--defsym="+programTable+"="+table)
+	}
+	object := filepath.Join(dir, objectName)
+	linker := toolchain{path: c.linker}
+	log, err = linker.run(ctx, dir, append(args, "-shared", "-o", out, object)...)
+	if err == nil {
+		f, openErr := elf.Open(out)
+		if openErr != nil {
+			return log, openErr
+		}
+		defer f.Close()
+		if calls, err := f.ImportedSymbols(); err == nil && len(calls) == 0 {
+			return log, nil
+		}
+	}
+	if ctx.Err() != nil {
+		return log, err
+	}
+	for i, a := range args {
+		args[i] = "-Wl," + a
+	}
+	return c.run(ctx, dir, append(append(args, "-shared", "-Wl,--as-needed", "-o", out, object), c.libraries()...)...)
 }
 
 // A process that is killed while it compiles leaves its build directory behind. The next process that

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/concord-compute/concord/runtime/driver"
 )
@@ -21,6 +20,7 @@ const (
 	opLaunch
 	opRecord
 	opWait
+	opTape
 )
 
 // op is one queued operation.
@@ -32,6 +32,8 @@ type op struct {
 	stage    *[]byte // the memory of src, which goes back to the pool
 	launch   *launch
 	event    *event
+	at       point // that is recorded, or waited for
+	tape     *tape
 }
 
 // heavy reports whether o needs a place among the device's workers.
@@ -39,6 +41,9 @@ func (o *op) heavy() bool { return o.kind == opLaunch || len(o.dst) > inlineByte
 
 // runHeld runs o, with a place if it needs one.
 func (o *op) runHeld(w *workers) error {
+	if o.kind == opTape {
+		return o.tape.run(w)
+	}
 	if o.heavy() {
 		w.enter()
 		defer w.leave() // deferred, because a Go kernel may end the goroutine
@@ -56,10 +61,10 @@ func (o *op) run() error {
 	case opLaunch:
 		return o.launch.execute()
 	case opRecord:
-		o.event.at = time.Since(epoch)
+		o.event.stamp(o.at)
 	case opWait:
-		d := o.event.stream.device
-		if err := o.event.reach(d.ctx); err != nil {
+		d := o.at.stream.device
+		if err := o.at.reach(d.ctx); err != nil {
 			return &driver.OpError{Backend: "cpu", Device: d.id, Op: "wait", Err: fmt.Errorf("the event was not reached: %w", err)}
 		}
 	}
@@ -73,6 +78,9 @@ func (o *op) drop() {
 	}
 	if o.stage != nil {
 		stages.Put(o.stage)
+	}
+	if o.tape != nil {
+		o.tape.release()
 	}
 	*o = op{}
 }
@@ -117,9 +125,9 @@ func (s *stream) runBatch(batch []op) {
 	i := 0
 	whole := false
 	defer func() {
-		if !whole && batch[i].launch != nil {
+		if !whole && (batch[i].launch != nil || batch[i].tape != nil) {
 			// A Go kernel called runtime.Goexit, and this goroutine cannot continue.
-			s.fail(batch[i].launch.failed("", fmt.Errorf("%w: %w", driver.ErrLaunch, errGoexit)), seq+1)
+			s.fail(batch[i].failed(fmt.Errorf("%w: %w", driver.ErrLaunch, errGoexit)), seq+1)
 			dropAll(batch[i:])
 			s.finish()
 		}
@@ -136,6 +144,15 @@ func (s *stream) runBatch(batch []op) {
 		s.reach(seq)
 	}
 	whole = true
+}
+
+// failed returns an error that names the launch.
+func (o *op) failed(err error) error {
+	if o.launch != nil {
+		return o.launch.failed("", err)
+	}
+	d := o.tape.device
+	return d.opError("launch graph", err)
 }
 
 func dropAll(ops []op) {

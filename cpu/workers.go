@@ -23,8 +23,10 @@ type workers struct {
 }
 
 // share is work that several goroutines can do together. The launch that owns it holds one
-// place; the other goroutines are its helpers.
+// place; the other goroutines are its helpers. It can be offered again once it is settled.
 type share struct {
+	workers *workers
+	start   func()      // assist as a func value, so that starting a helper allocates nothing
 	most    int         // largest number of helpers at a time
 	help    func() bool // works until nothing is left (false) or until a launch waits for a place (true)
 	helpers int
@@ -107,15 +109,15 @@ func (w *workers) assign() {
 		w.running++
 		needy.helpers++
 		needy.out.Add(1)
-		go w.assist(needy)
+		go needy.start()
 	}
 }
 
 // assist is the goroutine of a helper. help recovers the panics of kernels, but a kernel may end the
 // goroutine by runtime.Goexit.
-func (w *workers) assist(s *share) {
+func (s *share) assist() {
 	defer s.out.Done()
-	more := false
+	w, more := s.workers, false
 	defer func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -130,6 +132,9 @@ func (w *workers) assist(s *share) {
 
 // offer lets helpers work on s, on which the caller works itself.
 func (w *workers) offer(s *share) {
+	if s.workers = w; s.start == nil {
+		s.start = s.assist
+	}
 	w.mu.Lock()
 	s.open = true
 	w.open = append(w.open, s)

@@ -1,14 +1,20 @@
-// Cross-correlation of n images of c channels with k filters, all in NCHW layout:
+// Cross-correlation of n images of c channels with k filters, in NCHW layout:
 //
 //   y[b][o][i][j] = bias[o] + Σ x[b][g·c/groups + q][i·strideH + r·dilationH - padH]
 //                                [j·strideW + s·dilationW - padW] · weight[o][q][r][s]
 //
 // summed over q < c/groups, r < filterH, s < filterW. g is the group of filter o, and elements of x
 // in the padding are 0. With -D BIAS=0, the default, bias is not read. Strides, dilations and
-// groups are at least 1, groups divides c and k. y has outH = (h + 2·padH -
-// dilationH·(filterH - 1) - 1) / strideH + 1 rows, or 0 if the dilated filter is
-// larger than the padded image, and outW columns likewise; both are arguments.
-// f16 and bf16 are summed in float.
+// groups are at least 1, groups divides c and k. padH is the number of rows of zeros above the image; how many are
+// below it follows from outH, the number of rows of y, which is an argument. With as many below, outH = (h + 2·padH -
+// dilationH·(filterH - 1) - 1) / strideH + 1, or 0 if the dilated filter is larger than the padded image
+// (kernels.ConvOut). Columns likewise. f16 and bf16 are summed in float.
+//
+// With -D SPREAD_H=s, from 1 to 1024, the rows of the image stand s apart, with rows of zeros between them (input dilation, as in
+// a transposed convolution): h is the number of rows without zeros. SPREAD_W likewise. h·SPREAD_H is below 2^31.
+//
+// With -D NHWC=1 the channels are innermost: x[b][row][column][channel], y[b][i][j][o], and
+// weight[o][r][s][q].
 //
 // The tiles are those of gemm: a group of 8×8 items computes 64 filters × 64 elements of the
 // output of one image, and reads DEPTH elements of each filter at a time.
@@ -22,6 +28,19 @@
 #ifndef BIAS
 #define BIAS 0
 #endif
+
+#ifndef NHWC
+#define NHWC 0
+#endif
+#ifndef SPREAD_H
+#define SPREAD_H 1
+#endif
+#ifndef SPREAD_W
+#define SPREAD_W 1
+#endif
+
+// Whether there is an element at a place of an image with zeros between its elements.
+#define THERE(place, size, SPREAD) ((place) % SPREAD == 0 && (place) / SPREAD < (size))
 
 #define VEC JOIN(ARITH, 8)
 
@@ -38,7 +57,11 @@ conv2d(uint n, uint c, uint h, uint w, uint k, uint filterH, uint filterW, uint 
   size_t image = z / groups, group = z % groups;
   size_t p = item / 4, quarter = item % 4 * DEPTH;
   bool there = image < n;
+#if NHWC
+  global const TYPE *in = x + (there ? image * c * h * w + group * channels : 0);
+#else
   global const TYPE *in = x + (there ? (image * c + group * channels) * h * w : 0);
+#endif
   global const TYPE *rows = weight + group * filters * depth;
 
   VEC acc[EACH];
@@ -47,14 +70,25 @@ conv2d(uint n, uint c, uint h, uint w, uint k, uint filterH, uint filterW, uint 
   for (size_t p0 = 0; p0 < depth; p0 += DEPTH) {
     for (uint e = 0; e < DEPTH; e++)
       as[item][e] = there && o0 + item < filters && p0 + e < depth ? LOAD(rows, (o0 + item) * depth + p0 + e) : (ARITH)0;
+#if NHWC
+    size_t q = (p0 + p) / channels, channel = (p0 + p) % channels;
+    uint dh = (uint)(q / filterW) * dilationH, dw = (uint)(q % filterW) * dilationW;
+#else
     size_t q = (p0 + p) / filterW, channel = q / filterH;
     uint dh = (uint)(q % filterH) * dilationH, dw = (uint)((p0 + p) % filterW) * dilationW;
+#endif
     uint i = (uint)((j0 + quarter) / outW), j = (uint)((j0 + quarter) % outW);
     for (uint e = 0; e < DEPTH; e++) {
       // A negative index wraps to a number beyond the image.
       uint row = i * strideH + dh - padH, col = j * strideW + dw - padW;
-      bool inside = there && p0 + p < depth && j0 + quarter + e < outs && row < h && col < w;
+      bool inside = there && p0 + p < depth && j0 + quarter + e < outs && THERE(row, h, SPREAD_H) && THERE(col, w, SPREAD_W);
+      row /= SPREAD_H;
+      col /= SPREAD_W;
+#if NHWC
+      bs[p][quarter + e] = inside ? LOAD(in, ((size_t)row * w + col) * c + channel) : (ARITH)0;
+#else
       bs[p][quarter + e] = inside ? LOAD(in, (channel * h + row) * w + col) : (ARITH)0;
+#endif
       if (++j == outW) {
         j = 0;
         i++;
@@ -83,7 +117,11 @@ conv2d(uint n, uint c, uint h, uint w, uint k, uint filterH, uint filterW, uint 
 #if BIAS
         sum += LOAD(bias, filter);
 #endif
+#if NHWC
+        STORE(y, (image * outs + j) * k + filter, sum);
+#else
         STORE(y, (image * k + filter) * outs + j, sum);
+#endif
       }
     }
   }

@@ -10,6 +10,7 @@
 //   STORE   p[i] = x, rounded to nearest even
 //   LIT     a floating literal of ARITH: LIT(0.5)
 //   FLOATING  for use in #if: whether T is a floating type
+//   IS_NAN  whether x, an ARITH or SCALAR, is NaN; no integer is
 #ifndef CONCORD_ELEM_H
 #define CONCORD_ELEM_H
 
@@ -98,11 +99,14 @@
 #define store_u32(p, i, x) ((p)[i] = (uint)(x))
 #define store_u64(p, i, x) ((p)[i] = (ulong)(x))
 
-// 16 consecutive elements of a floating type as a vector.
+// 16 consecutive elements of a floating type, or of integers of 32 or 64 bits, as a vector of ARITH.
 #define load16_f32(p, i) vload16(0, (p) + (i))
 #define load16_f64(p, i) vload16(0, (p) + (i))
 #define load16_f16(p, i) vload_half16(0, (p) + (i))
 #define load16_bf16(p, i) as_float16(convert_uint16(vload16(0, (p) + (i))) << 16)
+
+#define load16_i32(p, i) as_uint16(vload16(0, (p) + (i)))
+#define load16_i64(p, i) as_ulong16(vload16(0, (p) + (i)))
 
 #define lit_f32(x) x##f
 #define lit_f64(x) x
@@ -124,6 +128,12 @@
 #define LOAD16(p, i) JOIN(load16_, T)(p, i)
 #define LIT(x) JOIN(lit_, T)(x)
 #define FLOATING JOIN(is_float_, T)
+
+#if FLOATING
+#define IS_NAN(x) ((x) != (x))
+#else
+#define IS_NAN(x) false
+#endif
 
 // a·b + c, fused on devices where that is fast. The two results differ in the last place, which
 // all tolerances of the catalog allow.

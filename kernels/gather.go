@@ -1,7 +1,7 @@
 package kernels
 
 // The families gather and scatter and their cases: rows by index, with duplicate indices and
-// with indices beyond the last row.
+// with indices beyond the first and the last row.
 
 import (
 	"fmt"
@@ -14,25 +14,72 @@ import (
 
 func init() {
 	Register(Family{
-		ID: "gather", Doc: "rows of a table by index; zeros for an index beyond the last row",
-		Kernels: []string{"gather"}, Types: allTypes, Defines: []string{"T"},
-		Source: sources, Arguments: gatherArguments, Reference: refGather, Native: gatherNative,
+		ID: "gather", Doc: "rows of a table by index of any integer type; zeros for an index without a row, or the nearest row",
+		Kernels: []string{"gather"}, Types: allTypes, Defines: []string{"T", "INDEX", "CLAMP"},
+		Source: sources, Check: indexCheck, Arguments: gatherArguments, Reference: refGather, Native: gatherNative,
 		Cases: func(f *Family) (list []Case) {
+			add := func(t, index string, s [3]int, clamp bool) {
+				rows, count, n := s[0], s[1], s[2]
+				global, local := ElementsGrid(count * n)
+				list = append(list, f.Case("gather", t, fmt.Sprintf("%d of %d rows of %d", count, rows, n)).
+					with(global, local, in(t, rows*n, Uniform(t, rows*n, 41, -1e4, 1e4)), in("u32", count, rowIndices(count, rows)),
+						out(t, count*n), uintArg(rows), uintArg(count), uintArg(n)).exact("bits are moved").indexed(1, index, clamp))
+			}
 			for _, t := range f.Types {
 				for i, s := range moveShapes {
-					if t != "f32" && i%3 != 1 {
-						continue
+					if t == "f32" || i%3 == 1 {
+						add(t, "u32", s, false)
 					}
-					rows, count, n := s[0], s[1], s[2]
-					global, local := ElementsGrid(count * n)
-					list = append(list, f.Case("gather", t, fmt.Sprintf("%d of %d rows of %d", count, rows, n)).
-						with(global, local, in(t, rows*n, Uniform(t, rows*n, 41, -1e4, 1e4)), in("u32", count, rowIndices(count, rows)),
-							out(t, count*n), uintArg(rows), uintArg(count), uintArg(n)).exact("bits are moved"))
+				}
+			}
+			for i, index := range intTypes { // of signed and unsigned types some are clamped
+				for _, s := range [][3]int{{9, 300, 33}, {0, 4, 2}} {
+					add("f32", index, s, i%2 == 0)
 				}
 			}
 			return list
 		},
 	})
+}
+
+// indexCheck checks the definitions INDEX and CLAMP.
+func indexCheck(d source.Define) error {
+	if d.Name == "INDEX" {
+		return integerType(d)
+	}
+	return zeroOrOne(d)
+}
+
+// indexed changes argument i of a case, indices of type u32, to another type, in which some indices are
+// negative or larger than any row.
+func (c Case) indexed(i int, index string, clamp bool) Case {
+	if index != "u32" {
+		c.Defines = append(c.Defines, source.Define{Name: "INDEX", Value: index})
+		c.Shape += " by " + index
+	}
+	if clamp {
+		c.Defines = append(c.Defines, source.Define{Name: "CLAMP", Value: "1"})
+		c.Shape += " clamped"
+	}
+	lo, hi := rangeOf(index)
+	fill := c.Args[i].Fill
+	c.Args[i].Type, c.Args[i].Fill = index, func() []float64 {
+		x := fill()
+		for j := range x {
+			switch {
+			case x[j] == math.MaxUint32:
+				x[j] = hi
+			case j%17 == 4:
+				x[j] = max(lo, -1)
+			case j%17 == 9:
+				x[j] = lo
+			default:
+				x[j] = min(x[j], hi)
+			}
+		}
+		return x
+	}
+	return c
 }
 
 // moveShapes are sizes of cases: rows of the table, number of indices, elements of a row.
@@ -137,6 +184,69 @@ func gatherArguments(c *Call) bool {
 	return rowArguments(c, 0, 1, 2, int(c.Int(3)), int(c.Int(4)), int(c.Int(5)))
 }
 
+// indexType returns the type of indices: the definition INDEX, or u32 without it.
+func (c *Call) indexType() string {
+	if t, ok := c.Define("INDEX"); ok {
+		return t
+	}
+	return "u32"
+}
+
+// rowsOf returns a function that sets to to the rows that the indices from lo on name: -1 for an index without a row.
+// Argument i has the indices.
+func rowsOf(c *Call, i, rows int) func(lo int, to []int) {
+	switch clamp := c.Flag("CLAMP"); c.indexType() {
+	case "i8":
+		return rowsBy(c.I8(i), rows, clamp)
+	case "i16":
+		return rowsBy(c.I16(i), rows, clamp)
+	case "i32":
+		return rowsBy(c.I32(i), rows, clamp)
+	case "i64":
+		return rowsBy(c.I64(i), rows, clamp)
+	case "u8":
+		return rowsBy(c.U8(i), rows, clamp)
+	case "u16":
+		return rowsBy(c.U16(i), rows, clamp)
+	case "u64":
+		return rowsBy(c.U64(i), rows, clamp)
+	default:
+		return rowsBy(c.U32(i), rows, clamp)
+	}
+}
+
+func rowsBy[I int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64](index []I, rows int, clamp bool) func(int, []int) {
+	return func(lo int, to []int) {
+		for i, v := range index[lo : lo+len(to)] {
+			switch {
+			case v >= 0 && uint64(v) < uint64(rows):
+				to[i] = int(v)
+			case !clamp || rows == 0:
+				to[i] = -1
+			case v < 0:
+				to[i] = 0
+			default:
+				to[i] = rows - 1
+			}
+		}
+	}
+}
+
+// refRows returns a function that returns the row that index at names, or -1.
+func refRows(c *Call, i, rows int) func(at int) int {
+	get, last := refGetInt(c, i, c.indexType()), big.NewInt(int64(rows)-1)
+	return func(at int) int {
+		x := get(at)
+		if c.Flag("CLAMP") {
+			x = refOne(x.Sign() < 0, new(big.Int), refOne(x.Cmp(last) > 0, last, x))
+		}
+		if x.Sign() < 0 || x.Cmp(last) > 0 {
+			return -1
+		}
+		return int(x.Int64())
+	}
+}
+
 func scatterArguments(c *Call) bool {
 	switch c.Kernel {
 	case "scatter_last":
@@ -159,19 +269,19 @@ func rowArguments(c *Call, table, index, list, rows, count, n int) bool {
 		return false
 	}
 	needAll(c, c.Type("T"), c.Product(rows, n), table)
-	needAll(c, "u32", count, index)
+	needAll(c, c.indexType(), count, index)
 	needAll(c, c.Type("T"), c.Product(count, n), list)
 	return true
 }
 
-// refGather computes out[i] = in[index[i]] for rows of n elements; an index beyond the last row gives zeros.
+// refGather computes out[i] = in[index[i]] for rows of n elements; an index without a row gives zeros.
 func refGather(c *Call) error {
 	t, rows, count, n := c.Type("T"), int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
-	get, index, set := refGetBits(c, 0, SizeOf(t)), c.U32(1), refSetBits(c, 2, SizeOf(t))
+	get, row, set := refGetBits(c, 0, SizeOf(t)), refRows(c, 1, rows), refSetBits(c, 2, SizeOf(t))
 	for i := range count {
 		for j := range n {
-			if row := int(index[i]); row < rows {
-				set(i*n+j, get(row*n+j))
+			if r := row(i); r >= 0 {
+				set(i*n+j, get(r*n+j))
 			} else {
 				set(i*n+j, 0)
 			}
@@ -256,16 +366,24 @@ func scatterNative(_ *source.Unit, kernel string) Func {
 	return nativeScatter
 }
 
+// someIndices is the number of indices that natives read at a time.
+const someIndices = 512
+
 func nativeGather(c *Call) error {
 	rows, count, bytes := int(c.Int(3)), int(c.Int(4)), int(c.Int(5))*SizeOf(c.Type("T"))
-	in, index, out := c.Bytes(0), c.U32(1)[:count], c.Bytes(2)
+	in, read, out := c.Bytes(0), rowsOf(c, 1, rows), c.Bytes(2)
 	return c.Parallel(count, 1<<14/bytes+1, func(lo, hi int) {
-		for i, row := range index[lo:hi] {
-			to := out[(lo+i)*bytes:][:bytes]
-			if int(row) < rows {
-				copy(to, in[int(row)*bytes:])
-			} else {
-				clear(to)
+		var list [someIndices]int
+		for ; lo < hi; lo += someIndices {
+			some := list[:min(hi-lo, someIndices)]
+			read(lo, some)
+			for i, row := range some {
+				to := out[(lo+i)*bytes:][:bytes]
+				if row >= 0 {
+					copy(to, in[row*bytes:])
+				} else {
+					clear(to)
+				}
 			}
 		}
 	})

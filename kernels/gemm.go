@@ -17,17 +17,20 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-var gemmDefines = []string{"T", "TRANS_A", "TRANS_B"}
+var gemmDefines = []string{"T", "TRANS_A", "TRANS_B", "OUT"}
+
+// productTypes are the types of gemm and gemm_batch. Integers of 8 bits have gemm_i8.
+var productTypes = append(slices.Clone(floatTypes), "i32", "i64")
 
 func init() {
 	Register(Family{
 		ID: "gemm", Doc: "C = alpha·op(A)·op(B) + beta·C for any m, n, k and transposes",
-		Kernels: []string{"gemm"}, Types: floatTypes, Defines: gemmDefines, Source: sources, Arguments: gemmArguments, Reference: refGemm,
+		Kernels: []string{"gemm"}, Types: productTypes, Defines: gemmDefines, Check: checkOut, Source: sources, Arguments: gemmArguments, Reference: refGemm,
 		Cases: gemmCases,
 	})
 	Register(Family{
 		ID: "gemm_batch", Doc: "gemm for a batch of matrices with any strides between them",
-		Kernels: []string{"gemm_batch"}, Types: floatTypes, Defines: gemmDefines, Source: sources, Arguments: gemmArguments, Reference: refGemm,
+		Kernels: []string{"gemm_batch"}, Types: productTypes, Defines: gemmDefines, Check: checkOut, Source: sources, Arguments: gemmArguments, Reference: refGemm,
 		Cases: batchCases,
 	})
 	Register(Family{
@@ -41,6 +44,7 @@ func init() {
 // kernel of the family activation that computes the same function ("" for none).
 var Activations = []struct{ Act, Kernel string }{
 	{"none", ""}, {"relu", "relu"}, {"sigmoid", "sigmoid"}, {"tanh", "tanh_act"}, {"gelu", "gelu"}, {"silu", "swish"},
+	{"gelu_tanh", "gelu_tanh"},
 }
 
 // activationKernel returns the Kernel of the entry of Activations with that Act, or "".
@@ -55,7 +59,7 @@ func activationKernel(act string) string {
 
 func checkAct(d source.Define) error {
 	if d.Name != "ACT" {
-		return zeroOrOne(d)
+		return checkOut(d)
 	}
 	var all []string
 	for _, a := range Activations {
@@ -66,6 +70,9 @@ func checkAct(d source.Define) error {
 	}
 	return nil
 }
+
+// gemmResults are the pairs of the type of matrices and that of their products, besides f32.
+var gemmResults = [][2]string{{"f64", "f64"}, {"f16", "f16"}, {"f16", "f32"}, {"bf16", "bf16"}, {"bf16", "f32"}}
 
 // gemmShape describes one matrix product.
 type gemmShape struct {
@@ -85,16 +92,26 @@ func gemmCases(f *Family) (list []Case) {
 		{m: 17, n: 19, k: 23, alpha: 2, beta: 1, pad: 3}, {m: 7, n: 9, k: 11, beta: 3, note: " alpha=0"},
 		{m: 5, n: 70, k: 9, alpha: 1, note: " NaN in C"}, {m: 66, n: 67, k: 18, alpha: 1, note: " NaN in A, Inf in B"},
 	} {
-		list = append(list, gemmCase(f, "f32", s))
+		list = append(list, gemmCase(f, "f32", "f32", s))
 		for trans := 1; trans < 4 && (s.m == 65 || s.m == 17 || s.m == 2); trans++ {
 			s.transA, s.transB = trans&1 != 0, trans&2 != 0
-			list = append(list, gemmCase(f, "f32", s))
+			list = append(list, gemmCase(f, "f32", "f32", s))
 		}
 	}
-	for _, t := range []string{"f64", "f16", "bf16"} {
-		list = append(list, gemmCase(f, t, gemmShape{m: 2, n: 3, k: 5, alpha: 1}),
-			gemmCase(f, t, gemmShape{m: 65, n: 63, k: 129, alpha: 0.5, beta: 2, transB: true}),
-			gemmCase(f, t, gemmShape{m: 17, n: 131, k: 33, alpha: 1, transA: true, pad: 1}))
+	for _, r := range gemmResults {
+		t, result := r[0], r[1]
+		list = append(list, gemmCase(f, t, result, gemmShape{m: 2, n: 3, k: 5, alpha: 1}),
+			gemmCase(f, t, result, gemmShape{m: 65, n: 63, k: 129, alpha: 0.5, beta: 2, transB: true}),
+			gemmCase(f, t, result, gemmShape{m: 17, n: 131, k: 33, alpha: 1, transA: true, pad: 1}))
+	}
+	for _, t := range []string{"i32", "i64"} {
+		for _, s := range []gemmShape{{m: 1, n: 1, k: 1, alpha: 1}, {m: 0, n: 5, k: 5, alpha: 1}, {m: 3, n: 5, k: 0, alpha: 1, beta: 2},
+			{m: 7, n: 9, k: 11, beta: 3, note: " alpha=0"}, {m: 65, n: 63, k: 129, alpha: -3, beta: 1 << 30, pad: 3}, {m: 67, n: 131, k: 17, alpha: 1}} {
+			for trans := 0; trans < 4 && (trans == 0 || s.m > 60); trans++ {
+				s.transA, s.transB = trans&1 != 0, trans&2 != 0
+				list = append(list, gemmCase(f, t, t, s))
+			}
+		}
 	}
 	return list
 }
@@ -117,16 +134,22 @@ func batchCases(f *Family) (list []Case) {
 		{gemmShape: gemmShape{m: 7, n: 9, k: 11, beta: 3, note: " alpha=0"}, count: 2},
 		{gemmShape: gemmShape{m: 17, n: 33, k: 9, alpha: 1, note: " NaN in C"}, count: 2},
 	} {
-		list = append(list, batchCase(f, "f32", b))
+		list = append(list, batchCase(f, "f32", "f32", b))
 		for trans := 1; trans < 4 && (b.m == 65 || b.m == 17 && b.n > 3); trans++ {
 			b.transA, b.transB = trans&1 != 0, trans&2 != 0
-			list = append(list, batchCase(f, "f32", b))
+			list = append(list, batchCase(f, "f32", "f32", b))
 		}
 	}
-	for _, t := range []string{"f64", "f16", "bf16"} {
-		list = append(list, batchCase(f, t, gemmBatch{gemmShape: gemmShape{m: 2, n: 3, k: 5, alpha: 1}, count: 3, gap: 1}),
-			batchCase(f, t, gemmBatch{gemmShape: gemmShape{m: 65, n: 17, k: 64, alpha: 0.5, beta: 2, transB: true}, count: 3, woven: true}),
-			batchCase(f, t, gemmBatch{gemmShape: gemmShape{m: 17, n: 67, k: 33, alpha: 1, transA: true, pad: 1}, count: 2, sharedB: true}))
+	for _, r := range gemmResults {
+		t, result := r[0], r[1]
+		list = append(list, batchCase(f, t, result, gemmBatch{gemmShape: gemmShape{m: 2, n: 3, k: 5, alpha: 1}, count: 3, gap: 1}),
+			batchCase(f, t, result, gemmBatch{gemmShape: gemmShape{m: 65, n: 17, k: 64, alpha: 0.5, beta: 2, transB: true}, count: 3, woven: true}),
+			batchCase(f, t, result, gemmBatch{gemmShape: gemmShape{m: 17, n: 67, k: 33, alpha: 1, transA: true, pad: 1}, count: 2, sharedB: true}))
+	}
+	for _, t := range []string{"i32", "i64"} {
+		list = append(list, batchCase(f, t, t, gemmBatch{gemmShape: gemmShape{m: 2, n: 3, k: 5, alpha: 1}, count: 0}),
+			batchCase(f, t, t, gemmBatch{gemmShape: gemmShape{m: 17, n: 19, k: 23, alpha: 1, beta: 2, transB: true}, count: 5, woven: true}),
+			batchCase(f, t, t, gemmBatch{gemmShape: gemmShape{m: 65, n: 67, k: 33, alpha: -1, transA: true, pad: 1}, count: 3, sharedB: true}))
 	}
 	return list
 }
@@ -138,28 +161,43 @@ func biasCases(f *Family) (list []Case) {
 		{m: 64, n: 64, k: 64, alpha: 1}, {m: 17, n: 1, k: 64, alpha: 1}, {m: 1, n: 257, k: 17, alpha: 1, beta: 1},
 		{m: 65, n: 63, k: 17, alpha: 2, beta: 1, pad: 3}, {m: 7, n: 9, k: 11, beta: 3, note: " alpha=0"}, {m: 5, n: 70, k: 9, alpha: 1, note: " NaN in C"},
 	} {
-		list = append(list, biasCase(f, "f32", "none", s))
+		list = append(list, biasCase(f, "f32", "f32", "none", s))
 		for trans := 1; trans < 4 && s.m == 65; trans++ {
 			s.transA, s.transB = trans&1 != 0, trans&2 != 0
-			list = append(list, biasCase(f, "f32", "none", s))
+			list = append(list, biasCase(f, "f32", "f32", "none", s))
 		}
 	}
 	for _, a := range Activations[1:] {
-		list = append(list, biasCase(f, "f32", a.Act, gemmShape{m: 3, n: 5, k: 3, alpha: 8}),
-			biasCase(f, "f32", a.Act, gemmShape{m: 65, n: 131, k: 17, alpha: 2, beta: 1, pad: 1}))
+		list = append(list, biasCase(f, "f32", "f32", a.Act, gemmShape{m: 3, n: 5, k: 3, alpha: 8}),
+			biasCase(f, "f32", "f32", a.Act, gemmShape{m: 65, n: 131, k: 17, alpha: 2, beta: 1, pad: 1}))
 	}
-	list = append(list, biasCase(f, "f32", "relu", gemmShape{m: 17, n: 67, k: 33, alpha: 1, transA: true, transB: true}))
-	for _, p := range [][2]string{{"f64", "none"}, {"f64", "tanh"}, {"f64", "gelu"}, {"f16", "none"}, {"f16", "relu"}, {"f16", "silu"},
+	list = append(list, biasCase(f, "f32", "f32", "relu", gemmShape{m: 17, n: 67, k: 33, alpha: 1, transA: true, transB: true}))
+	for _, p := range [][2]string{{"f64", "gelu_tanh"}, {"f16", "gelu_tanh"}, {"f64", "none"}, {"f64", "tanh"}, {"f64", "gelu"}, {"f16", "none"}, {"f16", "relu"}, {"f16", "silu"},
 		{"bf16", "none"}, {"bf16", "sigmoid"}, {"bf16", "gelu"}} {
-		list = append(list, biasCase(f, p[0], p[1], gemmShape{m: 3, n: 5, k: 3, alpha: 8}),
-			biasCase(f, p[0], p[1], gemmShape{m: 17, n: 67, k: 33, alpha: 2, beta: 1}))
+		for _, r := range gemmResults {
+			if r[0] == p[0] {
+				list = append(list, biasCase(f, r[0], r[1], p[1], gemmShape{m: 3, n: 5, k: 3, alpha: 8}),
+					biasCase(f, r[0], r[1], p[1], gemmShape{m: 17, n: 67, k: 33, alpha: 2, beta: 1}))
+			}
+		}
 	}
 	return list
 }
 
-func gemmCase(f *Family, t string, s gemmShape) Case {
-	return s.begin(f, "gemm", t, s.place(1, 0)).within("ε·((k+2)·|alpha|·Σ|a||b| + 2|beta·c| + |result|)", gemmWhy,
-		func(_ int, in [][]float64, ref []float64) []float64 { return gemmBound(t, s, s.place(1, 0), in, ref) })
+func gemmCase(f *Family, t, result string, s gemmShape) Case {
+	return s.begin(f, "gemm", t, result, s.place(1, 0)).within("ε·((k+2)·|alpha|·Σ|a||b| + 2|beta·c| + |result|)", gemmWhy,
+		func(_ int, in [][]float64, ref []float64) []float64 {
+			return gemmBound(t, result, s, s.place(1, 0), in, ref)
+		}).wraps(t)
+}
+
+// wraps states that the results are exact if the type is one of integers.
+func (c Case) wraps(t string) Case {
+	if IsFloat(t) {
+		return c
+	}
+	c.Bound = nil
+	return c.exact("integers wrap modulo a power of two")
 }
 
 const gemmWhy = "a sum of k products, in any order, fused or not, errs by at most k·ε·Σ|a||b|; the products with alpha and beta and the reference round once more each"
@@ -181,9 +219,9 @@ func (b *gemmBatch) place() gemmPlace {
 	return p
 }
 
-func batchCase(f *Family, t string, b gemmBatch) Case {
+func batchCase(f *Family, t, result string, b gemmBatch) Case {
 	p := b.place()
-	c := b.begin(f, "gemm_batch", t, p)
+	c := b.begin(f, "gemm_batch", t, result, p)
 	c.Global, c.Local = GemmBatchGrid(b.m, b.n, b.count)
 	c.Args = append(c.Args, uintArg(b.count), ulongArg(p.stride[0]), ulongArg(p.stride[1]), ulongArg(p.stride[2]))
 	c.Shape = fmt.Sprintf("%d× %s", b.count, c.Shape)
@@ -200,20 +238,22 @@ func batchCase(f *Family, t string, b gemmBatch) Case {
 		c.Shape += " woven"
 	}
 	return c.within("ε·((k+2)·|alpha|·Σ|a||b| + 2|beta·c| + |result|)", gemmWhy,
-		func(_ int, in [][]float64, ref []float64) []float64 { return gemmBound(t, b.gemmShape, p, in, ref) })
+		func(_ int, in [][]float64, ref []float64) []float64 {
+			return gemmBound(t, result, b.gemmShape, p, in, ref)
+		}).wraps(t)
 }
 
-func biasCase(f *Family, t, act string, s gemmShape) Case {
+func biasCase(f *Family, t, result, act string, s gemmShape) Case {
 	p := s.place(1, 0)
-	c := s.begin(f, "gemm_bias", t, p)
-	c.Args = append(c.Args, in(t, s.n, Uniform(t, s.n, 11, -2, 2)))
+	c := s.begin(f, "gemm_bias", t, result, p)
+	c.Args = append(c.Args, in(result, s.n, Uniform(result, s.n, 11, -2, 2)))
 	if act != "none" {
 		c.Shape += " " + act
 		c.Defines = append(c.Defines, source.Define{Name: "ACT", Value: act})
 	}
 	return c.within("ε·(D·((k+3)·|alpha|·Σ|a||b| + 3|beta·c| + |bias|) + E·|result|)",
 		"the sum errs as in gemm, with one more rounding; an activation whose derivative is at most D multiplies that error by D, and adds its own, E, which is that of the family activation",
-		func(_ int, in [][]float64, ref []float64) []float64 { return biasBound(t, act, s, p, in, ref) })
+		func(_ int, in [][]float64, ref []float64) []float64 { return biasBound(t, result, act, s, p, in, ref) })
 }
 
 // gemmPlace is the layout of the matrices A, B and C of a case: how many there are, and for each of
@@ -251,7 +291,7 @@ func flip(on bool, rows, cols int) [2]int {
 }
 
 // begin returns a case with the arguments and definitions that all three kernels have.
-func (s *gemmShape) begin(f *Family, kernel, t string, p gemmPlace) Case {
+func (s *gemmShape) begin(f *Family, kernel, t, result string, p gemmPlace) Case {
 	a, b, c := Uniform(t, p.length[0], 8, -1, 1), Uniform(t, p.length[1], 9, -1, 1), Uniform(t, p.length[2], 10, -1, 1)
 	switch s.note {
 	case " NaN in C":
@@ -277,8 +317,9 @@ func (s *gemmShape) begin(f *Family, kernel, t string, p gemmPlace) Case {
 	global, local := GemmGrid(s.m, s.n)
 	k := f.Case(kernel, t, shape).with(global, local, uintArg(s.m), uintArg(s.n), uintArg(s.k), value(scalarOf(t), s.alpha),
 		in(t, p.length[0], a), uintArg(p.ld[0]), in(t, p.length[1], b), uintArg(p.ld[1]), value(scalarOf(t), s.beta),
-		inout(t, p.length[2], c), uintArg(p.ld[2]))
+		inout(result, p.length[2], c), uintArg(p.ld[2]))
 	k.Defines = append(k.Defines, defA, defB)
+	k.results(t, result)
 	return k
 }
 
@@ -308,7 +349,7 @@ func (s *gemmShape) visit(p gemmPlace, in [][]float64, f func(at, j int, sum, si
 	}
 }
 
-func gemmBound(t string, s gemmShape, p gemmPlace, in [][]float64, ref []float64) []float64 {
+func gemmBound(t, result string, s gemmShape, p gemmPlace, in [][]float64, ref []float64) []float64 {
 	u, tiny := Roundoff(t), Smallest(t)
 	bound := make([]float64, len(ref))
 	s.visit(p, in, func(at, _ int, _, size float64) {
@@ -316,12 +357,12 @@ func gemmBound(t string, s gemmShape, p gemmPlace, in [][]float64, ref []float64
 		if s.beta != 0 {
 			e += 2 * math.Abs(s.beta*in[9][at])
 		}
-		bound[at] = Stored(t, ref[at], u*(e+math.Abs(ref[at]))+float64(s.k)*tiny)
+		bound[at] = Stored(result, ref[at], u*(e+math.Abs(ref[at]))+float64(s.k)*tiny)
 	})
 	return bound
 }
 
-func biasBound(t, act string, s gemmShape, p gemmPlace, in [][]float64, ref []float64) []float64 {
+func biasBound(t, result, act string, s gemmShape, p gemmPlace, in [][]float64, ref []float64) []float64 {
 	u, tiny := Roundoff(t), Smallest(t)
 	steepest, own := 1.0, func(float64) float64 { return 1 }
 	if e, ok := activationErrors[activationKernel(act)]; ok {
@@ -334,7 +375,7 @@ func biasBound(t, act string, s gemmShape, p gemmPlace, in [][]float64, ref []fl
 			x += s.beta * in[9][at]
 			e += 3 * math.Abs(s.beta*in[9][at])
 		}
-		bound[at] = Stored(t, ref[at], u*(steepest*e+own(x)*math.Abs(ref[at]))+(float64(s.k)+2+math.Abs(x))*tiny)
+		bound[at] = Stored(result, ref[at], u*(steepest*e+own(x)*math.Abs(ref[at]))+(float64(s.k)+2+math.Abs(x))*tiny)
 	})
 	return bound
 }
@@ -342,7 +383,7 @@ func biasBound(t, act string, s gemmShape, p gemmPlace, in [][]float64, ref []fl
 // gemmArguments checks a launch of a kernel of any gemm family, gemm_i8 included: each matrix has to be
 // in its buffer, and no two rows of the results may have an element in common.
 func gemmArguments(c *Call) bool {
-	t, result := c.Type("T"), c.Type("T")
+	t, result := c.Type("T"), c.outType()
 	m, n, k, ldc := int(c.Int(0)), int(c.Int(1)), int(c.Int(2)), int(c.Int(10))
 	count, step := 1, [3]int{}
 	switch {
@@ -354,7 +395,7 @@ func gemmArguments(c *Call) bool {
 	if m == 0 || n == 0 || count == 0 {
 		return false
 	}
-	if result != "i32" && c.Float(3) == 0 { // if alpha is 0, A and B are not read
+	if c.Kernel != "gemm_i8" && c.Float(3) == 0 { // if alpha is 0, A and B are not read
 		k = 0
 	}
 	needMatrices(c, 4, t, flip(c.Flag("TRANS_A"), m, k), count, step[0])
@@ -364,7 +405,7 @@ func gemmArguments(c *Call) bool {
 		c.Fail(9, "rows of %d elements overlap: the leading dimension is %d, and %d matrices are %d elements apart", n, ldc, count, step[2])
 	}
 	if c.Kernel == "gemm_bias" {
-		needAll(c, t, n, 11)
+		needAll(c, result, n, 11)
 	}
 	return true
 }
@@ -409,15 +450,19 @@ func refGemm(c *Call) error {
 	if alpha == 0 { // A and B are not read
 		k = 0
 	}
+	if !IsFloat(t) {
+		return refGemmInt(c, t, k, count, step)
+	}
 	ta, rowsA, colsA := refTrans(c, "TRANS_A", m, k)
 	tb, rowsB, colsB := refTrans(c, "TRANS_B", k, n)
-	finish, set := refFinish(c, t), c.Set(9, t)
+	result := c.outType()
+	finish, set := refFinish(c, result), c.Set(9, result)
 	for z := range count {
 		a := refMatrix(c, 4, t, rowsA, colsA, z*step[0], lda)
 		b := refMatrix(c, 6, t, rowsB, colsB, z*step[1], ldb)
 		out := blas64.General{Rows: m, Cols: n, Stride: n, Data: make([]float64, m*n)}
 		if beta != 0 { // else C is not read
-			out = refMatrix(c, 9, t, m, n, z*step[2], ldc)
+			out = refMatrix(c, 9, result, m, n, z*step[2], ldc)
 		}
 		switch {
 		case k == 0:
@@ -431,6 +476,41 @@ func refGemm(c *Call) error {
 		for i := range m {
 			for j := range n {
 				set(z*step[2]+i*ldc+j, finish(j, out.Data[i*out.Stride+j]))
+			}
+		}
+	}
+	return nil
+}
+
+// refGemmInt computes the product of integers modulo 2^64 and stores the low bits.
+func refGemmInt(c *Call, t string, k, count int, step [3]int) error {
+	m, n, alpha, beta := int(c.Int(0)), int(c.Int(1)), c.Int(3), c.Int(8)
+	lda, ldb, ldc := int(c.Int(5)), int(c.Int(7)), int(c.Int(10))
+	transA, transB := c.Flag("TRANS_A"), c.Flag("TRANS_B")
+	get := func(arg, first, ld, i, j int, trans bool) int64 {
+		if trans {
+			i, j = j, i
+		}
+		if t == "i32" {
+			return int64(c.I32(arg)[first+i*ld+j])
+		}
+		return c.I64(arg)[first+i*ld+j]
+	}
+	for z := range count {
+		for i := range m {
+			for j := range n {
+				sum := int64(0)
+				for p := range k {
+					sum += get(4, z*step[0], lda, i, p, transA) * get(6, z*step[1], ldb, p, j, transB)
+				}
+				if sum *= alpha; beta != 0 {
+					sum += beta * get(9, z*step[2], ldc, i, j, false)
+				}
+				if at := z*step[2] + i*ldc + j; t == "i32" {
+					c.I32(9)[at] = int32(sum)
+				} else {
+					c.I64(9)[at] = sum
+				}
 			}
 		}
 	}

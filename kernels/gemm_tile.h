@@ -7,14 +7,22 @@
 // op(A) is m×k, op(B) k×n, C m×n, all row-major with leading dimensions lda, ldb, ldc
 // (elements from one row to the next). -D TRANS_A=1: A is stored k×m and op transposes it;
 // -D TRANS_B=1: B is stored n×k. With beta 0, C is not read; with alpha 0, A and B are not.
-// f16 and bf16 are summed in float and rounded once.
+// f16 and bf16 are summed in float and rounded once; -D OUT=f32 makes C, and a bias, float. Integers
+// wrap.
 //
 // A group of 8×8 items computes a 64×64 tile of C, each item 8×8 elements of it in registers.
 // DEPTH columns of op(A) and rows of op(B) at a time are kept in local memory. 8 elements of a row
 // of C form one vector, which makes the kernel fast on a CPU and costs nothing on a GPU.
 #include "gemm_shape.h"
+#include "out.h"
 
 #define VEC JOIN(ARITH, 8)
+
+#if FLOATING
+#define TIMES_PLUS(a, b, c) MAD(a, b, c)
+#else
+#define TIMES_PLUS(a, b, c) ((a) * (b) + (c))
+#endif
 
 // Reads elements col to col + DEPTH - 1 of a row into the array part; 0 beyond the matrix.
 void read_part(ARITH *part, global const TYPE *x, size_t ld, size_t row, size_t rows, size_t col,
@@ -31,7 +39,7 @@ void read_part(ARITH *part, global const TYPE *x, size_t ld, size_t row, size_t 
 
 kernel __attribute__((reqd_work_group_size(ITEMS, ITEMS, 1))) void
 NAME(uint m, uint n, uint k, SCALAR alpha, global const TYPE *a, uint lda, global const TYPE *b,
-     uint ldb, SCALAR beta, global TYPE *c, uint ldc MORE) {
+     uint ldb, SCALAR beta, global OUT_TYPE *c, uint ldc MORE) {
   local ARITH as[SPAN][DEPTH + 1]; // as[i][p] = op(A)[i0 + i][p0 + p]
   local ARITH bs[DEPTH][SPAN + 4]; // bs[p][j] = op(B)[p0 + p][j0 + j]
   size_t lx = get_local_id(0), ly = get_local_id(1);
@@ -39,7 +47,7 @@ NAME(uint m, uint n, uint k, SCALAR alpha, global const TYPE *a, uint lda, globa
   // Groups beyond the last matrix compute nothing.
   size_t z = get_group_id(2), rows = z < COUNT ? m : 0, depth = z < COUNT && alpha != 0 ? k : 0;
   global const TYPE *left = a + z * STRIDE(strideA), *right = b + z * STRIDE(strideB);
-  global TYPE *out = c + z * STRIDE(strideC);
+  global OUT_TYPE *out = c + z * STRIDE(strideC);
   // Each item loads DEPTH elements into local memory: row `item` of a tile of 64 rows of DEPTH, or
   // a quarter of row p of a tile of DEPTH rows of 64.
   size_t item = ly * ITEMS + lx;
@@ -74,7 +82,7 @@ NAME(uint m, uint n, uint k, SCALAR alpha, global const TYPE *a, uint lda, globa
       VEC y = vload8(lx, &bs[e][0]);
 #pragma unroll
       for (uint r = 0; r < EACH; r++)
-        acc[r] = MAD((VEC)(as[ly * EACH + r][e]), y, acc[r]);
+        acc[r] = TIMES_PLUS((VEC)(as[ly * EACH + r][e]), y, acc[r]);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
   }
@@ -89,8 +97,8 @@ NAME(uint m, uint n, uint k, SCALAR alpha, global const TYPE *a, uint lda, globa
       if (i < rows && j < n) {
         ARITH x = alpha * row[s];
         if (beta != 0)
-          x = MAD(beta, LOAD(out, i * ldc + j), x);
-        STORE(out, i * ldc + j, FINISH(x, j));
+          x = TIMES_PLUS(beta, LOAD_OUT(out, i * ldc + j), x);
+        STORE_OUT(out, i * ldc + j, FINISH(x, j));
       }
     }
   }

@@ -15,16 +15,28 @@ const Tile = 16
 // results.
 const tileItems, tileSpan = 8, 64
 
-// ElementsGrid returns the grid of kernels with one item per element: n items, rounded up to a
+// ElementsGrid returns the grid of kernels with one item per element, among them sort_merge: n items, rounded up to a
 // multiple of 64 so that a good local size divides them.
 func ElementsGrid(n int) (global, local [3]int) {
 	return [3]int{blocks(n, 64) * 64, 1, 1}, [3]int{}
 }
 
-// RowsGrid returns the grid of kernels with one group per row or result: reduce_*, softmax,
-// layer_norm, rms_norm and topk.
+// RowsGrid returns the grid of kernels with one group per row or result, or partial result: reduce_*, softmax,
+// layer_norm, rms_norm, topk; nearest (a row for each query and part), nearest_merge (for each query) and
+// sort_blocks (for each block of [SortBlock] elements of each row).
 func RowsGrid(rows int) (global, local [3]int) {
 	return [3]int{max(rows, 1) * Group, 1, 1}, [3]int{Group, 1, 1}
+}
+
+// ReduceParts returns the number of parts into which the axis of a reduction of outer × axis × inner elements
+// should be divided (see STAGE in reduce.cl), or 1 if one launch without parts is enough: for short axes, and if there are
+// so many results that a GPU has enough groups. It depends on the sizes alone, and so do results.
+func ReduceParts(outer, axis, inner int) int {
+	const groups, each = 1024, 64 * Group // groups that fill a large GPU, and elements that are worth a group
+	if results := outer * inner; results > 0 && results < groups/2 {
+		return max(min(axis/each, groups/results), 1)
+	}
+	return 1
 }
 
 // TransposeGrid returns the grid of transpose for batch matrices of rows×cols.
@@ -37,6 +49,16 @@ func TransposeGrid(rows, cols, batch int) (global, local [3]int) {
 func GemmGrid(m, n int) (global, local [3]int) {
 	return [3]int{blocks(n, tileSpan) * tileItems, blocks(m, tileSpan) * tileItems, 1},
 		[3]int{tileItems, tileItems, 1}
+}
+
+// GemvGrid returns the grid of gemv for a result of m elements and a matrix of type t, transposed or not: a group
+// computes as many results as it has rows of 8 items, or columns of eight times 16 bytes.
+func GemvGrid(t string, m int, transposed bool) (global, local [3]int) {
+	span := Group / 8
+	if transposed {
+		span = 8 * 16 / SizeOf(t)
+	}
+	return RowsGrid(blocks(m, span))
 }
 
 // GemmBatchGrid returns the grid of gemm_batch for batch results of m×n. Devices limit the third

@@ -22,7 +22,7 @@
 
 // Combinations. LARGER and SMALLER return a NaN if either argument is NaN.
 #define PLUS(a, b) ((a) + (b))
-#define LARGER(a, b) ((a) > (b) || (a) != (a) ? (a) : (b))
-#define SMALLER(a, b) ((a) < (b) || (a) != (a) ? (a) : (b))
+#define LARGER(a, b) ((a) > (b) || IS_NAN(a) ? (a) : (b))
+#define SMALLER(a, b) ((a) < (b) || IS_NAN(a) ? (a) : (b))
 
 #endif

@@ -12,7 +12,8 @@
 //
 // Its kernels are launched like any other. T is the element type, f32 if it is not defined.
 // The functions whose names end in Grid return the grid to launch a kernel with. The
-// parameters of the kernels are described in the sources, which [Sources] returns.
+// parameters of the kernels are described in the sources, which [Sources] returns: "nearest.cl" begins with what nearest
+// and nearest_merge take.
 //
 // A device may have an implementation of its own for a kernel, found by the
 // family's ID and the kernel's name. It is judged by the same list of [Case].
@@ -42,7 +43,9 @@
 // # Rules for all kernels
 //
 // Every size is an argument, and the grid may be larger than the size: items beyond the
-// size do nothing, and a size of 0 writes nothing. half and bfloat16 are formats for storage:
+// size do nothing, and a size of 0 writes nothing. The implementations of cpu:0 itself do not use the grid: one that is
+// too small, or has groups of another size, shows only on devices that compile the kernel. A buffer that is written
+// must not overlap one that is read, unless the source says that they may be the same. half and bfloat16 are formats for storage:
 // such elements are computed in float and rounded once, to nearest even. Integers wrap.
 // Devices may flush denormals to zero: the tolerances allow it.
 package kernels

@@ -115,11 +115,17 @@ func TestUnitRefuses(t *testing.T) {
 	}{
 		{"none", "T", "f32", "no family", nil},
 		{"gemm", "T", "i8", "not one of f32 f64 f16 bf16", nil},
-		{"gemm", "TILE", "8", "not one of [T TRANS_A TRANS_B]", nil},
+		{"gemm", "TILE", "8", "not one of [T TRANS_A TRANS_B OUT]", nil},
 		{"gemm", "TRANS_A", "2", "not 0 or 1", nil},
 		{"gemm_bias", "ACT", "swish", "not one of none relu sigmoid tanh gelu silu", nil},
 		{"gemm", "T", "f64", "double precision", &source.Features{Int64Atomic: true}},
 		{"reduce", "GROUP", "100", "power of two", nil},
+		{"reduce", "STAGE", "3", "not one of 0 1 2", nil},
+		{"reduce", "INDEX", "f32", "not one of i8 i16", nil},
+		{"gather", "CLAMP", "2", "not 0 or 1", nil},
+		{"sort_pairs", "VALUE", "u4", "not one of f32", nil},
+		{"conv2d", "SPREAD_H", "0", "not from 1 to 1024", nil},
+		{"conv2d", "SPREAD_W", "02", "not from 1 to 1024", nil},
 		{"transpose", "TILE", "64", "1 to 32", nil},
 	} {
 		_, err := Unit(c.id, c.features, source.Define{Name: c.name, Value: c.value})
@@ -144,6 +150,14 @@ func TestNoDoubleWithoutFP64(t *testing.T) {
 	for _, f := range Families() {
 		_, err := Unit(f.ID, &source.Features{Int64Atomic: true})
 		assert.NoError(t, err, f.ID)
+	}
+}
+
+// TestReduceParts checks that long axes of few results are divided, and only these, and that no part is short.
+func TestReduceParts(t *testing.T) {
+	for _, c := range [][4]int{{1, 1 << 24, 1, 1024}, {2, 1 << 24, 3, 170}, {1, 1 << 16, 1, 8}, {1, 1 << 13, 1, 1}, {1, 100, 1, 1}, {0, 1 << 24, 1, 1},
+		{1, 0, 1, 1}, {512, 1 << 24, 1, 1}, {1, 1 << 24, 1000, 1}} {
+		assert.Equal(t, c[3], ReduceParts(c[0], c[1], c[2]), "%v", c)
 	}
 }
 

@@ -6,7 +6,8 @@
 //                 indices is defined. The caller fills last with 0 before. One item per index.
 //   scatter       out[r] = in[last[r] - 1] where last[r] is not 0: the last duplicate is stored.
 //   scatter_add   out[r] += all rows i of in with index[i] = r, in any order. For f32, i32, u32.
-//                 in and out are different buffers.
+//                 in and out are different buffers. segment.cl has sums in a fixed order, maxima and
+//                 minima, of every type.
 #include "elem.h"
 
 kernel void scatter_last(global const uint *index, global uint *last, uint rows, uint count) {

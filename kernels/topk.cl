@@ -7,36 +7,9 @@
 // needed. Then the elements up to that key are collected in any order and sorted in place.
 #include "elem.h"
 #include "group.h"
+#include "order.h"
 
-// Unsigned keys in the order of the values. They are made from the bits, because a device may
-// flush denormals to 0 in floating-point operations.
-#define key_f32 uint
-#define key_f16 uint
-#define key_bf16 uint
-#define key_f64 ulong
-#define KEY JOIN(key_, T)
 #define KEY_BITS ((int)sizeof(KEY) * 8)
-
-#if JOIN(is_f64_, T)
-ulong key_of(double x) {
-  ulong u = as_ulong(x);
-  if (u << 1 > (ulong)0x7ff << 53) // NaN
-    return ~(ulong)0;
-  if (u << 1 == 0)
-    u = 0;
-  return u >> 63 ? ~u : u | (ulong)1 << 63;
-}
-#else
-uint key_of(float x) {
-  uint u = as_uint(x);
-  if (u << 1 > 0xffu << 24) // NaN
-    return ~0u;
-  if (u << 1 == 0)
-    u = 0;
-  return u >> 31 ? ~u : u | 1u << 31;
-}
-#endif
-
 #define BINS 256
 
 // Finds the bin that contains the need-th element, counted from 1. pick = {the bin, the number of

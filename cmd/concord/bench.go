@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/profile"
 )
 
 // benchResult is one rate or time. Unknown values are null.
@@ -36,6 +37,8 @@ type benchResult struct {
 
 	// Values of one call of a kernel, and the roofs' limit for it; 0 otherwise. For the report.
 	flops, bytes, ns, roof float64
+
+	fast float64 // the percentile at which nine of ten samples are slower
 }
 
 // gflops is the rate of a kernel.
@@ -76,9 +79,16 @@ func knownSuites(_ *cobra.Command, args []string) error {
 	return nil
 }
 
+// chosen returns the suites of those names, or all: each once, in their own order.
+func chosen(names []string) []suite {
+	return slices.DeleteFunc(slices.Clone(suites), func(s suite) bool { return len(names) > 0 && !slices.Contains(names, s.name) })
+}
+
 func (a *app) benchCommand() *cobra.Command {
 	var devices []string
-	var report string
+	var report, baseline, compare, against string
+	var rounds int
+	var newRoof bool
 	var list strings.Builder
 	for _, s := range suites {
 		fmt.Fprintf(&list, "\n  %-8s %s", s.name, s.doc)
@@ -86,19 +96,56 @@ func (a *app) benchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench [SUITE]...",
 		Short: "Measure rates of devices beside their own limits",
-		Long: `Bench measures medians of repeated runs. Limits are measured in the same run on the
-same device; the spread is from the 10th to the 90th percentile. Suites, all if none is named:
-` + list.String(),
+		Long: `Bench measures medians of repeated runs; the spread is from the 10th to the 90th percentile.
+Limits are measured once on the same device and kept beside the kernel cache; --new-roof measures
+them again. Suites, all if none is named:
+` + list.String() + `
+
+--baseline measures the suites in several rounds, one after the other in each round, and writes what was
+measured, with the identity of the devices, to a file. On the CPU the sizes are smaller than otherwise, such
+as products of 128 and 512 rows, and a result gets 15 ms of a round: many short rounds meet more of a machine's
+quiet moments than few long ones. On cpu:0 all suites take about a minute, launch and saxpy seconds.
+--compare measures again what such a file has, on
+the same devices, and fails if something has become slower by more than the noise: the differences
+between runs that are put together at random from the rounds of one measurement, of that in the file and
+of this one. --against measures this program and another version of it in turn, round by round, which
+finds more on a machine that does other work at the same time. What seems slower is measured up to
+three times more before it counts.`,
 		Example: `  concord bench --device cpu:0
   concord bench gemm conv2d --json
-  concord bench --device cpu:0 --device opencl:0 --report report.html`,
+  concord bench --device cpu:0 --device opencl:0 --report report.html
+  concord bench launch saxpy --device cpu:0 --baseline before.json
+  concord bench --compare before.json
+  concord bench launch gemm --device cpu:0 --against ./concord-before`,
 		Args:      knownSuites,
 		ValidArgs: suiteNames(),
 	}
 	cmd.Flags().StringArrayVar(&devices, "device", nil, "`device` to measure (repeat); all when absent")
 	cmd.Flags().StringVar(&report, "report", "", "also write a page with rooflines and tables to this HTML `file`")
+	cmd.Flags().BoolVar(&newRoof, "new-roof", false, "measure the devices' limits again, although they are known")
+	cmd.Flags().StringVar(&baseline, "baseline", "", "measure in rounds and write a baseline for --compare to this `file`")
+	cmd.Flags().StringVar(&compare, "compare", "", "measure what this baseline `file` has, and fail if it became slower")
+	cmd.Flags().StringVar(&against, "against", "", "measure another version of this `program` and this one in turn, and fail if this one is slower")
+	cmd.Flags().IntVar(&rounds, "rounds", usualRounds, fmt.Sprintf("`number` of rounds of --baseline, --compare and --against, at least %d", fewestRounds))
+	cmd.MarkFlagsMutuallyExclusive("baseline", "compare", "against", "report")
 	a.jsonFlag(cmd)
 	cmd.RunE = a.do(func(ctx context.Context, args []string) error {
+		if baseline != "" || compare != "" || against != "" {
+			if rounds < fewestRounds && !(baseline != "" && rounds == 1 && isRound()) {
+				return usagef("--rounds must be at least %d, not %d", fewestRounds, rounds)
+			}
+			g := &guard{a: a, devices: devices, suites: chosen(args), rounds: rounds, newRoof: newRoof}
+			switch {
+			case baseline != "":
+				return g.baseline(ctx, baseline)
+			case compare != "":
+				return g.compare(ctx, compare)
+			}
+			return g.againstProgram(ctx, against)
+		}
+		if cmd.Flags().Changed("rounds") {
+			return usagef("--rounds is for --baseline, --compare and --against")
+		}
 		if err := a.claim(report); err != nil {
 			return fmt.Errorf("--report %w", err)
 		}
@@ -111,7 +158,7 @@ same device; the spread is from the 10th to the 90th percentile. Suites, all if 
 			return err
 		}
 		targets = slices.DeleteFunc(targets, func(t demoTarget) bool { return t.device == "" })
-		measured, err := a.bench(ctx, s, targets, args)
+		measured, err := a.bench(ctx, s, targets, args, newRoof)
 		if err != nil {
 			return err
 		}
@@ -136,21 +183,19 @@ func repeatBench(args, devices []string, report string) string {
 	return strings.Join(append(line, "--report", report), " ")
 }
 
-func (a *app) bench(ctx context.Context, s *runtime.Session, targets []demoTarget, only []string) ([]benched, error) {
-	chosen := slices.Clone(suites)
-	if len(only) > 0 { // each suite once, even if it is named several times
-		chosen = slices.DeleteFunc(chosen, func(s suite) bool { return !slices.Contains(only, s.name) })
-	}
-	bar := a.progress(len(targets) * len(chosen))
+func (a *app) bench(ctx context.Context, s *runtime.Session, targets []demoTarget, only []string, newRoof bool) ([]benched, error) {
+	run := chosen(only)
+	bar := a.progress(len(targets) * len(run))
 	defer bar.end()
 	var all []benched
-	for _, t := range targets {
+	for i, t := range targets {
 		dev, err := s.Open(ctx, t.device)
 		if err != nil {
 			return nil, err
 		}
-		b := &bencher{dev: dev, target: t, sizes: sizesFor(dev.Info())}
-		for _, suite := range chosen {
+		again := newRoof && !slices.ContainsFunc(targets[:i], func(o demoTarget) bool { return o.device == t.device })
+		b := &bencher{dev: dev, target: t, newRoof: again, sizes: sizesFor(dev.Info())}
+		for _, suite := range run {
 			bar.doing(t.label + " " + suite.name)
 			b.suite = suite.name
 			err := suite.run(b, ctx)
@@ -160,7 +205,7 @@ func (a *app) bench(ctx context.Context, s *runtime.Session, targets []demoTarge
 			b.missed(err)
 			bar.step()
 		}
-		all = append(all, benched{t.label, dev.Info().Name, b.known(b.fma), b.known(b.width), b.results})
+		all = append(all, benched{t.label, dev.Info().Name, b.roof, b.results})
 		dev.Close()
 	}
 	return all, nil
@@ -218,17 +263,38 @@ type bencher struct {
 	sizes   benchSizes
 	suite   string
 	results []benchResult
-	fma     *number // the measured limit of multiply-adds, if it was measured
-	width   *number // the measured limit of memory
+	time    time.Duration // of sampling for one result; 0 means sampleTime
+	fewest  int           // samples; 0 means fewestSamples
+	newRoof bool          // the device's roof is measured even if one was kept
+	roof    *profile.Roof // nil until a suite needs it
 }
 
-// known returns a limit if it was measured.
-func (b *bencher) known(n *number) number {
-	if n == nil {
-		return unknown
+// limits returns the device's roof.
+func (b *bencher) limits(ctx context.Context) (r profile.Roof, err error) {
+	if b.roof != nil {
+		return *b.roof, nil
 	}
-	return *n
+	if b.newRoof {
+		r, err = b.dev.MeasureRoof(ctx)
+	} else {
+		r, err = b.dev.Roof(ctx)
+	}
+	if err == nil {
+		b.roof = &r
+	}
+	return r, err
 }
+
+// rateOrUnknown returns a rate of a roof.
+func rateOrUnknown(rate float64) number {
+	if rate > 0 {
+		return number(rate)
+	}
+	return unknown
+}
+
+// perLaunch is the only unit in which less is better.
+const perLaunch = "µs"
 
 // benchFailed and benchAbsent replace the unit of a missing result.
 const (
@@ -251,21 +317,22 @@ func (b *bencher) missed(err error) {
 
 // note adds a result.
 func (b *bencher) note(name, unit string, m measured, limit number) {
-	b.results = append(b.results, benchResult{Suite: b.suite, Name: name, Device: b.target.label, Unit: unit,
+	fast := m.high
+	if unit == perLaunch {
+		fast = m.low
+	}
+	b.results = append(b.results, benchResult{Suite: b.suite, Name: name, Device: b.target.label, Unit: unit, fast: fast,
 		Median: number(m.median), Spread: number(m.spread), Limit: limit, Ratio: number(m.median) / limit, Implementation: m.implementation})
 }
 
 // noteKernel adds a result of a kernel in GFLOP/s, with the operations and bytes of one call,
 // beside its roof.
 func (b *bencher) noteKernel(ctx context.Context, name string, flops, bytes float64, m measured) error {
-	peak, err := b.fmaLimit(ctx)
+	limits, err := b.limits(ctx)
 	if err != nil {
 		return err
 	}
-	width, err := b.memoryLimit(ctx)
-	if err != nil {
-		return err
-	}
+	peak, width := rateOrUnknown(limits.GFLOPS), rateOrUnknown(limits.MemoryGBs)
 	roof := number(min(float64(peak), float64(width)*flops/bytes))
 	b.note(name, "GFLOP/s", m, roof)
 	b.sized(flops, bytes, flops/m.median, float64(roof))
@@ -281,7 +348,8 @@ func (b *bencher) sized(flops, bytes, ns, roof float64) {
 // measured sums up samples.
 type measured struct {
 	median, spread float64
-	implementation string // of the kernel, if one was measured
+	low, high      float64 // the 10th and the 90th percentile
+	implementation string  // of the kernel, if one was measured
 }
 
 // Limits of sampling: a minimum number, then until the time is over or a maximum number.
@@ -292,10 +360,10 @@ const (
 )
 
 // measure takes samples. The first one is dropped, since it includes one-time costs.
-func measure(ctx context.Context, sample func() (float64, error)) (measured, error) {
+func (b *bencher) measure(ctx context.Context, sample func() (float64, error)) (measured, error) {
 	var all []float64
 	start := time.Now()
-	for n := 0; n <= fewestSamples || (n <= mostSamples && time.Since(start) < sampleTime); n++ {
+	for n := 0; n <= cmp.Or(b.fewest, fewestSamples) || (n <= mostSamples && time.Since(start) < cmp.Or(b.time, sampleTime)); n++ {
 		if err := ctx.Err(); err != nil {
 			return measured{}, err
 		}
@@ -309,7 +377,7 @@ func measure(ctx context.Context, sample func() (float64, error)) (measured, err
 	}
 	slices.Sort(all)
 	at := func(share float64) float64 { return all[int(share*float64(len(all)-1)+0.5)] }
-	return measured{median: at(0.5), spread: at(0.9) - at(0.1)}, nil
+	return measured{median: at(0.5), spread: at(0.9) - at(0.1), low: at(0.1), high: at(0.9)}, nil
 }
 
 // errNoTime says that a device does not report the time of a kernel.

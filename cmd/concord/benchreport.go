@@ -12,13 +12,15 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/concord-compute/concord/runtime/profile"
 )
 
 // benched is one device with its results.
 type benched struct {
-	label, name     string
-	peak, bandwidth number // GFLOP/s and GB/s at most; unknown where they were not measured
-	results         []benchResult
+	label, name string
+	roof        *profile.Roof // nil where no suite needed it
+	results     []benchResult
 }
 
 // reportPage is the data of the template.
@@ -28,17 +30,17 @@ type reportPage struct {
 }
 
 type reportDevice struct {
-	Label, Name     string
-	Peak, Bandwidth string
-	Roofline        template.HTML // "" where a limit is not known
-	Results         []benchResult
+	Label, Name string
+	Roof        *profile.Roof
+	Roofline    template.HTML // "" where a limit is not known
+	Results     []benchResult
 }
 
 // writeReport writes the page; command is the command line that repeats the measurement.
 func writeReport(w io.Writer, devices []benched, command string) error {
 	page := reportPage{Date: time.Now().Format("2006-01-02 15:04 MST"), Command: command, Version: version()}
 	for _, d := range devices {
-		page.Devices = append(page.Devices, reportDevice{d.label, d.name, digits3(d.peak), digits3(d.bandwidth), roofline(d), d.results})
+		page.Devices = append(page.Devices, reportDevice{d.label, d.name, d.roof, roofline(d), d.results})
 	}
 	return reportTemplate.Execute(w, page)
 }
@@ -69,12 +71,12 @@ svg text { fill: currentColor; font-size: 12px; }
 <h1>concord bench</h1>
 <p>{{.Date}}, {{.Version}}. To repeat it: <code>{{.Command}}</code></p>
 <p>Medians of repeated runs; the spread is from the 10th to the 90th percentile. Limits are
-measured in the same run on the same device: multiply-adds in registers, and the best of a
+measured on the same device, once, and kept: multiply-adds in registers, and the best of a
 copy within the device and of two loops over its memory. A kernel that does <i>f</i> operations on <i>b</i> bytes, each counted once, can
 do no more than the smaller of the first and <i>f/b</i> times the second.</p>
 {{range .Devices}}
 <h2>{{.Label}}: {{.Name}}</h2>
-<p>Multiply-adds: {{.Peak}} GFLOP/s. Memory: {{.Bandwidth}} GB/s.</p>
+{{with .Roof}}<p>Limits, measured on {{.Measured.Format "2006-01-02 15:04 MST"}}: {{.}}.</p>{{end}}
 {{if .Roofline}}{{.Roofline}}{{else}}<p>No roofline: a limit could not be measured here, or no kernel was.</p>{{end}}
 <table>
 <tr><th>suite<th>what<th>median<th>spread<th>unit<th>limit<th>of the limit<th>implementation</tr>
@@ -105,7 +107,10 @@ func (a axes) y(v float64) float64 {
 
 // roofline draws rate over intensity, both logarithmic.
 func roofline(d benched) template.HTML {
-	peak, width := float64(d.peak), float64(d.bandwidth)
+	if d.roof == nil || d.roof.GFLOPS <= 0 || d.roof.MemoryGBs <= 0 {
+		return ""
+	}
+	peak, width := d.roof.GFLOPS, d.roof.MemoryGBs
 	var kernels []benchResult
 	ridge := peak / width
 	left, right, low := ridge, ridge, peak

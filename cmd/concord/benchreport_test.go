@@ -14,13 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/profile"
 )
 
 // A kernel of 100 operations on 50 bytes in 2 ns, on a device that could do it in 1.
 func drawn(name string) benched {
 	r := benchResult{Suite: "gemm", Name: name, Device: "cpu:0", Median: 50, Spread: 1, Unit: "GFLOP/s", Limit: 100, Ratio: 0.5, Implementation: "avx512",
 		flops: 100, bytes: 50, ns: 2, roof: 100}
-	return benched{label: "cpu:0", name: "a <processor>", peak: 100, bandwidth: 50, results: []benchResult{r}}
+	return benched{label: "cpu:0", name: "a <processor>", roof: &profile.Roof{GFLOPS: 100, MemoryGBs: 50}, results: []benchResult{r}}
 }
 
 func TestRoofline(t *testing.T) {
@@ -41,8 +42,8 @@ func TestRoofline(t *testing.T) {
 	assert.InDelta(t, roofTop, a.y(100), 1e-9)
 
 	for _, lacking := range []func(d *benched){
-		func(d *benched) { d.peak = unknown }, func(d *benched) { d.bandwidth = unknown }, func(d *benched) { d.results = nil },
-		func(d *benched) { d.bandwidth = 0 }, func(d *benched) { d.results[0].ns = math.Inf(1) },
+		func(d *benched) { d.roof = nil }, func(d *benched) { d.roof.GFLOPS = 0 }, func(d *benched) { d.results = nil },
+		func(d *benched) { d.roof.MemoryGBs = 0 }, func(d *benched) { d.results[0].ns = math.Inf(1) },
 	} {
 		d := drawn("x")
 		lacking(&d)
@@ -61,7 +62,7 @@ func TestLabels(t *testing.T) {
 func TestReport(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "report.html")
 	var text strings.Builder
-	require.NoError(t, writeReport(&text, []benched{drawn("f32"), {label: "cpu:1", peak: unknown, bandwidth: unknown}}, repeatBench([]string{"gemm"}, []string{"cpu:0"}, file)))
+	require.NoError(t, writeReport(&text, []benched{drawn("f32"), {label: "cpu:1"}}, repeatBench([]string{"gemm"}, []string{"cpu:0"}, file)))
 	page := text.String()
 	assert.Contains(t, page, "concord bench gemm --device cpu:0 --report "+file)
 	assert.Contains(t, page, "a &lt;processor&gt;")
@@ -118,8 +119,7 @@ func TestBenchSuites(t *testing.T) {
 	defer s.Close()
 	dev, err := s.Open(t.Context(), "cpu:0")
 	require.NoError(t, err)
-	limit := number(1)
-	b := &bencher{dev: dev, fma: &limit, width: &limit,
+	b := &bencher{dev: dev, roof: &profile.Roof{MemoryGBs: 1, GFLOPS: 1},
 		sizes: benchSizes{copyBytes: 64, saxpyN: 2 * rowLength, gemmN: []int{8}, l2: [][2]int{{1, 8}}, convImages: 1}}
 	for _, suite := range suites {
 		b.suite = suite.name
@@ -135,6 +135,33 @@ func TestBenchSuites(t *testing.T) {
 	var out strings.Builder
 	newApp(&out, &out).writeBench(b.results)
 	assert.Regexp(t, `memory +softmax .* go\n`, out.String())
-	assert.Equal(t, len(b.results)-4, strings.Count(string(roofline(benched{peak: 1e9, bandwidth: 1, results: b.results})), "<circle"),
+	assert.Equal(t, len(b.results)-4, strings.Count(string(roofline(benched{roof: &profile.Roof{GFLOPS: 1e9, MemoryGBs: 1}, results: b.results})), "<circle"),
 		"all but launch and copy are drawn")
+}
+
+// The limits are those of Device.Roof, measured once.
+func TestBenchRoof(t *testing.T) {
+	s, err := runtime.New(exactly)
+	require.NoError(t, err)
+	defer s.Close()
+	dev, err := s.Open(t.Context(), "cpu:0")
+	require.NoError(t, err)
+	roof, err := dev.Roof(t.Context())
+	require.NoError(t, err)
+	assert.Positive(t, roof.MemoryGBs)
+	if _, ok := dev.Driver().(interface{ MultiplyAdds() (float64, bool) }).MultiplyAdds(); ok {
+		assert.Positive(t, roof.GFLOPS, "vector kernels know the rate of multiply-adds without a compiler")
+	}
+	for range 2 {
+		b := &bencher{dev: dev}
+		got, err := b.limits(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, roof, got)
+	}
+	b := &bencher{dev: dev, newRoof: true}
+	again, err := b.limits(t.Context())
+	require.NoError(t, err)
+	kept, err := dev.Roof(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, again, kept)
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/concord-compute/concord/cpu"
 	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/source"
@@ -72,7 +71,7 @@ func (b *bencher) floats(ctx context.Context, sizes ...int) ([]*runtime.Buffer, 
 // sampleKernel measures a launch in units of work per nanosecond.
 func (b *bencher) sampleKernel(ctx context.Context, k *runtime.Kernel, global, local [3]int, work float64, args ...any) (measured, error) {
 	var ran string
-	m, err := measure(ctx, func() (float64, error) {
+	m, err := b.measure(ctx, func() (float64, error) {
 		rec, err := b.dev.Stream().Run(ctx, k, runtime.Grid{Items: global, Group: local}, args...)
 		if err != nil {
 			return 0, err
@@ -105,7 +104,7 @@ func (b *bencher) launch(ctx context.Context) error {
 		}
 		return nil
 	}
-	queued, err := measure(ctx, func() (float64, error) {
+	queued, err := b.measure(ctx, func() (float64, error) {
 		start := time.Now()
 		err := queue(launchBatch)
 		took := time.Since(start)
@@ -119,7 +118,7 @@ func (b *bencher) launch(ctx context.Context) error {
 	}
 	queued.implementation = k.Info().Implementation
 	b.note("queue", "µs", queued, unknown)
-	waited, err := measure(ctx, func() (float64, error) {
+	waited, err := b.measure(ctx, func() (float64, error) {
 		start := time.Now()
 		if err := queue(1); err != nil {
 			return 0, err
@@ -148,7 +147,7 @@ func (b *bencher) copies(ctx context.Context) error {
 			return float64(copyBytes) / float64(time.Since(start).Nanoseconds()), err
 		}
 	}
-	limit, err := measure(ctx, timed(func() error { copy(other, host); return nil }))
+	limit, err := b.measure(ctx, timed(func() error { copy(other, host); return nil }))
 	if err != nil {
 		return err
 	}
@@ -158,7 +157,7 @@ func (b *bencher) copies(ctx context.Context) error {
 	}
 	defer buf.Close()
 	stream := b.dev.Stream()
-	up, err := measure(ctx, timed(func() error {
+	up, err := b.measure(ctx, timed(func() error {
 		if err := stream.Write(ctx, buf, 0, host); err != nil {
 			return err
 		}
@@ -168,7 +167,7 @@ func (b *bencher) copies(ctx context.Context) error {
 		return err
 	}
 	b.note("upload", "GB/s", up, number(limit.median))
-	down, err := measure(ctx, timed(func() error { return stream.Read(ctx, buf, 0, other) }))
+	down, err := b.measure(ctx, timed(func() error { return stream.Read(ctx, buf, 0, other) }))
 	if err != nil {
 		return err
 	}
@@ -236,10 +235,11 @@ func (b *bencher) element(ctx context.Context, e elementwise) error {
 	if err != nil {
 		return err
 	}
-	limit, err := b.memoryLimit(ctx)
+	roof, err := b.limits(ctx)
 	if err != nil {
 		return err
 	}
+	limit := rateOrUnknown(roof.MemoryGBs)
 	n := b.sizes.saxpyN
 	flops, bytes := float64(e.flops*n), float64(e.bytes*n)
 	m, err := b.sampleKernel(ctx, k, e.global, e.local, bytes, e.args...)
@@ -249,80 +249,6 @@ func (b *bencher) element(ctx context.Context, e elementwise) error {
 	b.note(e.name, "GB/s", m, limit)
 	b.sized(flops, bytes, bytes/m.median, float64(limit)*flops/bytes)
 	return nil
-}
-
-// streamText are the kernels for measuring memory: each number is read once and written once.
-const streamText = `
-kernel void scale(float a, global float *y) {
-  size_t i = get_global_id(0);
-  y[i] = a * y[i];
-}
-kernel void triad(float a, global const float *x, global float *y) {
-  size_t i = get_global_id(0);
-  y[i] = a * x[i] + y[i];
-}
-`
-
-// memoryLimit measures the rate of memory: the best rate of the driver's copy within the
-// device and, if there is a compiler, of two loops.
-func (b *bencher) memoryLimit(ctx context.Context) (number, error) {
-	if b.width != nil {
-		return *b.width, nil
-	}
-	n := b.sizes.saxpyN
-	bufs, free, err := b.floats(ctx, n, n)
-	if err != nil {
-		return unknown, err
-	}
-	defer free()
-	stream := b.dev.Stream()
-	m, err := measure(ctx, func() (float64, error) {
-		start := time.Now()
-		if err := stream.Copy(bufs[1], bufs[0]); err != nil {
-			return 0, err
-		}
-		err := stream.Sync(ctx)
-		return float64(2*4*n) / float64(time.Since(start).Nanoseconds()), err
-	})
-	if err != nil {
-		return unknown, err
-	}
-	best, err := b.loops(ctx, bufs, n)
-	if err != nil && !notHere(err) {
-		return unknown, err
-	}
-	limit := number(max(m.median, best))
-	b.width = &limit
-	return limit, nil
-}
-
-// loops returns the best rate of the kernels of streamText.
-func (b *bencher) loops(ctx context.Context, bufs []*runtime.Buffer, n int) (best float64, err error) {
-	unit, err := source.Parse(streamText, source.Options{Name: "stream.cl", Features: b.dev.Features()})
-	if err != nil {
-		return 0, err
-	}
-	prog, err := b.dev.Program(ctx, unit)
-	if err != nil {
-		return 0, err
-	}
-	// With these factors y does not change.
-	for _, loop := range []struct {
-		kernel string
-		bytes  int
-		args   []any
-	}{{"scale", 2 * 4 * n, []any{float32(1), bufs[1]}}, {"triad", 3 * 4 * n, []any{float32(0), bufs[0], bufs[1]}}} {
-		k, err := prog.Kernel(loop.kernel)
-		if err != nil {
-			return 0, err
-		}
-		m, err := b.sampleKernel(ctx, k, [3]int{n, 1, 1}, [3]int{}, float64(loop.bytes), loop.args...)
-		if err != nil {
-			return 0, err
-		}
-		best = max(best, m.median)
-	}
-	return best, nil
 }
 
 func (b *bencher) gemm(ctx context.Context) error {
@@ -406,72 +332,4 @@ func (b *bencher) conv2d(ctx context.Context) error {
 		return err
 	}
 	return b.noteKernel(ctx, fmt.Sprintf("f32 %d×%d×%d×%d by %d×%d", n, channels, side, side, filter, filter), flops, bytes, m)
-}
-
-// fmaText keeps as many multiply-adds in flight as hardware can take, without loads and stores.
-const fmaText = `
-kernel void multiply_add(global float *out, float a, float b) {
-  float16 x = (float16)((float)get_global_id(0)) * (float16)(1.0f, 2.0f, 3.0f, 4.0f, 5.0f, 6.0f, 7.0f, 8.0f,
-                                                     9.0f, 10.0f, 11.0f, 12.0f, 13.0f, 14.0f, 15.0f, 16.0f);
-  float16 y0 = x, y1 = x + 1.0f, y2 = x + 2.0f, y3 = x + 3.0f, y4 = x + 4.0f, y5 = x + 5.0f, y6 = x + 6.0f, y7 = x + 7.0f;
-  float16 va = a, vb = b;
-  for (int i = 0; i < 1024; i++) {
-    y0 = fma(y0, va, vb); y1 = fma(y1, va, vb); y2 = fma(y2, va, vb); y3 = fma(y3, va, vb);
-    y4 = fma(y4, va, vb); y5 = fma(y5, va, vb); y6 = fma(y6, va, vb); y7 = fma(y7, va, vb);
-  }
-  x = y0 + y1 + y2 + y3 + y4 + y5 + y6 + y7;
-  float8 s8 = x.lo + x.hi;
-  float4 s4 = s8.lo + s8.hi;
-  out[get_global_id(0)] = s4.x + s4.y + s4.z + s4.w;
-}
-`
-
-const (
-	fmaItems = 16384
-	fmaFlops = 2 * 16 * 8 * 1024 // per item
-)
-
-// fmaLimit measures the rate of multiply-adds in registers. Without a compiler for the device the
-// limit is unknown.
-func (b *bencher) fmaLimit(ctx context.Context) (number, error) {
-	if b.fma != nil {
-		return *b.fma, nil
-	}
-	limit := unknown
-	m, err := b.measureFMA(ctx)
-	switch {
-	case err == nil:
-		limit = number(m.median)
-	case !notHere(err):
-		return unknown, err
-	}
-	b.fma = &limit
-	return limit, nil
-}
-
-func (b *bencher) measureFMA(ctx context.Context) (measured, error) {
-	if _, ok := cpu.MultiplyAdds(b.dev.Driver()); ok {
-		return measure(ctx, func() (float64, error) {
-			rate, _ := cpu.MultiplyAdds(b.dev.Driver())
-			return rate, nil
-		})
-	}
-	unit, err := source.Parse(fmaText, source.Options{Name: "multiply_add.cl", Features: b.dev.Features()})
-	if err != nil {
-		return measured{}, err
-	}
-	prog, err := b.dev.Program(ctx, unit)
-	if err != nil {
-		return measured{}, err
-	}
-	k, err := prog.Kernel("multiply_add")
-	if err != nil {
-		return measured{}, err
-	}
-	bufs, free, err := b.floats(ctx, fmaItems)
-	if err != nil {
-		return measured{}, err
-	}
-	defer free()
-	return b.sampleKernel(ctx, k, [3]int{fmaItems, 1, 1}, [3]int{}, fmaItems*fmaFlops, bufs[0], float32(0.999), float32(0.001))
 }

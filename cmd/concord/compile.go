@@ -25,6 +25,8 @@ type compiled struct {
 	MS      float64          `json:"ms"`
 	Cached  bool             `json:"cached"`
 	Log     string           `json:"log,omitempty"`
+
+	info *runtime.Info // of the device for which it was compiled, if there is one
 }
 
 // compiledKernel is one entry point. Values that the compiler does not report are null.
@@ -35,6 +37,8 @@ type compiledKernel struct {
 	LocalBytes *int64          `json:"local_bytes"`
 	SpillBytes *int64          `json:"spill_bytes"`
 	MaxGroup   int             `json:"max_group,omitempty"`
+
+	subgroup, required int // items of a subgroup, and of the group that the kernel requires; 0: unknown, none
 }
 
 type compiledParam struct {
@@ -56,6 +60,12 @@ need not be present, if the vendor's compiler is: all that it knows, with NVRTC 
 sm_35 to sm_90, with hipRTC 5.2 gfx600 to gfx1036. The error for an unknown one lists them.
 Programs built for an architecture are not kept. hipcc:gfx90a uses hipcc, the compiler of a ROCm
 installation, instead of hipRTC.
+
+FILE may also be a text in the language of a vendor, x.cu, x.hip or x.metal, whose kernels are
+declared or defined in OpenCL C in x.cl: "kernel void saxpy(float a, global float *x);". A kernel
+NAME is called NAME or cc_kernel_NAME there, and has the parameters that concord translate --help
+describes; in CUDA and HIP it is extern "C" __global__. Its parameters are not compared with those
+in x.cl, by which launches are checked.
 
 A question mark stands for a value that the compiler does not report.`,
 		Example: `  concord compile --target host saxpy.cl
@@ -180,8 +190,8 @@ func (a *app) compileOn(ctx context.Context, device, target string, program *pro
 	if err != nil {
 		return nil, err
 	}
-	built := prog.Built()
-	c := &compiled{Target: target, File: file, Kernels: []compiledKernel{}, MS: milliseconds(time.Since(start)),
+	built, info := prog.Built(), dev.Info()
+	c := &compiled{info: &info, Target: target, File: file, Kernels: []compiledKernel{}, MS: milliseconds(time.Since(start)),
 		Cached: built.From != "compiled", Log: built.Log}
 	for _, decl := range unit.Kernels() {
 		k, err := prog.Kernel(decl.Name)
@@ -194,7 +204,8 @@ func (a *app) compileOn(ctx context.Context, device, target string, program *pro
 }
 
 func describeKernel(info runtime.KernelInfo, decl source.Kernel) compiledKernel {
-	k := compiledKernel{Name: decl.Name, Params: []compiledParam{}, MaxGroup: info.MaxGroup}
+	k := compiledKernel{Name: decl.Name, Params: []compiledParam{}, MaxGroup: info.MaxGroup,
+		subgroup: info.GroupMultiple, required: decl.ReqdLocal[0] * decl.ReqdLocal[1] * decl.ReqdLocal[2]}
 	if info.Registers > 0 {
 		registers, spilled := int64(info.Registers), info.SpillBytes
 		k.Registers, k.SpillBytes = &registers, &spilled

@@ -39,6 +39,7 @@ func printing(t *testing.T) map[string][]string {
 		"demo":                  {"--device", "cpu:0"},
 		"translate":             {"--to", "cuda", cl},
 		"compile":               {"--target", "host", cl},
+		"occupancy":             {"--target", "cpu:0", cl},
 		"run":                   {"--device", "cpu:0", "--global", "1", "--arg", "zeros:i32:1", "--timeout", "5m", cl},
 		"parity":                {"--device", "cpu:0", "--kernel", "fill"},
 		"bench":                 {"launch", "--device", "cpu:0"},

@@ -16,7 +16,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/source"
 )
 
@@ -49,8 +48,12 @@ func (p *programFlags) definitions() ([]source.Define, error) {
 	return list, nil
 }
 
-// nativeEndings are the endings of sources that are not portable.
-var nativeEndings = []string{".cu", ".hip", ".metal"}
+// nativeEndings are the endings of sources that are not portable. The prototypes of their kernels, or a
+// portable text for other devices, are in a file of the same name that ends in .cl.
+var nativeEndings = map[string]source.Target{".cu": source.CUDA, ".hip": source.HIP, ".metal": source.Metal}
+
+// nativeTargets are the languages of backends that take a text that is not portable.
+var nativeTargets = map[string]source.Target{"cuda": source.CUDA, "rocm": source.HIP, "metal": source.Metal}
 
 // parse reads and parses a program for a device with those features.
 func (p *programFlags) parse(ctx context.Context, file string, features *source.Features) (*source.Unit, error) {
@@ -58,12 +61,17 @@ func (p *programFlags) parse(ctx context.Context, file string, features *source.
 	if err != nil {
 		return nil, err
 	}
-	if ext := strings.ToLower(filepath.Ext(file)); slices.Contains(nativeEndings, ext) {
-		return nil, fmt.Errorf("%s: native %s sources are not available in this version: %w", file, ext, runtime.ErrUnsupported)
-	}
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
+	}
+	var native map[source.Target]source.File
+	if target, ok := nativeEndings[strings.ToLower(filepath.Ext(file))]; ok {
+		native = map[source.Target]source.File{target: {Name: file, Text: string(text)}}
+		file = strings.TrimSuffix(file, filepath.Ext(file)) + ".cl"
+		if text, err = os.ReadFile(file); err != nil {
+			return nil, fmt.Errorf("the prototypes of the kernels in a %s text (kernel void NAME(...);) are read from a file beside it: %w", target, err)
+		}
 	}
 	includes := []fs.FS{os.DirFS(filepath.Dir(file))}
 	for _, dir := range p.includes {
@@ -76,12 +84,12 @@ func (p *programFlags) parse(ctx context.Context, file string, features *source.
 		}
 		includes = append(includes, os.DirFS(dir))
 	}
-	unit, err := source.ParseContext(ctx, string(text), source.Options{Name: file, Defines: defines, Includes: includes, Features: features})
+	unit, err := source.ParseContext(ctx, string(text), source.Options{Name: file, Defines: defines, Includes: includes, Features: features, Native: native})
 	if err != nil {
 		return nil, p.nameDirectories(err, file)
 	}
 	if len(unit.Kernels()) == 0 {
-		return nil, fmt.Errorf("%s: no kernel in this file: none of its functions is marked kernel", file)
+		return nil, fmt.Errorf("%s: no kernel in this file: none of its functions is both marked kernel and defined", file)
 	}
 	return unit, nil
 }

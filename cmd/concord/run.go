@@ -44,6 +44,7 @@ type job struct {
 type ran struct {
 	Device         string   `json:"device"`
 	Kernel         string   `json:"kernel"`
+	Text           string   `json:"text"` // the file that was compiled: x.cl, or x.cu, x.hip or x.metal
 	MS             float64  `json:"ms"`
 	Implementation string   `json:"implementation,omitempty"`
 	Built          string   `json:"built"` // compiled, disk or memory
@@ -65,6 +66,9 @@ func (a *app) runCommand() *cobra.Command {
 		Use:   "run --global X[,Y[,Z]] [--arg A]... FILE",
 		Short: "Run a portable kernel with arrays from .npy files",
 		Long: `Run compiles FILE, a program in OpenCL C, launches one of its kernels once and waits.
+
+FILE may also be x.cu, x.hip or x.metal, with the kernels declared in x.cl (see concord compile
+--help). Devices of other vendors run what x.cl defines.
 
 Arguments, one --arg for each parameter in order:
   @file.npy            a buffer with the file's array and element type
@@ -140,6 +144,9 @@ func (a *app) run(ctx context.Context, j *job) error {
 		return a.print(r)
 	}
 	a.writeRan(r)
+	if r.Text != j.file {
+		fmt.Fprintf(a.stdout, "text: %s (%s is not for this device)\n", r.Text, j.file)
+	}
 	return nil
 }
 
@@ -271,7 +278,7 @@ func (a *app) runJob(ctx context.Context, j *job) (*ran, error) {
 		return nil, err
 	}
 	built := prog.Built()
-	r := &ran{Device: dev.String(), Kernel: decl.Name, MS: float64(rec.DeviceTimeNs) / 1e6, Implementation: rec.Implementation,
+	r := &ran{Device: dev.String(), Kernel: decl.Name, Text: unit.NameFor(nativeTargets[strings.TrimPrefix(dev.Info().Backend, "sim-")]), MS: float64(rec.DeviceTimeNs) / 1e6, Implementation: rec.Implementation,
 		Built: built.From, BuildMS: milliseconds(built.Elapsed), Outputs: []output{}}
 	return r, a.download(ctx, j, dev, buffers, r)
 }

@@ -92,6 +92,24 @@ func TestRun(t *testing.T) {
 	assert.Contains(t, stdout, "saxpy on cpu:0")
 }
 
+// Which text ran is said where there are two.
+func TestRunText(t *testing.T) {
+	needsCompiler(t)
+	cl := textFile(t, "k.cl", "kernel void k(global int *x) { x[0] = 1; }")
+	cu := strings.TrimSuffix(cl, "cl") + "cu"
+	require.NoError(t, os.WriteFile(cu, []byte(`extern "C" __global__ void k(int *x) { x[0] = 2; }`), 0o600))
+	run := func(file string, flags ...string) string {
+		status, stdout, stderr := concord(append([]string{"run", "--device", "cpu:0", "--global", "1", "--arg", "zeros:i32:1", file}, flags...)...)
+		require.Equal(t, exitOK, status, stderr)
+		return stdout
+	}
+	assert.NotContains(t, run(cl), "text:")
+	assert.Contains(t, run(cu), "text: "+cl+" ("+cu+" is not for this device)")
+	for _, file := range []string{cl, cu} {
+		assert.Equal(t, cl, document(t, run(file, "--json"))["text"])
+	}
+}
+
 func TestRunArguments(t *testing.T) {
 	needsCompiler(t)
 	cl := textFile(t, "all.cl", `kernel void all(global float *out, local float *tmp, float4 v, float3 w, char c, ushort bf, long l) {

@@ -20,6 +20,7 @@
 #include "conv.h"
 #undef T
 #undef E
+#include "winograd.h"
 #include "convert.h"
 #endif
 
@@ -48,6 +49,9 @@
 #endif
 #undef E
 #include "l2.h"
+#include "nearest.h"
+#include "reduce_int.h"
+#include "gemm_int.h"
 #endif
 
 #ifndef HAVE_I8FOUR

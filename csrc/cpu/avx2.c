@@ -107,6 +107,10 @@ IN i8_sums i8_square(__m256i far, i8_sums s) {
   __m256i even = _mm256_and_si256(far, _mm256_set1_epi16(255)), odd = _mm256_srli_epi16(far, 8);
   return _mm256_add_epi32(s, _mm256_add_epi32(_mm256_madd_epi16(even, even), _mm256_madd_epi16(odd, odd)));
 }
+IN i8_sums i8_product(__m256i a, __m256i b, i8_sums s) {
+  __m256i even = _mm256_madd_epi16(_mm256_srai_epi16(_mm256_slli_epi16(a, 8), 8), _mm256_srai_epi16(_mm256_slli_epi16(b, 8), 8));
+  return _mm256_add_epi32(s, _mm256_add_epi32(even, _mm256_madd_epi16(_mm256_srai_epi16(a, 8), _mm256_srai_epi16(b, 8))));
+}
 IN f32_v i8_floats(i8_sums s) { return _mm256_cvtepi32_ps(s); }
 IN i8_sums i8_sub(i8_sums a, i8_sums b) { return _mm256_sub_epi32(a, b); }
 IN i8_sums i8_add(i8_sums a, i8_sums b) { return _mm256_add_epi32(a, b); }

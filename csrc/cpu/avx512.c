@@ -91,6 +91,10 @@ IN i8_sums i8_square(__m512i far, i8_sums s) {
   __m512i even = _mm512_and_si512(far, _mm512_set1_epi16(255)), odd = _mm512_srli_epi16(far, 8);
   return _mm512_add_epi32(s, _mm512_add_epi32(_mm512_madd_epi16(even, even), _mm512_madd_epi16(odd, odd)));
 }
+IN i8_sums i8_product(__m512i a, __m512i b, i8_sums s) {
+  __m512i even = _mm512_madd_epi16(_mm512_srai_epi16(_mm512_slli_epi16(a, 8), 8), _mm512_srai_epi16(_mm512_slli_epi16(b, 8), 8));
+  return _mm512_add_epi32(s, _mm512_add_epi32(even, _mm512_madd_epi16(_mm512_srai_epi16(a, 8), _mm512_srai_epi16(b, 8))));
+}
 IN f32_v i8_floats(i8_sums s) { return _mm512_cvtepi32_ps(s); }
 IN i8_sums i8_sub(i8_sums a, i8_sums b) { return _mm512_sub_epi32(a, b); }
 IN i8_sums i8_add(i8_sums a, i8_sums b) { return _mm512_add_epi32(a, b); }

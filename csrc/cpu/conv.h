@@ -22,6 +22,7 @@ typedef struct {
   int64_t rows, some, deep;              // of a task: rows of the output, filters, channels at a time
   int64_t lines, pitch, plane;           // rows of a plane, elements of a row and of a plane
   int64_t sums;                          // elements of a filter's sums; 0 if the output itself has them
+  int64_t together;                      // filters that are multiplied with a strip of the planes before the next strip
   int64_t packed;                        // 1 if filters are packed into panels of GEMM_ROWS
   const void *x, *weights, *bias;        // bias may be NULL
   const int64_t *steps;                  // distances from each filter element to the next, channel after channel
@@ -67,6 +68,8 @@ IN int64_t conv_before(int64_t place, int64_t first, int64_t stride, int64_t n) 
 #define LDB const int64_t *
 #undef NEXT
 #define NEXT b += *ldb++;
+#undef SPLIT
+#define SPLIT 0
 #define TILE conv
 #define STEP fma
 #include "tile.h"
@@ -78,6 +81,8 @@ IN int64_t conv_before(int64_t place, int64_t first, int64_t stride, int64_t n) 
 #define LDB int64_t
 #undef NEXT
 #define NEXT b += ldb;
+#undef SPLIT
+#define SPLIT 1
 
 // conv_zero and conv_line may write one register more than requested.
 IN void CAT(T, conv_zero)(int64_t n, E *to) {
@@ -166,20 +171,31 @@ static void CAT(T, conv_bias)(const E *bias, int64_t m, int64_t n, E *c, int64_t
                   CAT(T, first)(n - j < W ? n - j : W), 0);
 }
 
-// Multiplies m filters, with strides rs and cs, with channels c0 to c1 of n elements of the planes.
-static void CAT(T, conv_rows)(const conv_shape *s, int64_t k, const E *left, int64_t rs, int64_t cs, const E *bias,
-                              int64_t m, int64_t n, E *c, int64_t ldc, int more) {
-  const E *planes = s->room;
+// Multiplies count filters of a task from filter f on with channels c0 to c1 of n elements of the
+// planes: with one strip of the planes after the other.
+static void CAT(T, conv_rows)(const conv_shape *s, const conv_task *t, int64_t f, int64_t count, int64_t c0, int64_t c1, int64_t n, E *c, int64_t ldc) {
+  int64_t first = t->group * s->filters + t->filter + f, depth = s->channels * s->places, k = (c1 - c0) * s->places;
+  int64_t tall = (s->filters + GEMM_ROWS - 1) / GEMM_ROWS * GEMM_ROWS, blocks = (count + GEMM_ROWS - 1) / GEMM_ROWS;
+  int64_t part = s->packed ? GEMM_ROWS : count / blocks, larger = s->packed ? 0 : count % blocks; // the first blocks are larger by one
+  int64_t most = conv_less(part + (larger > 0), count);
+  const E *planes = s->room, *bias = s->bias ? (const E *)s->bias + first : NULL, *left = s->weights;
+  left += s->packed ? (t->group * depth + c0 * s->places) * tall + (t->filter + f) * k : first * depth + c0 * s->places;
   for (int64_t j = 0, cols; j < n; j += cols) {
-    int64_t most = (n - j + W - 1) / W, nv = 8;
-    while (nv > most || nv * m > GEMM_REGS)
+    int64_t regs = (n - j + W - 1) / W, nv = 8;
+    while (nv > regs || nv * most > GEMM_REGS)
       nv /= 2;
     cols = n - j < nv * W ? n - j : nv * W;
-    for (int64_t i = 0; i < m; i++)
-      __builtin_prefetch(c + i * ldc + j, 1), __builtin_prefetch(c + i * ldc + j + cols - 1, 1);
-    if (bias && !more)
-      CAT(T, conv_bias)(bias, m, cols, c + j, ldc);
-    CAT(T, conv_kernels)[m][nv](k, left, rs, cs, planes + j, s->steps, c + j, ldc, 1, more || bias, cols - (nv - 1) * W);
+    for (int64_t i = 0, q = 0, next; q < blocks; q++, i = next) {
+      next = conv_less(i + part + (q < larger), count);
+      const E *a = left + i * (s->packed ? k : depth);
+      E *to = c + (f + i) * ldc + j;
+      for (int64_t r = 0; r < next - i; r++)
+        __builtin_prefetch(to + r * ldc, 1), __builtin_prefetch(to + r * ldc + cols - 1, 1);
+      if (bias && c0 == 0)
+        CAT(T, conv_bias)(bias + i, next - i, cols, to, ldc);
+      CAT(T, conv_kernels)[next - i][nv](k, a, s->packed ? 1 : depth, s->packed ? GEMM_ROWS : 1, planes + j, s->steps, to, ldc,
+                                         1, c0 > 0 || bias, cols - (nv - 1) * W);
+    }
   }
 }
 
@@ -195,8 +211,7 @@ static void CAT(T, conv_place)(const conv_shape *s, const conv_task *t, const E 
 }
 
 static void CAT(T, conv_part)(const conv_shape *s, const conv_task *t) {
-  int64_t outs = s->out_rows * s->out_cols, first = t->group * s->filters + t->filter, depth = s->channels * s->places;
-  int64_t tall = (s->filters + GEMM_ROWS - 1) / GEMM_ROWS * GEMM_ROWS;
+  int64_t outs = s->out_rows * s->out_cols, first = t->group * s->filters + t->filter;
   E *y = (E *)s->y + (t->image * s->groups * s->filters + first) * outs + t->row * s->out_cols;
   E *c = s->sums ? (E *)s->room + s->deep * s->down.planes * s->along.planes * s->plane + W : y;
   int64_t ldc = s->sums ? s->sums : outs, c0 = 0;
@@ -204,17 +219,10 @@ static void CAT(T, conv_part)(const conv_shape *s, const conv_task *t) {
   if (s->sums) // whole registers
     n = (n + W - 1) / W * W;
   do {
-    int64_t c1 = s->channels - c0 < s->deep ? s->channels : c0 + s->deep, k = (c1 - c0) * s->places;
+    int64_t c1 = s->channels - c0 < s->deep ? s->channels : c0 + s->deep;
     CAT(T, conv_planes)(s, t, c0, c1);
-    for (int64_t i = 0; i < t->filters; i += GEMM_ROWS) {
-      int64_t m = t->filters - i < GEMM_ROWS ? t->filters - i : GEMM_ROWS;
-      const E *bias = s->bias ? (const E *)s->bias + first + i : NULL, *left = s->weights;
-      if (s->packed)
-        left += (t->group * depth + c0 * s->places) * tall + (t->filter + i) * k;
-      else
-        left += (first + i) * depth + c0 * s->places;
-      CAT(T, conv_rows)(s, k, left, s->packed ? 1 : depth, s->packed ? GEMM_ROWS : 1, bias, m, n, c + i * ldc, ldc, c0 > 0);
-    }
+    for (int64_t f = 0; f < t->filters; f += s->together)
+      CAT(T, conv_rows)(s, t, f, conv_less(s->together, t->filters - f), c0, c1, n, c, ldc);
     c0 = c1;
   } while (c0 < s->channels);
   if (s->sums)

@@ -2,432 +2,8 @@
 // one loop over a tile. Whole tiles are computed even if fewer elements are needed: loops of a known length need no
 // code for a rest, and no operation on numbers can fail. Functions of the C library, which are slow, are called only
 // for the needed elements.
-#include <math.h>
-
-enum { EXPR_TILE = 512, EXPR_REGISTERS = 256, EXPR_RANK = 8 };
-
-// The codes of instructions, as in kernels/expr/op.go and block.go.
-#define EXPR_CODES(F)                                                                              \
-  F(LOAD) F(PARAM) F(FILL) F(INDEX) F(BITS) F(NEG) F(ABS) F(NOT) F(SQRT) F(RSQRT) F(EXP) F(EXP2) F(EXPM1) F(LOG) F(LOG2) \
-  F(LOG1P) F(SIN) F(COS) F(TAN) F(SINH) F(COSH) F(TANH) F(ATAN) F(ERF) F(ERFC) F(SIGMOID) F(FLOOR) F(CEIL) F(TRUNC) F(ROUND) \
-  F(ISNAN) F(ADD) F(SUB) F(MUL) F(DIV) F(REM) F(MIN) F(MAX) F(POW) F(ATAN2) F(COPYSIGN) F(AND) F(OR) F(XOR) F(SHL) F(SHR) \
-  F(EQ) F(NE) F(LT) F(LE) F(SELECT) F(FMA) F(CAST) F(REINTERPRET) F(STORE) F(WRAP) F(PAIR)
-#define EXPR_CODE(NAME) EXPR_##NAME,
-enum { EXPR_NONE, EXPR_CODES(EXPR_CODE) EXPR_END };
-#undef EXPR_CODE
-enum { CLASS_F32, CLASS_F64, CLASS_I32, CLASS_I64, CLASS_U32, CLASS_U64 };
-IN int64_t class_size(int64_t class) { return class == CLASS_F32 || class == CLASS_I32 || class == CLASS_U32 ? 4 : 8; }
-
-// gcc turns loops into vector instructions at -O3, and those with square roots, roundings and choices only if nothing
-// depends on errno and floating-point exceptions. No product is fused with a sum: each operation is rounded.
-#if defined(__clang__)
-#pragma STDC FP_CONTRACT OFF
-#define TILES
-#else
-#define TILES __attribute__((optimize("O3,no-math-errno,no-trapping-math,fp-contract=off")))
-#endif
-// Memory that is fetched into the cache while an instruction computes: the next tile of an operand, and the memory of
-// the next tile of the result. Without this the processor would have few loads in flight, and would wait for memory.
-typedef struct {
-  const char *read, *write; // or NULL
-  int64_t size;             // of an element that is read; the size of a result is that of the register's numbers
-} expr_ahead;
-enum { EXPR_PART = 64 };
-IN void expr_fetch(const expr_ahead *ahead, int64_t i, int64_t size) {
-  if (ahead->read)
-    for (int64_t at = i * ahead->size; at < (i + EXPR_PART) * ahead->size; at += 64)
-      __builtin_prefetch(ahead->read + at);
-  if (ahead->write)
-    for (int64_t at = i * size; at < (i + EXPR_PART) * size; at += 64)
-      __builtin_prefetch(ahead->write + at, 1);
-}
-
-#define EACH(...)                                                                                  \
-  for (int64_t part = 0; part < EXPR_TILE; part += EXPR_PART) {                                    \
-    expr_fetch(ahead, part, sizeof *d);                                                            \
-    for (int64_t i = part; i < part + EXPR_PART; i++) {                                            \
-      __VA_ARGS__;                                                                                 \
-    }                                                                                              \
-  }                                                                                                \
-  break;
-#define ALL(...)                                                                                   \
-  for (int64_t i = 0; i < EXPR_TILE; i++) {                                                        \
-    __VA_ARGS__;                                                                                   \
-  }                                                                                                \
-  break;
-#define WANTED(...)                                                                                \
-  for (int64_t i = 0; i < n; i++) {                                                                \
-    __VA_ARGS__;                                                                                   \
-  }                                                                                                \
-  break;
-
-// Functions of whole registers; the last register may hold numbers that are not needed.
-#define WORDS(A, NAME)                                                                             \
-  for (int64_t part = 0; part < n; part += EXPR_PART) {                                            \
-    expr_fetch(ahead, part, sizeof *d);                                                            \
-    for (int64_t i = part; i < part + EXPR_PART; i += A##_W)                                       \
-      A##_store(d + i, A##_##NAME(A##_load(a + i)));                                               \
-  }                                                                                                \
-  break;
-
-// v with the sign of x.
-#define SIGNS(A, I)                                                                                \
-  IN A##_v A##_signed(A##_v v, A##_v x) {                                                          \
-    typedef I bits __attribute__((vector_size(sizeof(A##_v))));                                    \
-    const I sign = (I)1 << (sizeof(I) * 8 - 1);                                                    \
-    return (A##_v)(((bits)v & ~sign) | ((bits)x & sign));                                          \
-  }
-SIGNS(f32, uint32_t)
-SIGNS(f64, uint64_t)
-#undef SIGNS
-IN f32_v f32_tanh(f32_v x) { return f32_signed(f32_tanh_act(x), x); } // tanh_act loses the sign of zero
-IN f64_v f64_tanh(f64_v x) { return f64_tanh_act(x); }
-
-#define FLOATS(A, F, X)                                                                            \
-  static void A##_expr_words(int64_t code, F *d, const F *a, int64_t n, const expr_ahead *ahead) { \
-    switch (code) {                                                                                \
-    case EXPR_EXP:                                                                                 \
-      WORDS(A, exp)                                                                                \
-    case EXPR_SIGMOID:                                                                             \
-      WORDS(A, sigmoid)                                                                            \
-    default:                                                                                       \
-      WORDS(A, tanh)                                                                               \
-    }                                                                                              \
-  }                                                                                                \
-  TILES static void A##_expr(int64_t code, void *restrict q, const F *a, const F *b, const F *c, int64_t n, const expr_ahead *ahead) { \
-    F *d = q; /* or, of comparisons, truth */                                                      \
-    uint32_t *t = q;                                                                               \
-    switch (code) {                                                                                \
-    case EXPR_NEG:                                                                                 \
-      EACH(d[i] = -a[i])                                                                           \
-    case EXPR_ABS:                                                                                 \
-      EACH(d[i] = X(fabs)(a[i]))                                                                   \
-    case EXPR_SQRT:                                                                                \
-      EACH(d[i] = X(sqrt)(a[i]))                                                                   \
-    case EXPR_RSQRT:                                                                               \
-      EACH(d[i] = 1 / X(sqrt)(a[i]))                                                               \
-    case EXPR_FLOOR:                                                                               \
-      EACH(d[i] = X(floor)(a[i]))                                                                  \
-    case EXPR_CEIL:                                                                                \
-      EACH(d[i] = X(ceil)(a[i]))                                                                   \
-    case EXPR_TRUNC:                                                                               \
-      EACH(d[i] = X(trunc)(a[i]))                                                                  \
-    case EXPR_ROUND:                                                                               \
-      EACH(d[i] = X(rint)(a[i]))                                                                   \
-    case EXPR_ISNAN:                                                                               \
-      EACH(t[i] = a[i] != a[i])                                                                    \
-    case EXPR_ADD:                                                                                 \
-      EACH(d[i] = a[i] + b[i])                                                                     \
-    case EXPR_SUB:                                                                                 \
-      EACH(d[i] = a[i] - b[i])                                                                     \
-    case EXPR_MUL:                                                                                 \
-      EACH(d[i] = a[i] * b[i])                                                                     \
-    case EXPR_DIV:                                                                                 \
-      EACH(d[i] = a[i] / b[i])                                                                     \
-    case EXPR_MIN:                                                                                 \
-      EACH(F x = a[i]; F y = b[i]; y = x < y ? x : y; d[i] = x != x ? x : y)                       \
-    case EXPR_MAX:                                                                                 \
-      EACH(F x = a[i]; F y = b[i]; y = x > y ? x : y; d[i] = x != x ? x : y)                       \
-    case EXPR_COPYSIGN:                                                                            \
-      EACH(d[i] = X(copysign)(a[i], b[i]))                                                         \
-    case EXPR_FMA:                                                                                 \
-      EACH(d[i] = X(fma)(a[i], b[i], c[i]))                                                        \
-    case EXPR_EQ:                                                                                  \
-      EACH(t[i] = a[i] == b[i])                                                                    \
-    case EXPR_NE:                                                                                  \
-      EACH(t[i] = a[i] != b[i])                                                                    \
-    case EXPR_LT:                                                                                  \
-      EACH(t[i] = a[i] < b[i])                                                                     \
-    case EXPR_LE:                                                                                  \
-      EACH(t[i] = a[i] <= b[i])                                                                    \
-    case EXPR_EXP2:                                                                                \
-      WANTED(d[i] = X(exp2)(a[i]))                                                                 \
-    case EXPR_EXPM1:                                                                               \
-      WANTED(d[i] = X(expm1)(a[i]))                                                                \
-    case EXPR_LOG:                                                                                 \
-      WANTED(d[i] = X(log)(a[i]))                                                                  \
-    case EXPR_LOG2:                                                                                \
-      WANTED(d[i] = X(log2)(a[i]))                                                                 \
-    case EXPR_LOG1P:                                                                               \
-      WANTED(d[i] = X(log1p)(a[i]))                                                                \
-    case EXPR_SIN:                                                                                 \
-      WANTED(d[i] = X(sin)(a[i]))                                                                  \
-    case EXPR_COS:                                                                                 \
-      WANTED(d[i] = X(cos)(a[i]))                                                                  \
-    case EXPR_TAN:                                                                                 \
-      WANTED(d[i] = X(tan)(a[i]))                                                                  \
-    case EXPR_SINH:                                                                                \
-      WANTED(d[i] = X(sinh)(a[i]))                                                                 \
-    case EXPR_COSH:                                                                                \
-      WANTED(d[i] = X(cosh)(a[i]))                                                                 \
-    case EXPR_ATAN:                                                                                \
-      WANTED(d[i] = X(atan)(a[i]))                                                                 \
-    case EXPR_ERF:                                                                                 \
-      WANTED(d[i] = X(erf)(a[i]))                                                                  \
-    case EXPR_ERFC:                                                                                \
-      WANTED(d[i] = X(erfc)(a[i]))                                                                 \
-    case EXPR_REM:                                                                                 \
-      WANTED(d[i] = X(fmod)(a[i], b[i]))                                                           \
-    case EXPR_POW:                                                                                 \
-      WANTED(d[i] = X(pow)(a[i], b[i]))                                                            \
-    case EXPR_ATAN2:                                                                               \
-      WANTED(d[i] = X(atan2)(a[i], b[i]))                                                          \
-    default:                                                                                       \
-      A##_expr_words(code, d, a, n, ahead);                                                            \
-    }                                                                                              \
-  }
-// Two operations in one loop, the second with the result of the first: d = (a FIRST b) SECOND c. Chains consist of such
-// pairs, and one operation by itself spends half of its time loading and storing its tile.
-#define PAIRS(A, F)                                                                                \
-  IN F A##_smaller_of(F x, F y) { return x < y || x != x ? x : y; }                                \
-  IN F A##_larger_of(F x, F y) { return x > y || x != x ? x : y; }                                 \
-  TILES static void A##_expr_pair(int64_t ops, F *restrict d, const F *a, const F *b, const F *c, const expr_ahead *ahead) { \
-    switch (ops & 255) {                                                                           \
-    case EXPR_ADD:                                                                                 \
-      SECOND(A, F, a[i] + b[i])                                                                    \
-    case EXPR_SUB:                                                                                 \
-      SECOND(A, F, a[i] - b[i])                                                                    \
-    case EXPR_MUL:                                                                                 \
-      SECOND(A, F, a[i] * b[i])                                                                    \
-    case EXPR_MIN:                                                                                 \
-      SECOND(A, F, A##_smaller_of(a[i], b[i]))                                                     \
-    default:                                                                                       \
-      SECOND(A, F, A##_larger_of(a[i], b[i]))                                                      \
-    }                                                                                              \
-  }
-#define SECOND(A, F, FIRST)                                                                        \
-  switch (ops >> 8) {                                                                              \
-  case EXPR_ADD:                                                                                   \
-    EACH(F t = FIRST; d[i] = t + c[i])                                                             \
-  case EXPR_SUB:                                                                                   \
-    EACH(F t = FIRST; d[i] = t - c[i])                                                             \
-  case EXPR_SUB | 256: /* the result of the first stands behind */                                 \
-    EACH(F t = FIRST; d[i] = c[i] - t)                                                             \
-  case EXPR_MUL:                                                                                   \
-    EACH(F t = FIRST; d[i] = t * c[i])                                                             \
-  case EXPR_MIN:                                                                                   \
-    EACH(F t = FIRST; d[i] = A##_smaller_of(t, c[i]))                                              \
-  default:                                                                                         \
-    EACH(F t = FIRST; d[i] = A##_larger_of(t, c[i]))                                               \
-  }                                                                                                \
-  break;
-PAIRS(f32, float)
-PAIRS(f64, double)
-#undef PAIRS
-#undef SECOND
-
-#define SINGLE(name) name##f
-#define DOUBLE(name) name
-FLOATS(f32, float, SINGLE)
-FLOATS(f64, double, DOUBLE)
-#undef FLOATS
-#undef SINGLE
-#undef DOUBLE
-
-// Operations on integers that do not depend on signedness. mask is that of a shift's count, or the number that Not
-// inverts a Bool with.
-#define BARE(NAME, U)                                                                              \
-  TILES static void NAME(int64_t code, void *restrict q, const U *a, const U *b, U mask, const expr_ahead *ahead) {         \
-    U *d = q;                                                                                      \
-    uint32_t *t = q;                                                                               \
-    switch (code) {                                                                                \
-    case EXPR_NEG:                                                                                 \
-      EACH(d[i] = -a[i])                                                                           \
-    case EXPR_NOT:                                                                                 \
-      mask = mask ? mask : (U)-1;                                                                  \
-      EACH(d[i] = a[i] ^ mask)                                                                     \
-    case EXPR_ADD:                                                                                 \
-      EACH(d[i] = a[i] + b[i])                                                                     \
-    case EXPR_SUB:                                                                                 \
-      EACH(d[i] = a[i] - b[i])                                                                     \
-    case EXPR_MUL:                                                                                 \
-      EACH(d[i] = a[i] * b[i])                                                                     \
-    case EXPR_AND:                                                                                 \
-      EACH(d[i] = a[i] & b[i])                                                                     \
-    case EXPR_OR:                                                                                  \
-      EACH(d[i] = a[i] | b[i])                                                                     \
-    case EXPR_XOR:                                                                                 \
-      EACH(d[i] = a[i] ^ b[i])                                                                     \
-    case EXPR_SHL:                                                                                 \
-      EACH(d[i] = a[i] << (b[i] & mask))                                                           \
-    case EXPR_EQ:                                                                                  \
-      EACH(t[i] = a[i] == b[i])                                                                    \
-    case EXPR_NE:                                                                                  \
-      EACH(t[i] = a[i] != b[i])                                                                    \
-    }                                                                                              \
-  }
-BARE(u32_expr_bare, uint32_t)
-BARE(u64_expr_bare, uint64_t)
-#undef BARE
-
-// The operations on integers that depend on signedness. SIZE is |x|, DIVIDE the quotient x/y and LEAVE the remainder, for
-// y that is not 0.
-#define SIGNED(NAME, BARE, I, U, SIZE, DIVIDE, LEAVE)                                              \
-  TILES static void NAME(int64_t code, void *restrict q, const I *a, const I *b, U mask, const expr_ahead *ahead) {         \
-    I *d = q;                                                                                      \
-    uint32_t *t = q;                                                                               \
-    switch (code) {                                                                                \
-    case EXPR_ABS:                                                                                 \
-      EACH(I x = a[i]; d[i] = SIZE)                                                                \
-    case EXPR_DIV:                                                                                 \
-      EACH(I x = a[i]; I y = b[i]; d[i] = y == 0 ? 0 : DIVIDE)                                     \
-    case EXPR_REM:                                                                                 \
-      EACH(I x = a[i]; I y = b[i]; d[i] = y == 0 ? 0 : LEAVE)                                      \
-    case EXPR_MIN:                                                                                 \
-      EACH(d[i] = a[i] < b[i] ? a[i] : b[i])                                                       \
-    case EXPR_MAX:                                                                                 \
-      EACH(d[i] = a[i] > b[i] ? a[i] : b[i])                                                       \
-    case EXPR_SHR:                                                                                 \
-      EACH(d[i] = a[i] >> ((U)b[i] & mask))                                                        \
-    case EXPR_LT:                                                                                  \
-      EACH(t[i] = a[i] < b[i])                                                                     \
-    case EXPR_LE:                                                                                  \
-      EACH(t[i] = a[i] <= b[i])                                                                    \
-    default:                                                                                       \
-      BARE(code, q, (const U *)a, (const U *)b, mask, ahead);                                     \
-    }                                                                                              \
-  }
-SIGNED(i32_expr, u32_expr_bare, int32_t, uint32_t, x < 0 ? (int32_t) - (uint32_t)x : x, (y == -1 ? (int32_t) - (uint32_t)x : x / y), (y == -1 ? 0 : x % y))
-SIGNED(i64_expr, u64_expr_bare, int64_t, uint64_t, x < 0 ? (int64_t) - (uint64_t)x : x, (y == -1 ? (int64_t) - (uint64_t)x : x / y), (y == -1 ? 0 : x % y))
-SIGNED(u32_expr, u32_expr_bare, uint32_t, uint32_t, x, x / y, x % y)
-SIGNED(u64_expr, u64_expr_bare, uint64_t, uint64_t, x, x / y, x % y)
-#undef SIGNED
-
-// Casts. low and top are the least and the largest result: for an integer operand as numbers of the operand's type,
-// for a float as numbers of the result's type; high is then the smallest float that is too large.
-#define CAST_INT(NAME, S)                                                                          \
-  TILES static void NAME(int64_t to, void *restrict q, const S *a, S low, S top) {                 \
-    switch (to) {                                                                                  \
-    case CLASS_F32:                                                                                \
-      ALL(((float *)q)[i] = (float)a[i])                                                          \
-    case CLASS_F64:                                                                                \
-      ALL(((double *)q)[i] = (double)a[i])                                                        \
-    case CLASS_I32:                                                                                \
-    case CLASS_U32:                                                                                \
-      ALL(S x = a[i]; x = x < low ? low : x; x = x > top ? top : x; ((uint32_t *)q)[i] = (uint32_t)x) \
-    default:                                                                                       \
-      ALL(S x = a[i]; x = x < low ? low : x; x = x > top ? top : x; ((uint64_t *)q)[i] = (uint64_t)x) \
-    }                                                                                              \
-  }
-CAST_INT(i32_expr_cast, int32_t)
-CAST_INT(i64_expr_cast, int64_t)
-CAST_INT(u32_expr_cast, uint32_t)
-CAST_INT(u64_expr_cast, uint64_t)
-#undef CAST_INT
-
-#define CAST_FLOAT(NAME, F)                                                                        \
-  TILES static void NAME(int64_t to, void *restrict q, const F *a, int64_t low, uint64_t top) {    \
-    double least = (double)low, high = (double)top; /* 2^63 and 2^64 are above their ends */       \
-    switch (to) {                                                                                  \
-    case CLASS_F32:                                                                                \
-      ALL(((float *)q)[i] = (float)a[i])                                                          \
-    case CLASS_F64:                                                                                \
-      ALL(((double *)q)[i] = (double)a[i])                                                        \
-    case CLASS_I32:                                                                                \
-    case CLASS_U32:                                                                                \
-      ALL(double x = (double)a[i]; x = x != x ? 0 : x; x = x < least ? least : x; x = x > high ? high : x; \
-           ((uint32_t *)q)[i] = (uint32_t)(int64_t)x)                                              \
-    case CLASS_I64:                                                                                \
-      ALL(double x = (double)a[i]; int over = x >= 0x1p63; x = x != x || over ? 0 : x; x = x < least ? least : x; \
-           ((int64_t *)q)[i] = over ? INT64_MAX : (int64_t)x)                                      \
-    default:                                                                                       \
-      ALL(double x = (double)a[i]; int over = x >= 0x1p64; x = x != x || over || x < 0 ? 0 : x;   \
-           ((uint64_t *)q)[i] = over ? UINT64_MAX : (uint64_t)x)                                   \
-    }                                                                                              \
-  }
-CAST_FLOAT(f32_expr_cast, float)
-CAST_FLOAT(f64_expr_cast, double)
-#undef CAST_FLOAT
-
-TILES static void expr_wrap(int64_t elem, uint32_t *restrict d, const uint32_t *a) {
-  switch (elem) {
-  case TYPE_I8:
-    ALL(d[i] = (uint32_t)(int32_t)(int8_t)a[i])
-  case TYPE_I16:
-    ALL(d[i] = (uint32_t)(int32_t)(int16_t)a[i])
-  case TYPE_U8:
-    ALL(d[i] = a[i] & 0xff)
-  default:
-    ALL(d[i] = a[i] & 0xffff)
-  }
-}
-
-TILES static void expr_fill(int64_t size, void *restrict q, uint64_t bits) {
-  switch (size) {
-  case 4:
-    ALL(((uint32_t *)q)[i] = (uint32_t)bits)
-  default:
-    ALL(((uint64_t *)q)[i] = bits)
-  }
-}
-
-TILES static void expr_select(int64_t size, void *restrict q, const uint32_t *c, const void *x, const void *y) {
-  switch (size) {
-  case 4:
-    ALL(((uint32_t *)q)[i] = c[i] ? ((const uint32_t *)x)[i] : ((const uint32_t *)y)[i])
-  default:
-    ALL(((uint64_t *)q)[i] = c[i] ? ((const uint64_t *)x)[i] : ((const uint64_t *)y)[i])
-  }
-}
-
-// Philox4x32-10 with the seeds in a register; the counter is the element's position.
-TILES static void expr_random(uint32_t *restrict d, const uint64_t *seed, uint64_t at, uint64_t bits) {
-  uint32_t stream = (uint32_t)(bits >> 2);
-  int lane = bits & 3;
-  for (int64_t i = 0; i < EXPR_TILE; i++) {
-    uint64_t counter = at + (uint64_t)i;
-    uint32_t c0 = (uint32_t)counter, c1 = (uint32_t)(counter >> 32), c2 = stream, c3 = 0;
-    uint32_t k0 = (uint32_t)seed[i], k1 = (uint32_t)(seed[i] >> 32);
-    for (int r = 0; r < 10; r++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
-      uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
-      c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0, c1 = (uint32_t)p1;
-      c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1, c3 = (uint32_t)p0;
-    }
-    d[i] = lane == 0 ? c0 : lane == 1 ? c1 : lane == 2 ? c2 : c3;
-  }
-}
-
-// Elements of less than 32 bits as numbers, and back.
-TILES static void expr_widen(int64_t elem, void *restrict q, const void *p) {
-  switch (elem) {
-  case TYPE_F16:
-    for (int64_t i = 0; i < EXPR_TILE; i += f32_W)
-      f32_store((float *)q + i, f32_from_f16((const uint16_t *)p + i));
-    break;
-  case TYPE_BF16:
-    ALL(((uint32_t *)q)[i] = (uint32_t)((const uint16_t *)p)[i] << 16)
-  case TYPE_I8:
-    ALL(((int32_t *)q)[i] = ((const int8_t *)p)[i])
-  case TYPE_I16:
-    ALL(((int32_t *)q)[i] = ((const int16_t *)p)[i])
-  case TYPE_U8:
-    ALL(((uint32_t *)q)[i] = ((const uint8_t *)p)[i])
-  default:
-    ALL(((uint32_t *)q)[i] = ((const uint16_t *)p)[i])
-  }
-}
-
-TILES static void expr_narrow(int64_t elem, void *restrict q, const void *p) {
-  switch (elem) {
-  case TYPE_F16:
-    for (int64_t i = 0; i < EXPR_TILE; i += f32_W)
-      f32_to_f16((uint16_t *)q + i, f32_load((const float *)p + i));
-    break;
-  case TYPE_BF16:
-    for (int64_t i = 0; i < EXPR_TILE; i += f32_W)
-      f32_to_bf16((uint16_t *)q + i, f32_load((const float *)p + i));
-    break;
-  case TYPE_I8:
-  case TYPE_U8:
-    ALL(((uint8_t *)q)[i] = (uint8_t)((const uint32_t *)p)[i])
-  default:
-    ALL(((uint16_t *)q)[i] = (uint16_t)((const uint32_t *)p)[i])
-  }
-}
-#undef EACH
-#undef ALL
-#undef WANTED
-#undef WORDS
+#include "expr_tile.h"
+#include "fold.h"
 #undef TILES
 
 // The positions of operands, as words of a launch.
@@ -512,6 +88,7 @@ typedef struct {
   simd_word bits, low, top;
   int64_t copied;  // of a load: whether the register must not be the operand's memory
   int64_t fetches; // the load whose next tile this instruction fetches, or -1
+  int64_t links;   // of the first instruction of a chain: how many instructions the chain has
 } expr_instruction;
 
 static expr_instruction expr_decode(const simd_word *w) {
@@ -519,6 +96,40 @@ static expr_instruction expr_decode(const simd_word *w) {
   return (expr_instruction){.code = x & 255,      .type = x >> 8 & 255,  .to = x >> 16 & 255, .dst = x >> 24 & 255,
                             .a = x >> 32 & 255,   .b = x >> 40 & 255,    .c = x >> 48 & 255,  .elem = x >> 56,
                             .bits = w[1],         .low = w[2],           .top = w[3],         .fetches = -1};
+}
+
+// Whether an instruction can be part of a chain.
+static int expr_chains(const expr_instruction *in) {
+  if (in->type != CLASS_F32 && in->type != CLASS_F64)
+    return 0;
+  switch (in->code) {
+  case EXPR_ADD:
+  case EXPR_SUB:
+  case EXPR_MUL:
+  case EXPR_DIV:
+  case EXPR_MIN:
+  case EXPR_MAX:
+  case EXPR_NEG:
+  case EXPR_ABS:
+  case EXPR_EXP:
+  case EXPR_SIGMOID:
+  case EXPR_TANH:
+    return 1;
+  }
+  return 0;
+}
+
+enum { EXPR_LINKS = 64 };
+
+// expr_link_up makes the links of the chain that begins with in. Registers below fixed have the same number in all
+// of their elements.
+static void expr_link_up(const expr_instruction *in, expr_link *links, char *const *reg, const char *constant) {
+  for (int64_t k = 0; k < in->links; k++) {
+    const expr_instruction *x = in + k;
+    int second = k > 0 && x->a != x[-1].dst;
+    int64_t other = second ? x->a : x->b, commutes = x->code == EXPR_ADD || x->code == EXPR_MUL;
+    links[k] = (expr_link){.code = x->code | (second && !commutes ? CHAIN_SECOND : 0), .other = reg[other], .advance = constant[other] ? 0 : -1};
+  }
 }
 
 static void expr_compute(const expr_instruction *in, void *d, char *const *reg, int64_t lo, int64_t n, const expr_ahead *ahead) {
@@ -559,13 +170,6 @@ static void expr_compute(const expr_instruction *in, void *d, char *const *reg, 
       return;
     }
   }
-  if (in->code == EXPR_PAIR) {
-    if (in->type == CLASS_F32)
-      f32_expr_pair(in->bits.i, d, a, b, c, ahead);
-    else
-      f64_expr_pair(in->bits.i, d, a, b, c, ahead);
-    return;
-  }
   switch (in->type) {
   case CLASS_F32:
     f32_expr(in->code, d, a, b, c, n, ahead);
@@ -590,7 +194,7 @@ static void expr_compute(const expr_instruction *in, void *d, char *const *reg, 
 // The memory of a program: a tile for each register and one for elements as they are stored, the instructions, and
 // what they fetch. Small programs have it on the stack.
 #define EXPR_BYTES(registers, count)                                                               \
-  (((registers) + 1) * EXPR_TILE * 8 + (count) * (int64_t)(sizeof(expr_instruction) + sizeof(expr_ahead)))
+  (((registers) + 1) * EXPR_STEP + (count) * (int64_t)(sizeof(expr_instruction) + sizeof(expr_ahead)))
 
 _Static_assert(sizeof(expr_instruction) + sizeof(expr_ahead) <= 192, "cpu/simd_expr.go counts so many bytes");
 
@@ -604,22 +208,46 @@ EXPORT(expr) {
   const simd_word *code = l.operand + l.operands * (2 + l.rank);
   _Alignas(64) char own[w[8].p ? 64 : EXPR_BYTES(registers, count)];
   char *tiles = w[8].p ? w[8].p : own;
-  char *home[EXPR_REGISTERS], *reg[EXPR_REGISTERS], *raw = tiles + registers * EXPR_TILE * 8;
-  expr_instruction *list = (expr_instruction *)(raw + EXPR_TILE * 8), *end = list + count;
+  char *home[EXPR_REGISTERS], *reg[EXPR_REGISTERS], *raw = tiles + registers * EXPR_STEP;
+  expr_instruction *list = (expr_instruction *)(raw + EXPR_STEP), *end = list + count;
   expr_ahead *ahead = (expr_ahead *)end;
   int64_t stores = 0;
+  expr_link links[EXPR_LINKS];
+  char constant[EXPR_REGISTERS] = {0};
   for (int64_t r = 0; r < registers; r++)
-    home[r] = reg[r] = tiles + r * EXPR_TILE * 8;
+    home[r] = reg[r] = tiles + r * EXPR_STEP;
   for (int64_t k = 0; k < count; k++)
     list[k] = expr_decode(code + 4 * k), stores += list[k].code == EXPR_STORE;
   for (const expr_instruction *in = list; in < list + once; in++)
-    expr_fill(class_size(in->to), reg[in->dst], (uint64_t)in->bits.i);
-  // The last operation writes its result directly to the output if the store after it needs no conversion and the
-  // results fit in the caches.
-  expr_instruction *direct = count - once >= 2 && !w[7].i ? end - 2 : NULL;
-  if (direct && (direct->code == EXPR_LOAD || direct->code == EXPR_STORE || direct->code == EXPR_CAST || direct->dst != end[-1].a ||
-                 type_size[end[-1].elem] != class_size(direct->to)))
-    direct = NULL;
+    expr_fill(class_size(in->to), reg[in->dst], (uint64_t)in->bits.i), constant[in->dst] = 1;
+  // A chain is a sequence of operations each of which alone uses the result of the one before it.
+  for (expr_instruction *in = list + once, *to; in < end; in = to) {
+    to = in + 1;
+    if (!expr_chains(in))
+      continue;
+    while (to < end && to - in < EXPR_LINKS && to[-1].low.i && expr_chains(to))
+      to++;
+    in->links = to - in;
+  }
+  // The last operation writes its result directly to the output if the store after it needs no conversion, and if it is
+  // a chain or the results fit in the caches.
+  expr_instruction *last = end - 2, *direct = NULL;
+  for (expr_instruction *in = list + once; in < end; in++)
+    if (in->links && in + in->links == end - 1)
+      last = in;
+  int64_t result = count - once >= 2 ? end[-2].dst : -1;
+  if (result == end[-1].a && (last->links || !w[7].i) && last->code != EXPR_LOAD && last->code != EXPR_STORE && last->code != EXPR_CAST &&
+      type_size[end[-1].elem] == class_size(last->to))
+    direct = last;
+  // A program that is loads, at most a chain, and one store does many tiles at a time.
+  int64_t tile = stores == 1 && type_size[end[-1].elem] >= 4 ? EXPR_TILE * 32 : EXPR_TILE;
+  for (const expr_instruction *in = list + once; in < end - 1; in++)
+    if (in == direct && in->links)
+      break;
+    else if (in->code != EXPR_LOAD || type_size[in->elem] < 4)
+      tile = EXPR_TILE;
+  if (constant[end[-1].a])
+    tile = EXPR_TILE;
   // Each operation fetches the next tile of one load, as long as there are loads left.
   expr_instruction *fetcher = list + once;
   for (int64_t k = once; k < count; k++)
@@ -627,17 +255,35 @@ EXPORT(expr) {
       // An input that is stored as it is has to be copied, if an earlier store may overwrite it.
       for (int64_t j = count - stores; j < count; j++)
         list[k].copied |= stores > 1 && list[j].a == list[k].dst;
-      while (fetcher < end && (fetcher->code == EXPR_LOAD || fetcher->code == EXPR_STORE))
+      while (fetcher < end && (fetcher->code == EXPR_LOAD || fetcher->code == EXPR_STORE || expr_chains(fetcher)))
         fetcher++;
       if (fetcher < end)
         (fetcher++)->fetches = k;
     }
   for (int64_t lo = w[0].i, n; lo < w[1].i; lo += n) {
-    n = w[1].i - lo < EXPR_TILE ? w[1].i - lo : EXPR_TILE;
+    n = w[1].i - lo;
     expr_place place = expr_find(&l, lo);
+    int64_t whole = n < tile ? n / EXPR_TILE * EXPR_TILE : tile;
+    for (int64_t slot = 0; slot < l.operands && whole > EXPR_TILE; slot++) // of size 1, since only NULL matters
+      if (!expr_side(&l, slot, 1, &place, whole))
+        whole = EXPR_TILE;
+    n = n < EXPR_TILE ? n : whole < EXPR_TILE ? EXPR_TILE : whole;
+    int64_t padded = n < EXPR_TILE ? EXPR_TILE : n;
     for (const expr_instruction *in = list + once; in < end; in++) {
       int64_t size = type_size[in->elem], slot = in->bits.i;
-      if (in->code == EXPR_LOAD) {
+      if (in->links) {
+        const expr_instruction *to = in + in->links - 1;
+        char *p = in == direct ? expr_side(&l, end[-1].bits.i, class_size(in->to), &place, n) : NULL;
+        int past = p && w[7].i && ((uintptr_t)p & 63) == 0;
+        p = p ? p : home[to->dst];
+        expr_link_up(in, links, reg, constant);
+        if (in->type == CLASS_F32)
+          f32_expr_chain((const float *)reg[in->a], constant[in->a] ? 0 : -1, links, in->links, (float *)p, padded, past);
+        else
+          f64_expr_chain((const double *)reg[in->a], constant[in->a] ? 0 : -1, links, in->links, (double *)p, padded, past);
+        reg[to->dst] = p;
+        in = to;
+      } else if (in->code == EXPR_LOAD) {
         char *p = expr_side(&l, slot, size, &place, n);
         int as_is = size >= 4;
         ahead[in - list] = (expr_ahead){.read = p ? p + EXPR_TILE * size : NULL, .size = size};
@@ -650,6 +296,8 @@ EXPORT(expr) {
           expr_widen(in->elem, home[in->dst], p);
       } else if (in->code == EXPR_STORE) {
         char *p = expr_side(&l, slot, size, &place, n), *from = reg[in->a];
+        if (p == from)
+          continue;
         if (size < 4) {
           char *to = p ? p : raw;
           expr_narrow(in->elem, to, from);
@@ -658,14 +306,11 @@ EXPORT(expr) {
         } else if (!p)
           expr_move(&l, slot, size, place, n, from, 1);
         else if (w[7].i && ((uintptr_t)p & 63) == 0)
-          for (int64_t i = 0; i < EXPR_TILE * size; i += 64)
+          for (int64_t i = 0; i < n * size; i += 64)
             past_line(p + i, from + i);
-        else if (p != from)
-          for (int64_t i = 0; i < EXPR_TILE * size; i += 4 * f32_W) {
-            __builtin_prefetch(from + i + EXPR_TILE * size);
-            __builtin_prefetch(p + i + EXPR_TILE * size, 1);
+        else
+          for (int64_t i = 0; i < n * size; i += 4 * f32_W)
             f32_store((float *)(p + i), f32_load((const float *)(from + i)));
-          }
       } else {
         char *p = in == direct ? expr_side(&l, end[-1].bits.i, class_size(in->to), &place, n) : NULL;
         expr_ahead next = {.write = p ? p + EXPR_TILE * class_size(in->to) : NULL};

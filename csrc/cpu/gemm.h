@@ -42,11 +42,12 @@ FINISH(sigmoid, CAT(T, sigmoid))
 FINISH(tanh, CAT(T, tanh_act))
 FINISH(gelu, CAT(T, gelu))
 FINISH(silu, CAT(T, swish))
+FINISH(gelu_tanh, CAT(T, gelu_tanh))
 #undef FINISH
 #undef SAME
 // The operations by their number in a function's words; 0 means none.
 static CAT(T, finish) *const CAT(T, finishes)[] = {
-    NULL, CAT(T, finish_none), CAT(T, finish_relu), CAT(T, finish_sigmoid), CAT(T, finish_tanh), CAT(T, finish_gelu), CAT(T, finish_silu)};
+    NULL, CAT(T, finish_none), CAT(T, finish_relu), CAT(T, finish_sigmoid), CAT(T, finish_tanh), CAT(T, finish_gelu), CAT(T, finish_silu), CAT(T, finish_gelu_tanh)};
 
 #define TILE gemm
 #define STEP fma

@@ -65,20 +65,41 @@
 #define RIGHT_LAST(v) RIGHT_MASKED(v)
 #define LDB int64_t
 #define NEXT b += ldb;
-#define RIGHT_1 RIGHT_LAST(0)
-#define RIGHT_2 RIGHT(0) RIGHT_LAST(1)
-#define RIGHT_4 RIGHT(0) RIGHT(1) RIGHT(2) RIGHT_LAST(3)
-#define RIGHT_8 RIGHT(0) RIGHT(1) RIGHT(2) RIGHT(3) RIGHT(4) RIGHT(5) RIGHT(6) RIGHT_LAST(7)
+// Whether a kernel has a form of its own for whole registers, without masks.
+#define SPLIT 1
 
-#define ADD(r, v) c##r##_##v = CAT(T, STEP)(x, b##v, c##r##_##v);
-#define ADD_1(r) { V x = CAT(T, set)(LEFT_##r); ADD(r, 0) }
-#define ADD_2(r) { V x = CAT(T, set)(LEFT_##r); ADD(r, 0) ADD(r, 1) }
-#define ADD_4(r) { V x = CAT(T, set)(LEFT_##r); ADD(r, 0) ADD(r, 1) ADD(r, 2) ADD(r, 3) }
-#define ADD_8(r) { V x = CAT(T, set)(LEFT_##r); ADD(r, 0) ADD(r, 1) ADD(r, 2) ADD(r, 3) ADD(r, 4) ADD(r, 5) ADD(r, 6) ADD(r, 7) }
+// Narrow tiles hold the row of the right operand and one element of the left one at a time, wide
+// tiles the column of the left operand and one register of the right one.
+#define LEFT(r) V x##r = CAT(T, set)(LEFT_##r);
+#define ADD(r, v) c##r##_##v = CAT(T, STEP)(x##r, b##v, c##r##_##v);
+#define ADD_1(r) { LEFT(r) ADD(r, 0) }
+#define ADD_2(r) { LEFT(r) ADD(r, 0) ADD(r, 1) }
+#define STEP_1(R) RIGHT_LAST(0) ROWS_##R(ADD_1)
+#define STEP_2(R) RIGHT(0) RIGHT_LAST(1) ROWS_##R(ADD_2)
+#define COLUMN_0(r) ADD(r, 0)
+#define COLUMN_1(r) ADD(r, 1)
+#define COLUMN_2(r) ADD(r, 2)
+#define COLUMN_3(r) ADD(r, 3)
+#define COLUMN_4(r) ADD(r, 4)
+#define COLUMN_5(r) ADD(r, 5)
+#define COLUMN_6(r) ADD(r, 6)
+#define COLUMN_7(r) ADD(r, 7)
+#define COLUMN(R, v) { RIGHT(v) ROWS_##R(COLUMN_##v) }
+#define COLUMN_LAST(R, v) { RIGHT_LAST(v) ROWS_##R(COLUMN_##v) }
+#define STEP_4(R) ROWS_##R(LEFT) COLUMN(R, 0) COLUMN(R, 1) COLUMN(R, 2) COLUMN_LAST(R, 3)
+#define STEP_8(R)                                                                                  \
+  ROWS_##R(LEFT) COLUMN(R, 0) COLUMN(R, 1) COLUMN(R, 2) COLUMN(R, 3) COLUMN(R, 4) COLUMN(R, 5) COLUMN(R, 6) COLUMN_LAST(R, 7)
+
+// Keeps variables in memory where compilers would hold them in registers that the sums need.
+#if GEMM_ROWS == 6
+#define IN_MEMORY(x) __asm__("" : "+m"(x));
+#else
+#define IN_MEMORY(x)
+#endif
 
 // alpha times the sums; with beta 0, C is not read.
-#define OUT(r, v) CAT(T, out)(c + r * ldc + v * W, c##r##_##v, va, vb, beta != 0, W, mask, 1);
-#define OUT_LAST(r, v) CAT(T, out)(c + r * ldc + v * W, c##r##_##v, va, vb, beta != 0, last, mask, whole);
+#define OUT(r, v) CAT(T, out)(c + r * ldc + v * W, c##r##_##v, va, vb, scales[1] != 0, W, mask, 1);
+#define OUT_LAST(r, v) CAT(T, out)(c + r * ldc + v * W, c##r##_##v, va, vb, scales[1] != 0, last, mask, whole);
 #define OUT_1(r) OUT_LAST(r, 0)
 #define OUT_2(r) OUT(r, 0) OUT_LAST(r, 1)
 #define OUT_4(r) OUT(r, 0) OUT(r, 1) OUT(r, 2) OUT_LAST(r, 3)

@@ -83,6 +83,9 @@ IN i8_sums i8_square(int8x16_t far, i8_sums s) {
   uint32x4_t sum = vpadalq_u16(vreinterpretq_u32_s32(s), vmull_u8(vget_low_u8(d), vget_low_u8(d)));
   return vreinterpretq_s32_u32(vpadalq_u16(sum, vmull_u8(vget_high_u8(d), vget_high_u8(d))));
 }
+IN i8_sums i8_product(int8x16_t a, int8x16_t b, i8_sums s) {
+  return vpadalq_s16(vpadalq_s16(s, vmull_s8(vget_low_s8(a), vget_low_s8(b))), vmull_high_s8(a, b));
+}
 IN f32_v i8_floats(i8_sums s) { return vcvtq_f32_s32(s); }
 IN i8_sums i8_sub(i8_sums a, i8_sums b) { return vsubq_s32(a, b); }
 IN i8_sums i8_add(i8_sums a, i8_sums b) { return vaddq_s32(a, b); }

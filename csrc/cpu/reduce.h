@@ -107,8 +107,26 @@ EXTREME(min, smaller, (F)__builtin_inf(), <)
 #undef larger_behind
 #undef smaller_behind
 
-// Words from 1 on: operation (0 sum, 1 max, 2 min, 3 argmax, 4 argmin), rows, columns, from,
-// to, divisor of a sum or 0, 1 if results are stored in the type of the computation.
+static F CAT(S, row_prod)(const E *p, int64_t n) {
+  V one = CAT(A, set)(1), m0 = one, m1 = one, m2 = one, m3 = one;
+  F x[W], m = 1;
+  int64_t i = 0;
+  for (; i + 4 * W <= n; i += 4 * W) {
+    m0 = CAT(A, mul)(m0, READ(p + i)), m1 = CAT(A, mul)(m1, READ(p + i + W));
+    m2 = CAT(A, mul)(m2, READ(p + i + 2 * W)), m3 = CAT(A, mul)(m3, READ(p + i + 3 * W));
+  }
+  for (; i + W <= n; i += W)
+    m0 = CAT(A, mul)(m0, READ(p + i));
+  if (i < n)
+    m1 = CAT(A, mul)(m1, CAT(A, part)(LOADN(p + i, n - i), n - i, one));
+  CAT(A, store)(x, CAT(A, mul)(CAT(A, mul)(m0, m1), CAT(A, mul)(m2, m3)));
+  for (int k = 0; k < W; k++)
+    m *= x[k];
+  return m;
+}
+
+// Words from 1 on: operation (0 sum, 1 max, 2 min, 3 prod, 4 argmax, 5 argmin), rows, columns, from,
+// to, divisor of a sum or 0, 1 if results are stored in the type of the computation, or the bytes of an index.
 static void CAT(S, reduce_rows)(const simd_word *w) {
   int64_t n = w[3].i;
   const E *p = w[4].p;
@@ -125,8 +143,11 @@ static void CAT(S, reduce_rows)(const simd_word *w) {
     case 2:
       x = CAT(S, row_min)(p, n);
       break;
+    case 3:
+      x = CAT(S, row_prod)(p, n);
+      break;
     default:
-      ((uint32_t *)w[5].p)[i] = w[1].i == 3 ? CAT(S, place_max)(p, n) : CAT(S, place_min)(p, n);
+      put_index(w[5].p, i, w[7].i, w[1].i == 4 ? CAT(S, place_max)(p, n) : CAT(S, place_min)(p, n));
       continue;
     }
     if (w[7].i)
@@ -199,7 +220,7 @@ static void CAT(S, sum_columns)(int64_t rows, int64_t ld, int64_t n, const E *p,
   }
 }
 
-#define EXTREME(NAME, COMBINE, NONE, NEGATED)                                                      \
+#define COLUMNS(NAME, COMBINE, NONE)                                                               \
   static void CAT(S, NAME##_columns)(int64_t rows, int64_t ld, int64_t n, const E *p, F *to) {     \
     for (int64_t i = 0; i < n; i += W)                                                             \
       CAT(A, store)(to + i, CAT(A, set)(NONE));                                                    \
@@ -214,7 +235,13 @@ static void CAT(S, sum_columns)(int64_t rows, int64_t ld, int64_t n, const E *p,
     for (; j < rows; j++, p += ld)                                                                 \
       for (int64_t i = 0; i < n; i += W)                                                           \
         CAT(A, store)(to + i, CAT(A, COMBINE)(CAT(A, load)(to + i), CAT(S, load_some)(p + i, n - i)));\
-  }                                                                                                \
+  }
+COLUMNS(max, larger, (F)-__builtin_inf())
+COLUMNS(min, smaller, (F)__builtin_inf())
+COLUMNS(prod, mul, 1)
+#undef COLUMNS
+
+#define EXTREME(NAME, NONE, NEGATED)                                                               \
   /* Indices are numbers of type A, so rows are processed in parts whose indices are exact. */     \
   static void CAT(S, place_##NAME##_columns)(int64_t rows, int64_t ld, int64_t n, const E *p, uint32_t *to) { \
     enum { BLOCK = 1 << 20 };                                                                      \
@@ -244,15 +271,16 @@ static void CAT(S, sum_columns)(int64_t rows, int64_t ld, int64_t n, const E *p,
 #define SAME_1(x) (x)
 #define MINUS(x) CAT(A, sub)(CAT(A, zero)(), x)
 #define MINUS_1(x) (-(x))
-EXTREME(max, larger, (F)-__builtin_inf(), SAME)
-EXTREME(min, smaller, (F)__builtin_inf(), MINUS)
+EXTREME(max, (F)-__builtin_inf(), SAME)
+EXTREME(min, (F)__builtin_inf(), MINUS)
 #undef EXTREME
 
 // Words from 1 on: operation, rows, their distance in elements, columns, from, to, divisor of
-// a sum or 0, 1 if results are stored in the type of the computation.
+// a sum or 0, 1 if results are stored in the type of the computation, or the bytes of an index.
 static void CAT(S, reduce_columns)(const simd_word *w) {
   int64_t rows = w[2].i, ld = w[3].i;
   F result[ACROSS];
+  uint32_t places[ACROSS];
   for (int64_t i = 0; i < w[4].i; i += ACROSS) {
     int64_t n = w[4].i - i < ACROSS ? w[4].i - i : ACROSS;
     const E *p = (const E *)w[5].p + i;
@@ -267,10 +295,17 @@ static void CAT(S, reduce_columns)(const simd_word *w) {
       CAT(S, min_columns)(rows, ld, n, p, result);
       break;
     case 3:
-      CAT(S, place_max_columns)(rows, ld, n, p, (uint32_t *)w[6].p + i);
-      continue;
+      CAT(S, prod_columns)(rows, ld, n, p, result);
+      break;
+    case 4:
+      CAT(S, place_max_columns)(rows, ld, n, p, places);
+      break;
     default:
-      CAT(S, place_min_columns)(rows, ld, n, p, (uint32_t *)w[6].p + i);
+      CAT(S, place_min_columns)(rows, ld, n, p, places);
+    }
+    if (w[1].i >= 4) {
+      for (int64_t k = 0; k < n; k++)
+        put_index(w[6].p, i + k, w[8].i, places[k]);
       continue;
     }
     for (int64_t k = 0; k < n; k += W) {

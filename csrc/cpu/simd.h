@@ -50,12 +50,22 @@ typedef void simd_func(const simd_word *w);
   F(SIMD_L2_PACK, l2_pack) \
   F(SIMD_CONV_F32, f32_conv) \
   F(SIMD_CONV_F64, f64_conv) \
+  F(SIMD_WINOGRAD, winograd) \
+  F(SIMD_WINOGRAD_FILTERS, winograd_filters) \
   F(SIMD_GEMM_I8_PACK, i8pair_pack) \
   F(SIMD_GEMM_I8_ROWS, i8pair_rows) \
   F(SIMD_GEMM_VNNI_PACK, i8four_pack) \
   F(SIMD_GEMM_VNNI_ROWS, i8four_rows) \
   F(SIMD_L2_I8_PACK, l2_i8_pack) \
-  F(SIMD_EXPR, expr)
+  F(SIMD_EXPR, expr) \
+  F(SIMD_NEAREST, nearest) \
+  F(SIMD_REDUCE_INT_ROWS, int_reduce_rows) \
+  F(SIMD_REDUCE_INT_COLUMNS, int_reduce_columns) \
+  F(SIMD_EXPR_FOLD, expr_fold) \
+  F(SIMD_GEMV_ROWS, gemv_rows) \
+  F(SIMD_GEMV_COLUMNS, gemv_columns) \
+  F(SIMD_GEMV_STORE, gemv_store) \
+  F(SIMD_GEMM_INT, gemm_int)
 
 #define SIMD_NUMBER(N, f) N,
 enum { SIMD_LIST(SIMD_NUMBER) SIMD_OPS };

@@ -22,6 +22,7 @@ static void past_copy(void *to, const void *from, int64_t n) {
 #include "reduce.h"
 #include "rows.h"
 #include "topk.h"
+#include "gemv.h"
 #undef S
 #undef E
 
@@ -31,6 +32,7 @@ static void past_copy(void *to, const void *from, int64_t n) {
 #include "reduce.h"
 #include "rows.h"
 #include "topk.h"
+#include "gemv.h"
 #undef S
 
 #define S bf16
@@ -38,6 +40,7 @@ static void past_copy(void *to, const void *from, int64_t n) {
 #include "reduce.h"
 #include "rows.h"
 #include "topk.h"
+#include "gemv.h"
 #undef S
 #undef A
 #undef E
@@ -51,6 +54,7 @@ static void past_copy(void *to, const void *from, int64_t n) {
 #include "reduce.h"
 #include "rows.h"
 #include "topk.h"
+#include "gemv.h"
 #undef S
 #undef A
 #undef E
@@ -73,6 +77,9 @@ BY_FLOAT(reduce_columns)
 BY_FLOAT(softmax)
 BY_FLOAT(norm)
 BY_FLOAT(topk)
+BY_FLOAT(gemv_rows)
+BY_FLOAT(gemv_columns)
+BY_FLOAT(gemv_store)
 #undef BY_FLOAT
 
 static void arith_row(const simd_word *w) {

@@ -12,16 +12,17 @@ typedef void CAT(T, CAT(TILE, kernel))(int64_t k, const E *a, int64_t rs, int64_
                                        int64_t last, const int whole) {                            \
     const E *q0 = a, *q1 = a + 3 * rs, *q2 = a + 6 * rs, *q3 = a + 9 * rs;                         \
     CAT(T, m) mask = CAT(T, first)(last);                                                          \
+    E scales[2] = {alpha, beta};                                                                   \
+    IN_MEMORY(scales)                                                                              \
     ROWS_##R(ZERO_##NV)                                                                            \
     BEGIN                                                                                          \
     for (; k > 0; k--) {                                                                           \
-      RIGHT_##NV                                                                                   \
-      ROWS_##R(ADD_##NV)                                                                           \
+      STEP_##NV(R)                                                                                 \
       q0 += cs, q1 += cs, q2 += cs, q3 += cs;                                                      \
       NEXT                                                                                         \
     }                                                                                              \
     (void)q1, (void)q2, (void)q3;                                                                  \
-    V va = CAT(T, set)(alpha), vb = CAT(T, set)(beta);                                             \
+    V va = CAT(T, set)(scales[0]), vb = CAT(T, set)(scales[1]);                                    \
     ROWS_##R(OUT_##NV)                                                                             \
   }
 SHAPES(BODY)
@@ -31,7 +32,10 @@ SHAPES(BODY)
   static void CAT(T, CAT(TILE, R##_##NV))(int64_t k, const E *a, int64_t rs, int64_t cs, const E *b,    \
                                       LDB ldb, E *c, int64_t ldc, E alpha, E beta,                  \
                                       int64_t last) {                                              \
-    CAT(T, CAT(TILE, body_##R##_##NV))(k, a, rs, cs, b, ldb, c, ldc, alpha, beta, last, 0);               \
+    if (SPLIT && last == W)                                                                        \
+      CAT(T, CAT(TILE, body_##R##_##NV))(k, a, rs, cs, b, ldb, c, ldc, alpha, beta, W, 1);                \
+    else                                                                                           \
+      CAT(T, CAT(TILE, body_##R##_##NV))(k, a, rs, cs, b, ldb, c, ldc, alpha, beta, last, 0);             \
   }
 SHAPES(KERNEL)
 #undef KERNEL

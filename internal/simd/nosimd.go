@@ -37,12 +37,22 @@ const (
 	L2Pack
 	ConvF32
 	ConvF64
+	Winograd
+	WinogradFilters
 	GemmI8Pack
 	GemmI8Rows
 	GemmVNNIPack
 	GemmVNNIRows
 	L2I8Pack
 	Expr
+	Nearest
+	ReduceIntRows
+	ReduceIntCols
+	ExprFold
+	GemvRows
+	GemvColumns
+	GemvStore
+	GemmInt
 )
 
 // Here reports whether this build contains the functions of the set.

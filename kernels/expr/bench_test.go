@@ -6,6 +6,7 @@ package expr_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -86,28 +87,33 @@ func (t *bench) catalog(family, name string, args ...any) func() {
 	return func() { t.launch(k, args...) }
 }
 
-// compare reports the ratio of the time of the second function to that of the first.
+// compare reports the ratio of the time of the others to that of the first function.
 func (t *bench) compare(first func(), others ...func()) {
-	ctx := context.Background()
-	run := func(list ...func()) float64 {
+	as, cs := t.times(max(t.b.N, 15), []func(){first}, others)
+	a, c := as[len(as)/2], cs[len(cs)/2]
+	t.b.ReportMetric(a*1e6, "µs-fused")
+	t.b.ReportMetric(c*1e6, "µs-apart")
+	t.b.ReportMetric(c/a, "ratio")
+}
+
+// times returns the sorted times in seconds of two lists of launches, which are run in turn.
+func (t *bench) times(times int, first, second []func()) (as, cs []float64) {
+	run := func(list []func()) float64 {
 		start := time.Now()
 		for _, f := range list {
 			f()
 		}
-		require.NoError(t.b, t.s.Sync(ctx))
+		require.NoError(t.b, t.s.Sync(context.Background()))
 		return time.Since(start).Seconds()
 	}
 	run(first)
-	run(others...)
-	var a, c []float64
-	for range max(t.b.N, 15) {
-		a, c = append(a, run(first)), append(c, run(others...))
+	run(second)
+	for range times {
+		as, cs = append(as, run(first)), append(cs, run(second))
 	}
-	slices.Sort(a)
-	slices.Sort(c)
-	t.b.ReportMetric(a[len(a)/2]*1e6, "µs-fused")
-	t.b.ReportMetric(c[len(c)/2]*1e6, "µs-apart")
-	t.b.ReportMetric(c[len(c)/2]/a[len(a)/2], "ratio")
+	slices.Sort(as)
+	slices.Sort(cs)
+	return as, cs
 }
 
 func BenchmarkFused(b *testing.B) {
@@ -159,4 +165,84 @@ func BenchmarkFused(b *testing.B) {
 			})
 		}
 	}
+}
+
+// First use: from the definition of an expression that is new to the process to its queued launch.
+func BenchmarkFusedFirst(b *testing.B) {
+	t := newBench(b, 1024)
+	v := Input(0, F32)
+	var times []float64
+	for i := range max(b.N, 500) {
+		start := time.Now()
+		m, err := New(v.Mul(v.Number(1.5)).Add(v.Number(float64(i))).Mul(v).Sub(v.Number(0.5)).Relu().Mul(v.Number(2)))
+		require.NoError(b, err)
+		u, err := m.Unit(t.dev.Features(), 0)
+		require.NoError(b, err)
+		p, err := t.dev.Program(context.Background(), u)
+		require.NoError(b, err)
+		k, err := p.Kernel(Kernel)
+		require.NoError(b, err)
+		t.launch(k, t.bufs[0], t.bufs[4], uint64(t.n))
+		times = append(times, time.Since(start).Seconds())
+		require.NoError(b, t.s.Sync(context.Background()))
+		require.NoError(b, p.Close())
+	}
+	slices.Sort(times)
+	total := 0.0
+	for _, x := range times {
+		total += x
+	}
+	b.ReportMetric(times[len(times)/2]*1e6, "µs-median")
+	b.ReportMetric(total/float64(len(times))*1e6, "µs-mean")
+}
+
+// Random chains of two to eight operations of up to three inputs, beside launches of their operations one by one. The metrics
+// are the smallest and the median ratio.
+func BenchmarkFusedChains(b *testing.B) {
+	const n = 16 << 20
+	t := newBench(b, n)
+	r := rand.New(rand.NewPCG(1, 2))
+	one := map[Op]string{Add: "add", Sub: "sub", Mul: "mul", Div: "div"}
+	few := map[Op]string{Sigmoid: "sigmoid", Tanh: "tanh_act", Max: "relu"}
+	var ratios []float64
+	var worst string
+	for range 200 {
+		e := Input(0, F32)
+		at, inputs := t.bufs[0], 1
+		var apart []func()
+		text := ""
+		for range 2 + r.IntN(7) {
+			switch op := []Op{Add, Sub, Mul, Div, Add, Mul, Sigmoid, Tanh, Max}[r.IntN(9)]; {
+			case few[op] != "":
+				apart = append(apart, t.catalog("activation", few[op], at))
+				if text += " " + few[op]; op == Max {
+					e = e.Relu()
+				} else {
+					e = Apply(op, e)
+				}
+			case r.IntN(2) == 0:
+				apart = append(apart, t.catalog("arith", one[op]+"_scalar", at, float32(1.5)))
+				e = Apply(op, e, e.Number(1.5))
+				text += " " + one[op] + "_scalar"
+			default:
+				slot := r.IntN(min(inputs+1, 3))
+				inputs = max(inputs, slot+1)
+				apart = append(apart, t.catalog("arith", one[op], at, t.bufs[slot]))
+				e = Apply(op, e, Input(slot, F32))
+				text += fmt.Sprint(" ", one[op], slot)
+			}
+			at = t.bufs[4]
+		}
+		fused := t.fused(e)
+		as, cs := t.times(7, []func(){fused}, apart)
+		a, c := as[0], cs[0] // the shortest, since other programs delay single launches by more than a chain takes
+		if ratio := c / a; len(ratios) == 0 || ratio < slices.Min(ratios) {
+			worst = text
+		}
+		ratios = append(ratios, c/a)
+	}
+	b.Log("slowest:", worst)
+	b.ReportMetric(slices.Min(ratios), "ratio-least")
+	slices.Sort(ratios)
+	b.ReportMetric(ratios[len(ratios)/2], "ratio-median")
 }

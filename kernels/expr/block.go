@@ -47,8 +47,15 @@ const (
 	CodeBits  = Code(opRandom)
 	CodeStore = Code(opEnd)
 	CodeWrap  = Code(opEnd + 1) // cut to Elem and extended again
-	CodePair  = Code(opEnd + 2) // two operations in one loop; no Block has it, but a machine may use it for its own form of one
 )
+
+// Arity returns the number of registers that an instruction reads.
+func (c Code) Arity() int {
+	if c < Code(opEnd) {
+		return ops[c].arity
+	}
+	return 1 // store and wrap
+}
 
 // Class is the type of the numbers in a register.
 type Class uint8
@@ -93,10 +100,13 @@ func (t Type) class() Class {
 const MaxRegisters = 255
 
 // Block returns the map as a block program. It is made once, and callers must not change it. The error wraps
-// ErrInvalid if the map needs more than MaxRegisters numbers at once.
+// ErrInvalid if the map needs more than MaxRegisters numbers at once, or has reductions, see [Map.Steps].
 func (m *Map) Block() (*Block, error) { return m.block() }
 
 func (m *Map) lower() (*Block, error) {
+	if m.Reduces() {
+		return nil, fmt.Errorf("a map with reductions is several block programs: %w", ErrInvalid)
+	}
 	l := lowering{m: m, register: make([]int, len(m.nodes)), last: make([]int, len(m.nodes))}
 	l.lifetimes()
 	b := &l.b

@@ -15,8 +15,8 @@ import (
 // [Operand.Reach]), params the parameters. It panics if there are too few of either.
 func (m *Map) Case(shape string, l Layout, inputs []func() []float64, params []float64) kernels.Case {
 	rank, n := l.Rank(), l.Len()
-	c := kernels.Case{Family: Family, Kernel: Kernel, DType: m.outputs[0].elem.String(), Shape: shape, Defines: m.defines(rank)}
-	c.Global, c.Local = kernels.ElementsGrid(n)
+	c := kernels.Case{Family: Family, DType: m.outputs[0].elem.String(), Shape: shape, Defines: m.defines(rank)}
+	c.Kernel, c.Global, c.Local = m.Grid(&l)
 	whole := true // whether no element is a floating number, so that every bit is known
 	for _, node := range m.nodes {
 		c.Needs.FP64 = c.Needs.FP64 || node.typ == F64
@@ -26,7 +26,8 @@ func (m *Map) Case(shape string, l Layout, inputs []func() []float64, params []f
 		c.Args = append(c.Args, kernels.Arg{Dir: kernels.In, Type: t.String(), Len: max(l.Operands[k].Reach(l.Dims), 1), Fill: inputs[k]})
 	}
 	for j, o := range m.outputs {
-		size := l.Operands[len(m.inputs)+j].Reach(l.Dims)
+		k := len(m.inputs) + j
+		size := l.Operands[k].Reach(m.dims(k, &l))
 		a := kernels.Arg{Dir: kernels.Out, Type: o.elem.String(), Len: max(size, 1)}
 		if rank > 0 || n == 0 { // memory between the elements keeps its contents
 			a.Dir, a.Fill = kernels.InOut, func() []float64 { return slices.Repeat([]float64{77}, a.Len) }
@@ -72,22 +73,19 @@ func (m *Map) bounds(l *Layout, j int, in [][]float64, ref []float64) []float64 
 		return Value{Int: uint64(int64(x))}
 	}
 	operands := len(m.inputs) + len(m.outputs)
-	params, inputs := make([]Value, len(m.params)), make([]Value, len(m.inputs))
+	params := make([]Value, len(m.params))
 	for i, t := range m.params {
 		params[i] = number(t, in[operands+i][0])
 	}
 	bounds := make([]float64, len(ref))
-	e := evaluation{m: m, values: make([]Value, len(m.nodes))}
-	l.each(func(i int, at []int) {
-		for k, t := range m.inputs {
-			inputs[k] = number(t, in[k][at[k]])
-		}
-		e.run(inputs, params, int64(i))
-		o := m.outputs[j]
-		v, place := e.values[o.node], at[len(m.inputs)+j]
-		bounds[place] = v.Bound
-		if o.elem == F16 || o.elem == BF16 {
+	m.visit(l, params, func(k, at int) Value { return number(m.inputs[k], in[k][at]) }, func(output, place int, v Value) {
+		o := m.outputs[output]
+		switch {
+		case output != j:
+		case o.elem == F16 || o.elem == BF16:
 			bounds[place] = storedBound(o.elem, ref[place], v)
+		default:
+			bounds[place] = v.Bound
 		}
 	})
 	return bounds
@@ -132,12 +130,51 @@ func cases(*kernels.Family) []kernels.Case {
 			return
 		}
 		for _, n := range []int{0, 1, Tile - 1, Tile, Tile + 1, 65537} {
-			var l Launch
+			var l Layout
 			l.dense(n, len(m.inputs)+len(m.outputs))
-			one(fmt.Sprintf("n=%d", n), l.Layout)
+			one(fmt.Sprintf("n=%d", n), l)
 		}
 	}
 	v, w := Input(0, F32), Input(1, F32)
+	reduced := func(name string, outputs ...*Expr) {
+		m, err := New(outputs...)
+		if err != nil {
+			panic(fmt.Sprintf("expr: case %s: %v", name, err))
+		}
+		for _, s := range [][2]int{{1, 0}, {1, 1}, {31, 7}, {3, 513}, {2, 8200}, {1, 200003}, {1030, 37}, {5000, 3}} {
+			if s[1] > 1e5 && len(outputs) > 1 { // the reference is slow
+				continue
+			}
+			for _, columns := range []bool{false, true} {
+				l := Layout{Dims: s[:]}
+				for k := range len(m.inputs) + len(m.outputs) {
+					o := Rows(s[:]...)
+					if columns {
+						o.Steps = []int{1, s[0]}
+					}
+					if m.oncePerRow(k) {
+						o.Steps = []int{1, 0}
+					}
+					l.Operands = append(l.Operands, o)
+				}
+				add(fmt.Sprintf("%s columns=%v", name, columns), &l, outputs...)
+			}
+		}
+	}
+	mean := func(e *Expr) *Expr { return e.Sum().Div(Length().Cast(e.Type())) }
+	soft := v.Sub(v.Largest()).Exp()
+	centered := v.Sub(mean(v))
+	reduced("sum", v.Sum())
+	reduced("softmax", soft.Div(soft.Sum()))
+	reduced("norm and variance", centered.Div(mean(centered.Mul(centered)).Add(v.Number(1e-5)).Sqrt()), mean(centered.Mul(centered)))
+	reduced("product and ends", v.Mul(v.Number(0.1)).Add(v.Number(1)).Product(), v.Smallest(), v.Mul(w).Largest())
+	reduced("bool", v.Lt(w).All(), v.Lt(w).Any())
+	reduced("f64", Input(0, F64).Abs().Sum())
+	reduced("f16", Input(0, F16).Sum().Output(F16))
+	for _, t := range []Type{I8, U16, I32, U64} {
+		x := Input(0, t)
+		reduced(t.String(), x.Sum(), x.Product(), x.Smallest(), x.Largest(), x.All(), x.Any())
+	}
 	add("copy", nil, v)
 	add("chain", nil, v.Mul(v.Number(1.5)).Add(v.Number(0.25)).Mul(v).Sub(v.Number(0.5)).Relu().Mul(v.Number(2)))
 	add("sigmoid and gradient", nil, v.Sigmoid(), Gradient(v.Sigmoid(), w, v)[0])

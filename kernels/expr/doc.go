@@ -1,5 +1,5 @@
-// Package expr computes expressions element by element: one definition for every device, which on the CPU needs no
-// compiler.
+// Package expr computes expressions element by element, and reductions of them: one definition for every device,
+// which on the CPU needs no compiler.
 //
 // # Basics
 //
@@ -26,12 +26,33 @@
 // The same definition gives
 //
 //   - OpenCL C, which every device compiles: [Map.Text];
-//   - a block program, which cpu:0 runs tile by tile in vector instructions or in Go: [Map.Block];
+//   - a block program, which cpu:0 runs tile by tile in vector instructions or in Go: [Map.Block], or several: [Map.Steps];
 //   - a float64 evaluation with a bound of the error that a device may make: [Map.Eval], which cpu:reference runs;
 //   - its gradient, as expressions: [Gradient];
 //   - its amount of work: [Map.Work].
 //
-// Sums and other reductions are kernels of the catalog, the family reduce; an expression has none yet.
+// # Reductions
+//
+// [Sum], [Product], [Smallest], [Largest], [All] and [Any] reduce the last dimension of a launch, a row, to one value, which every
+// element of the row may use, also in other reductions. So a softmax is one map of three passes over each row, of which
+// those after the first find the row in the caches:
+//
+//	e := v.Sub(v.Largest()).Exp()
+//	m, err := expr.New(e.Div(e.Sum()))
+//	rows := expr.Rows(1000, 64)
+//	l, err := m.Layout(expr.Layout{Dims: []int{1000, 64}, Operands: []expr.Operand{rows, rows}}) // of in and out
+//	unit, err := m.Unit(dev.Features(), l.Rank())
+//	program, err := dev.Program(ctx, unit)
+//	name, items, group := m.Grid(&l)
+//	k, err := program.Kernel(name)
+//	err = stream.Launch(k, runtime.Grid{Items: items, Group: group}, in, out, l.Argument())
+//
+// An output whose value is the same for a whole row is stored once for each row, and must not overlap an input. A program
+// with reductions has no rank 0, and [Map.Grid] gives the entry point and grid for its launch. Other dimensions than the last one
+// are reduced by a layout that has them last.
+//
+// Sums are added up in an order that depends on the layout and the device, but neither on the number of threads nor on the
+// run. Smallest and Largest are NaN if an element is, and of zeros of both signs either may be the result.
 //
 // # Arithmetic
 //

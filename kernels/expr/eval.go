@@ -20,11 +20,13 @@ type Value struct {
 // device may compute. inputs and params have a value for each slot, index is the element's position. An output of 16
 // bits is not rounded to them yet.
 //
+// A map with reductions is computed for a row of one element.
+//
 // The bound is composed of those of the operations: a monotonic function is computed at both ends of an inexact
 // operand, and a comparison whose result the bounds of its operands leave open is taken to be either.
 func (m *Map) Eval(inputs, params []Value, index int64) []Value {
 	e := evaluation{m: m, values: make([]Value, len(m.nodes))}
-	e.run(inputs, params, index)
+	e.row(1, func(int) []Value { return inputs }, params, index)
 	out := make([]Value, len(m.outputs))
 	for i, o := range m.outputs {
 		out[i] = e.values[o.node]
@@ -36,11 +38,41 @@ func (m *Map) Eval(inputs, params []Value, index int64) []Value {
 type evaluation struct {
 	m      *Map
 	values []Value
+	length int // of a row
 }
 
-func (e *evaluation) run(inputs, params []Value, index int64) {
+// row computes the reductions of a row of n elements, the nodes with one value for it, and the last of its elements. load
+// returns the inputs of an element, first is the position of the first one.
+func (e *evaluation) row(n int, load func(j int) []Value, params []Value, first int64) {
+	e.length = n
+	for level := range e.m.levels {
+		_, reductions := e.m.operandsOf(level + 1)
+		sums := make([]total, len(reductions))
+		for j := range n {
+			e.run(load(j), params, first+int64(j), level)
+			for k, i := range reductions {
+				r := &e.m.nodes[i]
+				sums[k].add(r, e.values[r.args[0]])
+			}
+		}
+		for k, i := range reductions {
+			e.values[i] = sums[k].value(&e.m.nodes[i])
+		}
+	}
+	last := make([]Value, len(e.m.inputs))
+	if n > 0 {
+		last = load(n - 1)
+	}
+	e.run(last, params, first+int64(n)-1, e.m.levels)
+}
+
+// run computes the nodes up to a level for one element. The results of reductions are among the values.
+func (e *evaluation) run(inputs, params []Value, index int64, level int) {
 	for i := range e.m.nodes {
 		n := &e.m.nodes[i]
+		if e.m.level[i] > level || n.op.reduces() {
+			continue
+		}
 		switch n.op {
 		case opInput:
 			e.values[i] = flushable(n.typ, inputs[n.slot])
@@ -50,6 +82,8 @@ func (e *evaluation) run(inputs, params []Value, index int64) {
 			e.values[i] = constant(n)
 		case opIndex:
 			e.values[i] = Value{Int: uint64(index)}
+		case opLength:
+			e.values[i] = Value{Int: uint64(e.length)}
 		case opRandom:
 			words := philox(e.values[n.args[0]].Int, uint64(index), uint32(n.bits>>2))
 			e.values[i] = Value{Int: uint64(words[n.bits&3])}

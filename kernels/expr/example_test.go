@@ -96,3 +96,60 @@ func ExampleMap_Layout() {
 	fmt.Println(l.Rank(), l.Operands[0].Steps, l.Operands[1].Steps, m.Work(&l))
 	// Output: 2 [1 0] [0 1] {6 44}
 }
+
+// The softmax of each row: reductions are over the last dimension.
+func ExampleSum() {
+	x := expr.Input(0, expr.F32)
+	e := x.Sub(x.Largest()).Exp()
+	m, err := expr.New(e.Div(e.Sum()))
+	if err != nil {
+		log.Fatal(err)
+	}
+	shape := []int{2, 4}
+	l, err := m.Layout(expr.Layout{Dims: shape, Operands: []expr.Operand{expr.Rows(shape...), expr.Rows(shape...)}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+	dev, err := runtime.Open(ctx, "cpu:0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer dev.Close()
+	unit, err := m.Unit(dev.Features(), l.Rank())
+	if err != nil {
+		log.Fatal(err)
+	}
+	p, err := dev.Program(ctx, unit)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer p.Close()
+	kernel, global, local := m.Grid(&l)
+	k, err := p.Kernel(kernel)
+	if err != nil {
+		log.Fatal(err)
+	}
+	b, err := runtime.Upload(ctx, dev, []float32{1, 1, 1, 1, 0, 0, 1000, 1000})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer b.Close()
+	stream, err := dev.NewStream()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer stream.Close()
+	if err := stream.Launch(k, runtime.Grid{Items: global, Group: local}, b, b, l.Argument()); err != nil {
+		log.Fatal(err)
+	}
+	if err := stream.Sync(ctx); err != nil {
+		log.Fatal(err)
+	}
+	got := make([]float32, b.Len())
+	if err := runtime.Read(ctx, b, got); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(got)
+	// Output: [0.25 0.25 0.25 0.25 0 0 0.5 0.5]
+}

@@ -90,6 +90,9 @@ func (e *Expr) Number(x float64) *Expr {
 // fastest.
 func Index() *Expr { return &Expr{op: opIndex, typ: I64} }
 
+// Length returns the length of the last dimension, an I64. Only maps with reductions have it.
+func Length() *Expr { return &Expr{op: opLength, typ: I64} }
+
 // Random returns 32 random bits, a U32: word number lane, 0 to 3, of Philox4x32-10 (Salmon et al., 2011) with the key seed,
 // a U64, and the counter made of Index and stream. They are the same on every device.
 func Random(seed *Expr, stream uint32, lane int) *Expr {
@@ -237,6 +240,24 @@ func (e *Expr) Le(x *Expr) *Expr { return Apply(Le, e, x) }
 
 // Select returns x where e, a Bool, is true, and y elsewhere.
 func (e *Expr) Select(x, y *Expr) *Expr { return Apply(Select, e, x, y) }
+
+// Sum returns the sum of e over the last dimension.
+func (e *Expr) Sum() *Expr { return Apply(Sum, e) }
+
+// Product returns the product of e over the last dimension.
+func (e *Expr) Product() *Expr { return Apply(Product, e) }
+
+// Smallest returns the minimum of e over the last dimension.
+func (e *Expr) Smallest() *Expr { return Apply(Smallest, e) }
+
+// Largest returns the maximum of e over the last dimension.
+func (e *Expr) Largest() *Expr { return Apply(Largest, e) }
+
+// All returns whether e, a Bool, is true in all of the last dimension; of integers, their bits.
+func (e *Expr) All() *Expr { return Apply(All, e) }
+
+// Any returns whether e, a Bool, is true anywhere in the last dimension; of integers, their bits.
+func (e *Expr) Any() *Expr { return Apply(Any, e) }
 
 // Relu returns max(e, 0).
 func (e *Expr) Relu() *Expr { return e.Max(e.Number(0)) }

@@ -74,6 +74,9 @@ func TestRefused(t *testing.T) {
 		"takes a bool":      v.Select(v, v),
 		"values are not":    v.Cast(F16),
 		"an output of type": v.Output(I8),
+		"last dimension":    Length(),
+		"all of f32":        v.All(),
+		"sum of bool":       v.Lt(v).Sum(),
 	} {
 		_, err := New(e)
 		if assert.ErrorIs(t, err, ErrInvalid, want) && want != "and of " {
@@ -152,6 +155,91 @@ func TestGradient(t *testing.T) {
 	assert.Equal(t, 0.0, value(Gradient(x, x.Number(1), y)[0], 2, 3))
 }
 
+// Gradients of reductions agree with differences in float64 for each element of a row.
+func TestGradientOfReductions(t *testing.T) {
+	x, y := Input(0, F64), Input(1, F64)
+	soft := x.Sub(x.Largest()).Exp()
+	mean := func(e *Expr) *Expr { return e.Sum().Div(Length().Cast(F64)) }
+	centered := x.Sub(mean(x))
+	row, other := []float64{0.3, 1.7, -0.9, 2.3, 0.5}, []float64{0.7, -1.2, 0.4, 1.1, -0.6}
+	zeros := []float64{0.3, 0, -0.9, 2.3, 0.5}
+	for name, f := range map[string]*Expr{
+		"sum": x.Mul(y).Sum(), "product": x.Product().Mul(y), "largest": x.Largest().Mul(x), "smallest": x.Mul(y).Smallest(),
+		"softmax": soft.Div(soft.Sum()).Mul(y), "norm": centered.Div(mean(centered.Mul(centered)).Add(x.Number(0.1)).Sqrt()).Mul(y),
+		"log sum": x.Exp().Sum().Log(), "param": x.Mul(Param(0, F64)).Sum().Add(x).Exp().Mul(Param(0, F64)),
+	} {
+		for _, at := range [][]float64{row, zeros} {
+			if name == "norm" || name == "param" {
+				at = row
+			}
+			// The sum over the row has a gradient for each element.
+			total := func(in, by []float64, p float64) float64 {
+				return value(t, f, in, by, p, 0)
+			}
+			ones := x.Number(1)
+			d := Gradient(f.Sum(), ones, x, y, Param(0, F64))
+			const h = 1e-5
+			for j := range at {
+				for k := range 2 {
+					lo, hi := [2][]float64{slices.Clone(at), slices.Clone(other)}, [2][]float64{slices.Clone(at), slices.Clone(other)}
+					lo[k][j] -= h
+					hi[k][j] += h
+					want := (total(hi[0], hi[1], 0.5) - total(lo[0], lo[1], 0.5)) / (2 * h)
+					got := value(t, d[k], at, other, 0.5, j+1)
+					assert.InDelta(t, want, got, 1e-6*max(1, math.Abs(want)), "%s of %v by operand %d, element %d", name, at, k, j)
+				}
+			}
+			want := (total(at, other, 0.5+h) - total(at, other, 0.5-h)) / (2 * h)
+			assert.InDelta(t, want, value(t, d[2], at, other, 0.5, 1), 1e-6*max(1, math.Abs(want)), "%s by the parameter", name)
+		}
+	}
+}
+
+// value returns an expression's value at element j-1 of a row, or with j = 0 the sum over the row, as cpu:reference computes it.
+func value(t *testing.T, e *Expr, in, by []float64, p float64, j int) float64 {
+	x, y, param := Input(0, F64), Input(1, F64), Param(0, F64)
+	if j > 0 {
+		e = Index().Eq(Int(I64, int64(j-1))).Select(e, e.Number(0))
+	}
+	m, err := New(e.Sum(), x.Sum(), y.Sum(), param)
+	require.NoError(t, err)
+	l := Layout{Dims: []int{len(in)}, Operands: []Operand{Rows(len(in)), Rows(len(in))}}
+	for range 4 {
+		l.Operands = append(l.Operands, Operand{Steps: []int{0}})
+	}
+	l, err = m.Layout(l)
+	require.NoError(t, err)
+	s, err := runtime.New(runtime.Config{})
+	require.NoError(t, err)
+	defer s.Close()
+	dev, err := s.Open(t.Context(), "cpu:reference")
+	require.NoError(t, err)
+	defer dev.Close()
+	u, err := m.Unit(dev.Features(), l.Rank())
+	require.NoError(t, err)
+	program, err := dev.Program(t.Context(), u)
+	require.NoError(t, err)
+	defer program.Close()
+	name, global, local := m.Grid(&l)
+	k, err := program.Kernel(name)
+	require.NoError(t, err)
+	stream, err := dev.NewStream()
+	require.NoError(t, err)
+	defer stream.Close()
+	var args []any
+	for _, data := range [][]float64{in, by, {0}, {0}, {0}, {0}} {
+		b, err := runtime.Upload(t.Context(), dev, data)
+		require.NoError(t, err)
+		defer b.Close()
+		args = append(args, b)
+	}
+	require.NoError(t, stream.Launch(k, runtime.Grid{Items: global, Group: local}, append(args, p, l.Argument())...))
+	require.NoError(t, stream.Sync(t.Context()))
+	got := make([]float64, 1)
+	require.NoError(t, runtime.Read(t.Context(), args[2].(*runtime.Buffer), got))
+	return got[0]
+}
+
 // Layouts that are not valid are refused, and others are simplified.
 func TestLayout(t *testing.T) {
 	m, err := New(Input(0, F32))
@@ -170,6 +258,25 @@ func TestLayout(t *testing.T) {
 		"beyond what an":    {Dims: []int{1 << 40}, Operands: []Operand{{Steps: []int{1 << 40}}, Rows(1)}},
 		"cannot be joined":  {Dims: []int{2, 2, 2, 2, 2, 2, 2, 2, 2}, Operands: []Operand{{Steps: []int{1, 2, 4, 8, 16, 32, 64, 128, 256}}, Rows(2, 2, 2, 2, 2, 2, 2, 2, 2)}},
 		"may be one of its": {Dims: []int{3}, Operands: []Operand{Rows(3), {Steps: []int{0}}}},
+	} {
+		_, err := m.Layout(l)
+		if assert.ErrorIs(t, err, ErrInvalid, want) {
+			assert.ErrorContains(t, err, want)
+		}
+	}
+	m, err = New(Input(0, F32).Sum(), Input(0, F32).Sub(Input(0, F32).Largest()))
+	require.NoError(t, err)
+	l, err = m.Layout(Layout{Dims: []int{2, 3, 1, 4}, Operands: []Operand{Rows(2, 3, 1, 4), {Steps: []int{3, 1, 7, 0}}, Rows(2, 3, 1, 4)}})
+	require.NoError(t, err)
+	assert.Equal(t, []int{6, 4}, l.Dims)
+	assert.Equal(t, []int{1, 0}, l.Operands[1].Steps)
+	_, err = m.Unit(nil, 0)
+	assert.ErrorIs(t, err, ErrInvalid)
+	for want, l := range map[string]Layout{
+		"no dimension":  {Operands: []Operand{{}, {}, {}}},
+		"the step 1":    {Dims: []int{2, 3}, Operands: []Operand{Rows(2, 3), Rows(2, 3), Rows(2, 3)}},
+		"may be one":    {Dims: []int{2, 3}, Operands: []Operand{Rows(2, 3), {Steps: []int{0, 0}}, Rows(2, 3)}},
+		"more elements": {Dims: []int{1 << 62, 0, 4}, Operands: []Operand{Rows(1, 1, 1), {Steps: []int{1, 0, 0}}, Rows(1, 1, 1)}},
 	} {
 		_, err := m.Layout(l)
 		if assert.ErrorIs(t, err, ErrInvalid, want) {

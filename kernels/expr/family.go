@@ -28,7 +28,7 @@ const (
 func init() {
 	kernels.Register(kernels.Family{
 		ID: Family, Doc: "expressions, computed element by element from operands of up to eight dimensions",
-		Kernels: []string{Kernel}, Defines: []string{defineMap, defineRank},
+		Kernels: []string{Kernel, KernelColumns}, Defines: []string{defineMap, defineRank},
 		Text: text, Check: checkDefine, Reference: reference, Native: native, Cases: cases,
 	})
 }
@@ -38,6 +38,9 @@ func init() {
 func (m *Map) Unit(features *source.Features, rank int) (*source.Unit, error) {
 	if features != nil && !features.FP64 && m.doubles() {
 		return nil, fmt.Errorf("expr: the map computes in f64, and the device has no double precision: %w", ErrInvalid)
+	}
+	if m.Reduces() && rank == 0 {
+		return nil, fmt.Errorf("expr: a map with reductions has rank 1 or more, see Layout: %w", ErrInvalid)
 	}
 	recent.Add(m.text, m)
 	return kernels.Unit(Family, features, m.defines(rank)...)
@@ -110,6 +113,9 @@ func text(defs []source.Define) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if m.Reduces() && rank == 0 {
+		return "", fmt.Errorf("%s=0 with reductions: %w", defineRank, ErrInvalid)
+	}
 	return m.Text(rank), nil
 }
 
@@ -120,7 +126,7 @@ func OfUnit(u *source.Unit) (m *Map, rank int, err error) { return definition(u.
 type Launch struct {
 	Layout Layout
 	Params []uint64 // bits of each parameter, extended to 64 with the sign if the type is signed
-	one    [1]int
+	given  Layout   // as the launch passes it
 }
 
 // Read reads the arguments of a launch of the map into l. It ends the launch, as the methods of [kernels.Call] do, if
@@ -129,7 +135,7 @@ func (m *Map) Read(c *kernels.Call, l *Launch) {
 	operands := len(m.inputs) + len(m.outputs)
 	l.Params = l.Params[:0]
 	for i, t := range m.params {
-		l.Params = append(l.Params, parameter(c, operands+i, t))
+		l.Params = append(l.Params, t.Argument(c, operands+i))
 	}
 	last := operands + len(m.params)
 	if c.Params[last].Kind != source.Struct {
@@ -137,34 +143,19 @@ func (m *Map) Read(c *kernels.Call, l *Launch) {
 		if n < 0 {
 			c.Fail(last, "more elements than an int counts")
 		}
-		l.dense(n, operands)
+		l.Layout.dense(n, operands)
 	} else {
-		given, ok := layoutOf(c.Value(last), operands)
-		if !ok {
+		if !l.given.read(c.Value(last), operands) {
 			c.Fail(last, "not the bytes of a layout")
 		}
-		checked, err := m.Layout(given)
-		if err != nil {
+		if err := m.simplify(&l.given, &l.Layout); err != nil {
 			c.Fail(last, "%v", err)
 		}
-		l.Layout = checked
 	}
 	for k := range operands {
-		c.Need(k, l.Layout.Operands[k].Reach(l.Layout.Dims), m.elem(k).Size())
+		c.Need(k, l.Layout.Operands[k].Reach(m.dims(k, &l.Layout)), m.elem(k).Size())
 	}
 }
-
-// dense sets the layout to n adjacent elements for every operand.
-func (l *Launch) dense(n, operands int) {
-	l.one[0] = n
-	l.Layout.Dims = l.one[:]
-	l.Layout.Operands = l.Layout.Operands[:0]
-	for range operands {
-		l.Layout.Operands = append(l.Layout.Operands, Operand{Steps: denseSteps})
-	}
-}
-
-var denseSteps = []int{1}
 
 // elem returns the type of the elements of operand k.
 func (m *Map) elem(k int) Type {
@@ -174,15 +165,16 @@ func (m *Map) elem(k int) Type {
 	return m.outputs[k-len(m.inputs)].elem
 }
 
-// parameter returns the bits of a parameter, extended to 64 as registers hold them.
-func parameter(c *kernels.Call, i int, t Type) uint64 {
-	switch t {
+// Argument returns scalar argument i of a launch as the bits of a parameter of type t or, for the types of elements alone,
+// of the type that they are computed in. Integers wrap.
+func (t Type) Argument(c *kernels.Call, i int) uint64 {
+	switch t.computed() {
 	case F32:
 		return uint64(math.Float32bits(float32(c.Float(i))))
 	case F64:
 		return math.Float64bits(c.Float(i))
 	}
-	return uint64(c.Int(i))
+	return wrap(t, uint64(c.Int(i)))
 }
 
 // native returns the implementation that runs the block program in Go.
@@ -190,6 +182,14 @@ func native(u *source.Unit, _ string) kernels.Func {
 	m, _, err := OfUnit(u)
 	if err != nil {
 		return nil
+	}
+	if m.Reduces() {
+		steps, err := m.Steps()
+		if err != nil {
+			return reference
+		}
+		machine := &goMachine{steps}
+		return func(c *kernels.Call) error { return m.Reduce(c, machine) }
 	}
 	b, err := m.Block()
 	if err != nil {
@@ -206,7 +206,7 @@ func native(u *source.Unit, _ string) kernels.Func {
 		n := l.Layout.Len()
 		tiles := (n + Tile - 1) / Tile
 		return c.Parallel(tiles, 8, func(lo, hi int) {
-			newMachine(b, &l.Layout, memory, l.Params).run(lo*Tile, min(hi*Tile, n))
+			b.Run(&l.Layout, memory, l.Params, lo*Tile, min(hi*Tile, n))
 		})
 	}
 }
@@ -224,26 +224,67 @@ func reference(c *kernels.Call) error {
 		params[i] = valueOf(t, l.Params[i])
 	}
 	// An output may be the same buffer as an input, so all results are computed before the first is stored.
-	n := l.Layout.Len()
-	results := make([]uint64, 0, n*len(m.outputs))
-	e := evaluation{m: m, values: make([]Value, len(m.nodes))}
-	inputs := make([]Value, len(m.inputs))
-	l.Layout.each(func(i int, at []int) {
-		for k, t := range m.inputs {
-			inputs[k] = element(t, c.Bytes(k)[at[k]*t.Size():])
-		}
-		e.run(inputs, params, int64(i))
-		for _, o := range m.outputs {
-			results = append(results, elementBits(o.elem, e.values[o.node]))
-		}
+	var results []uint64
+	m.visit(&l.Layout, params, func(k, at int) Value {
+		t := m.inputs[k]
+		return element(t, c.Bytes(k)[at*t.Size():])
+	}, func(j, _ int, v Value) {
+		results = append(results, elementBits(m.outputs[j].elem, v))
 	})
-	l.Layout.each(func(i int, at []int) {
-		for j, o := range m.outputs {
-			k := len(m.inputs) + j
-			putElement(c.Bytes(k)[at[k]*o.elem.Size():], o.elem, results[i*len(m.outputs)+j])
-		}
+	i := 0
+	m.visit(&l.Layout, nil, nil, func(j, at int, _ Value) {
+		t := m.outputs[j].elem
+		putElement(c.Bytes(len(m.inputs) + j)[at*t.Size():], t, results[i])
+		i++
 	})
 	return nil
+}
+
+// visit calls store for every element of every output, with its place in the output's buffer and its value, which is computed
+// from the elements that load returns. If load is nil, nothing is computed.
+func (m *Map) visit(l *Layout, params []Value, load func(k, at int) Value, store func(j, at int, v Value)) {
+	e := evaluation{m: m, values: make([]Value, len(m.nodes))}
+	whole, n := *l, 1
+	if m.Reduces() {
+		last := len(l.Dims) - 1
+		whole, n = Layout{Dims: l.Dims[:last]}, l.Dims[last]
+		for _, o := range l.Operands {
+			whole.Operands = append(whole.Operands, Operand{First: o.First, Steps: o.Steps[:last]})
+		}
+	}
+	inputs := make([]Value, len(m.inputs))
+	whole.each(func(i int, at []int) {
+		place := func(k, j int) int {
+			if m.Reduces() {
+				return at[k] + j*l.Operands[k].Steps[len(l.Dims)-1]
+			}
+			return at[k]
+		}
+		fetch := func(j int) []Value {
+			for k := range inputs {
+				inputs[k] = load(k, place(k, j))
+			}
+			return inputs
+		}
+		if load != nil {
+			e.row(n, fetch, params, int64(i)*int64(n))
+		}
+		for j := range m.outputs {
+			if k := len(m.inputs) + j; m.oncePerRow(k) {
+				store(j, at[k], e.values[m.outputs[j].node])
+			}
+		}
+		for x := range n {
+			if load != nil && (n > 1 || m.Reduces()) {
+				e.run(fetch(x), params, int64(i)*int64(n)+int64(x), m.levels)
+			}
+			for j, o := range m.outputs {
+				if k := len(m.inputs) + j; !m.oncePerRow(k) {
+					store(j, place(k, x), e.values[o.node])
+				}
+			}
+		}
+	})
 }
 
 // each calls f for every element with its position and its index in each operand's buffer. f must not keep the slice.

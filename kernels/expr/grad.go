@@ -12,6 +12,10 @@ import "math"
 // gradient goes to the second operand, whose value is the result. Floor and operations whose results are integers or
 // Bools have the derivative 0. A mistake in an expression passes to the results.
 //
+// Reductions have derivatives for each element of the row; of [Smallest] and [Largest] all elements that are equal to the
+// result share it. Where y contains a reduction, the gradient with respect to a value that is the same for the whole row is the
+// sum over the row.
+//
 // An input or a parameter is recognized by its slot, any other expression of wrt only by being the same *Expr. At a NaN,
 // the gradients of [Abs], [Min], [Max] and [CopySign] are those of one side, and all others are NaN.
 func Gradient(y, dy *Expr, wrt ...*Expr) []*Expr {
@@ -34,6 +38,15 @@ func Gradient(y, dy *Expr, wrt ...*Expr) []*Expr {
 		return fail(wrong("the gradient of a %v by a %v: both are of one floating type", y.typ, dy.typ))
 	}
 	order := ordered(y)
+	uniform, reduced := map[*Expr]bool{}, false // values that are the same for a whole row
+	for _, e := range order {
+		uniform[e] = e.op != opInput && e.op != opIndex && e.op != opRandom
+		for _, a := range e.args[:ops[e.op].arity] {
+			uniform[e] = uniform[e] && uniform[a]
+		}
+		uniform[e] = uniform[e] || e.op.reduces()
+		reduced = reduced || e.op.reduces()
+	}
 	adjoint := map[*Expr]*Expr{y: dy}
 	for i := len(order) - 1; i >= 0; i-- {
 		e := order[i]
@@ -45,6 +58,9 @@ func Gradient(y, dy *Expr, wrt ...*Expr) []*Expr {
 			a := e.args[j]
 			if d == nil || !a.typ.float() {
 				continue
+			}
+			if reduced && uniform[a] && (!uniform[e] || e.op.reduces()) && a.op != opConst {
+				d = d.Sum()
 			}
 			if had := adjoint[a]; had != nil {
 				d = had.Add(d)
@@ -174,32 +190,52 @@ func derivatives(e, g *Expr) (d [3]*Expr) {
 		d[0], d[1], d[2] = g.Mul(y), g.Mul(x), g
 	case Cast:
 		d[0] = g.Cast(x.typ)
+	case Sum:
+		d[0] = g
+	case Product: // of the other elements, also where some are zero
+		zero := x.Eq(n(0))
+		zeros, others := zero.Select(n(1), n(0)).Sum(), zero.Select(n(1), x).Product()
+		alone := zeros.Eq(n(1)).Select(g.Mul(others), n(0))
+		d[0] = zero.Select(alone, zeros.Eq(n(0)).Select(g.Mul(e).Div(zero.Select(n(1), x)), n(0)))
+	case Smallest, Largest:
+		same := x.Eq(e)
+		d[0] = same.Select(g.Div(same.Select(n(1), n(0)).Sum()), n(0))
 	}
 	return d
 }
 
 // Work is the amount of work of a launch.
 type Work struct {
-	Operations float64 // each arithmetic operation or function of one element counts as one
-	Bytes      float64 // bytes that are read or written: each element of an operand counts once, even if a step of 0 repeats it
+	Operations float64 // each arithmetic operation or function of one element, or of one row, counts as one
+	Bytes      float64 // bytes that are read or written: each element of an operand counts once, even if a step of 0 repeats it or reductions read it again
 }
 
-// Work returns the amount of work of a launch with that layout.
+// Work returns the amount of work of a launch with that layout, which [Map.Layout] returned.
 func (m *Map) Work(l *Layout) Work {
 	var w Work
-	n := float64(l.Len())
+	n, rows := float64(l.Len()), 0
+	if m.Reduces() {
+		rows, _ = l.rows()
+	}
 	for i := range m.nodes {
 		switch m.nodes[i].op {
-		case opInput, opParam, opConst, opIndex, Select, Cast, Bits:
+		case opInput, opParam, opConst, opIndex, opLength, Select, Cast, Bits:
 		case opRandom:
 			w.Operations += 80 * n // ten rounds of eight
 		default:
-			w.Operations += n
+			if m.Reduces() && m.uniform[i] && !m.nodes[i].op.reduces() {
+				w.Operations += float64(rows)
+			} else {
+				w.Operations += n
+			}
 		}
 	}
 	for k := range l.Operands {
 		elements := n
-		for j, d := range l.Dims {
+		if m.oncePerRow(k) {
+			elements = float64(rows)
+		}
+		for j, d := range m.dims(k, l) {
 			if d > 1 && l.Operands[k].Steps[j] == 0 {
 				elements /= float64(d)
 			}

@@ -18,9 +18,14 @@ const MaxRank = 8
 // Layout gives the positions of the elements of every operand of a launch. The element at (i0, i1, ...) of operand k is
 // element First + Σ i_j·Steps[j] of its buffer. A step may be 0, which repeats elements, or negative; two
 // elements of an output must not have the same position. If a dimension has length 0, the launch does nothing.
+//
+// Reductions are over the last dimension. An output that has only one element for each row, that is, for all positions
+// in the last dimension, has step 0 there; it is also written if that dimension has length 0.
 type Layout struct {
 	Dims     []int
 	Operands []Operand // the inputs, then the outputs
+
+	reduced bool // of a map with reductions, whose last dimension is not joined with others
 }
 
 // Operand gives the positions of the elements of one operand in its buffer, counted in elements.
@@ -74,7 +79,7 @@ func (l *Layout) Len() int {
 // Rank returns the number of dimensions; 0 for a layout in which every operand is dense and begins at the start of its
 // buffer.
 func (l *Layout) Rank() int {
-	if len(l.Dims) > 1 || len(l.Dims) == 0 {
+	if l.reduced || len(l.Dims) > 1 || len(l.Dims) == 0 {
 		return len(l.Dims)
 	}
 	for _, o := range l.Operands {
@@ -88,11 +93,23 @@ func (l *Layout) Rank() int {
 // Layout checks a layout for the map and returns it with as few dimensions as have the same effect: dimensions of
 // length 1 are removed, and neighbours that every operand steps through evenly are joined. The error wraps ErrInvalid.
 func (m *Map) Layout(l Layout) (Layout, error) {
-	bad := func(format string, args ...any) (Layout, error) {
-		return Layout{}, fmt.Errorf("layout: "+format+": %w", append(args, ErrInvalid)...)
+	var out Layout
+	if err := m.simplify(&l, &out); err != nil {
+		return Layout{}, err
+	}
+	return out, nil
+}
+
+// simplify is Layout with the result in out, whose memory it reuses.
+func (m *Map) simplify(l, out *Layout) error {
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("layout: "+format+": %w", append(args, ErrInvalid)...)
 	}
 	if want := len(m.inputs) + len(m.outputs); len(l.Operands) != want {
 		return bad("%d operands for the %d of the map", len(l.Operands), want)
+	}
+	if m.Reduces() && len(l.Dims) == 0 {
+		return bad("no dimension for the reductions")
 	}
 	n := 1
 	for j, d := range l.Dims {
@@ -102,32 +119,98 @@ func (m *Map) Layout(l Layout) (Layout, error) {
 		if d > 0 && n > math.MaxInt/d {
 			return bad("more elements than an int counts")
 		}
-		n *= d
+		n *= max(d, 1)
+	}
+	if slices.Contains(l.Dims, 0) {
+		n = 0
 	}
 	for k, o := range l.Operands {
 		if len(o.Steps) != len(l.Dims) {
 			return bad("operand %d has %d steps for %d dimensions", k, len(o.Steps), len(l.Dims))
 		}
-		if n == 0 {
+		dims := m.dims(k, l)
+		if m.oncePerRow(k) && o.Steps[len(o.Steps)-1] != 0 {
+			return bad("output %d has one element for a row and the step %d in the last dimension", k-len(m.inputs), o.Steps[len(o.Steps)-1])
+		}
+		if slices.Contains(dims, 0) {
 			continue
 		}
-		if lo, _, ok := o.span(l.Dims); !ok || lo < 0 {
+		if lo, _, ok := o.span(dims); !ok || lo < 0 {
 			return bad("operand %d reaches in front of its buffer or beyond what an int counts", k)
 		}
 	}
-	out := l.coalesce(n)
-	for k, o := range out.Operands[len(m.inputs):] {
-		if n > 0 && !o.distinct(out.Dims) {
-			return bad("two elements of output %d may be one of its buffer", k)
-		}
+	if m.Reduces() {
+		l.coalesceRows(out)
+	} else {
+		l.coalesce(n, out)
 	}
 	if len(out.Dims) > MaxRank {
 		return bad("%d dimensions that cannot be joined; there can be %d", len(out.Dims), MaxRank)
 	}
+	for k, o := range out.Operands[len(m.inputs):] {
+		if dims := m.dims(len(m.inputs)+k, out); !slices.Contains(dims, 0) && !o.distinct(dims) {
+			return bad("two elements of output %d may be one of its buffer", k)
+		}
+	}
 	if bytes := 8 * (len(out.Dims) + len(out.Operands)*(len(out.Dims)+2) + len(m.params)); out.Rank() > 0 && bytes > maxBytes {
 		return bad("%d bytes of arguments; OpenCL promises %d", bytes, maxBytes)
 	}
-	return out, nil
+	return nil
+}
+
+// shape gives l the number of operands and of dimensions, and reuses its memory.
+func (l *Layout) shape(rank, operands int) {
+	l.Dims = slices.Grow(l.Dims[:0], rank)[:rank]
+	l.Operands = slices.Grow(l.Operands[:0], operands)[:operands]
+	for k := range l.Operands {
+		o := &l.Operands[k]
+		o.First, o.Steps = 0, slices.Grow(o.Steps[:0], rank)[:rank]
+	}
+}
+
+// dense makes l the layout of n adjacent elements for every operand.
+func (l *Layout) dense(n, operands int) {
+	l.shape(1, operands)
+	l.Dims[0] = n
+	for k := range l.Operands {
+		l.Operands[k].Steps[0] = 1
+	}
+}
+
+// dims returns the lengths of dimensions as operand k has them: 1 in the last one for an output with one element for a row.
+func (m *Map) dims(k int, l *Layout) []int {
+	if !m.oncePerRow(k) {
+		return l.Dims
+	}
+	dims := slices.Clone(l.Dims)
+	dims[len(dims)-1] = 1
+	return dims
+}
+
+// rows returns the number of rows and the length of one.
+func (l *Layout) rows() (rows, n int) {
+	rows = 1
+	for _, d := range l.Dims[:len(l.Dims)-1] {
+		rows *= d
+	}
+	return rows, l.Dims[len(l.Dims)-1]
+}
+
+// coalesceRows makes out the layout with all dimensions joined but the last.
+func (l *Layout) coalesceRows(out *Layout) {
+	last := len(l.Dims) - 1
+	upper := Layout{Dims: l.Dims[:last]}
+	for _, o := range l.Operands {
+		upper.Operands = append(upper.Operands, Operand{First: o.First, Steps: o.Steps[:last]})
+	}
+	upper.coalesce(upper.Len(), out)
+	if len(out.Dims) == 1 && out.Dims[0] == 1 {
+		out.Dims = out.Dims[:0]
+	}
+	for k := range out.Operands {
+		out.Operands[k].Steps = append(out.Operands[k].Steps[:len(out.Dims):len(out.Dims)], l.Operands[k].Steps[last])
+	}
+	out.Dims, out.reduced = append(out.Dims, l.Dims[last]), true
 }
 
 // span returns the first and the last element of the buffer that the operand uses.
@@ -149,18 +232,16 @@ func (o *Operand) span(dims []int) (lo, hi int, ok bool) {
 	return lo, hi, true
 }
 
-// coalesce joins dimensions.
-func (l *Layout) coalesce(n int) Layout {
-	out := Layout{Operands: make([]Operand, len(l.Operands))}
-	for k := range out.Operands {
-		out.Operands[k] = Operand{First: l.Operands[k].First, Steps: []int{}}
-	}
+// coalesce makes out the layout with joined dimensions.
+func (l *Layout) coalesce(n int, out *Layout) {
+	out.reduced = false
 	if n == 0 {
-		out.Dims = []int{0}
-		for k := range out.Operands {
-			out.Operands[k] = Operand{Steps: []int{1}}
-		}
-		return out
+		out.dense(0, len(l.Operands))
+		return
+	}
+	out.shape(0, len(l.Operands))
+	for k := range out.Operands {
+		out.Operands[k].First = l.Operands[k].First
 	}
 	for j, d := range l.Dims {
 		if d == 1 {
@@ -186,18 +267,18 @@ func (l *Layout) coalesce(n int) Layout {
 		}
 	}
 	if len(out.Dims) == 0 { // one element
-		out.Dims = []int{1}
+		out.Dims = append(out.Dims, 1)
 		for k := range out.Operands {
-			out.Operands[k].Steps = []int{1}
+			out.Operands[k].Steps = append(out.Operands[k].Steps, 1)
 		}
 	}
-	return out
 }
 
 // distinct reports whether no two positions are the same element. It requires that each step is longer than the reach
 // of all smaller steps together, which is sufficient, and true for every view of an array.
 func (o *Operand) distinct(dims []int) bool {
-	order := make([]int, len(dims))
+	var all [MaxRank]int
+	order := all[:len(dims)]
 	for j := range order {
 		order[j] = j
 	}
@@ -245,31 +326,29 @@ func (l *Layout) Argument() any {
 	return l.Bytes()
 }
 
-// layoutOf reads a layout from the form that Bytes returns.
-func layoutOf(b []byte, operands int) (l Layout, ok bool) {
+// read reads a layout from the form that Bytes returns, and reports whether it is one.
+func (l *Layout) read(b []byte, operands int) bool {
 	rank := (len(b)/8 - operands) / (1 + operands)
 	if rank < 1 || rank > MaxRank || len(b) != 8*(rank+operands+operands*rank) {
-		return l, false
+		return false
 	}
+	l.shape(rank, operands)
 	get := func() int {
 		x := int(binary.NativeEndian.Uint64(b))
 		b = b[8:]
 		return x
 	}
-	l.Dims = make([]int, rank)
 	for j := range l.Dims {
 		l.Dims[j] = get()
 	}
-	l.Operands = make([]Operand, operands)
 	for k := range l.Operands {
 		l.Operands[k].First = get()
 	}
 	for k := range l.Operands {
 		o := &l.Operands[k]
-		o.Steps = make([]int, rank)
 		for j := range o.Steps {
 			o.Steps[j] = get()
 		}
 	}
-	return l, true
+	return true
 }

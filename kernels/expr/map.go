@@ -21,6 +21,7 @@ type Map struct {
 	outputs []output
 	text    string // canonical
 	block   func() (*Block, error)
+	phases  // of the reductions, if there are any
 }
 
 // node is one operation of a Map.
@@ -87,6 +88,7 @@ func New(outputs ...*Expr) (*Map, error) {
 	}
 	m.text = m.canonical()
 	m.block = sync.OnceValues(m.lower)
+	m.steps = sync.OnceValues(m.divide)
 	return m, nil
 }
 
@@ -111,14 +113,17 @@ func (m *Map) check() error {
 		}
 		(*list)[n.slot] = n.elem
 	}
+	if err := m.arrange(); err != nil {
+		return err
+	}
 	for name, list := range map[string][]Type{"input": m.inputs, "parameter": m.params} {
 		if i := slices.Index(list, 0); i >= 0 {
 			return fmt.Errorf("%s %d is not used, but %d is: %w", name, i, len(list)-1, ErrInvalid)
 		}
 	}
 	switch {
-	case len(m.inputs)+len(m.outputs) > maxSlots:
-		return fmt.Errorf("%d inputs and outputs; there can be %d: %w", len(m.inputs)+len(m.outputs), maxSlots, ErrInvalid)
+	case len(m.inputs)+len(m.outputs)+len(m.reductions) > maxSlots:
+		return fmt.Errorf("%d inputs, outputs and reductions; there can be %d: %w", len(m.inputs)+len(m.outputs)+len(m.reductions), maxSlots, ErrInvalid)
 	case len(m.nodes) > maxNodes:
 		return fmt.Errorf("%d operations; there can be %d: %w", len(m.nodes), maxNodes, ErrInvalid)
 	}
@@ -274,7 +279,7 @@ func (t Type) number(v float64) uint64 {
 // rounded and the result is neither a NaN nor denormal.
 func (b *builder) fold(n node) (bits uint64, ok bool) {
 	info := &ops[n.op]
-	if n.op < Neg || info.ulp > 0 && n.op != Div || n.op == Div && n.typ.float() || n.op == FMA {
+	if n.op < Neg || n.op.reduces() || info.ulp > 0 && n.op != Div || n.op == Div && n.typ.float() || n.op == FMA {
 		return 0, false
 	}
 	var args [3]Value
@@ -470,6 +475,8 @@ func Parse(text string) (*Map, error) {
 			e = Int(t, int64(bits))
 		case op == opIndex:
 			e = Index()
+		case op == opLength:
+			e = Length()
 		case op == opRandom:
 			e = Random(args[0], uint32(bits>>2), int(bits&3))
 		case op == Cast:

@@ -15,6 +15,7 @@ const (
 	opConst                // number of the expression
 	opIndex                // position of the element, an I64
 	opRandom               // 32 random bits, a U32
+	opLength               // length of the last dimension, an I64
 
 	Neg // -x
 	Abs // |x|; the smallest signed integer stays as it is
@@ -72,6 +73,14 @@ const (
 	Cast // to the nearest value of the type: integers toward zero, saturating, 0 for a NaN
 	Bits // the same bits as another type of the same size
 
+	// Sum and the operations that follow are reductions over the last dimension.
+	Sum      // 0 of no elements
+	Product  // 1 of no elements
+	Smallest // NaN if any element is; ∞ or the largest integer of no elements
+	Largest  // NaN if any element is; -∞ or the smallest integer of no elements
+	All      // And of all elements; true or all bits set of none
+	Any      // Or of all elements; false or 0 of none
+
 	opEnd
 )
 
@@ -107,6 +116,7 @@ var ops = [opEnd]opInfo{
 	opConst:  {name: "const"},
 	opIndex:  {name: "index"},
 	opRandom: {name: "random", arity: 1, takes: special},
+	opLength: {name: "length"},
 
 	Neg: {name: "neg", arity: 1, takes: numbers},
 	Abs: {name: "abs", arity: 1, takes: numbers},
@@ -164,7 +174,20 @@ var ops = [opEnd]opInfo{
 
 	Cast: {name: "cast", arity: 1, takes: special},
 	Bits: {name: "bits", arity: 1, takes: special},
+
+	Sum:      {name: "sum", arity: 1, takes: numbers},
+	Product:  {name: "product", arity: 1, takes: numbers},
+	Smallest: {name: "smallest", arity: 1, takes: numbers},
+	Largest:  {name: "largest", arity: 1, takes: numbers},
+	All:      {name: "all", arity: 1, takes: bitwise},
+	Any:      {name: "any", arity: 1, takes: bitwise},
 }
+
+// reduces reports whether the operation is a reduction.
+func (op Op) reduces() bool { return op >= Sum && op <= Any }
+
+// combines has the operation that combines two results of a reduction.
+var combines = [opEnd]Op{Sum: Add, Product: Mul, Smallest: Min, Largest: Max, All: And, Any: Or}
 
 // String returns the operation's name.
 func (op Op) String() string {

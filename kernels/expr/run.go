@@ -27,6 +27,12 @@ type machine struct {
 	raw    []byte   // a tile as it is stored
 }
 
+// Run computes elements lo to hi in Go, on the calling goroutine. memory has the memory of each operand, which the layout must
+// not leave, params the bits of each parameter, extended to 64 with the sign if the type is signed.
+func (b *Block) Run(l *Layout, memory [][]byte, params []uint64, lo, hi int) {
+	newMachine(b, l, memory, params).run(lo, hi)
+}
+
 func newMachine(b *Block, l *Layout, memory [][]byte, params []uint64) *machine {
 	m := &machine{block: b, layout: l, memory: memory, params: params}
 	m.words = make([]uint64, Tile*(b.Registers+1))

@@ -7,81 +7,271 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/concord-compute/concord/kernels"
 )
 
-// Kernel is the name of a map's entry point.
-const Kernel = "map"
+// The entry points of a map's program. One without reductions has [Kernel] alone, which has one item for each element.
+// One with reductions has both, which compute the same: in Kernel a group of [kernels.Group] items computes a row, which is
+// fast where the elements of a row lie side by side, and in KernelColumns an item does, which is fast where rows lie side by side.
+const (
+	Kernel        = "map"
+	KernelColumns = "map_columns"
+)
 
-// Text returns the map as a program of OpenCL C for operands of a rank: 0 for dense ones, else 1 to [MaxRank]. The
-// kernel has one item for each element, and items beyond the last do nothing.
-func (m *Map) Text(rank int) string {
-	var b strings.Builder
-	operands := len(m.inputs) + len(m.outputs)
-	b.WriteString(m.preamble())
-	if rank > 0 {
-		fmt.Fprintf(&b, "typedef struct {\n  long dims[%d];\n  long first[%d];\n  long steps[%d];\n} layout;\n", rank, operands, rank*operands)
+// Grid returns the entry point for a launch with a layout, which [Map.Layout] returned, and the items of its grid and of
+// a group; if those are 0, the runtime chooses.
+func (m *Map) Grid(l *Layout) (kernel string, global, local [3]int) {
+	if !m.Reduces() {
+		global, local = kernels.ElementsGrid(l.Len())
+		return Kernel, global, local
 	}
-	b.WriteString("kernel void " + Kernel + "(")
-	for i, t := range m.inputs {
-		fmt.Fprintf(&b, "global const %s *in%d, ", types[t].cl, i)
+	rows, _ := l.rows()
+	if m.columns(l) {
+		global, local = kernels.ElementsGrid(rows)
+		return KernelColumns, global, local
 	}
-	for i, o := range m.outputs {
-		fmt.Fprintf(&b, "global %s *out%d, ", types[o.elem].cl, i)
-	}
-	for i, t := range m.params {
-		fmt.Fprintf(&b, "%s p%d, ", types[t].cl, i)
-	}
-	if rank == 0 {
-		b.WriteString("ulong n) {\n  size_t i = get_global_id(0);\n  if (i >= n)\n    return;\n")
-	} else {
-		b.WriteString("layout l) {\n")
-		b.WriteString(positions(rank, operands))
-	}
-	place := func(k int) string {
-		if rank == 0 {
-			return "i"
-		}
-		return "at" + strconv.Itoa(k)
-	}
-	for i := range m.nodes {
-		n := &m.nodes[i]
-		switch n.op {
-		case opConst: // written where it is used
-			continue
-		case opInput:
-			fmt.Fprintf(&b, "  %s v%d = %s;\n", types[n.typ].value, i, load(n.elem, fmt.Sprintf("in%d", n.slot), place(n.slot)))
-		default:
-			fmt.Fprintf(&b, "  %s v%d = %s;\n", types[n.typ].value, i, m.term(n))
-		}
-	}
-	for i, o := range m.outputs {
-		b.WriteString("  " + store(o.elem, fmt.Sprintf("out%d", i), place(len(m.inputs)+i), m.name(o.node)) + ";\n")
-	}
-	b.WriteString("}\n")
-	return b.String()
+	global, local = kernels.RowsGrid(rows)
+	return Kernel, global, local
 }
 
-// positions computes the element's place in each operand, at0 and so on, from its coordinates, the last of which
-// changes fastest.
-func positions(rank, operands int) string {
-	var b strings.Builder
-	b.WriteString("  size_t i = get_global_id(0);\n  size_t n = (size_t)l.dims[0]")
-	for j := 1; j < rank; j++ {
-		fmt.Fprintf(&b, " * (size_t)l.dims[%d]", j)
+// Text returns the map as a program of OpenCL C for operands of a rank: 0 for dense ones, else 1 to [MaxRank]. Items beyond
+// the last element or row do nothing.
+func (m *Map) Text(rank int) string {
+	t := &writer{m: m, rank: rank, operands: len(m.inputs) + len(m.outputs)}
+	t.WriteString(m.preamble())
+	if rank > 0 {
+		fmt.Fprintf(t, "typedef struct {\n  long dims[%d];\n  long first[%d];\n  long steps[%d];\n} layout;\n", rank, t.operands, rank*t.operands)
 	}
-	b.WriteString(";\n  if (i >= n)\n    return;\n  size_t rest = i;\n")
-	for j := rank - 1; j > 0; j-- {
-		fmt.Fprintf(&b, "  long c%d = (long)(rest %% (size_t)l.dims[%d]);\n  rest /= (size_t)l.dims[%d];\n", j, j, j)
+	if m.Reduces() {
+		t.rows()
+		t.columns()
+		return t.String()
 	}
-	b.WriteString("  long c0 = (long)rest;\n")
-	for k := range operands {
-		fmt.Fprintf(&b, "  long at%d = l.first[%d]", k, k)
-		for j := range rank {
-			fmt.Fprintf(&b, " + c%d * l.steps[%d]", j, k*rank+j)
+	t.begin("kernel void ", Kernel)
+	if rank == 0 {
+		t.WriteString("  size_t i = get_global_id(0);\n  if (i >= n)\n    return;\n")
+	} else {
+		t.positions(rank, "i", "get_global_id(0)")
+	}
+	all := m.needed(m.roots()...)
+	t.nodes(func(i int) bool { return all[i] })
+	t.stores(func(int) bool { return true }, "")
+	t.WriteString("}\n")
+	return t.String()
+}
+
+// roots returns the nodes of all outputs.
+func (m *Map) roots() []int {
+	var list []int
+	for _, o := range m.outputs {
+		list = append(list, o.node)
+	}
+	return list
+}
+
+// writer writes the text of a map.
+type writer struct {
+	strings.Builder
+	m              *Map
+	rank, operands int
+	defined        []bool // nodes with one value for a row that have been written
+}
+
+// begin writes the head of a kernel.
+func (t *writer) begin(words, name string) {
+	m := t.m
+	t.WriteString(words + name + "(")
+	for i, e := range m.inputs {
+		fmt.Fprintf(t, "global const %s *in%d, ", types[e].cl, i)
+	}
+	for i, o := range m.outputs {
+		fmt.Fprintf(t, "global %s *out%d, ", types[o.elem].cl, i)
+	}
+	for i, p := range m.params {
+		fmt.Fprintf(t, "%s p%d, ", types[p].cl, i)
+	}
+	if t.rank == 0 {
+		t.WriteString("ulong n) {\n")
+	} else {
+		t.WriteString("layout l) {\n")
+	}
+	t.defined = make([]bool, len(m.nodes))
+}
+
+// place returns the index of the element in the buffer of an operand.
+func (t *writer) place(k int) string {
+	switch {
+	case t.rank == 0:
+		return "i"
+	case t.m.Reduces() && !t.m.oncePerRow(k):
+		return fmt.Sprintf("at%d + (long)j * l.steps[%d]", k, (k+1)*t.rank-1)
+	}
+	return "at" + strconv.Itoa(k)
+}
+
+// nodes writes the definitions of some nodes.
+func (t *writer) nodes(which func(i int) bool) {
+	for i := range t.m.nodes {
+		n := &t.m.nodes[i]
+		switch {
+		case n.op == opConst || n.op.reduces() || !which(i): // numbers are written where they are used
+		case n.op == opInput:
+			fmt.Fprintf(t, "  %s v%d = %s;\n", types[n.typ].value, i, load(n.elem, fmt.Sprintf("in%d", n.slot), t.place(n.slot)))
+		default:
+			fmt.Fprintf(t, "  %s v%d = %s;\n", types[n.typ].value, i, t.m.term(n))
 		}
-		b.WriteString(";\n")
 	}
-	return b.String()
+}
+
+// stores writes the stores of some outputs.
+func (t *writer) stores(which func(k int) bool, indent string) {
+	for i, o := range t.m.outputs {
+		if k := len(t.m.inputs) + i; which(k) {
+			fmt.Fprintf(t, "  %s%s;\n", indent, store(o.elem, fmt.Sprintf("out%d", i), t.place(k), t.m.name(o.node)))
+		}
+	}
+}
+
+// uniform writes the nodes up to a level that have one value for a row and have not been written.
+func (t *writer) uniform(level int) {
+	t.nodes(func(i int) bool {
+		if !t.m.uniform[i] || t.m.level[i] > level || t.defined[i] {
+			return false
+		}
+		t.defined[i] = true
+		return true
+	})
+}
+
+// inner writes the nodes that the given ones need and that differ within a row.
+func (t *writer) inner(roots ...int) {
+	need := t.m.needed(roots...)
+	t.nodes(func(i int) bool { return need[i] && !t.m.uniform[i] })
+}
+
+// combine returns the text of the combination of two results of a reduction.
+func (m *Map) combine(n *node, a, b string) string {
+	return m.termOf(&node{op: combines[n.op], typ: n.typ}, n.typ, [3]string{a, b})
+}
+
+// rows writes the kernel in which a group computes a row.
+func (t *writer) rows() {
+	m := t.m
+	t.begin(fmt.Sprintf("kernel __attribute__((reqd_work_group_size(%d, 1, 1))) void ", kernels.Group), Kernel)
+	for _, r := range m.reductions {
+		fmt.Fprintf(t, "  local %s part%d[%d];\n", types[m.nodes[r].typ].value, r, kernels.Group)
+	}
+	t.WriteString("  uint item = get_local_id(0);\n")
+	t.positions(t.rank-1, "row", "get_group_id(0)")
+	t.uniform(0)
+	loop := fmt.Sprintf("  for (size_t j = item; j < n; j += %d) {\n  size_t i = row * n + j;\n", kernels.Group)
+	for level := 1; level <= m.levels; level++ {
+		operands, reductions := m.operandsOf(level)
+		for _, r := range reductions {
+			n := &m.nodes[r]
+			fmt.Fprintf(t, "  %s v%d = %s;\n", types[n.typ].value, r, literal(n.typ, identityOf(n.op, n.typ)))
+		}
+		t.WriteString(loop)
+		t.inner(operands...)
+		for k, r := range reductions {
+			fmt.Fprintf(t, "  v%d = %s;\n", r, m.combine(&m.nodes[r], fmt.Sprintf("v%d", r), m.name(operands[k])))
+		}
+		t.WriteString("  }\n")
+		for _, r := range reductions {
+			s := fmt.Sprintf("part%d", r)
+			fmt.Fprintf(t, "  %s[item] = v%d;\n  barrier(CLK_LOCAL_MEM_FENCE);\n", s, r)
+			fmt.Fprintf(t, "  for (uint width = %d; width > 0; width /= 2) {\n    if (item < width)\n      %s[item] = %s;\n    barrier(CLK_LOCAL_MEM_FENCE);\n  }\n",
+				kernels.Group/2, s, m.combine(&m.nodes[r], s+"[item]", s+"[item + width]"))
+			fmt.Fprintf(t, "  v%d = %s[0];\n", r, s)
+		}
+		t.uniform(level)
+	}
+	if len(m.outputsBy(true)) > 0 {
+		t.WriteString("  if (item == 0) {\n")
+		t.stores(m.oncePerRow, "  ")
+		t.WriteString("  }\n")
+	}
+	t.elements(loop)
+}
+
+// elements writes the loop that stores the outputs with one value for each element, and the end of the kernel.
+func (t *writer) elements(loop string) {
+	var roots []int
+	for _, j := range t.m.outputsBy(false) {
+		roots = append(roots, t.m.outputs[j].node)
+	}
+	if len(roots) > 0 {
+		t.WriteString(loop)
+		t.inner(roots...)
+		t.stores(func(k int) bool { return !t.m.oncePerRow(k) }, "")
+		t.WriteString("  }\n")
+	}
+	t.WriteString("}\n")
+}
+
+// columns writes the kernel in which an item computes a row. It combines blocks of 128 elements, which keeps the errors
+// of sums small.
+func (t *writer) columns() {
+	m := t.m
+	t.begin("kernel void ", KernelColumns)
+	t.positions(t.rank-1, "row", "get_global_id(0)")
+	t.uniform(0)
+	for level := 1; level <= m.levels; level++ {
+		operands, reductions := m.operandsOf(level)
+		first := func(name string) {
+			for _, r := range reductions {
+				n := &m.nodes[r]
+				fmt.Fprintf(t, "  %s %s%d = %s;\n", types[n.typ].value, name, r, literal(n.typ, identityOf(n.op, n.typ)))
+			}
+		}
+		add := func(to string, from func(k, r int) string) {
+			for k, r := range reductions {
+				name := to + strconv.Itoa(r)
+				fmt.Fprintf(t, "  %s = %s;\n", name, m.combine(&m.nodes[r], name, from(k, r)))
+			}
+		}
+		first("v")
+		t.WriteString("  for (size_t j = 0; j < n;) {\n")
+		first("part")
+		t.WriteString("  for (size_t end = n - j < 128 ? n : j + 128; j < end; j++) {\n  size_t i = row * n + j;\n")
+		t.inner(operands...)
+		add("part", func(k, _ int) string { return m.name(operands[k]) })
+		t.WriteString("  }\n")
+		add("v", func(_, r int) string { return fmt.Sprintf("part%d", r) })
+		t.WriteString("  }\n")
+		t.uniform(level)
+	}
+	t.stores(m.oncePerRow, "")
+	t.elements("  for (size_t j = 0; j < n; j++) {\n  size_t i = row * n + j;\n")
+}
+
+// positions computes the place of element i in each operand, at0 and so on, from its coordinates in the first rank
+// dimensions, the last of which changes fastest. An item without an element returns. In maps with reductions n is the length of a row.
+func (t *writer) positions(rank int, i, id string) {
+	fmt.Fprintf(t, "  size_t %s = %s;\n", i, id)
+	count := "1"
+	if rank > 0 {
+		count = "(size_t)l.dims[0]"
+	}
+	for j := 1; j < rank; j++ {
+		count += fmt.Sprintf(" * (size_t)l.dims[%d]", j)
+	}
+	if t.m.Reduces() {
+		fmt.Fprintf(t, "  size_t n = (size_t)l.dims[%d];\n", rank)
+	}
+	fmt.Fprintf(t, "  if (%s >= %s)\n    return;\n  size_t rest = %s;\n", i, count, i)
+	for j := rank - 1; j > 0; j-- {
+		fmt.Fprintf(t, "  long c%d = (long)(rest %% (size_t)l.dims[%d]);\n  rest /= (size_t)l.dims[%d];\n", j, j, j)
+	}
+	t.WriteString("  long c0 = (long)rest;\n")
+	for k := range t.operands {
+		fmt.Fprintf(t, "  long at%d = l.first[%d]", k, k)
+		for j := range rank {
+			fmt.Fprintf(t, " + c%d * l.steps[%d]", j, k*t.rank+j)
+		}
+		t.WriteString(";\n")
+	}
 }
 
 // preamble returns the definitions of the functions that the text calls.
@@ -194,8 +384,15 @@ func (m *Map) term(n *node) string {
 	if info.arity > 0 {
 		from = m.nodes[n.args[info.arity-1]].typ
 	}
-	t := &types[n.typ]
+	return m.termOf(n, from, a)
+}
+
+// termOf is term for operands with the text a, the last of type from.
+func (m *Map) termOf(n *node, from Type, a [3]string) string {
+	info, t := &ops[n.op], &types[n.typ]
 	switch n.op {
+	case opLength:
+		return "(long)n"
 	case opParam:
 		return "p" + strconv.Itoa(n.slot)
 	case opIndex:

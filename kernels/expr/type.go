@@ -84,6 +84,9 @@ func (t Type) String() string {
 // Size returns the number of bytes of an element.
 func (t Type) Size() int { return types[t].bits / 8 }
 
+// Computed returns the type that values of t are computed in: F32 for F16 and BF16, else t.
+func (t Type) Computed() Type { return t.computed() }
+
 func (t Type) valid() bool   { return t > 0 && int(t) < len(types) }
 func (t Type) kind() kind    { return types[t].kind }
 func (t Type) float() bool   { return t.kind() == floating }

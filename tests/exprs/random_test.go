@@ -30,8 +30,9 @@ func randomMap(r *rand.Rand, operations int) *expr.Map {
 			values = append(values, expr.Index())
 		}
 		leaves := len(values)
+		reductions := r.IntN(3) == 0
 		for made := 0; made < 1+r.IntN(operations); {
-			if e := randomOperation(r, values); e.Err() == nil {
+			if e := randomOperation(r, values, reductions); e.Err() == nil {
 				values = append(values, e)
 				made++
 			}
@@ -48,6 +49,13 @@ func randomMap(r *rand.Rand, operations int) *expr.Map {
 			}
 			out[0] = sum
 		}
+		if reductions && r.IntN(2) == 0 {
+			out = append(out, out[0])
+			out[0] = expr.Apply([]expr.Op{expr.Sum, expr.Largest, expr.All}[r.IntN(3)], out[0])
+			if out[0].Err() != nil {
+				continue
+			}
+		}
 		if out[0].Type() == expr.F32 {
 			out[0] = out[0].Output([]expr.Type{expr.F32, expr.F32, expr.F16, expr.BF16}[r.IntN(4)])
 		}
@@ -58,7 +66,7 @@ func randomMap(r *rand.Rand, operations int) *expr.Map {
 }
 
 // randomOperation returns an operation on some of the values. It may not be well formed.
-func randomOperation(r *rand.Rand, values []*expr.Expr) *expr.Expr {
+func randomOperation(r *rand.Rand, values []*expr.Expr, reductions bool) *expr.Expr {
 	pick := func() *expr.Expr {
 		v := values[r.IntN(len(values))]
 		if r.IntN(5) == 0 && v.Type() != expr.Bool {
@@ -88,6 +96,12 @@ func randomOperation(r *rand.Rand, values []*expr.Expr) *expr.Expr {
 			return expr.Random(a, r.Uint32(), r.IntN(4))
 		}
 	}
+	if reductions && r.IntN(5) == 0 {
+		if e := expr.Apply(expr.Sum+expr.Op(r.IntN(int(expr.Any-expr.Sum)+1)), a); e.Err() == nil {
+			return e
+		}
+		return expr.Length()
+	}
 	op := expr.Neg + expr.Op(r.IntN(int(expr.FMA-expr.Neg)+1))
 	for n := 1; n <= 3; n++ {
 		args := []*expr.Expr{a, same(), same()}[:n]
@@ -107,7 +121,7 @@ func randomCase(r *rand.Rand, m *expr.Map, name string) (kernels.Case, error) {
 	most := 3000
 	for j := range l.Dims {
 		l.Dims[j] = 1 + r.IntN(max(1, min(most, 1400)))
-		if rank > 2 {
+		if rank > 2 && (!m.Reduces() || j < rank-1) {
 			l.Dims[j] = 1 + r.IntN(min(most, 7))
 		}
 		most = max(1, most/l.Dims[j])
@@ -120,6 +134,13 @@ func randomCase(r *rand.Rand, m *expr.Map, name string) (kernels.Case, error) {
 		o := expr.Rows(l.Dims...)
 		if !plain {
 			o = randomOperand(r, l.Dims, k < len(m.Inputs()))
+		}
+		if m.Reduces() && k >= len(m.Inputs()) && m.OncePerRow(k-len(m.Inputs())) {
+			last := rank - 1
+			if o = expr.Rows(l.Dims[:last]...); !plain && !slices.Contains(l.Dims[:last], 0) {
+				o = randomOperand(r, l.Dims[:last], false)
+			}
+			o.Steps = append(o.Steps, 0)
 		}
 		l.Operands = append(l.Operands, o)
 	}

@@ -41,6 +41,9 @@ func (s *convSize) String() string {
 
 func (b *bench) convolution() error {
 	for i := range convSizes {
+		if !b.wanted(convSizes[i].String()) {
+			continue
+		}
 		if err := b.convolve(&convSizes[i], i == 0); err != nil {
 			return err
 		}
@@ -52,7 +55,7 @@ func (b *bench) convolution() error {
 // separate rows, because PyTorch's channels-last form is slower in a process that also has the
 // other calls.
 func (b *bench) convolve(s *convSize, last bool) error {
-	out := kernels.ConvOut(s.side, s.filter, s.stride, s.pad, s.dilation)
+	out := kernels.ConvOut(s.side, s.filter, s.stride, s.pad, s.pad, s.dilation)
 	args := []any{uint32(s.n), uint32(s.c), uint32(s.side), uint32(s.side), uint32(s.k)}
 	for _, v := range []int{s.filter, s.stride, s.pad, s.dilation} {
 		args = append(args, uint32(v), uint32(v))

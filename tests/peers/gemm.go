@@ -75,11 +75,15 @@ func (b *bench) squares() error {
 			size = 8
 		}
 		for _, n := range []int{64, 128, 256, 512, 1024, 2048, 4096} {
+			what := fmt.Sprintf("%s %d", kind(f64), n)
+			if !b.wanted(what) {
+				continue
+			}
 			p, err := b.product(f64, n, n, n)
 			if err != nil {
 				return err
 			}
-			err = b.compare(subject{what: fmt.Sprintf("%s %d", kind(f64), n), series: kind(f64), size: float64(n), work: p.ops, unit: gflops,
+			err = b.compare(subject{what: what, series: kind(f64), size: float64(n), work: p.ops, unit: gflops,
 				name: p.name, run: p.run}, b.openBLAS(p), b.peak(size))
 			p.free()
 			if err != nil {
@@ -122,11 +126,15 @@ func (b *bench) oddShapes(f64 bool, sizes []int) error {
 	for _, m := range sizes {
 		for _, n := range sizes {
 			for _, k := range sizes {
+				what := fmt.Sprintf("%s %d×%d×%d", kind(f64), m, n, k)
+				if !b.wanted(what) {
+					continue
+				}
 				p, err := b.product(f64, m, n, k)
 				if err != nil {
 					return err
 				}
-				r, err := b.measure(subject{what: fmt.Sprintf("%s %d×%d×%d", kind(f64), m, n, k), work: p.ops, unit: gflops, name: p.name, run: p.run},
+				r, err := b.measure(subject{what: what, work: p.ops, unit: gflops, name: p.name, run: p.run},
 					b.budget/50, b.openBLAS(p))
 				p.free()
 				if err != nil {
@@ -136,6 +144,9 @@ func (b *bench) oddShapes(f64 bool, sizes []int) error {
 				shapes = append(shapes, r)
 			}
 		}
+	}
+	if len(shapes) == 0 {
+		return nil
 	}
 	b.add(together(fmt.Sprintf("%s, mean of %d shapes", kind(f64), len(shapes)), shapes))
 	return nil
@@ -242,7 +253,7 @@ func (b *bench) besideGonum() error {
 		x[i] = rand.Float32() - 0.5
 	}
 	once := 0.0
-	return b.compare(subject{what: "sgemm 2048", work: p.ops, unit: gflops, name: p.name, run: p.run}, contender{name: "gonum", sample: func(int) (float64, error) {
+	return b.compare(subject{what: "sgemm 2048", work: p.ops, unit: gflops, name: p.name, run: p.run}, contender{name: "gonum", sample: func(int, int) (float64, error) {
 		if once == 0 {
 			start := time.Now()
 			gonum.Implementation{}.Sgemm(blas.NoTrans, blas.NoTrans, n, n, n, 1, x, n, x, n, 0, out, n)

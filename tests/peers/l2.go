@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"github.com/concord-compute/concord/source"
 )
 
 const (
@@ -13,6 +15,30 @@ const (
 	l2Dim     = 128
 	l2Nearest = 10
 )
+
+// searches measures one launch that finds the nearest, of every storage type, compared with reading the vectors.
+func (b *bench) searches() error {
+	for _, queries := range []int{1, 4} {
+		for _, kind := range l2Kinds {
+			bytes := l2Vectors * l2Dim * kind.size
+			p, err := b.prepare("nearest", []source.Define{{Name: "T", Value: kind.name}}, "nearest", queries*l2Dim*kind.size, bytes,
+				4*queries*l2Nearest, 4*queries*l2Nearest, uint32(queries), uint32(l2Vectors), uint32(l2Dim), uint32(l2Nearest), uint32(1))
+			if err != nil {
+				return err
+			}
+			defer p.free()
+			for i, x := range p.buffers[:2] {
+				components(x, kind.size, i)
+			}
+			read := b.loop(func() { readLoop(b.threads, p.buffers[1]) })
+			if err := b.compare(subject{what: fmt.Sprintf("10 nearest %s, %d queries", kind.name, queries), work: float64(bytes), unit: gbps,
+				name: p.name, run: p.run}, read); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
 
 // l2Kinds are the storage types of vectors.
 var l2Kinds = []struct {
@@ -73,6 +99,9 @@ func (b *bench) nearest(queries int) error {
 }
 
 func (b *bench) besideFAISS(name string, queries int, p *prepared, ops float64) error {
+	if !b.wanted("10 nearest, "+name) && !b.wanted("10 nearest alone, "+name) {
+		return nil
+	}
 	t, err := b.prepare("topk", nil, "topk", p.memory[2], 4*queries*l2Nearest, 4*queries*l2Nearest, uint32(queries), uint32(l2Vectors), uint32(l2Nearest))
 	if err != nil {
 		return err

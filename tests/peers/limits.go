@@ -53,9 +53,9 @@ func (b *bench) measureLimits() error {
 		return err
 	}
 	defer free()
-	flops := peakLoop(b.threads)
+	flops := peakLoop(b.threads, b.features.lanes())
 	times, err := rounds(time.Second, []contender{
-		inProcess("", "", func() error { _ = peakLoop(b.threads); return nil }),
+		inProcess("", "", func() error { _ = peakLoop(b.threads, b.features.lanes()); return nil }),
 		inProcess("", "", func() error { readLoop(b.threads, from); return nil }),
 		inProcess("", "", func() error { copyLoop(b.threads, from, to); return nil }),
 	})
@@ -70,12 +70,12 @@ func (b *bench) measureLimits() error {
 // peak is the contender that does the largest possible number of operations; size is the size of a
 // number in bytes.
 func (b *bench) peak(size int) contender {
-	c := inProcess("multiply-adds by hand", "", func() error { _ = peakLoop(b.threads); return nil })
+	c := inProcess("multiply-adds by hand", "", func() error { _ = peakLoop(b.threads, b.features.lanes()); return nil })
 	if !haveLoops {
 		c.sample, c.setting = nil, "loops are for cgo on Linux"
 		return c
 	}
-	c.work = peakLoop(1) * float64(b.threads) * 4 / float64(size)
+	c.work = peakLoop(1, b.features.lanes()) * float64(b.threads) * 4 / float64(size)
 	return c
 }
 

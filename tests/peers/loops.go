@@ -64,12 +64,7 @@ AVX2 static float loop_read(const float *a, size_t n) {
 PEAK(peak_avx512, AVX512, __m512, _mm512_set1_ps, _mm512_fmadd_ps, _mm512_add_ps, _mm512_reduce_add_ps)
 PEAK(peak_avx2, AVX2, __m256, _mm256_set1_ps, _mm256_fmadd_ps, _mm256_add_ps, _mm256_cvtss_f32)
 
-// The lanes of the widest registers, or 0.
-static int loop_lanes(void) {
-  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
-    return 0;
-  return __builtin_cpu_supports("avx512f") ? 16 : 8;
-}
+static int loop_here(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
 static double loop_peak(size_t n, int lanes) { return lanes == 16 ? peak_avx512(n) : peak_avx2(n); }
 #else
 static void loop_add(float *c, const float *a, const float *b, size_t n) {
@@ -88,13 +83,13 @@ static float loop_read(const float *a, size_t n) {
       s[j] += a[i + j];
   return s[0];
 }
-static int loop_lanes(void) { return 4; }
+static int loop_here(void) { return 1; }
 static double loop_peak(size_t n, int lanes) {
-  float x[40];
-  for (int j = 0; j < 40; j++)
-    x[j] = (float)(j + lanes);
+  float x[160];
+  for (int j = 0; j < 10 * lanes; j++)
+    x[j] = (float)j;
   for (size_t i = 0; i < n; i++)
-    for (int j = 0; j < 40; j++)
+    for (int j = 0; j < 10 * lanes; j++)
       x[j] = x[j] * 0.999f + 1.0f;
   return x[0];
 }
@@ -139,7 +134,7 @@ import (
 )
 
 // haveLoops reports whether the loops run on this processor.
-var haveLoops = C.loop_lanes() > 0
+var haveLoops = C.loop_here() != 0
 
 // onThreads gives each thread a part of n floats, a multiple of 32 of them.
 func onThreads(threads, n int, f func(lo, n int)) {
@@ -192,13 +187,12 @@ func stencilLoop(threads, w int, in, out []byte) {
 	wg.Wait()
 }
 
-// peakLoop does multiply-adds of floats in registers, and returns the number of operations.
-func peakLoop(threads int) float64 {
+// peakLoop does multiply-adds in registers of so many floats, and returns the number of operations.
+func peakLoop(threads, lanes int) float64 {
 	const turns = 1 << 20
-	lanes := C.loop_lanes()
 	var wg sync.WaitGroup
 	for range threads {
-		wg.Go(func() { C.loop_peak(turns, lanes) })
+		wg.Go(func() { C.loop_peak(turns, C.int(lanes)) })
 	}
 	wg.Wait()
 	return 2 * 10 * turns * float64(lanes) * float64(threads)

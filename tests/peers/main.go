@@ -5,7 +5,11 @@
 //	go run ./tests/peers                     # everything
 //	go run ./tests/peers --only gemm,l2      # some of it
 //	go run ./tests/peers --only stream --json >stream.json
+//	go run ./tests/peers --rows 'gemm 1024|conv.*3×3'   # the rows whose suite and name match
 //	CONCORD_CPU_KERNELS=avx2 go run ./tests/peers --only gemm
+//
+// With CONCORD_CPU_KERNELS=avx2 the peers and the loops are held to AVX2, too. Load of other programs
+// changes ratios; chrt -r 10 keeps it off.
 //
 // Each peer runs with its best settings: on as many threads as the backend, with its memory in
 // large pages, and with the setting (OPENBLAS_CORETYPE, ATEN_CPU_CAPABILITY) with which it is
@@ -21,6 +25,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"regexp"
 	goruntime "runtime"
 	"slices"
 	"strings"
@@ -45,6 +50,7 @@ var suites = []struct {
 	{"memory", "the rest of what memory bounds, beside loops by hand", (*bench).memory},
 	{"l2", "1 and 16 queries for the nearest of a million vectors of 128, beside FAISS and reading them", (*bench).distances},
 	{"l2many", "256 queries, likewise", (*bench).manyDistances},
+	{"nearest", "1 and 4 queries for the nearest of a million vectors of 128 in one launch, beside reading them", (*bench).searches},
 	{"user", "kernels of a user by the host's compiler, beside the built-in and loops by hand", (*bench).user},
 	{"conv", "convolutions, most of 8×64×56×56 by 3×3, beside PyTorch's oneDNN", (*bench).convolution},
 }
@@ -53,8 +59,9 @@ var suites = []struct {
 type bench struct {
 	ctx         context.Context
 	whole       *runtime.Device
-	device      driver.Device // the device of session whole
-	features    features      // of the processor
+	device      driver.Device  // the device of session whole
+	features    features       // of the processor that are used
+	which       *regexp.Regexp // of the rows to measure; nil means all
 	threads     int
 	blas        bool          // OpenBLAS is open
 	core        string        // the kernels that OpenBLAS chose
@@ -70,6 +77,7 @@ type bench struct {
 
 func main() {
 	only := flag.String("only", "", "comma-separated `suites`; all when absent")
+	rows := flag.String("rows", "", "a regular `expression`; only rows that match it as \"suite name\" are measured")
 	asJSON := flag.Bool("json", false, "print one JSON document, and progress to standard error")
 	budget := flag.Duration("time", 3*time.Second, "time for each row")
 	out := flag.String("out", "build/peers", "`directory` for pictures and tables")
@@ -92,7 +100,7 @@ func main() {
 	case flag.NArg() > 0:
 		err = fmt.Errorf("%q is not a flag; see --help", flag.Arg(0))
 	default:
-		err = run(ctx, *only, *out, *asJSON, *budget)
+		err = run(ctx, *only, *rows, *out, *asJSON, *budget)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "peers:", err)
@@ -100,7 +108,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, only, out string, asJSON bool, budget time.Duration) error {
+func run(ctx context.Context, only, rows, out string, asJSON bool, budget time.Duration) error {
 	var names []string
 	if only != "" {
 		names = strings.Split(only, ",")
@@ -115,6 +123,10 @@ func run(ctx context.Context, only, out string, asJSON bool, budget time.Duratio
 			return fmt.Errorf("no suite %q; see --help", name)
 		}
 	}
+	which, err := regexp.Compile(rows)
+	if err != nil {
+		return fmt.Errorf("--rows: %w", err)
+	}
 	s, err := runtime.New(runtime.Config{})
 	if err != nil {
 		return err
@@ -124,7 +136,8 @@ func run(ctx context.Context, only, out string, asJSON bool, budget time.Duratio
 	if err != nil {
 		return err
 	}
-	b := &bench{ctx: ctx, whole: d, device: d.Driver(), features: features(d.Info().Arch), threads: goruntime.GOMAXPROCS(0), budget: budget,
+	b := &bench{ctx: ctx, whole: d, device: d.Driver(), features: features(d.Info().Arch).heldTo(s.Config().CPUKernels), which: which,
+		threads: goruntime.GOMAXPROCS(0), budget: budget,
 		quiet: asJSON, interpreter: interpreter, pythons: map[string]*python{}}
 	defer b.stopPythons()
 	if n := s.Config().CPUThreads; n > 0 {
@@ -151,6 +164,11 @@ func run(ctx context.Context, only, out string, asJSON bool, budget time.Duratio
 		}
 	}
 	return errors.Join(append(errs, b.finish(out, d.Info().Name, asJSON))...)
+}
+
+// wanted reports whether a row is to be measured.
+func (b *bench) wanted(what string) bool {
+	return b.which == nil || b.which.MatchString(b.suite+" "+what)
 }
 
 // say prints a line of text unless the run is quiet.

@@ -3,7 +3,10 @@ package main
 // Samples, taken in turn.
 
 import (
+	"bytes"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 )
@@ -11,18 +14,23 @@ import (
 // contender is one implementation of the work of a row.
 type contender struct {
 	name, setting string
-	work          float64                      // work of one call, if it differs from the row's
-	sample        func(n int) (float64, error) // mean nanoseconds of one of n consecutive calls; nil if the contender is missing
-	free          func()                       // may be nil
+	work          float64                            // work of one call, if it differs from the row's
+	sample        func(warm, n int) (float64, error) // makes warm calls, and returns the mean nanoseconds of n more; nil if the contender is missing
+	free          func()                             // may be nil
 }
 
 // inProcess returns a contender that is called in this process.
 func inProcess(name, setting string, f func() error) contender {
-	return contender{name: name, setting: setting, sample: func(n int) (float64, error) { return sample(n, f) }}
+	return contender{name: name, setting: setting, sample: func(warm, n int) (float64, error) { return sample(warm, n, f) }}
 }
 
-// sample returns the mean time of one of n consecutive calls.
-func sample(n int, f func() error) (float64, error) {
+// sample makes warm calls and returns the mean time of one of the n that follow.
+func sample(warm, n int, f func() error) (float64, error) {
+	for range warm {
+		if err := f(); err != nil {
+			return 0, err
+		}
+	}
 	start := time.Now()
 	for range n {
 		if err := f(); err != nil {
@@ -33,26 +41,43 @@ func sample(n int, f func() error) (float64, error) {
 	return float64(took.Nanoseconds()) / float64(n), nil
 }
 
-// settle waits until no thread of this process runs, because the threads of some libraries spin for
-// a while after a call.
+// settle waits until no other thread of this process runs, because the threads of some libraries
+// spin for a while after a call.
 func settle() {
-	for end := time.Now().Add(time.Second); time.Now().Before(end); {
-		used, start := cpuTime(), time.Now()
+	for end := time.Now().Add(time.Second); running() > 1 && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
-		if cpuTime()-used < time.Since(start)/5 {
-			return
-		}
 	}
 }
 
-// batch returns the number of calls that make a sample long enough for the clock.
-func batch(once float64) int { return max(1, int(1e6/max(once, 50))) }
+// running returns how many threads of this process run or wait for a processor, the calling one
+// among them, or 0 where the system does not say. Their processor time would not do: Linux adds the
+// time of a running thread at its clock's ticks, which are up to 10 ms apart.
+func running() (n int) {
+	list, _ := filepath.Glob("/proc/self/task/*/stat")
+	for _, name := range list {
+		text, _ := os.ReadFile(name) // empty when the thread has ended
+		if i := bytes.LastIndexByte(text, ')'); i >= 0 && bytes.HasPrefix(text[i+1:], []byte(" R")) {
+			n++
+		}
+	}
+	return n
+}
+
+// batch returns the number of calls that make a sample long enough for the clock, and of those
+// before it: the contenders before have filled the caches with their data, and threads sleep.
+func batch(once float64) (n, warm int) {
+	n = max(1, int(1e6/max(once, 50)))
+	if once < 5e7 {
+		warm = 1
+	}
+	return n, warm
+}
 
 // rounds takes samples of each in turn until the budget is over, and at least five
 // rounds. Result [i][r] is nanoseconds of contender i in round r. A peer that fails counts as
 // missing from then on and has no samples.
 func rounds(budget time.Duration, all []contender) ([][]float64, error) {
-	times, batches := make([][]float64, len(all)), make([]int, len(all))
+	times, batches, warm := make([][]float64, len(all)), make([]int, len(all)), make([]int, len(all))
 	leave := func(i int, err error) error {
 		if !failed(err) {
 			return err
@@ -64,17 +89,13 @@ func rounds(budget time.Duration, all []contender) ([][]float64, error) {
 		if c.sample == nil {
 			continue
 		}
-		_, err := c.sample(1) // it warms up
-		once := 0.0
-		if err == nil {
-			once, err = c.sample(1)
-		}
+		once, err := c.sample(1, 1)
 		if err != nil {
 			if err := leave(i, err); err != nil {
 				return nil, err
 			}
 		}
-		batches[i] = batch(once)
+		batches[i], warm[i] = batch(once)
 	}
 	for start := time.Now(); len(times[0]) < 5 || time.Since(start) < budget; {
 		for i, c := range all {
@@ -82,14 +103,7 @@ func rounds(budget time.Duration, all []contender) ([][]float64, error) {
 				continue
 			}
 			settle()
-			var ns float64
-			var err error
-			if batches[i] > 1 { // threads that fell asleep are woken
-				_, err = c.sample(1)
-			}
-			if err == nil {
-				ns, err = c.sample(batches[i])
-			}
+			ns, err := c.sample(warm[i], batches[i])
 			if err == nil {
 				times[i] = append(times[i], ns)
 			} else if err := leave(i, err); err != nil {

@@ -40,6 +40,11 @@ func memoryRows() []streamRow {
 		{"layer norm of 1024", "norm", "layer_norm", nil, 2 * size, []any{size, 4096, 4096, size, rows, cols, float32(1e-5)}, copied, "", nil},
 		{"topk 10 of 1024", "topk", "topk", nil, size, []any{size, int(40 * rows), int(40 * rows), rows, cols, uint32(10)}, read, "", nil},
 		{"topk 100", "topk", "topk", nil, size, []any{size, 400, 400, uint32(1), uint32(n), uint32(100)}, read, "", nil},
+		{"gemv of 8192 by 8192", "gemv", "gemv", nil, size, []any{uint32(8192), uint32(8192), float32(1), size, uint32(8192), 4 * 8192, float32(0), 4 * 8192}, read, "", nil},
+		{"gemv, transposed", "gemv", "gemv", defines("TRANS_A", "1"), size,
+			[]any{uint32(8192), uint32(8192), float32(1), size, uint32(8192), 4 * 8192, float32(0), 4 * 8192}, read, "", nil},
+		{"gemv of bf16, twice", "gemv", "gemv", defines("T", "bf16"), size,
+			[]any{uint32(16384), uint32(8192), float32(1), size, uint32(8192), 2 * 8192, float32(0), 2 * 16384}, read, "", nil},
 		{"fill", "fill", "fill", nil, size, []any{size, float32(1), whole}, nil, "", nil},
 	}
 	for _, f := range []string{"relu", "sigmoid", "tanh_act", "gelu"} {

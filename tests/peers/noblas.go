@@ -24,4 +24,4 @@ func saxpyLoop(int, float32, []byte, []byte) {}
 
 func stencilLoop(int, int, []byte, []byte) {}
 
-func peakLoop(int) float64 { return 1 }
+func peakLoop(int, int) float64 { return 1 }

@@ -119,9 +119,9 @@ func (p *python) prepare(call string, args map[string]any) (note string, err err
 	return a.Note, err
 }
 
-// run makes a call n times and returns nanoseconds of one.
-func (p *python) run(call string, n int) (float64, error) {
-	a, err := p.ask(map[string]any{"run": n, "of": call})
+// run makes a call warm times, and then n times, and returns nanoseconds of one of these.
+func (p *python) run(call string, warm, n int) (float64, error) {
+	a, err := p.ask(map[string]any{"run": n, "warm": warm, "of": call})
 	return a.Ns, err
 }
 
@@ -189,7 +189,7 @@ func (b *bench) peer(library string, args map[string]any, calls ...string) (cont
 		best.setting = err.Error()
 		return best, nil
 	}
-	best.sample = func(n int) (float64, error) { return p.run(call, n) }
+	best.sample = func(warm, n int) (float64, error) { return p.run(call, warm, n) }
 	best.free = func() { p.drop(call) }
 	return best, nil
 }
@@ -213,7 +213,7 @@ func (b *bench) try(setting, call string, args map[string]any) (note string, bes
 	defer p.drop(call)
 	best = math.Inf(1)
 	for range 3 {
-		ns, err := p.run(call, 1)
+		ns, err := p.run(call, 0, 1)
 		if err != nil {
 			return "", 0, err
 		}

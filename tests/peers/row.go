@@ -86,8 +86,13 @@ type subject struct {
 	run    func() error
 }
 
-// compare measures ours and the others in turn and adds a row. It frees the others.
+// compare measures ours and the others in turn and adds a row, if the row is wanted. It frees the
+// others.
 func (b *bench) compare(s subject, others ...contender) error {
+	if !b.wanted(s.what) {
+		release(others)
+		return b.ctx.Err()
+	}
 	r, err := b.measure(s, b.budget, others...)
 	if err == nil {
 		b.add(r)
@@ -97,13 +102,7 @@ func (b *bench) compare(s subject, others ...contender) error {
 
 // measure returns the row of ours and the others, measured in turn. It frees the others.
 func (b *bench) measure(s subject, budget time.Duration, others ...contender) (r row, err error) {
-	defer func() {
-		for _, c := range others {
-			if c.free != nil {
-				c.free()
-			}
-		}
-	}()
+	defer release(others)
 	if err := b.ctx.Err(); err != nil {
 		return r, err
 	}
@@ -136,6 +135,14 @@ func (b *bench) measure(s subject, budget time.Duration, others ...contender) (r
 		r.Peers = append(r.Peers, v)
 	}
 	return r, nil
+}
+
+func release(list []contender) {
+	for _, c := range list {
+		if c.free != nil {
+			c.free()
+		}
+	}
 }
 
 // together combines several rows with the same contenders into one: geometric means of their

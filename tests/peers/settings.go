@@ -23,6 +23,25 @@ func (f features) avx512() bool {
 	return f.avx2() && f.has("avx512f", "avx512dq", "avx512bw", "avx512vl")
 }
 
+// heldTo returns the features that are left when the backend is held to a set of kernels, so that
+// peers are measured without the instructions that the set does without.
+func (f features) heldTo(kernels string) features {
+	if kernels != "avx2" {
+		return f
+	}
+	return features(strings.Join(slices.DeleteFunc(strings.Fields(string(f)), func(word string) bool {
+		return strings.HasPrefix(word, "avx512")
+	}), " "))
+}
+
+// lanes returns the number of floats of the widest register.
+func (f features) lanes() int {
+	if f.avx512() {
+		return 16
+	}
+	return 8
+}
+
 // blasCores returns the kernels of OpenBLAS that are tried, because 0.3.21 does not know newer
 // processors and uses slow kernels on them. If the list is empty, OpenBLAS chooses.
 func (f features) blasCores() []string {
@@ -53,7 +72,7 @@ func (f features) peerSettings(library string) (list []string) {
 	case f.avx512():
 		list = []string{"ATEN_CPU_CAPABILITY=avx2", "ATEN_CPU_CAPABILITY=avx512"}
 	case f.avx2():
-		list = []string{"ATEN_CPU_CAPABILITY=avx2"}
+		list = []string{"ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2"}
 	default:
 		list = []string{"ATEN_CPU_CAPABILITY=default"}
 	}

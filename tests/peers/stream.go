@@ -128,7 +128,7 @@ func (b *bench) streams() error {
 		{"sum", "reduce", "reduce_sum", nil, size, []any{size, 4, uint32(1), uint32(n), uint32(1)},
 			func(b *bench, x [][]byte) { readLoop(b.threads, x[0]) }, "sum", nil},
 		{"saxpy", "saxpy", "saxpy", nil, 3 * size, []any{float32(0), size, size, uint64(n)},
-			nil, "saxpy", nil},
+			func(b *bench, x [][]byte) { saxpyLoop(b.threads, 0, x[0], x[1]) }, "saxpy", nil},
 	} {
 		if err := b.stream(&r); err != nil {
 			return fmt.Errorf("%s: %w", r.what, err)
@@ -138,6 +138,10 @@ func (b *bench) streams() error {
 }
 
 func (b *bench) stream(r *streamRow) error {
+	what := r.what + " 64M"
+	if !b.wanted(what) {
+		return nil
+	}
 	p, err := b.prepare(r.family, r.defines, r.kernel, r.args...)
 	if err != nil {
 		return b.absent(r.what, err)
@@ -161,7 +165,7 @@ func (b *bench) stream(r *streamRow) error {
 		}
 		others = append(others, c)
 	}
-	return b.compare(subject{what: r.what + " 64M", work: float64(r.bytes), unit: gbps, name: p.name, run: p.run}, others...)
+	return b.compare(subject{what: what, work: float64(r.bytes), unit: gbps, name: p.name, run: p.run}, others...)
 }
 
 // softmax measures rows of 1024. PyTorch writes its result to existing memory, or to memory that it
@@ -169,6 +173,10 @@ func (b *bench) stream(r *streamRow) error {
 func (b *bench) softmax() error {
 	const n = 1024
 	for _, rows := range []int{128, 1024, 16384, 65536} {
+		what := fmt.Sprintf("%d rows of 1024", rows)
+		if !b.wanted(what) {
+			continue
+		}
 		p, err := b.prepare("softmax", nil, "softmax", 4*n*rows, 4*n*rows, uint32(rows), uint32(n))
 		if err != nil {
 			return err
@@ -186,7 +194,7 @@ func (b *bench) softmax() error {
 			others = append(others, c)
 		}
 		if err == nil {
-			err = b.compare(subject{what: fmt.Sprintf("%d rows of 1024", rows), series: "softmax", size: float64(rows), work: float64(8 * n * rows), unit: gbps,
+			err = b.compare(subject{what: what, series: "softmax", size: float64(rows), work: float64(8 * n * rows), unit: gbps,
 				name: p.name, run: p.run}, others...)
 		}
 		p.free()

@@ -123,6 +123,9 @@ func (b *bench) user() error {
 		return err
 	}
 	for i := range rows {
+		if !b.wanted(rows[i].what) {
+			continue
+		}
 		if err := b.userRow(&rows[i], u); err != nil {
 			return fmt.Errorf("%s: %w", rows[i].what, err)
 		}

@@ -1,0 +1,92 @@
+package cpu
+
+// conv2d by Winograd's method (csrc/cpu/winograd.h), for filters of 3×3 and 5×5 with stride and
+// dilation 1: 2.25 and 2.78 times fewer products than by definition. The bound of the catalog covers both.
+
+import (
+	"slices"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/concord-compute/concord/internal/simd"
+)
+
+// winograd reports whether the method saves time: there have to be enough filters and images to pay
+// for the transforms, and the transformed filters have to stay in the third-level cache. A phase of an image with gaps
+// has another filter, and other tiles, than those that the catalog's bound is for.
+func (p *convPlan) winograd() bool {
+	channels, filters := p.c/p.groups, p.k/p.groups
+	_, l3 := cacheSizes()
+	return p.gapH == 0 && p.gapW == 0 && p.size == 4 && p.rows == p.cols && (p.rows == 3 || p.rows == 5) && p.strideH == 1 && p.strideW == 1 && p.dilationH == 1 && p.dilationW == 1 &&
+		channels >= 16 && filters >= 4*p.set.rows && p.n*p.outs() >= 256 &&
+		(p.rows+1)*(p.cols+1)*p.k*channels*p.size <= l3/4
+}
+
+// planWinograd divides the work: the output of the plan are the tiles of 2×2 elements.
+func (p *convPlan) planWinograd() {
+	p.channels, p.filters = p.c/p.groups, p.k/p.groups
+	p.down = convAxis{size: p.h, out: (p.outH + 1) / 2, filter: p.rows + 1, stride: 2, pad: p.padH, dilation: 1}.shared()
+	p.along = convAxis{size: p.w, out: (p.outW + 1) / 2, filter: p.cols + 1, stride: 2, pad: p.padW, dilation: 1}.shared()
+	p.deep, p.packed, p.sums = p.channels, true, 0
+	l2, _ := cacheSizes()
+	threads, pitch := p.call.device.threads, p.along.out+p.along.longer
+	row := p.planes() * p.channels * pitch * p.size // of tiles in all planes
+	parts := 4*threads/(p.n*p.groups) + 1
+	p.lines = max(min((p.down.out+parts-1)/parts, l2/row-p.down.longer), 1)
+	p.lines, p.batch = even(p.down.out, p.lines, 1), 1
+	if strip := p.strip(); p.lines == p.down.out && p.lines*pitch < 4*strip { // images side by side leave fewer lanes unused
+		p.batch = min(max(even(p.n, max(4*l2/(row*(p.lines+p.down.longer)), 1), 1), 1), max(8*strip/(p.lines*pitch), 1))
+	}
+	unit := 64 / p.size
+	p.plane = roundUpInt(p.batch*(p.lines+p.down.longer)*pitch, unit)
+	p.plane += (1 - p.plane/unit%2) * unit
+	tasks := p.parts()
+	if tasks%threads == 0 {
+		tasks *= 2
+	}
+	p.some = min(even(p.filters, max(p.filters*tasks/(2*threads), 1), p.set.rows), p.filters)
+}
+
+// strip returns the number of tiles that are computed at a time.
+func (p *convPlan) strip() int { return 2 * p.set.bytes / p.size }
+
+// runWinograd computes y. It returns false if a result is not finite: what is infinite or NaN in an
+// image has then spread to its neighbours.
+func (p *convPlan) runWinograd(x, weight, bias, y []byte) (finite bool, err error) {
+	q := *p
+	q.planWinograd()
+	n := p.rows + 1
+	panels := (q.filters + p.set.rows - 1) / p.set.rows
+	filters, err := p.call.device.scratch.take(int64(q.groups * panels * p.set.rows * n * n * q.channels * q.size))
+	if err != nil {
+		return false, err
+	}
+	defer p.call.device.scratch.give(filters)
+	err = p.call.Parallel(q.groups*panels, 1, func(lo, hi int) {
+		q.set.run(simd.WinogradFilters, uint64(n), uint64(q.filters), uint64(q.channels), address(weight), address(filters.data), uint64(lo), uint64(hi))
+	})
+	if err != nil {
+		return false, err
+	}
+	add := uint64(0)
+	if q.bias {
+		add = address(bias)
+	}
+	words := q.words(address(x), address(filters.data), add, 0, address(y))
+	room := q.size * (16 + roundUpInt(q.channels*q.planes()*q.plane+q.strip(), 16) + n*n*(q.strip()*(q.channels+q.set.rows)+16))
+	tasks := q.parts() * ((q.filters + q.some - 1) / q.some)
+	threads := q.call.device.threads
+	var odd atomic.Bool
+	err = q.call.ranges(tasks, (tasks+16*threads-1)/(16*threads), threads, func(_ *call, lo, hi int) {
+		own, err := q.call.device.scratch.take(int64(room))
+		if err != nil {
+			panic(err)
+		}
+		defer q.call.device.scratch.give(own)
+		q.set.run(simd.Winograd, append(slices.Clone(words), address(own.data), uint64(n), uint64(q.outH), uint64(q.outW), uint64(lo), uint64(hi))...)
+		if *(*float32)(unsafe.Pointer(unsafe.SliceData(own.data))) != 0 {
+			odd.Store(true)
+		}
+	})
+	return !odd.Load(), err
+}

@@ -1,0 +1,126 @@
+package cpu
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/kernels"
+	"github.com/concord-compute/concord/source"
+)
+
+// winogradTrial is a random convolution that the method is used for.
+func (f *fence) winogradTrial(typ string, rows, side int) convTrial {
+	r, size := f.r, 3+2*f.r.IntN(2)
+	g := 1 + r.IntN(2)
+	s := convolution{c: g * (16 + r.IntN(20)), h: size + r.IntN(side), w: size + r.IntN(side), groups: g, k: g * (4*rows + r.IntN(15)),
+		rows: size, cols: size, strideH: 1, strideW: 1, padH: r.IntN(size + 1), padW: r.IntN(size + 1), dilationH: 1, dilationW: 1}
+	s.outH, s.outW = kernels.ConvOut(s.h, size, 1, s.padH, s.padH, 1), kernels.ConvOut(s.w, size, 1, s.padW, s.padW, 1)
+	s.n = (255+s.outs())/s.outs() + r.IntN(3)
+	return convTrial{s, typ, r.IntN(2) == 0}
+}
+
+func TestConvWinograd(t *testing.T) {
+	eachSet(t, func(t *testing.T, d *device) {
+		if d.simd == nil {
+			t.Skip("the Go kernel computes by definition")
+		}
+		f, count, batches, cuts := newFence(t, 21), 24, 0, 0
+		if brief() {
+			count = 12
+		}
+		for i := range count {
+			s := f.winogradTrial([]string{"f32", "f32", "f16", "bf16"}[i%4], d.simd.rows, []int{4, 9, 24}[i%3])
+			p := convPlan{convolution: s.convolution, call: &call{device: d}, set: d.simd, size: 4}
+			require.True(t, p.winograd(), "%+v", s)
+			p.planWinograd()
+			batches, cuts = batches+int(flag(p.batch > 1)), cuts+int(flag(p.lines < p.down.out))
+			s.run(t, d, f)
+		}
+		assert.Positive(t, batches, "tasks of several images")
+		assert.Positive(t, cuts, "tasks of a part of an image")
+	})
+}
+
+// The bound of the catalog is for the filters and tiles of a launch, and a phase of an image with gaps has others.
+func TestConvPhaseByDefinition(t *testing.T) {
+	eachSet(t, func(t *testing.T, d *device) {
+		if d.simd == nil {
+			t.Skip("the Go kernel computes by definition")
+		}
+		s := convolution{n: 1, c: 16, h: 24, w: 24, k: 4 * d.simd.rows, groups: 1, rows: 6, cols: 6, strideH: 1, strideW: 1, padH: 2, padW: 2,
+			dilationH: 1, dilationW: 1, gapH: 1, gapW: 1}
+		s.outH, s.outW = kernels.ConvOut(47, 6, 1, 2, 2, 1), kernels.ConvOut(47, 6, 1, 2, 2, 1)
+		f, r := newFence(t, 23), 0
+		image, filters := make([]float64, s.c*s.h*s.w), make([]float64, s.k*s.depth())
+		for i := range image {
+			image[i] = 1
+		}
+		for c := range s.c {
+			image[c*s.h*s.w+5*s.w+7] = 1e7 // of which the transforms leave rounding errors elsewhere
+		}
+		for i := range filters {
+			if r = i / 6 % 6; r/2 != 1 || i%6/2 != 1 {
+				filters[i] = 1.0 / 3
+			}
+		}
+		x, weight, y := f.bytes(4*len(image)), f.bytes(4*len(filters)), f.bytes(4*s.k*s.outs())
+		copy(x, encode("f32", image))
+		copy(weight, encode("f32", filters))
+		trial := convTrial{s, "f32", false}
+		defines := []source.Define{{Name: "SPREAD_H", Value: "2"}, {Name: "SPREAD_W", Value: "2"}}
+		require.NoError(t, invoke(t, d, "conv2d", "conv2d", defines, [3]int{1, 1, 1}, trial.args(x, weight, f.bytes(4), y)...))
+		got, image, filters := decode("f32", y), decode("f32", x), decode("f32", weight)
+		for i, g := range got {
+			sum, weight := 0.0, 0.0
+			for p := range s.depth() {
+				row, col := i/s.outW%s.outH+p/6%6-2, i%s.outW+p%6-2
+				if row >= 0 && col >= 0 && row%2 == 0 && col%2 == 0 && row/2 < s.h && col/2 < s.w {
+					v := image[(p/36*s.h+row/2)*s.w+col/2] * filters[i/s.outs()*s.depth()+p]
+					sum, weight = sum+v, weight+math.Abs(v)
+				}
+			}
+			require.InDelta(t, sum, g, float64(s.depth()+2)*0x1p-24*weight, "element %d", i)
+		}
+		f.free()
+	})
+}
+
+// An infinite element and a NaN change only the outputs that they are a factor of, and an overflow in
+// a transform changes none.
+func TestConvWinogradNotFinite(t *testing.T) {
+	eachSet(t, func(t *testing.T, d *device) {
+		if d.simd == nil {
+			t.Skip("the Go kernel computes by definition")
+		}
+		s := convolution{n: 1, c: 16, h: 20, w: 20, k: 4 * d.simd.rows, groups: 1, rows: 3, cols: 3, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1,
+			outH: 18, outW: 18}
+		trial := convTrial{s, "f32", false}
+		f := newFence(t, 22)
+		for _, odd := range []float64{math.Inf(1), math.NaN(), math.MaxFloat32} {
+			image, filters := make([]float64, s.c*s.h*s.w), make([]float64, s.k*s.depth())
+			for i := range image {
+				image[i] = 1
+			}
+			for i := range filters {
+				filters[i] = 0.5
+			}
+			image[5*s.w+7], image[5*s.w+8] = odd, odd
+			x, weight, y := f.bytes(4*len(image)), f.bytes(4*len(filters)), f.bytes(4*s.k*s.outs())
+			copy(x, encode("f32", image))
+			copy(weight, encode("f32", filters))
+			require.NoError(t, invoke(t, d, "conv2d", "conv2d", nil, [3]int{1, 1, 1}, trial.args(x, weight, f.bytes(4), y)...))
+			for i, got := range decode("f32", y) {
+				row, col := i/s.outW%s.outH, i%s.outW
+				if row < 3 || row > 5 || col < 5 || col > 8 {
+					require.Equal(t, 72.0, got, "%v at %d, %d", odd, row, col)
+				} else {
+					require.False(t, got == 72, "%v at %d, %d", odd, row, col)
+				}
+			}
+			f.free()
+		}
+	})
+}

@@ -1,0 +1,451 @@
+// The instructions of expr.h: the operations of kernels/expr on tiles of numbers, chains of them in registers, and
+// conversions of elements to numbers and back.
+#include <math.h>
+
+enum { EXPR_TILE = 512, EXPR_STEP = EXPR_TILE * 8 + 5 * 64, EXPR_REGISTERS = 256, EXPR_RANK = 8 };
+
+// The codes of instructions, as in kernels/expr/op.go and block.go.
+#define EXPR_CODES(F)                                                                              \
+  F(LOAD) F(PARAM) F(FILL) F(INDEX) F(BITS) F(LENGTH) F(NEG) F(ABS) F(NOT) F(SQRT) F(RSQRT) F(EXP) F(EXP2) F(EXPM1) F(LOG) F(LOG2) \
+  F(LOG1P) F(SIN) F(COS) F(TAN) F(SINH) F(COSH) F(TANH) F(ATAN) F(ERF) F(ERFC) F(SIGMOID) F(FLOOR) F(CEIL) F(TRUNC) F(ROUND) \
+  F(ISNAN) F(ADD) F(SUB) F(MUL) F(DIV) F(REM) F(MIN) F(MAX) F(POW) F(ATAN2) F(COPYSIGN) F(AND) F(OR) F(XOR) F(SHL) F(SHR) \
+  F(EQ) F(NE) F(LT) F(LE) F(SELECT) F(FMA) F(CAST) F(REINTERPRET) F(SUM) F(PRODUCT) F(SMALLEST) F(LARGEST) F(ALL) F(ANY) F(STORE) F(WRAP)
+#define EXPR_CODE(NAME) EXPR_##NAME,
+enum { EXPR_NONE, EXPR_CODES(EXPR_CODE) EXPR_END };
+#undef EXPR_CODE
+enum { CLASS_F32, CLASS_F64, CLASS_I32, CLASS_I64, CLASS_U32, CLASS_U64 };
+IN int64_t class_size(int64_t class) { return class == CLASS_F32 || class == CLASS_I32 || class == CLASS_U32 ? 4 : 8; }
+
+// gcc turns loops into vector instructions at -O3, and those with square roots, roundings and choices only if nothing
+// depends on errno and floating-point exceptions. No product is fused with a sum: each operation is rounded.
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#define TILES
+#else
+#define TILES __attribute__((optimize("O3,no-math-errno,no-trapping-math,fp-contract=off")))
+#endif
+// Memory that is fetched into the cache while an instruction computes: the next tile of an operand, and the memory of
+// the next tile of the result. Without this the processor would have few loads in flight, and would wait for memory.
+typedef struct {
+  const char *read, *write; // or NULL
+  int64_t size;             // of an element that is read; the size of a result is that of the register's numbers
+} expr_ahead;
+enum { EXPR_PART = 64 };
+IN void expr_fetch(const expr_ahead *ahead, int64_t i, int64_t size) {
+  if (ahead->read)
+    for (int64_t at = i * ahead->size; at < (i + EXPR_PART) * ahead->size; at += 64)
+      __builtin_prefetch(ahead->read + at);
+  if (ahead->write)
+    for (int64_t at = i * size; at < (i + EXPR_PART) * size; at += 64)
+      __builtin_prefetch(ahead->write + at, 1);
+}
+
+#define EACH(...)                                                                                  \
+  for (int64_t part = 0; part < EXPR_TILE; part += EXPR_PART) {                                    \
+    expr_fetch(ahead, part, sizeof *d);                                                            \
+    for (int64_t i = part; i < part + EXPR_PART; i++) {                                            \
+      __VA_ARGS__;                                                                                 \
+    }                                                                                              \
+  }                                                                                                \
+  break;
+#define ALL(...)                                                                                   \
+  for (int64_t i = 0; i < EXPR_TILE; i++) {                                                        \
+    __VA_ARGS__;                                                                                   \
+  }                                                                                                \
+  break;
+#define WANTED(...)                                                                                \
+  for (int64_t i = 0; i < n; i++) {                                                                \
+    __VA_ARGS__;                                                                                   \
+  }                                                                                                \
+  break;
+
+// v with the sign of x.
+#define SIGNS(A, I)                                                                                \
+  IN A##_v A##_signed(A##_v v, A##_v x) {                                                          \
+    typedef I bits __attribute__((vector_size(sizeof(A##_v))));                                    \
+    const I sign = (I)1 << (sizeof(I) * 8 - 1);                                                    \
+    return (A##_v)(((bits)v & ~sign) | ((bits)x & sign));                                          \
+  }
+SIGNS(f32, uint32_t)
+SIGNS(f64, uint64_t)
+#undef SIGNS
+IN f32_v f32_tanh(f32_v x) { return f32_signed(f32_tanh_act(x), x); } // tanh_act loses the sign of zero
+IN f64_v f64_tanh(f64_v x) { return f64_tanh_act(x); }
+
+// Operations of floats in chains, each of which takes the result of the one before it. The numbers of eight registers go
+// through the whole chain before the next eight, so that results of single operations are never stored.
+typedef struct {
+  int64_t code;      // an operation; with CHAIN_SECOND the result of the one before it is its second operand
+  const void *other; // its other operand
+  int64_t advance;   // all bits set, or 0 if the other operand is the same in each tile
+} expr_link;
+enum { CHAIN_SECOND = 256 };
+
+// The result is that of the second operand for zeros of both signs, and a NaN if an operand is.
+#if defined(__aarch64__)
+#define EXTREME(A, NAME, I, OP)                                                                    \
+  IN A##_v A##_expr_##NAME(A##_v a, A##_v b) {                                                     \
+    typedef I bits __attribute__((vector_size(sizeof(A##_v))));                                    \
+    bits first = (bits)(a OP b) | (bits)(a != a);                                                  \
+    return (A##_v)((first & (bits)a) | (~first & (bits)b));                                        \
+  }
+#else
+#define EXTREME(A, NAME, I, OP)                                                                    \
+  IN A##_v A##_expr_##NAME(A##_v a, A##_v b) { return A##_##NAME(a, b); }
+#endif
+EXTREME(f32, smaller, int32_t, <)
+EXTREME(f32, larger, int32_t, >)
+EXTREME(f64, smaller, int64_t, <)
+EXTREME(f64, larger, int64_t, >)
+#undef EXTREME
+
+#define EIGHT(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7)
+// clang-format off
+#define CHAINED(CODE, EXPRESSION) case CODE: EIGHT(EXPRESSION) break;
+// clang-format on
+#define CHAIN(A, F)                                                                                \
+  static void A##_expr_chain(const F *a, int64_t advance, const expr_link *links, int64_t count, F *q, int64_t n, int past) { \
+    for (int64_t i = 0; i < n; i += 8 * A##_W) {                                                   \
+      EIGHT(A##_FIRST)                                                                             \
+      for (const expr_link *l = links; l < links + count; l++) {                                   \
+        const F *b = (const F *)l->other + (i & l->advance);                                       \
+        switch (l->code) {                                                                         \
+          CHAINED(EXPR_ADD, A##_ADD)                                                               \
+          CHAINED(EXPR_SUB, A##_SUB)                                                               \
+          CHAINED(EXPR_MUL, A##_MUL)                                                               \
+          CHAINED(EXPR_DIV, A##_DIV)                                                               \
+          CHAINED(EXPR_MIN, A##_MIN)                                                               \
+          CHAINED(EXPR_MAX, A##_MAX)                                                               \
+          CHAINED(EXPR_SUB | CHAIN_SECOND, A##_BUS)                                                \
+          CHAINED(EXPR_DIV | CHAIN_SECOND, A##_VID)                                                \
+          CHAINED(EXPR_MIN | CHAIN_SECOND, A##_NIM)                                                \
+          CHAINED(EXPR_MAX | CHAIN_SECOND, A##_XAM)                                                \
+          CHAINED(EXPR_NEG, A##_NEG)                                                               \
+          CHAINED(EXPR_ABS, A##_ABS)                                                               \
+          CHAINED(EXPR_EXP, A##_EXP)                                                               \
+          CHAINED(EXPR_SIGMOID, A##_SIGMOID)                                                       \
+          CHAINED(EXPR_TANH, A##_TANH)                                                             \
+        }                                                                                          \
+      }                                                                                            \
+      EIGHT(A##_LAST)                                                                              \
+    }                                                                                              \
+  }
+#define OTHER(A, K) A##_load(b + K * A##_W)
+#define f32_FIRST(K) f32_v r##K = f32_load(a + (i & advance) + K * f32_W);
+#define f32_LAST(K) f32_send(q + i + K * f32_W, r##K, past);
+#define f32_ADD(K) r##K = f32_add(r##K, OTHER(f32, K));
+#define f32_SUB(K) r##K = f32_sub(r##K, OTHER(f32, K));
+#define f32_MUL(K) r##K = f32_mul(r##K, OTHER(f32, K));
+#define f32_DIV(K) r##K = f32_div(r##K, OTHER(f32, K));
+#define f32_MIN(K) r##K = f32_expr_smaller(r##K, OTHER(f32, K));
+#define f32_MAX(K) r##K = f32_expr_larger(r##K, OTHER(f32, K));
+#define f32_BUS(K) r##K = f32_sub(OTHER(f32, K), r##K);
+#define f32_VID(K) r##K = f32_div(OTHER(f32, K), r##K);
+#define f32_NIM(K) r##K = f32_expr_smaller(OTHER(f32, K), r##K);
+#define f32_XAM(K) r##K = f32_expr_larger(OTHER(f32, K), r##K);
+#define f32_NEG(K) r##K = -r##K;
+#define f32_ABS(K) r##K = f32_signed(r##K, f32_zero());
+#define f32_EXP(K) r##K = f32_exp(r##K);
+#define f32_SIGMOID(K) r##K = f32_sigmoid(r##K);
+#define f32_TANH(K) r##K = f32_tanh(r##K);
+CHAIN(f32, float)
+#define f64_FIRST(K) f64_v r##K = f64_load(a + (i & advance) + K * f64_W);
+#define f64_LAST(K) f64_send(q + i + K * f64_W, r##K, past);
+#define f64_ADD(K) r##K = f64_add(r##K, OTHER(f64, K));
+#define f64_SUB(K) r##K = f64_sub(r##K, OTHER(f64, K));
+#define f64_MUL(K) r##K = f64_mul(r##K, OTHER(f64, K));
+#define f64_DIV(K) r##K = f64_div(r##K, OTHER(f64, K));
+#define f64_MIN(K) r##K = f64_expr_smaller(r##K, OTHER(f64, K));
+#define f64_MAX(K) r##K = f64_expr_larger(r##K, OTHER(f64, K));
+#define f64_BUS(K) r##K = f64_sub(OTHER(f64, K), r##K);
+#define f64_VID(K) r##K = f64_div(OTHER(f64, K), r##K);
+#define f64_NIM(K) r##K = f64_expr_smaller(OTHER(f64, K), r##K);
+#define f64_XAM(K) r##K = f64_expr_larger(OTHER(f64, K), r##K);
+#define f64_NEG(K) r##K = -r##K;
+#define f64_ABS(K) r##K = f64_signed(r##K, f64_zero());
+#define f64_EXP(K) r##K = f64_exp(r##K);
+#define f64_SIGMOID(K) r##K = f64_sigmoid(r##K);
+#define f64_TANH(K) r##K = f64_tanh(r##K);
+CHAIN(f64, double)
+#undef EIGHT
+#undef CHAINED
+#undef CHAIN
+#undef OTHER
+
+#define FLOATS(A, F, X)                                                                            \
+  TILES static void A##_expr(int64_t code, void *restrict q, const F *a, const F *b, const F *c, int64_t n, const expr_ahead *ahead) { \
+    F *d = q; /* or, of comparisons, truth */                                                      \
+    uint32_t *t = q;                                                                               \
+    switch (code) {                                                                                \
+    case EXPR_SQRT:                                                                                \
+      EACH(d[i] = X(sqrt)(a[i]))                                                                   \
+    case EXPR_RSQRT:                                                                               \
+      EACH(d[i] = 1 / X(sqrt)(a[i]))                                                               \
+    case EXPR_FLOOR:                                                                               \
+      EACH(d[i] = X(floor)(a[i]))                                                                  \
+    case EXPR_CEIL:                                                                                \
+      EACH(d[i] = X(ceil)(a[i]))                                                                   \
+    case EXPR_TRUNC:                                                                               \
+      EACH(d[i] = X(trunc)(a[i]))                                                                  \
+    case EXPR_ROUND:                                                                               \
+      EACH(d[i] = X(rint)(a[i]))                                                                   \
+    case EXPR_ISNAN:                                                                               \
+      EACH(t[i] = a[i] != a[i])                                                                    \
+    case EXPR_COPYSIGN:                                                                            \
+      EACH(d[i] = X(copysign)(a[i], b[i]))                                                         \
+    case EXPR_FMA:                                                                                 \
+      EACH(d[i] = X(fma)(a[i], b[i], c[i]))                                                        \
+    case EXPR_EQ:                                                                                  \
+      EACH(t[i] = a[i] == b[i])                                                                    \
+    case EXPR_NE:                                                                                  \
+      EACH(t[i] = a[i] != b[i])                                                                    \
+    case EXPR_LT:                                                                                  \
+      EACH(t[i] = a[i] < b[i])                                                                     \
+    case EXPR_LE:                                                                                  \
+      EACH(t[i] = a[i] <= b[i])                                                                    \
+    case EXPR_EXP2:                                                                                \
+      WANTED(d[i] = X(exp2)(a[i]))                                                                 \
+    case EXPR_EXPM1:                                                                               \
+      WANTED(d[i] = X(expm1)(a[i]))                                                                \
+    case EXPR_LOG:                                                                                 \
+      WANTED(d[i] = X(log)(a[i]))                                                                  \
+    case EXPR_LOG2:                                                                                \
+      WANTED(d[i] = X(log2)(a[i]))                                                                 \
+    case EXPR_LOG1P:                                                                               \
+      WANTED(d[i] = X(log1p)(a[i]))                                                                \
+    case EXPR_SIN:                                                                                 \
+      WANTED(d[i] = X(sin)(a[i]))                                                                  \
+    case EXPR_COS:                                                                                 \
+      WANTED(d[i] = X(cos)(a[i]))                                                                  \
+    case EXPR_TAN:                                                                                 \
+      WANTED(d[i] = X(tan)(a[i]))                                                                  \
+    case EXPR_SINH:                                                                                \
+      WANTED(d[i] = X(sinh)(a[i]))                                                                 \
+    case EXPR_COSH:                                                                                \
+      WANTED(d[i] = X(cosh)(a[i]))                                                                 \
+    case EXPR_ATAN:                                                                                \
+      WANTED(d[i] = X(atan)(a[i]))                                                                 \
+    case EXPR_ERF:                                                                                 \
+      WANTED(d[i] = X(erf)(a[i]))                                                                  \
+    case EXPR_ERFC:                                                                                \
+      WANTED(d[i] = X(erfc)(a[i]))                                                                 \
+    case EXPR_REM:                                                                                 \
+      WANTED(d[i] = X(fmod)(a[i], b[i]))                                                           \
+    case EXPR_POW:                                                                                 \
+      WANTED(d[i] = X(pow)(a[i], b[i]))                                                            \
+    case EXPR_ATAN2:                                                                               \
+      WANTED(d[i] = X(atan2)(a[i], b[i]))                                                          \
+    }                                                                                              \
+  }
+#define SINGLE(name) name##f
+#define DOUBLE(name) name
+FLOATS(f32, float, SINGLE)
+FLOATS(f64, double, DOUBLE)
+#undef FLOATS
+#undef SINGLE
+#undef DOUBLE
+
+// Operations on integers that do not depend on signedness. mask is that of a shift's count, or the number that Not
+// inverts a Bool with.
+#define BARE(NAME, U)                                                                              \
+  TILES static void NAME(int64_t code, void *restrict q, const U *a, const U *b, U mask, const expr_ahead *ahead) {         \
+    U *d = q;                                                                                      \
+    uint32_t *t = q;                                                                               \
+    switch (code) {                                                                                \
+    case EXPR_NEG:                                                                                 \
+      EACH(d[i] = -a[i])                                                                           \
+    case EXPR_NOT:                                                                                 \
+      mask = mask ? mask : (U)-1;                                                                  \
+      EACH(d[i] = a[i] ^ mask)                                                                     \
+    case EXPR_ADD:                                                                                 \
+      EACH(d[i] = a[i] + b[i])                                                                     \
+    case EXPR_SUB:                                                                                 \
+      EACH(d[i] = a[i] - b[i])                                                                     \
+    case EXPR_MUL:                                                                                 \
+      EACH(d[i] = a[i] * b[i])                                                                     \
+    case EXPR_AND:                                                                                 \
+      EACH(d[i] = a[i] & b[i])                                                                     \
+    case EXPR_OR:                                                                                  \
+      EACH(d[i] = a[i] | b[i])                                                                     \
+    case EXPR_XOR:                                                                                 \
+      EACH(d[i] = a[i] ^ b[i])                                                                     \
+    case EXPR_SHL:                                                                                 \
+      EACH(d[i] = a[i] << (b[i] & mask))                                                           \
+    case EXPR_EQ:                                                                                  \
+      EACH(t[i] = a[i] == b[i])                                                                    \
+    case EXPR_NE:                                                                                  \
+      EACH(t[i] = a[i] != b[i])                                                                    \
+    }                                                                                              \
+  }
+BARE(u32_expr_bare, uint32_t)
+BARE(u64_expr_bare, uint64_t)
+#undef BARE
+
+// The operations on integers that depend on signedness. SIZE is |x|, DIVIDE the quotient x/y and LEAVE the remainder, for
+// y that is not 0.
+#define SIGNED(NAME, BARE, I, U, SIZE, DIVIDE, LEAVE)                                              \
+  TILES static void NAME(int64_t code, void *restrict q, const I *a, const I *b, U mask, const expr_ahead *ahead) {         \
+    I *d = q;                                                                                      \
+    uint32_t *t = q;                                                                               \
+    switch (code) {                                                                                \
+    case EXPR_ABS:                                                                                 \
+      EACH(I x = a[i]; d[i] = SIZE)                                                                \
+    case EXPR_DIV:                                                                                 \
+      EACH(I x = a[i]; I y = b[i]; d[i] = y == 0 ? 0 : DIVIDE)                                     \
+    case EXPR_REM:                                                                                 \
+      EACH(I x = a[i]; I y = b[i]; d[i] = y == 0 ? 0 : LEAVE)                                      \
+    case EXPR_MIN:                                                                                 \
+      EACH(d[i] = a[i] < b[i] ? a[i] : b[i])                                                       \
+    case EXPR_MAX:                                                                                 \
+      EACH(d[i] = a[i] > b[i] ? a[i] : b[i])                                                       \
+    case EXPR_SHR:                                                                                 \
+      EACH(d[i] = a[i] >> ((U)b[i] & mask))                                                        \
+    case EXPR_LT:                                                                                  \
+      EACH(t[i] = a[i] < b[i])                                                                     \
+    case EXPR_LE:                                                                                  \
+      EACH(t[i] = a[i] <= b[i])                                                                    \
+    default:                                                                                       \
+      BARE(code, q, (const U *)a, (const U *)b, mask, ahead);                                     \
+    }                                                                                              \
+  }
+SIGNED(i32_expr, u32_expr_bare, int32_t, uint32_t, x < 0 ? (int32_t) - (uint32_t)x : x, (y == -1 ? (int32_t) - (uint32_t)x : x / y), (y == -1 ? 0 : x % y))
+SIGNED(i64_expr, u64_expr_bare, int64_t, uint64_t, x < 0 ? (int64_t) - (uint64_t)x : x, (y == -1 ? (int64_t) - (uint64_t)x : x / y), (y == -1 ? 0 : x % y))
+SIGNED(u32_expr, u32_expr_bare, uint32_t, uint32_t, x, x / y, x % y)
+SIGNED(u64_expr, u64_expr_bare, uint64_t, uint64_t, x, x / y, x % y)
+#undef SIGNED
+
+// Casts. low and top are the least and the largest result: for an integer operand as numbers of the operand's type,
+// for a float as numbers of the result's type; high is then the smallest float that is too large.
+#define CAST_INT(NAME, S)                                                                          \
+  TILES static void NAME(int64_t to, void *restrict q, const S *a, S low, S top) {                 \
+    switch (to) {                                                                                  \
+    case CLASS_F32:                                                                                \
+      ALL(((float *)q)[i] = (float)a[i])                                                          \
+    case CLASS_F64:                                                                                \
+      ALL(((double *)q)[i] = (double)a[i])                                                        \
+    case CLASS_I32:                                                                                \
+    case CLASS_U32:                                                                                \
+      ALL(S x = a[i]; x = x < low ? low : x; x = x > top ? top : x; ((uint32_t *)q)[i] = (uint32_t)x) \
+    default:                                                                                       \
+      ALL(S x = a[i]; x = x < low ? low : x; x = x > top ? top : x; ((uint64_t *)q)[i] = (uint64_t)x) \
+    }                                                                                              \
+  }
+CAST_INT(i32_expr_cast, int32_t)
+CAST_INT(i64_expr_cast, int64_t)
+CAST_INT(u32_expr_cast, uint32_t)
+CAST_INT(u64_expr_cast, uint64_t)
+#undef CAST_INT
+
+#define CAST_FLOAT(NAME, F)                                                                        \
+  TILES static void NAME(int64_t to, void *restrict q, const F *a, int64_t low, uint64_t top) {    \
+    double least = (double)low, high = (double)top; /* 2^63 and 2^64 are above their ends */       \
+    switch (to) {                                                                                  \
+    case CLASS_F32:                                                                                \
+      ALL(((float *)q)[i] = (float)a[i])                                                          \
+    case CLASS_F64:                                                                                \
+      ALL(((double *)q)[i] = (double)a[i])                                                        \
+    case CLASS_I32:                                                                                \
+    case CLASS_U32:                                                                                \
+      ALL(double x = (double)a[i]; x = x != x ? 0 : x; x = x < least ? least : x; x = x > high ? high : x; \
+           ((uint32_t *)q)[i] = (uint32_t)(int64_t)x)                                              \
+    case CLASS_I64:                                                                                \
+      ALL(double x = (double)a[i]; int over = x >= 0x1p63; x = x != x || over ? 0 : x; x = x < least ? least : x; \
+           ((int64_t *)q)[i] = over ? INT64_MAX : (int64_t)x)                                      \
+    default:                                                                                       \
+      ALL(double x = (double)a[i]; int over = x >= 0x1p64; x = x != x || over || x < 0 ? 0 : x;   \
+           ((uint64_t *)q)[i] = over ? UINT64_MAX : (uint64_t)x)                                   \
+    }                                                                                              \
+  }
+CAST_FLOAT(f32_expr_cast, float)
+CAST_FLOAT(f64_expr_cast, double)
+#undef CAST_FLOAT
+
+TILES static void expr_wrap(int64_t elem, uint32_t *restrict d, const uint32_t *a) {
+  switch (elem) {
+  case TYPE_I8:
+    ALL(d[i] = (uint32_t)(int32_t)(int8_t)a[i])
+  case TYPE_I16:
+    ALL(d[i] = (uint32_t)(int32_t)(int16_t)a[i])
+  case TYPE_U8:
+    ALL(d[i] = a[i] & 0xff)
+  default:
+    ALL(d[i] = a[i] & 0xffff)
+  }
+}
+
+TILES static void expr_fill(int64_t size, void *restrict q, uint64_t bits) {
+  switch (size) {
+  case 4:
+    ALL(((uint32_t *)q)[i] = (uint32_t)bits)
+  default:
+    ALL(((uint64_t *)q)[i] = bits)
+  }
+}
+
+TILES static void expr_select(int64_t size, void *restrict q, const uint32_t *c, const void *x, const void *y) {
+  switch (size) {
+  case 4:
+    ALL(((uint32_t *)q)[i] = c[i] ? ((const uint32_t *)x)[i] : ((const uint32_t *)y)[i])
+  default:
+    ALL(((uint64_t *)q)[i] = c[i] ? ((const uint64_t *)x)[i] : ((const uint64_t *)y)[i])
+  }
+}
+
+// Philox4x32-10 with the seeds in a register; the counter is the element's position.
+TILES static void expr_random(uint32_t *restrict d, const uint64_t *seed, uint64_t at, uint64_t bits) {
+  uint32_t stream = (uint32_t)(bits >> 2);
+  int lane = bits & 3;
+  for (int64_t i = 0; i < EXPR_TILE; i++) {
+    uint64_t counter = at + (uint64_t)i;
+    uint32_t c0 = (uint32_t)counter, c1 = (uint32_t)(counter >> 32), c2 = stream, c3 = 0;
+    uint32_t k0 = (uint32_t)seed[i], k1 = (uint32_t)(seed[i] >> 32);
+    for (int r = 0; r < 10; r++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
+      uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
+      c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0, c1 = (uint32_t)p1;
+      c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1, c3 = (uint32_t)p0;
+    }
+    d[i] = lane == 0 ? c0 : lane == 1 ? c1 : lane == 2 ? c2 : c3;
+  }
+}
+
+// Elements of less than 32 bits as numbers, and back.
+TILES static void expr_widen(int64_t elem, void *restrict q, const void *p) {
+  switch (elem) {
+  case TYPE_F16:
+    for (int64_t i = 0; i < EXPR_TILE; i += f32_W)
+      f32_store((float *)q + i, f32_from_f16((const uint16_t *)p + i));
+    break;
+  case TYPE_BF16:
+    ALL(((uint32_t *)q)[i] = (uint32_t)((const uint16_t *)p)[i] << 16)
+  case TYPE_I8:
+    ALL(((int32_t *)q)[i] = ((const int8_t *)p)[i])
+  case TYPE_I16:
+    ALL(((int32_t *)q)[i] = ((const int16_t *)p)[i])
+  case TYPE_U8:
+    ALL(((uint32_t *)q)[i] = ((const uint8_t *)p)[i])
+  default:
+    ALL(((uint32_t *)q)[i] = ((const uint16_t *)p)[i])
+  }
+}
+
+TILES static void expr_narrow(int64_t elem, void *restrict q, const void *p) {
+  switch (elem) {
+  case TYPE_F16:
+    for (int64_t i = 0; i < EXPR_TILE; i += f32_W)
+      f32_to_f16((uint16_t *)q + i, f32_load((const float *)p + i));
+    break;
+  case TYPE_BF16:
+    for (int64_t i = 0; i < EXPR_TILE; i += f32_W)
+      f32_to_bf16((uint16_t *)q + i, f32_load((const float *)p + i));
+    break;
+  case TYPE_I8:
+  case TYPE_U8:
+    ALL(((uint8_t *)q)[i] = (uint8_t)((const uint32_t *)p)[i])
+  default:
+    ALL(((uint16_t *)q)[i] = (uint16_t)((const uint32_t *)p)[i])
+  }
+}
+#undef EACH
+#undef ALL
+#undef WANTED
+#undef WORDS

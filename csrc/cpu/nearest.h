@@ -1,0 +1,193 @@
+// The nearest vectors of a few queries. Each vector is read once, in the order of memory, for all queries;
+// of W vectors at a time, those whose distances do not exceed the largest of a query's k best so
+// far pass through its heap. A distance is computed in the same way wherever its vector is, so that equal
+// vectors have equal distances.
+#include "heap.h"
+
+#define W f32_W
+
+// The metrics, in the order of nearestMetrics in package kernels.
+enum { NEAR_L2, NEAR_IP, NEAR_COSINE };
+
+IN f32_v near_part(const int type, const void *row, int64_t at) {
+  if (type == TYPE_F32)
+    return f32_load((const float *)row + at);
+  return type == TYPE_F16 ? f16_read((const uint16_t *)row + at) : bf16_read((const uint16_t *)row + at);
+}
+
+IN f32_v near_rest(const int type, const void *row, int64_t at, int64_t n) {
+  if (type == TYPE_F32)
+    return f32_loadn((const float *)row + at, n);
+  return type == TYPE_F16 ? f16_loadn((const uint16_t *)row + at, n) : bf16_loadn((const uint16_t *)row + at, n);
+}
+
+// Adds components of a query and a vector to the sum of the metric and, for cosine, to that of
+// the squares.
+IN void near_add(const int metric, f32_v q, f32_v v, f32_v *sum, f32_v *square) {
+  if (metric == NEAR_L2)
+    *sum = l2_square(q, v, *sum);
+  else
+    *sum = f32_fma(q, v, *sum);
+  if (metric == NEAR_COSINE)
+    *square = f32_fma(v, v, *square);
+}
+
+// Computes the sums for one vector and one query in W parts.
+IN void near_row(const int type, const int metric, int64_t dim, const void *v, const float *q, f32_v *sum, f32_v *square) {
+  f32_v s0 = f32_zero(), s1 = s0, s2 = s0, s3 = s0, t0 = s0, t1 = s0, t2 = s0, t3 = s0;
+  int64_t d = 0;
+#define NEAR_STEP(i) near_add(metric, f32_load(q + d + i * W), near_part(type, v, d + i * W), &s##i, &t##i);
+  for (; d + 4 * W <= dim; d += 4 * W) {
+    NEAR_STEP(0) NEAR_STEP(1) NEAR_STEP(2) NEAR_STEP(3)
+  }
+  for (; d + W <= dim; d += W) {
+    NEAR_STEP(0)
+  }
+#undef NEAR_STEP
+  if (d < dim)
+    near_add(metric, f32_loadn(q + d, dim - d), near_rest(type, v, d, dim - d), &s1, &t1);
+  *sum = f32_add(f32_add(s0, s1), f32_add(s2, s3));
+  if (metric == NEAR_COSINE)
+    *square = f32_add(f32_add(t0, t1), f32_add(t2, t3));
+}
+
+// Returns the lanes of the sum of products of up to l2_i8_short bytes.
+IN i8_sums near_i8_products(int64_t dim, const int8_t *a, const int8_t *b) {
+  i8_sums s = i8_zero();
+  int64_t d = 0;
+  for (; d + i8_W <= dim; d += i8_W)
+    s = i8_product(i8_load(a + d), i8_load(b + d), s);
+  if (d < dim) {
+    int8_t x[i8_W] = {0}, y[i8_W] = {0};
+    memcpy(x, a + d, (size_t)(dim - d)), memcpy(y, b + d, (size_t)(dim - d));
+    s = i8_product(i8_load(x), i8_load(y), s);
+  }
+  return s;
+}
+
+static int64_t near_i8_long(int64_t dim, const int8_t *a, const int8_t *b) {
+  int64_t sum = 0;
+  for (int64_t d = 0; d < dim; d += l2_i8_short)
+    sum += i8_sum(near_i8_products(dim - d < l2_i8_short ? dim - d : l2_i8_short, a + d, b + d));
+  return sum;
+}
+
+IN i8_sums near_i8_row(const int metric, int64_t dim, const int8_t *v, const int8_t *end, const int8_t *q, const int8_t *rest) {
+  return metric == NEAR_L2 ? l2_i8_row(dim, v, end, q, rest) : near_i8_products(dim, v, q);
+}
+
+// Stores the sums for n of W vectors and one query; those of the others are 0.
+IN void near_sums(const int type, const int metric, int64_t dim, const void *v, int64_t n, const void *end, const void *q,
+                  const int8_t *rest, float *sum, float *square) {
+  if (type == TYPE_I8 && dim > l2_i8_short) {
+    const int8_t *at = v;
+    for (int64_t i = 0; i < W; i++, at += dim) {
+      sum[i] = square[i] = 0;
+      if (i < n && metric == NEAR_L2)
+        sum[i] = (float)l2_i8_long(dim, at, end, q, rest);
+      else if (i < n)
+        sum[i] = (float)near_i8_long(dim, at, q);
+      if (i < n && metric == NEAR_COSINE)
+        square[i] = (float)near_i8_long(dim, at, at);
+    }
+  } else if (type == TYPE_I8) {
+    const int8_t *at = v;
+    i8_sums s[W], t[W];
+    for (int64_t i = 0; i < W; i++, at += dim) {
+      s[i] = i < n ? near_i8_row(metric, dim, at, end, q, rest) : i8_zero();
+      if (metric == NEAR_COSINE)
+        t[i] = i < n ? near_i8_products(dim, at, at) : i8_zero();
+    }
+    f32_store(sum, i8_floats(i8_folded(s)));
+    if (metric == NEAR_COSINE)
+      f32_store(square, i8_floats(i8_folded(t)));
+  } else {
+    const char *at = v;
+    f32_v s[W], t[W];
+    for (int64_t i = 0; i < W; i++, at += dim * type_size[type]) {
+      s[i] = t[i] = f32_zero();
+      if (i < n)
+        near_row(type, metric, dim, at, q, s + i, t + i);
+    }
+    f32_store(sum, f32_fold(s));
+    if (metric == NEAR_COSINE)
+      f32_store(square, f32_fold(t));
+  }
+}
+
+IN float near_cosine(float product, float square, float norm) {
+  if (square == 0 || norm == 0)
+    return 1;
+  float x = product / f32_root(square) / norm;
+  return 1 - (x > 1 ? 1 : x < -1 ? -1 : x);
+}
+
+// Puts those of W distances into a heap whose bits are set in some. The vectors are at places from `at` on.
+static __attribute__((noinline)) void near_offer(topk_one *heap, int64_t k, const float *distance, unsigned some, int64_t at) {
+  for (; some != 0; some &= some - 1) {
+    int i = __builtin_ctz(some);
+    topk_one one = {f32_key(distance[i]), at + i};
+    if (topk_before(&one, &heap[0])) {
+      heap[0] = one;
+      topk_down(heap, k, 0);
+    }
+  }
+}
+
+// The number of a key.
+IN float near_number(uint64_t key) {
+  double x;
+  key = key >> 63 ? key ^ 1ull << 63 : ~key;
+  memcpy(&x, &key, 8);
+  return (float)x;
+}
+
+IN void near_scan(const simd_word *w, const int type, const int metric) {
+  int64_t nq = w[1].i, nv = w[3].i, dim = w[4].i, k = w[6].i, row = dim * type_size[type], query = dim * (type == TYPE_I8 ? 1 : 4);
+  const char *queries = w[0].p, *vectors = w[2].p, *end = vectors + nv * row;
+  float sum[W], square[W];
+  for (int64_t v = 0; v < nv; v += W) {
+    int64_t n = nv - v < W ? nv - v : W;
+    for (int64_t q = 0; q < nq; q++) {
+      const char *own = queries + q * query;
+      topk_one *heap = (topk_one *)w[7].p + q * (k + 1);
+      int8_t rest[i8_W] = {0};
+      if (type == TYPE_I8 && metric == NEAR_L2)
+        memcpy(rest, own + dim / i8_W * i8_W, (size_t)(dim % i8_W));
+      if (metric == NEAR_COSINE && v == 0) { // the query's norm stands before its heap
+        near_sums(type == TYPE_I8 ? TYPE_I8 : TYPE_F32, NEAR_COSINE, dim, own, 1, own + dim, own, rest, sum, square);
+        heap->key = f32_key(f32_root(square[0]));
+      }
+      near_sums(type, metric, dim, vectors + v * row, n, end, own, rest, sum, square);
+      if (metric == NEAR_COSINE)
+        for (int64_t i = 0; i < n; i++)
+          sum[i] = near_cosine(sum[i], square[i], near_number(heap->key));
+      f32_v distance = metric == NEAR_IP ? f32_sub(f32_zero(), f32_load(sum)) : f32_load(sum);
+      // Equal distances pass, since another thread may have put a later vector into this heap.
+      unsigned some = ~f32_lessbits(f32_set(near_number(heap[1].key)), distance) & ((1u << n) - 1);
+      if (some) {
+        f32_store(sum, distance);
+        near_offer(heap + 1, k, sum, some, w[5].i + v);
+      }
+    }
+  }
+}
+
+// Words: queries (as floats, or bytes), their number, vectors, their number, components, the place of
+// the first vector, k, for each query k + 1 pairs of words, the number of the vectors' type, that of the
+// metric. The last k pairs are a heap of the best distances, as keys, and their places. The caller fills it
+// with keys and places that come after all others.
+EXPORT(nearest) {
+#define NEAR_METRICS(type)                                                                         \
+  case type:                                                                                       \
+    w[9].i == NEAR_L2 ? near_scan(w, type, NEAR_L2) : w[9].i == NEAR_IP ? near_scan(w, type, NEAR_IP) : near_scan(w, type, NEAR_COSINE); \
+    break;
+  switch (w[8].i) {
+    NEAR_METRICS(TYPE_F32)
+    NEAR_METRICS(TYPE_F16)
+    NEAR_METRICS(TYPE_BF16)
+    NEAR_METRICS(TYPE_I8)
+  }
+#undef NEAR_METRICS
+}
+#undef W

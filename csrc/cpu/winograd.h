@@ -1,0 +1,247 @@
+// Convolution by Winograd's method F(2×2, r×r), r = 3 or 5, for filters with stride and dilation 1:
+// 2×2 elements of the output come from n×n elements of the input, n = r + 1, with n² products per
+// channel instead of 4r². The input is transformed by B, a filter by G, and the sums over the
+// channels of the products of their elements by A. Each element of the transforms is a product of
+// matrices. Points of the interpolation: 0, ±1, ∞, and for r = 5 also ±2.
+//
+// A. Lavin, S. Gray: Fast Algorithms for Convolutional Neural Networks, 2016.
+//
+// The planes are those of a convolution with stride 2 and n×n filters (conv.h), whose output are the
+// places of the 2×2 elements, the tiles: so a register has the same element of adjacent tiles.
+#define V f32_v
+#define W f32_W
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC optimize("O3")
+#endif
+
+// One axis of the transforms: n elements, step apart.
+#define IN_4(d, step)                                                                              \
+  {                                                                                                \
+    V a = d[0], b = d[step], c = d[2 * step], e = d[3 * step];                                     \
+    d[0] = f32_sub(a, c), d[step] = f32_add(b, c), d[2 * step] = f32_sub(c, b), d[3 * step] = f32_sub(b, e); \
+  }
+#define IN_6(d, step)                                                                              \
+  {                                                                                                \
+    V a = d[0], b = d[step], c = d[2 * step], e = d[3 * step], f = d[4 * step], g = d[5 * step];   \
+    V two = f32_set(2), four = f32_set(4), five = f32_set(-5);                                     \
+    V even = f32_sub(f, f32_mul(four, c)), odd = f32_sub(e, f32_mul(four, b));                     \
+    V near = f32_sub(f, c), far = f32_mul(two, f32_sub(e, b));                                     \
+    d[0] = f32_fma(five, c, f32_fma(four, a, f)), d[step] = f32_add(even, odd), d[2 * step] = f32_sub(even, odd); \
+    d[3 * step] = f32_add(near, far), d[4 * step] = f32_sub(near, far);                            \
+    d[5 * step] = f32_fma(five, e, f32_fma(four, b, g));                                           \
+  }
+#define OUT_PAIR_4(m, step, y0, y1)                                                                \
+  {                                                                                                \
+    y0 = f32_add(f32_add(m[0], m[step]), m[2 * step]);                                             \
+    y1 = f32_sub(f32_sub(m[step], m[2 * step]), m[3 * step]);                                      \
+  }
+#define OUT_PAIR_6(m, step, y0, y1)                                                                \
+  {                                                                                                \
+    y0 = f32_add(m[0], f32_add(f32_add(m[step], m[2 * step]), f32_add(m[3 * step], m[4 * step]))); \
+    y1 = f32_fma(f32_set(2), f32_sub(m[3 * step], m[4 * step]), f32_add(f32_sub(m[step], m[2 * step]), m[5 * step])); \
+  }
+
+// One axis of the transform of a filter.
+IN void winograd_line_4(const V *g, int64_t step, V *to) {
+  V half = f32_set(0.5f), even = f32_mul(half, f32_add(g[0], g[2 * step])), odd = f32_mul(half, g[step]);
+  to[0] = g[0], to[1] = f32_add(even, odd), to[2] = f32_sub(even, odd), to[3] = g[2 * step];
+}
+IN void winograd_line_6(const V *g, int64_t step, V *to) {
+  V a = g[0], b = g[step], c = g[2 * step], d = g[3 * step], e = g[4 * step], sixth = f32_set(-1 / 6.0f), small = f32_set(1 / 24.0f);
+  V even = f32_mul(sixth, f32_add(a, f32_add(c, e))), odd = f32_mul(sixth, f32_add(b, d));
+  V wide = f32_mul(small, f32_fma(f32_set(16), e, f32_fma(f32_set(4), c, a))), far = f32_mul(small, f32_fma(f32_set(8), d, f32_add(b, b)));
+  to[0] = f32_mul(f32_set(0.25f), a), to[1] = f32_add(even, odd), to[2] = f32_sub(even, odd);
+  to[3] = f32_add(wide, far), to[4] = f32_sub(wide, far), to[5] = e;
+}
+
+// Channels whose filters are transformed at a time.
+enum { winograd_some = 8 };
+
+#define WINOGRAD(N)                                                                                \
+  /* Transforms GEMM_ROWS filters of a channel, whose elements follow each other in from. */       \
+  IN void winograd_filter_##N(const float *from, float *to, int64_t next) {                        \
+    for (int64_t v = 0; v < GEMM_ROWS; v += W) {                                                   \
+      V g[(N - 1) * (N - 1)], half[(N - 1) * N], line[N];                                          \
+      for (int i = 0; i < (N - 1) * (N - 1); i++)                                                  \
+        g[i] = f32_load(from + i * GEMM_ROWS + v);                                                 \
+      for (int q = 0; q < N - 1; q++)                                                              \
+        winograd_line_##N(g + q, N - 1, half + q * N);                                             \
+      for (int r = 0; r < N; r++) {                                                                \
+        winograd_line_##N(half + r, N, line);                                                      \
+        for (int q = 0; q < N; q++)                                                                \
+          f32_store(to + (r * N + q) * next + v, line[q]);                                         \
+      }                                                                                            \
+    }                                                                                              \
+  }                                                                                                \
+  /* Transforms count filters of all channels to a panel. */                                       \
+  static void winograd_filters_##N(int64_t count, int64_t channels, const float *from, float *to) { \
+    enum { size = (N - 1) * (N - 1), next = winograd_some * GEMM_ROWS + W };                       \
+    float packed[winograd_some * size * GEMM_ROWS + W], wide[N * N * next];                        \
+    __builtin_memset(packed, 0, sizeof packed);                                                    \
+    for (int64_t c = 0; c < channels; c += winograd_some) {                                        \
+      int64_t some = conv_less(channels - c, winograd_some);                                       \
+      f32_pack_panel(0, count, some * size, from + c * size, channels * size, packed, GEMM_ROWS);  \
+      for (int64_t i = 0; i < some; i++)                                                           \
+        winograd_filter_##N(packed + i * size * GEMM_ROWS, wide + i * GEMM_ROWS, next);            \
+      for (int64_t i = 0; i < N * N; i++)                                                          \
+        __builtin_memcpy(to + (i * channels + c) * GEMM_ROWS, wide + i * next, (size_t)(some * GEMM_ROWS) * sizeof *to); \
+    }                                                                                              \
+  }                                                                                                \
+  /* Transforms the input of a register of tiles of one channel. Elements are next apart. */       \
+  IN void winograd_in_##N(const float *planes, int64_t plane, int64_t pitch, float *to, int64_t next) { \
+    V d[N * N];                                                                                    \
+    for (int r = 0; r < N; r++)                                                                    \
+      for (int q = 0; q < N; q++)                                                                  \
+        d[r * N + q] = f32_load(planes + (r % 2 * 2 + q % 2) * plane + r / 2 * pitch + q / 2);     \
+    for (int q = 0; q < N; q++)                                                                    \
+      IN_##N((d + q), N)                                                                           \
+    for (int r = 0; r < N; r++) {                                                                  \
+      IN_##N((d + r * N), 1)                                                                       \
+      for (int q = 0; q < N; q++)                                                                  \
+        f32_store(to + (r * N + q) * next, d[r * N + q]);                                          \
+    }                                                                                              \
+  }                                                                                                \
+  /* Transforms the sums of a register of tiles, which are next apart, to y[row][column]. */       \
+  IN void winograd_out_##N(const float *from, int64_t next, V y[2][2]) {                           \
+    V m[N], t[2][N];                                                                               \
+    for (int q = 0; q < N; q++) {                                                                  \
+      for (int r = 0; r < N; r++)                                                                  \
+        m[r] = f32_load(from + (r * N + q) * next);                                                \
+      OUT_PAIR_##N(m, 1, t[0][q], t[1][q])                                                         \
+    }                                                                                              \
+    OUT_PAIR_##N(t[0], 1, y[0][0], y[0][1])                                                        \
+    OUT_PAIR_##N(t[1], 1, y[1][0], y[1][1])                                                        \
+  }
+WINOGRAD(4)
+WINOGRAD(6)
+#undef WINOGRAD
+#undef IN_4
+#undef IN_6
+#undef OUT_PAIR_4
+#undef OUT_PAIR_6
+
+// Words: n, filters and channels of a group, filters, the memory for the result, and the first panel
+// of GEMM_ROWS filters and the one after the last, counted over all groups. Element i of n² of
+// filter r of panel p and channel c is at ((p·n² + i)·channels + c)·GEMM_ROWS + r.
+EXPORT(winograd_filters) {
+  int64_t n = w[0].i, filters = w[1].i, channels = w[2].i, panels = (filters + GEMM_ROWS - 1) / GEMM_ROWS;
+  for (int64_t p = w[5].i; p < w[6].i; p++) {
+    int64_t first = p % panels * GEMM_ROWS, count = conv_less(GEMM_ROWS, filters - first);
+    const float *from = (const float *)w[3].p + (p / panels * filters + first) * channels * (n - 1) * (n - 1);
+    float *to = (float *)w[4].p + p * n * n * channels * GEMM_ROWS;
+    if (n == 4)
+      winograd_filters_4(count, channels, from, to);
+    else
+      winograd_filters_6(count, channels, from, to);
+  }
+}
+
+// A run of tiles of a strip that are side by side in the output.
+typedef struct {
+  int64_t tile, rows, cols;  // the first tile; rows and columns of its output
+  int64_t at;                // the place of that in the output
+} winograd_run;
+
+// Finds the runs among count tiles of a task from tile j on, and returns their number.
+static int64_t winograd_runs(const conv_shape *s, const conv_task *t, int64_t out_h, int64_t out_w, int64_t j, int64_t count, winograd_run *runs) {
+  int64_t found = 0;
+  for (int64_t i = 0, some; i < count; i += some) {
+    int64_t line = (j + i) / s->pitch, col = (j + i) % s->pitch, image = line / s->lines, row = t->row + line % s->lines;
+    some = conv_less(s->pitch - col, count - i);
+    if (col >= s->out_cols || line % s->lines >= t->rows || image >= t->images)
+      continue;
+    runs[found++] = (winograd_run){i, conv_less(2, out_h - 2 * row), conv_less(2 * conv_less(some, s->out_cols - col), out_w - 2 * col),
+                                   image * s->groups * s->filters * out_h * out_w + 2 * row * out_w + 2 * col};
+  }
+  return found;
+}
+
+// Computes one panel of filters for a strip of 2·W tiles. Returns a number that is 0 unless a result
+// is not finite.
+static float winograd_panel(int64_t n, int64_t channels, const float *left, const float *right, float *sums, const float *bias, int64_t filters,
+                            const winograd_run *runs, int64_t count, float *y, int64_t outs, int64_t out_w) {
+  for (int64_t i = 0; i < n * n; i++)
+    f32_gemm_whole(channels, left + i * channels * GEMM_ROWS, right + i * (channels * 2 * W + 16), sums + i * GEMM_ROWS * 2 * W, 2 * W, 1, 0);
+  V odd = f32_zero();
+  for (int64_t f = 0; f < filters; f++, y += outs) {
+    float lines[2][2][2 * W], both[2][4 * W + W];
+    V add = f32_set(bias ? bias[f] : 0);
+    for (int64_t v = 0; v < 2; v++) {
+      V out[2][2];
+      if (n == 4)
+        winograd_out_4(sums + f * 2 * W + v * W, GEMM_ROWS * 2 * W, out);
+      else
+        winograd_out_6(sums + f * 2 * W + v * W, GEMM_ROWS * 2 * W, out);
+      for (int a = 0; a < 2; a++)
+        for (int b = 0; b < 2; b++) {
+          V x = f32_add(out[a][b], add);
+          odd = f32_add(odd, f32_sub(x, x));
+          f32_store(lines[a][b] + v * W, x);
+        }
+    }
+    for (int a = 0; a < 2; a++)
+      for (int i = 0; i < 2 * W; i++)
+        both[a][2 * i] = lines[a][0][i], both[a][2 * i + 1] = lines[a][1][i];
+    for (const winograd_run *r = runs; r < runs + count; r++)
+      for (int64_t a = 0; a < r->rows; a++)
+        f32_conv_out(both[a] + 2 * r->tile, r->cols, y + r->at + a * out_w);
+  }
+  return f32_sum(odd);
+}
+
+// Words: those of conv_shape, whose output are the tiles and whose weights are those of
+// winograd_filters, then n, the height and the width of the output, and the first task and the one
+// after the last. Room has memory for the planes of all channels, then, each at a multiple of 64
+// bytes, for a strip of transformed input and for the sums of a panel; its first element becomes
+// other than 0 if a result is not finite, as transforms spread what is not.
+EXPORT(winograd) {
+  conv_shape s;
+  __builtin_memcpy(&s, w, sizeof s);
+  const simd_word *rest = w + sizeof s / sizeof *w;
+  int64_t n = rest[0].i, out_h = rest[1].i, out_w = rest[2].i, outs = out_h * out_w, channels = s.channels;
+  int64_t panels = (s.filters + GEMM_ROWS - 1) / GEMM_ROWS, area = channels * 4 * s.plane + 2 * W;
+  int64_t next = channels * 2 * W + 16; // elements of a strip begin at different offsets in a page
+  float *room = s.room, *planes = room + 16, *strip = planes + (area + 15) / 16 * 16, *sums = strip + n * n * next;
+  winograd_run runs[2 * W];
+  s.room = planes;
+  *room = 0;
+  for (int64_t task = rest[3].i; task < rest[4].i; task++) {
+    conv_task t = conv_task_of(&s, task);
+    int64_t first = t.group * s.filters + t.filter, tiles = ((t.images - 1) * s.lines + t.rows - 1) * s.pitch + s.out_cols;
+    float *y = (float *)s.y + (t.image * s.groups * s.filters + first) * outs;
+    f32_conv_planes(&s, &t, 0, channels);
+    int64_t used = (t.images * s.lines - s.rows + t.rows) * s.pitch;
+    for (int64_t i = 1; i <= 4 * channels; i++) // registers reach past the last tile, and must find numbers
+      __builtin_memset(planes + i * s.plane - (s.plane - used), 0, (size_t)(s.plane - used) * sizeof *planes);
+    __builtin_memset(planes + 4 * channels * s.plane, 0, 2 * W * sizeof *planes);
+    for (int64_t j = 0; j < tiles; j += 2 * W) {
+      int64_t count = winograd_runs(&s, &t, out_h, out_w, j, conv_less(tiles - j, 2 * W), runs);
+      if (count == 0)
+        continue;
+      for (int64_t c = 0; c < channels; c++)
+        for (int64_t v = 0; v < 2; v++) {
+          const float *from = planes + c * 4 * s.plane + j + v * W;
+          float *to = strip + c * 2 * W + v * W;
+          if (n == 4)
+            winograd_in_4(from, s.plane, s.pitch, to, next);
+          else
+            winograd_in_6(from, s.plane, s.pitch, to, next);
+        }
+      for (int64_t f = 0; f < t.filters; f += GEMM_ROWS) {
+        const float *left = (const float *)s.weights + (t.group * panels + (t.filter + f) / GEMM_ROWS) * n * n * channels * GEMM_ROWS;
+        const float *bias = s.bias ? (const float *)s.bias + first + f : NULL;
+        if (winograd_panel(n, channels, left, strip, sums, bias, conv_less(GEMM_ROWS, t.filters - f), runs, count, y + f * outs, outs, out_w) != 0)
+          *room = 1;
+      }
+    }
+  }
+}
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC pop_options
+#endif
+
+#undef V
+#undef W

@@ -1,0 +1,278 @@
+// The k nearest of many vectors for each of a few queries, in one pass over the vectors.
+//
+//   nearest        for every query and every part of the vectors the k nearest, in order
+//   nearest_merge  the k nearest of several such lists
+//
+// queries and vectors are rows of dim elements, one after another.
+//
+// -D METRIC selects the distance: l2, Σ (q - v)², the default; ip, -Σ q·v; cosine, 1 - Σ q·v / (|q|·|v|)
+// with the quotient in [-1, 1], and 1 if either norm is 0. Smaller is nearer; NaN comes after all numbers,
+// and of equal distances the smaller index first. T is f32, f16, bf16 or i8; distances are float. Those of
+// i8 are summed exactly, in the unit of the stored integers, and rounded once.
+//
+// Part p of parts has the vectors from p·⌈nVectors/parts⌉ on. The lists of query q are
+// distances[(q·parts + p)·k + i] and places, likewise: with one part they are the result, with
+// more they are the input of nearest_merge. A list of fewer than k vectors ends with the distance NaN at
+// the place 0xffffffff. k is at most MAX_K, a power of two (128 unless defined).
+//
+// One group per part and query. Groups side by side read the same part for different queries, so that all but
+// one of them find it in the cache. LANES items read 16 bytes each of one vector, so that a step of a group
+// reads whole cache lines, and each item has LANES vectors in flight. Then each item adds the LANES sums of one vector.
+// Those below the k-th best distance so far are collected in local memory and ranked when there
+// are more than MAX_K of them: seldom, as the more vectors have been seen, the fewer of them are that near.
+#include "elem.h"
+#include "order.h"
+#include "unit.h"
+
+#ifndef METRIC
+#define METRIC l2
+#endif
+#define is_l2_l2 1
+#define is_ip_ip 1
+#define is_cosine_cosine 1
+#define L2 JOIN(is_l2_, METRIC)
+#define COSINE JOIN(is_cosine_, METRIC)
+
+#ifndef MAX_K
+#define MAX_K 128
+#endif
+
+#define MISSING 0xffffffffu
+
+// NUMBER is the type of a component and SUM that of a sum; a sum of UNIT products of bytes fits in an int.
+#if FLOATING
+#define NUMBER float
+#define SUM float
+#define ADD_PRODUCT(x, y, sum) MAD(x, y, sum)
+#else
+#define NUMBER int
+#define SUM long
+#define ADD_PRODUCT(x, y, sum) ((x) * (y) + (sum))
+#endif
+
+// Adds a component to the sum of a vector and, for cosine, to the sum of its squares.
+#if L2
+#define ADD(q, v, sum, square)                                                                     \
+  {                                                                                                \
+    NUMBER far = (q) - (v);                                                                        \
+    sum = ADD_PRODUCT(far, far, sum);                                                              \
+  }
+#elif COSINE
+#define ADD(q, v, sum, square)                                                                     \
+  {                                                                                                \
+    sum = ADD_PRODUCT(q, v, sum);                                                                  \
+    square = ADD_PRODUCT(v, v, square);                                                            \
+  }
+#else
+#define ADD(q, v, sum, square) sum = ADD_PRODUCT(q, v, sum);
+#endif
+
+float cosine_distance(float product, float square, float other) {
+  if (square == 0 || other == 0)
+    return 1;
+  float x = product / sqrt(square) / sqrt(other);
+  return 1 - (x > 1 ? 1 : x < -1 ? -1 : x);
+}
+
+bool before(uint key, uint place, uint other, uint at) {
+  return key < other || (key == other && place < at);
+}
+
+// The number that has a key.
+float number_of(uint key) {
+  return key == 0xffffffffu ? as_float(0x7fc00000u) : as_float(key >> 31 ? key ^ 0x80000000u : ~key);
+}
+
+// The candidates of a group: the first `sorted` are the best ones so far, in order; those up
+// to `taken` follow in any order. There is memory for more of them after MAX_K.
+#define CANDIDATES(more)                                                                           \
+  local uint keys[MAX_K + (more)], from[MAX_K + (more)], best[MAX_K], best_from[MAX_K];            \
+  local uint taken;                                                                                \
+  uint sorted = 0;                                                                                 \
+  if (l == 0)                                                                                      \
+    taken = 0;
+
+// Adds a candidate if it comes before the k-th best. An item may have none.
+#define OFFER(there, key, place)                                                                   \
+  if ((there) && (sorted < k || before(key, place, keys[k - 1], from[k - 1]))) {                   \
+    uint to = atomic_inc(&taken);                                                                  \
+    keys[to] = key;                                                                                \
+    from[to] = place;                                                                              \
+  }
+
+// Ranks the candidates if there are more than MAX_K, if none is ranked yet, or at the end, and keeps the k
+// best. The items that call OFFER next have to pass a barrier before.
+#define KEEP_BEST(end)                                                                             \
+  barrier(CLK_LOCAL_MEM_FENCE);                                                                    \
+  uint have = taken;                                                                               \
+  if (have > MAX_K || sorted == 0 || (end)) {                                                      \
+    for (uint i = l; i < have; i += GROUP) {                                                       \
+      uint key = keys[i], place = from[i], rank = i, low = 0, high = sorted;                       \
+      if (i >= sorted) { /* the ranked ones that come first */                                     \
+        while (low < high) {                                                                       \
+          uint middle = (low + high) / 2;                                                          \
+          if (before(key, place, keys[middle], from[middle]))                                      \
+            high = middle;                                                                         \
+          else                                                                                     \
+            low = middle + 1;                                                                      \
+        }                                                                                          \
+        rank = low;                                                                                \
+      }                                                                                            \
+      for (uint j = sorted; j < have; j++) {                                                       \
+        uint other = keys[j], at = from[j];                                                        \
+        if (before(other, at, key, place) || (other == key && at == place && j < i))               \
+          rank++;                                                                                  \
+      }                                                                                            \
+      if (rank < k) {                                                                              \
+        best[rank] = key;                                                                          \
+        best_from[rank] = place;                                                                   \
+      }                                                                                            \
+    }                                                                                              \
+    barrier(CLK_LOCAL_MEM_FENCE);                                                                  \
+    sorted = min(have, k);                                                                         \
+    for (uint i = l; i < sorted; i += GROUP) {                                                     \
+      keys[i] = best[i];                                                                           \
+      from[i] = best_from[i];                                                                      \
+    }                                                                                              \
+    if (l == 0)                                                                                    \
+      taken = sorted;                                                                              \
+  }
+
+#define WRITE_BEST(distances, places, first)                                                       \
+  barrier(CLK_LOCAL_MEM_FENCE);                                                                    \
+  for (uint i = l; i < k; i += GROUP) {                                                            \
+    (distances)[(first) + i] = i < sorted ? number_of(keys[i]) : as_float(0x7fc00000u);            \
+    (places)[(first) + i] = i < sorted ? from[i] : MISSING;                                        \
+  }
+
+ROW_KERNEL void nearest(global const TYPE *queries, global const TYPE *vectors, global float *distances,
+                        global uint *places, uint nQueries, uint nVectors, uint dim, uint k, uint parts) {
+  local SUM sums[GROUP][LANES + 1]; // sums[i][j] = sum of lane j for vector i of a step
+#if COSINE
+  local SUM squares[GROUP][LANES + 1];
+  local SUM norm[GROUP];
+#endif
+  uint l = get_local_id(0);
+  CANDIDATES(GROUP)
+  size_t part = nQueries ? get_group_id(0) / nQueries : parts, q = get_group_id(0) % max(nQueries, 1u);
+  if (part >= parts || k > MAX_K) // no return here, for the reason given in softmax.cl
+    nVectors = dim = k = 0;
+  size_t each = ((size_t)nVectors + max(parts, 1u) - 1) / max(parts, 1u);
+  size_t first = min(part * each, (size_t)nVectors), end = min(first + each, (size_t)nVectors);
+  queries += q * dim;
+#if COSINE
+  SUM own = 0;
+  for (size_t d = l; d < dim; d += GROUP) {
+    NUMBER x = LOAD(queries, d);
+    own = ADD_PRODUCT(x, x, own);
+  }
+  GROUP_TREE(norm, l, own, PLUS)
+#endif
+
+  bool aligned = dim % UNIT == 0 && ALIGNED(queries) && ALIGNED(vectors);
+  uint lane = l % LANES, row = l / LANES;
+  for (size_t v0 = first; v0 < end; v0 += GROUP) {
+    SUM s[LANES], t[LANES];
+    for (uint b = 0; b < LANES; b++)
+      s[b] = t[b] = 0;
+    // An item's vectors are v0 + row + b·ROWS. After `steps` steps it stays at its last one, whose sums are not used
+    // again. One address that moves takes fewer registers than LANES addresses.
+    size_t last = end - 1 - v0, step = (size_t)ROWS * dim;
+    uint steps = row > last ? 0 : (uint)min((last - row) / ROWS, (size_t)LANES);
+    global const TYPE *begin = vectors + min(v0 + row, end - 1) * dim;
+    if (aligned)
+      for (size_t d = lane * UNIT; d < dim; d += LANES * UNIT) {
+        uint4 w[LANES], y = READ_UNIT(queries + d);
+        global const TYPE *v = begin + d;
+#pragma unroll
+        for (uint b = 0; b < LANES; v += b++ < steps ? step : 0)
+          w[b] = READ_UNIT(v);
+        NUMBER x[UNIT];
+        UNPACK(y, x);
+#pragma unroll
+        for (uint b = 0; b < LANES; b++) {
+          NUMBER z[UNIT], some = 0, more = 0;
+          UNPACK(w[b], z);
+#pragma unroll
+          for (uint u = 0; u < UNIT; u++)
+            ADD(x[u], z[u], some, more)
+          s[b] += some;
+          t[b] += more;
+        }
+      }
+    else
+      for (size_t d = lane; d < dim; d += LANES) {
+        NUMBER x = LOAD(queries, d);
+        global const TYPE *v = begin + d;
+#pragma unroll
+        for (uint b = 0; b < LANES; v += b++ < steps ? step : 0) {
+          NUMBER z = LOAD(v, 0), some = 0, more = 0;
+          ADD(x, z, some, more)
+          s[b] += some;
+          t[b] += more;
+        }
+      }
+#pragma unroll
+    for (uint b = 0; b < LANES; b++) {
+      sums[b * ROWS + row][lane] = s[b];
+#if COSINE
+      squares[b * ROWS + row][lane] = t[b];
+#endif
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+
+    SUM sum = 0;
+    for (uint j = 0; j < LANES; j++)
+      sum += sums[l][j];
+#if COSINE
+    SUM square = 0;
+    for (uint j = 0; j < LANES; j++)
+      square += squares[l][j];
+    float distance = cosine_distance((float)sum, (float)square, (float)norm[0]);
+#elif L2
+    float distance = (float)sum;
+#else
+    float distance = 0 - (float)sum;
+#endif
+    uint key = key_of_float(distance);
+    OFFER(v0 + l < end, key, (uint)(v0 + l))
+    KEEP_BEST(v0 + GROUP >= end)
+  }
+  WRITE_BEST(distances, places, (q * parts + part) * k)
+}
+
+// For each of rows, the k nearest of lists·k candidates, in order. Candidates may be in any order,
+// and those at the place 0xffffffff do not count. lists·k is less than 2^32. It begins with the first candidates of all lists,
+// which are the best ones if the lists are in order, so that few of the others are collected.
+#define AHEAD 4
+
+ROW_KERNEL void nearest_merge(global const float *distances, global const uint *places, global float *out,
+                              global uint *outPlaces, uint rows, uint lists, uint k) {
+  size_t r = get_group_id(0);
+  uint l = get_local_id(0);
+  CANDIDATES(AHEAD *GROUP)
+  if (r >= rows || k > MAX_K)
+    k = 0;
+  uint n = lists * k, step = GROUP;
+  for (uint i0 = 0; i0 < n; i0 += step, step = min((uint)(AHEAD * GROUP), n - i0)) {
+    uint at[AHEAD], key[AHEAD];
+#pragma unroll
+    for (uint e = 0; e < AHEAD; e++) {
+      uint i = e * GROUP + l;
+      at[e] = MISSING;
+      key[e] = 0;
+      if (i < step && i < n - i0) {
+        size_t from_list = r * n + (size_t)((i0 + i) % lists) * k + (i0 + i) / lists;
+        at[e] = places[from_list];
+        key[e] = key_of_float(distances[from_list]);
+      }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll
+    for (uint e = 0; e < AHEAD; e++) {
+      OFFER(at[e] != MISSING, key[e], at[e])
+    }
+    KEEP_BEST(step >= n - i0)
+  }
+  WRITE_BEST(out, outPlaces, r * k)
+}

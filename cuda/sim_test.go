@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/source"
 	"github.com/concord-compute/concord/tests/sim"
 )
 
@@ -47,3 +48,6 @@ func TestSimulatedLoss(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, next.Free(mem))
 }
+
+// A kernel in the device's own language.
+func TestSimulatedNative(t *testing.T) { sim.Native(t, open(t), source.CUDA) }

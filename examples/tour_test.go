@@ -167,6 +167,9 @@ func Example_graph() {
 	y, err := runtime.Upload(ctx, dev, []float32{0, 0, 0})
 	check(err)
 	defer y.Close()
+	z, err := runtime.Upload(ctx, dev, []float32{0, 0, 0})
+	check(err)
+	defer z.Close()
 
 	graph, err := dev.Stream().Capture(func(s *runtime.Stream) error {
 		return s.Launch(saxpy, runtime.Items(3), float32(1), x, y, uint64(3))
@@ -177,11 +180,22 @@ func Example_graph() {
 		check(graph.Launch(dev.Stream()))
 	}
 
+	a := runtime.NewParam(float32(1))
+	scaled, err := dev.Stream().Capture(func(s *runtime.Stream) error {
+		return s.Launch(saxpy, runtime.Items(3), a, x, y, uint64(3))
+	})
+	check(err)
+	defer scaled.Close()
+	check(scaled.Launch(dev.Stream(), runtime.WithBuffer(y, z), runtime.WithValue(a, float32(5)))) // z += 5·x
+
 	out := make([]float32, 3)
 	check(runtime.Read(ctx, y, out))
 	fmt.Println(out)
+	check(runtime.Read(ctx, z, out))
+	fmt.Println(out)
 	// Output:
 	// [10 20 30]
+	// [5 10 15]
 }
 
 func Example_record() {

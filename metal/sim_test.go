@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/source"
 	"github.com/concord-compute/concord/tests/sim"
 )
 
@@ -177,3 +178,6 @@ func TestSimulatedFastMath(t *testing.T) {
 		}
 	}
 }
+
+// A kernel in the device's own language.
+func TestSimulatedNative(t *testing.T) { sim.Native(t, open(t), source.Metal) }

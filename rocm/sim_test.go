@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/source"
 	"github.com/concord-compute/concord/tests/sim"
 )
 
@@ -163,3 +164,6 @@ func TestWhole(t *testing.T) {
 	out, err := exec.Command(gcc(t, "-O1", "-g", "-fsanitize=address", "testdata/whole.c", "-ldl", "-lpthread"), path).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 }
+
+// A kernel in the device's own language.
+func TestSimulatedNative(t *testing.T) { sim.Native(t, open(t), source.HIP) }

@@ -206,7 +206,7 @@ func pages(t *testing.T) []string {
 	return names
 }
 
-// TestQuotedCode demands that each block of Go or of output in the pages of docs stands, but for
+// TestQuotedCode demands that each block of Go, CUDA or output in the pages of docs stands, but for
 // its indentation, in an example that is compiled and run. The code in README.md and CONTRIBUTING.md
 // has tests of its own.
 func TestQuotedCode(t *testing.T) {
@@ -220,7 +220,7 @@ func TestQuotedCode(t *testing.T) {
 			examples = append(examples, flat(string(text)))
 		}
 	}
-	for page, code := range blocks(t, "go|text") {
+	for page, code := range blocks(t, "go|text|cuda") {
 		if page == "CONTRIBUTING.md" {
 			continue
 		}

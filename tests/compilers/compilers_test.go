@@ -18,6 +18,7 @@ import (
 	_ "github.com/concord-compute/concord/runtime/all"
 	"github.com/concord-compute/concord/runtime/config"
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/profile"
 	"github.com/concord-compute/concord/source"
 	"github.com/concord-compute/concord/tests/sim"
 	"github.com/stretchr/testify/assert"
@@ -134,6 +135,11 @@ func TestCatalog(t *testing.T) {
 					if k.Registers > 0 {
 						told.Add(1)
 					}
+					// Occupancy has limits for every architecture that is compiled for, and every kernel fits.
+					if l, err := profile.LimitsOf(u.target, k.GroupMultiple); assert.NoError(t, err) {
+						_, err := profile.BestGroup(l, profile.Request{Registers: k.Registers, Local: k.LocalBytes, MaxGroup: k.MaxGroup}, 0)
+						assert.NoError(t, err, "%s: %s", name, k.Name)
+					}
 					if capability(u.target) >= 80 {
 						assert.Zero(t, k.SpillBytes, "%s: %s spills", name, k.Name)
 					}
@@ -221,5 +227,47 @@ func TestMistakes(t *testing.T) {
 		}
 		_, err = c.CompileFor(t.Context(), cfg, u.target, unit, []string{"--no-such-option"})
 		assert.ErrorIs(t, err, driver.ErrInvalidArgument)
+	})
+}
+
+// TestNative compiles texts in the vendors' own languages.
+func TestNative(t *testing.T) {
+	compilers(t, func(t *testing.T, c driver.CrossCompiler, cfg *driver.Config, u turn) {
+		target := source.CUDA
+		if strings.HasPrefix(u.target, "gfx") {
+			target = source.HIP
+		}
+		out, err := c.CompileFor(t.Context(), cfg, u.target, sim.NativeUnit(t, target, c.TargetFeatures(u.target), false), nil)
+		require.NoError(t, err)
+		require.Len(t, out.Kernels, 1)
+		assert.Equal(t, "turn", out.Kernels[0].Name)
+		_, err = c.CompileFor(t.Context(), cfg, u.target, sim.NativeUnit(t, target, c.TargetFeatures(u.target), true), nil)
+		build := (*driver.BuildError)(nil)
+		require.ErrorAs(t, err, &build)
+		assert.Regexp(t, `turn\.native[:(]2`, build.Log)
+		assert.NotContains(t, build.Log, "turn.cl")
+		mangled, err := source.Parse("kernel void one(global float *x);", source.Options{Name: "one.cl",
+			Native: map[source.Target]source.File{target: {Name: "one.native", Text: "__global__ void one(float *x) { *x = 1; }"}}})
+		require.NoError(t, err)
+		_, err = c.CompileFor(t.Context(), cfg, u.target, mangled, nil)
+		assert.ErrorIs(t, err, driver.ErrNoKernel)
+		assert.ErrorContains(t, err, `is it extern "C" __global__?`)
+	})
+}
+
+// TestByteDots compiles the dot products of bytes, which are instructions where the architecture has them.
+func TestByteDots(t *testing.T) {
+	const text = `kernel void k(global uint *x, int acc) {
+  size_t i = get_global_id(0);
+  x[i] = dot_4x8packed_uu_uint(x[i], x[i + 1]) + dot_4x8packed_ss_int(x[i], x[i + 2]) + dot_acc_sat_4x8packed_su_int(x[i], x[i + 3], acc) +
+         dot_acc_sat(as_uchar4(x[i]), as_char4(x[i + 4]), acc) + dot(as_char4(x[i]), as_char4(x[i + 5]));
+}`
+	compilers(t, func(t *testing.T, c driver.CrossCompiler, cfg *driver.Config, u turn) {
+		features := c.TargetFeatures(u.target)
+		unit, err := source.Parse(text, source.Options{Features: &features})
+		require.NoError(t, err)
+		out, err := c.CompileFor(t.Context(), cfg, u.target, unit, nil)
+		require.NoError(t, err)
+		assert.NotEmpty(t, out.Code)
 	})
 }

@@ -63,6 +63,7 @@ func across(t *row, d *device, other *runtime.Device) {
 		must(t, part.Close())
 	}
 	acrossAfterWork(t, d, far)
+	acrossQueued(t, d, far)
 	acrossRefuses(t, d, far)
 	far.close(t)
 }
@@ -104,6 +105,64 @@ func acrossAfterWork(t *row, d, far *device) {
 	must(t, a.Close())
 	must(t, b.Close())
 	wg.Wait()
+}
+
+// acrossQueued queues copies in both directions behind events, and closes buffers and goes on with the work while they
+// are queued.
+func acrossQueued(t *row, d, far *device) {
+	const n = 1 << 18
+	p, err := d.NewStream()
+	must(t, err)
+	q, err := far.NewStream()
+	must(t, err)
+	src, there, back := d.alloc(t, runtime.U32, n), far.alloc(t, runtime.U32, n), d.alloc(t, runtime.U32, n)
+	must(t, d.Sync(t.Context()))
+	must(t, far.Sync(t.Context()))
+	var filled, copied runtime.Event
+	for i := range uint32(5) {
+		must(t, p.Fill(src, i+1))
+		must(t, p.RecordIn(&filled))
+		must(t, q.CopyFrom(t.Context(), there, src, &filled))
+		must(t, q.RecordIn(&copied))
+		must(t, q.Sync(t.Context()), "before src is filled again")
+		must(t, p.CopyFrom(t.Context(), back, there, &copied))
+	}
+	step, err := p.Alloc(runtime.U32, n)
+	must(t, err)
+	must(t, p.Fill(step, uint32(9)))
+	must(t, q.CopyFrom(t.Context(), there, step, nil), "after the work that uses it")
+	must(t, step.Close())
+	must(t, p.Fill(d.alloc(t, runtime.U32, n), uint32(7)), "memory of its own")
+	must(t, p.Sync(t.Context()))
+	must(t, q.Sync(t.Context()))
+	for i, got := range read[uint32](t, back) {
+		if got != 5 {
+			t.Fatalf("element %d is %d, not 5: the copy did not wait", i, got)
+		}
+	}
+	for i, got := range read[uint32](t, there) {
+		if got != 9 {
+			t.Fatalf("element %d is %d, not 9: the memory was used again too early", i, got)
+		}
+	}
+	other, err := p.Alloc(runtime.U32, n)
+	must(t, err)
+	must(t, p.Fill(other, uint32(3)))
+	must(t, p.RecordIn(&filled))
+	must(t, p.CopyFrom(t.Context(), back, other, &filled), "on one device")
+	must(t, p.Sync(t.Context()))
+	equal(t, 3, read[uint32](t, back)[n-1])
+	must(t, other.Close())
+	if d.Device != far.Device {
+		errorIs(t, p.CopyFrom(t.Context(), back, there, &filled), runtime.ErrInvalidArgument, "an event of another device")
+		errorIs(t, p.CopyFrom(t.Context(), there, back, nil), runtime.ErrInvalidArgument, "a receiver on another device")
+	}
+	errorIs(t, p.CopyFrom(t.Context(), back, there, new(runtime.Event)), runtime.ErrEventNotRecorded)
+	for _, e := range []*runtime.Event{&filled, &copied} {
+		must(t, e.Close())
+	}
+	must(t, p.Close())
+	must(t, q.Close())
 }
 
 func acrossRefuses(t *row, d, far *device) {

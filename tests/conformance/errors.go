@@ -6,7 +6,9 @@ package conformance
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math"
+	"time"
 
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/driver"
@@ -18,10 +20,12 @@ var errorChecks = []check{
 	{"error/launch", true, checkLaunchErrors},
 	{"error/build", true, checkBuildErrors},
 	{"error/fault", true, checkFault},
+	{"error/reset", true, checkReset},
+	{"error/abandon", true, checkAbandon},
 }
 
 func checkAllocErrors(t *row, d *device) {
-	for _, n := range []int{0, -1, math.MinInt} {
+	for _, n := range []int{-1, math.MinInt} {
 		_, err := d.Alloc(runtime.F32, n)
 		errorIs(t, err, runtime.ErrInvalidArgument, "%d elements", n)
 	}
@@ -79,6 +83,89 @@ func checkBuildErrors(t *row, d *device) {
 	errorIs(t, err, runtime.ErrInvalidArgument)
 }
 
+const divideText = `kernel void divide(global int *x, int by) { x[get_global_id(0)] = 84 / by; }`
+
+// checkReset divides by zero, which is an error on a CPU and undefined elsewhere, and goes on with the stream.
+func checkReset(t *row, d *device) {
+	k := d.kernel(t, divideText, "divide")
+	x := upload(t, d, []int32{0})
+	s, err := d.NewStream()
+	must(t, err)
+	must(t, s.Reset(), "nothing has failed")
+	for _, s := range []*runtime.Stream{s, d.Stream(), s} {
+		if d.Info().Backend == "cpu" {
+			must(t, s.Launch(k, runtime.Items(1), x, int32(0)))
+			if err := s.Fill(x, int32(3)); err != nil { // behind it, unless it has failed already
+				errorIs(t, err, runtime.ErrLaunch)
+			}
+			behind, err := s.Record()
+			if err == nil {
+				errorIs(t, behind.Wait(t.Context()), runtime.ErrLaunch)
+			}
+			errorIs(t, s.Sync(t.Context()), runtime.ErrLaunch)
+			errorIs(t, s.Fill(x, int32(1)), runtime.ErrLaunch, "until it is reset")
+			errorIs(t, s.Err(), runtime.ErrLaunch)
+			must(t, s.Reset())
+			if err == nil {
+				errorIs(t, behind.Wait(t.Context()), runtime.ErrLaunch, "an event behind the failure keeps its error")
+				must(t, behind.Close())
+			}
+		}
+		must(t, s.Err())
+		must(t, s.Launch(k, runtime.Items(1), x, int32(2)))
+		must(t, s.Sync(t.Context()))
+		equal(t, []int32{42}, read[int32](t, x))
+		step, err := s.Alloc(runtime.I32, 1000)
+		must(t, err)
+		must(t, s.Fill(step, int32(1)))
+		must(t, step.Close())
+		must(t, s.Sync(t.Context()))
+	}
+	must(t, s.Close())
+	errorIs(t, s.Reset(), runtime.ErrClosed)
+}
+
+// checkAbandon gives a device up while kernels run, and opens it again.
+func checkAbandon(t *row, d *device) {
+	name := d.String()
+	must(t, d.Close())
+	d.given = true
+	s, err := runtime.New(runtime.Config{Fallback: runtime.Require})
+	must(t, err)
+	d = &device{Device: OpenIn(t.test, s, name)}
+	k := d.kernel(t, spinText, "spin")
+	out, err := d.Alloc(runtime.U32, 256)
+	must(t, err)
+	stream, err := d.NewStream()
+	must(t, err)
+	e, err := stream.Record()
+	must(t, err)
+	for range 50 {
+		must(t, stream.Launch(k, runtime.Items(256), out, uint32(50_000)))
+	}
+	why := errors.New("takes too long")
+	start := time.Now()
+	must(t, d.Abandon(why))
+	for what, err := range map[string]error{
+		"launch": stream.Launch(k, runtime.Items(256), out, uint32(1)), "sync": stream.Sync(t.Context()),
+		"read": runtime.Read(t.Context(), out, make([]uint32, 256)), "wait": e.Wait(t.Context()), "device": d.Sync(t.Context()),
+	} {
+		errorIs(t, err, runtime.ErrDeviceLost, what)
+		errorIs(t, err, why, what)
+	}
+	_, err = d.Alloc(runtime.U32, 1)
+	errorIs(t, err, runtime.ErrDeviceLost)
+	for _, c := range []io.Closer{e, stream, out, d} {
+		must(t, c.Close())
+	}
+	expect(t, time.Since(start) < 10*time.Second, "nothing is waited for: %v", time.Since(start))
+	expect(t, d.Stats().Leaked >= 1024, "%d bytes leaked", d.Stats().Leaked)
+	anew := &device{Device: OpenIn(t.test, s, name)}
+	checkSaxpy(t, anew)
+	anew.end(t)
+	must(t, s.Close())
+}
+
 const astrayText = `kernel void astray(global int *x, long at) { x[at] = 1; }`
 
 // checkFault runs a kernel that writes to an invalid address. CPUs and simulators are sure to
@@ -107,6 +194,7 @@ func checkFault(t *row, d *device) {
 	equal(t, fmt.Sprint(err), fmt.Sprint(faulty.Fill(x, int32(1))))
 	if lost {
 		errorIs(t, d.Stream().Fill(x, int32(1)), runtime.ErrDeviceLost, "on every stream")
+		errorIs(t, faulty.Reset(), runtime.ErrDeviceLost)
 		_, err = d.NewStream()
 		errorIs(t, err, runtime.ErrDeviceLost)
 		_, err = d.Alloc(runtime.F32, 1)
@@ -114,6 +202,10 @@ func checkFault(t *row, d *device) {
 	} else {
 		must(t, d.Stream().Fill(x, int32(2)), "other streams go on")
 		equal(t, []int32{2}, read[int32](t, x))
+		must(t, faulty.Reset())
+		must(t, faulty.Launch(k, runtime.Items(1), x, int64(0)))
+		must(t, faulty.Sync(t.Context()))
+		equal(t, []int32{1}, read[int32](t, x))
 	}
 	noError(t, faulty.Close())
 	if !lost {

@@ -12,6 +12,7 @@ var graphChecks = []check{
 	{"graph/copies", false, checkGraphCopies},
 	{"graph/kernels", true, checkGraphKernels},
 	{"graph/update", true, checkGraphUpdate},
+	{"graph/bindings", true, checkGraphBindings},
 	{"graph/refuses", true, checkGraphRefuses},
 	{"graph/lifetime", true, checkGraphLifetime},
 	{"graph/streams", true, checkGraphStreams},
@@ -141,6 +142,84 @@ func checkGraphUpdate(t *row, d *device) {
 	errorIs(t, g.Update(func(s *runtime.Stream) error { return errors.Join(s.Fill(z, float32(3)), wrong) }), wrong)
 	must(t, g.Launch(d.Stream()))
 	equal(t, 14, read[float32](t, z)[0], "an update that fails changes nothing")
+	must(t, g.Close())
+}
+
+// checkGraphBindings launches a graph with other buffers and values than were recorded, also behind
+// launches that have not run yet.
+func checkGraphBindings(t *row, d *device) {
+	k := d.kernel(t, saxpyText, "saxpy")
+	const n = 512
+	x, y := upload(t, d, ones[float32](n)), upload(t, d, make([]float32, n))
+	left, err := y.Slice(0, n/2)
+	must(t, err)
+	right, err := y.Slice(n/2, n/2)
+	must(t, err)
+	input, err := x.Slice(n/4, n/2)
+	must(t, err)
+	a := runtime.NewParam(float32(3))
+	s := d.Stream()
+	g := capture(t, d, func(s *runtime.Stream) error {
+		return errors.Join(s.Fill(left, float32(1)), s.Launch(k, runtime.Items(n/2), a, input, left, uint32(n/2)), s.Copy(right, left))
+	})
+	twos := ones[float32](n)
+	for i := range twos {
+		twos[i] = 2
+	}
+	x2, y2, y3 := upload(t, d, twos), upload(t, d, make([]float32, n)), upload(t, d, make([]float32, n))
+	is := func(b *runtime.Buffer, want float32, what string) {
+		t.Helper()
+		for i, got := range read[float32](t, b) {
+			if got != want {
+				t.Fatalf("%s: element %d is %v, not %v", what, i, got, want)
+			}
+		}
+	}
+	must(t, g.Launch(s))
+	is(y, 4, "as recorded")
+	must(t, g.Launch(s, runtime.WithValue(a, float32(5))))
+	is(y, 6, "another value")
+	must(t, g.Launch(s, runtime.WithBuffer(y, y2), runtime.WithValue(a, float32(7))))
+	must(t, g.Launch(s, runtime.WithBuffer(y, y3), runtime.WithBuffer(x, x2)))
+	must(t, g.Launch(s, runtime.WithBuffer(x, x2), runtime.WithValue(a, float32(0.5))))
+	is(y2, 8, "another output, without a wait")
+	is(y3, 7, "others for an output and an input")
+	is(y, 2, "another input and value")
+	must(t, g.Launch(s))
+	is(y, 4, "as recorded again")
+	long, err := d.Alloc(runtime.F32, n+1)
+	must(t, err)
+	ints, err := d.Alloc(runtime.I32, n)
+	must(t, err)
+	closed, err := d.Alloc(runtime.F32, n)
+	must(t, err)
+	must(t, closed.Close())
+	part, err := x.Slice(n/4, n/4)
+	must(t, err)
+	other, err := x2.Slice(n/4, n/4)
+	must(t, err)
+	for what, b := range map[string]runtime.Binding{
+		"nothing":        {},
+		"nil":            runtime.WithBuffer(y, nil),
+		"another length": runtime.WithBuffer(y, long),
+		"another type":   runtime.WithBuffer(y, ints),
+		"unused":         runtime.WithBuffer(y2, y3),
+		"in part":        runtime.WithBuffer(part, other),
+		"value type":     runtime.WithValue(a, int32(3)),
+		"value unused":   runtime.WithValue(runtime.NewParam(float32(1)), float32(1)),
+		"nil value":      runtime.WithValue[float32](nil, 1),
+	} {
+		errorIs(t, g.Launch(s, runtime.WithValue(a, float32(9)), b), runtime.ErrInvalidArgument, what)
+	}
+	errorIs(t, g.Launch(s, runtime.WithBuffer(y, closed)), runtime.ErrClosed)
+	is(y, 4, "what was refused did not run")
+	must(t, g.Launch(s))
+	is(y, 4, "and changed nothing")
+	must(t, s.Launch(k, runtime.Items(n), a, x, y, uint32(n)), "a Param is a value elsewhere")
+	is(y, 7, "with its own value")
+	for _, b := range []*runtime.Buffer{left, right, input, part, other, long, ints} {
+		must(t, b.Close())
+	}
 	must(t, g.Close())
 }
 

@@ -45,7 +45,7 @@ func checkKinds(t *row, d *device) {
 		}
 		must(t, part.Close())
 	}
-	_, err := d.AllocKind(runtime.Pinned, runtime.F32, 0)
+	_, err := d.AllocKind(runtime.Pinned, runtime.F32, -1)
 	errorIs(t, err, runtime.ErrInvalidArgument)
 }
 

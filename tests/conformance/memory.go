@@ -4,9 +4,12 @@ package conformance
 // changes.
 
 import (
+	"errors"
 	"math/rand/v2"
+	"sync/atomic"
 
 	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/driver"
 )
 
 var memoryChecks = []check{
@@ -19,6 +22,8 @@ var memoryChecks = []check{
 	{"memory/views", false, checkViews},
 	{"memory/many", false, checkMany},
 	{"memory/accounts", false, checkAccounts},
+	{"memory/wrapped", true, checkWrapped},
+	{"memory/nothing", true, checkNothing},
 }
 
 func checkTypes(t *row, d *device) {
@@ -178,4 +183,155 @@ func checkAccounts(t *row, d *device) {
 	if info := d.Info(); info.FreeMemoryKnown {
 		expect(t, 0 < info.FreeMemory && info.FreeMemory <= info.TotalMemory, "free memory is read, not invented: %d of %d", info.FreeMemory, info.TotalMemory)
 	}
+}
+
+// checkWrapped uses memory that was allocated without package runtime: by the vendor's handle, or in place where the
+// device uses the host's memory.
+func checkWrapped(t *row, d *device) {
+	const n = 1 << 14
+	k := d.kernel(t, saxpyText, "saxpy")
+	raw, err := d.Driver().Alloc(4*n, driver.OnDevice)
+	must(t, err)
+	var released atomic.Int32
+	release := func() { released.Add(1) }
+	wrap := func() *runtime.Buffer {
+		t.Helper()
+		var b *runtime.Buffer
+		if visible, ok := d.Driver().(driver.HostVisible); ok {
+			if pages, seen := visible.HostBytes(raw); seen {
+				b, err = d.Wrap(pages, runtime.F32, runtime.ForWriting, release)
+				if !errors.Is(err, runtime.ErrUnsupported) {
+					must(t, err)
+					return b
+				}
+			}
+		}
+		b, err = d.WrapHandle(uintptr(raw.Handle), runtime.F32, n, release)
+		if errors.Is(err, runtime.ErrUnsupported) {
+			must(t, d.Driver().Free(raw))
+			t.refused("%v", err)
+		}
+		must(t, err)
+		return b
+	}
+	before := d.Stats()
+	y := wrap()
+	st := d.Stats()
+	equal(t, before.Wrapped+4*n, st.Wrapped)
+	equal(t, before.Live, st.Live, "wrapped memory is not the device's buffers'")
+	equal(t, before.Memory.Reserved, st.Memory.Reserved, "nor the pool's")
+	x := upload(t, d, ones[float32](n))
+	s, err := d.NewStream()
+	must(t, err)
+	must(t, s.Fill(y, float32(1)))
+	must(t, s.Launch(k, runtime.Items(n), float32(2), x, y, uint32(n)))
+	half, err := y.Slice(n/2, n/2)
+	must(t, err)
+	must(t, s.Fill(half, float32(7)))
+	must(t, y.Close())
+	must(t, s.Sync(t.Context()))
+	equal(t, 0, released.Load(), "a view is open")
+	again := wrap()
+	got := read[float32](t, again)
+	equal(t, []float32{3, 3, 7, 7}, []float32{got[0], got[n/2-1], got[n/2], got[n-1]})
+	for range 10 {
+		must(t, s.Fill(half, float32(8)))
+	}
+	must(t, half.Close())
+	must(t, s.Close())
+	d.Stats()
+	equal(t, 1, released.Load(), "after the last use")
+	g := capture(t, d, func(s *runtime.Stream) error { return s.Fill(again, float32(9)) })
+	must(t, again.Close())
+	must(t, g.Launch(d.Stream()))
+	equal(t, 1, released.Load(), "a graph has it")
+	must(t, g.Close())
+	must(t, d.Stream().Sync(t.Context()))
+	st = d.Stats()
+	equal(t, 2, released.Load())
+	equal(t, before.Wrapped, st.Wrapped)
+	equal(t, before.Frees, st.Frees, "nothing of the pool was freed")
+	must(t, d.Driver().Free(raw))
+	_, err = d.WrapHandle(0, runtime.F32, n, release)
+	expect(t, errors.Is(err, runtime.ErrInvalidArgument) || errors.Is(err, runtime.ErrUnsupported), "no handle: %v", err)
+	_, err = d.Wrap(nil, runtime.F32, runtime.ForReading, release)
+	errorIs(t, err, runtime.ErrInvalidArgument)
+	equal(t, 2, released.Load(), "what fails releases nothing")
+}
+
+// checkNothing uses buffers of 0 elements in every call that takes buffers.
+func checkNothing(t *row, d *device) {
+	k := d.kernel(t, saxpyText, "saxpy")
+	s := d.Stream()
+	full := upload(t, d, []float32{1, 2, 3})
+	none, err := d.Alloc(runtime.F32, 0)
+	must(t, err)
+	also, err := runtime.Upload(t.Context(), d.Device, []float32{})
+	must(t, err)
+	here, err := s.Alloc(runtime.F32, 0)
+	must(t, err)
+	arena, err := d.NewArena()
+	must(t, err)
+	cut, err := arena.Alloc(runtime.F32, 0)
+	must(t, err)
+	begin, err := full.Slice(0, 0)
+	must(t, err)
+	end, err := full.Slice(3, 0)
+	must(t, err)
+	bytes, err := begin.As(runtime.U64)
+	must(t, err)
+	part, err := none.Slice(0, 0)
+	must(t, err)
+	_, err = none.Slice(0, 1)
+	errorIs(t, err, runtime.ErrBufferOverflow)
+	equal(t, 0, bytes.Len())
+	for i, b := range []*runtime.Buffer{none, also, here, cut, begin, end, part} {
+		equal(t, 0, b.Bytes(), "%d", i)
+		must(t, runtime.Write(t.Context(), b, []float32{}))
+		must(t, runtime.Read(t.Context(), b, []float32{}))
+		errorIs(t, runtime.Write(t.Context(), b, []float32{1}), runtime.ErrBufferOverflow, "%d", i)
+		must(t, s.Fill(b, float32(9)))
+		must(t, s.Copy(b, none))
+		must(t, s.Copy(full, b))
+		errorIs(t, s.Copy(b, full), runtime.ErrBufferOverflow, "%d", i)
+		must(t, runtime.CopyAcross(t.Context(), b, also))
+		must(t, s.Launch(k, runtime.Items(64), float32(2), b, b, uint32(0)), "%d", i)
+		must(t, s.Launch(k, runtime.Items(3), float32(2), b, full, uint32(0)), "%d", i)
+		if view, err := runtime.Host[float32](b); err == nil {
+			equal(t, 0, len(view))
+		} else {
+			errorIs(t, err, runtime.ErrNoHostMemory, "%d", i)
+		}
+		g := capture(t, d, func(s *runtime.Stream) error {
+			return errors.Join(s.Fill(b, float32(9)), s.Copy(full, b), s.Launch(k, runtime.Items(1), float32(2), b, full, uint32(0)))
+		})
+		must(t, g.Launch(s, runtime.WithBuffer(b, also)), "%d", i)
+		must(t, s.Sync(t.Context()))
+		must(t, g.Close())
+	}
+	for _, location := range []runtime.Location{runtime.DevicePreferred, runtime.HostPreferred} {
+		m, err := d.NewManaged(runtime.F32, 0, runtime.ManagedOptions{Location: location})
+		must(t, err)
+		must(t, runtime.Write(t.Context(), m, []float32{}))
+		view, err := runtime.Map[float32](t.Context(), m, runtime.ForWriting)
+		must(t, err)
+		equal(t, 0, len(view))
+		must(t, m.Unmap())
+		must(t, s.Launch(k, runtime.Items(1), float32(2), m, m, uint32(0)))
+		must(t, s.ToHost(m))
+		must(t, m.ToDevice(t.Context()))
+		must(t, runtime.Read(t.Context(), m, []float32{}))
+		side, err := m.DeviceSide(s, runtime.ForWriting)
+		must(t, err)
+		must(t, side.Close())
+		view2, err := m.Slice(0, 0)
+		must(t, err)
+		must(t, view2.Close())
+		must(t, m.Close())
+	}
+	equal(t, []float32{1, 2, 3}, read[float32](t, full), "nothing was written")
+	for _, b := range []*runtime.Buffer{none, also, here, begin, end, bytes, part} {
+		must(t, b.Close())
+	}
+	must(t, arena.Close())
 }

@@ -15,6 +15,7 @@ var streamChecks = []check{
 	{"stream/order", false, checkOrder},
 	{"stream/across", false, checkAcross},
 	{"stream/events", false, checkEvents},
+	{"stream/events_again", false, checkEventsAgain},
 	{"stream/times", true, checkTimes},
 	{"stream/context", false, checkContext},
 	{"stream/deadline", true, checkDeadline},
@@ -97,6 +98,65 @@ func checkEvents(t *row, d *device) {
 	_, err = zero.Done()
 	errorIs(t, err, runtime.ErrEventNotRecorded)
 	errorIs(t, s.Wait(&zero), runtime.ErrEventNotRecorded)
+}
+
+// checkEventsAgain orders two streams by two events that are recorded again and again, while earlier
+// waits for them are queued.
+func checkEventsAgain(t *row, d *device) {
+	p, err := d.NewStream()
+	must(t, err)
+	q, err := d.NewStream()
+	must(t, err)
+	a, b := d.alloc(t, runtime.U32, 1<<18), d.alloc(t, runtime.U32, 1<<18)
+	must(t, d.Sync(t.Context()))
+	var ready, taken, start runtime.Event
+	must(t, p.RecordIn(&start))
+	for i := range 20 {
+		must(t, p.Fill(a, uint32(i+1)))
+		must(t, p.RecordIn(&ready))
+		must(t, q.Wait(&ready))
+		must(t, q.Copy(b, a))
+		must(t, q.RecordIn(&taken))
+		must(t, p.Wait(&taken))
+	}
+	must(t, taken.Wait(t.Context()))
+	for i, got := range read[uint32](t, b) {
+		if got != 20 {
+			t.Fatalf("element %d is %d: a stream did not wait", i, got)
+		}
+	}
+	took, err := ready.Elapsed(&start)
+	must(t, err)
+	expect(t, took >= 0, "%v", took)
+	must(t, q.RecordIn(&start), "on another stream")
+	must(t, start.Wait(t.Context()))
+	took, err = start.Elapsed(&ready)
+	must(t, err)
+	expect(t, took >= 0, "the event stands for its last point: %v", took)
+	errorIs(t, p.RecordIn(nil), runtime.ErrInvalidArgument)
+	recorded := make(chan error)
+	go func() {
+		var err error
+		for i := 0; i < 200 && err == nil; i++ {
+			err = p.RecordIn(&taken)
+		}
+		recorded <- err
+	}()
+	for range 200 { // beside it, no wait finds an event that is closed
+		must(t, q.Wait(&taken))
+		must(t, taken.Wait(t.Context()))
+	}
+	must(t, <-recorded)
+	must(t, p.Close())
+	errorIs(t, p.RecordIn(&start), runtime.ErrClosed)
+	done, err := start.Done()
+	must(t, err, "an event that could not be recorded is unchanged")
+	expect(t, done, "it is still done")
+	for _, e := range []*runtime.Event{&ready, &taken, &start} {
+		must(t, e.Close())
+	}
+	errorIs(t, q.RecordIn(&start), runtime.ErrClosed)
+	must(t, q.Close())
 }
 
 const spinText = `kernel void spin(global uint *out, uint rounds) {
@@ -317,7 +377,7 @@ func checkStreamMemory(t *row, d *device) {
 	must(t, left.Close())
 	_, err = s.Alloc(runtime.U32, n)
 	errorIs(t, err, runtime.ErrClosed)
-	_, err = other.Alloc(runtime.U32, 0)
+	_, err = other.Alloc(runtime.U32, -1)
 	errorIs(t, err, runtime.ErrInvalidArgument)
 	must(t, other.Close())
 }

@@ -58,6 +58,19 @@ kernel void mirror(global float *x, local float *a, int scale, local char *pad, 
 	x[get_global_id(0)] = a[get_local_size(0) - 1 - pad[i]] * scale + (float)more;
 }`
 
+// counting returns memory with the numbers 0 to n-1 as floats, and their bytes. The caller frees it.
+func counting(t *testing.T, d driver.Device, s driver.Stream, n int) (mem driver.Memory, host []byte) {
+	t.Helper()
+	mem, err := d.Alloc(int64(4*n), driver.OnDevice)
+	require.NoError(t, err)
+	host = make([]byte, 4*n)
+	for i := range n {
+		binary.LittleEndian.PutUint32(host[4*i:], math.Float32bits(float32(i)))
+	}
+	require.NoError(t, s.Upload(context.Background(), mem, host))
+	return mem, host
+}
+
 // Launch runs a kernel with every kind of argument. Its first block of local memory takes 260
 // bytes, so that the next one has to be aligned; pad is the size of that one in bytes, as large as
 // the device allows.
@@ -74,15 +87,9 @@ func Launch(t *testing.T, d driver.Device, pad int64) {
 	defer s.Close()
 
 	const n, group = 256, 64
-	mem, err := d.Alloc(4*n, driver.OnDevice)
-	require.NoError(t, err)
+	mem, host := counting(t, d, s, n)
 	defer d.Free(mem)
-	host := make([]byte, 4*n)
-	for i := range n {
-		binary.LittleEndian.PutUint32(host[4*i:], math.Float32bits(float32(i)))
-	}
 	ctx := context.Background()
-	require.NoError(t, s.Upload(ctx, mem, host))
 	data := binary.LittleEndian.AppendUint64(nil, 3)
 	if d.Info().Features.FP64 {
 		data = binary.LittleEndian.AppendUint64(data, math.Float64bits(0.5))

@@ -29,6 +29,16 @@ func TestStress(t *testing.T) {
 	files, err := filepath.Glob("../../source/internal/render/testdata/stress/*.cl")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
+	eachDevice(t, func(t *testing.T, d *runtime.Device) {
+		for _, file := range files {
+			t.Run(strings.TrimSuffix(filepath.Base(file), ".cl"), func(t *testing.T) { stress(t, d, file) })
+		}
+	})
+}
+
+// eachDevice runs f as a subtest for every device that runs portable programs, of simulated ones the first of
+// each backend.
+func eachDevice(t *testing.T, f func(t *testing.T, d *runtime.Device)) {
 	s, err := runtime.New(runtime.Config{Fallback: runtime.Require})
 	require.NoError(t, err)
 	defer s.Close()
@@ -52,9 +62,7 @@ func TestStress(t *testing.T) {
 					t.Skip(err)
 				}
 				ran[p.Backend] = true
-				for _, file := range files {
-					t.Run(strings.TrimSuffix(filepath.Base(file), ".cl"), func(t *testing.T) { stress(t, d, file) })
-				}
+				f(t, d)
 			})
 		}
 	}

@@ -92,3 +92,18 @@ static inline void __sim_ptx_cvt_rn_bf16_f32(unsigned short &h, float f) {
   unsigned u = __float_as_uint(f);
   h = f != f ? 0x7fff : (u + 0x7fff + (u >> 16 & 1)) >> 16;
 }
+template <class A, class B> static inline int __sim_dot4(unsigned a, unsigned b) {
+  int s = 0;
+  for (int k = 0; k < 32; k += 8)
+    s += (int)(A)(a >> k) * (int)(B)(b >> k);
+  return s;
+}
+static inline void __sim_ptx_dp4a_u32_u32(unsigned &d, unsigned a, unsigned b, unsigned c) {
+  d = (unsigned)__sim_dot4<unsigned char, unsigned char>(a, b) + c;
+}
+static inline void __sim_ptx_dp4a_s32_s32(int &d, unsigned a, unsigned b, int c) {
+  d = __sim_dot4<signed char, signed char>(a, b) + c;
+}
+static inline void __sim_ptx_dp4a_s32_u32(int &d, unsigned a, unsigned b, int c) {
+  d = __sim_dot4<signed char, unsigned char>(a, b) + c;
+}

@@ -22,6 +22,18 @@ static inline int __any(int p) { return (int)__sim_exchange(__SIM_OR, 0, p != 0,
 static inline int __all(int p) { return (int)__sim_exchange(__SIM_AND, 0, p != 0, 0); }
 static inline unsigned long long __activemask() { return __ballot(1); }
 
+// Compilers for AMD have these as built-ins; with clamp a sum that does not fit saturates, which is not simulated.
+static inline unsigned __builtin_amdgcn_udot4(unsigned a, unsigned b, unsigned c, bool) {
+  for (int k = 0; k < 32; k += 8)
+    c += (a >> k & 255) * (b >> k & 255);
+  return c;
+}
+static inline int __builtin_amdgcn_sdot4(int a, int b, int c, bool) {
+  for (int k = 0; k < 32; k += 8)
+    c += (int)(signed char)(a >> k) * (int)(signed char)(b >> k);
+  return c;
+}
+
 typedef signed char int8_t;
 typedef unsigned char uint8_t;
 typedef short int16_t;

@@ -13,7 +13,7 @@
 // Its kernels are launched like any other. T is the element type, f32 if it is not defined.
 // The functions whose names end in Grid return the grid to launch a kernel with. The
 // parameters of the kernels are described in the sources, which [Sources] returns: "nearest.cl" begins with what nearest
-// and nearest_merge take.
+// and nearest_merge take. The command concord kernels nearest prints that.
 //
 // A device may have an implementation of its own for a kernel, found by the
 // family's ID and the kernel's name. It is judged by the same list of [Case].

@@ -119,6 +119,7 @@ func TestUsage(t *testing.T) {
 		{"translate", "--to", "host", "-D", "1x=2", cl},
 		{"compile", cl},
 		{"compile", "--target", "toaster", cl},
+		{"kernels", "soft"},
 		{"occupancy", cl},
 		{"occupancy", "--target", "sm_90", "--group", "0", cl},
 		{"occupancy", "--target", "sm_90", "--group", "64,x", cl},

@@ -6,13 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sort"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/parity"
 )
@@ -67,7 +64,7 @@ in seconds. --kernel and --device narrow it.`,
 	cmd.Flags().StringArrayVar(&names, "kernel", nil, "`kernel` or family to check (repeat); all when absent")
 	a.jsonFlag(cmd)
 	cmd.RunE = a.do(func(ctx context.Context, _ []string) error {
-		if err := checkKernelNames(names); err != nil {
+		if err := inCatalog("--kernel ", names); err != nil {
 			return err
 		}
 		for _, name := range devices {
@@ -99,23 +96,6 @@ in seconds. --kernel and --device narrow it.`,
 		return a.finishParity(results, probes)
 	})
 	return cmd
-}
-
-// checkKernelNames finds names that are not in the catalog.
-func checkKernelNames(names []string) error {
-	for _, name := range names {
-		var ids []string
-		known := false
-		for _, f := range kernels.Families() {
-			family, kernel, both := strings.Cut(name, "/")
-			known = known || name == f.ID || slices.Contains(f.Kernels, name) || both && family == f.ID && slices.Contains(f.Kernels, kernel)
-			ids = append(ids, f.ID)
-		}
-		if !known {
-			return usagef("--kernel %s: not in the catalog; its families are %s", name, strings.Join(ids, ", "))
-		}
-	}
-	return nil
 }
 
 // finishParity prints the results, and the probed backends that have no device.

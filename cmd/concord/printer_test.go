@@ -41,6 +41,7 @@ func printing(t *testing.T) map[string][]string {
 		"compile":               {"--target", "host", cl},
 		"occupancy":             {"--target", "cpu:0", cl},
 		"run":                   {"--device", "cpu:0", "--global", "1", "--arg", "zeros:i32:1", "--timeout", "5m", cl},
+		"kernels":               {"softmax"},
 		"parity":                {"--device", "cpu:0", "--kernel", "fill"},
 		"bench":                 {"launch", "--device", "cpu:0"},
 		"cache stats":           {},

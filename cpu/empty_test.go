@@ -277,7 +277,7 @@ func argumentOf(t *testing.T, a kernels.Arg, short bool) any {
 		if short {
 			x = x[:len(x)-1]
 		}
-		return encode(a.Type, x)
+		return kernels.Encode(a.Type, x)
 	case a.Type == "f32":
 		return float32(a.V)
 	case a.Type == "f64":

@@ -56,7 +56,7 @@ func callReference(t *testing.T, family, kernel string, defs []source.Define, ou
 	l := &driver.Launch{Kernel: k, Dim: 1, Global: [3]int{1, 1, 1}, Local: [3]int{1, 1, 1}}
 	var result []byte
 	for i, a := range args {
-		data := encode(a.typ, a.x)
+		data := kernels.Encode(a.typ, a.x)
 		if a.value {
 			for len(l.Data)%8 != 0 {
 				l.Data = append(l.Data, 0)
@@ -77,7 +77,7 @@ func callReference(t *testing.T, family, kernel string, defs []source.Define, ou
 	s := openStream(t, d)
 	require.NoError(t, s.Launch(l))
 	require.NoError(t, s.Sync(background(t)))
-	return decode(args[out].typ, result)
+	return kernels.Decode(args[out].typ, result)
 }
 
 func TestReferenceArith(t *testing.T) {
@@ -280,7 +280,7 @@ func TestReferenceGemm(t *testing.T) {
 // Rows of A and B may have elements in common, rows of C may not.
 func TestReferenceGemmRows(t *testing.T) {
 	args := func(m, lda, ldb, ldc uint32) []any {
-		return []any{m, uint32(2), uint32(2), float32(1), encode("f32", []float64{1, 2, 3, 4}), lda, encode("f32", []float64{5, 6, 7, 8}), ldb,
+		return []any{m, uint32(2), uint32(2), float32(1), kernels.Encode("f32", []float64{1, 2, 3, 4}), lda, kernels.Encode("f32", []float64{5, 6, 7, 8}), ldb,
 			float32(0), make([]byte, 16), ldc}
 	}
 	d := openIndex(t, referenceIndex)
@@ -303,7 +303,7 @@ func TestReferenceGemmRows(t *testing.T) {
 			continue
 		}
 		require.NoError(t, err)
-		assert.Equal(t, c.want, decode("f32", a[9].([]byte)), "%+v", c)
+		assert.Equal(t, c.want, kernels.Decode("f32", a[9].([]byte)), "%+v", c)
 	}
 }
 

@@ -54,7 +54,7 @@ func (s *convTrial) run(t *testing.T, d *device, f *fence) {
 	defines := []source.Define{{Name: "T", Value: s.typ}, {Name: "BIAS", Value: zeroOne(s.bias)}, {Name: "NHWC", Value: zeroOne(s.last)},
 		{Name: "SPREAD_H", Value: strconv.Itoa(s.gapH + 1)}, {Name: "SPREAD_W", Value: strconv.Itoa(s.gapW + 1)}}
 	require.NoError(t, invoke(t, d, "conv2d", "conv2d", defines, [3]int{1, 1, 1}, s.args(x, weight, bias, y)...), "%+v", *s)
-	in, filter, add, got := decode(s.typ, x), decode(s.typ, weight), decode(s.typ, bias), decode(s.typ, y)
+	in, filter, add, got := kernels.Decode(s.typ, x), kernels.Decode(s.typ, weight), kernels.Decode(s.typ, bias), kernels.Decode(s.typ, y)
 	u := map[string]float64{"f64": 0x1p-52, "f32": 0x1p-24, "f16": 0x1p-10, "bf16": 0x1p-7}[s.typ]
 	step := 1
 	if brief() && len(got)*s.depth() > 1<<16 {

@@ -263,11 +263,11 @@ func TestCasts(t *testing.T) {
 				s := exactTrial{"cast", "cast", nil, func(f *fence, typ string, n int) []any {
 					in := f.anything(from, n)
 					if kernels.IsFloat(from) {
-						x := decode(from, in)
+						x := kernels.Decode(from, in)
 						for i := range x {
 							x[i] *= []float64{1, 100, 300, 7e4, 3e9, 1e12}[f.r.IntN(6)]
 						}
-						copy(in, encode(from, x))
+						copy(in, kernels.Encode(from, x))
 					}
 					return []any{in, f.anything(to, n), uint64(n)}
 				}, [3]int{1, 1, 1}}

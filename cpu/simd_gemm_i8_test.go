@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/concord-compute/concord/source"
+
+	"github.com/concord-compute/concord/kernels"
 )
 
 func TestGemmI8Shapes(t *testing.T) {
@@ -38,7 +40,7 @@ func TestGemmI8Shapes(t *testing.T) {
 			b, ldb := buffer(k, n, 1, g.transB)
 			c, ldc := buffer(m, n, 4, false)
 			g.a, g.b, g.lda, g.ldb, g.ldc = decodeI8(a), decodeI8(b), lda, ldb, ldc
-			for _, v := range decode("i32", c) {
+			for _, v := range kernels.Decode("i32", c) {
 				g.out = append(g.out, int32(v))
 			}
 			defines := []source.Define{{Name: "TRANS_A", Value: zeroOne(g.transA)}, {Name: "TRANS_B", Value: zeroOne(g.transB)}}
@@ -53,7 +55,7 @@ func TestGemmI8Shapes(t *testing.T) {
 					g.finish(i, j, sum)
 				}
 			}
-			for i, v := range decode("i32", c) {
+			for i, v := range kernels.Decode("i32", c) {
 				require.Equal(t, g.out[i], int32(v), "m=%d n=%d k=%d at %d", m, n, k, i)
 			}
 			f.free()

@@ -82,7 +82,7 @@ func TestTopKOrders(t *testing.T) {
 						values[i] = order(i)
 					}
 					in := f.bytes(m * kernels.SizeOf(typ))
-					copy(in, encode(typ, values))
+					copy(in, kernels.Encode(typ, values))
 					var got [2][2][]byte
 					for i, on := range []*device{d, exact} {
 						got[i] = [2][]byte{f.bytes(k * kernels.SizeOf(typ)), f.bytes(4 * k)}

@@ -112,7 +112,7 @@ func (s *streamTrial) run(t *testing.T, d, exact *device, f *fence, typ string, 
 	}
 	require.NoError(t, invoke(t, d, s.family, s.kernel, defines, [3]int{1, 1, 1}, args...))
 	require.NoError(t, invoke(t, exact, s.family, s.kernel, defines, [3]int{1, 1, 1}, same...))
-	want, got := decode(typ, same[s.out].([]byte)), decode(typ, args[s.out].([]byte))
+	want, got := kernels.Decode(typ, same[s.out].([]byte)), kernels.Decode(typ, args[s.out].([]byte))
 	computed, stored := 0x1p-23, map[string]float64{"f16": 0x1p-10, "bf16": 0x1p-7}[typ]
 	if typ == "f64" {
 		computed = 0x1p-51
@@ -300,7 +300,7 @@ func (f *fence) distances(d, exact *device, kernel, typ string, nq, nv, dim int)
 	args := func(out []byte) []any { return []any{q, v, out, uint32(nq), uint32(nv), uint32(dim)} }
 	require.NoError(f.t, invoke(f.t, d, "l2_distance", kernel, nil, [3]int{1, 1, 1}, args(got)...))
 	require.NoError(f.t, invoke(f.t, exact, "l2_distance", kernel, nil, [3]int{1, 1, 1}, args(want)...))
-	x, y := decode("f32", want), decode("f32", got)
+	x, y := kernels.Decode("f32", want), kernels.Decode("f32", got)
 	for i := range x {
 		if !(math.Abs(x[i]-y[i]) <= float64(dim+4)*0x1p-24*x[i]) {
 			require.Equal(f.t, x[i], y[i], "%s %d×%d×%d at %d", kernel, nq, nv, dim, i)

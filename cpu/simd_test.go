@@ -154,7 +154,7 @@ func (f *fence) numbers(typ string, n int) []byte {
 		x[i] = 2*f.r.Float64() - 1
 	}
 	b := f.bytes(n * kernels.SizeOf(typ))
-	copy(b, encode(typ, x))
+	copy(b, kernels.Encode(typ, x))
 	return b
 }
 
@@ -247,12 +247,12 @@ func (g *gemmTrial) run(t testing.TB, d *device, f *fence) error {
 	ldb, stepB, nb := g.lay(1, rows, cols)
 	ldc, stepC, nc := g.lay(2, g.m, g.n)
 	a, b, c := f.numbers(g.typ, na), f.numbers(g.typ, nb), f.numbers(g.typ, nc)
-	before := decode(g.typ, c)
+	before := kernels.Decode(g.typ, c)
 	if g.beta == 0 {
 		for i := range before {
 			before[i] = math.NaN()
 		}
-		copy(c, encode(g.typ, before))
+		copy(c, kernels.Encode(g.typ, before))
 	}
 	old := bytes.Clone(c)
 	scalar := func(v float64) any {
@@ -270,13 +270,13 @@ func (g *gemmTrial) run(t testing.TB, d *device, f *fence) error {
 	case g.act != "":
 		data := f.numbers(g.typ, g.n)
 		kernel, args, defines = "gemm_bias", append(args, data), append(defines, source.Define{Name: "ACT", Value: g.act})
-		bias = decode(g.typ, data)
+		bias = kernels.Decode(g.typ, data)
 		act = (&call{Call: Call{Unit: biasUnit(t, defines)}}).activation(goActivations)
 	}
 	if err := invoke(t, d, kernel, kernel, defines, [3]int{1, 1, 1}, args...); err != nil {
 		return err
 	}
-	x, y, got, size := decode(g.typ, a), decode(g.typ, b), decode(g.typ, c), kernels.SizeOf(g.typ)
+	x, y, got, size := kernels.Decode(g.typ, a), kernels.Decode(g.typ, b), kernels.Decode(g.typ, c), kernels.SizeOf(g.typ)
 	u := map[string]float64{"f64": 0x1p-52, "f32": 0x1p-24, "f16": 0x1p-10, "bf16": 0x1p-7}[g.typ]
 	small := 0x1p-24
 	if g.typ == "f64" {

@@ -67,12 +67,12 @@ func TestConvPhaseByDefinition(t *testing.T) {
 			}
 		}
 		x, weight, y := f.bytes(4*len(image)), f.bytes(4*len(filters)), f.bytes(4*s.k*s.outs())
-		copy(x, encode("f32", image))
-		copy(weight, encode("f32", filters))
+		copy(x, kernels.Encode("f32", image))
+		copy(weight, kernels.Encode("f32", filters))
 		trial := convTrial{s, "f32", false}
 		defines := []source.Define{{Name: "SPREAD_H", Value: "2"}, {Name: "SPREAD_W", Value: "2"}}
 		require.NoError(t, invoke(t, d, "conv2d", "conv2d", defines, [3]int{1, 1, 1}, trial.args(x, weight, f.bytes(4), y)...))
-		got, image, filters := decode("f32", y), decode("f32", x), decode("f32", weight)
+		got, image, filters := kernels.Decode("f32", y), kernels.Decode("f32", x), kernels.Decode("f32", weight)
 		for i, g := range got {
 			sum, weight := 0.0, 0.0
 			for p := range s.depth() {
@@ -109,10 +109,10 @@ func TestConvWinogradNotFinite(t *testing.T) {
 			}
 			image[5*s.w+7], image[5*s.w+8] = odd, odd
 			x, weight, y := f.bytes(4*len(image)), f.bytes(4*len(filters)), f.bytes(4*s.k*s.outs())
-			copy(x, encode("f32", image))
-			copy(weight, encode("f32", filters))
+			copy(x, kernels.Encode("f32", image))
+			copy(weight, kernels.Encode("f32", filters))
 			require.NoError(t, invoke(t, d, "conv2d", "conv2d", nil, [3]int{1, 1, 1}, trial.args(x, weight, f.bytes(4), y)...))
-			for i, got := range decode("f32", y) {
+			for i, got := range kernels.Decode("f32", y) {
 				row, col := i/s.outW%s.outH, i%s.outW
 				if row < 3 || row > 5 || col < 5 || col > 8 {
 					require.Equal(t, 72.0, got, "%v at %d, %d", odd, row, col)

@@ -43,7 +43,7 @@ func TestSortLongRows(t *testing.T) {
 				places[i] = float64(i % n)
 			}
 			for _, descending := range []string{"0", "1"} {
-				keys, values := sortRows(t, d, define("T", "f64", "DESCENDING", descending), encode("f64", x), encode("u32", places), 2, n)
+				keys, values := sortRows(t, d, define("T", "f64", "DESCENDING", descending), kernels.Encode("f64", x), kernels.Encode("u32", places), 2, n)
 				for row := range 2 {
 					want := make([]int, n)
 					for i := range want {
@@ -81,10 +81,10 @@ func TestGradientOfRows(t *testing.T) {
 				want[int(ids[i])*n+j] += x[i*n+j]
 			}
 		}
-		sorted, order := sortRows(t, d, define("T", "u32"), encode("u32", ids), encode("u32", places), 1, count)
+		sorted, order := sortRows(t, d, define("T", "u32"), kernels.Encode("u32", ids), kernels.Encode("u32", places), 1, count)
 		out := make([]byte, 4*table*n)
-		args := append([]any{encode("f32", x), sorted, order, out}, sizesAfter(nil, count, count, table, n)...)
+		args := append([]any{kernels.Encode("f32", x), sorted, order, out}, sizesAfter(nil, count, count, table, n)...)
 		require.NoError(t, invoke(t, d, "segment", "segment_add", nil, [3]int{1, 1, 1}, args...))
-		require.Equal(t, want, decode("f32", out))
+		require.Equal(t, want, kernels.Decode("f32", out))
 	})
 }

@@ -3,8 +3,6 @@ package kernels
 // A test case of a kernel: one launch with its data, and the error that is allowed.
 
 import (
-	"fmt"
-	"math"
 	"slices"
 
 	"github.com/concord-compute/concord/source"
@@ -24,8 +22,7 @@ type Case struct {
 	Args    []Arg
 
 	// Bound returns the largest absolute error that is allowed for each element of an output. arg
-	// is the position of the output in Args. in has the data of every argument before the
-	// launch, rounded to its type: one element for a Value, zeros for an Out. ref is the
+	// is the position of the output in Args. in is what Inputs returns. ref is the
 	// result of the reference. If Bound is nil or returns nil, the result has to be equal to the
 	// reference bit by bit, except that any NaN equals any other.
 	Bound     func(arg int, in [][]float64, ref []float64) []float64
@@ -75,87 +72,6 @@ func (a *Arg) Data() []float64 {
 
 // Name returns a name that is unique in the catalog, such as "gemm/gemm f16 m=1 n=2 k=3".
 func (c *Case) Name() string { return c.Family + "/" + c.Kernel + " " + c.DType + " " + c.Shape }
-
-// Verdict is the outcome of a comparison. It describes the worst element: the one whose
-// error is the largest in proportion to its bound.
-type Verdict struct {
-	OK        bool    // no element exceeds its bound
-	MaxError  float64 // absolute error of the worst element
-	Tolerance float64 // its bound
-	At        int     // its index
-	Got, Want float64 // its result and that of the reference
-	Wrong     string  // why nothing could be compared, else ""
-}
-
-// String returns the worst element as text, or the reason why nothing could be compared.
-func (v Verdict) String() string {
-	if v.Wrong != "" {
-		return v.Wrong
-	}
-	return fmt.Sprintf("element %d: got %v, want %v ± %.3g", v.At, v.Got, v.Want, v.Tolerance)
-}
-
-// Compare judges output arg: got is the result of a device, ref that of the reference, and in is
-// as for Bound. It compares numbers, which is enough for all types but 64-bit integers above
-// 2^53, for which the caller compares bytes. If Bound does not return a number of 0 or more
-// for each element, the verdict is not OK, whatever the result is.
-func (c *Case) Compare(arg int, in [][]float64, ref, got []float64) Verdict {
-	if len(ref) != len(got) {
-		return wrongVerdict("%d elements where the reference has %d", len(got), len(ref))
-	}
-	var bound []float64
-	if c.Bound != nil {
-		bound = c.Bound(arg, in, ref)
-	}
-	if bound != nil && len(bound) != len(ref) {
-		return wrongVerdict("the case bounds %d elements of %d", len(bound), len(ref))
-	}
-	worst, v := -1.0, Verdict{OK: true}
-	for i := range ref {
-		b := 0.0
-		if bound != nil {
-			b = bound[i]
-		}
-		if !(b >= 0) {
-			return wrongVerdict("the case bounds element %d by %v, which is not 0 or more", i, b)
-		}
-		err := difference(ref[i], got[i], b)
-		score := err / b
-		switch {
-		case err == 0 || math.IsInf(b, 1):
-			score = 0
-		case b == 0 || score != score:
-			score = math.Inf(1)
-		}
-		if score > worst {
-			worst = score
-			v = Verdict{OK: score <= 1, MaxError: err, Tolerance: b, At: i, Got: got[i], Want: ref[i]}
-		}
-	}
-	return v
-}
-
-// wrongVerdict returns the verdict on a result that cannot be compared.
-func wrongVerdict(format string, args ...any) Verdict {
-	return Verdict{MaxError: math.Inf(1), Wrong: fmt.Sprintf(format, args...)}
-}
-
-// difference returns |got - ref|. Two NaNs are equal, and so are two equal infinities; their
-// difference from any other number is infinite. If the bound is 0, zeros of different signs differ.
-func difference(ref, got, bound float64) float64 {
-	switch {
-	case ref != ref && got != got:
-		return 0
-	case ref == got:
-		if bound == 0 && ref == 0 && math.Signbit(ref) != math.Signbit(got) {
-			return math.SmallestNonzeroFloat64
-		}
-		return 0
-	case ref != ref || got != got || math.IsInf(ref, 0) || math.IsInf(got, 0):
-		return math.Inf(1)
-	}
-	return math.Abs(got - ref)
-}
 
 // Case returns a case of one of the family's kernels with its names, the definition T if the
 // family has it, and the features that a device needs for that type. The caller adds the

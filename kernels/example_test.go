@@ -25,3 +25,14 @@ func ExampleUnit() {
 	// saxpy y global half *
 	// saxpy n ulong
 }
+
+// A result is compared with a more exact one, and may differ from each element by its bound.
+func ExampleJudge() {
+	exact := kernels.Encode("f32", []float64{1, 2, 3})
+	result := kernels.Encode("f32", []float64{1, 2.25, 3.5})
+	fmt.Println(kernels.Judge("f32", exact, result, []float64{0.5, 0.5, 0.5}).OK)
+	fmt.Println(kernels.Judge("f32", exact, result, []float64{0, 0.5, 0.25}))
+	// Output:
+	// true
+	// element 2: got 3.5, want 3 ± 0.25
+}

@@ -38,7 +38,7 @@
 // The text may include "elem.h" of [Sources], which turns T into types, loads and stores.
 // Reference is a [Func], and Native returns one: a function that reads the arguments of one
 // launch through a [Call]. [Call.Get] and [Call.Set] are for references, [Elements] and Parallel
-// for natives. Bounds are computed with [Roundoff], [Smallest] and [Stored].
+// for natives. Bounds are computed with [Roundoff], [Smallest] and [Stored], and [Judge] compares results by them.
 //
 // # Rules for all kernels
 //

@@ -4,7 +4,6 @@ package kernels
 // exceed the bounds.
 
 import (
-	"math"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -158,56 +157,6 @@ func TestReduceParts(t *testing.T) {
 	for _, c := range [][4]int{{1, 1 << 24, 1, 1024}, {2, 1 << 24, 3, 170}, {1, 1 << 16, 1, 8}, {1, 1 << 13, 1, 1}, {1, 100, 1, 1}, {0, 1 << 24, 1, 1},
 		{1, 0, 1, 1}, {512, 1 << 24, 1, 1}, {1, 1 << 24, 1000, 1}} {
 		assert.Equal(t, c[3], ReduceParts(c[0], c[1], c[2]), "%v", c)
-	}
-}
-
-func TestCompare(t *testing.T) {
-	nan, inf := math.NaN(), math.Inf(1)
-	exact := Case{}
-	bounded := exact.within("", "", func(int, [][]float64, []float64) []float64 { return []float64{0.1, 0.1} })
-	for _, c := range []struct {
-		c        Case
-		ref, got []float64
-		ok       bool
-	}{
-		{exact, []float64{1, nan}, []float64{1, nan}, true},
-		{exact, []float64{1, 2}, []float64{1, 2.0000001}, false},
-		{exact, []float64{0, 0}, []float64{0, math.Copysign(0, -1)}, false},
-		{exact, []float64{1, inf}, []float64{1, inf}, true},
-		{exact, []float64{1}, []float64{1, 1}, false},
-		{bounded, []float64{1, 2}, []float64{1.05, 1.95}, true},
-		{bounded, []float64{1, 2}, []float64{1, 2.2}, false},
-		{bounded, []float64{0, 2}, []float64{math.Copysign(0, -1), 2}, true},
-		{bounded, []float64{1, nan}, []float64{1, 2}, false},
-		{bounded, []float64{1, 2}, []float64{1, nan}, false},
-		{bounded, []float64{1, inf}, []float64{1, -inf}, false},
-		{bounded, []float64{1, 2}, []float64{1, inf}, false},
-	} {
-		assert.Equal(t, c.ok, c.c.Compare(0, nil, c.ref, c.got).OK, "%v %v", c.ref, c.got)
-	}
-}
-
-// TestBadBounds checks that a case with unusable bounds fails with a reason, even if the result
-// is right.
-func TestBadBounds(t *testing.T) {
-	for _, c := range []struct {
-		bound []float64
-		want  string
-	}{
-		{[]float64{0.1, -1}, "the case bounds element 1 by -1, which is not 0 or more"},
-		{[]float64{math.NaN(), 0.1}, "the case bounds element 0 by NaN, which is not 0 or more"},
-		{[]float64{0.1}, "the case bounds 1 elements of 2"},
-		{[]float64{}, "the case bounds 0 elements of 2"},
-		{[]float64{0.1, 0.1, 0.1}, "the case bounds 3 elements of 2"},
-		{[]float64{0, math.Inf(1)}, ""},
-		{nil, ""},
-	} {
-		k := Case{}.within("", "", func(int, [][]float64, []float64) []float64 { return c.bound })
-		v := k.Compare(0, nil, []float64{1, 2}, []float64{1, 2})
-		assert.Equal(t, c.want == "", v.OK, "%v", c.bound)
-		if c.want != "" {
-			assert.Equal(t, c.want, v.String())
-		}
 	}
 }
 

@@ -348,9 +348,9 @@ func (sub *subject) unit(c *kernels.Case) (*source.Unit, error) {
 	return kernels.Unit(c.Family, sub.dev.Features(), c.Defines...)
 }
 
-// judge runs a case and compares its result with the reference's. broken is the reference's error,
+// judge runs a case and compares its result with the reference's, want. broken is the reference's error,
 // if it failed.
-func (sub *subject) judge(ctx context.Context, c *kernels.Case, want *outcome, broken error) Result {
+func (sub *subject) judge(ctx context.Context, c *kernels.Case, want [][]byte, broken error) Result {
 	r := Result{Device: sub.name, Kernel: c.Family + "/" + c.Kernel, DType: c.DType, Shape: c.Shape, Verdict: Pass}
 	if !slices.ContainsFunc(c.Args, func(a kernels.Arg) bool { return a.Dir == kernels.Out || a.Dir == kernels.InOut }) {
 		r.Verdict, r.Reason = Fail, "the case has no Out or InOut argument, so that there is nothing to compare"
@@ -373,28 +373,12 @@ func (sub *subject) judge(ctx context.Context, c *kernels.Case, want *outcome, b
 		r.Verdict, r.Reason = Fail, err.Error()
 		return r
 	}
-	worst := 0.0 // error as a share of what is allowed; 0/0 compares false and changes nothing
-	for arg := range c.Args {
-		if got.numbers[arg] == nil {
-			continue
-		}
-		v := c.Compare(arg, want.before, want.numbers[arg], got.numbers[arg])
-		if c.Bound == nil && wide(c.Args[arg].Type) && !slices.Equal(want.bytes[arg], got.bytes[arg]) {
-			v.OK = false
-		}
-		if share := v.MaxError / v.Tolerance; !v.OK || share >= worst {
-			worst, r.MaxError, r.Tolerance = share, v.MaxError, v.Tolerance
-		}
-		if !v.OK {
-			r.Verdict, r.Reason = Fail, fmt.Sprintf("argument %d: %v (%s)", arg, v, c.Tolerance)
-			return r
-		}
+	arg, v := c.Judge(want, got)
+	if r.MaxError, r.Tolerance = v.MaxError, v.Tolerance; !v.OK {
+		r.Verdict, r.Reason = Fail, fmt.Sprintf("argument %d: %v (%s)", arg, v, c.Tolerance)
 	}
 	return r
 }
-
-// wide reports whether float64 cannot hold every value of a type.
-func wide(typ string) bool { return typ == "i64" || typ == "u64" }
 
 // lacks returns the requirement of a case that the device does not meet, or "".
 func (sub *subject) lacks(c *kernels.Case) string {

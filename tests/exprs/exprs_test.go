@@ -2,7 +2,6 @@ package exprs
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -48,8 +47,8 @@ func open(t *testing.T, cfg runtime.Config, name string, how runtime.Implementat
 	return &runner{name: fmt.Sprint(name, " ", cfg.CPUKernels, " ", how), dev: dev, s: stream, how: how}
 }
 
-// run returns the numbers of every argument before the launch, and those of every output after it.
-func (r *runner) run(t *testing.T, c *kernels.Case) (in, out [][]float64) {
+// run returns the bytes of every output after the launch.
+func (r *runner) run(t *testing.T, c *kernels.Case) (out [][]byte) {
 	ctx := context.Background()
 	u, err := kernels.Unit(c.Family, r.dev.Features(), c.Defines...)
 	require.NoError(t, err, c.Name())
@@ -59,7 +58,7 @@ func (r *runner) run(t *testing.T, c *kernels.Case) (in, out [][]float64) {
 	k, err := p.Kernel(c.Kernel)
 	require.NoError(t, err)
 	args := make([]any, len(c.Args))
-	in, out = make([][]float64, len(c.Args)), make([][]float64, len(c.Args))
+	out = make([][]byte, len(c.Args))
 	for i := range c.Args {
 		a := &c.Args[i]
 		if a.Bytes != nil {
@@ -72,8 +71,7 @@ func (r *runner) run(t *testing.T, c *kernels.Case) (in, out [][]float64) {
 		if a.Dir == kernels.Out {
 			data = make([]float64, a.Len)
 		}
-		raw := encode(typ, data)
-		in[i] = decode(typ, raw)
+		raw := kernels.Encode(a.Type, data)
 		if a.Dir == kernels.Value {
 			args[i] = scalar(typ, raw)
 			continue
@@ -89,36 +87,32 @@ func (r *runner) run(t *testing.T, c *kernels.Case) (in, out [][]float64) {
 	require.NoError(t, r.s.Launch(k, runtime.Grid{Items: c.Global, Group: c.Local}, args...), c.Name())
 	for i := range c.Args {
 		if a := &c.Args[i]; a.Dir == kernels.Out || a.Dir == kernels.InOut {
-			typ, _ := expr.TypeOf(a.Type)
-			raw := make([]byte, a.Len*typ.Size())
-			require.NoError(t, r.s.Read(ctx, args[i].(*runtime.Buffer), 0, raw), c.Name())
-			out[i] = decode(typ, raw)
+			out[i] = make([]byte, a.Len*kernels.SizeOf(a.Type))
+			require.NoError(t, r.s.Read(ctx, args[i].(*runtime.Buffer), 0, out[i]), c.Name())
 		}
 	}
-	return in, out
+	return out
 }
 
 // compare runs a case on judge, the reference, and on other devices. It returns how many of all elements of outputs have
 // no bound.
 func compare(t *testing.T, judge *runner, c *kernels.Case, others ...*runner) (free, all int) {
-	in, want := judge.run(t, c)
+	want := judge.run(t, c)
 	for _, r := range others {
 		if c.Needs.FP64 && !r.dev.Features().FP64 {
 			continue
 		}
-		_, got := r.run(t, c)
-		for i := range want {
-			if want[i] == nil {
-				continue
-			}
-			if v := c.Compare(i, in, want[i], got[i]); !v.OK {
-				t.Errorf("%s: %s: argument %d: %v\n%s", r.name, c.Name(), i, v, c.Defines[0].Value)
-			}
+		if i, v := c.Judge(want, r.run(t, c)); !v.OK {
+			t.Errorf("%s: %s: argument %d: %v\n%s", r.name, c.Name(), i, v, c.Defines[0].Value)
 		}
 	}
+	if c.Bound == nil {
+		return 0, 0
+	}
+	in := c.Inputs()
 	for i := range want {
-		if want[i] != nil && c.Bound != nil {
-			for _, b := range c.Bound(i, in, want[i]) {
+		if want[i] != nil {
+			for _, b := range c.Bound(i, in, kernels.Decode(c.Args[i].Type, want[i])) {
 				all++
 				if math.IsInf(b, 1) {
 					free++
@@ -203,63 +197,8 @@ func (r *runner) compiles() error {
 	return p.Close()
 }
 
-func encode(t expr.Type, data []float64) []byte {
-	raw := make([]byte, 0, len(data)*t.Size())
-	for _, x := range data {
-		var bits uint64
-		switch t {
-		case expr.F32:
-			bits = uint64(math.Float32bits(float32(x)))
-		case expr.F64:
-			bits = math.Float64bits(x)
-		case expr.F16:
-			bits = uint64(runtime.ToFloat16(x))
-		case expr.BF16:
-			bits = uint64(runtime.ToBFloat16(x))
-		case expr.U64:
-			bits = uint64(x)
-		default:
-			bits = uint64(int64(x))
-		}
-		var b [8]byte
-		binary.LittleEndian.PutUint64(b[:], bits)
-		raw = append(raw, b[:t.Size()]...)
-	}
-	return raw
-}
-
-func decode(t expr.Type, raw []byte) []float64 {
-	out := make([]float64, len(raw)/t.Size())
-	for i := range out {
-		var b [8]byte
-		copy(b[:], raw[i*t.Size():(i+1)*t.Size()])
-		bits := binary.LittleEndian.Uint64(b[:])
-		switch t {
-		case expr.F32:
-			out[i] = float64(math.Float32frombits(uint32(bits)))
-		case expr.F64:
-			out[i] = math.Float64frombits(bits)
-		case expr.F16:
-			out[i] = runtime.Float16(bits).Float64()
-		case expr.BF16:
-			out[i] = runtime.BFloat16(bits).Float64()
-		case expr.I8:
-			out[i] = float64(int8(bits))
-		case expr.I16:
-			out[i] = float64(int16(bits))
-		case expr.I32:
-			out[i] = float64(int32(bits))
-		case expr.I64:
-			out[i] = float64(int64(bits))
-		default:
-			out[i] = float64(bits)
-		}
-	}
-	return out
-}
-
 func scalar(t expr.Type, raw []byte) any {
-	x := decode(t, raw)[0]
+	x := kernels.Decode(t.String(), raw)[0]
 	switch t {
 	case expr.F32:
 		return float32(x)

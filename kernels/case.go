@@ -3,7 +3,9 @@ package kernels
 // A test case of a kernel: one launch with its data, and the error that is allowed.
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/concord-compute/concord/source"
 )
@@ -90,6 +92,14 @@ func (c *Case) need(dtype string) { c.Needs.FP64 = c.Needs.FP64 || dtype == "f64
 // with adds arguments and returns the case.
 func (c Case) with(global, local [3]int, args ...Arg) Case {
 	c.Global, c.Local, c.Args = global, local, args
+	return c
+}
+
+// grouped changes a case of a kernel with one group per row to groups of that many items, which the definition GROUP chooses.
+func (c Case) grouped(items int) Case {
+	c.Defines = append(slices.Clip(c.Defines), source.Define{Name: "GROUP", Value: strconv.Itoa(items)})
+	c.Global[0], c.Local[0] = c.Global[0]/c.Local[0]*items, items
+	c.Shape += fmt.Sprintf(" GROUP=%d", items)
 	return c
 }
 

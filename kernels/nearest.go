@@ -99,10 +99,9 @@ func nearestCases(f *Family) (list []Case) {
 		}
 	}
 	large := nearestShape{2, 3001, 24, 1000, 3}
-	c := nearestCase(f, "f32", "l2", " MAX_K=1024 GROUP=256", large, nearestData("f32", "l2", 48, 57), nearestData("f32", "l2", 3001*24, 58))
-	c.Defines = append(c.Defines, source.Define{Name: "MAX_K", Value: "1024"}, source.Define{Name: "GROUP", Value: "256"})
-	c.Global, c.Local = [3]int{large.queries * large.parts * 256, 1, 1}, [3]int{256, 1, 1}
-	list = append(list, c)
+	c := nearestCase(f, "f32", "l2", " MAX_K=1024", large, nearestData("f32", "l2", 48, 57), nearestData("f32", "l2", 3001*24, 58))
+	c.Defines = append(c.Defines, source.Define{Name: "MAX_K", Value: "1024"})
+	list = append(list, c.grouped(256))
 
 	for _, s := range [][3]int{{1, 1, 1}, {0, 2, 3}, {3, 5, 10}, {2, 264, 10}, {1, 3, 128}, {1, 2000, 7}, {2, 37, 33}} {
 		list = append(list, mergeCase(f, s))

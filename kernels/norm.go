@@ -36,6 +36,9 @@ func normCases(f *Family) (list []Case) {
 				normCase(f, k, t, " far from 0", 2, n, 1e-3, Uniform(t, 2*n, 33, 30, 34)))
 		}
 	}
+	for _, k := range f.Kernels {
+		list = append(list, normCase(f, k, "f32", "", 7, 1000, 1e-5, Uniform("f32", 7*1000, 31, -3, 3)).grouped(256))
+	}
 	return list
 }
 

@@ -30,7 +30,7 @@ func init() {
 					softmaxCase(f, t, " far apart", 1, n, far),
 					softmaxCase(f, t, " all -Inf", 1, 3, constant(3, math.Inf(-1))))
 			}
-			return list
+			return append(list, softmaxCase(f, "f32", "", 7, 1000, Uniform("f32", 7*1000, 20, -20, 20)).grouped(256))
 		},
 	})
 }

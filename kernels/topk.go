@@ -41,6 +41,9 @@ func init() {
 					topkCase(f, t, " special values", [3]int{1, 32, 32}, odd),
 					topkCase(f, t, " special values", [3]int{2, 16, 9}, odd))
 			}
+			for _, items := range []int{32, 256} {
+				list = append(list, topkCase(f, "f32", "", [3]int{7, 1009, 128}, Uniform("f32", 7*1009, 17, -1e3, 1e3)).grouped(items))
+			}
 			return list
 		},
 	})

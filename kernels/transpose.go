@@ -2,7 +2,11 @@ package kernels
 
 // The family transpose and its cases.
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/concord-compute/concord/source"
+)
 
 func init() {
 	Register(Family{
@@ -23,6 +27,12 @@ func init() {
 						exact("bits are moved"))
 				}
 			}
+			n := 2 * 65 * 257
+			list = append(list, f.Case("transpose", "f32", "2×65×257 TILE=8").
+				with([3]int{33 * 8, 9 * 8, 2}, [3]int{8, 8, 1}, in("f32", n, Uniform("f32", n, 4, -1e4, 1e4)), out("f32", n), uintArg(65), uintArg(257)).
+				exact("bits are moved"))
+			last := &list[len(list)-1]
+			last.Defines = append(last.Defines, source.Define{Name: "TILE", Value: "8"})
 			return list
 		},
 	})

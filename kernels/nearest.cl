@@ -86,7 +86,7 @@ float number_of(uint key) {
 // The candidates of a group: the first `sorted` are the best ones so far, in order; those up
 // to `taken` follow in any order. There is memory for more of them after MAX_K.
 #define CANDIDATES(more)                                                                           \
-  local uint keys[MAX_K + (more)], from[MAX_K + (more)], best[MAX_K], best_from[MAX_K];            \
+  local uint keys[MAX_K + (more)], from[MAX_K + (more)];                                           \
   local uint taken;                                                                                \
   uint sorted = 0;                                                                                 \
   if (l == 0)                                                                                      \
@@ -101,12 +101,19 @@ float number_of(uint key) {
   }
 
 // Ranks the candidates if there are more than MAX_K, if none is ranked yet, or at the end, and keeps the k
-// best. The items that call OFFER next have to pass a barrier before.
-#define KEEP_BEST(end)                                                                             \
+// best. Between two barriers they are in the items' registers, so that they need no second place in local memory,
+// of which some devices have 32 KiB. The items that call OFFER next have to pass a barrier before.
+#define EACH(more) ((MAX_K + (more) + GROUP - 1) / GROUP)
+#define KEEP_BEST(more, end)                                                                       \
   barrier(CLK_LOCAL_MEM_FENCE);                                                                    \
   uint have = taken;                                                                               \
   if (have > MAX_K || sorted == 0 || (end)) {                                                      \
-    for (uint i = l; i < have; i += GROUP) {                                                       \
+    uint some[EACH(more)], some_from[EACH(more)], ranks[EACH(more)];                               \
+    for (uint e = 0; e < EACH(more); e++) {                                                        \
+      uint i = e * GROUP + l;                                                                      \
+      ranks[e] = MISSING;                                                                          \
+      if (i >= have)                                                                               \
+        continue;                                                                                  \
       uint key = keys[i], place = from[i], rank = i, low = 0, high = sorted;                       \
       if (i >= sorted) { /* the ranked ones that come first */                                     \
         while (low < high) {                                                                       \
@@ -123,17 +130,17 @@ float number_of(uint key) {
         if (before(other, at, key, place) || (other == key && at == place && j < i))               \
           rank++;                                                                                  \
       }                                                                                            \
-      if (rank < k) {                                                                              \
-        best[rank] = key;                                                                          \
-        best_from[rank] = place;                                                                   \
-      }                                                                                            \
+      some[e] = key;                                                                               \
+      some_from[e] = place;                                                                        \
+      ranks[e] = rank;                                                                             \
     }                                                                                              \
     barrier(CLK_LOCAL_MEM_FENCE);                                                                  \
+    for (uint e = 0; e < EACH(more); e++)                                                          \
+      if (ranks[e] < k) {                                                                          \
+        keys[ranks[e]] = some[e];                                                                  \
+        from[ranks[e]] = some_from[e];                                                             \
+      }                                                                                            \
     sorted = min(have, k);                                                                         \
-    for (uint i = l; i < sorted; i += GROUP) {                                                     \
-      keys[i] = best[i];                                                                           \
-      from[i] = best_from[i];                                                                      \
-    }                                                                                              \
     if (l == 0)                                                                                    \
       taken = sorted;                                                                              \
   }
@@ -149,17 +156,16 @@ ROW_KERNEL void nearest(global const TYPE *queries, global const TYPE *vectors, 
                         global uint *places, uint nQueries, uint nVectors, uint dim, uint k, uint parts) {
   local SUM sums[GROUP][LANES + 1]; // sums[i][j] = sum of lane j for vector i of a step
 #if COSINE
-  local SUM squares[GROUP][LANES + 1];
   local SUM norm[GROUP];
 #endif
   uint l = get_local_id(0);
   CANDIDATES(GROUP)
-  size_t part = nQueries ? get_group_id(0) / nQueries : parts, q = get_group_id(0) % max(nQueries, 1u);
+  uint part = nQueries ? (uint)min(get_group_id(0) / nQueries, (size_t)parts) : parts, q = get_group_id(0) % max(nQueries, 1u);
   if (part >= parts || k > MAX_K) // no return here, for the reason given in softmax.cl
     nVectors = dim = k = 0;
   size_t each = ((size_t)nVectors + max(parts, 1u) - 1) / max(parts, 1u);
-  size_t first = min(part * each, (size_t)nVectors), end = min(first + each, (size_t)nVectors);
-  queries += q * dim;
+  uint first = (uint)min(part * each, (size_t)nVectors), end = (uint)min(first + each, (size_t)nVectors);
+  queries += (size_t)q * dim;
 #if COSINE
   SUM own = 0;
   for (size_t d = l; d < dim; d += GROUP) {
@@ -171,15 +177,15 @@ ROW_KERNEL void nearest(global const TYPE *queries, global const TYPE *vectors, 
 
   bool aligned = dim % UNIT == 0 && ALIGNED(queries) && ALIGNED(vectors);
   uint lane = l % LANES, row = l / LANES;
-  for (size_t v0 = first; v0 < end; v0 += GROUP) {
+  for (uint v0 = first; v0 < end; v0 = end - v0 > GROUP ? v0 + GROUP : end) {
     SUM s[LANES], t[LANES];
     for (uint b = 0; b < LANES; b++)
       s[b] = t[b] = 0;
     // An item's vectors are v0 + row + b·ROWS. After `steps` steps it stays at its last one, whose sums are not used
     // again. One address that moves takes fewer registers than LANES addresses.
-    size_t last = end - 1 - v0, step = (size_t)ROWS * dim;
-    uint steps = row > last ? 0 : (uint)min((last - row) / ROWS, (size_t)LANES);
-    global const TYPE *begin = vectors + min(v0 + row, end - 1) * dim;
+    uint last = end - 1 - v0, steps = row > last ? 0 : (last - row) / ROWS;
+    size_t step = (size_t)ROWS * dim;
+    global const TYPE *begin = vectors + (size_t)(v0 + min(row, last)) * dim;
     if (aligned)
       for (size_t d = lane * UNIT; d < dim; d += LANES * UNIT) {
         uint4 w[LANES], y = READ_UNIT(queries + d);
@@ -201,6 +207,7 @@ ROW_KERNEL void nearest(global const TYPE *queries, global const TYPE *vectors, 
         }
       }
     else
+#pragma unroll 1
       for (size_t d = lane; d < dim; d += LANES) {
         NUMBER x = LOAD(queries, d);
         global const TYPE *v = begin + d;
@@ -213,21 +220,22 @@ ROW_KERNEL void nearest(global const TYPE *queries, global const TYPE *vectors, 
         }
       }
 #pragma unroll
-    for (uint b = 0; b < LANES; b++) {
+    for (uint b = 0; b < LANES; b++)
       sums[b * ROWS + row][lane] = s[b];
-#if COSINE
-      squares[b * ROWS + row][lane] = t[b];
-#endif
-    }
     barrier(CLK_LOCAL_MEM_FENCE);
 
     SUM sum = 0;
     for (uint j = 0; j < LANES; j++)
       sum += sums[l][j];
 #if COSINE
+    barrier(CLK_LOCAL_MEM_FENCE); // the sums of squares take the place of those of products
+#pragma unroll
+    for (uint b = 0; b < LANES; b++)
+      sums[b * ROWS + row][lane] = t[b];
+    barrier(CLK_LOCAL_MEM_FENCE);
     SUM square = 0;
     for (uint j = 0; j < LANES; j++)
-      square += squares[l][j];
+      square += sums[l][j];
     float distance = cosine_distance((float)sum, (float)square, (float)norm[0]);
 #elif L2
     float distance = (float)sum;
@@ -235,10 +243,10 @@ ROW_KERNEL void nearest(global const TYPE *queries, global const TYPE *vectors, 
     float distance = 0 - (float)sum;
 #endif
     uint key = key_of_float(distance);
-    OFFER(v0 + l < end, key, (uint)(v0 + l))
-    KEEP_BEST(v0 + GROUP >= end)
+    OFFER(l <= last, key, v0 + l)
+    KEEP_BEST(GROUP, last < GROUP)
   }
-  WRITE_BEST(distances, places, (q * parts + part) * k)
+  WRITE_BEST(distances, places, ((size_t)q * parts + part) * k)
 }
 
 // For each of rows, the k nearest of lists·k candidates, in order. Candidates may be in any order,
@@ -272,7 +280,7 @@ ROW_KERNEL void nearest_merge(global const float *distances, global const uint *
     for (uint e = 0; e < AHEAD; e++) {
       OFFER(at[e] != MISSING, key[e], at[e])
     }
-    KEEP_BEST(step >= n - i0)
+    KEEP_BEST(AHEAD *GROUP, step >= n - i0)
   }
   WRITE_BEST(out, outPlaces, r * k)
 }

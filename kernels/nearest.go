@@ -101,7 +101,7 @@ func nearestCases(f *Family) (list []Case) {
 	large := nearestShape{2, 3001, 24, 1000, 3}
 	c := nearestCase(f, "f32", "l2", " MAX_K=1024", large, nearestData("f32", "l2", 48, 57), nearestData("f32", "l2", 3001*24, 58))
 	c.Defines = append(c.Defines, source.Define{Name: "MAX_K", Value: "1024"})
-	list = append(list, c.grouped(256))
+	list = append(list, c.grouped(64))
 
 	for _, s := range [][3]int{{1, 1, 1}, {0, 2, 3}, {3, 5, 10}, {2, 264, 10}, {1, 3, 128}, {1, 2000, 7}, {2, 37, 33}} {
 		list = append(list, mergeCase(f, s))

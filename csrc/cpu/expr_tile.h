@@ -69,11 +69,17 @@ IN void expr_fetch(const expr_ahead *ahead, int64_t i, int64_t size) {
 SIGNS(f32, uint32_t)
 SIGNS(f64, uint64_t)
 #undef SIGNS
-IN f32_v f32_tanh(f32_v x) { return f32_signed(f32_tanh_act(x), x); } // tanh_act loses the sign of zero
-IN f64_v f64_tanh(f64_v x) { return f64_tanh_act(x); }
+IN void f32_tanhs(f32_v *x, int n) {
+  f32_v v[AT_ONCE];
+  TOGETHER(n) v[k] = x[k];
+  f32_tanh_acts(v, n);
+  TOGETHER(n) x[k] = f32_signed(v[k], x[k]); // tanh_act loses the sign of zero
+}
+IN void f64_tanhs(f64_v *x, int n) { TOGETHER(n) x[k] = f64_tanh_act(x[k]); }
 
 // Operations of floats in chains, each of which takes the result of the one before it. The numbers of eight registers go
-// through the whole chain before the next eight, so that results of single operations are never stored.
+// through the whole chain before the next eight, so that results of single operations are never stored. A chain of one operation
+// has a loop of its own: it does not decode, and reads and writes memory in order rather than in bursts of eight registers.
 typedef struct {
   int64_t code;      // an operation; with CHAIN_SECOND the result of the one before it is its second operand
   const void *other; // its other operand
@@ -99,78 +105,86 @@ EXTREME(f64, smaller, int64_t, <)
 EXTREME(f64, larger, int64_t, >)
 #undef EXTREME
 
-#define EIGHT(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7)
-// clang-format off
-#define CHAINED(CODE, EXPRESSION) case CODE: EIGHT(EXPRESSION) break;
-// clang-format on
+// The operations and the result of each for register r[k]: with V the other operand is the second, with W the first, and a
+// FUNCTION computes AT_ONCE registers.
+#define OPERATIONS(A, V, W, FUNCTION)                                                              \
+  V(A, EXPR_ADD, A##_add(r[k], OTHER(A)))                                                          \
+  V(A, EXPR_SUB, A##_sub(r[k], OTHER(A)))                                                          \
+  V(A, EXPR_MUL, A##_mul(r[k], OTHER(A)))                                                          \
+  V(A, EXPR_DIV, A##_div(r[k], OTHER(A)))                                                          \
+  V(A, EXPR_MIN, A##_expr_smaller(r[k], OTHER(A)))                                                 \
+  V(A, EXPR_MAX, A##_expr_larger(r[k], OTHER(A)))                                                  \
+  W(A, EXPR_SUB, A##_sub(OTHER(A), r[k]))                                                          \
+  W(A, EXPR_DIV, A##_div(OTHER(A), r[k]))                                                          \
+  W(A, EXPR_MIN, A##_expr_smaller(OTHER(A), r[k]))                                                 \
+  W(A, EXPR_MAX, A##_expr_larger(OTHER(A), r[k]))                                                  \
+  V(A, EXPR_NEG, -r[k])                                                                            \
+  V(A, EXPR_ABS, A##_signed(r[k], A##_zero()))                                                     \
+  FUNCTION(A, EXPR_EXP, A##_exps)                                                                  \
+  FUNCTION(A, EXPR_SIGMOID, A##_sigmoids)                                                          \
+  FUNCTION(A, EXPR_TANH, A##_tanhs)
+#define OTHER(A) A##_load(b + (i & l->advance) + k * A##_W)
+
+#if defined(__clang__)
+#define EIGHT for (int k = 0; k < 8; k++)
+#else
+#define EIGHT _Pragma("GCC unroll 8") for (int k = 0; k < 8; k++)
+#endif
+#define LINK(A, CODE, RESULT)                                                                      \
+  case CODE:                                                                                       \
+    EIGHT r[k] = RESULT;                                                                           \
+    break;
+#define LINK_SECOND(A, CODE, RESULT) LINK(A, CODE | CHAIN_SECOND, RESULT)
+#define LINK_FUNCTION(A, CODE, NAME)                                                               \
+  case CODE:                                                                                       \
+    NAME(r, AT_ONCE);                                                                              \
+    NAME(r + AT_ONCE, AT_ONCE);                                                                    \
+    break;
+#define ALONE(A, CODE, RESULT)                                                                     \
+  case CODE:                                                                                       \
+    for (int64_t i = 0, k = 0; i < n; i += A##_W) {                                                \
+      A##_v r[] = {A##_load(a + (i & advance))};                                                   \
+      A##_send(q + i, RESULT, past);                                                               \
+    }                                                                                              \
+    return;
+#define ALONE_SECOND(A, CODE, RESULT)
+#define ALONE_FUNCTION(A, CODE, NAME)                                                              \
+  case CODE:                                                                                       \
+    for (int64_t i = 0; i < n; i += AT_ONCE * A##_W) {                                             \
+      A##_v r[AT_ONCE];                                                                            \
+      TOGETHER(AT_ONCE) r[k] = A##_load(a + (i & advance) + k * A##_W);                            \
+      NAME(r, AT_ONCE);                                                                            \
+      TOGETHER(AT_ONCE) A##_send(q + i + k * A##_W, r[k], past);                                   \
+    }                                                                                              \
+    return;
 #define CHAIN(A, F)                                                                                \
   static void A##_expr_chain(const F *a, int64_t advance, const expr_link *links, int64_t count, F *q, int64_t n, int past) { \
+    const expr_link *l = links;                                                                    \
+    const F *b = l->other;                                                                         \
+    if (count == 1)                                                                                \
+      switch (l->code) { OPERATIONS(A, ALONE, ALONE_SECOND, ALONE_FUNCTION) }                      \
     for (int64_t i = 0; i < n; i += 8 * A##_W) {                                                   \
-      EIGHT(A##_FIRST)                                                                             \
-      for (const expr_link *l = links; l < links + count; l++) {                                   \
-        const F *b = (const F *)l->other + (i & l->advance);                                       \
-        switch (l->code) {                                                                         \
-          CHAINED(EXPR_ADD, A##_ADD)                                                               \
-          CHAINED(EXPR_SUB, A##_SUB)                                                               \
-          CHAINED(EXPR_MUL, A##_MUL)                                                               \
-          CHAINED(EXPR_DIV, A##_DIV)                                                               \
-          CHAINED(EXPR_MIN, A##_MIN)                                                               \
-          CHAINED(EXPR_MAX, A##_MAX)                                                               \
-          CHAINED(EXPR_SUB | CHAIN_SECOND, A##_BUS)                                                \
-          CHAINED(EXPR_DIV | CHAIN_SECOND, A##_VID)                                                \
-          CHAINED(EXPR_MIN | CHAIN_SECOND, A##_NIM)                                                \
-          CHAINED(EXPR_MAX | CHAIN_SECOND, A##_XAM)                                                \
-          CHAINED(EXPR_NEG, A##_NEG)                                                               \
-          CHAINED(EXPR_ABS, A##_ABS)                                                               \
-          CHAINED(EXPR_EXP, A##_EXP)                                                               \
-          CHAINED(EXPR_SIGMOID, A##_SIGMOID)                                                       \
-          CHAINED(EXPR_TANH, A##_TANH)                                                             \
-        }                                                                                          \
+      A##_v r[8];                                                                                  \
+      EIGHT r[k] = A##_load(a + (i & advance) + k * A##_W);                                        \
+      for (l = links; l < links + count; l++) {                                                    \
+        b = l->other;                                                                              \
+        switch (l->code) { OPERATIONS(A, LINK, LINK_SECOND, LINK_FUNCTION) }                       \
       }                                                                                            \
-      EIGHT(A##_LAST)                                                                              \
+      EIGHT A##_send(q + i + k * A##_W, r[k], past);                                               \
     }                                                                                              \
   }
-#define OTHER(A, K) A##_load(b + K * A##_W)
-#define f32_FIRST(K) f32_v r##K = f32_load(a + (i & advance) + K * f32_W);
-#define f32_LAST(K) f32_send(q + i + K * f32_W, r##K, past);
-#define f32_ADD(K) r##K = f32_add(r##K, OTHER(f32, K));
-#define f32_SUB(K) r##K = f32_sub(r##K, OTHER(f32, K));
-#define f32_MUL(K) r##K = f32_mul(r##K, OTHER(f32, K));
-#define f32_DIV(K) r##K = f32_div(r##K, OTHER(f32, K));
-#define f32_MIN(K) r##K = f32_expr_smaller(r##K, OTHER(f32, K));
-#define f32_MAX(K) r##K = f32_expr_larger(r##K, OTHER(f32, K));
-#define f32_BUS(K) r##K = f32_sub(OTHER(f32, K), r##K);
-#define f32_VID(K) r##K = f32_div(OTHER(f32, K), r##K);
-#define f32_NIM(K) r##K = f32_expr_smaller(OTHER(f32, K), r##K);
-#define f32_XAM(K) r##K = f32_expr_larger(OTHER(f32, K), r##K);
-#define f32_NEG(K) r##K = -r##K;
-#define f32_ABS(K) r##K = f32_signed(r##K, f32_zero());
-#define f32_EXP(K) r##K = f32_exp(r##K);
-#define f32_SIGMOID(K) r##K = f32_sigmoid(r##K);
-#define f32_TANH(K) r##K = f32_tanh(r##K);
 CHAIN(f32, float)
-#define f64_FIRST(K) f64_v r##K = f64_load(a + (i & advance) + K * f64_W);
-#define f64_LAST(K) f64_send(q + i + K * f64_W, r##K, past);
-#define f64_ADD(K) r##K = f64_add(r##K, OTHER(f64, K));
-#define f64_SUB(K) r##K = f64_sub(r##K, OTHER(f64, K));
-#define f64_MUL(K) r##K = f64_mul(r##K, OTHER(f64, K));
-#define f64_DIV(K) r##K = f64_div(r##K, OTHER(f64, K));
-#define f64_MIN(K) r##K = f64_expr_smaller(r##K, OTHER(f64, K));
-#define f64_MAX(K) r##K = f64_expr_larger(r##K, OTHER(f64, K));
-#define f64_BUS(K) r##K = f64_sub(OTHER(f64, K), r##K);
-#define f64_VID(K) r##K = f64_div(OTHER(f64, K), r##K);
-#define f64_NIM(K) r##K = f64_expr_smaller(OTHER(f64, K), r##K);
-#define f64_XAM(K) r##K = f64_expr_larger(OTHER(f64, K), r##K);
-#define f64_NEG(K) r##K = -r##K;
-#define f64_ABS(K) r##K = f64_signed(r##K, f64_zero());
-#define f64_EXP(K) r##K = f64_exp(r##K);
-#define f64_SIGMOID(K) r##K = f64_sigmoid(r##K);
-#define f64_TANH(K) r##K = f64_tanh(r##K);
 CHAIN(f64, double)
-#undef EIGHT
-#undef CHAINED
-#undef CHAIN
+#undef OPERATIONS
 #undef OTHER
+#undef EIGHT
+#undef LINK
+#undef LINK_SECOND
+#undef LINK_FUNCTION
+#undef ALONE
+#undef ALONE_SECOND
+#undef ALONE_FUNCTION
+#undef CHAIN
 
 #define FLOATS(A, F, X)                                                                            \
   TILES static void A##_expr(int64_t code, void *restrict q, const F *a, const F *b, const F *c, int64_t n, const expr_ahead *ahead) { \

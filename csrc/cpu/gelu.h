@@ -1,13 +1,6 @@
 // gelu(x) = x·Φ(x), where Φ is the distribution function of the normal distribution: by a table if
 // the instruction set can read one from a register, otherwise by a quotient.
 
-// gcc keeps arrays of vectors in registers only if it unrolls the loops over them.
-#if defined(__clang__)
-#define TOGETHER(n) for (int k = 0; k < n; k++)
-#else
-#define TOGETHER(n) _Pragma("GCC unroll 4") for (int k = 0; k < n; k++)
-#endif
-
 // f32_GELUS registers are computed together, because the steps of a single one depend on each
 // other.
 #ifdef HAVE_PICK

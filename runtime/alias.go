@@ -122,6 +122,8 @@ var (
 	ErrNoKernel = driver.ErrNoKernel
 	// ErrLaunch: a kernel launch was refused, or the kernel failed while it ran.
 	ErrLaunch = driver.ErrLaunch
+	// ErrLocalMemory: a group of the launch needs more local memory than the device has for one; also ErrLaunch.
+	ErrLocalMemory = driver.ErrLocalMemory
 	// ErrTimeout: a watchdog ended the operation.
 	ErrTimeout = driver.ErrTimeout
 	// ErrDeviceLost: the device's whole context is gone; every later call returns this error.

@@ -62,7 +62,7 @@ func TestTooMuchLocalMemory(t *testing.T) {
 	x := buffer(t, d, F32, 4)
 	for _, n := range []Local{1 << 40, math.MaxInt, 48<<10 + 1} {
 		err := d.Stream().Launch(odd, Items(1), x, n, uint32(1), uint64(1), make([]byte, 8), x)
-		require.ErrorIs(t, err, ErrLaunch)
+		require.ErrorIs(t, err, ErrLocalMemory)
 		assert.ErrorContains(t, err, "bytes of local memory, the device has 49152 for a group")
 	}
 	err := d.Stream().Launch(odd, Items(1), x, Local(1<<40), uint32(1), uint64(1), make([]byte, 8), x)

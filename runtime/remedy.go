@@ -14,6 +14,8 @@ func Remedy(err error) string {
 		return "use a smaller batch, close buffers that are no longer needed, and look at Device.Stats for what is live"
 	case errors.Is(err, ErrBudget):
 		return "raise CONCORD_MEMORY_LIMIT or close buffers first"
+	case errors.Is(err, ErrLocalMemory):
+		return "build the program with definitions that give smaller groups or tiles; Info.LocalMemory tells what the device has"
 	case errors.Is(err, ErrTimeout):
 		return "give each launch less work or more time and look for endless loops; on a GPU check temperature, power limits and a display's watchdog"
 	case errors.Is(err, ErrDeviceLost):

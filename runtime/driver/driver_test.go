@@ -44,7 +44,7 @@ func TestErrors(t *testing.T) {
 	for fine, coarse := range map[error]error{
 		ErrBufferOverflow: ErrInvalidArgument, ErrEventNotRecorded: ErrInvalidArgument, ErrTimingDisabled: ErrInvalidArgument,
 		ErrNoHostMemory: ErrInvalidArgument, ErrNoDeviceMemory: ErrInvalidArgument, ErrDeviceIndex: ErrNoDevice,
-		ErrFakeDevice: ErrNoDevice, ErrAllBackendsExhausted: ErrNoDevice, ErrUnsupportedPrecision: ErrUnsupported, ErrNoCompiler: ErrUnsupported, ErrNoKernel: ErrCompile, ErrFormat: ErrCorrupt,
+		ErrFakeDevice: ErrNoDevice, ErrAllBackendsExhausted: ErrNoDevice, ErrUnsupportedPrecision: ErrUnsupported, ErrNoCompiler: ErrUnsupported, ErrNoKernel: ErrCompile, ErrLocalMemory: ErrLaunch, ErrFormat: ErrCorrupt,
 	} {
 		assert.ErrorIs(t, fine, coarse)
 		assert.NotErrorIs(t, coarse, fine)

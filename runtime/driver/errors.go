@@ -67,6 +67,8 @@ var (
 
 	// ErrLaunch: a kernel launch was refused, or the kernel failed while it ran.
 	ErrLaunch = errors.New("kernel failed")
+	//   ErrLocalMemory: a group of the launch needs more local memory than the device has for one.
+	ErrLocalMemory error = &finer{"not enough local memory", ErrLaunch}
 	// ErrTimeout: a watchdog ended the operation.
 	ErrTimeout = errors.New("timed out")
 	// ErrDeviceLost: the device's whole context is gone; every later call returns this error.

@@ -140,6 +140,7 @@ func TestCatalog(t *testing.T) {
 						_, err := profile.BestGroup(l, profile.Request{Registers: k.Registers, Local: k.LocalBytes, MaxGroup: k.MaxGroup}, 0)
 						assert.NoError(t, err, "%s: %s", name, k.Name)
 					}
+					assert.LessOrEqual(t, k.LocalBytes, int64(32<<10), "%s: %s: OpenCL devices and Metal's have at least 32 KiB of local memory", name, k.Name)
 					if capability(u.target) >= 80 {
 						assert.Zero(t, k.SpillBytes, "%s: %s spills", name, k.Name)
 					}

@@ -187,8 +187,8 @@ func reduceCases(f *Family) (list []Case) {
 				continue
 			}
 			for i, s := range shapes {
-				if strings.HasSuffix(k, "_columns") {
-					s[1] = min(s[1], 50021) // Mesa's llvmpipe leaves a loop after 65535 passes
+				if k == "reduce_prod_columns" {
+					s[1] = min(s[1], 50021) // Mesa's llvmpipe leaves a loop after 65535 passes, which shows in a product's sign
 				}
 				if t == "f32" || i%4 == 1 {
 					list = append(list, reduceCase(f, reduction{kernel: k, typ: t, outer: s[0], axis: s[1], inner: s[2]}, ""))

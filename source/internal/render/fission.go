@@ -89,9 +89,13 @@ func (r *renderer) splitEntry(fn *tree.Function) {
 	if !fn.Barrier {
 		big = "CC_ONE_BY_ONE(cc_p) cc_p." + fn.CName
 	}
+	run := "void cc_run_"
+	if r.plans[fn].Even() {
+		run = "CC_LONG " + run
+	}
 	r.raw("namespace {\nconstexpr uint32_t cc_bytes_" + fn.Name + "[] = {" + bytes.String() + "0};\n" +
 		"__attribute__((cold, noinline)) void cc_big_" + fn.Name + begin + call(big) +
-		"void cc_run_" + fn.Name + begin + "if (!cc_p.cc_small()) return cc_big_" + fn.Name + "(cc_ctx, cc_args); " +
+		run + fn.Name + begin + "if (!cc_p.cc_small()) return cc_big_" + fn.Name + "(cc_ctx, cc_args); " +
 		call("cc_p."+splitName(fn)+"<cc_int>") + "}\n")
 }
 

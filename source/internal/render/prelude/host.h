@@ -306,6 +306,13 @@ template <class P, class... A, void (P::*F)(A...)> struct cc_entry<void (P::*)(A
 #define CC_KEEP(at) at = (decltype(at))__builtin_alloca_with_align(sizeof(*at) * cc_group_items(), 512)
 #define CC_SMALL (sizeof(cc_I) == 4) // all ids fit an int
 #define CC_ITEM __attribute__((always_inline))
+// For the loops of kernels that need no permutation of lanes: other kernels get vectors of 256 bits, since GCC
+// 12 makes mistakes in permutations of 512.
+#if defined(__AVX512F__) && !defined(__clang__)
+#define CC_LONG __attribute__((target("prefer-vector-width=512")))
+#else
+#define CC_LONG
+#endif
 
 //@ CC_ITEMS CC_EACH
 // CC_ITEMS(b, r) repeats the next statement for the runs r of a box b, row by row. It is for ks_ functions, of

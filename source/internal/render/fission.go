@@ -43,7 +43,7 @@ func (r *renderer) planned(s *tree.Stmt) ([]loops.Piece, bool) {
 // splitKernel writes a kernel as a function that runs a whole group.
 func (r *renderer) splitKernel(fn *tree.Function) {
 	f := r.plans[fn]
-	r.plan = f
+	r.plan, r.vectors = f, f.Vectors()
 	defer func() { r.plan = nil }()
 	r.at(fn.Pos)
 	r.w("template <class cc_I> CC_KERNEL_FN void ", splitName(fn), "(")
@@ -90,7 +90,7 @@ func (r *renderer) splitEntry(fn *tree.Function) {
 		big = "CC_ONE_BY_ONE(cc_p) cc_p." + fn.CName
 	}
 	run := "void cc_run_"
-	if r.plans[fn].Even() {
+	if r.plans[fn].Vectors() == loops.Even {
 		run = "CC_LONG " + run
 	}
 	r.raw("namespace {\nconstexpr uint32_t cc_bytes_" + fn.Name + "[] = {" + bytes.String() + "0};\n" +
@@ -130,7 +130,11 @@ func (r *renderer) region(g *loops.Region) {
 	}
 	r.w("CC_ITEMS(cc_b, cc_r) { ")
 	r.straight = r.beginRow(f.StraightOf(g), "cc_r")
-	r.w("CC_EACH(cc_r) [&]() CC_ITEM { ")
+	apart := ""
+	if r.vectors >= loops.Apart {
+		apart = "CC_APART"
+	}
+	r.w("CC_EACH(cc_r, ", apart, ") [&]() CC_ITEM { ")
 	r.computed(g.Anew)
 	for _, s := range g.Vars {
 		if f.Keeps[s] {

@@ -134,7 +134,7 @@ func (r *renderer) alone(g *loops.Region, s *loops.Strip, as func(string, func()
 // each begins the loop over the items of a run. place is the index of the first item's elements in
 // the arrays.
 func (r *renderer) each(g *loops.Region, s *loops.Strip, run, place string) {
-	r.w("CC_EACH(", run, ") [&]() CC_ITEM { const cc_long cc_j = ", place, "; (void)cc_j; ")
+	r.w("CC_EACH(", run, ", ) [&]() CC_ITEM { const cc_long cc_j = ", place, "; (void)cc_j; ")
 	r.computed(s.Anew)
 	r.loads(g, s)
 }

@@ -35,21 +35,22 @@ var dialects = map[Target]*dialect{
 // renderer writes one program for one C++ target.
 type renderer struct {
 	*token.Meter
-	p      *tree.Program
-	d      *dialect
-	out    strings.Builder
-	fn     *tree.Function
-	pos    token.Pos // position of the construct that is being written
-	file   string    // file of the last #line
-	line   int
-	bol    bool
-	called map[*tree.Function]bool        // kernels that other kernels call
-	places map[*tree.Symbol]string        // on GPUs: the memory that a constant lives in
-	errs   token.ErrorList                // constructs that the target does not support
-	plans  map[*tree.Function]*loops.Plan // on the host: kernels that are cut at their barriers
-	plan   *loops.Plan                    // the plan of the kernel that is being written, if it has one
-	names  []map[*tree.Symbol]string      // other names for some variables, the innermost last
-	asks   map[*tree.Function]bool        // stored results of asksGroup
+	p       *tree.Program
+	d       *dialect
+	out     strings.Builder
+	fn      *tree.Function
+	pos     token.Pos // position of the construct that is being written
+	file    string    // file of the last #line
+	line    int
+	bol     bool
+	called  map[*tree.Function]bool        // kernels that other kernels call
+	places  map[*tree.Symbol]string        // on GPUs: the memory that a constant lives in
+	errs    token.ErrorList                // constructs that the target does not support
+	plans   map[*tree.Function]*loops.Plan // on the host: kernels that are cut at their barriers
+	plan    *loops.Plan                    // the plan of the kernel that is being written, if it has one
+	vectors loops.Vectors                  // how that kernel's loop over the items can be vectorized
+	names   []map[*tree.Symbol]string      // other names for some variables, the innermost last
+	asks    map[*tree.Function]bool        // stored results of asksGroup
 
 	assigned map[*tree.Init]bool // stored results of needsAssign
 	known    map[*tree.Init]lanesOf

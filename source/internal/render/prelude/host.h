@@ -326,16 +326,24 @@ template <class P, class... A, void (P::*F)(A...)> struct cc_entry<void (P::*)(A
             cc_gid[2] = cc_size(cc_I(b.base[2]) + cc_z), true) \
           for (cc_run<cc_I> r = {cc_I(b.lo[0]), cc_I(b.base[0]) + cc_I(b.lo[0]), cc_I(b.hi[0]) - cc_I(b.lo[0]), \
                                  (cc_size(cc_z) * cc_grid.local[1] + cc_size(cc_y)) * cc_grid.local[0]}; \
-               r.x < cc_I(b.hi[0]) && (cc_begin(r), true); r.x += r.n, r.i += r.n, r.n = cc_I(b.hi[0]) - r.x)
+               r.x < cc_I(b.hi[0]); r.x += r.n, r.i += r.n, r.n = cc_I(b.hi[0]) - r.x) \
+            if (cc_begin(r), true)
 
-// CC_EACH(r) repeats the next statement for the items of a run: cc_it is the index of the item in its
+// CC_EACH(r, apart) repeats the next statement for the items of a run: cc_it is the index of the item in its
 // groups, cc_k in the run. It counts the global id, for which compilers can prove that it does not wrap as an
-// int; for the local id they cannot.
-#define CC_EACH(r) \
+// int; for the local id they cannot. apart is CC_APART if nothing is carried from one item to the next: then GCC
+// vectorizes the loop without a second one for buffers that overlap, in which a kernel that works in place
+// would run item by item.
+#ifdef __clang__
+#define CC_APART
+#else
+#define CC_APART _Pragma("GCC ivdep")
+#endif
+#define CC_EACH(r, apart) \
   if (cc_I cc_i = r.i, cc_end = r.i + r.n; true) \
     if (cc_size cc_x = cc_size(r.x), cc_it = r.row + cc_x; true) \
-      for (cc_long cc_k = 0; cc_i < cc_end && (cc_lid[0] = cc_x, cc_gid[0] = cc_size(cc_i), true); \
-           cc_i++, cc_x++, cc_it++, cc_k++)
+      apart for (cc_long cc_k = 0; cc_i < cc_end; cc_i++, cc_x++, cc_it++, cc_k++) \
+        if (cc_lid[0] = cc_x, cc_gid[0] = cc_size(cc_i), true)
 //@ CC_ONE_BY_ONE
 // CC_ONE_BY_ONE(p) repeats the next statement for every item of the groups that run in this call.
 #define CC_ONE_BY_ONE(p) \

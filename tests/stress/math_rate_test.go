@@ -51,6 +51,12 @@ func BenchmarkMath(b *testing.B) {
 		run(name+"/user", text, name)
 		run(name+"/built-in", native, name)
 	}
+	in = out // in place
+	for _, name := range []string{"sigmoid", "tanh_act"} {
+		run(name+"/user/in_place", text, name)
+		run(name+"/built-in/in_place", native, name)
+	}
+	in = floats(b, d, n)
 	for _, name := range []string{"copy", "exp", "log", "erf", "gelu_erf", "sin", "pow", "atan", "cbrt"} {
 		run(name+"/user", more, "user_"+name)
 	}

@@ -26,6 +26,10 @@ kernel void stencil(global const float *in, global float *out, int w, int h) {
     out[i] = 0.5f * in[i] + 0.125f * (in[i - 1] + in[i + 1] + in[i - w] + in[i + w]);
   }
 }
+kernel void twice(global const float *in, global float *out, int w) {
+  int i = get_global_id(1) * w + get_global_id(0);
+  out[i] = 2 * in[i] + 1;
+}
 kernel void total(global const float *x, global float *y, uint n, local float *t) {
   uint l = get_local_id(0);
   float s = 0;
@@ -141,6 +145,12 @@ func BenchmarkRate(b *testing.B) {
 						rate(b, d, kernel(v.p, "saxpy"), runtime.Items(n), float64(12*n), "GB/s", float32(0), x, y, uint64(n))
 					})
 				}
+			}
+			for _, size := range [][2]int{{10, 2097143}, {16, 2097152}, {13, 1000003}, {101, 100003}, {112, 100096}, {1009, 10007}, {1024, 10112}, {2097143, 10}, {2097152, 10}} {
+				in, out := floats(b, d, size[0]*size[1]), floats(b, d, size[0]*size[1])
+				b.Run(fmt.Sprintf("items/%dx%d", size[0], size[1]), func(b *testing.B) {
+					rate(b, d, kernel(p, "twice"), runtime.Items(size[0], size[1]), float64(8*size[0]*size[1]), "GB/s", in, out, int32(size[0]))
+				})
 			}
 			for _, n := range []int{256, 4096} {
 				in, out := floats(b, d, n*n), floats(b, d, n*n)

@@ -332,8 +332,7 @@ template <class P, class... A, void (P::*F)(A...)> struct cc_entry<void (P::*)(A
 // CC_EACH(r, apart) repeats the next statement for the items of a run: cc_it is the index of the item in its
 // groups, cc_k in the run. It counts the global id, for which compilers can prove that it does not wrap as an
 // int; for the local id they cannot. apart is CC_APART if nothing is carried from one item to the next: then GCC
-// vectorizes the loop without a second one for buffers that overlap, in which a kernel that works in place
-// would run item by item.
+// neither compares the addresses of the buffers nor writes a second loop for those that overlap.
 #ifdef __clang__
 #define CC_APART
 #else

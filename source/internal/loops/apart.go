@@ -15,12 +15,13 @@ const (
 	// Careful is a loop of which nothing is known.
 	Careful Vectors = iota
 	// Apart is a loop in which nothing is carried from one item to the next, whichever buffers are the same: the
-	// items have no memory of their own, only variables that are kept in registers, and write no memory but
-	// elements of buffers that no other item writes. OpenCL leaves open in which order two items access memory.
+	// items have no memory of their own, only variables that are kept in registers, and each accesses the
+	// elements of its own place, and before it writes also one that is the same for all. OpenCL leaves open in which order
+	// two items access memory, and the accesses of one item keep their order in vectors: compilers only move accesses
+	// that they join, to elements two or more apart.
 	Apart
-	// Even is Apart, and the items only compute with values of 32 bits, and read and write the element
-	// of their own place or read one that is the same for all. Then lane k of every vector belongs to item k, and
-	// a compiler permutes no lanes, whatever the length of its vectors.
+	// Even is Apart, and the items only compute with values of 32 bits. Then lane k of every vector belongs to
+	// item k, and a compiler permutes no lanes, whatever the length of its vectors.
 	Even
 )
 
@@ -43,6 +44,7 @@ type examination struct {
 	most   Vectors // what they allow as far as they have been seen
 	asked  map[*tree.Function]bool
 	called bool // the statements are a called function's, of whose parameters nothing is known
+	wrote  bool // a statement that has been seen writes an element
 }
 
 // allow lowers the result.
@@ -134,22 +136,19 @@ func (v *examination) expr(e *tree.Expr) {
 	for _, x := range append([]*tree.Expr{e.A, e.B, e.C}, e.Args...) {
 		v.expr(x)
 	}
+	v.wrote = v.wrote || isWrite(e) && tree.Unparen(e.A).Op != tree.OpSym
 }
 
 // index examines an element that is read or written.
 func (v *examination) index(e *tree.Expr) {
-	p := tree.Unparen(e.A)
-	if p.Op != tree.OpSym || p.Sym.Kind != tree.SymParam || !p.Type.IsPointer() {
-		v.allow(Careful)
-		return
-	}
 	v.typed(e)
-	if v.called || len(v.Writes[p.Sym]) > 0 {
-		v.allow(Apart)
-		return
-	}
-	if s := v.stepOf(e.B); !s.known || s.n != 1 && s.moves {
-		v.allow(Apart)
+	p, step := tree.Unparen(e.A), v.stepOf(e.B)
+	own := step.n == 1 || step.n == -1
+	if v.called || p.Op != tree.OpSym || p.Sym.Kind != tree.SymParam || len(v.Writes[p.Sym]) > 0 ||
+		!step.known || !own && (step.moves || v.wrote) {
+		v.allow(Careful)
+	} else if step.n == -1 {
+		v.allow(Apart) // the lanes are in reverse
 	}
 }
 
@@ -157,7 +156,7 @@ func (v *examination) index(e *tree.Expr) {
 func (v *examination) write(e *tree.Expr) {
 	switch {
 	case e.Op == tree.OpSym:
-	case e.Op != tree.OpIndex || v.called || v.stepOf(e.B).n == 0 || len(v.Writes[tree.RootVariable(tree.Unparen(e.A))]) > 0:
+	case e.Op != tree.OpIndex || v.called || v.stepOf(e.B).n == 0:
 		v.allow(Careful)
 	}
 }

@@ -24,21 +24,22 @@ func TestVectors(t *testing.T) {
 		"float v = in[i + 1]; if (v > 0) { v *= in[n]; } out[i] = v;": loops.Even,
 		"int j = i; if (j >= n) return; out[j] = tanh(in[j]);":        loops.Even,
 
-		"out[i] = in[2 * i];":        loops.Apart, // every other element
-		"out[n - i] = in[i];":        loops.Apart, // in reverse
-		"out[i] = in[(int)in[i]];":   loops.Apart, // a gather
-		"out[i] = i;":                loops.Apart, // a count of 64 bits in a vector
-		"if (i & 1) out[i] = in[i];": loops.Apart, // likewise
-		"wide[i] = in[i];":           loops.Apart,
-		"out[i] = bytes[i];":         loops.Apart,
-		"out[i] = sin(in[i]);":       loops.Apart, // computed in double
-		"out[i] = h(in[i]);":         loops.Apart, // a loop
-		"out[i] = f(in, 3 * i);":     loops.Apart, // an index of which nothing is known
+		"out[i] = in[2 * i];":              loops.Careful, // every other element
+		"out[i] = in[i]; out[i] *= in[0];": loops.Careful, // if in is out, the item of place 0 has changed it
+		"out[n - i] = in[i];":              loops.Apart,   // in reverse
+		"out[i] = in[(int)in[i]];":         loops.Careful, // a gather
+		"out[i] = i;":                      loops.Apart,   // a count of 64 bits in a vector
+		"if (i & 1) out[i] = in[i];":       loops.Apart,   // likewise
+		"wide[i] = in[i];":                 loops.Apart,
+		"out[i] = bytes[i];":               loops.Apart,
+		"out[i] = sin(in[i]);":             loops.Apart,   // computed in double
+		"out[i] = h(in[i]);":               loops.Apart,   // a loop
+		"out[i] = f(in, 3 * i);":           loops.Careful, // an index of which nothing is known
 
 		"out[0] = in[i];":                              loops.Careful, // several items write it
 		"out[(int)in[i]] = 1;":                         loops.Careful, // perhaps
 		"put(out, i);":                                 loops.Careful,
-		"in += i; out[i] = in[i];":                     loops.Apart,
+		"in += i; out[i] = in[i];":                     loops.Careful,
 		"out -= i; out[i] = in[i];":                    loops.Careful,
 		"out[i] = *in;":                                loops.Careful,
 		"out[i] = both[i].x;":                          loops.Careful, // vectors are arrays of lanes in C++

@@ -213,7 +213,7 @@ func smallBuffersRefuse(t *testing.T, d *device) {
 				for i, a := range c.Args {
 					args[i] = argumentOf(t, a, i == short)
 				}
-				err := invoke(t, d, c.Family, c.Kernel, c.Defines, c.Global, args...)
+				err := invoke(t, d, c.Family, c.Kernel, c.Defines, gridOf(t, &c), args...)
 				at := fmt.Sprintf("%s argument %d", c.Kernel, short)
 				switch {
 				case short < 0:
@@ -230,6 +230,16 @@ func smallBuffersRefuse(t *testing.T, d *device) {
 			assert.True(t, ok, "%s: no case needs all of %s", f.ID, at)
 		}
 	}
+}
+
+// gridOf returns the items of a case's grid.
+func gridOf(t *testing.T, c *kernels.Case) [3]int {
+	t.Helper()
+	u, err := kernels.Unit(c.Family, nil, c.Defines...)
+	require.NoError(t, err)
+	items, _, err := kernels.Geometry(u, c.Kernel, c.Sizes...)
+	require.NoError(t, err)
+	return items
 }
 
 // TestOddOffsetsRefuse passes each buffer of one case of each kernel at an address that is not a
@@ -254,7 +264,7 @@ func TestOddOffsetsRefuse(t *testing.T) {
 						args[i] = argumentOf(t, a, false)
 					}
 					args[odd] = append([]byte{0}, args[odd].([]byte)...)[1:]
-					assert.ErrorIs(t, invoke(t, d, c.Family, c.Kernel, c.Defines, c.Global, args...), driver.ErrInvalidArgument, "%s: argument %d", c.Name(), odd)
+					assert.ErrorIs(t, invoke(t, d, c.Family, c.Kernel, c.Defines, gridOf(t, &c), args...), driver.ErrInvalidArgument, "%s: argument %d", c.Name(), odd)
 				}
 			}
 			for _, k := range f.Kernels {

@@ -27,7 +27,9 @@ func runCase(t testing.TB, d *device, c *kernels.Case) [][]byte {
 	require.NoError(t, err)
 	k, ok := d.Native(u, c.Kernel)
 	require.True(t, ok, "%s has no %s", d.info.ID, c.Name())
-	l := &driver.Launch{Kernel: k, Dim: 3, Global: c.Global, Local: c.Local}
+	l := &driver.Launch{Kernel: k, Dim: 3}
+	l.Global, l.Local, err = kernels.Geometry(u, c.Kernel, c.Sizes...)
+	require.NoError(t, err)
 	whole := make([][]byte, len(c.Args))
 	for i := range c.Args {
 		a := &c.Args[i]

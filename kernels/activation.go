@@ -29,8 +29,7 @@ func init() {
 }
 
 func activationCase(f *Family, k, t, shape string, n int, data func() []float64) Case {
-	global, local := ElementsGrid(n)
-	c := f.Case(k, t, shape).with(global, local, in(t, n, data), out(t, n), ulongArg(n))
+	c := f.Case(k, t, shape, n).with(in(t, n, data), out(t, n), ulongArg(n))
 	if k == "relu" {
 		return c.within("0, or the smallest normal where a denormal may be flushed", "nothing is rounded",
 			func(_ int, in [][]float64, ref []float64) []float64 {

@@ -56,9 +56,8 @@ func operands(k, t string, na, nb int) (a, b func() []float64) {
 func arrayCases(f *Family, k, t string) []Case {
 	var list []Case
 	make := func(shape string, n int, a, b func() []float64) {
-		global, local := ElementsGrid(n)
-		list = append(list, arithBound(f.Case(k, t, shape), k, t, 0, 1).
-			with(global, local, in(t, n, a), in(t, n, b), out(t, n), ulongArg(n)))
+		list = append(list, arithBound(f.Case(k, t, shape, n), k, t, 0, 1).
+			with(in(t, n, a), in(t, n, b), out(t, n), ulongArg(n)))
 	}
 	for _, n := range sizesFor(t) {
 		a, b := operands(k, t, n, n)
@@ -76,7 +75,6 @@ func scalarCases(f *Family, k, t string) []Case {
 	left := strings.HasPrefix(k, "scalar_")
 	for _, n := range shortSizes {
 		for _, s := range []float64{3, 40} {
-			global, local := ElementsGrid(n)
 			a, _ := operands(k, t, n, n)
 			args := []Arg{in(t, n, a), value(scalarOf(t), s), out(t, n), ulongArg(n)}
 			x, y := 0, 1
@@ -84,8 +82,8 @@ func scalarCases(f *Family, k, t string) []Case {
 				_, b := operands(k, t, n, n)
 				args[0], args[1] = args[1], in(t, n, b)
 			}
-			list = append(list, arithBound(f.Case(k, t, fmt.Sprintf("n=%d s=%g", n, s)), k, t, x, y).
-				with(global, local, args...))
+			list = append(list, arithBound(f.Case(k, t, fmt.Sprintf("n=%d s=%g", n, s), n), k, t, x, y).
+				with(args...))
 		}
 	}
 	return list
@@ -108,12 +106,11 @@ func broadcastCases(f *Family, k, t string) []Case {
 	} {
 		a, b := operands(k, t, s.lenA, s.lenB)
 		n := s.d[0] * s.d[1] * s.d[2] * s.d[3]
-		global, local := ElementsGrid(n)
 		args := []Arg{in(t, s.lenA, a), in(t, s.lenB, b), out(t, n)}
 		for _, v := range [][4]int{s.d, s.sa, s.sb} {
 			args = append(args, uintArg(v[0]), uintArg(v[1]), uintArg(v[2]), uintArg(v[3]))
 		}
-		list = append(list, arithBound(f.Case(k, t, s.shape), k, t, -1, -1).with(global, local, args...))
+		list = append(list, arithBound(f.Case(k, t, s.shape, n), k, t, -1, -1).with(args...))
 	}
 	return list
 }

@@ -71,8 +71,8 @@ const (
 	LocalArgument                      // local memory, of which only the size is given
 )
 
-// ArgumentError is the value with which the accessors panic. The device recovers it and makes
-// it the error of the launch.
+// ArgumentError is the value with which the accessors panic; the device recovers it and makes
+// it the error of the launch. It is also the error of [Geometry].
 type ArgumentError string
 
 // Error implements error.

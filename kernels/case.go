@@ -19,8 +19,7 @@ type Case struct {
 	Shape   string // sizes and data in words: "n=257", "3×1000×2 special values"
 	Defines []source.Define
 	Needs   source.Features // the case is skipped on a device that lacks one of these features
-	Global  [3]int          // items of the grid
-	Local   [3]int          // items of a group; if all are 0, the runtime chooses
+	Sizes   []int           // the sizes from which Geometry makes the grid
 	Args    []Arg
 
 	// Bound returns the largest absolute error that is allowed for each element of an output. arg
@@ -76,10 +75,10 @@ func (a *Arg) Data() []float64 {
 func (c *Case) Name() string { return c.Family + "/" + c.Kernel + " " + c.DType + " " + c.Shape }
 
 // Case returns a case of one of the family's kernels with its names, the definition T if the
-// family has it, and the features that a device needs for that type. The caller adds the
-// grid, the arguments and the bound.
-func (f *Family) Case(kernel, dtype, shape string) Case {
-	c := Case{Family: f.ID, Kernel: kernel, DType: dtype, Shape: shape}
+// family has it, the features that a device needs for that type, and the sizes for [Geometry].
+// The caller adds the arguments and the bound.
+func (f *Family) Case(kernel, dtype, shape string, sizes ...int) Case {
+	c := Case{Family: f.ID, Kernel: kernel, DType: dtype, Shape: shape, Sizes: sizes}
 	if slices.Contains(f.Defines, "T") {
 		c.Defines = []source.Define{{Name: "T", Value: dtype}}
 	}
@@ -90,15 +89,14 @@ func (f *Family) Case(kernel, dtype, shape string) Case {
 func (c *Case) need(dtype string) { c.Needs.FP64 = c.Needs.FP64 || dtype == "f64" }
 
 // with adds arguments and returns the case.
-func (c Case) with(global, local [3]int, args ...Arg) Case {
-	c.Global, c.Local, c.Args = global, local, args
+func (c Case) with(args ...Arg) Case {
+	c.Args = args
 	return c
 }
 
-// grouped changes a case of a kernel with one group per row to groups of that many items, which the definition GROUP chooses.
+// grouped changes a case to groups of that many items, which the definition GROUP chooses.
 func (c Case) grouped(items int) Case {
 	c.Defines = append(slices.Clip(c.Defines), source.Define{Name: "GROUP", Value: strconv.Itoa(items)})
-	c.Global[0], c.Local[0] = c.Global[0]/c.Local[0]*items, items
 	c.Shape += fmt.Sprintf(" GROUP=%d", items)
 	return c
 }

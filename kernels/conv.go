@@ -16,7 +16,7 @@ func init() {
 	Register(Family{
 		ID: "conv2d", Doc: "convolution of images in NCHW or NHWC layout: stride, padding, dilation of filter and image, groups, bias",
 		Kernels: []string{"conv2d"}, Types: floatTypes, Defines: []string{"T", "BIAS", "NHWC", "SPREAD_H", "SPREAD_W"},
-		Source: sources, Check: convCheck, Arguments: convArguments, Reference: refConv2D,
+		Source: sources, Check: convCheck, Tile: productTile, Arguments: convArguments, Reference: refConv2D,
 		Cases: convCases,
 	})
 }
@@ -179,12 +179,11 @@ func convCase(f *Family, t string, s convShape) Case {
 	args := append([]Arg{uintArg(s.n), uintArg(s.c), uintArg(s.h), uintArg(s.w), uintArg(s.k)}, s.sizes()...)
 	args = append(args, uintArg(s.groups), uintArg(outH), uintArg(outW), in(t, s.n*s.c*s.h*s.w, s.image(t)),
 		in(t, weights, Uniform(t, weights, 32, -1, 1)), in(t, s.k, Uniform(t, s.k, 33, -1, 1)), out(t, s.n*s.k*outH*outW))
-	global, local := Conv2DGrid(s.n, s.k, s.groups, outH, outW)
 	name := s.name()
 	if s.bias {
 		name += " bias"
 	}
-	c := f.Case("conv2d", t, name).with(global, local, args...)
+	c := f.Case("conv2d", t, name, s.n, s.groups, s.k/s.groups, outH*outW).with(args...)
 	c.Defines = append(c.Defines, source.Define{Name: "BIAS", Value: bias})
 	if s.nhwc {
 		c.Defines = append(c.Defines, source.Define{Name: "NHWC", Value: "1"})
@@ -359,8 +358,7 @@ func im2colCase(f *Family, t string, s convShape) Case {
 	total := s.n * s.c * s.filter[0] * s.filter[1] * outH * outW
 	args := append([]Arg{uintArg(s.n), uintArg(s.c), uintArg(s.h), uintArg(s.w)}, s.sizes()...)
 	args = append(args, uintArg(outH), uintArg(outW), in(t, s.n*s.c*s.h*s.w, s.image(t)), out(t, total))
-	global, local := ElementsGrid(total)
-	return f.Case("im2col", t, s.name()).with(global, local, args...).exact("values are moved")
+	return f.Case("im2col", t, s.name(), total).with(args...).exact("values are moved")
 }
 
 // refWindow is a filter of rows×cols over an image of h×w.

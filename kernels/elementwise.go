@@ -29,9 +29,8 @@ func init() {
 						if i != 1 && n != 257 {
 							continue
 						}
-						global, local := ElementsGrid(n)
-						list = append(list, f.Case("fill", t, fmt.Sprintf("n=%d value=%g", n, v)).
-							with(global, local, out(t, n), value(scalarOf(t), v), ulongArg(n)).
+						list = append(list, f.Case("fill", t, fmt.Sprintf("n=%d value=%g", n, v), n).
+							with(out(t, n), value(scalarOf(t), v), ulongArg(n)).
 							exact("the value is rounded once, to nearest even"))
 					}
 				}
@@ -48,9 +47,8 @@ func init() {
 		Source: sources, Arguments: elementwise(2, 0, 1), Reference: refCopy,
 		Cases: func(f *Family) (list []Case) {
 			add := func(t, shape string, n int, data func() []float64) {
-				global, local := ElementsGrid(n)
-				list = append(list, f.Case("copy", t, shape).
-					with(global, local, in(t, n, data), out(t, n), ulongArg(n)).exact("bits are moved"))
+				list = append(list, f.Case("copy", t, shape, n).
+					with(in(t, n, data), out(t, n), ulongArg(n)).exact("bits are moved"))
 			}
 			for _, t := range f.Types {
 				for _, n := range sizesFor(t) {
@@ -90,12 +88,11 @@ func castCases(f *Family) (list []Case) {
 }
 
 func castCase(f *Family, from, to, shape string, n int, data func() []float64) Case {
-	c := f.Case("cast", from+"-"+to, shape)
+	c := f.Case("cast", from+"-"+to, shape, n)
 	c.need(from)
 	c.need(to)
 	c.Defines = []source.Define{{Name: "FROM", Value: from}, {Name: "TO", Value: to}}
-	global, local := ElementsGrid(n)
-	c = c.with(global, local, in(from, n, data), out(to, n), ulongArg(n))
+	c = c.with(in(from, n, data), out(to, n), ulongArg(n))
 	if !IsFloat(from) || !IsFloat(to) || from == to {
 		return c.exact("every conversion rounds once, in the direction that the kernel specifies")
 	}

@@ -20,9 +20,8 @@ func init() {
 		Cases: func(f *Family) (list []Case) {
 			add := func(t, index string, s [3]int, clamp bool) {
 				rows, count, n := s[0], s[1], s[2]
-				global, local := ElementsGrid(count * n)
-				list = append(list, f.Case("gather", t, fmt.Sprintf("%d of %d rows of %d", count, rows, n)).
-					with(global, local, in(t, rows*n, Uniform(t, rows*n, 41, -1e4, 1e4)), in("u32", count, rowIndices(count, rows)),
+				list = append(list, f.Case("gather", t, fmt.Sprintf("%d of %d rows of %d", count, rows, n), count, n).
+					with(in(t, rows*n, Uniform(t, rows*n, 41, -1e4, 1e4)), in("u32", count, rowIndices(count, rows)),
 						out(t, count*n), uintArg(rows), uintArg(count), uintArg(n)).exact("bits are moved").indexed(1, index, clamp))
 			}
 			for _, t := range f.Types {
@@ -119,17 +118,15 @@ func init() {
 					from, index := in(t, count*n, Uniform(t, count*n, 43, -1e4, 1e4)), in("u32", count, rowIndices(count, rows))
 					into := inout(t, rows*n, Uniform(t, rows*n, 44, -1e4, 1e4))
 					sizes := []Arg{uintArg(rows), uintArg(count), uintArg(n)}
-					global, local := ElementsGrid(count * n)
-					list = append(list, f.Case("scatter", t, shape).
-						with(global, local, append([]Arg{from, index, in("u32", rows, lastIndices(count, rows)), into}, sizes...)...).exact("bits are moved"))
+					list = append(list, f.Case("scatter", t, shape, count, n).
+						with(append([]Arg{from, index, in("u32", rows, lastIndices(count, rows)), into}, sizes...)...).exact("bits are moved"))
 					if addable[t] {
-						list = append(list, scatterAdd(f.Case("scatter_add", t, shape).
-							with(global, local, append([]Arg{from, index, into}, sizes...)...), rows, count, n))
+						list = append(list, scatterAdd(f.Case("scatter_add", t, shape, count, n).
+							with(append([]Arg{from, index, into}, sizes...)...), rows, count, n))
 					}
 					if t == "f32" {
-						global, local = ElementsGrid(count)
-						list = append(list, f.Case("scatter_last", t, shape).
-							with(global, local, index, inout("u32", rows, constant(rows, 0)), sizes[0], sizes[1]).exact("places are compared"))
+						list = append(list, f.Case("scatter_last", t, shape, count).
+							with(index, inout("u32", rows, constant(rows, 0)), sizes[0], sizes[1]).exact("places are compared"))
 					}
 				}
 			}

@@ -25,17 +25,17 @@ var productTypes = append(slices.Clone(floatTypes), "i32", "i64")
 func init() {
 	Register(Family{
 		ID: "gemm", Doc: "C = alpha·op(A)·op(B) + beta·C for any m, n, k and transposes",
-		Kernels: []string{"gemm"}, Types: productTypes, Defines: gemmDefines, Check: checkOut, Source: sources, Arguments: gemmArguments, Reference: refGemm,
+		Kernels: []string{"gemm"}, Types: productTypes, Defines: gemmDefines, Check: checkOut, Source: sources, Tile: productTile, Arguments: gemmArguments, Reference: refGemm,
 		Cases: gemmCases,
 	})
 	Register(Family{
 		ID: "gemm_batch", Doc: "gemm for a batch of matrices with any strides between them",
-		Kernels: []string{"gemm_batch"}, Types: productTypes, Defines: gemmDefines, Check: checkOut, Source: sources, Arguments: gemmArguments, Reference: refGemm,
+		Kernels: []string{"gemm_batch"}, Types: productTypes, Defines: gemmDefines, Check: checkOut, Source: sources, Tile: productTile, Arguments: gemmArguments, Reference: refGemm,
 		Cases: batchCases,
 	})
 	Register(Family{
 		ID: "gemm_bias", Doc: "gemm followed by a bias for each column and an activation",
-		Kernels: []string{"gemm_bias"}, Types: floatTypes, Defines: append(slices.Clone(gemmDefines), "ACT"), Check: checkAct, Source: sources, Arguments: gemmArguments, Reference: refGemm,
+		Kernels: []string{"gemm_bias"}, Types: floatTypes, Defines: append(slices.Clone(gemmDefines), "ACT"), Check: checkAct, Source: sources, Tile: productTile, Arguments: gemmArguments, Reference: refGemm,
 		Cases: biasCases,
 	})
 }
@@ -222,7 +222,7 @@ func (b *gemmBatch) place() gemmPlace {
 func batchCase(f *Family, t, result string, b gemmBatch) Case {
 	p := b.place()
 	c := b.begin(f, "gemm_batch", t, result, p)
-	c.Global, c.Local = GemmBatchGrid(b.m, b.n, b.count)
+	c.Sizes = []int{b.count, b.m, b.n}
 	c.Args = append(c.Args, uintArg(b.count), ulongArg(p.stride[0]), ulongArg(p.stride[1]), ulongArg(p.stride[2]))
 	c.Shape = fmt.Sprintf("%d× %s", b.count, c.Shape)
 	if b.gap > 0 {
@@ -314,8 +314,7 @@ func (s *gemmShape) begin(f *Family, kernel, t, result string, p gemmPlace) Case
 		return source.Define{Name: name, Value: "0"}
 	}
 	defA, defB := def("TRANS_A", s.transA), def("TRANS_B", s.transB)
-	global, local := GemmGrid(s.m, s.n)
-	k := f.Case(kernel, t, shape).with(global, local, uintArg(s.m), uintArg(s.n), uintArg(s.k), value(scalarOf(t), s.alpha),
+	k := f.Case(kernel, t, shape, s.m, s.n).with(uintArg(s.m), uintArg(s.n), uintArg(s.k), value(scalarOf(t), s.alpha),
 		in(t, p.length[0], a), uintArg(p.ld[0]), in(t, p.length[1], b), uintArg(p.ld[1]), value(scalarOf(t), s.beta),
 		inout(result, p.length[2], c), uintArg(p.ld[2]))
 	k.Defines = append(k.Defines, defA, defB)

@@ -12,7 +12,7 @@ func init() {
 	Register(Family{
 		ID: "gemm_i8", Doc: "gemm of 8-bit integers with a result of 32 bits, exact",
 		Kernels: []string{"gemm_i8"}, Defines: []string{"TRANS_A", "TRANS_B"},
-		Source: sources, Arguments: gemmArguments, Reference: refGemmI8,
+		Source: sources, Tile: productTile, Arguments: gemmArguments, Reference: refGemmI8,
 		Cases: func(f *Family) (list []Case) {
 			for _, s := range []gemmShape{
 				{m: 1, n: 1, k: 1, alpha: 1}, {m: 0, n: 3, k: 2, alpha: 1}, {m: 3, n: 5, k: 0, alpha: 1, beta: 2}, {m: 2, n: 3, k: 5, alpha: 1},
@@ -57,8 +57,7 @@ func gemmI8Case(f *Family, s gemmShape) Case {
 		return source.Define{Name: name, Value: "0"}
 	}
 	defA, defB := def("TRANS_A", s.transA), def("TRANS_B", s.transB)
-	global, local := GemmGrid(s.m, s.n)
-	c := f.Case("gemm_i8", "i8", shape).with(global, local, uintArg(s.m), uintArg(s.n), uintArg(s.k), value("i32", s.alpha),
+	c := f.Case("gemm_i8", "i8", shape, s.m, s.n).with(uintArg(s.m), uintArg(s.n), uintArg(s.k), value("i32", s.alpha),
 		in("i8", rowsA*lda, a), uintArg(lda), in("i8", rowsB*ldb, b), uintArg(ldb), value("i32", s.beta),
 		inout("i32", s.m*ldc, Uniform("i32", s.m*ldc, 43, 0, 0)), uintArg(ldc))
 	c.Defines = append(c.Defines, defA, defB)

@@ -14,8 +14,20 @@ func init() {
 	Register(Family{
 		ID: "gemv", Doc: "y = alpha·op(A)·x + beta·y, with or without a transpose",
 		Kernels: []string{"gemv"}, Types: floatTypes, Defines: []string{"T", "TRANS_A", "OUT", "GROUP"}, Check: checkOut,
-		Source: sources, Arguments: gemvArguments, Reference: refGemv, Cases: gemvCases,
+		Source: sources, Tile: gemvTile, Arguments: gemvArguments, Reference: refGemv, Cases: gemvCases,
 	})
+}
+
+// gemvTile returns how many elements of y a group computes: as many as it has rows of LANES items or, with TRANS_A, as LANES
+// items have elements in 16 bytes each.
+func gemvTile(u *source.Unit, kernel string) (rows, cols int) {
+	k, _ := u.Kernel(kernel)
+	lanes := min(k.ReqdLocal[0], 8)
+	if transposed, _ := u.Define("TRANS_A"); transposed == "1" {
+		t, _ := u.Define("T")
+		return 0, lanes * 16 / SizeOf(t)
+	}
+	return 0, k.ReqdLocal[0] / lanes
 }
 
 // checkOut checks the definition OUT and those that are 0 or 1.
@@ -79,8 +91,7 @@ func gemvCase(f *Family, t, result string, s gemmShape) Case {
 	if s.m == 0 {
 		y = constant(1, 77)
 	}
-	global, local := GemvGrid(t, s.m, s.transA)
-	c := f.Case("gemv", t, shape).with(global, local, uintArg(s.m), uintArg(s.k), value(scalarOf(t), s.alpha), in(t, p.length[0], a),
+	c := f.Case("gemv", t, shape, s.m).with(uintArg(s.m), uintArg(s.k), value(scalarOf(t), s.alpha), in(t, p.length[0], a),
 		uintArg(p.ld[0]), in(t, s.k, x), value(scalarOf(t), s.beta), inout(result, s.m, y))
 	if s.transA {
 		c.Defines = append(c.Defines, source.Define{Name: "TRANS_A", Value: "1"})

@@ -11,8 +11,7 @@
 //	unit, err := kernels.Unit("gemm", features, source.Define{Name: "T", Value: "f16"})
 //
 // Its kernels are launched like any other. T is the element type, f32 if it is not defined.
-// The functions whose names end in Grid return the grid to launch a kernel with. The
-// parameters of the kernels are described in the sources, which [Sources] returns: "nearest.cl" begins with what nearest
+// [Geometry] returns the grid to launch a kernel with. The parameters of the kernels are described in the sources, which [Sources] returns: "nearest.cl" begins with what nearest
 // and nearest_merge take. The command concord kernels nearest prints that.
 //
 // A device may have an implementation of its own for a kernel, found by the
@@ -91,6 +90,10 @@ type Family struct {
 	// Check returns an error if the value of a definition is not valid. It is not called for
 	// T, FROM, TO, GROUP and TILE. If Check is nil, all other values have to be 0 or 1.
 	Check func(d source.Define) error
+
+	// Tile returns how many rows and columns of results a group of a kernel of the program u computes, if it is not one
+	// result: for [Geometry]. rows is 0 if grids of the kernel have one dimension. It may be nil.
+	Tile func(u *source.Unit, kernel string) (rows, cols int)
 
 	// Arguments checks the arguments of a launch of any of Kernels before Reference or a
 	// native implementation runs, so that these need not check sizes. It ends a launch

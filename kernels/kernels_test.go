@@ -36,14 +36,12 @@ func TestCasesFitTheirKernels(t *testing.T) {
 				assert.Equal(t, kinds[a.Type], p.Kind, "%s: %s is %s", c.Name(), p.Name, p.Decl)
 				assert.Equal(t, a.Dir == In, p.Pointer && p.Const, "%s: direction of %s", c.Name(), p.Name)
 			}
-			if k.ReqdLocal != [3]int{} {
-				assert.Equal(t, k.ReqdLocal, c.Local, c.Name())
-			}
+			items, group, err := Geometry(u, c.Kernel, c.Sizes...)
+			require.NoError(t, err, c.Name())
+			assert.Equal(t, k.ReqdLocal, group, c.Name())
 			for d := range 3 {
-				assert.Positive(t, c.Global[d], c.Name())
-				if c.Local[d] > 0 {
-					assert.Zero(t, c.Global[d]%c.Local[d], c.Name())
-				}
+				assert.Positive(t, items[d], c.Name())
+				assert.Zero(t, items[d]%max(group[d], 1), c.Name())
 			}
 			assert.NotEmpty(t, c.Tolerance, c.Name())
 			assert.NotEmpty(t, c.Why, c.Name())

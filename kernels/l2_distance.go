@@ -13,7 +13,7 @@ func init() {
 	Register(Family{
 		ID: "l2_distance", Doc: "squared distance of every query to every vector",
 		Kernels: []string{"l2_distance_fp32", "l2_distance_fp16", "l2_distance_int8"},
-		Source:  sources, Arguments: l2Arguments, Reference: refL2,
+		Source:  sources, Tile: productTile, Arguments: l2Arguments, Reference: refL2,
 		Cases: l2Cases,
 	})
 }
@@ -54,8 +54,7 @@ func pixels(n int, seed uint64) func() []float64 { return Uniform("u8", n, seed,
 
 func l2Case(f *Family, k, t, shape string, s [3]int, queries, vectors func() []float64) Case {
 	q, v, dim := s[0], s[1], s[2]
-	global, local := L2Grid(q, v)
-	c := f.Case(k, t, shape).with(global, local, in(t, q*dim, queries), in(t, v*dim, vectors), out("f32", q*v),
+	c := f.Case(k, t, shape, q, v).with(in(t, q*dim, queries), in(t, v*dim, vectors), out("f32", q*v),
 		uintArg(q), uintArg(v), uintArg(dim))
 	if t == "i8" {
 		return c.within("7ε·d", "the integer sum is exact; it is rounded to float, divided (2.5 ulp = 5ε), and the reference rounds once",

@@ -132,10 +132,9 @@ func nearestData(t, metric string, n int, seed uint64) func() []float64 {
 }
 
 func nearestCase(f *Family, t, metric, note string, s nearestShape, queries, vectors func() []float64) Case {
-	global, local := RowsGrid(s.queries * s.parts)
 	n := s.queries * s.parts * s.k
-	c := f.Case("nearest", t, fmt.Sprintf("%s q=%d v=%d dim=%d k=%d parts=%d%s", metric, s.queries, s.vectors, s.dim, s.k, s.parts, note)).
-		with(global, local, in(t, s.queries*s.dim, queries), in(t, s.vectors*s.dim, vectors), out("f32", n), out("u32", n),
+	c := f.Case("nearest", t, fmt.Sprintf("%s q=%d v=%d dim=%d k=%d parts=%d%s", metric, s.queries, s.vectors, s.dim, s.k, s.parts, note), s.parts, s.queries).
+		with(in(t, s.queries*s.dim, queries), in(t, s.vectors*s.dim, vectors), out("f32", n), out("u32", n),
 			uintArg(s.queries), uintArg(s.vectors), uintArg(s.dim), uintArg(s.k), uintArg(s.parts))
 	c.Defines = append(c.Defines, source.Define{Name: "METRIC", Value: metric})
 	if metric != "cosine" {
@@ -182,9 +181,8 @@ func mergeCase(f *Family, s [3]int) Case {
 		}
 		return x
 	}
-	global, local := RowsGrid(rows)
-	return f.Case("nearest_merge", "f32", fmt.Sprintf("rows=%d lists=%d k=%d", rows, lists, k)).
-		with(global, local, in("f32", n, distances), in("u32", n, places), out("f32", rows*k), out("u32", rows*k),
+	return f.Case("nearest_merge", "f32", fmt.Sprintf("rows=%d lists=%d k=%d", rows, lists, k), rows).
+		with(in("f32", n, distances), in("u32", n, places), out("f32", rows*k), out("u32", rows*k),
 			uintArg(rows), uintArg(lists), uintArg(k)).
 		exact("candidates are selected, not computed, and the order is total: by distance, then by place, NaN last")
 }

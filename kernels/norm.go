@@ -43,13 +43,12 @@ func normCases(f *Family) (list []Case) {
 }
 
 func normCase(f *Family, k, t, note string, rows, n int, eps float64, data func() []float64) Case {
-	global, local := RowsGrid(rows)
 	args := []Arg{in(t, rows*n, data), in(t, n, Uniform(t, n, 34, 0.5, 2))}
 	if k == "layer_norm" {
 		args = append(args, in(t, n, Uniform(t, n, 35, -1, 1)))
 	}
 	args = append(args, out(t, rows*n), uintArg(rows), uintArg(n), value(scalarOf(t), eps))
-	return f.Case(k, t, fmt.Sprintf("%d×%d%s", rows, n, note)).with(global, local, args...).
+	return f.Case(k, t, fmt.Sprintf("%d×%d%s", rows, n, note), rows).with(args...).
 		within("|γ|/w·(e + ε|x-m|) + ε·|y-β|·((d + 10)/2 + 14) + |y-β|·e²/2w² + 2ε|y|, w² = v + epsilon, e = ε·(d·mean|x| + 6|m|), d = min(n, 24 + n/128)",
 			"e is the error of the mean m: it changes each deviation by e, and the variance only by e², since the deviations sum to 0; squares "+
 				"err by 3ε, their sum by dε, its division by n by 2.5 ulp = 5ε; the root halves these errors and adds 3 ulp = 6ε; the division by w errs by 5ε; "+

@@ -292,11 +292,8 @@ func reduceCase(f *Family, r reduction, note string) Case {
 	if r.stage > 0 {
 		args = append(args, uintArg(r.parts))
 	}
-	global, local := RowsGrid(results)
-	if strings.HasSuffix(r.kernel, "_columns") {
-		global, local = ElementsGrid(results)
-	}
-	return r.bounded(c.with(global, local, args...))
+	c.Sizes = []int{results}
+	return r.bounded(c.with(args...))
 }
 
 // partialPlaces returns a place in its own part for each partial result.

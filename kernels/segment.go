@@ -85,8 +85,7 @@ func segmentCase(f *Family, k, t string, s [4]int, order bool, note string) Case
 	if note != "" {
 		data = mixed(mixed(data, math.NaN(), 5, 100, 200), math.Inf(1), 7, 101)
 	}
-	global, local := ElementsGrid(segments * n)
-	c := f.Case(k, t, fmt.Sprintf("%d of %d rows of %d in %d segments%s", count, rows, n, segments, note)).with(global, local,
+	c := f.Case(k, t, fmt.Sprintf("%d of %d rows of %d in %d segments%s", count, rows, n, segments, note), segments, n).with(
 		in(t, rows*n, data), in("u32", count, ids), in("u32", count, places), inout(t, segments*n, Uniform(t, segments*n, 62, -1e3, 1e3)),
 		uintArg(rows), uintArg(count), uintArg(segments), uintArg(n))
 	if !order {

@@ -18,9 +18,17 @@ func init() {
 	Register(Family{
 		ID: "sort_pairs", Doc: "a stable sort of the keys of each row with their values, ascending or descending",
 		Kernels: []string{"sort_blocks", "sort_merge"}, Types: allTypes, Defines: []string{"T", "GROUP", "VALUE", "DESCENDING"},
-		Source: sources, Check: sortCheck, Arguments: sortArguments, Reference: refSort,
+		Source: sources, Check: sortCheck, Tile: sortTile, Arguments: sortArguments, Reference: refSort,
 		Cases: sortCases,
 	})
+}
+
+// sortTile returns how many elements of a row a group of sort_blocks sorts.
+func sortTile(_ *source.Unit, kernel string) (rows, cols int) {
+	if kernel == "sort_merge" {
+		return 0, 1
+	}
+	return 0, SortBlock
 }
 
 func sortCheck(d source.Define) error {
@@ -111,14 +119,12 @@ func repeated(list []float64, n int) func() []float64 {
 
 func (s *sortCase) build(f *Family, keys func() []float64) Case {
 	kernel, shape := "sort_blocks", fmt.Sprintf("%d×%d", s.rows, s.n)
-	global, local := RowsGrid(s.rows * blocks(s.n, SortBlock))
 	sizes := []Arg{uintArg(s.rows), uintArg(s.n)}
 	if s.width > 0 {
 		kernel, shape = "sort_merge", fmt.Sprintf("%s runs of %d", shape, s.width)
-		global, local = ElementsGrid(s.rows * s.n)
 		sizes = append(sizes, uintArg(s.width))
 	}
-	c := f.Case(kernel, s.keys, shape+" with "+s.values+s.note)
+	c := f.Case(kernel, s.keys, shape+" with "+s.values+s.note, s.rows, s.n)
 	if s.values != "u32" {
 		c.Defines = append(c.Defines, source.Define{Name: "VALUE", Value: s.values})
 	}
@@ -131,7 +137,7 @@ func (s *sortCase) build(f *Family, keys func() []float64) Case {
 		data = func() []float64 { return s.runs(keys()) }
 	}
 	total := s.rows * s.n
-	return c.with(global, local, append([]Arg{in(s.keys, total, data), in(s.values, total, Uniform(s.values, total, 52, 0, 1)),
+	return c.with(append([]Arg{in(s.keys, total, data), in(s.values, total, Uniform(s.values, total, 52, 0, 1)),
 		out(s.keys, total), out(s.values, total)}, sizes...)...).exact("bits are moved")
 }
 

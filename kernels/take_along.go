@@ -17,9 +17,8 @@ func init() {
 			add := func(t, index string, s [4]int, clamp bool) {
 				outer, axis, count, inner := s[0], s[1], s[2], s[3]
 				results := outer * count * inner
-				global, local := ElementsGrid(results)
-				list = append(list, f.Case("take_along", t, fmt.Sprintf("%d of %d×%d×%d", count, outer, axis, inner)).
-					with(global, local, in(t, outer*axis*inner, Uniform(t, outer*axis*inner, 45, -1e4, 1e4)), in("u32", results, rowIndices(results, axis)),
+				list = append(list, f.Case("take_along", t, fmt.Sprintf("%d of %d×%d×%d", count, outer, axis, inner), outer, count, inner).
+					with(in(t, outer*axis*inner, Uniform(t, outer*axis*inner, 45, -1e4, 1e4)), in("u32", results, rowIndices(results, axis)),
 						out(t, results), uintArg(outer), uintArg(axis), uintArg(count), uintArg(inner)).exact("bits are moved").indexed(1, index, clamp))
 			}
 			for _, t := range f.Types {

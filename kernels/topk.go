@@ -62,9 +62,8 @@ func uniformSteps(n int) func() []float64 {
 
 func topkCase(f *Family, t, note string, s [3]int, data func() []float64) Case {
 	rows, n, k := s[0], s[1], s[2]
-	global, local := RowsGrid(rows)
-	return f.Case("topk", t, fmt.Sprintf("rows=%d n=%d k=%d%s", rows, n, k, note)).
-		with(global, local, in(t, rows*n, data), out(t, rows*k), out("u32", rows*k), uintArg(rows), uintArg(n), uintArg(k)).
+	return f.Case("topk", t, fmt.Sprintf("rows=%d n=%d k=%d%s", rows, n, k, note), rows).
+		with(in(t, rows*n, data), out(t, rows*k), out("u32", rows*k), uintArg(rows), uintArg(n), uintArg(k)).
 		exact("values are selected, not computed, and the order is total: by value, then by index, NaN last")
 }
 

@@ -12,7 +12,7 @@ func init() {
 	Register(Family{
 		ID: "transpose", Doc: "each matrix of a batch transposed",
 		Kernels: []string{"transpose"}, Types: allTypes, Defines: []string{"T", "TILE"},
-		Source: sources, Arguments: transposeArguments, Reference: refTranspose,
+		Source: sources, Tile: transposeTile, Arguments: transposeArguments, Reference: refTranspose,
 		Cases: func(f *Family) (list []Case) {
 			for _, t := range f.Types {
 				for i, s := range [][3]int{{1, 1, 1}, {0, 3, 1}, {31, 33, 1}, {1, 257, 1}, {16, 16, 2}, {17, 15, 3}, {127, 1, 2}, {255, 257, 1}} {
@@ -21,21 +21,25 @@ func init() {
 					}
 					rows, cols, batch := s[0], s[1], s[2]
 					n := rows * cols * batch
-					global, local := TransposeGrid(rows, cols, batch)
-					list = append(list, f.Case("transpose", t, fmt.Sprintf("%d×%d×%d", batch, rows, cols)).
-						with(global, local, in(t, n, Uniform(t, n, 4, -1e4, 1e4)), out(t, n), uintArg(rows), uintArg(cols)).
+					list = append(list, f.Case("transpose", t, fmt.Sprintf("%d×%d×%d", batch, rows, cols), batch, rows, cols).
+						with(in(t, n, Uniform(t, n, 4, -1e4, 1e4)), out(t, n), uintArg(rows), uintArg(cols)).
 						exact("bits are moved"))
 				}
 			}
 			n := 2 * 65 * 257
-			list = append(list, f.Case("transpose", "f32", "2×65×257 TILE=8").
-				with([3]int{33 * 8, 9 * 8, 2}, [3]int{8, 8, 1}, in("f32", n, Uniform("f32", n, 4, -1e4, 1e4)), out("f32", n), uintArg(65), uintArg(257)).
+			list = append(list, f.Case("transpose", "f32", "2×65×257 TILE=8", 2, 65, 257).
+				with(in("f32", n, Uniform("f32", n, 4, -1e4, 1e4)), out("f32", n), uintArg(65), uintArg(257)).
 				exact("bits are moved"))
 			last := &list[len(list)-1]
 			last.Defines = append(last.Defines, source.Define{Name: "TILE", Value: "8"})
 			return list
 		},
 	})
+}
+
+func transposeTile(u *source.Unit, kernel string) (rows, cols int) {
+	k, _ := u.Kernel(kernel)
+	return k.ReqdLocal[1], k.ReqdLocal[0]
 }
 
 // transposeArguments checks a launch, whose number of matrices is the third dimension of the grid.

@@ -415,6 +415,9 @@ func (k *Kernel) Info() KernelInfo { return k.info }
 // Name returns the name of the entry point.
 func (k *Kernel) Name() string { return k.decl.Name }
 
+// Unit returns the unit of which the kernel is an entry point.
+func (k *Kernel) Unit() *source.Unit { return k.program.key.unit }
+
 // Params returns the kernel's parameters.
 func (k *Kernel) Params() []source.Param { return k.decl.Params }
 

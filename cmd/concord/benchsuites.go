@@ -68,11 +68,15 @@ func (b *bencher) floats(ctx context.Context, sizes ...int) ([]*runtime.Buffer, 
 	return list, free, nil
 }
 
-// sampleKernel measures a launch in units of work per nanosecond.
-func (b *bencher) sampleKernel(ctx context.Context, k *runtime.Kernel, global, local [3]int, work float64, args ...any) (measured, error) {
+// sampleKernel measures a launch with results of the given sizes, in units of work per nanosecond.
+func (b *bencher) sampleKernel(ctx context.Context, k *runtime.Kernel, sizes []int, work float64, args ...any) (measured, error) {
+	items, group, err := kernels.Geometry(k.Unit(), k.Name(), sizes...)
+	if err != nil {
+		return measured{}, err
+	}
 	var ran string
 	m, err := b.measure(ctx, func() (float64, error) {
-		rec, err := b.dev.Stream().Run(ctx, k, runtime.Grid{Items: global, Group: local}, args...)
+		rec, err := b.dev.Stream().Run(ctx, k, runtime.Grid{Items: items, Group: group}, args...)
 		if err != nil {
 			return 0, err
 		}
@@ -93,8 +97,11 @@ func (b *bencher) launch(ctx context.Context) error {
 		return err
 	}
 	defer free()
-	global, local := kernels.ElementsGrid(1)
-	grid := runtime.Grid{Items: global, Group: local}
+	items, group, err := kernels.Geometry(k.Unit(), k.Name(), 1)
+	if err != nil {
+		return err
+	}
+	grid := runtime.Grid{Items: items, Group: group}
 	stream := b.dev.Stream()
 	queue := func(n int) error {
 		for range n {
@@ -182,10 +189,9 @@ func (b *bencher) saxpy(ctx context.Context) error {
 		return err
 	}
 	defer free()
-	global, local := kernels.ElementsGrid(n)
 	// With a = 0 y does not change; otherwise it would grow from sample to sample, up to infinity.
 	return b.element(ctx, elementwise{name: fmt.Sprintf("n=%d", n), family: "saxpy", kernel: "saxpy", flops: 2, bytes: 12,
-		global: global, local: local, args: []any{float32(0), bufs[0], bufs[1], uint64(n)}})
+		size: n, args: []any{float32(0), bufs[0], bufs[1], uint64(n)}})
 }
 
 // rowLength is the length of rows of softmax, layer_norm and reduce_sum.
@@ -205,14 +211,12 @@ func (b *bencher) memory(ctx context.Context) error {
 	}
 	defer halves.Close()
 	rows, each := uint32(n/rowLength), uint32(rowLength)
-	global, local := kernels.RowsGrid(n / rowLength)
-	all, auto := kernels.ElementsGrid(n)
 	toHalf := []source.Define{{Name: "FROM", Value: "f32"}, {Name: "TO", Value: "f16"}}
 	for _, e := range []elementwise{
-		{"sum of rows", "reduce", "reduce_sum", nil, 1, 4, global, local, []any{x[0], x[1], rows, each, uint32(1)}},
-		{"softmax", "softmax", "softmax", nil, 5, 8, global, local, []any{x[0], x[1], rows, each}},
-		{"layer norm", "norm", "layer_norm", nil, 8, 8, global, local, []any{x[0], x[2], x[3], x[1], rows, each, float32(1e-5)}},
-		{"cast to f16", "cast", "cast", toHalf, 1, 6, all, auto, []any{x[0], halves, uint64(n)}},
+		{"sum of rows", "reduce", "reduce_sum", nil, 1, 4, n / rowLength, []any{x[0], x[1], rows, each, uint32(1)}},
+		{"softmax", "softmax", "softmax", nil, 5, 8, n / rowLength, []any{x[0], x[1], rows, each}},
+		{"layer norm", "norm", "layer_norm", nil, 8, 8, n / rowLength, []any{x[0], x[2], x[3], x[1], rows, each, float32(1e-5)}},
+		{"cast to f16", "cast", "cast", toHalf, 1, 6, n, []any{x[0], halves, uint64(n)}},
 	} {
 		if err := b.element(ctx, e); err != nil {
 			return fmt.Errorf("%s: %w", e.name, err)
@@ -226,7 +230,7 @@ type elementwise struct {
 	name, family, kernel string
 	defs                 []source.Define
 	flops, bytes         int // per element
-	global, local        [3]int
+	size                 int // elements, or rows
 	args                 []any
 }
 
@@ -242,7 +246,7 @@ func (b *bencher) element(ctx context.Context, e elementwise) error {
 	limit := rateOrUnknown(roof.MemoryGBs)
 	n := b.sizes.saxpyN
 	flops, bytes := float64(e.flops*n), float64(e.bytes*n)
-	m, err := b.sampleKernel(ctx, k, e.global, e.local, bytes, e.args...)
+	m, err := b.sampleKernel(ctx, k, []int{e.size}, bytes, e.args...)
 	if err != nil {
 		return err
 	}
@@ -270,9 +274,8 @@ func (b *bencher) square(ctx context.Context, k *runtime.Kernel, n int) error {
 		return err
 	}
 	defer free()
-	global, local := kernels.GemmGrid(n, n)
 	flops, bytes := 2*float64(n)*float64(n)*float64(n), 3*4*float64(n)*float64(n)
-	m, err := b.sampleKernel(ctx, k, global, local, flops, uint32(n), uint32(n), uint32(n), float32(1),
+	m, err := b.sampleKernel(ctx, k, []int{n, n}, flops, uint32(n), uint32(n), uint32(n), float32(1),
 		bufs[0], uint32(n), bufs[1], uint32(n), float32(0), bufs[2], uint32(n))
 	if err != nil {
 		return err
@@ -299,9 +302,8 @@ func (b *bencher) distances(ctx context.Context, k *runtime.Kernel, queries, vec
 		return err
 	}
 	defer free()
-	global, local := kernels.L2Grid(queries, vectors)
 	flops, bytes := float64(3*queries*vectors*l2Dim), 4*float64(queries*l2Dim+vectors*l2Dim+queries*vectors)
-	m, err := b.sampleKernel(ctx, k, global, local, flops, bufs[0], bufs[1], bufs[2],
+	m, err := b.sampleKernel(ctx, k, []int{queries, vectors}, flops, bufs[0], bufs[1], bufs[2],
 		uint32(queries), uint32(vectors), uint32(l2Dim))
 	if err != nil {
 		return err
@@ -324,9 +326,8 @@ func (b *bencher) conv2d(ctx context.Context) error {
 	}
 	defer free()
 	c, s, f, one := uint32(channels), uint32(side), uint32(filter), uint32(1)
-	global, local := kernels.Conv2DGrid(n, channels, 1, side, side)
 	flops, bytes := 2*float64(n*side*side)*float64(weights), 4*float64(2*image+weights)
-	m, err := b.sampleKernel(ctx, k, global, local, flops, uint32(n), c, s, s, c, f, f, one, one, one, one, one, one, one, s, s,
+	m, err := b.sampleKernel(ctx, k, []int{n, 1, channels, side * side}, flops, uint32(n), c, s, s, c, f, f, one, one, one, one, one, one, one, s, s,
 		x[0], x[1], x[2], x[3])
 	if err != nil {
 		return err

@@ -198,14 +198,19 @@ func (s *search) batch(ctx context.Context, first, n int) (time.Duration, error)
 		views = append(views, v)
 	}
 	query, distances, values, indices := views[0], views[1], views[2], views[3]
-	global, local := kernels.L2Grid(n, d.vectors())
-	one, err := s.dev.Stream().Run(ctx, s.distance, runtime.Grid{Items: global, Group: local},
+	items, group, err := kernels.Geometry(s.distance.Unit(), s.distance.Name(), n, d.vectors())
+	if err != nil {
+		return 0, err
+	}
+	one, err := s.dev.Stream().Run(ctx, s.distance, runtime.Grid{Items: items, Group: group},
 		query, s.base, distances, uint32(n), uint32(d.vectors()), uint32(d.dim))
 	if err != nil {
 		return 0, err
 	}
-	global, local = kernels.RowsGrid(n)
-	two, err := s.dev.Stream().Run(ctx, s.topk, runtime.Grid{Items: global, Group: local},
+	if items, group, err = kernels.Geometry(s.topk.Unit(), s.topk.Name(), n); err != nil {
+		return 0, err
+	}
+	two, err := s.dev.Stream().Run(ctx, s.topk, runtime.Grid{Items: items, Group: group},
 		distances, values, indices, uint32(n), uint32(d.vectors()), uint32(d.k))
 	return time.Duration(one.DeviceTimeNs + two.DeviceTimeNs), err
 }

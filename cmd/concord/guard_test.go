@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime"
 )
 
@@ -284,8 +283,7 @@ func TestGuard(t *testing.T) {
 			}
 			defer free()
 			real := int(n * more)
-			global, local := kernels.ElementsGrid(real)
-			m, err := b.sampleKernel(ctx, k, global, local, n, args(x, real)...)
+			m, err := b.sampleKernel(ctx, k, []int{real}, n, args(x, real)...)
 			if err != nil {
 				return err
 			}

@@ -110,8 +110,11 @@ func saxpyCheck(ctx context.Context, dev *runtime.Device, opt runtime.ProgramOpt
 		return "", err
 	}
 	defer by.Close()
-	global, local := kernels.ElementsGrid(smokeN)
-	rec, err := dev.Stream().Run(ctx, k, runtime.Grid{Items: global, Group: local}, a, bx, by, uint64(smokeN))
+	items, group, err := kernels.Geometry(unit, "saxpy", smokeN)
+	if err != nil {
+		return "", err
+	}
+	rec, err := dev.Stream().Run(ctx, k, runtime.Grid{Items: items, Group: group}, a, bx, by, uint64(smokeN))
 	if err != nil {
 		return "", err
 	}

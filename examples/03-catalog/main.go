@@ -56,8 +56,11 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	global, local := kernels.GemmGrid(m, n)
-	err = dev.Stream().Launch(gemm, runtime.Grid{Items: global, Group: local},
+	items, group, err := kernels.Geometry(unit, "gemm", m, n)
+	if err != nil {
+		return err
+	}
+	err = dev.Stream().Launch(gemm, runtime.Grid{Items: items, Group: group},
 		uint32(m), uint32(n), uint32(k), float32(1), a, uint32(k), b, uint32(k), float32(0), c, uint32(n))
 	if err != nil {
 		return err

@@ -16,7 +16,8 @@ import (
 func (m *Map) Case(shape string, l Layout, inputs []func() []float64, params []float64) kernels.Case {
 	rank, n := l.Rank(), l.Len()
 	c := kernels.Case{Family: Family, DType: m.outputs[0].elem.String(), Shape: shape, Defines: m.defines(rank)}
-	c.Kernel, c.Global, c.Local = m.Grid(&l)
+	kernel, size := m.Entry(&l)
+	c.Kernel, c.Sizes = kernel, []int{size}
 	whole := true // whether no element is a floating number, so that every bit is known
 	for _, node := range m.nodes {
 		c.Needs.FP64 = c.Needs.FP64 || node.typ == F64

@@ -43,12 +43,13 @@
 //	l, err := m.Layout(expr.Layout{Dims: []int{1000, 64}, Operands: []expr.Operand{rows, rows}}) // of in and out
 //	unit, err := m.Unit(dev.Features(), l.Rank())
 //	program, err := dev.Program(ctx, unit)
-//	name, items, group := m.Grid(&l)
+//	name, size := m.Entry(&l)
 //	k, err := program.Kernel(name)
+//	items, group, err := kernels.Geometry(unit, name, size)
 //	err = stream.Launch(k, runtime.Grid{Items: items, Group: group}, in, out, l.Argument())
 //
 // An output whose value is the same for a whole row is stored once for each row, and must not overlap an input. A program
-// with reductions has no rank 0, and [Map.Grid] gives the entry point and grid for its launch. Other dimensions than the last one
+// with reductions has no rank 0, and [Map.Entry] gives the entry point for a launch. Other dimensions than the last one
 // are reduced by a layout that has them last.
 //
 // Sums are added up in an order that depends on the layout and the device, but neither on the number of threads nor on the

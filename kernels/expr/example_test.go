@@ -6,6 +6,7 @@ import (
 	"log"
 
 	_ "github.com/concord-compute/concord/cpu"
+	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/kernels/expr"
 	"github.com/concord-compute/concord/runtime"
 )
@@ -125,7 +126,11 @@ func ExampleSum() {
 		log.Fatal(err)
 	}
 	defer p.Close()
-	kernel, global, local := m.Grid(&l)
+	kernel, size := m.Entry(&l)
+	global, local, err := kernels.Geometry(unit, kernel, size)
+	if err != nil {
+		log.Fatal(err)
+	}
 	k, err := p.Kernel(kernel)
 	if err != nil {
 		log.Fatal(err)

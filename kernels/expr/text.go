@@ -19,20 +19,17 @@ const (
 	KernelColumns = "map_columns"
 )
 
-// Grid returns the entry point for a launch with a layout, which [Map.Layout] returned, and the items of its grid and of
-// a group; if those are 0, the runtime chooses.
-func (m *Map) Grid(l *Layout) (kernel string, global, local [3]int) {
+// Entry returns the entry point for a launch with a layout, which [Map.Layout] returned, and the number of elements or rows, from
+// which kernels.Geometry makes the grid.
+func (m *Map) Entry(l *Layout) (kernel string, size int) {
 	if !m.Reduces() {
-		global, local = kernels.ElementsGrid(l.Len())
-		return Kernel, global, local
+		return Kernel, l.Len()
 	}
 	rows, _ := l.rows()
 	if m.columns(l) {
-		global, local = kernels.ElementsGrid(rows)
-		return KernelColumns, global, local
+		return KernelColumns, rows
 	}
-	global, local = kernels.RowsGrid(rows)
-	return Kernel, global, local
+	return Kernel, rows
 }
 
 // Text returns the map as a program of OpenCL C for operands of a rank: 0 for dense ones, else 1 to [MaxRank]. Items beyond

@@ -60,7 +60,11 @@ func (sub *subject) run(ctx context.Context, c *kernels.Case) ([][]byte, error) 
 			return nil, err
 		}
 	}
-	if err := s.Launch(k, runtime.Grid{Items: c.Global, Group: c.Local}, args...); err != nil {
+	items, group, err := kernels.Geometry(u, c.Kernel, c.Sizes...)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Launch(k, runtime.Grid{Items: items, Group: group}, args...); err != nil {
 		return nil, err
 	}
 	for i, b := range bufs {

@@ -122,7 +122,10 @@ func launch(ctx context.Context, d *runtime.Device, p *runtime.Program) error {
 		}
 		defer m[i].Close()
 	}
-	items, group := kernels.GemmGrid(n, n)
+	items, group, err := kernels.Geometry(k.Unit(), "gemm", n, n)
+	if err != nil {
+		return err
+	}
 	err = d.Stream().Launch(k, runtime.Grid{Items: items, Group: group}, n, n, n, float32(1), m[0], n, m[1], n, float32(0), m[2], n)
 	if err != nil {
 		return err

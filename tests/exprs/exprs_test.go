@@ -84,7 +84,9 @@ func (r *runner) run(t *testing.T, c *kernels.Case) (out [][]byte) {
 		require.NoError(t, r.s.Write(ctx, b, 0, raw))
 		args[i] = b
 	}
-	require.NoError(t, r.s.Launch(k, runtime.Grid{Items: c.Global, Group: c.Local}, args...), c.Name())
+	items, group, err := kernels.Geometry(u, c.Kernel, c.Sizes...)
+	require.NoError(t, err)
+	require.NoError(t, r.s.Launch(k, runtime.Grid{Items: items, Group: group}, args...), c.Name())
 	for i := range c.Args {
 		if a := &c.Args[i]; a.Dir == kernels.Out || a.Dir == kernels.InOut {
 			out[i] = make([]byte, a.Len*kernels.SizeOf(a.Type))

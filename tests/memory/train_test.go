@@ -133,8 +133,11 @@ func (n *net) alloc(t *testing.T, elements int) *runtime.Buffer {
 	return b
 }
 
-func (n *net) launch(t *testing.T, name string, global, local [3]int, args ...any) {
-	require.NoError(t, n.s.Launch(n.kernels[name], runtime.Grid{Items: global, Group: local}, args...), name)
+func (n *net) launch(t *testing.T, name string, sizes []int, args ...any) {
+	k := n.kernels[name]
+	items, group, err := catalog.Geometry(k.Unit(), k.Name(), sizes...)
+	require.NoError(t, err)
+	require.NoError(t, n.s.Launch(k, runtime.Grid{Items: items, Group: group}, args...), name)
 }
 
 // each launches a kernel over the elements of its last buffer.
@@ -145,15 +148,13 @@ func (n *net) each(t *testing.T, name string, args ...any) {
 			elements = b.Len()
 		}
 	}
-	global, local := catalog.ElementsGrid(elements)
-	n.launch(t, name, global, local, append(args, uint64(elements))...)
+	n.launch(t, name, []int{elements}, append(args, uint64(elements))...)
 }
 
 // product returns a new buffer with op(a)·op(b), rows×cols.
 func (n *net) product(t *testing.T, name string, rows, cols, inner int, a *runtime.Buffer, lda int, b *runtime.Buffer, ldb int) *runtime.Buffer {
 	c := n.alloc(t, rows*cols)
-	global, local := catalog.GemmGrid(rows, cols)
-	n.launch(t, name, global, local, uint32(rows), uint32(cols), uint32(inner), float32(1), a, uint32(lda), b, uint32(ldb),
+	n.launch(t, name, []int{rows, cols}, uint32(rows), uint32(cols), uint32(inner), float32(1), a, uint32(lda), b, uint32(ldb),
 		float32(0), c, uint32(cols))
 	return c
 }
@@ -170,8 +171,7 @@ func (n *net) forward(t *testing.T, first, batch int) []*runtime.Buffer {
 		if i < len(n.weights)-1 {
 			n.each(t, "tanh_act", z, y)
 		} else {
-			global, local := catalog.RowsGrid(batch)
-			n.launch(t, "softmax", global, local, z, y, uint32(batch), uint32(out))
+			n.launch(t, "softmax", []int{batch}, z, y, uint32(batch), uint32(out))
 		}
 		closeAll(t, z)
 		layers = append(layers, y)

@@ -91,8 +91,9 @@ func TestBLASChoice(t *testing.T) {
 			c, err := d.Alloc(runtime.F32, n*n)
 			require.NoError(t, err)
 			defer c.Close()
-			global, local := kernels.GemmGrid(n, n)
-			rec, err := stream.Run(t.Context(), kernel, runtime.Grid{Items: global, Group: local},
+			items, group, err := kernels.Geometry(unit, "gemm", n, n)
+			require.NoError(t, err)
+			rec, err := stream.Run(t.Context(), kernel, runtime.Grid{Items: items, Group: group},
 				n, n, k, float32(1), m, k, m, n, float32(0), c, n)
 			return rec.Implementation, err
 		}
@@ -142,9 +143,10 @@ func TestBLASGraph(t *testing.T) {
 			require.NoError(t, err)
 			defer m[i].Close()
 		}
-		global, local := kernels.GemmGrid(n, n)
+		items, group, err := kernels.Geometry(unit, "gemm", n, n)
+		require.NoError(t, err)
 		multiply := func(s *runtime.Stream, size int, beta float32) error {
-			return s.Launch(kernel, runtime.Grid{Items: global, Group: local}, size, size, size, float32(1), m[0], n, m[1], n, beta, m[2], n)
+			return s.Launch(kernel, runtime.Grid{Items: items, Group: group}, size, size, size, float32(1), m[0], n, m[1], n, beta, m[2], n)
 		}
 		g, err := stream.Capture(func(s *runtime.Stream) error {
 			if err := multiply(s, n, 0); err != nil { // computed by the library: 64 everywhere

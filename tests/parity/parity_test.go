@@ -113,16 +113,17 @@ func TestSmall(t *testing.T) {
 
 // small reports whether a case has few items and little data.
 func small(c *kernels.Case) bool {
-	items := 1
-	for _, n := range c.Global {
-		items *= max(n, 1)
+	u, err := kernels.Unit(c.Family, nil, c.Defines...)
+	if err != nil {
+		return false
 	}
+	n, _, err := kernels.Geometry(u, c.Kernel, c.Sizes...)
 	for _, a := range c.Args {
 		if a.Len > 2048 {
 			return false
 		}
 	}
-	return items <= 2048
+	return err == nil && n[0]*n[1]*n[2] <= 2048
 }
 
 // check fails the test for every result that failed, logs the rest, and returns how

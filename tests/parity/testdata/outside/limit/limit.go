@@ -75,8 +75,7 @@ func cases(f *kernels.Family) (list []kernels.Case) {
 			scalar = "f32"
 		}
 		for _, n := range []int{1, 257, 65537} {
-			c := f.Case("limit", t, fmt.Sprintf("n=%d", n))
-			c.Global, c.Local = kernels.ElementsGrid(n)
+			c := f.Case("limit", t, fmt.Sprintf("n=%d", n), n)
 			c.Args = []kernels.Arg{
 				{Dir: kernels.In, Type: t, Len: n, Fill: kernels.Uniform(t, n, 1, -4, 4)},
 				{Dir: kernels.Out, Type: t, Len: n},

@@ -74,5 +74,18 @@ func relative(dtype string, c float64, scale func(in [][]float64, i int) float64
 	}
 }
 
+// additions bounds the number of additions in which one of n elements of a sum takes part, if a group of that many items adds
+// them up, 0 being the usual one: each item adds every group-th element, and a tree of depth log₂ group the items' sums. Groups
+// larger than 128 have the bound of 128, since a native implementation does not know the group; those of the CPU add their
+// parts in pairs, which is within it.
+func additions(n, group int) int {
+	if group == 0 {
+		group = Group
+	}
+	return min(n, 24+n/min(group, 128))
+}
+
+const additionsFormula = "d = min(n, 24 + n/min(GROUP, 128))"
+
 // denormal reports whether a device may replace x by 0.
 func denormal(dtype string, x float64) bool { return x != 0 && math.Abs(x) < Smallest(dtype) }

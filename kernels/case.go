@@ -94,8 +94,11 @@ func (c Case) with(args ...Arg) Case {
 	return c
 }
 
-// grouped changes a case to groups of that many items, which the definition GROUP chooses.
+// grouped changes a case to groups of that many items, which the definition GROUP chooses; 0 leaves the usual ones.
 func (c Case) grouped(items int) Case {
+	if items == 0 {
+		return c
+	}
 	c.Defines = append(slices.Clip(c.Defines), source.Define{Name: "GROUP", Value: strconv.Itoa(items)})
 	c.Shape += fmt.Sprintf(" GROUP=%d", items)
 	return c

@@ -68,6 +68,12 @@ func gemvCases(f *Family) (list []Case) {
 			}
 		}
 	}
+	for _, group := range []int{4, 32, 256} {
+		for _, trans := range []bool{false, true} {
+			list = append(list, gemvCase(f, "f32", "f32", gemmShape{m: 97, n: 1, k: 301, alpha: 1.5, beta: -0.5, pad: 3, transA: trans}).grouped(group),
+				gemvCase(f, "f32", "f32", gemmShape{m: 64, n: 1, k: 512, alpha: 1, transA: trans}).grouped(group))
+		}
+	}
 	return list
 }
 

@@ -91,3 +91,27 @@ func TestGeometryAllocatesNothing(t *testing.T) {
 	require.NoError(t, err)
 	assert.Zero(t, testing.AllocsPerRun(100, func() { _, _, _ = Geometry(u, "gemm_batch", 7, 100, 100) }))
 }
+
+// TestCasesWithOtherGroups checks that parity judges every kernel whose group a definition chooses with several groups.
+func TestCasesWithOtherGroups(t *testing.T) {
+	for _, f := range Families() {
+		groups := map[string]map[[3]int]bool{}
+		for _, c := range Cases(f.ID) {
+			u, err := Unit(c.Family, nil, c.Defines...)
+			require.NoError(t, err)
+			if k, _ := u.Kernel(c.Kernel); k.ReqdLocal != [3]int{} {
+				if groups[c.Kernel] == nil {
+					groups[c.Kernel] = map[[3]int]bool{}
+				}
+				groups[c.Kernel][k.ReqdLocal] = true
+			}
+		}
+		for _, d := range f.Defines {
+			for k, seen := range groups {
+				if d == "GROUP" || d == "TILE" {
+					assert.Greater(t, len(seen), 1, "%s/%s has no case with another %s", f.ID, k, d)
+				}
+			}
+		}
+	}
+}

@@ -109,7 +109,7 @@ func nearestCases(f *Family) (list []Case) {
 	c = mergeCase(f, [3]int{2, 5, 1000})
 	c.Defines = append(c.Defines, source.Define{Name: "MAX_K", Value: "1024"})
 	c.Shape += " MAX_K=1024"
-	return append(list, c)
+	return append(list, c, mergeCase(f, [3]int{2, 264, 10}).grouped(32))
 }
 
 // nearestData returns components for which float computes l2 and ip exactly, so that every device finds

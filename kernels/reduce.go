@@ -55,7 +55,7 @@ func partialType(t string) string {
 // reduction is one launch of a reduce kernel.
 type reduction struct {
 	kernel, typ, index          string
-	stage                       int
+	stage, group                int // 0: the usual group
 	outer, axis, inner, parts   int
 	in, places, out, outsPlaces int // positions of the buffers; places are -1 if there are none
 }
@@ -209,6 +209,11 @@ func reduceCases(f *Family) (list []Case) {
 			}
 		}
 	}
+	for _, k := range f.Kernels[:7] { // those with a group for each result
+		for _, s := range [][3]int{{3, 1000, 2}, {1, 20, 5}} {
+			list = append(list, reduceCase(f, reduction{kernel: k, typ: "f32", group: 32, outer: s[0], axis: s[1], inner: s[2]}, ""))
+		}
+	}
 	for i, index := range []string{"i8", "u8", "i16", "i64"} {
 		for _, k := range []string{"reduce_argmax", "reduce_argmin_columns"} {
 			r := reduction{kernel: k, typ: "f32", index: index, outer: 30, axis: 301, inner: 2}
@@ -293,7 +298,7 @@ func reduceCase(f *Family, r reduction, note string) Case {
 		args = append(args, uintArg(r.parts))
 	}
 	c.Sizes = []int{results}
-	return r.bounded(c.with(args...))
+	return r.bounded(c.with(args...)).grouped(r.group)
 }
 
 // partialPlaces returns a place in its own part for each partial result.
@@ -312,7 +317,7 @@ func (r reduction) bounded(c Case) Case {
 	mean := r.op() == "mean" && r.stage != 1
 	switch {
 	case r.op() == "sum" && IsFloat(r.typ), r.op() == "mean":
-		return c.within("ε·(d·Σ|x| + c·|result|), d = min(n, 24 + n/128), columns min(n, 128 + n/128), for n elements, c = 1, mean 6",
+		return c.within("ε·(d·Σ|x| + c·|result|), "+additionsFormula+", columns min(n, 128 + n/128), for n elements, c = 1, mean 6",
 			"d bounds the number of additions in which an element takes part: each item sums every GROUP-th element, and a tree adds the items' sums; "+
 				"columns are summed in blocks of 128; mean divides (2.5 ulp = 5ε); the reference rounds once",
 			func(_ int, in [][]float64, ref []float64) []float64 { return r.sumBound(mean, in[0], ref) })
@@ -328,7 +333,7 @@ func (r *reduction) sumBound(mean bool, x, ref []float64) []float64 {
 	_, to := r.types()
 	u, b := Roundoff(r.typ), make([]float64, len(ref))
 	r.each(func(o, at, _, n int) {
-		depth := min(n, 24+n/128)
+		depth := additions(n, r.group)
 		if strings.HasSuffix(r.kernel, "_columns") {
 			depth = min(n, 128+n/128)
 		}

@@ -20,31 +20,36 @@ func init() {
 					if t != "f32" && i != 0 && i != 4 && i != 7 {
 						continue
 					}
-					list = append(list, softmaxCase(f, t, "", s[0], s[1], Uniform(t, s[0]*s[1], 20, -20, 20)))
+					list = append(list, softmaxCase(f, t, "", s[0], s[1], 0, Uniform(t, s[0]*s[1], 20, -20, 20)))
 				}
 				n := 200
 				odd := mixed(mixed(mixed(Uniform(t, 4*n, 21, -1, 1), math.NaN(), 7), math.Inf(1), n+150), math.Inf(-1), 2*n, 2*n+199)
 				far := mixed(Uniform(t, n, 22, -1, 1), 2000, 130)
 				list = append(list,
-					softmaxCase(f, t, " NaN and Inf", 4, n, odd),
-					softmaxCase(f, t, " far apart", 1, n, far),
-					softmaxCase(f, t, " all -Inf", 1, 3, constant(3, math.Inf(-1))))
+					softmaxCase(f, t, " NaN and Inf", 4, n, 0, odd),
+					softmaxCase(f, t, " far apart", 1, n, 0, far),
+					softmaxCase(f, t, " all -Inf", 1, 3, 0, constant(3, math.Inf(-1))))
 			}
-			return append(list, softmaxCase(f, "f32", "", 7, 1000, Uniform("f32", 7*1000, 20, -20, 20)).grouped(256))
+			for _, group := range []int{4, 32, 256} {
+				list = append(list, softmaxCase(f, "f32", "", 7, 1000, group, Uniform("f32", 7*1000, 20, -20, 20)))
+			}
+			return list
 		},
 	})
 }
 
-func softmaxCase(f *Family, t, note string, rows, n int, data func() []float64) Case {
+func softmaxCase(f *Family, t, note string, rows, n, group int, data func() []float64) Case {
 	return f.Case("softmax", t, fmt.Sprintf("%d×%d%s", rows, n, note), rows).
 		with(in(t, rows*n, data), out(t, rows*n), uintArg(rows), uintArg(n)).
-		within("ε·y·(|z| + Σy|z| + d + 18), z = x - max, d = min(n, 24 + n/128)",
+		within("ε·y·(|z| + Σy|z| + d + 18), z = x - max, "+additionsFormula,
 			"the rounding of z changes e^z by a factor of up to 1 + |z|ε; exp errs by 3 ulp = 6ε, in the numerator and in the sum; the sum adds dε; "+
 				"the division errs by 2.5 ulp = 5ε; the reference rounds once",
-			func(_ int, in [][]float64, ref []float64) []float64 { return softmaxBound(t, rows, n, in[0], ref) })
+			func(_ int, in [][]float64, ref []float64) []float64 {
+				return softmaxBound(t, rows, n, group, in[0], ref)
+			}).grouped(group)
 }
 
-func softmaxBound(t string, rows, n int, x, ref []float64) []float64 {
+func softmaxBound(t string, rows, n, group int, x, ref []float64) []float64 {
 	u, tiny := Roundoff(t), Smallest(t)
 	b := make([]float64, len(ref))
 	for r := range rows {
@@ -63,7 +68,7 @@ func softmaxBound(t string, rows, n int, x, ref []float64) []float64 {
 			if y[j] > 0 {
 				z = largest - v
 			}
-			c := z + weighted + float64(min(n, 24+n/128)) + errExp*2 + errDiv + 1
+			c := z + weighted + float64(additions(n, group)) + errExp*2 + errDiv + 1
 			bound[j] = Stored(t, y[j], u*c*y[j]+2*tiny)
 		}
 	}

@@ -103,6 +103,10 @@ func sortCases(f *Family) (list []Case) {
 	}
 	add(sortCase{rows: 2, n: 1001, keys: "f16", values: "u32", descending: true, note: " special values"})
 	add(sortCase{rows: 2, n: 1001, keys: "f64", values: "u32", descending: true, note: " special values"})
+	for _, group := range []int{32, 256} {
+		s := sortCase{rows: 2, n: 2500, keys: "f32", values: "u32"}
+		list = append(list, s.build(f, Uniform("f32", s.rows*s.n, 51, -1e3, 1e3)).grouped(group))
+	}
 	return list
 }
 

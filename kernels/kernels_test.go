@@ -69,6 +69,7 @@ var kinds = map[string]source.Kind{
 	"f32": source.Float, "f64": source.Double, "f16": source.Half, "bf16": source.UShort,
 	"i8": source.Char, "i16": source.Short, "i32": source.Int, "i64": source.Long,
 	"u8": source.UChar, "u16": source.UShort, "u32": source.UInt, "u64": source.ULong,
+	"": source.Struct, // a value of Bytes
 }
 
 func TestDataFits(t *testing.T) {

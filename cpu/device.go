@@ -34,12 +34,13 @@ type device struct {
 }
 
 var (
-	_ driver.Device      = (*device)(nil)
-	_ driver.Compiler    = (*device)(nil)
-	_ driver.Natives     = (*device)(nil)
-	_ driver.HostVisible = (*device)(nil)
-	_ driver.HostWrapper = (*device)(nil)
-	_ driver.PeerCopier  = (*device)(nil)
+	_ driver.Device        = (*device)(nil)
+	_ driver.Compiler      = (*device)(nil)
+	_ driver.Natives       = (*device)(nil)
+	_ driver.HostVisible   = (*device)(nil)
+	_ driver.HostWrapper   = (*device)(nil)
+	_ driver.PeerCopier    = (*device)(nil)
+	_ driver.MultiplyAdder = (*device)(nil)
 )
 
 func newDevice(info driver.Info, threads int, reference bool) *device {

@@ -38,9 +38,8 @@ func Prepare(d driver.Device, l *driver.Launch) (run func() error, release func(
 	return run, p.done, nil
 }
 
-// MultiplyAdds measures the peak arithmetic rate: floating-point operations of single precision per
-// nanosecond, in vector registers, on all threads of the device, without memory access. It blocks for some
-// milliseconds. ok is false if the device has no vector kernels. The method Roof of a runtime.Device calls it.
+// MultiplyAdds implements driver.MultiplyAdder, in vector registers on all threads of the device. ok is false if the device
+// has no vector kernels.
 func (d *device) MultiplyAdds() (rate float64, ok bool) {
 	if d.simd == nil || d.closed.Load() {
 		return 0, false

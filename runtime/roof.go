@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/concord-compute/concord/internal/file"
+	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/runtime/profile"
 	"github.com/concord-compute/concord/source"
 )
@@ -28,8 +29,8 @@ import (
 // few seconds on the device, and then kept in the process and beside the kernel cache on disk
 // (directory roofs; nowhere if the cache is off). Files that others could have written are not read.
 // What cannot be measured is 0: without a compiler for the device, memory is measured by copies alone
-// and the other rates are unknown, but for a device whose driver measures its multiply-adds itself (a
-// method MultiplyAdds() (gflops float64, ok bool)), such as cpu:0.
+// and the other rates are unknown, but for a device whose driver measures its multiply-adds itself
+// (driver.MultiplyAdder), such as cpu:0.
 //
 // Each rate is nearly the best of several runs, as other work on the machine lowers it. Concurrent
 // calls share one measurement; a call that waits ends with ctx. Errors are those of allocating, copying
@@ -40,7 +41,9 @@ func (d *Device) Roof(ctx context.Context) (profile.Roof, error) { return d.roof
 // called while the machine was busy.
 func (d *Device) MeasureRoof(ctx context.Context) (profile.Roof, error) { return d.roof(ctx, false) }
 
-// keptRoof is a roof in this process. Who has put something into turn may read and set it.
+// keptRoof is the roof of a device, or nil before it is measured. turn has room for one value and is its lock: a call puts a value
+// in, reads or sets the roof, and takes the value out. A call can stop waiting for a channel when its context ends, which it
+// could not for a mutex.
 type keptRoof struct {
 	turn chan struct{}
 	roof *profile.Roof
@@ -269,7 +272,7 @@ func (d *Device) measureRoof(ctx context.Context) (r profile.Roof, err error) {
 		return r, err
 	}
 	r.Measured = time.Now().UTC().Round(time.Second)
-	if own, ok := d.Driver().(interface{ MultiplyAdds() (float64, bool) }); ok {
+	if own, ok := d.Driver().(driver.MultiplyAdder); ok {
 		if _, ok := own.MultiplyAdds(); ok {
 			if r.GFLOPS, err = best(ctx, func() (float64, error) { rate, _ := own.MultiplyAdds(); return rate, nil }); err != nil {
 				return r, err

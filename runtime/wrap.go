@@ -14,22 +14,23 @@ type foreign struct {
 	release  func() // or nil
 }
 
-// Wrap returns a buffer over memory of the host outside Go's heap, such as a mapped file, which the device uses
-// in place. The memory begins at a multiple of 8 bytes and is whole elements of t. That it is outside Go's heap is not
-// checked: of memory on the heap the garbage collector may make something else while the device uses it. A device that cannot use the host's
-// memory in place, as most GPUs, is ErrUnsupported.
+// Wrap returns a buffer of elements of type t that are the given memory of the host, such as a mapped file. The device uses the
+// memory in place; nothing is copied. A device that cannot, such as most GPUs, returns ErrUnsupported.
 //
-// access is ForReading, ForWriting or ForOverwriting; here the last two mean the same, since nothing is copied.
-// If it is ForReading the pages may be read-only: launches whose parameter is not a pointer to const, and
-// copies, writes and fills to the buffer, are ErrInvalidArgument. Pages that are not accessible as access says are
-// ErrInvalidArgument as far as a look at the first and the last byte shows. If others are not, or a mapped file becomes
-// shorter, a compiled kernel of cpu:0 that meets them fails with an error of its stream, while the CPU's own
-// kernels and copies end the process with a message.
+// The memory must begin at a multiple of 8 bytes and contain whole elements. It must not be on Go's heap, because the garbage
+// collector could free it or use it again while the device still works with it; Wrap cannot check that.
 //
-// release, unless it is nil, is called once: when the buffer and all views and graphs with it are closed and the work
-// that uses it is done, or when the device is closed. It may be called on any goroutine, also of a call on another
-// object of the device, and uses nothing of the device. Until then the memory stays as it is. If Wrap fails, release is
-// not called. The memory counts in Stats.Wrapped and is not the pool's.
+// access says what the device may do. With ForReading the pages may be read-only: a launch that passes the buffer to a parameter
+// that is not a pointer to const is ErrInvalidArgument, and so is a copy, write or fill to the buffer. ForWriting and
+// ForOverwriting mean the same here. Wrap reads, and for writing also writes back, the first and the last byte, and returns
+// ErrInvalidArgument if one of them does not allow that. It does not look at the pages between them. If the device meets a page that it may not use,
+// for instance because a mapped file became shorter, a compiled kernel of cpu:0 fails with an error of its stream, but a copy
+// or one of the CPU's own kernels ends the process with a message.
+//
+// The memory must stay mapped until release is called. That happens once: when the buffer, its views and the graphs that use it are
+// closed and their work is done, or when the device is closed. release may be nil. It may run on any goroutine, during a
+// call on any object of the device, so it must not use the device itself. If Wrap fails, release is not called. Stats.Wrapped
+// counts the memory; the pool does not.
 func (d *Device) Wrap(memory []byte, t Type, access Access, release func()) (*Buffer, error) {
 	const op = "wrap memory"
 	c, err := d.get(op)

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/runtime/profile"
 )
 
@@ -149,7 +150,7 @@ func TestBenchRoof(t *testing.T) {
 	roof, err := dev.Roof(t.Context())
 	require.NoError(t, err)
 	assert.Positive(t, roof.MemoryGBs)
-	if _, ok := dev.Driver().(interface{ MultiplyAdds() (float64, bool) }).MultiplyAdds(); ok {
+	if _, ok := dev.Driver().(driver.MultiplyAdder).MultiplyAdds(); ok {
 		assert.Positive(t, roof.GFLOPS, "vector kernels know the rate of multiply-adds without a compiler")
 	}
 	for range 2 {

@@ -150,6 +150,15 @@ type Graph interface {
 	Close() error
 }
 
+// MultiplyAdder is implemented by devices that measure their peak rate of multiply-adds themselves. Elsewhere a
+// compiled kernel measures it.
+type MultiplyAdder interface {
+	// MultiplyAdds returns the floating-point operations of single precision per nanosecond in
+	// registers, on the whole device, of which a multiply-add is two. It blocks for some milliseconds. ok is
+	// false if the device cannot measure that.
+	MultiplyAdds() (gflops float64, ok bool)
+}
+
 // Occupier is implemented by devices that can compute the occupancy of kernels.
 type Occupier interface {
 	// Occupancy returns how many groups of that many items, each with that many

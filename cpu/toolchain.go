@@ -156,7 +156,8 @@ func (c *toolchain) flags() []string {
 		// GNU's unique symbols would keep a library loaded after it was closed.
 		// A loop over items is vectorized with run-time checks that its buffers do not overlap; by
 		// default GCC does not vectorize if more than ten pairs need such a check.
-		flags = append(flags, "-fmax-errors=50", "-fno-gnu-unique", "--param=vect-max-version-for-alias-checks=64")
+		// GCC 12 splits some loops wrongly that run their body before their condition: one round too many is run.
+		flags = append(flags, "-fmax-errors=50", "-fno-gnu-unique", "--param=vect-max-version-for-alias-checks=64", "-fno-split-loops")
 		if goruntime.GOARCH == "amd64" {
 			// GCC 12 picks wrong lanes in 512-bit permutations, and folds constant
 			// vectors wrongly with the vector form of popcnt.

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/concord-compute/concord/internal/simd"
+	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/kernels/expr"
 	"github.com/concord-compute/concord/source"
 )
@@ -19,6 +20,9 @@ func init() {
 // exprWords is the number of words in front of the lengths of dimensions, and instructionWords the number of words of
 // an instruction; see csrc/cpu/expr.h.
 const exprWords, instructionWords = 9, 4
+
+// exprLinks is how many operations a chain of csrc/cpu/expr.h has at most.
+const exprLinks = 64
 
 // A program that needs more than exprStack bytes gets memory of the device: threads of programs may have small stacks.
 const exprStack = 96 << 10
@@ -53,6 +57,7 @@ func bindExpr(u *source.Unit) goFunc {
 	if err != nil {
 		return nil
 	}
+	b = asStored(b)
 	code := encodeBlock(b)
 	need := blockBytes(b)
 	elems := append(m.Inputs(), m.Outputs()...)
@@ -193,8 +198,8 @@ func (e *exprSteps) Memory(bytes int) ([]byte, func(), error) {
 func readLater(list []expr.Instruction, register int) bool {
 	for i := range list {
 		in := &list[i]
-		if in.Code != expr.CodeLoad && in.Code != expr.CodeIndex && slices.Contains(in.Args[:], register) {
-			return true // also if register is 0 and the operand is unused, in which case a possible pair is not joined
+		if slices.Contains(in.Args[:in.Code.Arity()], register) {
+			return true
 		}
 		if in.Code != expr.CodeStore && in.Dst == register {
 			return false
@@ -214,6 +219,60 @@ func feeds(list []expr.Instruction, i int) bool {
 		b = false
 	}
 	return a != b && (next.Dst == dst || !readLater(list[i+2:], dst))
+}
+
+// The classes of numbers that only csrc/cpu/expr_tile.h has.
+const (
+	classF16 = expr.ClassU64 + 1 + iota
+	classBF16
+	classU8
+	classU16
+)
+
+// chained are the operations that chains of csrc/cpu have for integers, and those that they have for floats.
+var chained = [2][]expr.Op{
+	{expr.Add, expr.Sub, expr.Mul, expr.Neg, expr.And, expr.Or, expr.Xor},
+	{expr.Add, expr.Sub, expr.Mul, expr.Neg, expr.Abs, expr.Div, expr.Min, expr.Max, expr.Exp, expr.Sigmoid, expr.Tanh},
+}
+
+// asStored returns the program for elements of 8 or 16 bits as they are stored, if it allows that, and otherwise b. Integers then
+// lie in registers of their own size, if all operations only need the low bits of operands. Floats are converted while one
+// chain computes, if it is the whole program.
+func asStored(b *expr.Block) *expr.Block {
+	list := b.Instructions
+	store := list[len(list)-1]
+	elem, float := store.Elem, 0
+	class, ok := map[expr.Type]expr.Class{expr.F16: classF16, expr.BF16: classBF16, expr.I8: classU8, expr.U8: classU8, expr.I16: classU16, expr.U16: classU16}[elem]
+	if kernels.IsFloat(elem.String()) {
+		float = 1
+	}
+	out := expr.Block{Prologue: b.Prologue, Registers: b.Registers}
+	for i, in := range list {
+		last := len(out.Instructions) - 1
+		same := in.Elem.Size() == elem.Size() && kernels.IsFloat(in.Elem.String()) == (float == 1) // set for loads, stores, wraps
+		chain := slices.Contains(chained[float], expr.Op(in.Code))
+		switch {
+		case !ok:
+			return b
+		case i < b.Prologue:
+			if float == 0 {
+				in.To = class
+			}
+			out.Instructions = append(out.Instructions, in)
+			continue
+		case in.Code == expr.CodeWrap && same && last >= b.Prologue && out.Instructions[last].Dst == in.Args[0] && !readLater(list[i+1:], in.Args[0]):
+			out.Instructions[last].Dst = in.Dst // the operation itself wraps
+			continue
+		case in.Code == expr.CodeLoad && same && (float == 0 || in.Elem == elem):
+		case in.Code == expr.CodeStore && same && (float == 0 || i == len(list)-1 && i > b.Prologue && list[i-1].Dst == in.Args[0]):
+		case chain && (float == 0 || i+2 == len(list) || feeds(list, i)) && len(out.Instructions) < b.Prologue+exprLinks:
+		default:
+			return b
+		}
+		in.Type, in.To = class, class
+		out.Instructions = append(out.Instructions, in)
+	}
+	return &out
 }
 
 // encodeBlock writes the instructions as csrc/cpu/expr.h reads them. Of operations other than casts, word low says whether

@@ -98,26 +98,39 @@ static expr_instruction expr_decode(const simd_word *w) {
                             .bits = w[1],         .low = w[2],           .top = w[3],         .fetches = -1};
 }
 
+// Whether a load or store needs no conversion.
+IN int expr_as_is(const expr_instruction *in) {
+  return type_size[in->elem] == class_size(in->code == EXPR_LOAD ? in->to : in->type);
+}
+
 // Whether an instruction can be part of a chain.
 static int expr_chains(const expr_instruction *in) {
-  if (in->type != CLASS_F32 && in->type != CLASS_F64)
-    return 0;
   switch (in->code) {
   case EXPR_ADD:
   case EXPR_SUB:
   case EXPR_MUL:
+  case EXPR_NEG:
+  case EXPR_AND:
+  case EXPR_OR:
+  case EXPR_XOR:
+    return 1;
   case EXPR_DIV:
   case EXPR_MIN:
   case EXPR_MAX:
-  case EXPR_NEG:
   case EXPR_ABS:
   case EXPR_EXP:
   case EXPR_SIGMOID:
   case EXPR_TANH:
-    return 1;
+    return in->type == CLASS_F32 || in->type == CLASS_F64 || in->type == CLASS_F16 || in->type == CLASS_BF16;
   }
   return 0;
 }
+
+typedef void expr_chain(const void *a, int64_t advance, const expr_link *links, int64_t count, void *to, int64_t n, int past);
+static expr_chain *const expr_chains_of[] = {
+    [CLASS_F32] = f32_expr_chain, [CLASS_F64] = f64_expr_chain, [CLASS_I32] = u32_expr_chain,   [CLASS_I64] = u64_expr_chain, [CLASS_U32] = u32_expr_chain,
+    [CLASS_U64] = u64_expr_chain, [CLASS_F16] = f16_expr_chain, [CLASS_BF16] = bf16_expr_chain, [CLASS_U8] = u8_expr_chain,   [CLASS_U16] = u16_expr_chain,
+};
 
 enum { EXPR_LINKS = 64 };
 
@@ -127,8 +140,8 @@ static void expr_link_up(const expr_instruction *in, expr_link *links, char *con
   for (int64_t k = 0; k < in->links; k++) {
     const expr_instruction *x = in + k;
     int second = k > 0 && x->a != x[-1].dst;
-    int64_t other = second ? x->a : x->b, commutes = x->code == EXPR_ADD || x->code == EXPR_MUL;
-    links[k] = (expr_link){.code = x->code | (second && !commutes ? CHAIN_SECOND : 0), .other = reg[other], .advance = constant[other] ? 0 : -1};
+    int64_t other = second ? x->a : x->b, ordered = x->code == EXPR_SUB || x->code == EXPR_DIV || x->code == EXPR_MIN || x->code == EXPR_MAX;
+    links[k] = (expr_link){.code = x->code | (second && ordered ? CHAIN_SECOND : 0), .other = reg[other], .advance = constant[other] ? 0 : -1};
   }
 }
 
@@ -225,7 +238,7 @@ EXPORT(expr) {
     to = in + 1;
     if (!expr_chains(in))
       continue;
-    while (to < end && to - in < EXPR_LINKS && to[-1].low.i && expr_chains(to))
+    while (to < end && to - in < EXPR_LINKS && to[-1].low.i && expr_chains(to) && expr_chains_of[to->type] == expr_chains_of[in->type])
       to++;
     in->links = to - in;
   }
@@ -237,14 +250,14 @@ EXPORT(expr) {
       last = in;
   int64_t result = count - once >= 2 ? end[-2].dst : -1;
   if (result == end[-1].a && (last->links || !w[7].i) && last->code != EXPR_LOAD && last->code != EXPR_STORE && last->code != EXPR_CAST &&
-      type_size[end[-1].elem] == class_size(last->to))
+      expr_as_is(end - 1) && class_size(last->to) == class_size(end[-1].type))
     direct = last;
   // A program that is loads, at most a chain, and one store does many tiles at a time.
-  int64_t tile = stores == 1 && type_size[end[-1].elem] >= 4 ? EXPR_TILE * 32 : EXPR_TILE;
+  int64_t tile = stores == 1 && expr_as_is(end - 1) ? EXPR_TILE * 256 : EXPR_TILE;
   for (const expr_instruction *in = list + once; in < end - 1; in++)
     if (in == direct && in->links)
       break;
-    else if (in->code != EXPR_LOAD || type_size[in->elem] < 4)
+    else if (in->code != EXPR_LOAD || !expr_as_is(in))
       tile = EXPR_TILE;
   if (constant[end[-1].a])
     tile = EXPR_TILE;
@@ -263,7 +276,9 @@ EXPORT(expr) {
   for (int64_t lo = w[0].i, n; lo < w[1].i; lo += n) {
     n = w[1].i - lo;
     expr_place place = expr_find(&l, lo);
-    int64_t whole = n < tile ? n / EXPR_TILE * EXPR_TILE : tile;
+    int64_t whole = l.dims[l.rank - 1].i - place.at[l.rank - 1]; // as much as is adjacent in memory
+    whole = n < whole ? n : whole;
+    whole = whole < tile ? whole / EXPR_TILE * EXPR_TILE : tile;
     for (int64_t slot = 0; slot < l.operands && whole > EXPR_TILE; slot++) // of size 1, since only NULL matters
       if (!expr_side(&l, slot, 1, &place, whole))
         whole = EXPR_TILE;
@@ -277,15 +292,12 @@ EXPORT(expr) {
         int past = p && w[7].i && ((uintptr_t)p & 63) == 0;
         p = p ? p : home[to->dst];
         expr_link_up(in, links, reg, constant);
-        if (in->type == CLASS_F32)
-          f32_expr_chain((const float *)reg[in->a], constant[in->a] ? 0 : -1, links, in->links, (float *)p, padded, past);
-        else
-          f64_expr_chain((const double *)reg[in->a], constant[in->a] ? 0 : -1, links, in->links, (double *)p, padded, past);
+        expr_chains_of[in->type](reg[in->a], constant[in->a] ? 0 : -1, links, in->links, p, padded, past);
         reg[to->dst] = p;
         in = to;
       } else if (in->code == EXPR_LOAD) {
         char *p = expr_side(&l, slot, size, &place, n);
-        int as_is = size >= 4;
+        int as_is = expr_as_is(in);
         ahead[in - list] = (expr_ahead){.read = p ? p + EXPR_TILE * size : NULL, .size = size};
         if (!p || in->copied) {
           p = as_is ? home[in->dst] : raw;
@@ -298,7 +310,7 @@ EXPORT(expr) {
         char *p = expr_side(&l, slot, size, &place, n), *from = reg[in->a];
         if (p == from)
           continue;
-        if (size < 4) {
+        if (!expr_as_is(in)) {
           char *to = p ? p : raw;
           expr_narrow(in->elem, to, from);
           if (!p)

@@ -13,8 +13,13 @@ enum { EXPR_TILE = 512, EXPR_STEP = EXPR_TILE * 8 + 5 * 64, EXPR_REGISTERS = 256
 #define EXPR_CODE(NAME) EXPR_##NAME,
 enum { EXPR_NONE, EXPR_CODES(EXPR_CODE) EXPR_END };
 #undef EXPR_CODE
-enum { CLASS_F32, CLASS_F64, CLASS_I32, CLASS_I64, CLASS_U32, CLASS_U64 };
-IN int64_t class_size(int64_t class) { return class == CLASS_F32 || class == CLASS_I32 || class == CLASS_U32 ? 4 : 8; }
+// The classes of numbers, as in kernels/expr/block.go, and those of elements that a chain converts in registers, which
+// cpu/simd_expr.go gives to programs that allow it.
+enum { CLASS_F32, CLASS_F64, CLASS_I32, CLASS_I64, CLASS_U32, CLASS_U64, CLASS_F16, CLASS_BF16, CLASS_U8, CLASS_U16 };
+IN int64_t class_size(int64_t class) {
+  static const int8_t size[] = {4, 8, 4, 8, 4, 8, 2, 2, 1, 2};
+  return size[class];
+}
 
 // gcc turns loops into vector instructions at -O3, and those with square roots, roundings and choices only if nothing
 // depends on errno and floating-point exceptions. No product is fused with a sum: each operation is rounded.
@@ -77,7 +82,7 @@ IN void f32_tanhs(f32_v *x, int n) {
 }
 IN void f64_tanhs(f64_v *x, int n) { TOGETHER(n) x[k] = f64_tanh_act(x[k]); }
 
-// Operations of floats in chains, each of which takes the result of the one before it. The numbers of eight registers go
+// Operations in chains, each of which takes the result of the one before it. The numbers of eight registers go
 // through the whole chain before the next eight, so that results of single operations are never stored. A chain of one operation
 // has a loop of its own: it does not decode, and reads and writes memory in order rather than in bursts of eight registers.
 typedef struct {
@@ -105,78 +110,144 @@ EXTREME(f64, smaller, int64_t, <)
 EXTREME(f64, larger, int64_t, >)
 #undef EXTREME
 
+// Registers of integers of the size of E, whose operations wrap.
+#define INTEGERS(S, E)                                                                             \
+  typedef E S##_v __attribute__((vector_size(sizeof(f32_v)), may_alias));                          \
+  enum { S##_W = sizeof(f32_v) / sizeof(E) };                                                      \
+  IN S##_v S##_load(const E *p) {                                                                  \
+    S##_v v;                                                                                       \
+    memcpy(&v, p, sizeof v);                                                                       \
+    return v;                                                                                      \
+  }                                                                                                \
+  IN void S##_send(E *p, S##_v v, int past) {                                                      \
+    if (past)                                                                                      \
+      past_full(p, &v);                                                                            \
+    else                                                                                           \
+      memcpy(p, &v, sizeof v);                                                                     \
+  }
+INTEGERS(u8, uint8_t)
+INTEGERS(u16, uint16_t)
+INTEGERS(u32, uint32_t)
+INTEGERS(u64, uint64_t)
+#undef INTEGERS
+
+// Register k from element i on of an operand, all of whose registers are the one at p if advance is 0. Numbers that are the same
+// in each element are floats also beside elements of 16 bits.
+#define OPERAND(S, E)                                                                              \
+  IN S##_v S##_operand(const void *p, int64_t advance, int64_t i, int k) { return S##_load((const E *)p + (i & advance) + k * S##_W); }
+OPERAND(f32, float)
+OPERAND(f64, double)
+OPERAND(u8, uint8_t)
+OPERAND(u16, uint16_t)
+OPERAND(u32, uint32_t)
+OPERAND(u64, uint64_t)
+#undef OPERAND
+#define OPERAND(S)                                                                                 \
+  IN f32_v S##_operand(const void *p, int64_t advance, int64_t i, int k) {                         \
+    return advance ? S##_load((const uint16_t *)p + i + k * f32_W) : f32_load(p);                  \
+  }
+OPERAND(f16)
+OPERAND(bf16)
+#undef OPERAND
+
 // The operations and the result of each for register r[k]: with V the other operand is the second, with W the first, and a
 // FUNCTION computes AT_ONCE registers.
-#define OPERATIONS(A, V, W, FUNCTION)                                                              \
-  V(A, EXPR_ADD, A##_add(r[k], OTHER(A)))                                                          \
-  V(A, EXPR_SUB, A##_sub(r[k], OTHER(A)))                                                          \
-  V(A, EXPR_MUL, A##_mul(r[k], OTHER(A)))                                                          \
-  V(A, EXPR_DIV, A##_div(r[k], OTHER(A)))                                                          \
-  V(A, EXPR_MIN, A##_expr_smaller(r[k], OTHER(A)))                                                 \
-  V(A, EXPR_MAX, A##_expr_larger(r[k], OTHER(A)))                                                  \
-  W(A, EXPR_SUB, A##_sub(OTHER(A), r[k]))                                                          \
-  W(A, EXPR_DIV, A##_div(OTHER(A), r[k]))                                                          \
-  W(A, EXPR_MIN, A##_expr_smaller(OTHER(A), r[k]))                                                 \
-  W(A, EXPR_MAX, A##_expr_larger(OTHER(A), r[k]))                                                  \
-  V(A, EXPR_NEG, -r[k])                                                                            \
-  V(A, EXPR_ABS, A##_signed(r[k], A##_zero()))                                                     \
-  FUNCTION(A, EXPR_EXP, A##_exps)                                                                  \
-  FUNCTION(A, EXPR_SIGMOID, A##_sigmoids)                                                          \
-  FUNCTION(A, EXPR_TANH, A##_tanhs)
-#define OTHER(A) A##_load(b + (i & l->advance) + k * A##_W)
+#define ON_FLOATS(S, A, V, W, FUNCTION, OTHER)                                                            \
+  V(S, A, EXPR_ADD, A##_add(r[k], OTHER(S, A)))                                                    \
+  V(S, A, EXPR_SUB, A##_sub(r[k], OTHER(S, A)))                                                    \
+  V(S, A, EXPR_MUL, A##_mul(r[k], OTHER(S, A)))                                                    \
+  V(S, A, EXPR_DIV, A##_div(r[k], OTHER(S, A)))                                                    \
+  V(S, A, EXPR_MIN, A##_expr_smaller(r[k], OTHER(S, A)))                                           \
+  V(S, A, EXPR_MAX, A##_expr_larger(r[k], OTHER(S, A)))                                            \
+  W(S, A, EXPR_SUB, A##_sub(OTHER(S, A), r[k]))                                                    \
+  W(S, A, EXPR_DIV, A##_div(OTHER(S, A), r[k]))                                                    \
+  W(S, A, EXPR_MIN, A##_expr_smaller(OTHER(S, A), r[k]))                                           \
+  W(S, A, EXPR_MAX, A##_expr_larger(OTHER(S, A), r[k]))                                            \
+  V(S, A, EXPR_NEG, -r[k])                                                                         \
+  V(S, A, EXPR_ABS, A##_signed(r[k], A##_zero()))                                                  \
+  FUNCTION(S, A, EXPR_EXP, A##_exps)                                                               \
+  FUNCTION(S, A, EXPR_SIGMOID, A##_sigmoids)                                                       \
+  FUNCTION(S, A, EXPR_TANH, A##_tanhs)
+#define ON_INTEGERS(S, A, V, W, FUNCTION, OTHER)                                                          \
+  V(S, A, EXPR_ADD, r[k] + OTHER(S, A))                                                            \
+  V(S, A, EXPR_SUB, r[k] - OTHER(S, A))                                                            \
+  V(S, A, EXPR_MUL, r[k] *OTHER(S, A))                                                             \
+  V(S, A, EXPR_AND, r[k] & OTHER(S, A))                                                            \
+  V(S, A, EXPR_OR, r[k] | OTHER(S, A))                                                             \
+  V(S, A, EXPR_XOR, r[k] ^ OTHER(S, A))                                                            \
+  W(S, A, EXPR_SUB, OTHER(S, A) - r[k])                                                            \
+  V(S, A, EXPR_NEG, -r[k])
+#define LINK_OTHER(S, A) S##_operand(b, other, i, k)
+#define ALONE_OTHER(S, A) (b ? S##_load(b + i) : number)
 
 #if defined(__clang__)
 #define EIGHT for (int k = 0; k < 8; k++)
+#define UNSWITCHED
 #else
 #define EIGHT _Pragma("GCC unroll 8") for (int k = 0; k < 8; k++)
+#define UNSWITCHED __attribute__((optimize("unswitch-loops"))) // a loop for each kind of operand and of result
 #endif
-#define LINK(A, CODE, RESULT)                                                                      \
+#define LINK(S, A, CODE, RESULT)                                                                   \
   case CODE:                                                                                       \
     EIGHT r[k] = RESULT;                                                                           \
     break;
-#define LINK_SECOND(A, CODE, RESULT) LINK(A, CODE | CHAIN_SECOND, RESULT)
-#define LINK_FUNCTION(A, CODE, NAME)                                                               \
+#define LINK_SECOND(S, A, CODE, RESULT) LINK(S, A, CODE | CHAIN_SECOND, RESULT)
+#define LINK_FUNCTION(S, A, CODE, NAME)                                                            \
   case CODE:                                                                                       \
     NAME(r, AT_ONCE);                                                                              \
     NAME(r + AT_ONCE, AT_ONCE);                                                                    \
     break;
-#define ALONE(A, CODE, RESULT)                                                                     \
+#define ALONE(S, A, CODE, RESULT)                                                                  \
   case CODE:                                                                                       \
-    for (int64_t i = 0, k = 0; i < n; i += A##_W) {                                                \
-      A##_v r[] = {A##_load(a + (i & advance))};                                                   \
-      A##_send(q + i, RESULT, past);                                                               \
+    for (int64_t i = 0; i < n; i += A##_W) {                                                       \
+      enum { k = 0 };                                                                              \
+      A##_v r[] = {S##_load(a + i)};                                                               \
+      S##_send(q + i, RESULT, past);                                                               \
     }                                                                                              \
     return;
-#define ALONE_SECOND(A, CODE, RESULT)
-#define ALONE_FUNCTION(A, CODE, NAME)                                                              \
+#define ALONE_SECOND(S, A, CODE, RESULT)
+#define ALONE_FUNCTION(S, A, CODE, NAME)                                                           \
   case CODE:                                                                                       \
     for (int64_t i = 0; i < n; i += AT_ONCE * A##_W) {                                             \
       A##_v r[AT_ONCE];                                                                            \
-      TOGETHER(AT_ONCE) r[k] = A##_load(a + (i & advance) + k * A##_W);                            \
+      TOGETHER(AT_ONCE) r[k] = S##_load(a + i + k * A##_W);                                        \
       NAME(r, AT_ONCE);                                                                            \
-      TOGETHER(AT_ONCE) A##_send(q + i + k * A##_W, r[k], past);                                   \
+      TOGETHER(AT_ONCE) S##_send(q + i + k * A##_W, r[k], past);                                   \
     }                                                                                              \
     return;
-#define CHAIN(A, F)                                                                                \
-  static void A##_expr_chain(const F *a, int64_t advance, const expr_link *links, int64_t count, F *q, int64_t n, int past) { \
-    const expr_link *l = links;                                                                    \
-    const F *b = l->other;                                                                         \
-    if (count == 1)                                                                                \
-      switch (l->code) { OPERATIONS(A, ALONE, ALONE_SECOND, ALONE_FUNCTION) }                      \
+#define CHAIN(S, A, E, OPERATIONS)                                                                 \
+  UNSWITCHED static void S##_expr_alone(int64_t code, const E *a, const E *b, A##_v number, E *q, int64_t n, int past) { \
+    switch (code) { OPERATIONS(S, A, ALONE, ALONE_SECOND, ALONE_FUNCTION, ALONE_OTHER) }           \
+  }                                                                                                \
+  static void S##_expr_chain(const void *a, int64_t advance, const expr_link *l, int64_t count, void *to, int64_t n, int past) { \
+    E *q = to;                                                                                     \
+    if (count == 1 && advance) {                                                                   \
+      S##_expr_alone(l->code, a, l->advance ? l->other : NULL, S##_operand(l->other, 0, 0, 0), q, n, past); \
+      return;                                                                                      \
+    }                                                                                              \
     for (int64_t i = 0; i < n; i += 8 * A##_W) {                                                   \
       A##_v r[8];                                                                                  \
-      EIGHT r[k] = A##_load(a + (i & advance) + k * A##_W);                                        \
-      for (l = links; l < links + count; l++) {                                                    \
-        b = l->other;                                                                              \
-        switch (l->code) { OPERATIONS(A, LINK, LINK_SECOND, LINK_FUNCTION) }                       \
+      EIGHT r[k] = S##_operand(a, advance, i, k);                                                  \
+      for (const expr_link *x = l; x < l + count; x++) {                                           \
+        const void *b = x->other;                                                                  \
+        int64_t other = x->advance;                                                                \
+        switch (x->code) { OPERATIONS(S, A, LINK, LINK_SECOND, LINK_FUNCTION, LINK_OTHER) }        \
       }                                                                                            \
-      EIGHT A##_send(q + i + k * A##_W, r[k], past);                                               \
+      EIGHT S##_send(q + i + k * A##_W, r[k], past);                                               \
     }                                                                                              \
   }
-CHAIN(f32, float)
-CHAIN(f64, double)
-#undef OPERATIONS
-#undef OTHER
+CHAIN(f32, f32, float, ON_FLOATS)
+CHAIN(f64, f64, double, ON_FLOATS)
+CHAIN(f16, f32, uint16_t, ON_FLOATS)
+CHAIN(bf16, f32, uint16_t, ON_FLOATS)
+CHAIN(u8, u8, uint8_t, ON_INTEGERS)
+CHAIN(u16, u16, uint16_t, ON_INTEGERS)
+CHAIN(u32, u32, uint32_t, ON_INTEGERS)
+CHAIN(u64, u64, uint64_t, ON_INTEGERS)
+#undef ON_FLOATS
+#undef ON_INTEGERS
+#undef LINK_OTHER
+#undef ALONE_OTHER
 #undef EIGHT
 #undef LINK
 #undef LINK_SECOND
@@ -185,6 +256,7 @@ CHAIN(f64, double)
 #undef ALONE_SECOND
 #undef ALONE_FUNCTION
 #undef CHAIN
+#undef UNSWITCHED
 
 #define FLOATS(A, F, X)                                                                            \
   TILES static void A##_expr(int64_t code, void *restrict q, const F *a, const F *b, const F *c, int64_t n, const expr_ahead *ahead) { \
@@ -266,23 +338,9 @@ FLOATS(f64, double, DOUBLE)
     U *d = q;                                                                                      \
     uint32_t *t = q;                                                                               \
     switch (code) {                                                                                \
-    case EXPR_NEG:                                                                                 \
-      EACH(d[i] = -a[i])                                                                           \
     case EXPR_NOT:                                                                                 \
       mask = mask ? mask : (U)-1;                                                                  \
       EACH(d[i] = a[i] ^ mask)                                                                     \
-    case EXPR_ADD:                                                                                 \
-      EACH(d[i] = a[i] + b[i])                                                                     \
-    case EXPR_SUB:                                                                                 \
-      EACH(d[i] = a[i] - b[i])                                                                     \
-    case EXPR_MUL:                                                                                 \
-      EACH(d[i] = a[i] * b[i])                                                                     \
-    case EXPR_AND:                                                                                 \
-      EACH(d[i] = a[i] & b[i])                                                                     \
-    case EXPR_OR:                                                                                  \
-      EACH(d[i] = a[i] | b[i])                                                                     \
-    case EXPR_XOR:                                                                                 \
-      EACH(d[i] = a[i] ^ b[i])                                                                     \
     case EXPR_SHL:                                                                                 \
       EACH(d[i] = a[i] << (b[i] & mask))                                                           \
     case EXPR_EQ:                                                                                  \
@@ -389,6 +447,10 @@ TILES static void expr_wrap(int64_t elem, uint32_t *restrict d, const uint32_t *
 
 TILES static void expr_fill(int64_t size, void *restrict q, uint64_t bits) {
   switch (size) {
+  case 1:
+    ALL(((uint8_t *)q)[i] = (uint8_t)bits)
+  case 2:
+    ALL(((uint16_t *)q)[i] = (uint16_t)bits)
   case 4:
     ALL(((uint32_t *)q)[i] = (uint32_t)bits)
   default:

@@ -61,8 +61,8 @@ func (t *bench) kernel(u *source.Unit, err error, name string) *runtime.Kernel {
 	return k
 }
 
-// fused is a launch of an expression: inputs are buffers 0 and on, the output is buffer 4.
-func (t *bench) fused(e *Expr) func() {
+// fused is a launch of an expression with the given parameters: inputs are buffers 0 and on, the output is buffer 4.
+func (t *bench) fused(e *Expr, numbers ...any) func() {
 	m, err := New(e)
 	require.NoError(t.b, err)
 	u, err := m.Unit(t.dev.Features(), 0)
@@ -71,17 +71,19 @@ func (t *bench) fused(e *Expr) func() {
 	for i := range m.Inputs() {
 		args = append(args, t.bufs[i])
 	}
-	args = append(args, t.bufs[4], uint64(t.n))
+	args = append(append(append(args, t.bufs[4]), numbers...), uint64(t.n))
 	return func() { t.launch(k, args...) }
 }
 
 func (t *bench) launch(k *runtime.Kernel, args ...any) {
-	require.NoError(t.b, t.s.Launch(k, runtime.Items(t.n), args...))
+	if err := t.s.Launch(k, runtime.Items(t.n), args...); err != nil {
+		t.b.Fatal(err)
+	}
 }
 
 // catalog is a launch of a kernel of the catalog on buffers or numbers, to buffer 4.
-func (t *bench) catalog(family, name string, args ...any) func() {
-	u, err := kernels.Unit(family, t.dev.Features())
+func (t *bench) catalog(family, name string, defines []source.Define, args ...any) func() {
+	u, err := kernels.Unit(family, t.dev.Features(), defines...)
 	k := t.kernel(u, err, name)
 	args = append(args, t.bufs[4], uint64(t.n))
 	return func() { t.launch(k, args...) }
@@ -94,17 +96,23 @@ func (t *bench) compare(first func(), others ...func()) {
 	t.b.ReportMetric(a*1e6, "µs-fused")
 	t.b.ReportMetric(c*1e6, "µs-apart")
 	t.b.ReportMetric(c/a, "ratio")
+	t.b.ReportMetric(cs[0]/as[0], "ratio-of-shortest")
 }
 
 // times returns the sorted times in seconds of two lists of launches, which are run in turn.
 func (t *bench) times(times int, first, second []func()) (as, cs []float64) {
+	repeat := max(1, 1<<18/t.n) // of few elements, the time of many launches, each with its wait
 	run := func(list []func()) float64 {
 		start := time.Now()
-		for _, f := range list {
-			f()
+		for range repeat {
+			for _, f := range list {
+				f()
+			}
+			if err := t.s.Sync(context.Background()); err != nil {
+				t.b.Fatal(err)
+			}
 		}
-		require.NoError(t.b, t.s.Sync(context.Background()))
-		return time.Since(start).Seconds()
+		return time.Since(start).Seconds() / float64(repeat)
 	}
 	run(first)
 	run(second)
@@ -119,10 +127,10 @@ func (t *bench) times(times int, first, second []func()) (as, cs []float64) {
 func BenchmarkFused(b *testing.B) {
 	const n = 16 << 20
 	t := newBench(b, n)
-	v, w := Input(0, F32), Input(1, F32)
+	v := Input(0, F32)
 	a := v.Mul(v.Number(1.5)).Add(v.Number(0.25)).Mul(v).Sub(v.Number(0.5))
 	out, in := t.bufs[4], t.bufs[0]
-	one := func(family, name string, args ...any) func() { return t.catalog(family, name, args...) }
+	one := func(family, name string, args ...any) func() { return t.catalog(family, name, nil, args...) }
 	chain := []func(){one("arith", "mul_scalar", in, float32(1.5)), one("arith", "add_scalar", out, float32(0.25)),
 		one("arith", "mul", out, in), one("arith", "sub_scalar", out, float32(0.5))}
 	relu, tanh, double := one("activation", "relu", out), one("activation", "tanh_act", out), one("arith", "mul_scalar", out, float32(2))
@@ -144,25 +152,58 @@ func BenchmarkFused(b *testing.B) {
 		t.b = b
 		t.compare(t.fused(a.Relu().Mul(v.Number(2))), one("copy", "copy", in))
 	})
-	for _, f := range []struct {
-		name         string
-		e            *Expr
-		family, kern string
-		args         []any
-	}{
-		{"add", v.Add(w), "arith", "add", []any{in, t.bufs[1]}},
-		{"mul_scalar", v.Mul(v.Number(2)), "arith", "mul_scalar", []any{in, float32(2)}},
-		{"relu", v.Relu(), "activation", "relu", []any{in}},
-		{"sigmoid", v.Sigmoid(), "activation", "sigmoid", []any{in}},
-		{"tanh", v.Tanh(), "activation", "tanh_act", []any{in}},
-		{"copy", v, "copy", "copy", []any{in}},
-	} {
-		for _, size := range []int{1024, n} {
-			b.Run(fmt.Sprintf("one %s %d", f.name, size), func(b *testing.B) {
-				t.b, t.n = b, size
-				t.compare(t.fused(f.e), t.catalog(f.family, f.kern, f.args...))
-				t.n = n
-			})
+}
+
+// One operation as an expression beside the built-in kernel that computes the same: the ratio of their times, of 16 M elements and,
+// with the wait for each launch, of 1,024.
+func BenchmarkFusedOne(b *testing.B) {
+	const n = 16 << 20
+	t := newBench(b, 1)
+	for typ, number := range map[Type]any{F32: float32(2), F64: 2.0, F16: float32(2), BF16: float32(2), I8: int8(2), U16: uint16(2), I32: int32(2), I64: int64(2)} {
+		v, w, p := Input(0, typ), Input(1, typ), Param(0, typ.Computed())
+		rt, err := runtime.ParseType(typ.String())
+		require.NoError(b, err)
+		data := kernels.Encode(typ.String(), kernels.Uniform(typ.String(), n/16, 1, -4, 4)())
+		for i := range t.bufs {
+			if t.bufs[i], err = t.dev.Alloc(rt, n); i < 2 {
+				for k := range 16 {
+					require.NoError(b, t.s.Write(context.Background(), t.bufs[i], int64(k*n/16), data))
+				}
+			}
+			require.NoError(b, err)
+		}
+		in, define := t.bufs[0], source.Define{Name: "T", Value: typ.String()}
+		for _, f := range []struct {
+			name         string
+			e            *Expr
+			family, kern string
+			args         []any
+		}{
+			{"add", v.Add(w), "arith", "add", []any{in, t.bufs[1]}},
+			{"mul_scalar", v.Mul(p), "arith", "mul_scalar", []any{in, number}},
+			{"div", v.Div(w), "arith", "div", []any{in, t.bufs[1]}},
+			{"relu", v.Relu(), "activation", "relu", []any{in}},
+			{"sigmoid", v.Sigmoid(), "activation", "sigmoid", []any{in}},
+			{"tanh", v.Tanh(), "activation", "tanh_act", []any{in}},
+			{"copy", v, "copy", "copy", []any{in}},
+		} {
+			if !kernels.IsFloat(typ.String()) && (f.family == "activation" || f.name == "div") {
+				continue
+			}
+			var numbers []any
+			if f.name == "mul_scalar" {
+				numbers = []any{number}
+			}
+			for _, size := range []int{1024, n} {
+				b.Run(fmt.Sprintf("%v %s %d", typ, f.name, size), func(b *testing.B) {
+					t.b, t.n = b, size
+					t.compare(t.fused(f.e.Output(typ), numbers...), t.catalog(f.family, f.kern, []source.Define{define}, f.args...))
+					t.n = n
+				})
+			}
+		}
+		for _, buf := range t.bufs {
+			require.NoError(b, buf.Close())
 		}
 	}
 }
@@ -214,20 +255,20 @@ func BenchmarkFusedChains(b *testing.B) {
 		for range 2 + r.IntN(7) {
 			switch op := []Op{Add, Sub, Mul, Div, Add, Mul, Sigmoid, Tanh, Max}[r.IntN(9)]; {
 			case few[op] != "":
-				apart = append(apart, t.catalog("activation", few[op], at))
+				apart = append(apart, t.catalog("activation", few[op], nil, at))
 				if text += " " + few[op]; op == Max {
 					e = e.Relu()
 				} else {
 					e = Apply(op, e)
 				}
 			case r.IntN(2) == 0:
-				apart = append(apart, t.catalog("arith", one[op]+"_scalar", at, float32(1.5)))
+				apart = append(apart, t.catalog("arith", one[op]+"_scalar", nil, at, float32(1.5)))
 				e = Apply(op, e, e.Number(1.5))
 				text += " " + one[op] + "_scalar"
 			default:
 				slot := r.IntN(min(inputs+1, 3))
 				inputs = max(inputs, slot+1)
-				apart = append(apart, t.catalog("arith", one[op], at, t.bufs[slot]))
+				apart = append(apart, t.catalog("arith", one[op], nil, at, t.bufs[slot]))
 				e = Apply(op, e, Input(slot, F32))
 				text += fmt.Sprint(" ", one[op], slot)
 			}

@@ -16,23 +16,35 @@ import (
 func randomMap(r *rand.Rand, operations int) *expr.Map {
 	for {
 		values := []*expr.Expr{}
-		types := expr.Types()
-		if r.IntN(2) == 0 { // most maps in use have floats only
+		types, same := expr.Types(), false
+		switch r.IntN(4) {
+		case 0, 1: // most maps in use have floats only
 			types = []expr.Type{expr.F32}
+		case 2:
+			i := r.IntN(len(types))
+			types, same = types[i:min(i+1+r.IntN(2), len(types))], true // neighbours are of one size, for the most part
 		}
 		for slot := range 1 + r.IntN(3) {
 			values = append(values, expr.Input(slot, types[r.IntN(len(types))]))
 		}
 		for slot := range r.IntN(3) {
-			values = append(values, expr.Param(slot, []expr.Type{expr.F32, expr.F64, expr.I32, expr.U64, expr.I8}[r.IntN(5)]))
+			param := []expr.Type{expr.F32, expr.F64, expr.I32, expr.U64, expr.I8}[r.IntN(5)]
+			if same {
+				param = types[0].Computed()
+			}
+			values = append(values, expr.Param(slot, param))
 		}
-		if r.IntN(10) == 0 {
+		if !same && r.IntN(10) == 0 {
 			values = append(values, expr.Index())
 		}
 		leaves := len(values)
-		reductions := r.IntN(3) == 0
+		reductions, few := r.IntN(3) == 0, same && r.IntN(2) == 0
 		for made := 0; made < 1+r.IntN(operations); {
-			if e := randomOperation(r, values, reductions); e.Err() == nil {
+			e := randomOperation(r, values, reductions)
+			if few {
+				e = fewOperation(r, values)
+			}
+			if e.Err() == nil {
 				values = append(values, e)
 				made++
 			}
@@ -56,7 +68,9 @@ func randomMap(r *rand.Rand, operations int) *expr.Map {
 				continue
 			}
 		}
-		if out[0].Type() == expr.F32 {
+		if out[0].Type() == expr.F32 && same && types[0].Computed() == expr.F32 {
+			out[0] = out[0].Output(types[0])
+		} else if out[0].Type() == expr.F32 {
 			out[0] = out[0].Output([]expr.Type{expr.F32, expr.F32, expr.F16, expr.BF16}[r.IntN(4)])
 		}
 		if m, err := expr.New(out...); err == nil {
@@ -110,6 +124,19 @@ func randomOperation(r *rand.Rand, values []*expr.Expr, reductions bool) *expr.E
 		}
 	}
 	return expr.Apply(op)
+}
+
+// fewOperation returns one of the operations that cpu:0 computes from elements as they are stored, or a cast that keeps bits.
+func fewOperation(r *rand.Rand, values []*expr.Expr) *expr.Expr {
+	a, b := values[r.IntN(len(values))], values[max(0, len(values)-1-r.IntN(2))]
+	switch op := r.IntN(15); op {
+	case 0, 9, 10, 11:
+		return b.Bits(map[expr.Type]expr.Type{expr.I8: expr.U8, expr.U8: expr.I8, expr.I16: expr.U16, expr.U16: expr.I16}[a.Type()])
+	case 1:
+		return expr.Apply([]expr.Op{expr.Neg, expr.Abs, expr.Exp, expr.Sigmoid, expr.Tanh}[r.IntN(5)], b)
+	default:
+		return expr.Apply([]expr.Op{expr.Add, expr.Sub, expr.Mul, expr.And, expr.Or, expr.Xor, expr.Div, expr.Min, expr.Max}[op%9], a, b)
+	}
 }
 
 // randomCase returns a launch of a map with a random layout: dense, or of up to eight dimensions whose operands are

@@ -17,6 +17,7 @@ import (
 	"github.com/concord-compute/concord/kernels/expr"
 	"github.com/concord-compute/concord/runtime"
 	_ "github.com/concord-compute/concord/runtime/all"
+	"github.com/concord-compute/concord/source"
 )
 
 // count is a number from the environment.
@@ -51,14 +52,30 @@ func open(t *testing.T, cfg runtime.Config, name string, how runtime.Implementat
 	return &runner{name: fmt.Sprint(name, " ", cfg.CPUKernels, " ", how), dev: dev, s: stream, how: how}
 }
 
-// run returns the bytes of every output after the launch.
-func (r *runner) run(t *testing.T, c *kernels.Case) (out [][]byte) {
+// run returns, for each case, the bytes of every output after the launch; nil for a case for which the device lacks a feature.
+func (r *runner) run(t *testing.T, cases ...*kernels.Case) [][][]byte {
+	var units []*source.Unit
+	var able []int
+	for i, c := range cases {
+		if c.Needs.FP64 && !r.dev.Features().FP64 {
+			continue
+		}
+		u, err := kernels.Unit(c.Family, r.dev.Features(), c.Defines...)
+		require.NoError(t, err, c.Name())
+		units, able = append(units, u), append(able, i)
+	}
+	programs, err := r.dev.Programs(context.Background(), units, runtime.ProgramOptions{Implementation: r.how})
+	require.NoError(t, err)
+	out := make([][][]byte, len(cases))
+	for k, p := range programs {
+		out[able[k]] = r.launch(t, cases[able[k]], units[k], p)
+		require.NoError(t, p.Close())
+	}
+	return out
+}
+
+func (r *runner) launch(t *testing.T, c *kernels.Case, u *source.Unit, p *runtime.Program) (out [][]byte) {
 	ctx := context.Background()
-	u, err := kernels.Unit(c.Family, r.dev.Features(), c.Defines...)
-	require.NoError(t, err, c.Name())
-	p, err := r.dev.Program(ctx, u, runtime.ProgramOptions{Implementation: r.how})
-	require.NoError(t, err, "%s: %s", c.Name(), u.Text())
-	defer p.Close()
 	k, err := p.Kernel(c.Kernel)
 	require.NoError(t, err)
 	args := make([]any, len(c.Args))
@@ -100,25 +117,30 @@ func (r *runner) run(t *testing.T, c *kernels.Case) (out [][]byte) {
 	return out
 }
 
-// compare runs a case on judge, the reference, and on other devices. It returns how many of all elements of outputs have
+// compare runs cases on judge, the reference, and on other devices. It returns how many of all elements of outputs have
 // no bound.
-func compare(t *testing.T, judge *runner, c *kernels.Case, others ...*runner) (free, all int) {
-	want := judge.run(t, c)
+func compare(t *testing.T, judge *runner, cases []*kernels.Case, others ...*runner) (free, all int) {
+	wants := judge.run(t, cases...)
 	for _, r := range others {
-		if c.Needs.FP64 && !r.dev.Features().FP64 {
+		for i, got := range r.run(t, cases...) {
+			if got == nil {
+				continue
+			}
+			if argument, v := cases[i].Judge(wants[i], got); !v.OK {
+				t.Errorf("%s: %s: argument %d: %v\n%s", r.name, cases[i].Name(), argument, v, cases[i].Defines[0].Value)
+			}
+		}
+	}
+	for k, c := range cases {
+		if c.Bound == nil {
 			continue
 		}
-		if i, v := c.Judge(want, r.run(t, c)); !v.OK {
-			t.Errorf("%s: %s: argument %d: %v\n%s", r.name, c.Name(), i, v, c.Defines[0].Value)
-		}
-	}
-	if c.Bound == nil {
-		return 0, 0
-	}
-	in := c.Inputs()
-	for i := range want {
-		if want[i] != nil {
-			for _, b := range c.Bound(i, in, kernels.Decode(c.Args[i].Type, want[i])) {
+		in := c.Inputs()
+		for i, want := range wants[k] {
+			if want == nil {
+				continue
+			}
+			for _, b := range c.Bound(i, in, kernels.Decode(c.Args[i].Type, want)) {
 				all++
 				if math.IsInf(b, 1) {
 					free++
@@ -141,15 +163,10 @@ func TestRandom(t *testing.T) {
 		}
 	}
 	free, all, ran := 0, 0, 0
-	for i := range total {
-		r := rand.New(rand.NewPCG(seed, uint64(i)))
-		m := randomMap(r, 12)
-		c, err := randomCase(r, m, fmt.Sprint("expression ", i))
-		if err != nil {
-			continue // eight dimensions may need too many elements, or elements of an output may overlap
-		}
-		ran++
-		a, b := compare(t, judge, &c, natives...)
+	for i := 0; i < total; i += batch {
+		cases := randomCases(seed, i, min(i+batch, total))
+		ran += len(cases)
+		a, b := compare(t, judge, cases, natives...)
 		free, all = free+a, all+b
 		if t.Failed() {
 			return
@@ -181,14 +198,34 @@ func TestRandom(t *testing.T) {
 	for _, name := range strings.Fields(os.Getenv("DEVICES")) { // simulated ones, which are listed by name alone
 		devices = append(devices, open(t, runtime.Config{}, name, runtime.Portable))
 	}
-	for i := range compiled {
+	for _, r := range devices { // side by side, since a compiler uses one processor at a time
+		t.Run(r.name, func(t *testing.T) {
+			t.Parallel()
+			judge := open(t, runtime.Config{}, "cpu:reference", runtime.Native)
+			at := 1 // PoCL 3.1 corrupts its memory when it builds several programs at once
+			if r.dev.Info().Backend == "cpu" {
+				at = batch
+			}
+			for i := 0; i < compiled && !t.Failed(); i += at {
+				compare(t, judge, randomCases(seed, i, min(i+at, compiled)), r)
+			}
+		})
+	}
+}
+
+// batch is the number of cases whose programs are built together.
+const batch = 20
+
+// randomCases returns the cases that have the numbers lo to hi, less those that come to nothing: eight dimensions may need too
+// many elements, and elements of an output may overlap.
+func randomCases(seed uint64, lo, hi int) (cases []*kernels.Case) {
+	for i := lo; i < hi; i++ {
 		r := rand.New(rand.NewPCG(seed, uint64(i)))
-		c, err := randomCase(r, randomMap(r, 12), fmt.Sprint("expression ", i))
-		if err == nil {
-			compare(t, judge, &c, devices...)
+		if c, err := randomCase(r, randomMap(r, 12), fmt.Sprint("expression ", i)); err == nil {
+			cases = append(cases, &c)
 		}
 	}
-	t.Logf("%d compiled on %d devices", compiled, len(devices))
+	return cases
 }
 
 // compiles returns the reason why a device cannot compile a program, or nil if it can.

@@ -28,11 +28,11 @@ func randomMap(r *rand.Rand, operations int) *expr.Map {
 			values = append(values, expr.Input(slot, types[r.IntN(len(types))]))
 		}
 		for slot := range r.IntN(3) {
-			param := []expr.Type{expr.F32, expr.F64, expr.I32, expr.U64, expr.I8}[r.IntN(5)]
-			if same {
-				param = types[0].Computed()
+			params := []expr.Type{expr.F32, expr.F64, expr.I32, expr.U64, expr.I8}
+			if t := types[0].Computed(); same && slices.Contains(params, t) {
+				params = []expr.Type{t}
 			}
-			values = append(values, expr.Param(slot, param))
+			values = append(values, expr.Param(slot, params[r.IntN(len(params))]))
 		}
 		if !same && r.IntN(10) == 0 {
 			values = append(values, expr.Index())

@@ -127,12 +127,8 @@ func (t *tape) release() {
 	}
 }
 
-// run performs the operations. Between two of them another launch may get the place.
+// run performs the operations, with the turn and a place. Between two of them another launch may get the place.
 func (t *tape) run(w *workers) error {
-	t.turn.Lock()
-	defer t.turn.Unlock()
-	w.enter()
-	defer w.leave() // deferred, because a Go kernel may end the goroutine
 	for i := range t.ops {
 		if i > 0 {
 			w.yield()

@@ -38,8 +38,10 @@ type stream struct {
 	queued   uint64 // operations accepted
 	waiters  []*waiter
 	closed   bool
-	reported bool  // a call has returned the failure
-	tape     *tape // what a capture has recorded so far; nil if none is under way
+	reported bool     // a call has returned the failure
+	tape     *tape    // what a capture has recorded so far; nil if none is under way
+	timing   *timed   // the operation that is queued now, if its times are wanted
+	times    []*timed // operations whose times nobody has fetched, oldest first
 }
 
 var (
@@ -114,6 +116,9 @@ func (s *stream) push(o op) error {
 		return nil
 	}
 	s.queued++
+	if o.timed = s.timing; o.timed != nil {
+		o.timed.left++
+	}
 	s.pending = append(s.pending, o)
 	start := !s.working
 	s.working = true
@@ -160,8 +165,10 @@ func (s *stream) Upload(ctx context.Context, dst driver.Memory, src []byte) erro
 			return err
 		}
 	}
-	copy(to, src)
-	return nil
+	return s.here(func() error {
+		copy(to, src)
+		return nil
+	})
 }
 
 // Download implements driver.Stream. It copies on the caller's goroutine, so that
@@ -177,8 +184,10 @@ func (s *stream) Download(ctx context.Context, dst []byte, src driver.Memory) er
 	if err := s.Sync(ctx); err != nil {
 		return err
 	}
-	copy(dst, from)
-	return nil
+	return s.here(func() error {
+		copy(dst, from)
+		return nil
+	})
 }
 
 // Copy implements driver.Stream.
@@ -202,7 +211,7 @@ func (s *stream) copy(dst driver.Memory, from []byte) error {
 	}
 	o := op{kind: opCopy, dst: to, src: from}
 	if idle && len(to) <= inlineBytes {
-		return o.run()
+		return s.here(o.run)
 	}
 	return s.push(o)
 }
@@ -223,7 +232,7 @@ func (s *stream) Fill(dst driver.Memory, pattern []byte) error {
 	}
 	copy(o.pattern[:], pattern)
 	if idle && len(to) <= inlineBytes {
-		return o.run()
+		return s.here(o.run)
 	}
 	return s.push(o)
 }

@@ -34,19 +34,28 @@ type op struct {
 	event    *event
 	at       point // that is recorded, or waited for
 	tape     *tape
+	timed    *timed // what the work is part of, if its times are wanted
+	began    int64  // when it began, of a timed one
 }
 
 // heavy reports whether o needs a place among the device's workers.
-func (o *op) heavy() bool { return o.kind == opLaunch || len(o.dst) > inlineBytes }
+func (o *op) heavy() bool { return o.kind == opLaunch || o.kind == opTape || len(o.dst) > inlineBytes }
 
 // runHeld runs o, with a place if it needs one.
 func (o *op) runHeld(w *workers) error {
 	if o.kind == opTape {
-		return o.tape.run(w)
+		o.tape.turn.Lock()
+		defer o.tape.turn.Unlock()
 	}
 	if o.heavy() {
 		w.enter()
 		defer w.leave() // deferred, because a Go kernel may end the goroutine
+	}
+	if o.timed != nil {
+		o.began = driver.Now()
+	}
+	if o.kind == opTape {
+		return o.tape.run(w)
 	}
 	return o.run()
 }
@@ -138,6 +147,9 @@ func (s *stream) runBatch(batch []op) {
 			dropAll(batch[i:])
 			s.finish()
 			break
+		}
+		if t := batch[i].timed; t != nil {
+			s.passed(t, batch[i].began)
 		}
 		batch[i].drop()
 		seq++

@@ -33,8 +33,8 @@ package opencl
 #cgo nocallback concord_cl_mark
 #cgo noescape concord_cl_after
 #cgo nocallback concord_cl_after
-#cgo noescape concord_cl_last
-#cgo nocallback concord_cl_last
+#cgo noescape concord_cl_at
+#cgo nocallback concord_cl_at
 #cgo noescape concord_cl_event_retain
 #cgo nocallback concord_cl_event_retain
 #cgo noescape concord_cl_event_release
@@ -146,19 +146,20 @@ func (q queue) launch(k cl.Kernel, l *driver.Launch, args []driver.Arg, offsets 
 }
 
 // write copies to the device. With later it copies src to staging memory and returns at once;
-// without, it blocks, and may run at any time, as read may.
-func (q queue) write(m driver.Memory, src []byte, later bool) cl.ErrorCode {
+// without, it blocks, and may run at any time, as read may. done gets the event of a copy that was waited for,
+// unless it is nil.
+func (q queue) write(m driver.Memory, src []byte, later bool, done *clEvent) cl.ErrorCode {
 	var aside C.int
 	if later {
 		aside = 1
 	}
 	return cl.ErrorCode(C.concord_cl_write(q.c, C.uint64_t(m.Handle), C.size_t(m.Offset),
-		(*C.uchar)(unsafe.SliceData(src)), C.size_t(len(src)), aside))
+		(*C.uchar)(unsafe.SliceData(src)), C.size_t(len(src)), aside, (*C.cl_event)(unsafe.Pointer(done))))
 }
 
-func (q queue) read(m driver.Memory, dst []byte) cl.ErrorCode {
+func (q queue) read(m driver.Memory, dst []byte, done *clEvent) cl.ErrorCode {
 	return cl.ErrorCode(C.concord_cl_read(q.c, C.uint64_t(m.Handle), C.size_t(m.Offset),
-		(*C.uchar)(unsafe.SliceData(dst)), C.size_t(len(dst))))
+		(*C.uchar)(unsafe.SliceData(dst)), C.size_t(len(dst)), (*C.cl_event)(unsafe.Pointer(done))))
 }
 
 func (q queue) copy(dst, src driver.Memory) cl.ErrorCode {
@@ -180,9 +181,9 @@ func (q queue) mark() (clEvent, cl.ErrorCode) {
 
 func (q queue) after(e clEvent) cl.ErrorCode { return cl.ErrorCode(C.concord_cl_after(q.c, e.c)) }
 
-// last returns the event of the newest command in the ring, which the caller releases.
-func (q queue) last() (clEvent, bool) {
-	e := C.concord_cl_last(q.c)
+// at returns the event of command n, which the caller releases, if it is in the ring.
+func (q queue) at(n uint64) (clEvent, bool) {
+	e := C.concord_cl_at(q.c, C.uint64_t(n))
 	return clEvent{e}, e != nil
 }
 

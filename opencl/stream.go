@@ -32,6 +32,9 @@ type stream struct {
 	ops      [ringSize]string // names of the commands in the ring, for messages
 	args     []driver.Arg     // scratch for launches with views
 	stamped  *event           // the last event that gets its time from the host's clock
+	timing   *timed           // the operation that is queued now, if its times are wanted
+	times    []*timed         // operations whose times nobody has fetched, oldest first
+	reading  reading          // of both clocks, at the newest of them that is over
 }
 
 var _ driver.Stream = (*stream)(nil)
@@ -138,6 +141,9 @@ func gone(code cl.ErrorCode) bool {
 // driver's result.
 func (s *stream) end(op string, n uint64, code cl.ErrorCode) error {
 	defer s.mu.Unlock()
+	if s.timing != nil && n < s.q.next() {
+		s.timing.queued(s.q, n)
+	}
 	for ; n < s.q.next(); n++ {
 		s.ops[n%ringSize] = op
 	}
@@ -173,7 +179,7 @@ func (s *stream) reach(ctx context.Context, op string) error {
 	}
 	// clFinish is not used: ctx could not end it, and rusticl's does not wait for commands that
 	// were already flushed.
-	e, ok := s.q.last()
+	e, ok := s.q.at(s.q.next() - 1)
 	code := cl.SUCCESS
 	if !ok || s.wrapped { // the program may have queued commands that are not in the ring
 		if ok {
@@ -225,15 +231,16 @@ func (s *stream) Upload(ctx context.Context, dst driver.Memory, src []byte) erro
 	}
 	if s.q.stageable(len(src)) {
 		n := s.q.next()
-		return s.end(op, n, s.q.write(dst, src, true))
+		return s.end(op, n, s.q.write(dst, src, true, nil))
 	}
+	t := s.timing
 	s.mu.Unlock()
 	if ctx.Done() != nil {
 		if err := s.reach(ctx, op); err != nil {
 			return err
 		}
 	}
-	return s.copied(op, s.q.write(dst, src, false))
+	return s.copied(op, t, s.q.write(dst, src, false, t.waited()))
 }
 
 func (s *stream) Download(ctx context.Context, dst []byte, src driver.Memory) error {
@@ -244,18 +251,22 @@ func (s *stream) Download(ctx context.Context, dst []byte, src driver.Memory) er
 	if err := s.begin(op); err != nil {
 		return err
 	}
+	t := s.timing
 	s.mu.Unlock()
 	if ctx.Done() != nil {
 		if err := s.reach(ctx, op); err != nil {
 			return err
 		}
 	}
-	return s.copied(op, s.q.read(src, dst))
+	return s.copied(op, t, s.q.read(src, dst, t.waited()))
 }
 
-// copied ends a blocking copy that returned code.
-func (s *stream) copied(op string, code cl.ErrorCode) error {
+// copied ends a blocking copy that returned code, and that is part of t, if that is not nil.
+func (s *stream) copied(op string, t *timed, code cl.ErrorCode) error {
 	s.mu.Lock()
+	if t != nil && code == cl.SUCCESS {
+		t.copied()
+	}
 	return s.end(op, s.q.next(), code)
 }
 

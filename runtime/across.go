@@ -92,7 +92,7 @@ func (s *Stream) CopyFrom(ctx context.Context, dst, src *Buffer, after *Event) e
 			if err := s.hold(src); err != nil {
 				return err
 			}
-			return copyOn(s.drv, dst.mem, src.mem)
+			return s.copyMemory(dst.mem, src.mem)
 		})
 	}
 	if peers, ok := to.drv.(driver.PeerCopier); ok {
@@ -203,7 +203,12 @@ func (s *Stream) copyFromPeer(peers driver.PeerCopier, dst, src *Buffer) error {
 		if err := src.a.usedBy(s); err != nil { // so that it is freed only after the copy
 			return err
 		}
-		return peers.CopyFrom(s.drv, dst.mem, src.a.core.drv, src.mem)
+		watched := s.begin()
+		err := peers.CopyFrom(s.drv, dst.mem, src.a.core.drv, src.mem)
+		if watched && !errors.Is(err, ErrUnsupported) {
+			s.done(copyEvent(src.a.core.info.ID, "device", src.mem.Size), err)
+		}
+		return err
 	})
 }
 
@@ -236,7 +241,7 @@ func (s *Stream) copyThroughHost(ctx context.Context, dst, src *Buffer) error {
 				if err := s.holdMemory(at); err != nil {
 					return err
 				}
-				return copyOn(s.drv, part(dst.mem, off, n), at.mem)
+				return s.copyMemory(part(dst.mem, off, n), at.mem)
 			})
 		}
 		if at != nil {

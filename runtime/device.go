@@ -145,6 +145,9 @@ func (d *Device) Run(ctx context.Context, k *Kernel, g Grid, args ...any) (Recor
 	return r.after(d.fallback), err
 }
 
+// Session returns the session that opened the device.
+func (d *Device) Session() *Session { return d.core.session }
+
 // Fallback returns why this device stands in for the requested one, or nil.
 func (d *Device) Fallback() error { return d.fallback }
 
@@ -236,6 +239,12 @@ func (d *Device) Abandon(why error) error {
 		return c.closedError(op)
 	}
 	c.session.forget(c)
+	for _, s := range c.streams.list() {
+		if s.notes.mu.TryLock() { // a call that does not return may hold it
+			s.notes.mu.Unlock()
+			s.notes.fetch(s, nil, true)
+		}
+	}
 	if can, ok := c.drv.(driver.Abandoner); ok {
 		can.Abandon()
 	}

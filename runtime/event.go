@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/profile"
 )
 
 // Event is a point in a stream. The zero Event is not recorded: Stream.RecordIn records it. It is
@@ -97,7 +98,15 @@ func (e *Event) Wait(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		var start int64
+		watched := c.session.observed()
+		if watched {
+			start = driver.Now()
+		}
 		err = drv.Wait(ctx)
+		if watched {
+			c.session.told(profile.Event{Kind: profile.Wait, Name: "event", Device: c.info.ID, Err: err}, start)
+		}
 		if !errors.Is(err, ErrClosed) || !e.moved(drv) {
 			return c.noticed(err)
 		}

@@ -197,7 +197,12 @@ func (g *Graph) Launch(s *Stream, bindings ...Binding) error {
 				return err
 			}
 		}
-		if err := g.drv.Launch(s.drv); err != nil {
+		watched := s.begin()
+		err := g.drv.Launch(s.drv)
+		if watched {
+			s.done(g.graphEvent(), err)
+		}
+		if err != nil {
 			return err
 		}
 		s.launches.Add(g.does.kernels)

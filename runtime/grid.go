@@ -16,6 +16,8 @@ type Grid struct {
 	Items [3]int
 	Group [3]int
 
+	flops, bytes float64 // of Does
+
 	tooMany int // dimensions that Items or InGroups was called with, if more than three
 }
 
@@ -36,6 +38,13 @@ func (g Grid) InGroups(n ...int) Grid {
 	if len(n) > len(g.Group) {
 		g.tooMany = len(n)
 	}
+	return g
+}
+
+// Does returns the grid with the work of a launch, for observers of the session: operations, and bytes read
+// and written, each counted once. It changes nothing else. Without it, or with 0 and 0, the work is unknown.
+func (g Grid) Does(flops, bytes float64) Grid {
+	g.flops, g.bytes = flops, bytes
 	return g
 }
 

@@ -69,7 +69,11 @@ func (s *Stream) launchWith(k *Kernel, g Grid, args []any, managed []taken, uses
 		err = s.refresh(managed, uses)
 	}
 	if err == nil {
+		watched := s.begin()
 		err = s.drv.Launch(&s.spec)
+		if watched {
+			s.done(s.launchEvent(k, &g), err)
+		}
 	}
 	err = s.core.noticed(err)
 	if err == nil {
@@ -78,7 +82,7 @@ func (s *Stream) launchWith(k *Kernel, g Grid, args []any, managed []taken, uses
 			managed[i].launched(s)
 		}
 		if s.capture != nil {
-			s.capture.launched(k, args)
+			s.capture.launched(k, &g, args)
 		} else {
 			s.launches.Add(1)
 		}

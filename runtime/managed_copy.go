@@ -197,7 +197,7 @@ func (st *sides) move(s *Stream, dst, src *allocation, up bool) error {
 	if err := s.holdMemory(st.pinned); err != nil {
 		return err
 	}
-	if err := copyOn(s.drv, dst.mem, src.mem); err != nil {
+	if err := s.copyMemory(dst.mem, src.mem); err != nil {
 		return err
 	}
 	u, err := s.noteUse()

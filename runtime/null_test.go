@@ -55,9 +55,10 @@ type nullBackend struct {
 	maxGroups   [3]int   // Info.MaxGroups
 	change      func(i *Info)
 	freeHereErr error
-	recordErr   func() error              // of events
-	syncing     func(ctx context.Context) // called by Sync of streams
-	closing     func()                    // called by Close of streams
+	stream      func(s *nullStream) driver.Stream // what streams are instead
+	recordErr   func() error                      // of events
+	syncing     func(ctx context.Context)         // called by Sync of streams
+	closing     func()                            // called by Close of streams
 }
 
 func (b *nullBackend) Name() string { return b.name }
@@ -158,7 +159,11 @@ func (d *nullDevice) NewStream() (driver.Stream, error) {
 	if d.b.nothing == "stream" {
 		return nil, nil
 	}
-	return &nullStream{b: d.b}, nil
+	s := &nullStream{b: d.b}
+	if d.b.stream != nil {
+		return d.b.stream(s), nil
+	}
+	return s, nil
 }
 func (d *nullDevice) Close() error { return nil }
 func (d *nullDevice) Identity(context.Context) ([]string, error) {

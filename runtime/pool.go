@@ -14,7 +14,7 @@ import (
 
 // newPool makes the pool of a device.
 func (m *memory) newPool() *mempool.Pool {
-	pool := mempool.New(m.core.drv, mempool.Options{
+	pool := mempool.New(observedSource{m.core}, mempool.Options{
 		Mode:          poolMode(&m.core.info, &m.core.session.cfg),
 		Align:         max(256, m.core.info.BaseAlign),
 		SoftLimit:     mempool.AdviseLimit(m.core.info.TotalMemory),

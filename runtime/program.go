@@ -13,6 +13,7 @@ import (
 
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/runtime/kernelcache"
+	"github.com/concord-compute/concord/runtime/profile"
 	"github.com/concord-compute/concord/source"
 )
 
@@ -125,6 +126,13 @@ func (lib *programs) program(ctx context.Context, key programKey, opt ProgramOpt
 		return p, nil
 	}
 	core, err := lib.build(ctx, key, opt, start, ready)
+	if session := lib.core.session; session.observed() {
+		e := profile.Event{Kind: profile.Compile, Name: key.unit.Name(), Device: lib.core.info.ID, Err: err}
+		if err == nil {
+			e.Detail = core.built.From
+		}
+		session.told(e, driver.Now()-time.Since(start).Nanoseconds())
+	}
 	if err != nil {
 		lib.unneeded(key)
 		return nil, lib.core.noticed(err)

@@ -22,6 +22,9 @@ type recording struct {
 	memory   map[*allocation]struct{}
 	programs map[*programCore]struct{}
 	kernels  int64 // launches
+
+	flops, bytes float64 // the work of all operations
+	unknown      bool    // the work of some
 }
 
 // recorded is one operation: a launch if launch is set, a fill if pattern is set, and otherwise a
@@ -54,6 +57,7 @@ func (r *recording) Launch(l *driver.Launch) error {
 
 func (r *recording) Copy(dst, src driver.Memory) error {
 	r.ops = append(r.ops, recorded{dst: dst, src: src})
+	r.bytes += float64(dst.Size)
 	return nil
 }
 
@@ -63,6 +67,7 @@ func (r *recording) DownloadPinned(dst, src driver.Memory) error { return r.Copy
 
 func (r *recording) Fill(dst driver.Memory, pattern []byte) error {
 	r.ops = append(r.ops, recorded{dst: dst, pattern: slices.Clone(pattern)})
+	r.bytes += float64(dst.Size)
 	return nil
 }
 
@@ -78,7 +83,7 @@ func (r *recording) Close() error                                          { ret
 
 // launched adds to the launch that was recorded last what the driver does not know: the kernel, and
 // the arguments that are Params or have no elements.
-func (r *recording) launched(k *Kernel, args []any) {
+func (r *recording) launched(k *Kernel, g *Grid, args []any) {
 	o := &r.ops[len(r.ops)-1]
 	o.kernel = k
 	for i := range args {
@@ -104,6 +109,8 @@ func (r *recording) launched(k *Kernel, args []any) {
 		o.params[i] = id
 	}
 	r.kernels++
+	r.flops, r.bytes = r.flops+g.flops, r.bytes+g.bytes
+	r.unknown = r.unknown || g.flops+g.bytes == 0
 }
 
 // clone returns a copy whose arguments can be changed.

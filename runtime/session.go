@@ -19,6 +19,7 @@ import (
 	"github.com/concord-compute/concord/runtime/config"
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/runtime/kernelcache"
+	"github.com/concord-compute/concord/runtime/profile"
 )
 
 // Session holds the shared state of the devices of one configuration: discovery, the kernel cache,
@@ -27,6 +28,8 @@ type Session struct {
 	cfg    Config
 	active atomic.Int64 // merged index of the active device, or -1
 	cache  func() *kernelcache.Cache
+
+	listeners atomic.Pointer[[]*listener] // nil if nobody listens
 
 	mu      sync.Mutex
 	sights  map[string]*sight   // by Backend.Name
@@ -178,6 +181,9 @@ func (s *Session) noteFallback(to, op string, cause error) {
 	first := !s.warned[key]
 	s.warned[key] = true
 	s.mu.Unlock()
+	if s.observed() {
+		s.told(profile.Event{Kind: profile.Fallback, Name: op, Device: to, Detail: cause.Error()}, driver.Now())
+	}
 	if first {
 		slog.Warn("concord: fell back", "to", to, "op", op, "reason", cause)
 	}

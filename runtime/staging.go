@@ -88,7 +88,7 @@ func (g *staging) one(c *core) *stage {
 	if g.closed || g.n.Buffers == stagesMost {
 		return nil
 	}
-	mem, err := c.drv.Alloc(g.stageBytes(), driver.Pinned)
+	mem, err := observedSource{c}.Alloc(g.stageBytes(), driver.Pinned)
 	if err != nil {
 		_ = c.noticed(err) // any other failure leaves the copy to the driver
 		return nil
@@ -225,6 +225,15 @@ func (s *Stream) staged(ctx context.Context, n int64, copy func(p driver.PinnedC
 
 // upload copies the host's memory to the device. The caller holds the stream.
 func (s *Stream) upload(ctx context.Context, dst driver.Memory, src []byte) error {
+	watched := s.begin()
+	err := s.uploadPieces(ctx, dst, src)
+	if watched {
+		s.done(copyEvent("host", "device", int64(len(src))), err)
+	}
+	return err
+}
+
+func (s *Stream) uploadPieces(ctx context.Context, dst driver.Memory, src []byte) error {
 	done, err := s.staged(ctx, int64(len(src)), func(p driver.PinnedCopier, pair *[2]*stage) error {
 		for i, off := 0, int64(0); off < int64(len(src)); i++ {
 			st := pair[i%2]
@@ -251,6 +260,15 @@ func (s *Stream) upload(ctx context.Context, dst driver.Memory, src []byte) erro
 // download copies the device's memory to the host's and waits. The caller holds the
 // stream.
 func (s *Stream) download(ctx context.Context, dst []byte, src driver.Memory) error {
+	watched := s.begin()
+	err := s.downloadPieces(ctx, dst, src)
+	if watched {
+		s.done(copyEvent("device", "host", int64(len(dst))), err)
+	}
+	return err
+}
+
+func (s *Stream) downloadPieces(ctx context.Context, dst []byte, src driver.Memory) error {
 	done, err := s.staged(ctx, int64(len(dst)), func(p driver.PinnedCopier, pair *[2]*stage) error {
 		size, piece := int64(len(dst)), s.core.memory.staging.stageBytes()
 		for i, off := 0, int64(0); off < size+piece; i, off = i+1, off+piece {

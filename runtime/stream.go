@@ -3,6 +3,7 @@ package runtime
 // Streams: in-order queues of copies, launches and events.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,13 +37,15 @@ type Stream struct {
 	priority driver.Priority
 	capture  *recording    // the recording, if Capture made the stream; else nil
 	lane     *mempool.Lane // the stream in the device's pool
+	number   int64         // among the device's, from 1 on
+	notes    notes         // for observers
 	work     progress      // the stream's progress, for lane
 
 	mu     sync.Mutex // held while work is queued, which gives the work its order
 	closed bool
 	spec   driver.Launch // reused by every launch, so that none allocates
 	held   []*allocation // memory in use by the call under way
-	number [8]byte       // of the fill under way
+	filler [8]byte       // of the fill under way
 }
 
 // streams are the queues and the recorded work of one device.
@@ -50,6 +53,7 @@ type streams struct {
 	core      *core
 	own       *Stream      // Device.Stream
 	capturing atomic.Int32 // captures by the driver under way
+	numbered  atomic.Int64 // streams made so far
 
 	making sync.Mutex // taken before all locks of core's list but Session.mu
 	reader *Stream    // for copies to other devices; nil before the first one; guarded by making
@@ -102,7 +106,7 @@ func (set *streams) new(p driver.Priority) (*Stream, error) {
 	if set.core.isClosed() { // close waits for this call
 		return nil, errors.Join(set.core.closedError("new stream"), drv.Close())
 	}
-	return set.register(&Stream{core: set.core, drv: drv, priority: p}), nil
+	return set.register(&Stream{core: set.core, drv: drv, priority: p, number: set.numbered.Add(1)}), nil
 }
 
 // driverStream returns a stream of the driver, with the priority if the device has priorities.
@@ -315,11 +319,23 @@ func (s *Stream) sync(ctx context.Context) error {
 	if closed {
 		return s.core.closedError("sync")
 	}
-	if err := drv.Sync(ctx); err != nil {
+	if !s.core.session.observed() {
+		err := drv.Sync(ctx)
+		if err == nil {
+			s.finish(n)
+		}
 		return s.core.noticed(err)
 	}
-	s.finish(n)
-	return nil
+	busy, start := s.finished.Load() < n, driver.Now()
+	err := drv.Sync(ctx)
+	if err == nil {
+		s.finish(n)
+	}
+	if busy {
+		s.waited("sync", start, err)
+	}
+	s.notes.fetch(s, ended(ctx, err), true)
+	return s.core.noticed(err)
 }
 
 // passed is sync for callers that do not own the stream: if it is being closed, passed waits for
@@ -408,12 +424,13 @@ func (s *Stream) Reset() error {
 	if err != nil {
 		return s.core.noticed(err)
 	}
-	_ = s.drv.Close() // it may say again why the stream failed
+	_ = s.drv.Close() // it may say again why the stream failed; its times can still be fetched
 	n := s.queued.Load()
 	s.undone.Store(n)
 	s.drv = drv
 	s.shown.Store(&drv)
 	s.finish(n)
+	s.notes.fetch(s, failed, true)
 	return nil
 }
 
@@ -447,6 +464,7 @@ func (s *Stream) close() error {
 	s.mu.Unlock()
 	err := s.drv.Close()
 	s.finish(n) // the driver has waited for it
+	s.notes.fetch(s, cmp.Or(err, s.drv.Err()), true)
 	close(s.over)
 	s.lane.Close()
 	s.work.close()

@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/profile"
 )
 
 // stagedBytes is the largest write for which every backend makes a copy of the data at once.
@@ -65,6 +66,9 @@ func (s *Stream) Read(ctx context.Context, b *Buffer, off int64, data []byte) er
 		err := s.download(ctx, data, part(b.mem, off, int64(len(data))))
 		if err == nil {
 			s.finish(s.queued.Load() + 1) // this call, and all before it
+			if s.core.session.observed() {
+				s.notes.fetch(s, nil, true)
+			}
 		}
 		return err
 	})
@@ -84,8 +88,18 @@ func (s *Stream) Copy(dst, src *Buffer) error {
 		if err := checkCopy(dst, src); err != nil || src.n == 0 {
 			return err
 		}
-		return copyOn(s.drv, part(dst.mem, 0, src.mem.Size), src.mem)
+		return s.copyMemory(part(dst.mem, 0, src.mem.Size), src.mem)
 	})
+}
+
+// copyMemory queues a copy. The caller holds the stream.
+func (s *Stream) copyMemory(dst, src driver.Memory) error {
+	watched := s.begin()
+	err := copyOn(s.drv, dst, src)
+	if watched {
+		s.done(copyEvent(place(src), place(dst), src.Size), err)
+	}
+	return err
 }
 
 // copyOn queues a copy in the way that the kinds of memory require. Streams without special copies
@@ -127,14 +141,19 @@ func (s *Stream) Fill(b *Buffer, value any) error {
 			if t != b.typ {
 				return fmt.Errorf("buffer holds %v, not %v: %w", b.typ, typeName(value), ErrInvalidArgument)
 			}
-			binary.LittleEndian.PutUint64(s.number[:], bits)
-		} else if n := copy(s.number[:], element); n != b.typ.Size() || n != len(element) {
+			binary.LittleEndian.PutUint64(s.filler[:], bits)
+		} else if n := copy(s.filler[:], element); n != b.typ.Size() || n != len(element) {
 			return fmt.Errorf("pattern of %d bytes for elements of %v: %w", len(element), b.typ, ErrInvalidArgument)
 		}
 		if b.n == 0 {
 			return nil
 		}
-		return s.drv.Fill(b.mem, s.number[:b.typ.Size()]) // of the stream, so that neither value nor pattern is allocated
+		watched := s.begin()
+		err := s.drv.Fill(b.mem, s.filler[:b.typ.Size()]) // of the stream, so that neither value nor pattern is allocated
+		if watched {
+			s.done(profile.Event{Kind: profile.Fill, Name: "fill", Bytes: float64(b.mem.Size)}, err)
+		}
+		return err
 	})
 }
 

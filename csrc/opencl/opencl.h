@@ -113,11 +113,11 @@ cl_int concord_cl_launch(concord_cl_queue *q, cl_kernel kernel, const concord_cl
 
 // The queueing operations. With later, write copies src to other memory and returns at once.
 // Without it, write waits for the queue, does not use the ring and may be called at any time; read
-// does always.
+// does always. If done is not NULL, the caller gets the event of a copy that was waited for, and owns it.
 cl_int concord_cl_write(concord_cl_queue *q, uint64_t mem, size_t offset, const unsigned char *src,
-                        size_t n, int later);
+                        size_t n, int later, cl_event *done);
 cl_int concord_cl_read(concord_cl_queue *q, uint64_t mem, size_t offset, unsigned char *dst,
-                       size_t n);
+                       size_t n, cl_event *done);
 cl_int concord_cl_copy(concord_cl_queue *q, uint64_t dst, size_t dst_offset, uint64_t src,
                        size_t src_offset, size_t n);
 // offset and n may have any value; the first byte of the pattern is stored at offset.
@@ -127,10 +127,10 @@ cl_int concord_cl_fill(concord_cl_queue *q, uint64_t mem, size_t offset, size_t 
 cl_int concord_cl_mark(concord_cl_queue *q, cl_event *event);
 // concord_cl_after makes later commands wait for event.
 cl_int concord_cl_after(concord_cl_queue *q, cl_event event);
-// concord_cl_last returns the event of the newest command on the ring, with a reference for the
-// caller, or NULL if the ring is empty. To wait for the queue, wait for this event: clFinish of
-// rusticl (Mesa 22) does not wait for commands that were flushed before.
-cl_event concord_cl_last(concord_cl_queue *q);
+// concord_cl_at returns the event of command n, with a reference for the caller, or NULL if it is not in the
+// ring. To wait for the queue, wait for the newest command: clFinish of rusticl (Mesa 22) does not wait for
+// commands that were flushed before.
+cl_event concord_cl_at(concord_cl_queue *q, uint64_t n);
 
 // Functions of events, which may be called at any time and from any thread. wait returns the
 // event's failure, if it failed.

@@ -142,9 +142,9 @@ cl_int concord_cl_launch(concord_cl_queue *q, cl_kernel kernel, const concord_cl
 }
 
 cl_int concord_cl_write(concord_cl_queue *q, uint64_t mem, size_t offset, const unsigned char *src,
-                        size_t n, int later) {
+                        size_t n, int later, cl_event *done) {
   if (!later)
-    return clEnqueueWriteBuffer(q->queue, mem_of(mem), CL_TRUE, offset, n, src, 0, NULL, NULL);
+    return clEnqueueWriteBuffer(q->queue, mem_of(mem), CL_TRUE, offset, n, src, 0, NULL, done);
   void *copy = malloc(n);
   if (copy == NULL)
     return CL_OUT_OF_HOST_MEMORY;
@@ -162,8 +162,8 @@ cl_int concord_cl_write(concord_cl_queue *q, uint64_t mem, size_t offset, const 
 }
 
 cl_int concord_cl_read(concord_cl_queue *q, uint64_t mem, size_t offset, unsigned char *dst,
-                       size_t n) {
-  return clEnqueueReadBuffer(q->queue, mem_of(mem), CL_TRUE, offset, n, dst, 0, NULL, NULL);
+                       size_t n, cl_event *done) {
+  return clEnqueueReadBuffer(q->queue, mem_of(mem), CL_TRUE, offset, n, dst, 0, NULL, done);
 }
 
 cl_int concord_cl_copy(concord_cl_queue *q, uint64_t dst, size_t dst_offset, uint64_t src,
@@ -222,10 +222,10 @@ cl_int concord_cl_after(concord_cl_queue *q, cl_event event) {
   return queued(q, code, done);
 }
 
-cl_event concord_cl_last(concord_cl_queue *q) {
-  if (q->done == q->pushed)
+cl_event concord_cl_at(concord_cl_queue *q, uint64_t n) {
+  if (n < q->done || n >= q->pushed)
     return NULL;
-  cl_event event = q->ring[(q->pushed - 1) % CONCORD_CL_RING].event;
+  cl_event event = q->ring[n % CONCORD_CL_RING].event;
   return clRetainEvent(event) == CL_SUCCESS ? event : NULL;
 }
 

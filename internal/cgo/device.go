@@ -22,6 +22,7 @@ type device struct {
 
 	cause atomic.Pointer[error] // why the context is gone
 	blas  blas
+	clock clock
 
 	alive  sync.RWMutex // held for reading while c is used
 	closed bool

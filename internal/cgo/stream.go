@@ -21,6 +21,7 @@ type stream struct {
 	t table
 
 	ops       ops
+	times     times
 	capturing atomic.Bool
 	err       atomic.Pointer[firstFailure]
 

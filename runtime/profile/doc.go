@@ -22,7 +22,8 @@
 // them for Perfetto and Chrome, and [WriteHTML] as a page. What is not known stays unknown: work that
 // nobody stated gives no rates, and no share of a roof.
 //
-// Nothing observes the runtime yet: a program that measures its own work calls Recording.Observe.
+// Session.Observe of package runtime tells an Observer what happens on its devices. A program that measures work of
+// its own calls Recording.Observe, with times of driver.Now.
 //
 // Functions and values of this package may be used by any number of goroutines, except where their
 // documentation says otherwise.

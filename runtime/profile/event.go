@@ -18,7 +18,7 @@ const (
 	Fill                 // a fill
 	Graph                // a recorded graph as a whole
 	Alloc                // an allocation that went to the driver
-	Compile              // getting a program; Detail says from where: "compiled", "memory", "disk"
+	Compile              // getting a program; Detail says from where: "compiled", "memory", "disk", "bundle", "native"
 	Wait                 // the host waited for a device
 	Fallback             // another device stands in; Detail says why
 	Region               // a part of the program that the user named
@@ -48,7 +48,9 @@ type Event struct {
 
 	Queued     int64 // when it was handed over; 0: unknown
 	Start, End int64
-	DeviceTime bool // Start and End are the device's own times; else the host saw them
+	// DeviceTime says that Start and End are the device's own times. Else they are the host's: of device work from the call
+	// that queued it to the moment at which the host knew that it was done.
+	DeviceTime bool
 
 	Items, Group [3]int // of a launch
 	// Flops and Bytes are the work: operations, and bytes read and written, each counted once. Both 0: unknown.

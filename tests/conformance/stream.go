@@ -5,10 +5,14 @@ package conformance
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 
 	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/profile"
 )
 
 var streamChecks = []check{
@@ -17,6 +21,7 @@ var streamChecks = []check{
 	{"stream/events", false, checkEvents},
 	{"stream/events_again", false, checkEventsAgain},
 	{"stream/times", true, checkTimes},
+	{"stream/timeline", true, checkTimeline},
 	{"stream/context", false, checkContext},
 	{"stream/deadline", true, checkDeadline},
 	{"stream/close", false, checkStreamClose},
@@ -187,6 +192,68 @@ func checkTimes(t *row, d *device) {
 	}
 	short, long := best(fewer), best(more)
 	expect(t, long > 0 && long > short, "a longer kernel takes longer: %d ns, not %d ns", short, long)
+}
+
+// checkTimeline: observed work has times, in the order of the stream, after it was queued and before the host knew
+// that it was done; if the driver has a timeline, they are the device's own, and an operation of any kind has one.
+func checkTimeline(t *row, d *device) {
+	k := d.kernel(t, spinText, "spin")
+	s, err := d.NewStream()
+	must(t, err)
+	const n = 1 << 12
+	out, back := d.alloc(t, runtime.U32, n), d.alloc(t, runtime.U32, n)
+	must(t, s.Launch(k, runtime.Items(n), out, uint32(10))) // drivers finish programs at the first launch
+	must(t, s.Sync(t.Context()))
+	g, err := s.Capture(func(s *runtime.Stream) error {
+		return errors.Join(s.Fill(out, uint32(7)), s.Launch(k, runtime.Items(n), back, uint32(10)))
+	})
+	must(t, err)
+	other, err := d.NewStream()
+	must(t, err)
+	lines, timed := other.Driver().(driver.Timeliner)
+	timed = timed && lines.Time(1) == nil
+	must(t, other.Close())
+	var r profile.Recording
+	stop := d.Session().Observe(&r)
+	begin := driver.Now()
+	must(t, s.Fill(out, uint32(1)))
+	must(t, s.Launch(k, runtime.Items(n).Does(3, 4), out, uint32(20_000)))
+	must(t, s.Copy(back, out))
+	must(t, s.Write(t.Context(), out, 0, make([]byte, 64)))
+	must(t, s.Write(t.Context(), out, 0, make([]byte, 4*n)))
+	must(t, g.Launch(s))
+	must(t, s.Read(t.Context(), back, 0, make([]byte, 4*n)))
+	must(t, s.Sync(t.Context()))
+	end := driver.Now()
+	stop()
+	must(t, s.Fill(out, uint32(1)), "which nobody observes")
+	must(t, g.Close())
+	must(t, s.Close())
+	events, _ := r.Events()
+	var kinds []profile.Kind
+	last := begin
+	const clocks = 1_000_000 // nanoseconds by which two clocks may differ
+	for _, e := range events {
+		if !e.Kind.OnDevice() {
+			continue
+		}
+		kinds = append(kinds, e.Kind)
+		must(t, e.Err)
+		equal(t, d.String(), e.Device)
+		expect(t, e.Queued >= begin && e.Start >= e.Queued && e.End >= e.Start && e.End <= end+clocks, "%v between %d and %d", e, begin, end)
+		equal(t, timed, e.DeviceTime, "whether the times of "+e.Name+" are the device's")
+		if timed {
+			expect(t, e.Start >= last, "%v begins before %d, when the work before it ended", e, last)
+			last = e.End
+		}
+		if e.Kind == profile.Launch {
+			equal(t, "spin", e.Name)
+			equal(t, 4.0, e.Bytes)
+			equal(t, [3]int{n, 1, 1}, e.Items)
+			expect(t, e.End > e.Start, "a launch takes time")
+		}
+	}
+	equal(t, fmt.Sprint([]profile.Kind{profile.Fill, profile.Launch, profile.Copy, profile.Copy, profile.Copy, profile.Graph, profile.Copy}), fmt.Sprint(kinds))
 }
 
 func checkContext(t *row, d *device) {

@@ -1,0 +1,194 @@
+//go:build cgo && unix
+
+package cgo
+
+// Times of work: an event before each operation and one behind it, and the device's clock, which counts from
+// events that the host has waited for.
+
+import (
+	"context"
+	"math"
+	"sync"
+
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+var _ driver.Timeliner = (*stream)(nil)
+
+// timed is an operation of driver.Timeliner.
+type timed struct {
+	op         uint64
+	start, end driver.Event // end is nil while the operation is open
+	from       *anchor
+}
+
+// times are the operations of a stream whose times nobody has fetched.
+type times struct {
+	mu   sync.Mutex
+	list []*timed // oldest first; the last one may be open
+}
+
+// anchor is a point of the device's clock, at an event that is over.
+type anchor struct {
+	event  driver.Event
+	device int64
+	host   int64
+	users  int // operations, and the clock; guarded by the clock's mu
+}
+
+// clock is the clock of a device: nanoseconds since its first anchor. Drivers measure in milliseconds of
+// float32, which are fine only near an anchor.
+type clock struct {
+	mu     sync.Mutex
+	stream driver.Stream // has nothing but the events of anchors
+	now    *anchor       // the newest
+}
+
+// anchorAge is the time in nanoseconds after which Clock replaces the anchor.
+const anchorAge = 200e6
+
+// anchor returns the newest anchor, which the caller drops. It makes one if there is none, or if the
+// newest is older than a time in nanoseconds.
+func (d *device) anchor(age int64) (*anchor, error) {
+	c := &d.clock
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.now == nil || driver.Now()-c.now.host > age {
+		if err := c.renew(d); err != nil {
+			return nil, err
+		}
+	}
+	c.now.users++
+	return c.now, nil
+}
+
+// renew makes an anchor of the present moment. The caller holds the clock.
+func (c *clock) renew(d *device) (err error) {
+	if c.stream == nil {
+		if c.stream, err = d.NewStream(); err != nil {
+			return err
+		}
+	}
+	before := driver.Now()
+	e, err := c.stream.Record(true)
+	if err != nil {
+		return err
+	}
+	a := &anchor{event: e, users: 1}
+	err = e.Wait(context.Background())
+	a.host = before + (driver.Now()-before)/2
+	if err == nil && c.now != nil {
+		a.device, err = c.now.until(e)
+	}
+	if err != nil {
+		_ = e.Close()
+		return err
+	}
+	if c.now != nil {
+		c.now.drop()
+	}
+	c.now = a
+	return nil
+}
+
+// until returns the device's time of an event.
+func (a *anchor) until(e driver.Event) (int64, error) {
+	took, err := e.Elapsed(a.event)
+	return a.device + int64(took), err
+}
+
+// drop ends one use. The caller holds the clock.
+func (a *anchor) drop() {
+	if a.users--; a.users == 0 {
+		_ = a.event.Close()
+	}
+}
+
+// drop releases the events of an operation.
+func (t *timed) drop(c *clock) {
+	for _, e := range []driver.Event{t.start, t.end} {
+		if e != nil {
+			_ = e.Close()
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t.from.drop()
+}
+
+// Time implements driver.Timeliner.
+func (s *stream) Time(op uint64) error {
+	l := &s.times
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n := len(l.list); n > 0 && l.list[n-1].end == nil {
+		t := l.list[n-1]
+		end, err := s.Record(true)
+		if err != nil { // the stream has failed, or is closed
+			l.list = l.list[:n-1]
+			t.drop(&s.d.clock)
+			return err
+		}
+		t.end = end
+	}
+	if op == 0 {
+		return nil
+	}
+	from, err := s.d.anchor(math.MaxInt64)
+	if err != nil {
+		return err
+	}
+	t := &timed{op: op, from: from}
+	if t.start, err = s.Record(true); err != nil {
+		t.drop(&s.d.clock)
+		return err
+	}
+	l.list = append(l.list, t)
+	return nil
+}
+
+// Spans implements driver.Timeliner.
+func (s *stream) Spans(to []driver.Span) []driver.Span {
+	l := &s.times
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for ; n < len(l.list) && l.list[n].end != nil; n++ {
+		t := l.list[n]
+		if done, err := t.end.Done(); err != nil || !done {
+			break
+		}
+		start, err := t.from.until(t.start)
+		end, err2 := t.from.until(t.end)
+		if err != nil || err2 != nil {
+			break
+		}
+		to = append(to, driver.Span{Op: t.op, Start: start, End: end})
+		t.drop(&s.d.clock)
+	}
+	s.alive.RLock()
+	closed := s.closed
+	s.alive.RUnlock()
+	if clear(l.list[:n]); closed {
+		for _, t := range l.list[n:] {
+			t.drop(&s.d.clock)
+		}
+		n = len(l.list)
+	}
+	if l.list = l.list[n:]; len(l.list) == 0 {
+		l.list = nil
+	}
+	return to
+}
+
+// Clock implements driver.Timeliner.
+func (s *stream) Clock() (device, host int64, err error) {
+	a, err := s.d.anchor(anchorAge)
+	if err != nil {
+		return 0, 0, err
+	}
+	s.d.clock.mu.Lock()
+	defer s.d.clock.mu.Unlock()
+	a.drop()
+	return a.device, a.host, nil
+}

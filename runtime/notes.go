@@ -1,0 +1,222 @@
+package runtime
+
+// What a stream's observed work waits for: its times.
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/profile"
+)
+
+const (
+	mostNotes  = 4096  // operations of a stream without times that are kept; more wait for no times
+	fetchEvery = 64    // operations after which times are fetched though nobody waits
+	clockEvery = 100e6 // nanoseconds after which the clocks are read again
+	mostDrift  = 1e-3  // of a clock; a larger one is a mistake of a reading
+	timesLate  = 50e6  // nanoseconds after which times of work that is done are not waited for
+)
+
+// notes are the operations of a stream that were queued while somebody listened and are not over.
+type notes struct {
+	number uint64 // of the last operation; changed with the stream held
+	began  int64  // when the call under way began; so, too
+	timing bool   // the driver notes its times; so, too
+
+	mu       sync.Mutex
+	open     []note           // oldest first
+	lines    driver.Timeliner // nil if the driver's stream has no times
+	of       driver.Stream    // the stream that lines is of
+	spans    []driver.Span
+	from, to reading // the last two readings of the clocks
+	end      int64   // of the last operation
+}
+
+// note is one operation.
+type note struct {
+	op    uint64
+	queue uint64 // the work of the stream that it is part of, as Stream.queued counts it
+	event profile.Event
+}
+
+// reading is a device's clock and the host's at the same moment.
+type reading struct{ device, host int64 }
+
+// begin begins an operation, if somebody listens. The caller holds the stream, and calls done after the driver's
+// calls, if begin returned true.
+func (s *Stream) begin() bool {
+	if !s.core.session.observed() || s.capture != nil {
+		return false
+	}
+	n := &s.notes
+	n.number++
+	n.mu.Lock()
+	if n.of != s.drv {
+		n.of, n.from, n.to = s.drv, reading{}, reading{}
+		n.lines, _ = s.drv.(driver.Timeliner)
+	}
+	lines := n.lines
+	if len(n.open) >= mostNotes {
+		lines = nil
+	}
+	n.mu.Unlock()
+	n.began = driver.Now()
+	n.timing = lines != nil && n.time(lines, n.number)
+	return true
+}
+
+// time begins or, with 0, ends an operation of the driver's.
+func (n *notes) time(lines driver.Timeliner, op uint64) bool {
+	err := lines.Time(op)
+	if errors.Is(err, ErrUnsupported) {
+		n.mu.Lock()
+		n.lines = nil
+		n.mu.Unlock()
+	}
+	return err == nil
+}
+
+// done ends an operation that begin began; e says what it was, and err why it was refused.
+func (s *Stream) done(e profile.Event, err error) {
+	n := &s.notes
+	if n.timing {
+		n.time(s.drv.(driver.Timeliner), 0)
+	}
+	e.Device, e.Stream, e.Queued, e.Start, e.End = s.core.info.ID, s.number, n.began, n.began, driver.Now()
+	if err != nil {
+		e.Err = err
+		s.core.session.tell(e)
+		return
+	}
+	n.mu.Lock()
+	if len(n.open) >= mostNotes { // memory is bounded, whatever is queued
+		n.mu.Unlock()
+		e.End = e.Start
+		e.Detail = "too much work is queued to wait for its times"
+		s.core.session.tell(e)
+		return
+	}
+	n.open = append(n.open, note{n.number, s.queued.Load() + 1, e})
+	n.mu.Unlock()
+	if n.number%fetchEvery == 0 {
+		n.fetch(s, nil, false)
+	}
+}
+
+// fetch tells what is over. failed is why the stream's remaining work will never be, or nil. The clocks are
+// read only if the call may wait.
+func (n *notes) fetch(s *Stream, failed error, mayWait bool) {
+	n.mu.Lock()
+	if len(n.open) == 0 && !s.gone.Load() || n.of == nil || n.lines != nil && n.to == (reading{}) && !mayWait {
+		n.mu.Unlock()
+		return
+	}
+	now, finished := driver.Now(), s.finished.Load() // before the driver is asked: it knows the times of all that is finished
+	var spans []driver.Span
+	if s.core.abandoned.Load() {
+		failed = s.core.lost()
+	} else if n.lines != nil {
+		n.spans = n.lines.Spans(n.spans[:0])
+		if mayWait && failed == nil {
+			n.awaitTimes(finished)
+		}
+		if spans = n.spans; len(spans) > 0 && !n.readClocks(mayWait) {
+			spans = nil
+		}
+	}
+	var over []profile.Event
+	keep := n.open[:0]
+	for _, o := range n.open {
+		for len(spans) > 0 && spans[0].Op < o.op { // of a call that the driver refused
+			spans = spans[1:]
+		}
+		switch {
+		case len(spans) > 0 && spans[0].Op == o.op:
+			e := &o.event
+			e.Start = max(n.host(spans[0].Start), e.Queued, n.end)
+			e.End = max(n.host(spans[0].End), e.Start)
+			e.DeviceTime, n.end = true, e.End
+			spans = spans[1:]
+		case failed != nil:
+			o.event.Err, o.event.End = failed, o.event.Start
+		case o.queue <= finished && (mayWait || n.lines == nil):
+			o.event.End = max(now, o.event.Start)
+		default:
+			keep = append(keep, o)
+			continue
+		}
+		over = append(over, o.event)
+	}
+	clear(n.open[len(keep):])
+	n.open = keep
+	n.mu.Unlock()
+	for _, e := range over {
+		s.core.session.tell(e)
+	}
+}
+
+// awaitTimes fetches until the times of all work are there that is done: the device notes them a moment later.
+func (n *notes) awaitTimes(finished uint64) {
+	due := uint64(0)
+	for i := range n.open {
+		if n.open[i].queue <= finished {
+			due = n.open[i].op
+		}
+	}
+	for end := driver.Now() + timesLate; due > 0 && (len(n.spans) == 0 || n.spans[len(n.spans)-1].Op < due) && driver.Now() < end; {
+		time.Sleep(20 * time.Microsecond)
+		n.spans = n.lines.Spans(n.spans)
+	}
+}
+
+// readClocks reads the clocks again if the last reading is old, and reports whether there is one.
+func (n *notes) readClocks(mayWait bool) bool {
+	first := n.to == reading{}
+	if !first && (!mayWait || driver.Now()-n.to.host < clockEvery) {
+		return true
+	}
+	device, host, err := n.lines.Clock()
+	if now := (reading{device, host}); err == nil && now != n.to {
+		n.from, n.to = n.to, now
+		if first {
+			n.from = now
+		}
+	}
+	return err == nil || !first
+}
+
+// host converts a time of the device's clock. Between two readings, and beyond, the clocks differ by a constant
+// rate.
+func (n *notes) host(device int64) int64 {
+	rate := 1.0
+	if d, h := n.to.device-n.from.device, n.to.host-n.from.host; d > 0 && float64(h-d) < mostDrift*float64(d) && float64(d-h) < mostDrift*float64(d) {
+		rate = float64(h) / float64(d)
+	}
+	past := device - n.to.device
+	return n.to.host + past + int64(float64(past)*(rate-1))
+}
+
+// leave tells one observer what is not over, and forgets it if he is the last.
+func (n *notes) leave(l *listener, last bool) {
+	n.mu.Lock()
+	open := append([]note(nil), n.open...)
+	if last {
+		n.open = nil
+	}
+	n.mu.Unlock()
+	for _, o := range open {
+		o.event.End, o.event.Detail = o.event.Start, "not over when the observation ended"
+		l.Observe(o.event)
+	}
+}
+
+// ended is what fetch takes as the failure of a stream: none of an error of a context.
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}

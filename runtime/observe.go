@@ -1,0 +1,170 @@
+package runtime
+
+// Observers of a session: who is told what happens.
+
+import (
+	"context"
+	"fmt"
+	"runtime/pprof"
+	"runtime/trace"
+	"slices"
+	"sync"
+
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/profile"
+)
+
+// listener is one call of Observe. Lists of them are replaced as a whole.
+type listener struct{ profile.Observer }
+
+// Observe tells an observer what happens on all devices of the session, until stop is called: launches, copies,
+// fills and graphs of streams, allocations of the drivers, programs that are built, waits of the host,
+// fallbacks, and regions. A profile.Recording keeps the events.
+//
+// An event comes when it is over and somebody has noticed: work of a device when the host waits for
+// it, closes its stream, or queues more. It then has the device's own times, brought to the host's clock, if
+// the driver has any; else it lasts from the call that queued it to the moment at which the host knew that
+// it was done, and DeviceTime is false. Work that failed, and work behind it that did not run, has the error.
+// Amounts of work are known of copies and fills, and of launches whose Grid states them (see Grid.Does).
+//
+// The observer is called on the goroutines that use the runtime, and must not use the runtime itself. stop
+// fetches what is over without waiting; work that is not over is reported with no length. stop may be called twice.
+func (s *Session) Observe(o profile.Observer) (stop func()) {
+	l := &listener{o}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.setListeners(append(slices.Clone(s.listening()), l))
+	return sync.OnceFunc(func() { s.unobserve(l) })
+}
+
+// listening returns who listens.
+func (s *Session) listening() []*listener {
+	if list := s.listeners.Load(); list != nil {
+		return *list
+	}
+	return nil
+}
+
+// setListeners replaces the list, with Session.mu held.
+func (s *Session) setListeners(list []*listener) {
+	if len(list) == 0 {
+		s.listeners.Store(nil) // what every launch looks at
+		return
+	}
+	s.listeners.Store(&list)
+}
+
+func (s *Session) unobserve(l *listener) {
+	s.mu.Lock()
+	var cores []*core
+	for _, c := range s.open {
+		cores = append(cores, c)
+	}
+	s.mu.Unlock()
+	for _, c := range cores {
+		for _, st := range c.streams.list() {
+			st.notes.fetch(st, nil, true)
+		}
+	}
+	s.mu.Lock()
+	s.setListeners(slices.DeleteFunc(slices.Clone(s.listening()), func(other *listener) bool { return other == l }))
+	last := s.listeners.Load() == nil
+	s.mu.Unlock()
+	for _, c := range cores {
+		for _, st := range c.streams.list() {
+			st.notes.leave(l, last)
+		}
+	}
+}
+
+// observed reports whether anybody listens.
+func (s *Session) observed() bool { return s.listeners.Load() != nil }
+
+// tell tells everybody.
+func (s *Session) tell(e profile.Event) {
+	for _, l := range s.listening() {
+		l.Observe(e)
+	}
+}
+
+// told is for what the host does: from a time of driver.Now until now.
+func (s *Session) told(e profile.Event, start int64) {
+	e.Start, e.End = start, driver.Now()
+	s.tell(e)
+}
+
+// Region names a part of the program, from now until end is called on the same goroutine: it is an event
+// for the session's observers, a region of runtime/trace, and the label concord_region of the CPU profile's
+// samples until then. Regions may nest; the context is for those within.
+func (s *Session) Region(ctx context.Context, name string) (in context.Context, end func()) {
+	in = pprof.WithLabels(ctx, pprof.Labels("concord_region", name))
+	pprof.SetGoroutineLabels(in)
+	region := trace.StartRegion(in, name)
+	start := driver.Now()
+	return in, func() {
+		region.End()
+		pprof.SetGoroutineLabels(ctx)
+		if s.observed() {
+			s.told(profile.Event{Kind: profile.Region, Name: name}, start)
+		}
+	}
+}
+
+// Region names a part of the program in the default session. See Session.Region.
+func Region(ctx context.Context, name string) (in context.Context, end func()) {
+	s, err := Default()
+	if err != nil {
+		return ctx, func() {}
+	}
+	return s.Region(ctx, name)
+}
+
+// observedSource is the driver's memory, for the pool.
+type observedSource struct{ *core }
+
+// Alloc implements mempool.Source.
+func (c observedSource) Alloc(n int64, kind driver.MemoryKind) (driver.Memory, error) {
+	if !c.session.observed() {
+		return c.drv.Alloc(n, kind)
+	}
+	start := driver.Now()
+	m, err := c.drv.Alloc(n, kind)
+	c.session.told(profile.Event{Kind: profile.Alloc, Name: kind.String(), Device: c.info.ID, Bytes: float64(n), Err: err}, start)
+	return m, err
+}
+
+// Free implements mempool.Source.
+func (c observedSource) Free(m driver.Memory) error { return c.drv.Free(m) }
+
+// waited tells that the host waited for the stream from start until now.
+func (s *Stream) waited(name string, start int64, err error) {
+	s.core.session.told(profile.Event{Kind: profile.Wait, Name: name, Device: s.core.info.ID, Stream: s.number, Err: err}, start)
+}
+
+// launchEvent describes a launch of k that ran as the driver's kernel.
+func (s *Stream) launchEvent(k *Kernel, g *Grid) profile.Event {
+	return profile.Event{Kind: profile.Launch, Name: k.id(), Items: s.spec.Global, Group: s.spec.Local, Flops: g.flops, Bytes: g.bytes,
+		Detail: s.spec.Kernel.Info().Implementation}
+}
+
+// copyEvent describes a copy.
+func copyEvent(from, to string, bytes int64) profile.Event {
+	return profile.Event{Kind: profile.Copy, Name: from + " to " + to, Bytes: float64(bytes)}
+}
+
+// place names where memory is.
+func place(m driver.Memory) string {
+	if m.Kind == driver.Pinned {
+		return "host"
+	}
+	return "device"
+}
+
+// graphEvent describes a launch of the graph.
+func (g *Graph) graphEvent() profile.Event {
+	e := profile.Event{Kind: profile.Graph, Name: "graph", Detail: fmt.Sprintf("%d launches", g.does.kernels)}
+	if !g.does.unknown {
+		e.Flops, e.Bytes = g.does.flops, g.does.bytes
+	}
+	return e
+}

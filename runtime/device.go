@@ -303,5 +303,8 @@ func (c *core) close() error {
 		done(err)
 	}
 	done(c.drv.Close())
+	if t := c.session.trace; t != nil {
+		t.write()
+	}
 	return errors.Join(errs...)
 }

@@ -29,6 +29,8 @@ type Session struct {
 	active atomic.Int64 // merged index of the active device, or -1
 	cache  func() *kernelcache.Cache
 
+	trace     *traceFile                  // for Config.Trace, or nil
+	endTrace  func()                      // ends its recording
 	listeners atomic.Pointer[[]*listener] // nil if nobody listens
 
 	mu      sync.Mutex
@@ -58,6 +60,7 @@ func New(cfg Config) (*Session, error) {
 	s.cache = sync.OnceValue(func() *kernelcache.Cache {
 		return kernelcache.Open(cacheOptions(cfg))
 	})
+	s.endTrace = s.traceToFile()
 	return s, nil
 }
 
@@ -328,6 +331,7 @@ func (s *Session) Close() error {
 	}
 	if s.cache != nil {
 		errs = append(errs, s.cache().Close())
+		s.endTrace()
 	}
 	return errors.Join(errs...)
 }

@@ -22,12 +22,12 @@ import (
 func (a *app) traceCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "trace",
-		Short:   "Analyze a program's use of device memory",
-		Example: "  concord trace memory --record demo.trace -- demo",
+		Short:   "Record what a program does with devices and their memory",
+		Example: "  concord trace run --html demo.html -- demo\n  concord trace memory --record demo.trace -- demo",
 		Args:    cobra.NoArgs,
 		RunE:    needsCommand,
 	}
-	cmd.AddCommand(a.traceMemoryCommand())
+	cmd.AddCommand(a.traceRunCommand(), a.traceShowCommand(), a.traceMemoryCommand())
 	return cmd
 }
 
@@ -89,7 +89,7 @@ size, the sums as lines. --arena chooses the arena: recorded, or one of the mode
 			file := f.record
 			if file == "" {
 				file = args[0]
-			} else if err := a.record(ctx, cmd.Root(), file, args); err != nil {
+			} else if err := a.record(ctx, cmd.Root(), "CONCORD_MEMORY_TRACE", file, args); err != nil {
 				return err
 			}
 			return a.traceMemory(ctx, file, f, settings)
@@ -135,9 +135,9 @@ func (f *traceFlags) settings() ([]mempool.Options, error) {
 	return list, nil
 }
 
-// record runs a command of concord, or a program, and keeps the trace that it writes, also if the
-// command fails.
-func (a *app) record(ctx context.Context, root *cobra.Command, file string, args []string) error {
+// record runs a command of concord, or a program, and keeps the trace that it writes to the file that a variable
+// names, also if the command fails.
+func (a *app) record(ctx context.Context, root *cobra.Command, variable, file string, args []string) error {
 	dir, err := os.MkdirTemp("", "concord-trace-")
 	if err != nil {
 		return err
@@ -153,7 +153,7 @@ func (a *app) record(ctx context.Context, root *cobra.Command, file string, args
 		args = args[1:]
 	}
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Env = append(os.Environ(), "CONCORD_MEMORY_TRACE="+trace)
+	cmd.Env = append(os.Environ(), variable+"="+trace)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, a.output.w, a.stderr
 	if a.json {
 		cmd.Stdout = a.stderr // standard output is reserved for the document
@@ -173,7 +173,7 @@ func (a *app) keepTrace(trace, file, program string, wanted bool) error {
 	case err != nil && !wanted:
 		return nil
 	case err != nil:
-		return fmt.Errorf("%s left no trace: it closed no device, or does not use Concord", program)
+		return fmt.Errorf("%s left no trace: it did nothing on a device, closed none, or does not use Concord", program)
 	}
 	defer in.Close()
 	err = a.save(context.Background(), file, func(w io.Writer) error { // it is small, and was wanted
@@ -181,7 +181,7 @@ func (a *app) keepTrace(trace, file, program string, wanted bool) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("--record %s: %w", file, withoutPath(err))
+		return fmt.Errorf("the trace %s: %w", file, withoutPath(err))
 	}
 	return nil
 }

@@ -31,6 +31,10 @@ var variables = []Variable{
 		c.Device = v
 		return nil
 	}},
+	{"CONCORD_TRACE", "", "file for a trace of launches, copies, compiles and waits, for concord trace show and ui.perfetto.dev; written while the program works", func(c *driver.Config, v string) error {
+		c.Trace = v
+		return nil
+	}},
 	{"CONCORD_MEMORY_POOL", "1", "0: every allocation goes to the driver", func(c *driver.Config, v string) error {
 		on, err := parseBool(v)
 		c.NoMemoryPool = !on

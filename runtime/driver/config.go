@@ -46,6 +46,10 @@ type Config struct {
 	Strict   bool     // CONCORD_STRICT: refuses fakes and unknown variables, and implies Require
 	Debug    int      // CONCORD_DEBUG: 1 logs discovery, compiles, fallbacks; 2 also launches and allocations
 
+	// Trace is CONCORD_TRACE: the file for a trace of what the program's sessions do, for ui.perfetto.dev and concord
+	// trace show. It is written again and again while they work, and when a session is closed; "" means none.
+	Trace string
+
 	MemoryLimit  int64  // CONCORD_MEMORY_LIMIT: hard limit per device in bytes; 0 means none
 	NoMemoryPool bool   // CONCORD_MEMORY_POOL=0: every allocation goes to the driver
 	MemoryTrace  string // CONCORD_MEMORY_TRACE: file for the memory operations of devices, written when one is closed; "" means none

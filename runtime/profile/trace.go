@@ -142,6 +142,8 @@ func WriteTrace(w io.Writer, events []Event, dropped int64) error {
 		}
 		separate()
 		b = appendMeta(b, "thread_name", pid, i+1, t.name())
+		b = strconv.AppendInt(append(b[:len(b)-2], `,"stream":`...), t.stream, 10)
+		b = append(b, "}}"...)
 	}
 	for _, i := range p.order {
 		e := &events[i]

@@ -1,0 +1,107 @@
+package main
+
+// concord trace run and show: what took the time.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/concord-compute/concord/runtime/profile"
+)
+
+func (a *app) traceRunCommand() *cobra.Command {
+	var out, page string
+	cmd := &cobra.Command{
+		Use:   "run [--out FILE] [--html FILE] -- COMMAND ...",
+		Short: "Run a command and show what took the time on its devices",
+		Long: `Runs a command of concord, or any program that uses Concord, and then prints for each kernel,
+copy, compile and wait how often it happened and how long it took.
+
+The program records by itself, since CONCORD_TRACE names a file in its environment: without this
+command, CONCORD_TRACE=FILE makes any program leave a trace, also one that is ended by a signal; then
+the last moments may be missing. Times of kernels are the device's own where its driver tells them.`,
+		Example: `  concord trace run -- demo --device cpu:0
+  concord trace run --html demo.html -- demo
+  concord trace run --out train.trace.json -- ./train --steps 100`,
+		Args: cobra.ArbitraryArgs,
+	}
+	cmd.Flags().StringVar(&out, "out", "", "keep the trace in this file, for ui.perfetto.dev and concord trace show")
+	cmd.Flags().StringVar(&page, "html", "", "write a page with a timeline to this file")
+	a.jsonFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return errors.New("trace run: what is to be run comes after --")
+		}
+		if isStdout(out) {
+			return fmt.Errorf("trace run --out %s: the trace is read again, from a file", out)
+		}
+		return a.do(func(ctx context.Context, args []string) error {
+			file := out
+			if file == "" {
+				dir, err := os.MkdirTemp("", "concord-trace-")
+				if err != nil {
+					return err
+				}
+				defer os.RemoveAll(dir)
+				file = filepath.Join(dir, "trace.json")
+			}
+			ran := a.record(ctx, cmd.Root(), "CONCORD_TRACE", file, args)
+			if _, err := os.Stat(file); ran != nil && err != nil {
+				return ran
+			}
+			return errors.Join(ran, a.traceShow(ctx, file, page))
+		})(cmd, args)
+	}
+	return cmd
+}
+
+func (a *app) traceShowCommand() *cobra.Command {
+	var page string
+	cmd := &cobra.Command{
+		Use:   "show FILE",
+		Short: "Show what took the time in a trace",
+		Long: `Prints a trace of concord trace run --out or of CONCORD_TRACE as a table: device work first, the
+longest first. A question mark is what nobody stated or measured, such as the amount of work of a kernel.`,
+		Example: `  concord trace show train.trace.json
+  concord trace show train.trace.json --html train.html`,
+		Args: cobra.ExactArgs(1),
+	}
+	cmd.Flags().StringVar(&page, "html", "", "write a page with a timeline to this file")
+	a.jsonFlag(cmd)
+	cmd.RunE = a.do(func(ctx context.Context, args []string) error { return a.traceShow(ctx, args[0], page) })
+	return cmd
+}
+
+// traceShow prints the summary of a trace, and writes its page if it has a name.
+func (a *app) traceShow(ctx context.Context, file, page string) error {
+	in, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	events, dropped, err := profile.ReadTrace(in)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	s := profile.Summarize(events, dropped, nil)
+	if page != "" {
+		err := a.save(ctx, page, func(w io.Writer) error { return profile.WriteHTML(w, filepath.Base(file), events, s) })
+		if err != nil {
+			return fmt.Errorf("--html %s: %w", page, withoutPath(err))
+		}
+	}
+	if a.json {
+		return a.print(s)
+	}
+	fmt.Fprint(a.stdout, s)
+	if page != "" {
+		fmt.Fprintf(a.stdout, "\npage: %s\n", page)
+	}
+	return nil
+}

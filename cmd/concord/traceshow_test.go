@@ -1,0 +1,45 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestTraceRun(t *testing.T) {
+	needsCompiler(t)
+	t.Setenv(asCommand, "1") // what is recorded is this binary
+	dir := t.TempDir()
+	out, page := filepath.Join(dir, "t.json"), filepath.Join(dir, "t.html")
+	cl := textFile(t, "k.cl", "kernel void mine(global int *x) { x[get_global_id(0)] = 1; }")
+	program := []string{"--", "run", "--device", "cpu:0", "--global", "64", "--arg", "zeros:i32:64", cl}
+	status, stdout, stderr := concord(append([]string{"trace", "run", "--out", out, "--html", page}, program...)...)
+	require.Equal(t, exitOK, status, stderr)
+	assert.Regexp(t, `launch +mine +cpu:0 +1 +0 `, stdout)
+	assert.Regexp(t, `cpu:0: busy .* of `, stdout)
+	assert.NotContains(t, stdout, "times of the host")
+	text, err := os.ReadFile(page)
+	require.NoError(t, err)
+	assert.Contains(t, string(text), "cpu:0 stream 1")
+
+	status, stdout, stderr = concord("trace", "show", out, "--json")
+	require.Equal(t, exitOK, status, stderr)
+	doc := document(t, stdout)
+	var kinds []any
+	for _, l := range doc["lines"].([]any) {
+		kinds = append(kinds, l.(map[string]any)["kind"])
+	}
+	assert.Subset(t, kinds, []any{"launch", "fill", "compile", "wait", "alloc"})
+
+	status, _, stderr = concord("trace", "run", "--", os.Args[0], "devices")
+	assert.Equal(t, exitFailed, status)
+	assert.Contains(t, stderr, "left no trace")
+	status, _, stderr = concord("trace", "show", cl)
+	assert.Equal(t, exitFailed, status)
+	assert.Contains(t, stderr, "not a trace of Concord")
+	status, _, _ = concord("trace", "run")
+	assert.Equal(t, exitUsage, status)
+}

@@ -1,0 +1,147 @@
+package profile
+
+// Traces that were written are read again.
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+// written is an event of the trace-event format, as WriteTrace writes it.
+type written struct {
+	Ph   string  `json:"ph"`
+	Name string  `json:"name"`
+	Cat  string  `json:"cat"`
+	Pid  int     `json:"pid"`
+	Tid  int     `json:"tid"`
+	Ts   float64 `json:"ts"`
+	Dur  float64 `json:"dur"`
+	Args struct {
+		Name   string   `json:"name"`
+		Stream int64    `json:"stream"`
+		Items  string   `json:"items"`
+		Group  string   `json:"group"`
+		Flops  float64  `json:"flops"`
+		Bytes  float64  `json:"bytes"`
+		Queued *float64 `json:"queued_us"`
+		Times  string   `json:"times"`
+		Detail string   `json:"detail"`
+		Error  string   `json:"error"`
+	} `json:"args"`
+}
+
+// ReadTrace reads what WriteTrace has written, and returns its events in the order of their starts, and the
+// number of those that are missing. Times count from the first start; errors have the text of those that were
+// written and match nothing. A file of another program is ErrInvalidArgument, other errors are those of r.
+func ReadTrace(r io.Reader) (events []Event, dropped int64, err error) {
+	in := json.NewDecoder(r)
+	devices, streams := map[int]string{}, map[int]int64{}
+	read := func() error {
+		if err := expect(in, json.Delim('{')); err != nil {
+			return err
+		}
+		for in.More() {
+			key, err := in.Token()
+			if err != nil {
+				return err
+			}
+			switch key {
+			case "otherData":
+				var other struct{ Dropped int64 }
+				if err := in.Decode(&other); err != nil {
+					return err
+				}
+				dropped = other.Dropped
+			case "traceEvents":
+				if err := expect(in, json.Delim('[')); err != nil {
+					return err
+				}
+				for in.More() {
+					var w written
+					if err := in.Decode(&w); err != nil {
+						return err
+					}
+					switch {
+					case w.Ph == "M" && w.Name == "process_name":
+						devices[w.Pid] = w.Args.Name
+					case w.Ph == "M":
+						streams[w.Tid] = w.Args.Stream
+					default:
+						e, err := w.event(devices[w.Pid], streams[w.Tid])
+						if err != nil {
+							return err
+						}
+						events = append(events, e)
+					}
+				}
+				if err := expect(in, json.Delim(']')); err != nil {
+					return err
+				}
+			default:
+				var ignored any
+				if err := in.Decode(&ignored); err != nil {
+					return err
+				}
+			}
+		}
+		return expect(in, json.Delim('}'))
+	}
+	if err := read(); err != nil {
+		if _, syntax := errors.AsType[*json.SyntaxError](err); syntax || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+			err = fmt.Errorf("not a trace of Concord: %w: %w", err, driver.ErrInvalidArgument)
+		} else if _, mismatch := errors.AsType[*json.UnmarshalTypeError](err); mismatch {
+			err = fmt.Errorf("not a trace of Concord: %w: %w", err, driver.ErrInvalidArgument)
+		}
+		return nil, 0, err
+	}
+	return events, dropped, nil
+}
+
+// expect reads a token.
+func expect(in *json.Decoder, want json.Delim) error {
+	t, err := in.Token()
+	if err == nil && t != want {
+		err = fmt.Errorf("not a trace of Concord: %v where %v is expected: %w", t, want, driver.ErrInvalidArgument)
+	}
+	return err
+}
+
+// event converts an event of the format.
+func (w *written) event(device string, stream int64) (Event, error) {
+	k := slices.Index(kindNames[:], w.Cat)
+	if w.Ph != "X" || k < 0 || !(math.Abs(w.Ts)+math.Abs(w.Dur) < float64(math.MaxInt64)/4e3) {
+		return Event{}, fmt.Errorf("not a trace of Concord: an event %q of category %q: %w", w.Name, w.Cat, driver.ErrInvalidArgument)
+	}
+	if device == "host" {
+		device = ""
+	}
+	a := &w.Args
+	e := Event{Kind: Kind(k), Name: w.Name, Device: device, Stream: stream, Start: nanos(w.Ts), Flops: a.Flops, Bytes: a.Bytes, Detail: a.Detail}
+	e.End = e.Start + nanos(w.Dur)
+	e.DeviceTime = e.Kind.OnDevice() && a.Times != "host"
+	if a.Queued != nil {
+		e.Queued = e.Start - nanos(*a.Queued)
+	}
+	for _, s := range []struct {
+		text string
+		to   *[3]int
+	}{{a.Items, &e.Items}, {a.Group, &e.Group}} {
+		if _, err := fmt.Sscanf(s.text, "%dx%dx%d", &s.to[0], &s.to[1], &s.to[2]); err != nil && s.text != "" {
+			return Event{}, fmt.Errorf("not a trace of Concord: sizes %q: %w", s.text, driver.ErrInvalidArgument)
+		}
+	}
+	if a.Error != "" {
+		e.Err = errors.New(a.Error)
+	}
+	return e, nil
+}
+
+// nanos converts microseconds.
+func nanos(us float64) int64 { return int64(math.Round(us * float64(time.Microsecond))) }

@@ -1,0 +1,111 @@
+package runtime
+
+// The file of Config.Trace, in which all sessions of a program record what happens.
+
+import (
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/concord-compute/concord/internal/file"
+	"github.com/concord-compute/concord/runtime/profile"
+)
+
+const (
+	traceSoonest = 25 * time.Millisecond // between two writes of a trace
+	traceShare   = 40                    // of its time for each part of writing
+)
+
+// traceFiles are the recordings of this process by file, since sessions of one program may share one. They
+// are kept until the process ends, as it may open more sessions.
+var traceFiles struct {
+	sync.Mutex
+	of map[string]*traceFile
+}
+
+// traceFile is a recording that is written to a file again and again, so that a program which ends in
+// whatever way (a signal, a panic, a call of os.Exit) leaves what happened up to then.
+type traceFile struct {
+	name     string
+	events   profile.Recording
+	observed atomic.Int64 // events so far
+	sessions int          // open ones; guarded by traceFiles
+
+	mu      sync.Mutex // held while the file is written
+	written int64      // events when it was written last
+	failed  bool
+	took    time.Duration
+}
+
+// Observe implements profile.Observer.
+func (t *traceFile) Observe(e profile.Event) {
+	t.events.Observe(e)
+	t.observed.Add(1)
+}
+
+// traceToFile makes the session record for Config.Trace, until the function that it returns is called.
+func (s *Session) traceToFile() (end func()) {
+	name := s.cfg.Trace
+	if name == "" {
+		return func() {}
+	}
+	traceFiles.Lock()
+	defer traceFiles.Unlock()
+	if traceFiles.of == nil {
+		traceFiles.of = map[string]*traceFile{}
+	}
+	t := traceFiles.of[name]
+	if t == nil {
+		t = &traceFile{name: name}
+		traceFiles.of[name] = t
+	}
+	if t.sessions++; t.sessions == 1 {
+		go t.keepWriting()
+	}
+	s.trace = t
+	stop := s.Observe(t)
+	return sync.OnceFunc(func() {
+		stop()
+		traceFiles.Lock()
+		t.sessions--
+		traceFiles.Unlock()
+		t.write()
+	})
+}
+
+// keepWriting writes the file while sessions are open.
+func (t *traceFile) keepWriting() {
+	for {
+		t.mu.Lock()
+		pause := max(traceSoonest, traceShare*t.took)
+		t.mu.Unlock()
+		time.Sleep(pause)
+		traceFiles.Lock()
+		open := t.sessions > 0
+		traceFiles.Unlock()
+		if !open {
+			return
+		}
+		t.write()
+	}
+}
+
+// write replaces the file if anything happened since it was written. Nobody waits for an error, which is logged
+// once.
+func (t *traceFile) write() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := t.observed.Load()
+	if n == t.written {
+		return
+	}
+	start := time.Now()
+	events, dropped := t.events.Events()
+	err := file.Replace(t.name, func(w io.Writer) error { return profile.WriteTrace(w, events, dropped) })
+	if t.written, t.took = n, time.Since(start); err != nil && !t.failed {
+		t.failed = true
+		slog.Warn("concord: the trace is not written", "file", t.name, "error", err)
+	}
+}

@@ -1,0 +1,78 @@
+package runtime
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/profile"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func readTrace(t *testing.T, name string) []profile.Event {
+	t.Helper()
+	f, err := os.Open(name)
+	require.NoError(t, err)
+	defer f.Close()
+	events, _, err := profile.ReadTrace(f)
+	require.NoError(t, err)
+	return events
+}
+
+// Two sessions of a program share a file, which is whole when a device is closed, and when a session is.
+func TestTraceFile(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "trace.json")
+	b := &nullBackend{}
+	session, d := open(t, b, Config{Trace: name})
+	y := buffer(t, d, F32, 100)
+	require.NoError(t, d.Stream().Fill(y, float32(1)))
+	require.NoError(t, y.Close())
+	require.NoError(t, d.Close())
+	kinds := map[profile.Kind]int{}
+	for _, e := range readTrace(t, name) {
+		kinds[e.Kind]++
+	}
+	assert.Equal(t, 1, kinds[profile.Fill])
+	other, err := New(Config{Trace: name, Backends: []driver.Backend{}, CacheDir: "off"})
+	require.NoError(t, err)
+	_, end := other.Region(t.Context(), "mine")
+	end()
+	require.NoError(t, other.Close())
+	events := readTrace(t, name)
+	assert.Equal(t, "mine", events[len(events)-1].Name)
+	require.NoError(t, session.Close())
+	require.NoError(t, session.Close())
+	assert.Len(t, readTrace(t, name), len(events))
+}
+
+const killedTrace = "_CONCORD_TEST_KILLED_TRACE"
+
+// A process that is killed leaves what happened before.
+func TestTraceFileOfAKilledProcess(t *testing.T) {
+	if name := os.Getenv(killedTrace); name != "" {
+		_, d := open(t, &nullBackend{}, Config{Trace: name})
+		y := buffer(t, d, F32, 100)
+		for {
+			_ = d.Stream().Fill(y, float32(1))
+			_ = d.Stream().Sync(t.Context())
+			time.Sleep(time.Millisecond)
+		}
+	}
+	for _, sig := range []os.Signal{syscall.SIGTERM, os.Kill} {
+		name := filepath.Join(t.TempDir(), "trace.json")
+		cmd := exec.Command(os.Args[0], "-test.run=^TestTraceFileOfAKilledProcess$")
+		cmd.Env = append(os.Environ(), killedTrace+"="+name)
+		require.NoError(t, cmd.Start())
+		require.Eventually(t, func() bool { _, err := os.Stat(name); return err == nil }, time.Minute, time.Millisecond)
+		first := len(readTrace(t, name))
+		require.Eventually(t, func() bool { return len(readTrace(t, name)) > first+10 }, time.Minute, 10*time.Millisecond, "it is written again")
+		require.NoError(t, cmd.Process.Signal(sig))
+		require.Error(t, cmd.Wait(), "the signal has its usual effect")
+		assert.Greater(t, len(readTrace(t, name)), first+10)
+	}
+}

@@ -68,7 +68,7 @@ with_c     := ./internal/cgo/... ./csrc ./cpu/... ./cuda/... ./rocm/... ./opencl
 test race asan cgocheck nocgo test-rusticl test-oclgrind test-sim test-metal test-suites test-fault test-first: export CONCORD_CACHE_DIR = $(CURDIR)/build/cache
 
 .PHONY: help build demo test deps race asan cgocheck nocgo check vet check-c test-rusticl \
-	test-oclgrind test-sim test-metal test-suites test-compilers test-cache test-memory test-math test-fault test-first fuzz-programs bench bench-launch bench-compile bench-math bench-cache bench-pool bench-expr bench-nearest bench-guard bench-peers fuzz fresh sim gpu-bundle env fmt clean
+	test-oclgrind test-sim test-metal test-suites test-compilers test-cache test-memory test-math test-exprs test-fault test-first fuzz-programs bench bench-launch bench-compile bench-math bench-cache bench-pool bench-expr bench-nearest bench-guard bench-peers fuzz fresh sim gpu-bundle env fmt clean
 
 help: ## list the targets
 	@sed -n '/^[a-z-]*:.*## /{s/:.*## /\t/;s/\$$\$$/$$/g;p}' Makefile | expand -t 16
@@ -229,6 +229,10 @@ test-memory: deps ## the memory pool under the model for long, and a training of
 test-math: ## the CPU's mathematical functions of one number with every float, by each host compiler
 	MATH_FULL=1 $(GO) test -count=1 $(limit) -v -run TestFloatFunctions ./source/internal/render
 
+# Other test targets try 1,500, and compile 12.
+test-exprs: deps ## 10,000 random expressions on every evaluator, 500 of them compiled; some ten minutes
+	EXPRS=10000 COMPILED=500 $(flags) $(GO) test $(tags) -count=1 $(limit) -v -run TestRandom ./tests/exprs
+
 bench: ## measured rates of this machine's devices beside their limits
 	$(flags) $(GO) run $(tags) ./cmd/concord bench
 
@@ -249,8 +253,9 @@ bench-pool: ## what a block of the memory pool costs to get and put back, and wh
 	$(flags) $(GO) test $(tags) -run '^$$' -bench 'GetPut' -benchmem -cpu 1,2 ./runtime/mempool
 	$(flags) $(GO) test $(tags) -run '^$$' -bench 'Memory' -benchmem ./runtime ./tests/memory
 
-bench-expr: ## fused expressions beside the same operations one by one, 200 random chains, first use
+bench-expr: ## fused expressions and single operations beside the built-in kernels, 200 random chains, first use
 	$(flags) $(GO) test $(tags) -run '^$$' -bench 'Fused$$' -benchtime 31x ./kernels/expr
+	$(flags) $(GO) test $(tags) -run '^$$' -bench 'FusedOne' -benchtime 15x ./kernels/expr
 	$(flags) $(GO) test $(tags) -run '^$$' -bench 'Fused(Chains|First)' -benchtime 1x ./kernels/expr
 
 bench-nearest: ## the search of the nearest vectors on the CPU beside reading them, in turn

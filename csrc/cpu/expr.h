@@ -3,6 +3,7 @@
 // code for a rest, and no operation on numbers can fail. Functions of the C library, which are slow, are called only
 // for the needed elements.
 #include "expr_tile.h"
+#include "expr_chain.h"
 #include "fold.h"
 #undef TILES
 

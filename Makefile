@@ -68,7 +68,7 @@ with_c     := ./internal/cgo/... ./csrc ./cpu/... ./cuda/... ./rocm/... ./opencl
 test race asan cgocheck nocgo test-rusticl test-oclgrind test-sim test-metal test-suites test-fault test-first: export CONCORD_CACHE_DIR = $(CURDIR)/build/cache
 
 .PHONY: help build demo test deps race asan cgocheck nocgo check vet check-c test-rusticl \
-	test-oclgrind test-sim test-metal test-suites test-compilers test-cache test-memory test-math test-exprs test-fault test-first fuzz-programs bench bench-launch bench-compile bench-math bench-cache bench-pool bench-expr bench-nearest bench-guard bench-peers fuzz fresh sim gpu-bundle env fmt clean
+	test-oclgrind test-sim test-metal test-suites test-compilers test-cache test-memory test-math test-exprs test-fault test-first fuzz-programs bench bench-launch bench-compile bench-math bench-cache bench-pool bench-expr bench-nearest bench-profile bench-guard bench-peers fuzz fresh sim gpu-bundle env fmt clean
 
 help: ## list the targets
 	@sed -n '/^[a-z-]*:.*## /{s/:.*## /\t/;s/\$$\$$/$$/g;p}' Makefile | expand -t 16
@@ -260,6 +260,10 @@ bench-expr: ## fused expressions and single operations beside the built-in kerne
 
 bench-nearest: ## the search of the nearest vectors on the CPU beside reading them, in turn
 	$(flags) $(GO) run $(tags) ./tests/peers --only nearest
+
+bench-profile: ## what observing costs, for launches of 50 µs to 5 ms, off and on in turn; and a trace of a million events
+	$(simulated) $(GO) test $(tags) -run '^$$' -bench Observed -benchtime 41x ./tests/memory
+	$(flags) $(GO) test $(tags) -run '^$$' -bench WriteTrace -benchmem ./runtime/profile
 
 bench-guard: ## what concord bench --compare finds on this machine: 100 comparisons of the same, 20 with 15 % more work
 	GUARD=100 $(flags) $(GO) test $(tags) -count=1 $(limit) -v -run 'TestGuard$$' ./cmd/concord

@@ -138,7 +138,10 @@ func (s *stream) Spans(to []driver.Span) []driver.Span {
 			break
 		}
 		first, code := t.first.times()
-		last, code2 := t.last.times()
+		last, code2 := first, code
+		if t.last.c != t.first.c {
+			last, code2 = t.last.times()
+		}
 		if code != cl.SUCCESS || code2 != cl.SUCCESS {
 			break
 		}

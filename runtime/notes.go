@@ -127,7 +127,6 @@ func (n *notes) fetch(s *Stream, failed error, mayWait bool) {
 			spans = nil
 		}
 	}
-	var over []profile.Event
 	keep := n.open[:0]
 	for _, o := range n.open {
 		for len(spans) > 0 && spans[0].Op < o.op { // of a call that the driver refused
@@ -148,14 +147,11 @@ func (n *notes) fetch(s *Stream, failed error, mayWait bool) {
 			keep = append(keep, o)
 			continue
 		}
-		over = append(over, o.event)
+		s.core.session.tell(o.event)
 	}
 	clear(n.open[len(keep):])
 	n.open = keep
 	n.mu.Unlock()
-	for _, e := range over {
-		s.core.session.tell(e)
-	}
 }
 
 // awaitTimes fetches until the times of all work are there that is done: the device notes them a moment later.

@@ -143,7 +143,7 @@ func (s *Stream) waited(name string, start int64, err error) {
 
 // launchEvent describes a launch of k that ran as the driver's kernel.
 func (s *Stream) launchEvent(k *Kernel, g *Grid) profile.Event {
-	return profile.Event{Kind: profile.Launch, Name: k.id(), Items: s.spec.Global, Group: s.spec.Local, Flops: g.flops, Bytes: g.bytes,
+	return profile.Event{Kind: profile.Launch, Name: k.id, Items: s.spec.Global, Group: s.spec.Local, Flops: g.flops, Bytes: g.bytes,
 		Detail: s.spec.Kernel.Info().Implementation}
 }
 

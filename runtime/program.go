@@ -332,7 +332,10 @@ func (p *programCore) kernel(name string) (*Kernel, error) {
 		}
 		return nil, c.error("kernel "+name, fmt.Errorf("%s has %s: %w", unit.Name(), strings.Join(names, ", "), ErrNoKernel))
 	}
-	k := &Kernel{program: p, drv: c.programs.native(unit, name, p.key.impl), decl: decl}
+	k := &Kernel{program: p, drv: c.programs.native(unit, name, p.key.impl), decl: decl, id: decl.Name}
+	if family := unit.Family(); family != "" && family != decl.Name {
+		k.id = family + "/" + decl.Name
+	}
 	if own, ok := k.drv.(driver.Selective); ok && p.key.impl == Fastest {
 		k.own, k.drv = own, nil
 	}
@@ -414,6 +417,7 @@ type Kernel struct {
 	own     driver.Selective // runs the launches that it accepts, or nil
 	info    KernelInfo
 	decl    *source.Kernel
+	id      string // in records and events: family and entry point
 }
 
 // Info describes the compiled kernel. If the device's own implementation runs some of the launches,
@@ -436,12 +440,4 @@ func (k *Kernel) String() string {
 		parts[i] = p.Decl + " " + p.Name
 	}
 	return k.decl.Name + "(" + strings.Join(parts, ", ") + ")"
-}
-
-// id names the kernel in records: family and entry point.
-func (k *Kernel) id() string {
-	if family := k.program.key.unit.Family(); family != "" && family != k.decl.Name {
-		return family + "/" + k.decl.Name
-	}
-	return k.decl.Name
 }

@@ -512,7 +512,7 @@ func (s *Stream) record(k *Kernel, ran driver.Kernel, took time.Duration) Record
 	info := &s.core.info
 	return Record{
 		Backend: info.Backend, DeviceIndex: s.core.index(), DeviceName: info.Name,
-		GPUExecuted: info.IsGPU(), KernelID: k.id(), DeviceTimeNs: took.Nanoseconds(),
+		GPUExecuted: info.IsGPU(), KernelID: k.id, DeviceTimeNs: took.Nanoseconds(),
 		Implementation: ran.Info().Implementation,
 	}
 }

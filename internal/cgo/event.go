@@ -29,6 +29,14 @@ var _ driver.Event = (*event)(nil)
 
 // Record implements driver.Stream.
 func (s *stream) Record(timing bool) (driver.Event, error) {
+	e, err := s.record(timing)
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+func (s *stream) record(timing bool) (*event, error) {
 	const op = "record"
 	if err := s.enterRunning(op); err != nil {
 		return nil, err

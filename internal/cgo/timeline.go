@@ -18,7 +18,7 @@ var _ driver.Timeliner = (*stream)(nil)
 // timed is an operation of driver.Timeliner.
 type timed struct {
 	op         uint64
-	start, end driver.Event // end is nil while the operation is open
+	start, end *event // end is nil while the operation is open
 	from       *anchor
 }
 
@@ -30,7 +30,7 @@ type times struct {
 
 // anchor is a point of the device's clock, at an event that is over.
 type anchor struct {
-	event  driver.Event
+	event  *event
 	device int64
 	host   int64
 	users  int // operations, and the clock; guarded by the clock's mu
@@ -40,8 +40,8 @@ type anchor struct {
 // float32, which are fine only near an anchor.
 type clock struct {
 	mu     sync.Mutex
-	stream driver.Stream // has nothing but the events of anchors
-	now    *anchor       // the newest
+	stream *stream // has nothing but the events of anchors
+	now    *anchor // the newest
 }
 
 // anchorAge is the time in nanoseconds after which Clock replaces the anchor.
@@ -65,12 +65,14 @@ func (d *device) anchor(age int64) (*anchor, error) {
 // renew makes an anchor of the present moment. The caller holds the clock.
 func (c *clock) renew(d *device) (err error) {
 	if c.stream == nil {
-		if c.stream, err = d.NewStream(); err != nil {
+		s, err := d.NewStream()
+		if err != nil {
 			return err
 		}
+		c.stream = s.(*stream)
 	}
 	before := driver.Now()
-	e, err := c.stream.Record(true)
+	e, err := c.stream.record(true)
 	if err != nil {
 		return err
 	}
@@ -91,10 +93,17 @@ func (c *clock) renew(d *device) (err error) {
 	return nil
 }
 
-// until returns the device's time of an event.
-func (a *anchor) until(e driver.Event) (int64, error) {
-	took, err := e.Elapsed(a.event)
-	return a.device + int64(took), err
+// until returns the device's time of an event that is over.
+func (a *anchor) until(e *event) (int64, error) {
+	const op = "elapsed"
+	for _, used := range []*event{e, a.event} {
+		if err := used.acquire(op); err != nil {
+			return 0, err
+		}
+		defer used.release()
+	}
+	took, f := e.s.t.eventElapsed(a.event.c, e.c)
+	return a.device + int64(took), e.s.d.failed(op, f)
 }
 
 // drop ends one use. The caller holds the clock.
@@ -106,7 +115,7 @@ func (a *anchor) drop() {
 
 // drop releases the events of an operation.
 func (t *timed) drop(c *clock) {
-	for _, e := range []driver.Event{t.start, t.end} {
+	for _, e := range []*event{t.start, t.end} {
 		if e != nil {
 			_ = e.Close()
 		}
@@ -123,7 +132,7 @@ func (s *stream) Time(op uint64) error {
 	defer l.mu.Unlock()
 	if n := len(l.list); n > 0 && l.list[n-1].end == nil {
 		t := l.list[n-1]
-		end, err := s.Record(true)
+		end, err := s.record(true)
 		if err != nil { // the stream has failed, or is closed
 			l.list = l.list[:n-1]
 			t.drop(&s.d.clock)
@@ -139,7 +148,7 @@ func (s *stream) Time(op uint64) error {
 		return err
 	}
 	t := &timed{op: op, from: from}
-	if t.start, err = s.Record(true); err != nil {
+	if t.start, err = s.record(true); err != nil {
 		t.drop(&s.d.clock)
 		return err
 	}
@@ -152,12 +161,18 @@ func (s *stream) Spans(to []driver.Span) []driver.Span {
 	l := &s.times
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	closed := len(l.list)
+	if closed > 0 && l.list[closed-1].end == nil {
+		closed--
+	}
+	done := func(t *timed) bool {
+		is, err := t.end.Done()
+		return is && err == nil
+	}
+	all := closed > 0 && done(l.list[closed-1]) // as after most waits: then no other is asked
 	n := 0
-	for ; n < len(l.list) && l.list[n].end != nil; n++ {
+	for ; n < closed && (all || done(l.list[n])); n++ {
 		t := l.list[n]
-		if done, err := t.end.Done(); err != nil || !done {
-			break
-		}
 		start, err := t.from.until(t.start)
 		end, err2 := t.from.until(t.end)
 		if err != nil || err2 != nil {
@@ -167,9 +182,9 @@ func (s *stream) Spans(to []driver.Span) []driver.Span {
 		t.drop(&s.d.clock)
 	}
 	s.alive.RLock()
-	closed := s.closed
+	gone := s.closed
 	s.alive.RUnlock()
-	if clear(l.list[:n]); closed {
+	if clear(l.list[:n]); gone {
 		for _, t := range l.list[n:] {
 			t.drop(&s.d.clock)
 		}

@@ -22,12 +22,13 @@ import (
 // printing returns for every command arguments with which it succeeds and prints.
 func printing(t *testing.T) map[string][]string {
 	dir := t.TempDir()
-	bundle, trace := filepath.Join(dir, "all.bundle"), filepath.Join(dir, "demo.trace")
+	bundle, trace, events := filepath.Join(dir, "all.bundle"), filepath.Join(dir, "demo.trace"), filepath.Join(dir, "trace.json")
 	cl := textFile(t, "k.cl", "kernel void k(global int *x) { x[0] = 1; }")
 	for _, args := range [][]string{
 		{"compile", "--target", "host", cl},
 		{"cache", "export", bundle},
 		{"trace", "memory", "--record", trace, "--", os.Args[0], "doctor"},
+		{"trace", "run", "--out", events, "--", os.Args[0], "doctor"},
 	} {
 		text, err := commandProcess(args...).CombinedOutput()
 		require.NoError(t, err, "%v: %s", args, text)
@@ -51,6 +52,8 @@ func printing(t *testing.T) map[string][]string {
 		"cache export":          {bundle},
 		"cache import":          {bundle},
 		"trace memory":          {trace},
+		"trace run":             {"--", "/bin/sh", "-c", `"$0" doctor >/dev/null`, os.Args[0]},
+		"trace show":            {events},
 		"help":                  {"run"},
 		"completion bash":       {},
 		"completion zsh":        {},

@@ -209,6 +209,8 @@ func BestGroup(l Limits, r Request, items int) (Choice, error) {
 	tries := candidates[:]
 	if r.Group > 0 {
 		tries = []int{r.Group}
+	} else if 0 < r.MaxGroup && r.MaxGroup < candidates[0] { // a kernel of smaller groups than all of these
+		tries = []int{r.MaxGroup}
 	}
 	var best Choice
 	var order float64

@@ -228,6 +228,10 @@ func TestBestGroup(t *testing.T) {
 	c, err = BestGroup(l, Request{MaxGroup: 63}, 0)
 	require.NoError(t, err)
 	assert.Equal(t, 32, c.Group)
+	c, err = BestGroup(l, Request{MaxGroup: 4}, 10)
+	require.NoError(t, err)
+	assert.Equal(t, 4, c.Group, "smaller than a subgroup, since the kernel is")
+	assert.Equal(t, 3, c.Grid)
 	// 40 registers: 48 warps in all; three quarters at most, to which powers of two up to 256 come.
 	c, err = BestGroup(l, Request{Registers: 40}, 0)
 	require.NoError(t, err)

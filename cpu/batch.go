@@ -64,22 +64,20 @@ func (d *device) CompileAll(ctx context.Context, units []*source.Unit, options [
 // are in none, and have an error.
 func (d *device) batches(ctx context.Context, units []*source.Unit, errs []error) (list []*batch) {
 	most := min(mostUnits, max(fewUnits, (len(units)+goruntime.GOMAXPROCS(0)-1)/goruntime.GOMAXPROCS(0)))
-	var open [2]*batch // with and without fma
+	type kind struct{ callsFMA, loops bool } // preludes and the compiler's options differ
+	open := map[kind]*batch{}
 	for i, u := range units {
 		part, err := u.HostPart(ctx)
 		if err != nil {
 			errs[i] = d.notRendered(ctx, u, err)
 			continue
 		}
-		at := &open[0]
-		if part.CallsFMA {
-			at = &open[1]
+		k := kind{part.CallsFMA, part.Loops}
+		b := open[k]
+		if b == nil || len(b.units) == most || b.bytes+len(part.Text) > mostText {
+			b = &batch{}
+			open[k], list = b, append(list, b)
 		}
-		if b := *at; b == nil || len(b.units) == most || b.bytes+len(part.Text) > mostText {
-			*at = &batch{}
-			list = append(list, *at)
-		}
-		b := *at
 		b.units, b.parts, b.bytes = append(b.units, i), append(b.parts, part), b.bytes+len(part.Text)
 	}
 	return list

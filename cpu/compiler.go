@@ -28,7 +28,7 @@ func (d *device) Identity(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, d.opError("compile", err)
 	}
-	return append([]string{"host", cpuFeatures(), fmt.Sprintf("abi %d", hostABI), c.path, c.version}, c.flags()...), nil
+	return append([]string{"host", cpuFeatures(), fmt.Sprintf("abi %d", hostABI), c.path, c.version}, append(c.flags(true), c.flags(false)...)...), nil
 }
 
 // Target implements driver.Targeter: the parts of Identity that do not need the compiler.
@@ -46,7 +46,7 @@ func (d *device) Compile(ctx context.Context, u *source.Unit, options []string) 
 	if err != nil {
 		return driver.Binary{}, d.notRendered(ctx, u, err)
 	}
-	object, log, err := c.build(ctx, text, extra)
+	object, log, err := c.build(ctx, text, u.Loops(), extra)
 	if err != nil {
 		return driver.Binary{}, d.notBuilt(ctx, u, log, err)
 	}

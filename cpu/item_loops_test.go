@@ -48,7 +48,7 @@ func TestItemLoopsVectorize(t *testing.T) {
 				u := parse(t, "kernel void k(global const float *in, global float *out, float a, N w, N n) { "+body+" }", source.Define{Name: "N", Value: index})
 				text, err := u.Render(source.Host)
 				require.NoError(t, err)
-				_, log, err := c.build(background(t), text, []string{report})
+				_, log, err := c.build(background(t), text, u.Loops(), []string{report})
 				if err != nil && strings.Contains(log, report) {
 					t.Skipf("%s has no report: %s", c.path, log)
 				}

@@ -27,9 +27,9 @@ func (d *device) toolchain(context.Context) (*toolchain, error) {
 	return nil, errNoShim
 }
 
-func (*toolchain) flags() []string { return nil }
+func (*toolchain) flags(bool) []string { return nil }
 
-func (*toolchain) build(context.Context, string, []string) ([]byte, string, error) {
+func (*toolchain) build(context.Context, string, bool, []string) ([]byte, string, error) {
 	return nil, "", errNoShim
 }
 

@@ -10,9 +10,10 @@ import (
 
 // HostPart is one program of a translation unit for several: its rendering for Host without the
 // prelude, which they share. CallsFMA says which prelude it needs: HostText takes parts that agree in it.
+// Loops is that of the unit.
 type HostPart struct {
-	Text     string
-	CallsFMA bool
+	Text            string
+	CallsFMA, Loops bool
 }
 
 // HostPart renders the program as a part of a translation unit. Errors, the context and the running time are
@@ -30,7 +31,7 @@ func (u *Unit) HostPart(ctx context.Context) (part HostPart, err error) {
 	if err != nil {
 		return part, fmt.Errorf("%w: %w", ErrUnsupported, err)
 	}
-	return HostPart{text, u.tree.Fused}, nil
+	return HostPart{text, u.tree.Fused, u.tree.Loops}, nil
 }
 
 // HostText joins parts to one C++17 translation unit, which exports the table of part i by the name HostTable(i)

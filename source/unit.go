@@ -253,6 +253,10 @@ func (u *Unit) fibers() bool {
 	return slices.ContainsFunc(u.options.Defines, func(d Define) bool { return d.Name == fibersDefine })
 }
 
+// Loops reports whether a function of the program contains a loop or a label. What a compiler can gain in a kernel
+// without them is little beside what it gains in the loop over the items that a rendering may put around it.
+func (u *Unit) Loops() bool { return u.tree.Loops }
+
 // Expanded reports whether the OpenCL rendering is the preprocessed text and not the original
 // one. It is for programs with includes, which an OpenCL compiler would not find, and for those
 // with a kernel whose name is changed (see OpenCLName). The program's definitions are already

@@ -145,3 +145,25 @@ func TestRevision(t *testing.T) {
 	}))
 	assert.Len(t, revision(), len("concord source ")+2*sha256.Size)
 }
+
+func TestLoops(t *testing.T) {
+	for body, want := range map[string]bool{
+		"x[0] = 1;": false, "if (x[0]) x[1] = x[2] ? 3 : sin(4.0f); else return;": false,
+		"barrier(CLK_LOCAL_MEM_FENCE);":                false,
+		"switch (x[0]) { case 1: x[1] = 2; }":          false,
+		"for (int i = 0; i < x[0]; i++) x[i]++;":       true,
+		"while (x[0]) x[0]--;":                         true,
+		"do x[0]--; while (x[0]);":                     true,
+		"again: if (x[0]-- > 0) goto again;":           true,
+		"x[0] = count(x[0]);":                          true,
+		"if (x[0]) { if (x[1]) while (x[2]) x[2]--; }": true,
+	} {
+		text := "kernel void k(global int *x) { " + body + " }"
+		if strings.Contains(body, "count") {
+			text = "int count(int n) { int s = 0; for (int i = 0; i < n; i++) s += i; return s; }\n" + text
+		}
+		u, err := Parse(text, Options{Name: "loops.cl"})
+		require.NoError(t, err, text)
+		assert.Equal(t, want, u.Loops(), text)
+	}
+}

@@ -127,7 +127,7 @@ func (p *parser) label(st *tree.Stmt) *tree.Stmt {
 	p.next()
 	var a tree.Attributes
 	p.attributes(&a)
-	st.Kind, st.Text = tree.StLabel, name
+	st.Kind, st.Text, p.Loops = tree.StLabel, name, true
 	if old, ok := p.body.labels[name]; ok {
 		p.errorf(st.Pos, "label", "the label '%s' is already at %s", name, old)
 	}
@@ -156,12 +156,12 @@ func (p *parser) keywordStatement(st *tree.Stmt, word string) bool {
 		p.ifStatement(st)
 	case "while":
 		p.next()
-		st.Kind, st.Unroll = tree.StWhile, p.unrolls[p.i-1]
+		st.Kind, st.Unroll, p.Loops = tree.StWhile, p.unrolls[p.i-1], true
 		st.E = p.parenCondition("while")
 		st.Body = p.loopBody()
 	case "do":
 		p.next()
-		st.Kind, st.Unroll = tree.StDo, p.unrolls[p.i-1]
+		st.Kind, st.Unroll, p.Loops = tree.StDo, p.unrolls[p.i-1], true
 		st.Body = p.loopBody()
 		if !p.at("while") {
 			p.fail(p.pos(), "do", "expected 'while' before %s", describe(p.peek()))
@@ -255,7 +255,7 @@ func (p *parser) parenCondition(construct string) *tree.Expr {
 
 func (p *parser) forStatement(st *tree.Stmt) {
 	p.next()
-	st.Kind, st.Unroll = tree.StFor, p.unrolls[p.i-1]
+	st.Kind, st.Unroll, p.Loops = tree.StFor, p.unrolls[p.i-1], true
 	p.expect("(", "for")
 	p.push()
 	defer p.pop()

@@ -14,6 +14,7 @@ type Program struct {
 	Funcs    []*Function
 	Globals  []*Symbol // program-scope constants in order
 	Fused    bool      // the program calls fma or mad
+	Loops    bool      // a function of the program contains a loop, or a label, which may be jumped back to
 	ByteDots bool      // it calls functions of cl_khr_integer_dot_product
 	Subgroup *Use      // the first call of a sub-group function, if any
 	Records  []*Record // complete ones, in order of completion

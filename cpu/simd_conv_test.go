@@ -156,6 +156,10 @@ func TestConvCuts(t *testing.T) {
 		shape(2, 0, 5, 5, 20, 1, 3, 3, 1, 1, 1),
 		shape(3, 1024, 4, 4, 50, 1, 1, 1, 1, 0, 1), // filters a page apart
 		shape(1, 512, 12, 12, 30, 2, 2, 2, 1, 1, 1),
+		shape(2, 7, 13, 37, 7, 7, 3, 3, 1, 1, 1), // each channel alone
+		shape(3, 5, 23, 9, 5, 5, 5, 3, 2, 2, 1),
+		shape(1, 3, 9, 131, 3, 3, 1, 4, 1, 3, 2),
+		shape(2, 1, 70, 70, 1, 1, 3, 3, 1, 1, 1),
 	}
 	eachSet(t, func(t *testing.T, d *device) {
 		f := newFence(t, 10)

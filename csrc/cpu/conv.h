@@ -210,9 +210,51 @@ static void CAT(T, conv_place)(const conv_shape *s, const conv_task *t, const E 
         CAT(T, conv_out)(c + i * s->sums + (n * s->lines + r) * s->pitch, cols, y + i * outs + r * cols);
 }
 
+// Computes nv registers of a row of the output of a group with one channel and one filter, the last of which has
+// n elements, from the planes.
+IN void CAT(T, conv_alone)(const conv_shape *s, const E *weights, const E *from, V bias, const int nv, int64_t n, E *to) {
+  V sum[4];
+  TOGETHER(nv)
+    sum[k] = bias;
+  for (int64_t p = 0; p < s->places; from += s->steps[p++])
+    TOGETHER(nv)
+      sum[k] = CAT(T, fma)(CAT(T, set)(weights[p]), CAT(T, load)(from + k * W), sum[k]);
+  TOGETHER(nv - 1)
+    CAT(T, store)(to + k * W, sum[k]);
+  if (n == W)
+    CAT(T, store)(to + (nv - 1) * W, sum[nv - 1]);
+  else
+    CAT(T, storem)(to + (nv - 1) * W, CAT(T, first)(n), sum[nv - 1]);
+}
+
+// Computes the output of a task of such a group, row by row without sums that would have to be copied.
+static void CAT(T, conv_lone)(const conv_shape *s, const conv_task *t, E *y) {
+  const E *weights = (const E *)s->weights + t->group * s->places;
+  V bias = s->bias ? CAT(T, set)(((const E *)s->bias)[t->group]) : CAT(T, zero)();
+  CAT(T, conv_planes)(s, t, 0, 1);
+  for (int64_t n = 0; n < t->images; n++, y += s->groups * s->out_rows * s->out_cols)
+    for (int64_t r = 0; r < t->rows; r++) {
+      const E *from = (const E *)s->room + (n * s->lines + r) * s->pitch;
+      E *to = y + r * s->out_cols;
+      for (int64_t left = s->out_cols; left > 0; left -= 4 * W, from += 4 * W, to += 4 * W)
+        if (left > 3 * W)
+          CAT(T, conv_alone)(s, weights, from, bias, 4, conv_less(left - 3 * W, W), to);
+        else if (left > 2 * W)
+          CAT(T, conv_alone)(s, weights, from, bias, 3, left - 2 * W, to);
+        else if (left > W)
+          CAT(T, conv_alone)(s, weights, from, bias, 2, left - W, to);
+        else
+          CAT(T, conv_alone)(s, weights, from, bias, 1, left, to);
+    }
+}
+
 static void CAT(T, conv_part)(const conv_shape *s, const conv_task *t) {
   int64_t outs = s->out_rows * s->out_cols, first = t->group * s->filters + t->filter;
   E *y = (E *)s->y + (t->image * s->groups * s->filters + first) * outs + t->row * s->out_cols;
+  if (s->channels == 1 && s->filters == 1) {
+    CAT(T, conv_lone)(s, t, y);
+    return;
+  }
   E *c = s->sums ? (E *)s->room + s->deep * s->down.planes * s->along.planes * s->plane + W : y;
   int64_t ldc = s->sums ? s->sums : outs, c0 = 0;
   int64_t n = ((t->images - 1) * s->lines + t->rows - 1) * s->pitch + s->out_cols;

@@ -201,6 +201,33 @@ func TestExactStreams(t *testing.T) {
 	})
 }
 
+// TestPlacesInLongRows has rows of which several threads compute the place of one result: with NaNs, and with many equal elements.
+func TestPlacesInLongRows(t *testing.T) {
+	exact := openIndex(t, referenceIndex)
+	eachSet(t, func(t *testing.T, d *device) {
+		d.threads = max(d.threads, 3)
+		f := newFence(t, 13)
+		for i, typ := range slices.Concat(someTypes, []string{"u8", "i16", "u32", "i64"}) {
+			for k, op := range []string{"argmax", "argmin"} {
+				rows, n, index := 1+(i+k)%2, 4*longRow+i*7, []string{"u32", "i64", "i32"}[i%3]
+				in := f.anything(typ, rows*n)
+				if i%2 == 0 {
+					clear(in[len(in)/3:])
+				}
+				sizes := sizesAfter(nil, 2, uint32(n), uint32(1))
+				sizes[0] = uint32(rows)
+				var got [2][]byte
+				for k, d := range []*device{d, exact} {
+					got[k] = f.bytes(rows * kernels.SizeOf(index))
+					require.NoError(t, invoke(t, d, "reduce", "reduce_"+op, define("T", typ, "INDEX", index), [3]int{1, 1, 1}, append([]any{in, got[k]}, sizes...)...))
+				}
+				require.Equal(t, got[1], got[0], "%s of %d %s", op, n, typ)
+				f.free()
+			}
+		}
+	})
+}
+
 // TestReductionsInParts computes partial results and then results from them: of every operation, in parts of all lengths,
 // to indices of every size.
 func TestReductionsInParts(t *testing.T) {

@@ -4,6 +4,7 @@ package cpu
 // stride (columns).
 
 import (
+	"encoding/binary"
 	"math"
 
 	"github.com/concord-compute/concord/internal/simd"
@@ -84,7 +85,10 @@ func (r *vectorReduction) last(wide bool) uint64 {
 
 func (r *vectorReduction) rows() error {
 	c, set, bytes := r.call, r.call.device.simd, r.axis*r.size
-	if r.outer < c.device.threads && r.axis >= 4*longRow && !r.places {
+	if r.outer < c.device.threads && r.axis >= 4*longRow {
+		if r.places {
+			return r.longPlaces()
+		}
 		return r.long(1)
 	}
 	return c.spread(r.outer, bytes, func(_ *call, lo, hi int) {
@@ -188,6 +192,42 @@ func (r *vectorReduction) long(inner int) error {
 		}
 		r.whole(wide, parts, inner, between, last, r.by)
 		set.run(simd.Cast, 0, wide, r.number, uint64(inner), last, to, 0)
+	}
+	return nil
+}
+
+// longPlaces computes few places in rows of many elements each: those in parts of a row in parallel, and then which
+// part has the element at the place in the row.
+func (r *vectorReduction) longPlaces() error {
+	c := r.call
+	parts := 4 * c.device.threads
+	length := (r.axis + parts - 1) / parts
+	parts = (r.axis + length - 1) / length
+	block, err := c.device.scratch.take(int64(parts*(8+r.size) + 8))
+	if err != nil {
+		return err
+	}
+	defer c.device.scratch.give(block)
+	places, part, values := block.data[:8*parts], block.data[8*parts:][:8], block.data[8*parts+8:]
+	in, out := c.Bytes(0), c.Bytes(1)
+	place := func(n int, from []byte, to []byte) {
+		c.device.simd.run(r.overRows, r.number, r.code, 1, uint64(n), address(from), address(to), 0, 8)
+	}
+	for o := range r.outer {
+		row := in[o*r.axis*r.size:]
+		if err := c.ranges(parts, 1, c.device.threads, func(_ *call, p, _ int) {
+			place(min(length, r.axis-p*length), row[p*length*r.size:], places[8*p:])
+		}); err != nil {
+			return err
+		}
+		for p := range parts {
+			at := p*length + int(binary.LittleEndian.Uint64(places[8*p:]))
+			copy(values[p*r.size:][:r.size], row[at*r.size:])
+		}
+		place(parts, values, part)
+		p := int(binary.LittleEndian.Uint64(part))
+		at := uint64(p*length) + binary.LittleEndian.Uint64(places[8*p:])
+		copy(out[o*r.result:][:r.result], binary.LittleEndian.AppendUint64(nil, at))
 	}
 	return nil
 }

@@ -31,8 +31,9 @@ type notes struct {
 	lines    driver.Timeliner // nil if the driver's stream has no times
 	of       driver.Stream    // the stream that lines is of
 	spans    []driver.Span
-	from, to reading // the last two readings of the clocks
-	end      int64   // of the last operation
+	over     []profile.Event // those that fetch tells
+	from, to reading         // the last two readings of the clocks
+	end      int64           // of the last operation
 }
 
 // note is one operation.
@@ -110,8 +111,8 @@ func (s *Stream) done(e profile.Event, err error) {
 // read only if the call may wait.
 func (n *notes) fetch(s *Stream, failed error, mayWait bool) {
 	n.mu.Lock()
+	defer n.mu.Unlock()
 	if len(n.open) == 0 && !s.gone.Load() || n.of == nil || n.lines != nil && n.to == (reading{}) && !mayWait {
-		n.mu.Unlock()
 		return
 	}
 	now, finished := driver.Now(), s.finished.Load() // before the driver is asked: it knows the times of all that is finished
@@ -127,7 +128,7 @@ func (n *notes) fetch(s *Stream, failed error, mayWait bool) {
 			spans = nil
 		}
 	}
-	keep := n.open[:0]
+	keep, over := n.open[:0], n.over[:0]
 	for _, o := range n.open {
 		for len(spans) > 0 && spans[0].Op < o.op { // of a call that the driver refused
 			spans = spans[1:]
@@ -147,11 +148,16 @@ func (n *notes) fetch(s *Stream, failed error, mayWait bool) {
 			keep = append(keep, o)
 			continue
 		}
-		s.core.session.tell(o.event)
+		over = append(over, o.event)
 	}
 	clear(n.open[len(keep):])
-	n.open = keep
-	n.mu.Unlock()
+	n.open, n.over = keep, over
+	// The observers are told at the end, as one may panic, and before the notes are released, since
+	// whoever ends an observation waits for what is told.
+	for _, e := range over {
+		s.core.session.tell(e)
+	}
+	clear(over)
 }
 
 // awaitTimes fetches until the times of all work are there that is done: the device notes them a moment later.

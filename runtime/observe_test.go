@@ -133,6 +133,29 @@ func TestObserveFailures(t *testing.T) {
 	assert.ErrorIs(t, fills[len(fills)-1].Err, ErrDeviceLost)
 }
 
+// once panics at the first fill.
+type once struct{ sync.Once }
+
+func (o *once) Observe(e profile.Event) {
+	if e.Kind == profile.Fill {
+		o.Do(func() { panic("the observer's mistake") })
+	}
+}
+
+// An observer that panics ends the call that told it something, and no other.
+func TestObserverThatPanics(t *testing.T) {
+	session, d := open(t, &nullBackend{}, Config{})
+	s, y := d.Stream(), buffer(t, d, F32, 100)
+	defer session.Observe(&once{})()
+	var r profile.Recording
+	defer session.Observe(&r)()
+	require.NoError(t, s.Fill(y, float32(1)))
+	assert.PanicsWithValue(t, "the observer's mistake", func() { _ = s.Sync(t.Context()) })
+	require.NoError(t, s.Fill(y, float32(1)))
+	require.NoError(t, s.Sync(t.Context()))
+	assert.Len(t, of(&r, profile.Fill), 1, "the first was lost with the panic")
+}
+
 func TestObserveFallback(t *testing.T) {
 	bad, good := &nullBackend{name: "cuda", devices: 1, openErr: ErrOutOfMemory}, &nullBackend{name: "opencl", devices: 1}
 	session, err := New(Config{Backends: []driver.Backend{bad, good}, CacheDir: "off"})

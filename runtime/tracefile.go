@@ -32,6 +32,7 @@ type traceFile struct {
 	events   profile.Recording
 	observed atomic.Int64 // events so far
 	sessions int          // open ones; guarded by traceFiles
+	kept     bool         // keepWriting runs; so, too
 
 	mu      sync.Mutex // held while the file is written
 	written int64      // events when it was written last
@@ -61,7 +62,8 @@ func (s *Session) traceToFile() (end func()) {
 		t = &traceFile{name: name}
 		traceFiles.of[name] = t
 	}
-	if t.sessions++; t.sessions == 1 {
+	if t.sessions++; !t.kept {
+		t.kept = true
 		go t.keepWriting()
 	}
 	s.trace = t
@@ -83,9 +85,10 @@ func (t *traceFile) keepWriting() {
 		t.mu.Unlock()
 		time.Sleep(pause)
 		traceFiles.Lock()
-		open := t.sessions > 0
+		t.kept = t.sessions > 0
+		kept := t.kept
 		traceFiles.Unlock()
-		if !open {
+		if !kept {
 			return
 		}
 		t.write()

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	goruntime "runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -48,6 +49,32 @@ func TestTraceFile(t *testing.T) {
 	require.NoError(t, session.Close())
 	require.NoError(t, session.Close())
 	assert.Len(t, readTrace(t, name), len(events))
+}
+
+// Sessions that come and go share one goroutine that writes the file.
+func TestTraceFileOfShortSessions(t *testing.T) {
+	config := Config{Trace: filepath.Join(t.TempDir(), "trace.json"), Backends: []driver.Backend{}, CacheDir: "off"}
+	before := goruntime.NumGoroutine()
+	for range 200 {
+		s, err := New(config)
+		require.NoError(t, err)
+		require.NoError(t, s.Close())
+	}
+	assert.Less(t, goruntime.NumGoroutine(), before+50)
+	assert.Eventually(t, func() bool {
+		traceFiles.Lock()
+		defer traceFiles.Unlock()
+		return !traceFiles.of[config.Trace].kept
+	}, 10*time.Second, time.Millisecond)
+	s, err := New(config) // writing begins again
+	require.NoError(t, err)
+	_, end := s.Region(t.Context(), "late")
+	end()
+	assert.Eventually(t, func() bool {
+		_, err := os.Stat(config.Trace)
+		return err == nil
+	}, 10*time.Second, time.Millisecond)
+	require.NoError(t, s.Close())
 }
 
 const killedTrace = "_CONCORD_TEST_KILLED_TRACE"

@@ -5,6 +5,7 @@ import (
 
 	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/half"
 	"github.com/concord-compute/concord/source"
 	"github.com/stretchr/testify/require"
 )
@@ -29,6 +30,18 @@ EACH(user_atan, atan(x))
 EACH(user_cbrt, cbrt(x))
 `
 
+// halves returns a buffer of 16-bit numbers.
+func halves(b testing.TB, d *runtime.Device, n int) *runtime.Buffer {
+	x := make([]half.Float16, n)
+	for i := range x {
+		x[i] = half.ToFloat16(float64(i%17) / 16)
+	}
+	buf, err := runtime.Upload(b.Context(), d, x)
+	require.NoError(b, err)
+	b.Cleanup(func() { buf.Close() })
+	return buf
+}
+
 // BenchmarkMath is the activations of the catalog as the text of a user beside the built-in ones, in turn,
 // and other functions.
 func BenchmarkMath(b *testing.B) {
@@ -39,7 +52,7 @@ func BenchmarkMath(b *testing.B) {
 	require.NoError(b, err)
 	own, err := source.Parse(mathText, source.Options{Name: "math.cl"})
 	require.NoError(b, err)
-	text, native, more := build(b, d, catalog(b, "activation", false)), build(b, d, built), build(b, d, own)
+	text, native, more := build(b, d, catalog(b, "activation", "f32", false)), build(b, d, built), build(b, d, own)
 	run := func(name string, p *runtime.Program, kernel string) {
 		k, err := p.Kernel(kernel)
 		require.NoError(b, err)
@@ -57,6 +70,22 @@ func BenchmarkMath(b *testing.B) {
 		run(name+"/built-in/in_place", native, name)
 	}
 	in = floats(b, d, n)
+	shorts, err := kernels.Unit("activation", nil, source.Define{Name: "T", Value: "f16"})
+	require.NoError(b, err)
+	text, native = build(b, d, catalog(b, "activation", "f16", false)), build(b, d, shorts)
+	from, to := halves(b, d, n), halves(b, d, n)
+	for _, name := range []string{"relu", "sigmoid", "gelu_tanh"} {
+		for _, v := range []struct {
+			name string
+			p    *runtime.Program
+		}{{"user", text}, {"built-in", native}} {
+			k, err := v.p.Kernel(name)
+			require.NoError(b, err)
+			b.Run(name+"/half/"+v.name, func(b *testing.B) {
+				rate(b, d, k, runtime.Items(n), 4*n, "GB/s", from, to, uint64(n))
+			})
+		}
+	}
 	for _, name := range []string{"copy", "exp", "log", "erf", "gelu_erf", "sin", "pow", "atan", "cbrt"} {
 		run(name+"/user", more, "user_"+name)
 	}

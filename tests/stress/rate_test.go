@@ -84,8 +84,8 @@ func build(b testing.TB, d *runtime.Device, u *source.Unit) *runtime.Program {
 }
 
 // catalog returns the portable text of a family, whose native implementation is not used.
-func catalog(b testing.TB, id string, fibers bool) *source.Unit {
-	u, err := kernels.Unit(id, nil, source.Define{Name: "T", Value: "f32"})
+func catalog(b testing.TB, id, typ string, fibers bool) *source.Unit {
+	u, err := kernels.Unit(id, nil, source.Define{Name: "T", Value: typ})
 	require.NoError(b, err)
 	text, err := fs.ReadFile(kernels.Sources(), id+".cl")
 	require.NoError(b, err)
@@ -170,12 +170,12 @@ func BenchmarkRate(b *testing.B) {
 		b.Run("tile/"+form, func(b *testing.B) {
 			rate(b, d, kernel(p, "tile"), runtime.Items(n, n).InGroups(16, 16), 2*float64(n*n*n), "GFLOP/s", int32(n), int32(n), int32(n), x, y, z)
 		})
-		pg := build(b, d, catalog(b, "gemm", fibers))
+		pg := build(b, d, catalog(b, "gemm", "f32", fibers))
 		b.Run("gemm/"+form, func(b *testing.B) {
 			rate(b, d, kernel(pg, "gemm"), runtime.Items(n/8, n/8).InGroups(8, 8), 2*float64(n*n*n), "GFLOP/s",
 				uint32(n), uint32(n), uint32(n), float32(1), x, uint32(n), y, uint32(n), float32(0), z, uint32(n))
 		})
-		pr := build(b, d, catalog(b, "reduce", fibers))
+		pr := build(b, d, catalog(b, "reduce", "f32", fibers))
 		rows, long := 1024, 4096
 		in, out := floats(b, d, rows*long), floats(b, d, rows)
 		for _, name := range []string{"reduce_sum", "reduce_max"} {

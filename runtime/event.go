@@ -19,6 +19,8 @@ type Event struct {
 	mu     sync.Mutex
 	core   *core // of drv
 	drv    driver.Event
+	stream *Stream // that it was recorded on
+	after  uint64  // the stream's work before the point, as Stream.queued counts it
 	closed bool
 }
 
@@ -60,7 +62,11 @@ func (e *Event) record(s *Stream) error {
 		return fmt.Errorf("event: %w", ErrClosed)
 	}
 	if again, can := s.drv.(driver.Rerecorder); can && e.drv != nil && e.core == s.core {
-		return again.Rerecord(e.drv)
+		err := again.Rerecord(e.drv)
+		if err == nil {
+			e.stream, e.after = s, s.queued.Load()
+		}
+		return err
 	}
 	drv, err := s.drv.Record(true)
 	if err != nil {
@@ -69,7 +75,7 @@ func (e *Event) record(s *Stream) error {
 	if e.drv != nil && !e.core.abandoned.Load() {
 		_ = e.drv.Close() // what waits for the earlier point has queued its wait
 	}
-	e.core, e.drv = s.core, drv
+	e.core, e.drv, e.stream, e.after = s.core, drv, s, s.queued.Load()
 	return nil
 }
 
@@ -100,11 +106,22 @@ func (e *Event) Wait(ctx context.Context) error {
 		}
 		var start int64
 		watched := c.session.observed()
+		var s *Stream
+		var after uint64
 		if watched {
+			e.mu.Lock()
+			if e.drv == drv {
+				s, after = e.stream, e.after
+			}
+			e.mu.Unlock()
 			start = driver.Now()
 		}
 		err = drv.Wait(ctx)
 		if watched {
+			if err == nil && s != nil {
+				s.finish(after)
+				s.notes.fetch(s, nil, true)
+			}
 			c.session.told(profile.Event{Kind: profile.Wait, Name: "event", Device: c.info.ID, Err: err}, start)
 		}
 		if !errors.Is(err, ErrClosed) || !e.moved(drv) {

@@ -133,6 +133,23 @@ func TestObserveFailures(t *testing.T) {
 	assert.ErrorIs(t, fills[len(fills)-1].Err, ErrDeviceLost)
 }
 
+// Whoever waits for events alone learns what is over before them.
+func TestObserveEventWait(t *testing.T) {
+	session, d := open(t, &nullBackend{}, Config{})
+	s, y := d.Stream(), buffer(t, d, F32, 100)
+	var r profile.Recording
+	defer session.Observe(&r)()
+	var e Event
+	defer e.Close()
+	for i := range 10 {
+		require.NoError(t, s.Fill(y, float32(1)))
+		require.NoError(t, s.RecordIn(&e))
+		require.NoError(t, s.Fill(y, float32(2)), "behind the event")
+		require.NoError(t, e.Wait(t.Context()))
+		assert.Len(t, of(&r, profile.Fill), 2*i+1)
+	}
+}
+
 // once panics at the first fill.
 type once struct{ sync.Once }
 

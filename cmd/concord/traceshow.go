@@ -67,7 +67,8 @@ func (a *app) traceShowCommand() *cobra.Command {
 		Use:   "show FILE",
 		Short: "Show what took the time in a trace",
 		Long: `Prints a trace of concord trace run --out or of CONCORD_TRACE as a table: device work first, the
-longest first. A question mark is what nobody stated or measured, such as the amount of work of a kernel.`,
+longest first. A question mark is what nobody stated or measured, such as the amount of work of a kernel.
+Advice follows: what takes much of the time and can be changed.`,
 		Example: `  concord trace show train.trace.json
   concord trace show train.trace.json --html train.html`,
 		Args: cobra.ExactArgs(1),

@@ -18,7 +18,7 @@
 // # Events
 //
 // An [Event] is something that happened: a launch, a copy, a compile, a wait. A [Recording] is an
-// [Observer] that keeps the newest of them; [Summarize] says what took the time, [WriteTrace] writes
+// [Observer] that keeps the newest of them; [Summarize] says what took the time and what could be done about it, [WriteTrace] writes
 // them for Perfetto and Chrome, and [WriteHTML] as a page. What is not known stays unknown: work that
 // nobody stated gives no rates, and no share of a roof.
 //

@@ -43,6 +43,7 @@ type Summary struct {
 	Devices []DeviceSummary `json:"devices"` // by name
 	Lines   []Line          `json:"lines"`   // device work first, then the longest total first
 	Dropped int64           `json:"dropped"` // events that are missing
+	Advice  []string        `json:"advice"`  // sentences on what takes much of the time and can be changed
 }
 
 // DeviceSummary is the work of one device. Wall is from the first start to the last end, Busy the part of
@@ -149,6 +150,7 @@ func Summarize(events []Event, dropped int64, roofs map[string]Roof) Summary {
 		out.Devices = append(out.Devices, d)
 	}
 	slices.SortFunc(out.Devices, func(a, b DeviceSummary) int { return cmp.Compare(a.Device, b.Device) })
+	out.Advice = append([]string{}, out.advise()...)
 	return out
 }
 
@@ -197,7 +199,7 @@ func occupiedTime(list []span) (d DeviceSummary) {
 	return d
 }
 
-// String returns the summary as a table of text, a question mark for what is unknown.
+// String returns the summary as a table of text, a question mark for what is unknown, and the advice.
 func (s Summary) String() string {
 	var b strings.Builder
 	for _, d := range s.Devices {
@@ -227,6 +229,9 @@ func (s Summary) String() string {
 			line += cell + strings.Repeat(" ", widths[i]-len([]rune(cell))+2)
 		}
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	for _, words := range s.Advice {
+		b.WriteString(words + "\n")
 	}
 	return b.String()
 }

@@ -41,24 +41,25 @@ func (s *Summary) adviseDevice(d *DeviceSummary) (list []string) {
 		if l.Device != d.Device {
 			continue
 		}
+		done := l.Count - l.Failed // failed work has no times
 		switch l.Kind {
 		case Compile.String():
 			compiles += l.Total
 		case Wait.String():
-			waits += l.Count
+			waits += done
 		case Copy.String():
 			if strings.Contains(l.Name, "host") {
 				moved += l.Total
 			}
-			work += l.Count
+			work += done
 		case Launch.String():
 			if l.P50 < shortLaunch {
-				short += l.Count
+				short += done
 			}
 			launches += l.Total
-			work += l.Count
+			work += done
 		case Fill.String(), Graph.String():
-			work += l.Count
+			work += done
 		}
 	}
 	say := func(format string, args ...any) {
@@ -69,9 +70,9 @@ func (s *Summary) adviseDevice(d *DeviceSummary) (list []string) {
 	}
 	if idle := float64(d.Idle) / float64(max(d.Wall, 1)); idle >= largeIdle {
 		switch {
-		case 2*waits >= work:
+		case waits > 0 && 2*waits >= work:
 			say("idle for %.0f %% of the time, and the host waited %d times for %d operations: queue more before waiting", 100*idle, waits, work)
-		case 2*short >= work:
+		case short > 0 && 2*short >= work:
 			say("idle for %.0f %% of the time between %d launches that take less than %v each: fuse them, or record them in a graph", 100*idle, short, shortLaunch)
 		}
 	}

@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -41,6 +42,7 @@ func TestAdvice(t *testing.T) {
 		"short compiles":       {append(repeated(1, 0, launch(ms, 1, 5e7)), Event{Kind: Compile, Name: "k.cl", Device: "cuda:0", End: 90 * ms}), nil},
 		"copies":               {append(repeated(1, 0, launch(ms, 1, 5e7)), Event{Kind: Copy, Name: "host to device", Device: "cuda:0", Start: ms, End: 3 * ms, Bytes: 1}), []string{"copies between host and device took 2ms, kernels 1ms"}},
 		"a small kernel":       {append(repeated(1, 0, launch(ms, 1, 5e7)), Event{Kind: Launch, Name: "small", Device: "cuda:0", Start: ms, End: ms + ms/10}), nil},
+		"failed launches":      {append(repeated(2, 50*ms, launch(ms, 1, 5e7)), repeated(100, 1, Event{Kind: Launch, Name: "f", Device: "cuda:0", Start: ms, End: ms, Err: errors.New("refused")})...), nil},
 		"no roof":              {repeated(3, ms, Event{Kind: Launch, Name: "k", Device: "cpu:0", End: ms, Flops: 1, Bytes: 1}), nil},
 	} {
 		s := Summarize(c.events, 0, roofs)

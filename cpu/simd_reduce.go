@@ -213,6 +213,7 @@ func (r *vectorReduction) longPlaces() error {
 	place := func(n int, from []byte, to []byte) {
 		c.device.simd.run(r.overRows, r.number, r.code, 1, uint64(n), address(from), address(to), 0, 8)
 	}
+	// Processors with vector instructions that are used here are little-endian.
 	for o := range r.outer {
 		row := in[o*r.axis*r.size:]
 		if err := c.ranges(parts, 1, c.device.threads, func(_ *call, p, _ int) {

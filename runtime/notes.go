@@ -152,8 +152,8 @@ func (n *notes) fetch(s *Stream, failed error, mayWait bool) {
 	}
 	clear(n.open[len(keep):])
 	n.open, n.over = keep, over
-	// The observers are told at the end, as one may panic, and before the notes are released, since
-	// whoever ends an observation waits for what is told.
+	// The observers are told at the end, as one of them may panic. The notes are locked until then, since stopping an
+	// observation waits for the lock, so that its observer gets no event afterwards.
 	for _, e := range over {
 		s.core.session.tell(e)
 	}

@@ -133,7 +133,7 @@ func TestObserveFailures(t *testing.T) {
 	assert.ErrorIs(t, fills[len(fills)-1].Err, ErrDeviceLost)
 }
 
-// Whoever waits for events alone learns what is over before them.
+// Waiting for an event tells observers of the work that was queued before the event.
 func TestObserveEventWait(t *testing.T) {
 	session, d := open(t, &nullBackend{}, Config{})
 	s, y := d.Stream(), buffer(t, d, F32, 100)

@@ -251,7 +251,7 @@ static void CAT(T, conv_lone)(const conv_shape *s, const conv_task *t, E *y) {
 static void CAT(T, conv_part)(const conv_shape *s, const conv_task *t) {
   int64_t outs = s->out_rows * s->out_cols, first = t->group * s->filters + t->filter;
   E *y = (E *)s->y + (t->image * s->groups * s->filters + first) * outs + t->row * s->out_cols;
-  if (s->channels == 1 && s->filters == 1) {
+  if (s->channels == 1 && s->filters == 1 && s->out_cols > 2 * W) { // in shorter rows too few sums are computed at once
     CAT(T, conv_lone)(s, t, y);
     return;
   }

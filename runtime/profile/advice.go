@@ -18,8 +18,8 @@ const (
 	longCompile = 100 * time.Millisecond // that a person notices
 )
 
-// advise returns a sentence for everything that takes much of the time and that a program can change. What is
-// not known, such as the work of a kernel, is said to be unknown and otherwise gives no advice.
+// advise returns a sentence for everything that takes much of the time and that a program can change. A kernel
+// whose amount of work nobody stated is reported as such, and gets no advice on its speed.
 func (s *Summary) advise() (list []string) {
 	for i := range s.Devices {
 		list = append(list, s.adviseDevice(&s.Devices[i])...)

@@ -57,9 +57,14 @@ func (v *examination) stmt(s *tree.Stmt) {
 	v.Step()
 	switch s.Kind {
 	case tree.StBlock, tree.StDecl, tree.StExpr, tree.StIf, tree.StReturn, tree.StEmpty:
+		v.parts(s)
 	default:
-		v.allow(Apart)
+		v.loop(s)
 	}
+}
+
+// parts examines what a statement consists of.
+func (v *examination) parts(s *tree.Stmt) {
 	if !v.Needless[s] {
 		v.expr(s.E)
 	}
@@ -72,6 +77,16 @@ func (v *examination) stmt(s *tree.Stmt) {
 	}
 	for _, k := range append([]*tree.Stmt{s.Init, s.Body, s.Alt}, s.List...) {
 		v.stmt(k)
+	}
+}
+
+// loop examines a loop. What its first round writes comes before everything in the second.
+func (v *examination) loop(s *tree.Stmt) {
+	v.allow(Apart)
+	wrote := v.wrote
+	v.parts(s)
+	if v.wrote != wrote {
+		v.parts(s)
 	}
 }
 

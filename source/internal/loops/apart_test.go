@@ -36,6 +36,11 @@ func TestVectors(t *testing.T) {
 		"out[i] = h(in[i]);":               loops.Apart,   // a loop
 		"out[i] = f(in, 3 * i);":           loops.Careful, // an index of which nothing is known
 
+		"for (int j = 0; j < n; j++) out[i] = in[j];":                              loops.Careful, // a write of one round comes before the read of the next
+		"for (int j = 0; j < n; j++) { float v = in[0]; out[i] = v; }":             loops.Careful,
+		"for (int j = 0; j < n; j++) for (int k = in[0]; k < n; k++) out[i] += 1;": loops.Careful,
+		"float v = 0; for (int j = 0; j < n; j++) v += in[0]; out[i] = v;":         loops.Apart,
+
 		"out[0] = in[i];":                              loops.Careful, // several items write it
 		"out[(int)in[i]] = 1;":                         loops.Careful, // perhaps
 		"put(out, i);":                                 loops.Careful,

@@ -4,6 +4,7 @@ package runtime
 // any backend.
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -294,7 +295,7 @@ func open(t testing.TB, b *nullBackend, cfg Config) (*Session, *Device) {
 	if cfg.Backends == nil {
 		cfg.Backends = []driver.Backend{b}
 	}
-	cfg.CacheDir = "off"
+	cfg.CacheDir = cmp.Or(cfg.CacheDir, "off")
 	cfg.NoMemoryPool = !b.pooled
 	s, err := New(cfg)
 	require.NoError(t, err)

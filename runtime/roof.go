@@ -47,6 +47,9 @@ func (d *Device) MeasureRoof(ctx context.Context) (profile.Roof, error) { return
 type keptRoof struct {
 	turn chan struct{}
 	roof *profile.Roof
+
+	key string // roofKey
+	dir string // where it is on disk; "": nowhere
 }
 
 // roofs are those of this process, by roofKey and directory.
@@ -64,26 +67,15 @@ func (d *Device) roof(ctx context.Context, kept bool) (profile.Roof, error) {
 	if err != nil {
 		return profile.Roof{}, err
 	}
-	key, dir := c.roofKey(ctx), CacheDir(c.session.cfg)
-	roofs.Lock()
-	k := roofs.kept[[2]string{key, dir}]
-	if k == nil {
-		k = &keptRoof{turn: make(chan struct{}, 1)}
-		roofs.kept[[2]string{key, dir}] = k
-	}
-	roofs.Unlock()
+	k := c.keptRoof(ctx)
 	select {
 	case k.turn <- struct{}{}:
 		defer func() { <-k.turn }()
 	case <-ctx.Done():
 		return profile.Roof{}, c.error(op, context.Cause(ctx))
 	}
-	if kept && k.roof == nil && dir != "" {
-		if r, err := readRoof(filepath.Join(dir, "roofs"), key); err == nil {
-			k.roof = &r
-		}
-	}
-	if kept && k.roof != nil {
+	if kept && k.find() {
+		c.session.trace.learn(c.info.ID, *k.roof)
 		return *k.roof, nil
 	}
 	r, err := d.measureRoof(ctx)
@@ -91,10 +83,50 @@ func (d *Device) roof(ctx context.Context, kept bool) (profile.Roof, error) {
 		return profile.Roof{}, fmt.Errorf("roof of %s: %w", d, err)
 	}
 	k.roof = &r
-	if dir != "" { // a directory that cannot be written costs a measurement by the next process
-		_ = writeRoof(filepath.Join(dir, "roofs"), key, r)
+	if k.dir != "" { // a directory that cannot be written costs a measurement by the next process
+		_ = writeRoof(k.dir, k.key, r)
 	}
+	c.session.trace.learn(c.info.ID, r)
 	return r, nil
+}
+
+// learnRoof gives the roof to the session's trace if it was measured before. It waits for no measurement.
+func (c *core) learnRoof(ctx context.Context) {
+	k := c.keptRoof(ctx)
+	select {
+	case k.turn <- struct{}{}:
+		if k.find() {
+			c.session.trace.learn(c.info.ID, *k.roof)
+		}
+		<-k.turn
+	default: // it is being measured, and learned then
+	}
+}
+
+// keptRoof returns the place of the device's roof in this process.
+func (c *core) keptRoof(ctx context.Context) *keptRoof {
+	key, dir := c.roofKey(ctx), CacheDir(c.session.cfg)
+	roofs.Lock()
+	defer roofs.Unlock()
+	k := roofs.kept[[2]string{key, dir}]
+	if k == nil {
+		k = &keptRoof{turn: make(chan struct{}, 1), key: key}
+		if dir != "" {
+			k.dir = filepath.Join(dir, "roofs")
+		}
+		roofs.kept[[2]string{key, dir}] = k
+	}
+	return k
+}
+
+// find reports whether the roof is known, in the process or on disk, with the turn taken.
+func (k *keptRoof) find() bool {
+	if k.roof == nil && k.dir != "" {
+		if r, err := readRoof(k.dir, k.key); err == nil {
+			k.roof = &r
+		}
+	}
+	return k.roof != nil
 }
 
 // roofKey names what a measurement depends on.

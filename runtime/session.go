@@ -60,7 +60,9 @@ func New(cfg Config) (*Session, error) {
 	s.cache = sync.OnceValue(func() *kernelcache.Cache {
 		return kernelcache.Open(cacheOptions(cfg))
 	})
-	s.endTrace = s.traceToFile()
+	if s.endTrace, err = s.traceToFile(); err != nil {
+		return nil, err
+	}
 	return s, nil
 }
 
@@ -283,6 +285,9 @@ func (s *Session) openCore(ctx context.Context, info Info) (*core, error) {
 	c, err := newCore(s, info, drv)
 	if err != nil {
 		return nil, errors.Join(err, drv.Close())
+	}
+	if s.trace != nil {
+		c.learnRoof(ctx)
 	}
 	s.debug(1, "opened", "device", info.ID, "name", info.Name)
 	return c, nil

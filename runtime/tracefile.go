@@ -3,8 +3,10 @@ package runtime
 // The file of Config.Trace, in which all sessions of a program record what happens.
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,7 +37,8 @@ type traceFile struct {
 	kept     bool         // keepWriting runs; so, too
 
 	mu      sync.Mutex // held while the file is written
-	written int64      // events when it was written last
+	roofs   map[string]profile.Roof
+	written int64 // events when it was written last
 	failed  bool
 	took    time.Duration
 }
@@ -46,11 +49,28 @@ func (t *traceFile) Observe(e profile.Event) {
 	t.observed.Add(1)
 }
 
-// traceToFile makes the session record for Config.Trace, until the function that it returns is called.
-func (s *Session) traceToFile() (end func()) {
+// learn keeps the roof of a device for the file. t may be nil, for no file.
+func (t *traceFile) learn(device string, r profile.Roof) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.roofs == nil {
+		t.roofs = map[string]profile.Roof{}
+	}
+	t.roofs[device] = r
+}
+
+// traceToFile makes the session record for Config.Trace, until the function that it returns is called. A file that
+// cannot be replaced, such as a pipe, whose readers would get one trace after another, is refused.
+func (s *Session) traceToFile() (end func(), err error) {
 	name := s.cfg.Trace
 	if name == "" {
-		return func() {}
+		return func() {}, nil
+	}
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("CONCORD_TRACE: %s is not a regular file: %w", name, ErrInvalidArgument)
 	}
 	traceFiles.Lock()
 	defer traceFiles.Unlock()
@@ -74,7 +94,7 @@ func (s *Session) traceToFile() (end func()) {
 		t.sessions--
 		traceFiles.Unlock()
 		t.write()
-	})
+	}), nil
 }
 
 // keepWriting writes the file while sessions are open.
@@ -105,8 +125,9 @@ func (t *traceFile) write() {
 		return
 	}
 	start := time.Now()
-	events, dropped := t.events.Events()
-	err := file.Replace(t.name, func(w io.Writer) error { return profile.WriteTrace(w, events, dropped) })
+	trace := profile.Trace{Roofs: t.roofs}
+	trace.Events, trace.Dropped = t.events.Events()
+	err := file.Replace(t.name, func(w io.Writer) error { return profile.WriteTrace(w, trace) })
 	if t.written, t.took = n, time.Since(start); err != nil && !t.failed {
 		t.failed = true
 		slog.Warn("concord: the trace is not written", "file", t.name, "error", err)

@@ -17,12 +17,17 @@ import (
 
 func readTrace(t *testing.T, name string) []profile.Event {
 	t.Helper()
+	return readWholeTrace(t, name).Events
+}
+
+func readWholeTrace(t *testing.T, name string) profile.Trace {
+	t.Helper()
 	f, err := os.Open(name)
 	require.NoError(t, err)
 	defer f.Close()
-	events, _, err := profile.ReadTrace(f)
+	trace, err := profile.ReadTrace(f)
 	require.NoError(t, err)
-	return events
+	return trace
 }
 
 // Two sessions of a program share a file, which is whole when a device is closed, and when a session is.
@@ -49,6 +54,33 @@ func TestTraceFile(t *testing.T) {
 	require.NoError(t, session.Close())
 	require.NoError(t, session.Close())
 	assert.Len(t, readTrace(t, name), len(events))
+}
+
+// A trace has the roofs of its devices: measured while it is written, or before by another process.
+func TestTraceFileRoofs(t *testing.T) {
+	name, dir := filepath.Join(t.TempDir(), "trace.json"), t.TempDir()
+	config := Config{Trace: name, CacheDir: dir}
+	forgetRoofs()
+	session, d := open(t, &nullBackend{}, config)
+	roof, err := d.Roof(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, session.Close())
+	assert.Equal(t, map[string]profile.Roof{d.String(): roof}, readWholeTrace(t, name).Roofs)
+
+	forgetRoofs()
+	config.Trace = filepath.Join(t.TempDir(), "other.json")
+	session, d = open(t, &nullBackend{}, config)
+	require.NoError(t, d.Stream().Fill(buffer(t, d, F32, 10), float32(1)))
+	require.NoError(t, session.Close())
+	assert.Equal(t, map[string]profile.Roof{d.String(): roof}, readWholeTrace(t, config.Trace).Roofs)
+}
+
+// What cannot be replaced is refused, without a wait for the reader of a pipe.
+func TestTraceFileRefused(t *testing.T) {
+	_, err := New(Config{Trace: t.TempDir(), Backends: []driver.Backend{}, CacheDir: "off"})
+	assert.ErrorIs(t, err, ErrInvalidArgument)
+	_, err = New(Config{Trace: os.DevNull, Backends: []driver.Backend{}, CacheDir: "off"})
+	assert.ErrorIs(t, err, ErrInvalidArgument)
 }
 
 // Sessions that come and go share one goroutine that writes the file.

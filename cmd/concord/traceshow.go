@@ -67,7 +67,8 @@ func (a *app) traceShowCommand() *cobra.Command {
 		Use:   "show FILE",
 		Short: "Show what took the time in a trace",
 		Long: `Prints a trace of concord trace run --out or of CONCORD_TRACE as a table: device work first, the
-longest first. A question mark is what nobody stated or measured, such as the amount of work of a kernel.
+longest first. A question mark is what nobody stated or measured: the amount of work of a kernel, or the share of
+the device's roof, which is measured once by concord bench or by Device.Roof in the program.
 Advice follows: what takes much of the time and can be changed.`,
 		Example: `  concord trace show train.trace.json
   concord trace show train.trace.json --html train.html`,
@@ -86,13 +87,13 @@ func (a *app) traceShow(ctx context.Context, file, page string) error {
 		return err
 	}
 	defer in.Close()
-	events, dropped, err := profile.ReadTrace(in)
+	t, err := profile.ReadTrace(in)
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	s := profile.Summarize(events, dropped, nil)
+	s := profile.Summarize(t)
 	if page != "" {
-		err := a.save(ctx, page, func(w io.Writer) error { return profile.WriteHTML(w, filepath.Base(file), events, s) })
+		err := a.save(ctx, page, func(w io.Writer) error { return profile.WriteHTML(w, filepath.Base(file), t.Events, s) })
 		if err != nil {
 			return fmt.Errorf("--html %s: %w", page, withoutPath(err))
 		}

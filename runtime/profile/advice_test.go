@@ -45,7 +45,7 @@ func TestAdvice(t *testing.T) {
 		"failed launches":      {append(repeated(2, 50*ms, launch(ms, 1, 5e7)), repeated(100, 1, Event{Kind: Launch, Name: "f", Device: "cuda:0", Start: ms, End: ms, Err: errors.New("refused")})...), nil},
 		"no roof":              {repeated(3, ms, Event{Kind: Launch, Name: "k", Device: "cpu:0", End: ms, Flops: 1, Bytes: 1}), nil},
 	} {
-		s := Summarize(c.events, 0, roofs)
+		s := Summarize(Trace{Events: c.events, Roofs: roofs})
 		if !assert.Len(t, s.Advice, len(c.want), "%s: %q", name, s.Advice) {
 			continue
 		}

@@ -9,10 +9,15 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/concord-compute/concord/runtime/driver"
 )
+
+// MaxEvents is the number of events that ReadTrace reads at most. So many take 0.7 GB, and room for their names.
+const MaxEvents = 1 << 22
 
 // written is an event of the trace-event format, as WriteTrace writes it.
 type written struct {
@@ -37,10 +42,12 @@ type written struct {
 	} `json:"args"`
 }
 
-// ReadTrace reads what WriteTrace has written, and returns its events in the order of their starts, and the
-// number of those that are missing. Times count from the first start; errors have the text of those that were
-// written and match nothing. A file of another program is ErrInvalidArgument, other errors are those of r.
-func ReadTrace(r io.Reader) (events []Event, dropped int64, err error) {
+// ReadTrace reads what WriteTrace has written, with its events in the order of their starts.
+// Times count from the first start; errors have the text of those that were
+// written and match nothing. A file of another program is ErrInvalidArgument, and so is one with more than MaxEvents events;
+// other errors are those of r.
+func ReadTrace(r io.Reader) (Trace, error) {
+	var t Trace
 	in := json.NewDecoder(r)
 	devices, streams := map[int]string{}, map[int]int64{}
 	read := func() error {
@@ -54,11 +61,14 @@ func ReadTrace(r io.Reader) (events []Event, dropped int64, err error) {
 			}
 			switch key {
 			case "otherData":
-				var other struct{ Dropped int64 }
+				var other struct {
+					Dropped int64
+					Roofs   map[string]Roof
+				}
 				if err := in.Decode(&other); err != nil {
 					return err
 				}
-				dropped = other.Dropped
+				t.Dropped, t.Roofs = max(other.Dropped, 0), other.Roofs
 			case "traceEvents":
 				if err := expect(in, json.Delim('[')); err != nil {
 					return err
@@ -78,7 +88,10 @@ func ReadTrace(r io.Reader) (events []Event, dropped int64, err error) {
 						if err != nil {
 							return err
 						}
-						events = append(events, e)
+						if len(t.Events) == MaxEvents {
+							return fmt.Errorf("a trace of more than %d events: %w", MaxEvents, driver.ErrInvalidArgument)
+						}
+						t.Events = append(t.Events, e)
 					}
 				}
 				if err := expect(in, json.Delim(']')); err != nil {
@@ -99,9 +112,9 @@ func ReadTrace(r io.Reader) (events []Event, dropped int64, err error) {
 		} else if _, mismatch := errors.AsType[*json.UnmarshalTypeError](err); mismatch {
 			err = fmt.Errorf("not a trace of Concord: %w: %w", err, driver.ErrInvalidArgument)
 		}
-		return nil, 0, err
+		return Trace{}, err
 	}
-	return events, dropped, nil
+	return t, nil
 }
 
 // expect reads a token.
@@ -116,24 +129,29 @@ func expect(in *json.Decoder, want json.Delim) error {
 // event converts an event of the format.
 func (w *written) event(device string, stream int64) (Event, error) {
 	k := slices.Index(kindNames[:], w.Cat)
-	if w.Ph != "X" || k < 0 || !(math.Abs(w.Ts)+math.Abs(w.Dur) < float64(math.MaxInt64)/4e3) {
+	const most = float64(math.MaxInt64) / 8e3 // microseconds, so that sums of three times are numbers of nanoseconds
+	a := &w.Args
+	queued := 0.0
+	if a.Queued != nil {
+		queued = *a.Queued
+	}
+	if w.Ph != "X" || k < 0 || !(math.Abs(w.Ts) < most && w.Dur >= 0 && w.Dur < most && queued >= 0 && queued < most) {
 		return Event{}, fmt.Errorf("not a trace of Concord: an event %q of category %q: %w", w.Name, w.Cat, driver.ErrInvalidArgument)
 	}
 	if device == "host" {
 		device = ""
 	}
-	a := &w.Args
 	e := Event{Kind: Kind(k), Name: w.Name, Device: device, Stream: stream, Start: nanos(w.Ts), Flops: a.Flops, Bytes: a.Bytes, Detail: a.Detail}
 	e.End = e.Start + nanos(w.Dur)
 	e.DeviceTime = e.Kind.OnDevice() && a.Times != "host"
 	if a.Queued != nil {
-		e.Queued = e.Start - nanos(*a.Queued)
+		e.Queued = e.Start - nanos(queued)
 	}
 	for _, s := range []struct {
 		text string
 		to   *[3]int
 	}{{a.Items, &e.Items}, {a.Group, &e.Group}} {
-		if _, err := fmt.Sscanf(s.text, "%dx%dx%d", &s.to[0], &s.to[1], &s.to[2]); err != nil && s.text != "" {
+		if s.text != "" && !parseSizes(s.text, s.to) {
 			return Event{}, fmt.Errorf("not a trace of Concord: sizes %q: %w", s.text, driver.ErrInvalidArgument)
 		}
 	}
@@ -141,6 +159,22 @@ func (w *written) event(device string, stream int64) (Event, error) {
 		e.Err = errors.New(a.Error)
 	}
 	return e, nil
+}
+
+// parseSizes reads what appendSizes writes.
+func parseSizes(text string, to *[3]int) bool {
+	parts := strings.Split(text, "x")
+	if len(parts) != len(to) {
+		return false
+	}
+	for i, part := range parts {
+		n, err := strconv.ParseUint(part, 10, strconv.IntSize-1)
+		if err != nil {
+			return false
+		}
+		to[i] = int(n)
+	}
+	return true
 }
 
 // nanos converts microseconds.

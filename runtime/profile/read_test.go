@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/stretchr/testify/assert"
@@ -21,11 +22,14 @@ func TestReadTrace(t *testing.T) {
 		}
 	}
 	require.Greater(t, len(want), 8)
+	roofs := map[string]Roof{"cuda:0": {MemoryGBs: 12.5, GFLOPS: 1e3, LaunchNs: 5, Measured: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}, "<\x1b>": {}}
 	var b bytes.Buffer
-	require.NoError(t, WriteTrace(&b, want, 5))
-	got, dropped, err := ReadTrace(bytes.NewReader(b.Bytes()))
+	require.NoError(t, WriteTrace(&b, Trace{Events: want, Dropped: 5, Roofs: roofs}))
+	trace, err := ReadTrace(bytes.NewReader(b.Bytes()))
 	require.NoError(t, err)
-	assert.EqualValues(t, 5, dropped)
+	got := trace.Events
+	assert.EqualValues(t, 5, trace.Dropped)
+	assert.Equal(t, roofs, trace.Roofs)
 	require.Len(t, got, len(want))
 	for i := range want {
 		e := &want[i]
@@ -41,27 +45,41 @@ func TestReadTrace(t *testing.T) {
 		}
 		assert.Equal(t, *e, got[j])
 	}
-	empty, _, err := ReadTrace(strings.NewReader(`{"traceEvents":[]}`))
+	empty, err := ReadTrace(strings.NewReader(`{"traceEvents":[]}`))
 	require.NoError(t, err)
-	assert.Empty(t, empty)
+	assert.Equal(t, Trace{}, empty)
 }
 
 // Other files are refused, and so is every part of a trace.
 func TestReadTraceRefuses(t *testing.T) {
 	var b bytes.Buffer
-	require.NoError(t, WriteTrace(&b, some()[:3], 0))
+	require.NoError(t, WriteTrace(&b, Trace{Events: some()[:3]}))
 	for n := range b.Len() - 1 {
-		_, _, err := ReadTrace(bytes.NewReader(b.Bytes()[:n]))
+		_, err := ReadTrace(bytes.NewReader(b.Bytes()[:n]))
 		require.ErrorIs(t, err, driver.ErrInvalidArgument, "%d bytes", n)
 	}
 	for _, text := range []string{"", "[]", "null", "{", `{"traceEvents":5}`, `{"traceEvents":[{"ph":"B"}]}`, `{"traceEvents":[{"ph":"X","cat":"other"}]}`,
 		`{"traceEvents":[{"ph":"X","cat":"launch","ts":1e300}]}`, `{"traceEvents":[{"ph":"X","cat":"launch","args":{"items":"many"}}]}`,
-		`{"traceEvents":[{"ph":"X","cat":"launch","ts":"now"}]}`} {
-		_, _, err := ReadTrace(strings.NewReader(text))
+		`{"traceEvents":[{"ph":"X","cat":"launch","ts":"now"}]}`, `{"traceEvents":[{"ph":"X","cat":"launch","dur":-1}]}`,
+		`{"traceEvents":[{"ph":"X","cat":"launch","args":{"queued_us":1e300}}]}`, `{"traceEvents":[{"ph":"X","cat":"launch","args":{"queued_us":-1}}]}`,
+		`{"traceEvents":[{"ph":"X","cat":"launch","args":{"items":"1x2x3x4"}}]}`, `{"traceEvents":[{"ph":"X","cat":"launch","args":{"items":"1x-2x3"}}]}`,
+		`{"traceEvents":[{"ph":"X","cat":"launch","args":{"items":"1x2x99999999999999999999"}}]}`, `{"otherData":{"roofs":5}}`} {
+		_, err := ReadTrace(strings.NewReader(text))
 		assert.ErrorIs(t, err, driver.ErrInvalidArgument, text)
 	}
-	_, _, err := ReadTrace(broken{})
+	_, err := ReadTrace(broken{})
 	assert.ErrorIs(t, err, errFull)
+}
+
+// Names in a file of another user's do nothing to a terminal.
+func TestSummaryOfHostileNames(t *testing.T) {
+	e := Event{Name: "\x1b[2J\r\nab\u202e", Device: "\x1b]0;x\a", End: 10}
+	text := Summarize(Trace{Events: []Event{e}}).String()
+	assert.NotContains(t, text, "\x1b")
+	assert.NotContains(t, text, "\r")
+	assert.NotContains(t, text, "\u202e")
+	assert.Contains(t, text, "ab")
+	assert.Equal(t, 4, strings.Count(text, "\n"), text)
 }
 
 type broken struct{}
@@ -70,18 +88,19 @@ func (broken) Read([]byte) (int, error) { return 0, errFull }
 
 func FuzzReadTrace(f *testing.F) {
 	var b bytes.Buffer
-	if err := WriteTrace(&b, some(), 1); err != nil {
+	if err := WriteTrace(&b, Trace{Events: some(), Dropped: 1}); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(b.Bytes())
 	f.Fuzz(func(t *testing.T, text []byte) {
-		events, _, err := ReadTrace(bytes.NewReader(text))
+		trace, err := ReadTrace(bytes.NewReader(text))
+		events := trace.Events
 		if err != nil && events != nil {
 			t.Fatal("events and an error")
 		}
 		if err == nil { // what can be read can be summed up and written
-			_ = Summarize(events, 0, nil).String()
-			if err := WriteTrace(&b, events, 0); err != nil && !errors.Is(err, errFull) {
+			_ = Summarize(trace).String()
+			if err := WriteTrace(&b, Trace{Events: events}); err != nil && !errors.Is(err, errFull) {
 				t.Fatal(err)
 			}
 			b.Reset()

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Rate is a rate or a share that may be unknown, which is NaN: null in JSON, and a question mark in
@@ -85,9 +86,9 @@ type sums struct {
 	least, leastMemory, roofedNs float64 // of events whose least time is known
 }
 
-// Summarize sums up events. roofs are by device; where one is missing, bounds and shares of it are
-// unknown. dropped is the number of events that are missing, as Recording.Events returns it.
-func Summarize(events []Event, dropped int64, roofs map[string]Roof) Summary {
+// Summarize sums up a trace. Where the roof of a device is missing, bounds and shares of it are unknown.
+func Summarize(t Trace) Summary {
+	events := t.Events
 	type key struct {
 		kind         Kind
 		name, device string
@@ -123,7 +124,7 @@ func Summarize(events []Event, dropped int64, roofs map[string]Roof) Summary {
 			continue
 		}
 		s.flops, s.bytes, s.ns = s.flops+e.Flops, s.bytes+e.Bytes, s.ns+float64(d)
-		switch least, bound := roofs[e.Device].limit(e.Flops, e.Bytes); bound {
+		switch least, bound := t.Roofs[e.Device].limit(e.Flops, e.Bytes); bound {
 		case MemoryBound:
 			s.leastMemory += least
 			fallthrough
@@ -131,7 +132,7 @@ func Summarize(events []Event, dropped int64, roofs map[string]Roof) Summary {
 			s.least, s.roofedNs = s.least+least, s.roofedNs+float64(d)
 		}
 	}
-	out := Summary{Devices: []DeviceSummary{}, Lines: []Line{}, Dropped: dropped}
+	out := Summary{Devices: []DeviceSummary{}, Lines: []Line{}, Dropped: t.Dropped}
 	for k, l := range lines {
 		l.finish(work[k])
 		l.Share = Unknown
@@ -203,7 +204,7 @@ func occupiedTime(list []span) (d DeviceSummary) {
 func (s Summary) String() string {
 	var b strings.Builder
 	for _, d := range s.Devices {
-		fmt.Fprintf(&b, "%s: busy %v of %v (%.3g %%)", d.Device, d.Busy, d.Wall, 100*float64(d.Busy)/float64(max(d.Wall, 1)))
+		fmt.Fprintf(&b, "%s: busy %v of %v (%.3g %%)", printable(d.Device), d.Busy, d.Wall, 100*float64(d.Busy)/float64(max(d.Wall, 1)))
 		if d.HostTimes {
 			b.WriteString(", times of the host")
 		}
@@ -220,6 +221,7 @@ func (s Summary) String() string {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
 		for i, cell := range row {
+			row[i] = printable(cell)
 			widths[i] = max(widths[i], len([]rune(cell)))
 		}
 	}
@@ -231,7 +233,18 @@ func (s Summary) String() string {
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
 	for _, words := range s.Advice {
-		b.WriteString(words + "\n")
+		b.WriteString(printable(words) + "\n")
 	}
 	return b.String()
+}
+
+// printable replaces what is not a visible character. Names come from programs and files, and must not move
+// a terminal's cursor.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, s)
 }

@@ -7,10 +7,18 @@ import (
 	"cmp"
 	"encoding/json"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
 )
+
+// Trace is a recording: what WriteTrace writes and ReadTrace reads.
+type Trace struct {
+	Events  []Event
+	Dropped int64           // events that are missing
+	Roofs   map[string]Roof // of devices, as Event.Device names them; unknown where one is missing
+}
 
 // track is a row of a timeline on which no two events overlap: one stream of a device, or events of the
 // host. Where events of a stream overlap, such as those of goroutines on the host, there are several.
@@ -18,8 +26,7 @@ type track struct {
 	device string
 	stream int64
 	host   bool
-	lane   int   // among the tracks of the stream
-	end    int64 // of the last event
+	lane   int // among the tracks of the stream
 }
 
 // name is what a reader sees.
@@ -66,19 +73,21 @@ func place(events []Event) placed {
 		stream int64
 		host   bool
 	}
-	lanes := map[row][]int32{}
+	rows := map[row]*lanes{}
 	for _, i := range p.order {
 		e := &events[i]
 		r := row{e.Device, e.Stream, !e.Kind.OnDevice()}
-		list := lanes[r]
-		j := slices.IndexFunc(list, func(t int32) bool { return p.tracks[t].end <= e.Start })
-		if j < 0 {
-			p.tracks = append(p.tracks, track{device: e.Device, stream: e.Stream, host: r.host, lane: len(list)})
-			list = append(list, int32(len(p.tracks)-1))
-			lanes[r], j = list, len(list)-1
+		l := rows[r]
+		if l == nil {
+			l = &lanes{}
+			rows[r] = l
 		}
-		p.at[i] = list[j]
-		p.tracks[list[j]].end = max(e.End, e.Start+1) // an event without a length takes room, too
+		j := l.take(e.Start, max(e.End, e.Start+1)) // an event without a length takes room, too
+		if j == len(l.tracks) {
+			p.tracks = append(p.tracks, track{device: e.Device, stream: e.Stream, host: r.host, lane: j})
+			l.tracks = append(l.tracks, int32(len(p.tracks)-1))
+		}
+		p.at[i] = l.tracks[j]
 	}
 	if len(p.order) == 0 {
 		p.zero = 0
@@ -86,6 +95,42 @@ func place(events []Event) placed {
 	p.sort()
 	return p
 }
+
+// lanes are the tracks of one stream.
+type lanes struct {
+	tracks []int32 // indices of placed.tracks
+	ends   []int64 // a binary tree from index 1, whose leaves are the lanes' ends, and other nodes the least below them
+}
+
+// take returns the first lane that is free from start on, and takes it until end.
+func (l *lanes) take(start, end int64) int {
+	if len(l.ends) == 0 || l.ends[1] > start { // twice as many lanes
+		n := max(len(l.ends), 1)
+		wider := make([]int64, 2*n)
+		for i := range wider {
+			wider[i] = math.MinInt64
+		}
+		copy(wider[n:], l.ends[len(l.ends)/2:])
+		l.ends = wider
+		for i := n - 1; i > 0; i-- {
+			l.least(i)
+		}
+	}
+	i := 1
+	for i < len(l.ends)/2 {
+		if i *= 2; l.ends[i] > start {
+			i++
+		}
+	}
+	lane := i - len(l.ends)/2
+	l.ends[i] = end
+	for i /= 2; i > 0; i /= 2 {
+		l.least(i)
+	}
+	return lane
+}
+
+func (l *lanes) least(i int) { l.ends[i] = min(l.ends[2*i], l.ends[2*i+1]) }
 
 // sort puts the tracks into the order of devices, of which the host comes first, and of streams.
 func (p *placed) sort() {
@@ -109,19 +154,21 @@ func (p *placed) sort() {
 	}
 }
 
-// WriteTrace writes events as JSON in the trace-event format, which ui.perfetto.dev and chrome://tracing
+// WriteTrace writes a trace as JSON in the trace-event format, which ui.perfetto.dev and chrome://tracing
 // read: a process for each device and one for the host, a thread for each stream, complete events with
-// the grid, the work, its rates, the time in the queue and the error as arguments. dropped is
-// noted beside them. Events whose end lies before their start are left out, and counted as dropped.
+// the grid, the work, its rates, the time in the queue and the error as arguments. Roofs and the number of dropped events
+// are noted beside them. Events whose end lies before their start are left out, and counted as dropped.
 //
 // It writes as it goes, and needs some bytes for each event besides. Errors are those of w.
-func WriteTrace(w io.Writer, events []Event, dropped int64) error {
+func WriteTrace(w io.Writer, t Trace) error {
+	events := t.Events
 	p := place(events)
-	dropped += int64(len(events) - len(p.order))
+	dropped := t.Dropped + int64(len(events)-len(p.order))
 	out := bufio.NewWriterSize(w, 1<<16)
 	b := make([]byte, 0, 1024)
 	b = append(b, `{"displayTimeUnit":"ns","otherData":{"dropped":`...)
 	b = strconv.AppendInt(b, dropped, 10)
+	b = appendRoofs(b, t.Roofs)
 	b = append(b, `},"traceEvents":[`...)
 	pids := map[string]int{}
 	comma := false
@@ -175,6 +222,24 @@ func WriteTrace(w io.Writer, events []Event, dropped int64) error {
 		return err
 	}
 	return out.Flush()
+}
+
+// appendRoofs appends roofs as a member of an object, if there are any.
+func appendRoofs(b []byte, roofs map[string]Roof) []byte {
+	sep := `,"roofs":{`
+	for _, device := range slices.Sorted(maps.Keys(roofs)) {
+		text, err := json.Marshal(roofs[device])
+		if err != nil {
+			continue // a rate that is not a number is as good as none
+		}
+		b = append(appendString(append(b, sep...), device), ':')
+		b = append(b, text...)
+		sep = ","
+	}
+	if sep == "," {
+		b = append(b, '}')
+	}
+	return b
 }
 
 // appendMeta appends an event that names a process or a thread.

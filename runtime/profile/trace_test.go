@@ -109,7 +109,7 @@ func validate(t *testing.T, text []byte) (list []traceEvent, dropped int64) {
 
 func TestWriteTrace(t *testing.T) {
 	var b bytes.Buffer
-	require.NoError(t, WriteTrace(&b, some(), 3))
+	require.NoError(t, WriteTrace(&b, Trace{Events: some(), Dropped: 3}))
 	list, dropped := validate(t, b.Bytes())
 	assert.Len(t, list, len(some())-1)
 	assert.EqualValues(t, 4, dropped, "three, and one that ends before it starts")
@@ -128,11 +128,11 @@ func TestWriteTrace(t *testing.T) {
 	assert.NotEqual(t, find("saxpy.cl").Tid, find("other.cl").Tid, "they overlap")
 	find("fill")
 	b.Reset()
-	require.NoError(t, WriteTrace(&b, nil, 0))
+	require.NoError(t, WriteTrace(&b, Trace{}))
 	list, _ = validate(t, b.Bytes())
 	assert.Empty(t, list)
 	for _, at := range []int{0, 100, 70000} {
-		assert.ErrorIs(t, WriteTrace(&full{at}, slices.Repeat(some(), 1000), 0), errFull)
+		assert.ErrorIs(t, WriteTrace(&full{at}, Trace{Events: slices.Repeat(some(), 1000)}), errFull)
 		assert.ErrorIs(t, WriteHTML(&full{at}, "", slices.Repeat(some(), 1000), Summary{}), errFull)
 	}
 }
@@ -160,10 +160,22 @@ func TestWriteTraceRandom(t *testing.T) {
 				Stream: r.Int64N(3), Start: start, End: start + r.Int64N(100)*r.Int64N(2), Flops: float64(r.IntN(2)), Queued: r.Int64N(50), Detail: strings.Repeat("x", r.IntN(3000))}
 		}
 		var b bytes.Buffer
-		require.NoError(t, WriteTrace(&b, list, 0))
+		require.NoError(t, WriteTrace(&b, Trace{Events: list}))
 		got, _ := validate(t, b.Bytes())
 		assert.Len(t, got, len(list))
 	}
+}
+
+// Many that overlap do not take the square of their number.
+func TestPlaceOverlaps(t *testing.T) {
+	list := make([]Event, 300_000)
+	for i := range list {
+		list[i] = Event{Kind: Region, Start: int64(i), End: 1e6 - int64(i)}
+	}
+	list = append(list, Event{Kind: Region, Start: 1e6 - 2, End: 1e6})
+	p := place(list)
+	assert.Len(t, p.tracks, len(list)-1)
+	assert.Equal(t, 2, p.tracks[p.at[len(list)-1]].lane, "the first that is free")
 }
 
 func million() []Event {
@@ -182,7 +194,7 @@ func TestWriteTraceMemory(t *testing.T) {
 	goruntime.GC()
 	var before, after goruntime.MemStats
 	goruntime.ReadMemStats(&before)
-	require.NoError(t, WriteTrace(io.Discard, list, 0))
+	require.NoError(t, WriteTrace(io.Discard, Trace{Events: list}))
 	goruntime.ReadMemStats(&after)
 	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(16<<20))
 }
@@ -190,7 +202,7 @@ func TestWriteTraceMemory(t *testing.T) {
 func BenchmarkWriteTrace(b *testing.B) {
 	list := million()
 	for b.Loop() {
-		if err := WriteTrace(io.Discard, list, 0); err != nil {
+		if err := WriteTrace(io.Discard, Trace{Events: list}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -232,7 +244,7 @@ func TestRecording(t *testing.T) {
 
 func TestSummarize(t *testing.T) {
 	roofs := map[string]Roof{"cuda:0": {MemoryGBs: 12, GFLOPS: 1000}}
-	s := Summarize(some(), 7, roofs)
+	s := Summarize(Trace{Events: some(), Dropped: 7, Roofs: roofs})
 	assert.EqualValues(t, 7, s.Dropped)
 	line := func(name string) Line {
 		i := slices.IndexFunc(s.Lines, func(l Line) bool { return l.Name == name })
@@ -277,10 +289,10 @@ func TestSummarize(t *testing.T) {
 	assert.Contains(t, string(data), `"share_of_roof":null`)
 	assert.NotContains(t, string(data), "NaN")
 
-	empty := Summarize(nil, 0, nil)
+	empty := Summarize(Trace{})
 	assert.Empty(t, empty.Lines)
 	assert.NotEmpty(t, empty.String())
-	idle := Summarize([]Event{{Kind: Launch, Device: "a", Start: 10, End: 20}, {Kind: Launch, Device: "a", Start: 15, End: 30}, {Kind: Launch, Device: "a", Start: 50, End: 51}}, 0, nil)
+	idle := Summarize(Trace{Events: []Event{{Kind: Launch, Device: "a", Start: 10, End: 20}, {Kind: Launch, Device: "a", Start: 15, End: 30}, {Kind: Launch, Device: "a", Start: 50, End: 51}}})
 	assert.Equal(t, []DeviceSummary{{Device: "a", Wall: 41, Busy: 21, Idle: 20, HostTimes: true}}, idle.Devices)
 }
 
@@ -291,9 +303,9 @@ func TestPercentiles(t *testing.T) {
 		list = append(list, Event{Kind: Launch, Name: "k", End: int64(i + 1)})
 	}
 	rand.New(rand.NewPCG(1, 1)).Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
-	l := Summarize(list, 0, nil).Lines[0]
+	l := Summarize(Trace{Events: list}).Lines[0]
 	assert.Equal(t, []time.Duration{50, 90, 99}, []time.Duration{l.P50, l.P90, l.P99})
-	one := Summarize(list[:1], 0, nil).Lines[0]
+	one := Summarize(Trace{Events: list[:1]}).Lines[0]
 	assert.Equal(t, one.Total, one.P50)
 	assert.Equal(t, one.Total, one.P99)
 }
@@ -301,7 +313,7 @@ func TestPercentiles(t *testing.T) {
 func TestWriteHTML(t *testing.T) {
 	var b strings.Builder
 	events := some()
-	require.NoError(t, WriteHTML(&b, "a </title> & more", events, Summarize(events, 2, nil)))
+	require.NoError(t, WriteHTML(&b, "a </title> & more", events, Summarize(Trace{Events: events, Dropped: 2})))
 	text := b.String()
 	assert.NotContains(t, text, "</script><b>", "names are escaped")
 	assert.NotContains(t, text, "{{DATA}}")
@@ -354,7 +366,7 @@ func TestPage(t *testing.T) {
 	}()
 	var b strings.Builder
 	events := some()
-	require.NoError(t, WriteHTML(&b, "test", events, Summarize(events, 2, map[string]Roof{"cuda:0": {MemoryGBs: 12, GFLOPS: 1000}})))
+	require.NoError(t, WriteHTML(&b, "test", events, Summarize(Trace{Events: events, Dropped: 2, Roofs: map[string]Roof{"cuda:0": {MemoryGBs: 12, GFLOPS: 1000}}})))
 	b.WriteString(`<script>
 const box = document.getElementById("lanes").getBoundingClientRect(), report = document.body.dataset,
   send = (type, x, y, more) => document.getElementById("lanes").dispatchEvent(new (type === "wheel" ? WheelEvent : PointerEvent)(type,
@@ -387,7 +399,7 @@ report.rows = document.querySelectorAll("#lines tr").length;
 	body, _, _ = strings.Cut(body, ">")
 	for _, want := range []string{
 		fmt.Sprintf(`data-events="%d"`, len(events)-1), `data-zoomed="true"`, `data-found="3 of`, `data-drawn="true"`, `data-shown="block"`,
-		"grid 1024x1x1 in groups of 256x1x1", "work 2048 operations", "rate 0.512 GFLOP/s, 3.07 GB/s", fmt.Sprintf(`data-rows="%d"`, len(Summarize(events, 0, nil).Lines)),
+		"grid 1024x1x1 in groups of 256x1x1", "work 2048 operations", "rate 0.512 GFLOP/s, 3.07 GB/s", fmt.Sprintf(`data-rows="%d"`, len(Summarize(Trace{Events: events}).Lines)),
 	} {
 		assert.Contains(t, cmp.Or(body, string(out)), want)
 	}

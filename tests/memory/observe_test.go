@@ -103,7 +103,7 @@ func TestTimelineOfOneStream(t *testing.T) {
 				}
 				busy, last = busy+e.Duration(), e.End
 			}
-			sum := profile.Summarize(events, 0, nil)
+			sum := profile.Summarize(profile.Trace{Events: events})
 			require.Len(t, sum.Devices, 1)
 			assert.Equal(t, time.Duration(last-first), busy+idle)
 			assert.Equal(t, profile.DeviceSummary{Device: name, Wall: busy + idle, Busy: busy, Idle: idle}, sum.Devices[0])

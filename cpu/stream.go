@@ -41,6 +41,7 @@ type stream struct {
 	reported bool     // a call has returned the failure
 	tape     *tape    // what a capture has recorded so far; nil if none is under way
 	timing   *timed   // the operation that is queued now, if its times are wanted
+	fetched  []*timed // operations that were fetched, to be used again
 	times    []*timed // operations whose times nobody has fetched, oldest first
 }
 

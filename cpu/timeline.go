@@ -2,7 +2,11 @@ package cpu
 
 // Times of work: the worker notes when it began and ended each piece.
 
-import "github.com/concord-compute/concord/runtime/driver"
+import (
+	"slices"
+
+	"github.com/concord-compute/concord/runtime/driver"
+)
 
 var _ driver.Timeliner = (*stream)(nil)
 
@@ -27,7 +31,12 @@ func (s *stream) Time(op uint64) error {
 	}
 	s.timing = nil
 	if op != 0 {
-		s.timing = &timed{Span: driver.Span{Op: op}}
+		if last := len(s.fetched) - 1; last >= 0 {
+			s.timing, s.fetched = s.fetched[last], s.fetched[:last]
+		} else {
+			s.timing = new(timed)
+		}
+		*s.timing = timed{Span: driver.Span{Op: op}}
 		s.times = append(s.times, s.timing)
 	}
 	return nil
@@ -73,9 +82,10 @@ func (s *stream) Spans(to []driver.Span) []driver.Span {
 		to = append(to, s.times[n].Span)
 		n++
 	}
-	clear(s.times[:n])
-	if s.times = s.times[n:]; len(s.times) == 0 || s.closed {
-		s.times = nil
+	s.fetched = append(s.fetched, s.times[:n]...)
+	s.times = slices.Delete(s.times, 0, n)
+	if s.closed {
+		s.times, s.fetched = nil, nil
 	}
 	return to
 }

@@ -348,3 +348,35 @@ func BenchmarkLaunch(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkTimed compares the time of a launch with that of one whose times are taken and fetched.
+func BenchmarkTimed(b *testing.B) {
+	for name, timed := range map[string]bool{"plain": false, "timed": true} {
+		b.Run(name, func(b *testing.B) {
+			d := openNull(b, vendor())
+			s := newStream(b, d)
+			timeline := driver.Timeliner(s)
+			k := kernelOf(b, load(b, d, saxpyText), "saxpy")
+			x := alloc(b, d, 1024, driver.OnDevice)
+			l := launchOf(k, x, x)
+			var spans []driver.Span
+			op := uint64(0)
+			b.ReportAllocs()
+			for b.Loop() {
+				op++
+				if timed {
+					require.NoError(b, timeline.Time(op))
+				}
+				if err := s.Launch(l); err != nil {
+					b.Fatal(err)
+				}
+				if timed {
+					require.NoError(b, timeline.Time(0))
+				}
+				if op%64 == 0 {
+					spans = timeline.Spans(spans[:0])
+				}
+			}
+		})
+	}
+}

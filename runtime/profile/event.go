@@ -4,6 +4,7 @@ package profile
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -79,10 +80,13 @@ type Recording struct {
 	Most int // events to keep, set before the first; 0 means DefaultEvents
 
 	mu      sync.Mutex
-	ring    []Event
-	next    int // where the next event goes once the ring is full
+	blocks  [][]Event // of perBlock events, but for the last: recording never copies what it has, however much that becomes
+	kept    int
+	next    int // the place of the oldest, once there are Most
 	dropped int64
 }
+
+const perBlock = 1024
 
 var _ Observer = (*Recording)(nil)
 
@@ -94,13 +98,19 @@ func (r *Recording) Observe(e Event) {
 	if most <= 0 {
 		most = DefaultEvents
 	}
-	if len(r.ring) < most {
-		r.ring = append(r.ring, e)
-		return
+	most = max(most, r.kept)
+	at := r.kept
+	switch {
+	case r.kept == most:
+		at, r.next = r.next, (r.next+1)%most
+		r.dropped++
+	case r.kept%perBlock == 0:
+		r.blocks = append(r.blocks, make([]Event, min(perBlock, most-r.kept)))
+		fallthrough
+	default:
+		r.kept++
 	}
-	r.ring[r.next] = e
-	r.next = (r.next + 1) % len(r.ring)
-	r.dropped++
+	r.blocks[at/perBlock][at%perBlock] = e
 }
 
 // Events returns a copy of the events, in the order in which they were observed, and the number of older
@@ -108,13 +118,16 @@ func (r *Recording) Observe(e Event) {
 func (r *Recording) Events() (events []Event, dropped int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	events = make([]Event, 0, len(r.ring))
-	return append(append(events, r.ring[r.next:]...), r.ring[:r.next]...), r.dropped
+	all := slices.Concat(r.blocks...)[:r.kept]
+	if r.next > 0 {
+		all = slices.Concat(all[r.next:], all[:r.next])
+	}
+	return all, r.dropped
 }
 
 // Reset forgets all events, and the number of those that were dropped.
 func (r *Recording) Reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.ring, r.next, r.dropped = nil, 0, 0
+	r.blocks, r.kept, r.next, r.dropped = nil, 0, 0, 0
 }

@@ -214,17 +214,24 @@ func TestRecording(t *testing.T) {
 	events, dropped := r.Events()
 	assert.Empty(t, events)
 	assert.Zero(t, dropped)
-	r.Most = 10
-	for i := range 25 {
-		r.Observe(Event{Start: int64(i)})
-	}
-	events, dropped = r.Events()
-	require.Len(t, events, 10)
-	assert.EqualValues(t, 15, dropped)
-	for i, e := range events {
-		assert.EqualValues(t, 15+i, e.Start, "the newest, in order")
+	for _, most := range []int{10, 1, perBlock, 2*perBlock + 7} {
+		r.Reset()
+		r.Most = most
+		for _, n := range []int{1, most, most + 1, 4*most + 3} {
+			r.Reset()
+			for i := range n {
+				r.Observe(Event{Start: int64(i)})
+			}
+			events, dropped = r.Events()
+			require.Len(t, events, min(n, most))
+			assert.EqualValues(t, max(n-most, 0), dropped)
+			for i, e := range events {
+				require.EqualValues(t, max(n-most, 0)+i, e.Start, "the newest, in order")
+			}
+		}
 	}
 	r.Reset()
+	r.Most = 10
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {

@@ -37,6 +37,9 @@ type Call struct {
 	Local  [3]int         // items of a group
 	Args   []Argument     // the arguments, which the accessors read
 	Host                  // the device that runs the launch
+
+	weighs bool    // buffers have no memory, and Need only sums up
+	needed float64 // the bytes of all calls of Need
 }
 
 // Host is the device as a [Func] sees it during a launch: a context, and threads.
@@ -138,6 +141,10 @@ func (c *Call) LocalBytes(i int) []byte {
 // address is not aligned for such elements.
 func (c *Call) Need(i, n, size int) {
 	b := c.Bytes(i)
+	if c.weighs {
+		c.needed += float64(n) * float64(size)
+		return
+	}
 	if n < 0 || n > len(b)/size {
 		c.Fail(i, "%d elements, but the kernel uses %d", len(b)/size, n)
 	}

@@ -16,7 +16,7 @@ func init() {
 	Register(Family{
 		ID: "conv2d", Doc: "convolution of images in NCHW or NHWC layout: stride, padding, dilation of filter and image, groups, bias",
 		Kernels: []string{"conv2d"}, Types: floatTypes, Defines: []string{"T", "BIAS", "NHWC", "SPREAD_H", "SPREAD_W"},
-		Source: sources, Check: convCheck, Tile: productTile, Arguments: convArguments, Reference: refConv2D,
+		Source: sources, Check: convCheck, Tile: productTile, Arguments: convArguments, Work: convWork, Reference: refConv2D,
 		Cases: convCases,
 	})
 }
@@ -397,6 +397,17 @@ func convArguments(c *Call) bool {
 		needAll(c, t, k, 18)
 	}
 	return total > 0
+}
+
+// convWork counts the products and sums of the definition, those with zeros of the padding included, whatever form computes them.
+func convWork(c *Call, bytes float64) (operations, moved float64) {
+	v := func(i int) float64 { return float64(c.Int(i)) }
+	results := v(0) * v(4) * v(14) * v(15)
+	operations = 2 * results * v(1) / v(13) * v(5) * v(6)
+	if c.Flag("BIAS") {
+		operations += results
+	}
+	return operations, bytes
 }
 
 func im2colArguments(c *Call) bool {

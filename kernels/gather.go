@@ -16,7 +16,7 @@ func init() {
 	Register(Family{
 		ID: "gather", Doc: "rows of a table by index of any integer type; zeros for an index without a row, or the nearest row",
 		Kernels: []string{"gather"}, Types: allTypes, Defines: []string{"T", "INDEX", "CLAMP"},
-		Source: sources, Check: indexCheck, Arguments: gatherArguments, Reference: refGather, Native: gatherNative,
+		Source: sources, Check: indexCheck, Arguments: gatherArguments, Work: gatherWork, Reference: refGather, Native: gatherNative,
 		Cases: func(f *Family) (list []Case) {
 			add := func(t, index string, s [3]int, clamp bool) {
 				rows, count, n := s[0], s[1], s[2]
@@ -106,7 +106,7 @@ func init() {
 	Register(Family{
 		ID: "scatter", Doc: "rows stored or added at the rows that indices name; for duplicates the last one is stored, or all are added",
 		Kernels: []string{"scatter_last", "scatter", "scatter_add"}, Types: allTypes, Defines: []string{"T"},
-		Source: sources, Arguments: scatterArguments, Reference: refScatter, Native: scatterNative,
+		Source: sources, Arguments: scatterArguments, Work: scatterWork, Reference: refScatter, Native: scatterNative,
 		Cases: func(f *Family) (list []Case) {
 			for _, t := range f.Types {
 				for i, s := range moveShapes {
@@ -179,6 +179,11 @@ func scatterAdd(c Case, rows, count, n int) Case {
 
 func gatherArguments(c *Call) bool {
 	return rowArguments(c, 0, 1, 2, int(c.Int(3)), int(c.Int(4)), int(c.Int(5)))
+}
+
+// gatherWork leaves out the rows of the table beyond as many as there are indices.
+func gatherWork(c *Call, bytes float64) (operations, moved float64) {
+	return 0, bytes - c.unused(int(c.Int(3)), int(c.Int(4)), int(c.Int(5)))
 }
 
 // indexType returns the type of indices: the definition INDEX, or u32 without it.
@@ -257,6 +262,19 @@ func scatterArguments(c *Call) bool {
 		needAll(c, "u32", int(c.Int(4)), 2)
 	}
 	return rowArguments(c, 3, 1, 0, int(c.Int(4)), int(c.Int(5)), int(c.Int(6)))
+}
+
+// scatterWork leaves out the rows of the table beyond as many as there are indices, and counts those twice that are added to.
+func scatterWork(c *Call, bytes float64) (operations, moved float64) {
+	switch c.Kernel {
+	case "scatter":
+		return 0, bytes - c.unused(int(c.Int(4)), int(c.Int(5)), int(c.Int(6)))
+	case "scatter_add":
+		rows, count, n := int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
+		used := float64(min(rows, count)) * float64(n) * float64(SizeOf(c.Type("T")))
+		return float64(count) * float64(n), bytes - c.unused(rows, count, n) + used
+	}
+	return 0, bytes
 }
 
 // rowArguments checks the buffers of gather or scatter: argument table has rows rows of n elements,

@@ -25,17 +25,17 @@ var productTypes = append(slices.Clone(floatTypes), "i32", "i64")
 func init() {
 	Register(Family{
 		ID: "gemm", Doc: "C = alpha·op(A)·op(B) + beta·C for any m, n, k and transposes",
-		Kernels: []string{"gemm"}, Types: productTypes, Defines: gemmDefines, Check: checkOut, Source: sources, Tile: productTile, Arguments: gemmArguments, Reference: refGemm,
+		Kernels: []string{"gemm"}, Types: productTypes, Defines: gemmDefines, Check: checkOut, Source: sources, Tile: productTile, Arguments: gemmArguments, Work: gemmWork, Reference: refGemm,
 		Cases: gemmCases,
 	})
 	Register(Family{
 		ID: "gemm_batch", Doc: "gemm for a batch of matrices with any strides between them",
-		Kernels: []string{"gemm_batch"}, Types: productTypes, Defines: gemmDefines, Check: checkOut, Source: sources, Tile: productTile, Arguments: gemmArguments, Reference: refGemm,
+		Kernels: []string{"gemm_batch"}, Types: productTypes, Defines: gemmDefines, Check: checkOut, Source: sources, Tile: productTile, Arguments: gemmArguments, Work: gemmWork, Reference: refGemm,
 		Cases: batchCases,
 	})
 	Register(Family{
 		ID: "gemm_bias", Doc: "gemm followed by a bias for each column and an activation",
-		Kernels: []string{"gemm_bias"}, Types: floatTypes, Defines: append(slices.Clone(gemmDefines), "ACT"), Check: checkAct, Source: sources, Tile: productTile, Arguments: gemmArguments, Reference: refGemm,
+		Kernels: []string{"gemm_bias"}, Types: floatTypes, Defines: append(slices.Clone(gemmDefines), "ACT"), Check: checkAct, Source: sources, Tile: productTile, Arguments: gemmArguments, Work: gemmWork, Reference: refGemm,
 		Cases: biasCases,
 	})
 }
@@ -407,6 +407,39 @@ func gemmArguments(c *Call) bool {
 		needAll(c, result, n, 11)
 	}
 	return true
+}
+
+// gemmWork counts elements between the rows of a matrix, which a leading dimension leaves out, not, and C twice if it is read.
+func gemmWork(c *Call, _ float64) (operations, moved float64) {
+	t, result := c.Type("T"), c.outType()
+	m, n, k, batch, shared := float64(c.Int(0)), float64(c.Int(1)), float64(c.Int(2)), 1.0, [2]bool{}
+	switch c.Kernel {
+	case "gemm_batch":
+		batch, shared = float64(c.Int(11)), [2]bool{c.Int(12) == 0, c.Int(13) == 0}
+	case "gemm_i8":
+		t, result = "i8", "i32"
+	}
+	if c.Float(3) == 0 {
+		k = 0
+	}
+	operations = 2 * batch * m * n * k
+	for i, elements := range []float64{m * k, k * n} {
+		if !shared[i] {
+			elements *= batch
+		}
+		moved += elements * float64(SizeOf(t))
+	}
+	results := batch * m * n
+	moved += results * float64(SizeOf(result))
+	if c.Float(8) != 0 {
+		operations += 2 * results
+		moved += results * float64(SizeOf(result))
+	}
+	if c.Kernel == "gemm_bias" {
+		operations += results
+		moved += n * float64(SizeOf(result))
+	}
+	return operations, moved
 }
 
 // needMatrices ends the launch if buffer argument i is too small for count matrices of the given shape

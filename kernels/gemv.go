@@ -14,7 +14,7 @@ func init() {
 	Register(Family{
 		ID: "gemv", Doc: "y = alpha·op(A)·x + beta·y, with or without a transpose",
 		Kernels: []string{"gemv"}, Types: floatTypes, Defines: []string{"T", "TRANS_A", "OUT", "GROUP"}, Check: checkOut,
-		Source: sources, Tile: gemvTile, Arguments: gemvArguments, Reference: refGemv, Cases: gemvCases,
+		Source: sources, Tile: gemvTile, Arguments: gemvArguments, Work: gemvWork, Reference: refGemv, Cases: gemvCases,
 	})
 }
 
@@ -129,6 +129,18 @@ func gemvArguments(c *Call) bool {
 	needAll(c, t, k, 5)
 	needAll(c, c.outType(), m, 7)
 	return true
+}
+
+func gemvWork(c *Call, _ float64) (operations, moved float64) {
+	t, m, k := float64(SizeOf(c.Type("T"))), float64(c.Int(0)), float64(c.Int(1))
+	if c.Float(2) == 0 {
+		k = 0
+	}
+	operations, moved = 2*m*k, (m*k+k)*t+m*float64(SizeOf(c.outType()))
+	if c.Float(6) != 0 { // y is read, too
+		operations, moved = operations+2*m, moved+m*float64(SizeOf(c.outType()))
+	}
+	return operations, moved
 }
 
 func refGemv(c *Call) error {

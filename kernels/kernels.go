@@ -102,6 +102,12 @@ type Family struct {
 	// and the native implementations check the arguments themselves.
 	Arguments func(c *Call) (work bool)
 
+	// Work returns the work of a launch for which Arguments returned true, for profiles: arithmetic operations and functions
+	// of elements, each of which counts as one, and the bytes that are read and written, each of which
+	// counts once for either. The Call has values and no memory. bytes are those that Arguments needs: what each buffer has at most. A
+	// family without Work does no operations on all of these; one without both has no known work.
+	Work func(c *Call, bytes float64) (operations, moved float64)
+
 	// Reference computes a launch of any of Kernels in float64 and rounds once. The device
 	// cpu:reference runs it, and the results of all other devices are compared with its results.
 	Reference Func
@@ -265,14 +271,14 @@ func (f *Family) parse(features source.Features, defs []source.Define) (*source.
 		if err != nil {
 			return nil, err
 		}
-		return source.Parse(text, source.Options{Name: f.ID + ".cl", Defines: defs, Features: &features, Family: f.ID})
+		return source.Parse(text, source.Options{Name: f.ID + ".cl", Defines: defs, Features: &features, Family: f.ID, Work: f.work})
 	}
 	text, err := fs.ReadFile(f.Source, f.ID+".cl")
 	if err != nil {
 		return nil, err
 	}
 	u, err := source.Parse(string(text), source.Options{
-		Name: f.ID + ".cl", Defines: defs, Includes: []fs.FS{f.Source, sources}, Features: &features, Family: f.ID,
+		Name: f.ID + ".cl", Defines: defs, Includes: []fs.FS{f.Source, sources}, Features: &features, Family: f.ID, Work: f.work,
 	})
 	if err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ func init() {
 	Register(Family{
 		ID: "l2_distance", Doc: "squared distance of every query to every vector",
 		Kernels: []string{"l2_distance_fp32", "l2_distance_fp16", "l2_distance_int8"},
-		Source:  sources, Tile: productTile, Arguments: l2Arguments, Reference: refL2,
+		Source:  sources, Tile: productTile, Arguments: l2Arguments, Work: l2Work, Reference: refL2,
 		Cases: l2Cases,
 	})
 }
@@ -75,6 +75,11 @@ func l2Arguments(c *Call) bool {
 	needAll(c, t, c.Product(vectors, dim), 1)
 	needAll(c, "f32", results, 2)
 	return true
+}
+
+// l2Work counts a difference, a product and a sum for each component.
+func l2Work(c *Call, bytes float64) (operations, moved float64) {
+	return 3 * float64(c.Int(3)) * float64(c.Int(4)) * float64(c.Int(5)), bytes
 }
 
 // refL2 computes Σ (q - v)², the dot product of the difference with itself.

@@ -35,7 +35,7 @@ func init() {
 		ID: "nearest", Doc: "the k nearest of many vectors for each of a few queries, and of several such lists",
 		Kernels: []string{"nearest", "nearest_merge"}, Types: []string{"f32", "f16", "bf16", "i8"},
 		Defines: []string{"T", "METRIC", "MAX_K", "GROUP"}, Check: checkNearest,
-		Source: sources, Arguments: nearestArguments, Reference: refNearest,
+		Source: sources, Arguments: nearestArguments, Work: nearestWork, Reference: refNearest,
 		Cases: nearestCases,
 	})
 }
@@ -318,4 +318,19 @@ func refNearestMerge(c *Call) error {
 		refBest(c, found, r*k, k)
 	}
 	return nil
+}
+
+// nearestWork counts the operations of distances, and no comparisons.
+func nearestWork(c *Call, bytes float64) (operations, moved float64) {
+	if c.Kernel == "nearest_merge" {
+		return 0, bytes
+	}
+	each := 3.0 // a difference, a product and a sum
+	switch metric, _ := c.Define("METRIC"); metric {
+	case "ip":
+		each = 2
+	case "cosine":
+		each = 4 // two products and two sums
+	}
+	return each * float64(c.Int(4)) * float64(c.Int(5)) * float64(c.Int(6)), bytes
 }

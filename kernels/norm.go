@@ -14,7 +14,7 @@ func init() {
 	Register(Family{
 		ID: "norm", Doc: "layer_norm and rms_norm: rows divided by their standard deviation or root mean square, scaled and shifted",
 		Kernels: []string{"layer_norm", "rms_norm"}, Types: floatTypes, Defines: []string{"T", "GROUP"},
-		Source: sources, Arguments: normArguments, Reference: refNorm,
+		Source: sources, Arguments: normArguments, Work: normWork, Reference: refNorm,
 		Cases: normCases,
 	})
 }
@@ -131,4 +131,14 @@ func refNorm(c *Call) error {
 		}
 	}
 	return nil
+}
+
+// normWork counts four operations for each element: a product and a sum for the mean of squares, and two products.
+// layer_norm has four more: a sum for the mean, a difference for each of the two passes, and the shift.
+func normWork(c *Call, bytes float64) (operations, moved float64) {
+	each, out := 4.0, 2
+	if c.Kernel == "layer_norm" {
+		each, out = 8, 3
+	}
+	return each * float64(c.Int(out+1)) * float64(c.Int(out+2)), bytes
 }

@@ -22,7 +22,7 @@ func init() {
 			"reduce_sum_columns", "reduce_prod_columns", "reduce_mean_columns", "reduce_max_columns", "reduce_min_columns",
 			"reduce_argmax_columns", "reduce_argmin_columns"},
 		Types: allTypes, Defines: []string{"T", "GROUP", "INDEX", "STAGE"},
-		Source: sources, Check: reduceCheck, Arguments: reduceArguments, Reference: refReduce,
+		Source: sources, Check: reduceCheck, Arguments: reduceArguments, Work: reduceWork, Reference: refReduce,
 		Cases: reduceCases,
 	})
 }
@@ -157,6 +157,12 @@ func reductionOf(c *Call) reduction {
 		}
 	}
 	return r
+}
+
+// reduceWork counts an operation for each element.
+func reduceWork(c *Call, bytes float64) (operations, moved float64) {
+	r := reductionOf(c)
+	return float64(r.elements(c)), bytes
 }
 
 func reduceArguments(c *Call) bool {

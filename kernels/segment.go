@@ -15,7 +15,7 @@ func init() {
 	Register(Family{
 		ID: "segment", Doc: "rows added to, or compared with, the row of their segment, in a fixed order",
 		Kernels: []string{"segment_add", "segment_max", "segment_min"}, Types: allTypes, Defines: []string{"T", "ORDER"},
-		Source: sources, Arguments: segmentArguments, Reference: refSegment, Cases: segmentCases,
+		Source: sources, Arguments: segmentArguments, Work: segmentWork, Reference: refSegment, Cases: segmentCases,
 	})
 }
 
@@ -32,6 +32,14 @@ func segmentArguments(c *Call) bool {
 	}
 	needAll(c, c.Type("T"), total, 3)
 	return true
+}
+
+// segmentWork leaves out the rows beyond as many as there are entries, and counts twice the results of all segments that entries can
+// name, since they are read, too.
+func segmentWork(c *Call, bytes float64) (operations, moved float64) {
+	rows, count, segments, n := int(c.Int(4)), int(c.Int(5)), int(c.Int(6)), int(c.Int(7))
+	used := float64(min(segments, count)) * float64(n) * float64(SizeOf(c.Type("T")))
+	return float64(count) * float64(n), bytes - c.unused(rows, count, n) - c.unused(segments, count, n) + used
 }
 
 // inOrder reports whether entries name their rows.

@@ -13,7 +13,7 @@ func init() {
 	Register(Family{
 		ID: "softmax", Doc: "e^(x - max) over its sum, for each row",
 		Kernels: []string{"softmax"}, Types: floatTypes, Defines: []string{"T", "GROUP"},
-		Source: sources, Arguments: softmaxArguments, Reference: refSoftmax,
+		Source: sources, Arguments: softmaxArguments, Work: softmaxWork, Reference: refSoftmax,
 		Cases: func(f *Family) (list []Case) {
 			for _, t := range f.Types {
 				for i, s := range [][2]int{{1, 1}, {0, 5}, {3, 0}, {4, 2}, {31, 33}, {3, 127}, {2, 129}, {7, 1000}, {1, 65537}} {
@@ -97,4 +97,9 @@ func refSoftmax(c *Call) error {
 		}
 	}
 	return nil
+}
+
+// softmaxWork counts a comparison, a difference, an exponential, a sum and a division for each element.
+func softmaxWork(c *Call, bytes float64) (operations, moved float64) {
+	return 5 * float64(c.Int(2)) * float64(c.Int(3)), bytes
 }

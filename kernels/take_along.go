@@ -12,7 +12,7 @@ func init() {
 	Register(Family{
 		ID: "take_along", Doc: "elements along the middle axis of outer × axis × inner, each by an index of any integer type",
 		Kernels: []string{"take_along"}, Types: allTypes, Defines: []string{"T", "INDEX", "CLAMP"},
-		Source: sources, Check: indexCheck, Arguments: takeArguments, Reference: refTake, Native: takeNative,
+		Source: sources, Check: indexCheck, Arguments: takeArguments, Work: takeWork, Reference: refTake, Native: takeNative,
 		Cases: func(f *Family) (list []Case) {
 			add := func(t, index string, s [4]int, clamp bool) {
 				outer, axis, count, inner := s[0], s[1], s[2], s[3]
@@ -45,6 +45,12 @@ func takeArguments(c *Call) bool {
 	needAll(c, c.indexType(), results, 1)
 	needAll(c, c.Type("T"), results, 2)
 	return true
+}
+
+// takeWork leaves out the elements beyond as many as there are results.
+func takeWork(c *Call, bytes float64) (operations, moved float64) {
+	outer, axis, count, inner := int(c.Int(3)), int(c.Int(4)), int(c.Int(5)), int(c.Int(6))
+	return 0, bytes - c.unused(axis, count, outer*inner)
 }
 
 // refTake computes take_along by its formula.

@@ -42,7 +42,8 @@ func (g Grid) InGroups(n ...int) Grid {
 }
 
 // Does returns the grid with the work of a launch, for observers of the session: operations, and bytes read
-// and written, each counted once. It changes nothing else. Without it, or with 0 and 0, the work is unknown.
+// and written, each counted once. It changes nothing else. Without it, or with 0 and 0, the work is that which the program's family
+// knows (source.Options.Work), as those of the catalog do, or unknown.
 func (g Grid) Does(flops, bytes float64) Grid {
 	g.flops, g.bytes = flops, bytes
 	return g

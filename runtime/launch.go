@@ -82,7 +82,8 @@ func (s *Stream) launchWith(k *Kernel, g Grid, args []any, managed []taken, uses
 			managed[i].launched(s)
 		}
 		if s.capture != nil {
-			s.capture.launched(k, &g, args)
+			s.capture.launched(k, args)
+			s.capture.worked(s.workOf(k, &g))
 		} else {
 			s.launches.Add(1)
 		}

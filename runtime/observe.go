@@ -25,7 +25,7 @@ type listener struct{ profile.Observer }
 // it, closes its stream, or queues more. It then has the device's own times, brought to the host's clock, if
 // the driver has any; else it lasts from the call that queued it to the moment at which the host knew that
 // it was done, and DeviceTime is false. Work that failed, and work behind it that did not run, has the error.
-// Amounts of work are known of copies and fills, and of launches whose Grid states them (see Grid.Does).
+// Amounts of work are known of copies and fills, of kernels of the catalog, and of launches whose Grid states them (see Grid.Does).
 //
 // The observer is called on the goroutines that use the runtime, and must not use the runtime itself. stop
 // fetches what is over without waiting; work that is not over is reported with no length. stop may be called twice.
@@ -143,8 +143,26 @@ func (s *Stream) waited(name string, start int64, err error) {
 
 // launchEvent describes a launch of k that ran as the driver's kernel.
 func (s *Stream) launchEvent(k *Kernel, g *Grid) profile.Event {
-	return profile.Event{Kind: profile.Launch, Name: k.id, Items: s.spec.Global, Group: s.spec.Local, Flops: g.flops, Bytes: g.bytes,
+	flops, bytes := s.workOf(k, g)
+	return profile.Event{Kind: profile.Launch, Name: k.id, Items: s.spec.Global, Group: s.spec.Local, Flops: flops, Bytes: bytes,
 		Detail: s.spec.Kernel.Info().Implementation}
+}
+
+// workOf returns the work of the launch that is packed: what the grid states or, if that is nothing, what the program's family knows.
+func (s *Stream) workOf(k *Kernel, g *Grid) (flops, bytes float64) {
+	if g.flops != 0 || g.bytes != 0 {
+		return g.flops, g.bytes
+	}
+	values := s.values[:0]
+	for _, a := range s.spec.Args {
+		var v []byte
+		if a.Kind == driver.ArgValue {
+			v = s.spec.Data[a.Offset:][:a.Size:a.Size]
+		}
+		values = append(values, v)
+	}
+	s.values = values
+	return k.Unit().Work(k.decl, s.spec.Global, values)
 }
 
 // copyEvent describes a copy.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/runtime/profile"
+	"github.com/concord-compute/concord/source"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -21,6 +22,37 @@ import (
 func of(r *profile.Recording, kind profile.Kind) (list []profile.Event) {
 	events, _ := r.Events()
 	return slices.DeleteFunc(events, func(e profile.Event) bool { return e.Kind != kind })
+}
+
+// The work of launches that state none is what the program knows, also in a graph.
+func TestObserveKnownWork(t *testing.T) {
+	session, d := open(t, &nullBackend{}, Config{})
+	s, x, y := d.Stream(), buffer(t, d, F32, 100), buffer(t, d, F32, 100)
+	var r profile.Recording
+	defer session.Observe(&r)()
+	known, err := source.Parse(nullText, source.Options{Name: "known.cl", Work: func(u *source.Unit, k *source.Kernel, global [3]int, values [][]byte) (float64, float64) {
+		assert.Equal(t, "axpy", k.Name)
+		assert.Equal(t, [3]int{100, 1, 1}, global)
+		assert.Equal(t, [][]byte{{0, 0, 0x80, 0x3f}, nil, nil, {100, 0, 0, 0}}, values)
+		return 2, 12
+	}})
+	require.NoError(t, err)
+	program, err := d.Program(t.Context(), known)
+	require.NoError(t, err)
+	knows, err := program.Kernel("axpy")
+	require.NoError(t, err)
+	require.NoError(t, s.Launch(knows, Items(100), float32(1), x, y, int32(100)))
+	require.NoError(t, s.Launch(knows, Items(100).Does(1, 0), float32(1), x, y, int32(100)))
+	g, err := s.Capture(func(s *Stream) error {
+		return errors.Join(s.Launch(knows, Items(100), float32(1), x, y, int32(100)), s.Launch(knows, Items(100), float32(1), x, y, int32(100)))
+	})
+	require.NoError(t, err)
+	require.NoError(t, g.Launch(s))
+	require.NoError(t, s.Sync(t.Context()))
+	launches := of(&r, profile.Launch)
+	require.Len(t, launches, 2)
+	assert.Equal(t, []float64{2, 12, 1, 0}, []float64{launches[0].Flops, launches[0].Bytes, launches[1].Flops, launches[1].Bytes})
+	assert.Equal(t, []float64{4, 24}, []float64{of(&r, profile.Graph)[0].Flops, of(&r, profile.Graph)[0].Bytes})
 }
 
 // A device without a timeline: the host's times.

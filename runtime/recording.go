@@ -83,7 +83,7 @@ func (r *recording) Close() error                                          { ret
 
 // launched adds to the launch that was recorded last what the driver does not know: the kernel, and
 // the arguments that are Params or have no elements.
-func (r *recording) launched(k *Kernel, g *Grid, args []any) {
+func (r *recording) launched(k *Kernel, args []any) {
 	o := &r.ops[len(r.ops)-1]
 	o.kernel = k
 	for i := range args {
@@ -109,8 +109,12 @@ func (r *recording) launched(k *Kernel, g *Grid, args []any) {
 		o.params[i] = id
 	}
 	r.kernels++
-	r.flops, r.bytes = r.flops+g.flops, r.bytes+g.bytes
-	r.unknown = r.unknown || g.flops+g.bytes == 0
+}
+
+// worked adds the work of a launch.
+func (r *recording) worked(flops, bytes float64) {
+	r.flops, r.bytes = r.flops+flops, r.bytes+bytes
+	r.unknown = r.unknown || flops+bytes == 0
 }
 
 // clone returns a copy whose arguments can be changed.

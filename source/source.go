@@ -30,6 +30,11 @@ type Options struct {
 	// Family names the family of kernels that the program belongs to ("gemm"), or is empty.
 	// Devices with native kernels are asked for those of the family.
 	Family string
+
+	// Work returns the amount of work of a launch of a kernel k of the Unit u, for profiles: operations, and bytes that are read and
+	// written; 0 and 0 if that is not known. global is the number of items, and values has the bytes of each argument that is a value,
+	// nil for the others. It must not keep them. It may be nil, is called from any goroutine and is not part of the hash.
+	Work func(u *Unit, k *Kernel, global [3]int, values [][]byte) (operations, bytes float64)
 }
 
 func (o *Options) features() Features {

@@ -129,6 +129,15 @@ func (u *Unit) NameFor(t Target) string {
 // Family returns the family that the program was parsed with, or "".
 func (u *Unit) Family() string { return u.options.Family }
 
+// Work returns the amount of work of a launch of a kernel of the program by the function that it was parsed with, see
+// Options.Work, and 0 and 0 without one.
+func (u *Unit) Work(k *Kernel, global [3]int, values [][]byte) (operations, bytes float64) {
+	if u.options.Work == nil {
+		return 0, 0
+	}
+	return u.options.Work(u, k, global, values)
+}
+
 // Text returns the text as it was given to Parse.
 func (u *Unit) Text() string { return u.text }
 

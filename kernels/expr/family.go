@@ -29,7 +29,7 @@ func init() {
 	kernels.Register(kernels.Family{
 		ID: Family, Doc: "expressions, computed element by element from operands of up to eight dimensions",
 		Kernels: []string{Kernel, KernelColumns}, Defines: []string{defineMap, defineRank},
-		Text: text, Check: checkDefine, Reference: reference, Native: native, Cases: cases,
+		Text: text, Check: checkDefine, Reference: reference, Native: native, Cases: cases, Work: workOf,
 	})
 }
 
@@ -175,6 +175,18 @@ func (t Type) Argument(c *kernels.Call, i int) uint64 {
 		return math.Float64bits(c.Float(i))
 	}
 	return wrap(t, uint64(c.Int(i)))
+}
+
+// workOf is Map.Work of the layout that a launch passes.
+func workOf(c *kernels.Call, _ float64) (operations, moved float64) {
+	m, _, err := OfUnit(c.Unit)
+	if err != nil {
+		return 0, 0
+	}
+	var l Launch
+	m.Read(c, &l)
+	w := m.Work(&l.Layout)
+	return w.Operations, w.Bytes
 }
 
 // native returns the implementation that runs the block program in Go.

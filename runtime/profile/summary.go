@@ -204,7 +204,7 @@ func occupiedTime(list []span) (d DeviceSummary) {
 func (s Summary) String() string {
 	var b strings.Builder
 	for _, d := range s.Devices {
-		fmt.Fprintf(&b, "%s: busy %v of %v (%.3g %%)", printable(d.Device), d.Busy, d.Wall, 100*float64(d.Busy)/float64(max(d.Wall, 1)))
+		fmt.Fprintf(&b, "%s: busy %v of %v (%.3g %%)", printable(d.Device), digits(d.Busy), digits(d.Wall), 100*float64(d.Busy)/float64(max(d.Wall, 1)))
 		if d.HostTimes {
 			b.WriteString(", times of the host")
 		}
@@ -215,8 +215,8 @@ func (s Summary) String() string {
 	}
 	rows := [][]string{{"KIND", "NAME", "DEVICE", "COUNT", "FAILED", "TOTAL", "SHARE %", "P50", "P90", "P99", "GB/s", "GFLOP/s", "BOUND", "ROOF %"}}
 	for _, l := range s.Lines {
-		rows = append(rows, []string{l.Kind, l.Name, l.Device, strconv.Itoa(l.Count), strconv.Itoa(l.Failed), l.Total.String(), l.Share.text(100),
-			l.P50.String(), l.P90.String(), l.P99.String(), l.GBs.text(1), l.GFLOPS.text(1), cmp.Or(string(l.Bound), "?"), l.OfRoof.text(100)})
+		rows = append(rows, []string{l.Kind, l.Name, l.Device, strconv.Itoa(l.Count), strconv.Itoa(l.Failed), digits(l.Total), l.Share.text(100),
+			digits(l.P50), digits(l.P90), digits(l.P99), l.GBs.text(1), l.GFLOPS.text(1), cmp.Or(string(l.Bound), "?"), l.OfRoof.text(100)})
 	}
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
@@ -236,6 +236,15 @@ func (s Summary) String() string {
 		b.WriteString(printable(words) + "\n")
 	}
 	return b.String()
+}
+
+// digits returns a duration in four digits.
+func digits(d time.Duration) string {
+	unit := time.Duration(1)
+	for d/unit >= 10_000 {
+		unit *= 10
+	}
+	return d.Round(unit).String()
 }
 
 // printable replaces what is not a visible character. Names come from programs and files, and must not move

@@ -27,6 +27,7 @@ var examples = []struct {
 	{"03-catalog", false, "DEVICE: [1 2 3 6]\nINDENT  [4 5 6 15]\n"},
 	{"04-streams-events", true, "DEVICE: sum[0] = 1000, sum[4095] = 9190; the side stream's work was timed: true\n"},
 	{"05-go-kernel", false, "DEVICE: [0 1 1 2 8 1 32]\n"},
+	{"06-profile", false, "DEVICE: 20 launches, 338821120 operations\n"},
 }
 
 // TestExamples builds the examples as they are shown and runs each on every available device.

@@ -76,7 +76,7 @@ var floors = []floor{
 	{"ann", []string{"tensor", "runtime", "kernels", "runtime/cluster"}},
 	{"quant", []string{"tensor", "runtime", "kernels", "runtime/cluster"}},
 	{"cmd", everything},
-	{"examples", []string{"runtime", "runtime/all", "source", "kernels", "cpu", "cuda", "rocm", "opencl", "metal"}},
+	{"examples", []string{"runtime", "runtime/all", "runtime/profile", "source", "kernels", "cpu", "cuda", "rocm", "opencl", "metal"}},
 	{"tests", append(slices.Clone(everything), "tests")},
 }
 

@@ -66,7 +66,7 @@ func (s *Summary) adviseDevice(d *DeviceSummary) (list []string) {
 		list = append(list, d.Device+": "+fmt.Sprintf(format, args...))
 	}
 	if compiles >= longCompile && compiles > d.Busy/2 {
-		say("getting programs took %v, the device's work %v: keep the kernel cache, and build programs together, with Device.Programs", compiles, d.Busy)
+		say("getting programs took %v, the device's work %v: keep the kernel cache, and build programs together, with Device.Programs", digits(compiles), digits(d.Busy))
 	}
 	if idle := float64(d.Idle) / float64(max(d.Wall, 1)); idle >= largeIdle {
 		switch {
@@ -77,7 +77,7 @@ func (s *Summary) adviseDevice(d *DeviceSummary) (list []string) {
 		}
 	}
 	if moved > 0 && moved > launches {
-		say("copies between host and device took %v, kernels %v: keep data on the device", moved, launches)
+		say("copies between host and device took %v, kernels %v: keep data on the device", digits(moved), digits(launches))
 	}
 	return list
 }

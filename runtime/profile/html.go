@@ -34,6 +34,13 @@ func WriteHTML(w io.Writer, title string, events []Event, s Summary) error {
 		}
 		b = appendString(b, name)
 	}
+	b = append(b, `],"device":[`...)
+	for k := range kinds {
+		if k > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendBool(b, k.OnDevice())
+	}
 	b = append(b, `],"lanes":[`...)
 	for i := range p.tracks {
 		if i > 0 {

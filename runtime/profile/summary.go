@@ -120,7 +120,7 @@ func Summarize(t Trace) Summary {
 		if e.Kind.OnDevice() {
 			totals[e.Device] += d
 		}
-		if !e.hasWork() || d == 0 {
+		if !e.Kind.OnDevice() || !e.hasWork() || d == 0 { // the bytes of an allocation are no rate
 			continue
 		}
 		s.flops, s.bytes, s.ns = s.flops+e.Flops, s.bytes+e.Bytes, s.ns+float64(d)

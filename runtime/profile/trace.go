@@ -280,7 +280,7 @@ func appendArgs(b []byte, e *Event) []byte {
 		b = strconv.AppendFloat(b, e.Flops, 'g', -1, 64)
 		key("bytes")
 		b = strconv.AppendFloat(b, e.Bytes, 'g', -1, 64)
-		if ns := float64(e.End - e.Start); ns > 0 {
+		if ns := float64(e.End - e.Start); ns > 0 && e.Kind.OnDevice() {
 			key("gflops")
 			b = strconv.AppendFloat(b, e.Flops/ns, 'g', 4, 64)
 			key("gbs")

@@ -68,7 +68,7 @@ with_c     := ./internal/cgo/... ./csrc ./cpu/... ./cuda/... ./rocm/... ./opencl
 test race asan cgocheck nocgo test-rusticl test-oclgrind test-sim test-metal test-suites test-fault test-first: export CONCORD_CACHE_DIR = $(CURDIR)/build/cache
 
 .PHONY: help build demo test deps race asan cgocheck nocgo check vet check-c test-rusticl \
-	test-oclgrind test-sim test-metal test-suites test-compilers test-cache test-memory test-math test-exprs test-page test-fault test-first fuzz-programs bench bench-launch bench-compile bench-math bench-cache bench-pool bench-expr bench-nearest bench-profile bench-guard bench-peers fuzz fresh sim gpu-bundle env fmt clean
+	test-oclgrind test-sim test-metal test-suites test-compilers test-cache test-memory test-math test-exprs test-page test-otel test-fault test-first fuzz-programs bench bench-launch bench-compile bench-math bench-cache bench-pool bench-expr bench-nearest bench-profile bench-guard bench-peers fuzz fresh sim gpu-bundle env fmt clean
 
 help: ## list the targets
 	@sed -n '/^[a-z-]*:.*## /{s/:.*## /\t/;s/\$$\$$/$$/g;p}' Makefile | expand -t 16
@@ -228,6 +228,11 @@ test-memory: deps ## the memory pool under the model for long, and a training of
 # Tests take one float in 509.
 test-math: ## the CPU's mathematical functions of one number with every float, by each host compiler
 	MATH_FULL=1 $(GO) test -count=1 $(limit) -v -run TestFloatFunctions ./source/internal/render
+
+# A module of its own, whose dependencies nothing else needs.
+test-otel: ## the spans of OpenTelemetry; needs its modules, from the network at the first time
+	@if cd otel && $(GO) mod download >/dev/null 2>&1; then $(GO) vet ./... && $(GO) test -count=1 $(limit) ./... && CGO_ENABLED=0 $(GO) vet ./...; \
+	else echo "the modules of otel/go.mod cannot be fetched; its tests are left out"; fi
 
 test-page: packages = chromium
 test-page: deps ## the page with a timeline in a browser without a window, which asks nobody for anything

@@ -66,6 +66,7 @@ var floors = []floor{
 	{"rocm/smi", []string{"runtime/driver", "runtime/telemetry", "csrc"}},
 	{"runtime/profile", []string{"runtime/driver"}},
 	{"runtime", []string{"runtime/driver", "runtime/config", "runtime/half", "source", "runtime/kernelcache", "runtime/mempool", "runtime/profile", "internal/file"}},
+	{"otel", []string{"runtime/driver", "runtime/profile"}},
 	{"runtime/all", backends},
 	{"runtime/parity", []string{"runtime", "runtime/driver", "kernels", "source"}},
 	{"runtime/tune", []string{"runtime", "runtime/driver", "source"}},
@@ -103,6 +104,7 @@ var outside = []floor{
 	{"github.com/spf13/cobra", []string{"cmd"}},
 	{"github.com/spf13/pflag", []string{"cmd"}},
 	{"github.com/vbauerster/mpb/v8", []string{"cmd"}},
+	{"go.opentelemetry.io/otel", []string{"otel"}},
 	{"github.com/stretchr/testify", []string{"tests"}},
 	{"pgregory.net/rapid", []string{"tests"}},
 }

@@ -43,6 +43,11 @@
 // the first gemm program, which can take a second. If cuBLAS comes from a Python package,
 // LD_LIBRARY_PATH has to name its directory.
 //
+// # Profilers
+//
+// Regions of a program (runtime.Region) are ranges of NVTX, which Nsight Systems shows, if libnvToolsExt is found (of CUDA 10
+// to 12; CUDA 13 does not have it). Kernels have their names there without that.
+//
 // # Caveats
 //
 // The backend was tested on simulated devices, and compiling with NVRTC 11.8. It supports Linux

@@ -36,6 +36,7 @@ func vendor() cgo.Vendor {
 		CompileArch: compileArch,
 		Flags:       flags, Options: options, Merge: merge,
 		BLAS: blas, BLASName: "cublas",
+		Marks: marks, MarkBegin: "nvtxRangeStartA", MarkEnd: "nvtxRangeEnd",
 		Outdated: outdated, Report: report,
 	}
 }
@@ -50,7 +51,7 @@ func advice(*driver.Config) string {
 func simulated() cgo.Vendor {
 	v := vendor()
 	v.Description = driver.Description{}
-	v.Name, v.Simulated, v.Libraries, v.BLAS = "sim-cuda", true, simLibraries, simBLAS
+	v.Name, v.Simulated, v.Libraries, v.BLAS, v.Marks = "sim-cuda", true, simLibraries, simBLAS, nil
 	const remedy = "run make sim in the repository, or name the directory of the simulated libraries in CONCORD_SIM_DIR"
 	v.Remedies = cgo.Remedies{Driver: remedy, Compiler: remedy}
 	return v
@@ -87,6 +88,15 @@ func toolkits() (dirs []string) {
 		}
 	}
 	return append(dirs, "/usr/local/cuda")
+}
+
+// marks returns the candidates for the library of NVTX, which CUDA has up to version 12.
+func marks() []string {
+	names := []string{"libnvToolsExt.so.1"}
+	for _, dir := range toolkits() {
+		names = append(names, filepath.Join(dir, "lib64", "libnvToolsExt.so.1"))
+	}
+	return names
 }
 
 // blas returns the candidates for cuBLAS. If it is installed elsewhere, such as by a Python

@@ -29,6 +29,11 @@
 // If librocblas is found and has kernels for the device, it computes the catalog's gemm of f32, f64
 // and f16 for matrices that are large enough for it to be faster; records then name "rocblas".
 //
+// # Profilers
+//
+// Regions of a program (runtime.Region) are ranges of rocTX, which rocprofv3 and rocprof show, if the library of rocprofiler-sdk or
+// of roctracer is found.
+//
 // # Caveats
 //
 // This version has not run on an AMD GPU: it was tested by compiling and on simulated devices.

@@ -37,6 +37,7 @@ func vendor() cgo.Vendor {
 		CompileArch: compileArch,
 		Flags:       flags, Options: options,
 		BLAS: blas, BLASName: "rocblas",
+		Marks: marks, MarkBegin: "roctxRangeStartA", MarkEnd: "roctxRangeStop",
 		Report: report,
 	}
 }
@@ -54,7 +55,7 @@ func advice(cfg *driver.Config) string {
 func simulated() cgo.Vendor {
 	v := vendor()
 	v.Description = driver.Description{}
-	v.Name, v.Simulated, v.Absent, v.Libraries, v.Report, v.BLAS = "sim-rocm", true, nil, simLibraries, nil, simBLAS
+	v.Name, v.Simulated, v.Absent, v.Libraries, v.Report, v.BLAS, v.Marks = "sim-rocm", true, nil, simLibraries, nil, simBLAS, nil
 	const remedy = "run make sim in the repository, or name the directory of the simulated libraries in CONCORD_SIM_DIR"
 	v.Remedies = cgo.Remedies{Driver: remedy, Compiler: remedy}
 	return v
@@ -133,6 +134,15 @@ func simFile(cfg *driver.Config, name string) []string {
 		return nil
 	}
 	return []string{path}
+}
+
+// marks returns the candidates for the library of rocTX: that of rocprofiler-sdk in ROCm 7 and 6, and that of roctracer.
+func marks() []string {
+	names := []string{"librocprofiler-sdk-roctx.so.1", "librocprofiler-sdk-roctx.so.0", "libroctx64.so.4"}
+	for _, dir := range toolkits() {
+		names = append(names, filepath.Join(dir, "lib", "librocprofiler-sdk-roctx.so"), filepath.Join(dir, "lib", "libroctx64.so"))
+	}
+	return names
 }
 
 // blas returns the candidates for rocBLAS, of ROCm 7 to 5.

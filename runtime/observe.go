@@ -94,14 +94,26 @@ func (s *Session) told(e profile.Event, start int64) {
 }
 
 // Region names a part of the program, from now until end is called on the same goroutine: it is an event
-// for the session's observers, a region of runtime/trace, and the label concord_region of the CPU profile's
-// samples until then. Regions may nest; the context is for those within.
+// for the session's observers, a region of runtime/trace, the label concord_region of the CPU profile's
+// samples until then, and a range of NVTX and of rocTX where their libraries are installed, so that the vendors' profilers show
+// it. Regions may nest; the context is for those within.
 func (s *Session) Region(ctx context.Context, name string) (in context.Context, end func()) {
 	in = pprof.WithLabels(ctx, pprof.Labels("concord_region", name))
 	pprof.SetGoroutineLabels(in)
 	region := trace.StartRegion(in, name)
+	var marks []func()
+	for _, b := range s.backends() {
+		if m, ok := b.(driver.Marker); ok {
+			if end := m.Mark(name); end != nil {
+				marks = append(marks, end)
+			}
+		}
+	}
 	start := driver.Now()
 	return in, func() {
+		for _, end := range marks {
+			end()
+		}
 		region.End()
 		pprof.SetGoroutineLabels(ctx)
 		if s.observed() {

@@ -374,3 +374,32 @@ func TestObserveConcurrently(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// marking is a backend with a library for named parts of programs.
+type marking struct {
+	*nullBackend
+	told []string
+}
+
+func (m *marking) Mark(name string) func() {
+	if name == "unnamed" {
+		return nil
+	}
+	m.told = append(m.told, name)
+	return func() { m.told = append(m.told, "/"+name) }
+}
+
+// Regions are told to the vendors' profilers, whether anybody observes or not.
+func TestRegionsAreMarked(t *testing.T) {
+	b := &marking{nullBackend: &nullBackend{}}
+	session, err := New(Config{Backends: []driver.Backend{&nullBackend{}, b}, CacheDir: "off"})
+	require.NoError(t, err)
+	defer session.Close()
+	ctx, outer := session.Region(t.Context(), "outer")
+	_, inner := session.Region(ctx, "inner")
+	inner()
+	_, unnamed := session.Region(ctx, "unnamed")
+	unnamed()
+	outer()
+	assert.Equal(t, []string{"outer", "inner", "/inner", "/outer"}, b.told)
+}

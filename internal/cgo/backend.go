@@ -20,8 +20,9 @@ import (
 func NewBackend(v Vendor) driver.Backend { return &backend{v: v} }
 
 type backend struct {
-	v    Vendor
-	gate blocking.Gate // orders the first calls into the driver, which all sessions of the process share
+	v     Vendor
+	marks marks
+	gate  blocking.Gate // orders the first calls into the driver, which all sessions of the process share
 }
 
 // first identifies a kind of first call for the gate. Different configurations may load different
@@ -47,6 +48,7 @@ func (b *backend) firstOf(kind string, ordinal int, cfg *driver.Config) first {
 var (
 	_ driver.CrossCompiler = (*backend)(nil)
 	_ driver.Describer     = (*backend)(nil)
+	_ driver.Marker        = (*backend)(nil)
 )
 
 func (b *backend) Name() string { return b.v.Name }

@@ -168,6 +168,13 @@ type Occupier interface {
 	SuggestGroup(k Kernel, local int64) (group int, err error)
 }
 
+// Marker is implemented by backends whose vendor's profilers can show named parts of a program.
+type Marker interface {
+	// Mark begins a part of that name and returns the function that ends it, once, on any goroutine. It returns nil if
+	// the vendor's library for this is not installed. It is safe for concurrent use, and parts may overlap.
+	Mark(name string) (end func())
+}
+
 // CrossCompiler is implemented by backends whose compiler needs no device.
 type CrossCompiler interface {
 	// Targets lists the architectures that the installed compiler knows: "sm_90", "gfx90a". Without

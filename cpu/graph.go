@@ -127,14 +127,18 @@ func (t *tape) release() {
 	}
 }
 
-// run performs the operations, with the turn and a place. Between two of them another launch may get the place.
-func (t *tape) run(w *workers) error {
+// run performs the operations, with the turn and a place. Between two of them another launch may get the place. If the times are
+// wanted, it notes in times when each operation ended.
+func (t *tape) run(w *workers, times *timed) error {
 	for i := range t.ops {
 		if i > 0 {
 			w.yield()
 		}
 		if err := t.ops[i].run(); err != nil {
 			return err
+		}
+		if times != nil {
+			times.Parts = append(times.Parts, driver.Now())
 		}
 	}
 	return nil

@@ -55,7 +55,7 @@ func (o *op) runHeld(w *workers) error {
 		o.began = driver.Now()
 	}
 	if o.kind == opTape {
-		return o.tape.run(w)
+		return o.tape.run(w, o.timed)
 	}
 	return o.run()
 }

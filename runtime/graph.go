@@ -200,7 +200,7 @@ func (g *Graph) Launch(s *Stream, bindings ...Binding) error {
 		watched := s.begin()
 		err := g.drv.Launch(s.drv)
 		if watched {
-			s.done(g.graphEvent(), err)
+			s.done(g.graphEvent(), err, g.does.events()...)
 		}
 		if err != nil {
 			return err

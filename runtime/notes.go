@@ -41,6 +41,7 @@ type note struct {
 	op    uint64
 	queue uint64 // the work of the stream that it is part of, as Stream.queued counts it
 	event profile.Event
+	parts []profile.Event // of a graph: its operations
 }
 
 // reading is a device's clock and the host's at the same moment.
@@ -80,8 +81,8 @@ func (n *notes) time(lines driver.Timeliner, op uint64) bool {
 	return err == nil
 }
 
-// done ends an operation that begin began; e says what it was, and err why it was refused.
-func (s *Stream) done(e profile.Event, err error) {
+// done ends an operation that begin began; e says what it was, parts what it consists of, and err why it was refused.
+func (s *Stream) done(e profile.Event, err error, parts ...profile.Event) {
 	n := &s.notes
 	if n.timing {
 		n.time(s.drv.(driver.Timeliner), 0)
@@ -100,7 +101,7 @@ func (s *Stream) done(e profile.Event, err error) {
 		s.core.session.tell(e)
 		return
 	}
-	n.open = append(n.open, note{n.number, s.queued.Load() + 1, e})
+	n.open = append(n.open, note{n.number, s.queued.Load() + 1, e, parts})
 	n.mu.Unlock()
 	if n.number%fetchEvery == 0 {
 		n.fetch(s, nil, false)
@@ -139,6 +140,9 @@ func (n *notes) fetch(s *Stream, failed error, mayWait bool) {
 			e.Start = max(n.host(spans[0].Start), e.Queued, n.end)
 			e.End = max(n.host(spans[0].End), e.Start)
 			e.DeviceTime, n.end = true, e.End
+			if len(spans[0].Parts) == len(o.parts) {
+				over = n.appendParts(over, &o, spans[0].Parts)
+			}
 			spans = spans[1:]
 		case failed != nil:
 			o.event.Err, o.event.End = failed, o.event.Start
@@ -158,6 +162,19 @@ func (n *notes) fetch(s *Stream, failed error, mayWait bool) {
 		s.core.session.tell(e)
 	}
 	clear(over)
+}
+
+// appendParts appends the operations of a graph, which ended at times of the device's clock.
+func (n *notes) appendParts(over []profile.Event, o *note, ends []int64) []profile.Event {
+	whole, at := &o.event, o.event.Start
+	for i, e := range o.parts {
+		e.Device, e.Stream, e.Queued, e.DeviceTime = whole.Device, whole.Stream, whole.Queued, true
+		e.Start = at
+		at = min(max(n.host(ends[i]), at), whole.End)
+		e.End = at
+		over = append(over, e)
+	}
+	return over
 }
 
 // awaitTimes fetches until the times of all work are there that is done: the device notes them a moment later.

@@ -25,6 +25,8 @@ type listener struct{ profile.Observer }
 // it, closes its stream, or queues more. It then has the device's own times, brought to the host's clock, if
 // the driver has any; else it lasts from the call that queued it to the moment at which the host knew that
 // it was done, and DeviceTime is false. Work that failed, and work behind it that did not run, has the error.
+// A launch of a graph is one event, and on cpu:0 also one of kind profile.Node for each operation, of equal Stream and within its time; other
+// drivers do not tell when a graph's operations ran.
 // Amounts of work are known of copies and fills, of kernels of the catalog, and of launches whose Grid states them (see Grid.Does).
 //
 // The observer is called on the goroutines that use the runtime, and must not use the runtime itself. stop

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/profile"
 )
 
 // recording holds the operations of a graph, with the memory and the programs that they use. While
@@ -25,6 +26,8 @@ type recording struct {
 
 	flops, bytes float64 // the work of all operations
 	unknown      bool    // the work of some
+
+	nodes []profile.Event // what events returned
 }
 
 // recorded is one operation: a launch if launch is set, a fill if pattern is set, and otherwise a
@@ -35,6 +38,8 @@ type recorded struct {
 	params   []uint64 // for each argument the id of its Param, emptyArgument, or 0; nil if all are 0
 	dst, src driver.Memory
 	pattern  []byte
+
+	flops, bytes float64 // the work of the launch, 0 and 0 if it is not known
 }
 
 // emptyArgument stands for a buffer without elements, which no call accesses.
@@ -111,10 +116,30 @@ func (r *recording) launched(k *Kernel, args []any) {
 	r.kernels++
 }
 
-// worked adds the work of a launch.
+// worked adds the work of the launch that was recorded last.
 func (r *recording) worked(flops, bytes float64) {
+	o := &r.ops[len(r.ops)-1]
+	o.flops, o.bytes = flops, bytes
 	r.flops, r.bytes = r.flops+flops, r.bytes+bytes
 	r.unknown = r.unknown || flops+bytes == 0
+}
+
+// events describes the operations for observers. Nobody changes the result.
+func (r *recording) events() []profile.Event {
+	for i := len(r.nodes); i < len(r.ops); i++ {
+		var e profile.Event
+		switch o := &r.ops[i]; {
+		case o.launch != nil:
+			e = profile.Event{Name: o.kernel.id, Items: o.launch.Global, Group: o.launch.Local, Flops: o.flops, Bytes: o.bytes, Detail: o.launch.Kernel.Info().Implementation}
+		case o.pattern != nil:
+			e = profile.Event{Name: "fill", Bytes: float64(o.dst.Size)}
+		default:
+			e = copyEvent(place(o.src), place(o.dst), o.dst.Size)
+		}
+		e.Kind = profile.Node
+		r.nodes = append(r.nodes, e)
+	}
+	return r.nodes
 }
 
 // clone returns a copy whose arguments can be changed.

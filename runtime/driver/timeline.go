@@ -25,6 +25,7 @@ type Timeliner interface {
 type Span struct {
 	Op         uint64
 	Start, End int64
+	Parts      []int64 // of a graph's launch: the ends of its operations in the order of their capture, if the driver knows them
 }
 
 var started = time.Now()

@@ -12,12 +12,13 @@ import (
 // Kind is what an event is of.
 type Kind uint8
 
-// The kinds. The first four are work of a device; the others happen on the host.
+// The kinds. The first five are work of a device; the others happen on the host.
 const (
 	Launch   Kind = iota // a kernel
 	Copy                 // a copy; Name says from where to where
 	Fill                 // a fill
 	Graph                // a recorded graph as a whole
+	Node                 // an operation of a graph, whose time is part of the graph's; only some drivers tell of them
 	Alloc                // an allocation that went to the driver
 	Compile              // getting a program; Detail says from where: "compiled", "memory", "disk", "bundle", "native"
 	Wait                 // the host waited for a device
@@ -26,7 +27,7 @@ const (
 	kinds
 )
 
-var kindNames = [kinds]string{"launch", "copy", "fill", "graph", "alloc", "compile", "wait", "fallback", "region"}
+var kindNames = [kinds]string{"launch", "copy", "fill", "graph", "node", "alloc", "compile", "wait", "fallback", "region"}
 
 // String returns the kind as a word.
 func (k Kind) String() string {
@@ -37,7 +38,7 @@ func (k Kind) String() string {
 }
 
 // OnDevice reports whether events of the kind are work of a device.
-func (k Kind) OnDevice() bool { return k <= Graph }
+func (k Kind) OnDevice() bool { return k <= Node }
 
 // Event is something that happened. Times are nanoseconds of one clock for all events that are looked
 // at together; only their differences count.

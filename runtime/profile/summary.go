@@ -58,7 +58,7 @@ type DeviceSummary struct {
 }
 
 // Line is all events of one kind, name and device. Rates and shares are of the events whose work is
-// known; without any they are unknown. Failed events count, but their times do not.
+// known; without any they are unknown. Failed events count, but their times do not. The time of a graph's nodes is part of the graph's.
 type Line struct {
 	Kind   string `json:"kind"`
 	Name   string `json:"name"`
@@ -117,7 +117,7 @@ func Summarize(t Trace) Summary {
 		}
 		l.durations = append(l.durations, d)
 		l.Total += d
-		if e.Kind.OnDevice() {
+		if e.Kind.OnDevice() && e.Kind != Node {
 			totals[e.Device] += d
 		}
 		if !e.Kind.OnDevice() || !e.hasWork() || d == 0 { // the bytes of an allocation are no rate

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -194,5 +195,60 @@ func BenchmarkObserved(b *testing.B) {
 				b.ReportMetric(0, "ns/op")
 			})
 		}
+	}
+}
+
+// The operations of a graph are told where the driver knows them: on the CPU.
+func TestNodesOfAGraph(t *testing.T) {
+	for _, name := range observedDevices {
+		t.Run(name, func(t *testing.T) {
+			d := observedDevice(t, name)
+			rounds := d.rounds(t, 2*time.Millisecond)
+			g, err := d.Stream().Capture(func(s *runtime.Stream) error {
+				return errors.Join(s.Launch(d.spin, runtime.Items(spinItems), d.out, rounds), s.Fill(d.out, uint32(1)), s.Launch(d.spin, runtime.Items(spinItems).Does(5, 6), d.out, rounds))
+			})
+			require.NoError(t, err)
+			defer g.Close()
+			var r profile.Recording
+			defer d.Session().Observe(&r)()
+			for range 3 {
+				require.NoError(t, g.Launch(d.Stream()))
+				require.NoError(t, d.Sync(t.Context()))
+			}
+			var graphs, nodes []profile.Event
+			events, _ := r.Events()
+			for _, e := range events {
+				switch e.Kind {
+				case profile.Graph:
+					graphs = append(graphs, e)
+				case profile.Node:
+					nodes = append(nodes, e)
+				}
+			}
+			require.Len(t, graphs, 3)
+			if name != "cpu:0" {
+				assert.Empty(t, nodes)
+				return
+			}
+			require.Len(t, nodes, 9)
+			for i, whole := range graphs {
+				at := whole.Start
+				for j, e := range nodes[3*i : 3*i+3] {
+					assert.Equal(t, []string{"spin", "fill", "spin"}[j], e.Name)
+					assert.Equal(t, at, e.Start, "one follows the other")
+					assert.Equal(t, j != 1, e.End-e.Start > int64(time.Millisecond), "%v", e)
+					assert.Equal(t, []float64{0, 0, 5}[j], e.Flops)
+					at = e.End
+				}
+				assert.InDelta(t, whole.End, at, float64(time.Millisecond))
+			}
+			sum := profile.Summarize(profile.Trace{Events: events})
+			require.Len(t, sum.Devices, 1)
+			for _, l := range sum.Lines {
+				if l.Kind == "graph" {
+					assert.InDelta(t, 1, float64(l.Share), 1e-9, "nodes are not counted beside their graphs")
+				}
+			}
+		})
 	}
 }

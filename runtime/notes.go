@@ -94,6 +94,10 @@ func (s *Stream) done(e profile.Event, err error, parts ...profile.Event) {
 		return
 	}
 	n.mu.Lock()
+	if !s.core.session.observed() { // the last observer has left meanwhile
+		n.mu.Unlock()
+		return
+	}
 	if len(n.open) >= mostNotes { // memory is bounded, whatever is queued
 		n.mu.Unlock()
 		e.End = e.Start

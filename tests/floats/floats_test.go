@@ -67,6 +67,7 @@ func everyFormat(t *testing.T, device string) {
 	defer func() { assert.NoError(t, s.Close()) }()
 	d, err := s.Open(t.Context(), device)
 	require.NoError(t, err)
+	t.Run("conversions", func(t *testing.T) { conversions(t, d) })
 	for i := range formats {
 		f := &formats[i]
 		for _, width := range widths(f) {

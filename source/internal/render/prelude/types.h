@@ -101,7 +101,7 @@ CC_FN cc_ushort cc_float_to_half(float f) { return cc_m_float_to_half(f); }
 #else
 // Branch-free, so that loops over halves vectorize: the product with 2^112 adjusts the exponent and
 // normalizes denormals; for infinities and NaNs all bits of the exponent are set.
-CC_FN float cc_half_to_float(cc_ushort h) {
+CC_FN float cc_half_expand(cc_ushort h) {
   cc_uint bits = cc_uint(h & 0x7fffu) << 13;
   cc_uint out = cc_as_bits<cc_uint>(cc_as_bits<float>(bits) * 0x1p112f);
   out |= bits >= 0x0f800000u ? 0x7f800000u : 0u;
@@ -109,7 +109,7 @@ CC_FN float cc_half_to_float(cc_ushort h) {
 }
 
 // To nearest, ties to even.
-CC_FN cc_ushort cc_float_to_half(float f) {
+CC_FN cc_ushort cc_half_round(float f) {
   cc_uint u = cc_as_bits<cc_uint>(f), sign = (u >> 16) & 0x8000u, a = u & 0x7fffffffu;
   // Denormal halves: adding 0.5 makes the addition round at the right bit.
   cc_uint small = cc_as_bits<cc_uint>(cc_as_bits<float>(a) + 0.5f) - 0x3f000000u;
@@ -118,6 +118,56 @@ CC_FN cc_ushort cc_float_to_half(float f) {
   cc_uint h = a < 0x38800000u ? small : normal;
   return cc_ushort(sign | (a >= 0x47800000u ? big : h));
 }
+
+#if defined(__x86_64__) && defined(__AVX2__) && defined(__F16C__) && defined(__GNUC__) && !defined(__clang__)
+// GCC 12 does not vectorize by the processor's instructions for half, and with AVX2 not the functions above. But in a loop it
+// calls the vector forms of a function that is declared to have them, by names of the x86-64 vector ABI: b, d, e are
+// SSE, AVX2, AVX-512, with so many lanes. It would choose the form of AVX without AVX2 before none of these. Bits are in ints, since
+// it refuses shorter arguments.
+extern "C" {
+__attribute__((simd("notinbranch"), const, visibility("hidden"))) float cc_x86_expand(int h);
+__attribute__((simd("notinbranch"), const, visibility("hidden"))) int cc_x86_round(float f);
+
+typedef short cc_x86_h8 __attribute__((vector_size(16)));
+typedef int cc_x86_i4 __attribute__((vector_size(16)));
+typedef int cc_x86_i8 __attribute__((vector_size(32)));
+typedef float cc_x86_f4 __attribute__((vector_size(16)));
+typedef float cc_x86_f8 __attribute__((vector_size(32)));
+#define CC_X86(name) asm(name) __attribute__((used, visibility("hidden")))
+float cc_x86_expand_1(int h) CC_X86("cc_x86_expand");
+float cc_x86_expand_1(int h) { return __builtin_ia32_vcvtph2ps(cc_x86_h8{short(h)})[0]; }
+int cc_x86_round_1(float f) CC_X86("cc_x86_round");
+int cc_x86_round_1(float f) { return (unsigned short)__builtin_ia32_vcvtps2ph(cc_x86_f4{f}, 0)[0]; }
+cc_x86_f4 cc_x86_expand_4(cc_x86_i4 h) CC_X86("_ZGVbN4v_cc_x86_expand");
+cc_x86_f4 cc_x86_expand_4(cc_x86_i4 h) { return __builtin_ia32_vcvtph2ps(__builtin_ia32_packusdw128(h, h)); }
+cc_x86_i4 cc_x86_round_4(cc_x86_f4 f) CC_X86("_ZGVbN4v_cc_x86_round");
+cc_x86_i4 cc_x86_round_4(cc_x86_f4 f) { return __builtin_ia32_pmovzxwd128(__builtin_ia32_vcvtps2ph(f, 0)); }
+cc_x86_f8 cc_x86_expand_8(cc_x86_i8 h) CC_X86("_ZGVdN8v_cc_x86_expand");
+cc_x86_f8 cc_x86_expand_8(cc_x86_i8 h) { return __builtin_ia32_vcvtph2ps256(__builtin_convertvector(h, cc_x86_h8)); }
+cc_x86_i8 cc_x86_round_8(cc_x86_f8 f) CC_X86("_ZGVdN8v_cc_x86_round");
+cc_x86_i8 cc_x86_round_8(cc_x86_f8 f) { return __builtin_ia32_pmovzxwd256(__builtin_ia32_vcvtps2ph256(f, 0)); }
+#ifdef __AVX512F__
+typedef short cc_x86_h16 __attribute__((vector_size(32)));
+typedef int cc_x86_i16 __attribute__((vector_size(64)));
+typedef float cc_x86_f16 __attribute__((vector_size(64)));
+cc_x86_f16 cc_x86_expand_16(cc_x86_i16 h) CC_X86("_ZGVeN16v_cc_x86_expand");
+cc_x86_f16 cc_x86_expand_16(cc_x86_i16 h) {
+  return __builtin_ia32_vcvtph2ps512_mask(__builtin_convertvector(h, cc_x86_h16), cc_x86_f16{}, -1, 4);
+}
+cc_x86_i16 cc_x86_round_16(cc_x86_f16 f) CC_X86("_ZGVeN16v_cc_x86_round");
+cc_x86_i16 cc_x86_round_16(cc_x86_f16 f) {
+  typedef unsigned short bits __attribute__((vector_size(32)));
+  return __builtin_convertvector((bits)__builtin_ia32_vcvtps2ph512_mask(f, 0, cc_x86_h16{}, -1), cc_x86_i16);
+}
+#endif
+#undef CC_X86
+}
+CC_FN float cc_half_to_float(cc_ushort h) { return __builtin_constant_p(h) ? cc_half_expand(h) : cc_x86_expand(h); }
+CC_FN cc_ushort cc_float_to_half(float f) { return __builtin_constant_p(f) ? cc_half_round(f) : cc_ushort(cc_x86_round(f)); }
+#else
+CC_FN float cc_half_to_float(cc_ushort h) { return cc_half_expand(h); }
+CC_FN cc_ushort cc_float_to_half(float f) { return cc_half_round(f); }
+#endif
 #endif
 
 // A double is converted by way of float without rounding twice: the part that float cannot hold is

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Expr is an expression of one type: an immutable value that any number of other expressions may contain. A mistake,
@@ -32,12 +33,13 @@ func wrong(format string, args ...any) *Expr {
 const maxSlots = 16
 
 // Input returns the element of input number slot, counted from 0, that belongs to the element being computed. Every slot
-// up to the highest has to be used, always with the same type.
+// up to the highest has to be used, always with the same type. The elements of an input of type Bool are U8; those that are not
+// 0 are true.
 func Input(slot int, t Type) *Expr {
-	if slot < 0 || slot >= maxSlots || !t.valid() || t == Bool {
+	if slot < 0 || slot >= maxSlots || !t.valid() {
 		return wrong("input %d of type %v: the slots are 0 to %d and the types those of elements", slot, t, maxSlots-1)
 	}
-	return &Expr{op: opInput, typ: t.computed(), elem: t, slot: slot}
+	return &Expr{op: opInput, typ: t.computed(), elem: t.stored(), slot: slot}
 }
 
 // Param returns parameter number slot, counted from 0: a number that each launch is given. It cannot be of type F16 or
@@ -174,6 +176,92 @@ func (e *Expr) Bits(t Type) *Expr {
 		return wrong("the bits of %v as %v", e.typ, t)
 	}
 	return &Expr{op: Bits, typ: t, args: [3]*Expr{e}}
+}
+
+// Replace returns e with values in place of its inputs: with[i] in place of input i, of which it has the type; an input
+// beyond the last one, or with a nil value, stays. So expressions are composed.
+func (e *Expr) Replace(with ...*Expr) *Expr {
+	if e.err != nil {
+		return e
+	}
+	made := map[*Expr]*Expr{}
+	for _, x := range ordered(e) {
+		y := x
+		if x.op == opInput && x.slot < len(with) && with[x.slot] != nil {
+			y = with[x.slot]
+			switch {
+			case y.err != nil:
+				return y
+			case y.typ != x.typ:
+				return wrong("a %v in place of input %d, which is a %v", y.typ, x.slot, x.typ)
+			}
+		}
+		for j, a := range x.args[:ops[x.op].arity] {
+			if b := made[a]; b != a {
+				if y == x {
+					c := *x
+					y = &c
+				}
+				y.args[j] = b
+			}
+		}
+		made[x] = y
+	}
+	return made[e]
+}
+
+// Uses reports whether e contains input number slot.
+func (e *Expr) Uses(slot int) bool {
+	return e.err == nil && slices.ContainsFunc(ordered(e), func(x *Expr) bool { return x.op == opInput && x.slot == slot })
+}
+
+// Used returns, for each input that a map of these outputs reads, the type with which [Input] made it; 0 for inputs that the
+// map does not need, such as those of an operation that is always multiplied by an integer 0.
+func Used(outputs ...*Expr) []Type {
+	b := &builder{known: map[node]int{}, done: map[*Expr]int{}}
+	for _, e := range outputs {
+		if e == nil || e.err != nil || e.op == 0 {
+			return nil
+		}
+		b.m.outputs = append(b.m.outputs, output{b.add(e), e.typ.stored()})
+	}
+	if b.err != nil {
+		return nil
+	}
+	b.order()
+	var used []Type
+	for _, n := range b.m.nodes {
+		if n.op == opInput {
+			for len(used) <= n.slot {
+				used = append(used, 0)
+			}
+			used[n.slot] = n.elem
+		}
+	}
+	for _, e := range outputs {
+		for _, x := range ordered(e) {
+			if x.op == opInput && x.typ == Bool && x.slot < len(used) && used[x.slot] != 0 {
+				used[x.slot] = Bool
+			}
+		}
+	}
+	return used
+}
+
+// Indexed reports whether e contains [Index] or [Random], whose values depend on the position of the element alone.
+func (e *Expr) Indexed() bool {
+	return slices.ContainsFunc(ordered(e), func(x *Expr) bool { return x.op == opIndex || x.op == opRandom })
+}
+
+// Operations returns how often each operation is applied in e.
+func (e *Expr) Operations() map[Op]int {
+	count := map[Op]int{}
+	for _, x := range ordered(e) {
+		if x.op >= Neg {
+			count[x.op]++
+		}
+	}
+	return count
 }
 
 // Type returns the type of the value; 0 if the expression has a mistake.

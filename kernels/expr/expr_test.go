@@ -392,3 +392,41 @@ func TestValues(t *testing.T) {
 	_, err = m.Unit(&source.Features{}, 0)
 	assert.ErrorContains(t, err, "double precision")
 }
+
+func TestReplace(t *testing.T) {
+	x, y := Input(0, F32), Input(1, F32)
+	e := x.Mul(y).Add(x.Exp())
+	sum := Input(0, F32).Add(Input(1, F32))
+	m, err := New(e.Replace(sum, Float(F32, 2)))
+	require.NoError(t, err)
+	want, err := New(sum.Mul(Float(F32, 2)).Add(sum.Exp()))
+	require.NoError(t, err)
+	assert.Equal(t, want.String(), m.String())
+	assert.Same(t, e, e.Replace(), "nothing is replaced")
+	m, err = New(e.Replace(nil, x))
+	require.NoError(t, err)
+	want, err = New(x.Mul(x).Add(x.Exp()))
+	require.NoError(t, err)
+	assert.Equal(t, want.String(), m.String())
+	require.ErrorIs(t, e.Replace(Int(I32, 1)).Err(), ErrInvalid)
+	assert.Equal(t, map[Op]int{Mul: 1, Add: 1, Exp: 1}, e.Operations())
+	assert.False(t, e.Indexed())
+	assert.True(t, Index().Cast(F32).Add(x).Indexed())
+}
+
+func TestInputOfTruths(t *testing.T) {
+	b := Input(0, Bool)
+	assert.Equal(t, Bool, b.Type())
+	m, err := New(b.Select(Input(1, F32), Float(F32, -1)), b)
+	require.NoError(t, err)
+	assert.Equal(t, []Type{U8, F32}, m.Inputs())
+	assert.Equal(t, []Type{F32, U8}, m.Outputs())
+	for _, u := range []uint64{0, 1, 255} {
+		got := m.Eval([]Value{{Int: u}, {Float: 3}}, nil, 0)
+		want := []float64{-1, 0}
+		if u != 0 {
+			want = []float64{3, 1}
+		}
+		assert.Equal(t, want, []float64{got[0].Float, float64(got[1].Int)})
+	}
+}

@@ -173,6 +173,10 @@ func (b *builder) add(root *Expr) int {
 			b.done[e] = n.args[0]
 			continue
 		}
+		if e.op == opInput && e.typ == Bool { // stored as U8
+			n.typ = U8
+			n = node{op: Ne, typ: Bool, args: [3]int{b.intern(n), b.intern(node{op: opConst, typ: U8})}}
+		}
 		b.done[e] = b.intern(n)
 		if len(b.m.nodes) > 4*maxNodes {
 			b.err = fmt.Errorf("more than %d operations: %w", maxNodes, ErrInvalid)

@@ -87,6 +87,9 @@ func (t Type) Size() int { return types[t].bits / 8 }
 // Computed returns the type that values of t are computed in: F32 for F16 and BF16, else t.
 func (t Type) Computed() Type { return t.computed() }
 
+// Stored returns the type of an element that holds a value of t: U8 for Bool, else t.
+func (t Type) Stored() Type { return t.stored() }
+
 func (t Type) valid() bool   { return t > 0 && int(t) < len(types) }
 func (t Type) kind() kind    { return types[t].kind }
 func (t Type) float() bool   { return t.kind() == floating }

@@ -72,12 +72,12 @@ var floors = []floor{
 	{"runtime/tune", []string{"runtime", "runtime/driver", "source"}},
 	{"runtime/accounts", []string{"runtime"}},
 	{"runtime/cluster", []string{"runtime", "runtime/driver", "source"}},
-	{"tensor", []string{"runtime", "runtime/driver", "kernels", "kernels/expr", "source", "runtime/tune"}},
+	{"tensor", []string{"runtime", "runtime/driver", "kernels", "kernels/expr", "source", "internal/npy", "internal/file"}},
 	{"nn", []string{"tensor", "runtime", "kernels", "runtime/cluster"}},
 	{"ann", []string{"tensor", "runtime", "kernels", "runtime/cluster"}},
 	{"quant", []string{"tensor", "runtime", "kernels", "runtime/cluster"}},
 	{"cmd", everything},
-	{"examples", []string{"runtime", "runtime/all", "runtime/profile", "source", "kernels", "cpu", "cuda", "rocm", "opencl", "metal"}},
+	{"examples", []string{"runtime", "runtime/all", "runtime/profile", "source", "kernels", "kernels/expr", "tensor", "cpu", "cuda", "rocm", "opencl", "metal"}},
 	{"tests", append(slices.Clone(everything), "tests")},
 }
 
@@ -94,7 +94,7 @@ var (
 var outside = []floor{
 	{"gonum.org/v1/gonum", []string{"kernels", "tests"}},
 	{"gonum.org/v1/plot", []string{"cmd", "tests"}},
-	{"github.com/hashicorp/golang-lru/v2", []string{"kernels", "kernels/expr"}},
+	{"github.com/hashicorp/golang-lru/v2", []string{"kernels", "kernels/expr", "tensor"}},
 	{"github.com/klauspost/cpuid/v2", []string{"cpu"}},
 	{"github.com/go-gl/cl", []string{"opencl"}},
 	{"github.com/NVIDIA/go-nvml", []string{"cuda/nvml", "cmd"}},

@@ -14,12 +14,12 @@ func TestParseEnv(t *testing.T) {
 	c, err := ParseEnv([]string{"PATH=/bin", "CONCORD_DEBUG=2", "CONCORD_DEVICE=cuda:1", "CONCORD_MEMORY_POOL=0",
 		"CONCORD_MEMORY_LIMIT=2G", "CONCORD_CACHE_DIR=off", "CONCORD_CACHE_SIZE=1M", "CONCORD_FAKE_DEVICES=",
 		"CONCORD_FALLBACK=Require", "CONCORD_REQUIRE=cuda, opencl", "CONCORD_PROBE_CACHE=0", "CONCORD_PROBE_TIMEOUT=250ms",
-		"CONCORD_CPU_THREADS=3", "CONCORD_OPENCL_LIBRARY=/x.so", "CONCORD_NO_SUCH=1"})
+		"CONCORD_CPU_THREADS=3", "CONCORD_FUSION=0", "CONCORD_OPENCL_LIBRARY=/x.so", "CONCORD_NO_SUCH=1"})
 	require.NoError(t, err)
 	require.NotNil(t, c.FakeDevices, "empty but set is not unset")
 	assert.Equal(t, driver.Config{Debug: 2, Device: "cuda:1", NoMemoryPool: true, MemoryLimit: 2 << 30, CacheDir: "off",
 		CacheSize: 1 << 20, FakeDevices: c.FakeDevices, Fallback: driver.Require, Required: []string{"cuda", "opencl"},
-		NoProbeCache: true, ProbeTimeout: 250 * time.Millisecond, CPUThreads: 3, OpenCLLibrary: "/x.so"}, c)
+		NoProbeCache: true, ProbeTimeout: 250 * time.Millisecond, CPUThreads: 3, NoFusion: true, OpenCLLibrary: "/x.so"}, c)
 	c, err = ParseEnv(nil)
 	require.NoError(t, err)
 	assert.Equal(t, driver.Config{}, c, "the zero value is the default")

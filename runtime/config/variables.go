@@ -104,6 +104,11 @@ var variables = []Variable{
 		}
 		return err
 	}},
+	{"CONCORD_FUSION", "1", "0: tensors are computed operation by operation, not fused into fewer kernels", func(c *driver.Config, v string) error {
+		on, err := parseBool(v)
+		c.NoFusion = !on
+		return err
+	}},
 	{"CONCORD_OPENCL_LIBRARY", "", "path of the OpenCL loader, instead of the usual names", func(c *driver.Config, v string) error {
 		c.OpenCLLibrary = v
 		return nil

@@ -74,6 +74,8 @@ type Config struct {
 	ProbeTimeout time.Duration // CONCORD_PROBE_TIMEOUT: per backend; 0 means 5 s
 	Required     []string      // CONCORD_REQUIRE: backends whose absence fails tests
 
+	NoFusion bool // CONCORD_FUSION=0: package tensor computes operation by operation
+
 	OpenCLLibrary string // CONCORD_OPENCL_LIBRARY: the OpenCL loader; "" means the usual names. The first one opened stays in use
 	CUDALibrary   string // CONCORD_CUDA_LIBRARY: the CUDA driver; "" means the usual names
 	NVRTCLibrary  string // CONCORD_NVRTC_LIBRARY: NVRTC; "" means the usual names

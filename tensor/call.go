@@ -1,0 +1,126 @@
+package tensor
+
+// Operations that are kernels of the catalog, one or several launches each.
+
+import (
+	"context"
+
+	"github.com/concord-compute/concord/runtime"
+)
+
+// callOp computes a tensor, and possibly others, by kernels that read and write memory.
+type callOp struct {
+	name string
+	// takes reports whether argument i can be read with these steps; otherwise run gets it dense.
+	takes func(i int, shape, steps []int) bool
+	// run queues the launches. The results in out are dense.
+	run func(r *run, out, in []operand) error
+	// back returns the gradient of each argument, for the gradients of the results, of which those that have none are nil.
+	back  func(t *Tensor, gs []*Tensor) []*Tensor
+	parts []*Tensor // the results after the first
+}
+
+// partOp is result number i of a call, its argument.
+type partOp struct{ i int }
+
+func (o *callOp) String() string { return o.name }
+func (o *partOp) String() string { return "part" }
+
+func (o *callOp) grad(t, g *Tensor) []*Tensor { return o.gradients(t, append([]*Tensor{g}, make([]*Tensor, len(o.parts))...)) }
+
+func (o *callOp) gradients(t *Tensor, gs []*Tensor) []*Tensor {
+	if o.back == nil {
+		return make([]*Tensor, len(t.args))
+	}
+	return o.back(t, gs)
+}
+
+func (o *partOp) grad(t, g *Tensor) []*Tensor { panic("tensor: the gradient of a part is its call's") }
+
+// onlyDense is a callOp.takes for kernels that read dense memory.
+func onlyDense(_ int, shape, steps []int) bool { return isDense(shape, steps) }
+
+func isDense(shape, steps []int) bool {
+	for j, s := range rowMajor(shape) {
+		if shape[j] > 1 && steps[j] != s {
+			return false
+		}
+	}
+	return true
+}
+
+// spec is the type and the shape of a result.
+type spec struct {
+	typ   Type
+	shape []int
+}
+
+// call returns the results of a call.
+func call(o *callOp, specs []spec, args ...*Tensor) []*Tensor {
+	t := made(o, specs[0].typ, specs[0].shape, args...)
+	list := []*Tensor{t}
+	for i, s := range specs[1:] {
+		part := made(&partOp{i + 1}, s.typ, s.shape, t)
+		o.parts = append(o.parts, part)
+		list = append(list, part)
+	}
+	return list
+}
+
+// run is the execution of a plan.
+type run struct {
+	ctx    context.Context
+	engine *engine
+	stream *runtime.Stream
+	// alloc returns memory for n elements, which the run frees.
+	alloc func(t Type, n int) (*runtime.Buffer, error)
+	temps []*runtime.Buffer
+}
+
+// launch queues a kernel of a program of the catalog. sizes are those of kernels.Geometry.
+func (r *run) launch(p *program, name string, sizes []int, args ...any) error {
+	k, err := p.kernel(name)
+	if err != nil {
+		return err
+	}
+	g, err := p.grid(name, sizes...)
+	if err != nil {
+		return err
+	}
+	return r.stream.Launch(k, g, args...)
+}
+
+// temp returns memory for n elements that the task under way needs besides its operands.
+func (r *run) temp(t Type, n int) (*runtime.Buffer, error) {
+	b, err := r.alloc(t, n)
+	if err == nil {
+		r.temps = append(r.temps, b)
+	}
+	return b, err
+}
+
+// at returns the memory of an operand from its first element on, which the task's end frees.
+func (r *run) at(o operand) (*runtime.Buffer, error) {
+	b := o.v.data.buf
+	if o.first == 0 {
+		return b, nil
+	}
+	s, err := b.Slice(o.first, b.Len()-o.first)
+	if err == nil {
+		r.temps = append(r.temps, s)
+	}
+	return s, err
+}
+
+// buffers is at for several operands.
+func (r *run) buffers(os ...operand) ([]*runtime.Buffer, error) {
+	list := make([]*runtime.Buffer, len(os))
+	for i, o := range os {
+		b, err := r.at(o)
+		if err != nil {
+			return nil, err
+		}
+		list[i] = b
+	}
+	return list, nil
+}

@@ -1,0 +1,50 @@
+// Package tensor has arrays of numbers with up to eight dimensions, on any device, that compute themselves with as few
+// kernels as possible and have gradients.
+//
+// # Basics
+//
+// Operations describe; [Eval] and [Read] compute:
+//
+//	dev, err := runtime.Open(ctx, "auto")
+//	s := tensor.NewScope(dev)
+//	defer s.Close()
+//	x := tensor.From(s, xs, 32, 784)
+//	w := tensor.From(s, ws, 784, 10)
+//	p := x.MatMul(w).Add(b).Softmax(-1)
+//	loss := p.Log().Mul(labels).Sum().Div(-32)
+//	g := tensor.Grad(loss, w, b)
+//	err = tensor.Eval(ctx, loss, g[0], g[1])
+//	numbers, err := tensor.Read[float32](ctx, g[0])
+//
+// Shapes stretch and types are promoted as NumPy does (see [Promote]). A mistake, such as shapes that do not fit, is kept
+// in the result, with the place in the program, and passes to all that is made of it: only Eval and Read need an error to be
+// looked at.
+//
+// # What is computed
+//
+// Eval takes the operations from the tensors that were asked for down to data, and puts them into kernels:
+//
+//   - Element-wise operations are computed together, also with the reductions of rows that they contain or are contained in: a
+//     softmax is one kernel, and so is a layer normalization.
+//   - Views (Permute, Slice, Reshape, Expand, Flip and those made of them) are places that a kernel reads. They copy nothing.
+//   - What several kernels need is stored, or computed again in each where that moves fewer bytes. A kernel stores several results that
+//     one loop computes.
+//   - The parts of a Concat or Pad are computed into their places.
+//   - Products of matrices read transposed and sliced matrices in place.
+//
+// Memory between kernels comes from the device's pool and is freed after its last reader, in the order of the stream. With CONCORD_FUSION=0
+// every operation is a kernel of its own.
+//
+// # Ownership
+//
+// A tensor belongs to a [Scope] and ends with it, but for what is kept ([Tensor.Keep]). A loop makes a scope for each step:
+//
+//	for range steps {
+//		step := s.Scope()
+//		next := update(tensor.From(step, batch, 32, 784), w)
+//		w, err = next.Keep(ctx) // computes it, and moves it to s
+//		step.Close()
+//	}
+//
+// Operations that only describe can be called from any goroutine. Eval, Read and Close of scopes of one device come one at a time.
+package tensor

@@ -1,0 +1,221 @@
+package tensor
+
+// Eval, and the execution of plans.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/concord-compute/concord/kernels"
+	"github.com/concord-compute/concord/kernels/expr"
+	"github.com/concord-compute/concord/runtime"
+)
+
+// array is where the elements of a computed tensor lie: that of index i at first + Σ steps[j]·i[j] of a buffer.
+type array struct {
+	buf   *runtime.Buffer
+	first int
+	steps []int
+}
+
+// dense returns the array of dense elements.
+func dense(b *runtime.Buffer, shape []int) *array { return &array{b, 0, rowMajor(shape)} }
+
+// dense returns t, or a tensor that will be a dense copy of it if t is a view of another one.
+func (t *Tensor) dense() *Tensor {
+	t.scope.engine.mu.Lock()
+	defer t.scope.engine.mu.Unlock()
+	if t.data != nil && isDense(t.shape, t.data.steps) {
+		return t
+	}
+	if _, view := t.op.(*viewOp); view || t.data != nil {
+		return made(&mapOp{"copy", expr.Input(0, t.typ)}, t.typ, t.shape, t)
+	}
+	return t
+}
+
+// Eval computes tensors, together, with as few kernels as it finds. It queues the work and returns; a failure of
+// the work is returned by later calls and by Read, which waits. If Eval returns an error, nothing is computed, and the tensors can be
+// evaluated again. All tensors belong to one scope and the scopes within it.
+func Eval(ctx context.Context, ts ...*Tensor) error {
+	if len(ts) == 0 {
+		return nil
+	}
+	if bad := check("eval", ts...); bad != nil {
+		return bad.err
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("eval: %w", err)
+	}
+	e := ts[0].scope.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, t := range ts {
+		if err := t.scope.ready(); err != nil {
+			return fmt.Errorf("eval: %w", err)
+		}
+	}
+	ts = slices.DeleteFunc(slices.Clone(ts), func(t *Tensor) bool { return t.data != nil })
+	if len(ts) == 0 {
+		return e.stream.Err()
+	}
+	p, err := newPlan(ts, e.fuse)
+	if err != nil {
+		return fmt.Errorf("eval: %w", err)
+	}
+	if err := e.execute(ctx, p); err != nil {
+		return fmt.Errorf("eval: %w", err)
+	}
+	owned := map[*runtime.Buffer]bool{}
+	for _, t := range ts {
+		at := p.places[t]
+		t.data = &array{at.v.data.buf, at.first, at.steps}
+		if !at.v.have && !owned[t.data.buf] {
+			owned[t.data.buf] = true
+			outermost(ts, t).buffers[t.data.buf] = struct{}{}
+		}
+	}
+	return nil
+}
+
+// outermost returns the outermost scope of the tensors that lie in the buffer of t, which has to live as long.
+func outermost(ts []*Tensor, t *Tensor) *Scope {
+	s := t.scope
+	for _, u := range ts {
+		if u.data != nil && u.data.buf == t.data.buf && u.scope.depth < s.depth {
+			s = u.scope
+		}
+	}
+	return s
+}
+
+// execute queues a plan, with memory in the order of the stream: a value's is freed after the last task that reads it, for those that follow.
+func (e *engine) execute(ctx context.Context, p *plan) (err error) {
+	r := &run{ctx: ctx, engine: e, stream: e.stream}
+	r.alloc = func(t Type, n int) (*runtime.Buffer, error) { return e.stream.Alloc(stored(t), n) }
+	last := map[*value]int{}
+	for i, t := range p.tasks {
+		in, out := t.values()
+		for _, v := range append(in, out...) {
+			last[v] = i
+		}
+	}
+	var mine []*value
+	defer func() {
+		if err != nil {
+			for _, v := range mine {
+				if v.data != nil {
+					v.data.buf.Close()
+					v.data = nil
+				}
+			}
+		}
+	}()
+	allocate := func(v *value) error {
+		if v.data != nil {
+			return nil
+		}
+		b, err := r.alloc(v.typ, v.n)
+		if err != nil {
+			return err
+		}
+		v.data = &array{buf: b}
+		mine = append(mine, v)
+		return nil
+	}
+	for i, t := range p.tasks {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		in, out := t.values()
+		for _, v := range append(slices.Clone(in), out...) {
+			if err := allocate(v); err != nil {
+				return err
+			}
+		}
+		if err := r.task(t); err != nil {
+			return fmt.Errorf("%v: %w", t, err)
+		}
+		for _, v := range append(in, out...) {
+			if last[v] == i && !v.kept && v.data != nil {
+				v.data.buf.Close()
+				mine = slices.DeleteFunc(mine, func(x *value) bool { return x == v })
+				v.data = nil
+			}
+		}
+	}
+	for _, at := range p.places { // those without elements
+		if err := allocate(at.v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// task queues one task, and frees the memory that it needed besides its operands.
+func (r *run) task(t task) error {
+	var err error
+	switch t := t.(type) {
+	case *kernel:
+		err = r.kernel(t)
+	case *step:
+		err = t.op.run(r, t.out, t.in)
+	}
+	for _, b := range r.temps {
+		err = errors.Join(err, b.Close())
+	}
+	r.temps = r.temps[:0]
+	return err
+}
+
+func (r *run) kernel(k *kernel) error {
+	p, err := r.engine.mapProgram(r.ctx, k.m, k.layout.Rank())
+	if err != nil {
+		return err
+	}
+	name, size := k.m.Entry(&k.layout)
+	f, err := p.kernel(name)
+	if err != nil {
+		return err
+	}
+	items, group, err := kernels.Geometry(p.unit, name, size)
+	if err != nil {
+		return err
+	}
+	var args []any
+	for _, in := range k.inputs {
+		args = append(args, in.v.data.buf)
+	}
+	for _, o := range k.outs {
+		args = append(args, o.to.v.data.buf)
+	}
+	return r.stream.Launch(f, runtime.Grid{Items: items, Group: group}, append(args, k.layout.Argument())...)
+}
+
+// Keep computes t and moves it to the scope around its own, with which its memory ends. The result is data: gradients do not reach
+// what it was computed from.
+func (t *Tensor) Keep(ctx context.Context) (*Tensor, error) {
+	if t.err != nil {
+		return nil, t.err
+	}
+	d := t.dense()
+	if err := Eval(ctx, d); err != nil {
+		return nil, err
+	}
+	t.scope.engine.mu.Lock()
+	defer t.scope.engine.mu.Unlock()
+	if t.scope.closed {
+		return nil, ErrScope
+	}
+	to := t.scope.parent
+	if to == nil {
+		to = t.scope
+	}
+	if _, own := d.scope.buffers[d.data.buf]; own {
+		delete(d.scope.buffers, d.data.buf)
+		to.buffers[d.data.buf] = struct{}{}
+	}
+	return &Tensor{scope: to, typ: t.typ, shape: t.shape, data: d.data}, nil
+}

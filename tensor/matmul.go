@@ -1,0 +1,205 @@
+package tensor
+
+// Products of matrices.
+
+import (
+	"math"
+	"slices"
+)
+
+// MatMul returns the product of the matrices in the last two dimensions, with NumPy's rules: the dimensions in front of them stretch to
+// one shape; a vector on the left is a row, one on the right a column, and the result lacks that dimension. Types are those of Promote; half and
+// bfloat16 are summed in F32, integers wrap, and of Bools the result says whether a pair is true in both.
+func (t *Tensor) MatMul(u *Tensor) *Tensor {
+	const name = "matmul"
+	if bad := check(name, t, u); bad != nil {
+		return bad
+	}
+	if len(t.shape) == 0 || len(u.shape) == 0 {
+		return failf(t.scope, name, ErrShape, "%v and %v, and a number has no matrix", t.shape, u.shape)
+	}
+	a, b := t, u
+	if len(t.shape) == 1 {
+		a = a.Unsqueeze(0)
+	}
+	if len(u.shape) == 1 {
+		b = b.Unsqueeze(1)
+	}
+	m, k, n := a.Dim(-2), a.Dim(-1), b.Dim(-1)
+	batch, err := broadcast(a.shape[:len(a.shape)-2], b.shape[:len(b.shape)-2])
+	if err != nil || b.Dim(-2) != k {
+		return failf(inner(t, u), name, ErrShape, "%v by %v", t.shape, u.shape)
+	}
+	typ := Promote(a.typ, b.typ)
+	var c *Tensor
+	switch at := productType(typ); {
+	case at == typ:
+		c = product(a.Cast(typ).Expand(append(slices.Clone(batch), m, k)...), b.Cast(typ).Expand(append(slices.Clone(batch), k, n)...))
+	case typ == Bool:
+		c = a.Cast(I32).MatMul(b.Cast(I32)).Ne(0)
+	default: // the low bits of a product in more bits
+		c = a.Cast(at).MatMul(b.Cast(at)).narrow(typ)
+	}
+	shape := slices.Clone(batch)
+	if len(t.shape) > 1 {
+		shape = append(shape, m)
+	}
+	if len(u.shape) > 1 {
+		shape = append(shape, n)
+	}
+	return c.Reshape(shape...)
+}
+
+// productType returns the type in which products of t are computed.
+func productType(t Type) Type {
+	switch {
+	case IsFloat(t) || t == I64:
+		return t
+	case t == U64:
+		return I64
+	}
+	return I32
+}
+
+// narrow returns the low bits of integers as another type.
+func (t *Tensor) narrow(to Type) *Tensor {
+	if t.err != nil || t.typ == to {
+		return t
+	}
+	bits := map[Type]Type{I32: U32, I64: U64}[t.typ]
+	same := t.bits(bits)
+	if size(to) == size(t.typ) {
+		return same
+	}
+	mask := int64(1)<<(8*size(to)) - 1
+	x := same.And(mask)
+	if isSigned(to) { // the bits above become those of the sign
+		half := int64(1) << (8*size(to) - 1)
+		return x.bits(t.typ).Xor(half).Sub(half).Cast(to)
+	}
+	return x.Cast(to)
+}
+
+// product returns the product of matrices of one batch shape and type.
+func product(a, b *Tensor) *Tensor {
+	batch := a.shape[:len(a.shape)-2]
+	m, k, n := a.Dim(-2), a.Dim(-1), b.Dim(-1)
+	shape := append(slices.Clone(batch), m, n)
+	switch {
+	case max(m, n, k) > math.MaxInt32:
+		return failf(a.scope, "matmul", ErrShape, "%v by %v: a dimension is beyond 2^31", a.shape, b.shape)
+	case count(shape) == 0 || k == 0:
+		return filled(a.scope, a.typ, shape, zero(a.typ))
+	}
+	o := &callOp{name: "matmul", takes: takesMatrices, run: runProduct, back: func(t *Tensor, gs []*Tensor) []*Tensor {
+		g := gs[0]
+		if !IsFloat(t.typ) {
+			return []*Tensor{nil, nil}
+		}
+		return []*Tensor{product(g, t.args[1].T()), product(t.args[0].T(), g)}
+	}}
+	return call(o, []spec{{a.typ, shape}}, a, b)[0]
+}
+
+// takesMatrices reports whether matrices have rows or columns of adjacent elements, one matrix evenly after the other.
+func takesMatrices(_ int, shape, steps []int) bool {
+	r := len(shape) - 2
+	if _, _, ok := matrixOf(shape[r:], steps[r:]); !ok {
+		return false
+	}
+	_, _, ok := even(shape[:r], steps[:r])
+	return ok
+}
+
+// matrixOf returns the leading dimension of a matrix, and whether it is stored transposed.
+func matrixOf(shape, steps []int) (ld int, across, ok bool) {
+	rows, cols := shape[0], shape[1]
+	row, col := steps[0], steps[1]
+	if rows == 1 {
+		row = max(cols, 1)
+		if col != 1 && cols > 1 { // a row that lies like a column
+			return col, true, col > 0 && col <= math.MaxInt32
+		}
+	}
+	if cols == 1 {
+		col = 1
+		if rows > 1 && row < 1 {
+			return 0, false, false
+		}
+	}
+	switch {
+	case col == 1 && row >= cols && row <= math.MaxInt32:
+		return row, false, true
+	case row == 1 && col >= rows && col <= math.MaxInt32:
+		return col, true, true
+	}
+	return 0, false, false
+}
+
+// even returns dimensions as one that steps evenly: its length and its step.
+func even(shape, steps []int) (n, step int, ok bool) {
+	n = 1
+	for j := len(shape) - 1; j >= 0; j-- {
+		switch {
+		case shape[j] == 1:
+		case n == 1:
+			n, step = shape[j], steps[j]
+		case steps[j] != n*step:
+			return 0, 0, false
+		default:
+			n *= shape[j]
+		}
+	}
+	return n, step, step >= 0
+}
+
+func runProduct(r *run, out, in []operand) error {
+	a, b, c := in[0], in[1], out[0]
+	last := len(c.shape) - 2
+	m, n, k := c.shape[last], c.shape[last+1], a.shape[last+1]
+	lda, transA, _ := matrixOf(a.shape[last:], a.steps[last:])
+	ldb, transB, _ := matrixOf(b.shape[last:], b.steps[last:])
+	batch, stepA, _ := even(a.shape[:last], a.steps[:last])
+	_, stepB, _ := even(b.shape[:last], b.steps[:last])
+	if batch > 1 && stepA == m*lda && stepB == 0 && !transA { // one B: the matrices A are one
+		m, batch = m*batch, 1
+	}
+	bufs, err := r.buffers(a, b, c)
+	if err != nil {
+		return err
+	}
+	family := "gemm"
+	if batch > 1 {
+		family = "gemm_batch"
+	}
+	p, err := r.engine.catalog(r.ctx, family, "T="+c.typ.String(), define("TRANS_A", transA), define("TRANS_B", transB))
+	if err != nil {
+		return err
+	}
+	one, none := scalars(c.typ)
+	args := []any{uint32(m), uint32(n), uint32(k), one, bufs[0], uint32(lda), bufs[1], uint32(ldb), none, bufs[2], uint32(n)}
+	if batch > 1 {
+		return r.launch(p, family, []int{batch, m, n}, append(args, uint32(batch), uint64(stepA), uint64(stepB), uint64(m*n))...)
+	}
+	return r.launch(p, family, []int{m, n}, args...)
+}
+
+func define(name string, on bool) string {
+	if on {
+		return name + "=1"
+	}
+	return name + "=0"
+}
+
+// scalars returns 1 and 0 as arguments of a kernel that computes with elements of t.
+func scalars(t Type) (one, none any) {
+	switch t {
+	case F64:
+		return float64(1), float64(0)
+	case I64:
+		return int64(1), int64(0)
+	case I32:
+		return int32(1), int32(0)
+	}
+	return float32(1), float32(0)
+}

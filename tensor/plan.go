@@ -1,0 +1,658 @@
+package tensor
+
+// Plans: which tensors are stored, by which tasks, in which order.
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/concord-compute/concord/kernels/expr"
+)
+
+// task is one step of a plan: a *kernel or a *step.
+type task interface {
+	fmt.Stringer
+	// values returns the values that the task reads and writes.
+	values() (in, out []*value)
+}
+
+// step is a call of kernels of the catalog.
+type step struct {
+	op  *callOp
+	in  []operand
+	out []operand
+}
+
+// operand is a tensor of a step: where it lies, and its type and shape.
+type operand struct {
+	place
+	typ   Type
+	shape []int
+}
+
+func (s *step) String() string { return s.op.String() }
+
+func (s *step) values() (in, out []*value) {
+	for _, o := range s.in {
+		in = append(in, o.v)
+	}
+	for _, o := range s.out {
+		out = append(out, o.v)
+	}
+	return in, out
+}
+
+// plan computes tensors.
+type plan struct {
+	tasks  []task
+	values []*value
+	places map[*Tensor]place // of the tensors that were asked for
+}
+
+// planner makes a plan.
+type planner struct {
+	fuse   bool
+	order  []*Tensor // those to compute, args before what is made of them
+	places map[*Tensor]*place
+	copies map[*Tensor]*Tensor
+	values []*value
+	tasks  []task
+	made   map[*Tensor]*kernel // the kernel that stores a tensor
+	kept   map[*Tensor]bool    // what was asked for
+	state  map[*Tensor]bool    // whether a stored tensor's task has been made
+	extern map[*array]*value
+}
+
+// newPlan plans the computation of tensors that have no mistakes.
+func newPlan(ts []*Tensor, fuse bool) (*plan, error) {
+	p := &planner{fuse: fuse, places: map[*Tensor]*place{}, copies: map[*Tensor]*Tensor{}, made: map[*Tensor]*kernel{},
+		kept: map[*Tensor]bool{}, state: map[*Tensor]bool{}, extern: map[*array]*value{}}
+	p.visit(ts)
+	for _, t := range ts {
+		p.kept[t] = true
+	}
+	p.choose()
+	for _, t := range slices.Clone(p.order) {
+		if p.places[t] != nil {
+			if err := p.store(t); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if fuse {
+		p.merge()
+	}
+	if err := p.sort(); err != nil {
+		return nil, err
+	}
+	out := &plan{tasks: p.tasks, values: p.values, places: map[*Tensor]place{}}
+	for _, t := range ts {
+		at, ok := p.resolve(t, nil)
+		if !ok {
+			return nil, fmt.Errorf("tensor: %s of shape %v was not stored", name(t), t.shape)
+		}
+		at.v.kept = true
+		out.places[t] = at
+	}
+	return out, nil
+}
+
+func name(t *Tensor) string {
+	if t.op == nil {
+		return "data"
+	}
+	return t.op.String()
+}
+
+// visit orders the tensors that have to be computed.
+func (p *planner) visit(ts []*Tensor) {
+	done := map[*Tensor]bool{}
+	stack := slices.Clone(ts)
+	slices.Reverse(stack)
+	for len(stack) > 0 {
+		t := stack[len(stack)-1]
+		ready := true
+		if !done[t] && t.data == nil && count(t.shape) > 0 {
+			for _, a := range t.args {
+				if !done[a] {
+					stack, ready = append(stack, a), false
+				}
+			}
+		}
+		if !ready {
+			continue
+		}
+		stack = stack[:len(stack)-1]
+		if !done[t] {
+			done[t] = true
+			if t.data == nil && count(t.shape) > 0 {
+				p.order = append(p.order, t)
+			}
+		}
+	}
+}
+
+// place returns where t lies, or will lie, if it is data or stored.
+func (p *planner) place(t *Tensor) (place, bool) {
+	if at := p.places[t]; at != nil {
+		return *at, true
+	}
+	switch {
+	case t.data != nil:
+		v := p.extern[t.data]
+		if v == nil {
+			v = &value{typ: t.typ, data: t.data, kept: true, have: true}
+			p.extern[t.data] = v
+		}
+		return place{v, t.data.first, t.data.steps}, true
+	case count(t.shape) == 0:
+		v := &value{typ: t.typ}
+		p.values = append(p.values, v)
+		p.places[t] = &place{v: v, steps: rowMajor(t.shape)}
+		return *p.places[t], true
+	}
+	return place{}, false
+}
+
+// resolve returns where t lies, if it is a view of what is stored and not among what a kernel computes.
+func (p *planner) resolve(t *Tensor, inside map[*Tensor]bool) (place, bool) {
+	if !inside[t] {
+		if at, ok := p.place(t); ok {
+			return at, true
+		}
+	}
+	o, ok := t.op.(*viewOp)
+	if !ok {
+		return place{}, false
+	}
+	base, ok := p.resolve(t.args[0], inside)
+	if !ok {
+		return place{}, false
+	}
+	var vars variables
+	var whole access
+	var domain []*variable
+	for _, d := range t.shape {
+		v := vars.new(d)
+		domain, whole = append(domain, v), append(whole, of(v))
+	}
+	a, ok := o.through(whole, t.args[0].shape, t.shape, &vars)
+	if !ok {
+		return place{}, false
+	}
+	flat := base.flat(a)
+	out := place{v: base.v, first: flat.offset}
+	for _, v := range domain {
+		step, below := 0, (*variable)(nil)
+		for _, part := range slices.Backward(leaves([]*variable{v})) {
+			if part.extent == 1 {
+				continue
+			}
+			f := flat.factorOf(part)
+			if below == nil {
+				step = f
+			} else if f != flat.factorOf(below)*below.extent {
+				return place{}, false
+			}
+			below = part
+		}
+		out.steps = append(out.steps, step)
+	}
+	return out, true
+}
+
+// keep gives t a value of its own, so that a task will store it.
+func (p *planner) keep(t *Tensor) {
+	if _, ok := p.place(t); ok {
+		return
+	}
+	if _, ok := t.op.(*partOp); ok { // stored by the call
+		p.keep(t.args[0])
+		return
+	}
+	p.newValue(t)
+	if o, ok := t.op.(*callOp); ok {
+		for _, part := range o.parts {
+			if p.places[part] == nil {
+				p.newValue(part)
+			}
+		}
+	}
+}
+
+func (p *planner) newValue(t *Tensor) {
+	v := &value{typ: t.typ, n: count(t.shape)}
+	p.values = append(p.values, v)
+	p.places[t] = &place{v: v, steps: rowMajor(t.shape)}
+}
+
+// base returns the tensor that t is a chain of views of.
+func base(t *Tensor) *Tensor {
+	for t.data == nil {
+		if _, ok := t.op.(*viewOp); !ok {
+			break
+		}
+		t = t.args[0]
+	}
+	return t
+}
+
+// solid reports whether a tensor is stored in any case.
+func (p *planner) solid(t *Tensor) bool {
+	if _, ok := p.place(t); ok {
+		return true
+	}
+	switch t.op.(type) {
+	case *callOp, *joinOp, *partOp:
+		return true
+	}
+	return false
+}
+
+// choose decides what is stored: what was asked for, what calls read and write, and what several kernels would compute otherwise
+// where that costs more than to store it.
+func (p *planner) choose() {
+	users := map[*Tensor]map[*Tensor]bool{} // the stored tensors whose kernels would compute it
+	use := func(t, by *Tensor) {
+		if users[t] == nil {
+			users[t] = map[*Tensor]bool{}
+		}
+		users[t][by] = true
+	}
+	for _, t := range slices.Backward(p.order) {
+		_, isView := t.op.(*viewOp)
+		stored := p.places[t] != nil || p.kept[t]
+		if p.kept[t] && isView && p.places[t] == nil {
+			b := base(t)
+			if p.solid(b) {
+				p.keep(b)
+				_, resolves := p.resolve(t, nil)
+				stored = !resolves
+			}
+		}
+		switch op := t.op.(type) {
+		case *callOp:
+			stored = true
+			p.keep(t)
+			for i, a := range t.args {
+				p.readable(op, i, a)
+			}
+		case *partOp:
+			p.keep(t)
+			continue
+		case *joinOp:
+			stored = true
+		case *reduceOp:
+			stored = stored || !p.fuse || len(users[t]) > 1
+		case *mapOp:
+			stored = stored || !p.fuse && op.name != "number" && op.name != "fill" && op.name != "stop" ||
+				len(users[t]) > 1 && p.dear(t, len(users[t]))
+		}
+		if stored {
+			p.keep(t)
+		}
+		for _, a := range t.args {
+			if stored {
+				use(a, t)
+			} else {
+				for by := range users[t] {
+					use(a, by)
+				}
+			}
+		}
+	}
+}
+
+// readable makes sure that argument i of a call is stored, or is a view of what is stored.
+func (p *planner) readable(o *callOp, i int, a *Tensor) {
+	b := base(a)
+	if _, reduced := b.op.(*reduceOp); p.solid(b) || reduced && b.data == nil {
+		p.keep(b)
+		if at, ok := p.resolve(a, nil); ok && o.takes(i, a.shape, at.steps) {
+			return
+		}
+	}
+	p.keep(p.copied(a))
+}
+
+// copied returns the dense tensor that a call reads in place of a: a itself, or a copy if a is stored in another way.
+func (p *planner) copied(a *Tensor) *Tensor {
+	if at, ok := p.place(a); !ok || slices.Equal(at.steps, rowMajor(a.shape)) {
+		return a
+	}
+	if p.copies[a] == nil {
+		c := made(&mapOp{"copy", expr.Input(0, a.typ)}, a.typ, a.shape, a)
+		p.copies[a] = c
+		p.order = append(p.order, c)
+	}
+	return p.copies[a]
+}
+
+// dear reports whether it costs more to compute t in each of several kernels than to store it: it has a function, or what it is made of is
+// more memory than it is itself.
+func (p *planner) dear(t *Tensor, kernels int) bool {
+	bytes, costly, seen := 0, false, map[*Tensor]bool{}
+	var visit func(t *Tensor, depth int)
+	visit = func(t *Tensor, depth int) {
+		if seen[t] || costly {
+			return
+		}
+		seen[t] = true
+		if _, ok := p.place(t); ok {
+			bytes += count(t.shape) * size(t.typ)
+			return
+		}
+		switch o := t.op.(type) {
+		case *viewOp:
+			if o.expand { // each element is read from the caches after the first time
+				visit(t.args[0], depth)
+				return
+			}
+		case *mapOp:
+			for op := range o.e.Operations() {
+				switch op {
+				case expr.Sqrt, expr.Rsqrt, expr.Exp, expr.Exp2, expr.Expm1, expr.Log, expr.Log2, expr.Log1p, expr.Sin, expr.Cos, expr.Tan, expr.Sinh,
+					expr.Cosh, expr.Tanh, expr.Atan, expr.Erf, expr.Erfc, expr.Sigmoid, expr.Pow, expr.Atan2:
+					costly = true
+				}
+			}
+			costly = costly || o.e.Indexed() && depth > 0
+		case *reduceOp:
+			costly = true
+		default: // will be stored
+			bytes += count(t.shape) * size(t.typ)
+			return
+		}
+		if depth > 16 {
+			costly = true
+		}
+		for _, a := range t.args {
+			visit(a, depth+1)
+		}
+	}
+	visit(t, 0)
+	own := count(t.shape) * size(t.typ)
+	return costly || kernels*bytes > bytes+own*(1+kernels)
+}
+
+// store makes the tasks that store a tensor which has a place.
+func (p *planner) store(t *Tensor) error {
+	if p.state[t] || t.data != nil || count(t.shape) == 0 {
+		return nil
+	}
+	p.state[t] = true
+	switch o := t.op.(type) {
+	case *partOp:
+		return p.store(t.args[0])
+	case *callOp:
+		s := &step{op: o}
+		for i, a := range t.args {
+			at, ok := p.resolve(a, nil)
+			if !ok || !o.takes(i, a.shape, at.steps) {
+				c := p.copied(a)
+				if _, ok := p.place(c); !ok {
+					p.keep(c)
+				}
+				if err := p.store(c); err != nil {
+					return err
+				}
+				at = *p.places[c]
+			}
+			s.in = append(s.in, operand{at, a.typ, a.shape})
+		}
+		for _, x := range append([]*Tensor{t}, o.parts...) {
+			s.out = append(s.out, operand{*p.places[x], x.typ, x.shape})
+		}
+		p.tasks = append(p.tasks, s)
+		return nil
+	case *joinOp:
+		whole := *p.places[t]
+		if o.fill != nil {
+			f := filled(t.scope, t.typ, t.shape, o.fill)
+			p.state[f] = true
+			if err := p.compute(f, whole); err != nil {
+				return err
+			}
+		}
+		for _, part := range o.parts {
+			x := part.t
+			if _, ok := p.place(x); ok || base(x) != x {
+				x = made(&mapOp{"place", expr.Input(0, x.typ)}, x.typ, x.shape, x)
+			}
+			if err := p.compute(x, whole.within(part.at)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return p.compute(t, *p.places[t])
+}
+
+// compute makes the kernel that computes t to a place. What has to be stored before it is stored first.
+func (p *planner) compute(t *Tensor, to place) error {
+	for {
+		k, _, err := p.kernel([]*Tensor{t}, nil, []place{to})
+		var s split
+		switch {
+		case err == nil:
+			p.tasks = append(p.tasks, k)
+			if p.places[t] != nil {
+				p.made[t] = k
+			}
+			return nil
+		case errors.As(err, &s):
+			if p.places[s.store] != nil {
+				return fmt.Errorf("tensor: the kernel for %s of shape %v cannot be made from %s", name(t), t.shape, name(s.store))
+			}
+			p.keep(s.store)
+			if err := p.store(s.store); err != nil {
+				return err
+			}
+		case errors.Is(err, errTooLarge):
+			more := false
+			for _, a := range t.args {
+				if _, ok := p.resolve(a, nil); !ok && a.Len() > 0 {
+					more = true
+					p.keep(a)
+					if err := p.store(a); err != nil {
+						return err
+					}
+				}
+			}
+			if !more {
+				return fmt.Errorf("tensor: %s of shape %v is too large for a kernel: %w", name(t), t.shape, err)
+			}
+		default:
+			return err
+		}
+	}
+}
+
+// merge joins kernels that store a tensor with kernels that read it in the same loop, so that it is stored but not read.
+func (p *planner) merge() {
+	for i := 0; i < len(p.tasks); i++ {
+		b, ok := p.tasks[i].(*kernel)
+		if !ok || p.places[b.outs[0].t] == nil {
+			continue
+		}
+		for {
+			merged := false
+			for _, r := range b.reads {
+				a := p.made[r.t]
+				if a == nil || a == b || len(a.outs)+len(b.outs) > 4 || !r.a.plain(len(b.outs[len(b.outs)-1].t.shape)) {
+					continue
+				}
+				if k := p.together(a, b, r.t, r.a); k != nil {
+					p.tasks = slices.DeleteFunc(p.tasks, func(x task) bool { return x == task(a) })
+					i = slices.Index(p.tasks, task(b))
+					p.tasks[i] = k
+					for _, o := range k.outs {
+						p.made[o.t] = k
+					}
+					b, merged = k, true
+					break
+				}
+			}
+			if !merged {
+				break
+			}
+		}
+	}
+}
+
+// plain reports whether an access names each of the first rank variables at most once, without anything else.
+func (a access) plain(rank int) bool {
+	var seen []int
+	for _, l := range a {
+		switch {
+		case l.offset == 0 && len(l.terms) == 0:
+		case l.offset != 0 || len(l.terms) != 1 || l.terms[0].factor != 1 || l.terms[0].v.number > rank || slices.Contains(seen, l.terms[0].v.number):
+			return false
+		default:
+			seen = append(seen, l.terms[0].v.number)
+		}
+	}
+	return true
+}
+
+// together returns one kernel in place of a, which stores t, and b, which reads it, or nil.
+func (p *planner) together(a, b *kernel, t *Tensor, at access) *kernel {
+	main := b.outs[len(b.outs)-1].t
+	for _, o := range a.outs {
+		if !slices.Equal(o.t.shape, t.shape) || p.places[o.t] == nil {
+			return nil
+		}
+	}
+	for _, o := range b.outs {
+		if p.places[o.t] == nil {
+			return nil
+		}
+	}
+	// Every element of t has to be computed: its dimensions are those of the loop.
+	for j, l := range at {
+		n := 1
+		if len(l.terms) > 0 {
+			n = main.shape[l.terms[0].v.number-1]
+		}
+		if n != t.shape[j] {
+			return nil
+		}
+	}
+	if p.between(a, b) {
+		return nil
+	}
+	var ts []*Tensor
+	var places []place
+	var all []access
+	for _, o := range a.outs {
+		ts, places, all = append(ts, o.t), append(places, o.to), append(all, at)
+	}
+	for _, o := range b.outs {
+		ts, places, all = append(ts, o.t), append(places, o.to), append(all, o.a)
+	}
+	for _, x := range all[:len(all)-1] {
+		if !x.plain(len(main.shape)) {
+			return nil
+		}
+	}
+	k, _, err := p.kernel(ts, all, places)
+	if err != nil {
+		return nil
+	}
+	return k
+}
+
+// between reports whether a task depends on a, and b on that task.
+func (p *planner) between(a, b *kernel) bool {
+	writers := map[*value][]task{}
+	for _, t := range p.tasks {
+		_, out := t.values()
+		for _, v := range out {
+			writers[v] = append(writers[v], t)
+		}
+	}
+	seen := map[task]bool{}
+	var depends func(t task) bool
+	depends = func(t task) bool {
+		if t == task(a) {
+			return true
+		}
+		if seen[t] {
+			return false
+		}
+		seen[t] = true
+		in, _ := t.values()
+		for _, v := range in {
+			for _, w := range writers[v] {
+				if w != t && depends(w) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	in, _ := b.values()
+	for _, v := range in {
+		for _, w := range writers[v] {
+			if w != task(a) && w != task(b) && depends(w) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// sort puts the tasks into an order in which values are written before they are read.
+func (p *planner) sort() error {
+	writers := map[*value][]task{}
+	for _, t := range p.tasks {
+		_, out := t.values()
+		for _, v := range out {
+			writers[v] = append(writers[v], t)
+		}
+	}
+	const visiting, done = 1, 2
+	state := map[task]int{}
+	var list []task
+	var visit func(t task) error
+	visit = func(t task) error {
+		switch state[t] {
+		case visiting:
+			return fmt.Errorf("tensor: task %v depends on itself", t)
+		case done:
+			return nil
+		}
+		state[t] = visiting
+		in, out := t.values()
+		for _, v := range in {
+			for _, w := range writers[v] {
+				if w != t {
+					if err := visit(w); err != nil {
+						return err
+					}
+				}
+			}
+		}
+		for _, v := range out { // the parts of a value in the order in which they were made: the first may fill it
+			for _, w := range writers[v] {
+				if w == t {
+					break
+				}
+				if err := visit(w); err != nil {
+					return err
+				}
+			}
+		}
+		state[t] = done
+		list = append(list, t)
+		return nil
+	}
+	for _, t := range p.tasks {
+		if err := visit(t); err != nil {
+			return err
+		}
+	}
+	p.tasks = list
+	return nil
+}

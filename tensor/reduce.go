@@ -1,0 +1,258 @@
+package tensor
+
+// Reductions over dimensions.
+
+import (
+	"math"
+	"slices"
+
+	"github.com/concord-compute/concord/kernels/expr"
+)
+
+// reduceOp reduces the last dimension of its arg.
+type reduceOp struct {
+	name string
+	op   expr.Op
+}
+
+func (o *reduceOp) String() string { return o.name }
+
+func (o *reduceOp) grad(t, g *Tensor) []*Tensor {
+	a := t.args[0]
+	if !IsFloat(t.typ) {
+		return []*Tensor{nil}
+	}
+	wide := func(x *Tensor) *Tensor { return x.Unsqueeze(-1).expand(a.shape) }
+	switch o.op {
+	case expr.Sum:
+		return []*Tensor{wide(g)}
+	case expr.Product: // of the other elements, also where some are zero
+		zero := a.Eq(0)
+		zeros, others := zero.Cast(a.typ).Sum(-1), Where(zero, 1, a).Prod(-1)
+		one := Where(wide(zeros.Eq(1)), wide(g.Mul(others)), 0)
+		none := Where(wide(zeros.Eq(0)), wide(g.Mul(t)).Div(Where(zero, 1, a)), 0)
+		return []*Tensor{Where(zero, one, none)}
+	}
+	same := a.Eq(wide(t)) // all that are equal to the result share the gradient
+	share := same.Cast(a.typ)
+	return []*Tensor{wide(g).Mul(share).Div(wide(share.Sum(-1)))}
+}
+
+// reduceAxes reduces dimensions, counted from the front, and drops them.
+func (t *Tensor) reduceAxes(name string, op expr.Op, axes []int) *Tensor {
+	if t.err != nil {
+		return t
+	}
+	axes = slices.Sorted(slices.Values(axes))
+	for len(axes) > 0 {
+		// Neighbours are reduced together, as one dimension, the last ones first.
+		last := axes[len(axes)-1]
+		first := last
+		for axes = axes[:len(axes)-1]; len(axes) > 0 && axes[len(axes)-1] == first-1; axes = axes[:len(axes)-1] {
+			first--
+		}
+		n := count(t.shape[first : last+1])
+		var order []int
+		for j := range t.shape {
+			if j < first || j > last {
+				order = append(order, j)
+			}
+		}
+		var kept []int
+		for _, j := range order {
+			kept = append(kept, t.shape[j])
+		}
+		for j := first; j <= last; j++ {
+			order = append(order, j)
+		}
+		if n == 0 || count(kept) == 0 {
+			t = filled(t.scope, t.typ, kept, identity(op, t.typ))
+			continue
+		}
+		rows := t.Permute(order...).Reshape(append(slices.Clone(kept), n)...)
+		if rows.err != nil {
+			return rows
+		}
+		t = made(&reduceOp{name, op}, t.typ, kept, rows)
+	}
+	return t
+}
+
+// identity returns the reduction of no elements.
+func identity(op expr.Op, t Type) *expr.Expr {
+	x := expr.Int(Bool, 1)
+	switch {
+	case op == expr.All:
+		return x
+	case op == expr.Any:
+		return x.Number(0)
+	case op == expr.Product:
+		x = zero(t).Number(1)
+	case op == expr.Largest && IsFloat(t):
+		x = expr.Float(t.Computed(), math.Inf(-1))
+	case op == expr.Smallest && IsFloat(t):
+		x = expr.Float(t.Computed(), math.Inf(1))
+	default:
+		x = zero(t)
+	}
+	return x
+}
+
+// reduce reduces the given dimensions, or all.
+func (t *Tensor) reduce(name string, op expr.Op, axes []int) *Tensor {
+	if bad := check(name, t); bad != nil {
+		return bad
+	}
+	list, err := t.axes(axes)
+	if err != nil {
+		return fail(t.scope, name, err)
+	}
+	return t.reduceAxes(name, op, list)
+}
+
+// keep returns a reduction of the given dimensions of t, or of all, with these dimensions of length 1.
+func (t *Tensor) keep(of *Tensor, axes []int) *Tensor {
+	if t.err != nil || of.err != nil {
+		return t
+	}
+	list, err := of.axes(axes)
+	if err != nil {
+		return t
+	}
+	shape := slices.Clone(of.shape)
+	for _, i := range list {
+		shape[i] = 1
+	}
+	return t.Reshape(shape...)
+}
+
+// KeepDims returns the result r of a reduction of t over the given axes, or all, with these axes of length 1, so that it stretches to t's shape.
+func (t *Tensor) KeepDims(r *Tensor, axes ...int) *Tensor { return r.keep(t, axes) }
+
+// The reductions below are over the given axes, of which negative ones count from the end, or over all if none are given. The result lacks these
+// axes; KeepDims gives them length 1.
+
+// Sum returns the sum; of integers in 64 bits, of Bools how many are true, as NumPy does. Of no elements it is 0.
+func (t *Tensor) Sum(axes ...int) *Tensor { return t.wide().reduce("sum", expr.Sum, axes) }
+
+// Prod returns the product; of integers in 64 bits. Of no elements it is 1.
+func (t *Tensor) Prod(axes ...int) *Tensor { return t.wide().reduce("prod", expr.Product, axes) }
+
+// wide returns integers in 64 bits.
+func (t *Tensor) wide() *Tensor {
+	if t.err != nil || IsFloat(t.typ) {
+		return t
+	}
+	if t.typ == U8 || t.typ == U16 || t.typ == U32 {
+		return t.Cast(U64)
+	}
+	if t.typ == U64 {
+		return t
+	}
+	return t.Cast(I64)
+}
+
+// Mean returns the mean, of integers in F64; of no elements it is NaN.
+func (t *Tensor) Mean(axes ...int) *Tensor {
+	if t.err == nil && !IsFloat(t.typ) {
+		t = t.Cast(F64)
+	}
+	return t.Sum(axes...).Div(float64(t.counted(axes)))
+}
+
+// counted returns how many elements are reduced to one.
+func (t *Tensor) counted(axes []int) int {
+	list, err := t.axes(axes)
+	if err != nil {
+		return 0
+	}
+	n := 1
+	for _, i := range list {
+		n *= t.shape[i]
+	}
+	return n
+}
+
+// Var returns the variance: the sum of the squares of the distances from the mean, divided by the number of elements less
+// correction (0 for that of a population, 1 for an estimate by a sample).
+func (t *Tensor) Var(correction int, axes ...int) *Tensor {
+	if t.err == nil && !IsFloat(t.typ) {
+		t = t.Cast(F64)
+	}
+	d := t.Sub(t.Mean(axes...).keep(t, axes))
+	return d.Square().Sum(axes...).Div(float64(max(t.counted(axes)-correction, 0)))
+}
+
+// Std returns the square root of Var.
+func (t *Tensor) Std(correction int, axes ...int) *Tensor { return t.Var(correction, axes...).Sqrt() }
+
+// Max returns the maximum, NaN if an element is. Of no elements there is none, which is an error.
+func (t *Tensor) Max(axes ...int) *Tensor { return t.extreme("max", expr.Largest, axes) }
+
+// Min returns the minimum, NaN if an element is. Of no elements there is none, which is an error.
+func (t *Tensor) Min(axes ...int) *Tensor { return t.extreme("min", expr.Smallest, axes) }
+
+func (t *Tensor) extreme(name string, op expr.Op, axes []int) *Tensor {
+	if bad := check(name, t); bad != nil {
+		return bad
+	}
+	if t.counted(axes) == 0 && t.Len() == 0 {
+		if _, err := t.axes(axes); err == nil {
+			return failf(t.scope, name, ErrShape, "no element in axes %v of %v", axes, t.shape)
+		}
+	}
+	if t.typ == Bool {
+		return t.Cast(U8).reduce(name, op, axes).Cast(Bool)
+	}
+	return t.reduce(name, op, axes)
+}
+
+// All returns whether all elements are true, that is, not 0.
+func (t *Tensor) All(axes ...int) *Tensor { return t.Cast(Bool).reduce("all", expr.All, axes) }
+
+// Any returns whether an element is true, that is, not 0.
+func (t *Tensor) Any(axes ...int) *Tensor { return t.Cast(Bool).reduce("any", expr.Any, axes) }
+
+// Norm returns (Σ|t|^p)^(1/p); with p = +∞ the largest |t|.
+func (t *Tensor) Norm(p float64, axes ...int) *Tensor {
+	if t.err == nil && !IsFloat(t.typ) {
+		t = t.Cast(F64)
+	}
+	switch {
+	case math.IsInf(p, 1):
+		return t.Abs().extreme("norm", expr.Largest, axes)
+	case p == 1:
+		return t.Abs().Sum(axes...)
+	case p == 2:
+		return t.Square().Sum(axes...).Sqrt()
+	}
+	return t.Abs().Pow(p).Sum(axes...).Pow(1 / p)
+}
+
+// LogSumExp returns ln Σ e^t, computed from the distances to the maximum, so that nothing overflows.
+func (t *Tensor) LogSumExp(axes ...int) *Tensor {
+	if t.err == nil && !IsFloat(t.typ) {
+		t = t.Cast(F64)
+	}
+	m := t.Max(axes...).StopGradient()
+	m = Where(m.Abs().Eq(math.Inf(1)), 0, m)
+	return t.Sub(m.keep(t, axes)).Exp().Sum(axes...).Log().Add(m)
+}
+
+// Softmax returns e^t divided by its sum over an axis. A row with NaN or +∞, or of -∞ alone, becomes NaN.
+func (t *Tensor) Softmax(axis int) *Tensor {
+	if t.err == nil && !IsFloat(t.typ) {
+		t = t.Cast(F64)
+	}
+	e := t.Sub(t.Max(axis).StopGradient().keep(t, []int{axis})).Exp()
+	return e.Div(e.Sum(axis).keep(t, []int{axis}))
+}
+
+// LogSoftmax returns the logarithm of Softmax, t - LogSumExp(t).
+func (t *Tensor) LogSoftmax(axis int) *Tensor {
+	if t.err == nil && !IsFloat(t.typ) {
+		t = t.Cast(F64)
+	}
+	d := t.Sub(t.Max(axis).StopGradient().keep(t, []int{axis}))
+	return d.Sub(d.Exp().Sum(axis).Log().keep(t, []int{axis}))
+}

@@ -1,0 +1,171 @@
+package tensor
+
+// Tensors that are computed from nothing, and tensors of data of Go.
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"unsafe"
+
+	"github.com/concord-compute/concord/kernels/expr"
+	"github.com/concord-compute/concord/runtime"
+)
+
+// filled returns a tensor of one number.
+func filled(s *Scope, t Type, shape []int, e *expr.Expr) *Tensor {
+	return &Tensor{scope: s, typ: t, shape: shape, op: &mapOp{"fill", e}}
+}
+
+// zero returns the number 0 of the type that t is computed in.
+func zero(t Type) *expr.Expr {
+	if IsFloat(t) {
+		return expr.Float(t.Computed(), 0)
+	}
+	return expr.Int(t, 0)
+}
+
+// Full returns a tensor whose elements are a number.
+func Full(s *Scope, t Type, value any, shape ...int) *Tensor {
+	if err := checkShape(shape); err != nil {
+		return fail(s, "full", err)
+	}
+	if t < F32 || t > Bool {
+		return failf(s, "full", ErrType, "%v", t)
+	}
+	e, err := constant(t, value)
+	if err != nil {
+		return fail(s, "full", err)
+	}
+	return filled(s, t, slices.Clone(shape), e)
+}
+
+// Zeros returns a tensor of zeros.
+func Zeros(s *Scope, t Type, shape ...int) *Tensor { return Full(s, t, 0, shape...) }
+
+// Ones returns a tensor of ones.
+func Ones(s *Scope, t Type, shape ...int) *Tensor { return Full(s, t, 1, shape...) }
+
+// Iota returns the numbers from 0 on, in the order of the elements.
+func Iota(s *Scope, t Type, shape ...int) *Tensor {
+	if err := checkShape(shape); err != nil {
+		return fail(s, "iota", err)
+	}
+	if t < F32 || t >= Bool {
+		return failf(s, "iota", ErrType, "%v", t)
+	}
+	return &Tensor{scope: s, typ: t, shape: slices.Clone(shape), op: &mapOp{"iota", expr.Index().Cast(t.Computed())}}
+}
+
+// Eye returns the n×n matrix with ones in the diagonal.
+func Eye(s *Scope, t Type, n int) *Tensor {
+	i := Iota(s, I64, n)
+	return i.Unsqueeze(1).Eq(i).Cast(t)
+}
+
+// From returns a tensor with a copy of data, whose elements are in order, the last dimension changing fastest. Without a shape it
+// has one dimension.
+func From[T Element](s *Scope, data []T, shape ...int) *Tensor {
+	if len(shape) == 0 && len(data) != 1 {
+		shape = []int{len(data)}
+	}
+	var raw []byte
+	if len(data) > 0 {
+		raw = unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(data))), len(data)*int(unsafe.Sizeof(data[0])))
+	}
+	return fromBytes(s, TypeOf[T](), raw, shape)
+}
+
+// fromBytes is From with the elements' bytes.
+func fromBytes(s *Scope, t Type, raw []byte, shape []int) *Tensor {
+	if err := checkShape(shape); err != nil {
+		return fail(s, "from", err)
+	}
+	if count(shape)*size(t) != len(raw) {
+		return failf(s, "from", ErrShape, "%d elements for shape %v", len(raw)/size(t), shape)
+	}
+	e := s.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := s.ready(); err != nil {
+		return fail(s, "from", err)
+	}
+	b, err := e.device.Alloc(stored(t), count(shape))
+	if err != nil {
+		return fail(s, "from", err)
+	}
+	if len(raw) > 0 {
+		if err := e.stream.Write(context.Background(), b, 0, raw); err != nil {
+			b.Close()
+			return fail(s, "from", err)
+		}
+	}
+	s.buffers[b] = struct{}{}
+	return &Tensor{scope: s, typ: t, shape: slices.Clone(shape), data: dense(b, shape)}
+}
+
+// Wrap returns a tensor of the elements of a buffer, in order, without a copy. The caller keeps the buffer open and unchanged until the
+// scope is closed. A buffer of U8 may be a tensor of Bool.
+func Wrap(s *Scope, b *runtime.Buffer, t Type, shape ...int) *Tensor {
+	if err := checkShape(shape); err != nil {
+		return fail(s, "wrap", err)
+	}
+	switch {
+	case b == nil || t < F32 || t > Bool || b.Type() != stored(t):
+		return failf(s, "wrap", ErrType, "%v of %v", t, b)
+	case b.Len() < count(shape):
+		return failf(s, "wrap", ErrShape, "%v for shape %v", b, shape)
+	}
+	return &Tensor{scope: s, typ: t, shape: slices.Clone(shape), data: dense(b, shape)}
+}
+
+// Read computes t and returns its elements in order. T is the Go type of its elements. It waits for the result.
+func Read[T Element](ctx context.Context, t *Tensor) ([]T, error) {
+	if t.err != nil {
+		return nil, t.err
+	}
+	if want := TypeOf[T](); t.typ != want {
+		return nil, fmt.Errorf("read: %w: %v as %v", ErrType, t.typ, want)
+	}
+	out := make([]T, t.Len())
+	var raw []byte
+	if len(out) > 0 {
+		raw = unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(out))), len(out)*size(t.typ))
+	}
+	return out, t.readBytes(ctx, raw)
+}
+
+// readBytes computes t and copies its elements in order.
+func (t *Tensor) readBytes(ctx context.Context, raw []byte) error {
+	d := t.dense()
+	if err := Eval(ctx, d); err != nil {
+		return err
+	}
+	e := t.scope.engine
+	e.mu.Lock()
+	if t.scope.closed {
+		e.mu.Unlock()
+		return ErrScope
+	}
+	buf, first, stream := d.data.buf, d.data.first, e.stream
+	e.mu.Unlock()
+	if len(raw) == 0 {
+		return ctx.Err()
+	}
+	return stream.Read(ctx, buf, int64(first*size(t.typ)), raw)
+}
+
+// Number computes a tensor of one element and returns that. It waits for the result.
+func Number(ctx context.Context, t *Tensor) (float64, error) {
+	if t.err != nil {
+		return 0, t.err
+	}
+	if t.Len() != 1 {
+		return 0, fmt.Errorf("number: %w: shape %v has %d elements", ErrShape, t.shape, t.Len())
+	}
+	x, err := Read[float64](ctx, t.Reshape().Cast(F64))
+	if err != nil {
+		return 0, err
+	}
+	return x[0], nil
+}

@@ -1,0 +1,128 @@
+package tensor
+
+import (
+	"context"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	_ "github.com/concord-compute/concord/cpu"
+	"github.com/concord-compute/concord/runtime"
+)
+
+func scope(t testing.TB) *Scope {
+	dev, err := runtime.Open(context.Background(), "cpu:0")
+	require.NoError(t, err)
+	s := NewScope(dev)
+	t.Cleanup(func() {
+		assert.NoError(t, s.Close())
+		assert.NoError(t, dev.Close())
+	})
+	return s
+}
+
+func values[T Element](t testing.TB, x *Tensor) []T {
+	t.Helper()
+	out, err := Read[T](context.Background(), x)
+	require.NoError(t, err)
+	return out
+}
+
+// tasks returns what the plan of tensors does.
+func tasks(t testing.TB, ts ...*Tensor) []string {
+	t.Helper()
+	p, err := newPlan(ts, true)
+	require.NoError(t, err)
+	var list []string
+	for _, k := range p.tasks {
+		list = append(list, k.String())
+	}
+	return list
+}
+
+func numbers(n int) []float32 {
+	out := make([]float32, n)
+	for i := range out {
+		out[i] = float32(i)
+	}
+	return out
+}
+
+func TestFirst(t *testing.T) {
+	s := scope(t)
+	x := From(s, numbers(6), 2, 3)
+	y := x.Mul(2).Add(From(s, []float32{10, 20, 30})).Relu()
+	assert.Len(t, tasks(t, y), 1)
+	assert.Equal(t, []float32{10, 22, 34, 16, 28, 40}, values[float32](t, y))
+	assert.Equal(t, []float32{0, 3, 1, 4, 2, 5}, values[float32](t, x.T()))
+	assert.Equal(t, []float32{3, 12}, values[float32](t, x.Sum(1)))
+	assert.Equal(t, []float32{3, 5, 7}, values[float32](t, x.Sum(0)))
+	assert.Equal(t, []float32{15}, values[float32](t, x.Sum()))
+	assert.Equal(t, []float32{5, 4, 3, 2, 1, 0}, values[float32](t, x.Flip()))
+	assert.Equal(t, []float32{0, 2, 3, 5}, values[float32](t, x.Slice(All, Range{0, End, 2})))
+	z := x.Softmax(1)
+	assert.Len(t, tasks(t, z), 1)
+	assert.InDeltaSlice(t, []float32{0.09003057, 0.24472847, 0.66524096, 0.09003057, 0.24472847, 0.66524096}, values[float32](t, z), 1e-6)
+	z = x.Softmax(0)
+	assert.Len(t, tasks(t, z), 1)
+	values[float32](t, z)
+	m := x.MatMul(x.T())
+	assert.Len(t, tasks(t, m), 1)
+	assert.Equal(t, []float32{5, 14, 14, 50}, values[float32](t, m))
+	c := Concat(1, x.Add(1), x.Mul(3))
+	assert.Len(t, tasks(t, c), 2)
+	assert.Equal(t, []float32{1, 2, 3, 0, 3, 6, 4, 5, 6, 9, 12, 15}, values[float32](t, c))
+	assert.Equal(t, []int64{0, 1, 2, 3}, values[int64](t, Iota(s, I64, 2, 2)))
+	assert.Equal(t, []float32{1, 0, 0, 1}, values[float32](t, Eye(s, F32, 2)))
+	assert.Equal(t, []bool{false, true, false, true, false, true}, values[bool](t, x.Rem(2).Eq(1)))
+	assert.Equal(t, []float32{-1, -1, -1, 0, 1, -1, -1, 3, 4, -1, -1, -1}[:0], values[float32](t, x.Slice(Range{0, 0, 1})))
+	assert.Equal(t, []float32{-1, -1, -1, -1, -1, 0, 1, 2, -1, 3, 4, 5}, values[float32](t, x.Pad(-1, [2]int{1, 0}, [2]int{1, 0})))
+}
+
+func TestGradients(t *testing.T) {
+	s := scope(t)
+	x := From(s, []float64{1, 2, 3, 4, 5, 6}, 2, 3)
+	w := From(s, []float64{0.1, -0.2, 0.3, 0.4, 0.5, -0.6}, 3, 2)
+	loss := x.MatMul(w).Tanh().Square().Mean()
+	g := Grad(loss, x, w)
+	require.NoError(t, g[1].Err())
+	require.NoError(t, Eval(t.Context(), loss, g[0], g[1]))
+	got := values[float64](t, g[1])
+	const h = 1e-6
+	data := values[float64](t, w)
+	for i := range data {
+		up, down := slices.Clone(data), slices.Clone(data)
+		up[i] += h
+		down[i] -= h
+		f := func(d []float64) float64 {
+			return values[float64](t, x.MatMul(From(s, d, 3, 2)).Tanh().Square().Mean())[0]
+		}
+		assert.InDelta(t, (f(up)-f(down))/(2*h), got[i], 1e-8)
+	}
+	// Second order.
+	v := From(s, []float64{0.5, -1.5}, 2)
+	d := Grad(v.Exp().Mul(v.Sin()).Sum(), v)[0]
+	dd := Grad(d.Sum(), v)[0]
+	want := []float64{2 * math.Exp(0.5) * math.Cos(0.5), 2 * math.Exp(-1.5) * math.Cos(-1.5)}
+	assert.InDeltaSlice(t, want, values[float64](t, dd), 1e-12)
+}
+
+func TestLayerNorm(t *testing.T) {
+	s := scope(t)
+	x := From(s, numbers(12), 3, 4)
+	m := x.KeepDims(x.Mean(1), 1)
+	d := x.Sub(m)
+	v := d.KeepDims(d.Square().Mean(1), 1)
+	y := d.Mul(v.Add(1e-5).Rsqrt()).Mul(From(s, []float32{1, 2, 3, 4}))
+	assert.Len(t, tasks(t, y), 1, tasks(t, y))
+	values[float32](t, y)
+	g := Grad(y.Square().Sum(), x)[0]
+	t.Log(tasks(t, g))
+	values[float32](t, g)
+	// A loss with a part that is stored.
+	require.NoError(t, Eval(t.Context(), y, m, v))
+	t.Log(tasks(t, x.Exp(), x.Exp().Sum(1), x.Add(1)))
+}

@@ -1,0 +1,228 @@
+package tensor
+
+// Element types, and which type the result of an operation on two of them has.
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/concord-compute/concord/kernels/expr"
+	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+// Type is the type of the elements of a tensor.
+type Type = expr.Type
+
+// The element types. Bool is stored in a byte, 0 or 1. F16 and BF16 are computed in F32 and rounded when they are stored.
+const (
+	F32  = expr.F32
+	F64  = expr.F64
+	F16  = expr.F16
+	BF16 = expr.BF16
+	I8   = expr.I8
+	I16  = expr.I16
+	I32  = expr.I32
+	I64  = expr.I64
+	U8   = expr.U8
+	U16  = expr.U16
+	U32  = expr.U32
+	U64  = expr.U64
+	Bool = expr.Bool
+)
+
+// Element is a Go type of elements.
+type Element interface{ runtime.Element | bool }
+
+// TypeOf returns the element type of a Go type.
+func TypeOf[T Element]() Type {
+	var zero T
+	switch any(zero).(type) {
+	case float32:
+		return F32
+	case float64:
+		return F64
+	case runtime.Float16:
+		return F16
+	case runtime.BFloat16:
+		return BF16
+	case int8:
+		return I8
+	case int16:
+		return I16
+	case int32:
+		return I32
+	case int64:
+		return I64
+	case uint8:
+		return U8
+	case uint16:
+		return U16
+	case uint32:
+		return U32
+	case uint64:
+		return U64
+	}
+	return Bool
+}
+
+// IsFloat reports whether a type is one of floating-point numbers.
+func IsFloat(t Type) bool { return t == F32 || t == F64 || t == F16 || t == BF16 }
+
+// isSigned reports whether an integer type has negative numbers.
+func isSigned(t Type) bool { return t == I8 || t == I16 || t == I32 || t == I64 }
+
+// size returns the bytes of an element.
+func size(t Type) int { return t.Size() }
+
+// stored returns the type of the elements of a buffer that holds a tensor of t.
+func stored(t Type) driver.Type {
+	if t == Bool {
+		return driver.U8
+	}
+	d, err := driver.ParseType(t.String())
+	if err != nil {
+		panic("tensor: " + err.Error())
+	}
+	return d
+}
+
+// Promote returns the type of the result of arithmetic on elements of a and b, by NumPy's rules: the smallest type that holds
+// both. A Bool gives way to any other type; a signed and an unsigned integer become a signed one of more bits, and
+// U64 with a signed integer F64; an integer with a floating type becomes the smallest float that holds it exactly, at
+// least of the float's size, but F64 for 64 bits. NumPy has no BF16: with F16 it becomes F32, with an integer of 8 bits it stays, and with longer ones it becomes
+// what F16 becomes.
+func Promote(a, b Type) Type {
+	switch {
+	case a == b || b == Bool:
+		return a
+	case a == Bool:
+		return b
+	case IsFloat(a) && IsFloat(b):
+		if size(a) == size(b) { // F16 and BF16
+			return F32
+		}
+		if size(a) > size(b) {
+			return a
+		}
+		return b
+	case IsFloat(b):
+		return Promote(b, a)
+	case IsFloat(a):
+		switch size(b) {
+		case 1:
+			return a
+		case 2:
+			if size(a) == 2 {
+				return F32
+			}
+			return a
+		}
+		return F64
+	case isSigned(a) == isSigned(b):
+		if size(a) > size(b) {
+			return a
+		}
+		return b
+	case isSigned(b):
+		return Promote(b, a)
+	case size(a) > size(b): // a is signed
+		return a
+	}
+	return map[int]Type{1: I16, 2: I32, 4: I64, 8: F64}[size(b)]
+}
+
+// number returns a Go number as a float64 and an int64, and which of the two holds it.
+func number(x any) (f float64, i int64, isFloat bool, ok bool) {
+	switch v := x.(type) {
+	case float64:
+		return v, 0, true, true
+	case float32:
+		return float64(v), 0, true, true
+	case runtime.Float16:
+		return v.Float64(), 0, true, true
+	case runtime.BFloat16:
+		return v.Float64(), 0, true, true
+	case int:
+		return float64(v), int64(v), false, true
+	case int8:
+		return float64(v), int64(v), false, true
+	case int16:
+		return float64(v), int64(v), false, true
+	case int32:
+		return float64(v), int64(v), false, true
+	case int64:
+		return float64(v), v, false, true
+	case uint8:
+		return float64(v), int64(v), false, true
+	case uint16:
+		return float64(v), int64(v), false, true
+	case uint32:
+		return float64(v), int64(v), false, true
+	case uint64:
+		return float64(v), int64(v), false, true
+	case uint:
+		return float64(v), int64(v), false, true
+	case bool:
+		if v {
+			return 1, 1, false, true
+		}
+		return 0, 0, false, true
+	}
+	return 0, 0, false, false
+}
+
+// constant returns a Go number as an expression of the type in which t is computed. An integer that t does not hold, or a fraction for an integer type, is
+// an error.
+func constant(t Type, x any) (*expr.Expr, error) {
+	f, i, isFloat, ok := number(x)
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("%T is neither a tensor nor a number: %w", x, ErrType)
+	case IsFloat(t):
+		return expr.Float(t.Computed(), f), nil
+	case t == Bool:
+		if f != 0 {
+			i = 1
+		}
+		return expr.Int(Bool, i), nil
+	case isFloat:
+		if f != math.Trunc(f) || math.Abs(f) >= 1<<63 {
+			return nil, fmt.Errorf("%v is no number of type %v: %w", x, t, ErrType)
+		}
+		i = int64(f)
+	}
+	e := expr.Int(t, i)
+	if u, large := x.(uint64); large && u > math.MaxInt64 && t != U64 {
+		return nil, fmt.Errorf("%v is no number of type %v: %w", x, t, ErrType)
+	} else if !large && !fits(t, i) {
+		return nil, fmt.Errorf("%v is no number of type %v: %w", x, t, ErrType)
+	}
+	return e, nil
+}
+
+// fits reports whether an integer type holds i.
+func fits(t Type, i int64) bool {
+	bits := 8 * size(t)
+	switch {
+	case isSigned(t):
+		return i>>(bits-1) == 0 || i>>(bits-1) == -1
+	case bits == 64:
+		return i >= 0
+	}
+	return i>>bits == 0
+}
+
+// weak returns the type of the result of a tensor of type t with a Go number: t, unless the number needs another kind of type.
+func weak(t Type, x any) Type {
+	_, _, isFloat, _ := number(x)
+	switch {
+	case isFloat && !IsFloat(t):
+		return F64
+	case t == Bool:
+		if _, is := x.(bool); !is {
+			return I64
+		}
+	}
+	return t
+}

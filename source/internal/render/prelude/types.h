@@ -121,9 +121,9 @@ CC_FN cc_ushort cc_half_round(float f) {
 
 #if defined(__x86_64__) && defined(__AVX2__) && defined(__F16C__) && defined(__GNUC__) && !defined(__clang__)
 // GCC 12 does not vectorize by the processor's instructions for half, and with AVX2 not the functions above. But in a loop it
-// calls the vector forms of a function that is declared to have them, by names of the x86-64 vector ABI: b, d, e are
-// SSE, AVX2, AVX-512, with so many lanes. It would choose the form of AVX without AVX2 before none of these. Bits are in ints, since
-// it refuses shorter arguments.
+// calls the vector forms of a function that is declared to have them, by names of the x86-64 vector ABI: b, c, d, e are
+// SSE, AVX, AVX2, AVX-512, with so many lanes. AVX has 4 lanes of ints, and GCC calls that form of rounding before SSE's; it has
+// 8 of floats, for which AVX2's form of expanding comes first. Bits are in ints, since GCC refuses shorter arguments.
 extern "C" {
 __attribute__((simd("notinbranch"), const, visibility("hidden"))) float cc_x86_expand(int h);
 __attribute__((simd("notinbranch"), const, visibility("hidden"))) int cc_x86_round(float f);
@@ -142,6 +142,8 @@ cc_x86_f4 cc_x86_expand_4(cc_x86_i4 h) CC_X86("_ZGVbN4v_cc_x86_expand");
 cc_x86_f4 cc_x86_expand_4(cc_x86_i4 h) { return __builtin_ia32_vcvtph2ps(__builtin_ia32_packusdw128(h, h)); }
 cc_x86_i4 cc_x86_round_4(cc_x86_f4 f) CC_X86("_ZGVbN4v_cc_x86_round");
 cc_x86_i4 cc_x86_round_4(cc_x86_f4 f) { return __builtin_ia32_pmovzxwd128(__builtin_ia32_vcvtps2ph(f, 0)); }
+cc_x86_i4 cc_x86_round_c4(cc_x86_f4 f) CC_X86("_ZGVcN4v_cc_x86_round");
+cc_x86_i4 cc_x86_round_c4(cc_x86_f4 f) { return cc_x86_round_4(f); }
 cc_x86_f8 cc_x86_expand_8(cc_x86_i8 h) CC_X86("_ZGVdN8v_cc_x86_expand");
 cc_x86_f8 cc_x86_expand_8(cc_x86_i8 h) { return __builtin_ia32_vcvtph2ps256(__builtin_convertvector(h, cc_x86_h8)); }
 cc_x86_i8 cc_x86_round_8(cc_x86_f8 f) CC_X86("_ZGVdN8v_cc_x86_round");

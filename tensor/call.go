@@ -26,7 +26,9 @@ type partOp struct{ i int }
 func (o *callOp) String() string { return o.name }
 func (o *partOp) String() string { return "part" }
 
-func (o *callOp) grad(t, g *Tensor) []*Tensor { return o.gradients(t, append([]*Tensor{g}, make([]*Tensor, len(o.parts))...)) }
+func (o *callOp) grad(t, g *Tensor) []*Tensor {
+	return o.gradients(t, append([]*Tensor{g}, make([]*Tensor, len(o.parts))...))
+}
 
 func (o *callOp) gradients(t *Tensor, gs []*Tensor) []*Tensor {
 	if o.back == nil {
@@ -73,8 +75,9 @@ type run struct {
 	engine *engine
 	stream *runtime.Stream
 	// alloc returns memory for n elements, which the run frees.
-	alloc func(t Type, n int) (*runtime.Buffer, error)
-	temps []*runtime.Buffer
+	alloc     func(t Type, n int) (*runtime.Buffer, error)
+	temps     []*runtime.Buffer
+	keepTemps bool // what a task needed is not freed after it, since the task is recorded
 }
 
 // launch queues a kernel of a program of the catalog. sizes are those of kernels.Geometry.

@@ -21,6 +21,7 @@ type value struct {
 	data *array // if it has been computed before; else the plan computes it
 	kept bool   // needed after the plan
 	have bool   // computed before the plan
+	arg  int    // 1 more than the number of the argument of a compiled function that it is
 }
 
 // place is where the elements of a tensor lie in a value: the element of index i is first + Σ steps[j]·i[j].
@@ -68,7 +69,7 @@ type kernel struct {
 	m      *expr.Map
 	layout expr.Layout
 	reads  []read
-	names  []string           // of the operations, for people
+	names  []string // of the operations, for people
 }
 
 // read is a tensor that another task of the plan stores, and the first access to it.

@@ -31,9 +31,21 @@ func (t *Tensor) dense() *Tensor {
 		return t
 	}
 	if _, view := t.op.(*viewOp); view || t.data != nil {
-		return made(&mapOp{"copy", expr.Input(0, t.typ)}, t.typ, t.shape, t)
+		return t.copied()
 	}
 	return t
+}
+
+// Copy returns a tensor of the same elements with memory of its own, in order.
+func (t *Tensor) Copy() *Tensor {
+	if t.err != nil {
+		return t
+	}
+	return t.copied()
+}
+
+func (t *Tensor) copied() *Tensor {
+	return made(&mapOp{"copy", expr.Input(0, t.typ)}, t.typ, t.shape, t)
 }
 
 // Eval computes tensors, together, with as few kernels as it finds. It queues the work and returns; a failure of
@@ -95,13 +107,13 @@ func outermost(ts []*Tensor, t *Tensor) *Scope {
 func (e *engine) execute(ctx context.Context, p *plan) (err error) {
 	r := &run{ctx: ctx, engine: e, stream: e.stream}
 	r.alloc = func(t Type, n int) (*runtime.Buffer, error) { return e.stream.Alloc(stored(t), n) }
-	last := map[*value]int{}
-	for i, t := range p.tasks {
-		in, out := t.values()
-		for _, v := range append(in, out...) {
-			last[v] = i
+	for _, v := range p.extern {
+		if v.data.buf == nil {
+			return errTraced
 		}
 	}
+	_, last := p.lifetimes()
+	given := map[*value]bool{} // values whose memory another one has taken over
 	var mine []*value
 	defer func() {
 		if err != nil {
@@ -130,8 +142,16 @@ func (e *engine) execute(ctx context.Context, p *plan) (err error) {
 			return err
 		}
 		in, out := t.values()
-		for _, v := range append(slices.Clone(in), out...) {
-			if err := allocate(v); err != nil {
+		for _, v := range in {
+			if err := allocate(v); err != nil { // one without elements, which no task writes
+				return err
+			}
+		}
+		for _, v := range out {
+			if w := inPlace(t, i, v, last); w != nil && !given[w] {
+				v.data, given[w] = w.data, true
+				mine[slices.Index(mine, w)] = v
+			} else if err := allocate(v); err != nil {
 				return err
 			}
 		}
@@ -140,6 +160,10 @@ func (e *engine) execute(ctx context.Context, p *plan) (err error) {
 		}
 		for _, v := range append(in, out...) {
 			if last[v] == i && !v.kept && v.data != nil {
+				if given[v] {
+					v.data = nil
+					continue
+				}
 				v.data.buf.Close()
 				mine = slices.DeleteFunc(mine, func(x *value) bool { return x == v })
 				v.data = nil
@@ -162,6 +186,9 @@ func (r *run) task(t task) error {
 		err = r.kernel(t)
 	case *step:
 		err = t.op.run(r, t.out, t.in)
+	}
+	if r.keepTemps {
+		return err
 	}
 	for _, b := range r.temps {
 		err = errors.Join(err, b.Close())

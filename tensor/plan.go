@@ -48,6 +48,7 @@ type plan struct {
 	tasks  []task
 	values []*value
 	places map[*Tensor]place // of the tensors that were asked for
+	extern map[*array]*value // computed before
 }
 
 // planner makes a plan.
@@ -86,7 +87,7 @@ func newPlan(ts []*Tensor, fuse bool) (*plan, error) {
 	if err := p.sort(); err != nil {
 		return nil, err
 	}
-	out := &plan{tasks: p.tasks, values: p.values, places: map[*Tensor]place{}}
+	out := &plan{tasks: p.tasks, values: p.values, places: map[*Tensor]place{}, extern: p.extern}
 	for _, t := range ts {
 		at, ok := p.resolve(t, nil)
 		if !ok {
@@ -322,7 +323,7 @@ func (p *planner) copied(a *Tensor) *Tensor {
 		return a
 	}
 	if p.copies[a] == nil {
-		c := made(&mapOp{"copy", expr.Input(0, a.typ)}, a.typ, a.shape, a)
+		c := a.copied()
 		p.copies[a] = c
 		p.order = append(p.order, c)
 	}

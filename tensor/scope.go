@@ -27,6 +27,7 @@ type Scope struct {
 	closed  bool                         // these are guarded by the engine's lock
 	buffers map[*runtime.Buffer]struct{} // of computed tensors
 	scopes  map[*Scope]struct{}
+	funcs   []*Func
 }
 
 // engine computes the tensors of a scope and of all scopes within it, on one stream.
@@ -99,10 +100,13 @@ func (s *Scope) close() error {
 	for in := range s.scopes {
 		errs = append(errs, in.close())
 	}
+	for _, c := range s.funcs {
+		errs = append(errs, c.close())
+	}
 	for b := range s.buffers {
 		errs = append(errs, b.Close())
 	}
-	s.scopes, s.buffers = nil, nil
+	s.scopes, s.buffers, s.funcs = nil, nil, nil
 	if s.parent != nil {
 		delete(s.parent.scopes, s)
 		return errors.Join(errs...)

@@ -126,3 +126,50 @@ func TestLayerNorm(t *testing.T) {
 	require.NoError(t, Eval(t.Context(), y, m, v))
 	t.Log(tasks(t, x.Exp(), x.Exp().Sum(1), x.Add(1)))
 }
+
+func TestCompile(t *testing.T) {
+	s := scope(t)
+	w := From(s, []float64{0.1, -0.2, 0.3, 0.4, 0.5, -0.6}, 3, 2)
+	step := Compile(s, func(args ...*Tensor) []*Tensor {
+		w, x := args[0], args[1]
+		loss := x.MatMul(w).Tanh().Square().Mean()
+		return []*Tensor{w.Sub(Grad(loss, w)[0].Mul(0.05)), loss}
+	})
+	x := From(s, []float64{1, 2, 3, 4, 5, 6}, 2, 3)
+	eager := w
+	var losses []float64
+	for range 5 {
+		out, err := step.Call(t.Context(), w, x)
+		require.NoError(t, err)
+		w = out[0]
+		loss := eager.Sub(0).MatMul(eager.T()).Sum() // something else on the same stream
+		_ = loss
+		l := x.MatMul(eager).Tanh().Square().Mean()
+		eager = eager.Sub(Grad(l, eager)[0].Mul(0.05))
+		require.NoError(t, Eval(t.Context(), eager))
+		assert.Equal(t, values[float64](t, eager), values[float64](t, w))
+		losses = append(losses, values[float64](t, out[1])[0])
+	}
+	assert.True(t, slices.IsSortedFunc(losses, func(a, b float64) int { return int(math.Copysign(1, b-a)) }), losses)
+	p, err := step.Plan(t.Context(), w, x)
+	require.NoError(t, err)
+	t.Log(p)
+	chain := Compile(s, func(args ...*Tensor) []*Tensor {
+		return []*Tensor{args[0].Sub(args[1].T().MatMul(args[1].MatMul(args[0])).Mul(0.01))}
+	})
+	args := []*Tensor{w, x}
+	n := testing.AllocsPerRun(100, func() {
+		out, err := chain.Call(t.Context(), args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		args[0] = out[0]
+	})
+	assert.Zero(t, n)
+	_, err = Compile(s, func(args ...*Tensor) []*Tensor {
+		_, err := Read[float64](context.Background(), args[0].Add(1))
+		require.ErrorIs(t, err, errTraced)
+		return args
+	}).Call(t.Context(), x)
+	require.NoError(t, err)
+}

@@ -1,0 +1,344 @@
+package tensor
+
+// Compiled functions: a function of tensors that is traced once for each list of shapes, and then is one graph in planned memory.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/concord-compute/concord/runtime"
+)
+
+// Func is a compiled function. It is safe for concurrent use; its calls come one at a time.
+type Func struct {
+	scope  *Scope
+	f      func(args ...*Tensor) []*Tensor
+	traces []*trace // guarded by the engine's lock
+}
+
+// trace is a Func for arguments of certain types and shapes.
+type trace struct {
+	args     []operand // of no place
+	plan     *plan
+	outs     []*Tensor         // of the function, as it was traced
+	graphs   [2]*runtime.Graph // one for each set of results, so that a loop replaces nothing that was not replaced in the last call but one
+	recorded []*runtime.Buffer // of the arguments, when the graphs were recorded
+	memory   []*runtime.Buffer // that the trace owns
+	results  [2][]*Tensor
+	turn     int
+	bindings []runtime.Binding
+	bytes    Memory
+}
+
+// Memory is what a compiled function needs besides its arguments.
+type Memory struct {
+	Planned int64 // bytes of what lies between kernels, which share memory where their lifetimes allow it
+	Apart   int64 // bytes that these would take without sharing
+	Results int64 // bytes of one set of results; a Func has two
+	Scratch int64 // bytes that kernels of the catalog need besides their operands
+}
+
+var errTraced = errors.New("tensor: an argument of a compiled function has no value while the function is traced")
+
+// Compile returns a compiled form of f, which computes its results from its arguments by operations of tensors. f is called once for each list of
+// types and shapes of arguments; tensors that it takes from around it are constants. The Func ends with the scope.
+func Compile(s *Scope, f func(args ...*Tensor) []*Tensor) *Func {
+	c := &Func{scope: s, f: f}
+	s.engine.mu.Lock()
+	defer s.engine.mu.Unlock()
+	if !s.closed {
+		s.funcs = append(s.funcs, c)
+	}
+	return c
+}
+
+// Call queues the function's graph and returns its results, which it owns: they are overwritten by the call after the next one with the same shapes. So
+// the results of a call may be arguments of the next one. Keep what has to last with [Tensor.Copy]. The first call with new shapes
+// traces and plans; later ones allocate nothing.
+func (c *Func) Call(ctx context.Context, args ...*Tensor) ([]*Tensor, error) {
+	t, err := c.prepare(ctx, args)
+	if err != nil {
+		return nil, fmt.Errorf("call: %w", err)
+	}
+	e := c.scope.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if c.scope.closed || t.graphs[1] == nil {
+		return nil, ErrScope
+	}
+	t.bindings = t.bindings[:0]
+	for i, a := range args {
+		b := a.data.buf
+		if b == t.recorded[i] && a.data.first == 0 {
+			continue
+		}
+		if n := count(t.args[i].shape); a.data.first != 0 || b.Len() != n {
+			part, err := b.Slice(a.data.first, n)
+			if err != nil {
+				return nil, fmt.Errorf("call: %w", err)
+			}
+			defer part.Close()
+			b = part
+		}
+		t.bindings = append(t.bindings, runtime.WithBuffer(t.recorded[i], b))
+	}
+	if err := t.graphs[t.turn].Launch(e.stream, t.bindings...); err != nil {
+		return nil, fmt.Errorf("call: %w", err)
+	}
+	set := t.results[t.turn]
+	t.turn = 1 - t.turn
+	return set, nil
+}
+
+// prepare computes the arguments, and returns the trace for their types and shapes.
+func (c *Func) prepare(ctx context.Context, args []*Tensor) (*trace, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	for _, a := range args {
+		if a == nil || a.err != nil || a.scope.engine != c.scope.engine {
+			if bad := check("call", append([]*Tensor{{scope: c.scope}}, args...)...); bad != nil {
+				return nil, bad.err
+			}
+		}
+	}
+	e := c.scope.engine
+	if !e.computed(args) {
+		if err := Eval(ctx, args...); err != nil {
+			return nil, err
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i, a := range args {
+		if !isDense(a.shape, a.data.steps) {
+			return nil, fmt.Errorf("%w: argument %d is a view; Copy makes a dense tensor of it", ErrShape, i)
+		}
+	}
+	if err := c.scope.ready(); err != nil {
+		return nil, err
+	}
+	for _, t := range c.traces {
+		if t.fits(args) {
+			return t, nil
+		}
+	}
+	t, err := c.trace(args)
+	if err == nil {
+		err = t.record(ctx, e, args)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.traces = append(c.traces, t)
+	return t, nil
+}
+
+// computed reports whether tensors are data.
+func (e *engine) computed(ts []*Tensor) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, t := range ts {
+		if t.data == nil || t.scope.closed {
+			return false
+		}
+	}
+	return true
+}
+
+func (t *trace) fits(args []*Tensor) bool {
+	if len(args) != len(t.args) {
+		return false
+	}
+	for i, a := range args {
+		if a.typ != t.args[i].typ || !slices.Equal(a.shape, t.args[i].shape) {
+			return false
+		}
+	}
+	return true
+}
+
+// trace calls the function with arguments without values, and plans its results. The engine is locked, but not while the function runs.
+func (c *Func) trace(args []*Tensor) (*trace, error) {
+	e := c.scope.engine
+	t := &trace{}
+	stand := make([]*Tensor, len(args))
+	for i, a := range args {
+		t.args = append(t.args, operand{typ: a.typ, shape: a.shape})
+		stand[i] = &Tensor{scope: c.scope, typ: a.typ, shape: a.shape, data: &array{steps: rowMajor(a.shape)}}
+	}
+	e.mu.Unlock()
+	outs := func() []*Tensor {
+		defer e.mu.Lock() // also if f panics
+		return c.f(stand...)
+	}()
+	if len(outs) == 0 {
+		return nil, fmt.Errorf("%w: the function has no result", ErrShape)
+	}
+	if bad := check("call", append([]*Tensor{{scope: c.scope}}, outs...)...); bad != nil {
+		return nil, bad.err
+	}
+	// Results that are arguments or views of something get memory of their own.
+	for _, o := range outs {
+		if _, view := o.op.(*viewOp); view || o.data != nil {
+			o = o.copied()
+		}
+		t.outs = append(t.outs, o)
+	}
+	var err error
+	if t.plan, err = newPlan(t.outs, e.fuse); err != nil {
+		return nil, err
+	}
+	for i, s := range stand {
+		if v := t.plan.extern[s.data]; v != nil {
+			v.arg = i + 1
+		}
+	}
+	return t, nil
+}
+
+// record allocates memory and records the graph. The engine is locked.
+func (t *trace) record(ctx context.Context, e *engine, args []*Tensor) (err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, t.close())
+		}
+	}()
+	own := func(b *runtime.Buffer, err error) (*runtime.Buffer, error) {
+		if err == nil {
+			t.memory = append(t.memory, b)
+		}
+		return b, err
+	}
+	alloc := func(typ Type, n int) (*runtime.Buffer, error) { return own(e.device.Alloc(stored(typ), n)) }
+	// The graph knows its arguments by their buffers, so that each needs one that is used for nothing else.
+	taken := map[*runtime.Buffer]bool{}
+	for _, v := range t.plan.extern {
+		if v.arg == 0 && v.data.buf != nil {
+			taken[v.data.buf] = true
+		}
+	}
+	for _, a := range args {
+		b, n := a.data.buf, count(a.shape)
+		if taken[b] || a.data.first != 0 || b.Len() != n {
+			if b, err = alloc(a.typ, n); err != nil {
+				return err
+			}
+		}
+		taken[b] = true
+		t.recorded = append(t.recorded, b)
+	}
+	for _, v := range t.plan.extern {
+		switch {
+		case v.arg > 0:
+			v.data = &array{buf: t.recorded[v.arg-1], steps: rowMajor(args[v.arg-1].shape)}
+		case v.data.buf == nil:
+			return errTraced
+		}
+	}
+	for set := range t.results {
+		for _, o := range t.outs {
+			v := t.plan.places[o].v
+			i := slices.IndexFunc(t.outs, func(x *Tensor) bool { return t.plan.places[x].v == v })
+			var b *runtime.Buffer
+			if i < len(t.results[set]) {
+				b = t.results[set][i].data.buf
+			} else if b, err = alloc(o.typ, v.n); err != nil {
+				return err
+			} else if set == 0 {
+				t.bytes.Results += int64(v.n * size(v.typ))
+			}
+			t.results[set] = append(t.results[set], &Tensor{scope: o.scope, typ: o.typ, shape: o.shape, data: dense(b, o.shape)})
+		}
+	}
+	offsets, total, apart := t.plan.arena()
+	t.bytes.Planned, t.bytes.Apart = total, apart
+	if total > 0 {
+		arena, err := alloc(U8, int(total))
+		if err != nil {
+			return err
+		}
+		for _, v := range t.plan.values {
+			if v.kept || v.n == 0 {
+				continue
+			}
+			raw, err := own(arena.Slice(int(offsets[v]), v.n*size(v.typ)))
+			if err != nil {
+				return err
+			}
+			b, err := own(raw.As(stored(v.typ)))
+			if err != nil {
+				return err
+			}
+			v.data = &array{buf: b}
+		}
+	}
+	for set := range t.graphs {
+		for i, o := range t.outs {
+			t.plan.places[o].v.data = t.results[set][i].data
+		}
+		r := &run{ctx: ctx, engine: e, keepTemps: true}
+		r.alloc = func(typ Type, n int) (*runtime.Buffer, error) {
+			t.bytes.Scratch += int64(n * size(typ))
+			return e.device.Alloc(stored(typ), n)
+		}
+		t.graphs[set], err = e.stream.Capture(func(s *runtime.Stream) error {
+			r.stream = s
+			for _, k := range t.plan.tasks {
+				if err := r.task(k); err != nil {
+					return fmt.Errorf("%v: %w", k, err)
+				}
+			}
+			return nil
+		})
+		t.memory = append(t.memory, r.temps...)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// close frees the graphs and the memory. The engine is locked.
+func (t *trace) close() error {
+	var errs []error
+	for _, g := range t.graphs {
+		if g != nil {
+			errs = append(errs, g.Close())
+		}
+	}
+	for _, b := range slices.Backward(t.memory) {
+		errs = append(errs, b.Close())
+	}
+	t.graphs, t.memory = [2]*runtime.Graph{}, nil
+	return errors.Join(errs...)
+}
+
+// Close frees the memory of the function, also that of its results. It is not needed where the scope is closed. Closing twice does nothing.
+func (c *Func) Close() error {
+	c.scope.engine.mu.Lock()
+	defer c.scope.engine.mu.Unlock()
+	return c.close()
+}
+
+func (c *Func) close() error {
+	var errs []error
+	for _, t := range c.traces {
+		errs = append(errs, t.close())
+	}
+	c.traces = nil
+	return errors.Join(errs...)
+}
+
+// Plan returns what a call with such arguments does. It traces and plans the function where no call has done so.
+func (c *Func) Plan(ctx context.Context, args ...*Tensor) (*Plan, error) {
+	t, err := c.prepare(ctx, args)
+	if err != nil {
+		return nil, fmt.Errorf("plan: %w", err)
+	}
+	p := t.plan.describe()
+	p.Memory = t.bytes
+	return p, nil
+}

@@ -100,20 +100,22 @@ func TestWrapMappedFile(t *testing.T) {
 	assert.Zero(t, st.Wrapped+st.Deferred)
 	assert.Equal(t, before.Frees, st.Frees)
 
-	// Pages that are not as they are said to be.
+	// Memory that is not as it is said to be.
 	constant = mapped(t, 1024, unix.PROT_READ)
-	_, err = d.Wrap(constant, runtime.F32, runtime.ForWriting, func() { t.Error("released, though it was not wrapped") })
-	assert.ErrorIs(t, err, runtime.ErrInvalidArgument)
-	assert.ErrorContains(t, err, "cannot be written: invalid argument")
 	_, err = d.Wrap(constant[:15], runtime.F32, runtime.ForReading, nil)
 	assert.ErrorIs(t, err, runtime.ErrInvalidArgument)
 	assert.ErrorContains(t, err, "15 bytes are no elements of f32: invalid")
 	_, err = d.Wrap(constant, runtime.F32, 9, nil)
 	assert.ErrorIs(t, err, runtime.ErrInvalidArgument)
 	assert.ErrorContains(t, err, "wrap memory: 9 is no access")
-	require.NoError(t, unix.Mprotect(constant, unix.PROT_NONE))
-	_, err = d.Wrap(constant, runtime.F32, runtime.ForReading, nil)
-	assert.ErrorIs(t, err, runtime.ErrInvalidArgument)
+	if !instrumented {
+		_, err = d.Wrap(constant, runtime.F32, runtime.ForWriting, func() { t.Error("released, though it was not wrapped") })
+		assert.ErrorIs(t, err, runtime.ErrInvalidArgument)
+		assert.ErrorContains(t, err, "cannot be written: invalid argument")
+		require.NoError(t, unix.Mprotect(constant, unix.PROT_NONE))
+		_, err = d.Wrap(constant, runtime.F32, runtime.ForReading, nil)
+		assert.ErrorIs(t, err, runtime.ErrInvalidArgument)
+	}
 	require.NoError(t, unix.Munmap(constant))
 
 	// Closing the device releases, too.

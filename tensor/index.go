@@ -1,0 +1,420 @@
+package tensor
+
+// Elements by index: taken, stored, added, and the places of the largest ones.
+//
+// Two calls do the work, and each is the other's gradient: gatherRows reads rows of a table at places, and addRows adds rows
+// up at places. A place is the number of a row, a U32; the places of indices that name no element are beyond the last row. Sums are
+// made of rows in the order of their places and then of their own, without atomic operations, so that they have the same bits at every run.
+
+import (
+	"math"
+	"slices"
+
+	"github.com/concord-compute/concord/kernels"
+	"github.com/concord-compute/concord/kernels/expr"
+)
+
+// around returns how many elements lie before, in and behind a dimension.
+func around(shape []int, axis int) (outer, n, inner int) {
+	return count(shape[:axis]), shape[axis], count(shape[axis+1:])
+}
+
+// integers returns a tensor with a mistake if index has no integers.
+func integers(name string, index *Tensor) *Tensor {
+	if IsFloat(index.typ) || index.typ == Bool {
+		return failf(index.scope, name, ErrType, "indices of type %v", index.typ)
+	}
+	return nil
+}
+
+// counted32 returns a tensor with a mistake if a kernel cannot count elements in 32 bits.
+func counted32(s *Scope, name string, what []int, numbers ...int) *Tensor {
+	if slices.Max(numbers) >= math.MaxUint32 {
+		return failf(s, name, ErrShape, "%v has more elements than a kernel counts, 2^32", what)
+	}
+	return nil
+}
+
+// placesOf returns the places that indices name in a table of outer × n × inner elements, or of outer × n rows with inner 1. index has
+// outer × count × inner elements, and the result is a matrix of outer rows, of which each names places of one of outer equal
+// parts of the table.
+func placesOf(index *Tensor, outer, n, inner int) *Tensor {
+	each := index.Len() / max(outer, 1)
+	i, p := expr.Input(0, index.typ).Cast(I64), expr.Index()
+	number := func(x int) *expr.Expr { return expr.Int(I64, int64(x)) }
+	if isSigned(index.typ) {
+		i = i.Lt(number(0)).Select(i.Add(number(n)), i)
+	}
+	there := expr.Apply(expr.And, number(-1).Lt(i), i.Lt(number(n)))
+	if outer > 1 {
+		i = i.Add(expr.Apply(expr.Div, p, number(each)).Mul(number(n)))
+	}
+	if inner > 1 {
+		i = i.Mul(number(inner)).Add(expr.Apply(expr.Rem, p, number(inner)))
+	}
+	e := there.Select(i.Cast(U32), expr.Int(U32, -1))
+	return apply("places", e, U32, []int{outer, each}, index.Reshape(outer, each))
+}
+
+// gatherRows returns the rows of a matrix at places, zeros where there is none.
+func gatherRows(table, places *Tensor) *Tensor {
+	rows, n, results := table.shape[0], table.shape[1], places.Len()
+	if rows == 0 || results*n == 0 {
+		return filled(inner(table, places), table.typ, []int{results, n}, zero(table.typ))
+	}
+	o := &callOp{name: "gather", takes: onlyDense, run: runGather}
+	o.back = func(t *Tensor, gs []*Tensor) []*Tensor {
+		if !IsFloat(t.typ) {
+			return []*Tensor{nil, nil}
+		}
+		return []*Tensor{addRows(gs[0], t.args[1], rows), nil}
+	}
+	return call(o, []spec{{table.typ, []int{results, n}}}, table, places)[0]
+}
+
+func runGather(r *run, out, in []operand) error {
+	b, err := r.buffers(in[0], in[1], out[0])
+	if err != nil {
+		return err
+	}
+	rows, n, results := uint32(in[0].shape[0]), in[0].shape[1], out[0].shape[0]
+	if n == 1 {
+		return r.catalog("take_along", "take_along", []string{"T=" + stored(out[0].typ).String()}, []int{results},
+			b[0], b[1], b[2], uint32(1), rows, uint32(results), uint32(1))
+	}
+	return r.catalog("gather", "gather", []string{"T=" + stored(out[0].typ).String()}, []int{results, n},
+		b[0], b[1], b[2], rows, uint32(results), uint32(n))
+}
+
+// catalog queues a kernel of the catalog.
+func (r *run) catalog(family, kernel string, defines []string, sizes []int, args ...any) error {
+	p, err := r.engine.catalog(r.ctx, family, defines...)
+	if err != nil {
+		return err
+	}
+	return r.launch(p, kernel, sizes, args...)
+}
+
+// addRows returns a matrix of rows rows, each the sum of those rows of src whose place it is; of Bools, whether one is true. places is a matrix like
+// that of placesOf, with as many elements as src has rows.
+func addRows(src, places *Tensor, rows int) *Tensor {
+	n := src.shape[1]
+	if rows*n == 0 || places.Len() == 0 {
+		return filled(inner(src, places), src.typ, []int{rows, n}, zero(src.typ))
+	}
+	if src.typ == Bool {
+		return segments("segment_max", src.Cast(U8), places, rows).Cast(Bool)
+	}
+	return segments("segment_add", src, places, rows)
+}
+
+func segments(kernel string, src, places *Tensor, rows int) *Tensor {
+	parts, each := places.shape[0], places.shape[1]
+	var ids, order *Tensor
+	if parts == 1 {
+		ids, order = places, Iota(places.scope, U32, 1, each)
+	} else { // sorted part by part, for which also places that do not exist have to stay in their part, and name no row of src
+		p, i := expr.Input(0, U32), expr.Index()
+		there := p.Lt(expr.Int(U32, int64(rows)))
+		part := expr.Apply(expr.Div, i, expr.Int(I64, int64(each))).Mul(expr.Int(I64, int64(rows/parts))).Cast(U32)
+		ids = apply("ids", there.Select(p, part), U32, places.shape, places)
+		order = apply("order", there.Select(i.Cast(U32), expr.Int(U32, -1)), U32, places.shape, places)
+	}
+	for parts%2 == 0 && 2*each <= kernels.SortBlock { // a part may be several, which stay one after the other
+		parts, each = parts/2, 2*each
+	}
+	ids, order = sortPairs(ids.Reshape(parts, each), order.Reshape(parts, each), false)
+	o := &callOp{name: kernel, takes: onlyDense}
+	o.run = func(r *run, out, in []operand) error {
+		b, err := r.buffers(in[0], in[1], in[2], out[0])
+		if err != nil {
+			return err
+		}
+		if err := r.stream.Fill(b[3], make([]byte, size(out[0].typ))); err != nil {
+			return err
+		}
+		n := out[0].shape[1]
+		return r.catalog("segment", kernel, []string{"T=" + out[0].typ.String()}, []int{rows, n},
+			b[0], b[1], b[2], b[3], uint32(in[0].shape[0]), uint32(count(in[1].shape)), uint32(rows), uint32(n))
+	}
+	o.back = func(t *Tensor, gs []*Tensor) []*Tensor {
+		if !IsFloat(t.typ) {
+			return make([]*Tensor, 3)
+		}
+		return []*Tensor{gatherRows(gs[0], places), nil, nil}
+	}
+	return call(o, []spec{{src.typ, []int{rows, src.shape[1]}}}, src, ids, order)[0]
+}
+
+// lastOf returns for each of rows places 1 more than the number of the last element of places that names it, or 0: a U32 matrix of one row.
+func lastOf(places *Tensor, rows int) *Tensor {
+	o := &callOp{name: "scatter_last", takes: onlyDense, run: func(r *run, out, in []operand) error {
+		b, err := r.buffers(in[0], out[0])
+		if err != nil {
+			return err
+		}
+		if err := r.stream.Fill(b[1], uint32(0)); err != nil {
+			return err
+		}
+		n := count(in[0].shape)
+		return r.catalog("scatter", "scatter_last", []string{"T=u32"}, []int{n}, b[0], b[1], uint32(rows), uint32(n))
+	}}
+	return call(o, []spec{{U32, []int{1, rows}}}, places)[0]
+}
+
+// Take returns the elements of an axis that index names: the axis is replaced by the dimensions of index, a tensor of integers of any
+// shape. Negative indices count from the end, as NumPy's; the elements of an index beyond the first or the last one are 0. The gradient is added up
+// at the places that were read.
+func (t *Tensor) Take(axis int, index *Tensor) *Tensor {
+	const name = "take"
+	if bad := check(name, t, index); bad != nil {
+		return bad
+	}
+	i, shape, bad := t.taken(name, axis, index)
+	if bad != nil {
+		return bad
+	}
+	outer, n, in := around(t.shape, i)
+	places := placesOf(index.Reshape(1, -1).Expand(outer, index.Len()), outer, n, 1)
+	return gatherRows(t.Reshape(outer*n, in), places).Reshape(shape...)
+}
+
+// taken returns an axis counted from the front, and the shape of the elements that an index takes from it.
+func (t *Tensor) taken(name string, axis int, index *Tensor) (int, []int, *Tensor) {
+	if bad := integers(name, index); bad != nil {
+		return 0, nil, bad
+	}
+	i, ok := t.axis(axis)
+	if !ok {
+		return 0, nil, failf(t.scope, name, ErrShape, "axis %d of shape %v", axis, t.shape)
+	}
+	shape := slices.Concat(t.shape[:i], index.shape, t.shape[i+1:])
+	if err := checkShape(shape); err != nil {
+		return 0, nil, fail(t.scope, name, err)
+	}
+	outer, n, in := around(t.shape, i)
+	return i, shape, counted32(t.scope, name, shape, outer*n, outer*index.Len(), in)
+}
+
+// Embedding returns the rows of a table, a matrix, that ids name, a tensor of integers of any shape: a tensor of the shape of ids and one more
+// dimension, the length of a row. It is Take along axis 0.
+func Embedding(table, ids *Tensor) *Tensor {
+	if bad := check("embedding", table, ids); bad != nil {
+		return bad
+	}
+	if len(table.shape) != 2 {
+		return failf(table.scope, "embedding", ErrShape, "a table of shape %v, which is no matrix", table.shape)
+	}
+	return table.Take(0, ids)
+}
+
+// TakeAlong returns elements of t by an index of integers for each: element i of the axis of the result is element index[i] of that of t, where both
+// have the same places in all other dimensions, along which they stretch as NumPy does. Indices count as those of Take. The
+// gradient is added up at the places that were read.
+func (t *Tensor) TakeAlong(axis int, index *Tensor) *Tensor {
+	const name = "take along"
+	if bad := check(name, t, index); bad != nil {
+		return bad
+	}
+	if bad := integers(name, index); bad != nil {
+		return bad
+	}
+	i, ok := t.axis(axis)
+	if !ok || len(index.shape) != len(t.shape) {
+		return failf(t.scope, name, ErrShape, "axis %d of shape %v by indices of shape %v", axis, t.shape, index.shape)
+	}
+	from, by := slices.Clone(t.shape), slices.Clone(index.shape)
+	from[i], by[i] = 1, 1
+	shape, err := broadcast(from, by)
+	if err != nil {
+		return fail(t.scope, name, err)
+	}
+	from, shape[i] = slices.Clone(shape), index.shape[i]
+	from[i] = t.shape[i]
+	if bad := counted32(t.scope, name, shape, count(from), count(shape)); bad != nil {
+		return bad
+	}
+	outer, n, in := around(from, i)
+	places := placesOf(index.Expand(shape...), outer, n, in)
+	return gatherRows(t.Expand(from...).Reshape(-1, 1), places).Reshape(shape...)
+}
+
+// ScatterAdd returns t with elements of src added: each to the element of t that index names along the axis, with the same place in all
+// other dimensions. index, of integers, and src stretch to one shape that differs from t's in the axis alone, and src takes t's type. Indices count as those of
+// Take; those that name no element are left out. What is added to one element is added in order, so that the bits are the same at every run;
+// half and bfloat16 are added in F32; and of Bools the result is whether one is true. The gradient passes to t, and to each element of src from
+// where it was added.
+func (t *Tensor) ScatterAdd(axis int, index, src *Tensor) *Tensor {
+	return t.scatter("scatter add", axis, index, src, (*Tensor).plus)
+}
+
+// Scatter returns t with elements of src in the places that index names along the axis, as ScatterAdd has them. Where several have one place, the last of
+// them, in the order of src, is stored. The gradient passes to the elements of t that stay, and to those of src that are stored.
+func (t *Tensor) Scatter(axis int, index, src *Tensor) *Tensor {
+	return t.scatter("scatter", axis, index, src, (*Tensor).set)
+}
+
+func (t *Tensor) scatter(name string, axis int, index, src *Tensor, into func(t, rows, places *Tensor) *Tensor) *Tensor {
+	if bad := check(name, t, index, src); bad != nil {
+		return bad
+	}
+	if bad := integers(name, index); bad != nil {
+		return bad
+	}
+	i, ok := t.axis(axis)
+	shape, err := broadcast(index.shape, src.shape)
+	if err != nil {
+		return fail(t.scope, name, err)
+	}
+	if ok && len(shape) == len(t.shape) {
+		like := slices.Clone(shape)
+		like[i] = t.shape[i]
+		ok = slices.Equal(like, t.shape)
+	} else {
+		ok = false
+	}
+	if !ok {
+		return failf(t.scope, name, ErrShape, "%v by indices of shape %v into %v along axis %d", src.shape, index.shape, t.shape, axis)
+	}
+	if bad := counted32(t.scope, name, t.shape, t.Len(), count(shape)); bad != nil {
+		return bad
+	}
+	outer, n, in := around(t.shape, i)
+	return into(t, src.Cast(t.typ).Expand(shape...).Reshape(-1, 1), placesOf(index.Expand(shape...), outer, n, in))
+}
+
+// IndexAdd returns t with parts of src added to the elements of an axis that index names: src stretches to the shape that Take has, and takes t's type.
+// Sums, indices and gradients are those of ScatterAdd.
+func (t *Tensor) IndexAdd(axis int, index, src *Tensor) *Tensor {
+	return t.indexed("index add", axis, index, src, (*Tensor).plus)
+}
+
+// IndexSet returns t with parts of src in place of the elements of an axis that index names: src stretches to the shape that Take has, and takes t's
+// type. Of several parts with one place the last one is stored, and gradients are those of Scatter.
+func (t *Tensor) IndexSet(axis int, index, src *Tensor) *Tensor {
+	return t.indexed("index set", axis, index, src, (*Tensor).set)
+}
+
+func (t *Tensor) indexed(name string, axis int, index, src *Tensor, into func(t, rows, places *Tensor) *Tensor) *Tensor {
+	if bad := check(name, t, index, src); bad != nil {
+		return bad
+	}
+	i, shape, bad := t.taken(name, axis, index)
+	if bad != nil {
+		return bad
+	}
+	outer, n, in := around(t.shape, i)
+	rows := src.Cast(t.typ).Expand(shape...)
+	if rows.err != nil {
+		return rows
+	}
+	return into(t, rows.Reshape(outer*index.Len(), in), placesOf(index.Reshape(1, -1).Expand(outer, index.Len()), outer, n, 1))
+}
+
+// plus returns t with rows added at places. The rows of t are as long as they are.
+func (t *Tensor) plus(rows, places *Tensor) *Tensor {
+	if t.Len() == 0 || rows.Len() == 0 {
+		return t
+	}
+	n := t.Len() / rows.shape[1]
+	if size(t.typ) == 2 && IsFloat(t.typ) {
+		return t.Cast(F32).Add(addRows(rows.Cast(F32), places, n).Reshape(t.shape...)).Cast(t.typ)
+	}
+	return t.Add(addRows(rows, places, n).Reshape(t.shape...))
+}
+
+// set returns t with rows stored at places.
+func (t *Tensor) set(rows, places *Tensor) *Tensor {
+	if t.Len() == 0 || rows.Len() == 0 {
+		return t
+	}
+	n := rows.shape[1]
+	last := lastOf(places, t.Len()/n)
+	old := t.Reshape(-1, n)
+	return Where(last.Reshape(-1, 1).Eq(0), old, gatherRows(rows, last.Sub(1))).Reshape(t.shape...)
+}
+
+// OneHot returns a tensor with one more dimension than t, which has integers: element t of that is 1, and all others are 0. It is the last one, of length n,
+// and all of it is 0 where t is negative or not below n.
+func (t *Tensor) OneHot(n int, typ Type) *Tensor {
+	const name = "one hot"
+	if bad := check(name, t); bad != nil {
+		return bad
+	}
+	if bad := integers(name, t); bad != nil {
+		return bad
+	}
+	if n < 0 {
+		return failf(t.scope, name, ErrShape, "a dimension of length %d", n)
+	}
+	wide := I64
+	if t.typ == U64 {
+		wide = U64
+	}
+	return t.Cast(wide).Unsqueeze(-1).Eq(Iota(t.scope, wide, n)).Cast(typ)
+}
+
+// ArgMax returns the index, an I64, of the largest element of an axis, which the result lacks: the first one of equals, and the first NaN if there
+// is one. Of no elements there is none, which is an error.
+func (t *Tensor) ArgMax(axis int) *Tensor { return t.argExtreme("reduce_argmax", axis) }
+
+// ArgMin returns the index of the smallest element, as ArgMax does that of the largest.
+func (t *Tensor) ArgMin(axis int) *Tensor { return t.argExtreme("reduce_argmin", axis) }
+
+func (t *Tensor) argExtreme(kernel string, axis int) *Tensor {
+	name := kernel[len("reduce_"):]
+	if bad := check(name, t); bad != nil {
+		return bad
+	}
+	i, ok := t.axis(axis)
+	if !ok {
+		return failf(t.scope, name, ErrShape, "axis %d of shape %v", axis, t.shape)
+	}
+	outer, n, in := around(t.shape, i)
+	shape := slices.Delete(slices.Clone(t.shape), i, i+1)
+	if bad := counted32(t.scope, name, t.shape, outer, n, in); bad != nil {
+		return bad
+	}
+	switch {
+	case n == 0:
+		return failf(t.scope, name, ErrShape, "no element in axis %d of %v", axis, t.shape)
+	case count(shape) == 0:
+		return filled(t.scope, I64, shape, zero(I64))
+	case t.typ == Bool:
+		t = t.Cast(U8)
+	}
+	o := &callOp{name: name, takes: onlyDense, run: func(r *run, out, in []operand) error { return r.argExtreme(kernel, out[0], in[0]) }}
+	return call(o, []spec{{I64, []int{outer, in}}}, t.Reshape(outer, n, in))[0].Reshape(shape...)
+}
+
+// argExtreme reduces an axis in one launch, or in two where it is long and there are few results.
+func (r *run) argExtreme(kernel string, out, in operand) error {
+	outer, n, inner := in.shape[0], in.shape[1], in.shape[2]
+	b, err := r.buffers(in, out)
+	if err != nil {
+		return err
+	}
+	if inner >= 32 { // neighbouring items read neighbouring elements
+		kernel += "_columns"
+	}
+	defines := []string{"T=" + in.typ.String(), "INDEX=i64"}
+	sizes := []any{uint32(outer), uint32(n), uint32(inner)}
+	parts := kernels.ReduceParts(outer, n, inner)
+	if parts == 1 {
+		return r.catalog("reduce", kernel, defines, []int{outer, inner}, append([]any{b[0], b[1]}, sizes...)...)
+	}
+	sizes = append(sizes, uint32(parts))
+	values, err := r.temp(in.typ.Computed(), outer*parts*inner)
+	if err != nil {
+		return err
+	}
+	places, err := r.temp(U32, outer*parts*inner)
+	if err != nil {
+		return err
+	}
+	err = r.catalog("reduce", kernel, append(slices.Clone(defines), "STAGE=1"), []int{outer, parts, inner}, append([]any{b[0], values, places}, sizes...)...)
+	if err != nil {
+		return err
+	}
+	return r.catalog("reduce", kernel, append(defines, "STAGE=2"), []int{outer, inner}, append([]any{values, places, b[1]}, sizes...)...)
+}

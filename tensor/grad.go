@@ -41,7 +41,7 @@ func GradOf(ys, gs []*Tensor, wrt ...*Tensor) []*Tensor {
 		}
 		add(y, gs[i])
 	}
-	order := history(ys)
+	order := walk(ys, func(t *Tensor) []*Tensor { return t.args })
 	reaches := map[*Tensor]bool{} // tensors that are computed from one of wrt, or are one
 	for _, t := range wrt {
 		reaches[t] = true
@@ -88,31 +88,4 @@ func GradOf(ys, gs []*Tensor, wrt ...*Tensor) []*Tensor {
 		}
 	}
 	return out
-}
-
-// history lists tensors and all that they are computed from, args first.
-func history(ts []*Tensor) []*Tensor {
-	var order []*Tensor
-	done := map[*Tensor]bool{}
-	stack := slices.Clone(ts)
-	for len(stack) > 0 {
-		t := stack[len(stack)-1]
-		ready := true
-		if !done[t] {
-			for _, a := range t.args {
-				if !done[a] {
-					stack, ready = append(stack, a), false
-				}
-			}
-		}
-		if !ready {
-			continue
-		}
-		stack = stack[:len(stack)-1]
-		if !done[t] {
-			done[t] = true
-			order = append(order, t)
-		}
-	}
-	return order
 }

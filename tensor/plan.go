@@ -106,32 +106,61 @@ func name(t *Tensor) string {
 	return t.op.String()
 }
 
-// visit orders the tensors that have to be computed.
+// visit orders the tensors that have to be computed. Of several args the one with the longest chain of operations behind it comes first, so that
+// what is quickly computed does not wait in memory for it.
 func (p *planner) visit(ts []*Tensor) {
+	depth := map[*Tensor]int{}
+	for _, t := range walk(ts, func(t *Tensor) []*Tensor { return t.sources() }) {
+		for _, a := range t.sources() {
+			depth[t] = max(depth[t], depth[a]+1)
+		}
+	}
+	p.order = walk(ts, func(t *Tensor) []*Tensor {
+		list := slices.Clone(t.sources())
+		slices.SortStableFunc(list, func(a, b *Tensor) int { return depth[b] - depth[a] })
+		return list
+	})
+	p.order = slices.DeleteFunc(p.order, func(t *Tensor) bool { return t.data != nil || count(t.shape) == 0 })
+}
+
+// sources returns the tensors from which t has to be computed.
+func (t *Tensor) sources() []*Tensor {
+	switch {
+	case t.data != nil || count(t.shape) == 0:
+		return nil
+	case len(t.args) > 1:
+		if _, view := t.op.(*viewOp); view { // the others have its gradient
+			return t.args[:1]
+		}
+	}
+	return t.args
+}
+
+// walk lists tensors and all that they are made of, as args tells, args before what is made of them, in the order of args.
+func walk(ts []*Tensor, args func(t *Tensor) []*Tensor) []*Tensor {
+	var order []*Tensor
 	done := map[*Tensor]bool{}
 	stack := slices.Clone(ts)
 	slices.Reverse(stack)
 	for len(stack) > 0 {
-		t := stack[len(stack)-1]
-		ready := true
-		if !done[t] && t.data == nil && count(t.shape) > 0 {
-			for _, a := range t.args {
+		t, n := stack[len(stack)-1], len(stack)
+		if !done[t] {
+			for _, a := range slices.Backward(args(t)) {
 				if !done[a] {
-					stack, ready = append(stack, a), false
+					stack = append(stack, a)
 				}
 			}
 		}
-		if !ready {
+		if len(stack) > n {
 			continue
 		}
-		stack = stack[:len(stack)-1]
+		stack = stack[:n-1]
 		if !done[t] {
 			done[t] = true
-			if t.data == nil && count(t.shape) > 0 {
-				p.order = append(p.order, t)
-			}
+			order = append(order, t)
 		}
 	}
+	return order
 }
 
 // place returns where t lies, or will lie, if it is data or stored.
@@ -293,7 +322,7 @@ func (p *planner) choose() {
 		if stored {
 			p.keep(t)
 		}
-		for _, a := range t.args {
+		for _, a := range t.sources() {
 			if stored {
 				use(a, t)
 			} else {
@@ -368,7 +397,7 @@ func (p *planner) dear(t *Tensor, kernels int) bool {
 		if depth > 16 {
 			costly = true
 		}
-		for _, a := range t.args {
+		for _, a := range t.sources() {
 			visit(a, depth+1)
 		}
 	}
@@ -452,7 +481,7 @@ func (p *planner) compute(t *Tensor, to place) error {
 			}
 		case errors.Is(err, errTooLarge):
 			more := false
-			for _, a := range t.args {
+			for _, a := range t.sources() {
 				if _, ok := p.resolve(a, nil); !ok && a.Len() > 0 {
 					more = true
 					p.keep(a)

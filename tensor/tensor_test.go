@@ -2,6 +2,7 @@ package tensor
 
 import (
 	"context"
+	"errors"
 	"math"
 	"slices"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	_ "github.com/concord-compute/concord/cpu"
 	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/source"
 )
 
 func scope(t testing.TB) *Scope {
@@ -172,4 +174,58 @@ func TestCompile(t *testing.T) {
 		return args
 	}).Call(t.Context(), x)
 	require.NoError(t, err)
+}
+
+func TestCheckpoint(t *testing.T) {
+	s := scope(t)
+	x := From(s, []float64{0.3, -0.7, 1.1})
+	f := func(args ...*Tensor) *Tensor { return args[0].Sin().Exp().Mul(args[0]).Tanh() }
+	want := values[float64](t, Grad(f(x).Sum(), x)[0])
+	y := Checkpoint(f, x)
+	g := Grad(y.Sum(), x)[0]
+	assert.Equal(t, want, values[float64](t, g))
+	assert.Equal(t, values[float64](t, f(x)), values[float64](t, y))
+	assert.InDeltaSlice(t, values[float64](t, Grad(Grad(f(x).Sum(), x)[0].Sum(), x)[0]), values[float64](t, Grad(g.Sum(), x)[0]), 1e-12)
+	// In a chain of checkpoints less memory is in use at a time.
+	peak := func(block func(f func(args ...*Tensor) *Tensor, args ...*Tensor) *Tensor) int64 {
+		in := Full(s, F64, 0.5, 1000)
+		y := in.Copy()
+		w := From(s, slices.Repeat([]float64{0.1}, 1000))
+		for range 6 {
+			y = block(func(args ...*Tensor) *Tensor {
+				z := args[0]
+				for range 4 {
+					z = z.Add(args[1]).Tanh().Flip().Sin()
+				}
+				return z
+			}, y, w)
+		}
+		p, err := newPlan(Grad(y.Sum(), w), true)
+		require.NoError(t, err)
+		_, total, _ := p.arena()
+		return total
+	}
+	plain := peak(func(f func(args ...*Tensor) *Tensor, args ...*Tensor) *Tensor { return f(args...) })
+	again := peak(Checkpoint)
+	assert.Less(t, 3*again, 2*plain)
+}
+
+func TestLaunch(t *testing.T) {
+	s := scope(t)
+	unit, err := source.Parse(`kernel void cube(global const float *x, global float *y, float a, uint n) {
+	uint i = get_global_id(0);
+	if (i < n) y[i] = a * x[i] * x[i] * x[i];
+}`, source.Options{Name: "cube.cl", Features: s.Device().Features()})
+	require.NoError(t, err)
+	x := From(s, []float32{1, 2, 3})
+	k := Kernel{Unit: unit, Name: "cube", Grid: runtime.Items(3), Results: []Spec{{F32, []int{3}}},
+		Gradient: func(args, _, gs []*Tensor) []*Tensor { return []*Tensor{args[0].Square().Mul(6).Mul(gs[0])} }}
+	y := Launch(k, x.Flip(), Out(0), float32(2), uint32(3))[0]
+	out, err := Read[float32](t.Context(), y)
+	if errors.Is(err, runtime.ErrUnsupported) {
+		t.Skip(err)
+	}
+	require.NoError(t, err)
+	assert.Equal(t, []float32{54, 16, 2}, out)
+	assert.Equal(t, []float32{6, 24, 54}, values[float32](t, Grad(y.Sum(), x)[0]))
 }

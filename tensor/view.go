@@ -11,13 +11,15 @@ import (
 	"github.com/concord-compute/concord/kernels/expr"
 )
 
-// viewOp is one view. Exactly one of the fields is set; shape is for a reshape.
+// viewOp is one view. It is of its first arg. Exactly one of perm, cut, expand, shape and same is set.
 type viewOp struct {
 	name   string
-	perm   []int  // dimension j of the view is dimension perm[j]
-	cut    []span // of each dimension
-	expand bool   // dimensions of length 1 are repeated
-	shape  bool   // the same elements in order
+	perm   []int                     // dimension j of the view is dimension perm[j]
+	cut    []span                    // of each dimension
+	expand bool                      // dimensions of length 1 are repeated
+	shape  bool                      // the same elements in order
+	same   bool                      // the same tensor, for the sake of its gradient
+	back   func(g *Tensor) []*Tensor // the gradients of the args after the first, or nil
 }
 
 // span is the part of a dimension that a slice takes: element i of it is element start + i·step.
@@ -116,6 +118,8 @@ func (a access) divided() access {
 // of dimensions that no variables walk through evenly. new makes variables.
 func (o *viewOp) through(a access, shape, viewed []int, vars *variables) (access, bool) {
 	switch {
+	case o.same:
+		return a, true
 	case o.perm != nil:
 		in := make(access, len(shape))
 		for j, d := range o.perm {
@@ -501,8 +505,12 @@ func (t *Tensor) Flip(axes ...int) *Tensor {
 func (o *viewOp) grad(t, g *Tensor) []*Tensor {
 	a := t.args[0]
 	switch {
+	case o.back != nil:
+		return append([]*Tensor{nil}, o.back(g)...)
 	case !IsFloat(t.typ):
 		return []*Tensor{nil}
+	case o.same:
+		return []*Tensor{g}
 	case o.perm != nil:
 		back := make([]int, len(o.perm))
 		for j, d := range o.perm {

@@ -4,7 +4,10 @@ package tensor
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"unsafe"
 
@@ -163,9 +166,94 @@ func Number(ctx context.Context, t *Tensor) (float64, error) {
 	if t.Len() != 1 {
 		return 0, fmt.Errorf("number: %w: shape %v has %d elements", ErrShape, t.shape, t.Len())
 	}
-	x, err := Read[float64](ctx, t.Reshape().Cast(F64))
-	if err != nil {
+	var raw [8]byte
+	if err := t.readBytes(ctx, raw[:size(t.typ)]); err != nil {
 		return 0, err
 	}
-	return x[0], nil
+	return float(t.typ, raw[:]), nil
+}
+
+// float returns the first element of raw, to the nearest float64.
+func float(t Type, raw []byte) float64 {
+	order := binary.NativeEndian
+	switch t {
+	case F32:
+		return float64(math.Float32frombits(order.Uint32(raw)))
+	case F64:
+		return math.Float64frombits(order.Uint64(raw))
+	case F16:
+		return runtime.Float16(order.Uint16(raw)).Float64()
+	case BF16:
+		return runtime.BFloat16(order.Uint16(raw)).Float64()
+	case U64:
+		return float64(order.Uint64(raw))
+	}
+	return float64(integer(t, raw))
+}
+
+// integer returns the first element of raw, of an integer type or Bool.
+func integer(t Type, raw []byte) int64 {
+	order := binary.NativeEndian
+	switch t {
+	case I8:
+		return int64(int8(raw[0]))
+	case I16:
+		return int64(int16(order.Uint16(raw)))
+	case I32:
+		return int64(int32(order.Uint32(raw)))
+	case U16:
+		return int64(order.Uint16(raw))
+	case U32:
+		return int64(order.Uint32(raw))
+	case I64, U64:
+		return int64(order.Uint64(raw))
+	}
+	return int64(raw[0])
+}
+
+// To returns t in another scope: t itself if both are scopes of one device's memory, else a copy on the other device, which is computed at once.
+// The result is data: gradients do not reach what it was computed from.
+func (t *Tensor) To(ctx context.Context, s *Scope) (*Tensor, error) {
+	if t.err != nil || t.scope.engine == s.engine {
+		return t, t.err
+	}
+	d := t.dense()
+	if err := Eval(ctx, d); err != nil {
+		return nil, err
+	}
+	from, to := t.scope.engine, s.engine
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	if err := s.ready(); err != nil {
+		return nil, err
+	}
+	b, err := to.device.Alloc(stored(t.typ), t.Len())
+	if err != nil {
+		return nil, err
+	}
+	if t.Len() > 0 {
+		if err := from.copyTo(ctx, to, b, d); err != nil {
+			return nil, errors.Join(err, b.Close())
+		}
+	}
+	s.buffers[b] = struct{}{}
+	return &Tensor{scope: s, typ: t.typ, shape: t.shape, data: dense(b, t.shape)}, nil
+}
+
+// copyTo copies a dense tensor into a buffer of another device. The other engine is locked.
+func (e *engine) copyTo(ctx context.Context, to *engine, b *runtime.Buffer, d *Tensor) error {
+	part, err := d.data.buf.Slice(d.data.first, b.Len())
+	if err != nil {
+		return err
+	}
+	defer part.Close()
+	after, err := e.stream.Record()
+	if err != nil {
+		return err
+	}
+	defer after.Close()
+	if err := to.stream.CopyFrom(ctx, b, part, after); err != nil {
+		return err
+	}
+	return to.stream.Sync(ctx)
 }

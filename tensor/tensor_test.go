@@ -229,3 +229,32 @@ func TestLaunch(t *testing.T) {
 	assert.Equal(t, []float32{54, 16, 2}, out)
 	assert.Equal(t, []float32{6, 24, 54}, values[float32](t, Grad(y.Sum(), x)[0]))
 }
+
+func TestString(t *testing.T) {
+	s := scope(t)
+	x := From(s, numbers(6), 2, 3).Mul(0.5)
+	assert.Equal(t, "f32[2 3] = mul, not computed", x.String())
+	require.NoError(t, Eval(t.Context(), x))
+	assert.Equal(t, "f32[2 3]\n[[ 0. 0.5  1.]\n [1.5  2. 2.5]]", x.String())
+	y := From(s, numbers(200), 20, 10)
+	assert.Equal(t, "f32[20 10]\n[[  0.   1.   2. ...   7.   8.   9.]\n [ 10.  11.  12. ...  17.  18.  19.]\n [ 20.  21.  22. ...  27.  28.  29.]\n ...\n"+
+		" [170. 171. 172. ... 177. 178. 179.]\n [180. 181. 182. ... 187. 188. 189.]\n [190. 191. 192. ... 197. 198. 199.]]", y.String())
+	assert.Equal(t, "f32[2 1 2]\n[[[0. 1.]]\n\n [[2. 3.]]]", From(s, numbers(4), 2, 1, 2).String())
+	assert.Equal(t, "bool[2] [ true false]", From(s, []bool{true, false}).String())
+	assert.Equal(t, "f64[] 0.33333", From(s, []float64{1.0 / 3}).String())
+	assert.Equal(t, "i8[0] []", From(s, []int8{}).String())
+	assert.Contains(t, x.MatMul(x).String(), "error: matmul: tensor: shapes do not fit: [2 3] by [2 3] (tensor/tensor_test.go:")
+}
+
+func TestTo(t *testing.T) {
+	a, b := scope(t), scope(t)
+	x := From(a, numbers(6), 2, 3)
+	y, err := x.T().To(t.Context(), b)
+	require.NoError(t, err)
+	assert.Equal(t, []float32{0, 3, 1, 4, 2, 5}, values[float32](t, y))
+	_, err = Read[float32](t.Context(), x.Add(y))
+	require.ErrorIs(t, err, ErrDevice)
+	n, err := Number(t.Context(), y.Sum())
+	require.NoError(t, err)
+	assert.InDelta(t, 15, n, 0)
+}

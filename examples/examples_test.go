@@ -28,6 +28,7 @@ var examples = []struct {
 	{"04-streams-events", true, "DEVICE: sum[0] = 1000, sum[4095] = 9190; the side stream's work was timed: true\n"},
 	{"05-go-kernel", false, "DEVICE: [0 1 1 2 8 1 32]\n"},
 	{"06-profile", false, "DEVICE: 20 launches, 338821120 operations\n"},
+	{"07-tensors", false, "DEVICE: the loss fell: true; the network says [0 1 1 0]\n"},
 }
 
 // TestExamples builds the examples as they are shown and runs each on every available device.

@@ -3,9 +3,120 @@ package tensor
 // Sorting.
 
 import (
+	"math"
+
 	"github.com/concord-compute/concord/kernels"
+	"github.com/concord-compute/concord/kernels/expr"
 	"github.com/concord-compute/concord/runtime"
 )
+
+// Sort returns the elements of t in order along an axis, and the indices, of type I64, that they have had. Equal elements keep their order, -0 equals 0, and
+// NaN counts as larger than all numbers: it is last, or with descending first. The gradient of the values goes back to where they were.
+func (t *Tensor) Sort(axis int, descending bool) (values, indices *Tensor) {
+	const name = "sort"
+	rows, n, back, bad := t.lines(name, axis)
+	switch {
+	case bad != nil:
+		return bad, bad
+	case t.Len() == 0:
+		return t, filled(t.scope, I64, t.shape, zero(I64))
+	case t.typ == Bool:
+		values, indices = t.Cast(U8).Sort(axis, descending)
+		return values.Cast(Bool), indices
+	}
+	sorted, order := sortPairs(rows, numbered(rows.scope, rows.shape), descending)
+	sorted.op.(*callOp).back = func(t *Tensor, gs []*Tensor) []*Tensor {
+		if gs[0] == nil || !IsFloat(t.typ) {
+			return []*Tensor{nil, nil}
+		}
+		came := lastOf(placesOf(order, t.shape[0], n, 1), t.Len()).Sub(1) // where each element has gone
+		return []*Tensor{gatherRows(gs[0].Reshape(-1, 1), came).Reshape(t.shape...), nil}
+	}
+	return back(sorted, n), back(order.Cast(I64), n)
+}
+
+// ArgSort returns the indices, of type I64, by which TakeAlong puts the elements of an axis in order, as Sort does.
+func (t *Tensor) ArgSort(axis int, descending bool) *Tensor {
+	_, indices := t.Sort(axis, descending)
+	return indices
+}
+
+// TopK returns the k largest elements of each row along an axis, the largest first, or the k smallest ones, the smallest first, and their indices, of type
+// I64. Of equal elements those with lower indices come first. Among the largest, NaN and +∞ count as equal; among the smallest, NaN is behind all
+// numbers. The gradient of the values goes to where they were.
+func (t *Tensor) TopK(k, axis int, largest bool) (values, indices *Tensor) {
+	const name = "topk"
+	rows, n, back, bad := t.lines(name, axis)
+	switch {
+	case bad != nil:
+		return bad, bad
+	case k < 0 || k > n:
+		bad = failf(t.scope, name, ErrShape, "%d elements of axis %d of %v", k, axis, t.shape)
+		return bad, bad
+	case k == 0 || t.Len() == 0:
+		values = t.Narrow(axis, 0, k)
+		return values, filled(t.scope, I64, values.shape, zero(I64))
+	case t.typ == Bool:
+		values, indices = t.Cast(U8).TopK(k, axis, largest)
+		return values.Cast(Bool), indices
+	}
+	keys := rows.StopGradient()
+	if IsFloat(t.typ) && largest {
+		keys = Where(keys.IsNaN(), math.Inf(1), keys)
+	}
+	var order *Tensor
+	if IsFloat(t.typ) && k <= kernels.SortBlock && 4*k <= n { // a selection instead of a sort
+		if largest {
+			keys = keys.Neg()
+		}
+		o := &callOp{name: name, takes: onlyDense, run: func(r *run, out, in []operand) error {
+			b, err := r.buffers(in[0], out[0])
+			if err != nil {
+				return err
+			}
+			m := in[0].shape[0]
+			values, err := r.temp(in[0].typ, m*k)
+			if err != nil {
+				return err
+			}
+			return r.catalog("topk", "topk", []string{"T=" + in[0].typ.String()}, []int{m}, b[0], values, b[1], uint32(m), uint32(n), uint32(k))
+		}}
+		order = call(o, []spec{{U32, []int{rows.shape[0], k}}}, keys)[0]
+	} else {
+		_, order = sortPairs(keys, numbered(rows.scope, rows.shape), largest)
+		order = order.Narrow(1, 0, k)
+	}
+	indices = back(order.Cast(I64), k)
+	return t.TakeAlong(axis, indices), indices
+}
+
+// lines returns t with an axis, of length n, as the rows of a matrix, and a function that puts rows of another length back to where the axis was.
+func (t *Tensor) lines(name string, axis int) (rows *Tensor, n int, back func(rows *Tensor, n int) *Tensor, bad *Tensor) {
+	if bad := check(name, t); bad != nil {
+		return nil, 0, nil, bad
+	}
+	i, ok := t.axis(axis)
+	if !ok {
+		return nil, 0, nil, failf(t.scope, name, ErrShape, "axis %d of shape %v", axis, t.shape)
+	}
+	if bad := counted32(t.scope, name, t.shape, t.Len()); bad != nil {
+		return nil, 0, nil, bad
+	}
+	last := len(t.shape) - 1
+	turned := t.Transpose(i, last)
+	n = t.shape[i]
+	return turned.Reshape(t.Len()/max(n, 1), n), n, func(rows *Tensor, n int) *Tensor {
+		shape := turned.Shape()
+		shape[last] = n
+		return rows.Reshape(shape...).Transpose(i, last)
+	}, nil
+}
+
+// numbered returns a matrix of type U32 in which each row has the numbers from 0 on.
+func numbered(s *Scope, shape []int) *Tensor {
+	e := expr.Apply(expr.Rem, expr.Index(), expr.Int(I64, int64(shape[1]))).Cast(U32)
+	return filled(s, U32, shape, e)
+}
 
 // sortPairs returns the keys of each row of a matrix in order, and values that were moved with them. Equal keys keep their order. The results have no
 // gradients.

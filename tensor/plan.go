@@ -337,9 +337,16 @@ func (p *planner) choose() {
 // readable makes sure that argument i of a call is stored, or is a view of what is stored.
 func (p *planner) readable(o *callOp, i int, a *Tensor) {
 	b := base(a)
-	if _, reduced := b.op.(*reduceOp); p.solid(b) || reduced && b.data == nil {
-		p.keep(b)
-		if at, ok := p.resolve(a, nil); ok && o.takes(i, a.shape, at.steps) {
+	if _, placed := p.place(b); placed || p.solid(b) || count(b.shape) <= count(a.shape) {
+		if !placed { // what if it were stored
+			p.places[b] = &place{steps: rowMajor(b.shape)}
+		}
+		at, ok := p.resolve(a, nil)
+		if !placed {
+			delete(p.places, b)
+		}
+		if ok && o.takes(i, a.shape, at.steps) {
+			p.keep(b)
 			return
 		}
 	}

@@ -78,7 +78,7 @@ size, the sums as lines. --arena chooses the arena: recorded, or one of the mode
 		case f.record != "" && len(args) == 0:
 			return errors.New("trace memory --record: what is to be run comes after --")
 		}
-		if isStdout(f.record) {
+		if !canReadAgain(f.record) {
 			return fmt.Errorf("trace memory --record %s: the trace is read again, from a file", f.record)
 		}
 		settings, err := f.settings()
@@ -89,7 +89,7 @@ size, the sums as lines. --arena chooses the arena: recorded, or one of the mode
 			file := f.record
 			if file == "" {
 				file = args[0]
-			} else if err := a.record(ctx, cmd.Root(), "CONCORD_MEMORY_TRACE", file, args); err != nil {
+			} else if _, err := a.record(ctx, cmd.Root(), "CONCORD_MEMORY_TRACE", file, args); err != nil {
 				return err
 			}
 			return a.traceMemory(ctx, file, f, settings)
@@ -135,19 +135,25 @@ func (f *traceFlags) settings() ([]mempool.Options, error) {
 	return list, nil
 }
 
+// canReadAgain reports whether a path names, or can name, a file that is read after it was written. A pipe would be waited for.
+func canReadAgain(path string) bool {
+	info, err := os.Stat(path)
+	return !isStdout(path) && (err != nil || info.Mode().IsRegular() || info.IsDir()) // a directory is refused when it is to be written
+}
+
 // record runs a command of concord, or a program, and keeps the trace that it writes to the file that a variable
-// names, also if the command fails.
-func (a *app) record(ctx context.Context, root *cobra.Command, variable, file string, args []string) error {
+// names, also if the command fails. It reports whether there was one.
+func (a *app) record(ctx context.Context, root *cobra.Command, variable, file string, args []string) (kept bool, err error) {
 	dir, err := os.MkdirTemp("", "concord-trace-")
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer os.RemoveAll(dir)
 	trace := filepath.Join(dir, "trace")
 	program := args[0]
 	if slices.ContainsFunc(root.Commands(), func(c *cobra.Command) bool { return c.Name() == args[0] }) {
 		if program, err = os.Executable(); err != nil {
-			return fmt.Errorf("find this program: %w", err)
+			return false, fmt.Errorf("find this program: %w", err)
 		}
 	} else {
 		args = args[1:]
@@ -163,17 +169,18 @@ func (a *app) record(ctx context.Context, root *cobra.Command, variable, file st
 	if err = cmd.Run(); err != nil {
 		err = fmt.Errorf("run %s: %w", program, err)
 	}
-	return errors.Join(err, a.keepTrace(trace, file, program, err == nil))
+	kept, late := a.keepTrace(trace, file, program, err == nil)
+	return kept, errors.Join(err, late)
 }
 
-// keepTrace moves a trace to its place. A missing trace is an error if the command succeeded.
-func (a *app) keepTrace(trace, file, program string, wanted bool) error {
+// keepTrace moves a trace to its place, and reports whether it is there. A missing trace is an error if the command succeeded.
+func (a *app) keepTrace(trace, file, program string, wanted bool) (kept bool, err error) {
 	in, err := os.Open(trace)
 	switch {
 	case err != nil && !wanted:
-		return nil
+		return false, nil
 	case err != nil:
-		return fmt.Errorf("%s left no trace: it did nothing on a device, closed none, or does not use Concord", program)
+		return false, fmt.Errorf("%s left no trace: it did nothing on a device, closed none, or does not use Concord", program)
 	}
 	defer in.Close()
 	err = a.save(context.Background(), file, func(w io.Writer) error { // it is small, and was wanted
@@ -181,7 +188,7 @@ func (a *app) keepTrace(trace, file, program string, wanted bool) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("the trace %s: %w", file, withoutPath(err))
+		return false, fmt.Errorf("the trace %s: %w", file, withoutPath(err))
 	}
-	return nil
+	return true, nil
 }

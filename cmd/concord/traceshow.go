@@ -38,7 +38,7 @@ the last moments may be missing. Times of kernels are the device's own where its
 		if len(args) == 0 {
 			return errors.New("trace run: what is to be run comes after --")
 		}
-		if isStdout(out) {
+		if !canReadAgain(out) {
 			return fmt.Errorf("trace run --out %s: the trace is read again, from a file", out)
 		}
 		return a.do(func(ctx context.Context, args []string) error {
@@ -51,8 +51,8 @@ the last moments may be missing. Times of kernels are the device's own where its
 				defer os.RemoveAll(dir)
 				file = filepath.Join(dir, "trace.json")
 			}
-			ran := a.record(ctx, cmd.Root(), "CONCORD_TRACE", file, args)
-			if _, err := os.Stat(file); ran != nil && err != nil {
+			kept, ran := a.record(ctx, cmd.Root(), "CONCORD_TRACE", file, args)
+			if !kept { // what lies there is older
 				return ran
 			}
 			return errors.Join(ran, a.traceShow(ctx, file, page))

@@ -37,6 +37,15 @@ func TestTraceRun(t *testing.T) {
 	status, _, stderr = concord("trace", "run", "--", os.Args[0], "devices")
 	assert.Equal(t, exitFailed, status)
 	assert.Contains(t, stderr, "left no trace")
+	status, stdout, stderr = concord("trace", "run", "--out", out, "--", "concord-has-no-such-program")
+	assert.Equal(t, exitFailed, status)
+	assert.Contains(t, stderr, "executable file not found")
+	assert.Empty(t, stdout, "the trace of another run")
+	for _, flags := range [][]string{{"run", "--out", os.DevNull}, {"memory", "--record", os.DevNull}} { // the same is true of a pipe
+		status, _, stderr = concord(append(append([]string{"trace"}, flags...), "--", "devices")...)
+		assert.Equal(t, exitUsage, status)
+		assert.Contains(t, stderr, "is read again, from a file")
+	}
 	status, _, stderr = concord("trace", "show", cl)
 	assert.Equal(t, exitFailed, status)
 	assert.Contains(t, stderr, "not a trace of Concord")

@@ -48,7 +48,8 @@ type written struct {
 // other errors are those of r.
 func ReadTrace(r io.Reader) (Trace, error) {
 	var t Trace
-	in := json.NewDecoder(r)
+	from := &source{r: r}
+	in := json.NewDecoder(from)
 	devices, streams := map[int]string{}, map[int]int64{}
 	read := func() error {
 		if err := expect(in, json.Delim('{')); err != nil {
@@ -107,9 +108,7 @@ func ReadTrace(r io.Reader) (Trace, error) {
 		return expect(in, json.Delim('}'))
 	}
 	if err := read(); err != nil {
-		if _, syntax := errors.AsType[*json.SyntaxError](err); syntax || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-			err = fmt.Errorf("not a trace of Concord: %w: %w", err, driver.ErrInvalidArgument)
-		} else if _, mismatch := errors.AsType[*json.UnmarshalTypeError](err); mismatch {
+		if from.err == nil && !errors.Is(err, driver.ErrInvalidArgument) { // it is the text that is wrong
 			err = fmt.Errorf("not a trace of Concord: %w: %w", err, driver.ErrInvalidArgument)
 		}
 		return Trace{}, err
@@ -117,11 +116,26 @@ func ReadTrace(r io.Reader) (Trace, error) {
 	return t, nil
 }
 
+// source is a reader that remembers its error.
+type source struct {
+	r   io.Reader
+	err error // nil at the end
+}
+
+// Read implements io.Reader.
+func (s *source) Read(b []byte) (n int, err error) {
+	n, err = s.r.Read(b)
+	if err != nil && err != io.EOF {
+		s.err = err
+	}
+	return n, err
+}
+
 // expect reads a token.
 func expect(in *json.Decoder, want json.Delim) error {
 	t, err := in.Token()
 	if err == nil && t != want {
-		err = fmt.Errorf("not a trace of Concord: %v where %v is expected: %w", t, want, driver.ErrInvalidArgument)
+		err = fmt.Errorf("not a trace of Concord: %q where %v is expected: %w", fmt.Sprint(t), want, driver.ErrInvalidArgument)
 	}
 	return err
 }

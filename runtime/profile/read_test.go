@@ -63,9 +63,11 @@ func TestReadTraceRefuses(t *testing.T) {
 		`{"traceEvents":[{"ph":"X","cat":"launch","ts":"now"}]}`, `{"traceEvents":[{"ph":"X","cat":"launch","dur":-1}]}`,
 		`{"traceEvents":[{"ph":"X","cat":"launch","args":{"queued_us":1e300}}]}`, `{"traceEvents":[{"ph":"X","cat":"launch","args":{"queued_us":-1}}]}`,
 		`{"traceEvents":[{"ph":"X","cat":"launch","args":{"items":"1x2x3x4"}}]}`, `{"traceEvents":[{"ph":"X","cat":"launch","args":{"items":"1x-2x3"}}]}`,
-		`{"traceEvents":[{"ph":"X","cat":"launch","args":{"items":"1x2x99999999999999999999"}}]}`, `{"otherData":{"roofs":5}}`} {
+		`{"traceEvents":[{"ph":"X","cat":"launch","args":{"items":"1x2x99999999999999999999"}}]}`, `{"otherData":{"roofs":5}}`,
+		`{"otherData":{"roofs":{"cpu:0":{"measured":"\u001b"}}}}`, `"\u001b[2J"`, `{"traceEvents":"\u001b"}`, `{"traceEvents":[{"name":"\u001b"}]}`} {
 		_, err := ReadTrace(strings.NewReader(text))
 		assert.ErrorIs(t, err, driver.ErrInvalidArgument, text)
+		assert.NotContains(t, err.Error(), "\x1b", "it is shown on a terminal")
 	}
 	_, err := ReadTrace(broken{})
 	assert.ErrorIs(t, err, errFull)

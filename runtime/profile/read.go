@@ -51,6 +51,7 @@ func ReadTrace(r io.Reader) (Trace, error) {
 	from := &source{r: r}
 	in := json.NewDecoder(from)
 	devices, streams := map[int]string{}, map[int]int64{}
+	total := int64(0) // of all durations, which a summary adds
 	read := func() error {
 		if err := expect(in, json.Delim('{')); err != nil {
 			return err
@@ -91,6 +92,9 @@ func ReadTrace(r io.Reader) (Trace, error) {
 						}
 						if len(t.Events) == MaxEvents {
 							return fmt.Errorf("a trace of more than %d events: %w", MaxEvents, driver.ErrInvalidArgument)
+						}
+						if total += e.End - e.Start; total > math.MaxInt64/2 {
+							return fmt.Errorf("a trace of more than %v: %w", time.Duration(math.MaxInt64/2), driver.ErrInvalidArgument)
 						}
 						t.Events = append(t.Events, e)
 					}

@@ -69,7 +69,10 @@ func TestReadTraceRefuses(t *testing.T) {
 		assert.ErrorIs(t, err, driver.ErrInvalidArgument, text)
 		assert.NotContains(t, err.Error(), "\x1b", "it is shown on a terminal")
 	}
-	_, err := ReadTrace(broken{})
+	long := strings.Repeat(`{"ph":"X","cat":"launch","dur":1.1e15},`, 9)
+	_, err := ReadTrace(strings.NewReader(`{"traceEvents":[` + strings.TrimSuffix(long, ",") + `]}`))
+	assert.ErrorIs(t, err, driver.ErrInvalidArgument, "sums of its times are no numbers of nanoseconds")
+	_, err = ReadTrace(broken{})
 	assert.ErrorIs(t, err, errFull)
 }
 

@@ -54,6 +54,7 @@ var floors = []floor{
 	{"internal/cgo", []string{"runtime/driver", "source", "csrc", "internal/blocking", "internal/seal"}},
 	{"internal/file", []string{"runtime/driver"}},
 	{"internal/npy", []string{"runtime/driver", "internal/file"}},
+	{"internal/safetensors", []string{"runtime/driver", "internal/file"}},
 	{"internal/mnist", []string{"runtime/driver", "testdata/mnist"}},
 	{"runtime/kernelcache", []string{"runtime/driver", "source", "internal/file", "internal/seal"}},
 	{"runtime/mempool", []string{"runtime/driver", "source"}},

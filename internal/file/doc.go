@@ -1,11 +1,11 @@
 // Package file checks that no other user can have written a file that a process is about to run,
-// and replaces files as a whole or not at all.
+// replaces files as a whole or not at all, and maps files into memory.
 //
 // # Basics
 //
 // [OpenRoot] opens a trusted directory and holds it, [SubRoot] and [OpenIn] open its contents;
 // [CheckOpen] and [Check] check a file that is open; [TempDir] makes a working directory.
-// [Replace] and [Create] write.
+// [Replace] and [Create] write. [Map] maps a file of any owner.
 //
 // # Trust
 //

@@ -76,8 +76,9 @@ func size(shape []int, elem int) (int, error) {
 
 // descr is the type of the elements of a file.
 type descr struct {
-	elem driver.Type
-	big  bool // most significant byte first
+	elem  driver.Type
+	big   bool // most significant byte first
+	truth bool // NumPy's bool, whose elem is driver.U8
 }
 
 // kinds maps the part of NumPy's name of a type that follows the byte order.
@@ -110,7 +111,7 @@ func parseDescr(s string) (descr, error) {
 	}
 	switch order := s[0]; {
 	case order == '<', order == '>', order == '|' && elem.Size() == 1:
-		return descr{elem: elem, big: order == '>'}, nil
+		return descr{elem: elem, big: order == '>', truth: s[1:] == "b1"}, nil
 	}
 	return descr{}, fmt.Errorf("npy: element type %.40q has no byte order: %w", s, driver.ErrFormat)
 }

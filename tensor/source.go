@@ -211,6 +211,14 @@ func integer(t Type, raw []byte) int64 {
 	return int64(raw[0])
 }
 
+// Sync computes t and waits for it, and returns the error of work that failed.
+func (t *Tensor) Sync(ctx context.Context) error {
+	if err := Eval(ctx, t); err != nil {
+		return err
+	}
+	return t.scope.engine.stream.Sync(ctx)
+}
+
 // To returns t in another scope: t itself if both are scopes of one device's memory, else a copy on the other device, which is computed at once.
 // The result is data: gradients do not reach what it was computed from.
 func (t *Tensor) To(ctx context.Context, s *Scope) (*Tensor, error) {

@@ -31,6 +31,9 @@ const (
 	Bool = expr.Bool
 )
 
+// ParseType returns the type of that name: "f32", "bool".
+func ParseType(name string) (Type, bool) { return expr.TypeOf(name) }
+
 // Element is a Go type of elements.
 type Element interface{ runtime.Element | bool }
 

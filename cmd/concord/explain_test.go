@@ -1,0 +1,42 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestExplain(t *testing.T) {
+	status, stdout, stderr := concord("explain", "x.softmax(-1)", "x=f32[64,32]")
+	require.Equal(t, exitOK, status, stderr)
+	assert.Contains(t, stdout, "f32[64 32] of x=f32[64,32] on cpu:0\n")
+	assert.Contains(t, stdout, "max sub exp sum div")
+	assert.Contains(t, stdout, "1 tasks; operation by operation 5\n")
+
+	status, stdout, stderr = concord("explain", "--json", "--time", "h := (x.matmul(w) + b).relu(); loss := (1 - h).square().mean(); grad(loss, w, b)",
+		"x=f32[8,4]", "w=f32[4,3]", "b=f32[3]")
+	require.Equal(t, exitOK, status, stderr)
+	d := document(t, stdout)
+	assert.Equal(t, []any{"f32[4 3]", "f32[3]"}, d["results"])
+	assert.Positive(t, d["seconds"])
+	assert.Greater(t, d["tasks_without_fusion"], float64(len(d["tasks"].([]any))))
+
+	for expression, says := range map[string]string{
+		"y + 1":          `there is no tensor "y"`,
+		"x.frobnicate()": `tensors have no method "frobnicate"`,
+		"x.softmax()":    "softmax takes 1 arguments, not 0",
+		"x.matmul(x)":    "shapes do not fit: [64 32] by [64 32]",
+		"x +":            "is not an expression of Go",
+		"for {}":         "is neither an expression nor an assignment",
+		"x.rank()":       "rank does not return tensors",
+	} {
+		status, _, stderr = concord("explain", expression, "x=f32[64,32]")
+		assert.Equal(t, exitUsage, status, expression)
+		assert.Contains(t, stderr, says)
+	}
+	for _, input := range []string{"x", "x=f33[2]", "x=f32[a]", "1=f32[2]", "x=f32[2"} {
+		status, _, _ = concord("explain", "x + 1", input)
+		assert.Equal(t, exitUsage, status, input)
+	}
+}

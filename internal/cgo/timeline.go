@@ -7,7 +7,6 @@ package cgo
 
 import (
 	"context"
-	"math"
 	"sync"
 
 	"github.com/concord-compute/concord/runtime/driver"
@@ -28,48 +27,66 @@ type times struct {
 	list []*timed // oldest first; the last one may be open
 }
 
-// anchor is a point of the device's clock, at an event that is over.
+// anchor is a point of the device's clock: an event.
 type anchor struct {
 	event  *event
 	device int64
-	host   int64
-	users  int // operations, and the clock; guarded by the clock's mu
+	host   int64 // 0 if nobody has waited for the event
+	users  int   // operations, and the clock; guarded by the clock's mu
 }
 
 // clock is the clock of a device: nanoseconds since its first anchor. Drivers measure in milliseconds of
 // float32, which are fine only near an anchor.
 type clock struct {
-	mu     sync.Mutex
-	stream *stream // has nothing but the events of anchors
-	now    *anchor // the newest
+	turn sync.Mutex // held by the call that replaces the anchor, and waits for it
+
+	mu     sync.Mutex // nobody waits for work with it held
+	stream *stream    // has nothing but the events of anchors
+	now    *anchor    // the newest
 }
 
 // anchorAge is the time in nanoseconds after which Clock replaces the anchor.
 const anchorAge = 200e6
 
-// anchor returns the newest anchor, which the caller drops. It makes one if there is none, or if the
-// newest is older than a time in nanoseconds.
-func (d *device) anchor(age int64) (*anchor, error) {
+// anchor returns the newest anchor, which the caller drops. It makes one if there is none, and does not wait for it.
+func (d *device) anchor() (*anchor, error) {
 	c := &d.clock
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.now == nil || driver.Now()-c.now.host > age {
-		if err := c.renew(d); err != nil {
-			return nil, err
-		}
+	if err := c.begin(d); err != nil {
+		return nil, err
 	}
 	c.now.users++
 	return c.now, nil
 }
 
-// renew makes an anchor of the present moment. The caller holds the clock.
-func (c *clock) renew(d *device) (err error) {
+// begin makes the first anchor. The caller holds mu.
+func (c *clock) begin(d *device) error {
+	if c.now != nil {
+		return nil
+	}
 	if c.stream == nil {
 		s, err := d.NewStream()
 		if err != nil {
 			return err
 		}
 		c.stream = s.(*stream)
+	}
+	e, err := c.stream.record(true)
+	if err == nil {
+		c.now = &anchor{event: e, users: 1}
+	}
+	return err
+}
+
+// renew replaces the anchor by one of the present moment, and waits for that. The caller has the turn.
+func (c *clock) renew(d *device) error {
+	c.mu.Lock()
+	err := c.begin(d)
+	last := c.now
+	c.mu.Unlock()
+	if err != nil {
+		return err
 	}
 	before := driver.Now()
 	e, err := c.stream.record(true)
@@ -79,16 +96,16 @@ func (c *clock) renew(d *device) (err error) {
 	a := &anchor{event: e, users: 1}
 	err = e.Wait(context.Background())
 	a.host = before + (driver.Now()-before)/2
-	if err == nil && c.now != nil {
-		a.device, err = c.now.until(e)
+	if err == nil {
+		a.device, err = last.until(e)
 	}
 	if err != nil {
 		_ = e.Close()
 		return err
 	}
-	if c.now != nil {
-		c.now.drop()
-	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	last.drop()
 	c.now = a
 	return nil
 }
@@ -143,7 +160,7 @@ func (s *stream) Time(op uint64) error {
 	if op == 0 {
 		return nil
 	}
-	from, err := s.d.anchor(math.MaxInt64)
+	from, err := s.d.anchor()
 	if err != nil {
 		return err
 	}
@@ -165,13 +182,13 @@ func (s *stream) Spans(to []driver.Span) []driver.Span {
 	if closed > 0 && l.list[closed-1].end == nil {
 		closed--
 	}
-	done := func(t *timed) bool {
-		is, err := t.end.Done()
+	done := func(e *event) bool {
+		is, err := e.Done()
 		return is && err == nil
 	}
-	all := closed > 0 && done(l.list[closed-1]) // as after most waits: then no other is asked
+	all := closed > 0 && done(l.list[closed-1].end) // as after most waits: then no other is asked
 	n := 0
-	for ; n < closed && (all || done(l.list[n])); n++ {
+	for ; n < closed && (all || done(l.list[n].end)) && done(l.list[n].from.event); n++ {
 		t := l.list[n]
 		start, err := t.from.until(t.start)
 		end, err2 := t.from.until(t.end)
@@ -198,12 +215,17 @@ func (s *stream) Spans(to []driver.Span) []driver.Span {
 
 // Clock implements driver.Timeliner.
 func (s *stream) Clock() (device, host int64, err error) {
-	a, err := s.d.anchor(anchorAge)
-	if err != nil {
-		return 0, 0, err
+	c := &s.d.clock
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	c.mu.Lock()
+	a := c.now
+	c.mu.Unlock()
+	if a == nil || a.host == 0 || driver.Now()-a.host > anchorAge {
+		if err := c.renew(s.d); err != nil {
+			return 0, 0, err
+		}
+		a = c.now // nobody else has the turn
 	}
-	s.d.clock.mu.Lock()
-	defer s.d.clock.mu.Unlock()
-	a.drop()
 	return a.device, a.host, nil
 }

@@ -231,17 +231,27 @@ func checkTimeline(t *row, d *device) {
 	must(t, s.Close())
 	events, _ := r.Events()
 	var kinds []profile.Kind
+	var nodes []profile.Event
 	last := begin
 	const clocks = 1_000_000 // nanoseconds by which two clocks may differ
 	for _, e := range events {
 		if !e.Kind.OnDevice() {
 			continue
 		}
-		kinds = append(kinds, e.Kind)
 		must(t, e.Err)
 		equal(t, d.String(), e.Device)
 		expect(t, e.Queued >= begin && e.Start >= e.Queued && e.End >= e.Start && e.End <= end+clocks, "%v between %d and %d", e, begin, end)
 		equal(t, timed, e.DeviceTime, "whether the times of "+e.Name+" are the device's")
+		if e.Kind == profile.Node { // told before its graph, whose time it is part of
+			nodes = append(nodes, e)
+			continue
+		}
+		kinds = append(kinds, e.Kind)
+		if e.Kind == profile.Graph {
+			for _, n := range nodes {
+				expect(t, n.Start >= e.Start && n.End <= e.End, "%v is not within %v", n, e)
+			}
+		}
 		if timed {
 			expect(t, e.Start >= last, "%v begins before %d, when the work before it ended", e, last)
 			last = e.End

@@ -116,7 +116,7 @@ func (t trial) carryOut(ctx context.Context) error {
 func (t trial) session() (*runtime.Session, error) {
 	cfg := runtime.Config{Fallback: runtime.Require, CacheDir: "off", ProbeTimeout: time.Minute} // long enough for a busy machine
 	if t.hang {
-		cfg.ProbeTimeout = 200 * time.Millisecond
+		cfg.ProbeTimeout = time.Second
 	}
 	return runtime.New(cfg)
 }

@@ -82,6 +82,7 @@ func TestEmptyResults(t *testing.T) {
 			{"sort_pairs", "sort_blocks", one, sizesAfter(none(4), all, 0)},
 			{"sort_pairs", "sort_merge", one, sizesAfter(none(4), 0, all, all)},
 			{"segment", "segment_add", one, sizesAfter(none(4), all, all, all, 0)},
+			{"scan", "scan_sum", one, sizesAfter(none(3), all, 0, all)},
 			{"segment", "segment_max", one, sizesAfter(none(4), all, all, 0, all)},
 		} {
 			done := make(chan error, 1)
@@ -125,6 +126,7 @@ func TestIndexRefuses(t *testing.T) {
 		{"take_along", "take_along", []int{2 * rows * n, 2 * count * n, 2 * count * n}, []string{"in", "index", "out"}, []uint32{2, rows, count, n}},
 		{"sort_pairs", "sort_blocks", []int{rows * n, rows * n, rows * n, rows * n}, []string{"keys", "values", "keysOut", "valuesOut"}, []uint32{rows, n}},
 		{"sort_pairs", "sort_merge", []int{rows * n, rows * n, rows * n, rows * n}, []string{"keys", "values", "keysOut", "valuesOut"}, []uint32{rows, n, 2}},
+		{"scan", "scan_sum", []int{rows * n, rows * count, rows * n}, []string{"in", "totals", "out"}, []uint32{rows, n, count}},
 		{"segment", "segment_min", []int{rows * n, count, count, 4 * n}, []string{"in", "id", "order", "out"}, []uint32{rows, count, 4, n}},
 	} {
 		eachDevice(t, func(t *testing.T, d *device) {

@@ -120,7 +120,7 @@ func TestGoAgainstReference(t *testing.T) {
 func TestCatalogNeedsNoCompiler(t *testing.T) {
 	d := openDevice(t)
 	for _, id := range []string{"activation", "arith", "cast", "conv2d", "copy", "fill", "gather", "gemm", "gemm_batch", "gemm_bias", "gemm_i8",
-		"im2col", "l2_distance", "norm", "reduce", "saxpy", "scatter", "segment", "softmax", "sort_pairs", "take_along", "topk", "transpose"} {
+		"im2col", "l2_distance", "norm", "reduce", "saxpy", "scan", "scatter", "segment", "softmax", "sort_pairs", "take_along", "topk", "transpose"} {
 		cases := kernels.Cases(id)
 		assert.NotEmpty(t, cases, id)
 		for i := range cases {

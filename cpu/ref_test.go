@@ -242,6 +242,13 @@ func TestReferenceSort(t *testing.T) {
 	}
 }
 
+func TestReferenceScan(t *testing.T) {
+	args := append([]arg{buf("f16", 1, 2, 3, 4, 5), buf("f32", 3, 7), zeros("f16", 5)}, uints(1, 5, 2)...) // in parts of three and two
+	assert.Equal(t, []float64{1, 3, 6, 7, 12}, callReference(t, "scan", "scan_sum", define("T", "f16"), 2, args...))
+	args = append([]arg{buf("i8", 100, 100, 100, 1, -2, -3), zeros("i8", 2), zeros("i8", 6)}, uints(2, 3, 1)...)
+	assert.Equal(t, []float64{100, -56, 44, 1, -1, -4}, callReference(t, "scan", "scan_sum", define("T", "i8"), 2, args...))
+}
+
 func TestReferenceSegment(t *testing.T) {
 	in, id, order := buf("i32", 1, 2, 10, 20, 100, -200), buf("u32", 0, 0, 2, 9), buf("u32", 1, 2, 0, 0)
 	for kernel, want := range map[string][]float64{"segment_add": {111, -179, 1, 1, 2, 3}, "segment_max": {100, 20, 1, 1, 1, 2}, "segment_min": {1, -200, 1, 1, 1, 1}} {

@@ -26,6 +26,7 @@ func productTile(*source.Unit, string) (rows, cols int) { return 64, 64 }
 //	an item for each element     n                       most kernels, among them sort_merge and those that end in _columns
 //	a group for each row         rows                    softmax, layer_norm, rms_norm, topk, nearest_merge
 //	                             parts, queries          nearest
+//	                             rows, parts             scan_sum
 //	                             outer, inner            reduce_sum and its like; outer, parts, inner with -D STAGE=1
 //	a group for several results  m                       gemv
 //	                             rows, n                 sort_blocks

@@ -5,6 +5,7 @@ package runtime
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,9 +32,9 @@ type notes struct {
 	lines    driver.Timeliner // nil if the driver's stream has no times
 	of       driver.Stream    // the stream that lines is of
 	spans    []driver.Span
-	over     []profile.Event // those that fetch tells
-	from, to reading         // the last two readings of the clocks
-	end      int64           // of the last operation
+	over     []telling // what fetch tells
+	from, to reading   // the last two readings of the clocks
+	end      int64     // of the last operation
 }
 
 // note is one operation.
@@ -42,6 +43,13 @@ type note struct {
 	queue uint64 // the work of the stream that it is part of, as Stream.queued counts it
 	event profile.Event
 	parts []profile.Event // of a graph: its operations
+	to    []*listener     // who listened when it was queued, without those who have left since
+}
+
+// telling is an event, and who is told.
+type telling struct {
+	event profile.Event
+	to    []*listener
 }
 
 // reading is a device's clock and the host's at the same moment.
@@ -94,7 +102,8 @@ func (s *Stream) done(e profile.Event, err error, parts ...profile.Event) {
 		return
 	}
 	n.mu.Lock()
-	if !s.core.session.observed() { // the last observer has left meanwhile
+	to := s.core.session.listening()
+	if len(to) == 0 { // the last observer has left meanwhile
 		n.mu.Unlock()
 		return
 	}
@@ -105,7 +114,7 @@ func (s *Stream) done(e profile.Event, err error, parts ...profile.Event) {
 		s.core.session.tell(e)
 		return
 	}
-	n.open = append(n.open, note{n.number, s.queued.Load() + 1, e, parts})
+	n.open = append(n.open, note{n.number, s.queued.Load() + 1, e, parts, to})
 	n.mu.Unlock()
 	if n.number%fetchEvery == 0 {
 		n.fetch(s, nil, false)
@@ -156,27 +165,29 @@ func (n *notes) fetch(s *Stream, failed error, mayWait bool) {
 			keep = append(keep, o)
 			continue
 		}
-		over = append(over, o.event)
+		over = append(over, telling{o.event, o.to})
 	}
 	clear(n.open[len(keep):])
 	n.open, n.over = keep, over
 	// The observers are told at the end, as one of them may panic. The notes are locked until then, since stopping an
 	// observation waits for the lock, so that its observer gets no event afterwards.
-	for _, e := range over {
-		s.core.session.tell(e)
+	for i := range over {
+		for _, l := range over[i].to {
+			l.Observe(over[i].event)
+		}
 	}
 	clear(over)
 }
 
 // appendParts appends the operations of a graph, which ended at times of the device's clock.
-func (n *notes) appendParts(over []profile.Event, o *note, ends []int64) []profile.Event {
+func (n *notes) appendParts(over []telling, o *note, ends []int64) []telling {
 	whole, at := &o.event, o.event.Start
 	for i, e := range o.parts {
 		e.Device, e.Stream, e.Queued, e.DeviceTime = whole.Device, whole.Stream, whole.Queued, true
 		e.Start = at
 		at = min(max(n.host(ends[i]), at), whole.End)
 		e.End = at
-		over = append(over, e)
+		over = append(over, telling{e, o.to})
 	}
 	return over
 }
@@ -222,17 +233,26 @@ func (n *notes) host(device int64) int64 {
 	return n.to.host + past + int64(float64(past)*(rate-1))
 }
 
-// leave tells one observer what is not over, and forgets it if he is the last.
-func (n *notes) leave(l *listener, last bool) {
+// leave tells an observer who has left what is not over. He is told nothing more.
+func (n *notes) leave(l *listener) {
+	var missed []profile.Event
 	n.mu.Lock()
-	open := append([]note(nil), n.open...)
-	if last {
-		n.open = nil
+	keep := n.open[:0]
+	for _, o := range n.open {
+		if slices.Contains(o.to, l) {
+			missed = append(missed, o.event)
+			o.to = without(o.to, l)
+		}
+		if len(o.to) > 0 {
+			keep = append(keep, o)
+		}
 	}
+	clear(n.open[len(keep):])
+	n.open = keep
 	n.mu.Unlock()
-	for _, o := range open {
-		o.event.End, o.event.Detail = o.event.Start, "not over when the observation ended"
-		l.Observe(o.event)
+	for _, e := range missed {
+		e.End, e.Detail = e.Start, "not over when the observation ended"
+		l.Observe(e)
 	}
 }
 

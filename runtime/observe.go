@@ -29,8 +29,9 @@ type listener struct{ profile.Observer }
 // drivers do not tell when a graph's operations ran.
 // Amounts of work are known of copies and fills, of kernels of the catalog, and of launches whose Grid states them (see Grid.Does).
 //
-// The observer is called on the goroutines that use the runtime, and must not use the runtime itself. stop
-// fetches what is over without waiting; work that is not over is reported with no length. stop may be called twice.
+// The observer is called on the goroutines that use the runtime, and must not use the runtime itself. He is told of the work
+// that is queued while he listens: stop fetches what is over without waiting, and work that is not over is reported with no
+// length. stop may be called twice.
 func (s *Session) Observe(o profile.Observer) (stop func()) {
 	l := &listener{o}
 	s.mu.Lock()
@@ -57,6 +58,24 @@ func (s *Session) setListeners(list []*listener) {
 }
 
 func (s *Session) unobserve(l *listener) {
+	for _, st := range s.streams() {
+		st.notes.fetch(st, nil, true)
+	}
+	s.mu.Lock()
+	s.setListeners(without(s.listening(), l))
+	s.mu.Unlock()
+	for _, st := range s.streams() { // those from now on never knew him
+		st.notes.leave(l)
+	}
+}
+
+// without returns a list without a listener.
+func without(list []*listener, l *listener) []*listener {
+	return slices.DeleteFunc(slices.Clone(list), func(other *listener) bool { return other == l })
+}
+
+// streams returns the streams of all open devices.
+func (s *Session) streams() (list []*Stream) {
 	s.mu.Lock()
 	var cores []*core
 	for _, c := range s.open {
@@ -64,19 +83,9 @@ func (s *Session) unobserve(l *listener) {
 	}
 	s.mu.Unlock()
 	for _, c := range cores {
-		for _, st := range c.streams.list() {
-			st.notes.fetch(st, nil, true)
-		}
+		list = append(list, c.streams.list()...)
 	}
-	s.mu.Lock()
-	s.setListeners(slices.DeleteFunc(slices.Clone(s.listening()), func(other *listener) bool { return other == l }))
-	last := s.listeners.Load() == nil
-	s.mu.Unlock()
-	for _, c := range cores {
-		for _, st := range c.streams.list() {
-			st.notes.leave(l, last)
-		}
-	}
+	return list
 }
 
 // observed reports whether anybody listens.

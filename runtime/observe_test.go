@@ -119,6 +119,74 @@ func TestObserve(t *testing.T) {
 	assert.False(t, session.observed())
 }
 
+// pausing keeps events, and lets the test do something at the first that is not over.
+type pausing struct {
+	profile.Recording
+	sync.Once
+	pause func(stream int64)
+}
+
+func (p *pausing) Observe(e profile.Event) {
+	p.Recording.Observe(e)
+	if strings.Contains(e.Detail, "not over") {
+		p.Do(func() { p.pause(e.Stream) })
+	}
+}
+
+// Each observer is told once of all that was queued while he listened, and of nothing else, whoever comes and goes meanwhile.
+func TestObserversComeAndGo(t *testing.T) {
+	for _, stays := range []bool{true, false} {
+		session, d := open(t, &nullBackend{}, Config{})
+		y := buffer(t, d, F32, 100)
+		fill := func(s *Stream, n int) {
+			part, err := y.Slice(0, n)
+			require.NoError(t, err)
+			require.NoError(t, s.Fill(part, float32(1)))
+			require.NoError(t, part.Close())
+		}
+		var first, second, third profile.Recording
+		if stays {
+			defer session.Observe(&first)()
+		}
+		paused, on := make(chan int64), make(chan bool)
+		leaves := &pausing{pause: func(stream int64) { paused <- stream; <-on }}
+		stop := session.Observe(leaves)
+		streams := map[int64]*Stream{}
+		for i := range 2 {
+			s, err := d.NewStream()
+			require.NoError(t, err)
+			streams[s.number] = s
+			fill(s, i+1)
+		}
+		stopped := make(chan bool)
+		go func() { stop(); close(stopped) }()
+		delete(streams, <-paused)
+		for _, s := range streams { // the one of which he has yet to be told
+			defer session.Observe(&second)()
+			fill(s, 3)
+			require.NoError(t, s.Sync(t.Context()))
+			defer session.Observe(&third)()
+			fill(s, 4)
+		}
+		close(on)
+		<-stopped
+		require.NoError(t, d.Sync(t.Context()))
+		elements := func(r *profile.Recording) (list []int) {
+			for _, e := range of(r, profile.Fill) {
+				list = append(list, int(e.Bytes)/4)
+			}
+			slices.Sort(list)
+			return list
+		}
+		if stays {
+			assert.Equal(t, []int{1, 2, 3, 4}, elements(&first))
+		}
+		assert.Equal(t, []int{1, 2}, elements(&leaves.Recording))
+		assert.Equal(t, []int{3, 4}, elements(&second))
+		assert.Equal(t, []int{4}, elements(&third))
+	}
+}
+
 // What failed is told with its error, and so is what was refused.
 func TestObserveFailures(t *testing.T) {
 	why := errors.New("fault")

@@ -28,6 +28,7 @@ type notes struct {
 	timing bool   // the driver notes its times; so, too
 
 	mu       sync.Mutex
+	reads    bool             // readLater is under way
 	open     []note           // oldest first
 	lines    driver.Timeliner // nil if the driver's stream has no times
 	of       driver.Stream    // the stream that lines is of
@@ -121,13 +122,18 @@ func (s *Stream) done(e profile.Event, err error, parts ...profile.Event) {
 	}
 }
 
-// fetch tells what is over. failed is why the stream's remaining work will never be, or nil. The clocks are
-// read only if the call may wait.
+// fetch tells what is over. failed is why the stream's remaining work will never be, or nil. If the call must not wait, the
+// clocks are read by a goroutine, for the calls after this one.
 func (n *notes) fetch(s *Stream, failed error, mayWait bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if len(n.open) == 0 && !s.gone.Load() || n.of == nil || n.lines != nil && n.to == (reading{}) && !mayWait {
+	if len(n.open) == 0 && !s.gone.Load() || n.of == nil {
 		return
+	}
+	if n.lines != nil && !mayWait && !s.core.abandoned.Load() {
+		if n.readLater(); n.to == (reading{}) {
+			return
+		}
 	}
 	now, finished := driver.Now(), s.finished.Load() // before the driver is asked: it knows the times of all that is finished
 	var spans []driver.Span
@@ -213,13 +219,37 @@ func (n *notes) readClocks(mayWait bool) bool {
 		return true
 	}
 	device, host, err := n.lines.Clock()
-	if now := (reading{device, host}); err == nil && now != n.to {
-		n.from, n.to = n.to, now
-		if first {
-			n.from = now
-		}
+	if err == nil {
+		n.read(reading{device, host})
 	}
 	return err == nil || !first
+}
+
+// read keeps a reading.
+func (n *notes) read(now reading) {
+	switch {
+	case n.to == reading{}:
+		n.from, n.to = now, now
+	case now != n.to:
+		n.from, n.to = n.to, now
+	}
+}
+
+// readLater reads the clocks if the last reading is old, on a goroutine, since that may wait.
+func (n *notes) readLater() {
+	if n.reads || n.to != (reading{}) && driver.Now()-n.to.host < clockEvery {
+		return
+	}
+	n.reads = true
+	go func(of driver.Stream, lines driver.Timeliner) {
+		device, host, err := lines.Clock()
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.reads = false
+		if err == nil && n.of == of && host >= n.to.host {
+			n.read(reading{device, host})
+		}
+	}(n.of, n.lines)
 }
 
 // host converts a time of the device's clock. Between two readings, and beyond, the clocks differ by a constant

@@ -22,7 +22,7 @@ type listener struct{ profile.Observer }
 // fallbacks, and regions. A profile.Recording keeps the events.
 //
 // An event comes when it is over and somebody has noticed: work of a device when the host waits for
-// it, closes its stream, or queues more. It then has the device's own times, brought to the host's clock, if
+// it, closes its stream, or has queued some dozens of operations more. It then has the device's own times, brought to the host's clock, if
 // the driver has any; else it lasts from the call that queued it to the moment at which the host knew that
 // it was done, and DeviceTime is false. Work that failed, and work behind it that did not run, has the error.
 // A launch of a graph is one event, and on cpu:0 also one of kind profile.Node for each operation, of equal Stream and within its time; other

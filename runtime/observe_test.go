@@ -383,6 +383,29 @@ func TestObserveTimeline(t *testing.T) {
 	assert.EqualValues(t, 2e9+5, n.host(1e9+5))
 }
 
+// Work has times though the host never waits: its queueing more is enough.
+func TestObserveWithoutWaits(t *testing.T) {
+	b := &nullBackend{stream: func(s *nullStream) driver.Stream { return &timelineStream{nullStream: s, begun: map[uint64]int64{}} }}
+	session, d := open(t, b, Config{})
+	y := buffer(t, d, F32, 100)
+	r := profile.Recording{Most: 1 << 20}
+	defer session.Observe(&r)()
+	for end := time.Now().Add(10 * time.Second); len(of(&r, profile.Fill)) < mostNotes && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		for range fetchEvery {
+			require.NoError(t, d.Stream().Fill(y, float32(1)))
+		}
+	}
+	fills := of(&r, profile.Fill)
+	assert.GreaterOrEqual(t, len(fills), mostNotes)
+	timed := 0
+	for _, e := range fills {
+		if e.DeviceTime {
+			timed++
+		}
+	}
+	assert.Equal(t, len(fills), timed)
+}
+
 // However much is queued without a wait, the notes are bounded, and nothing is lost.
 func TestObserveBounded(t *testing.T) {
 	session, d := open(t, &nullBackend{}, Config{})

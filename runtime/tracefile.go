@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,7 +34,7 @@ type traceFile struct {
 	name     string
 	events   profile.Recording
 	observed atomic.Int64 // events so far
-	sessions int          // open ones; guarded by traceFiles
+	sessions []*Session   // open ones; guarded by traceFiles
 	kept     bool         // keepWriting runs; so, too
 
 	mu      sync.Mutex // held while the file is written
@@ -82,7 +83,7 @@ func (s *Session) traceToFile() (end func(), err error) {
 		t = &traceFile{name: name}
 		traceFiles.of[name] = t
 	}
-	if t.sessions++; !t.kept {
+	if t.sessions = append(t.sessions, s); !t.kept {
 		t.kept = true
 		go t.keepWriting()
 	}
@@ -91,7 +92,7 @@ func (s *Session) traceToFile() (end func(), err error) {
 	return sync.OnceFunc(func() {
 		stop()
 		traceFiles.Lock()
-		t.sessions--
+		t.sessions = slices.DeleteFunc(t.sessions, func(open *Session) bool { return open == s })
 		traceFiles.Unlock()
 		t.write()
 	}), nil
@@ -105,11 +106,16 @@ func (t *traceFile) keepWriting() {
 		t.mu.Unlock()
 		time.Sleep(pause)
 		traceFiles.Lock()
-		t.kept = t.sessions > 0
-		kept := t.kept
+		t.kept = len(t.sessions) > 0
+		sessions := slices.Clone(t.sessions)
 		traceFiles.Unlock()
-		if !kept {
+		if len(sessions) == 0 {
 			return
+		}
+		for _, s := range sessions {
+			for _, st := range s.streams() { // a program that does not wait for its work does not notice when it is over
+				st.notes.fetch(st, nil, false)
+			}
 		}
 		t.write()
 	}

@@ -135,3 +135,26 @@ func TestTraceFileOfAKilledProcess(t *testing.T) {
 		assert.Greater(t, len(readTrace(t, name)), first+10)
 	}
 }
+
+// A trace has the work of a program that queued little and neither waits for it nor closes anything.
+func TestTraceFileWithoutWaits(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "trace.json")
+	b := &nullBackend{stream: func(s *nullStream) driver.Stream { return &timelineStream{nullStream: s, begun: map[uint64]int64{}} }}
+	_, d := open(t, b, Config{Trace: name})
+	y := buffer(t, d, F32, 100)
+	for range 3 {
+		require.NoError(t, d.Stream().Fill(y, float32(1)))
+	}
+	assert.Eventually(t, func() bool {
+		if _, err := os.Stat(name); err != nil {
+			return false
+		}
+		timed := 0
+		for _, e := range readTrace(t, name) {
+			if e.Kind == profile.Fill && e.DeviceTime {
+				timed++
+			}
+		}
+		return timed == 3
+	}, 10*time.Second, 10*time.Millisecond)
+}

@@ -4,6 +4,7 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/pprof"
 	"runtime/trace"
@@ -19,7 +20,8 @@ type listener struct{ profile.Observer }
 
 // Observe tells an observer what happens on all devices of the session, until stop is called: launches, copies,
 // fills and graphs of streams, allocations of the drivers, programs that are built, waits of the host,
-// fallbacks, and regions. A profile.Recording keeps the events.
+// fallbacks, and regions. A profile.Recording keeps the events. It is not told of memory that the pool has already, nor when memory is
+// freed; Device.Stats has the accounts of both.
 //
 // An event comes when it is over and somebody has noticed: work of a device when the host waits for
 // it, closes its stream, or has queued some dozens of operations more. It then has the device's own times, brought to the host's clock, if
@@ -158,6 +160,20 @@ func (c observedSource) Alloc(n int64, kind driver.MemoryKind) (driver.Memory, e
 
 // Free implements mempool.Source.
 func (c observedSource) Free(m driver.Memory) error { return c.drv.Free(m) }
+
+// observedAlloc allocates in the order of the stream. A driver that cannot has not failed.
+func (s *Stream) observedAlloc(here driver.StreamAllocator, n int64) (driver.Memory, error) {
+	session := s.core.session
+	if !session.observed() {
+		return here.AllocHere(n)
+	}
+	start := driver.Now()
+	m, err := here.AllocHere(n)
+	if !errors.Is(err, ErrUnsupported) {
+		session.told(profile.Event{Kind: profile.Alloc, Name: OnDevice.String(), Device: s.core.info.ID, Stream: s.number, Bytes: float64(n), Err: err}, start)
+	}
+	return m, err
+}
 
 // waited tells that the host waited for the stream from start until now.
 func (s *Stream) waited(name string, start int64, err error) {

@@ -187,6 +187,34 @@ func TestObserversComeAndGo(t *testing.T) {
 	}
 }
 
+// Memory that comes from the driver in the order of a stream is told, too.
+func TestObserveStreamAlloc(t *testing.T) {
+	b := &nullBackend{full: true}
+	session, d := open(t, b, Config{})
+	var r profile.Recording
+	defer session.Observe(&r)()
+	x, err := d.Stream().Alloc(F32, 10)
+	require.NoError(t, err)
+	require.NoError(t, x.Close())
+	b.allocHereErr = ErrOutOfMemory
+	_, err = d.Stream().Alloc(F32, 20)
+	require.ErrorIs(t, err, ErrOutOfMemory)
+	allocs := of(&r, profile.Alloc)
+	require.GreaterOrEqual(t, len(allocs), 2, "what does not fit may be tried again")
+	assert.NoError(t, allocs[0].Err)
+	for i, e := range allocs {
+		assert.Equal(t, []any{"cuda:0", int64(1), "on-device", float64(40 * min(i+1, 2))}, []any{e.Device, e.Stream, e.Name, e.Bytes})
+		assert.Equal(t, i > 0, errors.Is(e.Err, ErrOutOfMemory))
+	}
+	b.allocHereErr = ErrUnsupported
+	r.Reset()
+	x, err = d.Stream().Alloc(F32, 10)
+	require.NoError(t, err)
+	require.NoError(t, x.Close())
+	require.Len(t, of(&r, profile.Alloc), 1, "the driver cannot do it, and another way is found")
+	assert.NoError(t, of(&r, profile.Alloc)[0].Err)
+}
+
 // What failed is told with its error, and so is what was refused.
 func TestObserveFailures(t *testing.T) {
 	why := errors.New("fault")

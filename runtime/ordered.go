@@ -116,7 +116,7 @@ func (s *Stream) allocHere(here driver.StreamAllocator, n int64) (mem driver.Mem
 		return mem, nil, err
 	}
 	defer s.unlock(true)
-	if mem, err = here.AllocHere(n); err != nil {
+	if mem, err = s.observedAlloc(here, n); err != nil {
 		return mem, nil, err
 	}
 	if ready, err = s.drv.Record(false); err != nil {

@@ -71,48 +71,65 @@ func (d observed) rounds(t testing.TB, long time.Duration) uint32 {
 
 var observedDevices = []string{"cpu:0", "opencl:0", "sim-cuda:0", "sim-rocm:0"}
 
-// A stream's timeline adds up: no two pieces of its work overlap, so that busy and idle are the whole.
+// A stream's timeline adds up: no two pieces of its work overlap, so that busy and idle are the whole, which is what the host's clock
+// says within 1 %, and the work alone within 5 %: of ten tries one has to be undisturbed.
 func TestTimelineOfOneStream(t *testing.T) {
 	for _, name := range observedDevices {
 		t.Run(name, func(t *testing.T) {
 			d := observedDevice(t, name)
 			rounds := d.rounds(t, time.Millisecond)
-			var r profile.Recording
-			stop := d.Session().Observe(&r)
-			s, began := d.Stream(), time.Now()
-			for i := range 200 {
-				require.NoError(t, s.Launch(d.spin, runtime.Items(spinItems), d.out, rounds))
-				if i%70 == 0 {
-					require.NoError(t, s.Sync(t.Context()))
+			var busy, idle, wall time.Duration
+			for range 10 {
+				busy, idle, wall = d.oneStream(t, name, rounds)
+				t.Logf("busy %v, idle %v, wall of the host %v", busy, idle, wall)
+				if busy+idle >= wall*99/100 && busy >= wall*95/100 {
+					break
 				}
 			}
-			require.NoError(t, s.Sync(t.Context()))
-			wall := time.Since(began)
-			stop()
-			events, _ := r.Events()
-			var busy, idle time.Duration
-			var first, last int64
-			for _, e := range events {
-				if !e.Kind.OnDevice() {
-					continue
-				}
-				require.True(t, e.DeviceTime)
-				if last != 0 {
-					require.GreaterOrEqual(t, e.Start, last)
-					idle += time.Duration(e.Start - last)
-				} else {
-					first = e.Start
-				}
-				busy, last = busy+e.Duration(), e.End
+			if instrumented {
+				return // what a checker costs lies between the launches
 			}
-			sum := profile.Summarize(profile.Trace{Events: events})
-			require.Len(t, sum.Devices, 1)
-			assert.Equal(t, time.Duration(last-first), busy+idle)
-			assert.Equal(t, profile.DeviceSummary{Device: name, Wall: busy + idle, Busy: busy, Idle: idle}, sum.Devices[0])
-			assert.LessOrEqual(t, busy+idle, wall+time.Millisecond, "the clock of the device runs like the host's")
-			t.Logf("%d launches: busy %v, idle %v, wall of the host %v", len(events), busy, idle, wall)
+			assert.GreaterOrEqual(t, busy+idle, wall*99/100)
+			assert.GreaterOrEqual(t, busy, wall*95/100)
 		})
 	}
+}
+
+// oneStream returns how a timeline shows launches on the device's stream, and how long they took by the host's clock.
+func (d observed) oneStream(t *testing.T, name string, rounds uint32) (busy, idle, wall time.Duration) {
+	var r profile.Recording
+	stop := d.Session().Observe(&r)
+	s, began := d.Stream(), time.Now()
+	for i := range 200 {
+		require.NoError(t, s.Launch(d.spin, runtime.Items(spinItems), d.out, rounds))
+		if i%70 == 0 {
+			require.NoError(t, s.Sync(t.Context()))
+		}
+	}
+	require.NoError(t, s.Sync(t.Context()))
+	wall = time.Since(began)
+	stop()
+	events, _ := r.Events()
+	var first, last int64
+	for _, e := range events {
+		if !e.Kind.OnDevice() {
+			continue
+		}
+		require.True(t, e.DeviceTime)
+		if last != 0 {
+			require.GreaterOrEqual(t, e.Start, last)
+			idle += time.Duration(e.Start - last)
+		} else {
+			first = e.Start
+		}
+		busy, last = busy+e.Duration(), e.End
+	}
+	sum := profile.Summarize(profile.Trace{Events: events})
+	require.Len(t, sum.Devices, 1)
+	assert.Equal(t, time.Duration(last-first), busy+idle)
+	assert.Equal(t, profile.DeviceSummary{Device: name, Wall: busy + idle, Busy: busy, Idle: idle}, sum.Devices[0])
+	assert.LessOrEqual(t, busy+idle, wall+time.Millisecond, "the clock of the device runs like the host's")
+	return busy, idle, wall
 }
 
 // Work of two streams that a device runs side by side is shown side by side.

@@ -268,6 +268,17 @@ func TestHelp(t *testing.T) {
 	assert.Contains(t, stdout, "go1")
 }
 
+// README.md's table of calls has a row for every command.
+func TestReadmeCalls(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	require.NoError(t, err)
+	for _, cmd := range newApp(io.Discard, io.Discard).root().Commands() {
+		if name := cmd.Name(); name != "completion" && name != "help" {
+			assert.Contains(t, string(text), "\n| `concord "+name+"` | ")
+		}
+	}
+}
+
 func TestDevices(t *testing.T) {
 	_, stdout, _ := concord("devices", "--json")
 	var backends []string

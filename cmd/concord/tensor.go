@@ -1,0 +1,306 @@
+package main
+
+// concord tensor: what is in files of arrays.
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/concord-compute/concord/internal/npy"
+	"github.com/concord-compute/concord/internal/safetensors"
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+// tensorFile is one file in the document of tensor.
+type tensorFile struct {
+	File     string            `json:"file"`
+	Format   string            `json:"format"`
+	Metadata map[string]string `json:"metadata,omitempty"`
+	Elements int64             `json:"elements"` // of all tensors
+	Bytes    int64             `json:"bytes"`
+	Tensors  []*fileTensor     `json:"tensors"`
+
+	close func() error
+}
+
+// fileTensor is one tensor of a file.
+type fileTensor struct {
+	Name     string       `json:"name,omitempty"` // an array of NumPy has none
+	Type     string       `json:"type"`
+	Shape    []int        `json:"shape"`
+	Elements int64        `json:"elements"`
+	Bytes    int64        `json:"bytes"`
+	Stats    *tensorStats `json:"stats,omitempty"` // not of types that Concord does not compute with
+
+	elem driver.Type // NoType for such a type
+	data []byte
+}
+
+// longRead is the number of bytes from which a bar shows how far the reading is.
+const longRead = 64 << 20
+
+func (a *app) tensorCommand() *cobra.Command {
+	var noStats bool
+	cmd := &cobra.Command{
+		Use:   "tensor FILE...",
+		Short: "List the tensors in .npy and .safetensors files, with statistics",
+		Long: `Tensor lists the tensors in files of NumPy (.npy) and of Hugging Face (.safetensors): name, type,
+shape, bytes, and statistics of the elements. MIN, MAX, MEAN and STD are those of the finite
+elements, computed in float64; STD is that of the whole, as numpy.std. NAN, INF and ZEROS are numbers
+of elements. A dash is what does not exist: statistics without a finite element, and of types such as
+f8_e4m3 that Concord does not compute with.
+
+Files are mapped, not loaded, so that they may be larger than the memory; big-endian arrays of NumPy
+are loaded. --no-stats reads only the headers of mapped files.`,
+		Example: `  concord tensor model.safetensors
+  concord tensor --no-stats model-*.safetensors
+  concord tensor --json x.npy y.npy`,
+		Args: cobra.MinimumNArgs(1),
+	}
+	cmd.Flags().BoolVar(&noStats, "no-stats", false, "do not read the elements, only the headers")
+	a.jsonFlag(cmd)
+	cmd.RunE = a.do(func(ctx context.Context, args []string) error { return a.tensor(ctx, args, !noStats) })
+	return cmd
+}
+
+func (a *app) tensor(ctx context.Context, paths []string, stats bool) error {
+	for _, path := range paths { // a wrong name should not be found after long work
+		if formatOf(path) == "" {
+			return usagef("%s: the name of a file ends in .npy or .safetensors", path)
+		}
+	}
+	list := []*tensorFile{}
+	for _, path := range paths {
+		f, err := openTensors(path)
+		if err != nil {
+			return err
+		}
+		defer f.close()
+		list = append(list, f)
+	}
+	if stats {
+		if err := a.readTensors(ctx, list); err != nil {
+			return err
+		}
+	}
+	if a.json {
+		return a.print(struct {
+			Files []*tensorFile `json:"files"`
+		}{list})
+	}
+	for i, f := range list {
+		if i > 0 {
+			fmt.Fprintln(a.stdout)
+		}
+		a.tellTensors(f, stats)
+	}
+	return nil
+}
+
+// formatOf returns the format of a file by its name, or "" for others.
+func formatOf(path string) string {
+	switch ext := strings.ToLower(filepath.Ext(path)); ext {
+	case ".npy", ".safetensors":
+		return ext[1:]
+	}
+	return ""
+}
+
+// openTensors reads the header of a file.
+func openTensors(path string) (*tensorFile, error) {
+	f := &tensorFile{File: path, Format: formatOf(path), Tensors: []*fileTensor{}, close: func() error { return nil }}
+	read := f.openSafetensors
+	if f.Format == "npy" {
+		read = f.openArray
+	}
+	if err := survive(path, read); err != nil {
+		return nil, err
+	}
+	for _, t := range f.Tensors {
+		f.Elements += t.Elements
+		f.Bytes += t.Bytes
+	}
+	return f, nil
+}
+
+func (f *tensorFile) openSafetensors() error {
+	in, err := safetensors.Open(f.File)
+	if err != nil {
+		return err
+	}
+	f.Metadata, f.close = in.Metadata(), in.Close
+	for _, name := range in.Names() {
+		e, _ := in.Tensor(name)  // it is there
+		elem, _ := e.Type.Elem() // NoType is what has no statistics
+		f.Tensors = append(f.Tensors, &fileTensor{
+			Name: name, Type: string(e.Type), Shape: e.Shape, Elements: int64(e.Len()), Bytes: int64(len(e.Data)), elem: elem, data: e.Data,
+		})
+	}
+	return nil
+}
+
+func (f *tensorFile) openArray() error {
+	in, err := npy.Map(f.File)
+	switch {
+	case err == nil:
+		f.close = in.Close
+	case errors.Is(err, driver.ErrUnsupported): // such as big-endian: it has to be converted
+		read, err := npy.ReadFile(f.File)
+		if err != nil {
+			return err
+		}
+		in = &npy.Mapped{Type: read.Type, Shape: read.Shape, Data: read.Data}
+	default:
+		return err
+	}
+	t := &fileTensor{Type: in.Type.String(), Shape: in.Shape, Bytes: int64(len(in.Data)), elem: in.Type, data: in.Data}
+	t.Elements = t.Bytes / int64(in.Type.Size())
+	if in.Bool {
+		t.Type = string(safetensors.Bool)
+	}
+	f.Tensors = append(f.Tensors, t)
+	return nil
+}
+
+// readTensors computes the statistics of all tensors.
+func (a *app) readTensors(ctx context.Context, list []*tensorFile) error {
+	var all, done, shown int64 // bytes, and the MiB that the bar shows
+	for _, f := range list {
+		for _, t := range f.Tensors {
+			if t.elem != driver.NoType {
+				all += t.Bytes
+			}
+		}
+	}
+	var bar *progress
+	if all >= longRead {
+		bar = a.progress(int(all >> 20))
+		defer bar.end()
+	}
+	for _, f := range list {
+		for _, t := range f.Tensors {
+			if t.elem == driver.NoType {
+				continue
+			}
+			bar.doing("MiB  " + readable(cmp.Or(t.Name, filepath.Base(f.File))))
+			err := survive(f.File, func() (err error) {
+				t.Stats, err = statistics(ctx, t.elem, t.data, func(bytes int) {
+					if done += int64(bytes); done>>20 > shown {
+						shown = done >> 20
+						bar.at(int(shown), int(all>>20))
+					}
+				})
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// survive calls work, which reads a mapped file. A page that is not there any more is an error.
+func survive(path string, work func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case interface{ Addr() uintptr }:
+			err = fmt.Errorf("%s: it became shorter, or cannot be read, at some place: %w", path, driver.ErrCorrupt)
+		default:
+			panic(r)
+		}
+	}()
+	return work()
+}
+
+// tellTensors prints a file as a table.
+func (a *app) tellTensors(f *tensorFile, stats bool) {
+	tensors := "1 tensor"
+	if n := len(f.Tensors); n != 1 {
+		tensors = fmt.Sprintf("%d tensors", n)
+	}
+	fmt.Fprintf(a.stdout, "%s: %s, %d elements, %s\n", a.paint(bold, readable(f.File)), tensors, f.Elements, driver.FormatBytes(f.Bytes))
+	for _, name := range slices.Sorted(maps.Keys(f.Metadata)) {
+		fmt.Fprintf(a.stdout, "  %s: %s\n", readable(name), readable(shortened(f.Metadata[name])))
+	}
+	if len(f.Tensors) == 0 {
+		return
+	}
+	t := &table{}
+	if stats {
+		t.add("TENSOR", "TYPE", "SHAPE", "BYTES", "MIN", "MAX", "MEAN", "STD", "NAN", "INF", "ZEROS")
+	} else {
+		t.add("TENSOR", "TYPE", "SHAPE", "BYTES")
+	}
+	for _, row := range f.Tensors {
+		name := readable(row.Name)
+		if f.Format == "npy" {
+			name = "-"
+		}
+		cells := []string{name, row.Type, shapeText(row.Shape), driver.FormatBytes(row.Bytes)}
+		if stats {
+			cells = append(cells, row.Stats.cells()...)
+		}
+		t.add(cells...)
+	}
+	t.write(a.stdout, "")
+}
+
+// readable returns a text of a file as it may reach a terminal: quoted, if it has characters that
+// do not show or could be taken for the end of it.
+func readable(s string) string {
+	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) || r == '"' || r == '\ufffd' }) || strings.TrimSpace(s) != s {
+		return strconv.Quote(s)
+	}
+	return s
+}
+
+// shownText is the number of characters of a text of the metadata that a table shows.
+const shownText = 100
+
+func shortened(s string) string {
+	if runes := []rune(s[:min(len(s), 4*shownText+4)]); len(runes) > shownText {
+		return string(runes[:shownText]) + "…"
+	}
+	return s
+}
+
+// shapeText returns a text such as "[2, 3]".
+func shapeText(shape []int) string {
+	return strings.ReplaceAll(fmt.Sprint(shape), " ", ", ")
+}
+
+// cells returns the statistics' part of a row.
+func (s *tensorStats) cells() []string {
+	if s == nil {
+		return []string{"-", "-", "-", "-", "-", "-", "-"}
+	}
+	var cells []string
+	for _, x := range []number{s.Min, s.Max, s.Mean, s.Std} {
+		switch f := float64(x); {
+		case math.IsNaN(f):
+			cells = append(cells, "-")
+		case f == math.Trunc(f) && math.Abs(f) < 1e10:
+			cells = append(cells, strconv.FormatFloat(f, 'f', -1, 64)) // all digits of an integer
+		default:
+			cells = append(cells, strconv.FormatFloat(f, 'g', 6, 64))
+		}
+	}
+	for _, n := range []int64{s.NaN, s.Inf, s.Zeros} {
+		cells = append(cells, strconv.FormatInt(n, 10))
+	}
+	return cells
+}

@@ -63,3 +63,23 @@ func TestTimeDoesNotWait(t *testing.T) {
 	assert.Less(t, spans[0].Start, device)
 	assert.Greater(t, spans[2].Start, device, "it was read before")
 }
+
+// A reading of the clock that took long says little, and is not the one that counts.
+func TestClockTriesAgain(t *testing.T) {
+	d := openNull(t, vendor())
+	s := newStream(t, d)
+	null.Hold(true)
+	defer null.Hold(false)
+	host := make(chan int64, 1)
+	go func() {
+		_, at, err := s.Clock()
+		assert.NoError(t, err)
+		host <- at
+	}()
+	require.Eventually(t, func() bool { return null.Calls("event_wait") > 0 }, 5*time.Second, time.Millisecond)
+	time.Sleep(10 * time.Millisecond)
+	released := driver.Now()
+	null.Hold(false)
+	assert.GreaterOrEqual(t, <-host, released)
+	assert.Less(t, null.Live()["event"], 3, "those that do not count are closed")
+}

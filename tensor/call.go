@@ -4,6 +4,7 @@ package tensor
 
 import (
 	"context"
+	"slices"
 
 	"github.com/concord-compute/concord/runtime"
 )
@@ -38,6 +39,25 @@ func (o *callOp) gradients(t *Tensor, gs []*Tensor) []*Tensor {
 }
 
 func (o *partOp) grad(t, g *Tensor) []*Tensor { panic("tensor: the gradient of a part is its call's") }
+
+// withResults adds to tensors the other results of the calls that compute them, so that of a call all results are data, or none is.
+func withResults(ts []*Tensor) []*Tensor {
+	for _, t := range ts {
+		if _, ok := t.op.(*partOp); ok {
+			t = t.args[0]
+		}
+		o, ok := t.op.(*callOp)
+		if !ok {
+			continue
+		}
+		for _, r := range append([]*Tensor{t}, o.parts...) {
+			if r.data == nil && !slices.Contains(ts, r) {
+				ts = append(ts, r)
+			}
+		}
+	}
+	return ts
+}
 
 // onlyDense is a callOp.takes for kernels that read dense memory.
 func onlyDense(_ int, shape, steps []int) bool { return isDense(shape, steps) }

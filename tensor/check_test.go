@@ -23,7 +23,7 @@ func gradients(t *testing.T, f func(args ...*Tensor) *Tensor, args ...*Tensor) {
 	require.NoError(t, Eval(t.Context(), got...))
 	const h = 1e-4
 	for k, a := range args {
-		require.Equal(t, a.shape, got[k].shape)
+		require.True(t, slices.Equal(a.shape, got[k].shape), "%v and %v", a.shape, got[k].shape)
 		data, d := values[float64](t, a), values[float64](t, got[k])
 		for i := range data {
 			var at [2]float64

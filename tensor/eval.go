@@ -73,6 +73,7 @@ func Eval(ctx context.Context, ts ...*Tensor) error {
 	if len(ts) == 0 {
 		return e.stream.Err()
 	}
+	ts = withResults(ts)
 	p, err := newPlan(ts, e.fuse)
 	if err != nil {
 		return fmt.Errorf("eval: %w", err)

@@ -35,11 +35,12 @@ func (o *joinOp) grad(t, g *Tensor) []*Tensor {
 	return list
 }
 
-// join returns parts in a new tensor. Parts without elements are left out.
+// join returns parts in a new tensor. Parts without elements are left out; if all are, the result has the value fill.
 func join(name string, t Type, shape []int, fill *expr.Expr, parts ...part) *Tensor {
+	s := parts[0].t.scope
 	parts = slices.DeleteFunc(parts, func(p part) bool { return count(p.t.shape) == 0 })
 	if len(parts) == 0 {
-		panic("tensor: a join of nothing")
+		return filled(s, t, shape, fill)
 	}
 	var args []*Tensor
 	for _, p := range parts {

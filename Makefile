@@ -65,10 +65,10 @@ with_c     := ./internal/cgo/... ./csrc ./cpu/... ./cuda/... ./rocm/... ./opencl
 
 # The tests use a kernel cache of their own: they do not touch the user's, and a second run need not
 # compile.
-test race asan cgocheck nocgo test-rusticl test-oclgrind test-sim test-metal test-suites test-fault test-first: export CONCORD_CACHE_DIR = $(CURDIR)/build/cache
+test race asan cgocheck nocgo test-rusticl test-oclgrind test-sim test-metal test-suites test-fault test-first test-gomlx: export CONCORD_CACHE_DIR = $(CURDIR)/build/cache
 
 .PHONY: help build demo test deps race asan cgocheck nocgo check vet check-c test-rusticl \
-	test-oclgrind test-sim test-metal test-suites test-compilers test-cache test-memory test-math test-exprs test-page test-otel test-fault test-first fuzz-programs bench bench-launch bench-compile bench-math bench-cache bench-pool bench-expr bench-nearest bench-profile bench-guard bench-peers fuzz fresh sim gpu-bundle env fmt clean
+	test-oclgrind test-sim test-metal test-suites test-compilers test-cache test-memory test-math test-exprs test-page test-otel test-gomlx test-fault test-first fuzz-programs bench bench-launch bench-compile bench-math bench-cache bench-pool bench-expr bench-nearest bench-profile bench-guard bench-peers fuzz fresh sim gpu-bundle env fmt clean
 
 help: ## list the targets
 	@sed -n '/^[a-z-]*:.*## /{s/:.*## /\t/;s/\$$\$$/$$/g;p}' Makefile | expand -t 16
@@ -233,6 +233,11 @@ test-math: ## the CPU's mathematical functions of one number with every float, b
 test-otel: ## the spans of OpenTelemetry; needs its modules, from the network at the first time
 	@if cd otel && $(GO) mod download >/dev/null 2>&1; then $(GO) vet ./... && $(GO) test -count=1 $(limit) ./... && CGO_ENABLED=0 $(GO) vet ./...; \
 	else echo "the modules of otel/go.mod cannot be fetched; its tests are left out"; fi
+
+# Another module of its own.
+test-gomlx: ## GoMLX computes on every device of this machine; needs its modules, from the network at the first time
+	@if cd gomlx && $(GO) mod download >/dev/null 2>&1; then $(GO) vet ./... && $(flags) $(GO) test $(tags) -count=1 $(limit) ./... && CGO_ENABLED=0 $(GO) vet ./...; \
+	else echo "the modules of gomlx/go.mod cannot be fetched; its tests are left out"; fi
 
 test-page: packages = chromium
 test-page: deps ## the page with a timeline in a browser without a window, which asks nobody for anything

@@ -77,6 +77,7 @@ var floors = []floor{
 	{"nn", []string{"tensor", "runtime", "kernels", "runtime/cluster"}},
 	{"ann", []string{"tensor", "runtime", "kernels", "runtime/cluster"}},
 	{"quant", []string{"tensor", "runtime", "kernels", "runtime/cluster"}},
+	{"gomlx", []string{"tensor", "kernels/expr", "runtime", "runtime/all"}},
 	{"cmd", everything},
 	{"examples", []string{"runtime", "runtime/all", "runtime/profile", "source", "kernels", "kernels/expr", "tensor", "cpu", "cuda", "rocm", "opencl", "metal"}},
 	{"tests", append(slices.Clone(everything), "tests")},
@@ -106,6 +107,9 @@ var outside = []floor{
 	{"github.com/spf13/pflag", []string{"cmd"}},
 	{"github.com/vbauerster/mpb/v8", []string{"cmd"}},
 	{"go.opentelemetry.io/otel", []string{"otel"}},
+	{"github.com/gomlx/compute", []string{"gomlx"}},
+	{"github.com/gomlx/gomlx", []string{"gomlx"}},
+	{"github.com/pkg/errors", []string{"gomlx"}},
 	{"github.com/stretchr/testify", []string{"tests"}},
 	{"pgregory.net/rapid", []string{"tests"}},
 }

@@ -1,0 +1,25 @@
+module github.com/concord-compute/concord/gomlx
+
+go 1.26.5
+
+replace github.com/concord-compute/concord => ../
+
+require (
+	github.com/concord-compute/concord v0.0.0
+	github.com/gomlx/compute v0.1.5
+	github.com/gomlx/gomlx v0.28.3
+	github.com/pkg/errors v0.9.1
+)
+
+require (
+	github.com/go-gl/cl v0.0.0-20160402050751-283e73a0ca2a // indirect
+	github.com/go-logr/logr v1.4.3 // indirect
+	github.com/google/go-cmp v0.7.0 // indirect
+	github.com/hashicorp/golang-lru/v2 v2.0.7 // indirect
+	github.com/klauspost/cpuid/v2 v2.2.9 // indirect
+	golang.org/x/exp v0.0.0-20260410095643-746e56fc9e2f // indirect
+	golang.org/x/sync v0.20.0 // indirect
+	golang.org/x/sys v0.43.0 // indirect
+	gonum.org/v1/gonum v0.16.0 // indirect
+	k8s.io/klog/v2 v2.140.0 // indirect
+)

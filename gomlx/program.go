@@ -1,0 +1,508 @@
+package gomlx
+
+// Executables: a function as parts that are compiled each, with the operations that the host controls between them.
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"unsafe"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/shapes"
+	"github.com/pkg/errors"
+
+	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/tensor"
+)
+
+// constant returns a tensor of data. Where all elements are the same, it is a number in the kernels that use it.
+func constant(s *tensor.Scope, raw []byte, shape shapes.Shape) *tensor.Tensor {
+	n := shape.Size()
+	if n == 0 {
+		return tensor.Zeros(s, types[shape.DType], shape.Dimensions...)
+	}
+	p := unsafe.Pointer(unsafe.SliceData(raw))
+	switch flat := dtypes.UnsafeAnySliceFromBytes(p, shape.DType, n).(type) {
+	case []bool:
+		return data(s, flat, raw, shape)
+	case []int8:
+		return data(s, flat, raw, shape)
+	case []int16:
+		return data(s, flat, raw, shape)
+	case []int32:
+		return data(s, flat, raw, shape)
+	case []int64:
+		return data(s, flat, raw, shape)
+	case []uint8:
+		return data(s, flat, raw, shape)
+	case []uint16:
+		return data(s, flat, raw, shape)
+	case []uint32:
+		return data(s, flat, raw, shape)
+	case []uint64:
+		return data(s, flat, raw, shape)
+	case []float32:
+		return data(s, flat, raw, shape)
+	case []float64:
+		return data(s, flat, raw, shape)
+	}
+	if shape.DType == dtypes.BFloat16 {
+		return data(s, unsafe.Slice((*runtime.BFloat16)(p), n), raw, shape)
+	}
+	return data(s, unsafe.Slice((*runtime.Float16)(p), n), raw, shape)
+}
+
+func data[T tensor.Element](s *tensor.Scope, flat []T, raw []byte, shape shapes.Shape) *tensor.Tensor {
+	if size := len(raw) / len(flat); bytes.Equal(raw[size:], raw[:len(raw)-size]) {
+		var first any = flat[0]
+		switch x := first.(type) {
+		case runtime.Float16:
+			first = x.Float64()
+		case runtime.BFloat16:
+			first = x.Float64()
+		}
+		return tensor.Full(s, tensor.TypeOf[T](), first, shape.Dimensions...)
+	}
+	return tensor.From(s, flat).Reshape(shape.Dimensions...)
+}
+
+// executable is a compiled main function. Its executions come one at a time.
+type executable struct {
+	backend *Backend
+	main    *function
+	scope   *tensor.Scope
+
+	mu       sync.Mutex
+	finished bool
+}
+
+func newExecutable(w *builder) (*executable, error) {
+	return &executable{backend: w.backend, main: w.main, scope: w.backend.scope.Scope()}, nil
+}
+
+// Finalize frees what the executable holds.
+func (x *executable) Finalize() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.finished && !x.backend.IsFinalized() {
+		_ = x.scope.Close() // there is nobody to tell of an error
+	}
+	x.finished = true
+}
+
+// Inputs returns the names and shapes of the parameters.
+func (x *executable) Inputs() (names []string, inputShapes []shapes.Shape) {
+	for _, p := range x.main.params {
+		inputShapes = append(inputShapes, p.shape)
+	}
+	return slices.Clone(x.main.names), inputShapes
+}
+
+// Outputs returns the shapes of the results.
+func (x *executable) Outputs() (outputShapes []shapes.Shape) {
+	for _, o := range x.main.outputs {
+		outputShapes = append(outputShapes, o.shape)
+	}
+	return outputShapes
+}
+
+// Execute queues the computation, and returns its results. Donated inputs are freed as soon as the work that reads them is done.
+func (x *executable) Execute(inputs []compute.Buffer, donate []bool, _ compute.DeviceNum) ([]compute.Buffer, error) {
+	if len(inputs) != len(x.main.params) {
+		return nil, errors.Errorf("%d inputs for %d parameters", len(inputs), len(x.main.params))
+	}
+	if len(donate) != 0 && len(donate) != len(inputs) {
+		return nil, errors.Errorf("%d flags of donation for %d inputs", len(donate), len(inputs))
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.finished {
+		return nil, errors.Errorf("the executable was finalized")
+	}
+	args := make([]*tensor.Tensor, len(inputs))
+	r := &run{ctx: context.Background(), executable: x}
+	for i, in := range inputs {
+		b, ok := in.(*Buffer)
+		if !ok || b.backend != x.backend {
+			return nil, errors.Errorf("input %d is a buffer of another backend", i)
+		}
+		p := x.main.params[i]
+		if b.shape.DType != p.shape.DType {
+			return nil, errors.Errorf("input %d is of shape %s, parameter %q of %s", i, b.shape, x.main.names[i], p.shape)
+		}
+		if p.shape.IsDynamic() {
+			if r.axes == nil {
+				r.axes = shapes.AxisBindings{}
+			}
+			if err := r.axes.Extract(p.shape, b.shape); err != nil {
+				return nil, errors.WithMessagef(err, "input %d", i)
+			}
+		} else if !slices.Equal(b.shape.Dimensions, p.shape.Dimensions) {
+			return nil, errors.Errorf("input %d is of shape %s, parameter %q of %s", i, b.shape, x.main.names[i], p.shape)
+		}
+		var err error
+		if args[i], err = b.use(); err != nil {
+			return nil, errors.WithMessagef(err, "input %d", i)
+		}
+	}
+	outs, err := x.main.run(r, args)
+	if err != nil {
+		return nil, err
+	}
+	results := make([]compute.Buffer, len(outs))
+	for i, o := range outs {
+		results[i] = x.backend.newBuffer(o.memory, shapes.Make(x.main.outputs[i].shape.DType, o.shape...))
+	}
+	for i, d := range donate {
+		if d {
+			if err := inputs[i].Finalize(); err != nil {
+				return nil, errors.WithStack(err)
+			}
+		}
+	}
+	return results, nil
+}
+
+// run is one execution.
+type run struct {
+	ctx        context.Context
+	executable *executable
+	axes       shapes.AxisBindings // lengths of dynamic axes
+	temps      []owned             // of the function that runs
+}
+
+// owned is a result with memory of its own.
+type owned struct {
+	memory *runtime.Buffer
+	shape  []int
+	typ    tensor.Type
+}
+
+func (r *run) wrap(o owned) *tensor.Tensor {
+	return tensor.Wrap(r.executable.scope, o.memory, o.typ, o.shape...)
+}
+
+// keep returns results as tensors, whose memory ends with the function that runs.
+func (r *run) keep(list []owned) []*tensor.Tensor {
+	r.temps = append(r.temps, list...)
+	ts := make([]*tensor.Tensor, len(list))
+	for i, o := range list {
+		ts[i] = r.wrap(o)
+	}
+	return ts
+}
+
+func free(list []owned) error {
+	for _, o := range list {
+		if err := o.memory.Close(); err != nil {
+			return errors.WithStack(err)
+		}
+	}
+	return nil
+}
+
+// program is a function as parts and operations of the host, in the order in which they run. Values are known by numbers.
+type program struct {
+	steps  []any // *part or *hosted
+	values int
+	result *part // the last step, which computes the results
+}
+
+// part is a piece of a function that is compiled as a whole.
+type part struct {
+	nodes   []*node // in order
+	args    []int
+	from    []*value // the values of args
+	results []int
+	to      []*value             // the values of results
+	funcs   map[string]*compiled // by the lengths of dynamic axes
+}
+
+type compiled struct {
+	f   *tensor.Func
+	err error // the first mistake of a trace that is not in a tensor
+}
+
+// hosted is an operation that the host controls.
+type hosted struct {
+	node    *node
+	args    []int
+	results []int
+}
+
+// prepared returns the program of the function.
+func (f *function) prepared() *program {
+	if f.program == nil {
+		f.program = f.split()
+	}
+	return f.program
+}
+
+// split puts the nodes that the results need into parts. A value has a level: the number of operations of the host, one after the
+// other, that come before it. Part l has the nodes of level l; what needs no operand belongs to every part that reads it.
+func (f *function) split() *program {
+	level, free, number := map[*value]int{}, map[*node]bool{}, map[*value]int{}
+	needed := map[*node]bool{}
+	for _, o := range f.outputs {
+		needed[o.node] = true
+	}
+	for _, n := range slices.Backward(f.nodes) {
+		if needed[n] {
+			for _, v := range n.in {
+				needed[v.node] = true
+			}
+		}
+	}
+	given := append(slices.Clone(f.params), f.captured...)
+	for i, v := range given {
+		number[v] = i
+	}
+	top := 0
+	for _, n := range f.nodes {
+		if !needed[n] || n.op == compute.OpTypeParameter {
+			continue
+		}
+		l, isFree := 0, n.host == nil
+		for _, v := range n.in {
+			l = max(l, level[v])
+			isFree = isFree && free[v.node]
+		}
+		if free[n] = isFree; n.host != nil {
+			l++
+		}
+		for _, v := range n.out {
+			level[v] = l
+		}
+		top = max(top, l)
+	}
+	for _, o := range f.outputs {
+		top = max(top, level[o])
+	}
+	p := &program{values: len(given)}
+	numbered := func(v *value) int {
+		if _, ok := number[v]; !ok {
+			number[v] = p.values
+			p.values++
+		}
+		return number[v]
+	}
+	for l := 0; l <= top; l++ {
+		q := &part{funcs: map[string]*compiled{}}
+		// Values of this level that operations of the host or later parts read.
+		wanted := func(v *value) {
+			if !slices.Contains(q.to, v) {
+				q.to = append(q.to, v)
+			}
+		}
+		var hosts []*node
+		for _, n := range f.nodes {
+			if !needed[n] || n.op == compute.OpTypeParameter {
+				continue
+			}
+			at := 0
+			for _, v := range n.in {
+				at = max(at, level[v])
+			}
+			for _, v := range n.in {
+				switch {
+				case v.node.emit == nil:
+				case free[v.node]:
+					if n.host != nil && at == l {
+						wanted(v)
+					}
+				case level[v] == l && (n.host != nil || at > l):
+					wanted(v)
+				}
+			}
+			if n.host != nil && at == l {
+				hosts = append(hosts, n)
+			}
+		}
+		if l < top {
+			for _, o := range f.outputs {
+				if level[o] == l && o.node.emit != nil && !free[o.node] {
+					wanted(o)
+				}
+			}
+		} else {
+			q.to = f.outputs
+		}
+		inside := map[*node]bool{}
+		var visit func(v *value)
+		visit = func(v *value) {
+			if v.node.emit == nil || level[v] < l && !free[v.node] {
+				if !slices.Contains(q.from, v) {
+					q.from = append(q.from, v)
+				}
+				return
+			}
+			if !inside[v.node] {
+				inside[v.node] = true
+				for _, u := range v.node.in {
+					visit(u)
+				}
+			}
+		}
+		for _, v := range q.to {
+			visit(v)
+		}
+		for _, n := range f.nodes {
+			if inside[n] {
+				q.nodes = append(q.nodes, n)
+			}
+		}
+		for _, v := range q.from {
+			q.args = append(q.args, numbered(v))
+		}
+		for _, v := range q.to {
+			q.results = append(q.results, numbered(v))
+		}
+		if len(q.to) > 0 {
+			p.steps = append(p.steps, q)
+		}
+		for _, n := range hosts {
+			h := &hosted{node: n}
+			for _, v := range n.in {
+				h.args = append(h.args, numbered(v))
+			}
+			for _, v := range n.out {
+				h.results = append(h.results, numbered(v))
+			}
+			p.steps = append(p.steps, h)
+		}
+		p.result = q
+	}
+	return p
+}
+
+// run computes the function of its parameters and captured values. The caller owns the results.
+func (f *function) run(r *run, args []*tensor.Tensor) (results []owned, err error) {
+	p := f.prepared()
+	outer := r.temps
+	r.temps = nil
+	defer func() {
+		if e := free(r.temps); err == nil {
+			err = e
+		}
+		r.temps = outer
+	}()
+	values := make([]*tensor.Tensor, p.values)
+	copy(values, args)
+	var in []*tensor.Tensor
+	for _, s := range p.steps {
+		in = in[:0]
+		switch s := s.(type) {
+		case *part:
+			for _, i := range s.args {
+				in = append(in, values[i])
+			}
+			c, err := s.prepare(r)
+			if err != nil {
+				return nil, err
+			}
+			out, err := c.owned(r, in)
+			if err != nil || s == p.result {
+				return out, err
+			}
+			for i, t := range r.keep(out) {
+				values[s.results[i]] = t
+			}
+		case *hosted:
+			for _, i := range s.args {
+				in = append(in, values[i])
+			}
+			out, err := s.node.host(r, in)
+			if err != nil {
+				return nil, errors.WithMessage(err, s.node.op.String())
+			}
+			for i, j := range s.results {
+				values[j] = out[i]
+			}
+		}
+	}
+	return nil, errors.Errorf("a function without results")
+}
+
+// prepare returns the compiled function for the lengths of dynamic axes.
+func (q *part) prepare(r *run) (*compiled, error) {
+	key := r.axes.Key()
+	if c := q.funcs[key]; c != nil {
+		return c, nil
+	}
+	axes := maps.Clone(r.axes)
+	c := r.compile(axes, func(tr *trace, args []*tensor.Tensor) []*tensor.Tensor {
+		have := map[*value]*tensor.Tensor{}
+		for i, v := range q.from {
+			have[v] = args[i]
+		}
+		emitAll(tr, q.nodes, have)
+		return pick(have, q.to)
+	})
+	q.funcs[key] = c
+	return c, nil
+}
+
+// emitAll computes nodes from the values that there are.
+func emitAll(tr *trace, nodes []*node, have map[*value]*tensor.Tensor) {
+	for _, n := range nodes {
+		out := n.emit(tr, pick(have, n.in))
+		for i, v := range n.out {
+			have[v] = out[i]
+		}
+	}
+}
+
+func pick(have map[*value]*tensor.Tensor, list []*value) []*tensor.Tensor {
+	ts := make([]*tensor.Tensor, len(list))
+	for i, v := range list {
+		ts[i] = have[v]
+	}
+	return ts
+}
+
+// inline computes a function without operations of the host from its parameters and captured values.
+func (f *function) inline(tr *trace, args []*tensor.Tensor) []*tensor.Tensor {
+	have := map[*value]*tensor.Tensor{}
+	for i, v := range append(slices.Clone(f.params), f.captured...) {
+		have[v] = args[i]
+	}
+	emitAll(tr, f.prepared().result.nodes, have)
+	return pick(have, f.outputs)
+}
+
+// hosted reports whether the function has operations that the host controls.
+func (f *function) hosted() bool { return len(f.prepared().steps) > 1 }
+
+// compile returns a function of tensors that is traced when it is called.
+func (r *run) compile(axes shapes.AxisBindings, f func(tr *trace, args []*tensor.Tensor) []*tensor.Tensor) *compiled {
+	scope, c := r.executable.scope, &compiled{}
+	c.f = tensor.Compile(scope, func(args ...*tensor.Tensor) []*tensor.Tensor {
+		tr := &trace{scope: scope, axes: axes}
+		outs := f(tr, args)
+		for i, o := range outs {
+			if slices.Contains(outs[:i], o) {
+				outs[i] = o.Copy()
+			}
+		}
+		c.err = tr.err
+		return outs
+	})
+	return c
+}
+
+// owned calls the function.
+func (c *compiled) owned(r *run, args []*tensor.Tensor) ([]owned, error) {
+	memory, specs, err := c.f.CallOwned(r.ctx, args...)
+	list := make([]owned, len(memory))
+	for i, m := range memory {
+		list[i] = owned{m, specs[i].Shape, specs[i].Type}
+	}
+	if err == nil && c.err != nil {
+		_, err = free(list), c.err
+	}
+	return list, errors.WithStack(err)
+}

@@ -1,0 +1,270 @@
+package gomlx
+
+// Reductions, running sums, places of the largest elements, and products.
+
+import (
+	"slices"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/shapeinference"
+	"github.com/gomlx/compute/shapes"
+	"github.com/pkg/errors"
+
+	"github.com/concord-compute/concord/tensor"
+)
+
+// reduce adds a reduction over axes, or all.
+func (f *function) reduce(op compute.OpType, x compute.Value, axes []int, fits func(d dtypes.DType) bool, emit func(x *tensor.Tensor, axes ...int) *tensor.Tensor) (compute.Value, error) {
+	in, err := f.operands(op, x)
+	if err != nil {
+		return nil, err
+	}
+	if !fits(in[0].shape.DType) {
+		return nil, errors.Errorf("%s of %s", op, in[0].shape)
+	}
+	if axes = slices.Clone(axes); len(axes) == 0 {
+		for i := range in[0].shape.Rank() {
+			axes = append(axes, i)
+		}
+	}
+	shape, err := shapeinference.Reduce(in[0].shape, axes)
+	if err != nil {
+		return nil, err
+	}
+	return f.single(op, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
+		x := in[0]
+		if len(axes) == 0 {
+			return x
+		}
+		return convert(emit(x, axes...), x.Type())
+	})
+}
+
+func isNumber(d dtypes.DType) bool { return d.IsInt() || d.IsFloat() }
+func isTruth(d dtypes.DType) bool  { return d == dtypes.Bool }
+func isInt(d dtypes.DType) bool    { return d.IsInt() }
+func isAny(dtypes.DType) bool      { return true }
+
+// ReduceSum returns the sum over axes.
+func (f *function) ReduceSum(x compute.Value, axes ...int) (compute.Value, error) {
+	return f.reduce(compute.OpTypeReduceSum, x, axes, isNumber, (*tensor.Tensor).Sum)
+}
+
+// ReduceProduct returns the product over axes.
+func (f *function) ReduceProduct(x compute.Value, axes ...int) (compute.Value, error) {
+	return f.reduce(compute.OpTypeReduceProduct, x, axes, isNumber, (*tensor.Tensor).Prod)
+}
+
+// ReduceMax returns the largest element over axes, the smallest number of the type if there is none.
+func (f *function) ReduceMax(x compute.Value, axes ...int) (compute.Value, error) {
+	return f.reduce(compute.OpTypeReduceMax, x, axes, isAny, func(x *tensor.Tensor, axes ...int) *tensor.Tensor {
+		if x.Type() == tensor.Bool {
+			return x.Any(axes...)
+		}
+		return orLimit(x, false, (*tensor.Tensor).Max, axes)
+	})
+}
+
+// ReduceMin returns the smallest element over axes, the largest number of the type if there is none.
+func (f *function) ReduceMin(x compute.Value, axes ...int) (compute.Value, error) {
+	return f.reduce(compute.OpTypeReduceMin, x, axes, isAny, func(x *tensor.Tensor, axes ...int) *tensor.Tensor {
+		if x.Type() == tensor.Bool {
+			return x.All(axes...)
+		}
+		return orLimit(x, true, (*tensor.Tensor).Min, axes)
+	})
+}
+
+// orLimit reduces x, or returns a limit of its type if it has no elements.
+func orLimit(x *tensor.Tensor, largest bool, reduce func(x *tensor.Tensor, axes ...int) *tensor.Tensor, axes []int) *tensor.Tensor {
+	if x.Len() > 0 {
+		return reduce(x, axes...)
+	}
+	var shape []int
+	for i := range x.Rank() {
+		if !slices.Contains(axes, i) {
+			shape = append(shape, x.Dim(i))
+		}
+	}
+	return tensor.Full(x.Scope(), x.Type(), limit(x.Type(), largest), shape...)
+}
+
+// ReduceLogicalAnd returns whether all are true.
+func (f *function) ReduceLogicalAnd(x compute.Value, axes ...int) (compute.Value, error) {
+	return f.reduce(compute.OpTypeReduceLogicalAnd, x, axes, isTruth, (*tensor.Tensor).All)
+}
+
+// ReduceLogicalOr returns whether one is true.
+func (f *function) ReduceLogicalOr(x compute.Value, axes ...int) (compute.Value, error) {
+	return f.reduce(compute.OpTypeReduceLogicalOr, x, axes, isTruth, (*tensor.Tensor).Any)
+}
+
+// ReduceLogicalXor returns whether an odd number of them is true.
+func (f *function) ReduceLogicalXor(x compute.Value, axes ...int) (compute.Value, error) {
+	return f.reduce(compute.OpTypeReduceLogicalXor, x, axes, isTruth, func(x *tensor.Tensor, axes ...int) *tensor.Tensor {
+		return x.Sum(axes...).And(1).Cast(tensor.Bool)
+	})
+}
+
+// ReduceBitwiseAnd returns the bits that are set in all.
+func (f *function) ReduceBitwiseAnd(x compute.Value, axes ...int) (compute.Value, error) {
+	return f.bitwise(compute.OpTypeReduceBitwiseAnd, x, axes, with((*tensor.Tensor).And), -1)
+}
+
+// ReduceBitwiseOr returns the bits that are set in one.
+func (f *function) ReduceBitwiseOr(x compute.Value, axes ...int) (compute.Value, error) {
+	return f.bitwise(compute.OpTypeReduceBitwiseOr, x, axes, with((*tensor.Tensor).Or), 0)
+}
+
+// ReduceBitwiseXor returns the bits that are set in an odd number of them.
+func (f *function) ReduceBitwiseXor(x compute.Value, axes ...int) (compute.Value, error) {
+	return f.bitwise(compute.OpTypeReduceBitwiseXor, x, axes, with((*tensor.Tensor).Xor), 0)
+}
+
+// bitwise adds a reduction by halves: the first half is combined with the second, until one element is left.
+func (f *function) bitwise(op compute.OpType, x compute.Value, axes []int, combine func(x, y *tensor.Tensor) *tensor.Tensor, none int) (compute.Value, error) {
+	return f.reduce(op, x, axes, isInt, func(x *tensor.Tensor, axes ...int) *tensor.Tensor {
+		return folded(x, axes, combine, convert(tensor.Full(x.Scope(), tensor.I64, none), x.Type()))
+	})
+}
+
+// folded reduces axes by halves with an operation on two tensors; none is the result of no elements.
+func folded(x *tensor.Tensor, axes []int, combine func(x, y *tensor.Tensor) *tensor.Tensor, none *tensor.Tensor) *tensor.Tensor {
+	var order, kept []int
+	for i := range x.Rank() {
+		if !slices.Contains(axes, i) {
+			order, kept = append(order, i), append(kept, x.Dim(i))
+		}
+	}
+	x = x.Permute(append(order, axes...)...).Reshape(append(slices.Clone(kept), -1)...)
+	n := x.Dim(-1)
+	if n == 0 {
+		return none.Expand(kept...)
+	}
+	last := x.Rank() - 1
+	for n > 1 {
+		half := n / 2
+		y := combine(x.Narrow(last, 0, half), x.Narrow(last, half, half))
+		if n%2 == 1 {
+			first := combine(y.Narrow(last, 0, 1), x.Narrow(last, n-1, 1))
+			if y = first; half > 1 {
+				y = tensor.Concat(last, first, y.Narrow(last, 1, half-1))
+			}
+		}
+		x, n = y, half
+	}
+	return x.Reshape(kept...)
+}
+
+// ArgMinMax returns the index of the smallest or the largest element along an axis, that of a NaN if there is one.
+func (f *function) ArgMinMax(x compute.Value, axis int, outputDType dtypes.DType, isMin bool) (compute.Value, error) {
+	in, err := f.operands(compute.OpTypeArgMinMax, x)
+	if err != nil {
+		return nil, err
+	}
+	shape, err := shapeinference.ArgMinMax(in[0].shape, axis, outputDType)
+	if err != nil {
+		return nil, err
+	}
+	to, err := typeOf(outputDType)
+	if err != nil {
+		return nil, err
+	}
+	return f.single(compute.OpTypeArgMinMax, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
+		if isMin {
+			return convert(in[0].ArgMin(axis), to)
+		}
+		return convert(in[0].ArgMax(axis), to)
+	})
+}
+
+// CumSum returns the running sums along an axis.
+func (f *function) CumSum(x compute.Value, axis int, options compute.CumSumOptions) (compute.Value, error) {
+	in, err := f.operands(compute.OpTypeCumSum, x)
+	if err != nil {
+		return nil, err
+	}
+	shape, err := shapeinference.CumSum(in[0].shape, axis)
+	if err != nil {
+		return nil, err
+	}
+	return f.single(compute.OpTypeCumSum, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
+		x := in[0]
+		if options.Reverse {
+			x = x.Flip(axis)
+		}
+		s := convert(x.CumSum(axis), x.Type())
+		if n := x.Dim(axis); options.Exclusive && n > 0 {
+			config := make([]compute.PadAxis, axis+1)
+			config[axis].Start = 1
+			s = padded(s.Narrow(axis, 0, n-1), 0, config)
+		}
+		if options.Reverse {
+			s = s.Flip(axis)
+		}
+		return s
+	})
+}
+
+// DotGeneral returns the products of lhs and rhs, summed over the contracting axes, for each place along the batch axes.
+func (f *function) DotGeneral(lhs compute.Value, lhsContractingAxes, lhsBatchAxes []int, rhs compute.Value, rhsContractingAxes, rhsBatchAxes []int,
+	config compute.DotGeneralConfig) (compute.Value, error) {
+	in, err := f.operands(compute.OpTypeDotGeneral, lhs, rhs)
+	if err != nil {
+		return nil, err
+	}
+	shape, err := shapeinference.DotGeneral(in[0].shape, lhsContractingAxes, lhsBatchAxes, in[1].shape, rhsContractingAxes, rhsBatchAxes, config)
+	if err != nil {
+		return nil, err
+	}
+	sum := in[0].shape.DType
+	if config.AccumulatorDType != dtypes.InvalidDType {
+		sum = config.AccumulatorDType
+	}
+	by, err := typeOf(sum)
+	if err != nil {
+		return nil, err
+	}
+	to, err := typeOf(shape.DType)
+	if err != nil {
+		return nil, err
+	}
+	if from := types[in[0].shape.DType]; tensor.IsFloat(from) && by.Size() > from.Size() && to == from && by == tensor.F32 {
+		by = from // half and bfloat16 are summed in F32
+	}
+	lc, lb, rc, rb := slices.Clone(lhsContractingAxes), slices.Clone(lhsBatchAxes), slices.Clone(rhsContractingAxes), slices.Clone(rhsBatchAxes)
+	return f.single(compute.OpTypeDotGeneral, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
+		return convert(dot(convert(in[0], by), lc, lb, convert(in[1], by), rc, rb), to)
+	})
+}
+
+// dot returns products of matrices, into which the dimensions of x and y are put.
+func dot(x *tensor.Tensor, xContract, xBatch []int, y *tensor.Tensor, yContract, yBatch []int) *tensor.Tensor {
+	others := func(t *tensor.Tensor, a, b []int) (axes, dims []int) {
+		for i := range t.Rank() {
+			if !slices.Contains(a, i) && !slices.Contains(b, i) {
+				axes, dims = append(axes, i), append(dims, t.Dim(i))
+			}
+		}
+		return axes, dims
+	}
+	xFree, m := others(x, xContract, xBatch)
+	yFree, n := others(y, yContract, yBatch)
+	var batch []int
+	for _, a := range xBatch {
+		batch = append(batch, x.Dim(a))
+	}
+	k := 1
+	for _, a := range xContract {
+		k *= x.Dim(a)
+	}
+	a := x.Permute(slices.Concat(xBatch, xFree, xContract)...).Reshape(size(batch), size(m), k)
+	b := y.Permute(slices.Concat(yBatch, yContract, yFree)...).Reshape(size(batch), k, size(n))
+	if len(batch) == 0 {
+		a, b = a.Reshape(size(m), k), b.Reshape(k, size(n))
+	}
+	return a.MatMul(b).Reshape(slices.Concat(batch, m, n)...)
+}
+
+func size(dims []int) int { return shapes.Make(dtypes.Bool, dims...).Size() }

@@ -1,0 +1,154 @@
+package gomlx
+
+// Types of elements: GoMLX's and package tensor's, and numbers that stand for the ends of their ranges.
+
+import (
+	"math"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
+	"github.com/pkg/errors"
+
+	"github.com/concord-compute/concord/kernels/expr"
+	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/tensor"
+)
+
+// types has the element type of each data type that the backend computes with.
+var types = map[dtypes.DType]tensor.Type{
+	dtypes.Bool:     tensor.Bool,
+	dtypes.Int8:     tensor.I8,
+	dtypes.Int16:    tensor.I16,
+	dtypes.Int32:    tensor.I32,
+	dtypes.Int64:    tensor.I64,
+	dtypes.Uint8:    tensor.U8,
+	dtypes.Uint16:   tensor.U16,
+	dtypes.Uint32:   tensor.U32,
+	dtypes.Uint64:   tensor.U64,
+	dtypes.Float16:  tensor.F16,
+	dtypes.BFloat16: tensor.BF16,
+	dtypes.Float32:  tensor.F32,
+	dtypes.Float64:  tensor.F64,
+}
+
+// typeOf returns the element type of a data type, or an error that wraps compute.ErrNotImplemented.
+func typeOf(d dtypes.DType) (tensor.Type, error) {
+	t, ok := types[d]
+	if !ok {
+		return 0, errors.Wrapf(compute.ErrNotImplemented, "data type %s", d)
+	}
+	return t, nil
+}
+
+// stored returns the type of the elements of a buffer that holds an array of t.
+func stored(t tensor.Type) runtime.Type {
+	switch t {
+	case tensor.I8:
+		return runtime.I8
+	case tensor.I16:
+		return runtime.I16
+	case tensor.I32:
+		return runtime.I32
+	case tensor.I64:
+		return runtime.I64
+	case tensor.U16:
+		return runtime.U16
+	case tensor.U32:
+		return runtime.U32
+	case tensor.U64:
+		return runtime.U64
+	case tensor.F16:
+		return runtime.F16
+	case tensor.BF16:
+		return runtime.BF16
+	case tensor.F32:
+		return runtime.F32
+	case tensor.F64:
+		return runtime.F64
+	}
+	return runtime.U8
+}
+
+// unsigned returns the unsigned integer type of as many bits as t.
+func unsigned(t tensor.Type) tensor.Type {
+	switch t.Size() {
+	case 1:
+		return tensor.U8
+	case 2:
+		return tensor.U16
+	case 4:
+		return tensor.U32
+	}
+	return tensor.U64
+}
+
+// signed returns the signed integer type of as many bits as t.
+func signed(t tensor.Type) tensor.Type {
+	switch t.Size() {
+	case 1:
+		return tensor.I8
+	case 2:
+		return tensor.I16
+	case 4:
+		return tensor.I32
+	}
+	return tensor.I64
+}
+
+func isInteger(t tensor.Type) bool { return !tensor.IsFloat(t) && t != tensor.Bool }
+
+func isUnsigned(t tensor.Type) bool {
+	return t == tensor.U8 || t == tensor.U16 || t == tensor.U32 || t == tensor.U64
+}
+
+func bitsOf(t tensor.Type) int { return 8 * t.Size() }
+
+// limit returns the smallest or the largest number of a type: an infinity, if it has one.
+func limit(t tensor.Type, largest bool) any {
+	switch {
+	case t == tensor.Bool:
+		return largest
+	case tensor.IsFloat(t):
+		if largest {
+			return math.Inf(1)
+		}
+		return math.Inf(-1)
+	case isUnsigned(t):
+		if largest {
+			return uint64(math.MaxUint64) >> (64 - bitsOf(t))
+		}
+		return 0
+	case largest:
+		return int64(math.MaxInt64) >> (64 - bitsOf(t))
+	}
+	return int64(math.MinInt64) >> (64 - bitsOf(t))
+}
+
+// convert returns x as elements of another type. Integers keep their low bits, where tensor.Cast would keep to the limits of the type.
+func convert(x *tensor.Tensor, to tensor.Type) *tensor.Tensor {
+	from := x.Type()
+	if x.Err() != nil || from == to || !isInteger(from) || !isInteger(to) {
+		return x.Cast(to)
+	}
+	e := expr.Input(0, from)
+	if to.Size() < from.Size() {
+		u := unsigned(from)
+		mask := int64(1)<<bitsOf(to) - 1
+		e = expr.Apply(expr.And, bits(e, u), expr.Int(u, mask)).Cast(unsigned(to))
+	} else if to.Size() > from.Size() {
+		if isUnsigned(from) {
+			e = e.Cast(unsigned(to))
+		} else {
+			e = e.Cast(signed(to))
+		}
+	}
+	return tensor.Apply("convert", bits(e, to), x)
+}
+
+// bits returns the bits of e as type t of the same size.
+func bits(e *expr.Expr, t tensor.Type) *expr.Expr {
+	if e.Type() == t {
+		return e
+	}
+	return e.Bits(t)
+}

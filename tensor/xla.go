@@ -1,0 +1,86 @@
+package tensor
+
+// What a framework with graphs of its own needs of compiled functions beside Call.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/concord-compute/concord/runtime"
+)
+
+// Stream returns the stream on which the scope's tensors are computed. What is queued on it comes between the computations that are queued before and after; it
+// is not captured, closed or reset.
+func (s *Scope) Stream() (*runtime.Stream, error) {
+	s.engine.mu.Lock()
+	defer s.engine.mu.Unlock()
+	if err := s.ready(); err != nil {
+		return nil, err
+	}
+	return s.engine.stream, nil
+}
+
+// CallOwned queues the function's graph as [Func.Call] does, and returns its results in buffers of their own, which the caller closes, with elements in order, and
+// their types and shapes. A Bool has a buffer of U8. Later calls leave the buffers as they are.
+func (c *Func) CallOwned(ctx context.Context, args ...*Tensor) (results []*runtime.Buffer, specs []Spec, err error) {
+	t, err := c.prepare(ctx, args)
+	if err != nil {
+		return nil, nil, fmt.Errorf("call: %w", err)
+	}
+	e := c.scope.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if c.scope.closed || t.graphs[1] == nil {
+		return nil, nil, ErrScope
+	}
+	defer func() {
+		if err != nil {
+			for _, b := range results {
+				err = errors.Join(err, b.Close())
+			}
+			results = nil
+		}
+	}()
+	used := make([]bool, len(args)) // by the graph, to which other buffers mean nothing
+	for _, v := range t.plan.extern {
+		if v.arg > 0 {
+			used[v.arg-1] = v.n > 0
+		}
+	}
+	t.bindings = t.bindings[:0]
+	for i, a := range args {
+		b := a.data.buf
+		if !used[i] || b == t.recorded[i] && a.data.first == 0 {
+			continue
+		}
+		if n := count(t.args[i].shape); a.data.first != 0 || b.Len() != n {
+			part, err := b.Slice(a.data.first, n)
+			if err != nil {
+				return nil, nil, fmt.Errorf("call: %w", err)
+			}
+			defer part.Close()
+			b = part
+		}
+		t.bindings = append(t.bindings, runtime.WithBuffer(t.recorded[i], b))
+	}
+	for i, r := range t.results[0] {
+		for _, same := range t.results[0][:i] {
+			if same.data.buf == r.data.buf {
+				return results, nil, fmt.Errorf("call: %w: result %d is another result too; Copy makes a tensor of its own", ErrShape, i)
+			}
+		}
+		b, err := e.stream.Alloc(stored(r.typ), r.data.buf.Len())
+		if err != nil {
+			return results, nil, fmt.Errorf("call: %w", err)
+		}
+		results, specs = append(results, b), append(specs, Spec{r.typ, r.Shape()})
+		if r.Len() > 0 {
+			t.bindings = append(t.bindings, runtime.WithBuffer(r.data.buf, b))
+		}
+	}
+	if err := t.graphs[0].Launch(e.stream, t.bindings...); err != nil {
+		return results, nil, fmt.Errorf("call: %w", err)
+	}
+	return results, specs, nil
+}

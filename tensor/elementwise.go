@@ -386,8 +386,11 @@ func (t *Tensor) Round() *Tensor { return t.float("round", operation1(expr.Round
 // IsNaN returns the Bool that is true where t is a NaN.
 func (t *Tensor) IsNaN() *Tensor { return t.float("isnan", operation1(expr.IsNaN)) }
 
-// Clamp returns t, or lo or hi where it lies beyond them; both may be tensors or numbers.
-func (t *Tensor) Clamp(lo, hi any) *Tensor { return t.Maximum(lo).Minimum(hi) }
+// Clamp returns t, or lo or hi where it lies beyond them; both may be tensors or numbers. Where t is equal to one of them, t has the gradient.
+func (t *Tensor) Clamp(lo, hi any) *Tensor {
+	return t.binary("clamp", lo, func(x, lo *expr.Expr) *expr.Expr { return lo.Max(x) }).
+		binary("clamp", hi, func(x, hi *expr.Expr) *expr.Expr { return hi.Min(x) })
+}
 
 // Relu returns max(t, 0), with the derivative 0 at 0.
 func (t *Tensor) Relu() *Tensor { return t.unary("relu", (*expr.Expr).Relu) }
@@ -440,16 +443,16 @@ func (t *Tensor) Mish() *Tensor {
 	return t.float("mish", func(x *expr.Expr) *expr.Expr { return x.Mul(softplus(x).Tanh()) })
 }
 
-// HardSigmoid returns (t + 1) / 2, limited to 0 and 1.
+// HardSigmoid returns (t + 1) / 2, limited to 0 and 1. Its derivative is ½ from -1 to 1, with these.
 func (t *Tensor) HardSigmoid() *Tensor {
 	return t.float("hard sigmoid", func(x *expr.Expr) *expr.Expr {
-		return x.Mul(x.Number(0.5)).Add(x.Number(0.5)).Max(x.Number(0)).Min(x.Number(1))
+		return x.Number(1).Min(x.Number(0).Max(x.Mul(x.Number(0.5)).Add(x.Number(0.5))))
 	})
 }
 
-// HardTanh returns t limited to -1 and 1.
+// HardTanh returns t limited to -1 and 1. Its derivative is 1 from -1 to 1, with these.
 func (t *Tensor) HardTanh() *Tensor {
-	return t.float("hard tanh", func(x *expr.Expr) *expr.Expr { return x.Max(x.Number(-1)).Min(x.Number(1)) })
+	return t.float("hard tanh", func(x *expr.Expr) *expr.Expr { return x.Number(1).Min(x.Number(-1).Max(x)) })
 }
 
 // Apply returns an expression of several tensors, element by element: input i of e is args[i], with its type and stretched

@@ -213,7 +213,7 @@ func (t *Tensor) All(axes ...int) *Tensor { return t.Cast(Bool).reduce("all", ex
 // Any returns whether an element is true, that is, not 0.
 func (t *Tensor) Any(axes ...int) *Tensor { return t.Cast(Bool).reduce("any", expr.Any, axes) }
 
-// Norm returns (Σ|t|^p)^(1/p); with p = +∞ the largest |t|.
+// Norm returns (Σ|t|^p)^(1/p); with p = +∞ the largest |t|. The gradient of the norm with p = 2 of zeros is 0.
 func (t *Tensor) Norm(p float64, axes ...int) *Tensor {
 	if t.err == nil && !IsFloat(t.typ) {
 		t = t.Cast(F64)
@@ -224,7 +224,9 @@ func (t *Tensor) Norm(p float64, axes ...int) *Tensor {
 	case p == 1:
 		return t.Abs().Sum(axes...)
 	case p == 2:
-		return t.Square().Sum(axes...).Sqrt()
+		s := t.Square().Sum(axes...)
+		none := s.Eq(0)
+		return Where(none, 0, Where(none, 1, s).Sqrt())
 	}
 	return t.Abs().Pow(p).Sum(axes...).Pow(1 / p)
 }

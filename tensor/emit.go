@@ -413,7 +413,8 @@ func (e *emitter) finish(outs []output) (*kernel, error) {
 	}
 	for _, in := range kept {
 		if !add(in.at.divided()) {
-			return nil, split{e.reduction.args[0]}
+			e.store(e.reduction.args[0], e.reduction)
+			return nil, split{e.bad}
 		}
 	}
 	for j, o := range outs {

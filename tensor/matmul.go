@@ -37,8 +37,8 @@ func (t *Tensor) MatMul(u *Tensor) *Tensor {
 		c = product(a.Cast(typ).Expand(append(slices.Clone(batch), m, k)...), b.Cast(typ).Expand(append(slices.Clone(batch), k, n)...))
 	case typ == Bool:
 		c = a.Cast(I32).MatMul(b.Cast(I32)).Ne(0)
-	default: // the low bits of a product in more bits
-		c = a.Cast(at).MatMul(b.Cast(at)).narrow(typ)
+	default: // the low bits of a product of signed integers, of as many bits or more
+		c = a.Cast(typ).signed(at).MatMul(b.Cast(typ).signed(at)).narrow(typ)
 	}
 	shape := slices.Clone(batch)
 	if len(t.shape) > 1 {
@@ -59,6 +59,14 @@ func productType(t Type) Type {
 		return I64
 	}
 	return I32
+}
+
+// signed returns integers as a signed type of as many bits, with the same bits, or of more.
+func (t *Tensor) signed(to Type) *Tensor {
+	if t.err == nil && size(t.typ) == size(to) {
+		return t.bits(to)
+	}
+	return t.Cast(to)
 }
 
 // narrow returns the low bits of integers as another type.
@@ -107,8 +115,8 @@ func takesMatrices(_ int, shape, steps []int) bool {
 	if _, _, ok := matrixOf(shape[r:], steps[r:]); !ok {
 		return false
 	}
-	_, _, ok := even(shape[:r], steps[:r])
-	return ok
+	_, step, ok := even(shape[:r], steps[:r])
+	return ok && step >= 0
 }
 
 // matrixOf returns the leading dimension of a matrix, and whether it is stored transposed.
@@ -150,7 +158,7 @@ func even(shape, steps []int) (n, step int, ok bool) {
 			n *= shape[j]
 		}
 	}
-	return n, step, step >= 0
+	return n, step, true
 }
 
 func runProduct(r *run, out, in []operand) error {

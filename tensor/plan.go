@@ -200,6 +200,10 @@ func (p *planner) resolve(t *Tensor, inside map[*Tensor]bool) (place, bool) {
 	if !ok {
 		return place{}, false
 	}
+	if o.shape {
+		steps, ok := reshaped(base.steps, t.args[0].shape, t.shape)
+		return place{base.v, base.first, steps}, ok
+	}
 	var vars variables
 	var whole access
 	var domain []*variable
@@ -228,6 +232,34 @@ func (p *planner) resolve(t *Tensor, inside map[*Tensor]bool) (place, bool) {
 			below = part
 		}
 		out.steps = append(out.steps, step)
+	}
+	return out, true
+}
+
+// reshaped returns the steps of shape to for elements that lie with steps in shape from, which has as many elements; false if there are none.
+func reshaped(steps, from, to []int) ([]int, bool) {
+	out := rowMajor(to)
+	i, j := 0, 0
+	for count(to) > 0 && i < len(from) && j < len(to) {
+		// The next dimensions of both with one product.
+		i0, j0, n, m := i, j, from[i], to[j]
+		for i, j = i+1, j+1; n != m; {
+			if n < m {
+				n *= from[i]
+				i++
+			} else {
+				m *= to[j]
+				j++
+			}
+		}
+		_, step, ok := even(from[i0:i], steps[i0:i])
+		if !ok {
+			return nil, false
+		}
+		for d := j - 1; d >= j0; d-- {
+			out[d] = step
+			step *= to[d]
+		}
 	}
 	return out, true
 }

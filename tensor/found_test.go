@@ -1,0 +1,59 @@
+package tensor
+
+// Small graphs that were once planned or computed wrongly, which tests/tensors has found.
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/runtime"
+)
+
+// unfused is a scope in which each operation is a kernel of its own.
+func unfused(t testing.TB) *Scope {
+	session, err := runtime.New(runtime.Config{NoFusion: true})
+	require.NoError(t, err)
+	dev, err := session.Open(t.Context(), "cpu:0")
+	require.NoError(t, err)
+	s := NewScope(dev)
+	t.Cleanup(func() {
+		assert.NoError(t, s.Close())
+		assert.NoError(t, dev.Close())
+		assert.NoError(t, session.Close())
+	})
+	return s
+}
+
+// A reshape whose dimensions do not divide those before it is a view of what lies in order, also where a kernel cannot
+// walk it.
+func TestReshapeOfDense(t *testing.T) {
+	for _, s := range []*Scope{scope(t), unfused(t)} {
+		x := From(s, numbers(14), 2, 7)
+		y := x.Reshape(7, 2)
+		assert.Equal(t, []float32{1, 5, 9, 13, 17, 21, 25}, values[float32](t, y.Sum(1)))
+		assert.Equal(t, append(numbers(14), numbers(14)...), values[float32](t, y.Expand(2, 7, 2)))
+		assert.Equal(t, numbers(14), values[float32](t, y))
+		assert.Equal(t, []float32{0, 1, 2, 7, 8, 9}, values[float32](t, x.Slice(All, Range{0, 3, 1}).Reshape(3, 2)), "a copy is needed")
+		assert.Empty(t, values[float32](t, x.Slice(Range{0, 0, 1}).Reshape(3, 0).Add(1)))
+	}
+}
+
+// A softmax over rows of which each is two dimensions of what it reads, one of them stretched.
+func TestRowsOfSeveralDimensions(t *testing.T) {
+	for _, s := range []*Scope{scope(t), unfused(t)} {
+		x := From(s, []float32{0, 1, 2, 0}, 2, 2).Expand(3, 2, 2).Reshape(6, 2)
+		e, f := float32(math.Exp(-2)), float32(math.Exp(-1))
+		a, b, c, d := e/(3+3*e), 1/(3+3*f), 1/(3+3*e), f/(3+3*f)
+		assert.InDeltaSlice(t, []float32{a, b, c, d, a, b, c, d, a, b, c, d}, values[float32](t, x.Softmax(0)), 1e-6)
+	}
+}
+
+// Products of unsigned integers wrap, also those with the highest bit set.
+func TestProductOfUnsigned(t *testing.T) {
+	s := scope(t)
+	assert.Equal(t, []uint64{1<<63 + 3}, values[uint64](t, From(s, []uint64{1<<63 + 1}, 1).MatMul(From(s, []uint64{3}, 1))))
+	assert.Equal(t, []uint32{1<<31 + 3}, values[uint32](t, From(s, []uint32{1<<31 + 1}, 1).MatMul(From(s, []uint32{3}, 1))))
+}

@@ -88,3 +88,36 @@ func TestDevices(t *testing.T) {
 		})
 	}
 }
+
+// A compiled function draws other numbers with another seed, and the same ones with the same seed; kernels that need memory besides their operands
+// compute in its graph what they compute apart.
+func TestCompiledIndex(t *testing.T) {
+	s := scope(t)
+	f := func(args ...*Tensor) []*Tensor {
+		x, index, seed := args[0], args[1], args[2]
+		y := Embedding(x.Dropout(0.3, seed), index)
+		v, order := y.Sum(1).Sort(0, true)
+		top, _ := y.TopK(2, 1, true)
+		return []*Tensor{v, order, top, y.CumSum(0), Grad(y.Square().Sum(), x)[0], x.Flatten().ArgMax(0), Permutation(s, seed, 2000), Uniform(s, F32, seed, 0, 1, 7)}
+	}
+	r := rand.New(rand.NewPCG(17, 18))
+	i := make([]int32, 2500)
+	for k := range i {
+		i[k] = r.Int32N(300)
+	}
+	x, index := From(s, someNumbers(r, 300*9), 300, 9), From(s, i)
+	c := Compile(s, f)
+	var before []float64
+	for _, seed := range []uint64{1, 2, 2, 1 << 63} {
+		key := From(s, []uint64{seed})
+		got, err := c.Call(t.Context(), x, index, key)
+		require.NoError(t, err)
+		want := f(x, index, key)
+		for k := range want {
+			assert.Equal(t, values[float64](t, want[k].Cast(F64)), values[float64](t, got[k].Cast(F64)), "result %d", k)
+		}
+		numbers := values[float64](t, got[7].Cast(F64))
+		assert.Equal(t, seed == 2 && before != nil && numbers[0] == before[0], numbers[0] == append(before, -1)[0])
+		before = numbers
+	}
+}

@@ -39,21 +39,28 @@ func counted32(s *Scope, name string, what []int, numbers ...int) *Tensor {
 // outer × count × inner elements, and the result is a matrix of outer rows, of which each names places of one of outer equal
 // parts of the table.
 func placesOf(index *Tensor, outer, n, inner int) *Tensor {
-	each := index.Len() / max(outer, 1)
-	i, p := expr.Input(0, index.typ).Cast(I64), expr.Index()
-	number := func(x int) *expr.Expr { return expr.Int(I64, int64(x)) }
+	if index.Len() == 0 {
+		return filled(index.scope, U32, []int{outer, 0}, zero(U32))
+	}
+	shape := []int{outer, index.Len() / (outer * inner), inner}
+	args := []*Tensor{index.Reshape(shape...)}
+	i, number := expr.Input(0, index.typ).Cast(I64), func(x int) *expr.Expr { return expr.Int(I64, int64(x)) }
 	if isSigned(index.typ) {
 		i = i.Lt(number(0)).Select(i.Add(number(n)), i)
 	}
 	there := expr.Apply(expr.And, number(-1).Lt(i), i.Lt(number(n)))
+	plus := func(x *Tensor) *expr.Expr {
+		args = append(args, x.Expand(shape...))
+		return i.Add(expr.Input(len(args)-1, U32).Cast(I64))
+	}
 	if outer > 1 {
-		i = i.Add(expr.Apply(expr.Div, p, number(each)).Mul(number(n)))
+		i = plus(Iota(index.scope, U32, outer, 1, 1).Mul(n))
 	}
 	if inner > 1 {
-		i = i.Mul(number(inner)).Add(expr.Apply(expr.Rem, p, number(inner)))
+		i = i.Mul(number(inner))
+		i = plus(Iota(index.scope, U32, inner))
 	}
-	e := there.Select(i.Cast(U32), expr.Int(U32, -1))
-	return apply("places", e, U32, []int{outer, each}, index.Reshape(outer, each))
+	return apply("places", there.Select(i.Cast(U32), expr.Int(U32, -1)), U32, shape, args...).Reshape(outer, -1)
 }
 
 // gatherRows returns the rows of a matrix at places, zeros where there is none.
@@ -114,11 +121,9 @@ func segments(kernel string, src, places *Tensor, rows int) *Tensor {
 	if parts == 1 {
 		ids, order = places, Iota(places.scope, U32, 1, each)
 	} else { // sorted part by part, for which also places that do not exist have to stay in their part, and name no row of src
-		p, i := expr.Input(0, U32), expr.Index()
-		there := p.Lt(expr.Int(U32, int64(rows)))
-		part := expr.Apply(expr.Div, i, expr.Int(I64, int64(each))).Mul(expr.Int(I64, int64(rows/parts))).Cast(U32)
-		ids = apply("ids", there.Select(p, part), U32, places.shape, places)
-		order = apply("order", there.Select(i.Cast(U32), expr.Int(U32, -1)), U32, places.shape, places)
+		there := places.Lt(rows)
+		ids = Where(there, places, Iota(places.scope, U32, parts, 1).Mul(rows/parts))
+		order = Where(there, Iota(places.scope, U32, parts, each), math.MaxUint32)
 	}
 	for parts%2 == 0 && 2*each <= kernels.SortBlock { // a part may be several, which stay one after the other
 		parts, each = parts/2, 2*each

@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"github.com/concord-compute/concord/kernels"
-	"github.com/concord-compute/concord/kernels/expr"
 	"github.com/concord-compute/concord/runtime"
 )
 
@@ -113,10 +112,7 @@ func (t *Tensor) lines(name string, axis int) (rows *Tensor, n int, back func(ro
 }
 
 // numbered returns a matrix of type U32 in which each row has the numbers from 0 on.
-func numbered(s *Scope, shape []int) *Tensor {
-	e := expr.Apply(expr.Rem, expr.Index(), expr.Int(I64, int64(shape[1]))).Cast(U32)
-	return filled(s, U32, shape, e)
-}
+func numbered(s *Scope, shape []int) *Tensor { return Iota(s, U32, shape[1]).Expand(shape...) }
 
 // sortPairs returns the keys of each row of a matrix in order, and values that were moved with them. Equal keys keep their order. The results have no
 // gradients.

@@ -223,6 +223,9 @@ func (e *emitter) make(t *Tensor, a access) *expr.Expr {
 		if at, ok := e.p.resolve(t, e.inside); ok {
 			return e.read(t, at, a)
 		}
+		if !e.inside[t.args[0]] {
+			return e.store(e.p.copied(t.args[0]), t)
+		}
 		return e.store(t.args[0], t)
 	case *mapOp:
 		return e.apply(o, t, a)
@@ -368,8 +371,8 @@ func (e *emitter) finish(outs []output) (*kernel, error) {
 		}
 	}
 	m, err := expr.New(exprs...)
-	if err != nil {
-		return nil, err
+	if err != nil { // each operation by itself is well formed
+		return nil, errors.Join(errTooLarge, err)
 	}
 	k := &kernel{outs: outs, inputs: kept, m: m, reads: e.reads, names: e.names}
 	var loop, row []*variable

@@ -38,6 +38,10 @@ func TestReshapeOfDense(t *testing.T) {
 		assert.Equal(t, numbers(14), values[float32](t, y))
 		assert.Equal(t, []float32{0, 1, 2, 7, 8, 9}, values[float32](t, x.Slice(All, Range{0, 3, 1}).Reshape(3, 2)), "a copy is needed")
 		assert.Empty(t, values[float32](t, x.Slice(Range{0, 0, 1}).Reshape(3, 0).Add(1)))
+		flipped := x.Flip(1) // once computed, it is a view of x, which a reshape has to copy
+		require.NoError(t, Eval(t.Context(), flipped))
+		assert.Equal(t, []float32{11, 7, 3}, values[float32](t, flipped.Reshape(7, 2).Sum(1).Slice(Range{0, 3, 1})))
+		assert.Equal(t, []float32{6, 5, 4, 3, 2, 1, 0, 13, 12, 11, 10, 9, 8, 7}, values[float32](t, flipped.Reshape(7, 2)))
 	}
 }
 
@@ -56,4 +60,16 @@ func TestProductOfUnsigned(t *testing.T) {
 	s := scope(t)
 	assert.Equal(t, []uint64{1<<63 + 3}, values[uint64](t, From(s, []uint64{1<<63 + 1}, 1).MatMul(From(s, []uint64{3}, 1))))
 	assert.Equal(t, []uint32{1<<31 + 3}, values[uint32](t, From(s, []uint32{1<<31 + 1}, 1).MatMul(From(s, []uint32{3}, 1))))
+}
+
+// An expression with more inputs, outputs and reductions than a kernel has is divided: many reductions of one tensor.
+func TestManyReductions(t *testing.T) {
+	for _, s := range []*Scope{scope(t), unfused(t)} {
+		x := From(s, numbers(6), 2, 3)
+		y := x.Sum(1)
+		for i := range 40 {
+			y = y.Add(x.Mul(i).Square().Max(1))
+		}
+		assert.Equal(t, []float32{3 + 4*20540, 12 + 25*20540}, values[float32](t, y))
+	}
 }

@@ -202,6 +202,9 @@ func (p *planner) resolve(t *Tensor, inside map[*Tensor]bool) (place, bool) {
 	}
 	if o.shape {
 		steps, ok := reshaped(base.steps, t.args[0].shape, t.shape)
+		if c := p.places[p.copies[t.args[0]]]; !ok && c != nil {
+			return place{v: c.v, steps: rowMajor(t.shape)}, true
+		}
 		return place{base.v, base.first, steps}, ok
 	}
 	var vars variables
@@ -385,7 +388,7 @@ func (p *planner) readable(o *callOp, i int, a *Tensor) {
 	p.keep(p.copied(a))
 }
 
-// copied returns the dense tensor that a call reads in place of a: a itself, or a copy if a is stored in another way.
+// copied returns the dense tensor that is read in place of a: a itself, or a copy if a is stored in another way.
 func (p *planner) copied(a *Tensor) *Tensor {
 	if at, ok := p.place(a); !ok || slices.Equal(at.steps, rowMajor(a.shape)) {
 		return a

@@ -69,7 +69,9 @@ type planner struct {
 func newPlan(ts []*Tensor, fuse bool) (*plan, error) {
 	p := &planner{fuse: fuse, places: map[*Tensor]*place{}, copies: map[*Tensor]*Tensor{}, made: map[*Tensor]*kernel{},
 		kept: map[*Tensor]bool{}, state: map[*Tensor]bool{}, extern: map[*array]*value{}}
-	p.visit(ts)
+	if err := p.visit(ts); err != nil {
+		return nil, err
+	}
 	for _, t := range ts {
 		p.kept[t] = true
 	}
@@ -107,8 +109,8 @@ func name(t *Tensor) string {
 }
 
 // visit orders the tensors that have to be computed. Of several args the one with the longest chain of operations behind it comes first, so that
-// what is quickly computed does not wait in memory for it.
-func (p *planner) visit(ts []*Tensor) {
+// what is quickly computed does not wait in memory for it. A tensor of a closed scope is an error.
+func (p *planner) visit(ts []*Tensor) error {
 	depth := map[*Tensor]int{}
 	for _, t := range walk(ts, func(t *Tensor) []*Tensor { return t.sources() }) {
 		for _, a := range t.sources() {
@@ -120,7 +122,11 @@ func (p *planner) visit(ts []*Tensor) {
 		slices.SortStableFunc(list, func(a, b *Tensor) int { return depth[b] - depth[a] })
 		return list
 	})
+	if i := slices.IndexFunc(p.order, func(t *Tensor) bool { return t.scope.closed }); i >= 0 {
+		return fmt.Errorf("%w: that of %s of shape %v", ErrScope, name(p.order[i]), p.order[i].shape)
+	}
 	p.order = slices.DeleteFunc(p.order, func(t *Tensor) bool { return t.data != nil || count(t.shape) == 0 })
+	return nil
 }
 
 // sources returns the tensors from which t has to be computed.

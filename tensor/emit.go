@@ -4,7 +4,6 @@ package tensor
 // and chains of views become the places that the kernel reads.
 
 import (
-	"errors"
 	"slices"
 	"strings"
 
@@ -114,6 +113,19 @@ type emitter struct {
 	reads     []read
 	names     []string
 	bad       *Tensor // what has to be stored before the kernel can be made
+	maps      int     // operations that were begun
+	under     []mark  // what is being emitted, outermost first
+	work      map[*Tensor]work
+	cut       *Tensor // where to divide a kernel that became too large
+}
+
+// work is what a kernel computes and reads for a tensor, less what it has for others before.
+type work struct{ maps, inputs int }
+
+// mark is the state when the emission of a tensor began.
+type mark struct {
+	t     *Tensor
+	begun work
 }
 
 type memoKey struct {
@@ -126,12 +138,25 @@ type split struct{ store *Tensor }
 
 func (split) Error() string { return "tensor: the kernel has to be divided" }
 
-var errTooLarge = errors.New("tensor: the kernel has to be divided")
+// tooLarge is the reason that a kernel cannot be made: it has too much of something, for which cut is a good place to divide it if there is one.
+type tooLarge struct {
+	cut *Tensor
+	err error
+}
+
+func (t tooLarge) Error() string {
+	if t.err == nil {
+		return "more operations or operands than a kernel has"
+	}
+	return t.err.Error()
+}
+
+func (t tooLarge) Unwrap() error { return t.err }
 
 // kernel makes the kernel that computes some tensors in one loop, which is over the elements of the last one. at has the places of the
 // elements of the others in that loop, as reads of another kernel has them, and to the places of all in memory.
 func (p *planner) kernel(ts []*Tensor, at []access, to []place) (*kernel, []access, error) {
-	e := &emitter{p: p, memo: map[memoKey]*expr.Expr{}, inside: map[*Tensor]bool{}}
+	e := &emitter{p: p, memo: map[memoKey]*expr.Expr{}, inside: map[*Tensor]bool{}, work: map[*Tensor]work{}}
 	for _, t := range ts {
 		e.inside[t] = true
 	}
@@ -156,7 +181,7 @@ func (p *planner) kernel(ts []*Tensor, at []access, to []place) (*kernel, []acce
 			return nil, nil, split{e.bad}
 		}
 		if x == nil {
-			return nil, nil, errTooLarge
+			return nil, nil, tooLarge{e.cut, nil}
 		}
 		if err := x.Err(); err != nil {
 			return nil, nil, err
@@ -168,7 +193,63 @@ func (p *planner) kernel(ts []*Tensor, at []access, to []place) (*kernel, []acce
 		return nil, nil, split{e.reduction}
 	}
 	k, err := e.finish(outs)
+	if s, ok := err.(tooLarge); ok {
+		s.cut = e.middle(main)
+		err = s
+	}
 	return k, all, err
+}
+
+// largest is how much of a kernel's work a tensor is worth that is stored since the kernel became too large: one part of this.
+const largest = 4
+
+// divide finds the innermost tensor whose storing takes a good part of the work from a kernel that has just become too large.
+func (e *emitter) divide() *Tensor {
+	good := func(w work) bool { return w.maps >= mostOperations/largest || w.inputs >= mostInputs/largest }
+	for i, m := range slices.Backward(e.under) {
+		for _, a := range m.t.args {
+			if w, done := e.work[a]; done && good(w) && e.divides(a) {
+				return a
+			}
+		}
+		if i > 0 && good(work{e.maps - m.begun.maps, len(e.inputs) - m.begun.inputs}) && e.divides(m.t) {
+			return m.t
+		}
+	}
+	return nil
+}
+
+// middle finds the tensor whose work is next to half of that for t.
+func (e *emitter) middle(t *Tensor) *Tensor {
+	var found *Tensor
+	half, seen := e.work[t].maps/2, map[*Tensor]bool{}
+	for t != nil && !seen[t] {
+		seen[t] = true
+		var most *Tensor
+		for _, a := range t.args {
+			if w, done := e.work[a]; done && (most == nil || w.maps > e.work[most].maps) {
+				most = a
+			}
+		}
+		if t = most; t != nil && e.divides(t) {
+			if found = t; e.work[t].maps <= half {
+				break
+			}
+		}
+	}
+	return found
+}
+
+// divides reports whether a kernel may be divided at t.
+func (e *emitter) divides(t *Tensor) bool {
+	if _, stored := e.p.place(t); stored || e.inside[t] {
+		return false
+	}
+	switch t.op.(type) {
+	case *mapOp, *reduceOp:
+		return len(t.args) > 0
+	}
+	return false
 }
 
 // renumbered returns an access to the first variables of another kernel's domain as one to those of this domain, which has the same
@@ -193,9 +274,16 @@ func (e *emitter) emit(t *Tensor, a access) *expr.Expr {
 	if x, ok := e.memo[key]; ok {
 		return x
 	}
+	begun := work{e.maps, len(e.inputs)}
+	e.under = append(e.under, mark{t, begun})
 	x := e.make(t, a)
+	if x == nil && e.bad == nil && e.cut == nil {
+		e.cut = e.divide()
+	}
+	e.under = e.under[:len(e.under)-1]
 	if x != nil {
 		e.memo[key] = x
+		e.work[t] = work{max(e.work[t].maps, e.maps-begun.maps), max(e.work[t].inputs, len(e.inputs)-begun.inputs)}
 	}
 	return x
 }
@@ -277,7 +365,10 @@ func (e *emitter) apply(o *mapOp, t *Tensor, a access) *expr.Expr {
 		}
 		e.indexed = true
 	}
-	if len(e.names) >= mostOperations {
+	if len(t.args) > 0 {
+		e.maps++
+	}
+	if e.maps > mostOperations {
 		return nil
 	}
 	with := make([]*expr.Expr, len(t.args))
@@ -372,7 +463,7 @@ func (e *emitter) finish(outs []output) (*kernel, error) {
 	}
 	m, err := expr.New(exprs...)
 	if err != nil { // each operation by itself is well formed
-		return nil, errors.Join(errTooLarge, err)
+		return nil, tooLarge{err: err}
 	}
 	k := &kernel{outs: outs, inputs: kept, m: m, reads: e.reads, names: e.names}
 	var loop, row []*variable
@@ -434,7 +525,7 @@ func (e *emitter) finish(outs []output) (*kernel, error) {
 		}
 	}
 	if k.layout, err = m.Layout(l); err != nil {
-		return nil, errors.Join(errTooLarge, err)
+		return nil, tooLarge{err: err}
 	}
 	if m.Reduces() {
 		_, err = m.Steps()
@@ -442,7 +533,7 @@ func (e *emitter) finish(outs []output) (*kernel, error) {
 		_, err = m.Block()
 	}
 	if err != nil {
-		return nil, errors.Join(errTooLarge, err)
+		return nil, tooLarge{err: err}
 	}
 	return k, nil
 }

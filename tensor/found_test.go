@@ -73,3 +73,17 @@ func TestManyReductions(t *testing.T) {
 		assert.Equal(t, []float32{3 + 4*20540, 12 + 25*20540}, values[float32](t, y))
 	}
 }
+
+// A chain that is longer than a kernel becomes few kernels, of which each but the last has a good part of what a kernel may have.
+func TestChainIsDivided(t *testing.T) {
+	s := scope(t)
+	chain, sums, n := From(s, numbers(2)), From(s, numbers(2)), 1000
+	for range n {
+		chain = chain.Add(0.5)
+		sums = sums.Add(From(s, numbers(2)))
+	}
+	assert.LessOrEqual(t, len(tasks(t, chain)), 1+n/(mostOperations*3/4))
+	assert.LessOrEqual(t, len(tasks(t, sums)), 1+n/(mostInputs-2))
+	assert.Equal(t, []float32{500, 501}, values[float32](t, chain))
+	assert.Equal(t, []float32{0, 1001}, values[float32](t, sums))
+}

@@ -83,11 +83,14 @@ func newPlan(ts []*Tensor, fuse bool) (*plan, error) {
 			}
 		}
 	}
-	if fuse {
-		p.merge()
-	}
 	if err := p.sort(); err != nil {
 		return nil, err
+	}
+	if fuse {
+		p.merge()
+		if err := p.sort(); err != nil {
+			return nil, err
+		}
 	}
 	out := &plan{tasks: p.tasks, values: p.values, places: map[*Tensor]place{}, extern: p.extern}
 	for _, t := range ts {
@@ -512,6 +515,7 @@ func (p *planner) compute(t *Tensor, to place) error {
 	for {
 		k, _, err := p.kernel([]*Tensor{t}, nil, []place{to})
 		var s split
+		var large tooLarge
 		switch {
 		case err == nil:
 			p.tasks = append(p.tasks, k)
@@ -527,9 +531,13 @@ func (p *planner) compute(t *Tensor, to place) error {
 			if err := p.store(s.store); err != nil {
 				return err
 			}
-		case errors.Is(err, errTooLarge):
+		case errors.As(err, &large):
+			cuts := t.sources()
+			if large.cut != nil {
+				cuts = []*Tensor{large.cut}
+			}
 			more := false
-			for _, a := range t.sources() {
+			for _, a := range cuts {
 				if _, ok := p.resolve(a, nil); !ok && a.Len() > 0 {
 					more = true
 					p.keep(a)
@@ -547,10 +555,16 @@ func (p *planner) compute(t *Tensor, to place) error {
 	}
 }
 
-// merge joins kernels that store a tensor with kernels that read it in the same loop, so that it is stored but not read.
+// merge joins kernels that store a tensor with kernels that read it in the same loop, so that it is stored but not read. The tasks are in
+// order.
 func (p *planner) merge() {
-	for i := 0; i < len(p.tasks); i++ {
-		b, ok := p.tasks[i].(*kernel)
+	needs := dependenciesOf(p.tasks)
+	at := map[task]int{}
+	for i, t := range p.tasks {
+		at[t] = i
+	}
+	for i, t := range p.tasks {
+		b, ok := t.(*kernel)
 		if !ok || p.places[b.outs[0].t] == nil {
 			continue
 		}
@@ -558,13 +572,12 @@ func (p *planner) merge() {
 			merged := false
 			for _, r := range b.reads {
 				a := p.made[r.t]
-				if a == nil || a == b || len(a.outs)+len(b.outs) > 4 || !r.a.plain(len(b.outs[len(b.outs)-1].t.shape)) {
+				if a == nil || a == b || len(a.outs)+len(b.outs) > 4 || !r.a.plain(len(b.outs[len(b.outs)-1].t.shape)) || needs.between(a, b) {
 					continue
 				}
 				if k := p.together(a, b, r.t, r.a); k != nil {
-					p.tasks = slices.DeleteFunc(p.tasks, func(x task) bool { return x == task(a) })
-					i = slices.Index(p.tasks, task(b))
-					p.tasks[i] = k
+					needs.replace(a, b, k)
+					p.tasks[at[a]], p.tasks[i], at[k] = nil, k, i
 					for _, o := range k.outs {
 						p.made[o.t] = k
 					}
@@ -577,6 +590,7 @@ func (p *planner) merge() {
 			}
 		}
 	}
+	p.tasks = slices.DeleteFunc(p.tasks, func(t task) bool { return t == nil })
 }
 
 // plain reports whether an access names each of the first rank variables at most once, without anything else.
@@ -617,9 +631,6 @@ func (p *planner) together(a, b *kernel, t *Tensor, at access) *kernel {
 			return nil
 		}
 	}
-	if p.between(a, b) {
-		return nil
-	}
 	var ts []*Tensor
 	var places []place
 	var all []access
@@ -641,52 +652,16 @@ func (p *planner) together(a, b *kernel, t *Tensor, at access) *kernel {
 	return k
 }
 
-// between reports whether a task depends on a, and b on that task.
-func (p *planner) between(a, b *kernel) bool {
-	writers := map[*value][]task{}
-	for _, t := range p.tasks {
-		_, out := t.values()
-		for _, v := range out {
-			writers[v] = append(writers[v], t)
-		}
-	}
-	seen := map[task]bool{}
-	var depends func(t task) bool
-	depends = func(t task) bool {
-		if t == task(a) {
-			return true
-		}
-		if seen[t] {
-			return false
-		}
-		seen[t] = true
-		in, _ := t.values()
-		for _, v := range in {
-			for _, w := range writers[v] {
-				if w != t && depends(w) {
-					return true
-				}
-			}
-		}
-		return false
-	}
-	in, _ := b.values()
-	for _, v := range in {
-		for _, w := range writers[v] {
-			if w != task(a) && w != task(b) && depends(w) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // sort puts the tasks into an order in which values are written before they are read.
 func (p *planner) sort() error {
 	writers := map[*value][]task{}
+	before := map[task][]task{} // the parts of a value in the order in which they were made: the first may fill it
 	for _, t := range p.tasks {
 		_, out := t.values()
 		for _, v := range out {
+			if n := len(writers[v]); n > 0 {
+				before[t] = append(before[t], writers[v][n-1])
+			}
 			writers[v] = append(writers[v], t)
 		}
 	}
@@ -702,7 +677,7 @@ func (p *planner) sort() error {
 			return nil
 		}
 		state[t] = visiting
-		in, out := t.values()
+		in, _ := t.values()
 		for _, v := range in {
 			for _, w := range writers[v] {
 				if w != t {
@@ -712,14 +687,9 @@ func (p *planner) sort() error {
 				}
 			}
 		}
-		for _, v := range out { // the parts of a value in the order in which they were made: the first may fill it
-			for _, w := range writers[v] {
-				if w == t {
-					break
-				}
-				if err := visit(w); err != nil {
-					return err
-				}
+		for _, w := range before[t] {
+			if err := visit(w); err != nil {
+				return err
 			}
 		}
 		state[t] = done

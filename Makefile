@@ -68,7 +68,7 @@ with_c     := ./internal/cgo/... ./csrc ./cpu/... ./cuda/... ./rocm/... ./opencl
 test race asan cgocheck nocgo test-rusticl test-oclgrind test-sim test-metal test-suites test-fault test-first test-gomlx: export CONCORD_CACHE_DIR = $(CURDIR)/build/cache
 
 .PHONY: help build demo test deps race asan cgocheck nocgo check vet check-c test-rusticl \
-	test-oclgrind test-sim test-metal test-suites test-compilers test-cache test-memory test-math test-exprs test-page test-otel test-gomlx test-fault test-first fuzz-programs bench bench-launch bench-compile bench-math bench-cache bench-pool bench-expr bench-nearest bench-profile bench-guard bench-peers fuzz fresh sim gpu-bundle env fmt clean
+	test-oclgrind test-sim test-metal test-suites test-compilers test-cache test-memory test-math test-exprs test-tensors test-page test-otel test-gomlx test-fault test-first fuzz-programs bench bench-launch bench-compile bench-math bench-cache bench-pool bench-expr bench-nearest bench-profile bench-guard bench-peers fuzz fresh sim gpu-bundle env fmt clean
 
 help: ## list the targets
 	@sed -n '/^[a-z-]*:.*## /{s/:.*## /\t/;s/\$$\$$/$$/g;p}' Makefile | expand -t 16
@@ -246,6 +246,10 @@ test-page: deps ## the page with a timeline in a browser without a window, which
 # Other test targets try 1,500, and compile 12.
 test-exprs: deps ## 10,000 random expressions on every evaluator, 500 of them compiled; some ten minutes
 	EXPRS=10000 COMPILED=500 $(flags) $(GO) test $(tags) -count=1 $(limit) -v -run TestRandom ./tests/exprs
+
+# Other test targets try 600.
+test-tensors: deps ## 10,000 random graphs of tensors and 3,300 of their gradients; some three minutes
+	GRAPHS=10000 NODES=10000 $(flags) $(GO) test $(tags) -count=1 $(limit) -v ./tests/tensors
 
 bench: ## measured rates of this machine's devices beside their limits
 	$(flags) $(GO) run $(tags) ./cmd/concord bench

@@ -178,8 +178,9 @@ const (
 
 // Check returns an error unless got equals want up to rounding: each element may differ by
 // bound·(|want| + rms), where rms is the root of the mean square of want's finite elements. So what
-// is left of large numbers that cancel is judged by their size. NaN equals NaN, an infinity only
-// itself, and both zeros are equal. The error names the element that is furthest off.
+// is left of large numbers that cancel is judged by their size; a bound of 0 demands equality. NaN
+// equals NaN, an infinity only itself, and both zeros are equal. The error names the element that is
+// furthest off.
 func Check(got, want []float64, bound float64) error {
 	if len(got) != len(want) {
 		return fmt.Errorf("%d elements instead of %d", len(got), len(want))

@@ -57,9 +57,13 @@ Products:
 Joining and repeating:
     concat stack (axis): any number of inputs
     split (axis, lengths): as many outputs
-    pad (mode: constant, reflect, replicate, circular; margins: [before, after] of each dimension;
+    pad (mode: constant, reflect, symmetric, replicate, circular; margins: [before, after] of each dimension;
         value, of mode constant)
     tile (repeats) roll (shifts, axes)
+    repeat (axis, n): each element n times
+Matrices in the last two dimensions; k counts diagonals from the main one upward:
+    tril triu (k): zeros beyond the diagonal
+    diagonal (k)    diag: a matrix with a vector as its diagonal, zeros elsewhere
 Indices; negative ones count from the end, those beyond the ends read 0 and write nothing:
     take (axis): x, index; the axis is replaced by the dimensions of index
     take_along (axis): x, index, which stretch along the other dimensions
@@ -720,7 +724,7 @@ def split(x, axis, lengths):
 def pad(x, mode, margins, value=0.0):
     if mode == "constant":
         return F.pad(x, [n for m in reversed(margins) for n in m], value=value)
-    how = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}[mode]
+    how = {"reflect": "reflect", "symmetric": "symmetric", "replicate": "edge", "circular": "wrap"}[mode]
     for axis, m in enumerate(margins):
         x = x.index_select(axis, torch.tensor(np.pad(np.arange(x.shape[axis]), m, how)))
     return x
@@ -745,7 +749,7 @@ for shape, axis, lengths in [((7,), 0, [2, 5]), ((2, 7), 1, [1, 4, 2]), ((5, 3),
     case("split", f"{list(shape)} along {axis} by {lengths}", uniform(shape), axis=axis, lengths=lengths)
 for shape, margins in [((3,), [[1, 2]]), ((3, 5), [[0, 0], [2, 1]]), ((3, 5), [[1, 2], [0, 3]]), ((2, 3, 5), [[0, 1], [1, 0], [2, 2]]), ((2, 1, 3, 4), [[0, 0], [0, 0], [2, 1], [1, 3]])]:
     case("pad", f"constant {list(shape)} by {margins}", uniform(shape), mode="constant", margins=margins, value=0.0)
-    for mode in ["reflect", "replicate", "circular"]:
+    for mode in ["reflect", "symmetric", "replicate", "circular"]:
         case("pad", f"{mode} {list(shape)} by {margins}", uniform(shape), mode=mode, margins=margins)
 case("pad", "constant 1.5", uniform((2, 3)), mode="constant", margins=[[1, 0], [0, 2]], value=1.5)
 case("pad", "constant -inf", uniform((2, 3)), mode="constant", margins=[[1, 0], [0, 2]], value=-inf, grad=False)
@@ -755,6 +759,46 @@ for shape, repeats in [((3,), [2]), ((3,), [2, 2]), ((2, 3), [2, 1]), ((2, 3), [
     case("tile", f"{list(shape)} by {repeats}", uniform(shape), repeats=repeats)
 for shape, shifts, axes in [((7,), [2], [0]), ((7,), [-3], [0]), ((3, 5), [1, -1], [0, 1]), ((3, 5), [7], [-1]), ((2, 3, 5), [1, 2], [2, 0]), ((3, 0), [1], [0])]:
     case("roll", f"{list(shape)} by {shifts} along {axes}", uniform(shape), shifts=shifts, axes=axes)
+
+group("matrix")
+
+
+@op
+def repeat(x, axis, n):
+    return x.repeat_interleave(n, axis)
+
+
+@op
+def tril(x, k):
+    return torch.tril(x, k)
+
+
+@op
+def triu(x, k):
+    return torch.triu(x, k)
+
+
+@op
+def diagonal(x, k):
+    return torch.diagonal(x, k, -2, -1)
+
+
+@op
+def diag(x):
+    return torch.diag_embed(x)
+
+
+for shape, axis, n in [((3,), 0, 2), ((2, 3), 1, 3), ((2, 3, 2), -2, 2), ((2, 3), 0, 1), ((2, 3), 1, 0)]:
+    case("repeat", f"{list(shape)} along {axis} {n} times", uniform(shape), axis=axis, n=n)
+for k in [0, 1, -2, 7]:
+    for name in ["tril", "triu"]:
+        for shape in [(3, 5), (2, 5, 3)]:
+            case(name, f"{list(shape)} {k}", uniform(shape), k=k)
+for k in [0, 1, -2]:
+    for shape in [(3, 5), (2, 5, 3), (4, 4)]:
+        case("diagonal", f"{list(shape)} {k}", uniform(shape), k=k)
+for shape in [(3,), (2, 3), (2, 1, 2), (1,)]:
+    case("diag", f"{list(shape)}", uniform(shape))
 
 # Indices
 

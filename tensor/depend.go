@@ -35,33 +35,30 @@ func (d *dependencies) add(t task) {
 	}
 }
 
-// between reports whether a task needs a, and b needs that task. It may say so wrongly where there is much to look at.
-func (d *dependencies) between(a, b task) bool {
-	seen := map[task]bool{a: true, b: true}
-	var list []task
-	visit := func(t task) (found bool) {
+// circular reports whether k, in the place of a and of b, which needs a, would need itself: whether something that k reads needs a or b. It may say so
+// wrongly where there is much to look at.
+func (d *dependencies) circular(a, b, k task) bool {
+	seen := map[task]bool{}
+	for list := []task{k}; len(list) > 0; {
+		t := list[len(list)-1]
+		list = list[:len(list)-1]
 		in, _ := t.values()
 		for _, v := range in {
 			for _, w := range d.writers[v] {
-				if found = found || w == a && t != b; !seen[w] && d.number[w] > d.number[a] {
+				if w == a || w == b || len(seen) > mostSteps {
+					return true
+				}
+				if !seen[w] && d.number[w] > d.number[a] {
 					seen[w] = true
 					list = append(list, w)
 				}
 			}
 		}
-		return found
-	}
-	for visit(b); len(list) > 0; {
-		t := list[len(list)-1]
-		list = list[:len(list)-1]
-		if visit(t) || len(seen) > mostSteps {
-			return true
-		}
 	}
 	return false
 }
 
-// replace puts k in the place of a and b, where b needs a and nothing is between them.
+// replace puts k in the place of a and b, which is not circular.
 func (d *dependencies) replace(a, b, k task) {
 	for _, t := range []task{a, b} {
 		in, out := t.values()
@@ -74,6 +71,12 @@ func (d *dependencies) replace(a, b, k task) {
 	}
 	d.add(k)
 	d.number[k] = d.number[b]
+	in, _ := k.values()
+	for _, v := range in { // k may read what a and b computed for themselves
+		for _, w := range d.writers[v] {
+			d.number[k] = max(d.number[k], d.number[w]+1)
+		}
+	}
 	for list := []task{k}; len(list) > 0; { // the other readers of what a wrote may have lower numbers
 		t := list[len(list)-1]
 		list = list[:len(list)-1]

@@ -572,10 +572,10 @@ func (p *planner) merge() {
 			merged := false
 			for _, r := range b.reads {
 				a := p.made[r.t]
-				if a == nil || a == b || len(a.outs)+len(b.outs) > 4 || !r.a.plain(len(b.outs[len(b.outs)-1].t.shape)) || needs.between(a, b) {
+				if a == nil || a == b || len(a.outs)+len(b.outs) > 4 || !r.a.plain(len(b.outs[len(b.outs)-1].t.shape)) {
 					continue
 				}
-				if k := p.together(a, b, r.t, r.a); k != nil {
+				if k := p.together(a, b, r.t, r.a); k != nil && !needs.circular(a, b, k) {
 					needs.replace(a, b, k)
 					p.tasks[at[a]], p.tasks[i], at[k] = nil, k, i
 					for _, o := range k.outs {

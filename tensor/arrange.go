@@ -142,9 +142,9 @@ func (t *Tensor) triangle(name string, k int, lower bool) *Tensor {
 	row, col := Iota(t.scope, I64, t.Dim(-2)).Unsqueeze(1), Iota(t.scope, I64, t.Dim(-1))
 	d := col.Sub(row)
 	if lower {
-		return Where(d.Le(k), t, 0)
+		return Where(d.Le(k), t, Zeros(t.scope, t.typ))
 	}
-	return Where(d.Ge(k), t, 0)
+	return Where(d.Ge(k), t, Zeros(t.scope, t.typ))
 }
 
 // Diagonal returns diagonal k of the matrices in the last two dimensions, which become one: the main diagonal for 0, and others above it for positive and below
@@ -187,5 +187,5 @@ func (t *Tensor) Diag() *Tensor {
 	if err := checkShape(shape); err != nil {
 		return fail(t.scope, name, err)
 	}
-	return Where(i.Unsqueeze(1).Eq(i), t.Unsqueeze(-1), 0)
+	return Where(i.Unsqueeze(1).Eq(i), t.Unsqueeze(-1), Zeros(t.scope, t.typ))
 }

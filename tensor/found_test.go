@@ -87,3 +87,12 @@ func TestChainIsDivided(t *testing.T) {
 	assert.Equal(t, []float32{500, 501}, values[float32](t, chain))
 	assert.Equal(t, []float32{0, 1001}, values[float32](t, sums))
 }
+
+// Triangles and diagonal matrices of truths are truths.
+func TestTrianglesOfTruths(t *testing.T) {
+	s := scope(t)
+	x := Full(s, Bool, true, 2, 2)
+	assert.Equal(t, []bool{true, false, true, true}, values[bool](t, x.Tril(0)))
+	assert.Equal(t, []bool{true, true, false, true}, values[bool](t, x.Triu(0)))
+	assert.Equal(t, []bool{true, false, false, true}, values[bool](t, Full(s, Bool, true, 2).Diag()))
+}

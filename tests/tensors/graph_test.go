@@ -215,6 +215,21 @@ func (n *node) interpret(in []*array) *array {
 		return matmul(in[0], in[1])
 	case "cumsum":
 		return in[0].cumsum(n.ints[0])
+	case "sort":
+		return in[0].sort(n.ints[0], n.ints[1] == 1, n.ints[2] == 1)
+	case "argmax":
+		return in[0].largest(n.ints[0])
+	case "take":
+		return in[0].take(n.ints[0], in[1])
+	case "roll":
+		d := in[0].shape[n.ints[0]]
+		list := make([]int, d)
+		for i := range list {
+			list[i] = ((i-n.ints[1])%d + d) % d
+		}
+		return in[0].pick(n.ints[0], list)
+	case "tril":
+		return in[0].lower(n.ints[0])
 	}
 	if f, ok := functions[n.op]; ok {
 		return in[0].unary(f.f, f.rounds)
@@ -373,6 +388,20 @@ func (n *node) build(s *tensor.Scope, in []*tensor.Tensor) *tensor.Tensor {
 		return in[0].MatMul(in[1])
 	case "cumsum":
 		return in[0].CumSum(n.ints[0])
+	case "sort":
+		values, indices := in[0].Sort(n.ints[0], n.ints[1] == 1)
+		if n.ints[2] == 1 {
+			return indices
+		}
+		return values
+	case "argmax":
+		return in[0].ArgMax(n.ints[0])
+	case "take":
+		return in[0].Take(n.ints[0], in[1])
+	case "roll":
+		return in[0].Roll(n.ints[0], n.ints[1])
+	case "tril":
+		return in[0].Tril(n.ints[0])
 	}
 	if f, ok := unaries[n.op]; ok {
 		return f(in[0])
@@ -416,7 +445,7 @@ var allTypes = []tensor.Type{tensor.F32, tensor.F64, tensor.F16, tensor.BF16, te
 	tensor.U64, tensor.Bool}
 
 // mostElements is the size of the largest arrays.
-const mostElements = 3000
+var mostElements = count("ELEMENTS", 3000)
 
 // random returns a graph of at most that many operations.
 func random(r *rand.Rand, operations int, smooth bool) (*graph, []*array) {
@@ -452,6 +481,14 @@ func random(r *rand.Rand, operations int, smooth bool) (*graph, []*array) {
 
 func (m *maker) typ() tensor.Type { return m.types[m.IntN(len(m.types))] }
 
+// real is 1 if all results have to be floating-point numbers.
+func (m *maker) real() int {
+	if m.smooth {
+		return 1
+	}
+	return 0
+}
+
 func (m *maker) add(n node) int {
 	v := n.interpret(pick(m.values, n.args))
 	m.nodes, m.values = append(m.nodes, n), append(m.values, v)
@@ -465,7 +502,7 @@ func (m *maker) length() int {
 	case k < 6:
 		return 1
 	case k < 9 && m.big:
-		return 10 + m.IntN(150)
+		return 10 + m.IntN(mostElements/20)
 	case k < 36:
 		return 2 + m.IntN(4)
 	}
@@ -578,7 +615,7 @@ func (m *maker) operation() (node, bool) {
 	if m.smooth && !isFloat { // a condition
 		return node{}, false
 	}
-	switch k := m.IntN(26); k {
+	switch m.IntN(27) {
 	case 0, 1: // functions of one number
 		smooth := []string{"exp", "tanh", "sin", "cos", "erf", "atan", "expm1", "sigmoid"}
 		if m.smooth {
@@ -775,6 +812,28 @@ func (m *maker) operation() (node, bool) {
 		return node{op: []string{"softmax", "logsoftmax"}[m.IntN(2)], args: []int{a}, ints: []int{axis()}}, true
 	case 24:
 		return m.product(a)
+	case 26:
+		if rank == 0 || length(v.shape) == 0 {
+			return node{}, false
+		}
+		switch j := axis(); m.IntN(5) {
+		case 0:
+			return node{op: "sort", args: []int{a}, ints: []int{j, m.IntN(2), m.IntN(2) * (1 - m.real())}}, v.typ != tensor.Bool
+		case 1:
+			return node{op: "argmax", args: []int{a}, ints: []int{j}}, !m.smooth
+		case 2:
+			n := node{op: "leaf", typ: tensor.I32, shape: []int{m.length()}}
+			if length(v.shape)/v.shape[j]*n.shape[0] > mostElements {
+				return node{}, false
+			}
+			for range n.shape[0] {
+				n.data = append(n.data, num{i: int64(m.IntN(2*v.shape[j]+2) - v.shape[j] - 1)})
+			}
+			return node{op: "take", args: []int{a, m.add(n)}, ints: []int{j}}, true
+		case 3:
+			return node{op: "roll", args: []int{a}, ints: []int{j, m.IntN(9) - 4}}, true
+		}
+		return node{op: "tril", args: []int{a}, ints: []int{m.IntN(5) - 2}}, rank > 1
 	case 25:
 		if m.smooth {
 			if rank == 0 {

@@ -329,7 +329,7 @@ func arithmetic(name string, t tensor.Type, x, y num) num {
 		if name == "quo" {
 			return num{f: math.Trunc(q), e: formats[t].tiny}
 		}
-		return float(t, x.f-math.Trunc(q)*y.f, x.e+math.Abs(math.Trunc(q))*y.e, 4)
+		return float(t, math.Mod(x.f, y.f), x.e+math.Abs(math.Trunc(q))*y.e, 4)
 	case "pow":
 		if x.f-x.e <= 0 {
 			return unknown
@@ -481,7 +481,7 @@ func reduced(name string, t tensor.Type, g []num) num {
 	if name == "all" {
 		acc.i = 1
 	}
-	size, err := 0.0, 0.0
+	size, err, partial := 0.0, 0.0, 1.0 // partial is the largest product that may occur on the way, in any order
 	for k, x := range g {
 		switch name {
 		case "all", "any": // one certain element may decide
@@ -505,6 +505,9 @@ func reduced(name string, t tensor.Type, g []num) num {
 		case name == "prod" && tensor.IsFloat(t):
 			err = err*(math.Abs(x.f)+x.e) + math.Abs(acc.f)*x.e
 			acc.f *= x.f
+			if partial *= max(1, math.Abs(x.f)+x.e); partial > formats[t].most {
+				return unknown
+			}
 		case name == "prod":
 			acc.i *= x.i
 		case k == 0:
@@ -658,6 +661,130 @@ func (a *array) cumsum(axis int) *array {
 			g = append(g, a.v[a.offset(in)])
 		}
 		out.v[n] = reduced("sum", t, g)
+	})
+	return out
+}
+
+// line calls f for the elements of each line along an axis: their places in the array, in order.
+func (a *array) line(axis int, f func(places []int)) {
+	short := slices.Clone(a.shape)
+	short[axis] = min(short[axis], 1)
+	each(short, func(_ int, index []int) {
+		var places []int
+		in := slices.Clone(index)
+		for i := range a.shape[axis] {
+			in[axis] = i
+			places = append(places, a.offset(in))
+		}
+		f(places)
+	})
+}
+
+// less reports whether x is less than y, and whether that is certain.
+func less(t tensor.Type, x, y num) (is, certain bool) {
+	c := unknown
+	if x.known() && y.known() {
+		c = compared("lt", t, x, y)
+	}
+	return c.i != 0, c.known()
+}
+
+// sort sorts along an axis, and returns the elements or their indices. Elements that may be equal may change places.
+func (a *array) sort(axis int, descending, indices bool) *array {
+	out := newArray(a.typ, a.shape...)
+	if indices {
+		out.typ = tensor.I64
+	}
+	a.line(axis, func(places []int) {
+		order := make([]int, len(places))
+		certain, err := true, 0.0
+		for i := range order {
+			order[i] = i
+			err = max(err, a.v[places[i]].e)
+		}
+		slices.SortStableFunc(order, func(i, j int) int {
+			x, y := a.v[places[i]], a.v[places[j]]
+			if descending {
+				x, y = y, x
+			}
+			before, one := less(a.typ, x, y)
+			after, two := less(a.typ, y, x)
+			certain = certain && one && two
+			switch {
+			case before:
+				return -1
+			case after:
+				return 1
+			}
+			return 0
+		})
+		for k, i := range order {
+			switch x := a.v[places[i]]; {
+			case math.IsInf(err, 1) || indices && !certain || !certain && !tensor.IsFloat(a.typ):
+				out.v[places[k]] = unknown
+			case indices:
+				out.v[places[k]] = num{i: int64(i)}
+			case certain:
+				out.v[places[k]] = x
+			default: // the order of what is nearly equal is not the right one, but its numbers are near
+				out.v[places[k]] = num{f: x.f, e: 4 * err * float64(len(places))}
+			}
+		}
+	})
+	return out
+}
+
+// largest returns the index of the first largest element along an axis.
+func (a *array) largest(axis int) *array {
+	out := newArray(tensor.I64, slices.Delete(slices.Clone(a.shape), axis, axis+1)...)
+	n := 0
+	a.line(axis, func(places []int) {
+		best := 0
+		sure := true
+		for i := range places {
+			if i > 0 {
+				is, certain := less(a.typ, a.v[places[best]], a.v[places[i]])
+				sure = sure && certain
+				if is {
+					best = i
+				}
+			}
+		}
+		if out.v[n] = unknown; sure {
+			out.v[n] = num{i: int64(best)}
+		}
+		n++
+	})
+	return out
+}
+
+// take returns the elements of an axis that have the indices of an array of one dimension; zeros for those that there are not.
+func (a *array) take(axis int, index *array) *array {
+	shape := slices.Clone(a.shape)
+	shape[axis] = len(index.v)
+	out := newArray(a.typ, shape...)
+	each(shape, func(n int, at []int) {
+		in, k := slices.Clone(at), index.v[at[axis]]
+		if k.i < 0 {
+			k.i += int64(a.shape[axis])
+		}
+		switch in[axis] = int(k.i); {
+		case !k.known():
+			out.v[n] = unknown
+		case k.i >= 0 && int(k.i) < a.shape[axis]:
+			out.v[n] = a.v[a.offset(in)]
+		}
+	})
+	return out
+}
+
+// lower returns the elements of the last two dimensions that are not above diagonal k, and zeros.
+func (a *array) lower(k int) *array {
+	out := newArray(a.typ, a.shape...)
+	each(a.shape, func(n int, index []int) {
+		if r := len(index) - 2; index[r+1]-index[r] <= k {
+			out.v[n] = a.v[n]
+		}
 	})
 	return out
 }

@@ -81,7 +81,7 @@ func broadcast(shapes ...[]int) ([]int, error) {
 			}
 		}
 	}
-	return out, nil
+	return out, checkShape(out)
 }
 
 // binary returns the map of two operands.

@@ -83,6 +83,9 @@ func Concat(axis int, ts ...*Tensor) *Tensor {
 	for k := range parts {
 		parts[k].t = parts[k].t.Cast(typ)
 	}
+	if err := checkShape(shape); err != nil {
+		return fail(ts[0].scope, name, err)
+	}
 	if count(shape) == 0 {
 		return parts[0].t.Reshape(shape...)
 	}

@@ -30,6 +30,11 @@ func (t *Tensor) MatMul(u *Tensor) *Tensor {
 	if err != nil || b.Dim(-2) != k {
 		return failf(inner(t, u), name, ErrShape, "%v by %v", t.shape, u.shape)
 	}
+	for _, end := range [][2]int{{m, k}, {k, n}, {m, n}} {
+		if err := checkShape(append(slices.Clone(batch), end[0], end[1])); err != nil {
+			return fail(inner(t, u), name, err)
+		}
+	}
 	typ := Promote(a.typ, b.typ)
 	var c *Tensor
 	switch at := productType(typ); {

@@ -326,3 +326,105 @@ func TestGradientsOfComputed(t *testing.T) {
 		require.ErrorIs(t, tensor.Eval(ctx, x, e), tensor.ErrShape)
 	}
 }
+
+// Shapes beyond what there can be, and such as a device has no memory for.
+func TestHugeShapes(t *testing.T) {
+	ctx := context.Background()
+	s := scope(t, runtime.Config{})
+	before := held(t, s)
+	x := tensor.Ones(s, tensor.F64, 1)
+	const most = 1 << 47
+	wide := x.Expand(most)
+	for name, y := range map[string]*tensor.Tensor{
+		"full": tensor.Ones(s, tensor.F64, 1<<40, 1<<40), "expand": x.Expand(1<<62, 1<<62, 1), "concat": tensor.Concat(0, wide, wide, wide, wide),
+		"stack": tensor.Stack(0, wide, wide, wide, wide), "pad": wide.Pad(0, [2]int{1 << 62, 1 << 62}), "reshape": x.Reshape(1<<40, 1<<40, -1),
+		"product": x.Expand(1<<30, 1).MatMul(x.Expand(1, 1<<30)), "outer": x.Expand(1<<30, 1).Add(x.Expand(1, 1<<30)), "one hot": x.Cast(tensor.I32).Expand(1<<30).OneHot(1<<30, tensor.F64),
+		"batches": x.Expand(1<<26, 1, 1).MatMul(x.Expand(1, 1, 1<<26)), "where": tensor.Where(x.Expand(1<<30, 1).Gt(0), x.Expand(1<<30), 0),
+		"rank": x.Expand(1, 1, 1, 1, 1, 1, 1, 1, 1), "tile": wide.Tile(1 << 60), "repeat": wide.Repeat(0, 1<<60), "take": wide.Reshape(1<<20, -1).Take(0, tensor.Iota(s, tensor.I64, 1<<30)),
+	} {
+		assert.ErrorIs(t, y.Err(), tensor.ErrShape, name)
+	}
+	for name, y := range map[string]*tensor.Tensor{"copy": wide.Copy(), "map": wide.Exp(), "iota": tensor.Iota(s, tensor.I8, most), "concat": tensor.Concat(0, wide.Exp(), x),
+		"product": x.Expand(1<<22, 1).MatMul(x.Expand(1, 1<<22))} {
+		require.NoError(t, y.Err())
+		err := tensor.Eval(ctx, y)
+		assert.True(t, errors.Is(err, runtime.ErrOutOfMemory) || errors.Is(err, runtime.ErrTooLarge) || errors.Is(err, tensor.ErrShape), "%s: %v", name, err)
+		require.Equal(t, before, held(t, s), name)
+	}
+	got, err := tensor.Read[float64](ctx, wide.Slice(tensor.Range{Start: 5, Stop: 1 << 46, Step: 1 << 44}).Add(1))
+	require.NoError(t, err)
+	require.Equal(t, []float64{2, 2, 2, 2}, got)
+}
+
+// Views that divide the dimensions of a loop into more than a kernel has, and expressions of more operands than that.
+func TestManyDimensions(t *testing.T) {
+	ctx := context.Background()
+	s := scope(t, runtime.Config{})
+	x := tensor.From(s, floats(256), 2, 2, 2, 2, 2, 2, 2, 2)
+	flat := x.Permute(7, 6, 5, 4, 3, 2, 1, 0).Reshape(256, 1)
+	y := flat.Add(tensor.From(s, floats(3)))
+	z := flat.Flip(0).Mul(flat.Reshape(2, 128).T().Reshape(256, 1)).Sum(0)
+	got, err := tensor.Read[float64](ctx, y)
+	require.NoError(t, err)
+	for i := range 256 {
+		r := 0
+		for b := range 8 {
+			r |= i >> b & 1 << (7 - b)
+		}
+		for j := range 3 {
+			require.InDelta(t, floats(256)[r]+floats(3)[j], got[3*i+j], 1e-15)
+		}
+	}
+	_, err = tensor.Read[float64](ctx, z)
+	require.NoError(t, err)
+}
+
+// Compiled functions whose arguments are one tensor, views, constants of theirs, and results of calls before.
+func TestCompiledAliases(t *testing.T) {
+	ctx := context.Background()
+	s := scope(t, runtime.Config{})
+	x, y := tensor.From(s, floats(12), 3, 4), tensor.From(s, floats(24)[12:], 3, 4)
+	f := func(args ...*tensor.Tensor) []*tensor.Tensor {
+		a, b := args[0], args[1]
+		c := a.Mul(0.5).Sub(b.Softmax(1))
+		return []*tensor.Tensor{b, c, c.T().Copy(), a, c.Mul(x), x.T().Copy(), c}
+	}
+	compiled := tensor.Compile(s, f)
+	compare := func(args []*tensor.Tensor, want []*tensor.Tensor) []*tensor.Tensor {
+		t.Helper()
+		got, err := compiled.Call(ctx, args...)
+		require.NoError(t, err)
+		for i := range want {
+			w, err := tensor.Read[float64](ctx, want[i])
+			require.NoError(t, err)
+			g, err := tensor.Read[float64](ctx, got[i])
+			require.NoError(t, err)
+			require.Equal(t, w, g, "result %d", i)
+		}
+		return got
+	}
+	compare([]*tensor.Tensor{x, y}, f(x, y))
+	compare([]*tensor.Tensor{x, x}, f(x, x))
+	compare([]*tensor.Tensor{y, x}, f(y, x))
+	compare([]*tensor.Tensor{tensor.Concat(0, x, y).Slice(tensor.Range{Start: 2, Stop: 5}), y}, f(tensor.Concat(0, x, y).Slice(tensor.Range{Start: 2, Stop: 5}), y))
+	a, b := []*tensor.Tensor{x, y}, []*tensor.Tensor{x, y}
+	for i := range 10 {
+		a = compare(a, f(b...))
+		want := f(b...)
+		if a, b = []*tensor.Tensor{a[1], a[0]}, []*tensor.Tensor{want[1], want[0]}; i%3 == 2 {
+			a, b = []*tensor.Tensor{a[0], a[0]}, []*tensor.Tensor{b[0], b[0]}
+		}
+	}
+	in := s.Scope()
+	constant := tensor.From(in, floats(4))
+	g := tensor.Compile(s, func(args ...*tensor.Tensor) []*tensor.Tensor { return []*tensor.Tensor{args[0].Add(constant)} })
+	_, err := g.Call(ctx, x)
+	require.NoError(t, err)
+	require.NoError(t, in.Close())
+	if out, err := g.Call(ctx, x); err == nil { // the graph keeps what it reads, but its results belong to the scope of the constant
+		_, err = tensor.Read[float64](ctx, out[0])
+		require.ErrorIs(t, err, tensor.ErrScope)
+	}
+	_, err = g.Call(ctx, y.Slice(tensor.Range{Start: 1, Stop: 3}).Copy())
+	require.ErrorIs(t, err, tensor.ErrScope)
+}

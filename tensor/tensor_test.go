@@ -258,3 +258,10 @@ func TestTo(t *testing.T) {
 	require.NoError(t, err)
 	assert.InDelta(t, 15, n, 0)
 }
+
+func TestReshapeOfReshape(t *testing.T) {
+	s := scope(t)
+	v := From(s, numbers(4)).Reshape(2, 2)
+	assert.Equal(t, []float32{0, 2, 4, 6}, values[float32](t, Grad(v.Flatten().Square().Sum(), v)[0]))
+	assert.Len(t, tasks(t, v.Exp().Unsqueeze(0).Squeeze(0).Flatten().Log()), 1)
+}

@@ -309,9 +309,6 @@ func (t *Tensor) Reshape(shape ...int) *Tensor {
 	if slices.Equal(to, t.shape) {
 		return t
 	}
-	if o, ok := t.op.(*viewOp); ok && o.shape {
-		return t.args[0].Reshape(to...) // of two reshapes the last one counts
-	}
 	return t.view(&viewOp{name: "reshape", shape: true}, to)
 }
 

@@ -73,7 +73,7 @@ var floors = []floor{
 	{"runtime/tune", []string{"runtime", "runtime/driver", "source"}},
 	{"runtime/accounts", []string{"runtime"}},
 	{"runtime/cluster", []string{"runtime", "runtime/driver", "source"}},
-	{"tensor", []string{"runtime", "runtime/driver", "kernels", "kernels/expr", "source", "internal/npy", "internal/file"}},
+	{"tensor", []string{"runtime", "runtime/driver", "kernels", "kernels/expr", "source", "internal/npy", "internal/safetensors"}},
 	{"nn", []string{"tensor", "runtime", "kernels", "runtime/cluster"}},
 	{"ann", []string{"tensor", "runtime", "kernels", "runtime/cluster"}},
 	{"quant", []string{"tensor", "runtime", "kernels", "runtime/cluster"}},

@@ -1,0 +1,163 @@
+package tensor
+
+// Tensors in files: NumPy's .npy and Hugging Face's safetensors.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/concord-compute/concord/internal/npy"
+	"github.com/concord-compute/concord/internal/safetensors"
+	"github.com/concord-compute/concord/runtime"
+)
+
+// LoadNPY returns the array of an .npy file. A device that uses the memory of the host maps the file and copies nothing, so that nothing may
+// change it before the scope is closed; to others the elements are copied.
+func LoadNPY(s *Scope, path string) (*Tensor, error) {
+	m, err := npy.Map(path)
+	if errors.Is(err, runtime.ErrUnsupported) { // in another order of bytes, or where elements cannot be used in place
+		a, err := npy.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		t := fromBytes(s, typeOf(a.Type.String()), a.Data, a.Shape)
+		return t, t.err
+	}
+	if err != nil {
+		return nil, err
+	}
+	typ := typeOf(m.Type.String())
+	if m.Bool {
+		typ = Bool
+	}
+	shape := slices.Clone(m.Shape)
+	if m.Fortran {
+		slices.Reverse(shape)
+	}
+	t, err := s.mapped(typ, shape, m.Data, func() { m.Close() })
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if m.Fortran {
+		var order []int
+		for i := range shape {
+			order = append(order, len(shape)-1-i)
+		}
+		t = t.Permute(order...)
+	}
+	return t, t.err
+}
+
+// Load returns the tensors of a safetensors file by name, and its metadata. Files are mapped as LoadNPY does.
+func Load(s *Scope, path string) (ts map[string]*Tensor, metadata map[string]string, err error) {
+	f, err := safetensors.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	// The file stays mapped until the last tensor in it is freed.
+	var users atomic.Int64
+	users.Store(1)
+	release := func() {
+		if users.Add(-1) == 0 {
+			f.Close()
+		}
+	}
+	defer release()
+	ts = map[string]*Tensor{}
+	for _, name := range f.Names() {
+		e, _ := f.Tensor(name)
+		typ := Bool
+		if e.Type != safetensors.Bool {
+			elem, err := e.Type.Elem()
+			if err != nil {
+				return nil, nil, fmt.Errorf("%s: %q: %w", path, name, err)
+			}
+			typ = typeOf(elem.String())
+		}
+		users.Add(1)
+		if ts[name], err = s.mapped(typ, e.Shape, e.Data, release); err != nil {
+			return nil, nil, fmt.Errorf("%s: %q: %w", path, name, err)
+		}
+	}
+	return ts, f.Metadata(), nil
+}
+
+// typeOf returns the type of a name that is one.
+func typeOf(name string) Type {
+	t, _ := ParseType(name)
+	return t
+}
+
+// mapped returns a tensor of mapped memory, which release unmaps: in place if the device can use it so, else as a copy.
+func (s *Scope) mapped(t Type, shape []int, data []byte, release func()) (*Tensor, error) {
+	if err := checkShape(shape); err != nil {
+		release()
+		return nil, err
+	}
+	if len(data) > 0 {
+		s.engine.mu.Lock()
+		err := s.ready()
+		var b *runtime.Buffer
+		if err == nil {
+			b, err = s.engine.device.Wrap(data, stored(t), runtime.ForReading, release)
+		}
+		if err == nil {
+			s.buffers[b] = struct{}{}
+			s.engine.mu.Unlock()
+			return &Tensor{scope: s, typ: t, shape: slices.Clone(shape), data: dense(b, shape)}, nil
+		}
+		s.engine.mu.Unlock()
+		if !errors.Is(err, runtime.ErrUnsupported) && !errors.Is(err, runtime.ErrInvalidArgument) { // the latter if it is not aligned
+			release()
+			return nil, err
+		}
+	}
+	defer release()
+	out := fromBytes(s, t, data, shape)
+	return out, out.err
+}
+
+// SaveNPY computes t and writes it to an .npy file, as a whole or not at all. Bool is written as U8 and BF16 as U16, since NumPy's format
+// has no such types here.
+func SaveNPY(ctx context.Context, path string, t *Tensor) error {
+	raw, err := t.bytes(ctx)
+	if err != nil {
+		return err
+	}
+	return npy.WriteFile(path, npy.Array{Type: stored(t.typ), Shape: t.shape, Data: raw})
+}
+
+// Save computes tensors and writes them to a safetensors file, as a whole or not at all. Equal tensors give equal files. metadata may be nil.
+func Save(ctx context.Context, path string, ts map[string]*Tensor, metadata map[string]string) error {
+	var all []*Tensor
+	for _, t := range ts {
+		if t == nil || t.err != nil {
+			return check("save", t).err
+		}
+		all = append(all, t.dense())
+	}
+	if err := Eval(ctx, all...); err != nil {
+		return err
+	}
+	var entries []safetensors.Entry
+	for name, t := range ts {
+		raw, err := t.bytes(ctx)
+		if err != nil {
+			return fmt.Errorf("save %q: %w", name, err)
+		}
+		entries = append(entries, safetensors.Entry{Name: name, Type: safetensors.Type(t.typ.String()), Shape: t.shape, Data: raw})
+	}
+	return safetensors.Write(path, entries, metadata)
+}
+
+// bytes computes t and returns the bytes of its elements, in order.
+func (t *Tensor) bytes(ctx context.Context) ([]byte, error) {
+	if t.err != nil {
+		return nil, t.err
+	}
+	raw := make([]byte, t.Len()*size(t.typ))
+	return raw, t.readBytes(ctx, raw)
+}

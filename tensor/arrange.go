@@ -120,7 +120,9 @@ func (t *Tensor) PadWith(mode PadMode, margins ...[2]int) *Tensor {
 		case Circular:
 			before, behind = t.Narrow(i, n-m[0], m[0]), t.Narrow(i, 0, m[1])
 		}
-		t = Concat(i, before, t, behind)
+		if t = Concat(i, before, t, behind); t.err != nil {
+			return t
+		}
 	}
 	return t
 }

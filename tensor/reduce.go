@@ -117,7 +117,7 @@ func (t *Tensor) keep(of *Tensor, axes []int) *Tensor {
 	}
 	list, err := of.axes(axes)
 	if err != nil {
-		return t
+		return fail(t.scope, "keep dims", err)
 	}
 	shape := slices.Clone(of.shape)
 	for _, i := range list {
@@ -127,7 +127,12 @@ func (t *Tensor) keep(of *Tensor, axes []int) *Tensor {
 }
 
 // KeepDims returns the result r of a reduction of t over the given axes, or all, with these axes of length 1, so that it stretches to t's shape.
-func (t *Tensor) KeepDims(r *Tensor, axes ...int) *Tensor { return r.keep(t, axes) }
+func (t *Tensor) KeepDims(r *Tensor, axes ...int) *Tensor {
+	if bad := check("keep dims", t, r); bad != nil {
+		return bad
+	}
+	return r.keep(t, axes)
+}
 
 // The reductions below are over the given axes, of which negative ones count from the end, or over all if none are given. The result lacks these
 // axes; KeepDims gives them length 1.

@@ -5,7 +5,10 @@ package tensors
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"math/rand/v2"
+	"reflect"
 	goruntime "runtime"
 	"sync"
 	"sync/atomic"
@@ -321,7 +324,7 @@ func TestGradientsOfComputed(t *testing.T) {
 	require.InDeltaSlice(t, want, g, 1e-12)
 	bad := x.Reshape(5)
 	for _, e := range []*tensor.Tensor{bad, bad.Add(1).Sum(), tensor.Grad(bad.Sum(), x)[0], tensor.Concat(0, x, bad), tensor.Where(bad.Gt(0), x, 0), bad.T(), bad.Softmax(0),
-		bad.MatMul(x), x.KeepDims(bad), bad.Copy(), bad.StopGradient(), bad.Cast(tensor.I8), bad.Split(0, 2, 3)[1], bad.Unsqueeze(0), bad.Var(0)} {
+		bad.MatMul(x), x.KeepDims(bad), x.KeepDims(x.Sum(), 3), bad.Copy(), bad.StopGradient(), bad.Cast(tensor.I8), bad.Split(0, 2, 3)[1], bad.Unsqueeze(0), bad.Var(0)} {
 		require.ErrorIs(t, e.Err(), tensor.ErrShape)
 		require.ErrorIs(t, tensor.Eval(ctx, x, e), tensor.ErrShape)
 	}
@@ -427,4 +430,101 @@ func TestCompiledAliases(t *testing.T) {
 	}
 	_, err = g.Call(ctx, y.Slice(tensor.Range{Start: 1, Stop: 3}).Copy())
 	require.ErrorIs(t, err, tensor.ErrScope)
+}
+
+// Methods with arguments that make no sense return tensors with mistakes; they do not panic.
+func TestMisuse(t *testing.T) {
+	ctx := context.Background()
+	s := scope(t, runtime.Config{MemoryLimit: 64 << 20})
+	broken := tensor.Concat(0)
+	require.Error(t, broken.Err())
+	ts := []*tensor.Tensor{broken, tensor.From(s, floats(6), 2, 3).Reshape(7), nil, tensor.From(s, floats(6), 2, 3), tensor.From(s, []int32{1, 2, 3}), tensor.Ones(s, tensor.Bool, 3),
+		tensor.Zeros(s, tensor.F32, 0, 2), tensor.From(s, floats(1)), tensor.From(s, floats(24), 2, 3, 4), tensor.Ones(s, tensor.U8, 1, 1, 1, 1, 1, 1, 1, 1)}
+	numbers := []int{-1 << 63, -9, -3, -2, -1, 0, 1, 2, 3, 4, 9, 1 << 40, 1<<63 - 1}
+	r := rand.New(rand.NewPCG(uint64(count("SEED", 1)), 9))
+	value := func(typ reflect.Type) (reflect.Value, bool) {
+		switch typ {
+		case reflect.TypeFor[*tensor.Tensor]():
+			return reflect.ValueOf(ts[r.IntN(len(ts))]), true
+		case reflect.TypeFor[any]():
+			list := []any{1, -1, 0.5, true, "x", nil, 1 << 40, uint64(1 << 63), math.NaN(), ts[r.IntN(len(ts))], ts[r.IntN(len(ts))]}
+			if x := list[r.IntN(len(list))]; x != nil {
+				return reflect.ValueOf(x), true
+			}
+			return reflect.Zero(typ), true
+		case reflect.TypeFor[tensor.Type]():
+			return reflect.ValueOf(tensor.Type(r.IntN(16))), true
+		case reflect.TypeFor[tensor.Range]():
+			return reflect.ValueOf(tensor.Range{Start: numbers[r.IntN(len(numbers))], Stop: numbers[r.IntN(len(numbers))], Step: numbers[r.IntN(len(numbers))]}), true
+		case reflect.TypeFor[[2]int]():
+			return reflect.ValueOf([2]int{numbers[r.IntN(len(numbers))], numbers[r.IntN(len(numbers))]}), true
+		case reflect.TypeFor[context.Context]():
+			return reflect.ValueOf(ctx), true
+		case reflect.TypeFor[*tensor.Scope]():
+			return reflect.ValueOf(s), true
+		}
+		switch typ.Kind() {
+		case reflect.Int:
+			return reflect.ValueOf(numbers[r.IntN(len(numbers))]).Convert(typ), true
+		case reflect.Float64:
+			return reflect.ValueOf([]float64{0, 1, -1, math.NaN(), math.Inf(1)}[r.IntN(5)]), true
+		case reflect.Bool:
+			return reflect.ValueOf(r.IntN(2) == 0), true
+		}
+		return reflect.Value{}, false
+	}
+	methods := reflect.TypeFor[*tensor.Tensor]()
+	tried := 0
+	for i := range methods.NumMethod() {
+		m := methods.Method(i)
+		for range 300 {
+			in := []reflect.Value{reflect.ValueOf(ts[r.IntN(len(ts))])}
+			if in[0].IsNil() {
+				in[0] = reflect.ValueOf(ts[0])
+			}
+			fits := true
+			for j := 1; j < m.Type.NumIn() && fits; j++ {
+				typ, n := m.Type.In(j), 1
+				if m.Type.IsVariadic() && j == m.Type.NumIn()-1 {
+					typ, n = typ.Elem(), r.IntN(4)
+				}
+				for range n {
+					v, ok := value(typ)
+					fits = fits && ok
+					in = append(in, v)
+				}
+			}
+			if !fits {
+				break
+			}
+			text := m.Name
+			for _, x := range in {
+				if x.Kind() == reflect.Pointer {
+					for k, y := range ts {
+						if x.Interface() == y {
+							text += fmt.Sprint(" ts", k)
+						}
+					}
+					continue
+				}
+				text += fmt.Sprintf(" %v", x)
+			}
+			func() {
+				defer func() {
+					if p := recover(); p != nil {
+						t.Errorf("%s: panic: %v", text, p)
+					}
+				}()
+				for _, out := range m.Func.Call(in) {
+					if y, ok := out.Interface().(*tensor.Tensor); ok && y != nil && y.Len() < 1<<20 {
+						if err := tensor.Eval(ctx, y); err != nil && y.Err() == nil {
+							t.Errorf("%s: no mistake in the description, but %v", text, err)
+						}
+						tried++
+					}
+				}
+			}()
+		}
+	}
+	require.Greater(t, tried, 10000)
 }

@@ -60,7 +60,7 @@ packages := g++ opencl-c-headers ocl-icd-libopencl1 pocl-opencl-icd
 
 # Packages that are tested under the race detector, the address sanitizer and the strict check of
 # pointers that are passed to C.
-concurrent := ./runtime/... ./internal/cgo ./cpu/... ./cuda/... ./rocm/... ./opencl/... ./tests/conformance
+concurrent := ./runtime/... ./internal/cgo ./cpu/... ./cuda/... ./rocm/... ./opencl/... ./tests/conformance ./tests/tensors
 with_c     := ./internal/cgo/... ./csrc ./cpu/... ./cuda/... ./rocm/... ./opencl/... ./tests/conformance
 
 # The tests use a kernel cache of their own: they do not touch the user's, and a second run need not

@@ -528,3 +528,34 @@ func TestMisuse(t *testing.T) {
 	}
 	require.Greater(t, tried, 10000)
 }
+
+// More programs than an engine keeps loaded: compiled functions keep theirs.
+func TestManyPrograms(t *testing.T) {
+	ctx := context.Background()
+	s := scope(t, runtime.Config{})
+	x := tensor.From(s, floats(6), 2, 3)
+	f := tensor.Compile(s, func(args ...*tensor.Tensor) []*tensor.Tensor {
+		return []*tensor.Tensor{args[0].Exp().Mul(0.123), args[0].MatMul(args[0].T())}
+	})
+	call := func() []float64 {
+		out, err := f.Call(ctx, x)
+		require.NoError(t, err)
+		got, err := tensor.Read[float64](ctx, out[0])
+		require.NoError(t, err)
+		return got
+	}
+	want := call()
+	for i := range 5 {
+		in := s.Scope()
+		var roots []*tensor.Tensor
+		for k := range 500 {
+			roots = append(roots, tensor.Zeros(in, tensor.F64).Add(x).Mul(float64(500*i+k)+0.5).Copy().Sum(0))
+		}
+		require.NoError(t, tensor.Eval(ctx, roots...))
+		got, err := tensor.Read[float64](ctx, roots[499])
+		require.NoError(t, err)
+		require.InDelta(t, (0+3/17.0)*(float64(500*i+499)+0.5), got[0], 1e-9)
+		require.NoError(t, in.Close())
+		require.Equal(t, want, call())
+	}
+}

@@ -258,7 +258,8 @@ func Where(cond *Tensor, x, y any) *Tensor {
 }
 
 // Cast returns t with elements of another type, rounded once: to a floating type to nearest even, to an integer type toward zero and
-// to its limits, with 0 for a NaN. A Bool becomes 0 or 1; a number becomes a Bool that is true if it is not 0.
+// to its limits, with 0 for a NaN. A Bool becomes 0 or 1; a number becomes a Bool that is true if it is not 0. What becomes F16 or BF16 becomes F32 first, and
+// is rounded again where it is stored.
 func (t *Tensor) Cast(to Type) *Tensor {
 	if bad := check("cast", t); bad != nil {
 		return bad

@@ -81,27 +81,18 @@ func Eval(ctx context.Context, ts ...*Tensor) error {
 	if err := e.execute(ctx, p); err != nil {
 		return fmt.Errorf("eval: %w", err)
 	}
-	owned := map[*runtime.Buffer]bool{}
+	owners := map[*runtime.Buffer]*Scope{} // the outermost scopes of the tensors that lie in what was computed, which has to live as long
 	for _, t := range ts {
 		at := p.places[t]
 		t.data = &array{at.v.data.buf, at.first, at.steps}
-		if !at.v.have && !owned[t.data.buf] {
-			owned[t.data.buf] = true
-			outermost(ts, t).buffers[t.data.buf] = struct{}{}
+		if s := owners[t.data.buf]; !at.v.have && (s == nil || t.scope.depth < s.depth) {
+			owners[t.data.buf] = t.scope
 		}
+	}
+	for b, s := range owners {
+		s.buffers[b] = struct{}{}
 	}
 	return nil
-}
-
-// outermost returns the outermost scope of the tensors that lie in the buffer of t, which has to live as long.
-func outermost(ts []*Tensor, t *Tensor) *Scope {
-	s := t.scope
-	for _, u := range ts {
-		if u.data != nil && u.data.buf == t.data.buf && u.scope.depth < s.depth {
-			s = u.scope
-		}
-	}
-	return s
 }
 
 // execute queues a plan, with memory in the order of the stream: a value's is freed after the last task that reads it, for those that follow.

@@ -49,7 +49,7 @@ type Backend struct {
 	device *runtime.Device
 	scope  *tensor.Scope
 	stream *runtime.Stream // on which everything is queued
-	shared bool // the host addresses the device's memory
+	shared bool            // the host addresses the device's memory
 
 	mu       sync.Mutex
 	finished bool
@@ -145,8 +145,8 @@ func (b *Backend) newBuffer(memory *runtime.Buffer, shape shapes.Shape) *Buffer 
 	return &Buffer{backend: b, shape: shape, memory: memory, tensor: tensor.Wrap(b.scope, memory, types[shape.DType], shape.Dimensions...)}
 }
 
-// alloc returns a buffer with undefined contents.
-func (b *Backend) alloc(device compute.DeviceNum, shape shapes.Shape) (*Buffer, error) {
+// alloc returns a buffer with undefined contents, for work on the stream, or, if idle is set, with memory that no work uses.
+func (b *Backend) alloc(device compute.DeviceNum, shape shapes.Shape, idle bool) (*Buffer, error) {
 	if device != 0 {
 		return nil, errors.Errorf("device %d: the backend %s has only device 0", device, b)
 	}
@@ -160,7 +160,11 @@ func (b *Backend) alloc(device compute.DeviceNum, shape shapes.Shape) (*Buffer, 
 	if shape.Rank() > tensor.MaxRank {
 		return nil, errors.Wrapf(compute.ErrNotImplemented, "shape %s of more than %d dimensions", shape, tensor.MaxRank)
 	}
-	memory, err := b.stream.Alloc(stored(t), shape.Size())
+	allocate := b.stream.Alloc
+	if idle {
+		allocate = b.device.Alloc
+	}
+	memory, err := allocate(stored(t), shape.Size())
 	if err != nil {
 		return nil, errors.WithStack(err)
 	}
@@ -173,7 +177,7 @@ func (b *Backend) BufferFromFlatData(device compute.DeviceNum, flat any, shape s
 	if err != nil {
 		return nil, err
 	}
-	buf, err := b.alloc(device, shape)
+	buf, err := b.alloc(device, shape, false)
 	if err != nil {
 		return nil, err
 	}
@@ -203,11 +207,11 @@ func (b *Backend) NewSharedBuffer(device compute.DeviceNum, shape shapes.Shape) 
 	if !b.shared {
 		return nil, nil, errors.Wrapf(compute.ErrNotImplemented, "shared buffers of %s", b)
 	}
-	buf, err := b.alloc(device, shape)
+	buf, err := b.alloc(device, shape, true)
 	if err != nil {
 		return nil, nil, err
 	}
-	flat, err := buf.Data()
+	flat, err := buf.slice()
 	if err != nil {
 		buf.memory.Close()
 		return nil, nil, err
@@ -268,6 +272,11 @@ func (b *Buffer) Data() (any, error) {
 	if err := b.backend.stream.Sync(context.Background()); err != nil {
 		return nil, errors.WithStack(err)
 	}
+	return b.slice()
+}
+
+// slice returns the memory as a slice of Go.
+func (b *Buffer) slice() (any, error) {
 	n := b.shape.Size()
 	if n == 0 {
 		return dtypes.MakeAnySlice(b.shape.DType, 0), nil
@@ -284,7 +293,7 @@ func (b *Buffer) CopyToDevice(device compute.DeviceNum) (compute.Buffer, error) 
 	if _, err := b.use(); err != nil {
 		return nil, err
 	}
-	to, err := b.backend.alloc(device, b.shape)
+	to, err := b.backend.alloc(device, b.shape, false)
 	if err != nil {
 		return nil, err
 	}

@@ -34,14 +34,30 @@ var operations = []compute.OpType{
 	compute.OpTypeReduceLogicalAnd, compute.OpTypeReduceLogicalOr, compute.OpTypeReduceLogicalXor,
 	compute.OpTypeReduceMax, compute.OpTypeReduceMin, compute.OpTypeReduceProduct, compute.OpTypeReduceSum,
 
+	compute.OpTypeDynamicSlice, compute.OpTypeDynamicUpdateSlice, compute.OpTypeGather, compute.OpTypeScatterMax, compute.OpTypeScatterMin, compute.OpTypeScatterSum,
+
+	compute.OpTypeBatchNormForInference, compute.OpTypeBatchNormForTraining, compute.OpTypeBatchNormGradient, compute.OpTypeConvGeneral,
+	compute.OpTypeReduceWindow, compute.OpTypeRNGBitGenerator, compute.OpTypeSelectAndScatterMax, compute.OpTypeSelectAndScatterMin,
+
+	compute.OpTypeCall, compute.OpTypeIf, compute.OpTypeSort, compute.OpTypeWhile,
+
+	compute.OpTypeDynamicBroadcastInDim, compute.OpTypeDynamicDimensionSize, compute.OpTypeDynamicIota, compute.OpTypeDynamicPad,
+	compute.OpTypeDynamicReshape, compute.OpTypeDynamicShape,
+
+	compute.OpTypeFusedAttentionQKVProjection, compute.OpTypeFusedDense, compute.OpTypeFusedGelu, compute.OpTypeFusedLayerNorm,
+	compute.OpTypeFusedScaledDotProductAttention, compute.OpTypeFusedSoftmax,
+
 	compute.OpTypeOptimizationBarrier, compute.OpTypeSchedulingBarrier,
 }
 
 // Capabilities returns what the backend can do.
 func (b *Backend) Capabilities() compute.Capabilities {
 	c := compute.Capabilities{
-		Operations: map[compute.OpType]bool{},
-		DTypes:     map[dtypes.DType]bool{},
+		Functions:     true,
+		DynamicAxes:   true,
+		DynamicShapes: compute.DynamicShapesRecompiling,
+		Operations:    map[compute.OpType]bool{},
+		DTypes:        map[dtypes.DType]bool{},
 	}
 	for _, op := range operations {
 		c.Operations[op] = true

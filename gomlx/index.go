@@ -1,0 +1,292 @@
+package gomlx
+
+// Elements by index: gather, scatter, and parts whose places are computed.
+
+import (
+	"slices"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/shapeinference"
+	"github.com/gomlx/compute/shapes"
+	"github.com/pkg/errors"
+
+	"github.com/concord-compute/concord/tensor"
+)
+
+// windows are parts of an array, at places that a matrix of indices gives, as parts of rows of a matrix: the axes behind the last one
+// that is not read as a whole are the columns.
+type windows struct {
+	rows, columns int
+	count, each   int            // the number of windows, and of rows in one
+	starts        *tensor.Tensor // count × axes, the first row's place in each axis that axes names
+	axes          []int
+	dims, sizes   []int // of the array and of a window
+	lead          int   // the axes that are rows
+}
+
+// newWindows puts the indices in order. Axes of which whole marks the end are columns.
+func newWindows(x, indices *tensor.Tensor, vectorAxis int, axes, sizes []int, whole func(axis int) bool) *windows {
+	w := &windows{axes: axes, dims: x.Shape(), sizes: sizes, lead: x.Rank(), columns: 1, each: 1}
+	for ; w.lead > 0 && whole(w.lead-1); w.lead-- {
+		w.columns *= w.dims[w.lead-1]
+	}
+	w.rows = size(w.dims[:w.lead])
+	for _, n := range sizes[:w.lead] {
+		w.each *= n
+	}
+	if vectorAxis == indices.Rank() {
+		indices = indices.Unsqueeze(-1)
+	}
+	var order []int
+	for i := range indices.Rank() {
+		if i != vectorAxis {
+			order = append(order, i)
+		}
+	}
+	indices = indices.Permute(append(order, vectorAxis)...)
+	w.count = size(indices.Shape()[:indices.Rank()-1])
+	w.starts = convert(indices, tensor.I64).Reshape(w.count, len(axes))
+	return w
+}
+
+// places returns the number of each row of each window, a matrix. Windows that reach beyond the array are moved into it, or, if drop is set,
+// have the number behind the last row.
+func (w *windows) places(drop bool) *tensor.Tensor {
+	s := w.starts.Scope()
+	first := tensor.Zeros(s, tensor.I64, w.count)
+	there := tensor.Full(s, tensor.Bool, true, w.count)
+	for k, axis := range w.axes {
+		last := w.dims[axis] - w.sizes[axis]
+		start := w.starts.Index(1, k)
+		if drop {
+			there = there.And(start.Ge(0)).And(start.Le(last))
+		} else {
+			start = start.Clamp(0, last)
+		}
+		if axis < w.lead {
+			first = first.Add(start.Mul(size(w.dims[axis+1 : w.lead])))
+		}
+	}
+	inside := tensor.Zeros(s, tensor.I64, w.sizes[:w.lead]...)
+	for axis := range w.lead {
+		inside = inside.Add(counted(s, tensor.I64, axis, w.sizes[:w.lead]).Mul(size(w.dims[axis+1 : w.lead])))
+	}
+	all := first.Unsqueeze(1).Add(inside.Reshape(1, w.each))
+	if drop {
+		all = tensor.Where(there.Unsqueeze(1), all, w.rows)
+	}
+	return all
+}
+
+// vectorShape returns the shape of indices with an axis of vectors, which has length 1 where it is behind the last one.
+func vectorShape(indices shapes.Shape, vectorAxis int) shapes.Shape {
+	if vectorAxis != indices.Rank() {
+		return indices
+	}
+	s := indices.Clone()
+	s.Dimensions = append(s.Dimensions, 1)
+	if s.AxisNames != nil {
+		s.AxisNames = append(s.AxisNames, "")
+	}
+	return s
+}
+
+// Gather returns parts of the operand, at the places that startIndices give, moved into the operand where they reach beyond it.
+func (f *function) Gather(operand, startIndices compute.Value, indexVectorAxis int, offsetOutputAxes, collapsedSliceAxes, startIndexMap, sliceSizes []int,
+	indicesAreSorted bool) (compute.Value, error) {
+	in, err := f.operands(compute.OpTypeGather, operand, startIndices)
+	if err != nil {
+		return nil, err
+	}
+	shape, err := shapeinference.Gather(in[0].shape, vectorShape(in[1].shape, indexVectorAxis), indexVectorAxis, offsetOutputAxes, collapsedSliceAxes, startIndexMap,
+		sliceSizes, indicesAreSorted)
+	if err != nil {
+		return nil, err
+	}
+	offsets, collapsed, axes, parts := slices.Clone(offsetOutputAxes), slices.Clone(collapsedSliceAxes), slices.Clone(startIndexMap), slices.Clone(sliceSizes)
+	return f.single(compute.OpTypeGather, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
+		x, sizes := in[0], slices.Clone(parts)
+		for i, n := range sizes {
+			if n == shapes.DynamicDim {
+				sizes[i] = x.Dim(i)
+			}
+		}
+		w := newWindows(x, in[1], indexVectorAxis, axes, sizes, func(axis int) bool { return sizes[axis] == x.Dim(axis) })
+		taken := x.Reshape(w.rows, w.columns).Take(0, w.places(false))
+		var batch, window []int // the dimensions of both
+		for i, d := range in[1].Shape() {
+			if i != indexVectorAxis {
+				batch = append(batch, d)
+			}
+		}
+		for i, n := range sizes {
+			if !slices.Contains(collapsed, i) {
+				window = append(window, n)
+			}
+		}
+		var order []int
+		b, k := 0, len(batch)
+		for i := range len(batch) + len(window) {
+			if slices.Contains(offsets, i) {
+				order, k = append(order, k), k+1
+			} else {
+				order, b = append(order, b), b+1
+			}
+		}
+		return taken.Reshape(slices.Concat(batch, window)...).Permute(order...)
+	})
+}
+
+// scatter adds an operation that combines windows of the operand with updates.
+func (f *function) scatter(op compute.OpType, operand, scatterIndices, updates compute.Value, vectorAxis int, windowAxes, insertedAxes, operandAxes []int,
+	combine func(x, places, updates *tensor.Tensor) *tensor.Tensor) (compute.Value, error) {
+	in, err := f.operands(op, operand, scatterIndices, updates)
+	if err != nil {
+		return nil, err
+	}
+	shape, err := shapeinference.Scatter(in[0].shape, in[1].shape, in[2].shape, vectorAxis, windowAxes, insertedAxes, operandAxes)
+	if err != nil {
+		return nil, err
+	}
+	windowAxes, insertedAxes, operandAxes = slices.Clone(windowAxes), slices.Clone(insertedAxes), slices.Clone(operandAxes)
+	return f.single(op, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
+		x, u := in[0], in[2]
+		sizes := slices.Repeat([]int{1}, x.Rank())
+		k := 0
+		for axis := range sizes {
+			if !slices.Contains(insertedAxes, axis) {
+				sizes[axis], k = u.Dim(windowAxes[k]), k+1
+			}
+		}
+		w := newWindows(x, in[1], vectorAxis, operandAxes, sizes, func(axis int) bool {
+			return sizes[axis] == x.Dim(axis) && !slices.Contains(operandAxes, axis)
+		})
+		var order []int
+		for i := range u.Rank() {
+			if !slices.Contains(windowAxes, i) {
+				order = append(order, i)
+			}
+		}
+		n := w.count * w.each
+		u = u.Permute(append(order, windowAxes...)...).Reshape(n, w.columns)
+		return combine(x.Reshape(w.rows, w.columns), w.places(true).Reshape(n), u).Reshape(x.Shape()...)
+	})
+}
+
+// ScatterSum returns the operand with updates added, in order, to its windows at scatterIndices. Those that reach beyond it are left out.
+func (f *function) ScatterSum(operand, scatterIndices, updates compute.Value, indexVectorAxis int,
+	updateWindowAxes, insertedWindowAxes, scatterAxesToOperandAxes []int, _, _ bool) (compute.Value, error) {
+	return f.scatter(compute.OpTypeScatterSum, operand, scatterIndices, updates, indexVectorAxis, updateWindowAxes, insertedWindowAxes, scatterAxesToOperandAxes,
+		func(x, places, u *tensor.Tensor) *tensor.Tensor { return x.IndexAdd(0, places, u) })
+}
+
+// ScatterMax is ScatterSum with the maximum in place of the sum.
+func (f *function) ScatterMax(operand, scatterIndices, updates compute.Value, indexVectorAxis int,
+	updateWindowAxes, insertedWindowAxes, scatterAxesToOperandAxes []int, _, _ bool) (compute.Value, error) {
+	return f.scatter(compute.OpTypeScatterMax, operand, scatterIndices, updates, indexVectorAxis, updateWindowAxes, insertedWindowAxes, scatterAxesToOperandAxes, scatterMax)
+}
+
+// ScatterMin is ScatterSum with the minimum in place of the sum.
+func (f *function) ScatterMin(operand, scatterIndices, updates compute.Value, indexVectorAxis int,
+	updateWindowAxes, insertedWindowAxes, scatterAxesToOperandAxes []int, _, _ bool) (compute.Value, error) {
+	return f.scatter(compute.OpTypeScatterMin, operand, scatterIndices, updates, indexVectorAxis, updateWindowAxes, insertedWindowAxes, scatterAxesToOperandAxes,
+		func(x, places, u *tensor.Tensor) *tensor.Tensor {
+			// Of the numbers in reverse order, which of integers is that of the inverted bits.
+			reverse := (*tensor.Tensor).Neg
+			if !tensor.IsFloat(x.Type()) {
+				reverse = (*tensor.Tensor).Not
+			}
+			return reverse(scatterMax(reverse(x), places, reverse(u)))
+		})
+}
+
+// scatterMax stores the updates in increasing order, so that of several with one place the largest stays.
+func scatterMax(x, places, u *tensor.Tensor) *tensor.Tensor {
+	n, columns := u.Dim(0), u.Dim(1)
+	column := tensor.Iota(x.Scope(), tensor.I64, 1, columns)
+	at := places.Unsqueeze(1).Mul(columns).Add(column).Reshape(n * columns)
+	u = u.Reshape(n * columns)
+	order := u.ArgSort(0, false)
+	least := tensor.Full(x.Scope(), x.Type(), limit(x.Type(), false), x.Len())
+	largest := least.IndexSet(0, at.Take(0, order), u.Take(0, order))
+	return x.Maximum(largest.Reshape(x.Shape()...))
+}
+
+// DynamicSlice returns the part of the operand of the given lengths that begins at startIndices, moved into the operand where it reaches beyond it.
+func (f *function) DynamicSlice(operand compute.Value, startIndices []compute.Value, sliceDims []int) (compute.Value, error) {
+	in, err := f.operands(compute.OpTypeDynamicSlice, append([]compute.Value{operand}, startIndices...)...)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkStarts(in[0], in[1:]); err != nil {
+		return nil, errors.WithMessage(err, "DynamicSlice")
+	}
+	shape, err := shapeinference.DynamicSlice(in[0].shape, sliceDims)
+	if err != nil {
+		return nil, err
+	}
+	dims := slices.Clone(sliceDims)
+	return f.single(compute.OpTypeDynamicSlice, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
+		x := in[0]
+		for axis, n := range dims {
+			if last := x.Dim(axis) - n; last > 0 {
+				start := convert(in[1+axis], tensor.I64).Clamp(0, last)
+				x = x.Take(axis, start.Add(tensor.Iota(x.Scope(), tensor.I64, n)))
+			}
+		}
+		return x
+	})
+}
+
+// checkStarts returns an error if indices are not one integer for each axis.
+func checkStarts(x *value, starts []*value) error {
+	if len(starts) != x.shape.Rank() {
+		return errors.Errorf("%d indices for %s", len(starts), x.shape)
+	}
+	for i, s := range starts {
+		if s.shape.Rank() != 0 || !s.shape.DType.IsInt() {
+			return errors.Errorf("index %d is of shape %s", i, s.shape)
+		}
+	}
+	return nil
+}
+
+// DynamicUpdateSlice returns the operand with update in the part that begins at startIndices, which is moved as DynamicSlice does.
+func (f *function) DynamicUpdateSlice(operand, update compute.Value, startIndices []compute.Value) (compute.Value, error) {
+	in, err := f.operands(compute.OpTypeDynamicUpdateSlice, append([]compute.Value{operand, update}, startIndices...)...)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkStarts(in[0], in[2:]); err != nil {
+		return nil, errors.WithMessage(err, "DynamicUpdateSlice")
+	}
+	shape, err := shapeinference.DynamicUpdateSlice(in[0].shape, in[1].shape)
+	if err != nil {
+		return nil, err
+	}
+	return f.single(compute.OpTypeDynamicUpdateSlice, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
+		x, u := in[0], in[1]
+		if u.Len() == 0 {
+			return x
+		}
+		var inside *tensor.Tensor
+		for axis := range x.Rank() {
+			dim, n := x.Dim(axis), u.Dim(axis)
+			if n == dim {
+				continue
+			}
+			at := tensor.Iota(x.Scope(), tensor.I64, dim).Sub(convert(in[2+axis], tensor.I64).Clamp(0, dim-n))
+			u = u.Take(axis, at.Clamp(0, n-1))
+			here := stretched(at.Ge(0).And(at.Lt(n)), []int{axis}, x.Shape())
+			if inside == nil {
+				inside = here
+			} else {
+				inside = inside.And(here)
+			}
+		}
+		if inside == nil {
+			return u
+		}
+		return tensor.Where(inside, u, x)
+	})
+}

@@ -20,6 +20,14 @@
 // in the result, with the place in the program, and passes to all that is made of it: only Eval and Read need an error to be
 // looked at.
 //
+// # Operations
+//
+// There are element-wise functions, comparisons and choices; sums, products, extremes, means, variances and norms over any axes, and the places
+// of extremes; products of matrices and [Einsum]; views; [Concat], [Stack], Pad, Tile, Roll and triangles; elements by index, and sums and
+// stores by index in a fixed order; running sums, sorting and the largest elements; random numbers that are the same on every
+// device. [Apply] makes an operation of an expression, and [Launch] of a kernel. Tensors are read from and written to files of NumPy and of
+// safetensors. Convolutions, pooling and attention have no operations of their own.
+//
 // # What is computed
 //
 // Eval takes the operations from the tensors that were asked for down to data, and puts them into kernels:

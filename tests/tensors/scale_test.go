@@ -4,6 +4,7 @@ package tensors
 
 import (
 	"context"
+	"os"
 	"testing"
 	"time"
 
@@ -108,7 +109,7 @@ var large = map[string]func(x *tensor.Tensor, n int) []*tensor.Tensor{
 	},
 }
 
-// The time to plan grows about as the graph does.
+// The time to plan grows about as the graph does: with NODES in the environment, which a busy machine should not have, that is demanded.
 func TestLargeGraphs(t *testing.T) {
 	most := count("NODES", 2000)
 	for name, f := range large {
@@ -133,7 +134,10 @@ func TestLargeGraphs(t *testing.T) {
 				t.Logf("%d operations: planned in %v, %d tasks, evaluated in %v", n, took[i], tasks, time.Since(start))
 				require.NoError(t, in.Close())
 			}
-			assert.Less(t, took[1], 10*took[0]+100*time.Millisecond, "planning is quadratic")
+			if os.Getenv("NODES") != "" { // asked for, on a quiet machine
+				assert.Less(t, took[1], 10*took[0]+100*time.Millisecond, "planning is quadratic")
+			}
+			assert.Less(t, took[1], time.Minute, "planning hangs")
 		})
 	}
 }

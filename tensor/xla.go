@@ -45,7 +45,7 @@ func (c *Func) CallOwned(ctx context.Context, args ...*Tensor) (results []*runti
 	used := make([]bool, len(args)) // by the graph, to which other buffers mean nothing
 	for _, v := range t.plan.extern {
 		if v.arg > 0 {
-			used[v.arg-1] = v.n > 0
+			used[v.arg-1] = count(t.args[v.arg-1].shape) > 0
 		}
 	}
 	t.bindings = t.bindings[:0]

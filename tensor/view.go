@@ -11,11 +11,12 @@ import (
 	"github.com/concord-compute/concord/kernels/expr"
 )
 
-// viewOp is one view. It is of its first arg. Exactly one of perm, cut, expand, shape and same is set.
+// viewOp is one view. It is of its first arg. Exactly one of perm, cut, slide, expand, shape and same is set.
 type viewOp struct {
 	name   string
 	perm   []int                     // dimension j of the view is dimension perm[j]
 	cut    []span                    // of each dimension
+	slide  *slide                    // a dimension becomes windows
 	expand bool                      // dimensions of length 1 are repeated
 	shape  bool                      // the same elements in order
 	same   bool                      // the same tensor, for the sake of its gradient
@@ -24,6 +25,10 @@ type viewOp struct {
 
 // span is the part of a dimension that a slice takes: element i of it is element start + i·step.
 type span struct{ start, step int }
+
+// slide is how a dimension becomes windows of size elements, one dimension for their number and one for the places in them: element j of window i is element
+// i·stride + j·dilation.
+type slide struct{ axis, size, stride, dilation int }
 
 func (o *viewOp) String() string { return o.name }
 
@@ -131,6 +136,11 @@ func (o *viewOp) through(a access, shape, viewed []int, vars *variables) (access
 		for j, c := range o.cut {
 			in[j] = linear{offset: c.start}.plus(c.step, a[j])
 		}
+		return in, true
+	case o.slide != nil:
+		i := o.slide.axis
+		in := slices.Delete(slices.Clone(a), i+1, i+2)
+		in[i] = linear{}.plus(o.slide.stride, a[i]).plus(o.slide.dilation, a[i+1])
 		return in, true
 	case o.expand:
 		in := slices.Clone(a)
@@ -514,6 +524,8 @@ func (o *viewOp) grad(t, g *Tensor) []*Tensor {
 			back[d] = j
 		}
 		return []*Tensor{g.Permute(back...)}
+	case o.slide != nil:
+		return []*Tensor{o.slide.back(g, a.shape)}
 	case o.expand:
 		var axes []int
 		for j, d := range a.shape {

@@ -230,7 +230,7 @@ func (f *function) DynamicSlice(operand compute.Value, startIndices []compute.Va
 		x := in[0]
 		for axis, n := range dims {
 			if last := x.Dim(axis) - n; last > 0 {
-				start := convert(in[1+axis], tensor.I64).Clamp(0, last)
+				start := startAt(in[1:], axis).Clamp(0, last)
 				x = x.Take(axis, start.Add(tensor.Iota(x.Scope(), tensor.I64, n)))
 			}
 		}
@@ -238,17 +238,26 @@ func (f *function) DynamicSlice(operand compute.Value, startIndices []compute.Va
 	})
 }
 
-// checkStarts returns an error if indices are not one integer for each axis.
+// checkStarts returns an error if indices are not one integer for each axis, each by itself or all in one vector.
 func checkStarts(x *value, starts []*value) error {
-	if len(starts) != x.shape.Rank() {
-		return errors.Errorf("%d indices for %s", len(starts), x.shape)
+	rank, vector := x.shape.Rank(), len(starts) == 1 && starts[0].shape.Rank() == 1
+	if n := len(starts); !vector && n != rank || vector && starts[0].shape.Dimensions[0] != rank {
+		return errors.Errorf("%d indices for %s", n, x.shape)
 	}
 	for i, s := range starts {
-		if s.shape.Rank() != 0 || !s.shape.DType.IsInt() {
+		if !vector && s.shape.Rank() != 0 || !s.shape.DType.IsInt() {
 			return errors.Errorf("index %d is of shape %s", i, s.shape)
 		}
 	}
 	return nil
+}
+
+// startAt returns the index of an axis.
+func startAt(starts []*tensor.Tensor, axis int) *tensor.Tensor {
+	if starts[0].Rank() == 1 {
+		return convert(starts[0].Index(0, axis), tensor.I64)
+	}
+	return convert(starts[axis], tensor.I64)
 }
 
 // DynamicUpdateSlice returns the operand with update in the part that begins at startIndices, which is moved as DynamicSlice does.
@@ -275,7 +284,7 @@ func (f *function) DynamicUpdateSlice(operand, update compute.Value, startIndice
 			if n == dim {
 				continue
 			}
-			at := tensor.Iota(x.Scope(), tensor.I64, dim).Sub(convert(in[2+axis], tensor.I64).Clamp(0, dim-n))
+			at := tensor.Iota(x.Scope(), tensor.I64, dim).Sub(startAt(in[2:], axis).Clamp(0, dim-n))
 			u = u.Take(axis, at.Clamp(0, n-1))
 			here := stretched(at.Ge(0).And(at.Lt(n)), []int{axis}, x.Shape())
 			if inside == nil {

@@ -271,10 +271,11 @@ bench-pool: ## what a block of the memory pool costs to get and put back, and wh
 	$(flags) $(GO) test $(tags) -run '^$$' -bench 'GetPut' -benchmem -cpu 1,2 ./runtime/mempool
 	$(flags) $(GO) test $(tags) -run '^$$' -bench 'Memory' -benchmem ./runtime ./tests/memory
 
-bench-expr: ## fused expressions and single operations beside the built-in kernels, 200 random chains, first use
+bench-expr: ## fused expressions, single operations and reductions beside the built-in kernels, 200 random chains, first use
 	$(flags) $(GO) test $(tags) -run '^$$' -bench 'Fused$$' -benchtime 31x ./kernels/expr
 	$(flags) $(GO) test $(tags) -run '^$$' -bench 'FusedOne' -benchtime 15x ./kernels/expr
 	$(flags) $(GO) test $(tags) -run '^$$' -bench 'Fused(Chains|First)' -benchtime 1x ./kernels/expr
+	$(flags) $(GO) test $(tags) -run '^$$' -bench 'Reduced$$' -benchtime 15x ./kernels/expr
 
 bench-nearest: ## the search of the nearest vectors on the CPU beside reading them, in turn
 	$(flags) $(GO) run $(tags) ./tests/peers --only nearest

@@ -22,12 +22,30 @@ func (c *call) Parallel(n, grain int, f func(lo, hi int)) error {
 	}
 	threads := c.device.threads
 	// With several ranges per thread, the others take over ranges of a thread that is slow.
-	return c.ranges(n, max(grain, 1, (n+4*threads-1)/(4*threads)), threads, func(_ *call, lo, hi int) { f(lo, hi) })
+	return c.divide(n, max(grain, 1, (n+4*threads-1)/(4*threads)), threads, body{plain: f})
+}
+
+// body is a function that computes a range. It takes the launch or not.
+type body struct {
+	with  func(c *call, lo, hi int)
+	plain func(lo, hi int)
+}
+
+func (f *body) run(c *call, lo, hi int) {
+	if f.plain != nil {
+		f.plain(lo, hi)
+	} else {
+		f.with(c, lo, hi)
+	}
 }
 
 // ranges is Parallel with ranges of size indexes, of which the last may be shorter, on at most
 // the given number of threads. The ranges start in order, and f is called with c.
 func (c *call) ranges(n, size, threads int, f func(c *call, lo, hi int)) error {
+	return c.divide(n, size, threads, body{with: f})
+}
+
+func (c *call) divide(n, size, threads int, f body) error {
 	if threads = min(threads, (n+size-1)/size); threads == 1 {
 		return c.serial(n, size, f)
 	}
@@ -37,7 +55,7 @@ func (c *call) ranges(n, size, threads int, f func(c *call, lo, hi int)) error {
 	if p := s.failed.Load(); p != nil {
 		panic(p)
 	}
-	s.call, s.f = nil, nil
+	s.call, s.f = nil, body{}
 	s.next.Store(0)
 	splits.Put(s)
 	return c.ctx.Err()
@@ -53,12 +71,12 @@ func (s *split) together() {
 	}
 }
 
-func (c *call) serial(n, size int, f func(c *call, lo, hi int)) error {
+func (c *call) serial(n, size int, f body) error {
 	for lo := 0; lo < n; lo += size {
 		if err := c.ctx.Err(); err != nil {
 			return err
 		}
-		f(c, lo, min(lo+size, n))
+		f.run(c, lo, min(lo+size, n))
 		c.device.workers.yield()
 	}
 	return nil
@@ -69,7 +87,7 @@ type split struct {
 	share
 	call    *call
 	n, size int
-	f       func(c *call, lo, hi int)
+	f       body
 	next    atomic.Int64
 	failed  atomic.Pointer[panicked]
 }
@@ -113,7 +131,7 @@ func (s *split) work() (more bool) {
 		if lo >= s.n {
 			break
 		}
-		s.f(s.call, lo, min(lo+s.size, s.n))
+		s.f.run(s.call, lo, min(lo+s.size, s.n))
 		if atomic.LoadInt32(&s.call.device.workers.crowded) > 0 {
 			whole = true
 			return true

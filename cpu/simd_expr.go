@@ -130,11 +130,12 @@ func blockBytes(b *expr.Block) int {
 	return (b.Registers+1)*(expr.Tile*8+5*64) + len(b.Instructions)*192
 }
 
-// exprSteps runs the steps of maps with reductions.
+// exprSteps runs the steps of a map with reductions for one launch. Later launches reuse it.
 type exprSteps struct {
 	*call
 	steps []expr.Step
 	code  [][]uint64 // of each step
+	block block
 }
 
 // bindReducing returns the function for a map with reductions, or nil if a step needs more memory than a thread's stack has.
@@ -150,15 +151,26 @@ func bindReducing(m *expr.Map) goFunc {
 		}
 		code = append(code, encodeBlock(s.Block))
 	}
-	return func(c *call) error { return m.Reduce(&c.Call, &exprSteps{c, steps, code}) }
+	machines := sync.Pool{New: func() any { return &exprSteps{steps: steps, code: code} }}
+	return func(c *call) error {
+		e := machines.Get().(*exprSteps)
+		defer machines.Put(e)
+		e.call = c
+		return m.Reduce(&c.Call, e)
+	}
 }
 
+// Compute stores large results past the caches.
 func (e *exprSteps) Compute(step int, l *expr.Layout, memory [][]byte, params []uint64, lo, hi int) {
-	b, code := e.steps[step].Block, e.code[step]
+	s, code := &e.steps[step], e.code[step]
+	past := uint64(0)
+	if s.Combine == nil {
+		past = flag(overflows(l.Len() * s.Types[0].Size() * len(s.Types)))
+	}
 	words := exprRanges.Get().(*[]uint64)
 	defer exprRanges.Put(words)
-	w := append((*words)[:0], uint64(lo), uint64(hi), uint64(len(code)/instructionWords), uint64(b.Prologue), uint64(b.Registers),
-		uint64(len(l.Dims)), uint64(len(l.Operands)), 0, 0)
+	w := append((*words)[:0], uint64(lo), uint64(hi), uint64(len(code)/instructionWords), uint64(s.Block.Prologue), uint64(s.Block.Registers),
+		uint64(len(l.Dims)), uint64(len(l.Operands)), past, 0)
 	for _, d := range l.Dims {
 		w = append(w, uint64(d))
 	}
@@ -170,7 +182,7 @@ func (e *exprSteps) Compute(step int, l *expr.Layout, memory [][]byte, params []
 	}
 	first := len(w)
 	w = append(w, code...)
-	for i, in := range b.Instructions[:b.Prologue] {
+	for i, in := range s.Block.Instructions[:s.Block.Prologue] {
 		if in.Code == expr.CodeParam {
 			w[first+instructionWords*i+1] = params[in.Slot]
 		}
@@ -179,20 +191,39 @@ func (e *exprSteps) Compute(step int, l *expr.Layout, memory [][]byte, params []
 	*words = w
 }
 
-func (e *exprSteps) Fold(op expr.Op, c expr.Class, lanes, count, keep int, into, from []byte) {
-	if lanes > 0 {
-		e.device.simd.run(simd.ExprFold, uint64(op), uint64(c), address(into), address(from), uint64(lanes), uint64(count), uint64(keep))
+func (e *exprSteps) Rows(op expr.Op, t expr.Type, rows, n int, into, from []byte) {
+	if code := slices.Index(exprReductions, op); code < 0 {
+		e.device.simd.run(simd.ExprFold, flag(op == expr.Any), uint64(t.Size()), uint64(rows), uint64(n), 1, 1, address(from), address(into))
+	} else {
+		by := simd.ReduceRows
+		if t != expr.F32 && t != expr.F64 {
+			by = simd.ReduceIntRows
+		}
+		e.device.simd.run(by, uint64(t)-1, uint64(code), uint64(rows), uint64(n), address(from), address(into), 0, 0)
 	}
 }
 
-func (e *exprSteps) Segments(op expr.Op, c expr.Class, rows, n int, into, from []byte) {
-	e.device.simd.run(simd.ExprFold, uint64(op), uint64(c), address(into), address(from), 0, uint64(rows), uint64(n))
+func (e *exprSteps) Columns(op expr.Op, t expr.Type, n, step, columns int, into, from []byte) {
+	if code := slices.Index(exprReductions, op); code < 0 {
+		e.device.simd.run(simd.ExprFold, flag(op == expr.Any), uint64(t.Size()), 1, uint64(n), uint64(step), uint64(columns), address(from), address(into))
+	} else {
+		by := simd.ReduceColumns
+		if t != expr.F32 && t != expr.F64 {
+			by = simd.ReduceIntCols
+		}
+		e.device.simd.run(by, uint64(t)-1, uint64(code), uint64(n), uint64(step), uint64(columns), address(from), address(into), 0, 0)
+	}
 }
 
-func (e *exprSteps) Memory(bytes int) ([]byte, func(), error) {
-	b, err := e.device.scratch.take(int64(bytes))
-	return b.data, func() { e.device.scratch.give(b) }, err
+// exprReductions are the reductions that csrc/cpu/reduce.h has, in the order of their numbers.
+var exprReductions = []expr.Op{expr.Sum, expr.Largest, expr.Smallest, expr.Product}
+
+func (e *exprSteps) Memory(bytes int) (memory []byte, err error) {
+	e.block, err = e.device.scratch.take(int64(bytes))
+	return e.block.data, err
 }
+
+func (e *exprSteps) Free() { e.device.scratch.give(e.block) }
 
 // readLater reports whether an instruction reads a register before another one writes it.
 func readLater(list []expr.Instruction, register int) bool {

@@ -133,7 +133,7 @@ func (p *product) batch() error {
 	}
 	chunk := max(1, int(5e3/one))
 	if c.device.threads == 1 || one > threadNanoseconds || one*float64(q.count) < threadNanoseconds {
-		return c.serial(q.count, chunk, part)
+		return c.serial(q.count, chunk, body{with: part})
 	}
 	return c.ranges(q.count, max(chunk, (q.count+4*c.device.threads-1)/(4*c.device.threads)), c.device.threads, part)
 }

@@ -5,12 +5,12 @@
 #include "expr_tile.h"
 #include "expr_chain.h"
 #include "fold.h"
-#undef TILES
 
 // The positions of operands, as words of a launch.
 typedef struct {
   int64_t rank, operands;
   const simd_word *dims, *operand; // for each operand: its memory, its first element, rank steps
+  char *dense;                     // whether all elements of each operand are adjacent, in their order
 } expr_layout;
 
 // The coordinates of an element of the launch.
@@ -32,13 +32,16 @@ static expr_place expr_find(const expr_layout *l, int64_t lo) {
   if (out)                                                                                         \
     for (int64_t i = 0; i < n; i++)                                                                \
       ((E *)p)[i * step] = ((E *)tile)[i];                                                         \
+  else if (step == 0)                                                                              \
+    for (int64_t i = 0, x = *(E *)p; i < n; i++)                                                   \
+      ((E *)tile)[i] = (E)x;                                                                       \
   else                                                                                             \
     for (int64_t i = 0; i < n; i++)                                                                \
       ((E *)tile)[i] = ((E *)p)[i * step];                                                         \
   break;
 
 // expr_move gathers n elements of an operand into a tile, or scatters them.
-static void expr_move(const expr_layout *l, int64_t slot, int64_t size, expr_place place, int64_t count, char *tile, int out) {
+TILES static void expr_move(const expr_layout *l, int64_t slot, int64_t size, expr_place place, int64_t count, char *tile, int out) {
   const simd_word *o = l->operand + slot * (2 + l->rank);
   int64_t last = l->rank - 1, step = o[2 + last].i;
   while (count > 0) {
@@ -71,17 +74,44 @@ static void expr_move(const expr_layout *l, int64_t slot, int64_t size, expr_pla
   }
 }
 #undef MOVE
+#undef TILES
 
-// expr_side returns the address of a tile of an operand if the tile is whole and adjacent in memory, and otherwise NULL.
-static char *expr_side(const expr_layout *l, int64_t slot, int64_t size, const expr_place *place, int64_t n) {
+// expr_at returns the address of an element of an operand.
+static char *expr_at(const expr_layout *l, int64_t slot, int64_t size, const expr_place *place) {
+  const simd_word *o = l->operand + slot * (2 + l->rank);
+  char *p = (char *)o[0].p + o[1].i * size;
+  for (int64_t j = 0; j < l->rank; j++)
+    p += place->at[j] * o[2 + j].i * size;
+  return p;
+}
+
+// Whether all of n elements from a place on are the same element of the operand.
+static int expr_repeats(const expr_layout *l, int64_t slot, const expr_place *place, int64_t n) {
+  int64_t last = l->rank - 1;
+  return l->operand[slot * (2 + l->rank) + 2 + last].i == 0 && l->dims[last].i - place->at[last] >= n;
+}
+
+// expr_side returns the address of a tile of an operand if the tile is whole and adjacent in memory, and otherwise NULL. lo is the number
+// of the element at the place.
+static char *expr_side(const expr_layout *l, int64_t slot, int64_t size, const expr_place *place, int64_t lo, int64_t n) {
   const simd_word *o = l->operand + slot * (2 + l->rank);
   int64_t last = l->rank - 1;
-  char *p = o[0].p;
-  if (n < EXPR_TILE || o[2 + last].i != 1 || l->dims[last].i - place->at[last] < n)
+  if (n < EXPR_TILE)
     return NULL;
-  for (int64_t j = 0; j <= last; j++)
-    p += place->at[j] * o[2 + j].i * size;
-  return p + o[1].i * size;
+  if (l->dense[slot])
+    return (char *)o[0].p + (o[1].i + lo) * size;
+  if (o[2 + last].i != 1 || l->dims[last].i - place->at[last] < n)
+    return NULL;
+  return expr_at(l, slot, size, place);
+}
+
+static int expr_dense(const expr_layout *l, int64_t slot) {
+  const simd_word *o = l->operand + slot * (2 + l->rank);
+  int64_t step = 1;
+  for (int64_t j = l->rank - 1; j >= 0; step *= l->dims[j--].i)
+    if (o[2 + j].i != step)
+      return 0;
+  return 1;
 }
 
 typedef struct {
@@ -103,6 +133,9 @@ static expr_instruction expr_decode(const simd_word *w) {
 IN int expr_as_is(const expr_instruction *in) {
   return type_size[in->elem] == class_size(in->code == EXPR_LOAD ? in->to : in->type);
 }
+
+// Whether the elements of a load are floats of 16 bits until a chain widens them, which takes numbers that are the same in a tile as floats.
+IN int expr_short(const expr_instruction *in) { return in->to == CLASS_F16 || in->to == CLASS_BF16; }
 
 // Whether an instruction can be part of a chain.
 static int expr_chains(const expr_instruction *in) {
@@ -219,6 +252,7 @@ _Static_assert(sizeof(expr_instruction) + sizeof(expr_ahead) <= 192, "cpu/simd_e
 EXPORT(expr) {
   int64_t count = w[2].i, once = w[3].i, registers = w[4].i;
   expr_layout l = {.rank = w[5].i, .operands = w[6].i, .dims = w + 9, .operand = w + 9 + w[5].i};
+  char dense[EXPR_REGISTERS];
   const simd_word *code = l.operand + l.operands * (2 + l.rank);
   _Alignas(64) char own[w[8].p ? 64 : EXPR_BYTES(registers, count)];
   char *tiles = w[8].p ? w[8].p : own;
@@ -228,6 +262,9 @@ EXPORT(expr) {
   int64_t stores = 0;
   expr_link links[EXPR_LINKS];
   char constant[EXPR_REGISTERS] = {0};
+  l.dense = dense;
+  for (int64_t slot = 0; slot < l.operands; slot++)
+    dense[slot] = (char)expr_dense(&l, slot);
   for (int64_t r = 0; r < registers; r++)
     home[r] = reg[r] = tiles + r * EXPR_STEP;
   for (int64_t k = 0; k < count; k++)
@@ -258,8 +295,8 @@ EXPORT(expr) {
   for (const expr_instruction *in = list + once; in < end - 1; in++)
     if (in == direct && in->links)
       break;
-    else if (in->code != EXPR_LOAD || !expr_as_is(in))
-      tile = EXPR_TILE;
+    else if (in->code != EXPR_LOAD || !expr_as_is(in) || (l.operand[in->bits.i * (2 + l.rank) + 1 + l.rank].i == 0 && (in->dst == end[-1].a || expr_short(in))))
+      tile = EXPR_TILE; // also where an element that is repeated is stored or widened
   if (constant[end[-1].a])
     tile = EXPR_TILE;
   // Each operation fetches the next tile of one load, as long as there are loads left.
@@ -281,7 +318,7 @@ EXPORT(expr) {
     whole = n < whole ? n : whole;
     whole = whole < tile ? whole / EXPR_TILE * EXPR_TILE : tile;
     for (int64_t slot = 0; slot < l.operands && whole > EXPR_TILE; slot++) // of size 1, since only NULL matters
-      if (!expr_side(&l, slot, 1, &place, whole))
+      if (!expr_side(&l, slot, 1, &place, lo, whole) && !expr_repeats(&l, slot, &place, whole))
         whole = EXPR_TILE;
     n = n < EXPR_TILE ? n : whole < EXPR_TILE ? EXPR_TILE : whole;
     int64_t padded = n < EXPR_TILE ? EXPR_TILE : n;
@@ -289,7 +326,7 @@ EXPORT(expr) {
       int64_t size = type_size[in->elem], slot = in->bits.i;
       if (in->links) {
         const expr_instruction *to = in + in->links - 1;
-        char *p = in == direct ? expr_side(&l, end[-1].bits.i, class_size(in->to), &place, n) : NULL;
+        char *p = in == direct ? expr_side(&l, end[-1].bits.i, class_size(in->to), &place, lo, n) : NULL;
         int past = p && w[7].i && ((uintptr_t)p & 63) == 0;
         p = p ? p : home[to->dst];
         expr_link_up(in, links, reg, constant);
@@ -297,10 +334,17 @@ EXPORT(expr) {
         reg[to->dst] = p;
         in = to;
       } else if (in->code == EXPR_LOAD) {
-        char *p = expr_side(&l, slot, size, &place, n);
+        char *p = expr_side(&l, slot, size, &place, lo, n);
         int as_is = expr_as_is(in);
         ahead[in - list] = (expr_ahead){.read = p ? p + EXPR_TILE * size : NULL, .size = size};
-        if (!p || in->copied) {
+        int repeats = !p && expr_repeats(&l, slot, &place, n);
+        constant[in->dst] = repeats && n > EXPR_TILE; // otherwise a chain may store its results there
+        if (repeats) {
+          uint64_t bits = 0;
+          memcpy(&bits, expr_at(&l, slot, size, &place), (size_t)size);
+          p = as_is ? home[in->dst] : raw;
+          expr_fill(size, p, bits);
+        } else if (!p || in->copied) {
           p = as_is ? home[in->dst] : raw;
           expr_move(&l, slot, size, place, n, p, 0);
         }
@@ -308,7 +352,7 @@ EXPORT(expr) {
         if (!as_is)
           expr_widen(in->elem, home[in->dst], p);
       } else if (in->code == EXPR_STORE) {
-        char *p = expr_side(&l, slot, size, &place, n), *from = reg[in->a];
+        char *p = expr_side(&l, slot, size, &place, lo, n), *from = reg[in->a];
         if (p == from)
           continue;
         if (!expr_as_is(in)) {
@@ -325,7 +369,7 @@ EXPORT(expr) {
           for (int64_t i = 0; i < n * size; i += 4 * f32_W)
             f32_store((float *)(p + i), f32_load((const float *)(from + i)));
       } else {
-        char *p = in == direct ? expr_side(&l, end[-1].bits.i, class_size(in->to), &place, n) : NULL;
+        char *p = in == direct ? expr_side(&l, end[-1].bits.i, class_size(in->to), &place, lo, n) : NULL;
         expr_ahead next = {.write = p ? p + EXPR_TILE * class_size(in->to) : NULL};
         if (in->fetches >= 0)
           next.read = ahead[in->fetches].read, next.size = ahead[in->fetches].size;

@@ -290,3 +290,75 @@ func BenchmarkFusedChains(b *testing.B) {
 	b.ReportMetric(chains[0].ratio, "ratio-least")
 	b.ReportMetric(chains[len(chains)/2].ratio, "ratio-median")
 }
+
+// launchOf is a launch of a kernel whose grid follows from sizes.
+func (t *bench) launchOf(k *runtime.Kernel, sizes []int, args ...any) func() {
+	items, group, err := kernels.Geometry(k.Unit(), k.Name(), sizes...)
+	require.NoError(t.b, err)
+	grid := runtime.Grid{Items: items, Group: group}
+	return func() {
+		if err := t.s.Launch(k, grid, args...); err != nil {
+			t.b.Fatal(err)
+		}
+	}
+}
+
+// reduced is a launch of a map with reductions of rows of n elements. steps has for each operand its step from row to row and within a row.
+func (t *bench) reduced(e *Expr, rows, n int, steps [][2]int, args ...any) func() {
+	m, err := New(e)
+	require.NoError(t.b, err)
+	l := Layout{Dims: []int{rows, n}}
+	for _, s := range steps {
+		l.Operands = append(l.Operands, Operand{Steps: s[:]})
+	}
+	l, err = m.Layout(l)
+	require.NoError(t.b, err)
+	u, err := m.Unit(t.dev.Features(), l.Rank())
+	name, size := m.Entry(&l)
+	return t.launchOf(t.kernel(u, err, name), []int{size}, append(args, l.Argument())...)
+}
+
+// Reductions as expressions beside the built-in kernels that compute the same.
+func BenchmarkReduced(b *testing.B) {
+	t := newBench(b, 16<<20)
+	in, out := t.bufs[0], t.bufs[4]
+	v := Input(0, F32)
+	exp := v.Sub(v.Largest()).Exp()
+	softmax := exp.Div(exp.Sum())
+	mean := func(x *Expr) *Expr { return x.Sum().Div(Length().Cast(F32)) }
+	d := v.Sub(mean(v))
+	norm := d.Div(mean(d.Mul(d)).Add(v.Number(1e-5)).Sqrt()).Mul(Input(1, F32)).Add(Input(2, F32))
+	builtIn := func(family, name string, sizes []int, args ...any) func() {
+		u, err := kernels.Unit(family, t.dev.Features())
+		return t.launchOf(t.kernel(u, err, name), sizes, args...)
+	}
+	for _, s := range [][2]int{{1, 1 << 10}, {32, 64}, {1000, 3}, {1, 1 << 16}, {1 << 10, 1 << 10}, {1 << 14, 1 << 10}, {1 << 20, 16}, {4, 4 << 20}, {1, 16 << 20}} {
+		rows, n := s[0], s[1]
+		dense, once, same := [2]int{n, 1}, [2]int{1, 0}, [2]int{0, 1}
+		for name, f := range map[string][2]func(){
+			"sum":     {t.reduced(v.Sum(), rows, n, [][2]int{dense, once}, in, out), builtIn("reduce", "reduce_sum", []int{rows, 1}, in, out, uint32(rows), uint32(n), uint32(1))},
+			"max":     {t.reduced(v.Largest(), rows, n, [][2]int{dense, once}, in, out), builtIn("reduce", "reduce_max", []int{rows, 1}, in, out, uint32(rows), uint32(n), uint32(1))},
+			"softmax": {t.reduced(softmax, rows, n, [][2]int{dense, dense}, in, out), builtIn("softmax", "softmax", []int{rows}, in, out, uint32(rows), uint32(n))},
+			"softmax in place": {t.reduced(softmax, rows, n, [][2]int{dense, dense}, out, out),
+				builtIn("softmax", "softmax", []int{rows}, out, out, uint32(rows), uint32(n))},
+			"layer norm": {t.reduced(norm, rows, n, [][2]int{dense, same, same, dense}, in, t.bufs[1], t.bufs[2], out),
+				builtIn("norm", "layer_norm", []int{rows}, in, t.bufs[1], t.bufs[2], out, uint32(rows), uint32(n), float32(1e-5))},
+		} {
+			b.Run(fmt.Sprintf("%s %d×%d", name, rows, n), func(b *testing.B) {
+				t.b, t.n = b, rows*n
+				t.compare(f[0], f[1])
+			})
+		}
+	}
+	for _, s := range [][2]int{{1 << 10, 1 << 14}, {1 << 14, 1 << 10}, {32, 64}, {1000, 1000}, {1000000, 4}, {1000000, 1}, {4 << 20, 3}} { // over axis 0
+		rows, n := s[1], s[0]
+		for name, e := range map[string]*Expr{"sum": v.Sum(), "max": v.Largest()} {
+			f := t.reduced(e, rows, n, [][2]int{{1, rows}, {1, 0}}, in, out)
+			g := builtIn("reduce", "reduce_"+name+"_columns", []int{rows}, in, out, uint32(1), uint32(n), uint32(rows))
+			b.Run(fmt.Sprintf("%s of columns of %d×%d", name, n, rows), func(b *testing.B) {
+				t.b, t.n = b, rows*n
+				t.compare(f, g)
+			})
+		}
+	}
+}

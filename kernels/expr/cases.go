@@ -28,7 +28,8 @@ func (m *Map) Case(shape string, l Layout, inputs []func() []float64, params []f
 	}
 	for j, o := range m.outputs {
 		k := len(m.inputs) + j
-		size := l.Operands[k].Reach(m.dims(k, &l))
+		dims, at := m.own(k, &l)
+		size := at.Reach(dims)
 		a := kernels.Arg{Dir: kernels.Out, Type: o.elem.String(), Len: max(size, 1)}
 		if rank > 0 || n == 0 { // memory between the elements keeps its contents
 			a.Dir, a.Fill = kernels.InOut, func() []float64 { return slices.Repeat([]float64{77}, a.Len) }

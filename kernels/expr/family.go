@@ -153,7 +153,8 @@ func (m *Map) Read(c *kernels.Call, l *Launch) {
 		}
 	}
 	for k := range operands {
-		c.Need(k, l.Layout.Operands[k].Reach(m.dims(k, &l.Layout)), m.elem(k).Size())
+		dims, o := m.own(k, &l.Layout)
+		c.Need(k, o.Reach(dims), m.elem(k).Size())
 	}
 }
 

@@ -235,7 +235,8 @@ func (m *Map) Work(l *Layout) Work {
 		if m.oncePerRow(k) {
 			elements = float64(rows)
 		}
-		for j, d := range m.dims(k, l) {
+		dims, _ := m.own(k, l)
+		for j, d := range dims {
 			if d > 1 && l.Operands[k].Steps[j] == 0 {
 				elements /= float64(d)
 			}

@@ -37,12 +37,17 @@ type Operand struct {
 // Rows returns the dense operand of that shape, whose elements are adjacent, with the last dimension changing fastest.
 func Rows(dims ...int) Operand {
 	o := Operand{Steps: make([]int, len(dims))}
+	o.fill(dims)
+	return o
+}
+
+// fill sets the first steps to those of adjacent elements.
+func (o *Operand) fill(dims []int) {
 	step := 1
 	for j := len(dims) - 1; j >= 0; j-- {
 		o.Steps[j] = step
 		step *= max(dims[j], 1)
 	}
-	return o
 }
 
 // Broadcast returns o, which has the shape dims, as an operand of shape to: as in NumPy, missing leading
@@ -121,34 +126,27 @@ func (m *Map) simplify(l, out *Layout) error {
 		}
 		n *= max(d, 1)
 	}
-	if slices.Contains(l.Dims, 0) {
-		n = 0
-	}
 	for k, o := range l.Operands {
 		if len(o.Steps) != len(l.Dims) {
 			return bad("operand %d has %d steps for %d dimensions", k, len(o.Steps), len(l.Dims))
 		}
-		dims := m.dims(k, l)
 		if m.oncePerRow(k) && o.Steps[len(o.Steps)-1] != 0 {
 			return bad("output %d has one element for a row and the step %d in the last dimension", k-len(m.inputs), o.Steps[len(o.Steps)-1])
 		}
+		dims, places := m.own(k, l)
 		if slices.Contains(dims, 0) {
 			continue
 		}
-		if lo, _, ok := o.span(dims); !ok || lo < 0 {
+		if lo, _, ok := places.span(dims); !ok || lo < 0 {
 			return bad("operand %d reaches in front of its buffer or beyond what an int counts", k)
 		}
 	}
-	if m.Reduces() {
-		l.coalesceRows(out)
-	} else {
-		l.coalesce(n, out)
-	}
+	l.coalesce(m.Reduces(), out)
 	if len(out.Dims) > MaxRank {
 		return bad("%d dimensions that cannot be joined; there can be %d", len(out.Dims), MaxRank)
 	}
-	for k, o := range out.Operands[len(m.inputs):] {
-		if dims := m.dims(len(m.inputs)+k, out); !slices.Contains(dims, 0) && !o.distinct(dims) {
+	for k := range m.outputs {
+		if dims, o := m.own(len(m.inputs)+k, out); !slices.Contains(dims, 0) && !o.distinct(dims) {
 			return bad("two elements of output %d may be one of its buffer", k)
 		}
 	}
@@ -177,14 +175,14 @@ func (l *Layout) dense(n, operands int) {
 	}
 }
 
-// dims returns the lengths of dimensions as operand k has them: 1 in the last one for an output with one element for a row.
-func (m *Map) dims(k int, l *Layout) []int {
-	if !m.oncePerRow(k) {
-		return l.Dims
+// own returns the dimensions that operand k has elements for, and where it has them: all but the last one for an output with
+// one element for a row.
+func (m *Map) own(k int, l *Layout) (dims []int, o Operand) {
+	dims, o = l.Dims, l.Operands[k]
+	if m.oncePerRow(k) {
+		dims, o.Steps = dims[:len(dims)-1], o.Steps[:len(dims)-1]
 	}
-	dims := slices.Clone(l.Dims)
-	dims[len(dims)-1] = 1
-	return dims
+	return dims, o
 }
 
 // rows returns the number of rows and the length of one.
@@ -194,23 +192,6 @@ func (l *Layout) rows() (rows, n int) {
 		rows *= d
 	}
 	return rows, l.Dims[len(l.Dims)-1]
-}
-
-// coalesceRows makes out the layout with all dimensions joined but the last.
-func (l *Layout) coalesceRows(out *Layout) {
-	last := len(l.Dims) - 1
-	upper := Layout{Dims: l.Dims[:last]}
-	for _, o := range l.Operands {
-		upper.Operands = append(upper.Operands, Operand{First: o.First, Steps: o.Steps[:last]})
-	}
-	upper.coalesce(upper.Len(), out)
-	if len(out.Dims) == 1 && out.Dims[0] == 1 {
-		out.Dims = out.Dims[:0]
-	}
-	for k := range out.Operands {
-		out.Operands[k].Steps = append(out.Operands[k].Steps[:len(out.Dims):len(out.Dims)], l.Operands[k].Steps[last])
-	}
-	out.Dims, out.reduced = append(out.Dims, l.Dims[last]), true
 }
 
 // span returns the first and the last element of the buffer that the operand uses.
@@ -232,45 +213,58 @@ func (o *Operand) span(dims []int) (lo, hi int, ok bool) {
 	return lo, hi, true
 }
 
-// coalesce makes out the layout with joined dimensions.
-func (l *Layout) coalesce(n int, out *Layout) {
-	out.reduced = false
-	if n == 0 {
+// coalesce makes out the layout with joined dimensions, but with the last one as it is if there are reductions.
+func (l *Layout) coalesce(reduces bool, out *Layout) {
+	last := len(l.Dims)
+	if out.reduced = reduces; reduces {
+		last--
+	}
+	if slices.Contains(l.Dims[:last], 0) {
 		out.dense(0, len(l.Operands))
-		return
-	}
-	out.shape(0, len(l.Operands))
-	for k := range out.Operands {
-		out.Operands[k].First = l.Operands[k].First
-	}
-	for j, d := range l.Dims {
-		if d == 1 {
-			continue
-		}
-		last := len(out.Dims) - 1
-		joined := last >= 0
-		for k := range l.Operands {
-			joined = joined && out.Operands[k].Steps[last] == l.Operands[k].Steps[j]*d
-		}
-		if joined {
-			out.Dims[last] *= d
-		} else {
-			out.Dims = append(out.Dims, d)
-		}
-		for k := range l.Operands {
-			o := &out.Operands[k]
-			if joined {
-				o.Steps[last] = l.Operands[k].Steps[j]
-			} else {
-				o.Steps = append(o.Steps, l.Operands[k].Steps[j])
-			}
-		}
-	}
-	if len(out.Dims) == 0 { // one element
-		out.Dims = append(out.Dims, 1)
+	} else {
+		out.shape(0, len(l.Operands))
 		for k := range out.Operands {
-			out.Operands[k].Steps = append(out.Operands[k].Steps, 1)
+			out.Operands[k].First = l.Operands[k].First
 		}
+		for j, d := range l.Dims[:last] {
+			l.join(j, d, out)
+		}
+	}
+	if reduces {
+		l.add(last, l.Dims[last], out)
+	} else if len(out.Dims) == 0 { // one element
+		l.add(-1, 1, out)
+	}
+}
+
+// join adds dimension j of l to out, as part of the last one if all operands step evenly through both.
+func (l *Layout) join(j, length int, out *Layout) {
+	last := len(out.Dims) - 1
+	joined := last >= 0
+	for k := range l.Operands {
+		joined = joined && out.Operands[k].Steps[last] == l.Operands[k].Steps[j]*length
+	}
+	switch {
+	case length == 1:
+	case joined:
+		out.Dims[last] *= length
+		for k := range l.Operands {
+			out.Operands[k].Steps[last] = l.Operands[k].Steps[j]
+		}
+	default:
+		l.add(j, length, out)
+	}
+}
+
+// add adds dimension j of l to out, or, if j is negative, one of adjacent elements.
+func (l *Layout) add(j, length int, out *Layout) {
+	out.Dims = append(out.Dims, length)
+	for k := range out.Operands {
+		o, step := &out.Operands[k], 1
+		if j >= 0 {
+			step = l.Operands[k].Steps[j]
+		}
+		o.Steps = append(o.Steps, step)
 	}
 }
 

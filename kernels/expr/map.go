@@ -58,7 +58,10 @@ func (e *Expr) Output(t Type) *Expr {
 // alone by New; beyond that, only identities that keep every bit of every result are used. The error wraps
 // ErrInvalid; its cause is a mistake in an expression, a slot that is not used or is used with two types, or a limit
 // that is exceeded.
-func New(outputs ...*Expr) (*Map, error) {
+func New(outputs ...*Expr) (*Map, error) { return newMap(maxSlots, outputs) }
+
+// newMap is New for that number of operands.
+func newMap(slots int, outputs []*Expr) (*Map, error) {
 	if len(outputs) == 0 {
 		return nil, fmt.Errorf("a map needs an output: %w", ErrInvalid)
 	}
@@ -83,7 +86,7 @@ func New(outputs ...*Expr) (*Map, error) {
 		return nil, b.err
 	}
 	b.order()
-	if err := m.check(); err != nil {
+	if err := m.check(slots); err != nil {
 		return nil, err
 	}
 	m.text = m.canonical()
@@ -92,8 +95,8 @@ func New(outputs ...*Expr) (*Map, error) {
 	return m, nil
 }
 
-// check checks the slots and the limits of sizes.
-func (m *Map) check() error {
+// check checks that there are no more operands than slots, and the other limits of sizes.
+func (m *Map) check(slots int) error {
 	for _, n := range m.nodes {
 		var list *[]Type
 		switch n.op {
@@ -122,8 +125,8 @@ func (m *Map) check() error {
 		}
 	}
 	switch {
-	case len(m.inputs)+len(m.outputs)+len(m.reductions) > maxSlots:
-		return fmt.Errorf("%d inputs, outputs and reductions; there can be %d: %w", len(m.inputs)+len(m.outputs)+len(m.reductions), maxSlots, ErrInvalid)
+	case len(m.inputs)+len(m.outputs)+len(m.reductions) > slots:
+		return fmt.Errorf("%d inputs, outputs and reductions; there can be %d: %w", len(m.inputs)+len(m.outputs)+len(m.reductions), slots, ErrInvalid)
 	case len(m.nodes) > maxNodes:
 		return fmt.Errorf("%d operations; there can be %d: %w", len(m.nodes), maxNodes, ErrInvalid)
 	}

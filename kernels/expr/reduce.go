@@ -14,8 +14,9 @@ type phases struct {
 	level      []int
 	uniform    []bool // nodes with one value for a row
 	reductions []int  // nodes
+	values     []int  // other nodes with one value for a row that nodes which differ within a row use
 	levels     int    // of reductions
-	steps      func() ([]Step, error)
+	steps      func() (division, error)
 }
 
 // arrange computes phases.
@@ -35,6 +36,17 @@ func (m *Map) arrange() error {
 			m.uniform[i] = true
 			m.reductions = append(m.reductions, i)
 			m.levels = max(m.levels, m.level[i])
+		}
+	}
+	for i := range m.nodes {
+		n := &m.nodes[i]
+		if m.levels == 0 || m.uniform[i] && !n.op.reduces() {
+			continue
+		}
+		for _, a := range n.args[:ops[n.op].arity] {
+			if x := m.nodes[a].op; m.uniform[a] && !x.reduces() && x != opConst && x != opParam && x != opLength && !slices.Contains(m.values, a) {
+				m.values = append(m.values, a)
+			}
 		}
 	}
 	if length && m.levels == 0 {
@@ -57,12 +69,17 @@ func (m *Map) oncePerRow(k int) bool {
 
 // needed marks the nodes that the given ones are computed from, up to reductions, whose results are known.
 func (m *Map) needed(roots ...int) []bool {
+	return m.neededTo(func(i int) bool { return m.nodes[i].op.reduces() }, roots...)
+}
+
+// neededTo is needed up to the nodes that known reports.
+func (m *Map) neededTo(known func(i int) bool, roots ...int) []bool {
 	need := make([]bool, len(m.nodes))
 	for _, i := range roots {
 		need[i] = true
 	}
 	for i := len(m.nodes) - 1; i >= 0; i-- {
-		if n := &m.nodes[i]; need[i] && !n.op.reduces() {
+		if n := &m.nodes[i]; need[i] && !known(i) {
 			for _, a := range n.args[:ops[n.op].arity] {
 				need[a] = true
 			}
@@ -71,7 +88,7 @@ func (m *Map) needed(roots ...int) []bool {
 	return need
 }
 
-// operands returns the nodes that reductions of a level reduce, and those reductions.
+// operandsOf returns the nodes that reductions of a level reduce, and those reductions.
 func (m *Map) operandsOf(level int) (operands, reductions []int) {
 	for _, r := range m.reductions {
 		if m.level[r] == level {
@@ -93,62 +110,110 @@ func (m *Map) outputsBy(row bool) []int {
 }
 
 // Step is one step in the evaluation of a map with reductions on a machine for block programs: a map without reductions
-// that is computed for every element, or for every row if Rows is set. Results of earlier reductions are among its inputs.
+// that is computed for every element, or for every row if Rows is set. What earlier steps computed is among its inputs.
+//
+// Operands of steps are numbered: those of the whole map, then the results of its reductions, then other values of rows, then what
+// the reductions reduce.
 type Step struct {
-	Map      *Map
-	Block    *Block
-	Rows     bool
-	Inputs   []int // of each input: the operand of the whole map, or, from the number of its operands on, a reduction
-	Params   []int // of each parameter: that of the whole map, or their number for the length of the last dimension
-	Outputs  []int // operands of the whole map; for a step of reductions, the numbers of those as among Inputs
-	Combine  []Op  // for each output the reduction it goes to; nil if outputs are stored
-	Reducing []Type
+	Map     *Map
+	Block   *Block
+	Rows    bool
+	Inputs  []int // the operand that each input is
+	Params  []int // of each parameter: that of the whole map, or their number for the length of the last dimension
+	Outputs []int // the operand that each output is
+	Combine []Op  // for each output the reduction that it goes to; nil if outputs are the end
+	Types   []Type
+	Direct  []int // for each output that goes to a reduction the input of the whole map that it is a copy of, or -1
 }
 
-// Steps returns the steps of a map with reductions. They are made once, and callers must not change them. The error wraps
-// ErrInvalid if a step has no block program.
-func (m *Map) Steps() ([]Step, error) { return m.steps() }
+// division has the steps of a map with reductions.
+type division struct {
+	list []Step
+	kept int // where the steps for rows begin whose elements stay in memory once they are computed, 0 if these are the same steps
+}
 
-func (m *Map) divide() ([]Step, error) {
-	var list []Step
-	operands := len(m.inputs) + len(m.outputs)
-	add := func(s Step, roots []int, elems []Type) error {
-		s.Map, s.Inputs, s.Params = m.part(roots, elems)
+// Steps returns the steps of a map with reductions, in the order of which [Machine] counts them. They are made once, and callers must
+// not change them. The error wraps ErrInvalid if a step has no block program.
+func (m *Map) Steps() ([]Step, error) {
+	d, err := m.steps()
+	return d.list, err
+}
+
+func (m *Map) divide() (division, error) {
+	long, _, err := m.stepsOf(false)
+	if err != nil {
+		return division{}, err
+	}
+	short, differ, err := m.stepsOf(true)
+	if err != nil || !differ {
+		return division{list: long}, err
+	}
+	return division{append(long, short...), len(long)}, nil
+}
+
+// The numbers of operands of steps.
+func (m *Map) resultAt(reduction int) int { return len(m.inputs) + len(m.outputs) + reduction }
+func (m *Map) valueAt(i int) int          { return m.resultAt(len(m.reductions)) + i }
+func (m *Map) reducedAt(reduction int) int {
+	return m.valueAt(len(m.values)) + reduction
+}
+
+// stepsOf returns the steps, with keep those in which what was reduced is not computed again, and whether there is such a thing.
+func (m *Map) stepsOf(keep bool) (list []Step, kept bool, err error) {
+	add := func(s Step, level int, roots []int) error {
+		if len(roots) == 0 {
+			return nil
+		}
 		var err error
+		if s.Map, s.Inputs, s.Params, err = m.part(roots, s.Types, s.Rows, keep, level); err != nil {
+			return err
+		}
 		s.Block, err = s.Map.Block()
 		list = append(list, s)
+		kept = kept || slices.ContainsFunc(s.Inputs, func(k int) bool { return k >= m.reducedAt(0) })
 		return err
 	}
-	for level := 1; level <= m.levels; level++ {
-		roots, reductions := m.operandsOf(level)
-		s := Step{}
-		var elems []Type
-		for _, r := range reductions {
-			s.Outputs = append(s.Outputs, operands+slices.Index(m.reductions, r))
-			s.Combine = append(s.Combine, m.nodes[r].op)
-			s.Reducing = append(s.Reducing, m.nodes[r].typ)
-			elems = append(elems, m.nodes[r].typ.register())
-		}
-		if err := add(s, roots, elems); err != nil {
-			return nil, err
-		}
-	}
-	for _, rows := range []bool{true, false} {
-		s := Step{Rows: rows}
+	for level := 0; ; level++ {
 		var roots []int
-		var elems []Type
-		for _, j := range m.outputsBy(rows) {
-			s.Outputs = append(s.Outputs, len(m.inputs)+j)
-			roots, elems = append(roots, m.outputs[j].node), append(elems, m.outputs[j].elem)
+		s := Step{Rows: true}
+		for i, v := range m.values {
+			if m.level[v] == level {
+				s.Outputs, s.Types, roots = append(s.Outputs, m.valueAt(i)), append(s.Types, m.nodes[v].typ.register()), append(roots, v)
+			}
 		}
-		if len(roots) == 0 {
-			continue
+		if level == m.levels {
+			s, roots = m.stored(s, roots)
 		}
-		if err := add(s, roots, elems); err != nil {
-			return nil, err
+		if err := add(s, level, roots); err != nil {
+			return nil, false, err
+		}
+		s = Step{}
+		if level == m.levels {
+			s, roots = m.stored(s, nil)
+			err := add(s, level, roots)
+			return list, kept, err
+		}
+		operands, reductions := m.operandsOf(level + 1)
+		for j, r := range reductions {
+			n, x, direct := &m.nodes[r], &m.nodes[operands[j]], -1
+			if x.op == opInput && x.elem == n.typ.register() {
+				direct = x.slot
+			}
+			s.Outputs, s.Types = append(s.Outputs, m.reducedAt(slices.Index(m.reductions, r))), append(s.Types, n.typ.register())
+			s.Combine, s.Direct = append(s.Combine, n.op), append(s.Direct, direct)
+		}
+		if err := add(s, level, operands); err != nil {
+			return nil, false, err
 		}
 	}
-	return list, nil
+}
+
+// stored adds to a step the outputs of the map that are stored once for each row if it is one for rows, and otherwise the others.
+func (m *Map) stored(s Step, roots []int) (Step, []int) {
+	for _, j := range m.outputsBy(s.Rows) {
+		s.Outputs, s.Types, roots = append(s.Outputs, len(m.inputs)+j), append(s.Types, m.outputs[j].elem), append(roots, m.outputs[j].node)
+	}
+	return s, roots
 }
 
 // register returns the type of 32 or 64 bits that holds values of t in a register.
@@ -162,31 +227,44 @@ func (t Type) register() Type {
 	return t
 }
 
-// part returns the map of some nodes, with the results of reductions as inputs, which inputs and params describe as in Step.
-// Outputs are stored as elems.
-func (m *Map) part(roots []int, elems []Type) (p *Map, inputs, params []int) {
-	need := m.needed(roots...)
-	operands := len(m.inputs) + len(m.outputs)
-	made := make([]*Expr, len(m.nodes))
-	slot := func(list *[]int, x int) int {
-		if i := slices.Index(*list, x); i >= 0 {
-			return i
+// part returns the map of a step after the reductions of a level: that of some nodes, with what is known by then as inputs, which inputs and
+// params describe as in Step. Outputs are stored as elems.
+func (m *Map) part(roots []int, elems []Type, rows, keep bool, level int) (p *Map, inputs, params []int, err error) {
+	known := make([]int, len(m.nodes)) // the operand of steps that each node is, or -1
+	for i := range m.nodes {
+		n := &m.nodes[i]
+		value, reduced := slices.Index(m.values, i), slices.IndexFunc(m.reductions, func(r int) bool { return m.nodes[r].args[0] == i })
+		switch known[i] = -1; {
+		case n.op.reduces():
+			known[i] = m.resultAt(slices.Index(m.reductions, i))
+		case value >= 0 && (!rows || m.level[i] < level):
+			known[i] = m.valueAt(value)
+		case keep && reduced >= 0 && !m.uniform[i] && n.op != opInput && n.op != opIndex && m.level[i] < level:
+			known[i] = m.reducedAt(reduced)
 		}
-		*list = append(*list, x)
-		return len(*list) - 1
+	}
+	need := m.neededTo(func(i int) bool { return known[i] >= 0 }, roots...)
+	made := make([]*Expr, len(m.nodes))
+	operand := func(op Op, list *[]int, x int, elem, typ Type) *Expr {
+		i := slices.Index(*list, x)
+		if i < 0 {
+			i = len(*list)
+			*list = append(*list, x)
+		}
+		return &Expr{op: op, typ: typ, elem: elem, slot: i}
 	}
 	for i := range m.nodes {
 		n := &m.nodes[i]
-		switch {
+		switch t := n.typ.register(); {
 		case !need[i]:
-		case n.op.reduces(): // its result lies in memory as registers have it
-			made[i] = Input(slot(&inputs, operands+slices.Index(m.reductions, i)), n.typ.register()).Cast(n.typ)
+		case known[i] >= 0: // in memory as registers have it
+			made[i] = operand(opInput, &inputs, known[i], t, t).Cast(n.typ)
 		case n.op == opInput:
-			made[i] = Input(slot(&inputs, n.slot), n.elem)
+			made[i] = operand(opInput, &inputs, n.slot, n.elem, n.typ)
 		case n.op == opParam:
-			made[i] = Param(slot(&params, n.slot), n.typ)
+			made[i] = operand(opParam, &params, n.slot, 0, n.typ)
 		case n.op == opLength:
-			made[i] = Param(slot(&params, len(m.params)), I64)
+			made[i] = operand(opParam, &params, len(m.params), 0, I64)
 		default:
 			e := &Expr{op: n.op, typ: n.typ, bits: n.bits}
 			for j, a := range n.args[:ops[n.op].arity] {
@@ -203,14 +281,11 @@ func (m *Map) part(roots []int, elems []Type) (p *Map, inputs, params []int) {
 		}
 		outputs = append(outputs, e.Output(elems[k]))
 	}
-	p, err := New(outputs...)
-	if err != nil {
-		panic("expr: a part of a map is not a map: " + err.Error())
-	}
-	return p, inputs, params
+	p, err = newMap(255, outputs)
+	return p, inputs, params, err
 }
 
-// identity returns the bits of a reduction's result for no elements, in a type.
+// identityOf returns the bits of a reduction's result for no elements, in a type.
 func identityOf(op Op, t Type) uint64 {
 	lo, hi := int64(0), uint64(0)
 	if t.integer() {

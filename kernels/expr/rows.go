@@ -1,79 +1,115 @@
 package expr
 
-// The evaluation of maps with reductions on a machine for block programs. How the elements are divided depends on the
+// The evaluation of maps with reductions on a machine for block programs. In which order numbers are combined depends on the
 // layout alone, so that results do not depend on the number of threads.
 
 import (
 	"slices"
+	"sync"
 	"unsafe"
 
 	"github.com/concord-compute/concord/kernels"
 )
 
-// Machine runs the steps of a map with reductions. Its methods may be called from several goroutines at once.
+// Machine runs the steps of a map with reductions, for one launch at a time. Compute, Rows and Columns may be called from several
+// goroutines at once.
 type Machine interface {
 	// Compute computes elements lo to hi of a step. memory has the memory of each operand.
 	Compute(step int, l *Layout, memory [][]byte, params []uint64, lo, hi int)
-	// Fold combines into[i] with from[i], from[i+lanes] and so on, count numbers in this order, for each i < lanes. Then it
-	// combines the first half of the lanes with the second, until keep of them are left.
-	Fold(op Op, c Class, lanes, count, keep int, into, from []byte)
-	// Segments combines into[i] with the combination of from[i·n] to from[i·n+n-1], for each i < rows.
-	Segments(op Op, c Class, rows, n int, into, from []byte)
-	// Memory returns memory with undefined contents, which is free again after the call of free.
-	Memory(bytes int) (memory []byte, free func(), err error)
+	// Rows sets into[i] to the combination of from[i·n] to from[i·n+n-1], for each i < rows. n is not 0, and the numbers are of a type of
+	// 32 or 64 bits.
+	Rows(op Op, t Type, rows, n int, into, from []byte)
+	// Columns sets into[i] to the combination of n numbers, from[i], from[i+step] and so on, for each i < columns.
+	Columns(op Op, t Type, n, step, columns int, into, from []byte)
+	// Memory returns memory with undefined contents, which is the launch's until it calls Free.
+	Memory(bytes int) ([]byte, error)
+	Free()
 }
 
 const (
 	// piece is the number of elements that are computed before they are combined; so many stay in a cache.
 	piece = 8192
-	// lanes is the largest number of sums that are added up side by side.
-	lanes = 4096
+	// share is how many elements are worth a thread.
+	share = 4 * piece
+	// pieces is how many pieces of columns are combined to one partial result at most.
+	pieces = 64
+	// narrow is the number of columns from which rows of them are combined one by one.
+	narrow = 512
 )
 
-// reducing is one launch.
+// reducing is one launch. Later launches reuse its memory.
 type reducing struct {
 	Launch
-	m        *Map
-	call     *kernels.Call
-	machine  Machine
-	steps    []Step
-	rows, n  int
-	columns  bool // neighbouring rows lie side by side in memory, and not the elements of a row
-	parts    int  // in which a row is reduced
-	length   int  // of a part
-	memory   [][]byte
-	results  [][]byte // of each reduction, for all rows
-	partial  [][]byte // of each reduction, for all rows and parts
-	scratch  chan []byte
-	workerOf int // bytes of a worker's scratch for one reduction
+	m       *Map
+	call    *kernels.Call
+	machine Machine
+	steps   []Step
+	number  int // that the machine has for the first of the steps
+	rows, n int
+	columns bool // neighbouring rows lie side by side in memory, and not the elements of a row
+	blocks  bool // all steps are computed for some rows before the next rows
+	length  int  // of the parts of a row that are reduced by themselves
+	parts   int
+	few     int      // of columns: how many elements of each are computed at a time
+	memory  [][]byte // of the operands of steps, as far as goroutines share it
+	partial [][]byte // of each reduction: the results of parts
+	rest    []byte   // memory of the launch that is not in use
+	at      int      // the step that is being computed
+	mu      sync.Mutex
+	ready   []*worker // of this launch
+	spare   []*worker // of earlier ones
+
+	block, compute, reduce func(lo, hi int) // methods as func values, so that a launch allocates nothing
 }
+
+var launches = sync.Pool{New: func() any {
+	r := new(reducing)
+	r.block, r.compute, r.reduce = r.someRows, r.someElements, r.someParts
+	return r
+}}
 
 // Reduce computes a launch of a map with reductions. It is for devices that run block programs.
 func (m *Map) Reduce(c *kernels.Call, machine Machine) error {
-	steps, err := m.Steps()
+	d, err := m.steps()
 	if err != nil {
 		return err
 	}
-	r := reducing{m: m, call: c, machine: machine, steps: steps}
+	r := launches.Get().(*reducing)
+	defer r.end()
+	r.m, r.call, r.machine = m, c, machine
 	m.Read(c, &r.Launch)
 	r.rows, r.n = r.Layout.rows()
 	if r.rows == 0 || r.n == 0 && len(m.outputsBy(true)) == 0 {
 		return nil
 	}
-	for k := range len(m.inputs) + len(m.outputs) {
-		r.memory = append(r.memory, c.Bytes(k))
-	}
-	r.columns = m.columns(&r.Layout)
 	r.divide()
-	free, err := r.allocate()
-	if err != nil {
+	r.steps, r.number = d.list, 0
+	if d.kept > 0 {
+		r.steps = d.list[:d.kept]
+		if r.blocks && r.parts == 1 {
+			r.steps, r.number = d.list[d.kept:], d.kept
+		}
+	}
+	if err := r.allocate(); err != nil {
 		return err
 	}
-	defer free()
-	if !r.columns && r.parts == 1 {
-		return c.Parallel(r.rows, max(1, 2*piece/max(r.n, 1)), r.whole)
+	defer machine.Free()
+	if r.blocks {
+		return c.Parallel(r.rows, max(1, share/max(r.n, 1)), r.block)
 	}
-	return r.level()
+	for r.at = range r.steps {
+		if err := r.level(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// end makes r ready for the launch of another map.
+func (r *reducing) end() {
+	r.spare, r.ready = append(r.spare, r.ready...), r.ready[:0]
+	r.m, r.call, r.machine, r.steps = nil, nil, nil, nil
+	launches.Put(r)
 }
 
 // columns reports whether neighbouring rows lie side by side in memory in most inputs.
@@ -103,297 +139,385 @@ func (r *reducing) inner() int {
 	return 1
 }
 
-// divide chooses the parts of rows. Each lane of a part adds up at most 128 numbers or an eighth of a thousandth of a row.
+// divide chooses what is computed at a time, and the parts of rows.
 func (r *reducing) divide() {
+	r.columns = r.m.columns(&r.Layout)
+	r.blocks = !r.columns && (r.n <= piece || r.n <= 1<<20 && r.rows >= 2*r.call.Threads())
+	r.length, r.few = piece, max(1, piece/r.inner())
 	if r.columns {
-		r.length = max(128, (r.n+127)/128, piece/r.inner())
-	} else {
-		r.length = max(8*piece, ((r.n+63)/64+piece-1)/piece*piece)
+		r.length = (min(max(r.n/256, 32), pieces*r.few) + r.few - 1) / r.few * r.few
 	}
 	r.parts = max(1, (r.n+r.length-1)/r.length)
 }
 
+// height returns how many rows are computed together.
+func (r *reducing) height() int {
+	if r.blocks {
+		return min(r.rows, max(1, piece/max(r.n, 1)))
+	}
+	return r.rows
+}
+
+// band returns how many columns are reduced side by side.
+func (r *reducing) band() int { return min(r.inner(), piece) }
+
+// room returns the bytes of n numbers, after which others are aligned.
+func room(n int) int { return (8*n + 63) &^ 63 }
+
+// take returns memory of the launch for n numbers.
+func (r *reducing) take(n int) []byte {
+	b := r.rest[:room(n)]
+	r.rest = r.rest[len(b):]
+	return b
+}
+
 // allocate takes the memory of the launch.
-func (r *reducing) allocate() (free func(), err error) {
-	most := 0 // reductions of one level
-	for _, s := range r.steps {
-		most = max(most, len(s.Combine))
+func (r *reducing) allocate() error {
+	reductions := len(r.m.reductions)
+	shared := (reductions+len(r.m.values))*room(r.height()) + reductions*room(r.height()*r.parts)
+	own := reductions * room(piece)
+	if r.blocks {
+		shared, own = 0, own+shared
+	} else if r.columns {
+		own += reductions*room(r.length/r.few*r.band()) + room(2*narrow)
 	}
-	r.workerOf = 8 * (piece + lanes)
-	workers := r.call.Threads()
-	results := 8 * r.rows * len(r.m.reductions)
-	memory, free, err := r.machine.Memory(results*(r.parts+1) + workers*most*r.workerOf)
-	if err != nil {
-		return nil, err
-	}
-	take := func(bytes int) []byte {
-		b := memory[:bytes:bytes]
-		memory = memory[bytes:]
-		return b
-	}
-	for range r.m.reductions {
-		r.results = append(r.results, take(8*r.rows))
-		r.partial = append(r.partial, r.results[len(r.results)-1])
-	}
-	for i := range r.partial {
-		if r.parts > 1 {
-			r.partial[i] = take(8 * r.rows * r.parts)
-		}
-	}
-	r.scratch = make(chan []byte, workers)
-	for range workers {
-		r.scratch <- take(most * r.workerOf)
-	}
-	return free, nil
-}
-
-// space returns the layout of a step and the memory of its operands. Operands that reductions take have their memory in
-// scratch. With across, elements are in the order of memory where columns are reduced.
-func (r *reducing) space(s *Step, across bool, scratch []byte) (Layout, [][]byte) {
-	dims := r.Layout.Dims
-	last := len(dims) - 1
-	ordered := func(o []int) []int {
-		o = slices.Clone(o)
-		if across {
-			o[last], o[last-1] = o[last-1], o[last]
-		}
-		if s.Rows {
-			o = o[:last]
-		}
-		return o
-	}
-	l := Layout{Dims: ordered(dims)}
-	var memory [][]byte
-	row := Rows(dims[:last]...)
-	operand := func(k int) {
-		if k >= len(r.memory) {
-			l.Operands = append(l.Operands, Operand{Steps: ordered(append(slices.Clone(row.Steps), 0))})
-			memory = append(memory, r.results[k-len(r.memory)])
-			return
-		}
-		o := r.Layout.Operands[k]
-		l.Operands = append(l.Operands, Operand{First: o.First, Steps: ordered(o.Steps)})
-		memory = append(memory, r.memory[k])
-	}
-	for _, k := range s.Inputs {
-		operand(k)
-	}
-	for j, k := range s.Outputs {
-		if s.Combine == nil {
-			operand(k)
-			continue
-		}
-		l.Operands = append(l.Operands, Rows(l.Dims...))
-		memory = append(memory, scratch[j*r.workerOf:][:8*piece])
-	}
-	var out Layout
-	l.coalesce(max(l.Len(), 1), &out)
-	return out, memory
-}
-
-// params returns the parameters of a step.
-func (r *reducing) params(s *Step) []uint64 {
-	var list []uint64
-	for _, p := range s.Params {
-		if p == len(r.m.params) {
-			list = append(list, uint64(r.n))
-		} else {
-			list = append(list, r.Params[p])
-		}
-	}
-	return list
-}
-
-// whole computes all steps of rows lo to hi, a few rows at a time.
-func (r *reducing) whole(lo, hi int) {
-	scratch := <-r.scratch
-	defer func() { r.scratch <- scratch }()
-	workers := make([]worker, len(r.steps))
-	for i := range r.steps {
-		workers[i] = r.worker(i, false, scratch)
-	}
-	some := max(1, 4*piece/max(r.n, 1))
-	for ; lo < hi; lo += some {
-		end := min(lo+some, hi)
-		for i := range workers {
-			w := &workers[i]
-			switch {
-			case w.step.Rows:
-				w.compute(lo, end)
-			case w.step.Combine == nil:
-				w.compute(lo*r.n, end*r.n)
-			case r.n < piece:
-				w.segments(lo, end)
-			default:
-				for row := lo; row < end; row++ {
-					w.reduce(row*r.n, r.n, 1, 1, row)
-				}
-			}
-			w.cut(lo, end)
-		}
-	}
-}
-
-// level computes one step after the other for all rows.
-func (r *reducing) level() error {
-	c := r.call
-	for i := range r.steps {
-		s := &r.steps[i]
-		var err error
-		switch {
-		case s.Rows:
-			err = c.Parallel((r.rows+Tile-1)/Tile, 16, func(lo, hi int) {
-				w := r.worker(i, false, nil)
-				w.compute(lo*Tile, min(hi*Tile, r.rows))
-			})
-		case s.Combine == nil:
-			err = c.Parallel((r.rows*r.n+Tile-1)/Tile, 16, func(lo, hi int) {
-				w := r.worker(i, r.columns, nil)
-				w.compute(lo*Tile, min(hi*Tile, r.rows*r.n))
-			})
-		default:
-			err = r.reduceAll(i)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// reduceAll computes the reductions of a step: of each part of each row, then of the parts.
-func (r *reducing) reduceAll(step int) error {
-	inner := r.inner()
-	outer, wide := r.rows/inner, min(inner, lanes)
-	across := (inner + wide - 1) / wide
-	grain := 1 + 2*piece/max(1, wide*min(r.length, r.n))
-	err := r.call.Parallel(outer*across*r.parts, grain, func(lo, hi int) {
-		scratch := <-r.scratch
-		defer func() { r.scratch <- scratch }()
-		w := r.worker(step, r.columns, scratch)
-		for u := lo; u < hi; u++ {
-			part, first, o := u/across%r.parts, u%across*wide, u/across/r.parts
-			begin := part * r.length
-			w.reduce((o*r.n+begin)*inner+first, min(r.length, r.n-begin), inner, min(wide, inner-first), part*r.rows+o*inner+first)
-		}
-	})
+	memory, err := r.machine.Memory(shared + own*r.call.Threads())
 	if err != nil {
 		return err
 	}
-	w := r.worker(step, r.columns, nil)
-	for j := range w.step.Combine {
-		if size := w.class(j).Size(); r.parts > 1 {
-			k := w.step.Outputs[j] - len(r.memory)
-			copy(r.results[k], r.partial[k][:r.rows*size])
-			r.machine.Fold(w.step.Combine[j], w.class(j), r.rows, r.parts-1, r.rows, r.results[k], r.partial[k][r.rows*size:])
-		}
+	r.rest, r.memory, r.partial = memory, r.memory[:0], r.partial[:0]
+	for k := range r.m.resultAt(0) {
+		r.memory = append(r.memory, r.call.Bytes(k))
 	}
-	w.cut(0, r.rows)
+	if !r.blocks {
+		r.memory, r.partial = r.results(r.memory, r.partial)
+	}
 	return nil
 }
 
-// worker computes one step on one goroutine.
-type worker struct {
-	*reducing
-	number  int
-	step    *Step
-	layout  Layout
-	memory  [][]byte
-	params  []uint64
-	scratch []byte
+// results appends the memory of the results of reductions and of other values of rows to memory, and that of the results of parts.
+func (r *reducing) results(memory, partial [][]byte) (m, p [][]byte) {
+	for range len(r.m.reductions) + len(r.m.values) {
+		memory = append(memory, r.take(r.height()))
+	}
+	for i := range r.m.reductions {
+		part := memory[r.m.resultAt(i)]
+		if r.parts > 1 {
+			part = r.take(r.height() * r.parts)
+		}
+		partial = append(partial, part)
+	}
+	return memory, partial
 }
 
-func (r *reducing) worker(step int, across bool, scratch []byte) worker {
-	w := worker{reducing: r, number: step, step: &r.steps[step], scratch: scratch}
-	if scratch != nil || w.step.Combine == nil {
-		w.layout, w.memory = r.space(w.step, across, scratch)
+// worker is what one goroutine needs for a launch.
+type worker struct {
+	*reducing
+	memory  [][]byte // of the operands of steps
+	partial [][]byte
+	tops    [][]byte // of each reduction of columns: the results of pieces
+	sums    []byte
+	spaces  []space // of each step
+	row     int     // the first one that results are of
+}
+
+// space has the positions and the memory of the operands of a step.
+type space struct {
+	given, layout Layout // as it follows from the launch, and with joined dimensions
+	memory        [][]byte
+	params        []uint64
+	direct        bool // what is reduced is read from inputs
+}
+
+// worker returns a worker that no other goroutine uses.
+func (r *reducing) worker() *worker {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n := len(r.ready); n > 0 {
+		w := r.ready[n-1]
+		r.ready = r.ready[:n-1]
+		return w
 	}
-	w.params = r.reducing().params(w.step)
+	if len(r.spare) == 0 {
+		r.spare = append(r.spare, &worker{reducing: r})
+	}
+	w := r.spare[len(r.spare)-1]
+	r.spare = r.spare[:len(r.spare)-1]
+	w.row, w.memory, w.partial, w.tops = 0, append(w.memory[:0], r.memory...), append(w.partial[:0], r.partial...), w.tops[:0]
+	if r.blocks {
+		w.memory, w.partial = r.results(w.memory, w.partial)
+	}
+	for range r.m.reductions {
+		w.memory = append(w.memory, r.take(piece))
+		if r.columns {
+			w.tops = append(w.tops, r.take(r.length/r.few*r.band()))
+		}
+	}
+	if r.columns {
+		w.sums = r.take(2 * narrow)
+	}
+	w.spaces = slices.Grow(w.spaces[:0], len(r.steps))[:len(r.steps)]
+	for i := range w.spaces {
+		w.place(&w.spaces[i], &w.steps[i])
+	}
 	return w
 }
 
-func (r *reducing) reducing() *reducing { return r }
-
-func (w *worker) compute(lo, hi int) {
-	if lo < hi {
-		w.machine.Compute(w.number, &w.layout, w.memory, w.params, lo, hi)
-	}
+func (r *reducing) leave(w *worker) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ready = append(r.ready, w)
 }
 
-func (w *worker) class(j int) Class { return w.step.Reducing[j].register().class() }
-
-// fetch computes up to piece elements from lo on into the scratch memory.
-func (w *worker) fetch(lo, hi int) {
-	for k := range w.step.Outputs {
-		w.layout.Operands[len(w.step.Inputs)+k].First = -lo
+// place makes the space of a step. Its elements are in the order of memory where columns are reduced.
+func (w *worker) place(s *space, step *Step) {
+	dims, last := w.Layout.Dims, len(w.Layout.Dims)-1
+	rank, across := last+1, w.columns && !step.Rows
+	if step.Rows {
+		rank = last
 	}
-	w.compute(lo, hi)
-}
-
-// sums returns the memory for the lanes of reduction j.
-func (w *worker) sums(j int) []byte { return w.scratch[j*w.workerOf+8*piece:][:8*lanes] }
-
-// reduce reduces length rows of the given number of columns, which begin at element first and are inner elements apart, to
-// one row of partial results that begins at place.
-func (w *worker) reduce(first, length, inner, columns, place int) {
-	together := 1 // rows whose lanes are apart from each other, a power of two
-	for columns == inner && 2*together*columns <= Tile && 2*together <= max(length, 1) {
-		together *= 2
+	l := &s.given
+	l.shape(rank, len(step.Inputs)+len(step.Outputs))
+	copy(l.Dims, dims)
+	if across {
+		l.Dims[last], l.Dims[last-1] = dims[last-1], dims[last]
 	}
-	wide := together * columns
-	for j, op := range w.step.Combine {
-		fillNumbers(w.class(j), w.sums(j), wide, identityOf(op, w.step.Reducing[j]))
-	}
-	all, at, some := length*columns, 0, piece/wide*wide
-	if columns < inner {
-		some = columns // rows are not adjacent
-	}
-	for at < all {
-		n, lo := min(some, all-at), first+at
-		if columns < inner {
-			lo = first + at/columns*inner
+	s.memory = s.memory[:0]
+	for j := range l.Operands {
+		k, o := step.operand(j), &l.Operands[j]
+		s.memory = append(s.memory, w.memory[k])
+		switch {
+		case k >= w.m.reducedAt(0):
+			o.fill(l.Dims)
+			continue
+		case k >= w.m.resultAt(0):
+			if !step.Rows {
+				o.Steps[last] = 0
+			}
+			o.fill(dims[:last])
+		default:
+			o.First = w.Layout.Operands[k].First
+			copy(o.Steps, w.Layout.Operands[k].Steps)
 		}
-		w.fetch(lo, lo+n)
-		for j, op := range w.step.Combine {
-			from, c := w.memory[len(w.step.Inputs)+j], w.class(j)
-			w.machine.Fold(op, c, wide, n/wide, wide, w.sums(j), from)
-			if rest := n % wide; rest > 0 {
-				w.machine.Fold(op, c, rest, 1, rest, w.sums(j), from[(n-rest)*c.Size():])
+		if across {
+			o.Steps[last], o.Steps[last-1] = o.Steps[last-1], o.Steps[last]
+		}
+	}
+	l.coalesce(false, &s.layout)
+	s.params = s.params[:0]
+	for _, p := range step.Params {
+		if p == len(w.m.params) {
+			s.params = append(s.params, uint64(w.n))
+		} else {
+			s.params = append(s.params, w.Params[p])
+		}
+	}
+	s.direct = !slices.ContainsFunc(step.Direct, func(k int) bool {
+		if k < 0 {
+			return true
+		}
+		steps := w.Layout.Operands[k].Steps
+		if w.columns {
+			return steps[last-1] != 1 || steps[last] < 0
+		}
+		return steps[last] != 1 || w.n < Tile && last > 0 && steps[last-1] != w.n // a call for each short row would be slow
+	})
+}
+
+// operand returns the number of an operand of a step among those of all steps.
+func (s *Step) operand(j int) int {
+	if j < len(s.Inputs) {
+		return s.Inputs[j]
+	}
+	return s.Outputs[j-len(s.Inputs)]
+}
+
+// run computes elements lo to hi of a step, or rows.
+func (w *worker) run(i, lo, hi int) {
+	s, step := &w.spaces[i], &w.steps[i]
+	for j := range s.layout.Operands {
+		if k := step.operand(j); k >= w.m.reducedAt(0) {
+			s.layout.Operands[j].First = -lo
+		} else if k >= w.m.resultAt(0) {
+			s.layout.Operands[j].First = -w.row
+		}
+	}
+	if lo < hi {
+		w.machine.Compute(w.number+i, &s.layout, s.memory, s.params, lo, hi)
+	}
+}
+
+// someRows computes all steps for rows lo to hi, a few rows at a time.
+func (r *reducing) someRows(lo, hi int) {
+	w := r.worker()
+	defer r.leave(w)
+	for end := lo; lo < hi; lo = end {
+		end = min(lo+r.height(), hi)
+		w.row = lo
+		for i := range w.steps {
+			switch s := &w.steps[i]; {
+			case s.Rows:
+				w.run(i, lo, end)
+			case s.Combine == nil:
+				w.run(i, lo*r.n, end*r.n)
+			default:
+				for p := range w.parts {
+					w.reduceRows(i, lo, end, p, p)
+				}
+				w.finish(i, end-lo)
 			}
 		}
-		at += n
-	}
-	for j, op := range w.step.Combine {
-		c, sums := w.class(j), w.sums(j)
-		w.machine.Fold(op, c, wide, 0, columns, sums, nil)
-		copy(w.partial[w.step.Outputs[j]-len(w.reducing.memory)][place*c.Size():], sums[:columns*c.Size()])
 	}
 }
 
-// segments reduces rows lo to hi, several of which are one piece.
-func (w *worker) segments(lo, hi int) {
-	some := hi - lo
-	if w.n > 0 {
-		some = piece / w.n
+// level computes a step for all rows.
+func (r *reducing) level() error {
+	s, c := &r.steps[r.at], r.call
+	switch {
+	case s.Rows:
+		return c.Parallel((r.rows+Tile-1)/Tile, share/Tile, r.compute)
+	case s.Combine == nil:
+		return c.Parallel((r.rows*r.n+Tile-1)/Tile, share/Tile, r.compute)
 	}
-	for ; lo < hi; lo += some {
-		end := min(lo+some, hi)
-		w.fetch(lo*w.n, end*w.n)
-		for j, op := range w.step.Combine {
-			c := w.class(j)
-			to := w.results[w.step.Outputs[j]-len(w.reducing.memory)][lo*c.Size() : end*c.Size()]
-			fillNumbers(c, to, end-lo, identityOf(op, w.step.Reducing[j]))
-			w.machine.Segments(op, c, end-lo, w.n, to, w.memory[len(w.step.Inputs)+j])
+	units, each := r.rows*r.parts, r.length
+	if r.columns {
+		units, each = r.rows/r.inner()*r.bands()*r.parts, r.length*r.band()
+	}
+	if err := c.Parallel(units, max(1, share/each), r.reduce); err != nil {
+		return err
+	}
+	w := r.worker()
+	defer r.leave(w)
+	w.finish(r.at, r.rows)
+	return nil
+}
+
+// bands returns in how many bands neighbouring columns are reduced.
+func (r *reducing) bands() int { return (r.inner() + r.band() - 1) / r.band() }
+
+// someElements computes tiles of elements or of rows.
+func (r *reducing) someElements(lo, hi int) {
+	w := r.worker()
+	defer r.leave(w)
+	n := r.rows
+	if !r.steps[r.at].Rows {
+		n *= r.n
+	}
+	w.run(r.at, lo*Tile, min(hi*Tile, n))
+}
+
+// someParts reduces parts of rows, or of bands of columns.
+func (r *reducing) someParts(lo, hi int) {
+	w := r.worker()
+	defer r.leave(w)
+	for u := lo; u < hi; u++ {
+		if r.columns {
+			w.reduceColumns(r.at, u/r.bands()/r.parts, u%r.bands()*r.band(), u/r.bands()%r.parts)
+		} else {
+			w.reduceRows(r.at, u/r.parts, u/r.parts+1, u%r.parts, u)
 		}
 	}
 }
 
-// cut wraps the results of rows lo to hi that are of short integers.
-func (w *worker) cut(lo, hi int) {
-	for j, t := range w.step.Reducing {
-		if types[t].bits < 32 && t.integer() {
-			for i, x := range slice[uint32](w.results[w.step.Outputs[j]-len(w.reducing.memory)])[lo:hi] {
-				slice[uint32](w.results[w.step.Outputs[j]-len(w.reducing.memory)])[lo+i] = uint32(wrap(t, uint64(x)))
+// reduceRows reduces a part of each of rows lo to hi. The results of the part are those from number to on.
+func (w *worker) reduceRows(i, lo, hi, part, to int) {
+	s, begin := &w.steps[i], part*w.length
+	n := min(w.length, w.n-begin)
+	if n == 0 {
+		return
+	}
+	if !w.spaces[i].direct {
+		w.run(i, lo*w.n+begin, (hi-1)*w.n+begin+n)
+	}
+	for j, op := range s.Combine {
+		t := s.Types[j]
+		into := w.partial[s.reduction(w.m, j)][to*t.Size():]
+		if !w.spaces[i].direct {
+			w.machine.Rows(op, t, hi-lo, n, into, w.memory[s.Outputs[j]])
+			continue
+		}
+		for row, together := lo, 0; row < hi; row += together {
+			at, adjacent := w.start(s.Direct[j], row)
+			together = min(adjacent, hi-row)
+			w.machine.Rows(op, t, together, n, into[(row-lo)*t.Size():], w.memory[s.Direct[j]][(at+begin)*t.Size():])
+		}
+	}
+}
+
+// reduction returns the number of the reduction that output j of a step goes to.
+func (s *Step) reduction(m *Map, j int) int { return s.Outputs[j] - m.reducedAt(0) }
+
+// start returns where a row of operand k begins, and how many rows from there on are adjacent.
+func (r *reducing) start(k, row int) (at, adjacent int) {
+	o, last := &r.Layout.Operands[k], len(r.Layout.Dims)-1
+	at, adjacent = o.First, 1
+	for j := last - 1; j >= 0; j-- {
+		d := r.Layout.Dims[j]
+		if j == last-1 && o.Steps[j] == r.n {
+			adjacent = d - row%d
+		}
+		at += row % d * o.Steps[j]
+		row /= d
+	}
+	return at, adjacent
+}
+
+// reduceColumns reduces a part of the columns of a band that begins at column first.
+func (w *worker) reduceColumns(i, outer, first, part int) {
+	s, begin, columns := &w.steps[i], part*w.length, min(w.band(), w.inner()-first)
+	n, row := min(w.length, w.n-begin), outer*w.inner()+first
+	for at := 0; at < n && !w.spaces[i].direct; at += w.few {
+		lo, some := (outer*w.n+begin+at)*w.inner()+first, min(w.few, n-at)
+		w.run(i, lo, lo+some*columns)
+		for j, op := range s.Combine {
+			w.combine(op, s.Types[j], some, columns, columns, w.tops[s.reduction(w.m, j)][at/w.few*columns*s.Types[j].Size():], w.memory[s.Outputs[j]])
+		}
+	}
+	for j, op := range s.Combine {
+		t := s.Types[j]
+		into := w.partial[s.reduction(w.m, j)][(part*w.rows+row)*t.Size():]
+		if k := s.Direct[j]; n > 0 && w.spaces[i].direct {
+			at, _ := w.start(k, row)
+			step := w.Layout.Operands[k].Steps[len(w.Layout.Dims)-1]
+			w.combine(op, t, n, step, columns, into, w.memory[k][(at+begin*step)*t.Size():])
+		} else if n > 0 {
+			w.combine(op, t, (n+w.few-1)/w.few, columns, columns, into, w.tops[s.reduction(w.m, j)])
+		}
+	}
+}
+
+// combine is Columns, also for few columns, of which it takes several rows as one.
+func (w *worker) combine(op Op, t Type, n, step, columns int, into, from []byte) {
+	together := 1
+	for step == columns && 2*together*columns <= narrow && 2*together <= n {
+		together *= 2
+	}
+	if together > 1 {
+		wide, rest := together*columns, n%together
+		w.machine.Columns(op, t, n/together, wide, wide, w.sums, from)
+		copy(w.sums[wide*t.Size():], from[(n-rest)*columns*t.Size():n*columns*t.Size()])
+		n, from = together+rest, w.sums
+	}
+	w.machine.Columns(op, t, n, step, columns, into, from)
+}
+
+// finish combines the results of parts of rows.
+func (w *worker) finish(i, rows int) {
+	s := &w.steps[i]
+	for j, op := range s.Combine {
+		k, t := s.reduction(w.m, j), s.Types[j]
+		result, typ := w.memory[w.m.resultAt(k)], w.m.nodes[w.m.reductions[k]].typ
+		switch {
+		case w.n == 0:
+			fillNumbers(t.class(), result, rows, identityOf(op, typ))
+		case w.parts > 1 && w.columns:
+			w.machine.Columns(op, t, w.parts, rows, rows, result, w.partial[k])
+		case w.parts > 1:
+			w.machine.Rows(op, t, rows, w.parts, result, w.partial[k])
+		}
+		if types[typ].bits < 32 && typ.integer() {
+			for i, x := range slice[uint32](result)[:rows] {
+				slice[uint32](result)[i] = uint32(wrap(typ, uint64(x)))
 			}
 		}
 	}
@@ -415,38 +539,50 @@ func (g *goMachine) Compute(step int, l *Layout, memory [][]byte, params []uint6
 	g.steps[step].Block.Run(l, memory, params, lo, hi)
 }
 
-func (g *goMachine) Memory(bytes int) ([]byte, func(), error) {
+func (g *goMachine) Memory(bytes int) ([]byte, error) {
 	words := make([]uint64, (bytes+7)/8)
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), bytes), func() {}, nil
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), bytes), nil
 }
 
-func (g *goMachine) Fold(op Op, c Class, lanes, count, keep int, into, from []byte) {
-	for j := range count {
-		combineBytes(op, c, lanes, into, from[j*lanes*c.Size():])
-	}
-	for lanes > keep {
-		lanes /= 2
-		combineBytes(op, c, lanes, into, into[lanes*c.Size():])
-	}
-}
+func (g *goMachine) Free() {}
 
-func (g *goMachine) Segments(op Op, c Class, rows, n int, into, from []byte) {
-	size, lanes := c.Size(), 1
+func (g *goMachine) Rows(op Op, t Type, rows, n int, into, from []byte) {
+	c, size, lanes := t.class(), t.Size(), 1
 	for lanes < Tile && 4*lanes <= n {
 		lanes *= 2
 	}
 	part := make([]byte, lanes*size)
 	for i := range rows {
 		row := from[i*n*size : (i+1)*n*size]
-		if n == 0 {
-			break
-		}
-		whole := n / lanes * lanes
 		copy(part, row)
-		g.Fold(op, c, lanes, n/lanes-1, lanes, part, row[lanes*size:])
-		combineBytes(op, c, n-whole, part, row[whole*size:])
-		g.Fold(op, c, lanes, 0, 1, part, nil)
-		combineBytes(op, c, 1, into[i*size:], part)
+		at := lanes
+		for ; at+lanes <= n; at += lanes {
+			combineBytes(op, c, lanes, part, row[at*size:])
+		}
+		combineBytes(op, c, n-at, part, row[at*size:])
+		for w := lanes / 2; w > 0; w /= 2 {
+			combineBytes(op, c, w, part, part[w*size:])
+		}
+		copy(into[i*size:], part[:size])
+	}
+}
+
+// Columns combines blocks of 128 rows, which keeps the errors of sums small.
+func (g *goMachine) Columns(op Op, t Type, n, step, columns int, into, from []byte) {
+	c, size := t.class(), t.Size()
+	part := make([]byte, columns*size)
+	for j := range n {
+		row := from[j*step*size:]
+		if j%128 == 0 {
+			copy(part, row)
+		} else {
+			combineBytes(op, c, columns, part, row)
+		}
+		if j == min(127, n-1) {
+			copy(into, part)
+		} else if j%128 == 127 || j == n-1 {
+			combineBytes(op, c, columns, into, part)
+		}
 	}
 }
 

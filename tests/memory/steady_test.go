@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -78,6 +79,35 @@ func steadyCalls(t testing.TB) (list []steadyCall) {
 	launch("strided expression", expr.Kernel, u, err, func(k *runtime.Kernel, n int) error {
 		return s.Launch(k, runtime.Items(n), x, y, a, layouts[n])
 	})
+	v := expr.Input(0, expr.F32)
+	exp := v.Sub(v.Largest()).Exp()
+	for name, e := range map[string]*expr.Expr{"softmax": exp.Div(exp.Sum()), "sum": v.Sum(), "mean": v.Sum().Div(expr.Length().Cast(expr.F32))} {
+		for _, columns := range []bool{false, true} {
+			m, err := expr.New(e)
+			require.NoError(t, err)
+			u, err := m.Unit(d.Features(), 2)
+			require.NoError(t, err)
+			layouts, grids, kernel := map[int][]byte{}, map[int]runtime.Grid{}, ""
+			for n, rows := range map[int]int{few: 8, many: 1024} {
+				at, to := expr.Rows(rows, n/rows), expr.Rows(rows, n/rows)
+				if columns {
+					at.Steps, to.Steps = []int{1, rows}, []int{1, rows}
+				}
+				if m.OncePerRow(0) {
+					to.Steps = []int{1, 0}
+				}
+				l, err := m.Layout(expr.Layout{Dims: []int{rows, n / rows}, Operands: []expr.Operand{at, to}})
+				require.NoError(t, err)
+				name, size := m.Entry(&l)
+				items, group, err := catalog.Geometry(u, name, size)
+				require.NoError(t, err)
+				layouts[n], grids[n], kernel = l.Bytes(), runtime.Grid{Items: items, Group: group}, name
+			}
+			launch(fmt.Sprint(name, " of columns: ", columns), kernel, u, err, func(k *runtime.Kernel, n int) error {
+				return s.Launch(k, grids[n], x, y, layouts[n])
+			})
+		}
+	}
 	short, long := make([]float32, few), make([]float32, many)
 	add("write", func(ctx context.Context) error { return runtime.Write(ctx, x, short) })
 	add("write of 4 MiB", func(ctx context.Context) error { return runtime.Write(ctx, x, long) })

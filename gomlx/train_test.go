@@ -27,34 +27,40 @@ type points struct{ dims []int }
 
 func (p points) Name() string { return "points" }
 
+// draw returns a batch of points and labels.
+func (p points) draw(random *rand.Rand) (x, y []float32) {
+	n := 1
+	for _, d := range p.dims {
+		n *= d
+	}
+	x, y = make([]float32, batchSize*n), make([]float32, batchSize)
+	for i := range y {
+		var side float64
+		for j := range n {
+			v := random.NormFloat64()
+			x[i*n+j] = float32(v)
+			side += v * math.Sin(float64(j))
+		}
+		if side > 0 {
+			y[i] = 1
+		}
+	}
+	return x, y
+}
+
+// batch returns points and labels as GoMLX takes them.
+func (p points) batch(x, y []float32) train.Batch {
+	return train.Batch{
+		Inputs: []*tensors.Tensor{tensors.FromFlatDataAndDimensions(x, append([]int{batchSize}, p.dims...)...)},
+		Labels: []*tensors.Tensor{tensors.FromFlatDataAndDimensions(y, batchSize, 1)},
+	}
+}
+
 // Iter returns the same batches every time.
 func (p points) Iter() iter.Seq2[train.Batch, error] {
 	return func(yield func(train.Batch, error) bool) {
 		random := rand.New(rand.NewPCG(1, 2))
-		n := 1
-		for _, d := range p.dims {
-			n *= d
-		}
-		for {
-			x, y := make([]float32, batchSize*n), make([]float32, batchSize)
-			for i := range y {
-				var side float64
-				for j := range n {
-					v := random.NormFloat64()
-					x[i*n+j] = float32(v)
-					side += v * math.Sin(float64(j))
-				}
-				if side > 0 {
-					y[i] = 1
-				}
-			}
-			batch := train.Batch{
-				Inputs: []*tensors.Tensor{tensors.FromFlatDataAndDimensions(x, append([]int{batchSize}, p.dims...)...)},
-				Labels: []*tensors.Tensor{tensors.FromFlatDataAndDimensions(y, batchSize, 1)},
-			}
-			if !yield(batch, nil) {
-				return
-			}
+		for yield(p.batch(p.draw(random)), nil) {
 		}
 	}
 }

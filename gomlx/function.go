@@ -111,6 +111,9 @@ type node struct {
 	out      []*value
 	emit     func(tr *trace, in []*tensor.Tensor) []*tensor.Tensor
 	host     func(r *run, in []*tensor.Tensor) ([]*tensor.Tensor, error)
+
+	order     []int                                // of a transposition
+	exchanged func(order []int) (n *node, ok bool) // of a product: one of exchanged operands, whose result has its dimensions in that order
 }
 
 // trace is what operations need besides their operands while they are traced.

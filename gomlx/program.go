@@ -245,6 +245,7 @@ func (f *function) prepared() *program {
 // split puts the nodes that the results need into parts. A value has a level: the number of operations of the host, one after the
 // other, that come before it. Part l has the nodes of level l; what needs no operand belongs to every part that reads it.
 func (f *function) split() *program {
+	f.exchange()
 	level, free, number := map[*value]int{}, map[*node]bool{}, map[*value]int{}
 	needed := map[*node]bool{}
 	for _, o := range f.outputs {
@@ -377,6 +378,27 @@ func (f *function) split() *program {
 		p.result = q
 	}
 	return p
+}
+
+// exchange makes a transposed product that nothing else reads a product of exchanged operands, whose elements lie in the order in which they are read.
+func (f *function) exchange() {
+	uses := map[*value]int{}
+	for _, n := range f.nodes {
+		for _, v := range n.in {
+			uses[v]++
+		}
+	}
+	for _, o := range f.outputs {
+		uses[o]++
+	}
+	for _, n := range f.nodes {
+		if n.order == nil || uses[n.in[0]] != 1 || n.in[0].node.exchanged == nil || n.in[0].node.function != f {
+			continue
+		}
+		if e, ok := n.in[0].node.exchanged(n.order); ok {
+			n.in, n.emit = e.in, e.emit
+		}
+	}
 }
 
 // run computes the function of its parameters and captured values. The caller owns the results.

@@ -234,9 +234,29 @@ func (f *function) DotGeneral(lhs compute.Value, lhsContractingAxes, lhsBatchAxe
 		by = from // half and bfloat16 are summed in F32
 	}
 	lc, lb, rc, rb := slices.Clone(lhsContractingAxes), slices.Clone(lhsBatchAxes), slices.Clone(rhsContractingAxes), slices.Clone(rhsBatchAxes)
-	return f.single(compute.OpTypeDotGeneral, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
+	v, err := f.single(compute.OpTypeDotGeneral, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
 		return convert(dot(convert(in[0], by), lc, lb, convert(in[1], by), rc, rb), to)
 	})
+	if err != nil {
+		return nil, err
+	}
+	batch, rows, columns := len(lb), in[0].shape.Rank()-len(lb)-len(lc), in[1].shape.Rank()-len(rb)-len(rc)
+	v.(*value).node.exchanged = func(order []int) (*node, bool) {
+		var want []int // the order that has the columns in front of the rows
+		for i := range batch {
+			want = append(want, i)
+		}
+		for i := range columns {
+			want = append(want, batch+rows+i)
+		}
+		for i := range rows {
+			want = append(want, batch+i)
+		}
+		return &node{in: []*value{in[1], in[0]}, emit: func(_ *trace, in []*tensor.Tensor) []*tensor.Tensor {
+			return []*tensor.Tensor{convert(dot(convert(in[0], by), rc, rb, convert(in[1], by), lc, lb), to)}
+		}}, slices.Equal(order, want)
+	}
+	return v, nil
 }
 
 // dot returns products of matrices, into which the dimensions of x and y are put.

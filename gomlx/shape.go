@@ -41,7 +41,12 @@ func (f *function) Transpose(x compute.Value, permutation ...int) (compute.Value
 		return nil, err
 	}
 	order := slices.Clone(permutation)
-	return f.single(compute.OpTypeTranspose, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor { return in[0].Permute(order...) })
+	v, err := f.single(compute.OpTypeTranspose, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor { return in[0].Permute(order...) })
+	if err != nil {
+		return nil, err
+	}
+	v.(*value).node.order = order
+	return v, nil
 }
 
 // BroadcastInDim returns x stretched to a shape, of which broadcastAxes[i] is x's dimension i.

@@ -49,18 +49,18 @@ func run(ctx context.Context, pages []string) error {
 
 	summary := profile.Summarize(trace)
 	fmt.Fprint(os.Stderr, summary)
-	for _, name := range pages {
-		page, err := os.Create(name)
-		if err != nil {
-			return err
-		}
-		defer page.Close()
-		if err := profile.WriteHTML(page, "06-profile", trace.Events, summary); err != nil {
-			return err
-		}
-		return page.Close()
+	if len(pages) == 0 {
+		return nil
 	}
-	return nil
+	page, err := os.Create(pages[0])
+	if err != nil {
+		return err
+	}
+	defer page.Close()
+	if err := profile.WriteHTML(page, "06-profile", trace.Events, summary); err != nil {
+		return err
+	}
+	return page.Close()
 }
 
 // work multiplies matrices on one stream, and normalizes rows on another one.

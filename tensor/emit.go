@@ -399,7 +399,7 @@ func (e *emitter) reduce(o *reduceOp, t *Tensor, a access) *expr.Expr {
 		})
 	}
 	switch {
-	case e.indexed || e.depth > 0:
+	case e.indexed:
 		return e.store(t, t)
 	case e.row != nil:
 		if e.row.extent != n || n > 1 && uses(e.row) {

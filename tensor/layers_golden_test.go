@@ -33,4 +33,16 @@ func init() {
 	}
 	goldens["global_max_pool"] = one(func(_ golden.Attrs, x []*Tensor) *Tensor { return x[0].GlobalMaxPool() })
 	goldens["global_avg_pool"] = one(func(_ golden.Attrs, x []*Tensor) *Tensor { return x[0].GlobalAvgPool() })
+	goldens["layer_norm"] = one(func(a golden.Attrs, x []*Tensor) *Tensor { return x[0].LayerNorm(x[1], x[2], a.Float("eps")) })
+	goldens["rms_norm"] = one(func(a golden.Attrs, x []*Tensor) *Tensor { return x[0].RMSNorm(x[1], a.Float("eps")) })
+	goldens["group_norm"] = one(func(a golden.Attrs, x []*Tensor) *Tensor {
+		return x[0].GroupNorm(a.Int("groups"), x[1], x[2], a.Float("eps"))
+	})
+	goldens["batch_norm"] = one(func(a golden.Attrs, x []*Tensor) *Tensor {
+		y, _, _ := x[0].BatchNorm(x[1], x[2], a.Float("eps"))
+		return y
+	})
+	goldens["batch_norm_inference"] = one(func(a golden.Attrs, x []*Tensor) *Tensor {
+		return x[0].BatchNormInference(x[1], x[2], x[3], x[4], a.Float("eps"))
+	})
 }

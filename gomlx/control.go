@@ -25,13 +25,18 @@ func (f *function) callee(what string, g compute.Function) (*function, error) {
 	return c, nil
 }
 
-// closure returns a closure of this function that has returned.
+// closure returns a closure of this function, or of one around it, that has returned. GoMLX makes all closures those of the main function.
 func (f *function) closure(what string, g compute.Function) (*function, error) {
 	c, err := f.callee(what, g)
-	if err == nil && c.parent != f {
-		err = errors.Errorf("%s: it has to be a closure of the function that uses it", what)
+	if err != nil {
+		return nil, err
 	}
-	return c, err
+	for p := f; p != nil; p = p.parent {
+		if c.parent == p {
+			return c, nil
+		}
+	}
+	return nil, errors.Errorf("%s: it has to be a closure of the function that uses it", what)
 }
 
 // check returns an error if a list of values has other shapes than these.

@@ -283,6 +283,8 @@ func (f *function) split() *program {
 	for _, o := range f.outputs {
 		top = max(top, level[o])
 	}
+	// computed reports whether a part computes the value: it is neither given nor a result of the host.
+	computed := func(v *value) bool { return v.node.function == f && v.node.emit != nil }
 	p := &program{values: len(given)}
 	numbered := func(v *value) int {
 		if _, ok := number[v]; !ok {
@@ -310,7 +312,7 @@ func (f *function) split() *program {
 			}
 			for _, v := range n.in {
 				switch {
-				case v.node.emit == nil:
+				case !computed(v):
 				case free[v.node]:
 					if n.host != nil && at == l {
 						wanted(v)
@@ -325,7 +327,7 @@ func (f *function) split() *program {
 		}
 		if l < top {
 			for _, o := range f.outputs {
-				if level[o] == l && o.node.emit != nil && !free[o.node] {
+				if level[o] == l && computed(o) && !free[o.node] {
 					wanted(o)
 				}
 			}
@@ -335,7 +337,7 @@ func (f *function) split() *program {
 		inside := map[*node]bool{}
 		var visit func(v *value)
 		visit = func(v *value) {
-			if v.node.emit == nil || level[v] < l && !free[v.node] {
+			if !computed(v) || level[v] < l && !free[v.node] {
 				if !slices.Contains(q.from, v) {
 					q.from = append(q.from, v)
 				}

@@ -190,11 +190,23 @@ func (r *run) task(t task) error {
 }
 
 func (r *run) kernel(k *kernel) error {
-	p, err := r.engine.mapProgram(r.ctx, k.m, k.layout.Rank())
+	var args []any
+	for _, in := range k.inputs {
+		args = append(args, in.v.data.buf)
+	}
+	for _, o := range k.outs {
+		args = append(args, o.to.v.data.buf)
+	}
+	return r.mapped(k.m, &k.layout, args)
+}
+
+// mapped queues a map with the buffers of its inputs and outputs.
+func (r *run) mapped(m *expr.Map, l *expr.Layout, buffers []any) error {
+	p, err := r.engine.mapProgram(r.ctx, m, l.Rank())
 	if err != nil {
 		return err
 	}
-	name, size := k.m.Entry(&k.layout)
+	name, size := m.Entry(l)
 	f, err := p.kernel(name)
 	if err != nil {
 		return err
@@ -203,14 +215,7 @@ func (r *run) kernel(k *kernel) error {
 	if err != nil {
 		return err
 	}
-	var args []any
-	for _, in := range k.inputs {
-		args = append(args, in.v.data.buf)
-	}
-	for _, o := range k.outs {
-		args = append(args, o.to.v.data.buf)
-	}
-	return r.stream.Launch(f, runtime.Grid{Items: items, Group: group}, append(args, k.layout.Argument())...)
+	return r.stream.Launch(f, runtime.Grid{Items: items, Group: group}, append(buffers, l.Argument())...)
 }
 
 // Keep computes t and moves it to the scope around its own, with which its memory ends. The result is data: gradients do not reach

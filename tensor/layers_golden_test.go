@@ -45,4 +45,14 @@ func init() {
 	goldens["batch_norm_inference"] = one(func(a golden.Attrs, x []*Tensor) *Tensor {
 		return x[0].BatchNormInference(x[1], x[2], x[3], x[4], a.Float("eps"))
 	})
+	goldens["attention"] = one(func(a golden.Attrs, x []*Tensor) *Tensor {
+		o := AttentionOptions{Causal: a.Bool("causal"), Offset: a.Int("offset")}
+		if !a.Null("scale") {
+			o.Scale = a.Float("scale")
+		}
+		if len(x) > 3 {
+			o.Mask = x[3]
+		}
+		return Attention(x[0], x[1], x[2], o)
+	})
 }

@@ -130,10 +130,35 @@ var operations = map[string]call{
 		return []*T{values, indices}
 	},
 
-	"layer_norm": nil, "rms_norm": nil, "batch_norm": nil, "batch_norm_inference": nil, "group_norm": nil,
-	"conv1d": nil, "conv2d": nil, "conv3d": nil, "conv_transpose1d": nil, "conv_transpose2d": nil,
-	"max_pool1d": nil, "max_pool2d": nil, "max_pool3d": nil, "avg_pool1d": nil, "avg_pool2d": nil, "avg_pool3d": nil,
-	"global_max_pool": nil, "global_avg_pool": nil, "attention": nil,
+	"layer_norm": func(c request, x []*T) []*T { return []*T{x[0].LayerNorm(x[1], x[2], c.Attrs.Float("eps"))} },
+	"rms_norm":   func(c request, x []*T) []*T { return []*T{x[0].RMSNorm(x[1], c.Attrs.Float("eps"))} },
+	"group_norm": func(c request, x []*T) []*T {
+		return []*T{x[0].GroupNorm(c.Attrs.Int("groups"), x[1], x[2], c.Attrs.Float("eps"))}
+	},
+	"batch_norm": func(c request, x []*T) []*T {
+		y, _, _ := x[0].BatchNorm(x[1], x[2], c.Attrs.Float("eps"))
+		return []*T{y}
+	},
+	"batch_norm_inference": func(c request, x []*T) []*T {
+		return []*T{x[0].BatchNormInference(x[1], x[2], x[3], x[4], c.Attrs.Float("eps"))}
+	},
+
+	"conv1d": convolution, "conv2d": convolution, "conv3d": convolution, "conv_transpose1d": transposed, "conv_transpose2d": transposed,
+	"max_pool1d": pooling((*T).MaxPool), "max_pool2d": pooling((*T).MaxPool), "max_pool3d": pooling((*T).MaxPool),
+	"avg_pool1d": pooling((*T).AvgPool), "avg_pool2d": pooling((*T).AvgPool), "avg_pool3d": pooling((*T).AvgPool),
+	"global_max_pool": unary((*T).GlobalMaxPool), "global_avg_pool": unary((*T).GlobalAvgPool),
+
+	"attention": func(c request, x []*T) []*T {
+		o := tensor.AttentionOptions{Causal: c.Attrs.Bool("causal"), Offset: c.Attrs.Int("offset")}
+		if !c.Attrs.Null("scale") {
+			o.Scale = c.Attrs.Float("scale")
+		}
+		if len(x) > 3 {
+			o.Mask = x[3]
+		}
+		return []*T{tensor.Attention(x[0], x[1], x[2], o)}
+	},
+
 	"loss_mse": nil, "loss_mae": nil, "loss_bce": nil, "loss_cce": nil, "loss_sparse_cce": nil, "loss_softmax_cce": nil,
 	"loss_sparse_softmax_cce": nil, "loss_sigmoid_bce": nil, "loss_huber": nil, "loss_hinge": nil, "loss_squared_hinge": nil,
 	"loss_kl": nil, "loss_poisson": nil, "loss_cosine": nil, "loss_log_cosh": nil, "loss_quantile": nil,
@@ -168,6 +193,38 @@ func reduction(f func(*T, ...int) *T) call {
 			y = x.KeepDims(y, axes...)
 		}
 		return y
+	})
+}
+
+// margins returns the attribute padding, which is the same in front and behind.
+func (c request) margins() (list [][2]int) {
+	for _, n := range c.Attrs.Ints("padding") {
+		list = append(list, [2]int{n, n})
+	}
+	return list
+}
+
+// third returns the third tensor, nil if there is none.
+func third(x []*T) *T {
+	if len(x) < 3 {
+		return nil
+	}
+	return x[2]
+}
+
+func convolution(c request, x []*T) []*T {
+	return []*T{tensor.Conv(x[0], x[1], third(x), tensor.ConvOptions{Stride: c.Attrs.Ints("stride"), Pad: c.margins(),
+		Dilation: c.Attrs.Ints("dilation"), Groups: c.Attrs.Int("groups")})}
+}
+
+func transposed(c request, x []*T) []*T {
+	return []*T{tensor.ConvTranspose(x[0], x[1], third(x), tensor.ConvTransposeOptions{Stride: c.Attrs.Ints("stride"), Pad: c.margins(),
+		OutputPad: c.Attrs.Ints("output_padding"), Dilation: c.Attrs.Ints("dilation"), Groups: c.Attrs.Int("groups")})}
+}
+
+func pooling(f func(*T, []int, tensor.PoolOptions) *T) call {
+	return one(func(c request, x *T) *T {
+		return f(x, c.Attrs.Ints("kernel"), tensor.PoolOptions{Stride: c.Attrs.Ints("stride"), Pad: c.margins()})
 	})
 }
 

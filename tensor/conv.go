@@ -3,8 +3,8 @@ package tensor
 // Convolutions, and the transposed ones, which are their gradients.
 //
 // One call does the work, the catalog's conv2d, and its gradients are calls of it: that of the image is a convolution of the gradient, whose elements stand
-// a stride apart, with the filters turned around; that of the filters is one of the image with the gradient as the filter, in which
-// images and channels have changed places. Images of one dimension have a height of 1. Those of three are cut along their depth, and the windows of
+// a stride apart, with the filters turned around; that of the filters, but for some that are products of matrices, is one of the image with the gradient as the
+// filter, in which images and channels have changed places. Images of one dimension have a height of 1. Those of three are cut along their depth, and the windows of
 // the depth are channels.
 
 import (
@@ -13,6 +13,7 @@ import (
 	"strconv"
 
 	"github.com/concord-compute/concord/kernels"
+	"github.com/concord-compute/concord/runtime"
 )
 
 // ConvOptions are the sizes of a convolution that do not follow from its operands. Each list has a number for each spatial dimension; one that
@@ -206,24 +207,93 @@ type conv struct {
 
 // back returns the gradients of the image, the filters and the bias.
 func (c *conv) back(t *Tensor, gs []*Tensor) []*Tensor {
-	g, x, w, groups := gs[0], t.args[0], t.args[1], c.groups
-	n, channels, filters := x.shape[0], x.shape[1], w.shape[0]
-	var toX, toW [2]convAxis
-	for i, a := range c.axes {
-		size := w.shape[2+i]
-		toX[i] = convAxis{stride: a.spread, dilation: a.dilation, spread: a.stride, pad: (size-1)*a.dilation - a.pad, out: x.shape[2+i]}
-		toW[i] = convAxis{stride: a.dilation, dilation: a.stride, spread: a.spread, pad: a.pad, out: size}
-	}
-	each := w.shape[1]
-	turned := w.Reshape(groups, filters/groups, each, w.shape[2], w.shape[3]).Permute(0, 2, 1, 3, 4).Flip(3, 4).Reshape(channels, filters/groups, w.shape[2], w.shape[3])
-	dx := conv2D(g, turned, nil, groups, toX)
-	images := x.Reshape(n, groups, each, x.shape[2], x.shape[3]).Permute(2, 1, 0, 3, 4).Reshape(each, groups*n, x.shape[2], x.shape[3])
-	dw := conv2D(images, g.Permute(1, 0, 2, 3), nil, groups, toW).Permute(1, 0, 2, 3)
-	list := []*Tensor{dx, dw}
+	x, w, g := t.args[0], t.args[1], gs[0]
+	list := []*Tensor{c.toImages(g, w, x.shape), c.toFilters(x, g, w.shape)}
 	if c.bias {
 		list = append(list, g.Sum(0, 2, 3))
 	}
 	return list
+}
+
+// toImages returns the gradient of images of a shape.
+func (c *conv) toImages(g, w *Tensor, shape []int) *Tensor {
+	var axes [2]convAxis
+	for i, a := range c.axes {
+		axes[i] = convAxis{stride: a.spread, dilation: a.dilation, spread: a.stride, pad: (w.shape[2+i]-1)*a.dilation - a.pad, out: shape[2+i]}
+	}
+	groups, each, channels, filters := c.groups, w.shape[0]/c.groups, w.shape[1], w.shape[2:]
+	turned := w.Reshape(groups, each, channels, filters[0], filters[1]).Permute(0, 2, 1, 3, 4).Flip(3, 4).Reshape(groups*channels, each, filters[0], filters[1])
+	return conv2D(g, turned, nil, groups, axes)
+}
+
+// fewChannels is how many channels a group has at most for which the windows of images are worth more memory than the images.
+const fewChannels = 4
+
+// toFilters returns the gradient of filters of a shape: a convolution in which images and channels have changed places, or, for filters of one element and
+// where there are few channels, the sum of a product for each image, of the gradient with the matrix of the image's windows.
+func (c *conv) toFilters(x, g *Tensor, shape []int) *Tensor {
+	h, l := c.axes[0], c.axes[1]
+	single := shape[2] == 1 && shape[3] == 1 && h.stride == 1 && l.stride == 1 && h.pad == 0 && l.pad == 0 && h.out == x.shape[2] && l.out == x.shape[3]
+	if h.spread == 1 && l.spread == 1 && (single || shape[1] <= fewChannels && shape[0] > c.groups) {
+		o := &callOp{name: "conv filters", takes: onlyDense}
+		o.run = func(r *run, out, in []operand) error { return c.filters(r, out[0], in[0], in[1], single) }
+		o.back = func(t *Tensor, gs []*Tensor) []*Tensor {
+			x, g := t.args[0], t.args[1]
+			return []*Tensor{c.toImages(g, gs[0], x.shape), conv2D(x, gs[0], nil, c.groups, c.axes)}
+		}
+		return call(o, []spec{{x.typ, shape}}, x, g)[0]
+	}
+	var axes [2]convAxis
+	for i, a := range c.axes {
+		axes[i] = convAxis{stride: a.dilation, dilation: a.stride, spread: a.spread, pad: a.pad, out: shape[2+i]}
+	}
+	n, groups, each := x.shape[0], c.groups, shape[1]
+	images := x.Reshape(n, groups, each, x.shape[2], x.shape[3]).Permute(2, 1, 0, 3, 4).Reshape(each, groups*n, x.shape[2], x.shape[3])
+	return conv2D(images, g.Permute(1, 0, 2, 3), nil, groups, axes).Permute(1, 0, 2, 3)
+}
+
+// filters adds up the products for the images, for each group one.
+func (c *conv) filters(r *run, w, x, g operand, single bool) error {
+	b, err := r.buffers(x, g, w)
+	if err != nil {
+		return err
+	}
+	n, channels, places, terms := x.shape[0], x.shape[1], g.shape[2]*g.shape[3], count(w.shape[1:])
+	each := w.shape[0] / c.groups
+	columns := b[0]
+	if !single {
+		if columns, err = r.temp(x.typ, c.groups*terms*places); err != nil {
+			return err
+		}
+	}
+	sum := matrices{buf: b[2], width: terms, step: each * terms}
+	for i := range n {
+		windows := matrices{buf: columns, width: places, step: terms * places}
+		if single {
+			windows.first = i * channels * places
+		} else if err := c.columns(r, x, g.shape, w.shape, i, b[0], columns); err != nil {
+			return err
+		}
+		grad := matrices{buf: b[1], first: i * w.shape[0] * places, width: places, step: each * places}
+		if err := r.multiply(w.typ, c.groups, each, terms, places, 1, float64(min(i, 1)), grad, windows.t(), sum); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// columns stores the windows of an image.
+func (c *conv) columns(r *run, x operand, out, filters []int, image int, from, to *runtime.Buffer) error {
+	size := count(x.shape[1:])
+	part, err := from.Slice(image*size, size)
+	if err != nil {
+		return err
+	}
+	r.temps = append(r.temps, part)
+	h, l, v := c.axes[0], c.axes[1], func(n int) uint32 { return uint32(n) }
+	return r.catalog("im2col", "im2col", []string{"T=" + x.typ.String()}, []int{x.shape[1] * filters[2] * filters[3] * out[2] * out[3]},
+		v(1), v(x.shape[1]), v(x.shape[2]), v(x.shape[3]), v(filters[2]), v(filters[3]), v(h.stride), v(l.stride), v(h.pad), v(l.pad),
+		v(h.dilation), v(l.dilation), v(out[2]), v(out[3]), part, to)
 }
 
 // mostGroups is how many groups of items a device has at least in the third dimension of a grid.

@@ -54,6 +54,8 @@ var convCases = []convCase{
 	{x: []int{1, 2, 5}, w: []int{3, 2, 3}, o: ConvOptions{Pad: [][2]int{{-2, -3}}, InputDilation: []int{3}, Stride: []int{2}}},
 	{x: []int{2, 3, 6, 7}, w: []int{4, 3, 3, 2}, bias: true},
 	{x: []int{1, 2, 1, 1}, w: []int{4, 2, 1, 1}, bias: true},
+	{x: []int{2, 5, 4, 5}, w: []int{3, 5, 2, 3}, o: ConvOptions{Stride: []int{2, 1}, Pad: [][2]int{{1, 0}, {1, 2}}, Dilation: []int{1, 2}}},
+	{x: []int{3, 6, 2, 3}, w: []int{4, 3, 1, 1}, o: ConvOptions{Groups: 2}, bias: true},
 	{x: []int{2, 4, 8, 9}, w: []int{6, 2, 3, 3}, o: ConvOptions{Stride: []int{2, 3}, Pad: [][2]int{{1, 0}, {2, 3}}, Dilation: []int{2, 1}, Groups: 2}, bias: true},
 	{x: []int{3, 4, 5, 6}, w: []int{4, 1, 3, 3}, o: ConvOptions{Pad: [][2]int{{1, 1}, {1, 1}}, Groups: 4}},
 	{x: []int{1, 2, 7, 5}, w: []int{3, 2, 2, 3}, o: ConvOptions{Stride: []int{3, 1}, Pad: [][2]int{{4, 0}, {-1, 5}}, InputDilation: []int{2, 1}}},
@@ -103,7 +105,7 @@ func (c convCase) want(x, w, bias []float64) (y []float64, shape []int) {
 
 func TestConv(t *testing.T) {
 	s, r := scope(t), rand.New(rand.NewPCG(21, 22))
-	for i, c := range convCases {
+	for _, c := range convCases {
 		t.Run(fmt.Sprintf("%v %v %+v", c.x, c.w, c.o), func(t *testing.T) {
 			x, w, bias := someDoubles(s, r, c.x...), someDoubles(s, r, c.w...), someDoubles(s, r, c.w[0])
 			args := []*Tensor{x, w}
@@ -127,7 +129,7 @@ func TestConv(t *testing.T) {
 				}
 			}
 			gradients(t, f, args...)
-			if i%3 != 1 {
+			if count(c.x)+count(c.w) > 150 {
 				return
 			}
 			// The gradients of the gradients.

@@ -239,7 +239,7 @@ func readLater(list []expr.Instruction, register int) bool {
 	return false
 }
 
-// feeds reports whether only the next instruction uses the result of instruction i, as one of two operands.
+// feeds reports whether only the next instruction uses the result of instruction i, as one of two operands or as both of a product.
 func feeds(list []expr.Instruction, i int) bool {
 	if i+1 == len(list) || list[i+1].Code == expr.CodeStore {
 		return false
@@ -249,7 +249,8 @@ func feeds(list []expr.Instruction, i int) bool {
 	if next.Code.Arity() == 1 {
 		b = false
 	}
-	return a != b && (next.Dst == dst || !readLater(list[i+2:], dst))
+	square := a && b && expr.Op(next.Code) == expr.Mul
+	return (a != b || square) && (next.Dst == dst || !readLater(list[i+2:], dst))
 }
 
 // The classes of numbers that only csrc/cpu/expr_tile.h has.

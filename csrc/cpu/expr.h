@@ -18,14 +18,12 @@ typedef struct {
   int64_t at[EXPR_RANK];
 } expr_place;
 
-static expr_place expr_find(const expr_layout *l, int64_t lo) {
-  expr_place p;
+static void expr_find(const expr_layout *l, int64_t lo, expr_place *p) {
   for (int64_t j = l->rank - 1; j > 0; j--) {
-    p.at[j] = lo % l->dims[j].i;
+    p->at[j] = lo % l->dims[j].i;
     lo /= l->dims[j].i;
   }
-  p.at[0] = lo;
-  return p;
+  p->at[0] = lo;
 }
 
 #define MOVE(E)                                                                                    \
@@ -91,6 +89,20 @@ static int expr_repeats(const expr_layout *l, int64_t slot, const expr_place *pl
   return l->operand[slot * (2 + l->rank) + 2 + last].i == 0 && l->dims[last].i - place->at[last] >= n;
 }
 
+// expr_bits returns the bits of an element.
+static uint64_t expr_bits(const void *p, int64_t size) {
+  switch (size) {
+  case 1:
+    return *(const uint8_t *)p;
+  case 2:
+    return *(const uint16_t *)p;
+  case 4:
+    return *(const uint32_t *)p;
+  default:
+    return *(const uint64_t *)p;
+  }
+}
+
 // expr_side returns the address of a tile of an operand if the tile is whole and adjacent in memory, and otherwise NULL. lo is the number
 // of the element at the place.
 static char *expr_side(const expr_layout *l, int64_t slot, int64_t size, const expr_place *place, int64_t lo, int64_t n) {
@@ -122,11 +134,12 @@ typedef struct {
   int64_t links;   // of the first instruction of a chain: how many instructions the chain has
 } expr_instruction;
 
-static expr_instruction expr_decode(const simd_word *w) {
+static void expr_decode(const simd_word *w, expr_instruction *in) {
   uint64_t x = (uint64_t)w[0].i;
-  return (expr_instruction){.code = x & 255,      .type = x >> 8 & 255,  .to = x >> 16 & 255, .dst = x >> 24 & 255,
-                            .a = x >> 32 & 255,   .b = x >> 40 & 255,    .c = x >> 48 & 255,  .elem = x >> 56,
-                            .bits = w[1],         .low = w[2],           .top = w[3],         .fetches = -1};
+  in->code = x & 255, in->type = x >> 8 & 255, in->to = x >> 16 & 255, in->dst = x >> 24 & 255;
+  in->a = x >> 32 & 255, in->b = x >> 40 & 255, in->c = x >> 48 & 255, in->elem = (int64_t)(x >> 56);
+  in->bits = w[1], in->low = w[2], in->top = w[3];
+  in->copied = 0, in->fetches = -1, in->links = 0;
 }
 
 // Whether a load or store needs no conversion.
@@ -175,7 +188,8 @@ static void expr_link_up(const expr_instruction *in, expr_link *links, char *con
     const expr_instruction *x = in + k;
     int second = k > 0 && x->a != x[-1].dst;
     int64_t other = second ? x->a : x->b, ordered = x->code == EXPR_SUB || x->code == EXPR_DIV || x->code == EXPR_MIN || x->code == EXPR_MAX;
-    links[k] = (expr_link){.code = x->code | (second && ordered ? CHAIN_SECOND : 0), .other = reg[other], .advance = constant[other] ? 0 : -1};
+    int64_t code = k > 0 && x->code == EXPR_MUL && x->a == x->b ? CHAIN_SQUARE : x->code | (second && ordered ? CHAIN_SECOND : 0);
+    links[k] = (expr_link){.code = code, .other = reg[other], .advance = constant[other] ? 0 : -1};
   }
 }
 
@@ -268,9 +282,9 @@ EXPORT(expr) {
   for (int64_t r = 0; r < registers; r++)
     home[r] = reg[r] = tiles + r * EXPR_STEP;
   for (int64_t k = 0; k < count; k++)
-    list[k] = expr_decode(code + 4 * k), stores += list[k].code == EXPR_STORE;
+    expr_decode(code + 4 * k, list + k), stores += list[k].code == EXPR_STORE;
   for (const expr_instruction *in = list; in < list + once; in++)
-    expr_fill(class_size(in->to), reg[in->dst], (uint64_t)in->bits.i), constant[in->dst] = 1;
+    expr_fill(class_size(in->to), reg[in->dst], (uint64_t)in->bits.i, EXPR_TILE), constant[in->dst] = 1;
   // A chain is a sequence of operations each of which alone uses the result of the one before it.
   for (expr_instruction *in = list + once, *to; in < end; in = to) {
     to = in + 1;
@@ -311,9 +325,10 @@ EXPORT(expr) {
       if (fetcher < end)
         (fetcher++)->fetches = k;
     }
+  expr_place place;
   for (int64_t lo = w[0].i, n; lo < w[1].i; lo += n) {
     n = w[1].i - lo;
-    expr_place place = expr_find(&l, lo);
+    expr_find(&l, lo, &place);
     int64_t whole = l.dims[l.rank - 1].i - place.at[l.rank - 1]; // as much as is adjacent in memory
     whole = n < whole ? n : whole;
     whole = whole < tile ? whole / EXPR_TILE * EXPR_TILE : tile;
@@ -321,7 +336,6 @@ EXPORT(expr) {
       if (!expr_side(&l, slot, 1, &place, lo, whole) && !expr_repeats(&l, slot, &place, whole))
         whole = EXPR_TILE;
     n = n < EXPR_TILE ? n : whole < EXPR_TILE ? EXPR_TILE : whole;
-    int64_t padded = n < EXPR_TILE ? EXPR_TILE : n;
     for (const expr_instruction *in = list + once; in < end; in++) {
       int64_t size = type_size[in->elem], slot = in->bits.i;
       if (in->links) {
@@ -329,6 +343,7 @@ EXPORT(expr) {
         char *p = in == direct ? expr_side(&l, end[-1].bits.i, class_size(in->to), &place, lo, n) : NULL;
         int past = p && w[7].i && ((uintptr_t)p & 63) == 0;
         p = p ? p : home[to->dst];
+        int64_t eight = 512 / class_size(in->type), padded = (n + eight - 1) / eight * eight; // as many numbers as eight registers have, or twice as many
         expr_link_up(in, links, reg, constant);
         expr_chains_of[in->type](reg[in->a], constant[in->a] ? 0 : -1, links, in->links, p, padded, past);
         reg[to->dst] = p;
@@ -340,10 +355,9 @@ EXPORT(expr) {
         int repeats = !p && expr_repeats(&l, slot, &place, n);
         constant[in->dst] = repeats && n > EXPR_TILE; // otherwise a chain may store its results there
         if (repeats) {
-          uint64_t bits = 0;
-          memcpy(&bits, expr_at(&l, slot, size, &place), (size_t)size);
+          uint64_t bits = expr_bits(expr_at(&l, slot, size, &place), size);
           p = as_is ? home[in->dst] : raw;
-          expr_fill(size, p, bits);
+          expr_fill(size, p, bits, n > EXPR_TILE ? 512 / size : EXPR_TILE); // chains read the same eight registers again and again
         } else if (!p || in->copied) {
           p = as_is ? home[in->dst] : raw;
           expr_move(&l, slot, size, place, n, p, 0);

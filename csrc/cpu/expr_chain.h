@@ -26,7 +26,7 @@ typedef struct {
   const void *other; // its other operand
   int64_t advance;   // all bits set, or 0 if the other operand is the same in each tile
 } expr_link;
-enum { CHAIN_SECOND = 256 };
+enum { CHAIN_SECOND = 256, CHAIN_SQUARE = EXPR_END }; // the result of the one before it times itself
 
 // The result is that of the second operand for zeros of both signs, and a NaN if an operand is.
 #if defined(__aarch64__)
@@ -92,6 +92,7 @@ OPERAND(bf16)
   V(S, A, EXPR_ADD, A##_add(r[k], OTHER(S, A)))                                                    \
   V(S, A, EXPR_SUB, A##_sub(r[k], OTHER(S, A)))                                                    \
   V(S, A, EXPR_MUL, A##_mul(r[k], OTHER(S, A)))                                                    \
+  V(S, A, CHAIN_SQUARE, A##_mul(r[k], r[k]))                                                       \
   V(S, A, EXPR_DIV, A##_div(r[k], OTHER(S, A)))                                                    \
   V(S, A, EXPR_MIN, A##_expr_smaller(r[k], OTHER(S, A)))                                           \
   V(S, A, EXPR_MAX, A##_expr_larger(r[k], OTHER(S, A)))                                            \
@@ -108,6 +109,7 @@ OPERAND(bf16)
   V(S, A, EXPR_ADD, r[k] + OTHER(S, A))                                                            \
   V(S, A, EXPR_SUB, r[k] - OTHER(S, A))                                                            \
   V(S, A, EXPR_MUL, r[k] *OTHER(S, A))                                                             \
+  V(S, A, CHAIN_SQUARE, r[k] *r[k])                                                             \
   V(S, A, EXPR_AND, r[k] & OTHER(S, A))                                                            \
   V(S, A, EXPR_OR, r[k] | OTHER(S, A))                                                             \
   V(S, A, EXPR_XOR, r[k] ^ OTHER(S, A))                                                            \

@@ -45,8 +45,10 @@ IN void expr_fetch(const expr_ahead *ahead, int64_t i, int64_t size) {
       __builtin_prefetch(ahead->write + at, 1);
 }
 
-#define EACH(...)                                                                                  \
-  for (int64_t part = 0; part < EXPR_TILE; part += EXPR_PART) {                                    \
+#define EACH(...) PARTS(EXPR_TILE, __VA_ARGS__)
+#define SOME(...) PARTS(n, __VA_ARGS__)
+#define PARTS(count, ...)                                                                          \
+  for (int64_t part = 0; part < count; part += EXPR_PART) {                                    \
     expr_fetch(ahead, part, sizeof *d);                                                            \
     for (int64_t i = part; i < part + EXPR_PART; i++) {                                            \
       __VA_ARGS__;                                                                                 \
@@ -70,31 +72,31 @@ IN void expr_fetch(const expr_ahead *ahead, int64_t i, int64_t size) {
     uint32_t *t = q;                                                                               \
     switch (code) {                                                                                \
     case EXPR_SQRT:                                                                                \
-      EACH(d[i] = X(sqrt)(a[i]))                                                                   \
+      SOME(d[i] = X(sqrt)(a[i]))                                                                   \
     case EXPR_RSQRT:                                                                               \
-      EACH(d[i] = 1 / X(sqrt)(a[i]))                                                               \
+      SOME(d[i] = 1 / X(sqrt)(a[i]))                                                               \
     case EXPR_FLOOR:                                                                               \
-      EACH(d[i] = X(floor)(a[i]))                                                                  \
+      SOME(d[i] = X(floor)(a[i]))                                                                  \
     case EXPR_CEIL:                                                                                \
-      EACH(d[i] = X(ceil)(a[i]))                                                                   \
+      SOME(d[i] = X(ceil)(a[i]))                                                                   \
     case EXPR_TRUNC:                                                                               \
-      EACH(d[i] = X(trunc)(a[i]))                                                                  \
+      SOME(d[i] = X(trunc)(a[i]))                                                                  \
     case EXPR_ROUND:                                                                               \
-      EACH(d[i] = X(rint)(a[i]))                                                                   \
+      SOME(d[i] = X(rint)(a[i]))                                                                   \
     case EXPR_ISNAN:                                                                               \
-      EACH(t[i] = a[i] != a[i])                                                                    \
+      SOME(t[i] = a[i] != a[i])                                                                    \
     case EXPR_COPYSIGN:                                                                            \
-      EACH(d[i] = X(copysign)(a[i], b[i]))                                                         \
+      SOME(d[i] = X(copysign)(a[i], b[i]))                                                         \
     case EXPR_FMA:                                                                                 \
-      EACH(d[i] = X(fma)(a[i], b[i], c[i]))                                                        \
+      SOME(d[i] = X(fma)(a[i], b[i], c[i]))                                                        \
     case EXPR_EQ:                                                                                  \
-      EACH(t[i] = a[i] == b[i])                                                                    \
+      SOME(t[i] = a[i] == b[i])                                                                    \
     case EXPR_NE:                                                                                  \
-      EACH(t[i] = a[i] != b[i])                                                                    \
+      SOME(t[i] = a[i] != b[i])                                                                    \
     case EXPR_LT:                                                                                  \
-      EACH(t[i] = a[i] < b[i])                                                                     \
+      SOME(t[i] = a[i] < b[i])                                                                     \
     case EXPR_LE:                                                                                  \
-      EACH(t[i] = a[i] <= b[i])                                                                    \
+      SOME(t[i] = a[i] <= b[i])                                                                    \
     case EXPR_EXP2:                                                                                \
       WANTED(d[i] = X(exp2)(a[i]))                                                                 \
     case EXPR_EXPM1:                                                                               \
@@ -251,16 +253,16 @@ TILES static void expr_wrap(int64_t elem, uint32_t *restrict d, const uint32_t *
   }
 }
 
-TILES static void expr_fill(int64_t size, void *restrict q, uint64_t bits) {
+TILES static void expr_fill(int64_t size, void *restrict q, uint64_t bits, int64_t n) {
   switch (size) {
   case 1:
-    ALL(((uint8_t *)q)[i] = (uint8_t)bits)
+    WANTED(((uint8_t *)q)[i] = (uint8_t)bits)
   case 2:
-    ALL(((uint16_t *)q)[i] = (uint16_t)bits)
+    WANTED(((uint16_t *)q)[i] = (uint16_t)bits)
   case 4:
-    ALL(((uint32_t *)q)[i] = (uint32_t)bits)
+    WANTED(((uint32_t *)q)[i] = (uint32_t)bits)
   default:
-    ALL(((uint64_t *)q)[i] = bits)
+    WANTED(((uint64_t *)q)[i] = bits)
   }
 }
 
@@ -328,6 +330,8 @@ TILES static void expr_narrow(int64_t elem, void *restrict q, const void *p) {
   }
 }
 #undef EACH
+#undef SOME
+#undef PARTS
 #undef ALL
 #undef WANTED
 #undef WORDS

@@ -28,11 +28,13 @@ type Machine interface {
 
 const (
 	// piece is the number of elements that are computed before they are combined; so many stay in a cache.
-	piece = 8192
+	piece = 32768
 	// share is how many elements are worth a thread.
-	share = 4 * piece
+	share = piece
 	// pieces is how many pieces of columns are combined to one partial result at most.
 	pieces = 64
+	// wide is how many columns are reduced side by side at most.
+	wide = 8192
 	// narrow is the number of columns from which rows of them are combined one by one.
 	narrow = 512
 )
@@ -143,8 +145,11 @@ func (r *reducing) inner() int {
 func (r *reducing) divide() {
 	r.columns = r.m.columns(&r.Layout)
 	r.blocks = !r.columns && (r.n <= piece || r.n <= 1<<20 && r.rows >= 2*r.call.Threads())
-	r.length, r.few = piece, max(1, piece/r.inner())
+	r.length, r.few = piece, 1
 	if r.columns {
+		if r.inner() <= wide { // their rows are adjacent
+			r.few = piece / r.inner()
+		}
 		r.length = (min(max(r.n/256, 32), pieces*r.few) + r.few - 1) / r.few * r.few
 	}
 	r.parts = max(1, (r.n+r.length-1)/r.length)
@@ -159,7 +164,7 @@ func (r *reducing) height() int {
 }
 
 // band returns how many columns are reduced side by side.
-func (r *reducing) band() int { return min(r.inner(), piece) }
+func (r *reducing) band() int { return min(r.inner(), wide) }
 
 // room returns the bytes of n numbers, after which others are aligned.
 func room(n int) int { return (8*n + 63) &^ 63 }
@@ -493,9 +498,9 @@ func (w *worker) combine(op Op, t Type, n, step, columns int, into, from []byte)
 		together *= 2
 	}
 	if together > 1 {
-		wide, rest := together*columns, n%together
-		w.machine.Columns(op, t, n/together, wide, wide, w.sums, from)
-		copy(w.sums[wide*t.Size():], from[(n-rest)*columns*t.Size():n*columns*t.Size()])
+		across, rest := together*columns, n%together
+		w.machine.Columns(op, t, n/together, across, across, w.sums, from)
+		copy(w.sums[across*t.Size():], from[(n-rest)*columns*t.Size():n*columns*t.Size()])
 		n, from = together+rest, w.sums
 	}
 	w.machine.Columns(op, t, n, step, columns, into, from)

@@ -77,14 +77,17 @@ func Attention(q, k, v *Tensor, o AttentionOptions) *Tensor {
 	if count(result) == 0 || a.keys == 0 {
 		return filled(s, typ, result, zero(typ))
 	}
-	a.repeats = heads / shared
+	a.heads, a.repeats = shared, heads/shared
 	args := []*Tensor{q.Cast(at).Reshape(a.groups, a.repeats, a.queries, a.width), k.Cast(at).Reshape(a.groups, a.keys, a.width), v.Cast(at).Reshape(a.groups, a.keys, a.values)}
 	if mask := o.Mask; mask != nil {
 		if a.mask = at; mask.typ == Bool {
 			a.mask = Bool
 		}
-		// The batch and the heads as one dimension, where they can be a view.
-		args = append(args, mask.Cast(a.mask).Expand(shape...).Reshape(a.groups, a.repeats, a.queries, a.keys))
+		if len(batch) > MaxRank-4 {
+			batch = []int{count(batch)}
+		}
+		apart := append(slices.Clone(batch), shared, a.repeats, a.queries, a.keys) // a view, without elements of its own for what is stretched
+		args = append(args, mask.Cast(a.mask).Expand(shape...).Reshape(apart...))
 	}
 	c := &callOp{name: name, takes: a.takes, run: a.forward}
 	c.back = func(t *Tensor, gs []*Tensor) []*Tensor {
@@ -98,9 +101,9 @@ func Attention(q, k, v *Tensor, o AttentionOptions) *Tensor {
 	return y.Reshape(result...).Cast(typ)
 }
 
-// attention is a call of Attention: of each group the keys serve some heads of queries.
+// attention is a call of Attention: of each group, a head of keys of an element of the batch, the keys serve some heads of queries.
 type attention struct {
-	groups, repeats, queries, keys, width, values int
+	groups, heads, repeats, queries, keys, width, values int
 	scale                                         float64
 	causal                                        bool
 	offset                                        int
@@ -120,9 +123,9 @@ func (a attention) composed(args []*Tensor) *Tensor {
 	switch a.mask {
 	case 0:
 	case Bool:
-		s = Where(args[3], s, none)
+		s = Where(args[3].Reshape(s.shape...), s, none)
 	default:
-		s = s.Add(args[3])
+		s = s.Add(args[3].Reshape(s.shape...))
 	}
 	if a.causal {
 		last := Iota(s.scope, I64, a.queries, 1).Add(a.offset)
@@ -211,8 +214,11 @@ func (a attention) each(f func(b block) error) error {
 		}
 		wide := max(min(a.groups, blockProducts/(n*keys)), 1)
 		for head := range a.repeats {
-			for group := 0; group < a.groups; group += wide {
-				if err := f(block{group, min(wide, a.groups-group), head, row, n, keys}); err != nil {
+			for group, some := 0, 0; group < a.groups; group += some {
+				if some = min(wide, a.groups-group); a.mask != 0 { // of one element of the batch, since the mask may lie unevenly
+					some = min(some, a.heads-group%a.heads)
+				}
+				if err := f(block{group, some, head, row, n, keys}); err != nil {
 					return err
 				}
 			}
@@ -344,8 +350,13 @@ func (m masks) score(b block, slot int) (*expr.Expr, []expr.Operand, []*runtime.
 	if m.attention.mask == 0 {
 		return s, nil, nil
 	}
-	steps := m.mask.steps
-	at := expr.Operand{First: m.mask.first + b.group*steps[0] + b.head*steps[1] + b.row*steps[2], Steps: []int{steps[0], steps[2], steps[3]}}
+	batch := len(m.mask.steps) - 4
+	steps := m.mask.steps[batch:]
+	at := expr.Operand{First: m.mask.first + b.group%m.heads*steps[0] + b.head*steps[1] + b.row*steps[2], Steps: []int{steps[0], steps[2], steps[3]}}
+	for i, rest := batch-1, b.group/m.heads; i >= 0; i-- {
+		at.First += rest % m.mask.shape[i] * m.mask.steps[i]
+		rest /= m.mask.shape[i]
+	}
 	x := expr.Input(slot, m.attention.mask)
 	if m.attention.mask == Bool {
 		s = x.Select(s, s.Number(math.Inf(-1)))

@@ -28,6 +28,8 @@ var attentionCases = []attentionCase{
 	{batch: []int{2}, heads: 2, shared: 2, queries: 3, keys: 4, width: 2, values: 2, mask: []int{3, 4}, o: AttentionOptions{Causal: true, Offset: 1}},
 	{batch: []int{2}, heads: 2, shared: 1, queries: 3, keys: 4, width: 2, values: 2, mask: []int{2, 3, 4}, numbers: true},
 	{batch: []int{2}, heads: 4, shared: 2, queries: 2, keys: 3, width: 2, values: 1, mask: []int{2, 4, 2, 3}, numbers: true},
+	{batch: []int{2, 1, 2}, heads: 4, shared: 2, queries: 2, keys: 3, width: 2, values: 1, mask: []int{2, 1, 1, 4, 1, 3}},
+	{batch: []int{2, 1, 2, 1, 1}, heads: 2, shared: 2, queries: 2, keys: 3, width: 1, values: 1, mask: []int{2, 1, 2, 1, 1, 1, 2, 3}},
 }
 
 // made returns the operands of a case.
@@ -163,8 +165,15 @@ func TestAttentionBlocks(t *testing.T) {
 	}
 }
 
-// The memory beside operands and results is linear in their length.
+// The memory beside operands and results is linear in their length, and a mask that is stretched is not stored.
 func TestAttentionMemory(t *testing.T) {
+	s := scope(t)
+	q := gaussian(s, 1, 1, 3, 4, 40, 8)
+	p, err := Explain(Attention(q, q, q, AttentionOptions{Mask: Iota(s, I32, 3, 1, 1, 40).Lt(70)}))
+	require.NoError(t, err)
+	for _, task := range p.Tasks {
+		assert.LessOrEqual(t, task.Written, int64(4*(q.Len()+q.Len()/8)))
+	}
 	a := attention{groups: 8, repeats: 1, queries: 4096, keys: 4096, width: 64, values: 64}
 	_, products, rows := a.sizes()
 	assert.LessOrEqual(t, 2*4*products+4*rows, 64<<20)

@@ -387,7 +387,7 @@ func (a linear) equal(b linear) bool { return a.offset == b.offset && slices.Equ
 
 // reduce returns the reduction of a row, whose elements are counted by the last variable of the loop.
 func (e *emitter) reduce(o *reduceOp, t *Tensor, a access) *expr.Expr {
-	x := t.args[0]
+	x := t.sources()[0]
 	n := x.shape[len(x.shape)-1]
 	uses := func(v *variable) bool {
 		var whole linear
@@ -507,7 +507,7 @@ func (e *emitter) finish(outs []output) (*kernel, error) {
 	}
 	for _, in := range kept {
 		if !add(in.at.divided()) {
-			e.store(e.reduction.args[0], e.reduction)
+			e.store(e.reduction.sources()[0], e.reduction)
 			return nil, split{e.bad}
 		}
 	}

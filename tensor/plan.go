@@ -137,12 +137,20 @@ func (t *Tensor) sources() []*Tensor {
 	switch {
 	case t.data != nil || count(t.shape) == 0:
 		return nil
+	case t.divided():
+		return []*Tensor{t.op.(*reduceOp).parts}
 	case len(t.args) > 1:
 		if _, view := t.op.(*viewOp); view { // the others have its gradient
 			return t.args[:1]
 		}
 	}
 	return t.args
+}
+
+// divided reports whether t is a reduction in two steps.
+func (t *Tensor) divided() bool {
+	o, ok := t.op.(*reduceOp)
+	return ok && o.parts != nil
 }
 
 // walk lists tensors and all that they are made of, as args tells, args before what is made of them, in the order of args.

@@ -6,13 +6,15 @@ import (
 	"math"
 	"slices"
 
+	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/kernels/expr"
 )
 
 // reduceOp reduces the last dimension of its arg.
 type reduceOp struct {
-	name string
-	op   expr.Op
+	name  string
+	op    expr.Op
+	parts *Tensor // reductions of parts of the rows, which are reduced in place of the rows themselves; nil for most
 }
 
 func (o *reduceOp) String() string { return o.name }
@@ -73,9 +75,33 @@ func (t *Tensor) reduceAxes(name string, op expr.Op, axes []int) *Tensor {
 		if rows.err != nil {
 			return rows
 		}
-		t = made(&reduceOp{name, op}, t.typ, kept, rows)
+		o := &reduceOp{name: name, op: op}
+		if parts := rows.parts(last < len(t.shape)-1); parts > 1 {
+			part := rows.Reshape(append(slices.Clone(kept), parts, n/parts)...)
+			o.parts = made(&reduceOp{name: name, op: op}, t.typ.Computed(), append(slices.Clone(kept), parts), part)
+		}
+		t = made(o, t.typ, kept, rows)
 	}
 	return t
+}
+
+// parts returns into how many parts the rows of t, in the last dimension, are divided before they are reduced; 1 on the CPU. On other devices a
+// row is the work of one group, or of one item where columns says that rows lie side by side, and few long rows would use
+// little of the device. The number depends on the shape alone, and so do results.
+func (t *Tensor) parts(columns bool) int {
+	last := len(t.shape) - 1
+	n, rows := t.shape[last], count(t.shape[:last])
+	if !t.scope.engine.groups {
+		return 1
+	}
+	parts := kernels.ReduceParts(rows, n, 1)
+	if columns {
+		parts = min(n/64, 512*kernels.Group/rows, 4096)
+	}
+	for parts > 1 && n%parts != 0 {
+		parts--
+	}
+	return parts
 }
 
 // identity returns the reduction of no elements.

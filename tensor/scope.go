@@ -34,6 +34,7 @@ type Scope struct {
 type engine struct {
 	device *runtime.Device
 	fuse   bool
+	groups bool // the device computes in groups of items, as others than the CPU do
 
 	mu       sync.Mutex // held while tensors are computed
 	stream   *runtime.Stream
@@ -62,7 +63,7 @@ func NewScope(dev *runtime.Device) *Scope {
 	if err != nil {
 		panic(err)
 	}
-	e := &engine{device: dev, fuse: !dev.Session().Config().NoFusion, programs: programs}
+	e := &engine{device: dev, fuse: !dev.Session().Config().NoFusion, groups: dev.Info().Backend != "cpu", programs: programs}
 	return &Scope{engine: e, buffers: map[*runtime.Buffer]struct{}{}, scopes: map[*Scope]struct{}{}}
 }
 

@@ -1,0 +1,45 @@
+package tensor
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// Few long rows are reduced in two steps on devices other than the CPU, with the same results and gradients.
+func TestDividedReductions(t *testing.T) {
+	whole, divided := scope(t), scope(t)
+	divided.engine.groups = true
+	r := rand.New(rand.NewPCG(19, 20))
+	data := make([]float64, 1<<18)
+	for i := range data {
+		data[i] = float64(r.IntN(1000)) // sums are exact, and several elements are the largest
+	}
+	x := func(s *Scope, shape ...int) *Tensor { return From(s, data[:count(shape)], shape...) }
+	for name, c := range map[string]struct {
+		shape []int
+		f     func(x *Tensor) *Tensor
+		tasks int // of the divided form
+	}{
+		"sum":            {[]int{1 << 18}, func(x *Tensor) *Tensor { return x.Sum() }, 2},
+		"of few rows":    {[]int{2, 2, 1 << 16}, func(x *Tensor) *Tensor { return x.Mul(2).Sum(-1).Add(1) }, 2},
+		"of columns":     {[]int{1 << 16, 4}, func(x *Tensor) *Tensor { return x.Sum(0) }, 2},
+		"of all columns": {[]int{3, 1 << 14, 5}, func(x *Tensor) *Tensor { return x.Max(0, 1) }, 2},
+		"of short rows":  {[]int{1 << 8, 1 << 10}, func(x *Tensor) *Tensor { return x.Sum(1) }, 1},
+		"of a prime":     {[]int{262139}, func(x *Tensor) *Tensor { return x.Sum() }, 1},
+		"f16":            {[]int{1 << 17}, func(x *Tensor) *Tensor { return x.Div(1e4).Cast(F16).Sum() }, 2},
+		"softmax":        {[]int{2, 1 << 17}, func(x *Tensor) *Tensor { return x.Div(1000).Softmax(1) }, 5},
+		"any":            {[]int{1 << 18}, func(x *Tensor) *Tensor { return x.Eq(999).Any() }, 2},
+	} {
+		a, b := x(whole, c.shape...), x(divided, c.shape...)
+		want, got := c.f(a), c.f(b)
+		assert.Len(t, tasks(t, got), c.tasks, name)
+		assert.InDeltaSlice(t, values[float64](t, want.Cast(F64)), values[float64](t, got.Cast(F64)), 1e-9, name)
+		if name == "any" {
+			continue
+		}
+		want, got = Grad(want.Square().Sum(), a)[0], Grad(got.Square().Sum(), b)[0]
+		assert.InDeltaSlice(t, values[float64](t, want.Cast(F64)), values[float64](t, got.Cast(F64)), 1e-3, name)
+	}
+}

@@ -104,10 +104,10 @@ func Attention(q, k, v *Tensor, o AttentionOptions) *Tensor {
 // attention is a call of Attention: of each group, a head of keys of an element of the batch, the keys serve some heads of queries.
 type attention struct {
 	groups, heads, repeats, queries, keys, width, values int
-	scale                                         float64
-	causal                                        bool
-	offset                                        int
-	mask                                          Type // 0 if there is none
+	scale                                                float64
+	causal                                               bool
+	offset                                               int
+	mask                                                 Type // 0 if there is none
 }
 
 // takes accepts any mask, and everything else dense.

@@ -160,3 +160,32 @@ func TestNormPlans(t *testing.T) {
 	assert.Len(t, tasks(t, images.GroupNorm(4, per, per, 1e-5)), 2)
 	assert.Len(t, tasks(t, images.BatchNormInference(per, per, per, per, 1e-5).Relu()), 1)
 }
+
+// BenchmarkLayerNorm measures a layer normalization and its gradients.
+func BenchmarkLayerNorm(b *testing.B) {
+	s := scope(b)
+	x, gamma, beta, g := gaussian(s, 1, 1, 4096, 1024), gaussian(s, 2, 1, 1024), gaussian(s, 3, 1, 1024), gaussian(s, 4, 1, 4096, 1024)
+	f := func(a ...*Tensor) *Tensor { return a[0].LayerNorm(a[1], a[2], 1e-5) }
+	b.Run("forward", func(b *testing.B) {
+		bench(b, func(a ...*Tensor) []*Tensor { return []*Tensor{f(a...)} }, 0, x, gamma, beta)
+	})
+	b.Run("gradients", func(b *testing.B) {
+		bench(b, func(a ...*Tensor) []*Tensor { return GradOf([]*Tensor{f(a...)}, []*Tensor{a[3]}, a[:3]...) }, 0, x, gamma, beta, g)
+	})
+}
+
+// BenchmarkBatchNorm measures a batch normalization and its gradients.
+func BenchmarkBatchNorm(b *testing.B) {
+	s := scope(b)
+	x, gamma, beta, g := gaussian(s, 1, 1, 16, 64, 56, 56), gaussian(s, 2, 1, 64), gaussian(s, 3, 1, 64), gaussian(s, 4, 1, 16, 64, 56, 56)
+	f := func(a ...*Tensor) *Tensor {
+		y, _, _ := a[0].BatchNorm(a[1], a[2], 1e-5)
+		return y
+	}
+	b.Run("forward", func(b *testing.B) {
+		bench(b, func(a ...*Tensor) []*Tensor { return []*Tensor{f(a...)} }, 0, x, gamma, beta)
+	})
+	b.Run("gradients", func(b *testing.B) {
+		bench(b, func(a ...*Tensor) []*Tensor { return GradOf([]*Tensor{f(a...)}, []*Tensor{a[3]}, a[:3]...) }, 0, x, gamma, beta, g)
+	})
+}

@@ -416,6 +416,15 @@ func (e *emitter) reduce(o *reduceOp, t *Tensor, a access) *expr.Expr {
 		}
 		e.reduction = t
 	}
+	rows := 1
+	for _, v := range e.domain {
+		if v != e.row {
+			rows *= v.extent
+		}
+	}
+	if rows > count(t.shape) { // it would be computed again for rows that share it
+		return e.store(t, t)
+	}
 	e.depth++
 	v := e.emit(x, append(slices.Clone(a), of(e.row)))
 	e.depth--

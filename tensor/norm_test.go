@@ -158,6 +158,8 @@ func TestNormPlans(t *testing.T) {
 	assert.Len(t, tasks(t, GradOf([]*Tensor{y}, []*Tensor{g}, x)...), 1)
 	images, per := x.Reshape(2, 16, 16, 32), gaussian(s, 2, 1, 16)
 	assert.Len(t, tasks(t, images.GroupNorm(4, per, per, 1e-5)), 2)
+	y, _, _ = images.BatchNorm(per, per, 1e-5)
+	assert.Len(t, tasks(t, y), 5) // sums of a channel are computed once, not for each of its elements
 	assert.Len(t, tasks(t, images.BatchNormInference(per, per, per, per, 1e-5).Relu()), 1)
 }
 

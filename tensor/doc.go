@@ -23,10 +23,10 @@
 // # Operations
 //
 // There are element-wise functions, comparisons and choices; sums, products, extremes, means, variances and norms over any axes, and the places
-// of extremes; products of matrices and [Einsum]; views; [Concat], [Stack], Pad, Tile, Roll and triangles; elements by index, and sums and
+// of extremes; products of matrices and [Einsum]; convolutions, pooling, normalization and [Attention]; views; [Concat], [Stack], Pad, Tile, Roll and triangles; elements by index, and sums and
 // stores by index in a fixed order; running sums, sorting and the largest elements; random numbers that are the same on every
 // device. [Apply] makes an operation of an expression, and [Launch] of a kernel. Tensors are read from and written to files of NumPy and of
-// safetensors. Convolutions, pooling and attention have no operations of their own.
+// safetensors.
 //
 // # What is computed
 //

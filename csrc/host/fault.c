@@ -26,9 +26,20 @@ static struct {
 FAULT_TLS struct worker *fault_self;
 FAULT_TLS int fault_depth;
 
+// The last fault that was passed on, and how many handlers returned without effect. Such a handler (LLVM's, which an OpenCL
+// driver loads) leaves the instruction to fault again at the same address; then the next older handler gets the
+// signal, at last the oldest one, which is Go's.
+FAULT_TLS int fault_last_signal, fault_skip;
+FAULT_TLS void *fault_last_address;
+
 // fault_forward passes the signal to the handler that was installed before ours.
 static void fault_forward(int slot, int sig, siginfo_t *info, void *context) {
-  int at = atomic_load(&fault_prev[slot].count) - 1 - fault_depth;
+  if (fault_depth == 0 && info->si_code > 0) {
+    bool again = sig == fault_last_signal && info->si_addr == fault_last_address;
+    fault_skip = again && fault_skip < FAULT_CHAIN ? fault_skip + 1 : 0;
+    fault_last_signal = sig, fault_last_address = info->si_addr;
+  }
+  int at = atomic_load(&fault_prev[slot].count) - 1 - fault_depth - (info->si_code > 0 ? fault_skip : 0);
   const struct sigaction *prev = &fault_prev[slot].chain[at < 0 ? 0 : at];
   if (prev->sa_flags & SA_SIGINFO) {
     fault_depth++;

@@ -461,6 +461,22 @@ static void old_handler(int sig, siginfo_t *info, void *context) {
   (void)sig, (void)info, (void)context;
   chained++;
 }
+
+// rescue_handler, the oldest one of SIGSEGV, makes the page accessible, so that the instruction succeeds.
+enum { PAGE = 1 << 16 };
+static volatile char *page;
+static int rescued, idled;
+static void rescue_handler(int sig, siginfo_t *info, void *context) {
+  (void)sig, (void)info, (void)context;
+  rescued++;
+  mprotect((void *)page, PAGE, PROT_READ | PROT_WRITE);
+}
+static void idle_handler(int sig, siginfo_t *info, void *context) {
+  (void)sig, (void)info, (void)context;
+  if (++idled > 100)
+    _exit(3); // without end
+}
+
 static void test_chain(void) {
   CHECK(run("mark", 0, 1, NULL, NULL).status == CONCORD_OK, "init");
   raise(SIGFPE);
@@ -475,6 +491,15 @@ static void test_chain(void) {
   CHECK(run("divide", 64, 8, &out, NULL).status == DIVIDE_STATUS, "in front again");
   raise(SIGFPE);
   CHECK(chained == 2, "%d", chained);
+  // A handler that does nothing about a fault, in front of one that does: both get their turn.
+  sa.sa_sigaction = idle_handler;
+  sigaction(SIGSEGV, &sa, NULL);
+  CHECK(run("divide", 64, 8, &out, NULL).status == DIVIDE_STATUS, "in front of the idle one");
+  for (int i = 0; i < 3; i++) {
+    CHECK(mprotect((void *)page, PAGE, PROT_NONE) == 0, "protect");
+    page[8 * i] = 1;
+    CHECK(page[8 * i] == 1 && rescued == i + 1 && idled > 0, "%d rescued, %d idle", rescued, idled);
+  }
 }
 
 static void bench(void) {
@@ -520,6 +545,9 @@ int main(int argc, char **argv) {
   sa.sa_sigaction = old_handler;
   sa.sa_flags = SA_SIGINFO;
   sigaction(SIGFPE, &sa, NULL);
+  sa.sa_sigaction = rescue_handler;
+  sigaction(SIGSEGV, &sa, NULL);
+  page = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   static const struct {
     const char *name;
     void (*fn)(void);

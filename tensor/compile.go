@@ -25,10 +25,12 @@ type trace struct {
 	outs     []*Tensor         // of the function, as it was traced
 	graphs   [2]*runtime.Graph // one for each set of results, so that a loop replaces nothing that was not replaced in the last call but one
 	recorded []*runtime.Buffer // of the arguments, when the graphs were recorded
+	used     []bool            // whether the graphs read each argument
 	memory   []*runtime.Buffer // that the trace owns
 	results  [2][]*Tensor
 	turn     int
 	bindings []runtime.Binding
+	parts    []*runtime.Buffer // views of larger buffers among the arguments of the launch under way
 	bytes    Memory
 }
 
@@ -68,21 +70,9 @@ func (c *Func) Call(ctx context.Context, args ...*Tensor) ([]*Tensor, error) {
 	if c.scope.closed || t.graphs[1] == nil {
 		return nil, ErrScope
 	}
-	t.bindings = t.bindings[:0]
-	for i, a := range args {
-		b := a.data.buf
-		if b == t.recorded[i] && a.data.first == 0 {
-			continue
-		}
-		if n := count(t.args[i].shape); a.data.first != 0 || b.Len() != n {
-			part, err := b.Slice(a.data.first, n)
-			if err != nil {
-				return nil, fmt.Errorf("call: %w", err)
-			}
-			defer part.Close()
-			b = part
-		}
-		t.bindings = append(t.bindings, runtime.WithBuffer(t.recorded[i], b))
+	defer t.unbind()
+	if err := t.bind(args); err != nil {
+		return nil, fmt.Errorf("call: %w", err)
 	}
 	if err := t.graphs[t.turn].Launch(e.stream, t.bindings...); err != nil {
 		return nil, fmt.Errorf("call: %w", err)
@@ -90,6 +80,34 @@ func (c *Func) Call(ctx context.Context, args ...*Tensor) ([]*Tensor, error) {
 	set := t.results[t.turn]
 	t.turn = 1 - t.turn
 	return set, nil
+}
+
+// bind makes the bindings of a launch: the buffers of arguments that the graph uses and that are not those of the recording. After the
+// launch the caller calls unbind.
+func (t *trace) bind(args []*Tensor) (err error) {
+	t.bindings = t.bindings[:0]
+	for i, a := range args {
+		b := a.data.buf
+		if !t.used[i] || b == t.recorded[i] && a.data.first == 0 {
+			continue
+		}
+		if n := count(a.shape); a.data.first != 0 || b.Len() != n {
+			if b, err = b.Slice(a.data.first, n); err != nil {
+				return err
+			}
+			t.parts = append(t.parts, b)
+		}
+		t.bindings = append(t.bindings, runtime.WithBuffer(t.recorded[i], b))
+	}
+	return nil
+}
+
+// unbind closes the views that bind has made.
+func (t *trace) unbind() {
+	for _, b := range t.parts {
+		b.Close()
+	}
+	t.parts = t.parts[:0]
 }
 
 // prepare computes the arguments, and returns the trace for their types and shapes.
@@ -191,10 +209,19 @@ func (c *Func) trace(args []*Tensor) (*trace, error) {
 	if t.plan, err = newPlan(t.outs, e.fuse); err != nil {
 		return nil, err
 	}
+	read := map[*value]bool{}
+	for _, k := range t.plan.tasks {
+		in, _ := k.values()
+		for _, v := range in {
+			read[v] = true
+		}
+	}
 	for i, s := range stand {
-		if v := t.plan.extern[s.data]; v != nil {
+		v := t.plan.extern[s.data]
+		if v != nil {
 			v.arg = i + 1
 		}
+		t.used = append(t.used, v != nil && read[v] && count(s.shape) > 0)
 	}
 	return t, nil
 }

@@ -456,7 +456,10 @@ func (t *Tensor) HardTanh() *Tensor {
 	return t.float("hard tanh", func(x *expr.Expr) *expr.Expr { return x.Number(1).Min(x.Number(-1).Max(x)) })
 }
 
-// Apply returns an expression of several tensors, element by element: input i of e is args[i], with its type and stretched
+// mostApplied is the largest number of tensors of Apply. Gradients read one more.
+const mostApplied = mostInputs - 1
+
+// Apply returns an expression of up to 13 tensors, element by element: input i of e is args[i], with its type and stretched
 // to a common shape. The result has the type of the expression. It is fused with other operations and has gradients as they have.
 func Apply(name string, e *expr.Expr, args ...*Tensor) *Tensor {
 	if len(args) == 0 {
@@ -464,6 +467,9 @@ func Apply(name string, e *expr.Expr, args ...*Tensor) *Tensor {
 	}
 	if bad := check(name, args...); bad != nil {
 		return bad
+	}
+	if len(args) > mostApplied {
+		return failf(args[0].scope, name, ErrShape, "%d tensors, there can be %d", len(args), mostApplied)
 	}
 	var shapes [][]int
 	for _, a := range args {

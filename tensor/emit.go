@@ -11,7 +11,7 @@ import (
 )
 
 // mostOperations is how many operations of tensors a kernel computes at most, and mostInputs how many operands it reads.
-const mostOperations, mostInputs = 128, 12
+const mostOperations, mostInputs = 128, 14
 
 // value is the memory of a tensor in a plan.
 type value struct {

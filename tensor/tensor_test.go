@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	_ "github.com/concord-compute/concord/cpu"
+	"github.com/concord-compute/concord/kernels/expr"
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/source"
 )
@@ -269,4 +270,34 @@ func TestReshapeOfReshape(t *testing.T) {
 	v := From(s, numbers(4)).Reshape(2, 2)
 	assert.Equal(t, []float32{0, 2, 4, 6}, values[float32](t, Grad(v.Flatten().Square().Sum(), v)[0]))
 	assert.Len(t, tasks(t, v.Exp().Unsqueeze(0).Squeeze(0).Flatten().Log()), 1)
+}
+
+// Arguments that the graph does not read may change, also those without elements.
+func TestCallWithUnusedArguments(t *testing.T) {
+	s := scope(t)
+	x, none := From(s, numbers(2)), From(s, []float32{}, 0)
+	f := Compile(s, func(a ...*Tensor) []*Tensor { return []*Tensor{a[0].Add(1)} })
+	for range 3 {
+		out, err := f.Call(t.Context(), x, From(s, numbers(3)), From(s, []float32{}, 0))
+		require.NoError(t, err)
+		assert.Equal(t, []float32{1, 2}, values[float32](t, out[0]))
+	}
+	out, err := f.Call(t.Context(), From(s, numbers(4)).Narrow(0, 2, 2).Copy(), x.Flip().Copy().Pad(0, [2]int{1, 0}), none)
+	require.NoError(t, err)
+	assert.Equal(t, []float32{3, 4}, values[float32](t, out[0]))
+}
+
+func TestApplyOfMany(t *testing.T) {
+	s := scope(t)
+	var ts []*Tensor
+	e := expr.Input(0, F64)
+	for i := range mostApplied {
+		ts = append(ts, From(s, []float64{float64(i + 1), 2}))
+		if i > 0 {
+			e = e.Mul(expr.Input(i, F64)).Tanh()
+		}
+	}
+	g := Grad(Apply("many", e, ts...).Sum(), ts...)
+	require.NoError(t, Eval(t.Context(), g...))
+	require.ErrorIs(t, Apply("more", expr.Input(0, F64), append(ts, ts[0])...).Err(), ErrShape)
 }

@@ -42,27 +42,9 @@ func (c *Func) CallOwned(ctx context.Context, args ...*Tensor) (results []*runti
 			results = nil
 		}
 	}()
-	used := make([]bool, len(args)) // by the graph, to which other buffers mean nothing
-	for _, v := range t.plan.extern {
-		if v.arg > 0 {
-			used[v.arg-1] = count(t.args[v.arg-1].shape) > 0
-		}
-	}
-	t.bindings = t.bindings[:0]
-	for i, a := range args {
-		b := a.data.buf
-		if !used[i] || b == t.recorded[i] && a.data.first == 0 {
-			continue
-		}
-		if n := count(t.args[i].shape); a.data.first != 0 || b.Len() != n {
-			part, err := b.Slice(a.data.first, n)
-			if err != nil {
-				return nil, nil, fmt.Errorf("call: %w", err)
-			}
-			defer part.Close()
-			b = part
-		}
-		t.bindings = append(t.bindings, runtime.WithBuffer(t.recorded[i], b))
+	defer t.unbind()
+	if err = t.bind(args); err != nil {
+		return nil, nil, fmt.Errorf("call: %w", err)
 	}
 	for i, r := range t.results[0] {
 		for _, same := range t.results[0][:i] {

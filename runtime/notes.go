@@ -44,10 +44,10 @@ type note struct {
 	queue uint64 // the work of the stream that it is part of, as Stream.queued counts it
 	event profile.Event
 	parts []profile.Event // of a graph: its operations
-	to    []*listener     // who listened when it was queued, without those who have left since
+	to    []*listener     // the observers at the time when it was queued, without those that have been removed since
 }
 
-// telling is an event, and who is told.
+// telling is an event, and the observers that are told of it.
 type telling struct {
 	event profile.Event
 	to    []*listener
@@ -263,7 +263,7 @@ func (n *notes) host(device int64) int64 {
 	return n.to.host + past + int64(float64(past)*(rate-1))
 }
 
-// leave tells an observer who has left what is not over. He is told nothing more.
+// leave tells an observer that was removed of the work that is not over. It is told nothing after that.
 func (n *notes) leave(l *listener) {
 	var missed []profile.Event
 	n.mu.Lock()

@@ -1,6 +1,6 @@
 package runtime
 
-// Observers of a session: who is told what happens.
+// Observers of a session, which are told what happens in it.
 
 import (
 	"context"
@@ -42,7 +42,7 @@ func (s *Session) Observe(o profile.Observer) (stop func()) {
 	return sync.OnceFunc(func() { s.unobserve(l) })
 }
 
-// listening returns who listens.
+// listening returns the session's observers.
 func (s *Session) listening() []*listener {
 	if list := s.listeners.Load(); list != nil {
 		return *list

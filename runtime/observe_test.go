@@ -133,7 +133,8 @@ func (p *pausing) Observe(e profile.Event) {
 	}
 }
 
-// Each observer is told once of all that was queued while he listened, and of nothing else, whoever comes and goes meanwhile.
+// Each observer is told once of all work that was queued while it was registered, and of no other, also while other observers are added
+// and removed.
 func TestObserversComeAndGo(t *testing.T) {
 	for _, stays := range []bool{true, false} {
 		session, d := open(t, &nullBackend{}, Config{})

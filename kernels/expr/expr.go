@@ -178,8 +178,8 @@ func (e *Expr) Bits(t Type) *Expr {
 	return &Expr{op: Bits, typ: t, args: [3]*Expr{e}}
 }
 
-// Replace returns e with values in place of its inputs: with[i] in place of input i, of which it has the type; an input
-// beyond the last one, or with a nil value, stays. So expressions are composed.
+// Replace returns e with each input i replaced by the expression with[i], which must have that input's type. Inputs for which
+// there is no expression, or a nil one, stay. It composes expressions.
 func (e *Expr) Replace(with ...*Expr) *Expr {
 	if e.err != nil {
 		return e

@@ -491,7 +491,7 @@ func (w *worker) reduceColumns(i, outer, first, part int) {
 	}
 }
 
-// combine is Columns, also for few columns, of which it takes several rows as one.
+// combine does what Columns does. Where there are few columns, it combines several rows at a time as if they were one long row.
 func (w *worker) combine(op Op, t Type, n, step, columns int, into, from []byte) {
 	together := 1
 	for step == columns && 2*together*columns <= narrow && 2*together <= n {

@@ -76,6 +76,7 @@ type convPlan struct {
 	deep        int      // channels that are copied to planes at a time
 	plane       int      // elements of a plane
 	together    int      // filters that are multiplied with a strip of the planes before the next strip
+	strips      int      // of Winograd's method: strips of tiles that are computed together
 	sums        int      // elements of a filter's sums if they are not in the output itself, else 0
 }
 

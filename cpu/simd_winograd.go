@@ -19,32 +19,41 @@ func (p *convPlan) winograd() bool {
 	_, l3 := cacheSizes()
 	return p.gapH == 0 && p.gapW == 0 && p.size == 4 && p.rows == p.cols && (p.rows == 3 || p.rows == 5) && p.strideH == 1 && p.strideW == 1 && p.dilationH == 1 && p.dilationW == 1 &&
 		channels >= 16 && filters >= 4*p.set.rows && p.n*p.outs() >= 256 &&
-		(p.rows+1)*(p.cols+1)*p.k*channels*p.size <= l3/4
+		(p.rows+1)*(p.cols+1)*p.k*channels*p.size <= l3
 }
 
-// planWinograd divides the work: the output of the plan are the tiles of 2×2 elements.
+// planWinograd divides the work: the output of the plan are the tiles of 2×2 elements. If the transformed filters are
+// too many for half of the second-level cache, a task computes several strips of tiles with each filter that it reads, those
+// of several images if need be.
 func (p *convPlan) planWinograd() {
 	p.channels, p.filters = p.c/p.groups, p.k/p.groups
 	p.down = convAxis{size: p.h, out: (p.outH + 1) / 2, filter: p.rows + 1, stride: 2, pad: p.padH, dilation: 1}.shared()
 	p.along = convAxis{size: p.w, out: (p.outW + 1) / 2, filter: p.cols + 1, stride: 2, pad: p.padW, dilation: 1}.shared()
 	p.deep, p.packed, p.sums = p.channels, true, 0
 	l2, _ := cacheSizes()
-	threads, pitch := p.call.device.threads, p.along.out+p.along.longer
+	threads, pitch, elements := p.call.device.threads, p.along.out+p.along.longer, (p.rows+1)*(p.cols+1)
 	row := p.planes() * p.channels * pitch * p.size // of tiles in all planes
-	parts := 4*threads/(p.n*p.groups) + 1
-	p.lines = max(min((p.down.out+parts-1)/parts, l2/row-p.down.longer), 1)
+	parts, room, strips, together := 4*threads/(p.n*p.groups)+1, l2, 1, 8
+	if elements*p.filters*p.channels*p.size > l2/2 {
+		strips = min(max(l2/8/(p.channels*p.strip()*p.size), 1), 16)
+		parts, room, together = 1, 4*l2, strips
+	}
+	p.lines = max(min((p.down.out+parts-1)/parts, room/row-p.down.longer), 1)
 	p.lines, p.batch = even(p.down.out, p.lines, 1), 1
-	if strip := p.strip(); p.lines == p.down.out && p.lines*pitch < 4*strip { // images side by side leave fewer lanes unused
-		p.batch = min(max(even(p.n, max(4*l2/(row*(p.lines+p.down.longer)), 1), 1), 1), max(8*strip/(p.lines*pitch), 1))
+	tiles := p.lines * p.along.out
+	if p.lines == p.down.out {
+		p.batch = even(p.n, max(min(4*l2/(row*(p.lines+p.down.longer)), together*p.strip()/tiles), 1), 1)
+	}
+	p.strips = even((p.batch*tiles+p.strip()-1)/p.strip(), strips, 1)
+	p.together = p.set.rows
+	if strips > 1 {
+		p.together *= max(l2/2/(elements*p.strips*p.set.rows*p.strip()*p.size), 1)
 	}
 	unit := 64 / p.size
 	p.plane = roundUpInt(p.batch*(p.lines+p.down.longer)*pitch, unit)
 	p.plane += (1 - p.plane/unit%2) * unit
-	tasks := p.parts()
-	if tasks%threads == 0 {
-		tasks *= 2
-	}
-	p.some = min(even(p.filters, max(p.filters*tasks/(2*threads), 1), p.set.rows), p.filters)
+	blocks := threads / gcd(p.parts(), threads) // of filters, so that all threads get the same number of tasks
+	p.some = min(even(p.filters, (p.filters+blocks-1)/blocks, p.set.rows), p.filters)
 }
 
 // strip returns the number of tiles that are computed at a time.
@@ -73,7 +82,7 @@ func (p *convPlan) runWinograd(x, weight, bias, y []byte) (finite bool, err erro
 		add = address(bias)
 	}
 	words := q.words(address(x), address(filters.data), add, 0, address(y))
-	room := q.size * (16 + roundUpInt(q.channels*q.planes()*q.plane+q.strip(), 16) + n*n*(q.strip()*(q.channels+q.set.rows)+16))
+	room := q.size * (16 + roundUpInt(q.channels*q.planes()*q.plane+q.strip(), 16) + n*n*(q.strips*(q.strip()*(q.channels+q.together)+16)+16))
 	tasks := q.parts() * ((q.filters + q.some - 1) / q.some)
 	threads := q.call.device.threads
 	var odd atomic.Bool
@@ -83,7 +92,7 @@ func (p *convPlan) runWinograd(x, weight, bias, y []byte) (finite bool, err erro
 			panic(err)
 		}
 		defer q.call.device.scratch.give(own)
-		q.set.run(simd.Winograd, append(slices.Clone(words), address(own.data), uint64(n), uint64(q.outH), uint64(q.outW), uint64(lo), uint64(hi))...)
+		q.set.run(simd.Winograd, append(slices.Clone(words), address(own.data), uint64(n), uint64(q.outH), uint64(q.outW), uint64(q.strips), uint64(lo), uint64(hi))...)
 		if *(*float32)(unsafe.Pointer(unsafe.SliceData(own.data))) != 0 {
 			odd.Store(true)
 		}

@@ -138,101 +138,115 @@ EXPORT(winograd_filters) {
   }
 }
 
-// A run of tiles of a strip that are side by side in the output.
+// A run of tiles of a strip that are side by side.
 typedef struct {
-  int64_t tile, rows, cols;  // the first tile; rows and columns of its output
-  int64_t at;                // the place of that in the output
+  int64_t tile, tiles, plane; // the first tile, the number of tiles, and the place of the first one in a plane
+  int64_t rows, cols, at;     // rows and columns of their output, and its place in the output
 } winograd_run;
 
 // Finds the runs among count tiles of a task from tile j on, and returns their number.
 static int64_t winograd_runs(const conv_shape *s, const conv_task *t, int64_t out_h, int64_t out_w, int64_t j, int64_t count, winograd_run *runs) {
   int64_t found = 0;
   for (int64_t i = 0, some; i < count; i += some) {
-    int64_t line = (j + i) / s->pitch, col = (j + i) % s->pitch, image = line / s->lines, row = t->row + line % s->lines;
-    some = conv_less(s->pitch - col, count - i);
-    if (col >= s->out_cols || line % s->lines >= t->rows || image >= t->images)
-      continue;
-    runs[found++] = (winograd_run){i, conv_less(2, out_h - 2 * row), conv_less(2 * conv_less(some, s->out_cols - col), out_w - 2 * col),
-                                   image * s->groups * s->filters * out_h * out_w + 2 * row * out_w + 2 * col};
+    int64_t line = (j + i) / s->out_cols, col = (j + i) % s->out_cols, image = line / t->rows, row = line % t->rows;
+    some = conv_less(s->out_cols - col, count - i);
+    runs[found++] = (winograd_run){i, some, (image * s->lines + row) * s->pitch + col, conv_less(2, out_h - 2 * (t->row + row)),
+                                   conv_less(2 * some, out_w - 2 * col),
+                                   image * s->groups * s->filters * out_h * out_w + 2 * (t->row + row) * out_w + 2 * col};
   }
   return found;
 }
 
-// Computes one panel of filters for a strip of 2·W tiles. Returns a number that is 0 unless a result
-// is not finite.
-static float winograd_panel(int64_t n, int64_t channels, const float *left, const float *right, float *sums, const float *bias, int64_t filters,
-                            const winograd_run *runs, int64_t count, float *y, int64_t outs, int64_t out_w) {
-  for (int64_t i = 0; i < n * n; i++)
-    f32_gemm_whole(channels, left + i * channels * GEMM_ROWS, right + i * (channels * 2 * W + 16), sums + i * GEMM_ROWS * 2 * W, 2 * W, 1, 0);
-  V odd = f32_zero();
-  for (int64_t f = 0; f < filters; f++, y += outs) {
-    float lines[2][2][2 * W], both[2][4 * W + W];
-    V add = f32_set(bias ? bias[f] : 0);
-    for (int64_t v = 0; v < 2; v++) {
-      V out[2][2];
-      if (n == 4)
-        winograd_out_4(sums + f * 2 * W + v * W, GEMM_ROWS * 2 * W, out);
-      else
-        winograd_out_6(sums + f * 2 * W + v * W, GEMM_ROWS * 2 * W, out);
-      for (int a = 0; a < 2; a++)
-        for (int b = 0; b < 2; b++) {
-          V x = f32_add(out[a][b], add);
-          odd = f32_add(odd, f32_sub(x, x));
-          f32_store(lines[a][b] + v * W, x);
-        }
-    }
-    for (int a = 0; a < 2; a++)
-      for (int i = 0; i < 2 * W; i++)
-        both[a][2 * i] = lines[a][0][i], both[a][2 * i + 1] = lines[a][1][i];
+// Transforms the input of the runs of a strip. A register may reach past its run: the next run, and then the next channel, write over that.
+IN void winograd_strip(const conv_shape *s, int64_t n, const winograd_run *runs, int64_t count, const float *planes, float *to, int64_t next) {
+  for (int64_t c = 0; c < s->channels; c++, planes += 4 * s->plane, to += 2 * W)
     for (const winograd_run *r = runs; r < runs + count; r++)
-      for (int64_t a = 0; a < r->rows; a++)
-        f32_conv_out(both[a] + 2 * r->tile, r->cols, y + r->at + a * out_w);
+      for (int64_t v = 0; v < r->tiles; v += W)
+        if (n == 4)
+          winograd_in_4(planes + r->plane + v, s->plane, s->pitch, to + r->tile + v, next);
+        else
+          winograd_in_6(planes + r->plane + v, s->plane, s->pitch, to + r->tile + v, next);
+}
+
+// Transforms the sums of a filter for a strip of 2·W tiles, rows apart for the elements of a tile, and stores the runs of the strip.
+// Returns a register whose elements are 0 unless a result is not finite.
+IN V winograd_filter_out(int64_t n, const float *sums, int64_t next, float bias, const winograd_run *runs, int64_t count, float *y, int64_t out_w) {
+  float lines[2][2][2 * W], both[2][4 * W + W];
+  V odd = f32_zero(), add = f32_set(bias);
+  for (int64_t v = 0; v < 2; v++) {
+    V out[2][2];
+    if (n == 4)
+      winograd_out_4(sums + v * W, next, out);
+    else
+      winograd_out_6(sums + v * W, next, out);
+    for (int a = 0; a < 2; a++)
+      for (int b = 0; b < 2; b++) {
+        V x = f32_add(out[a][b], add);
+        odd = f32_add(odd, f32_sub(x, x));
+        f32_store(lines[a][b] + v * W, x);
+      }
   }
-  return f32_sum(odd);
+  for (int a = 0; a < 2; a++)
+    for (int i = 0; i < 2 * W; i++)
+      both[a][2 * i] = lines[a][0][i], both[a][2 * i + 1] = lines[a][1][i];
+  for (const winograd_run *r = runs; r < runs + count; r++)
+    for (int64_t a = 0; a < r->rows; a++)
+      f32_conv_out(both[a] + 2 * r->tile, r->cols, y + r->at + a * out_w);
+  return odd;
 }
 
 // Words: those of conv_shape, whose output are the tiles and whose weights are those of
-// winograd_filters, then n, the height and the width of the output, and the first task and the one
-// after the last. Room has memory for the planes of all channels, then, each at a multiple of 64
-// bytes, for a strip of transformed input and for the sums of a panel; its first element becomes
-// other than 0 if a result is not finite, as transforms spread what is not.
+// winograd_filters, then n, the height and the width of the output, the number of strips that are computed
+// together, and the first task and the one after the last. A strip has 2·W tiles. For each element of the
+// transforms, the strips are multiplied with `together` filters, before the next element: that many filters of one
+// element and the strips should fit in the second-level cache. Room has memory for the planes of all channels, then,
+// each at a multiple of 64 bytes, for the strips of transformed input and for the sums; its first element becomes other than 0 if
+// a result is not finite, as transforms spread what is not.
 EXPORT(winograd) {
   conv_shape s;
   __builtin_memcpy(&s, w, sizeof s);
   const simd_word *rest = w + sizeof s / sizeof *w;
-  int64_t n = rest[0].i, out_h = rest[1].i, out_w = rest[2].i, outs = out_h * out_w, channels = s.channels;
+  int64_t n = rest[0].i, out_h = rest[1].i, out_w = rest[2].i, outs = out_h * out_w, channels = s.channels, strips = rest[3].i;
   int64_t panels = (s.filters + GEMM_ROWS - 1) / GEMM_ROWS, area = channels * 4 * s.plane + 2 * W;
-  int64_t next = channels * 2 * W + 16; // elements of a strip begin at different offsets in a page
-  float *room = s.room, *planes = room + 16, *strip = planes + (area + 15) / 16 * 16, *sums = strip + n * n * next;
+  int64_t next = channels * 2 * W + 16, strip = n * n * next; // elements of a strip begin at different offsets in a page
+  int64_t tile = GEMM_ROWS * 2 * W, block = s.together / GEMM_ROWS * tile, all = block * strips + 16; // sums of a panel and a strip, of a strip, of an element
+  float *room = s.room, *planes = room + 16, *right = planes + (area + 15) / 16 * 16, *sums = right + strips * strip;
   winograd_run runs[2 * W];
   s.room = planes;
   *room = 0;
-  for (int64_t task = rest[3].i; task < rest[4].i; task++) {
+  for (int64_t task = rest[4].i; task < rest[5].i; task++) {
     conv_task t = conv_task_of(&s, task);
-    int64_t first = t.group * s.filters + t.filter, tiles = ((t.images - 1) * s.lines + t.rows - 1) * s.pitch + s.out_cols;
+    int64_t first = t.group * s.filters + t.filter, tiles = t.images * t.rows * s.out_cols;
     float *y = (float *)s.y + (t.image * s.groups * s.filters + first) * outs;
     f32_conv_planes(&s, &t, 0, channels);
     int64_t used = (t.images * s.lines - s.rows + t.rows) * s.pitch;
     for (int64_t i = 1; i <= 4 * channels; i++) // registers reach past the last tile, and must find numbers
       __builtin_memset(planes + i * s.plane - (s.plane - used), 0, (size_t)(s.plane - used) * sizeof *planes);
     __builtin_memset(planes + 4 * channels * s.plane, 0, 2 * W * sizeof *planes);
-    for (int64_t j = 0; j < tiles; j += 2 * W) {
-      int64_t count = winograd_runs(&s, &t, out_h, out_w, j, conv_less(tiles - j, 2 * W), runs);
-      if (count == 0)
-        continue;
-      for (int64_t c = 0; c < channels; c++)
-        for (int64_t v = 0; v < 2; v++) {
-          const float *from = planes + c * 4 * s.plane + j + v * W;
-          float *to = strip + c * 2 * W + v * W;
-          if (n == 4)
-            winograd_in_4(from, s.plane, s.pitch, to, next);
-          else
-            winograd_in_6(from, s.plane, s.pitch, to, next);
-        }
-      for (int64_t f = 0; f < t.filters; f += GEMM_ROWS) {
+    for (int64_t from = 0; from < tiles; from += strips * 2 * W) {
+      int64_t some = conv_less(strips, (tiles - from + 2 * W - 1) / (2 * W));
+      for (int64_t j = 0; j < some; j++) {
+        int64_t at = from + j * 2 * W, left = conv_less(tiles - at, 2 * W), count = winograd_runs(&s, &t, out_h, out_w, at, left, runs);
+        if (left < 2 * W)
+          __builtin_memset(right + j * strip, 0, (size_t)strip * sizeof *right);
+        winograd_strip(&s, n, runs, count, planes, right + j * strip, next);
+      }
+      for (int64_t f = 0; f < t.filters; f += s.together) {
+        int64_t filters = conv_less(s.together, t.filters - f);
         const float *left = (const float *)s.weights + (t.group * panels + (t.filter + f) / GEMM_ROWS) * n * n * channels * GEMM_ROWS;
-        const float *bias = s.bias ? (const float *)s.bias + first + f : NULL;
-        if (winograd_panel(n, channels, left, strip, sums, bias, conv_less(GEMM_ROWS, t.filters - f), runs, count, y + f * outs, outs, out_w) != 0)
+        for (int64_t i = 0; i < n * n; i++)
+          for (int64_t j = 0; j < some; j++)
+            for (int64_t p = 0; p * GEMM_ROWS < filters; p++)
+              f32_gemm_whole(channels, left + (p * n * n + i) * channels * GEMM_ROWS, right + j * strip + i * next, sums + i * all + j * block + p * tile,
+                             2 * W, 1, 0);
+        V odd = f32_zero();
+        for (int64_t j = 0; j < some; j++) {
+          int64_t at = from + j * 2 * W, count = winograd_runs(&s, &t, out_h, out_w, at, conv_less(tiles - at, 2 * W), runs);
+          for (int64_t i = 0; i < filters; i++)
+            odd = f32_add(odd, winograd_filter_out(n, sums + j * block + i * 2 * W, all, s.bias ? ((const float *)s.bias)[first + f + i] : 0,
+                                                   runs, count, y + (f + i) * outs, out_w));
+        }
+        if (f32_sum(odd) != 0)
           *room = 1;
       }
     }

@@ -127,9 +127,8 @@ func (p *convPlan) plan() {
 	p.cutColumns(room)
 	p.cutRows(room)
 	p.cutImages(room)
-	pitch, unit := p.along.out+p.along.longer, 64/p.size
-	p.plane = roundUpInt(p.batch*(p.lines+p.down.longer)*pitch, unit)
-	p.plane += (1 - p.plane/unit%2) * unit // so that planes begin at different offsets in a page
+	pitch := p.along.out + p.along.longer
+	p.plane = p.oddLines(p.batch * (p.lines + p.down.longer) * pitch)
 	p.deep, p.together = max(room/(max(p.planes(), 1)*p.plane), 1), p.set.rows
 	if p.set.bytes < 64 {
 		// A strip of the planes fits into the first-level cache, where all filters find it. The strips of
@@ -145,6 +144,13 @@ func (p *convPlan) plan() {
 		tasks *= 2 // all threads get the same number, so that no further division is needed
 	}
 	p.some = min(even(p.filters, max(p.filters*tasks/(2*threads), 1), p.set.rows), p.filters)
+}
+
+// oddLines returns n elements rounded up to an odd number of cache lines, so that planes of so many elements begin at different offsets in a page.
+func (p *convPlan) oddLines(n int) int {
+	unit := 64 / p.size
+	lines := (n + unit - 1) / unit
+	return (lines + 1 - lines%2) * unit
 }
 
 // planes returns the number of planes of a channel.

@@ -13,11 +13,14 @@ import (
 
 // winogradTrial is a random convolution that the method is used for.
 func (f *fence) winogradTrial(typ string, rows, side int) convTrial {
-	r, size := f.r, 3+2*f.r.IntN(2)
+	r, size, stride := f.r, 3+2*f.r.IntN(2), 1
+	if size == 3 {
+		stride += f.r.IntN(2)
+	}
 	g := 1 + r.IntN(2)
-	s := convolution{c: g * (16 + r.IntN(20)), h: size + r.IntN(side), w: size + r.IntN(side), groups: g, k: g * (4*rows + r.IntN(15)),
-		rows: size, cols: size, strideH: 1, strideW: 1, padH: r.IntN(size + 1), padW: r.IntN(size + 1), dilationH: 1, dilationW: 1}
-	s.outH, s.outW = kernels.ConvOut(s.h, size, 1, s.padH, s.padH, 1), kernels.ConvOut(s.w, size, 1, s.padW, s.padW, 1)
+	s := convolution{c: g * (16 + r.IntN(20)), h: size + r.IntN(stride*side), w: size + r.IntN(stride*side), groups: g, k: g * (4*rows + r.IntN(15)),
+		rows: size, cols: size, strideH: stride, strideW: stride, padH: r.IntN(size + 1), padW: r.IntN(size + 1), dilationH: 1, dilationW: 1}
+	s.outH, s.outW = kernels.ConvOut(s.h, size, stride, s.padH, s.padH, 1), kernels.ConvOut(s.w, size, stride, s.padW, s.padW, 1)
 	s.n = (255+s.outs())/s.outs() + r.IntN(3)
 	return convTrial{s, typ, r.IntN(2) == 0}
 }

@@ -98,7 +98,7 @@ var convShapes = []convShape{
 	{n: 1, c: 7, h: 17, w: 33, k: 7, groups: 7, filter: three, stride: one, pad: one, dilation: one, bias: true},
 	{n: 1, c: 4, h: 5, w: 5, k: 8, groups: 4, filter: [2]int{7, 7}, stride: one, pad: three, dilation: one},
 	{n: 1, c: 33, h: 12, w: 40, k: 70, groups: 1, filter: three, stride: one, pad: one, dilation: one},
-	{n: 3, c: 17, h: 16, w: 16, k: 66, groups: 1, filter: three, stride: [2]int{2, 2}, pad: one, dilation: one, bias: true},
+	{n: 5, c: 17, h: 16, w: 16, k: 66, groups: 1, filter: three, stride: [2]int{2, 2}, pad: one, dilation: one, bias: true},
 	{n: 1, c: 2, h: 3, w: 4, k: 2, groups: 1, filter: three, stride: [2]int{3, 3}, pad: [2]int{4, 5}, dilation: one, bias: true, note: " mostly padding"},
 	{n: 1, c: 2, h: 1, w: 100, k: 3, groups: 1, filter: [2]int{1, 9}, stride: one, pad: [2]int{0, 8}, dilation: [2]int{1, 2}},
 	{n: 1, c: 2, h: 100, w: 1, k: 3, groups: 1, filter: [2]int{9, 1}, stride: one, pad: [2]int{8, 0}, dilation: [2]int{2, 1}},
@@ -193,10 +193,10 @@ func convCase(f *Family, t string, s convShape) Case {
 			c.Defines = append(c.Defines, source.Define{Name: name, Value: strconv.Itoa(s.spread[d])})
 		}
 	}
-	return c.within("ε·((K+2)·(Σ|x||weight| + |bias|) + |result|), K products; with filters of 3×3 or 5×5, stride and dilation 1 also "+
-		"ε·((c+32)·|A|ᵀ(Σ|G||weight||G|ᵀ ⊙ |B|ᵀ|x||B|)|A| + |bias| + |result|), c channels of a group",
+	return c.within("ε·((K+2)·(Σ|x||weight| + |bias|) + |result|), K products; with filters of 3×3, stride 1 or 2, or 5×5, stride 1, and dilation 1 also "+
+		"ε·((t·c+32)·|A|ᵀ(Σ|G||weight||G|ᵀ ⊙ |B|ᵀ|x||B|)|A| + |bias| + |result|), c channels of a group, t = 4 with stride 2, else 1",
 		"a sum of K products and the bias, in any order, fused or not, errs by at most (K+1)·ε times the sum of their magnitudes; the reference rounds once more. "+
-			"The larger bound is that of Winograd's F(2×2, r×r): each of its matrices costs at most 12 roundings, the sum over the channels c",
+			"The larger bound is that of Winograd's F(2×2, r×r): each of its matrices costs at most 12 roundings, the sum over the channels t·c",
 		func(_ int, in [][]float64, ref []float64) []float64 { return convBound(t, s, in, ref) })
 }
 
@@ -239,16 +239,22 @@ func (s *convShape) place(i int) (image, o, at int) {
 	return i / outs / s.k, i / outs % s.k, i % outs
 }
 
-// winogradMatrices are the magnitudes of the matrices of Winograd's F(2×2, r×r) by r: those that
-// transform the input, a filter and the products, for the points 0, ±1, ∞ and for r = 5 also ±2.
+// winogradMatrices are the magnitudes of the matrices of Winograd's F(2×2, r×r) by r and the stride: those that
+// transform the input, a filter and the products, for the points 0, ±1, ∞ and for r = 5 also ±2. With stride 2,
+// the even elements have the points 0, 1 and ∞, and the odd ones are factors of their own.
 // See A. Lavin, S. Gray, Fast Algorithms for Convolutional Neural Networks, 2016.
-var winogradMatrices = map[int][3][][]float64{
-	3: {
+var winogradMatrices = map[[2]int][3][][]float64{
+	{3, 1}: {
 		{{1, 0, 1, 0}, {0, 1, 1, 0}, {0, 1, 1, 0}, {0, 1, 0, 1}},
 		{{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, 0.5, 0.5}, {0, 0, 1}},
 		{{1, 1, 1, 0}, {0, 1, 1, 1}},
 	},
-	5: {
+	{3, 2}: {
+		{{1, 0, 1, 0, 0}, {0, 1, 0, 0, 0}, {0, 0, 1, 0, 0}, {0, 0, 0, 1, 0}, {0, 0, 1, 0, 1}},
+		{{1, 0, 0}, {0, 1, 0}, {1, 0, 1}, {0, 1, 0}, {0, 0, 1}},
+		{{1, 1, 1, 0, 0}, {0, 0, 1, 1, 1}},
+	},
+	{5, 1}: {
 		{{4, 0, 5, 0, 1, 0}, {0, 4, 4, 1, 1, 0}, {0, 4, 4, 1, 1, 0}, {0, 2, 1, 2, 1, 0}, {0, 2, 1, 2, 1, 0}, {0, 4, 0, 5, 0, 1}},
 		{{1. / 4, 0, 0, 0, 0}, {1. / 6, 1. / 6, 1. / 6, 1. / 6, 1. / 6}, {1. / 6, 1. / 6, 1. / 6, 1. / 6, 1. / 6},
 			{1. / 24, 1. / 12, 1. / 6, 1. / 3, 2. / 3}, {1. / 24, 1. / 12, 1. / 6, 1. / 3, 2. / 3}, {0, 0, 0, 0, 1}},
@@ -274,18 +280,19 @@ func transform(m [][]float64, at func(i, j int) float64) [][]float64 {
 	return out
 }
 
-// winograd returns a function for (c+32) times the sum of the magnitudes that Winograd's method adds
+// winograd returns a function for (t·c+32) times the sum of the magnitudes that Winograd's method adds
 // for element i of the output, or nil if the shape or the type is not one for the method.
 func (s *convShape) winograd(t string, x, weight []float64) func(i int) float64 {
-	m, ok := winogradMatrices[s.filter[0]]
-	if !ok || t == "f64" || s.filter[0] != s.filter[1] || s.stride != one || s.dilation != one {
+	step := s.stride[0]
+	m, ok := winogradMatrices[[2]int{s.filter[0], step}]
+	if !ok || t == "f64" || s.filter[0] != s.filter[1] || s.stride[1] != step || s.dilation != one {
 		return nil
 	}
 	outH, outW := s.out()
 	tilesH, tilesW, channels, r := (outH+1)/2, (outW+1)/2, s.c/s.groups, s.filter[0]
 	tiles := make([][][]float64, s.n*s.c*tilesH*tilesW)
 	for i := range tiles {
-		plane, row, col := i/tilesW/tilesH, i/tilesW%tilesH*2-s.pad[0], i%tilesW*2-s.pad[1]
+		plane, row, col := i/tilesW/tilesH, i/tilesW%tilesH*2*step-s.pad[0], i%tilesW*2*step-s.pad[1]
 		tiles[i] = transform(m[0], func(p, q int) float64 {
 			if at, ok := s.element(plane/s.c, plane%s.c, row+p, col+q); ok {
 				if v := math.Abs(x[at]); v < math.Inf(1) { // with others, a device has to use the definition
@@ -316,7 +323,7 @@ func (s *convShape) winograd(t string, x, weight []float64) func(i int) float64 
 				}
 			}
 		}
-		return float64(channels+32) * sum
+		return float64(step*step*channels+32) * sum
 	}
 }
 

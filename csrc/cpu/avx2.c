@@ -73,6 +73,13 @@ IN double f64_sum(f64_v v) {
   return _mm_cvtsd_f64(_mm_add_sd(x, _mm_unpackhi_pd(x, x)));
 }
 
+// The elements of a pair of registers with even and with odd numbers.
+IN f32_v f32_evens(f32_v a, f32_v b) {
+  return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(_mm256_shuffle_ps(a, b, 0x88)), 0xd8));
+}
+IN f32_v f32_odds(f32_v a, f32_v b) {
+  return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(_mm256_shuffle_ps(a, b, 0xdd)), 0xd8));
+}
 IN f32_v f32_sub(f32_v a, f32_v b) { return _mm256_sub_ps(a, b); }
 IN f32_v f32_minus(f32_v a, const float *p) { return _mm256_sub_ps(a, _mm256_broadcast_ss(p)); }
 IN f32_v f32_div(f32_v a, f32_v b) { return _mm256_div_ps(a, b); }

@@ -60,6 +60,13 @@ IN f64_v f64_fma(f64_v a, f64_v b, f64_v c) { return _mm512_fmadd_pd(a, b, c); }
 IN f64_v f64_add(f64_v a, f64_v b) { return _mm512_add_pd(a, b); }
 IN double f64_sum(f64_v v) { return _mm512_reduce_add_pd(v); }
 
+// The elements of a pair of registers with even and with odd numbers.
+IN f32_v f32_evens(f32_v a, f32_v b) {
+  return _mm512_permutex2var_ps(a, _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30), b);
+}
+IN f32_v f32_odds(f32_v a, f32_v b) {
+  return _mm512_permutex2var_ps(a, _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31), b);
+}
 IN f32_v f32_sub(f32_v a, f32_v b) { return _mm512_sub_ps(a, b); }
 // minus subtracts the number at p from all lanes. The instruction itself reads the number, at no
 // cost.

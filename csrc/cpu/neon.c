@@ -53,6 +53,9 @@ IN f64_v f64_fma(f64_v a, f64_v b, f64_v c) { return vfmaq_f64(c, a, b); }
 IN f64_v f64_add(f64_v a, f64_v b) { return vaddq_f64(a, b); }
 IN double f64_sum(f64_v v) { return vaddvq_f64(v); }
 
+// The elements of a pair of registers with even and with odd numbers.
+IN f32_v f32_evens(f32_v a, f32_v b) { return vuzp1q_f32(a, b); }
+IN f32_v f32_odds(f32_v a, f32_v b) { return vuzp2q_f32(a, b); }
 IN f32_v f32_sub(f32_v a, f32_v b) { return vsubq_f32(a, b); }
 IN f32_v f32_minus(f32_v a, const float *p) { return vsubq_f32(a, vld1q_dup_f32(p)); }
 IN f32_v f32_div(f32_v a, f32_v b) { return vdivq_f32(a, b); }

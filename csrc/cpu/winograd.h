@@ -1,13 +1,13 @@
-// Convolution by Winograd's method F(2×2, r×r), r = 3 or 5, for filters with stride and dilation 1:
-// 2×2 elements of the output come from n×n elements of the input, n = r + 1, with n² products per
-// channel instead of 4r². The input is transformed by B, a filter by G, and the sums over the
-// channels of the products of their elements by A. Each element of the transforms is a product of
-// matrices. Points of the interpolation: 0, ±1, ∞, and for r = 5 also ±2.
+// Convolution by Winograd's method F(2×2, r×r), for filters of 3×3 with stride 1 or 2 and of 5×5 with stride 1, with dilation 1:
+// 2×2 elements of the output, a tile, come from n×n elements of the input, with fewer products per channel than by
+// definition: 16 instead of 36, 25 instead of 36, and 36 instead of 100. The input is transformed by B, a filter by G, and the
+// sums of the products of their elements by A. Points of the interpolation: 0, ±1, ∞, and for r = 5 also ±2.
+// With stride 2 the even rows of the input meet a filter of two rows, by the points 0, 1 and ∞, and the odd ones a filter
+// of one row, whose two products per column are added to those of 0 and ∞; so, too, along a row.
 //
 // A. Lavin, S. Gray: Fast Algorithms for Convolutional Neural Networks, 2016.
 //
-// The planes are those of a convolution with stride 2 and n×n filters (conv.h), whose output are the
-// places of the 2×2 elements, the tiles: so a register has the same element of adjacent tiles.
+// A register has the same element of adjacent tiles, which are picked from padded copies of the channels.
 #define V f32_v
 #define W f32_W
 
@@ -32,6 +32,11 @@
     d[3 * step] = f32_add(near, far), d[4 * step] = f32_sub(near, far);                            \
     d[5 * step] = f32_fma(five, e, f32_fma(four, b, g));                                           \
   }
+#define IN_5(d, step)                                                                              \
+  {                                                                                                \
+    V a = d[0], c = d[2 * step], e = d[4 * step];                                                  \
+    d[0] = f32_sub(a, c), d[4 * step] = f32_sub(e, c);                                             \
+  }
 #define OUT_PAIR_4(m, step, y0, y1)                                                                \
   {                                                                                                \
     y0 = f32_add(f32_add(m[0], m[step]), m[2 * step]);                                             \
@@ -42,11 +47,19 @@
     y0 = f32_add(m[0], f32_add(f32_add(m[step], m[2 * step]), f32_add(m[3 * step], m[4 * step]))); \
     y1 = f32_fma(f32_set(2), f32_sub(m[3 * step], m[4 * step]), f32_add(f32_sub(m[step], m[2 * step]), m[5 * step])); \
   }
+#define OUT_PAIR_5(m, step, y0, y1)                                                                \
+  {                                                                                                \
+    y0 = f32_add(m[0], m[step]);                                                                   \
+    y1 = f32_add(m[step], m[2 * step]);                                                            \
+  }
 
 // One axis of the transform of a filter.
 IN void winograd_line_4(const V *g, int64_t step, V *to) {
   V half = f32_set(0.5f), even = f32_mul(half, f32_add(g[0], g[2 * step])), odd = f32_mul(half, g[step]);
   to[0] = g[0], to[1] = f32_add(even, odd), to[2] = f32_sub(even, odd), to[3] = g[2 * step];
+}
+IN void winograd_line_5(const V *g, int64_t step, V *to) {
+  to[0] = g[0], to[1] = to[3] = g[step], to[2] = f32_add(g[0], g[2 * step]), to[4] = g[2 * step];
 }
 IN void winograd_line_6(const V *g, int64_t step, V *to) {
   V a = g[0], b = g[step], c = g[2 * step], d = g[3 * step], e = g[4 * step], sixth = f32_set(-1 / 6.0f), small = f32_set(1 / 24.0f);
@@ -59,15 +72,31 @@ IN void winograd_line_6(const V *g, int64_t step, V *to) {
 // Channels whose filters are transformed at a time.
 enum { winograd_some = 8 };
 
-#define WINOGRAD(N)                                                                                \
+// Elements that registers may read after the last copy of a channel.
+enum { WINOGRAD_PAST = 4 * W + 4 };
+
+// winograd_2 picks elements 0 and 1 of adjacent tiles whose elements are 2 apart in memory, and winograd_4 elements 0 to 3 of those that are 4 apart.
+IN void winograd_2(const float *from, V *to) {
+  V a = f32_load(from), b = f32_load(from + W);
+  to[0] = f32_evens(a, b), to[1] = f32_odds(a, b);
+}
+IN void winograd_4(const float *from, V *to) {
+  V low[2], high[2];
+  winograd_2(from, low), winograd_2(from + 2 * W, high);
+  for (int i = 0; i < 2; i++)
+    to[i] = f32_evens(low[i], high[i]), to[i + 2] = f32_odds(low[i], high[i]);
+}
+
+// The transforms for n = N and r = R, where elements of adjacent tiles are STEP apart, and M×M sums have all products.
+#define WINOGRAD(N, R, STEP, M)                                                                    \
   /* Transforms GEMM_ROWS filters of a channel, whose elements follow each other in from. */       \
   IN void winograd_filter_##N(const float *from, float *to, int64_t next) {                        \
     for (int64_t v = 0; v < GEMM_ROWS; v += W) {                                                   \
-      V g[(N - 1) * (N - 1)], half[(N - 1) * N], line[N];                                          \
-      for (int i = 0; i < (N - 1) * (N - 1); i++)                                                  \
+      V g[R * R], half[R * N], line[N];                                                            \
+      for (int i = 0; i < R * R; i++)                                                              \
         g[i] = f32_load(from + i * GEMM_ROWS + v);                                                 \
-      for (int q = 0; q < N - 1; q++)                                                              \
-        winograd_line_##N(g + q, N - 1, half + q * N);                                             \
+      for (int q = 0; q < R; q++)                                                                  \
+        winograd_line_##N(g + q, R, half + q * N);                                                 \
       for (int r = 0; r < N; r++) {                                                                \
         winograd_line_##N(half + r, N, line);                                                      \
         for (int q = 0; q < N; q++)                                                                \
@@ -76,8 +105,8 @@ enum { winograd_some = 8 };
     }                                                                                              \
   }                                                                                                \
   /* Transforms count filters of all channels to a panel. */                                       \
-  static void winograd_filters_##N(int64_t count, int64_t channels, const float *from, float *to) { \
-    enum { size = (N - 1) * (N - 1), next = winograd_some * GEMM_ROWS + W };                       \
+  static void winograd_filters_##N(int64_t count, int64_t channels, const float *from, const int64_t *place, float *to) { \
+    enum { size = R * R, next = winograd_some * GEMM_ROWS + W };                                   \
     float packed[winograd_some * size * GEMM_ROWS + W], wide[N * N * next];                        \
     __builtin_memset(packed, 0, sizeof packed);                                                    \
     for (int64_t c = 0; c < channels; c += winograd_some) {                                        \
@@ -86,86 +115,161 @@ enum { winograd_some = 8 };
       for (int64_t i = 0; i < some; i++)                                                           \
         winograd_filter_##N(packed + i * size * GEMM_ROWS, wide + i * GEMM_ROWS, next);            \
       for (int64_t i = 0; i < N * N; i++)                                                          \
-        __builtin_memcpy(to + (i * channels + c) * GEMM_ROWS, wide + i * next, (size_t)(some * GEMM_ROWS) * sizeof *to); \
+        __builtin_memcpy(to + (place[i] * channels + c) * GEMM_ROWS, wide + i * next, (size_t)(some * GEMM_ROWS) * sizeof *to); \
     }                                                                                              \
   }                                                                                                \
-  /* Transforms the input of a register of tiles of one channel. Elements are next apart. */       \
-  IN void winograd_in_##N(const float *planes, int64_t plane, int64_t pitch, float *to, int64_t next) { \
-    V d[N * N];                                                                                    \
-    for (int r = 0; r < N; r++)                                                                    \
-      for (int q = 0; q < N; q++)                                                                  \
-        d[r * N + q] = f32_load(planes + (r % 2 * 2 + q % 2) * plane + r / 2 * pitch + q / 2);     \
+  /* Transforms the input of a register of tiles of one channel. Element i is at at[i] of to. */   \
+  IN void winograd_in_##N(const float *from, int64_t pitch, float *to, const int64_t *at) {        \
+    V d[N * N + STEP];                                                                             \
+    for (int r = 0; r < N; r++) {                                                                  \
+      for (int q = 0; q + STEP <= N; q += STEP)                                                    \
+        winograd_##STEP(from + r * pitch + q, d + r * N + q);                                      \
+      if (N % STEP) {                                                                              \
+        V rest[STEP];                                                                              \
+        winograd_##STEP(from + r * pitch + N / STEP * STEP, rest);                                 \
+        d[r * N + N - 1] = rest[0];                                                                \
+      }                                                                                            \
+    }                                                                                              \
     for (int q = 0; q < N; q++)                                                                    \
       IN_##N((d + q), N)                                                                           \
     for (int r = 0; r < N; r++) {                                                                  \
       IN_##N((d + r * N), 1)                                                                       \
       for (int q = 0; q < N; q++)                                                                  \
-        f32_store(to + (r * N + q) * next, d[r * N + q]);                                          \
+        f32_store(to + at[r * N + q], d[r * N + q]);                                               \
     }                                                                                              \
   }                                                                                                \
   /* Transforms the sums of a register of tiles, which are next apart, to y[row][column]. */       \
   IN void winograd_out_##N(const float *from, int64_t next, V y[2][2]) {                           \
-    V m[N], t[2][N];                                                                               \
-    for (int q = 0; q < N; q++) {                                                                  \
-      for (int r = 0; r < N; r++)                                                                  \
-        m[r] = f32_load(from + (r * N + q) * next);                                                \
+    V m[M], t[2][M];                                                                               \
+    for (int q = 0; q < M; q++) {                                                                  \
+      for (int r = 0; r < M; r++)                                                                  \
+        m[r] = f32_load(from + (r * M + q) * next);                                                \
       OUT_PAIR_##N(m, 1, t[0][q], t[1][q])                                                         \
     }                                                                                              \
     OUT_PAIR_##N(t[0], 1, y[0][0], y[0][1])                                                        \
     OUT_PAIR_##N(t[1], 1, y[1][0], y[1][1])                                                        \
   }
-WINOGRAD(4)
-WINOGRAD(6)
+WINOGRAD(4, 3, 2, 4)
+WINOGRAD(5, 3, 4, 3)
+WINOGRAD(6, 5, 2, 6)
 #undef WINOGRAD
 #undef IN_4
+#undef IN_5
 #undef IN_6
 #undef OUT_PAIR_4
+#undef OUT_PAIR_5
 #undef OUT_PAIR_6
 
+// winograd_form has the sizes along an axis: elements of the transforms, elements of the input from one tile to the next, sums, and the sum that each
+// element's products are added to.
+typedef struct {
+  int64_t n, step, sums;
+  char sum[6];
+} winograd_form;
+
+static const winograd_form winograd_forms[] = {
+    [4] = {4, 2, 4, {0, 1, 2, 3}},
+    [5] = {5, 4, 3, {0, 0, 1, 2, 2}},
+    [6] = {6, 2, 6, {0, 1, 2, 3, 4, 5}},
+};
+
+// Finds the places of the n² elements in memory, where those of a sum follow each other, the place of each of the sums² sums' first
+// element, and, after the last of these, n².
+static void winograd_places(const winograd_form *f, int64_t *place, int64_t *first) {
+  int64_t found = 0;
+  for (int64_t sum = 0; sum < f->sums * f->sums; sum++) {
+    first[sum] = found;
+    for (int64_t i = 0; i < f->n * f->n; i++)
+      if (f->sum[i / f->n] * f->sums + f->sum[i % f->n] == sum)
+        place[i] = found++;
+  }
+  first[f->sums * f->sums] = found;
+}
+
 // Words: n, filters and channels of a group, filters, the memory for the result, and the first panel
-// of GEMM_ROWS filters and the one after the last, counted over all groups. Element i of n² of
+// of GEMM_ROWS filters and the one after the last, counted over all groups. The element at place i of n² of
 // filter r of panel p and channel c is at ((p·n² + i)·channels + c)·GEMM_ROWS + r.
 EXPORT(winograd_filters) {
-  int64_t n = w[0].i, filters = w[1].i, channels = w[2].i, panels = (filters + GEMM_ROWS - 1) / GEMM_ROWS;
+  int64_t n = w[0].i, filters = w[1].i, channels = w[2].i, panels = (filters + GEMM_ROWS - 1) / GEMM_ROWS, place[36], begin[37];
+  winograd_places(winograd_forms + n, place, begin);
   for (int64_t p = w[5].i; p < w[6].i; p++) {
     int64_t first = p % panels * GEMM_ROWS, count = conv_less(GEMM_ROWS, filters - first);
-    const float *from = (const float *)w[3].p + (p / panels * filters + first) * channels * (n - 1) * (n - 1);
+    const float *from = (const float *)w[3].p + (p / panels * filters + first) * channels * (n == 6 ? 25 : 9);
     float *to = (float *)w[4].p + p * n * n * channels * GEMM_ROWS;
     if (n == 4)
-      winograd_filters_4(count, channels, from, to);
+      winograd_filters_4(count, channels, from, place, to);
+    else if (n == 5)
+      winograd_filters_5(count, channels, from, place, to);
     else
-      winograd_filters_6(count, channels, from, to);
+      winograd_filters_6(count, channels, from, place, to);
   }
 }
 
 // A run of tiles of a strip that are side by side.
 typedef struct {
-  int64_t tile, tiles, plane; // the first tile, the number of tiles, and the place of the first one in a plane
-  int64_t rows, cols, at;     // rows and columns of their output, and its place in the output
+  int64_t tile, tiles, from; // the first tile, the number of tiles, and the place of the first one in the copy of a channel
+  int64_t rows, cols, at;    // rows and columns of their output, and its place in the output
 } winograd_run;
 
 // Finds the runs among count tiles of a task from tile j on, and returns their number.
-static int64_t winograd_runs(const conv_shape *s, const conv_task *t, int64_t out_h, int64_t out_w, int64_t j, int64_t count, winograd_run *runs) {
+static int64_t winograd_runs(const conv_shape *s, const conv_task *t, int64_t step, int64_t out_h, int64_t out_w, int64_t j, int64_t count,
+                             winograd_run *runs) {
   int64_t found = 0;
   for (int64_t i = 0, some; i < count; i += some) {
     int64_t line = (j + i) / s->out_cols, col = (j + i) % s->out_cols, image = line / t->rows, row = line % t->rows;
     some = conv_less(s->out_cols - col, count - i);
-    runs[found++] = (winograd_run){i, some, (image * s->lines + row) * s->pitch + col, conv_less(2, out_h - 2 * (t->row + row)),
+    runs[found++] = (winograd_run){i, some, (image * s->lines + step * row) * s->pitch + step * col, conv_less(2, out_h - 2 * (t->row + row)),
                                    conv_less(2 * some, out_w - 2 * col),
                                    image * s->groups * s->filters * out_h * out_w + 2 * (t->row + row) * out_w + 2 * col};
   }
   return found;
 }
 
-// Transforms the input of the runs of a strip. A register may reach past its run: the next run, and then the next channel, write over that.
-IN void winograd_strip(const conv_shape *s, int64_t n, const winograd_run *runs, int64_t count, const float *planes, float *to, int64_t next) {
-  for (int64_t c = 0; c < s->channels; c++, planes += 4 * s->plane, to += 2 * W)
-    for (const winograd_run *r = runs; r < runs + count; r++)
-      for (int64_t v = 0; v < r->tiles; v += W)
-        if (n == 4)
-          winograd_in_4(planes + r->plane + v, s->plane, s->pitch, to + r->tile + v, next);
-        else
-          winograd_in_6(planes + r->plane + v, s->plane, s->pitch, to + r->tile + v, next);
+// Copies what a task needs of its images, channel by channel, with zeros for the padding, and zeros after the last channel, where registers reach.
+static void winograd_copy(const conv_shape *s, const conv_task *t, const winograd_form *f, float *to) {
+  int64_t lines = f->step * t->rows + f->n - f->step, size = s->down.size * s->along.size;
+  int64_t row = f->step * t->row - s->down.pad, begin = row > 0 ? row : 0, ahead = conv_less(lines, s->down.size - begin) * s->along.size;
+  for (int64_t c = 0; c < s->channels; c++) // in the order of the copies, as one may write a register past its end
+    for (int64_t i = 0; i < t->images; i++) {
+      const float *image = (const float *)s->x + (((t->image + i) * s->groups + t->group) * s->channels + c) * size;
+      for (int64_t j = 0; j < ahead; j += 16) // the next channel
+        __builtin_prefetch(image + size + begin * s->along.size + j);
+      f32_conv_plane(s, image, lines, row, -s->along.pad, to + c * s->plane + i * s->lines * s->pitch);
+    }
+  int64_t used = ((t->images - 1) * s->lines + lines) * s->pitch;
+  for (int64_t c = 1; c <= s->channels; c++)
+    __builtin_memset(to + c * s->plane - (s->plane - used), 0, (size_t)(s->plane - used) * sizeof *to);
+  __builtin_memset(to + s->channels * s->plane, 0, WINOGRAD_PAST * sizeof *to);
+}
+
+// Transforms the input of the runs of a strip of one channel. A register may reach past its run, where the next run writes, or past the strip.
+IN void winograd_channel(const conv_shape *s, const winograd_form *f, const winograd_run *runs, int64_t count, const float *from, float *to, const int64_t *at) {
+  for (const winograd_run *r = runs; r < runs + count; r++)
+    for (int64_t v = 0; v < r->tiles; v += W) {
+      const float *tile = from + r->from + f->step * v;
+      float *tiles = to + r->tile + v;
+      if (f->n == 4)
+        winograd_in_4(tile, s->pitch, tiles, at);
+      else if (f->n == 5)
+        winograd_in_5(tile, s->pitch, tiles, at);
+      else
+        winograd_in_6(tile, s->pitch, tiles, at);
+    }
+}
+
+// Transforms the input of the runs of a strip: element i of the first channel is at at[i] of to, and those of the other channels follow. What is
+// written past the strip is overwritten by the next channel, but the last channel may not write over the first one of the next element.
+static void winograd_strip(const conv_shape *s, const winograd_form *f, const winograd_run *runs, int64_t count, const float *from, float *to, const int64_t *at) {
+  float last[36 * 3 * W];
+  int64_t apart[36];
+  for (int64_t c = 0; c < s->channels - 1; c++)
+    winograd_channel(s, f, runs, count, from + c * s->plane, to + c * 2 * W, at);
+  for (int64_t i = 0; i < f->n * f->n; i++)
+    apart[i] = i * 3 * W;
+  __builtin_memset(last, 0, sizeof last);
+  winograd_channel(s, f, runs, count, from + (s->channels - 1) * s->plane, last, apart);
+  for (int64_t i = 0; i < f->n * f->n; i++)
+    __builtin_memcpy(to + at[i] + (s->channels - 1) * 2 * W, last + apart[i], 2 * W * sizeof *to);
 }
 
 // Transforms the sums of a filter for a strip of 2·W tiles, rows apart for the elements of a tile, and stores the runs of the strip.
@@ -177,6 +281,8 @@ IN V winograd_filter_out(int64_t n, const float *sums, int64_t next, float bias,
     V out[2][2];
     if (n == 4)
       winograd_out_4(sums + v * W, next, out);
+    else if (n == 5)
+      winograd_out_5(sums + v * W, next, out);
     else
       winograd_out_6(sums + v * W, next, out);
     for (int a = 0; a < 2; a++)
@@ -195,53 +301,54 @@ IN V winograd_filter_out(int64_t n, const float *sums, int64_t next, float bias,
   return odd;
 }
 
-// Words: those of conv_shape, whose output are the tiles and whose weights are those of
-// winograd_filters, then n, the height and the width of the output, the number of strips that are computed
-// together, and the first task and the one after the last. A strip has 2·W tiles. For each element of the
+// Words: those of conv_shape, then n, the height and the width of the output, the number of strips that are computed
+// together, and the first task and the one after the last. The output of the shape are the tiles, its strides are 1, its planes are the copies of
+// the channels, and its weights are those of winograd_filters. A strip has 2·W tiles. For each element of the
 // transforms, the strips are multiplied with `together` filters, before the next element: that many filters of one
-// element and the strips should fit in the second-level cache. Room has memory for the planes of all channels, then,
+// element and the strips should fit in the second-level cache. Room has memory for the copies, then,
 // each at a multiple of 64 bytes, for the strips of transformed input and for the sums; its first element becomes other than 0 if
 // a result is not finite, as transforms spread what is not.
 EXPORT(winograd) {
   conv_shape s;
   __builtin_memcpy(&s, w, sizeof s);
   const simd_word *rest = w + sizeof s / sizeof *w;
-  int64_t n = rest[0].i, out_h = rest[1].i, out_w = rest[2].i, outs = out_h * out_w, channels = s.channels, strips = rest[3].i;
-  int64_t panels = (s.filters + GEMM_ROWS - 1) / GEMM_ROWS, area = channels * 4 * s.plane + 2 * W;
-  int64_t next = channels * 2 * W + 16, strip = n * n * next; // elements of a strip begin at different offsets in a page
+  const winograd_form *form = winograd_forms + rest[0].i;
+  int64_t n = form->n, kinds = form->sums * form->sums, out_h = rest[1].i, out_w = rest[2].i, outs = out_h * out_w, channels = s.channels, strips = rest[3].i;
+  int64_t panels = (s.filters + GEMM_ROWS - 1) / GEMM_ROWS, area = channels * s.plane + WINOGRAD_PAST;
+  int64_t place[36], begin[37], at[36], element = channels * 2 * W, strip = n * n * element + kinds * 16;
   int64_t tile = GEMM_ROWS * 2 * W, block = s.together / GEMM_ROWS * tile, all = block * strips + 16; // sums of a panel and a strip, of a strip, of an element
-  float *room = s.room, *planes = room + 16, *right = planes + (area + 15) / 16 * 16, *sums = right + strips * strip;
+  float *room = s.room, *copies = room + 16, *right = copies + (area + 15) / 16 * 16, *sums = right + strips * strip;
   winograd_run runs[2 * W];
-  s.room = planes;
+  winograd_places(form, place, begin);
+  for (int64_t sum = 0; sum < kinds; sum++) // sums begin at different offsets in a page
+    for (int64_t i = 0; i < n * n; i++)
+      if (place[i] >= begin[sum] && place[i] < begin[sum + 1])
+        at[i] = place[i] * element + sum * 16;
   *room = 0;
   for (int64_t task = rest[4].i; task < rest[5].i; task++) {
     conv_task t = conv_task_of(&s, task);
     int64_t first = t.group * s.filters + t.filter, tiles = t.images * t.rows * s.out_cols;
     float *y = (float *)s.y + (t.image * s.groups * s.filters + first) * outs;
-    f32_conv_planes(&s, &t, 0, channels);
-    int64_t used = (t.images * s.lines - s.rows + t.rows) * s.pitch;
-    for (int64_t i = 1; i <= 4 * channels; i++) // registers reach past the last tile, and must find numbers
-      __builtin_memset(planes + i * s.plane - (s.plane - used), 0, (size_t)(s.plane - used) * sizeof *planes);
-    __builtin_memset(planes + 4 * channels * s.plane, 0, 2 * W * sizeof *planes);
+    winograd_copy(&s, &t, form, copies);
     for (int64_t from = 0; from < tiles; from += strips * 2 * W) {
       int64_t some = conv_less(strips, (tiles - from + 2 * W - 1) / (2 * W));
       for (int64_t j = 0; j < some; j++) {
-        int64_t at = from + j * 2 * W, left = conv_less(tiles - at, 2 * W), count = winograd_runs(&s, &t, out_h, out_w, at, left, runs);
+        int64_t one = from + j * 2 * W, left = conv_less(tiles - one, 2 * W), count = winograd_runs(&s, &t, form->step, out_h, out_w, one, left, runs);
         if (left < 2 * W)
           __builtin_memset(right + j * strip, 0, (size_t)strip * sizeof *right);
-        winograd_strip(&s, n, runs, count, planes, right + j * strip, next);
+        winograd_strip(&s, form, runs, count, copies, right + j * strip, at);
       }
       for (int64_t f = 0; f < t.filters; f += s.together) {
         int64_t filters = conv_less(s.together, t.filters - f);
         const float *left = (const float *)s.weights + (t.group * panels + (t.filter + f) / GEMM_ROWS) * n * n * channels * GEMM_ROWS;
-        for (int64_t i = 0; i < n * n; i++)
+        for (int64_t sum = 0; sum < kinds; sum++)
           for (int64_t j = 0; j < some; j++)
             for (int64_t p = 0; p * GEMM_ROWS < filters; p++)
-              f32_gemm_whole(channels, left + (p * n * n + i) * channels * GEMM_ROWS, right + j * strip + i * next, sums + i * all + j * block + p * tile,
-                             2 * W, 1, 0);
+              f32_gemm_whole((begin[sum + 1] - begin[sum]) * channels, left + (p * n * n + begin[sum]) * channels * GEMM_ROWS,
+                             right + j * strip + begin[sum] * element + sum * 16, sums + sum * all + j * block + p * tile, 2 * W, 1, 0);
         V odd = f32_zero();
         for (int64_t j = 0; j < some; j++) {
-          int64_t at = from + j * 2 * W, count = winograd_runs(&s, &t, out_h, out_w, at, conv_less(tiles - at, 2 * W), runs);
+          int64_t one = from + j * 2 * W, count = winograd_runs(&s, &t, form->step, out_h, out_w, one, conv_less(tiles - one, 2 * W), runs);
           for (int64_t i = 0; i < filters; i++)
             odd = f32_add(odd, winograd_filter_out(n, sums + j * block + i * 2 * W, all, s.bias ? ((const float *)s.bias)[first + f + i] : 0,
                                                    runs, count, y + (f + i) * outs, out_w));

@@ -48,10 +48,6 @@ IN void f64_exps_within(f64_v *x, int count) { // from -760 to 720
 // e^x for all x: 0 below LEAST, ∞ above MOST. A NaN stays NaN, since the minimum and maximum of x86
 // return their second argument if one is NaN. exp_down is for x that are not positive.
 #define EXP(A, LEAST, MOST)                                                                        \
-  IN A##_v A##_exp_down(A##_v x) {                                                                 \
-    x = A##_max(A##_set(LEAST), x);                                                                \
-    return A##_exps_within(&x, 1), x;                                                              \
-  }                                                                                                \
   IN void A##_exps(A##_v *x, int n) {                                                              \
     TOGETHER(n) x[k] = A##_max(A##_set(LEAST), x[k]);                                              \
     TOGETHER(n) x[k] = A##_min(A##_set(MOST), x[k]);                                               \
@@ -61,6 +57,33 @@ IN void f64_exps_within(f64_v *x, int count) { // from -760 to 720
 EXP(f32, -110.0f, 100.0f)
 EXP(f64, -760.0, 720.0)
 #undef EXP
+
+IN f64_v f64_exp_down(f64_v x) {
+  x = f64_max(f64_set(-760.0), x);
+  return f64_exps_within(&x, 1), x;
+}
+#if HAVE_PICK == 8
+// Without an instruction for v·2^n, the polynomial is that for 2^64·e^r, whose product with 2^n is not denormal, so that n can be added to
+// its exponent. n is the low bits of a sum with a number whose last bit has the value 1, and not of a NaN, since that would change the exponent.
+IN f32_v f32_exp_down(f32_v x) {
+  f32_v least = f32_set(-110.0f), whole = f32_set(0x1.8p23f), n = f32_fma(f32_max(x, least), f32_set(0x1.715476p+0f), whole);
+  f32_v near = f32_sub(n, whole);
+  x = f32_fma(near, f32_set(-0x1.62e400p-1f), f32_max(least, x));
+  x = f32_fma(near, f32_set(-0x1.7f7d1cp-20f), x);
+  f32_v p = f32_fma(f32_set(0x1.6a2434p+54f), x, f32_set(0x1.1239e2p+57f));
+  p = f32_fma(p, x, f32_set(0x1.5558f2p+59f));
+  p = f32_fma(p, x, f32_set(0x1.555492p+61f));
+  p = f32_fma(p, x, f32_set(0x1.fffffcp+62f));
+  p = f32_fma(p, x, f32_set(0x1p64f));
+  p = f32_fma(p, x, f32_set(0x1p64f));
+  return f32_mul(f32_shift(p, n), f32_set(0x1p-64f));
+}
+#else
+IN f32_v f32_exp_down(f32_v x) {
+  x = f32_max(f32_set(-110.0f), x);
+  return f32_exps_within(&x, 1), x;
+}
+#endif
 
 #define ACTIVATIONS(A, F)                                                                          \
   IN A##_v A##_relu(A##_v x) { return A##_less(x, A##_zero(), A##_zero(), x); }                    \

@@ -27,10 +27,11 @@ IN V CAT(S, exp_block)(const E *x, int64_t n, V m, F *e, const E *next, const E 
   V s[4] = {CAT(A, zero)(), CAT(A, zero)(), CAT(A, zero)(), CAT(A, zero)()};
   int64_t i = 0;
   for (; i + 4 * W <= n; i += 4 * W)
-    for (int k = 0; k < 4; k++) {
+    TOGETHER(4) {
       V y = CAT(A, exp_down)(CAT(A, sub)(CAT(S, load)(x + i + k * W), m));
       s[k] = CAT(A, add)(s[k], y);
-      __builtin_prefetch(next + i + k * W), __builtin_prefetch(result + i + k * W, 1);
+      if (k * W * sizeof(E) % 64 == 0)
+        __builtin_prefetch(next + i + k * W), __builtin_prefetch(result + i + k * W, 1);
       if (e)
         CAT(A, store)(e + i + k * W, y);
     }

@@ -68,7 +68,7 @@ with_c     := ./internal/cgo/... ./csrc ./cpu/... ./cuda/... ./rocm/... ./opencl
 test race asan cgocheck nocgo test-rusticl test-oclgrind test-sim test-metal test-suites test-fault test-first test-gomlx: export CONCORD_CACHE_DIR = $(CURDIR)/build/cache
 
 .PHONY: help build demo test deps race asan cgocheck nocgo check vet check-c test-rusticl \
-	test-oclgrind test-sim test-metal test-suites test-compilers test-cache test-memory test-math test-exprs test-tensors test-page test-otel test-gomlx test-fault test-first fuzz-programs bench bench-launch bench-compile bench-math bench-cache bench-pool bench-expr bench-nearest bench-profile bench-guard bench-peers fuzz fresh sim gpu-bundle env fmt clean
+	test-oclgrind test-sim test-metal test-suites test-compilers test-neon test-cache test-memory test-math test-exprs test-tensors test-page test-otel test-gomlx test-fault test-first fuzz-programs bench bench-launch bench-compile bench-math bench-cache bench-pool bench-expr bench-nearest bench-profile bench-guard bench-peers fuzz fresh sim gpu-bundle env fmt clean
 
 help: ## list the targets
 	@sed -n '/^[a-z-]*:.*## /{s/:.*## /\t/;s/\$$\$$/$$/g;p}' Makefile | expand -t 16
@@ -158,6 +158,13 @@ test-rusticl: deps ## conformance and parity on Mesa's OpenCL
 # Half of the goroutines open one device, the other half another. FIRST_RUNS is the number of
 # processes.
 FIRST_RUNS ?= 1000
+# The vector kernels of arm64 in an emulator, which shows that they are right, and nothing of their speed.
+test-neon: packages = qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+test-neon: vector-tests = $(shell grep -ho '^func Test[A-Za-z0-9]*' cpu/simd*_test.go | cut -c6-)
+test-neon: deps ## the vector kernels of NEON in an emulator
+	CGO_ENABLED=1 GOOS=linux GOARCH=arm64 CC=aarch64-linux-gnu-gcc $(GO) test -count=1 -short $(limit) \
+	-exec 'qemu-aarch64 -L /usr/aarch64-linux-gnu' -run '^($(subst $(space),|,$(strip $(vector-tests))))$$' ./cpu
+
 test-first: deps ## 1,000 fresh processes of 64 goroutines that open cpu:0 and opencl:0 at once, on PoCL alone
 	FIRST_TEST_RUNS=$(FIRST_RUNS) CONCORD_REQUIRE=opencl $(flags) $(GO) test $(tags) -count=1 $(limit) -v -run 'TestFirstOpens/pocl/^64_cpu' ./tests/first
 

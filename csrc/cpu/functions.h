@@ -64,9 +64,9 @@ IN f64_v f64_exp_down(f64_v x) {
 }
 #if HAVE_PICK == 8
 // Without an instruction for v·2^n, the polynomial is that for 2^64·e^r, whose product with 2^n is not denormal, so that n can be added to
-// its exponent. n is the low bits of a sum with a number whose last bit has the value 1, and not of a NaN, since that would change the exponent.
+// its exponent. n is the low bits of a sum with a number whose last bit has the value 1; it is 0 for a NaN, whose exponent has to stay as it is.
 IN f32_v f32_exp_down(f32_v x) {
-  f32_v least = f32_set(-110.0f), whole = f32_set(0x1.8p23f), n = f32_fma(f32_max(x, least), f32_set(0x1.715476p+0f), whole);
+  f32_v least = f32_set(-110.0f), whole = f32_set(0x1.8p23f), n = f32_fma(f32_max(least, f32_min(x, f32_zero())), f32_set(0x1.715476p+0f), whole);
   f32_v near = f32_sub(n, whole);
   x = f32_fma(near, f32_set(-0x1.62e400p-1f), f32_max(least, x));
   x = f32_fma(near, f32_set(-0x1.7f7d1cp-20f), x);

@@ -280,7 +280,7 @@ bench-pool: ## what a block of the memory pool costs to get and put back, and wh
 
 bench-expr: ## fused expressions, single operations and reductions beside the built-in kernels, 200 random chains, first use
 	$(flags) $(GO) test $(tags) -run '^$$' -bench 'Fused$$' -benchtime 31x ./kernels/expr
-	$(flags) $(GO) test $(tags) -run '^$$' -bench 'FusedOne' -benchtime 15x ./kernels/expr
+	$(flags) $(GO) test $(tags) -run '^$$' -bench 'FusedOne|Functions' -benchtime 15x ./kernels/expr
 	$(flags) $(GO) test $(tags) -run '^$$' -bench 'Fused(Chains|First)' -benchtime 1x ./kernels/expr
 	$(flags) $(GO) test $(tags) -run '^$$' -bench 'Reduced$$' -benchtime 15x ./kernels/expr
 

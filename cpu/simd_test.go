@@ -164,6 +164,12 @@ func invoke(t testing.TB, d *device, family, kernel string, defines []source.Def
 	t.Helper()
 	u, err := kernels.Unit(family, &source.Features{FP64: true}, defines...)
 	require.NoError(t, err)
+	return invokeUnit(t, d, u, kernel, global, args...)
+}
+
+// invokeUnit launches a kernel of a program.
+func invokeUnit(t testing.TB, d *device, u *source.Unit, kernel string, global [3]int, args ...any) error {
+	t.Helper()
 	f, ok := d.find(u, kernel)
 	require.True(t, ok)
 	p := &launch{kernel: &kernelOf{info: driver.KernelInfo{Name: kernel}, device: d, unit: u, params: unitParams(u, kernel), run: f.run}}

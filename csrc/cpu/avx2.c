@@ -83,6 +83,8 @@ IN f32_v f32_odds(f32_v a, f32_v b) {
 IN f32_v f32_sub(f32_v a, f32_v b) { return _mm256_sub_ps(a, b); }
 IN f32_v f32_minus(f32_v a, const float *p) { return _mm256_sub_ps(a, _mm256_broadcast_ss(p)); }
 IN f32_v f32_div(f32_v a, f32_v b) { return _mm256_div_ps(a, b); }
+IN f32_v f32_roots(f32_v v) { return _mm256_sqrt_ps(v); }
+IN f64_v f64_roots(f64_v v) { return _mm256_sqrt_pd(v); }
 IN f64_v f64_sub(f64_v a, f64_v b) { return _mm256_sub_pd(a, b); }
 IN f64_v f64_div(f64_v a, f64_v b) { return _mm256_div_pd(a, b); }
 // past stores a register without reading its line into the caches; p is aligned.

@@ -1,6 +1,6 @@
 // The machine that runs block programs of kernels/expr. Registers are tiles of EXPR_TILE numbers, an instruction is
 // one loop over a tile. Whole tiles are computed even if fewer elements are needed: loops of a known length need no
-// code for a rest, and no operation on numbers can fail. Functions of the C library, which are slow, are called only
+// code for a rest, and no operation on numbers can fail. Functions of the C library, which compute some functions of doubles slowly, are called only
 // for the needed elements.
 #include "expr_tile.h"
 #include "expr_chain.h"
@@ -165,6 +165,8 @@ static int expr_chains(const expr_instruction *in) {
   case EXPR_MIN:
   case EXPR_MAX:
   case EXPR_ABS:
+  case EXPR_SQRT:
+  case EXPR_RSQRT:
   case EXPR_EXP:
   case EXPR_SIGMOID:
   case EXPR_TANH:

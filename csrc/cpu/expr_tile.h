@@ -1,5 +1,6 @@
 // The instructions of expr.h: the operations of kernels/expr on tiles of numbers, and conversions of elements to numbers and
 // back. Those that have a place in a chain are in expr_chain.h alone.
+#include "expr_functions.h"
 #include <math.h>
 
 enum { EXPR_TILE = 512, EXPR_STEP = EXPR_TILE * 8 + 5 * 64, EXPR_REGISTERS = 256, EXPR_RANK = 8 };
@@ -66,15 +67,11 @@ IN void expr_fetch(const expr_ahead *ahead, int64_t i, int64_t size) {
   }                                                                                                \
   break;
 
-#define FLOATS(A, F, X)                                                                            \
+#define FLOATS(A, F, X, Y, FUNCTION)                                                                            \
   TILES static void A##_expr(int64_t code, void *restrict q, const F *a, const F *b, const F *c, int64_t n, const expr_ahead *ahead) { \
     F *d = q; /* or, of comparisons, truth */                                                      \
     uint32_t *t = q;                                                                               \
     switch (code) {                                                                                \
-    case EXPR_SQRT:                                                                                \
-      SOME(d[i] = X(sqrt)(a[i]))                                                                   \
-    case EXPR_RSQRT:                                                                               \
-      SOME(d[i] = 1 / X(sqrt)(a[i]))                                                               \
     case EXPR_FLOOR:                                                                               \
       SOME(d[i] = X(floor)(a[i]))                                                                  \
     case EXPR_CEIL:                                                                                \
@@ -98,46 +95,49 @@ IN void expr_fetch(const expr_ahead *ahead, int64_t i, int64_t size) {
     case EXPR_LE:                                                                                  \
       SOME(t[i] = a[i] <= b[i])                                                                    \
     case EXPR_EXP2:                                                                                \
-      WANTED(d[i] = X(exp2)(a[i]))                                                                 \
+      FUNCTION(d[i] = Y(exp2)(a[i]))                                                               \
     case EXPR_EXPM1:                                                                               \
-      WANTED(d[i] = X(expm1)(a[i]))                                                                \
+      FUNCTION(d[i] = Y(expm1)(a[i]))                                                              \
     case EXPR_LOG:                                                                                 \
-      WANTED(d[i] = X(log)(a[i]))                                                                  \
+      FUNCTION(d[i] = Y(log)(a[i]))                                                                \
     case EXPR_LOG2:                                                                                \
-      WANTED(d[i] = X(log2)(a[i]))                                                                 \
+      FUNCTION(d[i] = Y(log2)(a[i]))                                                               \
     case EXPR_LOG1P:                                                                               \
-      WANTED(d[i] = X(log1p)(a[i]))                                                                \
+      FUNCTION(d[i] = Y(log1p)(a[i]))                                                              \
     case EXPR_SIN:                                                                                 \
-      WANTED(d[i] = X(sin)(a[i]))                                                                  \
+      FUNCTION(d[i] = Y(sin)(a[i]))                                                                \
     case EXPR_COS:                                                                                 \
-      WANTED(d[i] = X(cos)(a[i]))                                                                  \
+      FUNCTION(d[i] = Y(cos)(a[i]))                                                                \
     case EXPR_TAN:                                                                                 \
-      WANTED(d[i] = X(tan)(a[i]))                                                                  \
+      FUNCTION(d[i] = Y(tan)(a[i]))                                                                \
     case EXPR_SINH:                                                                                \
-      WANTED(d[i] = X(sinh)(a[i]))                                                                 \
+      FUNCTION(d[i] = Y(sinh)(a[i]))                                                               \
     case EXPR_COSH:                                                                                \
-      WANTED(d[i] = X(cosh)(a[i]))                                                                 \
+      FUNCTION(d[i] = Y(cosh)(a[i]))                                                               \
     case EXPR_ATAN:                                                                                \
-      WANTED(d[i] = X(atan)(a[i]))                                                                 \
+      FUNCTION(d[i] = Y(atan)(a[i]))                                                               \
     case EXPR_ERF:                                                                                 \
-      WANTED(d[i] = X(erf)(a[i]))                                                                  \
+      FUNCTION(d[i] = Y(erf)(a[i]))                                                                \
     case EXPR_ERFC:                                                                                \
-      WANTED(d[i] = X(erfc)(a[i]))                                                                 \
+      FUNCTION(d[i] = Y(erfc)(a[i]))                                                               \
     case EXPR_REM:                                                                                 \
       WANTED(d[i] = X(fmod)(a[i], b[i]))                                                           \
     case EXPR_POW:                                                                                 \
-      WANTED(d[i] = X(pow)(a[i], b[i]))                                                            \
+      FUNCTION(d[i] = Y(pow)(a[i], b[i]))                                                            \
     case EXPR_ATAN2:                                                                               \
-      WANTED(d[i] = X(atan2)(a[i], b[i]))                                                          \
+      FUNCTION(d[i] = Y(atan2)(a[i], b[i]))                                                          \
     }                                                                                              \
   }
+// Functions of float are computed for whole parts of a tile, and those of double by the C library.
 #define SINGLE(name) name##f
 #define DOUBLE(name) name
-FLOATS(f32, float, SINGLE)
-FLOATS(f64, double, DOUBLE)
+#define OURS(name) cc_m_##name
+FLOATS(f32, float, SINGLE, OURS, SOME)
+FLOATS(f64, double, DOUBLE, DOUBLE, WANTED)
 #undef FLOATS
 #undef SINGLE
 #undef DOUBLE
+#undef OURS
 
 // Operations on integers that do not depend on signedness. mask is that of a shift's count, or the number that Not
 // inverts a Bool with.

@@ -59,6 +59,8 @@ IN f32_v f32_odds(f32_v a, f32_v b) { return vuzp2q_f32(a, b); }
 IN f32_v f32_sub(f32_v a, f32_v b) { return vsubq_f32(a, b); }
 IN f32_v f32_minus(f32_v a, const float *p) { return vsubq_f32(a, vld1q_dup_f32(p)); }
 IN f32_v f32_div(f32_v a, f32_v b) { return vdivq_f32(a, b); }
+IN f32_v f32_roots(f32_v v) { return vsqrtq_f32(v); }
+IN f64_v f64_roots(f64_v v) { return vsqrtq_f64(v); }
 IN f64_v f64_sub(f64_v a, f64_v b) { return vsubq_f64(a, b); }
 IN f64_v f64_div(f64_v a, f64_v b) { return vdivq_f64(a, b); }
 IN void f32_past(float *p, f32_v v) { vst1q_f32(p, v); }

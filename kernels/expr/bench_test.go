@@ -209,6 +209,42 @@ func BenchmarkFusedOne(b *testing.B) {
 	}
 }
 
+// Functions of 1 Mi elements from -4 to 4, one after the other.
+func BenchmarkFunctions(b *testing.B) {
+	const n = 1 << 20
+	for _, typ := range []Type{F32, F64} {
+		t := newBench(b, n)
+		rt, err := runtime.ParseType(typ.String())
+		require.NoError(b, err)
+		for i := range t.bufs {
+			t.bufs[i], err = t.dev.Alloc(rt, n)
+			require.NoError(b, err)
+			require.NoError(b, t.s.Write(context.Background(), t.bufs[i], 0, kernels.Encode(typ.String(), kernels.Uniform(typ.String(), n, uint64(i), -4, 4)())))
+		}
+		v := Input(0, typ)
+		half, one := v.Number(0.5), v.Number(1)
+		functions := []struct {
+			name string
+			e    *Expr
+		}{{"neg", v.Neg()}, {"gelu", v.Mul(half).Mul(one.Add(v.Mul(v.Number(0.70710678118654752)).Erf()))},
+			{"softplus", Apply(Log1p, v.Abs().Neg().Exp()).Add(v.Relu())}, {"pow", v.Pow(Input(1, typ))}, {"atan2", Apply(Atan2, v, Input(1, typ))}}
+		for _, op := range []Op{Sqrt, Rsqrt, Exp, Exp2, Expm1, Log, Log2, Log1p, Sin, Cos, Tan, Sinh, Cosh, Tanh, Atan, Erf, Erfc, Sigmoid} {
+			functions = append(functions, struct {
+				name string
+				e    *Expr
+			}{op.String(), Apply(op, v)})
+		}
+		for _, f := range functions {
+			b.Run(fmt.Sprintf("%v %s", typ, f.name), func(b *testing.B) {
+				t.b = b
+				launch := t.fused(f.e)
+				times, _ := t.times(max(b.N, 15), []func(){launch}, nil)
+				b.ReportMetric(times[len(times)/2]*1e9/n, "ns/element")
+			})
+		}
+	}
+}
+
 // First use: from the definition of an expression that is new to the process to its queued launch.
 func BenchmarkFusedFirst(b *testing.B) {
 	t := newBench(b, 1024)

@@ -4,20 +4,34 @@
 // no care with arguments and leaves one rounding that matters, at half the rate. A result does not depend
 // on whether its loop was vectorized: nothing here is for the compiler to rearrange. The comments give the
 // relative errors of the polynomials; a unit in the last place of a float is 2^-24 to 2^-23 of it.
+// The expressions of the CPU backend compute with the same functions (csrc/cpu/expr_functions.h), so all of this is C, too.
 
+#ifdef __cplusplus
 namespace {
+#endif
 
 // ---- in float ----
 
+//@ cc_f_bits cc_f_of
+CC_ALWAYS cc_uint cc_f_bits(float x) {
+  cc_uint u;
+  CC_COPY(&u, &x, sizeof u);
+  return u;
+}
+CC_ALWAYS float cc_f_of(cc_uint u) {
+  float x;
+  CC_COPY(&x, &u, sizeof x);
+  return x;
+}
 //@ cc_f_near cc_f_power cc_f_rest
 // x * c as the nearest whole number n, and 2^n as the bits of the exponent. The sum's low bits are those of
 // n; nothing is known about the n of a NaN, or of what is 2^22 and more.
 CC_ALWAYS float cc_f_near(float x, float c, cc_uint *power) {
-  const cc_uint u = cc_as_bits<cc_uint>(cc_m_mad(x, c, 0x1.8p23f));
+  const cc_uint u = cc_f_bits(cc_m_mad(x, c, 0x1.8p23f));
   *power = u << 23;
-  return cc_float(cc_int(u - 0x4b400000u));
+  return (float)(cc_int)(u - 0x4b400000u);
 }
-CC_ALWAYS float cc_f_power(cc_uint power) { return cc_as_bits<float>(power + 0x3f800000u); }
+CC_ALWAYS float cc_f_power(cc_uint power) { return cc_f_of(power + 0x3f800000u); }
 // x - n * ln 2, where |n| < 512: ln 2 is in two parts, and the product with the first one exact.
 CC_ALWAYS float cc_f_rest(float x, float n) {
   return cc_m_mad(n, -0x1.7f7d1cp-20f, cc_m_mad(n, -0x1.62e4p-1f, x));
@@ -122,9 +136,9 @@ CC_ALWAYS float cc_m_erfc(float x) {
 // f - f^2/2 + f^3 * p(f), to 2^-27.
 CC_ALWAYS float cc_f_log(float x, float *k) {
   const bool small = x < 0x1p-126f;
-  const cc_int b = cc_as_bits<cc_int>(small ? x * 0x1p23f : x), u = (b - 0x3f3504f3) >> 23;
-  *k = cc_float(u - (small ? 23 : 0));
-  const float f = cc_as_bits<float>(b - (u << 23)) - 1.0f, z = f * f;
+  const cc_int b = (cc_int)cc_f_bits(small ? x * 0x1p23f : x), u = (b - 0x3f3504f3) >> 23;
+  *k = (float)(u - (small ? 23 : 0));
+  const float f = cc_f_of((cc_uint)(b - (u << 23))) - 1.0f, z = f * f;
   float p = -0x1.38bd94p-4f;
   p = cc_m_mad(p, f, 0x1.055d46p-3f);
   p = cc_m_mad(p, f, -0x1.0d8494p-3f);
@@ -158,11 +172,19 @@ CC_ALWAYS float cc_m_log10(float x) {
 // ---- in double ----
 
 //@ cc_d_bits cc_d_of cc_d_pick cc_d_flip
-CC_ALWAYS cc_ulong cc_d_bits(double x) { return cc_as_bits<cc_ulong>(x); }
-CC_ALWAYS double cc_d_of(cc_ulong x) { return cc_as_bits<double>(x); }
+CC_ALWAYS cc_ulong cc_d_bits(double x) {
+  cc_ulong u;
+  CC_COPY(&u, &x, sizeof u);
+  return u;
+}
+CC_ALWAYS double cc_d_of(cc_ulong u) {
+  double x;
+  CC_COPY(&x, &u, sizeof x);
+  return x;
+}
 // c ? x : y. Of several conditional expressions in a row GCC makes a mask for every way through them.
 CC_ALWAYS double cc_d_pick(bool c, double x, double y) {
-  const cc_ulong m = 0 - cc_ulong(c);
+  const cc_ulong m = 0 - (cc_ulong)(c);
   return cc_d_of((cc_d_bits(x) & m) | (cc_d_bits(y) & ~m));
 }
 // r, or -r where x is negative: by the bits, since compilers lose signs of zeros.
@@ -193,15 +215,15 @@ CC_ALWAYS double cc_d_exp2m1(double t) {
   double s, m = cc_d_exp2m(t, &s);
   return cc_m_mad(s, m, s - 1.0);
 }
-constexpr double cc_log2_e = 1.44269504088896340736;
-CC_ALWAYS float cc_m_expm1(float x) { return float(cc_m_copysign(cc_d_exp2m1(x * cc_log2_e), double(x))); }
+static const double cc_log2_e = 1.44269504088896340736;
+CC_ALWAYS float cc_m_expm1(float x) { return (float)(cc_m_copysign(cc_d_exp2m1(x * cc_log2_e), (double)(x))); }
 CC_ALWAYS float cc_m_cosh(float x) {
   const double e = cc_d_exp2(x * cc_log2_e);
-  return float(0.5 * e + 0.5 / e);
+  return (float)(0.5 * e + 0.5 / e);
 }
 CC_ALWAYS float cc_m_sinh(float x) {
   const double e = cc_d_exp2m1(cc_m_fabs(x) * cc_log2_e);
-  return float(cc_m_copysign(0.5 * (e + e / (e + 1.0)), double(x)));
+  return (float)(cc_m_copysign(0.5 * (e + e / (e + 1.0)), (double)(x)));
 }
 //@ cc_d_log2 cc_d_log1p cc_m_log1p
 // log2 d for d > 0: d = 2^k * (1 + f) with 1 + f from sqrt(1/2) to sqrt 2, and log2(1 + f) = s * p(s^2),
@@ -220,22 +242,22 @@ CC_ALWAYS double cc_d_log2(double d, double near) {
   double r = cc_m_mad(s, p, k);
   r = cc_d_pick(d < CC_HUGE_VAL, r, d);
   r = cc_d_pick(d > 0.0, r, -CC_HUGE_VAL);
-  return cc_d_pick(d >= 0.0, r, double(CC_NAN));
+  return cc_d_pick(d >= 0.0, r, (double)(CC_NAN));
 }
 CC_ALWAYS double cc_d_log1p(double x) { return cc_d_log2(x + 1.0, x) * 0.69314718055994530942; }
-CC_ALWAYS float cc_m_log1p(float x) { return float(cc_m_copysign(cc_d_log1p(x), double(x))); }
+CC_ALWAYS float cc_m_log1p(float x) { return (float)(cc_m_copysign(cc_d_log1p(x), (double)(x))); }
 //@ cc_m_asinh cc_m_acosh cc_m_atanh
 CC_ALWAYS float cc_m_asinh(float x) {
   const double a = cc_m_fabs(x), z = a * a, r = cc_d_log1p(a + z / (cc_m_sqrt(z + 1.0) + 1.0));
-  return float(cc_m_copysign(cc_d_pick(a < CC_HUGE_VAL, r, a), double(x)));
+  return (float)(cc_m_copysign(cc_d_pick(a < CC_HUGE_VAL, r, a), (double)(x)));
 }
 CC_ALWAYS float cc_m_acosh(float x) {
   const double t = x - 1.0, r = cc_d_log1p(t + cc_m_sqrt(t * (x + 1.0)));
-  return float(t >= 0.0 ? r : double(CC_NAN));
+  return (float)(t >= 0.0 ? r : (double)(CC_NAN));
 }
 CC_ALWAYS float cc_m_atanh(float x) {
   const double a = cc_m_fabs(x);
-  return float(cc_m_copysign(0.5 * cc_d_log1p((a + a) / (1.0 - a)), double(x)));
+  return (float)(cc_m_copysign(0.5 * cc_d_log1p((a + a) / (1.0 - a)), (double)(x)));
 }
 
 //@ cc_w_pow cc_m_pow
@@ -245,11 +267,11 @@ CC_ALWAYS double cc_w_pow(double x, double y) {
   const double a = cc_m_fabs(x);
   const bool whole = cc_m_rint(y) == y, odd = whole & (cc_m_rint(0.5 * y) != 0.5 * y);
   double r = cc_d_exp2(y * cc_d_log2(a, a - 1.0));
-  r = cc_d_pick((x < 0.0) & (a < CC_HUGE_VAL) & !whole, double(CC_NAN), r);
+  r = cc_d_pick((x < 0.0) & (a < CC_HUGE_VAL) & !whole, (double)(CC_NAN), r);
   r = cc_d_pick(((a == 1.0) & (cc_m_fabs(y) == CC_HUGE_VAL)) | (x == 1.0) | (y == 0.0), 1.0, r);
   return cc_d_pick(odd, cc_m_copysign(r, x), r);
 }
-CC_ALWAYS float cc_m_pow(float x, float y) { return float(cc_w_pow(x, y)); }
+CC_ALWAYS float cc_m_pow(float x, float y) { return (float)(cc_w_pow(x, y)); }
 
 //@ cc_m_sin cc_m_cos cc_m_tan
 // Turns: x/2pi less a whole number of quarters, n. Each piece of 1/2pi has 29 bits, so that its product
@@ -289,17 +311,17 @@ CC_ALWAYS double cc_d_wave(double f, cc_ulong n) {
 CC_ALWAYS float cc_m_cos(float x) {
   cc_ulong n;
   const double f = cc_d_turns(cc_m_fabs(x), &n);
-  return float(cc_d_wave(f, n + 1));
+  return (float)(cc_d_wave(f, n + 1));
 }
 CC_ALWAYS float cc_m_sin(float x) {
   cc_ulong n;
   const double f = cc_d_turns(cc_m_fabs(x), &n);
-  return float(cc_d_flip(cc_d_wave(f, n), x));
+  return (float)(cc_d_flip(cc_d_wave(f, n), x));
 }
 CC_ALWAYS float cc_m_tan(float x) {
   cc_ulong n;
   const double f = cc_d_turns(cc_m_fabs(x), &n), r = cc_d_wave(f, n) / cc_d_wave(f, n + 1);
-  return float(cc_d_flip(r, x));
+  return (float)(cc_d_flip(r, x));
 }
 
 //@ cc_w_asin cc_w_acos cc_w_atan cc_w_atan2 cc_m_asin cc_m_acos cc_m_atan cc_m_atan2
@@ -325,7 +347,7 @@ CC_ALWAYS double cc_d_angle(double y, double x) {
 }
 CC_ALWAYS double cc_w_asin(float x) { // beyond 1 it is the angle of a NaN
   const double a = cc_m_fabs(x);
-  return cc_m_copysign(cc_d_angle(a, cc_m_sqrt((1.0 - a) * (1.0 + a))), double(x));
+  return cc_m_copysign(cc_d_angle(a, cc_m_sqrt((1.0 - a) * (1.0 + a))), (double)(x));
 }
 CC_ALWAYS double cc_w_acos(float x) {
   const double a = cc_m_fabs(x), r = cc_d_angle(cc_m_sqrt((1.0 - a) * (1.0 + a)), a);
@@ -333,31 +355,33 @@ CC_ALWAYS double cc_w_acos(float x) {
 }
 CC_ALWAYS double cc_w_atan2(float y, float x) {
   const double r = cc_d_angle(cc_m_fabs(y), cc_m_fabs(x));
-  return cc_m_copysign(cc_m_copysign(1.0f, x) < 0.0f ? cc_pi - r : r, double(y));
+  return cc_m_copysign(cc_m_copysign(1.0f, x) < 0.0f ? cc_pi - r : r, (double)(y));
 }
-CC_ALWAYS double cc_w_atan(float x) { return cc_m_copysign(cc_d_angle(cc_m_fabs(x), 1.0), double(x)); }
-CC_ALWAYS float cc_m_asin(float x) { return float(cc_w_asin(x)); }
-CC_ALWAYS float cc_m_acos(float x) { return float(cc_w_acos(x)); }
-CC_ALWAYS float cc_m_atan(float x) { return float(cc_w_atan(x)); }
-CC_ALWAYS float cc_m_atan2(float y, float x) { return float(cc_w_atan2(y, x)); }
+CC_ALWAYS double cc_w_atan(float x) { return cc_m_copysign(cc_d_angle(cc_m_fabs(x), 1.0), (double)(x)); }
+CC_ALWAYS float cc_m_asin(float x) { return (float)(cc_w_asin(x)); }
+CC_ALWAYS float cc_m_acos(float x) { return (float)(cc_w_acos(x)); }
+CC_ALWAYS float cc_m_atan(float x) { return (float)(cc_w_atan(x)); }
+CC_ALWAYS float cc_m_atan2(float y, float x) { return (float)(cc_w_atan2(y, x)); }
 
 //@ cc_m_cbrt
 // Halley's method from a third of the exponent: each of two steps triples the digits. A zero starts as
 // 2^-200, since processors are slow where a cube is denormal.
 CC_ALWAYS float cc_m_cbrt(float x) {
   const double d = cc_m_fabs(x);
-  double y = cc_d_of(cc_ulong(cc_uint(cc_d_bits(d + 0x1p-200) >> 32) / 3 + 0x2a9f7893u) << 32);
+  double y = cc_d_of((cc_ulong)((cc_uint)(cc_d_bits(d + 0x1p-200) >> 32) / 3 + 0x2a9f7893u) << 32);
   double c = y * y * y;
   y = y * ((c + 2.0 * d) / (2.0 * c + d));
   c = y * y * y;
   y = y * ((c + 2.0 * d) / (2.0 * c + d));
-  return float(cc_m_copysign(cc_d_pick((d > 0.0) & (d < CC_HUGE_VAL), y, d), double(x)));
+  return (float)(cc_m_copysign(cc_d_pick((d > 0.0) & (d < CC_HUGE_VAL), y, d), (double)(x)));
 }
 //@ cc_m_hypot
 CC_ALWAYS float cc_m_hypot(float x, float y) { // squares of floats fit double
   const double a = cc_m_fabs(x), b = cc_m_fabs(y), r = cc_m_sqrt(a * a + b * b);
-  return float((a == CC_HUGE_VAL) | (b == CC_HUGE_VAL) ? CC_HUGE_VAL : r);
+  return (float)((a == CC_HUGE_VAL) | (b == CC_HUGE_VAL) ? CC_HUGE_VAL : r);
 }
 
 //@
+#ifdef __cplusplus
 } // namespace
+#endif

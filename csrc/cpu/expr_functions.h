@@ -1,0 +1,28 @@
+// The functions of floats for expr_tile.h: those that kernels of users compute with, which loops of vector instructions can do.
+#include <stdbool.h>
+
+typedef uint32_t cc_uint;
+typedef int32_t cc_int;
+typedef uint64_t cc_ulong;
+#define CC_ALWAYS IN
+#define CC_COPY __builtin_memcpy
+#define CC_INFINITY __builtin_inff()
+#define CC_NAN __builtin_nanf("")
+#define CC_HUGE_VAL __builtin_inf()
+#define cc_pi 3.14159265358979323846
+#define CC_EITHER(x, name, ...) _Generic((x), float: __builtin_##name##f(__VA_ARGS__), default: __builtin_##name(__VA_ARGS__))
+#define cc_m_fabs(x) CC_EITHER(x, fabs, x)
+#define cc_m_rint(x) CC_EITHER(x, rint, x)
+#define cc_m_sqrt(x) CC_EITHER(x, sqrt, x)
+#define cc_m_copysign(x, y) CC_EITHER((x) + (y), copysign, x, y)
+#define cc_m_mad(x, y, z) CC_EITHER((x) + (y) + (z), fma, x, y, z)
+#define cc_m_fma cc_m_mad
+
+#include "../../source/internal/render/prelude/host_float.h"
+
+#undef CC_ALWAYS
+#undef CC_COPY
+#undef CC_INFINITY
+#undef CC_NAN
+#undef CC_HUGE_VAL
+#undef CC_EITHER

@@ -3,10 +3,12 @@ package gomlx
 // Operations on windows: convolution, and pooling with its gradient.
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/shapeinference"
+	"github.com/gomlx/compute/shapes"
 	"github.com/pkg/errors"
 
 	"github.com/concord-compute/concord/tensor"
@@ -36,26 +38,107 @@ func (f *function) ConvGeneral(input, kernel compute.Value, axes compute.Convolv
 		return nil, errors.Errorf("ConvGeneral of %s and %s", in[0].shape, in[1].shape)
 	}
 	axes, strides, paddings, inputDilations, kernelDilations = axes.Clone(), slices.Clone(strides), slices.Clone(paddings), slices.Clone(inputDilations), slices.Clone(kernelDilations)
+	// The numbers of places of the kernel and of the result, where they are known.
+	places := func(s shapes.Shape, spatial []int) int {
+		n := 1
+		for _, a := range spatial {
+			n *= s.Dimensions[a]
+		}
+		return n
+	}
+	few := false
+	if channelGroups*batchGroups == 1 && !in[0].shape.IsDynamic() && !in[1].shape.IsDynamic() {
+		n := places(shape, axes.OutputSpatial)
+		few = n > 0 && n < places(in[1].shape, axes.KernelSpatial)
+	}
 	return f.single(compute.OpTypeConvGeneral, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
-		x := in[0].Permute(append([]int{axes.InputBatch, axes.InputChannels}, axes.InputSpatial...)...)
-		k := in[1].Permute(append([]int{axes.KernelOutputChannels, axes.KernelInputChannels}, axes.KernelSpatial...)...)
-		config := make([]compute.PadAxis, x.Rank())
-		steps, gaps := make([]int, len(axes.InputSpatial)), make([]int, len(axes.InputSpatial))
-		for i := range axes.InputSpatial {
+		n := len(axes.InputSpatial)
+		config := make([]compute.PadAxis, 2+n)
+		steps, gaps := make([]int, n), make([]int, n)
+		for i := range n {
 			config[2+i].Interior = or(inputDilations, i, 1) - 1
 			if len(paddings) > 0 {
 				config[2+i].Start, config[2+i].End = paddings[i][0], paddings[i][1]
 			}
 			steps[i], gaps[i] = or(strides, i, 1), or(kernelDilations, i, 1)
 		}
-		y := convolved(padded(x, 0, config), k, steps, gaps, channelGroups, batchGroups)
-		order := make([]int, y.Rank())
-		order[axes.OutputBatch], order[axes.OutputChannels] = 0, 1
-		for i, a := range axes.OutputSpatial {
-			order[a] = 2 + i
+		if few {
+			return met(in[0], in[1], axes, config[2:], steps, gaps)
 		}
-		return y.Permute(order...)
+		x := in[0].Permute(append([]int{axes.InputBatch, axes.InputChannels}, axes.InputSpatial...)...)
+		k := in[1].Permute(append([]int{axes.KernelOutputChannels, axes.KernelInputChannels}, axes.KernelSpatial...)...)
+		var y *tensor.Tensor
+		if tensor.IsFloat(x.Type()) && n >= 1 && n <= 3 {
+			o := tensor.ConvOptions{Stride: steps, Dilation: gaps, Groups: channelGroups * batchGroups}
+			for _, c := range config[2:] {
+				o.Pad, o.InputDilation = append(o.Pad, [2]int{c.Start, c.End}), append(o.InputDilation, c.Interior+1)
+			}
+			if batchGroups > 1 { // images of a group are channels of their own
+				apart := append([]int{batchGroups, x.Dim(0) / batchGroups}, x.Shape()[1:]...)
+				order := []int{1, 0}
+				for i := 2; i < len(apart); i++ {
+					order = append(order, i)
+				}
+				x = x.Reshape(apart...).Permute(order...).Reshape(append([]int{apart[1], batchGroups * apart[2]}, apart[3:]...)...)
+			}
+			y = tensor.Conv(x, k, nil, o)
+		} else {
+			y = convolved(padded(x, 0, config), k, steps, gaps, channelGroups, batchGroups)
+		}
+		return y.Permute(outputOrder(axes, 0, 1, 2)...)
 	})
+}
+
+// outputOrder returns the order of a result's axes for a permutation, where the batch, the channels and the first spatial axis are given.
+func outputOrder(axes compute.ConvolveAxesConfig, batch, channels, spatial int) []int {
+	order := make([]int, 2+len(axes.OutputSpatial))
+	order[axes.OutputBatch], order[axes.OutputChannels] = batch, channels
+	for i, a := range axes.OutputSpatial {
+		order[a] = spatial + i
+	}
+	return order
+}
+
+// met returns a convolution whose kernel has more places than the result, such as the gradient of a kernel. For each place of the result, what the kernel
+// meets there is a matrix, in the order of the operands' axes, and the kernel is the other one.
+func met(x, k *tensor.Tensor, axes compute.ConvolveAxesConfig, config []compute.PadAxis, steps, gaps []int) *tensor.Tensor {
+	margins, out := make([]compute.PadAxis, x.Rank()), make([]int, len(config))
+	for i, a := range axes.InputSpatial {
+		margins[a] = config[i]
+	}
+	x = padded(x, 0, margins)
+	for i, a := range axes.InputSpatial {
+		out[i] = (x.Dim(a)-(k.Dim(axes.KernelSpatial[i])-1)*gaps[i]-1)/steps[i] + 1
+	}
+	var parts []*tensor.Tensor
+	eachOffset(out, func(at []int) {
+		ranges := slices.Repeat([]tensor.Range{tensor.All}, x.Rank())
+		for i, a := range axes.InputSpatial {
+			start := at[i] * steps[i]
+			ranges[a] = tensor.Range{Start: start, Stop: start + (k.Dim(axes.KernelSpatial[i])-1)*gaps[i] + 1, Step: gaps[i]}
+		}
+		parts = append(parts, x.Slice(ranges...))
+	})
+	// What is added up, in the order in which x has it.
+	axis := map[int]int{axes.InputChannels: axes.KernelInputChannels}
+	for i, a := range axes.InputSpatial {
+		axis[a] = axes.KernelSpatial[i]
+	}
+	first, second, terms := []int{0, 1 + axes.InputBatch}, []int{}, 1
+	for _, a := range slices.Sorted(maps.Keys(axis)) {
+		first, second, terms = append(first, 1+a), append(second, axis[a]), terms*k.Dim(axis[a])
+	}
+	batch, results := x.Dim(axes.InputBatch), k.Dim(axes.KernelOutputChannels)
+	a := tensor.Stack(0, parts...).Permute(first...)
+	b := k.Permute(append(second, axes.KernelOutputChannels)...).Reshape(terms, results)
+	var y *tensor.Tensor
+	if batch == 1 {
+		y = a.Reshape(len(parts), terms).MatMul(b)
+	} else {
+		y = a.Reshape(len(parts), batch, terms).MatMul(b)
+	}
+	y = y.Reshape(append(slices.Clone(out), batch, results)...)
+	return y.Permute(outputOrder(axes, len(out), len(out)+1, 0)...)
 }
 
 // convolved returns the convolution of x, batch × channels × places, with k, results × channels × places, as a product of matrices: one has the elements
@@ -133,12 +216,16 @@ func (f *function) ReduceWindow(input compute.Value, reductionType compute.Reduc
 	}
 	windowDimensions, strides, windowDilations = slices.Clone(windowDimensions), slices.Clone(strides), slices.Clone(windowDilations)
 	config := margins(in[0].shape.Rank(), inputDilations, paddings)
+	pool := poolOf(shape.Rank(), windowDimensions, strides, windowDilations, config)
 	return f.single(compute.OpTypeReduceWindow, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
+		if reductionType == compute.ReduceOpMax && pool.fits {
+			return pool.max(in[0])
+		}
 		x := padded(in[0], none, config)
 		for axis := range x.Rank() {
 			w := or(windowDimensions, axis, 1)
 			step, gap := or(strides, axis, w), or(windowDilations, axis, 1)
-			if w > 1 && w == step && gap == 1 && x.Rank() < tensor.MaxRank {
+			if w > manyElements && w == step && gap == 1 && x.Rank() < tensor.MaxRank {
 				n := x.Dim(axis) / w
 				split := slices.Replace(x.Shape(), axis, axis+1, n, w)
 				x = convert(reduce(x.Narrow(axis, 0, n*w).Reshape(split...), axis+1), t)
@@ -148,6 +235,44 @@ func (f *function) ReduceWindow(input compute.Value, reductionType compute.Reduc
 		}
 		return x
 	})
+}
+
+// manyElements is how many elements a window along an axis has at most that are combined one by one, in the kernel that reads them.
+const manyElements = 16
+
+// pool is a maximum of windows, as tensors have it: of the last dimensions, behind those without windows.
+type pool struct {
+	order, back, size []int // back undoes order
+	options           tensor.PoolOptions
+	fits              bool // tensors have it
+}
+
+func poolOf(rank int, window, strides, dilations []int, config []compute.PadAxis) *pool {
+	p := &pool{fits: true}
+	var last []int
+	for i, c := range config {
+		w := or(window, i, 1)
+		step := or(strides, i, w)
+		if w == 1 && step == 1 && c == (compute.PadAxis{}) {
+			p.order = append(p.order, i)
+			continue
+		}
+		last, p.size = append(last, i), append(p.size, w)
+		p.options.Stride, p.options.Dilation = append(p.options.Stride, step), append(p.options.Dilation, or(dilations, i, 1))
+		p.options.Pad = append(p.options.Pad, [2]int{c.Start, c.End})
+		p.fits = p.fits && min(c.Start, c.End) >= 0 && c.Interior == 0
+	}
+	p.order = append(p.order, last...)
+	p.back = make([]int, rank)
+	for i, a := range p.order {
+		p.back[a] = i
+	}
+	p.fits = p.fits && len(last) > 0
+	return p
+}
+
+func (p *pool) max(x *tensor.Tensor) *tensor.Tensor {
+	return x.Permute(p.order...).MaxPool(p.size, p.options).Permute(p.back...)
 }
 
 // margins returns the padding of windows.
@@ -206,91 +331,23 @@ func (f *function) selectAndScatter(op compute.OpType, operand, source compute.V
 	if err != nil {
 		return nil, err
 	}
-	var window, steps, split []int
-	for i := range shape.Rank() {
-		window = append(window, or(windowDimensions, i, 1))
-		if steps = append(steps, or(windowStrides, i, window[i])); window[i] > 1 || steps[i] > 1 {
-			split = append(split, i)
-		}
+	t, err := typeOf(shape.DType)
+	if err != nil {
+		return nil, err
 	}
-	if shape.Rank()+len(split) > tensor.MaxRank {
-		return nil, errors.Wrapf(compute.ErrNotImplemented, "%s of %s with windows %v", op, shape, window)
+	p := poolOf(shape.Rank(), windowDimensions, windowStrides, nil, margins(shape.Rank(), nil, paddings))
+	if !p.fits || t == tensor.I64 || t == tensor.U64 {
+		return nil, errors.Wrapf(compute.ErrNotImplemented, "%s of %s with windows %v and margins %v", op, shape, windowDimensions, paddings)
 	}
-	config := margins(shape.Rank(), nil, paddings)
 	return f.single(op, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
-		return selected(in[0], in[1], window, steps, split, config, smallest)
-	})
-}
-
-// selected adds the elements of source up where their windows' largest or smallest elements are. Axis i of split becomes two: the number of a window, and
-// the place from its begin to that of the next one. An element lies in the window that begins there, and in some before it.
-func selected(x, source *tensor.Tensor, window, steps, split []int, config []compute.PadAxis, smallest bool) *tensor.Tensor {
-	s, rank := x.Scope(), x.Rank()
-	before := make([]int, rank) // how many windows an element lies in, along each axis
-	code := make([]int, rank)   // what a step along each axis adds to the number of a place
-	next := 1
-	for i := rank - 1; i >= 0; i-- {
-		before[i] = (window[i] + steps[i] - 1) / steps[i]
-		code[i] = next
-		next *= before[i] * steps[i]
-	}
-	px := padded(x, limit(x.Type(), smallest), config)
-	var best, place *tensor.Tensor
-	eachOffset(window, func(at []int) {
-		ranges := make([]tensor.Range, rank)
-		number := 0
-		for i, o := range at {
-			ranges[i] = tensor.Range{Start: o, Stop: o + (source.Dim(i)-1)*steps[i] + 1, Step: steps[i]}
-			number += o * code[i]
+		x, source := in[0], in[1]
+		if !tensor.IsFloat(t) {
+			x, source = x.Cast(tensor.F64), source.Cast(tensor.F64)
 		}
-		part := px.Slice(ranges...)
-		if best == nil {
-			best, place = part, tensor.Full(s, tensor.I32, number, source.Shape()...)
-			return
-		}
-		better := part.Gt(best)
+		y := x
 		if smallest {
-			better = part.Lt(best)
+			y, source = x.Neg(), source.Neg()
 		}
-		best, place = tensor.Where(better, part, best), tensor.Where(better, number, place)
+		return convert(tensor.GradOf([]*tensor.Tensor{p.max(y)}, []*tensor.Tensor{source}, x)[0], t)
 	})
-	around := make([]compute.PadAxis, rank)
-	counts := make([]int, rank)
-	for i := range around {
-		counts[i] = max(source.Dim(i), (config[i].Start+x.Dim(i)+steps[i]-1)/steps[i])
-		around[i] = compute.PadAxis{Start: before[i] - 1, End: counts[i] - source.Dim(i)}
-	}
-	source, place = padded(source, 0, around), padded(place, -1, around)
-	var dims, merged []int
-	for i, n := range counts {
-		dims, merged = append(dims, n), append(merged, n*steps[i])
-		if slices.Contains(split, i) {
-			dims = append(dims, steps[i])
-		}
-	}
-	sum := tensor.Zeros(s, x.Type(), dims...)
-	eachOffset(before, func(at []int) {
-		ranges := make([]tensor.Range, rank)
-		shape := []int{}
-		here := tensor.Full(s, tensor.I32, 0, dims...)
-		axis := 0
-		for i, back := range at {
-			start := before[i] - 1 - back
-			ranges[i] = tensor.Range{Start: start, Stop: start + counts[i], Step: 1}
-			shape = append(shape, counts[i])
-			if slices.Contains(split, i) {
-				shape = append(shape, 1)
-				axis++
-				here = here.Add(counted(s, tensor.I32, axis, dims).Add(back * steps[i]).Mul(code[i]))
-			}
-			axis++
-		}
-		part, chosen := source.Slice(ranges...).Reshape(shape...), place.Slice(ranges...).Reshape(shape...)
-		sum = sum.Add(tensor.Where(chosen.Eq(here), part, 0))
-	})
-	sum = sum.Reshape(merged...)
-	for i := range rank {
-		sum = sum.Narrow(i, config[i].Start, x.Dim(i))
-	}
-	return sum
 }

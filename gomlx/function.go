@@ -118,9 +118,10 @@ type node struct {
 
 // trace is what operations need besides their operands while they are traced.
 type trace struct {
-	scope *tensor.Scope
-	axes  shapes.AxisBindings // lengths of dynamic axes
-	err   error               // the first mistake that is not in a tensor
+	maxima map[string]*tensor.Tensor // of windows, by what and which
+	scope  *tensor.Scope
+	axes   shapes.AxisBindings // lengths of dynamic axes
+	err    error               // the first mistake that is not in a tensor
 }
 
 // shape returns a shape with the lengths of its dynamic axes.

@@ -3,6 +3,7 @@ package gomlx
 // Operations on windows: convolution, and pooling with its gradient.
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -217,9 +218,9 @@ func (f *function) ReduceWindow(input compute.Value, reductionType compute.Reduc
 	windowDimensions, strides, windowDilations = slices.Clone(windowDimensions), slices.Clone(strides), slices.Clone(windowDilations)
 	config := margins(in[0].shape.Rank(), inputDilations, paddings)
 	pool := poolOf(shape.Rank(), windowDimensions, strides, windowDilations, config)
-	return f.single(compute.OpTypeReduceWindow, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
+	return f.single(compute.OpTypeReduceWindow, shape, in, func(tr *trace, in []*tensor.Tensor) *tensor.Tensor {
 		if reductionType == compute.ReduceOpMax && pool.fits {
-			return pool.max(in[0])
+			return pool.max(tr, in[0])
 		}
 		x := padded(in[0], none, config)
 		for axis := range x.Rank() {
@@ -271,8 +272,16 @@ func poolOf(rank int, window, strides, dilations []int, config []compute.PadAxis
 	return p
 }
 
-func (p *pool) max(x *tensor.Tensor) *tensor.Tensor {
-	return x.Permute(p.order...).MaxPool(p.size, p.options).Permute(p.back...)
+// max returns the maxima of x, those that the trace has if it has them: gradients need them again.
+func (p *pool) max(tr *trace, x *tensor.Tensor) *tensor.Tensor {
+	key := fmt.Sprintf("%p %v %v %v", x, p.order, p.size, p.options)
+	if tr.maxima[key] == nil {
+		if tr.maxima == nil {
+			tr.maxima = map[string]*tensor.Tensor{}
+		}
+		tr.maxima[key] = x.Permute(p.order...).MaxPool(p.size, p.options).Permute(p.back...)
+	}
+	return tr.maxima[key]
 }
 
 // margins returns the padding of windows.
@@ -339,7 +348,7 @@ func (f *function) selectAndScatter(op compute.OpType, operand, source compute.V
 	if !p.fits || t == tensor.I64 || t == tensor.U64 {
 		return nil, errors.Wrapf(compute.ErrNotImplemented, "%s of %s with windows %v and margins %v", op, shape, windowDimensions, paddings)
 	}
-	return f.single(op, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
+	return f.single(op, shape, in, func(tr *trace, in []*tensor.Tensor) *tensor.Tensor {
 		x, source := in[0], in[1]
 		if !tensor.IsFloat(t) {
 			x, source = x.Cast(tensor.F64), source.Cast(tensor.F64)
@@ -348,6 +357,6 @@ func (f *function) selectAndScatter(op compute.OpType, operand, source compute.V
 		if smallest {
 			y, source = x.Neg(), source.Neg()
 		}
-		return convert(tensor.GradOf([]*tensor.Tensor{p.max(y)}, []*tensor.Tensor{source}, x)[0], t)
+		return convert(tensor.GradOf([]*tensor.Tensor{p.max(tr, y)}, []*tensor.Tensor{source}, x)[0], t)
 	})
 }

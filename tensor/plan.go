@@ -504,6 +504,9 @@ func (p *planner) store(t *Tensor) error {
 				return err
 			}
 		}
+		if done, err := p.side(o.parts, whole); done || err != nil {
+			return err
+		}
 		for _, part := range o.parts {
 			x := part.t
 			if _, ok := p.place(x); ok || base(x) != x {
@@ -570,7 +573,7 @@ func (p *planner) sort() error {
 	for _, t := range p.tasks {
 		_, out := t.values()
 		for _, v := range out {
-			if n := len(writers[v]); n > 0 {
+			if n := len(writers[v]); n > 0 && writers[v][n-1] != t {
 				before[t] = append(before[t], writers[v][n-1])
 			}
 			writers[v] = append(writers[v], t)

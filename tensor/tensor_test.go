@@ -76,7 +76,7 @@ func TestFirst(t *testing.T) {
 	assert.Len(t, tasks(t, m), 1)
 	assert.Equal(t, []float32{5, 14, 14, 50}, values[float32](t, m))
 	c := Concat(1, x.Add(1), x.Mul(3))
-	assert.Len(t, tasks(t, c), 2)
+	assert.Len(t, tasks(t, c), 1)
 	assert.Equal(t, []float32{1, 2, 3, 0, 3, 6, 4, 5, 6, 9, 12, 15}, values[float32](t, c))
 	assert.Equal(t, []int64{0, 1, 2, 3}, values[int64](t, Iota(s, I64, 2, 2)))
 	assert.Equal(t, []float32{1, 0, 0, 1}, values[float32](t, Eye(s, F32, 2)))

@@ -312,46 +312,51 @@ func (f *function) FusedScaledDotProductAttention(query, key, value compute.Valu
 		scale = 1 / math.Sqrt(float64(q.Dimensions[3]))
 	}
 	causal := options.Causal
-	groups := k.Dimensions[heads]
 	output, err = f.single(op, q, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
 		front := []int{0, heads, seq, 3}
 		q, k, v := computed(in[0].Permute(front...)), computed(in[1].Permute(front...)), computed(in[2].Permute(front...))
-		batch, all, length, keys, each := q.Dim(0), q.Dim(1), q.Dim(2), k.Dim(2), q.Dim(3)
-		// Queries that share a key are rows of one matrix.
-		scores := q.Reshape(batch, groups, all/groups*length, each).MatMul(k.T()).Reshape(batch, all, length, keys).Mul(scale)
-		s, minusInf := q.Scope(), math.Inf(-1)
 		rest := in[3:]
 		take := func() *tensor.Tensor {
 			x := rest[0]
 			rest = rest[1:]
 			return x
 		}
-		if options.Mask != nil {
-			if m := take(); m.Type() == tensor.Bool {
-				scores = tensor.Where(m, scores, minusInf)
+		// sees says which keys a query sees, and added is added to the products.
+		var sees, added *tensor.Tensor
+		for _, x := range extra[:2] {
+			if x == nil {
+				continue
+			}
+			if m := take(); m.Type() == tensor.Bool && x == options.Mask {
+				sees = m
+			} else if added == nil {
+				added = computed(m)
 			} else {
-				scores = scores.Add(computed(m))
+				added = added.Add(computed(m))
 			}
 		}
-		if options.Bias != nil {
-			scores = scores.Add(computed(take()))
-		}
-		row, column := counted(s, tensor.I64, 0, []int{length, keys}), counted(s, tensor.I64, 1, []int{length, keys})
-		if causal {
-			scores = tensor.Where(column.Le(row), scores, minusInf)
-		}
-		for i, place := range []*tensor.Tensor{row, column} {
-			if extra[2+i] != nil {
-				n := convert(take(), tensor.I64).Reshape(batch, 1, 1, 1)
-				scores = tensor.Where(place.Lt(n), scores, minusInf)
+		for i := range 2 {
+			if extra[2+i] == nil {
+				continue
+			}
+			length := []int{q.Dim(2), 1}
+			if i == 1 {
+				length = []int{1, k.Dim(2)}
+			}
+			here := counted(q.Scope(), tensor.I64, i, length).Lt(convert(take(), tensor.I64).Reshape(q.Dim(0), 1, 1, 1))
+			if sees == nil {
+				sees = here
+			} else {
+				sees = sees.And(here)
 			}
 		}
-		// A query without a key has the result 0.
-		top := scores.Max(-1).Unsqueeze(-1)
-		weights := tensor.Where(top.Eq(minusInf), 0, scores.Sub(tensor.Where(top.Eq(minusInf), 0, top)).Exp())
-		sum := weights.Sum(-1).Unsqueeze(-1)
-		weights = weights.Div(tensor.Where(sum.Eq(0), 1, sum))
-		y := weights.Reshape(batch, groups, all/groups*length, keys).MatMul(v).Reshape(batch, all, length, each)
+		mask := added
+		if mask == nil {
+			mask = sees
+		} else if sees != nil {
+			mask = tensor.Where(sees, added, math.Inf(-1))
+		}
+		y := tensor.Attention(q, k, v, tensor.AttentionOptions{Mask: mask, Causal: causal, Scale: scale})
 		return y.Permute(front...).Cast(in[0].Type())
 	})
 	return output, nil, err

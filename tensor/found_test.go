@@ -96,3 +96,78 @@ func TestTrianglesOfTruths(t *testing.T) {
 	assert.Equal(t, []bool{true, true, false, true}, values[bool](t, x.Triu(0)))
 	assert.Equal(t, []bool{true, false, false, true}, values[bool](t, Full(s, Bool, true, 2).Diag()))
 }
+
+// A number that a function makes is computed once, not for each element that it is stretched to.
+func TestOneNumberIsComputedOnce(t *testing.T) {
+	s := scope(t)
+	step, x := Full(s, F32, 3), gaussian(s, 1, 1, 2*manyTimes)
+	require.NoError(t, Eval(t.Context(), step, x))
+	y := x.Mul(step.Log().Expm1().Add(1))
+	assert.Len(t, tasks(t, y), 2)
+	assert.Len(t, tasks(t, x.Narrow(0, 0, 8).Mul(step.Exp())), 1, "of few elements it is not worth a kernel")
+	got, err := Read[float32](t.Context(), y)
+	require.NoError(t, err)
+	xs, err := Read[float32](t.Context(), x)
+	require.NoError(t, err)
+	assert.InDelta(t, 3*xs[77], got[77], 1e-5)
+}
+
+// A product that only a concatenation reads is computed into its place.
+func TestProductsAreComputedIntoTheirPlaces(t *testing.T) {
+	s := scope(t)
+	a, b, c := gaussian(s, 1, 1, 5, 7), gaussian(s, 2, 1, 7, 3), gaussian(s, 3, 1, 4)
+	require.NoError(t, Eval(t.Context(), a, b, c))
+	p := a.MatMul(b)
+	whole := Concat(0, c.Neg(), p.Flatten(), b.T().MatMul(a.T()).Flatten())
+	assert.Len(t, tasks(t, whole), 3)
+	assert.Len(t, tasks(t, whole, p), 4, "a product that was asked for has a place of its own")
+	assert.Len(t, tasks(t, Concat(1, p, p.Neg())), 3, "nor one with other readers, or between other elements")
+	padded := a.MatMul(b).Flatten().Pad(7, [2]int{2, 3})
+	edge, err := Read[float32](t.Context(), padded)
+	require.NoError(t, err)
+	got, err := Read[float32](t.Context(), whole)
+	require.NoError(t, err)
+	want, err := Read[float32](t.Context(), p)
+	require.NoError(t, err)
+	assert.Equal(t, want, got[4:19])
+	assert.Equal(t, append(append([]float32{7, 7}, want...), 7, 7, 7), edge)
+	f := Compile(s, func(a ...*Tensor) []*Tensor {
+		return []*Tensor{Concat(0, a[2].Neg(), a[0].MatMul(a[1]).Flatten(), a[1].T().MatMul(a[0].T()).Flatten())}
+	})
+	for range 3 {
+		out, err := f.Call(t.Context(), a, b, c)
+		require.NoError(t, err)
+		again, err := Read[float32](t.Context(), out[0])
+		require.NoError(t, err)
+		assert.Equal(t, got, again)
+	}
+}
+
+// Results that are computed from the same elements are computed by one kernel, also where none is made of another.
+func TestResultsOfTheSameElementsAreOneKernel(t *testing.T) {
+	s := scope(t)
+	n := manyTimes
+	w, m, g := gaussian(s, 1, 1, n), gaussian(s, 2, 1, n), gaussian(s, 3, 1, n)
+	require.NoError(t, Eval(t.Context(), w, m, g))
+	next := m.Mul(0.9).Add(g)
+	limit := next.Clamp(-1, 1)
+	step := w.Sub(next.Mul(0.1))
+	assert.Len(t, tasks(t, step, limit), 1)
+	assert.Len(t, tasks(t, step, limit, g.Sum().Add(g)), 2, "but not where one needs a sum of all")
+	require.NoError(t, Eval(t.Context(), step, limit))
+	ws, err := Read[float32](t.Context(), w)
+	require.NoError(t, err)
+	gs, err := Read[float32](t.Context(), g)
+	require.NoError(t, err)
+	ms, err := Read[float32](t.Context(), m)
+	require.NoError(t, err)
+	got, err := Read[float32](t.Context(), step)
+	require.NoError(t, err)
+	clamped, err := Read[float32](t.Context(), limit)
+	require.NoError(t, err)
+	for i := range got {
+		v := ms[i]*0.9 + gs[i]
+		assert.InDelta(t, ws[i]-0.1*v, got[i], 1e-5)
+		assert.InDelta(t, min(max(v, -1), 1), clamped[i], 1e-5)
+	}
+}

@@ -42,6 +42,60 @@ func (p *planner) merge() {
 	p.tasks = slices.DeleteFunc(p.tasks, func(t task) bool { return t == nil })
 }
 
+// mergeResults joins kernels that read the same elements in the same loop and whose results were all asked for, so that no memory is needed for longer.
+// The states of an optimizer are computed so, with the parameters.
+func (p *planner) mergeResults() {
+	asked := func(t task) *kernel {
+		k, ok := t.(*kernel)
+		if !ok || k.m.Reduces() {
+			return nil
+		}
+		shape := k.outs[len(k.outs)-1].t.shape
+		if count(shape) < manyTimes {
+			return nil
+		}
+		for _, o := range k.outs {
+			if !p.kept[o.t] || p.places[o.t] == nil || !slices.Equal(o.t.shape, shape) || !o.a.plain(len(shape)) {
+				return nil
+			}
+		}
+		return k
+	}
+	share := func(a, b *kernel) bool {
+		for _, x := range a.inputs {
+			for _, y := range b.inputs {
+				if x.v == y.v && x.text == y.text && len(x.at.terms) > 0 {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	needs := dependenciesOf(p.tasks)
+	for i, t := range p.tasks {
+		b := asked(t)
+		for j := i - 1; j >= 0 && b != nil; j-- {
+			a := asked(p.tasks[j])
+			if a == nil || len(a.outs)+len(b.outs) > 4 || !slices.Equal(a.outs[0].t.shape, b.outs[0].t.shape) || !share(a, b) {
+				continue
+			}
+			var ts []*Tensor
+			var places []place
+			var all []access
+			for _, o := range slices.Concat(a.outs, b.outs) {
+				ts, places, all = append(ts, o.t), append(places, o.to), append(all, o.a)
+			}
+			k, _, err := p.kernel(ts, all, places)
+			if err != nil || needs.circular(a, b, k) {
+				continue
+			}
+			needs.replace(a, b, k)
+			p.tasks[j], p.tasks[i], b = nil, k, k
+		}
+	}
+	p.tasks = slices.DeleteFunc(p.tasks, func(t task) bool { return t == nil })
+}
+
 // plain reports whether an access names each of the first rank variables at most once, without anything else.
 func (a access) plain(rank int) bool {
 	var seen []int

@@ -88,6 +88,7 @@ func newPlan(ts []*Tensor, fuse bool) (*plan, error) {
 	}
 	if fuse {
 		p.merge()
+		p.mergeResults()
 		if err := p.sort(); err != nil {
 			return nil, err
 		}
@@ -336,6 +337,12 @@ func (p *planner) solid(t *Tensor) bool {
 // where that costs more than to store it.
 func (p *planner) choose() {
 	users := map[*Tensor]map[*Tensor]bool{} // the stored tensors whose kernels would compute it
+	reads := map[*Tensor]int{}              // how many operations read it
+	for _, t := range p.order {
+		for _, a := range t.sources() {
+			reads[a]++
+		}
+	}
 	use := func(t, by *Tensor) {
 		if users[t] == nil {
 			users[t] = map[*Tensor]bool{}
@@ -365,11 +372,17 @@ func (p *planner) choose() {
 			continue
 		case *joinOp:
 			stored = true
+			p.keep(t)
+			if p.fuse && op.fill == nil {
+				for _, part := range op.parts {
+					p.settle(t, part, reads)
+				}
+			}
 		case *reduceOp:
 			stored = stored || !p.fuse || len(users[t]) > 1
 		case *mapOp:
 			stored = stored || !p.fuse && op.name != "number" && op.name != "fill" && op.name != "stop" ||
-				len(users[t]) > 1 && p.dear(t, len(users[t]))
+				len(users[t]) > 1 && p.dear(t, len(users[t])) || p.fuse && p.once(t, users[t])
 		}
 		if stored {
 			p.keep(t)
@@ -384,6 +397,46 @@ func (p *planner) choose() {
 			}
 		}
 	}
+}
+
+// settle gives the result of a call, of which a part of a tensor is the only reader, its place in that tensor, so that it is not copied there.
+func (p *planner) settle(whole *Tensor, part part, reads map[*Tensor]int) {
+	c := part.t
+	for reads[c] == 1 && c.data == nil {
+		if o, ok := c.op.(*viewOp); !ok || !o.shape {
+			break
+		}
+		c = c.args[0]
+	}
+	o, ok := c.op.(*callOp)
+	if !ok || len(o.parts) > 0 || c.data != nil || reads[c] != 1 || p.kept[c] || p.places[c] != nil || count(c.shape) == 0 {
+		return
+	}
+	at := p.places[whole].within(part.at)
+	if steps, ok := reshaped(at.steps, part.t.shape, c.shape); ok && isDense(c.shape, steps) {
+		p.places[c] = &place{at.v, at.first, rowMajor(c.shape)}
+	}
+}
+
+// manyTimes is how often a number may be computed again before it is stored instead, and how many elements make it worthwhile to read them once.
+const manyTimes = 4096
+
+// once reports whether t is one number, made by a function of stored ones, that a kernel would compute for each of many elements.
+func (p *planner) once(t *Tensor, users map[*Tensor]bool) bool {
+	if count(t.shape) != 1 || !p.dear(t, 1) {
+		return false
+	}
+	for _, a := range walk([]*Tensor{t}, func(t *Tensor) []*Tensor { return t.sources() }) {
+		if _, sum := a.op.(*reduceOp); sum && a.data == nil {
+			return false
+		}
+	}
+	for by := range users {
+		if count(by.shape) >= manyTimes {
+			return true
+		}
+	}
+	return false
 }
 
 // readable makes sure that argument i of a call is stored, or is a view of what is stored.
@@ -509,6 +562,12 @@ func (p *planner) store(t *Tensor) error {
 		}
 		for _, part := range o.parts {
 			x := part.t
+			if at, ok := p.resolve(x, nil); ok && at.v == whole.v { // a call computes it there
+				if err := p.store(base(x)); err != nil {
+					return err
+				}
+				continue
+			}
 			if _, ok := p.place(x); ok || base(x) != x {
 				x = made(&mapOp{"place", expr.Input(0, x.typ)}, x.typ, x.shape, x)
 			}

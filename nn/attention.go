@@ -1,0 +1,93 @@
+package nn
+
+// Attention, and blocks of transformers.
+
+import (
+	"fmt"
+
+	"github.com/concord-compute/concord/tensor"
+)
+
+// Attention is attention of sequences [examples, steps, width] to themselves in several heads, with a dense layer in front of queries, keys and values each, and one
+// behind the heads. With [Pass.Lengths] nothing attends to steps behind an example's length.
+type Attention struct {
+	Heads    int
+	KeyHeads int  // of keys and values, which divide Heads; 0 is as many
+	Causal   bool // a step attends to itself and those before it
+	NoBias   bool
+}
+
+// Apply returns a tensor of x's shape. The names of its parts are "query", "key", "value" and "out".
+func (l Attention) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
+	var mask *tensor.Tensor
+	if p.Lengths != nil && x.Rank() == 3 {
+		steps := tensor.Iota(x.Scope(), tensor.I32, x.Dim(1))
+		mask = p.Lengths.Cast(tensor.I32).Reshape(-1, 1, 1, 1).Gt(steps)
+	}
+	return l.Attend(p, x, x, mask)
+}
+
+// Attend returns what the steps of x see in those of y, for layers of your own: [examples, steps of x, width of x]. mask, if it is not nil, stretches
+// to [examples, Heads, steps of x, steps of y], as that of [tensor.AttentionOptions].
+func (l Attention) Attend(p *Pass, x, y, mask *tensor.Tensor) *tensor.Tensor {
+	keyHeads := or(l.KeyHeads, l.Heads)
+	if l.Heads < 1 || keyHeads < 1 || l.Heads%keyHeads != 0 || x.Rank() != 3 || y.Rank() != 3 || x.Dim(2)%l.Heads != 0 {
+		return p.Fail(x, "%d heads, %d of keys, for sequences %v and %v", l.Heads, keyHeads, x.Shape(), y.Shape())
+	}
+	width := x.Dim(2) / l.Heads
+	heads := func(name string, x *tensor.Tensor, n int) *tensor.Tensor {
+		h := p.Layer(name, Dense{Out: n * width, NoBias: l.NoBias}, x)
+		return h.Reshape(x.Dim(0), x.Dim(1), n, width).Permute(0, 2, 1, 3)
+	}
+	q, k, v := heads("query", x, l.Heads), heads("key", y, keyHeads), heads("value", y, keyHeads)
+	z := tensor.Attention(q, k, v, tensor.AttentionOptions{Mask: mask, Causal: l.Causal})
+	return p.Layer("out", Dense{Out: x.Dim(2), NoBias: l.NoBias}, z.Permute(0, 2, 1, 3).Reshape(x.Shape()...))
+}
+
+// String says how many heads there are.
+func (l Attention) String() string {
+	causal := ""
+	if l.Causal {
+		causal = "causal"
+	}
+	return joined(causal, fmt.Sprintf("attention of %d heads", l.Heads))
+}
+
+// Transformer is a block: attention, and two dense layers for each step, each added to what it is made of. Normalization of layers is in front of both, or with
+// After behind the sums.
+type Transformer struct {
+	Heads, Hidden int        // Hidden is how wide the layer in between is
+	Act           Activation // in between; Linear stands for GELU
+	Dropout       float64    // of what is added
+	Causal, After bool
+}
+
+// Apply returns a tensor of x's shape. The names of its parts are "attention", "norm1", "norm2", "wide", "narrow", "dropout1" and "dropout2".
+func (l Transformer) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
+	if l.Hidden < 1 || x.Rank() != 3 {
+		return p.Fail(x, "%d hidden for sequences %v", l.Hidden, x.Shape())
+	}
+	part := func(x *tensor.Tensor, number string, f func(x *tensor.Tensor) *tensor.Tensor) *tensor.Tensor {
+		y := x
+		if !l.After {
+			y = p.Layer("norm"+number, LayerNorm{}, y)
+		}
+		y = x.Add(p.Layer("dropout"+number, Dropout{Rate: l.Dropout}, f(y)))
+		if l.After {
+			y = p.Layer("norm"+number, LayerNorm{}, y)
+		}
+		return y
+	}
+	x = part(x, "1", func(x *tensor.Tensor) *tensor.Tensor {
+		return p.Layer("attention", Attention{Heads: l.Heads, Causal: l.Causal}, x)
+	})
+	return part(x, "2", func(x *tensor.Tensor) *tensor.Tensor {
+		h := p.Layer("wide", Dense{Out: l.Hidden, Act: or(l.Act, GELU)}, x)
+		return p.Layer("narrow", Dense{Out: x.Dim(2)}, h)
+	})
+}
+
+// String says how many heads there are, and how wide it is.
+func (l Transformer) String() string {
+	return fmt.Sprintf("transformer of %d heads, %d wide", l.Heads, l.Hidden)
+}

@@ -1,0 +1,157 @@
+package nn
+
+// Files of models and of trainings: safetensors, with what is not a tensor as JSON in their metadata. One file is replaced as a whole, so that there
+// is never a part of one.
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/concord-compute/concord/tensor"
+)
+
+// metadataKey is the text of a file that is ours.
+const metadataKey = "concord.nn"
+
+// about is what a file says beside its tensors. Of a model it is the first two.
+type about struct {
+	Version  int
+	Network  []string // the layers' names and descriptions
+	Config   []string // what has to be the same to go on, "name: value"
+	Position position
+	History  History
+}
+
+func (m *Model) about() about {
+	a := about{Version: 1}
+	for _, r := range m.rows {
+		a.Network = append(a.Network, fmt.Sprintf("%s: %s", r.path, r.layer))
+	}
+	return a
+}
+
+// parts returns views of all values by their names, with prefix in front.
+func (m *Model) parts(prefix string, params, states *tensor.Tensor) map[string]*tensor.Tensor {
+	of, out := map[string]*tensor.Tensor{}, map[string]*tensor.Tensor{}
+	windows(m.params, params, of)
+	windows(m.states, states, of)
+	for name, t := range of {
+		out[prefix+name] = t
+	}
+	return out
+}
+
+func write(ctx context.Context, path string, ts map[string]*tensor.Tensor, a about) error {
+	text, err := json.Marshal(a)
+	if err != nil {
+		return fmt.Errorf("nn: %s: %w", path, err)
+	}
+	if err := tensor.Save(ctx, path, ts, map[string]string{metadataKey: string(text)}); err != nil {
+		return fmt.Errorf("nn: save: %w", err)
+	}
+	return nil
+}
+
+// Save writes parameters and running statistics to a safetensors file by their names, as a whole or not at all.
+func (m *Model) Save(ctx context.Context, path string) error {
+	return write(ctx, path, m.parts("", m.values.params, m.values.states), m.about())
+}
+
+// Load reads what Save has written, also the model of a checkpoint. All parameters and statistics have to be there, with their shapes.
+func (m *Model) Load(ctx context.Context, path string) error {
+	work := m.scope.Scope()
+	defer work.Close()
+	ts, _, err := tensor.Load(work, path)
+	if err != nil {
+		return fmt.Errorf("nn: load: %w", err)
+	}
+	maps.DeleteFunc(ts, func(name string, _ *tensor.Tensor) bool { return strings.HasPrefix(name, trainingPrefix) })
+	for _, v := range slices.Concat(m.params, m.states) {
+		if ts[v.Name] == nil {
+			return fmt.Errorf("%w: %s has no %q", ErrData, path, v.Name)
+		}
+	}
+	if err := m.SetValues(ctx, ts); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// trainingPrefix begins the names of tensors of a training that are not the model's.
+const trainingPrefix = "training/"
+
+// same returns the settings that a training keeps when it goes on.
+func (t *Trainer) same() []string {
+	c := t.config
+	list := []string{fmt.Sprint("batch size: ", c.BatchSize), fmt.Sprint("accumulate: ", c.Accumulate), fmt.Sprint("loss: ", c.Loss), fmt.Sprint("optimizer: ", c.Optimizer),
+		fmt.Sprint("learning rate: ", c.LearningRate), fmt.Sprint("schedule: ", c.Schedule), fmt.Sprint("clip norm: ", c.ClipNorm), fmt.Sprint("clip value: ", c.ClipValue),
+		fmt.Sprint("l1: ", c.L1), fmt.Sprint("l2: ", c.L2), fmt.Sprint("weight decay: ", c.WeightDecay), fmt.Sprint("decoupled weight decay: ", c.DecoupledWeightDecay),
+		fmt.Sprint("split: ", c.Split), fmt.Sprint("shuffle: ", c.Shuffle), fmt.Sprint("seed: ", c.Seed), fmt.Sprint("metrics: ", t.metrics)}
+	return list
+}
+
+// Save writes a checkpoint, as a whole or not at all: the model, the states of the optimizer, the best values, the sums of the epoch under way, the position and the
+// history. It may be called between two calls of Fit, and in OnEpoch.
+func (t *Trainer) Save(ctx context.Context, path string) error {
+	if t.vars == nil {
+		return fmt.Errorf("%w: nothing to save before the first Fit", ErrConfig)
+	}
+	ts := t.model.parts("", t.vars[atParams], t.vars[atStates])
+	for i, name := range t.names[atCount:] {
+		ts[trainingPrefix+name] = t.vars[atCount+i]
+	}
+	if t.best.params != nil {
+		ts[trainingPrefix+"best.params"], ts[trainingPrefix+"best.states"] = t.best.params, t.best.states
+	}
+	a := t.model.about()
+	a.Config, a.Position, a.History = t.same(), t.at, t.history
+	return write(ctx, path, ts, a)
+}
+
+// Resume reads a checkpoint of the same network and configuration, of which the number of epochs, patience, the time limit and what is told to whom may differ. Fit
+// then goes on from it, with the same data, as if it had not been interrupted: with the same bytes on the same device. If it fails, the trainer is as it was.
+func (t *Trainer) Resume(ctx context.Context, path string) error {
+	work := t.scope.Scope()
+	defer work.Close()
+	ts, metadata, err := tensor.Load(work, path)
+	if err != nil {
+		return fmt.Errorf("nn: resume: %w", err)
+	}
+	var a about
+	if err := json.Unmarshal([]byte(metadata[metadataKey]), &a); err != nil || a.Config == nil {
+		return fmt.Errorf("%w: %s is not a checkpoint", ErrData, path)
+	}
+	for _, pair := range [][2][]string{{a.Network, t.model.about().Network}, {a.Config, t.same()}} {
+		for i, want := range pair[1] {
+			if i >= len(pair[0]) || pair[0][i] != want {
+				return fmt.Errorf("%w: %s is of another training: %q instead of %q", ErrConfig, path, pair[0][min(i, len(pair[0])-1)], want)
+			}
+		}
+		if len(pair[0]) != len(pair[1]) {
+			return fmt.Errorf("%w: %s is of another network", ErrConfig, path)
+		}
+	}
+	loaded := map[string]*tensor.Tensor{}
+	for name, x := range ts {
+		if name, ok := strings.CutPrefix(name, trainingPrefix); ok {
+			// Kept tensors end with the trainer; they are copies, since the file's memory ends here.
+			if loaded[name], err = x.Mul(tensor.Ones(work, x.Type(), 1)).Keep(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	if err := t.model.Load(ctx, path); err != nil {
+		return err
+	}
+	t.best.close()
+	t.best = values{params: loaded["best.params"], states: loaded["best.states"]}
+	t.vars, t.loaded, t.at, t.history = nil, loaded, a.Position, a.History
+	if t.history.Epochs() < t.config.Epochs && t.config.Patience > t.at.Bad {
+		t.history.Stopped = ""
+	}
+	return nil
+}

@@ -1,0 +1,146 @@
+package nn
+
+// What a training is told: data, configuration, and the history that it returns.
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"github.com/concord-compute/concord/tensor"
+)
+
+// Data are examples, along the first dimension of all tensors, on the device of the model.
+type Data struct {
+	X, Y    *tensor.Tensor
+	Lengths *tensor.Tensor // [Pass.Lengths], or nil
+}
+
+// Config says how to train. Begin with [Defaults]: a number that makes no sense is refused, not replaced.
+type Config struct {
+	Epochs     int
+	BatchSize  int // examples; the last batch of an epoch may have fewer
+	Accumulate int // batches whose gradients are put together for one step, which equals that of one batch with all their examples
+
+	Loss                 Loss
+	Optimizer            Optimizer
+	LearningRate         float64
+	Schedule             Schedule // of the learning rate; nil for none
+	ClipNorm, ClipValue  float64  // limits of the norm of all gradients together, and of each of their elements; 0 for none
+	L1, L2               float64  // penalties L1·Σ|w| + L2·Σw² on all parameters, which the losses of the history do not contain
+	WeightDecay          float64  // WeightDecay·w is added to gradients, after clipping
+	DecoupledWeightDecay float64  // LearningRate·DecoupledWeightDecay·w is subtracted from parameters, beside the optimizer's step
+
+	Split      float64 // the part of the data, the last round(n·Split) examples, that is for validation
+	Validation *Data   // data for validation, in place of a Split
+	Shuffle    bool    // the order of the examples in each epoch
+	Seed       uint64
+
+	Metrics  []Metric // nil for Accuracy where the loss is one of classes
+	Patience int      // epochs without an improvement of the loss, of validation if there is one, after which training ends with the best values; 0 for none
+	MinDelta float64  // the least improvement
+	MaxTime  time.Duration
+
+	Checkpoint      string // a file, or "" for none
+	CheckpointEvery int    // epochs
+
+	Log      io.Writer            // gets one line for each epoch; nil for none
+	Progress func(Progress)       // is called now and then within epochs; nil for none
+	OnEpoch  func(*History) error // is called after each epoch; an error ends training and is returned by Fit
+}
+
+// Defaults returns the usual configuration: 100 epochs of batches of 32 in random order, a fifth of the data for validation, Adam with a rate of 0.001, and
+// an end 10 epochs after the last improvement by at least 1e-4. The loss is MSE.
+func Defaults() Config {
+	return Config{Epochs: 100, BatchSize: 32, Accumulate: 1, Loss: MSE{}, Optimizer: Adam{}, LearningRate: 0.001, Split: 0.2, Shuffle: true,
+		Patience: 10, MinDelta: 1e-4, CheckpointEvery: 1}
+}
+
+// Progress says how far an epoch is.
+type Progress struct {
+	Epoch, Epochs     int // the first epoch is 0
+	Examples, Of      int // in this epoch
+	Loss              float64
+	ExamplesPerSecond float64
+}
+
+// History says how a training went, in one element of each list for each epoch.
+type History struct {
+	TrainLoss, ValLoss, LearningRate []float64
+	TrainMetrics, ValMetrics         map[string][]float64
+	EpochTimes                       []time.Duration
+	TotalTime                        time.Duration
+	ParameterCount                   int
+	BestEpoch                        int     // of the smallest loss so far, of validation if there is one; -1 before the first epoch
+	BestValLoss                      float64 // that loss
+	Stopped                          string  // why training ended before its last epoch, or ""
+}
+
+// Epochs returns how many epochs are over.
+func (h *History) Epochs() int { return len(h.TrainLoss) }
+
+// watched returns the losses that early stopping and schedules watch.
+func (h *History) watched() []float64 {
+	if len(h.ValLoss) > 0 {
+		return h.ValLoss
+	}
+	return h.TrainLoss
+}
+
+// check returns the first setting that makes no sense.
+func (c *Config) check() error {
+	finite := func(x float64) bool { return x >= 0 && !math.IsInf(x, 1) }
+	for _, s := range []struct {
+		name string
+		ok   bool
+		is   any
+	}{
+		{"Epochs", c.Epochs >= 1, c.Epochs}, {"BatchSize", c.BatchSize >= 1, c.BatchSize}, {"Accumulate", c.Accumulate >= 1, c.Accumulate},
+		{"Loss", c.Loss != nil, c.Loss}, {"LearningRate", c.LearningRate > 0 && finite(c.LearningRate), c.LearningRate},
+		{"ClipNorm", finite(c.ClipNorm), c.ClipNorm}, {"ClipValue", finite(c.ClipValue), c.ClipValue}, {"L1", finite(c.L1), c.L1}, {"L2", finite(c.L2), c.L2},
+		{"WeightDecay", finite(c.WeightDecay), c.WeightDecay}, {"DecoupledWeightDecay", finite(c.DecoupledWeightDecay), c.DecoupledWeightDecay},
+		{"Split", c.Split >= 0 && c.Split < 1, c.Split}, {"Patience", c.Patience >= 0, c.Patience}, {"MinDelta", finite(c.MinDelta), c.MinDelta},
+		{"MaxTime", c.MaxTime >= 0, c.MaxTime}, {"CheckpointEvery", c.Checkpoint == "" || c.CheckpointEvery >= 1, c.CheckpointEvery},
+	} {
+		if !s.ok {
+			return fmt.Errorf("%w: %s is %v", ErrConfig, s.name, s.is)
+		}
+	}
+	if c.Schedule != nil {
+		if err := c.Schedule.Check(); err != nil {
+			return err
+		}
+	}
+	seen := map[string]bool{"loss": true}
+	for _, m := range c.Metrics {
+		if m == nil || seen[m.String()] {
+			return fmt.Errorf("%w: metric %v twice, or nil", ErrConfig, m)
+		}
+		seen[m.String()] = true
+	}
+	return checkOptimizer(c.Optimizer)
+}
+
+// metrics returns the metrics of the configuration, or the usual ones.
+func (c *Config) metrics() []Metric {
+	if c.Metrics != nil {
+		return c.Metrics
+	}
+	switch c.Loss.(type) {
+	case CrossEntropy, CategoricalCrossEntropy, SigmoidCrossEntropy, BinaryCrossEntropy:
+		return []Metric{Accuracy{}}
+	}
+	return nil
+}
+
+// rate returns the learning rate after epochs and steps.
+func (c *Config) rate(h *History, steps int) float64 {
+	switch {
+	case c.Schedule == nil:
+		return c.LearningRate
+	case c.Schedule.PerStep():
+		return c.Schedule.Rate(c.LearningRate, steps, h.watched())
+	}
+	return c.Schedule.Rate(c.LearningRate, h.Epochs(), h.watched())
+}

@@ -1,0 +1,132 @@
+package nn
+
+// Convolutions and pooling, of images [examples, channels, [[depth,] height,] width].
+
+import (
+	"fmt"
+
+	"github.com/concord-compute/concord/tensor"
+)
+
+// Conv is a convolution in one to three dimensions, as many as Size has lengths. Lists that are nil stand for what changes nothing.
+type Conv struct {
+	Filters  int
+	Size     []int
+	Stride   []int
+	Pad      []int // zeros on both sides of each dimension
+	Same     bool  // zeros such that there are ⌈length/stride⌉ results in each dimension; without Pad
+	Dilation []int
+	Groups   int // 0 is 1
+	Act      Activation
+	Init     Init // as Dense's
+	NoBias   bool
+}
+
+// Apply returns [examples, Filters, ...]. Its parameters are "weight" [Filters, channels/Groups, Size...] and "bias" [Filters].
+func (l Conv) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
+	n, groups := len(l.Size), or(l.Groups, 1)
+	if l.Filters < 1 || n < 1 || n > 3 || x.Rank() != n+2 || groups < 1 || x.Dim(1)%groups != 0 || l.Filters%groups != 0 {
+		return p.Fail(x, "%d filters of %v in %d groups for images %v", l.Filters, l.Size, groups, x.Shape())
+	}
+	pads, ok := margins(l.Pad, n)
+	if !ok || l.Same && l.Pad != nil || l.Stride != nil && len(l.Stride) != n || l.Dilation != nil && len(l.Dilation) != n {
+		return p.Fail(x, "stride %v, padding %v (same: %t), dilation %v for %d dimensions", l.Stride, l.Pad, l.Same, l.Dilation, n)
+	}
+	if l.Same {
+		pads = make([][2]int, n)
+		for i, size := range l.Size {
+			stride, dilation, length := 1, 1, x.Dim(i+2)
+			if l.Stride != nil {
+				stride = max(l.Stride[i], 1)
+			}
+			if l.Dilation != nil {
+				dilation = l.Dilation[i]
+			}
+			all := max(((length+stride-1)/stride-1)*stride+dilation*(size-1)+1-length, 0)
+			pads[i] = [2]int{all / 2, all - all/2}
+		}
+	}
+	w := p.Param("weight", forAct(l.Init, l.Act), append([]int{l.Filters, x.Dim(1) / groups}, l.Size...)...)
+	var bias *tensor.Tensor
+	if !l.NoBias {
+		bias = p.Param("bias", Zeros, l.Filters)
+	}
+	y := tensor.Conv(x, w, bias, tensor.ConvOptions{Stride: l.Stride, Pad: pads, Dilation: l.Dilation, Groups: groups})
+	return l.Act.Apply(p, y)
+}
+
+// String says how many filters there are, and how large they are.
+func (l Conv) String() string {
+	same := ""
+	if l.Same {
+		same = "same"
+	}
+	return joined(fmt.Sprintf("conv %d %v", l.Filters, l.Size), same) + l.Act.and()
+}
+
+// margins returns the same margin on both sides.
+func margins(pad []int, dims int) ([][2]int, bool) {
+	if pad == nil {
+		return nil, true
+	}
+	var list [][2]int
+	for _, n := range pad {
+		if n < 0 {
+			return nil, false
+		}
+		list = append(list, [2]int{n, n})
+	}
+	return list, len(list) == dims
+}
+
+// MaxPool returns the maxima of windows, as [tensor.Tensor.MaxPool] does. Without Stride windows lie side by side.
+type MaxPool struct{ Size, Stride, Pad []int }
+
+// AvgPool returns the averages of windows, as [tensor.Tensor.AvgPool] does. Elements of the margins are not counted.
+type AvgPool struct{ Size, Stride, Pad []int }
+
+// Apply returns the maxima.
+func (l MaxPool) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
+	return pooled(p, x, l.Size, l.Stride, l.Pad, x.MaxPool)
+}
+
+// Apply returns the averages.
+func (l AvgPool) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
+	return pooled(p, x, l.Size, l.Stride, l.Pad, x.AvgPool)
+}
+
+func pooled(p *Pass, x *tensor.Tensor, size, stride, pad []int, f func([]int, tensor.PoolOptions) *tensor.Tensor) *tensor.Tensor {
+	pads, ok := margins(pad, len(size))
+	if !ok || len(size) == 0 || x.Rank() != len(size)+2 {
+		return p.Fail(x, "windows of %v with padding %v for images %v", size, pad, x.Shape())
+	}
+	return f(size, tensor.PoolOptions{Stride: stride, Pad: pads})
+}
+
+// String says how large the windows are.
+func (l MaxPool) String() string { return fmt.Sprintf("max pool %v", l.Size) }
+
+// String says how large the windows are.
+func (l AvgPool) String() string { return fmt.Sprintf("average pool %v", l.Size) }
+
+// GlobalMaxPool returns the largest element of each channel: rows [examples, channels].
+type GlobalMaxPool struct{}
+
+// GlobalAvgPool returns the average of each channel: rows [examples, channels].
+type GlobalAvgPool struct{}
+
+// Apply returns the maxima.
+func (GlobalMaxPool) Apply(_ *Pass, x *tensor.Tensor) *tensor.Tensor {
+	return x.GlobalMaxPool().Reshape(x.Dim(0), -1)
+}
+
+// Apply returns the averages.
+func (GlobalAvgPool) Apply(_ *Pass, x *tensor.Tensor) *tensor.Tensor {
+	return x.GlobalAvgPool().Reshape(x.Dim(0), -1)
+}
+
+// String names the layer.
+func (GlobalMaxPool) String() string { return "global max pool" }
+
+// String names the layer.
+func (GlobalAvgPool) String() string { return "global average pool" }

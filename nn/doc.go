@@ -1,0 +1,39 @@
+// Package nn has networks of layers, and trains them on any device: losses, optimizers, schedules, metrics, early stopping and checkpoints, by compiled
+// functions of package tensor.
+//
+// # Basics
+//
+//	s := tensor.NewScope(dev)
+//	defer s.Close()
+//	m, err := nn.Build(s, 1, tensor.Spec{Type: tensor.F32, Shape: []int{784}},
+//		nn.Dense{Out: 512, Act: nn.ReLU}, nn.Dense{Out: 256, Act: nn.ReLU}, nn.Dense{Out: 10})
+//	c := nn.Defaults()
+//	c.Loss, c.BatchSize, c.Epochs = nn.CrossEntropy{}, 128, 10
+//	t, err := nn.NewTrainer(m, c)
+//	history, err := t.Fit(ctx, nn.Data{X: images, Y: labels})
+//	logits, err := m.Predict(ctx, images)
+//
+// # Layers
+//
+// A layer is plain data with two methods, of which one names it: [Layer.Apply] says what it computes, asks the [Pass] for its parameters where it needs them
+// ([Pass.Param]), and gives what it consists of a name ([Pass.Layer]). [Build] calls it once to learn which parameters there are; shapes follow from the
+// operations, and a mistake in them is an error of Build. One layer value may be part of many networks, or several times of one: its parameters belong to
+// its name in the network, such as "0.weight". Your own layers are layers like all others.
+//
+// # One buffer
+//
+// All parameters of a network are windows of one tensor, its gradients are computed into one, and so is each state of the optimizer. A step
+// of an optimizer is an expression over these: one kernel, one norm, one copy of each for a checkpoint. A whole training step is one compiled function, whose results
+// are the arguments of the next call; the data stays on the device, and a step reads its examples by their numbers.
+//
+// # Determinism
+//
+// What is random comes from the seeds and from counters: the first parameters from [Build]'s seed, the order of examples from the trainer's and the epoch, dropout
+// from that and the step. So the same seeds on the same device give the same bytes, and a training that was interrupted and goes on from
+// a checkpoint those of one that was not.
+//
+// # Failures
+//
+// A step whose loss or gradient is not finite changes nothing, nor do those queued behind it, and Fit returns [ErrNumerical]; the trainer then has
+// the parameters of the step before. A context that ends stops Fit between two steps, and Fit may be called again.
+package nn

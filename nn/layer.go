@@ -1,0 +1,158 @@
+package nn
+
+// Layers: dense ones, embeddings, dropout, and those that put others together.
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/concord-compute/concord/tensor"
+)
+
+// Sequence applies layers one after the other. Their names are their numbers.
+type Sequence []Layer
+
+// Apply returns the results of the last layer.
+func (l Sequence) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
+	for i, part := range l {
+		x = p.Layer(strconv.Itoa(i), part, x)
+	}
+	return x
+}
+
+// String says how many layers there are.
+func (l Sequence) String() string { return fmt.Sprintf("%d layers", len(l)) }
+
+// Dense multiplies rows by a matrix: x·weight + bias, of the last dimension of x.
+type Dense struct {
+	Out    int
+	Act    Activation // behind it
+	Init   Init       // of the matrix; nil is HeUniform in front of ReLU and LeakyReLU, XavierUniform otherwise
+	NoBias bool
+}
+
+// Apply returns a tensor of x's shape, but for the last dimension, which is Out. Its parameters are "weight" [in, Out] and "bias" [Out].
+func (l Dense) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
+	if l.Out < 1 || x.Rank() < 2 {
+		return p.Fail(x, "%d outputs for rows of shape %v", l.Out, x.Shape())
+	}
+	y := x.MatMul(p.Param("weight", forAct(l.Init, l.Act), x.Dim(-1), l.Out))
+	if !l.NoBias {
+		y = y.Add(p.Param("bias", Zeros, l.Out))
+	}
+	return l.Act.Apply(p, y)
+}
+
+// String says how many outputs the layer has.
+func (l Dense) String() string { return fmt.Sprintf("dense %d%s", l.Out, l.Act.and()) }
+
+// Embedding returns a learned row for each integer.
+type Embedding struct {
+	Count, Width int
+	Init         Init // nil is Gaussian(1)
+}
+
+// Apply returns the rows, along a new last dimension. Its parameter is "weight" [Count, Width].
+func (l Embedding) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
+	if l.Count < 1 || l.Width < 1 {
+		return p.Fail(x, "%d rows of %d", l.Count, l.Width)
+	}
+	if tensor.IsFloat(x.Type()) {
+		return p.Fail(x, "inputs of type %v and not integers", x.Type())
+	}
+	init := l.Init
+	if init == nil {
+		init = Gaussian(1)
+	}
+	return tensor.Embedding(p.Param("weight", init, l.Count, l.Width), x)
+}
+
+// String says how large the table is.
+func (l Embedding) String() string { return fmt.Sprintf("embedding %d×%d", l.Count, l.Width) }
+
+// Position adds a learned row to each step of sequences [examples, steps, width] of up to Max steps.
+type Position struct{ Max int }
+
+// Apply returns the sums. Its parameter is "weight" [Max, width].
+func (l Position) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
+	if x.Rank() != 3 || x.Dim(1) > l.Max {
+		return p.Fail(x, "sequences %v, at most %d steps", x.Shape(), l.Max)
+	}
+	return x.Add(p.Param("weight", Gaussian(0.02), l.Max, x.Dim(2)).Narrow(0, 0, x.Dim(1)))
+}
+
+// String says how many positions there are.
+func (l Position) String() string { return fmt.Sprintf("position %d", l.Max) }
+
+// Dropout replaces elements by 0 with probability Rate in training, and divides the others by 1 - Rate. Gradients have the same mask.
+type Dropout struct{ Rate float64 }
+
+// Apply returns x, in training without some of its elements.
+func (l Dropout) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
+	if !(l.Rate >= 0 && l.Rate < 1) {
+		return p.Fail(x, "a rate of %v", l.Rate)
+	}
+	if !p.Training || l.Rate == 0 {
+		return x
+	}
+	seed, ok := p.Seed()
+	if !ok {
+		return p.Fail(x, "dropout in training needs a seed")
+	}
+	return x.Dropout(l.Rate, seed)
+}
+
+// String says how often elements are replaced.
+func (l Dropout) String() string { return fmt.Sprintf("dropout %v", l.Rate) }
+
+// Flatten makes one dimension of those behind the first.
+type Flatten struct{}
+
+// Apply returns rows.
+func (Flatten) Apply(_ *Pass, x *tensor.Tensor) *tensor.Tensor { return x.Reshape(x.Dim(0), -1) }
+
+// String names the layer.
+func (Flatten) String() string { return "flatten" }
+
+// Reshape gives examples another shape.
+type Reshape struct{ Shape []int }
+
+// Apply returns x with another shape behind the first dimension.
+func (l Reshape) Apply(_ *Pass, x *tensor.Tensor) *tensor.Tensor {
+	return x.Reshape(append([]int{x.Dim(0)}, l.Shape...)...)
+}
+
+// String has the shape.
+func (l Reshape) String() string { return fmt.Sprintf("reshape %v", l.Shape) }
+
+// Scale returns numbers of the network's type from others, such as pixels: x·Factor + Offset.
+type Scale struct{ Factor, Offset float64 }
+
+// Apply returns the scaled numbers.
+func (l Scale) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
+	if l.Factor == 0 {
+		return p.Fail(x, "a factor of 0")
+	}
+	return x.Cast(p.Type()).Mul(l.Factor).Add(l.Offset)
+}
+
+// String has both numbers.
+func (l Scale) String() string { return fmt.Sprintf("scale %.4g%+.4g", l.Factor, l.Offset) }
+
+// Residual adds what a layer makes of x to x, or to what Shortcut makes of it.
+type Residual struct{ Body, Shortcut Layer }
+
+// Apply returns the sum. The names of its parts are "body" and "shortcut".
+func (l Residual) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
+	y := p.Layer("body", l.Body, x)
+	if l.Shortcut != nil {
+		x = p.Layer("shortcut", l.Shortcut, x)
+	}
+	if p.err == nil && fmt.Sprint(x.Shape()) != fmt.Sprint(y.Shape()) {
+		return p.Fail(x, "%v and %v are not added", x.Shape(), y.Shape())
+	}
+	return x.Add(y)
+}
+
+// String names the layer.
+func (l Residual) String() string { return "residual" }

@@ -1,0 +1,270 @@
+package nn
+
+// Losses. n is the number of elements, R that of rows, whose elements lie along the last dimension.
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/concord-compute/concord/tensor"
+)
+
+// Loss compares what a network says with what it should say.
+type Loss interface {
+	// Of returns the mean loss of p, as a tensor of one element, or an error that matches ErrData if p and t do not belong together, or ErrConfig.
+	// It is a mean over examples, so that those of parts of a batch, weighted by their sizes, add up to that of the batch.
+	Of(p, t *tensor.Tensor) (*tensor.Tensor, error)
+	String() string
+}
+
+type (
+	// MSE is Σ(p-t)²/n.
+	MSE struct{}
+	// MAE is Σ|p-t|/n.
+	MAE struct{}
+	// BinaryCrossEntropy is -Σ(t·ln p + (1-t)·ln(1-p))/n, with p limited to [1e-15, 1-1e-15], in F32 1e-7.
+	BinaryCrossEntropy struct{}
+	// SigmoidCrossEntropy is BinaryCrossEntropy of the sigmoid of p, computed so that nothing overflows.
+	SigmoidCrossEntropy struct{}
+	// CategoricalCrossEntropy is -Σ t·ln p/R, with p limited as BinaryCrossEntropy does. t has p's shape, or it is a label for each row: an integer.
+	CategoricalCrossEntropy struct {
+		Smoothing float64   // of t: the part that is spread over all classes
+		Weights   []float64 // a factor for each class of t, or nil. The loss is divided by R nevertheless.
+	}
+	// CrossEntropy is CategoricalCrossEntropy of the softmax of p, computed so that nothing overflows.
+	CrossEntropy struct {
+		Smoothing float64
+		Weights   []float64
+	}
+	// Huber is Σ h(p-t)/n with h(d) = d²/2 up to |d| = Delta and Delta·(|d| - Delta/2) beyond. A Delta of 0 is 1.
+	Huber struct{ Delta float64 }
+	// Hinge is Σ max(0, 1-t·p)/n.
+	Hinge struct{}
+	// SquaredHinge is Σ max(0, 1-t·p)²/n.
+	SquaredHinge struct{}
+	// KLDivergence is Σ t·ln(t/p)/n, with both at least 1e-15.
+	KLDivergence struct{}
+	// Poisson is Σ (p - t·ln p)/n.
+	Poisson struct{}
+	// CosineSimilarity is Σ (1 - cos(p, t))/R; the cosine with a row of zeros is 0.
+	CosineSimilarity struct{}
+	// LogCosh is Σ ln cosh(p-t)/n.
+	LogCosh struct{}
+	// Quantile is Σ q(t-p)/n with q(d) = Q·d for positive d and ·d for others. A Q of 0 is 0.5.
+	Quantile struct{ Q float64 }
+)
+
+// pair returns t in p's type, if both have one shape and p elements.
+func pair(l Loss, p, t *tensor.Tensor) (*tensor.Tensor, error) {
+	if !slices.Equal(p.Shape(), t.Shape()) {
+		return nil, fmt.Errorf("%w: %v of results %v and targets %v", ErrData, l, p.Shape(), t.Shape())
+	}
+	if p.Len() == 0 {
+		return nil, fmt.Errorf("%w: %v of no elements", ErrData, l)
+	}
+	return t.Cast(p.Type()), nil
+}
+
+// each is a loss element by element.
+func each(l Loss, p, t *tensor.Tensor, f func(p, t *tensor.Tensor) *tensor.Tensor) (*tensor.Tensor, error) {
+	t, err := pair(l, p, t)
+	if err != nil {
+		return nil, err
+	}
+	return f(p, t).Mean(), nil
+}
+
+// clip limits probabilities.
+func clip(p *tensor.Tensor) *tensor.Tensor {
+	if p.Type() == tensor.F64 {
+		return p.Clamp(1e-15, 1-1e-15)
+	}
+	return p.Clamp(1e-7, 1-1e-7)
+}
+
+// from1 returns 1 - x.
+func from1(x *tensor.Tensor) *tensor.Tensor { return x.Neg().Add(1) }
+
+// Of returns the loss.
+func (l MSE) Of(p, t *tensor.Tensor) (*tensor.Tensor, error) {
+	return each(l, p, t, func(p, t *tensor.Tensor) *tensor.Tensor { return p.Sub(t).Square() })
+}
+
+// Of returns the loss.
+func (l MAE) Of(p, t *tensor.Tensor) (*tensor.Tensor, error) {
+	return each(l, p, t, func(p, t *tensor.Tensor) *tensor.Tensor { return p.Sub(t).Abs() })
+}
+
+// Of returns the loss.
+func (l BinaryCrossEntropy) Of(p, t *tensor.Tensor) (*tensor.Tensor, error) {
+	return each(l, p, t, func(p, t *tensor.Tensor) *tensor.Tensor {
+		p = clip(p)
+		return t.Mul(p.Log()).Add(from1(t).Mul(from1(p).Log())).Neg()
+	})
+}
+
+// Of returns the loss.
+func (l SigmoidCrossEntropy) Of(p, t *tensor.Tensor) (*tensor.Tensor, error) {
+	return each(l, p, t, func(p, t *tensor.Tensor) *tensor.Tensor { return p.Softplus().Sub(t.Mul(p)) })
+}
+
+// probabilities returns what p says, for metrics.
+func (SigmoidCrossEntropy) probabilities(p *tensor.Tensor) *tensor.Tensor { return p.Sigmoid() }
+
+// Of returns the loss.
+func (l CategoricalCrossEntropy) Of(p, t *tensor.Tensor) (*tensor.Tensor, error) {
+	return categorical(l, p, t, l.Smoothing, l.Weights, func(p *tensor.Tensor) *tensor.Tensor { return clip(p).Log() })
+}
+
+// Of returns the loss.
+func (l CrossEntropy) Of(p, t *tensor.Tensor) (*tensor.Tensor, error) {
+	return categorical(l, p, t, l.Smoothing, l.Weights, func(p *tensor.Tensor) *tensor.Tensor { return p.LogSoftmax(-1) })
+}
+
+func categorical(l Loss, p, t *tensor.Tensor, smoothing float64, weights []float64, log func(*tensor.Tensor) *tensor.Tensor) (*tensor.Tensor, error) {
+	classes := p.Dim(-1)
+	switch {
+	case !(smoothing >= 0 && smoothing < 1):
+		return nil, fmt.Errorf("%w: %v: a smoothing of %v", ErrConfig, l, smoothing)
+	case weights != nil && len(weights) != classes:
+		return nil, fmt.Errorf("%w: %v: %d weights for %d classes", ErrConfig, l, len(weights), classes)
+	case !tensor.IsFloat(t.Type()) && p.Rank() == t.Rank()+1:
+		if !slices.Equal(p.Shape()[:t.Rank()], t.Shape()) {
+			return nil, fmt.Errorf("%w: %v of results %v and labels %v", ErrData, l, p.Shape(), t.Shape())
+		}
+		t = t.OneHot(classes, p.Type())
+	}
+	t, err := pair(l, p, t)
+	if err != nil {
+		return nil, err
+	}
+	if smoothing > 0 {
+		t = t.Mul(1 - smoothing).Add(smoothing / float64(classes))
+	}
+	if weights != nil {
+		t = t.Mul(tensor.From(p.Scope(), weights).Cast(p.Type()))
+	}
+	return t.Mul(log(p)).Sum().Mul(-float64(classes) / float64(p.Len())), nil
+}
+
+// Of returns the loss.
+func (l Huber) Of(p, t *tensor.Tensor) (*tensor.Tensor, error) {
+	delta := or(l.Delta, 1)
+	if !(delta > 0) {
+		return nil, fmt.Errorf("%w: %v", ErrConfig, l)
+	}
+	return each(l, p, t, func(p, t *tensor.Tensor) *tensor.Tensor {
+		d := p.Sub(t).Abs()
+		return tensor.Where(d.Le(delta), d.Square().Mul(0.5), d.Sub(delta/2).Mul(delta))
+	})
+}
+
+// Of returns the loss.
+func (l Hinge) Of(p, t *tensor.Tensor) (*tensor.Tensor, error) {
+	return each(l, p, t, func(p, t *tensor.Tensor) *tensor.Tensor { return from1(t.Mul(p)).Relu() })
+}
+
+// Of returns the loss.
+func (l SquaredHinge) Of(p, t *tensor.Tensor) (*tensor.Tensor, error) {
+	return each(l, p, t, func(p, t *tensor.Tensor) *tensor.Tensor { return from1(t.Mul(p)).Relu().Square() })
+}
+
+// Of returns the loss.
+func (l KLDivergence) Of(p, t *tensor.Tensor) (*tensor.Tensor, error) {
+	return each(l, p, t, func(p, t *tensor.Tensor) *tensor.Tensor {
+		p, t = p.Maximum(1e-15), t.Maximum(1e-15)
+		return t.Mul(t.Div(p).Log())
+	})
+}
+
+// Of returns the loss.
+func (l Poisson) Of(p, t *tensor.Tensor) (*tensor.Tensor, error) {
+	return each(l, p, t, func(p, t *tensor.Tensor) *tensor.Tensor { return p.Sub(t.Mul(p.Log())) })
+}
+
+// Of returns the loss.
+func (l CosineSimilarity) Of(p, t *tensor.Tensor) (*tensor.Tensor, error) {
+	t, err := pair(l, p, t)
+	if err != nil {
+		return nil, err
+	}
+	squares := p.Square().Sum(-1).Mul(t.Square().Sum(-1))
+	some := squares.Gt(0)
+	cos := p.Mul(t).Sum(-1).Div(tensor.Where(some, squares, 1).Sqrt())
+	return from1(tensor.Where(some, cos, 0)).Mean(), nil
+}
+
+// Of returns the loss.
+func (l LogCosh) Of(p, t *tensor.Tensor) (*tensor.Tensor, error) {
+	return each(l, p, t, func(p, t *tensor.Tensor) *tensor.Tensor {
+		d := p.Sub(t).Abs()
+		return d.Add(d.Mul(-2).Exp().Log1p()).Sub(math.Ln2)
+	})
+}
+
+// Of returns the loss.
+func (l Quantile) Of(p, t *tensor.Tensor) (*tensor.Tensor, error) {
+	q := or(l.Q, 0.5)
+	if !(q > 0 && q < 1) {
+		return nil, fmt.Errorf("%w: %v", ErrConfig, l)
+	}
+	return each(l, p, t, func(p, t *tensor.Tensor) *tensor.Tensor {
+		d := t.Sub(p)
+		return tensor.Where(d.Ge(0), d.Mul(q), d.Mul(q-1))
+	})
+}
+
+// described returns a name and the settings behind it.
+func described(name string, settings ...any) string {
+	for i := 0; i < len(settings); i += 2 {
+		name += fmt.Sprintf(" %v=%v", settings[i], settings[i+1])
+	}
+	return name
+}
+
+// String names the loss.
+func (MSE) String() string { return "mse" }
+
+// String names the loss.
+func (MAE) String() string { return "mae" }
+
+// String names the loss.
+func (BinaryCrossEntropy) String() string { return "binary_cross_entropy" }
+
+// String names the loss.
+func (SigmoidCrossEntropy) String() string { return "sigmoid_cross_entropy" }
+
+// String names the loss.
+func (l CategoricalCrossEntropy) String() string {
+	return described("categorical_cross_entropy", "smoothing", l.Smoothing, "weights", l.Weights)
+}
+
+// String names the loss.
+func (l CrossEntropy) String() string {
+	return described("cross_entropy", "smoothing", l.Smoothing, "weights", l.Weights)
+}
+
+// String names the loss.
+func (l Huber) String() string { return described("huber", "delta", or(l.Delta, 1)) }
+
+// String names the loss.
+func (Hinge) String() string { return "hinge" }
+
+// String names the loss.
+func (SquaredHinge) String() string { return "squared_hinge" }
+
+// String names the loss.
+func (KLDivergence) String() string { return "kl_divergence" }
+
+// String names the loss.
+func (Poisson) String() string { return "poisson" }
+
+// String names the loss.
+func (CosineSimilarity) String() string { return "cosine_similarity" }
+
+// String names the loss.
+func (LogCosh) String() string { return "log_cosh" }
+
+// String names the loss.
+func (l Quantile) String() string { return described("quantile", "q", or(l.Q, 0.5)) }

@@ -1,0 +1,87 @@
+package nn
+
+// Real digits: accuracy of the specification's network, and the rate of its step.
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	_ "github.com/concord-compute/concord/cpu"
+	"github.com/concord-compute/concord/internal/mnist"
+	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/tensor"
+)
+
+func scopeOn(tb testing.TB, device string) *tensor.Scope {
+	dev, err := runtime.Open(tb.Context(), device)
+	require.NoError(tb, err)
+	s := tensor.NewScope(dev)
+	tb.Cleanup(func() {
+		assert.NoError(tb, s.Close())
+		assert.NoError(tb, dev.Close())
+	})
+	return s
+}
+
+// digits are the first n images and labels.
+func digits(tb testing.TB, s *tensor.Scope, n int, shape ...int) Data {
+	images, err := mnist.Images()
+	require.NoError(tb, err)
+	labels, err := mnist.Labels()
+	require.NoError(tb, err)
+	return Data{X: tensor.From(s, images.Pixels[:n*784], append([]int{n}, shape...)...), Y: tensor.From(s, labels[:n])}
+}
+
+// mlp is the network of the specification, for images of bytes.
+func mlp(tb testing.TB, s *tensor.Scope) *Model {
+	m, err := Build(tb.Context(), s, 1, Spec{Type: tensor.U8, Shape: []int{784}}, Scale{Factor: 1.0 / 255}, Dense{Out: 512, Act: ReLU}, Dense{Out: 256, Act: ReLU}, Dense{Out: 10})
+	require.NoError(tb, err)
+	return m
+}
+
+func TestDigits(t *testing.T) {
+	s := scopeOn(t, "cpu:0")
+	m := mlp(t, s)
+	assert.Equal(t, 535818, m.Count())
+	c := Defaults()
+	c.Loss, c.BatchSize, c.Epochs, c.Log = CrossEntropy{}, 128, 5, t.Output()
+	tr, err := NewTrainer(m, c)
+	require.NoError(t, err)
+	h, err := tr.Fit(t.Context(), digits(t, s, 10000, 784))
+	require.NoError(t, err)
+	t.Logf("%s%+v", m.Summary(), h)
+	assert.GreaterOrEqual(t, h.ValMetrics["accuracy"][4], 0.95)
+}
+
+func BenchmarkMLPStep(b *testing.B) {
+	s := scopeOn(b, "cpu:0")
+	m := mlp(b, s)
+	c := Defaults()
+	c.Loss, c.BatchSize, c.Split = CrossEntropy{}, 128, 0
+	benchStep(b, m, c, digits(b, s, 2048, 784))
+}
+
+// benchStep measures steps one after the other.
+func benchStep(b *testing.B, m *Model, c Config, d Data) {
+	tr, err := NewTrainer(m, c)
+	require.NoError(b, err)
+	require.NoError(b, tr.begin(b.Context(), d, d.narrow(0, 0)))
+	order := tr.order(d.X.Dim(0))
+	n := d.X.Dim(0) / c.BatchSize
+	b.ResetTimer()
+	for i := 0; i < b.N; i += n {
+		tr.at.Batch = 0
+		require.NoError(b, tr.batches(b.Context(), d, order, min(n, b.N-i)))
+		_, err := tr.read(b.Context(), tr.vars[atSums])
+		require.NoError(b, err)
+	}
+	b.StopTimer()
+	b.ReportMetric(float64(b.N*c.BatchSize)/b.Elapsed().Seconds(), "examples/s")
+	if testing.Verbose() {
+		p, err := tr.step.Plan(b.Context(), append(append(tr.list(), tensor.Zeros(m.scope, m.typ, 1), tensor.Zeros(m.scope, tensor.U64, 1)), d.args(tensor.Iota(m.scope, tensor.I32, c.BatchSize))...)...)
+		require.NoError(b, err)
+		b.Logf("%d tasks\n%v", len(p.Tasks), p)
+	}
+}

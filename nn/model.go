@@ -1,0 +1,255 @@
+package nn
+
+// Model, a network with values for its parameters.
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/concord-compute/concord/tensor"
+)
+
+// Model is a network on a device, with its parameters and running statistics. It is safe for concurrent use once it is built, except while it is trained.
+type Model struct {
+	In Spec // an example
+
+	scope   *tensor.Scope
+	net     Sequence
+	typ     tensor.Type
+	params  []Param
+	states  []Param
+	rows    []row
+	values  values
+	predict *tensor.Func
+}
+
+// Spec is the type and the shape of an example.
+type Spec = tensor.Spec
+
+// values are all parameters and all running statistics, each in one tensor, and the scope that they are computed in.
+type values struct {
+	scope          *tensor.Scope
+	params, states *tensor.Tensor
+}
+
+// Build makes a network of layers for examples of the type and shape in, and the first values of its parameters from a seed. Parameters are of type F64 if the
+// examples are, else of F32. Mistakes of layers match [ErrConfig] or an error of package tensor, and say which layer it is. The model ends with the scope.
+func Build(ctx context.Context, s *tensor.Scope, seed uint64, in Spec, layers ...Layer) (*Model, error) {
+	m := &Model{In: Spec{Type: in.Type, Shape: slices.Clone(in.Shape)}, scope: s, net: slices.Clone(layers), typ: tensor.F32}
+	if in.Type == tensor.F64 {
+		m.typ = tensor.F64
+	}
+	if len(layers) == 0 {
+		return nil, fmt.Errorf("%w: a network without layers", ErrConfig)
+	}
+	work := s.Scope()
+	defer work.Close()
+	l := &plan{inits: map[string]Init{}}
+	p := &Pass{Training: true, scope: work, typ: m.typ, seed: tensor.From(work, []uint64{0}), next: map[string]*tensor.Tensor{}, plan: l}
+	x := tensor.Zeros(work, in.Type, append([]int{1}, in.Shape...)...)
+	if x.Err() != nil {
+		return nil, fmt.Errorf("nn: examples %v: %w", in, x.Err())
+	}
+	if y := m.net.Apply(p, x); p.err == nil && y.Err() != nil {
+		p.err = y.Err()
+	}
+	if p.err != nil {
+		return nil, p.err
+	}
+	m.params, m.states, m.rows = l.params, l.states, l.rows
+	first := func(list []Param) *tensor.Tensor {
+		var parts []*tensor.Tensor
+		for i, v := range list {
+			in, out := fans(v.Shape)
+			parts = append(parts, l.inits[v.Name](work, mixed(seed, uint64(i)), m.typ, in, out, v.Shape...).Cast(m.typ).Expand(v.Shape...).Flatten())
+		}
+		return together(work, m.typ, parts)
+	}
+	if err := m.set(ctx, first(m.params), first(m.states)); err != nil {
+		return nil, err
+	}
+	m.predict = tensor.Compile(s, func(a ...*tensor.Tensor) []*tensor.Tensor {
+		p := m.pass(a[0], a[1], nil)
+		if len(a) > 3 {
+			p.Lengths = a[3]
+		}
+		y := m.net.Apply(p, a[2])
+		if p.err != nil {
+			return nil
+		}
+		return []*tensor.Tensor{y}
+	})
+	return m, nil
+}
+
+// mixed returns a seed made of one and a number (SplitMix64).
+func mixed(seed, i uint64) uint64 {
+	z := seed + (i+1)*0x9E3779B97F4A7C15
+	z = (z ^ z>>30) * 0xBF58476D1CE4E5B9
+	z = (z ^ z>>27) * 0x94D049BB133111EB
+	return z ^ z>>31
+}
+
+// together returns rows as one tensor.
+func together(s *tensor.Scope, t tensor.Type, parts []*tensor.Tensor) *tensor.Tensor {
+	if len(parts) == 0 {
+		return tensor.Zeros(s, t, 0)
+	}
+	return tensor.Concat(0, parts...)
+}
+
+// windows adds views of the parts of a tensor to a map, by their names.
+func windows(list []Param, whole *tensor.Tensor, to map[string]*tensor.Tensor) {
+	for _, v := range list {
+		to[v.Name] = whole.Narrow(0, v.First, v.Len()).Reshape(v.Shape...)
+	}
+}
+
+// pass returns a pass with given values.
+func (m *Model) pass(params, states, seed *tensor.Tensor) *Pass {
+	of := map[string]*tensor.Tensor{}
+	windows(m.params, params, of)
+	windows(m.states, states, of)
+	p := NewPass(of, seed)
+	p.typ, p.scope = m.typ, params.Scope()
+	return p
+}
+
+// set gives the model copies of values.
+func (m *Model) set(ctx context.Context, params, states *tensor.Tensor) error {
+	next, err := copied(ctx, m.scope, params, states)
+	if err != nil {
+		return err
+	}
+	m.values.close()
+	m.values = next
+	return nil
+}
+
+// copied returns copies of values in a scope of their own.
+func copied(ctx context.Context, s *tensor.Scope, params, states *tensor.Tensor) (v values, err error) {
+	v.scope = s.Scope()
+	work := v.scope.Scope()
+	defer work.Close()
+	keep := func(t *tensor.Tensor) *tensor.Tensor {
+		if err != nil {
+			return nil
+		}
+		// A product with a tensor of the inner scope belongs to that, so that Keep moves it to the one around.
+		t, err = t.Mul(tensor.Ones(work, t.Type(), 1)).Keep(ctx)
+		return t
+	}
+	v.params, v.states = keep(params), keep(states)
+	if err != nil {
+		v.close()
+		return values{}, err
+	}
+	return v, nil
+}
+
+func (v *values) close() {
+	if v.scope != nil {
+		v.scope.Close()
+	}
+}
+
+// Params returns the parameters, in their order in the one tensor that has them all.
+func (m *Model) Params() []Param { return slices.Clone(m.params) }
+
+// States returns the running statistics, in their order in the one tensor that has them all.
+func (m *Model) States() []Param { return slices.Clone(m.states) }
+
+// Count returns how many numbers the parameters are.
+func (m *Model) Count() int { return elements(m.params) }
+
+// Value returns a parameter or a running statistic, a view that lasts until the model gets other values, or nil if there is none of that name.
+func (m *Model) Value(name string) *tensor.Tensor {
+	of := map[string]*tensor.Tensor{}
+	windows(m.params, m.values.params, of)
+	windows(m.states, m.values.states, of)
+	return of[name]
+}
+
+// SetValues gives parameters and running statistics other values, by their names. The others stay as they are.
+func (m *Model) SetValues(ctx context.Context, named map[string]*tensor.Tensor) error {
+	used := 0
+	build := func(list []Param, whole *tensor.Tensor) (*tensor.Tensor, error) {
+		var parts []*tensor.Tensor
+		for _, v := range list {
+			t := named[v.Name]
+			switch {
+			case t == nil:
+				t = whole.Narrow(0, v.First, v.Len())
+			case !slices.Equal(t.Shape(), v.Shape) || t.Type() != m.typ:
+				return nil, fmt.Errorf("%w: %q of type %v and shape %v instead of %v and %v", ErrData, v.Name, t.Type(), t.Shape(), m.typ, v.Shape)
+			default:
+				used++
+			}
+			parts = append(parts, t.Flatten())
+		}
+		return together(m.scope, m.typ, parts), nil
+	}
+	params, err := build(m.params, m.values.params)
+	if err != nil {
+		return err
+	}
+	states, err := build(m.states, m.values.states)
+	if err != nil {
+		return err
+	}
+	if used != len(named) {
+		return fmt.Errorf("%w: %d of %d values have names that the network does not have", ErrData, len(named)-used, len(named))
+	}
+	return m.set(ctx, params, states)
+}
+
+// fits returns an error unless x are examples.
+func (m *Model) fits(x *tensor.Tensor) error {
+	if x == nil {
+		return fmt.Errorf("%w: no examples", ErrData)
+	}
+	if err := x.Err(); err != nil {
+		return err
+	}
+	if x.Type() != m.In.Type || x.Rank() != len(m.In.Shape)+1 || !slices.Equal(x.Shape()[1:], m.In.Shape) {
+		return fmt.Errorf("%w: examples %v%v, where the network takes %v each", ErrData, x.Type(), x.Shape(), m.In)
+	}
+	return nil
+}
+
+// Predict returns what the network says of examples, computed together. lengths, if they are not nil, are [Pass.Lengths].
+func (m *Model) Predict(ctx context.Context, x, lengths *tensor.Tensor) (*tensor.Tensor, error) {
+	if err := m.fits(x); err != nil {
+		return nil, err
+	}
+	args := []*tensor.Tensor{m.values.params, m.values.states, x}
+	if lengths != nil {
+		args = append(args, lengths)
+	}
+	out, err := m.predict.Call(ctx, args...)
+	if err != nil {
+		return nil, err
+	}
+	y := out[0].Copy()
+	return y, tensor.Eval(ctx, y)
+}
+
+// Summary returns a table of the layers: their names, what they are, the shape of a result, and the number of parameters.
+func (m *Model) Summary() string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "NAME\tLAYER\tRESULT\tPARAMETERS\n\tinput %v\t%v\t\n", m.In.Type, m.In.Shape)
+	for _, r := range m.rows {
+		fmt.Fprintf(w, "%s%s\t%s\t%v\t%d\n", strings.Repeat("  ", r.depth), r.path, r.layer, r.shape, r.before)
+	}
+	w.Flush()
+	fmt.Fprintf(&b, "%d parameters of type %v", m.Count(), m.typ)
+	if n := elements(m.states); n > 0 {
+		fmt.Fprintf(&b, ", %d running statistics", n)
+	}
+	b.WriteByte('\n')
+	return b.String()
+}

@@ -1,0 +1,294 @@
+package nn
+
+// The functions that a training compiles: a step, its two halves where gradients are put together from several batches, and the evaluation of a batch.
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/concord-compute/concord/tensor"
+)
+
+// What a training changes at every step, in this order; the states of the optimizer follow. Each is one tensor.
+const (
+	atParams = iota
+	atStates // running statistics
+	atCount  // I64: the steps that were made
+	atSums   // sums over the examples of an epoch: the loss, the examples, the steps that were not finite, and those of the metrics
+	atGrads  // the gradients of the batches of a step so far; empty where a step is one batch
+	atOptimizer
+)
+
+// The sums before those of the metrics.
+const (
+	sumLoss = iota
+	sumExamples
+	sumBad
+	sumsBefore
+)
+
+// batch are the arguments of a function beside what it changes.
+type batch struct {
+	x, y, lengths *tensor.Tensor // all examples
+	index         *tensor.Tensor // those of the batch
+}
+
+func (t *Trainer) batch(a []*tensor.Tensor) batch {
+	b := batch{index: a[0], x: a[1], y: a[2]}
+	if len(a) > 3 {
+		b.lengths = a[3]
+	}
+	return b
+}
+
+// args returns the arguments for examples of data.
+func (d Data) args(index *tensor.Tensor) []*tensor.Tensor {
+	if d.Lengths == nil {
+		return []*tensor.Tensor{index, d.X, d.Y}
+	}
+	return []*tensor.Tensor{index, d.X, d.Y, d.Lengths}
+}
+
+// forward returns the mean loss of a batch, what the network says, and the targets.
+func (t *Trainer) forward(p *Pass, b batch) (loss, says, target *tensor.Tensor, err error) {
+	take := func(x *tensor.Tensor) *tensor.Tensor { return x.Take(0, b.index) }
+	if b.lengths != nil {
+		p.Lengths = take(b.lengths)
+	}
+	says, target = t.model.net.Apply(p, take(b.x)), take(b.y)
+	if p.err != nil {
+		return nil, nil, nil, p.err
+	}
+	if says.Err() != nil {
+		return nil, nil, nil, says.Err()
+	}
+	loss, err = t.config.Loss.Of(says, target)
+	if err == nil {
+		err = loss.Err()
+	}
+	if err == nil && loss.Len() != 1 {
+		err = fmt.Errorf("%w: %v has the shape %v", ErrConfig, t.config.Loss, loss.Shape())
+	}
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return loss.Reshape(1).Cast(t.model.typ), says, target, nil
+}
+
+// counted returns what a batch of n examples adds to the sums.
+func (t *Trainer) counted(loss, says, target *tensor.Tensor, n int) *tensor.Tensor {
+	typ, s := t.model.typ, loss.Scope()
+	list := []*tensor.Tensor{loss.Mul(n), tensor.Full(s, typ, n), tensor.Full(s, typ, 0)}
+	for i, m := range t.metrics {
+		t.widths[i] = 0
+		for _, x := range m.Sums(t.said(says), target) {
+			list = append(list, x.Cast(typ).StopGradient())
+			t.widths[i] += x.Len()
+		}
+	}
+	wide, at := 0, 0
+	for _, x := range list {
+		wide += x.Len()
+	}
+	place := tensor.Iota(s, tensor.I32, wide)
+	all := tensor.Full(s, typ, 0, wide)
+	for _, x := range list {
+		if x.Len() == 1 { // in the same kernel as all others
+			all = tensor.Where(place.Eq(at), x.Reshape(1), all)
+		} else {
+			all = all.Add(x.Flatten().Pad(0, [2]int{at, wide - at - x.Len()}))
+		}
+		at += x.Len()
+	}
+	return all
+}
+
+// said returns what metrics compare with targets.
+func (t *Trainer) said(says *tensor.Tensor) *tensor.Tensor {
+	if l, ok := t.config.Loss.(interface {
+		probabilities(p *tensor.Tensor) *tensor.Tensor
+	}); ok {
+		return l.probabilities(says)
+	}
+	return says
+}
+
+// gradient computes a batch: its loss, its gradient in one tensor, the next statistics, and what it adds to the sums.
+func (t *Trainer) gradient(vars []*tensor.Tensor, b batch, seed *tensor.Tensor) (loss, grad, states, sums *tensor.Tensor, err error) {
+	m := t.model
+	p := m.pass(vars[atParams], vars[atStates], seed.Add(vars[atCount].Cast(tensor.U64)))
+	p.Training = true
+	loss, says, target, err := t.forward(p, b)
+	if err != nil {
+		return nil, nil, nil, nil, err
+	}
+	var wrt, parts, next []*tensor.Tensor
+	for _, v := range m.params {
+		wrt = append(wrt, p.params[v.Name])
+	}
+	for _, g := range tensor.Grad(loss, wrt...) {
+		parts = append(parts, g.Flatten())
+	}
+	for _, v := range m.states {
+		s := p.next[v.Name]
+		if s == nil {
+			s = p.states[v.Name]
+		}
+		next = append(next, s.Flatten())
+	}
+	s := vars[atParams].Scope()
+	return loss, together(s, m.typ, parts), together(s, m.typ, next), t.counted(loss, says, target, b.index.Len()), nil
+}
+
+// finite is the Bool that is true if a number is neither infinite nor NaN.
+func finite(x *tensor.Tensor) *tensor.Tensor { return x.Sub(x).Eq(0) }
+
+// update returns the next parameters and the optimizer's states, where ok is true, for a step with this gradient.
+func (t *Trainer) update(vars []*tensor.Tensor, grad, norm2, rate, ok *tensor.Tensor) (params, count *tensor.Tensor, states []*tensor.Tensor) {
+	c, w := &t.config, vars[atParams]
+	if c.L1 > 0 {
+		grad = grad.Add(w.Sign().Mul(c.L1))
+	}
+	if c.L2 > 0 {
+		grad = grad.Add(w.Mul(2 * c.L2))
+	}
+	if c.L1 > 0 || c.L2 > 0 {
+		norm2 = grad.Square().Sum().Reshape(1)
+	}
+	if c.ClipNorm > 0 {
+		grad = grad.Mul(norm2.Sqrt().Reciprocal().Mul(c.ClipNorm).Minimum(1))
+	}
+	if c.ClipValue > 0 {
+		grad = grad.Clamp(-c.ClipValue, c.ClipValue)
+	}
+	if c.WeightDecay > 0 {
+		grad = grad.Add(w.Mul(c.WeightDecay))
+	}
+	count = vars[atCount].Add(1)
+	old := vars[atOptimizer:]
+	next, states := c.Optimizer.Update(w, grad, old, rate, count.Cast(t.model.typ))
+	if c.DecoupledWeightDecay > 0 {
+		next = next.Sub(w.Mul(rate.Mul(c.DecoupledWeightDecay)))
+	}
+	for i := range states {
+		states[i] = tensor.Where(ok, states[i], old[i])
+	}
+	return tensor.Where(ok, next, w), tensor.Where(ok, count, vars[atCount]), states
+}
+
+// added returns sums with what a batch adds, where ok is true, and otherwise with one more bad step.
+func added(sums, more, ok *tensor.Tensor) *tensor.Tensor {
+	bad := tensor.Iota(sums.Scope(), tensor.I32, sums.Len()).Eq(sumBad).Cast(sums.Type())
+	return sums.Add(tensor.Where(ok, more, bad))
+}
+
+// isGood is the Bool that is true if no step of the epoch was bad, and these numbers are finite.
+func isGood(sums *tensor.Tensor, numbers ...*tensor.Tensor) *tensor.Tensor {
+	ok := sums.Narrow(0, sumBad, 1).Eq(0)
+	for _, x := range numbers {
+		ok = ok.And(finite(x))
+	}
+	return ok
+}
+
+// square returns the square of the norm of a gradient.
+func square(grad *tensor.Tensor) *tensor.Tensor { return grad.Square().Sum().Reshape(1) }
+
+// compile makes the functions for the shapes of data. mistake gets an error of one that is traced, of which package tensor sees only that it has no result.
+func (t *Trainer) compile() {
+	n := atOptimizer + len(t.config.Optimizer.States())
+	// step: vars..., rate, seed, examples... -> vars...
+	t.step = tensor.Compile(t.scope, func(a ...*tensor.Tensor) []*tensor.Tensor {
+		vars, rate := a[:n], a[n]
+		loss, grad, states, sums, err := t.gradient(vars, t.batch(a[n+2:]), a[n+1])
+		if t.mistake = err; err != nil {
+			return nil
+		}
+		norm2 := square(grad)
+		ok := isGood(vars[atSums], loss, norm2)
+		params, count, opt := t.update(vars, grad, norm2, rate, ok)
+		return append([]*tensor.Tensor{params, where(ok, states, vars[atStates]), count, added(vars[atSums], sums, ok), vars[atGrads]}, opt...)
+	})
+	// part: vars..., weight, seed, examples... -> states, sums, grads
+	t.part = tensor.Compile(t.scope, func(a ...*tensor.Tensor) []*tensor.Tensor {
+		vars, weight := a[:n], a[n]
+		loss, grad, states, sums, err := t.gradient(vars, t.batch(a[n+2:]), a[n+1])
+		if t.mistake = err; err != nil {
+			return nil
+		}
+		ok := isGood(vars[atSums], loss)
+		return []*tensor.Tensor{where(ok, states, vars[atStates]), added(vars[atSums], sums, ok), vars[atGrads].Add(grad.Mul(weight))}
+	})
+	// whole: vars..., rate -> vars...
+	t.whole = tensor.Compile(t.scope, func(a ...*tensor.Tensor) []*tensor.Tensor {
+		vars, rate := a[:n], a[n]
+		grad := vars[atGrads]
+		norm2 := square(grad)
+		ok := isGood(vars[atSums], norm2)
+		params, count, opt := t.update(vars, grad, norm2, rate, ok)
+		sums := added(vars[atSums], tensor.Zeros(t.scope, t.model.typ, vars[atSums].Len()), ok)
+		return append([]*tensor.Tensor{params, vars[atStates], count, sums, tensor.Zeros(t.scope, t.model.typ, grad.Len())}, opt...)
+	})
+	// test: params, states, sums, examples... -> sums
+	t.test = tensor.Compile(t.scope, func(a ...*tensor.Tensor) []*tensor.Tensor {
+		b := t.batch(a[3:])
+		loss, says, target, err := t.forward(t.model.pass(a[0], a[1], nil), b)
+		if t.mistake = err; err != nil {
+			return nil
+		}
+		return []*tensor.Tensor{a[2].Add(t.counted(loss, says, target, b.index.Len()))}
+	})
+}
+
+// where is tensor.Where, also of tensors without elements.
+func where(ok, x, y *tensor.Tensor) *tensor.Tensor {
+	if x.Len() == 0 {
+		return x
+	}
+	return tensor.Where(ok, x, y)
+}
+
+// failed returns the mistake behind an error of a compiled function.
+func (t *Trainer) failed(err error) error {
+	if t.mistake != nil && !errors.Is(err, t.mistake) {
+		err, t.mistake = t.mistake, nil
+	}
+	return err
+}
+
+// measure finds out whether network, loss and metrics take data, how many sums there are, and how many results a row has.
+func (t *Trainer) measure(d Data) (classes int, err error) {
+	work := t.scope.Scope()
+	defer work.Close()
+	p := t.model.pass(t.model.values.params, t.model.values.states, nil)
+	b := batch{index: tensor.Zeros(work, tensor.I32, 1), x: d.X, y: d.Y, lengths: d.Lengths}
+	loss, says, target, err := t.forward(p, b)
+	if err != nil {
+		return 0, err
+	}
+	for _, m := range t.metrics {
+		for _, x := range m.Sums(t.said(says), target) {
+			if x == nil || x.Err() != nil {
+				return 0, fmt.Errorf("%w: metric %v of results %v and targets %v", ErrConfig, m, says.Shape(), target.Shape())
+			}
+		}
+	}
+	t.wide = t.counted(loss, says, target, 1).Len()
+	return says.Dim(-1), nil
+}
+
+// zeros returns the first values of what a step changes, for a model with these values.
+func (t *Trainer) zeros(v values) (list []*tensor.Tensor, names []string) {
+	m, typ := t.model, t.model.typ
+	grads := 0
+	if t.config.Accumulate > 1 {
+		grads = m.Count()
+	}
+	list = []*tensor.Tensor{v.params, v.states, tensor.Zeros(t.scope, tensor.I64, 1), tensor.Zeros(t.scope, typ, t.wide), tensor.Zeros(t.scope, typ, grads)}
+	names = []string{"params", "states", "count", "sums", "grads"}
+	for _, name := range t.config.Optimizer.States() {
+		list, names = append(list, tensor.Zeros(t.scope, typ, m.Count())), append(names, "optimizer."+name)
+	}
+	return list, slices.Clip(names)
+}

@@ -1,0 +1,466 @@
+package nn
+
+// Trainer, which trains a model.
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/concord-compute/concord/tensor"
+)
+
+// Trainer trains a model. It is used by one goroutine at a time.
+type Trainer struct {
+	model   *Model
+	config  Config
+	metrics []Metric
+	scope   *tensor.Scope
+
+	step, part, whole, test *tensor.Func
+	mistake                 error
+	widths                  []int // how many sums each metric has
+	wide                    int   // and all together
+
+	vars    []*tensor.Tensor // what a step changes, as step.go has it; nil before the first
+	names   []string
+	loaded  map[string]*tensor.Tensor // of a checkpoint, until the first Fit
+	best    values
+	at      position
+	history History
+}
+
+// position says where a training is. With the seeds and the data it determines all that follows.
+type position struct {
+	Epoch int // that is under way
+	Batch int // the next one in it
+	Steps int
+	Bad   int // epochs since the loss was best
+}
+
+// NewTrainer returns a trainer with its own memory for the states of the optimizer, which ends with the model's scope or by Close. A configuration that
+// makes no sense is an error that matches [ErrConfig].
+func NewTrainer(m *Model, c Config) (*Trainer, error) {
+	if m == nil {
+		return nil, fmt.Errorf("%w: no model", ErrConfig)
+	}
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	t := &Trainer{model: m, config: c, metrics: c.metrics(), scope: m.scope.Scope()}
+	t.widths = make([]int, len(t.metrics))
+	t.history = History{ParameterCount: m.Count(), BestEpoch: -1, TrainMetrics: map[string][]float64{}, ValMetrics: map[string][]float64{}}
+	t.compile()
+	return t, nil
+}
+
+// Close frees the trainer's memory. The model has the values of the last epoch that was over, or of the last call of Fit.
+func (t *Trainer) Close() error { return t.scope.Close() }
+
+// History returns what has happened so far.
+func (t *Trainer) History() *History { return &t.history }
+
+// Fit trains until the configured number of epochs is over, and returns the history. When it returns, also with an error, the model has the trainer's values. A
+// context that ends stops it between two steps; another call goes on from there, with the same data.
+func (t *Trainer) Fit(ctx context.Context, d Data) (*History, error) {
+	train, val, err := t.divided(d)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.begin(ctx, train, val); err != nil {
+		return nil, err
+	}
+	start, before := time.Now(), t.history.TotalTime
+	for err == nil && t.at.Epoch < t.config.Epochs && t.history.Stopped == "" {
+		err = t.epoch(ctx, train, val)
+		t.history.TotalTime = before + time.Since(start)
+		if err == nil && t.config.MaxTime > 0 && t.history.TotalTime >= t.config.MaxTime && t.at.Epoch < t.config.Epochs {
+			t.history.Stopped = "time is over"
+		}
+		if err == nil {
+			err = t.after(context.WithoutCancel(ctx)) // what an epoch ends with belongs to it
+		}
+	}
+	if e := t.publish(context.WithoutCancel(ctx)); err == nil {
+		err = e
+	}
+	return &t.history, err
+}
+
+// divided checks data and returns the examples to train with and those for validation, none of which may be there.
+func (t *Trainer) divided(d Data) (train, val Data, err error) {
+	check := func(d Data) error {
+		if err := t.model.fits(d.X); err != nil {
+			return err
+		}
+		for _, x := range []*tensor.Tensor{d.Y, d.Lengths} {
+			switch {
+			case x == nil && x != d.Lengths:
+				return fmt.Errorf("%w: no targets", ErrData)
+			case x == nil:
+			case x.Err() != nil:
+				return x.Err()
+			case x.Rank() < 1 || x.Dim(0) != d.X.Dim(0):
+				return fmt.Errorf("%w: %d examples with %v", ErrData, d.X.Dim(0), x.Shape())
+			}
+		}
+		if l := d.Lengths; l != nil && (l.Rank() != 1 || tensor.IsFloat(l.Type())) {
+			return fmt.Errorf("%w: lengths %v%v", ErrData, l.Type(), l.Shape())
+		}
+		return nil
+	}
+	if err := check(d); err != nil {
+		return train, val, err
+	}
+	n := d.X.Dim(0)
+	if t.config.Validation != nil {
+		if err := check(*t.config.Validation); err != nil {
+			return train, val, fmt.Errorf("validation: %w", err)
+		}
+		train, val = d, *t.config.Validation
+	} else {
+		v := int(math.Round(float64(n) * t.config.Split))
+		train, val = d.narrow(0, n-v), d.narrow(n-v, v)
+	}
+	if train.X.Dim(0) == 0 {
+		return train, val, fmt.Errorf("%w: no examples to train with", ErrData)
+	}
+	return train, val, nil
+}
+
+func (d Data) narrow(first, n int) Data {
+	out := Data{X: d.X.Narrow(0, first, n), Y: d.Y.Narrow(0, first, n)}
+	if d.Lengths != nil {
+		out.Lengths = d.Lengths.Narrow(0, first, n)
+	}
+	return out
+}
+
+// begin finds out whether the data fits, and makes the first values of what a step changes.
+func (t *Trainer) begin(ctx context.Context, train, val Data) error {
+	classes, err := t.measure(train)
+	if err != nil {
+		return err
+	}
+	for _, d := range []Data{train, val} {
+		if err := t.labels(ctx, d, classes); err != nil {
+			return err
+		}
+	}
+	if t.vars != nil {
+		return nil
+	}
+	own, err := copied(ctx, t.scope, t.model.values.params, t.model.values.states) // since the model gets others at the end of an epoch
+	if err != nil {
+		return err
+	}
+	list, names := t.zeros(own)
+	for i, name := range names {
+		l := t.loaded[name]
+		if l == nil {
+			continue
+		}
+		if l.Len() != list[i].Len() || l.Type() != list[i].Type() {
+			return fmt.Errorf("%w: the checkpoint has %v%v as %s, not %v%v", ErrConfig, l.Type(), l.Shape(), name, list[i].Type(), list[i].Shape())
+		}
+		list[i] = l
+	}
+	t.vars, t.names, t.loaded = list, names, nil
+	return tensor.Eval(ctx, list...)
+}
+
+// labels returns an error if a label is none of the classes.
+func (t *Trainer) labels(ctx context.Context, d Data, classes int) error {
+	switch t.config.Loss.(type) {
+	case CrossEntropy, CategoricalCrossEntropy:
+	default:
+		return nil
+	}
+	if tensor.IsFloat(d.Y.Type()) || d.Y.Len() == 0 {
+		return nil
+	}
+	work := t.scope.Scope()
+	defer work.Close()
+	y := d.Y.Flatten().Cast(tensor.I64).Mul(tensor.Ones(work, tensor.I64, 1))
+	wrong := y.Lt(0).Or(y.Ge(classes)).Cast(tensor.I32)
+	at, most, which := wrong.ArgMax(0), wrong.Max(), (*tensor.Tensor)(nil)
+	which = y.Take(0, at)
+	if err := tensor.Eval(ctx, at, most, which); err != nil {
+		return err
+	}
+	var list [3]float64
+	for i, x := range []*tensor.Tensor{most, at, which} {
+		n, err := tensor.Number(ctx, x)
+		if err != nil {
+			return err
+		}
+		list[i] = n
+	}
+	if list[0] != 0 {
+		return fmt.Errorf("%w: label %d is %d, of %d classes", ErrData, int(list[1]), int(list[2]), classes)
+	}
+	return nil
+}
+
+// between is how many batches are queued before their sums are read.
+const between = 32
+
+// epoch trains from the position to the end of its epoch, and evaluates.
+func (t *Trainer) epoch(ctx context.Context, train, val Data) error {
+	c, n := &t.config, train.X.Dim(0)
+	start := time.Now()
+	order := t.order(n)
+	batches := (n + c.BatchSize - 1) / c.BatchSize
+	first := t.at.Batch
+	rate := c.rate(&t.history, t.at.Steps)
+	var sums []float64
+	for t.at.Batch < batches {
+		stop := min(t.at.Batch+max(between/c.Accumulate, 1)*c.Accumulate, batches)
+		if err := t.batches(ctx, train, order, stop); err != nil {
+			return err
+		}
+		var err error
+		if sums, err = t.read(ctx, t.vars[atSums]); err != nil {
+			return err
+		}
+		if sums[sumBad] != 0 {
+			made, err := tensor.Number(ctx, t.vars[atCount])
+			if err != nil {
+				return err
+			}
+			return fmt.Errorf("%w: the loss or the gradient of step %.0f, in epoch %d; the parameters are those before it", ErrNumerical, made+1, t.at.Epoch+1)
+		}
+		if c.Progress != nil {
+			done := min(stop*c.BatchSize, n)
+			c.Progress(Progress{Epoch: t.at.Epoch, Epochs: c.Epochs, Examples: done, Of: n, Loss: sums[sumLoss] / sums[sumExamples],
+				ExamplesPerSecond: float64(done-first*c.BatchSize) / time.Since(start).Seconds()})
+		}
+	}
+	if sums == nil { // a checkpoint between the last step and the evaluation
+		var err error
+		if sums, err = t.read(ctx, t.vars[atSums]); err != nil {
+			return err
+		}
+	}
+	h := &t.history
+	var valLoss float64
+	var valMetrics map[string]float64
+	if val.X.Dim(0) > 0 {
+		var err error
+		if valLoss, valMetrics, err = t.evaluate(ctx, val, t.vars[atParams], t.vars[atStates]); err != nil {
+			return err
+		}
+		h.ValLoss = append(h.ValLoss, valLoss)
+		for name, v := range valMetrics {
+			h.ValMetrics[name] = append(h.ValMetrics[name], v)
+		}
+	}
+	loss, metrics := t.means(sums)
+	h.TrainLoss, h.LearningRate = append(h.TrainLoss, loss), append(h.LearningRate, rate)
+	for name, v := range metrics {
+		h.TrainMetrics[name] = append(h.TrainMetrics[name], v)
+	}
+	zero := tensor.Zeros(t.scope, t.model.typ, len(sums))
+	t.vars[atSums] = zero
+	t.at.Epoch, t.at.Batch = t.at.Epoch+1, 0
+	h.EpochTimes = append(h.EpochTimes, time.Since(start))
+	return tensor.Eval(context.WithoutCancel(ctx), zero)
+}
+
+// order returns the order of n examples in the epoch under way.
+func (t *Trainer) order(n int) []int32 {
+	list := make([]int32, n)
+	for i := range list {
+		list[i] = int32(i)
+	}
+	if t.config.Shuffle {
+		r := rand.New(rand.NewPCG(t.config.Seed, uint64(t.at.Epoch)))
+		r.Shuffle(n, func(i, j int) { list[i], list[j] = list[j], list[i] })
+	}
+	return list
+}
+
+// batches queues the batches from the position up to, without, batch stop.
+func (t *Trainer) batches(ctx context.Context, d Data, order []int32, stop int) error {
+	c := &t.config
+	work := t.scope.Scope()
+	defer work.Close()
+	base := t.at.Batch * c.BatchSize
+	index := tensor.From(work, order[base:min(stop*c.BatchSize, len(order))])
+	part := func(b int) *tensor.Tensor {
+		first := b*c.BatchSize - base
+		return index.Narrow(0, first, min(c.BatchSize, index.Len()-first))
+	}
+	seed := tensor.From(work, []uint64{mixed(c.Seed, 0)})
+	var rates = map[float64]*tensor.Tensor{}
+	number := func(x float64) *tensor.Tensor {
+		if rates[x] == nil {
+			rates[x] = tensor.From(work, []float64{x}).Cast(t.model.typ)
+		}
+		return rates[x]
+	}
+	for t.at.Batch < stop {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		rate := number(c.rate(&t.history, t.at.Steps))
+		if c.Accumulate == 1 {
+			out, err := t.step.Call(ctx, append(append(t.list(), rate, seed), d.args(part(t.at.Batch))...)...)
+			if err != nil {
+				return t.failed(err)
+			}
+			copy(t.vars, out)
+			t.at.Batch, t.at.Steps = t.at.Batch+1, t.at.Steps+1
+			continue
+		}
+		// The batches of a step are queued as a whole or not at all.
+		ctx := context.WithoutCancel(ctx)
+		end := min(t.at.Batch+c.Accumulate, stop)
+		all := min(end*c.BatchSize-base, index.Len()) - (t.at.Batch*c.BatchSize - base)
+		for b := t.at.Batch; b < end; b++ {
+			weight := number(float64(part(b).Len()) / float64(all))
+			out, err := t.part.Call(ctx, append(append(t.list(), weight, seed.Add(uint64(b-t.at.Batch)<<56)), d.args(part(b))...)...)
+			if err != nil {
+				return t.failed(err)
+			}
+			t.vars[atStates], t.vars[atSums], t.vars[atGrads] = out[0], out[1], out[2]
+		}
+		out, err := t.whole.Call(ctx, append(t.list(), rate)...)
+		if err != nil {
+			return t.failed(err)
+		}
+		copy(t.vars, out)
+		t.at.Batch, t.at.Steps = end, t.at.Steps+1
+	}
+	return nil
+}
+
+// list returns what a step changes, for a list of arguments.
+func (t *Trainer) list() []*tensor.Tensor {
+	return append(make([]*tensor.Tensor, 0, len(t.vars)+6), t.vars...)
+}
+
+// read returns sums.
+func (t *Trainer) read(ctx context.Context, sums *tensor.Tensor) ([]float64, error) {
+	if t.model.typ == tensor.F64 {
+		return tensor.Read[float64](ctx, sums)
+	}
+	list, err := tensor.Read[float32](ctx, sums)
+	out := make([]float64, len(list))
+	for i, x := range list {
+		out[i] = float64(x)
+	}
+	return out, err
+}
+
+// means returns the loss and the metrics of sums.
+func (t *Trainer) means(sums []float64) (loss float64, metrics map[string]float64) {
+	metrics = map[string]float64{}
+	at := sumsBefore
+	for i, m := range t.metrics {
+		metrics[m.String()] = m.Value(sums[at : at+t.widths[i]])
+		at += t.widths[i]
+	}
+	return sums[sumLoss] / sums[sumExamples], metrics
+}
+
+// Evaluate returns the loss of examples and the metrics by their names, of the model's values.
+func (t *Trainer) Evaluate(ctx context.Context, d Data) (loss float64, metrics map[string]float64, err error) {
+	if _, _, err := t.divided(d); err != nil {
+		return 0, nil, err
+	}
+	classes, err := t.measure(d)
+	if err == nil {
+		err = t.labels(ctx, d, classes)
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	return t.evaluate(ctx, d, t.model.values.params, t.model.values.states)
+}
+
+func (t *Trainer) evaluate(ctx context.Context, d Data, params, states *tensor.Tensor) (loss float64, metrics map[string]float64, err error) {
+	n := d.X.Dim(0)
+	work := t.scope.Scope()
+	defer work.Close()
+	index := tensor.Iota(work, tensor.I32, n)
+	sums := tensor.Zeros(work, t.model.typ, t.wide)
+	for first := 0; first < n; first += t.config.BatchSize {
+		part := index.Narrow(0, first, min(t.config.BatchSize, n-first))
+		out, err := t.test.Call(ctx, append([]*tensor.Tensor{params, states, sums}, d.args(part)...)...)
+		if err != nil {
+			return 0, nil, t.failed(err)
+		}
+		sums = out[0]
+	}
+	list, err := t.read(ctx, sums)
+	if err != nil {
+		return 0, nil, err
+	}
+	loss, metrics = t.means(list)
+	return loss, metrics, nil
+}
+
+// after ends an epoch: the model's values, the best ones, the checkpoint, and what the configuration wants to be told.
+func (t *Trainer) after(ctx context.Context) error {
+	c, h := &t.config, &t.history
+	if err := t.publish(ctx); err != nil {
+		return err
+	}
+	losses := h.watched()
+	loss := losses[len(losses)-1]
+	if h.BestEpoch < 0 || loss < h.BestValLoss-c.MinDelta {
+		h.BestEpoch, h.BestValLoss, t.at.Bad = h.Epochs()-1, loss, 0
+		if c.Patience > 0 {
+			best, err := copied(ctx, t.scope, t.vars[atParams], t.vars[atStates])
+			if err != nil {
+				return err
+			}
+			t.best.close()
+			t.best = best
+		}
+	} else if t.at.Bad++; c.Patience > 0 && t.at.Bad >= c.Patience {
+		h.Stopped = fmt.Sprintf("no improvement for %d epochs", c.Patience)
+		t.vars[atParams], t.vars[atStates] = t.best.params, t.best.states
+		if err := t.publish(ctx); err != nil {
+			return err
+		}
+	}
+	if c.Log != nil {
+		if _, err := fmt.Fprintln(c.Log, t.line()); err != nil {
+			return err
+		}
+	}
+	if c.Checkpoint != "" && (h.Epochs()%c.CheckpointEvery == 0 || t.at.Epoch == c.Epochs || h.Stopped != "") {
+		if err := t.Save(ctx, c.Checkpoint); err != nil {
+			return err
+		}
+	}
+	if c.OnEpoch != nil {
+		return c.OnEpoch(h)
+	}
+	return nil
+}
+
+// publish gives the model the trainer's values.
+func (t *Trainer) publish(ctx context.Context) error {
+	return t.model.set(ctx, t.vars[atParams], t.vars[atStates])
+}
+
+// line describes the last epoch.
+func (t *Trainer) line() string {
+	h, i := &t.history, t.history.Epochs()-1
+	s := fmt.Sprintf("epoch %d/%d  loss %.5g", i+1, t.config.Epochs, h.TrainLoss[i])
+	for _, m := range t.metrics {
+		s += fmt.Sprintf("  %v %.4f", m, h.TrainMetrics[m.String()][i])
+	}
+	if len(h.ValLoss) > i {
+		s += fmt.Sprintf("  validation loss %.5g", h.ValLoss[i])
+		for _, m := range t.metrics {
+			s += fmt.Sprintf("  %v %.4f", m, h.ValMetrics[m.String()][i])
+		}
+	}
+	return s + fmt.Sprintf("  rate %.3g  %v", h.LearningRate[i], h.EpochTimes[i].Round(time.Millisecond))
+}

@@ -1,0 +1,352 @@
+package nn
+
+// Training: what each setting does, determinism, checkpoints, and failures.
+
+import (
+	"context"
+	"math"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/tensor"
+)
+
+// line is data of F64 that a linear function fits, but for a few wiggles.
+func line(s *tensor.Scope, n int) Data {
+	xs, ys := make([]float64, 3*n), make([]float64, 2*n)
+	for i := range n {
+		for j := range 3 {
+			xs[3*i+j] = math.Sin(float64(7*i+3*j) * 1.7)
+		}
+		ys[2*i] = xs[3*i] - 2*xs[3*i+1] + 0.5 + 0.1*math.Cos(float64(i))
+		ys[2*i+1] = xs[3*i+2]*xs[3*i] - 0.3
+	}
+	return Data{X: tensor.From(s, xs, n, 3), Y: tensor.From(s, ys, n, 2)}
+}
+
+func build(t testing.TB, s *tensor.Scope, layers ...Layer) *Model {
+	m, err := Build(t.Context(), s, 5, Spec{Type: tensor.F64, Shape: []int{3}}, layers...)
+	require.NoError(t, err)
+	return m
+}
+
+func small(t testing.TB, s *tensor.Scope) *Model {
+	return build(t, s, Dense{Out: 8, Act: Tanh}, BatchNorm{}, Dropout{Rate: 0.1}, Dense{Out: 2})
+}
+
+// plain is a configuration of few epochs without validation.
+func plain(epochs, batch int) Config {
+	c := Defaults()
+	c.Epochs, c.BatchSize, c.Split, c.Patience, c.LearningRate = epochs, batch, 0, 0, 0.05
+	return c
+}
+
+func fit(t testing.TB, m *Model, c Config, d Data) *History {
+	tr, err := NewTrainer(m, c)
+	require.NoError(t, err)
+	h, err := tr.Fit(t.Context(), d)
+	require.NoError(t, err)
+	return h
+}
+
+// all are the parameters and statistics of a model.
+func all(t testing.TB, m *Model) []float64 {
+	p, err := tensor.Read[float64](t.Context(), m.values.params)
+	require.NoError(t, err)
+	if len(m.states) == 0 {
+		return p
+	}
+	s, err := tensor.Read[float64](t.Context(), m.values.states)
+	require.NoError(t, err)
+	return append(p, s...)
+}
+
+func TestTrainingIsDeterministic(t *testing.T) {
+	s := scopeOn(t, "cpu:0")
+	a, b, other := small(t, s), small(t, s), small(t, s)
+	c := plain(4, 7)
+	h := fit(t, a, c, line(s, 40))
+	assert.Less(t, h.TrainLoss[3], h.TrainLoss[0])
+	assert.Equal(t, h.TrainLoss, fit(t, b, c, line(s, 40)).TrainLoss)
+	assert.Equal(t, all(t, a), all(t, b))
+	c.Seed = 9
+	fit(t, other, c, line(s, 40))
+	assert.NotEqual(t, all(t, a), all(t, other))
+}
+
+// Parts of a batch whose gradients are put together make the step of the whole batch, also where the last one is short.
+func TestAccumulationEqualsTheLargeBatch(t *testing.T) {
+	s := scopeOn(t, "cpu:0")
+	layers := []Layer{Dense{Out: 8, Act: Tanh}, Dense{Out: 2}}
+	whole, parts := build(t, s, layers...), build(t, s, layers...)
+	c := plain(3, 12)
+	c.ClipNorm, c.WeightDecay = 0.5, 0.01
+	fit(t, whole, c, line(s, 41))
+	c.BatchSize, c.Accumulate = 4, 3
+	fit(t, parts, c, line(s, 41))
+	a, b := all(t, whole), all(t, parts)
+	for i := range a {
+		assert.InDelta(t, a[i], b[i], 1e-12)
+	}
+}
+
+// One step with each setting, against the formulas in Go.
+func TestSettingsChangeTheStep(t *testing.T) {
+	s := scopeOn(t, "cpu:0")
+	d := line(s, 10)
+	x, err := tensor.Read[float64](t.Context(), d.X)
+	require.NoError(t, err)
+	y, err := tensor.Read[float64](t.Context(), d.Y)
+	require.NoError(t, err)
+	for name, set := range map[string]func(c *Config){
+		"none": func(*Config) {}, "l1": func(c *Config) { c.L1 = 0.3 }, "l2": func(c *Config) { c.L2 = 0.2 },
+		"norm": func(c *Config) { c.ClipNorm = 0.4 }, "value": func(c *Config) { c.ClipValue = 0.2 }, "decay": func(c *Config) { c.WeightDecay = 0.5 },
+		"decoupled": func(c *Config) { c.DecoupledWeightDecay = 0.5 }, "norm and decay": func(c *Config) { c.ClipNorm, c.WeightDecay = 0.4, 0.5 },
+		"norm with l2": func(c *Config) { c.ClipNorm, c.L2 = 0.4, 0.2 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := build(t, s, Dense{Out: 2, NoBias: true})
+			w := all(t, m)
+			c := plain(1, 10)
+			c.Optimizer = SGD{}
+			set(&c)
+			fit(t, m, c, d)
+			g, norm := make([]float64, 6), 0.0
+			for i := range 10 {
+				for o := range 2 {
+					e := -y[2*i+o]
+					for j := range 3 {
+						e += x[3*i+j] * w[2*j+o]
+					}
+					for j := range 3 {
+						g[2*j+o] += 2 * e * x[3*i+j] / 20
+					}
+				}
+			}
+			for i := range g {
+				g[i] += c.L1*math.Copysign(1, w[i]) + 2*c.L2*w[i]
+				norm += g[i] * g[i]
+			}
+			got := all(t, m)
+			for i := range g {
+				if norm = math.Abs(norm); c.ClipNorm > 0 && math.Sqrt(norm) > c.ClipNorm {
+					g[i] *= c.ClipNorm / math.Sqrt(norm)
+				}
+				if c.ClipValue > 0 {
+					g[i] = min(max(g[i], -c.ClipValue), c.ClipValue)
+				}
+				g[i] += c.WeightDecay * w[i]
+				assert.InDelta(t, w[i]-c.LearningRate*g[i]-c.LearningRate*c.DecoupledWeightDecay*w[i], got[i], 1e-12)
+			}
+		})
+	}
+}
+
+// A training that was interrupted, saved and resumed by another trainer has the bytes of one that was not.
+func TestResumeHasTheSameBytes(t *testing.T) {
+	for _, accumulate := range []int{1, 2} {
+		s := scopeOn(t, "cpu:0")
+		d := line(s, 50)
+		c := plain(6, 4)
+		c.Accumulate, c.Split, c.Patience, c.Schedule = accumulate, 0.2, 5, Cyclic{Max: 0.1, StepUp: 5}
+		through := small(t, s)
+		want := fit(t, through, c, d)
+
+		path := filepath.Join(t.TempDir(), "checkpoint.safetensors")
+		m := small(t, s)
+		ctx, stop := context.WithCancel(t.Context())
+		c.Progress = func(p Progress) {
+			if p.Epoch == 2 {
+				stop()
+			}
+		}
+		c.Epochs = 6
+		first, err := NewTrainer(m, c)
+		require.NoError(t, err)
+		_, err = first.Fit(ctx, d)
+		require.ErrorIs(t, err, context.Canceled)
+		require.NoError(t, first.Save(t.Context(), path))
+		assert.Equal(t, 2, first.at.Epoch)
+		assert.Positive(t, first.at.Batch)
+
+		c.Progress = nil
+		again, err := Build(t.Context(), s, 77, m.In, m.net...)
+		require.NoError(t, err)
+		second, err := NewTrainer(again, c)
+		require.NoError(t, err)
+		require.NoError(t, second.Resume(t.Context(), path))
+		h, err := second.Fit(t.Context(), d)
+		require.NoError(t, err)
+		assert.Equal(t, all(t, through), all(t, again))
+		assert.Equal(t, want.TrainLoss, h.TrainLoss)
+		assert.Equal(t, want.ValLoss, h.ValLoss)
+		assert.Equal(t, want.BestEpoch, h.BestEpoch)
+
+		c.LearningRate = 1
+		third, err := NewTrainer(small(t, s), c)
+		require.NoError(t, err)
+		assert.ErrorIs(t, third.Resume(t.Context(), path), ErrConfig)
+		other, err := NewTrainer(build(t, s, Dense{Out: 2}), c)
+		require.NoError(t, err)
+		assert.ErrorIs(t, other.Resume(t.Context(), path), ErrConfig)
+		loaded := build(t, s, m.net...)
+		require.NoError(t, loaded.Load(t.Context(), path))
+		assert.Equal(t, all(t, m), all(t, loaded))
+	}
+}
+
+// Early stopping restores parameters and running statistics of the best epoch.
+func TestEarlyStoppingRestoresTheBest(t *testing.T) {
+	s := scopeOn(t, "cpu:0")
+	m := small(t, s)
+	c := plain(50, 5)
+	c.Split, c.Patience, c.MinDelta, c.LearningRate = 0.3, 3, 0.001, 0.3
+	var kept [][]float64
+	c.OnEpoch = func(h *History) error {
+		kept = append(kept, all(t, m))
+		return nil
+	}
+	h := fit(t, m, c, line(s, 40))
+	require.NotEmpty(t, h.Stopped)
+	require.Equal(t, h.BestEpoch+3, h.Epochs()-1)
+	assert.Equal(t, kept[h.BestEpoch], all(t, m))
+	for i, l := range h.ValLoss[h.BestEpoch+1:] {
+		assert.GreaterOrEqual(t, l, h.BestValLoss-c.MinDelta, i)
+	}
+}
+
+// A step that is not finite changes nothing, nor do those behind it.
+func TestNotFinite(t *testing.T) {
+	s := scopeOn(t, "cpu:0")
+	xs := make([]float64, 60)
+	for i := range xs {
+		xs[i] = float64(i%7) / 7
+	}
+	xs[3*12] = math.NaN()
+	d := Data{X: tensor.From(s, xs, 20, 3), Y: tensor.Zeros(s, tensor.F64, 20, 2)}
+	c := plain(3, 4)
+	c.Shuffle, c.Optimizer = false, Momentum{}
+	before := small(t, s)
+	fit(t, before, func() Config { c := c; c.Epochs = 1; return c }(), d.narrow(0, 12))
+	m := small(t, s)
+	tr, err := NewTrainer(m, c)
+	require.NoError(t, err)
+	_, err = tr.Fit(t.Context(), d)
+	require.ErrorIs(t, err, ErrNumerical)
+	assert.ErrorContains(t, err, "step 4, in epoch 1")
+	assert.Equal(t, all(t, before), all(t, m))
+}
+
+func TestMistakes(t *testing.T) {
+	s := scopeOn(t, "cpu:0")
+	in := Spec{Type: tensor.F64, Shape: []int{3}}
+	for _, l := range []Layer{Dense{}, Dropout{Rate: 1}, Conv{Filters: 2, Size: []int{3}}, Embedding{Count: 3, Width: 2}, Activation("sine"), Residual{Body: Dense{Out: 2}},
+		Residual{}, nil, LSTM{Units: 4}, Attention{Heads: 2}, GroupNorm{Groups: 2}, Scale{}, MaxPool{Size: []int{2}}, Position{Max: 2}} {
+		_, err := Build(t.Context(), s, 1, in, l)
+		assert.ErrorIs(t, err, ErrConfig, "%v", l)
+	}
+	_, err := Build(t.Context(), s, 1, in, Reshape{Shape: []int{2}})
+	assert.ErrorIs(t, err, tensor.ErrShape)
+	_, err = Build(t.Context(), s, 1, in)
+	assert.ErrorIs(t, err, ErrConfig)
+	for name, set := range map[string]func(c *Config){
+		"Epochs": func(c *Config) { c.Epochs = 0 }, "BatchSize": func(c *Config) { c.BatchSize = 0 }, "Loss": func(c *Config) { c.Loss = nil },
+		"LearningRate": func(c *Config) { c.LearningRate = math.NaN() }, "optimizer": func(c *Config) { c.Optimizer = nil }, "adam": func(c *Config) { c.Optimizer = Adam{Beta1: 1} },
+		"Split": func(c *Config) { c.Split = 1 }, "cosine": func(c *Config) { c.Schedule = Cosine{} }, "metric": func(c *Config) { c.Metrics = []Metric{F1{}, F1{}} },
+		"Accumulate": func(c *Config) { c.Accumulate = 0 }, "L1": func(c *Config) { c.L1 = -1 },
+	} {
+		c := Defaults()
+		set(&c)
+		_, err := NewTrainer(small(t, s), c)
+		assert.ErrorIs(t, err, ErrConfig, name)
+		assert.ErrorContains(t, err, name)
+	}
+	d := line(s, 10)
+	labels := Data{X: d.X, Y: tensor.From(s, []int32{0, 1, 1, 0, 2, 0, 1, 0, 0, 1})}
+	for name, bad := range map[string]struct {
+		d    Data
+		loss Loss
+		err  error
+	}{
+		"other examples": {Data{X: d.Y, Y: d.Y}, MSE{}, ErrData}, "no targets": {Data{X: d.X}, MSE{}, ErrData}, "fewer targets": {Data{X: d.X, Y: d.Y.Narrow(0, 0, 9)}, MSE{}, ErrData},
+		"rows for numbers": {Data{X: d.X, Y: d.Y.Narrow(1, 0, 1)}, MSE{}, ErrData}, "label 4 is 2": {labels, CrossEntropy{}, ErrData},
+		"weights": {labels, CrossEntropy{Weights: []float64{1}}, ErrConfig}, "huber": {d, Huber{Delta: -1}, ErrConfig}, "quantile": {d, Quantile{Q: 1}, ErrConfig},
+	} {
+		c := plain(1, 4)
+		c.Loss = bad.loss
+		tr, err := NewTrainer(small(t, s), c)
+		require.NoError(t, err)
+		_, err = tr.Fit(t.Context(), bad.d)
+		assert.ErrorIs(t, err, bad.err, name)
+	}
+}
+
+func TestSchedules(t *testing.T) {
+	for _, x := range []struct {
+		s      Schedule
+		t      int
+		losses []float64
+		want   float64
+	}{
+		{StepDecay{Size: 3, Gamma: 0.5}, 2, nil, 1}, {StepDecay{Size: 3, Gamma: 0.5}, 7, nil, 0.25}, {Exponential{Gamma: 0.9}, 2, nil, 0.81},
+		{Cosine{Period: 4, Min: 0.2}, 2, nil, 0.6}, {Cosine{Period: 4, Min: 0.2}, 4, nil, 1}, {Polynomial{Total: 10, Power: 2, End: 0.1}, 5, nil, 0.325},
+		{Polynomial{Total: 10, Power: 2, End: 0.1}, 50, nil, 0.1}, {Cyclic{Max: 3, StepUp: 4}, 4, nil, 3}, {Cyclic{Max: 3, StepUp: 4}, 10, nil, 2},
+		{OneCycle{Max: 3, Total: 10, Start: 0.4}, 2, nil, 2}, {OneCycle{Max: 3, Total: 10, Start: 0.4}, 7, nil, 2}, {OneCycle{Max: 3, Total: 10, Start: 0.4, Cosine: true}, 7, nil, 2},
+		{OneCycle{Max: 3, Total: 10, Start: 0.4}, 20, nil, 1}, {Plateau{Factor: 0.5, Patience: 2, Min: 0.3}, 0, []float64{3, 2, 2}, 1},
+		{Plateau{Factor: 0.5, Patience: 2, Min: 0.3}, 0, []float64{3, 2, 2, 2}, 0.5}, {Plateau{Factor: 0.5, Patience: 2, Min: 0.3}, 0, []float64{3, 2, 2, 2, 2, 2, 2, 2}, 0.3},
+	} {
+		require.NoError(t, x.s.Check())
+		assert.InDelta(t, x.want, x.s.Rate(1, x.t, x.losses), 1e-12, "%v at %d", x.s, x.t)
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	s := scopeOn(t, "cpu:0")
+	values := func(m Metric, p, y *tensor.Tensor) float64 {
+		var sums []float64
+		for _, x := range m.Sums(p, y) {
+			part, err := tensor.Read[float64](t.Context(), x.Cast(tensor.F64).Flatten())
+			require.NoError(t, err)
+			sums = append(sums, part...)
+		}
+		return m.Value(sums)
+	}
+	p := tensor.From(s, []float64{0.9, 0.2, 0.6, 0.4}, 4, 1)
+	y := tensor.From(s, []float64{1, 0, 0, 1}, 4, 1)
+	for m, want := range map[Metric]float64{Accuracy{}: 0.5, Precision{}: 0.5, Recall{}: 0.5, F1{}: 0.5, MeanAbsolute{}: 0.375, RootMeanSquare{}: math.Sqrt(0.77 / 4), R2{}: 1 - 0.77} {
+		assert.InDelta(t, want, values(m, p, y), 1e-12, "%v", m)
+	}
+	logits := tensor.From(s, []float64{2, 1, 0, 1, 1, 0, 0, 1, 3, 0, 5, 1}, 4, 3)
+	labels := tensor.From(s, []int32{0, 1, 2, 1})
+	assert.InDelta(t, 0.75, values(Accuracy{}, logits, labels), 1e-12, "the first of equals is the larger one")
+	assert.InDelta(t, (0.5+1+1)/3, values(Precision{}, logits, labels), 1e-12)
+	assert.InDelta(t, (1+0.5+1)/3, values(Recall{}, logits, labels), 1e-12)
+	assert.Equal(t, 0.0, values(R2{}, p, tensor.Ones(s, tensor.F64, 4, 1)))
+	assert.Equal(t, 1.0, values(R2{}, tensor.Ones(s, tensor.F64, 4, 1), tensor.Ones(s, tensor.F64, 4, 1)))
+}
+
+func TestBuild(t *testing.T) {
+	s := scopeOn(t, "cpu:0")
+	m := small(t, s)
+	assert.Equal(t, 3*8+8+8+8+8*2+2, m.Count())
+	assert.Contains(t, m.Summary(), "batch norm")
+	assert.Contains(t, m.Summary(), "66 parameters of type f64, 16 running statistics")
+	w, err := tensor.Read[float64](t.Context(), m.Value("0.weight"))
+	require.NoError(t, err)
+	for _, x := range w {
+		assert.LessOrEqual(t, math.Abs(x), math.Sqrt(6.0/11))
+	}
+	assert.NotEqual(t, w[0], w[1])
+	assert.Equal(t, all(t, m), all(t, small(t, s)), "the same seed")
+	require.NoError(t, m.SetValues(t.Context(), map[string]*tensor.Tensor{"3.bias": tensor.From(s, []float64{4, 5})}))
+	b, err := tensor.Read[float64](t.Context(), m.Value("3.bias"))
+	require.NoError(t, err)
+	assert.Equal(t, []float64{4, 5}, b)
+	assert.ErrorIs(t, m.SetValues(t.Context(), map[string]*tensor.Tensor{"4.bias": tensor.From(s, []float64{4, 5})}), ErrData)
+	y, err := m.Predict(t.Context(), tensor.Zeros(s, tensor.F64, 5, 3), nil)
+	require.NoError(t, err)
+	assert.Equal(t, []int{5, 2}, y.Shape())
+}

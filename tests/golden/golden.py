@@ -99,6 +99,20 @@ Losses, of neural networks' usual names, p first, then what it should be:
     loss_mse loss_mae loss_bce loss_cce loss_sparse_cce (labels), loss_softmax_cce (logits; smoothing),
     loss_sparse_softmax_cce (logits, labels; smoothing), loss_sigmoid_bce (logits), loss_huber(delta),
     loss_hinge loss_squared_hinge loss_kl loss_poisson loss_cosine loss_log_cosh loss_quantile(q)
+Layers of neural networks; matrices of parameters are [in, out], and lengths are the steps of each example that count:
+    layer_activation(name): x       layer_prelu: x, slope of each channel
+    layer_dense(act): x, weight, bias
+    layer_conv(stride, padding, dilation, groups): x, weight, bias; a padding of null makes as many results as inputs
+    layer_batch_norm: x, weight, bias, running mean, running variance; three outputs: in training, and the next statistics
+    layer_batch_norm_inference: the same five
+    layer_embedding: weight, index
+    layer_rnn layer_gru layer_lstm (sequences): x, weight, recurrent, bias, of gru recurrent_bias, lengths where there are any
+    layer_attention(heads, causal): x, weight and bias of query, weight of key, whose bias is 0.5 and has a gradient of 0, weight and bias of value and out,
+        lengths where there are any
+    layer_transformer(heads, after): x, weight and bias of norm1, of attention as before, of norm2, wide and narrow
+    loss_weighted_softmax_cce (weights, smoothing): logits, labels
+Optimizers:
+    optimizer(name, settings, rate): three tensors and as many targets; ten steps down Σ (1 - cos(p - target)) + (p·target)²/8
 """
 import gzip
 import io
@@ -200,9 +214,9 @@ def given(*data, shape=None):
 nan, inf = math.nan, math.inf
 
 
-def case(name, variant, *inputs, grad=True, only=None, **attrs):
+def case(op_, variant, *inputs, grad=True, only=None, **attrs):
     """Computes a case of the current file."""
-    full = f"{name}/{variant}"
+    full = f"{op_}/{variant}"
     rng = np.random.default_rng(zlib.crc32(full.encode()))
     arrays = [make(rng) for make in inputs]
     xs = [torch.tensor(np.asarray(a)) for a in arrays]
@@ -211,9 +225,9 @@ def case(name, variant, *inputs, grad=True, only=None, **attrs):
         if x.dtype == torch.float64:
             assert np.array_equal(x.float().double(), x, equal_nan=True), full
             x.requires_grad_(grad)
-    ys = ops[name](*xs, **attrs)
+    ys = ops[op_](*xs, **attrs)
     ys = list(ys) if isinstance(ys, (tuple, list)) else [ys]
-    c = {"op": name, "name": full, "attrs": {k: number(v) for k, v in attrs.items()}, "inputs": [array(x) for x in xs], "outputs": [array(y) for y in ys]}
+    c = {"op": op_, "name": full, "attrs": {k: number(v) for k, v in attrs.items()}, "inputs": [array(x) for x in xs], "outputs": [array(y) for y in ys]}
     if only:
         c["only"] = only
     wrt = [x for x in xs if x.requires_grad]
@@ -1220,6 +1234,241 @@ case("loss_sigmoid_bce", "large", given(80.0, -80.0, 80.0, -80.0), given(1.0, 0.
 case("loss_log_cosh", "large", given(80.0, -80.0, 0.5), given(0.0, 10.0, 0.25))
 case("loss_cosine", "zero norm", given(0.0, 0.0, 1.0, 2.0, 1.0, -1.0, shape=(3, 2)), given(1.0, 1.0, 0.0, 0.0, 2.0, 1.0, shape=(3, 2)))
 case("loss_mae", "ties", given(1.0, 2.0, 3.0), given(1.0, 3.0, 2.0))
+
+# Layers
+
+group("layer")
+
+activation = {
+    "linear": lambda x: x, "sigmoid": torch.sigmoid, "tanh": torch.tanh, "relu": torch.relu, "leaky_relu": lambda x: F.leaky_relu(x, 0.01), "elu": F.elu,
+    "swish": F.silu, "gelu": ops["gelu_tanh"], "gelu_erf": F.gelu, "softplus": softplus, "mish": ops["mish"], "hard_sigmoid": ops["hard_sigmoid"],
+    "hard_tanh": F.hardtanh, "softmax": lambda x: torch.softmax(x, -1), "log_softmax": lambda x: torch.log_softmax(x, -1),
+    "swiglu": lambda x: F.silu(x[..., : x.shape[-1] // 2]) * x[..., x.shape[-1] // 2 :],
+}
+
+
+@op
+def layer_activation(x, name):
+    return activation[name](x)
+
+
+@op
+def layer_prelu(x, slope):
+    return F.prelu(x, slope)
+
+
+@op
+def layer_dense(x, w, b, act):
+    return activation[act](F.linear(x, w.T, b))
+
+
+@op
+def layer_conv(x, w, b, stride, padding, dilation, groups):
+    f = {3: F.conv1d, 4: F.conv2d, 5: F.conv3d}[x.dim()]
+    return f(x, w, b, stride, "same" if padding is None else padding, dilation, groups)
+
+
+@op
+def layer_batch_norm(x, gamma, beta, mean, variance):
+    m, v = mean.detach().clone(), variance.detach().clone()
+    y = F.batch_norm(x, m, v, gamma, beta, True, 0.1, 1e-5)
+    return y, mean * 0.9 + (m - mean.detach() * 0.9), variance * 0.9 + (v - variance.detach() * 0.9)
+
+
+@op
+def layer_batch_norm_inference(x, gamma, beta, mean, variance):
+    return batch_norm_inference(x, gamma, beta, mean, variance, 1e-5)
+
+
+@op
+def layer_embedding(w, index):
+    return F.embedding(index, w)
+
+
+def recurrent(x, u, lengths, sequences, cell, states):
+    """Goes through the steps by cell, a function of x of a step, what it is multiplied by u for, and the states."""
+    out = []
+    for t in range(x.shape[1]):
+        after = cell(x[:, t], states[0] @ u, *states)
+        if lengths is not None:
+            goes = (lengths > t).unsqueeze(1)
+            out.append(torch.where(goes, after[0], torch.zeros_like(after[0])))
+            after = [torch.where(goes, a, s) for a, s in zip(after, states)]
+        else:
+            out.append(after[0])
+        states = after
+    return torch.stack(out, 1) if sequences else states[0]
+
+
+def ours_and_torch(ours, run, sequences, lengths):
+    """Demands that PyTorch's own layer has the same results, where it has the variant."""
+    if lengths is None:
+        all_, last = run()
+        assert torch.allclose(ours, all_ if sequences else last[0], rtol=1e-12, atol=1e-12)
+    return ours
+
+
+@op
+def layer_rnn(x, w, u, b, lengths=None, *, sequences):
+    h = torch.zeros(x.shape[0], u.shape[0], dtype=x.dtype)
+    ours = recurrent(x @ w + b, u, lengths, sequences, lambda x, hu, h: [torch.tanh(x + hu)], [h])
+    return ours_and_torch(ours, lambda: torch._VF.rnn_tanh(x, h[None], [w.T, u.T, b, b * 0], True, 1, 0.0, False, False, True), sequences, lengths)
+
+
+@op
+def layer_gru(x, w, u, b, bn, lengths=None, *, sequences):
+    n = u.shape[0]
+    h = torch.zeros(x.shape[0], n, dtype=x.dtype)
+
+    def cell(x, hu, h):
+        r, z = torch.sigmoid(x[:, :n] + hu[:, :n]), torch.sigmoid(x[:, n : 2 * n] + hu[:, n : 2 * n])
+        new = torch.tanh(x[:, 2 * n :] + r * (hu[:, 2 * n :] + bn))
+        return [(1 - z) * new + z * h]
+
+    ours = recurrent(x @ w + b, u, lengths, sequences, cell, [h])
+    rb = torch.cat([bn * 0, bn * 0, bn])
+    return ours_and_torch(ours, lambda: torch._VF.gru(x, h[None], [w.T, u.T, b, rb], True, 1, 0.0, False, False, True), sequences, lengths)
+
+
+@op
+def layer_lstm(x, w, u, b, lengths=None, *, sequences):
+    n = u.shape[0]
+    h = torch.zeros(x.shape[0], n, dtype=x.dtype)
+
+    def cell(x, hu, h, c):
+        i, f, g, o = torch.split(x + hu, n, 1)
+        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+        return [torch.sigmoid(o) * torch.tanh(c), c]
+
+    ours = recurrent(x @ w + b, u, lengths, sequences, cell, [h, h])
+    run = lambda: torch._VF.lstm(x, (h[None], h[None]), [w.T, u.T, b, b * 0], True, 1, 0.0, False, False, True)[:2]
+    return ours_and_torch(ours, run, sequences, lengths)
+
+
+@op
+def layer_attention(x, wq, bq, wk, wv, bv, wo, bo, lengths=None, *, heads, causal):
+    bk = torch.full_like(bq, 0.5, requires_grad=False)
+    n, steps, width = x.shape
+    hidden = None if lengths is None else torch.arange(steps) >= lengths.unsqueeze(1)
+    mask = torch.triu(torch.ones(steps, steps, dtype=torch.bool), 1) if causal else None
+    y, _ = F.multi_head_attention_forward(
+        *[x.transpose(0, 1)] * 3, width, heads, torch.cat([wq.T, wk.T, wv.T]), torch.cat([bq, bk, bv]), None, None, False, 0.0, wo.T, bo,
+        training=False, key_padding_mask=hidden, need_weights=False, attn_mask=mask)
+    return y.transpose(0, 1)
+
+
+@op
+def layer_transformer(x, g1, b1, wq, bq, wk, wv, bv, wo, bo, g2, b2, w1, c1, w2, c2, heads, after):
+    width = x.shape[-1:]
+    attend = lambda x: layer_attention(x, wq, bq, wk, wv, bv, wo, bo, heads=heads, causal=True)
+    dense = lambda x: activation["gelu"](x @ w1 + c1) @ w2 + c2
+    if after:
+        x = F.layer_norm(x + attend(x), width, g1, b1)
+        return F.layer_norm(x + dense(x), width, g2, b2)
+    x = x + attend(F.layer_norm(x, width, g1, b1))
+    return x + dense(F.layer_norm(x, width, g2, b2))
+
+
+@op
+def loss_weighted_softmax_cce(z, labels, weights, smoothing):
+    return F.cross_entropy(z, labels, torch.tensor(weights, dtype=z.dtype), reduction="sum", label_smoothing=smoothing) / z.shape[0]
+
+
+for name in activation:
+    case("layer_activation", name, uniform((3, 6)), name=name)
+for shape in [(3, 5), (2, 3, 4)]:
+    case("layer_prelu", f"{list(shape)}", uniform(shape), uniform((shape[1],), 0.1, 0.5))
+for shape, out, act in [((4, 5), 3, "linear"), ((4, 5), 3, "relu"), ((2, 3, 5), 2, "gelu")]:
+    case("layer_dense", f"{list(shape)} {out} {act}", uniform(shape), uniform((shape[-1], out)), uniform((out,)), act=act)
+for shape, w, stride, padding, dilation, groups in [
+    ((2, 3, 8), (4, 3, 3), [2], [1], [1], 1), ((2, 2, 5, 6), (3, 2, 3, 2), [1, 1], None, [1, 1], 1), ((1, 4, 7, 6), (4, 2, 3, 3), [2, 1], [1, 0], [1, 2], 2),
+    ((1, 2, 3, 4, 5), (2, 2, 3, 2, 2), [1, 1, 1], None, [1, 1, 1], 1),
+]:
+    case("layer_conv", f"{list(shape)} {list(w)} stride {stride} padding {padding} dilation {dilation} groups {groups}", uniform(shape), uniform(w), uniform((w[0],)),
+         stride=stride, padding=padding, dilation=dilation, groups=groups)
+for shape in [(6, 3), (2, 3, 2, 5)]:
+    for name in ["layer_batch_norm", "layer_batch_norm_inference"]:
+        c = (shape[1],)
+        case(name, f"{list(shape)}", uniform(shape), uniform(c, 0.5, 1.5), uniform(c), uniform(c), uniform(c, 0.2, 2))
+case("layer_embedding", "[2 5] of 7", uniform((7, 3)), ints((2, 5), 0, 7))
+for name, gates in [("rnn", 1), ("gru", 3), ("lstm", 4)]:
+    for sequences in [False, True]:
+        for lengths in [None, given(5, 1, 3)]:
+            n = 4
+            more = ([uniform((n,))] if name == "gru" else []) + ([lengths] if lengths else [])
+            case(f"layer_{name}", f"{'sequences' if sequences else 'last'}{' of lengths' if lengths else ''}", uniform((3, 5, 2)), uniform((2, gates * n), -1, 1),
+                 uniform((n, gates * n), -1, 1), uniform((gates * n,)), *more, sequences=sequences)
+projections = lambda d: [uniform(s, -1, 1) for s in [(d, d), (d,), (d, d), (d, d), (d,), (d, d), (d,)]]
+for variant, heads, causal, lengths in [("one head", 1, False, None), ("heads", 3, False, None), ("causal", 2, True, None), ("lengths", 2, False, given(4, 1)),
+                                        ("lengths and causal", 3, True, given(2, 3))]:
+    case("layer_attention", variant, uniform((2, 4, 6)), *projections(6), *([lengths] if lengths else []), heads=heads, causal=causal)
+for after in [False, True]:
+    around = lambda: [uniform((6,), 0.5, 1.5), uniform((6,))]
+    case("layer_transformer", "norm behind" if after else "norm in front", uniform((2, 3, 6)), *around(), *projections(6), *around(), uniform((6, 8), -1, 1), uniform((8,)),
+         uniform((8, 6), -1, 1), uniform((6,)), heads=2, after=after)
+for smoothing in [0.0, 0.2]:
+    case("loss_weighted_softmax_cce", f"smoothing {smoothing}", uniform((5, 3)), ints((5,), 0, 3), weights=[0.5, 2.0, 1.25], smoothing=smoothing)
+
+# Optimizers
+
+group("optimizer")
+
+
+def stepped(ps, rate, rule, states):
+    """Ten steps by a rule, a function of the number of the step, the gradient and the states, that returns the change and keeps the states."""
+    return lambda gs, t: [p.sub_(rule(t, g, s)) for p, g, s in zip(ps, gs, states)]
+
+
+def formula(name, ps, rate):
+    """The optimizers that PyTorch lacks or has another variant of."""
+    states = [{k: torch.zeros_like(p) for k in "mvu"} for p in ps]
+    b1, b2, eps = 0.9, 0.999, 1e-8
+
+    def rule(t, g, s):
+        s["m"] = b1 * s["m"] + (1 - b1) * g
+        s["v"] = b2 * s["v"] + (1 - b2) * g * g
+        s["u"] = torch.maximum(b2 * s["u"], g.abs())
+        m, v = s["m"] / (1 - b1**t), s["v"] / (1 - b2**t)
+        if name == "adamax":
+            return rate * m / (s["u"] + eps)
+        if name == "nadam":
+            return rate * (b1 * m + (1 - b1) * g / (1 - b1**t)) / (v.sqrt() + eps)
+        own = rate * math.sqrt(1 - b2**t) / (1 - b1**t) / (s["v"].sqrt() + eps)
+        return own.clamp(0.1 * (1 - 1 / (1e-3 * t + 1)), 0.1 * (1 + 1 / (1e-3 * t))) * s["m"]
+
+    return stepped(ps, rate, rule, states)
+
+
+@op
+def optimizer(*xs, name, rate):
+    ps, targets = [x.detach().clone().requires_grad_() for x in xs[:3]], xs[3:]
+    theirs = {
+        "sgd": lambda: torch.optim.SGD(ps, rate), "momentum": lambda: torch.optim.SGD(ps, rate, 0.9), "nesterov": lambda: torch.optim.SGD(ps, rate, 0.9, nesterov=True),
+        "adagrad": lambda: torch.optim.Adagrad(ps, rate, eps=1e-8), "adadelta": lambda: torch.optim.Adadelta(ps, rate, 0.95, 1e-6),
+        "rmsprop": lambda: torch.optim.RMSprop(ps, rate, 0.99, 1e-8), "adam": lambda: torch.optim.Adam(ps, rate), "amsgrad": lambda: torch.optim.Adam(ps, rate, amsgrad=True),
+    }
+    own = None
+    if name in theirs:
+        opt = theirs[name]()
+    else:
+        own = formula(name, ps, rate)
+    for t in range(1, 11):
+        loss = sum((1 - torch.cos(p - q)).sum() + ((p * q) ** 2).sum() / 8 for p, q in zip(ps, targets))
+        gs = torch.autograd.grad(loss, ps)
+        with torch.no_grad():
+            if own:
+                own(gs, t)
+            else:
+                for p, g in zip(ps, gs):
+                    p.grad = g
+                opt.step()
+    return [p.detach() for p in ps]
+
+
+for name, rate in [("sgd", 0.1), ("momentum", 0.05), ("nesterov", 0.05), ("adagrad", 0.1), ("adadelta", 1.0), ("rmsprop", 0.02), ("adam", 0.05), ("adamax", 0.05),
+                   ("nadam", 0.05), ("amsgrad", 0.05), ("adabound", 0.05)]:
+    shapes = [(2, 3), (4,), (1, 2, 2)]
+    case("optimizer", name, *[uniform(s) for s in shapes], *[uniform(s) for s in shapes], grad=False, name=name, rate=rate)
 
 here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "testdata")
 os.makedirs(here, exist_ok=True)

@@ -241,7 +241,7 @@ func (m *Model) Predict(ctx context.Context, x, lengths *tensor.Tensor) (*tensor
 func (m *Model) Summary() string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "NAME\tLAYER\tRESULT\tPARAMETERS\n\tinput %v\t%v\t\n", m.In.Type, m.In.Shape)
+	fmt.Fprintf(w, "NAME\tLAYER\tRESULT\tPARAMETERS\n\tinput %v\t%v\t0\n", m.In.Type, m.In.Shape)
 	for _, r := range m.rows {
 		fmt.Fprintf(w, "%s%s\t%s\t%v\t%d\n", strings.Repeat("  ", r.depth), r.path, r.layer, r.shape, r.before)
 	}

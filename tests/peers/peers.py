@@ -65,6 +65,100 @@ softmax = rows_call(lambda t, x, z: lambda: t._softmax(x, 1, False, out=z))
 softmax_allocating = rows_call(lambda t, x, z: lambda: t.softmax(x, 1))
 
 
+def layer_norm(rows, cols):
+    t = torch()
+    x, w, b = t.rand(rows, cols), t.rand(cols), t.rand(cols)
+    return note(t), lambda: t.nn.functional.layer_norm(x, (cols,), w, b)
+
+
+gelu = rows_call(lambda t, x, z: lambda: t._C._nn.gelu(x, out=z))
+gelu_tanh = rows_call(lambda t, x, z: lambda: t._C._nn.gelu(x, approximate="tanh", out=z))
+sum_all = rows_call(lambda t, x, z: lambda: x.sum())
+sum_rows = rows_call(lambda t, x, z: lambda: x.sum(1))
+sum_columns = rows_call(lambda t, x, z: lambda: x.sum(0))
+
+
+def products(n, side):
+    t = torch()
+    x, y, z = t.rand(n, side, side), t.rand(n, side, side), t.empty(n, side, side)
+    return note(t), lambda: t.bmm(x, y, out=z)
+
+
+def linear_gelu(rows, cols, depth):
+    t = torch()
+    x, w, b, z = t.rand(rows, depth), t.rand(depth, cols), t.rand(cols), t.empty(rows, cols)
+
+    def call():
+        t.addmm(b, x, w, out=z)
+        t._C._nn.gelu(z, out=z)
+    return note(t), call
+
+
+def linear_gelu_mkldnn(rows, cols, depth):
+    """By oneDNN, with filters in its own order."""
+    t = torch()
+    from torch.utils import mkldnn
+    f, x = mkldnn.to_mkldnn(t.nn.Linear(depth, cols).eval()), t.rand(rows, depth)
+    return note(t), lambda: t.nn.functional.gelu(f(x.to_mkldnn()).to_dense())
+
+
+def attention(heads, places, width, causal):
+    t = torch()
+    q, k, v = (t.rand(heads, places, width) for _ in range(3))
+    mask = t.full((places, places), float("-inf")).triu(1)
+    zero = t.zeros(1)
+
+    def call():
+        s = t.baddbmm(mask if causal else zero, q, k.transpose(1, 2), beta=1 if causal else 0, alpha=width ** -0.5)
+        return t.bmm(t.softmax(s, -1), v)
+    return note(t), call
+
+
+def attention_kept(heads, places, width, causal):
+    """The same, with memory for the products that is there, head by head, so that it is small."""
+    t = torch()
+    q, k, v, y = (t.rand(heads, places, width) for _ in range(4))
+    mask = t.full((places, places), float("-inf")).triu(1)
+    s = t.empty(places, places)
+
+    def call():
+        for i in range(heads):
+            t.addmm(mask, q[i], k[i].t(), beta=1 if causal else 0, alpha=width ** -0.5, out=s)
+            t._softmax(s, -1, False, out=s)
+            t.mm(s, v[i], out=y[i])
+    return note(t), call
+
+
+def attention_library(heads, places, width, causal):
+    t = torch()
+    q, k, v = (t.rand(1, heads, places, width) for _ in range(3))
+    return note(t), lambda: t.nn.functional._scaled_dot_product_attention(q, k, v, is_causal=causal)
+
+
+def training(sizes, batch, foreach=True):
+    """One step: cross entropy, backward, Adam."""
+    t = torch()
+    layers = []
+    for i in range(len(sizes) - 1):
+        layers += [t.nn.Linear(sizes[i], sizes[i + 1]), t.nn.ReLU()]
+    net = t.nn.Sequential(*layers[:-1])
+    optimizer = t.optim.Adam(net.parameters(), 0.001, foreach=foreach)
+    x, labels = t.rand(batch, sizes[0]), t.arange(batch) % sizes[-1]
+    loss = t.nn.CrossEntropyLoss()
+
+    def call():
+        with t.enable_grad():
+            optimizer.zero_grad(set_to_none=True)
+            loss(net(x), labels).backward()
+        optimizer.step()
+    return note(t), call
+
+
+def training_each(sizes, batch):
+    """The optimizer goes through the parameters one by one."""
+    return training(sizes, batch, False)
+
+
 def convolution(form, n, c, h, w, out, kernel, stride=1, pad=0, dilation=1, groups=1):
     t = torch()
     x, f = t.rand(n, c, h, w), t.nn.Conv2d(c, out, kernel, stride, pad, dilation, groups, bias=False)
@@ -88,6 +182,23 @@ def conv2d_converted(**kw):
     text, x, f = convolution(lambda t: t.channels_last, **kw)
     last = torch().channels_last
     return text, lambda: f(x.contiguous(memory_format=last)).contiguous()
+
+
+def gradients(form, stride=1, pad=0, dilation=1, groups=1, **kw):
+    """Those of x and the filters."""
+    text, x, f = convolution(form, stride=stride, pad=pad, dilation=dilation, groups=groups, **kw)
+    t = torch()
+    x = x.contiguous(memory_format=form(t))
+    g, w = t.rand_like(f(x)), f.weight
+    return text, lambda: t.ops.aten.convolution_backward(g, x, w, None, [stride] * 2, [pad] * 2, [dilation] * 2, False, [0, 0], groups, [True, True, False])
+
+
+def conv2d_gradients(**kw):
+    return gradients(lambda t: t.contiguous_format, **kw)
+
+
+def conv2d_gradients_last(**kw):
+    return gradients(lambda t: t.channels_last, **kw)
 
 
 def knn(vectors, dim, queries, k):

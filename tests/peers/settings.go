@@ -59,6 +59,12 @@ func (f features) blasCores() []string {
 func (f features) peerSettings(library string) (list []string) {
 	const asleep = "OMP_WAIT_POLICY=PASSIVE OPENBLAS_THREAD_TIMEOUT=4"
 	switch {
+	case library == "torch and BLAS": // PyTorch's own threads may delay OpenBLAS likewise
+		for _, own := range f.peerSettings("torch") {
+			for _, core := range f.blasCores()[:1] {
+				list = append(list, own+" "+asleep, own+" OPENBLAS_CORETYPE="+core, own+" OPENBLAS_CORETYPE="+core+" "+asleep)
+			}
+		}
 	case library == "faiss":
 		for _, core := range f.blasCores() {
 			switch core {

@@ -50,6 +50,23 @@ func bindExpr(u *source.Unit) goFunc {
 	if err != nil {
 		return nil
 	}
+	if k := known(m); k != nil {
+		other := bindSteps(m)
+		if other == nil {
+			return nil
+		}
+		return func(c *call) error {
+			if done, err := k.launch(c, m); done || err != nil {
+				return err
+			}
+			return other(c)
+		}
+	}
+	return bindSteps(m)
+}
+
+// bindSteps returns the function for the block programs of a map, or nil.
+func bindSteps(m *expr.Map) goFunc {
 	if m.Reduces() {
 		return bindReducing(m)
 	}
@@ -264,7 +281,8 @@ const (
 // chained are the operations that chains of csrc/cpu have for integers, and those that they have for floats.
 var chained = [2][]expr.Op{
 	{expr.Add, expr.Sub, expr.Mul, expr.Neg, expr.And, expr.Or, expr.Xor},
-	{expr.Add, expr.Sub, expr.Mul, expr.Neg, expr.Abs, expr.Div, expr.Min, expr.Max, expr.Exp, expr.Sigmoid, expr.Tanh},
+	{expr.Add, expr.Sub, expr.Mul, expr.Neg, expr.Abs, expr.Div, expr.Min, expr.Max, expr.Sqrt, expr.Rsqrt, expr.Exp, expr.Sigmoid,
+		expr.Tanh},
 }
 
 // asStored returns the program for elements of 8 or 16 bits as they are stored, if it allows that, and otherwise b. Integers then

@@ -278,7 +278,7 @@ func (t *Tensor) Softmax(axis int) *Tensor {
 		t = t.Cast(F64)
 	}
 	e := t.Sub(t.Max(axis).StopGradient().keep(t, []int{axis})).Exp()
-	return e.Div(e.Sum(axis).keep(t, []int{axis}))
+	return e.Mul(e.Sum(axis).Reciprocal().keep(t, []int{axis})) // a quotient for each row, since products are faster
 }
 
 // LogSoftmax returns the logarithm of Softmax, t - LogSumExp(t).

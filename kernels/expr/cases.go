@@ -168,6 +168,7 @@ func cases(*kernels.Family) []kernels.Case {
 	centered := v.Sub(mean(v))
 	reduced("sum", v.Sum())
 	reduced("softmax", soft.Div(soft.Sum()))
+	reduced("softmax by a product", soft.Mul(v.Number(1).Div(soft.Sum())))
 	reduced("norm and variance", centered.Div(mean(centered.Mul(centered)).Add(v.Number(1e-5)).Sqrt()), mean(centered.Mul(centered)))
 	reduced("product and ends", v.Mul(v.Number(0.1)).Add(v.Number(1)).Product(), v.Smallest(), v.Mul(w).Largest())
 	reduced("bool", v.Lt(w).All(), v.Lt(w).Any())
@@ -177,6 +178,15 @@ func cases(*kernels.Family) []kernels.Case {
 		x := Input(0, t)
 		reduced(t.String(), x.Sum(), x.Product(), x.Smallest(), x.Largest(), x.All(), x.Any())
 	}
+	// As networks have them: numbers of columns are known, and gamma and beta are one row.
+	for _, n := range []int{1, 70, 1030, 5000} {
+		average := func(e *Expr) *Expr { return e.Sum().Div(e.Number(float64(n))) }
+		scaled := func(e *Expr) *Expr { return e.Mul(Apply(Rsqrt, average(e.Mul(e)).Add(e.Number(0.001)))) }
+		row, operand := Operand{Steps: []int{0, 1}}, Rows(5, n)
+		add("layer norm", &Layout{Dims: []int{5, n}, Operands: []Operand{operand, row, row, operand}}, scaled(v.Sub(average(v))).Mul(w).Add(Input(2, F32)))
+		add("rms norm", &Layout{Dims: []int{5, n}, Operands: []Operand{operand, row, operand}}, scaled(v).Mul(w))
+	}
+	add("gelu", nil, v.Mul(v.Number(0.5)).Mul(Apply(Erfc, v.Mul(v.Number(-math.Sqrt2/2)))))
 	add("copy", nil, v)
 	add("chain", nil, v.Mul(v.Number(1.5)).Add(v.Number(0.25)).Mul(v).Sub(v.Number(0.5)).Relu().Mul(v.Number(2)))
 	add("sigmoid and gradient", nil, v.Sigmoid(), Gradient(v.Sigmoid(), w, v)[0])

@@ -26,6 +26,7 @@ type Trainer struct {
 
 	vars    []*tensor.Tensor // what a step changes, as step.go has it; nil before the first
 	names   []string
+	zero    *tensor.Tensor            // the sums at the beginning of an epoch
 	loaded  map[string]*tensor.Tensor // of a checkpoint, until the first Fit
 	best    values
 	at      position
@@ -167,8 +168,12 @@ func (t *Trainer) begin(ctx context.Context, train, val Data) error {
 		}
 		list[i] = l
 	}
-	t.vars, t.names, t.loaded = list, names, nil
-	return tensor.Eval(ctx, list...)
+	zero := tensor.Zeros(t.scope, t.model.typ, t.wide)
+	if err := tensor.Eval(ctx, append(list, zero)...); err != nil {
+		return err
+	}
+	t.vars, t.names, t.loaded, t.zero = list, names, nil, zero
+	return nil
 }
 
 // labels returns an error if a label is none of the classes.
@@ -262,11 +267,10 @@ func (t *Trainer) epoch(ctx context.Context, train, val Data) error {
 	for name, v := range metrics {
 		h.TrainMetrics[name] = append(h.TrainMetrics[name], v)
 	}
-	zero := tensor.Zeros(t.scope, t.model.typ, len(sums))
-	t.vars[atSums] = zero
+	t.vars[atSums] = t.zero
 	t.at.Epoch, t.at.Batch = t.at.Epoch+1, 0
 	h.EpochTimes = append(h.EpochTimes, time.Since(start))
-	return tensor.Eval(context.WithoutCancel(ctx), zero)
+	return nil
 }
 
 // order returns the order of n examples in the epoch under way.

@@ -350,3 +350,19 @@ func TestBuild(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []int{5, 2}, y.Shape())
 }
+
+// Memory of the device does not grow from epoch to epoch.
+func TestMemoryStaysTheSame(t *testing.T) {
+	s := scopeOn(t, "cpu:0")
+	c := plain(12, 6)
+	c.Split, c.Patience, c.MinDelta, c.Schedule = 0.2, 100, 0, Cyclic{Max: 0.1, StepUp: 5}
+	var live []int64
+	c.OnEpoch = func(*History) error {
+		live = append(live, s.Device().Stats().Live)
+		return nil
+	}
+	fit(t, small(t, s), c, line(s, 45))
+	for _, n := range live[3:] {
+		assert.Equal(t, live[2], n)
+	}
+}

@@ -70,6 +70,7 @@ func benchStep(b *testing.B, m *Model, c Config, d Data) {
 	require.NoError(b, tr.begin(b.Context(), d, d.narrow(0, 0)))
 	order := tr.order(d.X.Dim(0))
 	n := d.X.Dim(0) / c.BatchSize
+	require.NoError(b, tr.batches(b.Context(), d, order, 2)) // which traces and plans
 	b.ResetTimer()
 	for i := 0; i < b.N; i += n {
 		tr.at.Batch = 0
@@ -84,4 +85,35 @@ func benchStep(b *testing.B, m *Model, c Config, d Data) {
 		require.NoError(b, err)
 		b.Logf("%d tasks\n%v", len(p.Tasks), p)
 	}
+}
+
+// The convolutional network of the specification.
+func BenchmarkCNNStep(b *testing.B) {
+	s := scopeOn(b, "cpu:0")
+	three := []int{3, 3}
+	m, err := Build(b.Context(), s, 1, Spec{Type: tensor.U8, Shape: []int{1, 28, 28}}, Scale{Factor: 1.0 / 255}, Conv{Filters: 32, Size: three, Act: ReLU},
+		Conv{Filters: 64, Size: three, Act: ReLU}, MaxPool{Size: []int{2, 2}}, Flatten{}, Dense{Out: 128, Act: ReLU}, Dense{Out: 10})
+	require.NoError(b, err)
+	require.Equal(b, 1199882, m.Count())
+	c := Defaults()
+	c.Loss, c.BatchSize, c.Split = CrossEntropy{}, 128, 0
+	benchStep(b, m, c, digits(b, s, 512, 1, 28, 28))
+}
+
+func BenchmarkLSTMStep(b *testing.B) {
+	s := scopeOn(b, "cpu:0")
+	m, err := Build(b.Context(), s, 1, Spec{Type: tensor.F32, Shape: []int{64, 64}}, LSTM{Units: 128}, Dense{Out: 10})
+	require.NoError(b, err)
+	c := Defaults()
+	c.Loss, c.BatchSize, c.Split = CrossEntropy{}, 8, 0
+	benchStep(b, m, c, Data{X: tensor.Normal(s, tensor.F32, 1, 0, 1, 64, 64, 64), Y: tensor.RandInt(s, tensor.U8, 2, 0, 10, 64)})
+}
+
+func BenchmarkTransformerStep(b *testing.B) {
+	s := scopeOn(b, "cpu:0")
+	m, err := Build(b.Context(), s, 1, Spec{Type: tensor.F32, Shape: []int{256, 256}}, Transformer{Heads: 4, Hidden: 1024, Act: GELUErf}, Dense{Out: 10})
+	require.NoError(b, err)
+	c := Defaults()
+	c.Loss, c.BatchSize, c.Split = CrossEntropy{}, 8, 0
+	benchStep(b, m, c, Data{X: tensor.Normal(s, tensor.F32, 1, 0, 1, 64, 256, 256), Y: tensor.RandInt(s, tensor.U8, 2, 0, 10, 64, 256)})
 }

@@ -138,8 +138,7 @@ func (t *Trainer) Resume(ctx context.Context, path string) error {
 	loaded := map[string]*tensor.Tensor{}
 	for name, x := range ts {
 		if name, ok := strings.CutPrefix(name, trainingPrefix); ok {
-			// Kept tensors end with the trainer; they are copies, since the file's memory ends here.
-			if loaded[name], err = x.Mul(tensor.Ones(work, x.Type(), 1)).Keep(ctx); err != nil {
+			if loaded[name], err = copyTo(ctx, t.scope, x); err != nil { // the file's memory ends here
 				return err
 			}
 		}

@@ -132,22 +132,37 @@ func (m *Model) set(ctx context.Context, params, states *tensor.Tensor) error {
 // copied returns copies of values in a scope of their own.
 func copied(ctx context.Context, s *tensor.Scope, params, states *tensor.Tensor) (v values, err error) {
 	v.scope = s.Scope()
-	work := v.scope.Scope()
-	defer work.Close()
-	keep := func(t *tensor.Tensor) *tensor.Tensor {
-		if err != nil {
-			return nil
-		}
-		// A product with a tensor of the inner scope belongs to that, so that Keep moves it to the one around.
-		t, err = t.Mul(tensor.Ones(work, t.Type(), 1)).Keep(ctx)
-		return t
+	if v.params, err = copyTo(ctx, v.scope, params); err == nil {
+		v.states, err = copyTo(ctx, v.scope, states)
 	}
-	v.params, v.states = keep(params), keep(states)
 	if err != nil {
 		v.close()
 		return values{}, err
 	}
 	return v, nil
+}
+
+// copyTo returns a copy of a tensor that belongs to a scope, whatever scope the tensor belongs to.
+func copyTo(ctx context.Context, s *tensor.Scope, t *tensor.Tensor) (*tensor.Tensor, error) {
+	work := s.Scope()
+	defer work.Close()
+	// A product with a tensor of the innermost scope belongs to that one, from which Keep moves it outward.
+	for in, up := work, 1; ; in, up = in.Scope(), up+1 {
+		y := t.Mul(tensor.Ones(in, t.Type(), 1))
+		if err := y.Err(); err != nil {
+			return nil, err
+		}
+		if y.Scope() != in {
+			continue
+		}
+		for range up {
+			var err error
+			if y, err = y.Keep(ctx); err != nil {
+				return nil, err
+			}
+		}
+		return y, nil
+	}
 }
 
 func (v *values) close() {

@@ -366,3 +366,13 @@ func TestMemoryStaysTheSame(t *testing.T) {
 		assert.Equal(t, live[2], n)
 	}
 }
+
+// Values may come from any scope, and do not end with it.
+func TestValuesOfAnyScope(t *testing.T) {
+	s := scopeOn(t, "cpu:0")
+	m := build(t, s, Dense{Out: 2})
+	deep := s.Scope().Scope().Scope().Scope().Scope()
+	require.NoError(t, m.SetValues(t.Context(), map[string]*tensor.Tensor{"0.weight": tensor.Ones(deep, tensor.F64, 2, 3).T()}))
+	require.NoError(t, deep.Close())
+	assert.Equal(t, []float64{1, 1, 1, 1, 1, 1, 0, 0}, all(t, m))
+}

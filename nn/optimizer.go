@@ -157,7 +157,7 @@ func (Adam) States() []string { return []string{"m", "v"} }
 func (o Adam) Update(w, g *tensor.Tensor, s []*tensor.Tensor, rate, t *tensor.Tensor) (*tensor.Tensor, []*tensor.Tensor) {
 	beta1, beta2, eps := o.filled()
 	m, v := moments(g, s, beta1, beta2)
-	root := v.Div(unbias(beta2, t)).Sqrt().Add(eps)
+	root := v.Mul(unbias(beta2, t).Reciprocal()).Sqrt().Add(eps) // one division for all
 	return w.Sub(m.Mul(rate.Div(unbias(beta1, t))).Div(root)), []*tensor.Tensor{m, v}
 }
 

@@ -155,9 +155,6 @@ test-rusticl: deps ## conformance and parity on Mesa's OpenCL
 	$(rusticl) $(GO) test $(tags) -count=1 $(limit) -run 'EveryDevice/opencl' ./tests/conformance
 	$(rusticl) $(GO) run $(tags) ./cmd/concord parity --device opencl:0
 
-# Half of the goroutines open one device, the other half another. FIRST_RUNS is the number of
-# processes.
-FIRST_RUNS ?= 1000
 # The vector kernels of arm64 in an emulator, which shows that they are right, and nothing of their speed.
 test-neon: packages = qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross
 test-neon: vector-tests = $(shell grep -ho '^func Test[A-Za-z0-9]*' cpu/simd*_test.go | cut -c6-)
@@ -165,6 +162,9 @@ test-neon: deps ## the vector kernels of NEON in an emulator
 	CGO_ENABLED=1 GOOS=linux GOARCH=arm64 CC=aarch64-linux-gnu-gcc $(GO) test -count=1 -short $(limit) \
 	-exec 'qemu-aarch64 -L /usr/aarch64-linux-gnu' -run '^($(subst $(space),|,$(strip $(vector-tests))))$$' ./cpu
 
+# Half of the goroutines open one device, the other half another. FIRST_RUNS is the number of
+# processes.
+FIRST_RUNS ?= 1000
 test-first: deps ## 1,000 fresh processes of 64 goroutines that open cpu:0 and opencl:0 at once, on PoCL alone
 	FIRST_TEST_RUNS=$(FIRST_RUNS) CONCORD_REQUIRE=opencl $(flags) $(GO) test $(tags) -count=1 $(limit) -v -run 'TestFirstOpens/pocl/^64_cpu' ./tests/first
 

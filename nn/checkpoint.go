@@ -90,7 +90,7 @@ func (t *Trainer) same() []string {
 	list := []string{fmt.Sprint("batch size: ", c.BatchSize), fmt.Sprint("accumulate: ", c.Accumulate), fmt.Sprint("loss: ", c.Loss), fmt.Sprint("optimizer: ", c.Optimizer),
 		fmt.Sprint("learning rate: ", c.LearningRate), fmt.Sprint("schedule: ", c.Schedule), fmt.Sprint("clip norm: ", c.ClipNorm), fmt.Sprint("clip value: ", c.ClipValue),
 		fmt.Sprint("l1: ", c.L1), fmt.Sprint("l2: ", c.L2), fmt.Sprint("weight decay: ", c.WeightDecay), fmt.Sprint("decoupled weight decay: ", c.DecoupledWeightDecay),
-		fmt.Sprint("split: ", c.Split), fmt.Sprint("shuffle: ", c.Shuffle), fmt.Sprint("seed: ", c.Seed), fmt.Sprint("metrics: ", t.metrics)}
+		fmt.Sprint("precision: ", c.Precision), fmt.Sprint("split: ", c.Split), fmt.Sprint("shuffle: ", c.Shuffle), fmt.Sprint("seed: ", c.Seed), fmt.Sprint("metrics: ", t.metrics)}
 	return list
 }
 

@@ -32,6 +32,8 @@ type Config struct {
 	WeightDecay          float64  // WeightDecay·w is added to gradients, after clipping
 	DecoupledWeightDecay float64  // LearningRate·DecoupledWeightDecay·w is subtracted from parameters, beside the optimizer's step
 
+	Precision Mode // of products; Full for the network's type
+
 	Split      float64 // the part of the data, the last round(n·Split) examples, that is for validation
 	Validation *Data   // data for validation, in place of a Split
 	Shuffle    bool    // the order of the examples in each epoch
@@ -106,6 +108,12 @@ func (c *Config) check() error {
 		if !s.ok {
 			return fmt.Errorf("%w: %s is %v", ErrConfig, s.name, s.is)
 		}
+	}
+	if c.Precision != Full && c.Precision != F16 && c.Precision != BF16 {
+		return fmt.Errorf("%w: Precision is %q", ErrConfig, c.Precision)
+	}
+	if c.Precision == F16 && c.Accumulate > 1 {
+		return fmt.Errorf("%w: F16 with Accumulate is not supported", ErrConfig)
 	}
 	if c.Schedule != nil {
 		if err := c.Schedule.Check(); err != nil {

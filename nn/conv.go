@@ -51,7 +51,14 @@ func (l Conv) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
 	if !l.NoBias {
 		bias = p.Param("bias", Zeros, l.Filters)
 	}
-	y := tensor.Conv(x, w, bias, tensor.ConvOptions{Stride: l.Stride, Pad: pads, Dilation: l.Dilation, Groups: groups})
+	o := tensor.ConvOptions{Stride: l.Stride, Pad: pads, Dilation: l.Dilation, Groups: groups}
+	if p.low == Full {
+		return l.Act.Apply(p, tensor.Conv(x, w, bias, o))
+	}
+	y := tensor.Conv(p.lower(x), p.lower(w), nil, o).Cast(p.typ)
+	if bias != nil {
+		y = y.Add(alongChannels(bias, y))
+	}
 	return l.Act.Apply(p, y)
 }
 

@@ -26,6 +26,11 @@
 // of an optimizer is an expression over these: one kernel, one norm, one copy of each for a checkpoint. A whole training step is one compiled function, whose results
 // are the arguments of the next call; the data stays on the device, and a step reads its examples by their numbers.
 //
+// # Precision
+//
+// [Config.Precision] lets products and convolutions of a training read operands of half or bfloat16. Parameters, sums, normalization, losses and the optimizer
+// stay as they are, and so do evaluation and [Model.Predict].
+//
 // # Determinism
 //
 // What is random comes from the seeds and from counters: the first parameters from [Build]'s seed, the order of examples from the trainer's and the epoch, dropout

@@ -36,7 +36,7 @@ func (l Dense) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
 	if l.Out < 1 || x.Rank() < 2 {
 		return p.Fail(x, "%d outputs for rows of shape %v", l.Out, x.Shape())
 	}
-	y := x.MatMul(p.Param("weight", forAct(l.Init, l.Act), x.Dim(-1), l.Out))
+	y := p.MatMul(x, p.Param("weight", forAct(l.Init, l.Act), x.Dim(-1), l.Out))
 	if !l.NoBias {
 		y = y.Add(p.Param("bias", Zeros, l.Out))
 	}

@@ -85,7 +85,7 @@ func (l recurrent) apply(p *Pass, x *tensor.Tensor, bias Init, cell func(x, h *t
 	n, steps, wide := x.Dim(0), x.Dim(1), l.gates*l.units
 	u := p.Param("recurrent", XavierUniform, l.units, wide)
 	// The inputs of all steps are multiplied together.
-	x = x.MatMul(p.Param("weight", XavierUniform, x.Dim(2), wide)).Add(p.Param("bias", bias, wide))
+	x = p.MatMul(x, p.Param("weight", XavierUniform, x.Dim(2), wide)).Add(p.Param("bias", bias, wide))
 	states := []*tensor.Tensor{tensor.Zeros(x.Scope(), x.Type(), n, l.units)}
 	if l.gates == 4 {
 		states = append(states, states[0])
@@ -99,7 +99,7 @@ func (l recurrent) apply(p *Pass, x *tensor.Tensor, bias Init, cell func(x, h *t
 		}
 		h := tensor.Zeros(x.Scope(), x.Type(), n, wide)
 		if i > 0 {
-			h = states[0].MatMul(u)
+			h = p.MatMul(states[0], u)
 		}
 		next := cell(x.Index(1, i), h, states)
 		out := next[0]

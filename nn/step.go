@@ -15,8 +15,9 @@ const (
 	atParams = iota
 	atStates // running statistics
 	atCount  // I64: the steps that were made
-	atSums   // sums over the examples of an epoch: the loss, the examples, the steps that were not finite, and those of the metrics
+	atSums   // sums over the examples of an epoch: the loss, the examples, bad and skipped steps, and those of the metrics
 	atGrads  // the gradients of the batches of a step so far; empty where a step is one batch
+	atScale  // with F16: the factor of the loss, and the steps since it changed or a gradient was infinite; else empty
 	atOptimizer
 )
 
@@ -25,6 +26,7 @@ const (
 	sumLoss = iota
 	sumExamples
 	sumBad
+	sumSkipped // steps that an infinite gradient of a scaled loss ended
 	sumsBefore
 )
 
@@ -79,7 +81,7 @@ func (t *Trainer) forward(p *Pass, b batch) (loss, says, target *tensor.Tensor, 
 // counted returns what a batch of n examples adds to the sums.
 func (t *Trainer) counted(loss, says, target *tensor.Tensor, n int) *tensor.Tensor {
 	typ, s := t.model.typ, loss.Scope()
-	list := []*tensor.Tensor{loss.Mul(n), tensor.Full(s, typ, n), tensor.Full(s, typ, 0)}
+	list := []*tensor.Tensor{loss.Mul(n), tensor.Full(s, typ, n), tensor.Full(s, typ, 0), tensor.Full(s, typ, 0)}
 	for i, m := range t.metrics {
 		t.widths[i] = 0
 		for _, x := range m.Sums(t.said(says), target) {
@@ -118,16 +120,20 @@ func (t *Trainer) said(says *tensor.Tensor) *tensor.Tensor {
 func (t *Trainer) gradient(vars []*tensor.Tensor, b batch, seed *tensor.Tensor) (loss, grad, states, sums *tensor.Tensor, err error) {
 	m := t.model
 	p := m.pass(vars[atParams], vars[atStates], seed.Add(vars[atCount].Cast(tensor.U64)))
-	p.Training = true
+	p.Training, p.low = true, t.config.Precision
 	loss, says, target, err := t.forward(p, b)
 	if err != nil {
 		return nil, nil, nil, nil, err
+	}
+	of := loss
+	if t.config.Precision == F16 {
+		of = loss.Mul(vars[atScale].Narrow(0, 0, 1))
 	}
 	var wrt, parts, next []*tensor.Tensor
 	for _, v := range m.params {
 		wrt = append(wrt, p.params[v.Name])
 	}
-	for _, g := range tensor.Grad(loss, wrt...) {
+	for _, g := range tensor.Grad(of, wrt...) {
 		parts = append(parts, g.Flatten())
 	}
 	for _, v := range m.states {
@@ -138,7 +144,11 @@ func (t *Trainer) gradient(vars []*tensor.Tensor, b batch, seed *tensor.Tensor) 
 		next = append(next, s.Flatten())
 	}
 	s := vars[atParams].Scope()
-	return loss, together(s, m.typ, parts), together(s, m.typ, next), t.counted(loss, says, target, b.index.Len()), nil
+	grad = together(s, m.typ, parts)
+	if t.config.Precision == F16 {
+		grad = grad.Mul(vars[atScale].Narrow(0, 0, 1).Reciprocal())
+	}
+	return loss, grad, together(s, m.typ, next), t.counted(loss, says, target, b.index.Len()), nil
 }
 
 // finite is the Bool that is true if a number is neither infinite nor NaN.
@@ -177,6 +187,14 @@ func (t *Trainer) update(vars []*tensor.Tensor, grad, norm2, rate, ok *tensor.Te
 	return tensor.Where(ok, next, w), tensor.Where(ok, count, vars[atCount]), states
 }
 
+// rescaled returns the next factor of the loss, and the steps since it changed.
+func rescaled(scale, ok *tensor.Tensor) *tensor.Tensor {
+	factor, clean := scale.Narrow(0, 0, 1), scale.Narrow(0, 1, 1).Add(1)
+	grown := clean.Ge(2000)
+	factor = tensor.Where(ok, tensor.Where(grown, factor.Mul(2), factor), factor.Mul(0.5))
+	return tensor.Concat(0, factor, tensor.Where(ok.And(grown.Not()), clean, 0))
+}
+
 // added returns sums with what a batch adds, where ok is true, and otherwise with one more bad step.
 func added(sums, more, ok *tensor.Tensor) *tensor.Tensor {
 	bad := tensor.Iota(sums.Scope(), tensor.I32, sums.Len()).Eq(sumBad).Cast(sums.Type())
@@ -206,9 +224,15 @@ func (t *Trainer) compile() {
 			return nil
 		}
 		norm2 := square(grad)
-		ok := isGood(vars[atSums], loss, norm2)
+		ok, scale := isGood(vars[atSums], loss, norm2), vars[atScale]
+		next := added(vars[atSums], sums, ok)
+		if t.config.Precision == F16 {
+			loud := isGood(vars[atSums], loss)
+			next = added(vars[atSums], tensor.Where(ok, sums, tensor.Iota(sums.Scope(), tensor.I32, sums.Len()).Eq(sumSkipped).Cast(sums.Type())), loud)
+			scale = rescaled(scale, ok)
+		}
 		params, count, opt := t.update(vars, grad, norm2, rate, ok)
-		return append([]*tensor.Tensor{params, where(ok, states, vars[atStates]), count, added(vars[atSums], sums, ok), vars[atGrads]}, opt...)
+		return append([]*tensor.Tensor{params, where(ok, states, vars[atStates]), count, next, vars[atGrads], scale}, opt...)
 	})
 	// part: vars..., weight, seed, examples... -> states, sums, grads
 	t.part = tensor.Compile(t.scope, func(a ...*tensor.Tensor) []*tensor.Tensor {
@@ -228,7 +252,7 @@ func (t *Trainer) compile() {
 		ok := isGood(vars[atSums], norm2)
 		params, count, opt := t.update(vars, grad, norm2, rate, ok)
 		sums := added(vars[atSums], tensor.Zeros(t.scope, t.model.typ, vars[atSums].Len()), ok)
-		return append([]*tensor.Tensor{params, vars[atStates], count, sums, tensor.Zeros(t.scope, t.model.typ, grad.Len())}, opt...)
+		return append([]*tensor.Tensor{params, vars[atStates], count, sums, tensor.Zeros(t.scope, t.model.typ, grad.Len()), vars[atScale]}, opt...)
 	})
 	// test: params, states, sums, examples... -> sums
 	t.test = tensor.Compile(t.scope, func(a ...*tensor.Tensor) []*tensor.Tensor {
@@ -285,8 +309,12 @@ func (t *Trainer) zeros(v values) (list []*tensor.Tensor, names []string) {
 	if t.config.Accumulate > 1 {
 		grads = m.Count()
 	}
-	list = []*tensor.Tensor{v.params, v.states, tensor.Zeros(t.scope, tensor.I64, 1), tensor.Zeros(t.scope, typ, t.wide), tensor.Zeros(t.scope, typ, grads)}
-	names = []string{"params", "states", "count", "sums", "grads"}
+	scale := tensor.Zeros(t.scope, typ, 0)
+	if t.config.Precision == F16 {
+		scale = tensor.Full(t.scope, typ, 65536, 2).Mul(tensor.From(t.scope, []float64{1, 0}).Cast(typ))
+	}
+	list = []*tensor.Tensor{v.params, v.states, tensor.Zeros(t.scope, tensor.I64, 1), tensor.Zeros(t.scope, typ, t.wide), tensor.Zeros(t.scope, typ, grads), scale}
+	names = []string{"params", "states", "count", "sums", "grads", "scale"}
 	for _, name := range t.config.Optimizer.States() {
 		list, names = append(list, tensor.Zeros(t.scope, typ, m.Count())), append(names, "optimizer."+name)
 	}

@@ -376,3 +376,49 @@ func TestValuesOfAnyScope(t *testing.T) {
 	require.NoError(t, deep.Close())
 	assert.Equal(t, []float64{1, 1, 1, 1, 1, 1, 0, 0}, all(t, m))
 }
+
+// Products of less precision learn about the same. With F16 a step whose gradient is infinite is skipped, and the loss is scaled by less.
+func TestPrecision(t *testing.T) {
+	s := scopeOn(t, "cpu:0")
+	d := line(s, 40)
+	d = Data{X: d.X.Cast(tensor.F32), Y: d.Y.Cast(tensor.F32)}
+	train := func(p Mode, d Data) (*History, *Trainer) {
+		m, err := Build(t.Context(), s, 5, Spec{Type: tensor.F32, Shape: []int{3}}, Dense{Out: 8, Act: Tanh}, Dense{Out: 2})
+		require.NoError(t, err)
+		c := plain(20, 8)
+		c.Precision = p
+		tr, err := NewTrainer(m, c)
+		require.NoError(t, err)
+		h, err := tr.Fit(t.Context(), d)
+		require.NoError(t, err)
+		return h, tr
+	}
+	full, _ := train(Full, d)
+	for _, p := range []Mode{F16, BF16} {
+		low, tr := train(p, d)
+		assert.NotEqual(t, full.TrainLoss, low.TrainLoss, "it is used")
+		assert.InDelta(t, full.TrainLoss[19], low.TrainLoss[19], 0.02)
+		made, err := tensor.Number(t.Context(), tr.vars[atCount])
+		require.NoError(t, err)
+		if p == BF16 {
+			assert.Equal(t, 100.0, made)
+			continue
+		}
+		scale, err := tensor.Read[float32](t.Context(), tr.vars[atScale])
+		require.NoError(t, err)
+		assert.Positive(t, scale[0])
+
+		_, tr = train(p, Data{X: d.X, Y: d.Y.Mul(1000)}) // gradients beyond 65504 when scaled
+		fewer, err := tensor.Number(t.Context(), tr.vars[atCount])
+		require.NoError(t, err)
+		smaller, err := tensor.Read[float32](t.Context(), tr.vars[atScale])
+		require.NoError(t, err)
+		assert.Less(t, fewer, 100.0)
+		assert.Greater(t, fewer, 50.0)
+		assert.Equal(t, math.Exp2(fewer-100)*65536, float64(smaller[0]), "half after each skipped step")
+	}
+	c := plain(1, 4)
+	c.Precision = "f8"
+	_, err := NewTrainer(small(t, s), c)
+	assert.ErrorIs(t, err, ErrConfig)
+}

@@ -79,7 +79,7 @@ var floors = []floor{
 	{"quant", []string{"tensor", "runtime", "kernels", "runtime/cluster"}},
 	{"gomlx", []string{"tensor", "kernels/expr", "runtime", "runtime/all"}},
 	{"cmd", everything},
-	{"examples", []string{"runtime", "runtime/all", "runtime/profile", "source", "kernels", "kernels/expr", "tensor", "cpu", "cuda", "rocm", "opencl", "metal"}},
+	{"examples", []string{"runtime", "runtime/all", "runtime/profile", "source", "kernels", "kernels/expr", "tensor", "nn", "cpu", "cuda", "rocm", "opencl", "metal"}},
 	{"tests", append(slices.Clone(everything), "tests")},
 }
 

@@ -24,9 +24,11 @@ func printing(t *testing.T) map[string][]string {
 	dir := t.TempDir()
 	bundle, trace, events := filepath.Join(dir, "all.bundle"), filepath.Join(dir, "demo.trace"), filepath.Join(dir, "trace.json")
 	cl := textFile(t, "k.cl", "kernel void k(global int *x) { x[0] = 1; }")
+	network, digits := filepath.Join(dir, "digits.safetensors"), digitFiles(t, 100)
 	for _, args := range [][]string{
 		{"compile", "--target", "host", cl},
 		{"cache", "export", bundle},
+		{"train", "--device", "cpu:0", "--data", digits, "--epochs", "1", "--checkpoint", network},
 		{"trace", "memory", "--record", trace, "--", os.Args[0], "doctor"},
 		{"trace", "run", "--out", events, "--", os.Args[0], "doctor"},
 	} {
@@ -42,6 +44,8 @@ func printing(t *testing.T) map[string][]string {
 		"compile":               {"--target", "host", cl},
 		"occupancy":             {"--target", "cpu:0", cl},
 		"run":                   {"--device", "cpu:0", "--global", "1", "--arg", "zeros:i32:1", "--timeout", "5m", cl},
+		"train":                 {"--device", "cpu:0", "--data", digits, "--epochs", "1"},
+		"eval":                  {network, "--device", "cpu:0", "--data", digits},
 		"tensor":                {filepath.Join("..", "..", "internal", "npy", "testdata", "vector.npy")},
 		"kernels":               {"softmax"},
 		"explain":               {"x.gelu() * x", "x=f32[100]"},

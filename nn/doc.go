@@ -5,13 +5,13 @@
 //
 //	s := tensor.NewScope(dev)
 //	defer s.Close()
-//	m, err := nn.Build(s, 1, tensor.Spec{Type: tensor.F32, Shape: []int{784}},
+//	m, err := nn.Build(ctx, s, 1, nn.Spec{Type: tensor.F32, Shape: []int{784}},
 //		nn.Dense{Out: 512, Act: nn.ReLU}, nn.Dense{Out: 256, Act: nn.ReLU}, nn.Dense{Out: 10})
 //	c := nn.Defaults()
 //	c.Loss, c.BatchSize, c.Epochs = nn.CrossEntropy{}, 128, 10
 //	t, err := nn.NewTrainer(m, c)
 //	history, err := t.Fit(ctx, nn.Data{X: images, Y: labels})
-//	logits, err := m.Predict(ctx, images)
+//	logits, err := m.Predict(ctx, images, nil)
 //
 // # Layers
 //

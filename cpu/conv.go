@@ -14,6 +14,7 @@ type convolution struct {
 	outH, outW            int
 	gapH, gapW            int  // zeros between the elements of the image
 	last                  bool // channels are innermost
+	across                bool // images and channels have changed places
 }
 
 // convolutionOf reads the arguments of conv2d, or, without filters, those of im2col, which has no k and no
@@ -24,7 +25,7 @@ func convolutionOf(c *call, filters bool) convolution {
 		at++
 		return int(c.Int(at - 1))
 	}
-	s := convolution{n: next(), c: next(), h: next(), w: next(), groups: 1, last: c.Flag("NHWC")}
+	s := convolution{n: next(), c: next(), h: next(), w: next(), groups: 1, last: c.Flag("NHWC"), across: c.Flag("CNHW")}
 	if filters {
 		s.k = next()
 	}
@@ -41,6 +42,40 @@ func convolutionOf(c *call, filters bool) convolution {
 	}
 	s.gapH, s.gapW = gap("SPREAD_H"), gap("SPREAD_W")
 	return s
+}
+
+// convSteps are the distances of neighbouring groups, outer and inner planes of a tensor, counted in planes.
+type convSteps struct{ group, outer, inner int }
+
+// imageSteps returns the steps of x for groups, images and channels.
+func (s *convolution) imageSteps() convSteps {
+	if s.across {
+		return convSteps{s.n, 1, s.groups * s.n}
+	}
+	return convSteps{s.c / s.groups, s.c, 1}
+}
+
+// filterSteps returns the steps of the weights for groups, filters and channels.
+func (s *convolution) filterSteps() convSteps {
+	if s.across {
+		return convSteps{s.k / s.groups, 1, s.k}
+	}
+	channels := s.c / s.groups
+	return convSteps{s.k / s.groups * channels, channels, 1}
+}
+
+// outSteps returns the steps of y for groups, images and filters.
+func (s *convolution) outSteps() convSteps {
+	filters := s.k / s.groups
+	if s.across {
+		return convSteps{filters * s.n, 1, s.n}
+	}
+	return convSteps{filters, s.k, 1}
+}
+
+// plane returns the index of a plane.
+func (s convSteps) plane(group, outer, inner int) int {
+	return group*s.group + outer*s.outer + inner*s.inner
 }
 
 // depth returns the number of products that are summed for one element of the output.
@@ -68,7 +103,16 @@ func (s *convolution) source(image, g, p, j int) int {
 	if s.last {
 		return ((image*s.h+y)*s.w+x)*s.c + g*channels + q
 	}
-	return ((image*s.c+g*channels+q)*s.h+y)*s.w + x
+	return (s.imageSteps().plane(g, image, q)*s.h+y)*s.w + x
+}
+
+// weight returns the index of element p of a filter of a group.
+func (s *convolution) weight(g, filter, p int) int {
+	if s.last {
+		return (g*(s.k/s.groups)+filter)*s.depth() + p
+	}
+	places := s.rows * s.cols
+	return s.filterSteps().plane(g, filter, p/places)*places + p%places
 }
 
 // element returns the index in y of element j of the output of an image for a filter.
@@ -76,5 +120,6 @@ func (s *convolution) element(image, filter, j int) int {
 	if s.last {
 		return (image*s.outs()+j)*s.k + filter
 	}
-	return (image*s.k+filter)*s.outs() + j
+	filters := s.k / s.groups
+	return s.outSteps().plane(filter/filters, image, filter%filters)*s.outs() + j
 }

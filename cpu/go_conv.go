@@ -28,6 +28,12 @@ func goConv2D[F number](c *call, t string) error {
 			}
 		}
 		row := func(i, p0, p1 int, dst []F) {
+			if s.across {
+				for p := p0; p < p1; p++ {
+					dst[p-p0] = weight.at(s.weight(group, i, p))
+				}
+				return
+			}
 			at := (group*filters + i) * depth
 			copy(dst, weight.read(at+p0, at+p1, dst))
 		}

@@ -102,14 +102,15 @@ func bindConv2D(u *source.Unit) goFunc {
 	}
 }
 
+// op returns the function for the type of the computation, given that for floats.
 func (p *convPlan) op(f simd.Op) simd.Op {
-	if p.size == 8 {
-		if f == simd.ConvF32 {
-			return simd.ConvF64
-		}
-		return f + simd.GemmF64Direct - simd.GemmF32Direct
+	switch {
+	case p.size == 4:
+		return f
+	case f == simd.GemmF32Pack:
+		return simd.GemmF64Pack
 	}
-	return f
+	return f + simd.ConvF64 - simd.ConvF32 // the functions of convolutions are in pairs
 }
 
 // plan decides how the work is divided into tasks.
@@ -210,6 +211,61 @@ func (p *convPlan) cutImages(room int) {
 	}
 }
 
+// convCopies have images, filters and results in another order.
+type convCopies struct {
+	block
+	x, weight, y []byte
+}
+
+// copies takes memory for all three.
+func (p *convPlan) copies() (c convCopies, err error) {
+	sizes := [3]int{p.n * p.c * p.h * p.w * p.size, p.k * p.depth() * p.size, p.n * p.k * p.outs() * p.size}
+	total := 64 // no block is empty
+	for _, n := range sizes {
+		total += roundUpInt(n, 64)
+	}
+	if c.block, err = p.call.device.scratch.take(int64(total)); err != nil {
+		return c, err
+	}
+	rest := c.data
+	for i, to := range []*[]byte{&c.x, &c.weight, &c.y} {
+		*to, rest = rest[:sizes[i]], rest[roundUpInt(sizes[i], 64):]
+	}
+	return c, nil
+}
+
+func (c *convCopies) give(s *scratch) { s.give(c.block) }
+
+// straight computes y from copies of images and filters whose images and channels have not changed places, and copies the result.
+func (p *convPlan) straight(x, weight, bias, y []byte) error {
+	q := *p
+	q.across = false
+	copies, err := p.copies()
+	if err != nil {
+		return err
+	}
+	defer copies.give(&p.call.device.scratch)
+	move := func(bytes, outers, inners int, from []byte, a convSteps, to []byte, b convSteps) error {
+		return p.call.Parallel(p.groups*outers*inners, 1+grain/max(bytes, 1), func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				g, outer, inner := i/inners/outers, i/inners%outers, i%inners
+				copy(to[b.plane(g, outer, inner)*bytes:][:bytes], from[a.plane(g, outer, inner)*bytes:])
+			}
+		})
+	}
+	channels, filters := p.c/p.groups, p.k/p.groups
+	if err := move(p.h*p.w*p.size, p.n, channels, x, p.imageSteps(), copies.x, q.imageSteps()); err != nil {
+		return err
+	}
+	if err := move(p.rows*p.cols*p.size, filters, channels, weight, p.filterSteps(), copies.weight, q.filterSteps()); err != nil {
+		return err
+	}
+	if err := q.run(copies.x, copies.weight, bias, copies.y); err != nil {
+		return err
+	}
+	return move(p.outs()*p.size, p.n, filters, copies.y, q.outSteps(), y, p.outSteps())
+}
+
 // arrange computes y. If channels are innermost, copies of the images and filters have them outermost, and the
 // result is transposed at the end.
 func (p *convPlan) arrange(x, weight, bias, y []byte) error {
@@ -217,32 +273,27 @@ func (p *convPlan) arrange(x, weight, bias, y []byte) error {
 		return p.phases(x, weight, bias, y)
 	}
 	c := p.call
-	sizes := [3]int{p.n * p.c * p.h * p.w * p.size, p.k * p.depth() * p.size, p.n * p.k * p.outs() * p.size}
-	var copies [3][]byte
-	for i, bytes := range sizes {
-		b, err := c.device.scratch.take(int64(bytes + 1)) // no block is empty
-		if err != nil {
-			return err
-		}
-		defer c.device.scratch.give(b)
-		copies[i] = b.data[:bytes]
+	copies, err := p.copies()
+	if err != nil {
+		return err
 	}
+	defer copies.give(&c.device.scratch)
 	turn := func(from []byte, n, rows, cols int, to []byte) error {
 		if n*rows*cols == 0 {
 			return nil
 		}
 		return c.transpose(p.size, rows, cols, n, address(from), address(to))
 	}
-	if err := turn(x, p.n, p.h*p.w, p.c, copies[0]); err != nil {
+	if err := turn(x, p.n, p.h*p.w, p.c, copies.x); err != nil {
 		return err
 	}
-	if err := turn(weight, p.k, p.rows*p.cols, p.c/p.groups, copies[1]); err != nil {
+	if err := turn(weight, p.k, p.rows*p.cols, p.c/p.groups, copies.weight); err != nil {
 		return err
 	}
-	if err := p.phases(copies[0], copies[1], bias, copies[2]); err != nil {
+	if err := p.phases(copies.x, copies.weight, bias, copies.y); err != nil {
 		return err
 	}
-	return turn(copies[2], p.n, p.k, p.outs(), y)
+	return turn(copies.y, p.n, p.k, p.outs(), y)
 }
 
 // convPhase has the rows of the output, or likewise the columns, that meet the same elements of the filter, if the elements
@@ -278,29 +329,44 @@ func (p *convPlan) phases(x, weight, bias, y []byte) error {
 	if p.gapH == 0 && p.gapW == 0 {
 		return p.run(x, weight, bias, y)
 	}
+	scratch, lines := &p.call.device.scratch, p.n*p.k*p.outH
+	block, err := scratch.take(int64(lines * p.outW * p.size)) // more than a phase of rows has
+	if err != nil {
+		return err
+	}
+	defer scratch.give(block)
+	columns := convPhases(p.outW, p.cols, p.strideW, p.padW, p.dilationW, p.gapW)
 	for _, down := range convPhases(p.outH, p.rows, p.strideH, p.padH, p.dilationH, p.gapH) {
-		for _, along := range convPhases(p.outW, p.cols, p.strideW, p.padW, p.dilationW, p.gapW) {
-			if err := p.phase(down, along, x, weight, bias, y); err != nil {
+		lines, at := p.n*p.k*down.outs, 0
+		for _, along := range columns {
+			if err := p.phase(down, along, x, weight, bias, block.data[at:]); err != nil {
 				return err
 			}
+			at += lines * along.outs * p.size
+		}
+		err := p.call.Parallel(lines, 1+grain/p.outW, func(lo, hi int) {
+			p.set.run(p.op(simd.ConvZipF32), uint64(len(columns)), uint64(p.outW), uint64(lines), uint64(down.outs), address(block.data),
+				address(y)+uint64(down.first*p.outW*p.size), uint64(down.step*p.outW), uint64(p.outs()), uint64(lo), uint64(hi))
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// phase computes the elements of y in a phase of rows and one of columns.
+// phase computes the elements of y in a phase of rows and one of columns, without those between them.
 func (p *convPlan) phase(down, along convPhase, x, weight, bias, y []byte) error {
 	q, scratch := *p, &p.call.device.scratch
 	q.rows, q.strideH, q.padH, q.dilationH, q.outH = down.taps, down.stride, down.pad, down.dilation, down.outs
 	q.cols, q.strideW, q.padW, q.dilationW, q.outW = along.taps, along.stride, along.pad, along.dilation, along.outs
-	filters, planes := p.k*(p.c/p.groups), p.n*p.k
-	block, err := scratch.take(int64((filters*q.rows*q.cols+planes*q.outs())*p.size + 64))
+	filters := p.k * (p.c / p.groups)
+	block, err := scratch.take(int64(filters*q.rows*q.cols*p.size + 64))
 	if err != nil {
 		return err
 	}
 	defer scratch.give(block)
 	part := block.data[:filters*q.rows*q.cols*p.size]
-	result := block.data[roundUpInt(len(part), 64):][:planes*q.outs()*p.size]
 	for f := range filters {
 		for i := range q.rows {
 			for j := range q.cols {
@@ -309,28 +375,19 @@ func (p *convPlan) phase(down, along convPhase, x, weight, bias, y []byte) error
 			}
 		}
 	}
-	if err := q.run(x, part, bias, result); err != nil {
-		return err
-	}
-	return p.call.Parallel(planes*down.outs, 1+grain/along.outs, func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			plane, row := i/down.outs, down.first+i%down.outs*down.step
-			from, to := result[i*along.outs*p.size:], y[((plane*p.outH+row)*p.outW+along.first)*p.size:]
-			if p.size == 4 {
-				for j := range along.outs {
-					*(*[4]byte)(to[j*along.step*4:]) = [4]byte(from[4*j:])
-				}
-				continue
-			}
-			for j := range along.outs {
-				*(*[8]byte)(to[j*along.step*8:]) = [8]byte(from[8*j:])
-			}
-		}
-	})
+	return q.run(x, part, bias, y[:p.n*p.k*q.outs()*p.size])
 }
 
 // run computes y. All buffers have the element type of the computation.
 func (p *convPlan) run(x, weight, bias, y []byte) error {
+	if p.long() {
+		if finite, err := p.runLong(x, weight, bias, y); finite || err != nil {
+			return err
+		}
+	}
+	if p.across {
+		return p.straight(x, weight, bias, y)
+	}
 	if p.winograd() {
 		if finite, err := p.runWinograd(x, weight, bias, y); finite || err != nil {
 			return err
@@ -355,7 +412,7 @@ func (p *convPlan) run(x, weight, bias, y []byte) error {
 	if p.bias {
 		add = address(bias)
 	}
-	words := p.words(address(x), filters, add, address(steps.data), address(y))
+	words := p.words(p.rows*p.cols, address(x), filters, add, address(steps.data), address(y))
 	tasks := p.parts() * ((p.filters + p.some - 1) / p.some)
 	threads := p.call.device.threads
 	if !threadsPay(2*float64(p.n*p.k*p.outs())*float64(p.depth()), float64(len(x)+len(weight)+len(y))) {
@@ -372,13 +429,13 @@ func (p *convPlan) run(x, weight, bias, y []byte) error {
 }
 
 // words returns the words of conv_shape, with the addresses of all but room.
-func (p *convPlan) words(x, filters, bias, steps, y uint64) []uint64 {
+func (p *convPlan) words(places int, x, filters, bias, steps, y uint64) []uint64 {
 	u := func(n int) uint64 { return uint64(int64(n)) }
 	var words []uint64
 	for _, a := range []*convAxis{&p.down, &p.along} {
 		words = append(words, u(a.size), u(a.stride), u(a.pad), u(a.dilation), u(a.planes), u(a.wrap))
 	}
-	return append(words, u(p.channels), u(p.groups), u(p.filters), u(p.rows*p.cols), u(p.down.out), u(p.along.out), u(p.n), u(p.batch),
+	return append(words, u(p.channels), u(p.groups), u(p.filters), u(places), u(p.down.out), u(p.along.out), u(p.n), u(p.batch),
 		u(p.lines), u(p.some), u(p.deep), u(p.lines+p.down.longer), u(p.along.out+p.along.longer), u(p.plane), u(p.sums), u(p.together), flag(p.packed),
 		x, filters, bias, steps, y)
 }

@@ -30,6 +30,7 @@ func (f *fence) convTrial(typ string, side, channels int) convTrial {
 		k: g * (1 + r.IntN(2*channels)), groups: g, rows: 1 + r.IntN(4), cols: 1 + r.IntN(4), strideH: 1 + r.IntN(6)/3*r.IntN(4),
 		strideW: 1 + r.IntN(6)/3*r.IntN(4), padH: r.IntN(4), padW: r.IntN(4), dilationH: 1 + r.IntN(6)/3*r.IntN(6), dilationW: 1 + r.IntN(6)/3*r.IntN(6),
 		gapH: r.IntN(6) / 4 * r.IntN(3), gapW: r.IntN(6) / 4 * r.IntN(3), last: r.IntN(4) == 0}
+	s.across = !s.last && r.IntN(4) == 0
 	s.outH = kernels.ConvOut(between(s.h, s.gapH), s.rows, s.strideH, s.padH, r.IntN(4), s.dilationH)
 	s.outW = kernels.ConvOut(between(s.w, s.gapW), s.cols, s.strideW, s.padW, r.IntN(4), s.dilationW)
 	return convTrial{s, typ, r.IntN(2) == 0}
@@ -51,7 +52,7 @@ func (s *convTrial) run(t *testing.T, d *device, f *fence) {
 	defer f.free()
 	x, weight := f.numbers(s.typ, s.n*s.c*s.h*s.w), f.numbers(s.typ, s.k*s.depth())
 	bias, y := f.numbers(s.typ, s.k), f.numbers(s.typ, s.n*s.k*s.outs())
-	defines := []source.Define{{Name: "T", Value: s.typ}, {Name: "BIAS", Value: zeroOne(s.bias)}, {Name: "NHWC", Value: zeroOne(s.last)},
+	defines := []source.Define{{Name: "T", Value: s.typ}, {Name: "BIAS", Value: zeroOne(s.bias)}, {Name: "NHWC", Value: zeroOne(s.last)}, {Name: "CNHW", Value: zeroOne(s.across)},
 		{Name: "SPREAD_H", Value: strconv.Itoa(s.gapH + 1)}, {Name: "SPREAD_W", Value: strconv.Itoa(s.gapW + 1)}}
 	require.NoError(t, invoke(t, d, "conv2d", "conv2d", defines, [3]int{1, 1, 1}, s.args(x, weight, bias, y)...), "%+v", *s)
 	in, filter, add, got := kernels.Decode(s.typ, x), kernels.Decode(s.typ, weight), kernels.Decode(s.typ, bias), kernels.Decode(s.typ, y)
@@ -68,9 +69,10 @@ func (s *convTrial) run(t *testing.T, d *device, f *fence) {
 		if s.bias {
 			sum, weight = add[o], math.Abs(add[o])
 		}
+		filters := s.k / s.groups
 		for p := range s.depth() {
-			if at := s.source(e/s.outs()/s.k, o/(s.k/s.groups), p, e%s.outs()); at >= 0 {
-				z := in[at] * filter[o*s.depth()+p]
+			if at := s.source(e/s.outs()/s.k, o/filters, p, e%s.outs()); at >= 0 {
+				z := in[at] * filter[s.weight(o/filters, o%filters, p)]
 				sum, weight = sum+z, weight+math.Abs(z)
 			}
 		}
@@ -131,6 +133,56 @@ func TestConvImages(t *testing.T) {
 			s.run(t, d, f)
 		}
 		assert.Greater(t, several, count/4)
+	})
+}
+
+// TestConvLong has filters that are longer than the output, with one or several channels side by side, cut into rows or not.
+func TestConvLong(t *testing.T) {
+	eachSet(t, func(t *testing.T, d *device) {
+		if d.simd == nil {
+			t.Skip("the Go kernel has one form")
+		}
+		f, count, long := newFence(t, 31), 300, 0
+		if brief() {
+			count = 40
+		}
+		for i := range count {
+			r := f.r
+			g := 1 + r.IntN(3)*r.IntN(2)
+			s := convolution{n: 1 + r.IntN(6), c: g * (1 + r.IntN(12)), k: g * (1 + r.IntN(9)), groups: g, rows: 1 + r.IntN(30), cols: 1 + r.IntN(40),
+				strideH: 1 + r.IntN(3)/2, strideW: 1 + r.IntN(3)/2, padH: r.IntN(3), padW: r.IntN(3), dilationH: 1 + r.IntN(4)/2, dilationW: 1 + r.IntN(4)/2,
+				outH: 1 + r.IntN(4), outW: 1 + r.IntN(4), across: r.IntN(2) == 0}
+			if i%20 == 0 {
+				s.rows, s.cols = 1, 5000 // longer than what is copied at a time
+			}
+			// The image has what the output needs, or less: the rest is padding.
+			s.h = max((s.outH-1)*s.strideH+(s.rows-1)*s.dilationH+1-s.padH-r.IntN(3), 0)
+			s.w = max((s.outW-1)*s.strideW+(s.cols-1)*s.dilationW+1-s.padW-r.IntN(3), 0)
+			trial := convTrial{s, []string{"f32", "f64", "f32", "bf16"}[i%4], r.IntN(2) == 0}
+			p := convPlan{convolution: s, call: &call{device: d}, set: d.simd, size: max(kernels.SizeOf(trial.typ), 4)}
+			long += int(flag(p.long()))
+			trial.run(t, d, f)
+		}
+		assert.Greater(t, long, count/2)
+	})
+}
+
+// TestConvLongNotFinite has an infinity that is not multiplied by all places of a filter: a dot product over all rows would spread it.
+func TestConvLongNotFinite(t *testing.T) {
+	eachSet(t, func(t *testing.T, d *device) {
+		f := newFence(t, 32)
+		defer f.free()
+		s := convTrial{convolution{n: 1, c: 2, h: 30, w: 30, k: 3, groups: 1, rows: 30, cols: 30, strideH: 1, strideW: 1, padH: 1, padW: 1, dilationH: 1, dilationW: 1, outH: 3, outW: 3}, "f32", false}
+		x, weight, bias, y := f.numbers("f32", 2*900), f.numbers("f32", 3*2*900), f.numbers("f32", 3), f.numbers("f32", 27)
+		values := kernels.Decode("f32", x)
+		values[29] = math.Inf(1) // the end of the first row, which neither the first column of the output meets nor the last row
+		copy(x, kernels.Encode("f32", values))
+		defines := []source.Define{{Name: "T", Value: "f32"}}
+		require.NoError(t, invoke(t, d, "conv2d", "conv2d", defines, [3]int{1, 1, 1}, s.args(x, weight, bias, y)...))
+		for i, v := range kernels.Decode("f32", y) {
+			spread := i%3 != 0 && i/3%3 != 2
+			assert.Equal(t, spread, math.IsInf(v, 0) || math.IsNaN(v), "%d is %g", i, v)
+		}
 	})
 }
 

@@ -93,7 +93,7 @@ func (p *convPlan) runWinograd(x, weight, bias, y []byte) (finite bool, err erro
 	if q.bias {
 		add = address(bias)
 	}
-	words := q.words(address(x), address(filters.data), add, 0, address(y))
+	words := q.words(q.rows*q.cols, address(x), address(filters.data), add, 0, address(y))
 	room := q.size * (16 + roundUpInt(q.channels*q.plane+2*q.strip()+4, 16) + n*n*(q.strips*(q.strip()*(q.channels+q.together)+16)+16))
 	tasks := q.parts() * ((q.filters + q.some - 1) / q.some)
 	threads := q.call.device.threads

@@ -14,8 +14,8 @@ import (
 
 func init() {
 	Register(Family{
-		ID: "conv2d", Doc: "convolution of images in NCHW or NHWC layout: stride, padding, dilation of filter and image, groups, bias",
-		Kernels: []string{"conv2d"}, Types: floatTypes, Defines: []string{"T", "BIAS", "NHWC", "SPREAD_H", "SPREAD_W"},
+		ID: "conv2d", Doc: "convolution of images in NCHW, NHWC or CNHW layouts: stride, padding, dilation of filter and image, groups, bias",
+		Kernels: []string{"conv2d"}, Types: floatTypes, Defines: []string{"T", "BIAS", "NHWC", "CNHW", "SPREAD_H", "SPREAD_W"},
 		Source: sources, Check: convCheck, Tile: productTile, Arguments: convArguments, Work: convWork, Reference: refConv2D,
 		Cases: convCases,
 	})
@@ -74,7 +74,7 @@ type convShape struct {
 	note                  string
 	more                  [2]int // elements of padding at the end, beyond those of pad
 	spread                [2]int // distance of the elements of the image; 0 is 1
-	nhwc                  bool
+	nhwc, cnhw            bool
 }
 
 func (s *convShape) out() (h, w int) {
@@ -122,17 +122,32 @@ var convVariants = []convShape{
 	{n: 1, c: 0, h: 3, w: 4, k: 2, groups: 1, filter: three, stride: one, pad: one, dilation: one, bias: true, nhwc: true, note: " no channels"},
 	{n: 1, c: 2, h: 0, w: 3, k: 2, groups: 1, filter: one, stride: one, pad: one, dilation: one, bias: true, spread: [2]int{2, 1}, note: " no rows"},
 	{n: 1, c: 2, h: 0, w: 3, k: 2, groups: 1, filter: one, stride: one, pad: one, dilation: one, bias: true, nhwc: true, note: " no rows"},
+	{n: 3, c: 4, h: 14, w: 17, k: 5, groups: 1, filter: [2]int{14, 17}, stride: one, pad: one, dilation: one, cnhw: true, bias: true},
+	{n: 2, c: 10, h: 12, w: 13, k: 14, groups: 2, filter: [2]int{6, 7}, stride: one, pad: one, more: [2]int{-1, 0}, dilation: [2]int{2, 2}, cnhw: true},
+	{n: 70, c: 3, h: 23, w: 29, k: 7, groups: 1, filter: [2]int{23, 29}, stride: one, dilation: one, cnhw: true},
+	{n: 2, c: 3, h: 21, w: 22, k: 4, groups: 1, filter: [2]int{20, 20}, stride: [2]int{2, 1}, pad: one, dilation: one, cnhw: true, note: " NaN in x"},
+	{n: 5, c: 6, h: 7, w: 6, k: 4, groups: 2, filter: three, stride: one, pad: one, dilation: one, spread: [2]int{2, 1}, cnhw: true, bias: true},
+	{n: 2, c: 0, h: 3, w: 4, k: 2, groups: 1, filter: three, stride: one, pad: one, dilation: one, bias: true, cnhw: true, note: " no channels"},
+}
+
+// longFilters are filters longer than the output, of images in the usual layout.
+var longFilters = []convShape{
+	{n: 3, c: 20, h: 20, w: 19, k: 8, groups: 1, filter: [2]int{19, 17}, stride: one, pad: one, dilation: one, bias: true},
+	{n: 1, c: 4, h: 1, w: 3000, k: 3, groups: 1, filter: [2]int{1, 3000}, stride: one, pad: [2]int{0, 4}, dilation: one},
 }
 
 func convCases(f *Family) (list []Case) {
-	for _, s := range slices.Concat(convShapes, convVariants) {
+	for _, s := range slices.Concat(convShapes, convVariants, longFilters) {
 		list = append(list, convCase(f, "f32", s))
 	}
 	for _, t := range f.Types[1:] {
 		for _, i := range []int{0, 5, 7, 9, 10, 15, 17} {
 			list = append(list, convCase(f, t, convShapes[i]))
 		}
-		list = append(list, convCase(f, t, convVariants[7]))
+		list = append(list, convCase(f, t, longFilters[0]))
+		for _, i := range []int{7, 11, 12, 14} {
+			list = append(list, convCase(f, t, convVariants[i]))
+		}
 	}
 	return list
 }
@@ -157,6 +172,9 @@ func (s *convShape) name() string {
 	}
 	if s.nhwc {
 		text += " NHWC"
+	}
+	if s.cnhw {
+		text += " CNHW"
 	}
 	return text + s.note
 }
@@ -183,10 +201,17 @@ func convCase(f *Family, t string, s convShape) Case {
 	if s.bias {
 		name += " bias"
 	}
-	c := f.Case("conv2d", t, name, s.n, s.groups, s.k/s.groups, outH*outW).with(args...)
+	grid := []int{s.n, s.groups, s.k / s.groups, outH * outW}
+	if s.cnhw {
+		grid[0], grid[3] = 1, s.n*outH*outW
+	}
+	c := f.Case("conv2d", t, name, grid...).with(args...)
 	c.Defines = append(c.Defines, source.Define{Name: "BIAS", Value: bias})
 	if s.nhwc {
 		c.Defines = append(c.Defines, source.Define{Name: "NHWC", Value: "1"})
+	}
+	if s.cnhw {
+		c.Defines = append(c.Defines, source.Define{Name: "CNHW", Value: "1"})
 	}
 	for d, name := range []string{"SPREAD_H", "SPREAD_W"} {
 		if s.spread[d] > 1 {
@@ -216,7 +241,7 @@ func convBound(t string, s convShape, in [][]float64, ref []float64) []float64 {
 		if s.bias {
 			sum = math.Abs(bias[o])
 		}
-		s.visit(i, func(at, p int) { sum += math.Abs(x[at] * weight[o*terms+p]) })
+		s.visit(i, func(at, p int) { sum += math.Abs(x[at] * weight[s.weight(o, p)]) })
 		most := float64(terms+2) * sum
 		if sums != nil {
 			most = max(most, sums(i))
@@ -235,6 +260,9 @@ func (s *convShape) place(i int) (image, o, at int) {
 	outs := outH * outW
 	if s.nhwc {
 		return i / s.k / outs, i % s.k, i / s.k % outs
+	}
+	if s.cnhw {
+		return i / outs % s.n, i / outs / s.n, i % outs
 	}
 	return i / outs / s.k, i / outs % s.k, i % outs
 }
@@ -308,7 +336,7 @@ func (s *convShape) winograd(t string, x, weight []float64) func(i int) float64 
 			if s.nhwc {
 				return math.Abs(weight[((i/channels*r+p)*r+q)*channels+i%channels])
 			}
-			return math.Abs(weight[(i*r+p)*r+q])
+			return math.Abs(weight[s.weight(i/channels, (i%channels*r+p)*r+q)])
 		})
 	}
 	return func(i int) float64 {
@@ -346,6 +374,15 @@ func (s *convShape) visit(i int, f func(at, p int)) {
 	}
 }
 
+// weight returns the index of element p of filter o, in the order of visit.
+func (s *convShape) weight(o, p int) int {
+	places := s.filter[0] * s.filter[1]
+	if s.cnhw {
+		return (p/places*s.k+o)*places + p%places
+	}
+	return o*(s.c/s.groups)*places + p
+}
+
 // element returns the index in x of the element at row y and column x of a channel, or false if there is padding or the
 // space between elements.
 func (s *convShape) element(image, channel, y, x int) (at int, ok bool) {
@@ -356,6 +393,10 @@ func (s *convShape) element(image, channel, y, x int) (at int, ok bool) {
 	y, x = y/high, x/wide
 	if s.nhwc {
 		return ((image*s.h+y)*s.w+x)*s.c + channel, true
+	}
+	if s.cnhw {
+		deep := s.c / s.groups
+		return ((((channel%deep)*s.groups+channel/deep)*s.n+image)*s.h+y)*s.w + x, true
 	}
 	return ((image*s.c+channel)*s.h+y)*s.w + x, true
 }
@@ -395,6 +436,9 @@ func convArguments(c *Call) bool {
 		if spread := c.number(name, 1); v(2+i) > math.MaxInt32/spread {
 			c.Fail(2+i, "%d elements that are %d apart are more than %d", v(2+i), spread, math.MaxInt32)
 		}
+	}
+	if c.Flag("NHWC") && c.Flag("CNHW") {
+		c.Fail(0, "images have one layout, NHWC or CNHW")
 	}
 	total := c.Product(n, k, v(14), v(15))
 	needAll(c, t, c.Product(n, channels, v(2), v(3)), 16)
@@ -462,7 +506,7 @@ func refConv2D(c *Call) error {
 	if c.Flag("BIAS") {
 		bias = c.Get(18, t)
 	}
-	each, last := deep*f.rows*f.cols, c.Flag("NHWC")
+	each, last, across := deep*f.rows*f.cols, c.Flag("NHWC"), c.Flag("CNHW")
 	for e := range n * k * outs {
 		image, o, i, j := e/outs/k, e/outs%k, e%outs/outW, e%outW
 		sum, channel := bias(o), o/(k/groups)*deep
@@ -472,12 +516,17 @@ func refConv2D(c *Call) error {
 			switch {
 			case at >= 0 && last:
 				sum += x((image*f.h*f.w+at)*channels+channel+q) * weight(o*each+(r*f.cols+s)*deep+q)
+			case at >= 0 && across:
+				sum += x(((q*groups+channel/deep)*n+image)*f.h*f.w+at) * weight((q*k+o)*f.rows*f.cols+p%(f.rows*f.cols))
 			case at >= 0:
 				sum += x((image*channels+channel+q)*f.h*f.w+at) * weight(o*each+p)
 			}
 		}
-		if last {
+		switch {
+		case last:
 			e = (image*outs+i*outW+j)*k + o
+		case across:
+			e = (o*n+image)*outs + i*outW + j
 		}
 		set(e, sum)
 	}

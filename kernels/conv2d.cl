@@ -16,6 +16,9 @@
 // With -D NHWC=1 the channels are innermost: x[b][row][column][channel], y[b][i][j][o], and
 // weight[o][r][s][q].
 //
+// With -D CNHW=1 images and channels have changed places, as the gradient of filters has them: x[q][g][b][row][column], weight[q][o][r][s] and
+// y[o][b][i][j], where q is the channel of group g. The columns of a tile are elements of the output of all images.
+//
 // The tiles are those of gemm: a group of 8×8 items computes 64 filters × 64 elements of the
 // output of one image, and reads DEPTH elements of each filter at a time.
 #include "elem.h"
@@ -31,6 +34,9 @@
 
 #ifndef NHWC
 #define NHWC 0
+#endif
+#ifndef CNHW
+#define CNHW 0
 #endif
 #ifndef SPREAD_H
 #define SPREAD_H 1
@@ -54,22 +60,39 @@ conv2d(uint n, uint c, uint h, uint w, uint k, uint filterH, uint filterW, uint 
   size_t j0 = get_group_id(0) * SPAN, o0 = get_group_id(1) * SPAN, z = get_group_id(2);
   size_t outs = (size_t)outH * outW, filters = k / groups, channels = c / groups;
   size_t depth = outs == 0 ? 0 : channels * filterH * filterW;
-  size_t image = z / groups, group = z % groups;
   size_t p = item / 4, quarter = item % 4 * DEPTH;
+#if CNHW
+  size_t image = 0, group = z, places = (size_t)filterH * filterW, columns = n * outs;
+  bool there = group < groups;
+#else
+  size_t image = z / groups, group = z % groups, columns = outs;
   bool there = image < n;
-#if NHWC
+#endif
+#if CNHW
+  global const TYPE *in = x + (there ? group * n * h * w : 0);
+#elif NHWC
   global const TYPE *in = x + (there ? image * c * h * w + group * channels : 0);
 #else
   global const TYPE *in = x + (there ? (image * c + group * channels) * h * w : 0);
 #endif
+#if CNHW
+  global const TYPE *rows = weight + (there ? group * filters * places : 0);
+#else
   global const TYPE *rows = weight + group * filters * depth;
+#endif
 
   VEC acc[EACH];
   for (uint r = 0; r < EACH; r++)
     acc[r] = (VEC)(0);
   for (size_t p0 = 0; p0 < depth; p0 += DEPTH) {
-    for (uint e = 0; e < DEPTH; e++)
-      as[item][e] = there && o0 + item < filters && p0 + e < depth ? LOAD(rows, (o0 + item) * depth + p0 + e) : (ARITH)0;
+    for (uint e = 0; e < DEPTH; e++) {
+#if CNHW
+      size_t at = ((p0 + e) / places * k + o0 + item) * places + (p0 + e) % places;
+#else
+      size_t at = (o0 + item) * depth + p0 + e;
+#endif
+      as[item][e] = there && o0 + item < filters && p0 + e < depth ? LOAD(rows, at) : (ARITH)0;
+    }
 #if NHWC
     size_t q = (p0 + p) / channels, channel = (p0 + p) % channels;
     uint dh = (uint)(q / filterW) * dilationH, dw = (uint)(q % filterW) * dilationW;
@@ -77,21 +100,27 @@ conv2d(uint n, uint c, uint h, uint w, uint k, uint filterH, uint filterW, uint 
     size_t q = (p0 + p) / filterW, channel = q / filterH;
     uint dh = (uint)(q % filterH) * dilationH, dw = (uint)((p0 + p) % filterW) * dilationW;
 #endif
-    uint i = (uint)((j0 + quarter) / outW), j = (uint)((j0 + quarter) % outW);
+    size_t first = (j0 + quarter) / outs;
+    uint i = (uint)((j0 + quarter) % outs / outW), j = (uint)((j0 + quarter) % outW);
     for (uint e = 0; e < DEPTH; e++) {
       // A negative index wraps to a number beyond the image.
       uint row = i * strideH + dh - padH, col = j * strideW + dw - padW;
-      bool inside = there && p0 + p < depth && j0 + quarter + e < outs && THERE(row, h, SPREAD_H) && THERE(col, w, SPREAD_W);
+      bool inside = there && p0 + p < depth && j0 + quarter + e < columns && THERE(row, h, SPREAD_H) && THERE(col, w, SPREAD_W);
       row /= SPREAD_H;
       col /= SPREAD_W;
-#if NHWC
+#if CNHW
+      bs[p][quarter + e] = inside ? LOAD(in, ((channel * groups * n + first) * h + row) * w + col) : (ARITH)0;
+#elif NHWC
       bs[p][quarter + e] = inside ? LOAD(in, ((size_t)row * w + col) * c + channel) : (ARITH)0;
 #else
       bs[p][quarter + e] = inside ? LOAD(in, (channel * h + row) * w + col) : (ARITH)0;
 #endif
       if (++j == outW) {
         j = 0;
-        i++;
+        if (++i == outH && CNHW) {
+          i = 0;
+          first++;
+        }
       }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -111,13 +140,15 @@ conv2d(uint n, uint c, uint h, uint w, uint k, uint filterH, uint filterW, uint 
     size_t o = o0 + ly * EACH + r;
     for (uint s = 0; s < EACH; s++) {
       size_t j = j0 + lx * EACH + s;
-      if (there && o < filters && j < outs) {
+      if (there && o < filters && j < columns) {
         size_t filter = group * filters + o;
         ARITH sum = row[s];
 #if BIAS
         sum += LOAD(bias, filter);
 #endif
-#if NHWC
+#if CNHW
+        STORE(y, filter * columns + j, sum);
+#elif NHWC
         STORE(y, (image * outs + j) * k + filter, sum);
 #else
         STORE(y, (image * k + filter) * outs + j, sum);

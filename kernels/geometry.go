@@ -32,7 +32,7 @@ func productTile(*source.Unit, string) (rows, cols int) { return 64, 64 }
 //	                             rows, n                 sort_blocks
 //	a group for a tile           m, n                    gemm, gemm_bias, gemm_i8; batch, m, n for gemm_batch
 //	                             queries, vectors        l2_distance_fp32 and its like
-//	                             n, groups, k/groups, outH*outW     conv2d
+//	                             n, groups, k/groups, outH*outW     conv2d; 1, groups, k/groups, n*outH*outW with -D CNHW=1
 //	                             batch, rows, cols       transpose, of what it reads
 //
 // An array of elements, rows or matrices may have any number of dimensions, or be given as their product. If a size is 0, the

@@ -3,7 +3,7 @@ package tensor
 // Convolutions, and the transposed ones, which are their gradients.
 //
 // One call does the work, the catalog's conv2d, and its gradients are calls of it: that of the image is a convolution of the gradient, whose elements stand
-// a stride apart, with the filters turned around; that of the filters, but for some that are products of matrices, is one of the image with the gradient as the
+// a stride apart, with the filters turned around; that of the filters is one of the image with the gradient as the
 // filter, in which images and channels have changed places. Images of one dimension have a height of 1. Those of three are cut along their depth, and the windows of
 // the depth are channels.
 
@@ -13,7 +13,6 @@ import (
 	"strconv"
 
 	"github.com/concord-compute/concord/kernels"
-	"github.com/concord-compute/concord/runtime"
 )
 
 // ConvOptions are the sizes of a convolution that do not follow from its operands. Each list has a number for each spatial dimension; one that
@@ -189,7 +188,7 @@ func conv2D(x, w, bias *Tensor, groups int, axes [2]convAxis) *Tensor {
 			return failf(inner(x, w), "conv", ErrShape, "images %v and filters %v: a dimension is beyond 2^29", x.shape, w.shape)
 		}
 	}
-	c := &conv{groups, axes, bias != nil}
+	c := &conv{groups: groups, axes: axes, bias: bias != nil}
 	args := []*Tensor{x, w}
 	if bias != nil {
 		args = append(args, bias)
@@ -198,11 +197,12 @@ func conv2D(x, w, bias *Tensor, groups int, axes [2]convAxis) *Tensor {
 	return call(o, []spec{{x.typ, out}}, args...)[0]
 }
 
-// conv is a call of conv2d.
+// conv is a call of conv2d. With across set, images and channels of its operands and its result have changed places.
 type conv struct {
 	groups int
 	axes   [2]convAxis
 	bias   bool
+	across bool
 }
 
 // back returns the gradients of the image, the filters and the bias.
@@ -226,112 +226,70 @@ func (c *conv) toImages(g, w *Tensor, shape []int) *Tensor {
 	return conv2D(g, turned, nil, groups, axes)
 }
 
-// fewChannels is how many channels a group has at most for which the windows of images are worth more memory than the images.
-const fewChannels = 4
-
-// toFilters returns the gradient of filters of a shape: a convolution in which images and channels have changed places, or, for filters of one element and
-// where there are few channels, the sum of a product for each image, of the gradient with the matrix of the image's windows.
+// toFilters returns the gradient of filters of a shape: a convolution of the images with their gradients as filters, in which images and channels
+// have changed places.
 func (c *conv) toFilters(x, g *Tensor, shape []int) *Tensor {
-	h, l := c.axes[0], c.axes[1]
-	single := shape[2] == 1 && shape[3] == 1 && h.stride == 1 && l.stride == 1 && h.pad == 0 && l.pad == 0 && h.out == x.shape[2] && l.out == x.shape[3]
-	if h.spread == 1 && l.spread == 1 && (single || shape[1] <= fewChannels && shape[0] > c.groups) {
-		o := &callOp{name: "conv filters", takes: onlyDense}
-		o.run = func(r *run, out, in []operand) error { return c.filters(r, out[0], in[0], in[1], single) }
-		o.back = func(t *Tensor, gs []*Tensor) []*Tensor {
-			x, g := t.args[0], t.args[1]
-			return []*Tensor{c.toImages(g, gs[0], x.shape), conv2D(x, gs[0], nil, c.groups, c.axes)}
-		}
-		return call(o, []spec{{x.typ, shape}}, x, g)[0]
+	if count(shape) == 0 || count(x.shape) == 0 || count(g.shape) == 0 {
+		return filled(x.scope, x.typ, shape, zero(x.typ))
 	}
-	var axes [2]convAxis
+	across := *c
+	across.across, across.bias = true, false
 	for i, a := range c.axes {
-		axes[i] = convAxis{stride: a.dilation, dilation: a.stride, spread: a.spread, pad: a.pad, out: shape[2+i]}
+		across.axes[i] = convAxis{stride: a.dilation, dilation: a.stride, spread: a.spread, pad: a.pad, out: shape[2+i]}
 	}
-	n, groups, each := x.shape[0], c.groups, shape[1]
-	images := x.Reshape(n, groups, each, x.shape[2], x.shape[3]).Permute(2, 1, 0, 3, 4).Reshape(each, groups*n, x.shape[2], x.shape[3])
-	return conv2D(images, g.Permute(1, 0, 2, 3), nil, groups, axes).Permute(1, 0, 2, 3)
-}
-
-// filters adds up the products for the images, for each group one.
-func (c *conv) filters(r *run, w, x, g operand, single bool) error {
-	b, err := r.buffers(x, g, w)
-	if err != nil {
-		return err
+	o := &callOp{name: "conv filters", takes: onlyDense, run: across.run}
+	o.back = func(t *Tensor, gs []*Tensor) []*Tensor {
+		x, g := t.args[0], t.args[1]
+		return []*Tensor{c.toImages(g, gs[0], x.shape), conv2D(x, gs[0], nil, c.groups, c.axes)}
 	}
-	n, channels, places, terms := x.shape[0], x.shape[1], g.shape[2]*g.shape[3], count(w.shape[1:])
-	each := w.shape[0] / c.groups
-	columns := b[0]
-	if !single {
-		if columns, err = r.temp(x.typ, c.groups*terms*places); err != nil {
-			return err
-		}
-	}
-	sum := matrices{buf: b[2], width: terms, step: each * terms}
-	for i := range n {
-		windows := matrices{buf: columns, width: places, step: terms * places}
-		if single {
-			windows.first = i * channels * places
-		} else if err := c.columns(r, x, g.shape, w.shape, i, b[0], columns); err != nil {
-			return err
-		}
-		grad := matrices{buf: b[1], first: i * w.shape[0] * places, width: places, step: each * places}
-		if err := r.multiply(w.typ, c.groups, each, terms, places, 1, float64(min(i, 1)), grad, windows.t(), sum); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// columns stores the windows of an image.
-func (c *conv) columns(r *run, x operand, out, filters []int, image int, from, to *runtime.Buffer) error {
-	size := count(x.shape[1:])
-	part, err := from.Slice(image*size, size)
-	if err != nil {
-		return err
-	}
-	r.temps = append(r.temps, part)
-	h, l, v := c.axes[0], c.axes[1], func(n int) uint32 { return uint32(n) }
-	return r.catalog("im2col", "im2col", []string{"T=" + x.typ.String()}, []int{x.shape[1] * filters[2] * filters[3] * out[2] * out[3]},
-		v(1), v(x.shape[1]), v(x.shape[2]), v(x.shape[3]), v(filters[2]), v(filters[3]), v(h.stride), v(l.stride), v(h.pad), v(l.pad),
-		v(h.dilation), v(l.dilation), v(out[2]), v(out[3]), part, to)
+	return call(o, []spec{{x.typ, shape}}, x, g)[0]
 }
 
 // mostGroups is how many groups of items a device has at least in the third dimension of a grid.
 const mostGroups = 65535
 
 func (c *conv) run(r *run, out, in []operand) error {
-	defines := []string{"T=" + out[0].typ.String(), define("BIAS", c.bias)}
+	defines := []string{"T=" + out[0].typ.String(), define("BIAS", c.bias), define("CNHW", c.across)}
 	for i, name := range []string{"SPREAD_H", "SPREAD_W"} {
 		if s := c.axes[i].spread; s > 1 {
 			defines = append(defines, name+"="+strconv.Itoa(s))
 		}
 	}
-	x, w, y, v := in[0], in[1], out[0], func(n int) uint32 { return uint32(n) }
+	x, w, y := in[0], in[1], out[0]
+	if c.across {
+		n := x.shape[1] / c.groups
+		return c.launch(r, defines, n, c.groups*x.shape[0], w.shape[1], []int{1, c.groups, w.shape[1] / c.groups, n * c.axes[0].out * c.axes[1].out}, x, w, nil, y)
+	}
 	most := max(mostGroups/c.groups, 1)
 	for first := 0; first < x.shape[0]; first += most {
 		n := min(most, x.shape[0]-first)
 		from, to := x, y
 		from.first += first * count(x.shape[1:])
 		to.first += first * count(y.shape[1:])
-		b, err := r.buffers(from, w, to)
-		if err != nil {
-			return err
-		}
-		bias := b[1]
-		if c.bias {
-			if bias, err = r.at(in[2]); err != nil {
-				return err
-			}
-		}
-		h, l := c.axes[0], c.axes[1]
-		err = r.catalog("conv2d", "conv2d", defines, []int{n, c.groups, w.shape[0] / c.groups, h.out * l.out},
-			v(n), v(x.shape[1]), v(x.shape[2]), v(x.shape[3]), v(w.shape[0]), v(w.shape[2]), v(w.shape[3]), v(h.stride), v(l.stride), v(h.pad), v(l.pad),
-			v(h.dilation), v(l.dilation), v(c.groups), v(h.out), v(l.out), b[0], b[1], bias, b[2])
-		if err != nil {
+		grid := []int{n, c.groups, w.shape[0] / c.groups, c.axes[0].out * c.axes[1].out}
+		if err := c.launch(r, defines, n, x.shape[1], w.shape[0], grid, from, w, in[2:], to); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// launch launches conv2d for n images.
+func (c *conv) launch(r *run, defines []string, n, channels, filters int, grid []int, x, w operand, bias []operand, y operand) error {
+	b, err := r.buffers(x, w, y)
+	if err != nil {
+		return err
+	}
+	add := b[1]
+	if len(bias) > 0 {
+		if add, err = r.at(bias[0]); err != nil {
+			return err
+		}
+	}
+	h, l, v := c.axes[0], c.axes[1], func(n int) uint32 { return uint32(n) }
+	return r.catalog("conv2d", "conv2d", defines, grid,
+		v(n), v(channels), v(x.shape[2]), v(x.shape[3]), v(filters), v(w.shape[2]), v(w.shape[3]), v(h.stride), v(l.stride), v(h.pad), v(l.pad),
+		v(h.dilation), v(l.dilation), v(c.groups), v(h.out), v(l.out), b[0], b[1], add, b[2])
 }
 
 // ConvTransposeOptions are the sizes of a transposed convolution that do not follow from its operands, as in ConvOptions.

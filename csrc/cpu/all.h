@@ -18,6 +18,7 @@
 #define E float
 #include "gemm.h"
 #include "conv.h"
+#include "conv_long.h"
 #undef T
 #undef E
 #include "winograd.h"
@@ -29,6 +30,7 @@
 #define E double
 #include "gemm.h"
 #include "conv.h"
+#include "conv_long.h"
 #undef T
 #undef E
 #endif

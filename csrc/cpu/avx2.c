@@ -80,6 +80,12 @@ IN f32_v f32_evens(f32_v a, f32_v b) {
 IN f32_v f32_odds(f32_v a, f32_v b) {
   return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(_mm256_shuffle_ps(a, b, 0xdd)), 0xd8));
 }
+IN f64_v f64_evens(f64_v a, f64_v b) { return _mm256_permute4x64_pd(_mm256_unpacklo_pd(a, b), 0xd8); }
+// The elements of two registers in turn: the first and the second register of these.
+IN f32_v f32_zip0(f32_v a, f32_v b) { return _mm256_permute2f128_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b), 0x20); }
+IN f32_v f32_zip1(f32_v a, f32_v b) { return _mm256_permute2f128_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b), 0x31); }
+IN f64_v f64_zip0(f64_v a, f64_v b) { return _mm256_permute2f128_pd(_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b), 0x20); }
+IN f64_v f64_zip1(f64_v a, f64_v b) { return _mm256_permute2f128_pd(_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b), 0x31); }
 IN f32_v f32_sub(f32_v a, f32_v b) { return _mm256_sub_ps(a, b); }
 IN f32_v f32_minus(f32_v a, const float *p) { return _mm256_sub_ps(a, _mm256_broadcast_ss(p)); }
 IN f32_v f32_div(f32_v a, f32_v b) { return _mm256_div_ps(a, b); }
@@ -311,6 +317,13 @@ IN f32_v f32_below(f32_v x) { return _mm256_or_ps(x, f32_set(-0.0f)); }
 #define GEMM_ROWS 6
 #define GEMM_REGS 12
 #define DOT_COLS 3
+// Filters and places of a tile of a convolution with long filters.
+#define LONG_FILTERS 2
+#define LONG_PLACES 6
+#define LONG_ROWS(X) X(1) X(2)
+#define LONG_EACH(X, F) X(F, 1) X(F, 2) X(F, 3) X(F, 4) X(F, 5) X(F, 6)
+// Keeps gcc from reading the same vector from memory once for each product.
+#define IN_REGISTER(x) __asm__("" : "+x"(x))
 #define SET concord_avx2
 #include "all.h"
 

@@ -67,6 +67,16 @@ IN f32_v f32_evens(f32_v a, f32_v b) {
 IN f32_v f32_odds(f32_v a, f32_v b) {
   return _mm512_permutex2var_ps(a, _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31), b);
 }
+IN f64_v f64_evens(f64_v a, f64_v b) { return _mm512_permutex2var_pd(a, _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14), b); }
+// The elements of two registers in turn: the first and the second register of these.
+IN f32_v f32_zip0(f32_v a, f32_v b) {
+  return _mm512_permutex2var_ps(a, _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23), b);
+}
+IN f32_v f32_zip1(f32_v a, f32_v b) {
+  return _mm512_permutex2var_ps(a, _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31), b);
+}
+IN f64_v f64_zip0(f64_v a, f64_v b) { return _mm512_permutex2var_pd(a, _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11), b); }
+IN f64_v f64_zip1(f64_v a, f64_v b) { return _mm512_permutex2var_pd(a, _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15), b); }
 IN f32_v f32_sub(f32_v a, f32_v b) { return _mm512_sub_ps(a, b); }
 // minus subtracts the number at p from all lanes. The instruction itself reads the number, at no
 // cost.
@@ -293,6 +303,13 @@ IN f32_v f32_below(f32_v x) { return _mm512_or_ps(x, f32_set(-0.0f)); }
 #define GEMM_ROWS 12
 #define GEMM_REGS 24
 #define DOT_COLS 4
+// Filters and places of a tile of a convolution with long filters.
+#define LONG_FILTERS 3
+#define LONG_PLACES 9
+#define LONG_ROWS(X) X(1) X(2) X(3)
+#define LONG_EACH(X, F) X(F, 1) X(F, 2) X(F, 3) X(F, 4) X(F, 5) X(F, 6) X(F, 7) X(F, 8) X(F, 9)
+// Keeps gcc from reading the same vector from memory once for each product.
+#define IN_REGISTER(x) __asm__("" : "+v"(x))
 #define SET concord_avx512
 #include "all.h"
 

@@ -56,6 +56,12 @@ IN double f64_sum(f64_v v) { return vaddvq_f64(v); }
 // The elements of a pair of registers with even and with odd numbers.
 IN f32_v f32_evens(f32_v a, f32_v b) { return vuzp1q_f32(a, b); }
 IN f32_v f32_odds(f32_v a, f32_v b) { return vuzp2q_f32(a, b); }
+IN f64_v f64_evens(f64_v a, f64_v b) { return vuzp1q_f64(a, b); }
+// The elements of two registers in turn: the first and the second register of these.
+IN f32_v f32_zip0(f32_v a, f32_v b) { return vzip1q_f32(a, b); }
+IN f32_v f32_zip1(f32_v a, f32_v b) { return vzip2q_f32(a, b); }
+IN f64_v f64_zip0(f64_v a, f64_v b) { return vzip1q_f64(a, b); }
+IN f64_v f64_zip1(f64_v a, f64_v b) { return vzip2q_f64(a, b); }
 IN f32_v f32_sub(f32_v a, f32_v b) { return vsubq_f32(a, b); }
 IN f32_v f32_minus(f32_v a, const float *p) { return vsubq_f32(a, vld1q_dup_f32(p)); }
 IN f32_v f32_div(f32_v a, f32_v b) { return vdivq_f32(a, b); }
@@ -266,6 +272,13 @@ IN void i8pair_turn(i8pair_v *x) {
 #define GEMM_ROWS 8
 #define GEMM_REGS 16
 #define DOT_COLS 4
+// Filters and places of a tile of a convolution with long filters.
+#define LONG_FILTERS 3
+#define LONG_PLACES 9
+#define LONG_ROWS(X) X(1) X(2) X(3)
+#define LONG_EACH(X, F) X(F, 1) X(F, 2) X(F, 3) X(F, 4) X(F, 5) X(F, 6) X(F, 7) X(F, 8) X(F, 9)
+// Keeps gcc from reading the same vector from memory once for each product.
+#define IN_REGISTER(x) __asm__("" : "+w"(x))
 #define SET concord_neon
 #include "all.h"
 

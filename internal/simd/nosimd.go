@@ -37,6 +37,10 @@ const (
 	L2Pack
 	ConvF32
 	ConvF64
+	ConvZipF32
+	ConvZipF64
+	ConvLongF32
+	ConvLongF64
 	Winograd
 	WinogradFilters
 	GemmI8Pack

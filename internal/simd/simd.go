@@ -61,6 +61,10 @@ const (
 	L2Pack          Op = C.SIMD_L2_PACK
 	ConvF32         Op = C.SIMD_CONV_F32
 	ConvF64         Op = C.SIMD_CONV_F64
+	ConvZipF32      Op = C.SIMD_CONV_ZIP_F32
+	ConvZipF64      Op = C.SIMD_CONV_ZIP_F64
+	ConvLongF32     Op = C.SIMD_CONV_LONG_F32
+	ConvLongF64     Op = C.SIMD_CONV_LONG_F64
 	Winograd        Op = C.SIMD_WINOGRAD
 	WinogradFilters Op = C.SIMD_WINOGRAD_FILTERS
 	GemmI8Pack      Op = C.SIMD_GEMM_I8_PACK

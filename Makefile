@@ -68,7 +68,7 @@ with_c     := ./internal/cgo/... ./csrc ./cpu/... ./cuda/... ./rocm/... ./opencl
 test race asan cgocheck nocgo test-rusticl test-oclgrind test-sim test-metal test-suites test-fault test-first test-gomlx: export CONCORD_CACHE_DIR = $(CURDIR)/build/cache
 
 .PHONY: help build demo test deps race asan cgocheck nocgo check vet check-c test-rusticl \
-	test-oclgrind test-sim test-metal test-suites test-compilers test-neon test-cache test-memory test-math test-exprs test-tensors test-page test-otel test-gomlx test-fault test-first fuzz-programs bench bench-launch bench-compile bench-math bench-cache bench-pool bench-expr bench-nearest bench-profile bench-guard bench-peers fuzz fresh sim gpu-bundle env fmt clean
+	test-oclgrind test-sim test-metal test-suites test-compilers test-neon test-cache test-memory test-math test-exprs test-tensors test-page test-otel test-gomlx test-fault test-first fuzz-programs bench bench-launch bench-compile bench-math bench-cache bench-pool bench-expr bench-tensors bench-nearest bench-profile bench-guard bench-peers fuzz fresh sim gpu-bundle env fmt clean
 
 help: ## list the targets
 	@sed -n '/^[a-z-]*:.*## /{s/:.*## /\t/;s/\$$\$$/$$/g;p}' Makefile | expand -t 16
@@ -283,6 +283,9 @@ bench-expr: ## fused expressions, single operations and reductions beside the bu
 	$(flags) $(GO) test $(tags) -run '^$$' -bench 'FusedOne|Functions' -benchtime 15x ./kernels/expr
 	$(flags) $(GO) test $(tags) -run '^$$' -bench 'Fused(Chains|First)' -benchtime 1x ./kernels/expr
 	$(flags) $(GO) test $(tags) -run '^$$' -bench 'Reduced$$' -benchtime 15x ./kernels/expr
+
+bench-tensors: ## 200 random chains of operations on tensors, fused and operation by operation, in turn
+	$(flags) $(GO) test $(tags) -run '^$$' -bench Chains -benchtime 1x ./tests/tensors
 
 bench-nearest: ## the search of the nearest vectors on the CPU beside reading them, in turn
 	$(flags) $(GO) run $(tags) ./tests/peers --only nearest

@@ -114,7 +114,8 @@ func (r *reducing) end() {
 	launches.Put(r)
 }
 
-// columns reports whether neighbouring rows lie side by side in memory in most inputs.
+// columns reports whether neighbouring rows lie side by side in memory in most inputs. Inputs with one element for a row, or with the same ones for all neighbouring
+// rows, are read as fast in either order.
 func (m *Map) columns(l *Layout) bool {
 	last := len(l.Dims) - 1
 	votes := 0
@@ -123,9 +124,12 @@ func (m *Map) columns(l *Layout) bool {
 		case opIndex, opRandom: // positions of elements are those of rows
 			return false
 		case opInput:
-			if s := l.Operands[n.slot].Steps; last > 0 && s[last] != 0 && s[last-1] != 0 && max(s[last-1], -s[last-1]) < max(s[last], -s[last]) {
+			s := l.Operands[n.slot].Steps
+			switch {
+			case last == 0 || s[last] == 0 || s[last-1] == 0:
+			case max(s[last-1], -s[last-1]) < max(s[last], -s[last]):
 				votes++
-			} else if s[last] != 0 {
+			default:
 				votes--
 			}
 		}

@@ -135,7 +135,7 @@ EXPORT(CAT(T, conv_long)) {
   __builtin_memcpy(&s, w, sizeof s);
   w += sizeof s / sizeof *w;
   __builtin_memcpy(steps, w, sizeof steps);
-  w += sizeof steps / sizeof *w;
+  w += sizeof steps / (sizeof *w);
   for (int64_t i = w[0].i; i < w[1].i; i++)
     if (CAT(T, long_part)(&s, &steps[0], &steps[1], &steps[2], i))
       __atomic_store_n((int64_t *)w[2].p, 1, __ATOMIC_RELAXED);

@@ -21,7 +21,7 @@ func (p *planner) merge() {
 			merged := false
 			for _, r := range b.reads {
 				a := p.made[r.t]
-				if a == nil || a == b || len(a.outs)+len(b.outs) > 4 || !r.a.plain(len(b.outs[len(b.outs)-1].t.shape)) {
+				if a == nil || a == b || p.once[r.t] || len(a.outs)+len(b.outs) > 4 || !r.a.plain(len(b.outs[len(b.outs)-1].t.shape)) {
 					continue
 				}
 				if k := p.together(a, b, r.t, r.a); k != nil && !needs.circular(a, b, k) {

@@ -5,6 +5,7 @@ package tensor
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 	"slices"
 
 	"github.com/concord-compute/concord/kernels/expr"
@@ -60,6 +61,7 @@ type planner struct {
 	values []*value
 	tasks  []task
 	made   map[*Tensor]*kernel // the kernel that stores a tensor
+	once   map[*Tensor]bool    // what is stored so that reductions do not compute it at each of their visits
 	kept   map[*Tensor]bool    // what was asked for
 	state  map[*Tensor]bool    // whether a stored tensor's task has been made
 	extern map[*array]*value
@@ -67,7 +69,7 @@ type planner struct {
 
 // newPlan plans the computation of tensors that have no mistakes.
 func newPlan(ts []*Tensor, fuse bool) (*plan, error) {
-	p := &planner{fuse: fuse, places: map[*Tensor]*place{}, copies: map[*Tensor]*Tensor{}, made: map[*Tensor]*kernel{},
+	p := &planner{fuse: fuse, places: map[*Tensor]*place{}, copies: map[*Tensor]*Tensor{}, made: map[*Tensor]*kernel{}, once: map[*Tensor]bool{},
 		kept: map[*Tensor]bool{}, state: map[*Tensor]bool{}, extern: map[*array]*value{}}
 	if err := p.visit(ts); err != nil {
 		return nil, err
@@ -336,18 +338,18 @@ func (p *planner) solid(t *Tensor) bool {
 // choose decides what is stored: what was asked for, what calls read and write, and what several kernels would compute otherwise
 // where that costs more than to store it.
 func (p *planner) choose() {
-	users := map[*Tensor]map[*Tensor]bool{} // the stored tensors whose kernels would compute it
-	reads := map[*Tensor]int{}              // how many operations read it
+	users := map[*Tensor]map[*Tensor]visits{} // the stored tensors whose kernels would compute it
+	reads := map[*Tensor]int{}                // how many operations read it
 	for _, t := range p.order {
 		for _, a := range t.sources() {
 			reads[a]++
 		}
 	}
-	use := func(t, by *Tensor) {
+	use := func(t, by *Tensor, v visits) {
 		if users[t] == nil {
-			users[t] = map[*Tensor]bool{}
+			users[t] = map[*Tensor]visits{}
 		}
-		users[t][by] = true
+		users[t][by] |= v
 	}
 	for _, t := range slices.Backward(p.order) {
 		_, isView := t.op.(*viewOp)
@@ -382,21 +384,105 @@ func (p *planner) choose() {
 			stored = stored || !p.fuse || len(users[t]) > 1
 		case *mapOp:
 			stored = stored || !p.fuse && op.name != "number" && op.name != "fill" && op.name != "stop" ||
-				len(users[t]) > 1 && p.dear(t, len(users[t])) || p.fuse && p.once(t, users[t])
+				len(users[t]) > 1 && p.dear(t, len(users[t])) || p.fuse && p.number(t, users[t])
+			if p.fuse && !stored && p.repeated(t, users[t], reads) {
+				stored, p.once[t] = true, true
+			}
 		}
 		if stored {
 			p.keep(t)
 		}
+		before := p.before(t)
 		for _, a := range t.sources() {
 			if stored {
-				use(a, t)
+				use(a, t, 1<<before)
 			} else {
-				for by := range users[t] {
-					use(a, by)
+				for by, v := range users[t] {
+					use(a, by, v<<before)
 				}
 			}
 		}
 	}
+}
+
+// visits has a bit for each time that a kernel visits the elements of a tensor: bit i for the visit after which i levels of reductions follow
+// that visit their elements again.
+type visits uint64
+
+// before returns 1 if t is a reduction whose kernel visits the elements again once it is known, and 0 otherwise: the CPU keeps rows in a
+// cache, but neither columns nor long rows.
+func (p *planner) before(t *Tensor) int {
+	if _, ok := t.op.(*reduceOp); !ok || t.divided() || t.scope.engine.groups {
+		return 0
+	}
+	a := t.args[0]
+	last := len(a.shape) - 1
+	if n, rows := a.shape[last], count(t.shape); n > expr.LongestKept || n > expr.Kept && rows < 4 {
+		return 1
+	}
+	b := base(a)
+	steps := rowMajor(a.shape)
+	if b != a {
+		_, placed := p.place(b)
+		if !placed { // where a would lie if b were stored
+			p.places[b] = &place{steps: rowMajor(b.shape)}
+			defer delete(p.places, b)
+		}
+		at, ok := p.resolve(a, nil)
+		if !ok {
+			return 0
+		}
+		steps = at.steps
+	}
+	if last > 0 && steps[last-1] != 0 && max(steps[last-1], -steps[last-1]) < max(steps[last], -steps[last]) {
+		return 1
+	}
+	return 0
+}
+
+// repeated reports whether it takes longer to compute t at each of several visits of a kernel than to store it and to read it.
+func (p *planner) repeated(t *Tensor, users map[*Tensor]visits, reads map[*Tensor]int) bool {
+	most := 0
+	for _, v := range users {
+		most = max(most, bits.OnesCount64(uint64(v)))
+	}
+	return most > 1 && (most-1)*p.effort(t, reads) > storeEffort
+}
+
+// storeEffort is that of storing an element and reading it, in the unit of effort: the time of an addition in registers of the CPU.
+const storeEffort = 12
+
+// effort returns that of computing an element of t from what is stored and from what several operations read, which is decided for itself.
+func (p *planner) effort(t *Tensor, reads map[*Tensor]int) (sum int) {
+	if o, ok := t.op.(*mapOp); ok {
+		for op, n := range o.e.Operations() {
+			switch {
+			case op == expr.Div || op == expr.Sqrt || op == expr.Rsqrt || op == expr.Exp || op == expr.Sigmoid || op == expr.Tanh:
+				n *= 6
+			case function(op):
+				n *= 12
+			}
+			sum += n
+		}
+	} else if _, ok := t.op.(*viewOp); !ok {
+		return 0
+	}
+	for _, a := range t.sources() {
+		if _, placed := p.place(a); !placed && reads[a] == 1 {
+			sum += p.effort(a, reads)
+		}
+	}
+	return sum
+}
+
+// function reports whether an operation on floating numbers is computed by a series of others.
+func function(op expr.Op) bool {
+	switch op {
+	case expr.Sqrt, expr.Rsqrt, expr.Exp, expr.Exp2, expr.Expm1, expr.Log, expr.Log2, expr.Log1p, expr.Sin, expr.Cos, expr.Tan, expr.Sinh,
+		expr.Cosh, expr.Tanh, expr.Atan, expr.Erf, expr.Erfc, expr.Sigmoid, expr.Pow, expr.Atan2:
+		return true
+	}
+	return false
 }
 
 // settle gives the result of a call, of which a part of a tensor is the only reader, its place in that tensor, so that it is not copied there.
@@ -421,8 +507,8 @@ func (p *planner) settle(whole *Tensor, part part, reads map[*Tensor]int) {
 // manyTimes is how often a number may be computed again before it is stored instead, and how many elements make it worthwhile to read them once.
 const manyTimes = 4096
 
-// once reports whether t is one number, made by a function of stored ones, that a kernel would compute for each of many elements.
-func (p *planner) once(t *Tensor, users map[*Tensor]bool) bool {
+// number reports whether t is one number, made by a function of stored ones, that a kernel would compute for each of many elements.
+func (p *planner) number(t *Tensor, users map[*Tensor]visits) bool {
 	if count(t.shape) != 1 || !p.dear(t, 1) {
 		return false
 	}
@@ -493,11 +579,7 @@ func (p *planner) dear(t *Tensor, kernels int) bool {
 			}
 		case *mapOp:
 			for op := range o.e.Operations() {
-				switch op {
-				case expr.Sqrt, expr.Rsqrt, expr.Exp, expr.Exp2, expr.Expm1, expr.Log, expr.Log2, expr.Log1p, expr.Sin, expr.Cos, expr.Tan, expr.Sinh,
-					expr.Cosh, expr.Tanh, expr.Atan, expr.Erf, expr.Erfc, expr.Sigmoid, expr.Pow, expr.Atan2:
-					costly = true
-				}
+				costly = costly || function(op)
 			}
 			costly = costly || o.e.Indexed() && depth > 0
 		case *reduceOp:

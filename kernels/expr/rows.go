@@ -26,6 +26,13 @@ type Machine interface {
 	Free()
 }
 
+// The CPU computes the elements of a row once, also if several reductions or an output need them, if the row has at most Kept elements, or at
+// most LongestKept and there are at least two rows for each thread. Others are computed at each visit.
+const (
+	Kept        = piece
+	LongestKept = 1 << 20
+)
+
 const (
 	// piece is the number of elements that are computed before they are combined; so many stay in a cache.
 	piece = 32768
@@ -148,7 +155,7 @@ func (r *reducing) inner() int {
 // divide chooses what is computed at a time, and the parts of rows.
 func (r *reducing) divide() {
 	r.columns = r.m.columns(&r.Layout)
-	r.blocks = !r.columns && (r.n <= piece || r.n <= 1<<20 && r.rows >= 2*r.call.Threads())
+	r.blocks = !r.columns && (r.n <= piece || r.n <= LongestKept && r.rows >= 2*r.call.Threads())
 	r.length, r.few = piece, 1
 	if r.columns {
 		if r.inner() <= wide { // their rows are adjacent

@@ -282,7 +282,7 @@ const (
 var chained = [2][]expr.Op{
 	{expr.Add, expr.Sub, expr.Mul, expr.Neg, expr.And, expr.Or, expr.Xor},
 	{expr.Add, expr.Sub, expr.Mul, expr.Neg, expr.Abs, expr.Div, expr.Min, expr.Max, expr.Sqrt, expr.Rsqrt, expr.Exp, expr.Sigmoid,
-		expr.Tanh},
+		expr.Tanh, expr.GELU},
 }
 
 // asStored returns the program for elements of 8 or 16 bits as they are stored, if it allows that, and otherwise b. Integers then

@@ -15,15 +15,11 @@ import (
 	"github.com/concord-compute/concord/kernels/expr"
 )
 
-// activationGELU is the number of gelu among the activations; see simd_arith.go.
-const activationGELU = 5
-
-// knownMap is a map of one output that a vector function computes.
+// knownMap is a map of one output that a vector function computes for rows.
 type knownMap struct {
 	name  string
 	build func(columns, epsilon float64) *expr.Expr
 	norm  bool // it depends on the number of columns and on epsilon
-	rows  bool // it reduces rows
 	run   func(l *knownLaunch, c *call, lo, hi int)
 }
 
@@ -31,7 +27,7 @@ type knownMap struct {
 type knownLaunch struct {
 	expr.Launch
 	*knownOf
-	n    int // elements of a row, or 1
+	n    int // elements of a row
 	part func(c *call, lo, hi int)
 }
 
@@ -52,19 +48,15 @@ var knownMaps = []knownMap{
 	{name: "softmax", build: func(_, _ float64) *expr.Expr {
 		e := powers()
 		return e.Mul(e.Number(1).Div(e.Sum()))
-	}, rows: true, run: (*knownLaunch).softmax},
-	{name: "softmax by a quotient", build: func(_, _ float64) *expr.Expr { return powers().Div(powers().Sum()) }, rows: true, run: (*knownLaunch).softmax},
+	}, run: (*knownLaunch).softmax},
+	{name: "softmax by a quotient", build: func(_, _ float64) *expr.Expr { return powers().Div(powers().Sum()) }, run: (*knownLaunch).softmax},
 	{name: "layer norm", build: func(columns, epsilon float64) *expr.Expr {
 		x := expr.Input(0, expr.F32)
 		return scaled(x.Sub(mean(x, columns)), columns, epsilon).Mul(expr.Input(1, expr.F32)).Add(expr.Input(2, expr.F32))
-	}, norm: true, rows: true, run: (*knownLaunch).norm},
+	}, norm: true, run: (*knownLaunch).norm},
 	{name: "rms norm", build: func(columns, epsilon float64) *expr.Expr {
 		return scaled(expr.Input(0, expr.F32), columns, epsilon).Mul(expr.Input(1, expr.F32))
-	}, norm: true, rows: true, run: (*knownLaunch).norm},
-	{name: "gelu", build: func(_, _ float64) *expr.Expr {
-		x := expr.Input(0, expr.F32)
-		return x.Mul(x.Number(0.5)).Mul(expr.Apply(expr.Erfc, x.Mul(x.Number(-math.Sqrt2/2))))
-	}, run: (*knownLaunch).gelu},
+	}, norm: true, run: (*knownLaunch).norm},
 }
 
 func powers() *expr.Expr {
@@ -136,15 +128,12 @@ func (k *knownOf) launch(c *call, m *expr.Map) (done bool, err error) {
 	l := knownLaunches.Get().(*knownLaunch)
 	defer func() { l.knownOf = nil; knownLaunches.Put(l) }()
 	m.Read(&c.Call, &l.Launch)
-	l.knownOf, l.n = k, 1
-	if dims := l.Layout.Dims; k.rows {
-		l.n = dims[len(dims)-1]
-	}
+	l.knownOf, l.n = k, l.Layout.Dims[len(l.Layout.Dims)-1]
 	if l.n == 0 || k.norm && k.columns != float32(l.n) {
 		return false, nil
 	}
 	for i := range l.Layout.Operands {
-		if !l.dense(i, k.rows && i > 0 && i+1 < len(l.Layout.Operands)) {
+		if !l.dense(i, i > 0 && i+1 < len(l.Layout.Operands)) {
 			return false, nil
 		}
 	}
@@ -172,7 +161,7 @@ func (l *knownLaunch) at(c *call, k, i int) uint64 {
 
 // past returns 1 if the results are so many that they are stored past the caches.
 func (l *knownLaunch) past() uint64 {
-	return flag(overflows(4*l.Layout.Len()) && (!l.rows || 4*l.n >= 1024))
+	return flag(overflows(4*l.Layout.Len()) && 4*l.n >= 1024)
 }
 
 func (l *knownLaunch) softmax(c *call, lo, hi int) {
@@ -187,8 +176,4 @@ func (l *knownLaunch) norm(c *call, lo, hi int) {
 	}
 	c.device.simd.run(simd.Norm, 0, uint64(hi-lo), uint64(l.n), l.at(c, 0, lo*l.n), l.at(c, 1, 0), beta, l.at(c, out, lo*l.n), math.Float64bits(float64(l.epsilon)),
 		l.past())
-}
-
-func (l *knownLaunch) gelu(c *call, lo, hi int) {
-	c.device.simd.run(simd.Activation, 0, activationGELU, uint64(hi-lo), l.at(c, 0, lo), l.at(c, 1, lo), l.past())
 }

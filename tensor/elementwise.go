@@ -418,11 +418,7 @@ func (t *Tensor) SiLU() *Tensor {
 }
 
 // GELU returns t·Φ(t), with the distribution function Φ of the normal distribution.
-func (t *Tensor) GELU() *Tensor {
-	return t.float("gelu", func(x *expr.Expr) *expr.Expr {
-		return x.Mul(x.Number(0.5)).Mul(expr.Apply(expr.Erfc, x.Mul(x.Number(-math.Sqrt2/2))))
-	})
-}
+func (t *Tensor) GELU() *Tensor { return t.float("gelu", operation1(expr.GELU)) }
 
 // GELUTanh returns ½t·(1 + tanh(√(2/π)·(t + 0.044715·t³))), an approximation of GELU.
 func (t *Tensor) GELUTanh() *Tensor {

@@ -457,7 +457,7 @@ func (p *planner) effort(t *Tensor, reads map[*Tensor]int) (sum int) {
 	if o, ok := t.op.(*mapOp); ok {
 		for op, n := range o.e.Operations() {
 			switch {
-			case op == expr.Div || op == expr.Sqrt || op == expr.Rsqrt || op == expr.Exp || op == expr.Sigmoid || op == expr.Tanh:
+			case op == expr.Div || op == expr.Sqrt || op == expr.Rsqrt || op == expr.Exp || op == expr.Sigmoid || op == expr.Tanh || op == expr.GELU:
 				n *= 6
 			case function(op):
 				n *= 12
@@ -479,7 +479,7 @@ func (p *planner) effort(t *Tensor, reads map[*Tensor]int) (sum int) {
 func function(op expr.Op) bool {
 	switch op {
 	case expr.Sqrt, expr.Rsqrt, expr.Exp, expr.Exp2, expr.Expm1, expr.Log, expr.Log2, expr.Log1p, expr.Sin, expr.Cos, expr.Tan, expr.Sinh,
-		expr.Cosh, expr.Tanh, expr.Atan, expr.Erf, expr.Erfc, expr.Sigmoid, expr.Pow, expr.Atan2:
+		expr.Cosh, expr.Tanh, expr.Atan, expr.Erf, expr.Erfc, expr.Sigmoid, expr.GELU, expr.Pow, expr.Atan2:
 		return true
 	}
 	return false

@@ -26,8 +26,15 @@ static void expr_find(const expr_layout *l, int64_t lo, expr_place *p) {
   p->at[0] = lo;
 }
 
+// Elements in reverse order are moved by vector instructions.
 #define MOVE(E)                                                                                    \
-  if (out)                                                                                         \
+  if (step == -1 && out)                                                                           \
+    for (int64_t i = 0; i < n; i++)                                                                \
+      ((E *)p)[-i] = ((E *)tile)[i];                                                               \
+  else if (step == -1)                                                                             \
+    for (int64_t i = 0; i < n; i++)                                                                \
+      ((E *)tile)[i] = ((E *)p)[-i];                                                               \
+  else if (out)                                                                                         \
     for (int64_t i = 0; i < n; i++)                                                                \
       ((E *)p)[i * step] = ((E *)tile)[i];                                                         \
   else if (step == 0)                                                                              \
@@ -170,6 +177,7 @@ static int expr_chains(const expr_instruction *in) {
   case EXPR_EXP:
   case EXPR_SIGMOID:
   case EXPR_TANH:
+  case EXPR_GELU:
     return in->type == CLASS_F32 || in->type == CLASS_F64 || in->type == CLASS_F16 || in->type == CLASS_BF16;
   }
   return 0;

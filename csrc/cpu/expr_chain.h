@@ -38,6 +38,13 @@ IN void f64_tanhs(f64_v *x, int count) {
   TOGETHER(count) x[k] = f64_signed(r[k], x[k]);
 }
 
+// As many registers as the function computes together.
+IN void f32_gelus_of(f32_v *x, int n) {
+  ALL_STEPS for (int k = 0; k < n; k += f32_GELUS)
+    f32_gelus(x + k, n - k < f32_GELUS ? n - k : f32_GELUS);
+}
+IN void f64_gelus_of(f64_v *x, int n) { TOGETHER(n) x[k] = f64_gelu(x[k]); }
+
 // Operations in chains, each of which takes the result of the one before it. The numbers of eight registers go
 // through the whole chain before the next eight, so that results of single operations are never stored. A chain of one operation
 // has a loop of its own: it does not decode, and reads and writes memory in order rather than in bursts of eight registers.
@@ -126,7 +133,8 @@ OPERAND(bf16)
   V(S, A, EXPR_RSQRT, A##_div(A##_set(1), A##_roots(r[k])))                                         \
   FUNCTION(S, A, EXPR_EXP, A##_exps)                                                               \
   FUNCTION(S, A, EXPR_SIGMOID, A##_sigmoids)                                                       \
-  FUNCTION(S, A, EXPR_TANH, A##_tanhs)
+  FUNCTION(S, A, EXPR_TANH, A##_tanhs)                                                            \
+  FUNCTION(S, A, EXPR_GELU, A##_gelus_of)
 #define ON_INTEGERS(S, A, V, W, FUNCTION, OTHER)                                                          \
   V(S, A, EXPR_ADD, r[k] + OTHER(S, A))                                                            \
   V(S, A, EXPR_SUB, r[k] - OTHER(S, A))                                                            \

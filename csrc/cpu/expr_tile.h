@@ -8,7 +8,7 @@ enum { EXPR_TILE = 512, EXPR_STEP = EXPR_TILE * 8 + 5 * 64, EXPR_REGISTERS = 256
 // The codes of instructions, as in kernels/expr/op.go and block.go.
 #define EXPR_CODES(F)                                                                              \
   F(LOAD) F(PARAM) F(FILL) F(INDEX) F(BITS) F(LENGTH) F(NEG) F(ABS) F(NOT) F(SQRT) F(RSQRT) F(EXP) F(EXP2) F(EXPM1) F(LOG) F(LOG2) \
-  F(LOG1P) F(SIN) F(COS) F(TAN) F(SINH) F(COSH) F(TANH) F(ATAN) F(ERF) F(ERFC) F(SIGMOID) F(FLOOR) F(CEIL) F(TRUNC) F(ROUND) \
+  F(LOG1P) F(SIN) F(COS) F(TAN) F(SINH) F(COSH) F(TANH) F(ATAN) F(ERF) F(ERFC) F(SIGMOID) F(GELU) F(FLOOR) F(CEIL) F(TRUNC) F(ROUND) \
   F(ISNAN) F(ADD) F(SUB) F(MUL) F(DIV) F(REM) F(MIN) F(MAX) F(POW) F(ATAN2) F(COPYSIGN) F(AND) F(OR) F(XOR) F(SHL) F(SHR) \
   F(EQ) F(NE) F(LT) F(LE) F(SELECT) F(FMA) F(CAST) F(REINTERPRET) F(SUM) F(PRODUCT) F(SMALLEST) F(LARGEST) F(ALL) F(ANY) F(STORE) F(WRAP)
 #define EXPR_CODE(NAME) EXPR_##NAME,

@@ -186,7 +186,8 @@ func cases(*kernels.Family) []kernels.Case {
 		add("layer norm", &Layout{Dims: []int{5, n}, Operands: []Operand{operand, row, row, operand}}, scaled(v.Sub(average(v))).Mul(w).Add(Input(2, F32)))
 		add("rms norm", &Layout{Dims: []int{5, n}, Operands: []Operand{operand, row, operand}}, scaled(v).Mul(w))
 	}
-	add("gelu", nil, v.Mul(v.Number(0.5)).Mul(Apply(Erfc, v.Mul(v.Number(-math.Sqrt2/2)))))
+	add("gelu", nil, v.GELU())
+	add("gelu by erfc", nil, v.Mul(v.Number(0.5)).Mul(Apply(Erfc, v.Mul(v.Number(-math.Sqrt2/2)))))
 	add("copy", nil, v)
 	add("chain", nil, v.Mul(v.Number(1.5)).Add(v.Number(0.25)).Mul(v).Sub(v.Number(0.5)).Relu().Mul(v.Number(2)))
 	add("sigmoid and gradient", nil, v.Sigmoid(), Gradient(v.Sigmoid(), w, v)[0])

@@ -181,6 +181,24 @@ func monotonic(t Type, f func(float64) float64, x Value, ulp float64) Value {
 	return rounded(t, y, farther(y, lo, hi), ulp)
 }
 
+// gelu returns GELU of x, whose error is that of erfc and of its operand z, a small error of which is multiplied by 2z² at most.
+func gelu(t Type, x Value, ulp float64) Value {
+	const least, at = -0.16997120747990369, -0.75179 // of the function, and where that is
+	f := unary[GELU]
+	y, z, e := f(x.Float), max(-x.Float*(math.Sqrt2/2), 0), 0.0
+	if x.Bound > 0 {
+		lo, hi := x.Float-x.Bound, x.Float+x.Bound
+		e = farther(y, f(lo), f(hi))
+		if lo <= at && at <= hi {
+			e = max(e, y-least)
+		}
+	}
+	if half := math.Abs(x.Float) / 2; half > 1 && math.Abs(y) <= 2*half*t.smallest() { // erfc may be flushed to zero
+		e += half * t.smallest()
+	}
+	return rounded(t, y, e, ulp+2*z*z)
+}
+
 // farther returns the distance of y from the farther of two ends.
 func farther(y, lo, hi float64) float64 {
 	if lo == y && hi == y {
@@ -261,6 +279,7 @@ var unary = [opEnd]func(float64) float64{
 	Exp: math.Exp, Exp2: math.Exp2, Expm1: math.Expm1, Log: math.Log, Log2: log2, Log1p: math.Log1p,
 	Sin: math.Sin, Cos: math.Cos, Tan: math.Tan, Sinh: math.Sinh, Cosh: math.Cosh, Tanh: math.Tanh, Atan: math.Atan,
 	Erf: math.Erf, Erfc: math.Erfc, Sigmoid: func(x float64) float64 { return 1 / (1 + math.Exp(-x)) },
+	GELU:  func(x float64) float64 { return x * (0.5 * math.Erfc(x*(-math.Sqrt2/2))) },
 	Floor: math.Floor, Ceil: math.Ceil, Trunc: math.Trunc, Round: math.RoundToEven,
 }
 
@@ -323,6 +342,8 @@ func computeFloat(n *node, t Type, a, b, c Value) Value {
 			v.Bound += v.Float - 1
 		}
 		return v
+	case GELU:
+		return gelu(t, a, ulp)
 	case Add, Sub:
 		if n.op == Sub {
 			y = -y

@@ -353,6 +353,9 @@ func (e *Expr) Relu() *Expr { return e.Max(e.Number(0)) }
 // Sigmoid returns 1 / (1 + e^-x) of e.
 func (e *Expr) Sigmoid() *Expr { return Apply(Sigmoid, e) }
 
+// GELU returns x·Φ(x) of e, with the distribution function Φ of the normal distribution.
+func (e *Expr) GELU() *Expr { return Apply(GELU, e) }
+
 // wrap reduces bits to the size of an integer type and extends them to 64, with the sign if the type is signed. All
 // evaluators in Go keep integers in this form.
 func wrap(t Type, x uint64) uint64 {

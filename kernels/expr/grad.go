@@ -159,6 +159,10 @@ func derivatives(e, g *Expr) (d [3]*Expr) {
 		d[0] = g.Mul(n(-2 / math.Sqrt(math.Pi))).Mul(square(x).Neg().Exp())
 	case Sigmoid:
 		d[0] = g.Mul(e).Mul(n(1).Sub(e))
+	case GELU: // Φ(x) + x·φ(x)
+		below := Apply(Erfc, x.Mul(n(-math.Sqrt2/2))).Mul(n(0.5))
+		density := square(x).Mul(n(-0.5)).Exp().Mul(n(1 / math.Sqrt(2*math.Pi)))
+		d[0] = g.Mul(below.Add(x.Mul(density)))
 	case Add:
 		d[0], d[1] = g, g
 	case Sub:

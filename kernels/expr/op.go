@@ -39,6 +39,7 @@ const (
 	Erf
 	Erfc
 	Sigmoid // 1 / (1 + e^-x)
+	GELU    // x·Φ(x), with the distribution function Φ of the normal distribution
 	Floor
 	Ceil
 	Trunc
@@ -74,7 +75,7 @@ const (
 	Bits // the same bits as another type of the same size
 
 	// Sum and the operations that follow are reductions over the last dimension.
-	Sum      // 0 of no elements
+	Sum      // 0 of no elements; either zero of elements that are all -0
 	Product  // 1 of no elements
 	Smallest // NaN if any element is; ∞ or the largest integer of no elements
 	Largest  // NaN if any element is; -∞ or the smallest integer of no elements
@@ -141,11 +142,13 @@ var ops = [opEnd]opInfo{
 	Erfc:  {name: "erfc", arity: 1, takes: floats, call: "erfc", ulp: 16},
 	// The exponential function, the sum and the quotient may each err.
 	Sigmoid: {name: "sigmoid", arity: 1, takes: floats, ulp: 7},
-	Floor:   {name: "floor", arity: 1, takes: floats, call: "floor"},
-	Ceil:    {name: "ceil", arity: 1, takes: floats, call: "ceil"},
-	Trunc:   {name: "trunc", arity: 1, takes: floats, call: "trunc"},
-	Round:   {name: "round", arity: 1, takes: floats, call: "rint"},
-	IsNaN:   {name: "isnan", arity: 1, takes: floats, truth: true},
+	// Units for a positive number; the bound of others is in computeFloat.
+	GELU:  {name: "gelu", arity: 1, takes: floats, ulp: 19.5},
+	Floor: {name: "floor", arity: 1, takes: floats, call: "floor"},
+	Ceil:  {name: "ceil", arity: 1, takes: floats, call: "ceil"},
+	Trunc: {name: "trunc", arity: 1, takes: floats, call: "trunc"},
+	Round: {name: "round", arity: 1, takes: floats, call: "rint"},
+	IsNaN: {name: "isnan", arity: 1, takes: floats, truth: true},
 
 	Add:      {name: "add", arity: 2, takes: numbers},
 	Sub:      {name: "sub", arity: 2, takes: numbers},

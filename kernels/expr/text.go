@@ -425,6 +425,12 @@ func (m *Map) termOf(n *node, from Type, a [3]string) string {
 			return fmt.Sprintf("fabs(%s)", a[0])
 		case n.op == Sigmoid:
 			return fmt.Sprintf("1 / (1 + exp(-%s))", a[0])
+		case n.op == GELU:
+			suffix := "f"
+			if n.typ == F64 {
+				suffix = ""
+			}
+			return fmt.Sprintf("%[1]s * (0.5%[2]s * erfc(%[1]s * -0.70710678118654752%[2]s))", a[0], suffix)
 		case info.call != "":
 			return fmt.Sprintf("%s(%s)", info.call, strings.Join(a[:info.arity], ", "))
 		}

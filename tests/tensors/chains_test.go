@@ -93,7 +93,7 @@ func BenchmarkChains(b *testing.B) {
 				})
 			}
 			var best [2]time.Duration
-			for round := range 12 {
+			for round := range 30 {
 				for i := range ways {
 					w := &ways[i]
 					start := time.Now()

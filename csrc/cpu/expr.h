@@ -325,11 +325,14 @@ EXPORT(expr) {
     tile = EXPR_TILE;
   // Each operation fetches the next tile of one load, as long as there are loads left.
   expr_instruction *fetcher = list + once;
+  // An input that is stored as it is has to be copied, if an earlier store may overwrite it.
+  for (int64_t j = count - stores, k; stores > 1 && j < count; j++) {
+    for (k = count - stores - 1; k > once && list[k].dst != list[j].a;)
+      k--;
+    list[k].copied = list[k].code == EXPR_LOAD && list[k].dst == list[j].a;
+  }
   for (int64_t k = once; k < count; k++)
     if (list[k].code == EXPR_LOAD) {
-      // An input that is stored as it is has to be copied, if an earlier store may overwrite it.
-      for (int64_t j = count - stores; j < count; j++)
-        list[k].copied |= stores > 1 && list[j].a == list[k].dst;
       while (fetcher < end && (fetcher->code == EXPR_LOAD || fetcher->code == EXPR_STORE || expr_chains(fetcher)))
         fetcher++;
       if (fetcher < end)

@@ -228,7 +228,13 @@ func (o *mapOp) grad(t, g *Tensor) []*Tensor {
 			continue
 		}
 		d := expr.Gradient(o.e, dy, expr.Input(i, a.typ))[0]
-		list[i] = apply(o.name+"'", d, a.typ, t.shape, append(slices.Clone(t.args), g)...)
+		if d == dy && a.typ == t.typ { // as of a sum
+			list[i] = g
+			continue
+		}
+		// Derivatives that need the result read it, since what follows often has it stored, as products have.
+		d = d.Substitute(o.e, expr.Input(len(t.args)+1, t.typ))
+		list[i] = apply(o.name+"'", d, a.typ, t.shape, append(slices.Clone(t.args), g, t)...)
 	}
 	return list
 }

@@ -181,21 +181,47 @@ func (e *Expr) Bits(t Type) *Expr {
 // Replace returns e with each input i replaced by the expression with[i], which must have that input's type. Inputs for which
 // there is no expression, or a nil one, stay. It composes expressions.
 func (e *Expr) Replace(with ...*Expr) *Expr {
+	return e.rewritten(func(x *Expr) *Expr {
+		if x.op != opInput || x.slot >= len(with) || with[x.slot] == nil {
+			return nil
+		}
+		if y := with[x.slot]; y.err != nil || y.typ == x.typ {
+			return y
+		}
+		return wrong("a %v in place of input %d, which is a %v", with[x.slot].typ, x.slot, x.typ)
+	})
+}
+
+// Substitute returns e with one of the expressions that it contains, the same *Expr, replaced by another one of its type. A gradient so takes the result
+// of a function as an input.
+func (e *Expr) Substitute(part, with *Expr) *Expr {
+	return e.rewritten(func(x *Expr) *Expr {
+		switch {
+		case x != part:
+			return nil
+		case with.err != nil || with.typ == x.typ:
+			return with
+		}
+		return wrong("a %v in place of a %v", with.typ, x.typ)
+	})
+}
+
+// rewritten returns e with expressions replaced by those that f returns for them, if it returns one. A mistake in one of these is the result.
+func (e *Expr) rewritten(f func(x *Expr) *Expr) *Expr {
 	if e.err != nil {
 		return e
 	}
 	made := map[*Expr]*Expr{}
 	for _, x := range ordered(e) {
-		y := x
-		if x.op == opInput && x.slot < len(with) && with[x.slot] != nil {
-			y = with[x.slot]
-			switch {
-			case y.err != nil:
+		y := f(x)
+		if y != nil {
+			if y.err != nil {
 				return y
-			case y.typ != x.typ:
-				return wrong("a %v in place of input %d, which is a %v", y.typ, x.slot, x.typ)
 			}
+			made[x] = y
+			continue
 		}
+		y = x
 		for j, a := range x.args[:ops[x.op].arity] {
 			if b := made[a]; b != a {
 				if y == x {

@@ -173,11 +173,15 @@ func derivatives(e, g *Expr) (d [3]*Expr) {
 		d[0], d[1] = g.Div(y), g.Mul(e).Div(y).Neg()
 	case Rem: // x - trunc(x/y)·y
 		d[0], d[1] = g, g.Mul(Apply(Round, x.Sub(e).Div(y))).Neg()
-	case Min:
-		first := Apply(Or, x.Lt(y), Apply(IsNaN, x))
-		d[0], d[1] = first.Select(g, n(0)), first.Select(n(0), g)
-	case Max:
-		first := Apply(Or, y.Lt(x), Apply(IsNaN, x))
+	case Min, Max:
+		if y.op == opConst { // the result is on the same side of it
+			x = e
+		}
+		first := x.Lt(y)
+		if e.op == Max {
+			first = y.Lt(x)
+		}
+		first = Apply(Or, first, Apply(IsNaN, x))
 		d[0], d[1] = first.Select(g, n(0)), first.Select(n(0), g)
 	case Pow: // where x is not positive, x^y has no derivative with respect to y
 		d[0] = y.Eq(n(0)).Select(n(0), g.Mul(y).Mul(x.Pow(y.Sub(n(1)))))

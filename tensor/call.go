@@ -19,6 +19,9 @@ type callOp struct {
 	// back returns the gradient of each argument, for the gradients of the results, of which those that have none are nil.
 	back  func(t *Tensor, gs []*Tensor) []*Tensor
 	parts []*Tensor // the results after the first
+	// epilogue returns the step that also adds a bias for each column and applies an activation, and stores the result elsewhere; nil if
+	// there is none.
+	epilogue func(s *step, act string, bias operand, to place) *step
 }
 
 // partOp is result number i of a call, its argument.

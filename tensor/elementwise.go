@@ -414,18 +414,22 @@ func (t *Tensor) Sigmoid() *Tensor { return t.float("sigmoid", operation1(expr.S
 
 // SiLU returns t·Sigmoid(t), also known as swish.
 func (t *Tensor) SiLU() *Tensor {
-	return t.float("silu", func(x *expr.Expr) *expr.Expr { return x.Mul(x.Sigmoid()) })
+	return t.float("silu", silu)
 }
+
+func silu(x *expr.Expr) *expr.Expr { return x.Mul(x.Sigmoid()) }
 
 // GELU returns t·Φ(t), with the distribution function Φ of the normal distribution.
 func (t *Tensor) GELU() *Tensor { return t.float("gelu", operation1(expr.GELU)) }
 
 // GELUTanh returns ½t·(1 + tanh(√(2/π)·(t + 0.044715·t³))), an approximation of GELU.
 func (t *Tensor) GELUTanh() *Tensor {
-	return t.float("gelu tanh", func(x *expr.Expr) *expr.Expr { // ½(1 + tanh u) is the sigmoid of 2u
-		u := x.Mul(x).Mul(x.Number(0.044715)).Add(x.Number(1)).Mul(x).Mul(x.Number(2 * math.Sqrt(2/math.Pi)))
-		return x.Mul(u.Sigmoid())
-	})
+	return t.float("gelu tanh", geluTanh)
+}
+
+func geluTanh(x *expr.Expr) *expr.Expr { // ½(1 + tanh u) is the sigmoid of 2u
+	u := x.Mul(x).Mul(x.Number(0.044715)).Add(x.Number(1)).Mul(x).Mul(x.Number(2 * math.Sqrt(2/math.Pi)))
+	return x.Mul(u.Sigmoid())
 }
 
 // Softplus returns ln(1 + e^t), computed as max(t, 0) + ln(1 + e^-|t|).

@@ -104,7 +104,7 @@ func product(a, b *Tensor) *Tensor {
 	case count(shape) == 0 || k == 0:
 		return filled(a.scope, a.typ, shape, zero(a.typ))
 	}
-	o := &callOp{name: "matmul", takes: takesMatrices, run: runProduct, back: func(t *Tensor, gs []*Tensor) []*Tensor {
+	o := &callOp{name: "matmul", takes: takesMatrices, run: runProduct, epilogue: productEpilogue, back: func(t *Tensor, gs []*Tensor) []*Tensor {
 		g := gs[0]
 		if !IsFloat(t.typ) {
 			return []*Tensor{nil, nil}
@@ -166,35 +166,69 @@ func even(shape, steps []int) (n, step int, ok bool) {
 	return n, step, true
 }
 
-func runProduct(r *run, out, in []operand) error {
-	a, b, c := in[0], in[1], out[0]
+// productShape is one launch of a product of matrices.
+type productShape struct {
+	m, n, k, batch         int
+	lda, ldb, stepA, stepB int
+	transA, transB         bool
+}
+
+func productOf(a, b, c operand) productShape {
 	last := len(c.shape) - 2
-	m, n, k := c.shape[last], c.shape[last+1], a.shape[last+1]
-	lda, transA, _ := matrixOf(a.shape[last:], a.steps[last:])
-	ldb, transB, _ := matrixOf(b.shape[last:], b.steps[last:])
-	batch, stepA, _ := even(a.shape[:last], a.steps[:last])
-	_, stepB, _ := even(b.shape[:last], b.steps[:last])
-	if batch > 1 && stepA == m*lda && stepB == 0 && !transA { // one B: the matrices A are one
-		m, batch = m*batch, 1
+	x := productShape{m: c.shape[last], n: c.shape[last+1], k: a.shape[last+1]}
+	x.lda, x.transA, _ = matrixOf(a.shape[last:], a.steps[last:])
+	x.ldb, x.transB, _ = matrixOf(b.shape[last:], b.steps[last:])
+	x.batch, x.stepA, _ = even(a.shape[:last], a.steps[:last])
+	_, x.stepB, _ = even(b.shape[:last], b.steps[:last])
+	if x.batch > 1 && x.stepA == x.m*x.lda && x.stepB == 0 && !x.transA { // one B: the matrices A are one
+		x.m, x.batch = x.m*x.batch, 1
 	}
-	bufs, err := r.buffers(a, b, c)
+	return x
+}
+
+func runProduct(r *run, out, in []operand) error {
+	x := productOf(in[0], in[1], out[0])
+	if x.batch == 1 {
+		return x.run(r, "gemm", nil, append(in, out[0]))
+	}
+	return x.run(r, "gemm_batch", nil, append(in, out[0]), uint32(x.batch), uint64(x.stepA), uint64(x.stepB), uint64(x.m*x.n))
+}
+
+// productEpilogue is the callOp.epilogue of products that are one launch of gemm.
+func productEpilogue(s *step, act string, bias operand, to place) *step {
+	c := operand{to, s.out[0].typ, s.out[0].shape}
+	c.steps = rowMajor(c.shape)
+	if productOf(s.in[0], s.in[1], c).batch != 1 || bias.shape[0] != c.shape[len(c.shape)-1] {
+		return nil
+	}
+	o := &callOp{name: s.op.name, run: func(r *run, out, in []operand) error {
+		x := productOf(in[0], in[1], out[0])
+		bufs, err := r.buffers(in[2])
+		if err != nil {
+			return err
+		}
+		return x.run(r, "gemm_bias", []string{"ACT=" + act}, []operand{in[0], in[1], out[0]}, bufs[0])
+	}}
+	return &step{op: o, in: append(slices.Clone(s.in), bias), out: []operand{c}}
+}
+
+// run launches a kernel of products of A and B to C, with args after those that all such kernels have.
+func (x productShape) run(r *run, family string, definitions []string, abc []operand, args ...any) error {
+	bufs, err := r.buffers(abc...)
 	if err != nil {
 		return err
 	}
-	family := "gemm"
-	if batch > 1 {
-		family = "gemm_batch"
-	}
-	p, err := r.engine.catalog(r.ctx, family, "T="+c.typ.String(), define("TRANS_A", transA), define("TRANS_B", transB))
+	typ := abc[2].typ
+	p, err := r.engine.catalog(r.ctx, family, append(definitions, "T="+typ.String(), define("TRANS_A", x.transA), define("TRANS_B", x.transB))...)
 	if err != nil {
 		return err
 	}
-	one, none := scalars(c.typ)
-	args := []any{uint32(m), uint32(n), uint32(k), one, bufs[0], uint32(lda), bufs[1], uint32(ldb), none, bufs[2], uint32(n)}
-	if batch > 1 {
-		return r.launch(p, family, []int{batch, m, n}, append(args, uint32(batch), uint64(stepA), uint64(stepB), uint64(m*n))...)
+	one, none := scalars(typ)
+	sizes := []int{x.batch, x.m, x.n}
+	if family != "gemm_batch" {
+		sizes = sizes[1:]
 	}
-	return r.launch(p, family, []int{m, n}, args...)
+	return r.launch(p, family, sizes, append([]any{uint32(x.m), uint32(x.n), uint32(x.k), one, bufs[0], uint32(x.lda), bufs[1], uint32(x.ldb), none, bufs[2], uint32(x.n)}, args...)...)
 }
 
 func define(name string, on bool) string {

@@ -89,6 +89,7 @@ func newPlan(ts []*Tensor, fuse bool) (*plan, error) {
 		return nil, err
 	}
 	if fuse {
+		p.finish()
 		p.merge()
 		p.mergeResults()
 		if err := p.sort(); err != nil {

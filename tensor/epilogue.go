@@ -1,0 +1,98 @@
+package tensor
+
+// Products with what follows them: a bias for each column and an activation are computed by the product's kernel, while its results are in registers.
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/concord-compute/concord/kernels/expr"
+)
+
+// epilogues has the maps of two inputs, a product's result and the bias of its column in either order, by their texts: the definition ACT of the
+// family gemm_bias.
+var epilogues = sync.OnceValue(func() map[string]string {
+	list := map[string]string{}
+	for act, f := range map[string]func(x *expr.Expr) *expr.Expr{
+		"none":      func(x *expr.Expr) *expr.Expr { return x },
+		"relu":      (*expr.Expr).Relu,
+		"sigmoid":   (*expr.Expr).Sigmoid,
+		"tanh":      (*expr.Expr).Tanh,
+		"gelu":      (*expr.Expr).GELU,
+		"silu":      silu,
+		"gelu_tanh": geluTanh,
+	} {
+		for _, t := range []Type{F32, F64, F16, BF16} {
+			m, err := expr.New(f(expr.Input(0, t).Add(expr.Input(1, t))).Output(t)) // operands of a sum have an order of their own
+			if err != nil {
+				panic(err) // the maps are constants
+			}
+			list[m.String()] = act
+		}
+	}
+	return list
+})
+
+// finish joins products with kernels that alone read them and compute an epilogue. The tasks are in order.
+func (p *planner) finish() {
+	at, readers := map[*value]int{}, map[*value]int{} // the product that writes a value, and how many tasks read it
+	for i, t := range p.tasks {
+		in, out := t.values()
+		for _, v := range in {
+			readers[v]++
+		}
+		if s, ok := t.(*step); ok && s.op.epilogue != nil {
+			at[out[0]] = i
+		}
+	}
+	for t := range p.kept {
+		if to, ok := p.resolve(t, nil); ok {
+			delete(at, to.v)
+		}
+	}
+	for i, t := range p.tasks {
+		k, ok := t.(*kernel)
+		if !ok || len(k.outs) != 1 || len(k.inputs) != 2 {
+			continue
+		}
+		act, ok := epilogues()[k.m.String()]
+		if !ok {
+			continue
+		}
+		for c, in := range k.inputs {
+			j, ok := at[in.v]
+			if !ok || readers[in.v] != 1 {
+				continue
+			}
+			if s := p.epilogue(p.tasks[j].(*step), act, k, in, k.inputs[1-c]); s != nil {
+				p.tasks[j], p.tasks[i] = nil, s
+				delete(p.made, k.outs[0].t)
+				p.values = slices.DeleteFunc(p.values, func(v *value) bool { return v == in.v })
+				break
+			}
+		}
+	}
+	p.tasks = slices.DeleteFunc(p.tasks, func(t task) bool { return t == nil })
+}
+
+// epilogue returns the step in place of s, whose result is the input c of the kernel, and of the kernel; nil if the loop of the kernel is not over the
+// elements of c in their order with the bias of their columns.
+func (p *planner) epilogue(s *step, act string, k *kernel, c, bias input) *step {
+	out := k.outs[0]
+	shape := out.t.shape
+	last := len(shape) - 1
+	if last < 1 || !isDense(shape, out.to.steps) {
+		return nil
+	}
+	row := place{v: bias.v, first: bias.at.offset, steps: make([]int, len(shape))}
+	row.steps[last] = 1
+	if !c.at.divided().equal(place{steps: rowMajor(shape)}.flat(out.a)) || !bias.at.divided().equal(row.flat(out.a)) {
+		return nil
+	}
+	row.steps = row.steps[last:]
+	joined := s.op.epilogue(s, act, operand{row, out.t.typ, shape[last:]}, out.to)
+	if joined != nil {
+		joined.op.name += " " + k.String()
+	}
+	return joined
+}

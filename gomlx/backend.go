@@ -239,6 +239,13 @@ func (b *Buffer) Finalize() error {
 	return b.memory.Close()
 }
 
+// give marks the buffer as finalized, and leaves its memory to another one.
+func (b *Buffer) give() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+}
+
 // use returns the tensor of the memory, or an error after Finalize.
 func (b *Buffer) use() (*tensor.Tensor, error) {
 	b.mu.Lock()

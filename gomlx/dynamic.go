@@ -88,7 +88,7 @@ func (f *function) lengths(op compute.OpType, shape shapes.Shape, operands, valu
 			})
 			compiledFor[key] = c
 		}
-		res, err := c.owned(r, in[:n])
+		res, err := c.owned(r, nil, in[:n])
 		return r.keep(res), err
 	}}, shape)
 	if err != nil {

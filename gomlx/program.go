@@ -110,7 +110,7 @@ func (x *executable) Outputs() (outputShapes []shapes.Shape) {
 	return outputShapes
 }
 
-// Execute queues the computation, and returns its results. Donated inputs are freed as soon as the work that reads them is done.
+// Execute queues the computation, and returns its results. Donated inputs are freed as soon as the work that reads them is done, or become results.
 func (x *executable) Execute(inputs []compute.Buffer, donate []bool, _ compute.DeviceNum) ([]compute.Buffer, error) {
 	if len(inputs) != len(x.main.params) {
 		return nil, errors.Errorf("%d inputs for %d parameters", len(inputs), len(x.main.params))
@@ -124,7 +124,7 @@ func (x *executable) Execute(inputs []compute.Buffer, donate []bool, _ compute.D
 		return nil, errors.Errorf("the executable was finalized")
 	}
 	args := make([]*tensor.Tensor, len(inputs))
-	r := &run{ctx: context.Background(), executable: x}
+	r := &run{ctx: context.Background(), executable: x, donated: donate}
 	for i, in := range inputs {
 		b, ok := in.(*Buffer)
 		if !ok || b.backend != x.backend {
@@ -154,14 +154,19 @@ func (x *executable) Execute(inputs []compute.Buffer, donate []bool, _ compute.D
 		return nil, err
 	}
 	results := make([]compute.Buffer, len(outs))
+	taken := map[*runtime.Buffer]bool{}
 	for i, o := range outs {
 		results[i] = x.backend.newBuffer(o.memory, shapes.Make(x.main.outputs[i].shape.DType, o.shape...))
+		taken[o.memory] = true
 	}
 	for i, d := range donate {
-		if d {
-			if err := inputs[i].Finalize(); err != nil {
-				return nil, errors.WithStack(err)
-			}
+		if !d {
+			continue
+		}
+		if b := inputs[i].(*Buffer); taken[b.memory] {
+			b.give()
+		} else if err := b.Finalize(); err != nil {
+			return nil, errors.WithStack(err)
 		}
 	}
 	return results, nil
@@ -173,6 +178,7 @@ type run struct {
 	executable *executable
 	axes       shapes.AxisBindings // lengths of dynamic axes
 	temps      []owned             // of the function that runs
+	donated    []bool              // of the parameters of the main function, until it runs
 }
 
 // owned is a result with memory of its own.
@@ -406,8 +412,8 @@ func (f *function) exchange() {
 // run computes the function of its parameters and captured values. The caller owns the results.
 func (f *function) run(r *run, args []*tensor.Tensor) (results []owned, err error) {
 	p := f.prepared()
-	outer := r.temps
-	r.temps = nil
+	outer, donated := r.temps, r.donated
+	r.temps, r.donated = nil, nil
 	defer func() {
 		if e := free(r.temps); err == nil {
 			err = e
@@ -428,7 +434,11 @@ func (f *function) run(r *run, args []*tensor.Tensor) (results []owned, err erro
 			if err != nil {
 				return nil, err
 			}
-			out, err := c.owned(r, in)
+			var flags []bool
+			for _, i := range s.args {
+				flags = append(flags, s == p.result && i < len(donated) && donated[i])
+			}
+			out, err := c.owned(r, flags, in)
 			if err != nil || s == p.result {
 				return out, err
 			}
@@ -507,26 +517,28 @@ func (r *run) compile(axes shapes.AxisBindings, f func(tr *trace, args []*tensor
 	c.f = tensor.Compile(scope, func(args ...*tensor.Tensor) []*tensor.Tensor {
 		tr := &trace{scope: scope, axes: axes}
 		outs := f(tr, args)
+		if c.err = tr.err; c.err != nil {
+			return nil
+		}
 		for i, o := range outs {
 			if slices.Contains(outs[:i], o) {
 				outs[i] = o.Copy()
 			}
 		}
-		c.err = tr.err
 		return outs
 	})
 	return c
 }
 
 // owned calls the function.
-func (c *compiled) owned(r *run, args []*tensor.Tensor) ([]owned, error) {
-	memory, specs, err := c.f.CallOwned(r.ctx, args...)
+func (c *compiled) owned(r *run, donated []bool, args []*tensor.Tensor) ([]owned, error) {
+	memory, specs, err := c.f.CallOwned(r.ctx, donated, args...)
 	list := make([]owned, len(memory))
 	for i, m := range memory {
 		list[i] = owned{m, specs[i].Shape, specs[i].Type}
 	}
-	if err == nil && c.err != nil {
-		_, err = free(list), c.err
+	if err != nil && c.err != nil {
+		err = c.err
 	}
 	return list, errors.WithStack(err)
 }

@@ -311,7 +311,7 @@ func (t *Trainer) batches(ctx context.Context, d Data, order []int32, stop int) 
 		}
 		rate := number(c.rate(&t.history, t.at.Steps))
 		if c.Accumulate == 1 {
-			out, err := t.step.Call(ctx, append(append(t.list(), rate, seed), d.args(part(t.at.Batch))...)...)
+			out, err := t.step.CallDonating(ctx, t.donated(), append(append(t.list(), rate, seed), d.args(part(t.at.Batch))...)...)
 			if err != nil {
 				return t.failed(err)
 			}
@@ -331,7 +331,7 @@ func (t *Trainer) batches(ctx context.Context, d Data, order []int32, stop int) 
 			}
 			t.vars[atStates], t.vars[atSums], t.vars[atGrads] = out[0], out[1], out[2]
 		}
-		out, err := t.whole.Call(ctx, append(t.list(), rate)...)
+		out, err := t.whole.CallDonating(ctx, t.donated(), append(t.list(), rate)...)
 		if err != nil {
 			return t.failed(err)
 		}
@@ -339,6 +339,15 @@ func (t *Trainer) batches(ctx context.Context, d Data, order []int32, stop int) 
 		t.at.Batch, t.at.Steps = end, t.at.Steps+1
 	}
 	return nil
+}
+
+// donated says which of what a step changes it may change where it is: the parameters and the states of the optimizer.
+func (t *Trainer) donated() []bool {
+	flags := make([]bool, len(t.vars))
+	for i := range flags {
+		flags[i] = i == atParams || i >= atOptimizer
+	}
+	return flags
 }
 
 // list returns what a step changes, for a list of arguments.
@@ -427,7 +436,11 @@ func (t *Trainer) after(ctx context.Context) error {
 		}
 	} else if t.at.Bad++; c.Patience > 0 && t.at.Bad >= c.Patience {
 		h.Stopped = fmt.Sprintf("no improvement for %d epochs", c.Patience)
-		t.vars[atParams], t.vars[atStates] = t.best.params, t.best.states
+		best, err := copied(ctx, t.scope, t.best.params, t.best.states) // since further steps would change them
+		if err != nil {
+			return err
+		}
+		t.vars[atParams], t.vars[atStates] = best.params, best.states
 		if err := t.publish(ctx); err != nil {
 			return err
 		}

@@ -18,9 +18,11 @@ type Func struct {
 	traces []*trace // guarded by the engine's lock
 }
 
-// trace is a Func for arguments of certain types and shapes.
+// trace is a Func for arguments of certain types and shapes, of which certain ones are donated.
 type trace struct {
 	args     []operand // of no place
+	donated  []bool    // none if it is shorter
+	over     []int     // for each result 1 more than the number of the donated argument in whose memory it is stored, or 0
 	plan     *plan
 	outs     []*Tensor         // of the function, as it was traced
 	graphs   [2]*runtime.Graph // one for each set of results, so that a loop replaces nothing that was not replaced in the last call but one
@@ -60,7 +62,15 @@ func Compile(s *Scope, f func(args ...*Tensor) []*Tensor) *Func {
 // the results of a call may be arguments of the next one. Keep what has to last with [Tensor.Copy]. The first call with new shapes
 // traces and plans; later ones allocate nothing.
 func (c *Func) Call(ctx context.Context, args ...*Tensor) ([]*Tensor, error) {
-	t, err := c.prepare(ctx, args)
+	return c.CallDonating(ctx, nil, args...)
+}
+
+// CallDonating is Call where results may be stored in the memory of the arguments for which donated is true; there may be fewer flags than arguments. A step of
+// training so updates parameters where they are, rather than to write others. A donated argument has an undefined value after the call,
+// unless it is among the results. A result takes the memory of an argument of its type and shape if the kernel that stores it is the last that reads the
+// argument, and reads no other element of it than the one it stores. An argument that is donated must not be another argument too.
+func (c *Func) CallDonating(ctx context.Context, donated []bool, args ...*Tensor) ([]*Tensor, error) {
+	t, err := c.prepare(ctx, donated, args)
 	if err != nil {
 		return nil, fmt.Errorf("call: %w", err)
 	}
@@ -78,6 +88,11 @@ func (c *Func) Call(ctx context.Context, args ...*Tensor) ([]*Tensor, error) {
 		return nil, fmt.Errorf("call: %w", err)
 	}
 	set := t.results[t.turn]
+	for i, arg := range t.over {
+		if arg > 0 {
+			set[i] = args[arg-1]
+		}
+	}
 	t.turn = 1 - t.turn
 	return set, nil
 }
@@ -86,6 +101,13 @@ func (c *Func) Call(ctx context.Context, args ...*Tensor) ([]*Tensor, error) {
 // launch the caller calls unbind.
 func (t *trace) bind(args []*Tensor) (err error) {
 	t.bindings = t.bindings[:0]
+	for _, arg := range t.over {
+		for i, a := range args {
+			if arg > 0 && i != arg-1 && a.data.buf == args[arg-1].data.buf {
+				return fmt.Errorf("%w: argument %d is donated, and lies in the same memory as argument %d", ErrShape, arg-1, i)
+			}
+		}
+	}
 	for i, a := range args {
 		b := a.data.buf
 		if !t.used[i] || b == t.recorded[i] && a.data.first == 0 {
@@ -111,7 +133,7 @@ func (t *trace) unbind() {
 }
 
 // prepare computes the arguments, and returns the trace for their types and shapes.
-func (c *Func) prepare(ctx context.Context, args []*Tensor) (*trace, error) {
+func (c *Func) prepare(ctx context.Context, donated []bool, args []*Tensor) (*trace, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -139,11 +161,11 @@ func (c *Func) prepare(ctx context.Context, args []*Tensor) (*trace, error) {
 		return nil, err
 	}
 	for _, t := range c.traces {
-		if t.fits(args) {
+		if t.fits(args) && sameFlags(t.donated, donated) {
 			return t, nil
 		}
 	}
-	t, err := c.trace(args)
+	t, err := c.trace(donated, args)
 	if err == nil {
 		err = t.record(ctx, e, args)
 	}
@@ -152,6 +174,14 @@ func (c *Func) prepare(ctx context.Context, args []*Tensor) (*trace, error) {
 	}
 	c.traces = append(c.traces, t)
 	return t, nil
+}
+
+// sameFlags reports whether two lists have true at the same places.
+func sameFlags(a, b []bool) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	return slices.Equal(a, b[:len(a)]) && !slices.Contains(b[len(a):], true)
 }
 
 // computed reports whether tensors are data.
@@ -179,9 +209,9 @@ func (t *trace) fits(args []*Tensor) bool {
 }
 
 // trace calls the function with arguments without values, and plans its results. The engine is locked, but not while the function runs.
-func (c *Func) trace(args []*Tensor) (*trace, error) {
+func (c *Func) trace(donated []bool, args []*Tensor) (*trace, error) {
 	e := c.scope.engine
-	t := &trace{}
+	t := &trace{donated: slices.Clone(donated)}
 	stand := make([]*Tensor, len(args))
 	for i, a := range args {
 		t.args = append(t.args, operand{typ: a.typ, shape: a.shape})
@@ -223,7 +253,42 @@ func (c *Func) trace(args []*Tensor) (*trace, error) {
 		}
 		t.used = append(t.used, v != nil && read[v] && count(s.shape) > 0)
 	}
+	t.donate()
 	return t, nil
+}
+
+// donate chooses the results that take the memory of arguments.
+func (t *trace) donate() {
+	t.over = make([]int, len(t.outs))
+	if !slices.Contains(t.donated, true) {
+		return
+	}
+	_, last := t.plan.lifetimes()
+	writers, taken := map[*value]int{}, map[*value]bool{}
+	for _, k := range t.plan.tasks {
+		_, out := k.values()
+		for _, v := range out {
+			writers[v]++
+		}
+	}
+	for i, x := range t.plan.tasks {
+		k, ok := x.(*kernel)
+		if !ok {
+			continue
+		}
+		for at, o := range k.outs {
+			j := slices.IndexFunc(t.outs, func(r *Tensor) bool { return r == o.t })
+			if j < 0 || writers[o.to.v] != 1 || count(o.t.shape) != o.to.v.n {
+				continue
+			}
+			w := k.over(at, func(w *value) bool {
+				return w.arg > 0 && w.arg <= len(t.donated) && t.donated[w.arg-1] && last[w] == i && !taken[w] && count(t.args[w.arg-1].shape) == o.to.v.n
+			})
+			if w != nil {
+				t.over[j], taken[w] = w.arg, true
+			}
+		}
+	}
 }
 
 // record allocates memory and records the graph. The engine is locked.
@@ -268,6 +333,10 @@ func (t *trace) record(ctx context.Context, e *engine, args []*Tensor) (err erro
 	for set := range t.results {
 		for _, o := range t.outs {
 			v := t.plan.places[o].v
+			if arg := t.over[len(t.results[set])]; arg > 0 {
+				t.results[set] = append(t.results[set], &Tensor{scope: o.scope, typ: o.typ, shape: o.shape, data: dense(t.recorded[arg-1], o.shape)})
+				continue
+			}
 			i := slices.IndexFunc(t.outs, func(x *Tensor) bool { return t.plan.places[x].v == v })
 			var b *runtime.Buffer
 			if i < len(t.results[set]) {
@@ -361,7 +430,14 @@ func (c *Func) close() error {
 
 // Plan returns what a call with such arguments does. It traces and plans the function where no call has done so.
 func (c *Func) Plan(ctx context.Context, args ...*Tensor) (*Plan, error) {
-	t, err := c.prepare(ctx, args)
+	c.scope.engine.mu.Lock()
+	i := slices.IndexFunc(c.traces, func(t *trace) bool { return t.fits(args) })
+	var donated []bool // as in the first call with such arguments
+	if i >= 0 {
+		donated = c.traces[i].donated
+	}
+	c.scope.engine.mu.Unlock()
+	t, err := c.prepare(ctx, donated, args)
 	if err != nil {
 		return nil, fmt.Errorf("plan: %w", err)
 	}

@@ -31,14 +31,22 @@ func (p *plan) lifetimes() (first, last map[*value]int) {
 // It is nil if there is none.
 func inPlace(t task, i int, v *value, last map[*value]int) *value {
 	k, ok := t.(*kernel)
-	if !ok || k.m.Reduces() || v.data != nil || v.kept {
+	if !ok || v.data != nil || v.kept {
 		return nil
 	}
 	at := slices.IndexFunc(k.outs, func(o output) bool { return o.to.v == v })
-	to := k.layout.Operands[len(k.inputs)+at]
+	return k.over(at, func(w *value) bool { return !w.have && !w.kept && last[w] == i && w.n == v.n })
+}
+
+// over returns an input that the kernel may overwrite with an output, of those that may: one of as large elements, each of which it reads where it stores one.
+func (k *kernel) over(out int, may func(w *value) bool) *value {
+	if k.m.Reduces() {
+		return nil
+	}
+	to, v := k.layout.Operands[len(k.inputs)+out], k.outs[out].to.v
 	for j, in := range k.inputs {
 		w, from := in.v, k.layout.Operands[j]
-		if w.have || w.kept || last[w] != i || w.n != v.n || stored(w.typ) != stored(v.typ) || from.First != to.First || !slices.Equal(from.Steps, to.Steps) {
+		if !may(w) || stored(w.typ) != stored(v.typ) || from.First != to.First || !slices.Equal(from.Steps, to.Steps) {
 			continue
 		}
 		if !slices.ContainsFunc(k.inputs, func(o input) bool { return o.v == w && o.text != in.text }) {

@@ -22,9 +22,10 @@ func (s *Scope) Stream() (*runtime.Stream, error) {
 }
 
 // CallOwned queues the function's graph as [Func.Call] does, and returns its results in buffers of their own, which the caller closes, with elements in order, and
-// their types and shapes. A Bool has a buffer of U8. Later calls leave the buffers as they are.
-func (c *Func) CallOwned(ctx context.Context, args ...*Tensor) (results []*runtime.Buffer, specs []Spec, err error) {
-	t, err := c.prepare(ctx, args)
+// their types and shapes. A Bool has a buffer of U8. Later calls leave the buffers as they are. Arguments are donated as for [Func.CallDonating]; where a result takes
+// the memory of one, it is the argument's buffer.
+func (c *Func) CallOwned(ctx context.Context, donated []bool, args ...*Tensor) (results []*runtime.Buffer, specs []Spec, err error) {
+	t, err := c.prepare(ctx, donated, args)
 	if err != nil {
 		return nil, nil, fmt.Errorf("call: %w", err)
 	}
@@ -36,8 +37,10 @@ func (c *Func) CallOwned(ctx context.Context, args ...*Tensor) (results []*runti
 	}
 	defer func() {
 		if err != nil {
-			for _, b := range results {
-				err = errors.Join(err, b.Close())
+			for i, b := range results {
+				if t.over[i] == 0 {
+					err = errors.Join(err, b.Close())
+				}
 			}
 			results = nil
 		}
@@ -51,6 +54,14 @@ func (c *Func) CallOwned(ctx context.Context, args ...*Tensor) (results []*runti
 			if same.data.buf == r.data.buf {
 				return results, nil, fmt.Errorf("call: %w: result %d is another result too; Copy makes a tensor of its own", ErrShape, i)
 			}
+		}
+		if arg := t.over[i]; arg > 0 {
+			a := args[arg-1]
+			if a.data.buf.Len() != a.Len() {
+				return results, nil, fmt.Errorf("call: %w: the donated argument %d is a part of a buffer", ErrShape, arg-1)
+			}
+			results, specs = append(results, a.data.buf), append(specs, Spec{r.typ, r.Shape()})
+			continue
 		}
 		b, err := e.stream.Alloc(stored(r.typ), r.data.buf.Len())
 		if err != nil {

@@ -1,0 +1,106 @@
+package tensor
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/runtime"
+)
+
+// TestDonate makes steps that store their results in the memory of their arguments, beside the same steps that do not.
+func TestDonate(t *testing.T) {
+	s := scope(t)
+	f := Compile(s, func(a ...*Tensor) []*Tensor {
+		p, m, g := a[0], a[1], a[2].MatMul(a[0])
+		next := m.Mul(0.9).Add(g.Mul(0.1))
+		return []*Tensor{p.Sub(next.Mul(0.01)), next, g.Sum()}
+	})
+	x := gaussian(s, 1, 0.1, 37, 37)
+	start := []*Tensor{gaussian(s, 2, 1, 37, 5), gaussian(s, 3, 1, 37, 5)}
+	require.NoError(t, Eval(t.Context(), append(start, x)...))
+	var want [][]float32
+	p, m := start[0], start[1]
+	for range 5 {
+		out, err := f.Call(t.Context(), p, m, x)
+		require.NoError(t, err)
+		p, m = out[0], out[1]
+		want = append(want, values[float32](t, p), values[float32](t, out[2]))
+	}
+	p, m = start[0].Copy(), start[1].Copy()
+	require.NoError(t, Eval(t.Context(), p, m))
+	mine := []*Tensor{p, m}
+	for i := range 5 {
+		out, err := f.CallDonating(t.Context(), []bool{true, true}, p, m, x)
+		require.NoError(t, err)
+		assert.ElementsMatch(t, mine, out[:2], "results lie where the arguments were")
+		p, m = out[0], out[1]
+		assert.Equal(t, want[2*i], values[float32](t, p))
+		assert.Equal(t, want[2*i+1], values[float32](t, out[2]))
+	}
+	plan, err := f.Plan(t.Context(), start[0], start[1], x)
+	require.NoError(t, err)
+	assert.EqualValues(t, (2*37*5+1)*4, plan.Memory.Results, "of the calls that donate nothing")
+
+	// An argument that is donated has to be apart from the others, and stays as it is if it is not.
+	before := values[float32](t, p)
+	_, err = f.CallDonating(t.Context(), []bool{true, true}, p, p, x)
+	require.ErrorIs(t, err, ErrShape)
+	assert.Equal(t, before, values[float32](t, p))
+	out, err := f.CallDonating(t.Context(), []bool{false, true}, p, m, x)
+	require.NoError(t, err)
+	assert.Equal(t, before, values[float32](t, p), "it was not donated")
+	assert.NotContains(t, out, p)
+	assert.Contains(t, out, m)
+}
+
+// TestNotDonated has functions that read an argument after, or elsewhere than where, they could store a result.
+func TestNotDonated(t *testing.T) {
+	s := scope(t)
+	x := gaussian(s, 1, 1, 8, 8)
+	require.NoError(t, Eval(t.Context(), x))
+	before := values[float32](t, x)
+	for name, f := range map[string]func(a ...*Tensor) []*Tensor{
+		"transposed": func(a ...*Tensor) []*Tensor { return []*Tensor{a[0].Add(a[0].T())} },
+		"reduced":    func(a ...*Tensor) []*Tensor { return []*Tensor{a[0].Softmax(-1)} },
+		"flipped":    func(a ...*Tensor) []*Tensor { return []*Tensor{a[0].Flip(0)} },
+		"product":    func(a ...*Tensor) []*Tensor { return []*Tensor{a[0].MatMul(a[0])} },
+		"as another": func(a ...*Tensor) []*Tensor { return []*Tensor{a[0].Cast(I32)} },
+		"itself":     func(a ...*Tensor) []*Tensor { return []*Tensor{a[0].Exp(), a[0]} },
+		"slice":      func(a ...*Tensor) []*Tensor { return []*Tensor{a[0].Slice(Range{Start: 1}).Exp()} },
+	} {
+		y := x.Copy()
+		require.NoError(t, Eval(t.Context(), y))
+		want := f(x)
+		require.NoError(t, Eval(t.Context(), want...))
+		out, err := Compile(s, f).CallDonating(t.Context(), []bool{true}, y)
+		require.NoError(t, err)
+		for i := range want {
+			assert.Equal(t, values[float64](t, want[i].Cast(F64)), values[float64](t, out[i].Cast(F64)), name)
+		}
+	}
+	assert.Equal(t, before, values[float32](t, x))
+}
+
+// TestDonateOwned has a result that is the buffer of an argument.
+func TestDonateOwned(t *testing.T) {
+	s := scope(t)
+	dev, err := runtime.Open(t.Context(), "cpu:0")
+	require.NoError(t, err)
+	defer dev.Close()
+	b, err := runtime.Upload(t.Context(), dev, numbers(6))
+	require.NoError(t, err)
+	defer b.Close()
+	f := Compile(s, func(a ...*Tensor) []*Tensor { return []*Tensor{a[0].Add(1)} })
+	for _, want := range [][]float32{{1, 2, 3, 4, 5, 6}, {2, 3, 4, 5, 6, 7}} {
+		out, _, err := f.CallOwned(t.Context(), []bool{true}, Wrap(s, b, F32, 2, 3))
+		require.NoError(t, err)
+		require.Same(t, b, out[0])
+		assert.Equal(t, want, values[float32](t, Wrap(s, b, F32, 6)))
+	}
+	out, _, err := f.CallOwned(t.Context(), nil, Wrap(s, b, F32, 2, 3))
+	require.NoError(t, err)
+	assert.NotSame(t, b, out[0])
+	require.NoError(t, out[0].Close())
+}

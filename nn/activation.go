@@ -63,7 +63,7 @@ func Activations() []Activation { return slices.Sorted(maps.Keys(activations)) }
 func (a Activation) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
 	f := activations[a]
 	if f == nil {
-		return p.Fail(x, "no activation %q", string(a))
+		return p.Fail(x, "no activation %q; there are %v", string(a), Activations())
 	}
 	return f(x)
 }

@@ -112,7 +112,7 @@ func (t *Trainer) Save(ctx context.Context, path string) error {
 	return write(ctx, path, ts, a)
 }
 
-// Resume reads a checkpoint of the same network and configuration, of which the number of epochs, patience, the time limit and what is told to whom may differ. Fit
+// Resume reads a checkpoint of the same network and configuration, of which Epochs, Patience, MinDelta, MaxTime, Checkpoint, CheckpointEvery, Log, Progress and OnEpoch may differ. Fit
 // then goes on from it, with the same data, as if it had not been interrupted: with the same bytes on the same device. If it fails, the trainer is as it was.
 func (t *Trainer) Resume(ctx context.Context, path string) error {
 	work := t.scope.Scope()

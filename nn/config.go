@@ -13,7 +13,10 @@ import (
 
 // Data are examples, along the first dimension of all tensors, on the device of the model.
 type Data struct {
-	X, Y    *tensor.Tensor
+	X *tensor.Tensor // of the type and shape of the model's Spec, after the first dimension
+	// Y are the targets. Of the losses for classes these are labels, whole numbers from 0 on of an integer type, whose shape is that of the results without
+	// the last dimension, or a probability for each class, in the shape of the results; of all other losses numbers in the shape of the results.
+	Y       *tensor.Tensor
 	Lengths *tensor.Tensor // [Pass.Lengths], or nil
 }
 
@@ -92,25 +95,30 @@ func (h *History) watched() []float64 {
 
 // check returns the first setting that makes no sense.
 func (c *Config) check() error {
+	const notNegative = "finite and not negative"
 	finite := func(x float64) bool { return x >= 0 && !math.IsInf(x, 1) }
 	for _, s := range []struct {
 		name string
 		ok   bool
 		is   any
+		want string
 	}{
-		{"Epochs", c.Epochs >= 1, c.Epochs}, {"BatchSize", c.BatchSize >= 1, c.BatchSize}, {"Accumulate", c.Accumulate >= 1, c.Accumulate},
-		{"Loss", c.Loss != nil, c.Loss}, {"LearningRate", c.LearningRate > 0 && finite(c.LearningRate), c.LearningRate},
-		{"ClipNorm", finite(c.ClipNorm), c.ClipNorm}, {"ClipValue", finite(c.ClipValue), c.ClipValue}, {"L1", finite(c.L1), c.L1}, {"L2", finite(c.L2), c.L2},
-		{"WeightDecay", finite(c.WeightDecay), c.WeightDecay}, {"DecoupledWeightDecay", finite(c.DecoupledWeightDecay), c.DecoupledWeightDecay},
-		{"Split", c.Split >= 0 && c.Split < 1, c.Split}, {"Patience", c.Patience >= 0, c.Patience}, {"MinDelta", finite(c.MinDelta), c.MinDelta},
-		{"MaxTime", c.MaxTime >= 0, c.MaxTime}, {"CheckpointEvery", c.Checkpoint == "" || c.CheckpointEvery >= 1, c.CheckpointEvery},
+		{"Epochs", c.Epochs >= 1, c.Epochs, "1 or more"}, {"BatchSize", c.BatchSize >= 1, c.BatchSize, "1 or more"},
+		{"Accumulate", c.Accumulate >= 1, c.Accumulate, "1 or more"}, {"Loss", c.Loss != nil, c.Loss, "one of the losses"},
+		{"LearningRate", c.LearningRate > 0 && finite(c.LearningRate), c.LearningRate, "positive and finite"},
+		{"ClipNorm", finite(c.ClipNorm), c.ClipNorm, notNegative}, {"ClipValue", finite(c.ClipValue), c.ClipValue, notNegative},
+		{"L1", finite(c.L1), c.L1, notNegative}, {"L2", finite(c.L2), c.L2, notNegative}, {"WeightDecay", finite(c.WeightDecay), c.WeightDecay, notNegative},
+		{"DecoupledWeightDecay", finite(c.DecoupledWeightDecay), c.DecoupledWeightDecay, notNegative},
+		{"Split", c.Split >= 0 && c.Split < 1, c.Split, "a fraction of the examples, at least 0 and less than 1"},
+		{"Patience", c.Patience >= 0, c.Patience, notNegative}, {"MinDelta", finite(c.MinDelta), c.MinDelta, notNegative},
+		{"MaxTime", c.MaxTime >= 0, c.MaxTime, notNegative}, {"CheckpointEvery", c.Checkpoint == "" || c.CheckpointEvery >= 1, c.CheckpointEvery, "1 or more"},
 	} {
 		if !s.ok {
-			return fmt.Errorf("%w: %s is %v", ErrConfig, s.name, s.is)
+			return fmt.Errorf("%w: %s is %v; it has to be %s", ErrConfig, s.name, s.is, s.want)
 		}
 	}
 	if c.Precision != Full && c.Precision != F16 && c.Precision != BF16 {
-		return fmt.Errorf("%w: Precision is %q", ErrConfig, c.Precision)
+		return fmt.Errorf("%w: Precision is %q; it is one of %q, %q and %q", ErrConfig, c.Precision, Full, F16, BF16)
 	}
 	if c.Precision == F16 && c.Accumulate > 1 {
 		return fmt.Errorf("%w: F16 with Accumulate is not supported", ErrConfig)

@@ -131,9 +131,12 @@ func categorical(l Loss, p, t *tensor.Tensor, smoothing float64, weights []float
 		return nil, fmt.Errorf("%w: %v: %d weights for %d classes", ErrConfig, l, len(weights), classes)
 	case !tensor.IsFloat(t.Type()) && p.Rank() == t.Rank()+1:
 		if !slices.Equal(p.Shape()[:t.Rank()], t.Shape()) {
-			return nil, fmt.Errorf("%w: %v of results %v and labels %v", ErrData, l, p.Shape(), t.Shape())
+			return nil, fmt.Errorf("%w: %v of results %v and labels %v: labels have the shape %v", ErrData, l, p.Shape(), t.Shape(), p.Shape()[:t.Rank()])
 		}
 		t = t.OneHot(classes, p.Type())
+	case !slices.Equal(p.Shape(), t.Shape()):
+		return nil, fmt.Errorf("%w: %v of results %v and targets %v%v: targets are either labels, whole numbers from 0 to %d of an integer type and of shape %v, or a probability for each class, of shape %v",
+			ErrData, l, p.Shape(), t.Type(), t.Shape(), classes-1, p.Shape()[:p.Rank()-1], p.Shape())
 	}
 	t, err := pair(l, p, t)
 	if err != nil {

@@ -96,15 +96,17 @@ func (t *Trainer) divided(d Data) (train, val Data, err error) {
 		if err := t.model.fits(d.X); err != nil {
 			return err
 		}
-		for _, x := range []*tensor.Tensor{d.Y, d.Lengths} {
+		if d.Y == nil {
+			return fmt.Errorf("%w: no targets", ErrData)
+		}
+		for i, x := range []*tensor.Tensor{d.Y, d.Lengths} {
+			name := []string{"targets", "lengths"}[i]
 			switch {
-			case x == nil && x != d.Lengths:
-				return fmt.Errorf("%w: no targets", ErrData)
 			case x == nil:
 			case x.Err() != nil:
 				return x.Err()
 			case x.Rank() < 1 || x.Dim(0) != d.X.Dim(0):
-				return fmt.Errorf("%w: %d examples with %v", ErrData, d.X.Dim(0), x.Shape())
+				return fmt.Errorf("%w: %d examples and %s of shape %v, whose first dimension has to be the number of examples", ErrData, d.X.Dim(0), name, x.Shape())
 			}
 		}
 		if l := d.Lengths; l != nil && (l.Rank() != 1 || tensor.IsFloat(l.Type())) {

@@ -282,6 +282,27 @@ func TestMistakes(t *testing.T) {
 		_, err = tr.Fit(t.Context(), bad.d)
 		assert.ErrorIs(t, err, bad.err, name)
 	}
+	// Errors say what is wrong and what is allowed.
+	for says, f := range map[string]func(c *Config) Data{
+		"10 examples and targets of shape [9": func(*Config) Data { return Data{X: d.X, Y: d.Y.Narrow(0, 0, 9)} },
+		"of an integer type and of shape [1]": func(c *Config) Data {
+			c.Loss = CrossEntropy{}
+			return Data{X: d.X, Y: labels.Y.Cast(tensor.F32)}
+		},
+		"it has to be a fraction":   func(c *Config) Data { c.Split = 2; return d },
+		`"f16"`:                     func(c *Config) Data { c.Precision = "f8"; return d },
+		"BatchSize is 0; it has to": func(c *Config) Data { c.BatchSize = 0; return d },
+	} {
+		c := plain(1, 10)
+		data := f(&c)
+		tr, err := NewTrainer(small(t, s), c)
+		if err == nil {
+			_, err = tr.Fit(t.Context(), data)
+		}
+		assert.ErrorContains(t, err, says)
+	}
+	_, err = Build(t.Context(), s, 1, in, Activation("relue"))
+	assert.ErrorContains(t, err, "relu ")
 }
 
 func TestSchedules(t *testing.T) {

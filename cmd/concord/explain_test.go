@@ -12,7 +12,7 @@ func TestExplain(t *testing.T) {
 	require.Equal(t, exitOK, status, stderr)
 	assert.Contains(t, stdout, "f32[64 32] of x=f32[64,32] on cpu:0\n")
 	assert.Contains(t, stdout, "max sub exp sum reciprocal mul")
-	assert.Contains(t, stdout, "1 tasks; operation by operation 6\n")
+	assert.Contains(t, stdout, "1 task; operation by operation 6\n")
 
 	status, stdout, stderr = concord("explain", "--json", "--time", "h := (x.matmul(w) + b).relu(); loss := (1 - h).square().mean(); grad(loss, w, b)",
 		"x=f32[8,4]", "w=f32[4,3]", "b=f32[3]")

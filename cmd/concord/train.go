@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -212,19 +213,27 @@ func (a *app) train(ctx context.Context, l learning) (err error) {
 	h, err := t.Fit(ctx, t.data)
 	if err != nil && ctx.Err() != nil && l.checkpoint != "" {
 		// What was learned since the last epoch is not lost.
-		return errors.Join(err, t.Save(context.WithoutCancel(ctx), l.checkpoint))
+		return errors.Join(err, t.Save(context.WithoutCancel(ctx), l.checkpoint), t.close())
 	}
 	if err != nil {
 		return errors.Join(err, t.close())
 	}
-	last := h.Epochs() - 1
 	d := trained{Device: t.dev.String(), Model: l.model, Parameters: t.model.Count(), Examples: t.data.X.Dim(0), History: h,
-		Loss: number(h.ValLoss[last]), Accuracy: number(h.ValMetrics["accuracy"][last])}
+		Loss: number(math.NaN()), Accuracy: number(math.NaN())}
+	last := h.Epochs() - 1
+	unseen := last >= 0 && len(h.ValLoss) > last
+	if unseen {
+		d.Loss, d.Accuracy = number(h.ValLoss[last]), number(h.ValMetrics["accuracy"][last])
+	}
 	if err := t.close(); err != nil {
 		return err
 	}
 	if a.json {
 		return a.print(d)
+	}
+	if !unseen {
+		fmt.Fprintf(a.stdout, "%d images are too few to keep some for a test; all of them were learned from, for %d epochs\n", d.Examples, last+1)
+		return nil
 	}
 	fmt.Fprintf(a.stdout, "%.2f %% of the images that it has not seen are read rightly, after %d epochs in %v\n", 100*d.Accuracy, last+1, h.TotalTime.Round(10*time.Millisecond))
 	return nil

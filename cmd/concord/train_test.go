@@ -59,6 +59,11 @@ func TestTrain(t *testing.T) {
 	require.Equal(t, exitOK, status, stderr)
 	assert.Contains(t, stdout, "of 600 images are read rightly")
 
+	// Two images are too few to keep one for a test.
+	status, stdout, stderr = concord("train", "--device", "cpu:0", "--data", digitFiles(t, 2), "--epochs", "1")
+	require.Equal(t, exitOK, status, stderr)
+	assert.Contains(t, stdout, "2 images are too few")
+
 	for says, args := range map[string][]string{
 		"there are cnn and mlp": {"train", "--model", "gan"},
 		"--resume needs":        {"train", "--resume"},

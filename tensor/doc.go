@@ -38,10 +38,10 @@
 //   - What several kernels need is stored, or computed again in each where that moves fewer bytes. A kernel stores several results that
 //     one loop computes.
 //   - The parts of a Concat or Pad are computed into their places.
-//   - Products of matrices read transposed and sliced matrices in place.
+//   - Products of matrices read transposed and sliced matrices in place. On the CPU they add a bias for each column and apply an activation.
 //
 // Memory between kernels comes from the device's pool and is freed after its last reader, in the order of the stream. With CONCORD_FUSION=0
-// every operation is a kernel of its own.
+// every operation is a kernel of its own. A compiled function may store results in the memory of arguments ([Func.CallDonating]).
 //
 // # Ownership
 //

@@ -33,7 +33,8 @@ var epilogues = sync.OnceValue(func() map[string]string {
 	return list
 })
 
-// finish joins products with kernels that alone read them and compute an epilogue. The tasks are in order.
+// finish joins products with kernels that alone read them and compute an epilogue, on the CPU: GPUs have libraries for gemm, which are faster than the portable text
+// that gemm_bias is there. The tasks are in order.
 func (p *planner) finish() {
 	at, readers := map[*value]int{}, map[*value]int{} // the product that writes a value, and how many tasks read it
 	for i, t := range p.tasks {
@@ -52,7 +53,7 @@ func (p *planner) finish() {
 	}
 	for i, t := range p.tasks {
 		k, ok := t.(*kernel)
-		if !ok || len(k.outs) != 1 || len(k.inputs) != 2 {
+		if !ok || len(k.outs) != 1 || len(k.inputs) != 2 || k.outs[0].t.scope.engine.groups {
 			continue
 		}
 		act, ok := epilogues()[k.m.String()]

@@ -68,7 +68,8 @@ func (c *Func) Call(ctx context.Context, args ...*Tensor) ([]*Tensor, error) {
 // CallDonating is Call where results may be stored in the memory of the arguments for which donated is true; there may be fewer flags than arguments. A step of
 // training so updates parameters where they are, rather than to write others. A donated argument has an undefined value after the call,
 // unless it is among the results. A result takes the memory of an argument of its type and shape if the kernel that stores it is the last that reads the
-// argument, and reads no other element of it than the one it stores. An argument that is donated must not be another argument too.
+// argument, and reads no other element of it than the one it stores. An argument that is donated must not be another argument too, nor a
+// constant of the function.
 func (c *Func) CallDonating(ctx context.Context, donated []bool, args ...*Tensor) ([]*Tensor, error) {
 	t, err := c.prepare(ctx, donated, args)
 	if err != nil {
@@ -102,9 +103,18 @@ func (c *Func) CallDonating(ctx context.Context, donated []bool, args ...*Tensor
 func (t *trace) bind(args []*Tensor) (err error) {
 	t.bindings = t.bindings[:0]
 	for _, arg := range t.over {
+		if arg == 0 {
+			continue
+		}
+		b := args[arg-1].data.buf
 		for i, a := range args {
-			if arg > 0 && i != arg-1 && a.data.buf == args[arg-1].data.buf {
+			if i != arg-1 && a.data.buf == b {
 				return fmt.Errorf("%w: argument %d is donated, and lies in the same memory as argument %d", ErrShape, arg-1, i)
+			}
+		}
+		for _, v := range t.plan.extern {
+			if v.arg == 0 && v.data.buf == b {
+				return fmt.Errorf("%w: argument %d is donated, and the function has it as a constant", ErrShape, arg-1)
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"text/tabwriter"
 
 	"github.com/concord-compute/concord/tensor"
@@ -16,14 +17,17 @@ import (
 type Model struct {
 	In Spec // an example
 
-	scope   *tensor.Scope
-	net     Sequence
-	typ     tensor.Type
-	params  []Param
-	states  []Param
-	rows    []row
-	values  values
-	predict *tensor.Func
+	scope  *tensor.Scope
+	net    Sequence
+	typ    tensor.Type
+	params []Param
+	states []Param
+	rows   []row
+	values values
+
+	mu      sync.Mutex   // held by Predict, since the next call but one of predict overwrites a result
+	predict *tensor.Func // params, states, examples[, lengths] -> results
+	mistake error        // of the network when predict is traced
 }
 
 // Spec is the type and the shape of an example.
@@ -77,7 +81,7 @@ func Build(ctx context.Context, s *tensor.Scope, seed uint64, in Spec, layers ..
 			p.Lengths = a[3]
 		}
 		y := m.net.Apply(p, a[2])
-		if p.err != nil {
+		if m.mistake = p.err; p.err != nil {
 			return nil
 		}
 		return []*tensor.Tensor{y}
@@ -235,21 +239,42 @@ func (m *Model) fits(x *tensor.Tensor) error {
 	return nil
 }
 
-// Predict returns what the network says of examples, computed together. lengths, if they are not nil, are [Pass.Lengths].
+// fitLengths returns an error unless lengths, if they are not nil, are one integer for each of n examples.
+func fitLengths(lengths *tensor.Tensor, n int) error {
+	if lengths == nil {
+		return nil
+	}
+	if err := lengths.Err(); err != nil {
+		return err
+	}
+	if lengths.Rank() != 1 || lengths.Dim(0) != n || tensor.IsFloat(lengths.Type()) {
+		return fmt.Errorf("%w: lengths %v%v of %d examples", ErrData, lengths.Type(), lengths.Shape(), n)
+	}
+	return nil
+}
+
+// Predict returns what the network says of examples, computed together. lengths, if they are not nil, are [Pass.Lengths]. The result belongs to the scope of x.
 func (m *Model) Predict(ctx context.Context, x, lengths *tensor.Tensor) (*tensor.Tensor, error) {
 	if err := m.fits(x); err != nil {
+		return nil, err
+	}
+	if err := fitLengths(lengths, x.Dim(0)); err != nil {
 		return nil, err
 	}
 	args := []*tensor.Tensor{m.values.params, m.values.states, x}
 	if lengths != nil {
 		args = append(args, lengths)
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	out, err := m.predict.Call(ctx, args...)
+	if m.mistake != nil {
+		err, m.mistake = m.mistake, nil
+	}
 	if err != nil {
 		return nil, err
 	}
-	y := out[0].Copy()
-	return y, tensor.Eval(ctx, y)
+	return copyTo(ctx, x.Scope(), out[0])
 }
 
 // Summary returns a table of the layers: their names, what they are, the shape of a result, and the number of parameters.

@@ -96,23 +96,15 @@ func (t *Trainer) divided(d Data) (train, val Data, err error) {
 		if err := t.model.fits(d.X); err != nil {
 			return err
 		}
-		if d.Y == nil {
+		switch {
+		case d.Y == nil:
 			return fmt.Errorf("%w: no targets", ErrData)
+		case d.Y.Err() != nil:
+			return d.Y.Err()
+		case d.Y.Rank() < 1 || d.Y.Dim(0) != d.X.Dim(0):
+			return fmt.Errorf("%w: %d examples and targets of shape %v, whose first dimension has to be the number of examples", ErrData, d.X.Dim(0), d.Y.Shape())
 		}
-		for i, x := range []*tensor.Tensor{d.Y, d.Lengths} {
-			name := []string{"targets", "lengths"}[i]
-			switch {
-			case x == nil:
-			case x.Err() != nil:
-				return x.Err()
-			case x.Rank() < 1 || x.Dim(0) != d.X.Dim(0):
-				return fmt.Errorf("%w: %d examples and %s of shape %v, whose first dimension has to be the number of examples", ErrData, d.X.Dim(0), name, x.Shape())
-			}
-		}
-		if l := d.Lengths; l != nil && (l.Rank() != 1 || tensor.IsFloat(l.Type())) {
-			return fmt.Errorf("%w: lengths %v%v", ErrData, l.Type(), l.Shape())
-		}
-		return nil
+		return fitLengths(d.Lengths, d.X.Dim(0))
 	}
 	if err := check(d); err != nil {
 		return train, val, err

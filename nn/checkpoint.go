@@ -8,14 +8,18 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/concord-compute/concord/tensor"
 )
 
-// metadataKey is the text of a file that is ours.
-const metadataKey = "concord.nn"
+// metadataKey is the text of a file that is ours, and version that of files.
+const (
+	metadataKey = "concord.nn"
+	version     = 1
+)
 
 // about is what a file says beside its tensors. Of a model it is the first two.
 type about struct {
@@ -23,11 +27,45 @@ type about struct {
 	Network  []string // the layers' names and descriptions
 	Config   []string // what has to be the same to go on, "name: value"
 	Position position
-	History  History
+	History  record
+}
+
+// record is a History as JSON, which has no word for a metric that is no finite number: null.
+type record struct {
+	History
+	TrainMetrics, ValMetrics map[string][]*float64
+}
+
+// recorded returns lists with nil in place of what is not finite.
+func recorded(lists map[string][]float64) map[string][]*float64 {
+	out := map[string][]*float64{}
+	for name, list := range lists {
+		out[name] = make([]*float64, len(list))
+		for i, x := range list {
+			if isFinite(list[i : i+1]) {
+				out[name][i] = &x
+			}
+		}
+	}
+	return out
+}
+
+// history returns lists with NaN in place of nil.
+func history(lists map[string][]*float64) map[string][]float64 {
+	out := map[string][]float64{}
+	for name, list := range lists {
+		out[name] = make([]float64, len(list))
+		for i, x := range list {
+			if out[name][i] = math.NaN(); x != nil {
+				out[name][i] = *x
+			}
+		}
+	}
+	return out
 }
 
 func (m *Model) about() about {
-	a := about{Version: 1}
+	a := about{Version: version}
 	for _, r := range m.rows {
 		a.Network = append(a.Network, fmt.Sprintf("%s: %s", r.path, r.layer))
 	}
@@ -45,10 +83,17 @@ func (m *Model) parts(prefix string, params, states *tensor.Tensor) map[string]*
 	return out
 }
 
-func write(ctx context.Context, path string, ts map[string]*tensor.Tensor, a about) error {
+// write writes a file of tensors, which belong to s or to scopes within it.
+func write(ctx context.Context, s *tensor.Scope, path string, ts map[string]*tensor.Tensor, a about) error {
 	text, err := json.Marshal(a)
 	if err != nil {
 		return fmt.Errorf("nn: %s: %w", path, err)
+	}
+	work := s.Scope()
+	defer work.Close()
+	in := work.Scope() // of what is computed for the file, within those of all tensors
+	for name, t := range ts {
+		ts[name] = t.Mul(tensor.Ones(in, t.Type()))
 	}
 	if err := tensor.Save(ctx, path, ts, map[string]string{metadataKey: string(text)}); err != nil {
 		return fmt.Errorf("nn: save: %w", err)
@@ -58,7 +103,7 @@ func write(ctx context.Context, path string, ts map[string]*tensor.Tensor, a abo
 
 // Save writes parameters and running statistics to a safetensors file by their names, as a whole or not at all.
 func (m *Model) Save(ctx context.Context, path string) error {
-	return write(ctx, path, m.parts("", m.values.params, m.values.states), m.about())
+	return write(ctx, m.scope, path, m.parts("", m.values.params, m.values.states), m.about())
 }
 
 // Load reads what Save has written, also the model of a checkpoint. All parameters and statistics have to be there, with their shapes.
@@ -82,7 +127,11 @@ func (m *Model) Load(ctx context.Context, path string) error {
 }
 
 // trainingPrefix begins the names of tensors of a training that are not the model's.
-const trainingPrefix = "training/"
+const (
+	trainingPrefix = "training/"
+	bestParams     = "best.params"
+	bestStates     = "best.states"
+)
 
 // same returns the settings that a training keeps when it goes on.
 func (t *Trainer) same() []string {
@@ -105,16 +154,18 @@ func (t *Trainer) Save(ctx context.Context, path string) error {
 		ts[trainingPrefix+name] = t.vars[atCount+i]
 	}
 	if t.best.params != nil {
-		ts[trainingPrefix+"best.params"], ts[trainingPrefix+"best.states"] = t.best.params, t.best.states
+		ts[trainingPrefix+bestParams], ts[trainingPrefix+bestStates] = t.best.params, t.best.states
 	}
 	a := t.model.about()
-	a.Config, a.Position, a.History = t.same(), t.at, t.history
-	return write(ctx, path, ts, a)
+	a.Config, a.Position = t.same(), t.at
+	a.History = record{t.history, recorded(t.history.TrainMetrics), recorded(t.history.ValMetrics)}
+	return write(ctx, t.scope, path, ts, a)
 }
 
 // Resume reads a checkpoint of the same network and configuration, of which Epochs, Patience, MinDelta, MaxTime, Checkpoint, CheckpointEvery, Log, Progress and OnEpoch may differ. Fit
-// then goes on from it, with the same data, as if it had not been interrupted: with the same bytes on the same device. If it fails, the trainer is as it was.
-func (t *Trainer) Resume(ctx context.Context, path string) error {
+// then goes on from it, with the same data, as if it had not been interrupted: with the same bytes on the same device. Where the checkpoint has no best values, since
+// it was made without Patience, the best ones with Patience are those from here on. If Resume fails, the trainer is as it was.
+func (t *Trainer) Resume(ctx context.Context, path string) (err error) {
 	work := t.scope.Scope()
 	defer work.Close()
 	ts, metadata, err := tensor.Load(work, path)
@@ -126,19 +177,29 @@ func (t *Trainer) Resume(ctx context.Context, path string) error {
 		return fmt.Errorf("%w: %s is not a checkpoint", ErrData, path)
 	}
 	for _, pair := range [][2][]string{{a.Network, t.model.about().Network}, {a.Config, t.same()}} {
-		for i, want := range pair[1] {
-			if i >= len(pair[0]) || pair[0][i] != want {
-				return fmt.Errorf("%w: %s is of another training: %q instead of %q", ErrConfig, path, pair[0][min(i, len(pair[0])-1)], want)
-			}
-		}
 		if len(pair[0]) != len(pair[1]) {
 			return fmt.Errorf("%w: %s is of another network", ErrConfig, path)
 		}
+		for i, want := range pair[1] {
+			if pair[0][i] != want {
+				return fmt.Errorf("%w: %s is of another training: %q instead of %q", ErrConfig, path, pair[0][i], want)
+			}
+		}
 	}
+	best := ts[trainingPrefix+bestParams]
+	if a.Version != version || !a.consistent() || !t.isBest(best, ts[trainingPrefix+bestStates]) {
+		return fmt.Errorf("%w: %s is a checkpoint of another version, or contradicts itself", ErrData, path)
+	}
+	from := t.scope.Scope()
+	defer func() {
+		if err != nil {
+			from.Close()
+		}
+	}()
 	loaded := map[string]*tensor.Tensor{}
 	for name, x := range ts {
 		if name, ok := strings.CutPrefix(name, trainingPrefix); ok {
-			if loaded[name], err = copyTo(ctx, t.scope, x); err != nil { // the file's memory ends here
+			if loaded[name], err = copyTo(ctx, from, x); err != nil { // the file's memory ends here
 				return err
 			}
 		}
@@ -147,10 +208,46 @@ func (t *Trainer) Resume(ctx context.Context, path string) error {
 		return err
 	}
 	t.best.close()
-	t.best = values{params: loaded["best.params"], states: loaded["best.states"]}
-	t.vars, t.loaded, t.at, t.history = nil, loaded, a.Position, a.History
-	if t.history.Epochs() < t.config.Epochs && t.config.Patience > t.at.Bad {
+	t.own.close()
+	if t.from != nil {
+		t.from.Close()
+	}
+	t.own, t.from = values{}, from
+	t.best = values{params: loaded[bestParams], states: loaded[bestStates]}
+	t.vars, t.loaded, t.at, t.history = nil, loaded, a.Position, a.History.History
+	t.history.TrainMetrics, t.history.ValMetrics = history(a.History.TrainMetrics), history(a.History.ValMetrics)
+	if best == nil && t.config.Patience > 0 {
+		t.history.BestEpoch, t.history.BestValLoss, t.at.Bad = -1, 0, 0
+	}
+	if t.history.Epochs() < t.config.Epochs && (t.config.Patience == 0 || t.config.Patience > t.at.Bad) {
 		t.history.Stopped = ""
 	}
 	return nil
+}
+
+// consistent reports whether the position and the history belong together.
+func (a *about) consistent() bool {
+	at, h := a.Position, &a.History
+	n, v := h.Epochs(), len(h.ValLoss)
+	ok := at.Epoch == n && at.Batch >= 0 && at.Steps >= 0 && at.Bad >= 0 && v <= n && len(h.LearningRate) == n && len(h.EpochTimes) == n && len(h.Skipped) == n && h.BestEpoch >= -1 && h.BestEpoch < n
+	for _, list := range h.TrainMetrics {
+		ok = ok && len(list) == n
+	}
+	for _, list := range h.ValMetrics {
+		ok = ok && len(list) == v
+	}
+	return ok
+}
+
+// isBest reports whether tensors may be the best values: both of the model's, or none.
+func (t *Trainer) isBest(params, states *tensor.Tensor) bool {
+	if params == nil || states == nil {
+		return params == states
+	}
+	for i, x := range []*tensor.Tensor{params, states} {
+		if x.Type() != t.model.typ || x.Rank() != 1 || x.Len() != []int{t.model.Count(), elements(t.model.states)}[i] {
+			return false
+		}
+	}
+	return true
 }

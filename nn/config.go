@@ -75,6 +75,7 @@ type History struct {
 	TrainLoss, ValLoss, LearningRate []float64
 	TrainMetrics, ValMetrics         map[string][]float64
 	EpochTimes                       []time.Duration
+	Skipped                          []int // steps that an infinite gradient of a loss scaled for F16 ended
 	TotalTime                        time.Duration
 	ParameterCount                   int
 	BestEpoch                        int     // of the smallest loss so far, of validation if there is one; -1 before the first epoch

@@ -40,5 +40,6 @@
 // # Failures
 //
 // A step whose loss or gradient is not finite changes nothing, nor do those queued behind it, and Fit returns [ErrNumerical]; the trainer then has
-// the parameters of the step before. A context that ends stops Fit between two steps, and Fit may be called again.
+// the parameters of the step before. So it does where the loss of validation is not finite. A context that ends stops Fit between two steps, and Fit may
+// be called again.
 package nn

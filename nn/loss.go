@@ -154,7 +154,7 @@ func categorical(l Loss, p, t *tensor.Tensor, smoothing float64, weights []float
 // Of returns the loss.
 func (l Huber) Of(p, t *tensor.Tensor) (*tensor.Tensor, error) {
 	delta := or(l.Delta, 1)
-	if !(delta > 0) {
+	if !(delta > 0) || math.IsInf(delta, 1) {
 		return nil, fmt.Errorf("%w: %v", ErrConfig, l)
 	}
 	return each(l, p, t, func(p, t *tensor.Tensor) *tensor.Tensor {
@@ -192,9 +192,10 @@ func (l CosineSimilarity) Of(p, t *tensor.Tensor) (*tensor.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	squares := p.Square().Sum(-1).Mul(t.Square().Sum(-1))
-	some := squares.Gt(0)
-	cos := p.Mul(t).Sum(-1).Div(tensor.Where(some, squares, 1).Sqrt())
+	pp, tt := p.Square().Sum(-1), t.Square().Sum(-1)
+	some := pp.Gt(0).And(tt.Gt(0))
+	norm := func(squares *tensor.Tensor) *tensor.Tensor { return tensor.Where(some, squares, 1).Sqrt() }
+	cos := p.Mul(t).Sum(-1).Div(norm(pp)).Div(norm(tt))
 	return from1(tensor.Where(some, cos, 0)).Mean(), nil
 }
 

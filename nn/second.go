@@ -5,6 +5,7 @@ package nn
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -32,14 +33,15 @@ type objective struct {
 	mistake error
 }
 
-func newObjective(m *Model, l Loss, d Data) (*objective, error) {
+func newObjective(ctx context.Context, m *Model, l Loss, d Data) (*objective, error) {
 	c := Defaults()
 	c.Split, c.Loss, c.Metrics = 0, l, []Metric{}
 	t, err := NewTrainer(m, c)
 	if err != nil {
 		return nil, err
 	}
-	if _, _, err := t.divided(d); err != nil {
+	if err := t.fits(ctx, d); err != nil {
+		t.Close()
 		return nil, err
 	}
 	o := &objective{m: m, scope: t.scope, d: d}
@@ -136,7 +138,7 @@ func (l LBFGS) Minimize(ctx context.Context, m *Model, loss Loss, d Data, steps 
 	if memory < 1 || steps < 1 {
 		return nil, fmt.Errorf("%w: L-BFGS with a memory of %d and %d steps", ErrConfig, memory, steps)
 	}
-	o, err := newObjective(m, loss, d)
+	o, err := newObjective(ctx, m, loss, d)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +165,7 @@ func (l LBFGS) Minimize(ctx context.Context, m *Model, loss Loss, d Data, steps 
 			next := plus(w, step, way)
 			fn, gn, err := o.at(ctx, next)
 			if err != nil {
-				return losses, err
+				return losses, errors.Join(err, o.end(context.WithoutCancel(ctx), w))
 			}
 			if fn <= f+1e-4*step*slope && fn < f && isFinite(gn) {
 				s, y := scaled(way, step), plus(gn, -1, g)
@@ -215,7 +217,7 @@ func (n Newton) Minimize(ctx context.Context, m *Model, loss Loss, d Data, steps
 	if m.Count() > limit {
 		return nil, fmt.Errorf("%w: Newton's method for %d parameters, at most %d", ErrConfig, m.Count(), limit)
 	}
-	o, err := newObjective(m, loss, d)
+	o, err := newObjective(ctx, m, loss, d)
 	if err != nil {
 		return nil, err
 	}

@@ -227,7 +227,7 @@ func (t *Trainer) compile() {
 		ok, scale := isGood(vars[atSums], loss, norm2), vars[atScale]
 		next := added(vars[atSums], sums, ok)
 		if t.config.Precision == F16 {
-			loud := isGood(vars[atSums], loss)
+			loud := isGood(vars[atSums], loss, scale.Narrow(0, 0, 1).Reciprocal()) // no smaller scale will help
 			next = added(vars[atSums], tensor.Where(ok, sums, tensor.Iota(sums.Scope(), tensor.I32, sums.Len()).Eq(sumSkipped).Cast(sums.Type())), loud)
 			scale = rescaled(scale, ok)
 		}
@@ -244,15 +244,15 @@ func (t *Trainer) compile() {
 		ok := isGood(vars[atSums], loss)
 		return []*tensor.Tensor{where(ok, states, vars[atStates]), added(vars[atSums], sums, ok), vars[atGrads].Add(grad.Mul(weight))}
 	})
-	// whole: vars..., rate -> vars...
+	// whole: vars..., rate, statistics before the first of its batches -> vars...
 	t.whole = tensor.Compile(t.scope, func(a ...*tensor.Tensor) []*tensor.Tensor {
-		vars, rate := a[:n], a[n]
+		vars, rate, before := a[:n], a[n], a[n+1]
 		grad := vars[atGrads]
 		norm2 := square(grad)
 		ok := isGood(vars[atSums], norm2)
 		params, count, opt := t.update(vars, grad, norm2, rate, ok)
 		sums := added(vars[atSums], tensor.Zeros(t.scope, t.model.typ, vars[atSums].Len()), ok)
-		return append([]*tensor.Tensor{params, vars[atStates], count, sums, tensor.Zeros(t.scope, t.model.typ, grad.Len()), vars[atScale]}, opt...)
+		return append([]*tensor.Tensor{params, where(ok, vars[atStates], before), count, sums, tensor.Zeros(t.scope, t.model.typ, grad.Len()), vars[atScale]}, opt...)
 	})
 	// test: params, states, sums, examples... -> sums
 	t.test = tensor.Compile(t.scope, func(a ...*tensor.Tensor) []*tensor.Tensor {
@@ -302,21 +302,21 @@ func (t *Trainer) measure(d Data) (classes int, err error) {
 	return says.Dim(-1), nil
 }
 
-// zeros returns the first values of what a step changes, for a model with these values.
+// zeros returns the first values of what a step changes, for a model with these values, and in their scope.
 func (t *Trainer) zeros(v values) (list []*tensor.Tensor, names []string) {
 	m, typ := t.model, t.model.typ
 	grads := 0
 	if t.config.Accumulate > 1 {
 		grads = m.Count()
 	}
-	scale := tensor.Zeros(t.scope, typ, 0)
+	scale := tensor.Zeros(v.scope, typ, 0)
 	if t.config.Precision == F16 {
-		scale = tensor.Full(t.scope, typ, 65536, 2).Mul(tensor.From(t.scope, []float64{1, 0}).Cast(typ))
+		scale = tensor.Full(v.scope, typ, 65536, 2).Mul(tensor.From(v.scope, []float64{1, 0}).Cast(typ))
 	}
-	list = []*tensor.Tensor{v.params, v.states, tensor.Zeros(t.scope, tensor.I64, 1), tensor.Zeros(t.scope, typ, t.wide), tensor.Zeros(t.scope, typ, grads), scale}
+	list = []*tensor.Tensor{v.params, v.states, tensor.Zeros(v.scope, tensor.I64, 1), tensor.Zeros(v.scope, typ, t.wide), tensor.Zeros(v.scope, typ, grads), scale}
 	names = []string{"params", "states", "count", "sums", "grads", "scale"}
 	for _, name := range t.config.Optimizer.States() {
-		list, names = append(list, tensor.Zeros(t.scope, typ, m.Count())), append(names, "optimizer."+name)
+		list, names = append(list, tensor.Zeros(v.scope, typ, m.Count())), append(names, "optimizer."+name)
 	}
 	return list, slices.Clip(names)
 }

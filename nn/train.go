@@ -27,7 +27,9 @@ type Trainer struct {
 	vars    []*tensor.Tensor // what a step changes, as step.go has it; nil before the first
 	names   []string
 	zero    *tensor.Tensor            // the sums at the beginning of an epoch
+	own     values                    // in whose scope the first of vars are
 	loaded  map[string]*tensor.Tensor // of a checkpoint, until the first Fit
+	from    *tensor.Scope             // of loaded; nil without a checkpoint
 	best    values
 	at      position
 	history History
@@ -90,28 +92,45 @@ func (t *Trainer) Fit(ctx context.Context, d Data) (*History, error) {
 	return &t.history, err
 }
 
+// check returns an error unless data are examples and as many targets.
+func (t *Trainer) check(d Data) error {
+	if err := t.model.fits(d.X); err != nil {
+		return err
+	}
+	switch {
+	case d.Y == nil:
+		return fmt.Errorf("%w: no targets", ErrData)
+	case d.Y.Err() != nil:
+		return d.Y.Err()
+	case d.Y.Rank() < 1 || d.Y.Dim(0) != d.X.Dim(0):
+		return fmt.Errorf("%w: %d examples and targets of shape %v, whose first dimension has to be the number of examples", ErrData, d.X.Dim(0), d.Y.Shape())
+	}
+	return fitLengths(d.Lengths, d.X.Dim(0))
+}
+
+// fits returns an error unless data are examples that network, loss and metrics take, at least one.
+func (t *Trainer) fits(ctx context.Context, d Data) error {
+	if err := t.check(d); err != nil {
+		return err
+	}
+	if d.X.Dim(0) == 0 {
+		return fmt.Errorf("%w: no examples", ErrData)
+	}
+	classes, err := t.measure(d)
+	if err != nil {
+		return err
+	}
+	return t.labels(ctx, d, classes)
+}
+
 // divided checks data and returns the examples to train with and those for validation, none of which may be there.
 func (t *Trainer) divided(d Data) (train, val Data, err error) {
-	check := func(d Data) error {
-		if err := t.model.fits(d.X); err != nil {
-			return err
-		}
-		switch {
-		case d.Y == nil:
-			return fmt.Errorf("%w: no targets", ErrData)
-		case d.Y.Err() != nil:
-			return d.Y.Err()
-		case d.Y.Rank() < 1 || d.Y.Dim(0) != d.X.Dim(0):
-			return fmt.Errorf("%w: %d examples and targets of shape %v, whose first dimension has to be the number of examples", ErrData, d.X.Dim(0), d.Y.Shape())
-		}
-		return fitLengths(d.Lengths, d.X.Dim(0))
-	}
-	if err := check(d); err != nil {
+	if err := t.check(d); err != nil {
 		return train, val, err
 	}
 	n := d.X.Dim(0)
 	if t.config.Validation != nil {
-		if err := check(*t.config.Validation); err != nil {
+		if err := t.check(*t.config.Validation); err != nil {
 			return train, val, fmt.Errorf("validation: %w", err)
 		}
 		train, val = d, *t.config.Validation
@@ -134,13 +153,12 @@ func (d Data) narrow(first, n int) Data {
 }
 
 // begin finds out whether the data fits, and makes the first values of what a step changes.
-func (t *Trainer) begin(ctx context.Context, train, val Data) error {
-	classes, err := t.measure(train)
-	if err != nil {
-		return err
-	}
-	for _, d := range []Data{train, val} {
-		if err := t.labels(ctx, d, classes); err != nil {
+func (t *Trainer) begin(ctx context.Context, train, val Data) (err error) {
+	for _, d := range []Data{val, train} { // the last of which says how many sums there are
+		if d.X.Dim(0) == 0 {
+			continue
+		}
+		if err := t.fits(ctx, d); err != nil {
 			return err
 		}
 	}
@@ -151,22 +169,30 @@ func (t *Trainer) begin(ctx context.Context, train, val Data) error {
 	if err != nil {
 		return err
 	}
+	defer func() {
+		if err != nil {
+			own.close()
+		}
+	}()
 	list, names := t.zeros(own)
 	for i, name := range names {
+		if t.loaded == nil || i < atCount {
+			continue
+		}
 		l := t.loaded[name]
 		if l == nil {
-			continue
+			return fmt.Errorf("%w: the checkpoint has no %s", ErrConfig, name)
 		}
 		if l.Len() != list[i].Len() || l.Type() != list[i].Type() {
 			return fmt.Errorf("%w: the checkpoint has %v%v as %s, not %v%v", ErrConfig, l.Type(), l.Shape(), name, list[i].Type(), list[i].Shape())
 		}
 		list[i] = l
 	}
-	zero := tensor.Zeros(t.scope, t.model.typ, t.wide)
-	if err := tensor.Eval(ctx, append(list, zero)...); err != nil {
+	zero := tensor.Zeros(own.scope, t.model.typ, t.wide)
+	if err = tensor.Eval(ctx, append(list, zero)...); err != nil {
 		return err
 	}
-	t.vars, t.names, t.loaded, t.zero = list, names, nil, zero
+	t.vars, t.names, t.own, t.loaded, t.zero = list, names, own, nil, zero
 	return nil
 }
 
@@ -211,12 +237,16 @@ func (t *Trainer) epoch(ctx context.Context, train, val Data) error {
 	c, n := &t.config, train.X.Dim(0)
 	start := time.Now()
 	order := t.order(n)
-	batches := (n + c.BatchSize - 1) / c.BatchSize
+	batches := (n-1)/c.BatchSize + 1
 	first := t.at.Batch
-	rate := c.rate(&t.history, t.at.Steps)
+	made := first / c.Accumulate
+	if first%c.Accumulate != 0 {
+		made++
+	}
+	rate := c.rate(&t.history, t.at.Steps-made) // at the beginning of the epoch
 	var sums []float64
 	for t.at.Batch < batches {
-		stop := min(t.at.Batch+max(between/c.Accumulate, 1)*c.Accumulate, batches)
+		stop := t.at.Batch + min(max(between/c.Accumulate, 1)*c.Accumulate, batches-t.at.Batch)
 		if err := t.batches(ctx, train, order, stop); err != nil {
 			return err
 		}
@@ -251,13 +281,16 @@ func (t *Trainer) epoch(ctx context.Context, train, val Data) error {
 		if valLoss, valMetrics, err = t.evaluate(ctx, val, t.vars[atParams], t.vars[atStates]); err != nil {
 			return err
 		}
+		if math.IsNaN(valLoss) || math.IsInf(valLoss, 0) {
+			return fmt.Errorf("%w: the loss of validation is %v in epoch %d", ErrNumerical, valLoss, t.at.Epoch+1)
+		}
 		h.ValLoss = append(h.ValLoss, valLoss)
 		for name, v := range valMetrics {
 			h.ValMetrics[name] = append(h.ValMetrics[name], v)
 		}
 	}
 	loss, metrics := t.means(sums)
-	h.TrainLoss, h.LearningRate = append(h.TrainLoss, loss), append(h.LearningRate, rate)
+	h.TrainLoss, h.LearningRate, h.Skipped = append(h.TrainLoss, loss), append(h.LearningRate, rate), append(h.Skipped, int(sums[sumSkipped]))
 	for name, v := range metrics {
 		h.TrainMetrics[name] = append(h.TrainMetrics[name], v)
 	}
@@ -303,7 +336,11 @@ func (t *Trainer) batches(ctx context.Context, d Data, order []int32, stop int) 
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		rate := number(c.rate(&t.history, t.at.Steps))
+		r := c.rate(&t.history, t.at.Steps)
+		if !(r >= 0) || math.IsInf(r, 1) {
+			return fmt.Errorf("%w: %v has the learning rate %v after %d steps", ErrConfig, c.Schedule, r, t.at.Steps)
+		}
+		rate := number(r)
 		if c.Accumulate == 1 {
 			out, err := t.step.CallDonating(ctx, t.donated(), append(append(t.list(), rate, seed), d.args(part(t.at.Batch))...)...)
 			if err != nil {
@@ -314,8 +351,9 @@ func (t *Trainer) batches(ctx context.Context, d Data, order []int32, stop int) 
 			continue
 		}
 		// The batches of a step are queued as a whole or not at all.
+		before := t.vars[atStates]
 		ctx := context.WithoutCancel(ctx)
-		end := min(t.at.Batch+c.Accumulate, stop)
+		end := t.at.Batch + min(c.Accumulate, stop-t.at.Batch)
 		all := min(end*c.BatchSize-base, index.Len()) - (t.at.Batch*c.BatchSize - base)
 		for b := t.at.Batch; b < end; b++ {
 			weight := number(float64(part(b).Len()) / float64(all))
@@ -325,7 +363,7 @@ func (t *Trainer) batches(ctx context.Context, d Data, order []int32, stop int) 
 			}
 			t.vars[atStates], t.vars[atSums], t.vars[atGrads] = out[0], out[1], out[2]
 		}
-		out, err := t.whole.CallDonating(ctx, t.donated(), append(t.list(), rate)...)
+		out, err := t.whole.CallDonating(ctx, t.donated(), append(t.list(), rate, before)...)
 		if err != nil {
 			return t.failed(err)
 		}
@@ -375,14 +413,7 @@ func (t *Trainer) means(sums []float64) (loss float64, metrics map[string]float6
 
 // Evaluate returns the loss of examples and the metrics by their names, of the model's values.
 func (t *Trainer) Evaluate(ctx context.Context, d Data) (loss float64, metrics map[string]float64, err error) {
-	if _, _, err := t.divided(d); err != nil {
-		return 0, nil, err
-	}
-	classes, err := t.measure(d)
-	if err == nil {
-		err = t.labels(ctx, d, classes)
-	}
-	if err != nil {
+	if err := t.fits(ctx, d); err != nil {
 		return 0, nil, err
 	}
 	return t.evaluate(ctx, d, t.model.values.params, t.model.values.states)
@@ -419,7 +450,6 @@ func (t *Trainer) after(ctx context.Context) error {
 	losses := h.watched()
 	loss := losses[len(losses)-1]
 	if h.BestEpoch < 0 || loss < h.BestValLoss-c.MinDelta {
-		h.BestEpoch, h.BestValLoss, t.at.Bad = h.Epochs()-1, loss, 0
 		if c.Patience > 0 {
 			best, err := copied(ctx, t.scope, t.vars[atParams], t.vars[atStates])
 			if err != nil {
@@ -428,12 +458,13 @@ func (t *Trainer) after(ctx context.Context) error {
 			t.best.close()
 			t.best = best
 		}
+		h.BestEpoch, h.BestValLoss, t.at.Bad = h.Epochs()-1, loss, 0
 	} else if t.at.Bad++; c.Patience > 0 && t.at.Bad >= c.Patience {
-		h.Stopped = fmt.Sprintf("no improvement for %d epochs", c.Patience)
-		best, err := copied(ctx, t.scope, t.best.params, t.best.states) // since further steps would change them
+		best, err := copied(ctx, t.own.scope, t.best.params, t.best.states) // since further steps would change them
 		if err != nil {
 			return err
 		}
+		h.Stopped = fmt.Sprintf("no improvement for %d epochs", c.Patience)
 		t.vars[atParams], t.vars[atStates] = best.params, best.states
 		if err := t.publish(ctx); err != nil {
 			return err

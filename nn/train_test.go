@@ -183,6 +183,7 @@ func TestResumeHasTheSameBytes(t *testing.T) {
 		assert.Equal(t, all(t, through), all(t, again))
 		assert.Equal(t, want.TrainLoss, h.TrainLoss)
 		assert.Equal(t, want.ValLoss, h.ValLoss)
+		assert.Equal(t, want.LearningRate, h.LearningRate)
 		assert.Equal(t, want.BestEpoch, h.BestEpoch)
 
 		c.LearningRate = 1

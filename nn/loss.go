@@ -123,6 +123,9 @@ func (l CrossEntropy) Of(p, t *tensor.Tensor) (*tensor.Tensor, error) {
 }
 
 func categorical(l Loss, p, t *tensor.Tensor, smoothing float64, weights []float64, log func(*tensor.Tensor) *tensor.Tensor) (*tensor.Tensor, error) {
+	if p.Rank() < 1 {
+		return nil, fmt.Errorf("%w: %v of a result without classes", ErrData, l)
+	}
 	classes := p.Dim(-1)
 	switch {
 	case !(smoothing >= 0 && smoothing < 1):

@@ -57,8 +57,12 @@ func Build(ctx context.Context, s *tensor.Scope, seed uint64, in Spec, layers ..
 	if x.Err() != nil {
 		return nil, fmt.Errorf("nn: examples %v: %w", in, x.Err())
 	}
-	if y := m.net.Apply(p, x); p.err == nil && y.Err() != nil {
+	y := m.net.Apply(p, x)
+	if p.err == nil && y.Err() != nil {
 		p.err = y.Err()
+	}
+	if p.err == nil && (y.Rank() < 1 || y.Dim(0) != 1) {
+		p.Fail(y, "a result of shape %v for one example, whose first dimension has to be 1", y.Shape())
 	}
 	if p.err != nil {
 		return nil, p.err

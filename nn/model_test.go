@@ -75,3 +75,17 @@ func TestPredictRefuses(t *testing.T) {
 	assert.ErrorIs(t, err, ErrConfig)
 	assert.ErrorContains(t, err, `"0.weight"`)
 }
+
+// total puts all examples together.
+type total struct{}
+
+func (total) Apply(_ *Pass, x *tensor.Tensor) *tensor.Tensor { return x.Sum() }
+func (total) String() string                                 { return "total" }
+
+func TestResultsHaveExamples(t *testing.T) {
+	s := scopeOn(t, "cpu:0")
+	_, err := Build(t.Context(), s, 1, Spec{Type: tensor.F64, Shape: []int{3}}, total{})
+	assert.ErrorIs(t, err, ErrConfig)
+	_, err = CrossEntropy{}.Of(tensor.Ones(s, tensor.F64), tensor.Ones(s, tensor.F64, 1))
+	assert.ErrorIs(t, err, ErrData)
+}

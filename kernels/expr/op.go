@@ -75,7 +75,7 @@ const (
 	Bits // the same bits as another type of the same size
 
 	// Sum and the operations that follow are reductions over the last dimension.
-	Sum      // 0 of no elements; either zero of elements that are all -0
+	Sum      // 0 of no elements; of elements that are all -0 it is 0, as 0 is added to them
 	Product  // 1 of no elements
 	Smallest // NaN if any element is; ∞ or the largest integer of no elements
 	Largest  // NaN if any element is; -∞ or the smallest integer of no elements
@@ -142,7 +142,7 @@ var ops = [opEnd]opInfo{
 	Erfc:  {name: "erfc", arity: 1, takes: floats, call: "erfc", ulp: 16},
 	// The exponential function, the sum and the quotient may each err.
 	Sigmoid: {name: "sigmoid", arity: 1, takes: floats, ulp: 7},
-	// Units for a positive number; the bound of others is in computeFloat.
+	// For positive numbers; gelu in eval.go has more for others.
 	GELU:  {name: "gelu", arity: 1, takes: floats, ulp: 19.5},
 	Floor: {name: "floor", arity: 1, takes: floats, call: "floor"},
 	Ceil:  {name: "ceil", arity: 1, takes: floats, call: "ceil"},

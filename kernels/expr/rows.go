@@ -581,6 +581,21 @@ func (g *goMachine) Rows(op Op, t Type, rows, n int, into, from []byte) {
 		}
 		copy(into[i*size:], part[:size])
 	}
+	plusZero(op, c, rows, into)
+}
+
+// plusZero adds 0 to n sums of floating numbers, as other devices begin with it: the sum of numbers that are all -0 is 0.
+func plusZero(op Op, c Class, n int, sums []byte) {
+	switch {
+	case op == Sum && c == ClassF32:
+		for i := range slice[float32](sums)[:n] {
+			slice[float32](sums)[i] += 0
+		}
+	case op == Sum && c == ClassF64:
+		for i := range slice[float64](sums)[:n] {
+			slice[float64](sums)[i] += 0
+		}
+	}
 }
 
 // Columns combines blocks of 128 rows, which keeps the errors of sums small.
@@ -600,6 +615,7 @@ func (g *goMachine) Columns(op Op, t Type, n, step, columns int, into, from []by
 			combineBytes(op, c, columns, into, part)
 		}
 	}
+	plusZero(op, c, columns, into)
 }
 
 // combineBytes combines n numbers of a class.

@@ -43,9 +43,6 @@ func (s *total) add(n *node, v Value) {
 	}
 	x, abs := v.Float, math.Abs(v.Float)
 	s.nan = s.nan || x != x
-	if x == 0 {
-		s.zeros[int(truthBits(math.Signbit(x)))] = true
-	}
 	switch n.op {
 	case Sum:
 		if math.IsInf(x, 0) {
@@ -66,6 +63,9 @@ func (s *total) add(n *node, v Value) {
 		s.size *= max(abs+v.Bound, 1)
 		s.small *= min(max(abs-v.Bound, 0), 1)
 	default:
+		if x == 0 {
+			s.zeros[int(truthBits(math.Signbit(x)))] = true
+		}
 		s.extreme(n.op, x, v.Bound)
 	}
 }
@@ -145,9 +145,6 @@ func (s *total) floating(n *node) Value {
 			return Value{Float: math.Inf(-1)}
 		case over:
 			return Value{Float: x, Bound: math.Inf(1)}
-		}
-		if x == 0 && s.zeros[1] && !s.zeros[0] { // the sum of zeros with a sign may be either zero
-			s.bound = max(s.bound, t.smallest())
 		}
 		if s.n == 1 {
 			return Value{Float: x, Bound: s.bound}

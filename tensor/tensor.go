@@ -232,8 +232,10 @@ func (o *mapOp) grad(t, g *Tensor) []*Tensor {
 			list[i] = g
 			continue
 		}
-		// Derivatives that need the result read it, since what follows often has it stored, as products have.
-		d = d.Substitute(o.e, expr.Input(len(t.args)+1, t.typ))
+		// Derivatives that need the result read it, since what follows often has it stored, as products have; but a kernel reads only so many operands.
+		if len(t.args)+2 <= mostInputs {
+			d = d.Substitute(o.e, expr.Input(len(t.args)+1, t.typ))
+		}
 		list[i] = apply(o.name+"'", d, a.typ, t.shape, append(slices.Clone(t.args), g, t)...)
 	}
 	return list

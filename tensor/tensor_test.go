@@ -287,6 +287,20 @@ func TestCallWithUnusedArguments(t *testing.T) {
 	assert.Equal(t, []float32{3, 4}, values[float32](t, out[0]))
 }
 
+// A derivative that needs all operands, the gradient and the result would be more than a kernel reads.
+func TestGradientOfMany(t *testing.T) {
+	s := scope(t)
+	var args []*Tensor
+	e := expr.Float(F64, 1)
+	for i := range mostApplied {
+		args = append(args, gaussian(s, uint64(i), 0.1, 3).Cast(F64).Add(1.5))
+		x := expr.Input(i, F64)
+		e = e.Mul(x).Add(x.Mul(x))
+	}
+	require.NoError(t, Eval(t.Context(), args...))
+	gradients(t, func(a ...*Tensor) *Tensor { return Apply("root", expr.Apply(expr.Sqrt, e), a...).Log() }, args...)
+}
+
 func TestApplyOfMany(t *testing.T) {
 	s := scope(t)
 	var ts []*Tensor

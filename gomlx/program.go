@@ -124,7 +124,16 @@ func (x *executable) Execute(inputs []compute.Buffer, donate []bool, _ compute.D
 		return nil, errors.Errorf("the executable was finalized")
 	}
 	args := make([]*tensor.Tensor, len(inputs))
-	r := &run{ctx: context.Background(), executable: x, donated: donate}
+	// What is another input too is freed, but never overwritten.
+	times := map[compute.Buffer]int{}
+	for _, in := range inputs {
+		times[in]++
+	}
+	donated := make([]bool, len(donate))
+	for i, d := range donate {
+		donated[i] = d && times[inputs[i]] == 1
+	}
+	r := &run{ctx: context.Background(), executable: x, donated: donated}
 	for i, in := range inputs {
 		b, ok := in.(*Buffer)
 		if !ok || b.backend != x.backend {

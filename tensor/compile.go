@@ -20,9 +20,10 @@ type Func struct {
 
 // trace is a Func for arguments of certain types and shapes, of which certain ones are donated.
 type trace struct {
-	args     []operand // of no place
-	donated  []bool    // none if it is shorter
-	over     []int     // for each result 1 more than the number of the donated argument in whose memory it is stored, or 0
+	args     []operand               // of no place
+	donated  []bool                  // none if it is shorter
+	over     []int                   // for each result 1 more than the number of the donated argument in whose memory it is stored, or 0
+	held     map[*runtime.Buffer]int // how many arguments and constants of the call under way a buffer has; nil if over is all 0
 	plan     *plan
 	outs     []*Tensor         // of the function, as it was traced
 	graphs   [2]*runtime.Graph // one for each set of results, so that a loop replaces nothing that was not replaced in the last call but one
@@ -102,20 +103,9 @@ func (c *Func) CallDonating(ctx context.Context, donated []bool, args ...*Tensor
 // launch the caller calls unbind.
 func (t *trace) bind(args []*Tensor) (err error) {
 	t.bindings = t.bindings[:0]
-	for _, arg := range t.over {
-		if arg == 0 {
-			continue
-		}
-		b := args[arg-1].data.buf
-		for i, a := range args {
-			if i != arg-1 && a.data.buf == b {
-				return fmt.Errorf("%w: argument %d is donated, and lies in the same memory as argument %d", ErrShape, arg-1, i)
-			}
-		}
-		for _, v := range t.plan.extern {
-			if v.arg == 0 && v.data.buf == b {
-				return fmt.Errorf("%w: argument %d is donated, and the function has it as a constant", ErrShape, arg-1)
-			}
+	if t.held != nil {
+		if err := t.apart(args); err != nil {
+			return err
 		}
 	}
 	for i, a := range args {
@@ -130,6 +120,25 @@ func (t *trace) bind(args []*Tensor) (err error) {
 			t.parts = append(t.parts, b)
 		}
 		t.bindings = append(t.bindings, runtime.WithBuffer(t.recorded[i], b))
+	}
+	return nil
+}
+
+// apart returns an error if an argument in whose memory a result is stored lies in that of another argument or of a constant.
+func (t *trace) apart(args []*Tensor) error {
+	clear(t.held)
+	for _, v := range t.plan.extern {
+		if v.arg == 0 {
+			t.held[v.data.buf]++
+		}
+	}
+	for _, a := range args {
+		t.held[a.data.buf]++
+	}
+	for _, arg := range t.over {
+		if arg > 0 && t.held[args[arg-1].data.buf] > 1 {
+			return fmt.Errorf("%w: argument %d is donated, and lies in the same memory as another argument or a constant of the function", ErrShape, arg-1)
+		}
 	}
 	return nil
 }
@@ -274,7 +283,10 @@ func (t *trace) donate() {
 		return
 	}
 	_, last := t.plan.lifetimes()
-	writers, taken := map[*value]int{}, map[*value]bool{}
+	writers, taken, results := map[*value]int{}, map[*value]bool{}, map[*Tensor]int{}
+	for j, r := range slices.Backward(t.outs) {
+		results[r] = j
+	}
 	for _, k := range t.plan.tasks {
 		_, out := k.values()
 		for _, v := range out {
@@ -287,15 +299,15 @@ func (t *trace) donate() {
 			continue
 		}
 		for at, o := range k.outs {
-			j := slices.IndexFunc(t.outs, func(r *Tensor) bool { return r == o.t })
-			if j < 0 || writers[o.to.v] != 1 || count(o.t.shape) != o.to.v.n {
+			j, ok := results[o.t]
+			if !ok || writers[o.to.v] != 1 || count(o.t.shape) != o.to.v.n {
 				continue
 			}
 			w := k.over(at, func(w *value) bool {
 				return w.arg > 0 && w.arg <= len(t.donated) && t.donated[w.arg-1] && last[w] == i && !taken[w] && count(t.args[w.arg-1].shape) == o.to.v.n
 			})
 			if w != nil {
-				t.over[j], taken[w] = w.arg, true
+				t.over[j], taken[w], t.held = w.arg, true, map[*runtime.Buffer]int{}
 			}
 		}
 	}

@@ -33,9 +33,9 @@ var epilogues = sync.OnceValue(func() map[string]string {
 	return list
 })
 
-// finish joins products with kernels that alone read them and compute an epilogue, on the CPU: GPUs have libraries for gemm, which are faster than the portable text
+// joinProducts joins products with kernels that alone read them and compute an epilogue, on the CPU: GPUs have libraries for gemm, which are faster than the portable text
 // that gemm_bias is there. The tasks are in order.
-func (p *planner) finish() {
+func (p *planner) joinProducts() {
 	at, readers := map[*value]int{}, map[*value]int{} // the product that writes a value, and how many tasks read it
 	for i, t := range p.tasks {
 		in, out := t.values()
@@ -51,6 +51,7 @@ func (p *planner) finish() {
 			delete(at, to.v)
 		}
 	}
+	gone := map[*value]bool{}
 	for i, t := range p.tasks {
 		k, ok := t.(*kernel)
 		if !ok || len(k.outs) != 1 || len(k.inputs) != 2 || k.outs[0].t.scope.engine.groups {
@@ -68,12 +69,13 @@ func (p *planner) finish() {
 			if s := p.epilogue(p.tasks[j].(*step), act, k, in, k.inputs[1-c]); s != nil {
 				p.tasks[j], p.tasks[i] = nil, s
 				delete(p.made, k.outs[0].t)
-				p.values = slices.DeleteFunc(p.values, func(v *value) bool { return v == in.v })
+				gone[in.v] = true
 				break
 			}
 		}
 	}
 	p.tasks = slices.DeleteFunc(p.tasks, func(t task) bool { return t == nil })
+	p.values = slices.DeleteFunc(p.values, func(v *value) bool { return gone[v] })
 }
 
 // epilogue returns the step in place of s, whose result is the input c of the kernel, and of the kernel; nil if the loop of the kernel is not over the

@@ -188,10 +188,11 @@ func productOf(a, b, c operand) productShape {
 
 func runProduct(r *run, out, in []operand) error {
 	x := productOf(in[0], in[1], out[0])
+	abc := []operand{in[0], in[1], out[0]}
 	if x.batch == 1 {
-		return x.run(r, "gemm", nil, append(in, out[0]))
+		return x.run(r, "gemm", nil, abc)
 	}
-	return x.run(r, "gemm_batch", nil, append(in, out[0]), uint32(x.batch), uint64(x.stepA), uint64(x.stepB), uint64(x.m*x.n))
+	return x.run(r, "gemm_batch", nil, abc, uint32(x.batch), uint64(x.stepA), uint64(x.stepB), uint64(x.m*x.n))
 }
 
 // productEpilogue is the callOp.epilogue of products that are one launch of gemm.

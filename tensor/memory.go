@@ -38,7 +38,8 @@ func inPlace(t task, i int, v *value, last map[*value]int) *value {
 	return k.over(at, func(w *value) bool { return !w.have && !w.kept && last[w] == i && w.n == v.n })
 }
 
-// over returns an input that the kernel may overwrite with an output, of those that may: one of as large elements, each of which it reads where it stores one.
+// over returns an input in whose memory the kernel may store output number out, or nil. May reports whether an input's memory is free for that. The elements of the
+// input have the same size as those of the output, and the kernel reads only that element of the input in whose place it stores the result.
 func (k *kernel) over(out int, may func(w *value) bool) *value {
 	if k.m.Reduces() {
 		return nil

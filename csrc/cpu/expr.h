@@ -34,7 +34,7 @@ static void expr_find(const expr_layout *l, int64_t lo, expr_place *p) {
   else if (step == -1)                                                                             \
     for (int64_t i = 0; i < n; i++)                                                                \
       ((E *)tile)[i] = ((E *)p)[-i];                                                               \
-  else if (out)                                                                                         \
+  else if (out)                                                                                    \
     for (int64_t i = 0; i < n; i++)                                                                \
       ((E *)p)[i * step] = ((E *)tile)[i];                                                         \
   else if (step == 0)                                                                              \

@@ -1,0 +1,276 @@
+package tensor
+
+// Which tensors of a plan are stored, and which are computed again by each kernel that needs them.
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/concord-compute/concord/kernels/expr"
+)
+
+// choose decides what is stored: what was asked for, what calls read and write, and what several kernels would compute otherwise
+// where that costs more than to store it.
+func (p *planner) choose() {
+	users := map[*Tensor]map[*Tensor]visits{} // the stored tensors whose kernels would compute it
+	reads := map[*Tensor]int{}                // how many operations read it
+	for _, t := range p.order {
+		for _, a := range t.sources() {
+			reads[a]++
+		}
+	}
+	use := func(t, by *Tensor, v visits) {
+		if users[t] == nil {
+			users[t] = map[*Tensor]visits{}
+		}
+		users[t][by] |= v
+	}
+	for _, t := range slices.Backward(p.order) {
+		_, isView := t.op.(*viewOp)
+		stored := p.places[t] != nil || p.kept[t]
+		if p.kept[t] && isView && p.places[t] == nil {
+			b := base(t)
+			if p.solid(b) {
+				p.keep(b)
+				_, resolves := p.resolve(t, nil)
+				stored = !resolves
+			}
+		}
+		switch op := t.op.(type) {
+		case *callOp:
+			stored = true
+			p.keep(t)
+			for i, a := range t.args {
+				p.readable(op, i, a)
+			}
+		case *partOp:
+			p.keep(t)
+			continue
+		case *joinOp:
+			stored = true
+			p.keep(t)
+			if p.fuse && op.fill == nil {
+				for _, part := range op.parts {
+					p.settle(t, part, reads)
+				}
+			}
+		case *reduceOp:
+			stored = stored || !p.fuse || len(users[t]) > 1
+		case *mapOp:
+			stored = stored || !p.fuse && op.name != "number" && op.name != "fill" && op.name != "stop" ||
+				len(users[t]) > 1 && p.dear(t, len(users[t])) || p.fuse && p.number(t, users[t])
+			if p.fuse && !stored && p.repeated(t, users[t], reads) {
+				stored, p.once[t] = true, true
+			}
+		}
+		if stored {
+			p.keep(t)
+		}
+		before := p.before(t)
+		for _, a := range t.sources() {
+			if stored {
+				use(a, t, 1<<before)
+			} else {
+				for by, v := range users[t] {
+					use(a, by, v<<before)
+				}
+			}
+		}
+	}
+}
+
+// visits has a bit for each time that a kernel visits the elements of a tensor: bit i for the visit after which i levels of reductions follow
+// that visit their elements again.
+type visits uint64
+
+// before returns 1 if t is a reduction whose kernel visits the elements again once it is known, and 0 otherwise: the CPU keeps rows in a
+// cache, but neither columns nor long rows.
+func (p *planner) before(t *Tensor) int {
+	if _, ok := t.op.(*reduceOp); !ok || t.divided() || t.scope.engine.groups {
+		return 0
+	}
+	a := t.args[0]
+	last := len(a.shape) - 1
+	// That rows are few depends on the threads, but a plan does not: two of them are assumed.
+	if n, rows := a.shape[last], count(t.shape); n > expr.LongestKept || n > expr.Kept && rows < 4 {
+		return 1
+	}
+	b := base(a)
+	steps := rowMajor(a.shape)
+	if b != a {
+		_, placed := p.place(b)
+		if !placed { // where a would lie if b were stored
+			p.places[b] = &place{steps: rowMajor(b.shape)}
+			defer delete(p.places, b)
+		}
+		at, ok := p.resolve(a, nil)
+		if !ok {
+			return 0
+		}
+		steps = at.steps
+	}
+	if last > 0 && steps[last-1] != 0 && max(steps[last-1], -steps[last-1]) < max(steps[last], -steps[last]) {
+		return 1
+	}
+	return 0
+}
+
+// repeated reports whether it takes longer to compute t at each of several visits of a kernel than to store it and to read it.
+func (p *planner) repeated(t *Tensor, users map[*Tensor]visits, reads map[*Tensor]int) bool {
+	most := 0
+	for _, v := range users {
+		most = max(most, bits.OnesCount64(uint64(v)))
+	}
+	return most > 1 && (most-1)*p.effort(t, reads) > storeEffort
+}
+
+// storeEffort is that of storing an element and reading it, in the unit of effort: the time of an addition in registers of the CPU.
+const storeEffort = 12
+
+// effort returns that of computing an element of t from what is stored and from what several operations read, which is decided for itself.
+func (p *planner) effort(t *Tensor, reads map[*Tensor]int) (sum int) {
+	if o, ok := t.op.(*mapOp); ok {
+		for op, n := range o.e.Operations() {
+			switch {
+			case op == expr.Div || op == expr.Sqrt || op == expr.Rsqrt || op == expr.Exp || op == expr.Sigmoid || op == expr.Tanh || op == expr.GELU:
+				n *= 6
+			case function(op):
+				n *= 12
+			}
+			sum += n
+		}
+	} else if _, ok := t.op.(*viewOp); !ok {
+		return 0
+	}
+	for _, a := range t.sources() {
+		if _, placed := p.place(a); !placed && reads[a] == 1 {
+			sum += p.effort(a, reads)
+		}
+	}
+	return sum
+}
+
+// function reports whether an operation on floating numbers is computed by a series of others.
+func function(op expr.Op) bool {
+	switch op {
+	case expr.Sqrt, expr.Rsqrt, expr.Exp, expr.Exp2, expr.Expm1, expr.Log, expr.Log2, expr.Log1p, expr.Sin, expr.Cos, expr.Tan, expr.Sinh,
+		expr.Cosh, expr.Tanh, expr.Atan, expr.Erf, expr.Erfc, expr.Sigmoid, expr.GELU, expr.Pow, expr.Atan2:
+		return true
+	}
+	return false
+}
+
+// settle gives the result of a call, of which a part of a tensor is the only reader, its place in that tensor, so that it is not copied there.
+func (p *planner) settle(whole *Tensor, part part, reads map[*Tensor]int) {
+	c := part.t
+	for reads[c] == 1 && c.data == nil {
+		if o, ok := c.op.(*viewOp); !ok || !o.shape {
+			break
+		}
+		c = c.args[0]
+	}
+	o, ok := c.op.(*callOp)
+	if !ok || len(o.parts) > 0 || c.data != nil || reads[c] != 1 || p.kept[c] || p.places[c] != nil || count(c.shape) == 0 {
+		return
+	}
+	at := p.places[whole].within(part.at)
+	if steps, ok := reshaped(at.steps, part.t.shape, c.shape); ok && isDense(c.shape, steps) {
+		p.places[c] = &place{at.v, at.first, rowMajor(c.shape)}
+	}
+}
+
+// manyTimes is how often a number may be computed again before it is stored instead, and how many elements make it worthwhile to read them once.
+const manyTimes = 4096
+
+// number reports whether t is one number, made by a function of stored ones, that a kernel would compute for each of many elements.
+func (p *planner) number(t *Tensor, users map[*Tensor]visits) bool {
+	if count(t.shape) != 1 || !p.dear(t, 1) {
+		return false
+	}
+	for _, a := range walk([]*Tensor{t}, func(t *Tensor) []*Tensor { return t.sources() }) {
+		if _, sum := a.op.(*reduceOp); sum && a.data == nil {
+			return false
+		}
+	}
+	for by := range users {
+		if count(by.shape) >= manyTimes {
+			return true
+		}
+	}
+	return false
+}
+
+// readable makes sure that argument i of a call is stored, or is a view of what is stored.
+func (p *planner) readable(o *callOp, i int, a *Tensor) {
+	b := base(a)
+	if _, placed := p.place(b); placed || p.solid(b) || count(b.shape) <= count(a.shape) {
+		if !placed { // what if it were stored
+			p.places[b] = &place{steps: rowMajor(b.shape)}
+		}
+		at, ok := p.resolve(a, nil)
+		if !placed {
+			delete(p.places, b)
+		}
+		if ok && o.takes(i, a.shape, at.steps) {
+			p.keep(b)
+			return
+		}
+	}
+	p.keep(p.copied(a))
+}
+
+// copied returns the dense tensor that is read in place of a: a itself, or a copy if a is stored in another way.
+func (p *planner) copied(a *Tensor) *Tensor {
+	if at, ok := p.place(a); !ok || slices.Equal(at.steps, rowMajor(a.shape)) {
+		return a
+	}
+	if p.copies[a] == nil {
+		c := a.copied()
+		p.copies[a] = c
+		p.order = append(p.order, c)
+	}
+	return p.copies[a]
+}
+
+// dear reports whether it costs more to compute t in each of several kernels than to store it: it has a function, or what it is made of is
+// more memory than it is itself.
+func (p *planner) dear(t *Tensor, kernels int) bool {
+	bytes, costly, seen := 0, false, map[*Tensor]bool{}
+	var visit func(t *Tensor, depth int)
+	visit = func(t *Tensor, depth int) {
+		if seen[t] || costly {
+			return
+		}
+		seen[t] = true
+		if _, ok := p.place(t); ok {
+			bytes += count(t.shape) * size(t.typ)
+			return
+		}
+		switch o := t.op.(type) {
+		case *viewOp:
+			if o.expand { // each element is read from the caches after the first time
+				visit(t.args[0], depth)
+				return
+			}
+		case *mapOp:
+			for op := range o.e.Operations() {
+				costly = costly || function(op)
+			}
+			costly = costly || o.e.Indexed() && depth > 0
+		case *reduceOp:
+			costly = true
+		default: // will be stored
+			bytes += count(t.shape) * size(t.typ)
+			return
+		}
+		if depth > 16 {
+			costly = true
+		}
+		for _, a := range t.sources() {
+			visit(a, depth+1)
+		}
+	}
+	visit(t, 0)
+	own := count(t.shape) * size(t.typ)
+	return costly || kernels*bytes > bytes+own*(1+kernels)
+}

@@ -21,6 +21,7 @@ type convTrial struct {
 	convolution
 	typ  string
 	bias bool
+	odd  bool // the images have a few elements that are not finite
 }
 
 func (f *fence) convTrial(typ string, side, channels int) convTrial {
@@ -33,7 +34,37 @@ func (f *fence) convTrial(typ string, side, channels int) convTrial {
 	s.across = !s.last && r.IntN(4) == 0
 	s.outH = kernels.ConvOut(between(s.h, s.gapH), s.rows, s.strideH, s.padH, r.IntN(4), s.dilationH)
 	s.outW = kernels.ConvOut(between(s.w, s.gapW), s.cols, s.strideW, s.padW, r.IntN(4), s.dilationW)
-	return convTrial{s, typ, r.IntN(2) == 0}
+	return convTrial{convolution: s, typ: typ, bias: r.IntN(2) == 0}
+}
+
+// wildTrial has sizes of 0, primes, outputs of any length, much padding, and often the shapes of which there are other forms than that by
+// definition: those of Winograd's method and filters longer than the output.
+func (f *fence) wildTrial(rows int) convTrial {
+	r := f.r
+	pick := func(list ...int) int { return list[r.IntN(len(list))] }
+	form, g := r.IntN(3), pick(1, 1, 1, 2, 3)
+	s := convolution{n: pick(1, 2, 3, 7), c: g * pick(0, 1, 2, 5, 17, 31), h: pick(0, 1, 2, 5, 11, 17, 29), w: pick(0, 1, 3, 7, 13, 31, 61), k: g * pick(1, 2, 5, 13, 4*rows, 4*rows+7),
+		groups: g, rows: pick(0, 1, 2, 3, 5, 7, 13), cols: pick(0, 1, 2, 3, 5, 11, 23), strideH: pick(1, 1, 2, 7), strideW: pick(1, 1, 3, 5), padH: pick(0, 1, 2, 9, 1<<20),
+		padW: pick(0, 1, 3, 40, 1<<20), dilationH: pick(1, 1, 2, 7), dilationW: pick(1, 1, 3, 5), gapH: pick(0, 0, 0, 1, 4), gapW: pick(0, 0, 0, 2, 3)}
+	if form == 1 {
+		s.rows, s.dilationH, s.dilationW, s.gapH, s.gapW = pick(3, 5), 1, 1, 0, 0
+		s.cols, s.strideH = s.rows, 1+r.IntN(4-s.rows/2)/2
+		s.strideW, s.c, s.k = s.strideH, g*pick(16, 19, 33), g*pick(4*rows, 4*rows+7, 8*rows-1)
+	}
+	out := func(n, gap, filter, stride, pad, dilation int) int {
+		if form == 2 || r.IntN(3) == 0 {
+			return pick(1, 2, 3, 5, 17)
+		}
+		return min(kernels.ConvOut(max(between(n, gap), 0), filter, stride, pad, min(pad, 40), dilation), 40)
+	}
+	if form == 2 {
+		s.rows, s.cols = pick(7, 13, 29), pick(13, 31, 64)
+		s.h, s.w = s.rows+r.IntN(5)-2, s.cols+r.IntN(5)-2
+	}
+	s.last = r.IntN(3) == 0
+	s.across = !s.last && r.IntN(3) == 0
+	s.outH, s.outW = out(s.h, s.gapH, s.rows, s.strideH, s.padH, s.dilationH), out(s.w, s.gapW, s.cols, s.strideW, s.padW, s.dilationW)
+	return convTrial{s, []string{"f32", "f32", "f64", "f16", "bf16"}[r.IntN(5)], r.IntN(2) == 0, r.IntN(2) == 0}
 }
 
 // between returns the length of n elements with gap zeros between them.
@@ -52,6 +83,11 @@ func (s *convTrial) run(t *testing.T, d *device, f *fence) {
 	defer f.free()
 	x, weight := f.numbers(s.typ, s.n*s.c*s.h*s.w), f.numbers(s.typ, s.k*s.depth())
 	bias, y := f.numbers(s.typ, s.k), f.numbers(s.typ, s.n*s.k*s.outs())
+	if size := kernels.SizeOf(s.typ); s.odd && len(x) > 0 {
+		for range 1 + f.r.IntN(3) {
+			copy(x[f.r.IntN(len(x)/size)*size:], kernels.Encode(s.typ, []float64{[]float64{math.NaN(), math.Inf(1), math.Inf(-1)}[f.r.IntN(3)]}))
+		}
+	}
 	defines := []source.Define{{Name: "T", Value: s.typ}, {Name: "BIAS", Value: zeroOne(s.bias)}, {Name: "NHWC", Value: zeroOne(s.last)}, {Name: "CNHW", Value: zeroOne(s.across)},
 		{Name: "SPREAD_H", Value: strconv.Itoa(s.gapH + 1)}, {Name: "SPREAD_W", Value: strconv.Itoa(s.gapW + 1)}}
 	require.NoError(t, invoke(t, d, "conv2d", "conv2d", defines, [3]int{1, 1, 1}, s.args(x, weight, bias, y)...), "%+v", *s)
@@ -80,10 +116,38 @@ func (s *convTrial) run(t *testing.T, d *device, f *fence) {
 		if s.typ == "f16" {
 			small += 0x1p-24
 		}
-		if !(math.Abs(got[i]-sum) <= small) {
-			require.Equal(t, sum, got[i], "%+v at %d", *s, i)
+		if near := math.Abs(got[i]-sum) <= small && !math.IsInf(sum, 0); !(near || got[i] == sum || math.IsNaN(got[i]) && math.IsNaN(sum)) {
+			t.Fatalf("%+v: element %d is %v instead of %v", *s, i, got[i], sum)
 		}
 	}
+}
+
+func TestConvWild(t *testing.T) {
+	eachSet(t, func(t *testing.T, d *device) {
+		if d.simd == nil {
+			t.Skip("the Go kernel has one form")
+		}
+		f, count, winograd, long := newFence(t, 33), 200, 0, 0
+		if brief() {
+			count = 40
+		}
+		for done := 0; done < count; {
+			s := f.wildTrial(d.simd.rows)
+			if s.n*s.k*s.outs()*s.depth() > 1<<23 {
+				continue
+			}
+			p := convPlan{convolution: s.convolution, call: &call{device: d}, set: d.simd, size: max(kernels.SizeOf(s.typ), 4)}
+			if s.n*s.k*s.outs() > 0 && p.long() {
+				long++
+			} else if s.n*s.k*s.outs() > 0 {
+				winograd += int(flag(p.winograd()))
+			}
+			s.run(t, d, f)
+			done++
+		}
+		assert.Positive(t, winograd)
+		assert.Positive(t, long)
+	})
 }
 
 func TestConvShapes(t *testing.T) {
@@ -158,7 +222,7 @@ func TestConvLong(t *testing.T) {
 			// The image has what the output needs, or less: the rest is padding.
 			s.h = max((s.outH-1)*s.strideH+(s.rows-1)*s.dilationH+1-s.padH-r.IntN(3), 0)
 			s.w = max((s.outW-1)*s.strideW+(s.cols-1)*s.dilationW+1-s.padW-r.IntN(3), 0)
-			trial := convTrial{s, []string{"f32", "f64", "f32", "bf16"}[i%4], r.IntN(2) == 0}
+			trial := convTrial{s, []string{"f32", "f64", "f32", "bf16"}[i%4], r.IntN(2) == 0, false}
 			p := convPlan{convolution: s, call: &call{device: d}, set: d.simd, size: max(kernels.SizeOf(trial.typ), 4)}
 			long += int(flag(p.long()))
 			trial.run(t, d, f)
@@ -172,7 +236,7 @@ func TestConvLongNotFinite(t *testing.T) {
 	eachSet(t, func(t *testing.T, d *device) {
 		f := newFence(t, 32)
 		defer f.free()
-		s := convTrial{convolution{n: 1, c: 2, h: 30, w: 30, k: 3, groups: 1, rows: 30, cols: 30, strideH: 1, strideW: 1, padH: 1, padW: 1, dilationH: 1, dilationW: 1, outH: 3, outW: 3}, "f32", false}
+		s := convTrial{convolution{n: 1, c: 2, h: 30, w: 30, k: 3, groups: 1, rows: 30, cols: 30, strideH: 1, strideW: 1, padH: 1, padW: 1, dilationH: 1, dilationW: 1, outH: 3, outW: 3}, "f32", false, false}
 		x, weight, bias, y := f.numbers("f32", 2*900), f.numbers("f32", 3*2*900), f.numbers("f32", 3), f.numbers("f32", 27)
 		values := kernels.Decode("f32", x)
 		values[29] = math.Inf(1) // the end of the first row, which neither the first column of the output meets nor the last row
@@ -194,7 +258,7 @@ func TestConvCuts(t *testing.T) {
 			padH: pad, padW: pad, dilationH: dilation, dilationW: dilation}
 		s.outH = kernels.ConvOut(h, rows, stride, pad, pad, dilation)
 		s.outW = kernels.ConvOut(w, cols, stride, pad, pad, dilation)
-		return convTrial{s, "f32", true}
+		return convTrial{s, "f32", true, false}
 	}
 	shapes := []convTrial{
 		shape(1, 40, 60, 60, 3, 1, 3, 3, 1, 1, 1),       // some rows and channels at a time
@@ -241,7 +305,7 @@ func TestConvRoom(t *testing.T) {
 			if p.sums == 0 || end <= p.sums || p.room()%(1<<16) != 0 {
 				continue
 			}
-			trial := convTrial{s, "f32", true}
+			trial := convTrial{s, "f32", true, false}
 			trial.run(t, d, f)
 			if found++; found == 3 {
 				break
@@ -266,7 +330,7 @@ func TestConvFar(t *testing.T) {
 						across := s // far apart in one direction only
 						across.strideW, across.padW, across.dilationW = 1, 1, 1
 						for _, s := range []convolution{s, across} {
-							trial := convTrial{s, []string{"f32", "f64"}[i%2], true}
+							trial := convTrial{s, []string{"f32", "f64"}[i%2], true, false}
 							trial.run(t, d, f)
 						}
 					}

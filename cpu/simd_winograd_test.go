@@ -22,7 +22,7 @@ func (f *fence) winogradTrial(typ string, rows, side int) convTrial {
 		rows: size, cols: size, strideH: stride, strideW: stride, padH: r.IntN(size + 1), padW: r.IntN(size + 1), dilationH: 1, dilationW: 1}
 	s.outH, s.outW = kernels.ConvOut(s.h, size, stride, s.padH, s.padH, 1), kernels.ConvOut(s.w, size, stride, s.padW, s.padW, 1)
 	s.n = (255+s.outs())/s.outs() + r.IntN(3)
-	return convTrial{s, typ, r.IntN(2) == 0}
+	return convTrial{s, typ, r.IntN(2) == 0, false}
 }
 
 func TestConvWinograd(t *testing.T) {
@@ -72,7 +72,7 @@ func TestConvPhaseByDefinition(t *testing.T) {
 		x, weight, y := f.bytes(4*len(image)), f.bytes(4*len(filters)), f.bytes(4*s.k*s.outs())
 		copy(x, kernels.Encode("f32", image))
 		copy(weight, kernels.Encode("f32", filters))
-		trial := convTrial{s, "f32", false}
+		trial := convTrial{s, "f32", false, false}
 		defines := []source.Define{{Name: "SPREAD_H", Value: "2"}, {Name: "SPREAD_W", Value: "2"}}
 		require.NoError(t, invoke(t, d, "conv2d", "conv2d", defines, [3]int{1, 1, 1}, trial.args(x, weight, f.bytes(4), y)...))
 		got, image, filters := kernels.Decode("f32", y), kernels.Decode("f32", x), kernels.Decode("f32", weight)
@@ -100,7 +100,7 @@ func TestConvWinogradNotFinite(t *testing.T) {
 		}
 		s := convolution{n: 1, c: 16, h: 20, w: 20, k: 4 * d.simd.rows, groups: 1, rows: 3, cols: 3, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1,
 			outH: 18, outW: 18}
-		trial := convTrial{s, "f32", false}
+		trial := convTrial{s, "f32", false, false}
 		f := newFence(t, 22)
 		for _, odd := range []float64{math.Inf(1), math.NaN(), math.MaxFloat32} {
 			image, filters := make([]float64, s.c*s.h*s.w), make([]float64, s.k*s.depth())

@@ -6,10 +6,12 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/kernels/expr"
+	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/source"
 )
 
@@ -91,6 +93,114 @@ func TestFunctionsOfExpressions(t *testing.T) {
 					want := m.Eval(values, nil, 0)[0]
 					if !(math.Abs(got-want.Float) <= want.Bound || got == want.Float || got != got && want.Float != want.Float) {
 						t.Fatalf("%v %v of %v: got %v, want %v ± %v", typ, op, values, got, want.Float, want.Bound)
+					}
+				}
+			}
+			f.free()
+		}
+	})
+}
+
+// Chains of operations that round, or wrap, in one way only have the bits of the Go kernels between guard pages: of a few elements up to several ranges of tiles, of rows and of
+// columns, with inputs that are the same for all elements, in reverse order or where an output is stored.
+func TestChainsOfExpressions(t *testing.T) {
+	count := 400
+	if brief() {
+		count = 60
+	}
+	judge, err := backend{}.Open(t.Context(), fastIndex, &driver.Config{CPUKernels: goKernels, CPUThreads: 2})
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, judge.Close()) }()
+	eachSet(t, func(t *testing.T, d *device) {
+		if d.simd == nil {
+			t.Skip("these are the Go kernels")
+		}
+		f := newFence(t, 41)
+		r, ops := f.r, []expr.Op{expr.Add, expr.Sub, expr.Mul, expr.Div, expr.Min, expr.Max, expr.Neg, expr.Abs, expr.And, expr.Or, expr.Xor}
+		for range count {
+			typ := expr.Types()[r.IntN(len(expr.Types()))]
+			if typ == expr.Bool {
+				continue
+			}
+			values := []*expr.Expr{expr.Input(0, typ), expr.Input(1, typ)}
+			last := expr.Apply(expr.Add, values...)
+			for range 1 + r.IntN(5) {
+				e, op := values[r.IntN(2)], ops[r.IntN(len(ops))]
+				for _, x := range []*expr.Expr{expr.Apply(op, last, e), expr.Apply(op, e, last), expr.Apply(op, last)} {
+					if x.Err() == nil {
+						last = x
+						break
+					}
+				}
+			}
+			outs := []*expr.Expr{last}
+			if r.IntN(2) == 0 { // also an input as it is, behind or in front
+				outs = slices.Insert(outs, r.IntN(2), values[r.IntN(2)])
+			}
+			for i, o := range outs {
+				if kernels.IsFloat(typ.String()) && typ != o.Type() {
+					outs[i] = o.Output(typ)
+				}
+			}
+			m, err := expr.New(outs...)
+			require.NoError(t, err)
+			dims := []int{1 + r.IntN(3), 1 + r.IntN([]int{600, 3000, 3000, 3000, 200000}[r.IntN(5)])}
+			l := expr.Layout{Dims: dims}
+			for k := range 2 + len(outs) {
+				o := expr.Rows(dims...)
+				switch how := r.IntN(8); {
+				case k > 1:
+				case how == 0:
+					o.Steps[1] = 0
+				case how == 1:
+					o.First, o.Steps[1] = dims[1]-1, -1
+				case how == 2:
+					o.Steps[0] = 0
+				}
+				l.Operands = append(l.Operands, o)
+			}
+			into, over := -1, r.IntN(len(outs)) // the input in whose memory an output is
+			if i := r.IntN(2); slices.Equal(l.Operands[i].Steps, l.Operands[2].Steps) && l.Operands[i].First == 0 {
+				into = i
+			}
+			l, err = m.Layout(l)
+			require.NoError(t, err)
+			in := [2][]float64{}
+			for i := range in {
+				in[i] = kernels.Decode(typ.String(), f.numbers(typ.String(), dims[0]*dims[1]))
+				for j := range in[i] {
+					in[i][j] *= 100
+				}
+			}
+			run := func(d *device) (got [][]byte) {
+				var args []any
+				for i := range in {
+					b := f.bytes(len(in[i]) * typ.Size())
+					copy(b, kernels.Encode(typ.String(), in[i]))
+					args = append(args, b)
+				}
+				for j := range outs {
+					b := f.bytes(len(in[0]) * typ.Size())
+					if j == over && into >= 0 {
+						b = args[into].([]byte)
+					}
+					args, got = append(args, b), append(got, b)
+				}
+				u, err := m.Unit(&source.Features{FP64: true}, l.Rank())
+				require.NoError(t, err)
+				end := any(uint64(l.Len()))
+				if l.Rank() > 0 {
+					end = structArgument(l.Bytes())
+				}
+				require.NoError(t, invokeUnit(t, d, u, expr.Kernel, [3]int{l.Len(), 1, 1}, append(args, end)...))
+				return got
+			}
+			want, got := run(judge.(*device)), run(d)
+			for j := range outs {
+				a, b := kernels.Decode(typ.String(), want[j]), kernels.Decode(typ.String(), got[j])
+				for i := range a {
+					if a[i] != b[i] && a[i] == a[i] {
+						t.Fatalf("%v of %v, output %d, with %d in the memory of input %d: element %d is %v instead of %v", m, l, j, over, into, i, b[i], a[i])
 					}
 				}
 			}

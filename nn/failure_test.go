@@ -387,3 +387,42 @@ func TestInterruptionsAnywhere(t *testing.T) {
 		})
 	}
 }
+
+// noise replaces results by random numbers, of which distinct counts the different ones, one for each example.
+type (
+	noise    struct{}
+	distinct struct{ examples int }
+)
+
+func (noise) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
+	seed, ok := p.Seed()
+	if !ok {
+		return x
+	}
+	return x.Mul(0).Add(tensor.Uniform(x.Scope(), x.Type(), seed, 0, 1, 1, 1))
+}
+func (noise) String() string { return "noise" }
+
+func (m distinct) Sums(p, t *tensor.Tensor) []*tensor.Tensor {
+	return []*tensor.Tensor{t.Flatten().OneHot(m.examples, p.Type()).Mul(p).Sum(0)}
+}
+func (m distinct) Value(sums []float64) float64 {
+	seen := map[float64]bool{}
+	for _, x := range sums {
+		seen[x] = true
+	}
+	return float64(len(seen))
+}
+func (m distinct) String() string { return "distinct" }
+
+// All batches of a step have random numbers of their own.
+func TestSeedsOfManyBatches(t *testing.T) {
+	const n = 300
+	s := scopeOn(t, "cpu:0")
+	m, err := Build(t.Context(), s, 1, Spec{Type: tensor.F64, Shape: []int{1}}, noise{})
+	require.NoError(t, err)
+	c := plain(1, 1)
+	c.Accumulate, c.Metrics = n, []Metric{distinct{n}}
+	h := fit(t, m, c, Data{X: tensor.Zeros(s, tensor.F64, n, 1), Y: tensor.Iota(s, tensor.I32, n).Reshape(n, 1)})
+	assert.Equal(t, float64(n), h.TrainMetrics["distinct"][0])
+}

@@ -46,7 +46,7 @@ func (l Dense) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
 // String says how many outputs the layer has.
 func (l Dense) String() string { return fmt.Sprintf("dense %d%s", l.Out, l.Act.and()) }
 
-// Embedding returns a learned row for each integer.
+// Embedding returns a learned row for each integer from 0 to Count-1. As of [tensor.Tensor.Take], negative ones count from the end, and others are rows of zeros.
 type Embedding struct {
 	Count, Width int
 	Init         Init // nil is Gaussian(1)

@@ -324,7 +324,13 @@ func (t *Trainer) batches(ctx context.Context, d Data, order []int32, stop int) 
 		first := b*c.BatchSize - base
 		return index.Narrow(0, first, min(c.BatchSize, index.Len()-first))
 	}
-	seed := tensor.From(work, []uint64{mixed(c.Seed, 0)})
+	var seeds []*tensor.Tensor // for each batch of a step
+	seed := func(i int) *tensor.Tensor {
+		for len(seeds) <= i {
+			seeds = append(seeds, tensor.From(work, []uint64{mixed(c.Seed, uint64(len(seeds)))}))
+		}
+		return seeds[i]
+	}
 	var rates = map[float64]*tensor.Tensor{}
 	number := func(x float64) *tensor.Tensor {
 		if rates[x] == nil {
@@ -342,7 +348,7 @@ func (t *Trainer) batches(ctx context.Context, d Data, order []int32, stop int) 
 		}
 		rate := number(r)
 		if c.Accumulate == 1 {
-			out, err := t.step.CallDonating(ctx, t.donated(), append(append(t.list(), rate, seed), d.args(part(t.at.Batch))...)...)
+			out, err := t.step.CallDonating(ctx, t.donated(), append(append(t.list(), rate, seed(0)), d.args(part(t.at.Batch))...)...)
 			if err != nil {
 				return t.failed(err)
 			}
@@ -357,7 +363,7 @@ func (t *Trainer) batches(ctx context.Context, d Data, order []int32, stop int) 
 		all := min(end*c.BatchSize-base, index.Len()) - (t.at.Batch*c.BatchSize - base)
 		for b := t.at.Batch; b < end; b++ {
 			weight := number(float64(part(b).Len()) / float64(all))
-			out, err := t.part.Call(ctx, append(append(t.list(), weight, seed.Add(uint64(b-t.at.Batch)<<56)), d.args(part(b))...)...)
+			out, err := t.part.Call(ctx, append(append(t.list(), weight, seed(b-t.at.Batch)), d.args(part(b))...)...)
 			if err != nil {
 				return t.failed(err)
 			}

@@ -129,7 +129,7 @@ func TestConvWild(t *testing.T) {
 		}
 		f, count, winograd, long := newFence(t, 33), 200, 0, 0
 		if brief() {
-			count = 40
+			count = 100
 		}
 		for done := 0; done < count; {
 			s := f.wildTrial(d.simd.rows)

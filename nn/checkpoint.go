@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/concord-compute/concord/internal/safetensors"
 	"github.com/concord-compute/concord/tensor"
 )
 
@@ -27,41 +28,81 @@ type about struct {
 	Network  []string // the layers' names and descriptions
 	Config   []string // what has to be the same to go on, "name: value"
 	Position position
-	History  record
+	History  History
 }
 
-// record is a History as JSON, which has no word for a metric that is no finite number: null.
-type record struct {
-	History
+// plainHistory is a History without its methods.
+type plainHistory History
+
+// jsonHistory is a History as JSON, which has no word for a metric that is not finite: null.
+type jsonHistory struct {
+	plainHistory
 	TrainMetrics, ValMetrics map[string][]*float64
 }
 
-// recorded returns lists with nil in place of what is not finite.
-func recorded(lists map[string][]float64) map[string][]*float64 {
-	out := map[string][]*float64{}
-	for name, list := range lists {
-		out[name] = make([]*float64, len(list))
-		for i, x := range list {
-			if isFinite(list[i : i+1]) {
-				out[name][i] = &x
+// MarshalJSON returns the history as JSON, with null in place of metrics that are not finite.
+func (h History) MarshalJSON() ([]byte, error) {
+	pointers := func(lists map[string][]float64) map[string][]*float64 {
+		out := map[string][]*float64{}
+		for name, list := range lists {
+			out[name] = make([]*float64, len(list))
+			for i, x := range list {
+				if isFinite(list[i : i+1]) {
+					out[name][i] = &x
+				}
 			}
 		}
+		return out
 	}
-	return out
+	return json.Marshal(jsonHistory{plainHistory(h), pointers(h.TrainMetrics), pointers(h.ValMetrics)})
 }
 
-// history returns lists with NaN in place of nil.
-func history(lists map[string][]*float64) map[string][]float64 {
-	out := map[string][]float64{}
-	for name, list := range lists {
-		out[name] = make([]float64, len(list))
-		for i, x := range list {
-			if out[name][i] = math.NaN(); x != nil {
-				out[name][i] = *x
+// UnmarshalJSON reads what MarshalJSON returns, with NaN in place of null.
+func (h *History) UnmarshalJSON(text []byte) error {
+	var in jsonHistory
+	if err := json.Unmarshal(text, &in); err != nil {
+		return err
+	}
+	numbers := func(lists map[string][]*float64) map[string][]float64 {
+		out := map[string][]float64{}
+		for name, list := range lists {
+			out[name] = make([]float64, len(list))
+			for i, x := range list {
+				if out[name][i] = math.NaN(); x != nil {
+					out[name][i] = *x
+				}
 			}
 		}
+		return out
 	}
-	return out
+	*h = History(in.plainHistory)
+	h.TrainMetrics, h.ValMetrics = numbers(in.TrainMetrics), numbers(in.ValMetrics)
+	return nil
+}
+
+// ReadHistory returns the history in a checkpoint, for which it needs no device. A file that is not a checkpoint is an error that matches [ErrData].
+func ReadHistory(path string) (*History, error) {
+	f, err := safetensors.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("nn: history: %w", err)
+	}
+	defer f.Close()
+	a, err := parseAbout(path, f.Metadata())
+	if err != nil {
+		return nil, err
+	}
+	return &a.History, nil
+}
+
+// parseAbout returns what a checkpoint says beside its tensors.
+func parseAbout(path string, metadata map[string]string) (a about, err error) {
+	if err := json.Unmarshal([]byte(metadata[metadataKey]), &a); err != nil || a.Config == nil {
+		return about{}, fmt.Errorf("%w: %s is not a checkpoint", ErrData, path)
+	}
+	if a.Version != version || !a.consistent() {
+		return about{}, fmt.Errorf("%w: %s is a checkpoint of another version, or contradicts itself", ErrData, path)
+	}
+	return a, nil
 }
 
 func (m *Model) about() about {
@@ -157,8 +198,7 @@ func (t *Trainer) Save(ctx context.Context, path string) error {
 		ts[trainingPrefix+bestParams], ts[trainingPrefix+bestStates] = t.best.params, t.best.states
 	}
 	a := t.model.about()
-	a.Config, a.Position = t.same(), t.at
-	a.History = record{t.history, recorded(t.history.TrainMetrics), recorded(t.history.ValMetrics)}
+	a.Config, a.Position, a.History = t.same(), t.at, t.history
 	return write(ctx, t.scope, path, ts, a)
 }
 
@@ -172,9 +212,9 @@ func (t *Trainer) Resume(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return fmt.Errorf("nn: resume: %w", err)
 	}
-	var a about
-	if err := json.Unmarshal([]byte(metadata[metadataKey]), &a); err != nil || a.Config == nil {
-		return fmt.Errorf("%w: %s is not a checkpoint", ErrData, path)
+	a, err := parseAbout(path, metadata)
+	if err != nil {
+		return err
 	}
 	for _, pair := range [][2][]string{{a.Network, t.model.about().Network}, {a.Config, t.same()}} {
 		if len(pair[0]) != len(pair[1]) {
@@ -187,8 +227,8 @@ func (t *Trainer) Resume(ctx context.Context, path string) (err error) {
 		}
 	}
 	best := ts[trainingPrefix+bestParams]
-	if a.Version != version || !a.consistent() || !t.isBest(best, ts[trainingPrefix+bestStates]) {
-		return fmt.Errorf("%w: %s is a checkpoint of another version, or contradicts itself", ErrData, path)
+	if !t.isBest(best, ts[trainingPrefix+bestStates]) {
+		return fmt.Errorf("%w: %s has other best values than the network takes", ErrData, path)
 	}
 	from := t.scope.Scope()
 	defer func() {
@@ -214,8 +254,7 @@ func (t *Trainer) Resume(ctx context.Context, path string) (err error) {
 	}
 	t.own, t.from = values{}, from
 	t.best = values{params: loaded[bestParams], states: loaded[bestStates]}
-	t.vars, t.loaded, t.at, t.history = nil, loaded, a.Position, a.History.History
-	t.history.TrainMetrics, t.history.ValMetrics = history(a.History.TrainMetrics), history(a.History.ValMetrics)
+	t.vars, t.loaded, t.at, t.history = nil, loaded, a.Position, a.History
 	if best == nil && t.config.Patience > 0 {
 		t.history.BestEpoch, t.history.BestValLoss, t.at.Bad = -1, 0, 0
 	}

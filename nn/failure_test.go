@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -242,6 +243,17 @@ func TestCheckpointOfAnyMetric(t *testing.T) {
 	require.NoError(t, tr.Resume(t.Context(), path))
 	assert.Equal(t, want.TrainMetrics["r2"], tr.History().TrainMetrics["r2"])
 	assert.True(t, math.IsNaN(tr.History().TrainMetrics["odd"][1]))
+
+	h, err := ReadHistory(path)
+	require.NoError(t, err)
+	assert.Equal(t, want.TrainLoss, h.TrainLoss)
+	assert.Equal(t, want.TrainMetrics["r2"], h.TrainMetrics["r2"])
+	assert.True(t, math.IsNaN(h.TrainMetrics["odd"][1]))
+	require.NoError(t, tr.model.Save(t.Context(), path))
+	_, err = ReadHistory(path)
+	assert.ErrorIs(t, err, ErrData, "it is a model alone")
+	_, err = ReadHistory(path + " that is not there")
+	assert.ErrorIs(t, err, os.ErrNotExist)
 }
 
 // A file that contradicts itself is refused, and the trainer goes on as it was.

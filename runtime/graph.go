@@ -224,7 +224,7 @@ func (g *Graph) bind(s *Stream, bindings []Binding) error {
 		if err == nil && b.recorded != nil {
 			if _, uses := g.does.memory[b.recorded.a]; !uses {
 				err = fmt.Errorf("the graph does not use %v: %w", b.recorded, ErrInvalidArgument)
-			} else if b.recorded.writable() == nil { // the graph may write it
+			} else if _, written := g.does.written[b.recorded.a]; written {
 				err = b.buffer.writable()
 			}
 		}

@@ -164,7 +164,7 @@ func (s *Stream) packBuffer(arg *driver.Arg, p *source.Param, b *Buffer) error {
 		return err
 	}
 	if !p.Const {
-		if err := b.writable(); err != nil {
+		if err := s.toWrite(b); err != nil {
 			return err
 		}
 	}

@@ -21,6 +21,7 @@ type recording struct {
 	binding  binding
 	bound    bool // now differs from ops, or may
 	memory   map[*allocation]struct{}
+	written  map[*allocation]struct{} // the part of memory that calls may write
 	programs map[*programCore]struct{}
 	kernels  int64 // launches
 
@@ -51,7 +52,7 @@ var (
 )
 
 func newRecording() *recording {
-	return &recording{memory: map[*allocation]struct{}{}, programs: map[*programCore]struct{}{}}
+	return &recording{memory: map[*allocation]struct{}{}, written: map[*allocation]struct{}{}, programs: map[*programCore]struct{}{}}
 }
 
 // Launch keeps a copy of the launch, since l belongs to the caller.

@@ -112,7 +112,16 @@ func (f *foreign) end(c *core, mem driver.Memory) error {
 func (s *Stream) holdToWrite(b *Buffer) error {
 	err := s.hold(b)
 	if err == nil {
-		err = b.writable()
+		err = s.toWrite(b)
+	}
+	return err
+}
+
+// toWrite returns an error for a buffer of memory that is only read. A graph that is being recorded notes that it writes the others.
+func (s *Stream) toWrite(b *Buffer) error {
+	err := b.writable()
+	if err == nil && s.capture != nil {
+		s.capture.written[b.a] = struct{}{}
 	}
 	return err
 }

@@ -74,7 +74,7 @@ var floors = []floor{
 	{"runtime/accounts", []string{"runtime"}},
 	{"runtime/cluster", []string{"runtime", "runtime/driver", "source"}},
 	{"tensor", []string{"runtime", "runtime/driver", "kernels", "kernels/expr", "source", "internal/npy", "internal/safetensors"}},
-	{"nn", []string{"tensor", "runtime", "kernels", "runtime/cluster"}},
+	{"nn", []string{"tensor", "runtime", "kernels", "runtime/cluster", "internal/safetensors"}},
 	{"ann", []string{"tensor", "runtime", "kernels", "runtime/cluster"}},
 	{"quant", []string{"tensor", "runtime", "kernels", "runtime/cluster"}},
 	{"gomlx", []string{"tensor", "kernels/expr", "runtime", "runtime/all"}},

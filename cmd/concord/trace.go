@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -129,10 +128,7 @@ func (f *traceFlags) settings() ([]mempool.Options, error) {
 	if err := mode.UnmarshalText([]byte(f.arena)); f.arena != "recorded" && err != nil {
 		return nil, fmt.Errorf("--arena: %w", err)
 	}
-	if ext := strings.ToLower(filepath.Ext(f.picture)); f.picture != "" && ext != ".png" && ext != ".svg" {
-		return nil, fmt.Errorf("--picture: %s is neither .png nor .svg", f.picture)
-	}
-	return list, nil
+	return list, checkPicture("--picture", f.picture)
 }
 
 // canReadAgain reports whether a path names, or can name, a file that is read after it was written. A pipe would be waited for.

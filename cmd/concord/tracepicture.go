@@ -76,16 +76,24 @@ func (d *deviceTrace) draw(w io.Writer, f *traceFlags, settings []mempool.Option
 	}
 	p.Legend.Top, p.Legend.Left = true, true
 	p.Y.Max *= 1.15 // room for the legend
-	wide, high, format := 9*vg.Inch, 5*vg.Inch, "svg"
-	if strings.EqualFold(filepath.Ext(f.picture), ".png") {
-		wide, high, format = 12*vg.Inch, 7*vg.Inch, "png"
-	}
+	wide, high, format := pictureSize(f.picture)
 	picture, err := p.WriterTo(wide, high, format)
 	if err != nil {
 		return err
 	}
 	_, err = picture.WriteTo(w)
 	return err
+}
+
+// pictures says that this build draws pictures.
+const pictures = true
+
+// pictureSize returns the size and the format of a picture in a file of this name. A picture of dots is larger.
+func pictureSize(name string) (wide, high vg.Length, format string) {
+	if strings.EqualFold(filepath.Ext(name), ".png") {
+		return 12 * vg.Inch, 7 * vg.Inch, "png"
+	}
+	return 9 * vg.Inch, 5 * vg.Inch, "svg"
 }
 
 func mebibytes(n int64) float64 { return float64(n) / (1 << 20) }

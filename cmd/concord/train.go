@@ -1,36 +1,33 @@
 package main
 
-// concord train and concord eval: networks that read handwritten digits.
+// concord train and concord eval: networks that learn from images, arrays or texts.
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/concord-compute/concord/internal/mnist"
 	"github.com/concord-compute/concord/nn"
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/tensor"
 )
 
-// learning are the flags of train and eval.
+// learning are the flags of train, eval and predict.
 type learning struct {
-	data, model, device string
-	epochs, batch       int
-	rate                float64
-	seed                uint64
-	checkpoint          string
-	resume              bool
+	data, labels, model, device string
+	classes, epochs             int
+	batch                       string
+	rate                        float64
+	seed                        uint64
+	checkpoint                  string
+	resume                      bool
+	plot                        string
 }
 
 // trained is the document of train, and of eval without a history.
@@ -39,57 +36,65 @@ type trained struct {
 	Model      string      `json:"model"`
 	Parameters int         `json:"parameters"`
 	Examples   int         `json:"examples"`
+	Batch      int         `json:"batch"`
 	Loss       number      `json:"loss"` // of the examples that the network has not learned from; of eval, of all
 	Accuracy   number      `json:"accuracy"`
+	Perplexity number      `json:"perplexity,omitzero"` // of a text: e to the power of the loss
 	History    *nn.History `json:"history,omitempty"`
 }
 
-// models are the networks by their names, for images of a size.
-var models = map[string]func(rows, cols int) []nn.Layer{
-	"mlp": func(rows, cols int) []nn.Layer {
-		return []nn.Layer{nn.Scale{Factor: 1. / 255}, nn.Flatten{}, nn.Dense{Out: 512, Act: nn.ReLU}, nn.Dense{Out: 256, Act: nn.ReLU}, nn.Dense{Out: 10}}
-	},
-	"cnn": func(rows, cols int) []nn.Layer {
-		three, two := []int{3, 3}, []int{2, 2}
-		return []nn.Layer{nn.Scale{Factor: 1. / 255}, nn.Reshape{Shape: []int{1, rows, cols}}, nn.Conv{Filters: 32, Size: three, Act: nn.ReLU},
-			nn.Conv{Filters: 64, Size: three, Act: nn.ReLU}, nn.MaxPool{Size: two}, nn.Flatten{}, nn.Dense{Out: 128, Act: nn.ReLU}, nn.Dense{Out: 10}}
-	},
-}
-
-func (a *app) learningFlags(cmd *cobra.Command, l *learning) {
-	cmd.Flags().StringVar(&l.data, "data", "mnist", "mnist, the 10,000 images in this program, or a directory with files of MNIST's format")
-	cmd.Flags().StringVar(&l.model, "model", "mlp", "the network: "+strings.Join(slices.Sorted(maps.Keys(models)), " or "))
+// lessonFlags are those of all commands that compute a network.
+func (a *app) lessonFlags(cmd *cobra.Command, l *learning) {
+	cmd.Flags().StringVar(&l.data, "data", "mnist", "mnist, the 10,000 images in this program, a directory with files of MNIST's format, FILE.npy, or a text")
+	cmd.Flags().StringVar(&l.model, "model", "mlp", "the network: "+modelNames())
+	cmd.Flags().IntVar(&l.classes, "classes", 10, "how many classes there are; a text has 256, the bytes")
 	cmd.Flags().StringVar(&l.device, "device", "auto", "the device that computes")
-	cmd.Flags().IntVar(&l.batch, "batch", 128, "examples in a batch")
+	cmd.Flags().StringVar(&l.batch, "batch", "", "examples in a batch; default 128, of a text 16")
 	a.jsonFlag(cmd)
 }
+
+func (a *app) labelsFlag(cmd *cobra.Command, l *learning) {
+	cmd.Flags().StringVar(&l.labels, "labels", "", "the labels, FILE.npy of integers, if --data is FILE.npy")
+}
+
+// aboutModels is the part of the descriptions of commands that says which networks there are.
+const aboutModels = `The networks of --model: mlp has dense layers of 512, 256 and the classes; cnn has two convolutions, a pool and two
+dense layers; lstm and transformer go through the rows of an image, or through a text, byte by byte. FILE.json
+describes another one, as a list of layers with their fields:
+  [{"layer": "flatten"}, {"layer": "dense", "out": 64, "act": "relu"}, {"layer": "dense", "out": 10}]
+A name or a field that does not exist is refused with a list of those that do.`
 
 func (a *app) trainCommand() *cobra.Command {
 	var l learning
 	cmd := &cobra.Command{
 		Use:   "train",
-		Short: "Train a network to read handwritten digits",
-		Long: `Train trains a network on images of digits, with Adam and cross entropy. The last fifth of the images is
-not learned from: accuracy is that of these. mlp has dense layers of 512, 256 and 10; cnn has two convolutions,
-a pool and two dense layers.
+		Short: "Train a network on images, arrays or a text",
+		Long: `Train trains a network with Adam and cross entropy: to read images of digits, to tell classes of arrays, or to
+continue a text. The last fifth of the examples is not learned from: accuracy and perplexity are those of it.
+
+` + aboutModels + `
 
 With --checkpoint the network and all that training needs to go on are written to a safetensors file after
 each epoch, and after an interrupt (ctrl-C). With --resume training goes on from that file, with the same
 bytes as if it had not been interrupted. A directory of --data has the files train-images-idx3-ubyte.gz and
-train-labels-idx1-ubyte.gz, or those with t10k in front, as MNIST publishes them.`,
+train-labels-idx1-ubyte.gz, or those with t10k in front, as MNIST publishes them. In FILE.npy examples lie along
+the first dimension, and --labels names the integers that belong to them. Any other file is a text.`,
 		Example: `  concord train --epochs 3
-  concord train --model cnn --device cpu:0 --epochs 2 --checkpoint digits.safetensors
+  concord train --model cnn --device cpu:0 --epochs 2 --checkpoint digits.safetensors --plot digits.svg
   concord train --model cnn --device cpu:0 --epochs 4 --checkpoint digits.safetensors --resume
-  concord eval digits.safetensors --model cnn`,
+  concord train --model transformer --data LICENSE --epochs 30 --checkpoint text.safetensors
+  concord train --model network.json --data x.npy --labels y.npy --classes 3`,
 		Args: cobra.NoArgs,
 	}
-	a.learningFlags(cmd, &l)
-	cmd.Flags().IntVar(&l.epochs, "epochs", 5, "how often to go through the images")
+	a.lessonFlags(cmd, &l)
+	a.labelsFlag(cmd, &l)
+	cmd.Flags().IntVar(&l.epochs, "epochs", 5, "how often to go through the examples")
 	cmd.Flags().Float64Var(&l.rate, "rate", 0.001, "the learning rate")
-	cmd.Flags().Uint64Var(&l.seed, "seed", 1, "the seed of the first parameters and of the order of the images")
+	cmd.Flags().Uint64Var(&l.seed, "seed", 1, "the seed of the first parameters and of the order of the examples")
 	cmd.Flags().StringVar(&l.checkpoint, "checkpoint", "", "the file to write after each epoch")
 	cmd.Flags().BoolVar(&l.resume, "resume", false, "go on from the file of --checkpoint")
-	cmd.RunE = a.do(func(ctx context.Context, _ []string) error { return a.train(ctx, l) })
+	cmd.Flags().StringVar(&l.plot, "plot", "", "draw loss and accuracy of the epochs into this file: .svg or .png")
+	cmd.RunE = a.do(func(ctx context.Context, _ []string) error { return a.train(ctx, &l) })
 	return cmd
 }
 
@@ -97,103 +102,130 @@ func (a *app) evalCommand() *cobra.Command {
 	var l learning
 	cmd := &cobra.Command{
 		Use:   "eval FILE",
-		Short: "Report how well a trained network reads handwritten digits",
-		Long: `Eval reads a network from a file of train, and reports its loss and its accuracy on all images of --data.
-With mnist that includes those it has learned from, so that the accuracy is higher than that of train.`,
+		Short: "Report how well a trained network knows examples",
+		Long: `Eval reads a network from a file of train, and reports its loss and its accuracy on all examples of --data.
+With the data of train that includes those it has learned from, so that the accuracy is higher than that of train.
+--model, --data and --classes have to name the same network as with train.`,
 		Example: `  concord eval digits.safetensors
-  concord eval digits.safetensors --model cnn --data ~/mnist --json`,
+  concord eval digits.safetensors --model cnn --data ~/mnist --json
+  concord eval text.safetensors --model transformer --data LICENSE`,
 		Args: cobra.ExactArgs(1),
 	}
-	a.learningFlags(cmd, &l)
-	cmd.RunE = a.do(func(ctx context.Context, args []string) error { return a.eval(ctx, l, args[0]) })
+	a.lessonFlags(cmd, &l)
+	a.labelsFlag(cmd, &l)
+	cmd.RunE = a.do(func(ctx context.Context, args []string) error { return a.eval(ctx, &l, args[0]) })
 	return cmd
 }
 
-// images returns the images and labels of --data.
-func (l learning) images() (mnist.Set, []uint8, error) {
-	var images mnist.Set
-	var labels []uint8
-	var err error
-	if l.data == "mnist" {
-		if images, err = mnist.Images(); err == nil {
-			labels, err = mnist.Labels()
-		}
-		return images, labels, err
+// batchSize returns --batch.
+func (l *learning) batchSize(text bool) (int, error) {
+	switch {
+	case l.batch == "" && text:
+		return 16, nil
+	case l.batch == "":
+		return 128, nil
 	}
-	name := "train"
-	if _, err := os.Stat(filepath.Join(l.data, name+"-images-idx3-ubyte.gz")); errors.Is(err, os.ErrNotExist) {
-		name = "t10k"
+	n, err := strconv.Atoi(l.batch)
+	if err != nil || n < 1 {
+		return 0, usagef("--batch %s: it has to be a number, 1 or more", l.batch)
 	}
-	file, err := os.ReadFile(filepath.Join(l.data, name+"-images-idx3-ubyte.gz"))
+	return n, nil
+}
+
+// student is a network on an open device.
+type student struct {
+	dev   *runtime.Device
+	scope *tensor.Scope
+	model *nn.Model
+}
+
+// student opens the device, gets data there, and builds the network. On an error nothing stays open.
+func (a *app) student(ctx context.Context, l *learning, data func(*tensor.Scope) (lesson, error)) (st *student, d lesson, err error) {
+	if _, err := a.open(exactly); err != nil {
+		return nil, d, err
+	}
+	st = &student{}
+	if st.dev, err = a.session.Open(ctx, l.device); err != nil {
+		return nil, d, err
+	}
+	st.scope = tensor.NewScope(st.dev)
+	var layers []nn.Layer
+	if d, err = data(st.scope); err == nil {
+		layers, err = l.network(d.in, d.text)
+	}
 	if err == nil {
-		images, err = mnist.ParseImages(file)
+		st.model, err = nn.Build(ctx, st.scope, l.seed, d.in, layers...)
 	}
-	if err == nil {
-		file, err = os.ReadFile(filepath.Join(l.data, name+"-labels-idx1-ubyte.gz"))
+	if err != nil {
+		return nil, d, errors.Join(asUsage(err), st.close())
 	}
-	if err == nil {
-		labels, err = mnist.ParseLabels(file)
+	return st, d, nil
+}
+
+func (st *student) close() error { return errors.Join(st.scope.Close(), st.dev.Close()) }
+
+// asUsage makes a wrong configuration a mistake of usage.
+func asUsage(err error) error {
+	if errors.Is(err, nn.ErrConfig) {
+		return usage{err}
 	}
-	if err == nil && len(labels) != images.N {
-		err = fmt.Errorf("%s: %d images and %d labels", l.data, images.N, len(labels))
-	}
-	return images, labels, err
+	return err
 }
 
 // taught is a network with its data and a trainer.
 type taught struct {
-	dev   *runtime.Device
-	scope *tensor.Scope
-	model *nn.Model
-	data  nn.Data
+	*student
+	lesson
 	*nn.Trainer
+	batch int
 }
 
-// teach opens the device and builds the network.
-func (a *app) teach(ctx context.Context, l learning, c nn.Config) (*taught, error) {
-	layers := models[l.model]
-	if layers == nil {
-		return nil, usagef("no model %q: there are %s", l.model, strings.Join(slices.Sorted(maps.Keys(models)), " and "))
-	}
-	images, labels, err := l.images()
+// teach opens the device, reads the data and builds the network.
+func (a *app) teach(ctx context.Context, l *learning, c nn.Config) (*taught, error) {
+	st, d, err := a.student(ctx, l, func(s *tensor.Scope) (lesson, error) { return l.lesson(s, true) })
 	if err != nil {
 		return nil, err
 	}
-	if _, err := a.open(exactly); err != nil {
-		return nil, err
-	}
-	t := &taught{}
-	if t.dev, err = a.session.Open(ctx, l.device); err != nil {
-		return nil, err
-	}
-	t.scope = tensor.NewScope(t.dev)
-	t.data = nn.Data{X: tensor.From(t.scope, images.Pixels, images.N, images.Rows, images.Cols), Y: tensor.From(t.scope, labels)}
-	in := nn.Spec{Type: tensor.U8, Shape: []int{images.Rows, images.Cols}}
-	if t.model, err = nn.Build(ctx, t.scope, l.seed, in, layers(images.Rows, images.Cols)...); err == nil {
-		t.Trainer, err = nn.NewTrainer(t.model, c)
-	}
-	if errors.Is(err, nn.ErrConfig) {
-		err = usage{err}
+	t := &taught{student: st, lesson: d}
+	if c.BatchSize, err = l.batchSize(d.text); err == nil {
+		t.batch = c.BatchSize
+		t.Trainer, err = nn.NewTrainer(st.model, c)
 	}
 	if err != nil {
-		return nil, errors.Join(err, t.close())
+		return nil, errors.Join(asUsage(err), st.close())
 	}
 	return t, nil
 }
 
-func (t *taught) close() error { return errors.Join(t.scope.Close(), t.dev.Close()) }
+// close closes the network. The trainer ends with its scope.
+func (t *taught) close() error { return t.student.close() }
 
-func (a *app) train(ctx context.Context, l learning) (err error) {
+// document begins the document of a network.
+func (t *taught) document(l *learning, loss, accuracy float64) trained {
+	d := trained{Device: t.dev.String(), Model: l.model, Parameters: t.model.Count(), Examples: t.X.Dim(0), Batch: t.batch, Loss: number(loss), Accuracy: number(accuracy)}
+	if t.text {
+		d.Perplexity = number(math.Exp(loss))
+	}
+	return d
+}
+
+func (a *app) train(ctx context.Context, l *learning) (err error) {
 	if l.resume && l.checkpoint == "" {
 		return usagef("--resume needs the file of --checkpoint")
 	}
+	if err := checkPicture("--plot", l.plot); err != nil {
+		return err
+	}
+	if err := a.claim(l.plot); err != nil {
+		return err
+	}
 	c := nn.Defaults()
-	c.Loss, c.Epochs, c.BatchSize, c.LearningRate, c.Seed, c.Patience, c.Checkpoint = nn.CrossEntropy{}, l.epochs, l.batch, l.rate, l.seed, 0, l.checkpoint
+	c.Loss, c.Epochs, c.LearningRate, c.Seed, c.Patience, c.Checkpoint = nn.CrossEntropy{}, l.epochs, l.rate, l.seed, 0, l.checkpoint
 	bar := a.progress(0)
 	defer bar.end()
 	c.Progress = func(p nn.Progress) {
 		bar.at(p.Examples, p.Of)
-		bar.doing(fmt.Sprintf("epoch %d, loss %.4f, %.0f images/s", p.Epoch+1, p.Loss, p.ExamplesPerSecond))
+		bar.doing(fmt.Sprintf("epoch %d, loss %.4f, %.0f examples/s", p.Epoch+1, p.Loss, p.ExamplesPerSecond))
 	}
 	if !a.json {
 		c.Log = io.Writer(a.stdout)
@@ -210,7 +242,7 @@ func (a *app) train(ctx context.Context, l learning) (err error) {
 	if !a.json {
 		fmt.Fprintf(a.stdout, "%s on %v\n%s", l.model, t.dev, t.model.Summary())
 	}
-	h, err := t.Fit(ctx, t.data)
+	h, err := t.Fit(ctx, t.Data)
 	if err != nil && ctx.Err() != nil && l.checkpoint != "" {
 		// What was learned since the last epoch is not lost.
 		return errors.Join(err, t.Save(context.WithoutCancel(ctx), l.checkpoint), t.close())
@@ -218,30 +250,38 @@ func (a *app) train(ctx context.Context, l learning) (err error) {
 	if err != nil {
 		return errors.Join(err, t.close())
 	}
-	d := trained{Device: t.dev.String(), Model: l.model, Parameters: t.model.Count(), Examples: t.data.X.Dim(0), History: h,
-		Loss: number(math.NaN()), Accuracy: number(math.NaN())}
+	loss, accuracy := math.NaN(), math.NaN()
 	last := h.Epochs() - 1
 	unseen := last >= 0 && len(h.ValLoss) > last
 	if unseen {
-		d.Loss, d.Accuracy = number(h.ValLoss[last]), number(h.ValMetrics["accuracy"][last])
+		loss, accuracy = h.ValLoss[last], h.ValMetrics["accuracy"][last]
 	}
+	d := t.document(l, loss, accuracy)
+	d.History = h
 	if err := t.close(); err != nil {
 		return err
 	}
-	if a.json {
+	if l.plot != "" {
+		if err := a.plotHistory(ctx, h, l.model+" on "+d.Device, l.plot); err != nil {
+			return err
+		}
+	}
+	switch took := h.TotalTime.Round(10 * time.Millisecond); {
+	case a.json:
 		return a.print(d)
+	case !unseen:
+		fmt.Fprintf(a.stdout, "%d %s are too few to keep some for a test; all of them were learned from, for %d epochs\n", d.Examples, t.noun, last+1)
+	case t.text:
+		fmt.Fprintf(a.stdout, "perplexity %.2f, and %.2f %% of the next bytes are right, of text that it has not seen, after %d epochs in %v\n", d.Perplexity, 100*d.Accuracy, last+1, took)
+	default:
+		fmt.Fprintf(a.stdout, "%.2f %% of the %s that it has not seen are read rightly, after %d epochs in %v\n", 100*d.Accuracy, t.noun, last+1, took)
 	}
-	if !unseen {
-		fmt.Fprintf(a.stdout, "%d images are too few to keep some for a test; all of them were learned from, for %d epochs\n", d.Examples, last+1)
-		return nil
-	}
-	fmt.Fprintf(a.stdout, "%.2f %% of the images that it has not seen are read rightly, after %d epochs in %v\n", 100*d.Accuracy, last+1, h.TotalTime.Round(10*time.Millisecond))
 	return nil
 }
 
-func (a *app) eval(ctx context.Context, l learning, file string) error {
+func (a *app) eval(ctx context.Context, l *learning, file string) error {
 	c := nn.Defaults()
-	c.Loss, c.BatchSize = nn.CrossEntropy{}, l.batch
+	c.Loss = nn.CrossEntropy{}
 	t, err := a.teach(ctx, l, c)
 	if err != nil {
 		return err
@@ -249,17 +289,21 @@ func (a *app) eval(ctx context.Context, l learning, file string) error {
 	if err := t.model.Load(ctx, file); err != nil {
 		return errors.Join(err, t.close())
 	}
-	loss, metrics, err := t.Evaluate(ctx, t.data)
+	loss, metrics, err := t.Evaluate(ctx, t.Data)
 	if err != nil {
 		return errors.Join(err, t.close())
 	}
-	d := trained{Device: t.dev.String(), Model: l.model, Parameters: t.model.Count(), Examples: t.data.X.Dim(0), Loss: number(loss), Accuracy: number(metrics["accuracy"])}
+	d := t.document(l, loss, metrics["accuracy"])
 	if err := t.close(); err != nil {
 		return err
 	}
-	if a.json {
+	switch {
+	case a.json:
 		return a.print(d)
+	case t.text:
+		fmt.Fprintf(a.stdout, "%s on %s: perplexity %.2f, and %.2f %% of the next bytes are right\n", d.Model, d.Device, d.Perplexity, 100*d.Accuracy)
+	default:
+		fmt.Fprintf(a.stdout, "%s on %s: loss %.4f, %.2f %% of %d %s are read rightly\n", d.Model, d.Device, d.Loss, 100*d.Accuracy, d.Examples, t.noun)
 	}
-	fmt.Fprintf(a.stdout, "%s on %s: loss %.4f, %.2f %% of %d images are read rightly\n", d.Model, d.Device, d.Loss, 100*d.Accuracy, d.Examples)
 	return nil
 }

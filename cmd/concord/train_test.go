@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/binary"
+	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/concord-compute/concord/internal/mnist"
+	"github.com/concord-compute/concord/internal/npy"
+	"github.com/concord-compute/concord/runtime/driver"
 )
 
 // digitFiles is a directory with the first n images, in MNIST's format.
@@ -65,22 +70,134 @@ func TestTrain(t *testing.T) {
 	assert.Contains(t, stdout, "2 images are too few")
 
 	for says, args := range map[string][]string{
-		"there are cnn and mlp": {"train", "--model", "gan"},
-		"--resume needs":        {"train", "--resume"},
-		"Epochs is 0":           {"train", "--epochs", "0", "--device", "cpu:0"},
+		"there are cnn, lstm, mlp, transformer, or FILE.json": {"train", "--model", "gan", "--device", "cpu:0"},
+		"does not take examples":                              {"train", "--model", "mlp", "--device", "cpu:0", "--data", textFile(t, "a.txt", strings.Repeat("ab", 99))},
+		"neither .png nor .svg":                               {"train", "--plot", "x.gif"},
+		"--batch 0":                                           {"train", "--batch", "0", "--device", "cpu:0"},
+		"needs the array":                                     {"train", "--data", textFile(t, "x.npy", ""), "--device", "cpu:0"},
+		"--resume needs":                                      {"train", "--resume"},
+		"Epochs is 0":                                         {"train", "--epochs", "0", "--device", "cpu:0"},
 	} {
 		status, _, stderr := concord(args...)
 		assert.Equal(t, exitUsage, status, says)
 		assert.Contains(t, stderr, says)
 	}
+	picture := filepath.Join(dir, "one.svg")
+	status, stdout, stderr = concord("plot", one, "--out", picture)
+	require.Equal(t, exitOK, status, stderr)
+	assert.Empty(t, stdout)
+	svg, err := os.ReadFile(picture)
+	require.NoError(t, err)
+	for _, text := range []string{"<svg", "one.safetensors", "loss, training", "loss, validation", "accuracy, validation"} {
+		assert.Contains(t, string(svg), text)
+	}
+	status, stdout, _ = concord("plot", one)
+	assert.Equal(t, exitOK, status)
+	assert.Len(t, strings.Split(strings.TrimSpace(stdout), "\n"), 4, "a head and three epochs")
+	_, stdout, _ = concord("plot", one, "--json")
+	assert.Equal(t, want["history"].(map[string]any)["ValLoss"], document(t, stdout)["ValLoss"])
+
+	probabilities := filepath.Join(dir, "p.npy")
+	status, stdout, stderr = concord("predict", one, "--device", "cpu:0", "--data", data, "--batch", "256", "--out", probabilities)
+	require.Equal(t, exitOK, status, stderr)
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
+	require.Len(t, lines, 600)
+	array, err := npy.ReadFile(probabilities)
+	require.NoError(t, err)
+	assert.Equal(t, []int{600, 10}, array.Shape)
+	labels, err := mnist.Labels()
+	require.NoError(t, err)
+	right := 0
+	for i, line := range lines {
+		fields := strings.Split(line, "\t")
+		require.Equal(t, strconv.Itoa(i), fields[0])
+		class, err := strconv.Atoi(fields[1])
+		require.NoError(t, err)
+		if class == int(labels[i]) {
+			right++
+		}
+		p := math.Float32frombits(binary.LittleEndian.Uint32(array.Data[4*(10*i+class):]))
+		assert.Equal(t, fmt.Sprintf("%.6f", p), fields[2])
+	}
+	assert.Greater(t, right, 450)
+
 	for says, args := range map[string][]string{
-		"learning rate": {"train", "--device", "cpu:0", "--batch", "32", "--data", data, "--checkpoint", one, "--resume", "--rate", "1"},
-		"no such file":  {"eval", filepath.Join(dir, "none.safetensors"), "--device", "cpu:0"},
-		"has no":        {"eval", one, "--model", "cnn", "--device", "cpu:0", "--data", data},
+		"not a checkpoint": {"plot", textFile(t, "empty.safetensors", "\x02\x00\x00\x00\x00\x00\x00\x00{}")},
+		"open nosuch":      {"plot", "nosuch"},
+		"stat nosuch":      {"predict", one, "--data", "nosuch", "--device", "cpu:0"},
+		"learning rate":    {"train", "--device", "cpu:0", "--batch", "32", "--data", data, "--checkpoint", one, "--resume", "--rate", "1"},
+		"no such file":     {"eval", filepath.Join(dir, "none.safetensors"), "--device", "cpu:0"},
+		"has no":           {"eval", one, "--model", "cnn", "--device", "cpu:0", "--data", data},
 	} {
 		status, _, stderr := concord(args...)
 		assert.Equal(t, exitFailed, status, says)
 		assert.Contains(t, stderr, says)
+	}
+}
+
+// A text is learned by two networks, and continued.
+func TestTrainOnText(t *testing.T) {
+	text := textFile(t, "a.txt", strings.Repeat("The quick brown fox jumps over the lazy dog. ", 200))
+	for _, model := range []string{"lstm", "transformer"} {
+		file := filepath.Join(t.TempDir(), "text.safetensors")
+		status, stdout, stderr := concord("train", "--json", "--device", "cpu:0", "--data", text, "--model", model, "--epochs", "30", "--rate", "0.01", "--checkpoint", file)
+		require.Equal(t, exitOK, status, stderr)
+		d := document(t, stdout)
+		assert.Less(t, d["perplexity"], 1.5, model)
+		assert.InDelta(t, math.Exp(d["loss"].(float64)), d["perplexity"], 1e-9)
+		assert.NotContains(t, stdout, `"perplexity": null`)
+		status, stdout, stderr = concord("predict", file, "--device", "cpu:0", "--model", model, "--prompt", "The quick brown fox ", "--length", "16", "--temperature", "0")
+		require.Equal(t, exitOK, status, stderr)
+		assert.Equal(t, "The quick brown fox jumps over the l\n", stdout, model)
+		status, stdout, stderr = concord("predict", file, "--json", "--device", "cpu:0", "--model", model, "--data", text, "--length", "5")
+		require.Equal(t, exitOK, status, stderr)
+		assert.Len(t, []rune(document(t, stdout)["text"].(string)), 5)
+		status, stdout, _ = concord("eval", file, "--device", "cpu:0", "--data", text, "--model", model)
+		assert.Equal(t, exitOK, status)
+		assert.Contains(t, stdout, "perplexity 1.")
+	}
+	status, _, stderr := concord("train", "--device", "cpu:0", "--model", "lstm", "--data", textFile(t, "b.txt", "short"))
+	assert.Equal(t, exitFailed, status)
+	assert.Contains(t, stderr, "a text of 5 bytes")
+}
+
+// Arrays of NumPy are learned by a network that a file describes, and the rows of images by networks of sequences.
+func TestTrainOnArrays(t *testing.T) {
+	dir := t.TempDir()
+	x, y := filepath.Join(dir, "x.npy"), filepath.Join(dir, "y.npy")
+	const n = 120
+	points, labels := make([]float32, 2*n), make([]int64, n)
+	for i := range n {
+		points[2*i], points[2*i+1], labels[i] = rand.Float32(), rand.Float32(), int64(i%3)
+		points[2*i] += float32(i % 3)
+	}
+	write := func(file string, a npy.Array, data any) {
+		var err error
+		a.Data, err = binary.Append(nil, binary.LittleEndian, data)
+		require.NoError(t, err)
+		require.NoError(t, npy.WriteFile(file, a))
+	}
+	write(x, npy.Array{Type: driver.F32, Shape: []int{n, 2}}, points)
+	write(y, npy.Array{Type: driver.I64, Shape: []int{n}}, labels)
+	network := textFile(t, "network.json", `[{"layer": "dense", "out": 16, "act": "tanh"}, {"layer": "dense", "out": 3}]`)
+	status, stdout, stderr := concord("train", "--json", "--device", "cpu:0", "--data", x, "--labels", y, "--model", network, "--batch", "8", "--epochs", "40", "--rate", "0.03")
+	require.Equal(t, exitOK, status, stderr)
+	assert.Greater(t, document(t, stdout)["accuracy"], 0.8)
+
+	labels[7] = 3
+	write(y, npy.Array{Type: driver.I64, Shape: []int{n}}, labels)
+	status, _, stderr = concord("train", "--device", "cpu:0", "--data", x, "--labels", y, "--model", network)
+	assert.Equal(t, exitFailed, status)
+	assert.Contains(t, stderr, "label 7 is 3, of 3 classes")
+	status, _, stderr = concord("train", "--device", "cpu:0", "--data", x, "--labels", y, "--model", textFile(t, "n.json", `[{"layer":"dense","width":3}]`))
+	assert.Equal(t, exitUsage, status)
+	assert.Contains(t, stderr, `n.json: nn: configuration: network[0]: dense has no field "width"; it has`)
+
+	data := digitFiles(t, 600)
+	for _, model := range []string{"lstm", "transformer"} {
+		status, stdout, stderr := concord("train", "--json", "--device", "cpu:0", "--data", data, "--model", model, "--batch", "32", "--epochs", "8", "--rate", "0.003")
+		require.Equal(t, exitOK, status, stderr)
+		assert.Greater(t, document(t, stdout)["accuracy"], 0.6, model)
 	}
 }
 

@@ -4,6 +4,7 @@ package memory
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -85,6 +86,23 @@ func TestWrapMappedFile(t *testing.T) {
 	require.NoError(t, err)
 	assert.ErrorIs(t, g.Launch(s, runtime.WithBuffer(y, x)), runtime.ErrInvalidArgument)
 	require.NoError(t, g.Close())
+	// A graph that reads memory which it could write takes memory for reading in its place.
+	a, err := runtime.Upload(ctx, d, make([]float32, n))
+	require.NoError(t, err)
+	b, err := runtime.Alloc[float32](d, n)
+	require.NoError(t, err)
+	g, err = s.Capture(func(s *runtime.Stream) error {
+		return errors.Join(s.Copy(b, a), s.Launch(saxpy, runtime.Items(n), float32(2), a, b, uint64(n)))
+	})
+	require.NoError(t, err)
+	require.NoError(t, g.Launch(s, runtime.WithBuffer(a, x)))
+	sum := make([]float32, n)
+	require.NoError(t, runtime.Read(ctx, b, sum))
+	assert.Equal(t, float32(3), sum[n-1])
+	assert.ErrorIs(t, g.Launch(s, runtime.WithBuffer(b, x)), runtime.ErrInvalidArgument)
+	require.NoError(t, g.Close())
+	require.NoError(t, a.Close())
+	require.NoError(t, b.Close())
 	require.NoError(t, s.Sync(ctx))
 
 	// Released after the last use, once.
@@ -98,7 +116,7 @@ func TestWrapMappedFile(t *testing.T) {
 	st = d.Stats()
 	assert.EqualValues(t, 2, released.Load())
 	assert.Zero(t, st.Wrapped+st.Deferred)
-	assert.Equal(t, before.Frees, st.Frees)
+	assert.Equal(t, before.Frees+2, st.Frees)
 
 	// Memory that is not as it is said to be.
 	constant = mapped(t, 1024, unix.PROT_READ)

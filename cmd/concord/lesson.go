@@ -1,0 +1,132 @@
+package main
+
+// What networks learn from: images in MNIST's files, arrays of NumPy, and texts.
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/concord-compute/concord/internal/mnist"
+	"github.com/concord-compute/concord/nn"
+	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/tensor"
+)
+
+// textSteps is the number of bytes in a piece of a text. A network learns to predict the byte behind each of them.
+const textSteps = 64
+
+// lesson is the data of a network. The tensors belong to the scope in which it was made.
+type lesson struct {
+	noun string // what an example is called, in the plural
+	text bool
+	in   nn.Spec
+	nn.Data
+}
+
+// isText reports whether a name of --data is that of a text.
+func isText(data string) bool {
+	info, err := os.Stat(data)
+	return data != "mnist" && !isArray(data) && err == nil && !info.IsDir()
+}
+
+// isArray reports whether a name is that of an array of NumPy.
+func isArray(name string) bool { return strings.EqualFold(filepath.Ext(name), ".npy") }
+
+// textSpec is a piece of a text.
+func textSpec() nn.Spec { return nn.Spec{Type: tensor.U8, Shape: []int{textSteps}} }
+
+// lesson reads --data, with labels or without.
+func (l *learning) lesson(s *tensor.Scope, labels bool) (lesson, error) {
+	if _, err := os.Stat(l.data); l.data != "mnist" && err != nil {
+		return lesson{}, err
+	}
+	switch {
+	case isArray(l.data):
+		return l.arrays(s, labels)
+	case isText(l.data):
+		return readText(s, l.data)
+	}
+	images, digits, err := readDigits(l.data, labels)
+	if err != nil {
+		return lesson{}, err
+	}
+	d := lesson{noun: "images", in: nn.Spec{Type: tensor.U8, Shape: []int{images.Rows, images.Cols}}}
+	d.X = tensor.From(s, images.Pixels, images.N, images.Rows, images.Cols)
+	if labels {
+		d.Y = tensor.From(s, digits)
+	}
+	return d, nil
+}
+
+// arrays reads examples along the first dimension of an array, and their labels from --labels.
+func (l *learning) arrays(s *tensor.Scope, labels bool) (d lesson, err error) {
+	if labels && l.labels == "" {
+		return d, usagef("--data %s needs the array with its labels: --labels FILE.npy", l.data)
+	}
+	if d.X, err = tensor.LoadNPY(s, l.data); err != nil {
+		return d, err
+	}
+	if d.X.Rank() < 2 {
+		return d, fmt.Errorf("%s: an array of shape %v, where examples lie along the first of two or more dimensions: %w", l.data, d.X.Shape(), nn.ErrData)
+	}
+	if labels {
+		if d.Y, err = tensor.LoadNPY(s, l.labels); err != nil {
+			return d, err
+		}
+	}
+	d.noun, d.in = "examples", nn.Spec{Type: d.X.Type(), Shape: d.X.Shape()[1:]}
+	return d, nil
+}
+
+// readText makes pieces of a text, each with what follows its bytes.
+func readText(s *tensor.Scope, path string) (d lesson, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return d, err
+	}
+	if !info.Mode().IsRegular() {
+		return d, fmt.Errorf("%s: it is no regular file: %w", path, runtime.ErrUnsupported)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return d, err
+	}
+	n := (len(text) - 1) / textSteps
+	if n < 1 {
+		return d, fmt.Errorf("%s: a text of %d bytes; it needs more than %d: %w", path, len(text), textSteps, nn.ErrData)
+	}
+	d = lesson{noun: "pieces of text", text: true, in: textSpec()}
+	d.X, d.Y = tensor.From(s, text[:n*textSteps], n, textSteps), tensor.From(s, text[1:n*textSteps+1], n, textSteps)
+	return d, nil
+}
+
+// readDigits returns images and labels of MNIST's format: those of this program, or of a directory.
+func readDigits(dir string, withLabels bool) (images mnist.Set, labels []uint8, err error) {
+	if dir == "mnist" {
+		if images, err = mnist.Images(); err == nil && withLabels {
+			labels, err = mnist.Labels()
+		}
+		return images, labels, err
+	}
+	name := "train"
+	if _, err := os.Stat(filepath.Join(dir, name+"-images-idx3-ubyte.gz")); errors.Is(err, os.ErrNotExist) {
+		name = "t10k"
+	}
+	file, err := os.ReadFile(filepath.Join(dir, name+"-images-idx3-ubyte.gz"))
+	if err == nil {
+		images, err = mnist.ParseImages(file)
+	}
+	if err != nil || !withLabels {
+		return images, nil, err
+	}
+	if file, err = os.ReadFile(filepath.Join(dir, name+"-labels-idx1-ubyte.gz")); err == nil {
+		labels, err = mnist.ParseLabels(file)
+	}
+	if err == nil && len(labels) != images.N {
+		err = fmt.Errorf("%s: %d images and %d labels", dir, images.N, len(labels))
+	}
+	return images, labels, err
+}

@@ -1,0 +1,109 @@
+package main
+
+// concord plot: how a training went.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/concord-compute/concord/nn"
+)
+
+// errNoPictures is what a build with the tag nopicture says.
+var errNoPictures = errors.New("this build draws no pictures (it has the tag nopicture)")
+
+// checkPicture returns an error if a flag names a file that is no picture, or that this build cannot draw. It is called before the work.
+func checkPicture(flag, name string) error {
+	switch ext := strings.ToLower(filepath.Ext(name)); {
+	case name == "":
+		return nil
+	case ext != ".png" && ext != ".svg":
+		return usagef("%s: %s is neither .png nor .svg", flag, name)
+	case !pictures:
+		return errNoPictures
+	}
+	return nil
+}
+
+func (a *app) plotCommand() *cobra.Command {
+	var out string
+	cmd := &cobra.Command{
+		Use:   "plot FILE",
+		Short: "Show how a training went: loss and metrics of each epoch, as a table or a picture",
+		Long: `Plot reads the history of a training from a checkpoint of train, for which it needs no device. It prints a line for
+each epoch, or with --out draws curves of the losses and the metrics: of the examples that the network learns from, and
+of those that are kept for validation.`,
+		Example: `  concord plot digits.safetensors
+  concord plot digits.safetensors --out digits.svg
+  concord plot digits.safetensors --json`,
+		Args: cobra.ExactArgs(1),
+	}
+	cmd.Flags().StringVar(&out, "out", "", "draw into this file: .svg or .png")
+	a.jsonFlag(cmd)
+	cmd.RunE = a.do(func(ctx context.Context, args []string) error {
+		if err := checkPicture("--out", out); err != nil {
+			return err
+		}
+		if err := a.claim(out); err != nil {
+			return err
+		}
+		h, err := nn.ReadHistory(args[0])
+		if err != nil {
+			return err
+		}
+		if out != "" {
+			if err := a.plotHistory(ctx, h, filepath.Base(args[0]), out); err != nil {
+				return err
+			}
+		}
+		switch {
+		case a.json:
+			return a.print(h)
+		case out == "":
+			a.tellHistory(h)
+		}
+		return nil
+	})
+	return cmd
+}
+
+// plotHistory draws a history into a file.
+func (a *app) plotHistory(ctx context.Context, h *nn.History, title, file string) error {
+	return a.save(ctx, file, func(w io.Writer) error { return drawHistory(w, h, title, file) })
+}
+
+// tellHistory prints a table.
+func (a *app) tellHistory(h *nn.History) {
+	t := &table{}
+	head, names := []string{"EPOCH", "LOSS", "VALIDATION"}, slices.Sorted(maps.Keys(h.TrainMetrics))
+	for _, name := range names {
+		head = append(head, strings.ToUpper(name), "VALIDATION")
+	}
+	t.add(append(head, "RATE", "TIME")...)
+	cell := func(list []float64, i int) string {
+		if i >= len(list) {
+			return "-"
+		}
+		return fmt.Sprintf("%.5g", list[i])
+	}
+	for i := range h.Epochs() {
+		row := []string{fmt.Sprint(i + 1), cell(h.TrainLoss, i), cell(h.ValLoss, i)}
+		for _, name := range names {
+			row = append(row, cell(h.TrainMetrics[name], i), cell(h.ValMetrics[name], i))
+		}
+		t.add(append(row, cell(h.LearningRate, i), h.EpochTimes[i].Round(time.Millisecond).String())...)
+	}
+	t.write(a.stdout, "")
+	if h.Stopped != "" {
+		fmt.Fprintf(a.stdout, "stopped: %s\n", readable(h.Stopped))
+	}
+}

@@ -1,0 +1,84 @@
+//go:build !nopicture
+
+package main
+
+// The pictures of concord plot and of train --plot.
+
+import (
+	"fmt"
+	"image/color"
+	"io"
+	"maps"
+	"math"
+	"slices"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/plotutil"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/concord-compute/concord/nn"
+)
+
+// drawHistory draws the losses, and under them the metrics, over the epochs. name says in which format.
+func drawHistory(w io.Writer, h *nn.History, title, name string) error {
+	wide, high, format := pictureSize(name)
+	losses := plot.New()
+	losses.Title.Text, losses.Y.Label.Text = title, "loss"
+	if err := addCurves(losses, "loss", 0, h.TrainLoss, h.ValLoss); err != nil {
+		return err
+	}
+	rows := [][]*plot.Plot{{losses}}
+	if len(h.TrainMetrics) > 0 {
+		metrics := plot.New()
+		metrics.Y.Label.Text = "metrics"
+		for i, metric := range slices.Sorted(maps.Keys(h.TrainMetrics)) {
+			if err := addCurves(metrics, metric, i+1, h.TrainMetrics[metric], h.ValMetrics[metric]); err != nil {
+				return err
+			}
+		}
+		rows = append(rows, []*plot.Plot{metrics})
+	}
+	rows[len(rows)-1][0].X.Label.Text = "epoch"
+	canvas, err := draw.NewFormattedCanvas(wide, vg.Length(len(rows))*high*0.7, format)
+	if err != nil {
+		return err
+	}
+	for i, c := range plot.Align(rows, draw.Tiles{Cols: 1, Rows: len(rows), PadX: vg.Points(8), PadY: vg.Points(8), PadTop: vg.Points(4), PadRight: vg.Points(8)}, draw.New(canvas)) {
+		rows[i][0].Draw(c[0])
+	}
+	_, err = canvas.WriteTo(w)
+	return err
+}
+
+// addCurves adds what an epoch of training ended with, and with dashes that of validation. Numbers that are not finite are left out.
+func addCurves(p *plot.Plot, name string, colour int, train, val []float64) error {
+	p.Add(plotter.NewGrid())
+	for _, curve := range []struct {
+		name   string
+		list   []float64
+		dashes []vg.Length
+	}{{name + ", training", train, nil}, {name + ", validation", val, []vg.Length{vg.Points(5), vg.Points(3)}}} {
+		var xys plotter.XYs
+		for i, y := range curve.list {
+			if !math.IsNaN(y) && !math.IsInf(y, 0) {
+				xys = append(xys, plotter.XY{X: float64(i + 1), Y: y})
+			}
+		}
+		if len(xys) == 0 {
+			continue
+		}
+		line, points, err := plotter.NewLinePoints(xys)
+		if err != nil {
+			return fmt.Errorf("%s: %w", curve.name, err)
+		}
+		var c color.Color = plotutil.Color(colour)
+		line.Color, line.Dashes, line.Width = c, curve.dashes, vg.Points(1.5)
+		points.Color, points.Shape, points.Radius = c, draw.CircleGlyph{}, vg.Points(1.5)
+		p.Add(line, points)
+		p.Legend.Add(curve.name, line)
+	}
+	p.Legend.Top = true
+	return nil
+}

@@ -1,0 +1,241 @@
+package main
+
+// concord predict: what a trained network says of examples, or how it continues a text.
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"github.com/concord-compute/concord/internal/npy"
+	"github.com/concord-compute/concord/nn"
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/tensor"
+)
+
+// saying is what a network says of one example.
+type saying struct {
+	Class       int    `json:"class"`
+	Probability number `json:"probability"`
+}
+
+// predicted is the document of predict.
+type predicted struct {
+	Device      string   `json:"device"`
+	Model       string   `json:"model"`
+	Prompt      string   `json:"prompt,omitempty"`
+	Text        string   `json:"text,omitempty"`
+	Predictions []saying `json:"predictions,omitempty"`
+}
+
+// prediction are the flags of predict alone.
+type prediction struct {
+	out, prompt string
+	length      int
+	temperature float64
+}
+
+func (a *app) predictCommand() *cobra.Command {
+	var l learning
+	var p prediction
+	cmd := &cobra.Command{
+		Use:   "predict FILE",
+		Short: "Say what a trained network makes of examples, or how it continues a text",
+		Long: `Predict reads a network from a file of train and applies it to all examples of --data, which need no labels. It
+prints a line for each: its number, the most probable class and the probability of that. --out writes the
+probabilities of all classes, [examples, classes] of f32.
+
+A network that has learned from a text continues --prompt, or the end of the text of --data, by --length bytes. Each is
+drawn from the probabilities of the network, sharpened by a --temperature below 1; with 0 it is the most probable one.
+--model, --data and --classes have to name the same network as with train.`,
+		Example: `  concord predict digits.safetensors --data ~/mnist
+  concord predict digits.safetensors --model cnn --data x.npy --out probabilities.npy
+  concord predict text.safetensors --model transformer --prompt "Licensed under " --length 300`,
+		Args: cobra.ExactArgs(1),
+	}
+	a.lessonFlags(cmd, &l)
+	cmd.Flags().StringVar(&p.out, "out", "", "write the probabilities of all classes to this file, .npy")
+	cmd.Flags().StringVar(&p.prompt, "prompt", "", "the text to continue")
+	cmd.Flags().IntVar(&p.length, "length", 200, "how many bytes to continue a text by")
+	cmd.Flags().Float64Var(&p.temperature, "temperature", 0.7, "how much the next byte is left to chance, from 0 on")
+	cmd.Flags().Uint64Var(&l.seed, "seed", 1, "the seed of the bytes that are drawn")
+	cmd.RunE = a.do(func(ctx context.Context, args []string) error {
+		text := p.prompt != "" || isText(l.data)
+		switch {
+		case p.length < 1:
+			return usagef("--length %d: it has to be 1 or more", p.length)
+		case !(p.temperature >= 0) || math.IsInf(p.temperature, 1):
+			return usagef("--temperature %v: it has to be finite and not negative", p.temperature)
+		case p.out != "" && text:
+			return usagef("--out takes the probabilities of classes; a text goes to standard output")
+		case p.out != "" && !isStdout(p.out) && !isArray(p.out):
+			return usagef("--out %s: the name of a file ends in .npy", p.out)
+		}
+		if err := a.claim(p.out); err != nil {
+			return err
+		}
+		if text {
+			return a.proceed(ctx, &l, &p, args[0])
+		}
+		return a.predict(ctx, &l, &p, args[0])
+	})
+	return cmd
+}
+
+// predict prints classes.
+func (a *app) predict(ctx context.Context, l *learning, p *prediction, file string) (err error) {
+	size, err := l.batchSize(false)
+	if err != nil {
+		return err
+	}
+	st, d, err := a.student(ctx, l, func(s *tensor.Scope) (lesson, error) { return l.lesson(s, false) })
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, st.close()) }()
+	if err := st.model.Load(ctx, file); err != nil {
+		return err
+	}
+	n := d.X.Dim(0)
+	list := make([]saying, 0, n)
+	out := npy.Array{Type: driver.F32, Shape: []int{n, 0}}
+	bar := a.progress(n)
+	defer bar.end()
+	for first := 0; first < n; first += size {
+		logits, err := st.model.Predict(ctx, d.X.Narrow(0, first, min(size, n-first)), nil)
+		if err != nil {
+			return err
+		}
+		if logits.Rank() != 2 || logits.Dim(1) < 1 {
+			return fmt.Errorf("%w: the results of %s are not one row of classes for each example: %v", nn.ErrConfig, l.model, logits.Shape())
+		}
+		rows, err := tensor.Read[float32](ctx, logits.Softmax(-1).Cast(tensor.F32))
+		if err != nil {
+			return err
+		}
+		out.Shape[1] = logits.Dim(1)
+		for row := range slices.Chunk(rows, logits.Dim(1)) {
+			best := 0
+			for i, x := range row {
+				if x > row[best] {
+					best = i
+				}
+			}
+			list = append(list, saying{best, number(row[best])})
+		}
+		if p.out != "" {
+			if out.Data, err = binary.Append(out.Data, binary.LittleEndian, rows); err != nil {
+				return err
+			}
+		}
+		bar.at(min(first+size, n), n)
+	}
+	if p.out != "" {
+		if err := a.save(ctx, p.out, func(w io.Writer) error { return npy.Write(w, out) }); err != nil {
+			return err
+		}
+	}
+	if a.json {
+		return a.print(predicted{Device: st.dev.String(), Model: l.model, Predictions: list})
+	}
+	for i, s := range list {
+		fmt.Fprintf(a.stdout, "%d\t%d\t%.6f\n", i, s.Class, s.Probability)
+	}
+	return nil
+}
+
+// proceed continues a text.
+func (a *app) proceed(ctx context.Context, l *learning, p *prediction, file string) (err error) {
+	prompt := []byte(p.prompt)
+	if p.prompt == "" {
+		if prompt, err = os.ReadFile(l.data); err != nil {
+			return err
+		}
+		if len(prompt) == 0 {
+			return fmt.Errorf("%s: it is empty, so that there is nothing to continue: %w", l.data, nn.ErrData)
+		}
+		prompt = prompt[max(len(prompt)-textSteps, 0):]
+	}
+	st, _, err := a.student(ctx, l, func(*tensor.Scope) (lesson, error) { return lesson{text: true, in: textSpec()}, nil })
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, st.close()) }()
+	if err := st.model.Load(ctx, file); err != nil {
+		return err
+	}
+	text := slices.Clone(prompt)
+	random := rand.New(rand.NewPCG(l.seed, 0))
+	bar := a.progress(p.length)
+	defer bar.end()
+	for range p.length {
+		logits, err := st.following(ctx, text[max(len(text)-textSteps, 0):])
+		if err != nil {
+			return err
+		}
+		text = append(text, sampled(logits, p.temperature, random))
+		bar.step()
+	}
+	said := printable(text[len(prompt):])
+	if a.json {
+		return a.print(predicted{Device: st.dev.String(), Model: l.model, Prompt: printable(prompt), Text: said})
+	}
+	fmt.Fprintf(a.stdout, "%s%s\n", a.paint(bold, printable(prompt)), said)
+	return nil
+}
+
+// following returns what the network says of the byte behind a text of up to textSteps bytes, for each byte.
+func (st *student) following(ctx context.Context, text []byte) ([]float32, error) {
+	work := st.scope.Scope()
+	defer work.Close()
+	window := make([]byte, textSteps) // zeros follow the text: what is said of a byte does not depend on those behind it
+	copy(window, text)
+	y, err := st.model.Predict(ctx, tensor.From(work, window, 1, textSteps), nil)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Equal(y.Shape(), []int{1, textSteps, 256}) {
+		return nil, fmt.Errorf("%w: a network that continues texts has results of shape [%d 256] for each, not %v", nn.ErrConfig, textSteps, y.Shape()[1:])
+	}
+	return tensor.Read[float32](ctx, y.Narrow(1, len(text)-1, 1).Flatten().Copy())
+}
+
+// sampled returns one of the indices of logits by their probabilities, of which a small temperature prefers the large ones.
+func sampled(logits []float32, temperature float64, random *rand.Rand) byte {
+	best := slices.Index(logits, slices.Max(logits))
+	if temperature == 0 || best < 0 { // of NaN
+		return byte(max(best, 0))
+	}
+	weights, sum := make([]float64, len(logits)), 0.0
+	for i, x := range logits {
+		weights[i] = math.Exp(float64(x-logits[best]) / temperature)
+		sum += weights[i]
+	}
+	at := random.Float64() * sum
+	for i, w := range weights {
+		if at -= w; at < 0 {
+			return byte(i)
+		}
+	}
+	return byte(best)
+}
+
+// printable returns a text of a network, or of a file, as it may reach a terminal.
+func printable(text []byte) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, strings.ToValidUTF8(string(text), string(unicode.ReplacementChar)))
+}

@@ -88,7 +88,7 @@ demo: unused = nopicture $(if $(processor),$(if $(avx512),noavx2,noavx512))
 demo: tags = -tags=$(subst $(space),$(comma),$(strip $(filter-out $(absent),$(subst $(comma),$(space),$(TAGS))) $(unused)))
 demo: ## kernels on real data, on every device of this machine; needs Go, and g++ for all of it
 	@echo "Building the concord command: about a minute the first time, seconds later on."
-	$(if $(left),@echo "Left out since there is no such device here: $(left). make demo TAGS=$(TAGS) has it.")
+	$(if $(left),@echo "Built without $(subst $(space), and ,$(left))$(comma) since this machine has no such device. With all of them: make demo TAGS=$(TAGS)")
 	$(strip $(flags) $(GO) run $(tags) ./cmd/concord demo)
 
 # With a pattern for the devices in subtests, go test also runs every test without such subtests:

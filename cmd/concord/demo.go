@@ -241,7 +241,7 @@ func (a *app) writeDemo(rows []demoRow, good, bad int) {
 		case r.Verdict == judge:
 			continue
 		case r.Verdict == absent:
-			fmt.Fprintf(rest, "%s %s: %s\n", a.paint(yellow, "Not here:"), r.Device, oneLine(firstLine(r.Reason)))
+			fmt.Fprintf(rest, "%s %s: %s\n", a.paint(yellow, "Not run:"), r.Device, oneLine(firstLine(r.Reason)))
 			continue
 		case r.Built == "":
 			t.add(r.Device, a.paintVerdict(r.Verdict)+": "+oneLine(firstLine(r.Reason)))

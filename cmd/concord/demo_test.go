@@ -143,7 +143,7 @@ func TestDemoTable(t *testing.T) {
 	for _, row := range lines[2:4] {
 		assert.True(t, strings.HasSuffix(row, "  concords"), row)
 	}
-	assert.Equal(t, []string{"", "Not here: cuda: not in this build", "Not here: cpu:0 (compiled): no C++ compiler",
+	assert.Equal(t, []string{"", "Not run: cuda: not in this build", "Not run: cpu:0 (compiled): no C++ compiler",
 		"2 concord with the reference, 0 do not.", ""}, lines[4:])
 	err := newApp(&out, &out).finishDemo(d, rows[:2])
 	require.ErrorIs(t, err, runtime.ErrNoDevice, "nothing was compared")

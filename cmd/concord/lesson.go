@@ -16,7 +16,11 @@ import (
 )
 
 // textSteps is the number of bytes in a piece of a text. A network learns to predict the byte behind each of them.
-const textSteps = 64
+// When it learns, pieces begin every textStride bytes.
+const (
+	textSteps  = 64
+	textStride = 16
+)
 
 // lesson is the data of a network. The tensors belong to the scope in which it was made.
 type lesson struct {
@@ -24,6 +28,8 @@ type lesson struct {
 	text bool
 	in   nn.Spec
 	nn.Data
+	known  nn.Data  // of a text: the pieces to learn from, which overlap, so that a byte is seen at several places
+	unseen *nn.Data // and those of its last fifth; nil if that is too short
 }
 
 // isText reports whether a name of --data is that of a text.
@@ -94,13 +100,28 @@ func readText(s *tensor.Scope, path string) (d lesson, err error) {
 	if err != nil {
 		return d, err
 	}
-	n := (len(text) - 1) / textSteps
-	if n < 1 {
+	if len(text) <= textSteps {
 		return d, fmt.Errorf("%s: a text of %d bytes; it needs more than %d: %w", path, len(text), textSteps, nn.ErrData)
 	}
 	d = lesson{noun: "pieces of text", text: true, in: textSpec()}
-	d.X, d.Y = tensor.From(s, text[:n*textSteps], n, textSteps), tensor.From(s, text[1:n*textSteps+1], n, textSteps)
+	d.Data = pieces(s, text, textSteps)
+	known, unseen := text[:len(text)-len(text)/5], text[len(text)-len(text)/5:]
+	if d.known = d.Data; len(unseen) > textSteps {
+		data := pieces(s, unseen, textSteps)
+		d.known, d.unseen = pieces(s, known, textStride), &data
+	}
 	return d, nil
+}
+
+// pieces cuts a text into pieces that begin every stride bytes, each with what follows its bytes.
+func pieces(s *tensor.Scope, text []byte, stride int) nn.Data {
+	var x, y []byte
+	n := 0
+	for first := 0; first+textSteps < len(text); first += stride {
+		x, y = append(x, text[first:first+textSteps]...), append(y, text[first+1:first+textSteps+1]...)
+		n++
+	}
+	return nn.Data{X: tensor.From(s, x, n, textSteps), Y: tensor.From(s, y, n, textSteps)}
 }
 
 // readDigits returns images and labels of MNIST's format: those of this program, or of a directory.

@@ -110,6 +110,7 @@ usage, 141 the reader of standard output ended first, as in concord top | head.`
 	root.AddCommand(a.devicesCommand(), a.topCommand(), a.doctorCommand(), a.demoCommand(), a.translateCommand(),
 		a.compileCommand(), a.occupancyCommand(), a.runCommand(), a.tensorCommand(), a.kernelsCommand(), a.explainCommand(), a.trainCommand(), a.evalCommand(), a.predictCommand(), a.plotCommand(),
 		a.parityCommand(), a.benchCommand(), a.cacheCommand(), a.traceCommand())
+	tellArguments(root)
 	root.InitDefaultCompletionCmd()
 	mendCompletion(root)
 	root.InitDefaultHelpCmd()
@@ -125,6 +126,23 @@ usage, 141 the reader of standard output ended first, as in concord top | head.`
 		return cmd.Help()
 	}
 	return root
+}
+
+// tellArguments replaces cobra's errors for a wrong number of arguments, which do not say what the arguments are.
+func tellArguments(root *cobra.Command) {
+	for _, cmd := range root.Commands() {
+		tellArguments(cmd)
+		check := cmd.Args
+		if check == nil || !strings.Contains(cmd.Use, " ") {
+			continue
+		}
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if check(cmd, args) == nil {
+				return nil
+			}
+			return fmt.Errorf("it is called as %s %s, and not with %d arguments", cmd.Parent().CommandPath(), cmd.Use, len(args))
+		}
+	}
 }
 
 // mendCompletion adapts cobra's command to the others: wrong usage of it is an error, and it

@@ -156,6 +156,19 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+// A wrong number of arguments is told with the arguments' names.
+func TestUsageNamesArguments(t *testing.T) {
+	for says, args := range map[string][]string{
+		"concord tensor FILE..., and not with 0 arguments": {"tensor"},
+		"concord eval FILE, and not with 2 arguments":      {"eval", "a", "b"},
+		"concord cache export FILE":                        {"cache", "export"},
+	} {
+		status, _, stderr := concord(args...)
+		assert.Equal(t, exitUsage, status)
+		assert.Contains(t, stderr, "it is called as "+says)
+	}
+}
+
 func TestFailures(t *testing.T) {
 	cl := textFile(t, "k.cl", "kernel void k(global int *x) { x[0] = 1; }")
 	bad := textFile(t, "bad.cl", "kernel void k(global int *x) {\n  x[0] = nothing;\n}")

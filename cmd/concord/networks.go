@@ -96,7 +96,7 @@ func lstm(in nn.Spec, classes int, text bool) []nn.Layer {
 // transformer takes what lstm takes.
 func transformer(in nn.Spec, classes int, text bool) []nn.Layer {
 	if text {
-		block := nn.Transformer{Heads: 4, Hidden: 256, Causal: true}
+		block := nn.Transformer{Heads: 4, Hidden: 256, Causal: true, Dropout: 0.1}
 		return []nn.Layer{nn.Embedding{Count: 256, Width: 64, Init: nn.Gaussian(0.02)}, nn.Position{Max: in.Shape[0]}, block, block, nn.LayerNorm{}, nn.Dense{Out: classes}}
 	}
 	if len(in.Shape) != 2 {

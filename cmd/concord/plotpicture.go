@@ -45,6 +45,12 @@ func drawHistory(w io.Writer, h *nn.History, title, name string) error {
 	if err != nil {
 		return err
 	}
+	for _, row := range rows {
+		p := row[0]
+		p.Add(plotter.NewGrid())
+		p.Legend.Top = true
+		p.Y.Max += 0.3 * (p.Y.Max - p.Y.Min) // room for the legend
+	}
 	for i, c := range plot.Align(rows, draw.Tiles{Cols: 1, Rows: len(rows), PadX: vg.Points(8), PadY: vg.Points(8), PadTop: vg.Points(4), PadRight: vg.Points(8)}, draw.New(canvas)) {
 		rows[i][0].Draw(c[0])
 	}
@@ -54,7 +60,6 @@ func drawHistory(w io.Writer, h *nn.History, title, name string) error {
 
 // addCurves adds what an epoch of training ended with, and with dashes that of validation. Numbers that are not finite are left out.
 func addCurves(p *plot.Plot, name string, colour int, train, val []float64) error {
-	p.Add(plotter.NewGrid())
 	for _, curve := range []struct {
 		name   string
 		list   []float64
@@ -79,6 +84,5 @@ func addCurves(p *plot.Plot, name string, colour int, train, val []float64) erro
 		p.Add(line, points)
 		p.Legend.Add(curve.name, line)
 	}
-	p.Legend.Top = true
 	return nil
 }

@@ -187,6 +187,9 @@ func (a *app) teach(ctx context.Context, l *learning, c nn.Config) (*taught, err
 		return nil, err
 	}
 	t := &taught{student: st, lesson: d}
+	if d.text {
+		c.Split, c.Validation = 0, d.unseen
+	}
 	if c.BatchSize, err = l.batchSize(d.text); err == nil {
 		t.batch = c.BatchSize
 		t.Trainer, err = nn.NewTrainer(st.model, c)
@@ -242,7 +245,11 @@ func (a *app) train(ctx context.Context, l *learning) (err error) {
 	if !a.json {
 		fmt.Fprintf(a.stdout, "%s on %v\n%s", l.model, t.dev, t.model.Summary())
 	}
-	h, err := t.Fit(ctx, t.Data)
+	data := t.Data
+	if t.text {
+		data = t.known
+	}
+	h, err := t.Fit(ctx, data)
 	if err != nil && ctx.Err() != nil && l.checkpoint != "" {
 		// What was learned since the last epoch is not lost.
 		return errors.Join(err, t.Save(context.WithoutCancel(ctx), l.checkpoint), t.close())

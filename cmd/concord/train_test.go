@@ -137,10 +137,10 @@ func TestTrain(t *testing.T) {
 
 // A text is learned by two networks, and continued.
 func TestTrainOnText(t *testing.T) {
-	text := textFile(t, "a.txt", strings.Repeat("The quick brown fox jumps over the lazy dog. ", 200))
+	text := textFile(t, "a.txt", strings.Repeat("The quick brown fox jumps over the lazy dog. ", 100))
 	for _, model := range []string{"lstm", "transformer"} {
 		file := filepath.Join(t.TempDir(), "text.safetensors")
-		status, stdout, stderr := concord("train", "--json", "--device", "cpu:0", "--data", text, "--model", model, "--epochs", "30", "--rate", "0.01", "--checkpoint", file)
+		status, stdout, stderr := concord("train", "--json", "--device", "cpu:0", "--data", text, "--model", model, "--epochs", "8", "--rate", "0.01", "--checkpoint", file)
 		require.Equal(t, exitOK, status, stderr)
 		d := document(t, stdout)
 		assert.Less(t, d["perplexity"], 1.5, model)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/concord-compute/concord/tensor"
@@ -23,7 +24,7 @@ type Data struct {
 // Config says how to train. Begin with [Defaults]: a number that makes no sense is refused, not replaced.
 type Config struct {
 	Epochs     int
-	BatchSize  int // examples; the last batch of an epoch may have fewer
+	BatchSize  int // examples; the last batch of an epoch may have fewer. See RecommendedBatch
 	Accumulate int // batches whose gradients are put together for one step, which equals that of one batch with all their examples
 
 	Loss                 Loss
@@ -35,7 +36,7 @@ type Config struct {
 	WeightDecay          float64  // WeightDecay·w is added to gradients, after clipping
 	DecoupledWeightDecay float64  // LearningRate·DecoupledWeightDecay·w is subtracted from parameters, beside the optimizer's step
 
-	Precision Mode // of products; Full for the network's type
+	Precision Mode // of products; Full for the network's type. See [Trainer.Precision]
 
 	Split      float64 // the part of the data, the last round(n·Split) examples, that is for validation
 	Validation *Data   // data for validation, in place of a Split
@@ -118,11 +119,8 @@ func (c *Config) check() error {
 			return fmt.Errorf("%w: %s is %v; it has to be %s", ErrConfig, s.name, s.is, s.want)
 		}
 	}
-	if c.Precision != Full && c.Precision != F16 && c.Precision != BF16 {
-		return fmt.Errorf("%w: Precision is %q; it is one of %q, %q and %q", ErrConfig, c.Precision, Full, F16, BF16)
-	}
-	if c.Precision == F16 && c.Accumulate > 1 {
-		return fmt.Errorf("%w: F16 with Accumulate is not supported", ErrConfig)
+	if modes := []Mode{Full, F16, BF16, Auto}; !slices.Contains(modes, c.Precision) {
+		return fmt.Errorf("%w: Precision is %q; it is one of %q", ErrConfig, c.Precision, modes)
 	}
 	if c.Schedule != nil {
 		if err := c.Schedule.Check(); err != nil {

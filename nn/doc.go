@@ -28,7 +28,7 @@
 //
 // # Precision
 //
-// [Config.Precision] lets products and convolutions of a training read operands of half or bfloat16. Parameters, sums, normalization, losses and the optimizer
+// [Config.Precision] lets products and convolutions of a training read operands of half or bfloat16; [Auto] chooses by what the device has. Parameters, sums, normalization, losses and the optimizer
 // stay as they are, and so do evaluation and [Model.Predict].
 //
 // # Determinism

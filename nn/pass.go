@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/tensor"
 )
 
@@ -79,7 +80,24 @@ const (
 	Full Mode = "" // the network's type
 	F16  Mode = "f16"
 	BF16 Mode = "bf16"
+	// Auto is BF16 on devices that compute with it, else F16 on those that do so faster than with F32, and else Full. Of a network of F64 it is Full.
+	Auto Mode = "auto"
 )
+
+// on returns the mode that Auto stands for with a network of a type on a device.
+func (m Mode) on(info *runtime.Info, t tensor.Type) Mode {
+	switch {
+	case m != Auto:
+		return m
+	case t == tensor.F64:
+		return Full
+	case info.SupportsBF16:
+		return BF16
+	case info.SupportsFP16 && info.FastFP16:
+		return F16
+	}
+	return Full
+}
 
 // MatMul returns the product of x and w in the precision of the pass.
 func (p *Pass) MatMul(x, w *tensor.Tensor) *tensor.Tensor {

@@ -197,8 +197,23 @@ func rescaled(scale, ok *tensor.Tensor) *tensor.Tensor {
 
 // added returns sums with what a batch adds, where ok is true, and otherwise with one more bad step.
 func added(sums, more, ok *tensor.Tensor) *tensor.Tensor {
-	bad := tensor.Iota(sums.Scope(), tensor.I32, sums.Len()).Eq(sumBad).Cast(sums.Type())
-	return sums.Add(tensor.Where(ok, more, bad))
+	return sums.Add(tensor.Where(ok, more, oneMore(sums, sumBad)))
+}
+
+// oneMore is what adds 1 to one of the sums.
+func oneMore(sums *tensor.Tensor, which int) *tensor.Tensor {
+	return tensor.Iota(sums.Scope(), tensor.I32, sums.Len()).Eq(which).Cast(sums.Type())
+}
+
+// skippable returns the next sums, after a step from the sums old, and the next scale. With F16 a step that is not ok is skipped, unless numbers say that no
+// smaller scale would help; without, and then, it is bad.
+func (t *Trainer) skippable(old, after, scale, ok *tensor.Tensor, numbers ...*tensor.Tensor) (next, nextScale *tensor.Tensor) {
+	if t.config.Precision != F16 {
+		return tensor.Where(ok, after, old.Add(oneMore(old, sumBad))), scale
+	}
+	loud := isGood(after, append(numbers, scale.Narrow(0, 0, 1).Reciprocal())...)
+	skipped := tensor.Where(loud, old.Add(oneMore(old, sumSkipped)), old.Add(oneMore(old, sumBad)))
+	return tensor.Where(ok, after, skipped), rescaled(scale, ok)
 }
 
 // isGood is the Bool that is true if no step of the epoch was bad, and these numbers are finite.
@@ -224,13 +239,9 @@ func (t *Trainer) compile() {
 			return nil
 		}
 		norm2 := square(grad)
-		ok, scale := isGood(vars[atSums], loss, norm2), vars[atScale]
-		next := added(vars[atSums], sums, ok)
-		if t.config.Precision == F16 {
-			loud := isGood(vars[atSums], loss, scale.Narrow(0, 0, 1).Reciprocal()) // no smaller scale will help
-			next = added(vars[atSums], tensor.Where(ok, sums, tensor.Iota(sums.Scope(), tensor.I32, sums.Len()).Eq(sumSkipped).Cast(sums.Type())), loud)
-			scale = rescaled(scale, ok)
-		}
+		old := vars[atSums]
+		ok := isGood(old, loss, norm2)
+		next, scale := t.skippable(old, old.Add(sums), vars[atScale], ok, loss)
 		params, count, opt := t.update(vars, grad, norm2, rate, ok)
 		return append([]*tensor.Tensor{params, where(ok, states, vars[atStates]), count, next, vars[atGrads], scale}, opt...)
 	})
@@ -244,15 +255,15 @@ func (t *Trainer) compile() {
 		ok := isGood(vars[atSums], loss)
 		return []*tensor.Tensor{where(ok, states, vars[atStates]), added(vars[atSums], sums, ok), vars[atGrads].Add(grad.Mul(weight))}
 	})
-	// whole: vars..., rate, statistics before the first of its batches -> vars...
+	// whole: vars..., rate, statistics and sums before the first of its batches -> vars...
 	t.whole = tensor.Compile(t.scope, func(a ...*tensor.Tensor) []*tensor.Tensor {
-		vars, rate, before := a[:n], a[n], a[n+1]
+		vars, rate, states, old := a[:n], a[n], a[n+1], a[n+2]
 		grad := vars[atGrads]
 		norm2 := square(grad)
 		ok := isGood(vars[atSums], norm2)
+		next, scale := t.skippable(old, vars[atSums], vars[atScale], ok)
 		params, count, opt := t.update(vars, grad, norm2, rate, ok)
-		sums := added(vars[atSums], tensor.Zeros(t.scope, t.model.typ, vars[atSums].Len()), ok)
-		return append([]*tensor.Tensor{params, where(ok, vars[atStates], before), count, sums, tensor.Zeros(t.scope, t.model.typ, grad.Len()), vars[atScale]}, opt...)
+		return append([]*tensor.Tensor{params, where(ok, vars[atStates], states), count, next, tensor.Zeros(t.scope, t.model.typ, grad.Len()), scale}, opt...)
 	})
 	// test: params, states, sums, examples... -> sums
 	t.test = tensor.Compile(t.scope, func(a ...*tensor.Tensor) []*tensor.Tensor {

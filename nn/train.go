@@ -52,6 +52,8 @@ func NewTrainer(m *Model, c Config) (*Trainer, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
+	info := m.scope.Device().Info()
+	c.Precision = c.Precision.on(&info, m.typ)
 	t := &Trainer{model: m, config: c, metrics: c.metrics(), scope: m.scope.Scope()}
 	t.widths = make([]int, len(t.metrics))
 	t.history = History{ParameterCount: m.Count(), BestEpoch: -1, TrainMetrics: map[string][]float64{}, ValMetrics: map[string][]float64{}}
@@ -61,6 +63,9 @@ func NewTrainer(m *Model, c Config) (*Trainer, error) {
 
 // Close frees the trainer's memory. The model has the values of the last epoch that was over, or of the last call of Fit.
 func (t *Trainer) Close() error { return t.scope.Close() }
+
+// Precision returns the precision of products, which is that of the configuration, or what Auto stands for on the device.
+func (t *Trainer) Precision() Mode { return t.config.Precision }
 
 // History returns what has happened so far.
 func (t *Trainer) History() *History { return &t.history }
@@ -357,7 +362,7 @@ func (t *Trainer) batches(ctx context.Context, d Data, order []int32, stop int) 
 			continue
 		}
 		// The batches of a step are queued as a whole or not at all.
-		before := t.vars[atStates]
+		states, sums := t.vars[atStates], t.vars[atSums]
 		ctx := context.WithoutCancel(ctx)
 		end := t.at.Batch + min(c.Accumulate, stop-t.at.Batch)
 		all := min(end*c.BatchSize-base, index.Len()) - (t.at.Batch*c.BatchSize - base)
@@ -369,7 +374,7 @@ func (t *Trainer) batches(ctx context.Context, d Data, order []int32, stop int) 
 			}
 			t.vars[atStates], t.vars[atSums], t.vars[atGrads] = out[0], out[1], out[2]
 		}
-		out, err := t.whole.CallDonating(ctx, t.donated(), append(t.list(), rate, before)...)
+		out, err := t.whole.CallDonating(ctx, t.donated(), append(t.list(), rate, states, sums)...)
 		if err != nil {
 			return t.failed(err)
 		}

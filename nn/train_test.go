@@ -399,6 +399,66 @@ func TestValuesOfAnyScope(t *testing.T) {
 	assert.Equal(t, []float64{1, 1, 1, 1, 1, 1, 0, 0}, all(t, m))
 }
 
+// With F16 a step of several batches is that of one large batch, but for rounding, and it is skipped as a whole.
+func TestF16Accumulates(t *testing.T) {
+	s := scopeOn(t, "cpu:0")
+	d := line(s, 40)
+	d = Data{X: d.X.Cast(tensor.F32), Y: d.Y.Cast(tensor.F32)}
+	train := func(batch, accumulate int, d Data) (*History, *Trainer) {
+		m, err := Build(t.Context(), s, 5, Spec{Type: tensor.F32, Shape: []int{3}}, Dense{Out: 8, Act: Tanh}, Dense{Out: 2})
+		require.NoError(t, err)
+		c := plain(20, batch)
+		c.Precision, c.Accumulate, c.Shuffle = F16, accumulate, false
+		tr, err := NewTrainer(m, c)
+		require.NoError(t, err)
+		h, err := tr.Fit(t.Context(), d)
+		require.NoError(t, err)
+		return h, tr
+	}
+	large, _ := train(8, 1, d)
+	parts, _ := train(4, 2, d)
+	assert.InDelta(t, large.TrainLoss[19], parts.TrainLoss[19], 0.02)
+
+	// The second batch of the first step has gradients that are infinite until the scale is small enough.
+	loud := Data{X: d.X, Y: tensor.Where(tensor.Iota(s, tensor.I32, 40).Reshape(40, 1).Eq(5), d.Y.Mul(3e4), d.Y)}
+	h, tr := train(4, 2, loud)
+	made, err := tensor.Number(t.Context(), tr.vars[atCount])
+	require.NoError(t, err)
+	skipped := 0
+	for _, n := range h.Skipped {
+		skipped += n
+	}
+	assert.Positive(t, h.Skipped[0])
+	assert.Equal(t, 100, int(made)+skipped)
+	scale, err := tensor.Read[float32](t.Context(), tr.vars[atScale])
+	require.NoError(t, err)
+	assert.Equal(t, math.Exp2(float64(-skipped))*65536, float64(scale[0]), "half after each skipped step")
+	sums, err := tr.read(t.Context(), tr.zero)
+	require.NoError(t, err)
+	assert.Zero(t, sums[sumBad])
+
+	// A step that is skipped changes neither statistics nor the sums of the epoch.
+	m, err := Build(t.Context(), s, 5, Spec{Type: tensor.F32, Shape: []int{3}}, Dense{Out: 8, Act: Tanh}, BatchNorm{}, Dense{Out: 2})
+	require.NoError(t, err)
+	before, err := tensor.Read[float32](t.Context(), tensor.Concat(0, m.values.params, m.values.states))
+	require.NoError(t, err)
+	c := plain(1, 4)
+	c.Precision, c.Accumulate, c.Shuffle, c.Split = F16, 2, false, 0
+	tr, err = NewTrainer(m, c)
+	require.NoError(t, err)
+	one := Data{X: d.X, Y: d.Y.Mul(1e5)}.narrow(0, 8)
+	require.NoError(t, tr.begin(t.Context(), one, one.narrow(0, 0)))
+	require.NoError(t, tr.batches(t.Context(), one, tr.order(8), 2))
+	after, err := tensor.Read[float32](t.Context(), tensor.Concat(0, tr.vars[atParams], tr.vars[atStates]))
+	require.NoError(t, err)
+	assert.Equal(t, before, after)
+	sums, err = tr.read(t.Context(), tr.vars[atSums])
+	require.NoError(t, err)
+	want := make([]float64, len(sums))
+	want[sumSkipped] = 1
+	assert.Equal(t, want, sums)
+}
+
 // Products of less precision learn about the same. With F16 a step whose gradient is infinite is skipped, and the loss is scaled by less.
 func TestPrecision(t *testing.T) {
 	s := scopeOn(t, "cpu:0")

@@ -111,6 +111,9 @@ func (a *app) predict(ctx context.Context, l *learning, p *prediction, file stri
 	out := npy.Array{Type: driver.F32, Shape: []int{n, 0}}
 	bar := a.progress(n)
 	defer bar.end()
+	if size == 0 { // auto
+		size = 128
+	}
 	for first := 0; first < n; first += size {
 		logits, err := st.model.Predict(ctx, d.X.Narrow(0, first, min(size, n-first)), nil)
 		if err != nil {

@@ -22,7 +22,7 @@ import (
 type learning struct {
 	data, labels, model, device string
 	classes, epochs             int
-	batch                       string
+	batch, precision            string
 	rate                        float64
 	seed                        uint64
 	checkpoint                  string
@@ -37,7 +37,8 @@ type trained struct {
 	Parameters int         `json:"parameters"`
 	Examples   int         `json:"examples"`
 	Batch      int         `json:"batch"`
-	Loss       number      `json:"loss"` // of the examples that the network has not learned from; of eval, of all
+	Precision  string      `json:"precision,omitempty"` // of products in training
+	Loss       number      `json:"loss"`                // of the examples that the network has not learned from; of eval, of all
 	Accuracy   number      `json:"accuracy"`
 	Perplexity number      `json:"perplexity,omitzero"` // of a text: e to the power of the loss
 	History    *nn.History `json:"history,omitempty"`
@@ -49,7 +50,7 @@ func (a *app) lessonFlags(cmd *cobra.Command, l *learning) {
 	cmd.Flags().StringVar(&l.model, "model", "mlp", "the network: "+modelNames())
 	cmd.Flags().IntVar(&l.classes, "classes", 10, "how many classes there are; a text has 256, the bytes")
 	cmd.Flags().StringVar(&l.device, "device", "auto", "the device that computes")
-	cmd.Flags().StringVar(&l.batch, "batch", "", "examples in a batch; default 128, of a text 16")
+	cmd.Flags().StringVar(&l.batch, "batch", "", "examples in a batch, or auto: by the device's free memory and the number of examples; default 128, of a text 16")
 	a.jsonFlag(cmd)
 }
 
@@ -82,6 +83,7 @@ the first dimension, and --labels names the integers that belong to them. Any ot
 		Example: `  concord train --epochs 3
   concord train --model cnn --device cpu:0 --epochs 2 --checkpoint digits.safetensors --plot digits.svg
   concord train --model cnn --device cpu:0 --epochs 4 --checkpoint digits.safetensors --resume
+  concord train --device cuda:0 --precision auto --batch auto
   concord train --model transformer --data LICENSE --epochs 30 --checkpoint text.safetensors
   concord train --model network.json --data x.npy --labels y.npy --classes 3`,
 		Args: cobra.NoArgs,
@@ -93,6 +95,7 @@ the first dimension, and --labels names the integers that belong to them. Any ot
 	cmd.Flags().Uint64Var(&l.seed, "seed", 1, "the seed of the first parameters and of the order of the examples")
 	cmd.Flags().StringVar(&l.checkpoint, "checkpoint", "", "the file to write after each epoch")
 	cmd.Flags().BoolVar(&l.resume, "resume", false, "go on from the file of --checkpoint")
+	cmd.Flags().StringVar(&l.precision, "precision", "f32", "of operands of products: f32, f16, bf16, or auto: the fastest that the device has")
 	cmd.Flags().StringVar(&l.plot, "plot", "", "draw loss and accuracy of the epochs into this file: .svg or .png")
 	cmd.RunE = a.do(func(ctx context.Context, _ []string) error { return a.train(ctx, &l) })
 	return cmd
@@ -117,9 +120,11 @@ With the data of train that includes those it has learned from, so that the accu
 	return cmd
 }
 
-// batchSize returns --batch.
+// batchSize returns --batch, or 0 for auto.
 func (l *learning) batchSize(text bool) (int, error) {
 	switch {
+	case l.batch == "auto":
+		return 0, nil
 	case l.batch == "" && text:
 		return 16, nil
 	case l.batch == "":
@@ -127,9 +132,20 @@ func (l *learning) batchSize(text bool) (int, error) {
 	}
 	n, err := strconv.Atoi(l.batch)
 	if err != nil || n < 1 {
-		return 0, usagef("--batch %s: it has to be a number, 1 or more", l.batch)
+		return 0, usagef("--batch %s: it has to be auto, or a number from 1 on", l.batch)
 	}
 	return n, nil
+}
+
+// mode returns --precision.
+func (l *learning) mode() (nn.Mode, error) {
+	switch m := nn.Mode(l.precision); m {
+	case "f32":
+		return nn.Full, nil
+	case nn.F16, nn.BF16, nn.Auto:
+		return m, nil
+	}
+	return "", usagef("--precision %s: there are f32, f16, bf16 and auto", l.precision)
 }
 
 // student is a network on an open device.
@@ -190,7 +206,10 @@ func (a *app) teach(ctx context.Context, l *learning, c nn.Config) (*taught, err
 	if d.text {
 		c.Split, c.Validation = 0, d.unseen
 	}
-	if c.BatchSize, err = l.batchSize(d.text); err == nil {
+	if c.BatchSize, err = l.batchSize(d.text); err == nil && c.BatchSize == 0 {
+		c.BatchSize, err = nn.RecommendedBatch(ctx, st.model, c, t.lessons())
+	}
+	if err == nil {
 		t.batch = c.BatchSize
 		t.Trainer, err = nn.NewTrainer(st.model, c)
 	}
@@ -198,6 +217,25 @@ func (a *app) teach(ctx context.Context, l *learning, c nn.Config) (*taught, err
 		return nil, errors.Join(asUsage(err), st.close())
 	}
 	return t, nil
+}
+
+// lessons returns what the network learns from, with the last fifth where that is not apart.
+func (t *taught) lessons() nn.Data {
+	if t.text {
+		return t.known
+	}
+	return t.Data
+}
+
+// products names the precision of products in training.
+func (t *taught) products() string {
+	if p := t.Precision(); p != nn.Full {
+		return string(p)
+	}
+	if t.in.Type == tensor.F64 {
+		return "f64"
+	}
+	return "f32"
 }
 
 // close closes the network. The trainer ends with its scope.
@@ -212,7 +250,7 @@ func (t *taught) document(l *learning, loss, accuracy float64) trained {
 	return d
 }
 
-func (a *app) train(ctx context.Context, l *learning) (err error) {
+func (a *app) train(ctx context.Context, l *learning) error {
 	if l.resume && l.checkpoint == "" {
 		return usagef("--resume needs the file of --checkpoint")
 	}
@@ -222,7 +260,12 @@ func (a *app) train(ctx context.Context, l *learning) (err error) {
 	if err := a.claim(l.plot); err != nil {
 		return err
 	}
+	mode, err := l.mode()
+	if err != nil {
+		return err
+	}
 	c := nn.Defaults()
+	c.Precision = mode
 	c.Loss, c.Epochs, c.LearningRate, c.Seed, c.Patience, c.Checkpoint = nn.CrossEntropy{}, l.epochs, l.rate, l.seed, 0, l.checkpoint
 	bar := a.progress(0)
 	defer bar.end()
@@ -243,13 +286,9 @@ func (a *app) train(ctx context.Context, l *learning) (err error) {
 		}
 	}
 	if !a.json {
-		fmt.Fprintf(a.stdout, "%s on %v\n%s", l.model, t.dev, t.model.Summary())
+		fmt.Fprintf(a.stdout, "%s on %v, products of %s, batches of %d\n%s", l.model, t.dev, t.products(), t.batch, t.model.Summary())
 	}
-	data := t.Data
-	if t.text {
-		data = t.known
-	}
-	h, err := t.Fit(ctx, data)
+	h, err := t.Fit(ctx, t.lessons())
 	if err != nil && ctx.Err() != nil && l.checkpoint != "" {
 		// What was learned since the last epoch is not lost.
 		return errors.Join(err, t.Save(context.WithoutCancel(ctx), l.checkpoint), t.close())
@@ -264,7 +303,7 @@ func (a *app) train(ctx context.Context, l *learning) (err error) {
 		loss, accuracy = h.ValLoss[last], h.ValMetrics["accuracy"][last]
 	}
 	d := t.document(l, loss, accuracy)
-	d.History = h
+	d.History, d.Precision = h, t.products()
 	if err := t.close(); err != nil {
 		return err
 	}

@@ -73,6 +73,7 @@ func TestTrain(t *testing.T) {
 		"there are cnn, lstm, mlp, transformer, or FILE.json": {"train", "--model", "gan", "--device", "cpu:0"},
 		"does not take examples":                              {"train", "--model", "mlp", "--device", "cpu:0", "--data", textFile(t, "a.txt", strings.Repeat("ab", 99))},
 		"neither .png nor .svg":                               {"train", "--plot", "x.gif"},
+		"--precision f8":                                      {"train", "--precision", "f8"},
 		"--batch 0":                                           {"train", "--batch", "0", "--device", "cpu:0"},
 		"needs the array":                                     {"train", "--data", textFile(t, "x.npy", ""), "--device", "cpu:0"},
 		"--resume needs":                                      {"train", "--resume"},
@@ -81,6 +82,12 @@ func TestTrain(t *testing.T) {
 		status, _, stderr := concord(args...)
 		assert.Equal(t, exitUsage, status, says)
 		assert.Contains(t, stderr, says)
+	}
+	for precision, want := range map[string]string{"auto": "f32", "bf16": "bf16"} {
+		status, stdout, stderr := concord("train", "--json", "--device", "cpu:0", "--data", data, "--epochs", "1", "--precision", precision, "--batch", "auto")
+		require.Equal(t, exitOK, status, stderr)
+		d := document(t, stdout)
+		assert.Equal(t, []any{want, 8.0}, []any{d["precision"], d["batch"]}, "480 images teach")
 	}
 	picture := filepath.Join(dir, "one.svg")
 	status, stdout, stderr = concord("plot", one, "--out", picture)

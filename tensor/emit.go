@@ -117,6 +117,7 @@ type emitter struct {
 	under     []mark  // what is being emitted, outermost first
 	work      map[*Tensor]work
 	cut       *Tensor // where to divide a kernel that became too large
+	around    access  // to the innermost tensor, of those that are being emitted, for whose elements one is repeated
 }
 
 // work is what a kernel computes and reads for a tensor, less what it has for others before.
@@ -306,6 +307,10 @@ func (e *emitter) make(t *Tensor, a access) *expr.Expr {
 	switch o := t.op.(type) {
 	case *viewOp:
 		if in, ok := o.through(a, t.args[0].shape, t.shape, &e.vars); ok {
+			if around := e.around; o.expand {
+				e.around = a
+				defer func() { e.around = around }()
+			}
 			return e.emit(t.args[0], in)
 		}
 		if at, ok := e.p.resolve(t, e.inside); ok {
@@ -425,8 +430,12 @@ func (e *emitter) reduce(o *reduceOp, t *Tensor, a access) *expr.Expr {
 	if rows > count(t.shape) { // it would be computed again for rows that share it
 		return e.store(t, t)
 	}
+	at := of(e.row)
+	if slices.ContainsFunc(e.around, func(l linear) bool { return l.factorOf(e.row) < 0 }) {
+		at = linear{offset: n - 1}.plus(-1, at) // as what the result is repeated for, so that both are the same elements
+	}
 	e.depth++
-	v := e.emit(x, append(slices.Clone(a), of(e.row)))
+	v := e.emit(x, append(slices.Clone(a), at))
 	e.depth--
 	if v == nil {
 		return nil

@@ -161,7 +161,13 @@ func TestNormPlans(t *testing.T) {
 	y, _, _ = images.BatchNorm(per, per, 1e-5)
 	assert.Len(t, tasks(t, y), 5) // sums of a channel are computed once, not for each of its elements
 	assert.Len(t, tasks(t, images.BatchNormInference(per, per, per, per, 1e-5).Relu()), 1)
+	// Rows are reduced in the order in which the result reads them, so that nothing is computed for both orders.
+	assert.Equal(t, []string{"tanh max sub exp sum reciprocal mul exp"}, tasks(t, x.Tanh().Softmax(-1).Flip(-1).Exp()))
+	assert.Equal(t, []string{"tanh max sub exp sum reciprocal mul sum sub"}, tasks(t, less(x.Tanh().Softmax(-1).Flip(-1))))
+	assert.Equal(t, []string{"tanh max sub exp sum reciprocal mul sum sub"}, tasks(t, less(x.Tanh().Softmax(-1).Flip(-1)).Flip(-1)))
 }
+
+func less(x *Tensor) *Tensor { return x.Sub(x.Sum(-1).Unsqueeze(-1)) }
 
 // BenchmarkLayerNorm measures a layer normalization and its gradients.
 func BenchmarkLayerNorm(b *testing.B) {

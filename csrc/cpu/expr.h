@@ -26,14 +26,21 @@ static void expr_find(const expr_layout *l, int64_t lo, expr_place *p) {
   p->at[0] = lo;
 }
 
-// Elements in reverse order are moved by vector instructions.
+// Elements in reverse order are moved by vector instructions. They are read upwards, and those of the next tile are fetched meanwhile, since the
+// processor by itself fetches little for several operands that are read downwards.
 #define MOVE(E)                                                                                    \
-  if (step == -1 && out)                                                                           \
-    for (int64_t i = 0; i < n; i++)                                                                \
-      ((E *)p)[-i] = ((E *)tile)[i];                                                               \
-  else if (step == -1)                                                                             \
-    for (int64_t i = 0; i < n; i++)                                                                \
-      ((E *)tile)[i] = ((E *)p)[-i];                                                               \
+  if (step == -1)                                                                                  \
+    for (int64_t part = 0, end; part < n; part = end) {                                            \
+      end = n - part < EXPR_PART ? n : part + EXPR_PART;                                           \
+      for (int64_t at = part * size; at < end * size; at += 64)                                    \
+        __builtin_prefetch(next + at, 0, 2);                                                       \
+      if (out)                                                                                     \
+        for (int64_t i = part; i < end; i++)                                                       \
+          ((E *)p)[i + 1 - n] = ((E *)tile)[n - 1 - i];                                            \
+      else                                                                                         \
+        for (int64_t i = part; i < end; i++)                                                       \
+          ((E *)tile)[n - 1 - i] = ((E *)p)[i + 1 - n];                                            \
+    }                                                                                              \
   else if (out)                                                                                    \
     for (int64_t i = 0; i < n; i++)                                                                \
       ((E *)p)[i * step] = ((E *)tile)[i];                                                         \
@@ -56,6 +63,10 @@ TILES static void expr_move(const expr_layout *l, int64_t slot, int64_t size, ex
     for (int64_t j = 0; j <= last; j++)
       p += place.at[j] * o[2 + j].i * size;
     p += o[1].i * size;
+    const char *next = p - n * size; // the first element of the next tile of elements in reverse order: in this row, or in the one after it
+    if (last > 0 && place.at[last] + n == l->dims[last].i)
+      next = p + (place.at[last] + o[1 + last].i) * size;
+    next -= (n - 1) * size;
     if (step == 1)
       memcpy(out ? p : tile, out ? tile : p, (size_t)(n * size));
     else

@@ -285,6 +285,29 @@ func TestLayout(t *testing.T) {
 			assert.ErrorContains(t, err, want)
 		}
 	}
+	// What most operands step through downwards is turned around; what then is dense has no dimensions.
+	m, err = New(Input(0, F32).Add(Input(1, F32)))
+	require.NoError(t, err)
+	down, up := Operand{First: 3, Steps: []int{4, -1}}, Rows(3, 4)
+	l, err = m.Layout(Layout{Dims: []int{3, 4}, Operands: []Operand{down, down, down}})
+	require.NoError(t, err)
+	assert.Equal(t, 0, l.Rank())
+	assert.Equal(t, []int{4, -1}, down.Steps) // what was given stays
+	l, err = m.Layout(Layout{Dims: []int{3, 4}, Operands: []Operand{down, up, down}})
+	require.NoError(t, err)
+	assert.Equal(t, []Operand{up, down, up}, l.Operands)
+	l, err = m.Layout(Layout{Dims: []int{3, 4}, Operands: []Operand{down, up, up}})
+	require.NoError(t, err)
+	assert.Equal(t, []Operand{down, up, up}, l.Operands)
+	numbered, err := New(Input(0, F32).Add(Index().Cast(F32)))
+	require.NoError(t, err)
+	l, err = numbered.Layout(Layout{Dims: []int{3, 4}, Operands: []Operand{down, down}})
+	require.NoError(t, err)
+	assert.Equal(t, []Operand{down, down}, l.Operands)
+	for _, first := range []int{0, math.MaxInt} {
+		_, err = m.Layout(Layout{Dims: []int{2}, Operands: []Operand{{First: first, Steps: []int{math.MinInt}}, {First: first, Steps: []int{-1}}, {First: 1, Steps: []int{-1}}}})
+		assert.ErrorIs(t, err, ErrInvalid)
+	}
 	o, err := Rows(3, 1).Broadcast([]int{3, 1}, []int{2, 3, 4})
 	require.NoError(t, err)
 	assert.Equal(t, []int{0, 1, 0}, o.Steps)

@@ -3,6 +3,7 @@ package expr
 // Layout, the positions of the elements of operands in their buffers.
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -96,13 +97,43 @@ func (l *Layout) Rank() int {
 }
 
 // Layout checks a layout for the map and returns it with as few dimensions as have the same effect: dimensions of
-// length 1 are removed, and neighbours that every operand steps through evenly are joined. The error wraps ErrInvalid.
+// length 1 are removed, and neighbours that every operand steps through evenly are joined. Dimensions that most operands step through downwards
+// are turned around, unless the map has the number of an element ([Index], [Random]). The error wraps ErrInvalid.
 func (m *Map) Layout(l Layout) (Layout, error) {
 	var out Layout
+	l = m.turned(l)
 	if err := m.simplify(&l, &out); err != nil {
 		return Layout{}, err
 	}
 	return out, nil
+}
+
+// turned returns l with those dimensions in the opposite order through which operands of more bytes step downwards than upwards: processors
+// fetch by themselves what is read upwards. A layout that simplify would refuse is returned as it is.
+func (m *Map) turned(l Layout) Layout {
+	elems := append(m.Inputs(), m.Outputs()...)
+	if len(l.Operands) != len(elems) || slices.ContainsFunc(m.nodes, func(n node) bool { return n.op == opIndex || n.op == opRandom }) {
+		return l
+	}
+	for j, d := range l.Dims {
+		down := 0
+		for k, o := range l.Operands {
+			if len(o.Steps) != len(l.Dims) {
+				return l
+			}
+			down += elems[k].Size() * cmp.Compare(0, o.Steps[j])
+		}
+		if down <= 0 || d <= 1 {
+			continue
+		}
+		operands := slices.Clone(l.Operands)
+		for k, o := range operands {
+			operands[k] = Operand{o.First + (d-1)*o.Steps[j], slices.Clone(o.Steps)}
+			operands[k].Steps[j] = -o.Steps[j]
+		}
+		l.Operands = operands
+	}
+	return l
 }
 
 // simplify is Layout with the result in out, whose memory it reuses.

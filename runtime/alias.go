@@ -134,6 +134,8 @@ var (
 	ErrCorrupt = driver.ErrCorrupt
 	// ErrFormat: data that is not of the expected format at all; also ErrCorrupt.
 	ErrFormat = driver.ErrFormat
+	// ErrNumerical: a number that is not finite where none may be.
+	ErrNumerical = driver.ErrNumerical
 	// ErrLeak: memory that should have been freed is still in use.
 	ErrLeak = mempool.ErrLeak
 )

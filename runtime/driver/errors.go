@@ -80,6 +80,9 @@ var (
 	ErrCorrupt = errors.New("data is corrupt")
 	//   ErrFormat: data that is not of the expected format at all.
 	ErrFormat error = &finer{"data is not of this format", ErrCorrupt}
+
+	// ErrNumerical: a number that is not finite where none may be.
+	ErrNumerical = errors.New("not a finite number")
 )
 
 // OpError says on which device which operation failed, and why.

@@ -1,0 +1,253 @@
+package quant
+
+// ggml's simple blocks: TQ1_0, TQ2_0, Q4_0, Q8_0. Each has a scale of 16 bits.
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/half"
+)
+
+// putHalf stores a scale.
+func putHalf(to []byte, d float32) error {
+	h := half.ToFloat16(float64(d))
+	if h&0x7c00 == 0x7c00 {
+		return &fault{0, "and others need a scale that is too large for a float16", driver.ErrNumerical}
+	}
+	binary.LittleEndian.PutUint16(to, uint16(h))
+	return nil
+}
+
+func getHalf(from []byte) float32 { return half.Float16(binary.LittleEndian.Uint16(from)).Float32() }
+
+// finiteHalf reports whether stored scales are numbers.
+func finiteHalf(from []byte) bool { return binary.LittleEndian.Uint16(from)&0x7c00 != 0x7c00 }
+
+// eachBlock calls f for every block of the data with its numbers and its largest magnitude.
+func eachBlock(to codes, x []float32, bytes, numbers int, f func(data []byte, x []float32, most float32) error) error {
+	for i := 0; i*bytes < len(to.data); i++ {
+		part := x[i*numbers : (i+1)*numbers]
+		most, err := largest(part)
+		if err == nil {
+			err = f(to.data[i*bytes:(i+1)*bytes], part, most)
+		}
+		if err != nil {
+			return at(err, i*numbers)
+		}
+	}
+	return nil
+}
+
+// eachBad calls bad for every block of the data until one has a bad byte.
+func eachBad(from codes, bytes int, bad func(data []byte) (int, bool)) (int, bool) {
+	for i := 0; i < len(from.data); i += bytes {
+		if at, ok := bad(from.data[i : i+bytes]); ok {
+			return i + at, true
+		}
+	}
+	return 0, false
+}
+
+// TQ2_0: byte m of each half has numbers m, m+32, m+64 and m+96 of that half, the first in the low bits.
+
+func encodeTQ2(_ Layout, to codes, x []float32) error {
+	return eachBlock(to, x, 66, 256, func(data []byte, x []float32, most float32) error {
+		if err := putHalf(data[64:], most); err != nil {
+			return err
+		}
+		r := reciprocal(most)
+		for b := range data[:64] {
+			first := b/32*128 + b%32
+			data[b] = 0
+			for i := range 4 {
+				data[b] |= trit(x[first+32*i]*r, 0.5) << (2 * i)
+			}
+		}
+		return nil
+	})
+}
+
+func decodeTQ2(_ Layout, x []float32, from codes) {
+	for data := from.data; len(data) > 0; data, x = data[66:], x[256:] {
+		value := values(getHalf(data[64:]))
+		for b, c := range data[:64] {
+			first := b/32*128 + b%32
+			x[first], x[first+32], x[first+64], x[first+96] = value[c&3], value[c>>2&3], value[c>>4&3], value[c>>6]
+		}
+	}
+}
+
+func badTQ2(_ Layout, from codes) (int, bool) {
+	return eachBad(from, 66, func(data []byte) (int, bool) {
+		if !finiteHalf(data[64:]) {
+			return 64, true
+		}
+		return findThree(data[:64])
+	})
+}
+
+// TQ1_0: a byte has five ternary digits as a fraction of 256, so that multiplications by three bring out digit after digit.
+
+// powers has 3^i modulo 256.
+var powers = [5]byte{1, 3, 9, 27, 81}
+
+// fraction returns the byte of a number of five digits.
+func fraction(q int) byte { return byte((q*256 + 242) / 243) }
+
+// digit returns digit i of a byte.
+func digit(b byte, i int) byte { return byte(uint16(b*powers[i]) * 3 >> 8) }
+
+// tq1Runs are the parts of a block: the first byte, the first number, and the number of bytes.
+var tq1Runs = [3]struct{ b, first, n, digits int }{{0, 0, 32, 5}, {32, 160, 16, 5}, {48, 240, 4, 4}}
+
+func encodeTQ1(_ Layout, to codes, x []float32) error {
+	return eachBlock(to, x, 54, 256, func(data []byte, x []float32, most float32) error {
+		if err := putHalf(data[52:], most); err != nil {
+			return err
+		}
+		r := reciprocal(most)
+		for _, run := range tq1Runs {
+			for m := range run.n {
+				q := 0
+				for i := range run.digits {
+					q = 3*q + int(trit(x[run.first+m+run.n*i]*r, 0.5))
+				}
+				if run.digits == 4 {
+					q *= 3
+				}
+				data[run.b+m] = fraction(q)
+			}
+		}
+		return nil
+	})
+}
+
+func decodeTQ1(_ Layout, x []float32, from codes) {
+	for data := from.data; len(data) > 0; data, x = data[54:], x[256:] {
+		value := values(getHalf(data[52:]))
+		for _, run := range tq1Runs {
+			for m, b := range data[run.b : run.b+run.n] {
+				for i := range run.digits {
+					x[run.first+m+run.n*i] = value[digit(b, i)]
+				}
+			}
+		}
+	}
+}
+
+func badTQ1(_ Layout, from codes) (int, bool) {
+	return eachBad(from, 54, func(data []byte) (int, bool) {
+		for i, b := range data[:52] {
+			if i >= 48 && tq1Codes[b] != 3 || tq1Codes[b] == 0 {
+				return i, true
+			}
+		}
+		return 52, !finiteHalf(data[52:])
+	})
+}
+
+// tq1Codes has 3 for bytes whose last digit is zero, 1 for others that exist, and 0 for those that do not.
+var tq1Codes = func() (list [256]byte) {
+	for q := range 243 {
+		list[fraction(q)] = 1
+		if q%3 == 0 {
+			list[fraction(q)] = 3
+		}
+	}
+	return list
+}()
+
+// Q4_0: the number of the largest magnitude becomes -8 of 16 levels; byte i has numbers i and i+16.
+
+func encodeQ4(_ Layout, to codes, x []float32) error {
+	return eachBlock(to, x, 18, 32, func(data []byte, x []float32, most float32) error {
+		top := float32(0)
+		for _, v := range x {
+			if most > 0 && (v == most || v == -most) {
+				top = v
+				break
+			}
+		}
+		d := top / -8
+		if err := putHalf(data, d); err != nil {
+			return err
+		}
+		r := reciprocal(d)
+		for i := range 16 {
+			data[2+i] = nibble(x[i], r) | nibble(x[i+16], r)<<4
+		}
+		return nil
+	})
+}
+
+func nibble(x, r float32) byte { return min(15, byte(float32(x*r)+8.5)) }
+
+func decodeQ4(_ Layout, x []float32, from codes) {
+	for data := from.data; len(data) > 0; data, x = data[18:], x[32:] {
+		d := getHalf(data)
+		for i, b := range data[2:18] {
+			x[i], x[i+16] = float32(int(b&15)-8)*d, float32(int(b>>4)-8)*d
+		}
+	}
+}
+
+func badQ4(_ Layout, from codes) (int, bool) {
+	return eachBad(from, 18, func(data []byte) (int, bool) { return 0, !finiteHalf(data) })
+}
+
+// Q8_0: the largest magnitude becomes 127.
+
+func encodeQ8(_ Layout, to codes, x []float32) error {
+	return eachBlock(to, x, 34, 32, func(data []byte, x []float32, most float32) error {
+		d := most / 127
+		if err := putHalf(data, d); err != nil {
+			return err
+		}
+		putBytes(data[2:], x, reciprocal(d))
+		return nil
+	})
+}
+
+// putBytes stores x·r, halves away from zero.
+func putBytes(to []byte, x []float32, r float32) {
+	for i, v := range x {
+		to[i] = byte(int8(math.Round(float64(v * r))))
+	}
+}
+
+func decodeQ8(_ Layout, x []float32, from codes) {
+	for data := from.data; len(data) > 0; data, x = data[34:], x[32:] {
+		getBytes(x[:32], data[2:34], getHalf(data))
+	}
+}
+
+func getBytes(x []float32, from []byte, d float32) {
+	for i, b := range from {
+		x[i] = float32(int8(b)) * d
+	}
+}
+
+func badQ8(_ Layout, from codes) (int, bool) {
+	return eachBad(from, 34, func(data []byte) (int, bool) { return 0, !finiteHalf(data) })
+}
+
+// Bytes with separate scales.
+
+func encodeBytes(_ Layout, to codes, x []float32) error {
+	n := len(to.data) / len(to.scales)
+	return eachBlock(to, x, n, n, func(data []byte, x []float32, most float32) error {
+		d := most / 127
+		to.scales[0], to.scales = d, to.scales[1:]
+		putBytes(data, x, reciprocal(d))
+		return nil
+	})
+}
+
+func decodeBytes(_ Layout, x []float32, from codes) {
+	n := len(from.data) / len(from.scales)
+	for i, d := range from.scales {
+		getBytes(x[i*n:(i+1)*n], from.data[i*n:(i+1)*n], d)
+	}
+}

@@ -1,0 +1,36 @@
+#!/usr/bin/env python3
+# Makes ggml.safetensors: numbers, and what ggml's reference functions make of them.
+#
+#   python3 make.py libggml-base.so
+#
+# The library is part of every build of llama.cpp; the file is of that in node-llama-cpp 3.22.1 for Linux on x86-64.
+import ctypes, json, random, struct, sys
+
+lib = ctypes.CDLL(sys.argv[1])
+rnd = random.Random(7)
+gauss = lambda s: [rnd.gauss(0, s) for _ in range(256)]
+blocks = [
+    gauss(0.02), [1.0] * 256, [0.0] * 256, [rnd.choice((-0.7, 0.0, 0.7)) for _ in range(256)],
+    [(i % 9 - 4) * 0.25 for i in range(256)], gauss(1e4), gauss(1e-6), [(-1) ** i * 0.3 for i in range(256)],
+    [rnd.choice((-0.0, 0.0, -1.5, 0.75)) for _ in range(256)], [5.0 if i == 100 else 1e-3 for i in range(256)],
+    [(i + 1) / 256 for i in range(256)], [-(i + 1) / 256 for i in range(256)],
+    [rnd.gauss(0, 2.0 ** (i // 32 - 4)) for i in range(256)], [rnd.uniform(-1, 1) for _ in range(256)], gauss(3), gauss(0.5),
+]
+x = [v for b in blocks for v in b]
+xs = (ctypes.c_float * len(x))(*x)
+entries = {"x": ("F32", [len(x)], bytes(xs))}
+for name, fn, numbers, size in (("Q4_0", "q4_0", 32, 18), ("Q8_0", "q8_0", 32, 34), ("Q4_K", "q4_K", 256, 144),
+                                ("Q6_K", "q6_K", 256, 210), ("TQ1_0", "tq1_0", 256, 54), ("TQ2_0", "tq2_0", 256, 66)):
+    out = (ctypes.c_uint8 * (len(x) // numbers * size))()
+    back = (ctypes.c_float * len(x))()
+    getattr(lib, f"quantize_row_{fn}_ref")(xs, out, ctypes.c_int64(len(x)))
+    getattr(lib, f"dequantize_row_{fn}")(out, back, ctypes.c_int64(len(x)))
+    entries[name] = ("U8", [len(out)], bytes(out))
+    entries[name + ".decoded"] = ("F32", [len(x)], bytes(back))
+head, data = {}, b""
+for name, (kind, shape, raw) in sorted(entries.items(), key=lambda e: (e[1][0], e[0])):
+    head[name] = {"dtype": kind, "shape": shape, "data_offsets": [len(data), len(data) + len(raw)]}
+    data += raw
+text = json.dumps(head).encode()
+text += b" " * (-(len(text) + 8) % 64)
+open("ggml.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + data)

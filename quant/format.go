@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/concord-compute/concord/internal/simd"
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
@@ -55,7 +54,6 @@ type codec struct {
 	decode func(l Layout, x []float32, from codes)      // likewise
 	bad    func(l Layout, from codes) (at int, ok bool) // the byte that is no code; nil: all are
 
-	vector struct{ encode, decode simd.Op } // the same by vector instructions; 0: none
 }
 
 // codes are the bytes and scales of some groups.

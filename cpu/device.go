@@ -41,6 +41,7 @@ var (
 	_ driver.HostWrapper   = (*device)(nil)
 	_ driver.PeerCopier    = (*device)(nil)
 	_ driver.MultiplyAdder = (*device)(nil)
+	_ driver.Ranker        = (*device)(nil)
 )
 
 func newDevice(info driver.Info, threads int, reference bool) *device {

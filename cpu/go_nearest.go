@@ -7,9 +7,12 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sync"
 	"unsafe"
 
 	"github.com/concord-compute/concord/kernels"
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/half"
 )
 
 func init() {
@@ -78,72 +81,127 @@ func (c *call) store(list []neighbor, at int) {
 	}
 }
 
-// search has the arguments of a launch of nearest.
+// search is a launch of nearest: its arguments, and what its threads share. Later launches reuse it.
 type search struct {
 	*call
 	t, metric                       string
 	queries, vectors, dim, k, parts int
+	each, first                     int // vectors of a part; the first of the part that the threads divide
+	size                            int // of the heaps of a thread
+
+	scan    func(lo, hi int, heaps []neighbor) // puts a range of vectors into heaps
+	vector  vectorScan                         // what scan needs if it is run
+	run     func(lo, hi int, heaps []neighbor) // scanVectors and scanMany, as functions
+	runMany func(lo, hi int, heaps []neighbor)
+	several func(c *call, lo, hi int) // onePart and aRange, as functions
+	within  func(c *call, lo, hi int)
+
+	mu   sync.Mutex
+	all  []neighbor   // the heaps of all threads
+	idle [][]neighbor // those of threads that do not scan
+	best []neighbor
 }
 
-func searchOf(c *call) search {
-	metric, ok := c.Define("METRIC")
-	if !ok {
-		metric = "l2"
+var searches = sync.Pool{New: func() any {
+	s := new(search)
+	s.run, s.runMany, s.several, s.within = s.scanVectors, s.scanMany, s.onePart, s.aRange
+	return s
+}}
+
+// searchOf reads the arguments of a launch. The caller calls done.
+func searchOf(c *call) *search {
+	s := searches.Get().(*search)
+	s.call, s.t = c, c.Type("T")
+	s.queries, s.vectors, s.dim, s.k, s.parts = int(c.Int(4)), int(c.Int(5)), int(c.Int(6)), int(c.Int(7)), int(c.Int(8))
+	var ok bool
+	if s.metric, ok = c.Define("METRIC"); !ok {
+		s.metric = "l2"
 	}
-	return search{c, c.Type("T"), metric, int(c.Int(4)), int(c.Int(5)), int(c.Int(6)), int(c.Int(7)), int(c.Int(8))}
+	return s
+}
+
+// done makes s available for other launches, after its threads have ended.
+func (s *search) done() {
+	s.call, s.scan, s.vector, s.all = nil, nil, vectorScan{}, nil
+	clear(s.idle)
+	s.idle = s.idle[:0]
+	searches.Put(s)
 }
 
 // bytes returns the number of bytes that a search reads per vector, at least 1.
 func (s *search) bytes() int { return max(s.dim*kernels.SizeOf(s.t), 1) }
 
-// run calls scan for ranges of vectors, on all threads, with the heaps of one thread: for each query, k
+// find calls scan for ranges of vectors, on all threads, with the heaps of one thread: for each query, k
 // elements after one that scan may use. Threads divide the parts among them, or, if there are few, each
 // part. Each vector is in one heap of its part at most, so that the k best of all heaps do not
 // depend on the division.
-func (s *search) run(scan func(lo, hi int, heaps []neighbor)) error {
-	each, threads := (s.vectors+s.parts-1)/s.parts, s.device.threads
+func (s *search) find(scan func(lo, hi int, heaps []neighbor)) error {
+	threads := s.device.threads
 	if !threadsPay(0, float64(s.vectors)*float64(s.bytes())) {
 		threads = 1
 	}
-	size := s.queries * (s.k + 1)
-	room, err := s.device.scratch.take(int64(threads*size) * int64(unsafe.Sizeof(neighbor{})))
+	s.scan, s.each, s.size = scan, (s.vectors+s.parts-1)/s.parts, s.queries*(s.k+1)
+	room, err := s.device.scratch.take(int64(threads*s.size) * int64(unsafe.Sizeof(neighbor{})))
 	if err != nil {
 		return err
 	}
 	defer s.device.scratch.give(room)
-	all := unsafe.Slice((*neighbor)(unsafe.Pointer(unsafe.SliceData(room.data))), threads*size)
-	heaps := make(chan []neighbor, threads)
+	all := unsafe.Slice((*neighbor)(unsafe.Pointer(unsafe.SliceData(room.data))), threads*s.size)
+	s.all = all
 	for i := range threads {
-		heaps <- all[i*size : (i+1)*size]
+		s.idle = append(s.idle, all[i*s.size:(i+1)*s.size])
 	}
 	if s.parts >= 2*threads {
-		return s.ranges(s.parts, 1, threads, func(_ *call, p, _ int) {
-			own := <-heaps
-			fillWith(own, noNeighbor)
-			first := min(p*each, s.vectors)
-			scan(first, min(first+each, s.vectors), own)
-			s.finish(p, own)
-			heaps <- own
-		})
+		return s.ranges(s.parts, 1, threads, s.several)
 	}
 	for p := range s.parts {
 		fillWith(all, noNeighbor)
-		first := min(p*each, s.vectors)
-		n := min(each, s.vectors-first)
-		if n <= 0 {
-			s.finish(p, all)
-			continue
-		}
-		if err := s.ranges(n, max(1, min((n+4*threads-1)/(4*threads), mostBytes/s.bytes())), threads, func(_ *call, lo, hi int) {
-			own := <-heaps
-			scan(first+lo, first+hi, own)
-			heaps <- own
-		}); err != nil {
-			return err
+		s.first = min(p*s.each, s.vectors)
+		if n := min(s.each, s.vectors-s.first); n > 0 {
+			if err := s.ranges(n, max(1, min((n+4*threads-1)/(4*threads), mostBytes/s.bytes())), threads, s.within); err != nil {
+				return err
+			}
 		}
 		s.finish(p, all)
 	}
 	return nil
+}
+
+// onePart scans part p and stores its results.
+func (s *search) onePart(_ *call, p, _ int) {
+	own := s.take()
+	fillWith(own, noNeighbor)
+	first := min(p*s.each, s.vectors)
+	s.scan(first, min(first+s.each, s.vectors), own)
+	s.finishOne(p, own)
+	s.give(own)
+}
+
+// aRange scans a range of the part that is being divided.
+func (s *search) aRange(_ *call, lo, hi int) {
+	own := s.take()
+	s.scan(s.first+lo, s.first+hi, own)
+	s.give(own)
+}
+
+// take returns the heaps of a thread; there are as many as threads that scan at a time.
+func (s *search) take() []neighbor {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	own := s.idle[len(s.idle)-1]
+	s.idle = s.idle[:len(s.idle)-1]
+	return own
+}
+
+// thread returns the number of the thread whose heaps these are.
+func (s *search) thread(own []neighbor) int {
+	return int(uintptr(unsafe.Pointer(&own[0]))-uintptr(unsafe.Pointer(&s.all[0]))) / int(unsafe.Sizeof(neighbor{})) / s.size
+}
+
+func (s *search) give(own []neighbor) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.idle = append(s.idle, own)
 }
 
 func fillWith[T any](x []T, v T) {
@@ -152,38 +210,47 @@ func fillWith[T any](x []T, v T) {
 	}
 }
 
-// finish stores the k best of one or more sets of heaps as the results of a part.
+// finish stores the k best of the heaps of all threads as the results of a part.
 func (s *search) finish(part int, heaps []neighbor) {
-	size := s.queries * (s.k + 1)
+	if len(heaps) == s.size {
+		s.finishOne(part, heaps)
+		return
+	}
 	for q := range s.queries {
-		own := q*(s.k+1) + 1
-		best := heaps[own : own+s.k]
-		if len(heaps) > size {
-			best = slices.Clone(best)
-			for i := own + size; i < len(heaps); i += size {
-				best = append(best, heaps[i:i+s.k]...)
-			}
+		s.best = s.best[:0]
+		for i := q*(s.k+1) + 1; i < len(heaps); i += s.size {
+			s.best = append(s.best, heaps[i:i+s.k]...)
 		}
+		slices.SortFunc(s.best, neighbor.compare)
+		s.store(s.best[:s.k], (q*s.parts+part)*s.k)
+	}
+}
+
+// finishOne does the same for the heaps of one thread.
+func (s *search) finishOne(part int, heaps []neighbor) {
+	for q := range s.queries {
+		best := heaps[q*(s.k+1)+1 : (q+1)*(s.k+1)]
 		slices.SortFunc(best, neighbor.compare)
-		s.store(best[:s.k], (q*s.parts+part)*s.k)
+		s.store(best, (q*s.parts+part)*s.k)
 	}
 }
 
 // goNearest computes each distance in float; the sums of bytes are exact.
 func goNearest(c *call) error {
 	s := searchOf(c)
+	defer s.done()
 	if s.t == "i8" {
 		row := func(arg int) func(i int, _ []int8) []int8 {
 			x := c.I8(arg)
 			return func(i int, _ []int8) []int8 { return x[i*s.dim : (i+1)*s.dim] }
 		}
-		return goSearch(&s, row(0), row(1), byteSums)
+		return goSearch(s, row(0), row(1), byteSums)
 	}
 	row := func(arg int) func(i int, room []float32) []float32 {
 		x := viewOf[float32](c, arg, s.t)
 		return func(i int, room []float32) []float32 { return x.read(i*s.dim, (i+1)*s.dim, room) }
 	}
-	return goSearch(&s, row(0), row(1), floatSums)
+	return goSearch(s, row(0), row(1), floatSums)
 }
 
 // goSearch runs a search whose functions query and vector return rows, possibly in room, and whose function
@@ -195,24 +262,64 @@ func goSearch[E float32 | int8](s *search, query, vector func(i int, room []E) [
 		_, square := sums("cosine", queries[q], queries[q])
 		norms[q] = math.Sqrt(float64(square))
 	}
-	return s.run(func(lo, hi int, heaps []neighbor) {
+	return s.find(func(lo, hi int, heaps []neighbor) {
 		room := make([]E, s.dim)
 		for v := lo; v < hi; v++ {
 			y := vector(v, room)
 			for q, x := range queries {
 				d, square := sums(s.metric, x, y)
-				switch {
-				case s.metric == "ip":
-					d = 0 - d
-				case s.metric == "cosine" && (square == 0 || norms[q] == 0):
-					d = 1
-				case s.metric == "cosine":
-					d = float32(1 - min(max(float64(d)/(math.Sqrt(float64(square))*norms[q]), -1), 1))
-				}
-				offer(heaps[q*(s.k+1)+1:(q+1)*(s.k+1)], neighbor{distanceKey(d), int64(v)})
+				offer(heaps[q*(s.k+1)+1:(q+1)*(s.k+1)], neighbor{distanceKey(goDistance(s.metric, d, square, norms[q])), int64(v)})
 			}
 		}
 	})
+}
+
+// goRank computes the distances of a ranking in Go.
+func goRank(r *driver.Ranking) {
+	switch r.Type {
+	case driver.I8:
+		query, vectors := elementsOf[int8](r.Query), elementsOf[int8](r.Vectors)
+		rank(r, query[:r.Dim], func(row int) []int8 { return vectors[row*r.Dim : (row+1)*r.Dim] }, byteSums)
+	case driver.F32:
+		query, vectors := elementsOf[float32](r.Query), elementsOf[float32](r.Vectors)
+		rank(r, query[:r.Dim], func(row int) []float32 { return vectors[row*r.Dim : (row+1)*r.Dim] }, floatSums)
+	default:
+		wide, vectors := make([]float32, r.Dim), elementsOf[uint16](r.Vectors)
+		rank(r, elementsOf[float32](r.Query)[:r.Dim], func(row int) []float32 {
+			for i, x := range vectors[row*r.Dim : (row+1)*r.Dim] {
+				if wide[i] = half.BFloat16(x).Float32(); r.Type == driver.F16 {
+					wide[i] = half.Float16(x).Float32()
+				}
+			}
+			return wide
+		}, floatSums)
+	}
+}
+
+func elementsOf[T any](b []byte) []T {
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(*new(T))))
+}
+
+func rank[E float32 | int8](r *driver.Ranking, query []E, vector func(row int) []E, sums func(metric string, q, v []E) (sum, square float32)) {
+	_, square := sums("cosine", query, query)
+	norm := math.Sqrt(float64(square))
+	for i, row := range r.Rows {
+		sum, square := sums(r.Metric, query, vector(int(row)))
+		r.Distances[i] = goDistance(r.Metric, sum, square, norm)
+	}
+}
+
+// goDistance returns the distance of a metric for the sums of a vector and the norm of the query.
+func goDistance(metric string, sum, square float32, norm float64) float32 {
+	switch {
+	case metric == "ip":
+		return 0 - sum
+	case metric == "cosine" && (square == 0 || norm == 0):
+		return 1
+	case metric == "cosine":
+		return float32(1 - min(max(float64(sum)/(math.Sqrt(float64(square))*norm), -1), 1))
+	}
+	return sum
 }
 
 func floatSums(metric string, q, v []float32) (sum, square float32) {

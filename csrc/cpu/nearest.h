@@ -32,12 +32,20 @@ IN void near_add(const int metric, f32_v q, f32_v v, f32_v *sum, f32_v *square) 
     *square = f32_fma(v, v, *square);
 }
 
-// Computes the sums for one vector and one query in W parts.
-IN void near_row(const int type, const int metric, int64_t dim, const void *v, const float *q, f32_v *sum, f32_v *square) {
+// The number of components after which a squared distance is compared with its bound.
+enum { near_piece = 256 };
+
+// Computes the sums for one vector and one query in W parts. With a bound, the sum is infinite if that of the first components is larger.
+IN void near_row(const int type, const int metric, int64_t dim, const void *v, const float *q, const int bounded, float bound,
+                 f32_v *sum, f32_v *square) {
   f32_v s0 = f32_zero(), s1 = s0, s2 = s0, s3 = s0, t0 = s0, t1 = s0, t2 = s0, t3 = s0;
   int64_t d = 0;
 #define NEAR_STEP(i) near_add(metric, f32_load(q + d + i * W), near_part(type, v, d + i * W), &s##i, &t##i);
   for (; d + 4 * W <= dim; d += 4 * W) {
+    if (bounded && d % near_piece == 0 && d > 0 && f32_sum(f32_add(f32_add(s0, s1), f32_add(s2, s3))) > bound) {
+      *sum = f32_set(INFINITY);
+      return;
+    }
     NEAR_STEP(0) NEAR_STEP(1) NEAR_STEP(2) NEAR_STEP(3)
   }
   for (; d + W <= dim; d += W) {
@@ -76,38 +84,46 @@ IN i8_sums near_i8_row(const int metric, int64_t dim, const int8_t *v, const int
   return metric == NEAR_L2 ? l2_i8_row(dim, v, end, q, rest) : near_i8_products(dim, v, q);
 }
 
-// Stores the sums for n of W vectors and one query; those of the others are 0.
-IN void near_sums(const int type, const int metric, int64_t dim, const void *v, int64_t n, const void *end, const void *q,
-                  const int8_t *rest, float *sum, float *square) {
+// Prefetches the beginning of a vector. Those of a list lie anywhere, so that nothing else does.
+IN void near_fetch(const void *v, int64_t bytes) {
+  for (int64_t b = 0; b < bytes && b < 1024; b += 64)
+    __builtin_prefetch((const char *)v + b);
+}
+
+// Stores the sums for n of W vectors, which are at v, and one query; those of the others are 0. With fetch, each vector is prefetched
+// while the one before is computed.
+IN void near_sums(const int type, const int metric, int64_t dim, const void *const *v, int64_t n, const int fetch, const void *end,
+                  const void *q, const int8_t *rest, float bound, float *sum, float *square) {
   if (type == TYPE_I8 && dim > l2_i8_short) {
-    const int8_t *at = v;
-    for (int64_t i = 0; i < W; i++, at += dim) {
+    for (int64_t i = 0; i < W; i++) {
       sum[i] = square[i] = 0;
       if (i < n && metric == NEAR_L2)
-        sum[i] = (float)l2_i8_long(dim, at, end, q, rest);
+        sum[i] = (float)l2_i8_long(dim, v[i], end, q, rest);
       else if (i < n)
-        sum[i] = (float)near_i8_long(dim, at, q);
+        sum[i] = (float)near_i8_long(dim, v[i], q);
       if (i < n && metric == NEAR_COSINE)
-        square[i] = (float)near_i8_long(dim, at, at);
+        square[i] = (float)near_i8_long(dim, v[i], v[i]);
     }
   } else if (type == TYPE_I8) {
-    const int8_t *at = v;
     i8_sums s[W], t[W];
-    for (int64_t i = 0; i < W; i++, at += dim) {
-      s[i] = i < n ? near_i8_row(metric, dim, at, end, q, rest) : i8_zero();
+    for (int64_t i = 0; i < W; i++) {
+      if (fetch && i + 1 < n)
+        near_fetch(v[i + 1], dim);
+      s[i] = i < n ? near_i8_row(metric, dim, v[i], end, q, rest) : i8_zero();
       if (metric == NEAR_COSINE)
-        t[i] = i < n ? near_i8_products(dim, at, at) : i8_zero();
+        t[i] = i < n ? near_i8_products(dim, v[i], v[i]) : i8_zero();
     }
     f32_store(sum, i8_floats(i8_folded(s)));
     if (metric == NEAR_COSINE)
       f32_store(square, i8_floats(i8_folded(t)));
   } else {
-    const char *at = v;
     f32_v s[W], t[W];
-    for (int64_t i = 0; i < W; i++, at += dim * type_size[type]) {
+    for (int64_t i = 0; i < W; i++) {
+      if (fetch && i + 1 < n)
+        near_fetch(v[i + 1], dim * type_size[type]);
       s[i] = t[i] = f32_zero();
       if (i < n)
-        near_row(type, metric, dim, at, q, s + i, t + i);
+        near_row(type, metric, dim, v[i], q, fetch && metric == NEAR_L2, bound, s + i, t + i);
     }
     f32_store(sum, f32_fold(s));
     if (metric == NEAR_COSINE)
@@ -142,52 +158,137 @@ IN float near_number(uint64_t key) {
   return (float)x;
 }
 
+// The last components of a query of bytes, which fill no register, followed by zeros.
+IN void near_tail(const int type, const int metric, int64_t dim, const void *query, int8_t *rest) {
+  if (type == TYPE_I8 && metric == NEAR_L2)
+    memcpy(rest, (const int8_t *)query + dim / i8_W * i8_W, (size_t)(dim % i8_W));
+}
+
+IN float near_norm(const int type, int64_t dim, const char *query) {
+  int8_t rest[i8_W] = {0};
+  float sum[W], square[W];
+  const void *own = query;
+  near_sums(type == TYPE_I8 ? TYPE_I8 : TYPE_F32, NEAR_COSINE, dim, &own, 1, 0, query + dim, query, rest, 0, sum, square);
+  return f32_root(square[0]);
+}
+
+// Stores the distances of n of W vectors from a query.
+IN void near_distances(const int type, const int metric, int64_t dim, const void *const *v, int64_t n, const int fetch, const void *end,
+                       const void *query, const int8_t *rest, float norm, float bound, float *distance) {
+  float square[W];
+  near_sums(type, metric, dim, v, n, fetch, end, query, rest, bound, distance, square);
+  if (metric == NEAR_COSINE)
+    for (int64_t i = 0; i < n; i++)
+      distance[i] = near_cosine(distance[i], square[i], norm);
+  if (metric == NEAR_IP)
+    f32_store(distance, f32_sub(f32_zero(), f32_load(distance)));
+}
+
 IN void near_scan(const simd_word *w, const int type, const int metric) {
   int64_t nq = w[1].i, nv = w[3].i, dim = w[4].i, k = w[6].i, row = dim * type_size[type], query = dim * (type == TYPE_I8 ? 1 : 4);
   const char *queries = w[0].p, *vectors = w[2].p, *end = vectors + nv * row;
-  float sum[W], square[W];
+  float distance[W];
+  const void *at[W];
   for (int64_t v = 0; v < nv; v += W) {
     int64_t n = nv - v < W ? nv - v : W;
+    for (int64_t i = 0; i < n; i++)
+      at[i] = vectors + (v + i) * row;
     for (int64_t q = 0; q < nq; q++) {
       const char *own = queries + q * query;
       topk_one *heap = (topk_one *)w[7].p + q * (k + 1);
       int8_t rest[i8_W] = {0};
-      if (type == TYPE_I8 && metric == NEAR_L2)
-        memcpy(rest, own + dim / i8_W * i8_W, (size_t)(dim % i8_W));
-      if (metric == NEAR_COSINE && v == 0) { // the query's norm stands before its heap
-        near_sums(type == TYPE_I8 ? TYPE_I8 : TYPE_F32, NEAR_COSINE, dim, own, 1, own + dim, own, rest, sum, square);
-        heap->key = f32_key(f32_root(square[0]));
-      }
-      near_sums(type, metric, dim, vectors + v * row, n, end, own, rest, sum, square);
-      if (metric == NEAR_COSINE)
-        for (int64_t i = 0; i < n; i++)
-          sum[i] = near_cosine(sum[i], square[i], near_number(heap->key));
-      f32_v distance = metric == NEAR_IP ? f32_sub(f32_zero(), f32_load(sum)) : f32_load(sum);
+      near_tail(type, metric, dim, own, rest);
+      if (metric == NEAR_COSINE && v == 0) // the query's norm stands before its heap
+        heap->key = f32_key(near_norm(type, dim, own));
+      near_distances(type, metric, dim, at, n, 0, end, own, rest, metric == NEAR_COSINE ? near_number(heap->key) : 0, 0, distance);
       // Equal distances pass, since another thread may have put a later vector into this heap.
-      unsigned some = ~f32_lessbits(f32_set(near_number(heap[1].key)), distance) & ((1u << n) - 1);
-      if (some) {
-        f32_store(sum, distance);
-        near_offer(heap + 1, k, sum, some, w[5].i + v);
-      }
+      unsigned some = ~f32_lessbits(f32_set(near_number(heap[1].key)), f32_load(distance)) & ((1u << n) - 1);
+      if (some)
+        near_offer(heap + 1, k, distance, some, w[5].i + v);
     }
   }
 }
+
+#define NEAR_METRICS(f, type)                                                                      \
+  w[9].i == NEAR_L2 ? f(w, type, NEAR_L2) : w[9].i == NEAR_IP ? f(w, type, NEAR_IP) : f(w, type, NEAR_COSINE)
+#define NEAR_CASES(f)                                                                              \
+  switch (w[8].i) {                                                                                \
+    case TYPE_F32: NEAR_METRICS(f, TYPE_F32); break;                                               \
+    case TYPE_F16: NEAR_METRICS(f, TYPE_F16); break;                                               \
+    case TYPE_BF16: NEAR_METRICS(f, TYPE_BF16); break;                                             \
+    case TYPE_I8: NEAR_METRICS(f, TYPE_I8); break;                                                 \
+  }
 
 // Words: queries (as floats, or bytes), their number, vectors, their number, components, the place of
 // the first vector, k, for each query k + 1 pairs of words, the number of the vectors' type, that of the
 // metric. The last k pairs are a heap of the best distances, as keys, and their places. The caller fills it
 // with keys and places that come after all others.
-EXPORT(nearest) {
-#define NEAR_METRICS(type)                                                                         \
-  case type:                                                                                       \
-    w[9].i == NEAR_L2 ? near_scan(w, type, NEAR_L2) : w[9].i == NEAR_IP ? near_scan(w, type, NEAR_IP) : near_scan(w, type, NEAR_COSINE); \
-    break;
-  switch (w[8].i) {
-    NEAR_METRICS(TYPE_F32)
-    NEAR_METRICS(TYPE_F16)
-    NEAR_METRICS(TYPE_BF16)
-    NEAR_METRICS(TYPE_I8)
+EXPORT(nearest) { NEAR_CASES(near_scan) }
+
+IN void near_pick(const simd_word *w, const int type) {
+  int64_t ld = w[1].i, nq = w[3].i, nv = w[5].i, dim = w[6].i, k = w[10].i, row = dim * type_size[type], query = dim * (type == TYPE_I8 ? 1 : 4);
+  const char *vectors = w[4].p, *end = vectors + nv * row;
+  float unit = (float)w[11].f, distance[W];
+  for (int64_t q = 0; q < nq; q++) {
+    const float *near = (const float *)w[0].p + q * ld;
+    const char *own = (const char *)w[2].p + q * query;
+    topk_one *heap = (topk_one *)w[7].p + q * (k + 1) + 1;
+    f32_v most = f32_set(near_number(heap->key) * unit + 0x1p-126f);
+    for (int64_t v = 0; v < nv; v += W) {
+      int64_t n = nv - v < W ? nv - v : W;
+      unsigned some = ~f32_lessbits(most, f32_load(near + v)) & ((1u << n) - 1);
+      if (!some)
+        continue;
+      int8_t rest[i8_W] = {0};
+      near_tail(type, NEAR_L2, dim, own, rest);
+      for (; some != 0; some &= some - 1) {
+        int64_t i = v + __builtin_ctz(some);
+        const void *at = vectors + i * row;
+        near_distances(type, NEAR_L2, dim, &at, 1, 0, end, own, rest, 0, 0, distance);
+        near_offer(heap, k, distance, 1, w[9].i + i);
+      }
+      most = f32_set(near_number(heap->key) * unit + 0x1p-126f);
+    }
   }
-#undef NEAR_METRICS
 }
+
+// Puts vectors into the heaps of many queries by squared distances that were computed in another order of additions: those near enough are
+// computed again as nearest does, so that results do not depend on the number of queries. Words: distances, of which each row is followed by W
+// floats that may be read; elements from one query's distances to the next; queries as for nearest, their number; vectors, their number,
+// components; for each query k + 1 pairs of words as for nearest; the number of the type; the place of the first vector; k; the largest
+// quotient of such a distance and the one that nearest computes, as a double.
+EXPORT(nearest_pick) {
+  if (w[8].i == TYPE_F32)
+    near_pick(w, TYPE_F32);
+  else if (w[8].i == TYPE_F16)
+    near_pick(w, TYPE_F16);
+  else
+    near_pick(w, TYPE_I8);
+}
+
+IN void near_list(const simd_word *w, const int type, const int metric) {
+  int64_t n = w[3].i, dim = w[4].i, row = dim * type_size[type];
+  const char *vectors = w[1].p, *end = vectors + w[5].i * row;
+  const uint32_t *list = w[2].p;
+  float *out = w[6].p, bound = (float)w[7].f, norm = metric == NEAR_COSINE ? near_norm(type, dim, w[0].p) : 0, some[W];
+  int8_t rest[i8_W] = {0};
+  near_tail(type, metric, dim, w[0].p, rest);
+  for (int64_t i = 0; i < n; i += W) {
+    int64_t m = n - i < W ? n - i : W;
+    const void *at[W];
+    for (int64_t j = 0; j < m; j++)
+      at[j] = vectors + list[i + j] * row;
+    float *to = m == W ? out + i : some;
+    near_distances(type, metric, dim, at, m, 1, end, w[0].p, rest, norm, bound, to);
+    if (m < W)
+      memcpy(out + i, some, (size_t)m * sizeof *some);
+  }
+}
+
+// Computes the distances of listed vectors from one query. Words: the query (as floats, or bytes), all vectors, the list of their numbers
+// (uint32), its length, components, the number of all vectors, the distances, a bound, the number of the vectors' type, that of the metric. Squared
+// distances above the bound, a double, may be infinite.
+EXPORT(nearest_list) { NEAR_CASES(near_list) }
+#undef NEAR_CASES
+#undef NEAR_METRICS
 #undef W

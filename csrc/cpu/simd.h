@@ -69,7 +69,9 @@ typedef void simd_func(const simd_word *w);
   F(SIMD_GEMV_ROWS, gemv_rows) \
   F(SIMD_GEMV_COLUMNS, gemv_columns) \
   F(SIMD_GEMV_STORE, gemv_store) \
-  F(SIMD_GEMM_INT, gemm_int)
+  F(SIMD_GEMM_INT, gemm_int) \
+  F(SIMD_NEAREST_PICK, nearest_pick) \
+  F(SIMD_NEAREST_LIST, nearest_list)
 
 #define SIMD_NUMBER(N, f) N,
 enum { SIMD_LIST(SIMD_NUMBER) SIMD_OPS };

@@ -57,6 +57,8 @@ const (
 	GemvColumns
 	GemvStore
 	GemmInt
+	NearestPick
+	NearestList
 )
 
 // Here reports whether this build contains the functions of the set.

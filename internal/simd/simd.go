@@ -81,6 +81,8 @@ const (
 	GemvColumns     Op = C.SIMD_GEMV_COLUMNS
 	GemvStore       Op = C.SIMD_GEMV_STORE
 	GemmInt         Op = C.SIMD_GEMM_INT
+	NearestPick     Op = C.SIMD_NEAREST_PICK
+	NearestList     Op = C.SIMD_NEAREST_LIST
 )
 
 // Here reports whether this build contains the functions of the set.

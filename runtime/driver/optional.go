@@ -159,6 +159,28 @@ type MultiplyAdder interface {
 	MultiplyAdds() (gflops float64, ok bool)
 }
 
+// Ranker is implemented by devices that are the host's processor: they compute some distances on the calling goroutine, without a launch,
+// for searches in graphs of neighbours, which need a few dozen at a time.
+type Ranker interface {
+	// Rank sets the distances of a ranking, as the kernel nearest of the catalog computes them on the device. It returns false, for every
+	// ranking, if the device cannot. It checks nothing, does not block, may be called from several goroutines at once, and must not be
+	// called after Close.
+	Rank(r *Ranking) bool
+}
+
+// Ranking has the arguments of [Ranker]: the distances of listed rows from one query. The slices of a ranking have to be outside of Go's heap:
+// memory of the device, or wrapped.
+type Ranking struct {
+	Metric    string    // l2, ip or cosine
+	Type      Type      // of the elements of Vectors: F32, F16, BF16 or I8
+	Dim       int       // elements of a row, at least 1
+	Query     []byte    // begins with the query: elements of Type, or F32 for a Type of 16 bits
+	Vectors   []byte    // all rows
+	Rows      []uint32  // the numbers of the rows to compare, each below the number of rows in Vectors
+	Distances []float32 // the results, as many as Rows
+	Bound     float32   // if above 0, a squared distance above it may be set to infinity
+}
+
 // Occupier is implemented by devices that can compute the occupancy of kernels.
 type Occupier interface {
 	// Occupancy returns how many groups of that many items, each with that many
